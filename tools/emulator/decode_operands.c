@@ -61,6 +61,11 @@ const emu_symbol *emu_find_variable(emu_decoder *d, const emu_operand *o)
     return s && s->kind == EMU_SYMBOL_VARIABLE ? s : NULL;
 }
 
+static uint64_t byte_offset(const emu_operand *o, const emu_symbol *variable)
+{
+    return o->is_index ? o->value * emu_types[variable->type].bytes * variable->vector : o->value;
+}
+
 static void log_mismatch(emu_decoder *d, const emu_operand *o, const char *found, emu_type wanted)
 {
     emu_decode_error(d, "'%.*s' is %s; expected .%s", EMU_TEXT(o->name), found, emu_types[wanted].name);
@@ -121,7 +126,7 @@ static uint32_t decode_name(emu_decoder *d, const emu_operand *o, emu_type type,
         return decode_register_source(d, o, s, slot, type, allow);
     const emu_symbol *v = emu_find_variable(d, o);
     if (v && (allow & EMU_ADDRESS_OF) && emu_variable_address(d, v, &address))
-        return emu_decode_constant(d, emu_types[type].bytes, address + o->value);
+        return emu_decode_constant(d, emu_types[type].bytes, address + byte_offset(o, v));
     if (v) {
         emu_decode_error(d, "the variable '%.*s' cannot be an operand here", EMU_TEXT(o->name));
         return EMU_SINK;
@@ -266,12 +271,13 @@ static bool spaces_agree(emu_op *op, emu_space variable)
 
 uint32_t emu_decode_address(emu_decoder *d, const emu_operand *o, emu_op *op)
 {
-    if (o->kind != EMU_OPERAND_ADDRESS || o->count != 1) {
+    bool is_element = o->kind == EMU_OPERAND_NAME && o->is_index;
+    if (!is_element && (o->kind != EMU_OPERAND_ADDRESS || o->count != 1)) {
         emu_decode_error(d, "expected an address in brackets");
         return EMU_SINK;
     }
-    const emu_operand *base = &o->items[0];
-    op->imm = (int64_t)o->value;
+    const emu_operand *base = is_element ? o : &o->items[0];
+    op->imm = is_element ? 0 : (int64_t)o->value;
     if (base->kind == EMU_OPERAND_INT)
         return emu_decode_constant(d, 8, base->value);
     uint32_t slot;
@@ -292,7 +298,7 @@ uint32_t emu_decode_address(emu_decoder *d, const emu_operand *o, emu_op *op)
                          emu_space_names[v->space], emu_space_names[op->mods.space]);
         return EMU_SINK;
     }
-    return emu_decode_constant(d, 8, address);
+    return emu_decode_constant(d, 8, address + (is_element ? byte_offset(o, v) : 0));
 }
 
 bool emu_decode_elements(emu_decoder *d, const emu_operand *o, unsigned count, emu_operand *elements)

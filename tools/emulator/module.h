@@ -74,6 +74,7 @@ typedef struct emu_operand {
     emu_operand_kind kind;
     bool is_negated; /* ! */
     bool has_offset;
+    bool is_index; /* value counts elements: name[3] */
     char element; /* 0, x, y, z, w */
     uint32_t count;
     emu_text name;

@@ -66,6 +66,12 @@ static emu_operand parse_name(emu_parser *p)
             emu_fail(l, "'%.*s' cannot follow a name", EMU_TEXT(l->token.text));
         emu_lex_next(l);
     }
+    if (emu_lex_accept(l, "[")) {
+        o.has_offset = o.is_index = true;
+        o.value = emu_parse_integer(p, "an index");
+        emu_lex_expect(l, "]");
+        return o;
+    }
     while (emu_lex_accept(l, "+")) {
         o.has_offset = true;
         o.value += emu_parse_unary(p).bits;
