@@ -3,6 +3,7 @@
 
 #include "launch.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,26 +44,28 @@ unsigned emu_checks_from(const char *text, emu_text *bad)
     return checks;
 }
 
-static bool is_quiet(void)
+/* KILN_EMU_VERBOSE: 0 prints nothing, 2 everything. */
+static unsigned reports_to_show(void)
 {
     const char *verbose = getenv("KILN_EMU_VERBOSE");
-    return verbose && strcmp(verbose, "0") == 0;
+    if (verbose && strcmp(verbose, "0") == 0)
+        return 0;
+    return verbose && strcmp(verbose, "2") == 0 ? UINT_MAX : MOST_REPORTS;
 }
 
 static void print_count(void)
 {
-    if (reports.count > MOST_REPORTS)
-        fprintf(stderr, "kiln emulator: %u reports, the first %u are shown\n", reports.count, MOST_REPORTS);
+    unsigned show = reports_to_show();
+    if (show && reports.count > show)
+        fprintf(stderr, "kiln emulator: %u reports, the first %u are shown\n", reports.count, show);
 }
 
 void emu_print_report(const char *text)
 {
-    if (is_quiet())
-        return;
     pthread_mutex_lock(&reports.lock);
     if (!reports.at_exit)
         reports.at_exit = atexit(print_count) == 0;
-    if (++reports.count <= MOST_REPORTS)
+    if (++reports.count <= reports_to_show())
         fprintf(stderr, "%s", text);
     pthread_mutex_unlock(&reports.lock);
 }
@@ -160,7 +163,10 @@ void emu_report_deadlock(emu_block *b)
                    EMU_TEXT(b->launch->program->kernel->name));
     for (unsigned n = 0; n < b->warp_count; n++) {
         const emu_warp *w = &b->warps[n];
-        for (unsigned i = 0; i < w->parked && w->state != EMU_WARP_DONE; i++)
+        emu_fragment running = {.pc = w->pc, .mask = w->active};
+        if (w->active && shown++ < 12)
+            append_fragment(&log, w, &running);
+        for (unsigned i = 0; i < w->parked; i++)
             if (shown++ < 12)
                 append_fragment(&log, w, &w->fragments[i]);
     }

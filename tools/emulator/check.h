@@ -28,7 +28,7 @@ typedef struct emu_report {
 void emu_fault(emu_warp *warp, const emu_op *op, uint32_t lanes, int result, const char *what, ...)
     __attribute__((format(printf, 5, 6)));
 
-/* Prints to stderr unless KILN_EMU_VERBOSE=0: the first 10 reports of the process, then a count at exit. */
+/* Prints to stderr the first 10 reports of the process, then a count at exit; KILN_EMU_VERBOSE=0: none, 2: all. */
 void emu_print_report(const char *text);
 
 /* check_memory.c: an access that the fast path could not prove right. Lanes outside the allocation and so on become a

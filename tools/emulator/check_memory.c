@@ -46,9 +46,12 @@ static void describe(char *text, size_t room, const emu_allocation *a, uint64_t 
         snprintf(where, sizeof where, "%llu bytes behind the end of", (unsigned long long)(address - end));
     else if (address + bytes > end)
         snprintf(where, sizeof where, "across the end of (%llu bytes fit)", (unsigned long long)(end - address));
-    snprintf(text, room, "%s %s%s%s allocation %llu (%llu bytes at 0x%llx)", where, a->is_freed ? "the freed " : "the",
-             a->name ? " variable's" : "", a->kind == EMU_ALLOCATION_HOST ? " host" : "", (unsigned long long)a->serial,
-             (unsigned long long)a->bytes, (unsigned long long)a->base);
+    snprintf(text, room, "%s the %s%s %llu (%llu bytes at 0x%llx)", where, a->is_freed ? "freed " : "",
+             a->name                             ? "variable that is allocation"
+             : a->kind == EMU_ALLOCATION_HOST    ? "host allocation"
+             : a->kind == EMU_ALLOCATION_CONST   ? ".const bank, allocation"
+                                                 : "allocation",
+             (unsigned long long)a->serial, (unsigned long long)a->bytes, (unsigned long long)a->base);
 }
 
 static void fault_global(emu_warp *w, const emu_op *op, uint32_t lanes, unsigned bytes, bool writes, uint64_t address)

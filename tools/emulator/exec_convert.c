@@ -44,7 +44,7 @@ static const emu_format *format_of(unsigned type)
 
 static bool is_float(unsigned type)
 {
-    return emu_types[type].class == EMU_FLOAT || type == EMU_TF32;
+    return emu_types[type].class == EMU_FLOAT || type == EMU_TF32 || type == EMU_F16X2 || type == EMU_BF16X2;
 }
 
 static bool is_signed(unsigned type)

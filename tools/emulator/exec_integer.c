@@ -128,12 +128,12 @@ INTEGER_TYPES(sad);
 
 /* MININT / -1 wraps to MININT, its remainder is 0. */
 #define DIVIDE_UNSIGNED(bits)                                                                                          \
-    DEFINE2(div_u##bits, uint##bits##_t, uint##bits##_t, uint##bits##_t, b == 0 ? ALL_ONES : a / b)                    \
+    DEFINE2(div_u##bits, uint##bits##_t, uint##bits##_t, uint##bits##_t, b == 0 ? ALL_ONES : (uint64_t)(a / b))        \
     DEFINE2(rem_u##bits, uint##bits##_t, uint##bits##_t, uint##bits##_t, b == 0 ? a : a % b)
 #define DIVIDE_SIGNED(bits)                                                                                            \
     DEFINE2(div_s##bits, int##bits##_t, int##bits##_t, int##bits##_t,                                                  \
             b == 0    ? -1                                                                                             \
-            : b == -1 ? (int##bits##_t)(0 - (uint##bits##_t)a)                                                         \
+            : b == -1 ? (int##bits##_t)((uint##bits##_t)0 - (uint##bits##_t)a)                                                         \
                       : a / b)                                                                                         \
     DEFINE2(rem_s##bits, int##bits##_t, int##bits##_t, int##bits##_t, b == 0 ? a : b == -1 ? 0 : a % b)
 DIVIDE_UNSIGNED(16)

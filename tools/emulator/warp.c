@@ -14,7 +14,7 @@ void emu_warp_start(emu_warp *w, emu_block *block, uint32_t id, uint32_t lanes)
     char *registers = block->registers + (size_t)id * p->register_bytes;
     *w = (emu_warp){.block = block, .id = id, .active = lanes, .alive = lanes, .pc = p->entry};
     w->base[0] = registers;
-    w->base[1] = p->constants - 1;
+    w->base[1] = p->constants ? p->constants - 1 : NULL;
     w->state = EMU_WARP_READY;
 }
 
