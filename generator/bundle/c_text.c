@@ -88,31 +88,33 @@ void c_add_comment(text *out, int column, const char *body)
 
 /* ---- functions and values ---------------------------------------------------------------------------------------- */
 
-/* The end of the piece that cannot be broken: just behind ", ", "&& " or "|| ". */
-static size_t piece_length(const char *list)
+/* How long the next piece of a list is: to behind ", ", "&& " or "|| ", at most that deep in parentheses. */
+static size_t piece_length(const char *list, int deepest)
 {
-    size_t length = 0;
-    while (list[length]) {
-        length++;
-        const char *end = &list[length];
-        if (*end == ' ' && (end[-1] == ',' || (length > 1 && ((end[-1] == '&' && end[-2] == '&') ||
-                                                              (end[-1] == '|' && end[-2] == '|')))))
-            return length + 1;
+    int depth = 0;
+    size_t i = 0;
+    for (; list[i]; i++) {
+        depth += (list[i] == '(') - (list[i] == ')');
+        const bool ends_operator =
+            i > 1 && list[i - 2] == list[i - 1] && (list[i - 1] == '&' || list[i - 1] == '|');
+        if (list[i] == ' ' && i > 0 && depth <= deepest && (list[i - 1] == ',' || ends_operator))
+            return i + 1;
     }
-    return length;
+    return i;
 }
 
 void c_add_wrapped(text *out, const char *head, const char *list, const char *tail)
 {
-    const size_t start = strlen(head);
+    const size_t start = strlen(head), tail_length = strcspn(tail, "\n");
     size_t column = start;
     text_add(out, head);
     while (*list) {
-        const size_t length = piece_length(list);
-        const bool is_last = list[length] == '\0';
-        const size_t shown = is_last ? length + strlen(tail) - (tail[strlen(tail) - 1] == '\n') : length - 1;
+        size_t length = piece_length(list, 0);
+        for (int deepest = 1; deepest < 4 && start + length + tail_length > C_COLUMNS; deepest++)
+            length = piece_length(list, deepest);
+        const size_t shown = list[length] ? length - 1 : length + tail_length;
         if (column > start && column + shown > C_COLUMNS) {
-            out->length--; /* the space at the end of the line */
+            out->length--; /* the space at the line's end */
             text_printf(out, "\n%*s", (int)start, "");
             column = start;
         }
@@ -121,6 +123,20 @@ void c_add_wrapped(text *out, const char *head, const char *list, const char *ta
         list += length;
     }
     text_add(out, tail);
+}
+
+void c_add_text_constant(text *out, int indent, const char *name, const char *s)
+{
+    const size_t start = out->length;
+    text_printf(out, "%*sstatic const char %s[] = \"", indent, "", name);
+    const size_t head = out->length - start;
+    text value = text_new(out->arena);
+    c_add_escaped(&value, s, strlen(s));
+    if (head + value.length + strlen("\";") > C_COLUMNS) {
+        out->length -= strlen(" \"");
+        text_printf(out, "\n%*s\"", indent + 4, "");
+    }
+    text_printf(out, "%s\";\n", value.data);
 }
 
 void c_add_prototype(text *out, const char *function, const char *args_struct, const char *tail)

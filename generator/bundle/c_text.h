@@ -12,6 +12,9 @@ void c_add_escaped(text *out, const char *s, size_t length);
 /* A text as adjacent string literals, one per line of it, each on a line of its own. */
 void c_add_literal_lines(text *out, const char *s);
 
+/* "static const char NAME[] = "...";", broken before the literal where it is too long. */
+void c_add_text_constant(text *out, int indent, const char *name, const char *s);
+
 /* A comment, wrapped, starting at the current column `column` and continued there; a newline in `body` is kept. */
 void c_add_comment(text *out, int column, const char *body);
 

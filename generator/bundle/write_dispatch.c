@@ -243,10 +243,10 @@ void write_family_function(arena *a, text *out, const bundle_family *f)
         text_printf(out, "    if (%s)\n        return KILN_OK;\n",
                     c_expression(a, bind_text(a, family, family->empty, NULL), "a."));
     write_defaults(a, out, f);
-    if (!write_choices(a, out, f))
-        text_printf(out,
-                    "    static const char detail[] = \"%s\";\n"
-                    "    return kiln_fail(loader, KILN_ERROR_NO_VARIANT, %s_name, detail);\n",
-                    what_there_is(a, f), family->name);
+    if (!write_choices(a, out, f)) {
+        c_add_text_constant(out, 4, "detail", what_there_is(a, f));
+        text_printf(out, "    return kiln_fail(loader, KILN_ERROR_NO_VARIANT, %s_name, detail);\n",
+                    family->name);
+    }
     text_add(out, "}\n");
 }

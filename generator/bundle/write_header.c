@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include <kiln/bundle.h>
-#include <kiln/kiln.h>
 
 #include "c_text.h"
 

@@ -6,17 +6,13 @@
 
 /* ---- checks ------------------------------------------------------------------------------------------------------ */
 
-static void write_failure(arena *a, text *out, const char *condition, const char *status,
-                          const bundle_family *f, const char *detail)
+static void write_failure(text *out, const bundle_family *f, const char *condition, const char *status,
+                          const char *detail)
 {
-    text escaped = text_new(a);
-    c_add_escaped(&escaped, detail, strlen(detail));
-    text_printf(out,
-                "    if (%s) {\n"
-                "        static const char detail[] = \"%s\";\n"
-                "        return kiln_fail(loader, %s, %s_name, detail);\n"
-                "    }\n",
-                condition, escaped.data, status, f->family->name);
+    c_add_wrapped(out, "    if (", condition, ") {\n");
+    c_add_text_constant(out, 8, "detail", detail);
+    text_printf(out, "        return kiln_fail(loader, %s, %s_name, detail);\n    }\n", status,
+                f->family->name);
 }
 
 /* The rules that ask for parameters, with those of v put in; v null: the rules that ask for none. */
@@ -32,7 +28,7 @@ static void write_rules(arena *a, text *out, const bundle_family *f, const kiln_
         uint64_t value;
         const bool never = expression_is_constant(broken, &value) && value == 0;
         if (!never)
-            write_failure(a, out, c_expression(a, broken, prefix), "KILN_ERROR_BAD_ARGUMENT", f, rule->text);
+            write_failure(out, f, c_expression(a, broken, prefix), "KILN_ERROR_BAD_ARGUMENT", rule->text);
     }
 }
 
@@ -41,7 +37,7 @@ static void write_null_check(arena *a, text *out, const bundle_family *f, const 
 {
     if (arg->kind == KILN_ARG_VALUE || arg->kind == KILN_ARG_OPTIONAL_OUT)
         return;
-    write_failure(a, out, arena_format(a, "%s%s == 0", prefix, arg->name), "KILN_ERROR_NULL_POINTER", f,
+    write_failure(out, f, arena_format(a, "%s%s == 0", prefix, arg->name), "KILN_ERROR_NULL_POINTER",
                   arena_format(a, "%s is null", arg->name));
 }
 
@@ -50,8 +46,8 @@ static void write_alignment_check(arena *a, text *out, const bundle_family *f, c
 {
     if (arg->kind == KILN_ARG_VALUE || arg->alignment <= 1)
         return;
-    write_failure(a, out, arena_format(a, "%s%s %% %u != 0", prefix, arg->name, (unsigned)arg->alignment),
-                  "KILN_ERROR_MISALIGNED", f,
+    write_failure(out, f, arena_format(a, "%s%s %% %u != 0", prefix, arg->name, (unsigned)arg->alignment),
+                  "KILN_ERROR_MISALIGNED",
                   arena_format(a, "%s must be aligned to %u bytes", arg->name, (unsigned)arg->alignment));
 }
 

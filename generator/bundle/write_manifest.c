@@ -4,7 +4,6 @@
 #include <inttypes.h>
 
 #include <kiln/bundle.h>
-#include <kiln/kiln.h>
 
 #include "../support/json.h"
 

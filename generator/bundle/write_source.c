@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include <kiln/bundle.h>
-#include <kiln/kiln.h>
 
 #include "c_text.h"
 
@@ -48,9 +47,13 @@ static void write_images(arena *a, text *out, const bundle_variant *v)
                     (unsigned)one->made_for.sm, kind_names[one->made_for.kind]);
     }
     text_add(out, "};\n");
-    text_printf(
-        out, "static const kiln_module %s_module = {.images = %s_images, .image_count = %u, .slot = %u};\n",
-        entry, entry, (unsigned)v->image_count, (unsigned)v->slot);
+    text_printf(out,
+                "\nstatic const kiln_module %s_module = {\n"
+                "    .images = %s_images,\n"
+                "    .image_count = %u,\n"
+                "    .slot = %u,\n"
+                "};\n",
+                entry, entry, (unsigned)v->image_count, (unsigned)v->slot);
 }
 
 static void write_kernel(text *out, const bundle_variant *v)
@@ -76,8 +79,8 @@ static void write_variant(arena *a, text *out, const bundle_variant *v)
 {
     const char *entry = v->variant->entry;
     text_printf(out, "\n/* %s */\n\n", v->variant->id);
-    text_printf(out, "static const char %s_id[] = \"%s\";\n", entry, v->variant->id);
-    text_printf(out, "static const char %s_entry[] = \"%s\";\n", entry, entry);
+    c_add_text_constant(out, 0, arena_format(a, "%s_id", entry), v->variant->id);
+    c_add_text_constant(out, 0, arena_format(a, "%s_entry", entry), entry);
     write_images(a, out, v);
     write_variant_function(a, out, v);
     write_kernel(out, v);
@@ -97,7 +100,7 @@ static void write_family(arena *a, text *out, const bundle_family *f)
 {
     const char *name = f->family->name;
     write_section(out, name);
-    text_printf(out, "static const char %s_name[] = \"%s\";\n", name, name);
+    c_add_text_constant(out, 0, arena_format(a, "%s_name", name), name);
     write_family_check(a, out, f);
     for (size_t i = 0; i < f->variant_count; i++)
         write_variant(a, out, f->variants[i]);
@@ -126,13 +129,17 @@ static void write_index(text *out, const bundle_model *m)
     for (size_t i = 0; i < m->variant_count; i++)
         text_printf(out, "    &%s_kernel,\n", m->variants[i].function);
     text_add(out, "};\n");
-    text_add(out, "\n/* The place of a kernel, from 1, by key & mask; 0 is free. */\nstatic const uint32_t "
-                  "table[] = {");
+    text_add(out, "\n/* The place of a kernel, from 1, by key & mask; 0 is free. */\n");
+    text_add(out, "static const uint32_t table[] = {");
     write_numbers(out, m->table, (size_t)m->table_mask + 1);
     text_add(out, "\n};\n");
     text_printf(out,
-                "\nconst kiln_index %s_index = {.bundle = &%s_bundle, .kernels = kernels, .table = table, "
-                ".table_mask = %u};\n",
+                "\nconst kiln_index %s_index = {\n"
+                "    .bundle = &%s_bundle,\n"
+                "    .kernels = kernels,\n"
+                "    .table = table,\n"
+                "    .table_mask = %u,\n"
+                "};\n",
                 m->name, m->name, (unsigned)m->table_mask);
 }
 
