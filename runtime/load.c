@@ -73,14 +73,15 @@ kiln_status kiln_close(kiln_loader *loader)
 kiln_status kiln_preload(kiln_loader *loader, const kiln_kernel *const *kernels, size_t count)
 {
     kiln_status status = kiln_begin(loader, loader, "kiln_preload");
-    if (status == KILN_OK && kernels == NULL && count != 0)
-        status = kiln_fail(loader, KILN_ERROR_NULL_POINTER, "kiln_preload", "kernels is null");
+    if (status != KILN_OK)
+        return status;
+    if (kernels == NULL && count != 0)
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, "kiln_preload", "the list of kernels is null");
     for (size_t i = 0; i < count && status == KILN_OK; i++) {
         CUfunction function;
         if (kernels[i] == NULL)
-            status = kiln_fail(loader, KILN_ERROR_NULL_POINTER, "kiln_preload", "a kernel is null");
-        else
-            status = kiln_load(loader, kernels[i], &function);
+            return kiln_fail(loader, KILN_ERROR_NULL_POINTER, "kiln_preload", "a kernel is null");
+        status = kiln_load(loader, kernels[i], &function);
     }
     return status;
 }
