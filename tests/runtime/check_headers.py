@@ -66,6 +66,7 @@ def check_alone(source_dir):
     for header in HEADERS:
         compile_text(source_dir, include(header))
         compile_text(source_dir, include(header, header))
+    compile_text(source_dir, include("tests/runtime/mini.h"))  # the form of a generated one
 
 
 def has_toolkit(source_dir):

@@ -107,6 +107,8 @@ static void shared_memory_has_limits(void **state)
     assert_last_error(KILN_ERROR_BAD_ARGUMENT, "axpy/type=f32",
                       "more dynamic shared memory than the kernel declares");
     assert_status(kiln_launch(&loader, &small, NULL, grid, UINT64_C(1) << 32, NULL), KILN_ERROR_BAD_ARGUMENT);
+    assert_last_error(KILN_ERROR_BAD_ARGUMENT, "axpy/type=f32",
+                      "more dynamic shared memory than the kernel declares");
     assert_status(kiln_launch(&loader, &small, NULL, grid, 1000, NULL), KILN_OK);
     assert_int_equal(fake.launch.shared_bytes, 1000);
     assert_status(kiln_launch(&loader, &large, NULL, grid, 232449, NULL), KILN_ERROR_BAD_ARGUMENT);

@@ -229,7 +229,7 @@ static void a_table_without_a_function_is_refused(void **state)
     kiln_driver table = fake_table;
     table.func_set_attribute = NULL;
     assert_status(kiln_open(&loader, &table, &mini_bundle, slots, 2, NULL), KILN_ERROR_DRIVER_SYMBOL);
-    assert_string_equal(last_error().subject, "cuFuncSetAttribute");
+    assert_last_error(KILN_ERROR_DRIVER_SYMBOL, "mini", "null in the table of driver functions", 0);
 }
 
 static void contexts_are_checked(void **state)
