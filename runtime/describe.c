@@ -9,6 +9,7 @@ typedef struct writer {
 } writer;
 
 static void put(writer *w, const char *string);
+static void put_part(writer *w, const char *string);
 static void put_number(writer *w, uint32_t number);
 static void put_version(writer *w, uint32_t version);
 static void put_versions(writer *w, const kiln_error *error);
@@ -23,14 +24,8 @@ size_t kiln_describe_error(const kiln_loader *loader, const kiln_error *error, c
     if (error != NULL) {
         bool open = loader != NULL && loader->state == LOADER_OPEN;
         put(&w, kiln_status_string(error->status));
-        if (error->subject != NULL && error->subject[0] != '\0') {
-            put(&w, ": ");
-            put(&w, error->subject);
-        }
-        if (error->detail != NULL && error->detail[0] != '\0') {
-            put(&w, ": ");
-            put(&w, error->detail);
-        }
+        put_part(&w, error->subject);
+        put_part(&w, error->detail);
         if (error->needed != 0 || error->present != 0)
             put_versions(&w, error);
         if (error->driver_result != 0)
@@ -50,6 +45,14 @@ static void put(writer *w, const char *string)
         if (w->length < w->bytes)
             w->text[w->length] = *string;
     }
+}
+
+static void put_part(writer *w, const char *string)
+{
+    if (string == NULL || string[0] == '\0')
+        return;
+    put(w, ": ");
+    put(w, string);
 }
 
 static void put_number(writer *w, uint32_t number)

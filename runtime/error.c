@@ -14,9 +14,7 @@ kiln_status kiln_record(kiln_loader *loader, const kiln_error *error)
 
 kiln_status kiln_fail(kiln_loader *loader, kiln_status status, const char *subject, const char *detail)
 {
-    return kiln_record(loader, &(kiln_error){.status = status,
-                                             .subject = subject != NULL ? subject : "",
-                                             .detail = detail != NULL ? detail : ""});
+    return kiln_fail_call(loader, status, subject != NULL ? subject : "", detail != NULL ? detail : "", 0);
 }
 
 kiln_status kiln_fail_call(kiln_loader *loader, kiln_status status, const char *subject, const char *detail,

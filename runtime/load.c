@@ -9,7 +9,7 @@
 
 static kiln_status check_open_arguments(kiln_loader *loader, const kiln_driver *driver,
                                         const kiln_bundle *bundle, const kiln_slot *slots, size_t slot_count);
-static const char *missing_entry_point(const kiln_driver *driver);
+static bool is_whole(const kiln_driver *driver);
 static kiln_status query_device(kiln_loader *loader);
 static kiln_status driver_failed(kiln_loader *loader, const char *entry_point, int result);
 static kiln_status current_context(kiln_loader *loader, const char *subject, CUcontext *context);
@@ -65,7 +65,6 @@ kiln_status kiln_close(kiln_loader *loader)
         if (result != 0 && status == KILN_OK)
             status = driver_failed(loader, "cuModuleUnload", result);
     }
-    memset(loader->slots, 0, loader->bundle->slot_count * sizeof *loader->slots);
     loader->state = LOADER_CLOSED;
     return status;
 }
@@ -73,14 +72,15 @@ kiln_status kiln_close(kiln_loader *loader)
 kiln_status kiln_preload(kiln_loader *loader, const kiln_kernel *const *kernels, size_t count)
 {
     kiln_status status = kiln_begin(loader, loader, "kiln_preload");
-    if (status == KILN_OK && kernels == NULL && count != 0)
-        status = kiln_fail(loader, KILN_ERROR_NULL_POINTER, "kiln_preload", "kernels is null");
+    if (status != KILN_OK)
+        return status;
+    if (kernels == NULL && count != 0)
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, "kiln_preload", "the list of kernels is null");
     for (size_t i = 0; i < count && status == KILN_OK; i++) {
         CUfunction function;
         if (kernels[i] == NULL)
-            status = kiln_fail(loader, KILN_ERROR_NULL_POINTER, "kiln_preload", "a kernel is null");
-        else
-            status = kiln_load(loader, kernels[i], &function);
+            return kiln_fail(loader, KILN_ERROR_NULL_POINTER, "kiln_preload", "a kernel is null");
+        status = kiln_load(loader, kernels[i], &function);
     }
     return status;
 }
@@ -99,20 +99,18 @@ static kiln_status check_open_arguments(kiln_loader *loader, const kiln_driver *
     if (slot_count < bundle->slot_count)
         return kiln_fail_count(loader, KILN_ERROR_TOO_FEW_SLOTS, bundle->name, "", bundle->slot_count,
                                (uint32_t)slot_count);
-    const char *missing = missing_entry_point(driver);
-    if (missing != NULL)
-        return kiln_fail(loader, KILN_ERROR_DRIVER_SYMBOL, missing, "null in the table of driver functions");
+    if (!is_whole(driver))
+        return kiln_fail(loader, KILN_ERROR_DRIVER_SYMBOL, bundle->name,
+                         "null in the table of driver functions");
     return KILN_OK;
 }
 
-static const char *missing_entry_point(const kiln_driver *driver)
+/* Of what the runtime calls; a table that kiln_driver_load filled is whole. */
+static bool is_whole(const kiln_driver *driver)
 {
-#define CHECK_MEMBER(member, symbol, parameters)                                                             \
-    if (driver->member == NULL)                                                                              \
-        return symbol;
-    KILN_DRIVER_RUNTIME_FUNCTIONS(CHECK_MEMBER)
-#undef CHECK_MEMBER
-    return NULL;
+#define AND_NOT_NULL(member, symbol, parameters) &&driver->member != NULL
+    return true KILN_DRIVER_RUNTIME_FUNCTIONS(AND_NOT_NULL);
+#undef AND_NOT_NULL
 }
 
 static kiln_status query_device(kiln_loader *loader)

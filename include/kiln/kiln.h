@@ -44,7 +44,7 @@ typedef enum kiln_status {
     KILN_ERROR_CORRUPT_IMAGE = 34, /* an image's bytes do not have the hash that was baked in */
     /* the driver */
     KILN_ERROR_DRIVER_NOT_FOUND = 50, /* the driver library cannot be opened */
-    KILN_ERROR_DRIVER_SYMBOL = 51,    /* it lacks an entry point: error.subject */
+    KILN_ERROR_DRIVER_SYMBOL = 51,    /* it, or the table, lacks an entry point */
     KILN_ERROR_DRIVER_TOO_OLD = 52,   /* images that fit need a newer driver: error.needed, error.present */
     KILN_ERROR_NO_CONTEXT = 53,       /* no CUcontext is current on this thread */
     KILN_ERROR_WRONG_CONTEXT = 54,    /* another context than at kiln_open is current */
@@ -116,7 +116,7 @@ void kiln_driver_close(kiln_driver *driver);
 /* ---- load.c --------------------------------------------------------------------------------------------------- */
 
 /* Binds a bundle to the context that is current on this thread. Loads nothing. `options` may be null and is copied.
- * NULL_POINTER, LAYOUT, TOO_FEW_SLOTS, DRIVER_SYMBOL (a table filled by hand lacks it), NO_CONTEXT, DRIVER. On failure
+ * NULL_POINTER, LAYOUT, TOO_FEW_SLOTS, DRIVER_SYMBOL (a null in a table filled by hand), NO_CONTEXT, DRIVER. On failure
  * the loader stays closed; kiln_last_error works. A loader that is open must be closed before it is opened again. */
 kiln_status kiln_open(kiln_loader *loader, const kiln_driver *driver, const kiln_bundle *bundle,
                       kiln_slot *slots, size_t slot_count, const kiln_options *options);
