@@ -91,7 +91,7 @@ ptx_val ptx_number(ptx_type type, double value);   /* any number type, rounded t
 /* .minnctapersm: at least this many thread blocks on a multiprocessor, at the price of registers. */
 void ptx_min_blocks(ptx_fn *f, uint32_t blocks);
 /* A comment line in the PTX. */
-void ptx_note(ptx_fn *f, const char *text);
+void ptx_note(ptx_fn *f, const char *comment);
 
 /* ---- control ---------------------------------------------------------------------------------------------------- */
 
@@ -456,6 +456,7 @@ ptx_val ptx_uniform_at(ptx_fn *f, ptx_val a, const char *file, int line);
 typedef struct ptx_block {
     ptx_fn *f;     /* null once it has ended */
     ptx_val value; /* PTX_FOR: the counter */
+    uint32_t scope;
     int state;     /* PTX_FOR: 1 when its body was left at its end */
 } ptx_block;
 
