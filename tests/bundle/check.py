@@ -172,6 +172,20 @@ def sections(scratch):
             expect(("stride must be" in program.decode("latin-1")) == (used["family"] == "blend"), "rules")
 
 
+@verb
+def assembles(scratch):
+    """ptxas takes every image for the target that it was made for."""
+    ptxas = shutil.which("ptxas") or shutil.which("/usr/local/cuda/bin/ptxas")
+    if not ptxas:
+        print("SKIPPED: there is no ptxas")
+        sys.exit(SKIPPED)
+    generate(scratch)
+    for variant in json.loads((scratch / "sample.json").read_text())["variants"]:
+        for target in (image["target"] for image in variant["images"]):
+            text = run(GENERATOR, "show", HERE / "sample.yaml", variant["id"], "--target", target)
+            run(ptxas, f"-arch={target}", "-o", scratch / "image.cubin", "-", input=text)
+
+
 # ---- determinism -----------------------------------------------------------------------------------------------------
 
 
