@@ -4,6 +4,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 const ptx_val val_poison = {.kind = VAL_POISON};
 
@@ -118,6 +119,32 @@ bool val_usable(ptx_fn *f, ptx_val v, const char *what, ptx_place at)
     return true;
 }
 
+static bool born_on(const ptx_fn *f, ptx_val v, ptx_place at)
+{
+    if (v.kind != VAL_REGISTER)
+        return false;
+    const ptx_reg *r = fn_reg(f, v.reg);
+    return r->born && r->born_line == at.line && strcmp(r->born_file, at.file) == 0;
+}
+
+bool vals_in_order(ptx_fn *f, int count, const ptx_val values[], ptx_place at)
+{
+    size_t first = 0;
+    for (int i = 0; i < count; i++) {
+        if (!born_on(f, values[i], at))
+            continue;
+        size_t born = fn_reg(f, values[i].reg)->born;
+        if (first && born != first) {
+            fn_problem(
+                f, at,
+                "two calls that emit are arguments of one call: C leaves their order open, name one first");
+            return false;
+        }
+        first = born;
+    }
+    return true;
+}
+
 /* ---- appending -------------------------------------------------------------------------------------------------- */
 
 ptx_inst *inst_append(ptx_fn *f, inst_kind kind, int results, int operands, ptx_place at)
@@ -143,8 +170,14 @@ ptx_inst *inst_append(ptx_fn *f, inst_kind kind, int results, int operands, ptx_
 static bool is_bits(ptx_type type)
 {
     switch (type) {
-    case PTX_F16: case PTX_BF16: case PTX_F32: case PTX_F64: case PTX_PTR: return false;
-    default: return true;
+    case PTX_F16:
+    case PTX_BF16:
+    case PTX_F32:
+    case PTX_F64:
+    case PTX_PTR:
+        return false;
+    default:
+        return true;
     }
 }
 
@@ -153,18 +186,29 @@ static const char *letter_expects(char letter, ptx_val v, ptx_type type, ptx_typ
 {
     ptx_type is = (ptx_type)v.type;
     switch (letter) {
-    case 't': case 'v': return is == type ? NULL : ptx_type_name(type);
-    case 's': case 'z': return is == from ? NULL : ptx_type_name(from);
-    case 'p': return is == PTX_PRED ? NULL : "pred";
-    case 'w': return is == type_wide(type) ? NULL : ptx_type_name(type_wide(type));
-    case 'a': return is == PTX_PTR ? NULL : "a pointer";
-    case 'u': return is_bits(is) && ptx_type_bytes(is) == 4 ? NULL : "u32";
-    case 'i': return v.kind == VAL_IMMEDIATE && is == PTX_U32 ? NULL : "a u32 immediate";
+    case 't':
+    case 'v':
+        return is == type ? NULL : ptx_type_name(type);
+    case 's':
+    case 'z':
+        return is == from ? NULL : ptx_type_name(from);
+    case 'p':
+        return is == PTX_PRED ? NULL : "pred";
+    case 'w':
+        return is == type_wide(type) ? NULL : ptx_type_name(type_wide(type));
+    case 'a':
+        return is == PTX_PTR ? NULL : "a pointer";
+    case 'u':
+        return is_bits(is) && ptx_type_bytes(is) == 4 ? NULL : "u32";
+    case 'i':
+        return v.kind == VAL_IMMEDIATE && is == PTX_U32 ? NULL : "a u32 immediate";
     case 'b':
-        return is_bits(is) && ptx_type_bytes(is) == ptx_type_bytes(type) && (is == PTX_PRED) == (type == PTX_PRED)
+        return is_bits(is) && ptx_type_bytes(is) == ptx_type_bytes(type) &&
+                       (is == PTX_PRED) == (type == PTX_PRED)
                    ? NULL
                    : type_bits_name(type);
-    default: return NULL;
+    default:
+        return NULL;
     }
 }
 
@@ -219,7 +263,8 @@ static bool operands_fit(ptx_fn *f, const op_row *row, const char *letters, ptx_
             return false;
         const char *expected = letter_expects(letters[i], operands[i], type, from);
         if (expected) {
-            fn_problem(f, at, "%s is %s, expected %s", what, ptx_type_name((ptx_type)operands[i].type), expected);
+            fn_problem(f, at, "%s is %s, expected %s", what, ptx_type_name((ptx_type)operands[i].type),
+                       expected);
             return false;
         }
     }
@@ -237,12 +282,28 @@ static ptx_val in_register(ptx_fn *f, ptx_op op, ptx_val v, ptx_place at)
 static ptx_type result_type(char letter, ptx_type type, ptx_type from)
 {
     switch (letter) {
-    case 'u': return PTX_U32;
-    case 'p': return PTX_PRED;
-    case 'w': return type_wide(type);
-    case 's': case 'z': return from;
-    default: return type;
+    case 'u':
+        return PTX_U32;
+    case 'p':
+        return PTX_PRED;
+    case 'w':
+        return type_wide(type);
+    case 's':
+    case 'z':
+        return from;
+    default:
+        return type;
     }
+}
+
+ptx_val val_born(ptx_fn *f, ptx_type type, ptx_place at)
+{
+    ptx_val v = val_register(f, type);
+    ptx_reg *r = fn_reg(f, v.reg);
+    r->born = f->body.count;
+    r->born_line = at.line;
+    r->born_file = at.file;
+    return v;
 }
 
 static void make_results(ptx_fn *f, ptx_inst *inst, const char *signature)
@@ -251,7 +312,7 @@ static void make_results(ptx_fn *f, ptx_inst *inst, const char *signature)
     for (const char *s = signature; *s != ':'; s++) {
         int times = *s == '|' ? 0 : *s == 'v' || *s == 'z' ? inst->vector : 1;
         for (int i = 0; i < times; i++)
-            inst->results[n++] = val_register(f, result_type(*s, inst->type, inst->from));
+            inst->results[n++] = val_born(f, result_type(*s, inst->type, inst->from), inst->at);
     }
 }
 
@@ -281,7 +342,8 @@ ptx_inst *inst_build(ptx_fn *f, ptx_op op, ptx_type type, ptx_type from, int vec
         if (from == PTX_NONE)
             fn_problem(f, at, "%s: there is no form for %s", name, ptx_type_name(type));
         else
-            fn_problem(f, at, "%s: there is no form from %s to %s", name, ptx_type_name(from), ptx_type_name(type));
+            fn_problem(f, at, "%s: there is no form from %s to %s", name, ptx_type_name(from),
+                       ptx_type_name(type));
         return NULL;
     }
     if (!operands_fit(f, row, letters, type, from, operands, at))
@@ -309,7 +371,8 @@ ptx_val inst_apply(ptx_fn *f, ptx_op op, ptx_type type, int count, const ptx_val
 /* ---- parameters: their loads stand in `top` --------------------------------------------------------------------- */
 
 /* Appends at the top of the kernel, in the kernel's scope, whatever block is open. */
-static ptx_inst *append_top(ptx_fn *f, ptx_op op, ptx_type type, ptx_val result, const char *symbol, ptx_place at)
+static ptx_inst *append_top(ptx_fn *f, ptx_op op, ptx_type type, ptx_val result, const char *symbol,
+                            ptx_place at)
 {
     ptx_inst *inst = arena_alloc(f->arena, sizeof *inst);
     inst->row = op_first(op);
@@ -363,9 +426,10 @@ ptx_val ptx_param_ptr_at_line(ptx_fn *f, ptx_type element, const char *name, con
 static ptx_val add_symbol(ptx_fn *f, memory_array s, ptx_place at)
 {
     static const char *const words[] = {[PTX_SHARED] = "shared", [PTX_CONST] = "const"};
-    s.name = s.dynamic            ? "dynamic_shared"
-             : s.space == PTX_CONST ? arena_format(f->arena, "%s_const_%u", f->entry, (unsigned)f->symbols.count + 1)
-                                  : arena_format(f->arena, "%s_%u", words[s.space], (unsigned)f->symbols.count + 1);
+    s.name = s.dynamic ? "dynamic_shared"
+             : s.space == PTX_CONST
+                 ? arena_format(f->arena, "%s_const_%u", f->entry, (unsigned)f->symbols.count + 1)
+                 : arena_format(f->arena, "%s_%u", words[s.space], (unsigned)f->symbols.count + 1);
     memory_array *slot = list_add(f, &f->symbols, sizeof *slot);
     *slot = s;
     ptx_val v = val_register(f, PTX_PTR);
@@ -377,8 +441,8 @@ static ptx_val add_symbol(ptx_fn *f, memory_array s, ptx_place at)
     return v;
 }
 
-static bool array_fits(ptx_fn *f, ptx_type element, uint32_t count, uint32_t align, uint32_t *used, uint32_t limit,
-                       const char *what, ptx_place at)
+static bool array_fits(ptx_fn *f, ptx_type element, uint32_t count, uint32_t align, uint32_t *used,
+                       uint32_t limit, const char *what, ptx_place at)
 {
     if (align == 0 || (align & (align - 1)) != 0) {
         fn_problem(f, at, "%s: an alignment of %u is not a power of two", what, align);
@@ -397,7 +461,8 @@ ptx_val ptx_shared_at(ptx_fn *f, ptx_type element, uint32_t count, uint32_t alig
     ptx_place at = {file, line};
     if (!array_fits(f, element, count, align, &f->shared_bytes, 48 * 1024, "shared array", at))
         return val_poison;
-    return add_symbol(f, (memory_array){.space = PTX_SHARED, .element = element, .count = count, .align = align}, at);
+    return add_symbol(
+        f, (memory_array){.space = PTX_SHARED, .element = element, .count = count, .align = align}, at);
 }
 
 ptx_val ptx_shared_dynamic_at(ptx_fn *f, ptx_type element, const char *file, int line)
@@ -406,8 +471,8 @@ ptx_val ptx_shared_dynamic_at(ptx_fn *f, ptx_type element, const char *file, int
     return add_symbol(f, s, (ptx_place){file, line});
 }
 
-ptx_val ptx_const_table_at(ptx_fn *f, ptx_type element, uint32_t count, const uint64_t bits[], const char *file,
-                           int line)
+ptx_val ptx_const_table_at(ptx_fn *f, ptx_type element, uint32_t count, const uint64_t bits[],
+                           const char *file, int line)
 {
     ptx_place at = {file, line};
     uint32_t align = ptx_type_bytes(element);

@@ -106,14 +106,20 @@ static uint32_t begin_loop(ptx_fn *f, scope_kind kind, ptx_place at)
 static bool counts(ptx_fn *f, ptx_val from, ptx_val to, ptx_val step, ptx_place at)
 {
     const ptx_val bounds[] = {from, to, step};
+    if (!vals_in_order(f, 3, bounds, at))
+        return false;
     for (int i = 0; i < 3; i++) {
         ptx_type type = (ptx_type)bounds[i].type;
         if (!val_usable(f, bounds[i], "PTX_FOR: a bound", at))
             return false;
         bool number = type == PTX_U32 || type == PTX_S32 || type == PTX_U64 || type == PTX_S64;
         if (!number || type != from.type) {
-            fn_problem(f, at, "PTX_FOR: %s is %s, expected %s", i == 0 ? "from" : i == 1 ? "to" : "step",
-                       ptx_type_name(type), number ? ptx_type_name((ptx_type)from.type) : "u32, s32, u64 or s64");
+            fn_problem(f, at, "PTX_FOR: %s is %s, expected %s",
+                       i == 0   ? "from"
+                       : i == 1 ? "to"
+                                : "step",
+                       ptx_type_name(type),
+                       number ? ptx_type_name((ptx_type)from.type) : "u32, s32, u64 or s64");
             return false;
         }
     }
@@ -123,9 +129,12 @@ static bool counts(ptx_fn *f, ptx_val from, ptx_val to, ptx_val step, ptx_place 
 static bool less(ptx_val a, ptx_val b)
 {
     switch (a.type) {
-    case PTX_S32: return (int32_t)(uint32_t)a.bits < (int32_t)(uint32_t)b.bits;
-    case PTX_S64: return (int64_t)a.bits < (int64_t)b.bits;
-    default: return a.bits < b.bits;
+    case PTX_S32:
+        return (int32_t)(uint32_t)a.bits < (int32_t)(uint32_t)b.bits;
+    case PTX_S64:
+        return (int64_t)a.bits < (int64_t)b.bits;
+    default:
+        return a.bits < b.bits;
     }
 }
 
@@ -153,6 +162,13 @@ ptx_block ptx_for_begin(ptx_fn *f, ptx_val from, ptx_val to, ptx_val step, const
     return block;
 }
 
+/* The counter is passed so that a body need not use it. */
+bool ptx_for_body(const ptx_block *block, ptx_val counter)
+{
+    (void)counter;
+    return block->state == 0;
+}
+
 ptx_block ptx_loop_begin(ptx_fn *f, const char *file, int line)
 {
     begin_loop(f, SCOPE_LOOP, (ptx_place){file, line});
@@ -177,7 +193,9 @@ void ptx_break_if_at(ptx_fn *f, ptx_val predicate, const char *file, int line)
     while (s && fn_scope(f, s)->kind != SCOPE_FOR && fn_scope(f, s)->kind != SCOPE_LOOP)
         s = fn_scope(f, s)->parent;
     if (s == 0 || fn_scope(f, f->current)->kind == SCOPE_WHEN) {
-        fn_problem(f, at, s ? "no control inside PTX_WHEN: use PTX_IF around it" : "ptx_break_if: not inside a loop");
+        fn_problem(f, at,
+                   s ? "no control inside PTX_WHEN: use PTX_IF around it"
+                     : "ptx_break_if: not inside a loop");
         return;
     }
     append_control(f, INST_BREAK, s, predicate_or_poison(f, predicate, "ptx_break_if", at), at);

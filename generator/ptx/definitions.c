@@ -81,7 +81,8 @@ void check_definitions(ptx_fn *f)
     if (!any_declared(f))
         return;
     size_t scopes = f->scopes.count * sizeof(bool *);
-    walk w = {f, arena_alloc(f->arena, f->regs.count), arena_alloc(f->arena, scopes), arena_alloc(f->arena, scopes)};
+    walk w = {f, arena_alloc(f->arena, f->regs.count), arena_alloc(f->arena, scopes),
+              arena_alloc(f->arena, scopes)};
     for (size_t i = 0; i < f->body.count; i++) {
         const ptx_inst *inst = fn_inst(&f->body, i);
         if (inst->kind == INST_OP)

@@ -24,7 +24,8 @@ static bool set(bool *flag, bool value)
 
 static bool visit_operation(const ptx_fn *f, divergence *d, const ptx_inst *inst)
 {
-    bool varies = inst->varies || (inst->row->traits & TRAIT_VARIES) || differs(d, inst->guard), changed = false;
+    bool varies = inst->varies || (inst->row->traits & TRAIT_VARIES) || differs(d, inst->guard),
+         changed = false;
     for (int i = 0; i < inst->operand_count; i++)
         varies |= differs(d, inst->operands[i]);
     for (int i = 0; i < inst->result_count; i++) {

@@ -26,14 +26,29 @@ static void dump_predicate(text *out, const names *n, const char *word, ptx_val 
 static int dump_control(text *out, const names *n, const ptx_inst *inst)
 {
     switch (inst->kind) {
-    case INST_IF: dump_predicate(out, n, "if ", inst->operands[0]); return 1;
-    case INST_ELSE: text_add(out, "else"); return 0;
-    case INST_END_IF: text_add(out, "end"); return -1;
-    case INST_LOOP: text_add(out, "loop"); return 1;
-    case INST_END_LOOP: dump_predicate(out, n, "again if ", inst->operands[0]); return -1;
-    case INST_BREAK: dump_predicate(out, n, "break if ", inst->operands[0]); return 0;
-    case INST_NOTE: text_printf(out, "// %s", inst->symbol); return 0;
-    case INST_OP: break;
+    case INST_IF:
+        dump_predicate(out, n, "if ", inst->operands[0]);
+        return 1;
+    case INST_ELSE:
+        text_add(out, "else");
+        return 0;
+    case INST_END_IF:
+        text_add(out, "end");
+        return -1;
+    case INST_LOOP:
+        text_add(out, "loop");
+        return 1;
+    case INST_END_LOOP:
+        dump_predicate(out, n, "again if ", inst->operands[0]);
+        return -1;
+    case INST_BREAK:
+        dump_predicate(out, n, "break if ", inst->operands[0]);
+        return 0;
+    case INST_NOTE:
+        text_printf(out, "// %s", inst->symbol);
+        return 0;
+    case INST_OP:
+        break;
     }
     return 0;
 }

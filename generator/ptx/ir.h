@@ -22,6 +22,9 @@ typedef struct ptx_reg {
     bool said_uniform;
     uint32_t align;      /* pointers: bytes that it is known to be a multiple of, 0 when not known */
     uint32_t scope;      /* index of the block that it was made in */
+    size_t born;         /* position after the instruction that made it; 0 for variables, parameters and arrays */
+    int born_line;
+    const char *born_file;
     int moved_line;      /* where ptx_set moved it into a variable, 0 when not */
 } ptx_reg;
 
@@ -188,11 +191,16 @@ void *list_add(ptx_fn *f, list *l, size_t element_bytes);
 __attribute__((format(printf, 3, 4))) void fn_problem(ptx_fn *f, ptx_place at, const char *format, ...);
 
 ptx_val val_register(ptx_fn *f, ptx_type type);
+ptx_val val_born(ptx_fn *f, ptx_type type, ptx_place at); /* as the result of the instruction just appended */
 ptx_val val_retyped(ptx_val v, ptx_type type);
 extern const ptx_val val_poison;
 
 /* True when a value may be used here. Poison: false, in silence. Else false and a problem that calls it `what`. */
 bool val_usable(ptx_fn *f, ptx_val v, const char *what, ptx_place at);
+
+/* False, with a problem, when two of the values were emitted by two instructions on the line of the call that they are
+ * arguments of: C leaves open which was emitted first. */
+bool vals_in_order(ptx_fn *f, int count, const ptx_val values[], ptx_place at);
 
 /* Appends an instruction with room for results and operands, under the current guard. */
 ptx_inst *inst_append(ptx_fn *f, inst_kind kind, int results, int operands, ptx_place at);

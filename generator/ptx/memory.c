@@ -29,7 +29,8 @@ ptx_val ptx_at_byte_count(ptx_fn *f, ptx_val pointer, int64_t bytes, const char 
 
 ptx_val ptx_at_elements(ptx_fn *f, ptx_val pointer, int64_t elements, const char *file, int line)
 {
-    return ptx_at_byte_count(f, pointer, elements * (int64_t)ptx_type_bytes((ptx_type)pointer.element), file, line);
+    return ptx_at_byte_count(f, pointer, elements * (int64_t)ptx_type_bytes((ptx_type)pointer.element), file,
+                             line);
 }
 
 ptx_val ptx_cast_ptr_at(ptx_fn *f, ptx_val pointer, ptx_type element, const char *file, int line)
@@ -67,7 +68,8 @@ static int log2_of(uint32_t size)
 }
 
 /* base + index * size, where addresses are as wide as the index: one mad, or shl and add, which is less in SASS. */
-static ptx_val scale_and_add(ptx_fn *f, ptx_val base, ptx_val index, uint32_t size, bool prefer_mad, ptx_place at)
+static ptx_val scale_and_add(ptx_fn *f, ptx_val base, ptx_val index, uint32_t size, bool prefer_mad,
+                             ptx_place at)
 {
     ptx_type type = (ptx_type)index.type;
     if (size == 1)
@@ -100,7 +102,8 @@ ptx_val ptx_at_index(ptx_fn *f, ptx_val pointer, ptx_val index, const char *file
 {
     ptx_place at = {file, line};
     if (index.kind == VAL_POISON || !usable_pointer(f, pointer, "ptx_at: the pointer", at) ||
-        !val_usable(f, index, "ptx_at: the index", at))
+        !val_usable(f, index, "ptx_at: the index", at) ||
+        !vals_in_order(f, 2, (ptx_val[]){pointer, index}, at))
         return val_poison;
     if (index.kind == VAL_IMMEDIATE) {
         int64_t n = index.type == PTX_S32 ? (int32_t)(uint32_t)index.bits : (int64_t)index.bits;
@@ -122,7 +125,8 @@ ptx_val ptx_address_at(ptx_fn *f, ptx_val pointer, const char *file, int line)
     return ptx_op2(f, PTX_OP_ADD, base, ptx_bits(type, type == PTX_U32 ? (uint32_t)bits : bits), file, line);
 }
 
-ptx_val ptx_pointer_at(ptx_fn *f, ptx_space space, ptx_type element, ptx_val address, const char *file, int line)
+ptx_val ptx_pointer_at(ptx_fn *f, ptx_space space, ptx_type element, ptx_val address, const char *file,
+                       int line)
 {
     ptx_place at = {file, line};
     if (!val_usable(f, address, "ptx_pointer: the address", at))
@@ -199,7 +203,8 @@ static bool aligned(ptx_fn *f, const char *what, int count, ptx_val pointer, ptx
     return false;
 }
 
-static bool access_fits(ptx_fn *f, const char *what, int count, ptx_val pointer, int hints, bool load, ptx_place at)
+static bool access_fits(ptx_fn *f, const char *what, int count, ptx_val pointer, int hints, bool load,
+                        ptx_place at)
 {
     char operand[48];
     snprintf(operand, sizeof operand, "%s: the pointer", what);
@@ -223,18 +228,31 @@ static void describe(ptx_inst *inst, ptx_val pointer, int hints)
 static ptx_type loaded_type(ptx_type element)
 {
     switch (element) {
-    case PTX_B8: case PTX_U8: return PTX_U32;
-    case PTX_S8: return PTX_S32;
-    default: return element;
+    case PTX_B8:
+    case PTX_U8:
+        return PTX_U32;
+    case PTX_S8:
+        return PTX_S32;
+    default:
+        return element;
     }
 }
 
 static bool is_integer(ptx_type type)
 {
     switch (type) {
-    case PTX_F16: case PTX_BF16: case PTX_F32: case PTX_F64: case PTX_F16X2: case PTX_BF16X2: case PTX_PRED:
-    case PTX_PTR: case PTX_NONE: return false;
-    default: return true;
+    case PTX_F16:
+    case PTX_BF16:
+    case PTX_F32:
+    case PTX_F64:
+    case PTX_F16X2:
+    case PTX_BF16X2:
+    case PTX_PRED:
+    case PTX_PTR:
+    case PTX_NONE:
+        return false;
+    default:
+        return true;
     }
 }
 
@@ -269,7 +287,8 @@ ptx_val ptx_load_at(ptx_fn *f, ptx_type type, ptx_val pointer, int hints, const 
     return v;
 }
 
-void ptx_load_vec_at(ptx_fn *f, int count, ptx_val out[], ptx_val pointer, int hints, const char *file, int line)
+void ptx_load_vec_at(ptx_fn *f, int count, ptx_val out[], ptx_val pointer, int hints, const char *file,
+                     int line)
 {
     load(f, PTX_NONE, count, out, pointer, hints, (ptx_place){file, line});
 }
@@ -279,12 +298,13 @@ void ptx_load_vec_at(ptx_fn *f, int count, ptx_val out[], ptx_val pointer, int h
 /* 8 and 16-bit integers are stored from wider registers too. */
 static bool stores_as(ptx_type value, ptx_type element)
 {
-    return value == element || (ptx_type_bytes(element) <= 2 && is_integer(element) && is_integer(value) &&
-                                ptx_type_bytes(value) >= 2 && ptx_type_bytes(value) > ptx_type_bytes(element));
+    return value == element ||
+           (ptx_type_bytes(element) <= 2 && is_integer(element) && is_integer(value) &&
+            ptx_type_bytes(value) >= 2 && ptx_type_bytes(value) > ptx_type_bytes(element));
 }
 
-void ptx_store_vec_at(ptx_fn *f, int count, ptx_val pointer, const ptx_val values[], int hints, const char *file,
-                      int line)
+void ptx_store_vec_at(ptx_fn *f, int count, ptx_val pointer, const ptx_val values[], int hints,
+                      const char *file, int line)
 {
     ptx_place at = {file, line};
     ptx_val operands[9];
@@ -295,7 +315,8 @@ void ptx_store_vec_at(ptx_fn *f, int count, ptx_val pointer, const ptx_val value
     for (int i = 0; i < count; i++) {
         ptx_type is = (ptx_type)values[i].type;
         if (values[i].kind != VAL_POISON && !stores_as(is, element)) {
-            fn_problem(f, at, "store: value %d is %s, expected %s", i + 1, ptx_type_name(is), ptx_type_name(element));
+            fn_problem(f, at, "store: value %d is %s, expected %s", i + 1, ptx_type_name(is),
+                       ptx_type_name(element));
             return;
         }
         operands[i + 1] = values[i].kind == VAL_POISON ? values[i] : val_retyped(values[i], element);
@@ -307,5 +328,6 @@ void ptx_store_vec_at(ptx_fn *f, int count, ptx_val pointer, const ptx_val value
 
 void ptx_store_at(ptx_fn *f, ptx_val pointer, ptx_val value, int hints, const char *file, int line)
 {
-    ptx_store_vec_at(f, 1, pointer, &value, hints, file, line);
+    if (vals_in_order(f, 2, (ptx_val[]){pointer, value}, (ptx_place){file, line}))
+        ptx_store_vec_at(f, 1, pointer, &value, hints, file, line);
 }

@@ -1,6 +1,15 @@
 /* Operations on values: those that the table describes whole, and the few that need a word more. */
 #include "ir.h"
 
+/* An operation that an author called: its arguments may not depend on the order in which C evaluates them. */
+static ptx_val ordered_apply(ptx_fn *f, ptx_op op, ptx_type type, int count, const ptx_val operands[],
+                             ptx_place at)
+{
+    if (!vals_in_order(f, count, operands, at))
+        return val_poison;
+    return inst_apply(f, op, type, count, operands, at);
+}
+
 ptx_val ptx_op0(ptx_fn *f, ptx_op op, const char *file, int line)
 {
     return inst_apply(f, op, PTX_NONE, 0, NULL, (ptx_place){file, line});
@@ -13,17 +22,17 @@ ptx_val ptx_op1(ptx_fn *f, ptx_op op, ptx_val a, const char *file, int line)
 
 ptx_val ptx_op2(ptx_fn *f, ptx_op op, ptx_val a, ptx_val b, const char *file, int line)
 {
-    return inst_apply(f, op, PTX_NONE, 2, (ptx_val[]){a, b}, (ptx_place){file, line});
+    return ordered_apply(f, op, PTX_NONE, 2, (ptx_val[]){a, b}, (ptx_place){file, line});
 }
 
 ptx_val ptx_op3(ptx_fn *f, ptx_op op, ptx_val a, ptx_val b, ptx_val c, const char *file, int line)
 {
-    return inst_apply(f, op, PTX_NONE, 3, (ptx_val[]){a, b, c}, (ptx_place){file, line});
+    return ordered_apply(f, op, PTX_NONE, 3, (ptx_val[]){a, b, c}, (ptx_place){file, line});
 }
 
 ptx_val ptx_op4(ptx_fn *f, ptx_op op, ptx_val a, ptx_val b, ptx_val c, ptx_val d, const char *file, int line)
 {
-    return inst_apply(f, op, PTX_NONE, 4, (ptx_val[]){a, b, c, d}, (ptx_place){file, line});
+    return ordered_apply(f, op, PTX_NONE, 4, (ptx_val[]){a, b, c, d}, (ptx_place){file, line});
 }
 
 void ptx_effect0(ptx_fn *f, ptx_op op, const char *file, int line)
@@ -50,7 +59,7 @@ ptx_val ptx_cvt_at(ptx_fn *f, ptx_op op, ptx_type to, ptx_val a, const char *fil
 
 ptx_val ptx_cvt_pair_at(ptx_fn *f, ptx_type to, ptx_val low, ptx_val high, const char *file, int line)
 {
-    return inst_apply(f, PTX_OP_CVT_PAIR, to, 2, (ptx_val[]){high, low}, (ptx_place){file, line});
+    return ordered_apply(f, PTX_OP_CVT_PAIR, to, 2, (ptx_val[]){high, low}, (ptx_place){file, line});
 }
 
 ptx_val ptx_as_at(ptx_fn *f, ptx_type type, ptx_val a, const char *file, int line)
@@ -88,7 +97,8 @@ ptx_val ptx_pack_at(ptx_fn *f, ptx_type type, int count, const ptx_val parts[], 
     return inst ? inst->results[0] : val_poison;
 }
 
-void ptx_unpack_at(ptx_fn *f, ptx_type type, int count, ptx_val parts[], ptx_val a, const char *file, int line)
+void ptx_unpack_at(ptx_fn *f, ptx_type type, int count, ptx_val parts[], ptx_val a, const char *file,
+                   int line)
 {
     ptx_place at = {file, line};
     for (int i = 0; i < count; i++)
@@ -113,10 +123,13 @@ ptx_val ptx_shfl_at(ptx_fn *f, ptx_op op, ptx_val a, ptx_val lane, const char *f
     return ptx_op4(f, op, a, lane, shuffle_clamp(op), ptx_u32(PTX_ALL_LANES), file, line);
 }
 
-ptx_val ptx_shfl_pred_at(ptx_fn *f, ptx_op op, ptx_val a, ptx_val lane, ptx_val *in_range, const char *file, int line)
+ptx_val ptx_shfl_pred_at(ptx_fn *f, ptx_op op, ptx_val a, ptx_val lane, ptx_val *in_range, const char *file,
+                         int line)
 {
     ptx_val operands[] = {a, lane, shuffle_clamp(op), ptx_u32(PTX_ALL_LANES)};
-    ptx_inst *inst = inst_build(f, op, PTX_NONE, PTX_NONE, 1, 4, operands, (ptx_place){file, line});
+    ptx_place at = {file, line};
+    bool good = vals_in_order(f, 4, operands, at);
+    ptx_inst *inst = good ? inst_build(f, op, PTX_NONE, PTX_NONE, 1, 4, operands, at) : NULL;
     *in_range = inst ? inst->results[1] : val_poison;
     return inst ? inst->results[0] : val_poison;
 }
@@ -129,7 +142,7 @@ ptx_val ptx_reduce_lanes_at(ptx_fn *f, ptx_op op, int lanes, ptx_val a, const ch
     }
     for (int distance = lanes / 2; distance > 0; distance /= 2) {
         ptx_val other = ptx_shfl_at(f, PTX_OP_SHFL_BFLY, a, ptx_u32((uint32_t)distance), file, line);
-        a = ptx_op2(f, op, a, other, file, line);
+        a = inst_apply(f, op, PTX_NONE, 2, (ptx_val[]){a, other}, (ptx_place){file, line});
     }
     return a;
 }
@@ -143,7 +156,7 @@ ptx_val ptx_special_at(ptx_fn *f, ptx_sreg which, const char *file, int line)
     inst->symbol = row->name;
     inst->needs = row->needs;
     inst->varies = row->varies;
-    return inst->results[0] = val_register(f, row->type);
+    return inst->results[0] = val_born(f, row->type, inst->at);
 }
 
 ptx_val ptx_warpid_x_at(ptx_fn *f, const char *file, int line)
@@ -156,10 +169,10 @@ ptx_val ptx_global_thread_x_at(ptx_fn *f, bool wide, const char *file, int line)
 {
     ptx_val block = ptx_special_at(f, PTX_CTAID_X, file, line);
     ptx_val thread = ptx_special_at(f, PTX_TID_X, file, line);
-    if (!wide)
-        return ptx_op3(f, PTX_OP_MAD, block, ptx_u32(f->block[0]), thread, file, line);
-    ptx_val thread64 = ptx_cvt_at(f, PTX_OP_CVT, PTX_U64, thread, file, line);
-    return ptx_op3(f, PTX_OP_MAD_WIDE, block, ptx_u32(f->block[0]), thread64, file, line);
+    if (wide)
+        thread = ptx_cvt_at(f, PTX_OP_CVT, PTX_U64, thread, file, line);
+    ptx_val operands[] = {block, ptx_u32(f->block[0]), thread};
+    return inst_apply(f, wide ? PTX_OP_MAD_WIDE : PTX_OP_MAD, PTX_NONE, 3, operands, (ptx_place){file, line});
 }
 
 ptx_val ptx_uniform_at(ptx_fn *f, ptx_val a, const char *file, int line)

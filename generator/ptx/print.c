@@ -10,7 +10,7 @@ typedef struct reg_class {
 } reg_class;
 enum { CLASS_PRED, CLASS_8, CLASS_16, CLASS_32, CLASS_F32, CLASS_64, CLASS_F64, CLASS_COUNT };
 static const reg_class classes[CLASS_COUNT] = {
-    [CLASS_PRED] = {"%p", ".pred"}, [CLASS_8] = {"%b", ".b8"},   [CLASS_16] = {"%h", ".b16"},
+    [CLASS_PRED] = {"%p", ".pred"}, [CLASS_8] = {"%b", ".b8"},    [CLASS_16] = {"%h", ".b16"},
     [CLASS_32] = {"%r", ".b32"},    [CLASS_F32] = {"%f", ".b32"}, [CLASS_64] = {"%rd", ".b64"},
     [CLASS_F64] = {"%fd", ".b64"},
 };
@@ -18,17 +18,26 @@ static const reg_class classes[CLASS_COUNT] = {
 static int class_of(const ptx_reg *r)
 {
     switch (r->type) {
-    case PTX_PRED: return CLASS_PRED;
-    case PTX_F32: return CLASS_F32;
-    case PTX_F64: return CLASS_F64;
-    case PTX_PTR: return r->space == PTX_SHARED ? CLASS_32 : CLASS_64;
-    default: break;
+    case PTX_PRED:
+        return CLASS_PRED;
+    case PTX_F32:
+        return CLASS_F32;
+    case PTX_F64:
+        return CLASS_F64;
+    case PTX_PTR:
+        return r->space == PTX_SHARED ? CLASS_32 : CLASS_64;
+    default:
+        break;
     }
     switch (ptx_type_bytes((ptx_type)r->type)) {
-    case 1: return CLASS_8;
-    case 2: return CLASS_16;
-    case 4: return CLASS_32;
-    default: return CLASS_64;
+    case 1:
+        return CLASS_8;
+    case 2:
+        return CLASS_16;
+    case 4:
+        return CLASS_32;
+    default:
+        return CLASS_64;
     }
 }
 
@@ -94,17 +103,39 @@ static void print_immediate(text *out, ptx_type type, uint64_t bits)
 {
     uint32_t low = (uint32_t)bits, high = (uint32_t)(bits >> 32);
     switch (type) {
-    case PTX_U8: print_decimal(out, bits & 0xff); break;
-    case PTX_U16: print_decimal(out, bits & 0xffff); break;
-    case PTX_U32: print_decimal(out, low); break;
-    case PTX_U64: print_decimal(out, bits); break;
-    case PTX_S8: print_signed(out, (int8_t)(uint8_t)bits); break;
-    case PTX_S16: print_signed(out, (int16_t)(uint16_t)bits); break;
-    case PTX_S32: print_signed(out, (int32_t)low); break;
-    case PTX_S64: print_signed(out, (int64_t)bits); break;
-    case PTX_F32: text_printf(out, "0f%08X", low); break;
-    case PTX_F64: text_printf(out, "0d%08X%08X", high, low); break;
-    case PTX_B64: text_printf(out, "0x%08x%08x", high, low); break;
+    case PTX_U8:
+        print_decimal(out, bits & 0xff);
+        break;
+    case PTX_U16:
+        print_decimal(out, bits & 0xffff);
+        break;
+    case PTX_U32:
+        low > UINT16_MAX ? text_printf(out, "0x%08x", low) : print_decimal(out, low);
+        break; /* masks */
+    case PTX_U64:
+        print_decimal(out, bits);
+        break;
+    case PTX_S8:
+        print_signed(out, (int8_t)(uint8_t)bits);
+        break;
+    case PTX_S16:
+        print_signed(out, (int16_t)(uint16_t)bits);
+        break;
+    case PTX_S32:
+        print_signed(out, (int32_t)low);
+        break;
+    case PTX_S64:
+        print_signed(out, (int64_t)bits);
+        break;
+    case PTX_F32:
+        text_printf(out, "0f%08X", low);
+        break;
+    case PTX_F64:
+        text_printf(out, "0d%08X%08X", high, low);
+        break;
+    case PTX_B64:
+        text_printf(out, "0x%08x%08x", high, low);
+        break;
     default:
         if (ptx_type_bytes(type) == 4)
             text_printf(out, "0x%08x", low);
@@ -146,17 +177,30 @@ static void print_escape(text *out, const ptx_inst *inst, char escape)
 {
     static const char *const spaces[] = {"", ".global", ".shared", ".const"};
     switch (escape) {
-    case 't': text_add(out, ptx_type_name(inst->type)); break;
-    case 'b': text_add(out, type_bits_name(inst->type)); break;
-    case 'm': text_add(out, type_memory_name(inst->type)); break;
-    case 's': text_add(out, ptx_type_name(inst->from)); break;
-    case 'S': text_printf(out, "%s%s", inst->hints & PTX_VOLATILE ? ".volatile" : "", spaces[inst->space]); break;
-    case 'H': print_hints(out, inst->hints); break;
+    case 't':
+        text_add(out, ptx_type_name(inst->type));
+        break;
+    case 'b':
+        text_add(out, type_bits_name(inst->type));
+        break;
+    case 'm':
+        text_add(out, type_memory_name(inst->type));
+        break;
+    case 's':
+        text_add(out, ptx_type_name(inst->from));
+        break;
+    case 'S':
+        text_printf(out, "%s%s", inst->hints & PTX_VOLATILE ? ".volatile" : "", spaces[inst->space]);
+        break;
+    case 'H':
+        print_hints(out, inst->hints);
+        break;
     case 'V':
         if (inst->vector > 1)
             text_printf(out, ".v%d", inst->vector);
         break;
-    default: break;
+    default:
+        break;
     }
 }
 
@@ -331,7 +375,7 @@ static void print_symbols(text *out, const ptx_fn *f, bool module)
 static void print_signature(text *out, const ptx_fn *f)
 {
     const kernel_param *p = f->params.items;
-    text_printf(out, "\n.visible .entry %s(", f->entry);
+    text_printf(out, ".visible .entry %s(", f->entry);
     for (size_t i = 0; i < f->params.count; i++)
         text_printf(out, "%s\n    .param .%s param_%s", i ? "," : "", type_memory_name(p[i].type), p[i].name);
     text_printf(out, "\n)\n.maxntid %u, %u, %u\n", f->block[0], f->block[1], f->block[2]);
@@ -342,6 +386,7 @@ static void print_signature(text *out, const ptx_fn *f)
 void ptx_print_body(text *out, const ptx_fn *f)
 {
     names n = names_make(f);
+    text_add(out, "\n");
     print_symbols(out, f, true);
     print_signature(out, f);
     text_add(out, "{\n");

@@ -5,41 +5,51 @@
 
 /* ---- operations ------------------------------------------------------------------------------------------------- */
 
-#define ANY             {63, 75, 0}
-#define AT(sm, version) {version, sm, 0}
-#define FAMILY(sm, version) {version, sm, 'f'}
+#define ANY                                                                                                  \
+    {                                                                                                        \
+        63, 75, 0                                                                                            \
+    }
+#define AT(sm, version)                                                                                      \
+    {                                                                                                        \
+        version, sm, 0                                                                                       \
+    }
+#define FAMILY(sm, version)                                                                                  \
+    {                                                                                                        \
+        version, sm, 'f'                                                                                     \
+    }
 
-#define VARIES   TRAIT_VARIES
-#define SYNC     TRAIT_SYNC
-#define T(type)  (1u << PTX_##type)
-#define PRED     T(PRED)
-#define B8       T(B8)
-#define B16      T(B16)
-#define S16      T(S16)
-#define F16      T(F16)
-#define BF16     T(BF16)
-#define B32      T(B32)
-#define U32      T(U32)
-#define S32      T(S32)
-#define F32      T(F32)
-#define F16X2    T(F16X2)
-#define BF16X2   T(BF16X2)
-#define B64      T(B64)
-#define S64      T(S64)
-#define U64      T(U64)
-#define F64      T(F64)
-#define INT16    (T(U16) | T(S16))
-#define INT32    (T(U32) | T(S32))
-#define INT64    (T(U64) | T(S64))
-#define BITS16   (B16 | INT16)
-#define BITS32   (B32 | INT32 | F16X2 | BF16X2)
-#define BITS64   (B64 | INT64)
-#define ANY8     (B8 | T(U8) | T(S8))
-#define ANY16    (BITS16 | F16 | BF16)
-#define ANY32    (BITS32 | F32)
-#define ANY64    (BITS64 | F64)
-#define NUMBER   (INT16 | INT32 | INT64 | F16 | F32 | F64)
-#define SAME     FROM_SAME
+#define VARIES  TRAIT_VARIES
+#define SYNC    TRAIT_SYNC
+#define T(type) (1u << PTX_##type)
+#define PRED    T(PRED)
+#define B8      T(B8)
+#define B16     T(B16)
+#define U16     T(U16)
+#define S16     T(S16)
+#define F16     T(F16)
+#define BF16    T(BF16)
+#define B32     T(B32)
+#define U32     T(U32)
+#define S32     T(S32)
+#define F32     T(F32)
+#define F16X2   T(F16X2)
+#define BF16X2  T(BF16X2)
+#define B64     T(B64)
+#define S64     T(S64)
+#define U64     T(U64)
+#define F64     T(F64)
+#define INT16   (T(U16) | T(S16))
+#define INT32   (T(U32) | T(S32))
+#define INT64   (T(U64) | T(S64))
+#define BITS16  (B16 | INT16)
+#define BITS32  (B32 | INT32 | F16X2 | BF16X2)
+#define BITS64  (B64 | INT64)
+#define ANY8    (B8 | T(U8) | T(S8))
+#define ANY16   (BITS16 | F16 | BF16)
+#define ANY32   (BITS32 | F32)
+#define ANY64   (BITS64 | F64)
+#define NUMBER  (INT16 | INT32 | INT64 | F16 | F32 | F64)
+#define SAME    FROM_SAME
 
 /* clang-format off */
 #define ROW(op, text, signature, types, from, traits, needs) {PTX_OP_##op, text, signature, types, from, traits, needs},
@@ -139,10 +149,10 @@ const size_t hint_row_count = sizeof hint_rows / sizeof hint_rows[0];
 /* ---- targets and the .version that each came with (PTX ISA, .target) -------------------------------------------- */
 
 static const ptx_floor targets[] = {
-    {63, 75, 0},    {70, 80, 0},    {71, 86, 0},    {74, 87, 0},    {90, 88, 0},    {78, 89, 0},
-    {78, 90, 0},    {80, 90, 'a'},  {86, 100, 0},   {86, 100, 'a'}, {88, 100, 'f'}, {88, 103, 0},
-    {88, 103, 'a'}, {88, 103, 'f'}, {90, 110, 0},   {90, 110, 'a'}, {90, 110, 'f'}, {87, 120, 0},
-    {87, 120, 'a'}, {88, 120, 'f'}, {88, 121, 0},   {88, 121, 'a'}, {88, 121, 'f'},
+    {63, 75, 0},    {70, 80, 0},    {71, 86, 0},  {74, 87, 0},    {90, 88, 0},    {78, 89, 0},
+    {78, 90, 0},    {80, 90, 'a'},  {86, 100, 0}, {86, 100, 'a'}, {88, 100, 'f'}, {88, 103, 0},
+    {88, 103, 'a'}, {88, 103, 'f'}, {90, 110, 0}, {90, 110, 'a'}, {90, 110, 'f'}, {87, 120, 0},
+    {87, 120, 'a'}, {88, 120, 'f'}, {88, 121, 0}, {88, 121, 'a'}, {88, 121, 'f'},
 };
 
 const ptx_floor floor_lowest = ANY;
@@ -183,9 +193,10 @@ uint32_t ptx_min_driver(uint16_t version)
         uint16_t version;
         uint32_t driver;
     } rows[] = {
-        {63, 10000}, {64, 10010}, {65, 10020}, {70, 11000}, {71, 11010}, {72, 11020}, {73, 11030}, {74, 11040},
-        {75, 11050}, {76, 11060}, {77, 11070}, {78, 11080}, {80, 12000}, {81, 12010}, {82, 12020}, {83, 12030},
-        {84, 12040}, {85, 12050}, {86, 12070}, {87, 12080}, {88, 12090}, {90, 13000}, {91, 13010},
+        {63, 10000}, {64, 10010}, {65, 10020}, {70, 11000}, {71, 11010}, {72, 11020},
+        {73, 11030}, {74, 11040}, {75, 11050}, {76, 11060}, {77, 11070}, {78, 11080},
+        {80, 12000}, {81, 12010}, {82, 12020}, {83, 12030}, {84, 12040}, {85, 12050},
+        {86, 12070}, {87, 12080}, {88, 12090}, {90, 13000}, {91, 13010},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (rows[i].version == version)

@@ -8,26 +8,16 @@ static const struct {
     const char *name, *bits, *memory;
     uint32_t bytes;
 } types[] = {
-    [PTX_NONE] = {"none", "none", "none", 0},
-    [PTX_PRED] = {"pred", "pred", "pred", 0},
-    [PTX_B8] = {"b8", "b8", "b8", 1},
-    [PTX_U8] = {"u8", "b8", "u8", 1},
-    [PTX_S8] = {"s8", "b8", "s8", 1},
-    [PTX_B16] = {"b16", "b16", "b16", 2},
-    [PTX_U16] = {"u16", "b16", "u16", 2},
-    [PTX_S16] = {"s16", "b16", "s16", 2},
-    [PTX_F16] = {"f16", "b16", "b16", 2},
-    [PTX_BF16] = {"bf16", "b16", "b16", 2},
-    [PTX_B32] = {"b32", "b32", "b32", 4},
-    [PTX_U32] = {"u32", "b32", "u32", 4},
-    [PTX_S32] = {"s32", "b32", "s32", 4},
-    [PTX_F32] = {"f32", "b32", "f32", 4},
-    [PTX_F16X2] = {"f16x2", "b32", "b32", 4},
-    [PTX_BF16X2] = {"bf16x2", "b32", "b32", 4},
-    [PTX_B64] = {"b64", "b64", "b64", 8},
-    [PTX_U64] = {"u64", "b64", "u64", 8},
-    [PTX_S64] = {"s64", "b64", "s64", 8},
-    [PTX_F64] = {"f64", "b64", "f64", 8},
+    [PTX_NONE] = {"none", "none", "none", 0}, [PTX_PRED] = {"pred", "pred", "pred", 0},
+    [PTX_B8] = {"b8", "b8", "b8", 1},         [PTX_U8] = {"u8", "b8", "u8", 1},
+    [PTX_S8] = {"s8", "b8", "s8", 1},         [PTX_B16] = {"b16", "b16", "b16", 2},
+    [PTX_U16] = {"u16", "b16", "u16", 2},     [PTX_S16] = {"s16", "b16", "s16", 2},
+    [PTX_F16] = {"f16", "b16", "b16", 2},     [PTX_BF16] = {"bf16", "b16", "b16", 2},
+    [PTX_B32] = {"b32", "b32", "b32", 4},     [PTX_U32] = {"u32", "b32", "u32", 4},
+    [PTX_S32] = {"s32", "b32", "s32", 4},     [PTX_F32] = {"f32", "b32", "f32", 4},
+    [PTX_F16X2] = {"f16x2", "b32", "b32", 4}, [PTX_BF16X2] = {"bf16x2", "b32", "b32", 4},
+    [PTX_B64] = {"b64", "b64", "b64", 8},     [PTX_U64] = {"u64", "b64", "u64", 8},
+    [PTX_S64] = {"s64", "b64", "s64", 8},     [PTX_F64] = {"f64", "b64", "f64", 8},
     [PTX_PTR] = {"ptr", "b64", "u64", 8},
 };
 enum { TYPE_COUNT = sizeof types / sizeof types[0] };
@@ -63,11 +53,16 @@ const char *type_memory_name(ptx_type type)
 ptx_type type_wide(ptx_type type)
 {
     switch (type) {
-    case PTX_U16: return PTX_U32;
-    case PTX_S16: return PTX_S32;
-    case PTX_U32: return PTX_U64;
-    case PTX_S32: return PTX_S64;
-    default: return PTX_NONE;
+    case PTX_U16:
+        return PTX_U32;
+    case PTX_S16:
+        return PTX_S32;
+    case PTX_U32:
+        return PTX_U64;
+    case PTX_S32:
+        return PTX_S64;
+    default:
+        return PTX_NONE;
     }
 }
 
@@ -150,7 +145,8 @@ static uint16_t narrow_float(double value, int exponent, int fraction)
         return sign;
     uint64_t significand = (magnitude & ((1ull << 52) - 1)) | 1ull << 52;
     int dropped = 52 - fraction + (scale < 1 ? 1 - scale : 0);
-    uint64_t kept = significand >> dropped, rest = significand & ((1ull << dropped) - 1), half = 1ull << (dropped - 1);
+    uint64_t kept = significand >> dropped, rest = significand & ((1ull << dropped) - 1),
+             half = 1ull << (dropped - 1);
     kept += rest > half || (rest == half && (kept & 1));
     /* The hidden bit adds one to the exponent field, and so does a carry out of the fraction. */
     uint64_t field = scale < 1 ? 0 : (uint64_t)(scale - 1);
@@ -160,18 +156,31 @@ static uint16_t narrow_float(double value, int exponent, int fraction)
 ptx_val ptx_number(ptx_type type, double value)
 {
     switch (type) {
-    case PTX_F64: return ptx_f64(value);
-    case PTX_F32: return ptx_f32((float)value);
-    case PTX_F16: return ptx_bits(type, narrow_float(value, 5, 10));
-    case PTX_BF16: return ptx_bits(type, narrow_float(value, 8, 7));
-    case PTX_F16X2: return ptx_bits(type, 0x10001u * narrow_float(value, 5, 10));
-    case PTX_BF16X2: return ptx_bits(type, 0x10001u * narrow_float(value, 8, 7));
-    case PTX_U16: return ptx_u16((uint16_t)value);
-    case PTX_S16: return ptx_s16((int16_t)value);
-    case PTX_U32: return ptx_u32((uint32_t)value);
-    case PTX_S32: return ptx_s32((int32_t)value);
-    case PTX_U64: return ptx_u64((uint64_t)value);
-    case PTX_S64: return ptx_s64((int64_t)value);
-    default: return ptx_bits(type, (uint64_t)value);
+    case PTX_F64:
+        return ptx_f64(value);
+    case PTX_F32:
+        return ptx_f32((float)value);
+    case PTX_F16:
+        return ptx_bits(type, narrow_float(value, 5, 10));
+    case PTX_BF16:
+        return ptx_bits(type, narrow_float(value, 8, 7));
+    case PTX_F16X2:
+        return ptx_bits(type, 0x10001u * narrow_float(value, 5, 10));
+    case PTX_BF16X2:
+        return ptx_bits(type, 0x10001u * narrow_float(value, 8, 7));
+    case PTX_U16:
+        return ptx_u16((uint16_t)value);
+    case PTX_S16:
+        return ptx_s16((int16_t)value);
+    case PTX_U32:
+        return ptx_u32((uint32_t)value);
+    case PTX_S32:
+        return ptx_s32((int32_t)value);
+    case PTX_U64:
+        return ptx_u64((uint64_t)value);
+    case PTX_S64:
+        return ptx_s64((int64_t)value);
+    default:
+        return ptx_bits(type, (uint64_t)value);
     }
 }

@@ -34,8 +34,8 @@ static void copy_to(ptx_fn *f, ptx_val variable, ptx_val value, ptx_place at)
         ptx_type word = value.space == PTX_SHARED ? PTX_U32 : PTX_U64;
         ptx_val operands[2] = {val_retyped(value, word), ptx_bits(word, (uint64_t)(int64_t)value.offset)};
         operands[0].offset = 0;
-        inst = inst_build(f, value.offset ? PTX_OP_ADD : PTX_OP_MOV, PTX_NONE, PTX_NONE, 1, value.offset ? 2 : 1,
-                          operands, at);
+        inst = inst_build(f, value.offset ? PTX_OP_ADD : PTX_OP_MOV, PTX_NONE, PTX_NONE, 1,
+                          value.offset ? 2 : 1, operands, at);
     } else {
         inst = inst_build(f, PTX_OP_MOV, PTX_NONE, PTX_NONE, 1, 1, &value, at);
     }
@@ -69,7 +69,8 @@ ptx_val ptx_var_at(ptx_fn *f, ptx_val initial, const char *file, int line)
 ptx_val ptx_declare_at(ptx_fn *f, ptx_type type, const char *file, int line)
 {
     if (!op_find(PTX_OP_MOV, type, PTX_NONE)) {
-        fn_problem(f, (ptx_place){file, line}, "ptx_declare: a variable cannot be of type %s", ptx_type_name(type));
+        fn_problem(f, (ptx_place){file, line}, "ptx_declare: a variable cannot be of type %s",
+                   ptx_type_name(type));
         return val_poison;
     }
     ptx_val v = as_variable(f, type, val_poison);
@@ -80,7 +81,8 @@ ptx_val ptx_declare_at(ptx_fn *f, ptx_type type, const char *file, int line)
 void ptx_set_at(ptx_fn *f, ptx_val variable, ptx_val value, const char *file, int line)
 {
     ptx_place at = {file, line};
-    if (!val_usable(f, variable, "ptx_set: the variable", at) || !val_usable(f, value, "ptx_set: the value", at))
+    if (!val_usable(f, variable, "ptx_set: the variable", at) ||
+        !val_usable(f, value, "ptx_set: the value", at))
         return;
     if (variable.kind != VAL_REGISTER || !fn_reg(f, variable.reg)->variable) {
         fn_problem(f, at, "ptx_set: not a variable");
@@ -99,7 +101,8 @@ void ptx_update_at(ptx_fn *f, ptx_op op, ptx_val variable, ptx_val b, const char
     ptx_set_at(f, variable, ptx_op2(f, op, variable, b, file, line), file, line);
 }
 
-void ptx_accumulate_at(ptx_fn *f, ptx_op op, ptx_val variable, ptx_val a, ptx_val b, const char *file, int line)
+void ptx_accumulate_at(ptx_fn *f, ptx_op op, ptx_val variable, ptx_val a, ptx_val b, const char *file,
+                       int line)
 {
     ptx_set_at(f, variable, ptx_op3(f, op, a, b, variable, file, line), file, line);
 }

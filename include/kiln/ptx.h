@@ -108,7 +108,7 @@ void ptx_note(ptx_fn *f, const char *comment);
 #define PTX_FOR(f, i, from, to, step)                                                                        \
     for (ptx_block i##_block = ptx_for_begin(f, from, to, step, PTX_HERE); i##_block.f;                      \
          ptx_block_end(&i##_block))                                                                          \
-        for (ptx_val i = i##_block.value; i##_block.state == 0; i##_block.state = 1)
+        for (ptx_val i = i##_block.value; ptx_for_body(&i##_block, i); i##_block.state = 1)
 /* Runs the block, and again while the predicate of ptx_repeat_if, which must be its last call, holds. */
 #define PTX_LOOP(f)            PTX_BLOCK_(PTX_NAME_(ptx_loop_), ptx_loop_begin(f, PTX_HERE))
 #define ptx_repeat_if(f, predicate) ptx_repeat_if_at(f, predicate, PTX_HERE)
@@ -465,6 +465,7 @@ ptx_block ptx_else_begin(ptx_fn *f, const char *file, int line);
 ptx_block ptx_when_begin(ptx_fn *f, ptx_val predicate, const char *file, int line);
 ptx_block ptx_for_begin(ptx_fn *f, ptx_val from, ptx_val to, ptx_val step, const char *file, int line);
 ptx_block ptx_loop_begin(ptx_fn *f, const char *file, int line);
+bool ptx_for_body(const ptx_block *block, ptx_val counter); /* still to be emitted? */
 void ptx_block_end(ptx_block *block);
 void ptx_repeat_if_at(ptx_fn *f, ptx_val predicate, const char *file, int line);
 void ptx_break_if_at(ptx_fn *f, ptx_val predicate, const char *file, int line);

@@ -2,9 +2,9 @@
  *     ptx_golden_test GOLDEN_DIR             compares
  *     ptx_golden_test GOLDEN_DIR --update    writes them (target update_ptx_goldens; read the diff)
  *     ptx_golden_test GOLDEN_DIR --ir NAME   prints one kernel's IR */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdio.h>
 #include <string.h>
 

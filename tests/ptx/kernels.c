@@ -7,7 +7,7 @@ static void emit_saxpy(ptx_fn *f)
     ptx_val n = ptx_param(f, PTX_U32, "n"), a = ptx_param(f, PTX_F32, "a");
     ptx_val x = ptx_param_ptr(f, PTX_F32, "x"), y = ptx_param_ptr(f, PTX_F32, "y");
     ptx_val i = ptx_global_thread_x(f);
-    PTX_IF(f, ptx_lt(f, i, n)) {
+    PTX_IF (f, ptx_lt(f, i, n)) {
         ptx_val xi = ptx_load(f, ptx_at(f, x, i));
         ptx_val at = ptx_at(f, y, i);
         ptx_val yi = ptx_load(f, at);
@@ -26,18 +26,18 @@ static void emit_block_sum(ptx_fn *f)
     ptx_val blocks = ptx_nctaid_x(f);
     ptx_val stride = ptx_mul(f, blocks, ptx_u32(ptx_block_x(f)));
     ptx_val first = ptx_global_thread_x(f);
-    PTX_FOR(f, i, first, n, stride) {
+    PTX_FOR (f, i, first, n, stride) {
         ptx_val xi = ptx_load_hint(f, ptx_at(f, x, i), PTX_NC | PTX_NO_ALLOCATE);
         ptx_add_to(f, sum, xi);
     }
     ptx_val tid = ptx_tid_x(f), lane = ptx_and(f, tid, ptx_u32(31));
     ptx_val warp = ptx_shr(f, tid, ptx_u32(5));
     ptx_val warp_sum = ptx_reduce_lanes(f, PTX_OP_ADD, 32, sum);
-    PTX_WHEN(f, ptx_eq(f, lane, ptx_u32(0))) {
+    PTX_WHEN (f, ptx_eq(f, lane, ptx_u32(0))) {
         ptx_store(f, ptx_at(f, partial, warp), warp_sum);
     }
     ptx_barrier(f);
-    PTX_IF(f, ptx_eq(f, tid, ptx_u32(0))) {
+    PTX_IF (f, ptx_eq(f, tid, ptx_u32(0))) {
         ptx_val total = ptx_var(f, ptx_f32(0));
         for (int w = 0; w < WARPS; w++)
             ptx_add_to(f, total, ptx_load(f, ptx_at_const(f, partial, w)));
@@ -52,16 +52,16 @@ static void emit_copy(ptx_fn *f)
     ptx_val n = ptx_param(f, PTX_U64, "n");
     ptx_val src = ptx_param_ptr(f, PTX_U8, "src"), dst = ptx_param_ptr(f, PTX_U8, "dst");
     ptx_val i = ptx_global_thread_x64(f), whole = ptx_shr(f, n, ptx_u32(4));
-    PTX_IF(f, ptx_lt(f, i, whole)) {
+    PTX_IF (f, ptx_lt(f, i, whole)) {
         ptx_val offset = ptx_shl(f, i, ptx_u32(4)), word[4];
         ptx_val from = ptx_cast_ptr(f, ptx_at(f, src, offset), PTX_B32);
         ptx_val to = ptx_cast_ptr(f, ptx_at(f, dst, offset), PTX_B32);
         ptx_load_vec(f, 4, word, from, PTX_NC | PTX_NO_ALLOCATE | PTX_L2_128B);
         ptx_store_vec(f, 4, to, word, PTX_CS);
     }
-    PTX_ELSE(f) {
+    PTX_ELSE (f) {
         ptx_val tail = ptx_and(f, n, ptx_u64(15)), beyond = ptx_sub(f, i, whole);
-        PTX_IF(f, ptx_lt(f, beyond, tail)) {
+        PTX_IF (f, ptx_lt(f, beyond, tail)) {
             ptx_val done = ptx_shl(f, whole, ptx_u32(4));
             ptx_val at = ptx_add(f, done, beyond);
             ptx_val from = ptx_at(f, src, at), to = ptx_at(f, dst, at);
@@ -79,7 +79,7 @@ static void emit_warp_scan(ptx_fn *f)
     for (uint32_t distance = 1; distance < 32; distance *= 2) {
         ptx_val in_range;
         ptx_val left = ptx_shfl_up_in_range(f, sum, ptx_u32(distance), &in_range);
-        PTX_WHEN(f, in_range) {
+        PTX_WHEN (f, in_range) {
             ptx_add_to(f, sum, left);
         }
     }
@@ -92,14 +92,14 @@ static void emit_collatz(ptx_fn *f)
     ptx_val x = ptx_param_ptr(f, PTX_U32, "x"), steps = ptx_param_ptr(f, PTX_U32, "steps");
     ptx_val i = ptx_global_thread_x(f);
     ptx_val n = ptx_var(f, ptx_load(f, ptx_at(f, x, i))), count = ptx_var(f, ptx_u32(0));
-    PTX_LOOP(f) {
+    PTX_LOOP (f) {
         ptx_break_if(f, ptx_le(f, n, ptx_u32(1)));
         ptx_val bit = ptx_and(f, n, ptx_u32(1));
         ptx_val odd = ptx_ne(f, bit, ptx_u32(0));
-        PTX_IF(f, odd) {
+        PTX_IF (f, odd) {
             ptx_set(f, n, ptx_mad(f, n, ptx_u32(3), ptx_u32(1)));
         }
-        PTX_ELSE(f) {
+        PTX_ELSE (f) {
             ptx_set(f, n, ptx_shr(f, n, ptx_u32(1)));
         }
         ptx_add_to(f, count, ptx_u32(1));
@@ -133,7 +133,7 @@ static void emit_quantize(ptx_fn *f)
     ptx_val word = ptx_prmt(f, low, high, ptx_u32(0x5410));
     ptx_store_hint(f, ptx_at(f, packed, i), ptx_as(f, PTX_U32, word), PTX_CS);
     ptx_val lane = ptx_laneid(f);
-    PTX_IF(f, ptx_eq(f, lane, ptx_u32(0))) {
+    PTX_IF (f, ptx_eq(f, lane, ptx_u32(0))) {
         ptx_val block = ptx_ctaid_x(f);
         ptx_store(f, ptx_at(f, scale, block), s);
     }
@@ -150,7 +150,7 @@ static void emit_lookup(ptx_fn *f)
     ptx_val table = ptx_const_table(f, PTX_F32, 4, bits);
     ptx_val staged = ptx_shared_dynamic(f, PTX_F32);
     ptx_val i = ptx_global_thread_x(f), tid = ptx_tid_x(f);
-    PTX_IF(f, ptx_lt(f, tid, ptx_u32(4))) {
+    PTX_IF (f, ptx_lt(f, tid, ptx_u32(4))) {
         ptx_val level = ptx_load(f, ptx_at(f, table, tid));
         ptx_store(f, ptx_at(f, staged, tid), level);
     }
@@ -158,7 +158,8 @@ static void emit_lookup(ptx_fn *f)
     ptx_val c = ptx_load(f, ptx_at(f, code, i));
     ptx_val level = ptx_load(f, ptx_at(f, staged, c));
     ptx_val half = ptx_cvt(f, PTX_F16, level);
-    ptx_store(f, ptx_at(f, out, i), ptx_add(f, half, ptx_number(PTX_F16, 0.5)));
+    ptx_val shifted = ptx_add(f, half, ptx_number(PTX_F16, 0.5));
+    ptx_store(f, ptx_at(f, out, i), shifted);
 }
 
 const test_kernel test_kernels[] = {
