@@ -10,8 +10,8 @@
 
 enum {
     GROUP = 64,
-    WARPS = 8,        /* per thread block */
-    STEPS = 8,        /* per tile */
+    WARPS = 8, /* per thread block */
+    STEPS = 8, /* per tile */
     LANE_ELEMENTS = 4,
     STEP_ELEMENTS = 32 * LANE_ELEMENTS,
     TILE_ELEMENTS = STEPS * STEP_ELEMENTS
@@ -38,26 +38,25 @@ static const float code_values[16] = {
     1.0f,
 };
 
-static const kiln_param params[] = {
-    {.name = "type",
-     .type = KILN_PARAM_WORD,
-     .role = KILN_ROLE_CONTRACT,
-     .words = "f32",
-     .default_value = "f32",
-     .summary = "element type of the tensor that is not quantised"},
-    {.name = "group",
-     .type = KILN_PARAM_INT,
-     .role = KILN_ROLE_CONTRACT,
-     .words = "64",
-     .default_value = "64",
-     .summary = "elements that share a scale"},
-    {.name = "nibbles",
-     .type = KILN_PARAM_WORD,
-     .role = KILN_ROLE_CONTRACT,
-     .words = "low",
-     .default_value = "low",
-     .summary = "low: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7"},
-    {.name = NULL}};
+static const kiln_param params[] = {{.name = "type",
+                                     .type = KILN_PARAM_WORD,
+                                     .role = KILN_ROLE_CONTRACT,
+                                     .words = "f32",
+                                     .default_value = "f32",
+                                     .summary = "element type of the tensor that is not quantised"},
+                                    {.name = "group",
+                                     .type = KILN_PARAM_INT,
+                                     .role = KILN_ROLE_CONTRACT,
+                                     .words = "64",
+                                     .default_value = "64",
+                                     .summary = "elements that share a scale"},
+                                    {.name = "nibbles",
+                                     .type = KILN_PARAM_WORD,
+                                     .role = KILN_ROLE_CONTRACT,
+                                     .words = "low",
+                                     .default_value = "low",
+                                     .summary = "low: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7"},
+                                    {.name = NULL}};
 
 static const kiln_rule rules[] = {{"n <= 1099511627776", "n must be at most 2^40"}, {NULL, NULL}};
 
@@ -69,7 +68,7 @@ typedef struct tile {
     ptx_val left;  /* elements from there to the end, at most TILE_ELEMENTS, U32 */
 } tile;
 
-static tile find_tile(ptx_fn *f, ptx_val n)
+static tile find_tile(ptx_fn *f)
 {
     tile t = {.lane = ptx_laneid(f)};
     ptx_val warp = ptx_warpid_x(f);
@@ -153,17 +152,19 @@ static ptx_val code_of(ptx_fn *f, const buckets *b, ptx_val x, ptx_val scale)
     ptx_val threshold = ptx_shfl_idx(f, b->threshold, bucket);
     ptx_val code = ptx_var(f, ptx_shfl_idx(f, b->base, bucket));
     ptx_val above = ptx_gt(f, r, threshold);
-    PTX_WHEN(f, above) {
+    PTX_WHEN (f, above) {
         ptx_add_to(f, code, ptx_u32(1));
     }
     return code;
 }
 
-static void quantize_full_tile(ptx_fn *f, const tile *t, const buckets *b, ptx_val in, ptx_val scale, ptx_val packed)
+static void quantize_full_tile(ptx_fn *f, const tile *t, const buckets *b, ptx_val in, ptx_val scale,
+                               ptx_val packed)
 {
     ptx_val x[STEPS][LANE_ELEMENTS];
     for (int step = 0; step < STEPS; step++)
-        ptx_load_vec(f, LANE_ELEMENTS, x[step], ptx_at_const(f, in, step * STEP_ELEMENTS), PTX_NC | PTX_NO_ALLOCATE);
+        ptx_load_vec(f, LANE_ELEMENTS, x[step], ptx_at_const(f, in, step * STEP_ELEMENTS),
+                     PTX_NC | PTX_NO_ALLOCATE);
 
     /* Lane i < 8 of each half keeps the scale of its half's group in step i, so that one store writes all 16. */
     ptx_val half_lane = ptx_and(f, t->lane, ptx_u32(15));
@@ -183,12 +184,13 @@ static void quantize_full_tile(ptx_fn *f, const tile *t, const buckets *b, ptx_v
     ptx_val half = ptx_shr(f, t->lane, ptx_u32(4));
     ptx_val group = ptx_mad(f, half_lane, ptx_u32(2), half);
     ptx_val to = ptx_at(f, scale, group);
-    PTX_WHEN(f, keeps) {
+    PTX_WHEN (f, keeps) {
         ptx_store(f, to, kept);
     }
 }
 
-static void quantize_ragged_tile(ptx_fn *f, const tile *t, const buckets *b, ptx_val in, ptx_val scale, ptx_val packed)
+static void quantize_ragged_tile(ptx_fn *f, const tile *t, const buckets *b, ptx_val in, ptx_val scale,
+                                 ptx_val packed)
 {
     ptx_val lane_first = ptx_mul(f, t->lane, ptx_u32(LANE_ELEMENTS));
     ptx_val half = ptx_shr(f, t->lane, ptx_u32(4));
@@ -202,7 +204,7 @@ static void quantize_ragged_tile(ptx_fn *f, const tile *t, const buckets *b, ptx
         for (int i = 0; i < LANE_ELEMENTS; i++) {
             x[i] = ptx_var(f, ptx_f32(0));
             ptx_val exists = ptx_gt(f, has, ptx_s32(i));
-            PTX_WHEN(f, exists) {
+            PTX_WHEN (f, exists) {
                 ptx_set(f, x[i], ptx_load_hint(f, ptx_at_const(f, from, i), PTX_NC));
             }
         }
@@ -216,7 +218,7 @@ static void quantize_ragged_tile(ptx_fn *f, const tile *t, const buckets *b, ptx
             ptx_val quarter = ptx_shr(f, step, ptx_u32(1));
             ptx_val to = ptx_at(f, packed_bytes, quarter);
             ptx_val has_low = ptx_gt(f, has, ptx_s32(pair));
-            PTX_WHEN(f, has_low) {
+            PTX_WHEN (f, has_low) {
                 ptx_store(f, ptx_at_const(f, to, pair / 2), byte);
             }
         }
@@ -225,7 +227,7 @@ static void quantize_ragged_tile(ptx_fn *f, const tile *t, const buckets *b, ptx
         ptx_val to = ptx_at(f, scale, group);
         ptx_val exists = ptx_gt(f, has, ptx_s32(0));
         ptx_val stores = ptx_and(f, leads, exists);
-        PTX_WHEN(f, stores) {
+        PTX_WHEN (f, stores) {
             ptx_store(f, to, s);
         }
     }
@@ -238,7 +240,7 @@ static void emit_quantize(ptx_fn *f, const kiln_variant *v)
     ptx_val scale = ptx_param_ptr(f, PTX_F32, "scale");
     ptx_val packed = ptx_param_ptr(f, PTX_U8, "packed");
     ptx_val n = ptx_param(f, PTX_U64, "n");
-    tile t = find_tile(f, n);
+    tile t = find_tile(f);
     ptx_val exists = ptx_lt(f, t.first, n);
     PTX_IF (f, exists) {
         set_left(f, &t, n);
@@ -278,16 +280,18 @@ static ptx_val value_of(ptx_fn *f, ptx_val values, ptx_val codes, int i, ptx_val
     return ptx_mul(f, value, scale);
 }
 
-static void unpack_full_tile(ptx_fn *f, const tile *t, ptx_val values, ptx_val packed, ptx_val scale, ptx_val out)
+static void unpack_full_tile(ptx_fn *f, const tile *t, ptx_val values, ptx_val packed, ptx_val scale,
+                             ptx_val out)
 {
     ptx_val codes[STEPS];
     for (int step = 0; step < STEPS; step++)
-        codes[step] = ptx_load_as(f, PTX_U32, ptx_at_const(f, packed, step * STEP_ELEMENTS / 4), PTX_NC | PTX_NO_ALLOCATE);
+        codes[step] = ptx_load_as(f, PTX_U32, ptx_at_const(f, packed, step * STEP_ELEMENTS / 4),
+                                  PTX_NC | PTX_NO_ALLOCATE);
     /* One load brings the tile's 16 scales, lane i the i-th. */
     ptx_val scales = ptx_var(f, ptx_f32(0));
     ptx_val brings = ptx_lt(f, t->lane, ptx_u32(TILE_ELEMENTS / GROUP));
     ptx_val from = ptx_at(f, scale, t->lane);
-    PTX_WHEN(f, brings) {
+    PTX_WHEN (f, brings) {
         ptx_set(f, scales, ptx_load_hint(f, from, PTX_NC | PTX_NO_ALLOCATE));
     }
     ptx_val half = ptx_shr(f, t->lane, ptx_u32(4));
@@ -301,7 +305,8 @@ static void unpack_full_tile(ptx_fn *f, const tile *t, ptx_val values, ptx_val p
     }
 }
 
-static void unpack_ragged_tile(ptx_fn *f, const tile *t, ptx_val values, ptx_val packed, ptx_val scale, ptx_val out)
+static void unpack_ragged_tile(ptx_fn *f, const tile *t, ptx_val values, ptx_val packed, ptx_val scale,
+                               ptx_val out)
 {
     ptx_val lane_first = ptx_mul(f, t->lane, ptx_u32(LANE_ELEMENTS));
     ptx_val half = ptx_shr(f, t->lane, ptx_u32(4));
@@ -312,7 +317,7 @@ static void unpack_ragged_tile(ptx_fn *f, const tile *t, ptx_val values, ptx_val
         ptx_val group = ptx_add(f, step_group, half);
         ptx_val scale_at = ptx_at(f, scale, group);
         ptx_val s = ptx_var(f, ptx_f32(0));
-        PTX_WHEN(f, exists) {
+        PTX_WHEN (f, exists) {
             ptx_set(f, s, ptx_load_hint(f, scale_at, PTX_NC));
         }
         ptx_val byte_index = ptx_shr(f, step, ptx_u32(1));
@@ -321,16 +326,16 @@ static void unpack_ragged_tile(ptx_fn *f, const tile *t, ptx_val values, ptx_val
         for (int pair = 0; pair < LANE_ELEMENTS; pair += 2) {
             ptx_val byte = ptx_var(f, ptx_u32(0));
             ptx_val has_low = ptx_gt(f, has, ptx_s32(pair));
-            PTX_WHEN(f, has_low) {
+            PTX_WHEN (f, has_low) {
                 ptx_set(f, byte, ptx_load_hint(f, ptx_at_const(f, from, pair / 2), PTX_NC));
             }
             ptx_val low = value_of(f, values, byte, 0, s);
             ptx_val high = value_of(f, values, byte, 1, s);
             ptx_val has_high = ptx_gt(f, has, ptx_s32(pair + 1));
-            PTX_WHEN(f, has_low) {
+            PTX_WHEN (f, has_low) {
                 ptx_store(f, ptx_at_const(f, to, pair), low);
             }
-            PTX_WHEN(f, has_high) {
+            PTX_WHEN (f, has_high) {
                 ptx_store(f, ptx_at_const(f, to, pair + 1), high);
             }
         }
@@ -344,7 +349,7 @@ static void emit_unpack(ptx_fn *f, const kiln_variant *v)
     ptx_val scale = ptx_param_ptr(f, PTX_F32, "scale");
     ptx_val out = ptx_param_ptr(f, PTX_F32, "out");
     ptx_val n = ptx_param(f, PTX_U64, "n");
-    tile t = find_tile(f, n);
+    tile t = find_tile(f);
     ptx_val exists = ptx_lt(f, t.first, n);
     PTX_IF (f, exists) {
         set_left(f, &t, n);
@@ -367,8 +372,10 @@ static void emit_unpack(ptx_fn *f, const kiln_variant *v)
 
 static const kiln_arg quantize_args[] = {
     {"in", KILN_ARG_IN, "$type", "n", 16, NULL, "the tensor, in memory order"},
-    {"scale", KILN_ARG_OUT, "f32", "ceil_div(n, group)", 4, NULL, "max(largest magnitude, 1e-12) of each group"},
-    {"packed", KILN_ARG_OUT, "u8", "ceil_div(n, 2)", 16, NULL, "two codes per byte; an absent last code is 0"},
+    {"scale", KILN_ARG_OUT, "f32", "ceil_div(n, group)", 4, NULL,
+     "max(largest magnitude, 1e-12) of each group"},
+    {"packed", KILN_ARG_OUT, "u8", "ceil_div(n, 2)", 16, NULL,
+     "two codes per byte; an absent last code is 0"},
     {"n", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "elements"},
     {.name = NULL}};
 

@@ -425,11 +425,13 @@ ptx_val ptx_param_ptr_at_line(ptx_fn *f, ptx_type element, const char *name, con
 
 static ptx_val add_symbol(ptx_fn *f, memory_array s, ptx_place at)
 {
-    static const char *const words[] = {[PTX_SHARED] = "shared", [PTX_CONST] = "const"};
-    s.name = s.dynamic ? "dynamic_shared"
-             : s.space == PTX_CONST
-                 ? arena_format(f->arena, "%s_const_%u", f->entry, (unsigned)f->symbols.count + 1)
-                 : arena_format(f->arena, "%s_%u", words[s.space], (unsigned)f->symbols.count + 1);
+    static const char *const words[] = {
+        [PTX_SHARED] = "shared", [PTX_CONST] = "const", [PTX_GLOBAL] = "global"};
+    const char *word = words[s.space];
+    unsigned number = (unsigned)f->symbols.count + 1;
+    s.name = s.dynamic               ? "dynamic_shared"
+             : s.space == PTX_SHARED ? arena_format(f->arena, "%s_%u", word, number)
+                                     : arena_format(f->arena, "%s_%s_%u", f->entry, word, number);
     memory_array *slot = list_add(f, &f->symbols, sizeof *slot);
     *slot = s;
     ptx_val v = val_register(f, PTX_PTR);
@@ -471,14 +473,15 @@ ptx_val ptx_shared_dynamic_at(ptx_fn *f, ptx_type element, const char *file, int
     return add_symbol(f, s, (ptx_place){file, line});
 }
 
-ptx_val ptx_const_table_at(ptx_fn *f, ptx_type element, uint32_t count, const uint64_t bits[],
-                           const char *file, int line)
+ptx_val ptx_table_at(ptx_fn *f, ptx_space space, ptx_type element, uint32_t count, const uint64_t bits[],
+                     const char *file, int line)
 {
     ptx_place at = {file, line};
     uint32_t align = ptx_type_bytes(element);
-    if (!array_fits(f, element, count, align, &f->const_bytes, 64 * 1024, "constant table", at))
+    if (space == PTX_CONST &&
+        !array_fits(f, element, count, align, &f->const_bytes, 64 * 1024, "constant table", at))
         return val_poison;
-    memory_array s = {.space = PTX_CONST, .element = element, .count = count, .align = align};
+    memory_array s = {.space = space, .element = element, .count = count, .align = align};
     s.bits = arena_copy(f->arena, bits, count * sizeof *bits);
     return add_symbol(f, s, at);
 }

@@ -345,8 +345,9 @@ void ptx_print_header(text *out, ptx_floor floor)
 
 static void print_symbol(text *out, const memory_array *s)
 {
-    const char *space = s->space == PTX_SHARED ? ".shared" : ".const";
-    text_printf(out, "%s%s .align %u .%s %s[", s->dynamic ? ".extern " : "", space, s->align,
+    static const char *const words[] = {
+        [PTX_SHARED] = "shared", [PTX_CONST] = "const", [PTX_GLOBAL] = "global"};
+    text_printf(out, "%s.%s .align %u .%s %s[", s->dynamic ? ".extern " : "", words[s->space], s->align,
                 type_bits_name(s->element), s->name);
     if (!s->dynamic)
         text_printf(out, "%u", s->count);
@@ -364,7 +365,7 @@ static void print_symbols(text *out, const ptx_fn *f, bool module)
     const memory_array *s = f->symbols.items;
     bool dynamic_done = false;
     for (size_t i = 0; i < f->symbols.count; i++) {
-        if ((s[i].space == PTX_CONST || s[i].dynamic) != module || (s[i].dynamic && dynamic_done))
+        if ((s[i].space != PTX_SHARED || s[i].dynamic) != module || (s[i].dynamic && dynamic_done))
             continue;
         dynamic_done |= s[i].dynamic;
         text_add(out, module ? "" : "    ");

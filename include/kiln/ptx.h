@@ -307,7 +307,9 @@ typedef enum ptx_hint {
 #define ptx_shared_dynamic(f, element)    ptx_shared_dynamic_at(f, element, PTX_HERE)
 /* A table of constants (count elements, by their bits) in the module's constant memory, at most 64 KB together. Fast
  * where all lanes of a warp read one element. */
-#define ptx_const_table(f, element, count, bits) ptx_const_table_at(f, element, count, bits, PTX_HERE)
+#define ptx_const_table(f, element, count, bits) ptx_table_at(f, PTX_CONST, element, count, bits, PTX_HERE)
+/* The same in global memory, for tables of which each lane reads its own element. */
+#define ptx_global_table(f, element, count, bits) ptx_table_at(f, PTX_GLOBAL, element, count, bits, PTX_HERE)
 
 /* ---- warps and thread blocks ------------------------------------------------------------------------------------ */
 
@@ -441,8 +443,8 @@ void ptx_store_vec_at(ptx_fn *f, int count, ptx_val pointer, const ptx_val value
                       int line);
 ptx_val ptx_shared_at(ptx_fn *f, ptx_type element, uint32_t count, uint32_t align, const char *file, int line);
 ptx_val ptx_shared_dynamic_at(ptx_fn *f, ptx_type element, const char *file, int line);
-ptx_val ptx_const_table_at(ptx_fn *f, ptx_type element, uint32_t count, const uint64_t bits[], const char *file,
-                           int line);
+ptx_val ptx_table_at(ptx_fn *f, ptx_space space, ptx_type element, uint32_t count, const uint64_t bits[],
+                     const char *file, int line);
 
 ptx_val ptx_shfl_at(ptx_fn *f, ptx_op op, ptx_val a, ptx_val lane, const char *file, int line);
 ptx_val ptx_shfl_pred_at(ptx_fn *f, ptx_op op, ptx_val a, ptx_val lane, ptx_val *in_range, const char *file, int line);
