@@ -7,11 +7,27 @@
 enum { MAX_DEPTH = 64 };
 
 typedef enum node_kind {
-    NODE_NUMBER, NODE_NAME,
-    NODE_MULTIPLY, NODE_DIVIDE, NODE_REMAINDER, NODE_ADD, NODE_SUBTRACT,
-    NODE_LESS, NODE_LESS_EQUAL, NODE_GREATER, NODE_GREATER_EQUAL, NODE_EQUAL, NODE_NOT_EQUAL,
-    NODE_AND, NODE_OR, NODE_NOT,
-    NODE_CEIL_DIV, NODE_MIN, NODE_MAX, NODE_SELECT, NODE_ALIGNED
+    NODE_NUMBER,
+    NODE_NAME,
+    NODE_MULTIPLY,
+    NODE_DIVIDE,
+    NODE_REMAINDER,
+    NODE_ADD,
+    NODE_SUBTRACT,
+    NODE_LESS,
+    NODE_LESS_EQUAL,
+    NODE_GREATER,
+    NODE_GREATER_EQUAL,
+    NODE_EQUAL,
+    NODE_NOT_EQUAL,
+    NODE_AND,
+    NODE_OR,
+    NODE_NOT,
+    NODE_CEIL_DIV,
+    NODE_MIN,
+    NODE_MAX,
+    NODE_SELECT,
+    NODE_ALIGNED
 } node_kind;
 
 typedef struct node {
@@ -33,12 +49,11 @@ static const struct {
     int level; /* 1 binds least */
     node_kind kind;
 } OPERATORS[] = {
-    {"||", 1, NODE_OR},       {"&&", 2, NODE_AND},
-    {"==", 3, NODE_EQUAL},    {"!=", 3, NODE_NOT_EQUAL},
-    {"<=", 4, NODE_LESS_EQUAL}, {">=", 4, NODE_GREATER_EQUAL},
-    {"<", 4, NODE_LESS},      {">", 4, NODE_GREATER},
-    {"+", 5, NODE_ADD},       {"-", 5, NODE_SUBTRACT},
-    {"*", 6, NODE_MULTIPLY},  {"/", 6, NODE_DIVIDE}, {"%", 6, NODE_REMAINDER},
+    {"||", 1, NODE_OR},        {"&&", 2, NODE_AND},        {"==", 3, NODE_EQUAL},
+    {"!=", 3, NODE_NOT_EQUAL}, {"<=", 4, NODE_LESS_EQUAL}, {">=", 4, NODE_GREATER_EQUAL},
+    {"<", 4, NODE_LESS},       {">", 4, NODE_GREATER},     {"+", 5, NODE_ADD},
+    {"-", 5, NODE_SUBTRACT},   {"*", 6, NODE_MULTIPLY},    {"/", 6, NODE_DIVIDE},
+    {"%", 6, NODE_REMAINDER},
 };
 enum { OPERATOR_COUNT = sizeof OPERATORS / sizeof OPERATORS[0], UNARY_LEVEL = 7 };
 
@@ -47,8 +62,8 @@ static const struct {
     int operands;
     node_kind kind;
 } FUNCTIONS[] = {
-    {"ceil_div", 2, NODE_CEIL_DIV}, {"min", 2, NODE_MIN}, {"max", 2, NODE_MAX}, {"select", 3, NODE_SELECT},
-    {"aligned", 2, NODE_ALIGNED},
+    {"ceil_div", 2, NODE_CEIL_DIV}, {"min", 2, NODE_MIN},         {"max", 2, NODE_MAX},
+    {"select", 3, NODE_SELECT},     {"aligned", 2, NODE_ALIGNED},
 };
 enum { FUNCTION_COUNT = sizeof FUNCTIONS / sizeof FUNCTIONS[0] };
 
@@ -133,7 +148,8 @@ static const node *parse_number(parser *p)
 static const node *parse_call(parser *p, const char *name, size_t length)
 {
     int f = 0;
-    while (f < FUNCTION_COUNT && (strlen(FUNCTIONS[f].name) != length || strncmp(FUNCTIONS[f].name, name, length) != 0))
+    while (f < FUNCTION_COUNT &&
+           (strlen(FUNCTIONS[f].name) != length || strncmp(FUNCTIONS[f].name, name, length) != 0))
         f++;
     if (f == FUNCTION_COUNT)
         return refuse(p, "no such function");
@@ -250,8 +266,8 @@ static bool number_of(const evaluation *e, const node *n, uint64_t *number)
     if (!value_of(e, n, &value))
         return false;
     if (value.word) {
-        snprintf(e->error, e->error_bytes, "'%s': %.*s is no number", e->formula->text, (int)value.word_length,
-                 value.word);
+        snprintf(e->error, e->error_bytes, "'%s': %.*s is no number", e->formula->text,
+                 (int)value.word_length, value.word);
         return false;
     }
     *number = value.number;
@@ -384,8 +400,8 @@ static bool value_of(const evaluation *e, const node *n, formula_value *value)
     return true;
 }
 
-bool formula_evaluate(const formula *f, formula_lookup *lookup, const void *context, uint64_t *result, char *error,
-                      size_t error_bytes)
+bool formula_evaluate(const formula *f, formula_lookup *lookup, const void *context, uint64_t *result,
+                      char *error, size_t error_bytes)
 {
     evaluation e = {f, lookup, context, error, error_bytes};
     return number_of(&e, f->root, result);

@@ -28,8 +28,8 @@ typedef bool formula_lookup(const void *context, const char *name, size_t length
 formula *formula_parse(pool *p, const char *text, char *error, size_t error_bytes);
 
 /* False, and a message: a word where a number is needed, division by zero, a result below 0 or beyond 64 bits. */
-bool formula_evaluate(const formula *f, formula_lookup *lookup, const void *context, uint64_t *result, char *error,
-                      size_t error_bytes);
+bool formula_evaluate(const formula *f, formula_lookup *lookup, const void *context, uint64_t *result,
+                      char *error, size_t error_bytes);
 
 /* Whether it mentions a name. */
 bool formula_mentions(const formula *f, const char *name);

@@ -288,7 +288,8 @@ static void read_variant(reader *r, fy_node *node, fy_node *families, manifest_v
     v->arg_count = get_count(r, args, "args");
     v->args = pool_allocate(r->memory, (v->arg_count + 1) * sizeof *v->args);
     for (size_t i = 0; i < v->arg_count; i++)
-        read_arg(r, fy_node_sequence_get_by_index(args, (int)i), get_member(r, family, "args"), v, &v->args[i]);
+        read_arg(r, fy_node_sequence_get_by_index(args, (int)i), get_member(r, family, "args"), v,
+                 &v->args[i]);
     read_launch(r, get_member(r, node, "launch"), v);
     read_rules(r, get_member(r, node, "rules"), v);
     v->empty = find_formula(r, node, "empty");

@@ -18,7 +18,8 @@ typedef enum manifest_direction {
 typedef struct manifest_arg {
     const char *name;
     manifest_direction direction;
-    element_type type; /* of the scalar, or of what the pointer points at; ELEMENT_NONE: unknown to this program */
+    element_type
+        type; /* of the scalar, or of what the pointer points at; ELEMENT_NONE: unknown to this program */
     const char *type_name;
     formula *shape[MAX_DIMENSIONS]; /* elements per dimension, outermost first */
     size_t dimension_count;         /* 0: no shape is stated */
@@ -30,10 +31,10 @@ typedef struct manifest_arg {
 /* A parameter of a variant. */
 typedef struct manifest_param {
     const char *name;
-    const char *value;      /* "f16", "64", "true" */
-    bool is_contract;       /* the caller of the family's function names it ... */
-    uint64_t offset;        /* ... in a 32-bit field here ... */
-    uint32_t selector;      /* ... with this value */
+    const char *value; /* "f16", "64", "true" */
+    bool is_contract;  /* the caller of the family's function names it ... */
+    uint64_t offset;   /* ... in a 32-bit field here ... */
+    uint32_t selector; /* ... with this value */
 } manifest_param;
 
 typedef struct manifest_rule {

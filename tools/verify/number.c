@@ -12,19 +12,10 @@ static const struct {
     bool is_signed;
 } TYPES[] = {
     /* name  bytes significand exponent signed */
-    {"none",     0,          0,       0, false},
-    {"u8",       1,          0,       0, false},
-    {"i8",       1,          0,       0, true},
-    {"u16",      2,          0,       0, false},
-    {"i16",      2,          0,       0, true},
-    {"u32",      4,          0,       0, false},
-    {"i32",      4,          0,       0, true},
-    {"u64",      8,          0,       0, false},
-    {"i64",      8,          0,       0, true},
-    {"f16",      2,         10,       5, true},
-    {"bf16",     2,          7,       8, true},
-    {"f32",      4,         23,       8, true},
-    {"f64",      8,         52,      11, true},
+    {"none", 0, 0, 0, false}, {"u8", 1, 0, 0, false},  {"i8", 1, 0, 0, true},   {"u16", 2, 0, 0, false},
+    {"i16", 2, 0, 0, true},   {"u32", 4, 0, 0, false}, {"i32", 4, 0, 0, true},  {"u64", 8, 0, 0, false},
+    {"i64", 8, 0, 0, true},   {"f16", 2, 10, 5, true}, {"bf16", 2, 7, 8, true}, {"f32", 4, 23, 8, true},
+    {"f64", 8, 52, 11, true},
 };
 enum { TYPE_COUNT = sizeof TYPES / sizeof TYPES[0] };
 
@@ -95,7 +86,8 @@ static double decode_float(element_type type, uint64_t bits)
     else if (exponent == 0)
         value = ldexp((double)significand, 1 - bias - significand_bits);
     else
-        value = ldexp((double)(significand | UINT64_C(1) << significand_bits), exponent - bias - significand_bits);
+        value = ldexp((double)(significand | UINT64_C(1) << significand_bits),
+                      exponent - bias - significand_bits);
     return bits & sign_bit(type) ? -value : value;
 }
 
@@ -117,8 +109,8 @@ static uint64_t encode_float(element_type type, double value)
     if (exponent < 1 - bias)
         exponent = 1 - bias;
     uint64_t quanta = (uint64_t)nearbyint(ldexp(fabs(value), significand_bits - exponent));
-    uint64_t bits = quanta < hidden ? quanta
-                                    : ((uint64_t)(exponent + bias) << significand_bits) + (quanta - hidden);
+    uint64_t bits =
+        quanta < hidden ? quanta : ((uint64_t)(exponent + bias) << significand_bits) + (quanta - hidden);
     return sign | (bits > infinity_bits(type) ? infinity_bits(type) : bits);
 }
 

@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-bool problem_open(problem *p, const manifest_variant *v, const kiln_device *device, char *error, size_t error_bytes)
+bool problem_open(problem *p, const manifest_variant *v, const kiln_device *device, char *error,
+                  size_t error_bytes)
 {
     *p = (problem){.variant = v, .device = device, .arg_count = v->arg_count};
     if (v->arg_count > MAX_ARGS) {
@@ -21,16 +22,16 @@ void problem_close(problem *p)
     pool_free(&p->memory);
 }
 
-argument *problem_find(const problem *p, const char *name)
+argument *problem_find(problem *p, const char *name)
 {
     for (size_t i = 0; i < p->arg_count; i++) {
         if (strcmp(p->args[i].about->name, name) == 0)
-            return (argument *)&p->args[i];
+            return &p->args[i];
     }
     return NULL;
 }
 
-uint64_t problem_integer(const problem *p, const char *name)
+uint64_t problem_integer(problem *p, const char *name)
 {
     const argument *a = problem_find(p, name);
     return a ? a->integer : 0;
@@ -38,7 +39,8 @@ uint64_t problem_integer(const problem *p, const char *name)
 
 bool problem_is_size(const argument *a)
 {
-    return !manifest_is_pointer(a->about) && a->about->type != ELEMENT_NONE && !element_is_float(a->about->type);
+    return !manifest_is_pointer(a->about) && a->about->type != ELEMENT_NONE &&
+           !element_is_float(a->about->type);
 }
 
 /* ---- expressions ------------------------------------------------------------------------------------------------ */

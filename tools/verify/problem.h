@@ -22,7 +22,8 @@ typedef struct argument {
     double real;      /* a scalar of a float type */
     uint64_t count;   /* pointers: elements */
     size_t bytes;
-    void *host; /* pointers: the elements, in the kernel's type; for outputs what lies there before the launch */
+    void *
+        host; /* pointers: the elements, in the kernel's type; for outputs what lies there before the launch */
     expectation expectation;
     void *expected_bits;
     double *expected_value, *bound;
@@ -44,14 +45,15 @@ typedef enum problem_status {
 } problem_status;
 
 /* All scalars 0. False, and a message, when the variant has more arguments than MAX_ARGS. */
-bool problem_open(problem *p, const manifest_variant *v, const kiln_device *device, char *error, size_t error_bytes);
+bool problem_open(problem *p, const manifest_variant *v, const kiln_device *device, char *error,
+                  size_t error_bytes);
 void problem_close(problem *p);
 
 /* Null when the variant has no argument of this name. */
-argument *problem_find(const problem *p, const char *name);
+argument *problem_find(problem *p, const char *name);
 
 /* The value of a scalar of an integer type; 0 when there is none of this name. */
-uint64_t problem_integer(const problem *p, const char *name);
+uint64_t problem_integer(problem *p, const char *name);
 
 /* Whether an argument is a scalar of an integer type, so that it can be a size. */
 bool problem_is_size(const argument *a);

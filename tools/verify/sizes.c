@@ -109,7 +109,8 @@ static bool blocks_at(problem *p, argument *a, int dimension, uint64_t value, ui
 }
 
 /* The smallest value in (low, high] whose grid has more than `blocks` blocks; at high it has. */
-static uint64_t first_above(problem *p, argument *a, int dimension, uint64_t blocks, uint64_t low, uint64_t high)
+static uint64_t first_above(problem *p, argument *a, int dimension, uint64_t blocks, uint64_t low,
+                            uint64_t high)
 {
     while (high - low > 1) {
         uint64_t middle = low + (high - low) / 2, there;
@@ -137,7 +138,8 @@ void edges_add_tiles(edge_list *list, problem *p, argument *a)
             if (!blocks_at(p, a, d, value, &at_one))
                 break;
         }
-        if (at_far > 1 && at_far < far / 4096) { /* the grid is capped: the first size with all of its blocks */
+        if (at_far > 1 &&
+            at_far < far / 4096) { /* the grid is capped: the first size with all of its blocks */
             value = first_above(p, a, d, at_far - 1, 0, far);
             edges_add_around(list, value);
             edges_add(list, 2 * value + 1);
@@ -149,7 +151,8 @@ void edges_add_tiles(edge_list *list, problem *p, argument *a)
 
 static void edges_of(problem *p, argument *a, const size_limits *limits, edge_list *list)
 {
-    static const uint64_t some[] = {0, 1, 2, 3, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 1000, 1001, 1024};
+    static const uint64_t some[] = {0,   1,   2,   3,   31,  32,  33,   63,   64,  65,
+                                    127, 128, 129, 255, 256, 257, 1000, 1001, 1024};
     for (size_t i = 0; i < sizeof some / sizeof some[0]; i++)
         edges_add(list, some[i]);
     edges_add_tiles(list, p, a);
@@ -212,7 +215,8 @@ void size_plan_fill(size_plan *plan, uint64_t seed)
     for (uint64_t round = 0; round < 64; round++) { /* several sizes at an edge at once */
         for (size_t i = 0; i < p->arg_count; i++) {
             if (edges[i].count)
-                make_legal(p, &p->args[i], edges[i].values[random_below(s, round * MAX_ARGS + i, edges[i].count)]);
+                make_legal(p, &p->args[i],
+                           edges[i].values[random_below(s, round * MAX_ARGS + i, edges[i].count)]);
         }
         size_plan_add(plan);
     }
