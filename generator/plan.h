@@ -28,6 +28,7 @@ struct kiln_variant {
     uint64_t key;                        /* XXH3, 64 bit, of id */
     const char *entry;                   /* the .entry name, a PTX and C identifier: family_value_value... */
     place at;                            /* of the kernels: item that asked for it */
+    uint32_t runs_on;                    /* bit i: the variant is emitted for targets[i] of the plan */
     target emitting_for;                 /* while emit runs */
 };
 

@@ -15,7 +15,8 @@ void *arena_copy(arena *a, const void *from, size_t bytes);
 char *arena_string(arena *a, const char *text, size_t length); /* NUL-terminated copy */
 __attribute__((format(printf, 2, 3))) char *arena_format(arena *a, const char *format, ...);
 
-/* Grows an array by doubling: returns where element *count may be written, and moves the array when it must. */
+/* Appends an element to an array that grows by doubling: counts it, returns where to write it, and moves the array
+ * when it must. `array` is the address of the caller's pointer, cast. */
 void *arena_push(arena *a, void **array, size_t *count, size_t *capacity, size_t element_bytes);
 
 /* A text that grows. `data` is always NUL-terminated. */
@@ -30,5 +31,6 @@ void text_add(text *t, const char *s);
 void text_add_bytes(text *t, const char *s, size_t length);
 __attribute__((format(printf, 2, 3))) void text_printf(text *t, const char *format,
                                                        ...); /* %s %d %u %x %c only: no locale */
+__attribute__((format(printf, 2, 0))) void text_vprintf(text *t, const char *format, va_list arguments);
 
 #endif

@@ -7,8 +7,11 @@
  *
  * Expressions are text over arguments and parameters by name, in unsigned 64-bit integers:
  *     literals      12  0x10
- *     names         n  group  type        a parameter's word is compared with a word: type == f16
+ *     names         n  group  type        a parameter's word is compared with a word on its right: type == f16
+ *                   A word made of digits is a number too: select(group == any, group_size, group). A bool is 0 or 1.
+ *                   Arguments are u8, u16, u32 or u64 values; pointers stand in aligned() only.
  *     device        multiprocessors  max_shared_bytes  sm
+ *     target        target_sm  target_is_specific (sm_90a, sm_100f): only in variant_runs_on
  *     operators     * / %   + -   == != < <= > >=   &&   ||   !   in C's order; a comparison is 0 or 1
  *     functions     ceil_div(a, b)  min(a, b)  max(a, b)  select(condition, a, b)  aligned(pointer, bytes)
  * Every expression of every family is parsed when the generator starts; a mistake is an internal error that names the
@@ -120,13 +123,14 @@ typedef struct kiln_family {
     kiln_cost cost;
     uint32_t min_sm;            /* lowest target that some variant runs on */
     const char *variant_min_sm; /* the same per variant, over parameters; null: min_sm */
+    const char *variant_runs_on; /* condition over parameters and the target, beyond the lowest; null: holds always */
     void (*emit)(ptx_fn *f, const kiln_variant *v);
 } kiln_family;
 
 /* ---- inside emit ------------------------------------------------------------------------------------------------ */
 
 /* Values of the variant's parameters. A name that the family does not declare, or of another type, is an internal
- * error that names both. */
+ * error that names both. kiln_int takes a word made of digits too. */
 uint32_t kiln_int(const kiln_variant *v, const char *param);
 bool kiln_bool(const kiln_variant *v, const char *param);
 bool kiln_is(const kiln_variant *v, const char *param, const char *word);
