@@ -19,7 +19,7 @@ static const char *bound(arena *a, const kiln_family *family, const char *expres
     return out.data;
 }
 
-static void add_param(json *j, const kiln_param *param)
+static void add_param(json *j, const bundle_family *f, const kiln_param *param)
 {
     static const char *const types[] = {
         [KILN_PARAM_WORD] = "word", [KILN_PARAM_INT] = "int", [KILN_PARAM_BOOL] = "bool"};
@@ -35,6 +35,9 @@ static void add_param(json *j, const kiln_param *param)
         json_number_member(j, "step", param->step);
     }
     json_string_member(j, "default", param->default_value);
+    for (size_t i = 0; i < f->field_count; i++)
+        if (f->fields[i].param == param)
+            json_number_member(j, "offset", f->fields[i].offset);
     json_end(j);
 }
 
@@ -75,8 +78,10 @@ static void add_arg(arena *a, json *j, const bundle_family *f, const bundle_fiel
         add_shape(a, j, f->family, arg->shape, v);
     if (arg->kind != KILN_ARG_VALUE)
         json_number_member(j, "alignment", arg->alignment > 1 ? arg->alignment : 1);
-    if (!v)
+    if (!v) {
+        json_string_member(j, "c_type", field->c_type);
         json_number_member(j, "offset", field->offset);
+    }
     if (!v && arg->when)
         json_string_member(j, "when", arg->when);
     json_end(j);
@@ -114,7 +119,7 @@ static void add_family(arena *a, json *j, const bundle_family *f)
     json_key(j, "params");
     json_begin_array(j);
     for (const kiln_param *param = family->params; param && param->name; param++)
-        add_param(j, param);
+        add_param(j, f, param);
     json_end(j);
     json_key(j, "args");
     json_begin_array(j);

@@ -83,7 +83,7 @@ static void errors_read_well(void **state)
         {{.status = KILN_ERROR_DRIVER_TOO_OLD,
           .subject = "x",
           .detail = "",
-          .needed = 12080,
+          .needed = 12100,
           .present = 9020},
          "driver too old: x: needs 12.10, has 9.2"},
         {{.status = KILN_ERROR_LOAD, .driver_result = 218, .subject = "x", .detail = "cuModuleLoadDataEx"},
