@@ -7,27 +7,13 @@
 enum { MAX_DEPTH = 64 };
 
 typedef enum node_kind {
-    NODE_NUMBER,
-    NODE_NAME,
-    NODE_MULTIPLY,
-    NODE_DIVIDE,
-    NODE_REMAINDER,
-    NODE_ADD,
-    NODE_SUBTRACT,
-    NODE_LESS,
-    NODE_LESS_EQUAL,
-    NODE_GREATER,
-    NODE_GREATER_EQUAL,
-    NODE_EQUAL,
-    NODE_NOT_EQUAL,
-    NODE_AND,
-    NODE_OR,
-    NODE_NOT,
-    NODE_CEIL_DIV,
-    NODE_MIN,
-    NODE_MAX,
-    NODE_SELECT,
-    NODE_ALIGNED
+    /* clang-format off */
+    NODE_NUMBER, NODE_NAME,
+    NODE_MULTIPLY, NODE_DIVIDE, NODE_REMAINDER, NODE_ADD, NODE_SUBTRACT,
+    NODE_LESS, NODE_LESS_EQUAL, NODE_GREATER, NODE_GREATER_EQUAL, NODE_EQUAL, NODE_NOT_EQUAL,
+    NODE_AND, NODE_OR, NODE_NOT,
+    NODE_CEIL_DIV, NODE_MIN, NODE_MAX, NODE_SELECT, NODE_ALIGNED
+    /* clang-format on */
 } node_kind;
 
 typedef struct node {
@@ -49,11 +35,14 @@ static const struct {
     int level; /* 1 binds least */
     node_kind kind;
 } OPERATORS[] = {
-    {"||", 1, NODE_OR},        {"&&", 2, NODE_AND},        {"==", 3, NODE_EQUAL},
-    {"!=", 3, NODE_NOT_EQUAL}, {"<=", 4, NODE_LESS_EQUAL}, {">=", 4, NODE_GREATER_EQUAL},
-    {"<", 4, NODE_LESS},       {">", 4, NODE_GREATER},     {"+", 5, NODE_ADD},
-    {"-", 5, NODE_SUBTRACT},   {"*", 6, NODE_MULTIPLY},    {"/", 6, NODE_DIVIDE},
-    {"%", 6, NODE_REMAINDER},
+    /* clang-format off */
+    {"||", 1, NODE_OR},
+    {"&&", 2, NODE_AND},
+    {"==", 3, NODE_EQUAL},      {"!=", 3, NODE_NOT_EQUAL},
+    {"<=", 4, NODE_LESS_EQUAL}, {">=", 4, NODE_GREATER_EQUAL}, {"<", 4, NODE_LESS}, {">", 4, NODE_GREATER},
+    {"+",  5, NODE_ADD},        {"-",  5, NODE_SUBTRACT},
+    {"*",  6, NODE_MULTIPLY},   {"/",  6, NODE_DIVIDE},        {"%", 6, NODE_REMAINDER},
+    /* clang-format on */
 };
 enum { OPERATOR_COUNT = sizeof OPERATORS / sizeof OPERATORS[0], UNARY_LEVEL = 7 };
 
@@ -62,8 +51,13 @@ static const struct {
     int operands;
     node_kind kind;
 } FUNCTIONS[] = {
-    {"ceil_div", 2, NODE_CEIL_DIV}, {"min", 2, NODE_MIN},         {"max", 2, NODE_MAX},
-    {"select", 3, NODE_SELECT},     {"aligned", 2, NODE_ALIGNED},
+    /* clang-format off */
+    {"ceil_div", 2, NODE_CEIL_DIV},
+    {"min",      2, NODE_MIN},
+    {"max",      2, NODE_MAX},
+    {"select",   3, NODE_SELECT},
+    {"aligned",  2, NODE_ALIGNED},
+    /* clang-format on */
 };
 enum { FUNCTION_COUNT = sizeof FUNCTIONS / sizeof FUNCTIONS[0] };
 

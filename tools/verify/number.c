@@ -11,11 +11,22 @@ static const struct {
     unsigned char bytes, significand, exponent;
     bool is_signed;
 } TYPES[] = {
+    /* clang-format off */
     /* name  bytes significand exponent signed */
-    {"none", 0, 0, 0, false}, {"u8", 1, 0, 0, false},  {"i8", 1, 0, 0, true},   {"u16", 2, 0, 0, false},
-    {"i16", 2, 0, 0, true},   {"u32", 4, 0, 0, false}, {"i32", 4, 0, 0, true},  {"u64", 8, 0, 0, false},
-    {"i64", 8, 0, 0, true},   {"f16", 2, 10, 5, true}, {"bf16", 2, 7, 8, true}, {"f32", 4, 23, 8, true},
-    {"f64", 8, 52, 11, true},
+    {"none",     0,          0,       0, false},
+    {"u8",       1,          0,       0, false},
+    {"i8",       1,          0,       0, true},
+    {"u16",      2,          0,       0, false},
+    {"i16",      2,          0,       0, true},
+    {"u32",      4,          0,       0, false},
+    {"i32",      4,          0,       0, true},
+    {"u64",      8,          0,       0, false},
+    {"i64",      8,          0,       0, true},
+    {"f16",      2,         10,       5, true},
+    {"bf16",     2,          7,       8, true},
+    {"f32",      4,         23,       8, true},
+    {"f64",      8,         52,      11, true},
+    /* clang-format on */
 };
 enum { TYPE_COUNT = sizeof TYPES / sizeof TYPES[0] };
 

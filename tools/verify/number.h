@@ -11,19 +11,11 @@
 #include <stdint.h>
 
 typedef enum element_type {
+    /* clang-format off */
     ELEMENT_NONE,
-    ELEMENT_U8,
-    ELEMENT_I8,
-    ELEMENT_U16,
-    ELEMENT_I16,
-    ELEMENT_U32,
-    ELEMENT_I32,
-    ELEMENT_U64,
-    ELEMENT_I64,
-    ELEMENT_F16,
-    ELEMENT_BF16,
-    ELEMENT_F32,
-    ELEMENT_F64
+    ELEMENT_U8, ELEMENT_I8, ELEMENT_U16, ELEMENT_I16, ELEMENT_U32, ELEMENT_I32, ELEMENT_U64, ELEMENT_I64,
+    ELEMENT_F16, ELEMENT_BF16, ELEMENT_F32, ELEMENT_F64
+    /* clang-format on */
 } element_type;
 
 /* ELEMENT_NONE for a name that is none of "u8" "i8" ... "f64". */

@@ -73,22 +73,36 @@ static bool is_empty(const problem *p)
     return p->variant->empty && problem_evaluate(p, p->variant->empty, &holds, error, sizeof error) && holds;
 }
 
-/* Small values of each size in turn, as long as they break a rule. */
+/* The i-th value to try for a size: all small ones, then those around the powers of two. False: no more. */
+static bool candidate(const argument *a, uint64_t i, uint64_t *value)
+{
+    enum { SMALL = 300 };
+    unsigned bits = a->about->struct_type == ELEMENT_U64 ? 63 : 31;
+    *value = i;
+    if (i < SMALL)
+        return true;
+    uint64_t power = 9 + (i - SMALL) / 3;
+    *value = (UINT64_C(1) << power % 64) + (i - SMALL) % 3 - 1;
+    return power < bits;
+}
+
+/* Values of each size in turn, as long as they break a rule. */
 static void try_rules(trial *t)
 {
+    enum { MOST_PER_SIZE = 60 };
     CUdeviceptr addresses[MAX_ARGS];
     char error[256], what[512];
     set_addresses(addresses);
     for (size_t i = 0; i < t->problem->arg_count; i++) {
         argument *a = &t->problem->args[i];
-        uint64_t kept = a->integer, broken_values = 0;
-        for (uint64_t value = 0; problem_is_size(a) && value < 300 && broken_values < 40; value++) {
+        uint64_t kept = a->integer, value, tried = 0;
+        for (uint64_t c = 0; problem_is_size(a) && tried < MOST_PER_SIZE && candidate(a, c, &value); c++) {
             const manifest_rule *broken = NULL;
             a->integer = value;
             if (problem_measure(t->problem, &broken, error, sizeof error) != PROBLEM_ILLEGAL ||
                 is_empty(t->problem))
                 continue;
-            broken_values++;
+            tried++;
             snprintf(what, sizeof what, "rule \"%s\" broken", broken->text);
             expect_status(t, addresses, KILN_ERROR_BAD_ARGUMENT, what);
         }

@@ -169,10 +169,12 @@ static void fill_thresholds(problem *p, argument *in, bool is_power_of_two, rand
     for (uint64_t i = 0; i < in->count; i++) {
         uint64_t g = i / group, place = i % group;
         double factor = is_power_of_two ? 1 : 1 + random_uniform(s, 4 * g + 1);
-        double scale = element_get(
-            type, &(uint64_t){number_encode(type, ldexp(factor, (int)random_below(s, 4 * g, 13) - 6))}, 0);
+        double wanted = ldexp(factor, (int)random_below(s, 4 * g, 13) - 6);
+        double scale = number_decode(type, number_encode(type, wanted));
         uint64_t step = random_below(s, 4 * g + 2, 45) + place;
-        if (place == random_below(s, 4 * g + 3, group)) {
+        uint64_t length =
+            in->count - g * group < group ? in->count - g * group : group; /* the last one may be short */
+        if (place == random_below(s, 4 * g + 3, length)) {
             element_set(type, in->host, i, place % 2 ? -scale : scale);
             continue;
         }
@@ -231,34 +233,36 @@ static void make(problem *p, const input_pattern *pattern, random_stream s)
         inputs_fill_bytes(packed, random_fork(s, 3));
 }
 
+/* clang-format off */
 static const input_pattern element_patterns[] = {
-    {"normal", PATTERN_RANDOM | PATTERN_LARGE, INPUT_NORMAL},
-    {"thresholds", PATTERN_LARGE, NF4_THRESHOLDS},
-    {"thresholds-odd", 0, NF4_THRESHOLDS_ODD},
-    {"near-smallest-scale", 0, NF4_NEAR_SMALLEST_SCALE},
-    {"uniform", PATTERN_RANDOM, INPUT_UNIFORM},
-    {"real", PATTERN_LARGE, INPUT_REAL},
-    {"denormal", 0, INPUT_DENORMAL},
-    {"largest", 0, INPUT_LARGEST},
-    {"zero", 0, INPUT_ZERO},
-    {"equal", 0, INPUT_EQUAL},
-    {"alternating", 0, INPUT_ALTERNATING},
-    {"huge-tiny", 0, INPUT_HUGE_TINY},
-    {"any-bits", PATTERN_RANDOM, INPUT_ANY_BITS},
-    {"nonfinite", PATTERN_NONFINITE, INPUT_NONFINITE},
-    {NULL, 0, 0},
+    {"normal",              PATTERN_RANDOM | PATTERN_LARGE, INPUT_NORMAL},
+    {"thresholds",          PATTERN_LARGE,                  NF4_THRESHOLDS},
+    {"thresholds-odd",      0,                              NF4_THRESHOLDS_ODD},
+    {"near-smallest-scale", 0,                              NF4_NEAR_SMALLEST_SCALE},
+    {"uniform",             PATTERN_RANDOM,                 INPUT_UNIFORM},
+    {"real",                PATTERN_LARGE,                  INPUT_REAL},
+    {"denormal",            0,                              INPUT_DENORMAL},
+    {"largest",             0,                              INPUT_LARGEST},
+    {"zero",                0,                              INPUT_ZERO},
+    {"equal",               0,                              INPUT_EQUAL},
+    {"alternating",         0,                              INPUT_ALTERNATING},
+    {"huge-tiny",           0,                              INPUT_HUGE_TINY},
+    {"any-bits",            PATTERN_RANDOM,                 INPUT_ANY_BITS},
+    {"nonfinite",           PATTERN_NONFINITE,              INPUT_NONFINITE},
+    {NULL,                  0,                              0},
 };
 
 static const input_pattern code_patterns[] = {
-    {"normal", PATTERN_RANDOM | PATTERN_LARGE, INPUT_NORMAL},
-    {"uniform", PATTERN_RANDOM, INPUT_UNIFORM},
-    {"denormal", 0, INPUT_DENORMAL},
-    {"largest", 0, INPUT_LARGEST},
-    {"zero", 0, INPUT_ZERO},
-    {"any-bits", PATTERN_RANDOM | PATTERN_LARGE, INPUT_ANY_BITS},
-    {"nonfinite", PATTERN_NONFINITE, INPUT_NONFINITE},
-    {NULL, 0, 0},
+    {"normal",    PATTERN_RANDOM | PATTERN_LARGE, INPUT_NORMAL},
+    {"uniform",   PATTERN_RANDOM,                 INPUT_UNIFORM},
+    {"denormal",  0,                              INPUT_DENORMAL},
+    {"largest",   0,                              INPUT_LARGEST},
+    {"zero",      0,                              INPUT_ZERO},
+    {"any-bits",  PATTERN_RANDOM | PATTERN_LARGE, INPUT_ANY_BITS},
+    {"nonfinite", PATTERN_NONFINITE,              INPUT_NONFINITE},
+    {NULL,        0,                              0},
 };
+/* clang-format on */
 
 /* ---- sizes ------------------------------------------------------------------------------------------------------ */
 
