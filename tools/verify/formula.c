@@ -274,10 +274,10 @@ static bool equal(const evaluation *e, const node *n, uint64_t *result)
     formula_value a, b;
     if (!value_of(e, n->operand[0], &a) || !value_of(e, n->operand[1], &b))
         return false;
+    bool is_same = !a.word && !b.word && a.number == b.number;
     if (a.word && b.word)
-        *result = a.word_length == b.word_length && memcmp(a.word, b.word, a.word_length) == 0;
-    else
-        *result = !a.word && !b.word && a.number == b.number;
+        is_same = a.word_length == b.word_length && memcmp(a.word, b.word, a.word_length) == 0;
+    *result = is_same;
     return true;
 }
 
@@ -324,8 +324,10 @@ static bool evaluate_arithmetic(const evaluation *e, node_kind kind, uint64_t a,
         *result = a / b;
     else if (kind == NODE_CEIL_DIV)
         *result = a / b + (a % b != 0);
+    else if (kind == NODE_ALIGNED)
+        *result = a % b == 0;
     else
-        *result = kind == NODE_ALIGNED ? a % b == 0 : a % b;
+        *result = a % b;
     return true;
 }
 
