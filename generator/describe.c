@@ -164,7 +164,7 @@ void describe_family(text *out, const kiln_family *family)
                 family->min_sm);
     describe_params(out, family);
     describe_args(out, family);
-    describe_rules(out, "combinations that cannot be made do not hold", family->refusals);
+    describe_rules(out, "rules of a combination", family->refusals);
     describe_rules(out, "rules of a launch", family->rules);
     describe_launch(out, family);
     describe_dispatch(out, family);

@@ -31,8 +31,11 @@ typedef struct family_limits {
 family_limits family_limits_of(arena *a, const kiln_family *family);
 bool variant_runs_on(const family_limits *limits, const kiln_variant *v, target t);
 
-/* Checks every family that the generator is built with: legal names, defaults and types; every expression parses and
- * uses only what its place allows. A mistake is an internal error that names family and text. */
+/* Checks a family: legal names, defaults and types; every expression parses and uses only what its place allows. A
+ * mistake is an internal error that names family and text. */
+void family_validate(const kiln_family *family);
+
+/* Checks all that the generator is built with, and that their names differ. */
 void families_validate(void);
 
 #endif

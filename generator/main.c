@@ -153,10 +153,10 @@ static const struct {
     int (*run)(command_line *);
     const char *usage;
 } verbs[] = {
-    {"generate", 1, 1, "--output",      run_generate, "CONFIG [--output DIR]      write the bundle; default: beside CONFIG"},
-    {"list",     1, 1, "",              run_list,     "CONFIG                     key, id and targets of each variant"},
-    {"show",     2, 2, "--target --ir", run_show,     "CONFIG ID --target T [--ir]  print a variant, by id or key"},
-    {"families", 0, 1, "--json",        run_families, "[NAME] [--json]            what can be asked for"},
+    {"generate", 1, 1, "--output",      run_generate, "CONFIG [--output DIR]         write the bundle; default: beside CONFIG"},
+    {"list",     1, 1, "",              run_list,     "CONFIG                        key, id and targets of each variant"},
+    {"show",     2, 2, "--target --ir", run_show,     "CONFIG ID --target T [--ir]   print a variant, by id or key"},
+    {"families", 0, 1, "--json",        run_families, "[NAME] [--json]               what can be asked for"},
 };
 /* clang-format on */
 enum { VERB_COUNT = sizeof verbs / sizeof verbs[0] };
@@ -165,7 +165,7 @@ static void print_usage(FILE *out)
 {
     fputs("kiln bakes GPU kernels as PTX into C.\n\nusage:\n", out);
     for (size_t i = 0; i < VERB_COUNT; i++)
-        fprintf(out, "  kiln %-8s %s\n", verbs[i].verb, verbs[i].usage);
+        fprintf(out, "  kiln %-9s %s\n", verbs[i].verb, verbs[i].usage);
     fputs("  kiln --help | --version\n\nexit status: 0, 1 bad input, 2 bad usage, 3 internal error\n", out);
 }
 

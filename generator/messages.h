@@ -12,7 +12,7 @@
     M(not_utf8, "expected UTF-8 text, found the byte 0x%02x")                                                          \
     /* YAML, and what of YAML is not taken */                                                                          \
     M(yaml_syntax, "not valid YAML: %s")                                                                               \
-    M(yaml_tag, "expected a plain value, found the tag %s; a configuration has no tags")                               \
+    M(yaml_tag, "expected a plain value, found the tag '%s'; a configuration has no tags")                               \
     M(yaml_anchor, "expected a plain value, found the anchor '&%s'; a configuration has no anchors")                   \
     M(yaml_alias, "expected a value, found the alias '*%s'; write the value out")                                      \
     M(yaml_merge_key, "expected a key, found the merge key '<<'; write its keys out")                                  \

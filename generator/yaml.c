@@ -14,10 +14,12 @@ enum { DEEPEST = 8 };
 
 typedef struct reader {
     arena *arena;
-    const char *file;
+    const char *file, *data;
+    size_t bytes;
     diagnostics *d;
     struct fy_parser *parser;
-    bool broken; /* a diagnostic ended the reading */
+    bool stopped; /* a diagnostic ended the reading */
+    bool partial; /* and the tree is not whole */
 } reader;
 
 /* ---- UTF-8 ------------------------------------------------------------------------------------------------------ */
@@ -48,12 +50,12 @@ static size_t sequence_length(const unsigned char *s, size_t bytes)
     return 0;
 }
 
-static bool check_utf8(const reader *r, const char *data, size_t bytes)
+static bool check_utf8(const reader *r)
 {
-    const unsigned char *s = (const unsigned char *)data;
+    const unsigned char *s = (const unsigned char *)r->data;
     place at = {r->file, 1, 1};
-    for (size_t i = 0, length; i < bytes; i += length) {
-        length = sequence_length(s + i, bytes - i);
+    for (size_t i = 0, length; i < r->bytes; i += length) {
+        length = sequence_length(s + i, r->bytes - i);
         if (length == 0) {
             diagnose(r->d, at, message_not_utf8, s[i]);
             return false;
@@ -83,6 +85,17 @@ static const char *token_text(const reader *r, struct fy_token *token)
     return copy;
 }
 
+/* A token as it was written: libfyaml spells tags out. */
+static const char *token_source(const reader *r, struct fy_token *token)
+{
+    const struct fy_mark *start = fy_token_start_mark(token), *end = fy_token_end_mark(token);
+    if (!start || !end || end->input_pos > r->bytes || start->input_pos >= end->input_pos)
+        return found_text(r->arena, token_text(r, token));
+    const char *source =
+        arena_string(r->arena, r->data + start->input_pos, end->input_pos - start->input_pos);
+    return found_text(r->arena, source);
+}
+
 /* Anchors and aliases are marked behind their '&' or '*'. */
 static place before(place at)
 {
@@ -98,11 +111,11 @@ static yaml_node *new_node(reader *r, struct fy_event *event, yaml_kind kind, pl
     struct fy_token *tag = fy_event_get_tag_token(event), *anchor = fy_event_get_anchor_token(event);
     if (tag) {
         place at = place_of(r, fy_token_start_mark(tag), node->at);
-        diagnose(r->d, at, message_yaml_tag, token_text(r, tag));
+        diagnose(r->d, at, message_yaml_tag, token_source(r, tag));
     }
     if (anchor) {
         place at = before(place_of(r, fy_token_start_mark(anchor), node->at));
-        diagnose(r->d, at, message_yaml_anchor, token_text(r, anchor));
+        diagnose(r->d, at, message_yaml_anchor, found_text(r->arena, token_text(r, anchor)));
     }
     node->refused = tag || anchor;
     return node;
@@ -122,7 +135,7 @@ static yaml_node *new_alias(reader *r, struct fy_event *event, place otherwise)
     yaml_node *node = new_node(r, event, YAML_SCALAR, otherwise);
     node->text = token_text(r, fy_event_get_token(event));
     node->at = before(node->at);
-    diagnose(r->d, node->at, message_yaml_alias, node->text);
+    diagnose(r->d, node->at, message_yaml_alias, found_text(r->arena, node->text));
     node->refused = true;
     return node;
 }
@@ -134,7 +147,7 @@ static yaml_node *read_node(reader *r, struct fy_event *event, place otherwise, 
 /* The next event, which the caller frees; null at the end or after a syntax error. */
 static struct fy_event *next_event(reader *r)
 {
-    return r->broken ? NULL : fy_parser_parse(r->parser);
+    return r->stopped ? NULL : fy_parser_parse(r->parser);
 }
 
 static void read_list(reader *r, yaml_node *list, int depth)
@@ -214,7 +227,7 @@ static yaml_node *read_node(reader *r, struct fy_event *event, place otherwise, 
     yaml_node *node = new_node(r, event, is_list ? YAML_LIST : YAML_MAP, otherwise);
     if (depth == DEEPEST) {
         diagnose(r->d, node->at, message_yaml_too_deep, DEEPEST);
-        r->broken = true;
+        r->stopped = r->partial = true;
         return NULL;
     }
     if (is_list)
@@ -235,7 +248,7 @@ static yaml_node *read_stream(reader *r)
         enum fy_event_type type = event->type;
         if (type == FYET_DOCUMENT_START && documents++ > 0) {
             diagnose(r->d, place_of(r, fy_event_start_mark(event), start), message_yaml_second_document);
-            r->broken = true;
+            r->stopped = true;
         } else if (type == FYET_SCALAR || type == FYET_ALIAS || type == FYET_SEQUENCE_START ||
                    type == FYET_MAPPING_START) {
             root = read_node(r, event, start, 0);
@@ -250,7 +263,7 @@ static void report_syntax(const reader *r, struct fy_diag *diag)
     void *cursor = NULL;
     struct fy_diag_error *error = fy_diag_errors_iterate(diag, &cursor);
     place at = {r->file, error ? error->line : 1, error ? error->column : 1};
-    diagnose(r->d, at, message_yaml_syntax, error && error->msg ? error->msg : "libfyaml gives no reason");
+    diagnose(r->d, at, message_yaml_syntax, error && error->msg ? error->msg : "the parser gives no reason");
 }
 
 static struct fy_diag *new_diag(void)
@@ -267,8 +280,8 @@ static struct fy_diag *new_diag(void)
 
 yaml_node *yaml_parse(arena *a, const char *file, const char *data, size_t bytes, diagnostics *d)
 {
-    reader r = {.arena = a, .file = file, .d = d};
-    if (!check_utf8(&r, data, bytes))
+    reader r = {.arena = a, .file = file, .data = data, .bytes = bytes, .d = d};
+    if (!check_utf8(&r))
         return NULL;
     struct fy_diag *diag = new_diag();
     const struct fy_parse_cfg config = {.flags = FYPCF_QUIET | FYPCF_COLLECT_DIAG |
@@ -278,12 +291,12 @@ yaml_node *yaml_parse(arena *a, const char *file, const char *data, size_t bytes
     if (!r.parser || fy_parser_set_string(r.parser, data, bytes) != 0)
         internal_error("libfyaml cannot be started");
     yaml_node *root = read_stream(&r);
-    bool is_yaml = r.broken || !fy_parser_get_stream_error(r.parser);
+    bool is_yaml = r.stopped || !fy_parser_get_stream_error(r.parser);
     if (!is_yaml)
         report_syntax(&r, diag);
     fy_parser_destroy(r.parser);
     fy_diag_destroy(diag);
-    return is_yaml ? root : NULL;
+    return is_yaml && !r.partial ? root : NULL;
 }
 
 bool yaml_is_null(const yaml_node *node)

@@ -134,7 +134,9 @@ static void emit_blend(ptx_fn *f, const kiln_variant *v)
     ptx_param(f, acc, "factor");
     ptx_val rows = ptx_param(f, PTX_U32, "rows");
     ptx_param(f, PTX_U64, "stride");
-    ptx_note(f, kiln_target_sm(v) >= 90 ? "for sm_90 \\ and \"newer\"" : "for all, what?" "?!");
+    ptx_note(f, kiln_target_sm(v) >= 90 ? "for sm_90 \\ and \"newer\""
+                                        : "for all, what?"
+                                          "?!");
     ptx_val i = ptx_global_thread_x(f);
     PTX_IF (f, ptx_lt(f, i, rows)) {
         ptx_val xi = ptx_load(f, ptx_at(f, x, i));
@@ -162,4 +164,24 @@ static const kiln_family blend = {
     .emit = emit_blend,
 };
 
-const kiln_family *const kiln_families[] = {&axpy, &blend, NULL};
+/* ---- broken: its kernel's parameter is not what the descriptor says ----------------------------------------------- */
+
+static void emit_broken(ptx_fn *f, const kiln_variant *v)
+{
+    (void)v;
+    ptx_param(f, PTX_U32, "n");
+}
+
+static const kiln_arg broken_args[] = {{.name = "n", .type = "u64", .summary = "elements"}, {0}};
+
+static const kiln_family broken = {
+    .name = "broken",
+    .summary = "nothing",
+    .source = "this file",
+    .args = broken_args,
+    .cost = {.bytes_read = "0", .bytes_written = "0"},
+    .min_sm = 75,
+    .emit = emit_broken,
+};
+
+const kiln_family *const kiln_families[] = {&axpy, &blend, &broken, NULL};

@@ -7,7 +7,12 @@
 # NAME is the bundle's name. What a configuration says after "bundle:" decides what its files and functions are called,
 # and only the generator reads YAML; but the build has to know the files' names before it runs. So the line is compared
 # here, whenever the configuration changes, and has to stand at the start of a line: "bundle: NAME".
+#
+# The generator is the kiln that this build makes. A cross build cannot run that one: set KILN_HOST_EXECUTABLE to a kiln
+# of the machine that builds.
 include_guard(GLOBAL)
+
+set(KILN_HOST_EXECUTABLE "" CACHE FILEPATH "The kiln that generates bundles; empty for the one that this build makes")
 
 function(kiln_add_bundle name)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "CONFIG" "")
@@ -27,6 +32,13 @@ function(kiln_add_bundle name)
     cmake_path(ABSOLUTE_PATH arg_CONFIG BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE OUTPUT_VARIABLE config)
     _kiln_check_bundle_name(${name} ${config})
 
+    set(generator kiln::kiln)
+    if(KILN_HOST_EXECUTABLE)
+        set(generator ${KILN_HOST_EXECUTABLE})
+    elseif(CMAKE_CROSSCOMPILING)
+        message(FATAL_ERROR "kiln_add_bundle(${name}): a cross build needs KILN_HOST_EXECUTABLE, a kiln that runs here")
+    endif()
+
     set(folder ${CMAKE_CURRENT_BINARY_DIR})
     set(outputs ${folder}/${name}.c ${folder}/${name}.h ${folder}/${name}.json)
     if(CMAKE_GENERATOR MATCHES "Ninja") # an output whose bytes did not change counts as new
@@ -40,9 +52,9 @@ function(kiln_add_bundle name)
     endif()
     add_custom_command(
         ${made}
-        COMMAND kiln::kiln generate ${config} --output ${folder}
+        COMMAND ${generator} generate ${config} --output ${folder}
         ${touch}
-        DEPENDS ${config} kiln::kiln
+        DEPENDS ${config} ${generator}
         COMMENT "Generating the kernels of ${name}"
         VERBATIM)
     add_custom_target(${name}_kernels DEPENDS ${witness})
