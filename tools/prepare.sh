@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by tools/demo and tools/test: installs what is missing on a Debian machine and builds the default preset.
 
 # Debian packages, each with a file or command by which one sees that it is there.
@@ -15,23 +16,23 @@ needed_packages() {
 
 install_packages() {
     local missing as_root=()
-    missing=$(needed_packages | tr '\n' ' ')
-    [ -n "$missing" ] || return 0
-    echo "Missing Debian packages: $missing"
+    mapfile -t missing < <(needed_packages)
+    [ ${#missing[@]} -gt 0 ] || return 0
+    echo "Missing Debian packages: ${missing[*]}"
     if ! command -v apt-get >/dev/null; then
         echo "Please install them: there is no apt-get here." >&2
         return 1
     fi
     if [ "$(id -u)" -ne 0 ]; then
         if ! command -v sudo >/dev/null; then
-            echo "Please install them as root: apt-get install $missing" >&2
+            echo "Please install them as root: apt-get install ${missing[*]}" >&2
             return 1
         fi
         as_root=(sudo)
     fi
     if ! { "${as_root[@]}" apt-get update -q &&
-        "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $missing; }; then
-        echo "They could not be installed; please do it by hand: apt-get install $missing" >&2
+        "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}"; }; then
+        echo "They could not be installed; please do it by hand: apt-get install ${missing[*]}" >&2
         return 1
     fi
 }

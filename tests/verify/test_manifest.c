@@ -86,6 +86,33 @@ static void test_selectors(void **state)
     free(text);
 }
 
+/* What the generator's own tests keep as its output. */
+static void test_generated(void **state)
+{
+    (void)state;
+    static char text[1 << 18];
+    pool memory = {NULL};
+    char error[512] = "";
+    FILE *in = fopen(GENERATED_MANIFEST, "rb");
+    assert_non_null(in);
+    size_t length = fread(text, 1, sizeof text, in);
+    fclose(in);
+    const manifest *m = manifest_read(&memory, text, length, error, sizeof error);
+    assert_string_equal(error, "");
+    assert_non_null(m);
+    assert_string_equal(m->bundle, "sample");
+    const manifest_variant *blend = &m->variants[1];
+    assert_string_equal(blend->id, "blend/type=f32,acc=f32,width=64,clamp=false,strategy=narrow");
+    assert_int_equal(manifest_find_arg(blend, "x")->dimension_count, 2);
+    assert_null(manifest_find_arg(blend, "limit"));
+    assert_int_equal(manifest_find_arg(blend, "factor")->type, ELEMENT_F32);
+    assert_int_equal(manifest_find_arg(blend, "factor")->struct_type, ELEMENT_F64);
+    assert_int_equal(blend->params[2].selector, 64);
+    assert_int_equal(blend->params[3].selector, 0);
+    assert_false(blend->params[4].is_contract);
+    pool_free(&memory);
+}
+
 static void test_mistakes(void **state)
 {
     (void)state;
@@ -139,10 +166,8 @@ static void test_no_json(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_facts),
-        cmocka_unit_test(test_selectors),
-        cmocka_unit_test(test_mistakes),
-        cmocka_unit_test(test_no_json),
+        cmocka_unit_test(test_facts),    cmocka_unit_test(test_selectors), cmocka_unit_test(test_generated),
+        cmocka_unit_test(test_mistakes), cmocka_unit_test(test_no_json),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

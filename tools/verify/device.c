@@ -45,6 +45,16 @@ void launch_hold_back(bool held)
     is_held_back = held;
 }
 
+const kiln_kernel *launch_record_kernel(const device *d)
+{
+    for (uint32_t i = 0; i < d->index->bundle->kernel_count; i++) {
+        const kiln_kernel *k = d->index->kernels[i];
+        if (record.count && d->slots[k->slot].function == record.function)
+            return k;
+    }
+    return NULL;
+}
+
 /* ---- driver and context ------------------------------------------------------------------------------------------ */
 
 void device_describe_result(const device *d, int result, char *text, size_t bytes)
@@ -72,9 +82,9 @@ static device_status open_context(device *d, char *error, size_t error_bytes)
     if (result != 0)
         return fail_call(d, "cuCtxSetCurrent", result, error, error_bytes);
     kiln_options options = {.check_image = kiln_check_image, .log = d->log, .log_bytes = sizeof d->log};
-    memset(d->slots, 0, d->bundle->slot_count * sizeof *d->slots);
+    memset(d->slots, 0, d->index->bundle->slot_count * sizeof *d->slots);
     kiln_status status =
-        kiln_open(&d->loader, &d->driver, d->bundle, d->slots, d->bundle->slot_count, &options);
+        kiln_open(&d->loader, &d->driver, d->index->bundle, d->slots, d->index->bundle->slot_count, &options);
     if (status != KILN_OK) {
         kiln_error details;
         kiln_last_error(&d->loader, &details);
@@ -115,11 +125,11 @@ static device_status find_device(device *d, int ordinal, char *error, size_t err
     return result == 0 ? DEVICE_OK : fail_call(d, "cuDeviceGet", result, error, error_bytes);
 }
 
-device_status device_open(device *d, const char *path, int ordinal, const kiln_bundle *bundle, char *error,
+device_status device_open(device *d, const char *path, int ordinal, const kiln_index *index, char *error,
                           size_t error_bytes)
 {
     const char *missing = NULL;
-    *d = (device){.bundle = bundle};
+    *d = (device){.index = index};
     kiln_status loaded = kiln_driver_load(&d->driver, path, &missing);
     if (loaded != KILN_OK) {
         snprintf(error, error_bytes, "%s: %s%s%s", path ? path : "libcuda.so.1", kiln_status_string(loaded),
@@ -131,7 +141,7 @@ device_status device_open(device *d, const char *path, int ordinal, const kiln_b
     device_status status = find_device(d, ordinal, error, error_bytes);
     if (status == DEVICE_OK) {
         d->is_emulated = strstr(d->name, "emulated") || strstr(d->name, "Emulated");
-        d->slots = calloc(bundle->slot_count + 1, sizeof *d->slots);
+        d->slots = calloc(index->bundle->slot_count + 1, sizeof *d->slots);
         status = d->slots ? open_context(d, error, error_bytes) : DEVICE_FAILED;
     }
     if (status != DEVICE_OK) {

@@ -15,7 +15,7 @@ typedef struct launch_record {
 
 typedef struct device {
     kiln_driver driver;
-    const kiln_bundle *bundle;
+    const kiln_index *index;
     kiln_loader loader;
     kiln_slot *slots;
     int ordinal, version;
@@ -29,7 +29,7 @@ typedef struct device {
 typedef enum device_status { DEVICE_OK, DEVICE_NONE, DEVICE_FAILED } device_status;
 
 /* path null: libcuda.so.1. DEVICE_NONE: no driver, or no such device in it; the message says which. */
-device_status device_open(device *d, const char *path, int ordinal, const kiln_bundle *bundle, char *error,
+device_status device_open(device *d, const char *path, int ordinal, const kiln_index *index, char *error,
                           size_t error_bytes);
 void device_close(device *d);
 
@@ -43,6 +43,9 @@ void device_describe_result(const device *d, int result, char *text, size_t byte
 void launch_record_clear(void);
 const launch_record *launch_record_read(void);
 void launch_hold_back(bool held);
+
+/* Which kernel the last launch was of; null when that cannot be said. */
+const kiln_kernel *launch_record_kernel(const device *d);
 
 /* ---- buffers ---------------------------------------------------------------------------------------------------- */
 

@@ -201,27 +201,11 @@ static uint32_t selector_of(reader *r, fy_node *declared, const char *value)
     return (uint32_t)parse_number(r, value, "value", 10);
 }
 
-/* The fields that select a variant follow the arguments, four bytes each. */
-static uint64_t end_of_args(reader *r, fy_node *family_args)
-{
-    uint64_t end = 0;
-    void *iterator = NULL;
-    for (fy_node *a; (a = fy_node_sequence_iterate(family_args, &iterator));) {
-        const char *type = get_text_member(r, a, "type");
-        bool is_scalar = strcmp(get_text_member(r, a, "direction"), "value") == 0;
-        uint64_t bytes = !is_scalar || type[0] == '$' ? 8 : element_bytes(read_type(type));
-        uint64_t this_end = get_number_member(r, a, "offset") + bytes;
-        end = this_end > end ? this_end : end;
-    }
-    return (end + 3) / 4 * 4;
-}
-
 static void read_params(reader *r, fy_node *values, fy_node *family, manifest_variant *v)
 {
     fy_node *declared = get_member(r, family, "params");
     v->param_count = get_count(r, declared, "params");
     v->params = pool_allocate(r->memory, (v->param_count + 1) * sizeof *v->params);
-    uint64_t offset = end_of_args(r, get_member(r, family, "args"));
     for (size_t i = 0; i < v->param_count; i++) {
         manifest_param *param = &v->params[i];
         fy_node *p = fy_node_sequence_get_by_index(declared, (int)i);
@@ -231,9 +215,8 @@ static void read_params(reader *r, fy_node *values, fy_node *family, manifest_va
         if (!param->is_contract)
             continue;
         param->selector = selector_of(r, p, param->value);
-        param->offset = offset;
-        offset += 4;
-        if (offset > v->struct_bytes)
+        param->offset = get_number_member(r, p, "offset");
+        if (param->offset + sizeof param->selector > v->struct_bytes)
             refuse(r, "'%s' lies outside the argument struct", param->name);
     }
 }

@@ -101,11 +101,47 @@ static bool execute_again(runner *r, one_case c, const execution *e, const char 
     return fine;
 }
 
-/* Which variant the family's function picked must agree with this one in all that the caller named. */
-static bool check_dispatch(runner *r, const one_case *c, const outcome *first)
+/* Whether an id, "family/param=value,...", has a parameter's value. */
+static bool id_has(const char *id, const manifest_param *param)
+{
+    char wanted[128];
+    int length = snprintf(wanted, sizeof wanted, "%s=%s", param->name, param->value);
+    for (const char *at = strchr(id, '/'); at; at = strchr(at + 1, ',')) {
+        if (strncmp(at + 1, wanted, (size_t)length) == 0 && (at[1 + length] == ',' || at[1 + length] == '\0'))
+            return true;
+    }
+    return false;
+}
+
+/* The kernel that the family's function picked agrees with this variant in all that the caller names. */
+static bool check_pick(runner *r, const one_case *c, const kiln_kernel *picked)
+{
+    const manifest_variant *v = r->problem.variant;
+    char what[512];
+    for (size_t i = 0; picked && i < v->param_count; i++) {
+        if (!v->params[i].is_contract || id_has(picked->id, &v->params[i]))
+            continue;
+        snprintf(what, sizeof what, "asked for %s=%s, the family's function launched %s", v->params[i].name,
+                 v->params[i].value, picked->id);
+        return fail_case(r, c, what);
+    }
+    return true;
+}
+
+/* Another kernel than this may run, and round in its own way: then only the reference can judge. */
+static bool run_dispatch(runner *r, one_case c, const outcome *first)
 {
     const execution e = {.launch = r->dispatch, .kernel = r->kernel, .poison = POISON};
-    return execute_again(r, *c, &e, "through the family's function", first);
+    char message[512];
+    outcome o;
+    c.how = "through the family's function";
+    bool fine = execute_case(r, &c, &e, &o);
+    const kiln_kernel *picked = fine && !c.is_empty ? launch_record_kernel(r->device) : NULL;
+    fine = fine && check_pick(r, &c, picked) && compare_case(r, &c, &o);
+    if (fine && picked == r->kernel && !compare_outcomes(&r->problem, first, &o, message, sizeof message))
+        fine = fail_case(r, &c, message);
+    outcome_free(&o);
+    return fine;
 }
 
 static bool has_optional(const problem *p)
@@ -118,8 +154,10 @@ static bool has_optional(const problem *p)
 }
 
 /* Ways to call that must not change the results, tried with the first pattern of every size. */
-static bool run_variations(runner *r, const one_case *c, const outcome *first)
+static bool run_variations(runner *r, const one_case *c, bool is_compared, const outcome *first)
 {
+    one_case dispatched = *c;
+    dispatched.is_compared = is_compared;
     execution e = {.launch = r->kernel->launch, .kernel = r->kernel, .poison = POISON, .shift_elements = 1};
     if (!execute_again(r, *c, &e, "pointers of the least alignment", first))
         return false;
@@ -127,14 +165,15 @@ static bool run_variations(runner *r, const one_case *c, const outcome *first)
     e.without_optional = true;
     if (has_optional(&r->problem) && !execute_again(r, *c, &e, "optional outputs null", first))
         return false;
-    return !r->dispatch || check_dispatch(r, c, first);
+    return !r->dispatch || run_dispatch(r, dispatched, first);
 }
 
 /* A second run starts from other bytes, or none, so that it shows what was not written and what depends on chance. */
 static bool run_case(runner *r, const input_pattern *pattern, bool is_empty, bool with_variations)
 {
     one_case c = {.pattern = pattern, .is_empty = is_empty, .how = ""};
-    c.is_compared = r->row && (!(pattern->flags & PATTERN_NONFINITE) || r->row->expects_nonfinite);
+    bool is_compared = r->row && (!(pattern->flags & PATTERN_NONFINITE) || r->row->expects_nonfinite);
+    c.is_compared = is_compared;
     random_stream s = random_open(r->options->seed, r->problem.variant->family);
     s = random_fork(random_fork(s, problem_elements(&r->problem)), (uint64_t)pattern->number);
     problem_allocate(&r->problem);
@@ -152,7 +191,7 @@ static bool run_case(runner *r, const input_pattern *pattern, bool is_empty, boo
         fine = execute_again(r, c, &e, "second run", &first);
     }
     if (fine && with_variations)
-        fine = run_variations(r, &c, &first);
+        fine = run_variations(r, &c, is_compared, &first);
     outcome_free(&first);
     return fine;
 }

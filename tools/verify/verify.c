@@ -117,7 +117,7 @@ static int run_program(program *p, const char *manifest_text, size_t manifest_by
     if (!read_real_data(p))
         return VERIFY_EXIT_USAGE;
     device_status opened =
-        device_open(&p->device, p->options.driver, p->options.device, p->index->bundle, error, sizeof error);
+        device_open(&p->device, p->options.driver, p->options.device, p->index, error, sizeof error);
     if (opened != DEVICE_OK) {
         fprintf(stderr, "kiln-verify: %s\n", error);
         return opened == DEVICE_NONE ? VERIFY_EXIT_NO_DEVICE : VERIFY_EXIT_WRONG;
