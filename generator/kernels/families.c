@@ -1,7 +1,8 @@
-/* The kernel families that kiln is built with, in the order in which `kiln families` prints them. */
-#include <kiln/family.h>
+/* The families that the `kiln` program is built with. */
+#include "kernels.h"
 
 const kiln_family *const kiln_families[] = {
-    /* &family_axpy, */
+    &nf4_quantize_family,
+    &nf4_unpack_family,
     NULL,
 };

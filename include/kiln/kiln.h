@@ -44,14 +44,13 @@ typedef enum kiln_status {
     KILN_ERROR_CORRUPT_IMAGE = 34, /* an image's bytes do not have the hash that was baked in */
     /* the driver */
     KILN_ERROR_DRIVER_NOT_FOUND = 50, /* the driver library cannot be opened */
-    KILN_ERROR_DRIVER_SYMBOL = 51,    /* it lacks an entry point: error.subject */
-    KILN_ERROR_DRIVER_TOO_OLD =
-        52,                     /* every image that fits needs a newer driver: error.needed, error.present */
-    KILN_ERROR_NO_CONTEXT = 53, /* no CUcontext is current on this thread */
-    KILN_ERROR_WRONG_CONTEXT = 54, /* another context than at kiln_open is current */
-    KILN_ERROR_LOAD = 55,          /* the driver refused the image: error.driver_result, and the JIT log */
-    KILN_ERROR_LAUNCH = 56,        /* the driver refused the launch: error.driver_result */
-    KILN_ERROR_DRIVER = 57         /* another driver call failed: error.subject, error.driver_result */
+    KILN_ERROR_DRIVER_SYMBOL = 51,    /* it, or the table, lacks an entry point */
+    KILN_ERROR_DRIVER_TOO_OLD = 52,   /* images that fit need a newer driver: error.needed, error.present */
+    KILN_ERROR_NO_CONTEXT = 53,       /* no CUcontext is current on this thread */
+    KILN_ERROR_WRONG_CONTEXT = 54,    /* another context than at kiln_open is current */
+    KILN_ERROR_LOAD = 55,   /* the call in error.detail failed: error.driver_result, and the JIT log */
+    KILN_ERROR_LAUNCH = 56, /* the driver refused the launch: error.driver_result */
+    KILN_ERROR_DRIVER = 57  /* another driver call failed: error.subject, error.driver_result */
 } kiln_status;
 
 /* Details of a failure. All strings are static: they live as long as the program. */
@@ -87,7 +86,7 @@ typedef struct kiln_device {
 typedef struct kiln_slot {
     CUmodule module;
     CUfunction function;
-    uint32_t state;
+    const kiln_kernel *kernel; /* whose function it is; null until that is loaded */
 } kiln_slot;
 
 /* The caller's storage for a loader. Private, but for `device`, which is constant from kiln_open to kiln_close. */
@@ -99,7 +98,8 @@ struct kiln_loader {
     CUcontext context;
     kiln_options options;
     kiln_error error;
-    uint32_t lock;
+    uint32_t load_lock;  /* held while a module loads, which can take seconds */
+    uint32_t error_lock; /* held while an error is copied */
     uint32_t state;
 };
 
@@ -116,19 +116,23 @@ void kiln_driver_close(kiln_driver *driver);
 /* ---- load.c --------------------------------------------------------------------------------------------------- */
 
 /* Binds a bundle to the context that is current on this thread. Loads nothing. `options` may be null and is copied.
- * NULL_POINTER, LAYOUT, TOO_FEW_SLOTS, NO_CONTEXT, DRIVER. On failure the loader stays closed; kiln_last_error works. */
+ * NULL_POINTER, LAYOUT, TOO_FEW_SLOTS, DRIVER_SYMBOL (a null in a table filled by hand), NO_CONTEXT, DRIVER. On failure
+ * the loader stays closed; kiln_last_error works. A loader that is open must be closed before it is opened again. */
 kiln_status kiln_open(kiln_loader *loader, const kiln_driver *driver, const kiln_bundle *bundle,
                       kiln_slot *slots, size_t slot_count, const kiln_options *options);
 
-/* Unloads every module and closes the loader. Its context must be current and no kernel of it may still run. Closing
- * a closed loader does nothing. WRONG_CONTEXT or DRIVER when a module could not be unloaded (the first such failure;
- * the others are unloaded all the same, and the loader is closed). */
+/* Unloads every module and closes the loader: all calls but kiln_last_error, kiln_open and kiln_close then fail with
+ * CLOSED, as they do on a loader of zeros. Its context must be current and no kernel of it may still run. Closing a
+ * closed loader does nothing. NO_CONTEXT, WRONG_CONTEXT or DRIVER ("cuCtxGetCurrent"): nothing was done, the loader is
+ * still open. DRIVER ("cuModuleUnload"): the first module that could not be unloaded; the others were, and the loader
+ * is closed. */
 kiln_status kiln_close(kiln_loader *loader);
 
 /* Loads now what would be loaded on first use. Stops at the first failure; what was loaded stays. */
 kiln_status kiln_preload(kiln_loader *loader, const kiln_kernel *const *kernels, size_t count);
 
-/* Copies the details of the most recent failure on this loader, by any thread. status is KILN_OK when there was none. */
+/* Copies the details of the most recent failure on this loader, by any thread; error->status is KILN_OK when there was
+ * none. Works on a closed loader. NULL_POINTER. */
 kiln_status kiln_last_error(kiln_loader *loader, kiln_error *error);
 
 /* ---- find.c, find_name.c, select.c, verify.c, status.c, describe.c --------------------------------------------- */
@@ -152,7 +156,7 @@ kiln_fit kiln_image_fit(const kiln_device *device, const kiln_image *image);
  * base PTX, always of those that fit. */
 const kiln_image *kiln_select(const kiln_device *device, const kiln_module *module);
 
-/* KILN_OK or KILN_ERROR_CORRUPT_IMAGE. Finds corruption; it is no protection against tampering. */
+/* KILN_OK, CORRUPT_IMAGE, NULL_POINTER. Finds corruption; it is no protection against tampering. */
 kiln_status kiln_check_image(const kiln_image *image);
 
 /* A static, one-line text for each status; "unknown status" for other numbers. */
@@ -166,11 +170,17 @@ size_t kiln_describe_error(const kiln_loader *loader, const kiln_error *error, c
 
 /* ---- launch.c: what generated code calls ----------------------------------------------------------------------- */
 
-/* Loads on first use and launches. grid is in thread blocks; params as for cuLaunchKernel. */
+/* What a generated function does first, before it reads loader->device: NULL_POINTER when loader or args is null,
+ * CLOSED when the loader is not open. */
+kiln_status kiln_begin(kiln_loader *loader, const void *args, const char *subject);
+
+/* Loads on first use and launches. grid is in thread blocks; params as for cuLaunchKernel. NULL_POINTER, CLOSED,
+ * GRID_TOO_LARGE; BAD_ARGUMENT for a grid of no blocks, more dynamic shared memory than the kernel's
+ * max_shared_bytes or the device has, or a kernel that is not of this loader's bundle; what a load can fail with; LAUNCH. */
 kiln_status kiln_launch(kiln_loader *loader, const kiln_kernel *kernel, CUstream stream,
                         const uint64_t grid[3], uint64_t shared_bytes, void **params);
 
-/* Whether this kernel has an image that fits the loader's device. */
+/* Whether this kernel has an image that fits the loader's device. 0 for null and on a closed loader. */
 int kiln_usable(const kiln_loader *loader, const kiln_kernel *kernel);
 
 /* Records a failure and returns its status. subject and detail must be static. */
