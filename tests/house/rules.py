@@ -22,7 +22,7 @@ FREESTANDING = set("stddef stdint stdbool stdarg string".split())
 ANY = None
 ROOMS = [
     ("include/kiln", [r"include/kiln/"], C_LIBRARY - {"stdio", "stdlib"}),
-    ("runtime", [r"include/kiln/(kiln|bundle|driver)\.h$", r"runtime/"], FREESTANDING | {"dlfcn", "sched", "xxhash"}),
+    ("runtime", [r"include/kiln/(kiln|bundle|driver)\.h$", r"runtime/"], FREESTANDING | {"dlfcn", "sched", "stdlib", "xxhash"}),
     ("generator/ptx", [r"include/kiln/ptx\.h$", r"generator/support/", r"generator/ptx/"], C_LIBRARY),
     ("generator/kernels", [r"include/kiln/(ptx|family)\.h$", r"generator/kernels/"], C_LIBRARY - {"stdio"}),
     ("generator/support", [r"generator/support/"], ANY),
@@ -33,7 +33,8 @@ ROOMS = [
     ("generated", [r"include/kiln/(kiln|bundle)\.h$", r"generated/"], FREESTANDING),
 ]
 # Narrower still: a system header that one file alone may include.
-ALONE = {"dlfcn": "runtime/driver_dlopen.c", "sched": "runtime/wait.c", "xxhash": "runtime/hash.h"}
+ALONE = {"dlfcn": "runtime/driver_dlopen.c", "sched": "runtime/wait.c", "xxhash": "runtime/hash.h",
+         "stdlib": "runtime/hash.h"}
 # And a header of ours that only these may include.
 FEW = {"runtime/hash.h": ("runtime/find_name.c", "runtime/verify.c")}
 
