@@ -24,15 +24,9 @@ typedef struct command_line {
 
 /* ---- verbs ------------------------------------------------------------------------------------------------------ */
 
-static int fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static int fail(const char *format, ...)
+static int fail(const char *what)
 {
-    fputs("kiln: error: ", stderr);
-    va_list arguments;
-    va_start(arguments, format);
-    vfprintf(stderr, format, arguments);
-    va_end(arguments);
-    fputc('\n', stderr);
+    fprintf(stderr, "kiln: error: %s\n", what);
     return EXIT_BAD_INPUT;
 }
 
@@ -103,15 +97,15 @@ static int fail_variant(const command_line *c, const plan *p)
     text ids = text_new(c->arena);
     for (size_t i = 0; i < p->variant_count; i++)
         text_printf(&ids, "%s%s", i > 0 ? " " : "", p->variants[i]->id);
-    return fail("%s has no variant '%s'%s", c->names[0], c->names[1],
-                near_text(c->arena, c->names[1], ids.data));
+    return fail(arena_format(c->arena, "%s has no variant '%s'%s", c->names[0], c->names[1],
+                             near_text(c->arena, c->names[1], ids.data)));
 }
 
 static int run_show(command_line *c)
 {
     target t;
     if (!c->target || !target_parse(c->target, &t)) {
-        fail("show needs --target T, T one of %s", list_text(c->arena, target_names));
+        fail(arena_format(c->arena, "show needs --target T, T one of %s", list_text(c->arena, target_names)));
         return EXIT_BAD_USAGE;
     }
     const plan *p = read_plan(c);
@@ -121,7 +115,7 @@ static int run_show(command_line *c)
     if (!v)
         return fail_variant(c, p);
     if (!bundle_show(c->arena, p, v, t, c->ir, stdout))
-        return fail("%s does not run on %s", v->id, c->target);
+        return fail(arena_format(c->arena, "%s does not run on %s", v->id, c->target));
     return 0;
 }
 
@@ -129,8 +123,8 @@ static int run_families(command_line *c)
 {
     const kiln_family *family = c->name_count > 0 ? family_find(c->names[0]) : NULL;
     if (c->name_count > 0 && !family)
-        return fail("no family '%s'%s", c->names[0],
-                    near_text(c->arena, c->names[0], family_names(c->arena)));
+        return fail(arena_format(c->arena, "no family '%s'%s", c->names[0],
+                                 near_text(c->arena, c->names[0], family_names(c->arena))));
     text out = text_new(c->arena);
     if (c->json)
         describe_json(&out, family);
@@ -239,7 +233,7 @@ int main(int argc, char **argv)
     command_line c = {.arena = arena_new(), .diagnostics = {.out = stderr}};
     int status = run(&c, argc, argv);
     if (fflush(stdout) != 0 || ferror(stdout)) {
-        fail("cannot write the output: %s", strerror(errno));
+        fail(arena_format(c.arena, "cannot write the output: %s", strerror(errno)));
         status = status == 0 ? EXIT_BAD_INPUT : status;
     }
     arena_free(c.arena);

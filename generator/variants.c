@@ -152,7 +152,9 @@ static variant_table new_table(arena *a, size_t count)
     size_t slots = 16;
     while (slots < count * 2)
         slots *= 2;
-    return (variant_table){arena_alloc(a, slots * sizeof(kiln_variant *)), slots - 1};
+    variant_table table = {.mask = slots - 1};
+    table.slots = arena_alloc(a, slots * sizeof table.slots[0]);
+    return table;
 }
 
 static bool same_key(const kiln_variant *x, const kiln_variant *y)

@@ -48,7 +48,9 @@ static int least(int a, int b, int c)
 
 static char lower(char c)
 {
-    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+    if (c >= 'A' && c <= 'Z')
+        c = (char)(c + ('a' - 'A'));
+    return c;
 }
 
 static bool same_letter(char a, char b)
