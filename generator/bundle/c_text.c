@@ -1,0 +1,167 @@
+/* Pieces of C as text: literals, comments, expressions, prototypes. */
+#include "c_text.h"
+
+#include <string.h>
+
+/* ---- literals ---------------------------------------------------------------------------------------------------- */
+
+void c_add_escaped(text *out, const char *s, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        const unsigned char c = (unsigned char)s[i];
+        if (c == '\n')
+            text_add(out, "\\n");
+        else if (c == '\t')
+            text_add(out, "\\t");
+        else if (c == '"' || c == '\\')
+            text_printf(out, "\\%c", c);
+        else if (c == '?' && i > 0 && s[i - 1] == '?') /* a trigraph begins with two */
+            text_add(out, "\\?");
+        else if (c < 0x20 || c > 0x7e)
+            text_printf(out, "\\%o%o%o", c >> 6u, (c >> 3u) & 7u, c & 7u);
+        else
+            text_add_bytes(out, &s[i], 1);
+    }
+}
+
+void c_add_literal_lines(text *out, const char *s)
+{
+    while (*s) {
+        const size_t length = strcspn(s, "\n");
+        const size_t with_newline = length + (s[length] == '\n');
+        text_add(out, "\n    \"");
+        c_add_escaped(out, s, with_newline);
+        text_add(out, "\"");
+        s += with_newline;
+    }
+}
+
+/* ---- comments ---------------------------------------------------------------------------------------------------- */
+
+/* How much of a line fits into `room` columns: up to the last space that does, or all of a word that does not. */
+static size_t fitting(const char *line, size_t length, size_t room)
+{
+    if (length <= room)
+        return length;
+    size_t at = room;
+    while (at > 0 && line[at] != ' ')
+        at--;
+    if (at > 0)
+        return at;
+    const char *space = memchr(line, ' ', length);
+    return space ? (size_t)(space - line) : length;
+}
+
+static void start_comment_line(text *out, int column)
+{
+    text_printf(out, "\n%*s *", column, "");
+}
+
+/* Text of a comment, in which no other may begin or end. */
+static void add_comment_text(text *out, const char *s, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        const bool is_mark = i > 0 && ((s[i - 1] == '*' && s[i] == '/') || (s[i - 1] == '/' && s[i] == '*'));
+        if (is_mark)
+            text_add(out, " ");
+        text_add_bytes(out, &s[i], 1);
+    }
+}
+
+void c_add_comment(text *out, int column, const char *body)
+{
+    const size_t room = (size_t)(C_COLUMNS - column - 6); /* beside the three characters at either end */
+    text_add(out, "/*");
+    while (*body) {
+        const size_t length = strcspn(body, "\n");
+        const size_t now = fitting(body, length, room);
+        if (now > 0)
+            text_add(out, " ");
+        add_comment_text(out, body, now);
+        body += now;
+        if (*body && body[1]) /* a newline at the end ends no line */
+            start_comment_line(out, column);
+        body += *body != '\0';
+    }
+    text_add(out, " */");
+}
+
+/* ---- functions and values ---------------------------------------------------------------------------------------- */
+
+/* How long the next piece of a list is: to behind ", ", "&& " or "|| ", at most that deep in parentheses. */
+static size_t piece_length(const char *list, int deepest)
+{
+    int depth = 0;
+    size_t i = 0;
+    for (; list[i]; i++) {
+        depth += (list[i] == '(') - (list[i] == ')');
+        const bool ends_operator =
+            i > 1 && list[i - 2] == list[i - 1] && (list[i - 1] == '&' || list[i - 1] == '|');
+        if (list[i] == ' ' && i > 0 && depth <= deepest && (list[i - 1] == ',' || ends_operator))
+            return i + 1;
+    }
+    return i;
+}
+
+void c_add_wrapped(text *out, const char *head, const char *list, const char *tail)
+{
+    const size_t start = strlen(head), tail_length = strcspn(tail, "\n");
+    size_t column = start;
+    text_add(out, head);
+    while (*list) {
+        size_t length = piece_length(list, 0);
+        for (int deepest = 1; deepest < 4 && start + length + tail_length > C_COLUMNS; deepest++)
+            length = piece_length(list, deepest);
+        const size_t shown = list[length] ? length - 1 : length + tail_length;
+        if (column > start && column + shown > C_COLUMNS) {
+            out->length--; /* the space at the line's end */
+            text_printf(out, "\n%*s", (int)start, "");
+            column = start;
+        }
+        text_add_bytes(out, list, length);
+        column += length;
+        list += length;
+    }
+    text_add(out, tail);
+}
+
+void c_add_text_constant(text *out, int indent, const char *name, const char *s)
+{
+    const size_t start = out->length;
+    text_printf(out, "%*sstatic const char %s[] = \"", indent, "", name);
+    const size_t head = out->length - start;
+    text value = text_new(out->arena);
+    c_add_escaped(&value, s, strlen(s));
+    if (head + value.length + strlen("\";") > C_COLUMNS) {
+        out->length -= strlen(" \"");
+        text_printf(out, "\n%*s\"", indent + 4, "");
+    }
+    text_printf(out, "%s\";\n", value.data);
+}
+
+void c_add_prototype(text *out, const char *function, const char *args_struct, const char *tail)
+{
+    arena *a = out->arena;
+    c_add_wrapped(out, arena_format(a, "kiln_status %s(", function),
+                  arena_format(a, "kiln_loader *loader, CUstream stream, const %s *args", args_struct), tail);
+}
+
+const char *c_expression(arena *a, const expression *e, const char *prefix)
+{
+    uint64_t value;
+    if (expression_is_constant(e, &value) && value <= INT32_MAX) /* alone it needs no type */
+        return arena_format(a, "%u", (unsigned)value);
+    text printed = text_new(a);
+    expression_print_c(&printed, e, prefix, "loader->device.");
+    return printed.data;
+}
+
+const char *c_enumerator(arena *a, const bundle_family *f, const kiln_param *param, const char *word)
+{
+    return arena_format(a, "%s%s_%s", f->enum_prefix, upper_case(a, param->name), upper_case(a, word));
+}
+
+const char *c_value(arena *a, const bundle_family *f, const kiln_param *param, const char *value)
+{
+    return param->type == KILN_PARAM_WORD ? c_enumerator(a, f, param, value) : value;
+}

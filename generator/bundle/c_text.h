@@ -1,0 +1,37 @@
+/* Pieces of C as text: literals, comments, expressions, prototypes. */
+#ifndef BUNDLE_C_TEXT_H
+#define BUNDLE_C_TEXT_H
+
+#include "model.h"
+
+enum { C_COLUMNS = 110 };
+
+/* The characters of a string literal, without its quotes. */
+void c_add_escaped(text *out, const char *s, size_t length);
+
+/* A text as adjacent string literals, one per line of it, each on a line of its own. */
+void c_add_literal_lines(text *out, const char *s);
+
+/* "static const char NAME[] = "...";", broken before the literal where it is too long. */
+void c_add_text_constant(text *out, int indent, const char *name, const char *s);
+
+/* A comment, wrapped, starting at the current column `column` and continued there; a newline in `body` is kept. */
+void c_add_comment(text *out, int column, const char *body);
+
+/* Head, list and tail on one line; where that is too long, broken after the list's commas and its && and ||, and
+ * continued below the list's start. `head` has no newline. */
+void c_add_wrapped(text *out, const char *head, const char *list, const char *tail);
+
+/* "kiln_status FUNCTION(kiln_loader *loader, CUstream stream, const ARGS *args)" and a tail. */
+void c_add_prototype(text *out, const char *function, const char *args_struct, const char *tail);
+
+/* An expression of arguments and device facts; arguments are printed with a prefix ("a->n"). */
+const char *c_expression(arena *a, const expression *e, const char *prefix);
+
+/* The enumerator of a word parameter's value: NAME_FAMILY_PARAM_WORD. */
+const char *c_enumerator(arena *a, const bundle_family *f, const kiln_param *param, const char *word);
+
+/* A value of a parameter as it is compared with a field: the enumerator or the number. */
+const char *c_value(arena *a, const bundle_family *f, const kiln_param *param, const char *value);
+
+#endif

@@ -1,0 +1,156 @@
+/* From variants to images: build, check, fold, hash. */
+#include "images.h"
+
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "../expression.h"
+#include "../targets.h"
+
+static uint64_t value_of(arena *a, const kiln_variant *v, const char *expression_text)
+{
+    return expression_value(expression_parse(a, v->family, expression_text), v);
+}
+
+void variant_block(arena *a, const kiln_variant *v, uint32_t block[3])
+{
+    for (int i = 0; i < 3; i++) {
+        const char *threads = v->family->block[i];
+        block[i] = threads ? (uint32_t)value_of(a, v, threads) : 1;
+    }
+}
+
+bool variant_has_arg(arena *a, const kiln_variant *v, const kiln_arg *arg)
+{
+    return !arg->when || value_of(a, v, arg->when) != 0;
+}
+
+const char *variant_arg_type(const kiln_variant *v, const kiln_arg *arg)
+{
+    if (arg->type[0] != '$')
+        return arg->type;
+    const kiln_param *params = v->family->params;
+    for (size_t i = 0; params && params[i].name; i++)
+        if (strcmp(params[i].name, arg->type + 1) == 0)
+            return v->values[i].text;
+    internal_error("family %s: argument %s has the type of %s, which is no parameter", v->family->name,
+                   arg->name, arg->type + 1);
+}
+
+/* ---- build ------------------------------------------------------------------------------------------------------- */
+
+static ptx_floor floor_of(target t)
+{
+    static const char letters[] = {[TARGET_BASE] = 0, [TARGET_ARCH] = 'a', [TARGET_FAMILY] = 'f'};
+    return (ptx_floor){.sm = t.sm, .kind = letters[t.kind]};
+}
+
+/* "i32" is PTX's s32; all other types have PTX's names. */
+static ptx_type ptx_type_of(arena *a, const char *type)
+{
+    return ptx_type_named(type[0] == 'i' ? arena_format(a, "s%s", type + 1) : type);
+}
+
+/* The driver fills the kernel's parameters by position, so they have to be the descriptor's, one by one. */
+static void check_params(arena *a, const kiln_variant *v, const ptx_fn *kernel)
+{
+    size_t i = 0;
+    for (const kiln_arg *arg = v->family->args; arg->name; arg++) {
+        if (!variant_has_arg(a, v, arg))
+            continue;
+        if (i == ptx_param_count(kernel))
+            internal_error("%s: the kernel has no parameter for argument %s", v->id, arg->name);
+        ptx_type type, element;
+        const char *name = ptx_param_at(kernel, i++, &type, &element);
+        const ptx_type declared = ptx_type_of(a, variant_arg_type(v, arg));
+        const bool is_pointer = arg->kind != KILN_ARG_VALUE;
+        if (strcmp(name, arg->name) != 0)
+            internal_error("%s: the kernel's parameter is %s where the descriptor has %s", v->id, name,
+                           arg->name);
+        if (is_pointer != (type == PTX_PTR) || (is_pointer ? element : type) != declared)
+            internal_error("%s: parameter %s is %s%s, its argument is %s%s", v->id, name,
+                           type == PTX_PTR ? "pointer to " : "",
+                           ptx_type_name(type == PTX_PTR ? element : type), is_pointer ? "pointer to " : "",
+                           ptx_type_name(declared));
+    }
+    if (i != ptx_param_count(kernel))
+        internal_error("%s: the kernel has %u parameters, the descriptor %u", v->id,
+                       (unsigned)ptx_param_count(kernel), (unsigned)i);
+}
+
+ptx_fn *build_kernel(arena *a, const kiln_variant *v, target t)
+{
+    kiln_variant emitted = *v;
+    emitted.emitting_for = t;
+    uint32_t block[3];
+    variant_block(a, v, block);
+    ptx_fn *kernel = ptx_new(a, v->entry, floor_of(t), block);
+    v->family->emit(kernel, &emitted);
+    if (!ptx_check(kernel, stderr))
+        internal_error("%s fails its check for %s", v->id, target_text(a, t));
+    check_params(a, v, kernel);
+    return kernel;
+}
+
+/* ---- print and fold ---------------------------------------------------------------------------------------------- */
+
+image print_kernel(arena *a, const ptx_fn *kernel, target t)
+{
+    image made = {.made_for = t, .needs = ptx_needs(kernel)};
+    made.min_driver = ptx_min_driver(made.needs.version);
+    text ptx = text_new(a);
+    ptx_print_header(&ptx, made.needs);
+    ptx_print_body(&ptx, kernel);
+    made.ptx = ptx.data;
+    made.bytes = ptx.length;
+    const XXH128_hash_t hash = XXH3_128bits(ptx.data, ptx.length);
+    made.hash_high = hash.high64;
+    made.hash_low = hash.low64;
+    return made;
+}
+
+static bool same_text(const image *a, const image *b)
+{
+    return a->bytes == b->bytes && memcmp(a->ptx, b->ptx, a->bytes) == 0;
+}
+
+/* Only the newest base image below can be folded into: it is the one that selection would take instead. */
+size_t bake_images(arena *a, const plan *p, const kiln_variant *v, image **images)
+{
+    image *kept = arena_alloc(a, p->target_count * sizeof *kept);
+    const image *newest_base = NULL;
+    size_t count = 0;
+    for (size_t i = 0; i < p->target_count; i++) {
+        const target t = p->targets[i];
+        if (!(v->runs_on >> i & 1u))
+            continue;
+        kept[count] = print_kernel(a, build_kernel(a, v, t), t);
+        if (newest_base && same_text(newest_base, &kept[count]))
+            continue;
+        if (t.kind == TARGET_BASE)
+            newest_base = &kept[count];
+        count++;
+    }
+    *images = kept;
+    return count;
+}
+
+/* ---- names ------------------------------------------------------------------------------------------------------- */
+
+const char *target_text(arena *a, target t)
+{
+    return target_print(t, arena_alloc(a, TARGET_NAME_BYTES));
+}
+
+const char *floor_target_text(arena *a, ptx_floor floor)
+{
+    const char letter[2] = {floor.kind, 0};
+    return arena_format(a, "sm_%u%s", (unsigned)floor.sm, letter);
+}
+
+const char *floor_version_text(arena *a, ptx_floor floor)
+{
+    return arena_format(a, "%u.%u", floor.version / 10u, floor.version % 10u);
+}

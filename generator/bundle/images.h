@@ -1,0 +1,40 @@
+/* From variants to images: build, check, fold, hash. */
+#ifndef BUNDLE_IMAGES_H
+#define BUNDLE_IMAGES_H
+
+#include "../plan.h"
+#include "../ptx/builder.h"
+
+/* One PTX text, and what selection has to know about it. */
+typedef struct image {
+    target made_for; /* the lowest listed target with this text */
+    ptx_floor needs; /* what .target and .version say: the lowest that the operations take */
+    uint32_t min_driver;
+    const char *ptx;
+    size_t bytes;
+    uint64_t hash_high, hash_low; /* XXH3, 128 bit, of the text */
+} image;
+
+/* The thread block's size. */
+void variant_block(arena *a, const kiln_variant *v, uint32_t block[3]);
+
+/* Whether the variant's kernel takes this argument, and the argument's type with "$name" put in. */
+bool variant_has_arg(arena *a, const kiln_variant *v, const kiln_arg *arg);
+const char *variant_arg_type(const kiln_variant *v, const kiln_arg *arg);
+
+/* The variant's kernel for one target, checked; a kernel that fails is an internal error. */
+ptx_fn *build_kernel(arena *a, const kiln_variant *v, target t);
+
+/* The kernel as one text, header first. */
+image print_kernel(arena *a, const ptx_fn *kernel, target t);
+
+/* The variant's images, for every target of the plan that it runs on, in ascending order. A text that the next lower
+ * base target already has is folded into that one. Returns how many. */
+size_t bake_images(arena *a, const plan *p, const kiln_variant *v, image **images);
+
+/* "sm_90a", and a floor's "sm_75" and "7.8". */
+const char *target_text(arena *a, target t);
+const char *floor_target_text(arena *a, ptx_floor floor);
+const char *floor_version_text(arena *a, ptx_floor floor);
+
+#endif

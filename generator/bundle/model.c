@@ -1,0 +1,271 @@
+/* The bundle as its writers see it: every name, number and text decided. */
+#include "model.h"
+
+#include <string.h>
+
+#include <kiln/bundle.h>
+
+/* ---- small helpers ----------------------------------------------------------------------------------------------- */
+
+const expression *bind_text(arena *a, const kiln_family *family, const char *expression_text,
+                            const kiln_variant *v)
+{
+    return expression_bind(a, expression_parse(a, family, expression_text), v);
+}
+
+unsigned word_number(const kiln_param *param, const char *word)
+{
+    const size_t length = strlen(word);
+    unsigned number = 1;
+    for (const char *w = param->words; *w; number++) {
+        const size_t this_length = strcspn(w, " ");
+        if (this_length == length && memcmp(w, word, length) == 0)
+            return number;
+        w += this_length + (w[this_length] == ' ');
+    }
+    internal_error("parameter %s has no word %s", param->name, word);
+}
+
+bool family_has_value(const bundle_family *f, size_t param_index, const char *value)
+{
+    for (size_t i = 0; i < f->variant_count; i++)
+        if (strcmp(f->variants[i]->variant->values[param_index].text, value) == 0)
+            return true;
+    return false;
+}
+
+size_t family_values(arena *a, const bundle_family *f, size_t param_index, const char ***values)
+{
+    *values = arena_alloc(a, (f->variant_count + 1) * sizeof **values);
+    size_t count = 0;
+    for (size_t i = 0; i < f->variant_count; i++) {
+        const char *value = f->variants[i]->variant->values[param_index].text;
+        size_t k = 0;
+        while (k < count && strcmp((*values)[k], value) != 0)
+            k++;
+        if (k == count)
+            (*values)[count++] = value;
+    }
+    return count;
+}
+
+const char *upper_case(arena *a, const char *s)
+{
+    char *upper = arena_string(a, s, strlen(s));
+    for (char *c = upper; *c; c++)
+        if (*c >= 'a' && *c <= 'z')
+            *c = (char)(*c - 'a' + 'A');
+    return upper;
+}
+
+static const char *file_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* ---- variants ---------------------------------------------------------------------------------------------------- */
+
+static uint32_t max_shared_bytes(arena *a, const kiln_variant *v)
+{
+    const kiln_family *family = v->family;
+    const char *most = family->max_shared_bytes ? family->max_shared_bytes : family->shared_bytes;
+    if (!most)
+        return 0;
+    uint64_t bytes;
+    if (!expression_is_constant(bind_text(a, family, most, v), &bytes) || bytes > UINT32_MAX)
+        internal_error("family %s: '%s' is no fixed amount of shared memory for %s", family->name, most,
+                       v->id);
+    return (uint32_t)bytes;
+}
+
+static void make_variant(arena *a, const plan *p, const kiln_variant *v, uint32_t slot, bundle_variant *made)
+{
+    made->variant = v;
+    made->function = arena_format(a, "%s_%s", p->bundle, v->entry);
+    made->image_count = bake_images(a, p, v, &made->images);
+    for (size_t i = 0; i < made->image_count; i++)
+        if (made->images[i].min_driver > made->min_driver)
+            made->min_driver = made->images[i].min_driver;
+    variant_block(a, v, made->block);
+    made->max_shared_bytes = max_shared_bytes(a, v);
+    made->slot = slot;
+    made->runs_everywhere = true;
+    for (size_t i = 0; i < p->target_count; i++)
+        made->runs_everywhere &= v->runs_on >> i & 1u;
+    if (made->image_count == 0)
+        internal_error("%s runs on none of the bundle's targets", v->id);
+}
+
+/* ---- families ---------------------------------------------------------------------------------------------------- */
+
+static const struct scalar {
+    const char *type, *c_type;
+    uint32_t bytes;
+} scalars[] = {
+    {"u8", "uint8_t", 1}, {"u16", "uint16_t", 2}, {"u32", "uint32_t", 4}, {"u64", "uint64_t", 8},
+    {"i8", "int8_t", 1},  {"i16", "int16_t", 2},  {"i32", "int32_t", 4},  {"i64", "int64_t", 8},
+    {"s8", "int8_t", 1},  {"s16", "int16_t", 2},  {"s32", "int32_t", 4},  {"s64", "int64_t", 8},
+    {"f32", "float", 4},  {"f64", "double", 8},
+};
+
+/* A scalar whose type a parameter names is a double in the struct; the launcher narrows it. */
+static struct scalar scalar_of(const kiln_family *family, const kiln_arg *arg)
+{
+    if (arg->kind != KILN_ARG_VALUE)
+        return (struct scalar){arg->type, "CUdeviceptr", 8};
+    const char *type = arg->type[0] == '$' ? "f64" : arg->type;
+    for (size_t i = 0; i < sizeof scalars / sizeof *scalars; i++)
+        if (strcmp(scalars[i].type, type) == 0)
+            return scalars[i];
+    internal_error("family %s: a scalar argument cannot be %s, as %s is", family->name, arg->type, arg->name);
+}
+
+static bool every_variant_has(arena *a, const bundle_family *f, const kiln_arg *arg)
+{
+    for (size_t i = 0; i < f->variant_count; i++)
+        if (!variant_has_arg(a, f->variants[i]->variant, arg))
+            return false;
+    return true;
+}
+
+static void place_field(bundle_family *f, bundle_field *field, uint32_t bytes)
+{
+    field->offset = (f->args_bytes + bytes - 1) / bytes * bytes;
+    f->args_bytes = field->offset + bytes;
+    f->field_count++;
+}
+
+/* 0 stands for the bundle's only value, else for the family's default. */
+static const char *value_when_zero(arena *a, const bundle_family *f, size_t param_index)
+{
+    const char **values;
+    const bool only_one = family_values(a, f, param_index, &values) == 1;
+    return only_one ? values[0] : f->family->params[param_index].default_value;
+}
+
+static void make_fields(arena *a, bundle_family *f)
+{
+    uint32_t widest = 1;
+    for (const kiln_arg *arg = f->family->args; arg->name; arg++) {
+        const struct scalar scalar = scalar_of(f->family, arg);
+        bundle_field *field = &f->fields[f->field_count];
+        *field = (bundle_field){.name = arg->name, .c_type = scalar.c_type, .arg = arg};
+        field->always = every_variant_has(a, f, arg);
+        place_field(f, field, scalar.bytes);
+        widest = scalar.bytes > widest ? scalar.bytes : widest;
+    }
+    const kiln_param *params = f->family->params;
+    for (size_t i = 0; params && params[i].name; i++) {
+        if (params[i].role != KILN_ROLE_CONTRACT)
+            continue;
+        bundle_field *field = &f->fields[f->field_count];
+        *field = (bundle_field){
+            .name = params[i].name, .c_type = "uint32_t", .param = &params[i], .param_index = i};
+        if (params[i].type != KILN_PARAM_BOOL)
+            field->when_zero = value_when_zero(a, f, i);
+        place_field(f, field, 4);
+        widest = widest < 4 ? 4 : widest;
+    }
+    f->args_bytes = (f->args_bytes + widest - 1) / widest * widest;
+}
+
+static bundle_family *family_of(bundle_model *m, const kiln_family *family)
+{
+    size_t i = 0;
+    while (i < m->family_count && m->families[i].family != family)
+        i++;
+    m->families[i].family = family;
+    if (i == m->family_count)
+        m->family_count++;
+    return &m->families[i];
+}
+
+static void make_families(arena *a, bundle_model *m)
+{
+    m->families = arena_alloc(a, m->variant_count * sizeof *m->families);
+    for (size_t i = 0; i < m->variant_count; i++) {
+        bundle_family *f = family_of(m, m->variants[i].variant->family);
+        m->variants[i].family = f;
+        f->variant_count++;
+    }
+    for (size_t i = 0; i < m->family_count; i++) {
+        bundle_family *f = &m->families[i];
+        f->variants = arena_alloc(a, f->variant_count * sizeof *f->variants);
+        f->variant_count = 0;
+        f->function = arena_format(a, "%s_%s", m->name, f->family->name);
+        f->args_struct = arena_format(a, "%s_args", f->function);
+        f->enum_prefix = arena_format(a, "%s_", upper_case(a, f->function));
+    }
+    for (size_t i = 0; i < m->variant_count; i++) {
+        bundle_family *f = family_of(m, m->variants[i].variant->family);
+        f->variants[f->variant_count++] = &m->variants[i];
+    }
+    for (size_t i = 0; i < m->family_count; i++)
+        make_fields(a, &m->families[i]);
+}
+
+/* ---- names ------------------------------------------------------------------------------------------------------- */
+
+/* Families and variants share one name space in the generated header, with what every bundle has. */
+static void check_names(const bundle_model *m)
+{
+    for (size_t i = 0; i < m->family_count; i++) {
+        const bundle_family *f = &m->families[i];
+        if (strcmp(f->family->name, "bundle") == 0 || strcmp(f->family->name, "index") == 0)
+            internal_error("a family cannot be called %s: every bundle has one", f->family->name);
+        for (size_t k = 0; k < m->variant_count; k++)
+            if (strcmp(m->variants[k].function, f->function) == 0 &&
+                (m->variants[k].family != f || f->variant_count > 1))
+                internal_error("family %s and variant %s share the name %s", f->family->name,
+                               m->variants[k].variant->id, f->function);
+    }
+}
+
+/* ---- the index --------------------------------------------------------------------------------------------------- */
+
+/* Open addressing, at most half full, so that a miss ends soon. */
+static void make_table(arena *a, bundle_model *m)
+{
+    uint32_t places = 2;
+    while (places < 2 * m->variant_count)
+        places *= 2;
+    m->table = arena_alloc(a, places * sizeof *m->table);
+    m->table_mask = places - 1;
+    for (uint32_t i = 0; i < m->variant_count; i++) {
+        uint32_t at = (uint32_t)(m->variants[i].variant->key & m->table_mask);
+        while (m->table[at] != 0)
+            at = (at + 1) & m->table_mask;
+        m->table[at] = i + 1;
+    }
+}
+
+const bundle_model *model_build(arena *a, const plan *p, diagnostics *d)
+{
+    const size_t longest = sizeof((kiln_bundle *)0)->name - 1;
+    const place start = {.file = p->config_path, .line = 1, .column = 1};
+    if (strlen(p->bundle) > longest) {
+        diagnose(d, start, "bundle: '%s' is longer than %u characters", p->bundle, (unsigned)longest);
+        return NULL;
+    }
+    if (strcmp(p->bundle, "kiln") == 0) {
+        diagnose(d, start, "bundle: 'kiln' is taken by the runtime's own names");
+        return NULL;
+    }
+    bundle_model *m = arena_alloc(a, sizeof *m);
+    *m = (bundle_model){.name = p->bundle,
+                        .upper_name = upper_case(a, p->bundle),
+                        .config_name = file_name(p->config_path),
+                        .plan = p,
+                        .variant_count = p->variant_count};
+    m->variants = arena_alloc(a, p->variant_count * sizeof *m->variants);
+    for (size_t i = 0; i < p->variant_count; i++) {
+        make_variant(a, p, p->variants[i], (uint32_t)i, &m->variants[i]);
+        if (m->variants[i].min_driver > m->min_driver)
+            m->min_driver = m->variants[i].min_driver;
+    }
+    make_families(a, m);
+    check_names(m);
+    make_table(a, m);
+    return m;
+}

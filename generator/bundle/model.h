@@ -1,0 +1,78 @@
+/* The bundle as its writers see it: every name, number and text decided. */
+#ifndef BUNDLE_MODEL_H
+#define BUNDLE_MODEL_H
+
+#include "../expression.h"
+#include "images.h"
+
+typedef struct bundle_family bundle_family;
+
+typedef struct bundle_variant {
+    const kiln_variant *variant;
+    const bundle_family *family;
+    const char *function; /* NAME_entry, the public typed function */
+    image *images;
+    size_t image_count;
+    uint32_t min_driver; /* with this driver every image loads */
+    uint32_t block[3];
+    uint32_t max_shared_bytes;
+    uint32_t slot;
+    bool runs_everywhere; /* on every listed target */
+} bundle_variant;
+
+/* One field of a family's argument struct, in the struct's order: the kernel's arguments, then the parameters that the
+ * caller names. */
+typedef struct bundle_field {
+    const char *name;
+    const char *c_type;
+    uint32_t offset;         /* bytes, from C's layout rules on a 64-bit machine */
+    const kiln_arg *arg;     /* or null */
+    const kiln_param *param; /* or null */
+    size_t param_index;
+    const char *when_zero; /* the value that 0 stands for; null for an argument or a bool */
+    bool always;           /* an argument that every variant of the bundle has */
+} bundle_field;
+
+struct bundle_family {
+    const kiln_family *family;
+    const char *function;    /* NAME_family; the only variant's function when there are no parameters */
+    const char *args_struct; /* NAME_family_args */
+    const char *enum_prefix; /* NAME_FAMILY_ */
+    bundle_field fields[KILN_MAX_ARGS + KILN_MAX_PARAMS];
+    size_t field_count;
+    uint32_t args_bytes;
+    bundle_variant **variants;
+    size_t variant_count;
+};
+
+typedef struct bundle_model {
+    const char *name, *upper_name;
+    const char *config_name; /* the configuration file without its folder */
+    const plan *plan;
+    bundle_variant *variants; /* configuration order; one module and one slot each */
+    size_t variant_count;
+    bundle_family *families; /* in the order in which the configuration first names them */
+    size_t family_count;
+    uint32_t *table; /* kiln_index.table */
+    uint32_t table_mask;
+    uint32_t min_driver; /* with this driver every image of the bundle loads */
+} bundle_model;
+
+/* Bakes the plan's variants. Null after a diagnostic. */
+const bundle_model *model_build(arena *a, const plan *p, diagnostics *d);
+
+/* An expression of a family with a variant's parameters put in; v null: as it stands. */
+const expression *bind_text(arena *a, const kiln_family *family, const char *expression_text,
+                            const kiln_variant *v);
+
+/* The place of a word in a parameter's list, from 1. */
+unsigned word_number(const kiln_param *param, const char *word);
+
+/* The distinct values of a parameter among a family's variants, in the order in which they appear. */
+size_t family_values(arena *a, const bundle_family *f, size_t param_index, const char ***values);
+
+bool family_has_value(const bundle_family *f, size_t param_index, const char *value);
+
+const char *upper_case(arena *a, const char *s);
+
+#endif

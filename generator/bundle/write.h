@@ -1,0 +1,20 @@
+/* The bundle's files, each rendered into a text. */
+#ifndef BUNDLE_WRITE_H
+#define BUNDLE_WRITE_H
+
+#include "model.h"
+
+text write_source(arena *a, const bundle_model *m);   /* NAME.c */
+text write_header(arena *a, const bundle_model *m);   /* NAME.h */
+text write_manifest(arena *a, const bundle_model *m); /* NAME.json */
+
+/* NAME.d: Makefile syntax, outputs as they are written, inputs as the user named them. */
+text write_depfile(arena *a, const char *const *outputs, size_t output_count, const char *const *inputs,
+                   size_t input_count);
+
+/* Parts of NAME.c. */
+void write_family_check(arena *a, text *out, const bundle_family *f);      /* check_FAMILY */
+void write_variant_function(arena *a, text *out, const bundle_variant *v); /* NAME_ENTRY and launch_ENTRY */
+void write_family_function(arena *a, text *out, const bundle_family *f);   /* NAME_FAMILY */
+
+#endif

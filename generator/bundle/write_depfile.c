@@ -1,0 +1,34 @@
+/* NAME.d: what the outputs were made from, for make, ninja and CMake. */
+#include "write.h"
+
+/* A path as make reads it: spaces and '#' are escaped with a backslash, '$' by doubling. */
+static void add_path(text *out, const char *path)
+{
+    for (const char *c = path; *c; c++) {
+        if (*c == ' ' || *c == '#')
+            text_add(out, "\\");
+        else if (*c == '$')
+            text_add(out, "$");
+        text_add_bytes(out, c, 1);
+    }
+}
+
+static void add_paths(text *out, const char *const *paths, size_t count, const char *before_each)
+{
+    for (size_t i = 0; i < count; i++) {
+        text_add(out, i > 0 || before_each[0] == ' ' ? " " : "");
+        text_add(out, before_each[0] == ' ' ? "\\\n  " : "");
+        add_path(out, paths[i]);
+    }
+}
+
+text write_depfile(arena *a, const char *const *outputs, size_t output_count, const char *const *inputs,
+                   size_t input_count)
+{
+    text out = text_new(a);
+    add_paths(&out, outputs, output_count, "");
+    text_add(&out, ":");
+    add_paths(&out, inputs, input_count, " ");
+    text_add(&out, "\n");
+    return out;
+}

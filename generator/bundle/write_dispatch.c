@@ -1,0 +1,252 @@
+/* Each family's typed function: which variant serves these arguments on this device.
+ *
+ * Variants that agree in the parameters that the caller names form a choice; within it the family's dispatch rows, in
+ * order, pick. The last candidate of a choice does not ask whether the device can run it: when nothing can, its launch
+ * says why. */
+#include <string.h>
+
+#include "c_text.h"
+#include "write.h"
+
+/* ---- candidates -------------------------------------------------------------------------------------------------- */
+
+typedef struct candidate {
+    const bundle_variant *variant;
+    const expression *condition; /* null: holds always */
+} candidate;
+
+typedef struct candidates {
+    candidate *items;
+    size_t count, capacity;
+} candidates;
+
+/* Whether a variant has the values of "strategy=mma,tile=64". */
+static bool has_values(const kiln_variant *v, const char *prefer)
+{
+    while (*prefer) {
+        const size_t name_length = strcspn(prefer, "=");
+        const char *value = prefer + name_length + 1;
+        const size_t value_length = strcspn(value, ",");
+        const kiln_param *params = v->family->params;
+        size_t i = 0;
+        while (params[i].name &&
+               !(strlen(params[i].name) == name_length && memcmp(params[i].name, prefer, name_length) == 0))
+            i++;
+        if (!params[i].name || prefer[name_length] != '=')
+            internal_error("family %s: dispatch prefers '%s', which names no parameter", v->family->name,
+                           prefer);
+        if (strlen(v->values[i].text) != value_length || memcmp(v->values[i].text, value, value_length) != 0)
+            return false;
+        prefer = value + value_length + (value[value_length] == ',');
+    }
+    return true;
+}
+
+/* Whether an earlier candidate, if the device can run it, always stands before this one. */
+static bool is_listed_always(const candidates *list, const bundle_variant *v)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (list->items[i].variant == v && !list->items[i].condition)
+            return true;
+    return false;
+}
+
+static void add_row(arena *a, candidates *list, const kiln_dispatch *row, bundle_variant *const *choice,
+                    size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const kiln_variant *v = choice[i]->variant;
+        if (!has_values(v, row->prefer) || is_listed_always(list, choice[i]))
+            continue;
+        const expression *condition = bind_text(a, v->family, row->condition, v);
+        uint64_t value;
+        if (expression_is_constant(condition, &value)) {
+            if (value == 0)
+                continue;
+            condition = NULL;
+        }
+        candidate *added = arena_push(a, (void **)&list->items, &list->count, &list->capacity, sizeof *added);
+        *added = (candidate){choice[i], condition};
+    }
+}
+
+static candidates candidates_of(arena *a, const kiln_family *family, bundle_variant *const *choice,
+                                size_t count)
+{
+    static const kiln_dispatch any[] = {{"1", ""}, {0}};
+    candidates list = {0};
+    for (const kiln_dispatch *row = family->dispatch ? family->dispatch : any; row->condition; row++)
+        add_row(a, &list, row, choice, count);
+    return list;
+}
+
+/* Whether some listed target, or a driver that still takes the last candidate, cannot run this one. */
+static bool may_be_unusable(const candidates *list, size_t i)
+{
+    const bundle_variant *v = list->items[i].variant, *last = list->items[list->count - 1].variant;
+    return i + 1 < list->count && (!v->runs_everywhere || v->min_driver > last->min_driver);
+}
+
+/* Writes the chain; true when its end cannot be reached. */
+static bool write_candidates(arena *a, text *out, const candidates *list, const char *indent)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        const candidate *c = &list->items[i];
+        text condition = text_new(a);
+        const char *asked = c->condition ? c_expression(a, c->condition, "a.") : "";
+        if (may_be_unusable(list, i))
+            text_printf(&condition, "%s%s%skiln_usable(loader, &%s_kernel)", strstr(asked, " || ") ? "(" : "",
+                        asked,
+                        strstr(asked, " || ") ? ") && "
+                        : asked[0]            ? " && "
+                                              : "",
+                        c->variant->function);
+        else
+            text_add(&condition, asked);
+        if (condition.length > 0)
+            c_add_wrapped(out, arena_format(a, "%sif (", indent), condition.data, ")\n    ");
+        text_printf(out, "%sreturn %s(loader, stream, args);\n", indent, c->variant->function);
+        if (condition.length == 0)
+            return true;
+    }
+    return false;
+}
+
+/* ---- choices ----------------------------------------------------------------------------------------------------- */
+
+static bool same_choice(const bundle_family *f, const bundle_variant *x, const bundle_variant *y)
+{
+    for (size_t i = 0; i < f->field_count; i++) {
+        const bundle_field *field = &f->fields[i];
+        if (field->param && strcmp(x->variant->values[field->param_index].text,
+                                   y->variant->values[field->param_index].text) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* The variants that agree with the first of those left, in order; they are taken out of `left`. */
+static size_t take_choice(const bundle_family *f, bundle_variant **left, size_t *left_count,
+                          bundle_variant **choice)
+{
+    size_t count = 0, kept = 0;
+    bundle_variant *first = left[0];
+    for (size_t i = 0; i < *left_count; i++) {
+        if (same_choice(f, first, left[i]))
+            choice[count++] = left[i];
+        else
+            left[kept++] = left[i];
+    }
+    *left_count = kept;
+    return count;
+}
+
+/* "a.type == NAME_FAMILY_TYPE_F16 && a.causal"; empty when the caller names no parameters. */
+static const char *choice_condition(arena *a, const bundle_family *f, const kiln_variant *v)
+{
+    text out = text_new(a);
+    for (size_t i = 0; i < f->field_count; i++) {
+        const bundle_field *field = &f->fields[i];
+        if (!field->param)
+            continue;
+        const char *value = v->values[field->param_index].text;
+        text_add(&out, out.length > 0 ? " && " : "");
+        if (field->param->type == KILN_PARAM_BOOL)
+            text_printf(&out, "%sa.%s", strcmp(value, "true") == 0 ? "" : "!", field->name);
+        else
+            text_printf(&out, "a.%s == %s", field->name, c_value(a, f, field->param, value));
+    }
+    return out.data;
+}
+
+/* Writes all choices; true when the function's end cannot be reached. */
+static bool write_choices(arena *a, text *out, const bundle_family *f)
+{
+    bundle_variant **left = arena_copy(a, f->variants, f->variant_count * sizeof *left);
+    bundle_variant **choice = arena_alloc(a, f->variant_count * sizeof *choice);
+    size_t left_count = f->variant_count;
+    bool always_ends = false;
+    while (left_count > 0) {
+        const size_t count = take_choice(f, left, &left_count, choice);
+        const candidates list = candidates_of(a, f->family, choice, count);
+        const char *condition = choice_condition(a, f, choice[0]->variant);
+        if (list.count == 0)
+            continue;
+        if (condition[0] == '\0') {
+            always_ends = write_candidates(a, out, &list, "    ");
+            continue;
+        }
+        const bool is_one = list.count == 1 && !list.items[0].condition;
+        c_add_wrapped(out, "    if (", condition, is_one ? ")\n" : ") {\n");
+        write_candidates(a, out, &list, "        ");
+        text_add(out, is_one ? "" : "    }\n");
+    }
+    return always_ends;
+}
+
+/* ---- the function ------------------------------------------------------------------------------------------------ */
+
+static bool names_params(const bundle_family *f)
+{
+    return f->field_count > 0 && f->fields[f->field_count - 1].param;
+}
+
+static bool conditions_use_arguments(arena *a, const kiln_family *family)
+{
+    for (const kiln_dispatch *row = family->dispatch; row && row->condition; row++)
+        if (expression_uses(expression_parse(a, family, row->condition), NAME_ARG))
+            return true;
+    return false;
+}
+
+/* What the bundle has, for the caller who asked for something else: "the bundle has type f16 bf16, group 64". */
+static const char *what_there_is(arena *a, const bundle_family *f)
+{
+    text out = text_new(a);
+    for (size_t i = 0; i < f->field_count; i++) {
+        if (!f->fields[i].param)
+            continue;
+        const char **values;
+        const size_t count = family_values(a, f, f->fields[i].param_index, &values);
+        text_printf(&out, "%s%s", out.length > 0 ? ", " : "the bundle has ", f->fields[i].name);
+        for (size_t k = 0; k < count; k++)
+            text_printf(&out, " %s", values[k]);
+    }
+    return out.length > 0 ? out.data : "no variant of the bundle serves these arguments";
+}
+
+static void write_defaults(arena *a, text *out, const bundle_family *f)
+{
+    for (size_t i = 0; i < f->field_count; i++) {
+        const bundle_field *field = &f->fields[i];
+        if (field->when_zero)
+            text_printf(out, "    if (a.%s == 0)\n        a.%s = %s;\n", field->name, field->name,
+                        c_value(a, f, field->param, field->when_zero));
+    }
+}
+
+void write_family_function(arena *a, text *out, const bundle_family *f)
+{
+    if (strcmp(f->function, f->variants[0]->function) == 0)
+        return; /* no parameters: the variant's function is the family's */
+    const kiln_family *family = f->family;
+    text_add(out, "\n");
+    c_add_prototype(out, f->function, f->args_struct, ")\n{\n");
+    text_printf(out,
+                "    const kiln_status status = check_%s(loader, args);\n"
+                "    if (status != KILN_OK)\n"
+                "        return status;\n",
+                family->name);
+    if (family->empty || names_params(f) || conditions_use_arguments(a, family))
+        text_printf(out, "    %s a = *args;\n", f->args_struct);
+    if (family->empty)
+        text_printf(out, "    if (%s)\n        return KILN_OK;\n",
+                    c_expression(a, bind_text(a, family, family->empty, NULL), "a."));
+    write_defaults(a, out, f);
+    if (!write_choices(a, out, f)) {
+        c_add_text_constant(out, 4, "detail", what_there_is(a, f));
+        text_printf(out, "    return kiln_fail(loader, KILN_ERROR_NO_VARIANT, %s_name, detail);\n",
+                    family->name);
+    }
+    text_add(out, "}\n");
+}

@@ -1,0 +1,236 @@
+/* NAME.h: what a deployer includes and reads. */
+#include "write.h"
+
+#include <string.h>
+
+#include <kiln/bundle.h>
+
+#include "c_text.h"
+
+/* ---- texts ------------------------------------------------------------------------------------------------------- */
+
+/* 11080 -> "11.8" */
+static const char *cuda_version(arena *a, uint32_t driver)
+{
+    return arena_format(a, "%u.%u", (unsigned)(driver / 1000), (unsigned)(driver % 1000 / 10));
+}
+
+/* "$type" is the type that the parameter names: its only value in this bundle, or the parameter's own name. */
+static const char *type_text(arena *a, const bundle_family *f, const kiln_arg *arg)
+{
+    if (arg->type[0] != '$')
+        return arg->type;
+    for (size_t i = 0; i < KILN_MAX_PARAMS && f->family->params[i].name; i++) {
+        const char **values;
+        if (strcmp(f->family->params[i].name, arg->type + 1) == 0 && family_values(a, f, i, &values) == 1)
+            return values[0];
+    }
+    return arg->type + 1;
+}
+
+static const char *arg_comment(arena *a, const bundle_family *f, const kiln_arg *arg)
+{
+    static const char *const directions[] = {
+        [KILN_ARG_IN] = "in, ",
+        [KILN_ARG_OUT] = "out, ",
+        [KILN_ARG_INOUT] = "in and out, ",
+        [KILN_ARG_OPTIONAL_OUT] = "out, may be null, ",
+    };
+    text out = text_new(a);
+    if (arg->kind == KILN_ARG_VALUE) {
+        text_printf(&out, "%s%s", type_text(a, f, arg), arg->type[0] == '$' ? ", passed as double" : "");
+    } else {
+        text_printf(&out, "%s%s", directions[arg->kind], type_text(a, f, arg));
+        if (arg->shape)
+            text_printf(&out, "[%s]", arg->shape);
+        if (arg->alignment > 1)
+            text_printf(&out, ", aligned to %u bytes", (unsigned)arg->alignment);
+    }
+    if (arg->when)
+        text_printf(&out, ", only when %s", arg->when);
+    if (arg->summary)
+        text_printf(&out, ": %s", arg->summary);
+    return out.data;
+}
+
+static const char *param_comment(arena *a, const bundle_family *f, const bundle_field *field)
+{
+    text out = text_new(a);
+    const kiln_param *param = field->param;
+    text_add(&out, param->summary ? param->summary : param->name);
+    if (param->type == KILN_PARAM_BOOL) {
+        text_add(&out, "; 0 or 1");
+    } else {
+        if (param->type == KILN_PARAM_WORD)
+            text_printf(&out, "; %s%s_...", f->enum_prefix, upper_case(a, param->name));
+        text_printf(&out, "; 0 is %s", field->when_zero);
+    }
+    return out.data;
+}
+
+/* ---- a family ---------------------------------------------------------------------------------------------------- */
+
+static void write_enum(arena *a, text *out, const bundle_family *f, const bundle_field *field)
+{
+    const kiln_param *param = field->param;
+    text_add(out, "\nenum {\n");
+    for (const char *w = param->words; *w; w += strcspn(w, " "), w += *w == ' ') {
+        const char *word = arena_string(a, w, strcspn(w, " "));
+        if (family_has_value(f, field->param_index, word))
+            text_printf(out, "    %s = %u,\n", c_enumerator(a, f, param, word), word_number(param, word));
+    }
+    text_add(out, "};\n");
+}
+
+static void write_enums(arena *a, text *out, const bundle_family *f)
+{
+    for (size_t i = 0; i < f->field_count; i++)
+        if (f->fields[i].param && f->fields[i].param->type == KILN_PARAM_WORD)
+            write_enum(a, out, f, &f->fields[i]);
+}
+
+static void write_struct(arena *a, text *out, const bundle_family *f)
+{
+    int widest = 0;
+    for (size_t i = 0; i < f->field_count; i++) {
+        const int width = (int)(strlen(f->fields[i].c_type) + strlen(f->fields[i].name));
+        widest = width > widest ? width : widest;
+    }
+    const int column = 4 + widest + (int)strlen(" ; ");
+    text_printf(out, "\ntypedef struct %s {\n", f->args_struct);
+    for (size_t i = 0; i < f->field_count; i++) {
+        const bundle_field *field = &f->fields[i];
+        const int width = (int)(strlen(field->c_type) + strlen(field->name));
+        text_printf(out, "    %s %s;%*s", field->c_type, field->name, widest - width + 1, "");
+        c_add_comment(out, column, field->arg ? arg_comment(a, f, field->arg) : param_comment(a, f, field));
+        text_add(out, "\n");
+    }
+    text_printf(out, "} %s;\n", f->args_struct);
+}
+
+static const char *family_comment(arena *a, const bundle_family *f)
+{
+    const kiln_family *family = f->family;
+    text out = text_new(a);
+    text_printf(&out, "%s: %s.", family->name, family->summary);
+    if (family->source)
+        text_printf(&out, "\nSource: %s.", family->source);
+    if (family->empty)
+        text_printf(&out, "\nWhen %s there is nothing to do: KILN_OK without a launch.", family->empty);
+    if (family->rules && family->rules[0].condition)
+        text_add(&out, "\nRules, else KILN_ERROR_BAD_ARGUMENT:");
+    for (const kiln_rule *rule = family->rules; rule && rule->condition; rule++)
+        text_printf(&out, "\n  - %s", rule->text);
+    return out.data;
+}
+
+static void add_declaration(text *out, const bundle_family *f, const char *function)
+{
+    c_add_prototype(out, function, f->args_struct, ");\n");
+}
+
+static void write_family(arena *a, text *out, const bundle_family *f)
+{
+    const bool has_own = strcmp(f->function, f->variants[0]->function) != 0;
+    text_add(out, "\n");
+    c_add_comment(out, 0, family_comment(a, f));
+    text_add(out, "\n");
+    write_enums(a, out, f);
+    write_struct(a, out, f);
+    if (has_own) {
+        text_add(out, "\n/* Picks the variant for these arguments and this device. KILN_ERROR_NO_VARIANT "
+                      "when the bundle "
+                      "has none. */\n");
+        add_declaration(out, f, f->function);
+    }
+    for (size_t i = 0; i < f->variant_count; i++) {
+        const bundle_variant *v = f->variants[i];
+        text_add(out, "\n");
+        c_add_comment(out, 0, v->variant->id);
+        text_printf(out, "\nextern const kiln_kernel %s_kernel;\n", v->function);
+        add_declaration(out, f, v->function);
+    }
+}
+
+/* ---- the file ---------------------------------------------------------------------------------------------------- */
+
+static const char how_functions_behave[] =
+    "\nA function checks its arguments, loads its kernel when it is used first, and launches it on the "
+    "stream; it does not wait for the kernel to end. `args` is read before it returns. Pointers are device "
+    "addresses. With any status but KILN_OK nothing was launched: NULL_POINTER, BAD_ARGUMENT, MISALIGNED "
+    "and GRID_TOO_LARGE for the arguments, NO_VARIANT, CLOSED, LAUNCH, and those of kiln_preload; "
+    "kiln_last_error has the details. Several threads may call at once.\n"
+    "\nA program that calls functions of single variants only, and is compiled with -ffunction-sections "
+    "-fdata-sections and linked with -Wl,--gc-sections, carries those kernels only. A family's function "
+    "carries all of the family, the index all of the bundle.";
+
+static const char *file_comment(arena *a, const bundle_model *m)
+{
+    text out = text_new(a);
+    text_printf(&out, "Generated by kiln %s; to remake it: kiln generate %s\n", KILN_VERSION, m->config_name);
+    text_printf(&out, "\nBundle %s: %u kernels for", m->name, (unsigned)m->variant_count);
+    for (size_t i = 0; i < m->plan->target_count; i++)
+        text_printf(&out, " %s", target_text(a, m->plan->targets[i]));
+    text_printf(&out, ". A driver of CUDA %s or newer loads all of them.\n", cuda_version(a, m->min_driver));
+    const bundle_family *f = &m->families[0];
+    text_printf(&out,
+                "\n    static kiln_driver driver;  all storage is the caller's\n"
+                "    static kiln_loader loader;\n"
+                "    static kiln_slot slots[%s_SLOTS];\n"
+                "    kiln_driver_load(&driver, NULL, NULL);\n"
+                "    kiln_open(&loader, &driver, &%s_bundle, slots, %s_SLOTS, NULL);\n"
+                "    kiln_status status = %s(&loader, stream, &(%s){...});\n",
+                m->upper_name, m->name, m->upper_name, f->function, f->args_struct);
+    text_add(&out, how_functions_behave);
+    return out.data;
+}
+
+static void write_overload(text *out, const char *function, const char *args_struct)
+{
+    arena *a = out->arena;
+    c_add_wrapped(out, arena_format(a, "inline kiln_status %s(", function),
+                  arena_format(a, "kiln_loader *loader, CUstream stream, const %s &args", args_struct),
+                  ")\n{\n");
+    text_printf(out, "    return %s(loader, stream, &args);\n}\n", function);
+}
+
+static void write_overloads(text *out, const bundle_model *m)
+{
+    text_add(out, "\n#ifdef __cplusplus\n} /* extern \"C\" */\n\n");
+    for (size_t i = 0; i < m->family_count; i++) {
+        const bundle_family *f = &m->families[i];
+        if (strcmp(f->function, f->variants[0]->function) != 0)
+            write_overload(out, f->function, f->args_struct);
+        for (size_t k = 0; k < f->variant_count; k++)
+            write_overload(out, f->variants[k]->function, f->args_struct);
+    }
+    text_add(out, "#endif\n");
+}
+
+text write_header(arena *a, const bundle_model *m)
+{
+    text out = text_new(a);
+    c_add_comment(&out, 0, file_comment(a, m));
+    text_printf(&out, "\n#ifndef %s_H\n#define %s_H\n\n#include <kiln/kiln.h>\n", m->upper_name,
+                m->upper_name);
+    text_printf(
+        &out,
+        "\n#if KILN_LAYOUT_VERSION != %u\n"
+        "#error \"these kiln headers are of another layout: generate the bundle again with their kiln\"\n"
+        "#endif\n",
+        (unsigned)KILN_LAYOUT_VERSION);
+    text_printf(&out, "\n#define %s_KERNELS %u /* in the index */\n", m->upper_name,
+                (unsigned)m->variant_count);
+    text_printf(&out, "#define %s_SLOTS   %u /* kiln_slot that a loader needs */\n", m->upper_name,
+                (unsigned)m->variant_count);
+    text_add(&out, "\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
+    text_printf(&out, "extern const kiln_bundle %s_bundle; /* for kiln_open */\n", m->name);
+    text_printf(&out,
+                "extern const kiln_index %s_index;   /* all kernels, to find, enumerate or preload */\n",
+                m->name);
+    for (size_t i = 0; i < m->family_count; i++)
+        write_family(a, &out, &m->families[i]);
+    write_overloads(&out, m);
+    text_add(&out, "\n#endif\n");
+    return out;
+}

@@ -1,0 +1,167 @@
+/* The checks that a family makes before every launch, and each variant's typed function. */
+#include <string.h>
+
+#include "c_text.h"
+#include "write.h"
+
+/* ---- checks ------------------------------------------------------------------------------------------------------ */
+
+static void write_failure(text *out, const bundle_family *f, const char *condition, const char *status,
+                          const char *detail)
+{
+    c_add_wrapped(out, "    if (", condition, ") {\n");
+    c_add_text_constant(out, 8, "detail", detail);
+    text_printf(out, "        return kiln_fail(loader, %s, %s_name, detail);\n    }\n", status,
+                f->family->name);
+}
+
+/* The rules that ask for parameters, with those of v put in; v null: the rules that ask for none. */
+static void write_rules(arena *a, text *out, const bundle_family *f, const kiln_variant *v,
+                        const char *prefix)
+{
+    const kiln_family *family = f->family;
+    for (const kiln_rule *rule = family->rules; rule && rule->condition; rule++) {
+        const expression *broken = expression_parse(a, family, arena_format(a, "!(%s)", rule->condition));
+        if (expression_uses(broken, NAME_PARAM) != (v != NULL))
+            continue;
+        broken = expression_bind(a, broken, v);
+        uint64_t value;
+        const bool never = expression_is_constant(broken, &value) && value == 0;
+        if (!never)
+            write_failure(out, f, c_expression(a, broken, prefix), "KILN_ERROR_BAD_ARGUMENT", rule->text);
+    }
+}
+
+static void write_null_check(arena *a, text *out, const bundle_family *f, const kiln_arg *arg,
+                             const char *prefix)
+{
+    if (arg->kind == KILN_ARG_VALUE || arg->kind == KILN_ARG_OPTIONAL_OUT)
+        return;
+    write_failure(out, f, arena_format(a, "%s%s == 0", prefix, arg->name), "KILN_ERROR_NULL_POINTER",
+                  arena_format(a, "%s is null", arg->name));
+}
+
+static void write_alignment_check(arena *a, text *out, const bundle_family *f, const kiln_arg *arg,
+                                  const char *prefix)
+{
+    if (arg->kind == KILN_ARG_VALUE || arg->alignment <= 1)
+        return;
+    write_failure(out, f, arena_format(a, "%s%s %% %u != 0", prefix, arg->name, (unsigned)arg->alignment),
+                  "KILN_ERROR_MISALIGNED",
+                  arena_format(a, "%s must be aligned to %u bytes", arg->name, (unsigned)arg->alignment));
+}
+
+/* The pointers that every variant has (v null), or those that this one has and others lack. */
+static void write_pointer_checks(arena *a, text *out, const bundle_family *f, const kiln_variant *v,
+                                 const char *prefix)
+{
+    void (*const checks[])(arena *, text *, const bundle_family *, const kiln_arg *,
+                           const char *) = {write_null_check, write_alignment_check};
+    for (size_t c = 0; c < 2; c++)
+        for (size_t i = 0; i < f->field_count; i++) {
+            const bundle_field *field = &f->fields[i];
+            if (field->arg && field->always == (v == NULL) && (!v || variant_has_arg(a, v, field->arg)))
+                checks[c](a, out, f, field->arg, prefix);
+        }
+}
+
+void write_family_check(arena *a, text *out, const bundle_family *f)
+{
+    const kiln_family *family = f->family;
+    text_printf(out,
+                "\n/* What every variant asks of its arguments. */\n"
+                "static kiln_status check_%s(kiln_loader *loader, const %s *a)\n"
+                "{\n"
+                "    const kiln_status status = kiln_begin(loader, a, %s_name);\n"
+                "    if (status != KILN_OK)\n"
+                "        return status;\n",
+                family->name, f->args_struct, family->name);
+    write_rules(a, out, f, NULL, "a->");
+    if (family->empty)
+        text_printf(out, "    if (%s)\n        return KILN_OK;\n",
+                    c_expression(a, bind_text(a, family, family->empty, NULL), "a->"));
+    write_pointer_checks(a, out, f, NULL, "a->");
+    text_add(out, "    return KILN_OK;\n}\n");
+}
+
+/* ---- launch ------------------------------------------------------------------------------------------------------ */
+
+/* The scalar types that a struct's double is narrowed to. */
+static bool is_narrowed(const bundle_field *field, const kiln_variant *v)
+{
+    return field->arg->kind == KILN_ARG_VALUE && field->arg->type[0] == '$' &&
+           strcmp(variant_arg_type(v, field->arg), "f64") != 0;
+}
+
+/* What cuLaunchKernel takes: where each of the kernel's parameters lies. */
+static void write_params(arena *a, text *out, const bundle_family *f, const kiln_variant *v)
+{
+    text list = text_new(a);
+    for (size_t i = 0; i < f->field_count && f->fields[i].arg; i++) {
+        const bundle_field *field = &f->fields[i];
+        if (!variant_has_arg(a, v, field->arg))
+            continue;
+        text_add(&list, list.length > 0 ? ", " : "");
+        if (is_narrowed(field, v)) {
+            if (strcmp(variant_arg_type(v, field->arg), "f32") != 0)
+                internal_error("%s: scalar %s is %s; only f32 and f64 can be passed", v->id, field->name,
+                               variant_arg_type(v, field->arg));
+            text_printf(out, "    float %s_f32 = (float)a.%s;\n", field->name, field->name);
+            text_printf(&list, "&%s_f32", field->name);
+        } else {
+            text_printf(&list, "&a.%s", field->name);
+        }
+    }
+    if (list.length > 0)
+        c_add_wrapped(out, "    void *params[] = {", list.data, "};\n");
+}
+
+static void write_grid(arena *a, text *out, const kiln_variant *v)
+{
+    text list = text_new(a);
+    for (int i = 0; i < 3; i++) {
+        const char *blocks = v->family->grid[i] ? v->family->grid[i] : "1";
+        text_printf(&list, "%s%s", i ? ", " : "", c_expression(a, bind_text(a, v->family, blocks, v), "a."));
+    }
+    c_add_wrapped(out, "    const uint64_t grid[3] = {", list.data, "};\n");
+}
+
+static bool takes_arguments(arena *a, const kiln_variant *v)
+{
+    for (const kiln_arg *arg = v->family->args; arg->name; arg++)
+        if (variant_has_arg(a, v, arg))
+            return true;
+    return false;
+}
+
+void write_variant_function(arena *a, text *out, const bundle_variant *bv)
+{
+    const kiln_variant *v = bv->variant;
+    const kiln_family *family = v->family;
+    const bundle_family *f = bv->family;
+    text_add(out, "\n");
+    c_add_prototype(out, bv->function, f->args_struct, ")\n{\n");
+    text_printf(out,
+                "    const kiln_status status = check_%s(loader, args);\n"
+                "    if (status != KILN_OK)\n"
+                "        return status;\n"
+                "    %s a = *args;\n",
+                family->name, f->args_struct);
+    if (family->empty)
+        text_printf(out, "    if (%s)\n        return KILN_OK;\n",
+                    c_expression(a, bind_text(a, family, family->empty, v), "a."));
+    write_rules(a, out, f, v, "a.");
+    write_pointer_checks(a, out, f, v, "a.");
+    write_grid(a, out, v);
+    write_params(a, out, f, v);
+    const char *shared = family->shared_bytes ? family->shared_bytes : "0";
+    c_add_wrapped(out, "    return kiln_launch(",
+                  arena_format(a, "loader, &%s_kernel, stream, grid, %s, %s", bv->function,
+                               c_expression(a, bind_text(a, family, shared, v), "a."),
+                               takes_arguments(a, v) ? "params" : "NULL"),
+                  ");\n}\n");
+    text_add(out, "\n");
+    c_add_wrapped(out, arena_format(a, "static int launch_%s(", v->entry),
+                  "kiln_loader *loader, CUstream stream, const void *args", ")\n{\n");
+    text_printf(out, "    return (int)%s(loader, stream, args);\n}\n", bv->function);
+}

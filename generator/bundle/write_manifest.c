@@ -1,0 +1,270 @@
+/* NAME.json: the bundle as data, for tools and for whoever compares it with a rebuild. */
+#include "write.h"
+
+#include <inttypes.h>
+
+#include <kiln/bundle.h>
+
+#include "../support/json.h"
+
+/* ---- pieces ------------------------------------------------------------------------------------------------------ */
+
+static const char *bound(arena *a, const kiln_family *family, const char *expression_text,
+                         const kiln_variant *v)
+{
+    if (!expression_text)
+        return NULL;
+    text out = text_new(a);
+    expression_print(&out, bind_text(a, family, expression_text, v));
+    return out.data;
+}
+
+static void add_param(json *j, const bundle_family *f, const kiln_param *param)
+{
+    static const char *const types[] = {
+        [KILN_PARAM_WORD] = "word", [KILN_PARAM_INT] = "int", [KILN_PARAM_BOOL] = "bool"};
+    json_begin_inline_object(j);
+    json_string_member(j, "name", param->name);
+    json_string_member(j, "type", types[param->type]);
+    json_string_member(j, "role", param->role == KILN_ROLE_CONTRACT ? "contract" : "tuning");
+    if (param->words) {
+        json_string_member(j, "words", param->words);
+    } else if (param->type == KILN_PARAM_INT) {
+        json_number_member(j, "min", param->min);
+        json_number_member(j, "max", param->max);
+        json_number_member(j, "step", param->step);
+    }
+    json_string_member(j, "default", param->default_value);
+    for (size_t i = 0; i < f->field_count; i++)
+        if (f->fields[i].param == param)
+            json_number_member(j, "offset", f->fields[i].offset);
+    json_end(j);
+}
+
+static const char *direction(const kiln_arg *arg)
+{
+    static const char *const names[] = {[KILN_ARG_VALUE] = "value",
+                                        [KILN_ARG_IN] = "in",
+                                        [KILN_ARG_OUT] = "out",
+                                        [KILN_ARG_INOUT] = "inout",
+                                        [KILN_ARG_OPTIONAL_OUT] = "optional_out"};
+    return names[arg->kind];
+}
+
+static void add_shape(arena *a, json *j, const kiln_family *family, const char *shape, const kiln_variant *v)
+{
+    const expression *const *dimensions;
+    const size_t count = expression_parse_list(a, family, shape, &dimensions);
+    json_key(j, "shape");
+    json_begin_inline_array(j);
+    for (size_t i = 0; i < count; i++) {
+        text out = text_new(a);
+        expression_print(&out, expression_bind(a, dimensions[i], v));
+        json_string(j, out.data);
+    }
+    json_end(j);
+}
+
+/* v null: as the family declares it; else as the variant has it. */
+static void add_arg(arena *a, json *j, const bundle_family *f, const bundle_field *field,
+                    const kiln_variant *v)
+{
+    const kiln_arg *arg = field->arg;
+    json_begin_inline_object(j);
+    json_string_member(j, "name", arg->name);
+    json_string_member(j, "type", v ? variant_arg_type(v, arg) : arg->type);
+    json_string_member(j, "direction", direction(arg));
+    if (arg->shape)
+        add_shape(a, j, f->family, arg->shape, v);
+    if (arg->kind != KILN_ARG_VALUE)
+        json_number_member(j, "alignment", arg->alignment > 1 ? arg->alignment : 1);
+    if (!v) {
+        json_string_member(j, "c_type", field->c_type);
+        json_number_member(j, "offset", field->offset);
+    }
+    if (!v && arg->when)
+        json_string_member(j, "when", arg->when);
+    json_end(j);
+}
+
+static void add_rule(json *j, const char *condition, const char *words)
+{
+    json_begin_inline_object(j);
+    json_string_member(j, "condition", condition);
+    json_string_member(j, "text", words);
+    json_end(j);
+}
+
+static void add_cost(arena *a, json *j, const kiln_family *family, const kiln_variant *v)
+{
+    json_key(j, "cost");
+    json_begin_object(j);
+    json_string_member(j, "bytes_read", bound(a, family, family->cost.bytes_read, v));
+    json_string_member(j, "bytes_written", bound(a, family, family->cost.bytes_written, v));
+    json_string_member(j, "thread_instructions", bound(a, family, family->cost.thread_instructions, v));
+    json_string_member(j, "elements", bound(a, family, family->cost.elements, v));
+    json_end(j);
+}
+
+/* ---- families ---------------------------------------------------------------------------------------------------- */
+
+static void add_family(arena *a, json *j, const bundle_family *f)
+{
+    const kiln_family *family = f->family;
+    json_begin_object(j);
+    json_string_member(j, "name", family->name);
+    json_string_member(j, "summary", family->summary);
+    json_string_member(j, "source", family->source);
+    json_string_member(j, "function", f->function);
+    json_key(j, "params");
+    json_begin_array(j);
+    for (const kiln_param *param = family->params; param && param->name; param++)
+        add_param(j, f, param);
+    json_end(j);
+    json_key(j, "args");
+    json_begin_array(j);
+    for (size_t i = 0; i < f->field_count && f->fields[i].arg; i++)
+        add_arg(a, j, f, &f->fields[i], NULL);
+    json_end(j);
+    json_number_member(j, "args_bytes", f->args_bytes);
+    json_key(j, "rules");
+    json_begin_array(j);
+    for (const kiln_rule *rule = family->rules; rule && rule->condition; rule++)
+        add_rule(j, rule->condition, rule->text);
+    json_end(j);
+    json_string_member(j, "empty", family->empty);
+    json_key(j, "dispatch");
+    json_begin_array(j);
+    for (const kiln_dispatch *row = family->dispatch; row && row->condition; row++) {
+        json_begin_inline_object(j);
+        json_string_member(j, "condition", row->condition);
+        json_string_member(j, "prefer", row->prefer);
+        json_end(j);
+    }
+    json_end(j);
+    add_cost(a, j, family, NULL);
+    json_end(j);
+}
+
+/* ---- variants ---------------------------------------------------------------------------------------------------- */
+
+static void add_launch(arena *a, json *j, const bundle_variant *bv)
+{
+    const kiln_family *family = bv->variant->family;
+    json_key(j, "launch");
+    json_begin_object(j);
+    json_key(j, "block");
+    json_begin_inline_array(j);
+    for (int i = 0; i < 3; i++)
+        json_number(j, bv->block[i]);
+    json_end(j);
+    json_string_member(j, "shared_bytes",
+                       bound(a, family, family->shared_bytes ? family->shared_bytes : "0", bv->variant));
+    json_number_member(j, "max_shared_bytes", bv->max_shared_bytes);
+    json_key(j, "grid");
+    json_begin_inline_array(j);
+    for (int i = 0; i < 3; i++)
+        json_string(j, bound(a, family, family->grid[i] ? family->grid[i] : "1", bv->variant));
+    json_end(j);
+    json_end(j);
+}
+
+static void add_rules(arena *a, json *j, const kiln_variant *v)
+{
+    json_key(j, "rules");
+    json_begin_array(j);
+    for (const kiln_rule *rule = v->family->rules; rule && rule->condition; rule++) {
+        uint64_t value;
+        const bool is_settled =
+            expression_is_constant(bind_text(a, v->family, rule->condition, v), &value) && value;
+        if (!is_settled)
+            add_rule(j, bound(a, v->family, rule->condition, v), rule->text);
+    }
+    json_end(j);
+}
+
+static void add_image(arena *a, json *j, const image *i)
+{
+    json_begin_inline_object(j);
+    json_string_member(j, "target", target_text(a, i->made_for));
+    json_string_member(j, "ptx_target", floor_target_text(a, i->needs));
+    json_string_member(j, "ptx_version", floor_version_text(a, i->needs));
+    json_number_member(j, "min_driver", i->min_driver);
+    json_number_member(j, "bytes", i->bytes);
+    json_string_member(j, "xxh3_128",
+                       arena_format(a, "%016" PRIx64 "%016" PRIx64, i->hash_high, i->hash_low));
+    json_end(j);
+}
+
+/* A number as a number, a word as a word. */
+static void add_param_value(json *j, const kiln_param *param, param_value value)
+{
+    if (param->type == KILN_PARAM_INT)
+        json_number_member(j, param->name, value.number);
+    else if (param->type == KILN_PARAM_BOOL)
+        json_boolean_member(j, param->name, value.text[0] == 't');
+    else
+        json_string_member(j, param->name, value.text);
+}
+
+static void add_variant(arena *a, json *j, const bundle_variant *bv)
+{
+    const kiln_variant *v = bv->variant;
+    const bundle_family *f = bv->family;
+    json_begin_object(j);
+    json_string_member(j, "id", v->id);
+    json_string_member(j, "key", arena_format(a, "%016" PRIx64, v->key));
+    json_string_member(j, "family", v->family->name);
+    json_key(j, "params");
+    json_begin_inline_object(j);
+    for (size_t i = 0; v->family->params && v->family->params[i].name; i++)
+        add_param_value(j, &v->family->params[i], v->values[i]);
+    json_end(j);
+    json_string_member(j, "entry", v->entry);
+    json_string_member(j, "function", bv->function);
+    json_key(j, "args");
+    json_begin_array(j);
+    for (size_t i = 0; i < f->field_count && f->fields[i].arg; i++)
+        if (variant_has_arg(a, v, f->fields[i].arg))
+            add_arg(a, j, f, &f->fields[i], v);
+    json_end(j);
+    add_launch(a, j, bv);
+    add_rules(a, j, v);
+    json_string_member(j, "empty", bound(a, v->family, v->family->empty, v));
+    add_cost(a, j, v->family, v);
+    json_key(j, "images");
+    json_begin_array(j);
+    for (size_t i = 0; i < bv->image_count; i++)
+        add_image(a, j, &bv->images[i]);
+    json_end(j);
+    json_end(j);
+}
+
+text write_manifest(arena *a, const bundle_model *m)
+{
+    text out = text_new(a);
+    json j = json_new(&out);
+    json_begin_object(&j);
+    json_string_member(&j, "bundle", m->name);
+    json_string_member(&j, "generator", "kiln " KILN_VERSION);
+    json_number_member(&j, "layout_version", KILN_LAYOUT_VERSION);
+    json_key(&j, "targets");
+    json_begin_inline_array(&j);
+    for (size_t i = 0; i < m->plan->target_count; i++)
+        json_string(&j, target_text(a, m->plan->targets[i]));
+    json_end(&j);
+    json_number_member(&j, "min_driver", m->min_driver);
+    json_key(&j, "families");
+    json_begin_array(&j);
+    for (size_t i = 0; i < m->family_count; i++)
+        add_family(a, &j, &m->families[i]);
+    json_end(&j);
+    json_key(&j, "variants");
+    json_begin_array(&j);
+    for (size_t i = 0; i < m->variant_count; i++)
+        add_variant(a, &j, &m->variants[i]);
+    json_end(&j);
+    json_end(&j);
+    json_finish(&j);
+    return out;
+}

@@ -1,0 +1,193 @@
+/* NAME.c: texts, kernels, typed functions, index.
+ *
+ * Nothing here is an anonymous literal: a linker that collects sections never drops one, while it does drop a named
+ * array that nothing refers to. So each text has a name, and only the index refers to all kernels. */
+#include "write.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include <kiln/bundle.h>
+
+#include "c_text.h"
+
+static const char *const kind_names[] = {[TARGET_BASE] = "KILN_TARGET_BASE",
+                                         [TARGET_ARCH] = "KILN_TARGET_ARCH",
+                                         [TARGET_FAMILY] = "KILN_TARGET_FAMILY"};
+
+/* ---- one variant ------------------------------------------------------------------------------------------------- */
+
+static const char *ptx_name(arena *a, const bundle_variant *v, const image *i)
+{
+    return arena_format(a, "%s_%s", v->variant->entry, target_text(a, i->made_for));
+}
+
+static void write_images(arena *a, text *out, const bundle_variant *v)
+{
+    const char *entry = v->variant->entry;
+    for (size_t i = 0; i < v->image_count; i++) {
+        text_printf(out, "\nstatic const char %s[] =", ptx_name(a, v, &v->images[i]));
+        c_add_literal_lines(out, v->images[i].ptx);
+        text_add(out, ";\n");
+    }
+    text_printf(out, "\nstatic const kiln_image %s_images[] = {\n", entry);
+    for (size_t i = 0; i < v->image_count; i++) {
+        const image *one = &v->images[i];
+        const char *name = ptx_name(a, v, one);
+        text_printf(out,
+                    "    {.data = %s,\n"
+                    "     .bytes = sizeof %s - 1,\n"
+                    "     .hash_high = 0x%016" PRIx64 ",\n"
+                    "     .hash_low = 0x%016" PRIx64 ",\n"
+                    "     .min_driver = %u,\n"
+                    "     .sm = %u,\n"
+                    "     .kind = %s,\n"
+                    "     .format = KILN_IMAGE_PTX},\n",
+                    name, name, one->hash_high, one->hash_low, (unsigned)one->min_driver,
+                    (unsigned)one->made_for.sm, kind_names[one->made_for.kind]);
+    }
+    text_add(out, "};\n");
+    text_printf(out,
+                "\nstatic const kiln_module %s_module = {\n"
+                "    .images = %s_images,\n"
+                "    .image_count = %u,\n"
+                "    .slot = %u,\n"
+                "};\n",
+                entry, entry, (unsigned)v->image_count, (unsigned)v->slot);
+}
+
+static void write_kernel(text *out, const bundle_variant *v)
+{
+    const char *entry = v->variant->entry;
+    text_printf(out,
+                "\nconst kiln_kernel %s_kernel = {\n"
+                "    .key = 0x%016" PRIx64 ",\n"
+                "    .id = %s_id,\n"
+                "    .entry = %s_entry,\n"
+                "    .module = &%s_module,\n"
+                "    .launch = launch_%s,\n"
+                "    .block = {%u, %u, %u},\n"
+                "    .slot = %u,\n"
+                "    .max_shared_bytes = %u,\n"
+                "};\n",
+                v->function, v->variant->key, entry, entry, entry, entry, (unsigned)v->block[0],
+                (unsigned)v->block[1], (unsigned)v->block[2], (unsigned)v->slot,
+                (unsigned)v->max_shared_bytes);
+}
+
+static void write_variant(arena *a, text *out, const bundle_variant *v)
+{
+    const char *entry = v->variant->entry;
+    text_printf(out, "\n/* %s */\n\n", v->variant->id);
+    c_add_text_constant(out, 0, arena_format(a, "%s_id", entry), v->variant->id);
+    c_add_text_constant(out, 0, arena_format(a, "%s_entry", entry), entry);
+    write_images(a, out, v);
+    write_variant_function(a, out, v);
+    write_kernel(out, v);
+}
+
+/* ---- the bundle -------------------------------------------------------------------------------------------------- */
+
+static void write_section(text *out, const char *title)
+{
+    text_printf(out, "\n/* ==== %s ", title);
+    for (size_t column = strlen("/* ====  ") + strlen(title); column < C_COLUMNS - 3; column++)
+        text_add(out, "=");
+    text_add(out, " */\n\n");
+}
+
+static void write_family(arena *a, text *out, const bundle_family *f)
+{
+    const char *name = f->family->name;
+    write_section(out, name);
+    c_add_text_constant(out, 0, arena_format(a, "%s_name", name), name);
+    write_family_check(a, out, f);
+    for (size_t i = 0; i < f->variant_count; i++)
+        write_variant(a, out, f->variants[i]);
+    write_family_function(a, out, f);
+}
+
+static void write_numbers(text *out, const uint32_t *numbers, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        text_printf(out, "%s%u,", i % 16 == 0 ? "\n    " : " ", (unsigned)numbers[i]);
+}
+
+static void write_index(text *out, const bundle_model *m)
+{
+    text_printf(out,
+                "const kiln_bundle %s_bundle = {\n"
+                "    .layout_version = %u,\n"
+                "    .kernel_count = %s_KERNELS,\n"
+                "    .module_count = %u,\n"
+                "    .slot_count = %s_SLOTS,\n"
+                "    .name = \"%s\",\n"
+                "};\n",
+                m->name, (unsigned)KILN_LAYOUT_VERSION, m->upper_name, (unsigned)m->variant_count,
+                m->upper_name, m->name);
+    text_add(out, "\nstatic const kiln_kernel *const kernels[] = {\n");
+    for (size_t i = 0; i < m->variant_count; i++)
+        text_printf(out, "    &%s_kernel,\n", m->variants[i].function);
+    text_add(out, "};\n");
+    text_add(out, "\n/* The place of a kernel, from 1, by key & mask; 0 is free. */\n");
+    text_add(out, "static const uint32_t table[] = {");
+    write_numbers(out, m->table, (size_t)m->table_mask + 1);
+    text_add(out, "\n};\n");
+    text_printf(out,
+                "\nconst kiln_index %s_index = {\n"
+                "    .bundle = &%s_bundle,\n"
+                "    .kernels = kernels,\n"
+                "    .table = table,\n"
+                "    .table_mask = %u,\n"
+                "};\n",
+                m->name, m->name, (unsigned)m->table_mask);
+}
+
+/* ---- the file ---------------------------------------------------------------------------------------------------- */
+
+/* Whether code calls a function, string literals aside. */
+static bool calls(const char *code, const char *name)
+{
+    const size_t length = strlen(name);
+    bool in_literal = false;
+    for (const char *c = code; *c; c++) {
+        if (in_literal && *c == '\\')
+            c++;
+        else if (*c == '"')
+            in_literal = !in_literal;
+        else if (!in_literal && *c == name[0] && strncmp(c, name, length) == 0 && c[length] == '(')
+            return true;
+    }
+    return false;
+}
+
+/* What expressions call. A static function that nothing calls would be a warning. */
+static void write_functions_called(text *out, const char *code)
+{
+    static const struct {
+        const char *name, *value;
+    } functions[] = {
+        {"ceil_div", "a / b + (a % b != 0)"}, {"minimum", "a < b ? a : b"}, {"maximum", "a > b ? a : b"}};
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+        if (calls(code, functions[i].name))
+            text_printf(out, "\nstatic uint64_t %s(uint64_t a, uint64_t b)\n{\n    return %s;\n}\n",
+                        functions[i].name, functions[i].value);
+}
+
+text write_source(arena *a, const bundle_model *m)
+{
+    text code = text_new(a);
+    for (size_t i = 0; i < m->family_count; i++)
+        write_family(a, &code, &m->families[i]);
+    write_section(&code, "the bundle");
+    write_index(&code, m);
+
+    text out = text_new(a);
+    text_printf(&out, "/* Generated by kiln %s; to remake it: kiln generate %s */\n", KILN_VERSION,
+                m->config_name);
+    text_add(&out, "#pragma GCC diagnostic ignored \"-Woverlength-strings\"\n\n");
+    text_printf(&out, "#include \"%s.h\"\n", m->name);
+    write_functions_called(&out, code.data);
+    text_add_bytes(&out, code.data, code.length);
+    return out;
+}

@@ -1,0 +1,358 @@
+/* The configuration: YAML -> plan. One function per key; each says what it expected and goes on. */
+#include "config.h"
+
+#include <string.h>
+
+#include "family.h"
+#include "found.h"
+#include "messages.h"
+#include "support/files.h"
+#include "support/words.h"
+#include "targets.h"
+#include "variants.h"
+#include "yaml.h"
+
+enum { LARGEST_FILE_BYTES = 16 * 1024 * 1024, LONGEST_BUNDLE = 47 /* kiln_bundle.name holds 48 bytes */ };
+
+typedef struct reader {
+    arena *arena;
+    diagnostics *d;
+    plan *plan;
+    place *target_places; /* beside plan->targets */
+    size_t variant_capacity;
+} reader;
+
+/* ---- any node --------------------------------------------------------------------------------------------------- */
+
+/* A node as "found": 'word', a list, a mapping, nothing. */
+static const char *found(const reader *r, const yaml_node *node)
+{
+    if (node->kind != YAML_SCALAR)
+        return node->kind == YAML_LIST ? "a list" : "a mapping";
+    if (yaml_is_null(node))
+        return "nothing";
+    const char *quote = node->quoted ? "\"" : "'";
+    return arena_format(r->arena, "%s%s%s", quote, found_text(r->arena, node->text), quote);
+}
+
+/* Whether the node is a scalar with a value, a list with elements or a mapping; else after a diagnostic. */
+static bool is_kind(const reader *r, const yaml_node *node, yaml_kind kind, const char *key,
+                    const char *expected)
+{
+    if (node->refused)
+        return false;
+    if (yaml_is_null(node)) {
+        /* libfyaml gives no place for a value that is not there: the parser took the key's. */
+        diagnose(r->d, node->at, message_null_value, expected, key);
+        return false;
+    }
+    if (node->kind != kind) {
+        diagnose(r->d, node->at, message_wrong_kind, expected, key, found(r, node));
+        return false;
+    }
+    if (kind == YAML_LIST && !node->first) {
+        diagnose(r->d, node->at, message_empty_list, expected, key);
+        return false;
+    }
+    return true;
+}
+
+/* The element of `list` before `node` that says the same, or null. */
+static const yaml_node *earlier(const yaml_node *list, const yaml_node *node)
+{
+    for (const yaml_node *n = list->first; n && n != node; n = n->next)
+        if (n->kind == YAML_SCALAR && !n->refused && strcmp(n->text, node->text) == 0)
+            return n;
+    return NULL;
+}
+
+/* ---- bundle ----------------------------------------------------------------------------------------------------- */
+
+static bool is_identifier(const char *s)
+{
+    for (const char *c = s; *c; c++) {
+        bool letter = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || *c == '_';
+        if (!letter && !(*c >= '0' && *c <= '9' && c > s))
+            return false;
+    }
+    return *s != '\0';
+}
+
+static void read_bundle(reader *r, const yaml_node *node)
+{
+    if (!is_kind(r, node, YAML_SCALAR, "bundle", "a C identifier"))
+        return;
+    bool is_old_boolean = !node->quoted && words_contain("yes no on off", node->text);
+    if (!is_identifier(node->text))
+        diagnose(r->d, node->at, message_bundle_not_identifier, found(r, node));
+    else if (words_contain(c_keywords, node->text) || is_old_boolean)
+        diagnose(r->d, node->at, message_bundle_keyword, found(r, node));
+    else if (strlen(node->text) > LONGEST_BUNDLE)
+        diagnose(r->d, node->at, message_bundle_too_long, LONGEST_BUNDLE, strlen(node->text));
+    r->plan->bundle = node->text;
+}
+
+/* ---- targets and images ----------------------------------------------------------------------------------------- */
+
+/* Keeps targets in order, whatever the order in the file. */
+static void insert_target(reader *r, target t, place at)
+{
+    size_t i = r->plan->target_count++;
+    for (; i > 0 && target_compare(t, r->plan->targets[i - 1]) < 0; i--) {
+        r->plan->targets[i] = r->plan->targets[i - 1];
+        r->target_places[i] = r->target_places[i - 1];
+    }
+    r->plan->targets[i] = t;
+    r->target_places[i] = at;
+}
+
+static void read_targets(reader *r, const yaml_node *list)
+{
+    if (!is_kind(r, list, YAML_LIST, "targets", "a list of targets"))
+        return;
+    for (const yaml_node *node = list->first; node; node = node->next) {
+        target t;
+        if (!is_kind(r, node, YAML_SCALAR, "targets", "a target"))
+            continue;
+        const yaml_node *first = earlier(list, node);
+        if (!target_parse(node->text, &t))
+            diagnose(r->d, node->at, message_target_unknown, found(r, node),
+                     near_text(r->arena, node->text, target_names));
+        else if (first)
+            diagnose(r->d, node->at, message_target_twice, node->text, first->at.line);
+        else
+            insert_target(r, t, node->at);
+    }
+}
+
+static void read_images(reader *r, const yaml_node *list)
+{
+    static const char formats[] = "ptx cubin";
+    if (!is_kind(r, list, YAML_LIST, "images", "a list of image formats"))
+        return;
+    for (const yaml_node *node = list->first; node; node = node->next) {
+        if (!is_kind(r, node, YAML_SCALAR, "images", "an image format"))
+            continue;
+        const yaml_node *first = earlier(list, node);
+        if (!words_contain(formats, node->text))
+            diagnose(r->d, node->at, message_image_unknown, found(r, node),
+                     near_text(r->arena, node->text, formats));
+        else if (first)
+            diagnose(r->d, node->at, message_image_twice, node->text, first->at.line);
+        else if (strcmp(node->text, "cubin") == 0)
+            diagnose(r->d, node->at, message_image_not_supported);
+    }
+}
+
+/* ---- values of parameters --------------------------------------------------------------------------------------- */
+
+static bool is_digits(const char *s)
+{
+    return *s && s[strspn(s, "0123456789")] == '\0' && (s[0] != '0' || !s[1]);
+}
+
+/* Each reports why the node is no value of the parameter, or returns true. */
+
+static bool take_word(const reader *r, const kiln_param *param, const yaml_node *node)
+{
+    if (param_has_value(param, node->text))
+        return true;
+    diagnose(r->d, node->at, message_value_unknown, param->name, found(r, node),
+             near_text(r->arena, node->text, param->words));
+    return false;
+}
+
+static bool take_boolean(const reader *r, const kiln_param *param, const yaml_node *node)
+{
+    bool is_value = param_has_value(param, node->text);
+    if (is_value && node->quoted)
+        diagnose(r->d, node->at, message_value_quoted, "true or false", param->name, found(r, node));
+    else if (!is_value)
+        diagnose(r->d, node->at, message_value_not_boolean, param->name, found(r, node));
+    return is_value && !node->quoted;
+}
+
+static bool take_integer(const reader *r, const kiln_param *param, const yaml_node *node)
+{
+    if (!is_digits(node->text)) {
+        diagnose(r->d, node->at, message_value_not_integer, param->name, found(r, node));
+    } else if (node->quoted) {
+        diagnose(r->d, node->at, message_value_quoted, "an integer", param->name, found(r, node));
+    } else if (!param_has_value(param, node->text)) {
+        const char *values = param_values_text(r->arena, param);
+        diagnose(r->d, node->at, message_value_out_of_range,
+                 param->words ? arena_format(r->arena, "one of %s", list_text(r->arena, values)) : values,
+                 param->name, found(r, node));
+    } else {
+        return true;
+    }
+    return false;
+}
+
+static bool take_value(const reader *r, const kiln_param *param, const yaml_node *node)
+{
+    static bool (*const take[])(const reader *, const kiln_param *, const yaml_node *) = {
+        [KILN_PARAM_WORD] = take_word, [KILN_PARAM_INT] = take_integer, [KILN_PARAM_BOOL] = take_boolean};
+    static const char *const expected[] = {
+        [KILN_PARAM_WORD] = "a word", [KILN_PARAM_INT] = "an integer", [KILN_PARAM_BOOL] = "true or false"};
+    return is_kind(r, node, YAML_SCALAR, param->name, expected[param->type]) &&
+           take[param->type](r, param, node);
+}
+
+static void add_value(const reader *r, request *q, size_t index, const yaml_node *node)
+{
+    param_value *value = arena_push(r->arena, (void **)&q->values[index].items, &q->values[index].count,
+                                    &q->values[index].capacity, sizeof *value);
+    *value = param_value_of(r->arena, &q->family->params[index], node->text);
+}
+
+/* One value, or a list of them; false after a diagnostic. */
+static bool read_values(const reader *r, request *q, size_t index, const yaml_node *node)
+{
+    const kiln_param *param = &q->family->params[index];
+    if (node->kind != YAML_LIST || node->refused) {
+        bool ok = take_value(r, param, node);
+        if (ok)
+            add_value(r, q, index, node);
+        return ok;
+    }
+    bool all = is_kind(r, node, YAML_LIST, param->name, "a value or a list of values");
+    for (const yaml_node *item = node->first; item; item = item->next) {
+        const yaml_node *first = NULL;
+        bool ok = take_value(r, param, item);
+        if (ok && (first = earlier(node, item)))
+            diagnose(r->d, item->at, message_value_twice, param->name, item->text, first->at.line);
+        if (ok && !first)
+            add_value(r, q, index, item);
+        all = all && ok && !first;
+    }
+    return all;
+}
+
+/* ---- kernels ---------------------------------------------------------------------------------------------------- */
+
+static const yaml_node *member(const yaml_node *map, const char *key)
+{
+    for (const yaml_node *node = map->first; node; node = node->next)
+        if (strcmp(node->key, key) == 0)
+            return node;
+    return NULL;
+}
+
+static const kiln_family *read_family(const reader *r, const yaml_node *item)
+{
+    const yaml_node *ptx = member(item, "ptx"), *node = member(item, "family");
+    if (ptx) {
+        diagnose(r->d, ptx->key_at, message_ptx_not_supported);
+        return NULL;
+    }
+    if (!node) {
+        diagnose(r->d, item->at, message_missing_key, "family", "NAME");
+        return NULL;
+    }
+    if (!is_kind(r, node, YAML_SCALAR, "family", "the name of a family"))
+        return NULL;
+    const kiln_family *family = family_find(node->text);
+    if (!family)
+        diagnose(r->d, node->at, message_family_unknown, found(r, node),
+                 near_text(r->arena, node->text, family_names(r->arena)));
+    return family;
+}
+
+static void read_kernel(reader *r, const yaml_node *item)
+{
+    if (!is_kind(r, item, YAML_MAP, "kernels", "a mapping with 'family'"))
+        return;
+    request q = {.family = read_family(r, item), .at = item->at};
+    if (!q.family)
+        return;
+    bool ok = true;
+    for (const yaml_node *node = item->first; node; node = node->next) {
+        size_t index;
+        if (strcmp(node->key, "family") == 0)
+            continue;
+        if (family_find_param(q.family, node->key, &index)) {
+            ok = read_values(r, &q, index, node) && ok;
+            continue;
+        }
+        ok = false;
+        diagnose(r->d, node->key_at, message_param_unknown, q.family->name,
+                 arena_format(r->arena, "'%s'", found_text(r->arena, node->key)),
+                 near_text(r->arena, node->key, family_param_names(r->arena, q.family)));
+    }
+    if (ok)
+        request_expand(r->arena, &q, r->plan, &r->variant_capacity, r->d);
+}
+
+static void read_kernels(reader *r, const yaml_node *list)
+{
+    if (!is_kind(r, list, YAML_LIST, "kernels", "a list of kernels"))
+        return;
+    for (const yaml_node *item = list->first; item; item = item->next)
+        read_kernel(r, item);
+}
+
+/* ---- the whole -------------------------------------------------------------------------------------------------- */
+
+/* In the order in which they are read: kernels needs to know the targets. */
+static const struct {
+    const char *key;
+    void (*read)(reader *, const yaml_node *);
+    const char *example; /* null: may be left out */
+} keys[] = {
+    {"bundle", read_bundle, "NAME"},
+    {"targets", read_targets, "[sm_80, ...]"},
+    {"images", read_images, NULL},
+    {"kernels", read_kernels, "[...]"},
+};
+
+static void check_keys(const reader *r, const yaml_node *root)
+{
+    for (const yaml_node *node = root->first; node; node = node->next)
+        if (!words_contain("bundle targets images kernels", node->key))
+            diagnose(r->d, node->key_at, message_unknown_key, "the configuration",
+                     arena_format(r->arena, "'%s'", found_text(r->arena, node->key)),
+                     near_text(r->arena, node->key, "bundle targets images kernels"));
+}
+
+static void read_root(reader *r, const yaml_node *root)
+{
+    check_keys(r, root);
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        const yaml_node *node = member(root, keys[i].key);
+        if (node)
+            keys[i].read(r, node);
+        else if (keys[i].example)
+            diagnose(r->d, root->at, message_missing_key, keys[i].key, keys[i].example);
+    }
+    plan_check(r->arena, r->plan, r->target_places, r->d);
+}
+
+plan *config_read_text(arena *a, const char *path, const char *data, size_t bytes, diagnostics *d)
+{
+    int before = d->count;
+    const yaml_node *root = yaml_parse(a, path, data, bytes, d);
+    if (!root) {
+        if (d->count == before)
+            diagnose(d, (place){path, 1, 1}, message_file_empty);
+        return NULL;
+    }
+    reader r = {.arena = a, .d = d, .plan = arena_alloc(a, sizeof(plan))};
+    r.plan->config_path = path;
+    r.plan->targets = arena_alloc(a, TARGETS_MOST * sizeof(target));
+    r.target_places = arena_alloc(a, TARGETS_MOST * sizeof(place));
+    if (is_kind(&r, root, YAML_MAP, path, "a configuration (bundle, targets, kernels)"))
+        read_root(&r, root);
+    return d->count == before ? r.plan : NULL;
+}
+
+plan *config_read(arena *a, const char *path, diagnostics *d)
+{
+    text data;
+    const char *why;
+    if (!file_read(a, path, LARGEST_FILE_BYTES, &data, &why)) {
+        diagnose(d, (place){path, 1, 1}, message_file_unreadable, why);
+        return NULL;
+    }
+    return config_read_text(a, path, data.data, data.length, d);
+}

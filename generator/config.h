@@ -1,0 +1,13 @@
+/* The configuration: YAML -> plan. */
+#ifndef GENERATOR_CONFIG_H
+#define GENERATOR_CONFIG_H
+
+#include "plan.h"
+
+/* Reads a configuration. Null after diagnostics (messages.h), which name `path` as given. */
+plan *config_read(arena *a, const char *path, diagnostics *d);
+
+/* The same for a text already in memory. */
+plan *config_read_text(arena *a, const char *path, const char *data, size_t bytes, diagnostics *d);
+
+#endif

@@ -1,0 +1,171 @@
+/* What `kiln families` prints for people. */
+#include "describe.h"
+
+#include <string.h>
+
+#include "family.h"
+
+enum { WIDEST_COLUMN = 40 };
+
+/* ---- tables ----------------------------------------------------------------------------------------------------- */
+
+enum { MOST_COLUMNS = 5 };
+
+/* Rows of cells, printed with every column but the last as wide as its widest cell. */
+typedef struct table {
+    arena *arena;
+    const char *(*rows)[MOST_COLUMNS];
+    size_t count, capacity, columns;
+} table;
+
+static const char **add_row(table *t)
+{
+    const char *(*row)[MOST_COLUMNS] =
+        arena_push(t->arena, (void **)&t->rows, &t->count, &t->capacity, sizeof *t->rows);
+    return *row;
+}
+
+static void pad(text *out, size_t spaces)
+{
+    while (spaces-- > 0)
+        text_add(out, " ");
+}
+
+static void print_table(text *out, const table *t)
+{
+    size_t widths[MOST_COLUMNS] = {0};
+    for (size_t r = 0; r < t->count; r++) {
+        for (size_t c = 0; c + 1 < t->columns; c++) {
+            size_t width = strlen(t->rows[r][c]);
+            if (width > widths[c] && width <= WIDEST_COLUMN)
+                widths[c] = width;
+        }
+    }
+    for (size_t r = 0; r < t->count; r++) {
+        for (size_t c = 0; c < t->columns; c++) {
+            const char *cell = t->rows[r][c];
+            text_printf(out, "%s%s", c == 0 ? "  " : "", cell);
+            if (c + 1 < t->columns)
+                pad(out, strlen(cell) < widths[c] ? widths[c] - strlen(cell) + 2 : 2);
+        }
+        text_add(out, "\n");
+    }
+}
+
+/* ---- families --------------------------------------------------------------------------------------------------- */
+
+void describe_families(text *out)
+{
+    table t = {.arena = out->arena, .columns = 2};
+    for (const kiln_family *const *f = kiln_families; *f; f++) {
+        const char **row = add_row(&t);
+        row[0] = (*f)->name;
+        row[1] = (*f)->summary;
+    }
+    print_table(out, &t);
+}
+
+static void describe_params(text *out, const kiln_family *family)
+{
+    table t = {.arena = out->arena, .columns = 5};
+    size_t count = family_param_count(family);
+    for (size_t i = 0; i < count; i++) {
+        const kiln_param *p = &family->params[i];
+        const char **row = add_row(&t);
+        row[0] = p->name;
+        row[1] = param_values_text(out->arena, p);
+        row[2] = arena_format(out->arena, "[%s]", p->default_value);
+        row[3] = p->role == KILN_ROLE_TUNING ? "tuning" : "contract";
+        row[4] = p->summary;
+    }
+    text_add(out, count > 0 ? "\nparameters: values [default]\n" : "");
+    print_table(out, &t);
+}
+
+static void describe_args(text *out, const kiln_family *family)
+{
+    static const char *const kinds[] = {[KILN_ARG_VALUE] = "value",
+                                        [KILN_ARG_IN] = "in",
+                                        [KILN_ARG_OUT] = "out",
+                                        [KILN_ARG_INOUT] = "inout",
+                                        [KILN_ARG_OPTIONAL_OUT] = "optional out"};
+    table t = {.arena = out->arena, .columns = 4};
+    for (const kiln_arg *arg = family->args; arg->name; arg++) {
+        const char **row = add_row(&t);
+        const char *shape = arg->shape ? arena_format(out->arena, "[%s]", arg->shape) : "";
+        row[0] = arg->name;
+        row[1] = kinds[arg->kind];
+        row[2] = arena_format(out->arena, "%s%s", arg->type, shape);
+        row[3] = arg->when ? arena_format(out->arena, "%s (when %s)", arg->summary, arg->when) : arg->summary;
+    }
+    text_add(out, "\narguments\n");
+    print_table(out, &t);
+}
+
+static void describe_rules(text *out, const char *title, const kiln_rule *rules)
+{
+    table t = {.arena = out->arena, .columns = 2};
+    for (const kiln_rule *r = rules; r && r->condition; r++) {
+        const char **row = add_row(&t);
+        row[0] = r->condition;
+        row[1] = r->text;
+    }
+    if (t.count > 0)
+        text_printf(out, "\n%s\n", title);
+    print_table(out, &t);
+}
+
+static void describe_dispatch(text *out, const kiln_family *family)
+{
+    table t = {.arena = out->arena, .columns = 2};
+    for (const kiln_dispatch *d = family->dispatch; d && d->condition; d++) {
+        const char **row = add_row(&t);
+        row[0] = d->condition;
+        row[1] = *d->prefer ? d->prefer : "any";
+    }
+    if (t.count > 0)
+        text_add(out, "\ndispatch: the first condition that holds, of the variants at hand\n");
+    print_table(out, &t);
+}
+
+static const char *dimensions(arena *a, const char *const dimension[3])
+{
+    return arena_format(a, "%s x %s x %s", dimension[0] ? dimension[0] : "1",
+                        dimension[1] ? dimension[1] : "1", dimension[2] ? dimension[2] : "1");
+}
+
+static void describe_launch(text *out, const kiln_family *f)
+{
+    const char *const rows[][2] = {
+        {"threads", dimensions(out->arena, f->block)},
+        {"thread blocks", dimensions(out->arena, f->grid)},
+        {"shared bytes", f->shared_bytes},
+        {"nothing to do when", f->empty},
+        {"bytes read", f->cost.bytes_read},
+        {"bytes written", f->cost.bytes_written},
+        {"instructions", f->cost.thread_instructions},
+        {"elements", f->cost.elements},
+    };
+    table t = {.arena = out->arena, .columns = 2};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (!rows[i][1])
+            continue;
+        const char **row = add_row(&t);
+        row[0] = rows[i][0];
+        row[1] = rows[i][1];
+    }
+    text_add(out, "\nlaunch and cost\n");
+    print_table(out, &t);
+}
+
+void describe_family(text *out, const kiln_family *family)
+{
+    text_printf(out, "%s: %s\nsource: %s\nneeds sm_%u\n", family->name, family->summary, family->source,
+                family->min_sm);
+    describe_params(out, family);
+    describe_args(out, family);
+    describe_rules(out, "rules of a combination", family->refusals);
+    describe_rules(out, "rules of a launch", family->rules);
+    describe_launch(out, family);
+    describe_dispatch(out, family);
+}

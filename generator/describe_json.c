@@ -1,0 +1,193 @@
+/* What `kiln families --json` prints. */
+#include <string.h>
+
+#include "describe.h"
+#include "expression.h"
+#include "family.h"
+#include "support/json.h"
+#include "support/words.h"
+
+/* An expression in its canonical form; null as null. */
+static void add_expression(json *j, const kiln_family *family, const char *key, const char *source)
+{
+    json_key(j, key);
+    if (!source) {
+        json_null(j);
+        return;
+    }
+    text canonical = text_new(j->out->arena);
+    expression_print(&canonical, expression_parse(j->out->arena, family, source));
+    json_string(j, canonical.data);
+}
+
+static void add_words(json *j, const char *words)
+{
+    json_key(j, "values");
+    json_begin_inline_array(j);
+    size_t length;
+    for (const char *w; (w = words_next(&words, &length));)
+        json_string(j, arena_string(j->out->arena, w, length));
+    json_end(j);
+}
+
+static void add_params(json *j, const kiln_family *family)
+{
+    static const char *const types[] = {
+        [KILN_PARAM_WORD] = "word", [KILN_PARAM_INT] = "int", [KILN_PARAM_BOOL] = "bool"};
+    json_key(j, "params");
+    json_begin_array(j);
+    size_t count = family_param_count(family);
+    for (size_t i = 0; i < count; i++) {
+        const kiln_param *param = &family->params[i];
+        json_begin_object(j);
+        json_string_member(j, "name", param->name);
+        json_string_member(j, "type", types[param->type]);
+        json_string_member(j, "role", param->role == KILN_ROLE_TUNING ? "tuning" : "contract");
+        if (param->type == KILN_PARAM_INT && !param->words) {
+            json_number_member(j, "min", param->min);
+            json_number_member(j, "max", param->max);
+            json_number_member(j, "step", param->step);
+        } else {
+            add_words(j, param_values_text(j->out->arena, param));
+        }
+        json_string_member(j, "default", param->default_value);
+        json_string_member(j, "summary", param->summary);
+        json_end(j);
+    }
+    json_end(j);
+}
+
+static void add_shape(json *j, const kiln_family *family, const char *shape)
+{
+    json_key(j, "shape");
+    if (!shape) {
+        json_null(j);
+        return;
+    }
+    const expression *const *list;
+    size_t count = expression_parse_list(j->out->arena, family, shape, &list);
+    json_begin_inline_array(j);
+    for (size_t i = 0; i < count; i++) {
+        text dimension = text_new(j->out->arena);
+        expression_print(&dimension, list[i]);
+        json_string(j, dimension.data);
+    }
+    json_end(j);
+}
+
+static void add_args(json *j, const kiln_family *family)
+{
+    static const char *const directions[] = {[KILN_ARG_VALUE] = "value",
+                                             [KILN_ARG_IN] = "in",
+                                             [KILN_ARG_OUT] = "out",
+                                             [KILN_ARG_INOUT] = "inout",
+                                             [KILN_ARG_OPTIONAL_OUT] = "optional_out"};
+    json_key(j, "args");
+    json_begin_array(j);
+    for (const kiln_arg *arg = family->args; arg->name; arg++) {
+        json_begin_object(j);
+        json_string_member(j, "name", arg->name);
+        json_string_member(j, "direction", directions[arg->kind]);
+        json_string_member(j, "type", arg->type);
+        add_shape(j, family, arg->shape);
+        if (arg->shape)
+            json_number_member(j, "alignment", arg->alignment);
+        add_expression(j, family, "when", arg->when);
+        json_string_member(j, "summary", arg->summary);
+        json_end(j);
+    }
+    json_end(j);
+}
+
+static void add_rules(json *j, const kiln_family *family, const char *key, const kiln_rule *rules)
+{
+    json_key(j, key);
+    json_begin_array(j);
+    for (const kiln_rule *r = rules; r && r->condition; r++) {
+        json_begin_object(j);
+        add_expression(j, family, "condition", r->condition);
+        json_string_member(j, "text", r->text);
+        json_end(j);
+    }
+    json_end(j);
+}
+
+static void add_dimensions(json *j, const kiln_family *family, const char *key,
+                           const char *const dimension[3])
+{
+    json_key(j, key);
+    json_begin_inline_array(j);
+    for (int i = 0; i < 3; i++) {
+        text canonical = text_new(j->out->arena);
+        expression_print(&canonical,
+                         expression_parse(j->out->arena, family, dimension[i] ? dimension[i] : "1"));
+        json_string(j, canonical.data);
+    }
+    json_end(j);
+}
+
+static void add_launch(json *j, const kiln_family *family)
+{
+    json_key(j, "launch");
+    json_begin_object(j);
+    add_dimensions(j, family, "block", family->block);
+    add_dimensions(j, family, "grid", family->grid);
+    add_expression(j, family, "shared_bytes", family->shared_bytes);
+    add_expression(j, family, "max_shared_bytes", family->max_shared_bytes);
+    add_expression(j, family, "empty", family->empty);
+    json_end(j);
+}
+
+static void add_dispatch(json *j, const kiln_family *family)
+{
+    json_key(j, "dispatch");
+    json_begin_array(j);
+    for (const kiln_dispatch *d = family->dispatch; d && d->condition; d++) {
+        json_begin_object(j);
+        add_expression(j, family, "condition", d->condition);
+        json_string_member(j, "prefer", d->prefer);
+        json_end(j);
+    }
+    json_end(j);
+}
+
+static void add_cost(json *j, const kiln_family *family)
+{
+    json_key(j, "cost");
+    json_begin_object(j);
+    add_expression(j, family, "bytes_read", family->cost.bytes_read);
+    add_expression(j, family, "bytes_written", family->cost.bytes_written);
+    add_expression(j, family, "thread_instructions", family->cost.thread_instructions);
+    add_expression(j, family, "elements", family->cost.elements);
+    json_end(j);
+}
+
+static void add_family(json *j, const kiln_family *family)
+{
+    json_begin_object(j);
+    json_string_member(j, "name", family->name);
+    json_string_member(j, "summary", family->summary);
+    json_string_member(j, "source", family->source);
+    json_number_member(j, "min_sm", family->min_sm);
+    add_expression(j, family, "variant_min_sm", family->variant_min_sm);
+    add_expression(j, family, "variant_runs_on", family->variant_runs_on);
+    add_params(j, family);
+    add_args(j, family);
+    add_rules(j, family, "refusals", family->refusals);
+    add_rules(j, family, "rules", family->rules);
+    add_launch(j, family);
+    add_dispatch(j, family);
+    add_cost(j, family);
+    json_end(j);
+}
+
+void describe_json(text *out, const kiln_family *only)
+{
+    json j = json_new(out);
+    json_begin_array(&j);
+    for (const kiln_family *const *f = kiln_families; *f; f++)
+        if (!only || *f == only)
+            add_family(&j, *f);
+    json_end(&j);
+    json_finish(&j);
+}

@@ -1,0 +1,40 @@
+/* The expressions of family descriptors (kiln/family.h has the language): parse, evaluate, print. */
+#ifndef GENERATOR_EXPRESSION_H
+#define GENERATOR_EXPRESSION_H
+
+#include <kiln/family.h>
+
+#include "support/arena.h"
+
+typedef struct expression expression;
+
+typedef enum name_kind { NAME_PARAM, NAME_ARG, NAME_DEVICE, NAME_WORD, NAME_TARGET } name_kind;
+
+/* Parses text in the scope of a family. Never null: a mistake is an internal error that names family and text. */
+const expression *expression_parse(arena *a, const kiln_family *family, const char *text);
+
+/* The same for a list, "m, ceil_div(k, 2)": gives the count of expressions and the array of them. */
+size_t expression_parse_list(arena *a, const kiln_family *family, const char *text,
+                             const expression *const **list);
+
+/* Which kinds of names it uses. */
+bool expression_uses(const expression *e, name_kind kind);
+
+/* Its value for a variant; it must use parameters only, and facts of the target while v->emitting_for is set. */
+uint64_t expression_value(const expression *e, const kiln_variant *v);
+
+/* With the variant's parameters put in and constants folded. v null: nothing is put in. */
+const expression *expression_bind(arena *a, const expression *e, const kiln_variant *v);
+bool expression_is_constant(const expression *e, uint64_t *value);
+
+/* As C: an argument is printed as prefix and its name ("a->n"), a device fact as device and its name
+ * ("loader->device." gives "loader->device.sm"). All names must be arguments or device facts: bind first. The value is
+ * a uint64_t whatever integers the arguments are, or for a condition an int 0 or 1 (cast it where a number is wanted).
+ * There are no outer parentheses. May call ceil_div, minimum and maximum (uint64_t of two uint64_t), which the
+ * including file defines. */
+void expression_print_c(text *out, const expression *e, const char *prefix, const char *device);
+
+/* As text in the language itself, with the least parentheses. */
+void expression_print(text *out, const expression *e);
+
+#endif

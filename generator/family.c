@@ -1,0 +1,179 @@
+/* Families and their parameters, and what an emit function asks its variant. */
+#include "family.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "expression.h"
+#include "ptx/builder.h"
+#include "support/words.h"
+
+const kiln_family *family_find(const char *name)
+{
+    for (const kiln_family *const *f = kiln_families; *f; f++)
+        if (strcmp((*f)->name, name) == 0)
+            return *f;
+    return NULL;
+}
+
+const char *family_names(arena *a)
+{
+    text names = text_new(a);
+    for (const kiln_family *const *f = kiln_families; *f; f++)
+        text_printf(&names, "%s%s", names.length > 0 ? " " : "", (*f)->name);
+    return names.data;
+}
+
+size_t family_param_count(const kiln_family *family)
+{
+    size_t count = 0;
+    while (family->params && family->params[count].name)
+        count++;
+    return count;
+}
+
+bool family_find_param(const kiln_family *family, const char *name, size_t *index)
+{
+    size_t count = family_param_count(family);
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(family->params[i].name, name) == 0) {
+            *index = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *family_param_names(arena *a, const kiln_family *family)
+{
+    text names = text_new(a);
+    size_t count = family_param_count(family);
+    for (size_t i = 0; i < count; i++)
+        text_printf(&names, "%s%s", i > 0 ? " " : "", family->params[i].name);
+    return names.data;
+}
+
+/* ---- values ----------------------------------------------------------------------------------------------------- */
+
+bool param_has_value(const kiln_param *param, const char *value)
+{
+    if (param->type == KILN_PARAM_BOOL)
+        return words_contain("true false", value);
+    if (param->words)
+        return words_contain(param->words, value);
+    if (!word_is_number(value))
+        return false;
+    unsigned long number = strtoul(value, NULL, 10);
+    return number >= param->min && number <= param->max && (number - param->min) % param->step == 0;
+}
+
+param_value param_value_of(arena *a, const kiln_param *param, const char *value)
+{
+    bool is_number = param->type != KILN_PARAM_BOOL && word_is_number(value);
+    return (param_value){.text = arena_string(a, value, strlen(value)),
+                         .number = is_number ? (uint32_t)strtoul(value, NULL, 10) : 0};
+}
+
+const char *param_values_text(arena *a, const kiln_param *param)
+{
+    if (param->type == KILN_PARAM_BOOL)
+        return "true false";
+    if (param->words)
+        return param->words;
+    if (param->step == 1)
+        return arena_format(a, "%u..%u", param->min, param->max);
+    return arena_format(a, "%u..%u in steps of %u", param->min, param->max, param->step);
+}
+
+/* ---- targets ---------------------------------------------------------------------------------------------------- */
+
+family_limits family_limits_of(arena *a, const kiln_family *family)
+{
+    family_limits limits = {.min_sm = family->min_sm};
+    if (family->variant_min_sm)
+        limits.variant_min_sm = expression_parse(a, family, family->variant_min_sm);
+    if (family->variant_runs_on)
+        limits.variant_runs_on = expression_parse(a, family, family->variant_runs_on);
+    return limits;
+}
+
+bool variant_runs_on(const family_limits *limits, const kiln_variant *v, target t)
+{
+    uint64_t min_sm = limits->variant_min_sm ? expression_value(limits->variant_min_sm, v) : limits->min_sm;
+    if (t.sm < min_sm || t.sm < limits->min_sm)
+        return false;
+    if (!limits->variant_runs_on)
+        return true;
+    kiln_variant for_target = *v;
+    for_target.emitting_for = t;
+    return expression_value(limits->variant_runs_on, &for_target) != 0;
+}
+
+/* ---- inside emit ------------------------------------------------------------------------------------------------ */
+
+static const char *const type_names[] = {
+    [KILN_PARAM_WORD] = "a word", [KILN_PARAM_INT] = "an integer", [KILN_PARAM_BOOL] = "a boolean"};
+
+static const param_value *value_of(const kiln_variant *v, const char *param, const kiln_param **row)
+{
+    size_t index;
+    if (!family_find_param(v->family, param, &index))
+        internal_error("family %s: emit asks for a parameter '%s' that it does not declare", v->family->name,
+                       param);
+    *row = &v->family->params[index];
+    return &v->values[index];
+}
+
+_Noreturn static void wrong_type(const kiln_variant *v, const kiln_param *param, const char *asked)
+{
+    internal_error("family %s: emit asks for %s, but '%s' is %s", v->family->name, asked, param->name,
+                   type_names[param->type]);
+}
+
+uint32_t kiln_int(const kiln_variant *v, const char *param)
+{
+    const kiln_param *row;
+    const param_value *value = value_of(v, param, &row);
+    if (row->type == KILN_PARAM_BOOL || !word_is_number(value->text))
+        wrong_type(v, row, "an integer");
+    return value->number;
+}
+
+bool kiln_bool(const kiln_variant *v, const char *param)
+{
+    const kiln_param *row;
+    const param_value *value = value_of(v, param, &row);
+    if (row->type != KILN_PARAM_BOOL)
+        wrong_type(v, row, "a boolean");
+    return strcmp(value->text, "true") == 0;
+}
+
+bool kiln_is(const kiln_variant *v, const char *param, const char *word)
+{
+    const kiln_param *row;
+    const param_value *value = value_of(v, param, &row);
+    if (row->type != KILN_PARAM_WORD)
+        wrong_type(v, row, "a word");
+    if (!param_has_value(row, word))
+        internal_error("family %s: emit compares '%s' with '%s', which it never is", v->family->name, param,
+                       word);
+    return strcmp(value->text, word) == 0;
+}
+
+ptx_type kiln_type(const kiln_variant *v, const char *param)
+{
+    const kiln_param *row;
+    const param_value *value = value_of(v, param, &row);
+    ptx_type type = row->type == KILN_PARAM_WORD ? ptx_type_named(value->text) : PTX_NONE;
+    if (type == PTX_NONE)
+        internal_error("family %s: emit asks for a type, but '%s' is '%s'", v->family->name, param,
+                       value->text);
+    return type;
+}
+
+uint32_t kiln_target_sm(const kiln_variant *v)
+{
+    if (v->emitting_for.sm == 0)
+        internal_error("family %s: the target is known inside emit only", v->family->name);
+    return v->emitting_for.sm;
+}

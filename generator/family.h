@@ -1,0 +1,41 @@
+/* Families and their parameters: by name, legal values, canonical forms. */
+#ifndef GENERATOR_FAMILY_H
+#define GENERATOR_FAMILY_H
+
+#include "plan.h"
+
+/* Null when there is none. */
+const kiln_family *family_find(const char *name);
+
+/* All names, separated by single spaces. */
+const char *family_names(arena *a);
+
+size_t family_param_count(const kiln_family *family);
+bool family_find_param(const kiln_family *family, const char *name, size_t *index);
+const char *family_param_names(arena *a, const kiln_family *family);
+
+bool param_has_value(const kiln_param *param, const char *value);
+
+/* The canonical form of a legal value. */
+param_value param_value_of(arena *a, const kiln_param *param, const char *value);
+
+/* Its legal values for people: "f32 f64", "16..256 in steps of 8", "true false". */
+const char *param_values_text(arena *a, const kiln_param *param);
+
+/* Whether a variant of this family can be emitted for a target. */
+typedef struct family_limits {
+    uint32_t min_sm;
+    const struct expression *variant_min_sm, *variant_runs_on; /* or null */
+} family_limits;
+
+family_limits family_limits_of(arena *a, const kiln_family *family);
+bool variant_runs_on(const family_limits *limits, const kiln_variant *v, target t);
+
+/* Checks a family: legal names, defaults and types; every expression parses and uses only what its place allows. A
+ * mistake is an internal error that names family and text. */
+void family_validate(const kiln_family *family);
+
+/* Checks all that the generator is built with, and that their names differ. */
+void families_validate(void);
+
+#endif

@@ -1,0 +1,271 @@
+/* Checks of the descriptors at startup, so that a mistake in one shows before any configuration is read. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "expression.h"
+#include "family.h"
+#include "support/words.h"
+
+/* Types of arguments and of what pointers point at. */
+static const char argument_types[] =
+    "u8 i8 u16 i16 u32 i32 u64 i64 s8 s16 s32 s64 b8 b16 b32 b64 f16 bf16 f32 f64";
+
+/* Words that YAML, or a reader of YAML 1.1, takes for something else. */
+static const char ambiguous_words[] = "yes no on off y n true false null";
+
+/* Names that mean something else in expressions and configurations. */
+static const char reserved_names[] =
+    "multiprocessors max_shared_bytes sm target_sm target_is_specific ceil_div min max "
+    "select aligned family ptx";
+
+enum { LONGEST_NAME = 40 };
+
+#define CHECK(family, condition, ...)                                                                        \
+    do {                                                                                                     \
+        if (!(condition))                                                                                    \
+            fail(family, __VA_ARGS__);                                                                       \
+    } while (0)
+
+__attribute__((format(printf, 2, 3), noreturn)) static void fail(const kiln_family *family,
+                                                                 const char *format, ...)
+{
+    char what[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(what, sizeof what, format, arguments);
+    va_end(arguments);
+    internal_error("family %s: %s", family->name, what);
+}
+
+/* ---- names and values ------------------------------------------------------------------------------------------- */
+
+static bool is_name(const char *name)
+{
+    if (name[0] < 'a' || name[0] > 'z' || strlen(name) > LONGEST_NAME)
+        return false;
+    for (const char *c = name; *c; c++)
+        if (!(*c >= 'a' && *c <= 'z') && !(*c >= '0' && *c <= '9') && *c != '_')
+            return false;
+    return true;
+}
+
+/* A name that may stand for a parameter or argument, in expressions and in generated C. */
+static bool is_free_name(const char *name)
+{
+    return is_name(name) && !words_contain(reserved_names, name) && !words_contain(c_keywords, name);
+}
+
+static bool is_word(const char *word, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        char c = word[i];
+        if (!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && !(c >= '0' && c <= '9') && c != '_')
+            return false;
+    }
+    return length <= LONGEST_NAME;
+}
+
+static void check_words(arena *a, const kiln_family *family, const kiln_param *param)
+{
+    CHECK(family, param->words && *param->words, "parameter '%s' has no words", param->name);
+    text seen = text_new(a);
+    const char *cursor = param->words;
+    size_t length;
+    for (const char *w; (w = words_next(&cursor, &length));) {
+        const char *word = arena_string(a, w, length);
+        CHECK(family, is_word(word, length), "parameter '%s': '%s' is not a legal word", param->name, word);
+        CHECK(family, !words_contain(ambiguous_words, word),
+              "parameter '%s': YAML takes '%s' for another thing", param->name, word);
+        CHECK(family, !words_contain(seen.data, word), "parameter '%s' lists '%s' twice", param->name, word);
+        CHECK(family, param->type == KILN_PARAM_WORD || word_is_number(word),
+              "parameter '%s': '%s' is not an integer", param->name, word);
+        text_printf(&seen, "%s ", word);
+    }
+}
+
+static void check_param(arena *a, const kiln_family *family, const kiln_param *param)
+{
+    size_t first = 0;
+    CHECK(family, is_free_name(param->name), "'%s' is not a legal parameter name", param->name);
+    family_find_param(family, param->name, &first);
+    CHECK(family, param == &family->params[first], "parameter '%s' is declared twice", param->name);
+    if (param->type == KILN_PARAM_WORD || (param->type == KILN_PARAM_INT && param->words))
+        check_words(a, family, param);
+    else if (param->type == KILN_PARAM_INT)
+        CHECK(family, param->step > 0 && param->min <= param->max, "parameter '%s' has no values",
+              param->name);
+    CHECK(family, param->summary, "parameter '%s' has no summary", param->name);
+    CHECK(family, param->default_value && param_has_value(param, param->default_value),
+          "parameter '%s': the default '%s' is no legal value", param->name,
+          param->default_value ? param->default_value : "");
+}
+
+/* ---- expressions ------------------------------------------------------------------------------------------------ */
+
+enum {
+    PARAMS = 1 << NAME_PARAM | 1 << NAME_WORD,
+    ARGS = 1 << NAME_ARG,
+    DEVICE = 1 << NAME_DEVICE,
+    TARGET = 1 << NAME_TARGET
+};
+
+static void check_uses(const kiln_family *family, const expression *e, const char *source, int allowed)
+{
+    static const char *const names[] = {"parameters", "arguments", "device facts", "words", "target facts"};
+    for (int kind = NAME_PARAM; kind <= NAME_TARGET; kind++)
+        CHECK(family, (allowed & 1 << kind) || !expression_uses(e, (name_kind)kind),
+              "expression \"%s\" cannot use %s in its place", source, names[kind]);
+}
+
+static void check_expression(arena *a, const kiln_family *family, const char *source, int allowed)
+{
+    if (source)
+        check_uses(family, expression_parse(a, family, source), source, allowed);
+}
+
+static void check_rules(arena *a, const kiln_family *family, const kiln_rule *rules, int allowed)
+{
+    for (const kiln_rule *r = rules; r && r->condition; r++) {
+        check_expression(a, family, r->condition, allowed);
+        CHECK(family, r->text, "the rule \"%s\" has no text", r->condition);
+    }
+}
+
+static void check_expressions(arena *a, const kiln_family *f)
+{
+    check_rules(a, f, f->refusals, PARAMS);
+    check_rules(a, f, f->rules, ARGS | PARAMS);
+    for (int i = 0; i < 3; i++) {
+        check_expression(a, f, f->block[i], PARAMS);
+        check_expression(a, f, f->grid[i], ARGS | PARAMS | DEVICE);
+    }
+    const struct {
+        const char *source;
+        int allowed;
+    } rows[] = {
+        {f->empty, ARGS},
+        {f->shared_bytes, f->max_shared_bytes ? ARGS | PARAMS : PARAMS},
+        {f->max_shared_bytes, PARAMS},
+        {f->variant_min_sm, PARAMS},
+        {f->variant_runs_on, PARAMS | TARGET},
+        {f->cost.bytes_read, ARGS | PARAMS},
+        {f->cost.bytes_written, ARGS | PARAMS},
+        {f->cost.thread_instructions, ARGS | PARAMS | DEVICE},
+        {f->cost.elements, ARGS | PARAMS},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        check_expression(a, f, rows[i].source, rows[i].allowed);
+}
+
+/* ---- arguments -------------------------------------------------------------------------------------------------- */
+
+/* "$name" names a word parameter all of whose words are types. */
+static void check_type(arena *a, const kiln_family *family, const kiln_arg *arg)
+{
+    CHECK(family, arg->type && *arg->type, "argument '%s' has no type", arg->name);
+    if (arg->type[0] != '$') {
+        CHECK(family, words_contain(argument_types, arg->type), "argument '%s': '%s' is no type", arg->name,
+              arg->type);
+        return;
+    }
+    size_t index;
+    CHECK(family, family_find_param(family, arg->type + 1, &index), "argument '%s': no parameter '%s'",
+          arg->name, arg->type + 1);
+    const kiln_param *param = &family->params[index];
+    CHECK(family, param->type == KILN_PARAM_WORD, "argument '%s': '%s' has no words", arg->name, param->name);
+    const char *cursor = param->words;
+    size_t length;
+    for (const char *w; (w = words_next(&cursor, &length));) {
+        const char *word = arena_string(a, w, length);
+        CHECK(family, words_contain(argument_types, word), "argument '%s': '%s' is no type", arg->name, word);
+    }
+}
+
+static void check_arg(arena *a, const kiln_family *family, const kiln_arg *arg)
+{
+    size_t index;
+    CHECK(family, is_free_name(arg->name), "'%s' is not a legal argument name", arg->name);
+    CHECK(family, !family_find_param(family, arg->name, &index), "'%s' is a parameter and an argument",
+          arg->name);
+    for (const kiln_arg *other = family->args; other < arg; other++)
+        CHECK(family, strcmp(other->name, arg->name) != 0, "argument '%s' is declared twice", arg->name);
+    check_type(a, family, arg);
+    CHECK(family, arg->summary, "argument '%s' has no summary", arg->name);
+    check_expression(a, family, arg->when, PARAMS);
+    CHECK(family, (arg->kind == KILN_ARG_VALUE) == !arg->shape,
+          "argument '%s': pointers have shapes, values none", arg->name);
+    if (!arg->shape)
+        return;
+    CHECK(family, arg->alignment != 0 && (arg->alignment & (arg->alignment - 1)) == 0,
+          "argument '%s': the alignment %u is no power of two", arg->name, arg->alignment);
+    const expression *const *dimensions;
+    size_t count = expression_parse_list(a, family, arg->shape, &dimensions);
+    for (size_t i = 0; i < count; i++)
+        check_uses(family, dimensions[i], arg->shape, ARGS | PARAMS);
+}
+
+/* ---- dispatch --------------------------------------------------------------------------------------------------- */
+
+/* One "param=value" of a row's prefer. */
+static void check_preference(arena *a, const kiln_family *family, const char *preference)
+{
+    const char *equals = strchr(preference, '=');
+    CHECK(family, equals, "dispatch prefers '%s', which is not param=value", preference);
+    const char *name = arena_string(a, preference, (size_t)(equals - preference));
+    size_t index;
+    CHECK(family, family_find_param(family, name, &index) && family->params[index].role == KILN_ROLE_TUNING,
+          "dispatch prefers '%s', which is no tuning parameter", name);
+    CHECK(family, param_has_value(&family->params[index], equals + 1),
+          "dispatch prefers '%s', which '%s' never is", equals + 1, name);
+}
+
+static void check_dispatch(arena *a, const kiln_family *family)
+{
+    const kiln_dispatch *last = NULL;
+    for (const kiln_dispatch *d = family->dispatch; d && d->condition; d++) {
+        check_expression(a, family, d->condition, ARGS | DEVICE);
+        CHECK(family, d->prefer, "dispatch \"%s\" prefers null; \"\" is any", d->condition);
+        for (const char *c = d->prefer; *c;) {
+            size_t length = strcspn(c, ",");
+            check_preference(a, family, arena_string(a, c, length));
+            c += length;
+            c += *c == ',';
+        }
+        last = d;
+    }
+    CHECK(family, !family->dispatch || (last && strcmp(last->condition, "1") == 0),
+          "the condition of dispatch's last row is not \"1\"");
+}
+
+/* ---- families --------------------------------------------------------------------------------------------------- */
+
+void family_validate(const kiln_family *family)
+{
+    arena *a = arena_new();
+    CHECK(family, is_name(family->name) && !strstr(family->name, "__"), "not a legal family name");
+    CHECK(family, family->summary && family->source, "no summary or no source");
+    CHECK(family, family->emit, "no emit function");
+    CHECK(family, family->min_sm >= 75, "min_sm is %u; the lowest target is sm_75", family->min_sm);
+    size_t params = family_param_count(family), args = 0;
+    CHECK(family, params <= KILN_MAX_PARAMS, "more than %d parameters", KILN_MAX_PARAMS);
+    for (size_t i = 0; i < params; i++)
+        check_param(a, family, &family->params[i]);
+    CHECK(family, family->args, "no arguments");
+    while (family->args[args].name)
+        args++;
+    CHECK(family, args <= KILN_MAX_ARGS, "more than %d arguments", KILN_MAX_ARGS);
+    for (size_t i = 0; i < args; i++)
+        check_arg(a, family, &family->args[i]);
+    check_expressions(a, family);
+    check_dispatch(a, family);
+    arena_free(a);
+}
+
+void families_validate(void)
+{
+    for (const kiln_family *const *f = kiln_families; *f; f++) {
+        family_validate(*f);
+        CHECK(*f, family_find((*f)->name) == *f, "two families have this name");
+    }
+}

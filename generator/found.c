@@ -1,0 +1,47 @@
+#include "found.h"
+
+#include <string.h>
+
+#include "support/diagnostics.h"
+#include "support/words.h"
+
+enum { SHOWN_CHARACTERS = 40, SHOWN_CANDIDATES_BYTES = 200 };
+
+const char *found_text(arena *a, const char *from)
+{
+    text t = text_new(a);
+    int characters = 0;
+    for (const char *c = from; *c; c++) {
+        bool begins = ((unsigned char)*c & 0xc0) != 0x80; /* else it continues a UTF-8 sequence */
+        characters += begins;
+        if (begins && characters > SHOWN_CHARACTERS) {
+            text_add(&t, "...");
+            break;
+        }
+        bool control = (unsigned char)*c < 0x20 || *c == 0x7f;
+        text_add_bytes(&t, control ? "?" : c, 1);
+    }
+    return t.data;
+}
+
+const char *list_text(arena *a, const char *words)
+{
+    text t = text_new(a);
+    size_t length;
+    for (const char *w; (w = words_next(&words, &length));) {
+        text_add(&t, t.length > 0 ? ", " : "");
+        text_add_bytes(&t, w, length);
+    }
+    return t.data;
+}
+
+const char *near_text(arena *a, const char *found, const char *candidates)
+{
+    char buffer[64];
+    const char *near = nearest_word(found, candidates, buffer, sizeof buffer);
+    if (near)
+        return arena_format(a, "; did you mean '%s'?", near);
+    if (!*candidates || strlen(candidates) > SHOWN_CANDIDATES_BYTES)
+        return "";
+    return arena_format(a, "; there %s %s", strchr(candidates, ' ') ? "are" : "is", list_text(a, candidates));
+}

@@ -1,0 +1,241 @@
+/* kiln: the command line. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bundle/bundle.h"
+#include "config.h"
+#include "describe.h"
+#include "family.h"
+#include "found.h"
+#include "support/words.h"
+#include "targets.h"
+
+typedef struct command_line {
+    arena *arena;
+    diagnostics diagnostics;
+    const char *names[2]; /* what stands without an option: CONFIG and ID, or NAME */
+    size_t name_count;
+    const char *output, *target;
+    bool ir, json;
+} command_line;
+
+/* ---- verbs ------------------------------------------------------------------------------------------------------ */
+
+static int fail(const char *what)
+{
+    fprintf(stderr, "kiln: error: %s\n", what);
+    return EXIT_BAD_INPUT;
+}
+
+/* The folder that a path is in, as it can be written before "/NAME". */
+static const char *folder_of(arena *a, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    if (!slash)
+        return ".";
+    return arena_string(a, path, slash == path ? 1 : (size_t)(slash - path));
+}
+
+static plan *read_plan(command_line *c)
+{
+    plan *p = config_read(c->arena, c->names[0], &c->diagnostics);
+    diagnostics_finish(&c->diagnostics);
+    return p;
+}
+
+static int run_generate(command_line *c)
+{
+    const plan *p = config_read(c->arena, c->names[0], &c->diagnostics);
+    int status = EXIT_BAD_INPUT;
+    if (p) {
+        const char *folder = c->output ? c->output : folder_of(c->arena, c->names[0]);
+        status = bundle_generate(c->arena, p, &c->diagnostics, folder);
+    }
+    diagnostics_finish(&c->diagnostics);
+    return status;
+}
+
+static int run_list(command_line *c)
+{
+    const plan *p = read_plan(c);
+    if (!p)
+        return EXIT_BAD_INPUT;
+    char name[TARGET_NAME_BYTES];
+    for (size_t i = 0; i < p->variant_count; i++) {
+        const kiln_variant *v = p->variants[i];
+        printf("%016llx %s ", (unsigned long long)v->key, v->id);
+        const char *separator = "";
+        for (size_t t = 0; t < p->target_count; t++) {
+            if (!(v->runs_on >> t & 1))
+                continue;
+            printf("%s%s", separator, target_print(p->targets[t], name));
+            separator = ",";
+        }
+        putchar('\n');
+    }
+    return 0;
+}
+
+/* By canonical id, or by key in 16 hex digits. */
+static const kiln_variant *find_variant(const plan *p, const char *wanted)
+{
+    char key[17];
+    for (size_t i = 0; i < p->variant_count; i++) {
+        const kiln_variant *v = p->variants[i];
+        snprintf(key, sizeof key, "%016llx", (unsigned long long)v->key);
+        if (strcmp(v->id, wanted) == 0 || strcmp(key, wanted) == 0)
+            return v;
+    }
+    return NULL;
+}
+
+static int fail_variant(const command_line *c, const plan *p)
+{
+    text ids = text_new(c->arena);
+    for (size_t i = 0; i < p->variant_count; i++)
+        text_printf(&ids, "%s%s", i > 0 ? " " : "", p->variants[i]->id);
+    return fail(arena_format(c->arena, "%s has no variant '%s'%s", c->names[0], c->names[1],
+                             near_text(c->arena, c->names[1], ids.data)));
+}
+
+static int run_show(command_line *c)
+{
+    target t;
+    if (!c->target || !target_parse(c->target, &t)) {
+        fail(arena_format(c->arena, "show needs --target T, T one of %s", list_text(c->arena, target_names)));
+        return EXIT_BAD_USAGE;
+    }
+    const plan *p = read_plan(c);
+    if (!p)
+        return EXIT_BAD_INPUT;
+    const kiln_variant *v = find_variant(p, c->names[1]);
+    if (!v)
+        return fail_variant(c, p);
+    if (!bundle_show(c->arena, p, v, t, c->ir, stdout))
+        return fail(arena_format(c->arena, "%s does not run on %s", v->id, c->target));
+    return 0;
+}
+
+static int run_families(command_line *c)
+{
+    const kiln_family *family = c->name_count > 0 ? family_find(c->names[0]) : NULL;
+    if (c->name_count > 0 && !family)
+        return fail(arena_format(c->arena, "no family '%s'%s", c->names[0],
+                                 near_text(c->arena, c->names[0], family_names(c->arena))));
+    text out = text_new(c->arena);
+    if (c->json)
+        describe_json(&out, family);
+    else if (family)
+        describe_family(&out, family);
+    else
+        describe_families(&out);
+    fwrite(out.data, 1, out.length, stdout);
+    return 0;
+}
+
+/* ---- the command line ------------------------------------------------------------------------------------------- */
+
+/* clang-format off */
+/*    verb        names  options           what stands after it */
+static const struct {
+    const char *verb;
+    size_t least, most;
+    const char *options;
+    int (*run)(command_line *);
+    const char *usage;
+} verbs[] = {
+    {"generate", 1, 1, "--output",      run_generate, "CONFIG [--output DIR]         write the bundle; default: beside CONFIG"},
+    {"list",     1, 1, "",              run_list,     "CONFIG                        key, id and targets of each variant"},
+    {"show",     2, 2, "--target --ir", run_show,     "CONFIG ID --target T [--ir]   print a variant, by id or key"},
+    {"families", 0, 1, "--json",        run_families, "[NAME] [--json]               what can be asked for"},
+};
+/* clang-format on */
+enum { VERB_COUNT = sizeof verbs / sizeof verbs[0] };
+
+static void print_usage(FILE *out)
+{
+    fputs("kiln bakes GPU kernels as PTX into C.\n\nusage:\n", out);
+    for (size_t i = 0; i < VERB_COUNT; i++)
+        fprintf(out, "  kiln %-9s %s\n", verbs[i].verb, verbs[i].usage);
+    fputs("  kiln --help | --version\n\nexit status: 0, 1 bad input, 2 bad usage, 3 internal error\n", out);
+}
+
+static int bad_usage(const char *what, const char *word, const char *near)
+{
+    fprintf(stderr, "kiln: error: %s '%s'%s\nkiln --help shows how it is used\n", what, word, near);
+    return EXIT_BAD_USAGE;
+}
+
+/* Takes the option at argv[*i] and its value; 0 or an exit status. */
+static int take_option(command_line *c, const char *options, int argc, char **argv, int *i)
+{
+    const char *option = argv[*i];
+    const char **value = strcmp(option, "--output") == 0   ? &c->output
+                         : strcmp(option, "--target") == 0 ? &c->target
+                                                           : NULL;
+    if (!words_contain(options, option))
+        return bad_usage("unknown option", option, near_text(c->arena, option, options));
+    if (value && *i + 1 == argc)
+        return bad_usage("a value is missing after", option, "");
+    if (value)
+        *value = argv[++*i];
+    c->ir |= strcmp(option, "--ir") == 0;
+    c->json |= strcmp(option, "--json") == 0;
+    return 0;
+}
+
+static int run_verb(command_line *c, size_t verb, int argc, char **argv)
+{
+    for (int i = 2; i < argc; i++) {
+        if (argv[i][0] == '-' && argv[i][1]) {
+            int status = take_option(c, verbs[verb].options, argc, argv, &i);
+            if (status != 0)
+                return status;
+        } else if (c->name_count == verbs[verb].most) {
+            return bad_usage("one argument too many:", argv[i], "");
+        } else {
+            c->names[c->name_count++] = argv[i];
+        }
+    }
+    if (c->name_count < verbs[verb].least)
+        return bad_usage("an argument is missing after", argv[argc - 1], "");
+    return verbs[verb].run(c);
+}
+
+static int run(command_line *c, int argc, char **argv)
+{
+    if (argc < 2) {
+        print_usage(stderr);
+        return EXIT_BAD_USAGE;
+    }
+    if (strcmp(argv[1], "--help") == 0) {
+        print_usage(stdout);
+        return 0;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        puts("kiln " KILN_VERSION);
+        return 0;
+    }
+    families_validate();
+    for (size_t i = 0; i < VERB_COUNT; i++)
+        if (strcmp(argv[1], verbs[i].verb) == 0)
+            return run_verb(c, i, argc, argv);
+    return bad_usage("unknown verb", argv[1],
+                     near_text(c->arena, argv[1], "generate list show families --help --version"));
+}
+
+int main(int argc, char **argv)
+{
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error, which is reported below */
+    command_line c = {.arena = arena_new(), .diagnostics = {.out = stderr}};
+    int status = run(&c, argc, argv);
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        fail(arena_format(c.arena, "cannot write the output: %s", strerror(errno)));
+        status = status == 0 ? EXIT_BAD_INPUT : status;
+    }
+    arena_free(c.arena);
+    return status;
+}

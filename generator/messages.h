@@ -1,0 +1,64 @@
+/* Every diagnostic about a configuration: its name and its text. tests/config/errors has an example of each.
+ *
+ * What was found comes from found_text() of found.h, quoted; a last %s from near_text() is empty or names what is near. */
+#ifndef GENERATOR_MESSAGES_H
+#define GENERATOR_MESSAGES_H
+
+/* clang-format off */
+#define MESSAGES(M)                                                                                                    \
+    /* the file */                                                                                                     \
+    M(file_unreadable, "cannot read: %s")                                                                              \
+    M(file_empty, "expected a configuration (bundle, targets, kernels), found an empty file")                          \
+    M(not_utf8, "expected UTF-8 text, found the byte 0x%02x")                                                          \
+    /* YAML, and what of YAML is not taken */                                                                          \
+    M(yaml_syntax, "not valid YAML: %s")                                                                               \
+    M(yaml_tag, "expected a plain value, found the tag '%s'; a configuration has no tags")                               \
+    M(yaml_anchor, "expected a plain value, found the anchor '&%s'; a configuration has no anchors")                   \
+    M(yaml_alias, "expected a value, found the alias '*%s'; write the value out")                                      \
+    M(yaml_merge_key, "expected a key, found the merge key '<<'; write its keys out")                                  \
+    M(yaml_second_document, "expected one document, found a second one")                                               \
+    M(yaml_too_deep, "expected at most %d levels of lists and mappings, found more")                                   \
+    M(duplicate_key, "expected each key once, found '%s' again; the first is on line %d")                              \
+    M(key_kind, "expected a word as key, found %s")                                                                    \
+    /* any value */                                                                                                    \
+    M(wrong_kind, "expected %s for '%s', found %s")                                                                    \
+    M(null_value, "expected %s for '%s', found nothing")                                                               \
+    M(empty_list, "expected %s for '%s', found an empty list")                                                         \
+    M(unknown_key, "expected a key of %s, found %s%s")                                                                 \
+    M(missing_key, "expected '%s: %s', found no such key")                                                             \
+    /* bundle */                                                                                                       \
+    M(bundle_not_identifier, "expected a C identifier (letters, digits, _) as bundle, found %s")                       \
+    M(bundle_keyword, "expected a C identifier as bundle, found %s, a word of C or C++")                               \
+    M(bundle_too_long, "expected at most %d characters as bundle, found %zu")                                          \
+    /* targets and images */                                                                                           \
+    M(target_unknown, "expected a target, found %s%s")                                                                 \
+    M(target_twice, "expected each target once, found '%s' again; the first is on line %d")                            \
+    M(image_unknown, "expected an image format, found %s%s")                                                           \
+    M(image_twice, "expected each image format once, found '%s' again; the first is on line %d")                       \
+    M(image_not_supported, "expected ptx, found cubin, which is not yet supported")                                    \
+    /* kernels */                                                                                                      \
+    M(ptx_not_supported, "expected 'family', found 'ptx', which is not yet supported")                                 \
+    M(family_unknown, "expected a family, found %s%s")                                                                 \
+    M(param_unknown, "expected a parameter of %s, found %s%s")                                                         \
+    M(value_unknown, "expected a value of %s, found %s%s")                                                             \
+    M(value_not_boolean, "expected true or false for %s, found %s")                                                    \
+    M(value_not_integer, "expected a decimal integer for %s, found %s")                                                \
+    M(value_out_of_range, "expected %s for %s, found %s")                                                              \
+    M(value_quoted, "expected %s without quotes for %s, found %s")                                                     \
+    M(value_twice, "expected each value of %s once, found '%s' again; the first is on line %d")                        \
+    /* variants */                                                                                                     \
+    M(too_many_variants, "expected at most %d variants, found more")                                                   \
+    M(refused, "expected a combination that %s has, found %s: %s")                                                     \
+    M(variant_twice, "expected each variant once, found %s again; the first is on line %d")                            \
+    M(key_collision, "expected keys that differ, found %016llx for both %s and %s")                                    \
+    M(entry_collision, "expected names that differ, found %s for both %s and %s")                                      \
+    M(variant_without_target, "expected a target that %s runs on, found none in 'targets'")                            \
+    M(target_without_variant, "expected a variant of %s that runs on %s, found none; leave the target out or ask for "  \
+                              "a variant that needs less")
+/* clang-format on */
+
+#define M(name, text) static const char message_##name[] = text;
+MESSAGES(M)
+#undef M
+
+#endif

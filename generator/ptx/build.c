@@ -1,0 +1,487 @@
+/* The kernel under construction: making it, its registers, parameters and variables, and how operations are checked
+ * and appended. */
+#include "ir.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+const ptx_val val_poison = {.kind = VAL_POISON};
+
+/* ---- the kernel ------------------------------------------------------------------------------------------------- */
+
+ptx_fn *ptx_new(arena *a, const char *entry, ptx_floor target, const uint32_t block[3])
+{
+    ptx_fn *f = arena_alloc(a, sizeof *f);
+    f->arena = a;
+    f->entry = entry;
+    f->target = target;
+    for (int i = 0; i < 3; i++)
+        f->block[i] = block[i];
+    list_add(f, &f->regs, sizeof(ptx_reg));
+    scope *kernel = list_add(f, &f->scopes, sizeof *kernel);
+    kernel->open = true;
+    return f;
+}
+
+void ptx_min_blocks(ptx_fn *f, uint32_t blocks)
+{
+    f->min_blocks = blocks;
+}
+
+uint32_t ptx_block_x(const ptx_fn *f)
+{
+    return f->block[0];
+}
+
+void ptx_note(ptx_fn *f, const char *comment)
+{
+    inst_append(f, INST_NOTE, 0, 0, (ptx_place){0})->symbol = arena_format(f->arena, "%s", comment);
+}
+
+size_t ptx_param_count(const ptx_fn *f)
+{
+    return f->params.count;
+}
+
+const char *ptx_param_at(const ptx_fn *f, size_t i, ptx_type *type, ptx_type *element)
+{
+    const kernel_param *p = (const kernel_param *)f->params.items + i;
+    *type = p->type;
+    *element = p->element;
+    return p->name;
+}
+
+void *list_add(ptx_fn *f, list *l, size_t element_bytes)
+{
+    return arena_push(f->arena, &l->items, &l->count, &l->capacity, element_bytes);
+}
+
+ptx_reg *fn_reg(const ptx_fn *f, uint32_t reg)
+{
+    return (ptx_reg *)f->regs.items + reg;
+}
+
+ptx_inst *fn_inst(const list *insts, size_t i)
+{
+    return ((ptx_inst **)insts->items)[i];
+}
+
+scope *fn_scope(const ptx_fn *f, uint32_t i)
+{
+    return (scope *)f->scopes.items + i;
+}
+
+void fn_problem(ptx_fn *f, ptx_place at, const char *format, ...)
+{
+    char line[256];
+    va_list args;
+    va_start(args, format);
+    int length = vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    problem *p = list_add(f, &f->problems, sizeof *p);
+    p->at = at;
+    p->text = arena_string(f->arena, line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1);
+}
+
+/* ---- values ----------------------------------------------------------------------------------------------------- */
+
+ptx_val val_register(ptx_fn *f, ptx_type type)
+{
+    ptx_val v = {.kind = VAL_REGISTER, .type = (uint8_t)type, .reg = (uint32_t)f->regs.count};
+    ptx_reg *r = list_add(f, &f->regs, sizeof *r);
+    r->type = (uint8_t)type;
+    r->scope = f->current;
+    return v;
+}
+
+ptx_val val_retyped(ptx_val v, ptx_type type)
+{
+    v.type = (uint8_t)type;
+    return v;
+}
+
+bool val_usable(ptx_fn *f, ptx_val v, const char *what, ptx_place at)
+{
+    if (v.kind == VAL_POISON)
+        return false;
+    if (v.kind == VAL_IMMEDIATE)
+        return true;
+    const ptx_reg *r = fn_reg(f, v.reg);
+    if (r->moved_line) {
+        fn_problem(f, at, "%s was moved into a variable on line %d: use the variable", what, r->moved_line);
+        return false;
+    }
+    if (!fn_scope(f, r->scope)->open) {
+        fn_problem(f, at, "%s was made in a block that has ended", what);
+        return false;
+    }
+    return true;
+}
+
+static bool born_on(const ptx_fn *f, ptx_val v, ptx_place at)
+{
+    if (v.kind != VAL_REGISTER)
+        return false;
+    const ptx_reg *r = fn_reg(f, v.reg);
+    return r->born && r->born_line == at.line && strcmp(r->born_file, at.file) == 0;
+}
+
+bool vals_in_order(ptx_fn *f, int count, const ptx_val values[], ptx_place at)
+{
+    size_t first = 0;
+    for (int i = 0; i < count; i++) {
+        if (!born_on(f, values[i], at))
+            continue;
+        size_t born = fn_reg(f, values[i].reg)->born;
+        if (first && born != first) {
+            fn_problem(
+                f, at,
+                "two calls that emit are arguments of one call: C leaves their order open, name one first");
+            return false;
+        }
+        first = born;
+    }
+    return true;
+}
+
+/* ---- appending -------------------------------------------------------------------------------------------------- */
+
+ptx_inst *inst_append(ptx_fn *f, inst_kind kind, int results, int operands, ptx_place at)
+{
+    ptx_inst *inst = arena_alloc(f->arena, sizeof *inst);
+    size_t values = (size_t)results + (size_t)operands;
+    inst->kind = kind;
+    inst->results = values ? arena_alloc(f->arena, values * sizeof(ptx_val)) : NULL;
+    inst->operands = values ? inst->results + results : NULL;
+    inst->result_count = (uint8_t)results;
+    inst->operand_count = (uint8_t)operands;
+    inst->guard = f->guard;
+    inst->within = f->current;
+    inst->at = at;
+    inst->needs = floor_lowest;
+    if (fn_scope(f, f->current)->repeated && kind == INST_OP)
+        fn_problem(f, at, "ptx_repeat_if must be the last call of its PTX_LOOP");
+    ptx_inst **slot = list_add(f, &f->body, sizeof *slot);
+    *slot = inst;
+    return inst;
+}
+
+static bool is_bits(ptx_type type)
+{
+    switch (type) {
+    case PTX_F16:
+    case PTX_BF16:
+    case PTX_F32:
+    case PTX_F64:
+    case PTX_PTR:
+        return false;
+    default:
+        return true;
+    }
+}
+
+/* What a signature letter takes, in words for the reader; null when v is of that kind. */
+static const char *letter_expects(char letter, ptx_val v, ptx_type type, ptx_type from)
+{
+    ptx_type is = (ptx_type)v.type;
+    switch (letter) {
+    case 't':
+    case 'v':
+        return is == type ? NULL : ptx_type_name(type);
+    case 's':
+    case 'z':
+        return is == from ? NULL : ptx_type_name(from);
+    case 'p':
+        return is == PTX_PRED ? NULL : "pred";
+    case 'w':
+        return is == type_wide(type) ? NULL : ptx_type_name(type_wide(type));
+    case 'a':
+        return is == PTX_PTR ? NULL : "a pointer";
+    case 'u':
+        return is_bits(is) && ptx_type_bytes(is) == 4 ? NULL : "u32";
+    case 'i':
+        return v.kind == VAL_IMMEDIATE && is == PTX_U32 ? NULL : "a u32 immediate";
+    case 'b':
+        return is_bits(is) && ptx_type_bytes(is) == ptx_type_bytes(type) &&
+                       (is == PTX_PRED) == (type == PTX_PRED)
+                   ? NULL
+                   : type_bits_name(type);
+    default:
+        return NULL;
+    }
+}
+
+/* Calls out what stands at each operand: a signature of one letter per operand, with v and z spread out. */
+static void spread_signature(const char *signature, int vector, char letters[40])
+{
+    int n = 0;
+    for (const char *s = signature; *s; s++) {
+        int times = *s == 'v' || *s == 'z' ? vector : 1;
+        for (int i = 0; i < times && n < 39; i++)
+            letters[n++] = *s;
+    }
+    letters[n] = '\0';
+}
+
+static const char *operands_of(const op_row *row)
+{
+    const char *s = row->signature;
+    while (*s != ':')
+        s++;
+    return s + 1;
+}
+
+/* The types that the operands decide, where the caller left them open. */
+static void deduce_types(const char *letters, const ptx_val operands[], ptx_type *type, ptx_type *from)
+{
+    for (int i = 0; letters[i]; i++) {
+        bool typed = letters[i] == 't' || letters[i] == 'v', source = letters[i] == 's' || letters[i] == 'z';
+        if (typed && *type == PTX_NONE)
+            *type = (ptx_type)operands[i].type;
+        if (source && *from == PTX_NONE)
+            *from = (ptx_type)operands[i].type;
+    }
+}
+
+static ptx_type only_type(uint32_t types)
+{
+    int type = 0;
+    while (types && !(types & 1u << type))
+        type++;
+    return (ptx_type)type;
+}
+
+static bool operands_fit(ptx_fn *f, const op_row *row, const char *letters, ptx_type type, ptx_type from,
+                         const ptx_val operands[], ptx_place at)
+{
+    char name[24], what[48];
+    op_mnemonic(row, name);
+    for (int i = 0; letters[i]; i++) {
+        snprintf(what, sizeof what, "%s: operand %d", name, i + 1);
+        if (!val_usable(f, operands[i], what, at))
+            return false;
+        const char *expected = letter_expects(letters[i], operands[i], type, from);
+        if (expected) {
+            fn_problem(f, at, "%s is %s, expected %s", what, ptx_type_name((ptx_type)operands[i].type),
+                       expected);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* PTX has no 16-bit float immediates: they go through a register. */
+static ptx_val in_register(ptx_fn *f, ptx_op op, ptx_val v, ptx_place at)
+{
+    if (v.kind != VAL_IMMEDIATE || op == PTX_OP_MOV || !type_is_float16((ptx_type)v.type))
+        return v;
+    return inst_apply(f, PTX_OP_MOV, PTX_NONE, 1, &v, at);
+}
+
+static ptx_type result_type(char letter, ptx_type type, ptx_type from)
+{
+    switch (letter) {
+    case 'u':
+        return PTX_U32;
+    case 'p':
+        return PTX_PRED;
+    case 'w':
+        return type_wide(type);
+    case 's':
+    case 'z':
+        return from;
+    default:
+        return type;
+    }
+}
+
+ptx_val val_born(ptx_fn *f, ptx_type type, ptx_place at)
+{
+    ptx_val v = val_register(f, type);
+    ptx_reg *r = fn_reg(f, v.reg);
+    r->born = f->body.count;
+    r->born_line = at.line;
+    r->born_file = at.file;
+    return v;
+}
+
+static void make_results(ptx_fn *f, ptx_inst *inst, const char *signature)
+{
+    int n = 0;
+    for (const char *s = signature; *s != ':'; s++) {
+        int times = *s == '|' ? 0 : *s == 'v' || *s == 'z' ? inst->vector : 1;
+        for (int i = 0; i < times; i++)
+            inst->results[n++] = val_born(f, result_type(*s, inst->type, inst->from), inst->at);
+    }
+}
+
+static int count_results(const char *signature, int vector)
+{
+    int n = 0;
+    for (const char *s = signature; *s != ':'; s++)
+        n += *s == '|' ? 0 : *s == 'v' || *s == 'z' ? vector : 1;
+    return n;
+}
+
+ptx_inst *inst_build(ptx_fn *f, ptx_op op, ptx_type type, ptx_type from, int vector, int count,
+                     const ptx_val operands[], ptx_place at)
+{
+    const op_row *first = op_first(op);
+    char letters[40], name[24];
+    spread_signature(operands_of(first), vector, letters);
+    for (int i = 0; i < count; i++)
+        if (operands[i].kind == VAL_POISON)
+            return NULL;
+    deduce_types(letters, operands, &type, &from);
+    if (type == PTX_NONE && first->types)
+        type = only_type(first->types);
+    const op_row *row = op_find(op, type, from);
+    if (!row) {
+        op_mnemonic(first, name);
+        if (from == PTX_NONE)
+            fn_problem(f, at, "%s: there is no form for %s", name, ptx_type_name(type));
+        else
+            fn_problem(f, at, "%s: there is no form from %s to %s", name, ptx_type_name(from),
+                       ptx_type_name(type));
+        return NULL;
+    }
+    if (!operands_fit(f, row, letters, type, from, operands, at))
+        return NULL;
+    ptx_val ready[40];
+    for (int i = 0; i < count; i++)
+        ready[i] = in_register(f, op, operands[i], at);
+    ptx_inst *inst = inst_append(f, INST_OP, count_results(row->signature, vector), count, at);
+    inst->row = row;
+    inst->type = type;
+    inst->from = from;
+    inst->vector = vector;
+    for (int i = 0; i < count; i++)
+        inst->operands[i] = ready[i];
+    make_results(f, inst, row->signature);
+    return inst;
+}
+
+ptx_val inst_apply(ptx_fn *f, ptx_op op, ptx_type type, int count, const ptx_val operands[], ptx_place at)
+{
+    ptx_inst *inst = inst_build(f, op, type, PTX_NONE, 1, count, operands, at);
+    return inst && inst->result_count ? inst->results[0] : val_poison;
+}
+
+/* ---- parameters: their loads stand in `top` --------------------------------------------------------------------- */
+
+/* Appends at the top of the kernel, in the kernel's scope, whatever block is open. */
+static ptx_inst *append_top(ptx_fn *f, ptx_op op, ptx_type type, ptx_val result, const char *symbol,
+                            ptx_place at)
+{
+    ptx_inst *inst = arena_alloc(f->arena, sizeof *inst);
+    inst->row = op_first(op);
+    inst->type = type;
+    inst->symbol = symbol;
+    inst->result_count = 1;
+    inst->results = arena_copy(f->arena, &result, sizeof result);
+    inst->at = at;
+    inst->needs = floor_lowest;
+    fn_reg(f, result.reg)->scope = 0;
+    ptx_inst **slot = list_add(f, &f->top, sizeof *slot);
+    *slot = inst;
+    return inst;
+}
+
+static ptx_val add_param(ptx_fn *f, ptx_type type, ptx_type element, const char *name, ptx_place at)
+{
+    kernel_param *p = list_add(f, &f->params, sizeof *p);
+    p->name = arena_format(f->arena, "%s", name);
+    p->type = type;
+    p->element = element;
+    ptx_val v = val_register(f, type);
+    append_top(f, PTX_OP_LOAD_PARAM, type == PTX_PTR ? PTX_U64 : type, v,
+               arena_format(f->arena, "[param_%s]", name), at);
+    return v;
+}
+
+ptx_val ptx_param_at_line(ptx_fn *f, ptx_type type, const char *name, const char *file, int line)
+{
+    ptx_place at = {file, line};
+    if (type != PTX_PTR && op_find(PTX_OP_LOAD_PARAM, type, PTX_NONE))
+        return add_param(f, type, PTX_NONE, name, at);
+    fn_problem(f, at, "parameter %s: a parameter cannot be of type %s", name, ptx_type_name(type));
+    return val_poison;
+}
+
+enum { PARAM_ALIGN = 256 }; /* what the CUDA allocators give; callers' rules say less where less is enough */
+
+ptx_val ptx_param_ptr_at_line(ptx_fn *f, ptx_type element, const char *name, const char *file, int line)
+{
+    ptx_val v = add_param(f, PTX_PTR, element, name, (ptx_place){file, line});
+    v.element = (uint8_t)element;
+    v.space = PTX_GLOBAL;
+    fn_reg(f, v.reg)->space = PTX_GLOBAL;
+    fn_reg(f, v.reg)->align = PARAM_ALIGN;
+    return v;
+}
+
+/* ---- arrays ----------------------------------------------------------------------------------------------------- */
+
+static ptx_val add_symbol(ptx_fn *f, memory_array s, ptx_place at)
+{
+    static const char *const words[] = {
+        [PTX_SHARED] = "shared", [PTX_CONST] = "const", [PTX_GLOBAL] = "global"};
+    const char *word = words[s.space];
+    unsigned number = (unsigned)f->symbols.count + 1;
+    s.name = s.dynamic               ? "dynamic_shared"
+             : s.space == PTX_SHARED ? arena_format(f->arena, "%s_%u", word, number)
+                                     : arena_format(f->arena, "%s_%s_%u", f->entry, word, number);
+    memory_array *slot = list_add(f, &f->symbols, sizeof *slot);
+    *slot = s;
+    ptx_val v = val_register(f, PTX_PTR);
+    v.element = (uint8_t)s.element;
+    v.space = (uint8_t)s.space;
+    append_top(f, PTX_OP_SYMBOL, s.space == PTX_SHARED ? PTX_U32 : PTX_U64, v, s.name, at);
+    fn_reg(f, v.reg)->space = (uint8_t)s.space;
+    fn_reg(f, v.reg)->align = s.align;
+    return v;
+}
+
+static bool array_fits(ptx_fn *f, ptx_type element, uint32_t count, uint32_t align, uint32_t *used,
+                       uint32_t limit, const char *what, ptx_place at)
+{
+    if (align == 0 || (align & (align - 1)) != 0) {
+        fn_problem(f, at, "%s: an alignment of %u is not a power of two", what, align);
+        return false;
+    }
+    uint64_t end = (*used + (uint64_t)align - 1) / align * align + (uint64_t)count * ptx_type_bytes(element);
+    *used = end > UINT32_MAX ? UINT32_MAX : (uint32_t)end;
+    if (end <= limit)
+        return true;
+    fn_problem(f, at, "%s: %u bytes with the arrays before it, the limit is %u", what, *used, limit);
+    return false;
+}
+
+ptx_val ptx_shared_at(ptx_fn *f, ptx_type element, uint32_t count, uint32_t align, const char *file, int line)
+{
+    ptx_place at = {file, line};
+    if (!array_fits(f, element, count, align, &f->shared_bytes, 48 * 1024, "shared array", at))
+        return val_poison;
+    return add_symbol(
+        f, (memory_array){.space = PTX_SHARED, .element = element, .count = count, .align = align}, at);
+}
+
+ptx_val ptx_shared_dynamic_at(ptx_fn *f, ptx_type element, const char *file, int line)
+{
+    memory_array s = {.space = PTX_SHARED, .element = element, .align = 16, .dynamic = true};
+    return add_symbol(f, s, (ptx_place){file, line});
+}
+
+ptx_val ptx_table_at(ptx_fn *f, ptx_space space, ptx_type element, uint32_t count, const uint64_t bits[],
+                     const char *file, int line)
+{
+    ptx_place at = {file, line};
+    uint32_t align = ptx_type_bytes(element);
+    if (space == PTX_CONST &&
+        !array_fits(f, element, count, align, &f->const_bytes, 64 * 1024, "constant table", at))
+        return val_poison;
+    memory_array s = {.space = space, .element = element, .count = count, .align = align};
+    s.bits = arena_copy(f->arena, bits, count * sizeof *bits);
+    return add_symbol(f, s, at);
+}

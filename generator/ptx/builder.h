@@ -1,0 +1,48 @@
+/* What the rest of the generator does with a kernel under construction: make, check, ask, print. Authors use
+ * kiln/ptx.h. Knows no configuration, no family, no writer. */
+#ifndef PTX_BUILDER_H
+#define PTX_BUILDER_H
+
+#include <stdio.h>
+
+#include <kiln/ptx.h>
+
+#include "../support/arena.h"
+
+/* A PTX target or the least that a body needs: sm 90 and kind 0, 'a' or 'f'; version 78 is .version 7.8. */
+typedef struct ptx_floor {
+    uint16_t version;
+    uint16_t sm;
+    char kind;
+} ptx_floor;
+
+/* A kernel for one target. block is the thread block's size, printed as .maxntid. */
+ptx_fn *ptx_new(arena *a, const char *entry, ptx_floor target, const uint32_t block[3]);
+
+/* Checks the finished body: types, definition before use on every path, scopes closed, no barrier under divergent
+ * control unless said, nothing above the target. Prints "kernel-source-file:line: error: ..." lines to `out`. */
+bool ptx_check(ptx_fn *f, FILE *out);
+
+/* The kernel's parameters in order: count, and name and type of one. A PTX_PTR has its element type in *element. */
+size_t ptx_param_count(const ptx_fn *f);
+const char *ptx_param_at(const ptx_fn *f, size_t i, ptx_type *type, ptx_type *element);
+
+/* The lowest .version and .target that the body's operations take (never below the builder's lowest, sm_75). */
+ptx_floor ptx_needs(const ptx_fn *f);
+
+/* The header (".version .target .address_size") and everything after it. Bodies of equal bytes are the same kernel. */
+void ptx_print_header(text *out, ptx_floor floor);
+void ptx_print_body(text *out, const ptx_fn *f);
+
+/* The IR, for people: `kiln show --ir`. */
+void ptx_dump(const ptx_fn *f, FILE *out);
+
+/* The first driver version that takes a .version: 78 gives 11080. 0 for a version that is not known. */
+uint32_t ptx_min_driver(uint16_t version);
+
+/* "f16" -> PTX_F16; PTX_NONE for other words. And back. */
+ptx_type ptx_type_named(const char *word);
+const char *ptx_type_name(ptx_type type);
+uint32_t ptx_type_bytes(ptx_type type);
+
+#endif

@@ -1,0 +1,98 @@
+/* The checker: what can be judged only once the kernel is whole. Types and scopes are judged while it is built; their
+ * problems are printed here too. */
+#include "ir.h"
+
+/* ---- blocks ----------------------------------------------------------------------------------------------------- */
+
+static void check_scopes(ptx_fn *f)
+{
+    for (uint32_t s = f->current; s; s = fn_scope(f, s)->parent)
+        fn_problem(f, fn_scope(f, s)->at, "a break, return or goto left this block");
+}
+
+/* ---- what the target has ---------------------------------------------------------------------------------------- */
+
+static ptx_floor needs_of(const ptx_inst *inst)
+{
+    return floor_join(inst->row->needs, inst->needs);
+}
+
+static const char *target_text(char buffer[16], ptx_floor target)
+{
+    snprintf(buffer, 16, "sm_%u%s", (unsigned)target.sm,
+             target.kind == 'f'   ? "f"
+             : target.kind == 'a' ? "a"
+                                  : "");
+    return buffer;
+}
+
+static void check_target(ptx_fn *f, const ptx_inst *inst)
+{
+    ptx_floor needs = needs_of(inst);
+    char name[24], needed[16], target[16];
+    if (!floor_fits(needs, f->target))
+        fn_problem(f, inst->at, "%s needs %s, the target is %s", op_mnemonic(inst->row, name),
+                   target_text(needed, needs), target_text(target, f->target));
+}
+
+/* Family features have no lowest target: a family begins at 100, 110 or 120. */
+static ptx_floor on_target(ptx_floor needs, ptx_floor target)
+{
+    if (needs.kind == 'f') {
+        needs.kind = target.kind;
+        needs.sm = target.kind == 'f' ? (uint16_t)(target.sm / 10 * 10) : target.sm;
+    }
+    uint16_t version = floor_target_version(needs.sm, needs.kind);
+    if (needs.version < version)
+        needs.version = version;
+    return needs;
+}
+
+ptx_floor ptx_needs(const ptx_fn *f)
+{
+    ptx_floor needs = floor_lowest;
+    for (size_t i = 0; i < f->body.count; i++)
+        if (fn_inst(&f->body, i)->kind == INST_OP)
+            needs = floor_join(needs, needs_of(fn_inst(&f->body, i)));
+    return on_target(needs, f->target);
+}
+
+/* ---- barriers --------------------------------------------------------------------------------------------------- */
+
+static void check_barrier(ptx_fn *f, const divergence *d, const ptx_inst *inst)
+{
+    char name[24];
+    if (!(inst->row->traits & TRAIT_SYNC))
+        return;
+    if (inst->guard.kind == VAL_REGISTER)
+        fn_problem(f, inst->at, "%s inside PTX_WHEN", op_mnemonic(inst->row, name));
+    else if (divergent_here(f, d, inst->within))
+        fn_problem(f, inst->at, "%s where threads of the block may have taken different ways",
+                   op_mnemonic(inst->row, name));
+}
+
+/* ---- all of it -------------------------------------------------------------------------------------------------- */
+
+static void check_whole(ptx_fn *f)
+{
+    divergence d = divergence_make(f);
+    check_definitions(f);
+    for (size_t i = 0; i < f->body.count; i++) {
+        const ptx_inst *inst = fn_inst(&f->body, i);
+        if (inst->kind == INST_OP) {
+            check_target(f, inst);
+            check_barrier(f, &d, inst);
+        }
+    }
+}
+
+bool ptx_check(ptx_fn *f, FILE *out)
+{
+    check_scopes(f);
+    if (!f->problems.count)
+        check_whole(f);
+    const problem *p = f->problems.items;
+    for (size_t i = 0; i < f->problems.count; i++)
+        fprintf(out, "%s:%d: error: %s\n", p[i].at.file, p[i].at.line, p[i].text);
+    return f->problems.count == 0;
+}

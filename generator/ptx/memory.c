@@ -1,0 +1,333 @@
+/* Addresses, loads and stores. */
+#include "ir.h"
+
+/* ---- addresses -------------------------------------------------------------------------------------------------- */
+
+static bool usable_pointer(ptx_fn *f, ptx_val pointer, const char *what, ptx_place at)
+{
+    if (pointer.kind == VAL_POISON)
+        return false;
+    if (pointer.type == PTX_PTR)
+        return val_usable(f, pointer, what, at);
+    fn_problem(f, at, "%s is %s, expected a pointer", what, ptx_type_name((ptx_type)pointer.type));
+    return false;
+}
+
+ptx_val ptx_at_byte_count(ptx_fn *f, ptx_val pointer, int64_t bytes, const char *file, int line)
+{
+    ptx_place at = {file, line};
+    if (!usable_pointer(f, pointer, "ptx_at: the pointer", at))
+        return val_poison;
+    int64_t offset = pointer.offset + bytes;
+    if (offset > INT32_MAX || offset < INT32_MIN) {
+        fn_problem(f, at, "ptx_at: a constant offset beyond 2 GB: use a u64 index");
+        return val_poison;
+    }
+    pointer.offset = (int32_t)offset;
+    return pointer;
+}
+
+ptx_val ptx_at_elements(ptx_fn *f, ptx_val pointer, int64_t elements, const char *file, int line)
+{
+    return ptx_at_byte_count(f, pointer, elements * (int64_t)ptx_type_bytes((ptx_type)pointer.element), file,
+                             line);
+}
+
+ptx_val ptx_cast_ptr_at(ptx_fn *f, ptx_val pointer, ptx_type element, const char *file, int line)
+{
+    if (!usable_pointer(f, pointer, "ptx_cast_ptr: the value", (ptx_place){file, line}))
+        return val_poison;
+    pointer.element = (uint8_t)element;
+    return pointer;
+}
+
+/* The register of a pointer as a number of a type, without its folded offset. */
+static ptx_val base_as(ptx_val pointer, ptx_type type)
+{
+    return (ptx_val){.kind = VAL_REGISTER, .type = (uint8_t)type, .reg = pointer.reg};
+}
+
+/* A pointer like another one, in the register of an address. */
+static ptx_val pointer_in(ptx_fn *f, ptx_val address, ptx_val like)
+{
+    if (address.kind == VAL_POISON)
+        return val_poison;
+    ptx_reg *r = fn_reg(f, address.reg);
+    r->type = PTX_PTR;
+    r->space = like.space;
+    like.reg = address.reg;
+    return like;
+}
+
+static int log2_of(uint32_t size)
+{
+    int n = 0;
+    while (1u << n < size)
+        n++;
+    return n;
+}
+
+/* base + index * size, where addresses are as wide as the index: one mad, or shl and add, which is less in SASS. */
+static ptx_val scale_and_add(ptx_fn *f, ptx_val base, ptx_val index, uint32_t size, bool prefer_mad,
+                             ptx_place at)
+{
+    ptx_type type = (ptx_type)index.type;
+    if (size == 1)
+        return inst_apply(f, PTX_OP_ADD, PTX_NONE, 2, (ptx_val[]){index, base}, at);
+    if (prefer_mad || (size & (size - 1)) != 0)
+        return inst_apply(f, PTX_OP_MAD, PTX_NONE, 3, (ptx_val[]){index, ptx_bits(type, size), base}, at);
+    ptx_val scaled = ptx_op2(f, PTX_OP_SHL, index, ptx_u32((uint32_t)log2_of(size)), at.file, at.line);
+    return inst_apply(f, PTX_OP_ADD, PTX_NONE, 2, (ptx_val[]){scaled, base}, at);
+}
+
+static ptx_val add_index(ptx_fn *f, ptx_val pointer, ptx_val index, ptx_place at)
+{
+    ptx_type type = (ptx_type)index.type;
+    uint32_t size = ptx_type_bytes((ptx_type)pointer.element);
+    bool narrow = pointer.space == PTX_SHARED;
+    if (narrow && (type == PTX_U32 || type == PTX_S32))
+        return scale_and_add(f, base_as(pointer, type), index, size, true, at);
+    if (!narrow && (type == PTX_U64 || type == PTX_S64))
+        return scale_and_add(f, base_as(pointer, type), index, size, false, at);
+    if (!narrow && (type == PTX_U32 || type == PTX_S32)) {
+        ptx_val operands[] = {index, ptx_bits(type, size), base_as(pointer, type_wide(type))};
+        return inst_apply(f, PTX_OP_MAD_WIDE, PTX_NONE, 3, operands, at);
+    }
+    fn_problem(f, at, "ptx_at: the index is %s, expected %s", ptx_type_name(type),
+               narrow ? "u32 or s32" : "u32, s32, u64 or s64");
+    return val_poison;
+}
+
+ptx_val ptx_at_index(ptx_fn *f, ptx_val pointer, ptx_val index, const char *file, int line)
+{
+    ptx_place at = {file, line};
+    if (index.kind == VAL_POISON || !usable_pointer(f, pointer, "ptx_at: the pointer", at) ||
+        !val_usable(f, index, "ptx_at: the index", at) ||
+        !vals_in_order(f, 2, (ptx_val[]){pointer, index}, at))
+        return val_poison;
+    if (index.kind == VAL_IMMEDIATE) {
+        int64_t n = index.type == PTX_S32 ? (int32_t)(uint32_t)index.bits : (int64_t)index.bits;
+        return ptx_at_elements(f, pointer, n, file, line);
+    }
+    return pointer_in(f, add_index(f, pointer, index, at), pointer);
+}
+
+ptx_val ptx_address_at(ptx_fn *f, ptx_val pointer, const char *file, int line)
+{
+    ptx_place at = {file, line};
+    if (!usable_pointer(f, pointer, "ptx_address: the value", at))
+        return val_poison;
+    ptx_type type = pointer.space == PTX_SHARED ? PTX_U32 : PTX_U64;
+    ptx_val base = base_as(pointer, type);
+    if (!pointer.offset)
+        return base;
+    uint64_t bits = (uint64_t)(int64_t)pointer.offset;
+    return ptx_op2(f, PTX_OP_ADD, base, ptx_bits(type, type == PTX_U32 ? (uint32_t)bits : bits), file, line);
+}
+
+ptx_val ptx_pointer_at(ptx_fn *f, ptx_space space, ptx_type element, ptx_val address, const char *file,
+                       int line)
+{
+    ptx_place at = {file, line};
+    if (!val_usable(f, address, "ptx_pointer: the address", at))
+        return val_poison;
+    ptx_type expected = space == PTX_SHARED ? PTX_U32 : PTX_U64;
+    if (address.kind != VAL_REGISTER || address.type != expected) {
+        fn_problem(f, at, "ptx_pointer: the address is %s, expected %s in a register",
+                   ptx_type_name((ptx_type)address.type), ptx_type_name(expected));
+        return val_poison;
+    }
+    address.type = PTX_PTR;
+    address.space = (uint8_t)space;
+    address.element = (uint8_t)element;
+    return address;
+}
+
+/* ---- what a load or store may be -------------------------------------------------------------------------------- */
+
+static int bits_set(int word, int mask)
+{
+    int n = 0;
+    for (word &= mask; word; word &= word - 1)
+        n++;
+    return n;
+}
+
+static bool hints_fit(ptx_fn *f, const char *what, int hints, bool load, ptx_val pointer, ptx_place at)
+{
+    enum {
+        OPERATORS = PTX_CA | PTX_CG | PTX_CS | PTX_LU | PTX_CV | PTX_WB | PTX_WT,
+        LEVEL1 = PTX_NO_ALLOCATE | PTX_EVICT_FIRST | PTX_EVICT_LAST,
+        LEVEL2 = PTX_L2_64B | PTX_L2_128B | PTX_L2_256B
+    };
+    const char *trouble = NULL;
+    for (size_t i = 0; i < hint_row_count; i++)
+        if ((hints & hint_rows[i].bit) && !(load ? hint_rows[i].loads : hint_rows[i].stores))
+            trouble = "a cache hint that it does not take";
+    if (hints && pointer.space != PTX_GLOBAL && hints != PTX_VOLATILE)
+        trouble = "cache hints are for global memory";
+    else if (bits_set(hints, OPERATORS | LEVEL1) > 1 || bits_set(hints, LEVEL2) > 1)
+        trouble = "cache hints that exclude each other";
+    else if ((hints & PTX_VOLATILE) && hints != PTX_VOLATILE)
+        trouble = "volatile takes no cache hint";
+    if (trouble)
+        fn_problem(f, at, "%s: %s", what, trouble);
+    return !trouble;
+}
+
+/* 16 bytes at most, or 32 in global memory, which needs sm_100. */
+static bool vector_fits(ptx_fn *f, const char *what, int count, ptx_val pointer, ptx_place at)
+{
+    uint32_t size = ptx_type_bytes((ptx_type)pointer.element), bytes = size * (uint32_t)count;
+    bool small = (count == 1 || count == 2 || count == 4) && bytes <= 16;
+    bool wide = bytes == 32 && size >= 4 && pointer.space == PTX_GLOBAL;
+    if (count > 0 && size > 0 && (small || wide))
+        return true;
+    fn_problem(f, at, "%s: no vector of %d %s there", what, count, ptx_type_name((ptx_type)pointer.element));
+    return false;
+}
+
+static bool aligned(ptx_fn *f, const char *what, int count, ptx_val pointer, ptx_place at)
+{
+    uint32_t bytes = ptx_type_bytes((ptx_type)pointer.element) * (uint32_t)count;
+    const ptx_reg *base = fn_reg(f, pointer.reg);
+    if (!base->align)
+        return true;
+    if (base->align < bytes) {
+        fn_problem(f, at, "%s: %u bytes at once, but the array is aligned to %u", what, bytes, base->align);
+        return false;
+    }
+    if (pointer.offset % (int32_t)bytes == 0)
+        return true;
+    fn_problem(f, at, "%s: an offset of %d bytes is not a multiple of %u", what, (int)pointer.offset, bytes);
+    return false;
+}
+
+static bool access_fits(ptx_fn *f, const char *what, int count, ptx_val pointer, int hints, bool load,
+                        ptx_place at)
+{
+    char operand[48];
+    snprintf(operand, sizeof operand, "%s: the pointer", what);
+    return usable_pointer(f, pointer, operand, at) && vector_fits(f, what, count, pointer, at) &&
+           hints_fit(f, what, hints, load, pointer, at) && aligned(f, what, count, pointer, at);
+}
+
+static void describe(ptx_inst *inst, ptx_val pointer, int hints)
+{
+    inst->space = (ptx_space)pointer.space;
+    inst->hints = hints;
+    for (size_t i = 0; i < hint_row_count; i++)
+        if (hints & hint_rows[i].bit)
+            inst->needs = floor_join(inst->needs, hint_rows[i].needs);
+    if (ptx_type_bytes(inst->type) * (uint32_t)inst->vector == 32)
+        inst->needs = floor_join(inst->needs, (ptx_floor){88, 100, 0});
+}
+
+/* ---- loads ------------------------------------------------------------------------------------------------------ */
+
+static ptx_type loaded_type(ptx_type element)
+{
+    switch (element) {
+    case PTX_B8:
+    case PTX_U8:
+        return PTX_U32;
+    case PTX_S8:
+        return PTX_S32;
+    default:
+        return element;
+    }
+}
+
+static bool is_integer(ptx_type type)
+{
+    switch (type) {
+    case PTX_F16:
+    case PTX_BF16:
+    case PTX_F32:
+    case PTX_F64:
+    case PTX_F16X2:
+    case PTX_BF16X2:
+    case PTX_PRED:
+    case PTX_PTR:
+    case PTX_NONE:
+        return false;
+    default:
+        return true;
+    }
+}
+
+static bool load(ptx_fn *f, ptx_type into, int count, ptx_val out[], ptx_val pointer, int hints, ptx_place at)
+{
+    for (int i = 0; i < count; i++)
+        out[i] = val_poison;
+    if (!access_fits(f, "load", count, pointer, hints, true, at))
+        return false;
+    ptx_type element = (ptx_type)pointer.element;
+    if (into == PTX_NONE)
+        into = loaded_type(element);
+    else if (!is_integer(element) || !is_integer(into) || ptx_type_bytes(into) < ptx_type_bytes(element)) {
+        fn_problem(f, at, "load: %s does not widen to %s", ptx_type_name(element), ptx_type_name(into));
+        return false;
+    }
+    ptx_inst *inst = inst_build(f, PTX_OP_LOAD, element, PTX_NONE, count, 1, &pointer, at);
+    if (!inst)
+        return false;
+    describe(inst, pointer, hints);
+    for (int i = 0; i < count; i++) {
+        fn_reg(f, inst->results[i].reg)->type = (uint8_t)into;
+        out[i] = inst->results[i] = val_retyped(inst->results[i], into);
+    }
+    return true;
+}
+
+ptx_val ptx_load_at(ptx_fn *f, ptx_type type, ptx_val pointer, int hints, const char *file, int line)
+{
+    ptx_val v;
+    load(f, type, 1, &v, pointer, hints, (ptx_place){file, line});
+    return v;
+}
+
+void ptx_load_vec_at(ptx_fn *f, int count, ptx_val out[], ptx_val pointer, int hints, const char *file,
+                     int line)
+{
+    load(f, PTX_NONE, count, out, pointer, hints, (ptx_place){file, line});
+}
+
+/* ---- stores ----------------------------------------------------------------------------------------------------- */
+
+/* 8 and 16-bit integers are stored from wider registers too. */
+static bool stores_as(ptx_type value, ptx_type element)
+{
+    return value == element ||
+           (ptx_type_bytes(element) <= 2 && is_integer(element) && is_integer(value) &&
+            ptx_type_bytes(value) >= 2 && ptx_type_bytes(value) > ptx_type_bytes(element));
+}
+
+void ptx_store_vec_at(ptx_fn *f, int count, ptx_val pointer, const ptx_val values[], int hints,
+                      const char *file, int line)
+{
+    ptx_place at = {file, line};
+    ptx_val operands[9];
+    if (!access_fits(f, "store", count, pointer, hints, false, at))
+        return;
+    ptx_type element = (ptx_type)pointer.element;
+    operands[0] = pointer;
+    for (int i = 0; i < count; i++) {
+        ptx_type is = (ptx_type)values[i].type;
+        if (values[i].kind != VAL_POISON && !stores_as(is, element)) {
+            fn_problem(f, at, "store: value %d is %s, expected %s", i + 1, ptx_type_name(is),
+                       ptx_type_name(element));
+            return;
+        }
+        operands[i + 1] = values[i].kind == VAL_POISON ? values[i] : val_retyped(values[i], element);
+    }
+    ptx_inst *inst = inst_build(f, PTX_OP_STORE, element, PTX_NONE, count, count + 1, operands, at);
+    if (inst)
+        describe(inst, pointer, hints);
+}
+
+void ptx_store_at(ptx_fn *f, ptx_val pointer, ptx_val value, int hints, const char *file, int line)
+{
+    if (vals_in_order(f, 2, (ptx_val[]){pointer, value}, (ptx_place){file, line}))
+        ptx_store_vec_at(f, 1, pointer, &value, hints, file, line);
+}

@@ -1,0 +1,406 @@
+/* The one printer: from the IR to PTX text. */
+#include "ir.h"
+
+/* ---- register names --------------------------------------------------------------------------------------------- */
+
+/* A name for reading, a declared type for the assembler: bits, so that a register may be read as another type. A prefix
+ * must not end in a digit. */
+typedef struct reg_class {
+    const char *prefix, *declared;
+} reg_class;
+enum { CLASS_PRED, CLASS_8, CLASS_16, CLASS_32, CLASS_F32, CLASS_64, CLASS_F64, CLASS_COUNT };
+static const reg_class classes[CLASS_COUNT] = {
+    [CLASS_PRED] = {"%p", ".pred"}, [CLASS_8] = {"%b", ".b8"},    [CLASS_16] = {"%h", ".b16"},
+    [CLASS_32] = {"%r", ".b32"},    [CLASS_F32] = {"%f", ".b32"}, [CLASS_64] = {"%rd", ".b64"},
+    [CLASS_F64] = {"%fd", ".b64"},
+};
+
+static int class_of(const ptx_reg *r)
+{
+    switch (r->type) {
+    case PTX_PRED:
+        return CLASS_PRED;
+    case PTX_F32:
+        return CLASS_F32;
+    case PTX_F64:
+        return CLASS_F64;
+    case PTX_PTR:
+        return r->space == PTX_SHARED ? CLASS_32 : CLASS_64;
+    default:
+        break;
+    }
+    switch (ptx_type_bytes((ptx_type)r->type)) {
+    case 1:
+        return CLASS_8;
+    case 2:
+        return CLASS_16;
+    case 4:
+        return CLASS_32;
+    default:
+        return CLASS_64;
+    }
+}
+
+static void mark_used(bool *used, const ptx_inst *inst)
+{
+    for (int i = 0; i < inst->operand_count; i++)
+        if (inst->operands[i].kind == VAL_REGISTER)
+            used[inst->operands[i].reg] = true;
+    if (inst->guard.kind == VAL_REGISTER)
+        used[inst->guard.reg] = true;
+}
+
+static void number_results(names *n, const ptx_inst *inst)
+{
+    for (int i = 0; i < inst->result_count; i++) {
+        uint32_t reg = inst->results[i].reg;
+        if (!n->number[reg])
+            n->number[reg] = ++n->used[class_of(fn_reg(n->f, reg))];
+    }
+}
+
+/* Numbers follow the order of first results. Parameters and array addresses that nothing reads get none. */
+names names_make(const ptx_fn *f)
+{
+    names n = {f, arena_alloc(f->arena, f->regs.count * sizeof(uint32_t)),
+               arena_alloc(f->arena, CLASS_COUNT * sizeof(uint32_t))};
+    bool *used = arena_alloc(f->arena, f->regs.count);
+    for (size_t i = 0; i < f->body.count; i++)
+        mark_used(used, fn_inst(&f->body, i));
+    for (size_t i = 0; i < f->top.count; i++)
+        if (used[fn_inst(&f->top, i)->results[0].reg])
+            number_results(&n, fn_inst(&f->top, i));
+    for (size_t i = 0; i < f->body.count; i++)
+        number_results(&n, fn_inst(&f->body, i));
+    return n;
+}
+
+bool names_has(const names *n, const ptx_inst *inst)
+{
+    return n->number[inst->results[0].reg] != 0;
+}
+
+/* ---- values ----------------------------------------------------------------------------------------------------- */
+
+static void print_decimal(text *out, uint64_t value)
+{
+    char digits[21], *d = digits + sizeof digits - 1;
+    *d = '\0';
+    do
+        *--d = (char)('0' + value % 10);
+    while (value /= 10);
+    text_add(out, d);
+}
+
+static void print_signed(text *out, int64_t value)
+{
+    if (value < 0)
+        text_add(out, "-");
+    print_decimal(out, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
+}
+
+static void print_immediate(text *out, ptx_type type, uint64_t bits)
+{
+    uint32_t low = (uint32_t)bits, high = (uint32_t)(bits >> 32);
+    switch (type) {
+    case PTX_U8:
+        print_decimal(out, bits & 0xff);
+        break;
+    case PTX_U16:
+        print_decimal(out, bits & 0xffff);
+        break;
+    case PTX_U32:
+        low > UINT16_MAX ? text_printf(out, "0x%08x", low) : print_decimal(out, low);
+        break; /* masks */
+    case PTX_U64:
+        print_decimal(out, bits);
+        break;
+    case PTX_S8:
+        print_signed(out, (int8_t)(uint8_t)bits);
+        break;
+    case PTX_S16:
+        print_signed(out, (int16_t)(uint16_t)bits);
+        break;
+    case PTX_S32:
+        print_signed(out, (int32_t)low);
+        break;
+    case PTX_S64:
+        print_signed(out, (int64_t)bits);
+        break;
+    case PTX_F32:
+        text_printf(out, "0f%08X", low);
+        break;
+    case PTX_F64:
+        text_printf(out, "0d%08X%08X", high, low);
+        break;
+    case PTX_B64:
+        text_printf(out, "0x%08x%08x", high, low);
+        break;
+    default:
+        if (ptx_type_bytes(type) == 4)
+            text_printf(out, "0x%08x", low);
+        else
+            text_printf(out, "0x%04x", low & 0xffff);
+    }
+}
+
+static void print_register(text *out, const names *n, uint32_t reg)
+{
+    text_printf(out, "%s%u", classes[class_of(fn_reg(n->f, reg))].prefix, n->number[reg]);
+}
+
+void print_value(text *out, const names *n, ptx_val v)
+{
+    if (v.kind == VAL_IMMEDIATE) {
+        print_immediate(out, (ptx_type)v.type, v.bits);
+    } else if (v.type != PTX_PTR) {
+        print_register(out, n, v.reg);
+    } else {
+        text_add(out, "[");
+        print_register(out, n, v.reg);
+        if (v.offset)
+            text_printf(out, "%s%d", v.offset > 0 ? "+" : "", (int)v.offset);
+        text_add(out, "]");
+    }
+}
+
+/* ---- instructions ----------------------------------------------------------------------------------------------- */
+
+static void print_hints(text *out, int hints)
+{
+    for (size_t i = 0; i < hint_row_count; i++)
+        if (hints & hint_rows[i].bit)
+            text_add(out, hint_rows[i].text);
+}
+
+static void print_escape(text *out, const ptx_inst *inst, char escape)
+{
+    static const char *const spaces[] = {"", ".global", ".shared", ".const"};
+    switch (escape) {
+    case 't':
+        text_add(out, ptx_type_name(inst->type));
+        break;
+    case 'b':
+        text_add(out, type_bits_name(inst->type));
+        break;
+    case 'm':
+        text_add(out, type_memory_name(inst->type));
+        break;
+    case 's':
+        text_add(out, ptx_type_name(inst->from));
+        break;
+    case 'S':
+        text_printf(out, "%s%s", inst->hints & PTX_VOLATILE ? ".volatile" : "", spaces[inst->space]);
+        break;
+    case 'H':
+        print_hints(out, inst->hints);
+        break;
+    case 'V':
+        if (inst->vector > 1)
+            text_printf(out, ".v%d", inst->vector);
+        break;
+    default:
+        break;
+    }
+}
+
+static void print_name(text *out, const ptx_inst *inst)
+{
+    for (const char *s = inst->row->text; *s; s++) {
+        if (*s == '$')
+            print_escape(out, inst, *++s);
+        else
+            text_add_bytes(out, s, 1);
+    }
+}
+
+/* Results are registers, also where they are pointers. */
+static void print_result(text *out, const names *n, ptx_val v)
+{
+    print_register(out, n, v.reg);
+}
+
+static void print_group(text *out, const names *n, const ptx_val values[], int count, bool results)
+{
+    text_add(out, count > 1 ? "{" : "");
+    for (int i = 0; i < count; i++) {
+        text_add(out, i ? ", " : "");
+        (results ? print_result : print_value)(out, n, values[i]);
+    }
+    text_add(out, count > 1 ? "}" : "");
+}
+
+/* Walks the signature: one letter, one operand, but v and z stand for a whole vector in braces. */
+static void print_list(text *out, const names *n, const ptx_inst *inst)
+{
+    const ptx_val *next = inst->results;
+    const char *separator = " ";
+    bool results = true;
+    for (const char *s = inst->row->signature; *s; s++) {
+        if (*s == ':') {
+            results = false;
+            next = inst->operands;
+        } else if (*s == '|') {
+            separator = "|";
+        } else {
+            int count = *s == 'v' || *s == 'z' ? inst->vector : 1;
+            text_add(out, separator);
+            if (*s == 'y' || *s == 'r')
+                text_add(out, inst->symbol);
+            else
+                print_group(out, n, next, count, results);
+            next += *s == 'y' || *s == 'r' ? 0 : count;
+            separator = ", ";
+        }
+    }
+}
+
+void print_instruction(text *out, const names *n, const ptx_inst *inst)
+{
+    if (inst->guard.kind == VAL_REGISTER) {
+        text_add(out, "@");
+        print_register(out, n, inst->guard.reg);
+        text_add(out, " ");
+    }
+    print_name(out, inst);
+    print_list(out, n, inst);
+    text_add(out, ";");
+}
+
+/* ---- control ---------------------------------------------------------------------------------------------------- */
+
+static void indent(text *out, int depth)
+{
+    for (int i = 0; i < depth; i++)
+        text_add(out, "    ");
+}
+
+static void print_branch(text *out, const names *n, const char *condition, ptx_val predicate)
+{
+    text_add(out, condition);
+    print_register(out, n, predicate.reg);
+    text_add(out, " bra ");
+}
+
+/* Prints one instruction, or the branches and labels that control stands for; returns the depth after it. */
+static int print_item(text *out, const names *n, const ptx_inst *inst, int depth)
+{
+    const scope *s = fn_scope(n->f, inst->scope);
+    bool opens = inst->kind == INST_LOOP, closes = inst->kind == INST_ELSE || inst->kind == INST_END_IF;
+    indent(out, depth - (opens || closes));
+    switch (inst->kind) {
+    case INST_OP:
+        print_instruction(out, n, inst);
+        break;
+    case INST_NOTE:
+        text_printf(out, "// %s", inst->symbol);
+        break;
+    case INST_IF:
+        print_branch(out, n, "@!", inst->operands[0]);
+        text_printf(out, "IF_%u_%s;", s->label, s->has_else ? "ELSE" : "END");
+        depth++;
+        break;
+    case INST_ELSE:
+        text_printf(out, "    bra IF_%u_END;\n", s->label);
+        indent(out, depth - 1);
+        text_printf(out, "IF_%u_ELSE:", s->label);
+        break;
+    case INST_END_IF:
+        text_printf(out, "IF_%u_END:", s->label);
+        depth--;
+        break;
+    case INST_LOOP:
+        text_printf(out, "LOOP_%u:", s->label);
+        depth++;
+        break;
+    case INST_BREAK:
+        print_branch(out, n, "@", inst->operands[0]);
+        text_printf(out, "LOOP_%u_END;", s->label);
+        break;
+    case INST_END_LOOP:
+        print_branch(out, n, "@", inst->operands[0]);
+        text_printf(out, "LOOP_%u;", s->label);
+        depth--;
+        if (s->has_break) {
+            text_add(out, "\n");
+            indent(out, depth);
+            text_printf(out, "LOOP_%u_END:", s->label);
+        }
+        break;
+    }
+    text_add(out, "\n");
+    return depth;
+}
+
+/* ---- the kernel ------------------------------------------------------------------------------------------------- */
+
+void ptx_print_header(text *out, ptx_floor floor)
+{
+    text_printf(out, ".version %u.%u\n", floor.version / 10u, floor.version % 10u);
+    text_printf(out, ".target sm_%u", (unsigned)floor.sm);
+    if (floor.kind)
+        text_printf(out, "%c", floor.kind);
+    text_add(out, "\n.address_size 64\n");
+}
+
+static void print_symbol(text *out, const memory_array *s)
+{
+    static const char *const words[] = {
+        [PTX_SHARED] = "shared", [PTX_CONST] = "const", [PTX_GLOBAL] = "global"};
+    text_printf(out, "%s.%s .align %u .%s %s[", s->dynamic ? ".extern " : "", words[s->space], s->align,
+                type_bits_name(s->element), s->name);
+    if (!s->dynamic)
+        text_printf(out, "%u", s->count);
+    text_add(out, "]");
+    for (uint32_t i = 0; s->bits && i < s->count; i++) {
+        text_add(out, i ? ", " : " = {");
+        print_immediate(out, s->element, s->bits[i]);
+    }
+    text_add(out, s->bits ? "};\n" : ";\n");
+}
+
+/* Constants and dynamic shared memory belong to the module, static shared arrays to the kernel. */
+static void print_symbols(text *out, const ptx_fn *f, bool module)
+{
+    const memory_array *s = f->symbols.items;
+    bool dynamic_done = false;
+    for (size_t i = 0; i < f->symbols.count; i++) {
+        if ((s[i].space != PTX_SHARED || s[i].dynamic) != module || (s[i].dynamic && dynamic_done))
+            continue;
+        dynamic_done |= s[i].dynamic;
+        text_add(out, module ? "" : "    ");
+        print_symbol(out, &s[i]);
+    }
+}
+
+static void print_signature(text *out, const ptx_fn *f)
+{
+    const kernel_param *p = f->params.items;
+    text_printf(out, ".visible .entry %s(", f->entry);
+    for (size_t i = 0; i < f->params.count; i++)
+        text_printf(out, "%s\n    .param .%s param_%s", i ? "," : "", type_memory_name(p[i].type), p[i].name);
+    text_printf(out, "\n)\n.maxntid %u, %u, %u\n", f->block[0], f->block[1], f->block[2]);
+    if (f->min_blocks)
+        text_printf(out, ".minnctapersm %u\n", f->min_blocks);
+}
+
+void ptx_print_body(text *out, const ptx_fn *f)
+{
+    names n = names_make(f);
+    text_add(out, "\n");
+    print_symbols(out, f, true);
+    print_signature(out, f);
+    text_add(out, "{\n");
+    for (int c = 0; c < CLASS_COUNT; c++)
+        if (n.used[c])
+            text_printf(out, "    .reg %s %s<%u>;\n", classes[c].declared, classes[c].prefix, n.used[c] + 1);
+    print_symbols(out, f, false);
+    text_add(out, "\n");
+    int depth = 1;
+    for (size_t i = 0; i < f->top.count; i++)
+        if (names_has(&n, fn_inst(&f->top, i)))
+            print_item(out, &n, fn_inst(&f->top, i), depth);
+    for (size_t i = 0; i < f->body.count; i++)
+        depth = print_item(out, &n, fn_inst(&f->body, i), depth);
+    text_add(out, "    ret;\n}\n");
+}

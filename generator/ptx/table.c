@@ -1,0 +1,205 @@
+/* The tables: operations, special registers, cache hints, targets, driver versions. */
+#include <string.h>
+
+#include "ir.h"
+
+/* ---- operations ------------------------------------------------------------------------------------------------- */
+
+#define ANY                                                                                                  \
+    {                                                                                                        \
+        63, 75, 0                                                                                            \
+    }
+#define AT(sm, version)                                                                                      \
+    {                                                                                                        \
+        version, sm, 0                                                                                       \
+    }
+#define FAMILY(sm, version)                                                                                  \
+    {                                                                                                        \
+        version, sm, 'f'                                                                                     \
+    }
+
+#define VARIES  TRAIT_VARIES
+#define SYNC    TRAIT_SYNC
+#define T(type) (1u << PTX_##type)
+#define PRED    T(PRED)
+#define B8      T(B8)
+#define B16     T(B16)
+#define U16     T(U16)
+#define S16     T(S16)
+#define F16     T(F16)
+#define BF16    T(BF16)
+#define B32     T(B32)
+#define U32     T(U32)
+#define S32     T(S32)
+#define F32     T(F32)
+#define F16X2   T(F16X2)
+#define BF16X2  T(BF16X2)
+#define B64     T(B64)
+#define S64     T(S64)
+#define U64     T(U64)
+#define F64     T(F64)
+#define INT16   (T(U16) | T(S16))
+#define INT32   (T(U32) | T(S32))
+#define INT64   (T(U64) | T(S64))
+#define BITS16  (B16 | INT16)
+#define BITS32  (B32 | INT32 | F16X2 | BF16X2)
+#define BITS64  (B64 | INT64)
+#define ANY8    (B8 | T(U8) | T(S8))
+#define ANY16   (BITS16 | F16 | BF16)
+#define ANY32   (BITS32 | F32)
+#define ANY64   (BITS64 | F64)
+#define NUMBER  (INT16 | INT32 | INT64 | F16 | F32 | F64)
+#define SAME    FROM_SAME
+
+/* clang-format off */
+#define ROW(op, text, signature, types, from, traits, needs) {PTX_OP_##op, text, signature, types, from, traits, needs},
+const op_row op_rows[] = {
+#include "ops.def"
+};
+#undef ROW
+/* clang-format on */
+const size_t op_row_count = sizeof op_rows / sizeof op_rows[0];
+
+const op_row *op_first(ptx_op op)
+{
+    size_t low = 0, high = op_row_count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (op_rows[middle].op < op)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return &op_rows[low];
+}
+
+static bool row_takes(const op_row *row, ptx_type type, ptx_type from)
+{
+    if (type != PTX_NONE && !(row->types & type_bit(type)))
+        return false;
+    if (row->from == FROM_SAME)
+        return from == type;
+    return from == PTX_NONE || (row->from & type_bit(from));
+}
+
+const op_row *op_find(ptx_op op, ptx_type type, ptx_type from)
+{
+    const op_row *end = op_rows + op_row_count;
+    for (const op_row *row = op_first(op); row < end && row->op == op; row++)
+        if (row_takes(row, type, from))
+            return row;
+    return NULL;
+}
+
+const char *op_mnemonic(const op_row *row, char buffer[24])
+{
+    size_t n = strcspn(row->text, ".$ ");
+    memcpy(buffer, row->text, n);
+    buffer[n] = '\0';
+    return buffer;
+}
+
+/* ---- special registers: name, type, differs between threads of a block, needs ----------------------------------- */
+
+const sreg_row sreg_rows[PTX_SREG_COUNT] = {
+    [PTX_TID_X] = {"%tid.x", PTX_U32, true, ANY},
+    [PTX_TID_Y] = {"%tid.y", PTX_U32, true, ANY},
+    [PTX_TID_Z] = {"%tid.z", PTX_U32, true, ANY},
+    [PTX_NTID_X] = {"%ntid.x", PTX_U32, false, ANY},
+    [PTX_NTID_Y] = {"%ntid.y", PTX_U32, false, ANY},
+    [PTX_NTID_Z] = {"%ntid.z", PTX_U32, false, ANY},
+    [PTX_CTAID_X] = {"%ctaid.x", PTX_U32, false, ANY},
+    [PTX_CTAID_Y] = {"%ctaid.y", PTX_U32, false, ANY},
+    [PTX_CTAID_Z] = {"%ctaid.z", PTX_U32, false, ANY},
+    [PTX_NCTAID_X] = {"%nctaid.x", PTX_U32, false, ANY},
+    [PTX_NCTAID_Y] = {"%nctaid.y", PTX_U32, false, ANY},
+    [PTX_NCTAID_Z] = {"%nctaid.z", PTX_U32, false, ANY},
+    [PTX_LANEID] = {"%laneid", PTX_U32, true, ANY},
+    [PTX_SMID] = {"%smid", PTX_U32, true, ANY},
+    [PTX_DYNAMIC_SMEM_SIZE] = {"%dynamic_smem_size", PTX_U32, false, ANY},
+    [PTX_LANEMASK_EQ] = {"%lanemask_eq", PTX_U32, true, ANY},
+    [PTX_LANEMASK_LT] = {"%lanemask_lt", PTX_U32, true, ANY},
+    [PTX_LANEMASK_LE] = {"%lanemask_le", PTX_U32, true, ANY},
+    [PTX_LANEMASK_GT] = {"%lanemask_gt", PTX_U32, true, ANY},
+    [PTX_LANEMASK_GE] = {"%lanemask_ge", PTX_U32, true, ANY},
+    [PTX_CLOCK64] = {"%clock64", PTX_U64, true, ANY},
+    [PTX_GLOBALTIMER] = {"%globaltimer", PTX_U64, true, ANY},
+};
+
+/* ---- cache hints, in the order in which PTX has them: loads, stores, needs -------------------------------------- */
+
+const hint_row hint_rows[] = {
+    {PTX_CA, ".ca", true, false, ANY},
+    {PTX_WB, ".wb", false, true, ANY},
+    {PTX_CG, ".cg", true, true, ANY},
+    {PTX_CS, ".cs", true, true, ANY},
+    {PTX_LU, ".lu", true, false, ANY},
+    {PTX_CV, ".cv", true, false, ANY},
+    {PTX_WT, ".wt", false, true, ANY},
+    {PTX_NC, ".nc", true, false, ANY},
+    {PTX_NO_ALLOCATE, ".L1::no_allocate", true, true, AT(75, 74)},
+    {PTX_EVICT_FIRST, ".L1::evict_first", true, true, AT(75, 74)},
+    {PTX_EVICT_LAST, ".L1::evict_last", true, true, AT(75, 74)},
+    {PTX_L2_64B, ".L2::64B", true, false, AT(75, 74)},
+    {PTX_L2_128B, ".L2::128B", true, false, AT(75, 74)},
+    {PTX_L2_256B, ".L2::256B", true, false, AT(80, 74)},
+};
+const size_t hint_row_count = sizeof hint_rows / sizeof hint_rows[0];
+
+/* ---- targets and the .version that each came with (PTX ISA, .target) -------------------------------------------- */
+
+static const ptx_floor targets[] = {
+    {63, 75, 0},    {70, 80, 0},    {71, 86, 0},  {74, 87, 0},    {90, 88, 0},    {78, 89, 0},
+    {78, 90, 0},    {80, 90, 'a'},  {86, 100, 0}, {86, 100, 'a'}, {88, 100, 'f'}, {88, 103, 0},
+    {88, 103, 'a'}, {88, 103, 'f'}, {90, 110, 0}, {90, 110, 'a'}, {90, 110, 'f'}, {87, 120, 0},
+    {87, 120, 'a'}, {88, 120, 'f'}, {88, 121, 0}, {88, 121, 'a'}, {88, 121, 'f'},
+};
+
+const ptx_floor floor_lowest = ANY;
+
+uint16_t floor_target_version(uint16_t sm, char kind)
+{
+    for (size_t i = 0; i < sizeof targets / sizeof targets[0]; i++)
+        if (targets[i].sm == sm && targets[i].kind == kind)
+            return targets[i].version;
+    return 0;
+}
+
+bool floor_fits(ptx_floor needs, ptx_floor target)
+{
+    if (needs.kind == 'a')
+        return target.kind == 'a' && target.sm == needs.sm;
+    if (needs.kind == 'f' && target.kind == 0)
+        return false;
+    return target.sm >= needs.sm;
+}
+
+ptx_floor floor_join(ptx_floor a, ptx_floor b)
+{
+    ptx_floor both = a.sm >= b.sm ? a : b;
+    both.version = a.version >= b.version ? a.version : b.version;
+    if (a.kind == 'a' || b.kind == 'a')
+        both.kind = 'a';
+    else if (a.kind == 'f' || b.kind == 'f')
+        both.kind = 'f';
+    return both;
+}
+
+/* ---- drivers: the CUDA release that brought each .version (PTX ISA, release history) ---------------------------- */
+
+uint32_t ptx_min_driver(uint16_t version)
+{
+    static const struct {
+        uint16_t version;
+        uint32_t driver;
+    } rows[] = {
+        {63, 10000}, {64, 10010}, {65, 10020}, {70, 11000}, {71, 11010}, {72, 11020},
+        {73, 11030}, {74, 11040}, {75, 11050}, {76, 11060}, {77, 11070}, {78, 11080},
+        {80, 12000}, {81, 12010}, {82, 12020}, {83, 12030}, {84, 12040}, {85, 12050},
+        {86, 12070}, {87, 12080}, {88, 12090}, {90, 13000}, {91, 13010},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (rows[i].version == version)
+            return rows[i].driver;
+    return 0;
+}

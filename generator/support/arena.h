@@ -1,0 +1,36 @@
+/* One arena per run: nothing is freed piecemeal. Running out of memory prints a diagnostic and exits with status 3. */
+#ifndef SUPPORT_ARENA_H
+#define SUPPORT_ARENA_H
+
+#include <stdarg.h>
+#include <stddef.h>
+
+typedef struct arena arena;
+
+arena *arena_new(void);
+void arena_free(arena *a);
+
+void *arena_alloc(arena *a, size_t bytes); /* zeroed, aligned for any type */
+void *arena_copy(arena *a, const void *from, size_t bytes);
+char *arena_string(arena *a, const char *text, size_t length); /* NUL-terminated copy */
+__attribute__((format(printf, 2, 3))) char *arena_format(arena *a, const char *format, ...);
+
+/* Appends an element to an array that grows by doubling: counts it, returns where to write it, and moves the array
+ * when it must. `array` is the address of the caller's pointer, cast. */
+void *arena_push(arena *a, void **array, size_t *count, size_t *capacity, size_t element_bytes);
+
+/* A text that grows. `data` is always NUL-terminated. */
+typedef struct text {
+    arena *arena;
+    char *data;
+    size_t length, capacity;
+} text;
+
+text text_new(arena *a);
+void text_add(text *t, const char *s);
+void text_add_bytes(text *t, const char *s, size_t length);
+__attribute__((format(printf, 2, 3))) void text_printf(text *t, const char *format,
+                                                       ...); /* %s %d %u %x %c only: no locale */
+__attribute__((format(printf, 2, 0))) void text_vprintf(text *t, const char *format, va_list arguments);
+
+#endif

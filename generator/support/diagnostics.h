@@ -1,0 +1,35 @@
+/* Diagnostics with a place. Up to 20 are shown; the run goes on to find more and then exits with status 1. */
+#ifndef SUPPORT_DIAGNOSTICS_H
+#define SUPPORT_DIAGNOSTICS_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+typedef struct place {
+    const char *file; /* as the user named it */
+    int line, column; /* from 1 */
+} place;
+
+typedef struct diagnostics {
+    FILE *out; /* stderr */
+    int count;
+} diagnostics;
+
+enum { DIAGNOSTICS_SHOWN = 20 };
+
+/* What the program's exit status means. */
+enum { EXIT_BAD_INPUT = 1, EXIT_BAD_USAGE = 2, EXIT_INTERNAL_ERROR = 3 };
+
+/* "file:line:column: error: text" */
+__attribute__((format(printf, 3, 4))) void diagnose(diagnostics *d, place at, const char *format, ...);
+
+/* Says how many were not shown; true when there was none at all. */
+bool diagnostics_finish(diagnostics *d);
+
+/* A contradiction inside kiln: prints "kiln: internal error: ..." and exits with status 3. */
+__attribute__((format(printf, 1, 2), noreturn)) void internal_error(const char *format, ...);
+
+/* The candidate (words separated by single spaces) with the least edit distance to `word`, or null when none is near. */
+const char *nearest_word(const char *word, const char *candidates, char *buffer, size_t buffer_bytes);
+
+#endif

@@ -1,0 +1,131 @@
+/* Whole files: read; written together, and only where bytes change. */
+#include "files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+bool file_read(arena *a, const char *path, size_t limit, text *out, const char **why)
+{
+    *out = text_new(a);
+    FILE *file = fopen(path, "rb");
+    if (!file) {
+        *why = strerror(errno);
+        return false;
+    }
+    *why = NULL;
+    char block[8192];
+    size_t got;
+    while (!*why && (got = fread(block, 1, sizeof block, file)) > 0) {
+        if (got > limit - out->length)
+            *why = arena_format(a, "more than %zu bytes", limit);
+        else
+            text_add_bytes(out, block, got);
+    }
+    if (ferror(file))
+        *why = strerror(errno);
+    fclose(file);
+    return !*why;
+}
+
+/* ---- writing ---------------------------------------------------------------------------------------------------- */
+
+typedef enum file_state { FILE_SAME, FILE_DIFFERS, FILE_BROKEN } file_state;
+
+/* Compares what is there with what is to be written. A missing file differs; what is no readable file is refused now,
+ * before anything was replaced. */
+static file_state compare(const file_output *f)
+{
+    struct stat status;
+    if (stat(f->path, &status) != 0)
+        return errno == ENOENT ? FILE_DIFFERS : FILE_BROKEN;
+    if (!S_ISREG(status.st_mode)) { /* a rename would replace a device or a pipe */
+        errno = S_ISDIR(status.st_mode) ? EISDIR : EINVAL;
+        return FILE_BROKEN;
+    }
+    if (status.st_size < 0 || (uint64_t)status.st_size != f->bytes)
+        return FILE_DIFFERS;
+    FILE *file = fopen(f->path, "rb");
+    if (!file)
+        return FILE_DIFFERS;
+    char block[8192];
+    size_t at = 0, got;
+    while ((got = fread(block, 1, sizeof block, file)) > 0 && got <= f->bytes - at &&
+           memcmp(block, f->data + at, got) == 0)
+        at += got;
+    bool same = got == 0 && at == f->bytes && !ferror(file);
+    fclose(file);
+    return same ? FILE_SAME : FILE_DIFFERS;
+}
+
+static bool write_all(int descriptor, const char *data, size_t bytes)
+{
+    while (bytes > 0) {
+        ssize_t wrote = write(descriptor, data, bytes);
+        if (wrote < 0 && errno == EINTR)
+            continue;
+        if (wrote <= 0)
+            return false;
+        data += wrote;
+        bytes -= (size_t)wrote;
+    }
+    return true;
+}
+
+/* Writes a file that is not there yet; on failure nothing is left of it and errno says why. */
+static bool write_new(const char *path, const file_output *f)
+{
+    int descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (descriptor < 0)
+        return false;
+    bool ok = write_all(descriptor, f->data, f->bytes);
+    int error = errno;
+    if (close(descriptor) != 0 && ok) {
+        ok = false;
+        error = errno;
+    }
+    if (!ok) {
+        unlink(path);
+        errno = error;
+    }
+    return ok;
+}
+
+static void report(diagnostics *d, const char *path)
+{
+    diagnose(d, (place){.file = path}, "cannot write: %s", strerror(errno));
+}
+
+bool files_write(arena *a, const file_output *files, size_t count, diagnostics *d)
+{
+    const char **temporary = arena_alloc(a, count * sizeof *temporary);
+    bool ok = true;
+    for (size_t i = 0; i < count && ok; i++) {
+        file_state state = compare(&files[i]);
+        if (state == FILE_SAME)
+            continue;
+        const char *name = arena_format(a, "%s.%ld.tmp", files[i].path, (long)getpid());
+        ok = state == FILE_DIFFERS && write_new(name, &files[i]);
+        if (ok)
+            temporary[i] = name;
+        else
+            report(d, files[i].path);
+    }
+    for (size_t i = 0; i < count && ok; i++) {
+        if (!temporary[i])
+            continue;
+        ok = rename(temporary[i], files[i].path) == 0;
+        if (ok)
+            temporary[i] = NULL;
+        else
+            report(d, files[i].path);
+    }
+    for (size_t i = 0; i < count; i++) /* what a failure left behind */
+        if (temporary[i])
+            unlink(temporary[i]);
+    return ok;
+}

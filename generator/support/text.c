@@ -1,0 +1,62 @@
+/* Text that grows. Formatting is left to vsnprintf, which no locale changes for strings, integers and characters. */
+#include <stdio.h>
+#include <string.h>
+
+#include "arena.h"
+#include "diagnostics.h"
+
+enum { FIRST_BYTES = 64 };
+
+text text_new(arena *a)
+{
+    return (text){.arena = a, .data = arena_alloc(a, FIRST_BYTES), .capacity = FIRST_BYTES};
+}
+
+/* Makes room for `more` bytes and a NUL. */
+static void reserve(text *t, size_t more)
+{
+    if (t->capacity - t->length > more)
+        return;
+    size_t grown = t->capacity * 2;
+    while (grown - t->length <= more)
+        grown *= 2;
+    char *moved = arena_alloc(t->arena, grown);
+    memcpy(moved, t->data, t->length);
+    t->data = moved;
+    t->capacity = grown;
+}
+
+void text_add_bytes(text *t, const char *s, size_t length)
+{
+    reserve(t, length);
+    if (length > 0)
+        memcpy(t->data + t->length, s, length);
+    t->length += length;
+    t->data[t->length] = '\0';
+}
+
+void text_add(text *t, const char *s)
+{
+    text_add_bytes(t, s, strlen(s));
+}
+
+void text_vprintf(text *t, const char *format, va_list arguments)
+{
+    va_list again;
+    va_copy(again, arguments);
+    int length = vsnprintf(NULL, 0, format, arguments);
+    if (length < 0)
+        internal_error("text_printf cannot format \"%s\"", format);
+    reserve(t, (size_t)length);
+    vsnprintf(t->data + t->length, (size_t)length + 1, format, again);
+    va_end(again);
+    t->length += (size_t)length;
+}
+
+void text_printf(text *t, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    text_vprintf(t, format, arguments);
+    va_end(arguments);
+}

@@ -1,0 +1,66 @@
+#include "words.h"
+
+#include <stdint.h>
+#include <string.h>
+
+const char c_keywords[] =
+    "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t "
+    "class "
+    "co_await co_return co_yield compl concept const const_cast consteval constexpr constinit continue "
+    "decltype default "
+    "delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline "
+    "int long "
+    "mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public register "
+    "reinterpret_cast requires restrict return short signed sizeof static static_assert static_cast struct "
+    "switch "
+    "template this thread_local throw true try typedef typeid typename typeof typeof_unqual union unsigned "
+    "using "
+    "virtual void volatile wchar_t while xor xor_eq _Alignas _Alignof _Atomic _Bool _Complex _Generic "
+    "_Imaginary "
+    "_Noreturn _Static_assert _Thread_local";
+
+const char *words_next(const char **cursor, size_t *length)
+{
+    const char *word = *cursor + strspn(*cursor, " ");
+    *length = strcspn(word, " ");
+    *cursor = word + *length;
+    return *length > 0 ? word : NULL;
+}
+
+bool words_contain(const char *words, const char *word)
+{
+    size_t wanted = strlen(word), length;
+    for (const char *w; (w = words_next(&words, &length));)
+        if (length == wanted && memcmp(w, word, length) == 0)
+            return true;
+    return false;
+}
+
+static bool is_number(const char *word, size_t length)
+{
+    if (length == 0 || (word[0] == '0' && length > 1))
+        return false;
+    uint64_t value = 0;
+    for (size_t i = 0; i < length; i++) {
+        if (word[i] < '0' || word[i] > '9')
+            return false;
+        value = value * 10 + (uint64_t)(word[i] - '0');
+        if (value > UINT32_MAX)
+            return false;
+    }
+    return true;
+}
+
+bool word_is_number(const char *word)
+{
+    return is_number(word, strlen(word));
+}
+
+bool words_have_number(const char *words)
+{
+    size_t length;
+    for (const char *w; (w = words_next(&words, &length));)
+        if (is_number(w, length))
+            return true;
+    return false;
+}

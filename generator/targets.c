@@ -1,0 +1,38 @@
+/* The PTX targets that can be asked for: those of PTX ISA 9.0 from sm_75 up. */
+#include "targets.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "support/words.h"
+
+const char target_names[] =
+    "sm_75 sm_80 sm_86 sm_87 sm_89 sm_90 sm_90a sm_100 sm_100a sm_100f sm_103 sm_103a sm_103f "
+    "sm_110 sm_110a sm_110f sm_120 sm_120a sm_120f sm_121 sm_121a sm_121f";
+
+bool target_parse(const char *name, target *out)
+{
+    if (!words_contain(target_names, name))
+        return false;
+    *out = (target){0, TARGET_BASE};
+    const char *c = name + strlen("sm_");
+    for (; *c >= '0' && *c <= '9'; c++)
+        out->sm = (uint16_t)(out->sm * 10 + (*c - '0'));
+    if (*c)
+        out->kind = *c == 'a' ? TARGET_ARCH : TARGET_FAMILY;
+    return true;
+}
+
+const char *target_print(target t, char name[TARGET_NAME_BYTES])
+{
+    static const char *const suffixes[] = {[TARGET_BASE] = "", [TARGET_ARCH] = "a", [TARGET_FAMILY] = "f"};
+    snprintf(name, TARGET_NAME_BYTES, "sm_%u%s", (unsigned)t.sm, suffixes[t.kind]);
+    return name;
+}
+
+int target_compare(target a, target b)
+{
+    if (a.sm != b.sm)
+        return a.sm < b.sm ? -1 : 1;
+    return a.kind == b.kind ? 0 : a.kind < b.kind ? -1 : 1;
+}

@@ -1,0 +1,22 @@
+/* The PTX targets that can be asked for. */
+#ifndef GENERATOR_TARGETS_H
+#define GENERATOR_TARGETS_H
+
+#include "plan.h"
+
+enum { TARGET_NAME_BYTES = 12 };
+
+/* All of them in order, separated by single spaces. */
+enum { TARGETS_MOST = 24 };
+extern const char target_names[];
+
+/* "sm_90a" -> {90, ARCH}; false for what is no target. */
+bool target_parse(const char *name, target *out);
+
+/* Writes "sm_90a" and returns it. */
+const char *target_print(target t, char name[TARGET_NAME_BYTES]);
+
+/* By number, then base, architecture-specific, family-specific: negative, 0 or positive. */
+int target_compare(target a, target b);
+
+#endif

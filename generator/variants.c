@@ -1,0 +1,230 @@
+/* From what a configuration asks for to variants with names. */
+#include "variants.h"
+
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "expression.h"
+#include "family.h"
+#include "messages.h"
+#include "targets.h"
+
+/* ---- names ------------------------------------------------------------------------------------------------------ */
+
+void variant_name(arena *a, kiln_variant *v)
+{
+    text id = text_new(a), entry = text_new(a);
+    text_add(&id, v->family->name);
+    text_add(&entry, v->family->name);
+    size_t count = family_param_count(v->family);
+    for (size_t i = 0; i < count; i++) {
+        const kiln_param *param = &v->family->params[i];
+        const char *value = v->values[i].text;
+        text_printf(&id, "%c%s=%s", i > 0 ? ',' : '/', param->name, value);
+        if (param->type == KILN_PARAM_BOOL)
+            text_printf(&entry, "_%s%s", strcmp(value, "true") == 0 ? "" : "no", param->name);
+        else
+            text_printf(&entry, "_%s", value);
+    }
+    v->id = id.data;
+    v->key = XXH3_64bits(id.data, id.length);
+    v->entry = entry.data;
+}
+
+/* ---- expansion -------------------------------------------------------------------------------------------------- */
+
+static void fill_in_defaults(arena *a, request *r)
+{
+    size_t count = family_param_count(r->family);
+    for (size_t i = 0; i < count; i++) {
+        if (r->values[i].count > 0)
+            continue;
+        const kiln_param *param = &r->family->params[i];
+        param_value value = param_value_of(a, param, param->default_value);
+        r->values[i].items = arena_copy(a, &value, sizeof value);
+        r->values[i].count = 1;
+    }
+}
+
+/* How many variants a request makes; MOST_VARIANTS + 1 for all that are more. */
+static size_t product(const request *r)
+{
+    size_t result = 1, params = family_param_count(r->family);
+    for (size_t i = 0; i < params; i++) {
+        result *= r->values[i].count;
+        if (result > MOST_VARIANTS)
+            return MOST_VARIANTS + 1;
+    }
+    return result;
+}
+
+typedef struct parsed_rule {
+    const expression *condition;
+    const char *text;
+} parsed_rule;
+
+/* What decides over a family's variants, parsed once per request. */
+typedef struct judge {
+    parsed_rule *refusals;
+    size_t refusal_count, refusal_capacity;
+    family_limits limits;
+} judge;
+
+static judge new_judge(arena *a, const kiln_family *family)
+{
+    judge j = {.limits = family_limits_of(a, family)};
+    for (const kiln_rule *r = family->refusals; r && r->condition; r++) {
+        parsed_rule *rule =
+            arena_push(a, (void **)&j.refusals, &j.refusal_count, &j.refusal_capacity, sizeof *rule);
+        *rule = (parsed_rule){expression_parse(a, family, r->condition), r->text};
+    }
+    return j;
+}
+
+/* The text of the first refusal that the variant breaks; null when it breaks none. */
+static const char *refusal(const judge *j, const kiln_variant *v)
+{
+    for (size_t i = 0; i < j->refusal_count; i++)
+        if (!expression_value(j->refusals[i].condition, v))
+            return j->refusals[i].text;
+    return NULL;
+}
+
+static uint32_t targets_of(const judge *j, const kiln_variant *v, const plan *p)
+{
+    uint32_t runs_on = 0;
+    for (size_t i = 0; i < p->target_count; i++)
+        if (variant_runs_on(&j->limits, v, p->targets[i]))
+            runs_on |= UINT32_C(1) << i;
+    return runs_on;
+}
+
+/* The combination of this number, counted with the last parameter changing fastest. */
+static kiln_variant *combination(arena *a, const request *r, size_t number)
+{
+    kiln_variant *v = arena_alloc(a, sizeof *v);
+    v->family = r->family;
+    v->at = r->at;
+    for (size_t i = family_param_count(r->family); i-- > 0;) {
+        v->values[i] = r->values[i].items[number % r->values[i].count];
+        number /= r->values[i].count;
+    }
+    variant_name(a, v);
+    return v;
+}
+
+void request_expand(arena *a, request *r, plan *p, size_t *capacity, diagnostics *d)
+{
+    fill_in_defaults(a, r);
+    size_t count = product(r);
+    if (count > MOST_VARIANTS - p->variant_count) {
+        diagnose(d, r->at, message_too_many_variants, MOST_VARIANTS);
+        return;
+    }
+    judge j = new_judge(a, r->family);
+    for (size_t i = 0; i < count; i++) {
+        kiln_variant *v = combination(a, r, i);
+        const char *why = refusal(&j, v);
+        if (why) {
+            diagnose(d, v->at, message_refused, r->family->name, v->id, why);
+            continue;
+        }
+        v->runs_on = targets_of(&j, v, p);
+        if (v->runs_on == 0 && p->target_count > 0)
+            diagnose(d, v->at, message_variant_without_target, v->id);
+        kiln_variant **slot = arena_push(a, (void **)&p->variants, &p->variant_count, capacity, sizeof *slot);
+        *slot = v;
+    }
+}
+
+/* ---- checks of the whole ---------------------------------------------------------------------------------------- */
+
+/* Open addressing over hashes, to find an earlier variant of the same hash. */
+typedef struct variant_table {
+    const kiln_variant **slots;
+    size_t mask;
+} variant_table;
+
+static variant_table new_table(arena *a, size_t count)
+{
+    size_t slots = 16;
+    while (slots < count * 2)
+        slots *= 2;
+    variant_table table = {.mask = slots - 1};
+    table.slots = arena_alloc(a, slots * sizeof table.slots[0]);
+    return table;
+}
+
+static bool same_key(const kiln_variant *x, const kiln_variant *y)
+{
+    return x->key == y->key;
+}
+
+static bool same_entry(const kiln_variant *x, const kiln_variant *y)
+{
+    return strcmp(x->entry, y->entry) == 0;
+}
+
+/* The earlier variant that is the same, or null after adding this one. */
+static const kiln_variant *find_or_add(variant_table *table, const kiln_variant *v, uint64_t hash,
+                                       bool (*same)(const kiln_variant *, const kiln_variant *))
+{
+    size_t i = (size_t)hash & table->mask;
+    for (; table->slots[i]; i = (i + 1) & table->mask)
+        if (same(table->slots[i], v))
+            return table->slots[i];
+    table->slots[i] = v;
+    return NULL;
+}
+
+static void check_names(arena *a, const plan *p, diagnostics *d)
+{
+    variant_table keys = new_table(a, p->variant_count), entries = new_table(a, p->variant_count);
+    for (size_t i = 0; i < p->variant_count; i++) {
+        const kiln_variant *v = p->variants[i];
+        const kiln_variant *other = find_or_add(&keys, v, v->key, same_key);
+        if (other && strcmp(other->id, v->id) == 0) {
+            diagnose(d, v->at, message_variant_twice, v->id, other->at.line);
+            continue;
+        }
+        if (other)
+            diagnose(d, v->at, message_key_collision, (unsigned long long)v->key, other->id, v->id);
+        other = find_or_add(&entries, v, XXH3_64bits(v->entry, strlen(v->entry)), same_entry);
+        if (other)
+            diagnose(d, v->at, message_entry_collision, v->entry, other->id, v->id);
+    }
+}
+
+/* Targets that some variant of the family runs on. */
+static uint32_t served_targets(const plan *p, const kiln_family *family)
+{
+    uint32_t served = 0;
+    for (size_t i = 0; i < p->variant_count; i++)
+        if (p->variants[i]->family == family)
+            served |= p->variants[i]->runs_on;
+    return served;
+}
+
+static void check_targets(const plan *p, const place *places, diagnostics *d)
+{
+    char name[TARGET_NAME_BYTES];
+    for (const kiln_family *const *f = kiln_families; *f; f++) {
+        uint32_t served = served_targets(p, *f);
+        if (served == 0)
+            continue; /* not asked for, or already said of each variant */
+        for (size_t i = 0; i < p->target_count; i++)
+            if (!(served >> i & 1))
+                diagnose(d, places[i], message_target_without_variant, (*f)->name,
+                         target_print(p->targets[i], name));
+    }
+}
+
+void plan_check(arena *a, const plan *p, const place *places, diagnostics *d)
+{
+    bool complete = d->count == 0;
+    check_names(a, p, d);
+    if (complete) /* else what is missing here has been said */
+        check_targets(p, places, d);
+}

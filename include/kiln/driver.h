@@ -1,0 +1,87 @@
+/* The CUDA Driver API entry points that kiln calls, as a table of functions.
+ *
+ * This header never includes <cuda.h> and declares none of its enumerations or macro-renamed functions, so it
+ * compiles on machines without a CUDA toolkit, and beside <cuda.h> in one file, in either order, in C11 and C++17:
+ * the typedefs below are the ones that cuda.h makes. Results are plain int (a CUresult; 0 is success).
+ */
+#ifndef KILN_DRIVER_H
+#define KILN_DRIVER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct CUctx_st *CUcontext;
+typedef struct CUmod_st *CUmodule;
+typedef struct CUfunc_st *CUfunction;
+typedef struct CUstream_st *CUstream;
+typedef struct CUevent_st *CUevent;
+typedef unsigned long long CUdeviceptr; /* a device address in bytes */
+
+/* One row per entry point: member of kiln_driver, exported (versioned) symbol, parameters. The result is an int.
+ * First what the runtime itself calls: a table filled by hand needs these alone. */
+#define KILN_DRIVER_RUNTIME_FUNCTIONS(X)                                                                     \
+    X(driver_get_version, "cuDriverGetVersion", (int *version))                                              \
+    X(ctx_get_current, "cuCtxGetCurrent", (CUcontext * context))                                             \
+    X(ctx_get_device, "cuCtxGetDevice", (int *device))                                                       \
+    X(device_get_attribute, "cuDeviceGetAttribute", (int *value, int attribute, int device))                 \
+    X(module_load_data_ex, "cuModuleLoadDataEx",                                                             \
+      (CUmodule * module, const void *image, unsigned int count, int *options, void **values))               \
+    X(module_unload, "cuModuleUnload", (CUmodule module))                                                    \
+    X(module_get_function, "cuModuleGetFunction",                                                            \
+      (CUfunction * function, CUmodule module, const char *name))                                            \
+    X(func_set_attribute, "cuFuncSetAttribute", (CUfunction function, int attribute, int value))             \
+    X(launch_kernel, "cuLaunchKernel",                                                                       \
+      (CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,                   \
+       unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes,          \
+       CUstream stream, void **params, void **extra))
+
+/* What serves applications and kiln's tools. */
+#define KILN_DRIVER_TOOL_FUNCTIONS(X)                                                                        \
+    X(init, "cuInit", (unsigned int flags))                                                                  \
+    X(get_error_name, "cuGetErrorName", (int result, const char **text))                                     \
+    X(get_error_string, "cuGetErrorString", (int result, const char **text))                                 \
+    X(device_get_count, "cuDeviceGetCount", (int *count))                                                    \
+    X(device_get, "cuDeviceGet", (int *device, int ordinal))                                                 \
+    X(device_get_name, "cuDeviceGetName", (char *name, int bytes, int device))                               \
+    X(device_primary_ctx_retain, "cuDevicePrimaryCtxRetain", (CUcontext * context, int device))              \
+    X(device_primary_ctx_release, "cuDevicePrimaryCtxRelease_v2", (int device))                              \
+    X(ctx_set_current, "cuCtxSetCurrent", (CUcontext context))                                               \
+    X(ctx_synchronize, "cuCtxSynchronize", (void))                                                           \
+    X(func_get_attribute, "cuFuncGetAttribute", (int *value, int attribute, CUfunction function))            \
+    X(mem_alloc, "cuMemAlloc_v2", (CUdeviceptr * address, size_t bytes))                                     \
+    X(mem_free, "cuMemFree_v2", (CUdeviceptr address))                                                       \
+    X(mem_get_info, "cuMemGetInfo_v2", (size_t * free_bytes, size_t * total_bytes))                          \
+    X(memcpy_htod, "cuMemcpyHtoD_v2", (CUdeviceptr to, const void *from, size_t bytes))                      \
+    X(memcpy_dtoh, "cuMemcpyDtoH_v2", (void *to, CUdeviceptr from, size_t bytes))                            \
+    X(memcpy_dtod_async, "cuMemcpyDtoDAsync_v2",                                                             \
+      (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream))                                     \
+    X(memset_d8, "cuMemsetD8_v2", (CUdeviceptr to, unsigned char value, size_t bytes))                       \
+    X(stream_create, "cuStreamCreate", (CUstream * stream, unsigned int flags))                              \
+    X(stream_destroy, "cuStreamDestroy_v2", (CUstream stream))                                               \
+    X(stream_synchronize, "cuStreamSynchronize", (CUstream stream))                                          \
+    X(event_create, "cuEventCreate", (CUevent * event, unsigned int flags))                                  \
+    X(event_destroy, "cuEventDestroy_v2", (CUevent event))                                                   \
+    X(event_record, "cuEventRecord", (CUevent event, CUstream stream))                                       \
+    X(event_synchronize, "cuEventSynchronize", (CUevent event))                                              \
+    X(event_elapsed_time, "cuEventElapsedTime", (float *milliseconds, CUevent start, CUevent end))
+
+#define KILN_DRIVER_FUNCTIONS(X) KILN_DRIVER_RUNTIME_FUNCTIONS(X) KILN_DRIVER_TOOL_FUNCTIONS(X)
+
+/* Filled by kiln_driver_load (kiln.h), or by hand: a test's stub, or a program that links libcuda. Read-only after
+ * that, so threads may share it. `library` is the dlopen handle, null when there is none. */
+typedef struct kiln_driver {
+    void *library;
+#define KILN_DRIVER_MEMBER(member, symbol, parameters) int(*member) parameters;
+    KILN_DRIVER_FUNCTIONS(KILN_DRIVER_MEMBER)
+#undef KILN_DRIVER_MEMBER
+} kiln_driver;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,153 @@
+/* How a kernel family describes itself, for kernel authors.
+ *
+ * A family is one constant kiln_family: its parameters (fixed when a variant is generated), its arguments (passed at
+ * each launch), the rules, launch geometry, dispatch and cost that follow from both, and the function that emits the
+ * kernel's body. Everything but that function is data, so that the generator can print it as C (typed launchers), as
+ * text (manifest, `kiln families`) and evaluate it.
+ *
+ * Expressions are text over arguments and parameters by name, in unsigned 64-bit integers:
+ *     literals      12  0x10
+ *     names         n  group  type        a parameter's word is compared with a word on its right: type == f16
+ *                   A word made of digits is a number too: select(group == any, group_size, group). A bool is 0 or 1.
+ *                   Arguments are u8, u16, u32 or u64 values; pointers stand in aligned() only.
+ *     device        multiprocessors  max_shared_bytes  sm
+ *     target        target_sm  target_is_specific (sm_90a, sm_100f): only in variant_runs_on
+ *     operators     * / %   + -   == != < <= > >=   &&   ||   !   in C's order; a comparison is 0 or 1
+ *     functions     ceil_div(a, b)  min(a, b)  max(a, b)  select(condition, a, b)  aligned(pointer, bytes)
+ * Every expression of every family is parsed when the generator starts; a mistake is an internal error that names the
+ * family and the text. Subtraction below zero and division by zero are mistakes of the family: rules must exclude them.
+ */
+#ifndef KILN_FAMILY_H
+#define KILN_FAMILY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <kiln/ptx.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { KILN_MAX_PARAMS = 16, KILN_MAX_ARGS = 24 };
+
+/* ---- parameters ------------------------------------------------------------------------------------------------- */
+
+typedef enum kiln_param_type {
+    KILN_PARAM_WORD, /* one of `words` */
+    KILN_PARAM_INT,  /* one of `words`, all decimal, or min..max in steps when words is null */
+    KILN_PARAM_BOOL  /* true or false */
+} kiln_param_type;
+
+/* What the caller of the family's function has to know, or what only changes how fast it is. */
+typedef enum kiln_param_role {
+    KILN_ROLE_CONTRACT, /* changes results or layout: the caller names it in the argument struct */
+    KILN_ROLE_TUNING    /* dispatch chooses */
+} kiln_param_role;
+
+typedef struct kiln_param {
+    const char *name; /* [a-z][a-z0-9_]*; null ends the list */
+    kiln_param_type type;
+    kiln_param_role role;
+    const char *words; /* legal values, separated by single spaces: "f32 f64 f16 bf16" */
+    uint32_t min, max, step;
+    const char *default_value;
+    const char *summary; /* one line */
+} kiln_param;
+
+/* ---- arguments -------------------------------------------------------------------------------------------------- */
+
+typedef enum kiln_arg_kind {
+    KILN_ARG_VALUE, /* a scalar */
+    KILN_ARG_IN,    /* device pointers, by direction */
+    KILN_ARG_OUT,
+    KILN_ARG_INOUT,
+    KILN_ARG_OPTIONAL_OUT /* may be null */
+} kiln_arg_kind;
+
+typedef struct kiln_arg {
+    const char *name; /* null ends the list; the order is the kernel's parameter order */
+    kiln_arg_kind kind;
+    const char
+        *type; /* u8 u32 u64 i32 f16 bf16 f32 f64 ..., or "$name": the type that parameter `name` names */
+    const char
+        *shape; /* pointers: elements per dimension, outermost first, separated by ", ": "m, k"; else null */
+    uint32_t alignment; /* pointers: bytes that the address must be a multiple of; checked before a launch */
+    const char *when;   /* condition over parameters; null: every variant has it */
+    const char *summary;
+} kiln_arg;
+
+/* ---- what follows from them ------------------------------------------------------------------------------------- */
+
+/* A condition that must hold, and what to say when it does not. */
+typedef struct kiln_rule {
+    const char *condition; /* null ends the list */
+    const char *text;      /* "k must be a multiple of 64" */
+} kiln_rule;
+
+/* Rows are tried in order; the first whose condition holds and whose variant the bundle has and the device can run is
+ * launched. The last row must hold always. */
+typedef struct kiln_dispatch {
+    const char *condition; /* over arguments and device; "1" holds always; null ends the list */
+    const char *prefer;    /* tuning parameters that the row picks: "strategy=mma,tile=64"; "" for any */
+} kiln_dispatch;
+
+/* The least that the work needs, in closed form, and what this kernel does. The emulator's counters are tested
+ * against both. */
+typedef struct kiln_cost {
+    const char *bytes_read; /* compulsory bytes of all inputs and outputs */
+    const char *bytes_written;
+    const char *thread_instructions; /* PTX instructions executed, summed over threads; null: not modelled */
+    const char *elements;            /* the unit of work that instructions are counted per: "n" */
+} kiln_cost;
+
+typedef struct kiln_variant kiln_variant;
+
+typedef struct kiln_family {
+    const char *name;         /* [a-z][a-z0-9_]* without double underscores */
+    const char *summary;      /* one line */
+    const char *source;       /* the paper, format or kernel that the contract comes from */
+    const kiln_param *params; /* ends with a null name; may be null */
+    const kiln_arg *args;     /* ends with a null name */
+    const kiln_rule
+        *refusals; /* over parameters: which combinations cannot be generated (condition that must hold) */
+    const kiln_rule *rules; /* over arguments and parameters, checked at every launch; may be null */
+    const char *empty;    /* condition over arguments: nothing to do, success without a launch; may be null */
+    const char *block[3]; /* threads, over parameters; null: 1 */
+    const char *grid[3];  /* thread blocks, over arguments, parameters and device; null: 1 */
+    const char *shared_bytes; /* dynamic shared memory, over arguments and parameters; null: 0 */
+    const char *
+        max_shared_bytes; /* the most that it can be, over parameters; null: shared_bytes needs no arguments */
+    const kiln_dispatch *dispatch; /* null: any variant serves */
+    kiln_cost cost;
+    uint32_t min_sm;            /* lowest target that some variant runs on */
+    const char *variant_min_sm; /* the same per variant, over parameters; null: min_sm */
+    const char *variant_runs_on; /* condition over parameters and the target, beyond the lowest; null: holds always */
+    void (*emit)(ptx_fn *f, const kiln_variant *v);
+} kiln_family;
+
+/* ---- inside emit ------------------------------------------------------------------------------------------------ */
+
+/* Values of the variant's parameters. A name that the family does not declare, or of another type, is an internal
+ * error that names both. kiln_int takes a word made of digits too. */
+uint32_t kiln_int(const kiln_variant *v, const char *param);
+bool kiln_bool(const kiln_variant *v, const char *param);
+bool kiln_is(const kiln_variant *v, const char *param, const char *word);
+
+/* The PTX type that a word parameter names ("f16"). */
+ptx_type kiln_type(const kiln_variant *v, const char *param);
+
+/* The target that the body is emitted for: 75, 80, 90, 100, ... . A body that does not ask is the same for all. */
+uint32_t kiln_target_sm(const kiln_variant *v);
+
+/* ---- the families ------------------------------------------------------------------------------------------------ */
+
+/* The list that a generator is built with, in the order in which `kiln families` prints it; null at its end. */
+extern const kiln_family *const kiln_families[];
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

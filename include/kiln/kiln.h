@@ -1,0 +1,193 @@
+/* The kiln runtime, for programs that ship baked kernels.
+ *
+ * The runtime finds a kernel, picks the image for the device, hands it to the CUDA Driver API once and launches it.
+ * It generates nothing, allocates nothing, prints nothing and creates no context. All storage is the caller's: a
+ * kiln_driver, a kiln_loader, and an array of NAME_SLOTS kiln_slot per loader (NAME is the bundle's name). They must
+ * not move while in use.
+ *
+ * A loader belongs to one bundle and to one CUcontext: the one that is current on the thread that calls kiln_open.
+ * That context must be current on every thread that loads or launches. One loader per device.
+ *
+ * Threads: every function may be called from any thread at once, except kiln_open and kiln_close of the same loader.
+ * A kernel is loaded on its first use, once, also when threads race for it; the losers call options.wait until it is
+ * there. A loader loads one module at a time. After kiln_preload no launch of those kernels loads or waits, so they
+ * may run on real-time threads and be captured into CUDA graphs.
+ *
+ * Errors: a status. kiln_last_error has the details of the loader's most recent failure.
+ */
+#ifndef KILN_KILN_H
+#define KILN_KILN_H
+
+#include <kiln/bundle.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define KILN_VERSION "0.1.0"
+
+/* Numbers are fixed for ever; gaps leave room beside their kin. */
+typedef enum kiln_status {
+    KILN_OK = 0,
+    /* what the caller passed */
+    KILN_ERROR_NULL_POINTER = 10,   /* a required pointer is null */
+    KILN_ERROR_BAD_ARGUMENT = 11,   /* an argument breaks a rule of the family: error.detail is the rule */
+    KILN_ERROR_MISALIGNED = 12,     /* a device pointer lacks the alignment that error.detail states */
+    KILN_ERROR_GRID_TOO_LARGE = 13, /* the problem needs more thread blocks than a launch may have */
+    KILN_ERROR_TOO_FEW_SLOTS = 14,  /* fewer than NAME_SLOTS slots: error.needed, error.present */
+    KILN_ERROR_CLOSED = 15,         /* the loader is not open */
+    /* the bundle */
+    KILN_ERROR_LAYOUT = 30,        /* made by a generator of another layout: error.needed, error.present */
+    KILN_ERROR_NOT_FOUND = 31,     /* no kernel of that key or name */
+    KILN_ERROR_NO_VARIANT = 32,    /* the bundle has the family, but no variant for these arguments */
+    KILN_ERROR_NO_IMAGE = 33,      /* no image of this kernel runs on this device */
+    KILN_ERROR_CORRUPT_IMAGE = 34, /* an image's bytes do not have the hash that was baked in */
+    /* the driver */
+    KILN_ERROR_DRIVER_NOT_FOUND = 50, /* the driver library cannot be opened */
+    KILN_ERROR_DRIVER_SYMBOL = 51,    /* it, or the table, lacks an entry point */
+    KILN_ERROR_DRIVER_TOO_OLD = 52,   /* images that fit need a newer driver: error.needed, error.present */
+    KILN_ERROR_NO_CONTEXT = 53,       /* no CUcontext is current on this thread */
+    KILN_ERROR_WRONG_CONTEXT = 54,    /* another context than at kiln_open is current */
+    KILN_ERROR_LOAD = 55,   /* the call in error.detail failed: error.driver_result, and the JIT log */
+    KILN_ERROR_LAUNCH = 56, /* the driver refused the launch: error.driver_result */
+    KILN_ERROR_DRIVER = 57  /* another driver call failed: error.subject, error.driver_result */
+} kiln_status;
+
+/* Details of a failure. All strings are static: they live as long as the program. */
+typedef struct kiln_error {
+    kiln_status status;
+    int driver_result;   /* the CUresult, 0 when no driver call failed */
+    const char *subject; /* the kernel's id, the family, or the driver's entry point; never null */
+    const char *detail;  /* what was wrong, or the rule that was broken; never null, may be "" */
+    uint32_t needed;     /* versions or counts, where the status says so */
+    uint32_t present;
+    size_t log_bytes; /* text in options.log after this failure, without its NUL; 0 for none */
+} kiln_error;
+
+typedef struct kiln_options {
+    void (*wait)(
+        void *context); /* called again and again while another thread loads; null: yields the processor */
+    void *wait_context;
+    /* Checks an image before it is handed to the driver; null: unchecked. Pass kiln_check_image. */
+    kiln_status (*check_image)(const kiln_image *image);
+    char *log;        /* the driver's JIT log of a failed load, NUL-terminated; may be null */
+    size_t log_bytes; /* its size; 0 for none */
+} kiln_options;
+
+/* What selection, dispatch and launch geometry may depend on. */
+typedef struct kiln_device {
+    uint32_t sm;             /* compute capability, 10 * major + minor */
+    uint32_t driver_version; /* as cuDriverGetVersion reports it */
+    uint32_t multiprocessors;
+    uint32_t max_shared_bytes; /* per thread block, after opt-in */
+} kiln_device;
+
+/* The caller's storage for one module or kernel. Private. */
+typedef struct kiln_slot {
+    CUmodule module;
+    CUfunction function;
+    const kiln_kernel *kernel; /* whose function it is; null until that is loaded */
+} kiln_slot;
+
+/* The caller's storage for a loader. Private, but for `device`, which is constant from kiln_open to kiln_close. */
+struct kiln_loader {
+    kiln_device device;
+    const kiln_driver *driver;
+    const kiln_bundle *bundle;
+    kiln_slot *slots;
+    CUcontext context;
+    kiln_options options;
+    kiln_error error;
+    uint32_t load_lock;  /* held while a module loads, which can take seconds */
+    uint32_t error_lock; /* held while an error is copied */
+    uint32_t state;
+};
+
+/* ---- driver_dlopen.c ------------------------------------------------------------------------------------------ */
+
+/* Opens a driver library and fills the table; path null means "libcuda.so.1". Calls nothing in it: cuInit and the
+ * context are the caller's. DRIVER_NOT_FOUND or DRIVER_SYMBOL leave the table zeroed; missing_symbol, when not null,
+ * then names the entry point (or null). */
+kiln_status kiln_driver_load(kiln_driver *driver, const char *path, const char **missing_symbol);
+
+/* Closes the library. No loader may still use the table. */
+void kiln_driver_close(kiln_driver *driver);
+
+/* ---- load.c --------------------------------------------------------------------------------------------------- */
+
+/* Binds a bundle to the context that is current on this thread. Loads nothing. `options` may be null and is copied.
+ * NULL_POINTER, LAYOUT, TOO_FEW_SLOTS, DRIVER_SYMBOL (a null in a table filled by hand), NO_CONTEXT, DRIVER. On failure
+ * the loader stays closed; kiln_last_error works. A loader that is open must be closed before it is opened again. */
+kiln_status kiln_open(kiln_loader *loader, const kiln_driver *driver, const kiln_bundle *bundle,
+                      kiln_slot *slots, size_t slot_count, const kiln_options *options);
+
+/* Unloads every module and closes the loader: all calls but kiln_last_error, kiln_open and kiln_close then fail with
+ * CLOSED, as they do on a loader of zeros. Its context must be current and no kernel of it may still run. Closing a
+ * closed loader does nothing. NO_CONTEXT, WRONG_CONTEXT or DRIVER ("cuCtxGetCurrent"): nothing was done, the loader is
+ * still open. DRIVER ("cuModuleUnload"): the first module that could not be unloaded; the others were, and the loader
+ * is closed. */
+kiln_status kiln_close(kiln_loader *loader);
+
+/* Loads now what would be loaded on first use. Stops at the first failure; what was loaded stays. */
+kiln_status kiln_preload(kiln_loader *loader, const kiln_kernel *const *kernels, size_t count);
+
+/* Copies the details of the most recent failure on this loader, by any thread; error->status is KILN_OK when there was
+ * none. Works on a closed loader. NULL_POINTER. */
+kiln_status kiln_last_error(kiln_loader *loader, kiln_error *error);
+
+/* ---- find.c, find_name.c, select.c, verify.c, status.c, describe.c --------------------------------------------- */
+
+/* The kernel with this key, or null. */
+const kiln_kernel *kiln_find(const kiln_index *index, uint64_t key);
+
+/* The kernel with this canonical id ("nf4_unpack/type=f32,group=64,nibbles=low"), or null. */
+const kiln_kernel *kiln_find_name(const kiln_index *index, const char *id);
+
+/* Why an image is, or is not, taken for a device. */
+typedef enum kiln_fit {
+    KILN_FIT = 0,
+    KILN_FIT_DEVICE_TOO_OLD = 1, /* made for a newer architecture */
+    KILN_FIT_OTHER_DEVICE = 2,   /* architecture- or family-specific, or a cubin, and not for this device */
+    KILN_FIT_DRIVER_TOO_OLD = 3  /* the device could run it, the driver is older than the image needs */
+} kiln_fit;
+kiln_fit kiln_image_fit(const kiln_device *device, const kiln_image *image);
+
+/* The best image for a device, or null: an exact cubin, then architecture- or family-specific PTX, then the newest
+ * base PTX, always of those that fit. */
+const kiln_image *kiln_select(const kiln_device *device, const kiln_module *module);
+
+/* KILN_OK, CORRUPT_IMAGE, NULL_POINTER. Finds corruption; it is no protection against tampering. */
+kiln_status kiln_check_image(const kiln_image *image);
+
+/* A static, one-line text for each status; "unknown status" for other numbers. */
+const char *kiln_status_string(kiln_status status);
+
+/* Writes the error as one line of text, NUL-terminated and cut to `bytes`: the status, what was asked for, the rule or
+ * the versions, and for NO_IMAGE and DRIVER_TOO_OLD (kernel not null) each image and why it was not taken. Returns the
+ * length of the whole text without its NUL, as snprintf does. */
+size_t kiln_describe_error(const kiln_loader *loader, const kiln_error *error, const kiln_kernel *kernel,
+                           char *text, size_t bytes);
+
+/* ---- launch.c: what generated code calls ----------------------------------------------------------------------- */
+
+/* What a generated function does first, before it reads loader->device: NULL_POINTER when loader or args is null,
+ * CLOSED when the loader is not open. */
+kiln_status kiln_begin(kiln_loader *loader, const void *args, const char *subject);
+
+/* Loads on first use and launches. grid is in thread blocks; params as for cuLaunchKernel. NULL_POINTER, CLOSED,
+ * GRID_TOO_LARGE; BAD_ARGUMENT for a grid of no blocks, more dynamic shared memory than the kernel's
+ * max_shared_bytes or the device has, or a kernel that is not of this loader's bundle; what a load can fail with; LAUNCH. */
+kiln_status kiln_launch(kiln_loader *loader, const kiln_kernel *kernel, CUstream stream,
+                        const uint64_t grid[3], uint64_t shared_bytes, void **params);
+
+/* Whether this kernel has an image that fits the loader's device. 0 for null and on a closed loader. */
+int kiln_usable(const kiln_loader *loader, const kiln_kernel *kernel);
+
+/* Records a failure and returns its status. subject and detail must be static. */
+kiln_status kiln_fail(kiln_loader *loader, kiln_status status, const char *subject, const char *detail);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

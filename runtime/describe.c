@@ -1,0 +1,135 @@
+/* An error as one line of text, without stdio. */
+#include "internal.h"
+
+/* Counts everything, keeps what has room. */
+typedef struct writer {
+    char *text;
+    size_t bytes;
+    size_t length;
+} writer;
+
+static void put(writer *w, const char *string);
+static void put_part(writer *w, const char *string);
+static void put_number(writer *w, uint32_t number);
+static void put_version(writer *w, uint32_t version);
+static void put_versions(writer *w, const kiln_error *error);
+static void put_driver_result(writer *w, const kiln_loader *loader, int result);
+static void put_images(writer *w, const kiln_device *device, const kiln_module *module);
+static void put_target(writer *w, const kiln_image *image);
+
+size_t kiln_describe_error(const kiln_loader *loader, const kiln_error *error, const kiln_kernel *kernel,
+                           char *text, size_t bytes)
+{
+    writer w = {.text = text, .bytes = text != NULL ? bytes : 0};
+    if (error != NULL) {
+        bool open = loader != NULL && loader->state == LOADER_OPEN;
+        put(&w, kiln_status_string(error->status));
+        put_part(&w, error->subject);
+        put_part(&w, error->detail);
+        if (error->needed != 0 || error->present != 0)
+            put_versions(&w, error);
+        if (error->driver_result != 0)
+            put_driver_result(&w, open ? loader : NULL, error->driver_result);
+        if (open && kernel != NULL &&
+            (error->status == KILN_ERROR_NO_IMAGE || error->status == KILN_ERROR_DRIVER_TOO_OLD))
+            put_images(&w, &loader->device, kernel->module);
+    }
+    if (w.bytes != 0)
+        w.text[w.length < w.bytes ? w.length : w.bytes - 1] = '\0';
+    return w.length;
+}
+
+static void put(writer *w, const char *string)
+{
+    for (; *string != '\0'; string++, w->length++) {
+        if (w->length < w->bytes)
+            w->text[w->length] = *string;
+    }
+}
+
+static void put_part(writer *w, const char *string)
+{
+    if (string == NULL || string[0] == '\0')
+        return;
+    put(w, ": ");
+    put(w, string);
+}
+
+static void put_number(writer *w, uint32_t number)
+{
+    char digits[11];
+    char *first = digits + sizeof digits - 1;
+    *first = '\0';
+    do {
+        *--first = (char)('0' + number % 10);
+        number /= 10;
+    } while (number != 0);
+    put(w, first);
+}
+
+/* 12080 is 12.8. */
+static void put_version(writer *w, uint32_t version)
+{
+    put_number(w, version / 1000);
+    put(w, ".");
+    put_number(w, version % 1000 / 10);
+}
+
+static void put_versions(writer *w, const kiln_error *error)
+{
+    void (*const put_value)(writer *, uint32_t) =
+        error->status == KILN_ERROR_DRIVER_TOO_OLD ? put_version : put_number;
+    put(w, ": needs ");
+    put_value(w, error->needed);
+    put(w, ", has ");
+    put_value(w, error->present);
+}
+
+/* By name where the loader's driver can tell it. */
+static void put_driver_result(writer *w, const kiln_loader *loader, int result)
+{
+    const char *name = NULL;
+    if (loader != NULL && loader->driver->get_error_name != NULL &&
+        loader->driver->get_error_name(result, &name) != 0)
+        name = NULL;
+    put(w, ": ");
+    put(w, name != NULL ? name : "driver result");
+    put(w, name != NULL ? " (" : " ");
+    if (result < 0)
+        put(w, "-");
+    put_number(w, result < 0 ? 0u - (uint32_t)result : (uint32_t)result);
+    put(w, name != NULL ? ")" : "");
+}
+
+static void put_images(writer *w, const kiln_device *device, const kiln_module *module)
+{
+    put(w, "; device sm_");
+    put_number(w, device->sm);
+    for (uint32_t i = 0; i < module->image_count; i++) {
+        const kiln_image *image = &module->images[i];
+        put(w, "; ");
+        put_target(w, image);
+        switch (kiln_image_fit(device, image)) {
+        case KILN_FIT:
+            put(w, " fits");
+            break;
+        case KILN_FIT_DEVICE_TOO_OLD:
+            put(w, " is for newer devices");
+            break;
+        case KILN_FIT_OTHER_DEVICE:
+            put(w, " is for other devices");
+            break;
+        case KILN_FIT_DRIVER_TOO_OLD:
+            put(w, " needs driver ");
+            put_version(w, image->min_driver);
+            break;
+        }
+    }
+}
+
+static void put_target(writer *w, const kiln_image *image)
+{
+    put(w, image->format == KILN_IMAGE_CUBIN ? "cubin sm_" : "sm_");
+    put_number(w, image->sm);
+    put(w, image->kind == KILN_TARGET_ARCH ? "a" : image->kind == KILN_TARGET_FAMILY ? "f" : "");
+}

@@ -1,0 +1,59 @@
+/* Fills the table of driver functions from a library. The only member that opens one. */
+#include <dlfcn.h>
+#include <string.h>
+
+#include "internal.h"
+
+static const char *fill(kiln_driver *driver);
+
+kiln_status kiln_driver_load(kiln_driver *driver, const char *path, const char **missing_symbol)
+{
+    if (missing_symbol != NULL)
+        *missing_symbol = NULL;
+    if (driver == NULL)
+        return KILN_ERROR_NULL_POINTER;
+    memset(driver, 0, sizeof *driver);
+
+    kiln_driver filled = {.library = dlopen(path != NULL ? path : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL)};
+    if (filled.library == NULL)
+        return KILN_ERROR_DRIVER_NOT_FOUND;
+    const char *missing = fill(&filled);
+    if (missing != NULL) {
+        dlclose(filled.library);
+        if (missing_symbol != NULL)
+            *missing_symbol = missing;
+        return KILN_ERROR_DRIVER_SYMBOL;
+    }
+    *driver = filled;
+    return KILN_OK;
+}
+
+void kiln_driver_close(kiln_driver *driver)
+{
+    if (driver == NULL)
+        return;
+    if (driver->library != NULL)
+        dlclose(driver->library);
+    memset(driver, 0, sizeof *driver);
+}
+
+/* Null, or the first entry point that the library lacks. */
+static const char *fill(kiln_driver *driver)
+{
+    static const struct {
+        const char *symbol;
+        size_t offset;
+    } entries[] = {
+#define ENTRY(member, symbol, parameters) {symbol, offsetof(kiln_driver, member)},
+        KILN_DRIVER_FUNCTIONS(ENTRY)
+#undef ENTRY
+    };
+    for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++) {
+        void *address = dlsym(driver->library, entries[i].symbol);
+        if (address == NULL)
+            return entries[i].symbol;
+        /* ISO C has no conversion from an object pointer to a function pointer; POSIX promises one representation. */
+        memcpy((char *)driver + entries[i].offset, &address, sizeof address);
+    }
+    return NULL;
+}

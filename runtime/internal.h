@@ -1,0 +1,51 @@
+/* What the members of the runtime share. */
+#ifndef RUNTIME_INTERNAL_H
+#define RUNTIME_INTERNAL_H
+
+#include <stdbool.h>
+
+#include <kiln/kiln.h>
+
+/* cuda.h's numbers, under names that do not collide with its own. tests/runtime compares them where it is installed. */
+enum {
+    DEVICE_MULTIPROCESSOR_COUNT = 16,      /* CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT */
+    DEVICE_COMPUTE_CAPABILITY_MAJOR = 75,  /* CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR */
+    DEVICE_COMPUTE_CAPABILITY_MINOR = 76,  /* CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR */
+    DEVICE_MAX_SHARED_BYTES_OPTIN = 97,    /* CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN */
+    FUNCTION_MAX_DYNAMIC_SHARED_BYTES = 8, /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
+    JIT_ERROR_LOG_BUFFER = 5,              /* CU_JIT_ERROR_LOG_BUFFER */
+    JIT_ERROR_LOG_BUFFER_BYTES = 6         /* CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES */
+};
+
+/* CUDA programming guide: what every launch may use; more is opted in per function. */
+enum { SHARED_BYTES_WITHOUT_OPTIN = 48 * 1024 };
+
+/* kiln_loader.state; zero is closed, so that a loader of zeros is. */
+enum { LOADER_CLOSED = 0, LOADER_OPEN = 1 };
+
+/* Every failure of a loader goes through the first of these; the others, like kiln_fail, only fill the struct. All
+ * return the status. */
+kiln_status kiln_record(kiln_loader *loader, const kiln_error *error);
+kiln_status kiln_fail_call(kiln_loader *loader, kiln_status status, const char *subject, const char *detail,
+                           int driver_result);
+kiln_status kiln_fail_count(kiln_loader *loader, kiln_status status, const char *subject, const char *detail,
+                            uint32_t needed, uint32_t present);
+
+/* The kernel's function, loaded when it is not yet. The loader must be open. */
+kiln_status kiln_load(kiln_loader *loader, const kiln_kernel *kernel, CUfunction *function);
+
+/* Gives way once to the thread that holds a lock. */
+void kiln_wait(const kiln_options *options);
+
+static inline void acquire_lock(kiln_loader *loader, uint32_t *lock)
+{
+    while (__atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE) != 0)
+        kiln_wait(&loader->options);
+}
+
+static inline void release_lock(uint32_t *lock)
+{
+    __atomic_store_n(lock, 0, __ATOMIC_RELEASE);
+}
+
+#endif

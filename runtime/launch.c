@@ -1,0 +1,67 @@
+/* What generated functions call. */
+#include "internal.h"
+
+static kiln_status check_geometry(kiln_loader *loader, const kiln_kernel *kernel, const uint64_t grid[3],
+                                  uint64_t shared_bytes);
+
+kiln_status kiln_begin(kiln_loader *loader, const void *args, const char *subject)
+{
+    if (loader == NULL || args == NULL)
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, subject,
+                         "the loader and its arguments are required");
+    if (loader->state != LOADER_OPEN)
+        return kiln_fail(loader, KILN_ERROR_CLOSED, subject, "");
+    return KILN_OK;
+}
+
+kiln_status kiln_launch(kiln_loader *loader, const kiln_kernel *kernel, CUstream stream,
+                        const uint64_t grid[3], uint64_t shared_bytes, void **params)
+{
+    if (kernel == NULL || grid == NULL)
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, "kiln_launch", "kernel and grid are required");
+    CUfunction function;
+    kiln_status status = kiln_begin(loader, kernel, kernel->id);
+    if (status == KILN_OK)
+        status = check_geometry(loader, kernel, grid, shared_bytes);
+    if (status == KILN_OK)
+        status = kiln_load(loader, kernel, &function);
+    if (status != KILN_OK)
+        return status;
+
+    int result = loader->driver->launch_kernel(
+        function, (unsigned)grid[0], (unsigned)grid[1], (unsigned)grid[2], kernel->block[0], kernel->block[1],
+        kernel->block[2], (unsigned)shared_bytes, stream, params, NULL);
+    if (result != 0)
+        return kiln_fail_call(loader, KILN_ERROR_LAUNCH, kernel->id, "cuLaunchKernel", result);
+    return KILN_OK;
+}
+
+int kiln_usable(const kiln_loader *loader, const kiln_kernel *kernel)
+{
+    return loader != NULL && kernel != NULL && loader->state == LOADER_OPEN &&
+           kiln_select(&loader->device, kernel->module) != NULL;
+}
+
+static kiln_status check_geometry(kiln_loader *loader, const kiln_kernel *kernel, const uint64_t grid[3],
+                                  uint64_t shared_bytes)
+{
+    /* CUDA programming guide, technical specifications per compute capability: the same for all. */
+    static const uint32_t most[3] = {0x7fffffff, 0xffff, 0xffff};
+    static const char *const too_large[3] = {"grid x is at most 2147483647 thread blocks",
+                                             "grid y is at most 65535 thread blocks",
+                                             "grid z is at most 65535 thread blocks"};
+    for (int i = 0; i < 3; i++) {
+        if (grid[i] > most[i])
+            return kiln_fail(loader, KILN_ERROR_GRID_TOO_LARGE, kernel->id, too_large[i]);
+        if (grid[i] == 0)
+            return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, kernel->id, "the grid has no thread blocks");
+    }
+    if (shared_bytes > kernel->max_shared_bytes)
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, kernel->id,
+                         "more dynamic shared memory than the kernel declares");
+    if (shared_bytes > loader->device.max_shared_bytes)
+        return kiln_fail_count(loader, KILN_ERROR_BAD_ARGUMENT, kernel->id,
+                               "bytes of shared memory per thread block", (uint32_t)shared_bytes,
+                               loader->device.max_shared_bytes);
+    return KILN_OK;
+}

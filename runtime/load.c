@@ -1,0 +1,268 @@
+/* Opening and closing a loader, and loading a kernel once.
+ *
+ * slots[kernel->slot].kernel is the only thing that threads read without the lock: null until the function beside it
+ * can be used. Everything else in the slots is read and written under load_lock.
+ */
+#include <string.h>
+
+#include "internal.h"
+
+static kiln_status check_open_arguments(kiln_loader *loader, const kiln_driver *driver,
+                                        const kiln_bundle *bundle, const kiln_slot *slots, size_t slot_count);
+static bool is_whole(const kiln_driver *driver);
+static kiln_status query_device(kiln_loader *loader);
+static kiln_status driver_failed(kiln_loader *loader, const char *entry_point, int result);
+static kiln_status current_context(kiln_loader *loader, const char *subject, CUcontext *context);
+static kiln_status check_context(kiln_loader *loader, const char *subject);
+static kiln_status load_under_lock(kiln_loader *loader, const kiln_kernel *kernel, kiln_slot *slot);
+static kiln_status load_module(kiln_loader *loader, const kiln_kernel *kernel, CUmodule *module);
+static kiln_status load_function(kiln_loader *loader, const kiln_kernel *kernel, CUmodule module,
+                                 CUfunction *function);
+static kiln_status no_image(kiln_loader *loader, const kiln_kernel *kernel);
+
+/* ---- public --------------------------------------------------------------------------------------------------- */
+
+kiln_status kiln_open(kiln_loader *loader, const kiln_driver *driver, const kiln_bundle *bundle,
+                      kiln_slot *slots, size_t slot_count, const kiln_options *options)
+{
+    if (loader == NULL)
+        return KILN_ERROR_NULL_POINTER;
+    memset(loader, 0, sizeof *loader);
+    if (options != NULL)
+        loader->options = *options;
+
+    kiln_status status = check_open_arguments(loader, driver, bundle, slots, slot_count);
+    if (status != KILN_OK)
+        return status;
+    loader->driver = driver;
+    loader->bundle = bundle;
+    loader->slots = slots;
+    status = current_context(loader, bundle->name, &loader->context);
+    if (status == KILN_OK)
+        status = query_device(loader);
+    if (status != KILN_OK)
+        return status;
+
+    memset(slots, 0, bundle->slot_count * sizeof *slots);
+    loader->state = LOADER_OPEN;
+    return KILN_OK;
+}
+
+kiln_status kiln_close(kiln_loader *loader)
+{
+    if (loader == NULL)
+        return KILN_ERROR_NULL_POINTER;
+    if (loader->state != LOADER_OPEN)
+        return KILN_OK;
+    kiln_status status = check_context(loader, loader->bundle->name);
+    if (status != KILN_OK)
+        return status;
+
+    for (uint32_t i = 0; i < loader->bundle->slot_count; i++) {
+        if (loader->slots[i].module == NULL)
+            continue;
+        int result = loader->driver->module_unload(loader->slots[i].module);
+        if (result != 0 && status == KILN_OK)
+            status = driver_failed(loader, "cuModuleUnload", result);
+    }
+    loader->state = LOADER_CLOSED;
+    return status;
+}
+
+kiln_status kiln_preload(kiln_loader *loader, const kiln_kernel *const *kernels, size_t count)
+{
+    kiln_status status = kiln_begin(loader, loader, "kiln_preload");
+    if (status != KILN_OK)
+        return status;
+    if (kernels == NULL && count != 0)
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, "kiln_preload", "the list of kernels is null");
+    for (size_t i = 0; i < count && status == KILN_OK; i++) {
+        CUfunction function;
+        if (kernels[i] == NULL)
+            return kiln_fail(loader, KILN_ERROR_NULL_POINTER, "kiln_preload", "a kernel is null");
+        status = kiln_load(loader, kernels[i], &function);
+    }
+    return status;
+}
+
+/* ---- opening -------------------------------------------------------------------------------------------------- */
+
+static kiln_status check_open_arguments(kiln_loader *loader, const kiln_driver *driver,
+                                        const kiln_bundle *bundle, const kiln_slot *slots, size_t slot_count)
+{
+    if (driver == NULL || bundle == NULL || slots == NULL)
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, "kiln_open",
+                         "driver, bundle and slots are required");
+    if (bundle->layout_version != KILN_LAYOUT_VERSION) /* so its name cannot be read */
+        return kiln_fail_count(loader, KILN_ERROR_LAYOUT, "kiln_open", "", KILN_LAYOUT_VERSION,
+                               bundle->layout_version);
+    if (slot_count < bundle->slot_count)
+        return kiln_fail_count(loader, KILN_ERROR_TOO_FEW_SLOTS, bundle->name, "", bundle->slot_count,
+                               (uint32_t)slot_count);
+    if (!is_whole(driver))
+        return kiln_fail(loader, KILN_ERROR_DRIVER_SYMBOL, bundle->name,
+                         "null in the table of driver functions");
+    return KILN_OK;
+}
+
+/* Of what the runtime calls; a table that kiln_driver_load filled is whole. */
+static bool is_whole(const kiln_driver *driver)
+{
+#define AND_NOT_NULL(member, symbol, parameters) &&driver->member != NULL
+    return true KILN_DRIVER_RUNTIME_FUNCTIONS(AND_NOT_NULL);
+#undef AND_NOT_NULL
+}
+
+static kiln_status query_device(kiln_loader *loader)
+{
+    static const int attributes[] = {DEVICE_COMPUTE_CAPABILITY_MAJOR, DEVICE_COMPUTE_CAPABILITY_MINOR,
+                                     DEVICE_MULTIPROCESSOR_COUNT, DEVICE_MAX_SHARED_BYTES_OPTIN};
+    int values[4], ordinal, version;
+
+    int result = loader->driver->driver_get_version(&version);
+    if (result != 0)
+        return driver_failed(loader, "cuDriverGetVersion", result);
+    result = loader->driver->ctx_get_device(&ordinal);
+    if (result != 0)
+        return driver_failed(loader, "cuCtxGetDevice", result);
+    for (int i = 0; i < 4; i++) {
+        result = loader->driver->device_get_attribute(&values[i], attributes[i], ordinal);
+        if (result != 0)
+            return driver_failed(loader, "cuDeviceGetAttribute", result);
+    }
+    loader->device = (kiln_device){.sm = (uint32_t)(10 * values[0] + values[1]),
+                                   .driver_version = (uint32_t)version,
+                                   .multiprocessors = (uint32_t)values[2],
+                                   .max_shared_bytes = (uint32_t)values[3]};
+    return KILN_OK;
+}
+
+static kiln_status driver_failed(kiln_loader *loader, const char *entry_point, int result)
+{
+    return kiln_fail_call(loader, KILN_ERROR_DRIVER, entry_point, "", result);
+}
+
+static kiln_status current_context(kiln_loader *loader, const char *subject, CUcontext *context)
+{
+    int result = loader->driver->ctx_get_current(context);
+    if (result != 0)
+        return driver_failed(loader, "cuCtxGetCurrent", result);
+    if (*context == NULL)
+        return kiln_fail(loader, KILN_ERROR_NO_CONTEXT, subject, "");
+    return KILN_OK;
+}
+
+/* ---- loading -------------------------------------------------------------------------------------------------- */
+
+kiln_status kiln_load(kiln_loader *loader, const kiln_kernel *kernel, CUfunction *function)
+{
+    uint32_t slot_count = loader->bundle->slot_count;
+    if (kernel->slot >= slot_count || kernel->module->slot >= slot_count)
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, kernel->id, "a kernel of another bundle");
+
+    kiln_slot *slot = &loader->slots[kernel->slot];
+    if (__atomic_load_n(&slot->kernel, __ATOMIC_ACQUIRE) != kernel) {
+        acquire_lock(loader, &loader->load_lock);
+        kiln_status status = load_under_lock(loader, kernel, slot);
+        release_lock(&loader->load_lock);
+        if (status != KILN_OK)
+            return status;
+    }
+    *function = slot->function;
+    return KILN_OK;
+}
+
+/* A failure leaves slot->kernel null, so that a later call tries again; a module that did load is kept for it. */
+static kiln_status load_under_lock(kiln_loader *loader, const kiln_kernel *kernel, kiln_slot *slot)
+{
+    if (slot->kernel == kernel) /* another thread was faster */
+        return KILN_OK;
+    if (slot->kernel != NULL)
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, kernel->id, "a kernel of another bundle");
+
+    CUmodule *module = &loader->slots[kernel->module->slot].module;
+    kiln_status status = check_context(loader, kernel->id);
+    if (status == KILN_OK && *module == NULL)
+        status = load_module(loader, kernel, module);
+    if (status == KILN_OK)
+        status = load_function(loader, kernel, *module, &slot->function);
+    if (status == KILN_OK)
+        __atomic_store_n(&slot->kernel, kernel, __ATOMIC_RELEASE);
+    return status;
+}
+
+static kiln_status check_context(kiln_loader *loader, const char *subject)
+{
+    CUcontext context;
+    kiln_status status = current_context(loader, subject, &context);
+    if (status == KILN_OK && context != loader->context)
+        status = kiln_fail(loader, KILN_ERROR_WRONG_CONTEXT, subject, "");
+    return status;
+}
+
+static kiln_status load_module(kiln_loader *loader, const kiln_kernel *kernel, CUmodule *module)
+{
+    const kiln_image *image = kiln_select(&loader->device, kernel->module);
+    if (image == NULL)
+        return no_image(loader, kernel);
+    const kiln_options *options = &loader->options;
+    if (options->check_image != NULL) {
+        kiln_status status = options->check_image(image);
+        if (status != KILN_OK)
+            return kiln_fail(loader, status, kernel->id, "options.check_image refused the image");
+    }
+
+    /* The driver takes the size, an unsigned int, in the place of a pointer. */
+    bool logs = options->log != NULL && options->log_bytes != 0;
+    size_t log_bytes = options->log_bytes < UINT32_MAX ? options->log_bytes : UINT32_MAX;
+    int names[] = {JIT_ERROR_LOG_BUFFER, JIT_ERROR_LOG_BUFFER_BYTES};
+    void *values[] = {options->log, (void *)(uintptr_t)log_bytes};
+    if (logs)
+        options->log[0] = '\0';
+    CUmodule loaded = NULL;
+    int result = loader->driver->module_load_data_ex(&loaded, image->data, logs ? 2 : 0, names, values);
+    if (logs)
+        options->log[log_bytes - 1] = '\0'; /* whatever the driver does with a log that is too long */
+    if (result != 0)
+        return kiln_record(loader, &(kiln_error){.status = KILN_ERROR_LOAD,
+                                                 .driver_result = result,
+                                                 .subject = kernel->id,
+                                                 .detail = "cuModuleLoadDataEx",
+                                                 .log_bytes = logs ? strlen(options->log) : 0});
+    *module = loaded;
+    return KILN_OK;
+}
+
+static kiln_status no_image(kiln_loader *loader, const kiln_kernel *kernel)
+{
+    uint32_t needed = 0; /* the lowest version with which some image would have fitted */
+    for (uint32_t i = 0; i < kernel->module->image_count; i++) {
+        const kiln_image *image = &kernel->module->images[i];
+        if (kiln_image_fit(&loader->device, image) == KILN_FIT_DRIVER_TOO_OLD &&
+            (needed == 0 || image->min_driver < needed))
+            needed = image->min_driver;
+    }
+    if (needed == 0)
+        return kiln_fail(loader, KILN_ERROR_NO_IMAGE, kernel->id, "");
+    return kiln_fail_count(loader, KILN_ERROR_DRIVER_TOO_OLD, kernel->id, "", needed,
+                           loader->device.driver_version);
+}
+
+static kiln_status load_function(kiln_loader *loader, const kiln_kernel *kernel, CUmodule module,
+                                 CUfunction *function)
+{
+    const kiln_driver *driver = loader->driver;
+    int result = driver->module_get_function(function, module, kernel->entry);
+    if (result != 0)
+        return kiln_fail_call(loader, KILN_ERROR_LOAD, kernel->id, "cuModuleGetFunction", result);
+
+    /* A device with less than the most that the kernel may ask for still runs the launches that ask for less. */
+    uint32_t shared_bytes = kernel->max_shared_bytes;
+    if (shared_bytes > loader->device.max_shared_bytes)
+        shared_bytes = loader->device.max_shared_bytes;
+    if (shared_bytes > SHARED_BYTES_WITHOUT_OPTIN)
+        result = driver->func_set_attribute(*function, FUNCTION_MAX_DYNAMIC_SHARED_BYTES, (int)shared_bytes);
+    if (result != 0)
+        return kiln_fail_call(loader, KILN_ERROR_LOAD, kernel->id, "cuFuncSetAttribute", result);
+    return KILN_OK;
+}

@@ -1,0 +1,273 @@
+#!/usr/bin/env python3
+"""What the generator writes: bytes, warnings, sections, determinism, and what it leaves alone.
+
+usage: check.py GENERATOR SOURCE_DIR VERB
+
+GENERATOR is kiln with the families of families.c. Verbs are the functions below that are registered as such; `rebase`
+rewrites the golden files, and then a person reads the differences.
+"""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+SKIPPED = 77
+WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror")
+C_FLAGS = ("-std=c11", *WARNINGS, "-Wmissing-prototypes", "-Wstrict-prototypes", "-Wvla")
+CXX_FLAGS = ("-std=c++17", *WARNINGS)
+SECTIONS = ("-Os", "-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections")
+
+GENERATOR, SOURCE_DIR = (pathlib.Path(a).resolve() for a in sys.argv[1:3])
+HERE = SOURCE_DIR / "tests/bundle"
+WRITTEN = ("sample.c", "sample.h", "sample.json")
+VERBS = {}
+failures = 0
+
+
+def verb(function):
+    VERBS[function.__name__] = function
+    return function
+
+
+def expect(condition, message):
+    global failures
+    if not condition:
+        failures += 1
+        print("FAILED:", message)
+
+
+def run(*command, status=0, **options):
+    """Its output; anything but the expected exit status ends the test."""
+    done = subprocess.run([str(c) for c in command], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          check=False, **options)
+    if done.returncode != status:
+        print("FAILED:", *command, f"\nexit status {done.returncode}, expected {status}\n", done.stdout)
+        sys.exit(1)
+    return done.stdout
+
+
+def generate(folder, config=HERE / "sample.yaml", status=0, **options):
+    folder.mkdir(exist_ok=True)
+    return run(options.pop("generator", GENERATOR), "generate", config, "--output", folder, status=status, **options)
+
+
+def bytes_of(folder, names=WRITTEN):
+    return {name: (folder / name).read_bytes() for name in names}
+
+
+def compilers(*names):
+    return [name for name in names if shutil.which(name)]
+
+
+# ---- what is written -------------------------------------------------------------------------------------------------
+
+
+@verb
+def golden(scratch):
+    generate(scratch)
+    for name, written in bytes_of(scratch).items():
+        kept = HERE / "golden" / name
+        if kept.read_bytes() != written:
+            print(run("diff", "-u", kept, scratch / name, status=1))
+        expect(kept.read_bytes() == written, f"{name} differs from golden/{name}")
+
+
+def rebase(scratch):
+    generate(scratch)
+    for name in WRITTEN:
+        shutil.copyfile(scratch / name, HERE / "golden" / name)
+
+
+@verb
+def depfile(scratch):
+    folder = scratch / "a b"
+    folder.mkdir()
+    shutil.copyfile(HERE / "sample.yaml", folder / "x#$.yaml")
+    run(GENERATOR, "generate", "x#$.yaml", "--output", "../a b", cwd=folder)
+    outputs = " ".join(rf"../a\ b/{name}" for name in WRITTEN)
+    expect((folder / "sample.d").read_text() == outputs + ": \\\n  x\\#$$.yaml\n", "sample.d")
+
+
+@verb
+def manifest(scratch):
+    """Its offsets are the compiler's, its hashes xxhsum's where there is one."""
+    generate(scratch)
+    data = json.loads((scratch / "sample.json").read_text())
+    lines = ['#include "sample.h"']
+    for family in data["families"]:
+        struct = family["function"] + "_args"
+        lines.append(f"_Static_assert(sizeof({struct}) == {family['args_bytes']}, \"size\");")
+        for field in family["args"] + [p for p in family["params"] if p["role"] == "contract"]:
+            lines.append(f"_Static_assert(offsetof({struct}, {field['name']}) == {field['offset']}, \"offset\");")
+    (scratch / "layout.c").write_text("\n".join(lines) + "\n")
+    run("cc", *C_FLAGS, "-fsyntax-only", f"-I{SOURCE_DIR}/include", scratch / "layout.c")
+    expect(len({v["key"] for v in data["variants"]}) == len(data["variants"]), "keys are not distinct")
+    images = [(v, i) for v in data["variants"] for i in v["images"]]
+    for variant, image in images:
+        text = run(GENERATOR, "show", HERE / "sample.yaml", variant["id"], "--target", image["target"])
+        expect(len(text.encode()) == image["bytes"], f"{variant['id']} {image['target']}: bytes")
+        expect(f".version {image['ptx_version']}\n.target {image['ptx_target']}\n" in text, "version and target")
+        if shutil.which("xxhsum"):
+            found = run("xxhsum", "-H2", input=text).split()[0]
+            expect(found == image["xxh3_128"], f"{variant['id']} {image['target']}: hash")
+    expect([i["target"] for v, i in images if v["id"] == "axpy"] == ["sm_75"], "axpy is one text for all targets")
+
+
+# ---- what compilers make of it ---------------------------------------------------------------------------------------
+
+USE = """#include "sample.h"
+kiln_status use(kiln_loader *loader, CUstream stream);
+kiln_status use(kiln_loader *loader, CUstream stream)
+{
+    sample_blend_args args = {};
+    args.type = SAMPLE_BLEND_TYPE_F16;
+    args.rows = 3;
+    return OVERLOAD ? sample_blend(loader, stream, ARGS) : sample_axpy(loader, stream, nullptr);
+}
+"""
+
+
+@verb
+def warnings(scratch):
+    generate(scratch)
+    include = (f"-I{SOURCE_DIR}/include", f"-I{scratch}")
+    for compiler in compilers("gcc", "clang"):
+        for level in ("-O0", "-O2"):
+            run(compiler, *C_FLAGS, level, *include, "-c", scratch / "sample.c", "-o", scratch / "sample.o")
+    (scratch / "use.cc").write_text(USE.replace("OVERLOAD", "args.rows").replace("ARGS", "args"))
+    for compiler in compilers("g++", "clang++"):
+        run(compiler, *CXX_FLAGS, *include, "-c", scratch / "use.cc", "-o", scratch / "use.o")
+
+
+APPLICATION = """#include "sample.h"
+int main(int count, char **words)
+{
+    (void)words;
+    return count > 9 ? (int)FUNCTION(NULL, NULL, NULL) : (int)sample_bundle.slot_count;
+}
+"""
+
+
+@verb
+def sections(scratch):
+    """A program that calls one variant's function carries that variant's texts and names and no others."""
+    generate(scratch)
+    variants = json.loads((scratch / "sample.json").read_text())["variants"]
+    runtime = sorted((SOURCE_DIR / "runtime").glob("*.c"))
+    for compiler in compilers("gcc", "clang"):
+        for used in variants[:3]:
+            (scratch / "main.c").write_text(APPLICATION.replace("FUNCTION", used["function"]))
+            run(compiler, "-std=gnu11", *SECTIONS, f"-I{SOURCE_DIR}/include", f"-I{scratch}", scratch / "main.c",
+                scratch / "sample.c", *runtime, "-ldl", "-s", "-o", scratch / "main")
+            program = (scratch / "main").read_bytes()
+            for v in variants:
+                for text in (v["id"] + "\0", f".entry {v['entry']}("):
+                    if v["id"] != "axpy" or "(" in text:
+                        expect((text.encode() in program) == (v is used), f"{compiler}: {used['id']}: {text}")
+            others = {v["family"] for v in variants} - {used["family"]}
+            expect(not any(f"\0{o}\0".encode() in program for o in others), f"{compiler}: another family's name")
+            expect(("stride must be" in program.decode("latin-1")) == (used["family"] == "blend"), "rules")
+
+
+@verb
+def assembles(scratch):
+    """ptxas takes every image for the target that it was made for."""
+    ptxas = shutil.which("ptxas") or shutil.which("/usr/local/cuda/bin/ptxas")
+    if not ptxas:
+        print("SKIPPED: there is no ptxas")
+        sys.exit(SKIPPED)
+    generate(scratch)
+    for variant in json.loads((scratch / "sample.json").read_text())["variants"]:
+        for target in (image["target"] for image in variant["images"]):
+            text = run(GENERATOR, "show", HERE / "sample.yaml", variant["id"], "--target", target)
+            run(ptxas, f"-arch={target}", "-o", scratch / "image.cubin", "-", input=text)
+
+
+# ---- determinism -----------------------------------------------------------------------------------------------------
+
+
+@verb
+def deterministic(scratch):
+    generate(scratch / "one")
+    elsewhere = scratch / "another folder"
+    elsewhere.mkdir()
+    shutil.copyfile(HERE / "sample.yaml", elsewhere / "sample.yaml")
+    environment = {"LC_ALL": "C.utf8", "LANG": "de_DE.UTF-8", "TZ": "Asia/Tokyo", "HOME": "/", "PATH": os.environ["PATH"]}
+    run(GENERATOR, "generate", "sample.yaml", cwd=elsewhere, env=environment)
+    expect(bytes_of(scratch / "one") == bytes_of(elsewhere), "another folder, locale and environment change the bytes")
+
+
+@verb
+def compiler_independent(scratch):
+    """A generator built by another compiler, with another optimisation, writes the same bytes."""
+    built_by = run("readelf", "-p", ".comment", GENERATOR)
+    other = compilers("gcc" if "clang" in built_by else "clang")
+    if not other:
+        print("SKIPPED: there is no second compiler")
+        sys.exit(SKIPPED)
+    sources = [s for s in sorted((SOURCE_DIR / "generator").rglob("*.c")) if s.parent.name != "kernels"]
+    version = run(GENERATOR, "--version").split()[-1]
+    run(other[0], "-std=gnu11", "-O1", "-ffp-contract=off", f'-DKILN_VERSION="{version}"', f"-I{SOURCE_DIR}/include",
+        f"-I{SOURCE_DIR}/generator", *sources, HERE / "families.c", "-lfyaml", "-o", scratch / "kiln")
+    generate(scratch / "one")
+    generate(scratch / "two", generator=scratch / "kiln")
+    expect(bytes_of(scratch / "one") == bytes_of(scratch / "two"), f"{other[0]}'s generator writes other bytes")
+
+
+# ---- what is left alone ----------------------------------------------------------------------------------------------
+
+FILES = (*WRITTEN, "sample.d")
+
+
+def times(folder):
+    return {name: (folder / name).stat().st_mtime_ns for name in FILES}
+
+
+@verb
+def unchanged(scratch):
+    """Only files whose bytes change are written."""
+    folder = scratch / "out"
+    config = scratch / "sample.yaml"
+    shutil.copyfile(HERE / "sample.yaml", config)
+    generate(folder, config)
+    for name in FILES:
+        os.utime(folder / name, (1, 1))
+    before = times(folder)
+    generate(folder, config)
+    expect(times(folder) == before, "a second run wrote a file again")
+    (folder / "sample.h").write_text("")
+    generate(folder, config)
+    after = times(folder)
+    expect({n for n in FILES if after[n] != before[n]} == {"sample.h"}, "only the damaged file is written again")
+
+
+@verb
+def failing(scratch):
+    """A run that fails leaves what was there, whole, and nothing beside it."""
+    folder = scratch / "out"
+    generate(folder)
+    before, names = bytes_of(folder, FILES), sorted(os.listdir(folder))
+    text = (HERE / "sample.yaml").read_text()
+    cases = (("unknown family", text.replace("family: blend", "family: blond"), 1, "blond"),
+             ("kernel unlike its descriptor", text + "  - family: broken\n", 3, "parameter n is u32"),
+             ("name that is the runtime's", text.replace("bundle: sample", "bundle: kiln"), 1, "kiln"),
+             ("name that is too long", text.replace("bundle: sample", "bundle: " + "s" * 48), 1, "47"))
+    for what, config, status, says in cases:
+        (scratch / "bad.yaml").write_text(config)
+        output = generate(folder, scratch / "bad.yaml", status=status)
+        expect(says in output, f"{what}: the message does not say '{says}': {output}")
+        expect(bytes_of(folder, FILES) == before and sorted(os.listdir(folder)) == names, f"{what}: files changed")
+    (folder / "sample.json").unlink()
+    (folder / "sample.json").mkdir()  # cannot be replaced by a file
+    (folder / "sample.h").write_text("old")
+    generate(folder, status=1)
+    expect((folder / "sample.h").read_text() == "old", "one file was written although another could not be")
+    expect(sorted(os.listdir(folder)) == names, "something was left behind")
+
+
+with tempfile.TemporaryDirectory() as scratch_folder:
+    {**VERBS, "rebase": rebase}[sys.argv[3]](pathlib.Path(scratch_folder).resolve())
+sys.exit(1 if failures else 0)

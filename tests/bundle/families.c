@@ -1,0 +1,187 @@
+/* Families that exist to exercise what the writers print: every kind of parameter, argument, rule and row. */
+#include <kiln/family.h>
+
+/* ---- axpy: no parameters, so the variant's function is the family's ---------------------------------------------- */
+
+static void emit_axpy(ptx_fn *f, const kiln_variant *v)
+{
+    (void)v;
+    ptx_val n = ptx_param(f, PTX_U64, "n");
+    ptx_val a = ptx_param(f, PTX_F32, "a");
+    ptx_val x = ptx_param_ptr(f, PTX_F32, "x");
+    ptx_val y = ptx_param_ptr(f, PTX_F32, "y");
+    ptx_val i = ptx_global_thread_x64(f);
+    PTX_IF (f, ptx_lt(f, i, n)) {
+        ptx_val xi = ptx_load(f, ptx_at(f, x, i));
+        ptx_val at = ptx_at(f, y, i);
+        ptx_val yi = ptx_load(f, at);
+        ptx_store(f, at, ptx_fma(f, a, xi, yi));
+    }
+}
+
+static const kiln_arg axpy_args[] = {
+    {.name = "n", .type = "u64", .summary = "elements"},
+    {.name = "a", .type = "f32", .summary = "factor"},
+    {.name = "x",
+     .kind = KILN_ARG_IN,
+     .type = "f32",
+     .shape = "n",
+     .alignment = 4,
+     .summary = "what is added"},
+    {.name = "y", .kind = KILN_ARG_INOUT, .type = "f32", .shape = "n", .alignment = 4, .summary = "the sum"},
+    {0}};
+
+static const kiln_family axpy = {
+    .name = "axpy",
+    .summary = "y[i] = a*x[i] + y[i]",
+    .source = "BLAS saxpy",
+    .args = axpy_args,
+    .empty = "n == 0",
+    .block = {"256"},
+    .grid = {"ceil_div(n, 256)"},
+    .cost = {.bytes_read = "8 * n", .bytes_written = "4 * n", .elements = "n"},
+    .min_sm = 75,
+    .emit = emit_axpy,
+};
+
+/* ---- blend: everything else -------------------------------------------------------------------------------------- */
+
+static const kiln_param blend_params[] = {{.name = "type",
+                                           .type = KILN_PARAM_WORD,
+                                           .role = KILN_ROLE_CONTRACT,
+                                           .words = "f32 f64 f16",
+                                           .default_value = "f32",
+                                           .summary = "element type of x and y"},
+                                          {.name = "acc",
+                                           .type = KILN_PARAM_WORD,
+                                           .role = KILN_ROLE_CONTRACT,
+                                           .words = "f32 f64",
+                                           .default_value = "f32",
+                                           .summary = "type of the arithmetic"},
+                                          {.name = "width",
+                                           .type = KILN_PARAM_INT,
+                                           .role = KILN_ROLE_CONTRACT,
+                                           .min = 16,
+                                           .max = 256,
+                                           .step = 16,
+                                           .default_value = "64",
+                                           .summary = "elements of a row"},
+                                          {.name = "clamp",
+                                           .type = KILN_PARAM_BOOL,
+                                           .role = KILN_ROLE_CONTRACT,
+                                           .default_value = "false",
+                                           .summary = "whether rows have limits"},
+                                          {.name = "strategy",
+                                           .type = KILN_PARAM_WORD,
+                                           .role = KILN_ROLE_TUNING,
+                                           .words = "narrow wide",
+                                           .default_value = "narrow",
+                                           .summary = "how much a thread does"},
+                                          {0}};
+
+static const kiln_arg blend_args[] = {
+    {.name = "x",
+     .kind = KILN_ARG_IN,
+     .type = "$type",
+     .shape = "rows, max(width, stride)",
+     .alignment = 16,
+     .summary = "rows to blend"},
+    {.name = "y",
+     .kind = KILN_ARG_OUT,
+     .type = "$type",
+     .shape = "rows, stride",
+     .alignment = 16,
+     .summary = "result"},
+    {.name = "limit",
+     .kind = KILN_ARG_IN,
+     .type = "f32",
+     .shape = "rows",
+     .alignment = 4,
+     .when = "clamp",
+     .summary = "the most that a row's elements may be"},
+    {.name = "norm",
+     .kind = KILN_ARG_OPTIONAL_OUT,
+     .type = "f32",
+     .shape = "ceil_div(rows, 2)",
+     .alignment = 4,
+     .summary =
+         "norms of pairs of rows, which nobody needs unless they check that long comments are wrapped well"},
+    {.name = "factor", .type = "$acc", .summary = "multiplies x"},
+    {.name = "rows", .type = "u32", .summary = "rows"},
+    {.name = "stride", .type = "u64", .summary = "elements from one row to the next"},
+    {0}};
+
+static const kiln_rule blend_rules[] = {
+    {"stride % 8 == 0", "stride must be a multiple of 8"},
+    {"stride >= width", "stride must be at least \"width\""},
+    {"strategy != wide || stride % 16 == 0", "stride must be a multiple of 16 for strategy=wide"},
+    {0}};
+
+static const kiln_dispatch blend_dispatch[] = {
+    {"rows >= 1024 && stride % 16 == 0 || multiprocessors < 8 && stride % 16 == 0", "strategy=wide"},
+    {"1", "strategy=narrow"},
+    {0}};
+
+/* Newer targets have another body, so a variant has two images; wide ones do not run on sm_75 at all. */
+static void emit_blend(ptx_fn *f, const kiln_variant *v)
+{
+    const ptx_type type = kiln_type(v, "type"), acc = kiln_type(v, "acc");
+    ptx_val x = ptx_param_ptr(f, type, "x");
+    ptx_val y = ptx_param_ptr(f, type, "y");
+    if (kiln_bool(v, "clamp"))
+        ptx_param_ptr(f, PTX_F32, "limit");
+    ptx_param_ptr(f, PTX_F32, "norm");
+    ptx_param(f, acc, "factor");
+    ptx_val rows = ptx_param(f, PTX_U32, "rows");
+    ptx_param(f, PTX_U64, "stride");
+    ptx_note(f, kiln_target_sm(v) >= 90 ? "for sm_90 \\ and \"newer\""
+                                        : "for all, what?"
+                                          "?!");
+    ptx_val i = ptx_global_thread_x(f);
+    PTX_IF (f, ptx_lt(f, i, rows)) {
+        ptx_val xi = ptx_load(f, ptx_at(f, x, i));
+        ptx_val at = ptx_at(f, y, i);
+        ptx_store(f, at, xi);
+    }
+}
+
+static const kiln_family blend = {
+    .name = "blend",
+    .summary = "y = factor*x, row by row",
+    .source = "nobody's paper",
+    .params = blend_params,
+    .args = blend_args,
+    .rules = blend_rules,
+    .empty = "rows == 0",
+    .block = {"select(strategy == wide, 256, 64)", "2"},
+    .grid = {"min(ceil_div(rows, width), 4 * multiprocessors)", "ceil_div(stride, 2048)"},
+    .shared_bytes = "select(strategy == wide, min(stride, 4096) * 16, width * 4)",
+    .max_shared_bytes = "select(strategy == wide, 65536, width * 4)",
+    .dispatch = blend_dispatch,
+    .cost = {.bytes_read = "rows * stride", .bytes_written = "rows * stride", .elements = "rows * width"},
+    .min_sm = 75,
+    .variant_min_sm = "select(strategy == wide, 80, 75)",
+    .emit = emit_blend,
+};
+
+/* ---- broken: its kernel's parameter is not what the descriptor says ----------------------------------------------- */
+
+static void emit_broken(ptx_fn *f, const kiln_variant *v)
+{
+    (void)v;
+    ptx_param(f, PTX_U32, "n");
+}
+
+static const kiln_arg broken_args[] = {{.name = "n", .type = "u64", .summary = "elements"}, {0}};
+
+static const kiln_family broken = {
+    .name = "broken",
+    .summary = "nothing",
+    .source = "this file",
+    .args = broken_args,
+    .cost = {.bytes_read = "0", .bytes_written = "0"},
+    .min_sm = 75,
+    .emit = emit_broken,
+};
+
+const kiln_family *const kiln_families[] = {&axpy, &blend, &broken, NULL};

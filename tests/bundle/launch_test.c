@@ -1,0 +1,280 @@
+/* The golden bundle, launched over the runtime's scripted driver: what reaches the driver, and what never does. */
+#include "fake_driver.h"
+#include "test.h"
+
+#include "sample.h"
+
+/* ---- a loader, and a launch that looks at the parameters while they are alive ------------------------------------- */
+
+static kiln_driver driver;
+static kiln_loader loader;
+static kiln_slot slots[SAMPLE_SLOTS];
+static int launches;
+
+static struct {
+    unsigned grid[3], block[3], shared_bytes;
+    uint64_t words[8]; /* the parameters, as many bytes as sizes[] says */
+} seen;
+static const size_t *sizes; /* ends with 0 */
+
+static int launch(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                  unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream, void **params,
+                  void **extra)
+{
+    (void)function, (void)stream, (void)extra;
+    launches++;
+    memset(&seen, 0, sizeof seen);
+    memcpy(seen.grid, (unsigned[]){grid_x, grid_y, grid_z}, sizeof seen.grid);
+    memcpy(seen.block, (unsigned[]){block_x, block_y, block_z}, sizeof seen.block);
+    seen.shared_bytes = shared_bytes;
+    for (size_t i = 0; sizes && sizes[i]; i++)
+        memcpy(&seen.words[i], params[i], sizes[i]);
+    return 0;
+}
+
+static void open_on(int sm)
+{
+    kiln_close(&loader);
+    fake_reset();
+    fake.major = sm / 10;
+    fake.minor = sm % 10;
+    fake.multiprocessors = 100;
+    driver = fake_table;
+    driver.launch_kernel = launch;
+    launches = 0;
+    sizes = NULL;
+    assert_status(kiln_open(&loader, &driver, &sample_bundle, slots, SAMPLE_SLOTS, NULL), KILN_OK);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    open_on(90);
+    return 0;
+}
+
+static void expect_failure(kiln_status got, kiln_status wanted, const char *subject, const char *detail)
+{
+    kiln_error error;
+    assert_status(got, wanted);
+    kiln_last_error(&loader, &error);
+    assert_string_equal(error.subject, subject);
+    assert_string_equal(error.detail, detail);
+    assert_int_equal(launches, 0);
+}
+
+/* The PTX that was loaded has this entry. */
+static void expect_loaded(const char *entry)
+{
+    char line[128];
+    strcpy(line, ".visible .entry ");
+    strcat(line, entry);
+    strcat(line, "(");
+    assert_non_null(strstr(fake.loaded_image, line));
+}
+
+static sample_axpy_args axpy_args(void)
+{
+    return (sample_axpy_args){.n = 1000, .a = 1.5f, .x = 0x100, .y = 0x200};
+}
+
+static sample_blend_args blend_args(void)
+{
+    return (sample_blend_args){.x = 0x1000, .y = 0x2000, .factor = 0.1, .rows = 100, .stride = 4096};
+}
+
+/* ---- axpy ---------------------------------------------------------------------------------------------------------- */
+
+static void launches_with_its_arguments(void **state)
+{
+    (void)state;
+    const sample_axpy_args args = axpy_args();
+    sizes = (const size_t[]){8, 4, 8, 8, 0};
+    assert_status(sample_axpy(&loader, NULL, &args), KILN_OK);
+    assert_int_equal(launches, 1);
+    assert_int_equal(seen.grid[0], 4); /* ceil(1000 / 256) */
+    assert_int_equal(seen.grid[1], 1);
+    assert_int_equal(seen.block[0], 256);
+    assert_int_equal(seen.shared_bytes, 0);
+    assert_int_equal(seen.words[0], 1000);
+    assert_memory_equal(&seen.words[1], &args.a, 4);
+    assert_int_equal(seen.words[2], 0x100);
+    assert_int_equal(seen.words[3], 0x200);
+    expect_loaded("axpy");
+}
+
+static void does_nothing_when_empty(void **state)
+{
+    (void)state;
+    assert_status(sample_axpy(&loader, NULL, &(sample_axpy_args){.n = 0}), KILN_OK);
+    assert_int_equal(launches, 0);
+    assert_int_equal(fake.loads, 0);
+}
+
+static void refuses_null(void **state)
+{
+    (void)state;
+    sample_axpy_args args = axpy_args();
+    args.y = 0;
+    expect_failure(sample_axpy(&loader, NULL, &args), KILN_ERROR_NULL_POINTER, "axpy", "y is null");
+    assert_status(sample_axpy(&loader, NULL, NULL), KILN_ERROR_NULL_POINTER);
+    assert_status(sample_axpy(NULL, NULL, &args), KILN_ERROR_NULL_POINTER);
+    assert_status(sample_blend(NULL, NULL, NULL), KILN_ERROR_NULL_POINTER);
+}
+
+static void refuses_misaligned_pointers(void **state)
+{
+    (void)state;
+    sample_axpy_args args = axpy_args();
+    args.x += 2;
+    expect_failure(sample_axpy(&loader, NULL, &args), KILN_ERROR_MISALIGNED, "axpy",
+                   "x must be aligned to 4 bytes");
+}
+
+/* ---- blend --------------------------------------------------------------------------------------------------------- */
+
+static void checks_rules_before_pointers(void **state)
+{
+    (void)state;
+    sample_blend_args args = {.rows = 1, .stride = 12};
+    expect_failure(sample_blend(&loader, NULL, &args), KILN_ERROR_BAD_ARGUMENT, "blend",
+                   "stride must be a multiple of 8");
+}
+
+static void checks_rules_of_the_variant(void **state)
+{
+    (void)state;
+    sample_blend_args args = blend_args();
+    args.stride = 56;
+    expect_failure(sample_blend(&loader, NULL, &args), KILN_ERROR_BAD_ARGUMENT, "blend",
+                   "stride must be at least \"width\"");
+    args.stride = 72;
+    expect_failure(sample_blend_f32_f32_64_noclamp_wide(&loader, NULL, &args), KILN_ERROR_BAD_ARGUMENT,
+                   "blend", "stride must be a multiple of 16 for strategy=wide");
+    assert_status(sample_blend_f32_f32_64_noclamp_narrow(&loader, NULL, &args), KILN_OK);
+}
+
+static void takes_zero_for_the_default(void **state)
+{
+    (void)state;
+    const sample_blend_args args = blend_args();
+    sizes = (const size_t[]){8, 8, 8, 4, 4, 8, 0};
+    assert_status(sample_blend(&loader, NULL, &args), KILN_OK);
+    expect_loaded("blend_f32_f32_64_noclamp_narrow");
+    const float factor = 0.1f; /* a double in the struct, narrowed for this variant */
+    assert_memory_equal(&seen.words[3], &factor, 4);
+    assert_int_equal(seen.words[2], 0); /* norm may be null */
+    assert_int_equal(seen.words[4], 100);
+    assert_int_equal(seen.words[5], 4096);
+    assert_int_equal(seen.grid[0], 2); /* ceil(100 / 64) */
+    assert_int_equal(seen.grid[1], 2); /* ceil(4096 / 2048) */
+    assert_int_equal(seen.block[0], 64);
+    assert_int_equal(seen.block[1], 2);
+    assert_int_equal(seen.shared_bytes, 256);
+}
+
+static void dispatches_by_arguments_and_device(void **state)
+{
+    (void)state;
+    sample_blend_args args = blend_args();
+    args.type = SAMPLE_BLEND_TYPE_F16;
+    args.width = 128;
+    args.rows = 1u << 20;
+    assert_status(sample_blend(&loader, NULL, &args), KILN_OK);
+    expect_loaded("blend_f16_f32_128_noclamp_wide");
+    assert_int_equal(seen.grid[0], 400); /* 4 thread blocks per multiprocessor */
+    assert_int_equal(seen.shared_bytes, 65536);
+    assert_int_equal(fake.attribute_value, 65536); /* opted in */
+
+    args.rows = 1023;
+    assert_status(sample_blend(&loader, NULL, &args), KILN_OK);
+    expect_loaded("blend_f16_f32_128_noclamp_narrow");
+
+    open_on(75); /* wide variants need sm_80 */
+    args.rows = 1u << 20;
+    assert_status(sample_blend(&loader, NULL, &args), KILN_OK);
+    expect_loaded("blend_f16_f32_128_noclamp_narrow");
+    assert_status(sample_blend_f16_f32_128_noclamp_wide(&loader, NULL, &args), KILN_ERROR_NO_IMAGE);
+}
+
+static void names_what_there_is(void **state)
+{
+    (void)state;
+    sample_blend_args args = blend_args();
+    args.width = 32;
+    expect_failure(sample_blend(&loader, NULL, &args), KILN_ERROR_NO_VARIANT, "blend",
+                   "the bundle has type f32 f16 f64, acc f32 f64, width 64 128, clamp false true");
+}
+
+static void checks_pointers_that_only_some_variants_have(void **state)
+{
+    (void)state;
+    sample_blend_args args = blend_args();
+    args.type = SAMPLE_BLEND_TYPE_F64;
+    args.acc = SAMPLE_BLEND_ACC_F64;
+    args.clamp = 1;
+    expect_failure(sample_blend(&loader, NULL, &args), KILN_ERROR_NULL_POINTER, "blend", "limit is null");
+    args.limit = 0x3002;
+    expect_failure(sample_blend(&loader, NULL, &args), KILN_ERROR_MISALIGNED, "blend",
+                   "limit must be aligned to 4 bytes");
+    args.limit = 0x3000;
+    args.norm = 0x4002;
+    expect_failure(sample_blend(&loader, NULL, &args), KILN_ERROR_MISALIGNED, "blend",
+                   "norm must be aligned to 4 bytes");
+    args.norm = 0x4000;
+    sizes = (const size_t[]){8, 8, 8, 8, 8, 4, 8, 0};
+    assert_status(sample_blend(&loader, NULL, &args), KILN_OK);
+    assert_int_equal(seen.words[2], 0x3000);
+    assert_int_equal(seen.words[3], 0x4000);
+    assert_memory_equal(&seen.words[4], &args.factor, 8);
+}
+
+static void picks_the_image_for_the_device(void **state)
+{
+    (void)state;
+    const sample_blend_args args = blend_args();
+    assert_status(sample_blend(&loader, NULL, &args), KILN_OK);
+    assert_non_null(strstr(fake.loaded_image, "for sm_90 \\ and \"newer\""));
+    open_on(86);
+    assert_status(sample_blend(&loader, NULL, &args), KILN_OK);
+    assert_non_null(strstr(fake.loaded_image, "for all, what?\?!"));
+}
+
+/* ---- the index ----------------------------------------------------------------------------------------------------- */
+
+static void finds_every_kernel(void **state)
+{
+    (void)state;
+    const sample_axpy_args args = axpy_args();
+    assert_int_equal(sample_bundle.kernel_count, SAMPLE_KERNELS);
+    for (uint32_t i = 0; i < SAMPLE_KERNELS; i++) {
+        const kiln_kernel *kernel = sample_index.kernels[i];
+        assert_ptr_equal(kiln_find(&sample_index, kernel->key), kernel);
+        assert_ptr_equal(kiln_find_name(&sample_index, kernel->id), kernel);
+        for (uint32_t k = 0; k < kernel->module->image_count; k++)
+            assert_status(kiln_check_image(&kernel->module->images[k]), KILN_OK);
+    }
+    assert_null(kiln_find_name(&sample_index, "axpy/type=f32"));
+    assert_status((kiln_status)kiln_find_name(&sample_index, "axpy")->launch(&loader, NULL, &args), KILN_OK);
+    assert_status(kiln_preload(&loader, sample_index.kernels, SAMPLE_KERNELS), KILN_OK);
+    assert_int_equal(fake.loads, SAMPLE_KERNELS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(launches_with_its_arguments, set_up),
+        cmocka_unit_test_setup(does_nothing_when_empty, set_up),
+        cmocka_unit_test_setup(refuses_null, set_up),
+        cmocka_unit_test_setup(refuses_misaligned_pointers, set_up),
+        cmocka_unit_test_setup(checks_rules_before_pointers, set_up),
+        cmocka_unit_test_setup(checks_rules_of_the_variant, set_up),
+        cmocka_unit_test_setup(takes_zero_for_the_default, set_up),
+        cmocka_unit_test_setup(dispatches_by_arguments_and_device, set_up),
+        cmocka_unit_test_setup(names_what_there_is, set_up),
+        cmocka_unit_test_setup(checks_pointers_that_only_some_variants_have, set_up),
+        cmocka_unit_test_setup(picks_the_image_for_the_device, set_up),
+        cmocka_unit_test_setup(finds_every_kernel, set_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,8 @@
+/* Runs what must end the process. */
+#ifndef TEST_DEATH_H
+#define TEST_DEATH_H
+
+/* Asserts that do_it(argument) ends with status 3 after printing "kiln: internal error: " and exactly this text. */
+void assert_internal_error(void (*do_it)(const void *argument), const void *argument, const char *expected);
+
+#endif

@@ -1,0 +1,210 @@
+/* Families for tests: each shows something that descriptors can say. Their kernels are empty. */
+#include <kiln/family.h>
+
+static void emit_nothing(ptx_fn *f, const kiln_variant *v)
+{
+    (void)f;
+    (void)v;
+}
+
+/* ---- axpy: every kind of parameter, argument and rule ------------------------------------------------------------ */
+
+static const kiln_param axpy_params[] = {
+    {.name = "type", .words = "f32 f64 f16 bf16", .default_value = "f32", .summary = "of x and y"},
+    {.name = "strategy",
+     .role = KILN_ROLE_TUNING,
+     .words = "simt mma",
+     .default_value = "simt",
+     .summary = "how it is computed"},
+    {.name = "tile",
+     .type = KILN_PARAM_INT,
+     .role = KILN_ROLE_TUNING,
+     .min = 32,
+     .max = 256,
+     .step = 32,
+     .default_value = "128",
+     .summary = "elements per thread block"},
+    {.name = "masked", .type = KILN_PARAM_BOOL, .default_value = "false", .summary = "skips where mask is 0"},
+    {0}};
+
+static const kiln_arg axpy_args[] = {
+    {.name = "n", .type = "u64", .summary = "elements"},
+    {.name = "a", .type = "f32", .summary = "the factor"},
+    {.name = "x", .kind = KILN_ARG_IN, .type = "$type", .shape = "n", .alignment = 16, .summary = "added"},
+    {.name = "y",
+     .kind = KILN_ARG_INOUT,
+     .type = "$type",
+     .shape = "n",
+     .alignment = 16,
+     .summary = "the sum"},
+    {.name = "mask",
+     .kind = KILN_ARG_IN,
+     .type = "u8",
+     .shape = "ceil_div(n, 8), 1",
+     .alignment = 1,
+     .when = "masked",
+     .summary = "a bit per element"},
+    {0}};
+
+static const kiln_rule axpy_refusals[] = {{"type != f32 || strategy == simt", "f32 has no mma"},
+                                          {"!masked || tile >= 64", "a mask needs tiles of 64 or more"},
+                                          {0}};
+
+static const kiln_rule axpy_rules[] = {
+    {"n % 2 == 0", "n must be even"}, {"aligned(x, 32) || n < 64", "x must be aligned to 32 bytes"}, {0}};
+
+static const kiln_dispatch axpy_dispatch[] = {
+    {"n >= 4096 && sm >= 80", "strategy=mma,tile=256"}, {"n >= 1024", "tile=128"}, {"1", ""}, {0}};
+
+static const kiln_family axpy = {
+    .name = "axpy",
+    .summary = "y = a * x + y",
+    .source = "BLAS saxpy",
+    .params = axpy_params,
+    .args = axpy_args,
+    .refusals = axpy_refusals,
+    .rules = axpy_rules,
+    .empty = "n == 0",
+    .block = {"tile"},
+    .grid = {"min(ceil_div(n, tile), multiprocessors * 8)"},
+    .shared_bytes = "tile * select(type == f64, 8, 4)",
+    .dispatch = axpy_dispatch,
+    .cost = {.bytes_read = "n * 8 + 4", .bytes_written = "n * 4", .elements = "n"},
+    .min_sm = 75,
+    .variant_min_sm = "select(strategy == mma, 80, 75)",
+    .emit = emit_nothing,
+};
+
+/* ---- group: words that are numbers, integers from a list --------------------------------------------------------- */
+
+static const kiln_param group_params[] = {
+    {.name = "group", .words = "32 64 any", .default_value = "64", .summary = "elements per scale"},
+    {.name = "threads",
+     .type = KILN_PARAM_INT,
+     .role = KILN_ROLE_TUNING,
+     .words = "64 128 256",
+     .default_value = "128",
+     .summary = "per thread block"},
+    {0}};
+
+static const kiln_arg group_args[] = {
+    {.name = "n", .type = "u64", .summary = "elements"},
+    {.name = "group_size", .type = "u32", .when = "group == any", .summary = "elements per scale"},
+    {.name = "scale",
+     .kind = KILN_ARG_OUT,
+     .type = "f32",
+     .shape = "ceil_div(n, select(group == any, group_size, group))",
+     .alignment = 4,
+     .summary = "the scales"},
+    {.name = "most",
+     .kind = KILN_ARG_OPTIONAL_OUT,
+     .type = "f32",
+     .shape = "1",
+     .alignment = 4,
+     .summary = "largest"},
+    {0}};
+
+static const kiln_family group = {
+    .name = "group_scale",
+    .summary = "a scale per group",
+    .source = "none",
+    .params = group_params,
+    .args = group_args,
+    .block = {"threads"},
+    .grid = {"ceil_div(n, threads)"},
+    .cost = {.bytes_read = "n * 4", .bytes_written = "0", .elements = "n"},
+    .min_sm = 75,
+    .emit = emit_nothing,
+};
+
+/* ---- hopper: runs on one architecture-specific target only -------------------------------------------------------- */
+
+static const kiln_param hopper_params[] = {
+    {.name = "wide", .type = KILN_PARAM_BOOL, .default_value = "true", .summary = "uses wgmma"}, {0}};
+
+static const kiln_arg only_n[] = {{.name = "n", .type = "u64", .summary = "elements"}, {0}};
+
+static const kiln_family hopper = {
+    .name = "hopper",
+    .summary = "needs what only sm_90a has",
+    .source = "none",
+    .params = hopper_params,
+    .args = only_n,
+    .cost = {.bytes_read = "0", .bytes_written = "0", .elements = "n"},
+    .min_sm = 90,
+    .variant_runs_on = "!wide || (target_sm == 90 && target_is_specific)",
+    .emit = emit_nothing,
+};
+
+/* ---- clash: different values, one entry name --------------------------------------------------------------------- */
+
+static const kiln_param clash_params[] = {
+    {.name = "p", .words = "x x_y", .default_value = "x", .summary = "first half"},
+    {.name = "q", .words = "y_z z", .default_value = "z", .summary = "second half"},
+    {0}};
+
+static const kiln_family clash = {
+    .name = "clash",
+    .summary = "x + y_z and x_y + z",
+    .source = "none",
+    .params = clash_params,
+    .args = only_n,
+    .cost = {.bytes_read = "0", .bytes_written = "0", .elements = "n"},
+    .min_sm = 75,
+    .emit = emit_nothing,
+};
+
+/* ---- twin: two identities with one XXH3-64, found by a search for cycles ------------------------------------------ */
+
+static const kiln_param twin_params[] = {{.name = "word",
+                                          .words = "968952aaab3cd248 28eb84270c0b5bd6",
+                                          .default_value = "968952aaab3cd248",
+                                          .summary = "both give the key 6bc4d751fef5402e"},
+                                         {0}};
+
+static const kiln_family twin = {
+    .name = "twin",
+    .summary = "two identities, one key",
+    .source = "none",
+    .params = twin_params,
+    .args = only_n,
+    .cost = {.bytes_read = "0", .bytes_written = "0", .elements = "n"},
+    .min_sm = 75,
+    .emit = emit_nothing,
+};
+
+/* ---- wide: more combinations than anyone wants -------------------------------------------------------------------- */
+
+#define DIGIT(letter)                                                                                        \
+    {                                                                                                        \
+        .name = letter, .type = KILN_PARAM_INT, .max = 4000000000, .step = 1, .default_value = "0",          \
+        .summary = "any number"                                                                              \
+    }
+
+static const kiln_param wide_params[] = {DIGIT("a"), DIGIT("b"), DIGIT("c"), DIGIT("d"),
+                                         DIGIT("e"), DIGIT("f"), {0}};
+
+static const kiln_family wide = {
+    .name = "wide",
+    .summary = "many combinations",
+    .source = "none",
+    .params = wide_params,
+    .args = only_n,
+    .cost = {.bytes_read = "0", .bytes_written = "0", .elements = "n"},
+    .min_sm = 75,
+    .emit = emit_nothing,
+};
+
+/* ---- plain: no parameters ---------------------------------------------------------------------------------------- */
+
+static const kiln_family plain = {
+    .name = "plain",
+    .summary = "no parameters",
+    .source = "none",
+    .args = only_n,
+    .cost = {.bytes_read = "0", .bytes_written = "0", .elements = "n"},
+    .min_sm = 75,
+    .emit = emit_nothing,
+};
+
+const kiln_family *const kiln_families[] = {&axpy, &group, &hopper, &clash, &twin, &wide, &plain, NULL};

@@ -1,0 +1,188 @@
+/* Descriptors with one mistake each, which the check at startup must name. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "death.h"
+#include "family.h"
+
+static void emit_nothing(ptx_fn *f, const kiln_variant *v)
+{
+    (void)f;
+    (void)v;
+}
+
+static void validate(const void *family)
+{
+    family_validate(family);
+}
+
+/* A family without mistakes; each case changes one thing. */
+static const kiln_arg args[] = {
+    {.name = "n", .type = "u64", .summary = "elements"},
+    {.name = "x", .kind = KILN_ARG_IN, .type = "f32", .shape = "n", .alignment = 4, .summary = "read"},
+    {0}};
+static const kiln_param params[] = {
+    {.name = "type", .words = "f32 f16 none", .default_value = "f32", .summary = "of x"},
+    {.name = "tile",
+     .type = KILN_PARAM_INT,
+     .role = KILN_ROLE_TUNING,
+     .min = 1,
+     .max = 9,
+     .step = 2,
+     .default_value = "3",
+     .summary = "size"},
+    {0}};
+
+#define BASE                                                                                                 \
+    .name = "f", .summary = "s", .source = "s", .params = params, .args = args, .min_sm = 75,                \
+    .emit = emit_nothing, .cost = {.bytes_read = "0", .bytes_written = "0", .elements = "n"}
+
+#define ARGS(...)     ((const kiln_arg[]){__VA_ARGS__, {0}})
+#define PARAMS(...)   ((const kiln_param[]){__VA_ARGS__, {0}})
+#define RULES(...)    ((const kiln_rule[]){__VA_ARGS__, {0}})
+#define DISPATCH(...) ((const kiln_dispatch[]){__VA_ARGS__, {0}})
+#define WORD          .summary = "s", .default_value = "a"
+
+#pragma GCC diagnostic ignored "-Woverride-init" /* a case overrides what BASE says */
+#ifdef __clang__
+#pragma clang diagnostic ignored "-Winitializer-overrides"
+#endif
+
+static void test_mistakes(void **state)
+{
+    (void)state;
+    const struct {
+        const char *expected;
+        kiln_family family;
+    } rows[] = {
+        {"family F: not a legal family name", {BASE, .name = "F"}},
+        {"family f__g: not a legal family name", {BASE, .name = "f__g"}},
+        {"family 2f: not a legal family name", {BASE, .name = "2f"}},
+        {"family f: no summary or no source", {BASE, .summary = NULL}},
+        {"family f: no emit function", {BASE, .emit = NULL}},
+        {"family f: min_sm is 70; the lowest target is sm_75", {BASE, .min_sm = 70}},
+        {"family f: no arguments", {BASE, .args = NULL}},
+        {"family f: 'Type' is not a legal parameter name",
+         {BASE, .params = PARAMS({.name = "Type", .words = "a", WORD})}},
+        {"family f: 'sm' is not a legal parameter name",
+         {BASE, .params = PARAMS({.name = "sm", .words = "a", WORD})}},
+        {"family f: 'family' is not a legal parameter name",
+         {BASE, .params = PARAMS({.name = "family", .words = "a", WORD})}},
+        {"family f: 'int' is not a legal parameter name",
+         {BASE, .params = PARAMS({.name = "int", .words = "a", WORD})}},
+        {"family f: parameter 'p' is declared twice",
+         {BASE, .params = PARAMS({.name = "p", .words = "a", WORD}, {.name = "p", .words = "a", WORD})}},
+        {"family f: parameter 'p' has no words", {BASE, .params = PARAMS({.name = "p", WORD})}},
+        {"family f: parameter 'p': 'b-c' is not a legal word",
+         {BASE, .params = PARAMS({.name = "p", .words = "a b-c", WORD})}},
+        {"family f: parameter 'p': YAML takes 'no' for another thing",
+         {BASE, .params = PARAMS({.name = "p", .words = "a no", WORD})}},
+        {"family f: parameter 'p' lists 'a' twice",
+         {BASE, .params = PARAMS({.name = "p", .words = "a b a", WORD})}},
+        {"family f: parameter 'p': 'a' is not an integer",
+         {BASE, .params = PARAMS({.name = "p", .type = KILN_PARAM_INT, .words = "1 a", WORD})}},
+        {"family f: parameter 'p' has no values",
+         {BASE, .params = PARAMS({.name = "p", .type = KILN_PARAM_INT, WORD})}},
+        {"family f: parameter 'p': the default 'a' is no legal value",
+         {BASE, .params = PARAMS({.name = "p", .words = "b", WORD})}},
+        {"family f: parameter 'p': the default 'a' is no legal value",
+         {BASE, .params = PARAMS({.name = "p", .type = KILN_PARAM_BOOL, WORD})}},
+        {"family f: parameter 'p': the default '4' is no legal value",
+         {BASE, .params = PARAMS({.name = "p",
+                                  .type = KILN_PARAM_INT,
+                                  .min = 1,
+                                  .max = 9,
+                                  .step = 2,
+                                  .summary = "s",
+                                  .default_value = "4"})}},
+        {"family f: parameter 'p' has no summary", {BASE, .params = PARAMS({.name = "p", .words = "a"})}},
+        {"family f: 'max' is not a legal argument name",
+         {BASE, .args = ARGS({.name = "max", .type = "u64", .summary = "s"})}},
+        {"family f: 'tile' is a parameter and an argument",
+         {BASE, .args = ARGS({.name = "tile", .type = "u64", .summary = "s"})}},
+        {"family f: argument 'n' is declared twice",
+         {BASE, .args = ARGS({.name = "n", .type = "u64", .summary = "s"},
+                             {.name = "n", .type = "u64", .summary = "s"})}},
+        {"family f: argument 'm': 'int' is no type",
+         {BASE, .args = ARGS({.name = "m", .type = "int", .summary = "s"})}},
+        {"family f: argument 'm' has no type", {BASE, .args = ARGS({.name = "m", .summary = "s"})}},
+        {"family f: argument 'm': no parameter 't'",
+         {BASE, .args = ARGS({.name = "m", .type = "$t", .summary = "s"})}},
+        {"family f: argument 'm': 'tile' has no words",
+         {BASE, .args = ARGS({.name = "m", .type = "$tile", .summary = "s"})}},
+        {"family f: argument 'm': 'none' is no type",
+         {BASE, .args = ARGS({.name = "m", .type = "$type", .summary = "s"})}},
+        {"family f: argument 'n' has no summary", {BASE, .args = ARGS({.name = "n", .type = "u64"})}},
+        {"family f: argument 'p': pointers have shapes, values none",
+         {BASE, .args = ARGS({.name = "p", .kind = KILN_ARG_OUT, .type = "f32", .summary = "s"})}},
+        {"family f: argument 'p': pointers have shapes, values none",
+         {BASE, .args = ARGS({.name = "p", .type = "f32", .shape = "1", .summary = "s"})}},
+        {"family f: argument 'p': the alignment 12 is no power of two",
+         {BASE, .args = ARGS({.name = "p",
+                              .kind = KILN_ARG_OUT,
+                              .type = "f32",
+                              .shape = "1",
+                              .alignment = 12,
+                              .summary = "s"})}},
+        {"family f: expression \"sm, 1\" cannot use device facts in its place",
+         {BASE, .args = ARGS({.name = "p",
+                              .kind = KILN_ARG_OUT,
+                              .type = "f32",
+                              .shape = "sm, 1",
+                              .alignment = 4,
+                              .summary = "s"})}},
+        {"family f: expression \"n == 1\" cannot use arguments in its place",
+         {BASE, .args = ARGS({.name = "n", .type = "u64", .when = "n == 1", .summary = "s"})}},
+        {"family f: expression \"n > 1\" cannot use arguments in its place",
+         {BASE, .refusals = RULES({"n > 1", "t"})}},
+        {"family f: expression \"sm > 1\" cannot use device facts in its place",
+         {BASE, .rules = RULES({"sm > 1", "t"})}},
+        {"family f: the rule \"n > 1\" has no text", {BASE, .rules = RULES({"n > 1", NULL})}},
+        {"family f: expression \"n >\": expected a value at \"\"", {BASE, .rules = RULES({"n >", "t"})}},
+        {"family f: expression \"tile == 1\" cannot use parameters in its place",
+         {BASE, .empty = "tile == 1"}},
+        {"family f: expression \"n\" cannot use arguments in its place", {BASE, .block = {"n"}}},
+        {"family f: expression \"target_sm\" cannot use target facts in its place",
+         {BASE, .grid = {"1", "target_sm"}}},
+        {"family f: expression \"n * 4\" cannot use arguments in its place", {BASE, .shared_bytes = "n * 4"}},
+        {"family f: expression \"n\" cannot use arguments in its place",
+         {BASE, .shared_bytes = "n * 4", .max_shared_bytes = "n"}},
+        {"family f: expression \"target_sm\" cannot use target facts in its place",
+         {BASE, .variant_min_sm = "target_sm"}},
+        {"family f: expression \"sm\" cannot use device facts in its place", {BASE, .variant_runs_on = "sm"}},
+        {"family f: expression \"sm\" cannot use device facts in its place",
+         {BASE, .cost = {.elements = "sm"}}},
+        {"family f: dispatch prefers 'tile', which is not param=value",
+         {BASE, .dispatch = DISPATCH({"1", "tile"})}},
+        {"family f: dispatch prefers 'type', which is no tuning parameter",
+         {BASE, .dispatch = DISPATCH({"1", "type=f16"})}},
+        {"family f: dispatch prefers '4', which 'tile' never is",
+         {BASE, .dispatch = DISPATCH({"1", "tile=4"})}},
+        {"family f: dispatch \"1\" prefers null; \"\" is any", {BASE, .dispatch = DISPATCH({"1", NULL})}},
+        {"family f: expression \"tile > 1\" cannot use parameters in its place",
+         {BASE, .dispatch = DISPATCH({"tile > 1", ""}, {"1", ""})}},
+        {"family f: the condition of dispatch's last row is not \"1\"",
+         {BASE, .dispatch = DISPATCH({"n > 1", "tile=3"})}},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        assert_internal_error(validate, &rows[i].family, rows[i].expected);
+}
+
+static void test_good(void **state)
+{
+    (void)state;
+    const kiln_family family = {BASE, .shared_bytes = "n * 4", .max_shared_bytes = "tile * 4",
+                                .dispatch = DISPATCH({"n > 1 && sm >= 80", "tile=3"}, {"1", ""})};
+    family_validate(&family);
+    families_validate();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_mistakes), cmocka_unit_test(test_good)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

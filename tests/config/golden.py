@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""Runs the generator on configurations and compares what it says, byte by byte.
+
+usage: golden.py KILN errors | every_message | commands | output_fails | rebase
+
+errors/NAME.yaml, NAME.txt  a configuration and the diagnostics that it gives. NAME is a row of generator/messages.h,
+                            or a row, '-' and what is special about it.
+commands.txt                commands ("$ kiln ..."), each followed by what it prints and by its exit status.
+"""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+MESSAGES = HERE.parent.parent / "generator" / "messages.h"
+LOCALES = ("C", "POSIX", "C.UTF-8", "de_DE.UTF-8", "tr_TR.UTF-8")
+LEAK_OPTIONS = {"ASAN_OPTIONS": "detect_leaks=1"}
+
+
+def messages():
+    """{name: pattern} of the table, its strings joined, each %... standing for any text."""
+    text = MESSAGES.read_text()
+    table = text[text.index("#define MESSAGES"):text.index("#define M(")]
+    rows = {}
+    for name, strings in re.findall(r'\bM\((\w+),((?:[\s\\]*"(?:[^"\\]|\\.)*")+)\)', table):
+        joined = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', strings))
+        rows[name] = "(?:.*)".join(re.escape(part) for part in re.split(r"%[0-9]*[a-z]+", joined))
+    return rows
+
+
+def run_error(kiln, name):
+    done = subprocess.run([kiln, "list", name + ".yaml"], cwd=HERE / "errors", capture_output=True, env=LEAK_OPTIONS)
+    return f"{done.stdout.decode()}{done.stderr.decode()}[exit {done.returncode}]\n"
+
+
+def run_commands(kiln, locale):
+    """commands.txt with what each command prints now, run in a copy of the accepted configurations."""
+    result = []
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        shutil.copytree(HERE / "accepted", folder / "work")
+        (folder / "bin").mkdir()
+        (folder / "bin" / "kiln").symlink_to(kiln)
+        environment = {"PATH": f"{folder}/bin:/usr/bin:/bin", "LC_ALL": locale, **LEAK_OPTIONS}
+        for line in (HERE / "commands.txt").read_text().splitlines():
+            if line.startswith("#"):
+                result.append(line + "\n")
+            if not line.startswith("$ "):
+                continue
+            done = subprocess.run(["sh", "-c", line[2:]], cwd=folder / "work", env=environment, stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            result.append(f"{line}\n{done.stdout.decode()}[exit {done.returncode}]\n\n")
+    return "".join(result)
+
+
+def differ(what, expected, found):
+    if expected == found:
+        return 0
+    print(f"--- {what}: expected\n{expected}--- found\n{found}")
+    return 1
+
+
+def test_errors(kiln):
+    goldens = sorted((HERE / "errors").glob("*.txt"))
+    return sum(differ(g.name, g.read_text(), run_error(kiln, g.stem)) for g in goldens)
+
+
+def test_every_message(_kiln):
+    """Each row has an example that shows it, each example has a row and each configuration its text."""
+    failed, rows = 0, messages()
+    names = {g.stem for g in (HERE / "errors").glob("*.txt")}
+    for name, pattern in rows.items():
+        examples = [n for n in names if n.partition("-")[0] == name]
+        if not examples:
+            failed += differ(name, "an example in tests/config/errors\n", "none\n")
+        for example in examples:
+            text = (HERE / "errors" / (example + ".txt")).read_text()
+            if not re.search(rf"^{re.escape(example)}\.yaml:\d+:\d+: error: {pattern}$", text, re.M):
+                failed += differ(example, pattern + "\n", text)
+    for name in names:
+        if name.partition("-")[0] not in rows:
+            failed += differ(name, "a row of generator/messages.h\n", "none\n")
+    for config in (HERE / "errors").glob("*.yaml"):
+        if config.stem not in names:
+            failed += differ(config.name, "a .txt beside it\n", "none\n")
+    if len(rows) < 30:
+        failed += differ("messages.h", "a table that this test can read\n", f"{len(rows)} rows\n")
+    return failed
+
+
+def test_commands(kiln):
+    expected = (HERE / "commands.txt").read_text()
+    return sum(differ(f"commands.txt in locale {l}", expected, run_commands(kiln, l)) for l in LOCALES)
+
+
+def test_output_fails(kiln):
+    """A closed pipe and a full disk are errors, not silence."""
+    failed = 0
+    for verb in (["families", "--json"], ["list", "several.yaml"], ["--help"], ["--version"]):
+        read_end, write_end = os.pipe()
+        os.close(read_end)
+        for stdout, reason in ((write_end, "Broken pipe"), (open("/dev/full", "wb"), "No space left on device")):
+            done = subprocess.run([kiln, *verb], cwd=HERE / "accepted", stdout=stdout, stderr=subprocess.PIPE)
+            found = f"{done.stderr.decode()}[exit {done.returncode}]\n"
+            failed += differ(" ".join(verb), f"kiln: error: cannot write the output: {reason}\n[exit 1]\n", found)
+        os.close(write_end)
+    return failed
+
+
+def rebase(kiln):
+    """Writes what is printed now; the differences are for a person to read."""
+    names = {c.stem for c in (HERE / "errors").glob("*.yaml")} | {g.stem for g in (HERE / "errors").glob("*.txt")}
+    for name in sorted(names):
+        (HERE / "errors" / (name + ".txt")).write_text(run_error(kiln, name))
+    (HERE / "commands.txt").write_text(run_commands(kiln, "C"))
+    return 0
+
+
+def main():
+    actions = {"errors": test_errors, "every_message": test_every_message, "commands": test_commands,
+               "output_fails": test_output_fails, "rebase": rebase}
+    sys.exit(1 if actions[sys.argv[2]](str(pathlib.Path(sys.argv[1]).resolve())) else 0)
+
+
+main()

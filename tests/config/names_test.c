@@ -1,0 +1,200 @@
+/* What variants are called, in which order they come, what emit may ask them; targets. Identities and keys are pinned:
+ * deployed programs look variants up by them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "config.h"
+#include "death.h"
+#include "family.h"
+#include "targets.h"
+
+static const plan *read_config(arena *a, const char *kernels)
+{
+    const char *config = arena_format(a,
+                                      "bundle: b\n"
+                                      "targets: [sm_120f, sm_80, sm_75, sm_90a]\n"
+                                      "kernels: [%s]\n",
+                                      kernels);
+    diagnostics d = {.out = stderr};
+    const plan *p = config_read_text(a, "test.yaml", config, strlen(config), &d);
+    assert_non_null(p);
+    return p;
+}
+
+static void test_names(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *id, *entry;
+        uint64_t key;
+        uint32_t runs_on;
+    } expected[] = {
+        {"axpy/type=f32,strategy=simt,tile=128,masked=false", "axpy_f32_simt_128_nomasked",
+         UINT64_C(0xc641b15b1a4d6dd4), 15},
+        {"axpy/type=bf16,strategy=mma,tile=64,masked=true", "axpy_bf16_mma_64_masked",
+         UINT64_C(0x3cfdbd4f5a06bcbf), 14},
+        {"axpy/type=bf16,strategy=mma,tile=64,masked=false", "axpy_bf16_mma_64_nomasked",
+         UINT64_C(0x3713f957020eae8a), 14},
+        {"axpy/type=f64,strategy=mma,tile=64,masked=true", "axpy_f64_mma_64_masked",
+         UINT64_C(0xaa844193a63509cf), 14},
+        {"axpy/type=f64,strategy=mma,tile=64,masked=false", "axpy_f64_mma_64_nomasked",
+         UINT64_C(0x685fb41db546ac46), 14},
+        {"group_scale/group=any,threads=256", "group_scale_any_256", UINT64_C(0x66bc07da96207085), 15},
+        {"plain", "plain", UINT64_C(0x6b9653d41b66c850), 15},
+    };
+    arena *a = arena_new();
+    const plan *p =
+        read_config(a, "{family: axpy}, {masked: [true, false], family: axpy, tile: 64, strategy: mma, "
+                       "type: [bf16, f64]}, {family: group_scale, group: any, threads: 256}, "
+                       "{family: plain}");
+    assert_int_equal(p->variant_count, sizeof expected / sizeof expected[0]);
+    for (size_t i = 0; i < p->variant_count; i++) {
+        assert_string_equal(p->variants[i]->id, expected[i].id);
+        assert_string_equal(p->variants[i]->entry, expected[i].entry);
+        assert_int_equal(p->variants[i]->key, expected[i].key);
+        assert_int_equal(p->variants[i]->runs_on, expected[i].runs_on);
+    }
+    assert_string_equal(p->bundle, "b");
+    assert_string_equal(p->config_path, "test.yaml");
+    assert_int_equal(p->variants[0]->at.line, 3);
+    assert_int_equal(p->variants[0]->at.column, 11);
+    arena_free(a);
+}
+
+static void test_order_of_targets(void **state)
+{
+    (void)state;
+    arena *a = arena_new();
+    const plan *p = read_config(a, "{family: plain}");
+    static const char *const expected[] = {"sm_75", "sm_80", "sm_90a", "sm_120f"};
+    char name[TARGET_NAME_BYTES];
+    assert_int_equal(p->target_count, 4);
+    for (size_t i = 0; i < 4; i++)
+        assert_string_equal(target_print(p->targets[i], name), expected[i]);
+    arena_free(a);
+}
+
+/* Exactly as many as are allowed. */
+static void test_most_variants(void **state)
+{
+    (void)state;
+    arena *a = arena_new();
+    static const char ten[] = "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]";
+    const plan *p = read_config(
+        a, arena_format(a, "{family: wide, a: %s, b: %s, c: %s, d: %s, e: %s}", ten, ten, ten, ten, ten));
+    assert_int_equal(p->variant_count, 100000);
+    assert_string_equal(p->variants[0]->id, "wide/a=0,b=0,c=0,d=0,e=0,f=0");
+    assert_string_equal(p->variants[12345]->id, "wide/a=1,b=2,c=3,d=4,e=5,f=0");
+    assert_string_equal(p->variants[99999]->entry, "wide_9_9_9_9_9_0");
+    arena_free(a);
+}
+
+/* ---- accessors -------------------------------------------------------------------------------------------------- */
+
+typedef struct question {
+    char what;
+    const char *param, *word;
+    const kiln_variant *variant;
+} question;
+
+static void ask(const void *argument)
+{
+    const question *q = argument;
+    switch (q->what) {
+    case 'i':
+        kiln_int(q->variant, q->param);
+        break;
+    case 'b':
+        kiln_bool(q->variant, q->param);
+        break;
+    case 'w':
+        kiln_is(q->variant, q->param, q->word);
+        break;
+    case 't':
+        kiln_type(q->variant, q->param);
+        break;
+    default:
+        kiln_target_sm(q->variant);
+        break;
+    }
+}
+
+static void test_accessors(void **state)
+{
+    (void)state;
+    arena *a = arena_new();
+    const plan *p =
+        read_config(a, "{family: axpy}, {family: axpy, type: f16, strategy: mma, tile: 96, masked: true}, "
+                       "{family: group_scale, group: 32}, {family: group_scale, group: any}");
+    const kiln_variant *axpy = p->variants[1], *group = p->variants[2], *any = p->variants[3];
+    assert_int_equal(kiln_int(axpy, "tile"), 96);
+    assert_int_equal(kiln_int(group, "group"), 32);
+    assert_true(kiln_bool(axpy, "masked"));
+    assert_true(kiln_is(axpy, "strategy", "mma"));
+    assert_false(kiln_is(axpy, "strategy", "simt"));
+    assert_int_equal(kiln_type(axpy, "type"), PTX_F16);
+    kiln_variant emitting = *axpy;
+    emitting.emitting_for = (target){90, TARGET_ARCH};
+    assert_int_equal(kiln_target_sm(&emitting), 90);
+
+    const struct {
+        question question;
+        const char *expected;
+    } mistakes[] = {
+        {{'i', "tiles", NULL, axpy},
+         "family axpy: emit asks for a parameter 'tiles' that it does not declare"},
+        {{'i', "type", NULL, axpy}, "family axpy: emit asks for an integer, but 'type' is a word"},
+        {{'i', "masked", NULL, axpy}, "family axpy: emit asks for an integer, but 'masked' is a boolean"},
+        {{'i', "group", NULL, any}, "family group_scale: emit asks for an integer, but 'group' is a word"},
+        {{'b', "tile", NULL, axpy}, "family axpy: emit asks for a boolean, but 'tile' is an integer"},
+        {{'w', "tile", "96", axpy}, "family axpy: emit asks for a word, but 'tile' is an integer"},
+        {{'w', "type", "f8", axpy}, "family axpy: emit compares 'type' with 'f8', which it never is"},
+        {{'t', "strategy", NULL, axpy}, "family axpy: emit asks for a type, but 'strategy' is 'mma'"},
+        {{'t', "tile", NULL, axpy}, "family axpy: emit asks for a type, but 'tile' is '96'"},
+        {{'s', NULL, NULL, axpy}, "family axpy: the target is known inside emit only"},
+    };
+    for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++)
+        assert_internal_error(ask, &mistakes[i].question, mistakes[i].expected);
+    arena_free(a);
+}
+
+/* ---- targets ---------------------------------------------------------------------------------------------------- */
+
+static void test_targets(void **state)
+{
+    (void)state;
+    arena *a = arena_new();
+    char name[TARGET_NAME_BYTES];
+    target last = {0, TARGET_BASE}, t;
+    size_t count = 0, length;
+    for (const char *c = target_names; *c; c += length + (c[length] == ' '), count++) {
+        length = strcspn(c, " ");
+        const char *word = arena_string(a, c, length);
+        assert_true(target_parse(word, &t));
+        assert_string_equal(target_print(t, name), word);
+        assert_true(target_compare(last, t) < 0 && target_compare(t, last) > 0 && target_compare(t, t) == 0);
+        last = t;
+    }
+    assert_int_equal(count, 22);
+    assert_true(count <= TARGETS_MOST);
+    assert_false(target_parse("sm_9", &t));
+    assert_false(target_parse("sm_90 sm_100", &t));
+    assert_false(target_parse("", &t));
+    arena_free(a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_names),         cmocka_unit_test(test_order_of_targets),
+        cmocka_unit_test(test_most_variants), cmocka_unit_test(test_accessors),
+        cmocka_unit_test(test_targets),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""Projects that use kiln_add_bundle: they build, they rebuild what changed and nothing else, mistakes have messages.
+
+usage: check.py CMAKE SOURCE_DIR DRIVER VERB
+
+Each project builds its own kiln as a subfolder, and its program runs on DRIVER, the emulated one.
+"""
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import textwrap
+
+SKIPPED = 77
+CMAKE = sys.argv[1]
+SOURCE_DIR, DRIVER = (pathlib.Path(a).resolve() for a in sys.argv[2:4])
+HERE = SOURCE_DIR / "tests/consumer"
+failures = 0
+
+
+def expect(condition, message):
+    global failures
+    if not condition:
+        failures += 1
+        print("FAILED:", message)
+
+
+def run(*command, fails=False):
+    done = subprocess.run([str(c) for c in command], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          check=False)
+    if (done.returncode != 0) != fails:
+        print("FAILED:", *command, "\n", done.stdout)
+        sys.exit(1)
+    return done.stdout
+
+
+def configure(project, *options, fails=False):
+    return run(CMAKE, "-S", project, "-B", project / "build", f"-DKILN_SOURCE_DIR={SOURCE_DIR}", *options, fails=fails)
+
+
+def build(project):
+    return run(CMAKE, "--build", project / "build", "--target", "app", "-j2")
+
+
+# -8 ... 7.75 in steps of 0.25, so the scale is 8; bytes 0, 8, 16 and 24 have the codes of -1 and -0.97, -0.5 and -0.47, 0 and 0.03, 0.5 and 0.53.
+RESULT = "minimal: success, scale 8, codes 00 22 77 dc\n"
+GENERATES, COMPILES = re.compile("Generating the kernels of minimal"), re.compile("Building C object.*minimal.c.o")
+
+
+def minimal(scratch, generator, tool):
+    if not shutil.which(tool):
+        print(f"SKIPPED: there is no {tool}")
+        sys.exit(SKIPPED)
+    project = scratch / "a project"  # a space, as strangers have them
+    shutil.copytree(HERE / "minimal", project)
+    configure(project, "-G", generator)
+    config = project / "kernels.yaml"
+
+    output = build(project)
+    expect(GENERATES.search(output) and COMPILES.search(output), f"the first build makes the bundle:\n{output}")
+    expect(run(project / "build/app", DRIVER) == RESULT, "the program runs")
+    output = build(project)
+    expect(not GENERATES.search(output) and not COMPILES.search(output), f"a second build does nothing:\n{output}")
+
+    config.touch()
+    output = build(project)
+    expect(GENERATES.search(output), "a touched configuration runs the generator")
+    expect(not COMPILES.search(output), "a touched configuration recompiled what did not change")
+
+    config.write_text(config.read_text().replace("[sm_75, sm_90]", "[sm_80]"))
+    output = build(project)
+    expect(GENERATES.search(output) and COMPILES.search(output), "a changed configuration makes the bundle anew")
+    expect('"targets": ["sm_80"]' in (project / "build/minimal.json").read_text(), "the manifest is the new one")
+
+    config.write_text(config.read_text() + "  - family: nf4_quantise\n")
+    output = run(CMAKE, "--build", project / "build", "--target", "app", fails=True)
+    expect(f"{config}:6:" in output and "nf4_quantize" in output, f"a mistake is shown with its place:\n{output}")
+
+
+def minimal_ninja(scratch):
+    minimal(scratch, "Ninja", "ninja")
+
+
+def minimal_make(scratch):
+    minimal(scratch, "Unix Makefiles", "make")
+
+
+def readme(scratch):
+    """The README's own example, as it stands there."""
+    blocks = re.findall(r"^ *```(yaml|cmake|c)\n(.*?)^ *```", (SOURCE_DIR / "README.md").read_text(), re.M | re.S)
+    example = {language: textwrap.dedent(code) for language, code in reversed(blocks)}
+    (scratch / "kiln").symlink_to(SOURCE_DIR)
+    (scratch / "kernels.yaml").write_text(example["yaml"])
+    (scratch / "app.c").write_text(example["c"])
+    calls = example["cmake"].splitlines()
+    calls.insert(len(calls) - 1, "add_executable(app app.c)")
+    (scratch / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.25)\nproject(app LANGUAGES C)\n" + "\n".join(calls) + "\n")
+    configure(scratch, "-G", "Ninja", "-DCMAKE_C_FLAGS=-Wall -Wextra -Werror")
+    build(scratch)
+    expect(run("env", f"LD_LIBRARY_PATH={DRIVER.parent}", scratch / "build/app") == "success\n", "the example runs")
+
+
+def messages(scratch):
+    cases = (("kiln_add_bundle(a-b CONFIG k.yaml)", "", "the name of a bundle is a C identifier"),
+             ("kiln_add_bundle(x)", "", "CONFIG file.yaml is missing"),
+             ("kiln_add_bundle(x CONFIG k.yaml TYPO)", "", "unknown argument 'TYPO'"),
+             ("kiln_add_bundle(x CONFIG none.yaml)", "", "there is no "),
+             ("kiln_add_bundle(x CONFIG k.yaml)", "targets: [sm_75]\n", "has no line 'bundle: x'"),
+             ("kiln_add_bundle(x CONFIG k.yaml)", "bundle: y # why\n", "says 'bundle: y'; the two names must be the"),
+             ("add_library(x INTERFACE)\nkiln_add_bundle(x CONFIG k.yaml)", "", "a target of that name already"))
+    for number, (call, config, says) in enumerate(cases):
+        project = scratch / str(number)
+        project.mkdir()
+        (project / "k.yaml").write_text(config)
+        (project / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.25)\nproject(x LANGUAGES NONE)\n"
+                                                "include(${KILN_SOURCE_DIR}/tools/cmake/KilnAddBundle.cmake)\n" + call)
+        output = " ".join(configure(project, fails=True).split())
+        expect(says in output, f"{call}: expected '{says}' in: {output}")
+
+
+with tempfile.TemporaryDirectory() as scratch_folder:
+    {f.__name__: f for f in (minimal_ninja, minimal_make, readme, messages)}[sys.argv[4]](pathlib.Path(scratch_folder).resolve())
+sys.exit(1 if failures else 0)

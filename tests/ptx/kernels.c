@@ -1,0 +1,174 @@
+/* Small complete kernels whose printed text is kept beside this, as goldens. */
+#include "kernels.h"
+
+/* y[i] = a*x[i] + y[i].  launch: grid ceil(n/256), block 256.  source: BLAS saxpy */
+static void emit_saxpy(ptx_fn *f)
+{
+    ptx_val n = ptx_param(f, PTX_U32, "n"), a = ptx_param(f, PTX_F32, "a");
+    ptx_val x = ptx_param_ptr(f, PTX_F32, "x"), y = ptx_param_ptr(f, PTX_F32, "y");
+    ptx_val i = ptx_global_thread_x(f);
+    PTX_IF (f, ptx_lt(f, i, n)) {
+        ptx_val xi = ptx_load(f, ptx_at(f, x, i));
+        ptx_val at = ptx_at(f, y, i);
+        ptx_val yi = ptx_load(f, at);
+        ptx_store(f, at, ptx_fma(f, a, xi, yi));
+    }
+}
+
+/* out[block] = sum of the block's share of x, in a grid-stride loop.  block 256 */
+static void emit_block_sum(ptx_fn *f)
+{
+    enum { WARPS = 8 };
+    ptx_val n = ptx_param(f, PTX_U32, "n");
+    ptx_val x = ptx_param_ptr(f, PTX_F32, "x"), out = ptx_param_ptr(f, PTX_F32, "out");
+    ptx_val partial = ptx_shared(f, PTX_F32, WARPS, 4);
+    ptx_val sum = ptx_var(f, ptx_f32(0));
+    ptx_val blocks = ptx_nctaid_x(f);
+    ptx_val stride = ptx_mul(f, blocks, ptx_u32(ptx_block_x(f)));
+    ptx_val first = ptx_global_thread_x(f);
+    PTX_FOR (f, i, first, n, stride) {
+        ptx_val xi = ptx_load_hint(f, ptx_at(f, x, i), PTX_NC | PTX_NO_ALLOCATE);
+        ptx_add_to(f, sum, xi);
+    }
+    ptx_val tid = ptx_tid_x(f), lane = ptx_and(f, tid, ptx_u32(31));
+    ptx_val warp = ptx_shr(f, tid, ptx_u32(5));
+    ptx_val warp_sum = ptx_reduce_lanes(f, PTX_OP_ADD, 32, sum);
+    PTX_WHEN (f, ptx_eq(f, lane, ptx_u32(0))) {
+        ptx_store(f, ptx_at(f, partial, warp), warp_sum);
+    }
+    ptx_barrier(f);
+    PTX_IF (f, ptx_eq(f, tid, ptx_u32(0))) {
+        ptx_val total = ptx_var(f, ptx_f32(0));
+        for (int w = 0; w < WARPS; w++)
+            ptx_add_to(f, total, ptx_load(f, ptx_at_const(f, partial, w)));
+        ptx_val block = ptx_ctaid_x(f);
+        ptx_store(f, ptx_at(f, out, block), total);
+    }
+}
+
+/* dst[0..n) = src[0..n) in bytes: 16 at a time, then one thread per byte of the tail.  block 128 */
+static void emit_copy(ptx_fn *f)
+{
+    ptx_val n = ptx_param(f, PTX_U64, "n");
+    ptx_val src = ptx_param_ptr(f, PTX_U8, "src"), dst = ptx_param_ptr(f, PTX_U8, "dst");
+    ptx_val i = ptx_global_thread_x64(f), whole = ptx_shr(f, n, ptx_u32(4));
+    PTX_IF (f, ptx_lt(f, i, whole)) {
+        ptx_val offset = ptx_shl(f, i, ptx_u32(4)), word[4];
+        ptx_val from = ptx_cast_ptr(f, ptx_at(f, src, offset), PTX_B32);
+        ptx_val to = ptx_cast_ptr(f, ptx_at(f, dst, offset), PTX_B32);
+        ptx_load_vec(f, 4, word, from, PTX_NC | PTX_NO_ALLOCATE | PTX_L2_128B);
+        ptx_store_vec(f, 4, to, word, PTX_CS);
+    }
+    PTX_ELSE (f) {
+        ptx_val tail = ptx_and(f, n, ptx_u64(15)), beyond = ptx_sub(f, i, whole);
+        PTX_IF (f, ptx_lt(f, beyond, tail)) {
+            ptx_val done = ptx_shl(f, whole, ptx_u32(4));
+            ptx_val at = ptx_add(f, done, beyond);
+            ptx_val from = ptx_at(f, src, at), to = ptx_at(f, dst, at);
+            ptx_store(f, to, ptx_load(f, from));
+        }
+    }
+}
+
+/* out[i] = x[0] + ... + x[i] within each warp.  block 32 */
+static void emit_warp_scan(ptx_fn *f)
+{
+    ptx_val x = ptx_param_ptr(f, PTX_S32, "x"), out = ptx_param_ptr(f, PTX_S32, "out");
+    ptx_val i = ptx_global_thread_x(f);
+    ptx_val sum = ptx_var(f, ptx_load(f, ptx_at(f, x, i)));
+    for (uint32_t distance = 1; distance < 32; distance *= 2) {
+        ptx_val in_range;
+        ptx_val left = ptx_shfl_up_in_range(f, sum, ptx_u32(distance), &in_range);
+        PTX_WHEN (f, in_range) {
+            ptx_add_to(f, sum, left);
+        }
+    }
+    ptx_store(f, ptx_at(f, out, i), sum);
+}
+
+/* Steps from n down to 1 by the Collatz rule.  block 64 */
+static void emit_collatz(ptx_fn *f)
+{
+    ptx_val x = ptx_param_ptr(f, PTX_U32, "x"), steps = ptx_param_ptr(f, PTX_U32, "steps");
+    ptx_val i = ptx_global_thread_x(f);
+    ptx_val n = ptx_var(f, ptx_load(f, ptx_at(f, x, i))), count = ptx_var(f, ptx_u32(0));
+    PTX_LOOP (f) {
+        ptx_break_if(f, ptx_le(f, n, ptx_u32(1)));
+        ptx_val bit = ptx_and(f, n, ptx_u32(1));
+        ptx_val odd = ptx_ne(f, bit, ptx_u32(0));
+        PTX_IF (f, odd) {
+            ptx_set(f, n, ptx_mad(f, n, ptx_u32(3), ptx_u32(1)));
+        }
+        PTX_ELSE (f) {
+            ptx_set(f, n, ptx_shr(f, n, ptx_u32(1)));
+        }
+        ptx_add_to(f, count, ptx_u32(1));
+        ptx_repeat_if(f, ptx_lt(f, count, ptx_u32(1000)));
+    }
+    ptx_store(f, ptx_at(f, steps, i), count);
+}
+
+/* Absolute maximum of 32 values per warp on the bits, and the values over it as bytes: x/max*7 rounded, in order.
+ * block 32; one u32 per 4 values */
+static void emit_quantize(ptx_fn *f)
+{
+    ptx_val x = ptx_param_ptr(f, PTX_F32, "x"), scale = ptx_param_ptr(f, PTX_F32, "scale");
+    ptx_val packed = ptx_param_ptr(f, PTX_U32, "packed");
+    ptx_val i = ptx_global_thread_x(f), first = ptx_shl(f, i, ptx_u32(2)), v[4], code[4];
+    ptx_load_vec(f, 4, v, ptx_at(f, x, first), PTX_NC | PTX_NO_ALLOCATE);
+    ptx_val largest = ptx_var(f, ptx_u32(0));
+    for (int k = 0; k < 4; k++) {
+        ptx_val bits = ptx_and(f, ptx_as(f, PTX_U32, v[k]), ptx_u32(0x7fffffff));
+        ptx_max_to(f, largest, bits);
+    }
+    ptx_set(f, largest, ptx_redux_max(f, largest));
+    ptx_val clamped = ptx_max(f, ptx_as(f, PTX_F32, largest), ptx_f32(1e-12f));
+    ptx_val s = ptx_div(f, clamped, ptx_f32(7));
+    for (int k = 0; k < 4; k++) {
+        ptx_val q = ptx_div(f, v[k], s);
+        code[k] = ptx_cvt_rni(f, PTX_S32, q);
+    }
+    ptx_val low = ptx_prmt(f, code[0], code[1], ptx_u32(0x0040));
+    ptx_val high = ptx_prmt(f, code[2], code[3], ptx_u32(0x0040));
+    ptx_val word = ptx_prmt(f, low, high, ptx_u32(0x5410));
+    ptx_store_hint(f, ptx_at(f, packed, i), ptx_as(f, PTX_U32, word), PTX_CS);
+    ptx_val lane = ptx_laneid(f);
+    PTX_IF (f, ptx_eq(f, lane, ptx_u32(0))) {
+        ptx_val block = ptx_ctaid_x(f);
+        ptx_store(f, ptx_at(f, scale, block), s);
+    }
+}
+
+/* out[i] = table[code[i]] from constants.  block 128 */
+static void emit_lookup(ptx_fn *f)
+{
+    static const float levels[4] = {-1.0f, -0.25f, 0.25f, 1.0f};
+    uint64_t bits[4];
+    for (int k = 0; k < 4; k++)
+        bits[k] = ptx_f32(levels[k]).bits;
+    ptx_val code = ptx_param_ptr(f, PTX_U8, "code"), out = ptx_param_ptr(f, PTX_F16, "out");
+    ptx_val table = ptx_const_table(f, PTX_F32, 4, bits);
+    ptx_val staged = ptx_shared_dynamic(f, PTX_F32);
+    ptx_val i = ptx_global_thread_x(f), tid = ptx_tid_x(f);
+    PTX_IF (f, ptx_lt(f, tid, ptx_u32(4))) {
+        ptx_val level = ptx_load(f, ptx_at(f, table, tid));
+        ptx_store(f, ptx_at(f, staged, tid), level);
+    }
+    ptx_barrier(f);
+    ptx_val c = ptx_load(f, ptx_at(f, code, i));
+    ptx_val level = ptx_load(f, ptx_at(f, staged, c));
+    ptx_val half = ptx_cvt(f, PTX_F16, level);
+    ptx_val shifted = ptx_add(f, half, ptx_number(PTX_F16, 0.5));
+    ptx_store(f, ptx_at(f, out, i), shifted);
+}
+
+const test_kernel test_kernels[] = {
+    {"saxpy", {78, 90, 0}, {256, 1, 1}, emit_saxpy},
+    {"block_sum", {78, 90, 0}, {256, 1, 1}, emit_block_sum},
+    {"copy", {78, 90, 0}, {128, 1, 1}, emit_copy},
+    {"warp_scan", {78, 90, 0}, {32, 1, 1}, emit_warp_scan},
+    {"collatz", {78, 90, 0}, {64, 1, 1}, emit_collatz},
+    {"quantize", {78, 90, 0}, {32, 1, 1}, emit_quantize},
+    {"lookup", {78, 90, 0}, {128, 1, 1}, emit_lookup},
+};
+const size_t test_kernel_count = sizeof test_kernels / sizeof test_kernels[0];

@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""Each public header compiles alone, in C11 and C++17, and on either side of <cuda.h>.
+
+usage: check_headers.py alone SOURCE_DIR
+       check_headers.py cuda SOURCE_DIR
+
+"cuda" also compares the type of every row of the driver table with the declaration of its entry point in cuda.h, and the
+runtime's numbers with cuda.h's. It is skipped where no toolkit is installed.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+from compilers import SKIPPED, c_compilers, cxx_compiler, run
+
+HEADERS = ("kiln/driver.h", "kiln/bundle.h", "kiln/kiln.h")
+WARNINGS = ("-Wall", "-Wextra", "-pedantic", "-Wshadow", "-Wconversion", "-Werror")
+
+COMPARE_HEAD = """
+#include <cuda.h>
+#include <type_traits>
+#include <kiln/kiln.h>
+#include "runtime/internal.h"
+/* cuda.h's enumerations are int in the table. */
+template <class T> struct plain { using type = std::conditional_t<std::is_enum_v<T>, int, T>; };
+template <class T> struct plain<T *> { using type = std::conditional_t<std::is_enum_v<T>, int, T> *; };
+template <class R, class... A> struct plain<R (*)(A...)> {
+    using type = typename plain<R>::type (*)(typename plain<A>::type...);
+};
+#define SAME(member, function) \\
+    static_assert(std::is_same_v<decltype(kiln_driver::member), plain<decltype(&function)>::type>, #member)
+"""
+
+NUMBERS = {
+    "DEVICE_MULTIPROCESSOR_COUNT": "CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT",
+    "DEVICE_COMPUTE_CAPABILITY_MAJOR": "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR",
+    "DEVICE_COMPUTE_CAPABILITY_MINOR": "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR",
+    "DEVICE_MAX_SHARED_BYTES_OPTIN": "CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN",
+    "FUNCTION_MAX_DYNAMIC_SHARED_BYTES": "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES",
+    "JIT_ERROR_LOG_BUFFER": "CU_JIT_ERROR_LOG_BUFFER",
+    "JIT_ERROR_LOG_BUFFER_BYTES": "CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES",
+}
+
+
+def compile_text(source_dir, text, languages=("c", "c++")):
+    for c_compiler in c_compilers():
+        for language in languages:
+            compiler = c_compiler if language == "c" else cxx_compiler(c_compiler)
+            if not compiler:
+                continue
+            with tempfile.TemporaryDirectory() as folder:
+                source = pathlib.Path(folder) / ("header." + {"c": "c", "c++": "cc"}[language])
+                source.write_text(text + "\nint header_compiles;\n")
+                run([compiler, "-std=" + {"c": "c11", "c++": "c++17"}[language], *WARNINGS,
+                     "-I", source_dir / "include", "-I", source_dir, "-isystem", "/usr/local/cuda/include",
+                     "-fsyntax-only", source])
+
+
+def include(*headers):
+    return "".join(f"#include <{header}>\n" for header in headers)
+
+
+def check_alone(source_dir):
+    for header in HEADERS:
+        compile_text(source_dir, include(header))
+        compile_text(source_dir, include(header, header))
+    compile_text(source_dir, include("tests/runtime/mini.h"))  # the form of a generated one
+
+
+def has_toolkit(source_dir):
+    probe = ["-xc", "-fsyntax-only", "-isystem", "/usr/local/cuda/include", "-"]
+    text = "#include <cuda.h>\nCUcontext context;\n"  # the kernel's headers hold another cuda.h
+    return subprocess.run([c_compilers()[0], *probe], input=text, text=True, capture_output=True,
+                          check=False).returncode == 0
+
+
+def table_rows(source_dir):
+    rows = re.findall(r'X\((\w+),\s*"(\w+)"', (source_dir / "include/kiln/driver.h").read_text())
+    assert len(rows) == len(set(rows)) and len(rows) >= 30
+    return rows
+
+
+def check_cuda(source_dir):
+    if not has_toolkit(source_dir):
+        print("SKIPPED: no <cuda.h>: the table was not compared with it")
+        return SKIPPED
+    for header in HEADERS:
+        compile_text(source_dir, include("cuda.h", header))
+        compile_text(source_dir, include(header, "cuda.h"))
+    rows = table_rows(source_dir)
+    same = "".join(f"SAME({member}, {symbol});\n" for member, symbol in rows)
+    same += "".join(f"static_assert((int){ours} == (int){theirs});\n" for ours, theirs in NUMBERS.items())
+    compile_text(source_dir, COMPARE_HEAD + same, ("c++",))
+    print(f"{len(rows)} rows have the types of cuda.h")
+    return 0
+
+
+def main():
+    mode, source_dir = sys.argv[1], pathlib.Path(sys.argv[2])
+    return check_cuda(source_dir) if mode == "cuda" else check_alone(source_dir)
+
+
+sys.exit(main())

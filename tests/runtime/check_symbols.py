@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+"""What the runtime refers to, and how large it is.
+
+usage: check_symbols.py SOURCE_DIR ARCHIVE
+
+Reads the undefined symbols of every member of the archive, and of the runtime's sources compiled by each compiler at
+each level of optimisation, since compilers turn loops into calls of their own (memmove among them) at some levels only.
+Prints the sizes at -Os.
+"""
+import pathlib
+import re
+import sys
+import tempfile
+
+from compilers import c_compilers, run
+
+ALLOWED_EVERYWHERE = {"memcpy", "memset", "memcmp", "strlen", "strcmp", "_GLOBAL_OFFSET_TABLE_"}
+ALLOWED_IN = {"driver_dlopen": {"dlopen", "dlsym", "dlclose"}, "wait": {"sched_yield"}}
+WITH_HASH = {"find_name", "verify"}
+INSTRUMENTED = re.compile(r"__(asan|ubsan|tsan|msan|sanitizer|gcov|llvm)_")
+LEVELS = ("-O0", "-O1", "-O2", "-O3", "-Os")
+
+
+def symbols(path):
+    """member -> (defined, undefined), of an archive or an object."""
+    members, member = {}, pathlib.Path(path).stem
+    for line in run(["nm", "-g", path]).splitlines():
+        if line.endswith(":"):
+            member = line[:-1].split(".")[0]
+        fields = line.split()
+        if len(fields) >= 2 and len(fields[-2]) == 1:
+            defined, undefined = members.setdefault(member, (set(), set()))
+            (undefined if fields[-2] in "Uw" else defined).add(fields[-1])
+    return members
+
+
+def violations(members):
+    own = set().union(*(defined for defined, _ in members.values()))
+    for member, (_, undefined) in sorted(members.items()):
+        for symbol in sorted(undefined - own - ALLOWED_EVERYWHERE - ALLOWED_IN.get(member, set())):
+            yield f"{member} refers to {symbol}"
+
+
+def compile_all(compiler, level, source_dir, out):
+    objects = []
+    for source in sorted((source_dir / "runtime").glob("*.c")):
+        objects.append(out / (source.stem + ".o"))
+        run([compiler, "-std=gnu11", level, "-fPIC", "-ffunction-sections", "-fdata-sections",
+             "-I", source_dir / "include", "-c", source, "-o", objects[-1]])
+    return objects
+
+
+def text_bytes(objects):
+    lines = run(["size", *objects]).splitlines()[1:]
+    return {pathlib.Path(line.split()[-1]).stem: int(line.split()[0]) for line in lines}
+
+
+def print_sizes(compiler, sizes):
+    total = sum(sizes.values())
+    hashes = sum(size for member, size in sizes.items() if member in WITH_HASH)
+    print(f"{compiler} -Os: text {total} bytes, {total - hashes} without find_name and verify:",
+          ", ".join(f"{member} {size}" for member, size in sizes.items()))
+
+
+def main():
+    source_dir, archive = pathlib.Path(sys.argv[1]), sys.argv[2]
+    failures = []
+    members = symbols(archive)
+    if any(INSTRUMENTED.match(symbol) for _, undefined in members.values() for symbol in undefined):
+        print("the archive is instrumented: its symbols are not looked at")
+    else:
+        failures += [f"archive: {violation}" for violation in violations(members)]
+    print(run(["size", "-t", archive]))
+    for compiler in c_compilers():
+        for level in LEVELS:
+            with tempfile.TemporaryDirectory() as out:
+                objects = compile_all(compiler, level, source_dir, pathlib.Path(out))
+                members = {}
+                for path in objects:
+                    members.update(symbols(path))
+                failures += [f"{compiler} {level}: {violation}" for violation in violations(members)]
+                if level == "-Os":
+                    print_sizes(compiler, text_bytes(objects))
+    print(*failures, sep="\n")
+    return 1 if failures else 0
+
+
+sys.exit(main())

@@ -1,0 +1,29 @@
+"""The compilers that a script tests with: those of gcc and clang that are installed."""
+import shutil
+import subprocess
+import sys
+
+SKIPPED = 77
+
+
+def c_compilers():
+    found = [name for name in ("gcc", "clang") if shutil.which(name)]
+    if not found:
+        print("SKIPPED: neither gcc nor clang is installed")
+        sys.exit(SKIPPED)
+    return found
+
+
+def cxx_compiler(c_compiler):
+    """g++ for gcc, clang++ for clang; None when it is not installed."""
+    name = {"gcc": "g++", "clang": "clang++"}[c_compiler]
+    return name if shutil.which(name) else None
+
+
+def run(command):
+    """Its output. A command that fails ends the test."""
+    done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    if done.returncode != 0:
+        print("FAILED:", " ".join(map(str, command)), done.stdout, sep="\n")
+        sys.exit(1)
+    return done.stdout

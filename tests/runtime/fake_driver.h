@@ -1,0 +1,59 @@
+/* A scripted driver: a table of functions that count their calls, fail one of them on demand, and keep books of what
+ * is loaded. Safe to call from many threads. */
+#ifndef FAKE_DRIVER_H
+#define FAKE_DRIVER_H
+
+#include <kiln/kiln.h>
+
+typedef enum fake_call {
+#define FAKE_CALL(member, symbol, parameters) FAKE_##member,
+    KILN_DRIVER_RUNTIME_FUNCTIONS(FAKE_CALL)
+#undef FAKE_CALL
+        FAKE_CALLS
+} fake_call;
+
+enum { FAKE_MAX_MODULES = 64 };
+
+typedef struct fake_launch {
+    CUfunction function;
+    unsigned grid[3], block[3], shared_bytes;
+    CUstream stream;
+    void **params;
+} fake_launch;
+
+typedef struct fake_driver {
+    /* the script */
+    int version, major, minor, multiprocessors, max_shared_bytes;
+    CUcontext current;
+    int fail_at;     /* the number of the call that fails, counted from 1 over all functions; 0 for none */
+    int fail_result; /* what it returns */
+    const char *log; /* what a load that fails writes to the JIT log */
+    int load_yields; /* how often a load gives way before it ends, to let threads race */
+    /* the books */
+    int calls; /* over all functions */
+    int counts[FAKE_CALLS];
+    fake_call failed;   /* which one failed as scripted */
+    int loads, unloads; /* those that succeeded */
+    const void *loaded_image;
+    int option_count, log_bytes; /* of the last load */
+    int attribute, attribute_value;
+    fake_launch launch; /* the last one */
+    struct {
+        int loaded;
+        const void *image;
+    } modules[FAKE_MAX_MODULES];
+} fake_driver;
+
+extern fake_driver fake;
+
+/* A device sm_90 with driver 12.8 and a context, empty books. */
+void fake_reset(void);
+const char *fake_call_symbol(fake_call call);
+
+/* The table. Only the runtime's functions and get_error_name are filled. */
+extern const kiln_driver fake_table;
+
+#define FAKE_CONTEXT       ((CUcontext)(uintptr_t)0x1000)
+#define FAKE_OTHER_CONTEXT ((CUcontext)(uintptr_t)0x2000)
+
+#endif

@@ -1,0 +1,306 @@
+/* Written by hand, as `kiln generate` would: two variants of one family. It is the reference for the generated form, and
+ * small enough to read.
+ *
+ * Each text is a named array and each variant an object of its own; nothing but the index refers to all of them. */
+#pragma GCC diagnostic ignored "-Woverlength-strings"
+
+#include "mini.h"
+
+static uint64_t ceil_div(uint64_t a, uint64_t b)
+{
+    return a / b + (a % b != 0);
+}
+
+/* ==== axpy ==== */
+
+static const char axpy_name[] = "axpy";
+
+/* What every variant asks of its arguments. */
+static kiln_status check_axpy(kiln_loader *loader, const mini_axpy_args *a)
+{
+    const kiln_status status = kiln_begin(loader, a, axpy_name);
+    if (status != KILN_OK)
+        return status;
+    if (!(a->n <= 1099511627776)) {
+        static const char detail[] = "n is at most 2^40";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, axpy_name, detail);
+    }
+    if (a->n == 0)
+        return KILN_OK;
+    if (a->x == 0) {
+        static const char detail[] = "x is null";
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, axpy_name, detail);
+    }
+    if (a->y == 0) {
+        static const char detail[] = "y is null";
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, axpy_name, detail);
+    }
+    if (a->x % 4 != 0) {
+        static const char detail[] = "x must be aligned to 4 bytes";
+        return kiln_fail(loader, KILN_ERROR_MISALIGNED, axpy_name, detail);
+    }
+    if (a->y % 4 != 0) {
+        static const char detail[] = "y must be aligned to 4 bytes";
+        return kiln_fail(loader, KILN_ERROR_MISALIGNED, axpy_name, detail);
+    }
+    return KILN_OK;
+}
+
+/* axpy/type=f32 */
+
+static const char axpy_f32_id[] = "axpy/type=f32";
+static const char axpy_f32_entry[] = "axpy_f32";
+
+static const char axpy_f32_sm_75[] = ".version 6.3\n"
+                                     ".target sm_75\n"
+                                     ".address_size 64\n"
+                                     "\n"
+                                     ".visible .entry axpy_f32(\n"
+                                     "    .param .u64 %param_x,\n"
+                                     "    .param .u64 %param_y,\n"
+                                     "    .param .f32 %param_a,\n"
+                                     "    .param .u64 %param_n\n"
+                                     ")\n"
+                                     ".maxntid 256, 1, 1\n"
+                                     "{\n"
+                                     "    .reg .pred %p;\n"
+                                     "    .reg .b32 %block, %threads, %thread;\n"
+                                     "    .reg .b64 %i, %n, %x, %y, %offset;\n"
+                                     "    .reg .f32 %a, %xi, %yi;\n"
+                                     "\n"
+                                     "    mov.u32 %block, %ctaid.x;\n"
+                                     "    mov.u32 %threads, %ntid.x;\n"
+                                     "    mov.u32 %thread, %tid.x;\n"
+                                     "    cvt.u64.u32 %i, %thread;\n"
+                                     "    mad.wide.u32 %i, %block, %threads, %i;\n"
+                                     "    ld.param.u64 %n, [%param_n];\n"
+                                     "    setp.ge.u64 %p, %i, %n;\n"
+                                     "    @%p bra done;\n"
+                                     "    ld.param.u64 %x, [%param_x];\n"
+                                     "    ld.param.u64 %y, [%param_y];\n"
+                                     "    ld.param.f32 %a, [%param_a];\n"
+                                     "    shl.b64 %offset, %i, 2;\n"
+                                     "    add.u64 %x, %x, %offset;\n"
+                                     "    add.u64 %y, %y, %offset;\n"
+                                     "    ld.global.f32 %xi, [%x];\n"
+                                     "    ld.global.f32 %yi, [%y];\n"
+                                     "    fma.rn.f32 %yi, %a, %xi, %yi;\n"
+                                     "    st.global.f32 [%y], %yi;\n"
+                                     "done:\n"
+                                     "    ret;\n"
+                                     "}\n";
+
+static const char axpy_f32_sm_90[] = ".version 7.8\n"
+                                     ".target sm_90\n"
+                                     ".address_size 64\n"
+                                     "\n"
+                                     ".visible .entry axpy_f32(\n"
+                                     "    .param .u64 %param_x,\n"
+                                     "    .param .u64 %param_y,\n"
+                                     "    .param .f32 %param_a,\n"
+                                     "    .param .u64 %param_n\n"
+                                     ")\n"
+                                     ".maxntid 256, 1, 1\n"
+                                     "{\n"
+                                     "    .reg .pred %p;\n"
+                                     "    .reg .b32 %block, %threads, %thread;\n"
+                                     "    .reg .b64 %i, %n, %x, %y, %offset;\n"
+                                     "    .reg .f32 %a, %xi, %yi;\n"
+                                     "\n"
+                                     "    mov.u32 %block, %ctaid.x;\n"
+                                     "    mov.u32 %threads, %ntid.x;\n"
+                                     "    mov.u32 %thread, %tid.x;\n"
+                                     "    cvt.u64.u32 %i, %thread;\n"
+                                     "    mad.wide.u32 %i, %block, %threads, %i;\n"
+                                     "    ld.param.u64 %n, [%param_n];\n"
+                                     "    setp.ge.u64 %p, %i, %n;\n"
+                                     "    @%p bra done;\n"
+                                     "    ld.param.u64 %x, [%param_x];\n"
+                                     "    ld.param.u64 %y, [%param_y];\n"
+                                     "    ld.param.f32 %a, [%param_a];\n"
+                                     "    shl.b64 %offset, %i, 2;\n"
+                                     "    add.u64 %x, %x, %offset;\n"
+                                     "    add.u64 %y, %y, %offset;\n"
+                                     "    ld.global.f32 %xi, [%x];\n"
+                                     "    ld.global.f32 %yi, [%y];\n"
+                                     "    fma.rn.f32 %yi, %a, %xi, %yi;\n"
+                                     "    st.global.f32 [%y], %yi;\n"
+                                     "done:\n"
+                                     "    ret;\n"
+                                     "}\n";
+
+static const kiln_image axpy_f32_images[] = {
+    {.data = axpy_f32_sm_75,
+     .bytes = sizeof axpy_f32_sm_75 - 1,
+     .hash_high = 0xf0251f237da15277,
+     .hash_low = 0xdc84cd6f17f58695,
+     .min_driver = 10000,
+     .sm = 75,
+     .kind = KILN_TARGET_BASE,
+     .format = KILN_IMAGE_PTX},
+    {.data = axpy_f32_sm_90,
+     .bytes = sizeof axpy_f32_sm_90 - 1,
+     .hash_high = 0x7793a2be00e79640,
+     .hash_low = 0x89669340d09b4ddd,
+     .min_driver = 11080,
+     .sm = 90,
+     .kind = KILN_TARGET_BASE,
+     .format = KILN_IMAGE_PTX},
+};
+static const kiln_module axpy_f32_module = {.images = axpy_f32_images, .image_count = 2, .slot = 0};
+
+kiln_status mini_axpy_f32(kiln_loader *loader, CUstream stream, const mini_axpy_args *args)
+{
+    const kiln_status status = check_axpy(loader, args);
+    if (status != KILN_OK)
+        return status;
+    mini_axpy_args a = *args;
+    if (a.n == 0)
+        return KILN_OK;
+    const uint64_t grid[3] = {ceil_div(a.n, 256), 1, 1};
+    float a_f32 = (float)a.a;
+    void *params[] = {&a.x, &a.y, &a_f32, &a.n};
+    return kiln_launch(loader, &mini_axpy_f32_kernel, stream, grid, 0, params);
+}
+
+static int launch_axpy_f32(kiln_loader *loader, CUstream stream, const void *args)
+{
+    return (int)mini_axpy_f32(loader, stream, args);
+}
+
+const kiln_kernel mini_axpy_f32_kernel = {
+    .key = 0x7af4c523ce13e520,
+    .id = axpy_f32_id,
+    .entry = axpy_f32_entry,
+    .module = &axpy_f32_module,
+    .launch = launch_axpy_f32,
+    .block = {256, 1, 1},
+    .slot = 0,
+    .max_shared_bytes = 0,
+};
+
+/* axpy/type=f64 */
+
+static const char axpy_f64_id[] = "axpy/type=f64";
+static const char axpy_f64_entry[] = "axpy_f64";
+
+static const char axpy_f64_sm_75[] = ".version 6.3\n"
+                                     ".target sm_75\n"
+                                     ".address_size 64\n"
+                                     "\n"
+                                     ".visible .entry axpy_f64(\n"
+                                     "    .param .u64 %param_x,\n"
+                                     "    .param .u64 %param_y,\n"
+                                     "    .param .f64 %param_a,\n"
+                                     "    .param .u64 %param_n\n"
+                                     ")\n"
+                                     ".maxntid 256, 1, 1\n"
+                                     "{\n"
+                                     "    .reg .pred %p;\n"
+                                     "    .reg .b32 %block, %threads, %thread;\n"
+                                     "    .reg .b64 %i, %n, %x, %y, %offset;\n"
+                                     "    .reg .f64 %a, %xi, %yi;\n"
+                                     "\n"
+                                     "    mov.u32 %block, %ctaid.x;\n"
+                                     "    mov.u32 %threads, %ntid.x;\n"
+                                     "    mov.u32 %thread, %tid.x;\n"
+                                     "    cvt.u64.u32 %i, %thread;\n"
+                                     "    mad.wide.u32 %i, %block, %threads, %i;\n"
+                                     "    ld.param.u64 %n, [%param_n];\n"
+                                     "    setp.ge.u64 %p, %i, %n;\n"
+                                     "    @%p bra done;\n"
+                                     "    ld.param.u64 %x, [%param_x];\n"
+                                     "    ld.param.u64 %y, [%param_y];\n"
+                                     "    ld.param.f64 %a, [%param_a];\n"
+                                     "    shl.b64 %offset, %i, 3;\n"
+                                     "    add.u64 %x, %x, %offset;\n"
+                                     "    add.u64 %y, %y, %offset;\n"
+                                     "    ld.global.f64 %xi, [%x];\n"
+                                     "    ld.global.f64 %yi, [%y];\n"
+                                     "    fma.rn.f64 %yi, %a, %xi, %yi;\n"
+                                     "    st.global.f64 [%y], %yi;\n"
+                                     "done:\n"
+                                     "    ret;\n"
+                                     "}\n";
+
+static const kiln_image axpy_f64_images[] = {
+    {.data = axpy_f64_sm_75,
+     .bytes = sizeof axpy_f64_sm_75 - 1,
+     .hash_high = 0x5a45a46a98bc26ac,
+     .hash_low = 0x5fdaf5316c0d601b,
+     .min_driver = 10000,
+     .sm = 75,
+     .kind = KILN_TARGET_BASE,
+     .format = KILN_IMAGE_PTX},
+};
+static const kiln_module axpy_f64_module = {.images = axpy_f64_images, .image_count = 1, .slot = 1};
+
+kiln_status mini_axpy_f64(kiln_loader *loader, CUstream stream, const mini_axpy_args *args)
+{
+    const kiln_status status = check_axpy(loader, args);
+    if (status != KILN_OK)
+        return status;
+    mini_axpy_args a = *args;
+    if (a.n == 0)
+        return KILN_OK;
+    if (a.x % 8 != 0) {
+        static const char detail[] = "x must be aligned to 8 bytes";
+        return kiln_fail(loader, KILN_ERROR_MISALIGNED, axpy_name, detail);
+    }
+    if (a.y % 8 != 0) {
+        static const char detail[] = "y must be aligned to 8 bytes";
+        return kiln_fail(loader, KILN_ERROR_MISALIGNED, axpy_name, detail);
+    }
+    const uint64_t grid[3] = {ceil_div(a.n, 256), 1, 1};
+    void *params[] = {&a.x, &a.y, &a.a, &a.n};
+    return kiln_launch(loader, &mini_axpy_f64_kernel, stream, grid, 0, params);
+}
+
+static int launch_axpy_f64(kiln_loader *loader, CUstream stream, const void *args)
+{
+    return (int)mini_axpy_f64(loader, stream, args);
+}
+
+const kiln_kernel mini_axpy_f64_kernel = {
+    .key = 0x048fc9ba80d16269,
+    .id = axpy_f64_id,
+    .entry = axpy_f64_entry,
+    .module = &axpy_f64_module,
+    .launch = launch_axpy_f64,
+    .block = {256, 1, 1},
+    .slot = 1,
+    .max_shared_bytes = 0,
+};
+
+kiln_status mini_axpy(kiln_loader *loader, CUstream stream, const mini_axpy_args *args)
+{
+    const kiln_status status = check_axpy(loader, args);
+    if (status != KILN_OK)
+        return status;
+    if (args->type == MINI_AXPY_TYPE_F32 && kiln_usable(loader, &mini_axpy_f32_kernel))
+        return mini_axpy_f32(loader, stream, args);
+    if (args->type == MINI_AXPY_TYPE_F64 && kiln_usable(loader, &mini_axpy_f64_kernel))
+        return mini_axpy_f64(loader, stream, args);
+    static const char detail[] = "no variant has this type or runs on this device";
+    return kiln_fail(loader, KILN_ERROR_NO_VARIANT, axpy_name, detail);
+}
+
+/* ==== the bundle ==== */
+
+const kiln_bundle mini_bundle = {
+    .layout_version = 1,
+    .kernel_count = MINI_KERNELS,
+    .module_count = 2,
+    .slot_count = MINI_SLOTS,
+    .name = "mini",
+};
+
+static const kiln_kernel *const kernels[] = {
+    &mini_axpy_f32_kernel,
+    &mini_axpy_f64_kernel,
+};
+
+/* The place of a kernel, from 1, by key & mask; 0 is free. */
+static const uint32_t table[] = {1, 2, 0, 0};
+
+const kiln_index mini_index = {.bundle = &mini_bundle, .kernels = kernels, .table = table, .table_mask = 3};

@@ -1,0 +1,18 @@
+/* cmocka with what it needs before it. */
+#ifndef TEST_H
+#define TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <kiln/kiln.h>
+
+/* cmocka's own message for a status is two numbers; ours are two texts. */
+#define assert_status(got, wanted) assert_string_equal(kiln_status_string(got), kiln_status_string(wanted))
+
+#endif

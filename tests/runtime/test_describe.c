@@ -1,0 +1,173 @@
+/* Status texts, and errors as one line: exact texts. */
+#include "test.h"
+
+#include "fake_driver.h"
+#include "mini.h"
+
+static kiln_loader loader;
+static kiln_slot slots[MINI_SLOTS];
+
+static int open_mini(void **state)
+{
+    (void)state;
+    fake_reset();
+    return (int)kiln_open(&loader, &fake_table, &mini_bundle, slots, MINI_SLOTS, NULL);
+}
+
+static const kiln_status all[] = {KILN_OK,
+                                  KILN_ERROR_NULL_POINTER,
+                                  KILN_ERROR_BAD_ARGUMENT,
+                                  KILN_ERROR_MISALIGNED,
+                                  KILN_ERROR_GRID_TOO_LARGE,
+                                  KILN_ERROR_TOO_FEW_SLOTS,
+                                  KILN_ERROR_CLOSED,
+                                  KILN_ERROR_LAYOUT,
+                                  KILN_ERROR_NOT_FOUND,
+                                  KILN_ERROR_NO_VARIANT,
+                                  KILN_ERROR_NO_IMAGE,
+                                  KILN_ERROR_CORRUPT_IMAGE,
+                                  KILN_ERROR_DRIVER_NOT_FOUND,
+                                  KILN_ERROR_DRIVER_SYMBOL,
+                                  KILN_ERROR_DRIVER_TOO_OLD,
+                                  KILN_ERROR_NO_CONTEXT,
+                                  KILN_ERROR_WRONG_CONTEXT,
+                                  KILN_ERROR_LOAD,
+                                  KILN_ERROR_LAUNCH,
+                                  KILN_ERROR_DRIVER};
+enum { STATUSES = sizeof all / sizeof all[0] };
+
+static void every_status_has_a_text_of_its_own(void **state)
+{
+    (void)state;
+    static const int numbers[STATUSES] = {0,  10, 11, 12, 13, 14, 15, 30, 31, 32,
+                                          33, 34, 50, 51, 52, 53, 54, 55, 56, 57};
+    for (int i = 0; i < STATUSES; i++) {
+        assert_int_equal(all[i], numbers[i]); /* fixed for ever */
+        const char *text = kiln_status_string(all[i]);
+        assert_string_not_equal(text, "unknown status");
+        assert_null(strchr(text, '\n'));
+        for (int j = 0; j < i; j++)
+            assert_string_not_equal(text, kiln_status_string(all[j]));
+    }
+    assert_string_equal(kiln_status_string((kiln_status)1), "unknown status");
+    assert_string_equal(kiln_status_string((kiln_status)63), "unknown status");
+}
+
+static void assert_text(const kiln_loader *of, const kiln_error *error, const kiln_kernel *kernel,
+                        const char *wanted)
+{
+    char text[512];
+    assert_int_equal(kiln_describe_error(of, error, kernel, text, sizeof text), strlen(wanted));
+    assert_string_equal(text, wanted);
+}
+
+static void errors_read_well(void **state)
+{
+    (void)state;
+    static const struct {
+        kiln_error error;
+        const char *text;
+    } rows[] = {
+        {{.status = KILN_ERROR_BAD_ARGUMENT, .subject = "nf4_gemm", .detail = "k must be a multiple of 64"},
+         "bad argument: nf4_gemm: k must be a multiple of 64"},
+        {{.status = KILN_ERROR_BAD_ARGUMENT,
+          .subject = "a",
+          .detail = "b",
+          .needed = 4294967295,
+          .present = 0},
+         "bad argument: a: b: needs 4294967295, has 0"},
+        {{.status = KILN_ERROR_TOO_FEW_SLOTS, .subject = "mini", .detail = "", .needed = 2, .present = 1},
+         "too few slots: mini: needs 2, has 1"},
+        {{.status = KILN_ERROR_LAYOUT, .subject = "kiln_open", .detail = "", .needed = 1, .present = 7},
+         "bundle and runtime differ in layout: kiln_open: needs 1, has 7"},
+        {{.status = KILN_ERROR_DRIVER_TOO_OLD,
+          .subject = "x",
+          .detail = "",
+          .needed = 12100,
+          .present = 9020},
+         "driver too old: x: needs 12.10, has 9.2"},
+        {{.status = KILN_ERROR_LOAD, .driver_result = 218, .subject = "x", .detail = "cuModuleLoadDataEx"},
+         "load failed: x: cuModuleLoadDataEx: CUDA_ERROR_INVALID_PTX (218)"},
+        {{.status = KILN_ERROR_LAUNCH, .driver_result = 999, .subject = "x", .detail = "cuLaunchKernel"},
+         "launch failed: x: cuLaunchKernel: driver result 999"},
+        {{.status = KILN_ERROR_DRIVER, .driver_result = INT32_MIN, .subject = "cuInit", .detail = ""},
+         "driver call failed: cuInit: driver result -2147483648"},
+        {{.status = KILN_ERROR_NO_CONTEXT}, "no context is current"},
+        {{.status = (kiln_status)999, .subject = "", .detail = ""}, "unknown status"},
+        {{.status = KILN_OK}, "success"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        assert_text(&loader, &rows[i].error, NULL, rows[i].text);
+    /* Without an open loader there is no driver to ask for names. */
+    assert_text(NULL, &rows[5].error, NULL, "load failed: x: cuModuleLoadDataEx: driver result 218");
+    assert_text(&(kiln_loader){0}, &rows[5].error, NULL,
+                "load failed: x: cuModuleLoadDataEx: driver result 218");
+}
+
+static void a_miss_says_why_each_image_was_not_taken(void **state)
+{
+    (void)state;
+    static const kiln_image images[] = {
+        {.sm = 75, .min_driver = 13000},
+        {.sm = 120},
+        {.sm = 90, .kind = KILN_TARGET_ARCH, .min_driver = 13010},
+        {.sm = 100, .kind = KILN_TARGET_FAMILY},
+        {.sm = 80, .format = KILN_IMAGE_CUBIN},
+    };
+    const kiln_module module = {.images = images, .image_count = 5};
+    const kiln_kernel kernel = {.id = "x/y=1", .module = &module};
+    assert_status(kiln_preload(&loader, (const kiln_kernel *[]){&kernel}, 1), KILN_ERROR_DRIVER_TOO_OLD);
+    kiln_error error;
+    assert_status(kiln_last_error(&loader, &error), KILN_OK);
+    assert_text(&loader, &error, &kernel,
+                "driver too old: x/y=1: needs 13.0, has 12.8; device sm_90; sm_75 needs driver 13.0; "
+                "sm_120 is for newer devices; sm_90a needs driver 13.1; sm_100f is for other devices; "
+                "cubin sm_80 is for other devices");
+
+    const kiln_module misfits = {.images = images + 3, .image_count = 2};
+    const kiln_kernel misfit = {.id = "x/y=2", .module = &misfits};
+    assert_status(kiln_preload(&loader, (const kiln_kernel *[]){&misfit}, 1), KILN_ERROR_NO_IMAGE);
+    assert_status(kiln_last_error(&loader, &error), KILN_OK);
+    assert_text(&loader, &error, &misfit,
+                "no image runs on this device: x/y=2; device sm_90; sm_100f is for other devices; "
+                "cubin sm_80 is for other devices");
+    assert_text(&loader, &error, NULL, "no image runs on this device: x/y=2");
+    assert_text(NULL, &error, &misfit, "no image runs on this device: x/y=2");
+
+    /* The bundle written by hand, on the device at hand: both its images fit. */
+    error = (kiln_error){.status = KILN_ERROR_NO_IMAGE, .subject = "s", .detail = "d"};
+    assert_text(&loader, &error, &mini_axpy_f32_kernel,
+                "no image runs on this device: s: d; device sm_90; sm_75 fits; sm_90 fits");
+}
+
+static void the_text_is_cut_to_the_room_there_is(void **state)
+{
+    (void)state;
+    const kiln_error error = {.status = KILN_ERROR_CLOSED, .subject = "axpy", .detail = ""};
+    static const char whole[] = "the loader is not open: axpy";
+    for (size_t bytes = 0; bytes <= sizeof whole + 2; bytes++) {
+        char text[64];
+        memset(text, '#', sizeof text);
+        assert_int_equal(kiln_describe_error(&loader, &error, NULL, text, bytes), sizeof whole - 1);
+        size_t kept = bytes == 0 ? 0 : bytes < sizeof whole ? bytes - 1 : sizeof whole - 1;
+        assert_memory_equal(text, whole, kept);
+        assert_int_equal(text[kept], bytes == 0 ? '#' : '\0');
+        assert_int_equal(text[bytes], '#');
+    }
+    assert_int_equal(kiln_describe_error(&loader, &error, NULL, NULL, 100), sizeof whole - 1);
+    char text[4] = "abc";
+    assert_int_equal(kiln_describe_error(&loader, NULL, NULL, text, sizeof text), 0);
+    assert_string_equal(text, "");
+    assert_int_equal(kiln_describe_error(NULL, NULL, NULL, NULL, 0), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_status_has_a_text_of_its_own),
+        cmocka_unit_test_setup(errors_read_well, open_mini),
+        cmocka_unit_test_setup(a_miss_says_why_each_image_was_not_taken, open_mini),
+        cmocka_unit_test_setup(the_text_is_cut_to_the_room_there_is, open_mini),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

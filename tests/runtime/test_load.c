@@ -1,0 +1,467 @@
+/* Opening, loading, closing, and every way in which they fail, over a scripted driver. */
+#include "test.h"
+
+#include "fake_driver.h"
+#include "mini.h"
+
+static kiln_loader loader;
+static kiln_slot slots[MINI_SLOTS];
+static const mini_axpy_args axpy = {.type = MINI_AXPY_TYPE_F32, .x = 256, .y = 512, .a = 2, .n = 1000};
+static const mini_axpy_args axpy_f64 = {.type = MINI_AXPY_TYPE_F64, .x = 256, .y = 512, .a = 2, .n = 1000};
+
+static int reset(void **state)
+{
+    (void)state;
+    fake_reset();
+    memset(&loader, 0, sizeof loader);
+    memset(slots, 0xff, sizeof slots); /* kiln_open has to clear them */
+    return 0;
+}
+
+static kiln_status open_mini(const kiln_options *options)
+{
+    return kiln_open(&loader, &fake_table, &mini_bundle, slots, MINI_SLOTS, options);
+}
+
+static kiln_error last_error(void)
+{
+    kiln_error error;
+    assert_status(kiln_last_error(&loader, &error), KILN_OK);
+    assert_non_null(error.subject);
+    assert_non_null(error.detail);
+    return error;
+}
+
+static void assert_last_error(kiln_status status, const char *subject, const char *detail, int driver_result)
+{
+    kiln_error error = last_error();
+    assert_status(error.status, status);
+    assert_string_equal(error.subject, subject);
+    assert_string_equal(error.detail, detail);
+    assert_int_equal(error.driver_result, driver_result);
+}
+
+/* ---- the normal course ------------------------------------------------------------------------------------------ */
+
+static void opening_reads_the_device_and_loads_nothing(void **state)
+{
+    (void)state;
+    assert_status(open_mini(NULL), KILN_OK);
+    assert_int_equal(loader.device.sm, 90);
+    assert_int_equal(loader.device.driver_version, 12080);
+    assert_int_equal(loader.device.multiprocessors, 132);
+    assert_int_equal(loader.device.max_shared_bytes, 227 * 1024);
+    assert_int_equal(fake.counts[FAKE_module_load_data_ex], 0);
+    assert_last_error(KILN_OK, "", "", 0);
+    assert_status(kiln_close(&loader), KILN_OK);
+    assert_int_equal(fake.counts[FAKE_module_unload], 0);
+}
+
+static void a_kernel_is_loaded_on_its_first_launch_once(void **state)
+{
+    (void)state;
+    assert_status(open_mini(NULL), KILN_OK);
+    for (int i = 0; i < 3; i++)
+        assert_status(mini_axpy(&loader, (CUstream)(uintptr_t)0x55, &axpy), KILN_OK);
+    assert_int_equal(fake.counts[FAKE_module_load_data_ex], 1);
+    assert_int_equal(fake.counts[FAKE_module_get_function], 1);
+    assert_int_equal(fake.counts[FAKE_func_set_attribute], 0);
+    assert_int_equal(fake.counts[FAKE_launch_kernel], 3);
+    assert_ptr_equal(fake.loaded_image, mini_axpy_f32_kernel.module->images[1].data); /* sm_90 before sm_75 */
+    assert_int_equal(fake.option_count, 0);
+    assert_ptr_equal(fake.launch.function, mini_axpy_f32_kernel.entry);
+    assert_ptr_equal(fake.launch.stream, 0x55);
+    assert_int_equal(fake.launch.grid[0], 4);
+    assert_int_equal(fake.launch.grid[1], 1);
+    assert_int_equal(fake.launch.grid[2], 1);
+    assert_int_equal(fake.launch.block[0], 256);
+    assert_int_equal(fake.launch.shared_bytes, 0);
+    assert_status(kiln_close(&loader), KILN_OK);
+    assert_int_equal(fake.unloads, 1);
+}
+
+static void preloaded_kernels_only_launch(void **state)
+{
+    (void)state;
+    assert_status(open_mini(NULL), KILN_OK);
+    assert_status(kiln_preload(&loader, mini_index.kernels, mini_bundle.kernel_count), KILN_OK);
+    assert_int_equal(fake.loads, 2);
+    int calls = fake.calls;
+    assert_status(mini_axpy(&loader, NULL, &axpy), KILN_OK);
+    assert_status(mini_axpy(&loader, NULL, &axpy_f64), KILN_OK);
+    assert_int_equal(fake.calls, calls + 2);
+    assert_int_equal(fake.counts[FAKE_launch_kernel], 2);
+    assert_status(kiln_preload(&loader, NULL, 0), KILN_OK);
+    assert_status(kiln_close(&loader), KILN_OK);
+    assert_int_equal(fake.unloads, 2);
+}
+
+static void a_loader_can_be_opened_again(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        assert_status(open_mini(NULL), KILN_OK);
+        assert_status(mini_axpy(&loader, NULL, &axpy), KILN_OK);
+        assert_status(kiln_close(&loader), KILN_OK);
+    }
+    assert_int_equal(fake.loads, 3);
+    assert_int_equal(fake.unloads, 3);
+}
+
+/* A module of two entries, as foreign PTX may be: loaded once, whichever kernel comes first. */
+static void kernels_of_one_module_share_it(void **state)
+{
+    (void)state;
+    static const kiln_image image = {.data = "two", .bytes = 3, .sm = 75};
+    static const kiln_module module = {.images = &image, .image_count = 1, .slot = 0};
+    static const kiln_kernel first = {
+        .id = "first", .entry = "first", .module = &module, .block = {1, 1, 1}, .slot = 0};
+    static const kiln_kernel second = {
+        .id = "second", .entry = "second", .module = &module, .block = {1, 1, 1}, .slot = 1};
+    static const kiln_bundle bundle = {KILN_LAYOUT_VERSION, 2, 1, 2, "two"};
+    static const uint64_t grid[3] = {1, 1, 1};
+    const kiln_kernel *orders[2][2] = {{&first, &second}, {&second, &first}};
+    for (int order = 0; order < 2; order++) {
+        fake_reset();
+        assert_status(kiln_open(&loader, &fake_table, &bundle, slots, 2, NULL), KILN_OK);
+        for (int i = 0; i < 2; i++) {
+            assert_status(kiln_launch(&loader, orders[order][i], NULL, grid, 0, NULL), KILN_OK);
+            assert_ptr_equal(fake.launch.function, orders[order][i]->entry);
+        }
+        assert_int_equal(fake.loads, 1);
+        assert_int_equal(fake.counts[FAKE_module_get_function], 2);
+        assert_status(kiln_close(&loader), KILN_OK);
+        assert_int_equal(fake.unloads, 1);
+    }
+}
+
+/* ---- refusals --------------------------------------------------------------------------------------------------- */
+
+static void null_arguments_are_refused(void **state)
+{
+    (void)state;
+    kiln_error error;
+    static const uint64_t grid[3] = {1, 1, 1};
+    const kiln_kernel *null_kernel = NULL;
+    assert_status(kiln_open(NULL, &fake_table, &mini_bundle, slots, 2, NULL), KILN_ERROR_NULL_POINTER);
+    assert_status(kiln_open(&loader, NULL, &mini_bundle, slots, 2, NULL), KILN_ERROR_NULL_POINTER);
+    assert_status(kiln_open(&loader, &fake_table, NULL, slots, 2, NULL), KILN_ERROR_NULL_POINTER);
+    assert_status(kiln_open(&loader, &fake_table, &mini_bundle, NULL, 2, NULL), KILN_ERROR_NULL_POINTER);
+    assert_last_error(KILN_ERROR_NULL_POINTER, "kiln_open", "driver, bundle and slots are required", 0);
+    assert_status(kiln_close(NULL), KILN_ERROR_NULL_POINTER);
+    assert_status(kiln_preload(NULL, NULL, 0), KILN_ERROR_NULL_POINTER);
+    assert_status(kiln_last_error(NULL, &error), KILN_ERROR_NULL_POINTER);
+    assert_status(kiln_last_error(&loader, NULL), KILN_ERROR_NULL_POINTER);
+    assert_status(kiln_begin(NULL, &axpy, "x"), KILN_ERROR_NULL_POINTER);
+    assert_status(kiln_launch(NULL, &mini_axpy_f32_kernel, NULL, grid, 0, NULL), KILN_ERROR_NULL_POINTER);
+    assert_status(kiln_fail(NULL, KILN_ERROR_NOT_FOUND, NULL, NULL), KILN_ERROR_NOT_FOUND);
+    assert_int_equal(kiln_usable(NULL, &mini_axpy_f32_kernel), 0);
+    assert_status(mini_axpy(NULL, NULL, &axpy), KILN_ERROR_NULL_POINTER);
+
+    assert_status(open_mini(NULL), KILN_OK);
+    assert_status(kiln_preload(&loader, NULL, 1), KILN_ERROR_NULL_POINTER);
+    assert_status(kiln_preload(&loader, &null_kernel, 1), KILN_ERROR_NULL_POINTER);
+    assert_status(kiln_launch(&loader, NULL, NULL, grid, 0, NULL), KILN_ERROR_NULL_POINTER);
+    assert_status(kiln_launch(&loader, &mini_axpy_f32_kernel, NULL, NULL, 0, NULL), KILN_ERROR_NULL_POINTER);
+    assert_status(kiln_begin(&loader, NULL, "x"), KILN_ERROR_NULL_POINTER);
+    assert_status(kiln_fail(&loader, KILN_ERROR_NOT_FOUND, NULL, NULL), KILN_ERROR_NOT_FOUND);
+    assert_last_error(KILN_ERROR_NOT_FOUND, "", "", 0);
+    assert_int_equal(kiln_usable(&loader, NULL), 0);
+    assert_status(mini_axpy(&loader, NULL, NULL), KILN_ERROR_NULL_POINTER);
+    assert_int_equal(fake.counts[FAKE_module_load_data_ex], 0);
+    assert_status(kiln_close(&loader), KILN_OK);
+}
+
+static void assert_closed(void)
+{
+    static const uint64_t grid[3] = {1, 1, 1};
+    kiln_error error;
+    assert_status(kiln_begin(&loader, &axpy, "x"), KILN_ERROR_CLOSED);
+    assert_status(kiln_launch(&loader, &mini_axpy_f32_kernel, NULL, grid, 0, NULL), KILN_ERROR_CLOSED);
+    assert_status(kiln_preload(&loader, mini_index.kernels, 2), KILN_ERROR_CLOSED);
+    assert_status(kiln_preload(&loader, NULL, 0), KILN_ERROR_CLOSED);
+    assert_status(mini_axpy(&loader, NULL, &axpy), KILN_ERROR_CLOSED);
+    assert_status(mini_axpy_f32(&loader, NULL, &axpy), KILN_ERROR_CLOSED);
+    assert_status((kiln_status)mini_axpy_f32_kernel.launch(&loader, NULL, &axpy), KILN_ERROR_CLOSED);
+    assert_int_equal(kiln_usable(&loader, &mini_axpy_f32_kernel), 0);
+    assert_status(kiln_close(&loader), KILN_OK);
+    assert_status(kiln_last_error(&loader, &error), KILN_OK);
+    assert_status(error.status, KILN_ERROR_CLOSED);
+    assert_string_equal(error.subject, "axpy");
+    assert_int_equal(fake.counts[FAKE_launch_kernel], 0);
+}
+
+static void a_closed_loader_refuses_everything(void **state)
+{
+    (void)state;
+    assert_closed(); /* zeros */
+    assert_status(open_mini(NULL), KILN_OK);
+    assert_status(kiln_close(&loader), KILN_OK);
+    assert_closed();
+    fake.current = NULL;
+    assert_status(open_mini(NULL), KILN_ERROR_NO_CONTEXT);
+    assert_closed();
+}
+
+static void a_bundle_of_another_layout_is_refused(void **state)
+{
+    (void)state;
+    kiln_bundle other = mini_bundle;
+    other.layout_version = KILN_LAYOUT_VERSION + 1;
+    assert_status(kiln_open(&loader, &fake_table, &other, slots, 2, NULL), KILN_ERROR_LAYOUT);
+    assert_int_equal(last_error().needed, KILN_LAYOUT_VERSION);
+    assert_int_equal(last_error().present, KILN_LAYOUT_VERSION + 1);
+    assert_int_equal(fake.calls, 0);
+}
+
+static void too_few_slots_are_refused(void **state)
+{
+    (void)state;
+    assert_status(kiln_open(&loader, &fake_table, &mini_bundle, slots, 1, NULL), KILN_ERROR_TOO_FEW_SLOTS);
+    assert_string_equal(last_error().subject, "mini");
+    assert_int_equal(last_error().needed, 2);
+    assert_int_equal(last_error().present, 1);
+}
+
+static void a_table_without_a_function_is_refused(void **state)
+{
+    (void)state;
+    kiln_driver table = fake_table;
+    table.func_set_attribute = NULL;
+    assert_status(kiln_open(&loader, &table, &mini_bundle, slots, 2, NULL), KILN_ERROR_DRIVER_SYMBOL);
+    assert_last_error(KILN_ERROR_DRIVER_SYMBOL, "mini", "null in the table of driver functions", 0);
+}
+
+static void contexts_are_checked(void **state)
+{
+    (void)state;
+    fake.current = NULL;
+    assert_status(open_mini(NULL), KILN_ERROR_NO_CONTEXT);
+    assert_last_error(KILN_ERROR_NO_CONTEXT, "mini", "", 0);
+    fake.current = FAKE_CONTEXT;
+    assert_status(open_mini(NULL), KILN_OK);
+
+    fake.current = FAKE_OTHER_CONTEXT;
+    assert_status(mini_axpy(&loader, NULL, &axpy), KILN_ERROR_WRONG_CONTEXT);
+    assert_last_error(KILN_ERROR_WRONG_CONTEXT, "axpy/type=f32", "", 0);
+    fake.current = NULL;
+    assert_status(mini_axpy(&loader, NULL, &axpy), KILN_ERROR_NO_CONTEXT);
+    fake.current = FAKE_CONTEXT;
+    assert_status(mini_axpy(&loader, NULL, &axpy), KILN_OK);
+
+    /* Closing under another context would leak: it does nothing, and can be tried again. */
+    fake.current = FAKE_OTHER_CONTEXT;
+    assert_status(kiln_close(&loader), KILN_ERROR_WRONG_CONTEXT);
+    assert_int_equal(fake.unloads, 0);
+    fake.current = NULL;
+    assert_status(kiln_close(&loader), KILN_ERROR_NO_CONTEXT);
+    fake.current = FAKE_CONTEXT;
+    assert_status(mini_axpy(&loader, NULL, &axpy), KILN_OK);
+    assert_status(kiln_close(&loader), KILN_OK);
+    assert_int_equal(fake.unloads, 1);
+}
+
+static void images_that_do_not_fit_are_refused(void **state)
+{
+    (void)state;
+    fake.major = 7;
+    fake.minor = 0;
+    assert_status(open_mini(NULL), KILN_OK);
+    assert_int_equal(kiln_usable(&loader, &mini_axpy_f32_kernel), 0);
+    assert_status(mini_axpy_f32(&loader, NULL, &axpy), KILN_ERROR_NO_IMAGE);
+    assert_last_error(KILN_ERROR_NO_IMAGE, "axpy/type=f32", "", 0);
+    assert_status(mini_axpy(&loader, NULL, &axpy), KILN_ERROR_NO_VARIANT);
+    assert_last_error(KILN_ERROR_NO_VARIANT, "axpy", "no variant has this type or runs on this device", 0);
+    assert_status(kiln_close(&loader), KILN_OK);
+
+    fake.major = 9;
+    fake.version = 9020;
+    assert_status(open_mini(NULL), KILN_OK);
+    assert_int_equal(kiln_usable(&loader, &mini_axpy_f32_kernel), 0);
+    assert_status(mini_axpy_f32(&loader, NULL, &axpy), KILN_ERROR_DRIVER_TOO_OLD);
+    assert_int_equal(last_error().needed, 10000); /* the lowest that would do, not sm_90's 11080 */
+    assert_int_equal(last_error().present, 9020);
+    assert_status(kiln_close(&loader), KILN_OK);
+    assert_int_equal(fake.loads, 0);
+}
+
+static kiln_status refuse(const kiln_image *image)
+{
+    assert_ptr_equal(image, &mini_axpy_f32_kernel.module->images[1]);
+    return KILN_ERROR_CORRUPT_IMAGE;
+}
+
+static void images_are_checked_when_asked_for(void **state)
+{
+    (void)state;
+    assert_status(open_mini(&(kiln_options){.check_image = refuse}), KILN_OK);
+    assert_status(mini_axpy(&loader, NULL, &axpy), KILN_ERROR_CORRUPT_IMAGE);
+    assert_last_error(KILN_ERROR_CORRUPT_IMAGE, "axpy/type=f32", "options.check_image refused the image", 0);
+    assert_int_equal(fake.counts[FAKE_module_load_data_ex], 0);
+    assert_status(kiln_close(&loader), KILN_OK);
+
+    assert_status(open_mini(&(kiln_options){.check_image = kiln_check_image}), KILN_OK);
+    assert_status(mini_axpy(&loader, NULL, &axpy), KILN_OK);
+    assert_status(kiln_close(&loader), KILN_OK);
+}
+
+/* A kernel of another bundle must neither reach beyond the slots nor launch another kernel's function. */
+static void kernels_of_other_bundles_are_refused(void **state)
+{
+    (void)state;
+    static const uint64_t grid[3] = {1, 1, 1};
+    const kiln_module far_module = {
+        .images = mini_axpy_f32_kernel.module->images, .image_count = 1, .slot = 9};
+    kiln_kernel other = mini_axpy_f32_kernel;
+    assert_status(open_mini(NULL), KILN_OK);
+    assert_status(mini_axpy(&loader, NULL, &axpy), KILN_OK);
+    assert_status(kiln_launch(&loader, &other, NULL, grid, 0, NULL), KILN_ERROR_BAD_ARGUMENT);
+    assert_last_error(KILN_ERROR_BAD_ARGUMENT, "axpy/type=f32", "a kernel of another bundle", 0);
+    other.slot = 2;
+    assert_status(kiln_launch(&loader, &other, NULL, grid, 0, NULL), KILN_ERROR_BAD_ARGUMENT);
+    other.slot = 1;
+    other.module = &far_module;
+    assert_status(kiln_launch(&loader, &other, NULL, grid, 0, NULL), KILN_ERROR_BAD_ARGUMENT);
+    assert_int_equal(fake.counts[FAKE_launch_kernel], 1);
+    assert_status(kiln_close(&loader), KILN_OK);
+}
+
+/* ---- failures of the driver ------------------------------------------------------------------------------------- */
+
+static void the_jit_log_is_delivered(void **state)
+{
+    (void)state;
+    char log[32];
+    memset(log, 'x', sizeof log);
+    fake.log = "ptxas: line 3: no";
+    assert_status(open_mini(&(kiln_options){.log = log, .log_bytes = sizeof log}), KILN_OK);
+    fake.fail_at = fake.calls + 2; /* after cuCtxGetCurrent */
+    fake.fail_result = 218;
+    assert_status(mini_axpy(&loader, NULL, &axpy), KILN_ERROR_LOAD);
+    assert_last_error(KILN_ERROR_LOAD, "axpy/type=f32", "cuModuleLoadDataEx", 218);
+    assert_int_equal(fake.option_count, 2);
+    assert_int_equal(fake.log_bytes, sizeof log);
+    assert_string_equal(log, fake.log);
+    assert_int_equal(last_error().log_bytes, strlen(fake.log));
+
+    /* One that fills the buffer is cut and ended. */
+    fake.log = "0123456789012345678901234567890123456789";
+    fake.fail_at = fake.calls + 2;
+    assert_status(mini_axpy(&loader, NULL, &axpy), KILN_ERROR_LOAD);
+    assert_string_equal(log, "0123456789012345678901234567890");
+    assert_int_equal(last_error().log_bytes, 31);
+
+    /* A driver that writes none leaves an empty text, not the last one. */
+    fake.log = NULL;
+    fake.fail_at = fake.calls + 2;
+    assert_status(mini_axpy(&loader, NULL, &axpy), KILN_ERROR_LOAD);
+    assert_string_equal(log, "");
+    assert_int_equal(last_error().log_bytes, 0);
+    assert_status(kiln_close(&loader), KILN_OK);
+}
+
+static void no_log_is_asked_for_without_a_buffer(void **state)
+{
+    (void)state;
+    char log[4] = "abc";
+    const kiln_options none[] = {{.log = log, .log_bytes = 0}, {.log = NULL, .log_bytes = 9}};
+    for (int i = 0; i < 2; i++) {
+        assert_status(open_mini(&none[i]), KILN_OK);
+        assert_status(mini_axpy(&loader, NULL, &axpy), KILN_OK);
+        assert_int_equal(fake.option_count, 0);
+        assert_status(kiln_close(&loader), KILN_OK);
+    }
+    assert_string_equal(log, "abc");
+}
+
+/* A run that makes every kind of call. Stops at the first failure, as a program would. */
+static const kiln_kernel *big_kernel(void)
+{
+    static kiln_kernel big;
+    big = mini_axpy_f64_kernel;
+    big.max_shared_bytes = 64 * 1024;
+    return &big;
+}
+
+static kiln_status run_script(void)
+{
+    static const uint64_t grid[3] = {1, 1, 1};
+    const kiln_kernel *both[] = {&mini_axpy_f32_kernel, big_kernel()};
+    kiln_status status = open_mini(NULL);
+    if (status == KILN_OK)
+        status = kiln_preload(&loader, both, 2);
+    if (status == KILN_OK)
+        status = mini_axpy_f32(&loader, NULL, &axpy);
+    if (status == KILN_OK)
+        status = kiln_launch(&loader, both[1], NULL, grid, 60000, NULL);
+    if (status == KILN_OK)
+        status = kiln_close(&loader);
+    return status;
+}
+
+static kiln_status expected_status(const char *symbol)
+{
+    if (strcmp(symbol, "cuModuleLoadDataEx") == 0 || strcmp(symbol, "cuModuleGetFunction") == 0 ||
+        strcmp(symbol, "cuFuncSetAttribute") == 0)
+        return KILN_ERROR_LOAD;
+    return strcmp(symbol, "cuLaunchKernel") == 0 ? KILN_ERROR_LAUNCH : KILN_ERROR_DRIVER;
+}
+
+static void a_failure_at_every_call_is_reported_and_survived(void **state)
+{
+    (void)state;
+    assert_status(run_script(), KILN_OK);
+    const int total = fake.calls;
+    int seen[FAKE_CALLS] = {0};
+    for (int n = 1; n <= total; n++) {
+        reset(NULL);
+        fake.fail_at = n;
+        kiln_status status = run_script();
+        fake_call call = fake.failed;
+        seen[call]++;
+        assert_status(status, expected_status(fake_call_symbol(call)));
+        kiln_error error = last_error();
+        assert_int_equal(error.driver_result, 999);
+        assert_string_equal(status == KILN_ERROR_DRIVER ? error.subject : error.detail,
+                            fake_call_symbol(call));
+
+        /* The same storage goes on to work, without a second load of what did load. */
+        if (loader.state == 0) {
+            assert_status(run_script(), KILN_OK);
+        } else {
+            const kiln_kernel *both[] = {&mini_axpy_f32_kernel, big_kernel()};
+            assert_status(kiln_preload(&loader, both, 2), KILN_OK);
+            assert_status(mini_axpy_f32(&loader, NULL, &axpy), KILN_OK);
+            assert_status(kiln_close(&loader), KILN_OK);
+            assert_int_equal(fake.loads, 2);
+        }
+        /* The driver itself refused to unload the one module that stays. */
+        assert_int_equal(fake.loads - fake.unloads, call == FAKE_module_unload ? 1 : 0);
+    }
+    for (int i = 0; i < FAKE_CALLS; i++)
+        assert_int_not_equal(seen[i], 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(opening_reads_the_device_and_loads_nothing, reset),
+        cmocka_unit_test_setup(a_kernel_is_loaded_on_its_first_launch_once, reset),
+        cmocka_unit_test_setup(preloaded_kernels_only_launch, reset),
+        cmocka_unit_test_setup(a_loader_can_be_opened_again, reset),
+        cmocka_unit_test_setup(kernels_of_one_module_share_it, reset),
+        cmocka_unit_test_setup(null_arguments_are_refused, reset),
+        cmocka_unit_test_setup(a_closed_loader_refuses_everything, reset),
+        cmocka_unit_test_setup(a_bundle_of_another_layout_is_refused, reset),
+        cmocka_unit_test_setup(too_few_slots_are_refused, reset),
+        cmocka_unit_test_setup(a_table_without_a_function_is_refused, reset),
+        cmocka_unit_test_setup(contexts_are_checked, reset),
+        cmocka_unit_test_setup(images_that_do_not_fit_are_refused, reset),
+        cmocka_unit_test_setup(images_are_checked_when_asked_for, reset),
+        cmocka_unit_test_setup(kernels_of_other_bundles_are_refused, reset),
+        cmocka_unit_test_setup(the_jit_log_is_delivered, reset),
+        cmocka_unit_test_setup(no_log_is_asked_for_without_a_buffer, reset),
+        cmocka_unit_test_setup(a_failure_at_every_call_is_reported_and_survived, reset),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""Proves that kiln-verify finds wrong kernels: plants one mistake at a time and expects the right variant to be wrong, for
+the right reason.
+
+usage: check_faults.py PROGRAM DRIVER
+"""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+QUANTIZE = "nf4_quantize/type=f32,group=64,nibbles=low"
+UNPACK = "nf4_unpack/type=f32,group=64,nibbles=high"
+
+# fault: the variants that it makes wrong, and what must be said of the first
+FAULTS = {
+    # the kernel computes something else
+    "nibbles-swapped": ([QUANTIZE], r"elements are wrong.*\n\s*packed\[0\] is"),
+    "tail-dropped": ([QUANTIZE], r"^n=1, .*elements are wrong.*\n\s*packed\[0\] is 0xff"),
+    "reciprocal": ([QUANTIZE], r"elements are wrong.*\n\s*packed\["),
+    "threshold-included": ([QUANTIZE], r'input "thresholds".*elements are wrong'),
+    "smallest-scale": ([QUANTIZE], r'input "near-smallest-scale".*scale\[0\] is 9.99999779e-13 .*expected 9.99999996e-13'),
+    "signed-maximum": ([QUANTIZE], r"elements are wrong.*\n\s*scale\[0\] is"),
+    "int4-scale": ([QUANTIZE], r"elements are wrong.*\n\s*scale\[0\] is"),
+    "absent-nibble": ([QUANTIZE], r"^n=1, .*1 of 2 elements are wrong.*packed\[0\] is 0x10; expected 0x00"),
+    "last-scale-lost": ([QUANTIZE], r"^n=65, .*1 of 35 elements are wrong.*\n\s*scale\[1\] is nan \(0xffffffff\)"),
+    "table-entry": ([UNPACK], r"elements are wrong.*\n\s*out\["),
+    "group-shifted": ([UNPACK], r"^n=65, .*elements are wrong.*\n\s*out\[63\] is"),
+    "denormals-flushed": ([UNPACK], r'input "(denormal|any-bits)".*elements are wrong'),
+    "stopped-at-4096": ([UNPACK], r"^n=4099, .*3 of 4099 elements are wrong.*\n\s*out\[409[678]\] is 0 "),
+    # it touches what it must not
+    "write-past-end": ([QUANTIZE], r"the kernel wrote outside packed"),
+    "write-before": ([QUANTIZE], r"the kernel wrote outside scale"),
+    "one-too-many": ([UNPACK], r"^n=1024, .*\n\s*the kernel wrote outside out"),
+    "input-changed": ([QUANTIZE], r"the kernel changed its input in, first at byte 0"),
+    "chance": ([QUANTIZE], r"elements are wrong|two runs differ: packed, byte 0"),
+    # it does not run at all
+    "kernel-fails": ([QUANTIZE, UNPACK, "axpy"],
+                     r"the kernel failed: CUDA_ERROR_ILLEGAL_ADDRESS \(700\): an illegal memory access"),
+    "load-fails": ([QUANTIZE, UNPACK, "axpy"], r"\n      .*cuModuleLoadDataEx"),
+    "launch-fails": ([QUANTIZE, UNPACK, "axpy"], r"\n      .*cuLaunchKernel"),
+    "optional-required": (["axpy"], r"optional outputs null, seed 1:\n      the kernel failed"),
+    # its launcher is wrong
+    "rule-unchecked": ([QUANTIZE], r'^rule "n must be at most 2\^40" broken \(n=1099511627777\): got "success" and 1 launches'),
+    "null-unchecked": ([QUANTIZE, UNPACK], r'^in null \(n=1\): got "success" and 1 launches'),
+    "alignment-unchecked": ([QUANTIZE, UNPACK], r'^scale misaligned by 1 \(n=1\): got "success" and 1 launches'),
+    "empty-launches": ([QUANTIZE, UNPACK], r"^n=0, .*\n\s*1 launches; expected 0"),
+    "one-block-more": ([QUANTIZE, UNPACK], r"launched with grid.x 2, .*the manifest says 1, "),
+    "dispatch": ([QUANTIZE], r"through the family's function, seed 1:\n      0 launches; expected 1"),
+}
+WITHOUT_REFERENCE = {"axpy"}
+
+
+def run(program, driver, fault, arguments=()):
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "result.json")
+        environment = dict(os.environ, KILN_FAULT=fault)
+        done = subprocess.run([program, "--driver", driver, "--json", path, *arguments], env=environment, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        report = {}
+        if os.path.exists(path):
+            with open(path, encoding="utf-8") as file:
+                report = json.load(file)
+    return done.returncode, done.stdout, report
+
+
+def fail(fault, why, output):
+    print(f"FAILED: {fault or 'no fault'}: {why}\n{output}")
+    return 1
+
+
+def check_fault(program, driver, fault):
+    status, output, report = run(program, driver, fault)
+    wanted, pattern = FAULTS[fault]
+    wrong = {v["id"]: v["detail"] for v in report.get("variants", []) if v["result"] == "WRONG"}
+    if status != 1 or list(wrong) != wanted:
+        return fail(fault, f"status {status}, wrong variants {list(wrong)}", output)
+    if not re.search(pattern, wrong[wanted[0]], re.DOTALL):
+        return fail(fault, f"'{pattern}' does not match", output)
+    return 0
+
+
+def check_healthy(program, driver):
+    status, output, report = run(program, driver, "")
+    if status != 0:
+        return fail("", f"status {status}", output)
+    failed = 0
+    for v in report["variants"]:
+        result = "executed, not compared" if v["id"] in WITHOUT_REFERENCE else "ok"
+        if v["result"] != result or v["cases"] < 30 or (result == "ok") != (v["elements"] > 100000) or v["refusals"] < 4:
+            failed += fail("", f"unexpected: {v}", output)
+    again = run(program, driver, "")[2]
+    for report_variant in report["variants"] + again["variants"]:
+        del report_variant["seconds"]
+    if report != again:
+        failed += fail("", "two runs report differently", "")
+    return failed
+
+
+def check_command_line(program, driver):
+    missing = "/nonexistent/libcuda.so.1"
+    rows = [(["--help"], 0), (["--list"], 0), (["--list", "--filter", "nothing of this kind"], 2), (["--what"], 2),
+            (["--seed"], 2), (["--seed", "x"], 2), (["--device", "5"], 77), (["--filter", "axpy"], 0),
+            (["--driver", missing], 77)]
+    failed = 0
+    for arguments, wanted in rows:
+        if "--driver" not in arguments:
+            arguments = ["--driver", driver, *arguments]
+        status = subprocess.run([program, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                check=False).returncode
+        if status != wanted:
+            failed += fail("", f"{arguments}: status {status}, expected {wanted}", "")
+    return failed
+
+
+def main():
+    program, driver = sys.argv[1:]
+    failed = check_healthy(program, driver) + check_command_line(program, driver)
+    found = 0
+    for fault in FAULTS:
+        one = check_fault(program, driver, fault)
+        found += 1 - one
+        failed += one
+    print(f"{found} of {len(FAULTS)} planted faults were found")
+    sys.exit(1 if failed else 0)
+
+
+main()

@@ -1,0 +1,148 @@
+/* The expression language of manifests: precedence, laziness, words, and what is a mistake. */
+#include "test_verify.h"
+
+#include "formula.h"
+
+typedef struct name_value {
+    const char *name;
+    uint64_t number;
+    const char *word;
+} name_value;
+
+static const name_value names[] = {
+    {"n", 100, NULL}, {"zero", 0, NULL}, {"group", 64, NULL}, {"type", 0, "f16"}, {"huge", UINT64_MAX, NULL}};
+
+static bool look_up(const void *context, const char *name, size_t length, formula_value *value)
+{
+    (void)context;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strlen(names[i].name) != length || memcmp(names[i].name, name, length) != 0)
+            continue;
+        *value = (formula_value){names[i].number, names[i].word, names[i].word ? strlen(names[i].word) : 0};
+        return true;
+    }
+    return false;
+}
+
+static void test_values(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        uint64_t value;
+    } rows[] = {
+        /* clang-format off */
+        {"12", 12}, {"0x10", 16}, {"18446744073709551615", UINT64_MAX}, {"0xFFFFffffFFFFffff", UINT64_MAX},
+        {"n", 100}, {" n ", 100}, {"(n)", 100},
+        {"1 + 2 * 3", 7}, {"(1 + 2) * 3", 9}, {"10 - 3 - 2", 5}, {"100 / 10 / 5", 2}, {"17 % 10 * 2", 14},
+        {"1 + 2 < 4", 1}, {"1 < 2 == 1", 1}, {"2 == 2 && 3 > 4 || 1", 1}, {"1 || 0 && 0", 1}, {"(1 || 0) && 0", 0},
+        {"!0 + 1", 2}, {"!(n == 100)", 0}, {"!!n", 1}, {"n != 100", 0}, {"n<=100", 1}, {"n>=101", 0}, {"n>99", 1},
+        {"ceil_div(n, group)", 2}, {"ceil_div(0, 7)", 0}, {"ceil_div(huge, 2)", UINT64_C(1) << 63},
+        {"min(n, group)", 64}, {"max(n, group)", 100}, {"select(n > 5, 1, 2)", 1}, {"select(n < 5, 1, 2)", 2},
+        {"aligned(n, 4)", 1}, {"aligned(n, 8)", 0},
+        {"type == f16", 1}, {"type == f32", 0}, {"type != f32", 1}, {"group == any", 0}, {"group != any", 1},
+        {"n % group == 0", 0}, {"2 && 4", 1}, {"0 || 8", 1},
+        /* the side that does not count is not evaluated */
+        {"zero != 0 && n / zero > 1", 0}, {"zero == 0 || n / zero > 1", 1}, {"select(zero, n / zero, 7)", 7},
+        /* clang-format on */
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        pool memory = {NULL};
+        char error[256] = "";
+        uint64_t value = 4711;
+        formula *f = formula_parse(&memory, rows[i].text, error, sizeof error);
+        assert_string_equal(error, "");
+        assert_non_null(f);
+        assert_true(formula_evaluate(f, look_up, NULL, &value, error, sizeof error));
+        if (value != rows[i].value)
+            print_error("%s\n", rows[i].text);
+        assert_int_equal(value, rows[i].value);
+        pool_free(&memory);
+    }
+}
+
+static void test_parse_mistakes(void **state)
+{
+    (void)state;
+    static const char *const rows[][2] = {
+        {"", "'', character 1: expected a number, a name or '('"},
+        {"1 +", "'1 +', character 4: expected a number, a name or '('"},
+        {"(n", "'(n', character 3: expected ')'"},
+        {"n n", "'n n', character 3: expected an operator or the end"},
+        {"12a", "'12a', character 3: not a number"},
+        {"0x", "'0x', character 3: not a number"},
+        {"18446744073709551616", "'18446744073709551616', character 20: the number does not fit in 64 bits"},
+        {"sqrt(4)", "'sqrt(4)', character 6: no such function"},
+        {"min(1)", "'min(1)', character 6: expected ','"},
+        {"select(1, 2, 3, 4)", "'select(1, 2, 3, 4)', character 15: expected ')'"},
+        {"n = 3", "'n = 3', character 3: expected an operator or the end"},
+        {"-1", "'-1', character 1: expected a number, a name or '('"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        pool memory = {NULL};
+        char error[256] = "";
+        assert_null(formula_parse(&memory, rows[i][0], error, sizeof error));
+        assert_string_equal(error, rows[i][1]);
+        pool_free(&memory);
+    }
+}
+
+static void test_depth(void **state)
+{
+    (void)state;
+    pool memory = {NULL};
+    char text[1001] = "", error[2048];
+    memset(text, '(', 1000);
+    assert_null(formula_parse(&memory, text, error, sizeof error));
+    memset(text, '!', 1000);
+    assert_null(formula_parse(&memory, text, error, sizeof error));
+    pool_free(&memory);
+}
+
+static void test_evaluation_mistakes(void **state)
+{
+    (void)state;
+    static const char *const rows[][2] = {
+        {"n / zero", "'n / zero': division by zero"},
+        {"n % zero", "'n % zero': division by zero"},
+        {"ceil_div(n, zero)", "'ceil_div(n, zero)': division by zero"},
+        {"group - n", "'group - n': the difference is below zero"},
+        {"huge + 1", "'huge + 1': the sum passes 64 bits"},
+        {"huge * 2", "'huge * 2': the product passes 64 bits"},
+        {"type + 1", "'type + 1': f16 is no number"},
+        {"unknown", "'unknown': unknown is no number"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        pool memory = {NULL};
+        char error[256] = "";
+        uint64_t value;
+        formula *f = formula_parse(&memory, rows[i][0], error, sizeof error);
+        assert_non_null(f);
+        assert_false(formula_evaluate(f, look_up, NULL, &value, error, sizeof error));
+        assert_string_equal(error, rows[i][1]);
+        pool_free(&memory);
+    }
+}
+
+static void test_mentions(void **state)
+{
+    (void)state;
+    pool memory = {NULL};
+    char error[256];
+    formula *f = formula_parse(&memory, "ceil_div(rows * 2, select(k > 1, tile, 8))", error, sizeof error);
+    assert_true(formula_mentions(f, "rows"));
+    assert_true(formula_mentions(f, "tile"));
+    assert_false(formula_mentions(f, "row"));
+    assert_false(formula_mentions(f, "ceil_div"));
+    pool_free(&memory);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_values),   cmocka_unit_test(test_parse_mistakes),
+        cmocka_unit_test(test_depth),    cmocka_unit_test(test_evaluation_mistakes),
+        cmocka_unit_test(test_mentions),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

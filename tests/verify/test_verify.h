@@ -1,0 +1,14 @@
+/* cmocka with what it needs before it. */
+#ifndef TEST_VERIFY_H
+#define TEST_VERIFY_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#endif

@@ -1,0 +1,224 @@
+/* A driver, a device of it, a context, and buffers in its memory. */
+#include "device.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { GUARD_BYTES = 512, GUARD_VALUE = 0xC5 };
+
+/* ---- launches --------------------------------------------------------------------------------------------------- */
+
+/* The driver table has no room for a context, and this program has one thread and one driver. */
+static launch_record record;
+static bool is_held_back;
+static int (*real_launch)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                          CUstream, void **, void **);
+
+static int launch_and_record(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                             unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
+                             CUstream stream, void **params, void **extra)
+{
+    record = (launch_record){.count = record.count + 1,
+                             .function = function,
+                             .grid = {grid_x, grid_y, grid_z},
+                             .block = {block_x, block_y, block_z},
+                             .shared_bytes = shared_bytes};
+    if (is_held_back)
+        return 0;
+    return real_launch(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream,
+                       params, extra);
+}
+
+void launch_record_clear(void)
+{
+    record = (launch_record){.count = 0};
+}
+
+const launch_record *launch_record_read(void)
+{
+    return &record;
+}
+
+void launch_hold_back(bool held)
+{
+    is_held_back = held;
+}
+
+const kiln_kernel *launch_record_kernel(const device *d)
+{
+    for (uint32_t i = 0; i < d->index->bundle->kernel_count; i++) {
+        const kiln_kernel *k = d->index->kernels[i];
+        if (record.count && d->slots[k->slot].function == record.function)
+            return k;
+    }
+    return NULL;
+}
+
+/* ---- driver and context ------------------------------------------------------------------------------------------ */
+
+void device_describe_result(const device *d, int result, char *text, size_t bytes)
+{
+    const char *name = NULL, *meaning = NULL;
+    d->driver.get_error_name(result, &name);
+    d->driver.get_error_string(result, &meaning);
+    snprintf(text, bytes, "%s (%d): %s", name ? name : "unknown error", result, meaning ? meaning : "");
+}
+
+static device_status fail_call(const device *d, const char *call, int result, char *error, size_t error_bytes)
+{
+    char what[256];
+    device_describe_result(d, result, what, sizeof what);
+    snprintf(error, error_bytes, "%s: %s", call, what);
+    return DEVICE_FAILED;
+}
+
+static device_status open_context(device *d, char *error, size_t error_bytes)
+{
+    int result = d->driver.device_primary_ctx_retain(&d->context, d->ordinal);
+    if (result != 0)
+        return fail_call(d, "cuDevicePrimaryCtxRetain", result, error, error_bytes);
+    result = d->driver.ctx_set_current(d->context);
+    if (result != 0)
+        return fail_call(d, "cuCtxSetCurrent", result, error, error_bytes);
+    kiln_options options = {.check_image = kiln_check_image, .log = d->log, .log_bytes = sizeof d->log};
+    memset(d->slots, 0, d->index->bundle->slot_count * sizeof *d->slots);
+    kiln_status status =
+        kiln_open(&d->loader, &d->driver, d->index->bundle, d->slots, d->index->bundle->slot_count, &options);
+    if (status != KILN_OK) {
+        kiln_error details;
+        kiln_last_error(&d->loader, &details);
+        kiln_describe_error(&d->loader, &details, NULL, error, error_bytes);
+        return DEVICE_FAILED;
+    }
+    d->is_open = true;
+    return DEVICE_OK;
+}
+
+static void close_context(device *d)
+{
+    if (d->is_open)
+        kiln_close(&d->loader);
+    d->is_open = false;
+    d->driver.ctx_set_current(NULL);
+    d->driver.device_primary_ctx_release(d->ordinal);
+}
+
+static device_status find_device(device *d, int ordinal, char *error, size_t error_bytes)
+{
+    int count = 0, result = d->driver.init(0);
+    if (result == 0)
+        result = d->driver.device_get_count(&count);
+    if (result != 0) {
+        fail_call(d, "cuInit", result, error, error_bytes);
+        return DEVICE_NONE;
+    }
+    if (ordinal >= count) {
+        snprintf(error, error_bytes, "there is no device %d: the driver has %d", ordinal, count);
+        return DEVICE_NONE;
+    }
+    result = d->driver.device_get(&d->ordinal, ordinal);
+    if (result == 0)
+        result = d->driver.device_get_name(d->name, (int)sizeof d->name, d->ordinal);
+    if (result == 0)
+        result = d->driver.driver_get_version(&d->version);
+    return result == 0 ? DEVICE_OK : fail_call(d, "cuDeviceGet", result, error, error_bytes);
+}
+
+device_status device_open(device *d, const char *path, int ordinal, const kiln_index *index, char *error,
+                          size_t error_bytes)
+{
+    const char *missing = NULL;
+    *d = (device){.index = index};
+    kiln_status loaded = kiln_driver_load(&d->driver, path, &missing);
+    if (loaded != KILN_OK) {
+        snprintf(error, error_bytes, "%s: %s%s%s", path ? path : "libcuda.so.1", kiln_status_string(loaded),
+                 missing ? ": " : "", missing ? missing : "");
+        return DEVICE_NONE;
+    }
+    real_launch = d->driver.launch_kernel;
+    d->driver.launch_kernel = launch_and_record;
+    device_status status = find_device(d, ordinal, error, error_bytes);
+    if (status == DEVICE_OK) {
+        d->is_emulated = strstr(d->name, "emulated") || strstr(d->name, "Emulated");
+        d->slots = calloc(index->bundle->slot_count + 1, sizeof *d->slots);
+        status = d->slots ? open_context(d, error, error_bytes) : DEVICE_FAILED;
+    }
+    if (status != DEVICE_OK) {
+        free(d->slots);
+        kiln_driver_close(&d->driver);
+    }
+    return status;
+}
+
+void device_close(device *d)
+{
+    close_context(d);
+    free(d->slots);
+    kiln_driver_close(&d->driver);
+}
+
+device_status device_reopen(device *d, char *error, size_t error_bytes)
+{
+    close_context(d);
+    return open_context(d, error, error_bytes);
+}
+
+/* ---- buffers ---------------------------------------------------------------------------------------------------- */
+
+int device_allocate(device *d, device_buffer *b, size_t bytes, size_t shift)
+{
+    size_t guard = d->is_emulated ? 0 : GUARD_BYTES;
+    *b = (device_buffer){.bytes = bytes, .before = guard + shift, .after = guard};
+    size_t total = b->before + bytes + b->after;
+    int result = d->driver.mem_alloc(&b->base, total ? total : 1);
+    if (result != 0)
+        return result;
+    b->address = b->base + b->before;
+    if (guard)
+        result = d->driver.memset_d8(b->base, GUARD_VALUE, b->before);
+    if (guard && result == 0)
+        result = d->driver.memset_d8(b->address + bytes, GUARD_VALUE, b->after);
+    return result;
+}
+
+void device_free(device *d, device_buffer *b)
+{
+    if (b->base)
+        d->driver.mem_free(b->base);
+    *b = (device_buffer){0};
+}
+
+int device_upload(device *d, const device_buffer *b, const void *from)
+{
+    return b->bytes ? d->driver.memcpy_htod(b->address, from, b->bytes) : 0;
+}
+
+int device_fill(device *d, const device_buffer *b, unsigned char value)
+{
+    return b->bytes ? d->driver.memset_d8(b->address, value, b->bytes) : 0;
+}
+
+int device_download(device *d, const device_buffer *b, void *to)
+{
+    return b->bytes ? d->driver.memcpy_dtoh(to, b->address, b->bytes) : 0;
+}
+
+static int check_guard(device *d, CUdeviceptr at, size_t bytes, bool *intact)
+{
+    unsigned char seen[2 * GUARD_BYTES];
+    size_t checked = bytes < sizeof seen ? bytes : sizeof seen;
+    int result = checked ? d->driver.memcpy_dtoh(seen, at, checked) : 0;
+    for (size_t i = 0; result == 0 && i < checked; i++)
+        *intact = *intact && seen[i] == GUARD_VALUE;
+    return result;
+}
+
+int device_check_guards(device *d, const device_buffer *b, bool *intact)
+{
+    *intact = true;
+    if (d->is_emulated)
+        return 0;
+    int result = check_guard(d, b->base, b->before, intact);
+    return result == 0 ? check_guard(d, b->address + b->bytes, b->after, intact) : result;
+}

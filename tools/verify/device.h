@@ -1,0 +1,69 @@
+/* A driver, a device of it, a context, and buffers in its memory. */
+#ifndef VERIFY_DEVICE_H
+#define VERIFY_DEVICE_H
+
+#include <stdbool.h>
+
+#include <kiln/kiln.h>
+
+/* What the last launch asked the driver for. */
+typedef struct launch_record {
+    uint64_t count; /* launches since launch_record_clear */
+    CUfunction function;
+    unsigned grid[3], block[3], shared_bytes;
+} launch_record;
+
+typedef struct device {
+    kiln_driver driver;
+    const kiln_index *index;
+    kiln_loader loader;
+    kiln_slot *slots;
+    int ordinal, version;
+    char name[128];
+    bool is_emulated; /* it checks bounds by itself: buffers are exact and have no guards */
+    bool is_open;
+    CUcontext context;
+    char log[4096]; /* of the driver's compiler */
+} device;
+
+typedef enum device_status { DEVICE_OK, DEVICE_NONE, DEVICE_FAILED } device_status;
+
+/* path null: libcuda.so.1. DEVICE_NONE: no driver, or no such device in it; the message says which. */
+device_status device_open(device *d, const char *path, int ordinal, const kiln_index *index, char *error,
+                          size_t error_bytes);
+void device_close(device *d);
+
+/* After a failed kernel a context takes no more work: another one, with everything loaded again. */
+device_status device_reopen(device *d, char *error, size_t error_bytes);
+
+/* "CUDA_ERROR_INVALID_VALUE (invalid argument)" */
+void device_describe_result(const device *d, int result, char *text, size_t bytes);
+
+/* Launches through this driver are counted, and passed on unless they are held back. */
+void launch_record_clear(void);
+const launch_record *launch_record_read(void);
+void launch_hold_back(bool held);
+
+/* Which kernel the last launch was of; null when that cannot be said. */
+const kiln_kernel *launch_record_kernel(const device *d);
+
+/* ---- buffers ---------------------------------------------------------------------------------------------------- */
+
+/* Exactly `bytes` at `address`, after `shift` bytes that nobody may touch; on a device that does not check bounds,
+ * between two guards. */
+typedef struct device_buffer {
+    CUdeviceptr base, address;
+    size_t bytes, before, after;
+} device_buffer;
+
+/* Results of the driver; 0 is success. `bytes` may be 0: the address is then valid and nothing may be accessed there. */
+int device_allocate(device *d, device_buffer *b, size_t bytes, size_t shift);
+void device_free(device *d, device_buffer *b);
+int device_upload(device *d, const device_buffer *b, const void *from);
+int device_fill(device *d, const device_buffer *b, unsigned char value);
+int device_download(device *d, const device_buffer *b, void *to);
+
+/* Whether what lies around the buffer is as it was. */
+int device_check_guards(device *d, const device_buffer *b, bool *intact);
+
+#endif

@@ -1,0 +1,209 @@
+/* One execution of a problem on a device. */
+#include "execute.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- the argument struct ----------------------------------------------------------------------------------------- */
+
+void argument_struct_fill(argument_struct *s, const problem *p, const CUdeviceptr addresses[MAX_ARGS])
+{
+    memset(s, 0, sizeof *s);
+    for (size_t i = 0; i < p->arg_count; i++) {
+        const argument *a = &p->args[i];
+        unsigned char *field = s->bytes + a->about->offset;
+        if (manifest_is_pointer(a->about))
+            memcpy(field, &addresses[i], sizeof addresses[i]);
+        else if (problem_is_size(a))
+            element_set_bits(a->about->struct_type, field, 0, a->integer);
+        else
+            element_set(a->about->struct_type, field, 0, a->real);
+    }
+    for (size_t i = 0; i < p->variant->param_count; i++) {
+        const manifest_param *param = &p->variant->params[i];
+        if (param->is_contract)
+            memcpy(s->bytes + param->offset, &param->selector, sizeof param->selector);
+    }
+}
+
+/* ---- one execution ----------------------------------------------------------------------------------------------- */
+
+typedef struct attempt {
+    device *device;
+    problem *problem;
+    const execution *how;
+    bool is_empty;
+    device_buffer buffers[MAX_ARGS];
+    CUdeviceptr addresses[MAX_ARGS];
+    char *error;
+    size_t error_bytes;
+} attempt;
+
+static execute_status fail_driver(attempt *t, const char *what, int result)
+{
+    char text[256];
+    device_describe_result(t->device, result, text, sizeof text);
+    snprintf(t->error, t->error_bytes, "%s: %s", what, text);
+    return EXECUTE_LOST;
+}
+
+static bool is_left_out(const attempt *t, const argument *a)
+{
+    return a->about->direction == DIRECTION_OPTIONAL_OUT && t->how->without_optional;
+}
+
+static bool is_pure_output(const argument *a)
+{
+    return manifest_is_output(a->about) && a->about->direction != DIRECTION_INOUT;
+}
+
+static execute_status prepare_buffer(attempt *t, size_t i)
+{
+    const argument *a = &t->problem->args[i];
+    device_buffer *b = &t->buffers[i];
+    size_t shift = t->how->shift_elements * (size_t)a->about->alignment;
+    int result = device_allocate(t->device, b, a->bytes, shift);
+    if (result != 0)
+        return fail_driver(t, "allocating a buffer", result);
+    t->addresses[i] = b->address;
+    if (!is_pure_output(a))
+        result = device_upload(t->device, b, a->host);
+    else if (!t->how->is_unpoisoned)
+        result = device_fill(t->device, b, t->how->poison);
+    return result == 0 ? EXECUTE_OK : fail_driver(t, "filling a buffer", result);
+}
+
+static execute_status check_geometry(attempt *t)
+{
+    const launch_record *r = launch_record_read();
+    const manifest_variant *v = t->problem->variant;
+    uint64_t expected = t->is_empty ? 0 : 1, grid[3], shared_bytes;
+    if (r->count != expected) {
+        snprintf(t->error, t->error_bytes, "%llu launches; expected %llu", (unsigned long long)r->count,
+                 (unsigned long long)expected);
+        return EXECUTE_WRONG;
+    }
+    if (t->is_empty || t->how->launch != t->how->kernel->launch)
+        return EXECUTE_OK;
+    if (!problem_evaluate(t->problem, v->shared_bytes, &shared_bytes, t->error, t->error_bytes))
+        return EXECUTE_WRONG;
+    for (int i = 0; i < 3; i++) {
+        if (!problem_evaluate(t->problem, v->grid[i], &grid[i], t->error, t->error_bytes))
+            return EXECUTE_WRONG;
+        if (grid[i] == r->grid[i] && v->block[i] == r->block[i] && shared_bytes == r->shared_bytes)
+            continue;
+        snprintf(t->error, t->error_bytes,
+                 "launched with grid.%c %u, block.%c %u, %u shared bytes; the manifest says "
+                 "%llu, %u, %llu",
+                 "xyz"[i], r -> grid[i], "xyz"[i], r -> block[i], r -> shared_bytes,
+                 (unsigned long long)grid[i], v -> block[i], (unsigned long long)shared_bytes);
+        return EXECUTE_WRONG;
+    }
+    return EXECUTE_OK;
+}
+
+static execute_status launch(attempt *t)
+{
+    argument_struct arguments;
+    argument_struct_fill(&arguments, t->problem, t->addresses);
+    launch_record_clear();
+    kiln_status status = (kiln_status)t->how->launch(&t->device->loader, NULL, arguments.bytes);
+    if (status != KILN_OK) {
+        kiln_error details;
+        kiln_last_error(&t->device->loader, &details);
+        size_t length =
+            kiln_describe_error(&t->device->loader, &details, t->how->kernel, t->error, t->error_bytes);
+        if (details.log_bytes && length < t->error_bytes)
+            snprintf(t->error + length, t->error_bytes - length, "\n%s", t->device->log);
+        return status == KILN_ERROR_LAUNCH || status == KILN_ERROR_DRIVER ? EXECUTE_LOST : EXECUTE_WRONG;
+    }
+    int result = t->device->driver.ctx_synchronize();
+    if (result != 0)
+        return fail_driver(t, "the kernel failed", result);
+    return check_geometry(t);
+}
+
+static execute_status check_input(attempt *t, size_t i, const unsigned char *seen)
+{
+    const argument *a = &t->problem->args[i];
+    if (a->bytes == 0 || memcmp(seen, a->host, a->bytes) == 0)
+        return EXECUTE_OK;
+    size_t at = 0;
+    while (seen[at] == ((const unsigned char *)a->host)[at])
+        at++;
+    snprintf(t->error, t->error_bytes, "the kernel changed its input %s, first at byte %zu", a->about->name,
+             at);
+    return EXECUTE_WRONG;
+}
+
+static execute_status check_untouched(attempt *t, size_t i, const unsigned char *seen)
+{
+    const argument *a = &t->problem->args[i];
+    for (size_t at = 0; at < a->bytes; at++) {
+        if (seen[at] == t->how->poison)
+            continue;
+        snprintf(t->error, t->error_bytes, "there was nothing to do, yet %s changed at byte %zu",
+                 a->about->name, at);
+        return EXECUTE_WRONG;
+    }
+    return EXECUTE_OK;
+}
+
+static execute_status collect_buffer(attempt *t, size_t i, outcome *o)
+{
+    const argument *a = &t->problem->args[i];
+    unsigned char *seen = pool_allocate(&o->memory, a->bytes);
+    bool intact;
+    int result = device_download(t->device, &t->buffers[i], seen);
+    if (result == 0)
+        result = device_check_guards(t->device, &t->buffers[i], &intact);
+    if (result != 0)
+        return fail_driver(t, "reading a buffer back", result);
+    if (!intact) {
+        snprintf(t->error, t->error_bytes, "the kernel wrote outside %s", a->about->name);
+        return EXECUTE_WRONG;
+    }
+    if (manifest_is_output(a->about))
+        o->outputs[i] = seen;
+    if (a->about->direction == DIRECTION_IN || (t->is_empty && !is_pure_output(a)))
+        return check_input(t, i, seen);
+    return t->is_empty && !t->how->is_unpoisoned ? check_untouched(t, i, seen) : EXECUTE_OK;
+}
+
+static execute_status run_attempt(attempt *t, outcome *o)
+{
+    execute_status status = EXECUTE_OK;
+    for (size_t i = 0; status == EXECUTE_OK && i < t->problem->arg_count; i++) {
+        const argument *a = &t->problem->args[i];
+        if (manifest_is_pointer(a->about) && !is_left_out(t, a))
+            status = prepare_buffer(t, i);
+    }
+    if (status == EXECUTE_OK)
+        status = launch(t);
+    for (size_t i = 0; status == EXECUTE_OK && i < t->problem->arg_count; i++) {
+        if (t->buffers[i].base)
+            status = collect_buffer(t, i, o);
+    }
+    return status;
+}
+
+execute_status execute(device *d, problem *p, const execution *e, bool is_empty, outcome *o, char *error,
+                       size_t error_bytes)
+{
+    attempt t = {.device = d,
+                 .problem = p,
+                 .how = e,
+                 .is_empty = is_empty,
+                 .error = error,
+                 .error_bytes = error_bytes};
+    *o = (outcome){.outputs = {NULL}};
+    execute_status status = run_attempt(&t, o);
+    for (size_t i = 0; i < p->arg_count; i++)
+        device_free(d, &t.buffers[i]);
+    return status;
+}
+
+void outcome_free(outcome *o)
+{
+    pool_free(&o->memory);
+}

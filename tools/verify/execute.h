@@ -1,0 +1,45 @@
+/* One execution of a problem on a device: buffers, poison, launch, results. */
+#ifndef VERIFY_EXECUTE_H
+#define VERIFY_EXECUTE_H
+
+#include "device.h"
+#include "problem.h"
+
+/* Calls a kernel's launcher or a family's function; args is the family's argument struct. */
+typedef int launch_function(kiln_loader *loader, CUstream stream, const void *args);
+
+typedef struct execution {
+    launch_function *launch;
+    const kiln_kernel *kernel; /* for messages */
+    size_t shift_elements;     /* every pointer lies this many alignments behind an allocation's start */
+    unsigned char poison;      /* what outputs hold before */
+    bool is_unpoisoned;        /* outputs hold nothing, for a device that notices reads of it */
+    bool without_optional;     /* outputs that may be null are */
+} execution;
+
+/* What came back: for each output its bytes, in `memory`; null for inputs and outputs left out. */
+typedef struct outcome {
+    unsigned char *outputs[MAX_ARGS];
+    pool memory;
+} outcome;
+
+typedef enum execute_status {
+    EXECUTE_OK,
+    EXECUTE_WRONG, /* a finding: the message says what */
+    EXECUTE_LOST   /* a finding too, and the context takes no more work */
+} execute_status;
+
+/* Runs and waits, then checks: a launch exactly when the problem is not empty, with the manifest's geometry; inputs and
+ * guards as they were; an empty problem's outputs too. */
+execute_status execute(device *d, problem *p, const execution *e, bool is_empty, outcome *o, char *error,
+                       size_t error_bytes);
+void outcome_free(outcome *o);
+
+/* The family's argument struct for these addresses (by argument; scalars are taken from the problem). */
+enum { STRUCT_BYTES = 512 };
+typedef struct argument_struct {
+    _Alignas(16) unsigned char bytes[STRUCT_BYTES];
+} argument_struct;
+void argument_struct_fill(argument_struct *s, const problem *p, const CUdeviceptr addresses[MAX_ARGS]);
+
+#endif

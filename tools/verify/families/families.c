@@ -1,0 +1,38 @@
+/* The families that have a reference, and what is done without one. */
+#include "families.h"
+
+#include <string.h>
+
+#include "inputs.h"
+#include "nf4.h"
+
+static const family_row *const rows[] = {&nf4_quantize_row, &nf4_unpack_row, &nf4_scale_row, &nf4_pack_row};
+
+const family_row *family_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (strcmp(rows[i]->name, name) == 0)
+            return rows[i];
+    }
+    return NULL;
+}
+
+const input_pattern generic_patterns[] = {
+    {"normal", PATTERN_RANDOM | PATTERN_LARGE, INPUT_NORMAL},
+    {"uniform", PATTERN_RANDOM, INPUT_UNIFORM},
+    {NULL, 0, 0},
+};
+
+void generic_make(problem *p, const input_pattern *pattern, random_stream s)
+{
+    for (size_t i = 0; i < p->arg_count; i++) {
+        argument *a = &p->args[i];
+        bool is_float = element_is_float(a->about->type);
+        if (!manifest_is_pointer(a->about))
+            a->real = is_float ? 1 : 0;
+        else if (is_float)
+            inputs_fill(a, (input_kind)pattern->number, random_fork(s, i));
+        else
+            inputs_fill_bytes(a, random_fork(s, i));
+    }
+}

@@ -1,0 +1,74 @@
+/* Makers of float inputs that every family uses. */
+#include "inputs.h"
+
+#include <math.h>
+
+static const float *real_numbers;
+static size_t real_count;
+
+void inputs_set_real(const float *numbers, size_t count)
+{
+    real_numbers = numbers;
+    real_count = count;
+}
+
+static double nonfinite_or_normal(random_stream s, uint64_t i)
+{
+    static const double values[3] = {NAN, INFINITY, -INFINITY};
+    random_stream choice = random_fork(s, 1);
+    if (random_below(choice, 2 * i, 16) != 0)
+        return random_normal(s, i);
+    return values[random_below(choice, 2 * i + 1, 3)];
+}
+
+/* All finite patterns alike: the exponent's last value is taken away where it comes up. */
+static double any_finite(element_type type, random_stream s, uint64_t i)
+{
+    for (uint64_t attempt = 0;; attempt++) {
+        double value = number_decode(type, random_bits(random_fork(s, attempt), i));
+        if (isfinite(value))
+            return value;
+    }
+}
+
+static double make_value(element_type type, input_kind kind, random_stream s, uint64_t i, uint64_t start)
+{
+    double sign = random_bits(random_fork(s, 2), i) & 1 ? -1 : 1;
+    switch (kind) {
+    case INPUT_UNIFORM:
+        return 2 * random_uniform(s, i) - 1;
+    case INPUT_REAL:
+        return real_count ? (double)real_numbers[(start + i) % real_count] : random_normal(s, i);
+    case INPUT_DENORMAL:
+        return sign * number_smallest(type) * (double)random_below(s, i, 65);
+    case INPUT_LARGEST:
+        return sign * number_largest(type) * (random_bits(s, i) & 1 ? 1 : random_uniform(s, i));
+    case INPUT_ZERO:
+        return sign * 0.0;
+    case INPUT_EQUAL:
+        return random_normal(s, 0);
+    case INPUT_ALTERNATING:
+        return (i & 1 ? -1 : 1) * fabs(random_normal(s, i / 2));
+    case INPUT_HUGE_TINY:
+        return random_normal(s, i) * (i % 41 == 7 ? 0x1p12 : 0x1p-12);
+    case INPUT_ANY_BITS:
+        return any_finite(type, s, i);
+    case INPUT_NONFINITE:
+        return nonfinite_or_normal(s, i);
+    default:
+        return random_normal(s, i);
+    }
+}
+
+void inputs_fill(argument *a, input_kind kind, random_stream s)
+{
+    uint64_t start = real_count ? random_below(s, 0, real_count) : 0;
+    for (uint64_t i = 0; i < a->count; i++)
+        element_set(a->about->type, a->host, i, make_value(a->about->type, kind, s, i, start));
+}
+
+void inputs_fill_bytes(argument *a, random_stream s)
+{
+    for (size_t i = 0; i < a->bytes; i++)
+        ((unsigned char *)a->host)[i] = (unsigned char)random_bits(s, i);
+}

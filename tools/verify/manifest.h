@@ -1,0 +1,80 @@
+/* What a bundle's manifest (NAME.json) says, as plain structs: everything that verification knows about a kernel. */
+#ifndef VERIFY_MANIFEST_H
+#define VERIFY_MANIFEST_H
+
+#include "formula.h"
+#include "number.h"
+
+enum { MAX_DIMENSIONS = 8 };
+
+typedef enum manifest_direction {
+    DIRECTION_VALUE, /* a scalar */
+    DIRECTION_IN,    /* device pointers */
+    DIRECTION_OUT,
+    DIRECTION_INOUT,
+    DIRECTION_OPTIONAL_OUT /* may be null */
+} manifest_direction;
+
+typedef struct manifest_arg {
+    const char *name;
+    manifest_direction direction;
+    element_type
+        type; /* of the scalar, or of what the pointer points at; ELEMENT_NONE: unknown to this program */
+    const char *type_name;
+    formula *shape[MAX_DIMENSIONS]; /* elements per dimension, outermost first */
+    size_t dimension_count;         /* 0: no shape is stated */
+    uint64_t alignment;             /* bytes that an address must be a multiple of; at least 1 */
+    uint64_t offset;                /* where it lies in the family's argument struct */
+    element_type struct_type;       /* how a scalar is kept there */
+} manifest_arg;
+
+/* A parameter of a variant. */
+typedef struct manifest_param {
+    const char *name;
+    const char *value; /* "f16", "64", "true" */
+    bool is_contract;  /* the caller of the family's function names it ... */
+    uint64_t offset;   /* ... in a 32-bit field here ... */
+    uint32_t selector; /* ... with this value */
+} manifest_param;
+
+typedef struct manifest_rule {
+    formula *condition;
+    const char *text;
+} manifest_rule;
+
+typedef struct manifest_variant {
+    const char *id;
+    uint64_t key;
+    const char *family, *entry;
+    const char *family_function; /* the C function that dispatches */
+    manifest_param *params;
+    size_t param_count;
+    manifest_arg *args; /* in the kernel's order */
+    size_t arg_count;
+    uint64_t struct_bytes; /* of the family's argument struct */
+    uint32_t block[3];
+    formula *grid[3];
+    formula *shared_bytes;
+    manifest_rule *rules;
+    size_t rule_count;
+    formula *empty;                                     /* null: never empty */
+    formula *bytes_read, *bytes_written, *instructions; /* null: not stated */
+} manifest_variant;
+
+typedef struct manifest {
+    const char *bundle, *generator;
+    manifest_variant *variants;
+    size_t variant_count;
+} manifest;
+
+/* Null, and a message that says where, when the text is no manifest. Everything lives in the pool. */
+const manifest *manifest_read(pool *p, const char *text, size_t length, char *error, size_t error_bytes);
+
+/* Null when there is none of this name. */
+const manifest_arg *manifest_find_arg(const manifest_variant *v, const char *name);
+const char *manifest_param_value(const manifest_variant *v, const char *name);
+
+bool manifest_is_pointer(const manifest_arg *a);
+bool manifest_is_output(const manifest_arg *a);
+
+#endif

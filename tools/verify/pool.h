@@ -1,0 +1,19 @@
+/* Memory that is freed all at once. Running out of it ends the program with a message and status 3. */
+#ifndef VERIFY_POOL_H
+#define VERIFY_POOL_H
+
+#include <stddef.h>
+
+typedef struct pool {
+    struct pool_block *blocks;
+} pool;
+
+/* Zeroed, aligned to 16 bytes, never null. */
+void *pool_allocate(pool *p, size_t bytes);
+
+/* A copy with a NUL at its end. */
+char *pool_copy(pool *p, const char *text, size_t length);
+
+void pool_free(pool *p);
+
+#endif

@@ -1,0 +1,199 @@
+/* One launch of one variant as the host sees it. */
+#include "problem.h"
+
+#include <stdio.h>
+#include <string.h>
+
+bool problem_open(problem *p, const manifest_variant *v, const kiln_device *device, char *error,
+                  size_t error_bytes)
+{
+    *p = (problem){.variant = v, .device = device, .arg_count = v->arg_count};
+    if (v->arg_count > MAX_ARGS) {
+        snprintf(error, error_bytes, "%zu arguments; at most %d are supported", v->arg_count, MAX_ARGS);
+        return false;
+    }
+    for (size_t i = 0; i < v->arg_count; i++)
+        p->args[i].about = &v->args[i];
+    return true;
+}
+
+void problem_close(problem *p)
+{
+    pool_free(&p->memory);
+}
+
+argument *problem_find(problem *p, const char *name)
+{
+    for (size_t i = 0; i < p->arg_count; i++) {
+        if (strcmp(p->args[i].about->name, name) == 0)
+            return &p->args[i];
+    }
+    return NULL;
+}
+
+uint64_t problem_integer(problem *p, const char *name)
+{
+    const argument *a = problem_find(p, name);
+    return a ? a->integer : 0;
+}
+
+bool problem_is_size(const argument *a)
+{
+    return !manifest_is_pointer(a->about) && a->about->type != ELEMENT_NONE &&
+           !element_is_float(a->about->type);
+}
+
+/* ---- expressions ------------------------------------------------------------------------------------------------ */
+
+static bool is_name(const char *candidate, const char *name, size_t length)
+{
+    return strlen(candidate) == length && memcmp(candidate, name, length) == 0;
+}
+
+static bool find_device_fact(const kiln_device *device, const char *name, size_t length, uint64_t *value)
+{
+    if (is_name("sm", name, length))
+        *value = device->sm;
+    else if (is_name("multiprocessors", name, length))
+        *value = device->multiprocessors;
+    else if (is_name("max_shared_bytes", name, length))
+        *value = device->max_shared_bytes;
+    else
+        return false;
+    return true;
+}
+
+/* A parameter's value: a number when it is spelled like one, a truth value, or else a word. */
+static void read_value(const char *text, formula_value *value)
+{
+    if (strcmp(text, "true") == 0 || strcmp(text, "false") == 0) {
+        value->number = text[0] == 't';
+        return;
+    }
+    if (text[0] != '\0' && text[strspn(text, "0123456789")] == '\0') {
+        for (; *text; text++)
+            value->number = value->number * 10 + (uint64_t)(*text - '0');
+        return;
+    }
+    value->word = text;
+    value->word_length = strlen(text);
+}
+
+static bool look_up(const void *context, const char *name, size_t length, formula_value *value)
+{
+    const problem *p = context;
+    for (size_t i = 0; i < p->arg_count; i++) {
+        if (is_name(p->args[i].about->name, name, length)) {
+            value->number = p->args[i].integer; /* a pointer's is 0, aligned to anything */
+            return true;
+        }
+    }
+    for (size_t i = 0; i < p->variant->param_count; i++) {
+        if (is_name(p->variant->params[i].name, name, length)) {
+            read_value(p->variant->params[i].value, value);
+            return true;
+        }
+    }
+    return find_device_fact(p->device, name, length, &value->number);
+}
+
+bool problem_evaluate(const problem *p, const formula *f, uint64_t *value, char *error, size_t error_bytes)
+{
+    return formula_evaluate(f, look_up, p, value, error, error_bytes);
+}
+
+/* ---- sizes ------------------------------------------------------------------------------------------------------ */
+
+static bool measure_buffer(const problem *p, argument *a, char *error, size_t error_bytes)
+{
+    size_t element = element_bytes(a->about->type);
+    a->count = a->about->dimension_count ? 1 : 0;
+    for (size_t i = 0; i < a->about->dimension_count; i++) {
+        uint64_t extent;
+        if (!problem_evaluate(p, a->about->shape[i], &extent, error, error_bytes))
+            return false;
+        if (extent != 0 && a->count > SIZE_MAX / 16 / extent) {
+            snprintf(error, error_bytes, "%s is too large", a->about->name);
+            return false;
+        }
+        a->count *= extent;
+    }
+    a->bytes = (size_t)a->count * element;
+    return true;
+}
+
+problem_status problem_measure(problem *p, const manifest_rule **broken, char *error, size_t error_bytes)
+{
+    const manifest_variant *v = p->variant;
+    uint64_t holds;
+    for (size_t i = 0; i < v->rule_count; i++) {
+        if (!problem_evaluate(p, v->rules[i].condition, &holds, error, error_bytes))
+            return PROBLEM_BROKEN;
+        if (!holds) {
+            if (broken)
+                *broken = &v->rules[i];
+            return PROBLEM_ILLEGAL;
+        }
+    }
+    for (size_t i = 0; i < p->arg_count; i++) {
+        if (manifest_is_pointer(p->args[i].about) && !measure_buffer(p, &p->args[i], error, error_bytes))
+            return PROBLEM_BROKEN;
+    }
+    if (!v->empty)
+        return PROBLEM_LEGAL;
+    if (!problem_evaluate(p, v->empty, &holds, error, error_bytes))
+        return PROBLEM_BROKEN;
+    return holds ? PROBLEM_EMPTY : PROBLEM_LEGAL;
+}
+
+uint64_t problem_elements(const problem *p)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < p->arg_count; i++)
+        sum += manifest_is_pointer(p->args[i].about) ? p->args[i].count : 0;
+    return sum;
+}
+
+void problem_allocate(problem *p)
+{
+    pool_free(&p->memory);
+    for (size_t i = 0; i < p->arg_count; i++) {
+        argument *a = &p->args[i];
+        if (!manifest_is_pointer(a->about))
+            continue;
+        a->host = pool_allocate(&p->memory, a->bytes);
+        a->expectation = EXPECT_NOTHING;
+        a->expected_bits = NULL;
+        a->expected_value = a->bound = NULL;
+    }
+}
+
+void expect_bits(problem *p, argument *a)
+{
+    a->expectation = EXPECT_BITS;
+    a->expected_bits = pool_allocate(&p->memory, a->bytes);
+}
+
+void expect_values(problem *p, argument *a)
+{
+    a->expectation = EXPECT_VALUES;
+    a->expected_value = pool_allocate(&p->memory, (size_t)a->count * sizeof(double));
+    a->bound = pool_allocate(&p->memory, (size_t)a->count * sizeof(double));
+}
+
+void problem_describe(const problem *p, char *text, size_t bytes)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < p->arg_count && used < bytes; i++) {
+        const argument *a = &p->args[i];
+        const char *gap = used ? " " : "";
+        int written = 0;
+        if (problem_is_size(a))
+            written = snprintf(text + used, bytes - used, "%s%s=%llu", gap, a->about->name,
+                               (unsigned long long)a->integer);
+        else if (!manifest_is_pointer(a->about))
+            written = snprintf(text + used, bytes - used, "%s%s=%.9g", gap, a->about->name, a->real);
+        used += (size_t)written;
+    }
+}

@@ -1,0 +1,81 @@
+/* One launch of one variant as the host sees it: scalars, input buffers, and what should come out. */
+#ifndef VERIFY_PROBLEM_H
+#define VERIFY_PROBLEM_H
+
+#include <kiln/kiln.h>
+
+#include "manifest.h"
+#include "pool.h"
+
+enum { MAX_ARGS = 24 };
+
+/* What is known of an output. */
+typedef enum expectation {
+    EXPECT_NOTHING, /* it is only checked for being the same in every run */
+    EXPECT_BITS,    /* exactly `expected_bits` */
+    EXPECT_VALUES   /* |got - value| <= bound, or both NaN, or equal */
+} expectation;
+
+typedef struct argument {
+    const manifest_arg *about;
+    uint64_t integer; /* a scalar of an integer type */
+    double real;      /* a scalar of a float type */
+    uint64_t count;   /* pointers: elements */
+    size_t bytes;
+    void *
+        host; /* pointers: the elements, in the kernel's type; for outputs what lies there before the launch */
+    expectation expectation;
+    void *expected_bits;
+    double *expected_value, *bound;
+} argument;
+
+typedef struct problem {
+    const manifest_variant *variant;
+    const kiln_device *device;
+    argument args[MAX_ARGS];
+    size_t arg_count;
+    pool memory; /* of the buffers */
+} problem;
+
+typedef enum problem_status {
+    PROBLEM_LEGAL,
+    PROBLEM_EMPTY,   /* a success that launches nothing */
+    PROBLEM_ILLEGAL, /* breaks a rule */
+    PROBLEM_BROKEN   /* an expression cannot be evaluated */
+} problem_status;
+
+/* All scalars 0. False, and a message, when the variant has more arguments than MAX_ARGS. */
+bool problem_open(problem *p, const manifest_variant *v, const kiln_device *device, char *error,
+                  size_t error_bytes);
+void problem_close(problem *p);
+
+/* Null when the variant has no argument of this name. */
+argument *problem_find(problem *p, const char *name);
+
+/* The value of a scalar of an integer type; 0 when there is none of this name. */
+uint64_t problem_integer(problem *p, const char *name);
+
+/* Whether an argument is a scalar of an integer type, so that it can be a size. */
+bool problem_is_size(const argument *a);
+
+/* False, and a message, when it cannot be evaluated for these scalars. */
+bool problem_evaluate(const problem *p, const formula *f, uint64_t *value, char *error, size_t error_bytes);
+
+/* Works out the buffers' sizes from the scalars, and whether the rules hold. `broken` gets the first rule that does not
+ * (may be null). */
+problem_status problem_measure(problem *p, const manifest_rule **broken, char *error, size_t error_bytes);
+
+/* Elements of all buffers together, after problem_measure. */
+uint64_t problem_elements(const problem *p);
+
+/* Gives every pointer argument zeroed host memory of its size; what an earlier call gave is gone. */
+void problem_allocate(problem *p);
+
+/* Memory for an output's expectation, zeroed; it lives as long as the buffers. */
+void expect_bits(problem *p, argument *a);
+void expect_values(problem *p, argument *a);
+
+/* "n=65 group_size=32" */
+void problem_describe(const problem *p, char *text, size_t bytes);
+
+#endif

@@ -1,0 +1,157 @@
+/* What a launcher must refuse: the right status, and no launch. */
+#include <stdio.h>
+#include <string.h>
+
+#include "execute.h"
+#include "run.h"
+
+typedef struct trial {
+    device *device;
+    problem *problem;
+    const kiln_kernel *kernel;
+    uint64_t refused;
+    char *detail;
+    size_t detail_bytes;
+} trial;
+
+/* Addresses that are aligned to everything. Launches are held back, so nothing is ever accessed there. */
+static void set_addresses(CUdeviceptr addresses[MAX_ARGS])
+{
+    for (size_t i = 0; i < MAX_ARGS; i++)
+        addresses[i] = UINT64_C(0x100000) * (i + 1);
+}
+
+static void expect_status(trial *t, const CUdeviceptr addresses[MAX_ARGS], kiln_status expected,
+                          const char *what)
+{
+    argument_struct arguments;
+    char sizes[256];
+    if (t->detail[0])
+        return;
+    argument_struct_fill(&arguments, t->problem, addresses);
+    launch_record_clear();
+    kiln_status status = (kiln_status)t->kernel->launch(&t->device->loader, NULL, arguments.bytes);
+    uint64_t launches = launch_record_read()->count;
+    if (status == expected && launches == 0) {
+        t->refused++;
+        return;
+    }
+    problem_describe(t->problem, sizes, sizeof sizes);
+    snprintf(t->detail, t->detail_bytes, "%s (%s): got \"%s\" and %llu launches; expected \"%s\" and none",
+             what, sizes, kiln_status_string(status), (unsigned long long)launches,
+             kiln_status_string(expected));
+}
+
+static void try_pointers(trial *t)
+{
+    for (size_t i = 0; i < t->problem->arg_count; i++) {
+        const manifest_arg *a = t->problem->args[i].about;
+        CUdeviceptr addresses[MAX_ARGS];
+        char what[128];
+        if (!manifest_is_pointer(a))
+            continue;
+        set_addresses(addresses);
+        if (a->direction != DIRECTION_OPTIONAL_OUT) {
+            addresses[i] = 0;
+            snprintf(what, sizeof what, "%s null", a->name);
+            expect_status(t, addresses, KILN_ERROR_NULL_POINTER, what);
+        }
+        for (uint64_t by = 1; by < a->alignment; by *= 2) {
+            set_addresses(addresses);
+            addresses[i] += by;
+            snprintf(what, sizeof what, "%s misaligned by %llu", a->name, (unsigned long long)by);
+            expect_status(t, addresses, KILN_ERROR_MISALIGNED, what);
+        }
+    }
+}
+
+/* With nothing to do a launcher may succeed before it looks at every rule. */
+static bool is_empty(const problem *p)
+{
+    char error[256];
+    uint64_t holds = 0;
+    return p->variant->empty && problem_evaluate(p, p->variant->empty, &holds, error, sizeof error) && holds;
+}
+
+/* The i-th value to try for a size: all small ones, then those around the powers of two. False: no more. */
+static bool candidate(const argument *a, uint64_t i, uint64_t *value)
+{
+    enum { SMALL = 300 };
+    unsigned bits = a->about->struct_type == ELEMENT_U64 ? 63 : 31;
+    *value = i;
+    if (i < SMALL)
+        return true;
+    uint64_t power = 9 + (i - SMALL) / 3;
+    *value = (UINT64_C(1) << power % 64) + (i - SMALL) % 3 - 1;
+    return power < bits;
+}
+
+/* Values of each size in turn, as long as they break a rule. */
+static void try_rules(trial *t)
+{
+    enum { MOST_PER_SIZE = 60 };
+    CUdeviceptr addresses[MAX_ARGS];
+    char error[256], what[512];
+    set_addresses(addresses);
+    for (size_t i = 0; i < t->problem->arg_count; i++) {
+        argument *a = &t->problem->args[i];
+        uint64_t kept = a->integer, value, tried = 0;
+        for (uint64_t c = 0; problem_is_size(a) && tried < MOST_PER_SIZE && candidate(a, c, &value); c++) {
+            const manifest_rule *broken = NULL;
+            a->integer = value;
+            if (problem_measure(t->problem, &broken, error, sizeof error) != PROBLEM_ILLEGAL ||
+                is_empty(t->problem))
+                continue;
+            tried++;
+            snprintf(what, sizeof what, "rule \"%s\" broken", broken->text);
+            expect_status(t, addresses, KILN_ERROR_BAD_ARGUMENT, what);
+        }
+        a->integer = kept;
+    }
+}
+
+/* The first size, by doubling, whose grid is larger than any launch may have. */
+static void try_grid(trial *t)
+{
+    static const uint64_t most[3] = {0x7fffffff, 0xffff, 0xffff};
+    CUdeviceptr addresses[MAX_ARGS];
+    char error[256];
+    set_addresses(addresses);
+    for (size_t i = 0; i < t->problem->arg_count; i++) {
+        argument *a = &t->problem->args[i];
+        uint64_t kept = a->integer;
+        uint64_t top = a->about->struct_type == ELEMENT_U64 ? UINT64_C(1) << 52 : UINT64_C(1) << 31;
+        for (uint64_t value = 1024; problem_is_size(a) && value <= top; value *= 2) {
+            bool is_too_large = false;
+            a->integer = value;
+            if (problem_measure(t->problem, NULL, error, sizeof error) != PROBLEM_LEGAL)
+                continue;
+            for (int d = 0; d < 3; d++) {
+                uint64_t blocks;
+                if (problem_evaluate(t->problem, t->problem->variant->grid[d], &blocks, error, sizeof error))
+                    is_too_large = is_too_large || blocks > most[d];
+            }
+            if (!is_too_large)
+                continue;
+            expect_status(t, addresses, KILN_ERROR_GRID_TOO_LARGE, "too large a grid");
+            break;
+        }
+        a->integer = kept;
+    }
+}
+
+uint64_t run_refusals(device *d, problem *p, const kiln_kernel *kernel, char *detail, size_t detail_bytes)
+{
+    trial t = {d, p, kernel, 0, detail, detail_bytes};
+    launch_hold_back(true);
+    try_pointers(&t);
+    try_rules(&t);
+    try_grid(&t);
+    launch_record_clear();
+    if (!t.detail[0] && kernel->launch(&d->loader, NULL, NULL) != KILN_ERROR_NULL_POINTER)
+        snprintf(detail, detail_bytes, "null arguments are not refused");
+    else if (!t.detail[0])
+        t.refused++;
+    launch_hold_back(false);
+    return t.refused;
+}

@@ -1,0 +1,158 @@
+/* What kiln-verify prints: a table for people, and JSON. */
+#define _POSIX_C_SOURCE 200809L /* isatty */
+#include "report.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "verify.h"
+
+static const char *const verdicts[] = {[RUN_OK] = "ok",
+                                       [RUN_EXECUTED] = "executed, not compared",
+                                       [RUN_SKIPPED] = "skipped",
+                                       [RUN_WRONG] = "WRONG"};
+
+/* ---- the table --------------------------------------------------------------------------------------------------- */
+
+static bool is_terminal(void)
+{
+    return isatty(STDERR_FILENO) == 1;
+}
+
+static void clear_progress(void)
+{
+    if (is_terminal())
+        fputs("\r\033[K", stderr);
+}
+
+static const char *emulator_checks(void)
+{
+    const char *checks = getenv("KILN_EMU_CHECK");
+    return checks ? checks : "not set: the emulated driver's default";
+}
+
+void report_begin(const manifest *m, const device *d, const options *o)
+{
+    printf("bundle   %s, %zu variants, made by %s\n", m->bundle, m->variant_count, m->generator);
+    printf("device   %s, sm_%u, driver %d.%d\n", d->name, d->loader.device.sm, d->version / 1000,
+           d->version % 1000 / 10);
+    if (d->is_emulated)
+        printf("checks   exact buffers; KILN_EMU_CHECK: %s\n", emulator_checks());
+    else
+        printf("checks   guard bytes around every buffer\n");
+    printf("seed     %" PRIu64 "\n\n", o->run.seed);
+    printf("%6s %8s %12s %7s %8s  %s\n", "cases", "refused", "elements", "worst", "seconds", "variant");
+}
+
+void report_progress(const char *variant, uint64_t cases)
+{
+    if (is_terminal())
+        fprintf(stderr, "\r\033[K%6" PRIu64 " cases  %.90s", cases, variant);
+}
+
+void report_variant(const manifest_variant *v, const run_result *r)
+{
+    char worst[16] = "exact";
+    clear_progress();
+    if (r->verdict == RUN_EXECUTED || r->elements == 0)
+        snprintf(worst, sizeof worst, "-");
+    else if (r->worst_ratio > 0)
+        snprintf(worst, sizeof worst, "%.3f", r->worst_ratio);
+    printf("%6" PRIu64 " %8" PRIu64 " %12" PRIu64 " %7s %8.2f  %s: %s\n", r->cases, r->refusals, r->elements,
+           worst, r->seconds, v->id, verdicts[r->verdict]);
+    if (r->detail[0])
+        printf("      %s\n", r->detail);
+    fflush(stdout);
+}
+
+int report_end(const run_result *results, size_t count)
+{
+    size_t tally[4] = {0};
+    uint64_t elements = 0, launches = 0;
+    double seconds = 0;
+    for (size_t i = 0; i < count; i++) {
+        tally[results[i].verdict]++;
+        elements += results[i].elements;
+        launches += results[i].launches;
+        seconds += results[i].seconds;
+    }
+    printf("\n%zu variants: %zu ok, %zu executed but not compared, %zu skipped, %zu wrong; %" PRIu64
+           " launches, %" PRIu64 " elements compared, %.1f s\n",
+           count, tally[RUN_OK], tally[RUN_EXECUTED], tally[RUN_SKIPPED], tally[RUN_WRONG], launches,
+           elements, seconds);
+    if (tally[RUN_WRONG])
+        return VERIFY_EXIT_WRONG;
+    return tally[RUN_SKIPPED] == count ? VERIFY_EXIT_NO_DEVICE : VERIFY_EXIT_OK;
+}
+
+/* ---- JSON -------------------------------------------------------------------------------------------------------- */
+
+static void write_string(FILE *out, const char *text)
+{
+    fputc('"', out);
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\')
+            fprintf(out, "\\%c", *text);
+        else if ((unsigned char)*text < 0x20)
+            fprintf(out, "\\u%04x", (unsigned)*text);
+        else
+            fputc(*text, out);
+    }
+    fputc('"', out);
+}
+
+static void write_member(FILE *out, const char *name, const char *text)
+{
+    fprintf(out, "\"%s\": ", name);
+    write_string(out, text);
+}
+
+static void write_result(FILE *out, const manifest_variant *v, const run_result *r)
+{
+    fputs("    {", out);
+    write_member(out, "id", v->id);
+    fputs(", ", out);
+    write_member(out, "result", verdicts[r->verdict]);
+    fprintf(out,
+            ", \"cases\": %" PRIu64 ", \"launches\": %" PRIu64 ", \"refusals\": %" PRIu64
+            ", \"elements\": %" PRIu64 ", \"worst_error_over_bound\": %.6g, \"seconds\": %.3f",
+            r->cases, r->launches, r->refusals, r->elements, r->worst_ratio, r->seconds);
+    if (r->detail[0]) {
+        fputs(", ", out);
+        write_member(out, "detail", r->detail);
+    }
+    fputc('}', out);
+}
+
+bool report_write_json(const char *path, const manifest *m, const device *d, const options *o,
+                       const manifest_variant *const *variants, const run_result *results, size_t count)
+{
+    bool is_stdout = strcmp(path, "-") == 0;
+    FILE *out = is_stdout ? stdout : fopen(path, "w");
+    if (!out) {
+        fprintf(stderr, "kiln-verify: cannot write %s\n", path);
+        return false;
+    }
+    fputs("{\n  ", out);
+    write_member(out, "bundle", m->bundle);
+    fputs(",\n  ", out);
+    write_member(out, "device", d->name);
+    fprintf(out, ",\n  \"sm\": %u,\n  \"driver_version\": %d,\n  \"emulated\": %s,\n  ", d->loader.device.sm,
+            d->version, d->is_emulated ? "true" : "false");
+    write_member(out, "checks", d->is_emulated ? emulator_checks() : "guards");
+    fprintf(out, ",\n  \"seed\": %" PRIu64 ",\n  \"variants\": [\n", o->run.seed);
+    for (size_t i = 0; i < count; i++) {
+        write_result(out, variants[i], &results[i]);
+        fputs(i + 1 < count ? ",\n" : "\n", out);
+    }
+    fputs("  ]\n}\n", out);
+    bool written = !ferror(out);
+    if (!is_stdout)
+        written = fclose(out) == 0 && written;
+    if (!written)
+        fprintf(stderr, "kiln-verify: cannot write %s\n", path);
+    return written;
+}

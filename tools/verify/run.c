@@ -1,0 +1,346 @@
+/* Verifies one variant: all sizes, all inputs, and what must be refused. */
+#include "run.h"
+
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "compare.h"
+#include "families/families.h"
+
+enum { LARGE_ELEMENTS = 16384, POISON = 0xFF, OTHER_POISON = 0x5A };
+
+typedef struct runner {
+    device *device;
+    const kiln_kernel *kernel;
+    launch_function *dispatch; /* the family's function; null: not in this program */
+    const run_options *options;
+    const family_row *row; /* null: no reference */
+    problem problem;
+    run_result *result;
+    bool is_lost; /* the context takes no more work */
+} runner;
+
+static double now(void)
+{
+    struct timespec t;
+    timespec_get(&t, TIME_UTC);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void conclude(runner *r, run_verdict verdict, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void conclude(runner *r, run_verdict verdict, const char *format, ...)
+{
+    va_list list;
+    r->result->verdict = verdict;
+    va_start(list, format);
+    vsnprintf(r->result->detail, sizeof r->result->detail, format, list);
+    va_end(list);
+}
+
+/* ---- one case --------------------------------------------------------------------------------------------------- */
+
+typedef struct one_case {
+    const input_pattern *pattern;
+    bool is_empty, is_compared;
+    const char *how; /* for messages */
+} one_case;
+
+static bool fail_case(runner *r, const one_case *c, const char *what)
+{
+    char sizes[256];
+    problem_describe(&r->problem, sizes, sizeof sizes);
+    conclude(r, RUN_WRONG, "%s, input \"%s\"%s%s, seed %llu:\n      %s", sizes, c->pattern->name,
+             c->how[0] ? ", " : "", c->how, (unsigned long long)r->options->seed, what);
+    return false;
+}
+
+static bool execute_case(runner *r, const one_case *c, const execution *e, outcome *o)
+{
+    char error[2048];
+    execute_status status = execute(r->device, &r->problem, e, c->is_empty, o, error, sizeof error);
+    r->result->launches += !c->is_empty;
+    if (status == EXECUTE_OK)
+        return true;
+    r->is_lost = status == EXECUTE_LOST;
+    return fail_case(r, c, error);
+}
+
+static bool compare_case(runner *r, const one_case *c, const outcome *o)
+{
+    char message[2048] = "";
+    comparison found = {0, 0, 0};
+    if (!c->is_compared || c->is_empty)
+        return true;
+    compare_outcome(&r->problem, o, &found, message, sizeof message);
+    r->result->elements += found.elements;
+    if (found.worst_ratio > r->result->worst_ratio)
+        r->result->worst_ratio = found.worst_ratio;
+    if (found.wrong == 0)
+        return true;
+    char what[2400];
+    snprintf(what, sizeof what, "%llu of %llu elements are wrong; the first:\n      %s",
+             (unsigned long long)found.wrong, (unsigned long long)found.elements, message);
+    return fail_case(r, c, what);
+}
+
+/* Executes in a way that must give what `first` holds, byte by byte, or what the reference says. */
+static bool execute_again(runner *r, one_case c, const execution *e, const char *how, const outcome *first)
+{
+    char message[512];
+    outcome o;
+    c.how = how;
+    bool fine = execute_case(r, &c, e, &o) && compare_case(r, &c, &o);
+    if (fine && !c.is_empty && !compare_outcomes(&r->problem, first, &o, message, sizeof message))
+        fine = fail_case(r, &c, message);
+    outcome_free(&o);
+    return fine;
+}
+
+/* Whether an id, "family/param=value,...", has a parameter's value. */
+static bool id_has(const char *id, const manifest_param *param)
+{
+    char wanted[128];
+    int length = snprintf(wanted, sizeof wanted, "%s=%s", param->name, param->value);
+    for (const char *at = strchr(id, '/'); at; at = strchr(at + 1, ',')) {
+        if (strncmp(at + 1, wanted, (size_t)length) == 0 && (at[1 + length] == ',' || at[1 + length] == '\0'))
+            return true;
+    }
+    return false;
+}
+
+/* The kernel that the family's function picked agrees with this variant in all that the caller names. */
+static bool check_pick(runner *r, const one_case *c, const kiln_kernel *picked)
+{
+    const manifest_variant *v = r->problem.variant;
+    char what[512];
+    for (size_t i = 0; picked && i < v->param_count; i++) {
+        if (!v->params[i].is_contract || id_has(picked->id, &v->params[i]))
+            continue;
+        snprintf(what, sizeof what, "asked for %s=%s, the family's function launched %s", v->params[i].name,
+                 v->params[i].value, picked->id);
+        return fail_case(r, c, what);
+    }
+    return true;
+}
+
+/* Another kernel than this may run, and round in its own way: then only the reference can judge. */
+static bool run_dispatch(runner *r, one_case c, const outcome *first)
+{
+    const execution e = {.launch = r->dispatch, .kernel = r->kernel, .poison = POISON};
+    char message[512];
+    outcome o;
+    c.how = "through the family's function";
+    bool fine = execute_case(r, &c, &e, &o);
+    const kiln_kernel *picked = fine && !c.is_empty ? launch_record_kernel(r->device) : NULL;
+    fine = fine && check_pick(r, &c, picked) && compare_case(r, &c, &o);
+    if (fine && picked == r->kernel && !compare_outcomes(&r->problem, first, &o, message, sizeof message))
+        fine = fail_case(r, &c, message);
+    outcome_free(&o);
+    return fine;
+}
+
+static bool has_optional(const problem *p)
+{
+    for (size_t i = 0; i < p->arg_count; i++) {
+        if (p->args[i].about->direction == DIRECTION_OPTIONAL_OUT)
+            return true;
+    }
+    return false;
+}
+
+/* Ways to call that must not change the results, tried with the first pattern of every size. */
+static bool run_variations(runner *r, const one_case *c, bool is_compared, const outcome *first)
+{
+    one_case dispatched = *c;
+    dispatched.is_compared = is_compared;
+    execution e = {.launch = r->kernel->launch, .kernel = r->kernel, .poison = POISON, .shift_elements = 1};
+    if (!execute_again(r, *c, &e, "pointers of the least alignment", first))
+        return false;
+    e.shift_elements = 0;
+    e.without_optional = true;
+    if (has_optional(&r->problem) && !execute_again(r, *c, &e, "optional outputs null", first))
+        return false;
+    return !r->dispatch || run_dispatch(r, dispatched, first);
+}
+
+/* A second run starts from other bytes, or none, so that it shows what was not written and what depends on chance. */
+static bool run_case(runner *r, const input_pattern *pattern, bool is_empty, bool with_variations)
+{
+    one_case c = {.pattern = pattern, .is_empty = is_empty, .how = ""};
+    bool is_compared = r->row && (!(pattern->flags & PATTERN_NONFINITE) || r->row->expects_nonfinite);
+    c.is_compared = is_compared;
+    random_stream s = random_open(r->options->seed, r->problem.variant->family);
+    s = random_fork(random_fork(s, problem_elements(&r->problem)), (uint64_t)pattern->number);
+    problem_allocate(&r->problem);
+    (r->row ? r->row->make : generic_make)(&r->problem, pattern, s);
+    if (c.is_compared && !is_empty)
+        r->row->expect(&r->problem, pattern);
+    execution e = {.launch = r->kernel->launch, .kernel = r->kernel, .poison = POISON};
+    outcome first;
+    r->result->cases++;
+    bool fine = execute_case(r, &c, &e, &first) && compare_case(r, &c, &first);
+    if (fine) {
+        e.poison = OTHER_POISON;
+        e.is_unpoisoned = r->device->is_emulated;
+        c.is_compared = false;
+        fine = execute_again(r, c, &e, "second run", &first);
+    }
+    if (fine && with_variations)
+        fine = run_variations(r, &c, is_compared, &first);
+    outcome_free(&first);
+    return fine;
+}
+
+/* ---- all cases --------------------------------------------------------------------------------------------------- */
+
+static bool run_size(runner *r, void (*progress)(const char *, uint64_t))
+{
+    char error[256];
+    problem_status status = problem_measure(&r->problem, NULL, error, sizeof error);
+    const input_pattern *patterns = r->row ? r->row->patterns : generic_patterns;
+    bool is_large = problem_elements(&r->problem) > LARGE_ELEMENTS;
+    for (const input_pattern *pattern = patterns; pattern->name; pattern++) {
+        bool is_wanted = !is_large || r->options->is_full || (pattern->flags & PATTERN_LARGE);
+        if (!is_wanted || (status == PROBLEM_EMPTY && pattern != patterns))
+            continue;
+        if (progress)
+            progress(r->problem.variant->id, r->result->cases);
+        if (!run_case(r, pattern, status == PROBLEM_EMPTY, pattern == patterns))
+            return false;
+    }
+    return true;
+}
+
+static bool run_sizes(runner *r, void (*progress)(const char *, uint64_t))
+{
+    size_plan plan;
+    uint64_t launching = 0;
+    bool fine = true;
+    char error[256];
+    size_plan_open(&plan, &r->problem, &r->options->limits);
+    if (r->row && r->row->plan)
+        r->row->plan(&plan);
+    else
+        size_plan_fill(&plan, r->options->seed);
+    size_plan_sort(&plan);
+    for (size_t i = 0; fine && i < plan.count; i++) {
+        size_plan_use(&plan, i);
+        fine = run_size(r, progress);
+        bool launches = problem_measure(&r->problem, NULL, error, sizeof error) == PROBLEM_LEGAL;
+        if (fine && launches && launching++ == 0) {
+            r->result->refusals =
+                run_refusals(r->device, &r->problem, r->kernel, r->result->detail, sizeof r->result->detail);
+            fine = r->result->detail[0] == '\0';
+            if (!fine)
+                r->result->verdict = RUN_WRONG;
+        }
+    }
+    if (fine && launching == 0)
+        conclude(r, RUN_WRONG, "no sizes were found that its rules allow");
+    size_plan_close(&plan);
+    return fine;
+}
+
+/* ---- before ------------------------------------------------------------------------------------------------------ */
+
+/* Whether every argument is one that this program can make: a known type, and a shape for every pointer. */
+static bool check_arguments(runner *r)
+{
+    const manifest_variant *v = r->problem.variant;
+    if (v->struct_bytes > STRUCT_BYTES) {
+        conclude(r, RUN_WRONG, "its argument struct has %llu bytes; at most %d are supported",
+                 (unsigned long long)v->struct_bytes, STRUCT_BYTES);
+        return false;
+    }
+    for (size_t i = 0; i < v->arg_count; i++) {
+        const manifest_arg *a = &v->args[i];
+        if (a->type == ELEMENT_NONE || (manifest_is_pointer(a) && a->dimension_count == 0)) {
+            conclude(r, RUN_SKIPPED, "argument %s: %s", a->name,
+                     a->type == ELEMENT_NONE ? "a type that this program cannot make" : "no shape is stated");
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool check_reference(runner *r)
+{
+    char name[64];
+    const char *names = r->row ? r->row->args : "";
+    while (*names) {
+        size_t length = strcspn(names, " ");
+        snprintf(name, sizeof name, "%.*s", (int)length, names);
+        if (!manifest_find_arg(r->problem.variant, name)) {
+            conclude(r, RUN_WRONG, "the reference of %s asks for an argument \"%s\"; the manifest has none",
+                     r->row->name, name);
+            return false;
+        }
+        names += length + (names[length] == ' ');
+    }
+    return true;
+}
+
+static bool check_identity(runner *r)
+{
+    const manifest_variant *v = r->problem.variant;
+    const kiln_kernel *k = r->kernel;
+    if (strcmp(k->id, v->id) == 0 && strcmp(k->entry, v->entry) == 0 && k->key == v->key &&
+        memcmp(k->block, v->block, sizeof v->block) == 0)
+        return true;
+    conclude(r, RUN_WRONG, "the bundle's kernel %s (entry %s) is not what the manifest describes", k->id,
+             k->entry);
+    return false;
+}
+
+static bool is_usable(runner *r)
+{
+    if (kiln_usable(&r->device->loader, r->kernel))
+        return true;
+    kiln_error none = {.status = KILN_ERROR_NO_IMAGE, .subject = r->kernel->id, .detail = ""};
+    r->result->verdict = RUN_SKIPPED;
+    kiln_describe_error(&r->device->loader, &none, r->kernel, r->result->detail, sizeof r->result->detail);
+    return false;
+}
+
+/* The family's function has external linkage; the program exports its symbols so that its name finds it. Its parameters
+ * are the launcher's, but for the struct's type. */
+static launch_function *find_dispatch(const char *name)
+{
+    void *program = dlopen(NULL, RTLD_NOW), *symbol = program ? dlsym(program, name) : NULL;
+    launch_function *function = NULL;
+    if (program)
+        dlclose(program);
+    memcpy(&function, &symbol, sizeof function);
+    return function;
+}
+
+bool run_variant(device *d, const manifest_variant *v, const kiln_kernel *kernel, const run_options *options,
+                 void (*progress)(const char *variant, uint64_t cases), run_result *result)
+{
+    runner r = {.device = d,
+                .kernel = kernel,
+                .options = options,
+                .result = result,
+                .row = family_find(v->family),
+                .dispatch = find_dispatch(v->family_function)};
+    double start = now();
+    *result = (run_result){.verdict = r.row ? RUN_OK : RUN_EXECUTED};
+    if (!problem_open(&r.problem, v, &d->loader.device, result->detail, sizeof result->detail))
+        result->verdict = RUN_SKIPPED;
+    else if (check_identity(&r) && is_usable(&r) && check_arguments(&r) && check_reference(&r))
+        run_sizes(&r, progress);
+    problem_close(&r.problem);
+    result->seconds = now() - start;
+    char error[512];
+    if (!r.is_lost || device_reopen(d, error, sizeof error) == DEVICE_OK)
+        return true;
+    size_t used = strlen(result->detail);
+    snprintf(result->detail + used, sizeof result->detail - used, "\n      and the device is lost: %s",
+             error);
+    return false;
+}

@@ -1,0 +1,40 @@
+/* Verifies one variant: all sizes, all inputs, and what must be refused. */
+#ifndef VERIFY_RUN_H
+#define VERIFY_RUN_H
+
+#include "device.h"
+#include "manifest.h"
+#include "sizes.h"
+
+typedef enum run_verdict {
+    RUN_OK,       /* compared with the reference, all right */
+    RUN_EXECUTED, /* no reference: executed under all checks, not compared */
+    RUN_SKIPPED,  /* this device cannot run it: `detail` says why */
+    RUN_WRONG     /* `detail` says what */
+} run_verdict;
+
+typedef struct run_result {
+    run_verdict verdict;
+    uint64_t cases, launches, refusals; /* sizes times inputs, all launches for them, refused calls */
+    uint64_t elements;                  /* compared with the reference */
+    double worst_ratio;                 /* largest error as a share of its bound */
+    double seconds;
+    char detail[4096];
+} run_result;
+
+typedef struct run_options {
+    uint64_t seed;
+    size_limits limits;
+    bool is_full; /* every input at every size */
+} run_options;
+
+/* False: the device is lost, and nothing more can be run. `progress` is called before each case; may be null. */
+bool run_variant(device *d, const manifest_variant *v, const kiln_kernel *kernel, const run_options *options,
+                 void (*progress)(const char *variant, uint64_t cases), run_result *result);
+
+/* refuse.c: null and misaligned pointers, broken rules, too large a grid: each the right status, and no launch. Returns
+ * the number of calls that were refused as they should be; `detail` is left alone, or says what was wrong. The problem
+ * must be one that launches. */
+uint64_t run_refusals(device *d, problem *p, const kiln_kernel *kernel, char *detail, size_t detail_bytes);
+
+#endif

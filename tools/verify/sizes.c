@@ -1,0 +1,230 @@
+/* Which sizes a variant is tried at. */
+#include "sizes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "random.h"
+
+/* ---- lists ------------------------------------------------------------------------------------------------------ */
+
+void edges_add(edge_list *list, uint64_t value)
+{
+    size_t at = 0;
+    while (at < list->count && list->values[at] < value)
+        at++;
+    if (list->count == MAX_EDGES || (at < list->count && list->values[at] == value))
+        return;
+    memmove(&list->values[at + 1], &list->values[at], (list->count - at) * sizeof list->values[0]);
+    list->values[at] = value;
+    list->count++;
+}
+
+void edges_add_around(edge_list *list, uint64_t value)
+{
+    if (value > 0)
+        edges_add(list, value - 1);
+    edges_add(list, value);
+    edges_add(list, value + 1);
+}
+
+void size_plan_open(size_plan *plan, problem *p, const size_limits *limits)
+{
+    *plan = (size_plan){.problem = p, .limits = *limits};
+}
+
+void size_plan_close(size_plan *plan)
+{
+    pool_free(&plan->memory);
+}
+
+static void grow(size_plan *plan)
+{
+    size_t capacity = plan->capacity ? 2 * plan->capacity : 64;
+    uint64_t(*rows)[MAX_ARGS] = pool_allocate(&plan->memory, capacity * sizeof *rows);
+    if (plan->count)
+        memcpy(rows, plan->rows, plan->count * sizeof *rows);
+    plan->rows = rows;
+    plan->capacity = capacity;
+}
+
+/* A big size may come with buffers of its own size beside it. */
+static uint64_t most_elements(const size_limits *limits)
+{
+    uint64_t with_big = 2 * limits->big;
+    return with_big > limits->max_elements ? with_big : limits->max_elements;
+}
+
+void size_plan_add(size_plan *plan)
+{
+    char error[256];
+    problem *p = plan->problem;
+    problem_status status = problem_measure(p, NULL, error, sizeof error);
+    if (status == PROBLEM_ILLEGAL || status == PROBLEM_BROKEN || plan->count >= plan->limits.max_problems ||
+        problem_elements(p) > most_elements(&plan->limits))
+        return;
+    uint64_t row[MAX_ARGS] = {0};
+    for (size_t i = 0; i < p->arg_count; i++)
+        row[i] = p->args[i].integer;
+    for (size_t i = 0; i < plan->count; i++) {
+        if (memcmp(plan->rows[i], row, sizeof row) == 0)
+            return;
+    }
+    if (plan->count == plan->capacity)
+        grow(plan);
+    memcpy(plan->rows[plan->count++], row, sizeof row);
+}
+
+void size_plan_use(const size_plan *plan, size_t i)
+{
+    for (size_t a = 0; a < plan->problem->arg_count; a++)
+        plan->problem->args[a].integer = plan->rows[i][a];
+}
+
+static uint64_t elements_of(const size_plan *plan, size_t i)
+{
+    char error[256];
+    size_plan_use(plan, i);
+    problem_measure(plan->problem, NULL, error, sizeof error);
+    return problem_elements(plan->problem);
+}
+
+/* Insertion: the lists are short, and equal ones keep their order. */
+void size_plan_sort(size_plan *plan)
+{
+    for (size_t i = 1; i < plan->count; i++) {
+        uint64_t row[MAX_ARGS], elements = elements_of(plan, i);
+        memcpy(row, plan->rows[i], sizeof row);
+        size_t at = i;
+        for (; at > 0 && elements_of(plan, at - 1) > elements; at--)
+            memcpy(plan->rows[at], plan->rows[at - 1], sizeof row);
+        memcpy(plan->rows[at], row, sizeof row);
+    }
+}
+
+/* ---- edges of the launch geometry -------------------------------------------------------------------------------- */
+
+/* Blocks along one dimension of the grid when `a` is `value`; false when that cannot be said. */
+static bool blocks_at(problem *p, argument *a, int dimension, uint64_t value, uint64_t *blocks)
+{
+    char error[256];
+    uint64_t kept = a->integer;
+    a->integer = value;
+    bool known = problem_evaluate(p, p->variant->grid[dimension], blocks, error, sizeof error);
+    a->integer = kept;
+    return known;
+}
+
+/* The smallest value in (low, high] whose grid has more than `blocks` blocks; at high it has. */
+static uint64_t first_above(problem *p, argument *a, int dimension, uint64_t blocks, uint64_t low,
+                            uint64_t high)
+{
+    while (high - low > 1) {
+        uint64_t middle = low + (high - low) / 2, there;
+        if (blocks_at(p, a, dimension, middle, &there) && there > blocks)
+            high = middle;
+        else
+            low = middle;
+    }
+    return high;
+}
+
+void edges_add_tiles(edge_list *list, problem *p, argument *a)
+{
+    enum { TILES = 3 };
+    const uint64_t far = UINT64_C(1) << 26;
+    for (int d = 0; d < 3; d++) {
+        uint64_t at_one, at_far, value = 1;
+        if (!formula_mentions(p->variant->grid[d], a->about->name))
+            continue;
+        if (!blocks_at(p, a, d, 1, &at_one) || !blocks_at(p, a, d, far, &at_far))
+            continue;
+        for (int tile = 0; tile < TILES && at_far > at_one; tile++) {
+            value = first_above(p, a, d, at_one, value, far);
+            edges_add_around(list, value - 1);
+            if (!blocks_at(p, a, d, value, &at_one))
+                break;
+        }
+        if (at_far > 1 &&
+            at_far < far / 4096) { /* the grid is capped: the first size with all of its blocks */
+            value = first_above(p, a, d, at_far - 1, 0, far);
+            edges_add_around(list, value);
+            edges_add(list, 2 * value + 1);
+        }
+    }
+}
+
+/* ---- the plan of a family that has none -------------------------------------------------------------------------- */
+
+static void edges_of(problem *p, argument *a, const size_limits *limits, edge_list *list)
+{
+    static const uint64_t some[] = {0,   1,   2,   3,   31,  32,  33,   63,   64,  65,
+                                    127, 128, 129, 255, 256, 257, 1000, 1001, 1024};
+    for (size_t i = 0; i < sizeof some / sizeof some[0]; i++)
+        edges_add(list, some[i]);
+    edges_add_tiles(list, p, a);
+    edges_add(list, limits->max_elements / 4 | 1);
+    edges_add(list, 100003);
+    if (limits->big)
+        edges_add(list, limits->big | 1);
+}
+
+/* The smallest value from `from` on with which the rules hold; false: none of the next 1024. */
+static bool make_legal(problem *p, argument *a, uint64_t from)
+{
+    char error[256];
+    for (uint64_t value = from; value < from + 1024; value++) {
+        a->integer = value;
+        problem_status status = problem_measure(p, NULL, error, sizeof error);
+        if (status == PROBLEM_LEGAL || (status == PROBLEM_EMPTY && value == from))
+            return true;
+    }
+    return false;
+}
+
+/* A base on which the rules hold: all sizes equal, as small as that can be. */
+static bool find_base(problem *p)
+{
+    char error[256];
+    for (uint64_t value = 2; value <= 4096; value++) {
+        for (size_t i = 0; i < p->arg_count; i++) {
+            if (problem_is_size(&p->args[i]))
+                p->args[i].integer = value;
+        }
+        if (problem_measure(p, NULL, error, sizeof error) == PROBLEM_LEGAL)
+            return true;
+    }
+    return false;
+}
+
+void size_plan_fill(size_plan *plan, uint64_t seed)
+{
+    problem *p = plan->problem;
+    uint64_t base[MAX_ARGS];
+    edge_list edges[MAX_ARGS] = {{{0}, 0}};
+    if (!find_base(p))
+        return;
+    for (size_t i = 0; i < p->arg_count; i++)
+        base[i] = p->args[i].integer;
+    size_plan_add(plan);
+    for (size_t i = 0; i < p->arg_count; i++) {
+        argument *a = &p->args[i];
+        if (!problem_is_size(a))
+            continue;
+        edges_of(p, a, &plan->limits, &edges[i]);
+        for (size_t e = 0; e < edges[i].count; e++) {
+            if (make_legal(p, a, edges[i].values[e]))
+                size_plan_add(plan);
+        }
+        a->integer = base[i];
+    }
+    random_stream s = random_open(seed, p->variant->family);
+    for (uint64_t round = 0; round < 64; round++) { /* several sizes at an edge at once */
+        for (size_t i = 0; i < p->arg_count; i++) {
+            if (edges[i].count)
+                make_legal(p, &p->args[i],
+                           edges[i].values[random_below(s, round * MAX_ARGS + i, edges[i].count)]);
+        }
+        size_plan_add(plan);
+    }
+}

@@ -1,0 +1,51 @@
+/* Which sizes a variant is tried at: every edge that its shapes, rules and launch geometry have. */
+#ifndef VERIFY_SIZES_H
+#define VERIFY_SIZES_H
+
+#include "problem.h"
+
+typedef struct size_limits {
+    uint64_t max_elements; /* of all buffers of a problem together */
+    uint64_t max_problems; /* per variant */
+    uint64_t big;          /* when not 0: one more size near this */
+} size_limits;
+
+/* A growing list of problems' scalars. */
+typedef struct size_plan {
+    problem *problem; /* scratch: its scalars are what size_plan_add notes */
+    size_limits limits;
+    uint64_t (*rows)[MAX_ARGS];
+    size_t count, capacity;
+    pool memory;
+} size_plan;
+
+void size_plan_open(size_plan *plan, problem *p, const size_limits *limits);
+void size_plan_close(size_plan *plan);
+
+/* Notes the problem's present scalars, unless they break a rule, pass a limit, or are noted already. */
+void size_plan_add(size_plan *plan);
+
+/* Sets the scalars of the i-th noted problem. */
+void size_plan_use(const size_plan *plan, size_t i);
+
+/* Fewest elements first. */
+void size_plan_sort(size_plan *plan);
+
+/* Sizes of one argument, ascending, without duplicates. */
+enum { MAX_EDGES = 128 };
+typedef struct edge_list {
+    uint64_t values[MAX_EDGES];
+    size_t count;
+} edge_list;
+
+void edges_add(edge_list *list, uint64_t value);
+void edges_add_around(edge_list *list, uint64_t value); /* value - 1, value, value + 1 */
+
+/* Around every size of `a` where the grid grows from one block to two, where one more of any dimension starts, and where
+ * the grid stops growing; the other scalars are as they are. */
+void edges_add_tiles(edge_list *list, problem *p, argument *a);
+
+/* For a family without a plan of its own: all sizes vary around a base, one at a time, and together. */
+void size_plan_fill(size_plan *plan, uint64_t seed);
+
+#endif

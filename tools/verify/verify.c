@@ -1,0 +1,143 @@
+/* kiln-verify, for one bundle. */
+#include "verify.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "families/inputs.h"
+#include "report.h"
+
+typedef struct program {
+    options options;
+    const kiln_index *index;
+    const manifest *manifest;
+    pool memory;
+    device device;
+    const manifest_variant **variants; /* that were asked for */
+    size_t variant_count;
+} program;
+
+static bool read_real_data(program *p)
+{
+    FILE *in = p->options.data ? fopen(p->options.data, "rb") : NULL;
+    long bytes = -1;
+    if (!p->options.data)
+        return true;
+    if (in && fseek(in, 0, SEEK_END) == 0)
+        bytes = ftell(in);
+    if (bytes > 0) {
+        float *numbers = pool_allocate(&p->memory, (size_t)bytes);
+        rewind(in);
+        inputs_set_real(numbers, fread(numbers, sizeof *numbers, (size_t)bytes / sizeof *numbers, in));
+    } else {
+        fprintf(stderr, "kiln-verify: cannot read %s\n", p->options.data);
+    }
+    if (in)
+        fclose(in);
+    return bytes > 0;
+}
+
+static void choose_variants(program *p)
+{
+    p->variants = pool_allocate(&p->memory, (p->manifest->variant_count + 1) * sizeof *p->variants);
+    for (size_t i = 0; i < p->manifest->variant_count; i++) {
+        const manifest_variant *v = &p->manifest->variants[i];
+        if (!p->options.filter || strstr(v->id, p->options.filter))
+            p->variants[p->variant_count++] = v;
+    }
+}
+
+static int list_variants(const program *p)
+{
+    for (size_t i = 0; i < p->variant_count; i++)
+        printf("%016llx  %-9s  %s\n", (unsigned long long)p->variants[i]->key,
+               family_find(p->variants[i]->family) ? "reference" : "-", p->variants[i]->id);
+    return VERIFY_EXIT_OK;
+}
+
+/* Every kernel of the index is in the manifest, and the other way round. */
+static bool check_manifest(const program *p)
+{
+    if (p->manifest->variant_count != p->index->bundle->kernel_count ||
+        strcmp(p->manifest->bundle, p->index->bundle->name) != 0) {
+        fprintf(stderr,
+                "kiln-verify: the manifest is of bundle %s with %zu variants, the code of %s with %u\n",
+                p->manifest->bundle, p->manifest->variant_count, p->index->bundle->name,
+                p->index->bundle->kernel_count);
+        return false;
+    }
+    for (size_t i = 0; i < p->manifest->variant_count; i++) {
+        const manifest_variant *v = &p->manifest->variants[i];
+        if (kiln_find(p->index, v->key) && kiln_find_name(p->index, v->id) == kiln_find(p->index, v->key))
+            continue;
+        fprintf(stderr, "kiln-verify: the bundle has no kernel %s\n", v->id);
+        return false;
+    }
+    return true;
+}
+
+static int run_all(program *p)
+{
+    run_result *results = pool_allocate(&p->memory, (p->variant_count + 1) * sizeof *results);
+    size_t done = 0;
+    bool has_device = true;
+    report_begin(p->manifest, &p->device, &p->options);
+    for (; has_device && done < p->variant_count; done++) {
+        const manifest_variant *v = p->variants[done];
+        has_device = run_variant(&p->device, v, kiln_find(p->index, v->key), &p->options.run, report_progress,
+                                 &results[done]);
+        report_variant(v, &results[done]);
+    }
+    int status = report_end(results, done);
+    if (p->options.json &&
+        !report_write_json(p->options.json, p->manifest, &p->device, &p->options, p->variants, results, done))
+        status = VERIFY_EXIT_WRONG;
+    return status;
+}
+
+static int run_program(program *p, const char *manifest_text, size_t manifest_bytes)
+{
+    char error[1024];
+    p->manifest = manifest_read(&p->memory, manifest_text, manifest_bytes, error, sizeof error);
+    if (!p->manifest) {
+        fprintf(stderr, "kiln-verify: %s\n", error);
+        return VERIFY_EXIT_WRONG;
+    }
+    choose_variants(p);
+    if (p->variant_count == 0) {
+        fprintf(stderr, "kiln-verify: no variant's id contains '%s'\n",
+                p->options.filter ? p->options.filter : "");
+        return VERIFY_EXIT_USAGE;
+    }
+    if (!check_manifest(p))
+        return VERIFY_EXIT_WRONG;
+    if (p->options.is_listing)
+        return list_variants(p);
+    if (!read_real_data(p))
+        return VERIFY_EXIT_USAGE;
+    device_status opened =
+        device_open(&p->device, p->options.driver, p->options.device, p->index, error, sizeof error);
+    if (opened != DEVICE_OK) {
+        fprintf(stderr, "kiln-verify: %s\n", error);
+        return opened == DEVICE_NONE ? VERIFY_EXIT_NO_DEVICE : VERIFY_EXIT_WRONG;
+    }
+    int status = run_all(p);
+    device_close(&p->device);
+    return status;
+}
+
+int kiln_verify_main(int argc, char **argv, const kiln_index *index, const char *manifest_text,
+                     size_t manifest_bytes)
+{
+    program p = {.index = index};
+    if (!options_read(&p.options, argc, argv))
+        return VERIFY_EXIT_USAGE;
+    if (p.options.wants_help) {
+        options_print_help();
+        return VERIFY_EXIT_OK;
+    }
+    int status = run_program(&p, manifest_text, manifest_bytes);
+    pool_free(&p.memory);
+    return status;
+}

@@ -1,0 +1,20 @@
+/* kiln-verify, for one bundle: the program behind every executable that kiln_add_verify makes. */
+#ifndef VERIFY_VERIFY_H
+#define VERIFY_VERIFY_H
+
+#include <stddef.h>
+
+#include <kiln/kiln.h>
+
+enum {
+    VERIFY_EXIT_OK = 0,
+    VERIFY_EXIT_WRONG = 1, /* a kernel is wrong, or the bundle and its manifest disagree */
+    VERIFY_EXIT_USAGE = 2,
+    VERIFY_EXIT_NO_DEVICE = 77 /* no driver, no device, or none that runs any of the variants asked for */
+};
+
+/* The manifest is the text of NAME.json. Returns the exit status. */
+int kiln_verify_main(int argc, char **argv, const kiln_index *index, const char *manifest,
+                     size_t manifest_bytes);
+
+#endif

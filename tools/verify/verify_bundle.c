@@ -1,0 +1,20 @@
+/* The main function of a bundle's verification program. The build defines KILN_VERIFY_INDEX (the bundle's index) and
+ * KILN_VERIFY_MANIFEST (the manifest's file name, found through the include path, so that no path is kept). */
+#include "verify.h"
+
+extern const kiln_index KILN_VERIFY_INDEX;
+
+__asm__(".pushsection .rodata\n"
+        "kiln_verify_manifest_begin:\n"
+        ".incbin \"" KILN_VERIFY_MANIFEST "\"\n"
+        "kiln_verify_manifest_end:\n"
+        ".byte 0\n"
+        ".popsection\n");
+
+extern const char kiln_verify_manifest_begin[], kiln_verify_manifest_end[];
+
+int main(int argc, char **argv)
+{
+    size_t bytes = (size_t)(kiln_verify_manifest_end - kiln_verify_manifest_begin);
+    return kiln_verify_main(argc, argv, &KILN_VERIFY_INDEX, kiln_verify_manifest_begin, bytes);
+}
