@@ -73,6 +73,16 @@ static void test_windows(void **state)
     assert_int_equal(run_faulty(HEAD ".shared .b32 s[4]; ld.shared.u32 %r1, [s+16]; ret;", 1, 0, 0),
                      CUDA_ERROR_ILLEGAL_ADDRESS);
     assert_contains(printed, "of .shared memory, which ends at 0x410");
+    assert_int_equal(run_faulty(HEAD ".shared .b8 s[5]; ld.shared.u8 %r1, [s+5]; ret;", 1, 0, 0),
+                     CUDA_ERROR_ILLEGAL_ADDRESS);
+    assert_contains(printed, "of .shared memory, which ends at 0x405");
+    /* a 32-bit address wraps, a 64-bit one does not */
+    assert_int_equal(
+        run_faulty(
+            HEAD
+            ".shared .b32 s[4]; mov.u32 %r2, s; sub.u32 %r2, %r2, 4096; ld.shared.u32 %r1, [%r2+4096]; ret;",
+            1, 0, 0),
+        CUDA_SUCCESS);
     /* from sm_90 on the first kilobyte belongs to the system */
     assert_int_equal(
         run_faulty(HEAD ".shared .b32 s[4]; mov.u32 %r2, 0; st.shared.u32 [%r2], %r1; ret;", 1, 0, 0),

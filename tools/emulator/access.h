@@ -10,8 +10,8 @@ static inline void access_addresses(const emu_warp *w, const emu_op *op, uint32_
                                     uint64_t at[EMU_LANES])
 {
     const uint64_t *a = emu_lanes(w, arg);
-    uint64_t offset = (uint64_t)op->imm;
-    EACH_LANE at[i] = a[i] + offset;
+    uint64_t offset = (uint64_t)op->imm, wrap = op->mods.flags & EMU_ADDRESS_32 ? UINT32_MAX : UINT64_MAX;
+    EACH_LANE at[i] = (a[i] + offset) & wrap;
     if (mask != EMU_ALL) { /* idle lanes repeat an active one, so that they pass every test that it passes */
         uint64_t some = at[__builtin_ctz(mask)];
         EACH_LANE at[i] = mask >> i & 1 ? at[i] : some;

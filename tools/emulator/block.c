@@ -31,7 +31,9 @@ void emu_block_start(emu_block *b, emu_launch *l, uint64_t index)
     b->id[1] = (uint32_t)(index / l->grid[0] % l->grid[1]);
     b->id[2] = (uint32_t)(index / l->grid[0] / l->grid[1]);
     b->warp_count = b->live_warps = (l->threads + EMU_LANES - 1) / EMU_LANES;
-    b->shared_bytes = p->dynamic_shared_start + l->dynamic_shared_bytes;
+    b->shared_bytes = l->dynamic_shared_bytes
+                          ? p->dynamic_shared_start + l->dynamic_shared_bytes
+                          : emu_reserved_shared(l->device_number) + p->static_shared_bytes;
     size_t register_bytes = (size_t)b->warp_count * p->register_bytes;
     size_t local_bytes = (size_t)b->warp_count * EMU_LANES * p->local_bytes;
     b->warps = fit(b->warps, &b->warp_room, b->warp_count * sizeof *b->warps);

@@ -267,6 +267,7 @@ static uint32_t address_register(emu_decoder *d, const emu_operand *o, const emu
     emu_type unsigned_type = bytes == 4 ? EMU_U32 : EMU_U16;
     emu_op extend = {.run = emu_micro_handlers()->extend[unsigned_type][2], .arg = {emu_temporary(d), slot}};
     emu_emit(d, &extend, (emu_uses){.writes = 1, .args = 2});
+    op->mods.flags |= EMU_ADDRESS_32;
     return extend.arg[0];
 }
 
