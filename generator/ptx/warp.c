@@ -100,11 +100,11 @@ ptx_val ptx_reduce_lanes_at(ptx_fn *f, ptx_op op, int lanes, ptx_val a, const ch
 
 /* ---- special registers --------------------------------------------------------------------------------------------- */
 
-/* Along a row of threads that is a whole number of warps, y and z are the same in a warp. */
+/* Along a row of threads that is a whole number of warps, or all of the block, y and z are the same in a warp. */
 static level special_level(const ptx_fn *f, ptx_sreg which)
 {
-    bool along = which == PTX_TID_Y || which == PTX_TID_Z;
-    return along && f->block[0] % 32 == 0 ? LEVEL_WARP : sreg_rows[which].level;
+    bool along = which == PTX_TID_Y || which == PTX_TID_Z, one_row = f->block[1] == 1 && f->block[2] == 1;
+    return along && (one_row || f->block[0] % 32 == 0) ? LEVEL_WARP : sreg_rows[which].level;
 }
 
 ptx_val ptx_special_at(ptx_fn *f, ptx_sreg which, const char *file, int line)
