@@ -29,7 +29,8 @@
  */
 #ifndef KILN_PTX_H
 #define KILN_PTX_H
-/* clang-format off: a reference card keeps the columns that a person drew */
+/* A reference card keeps the columns that a person drew. */
+/* clang-format off */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -84,8 +85,8 @@ ptx_val ptx_f32(float value); /* printed exactly, as 0f and the bits in hex */
 ptx_val ptx_f64(double value);
 ptx_val ptx_bits(ptx_type type, uint64_t bits);    /* any type, by its bits */
 ptx_val ptx_number(ptx_type type, double value);   /* any number type, rounded to nearest even; x2: both halves */
-/* 16-bit floats and pairs of floats cannot stand in an instruction: each use of such an immediate emits a mov before it. Hold
- * it in a ptx_var outside a loop. */
+/* 16-bit floats and pairs of floats cannot stand in an instruction: each use of such an immediate emits a mov before
+ * it. Hold it in a ptx_var outside a loop. */
 
 /* ---- the kernel ------------------------------------------------------------------------------------------------- */
 

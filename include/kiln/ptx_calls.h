@@ -7,7 +7,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-/* clang-format off: names in rows */
+/* clang-format off */
 
 /* The operations, in the order of generator/ptx/ops.def, which says for each what it prints, takes and needs. */
 typedef enum ptx_op {
@@ -19,7 +19,8 @@ typedef enum ptx_op {
     PTX_OP_DIV, PTX_OP_DIV_FULL, PTX_OP_DIV_APPROX, PTX_OP_REM,
     PTX_OP_RCP, PTX_OP_RCP_APPROX, PTX_OP_SQRT, PTX_OP_SQRT_APPROX, PTX_OP_RSQRT_APPROX,
     PTX_OP_EX2, PTX_OP_EX2_FTZ, PTX_OP_LG2, PTX_OP_LG2_FTZ, PTX_OP_SIN, PTX_OP_COS, PTX_OP_TANH,
-    PTX_OP_MIN, PTX_OP_MAX, PTX_OP_MIN_NAN, PTX_OP_MAX_NAN, PTX_OP_MIN3, PTX_OP_MAX3, PTX_OP_ABS, PTX_OP_NEG, PTX_OP_COPYSIGN,
+    PTX_OP_MIN, PTX_OP_MAX, PTX_OP_MIN_NAN, PTX_OP_MAX_NAN, PTX_OP_MIN3, PTX_OP_MAX3,
+    PTX_OP_ABS, PTX_OP_NEG, PTX_OP_COPYSIGN,
     PTX_OP_AND, PTX_OP_OR, PTX_OP_XOR, PTX_OP_NOT, PTX_OP_SHL, PTX_OP_SHR, PTX_OP_SHF_L, PTX_OP_SHF_R,
     PTX_OP_BFE, PTX_OP_BFI, PTX_OP_LOP3, PTX_OP_PRMT, PTX_OP_PRMT_RC8, PTX_OP_PRMT_RC16, PTX_OP_PRMT_F4E,
     PTX_OP_POPC, PTX_OP_CLZ, PTX_OP_BREV, PTX_OP_BFIND,

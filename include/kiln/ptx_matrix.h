@@ -20,7 +20,8 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-/* clang-format off: a reference card keeps the columns that a person drew */
+/* A reference card keeps the columns that a person drew. */
+/* clang-format off */
 
 /* Shape, type of A and B (of each, where they differ), type of the sums. In registers: f16 as F16X2, bf16 as BF16X2, 8
  * and 4-bit integers, e4m3, e5m2 and tf32 as B32, the first element lowest; sums as F32, S32, F64 or F16X2. B32 is

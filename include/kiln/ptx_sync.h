@@ -8,7 +8,8 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-/* clang-format off: a reference card keeps the columns that a person drew */
+/* A reference card keeps the columns that a person drew. */
+/* clang-format off */
 
 /* ---- copies in the background, sm_80 ---------------------------------------------------------------------------- */
 

@@ -118,7 +118,7 @@ static void bad_policy(ptx_fn *f)
 #line 1 "k.c"
 static void policy_after_block(ptx_fn *f)
 {
-    ptx_val x = ptx_param_ptr(f, PTX_U32, "x"), p;
+    ptx_val x = ptx_param_ptr(f, PTX_U32, "x"), p = {0};
     PTX_IF(f, ptx_lt(f, ptx_ctaid_x(f), ptx_u32(1))) {
         p = ptx_with_policy(f, x, ptx_policy_evict_first(f, 1));
     }

@@ -31,7 +31,7 @@ static void bad_reinterpretation(ptx_fn *f)
 #line 1 "k.c"
 static void after_block(ptx_fn *f)
 {
-    ptx_val tid = ptx_tid_x(f), inner;
+    ptx_val tid = ptx_tid_x(f), inner = {0};
     PTX_IF(f, ptx_lt(f, tid, ptx_u32(1))) {
         inner = ptx_add(f, tid, ptx_u32(1));
     }

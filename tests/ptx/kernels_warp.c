@@ -60,7 +60,7 @@ void emit_mma_tile(ptx_fn *f)
 }
 
 /* out[i] = x[i] + x[512*grid + i] + ... of `tiles` slices, with the next slice on its way while one is added up.
- * launch: any grid, block 128: 4 neighbours per thread. */
+ * launch: any grid, block 128: 4 neighbours per thread; tiles at least 1. */
 void emit_stream_sum(ptx_fn *f)
 {
     enum { EACH = 4, TILE = 128 * EACH, TILE_BYTES = TILE * 4 };

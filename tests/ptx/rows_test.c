@@ -335,9 +335,9 @@ static bool emit_form(ptx_fn *f, const form *m, const pointers *p)
 
 /* ---- modules and ptxas ------------------------------------------------------------------------------------------ */
 
-static bool same_floor(const form *m, ptx_floor floor)
+static bool same_floor(ptx_floor a, ptx_floor b)
 {
-    return m->needs.version == floor.version && m->needs.sm == floor.sm && m->needs.kind == floor.kind;
+    return a.version == b.version && a.sm == b.sm && a.kind == b.kind;
 }
 
 /* One kernel of all forms with a floor; line_of[form] is the line of its instruction, 0 when it is not there. */
@@ -349,7 +349,7 @@ static text module_of(arena *a, ptx_floor floor, ptx_floor target, int line_of[]
     text t = text_new(a);
     for (int i = 0; i < form_count; i++) {
         line_of[i] = 0;
-        if (same_floor(&forms[i], floor) && emit_form(f, &forms[i], &p))
+        if (same_floor(forms[i].needs, floor) && emit_form(f, &forms[i], &p))
             marks[i] = (uint32_t)f->body.count;
     }
     if (f->problems.count) {
@@ -381,12 +381,12 @@ static int assemble(const text *t, ptx_floor target, bool flagged[], int most)
     snprintf(command, sizeof command, "ptxas -arch=sm_%u%.1s %s -o %s/rows.cubin 2>&1", target.sm,
              &target.kind, path, scratch);
     memset(flagged, 0, (size_t)most * sizeof *flagged);
-    FILE *pipe = popen(command, "r");
+    FILE *pipe = popen(command, "r"); /* NOLINT(cert-env33-c): folders of the build */
     if (!pipe)
         exit(1);
     while (fgets(line, sizeof line, pipe)) {
         const char *at = strstr(line, ", line ");
-        int n = at ? atoi(at + 7) : 0;
+        long n = at ? strtol(at + 7, NULL, 10) : 0;
         if (n > 0 && n < most)
             flagged[n] = true;
         if (getenv("ROWS_VERBOSE"))
@@ -454,7 +454,8 @@ static bool known_lenient(ptx_floor floor)
 static void try_around(ptx_floor floor)
 {
     ptx_floor at = floor;
-    at.kind = floor.kind == 'f' ? 'a' : floor.kind;
+    if (floor.kind == 'f')
+        at.kind = 'a';
     try_floor(floor, at, true, "refused at its floor");
     uint16_t version = version_below(floor.version), sm = target_below(floor.sm);
     if (version && version >= floor_target_version(at.sm, at.kind) && !known_lenient(floor))
@@ -497,6 +498,7 @@ int main(int argc, char **argv)
             failures++, fprintf(stderr, "no forms of kind %d\n", kind);
     if (failures)
         return 1;
+    /* NOLINTNEXTLINE(cert-env33-c): a fixed command */
     if (system("ptxas --version >/dev/null 2>&1") != 0) {
         printf("SKIPPED: ptxas is not on PATH\n");
         return 77;
@@ -504,7 +506,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < form_count; i++) {
         bool first = true;
         for (int j = 0; j < i; j++)
-            first &= memcmp(&forms[i].needs, &forms[j].needs, sizeof(ptx_floor)) != 0;
+            first &= !same_floor(forms[i].needs, forms[j].needs);
         if (first)
             try_around(forms[i].needs);
     }
