@@ -200,7 +200,7 @@ static bool find_base(problem *p)
 void size_plan_fill(size_plan *plan, uint64_t seed)
 {
     problem *p = plan->problem;
-    uint64_t base[MAX_ARGS];
+    uint64_t base[MAX_ARGS] = {0};
     edge_list edges[MAX_ARGS] = {{{0}, 0}};
     if (!find_base(p))
         return;
