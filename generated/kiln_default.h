@@ -3,13 +3,13 @@
  * Bundle kiln_default: 2 kernels for sm_75 sm_80 sm_90 sm_100 sm_120. A driver of CUDA 11.4 or newer loads
  * all of them.
  *
- *     static kiln_driver driver;  all storage is the caller's
+ *     static kiln_driver driver;  (all storage is the caller's)
  *     static kiln_loader loader;
  *     static kiln_slot slots[KILN_DEFAULT_SLOTS];
  *     kiln_driver_load(&driver, NULL, NULL);
  *     kiln_open(&loader, &driver, &kiln_default_bundle, slots, KILN_DEFAULT_SLOTS, NULL);
- *     kiln_status status = kiln_default_nf4_quantize(&loader, stream,
- * &(kiln_default_nf4_quantize_args){...});
+ *     kiln_default_nf4_quantize_args args = {...};
+ *     kiln_status status = kiln_default_nf4_quantize(&loader, stream, &args);
  *
  * A function checks its arguments, loads its kernel when it is used first, and launches it on the stream;
  * it does not wait for the kernel to end. `args` is read before it returns. Pointers are device addresses.

@@ -174,13 +174,14 @@ static const char *file_comment(arena *a, const bundle_model *m)
     text_printf(&out, ". A driver of CUDA %s or newer loads all of them.\n", cuda_version(a, m->min_driver));
     const bundle_family *f = &m->families[0];
     text_printf(&out,
-                "\n    static kiln_driver driver;  all storage is the caller's\n"
+                "\n    static kiln_driver driver;  (all storage is the caller's)\n"
                 "    static kiln_loader loader;\n"
                 "    static kiln_slot slots[%s_SLOTS];\n"
                 "    kiln_driver_load(&driver, NULL, NULL);\n"
                 "    kiln_open(&loader, &driver, &%s_bundle, slots, %s_SLOTS, NULL);\n"
-                "    kiln_status status = %s(&loader, stream, &(%s){...});\n",
-                m->upper_name, m->name, m->upper_name, f->function, f->args_struct);
+                "    %s args = {...};\n"
+                "    kiln_status status = %s(&loader, stream, &args);\n",
+                m->upper_name, m->name, m->upper_name, f->args_struct, f->function);
     text_add(&out, how_functions_behave);
     return out.data;
 }

@@ -2,12 +2,13 @@
  *
  * Bundle sample: 10 kernels for sm_75 sm_80 sm_90. A driver of CUDA 10.0 or newer loads all of them.
  *
- *     static kiln_driver driver;  all storage is the caller's
+ *     static kiln_driver driver;  (all storage is the caller's)
  *     static kiln_loader loader;
  *     static kiln_slot slots[SAMPLE_SLOTS];
  *     kiln_driver_load(&driver, NULL, NULL);
  *     kiln_open(&loader, &driver, &sample_bundle, slots, SAMPLE_SLOTS, NULL);
- *     kiln_status status = sample_axpy(&loader, stream, &(sample_axpy_args){...});
+ *     sample_axpy_args args = {...};
+ *     kiln_status status = sample_axpy(&loader, stream, &args);
  *
  * A function checks its arguments, loads its kernel when it is used first, and launches it on the stream;
  * it does not wait for the kernel to end. `args` is read before it returns. Pointers are device addresses.
