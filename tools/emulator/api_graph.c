@@ -44,9 +44,11 @@ CUresult emu_do_work(CUcontext context, const emu_work *work)
         return emu_launch_function(context, work);
     case EMU_WORK_COPY:
         memmove((void *)(uintptr_t)work->copy.to, (const void *)(uintptr_t)work->copy.from, work->copy.bytes);
+        emu_memory_copied(work->copy.to, work->copy.from, work->copy.bytes);
         return CUDA_SUCCESS;
     case EMU_WORK_SET:
         fill(work->set.to, work->set.value, work->set.element, work->set.count);
+        emu_memory_copied(work->set.to, 0, (uint64_t)work->set.element * work->set.count);
         return CUDA_SUCCESS;
     case EMU_WORK_RECORD:
         work->event->is_recorded = true;

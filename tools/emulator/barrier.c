@@ -26,6 +26,8 @@ static void complete(emu_block *block, emu_barrier *b)
             if (w->fragments[i].wait == EMU_WAIT_BARRIER)
                 write_reduction(w, &w->fragments[i], b);
         emu_release(w, EMU_WAIT_BARRIER);
+        if (block->watch)
+            emu_race_leave(w, b->clock);
     }
     *b = (emu_barrier){0};
     block->stores++;
@@ -76,6 +78,8 @@ bool emu_barrier_try(emu_warp *w)
         return false;
     }
     b->is_used = true;
+    if (block->watch)
+        emu_race_arrive(w, b->clock);
     b->expected = sum.barrier_threads;
     b->arrived += EMU_LANES;
     b->true_count += (uint32_t)__builtin_popcount(sum.predicate);

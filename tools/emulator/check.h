@@ -41,6 +41,16 @@ bool emu_check_generic(emu_warp *warp, const emu_op *op, uint32_t mask, unsigned
                        uint64_t at[EMU_LANES]);
 void emu_fault_store_const(emu_warp *warp, const emu_op *op, uint32_t mask);
 
+/* The init and race checks, when the block is watched: before an address is used; after it was found valid. False after
+   a fault. */
+bool emu_init_address(emu_warp *warp, const emu_op *op, uint32_t arg, uint32_t mask);
+bool emu_watch_access(emu_warp *warp, const emu_op *op, uint32_t mask, unsigned bytes, bool writes,
+                      const uint64_t at[EMU_LANES]);
+/* Block barriers (warps) and warp barriers (lanes) order accesses: check_race.c. */
+void emu_race_arrive(emu_warp *warp, uint32_t *clock);
+void emu_race_leave(emu_warp *warp, const uint32_t *clock);
+void emu_race_warp_sync(emu_warp *warp, uint32_t lanes);
+
 /* check_sync.c */
 void emu_report_members(emu_warp *warp, const emu_op *op, uint32_t outside);
 void emu_report_divergent_barrier(emu_warp *warp);

@@ -1,6 +1,7 @@
 /* From parsed functions to a program: see program.h. Callees come before their callers in the flat array, so that
    the lowest program counter, which the scheduler prefers, is always the one that others wait to meet. */
 #include "decode.h"
+#include "watch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -195,6 +196,7 @@ void emu_program_free(emu_program *p)
 {
     if (!p)
         return;
+    emu_plans_free(p->plans);
     free(p->ops);
     free(p->constants);
     emu_arena_free(&p->arena);

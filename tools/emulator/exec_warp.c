@@ -241,9 +241,9 @@ HANDLER(activemask)
 
 static void warp_barrier_group(emu_warp *w, const emu_op *op, uint32_t group)
 {
-    (void)w;
     (void)op;
-    (void)group;
+    if (w->block->watch)
+        emu_race_warp_sync(w, group);
 }
 
 HANDLER(warp_barrier)

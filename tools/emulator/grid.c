@@ -1,6 +1,7 @@
 /* Blocks over host threads. A worker runs one block at a time to its end; only a block that goes on for long without
    ending (it may be waiting for a later one) shares its worker with others, up to what the device could hold. */
 #include "launch.h"
+#include "watch.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -140,6 +141,10 @@ int emu_run_launch(emu_launch *l)
     l->fault_block = UINT64_MAX;
     if (threads > l->block_count)
         threads = (unsigned)l->block_count;
+    if (l->checks & (EMU_CHECK_INIT | EMU_CHECK_RACE))
+        l->plans = emu_plan_program(l->program);
+    if (l->checks & EMU_CHECK_RACE)
+        threads = 1; /* in one order, so that a race is always found between the same two threads */
     pthread_mutex_lock(&launch_lock); /* one launch at a time uses the helpers */
     if (threads > 1)
         call_helpers(l, threads - 1);
@@ -147,5 +152,6 @@ int emu_run_launch(emu_launch *l)
     if (threads > 1)
         await_helpers(l);
     pthread_mutex_unlock(&launch_lock);
+    emu_race_launch_end(l);
     return l->report.result;
 }

@@ -12,7 +12,7 @@
 #define EMU_BARRIERS 16
 
 typedef struct emu_launch {
-    const emu_program *program;
+    emu_program *program;
     uint32_t grid[3], block[3];
     uint32_t threads; /* per block */
     uint32_t dynamic_shared_bytes;
@@ -25,6 +25,8 @@ typedef struct emu_launch {
     uint64_t serial;
     unsigned checks; /* EMU_CHECK_... */
     emu_report report;
+    const struct emu_plans *plans;  /* when watched */
+    struct emu_race_grid *race_grid; /* when races are watched */
     /* the runner's */
     uint64_t block_count, next_block;
     uint64_t fault_block; /* lowest block with a fault, UINT64_MAX: none; later blocks need not go on */
@@ -39,6 +41,7 @@ typedef struct emu_barrier {
     uint64_t waiting;      /* warps */
     uint32_t true_count;   /* of the predicates of a reduction */
     uint32_t thread_count; /* that took part in the reduction */
+    uint32_t clock[32];    /* of the race check: what the arrived warps know */
 } emu_barrier;
 
 /* The last allocation that an instruction hit, so that the table is searched rarely. */
@@ -48,6 +51,8 @@ typedef struct emu_recent {
 } emu_recent;
 
 #define EMU_RECENT 64
+
+typedef struct emu_watch emu_watch;
 
 typedef struct emu_block {
     emu_launch *launch;
@@ -61,6 +66,7 @@ typedef struct emu_block {
     emu_recent recent[EMU_RECENT];
     uint64_t stores, seen_stores; /* and everything else that is progress */
     uint64_t seen_progress, idle_jumps;
+    emu_watch *watch; /* of the init and race checks; NULL: none */
     size_t register_room, shared_room, local_room, warp_room;
 } emu_block;
 

@@ -16,6 +16,7 @@ static struct {
     emu_allocation **all; /* by address, which is by age */
     size_t count, room;
     uint64_t used[16];
+    bool keeps_shadows;
 } memory = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* Address space only. The wish for a fixed place keeps addresses the same from run to run. */
@@ -60,6 +61,13 @@ static bool map(emu_allocation *a)
     return true;
 }
 
+/* Address space for a shadow, which costs memory only where it is touched. */
+static void *map_shadow(uint64_t bytes)
+{
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
 emu_allocation *emu_memory_alloc(uint64_t bytes, emu_allocation_kind kind, unsigned device, void *context)
 {
     if (bytes == 0 || bytes > (uint64_t)1 << 42)
@@ -74,11 +82,54 @@ emu_allocation *emu_memory_alloc(uint64_t bytes, emu_allocation_kind kind, unsig
         memory.used[device % 16] += bytes;
     }
     pthread_mutex_unlock(&memory.lock);
+    if (ok && memory.keeps_shadows && kind == EMU_ALLOCATION_DEVICE)
+        a->shadow = map_shadow(bytes / 8 + 1);
     if (!ok) {
         free(a);
         return NULL;
     }
     return a;
+}
+
+void emu_memory_keep_shadows(void)
+{
+    memory.keeps_shadows = true;
+}
+
+static void mark_byte(uint8_t *at, uint8_t bits, bool is_written)
+{
+    uint8_t old = __atomic_load_n(at, __ATOMIC_RELAXED);
+    if (is_written && (old & bits) != bits)
+        __atomic_fetch_or(at, bits, __ATOMIC_RELAXED);
+    else if (!is_written && (old & bits))
+        __atomic_fetch_and(at, (uint8_t)~bits, __ATOMIC_RELAXED);
+}
+
+void emu_memory_mark(emu_allocation *a, uint64_t offset, uint64_t bytes, bool is_written)
+{
+    uint64_t end = offset + bytes;
+    while (offset < end && (offset % 8 || end - offset < 8)) {
+        uint64_t most = 8 - offset % 8, n = end - offset < most ? end - offset : most;
+        mark_byte(&a->shadow[offset / 8], (uint8_t)(((1u << n) - 1) << offset % 8), is_written);
+        offset += n;
+    }
+    for (; end - offset >= 8; offset += 8)
+        mark_byte(&a->shadow[offset / 8], 0xff, is_written);
+    if (offset < end)
+        mark_byte(&a->shadow[offset / 8], (uint8_t)((1u << (end - offset)) - 1), is_written);
+}
+
+void emu_memory_copied(uint64_t to, uint64_t from, uint64_t bytes)
+{
+    emu_allocation *a = emu_memory_holding(to, bytes), *b = from ? emu_memory_holding(from, bytes) : NULL;
+    if (!a || !a->shadow)
+        return;
+    if (!b || !b->shadow) {
+        emu_memory_mark(a, to - a->base, bytes, true);
+        return;
+    }
+    for (uint64_t k = 0; k < bytes; k++)
+        emu_memory_mark(a, to - a->base + k, 1, emu_memory_is_written(b, from - b->base + k));
 }
 
 static void release(emu_allocation *a)
@@ -87,6 +138,12 @@ static void release(emu_allocation *a)
         return;
     a->is_freed = true;
     memory.used[a->device % 16] -= a->bytes;
+    if (a->shadow)
+        munmap(a->shadow, a->bytes / 8 + 1);
+    if (a->race)
+        munmap(a->race, a->race_bytes);
+    a->shadow = NULL;
+    a->race = NULL;
     /* a fresh mapping gives the pages back and makes a stray host access fault */
     mmap((void *)(uintptr_t)a->base, a->mapped_bytes, PROT_NONE,
          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);

@@ -114,6 +114,7 @@ typedef struct emu_program {
     uint32_t static_shared_bytes;  /* without what the system reserves */
     uint32_t dynamic_shared_start; /* after what is reserved and what is static */
     const emu_op *entry;
+    struct emu_plans *plans; /* of the checks; NULL until a launch needs them */
 } emu_program;
 
 /* Where shared memory starts for the program: what the target's system keeps for itself lies before. */

@@ -118,6 +118,8 @@ static bool read_checks(emu_driver *d)
 {
     emu_text bad;
     d->checks = emu_checks_from(getenv("KILN_EMU_CHECK"), &bad);
+    if (d->checks & EMU_CHECK_INIT)
+        emu_memory_keep_shadows();
     if (!bad.size)
         return true;
     fprintf(stderr,

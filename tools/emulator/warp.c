@@ -3,6 +3,7 @@
 
 #include "check.h"
 #include "launch.h"
+#include "watch.h"
 
 /* After so many jumps back a fragment lets the parked ones go first; after so many more the warp lets others run. */
 #define JUMPS_PER_FRAGMENT 4096u
@@ -92,6 +93,8 @@ static bool complete_lane_waits(emu_warp *w)
             continue;
         }
         uint32_t members = f->members;
+        if (w->block->watch)
+            emu_race_warp_sync(w, here);
         for (unsigned k = 0; k < w->parked; k++)
             if (w->fragments[k].wait == EMU_WAIT_WARP && w->fragments[k].members == members) {
                 w->fragments[k].wait = EMU_WAIT_NONE;
@@ -137,13 +140,46 @@ static void run_operations(emu_warp *w)
     }
 }
 
+/* The same with the init and race checks told of every operation. */
+static void run_watched(emu_warp *w)
+{
+    const emu_program *p = w->block->launch->program;
+    const emu_plan *plans = w->block->watch->plans->plans;
+    unsigned checks = w->block->launch->checks;
+    bool init = checks & EMU_CHECK_INIT;
+    for (;;) {
+        const emu_op *op = w->pc;
+        if (op >= w->stop)
+            return;
+        uint32_t mask = w->active;
+        w->pc = op + 1;
+        if (op->guard) {
+            if (init && !emu_init_guard(w, op))
+                return;
+            uint32_t holds = *(const uint32_t *)(w->base[0] + (op->guard & ~1u));
+            mask &= op->guard & 1 ? ~holds : holds;
+            if (!mask)
+                continue;
+        }
+        const emu_plan *plan = &plans[op - p->ops];
+        if ((checks & EMU_CHECK_RACE) && plan->flow == EMU_FLOW_FENCE)
+            emu_race_fence(w, mask, plan->scope);
+        if (init && !emu_init_before(w, op, mask))
+            return;
+        op->run(w, op, mask);
+        if (init && w->state == EMU_WARP_READY && plan->flow >= EMU_FLOW_SHUFFLE)
+            emu_init_after(w, op, mask);
+    }
+}
+
 void emu_warp_run(emu_warp *w)
 {
+    void (*run)(emu_warp *) = w->block->watch ? run_watched : run_operations;
     w->yields = false;
     w->jumps_back = 0;
     schedule(w);
     while (w->state == EMU_WARP_READY && !w->yields) {
-        run_operations(w);
+        run(w);
         if (w->state == EMU_WARP_READY)
             schedule(w);
     }

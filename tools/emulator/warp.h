@@ -53,6 +53,8 @@ struct emu_warp {
     unsigned parked;
     emu_fragment fragments[EMU_LANES];
     uint64_t clock;
+    uint32_t flowing, loaded[8]; /* of the init check: lanes that the operation in hand makes defined */
+    uint8_t loaded_count;
 };
 
 void emu_warp_start(emu_warp *warp, struct emu_block *block, uint32_t id, uint32_t lanes);

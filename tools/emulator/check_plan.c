@@ -1,0 +1,123 @@
+/* Which registers each operation reads and writes, in the form that the init check walks through. */
+#include "operations.h"
+#include "watch.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *opcode;
+    emu_flow flow;
+} flows[] = {
+    {"selp", EMU_FLOW_SELECT},  {"and", EMU_FLOW_AND},      {"or", EMU_FLOW_OR},
+    {"shfl", EMU_FLOW_SHUFFLE}, {"vote", EMU_FLOW_WARP},    {"match", EMU_FLOW_WARP},
+    {"redux", EMU_FLOW_WARP},   {"bar", EMU_FLOW_CONTROL},  {"barrier", EMU_FLOW_CONTROL},
+    {"brx", EMU_FLOW_CONTROL},  {"ld", EMU_FLOW_LOAD},      {"ldu", EMU_FLOW_LOAD},
+    {"st", EMU_FLOW_STORE},     {"atom", EMU_FLOW_ATOMIC},  {"red", EMU_FLOW_ATOMIC},
+    {"fence", EMU_FLOW_FENCE},  {"membar", EMU_FLOW_FENCE}, {"elect", EMU_FLOW_CONTROL},
+};
+
+static uint32_t slot_of(uint32_t arg)
+{
+    return arg & 1 ? 0 : arg >> 6; /* constants are defined; bit 1 only negates */
+}
+
+static void add(uint32_t *list, uint16_t *count, uint32_t arg)
+{
+    if (slot_of(arg))
+        list[(*count)++] = slot_of(arg);
+}
+
+static bool has_modifier(const emu_instruction *i, const char *word)
+{
+    for (unsigned n = 0; n < i->modifier_count; n++)
+        if (emu_text_is(i->modifiers[n], word))
+            return true;
+    return false;
+}
+
+static emu_flow flow_of(const emu_program *p, size_t n, emu_plan *plan)
+{
+    const emu_op *op = &p->ops[n];
+    const emu_instruction *i = p->instructions[op->at];
+    const emu_micro *m = emu_micro_handlers();
+    const emu_control *c = emu_control_handlers();
+    bool is_help = op->run == m->special || op->run == m->copy_predicate;
+    for (int k = 0; k < 5 && !is_help; k++) {
+        is_help = op->run == m->copy[k];
+        for (int j = 0; j < 4; j++)
+            is_help |= op->run == m->chop[k][j];
+    }
+    for (int t = 0; t < EMU_TYPES && !is_help; t++)
+        for (int j = 0; j < 4; j++)
+            is_help |= op->run == m->extend[t][j];
+    if (is_help)
+        return EMU_FLOW_LANES;
+    if (op->run == c->store_local)
+        return EMU_FLOW_PARAM_STORE;
+    if (op->run == c->load_local)
+        return EMU_FLOW_PARAM_LOAD;
+    bool same = p->uses[n].args == 3 && op->arg[1] == op->arg[2];
+    if (same && (emu_text_is(i->opcode, "xor") || emu_text_is(i->opcode, "sub")))
+        return EMU_FLOW_FRESH;
+    for (size_t k = 0; k < sizeof flows / sizeof *flows; k++)
+        if (emu_text_is(i->opcode, flows[k].opcode)) {
+            if (flows[k].flow == EMU_FLOW_FENCE && has_modifier(i, "proxy"))
+                return EMU_FLOW_LANES;
+            plan->scope = has_modifier(i, "cta") || has_modifier(i, "cluster") ? 1 : 2;
+            return flows[k].flow;
+        }
+    return EMU_FLOW_LANES;
+}
+
+static void plan_op(const emu_program *p, size_t n, struct emu_plans *all)
+{
+    const emu_op *op = &p->ops[n];
+    const emu_uses *u = &p->uses[n];
+    emu_plan *plan = &all->plans[n];
+    size_t most = (size_t)u->args + u->list_size + 1u;
+    uint32_t *sources = emu_arena_alloc(&all->arena, 4 * (most + EMU_PLAN_SOURCES));
+    uint32_t *writes = emu_arena_alloc(&all->arena, 4 * (most + 2));
+    unsigned list_writes = !u->list_writes                                ? 0
+                           : u->list_size == 2 * (unsigned)op->mods.count ? op->mods.count
+                                                                          : u->list_size;
+    for (unsigned k = 0; k < u->args; k++)
+        if (k < u->writes)
+            add(writes, &plan->write_count, op->arg[k]);
+        else
+            add(sources, &plan->source_count, op->arg[k]);
+    for (unsigned k = 0; k < u->list_size; k++)
+        if (k < list_writes)
+            add(writes, &plan->write_count, op->list[k]);
+        else
+            add(sources, &plan->source_count, op->list[k]);
+    plan->flow = (uint8_t)flow_of(p, n, plan);
+    memcpy(plan->source, sources, sizeof plan->source);
+    memcpy(plan->write, writes, sizeof plan->write);
+    plan->sources = sources;
+    plan->writes = writes;
+}
+
+const struct emu_plans *emu_plan_program(emu_program *p)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    if (!p->plans) {
+        struct emu_plans *all = emu_alloc(sizeof *all);
+        all->plans = emu_arena_alloc(&all->arena, p->op_count * sizeof *all->plans);
+        all->slots = (uint32_t)emu_align_up(p->register_bytes, 64) / 64;
+        for (size_t n = 0; n < p->op_count; n++)
+            plan_op(p, n, all);
+        p->plans = all;
+    }
+    pthread_mutex_unlock(&lock);
+    return p->plans;
+}
+
+void emu_plans_free(struct emu_plans *all)
+{
+    if (all)
+        emu_arena_free(&all->arena);
+    free(all);
+}
