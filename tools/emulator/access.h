@@ -3,6 +3,7 @@
 #ifndef EMU_ACCESS_H
 #define EMU_ACCESS_H
 
+#include "count.h"
 #include "exec.h"
 #include "windows.h"
 
@@ -78,10 +79,8 @@ static inline bool all_global(const uint64_t at[EMU_LANES])
     return s.high < EMU_SHARED_WINDOW;
 }
 
-/* Resolves the access of `bytes` per lane at the address in argument `arg`. False after a fault. All 32 entries of `at`
-   are then readable host addresses; idle lanes repeat an active one. */
-static inline bool access_resolve(emu_warp *w, const emu_op *op, uint32_t arg, uint32_t mask, unsigned bytes,
-                                  bool writes, uint64_t at[EMU_LANES])
+static inline bool access_place(emu_warp *w, const emu_op *op, uint32_t arg, uint32_t mask, unsigned bytes,
+                                bool writes, uint64_t at[EMU_LANES])
 {
     emu_block *b = w->block;
     emu_launch *l = b->launch;
@@ -103,6 +102,18 @@ static inline bool access_resolve(emu_warp *w, const emu_op *op, uint32_t arg, u
         return all_global(at) ? access_global(w, op, mask, bytes, writes, at)
                               : emu_check_generic(w, op, mask, bytes, writes, at);
     }
+}
+
+/* Resolves the access of `bytes` per lane at the address in argument `arg`. False after a fault. All 32 entries of `at`
+   are then readable host addresses; idle lanes repeat an active one. */
+static inline bool access_resolve(emu_warp *w, const emu_op *op, uint32_t arg, uint32_t mask, unsigned bytes,
+                                  bool writes, uint64_t at[EMU_LANES])
+{
+    if (!access_place(w, op, arg, mask, bytes, writes, at))
+        return false;
+    if (w->block->tally)
+        emu_count_request(w, op, mask, bytes, writes, at);
+    return true;
 }
 
 static inline bool is_consecutive(const uint64_t at[EMU_LANES], uint64_t bytes)

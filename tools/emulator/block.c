@@ -1,6 +1,8 @@
 /* A thread block: its memory, its warps in turn. Everything in a block happens on one host thread and in one order. */
 #include "launch.h"
 
+#include "count.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,6 +29,8 @@ void emu_block_start(emu_block *b, emu_launch *l, uint64_t index)
     const emu_program *p = l->program;
     b->launch = l;
     b->index = index;
+    if (!b->tally)
+        b->tally = emu_tally_open(l->counts);
     b->id[0] = (uint32_t)(index % l->grid[0]);
     b->id[1] = (uint32_t)(index / l->grid[0] % l->grid[1]);
     b->id[2] = (uint32_t)(index / l->grid[0] / l->grid[1]);
@@ -58,6 +62,7 @@ void emu_block_free(emu_block *b)
     free(b->registers);
     free(b->shared);
     free(b->local);
+    emu_tally_close(b->tally);
     *b = (emu_block){0};
 }
 

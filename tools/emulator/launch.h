@@ -25,6 +25,7 @@ typedef struct emu_launch {
     uint64_t serial;
     unsigned checks; /* EMU_CHECK_... */
     emu_report report;
+    struct emu_counts *counts; /* NULL: nothing is counted */
     /* the runner's */
     uint64_t block_count, next_block;
     uint64_t fault_block; /* lowest block with a fault, UINT64_MAX: none; later blocks need not go on */
@@ -61,6 +62,7 @@ typedef struct emu_block {
     emu_recent recent[EMU_RECENT];
     uint64_t stores, seen_stores; /* and everything else that is progress */
     uint64_t seen_progress, idle_jumps;
+    struct emu_tally *tally; /* NULL: nothing is counted */
     size_t register_room, shared_room, local_room, warp_room;
 } emu_block;
 

@@ -2,7 +2,9 @@
 #include "warp.h"
 
 #include "check.h"
+#include "count.h"
 #include "launch.h"
+#include "operations.h"
 
 /* After so many jumps back a fragment lets the parked ones go first; after so many more the warp lets others run. */
 #define JUMPS_PER_FRAGMENT 4096u
@@ -94,6 +96,7 @@ static bool complete_lane_waits(emu_warp *w)
         uint32_t members = f->members;
         for (unsigned k = 0; k < w->parked; k++)
             if (w->fragments[k].wait == EMU_WAIT_WARP && w->fragments[k].members == members) {
+                emu_count_release(w, w->fragments[k].pc, w->fragments[k].mask);
                 w->fragments[k].wait = EMU_WAIT_NONE;
                 w->fragments[k].pc++;
             }
@@ -137,13 +140,43 @@ static void run_operations(emu_warp *w)
     }
 }
 
+/* The same, counting; a loop of its own, so that a launch that does not count pays nothing. */
+static void run_and_count(emu_warp *w)
+{
+    const emu_op *ops = w->block->launch->program->ops;
+    emu_count_op *counts = w->block->tally->ops;
+    emu_handler *const indexed = emu_control_handlers()->branch_indexed;
+    for (;;) {
+        const emu_op *op = w->pc;
+        if (op >= w->stop)
+            return;
+        uint32_t active = w->active, mask = active;
+        emu_count_op *c = &counts[op - ops];
+        c->warps++;
+        c->slots += (unsigned)__builtin_popcount(active);
+        w->pc = op + 1;
+        if (op->guard) {
+            uint32_t holds = *(const uint32_t *)(w->base[0] + (op->guard & ~1u));
+            mask &= op->guard & 1 ? ~holds : holds;
+            if (!mask)
+                continue;
+            c->parted += mask != active;
+        }
+        c->lanes += (unsigned)__builtin_popcount(mask);
+        unsigned parked = w->parked;
+        op->run(w, op, mask);
+        if (op->run == indexed)
+            c->parted += mask == active && w->parked > parked + 1;
+    }
+}
+
 void emu_warp_run(emu_warp *w)
 {
     w->yields = false;
     w->jumps_back = 0;
     schedule(w);
     while (w->state == EMU_WARP_READY && !w->yields) {
-        run_operations(w);
+        w->block->tally ? run_and_count(w) : run_operations(w);
         if (w->state == EMU_WARP_READY)
             schedule(w);
     }
@@ -196,6 +229,7 @@ void emu_send(emu_warp *w, const emu_op *op, uint32_t lanes, const emu_op *targe
 
 void emu_wait_at(emu_warp *w, const emu_op *op, emu_fragment waiting)
 {
+    emu_count_wait(w, op, waiting.mask);
     waiting.pc = op;
     waiting.rank = w->rank;
     w->fragments[w->parked++] = waiting;
@@ -215,6 +249,7 @@ void emu_release(emu_warp *w, emu_wait wait)
 {
     for (unsigned i = 0; i < w->parked; i++)
         if (w->fragments[i].wait == wait) {
+            emu_count_release(w, w->fragments[i].pc, w->fragments[i].mask);
             w->fragments[i].wait = EMU_WAIT_NONE;
             w->fragments[i].pc++;
         }
