@@ -249,8 +249,8 @@ static bool is_in(const emu_allocation *a, uint64_t address)
 }
 
 /* The lanes of `lanes` whose addresses lie in the allocation of the first of them; the others remain. */
-static uint32_t count_allocation(emu_tally *t, size_t op, emu_access_kind kind, uint32_t lanes, uint64_t bytes,
-                                 const uint64_t at[EMU_LANES])
+static uint32_t count_allocation(emu_tally *t, size_t op, emu_access_kind kind, uint32_t lanes,
+                                 uint64_t bytes, const uint64_t at[EMU_LANES])
 {
     emu_counts *c = t->counts;
     uint64_t first = at[__builtin_ctz(lanes)], inside[EMU_LANES];

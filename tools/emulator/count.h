@@ -92,7 +92,8 @@ typedef struct emu_counts {
     const emu_program *program;
     pthread_mutex_t lock;
     emu_tally total;
-    emu_count_row *rows[4096]; /* they stay where they are; accesses to more allocations are not counted by row */
+    emu_count_row
+        *rows[4096]; /* they stay where they are; accesses to more allocations are not counted by row */
     size_t row_count;
     bool *is_atomic; /* by operation */
 } emu_counts;

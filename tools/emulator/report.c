@@ -75,13 +75,13 @@ static void write_sums(FILE *f, const sums *s)
             ",\"classes\":{",
             s->lanes, s->warps, s->slots);
     for (int i = 0; i < EMU_WORK_CLASSES; i++)
-        fprintf(f, "%s\"%s\":{\"thread\":%" PRIu64 ",\"warp\":%" PRIu64 "}", i ? "," : "", emu_work_class_names[i],
-                s->class_lanes[i], s->class_warps[i]);
+        fprintf(f, "%s\"%s\":{\"thread\":%" PRIu64 ",\"warp\":%" PRIu64 "}", i ? "," : "",
+                emu_work_class_names[i], s->class_lanes[i], s->class_warps[i]);
     fprintf(f,
-            "},\"branches\":{\"warp\":%" PRIu64 ",\"divergent\":%" PRIu64 "},\"barriers\":{\"thread\":%" PRIu64
-            ",\"warp\":%" PRIu64 "},\"tensor\":{\"products\":%" PRIu64 ",\"multiply_adds\":%" PRIu64 "}",
-            s->branches, s->divergent, s->barrier_lanes, s->barrier_warps, s->tensor_warps,
-            s->multiply_adds);
+            "},\"branches\":{\"warp\":%" PRIu64 ",\"divergent\":%" PRIu64
+            "},\"barriers\":{\"thread\":%" PRIu64 ",\"warp\":%" PRIu64 "},\"tensor\":{\"products\":%" PRIu64
+            ",\"multiply_adds\":%" PRIu64 "}",
+            s->branches, s->divergent, s->barrier_lanes, s->barrier_warps, s->tensor_warps, s->multiply_adds);
 }
 
 /* ---- memory -------------------------------------------------------------------------------------------------------- */
