@@ -3,6 +3,7 @@
 #ifndef EMU_ACCESS_H
 #define EMU_ACCESS_H
 
+#include "count.h"
 #include "exec.h"
 #include "windows.h"
 
@@ -113,6 +114,8 @@ static inline bool access_resolve(emu_warp *w, const emu_op *op, uint32_t arg, u
         return false;
     if (!access_find(w, op, arg, mask, bytes, writes, at))
         return false;
+    if (w->block->tally)
+        emu_count_request(w, op, mask, bytes, writes, at);
     return !is_watched || emu_watch_access(w, op, mask, bytes, writes, at);
 }
 

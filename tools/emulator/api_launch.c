@@ -1,6 +1,8 @@
 /* Kernel launches: what the driver refuses, parameters, and the run. */
 #include "api.h"
 
+#include "count.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -159,7 +161,9 @@ CUresult emu_launch_function(CUcontext context, const emu_work *work)
         launch.const_bank = (char *)(uintptr_t)f->module->const_bank->base;
         launch.const_bytes = f->module->const_bank->bytes;
     }
+    launch.counts = emu_count_begin(&launch);
     CUresult r = (CUresult)emu_run_launch(&launch);
+    emu_count_end(launch.counts, &launch);
     if (launch.report.text)
         emu_print_report(launch.report.text);
     free(launch.report.text);

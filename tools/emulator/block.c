@@ -2,6 +2,8 @@
 #include "launch.h"
 #include "watch.h"
 
+#include "count.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,6 +30,8 @@ void emu_block_start(emu_block *b, emu_launch *l, uint64_t index)
     const emu_program *p = l->program;
     b->launch = l;
     b->index = index;
+    if (!b->tally)
+        b->tally = emu_tally_open(l->counts);
     b->id[0] = (uint32_t)(index % l->grid[0]);
     b->id[1] = (uint32_t)(index / l->grid[0] % l->grid[1]);
     b->id[2] = (uint32_t)(index / l->grid[0] / l->grid[1]);
@@ -61,6 +65,7 @@ void emu_block_free(emu_block *b)
     free(b->registers);
     free(b->shared);
     free(b->local);
+    emu_tally_close(b->tally);
     *b = (emu_block){0};
 }
 

@@ -27,6 +27,7 @@ typedef struct emu_launch {
     emu_report report;
     const struct emu_plans *plans;  /* when watched */
     struct emu_race_grid *race_grid; /* when races are watched */
+    struct emu_counts *counts; /* NULL: nothing is counted */
     /* the runner's */
     uint64_t block_count, next_block;
     uint64_t fault_block; /* lowest block with a fault, UINT64_MAX: none; later blocks need not go on */
@@ -67,6 +68,7 @@ typedef struct emu_block {
     uint64_t stores, seen_stores; /* and everything else that is progress */
     uint64_t seen_progress, idle_jumps;
     emu_watch *watch; /* of the init and race checks; NULL: none */
+    struct emu_tally *tally; /* NULL: nothing is counted */
     size_t register_room, shared_room, local_room, warp_room;
 } emu_block;
 

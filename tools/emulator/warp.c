@@ -2,7 +2,9 @@
 #include "warp.h"
 
 #include "check.h"
+#include "count.h"
 #include "launch.h"
+#include "operations.h"
 #include "watch.h"
 
 /* After so many jumps back a fragment lets the parked ones go first; after so many more the warp lets others run. */
@@ -97,6 +99,7 @@ static bool complete_lane_waits(emu_warp *w)
             emu_race_warp_sync(w, here);
         for (unsigned k = 0; k < w->parked; k++)
             if (w->fragments[k].wait == EMU_WAIT_WARP && w->fragments[k].members == members) {
+                emu_count_release(w, w->fragments[k].pc, w->fragments[k].mask);
                 w->fragments[k].wait = EMU_WAIT_NONE;
                 w->fragments[k].pc++;
             }
@@ -140,18 +143,23 @@ static void run_operations(emu_warp *w)
     }
 }
 
-/* The same with the init and race checks told of every operation. */
-static void run_watched(emu_warp *w)
+/* The same with an eye on every operation: the init and race checks, the counters, or both. */
+static void run_observed(emu_warp *w)
 {
-    const emu_program *p = w->block->launch->program;
-    const emu_plan *plans = w->block->watch->plans->plans;
-    unsigned checks = w->block->launch->checks;
-    bool init = checks & EMU_CHECK_INIT;
+    const emu_launch *l = w->block->launch;
+    const emu_op *ops = l->program->ops;
+    const emu_plan *plans = w->block->watch ? w->block->watch->plans->plans : NULL;
+    emu_count_op *counts = w->block->tally ? w->block->tally->ops : NULL;
+    emu_handler *const indexed = emu_control_handlers()->branch_indexed;
+    bool init = plans && (l->checks & EMU_CHECK_INIT), race = plans && (l->checks & EMU_CHECK_RACE);
     for (;;) {
         const emu_op *op = w->pc;
         if (op >= w->stop)
             return;
-        uint32_t mask = w->active;
+        uint32_t active = w->active, mask = active;
+        emu_count_op unused = {0}, *c = counts ? &counts[op - ops] : &unused;
+        c->warps++;
+        c->slots += (unsigned)__builtin_popcount(active);
         w->pc = op + 1;
         if (op->guard) {
             if (init && !emu_init_guard(w, op))
@@ -160,13 +168,18 @@ static void run_watched(emu_warp *w)
             mask &= op->guard & 1 ? ~holds : holds;
             if (!mask)
                 continue;
+            c->parted += mask != active;
         }
-        const emu_plan *plan = &plans[op - p->ops];
-        if ((checks & EMU_CHECK_RACE) && plan->flow == EMU_FLOW_FENCE)
+        c->lanes += (unsigned)__builtin_popcount(mask);
+        const emu_plan *plan = plans ? &plans[op - ops] : NULL;
+        if (race && plan->flow == EMU_FLOW_FENCE)
             emu_race_fence(w, mask, plan->scope);
         if (init && !emu_init_before(w, op, mask))
             return;
+        unsigned parked = w->parked;
         op->run(w, op, mask);
+        if (op->run == indexed)
+            c->parted += mask == active && w->parked > parked + 1;
         if (init && w->state == EMU_WARP_READY && plan->flow >= EMU_FLOW_SHUFFLE)
             emu_init_after(w, op, mask);
     }
@@ -174,7 +187,7 @@ static void run_watched(emu_warp *w)
 
 void emu_warp_run(emu_warp *w)
 {
-    void (*run)(emu_warp *) = w->block->watch ? run_watched : run_operations;
+    void (*run)(emu_warp *) = w->block->watch || w->block->tally ? run_observed : run_operations;
     w->yields = false;
     w->jumps_back = 0;
     schedule(w);
@@ -232,6 +245,7 @@ void emu_send(emu_warp *w, const emu_op *op, uint32_t lanes, const emu_op *targe
 
 void emu_wait_at(emu_warp *w, const emu_op *op, emu_fragment waiting)
 {
+    emu_count_wait(w, op, waiting.mask);
     waiting.pc = op;
     waiting.rank = w->rank;
     w->fragments[w->parked++] = waiting;
@@ -251,6 +265,7 @@ void emu_release(emu_warp *w, emu_wait wait)
 {
     for (unsigned i = 0; i < w->parked; i++)
         if (w->fragments[i].wait == wait) {
+            emu_count_release(w, w->fragments[i].pc, w->fragments[i].mask);
             w->fragments[i].wait = EMU_WAIT_NONE;
             w->fragments[i].pc++;
         }
