@@ -62,6 +62,7 @@ typedef struct emu_block {
     uint64_t stores, seen_stores; /* and everything else that is progress */
     uint64_t seen_progress, idle_jumps;
     size_t register_room, shared_room, local_room, warp_room;
+    struct emu_async *async; /* async.h; NULL until the block copies asynchronously */
 } emu_block;
 
 /* Runs the launch to its end; CUDA_SUCCESS (0) or the error that the report explains. The results do not depend on how
