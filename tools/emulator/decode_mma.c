@@ -40,21 +40,11 @@ static emu_mma form_of(const emu_instruction *i)
     return f;
 }
 
-/* A vector, or, as ptxas takes too, the register alone when there is one. */
-static bool elements_of(emu_decoder *d, const emu_operand *o, unsigned count, emu_operand *elements)
-{
-    if (count == 1 && o->kind == EMU_OPERAND_NAME) {
-        elements[0] = *o;
-        return true;
-    }
-    return emu_decode_elements(d, o, count, elements);
-}
-
 static void push_vector(emu_decoder *d, const emu_operand *o, unsigned count, emu_type type, bool is_result)
 {
     emu_operand elements[8];
     uint32_t args[8];
-    if (!elements_of(d, o, count, elements))
+    if (!emu_decode_elements(d, o, count, elements))
         return;
     for (unsigned n = 0; n < count; n++)
         args[n] = is_result ? emu_decode_destination(d, &elements[n], type, 0, false).arg
