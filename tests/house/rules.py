@@ -49,7 +49,7 @@ def resolve(root, file, quote, name):
     if name.startswith("kiln/"):
         return "include/" + name
     if quote == '"':
-        for base in (root, root / file.relative_to(root).parts[0]):
+        for base in (root, root / file.relative_to(root).parts[0], root / "tools/verify"):
             if (base / name).exists():
                 return (base / name).relative_to(root).as_posix()
         return name

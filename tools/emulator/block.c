@@ -1,4 +1,5 @@
 /* A thread block: its memory, its warps in turn. Everything in a block happens on one host thread and in one order. */
+#include "async.h"
 #include "launch.h"
 #include "watch.h"
 
@@ -51,6 +52,7 @@ void emu_block_start(emu_block *b, emu_launch *l, uint64_t index)
     memset(b->barriers, 0, sizeof b->barriers);
     memset(b->recent, 0, sizeof b->recent);
     emu_watch_start(b);
+    emu_async_reset(b);
     b->stores = b->seen_stores = b->seen_progress = b->idle_jumps = 0;
     for (unsigned n = 0; n < b->warp_count; n++) {
         uint32_t left = l->threads - n * EMU_LANES;
@@ -66,6 +68,7 @@ void emu_block_free(emu_block *b)
     free(b->shared);
     free(b->local);
     emu_tally_close(b->tally);
+    emu_async_free(b);
     *b = (emu_block){0};
 }
 

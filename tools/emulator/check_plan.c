@@ -79,16 +79,13 @@ static void plan_op(const emu_program *p, size_t n, struct emu_plans *all)
     size_t most = (size_t)u->args + u->list_size + 1u;
     uint32_t *sources = emu_arena_alloc(&all->arena, 4 * (most + EMU_PLAN_SOURCES));
     uint32_t *writes = emu_arena_alloc(&all->arena, 4 * (most + 2));
-    unsigned list_writes = !u->list_writes                                ? 0
-                           : u->list_size == 2 * (unsigned)op->mods.count ? op->mods.count
-                                                                          : u->list_size;
     for (unsigned k = 0; k < u->args; k++)
         if (k < u->writes)
             add(writes, &plan->write_count, op->arg[k]);
         else
             add(sources, &plan->source_count, op->arg[k]);
     for (unsigned k = 0; k < u->list_size; k++)
-        if (k < list_writes)
+        if (k < u->list_results)
             add(writes, &plan->write_count, op->list[k]);
         else
             add(sources, &plan->source_count, op->list[k]);

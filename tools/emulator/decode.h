@@ -87,6 +87,9 @@ bool emu_decode_mov(emu_decoder *d, const emu_instruction *i, emu_op *op);
 bool emu_decode_bra(emu_decoder *d, const emu_instruction *i, emu_op *op);
 bool emu_decode_brx(emu_decoder *d, const emu_instruction *i, emu_op *op);
 bool emu_decode_call(emu_decoder *d, const emu_instruction *i, emu_op *op);
+bool emu_decode_mma(emu_decoder *d, const emu_instruction *i, emu_op *op);
+bool emu_decode_matrix(emu_decoder *d, const emu_instruction *i, emu_op *op);
+bool emu_decode_copy(emu_decoder *d, const emu_instruction *i, emu_op *op);
 bool emu_decode_ret(emu_decoder *d, const emu_instruction *i, emu_op *op);
 
 #endif

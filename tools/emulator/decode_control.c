@@ -230,7 +230,11 @@ static bool decode_pack(emu_decoder *d, const emu_operand *vector, const emu_ope
     out.mods.count = (uint8_t)count;
     out.mods.mode = packs;
     emu_emit(d, &out,
-             (emu_uses){.writes = packs, .args = 1, .list_size = (uint16_t)count, .list_writes = !packs});
+             (emu_uses){.writes = packs,
+                        .args = 1,
+                        .list_size = (uint16_t)count,
+                        .list_writes = !packs,
+                        .list_results = (uint16_t)(packs ? 0 : count)});
     return true;
 }
 

@@ -132,6 +132,7 @@ static void decode_vector(pattern_state *s, const emu_operand *o, const pattern_
         emu_list_push(s->d, args[i]);
     s->uses.list_size = (uint16_t)(s->uses.list_size + count);
     s->uses.list_writes |= item->destination;
+    s->uses.list_results = (uint16_t)(s->uses.list_results + (item->destination ? count : 0));
 }
 
 static void decode_pair(pattern_state *s, const emu_operand *o, const pattern_item *item)

@@ -282,13 +282,17 @@ static emu_handler *pick_pair(const emu_mods *m)
 static const emu_row rows[] = {
     {"cvt", "ftz? sat? t:" WITHOUT_BF16 " s:" WITHOUT_BF16, "=~t %~s", .pick = pick_unrounded},
     {"cvt", ROUNDING " ftz? sat? t:" WITHOUT_BF16 " s:" WITHOUT_BF16, "=~t ~s", .pick = pick_rounded},
-    {"cvt", "r:rn|rz relu? satfinite? t:f16 s:f32", "=~t s", 70, 80, .pick = pick_rounded},
-    {"cvt", "r:rn|rz relu? satfinite? t:bf16 s:f32", "=t s", 70, 80, .pick = pick_rounded},
+    {"cvt", "r:rn|rz relu? t:f16 s:f32", "=~t s", 70, 80, .pick = pick_rounded},
+    {"cvt", "r:rn|rz relu? t:bf16 s:f32", "=t s", 70, 80, .pick = pick_rounded},
+    {"cvt", "r:rn|rz relu? satfinite t:f16 s:f32", "=~t s", 81, 80, .pick = pick_rounded},
+    {"cvt", "r:rn|rz relu? satfinite t:bf16 s:f32", "=t s", 81, 80, .pick = pick_rounded},
     {"cvt", "ftz? t:f32 s:bf16", "=t s", 71, 80, .pick = pick_unrounded},
     {"cvt", "ftz? sat? t:" WITH_BF16 " s:" WITH_BF16, "=~t ~s", 78, 90, .pick = pick_unrounded},
     {"cvt", ROUNDING " ftz? sat? t:" WITH_BF16 " s:" WITH_BF16, "=~t ~s", 78, 90, .pick = pick_rounded},
-    {"cvt", "r:rn|rz relu? satfinite? t:f16x2|bf16x2 s:f32", "=~t s s", 70, 80, .pick = pick_pair},
-    {"cvt", "r:rna satfinite? t:tf32 s:f32", "=t s", 70, 80, .run = any},
+    {"cvt", "r:rn|rz relu? t:f16x2|bf16x2 s:f32", "=~t s s", 70, 80, .pick = pick_pair},
+    {"cvt", "r:rn|rz relu? satfinite t:f16x2|bf16x2 s:f32", "=~t s s", 81, 80, .pick = pick_pair},
+    {"cvt", "r:rna t:tf32 s:f32", "=t s", 70, 80, .run = any},
+    {"cvt", "r:rna satfinite t:tf32 s:f32", "=t s", 81, 80, .run = any},
     {"cvt", "r:rn|rz satfinite? relu? t:tf32 s:f32", "=t s", 78, 90, .run = any},
 };
 

@@ -14,7 +14,11 @@
     X(atomic)                                                                                                \
     X(warp)                                                                                                  \
     X(control)                                                                                               \
-    X(barrier)
+    X(barrier)                                                                                               \
+    X(mma)                                                                                                   \
+    X(matrix)                                                                                                \
+    X(async)                                                                                                 \
+    X(narrow)
 
 #define DECLARE(name) extern const emu_rows EMU_LEVEL_NAME(emu_rows_##name);
 #define ADDRESS(name) &EMU_LEVEL_NAME(emu_rows_##name),

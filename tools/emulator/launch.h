@@ -70,6 +70,7 @@ typedef struct emu_block {
     emu_watch *watch; /* of the init and race checks; NULL: none */
     struct emu_tally *tally; /* NULL: nothing is counted */
     size_t register_room, shared_room, local_room, warp_room;
+    struct emu_async *async; /* async.h; NULL until the block copies asynchronously */
 } emu_block;
 
 /* Runs the launch to its end; CUDA_SUCCESS (0) or the error that the report explains. The results do not depend on how

@@ -102,7 +102,6 @@ static const struct {
     {"NaN", 70, 80},
     {"xorsign", 72, 86},
     {"oob", 81, 90},
-    {"satfinite", 78, 80},
     {"L1::evict_normal", 74, 70},
     {"L1::evict_unchanged", 74, 70},
     {"L1::evict_first", 74, 70},
@@ -345,6 +344,11 @@ const emu_row *emu_match(const emu_decode_input *in, const emu_instruction *i, e
             }
             known = true;
         }
+    const char *refused = emu_refused(i);
+    if (refused) {
+        emu_log_error(in->log, i->line, i->text, "%s not emulated", refused);
+        return NULL;
+    }
     if (other_count) {
         size_t matched;
         match_row(other_count, i, mods, &matched, &wanted);

@@ -38,6 +38,9 @@ typedef struct emu_rows {
 /* Finds the row for an instruction and fills its modifiers; NULL after logging what is wrong. */
 const emu_row *emu_match(const emu_decode_input *in, const emu_instruction *i, emu_mods *mods);
 
+/* refused.c: "'...' is" for instructions that exist and are left out; NULL: none of those. */
+const char *emu_refused(const emu_instruction *i);
+
 /* Handlers that the decoder emits around instructions: exec_move.c. */
 typedef struct emu_micro {
     emu_handler *extend[EMU_TYPES][4]; /* from an integer or bit type to 2, 4, 8, 16 bytes ([log2 - 1]) */

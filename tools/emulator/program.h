@@ -89,12 +89,12 @@ static inline uint32_t emu_slot_bytes(emu_type type)
 #define EMU_SINK_BYTES 512u
 
 /* What an operation reads and writes, for the checks: the first `writes` entries of arg are destinations,
-   list_writes says whether the vector is one. */
+   list_writes says whether the vector is one; of a list that also holds sources, the first list_results entries are. */
 typedef struct emu_uses {
     uint8_t writes, args;
     bool list_writes;
     bool is_first; /* of its instruction */
-    uint16_t list_size;
+    uint16_t list_size, list_results;
 } emu_uses;
 
 typedef struct emu_program {

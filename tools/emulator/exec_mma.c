@@ -1,0 +1,331 @@
+/* mma.sync (ISA 9.7.14.5.14): fragments from the registers of a warp to matrices, the product, and back. The arithmetic of
+   floating point is in tensor_sum.h; f64 is a chain of fused multiply-adds, integers are exact. */
+#include "exec.h"
+
+#include "soft.h"
+#include "tensor_sum.h"
+#include "warp_op.h"
+
+enum { MOST_ROWS = 16, COLUMNS = 8 };
+
+/* Where element `e` of register r of a lane lies. Rows of A, columns of B; k counts the elements of one register. */
+typedef struct fragment_place {
+    unsigned row, k;
+} fragment_place;
+
+static inline fragment_place place_in_a(const emu_mma *f, unsigned each, unsigned lane, unsigned r,
+                                        unsigned e)
+{
+    unsigned half = f->m == 16 ? r >> 1 : r;
+    return (fragment_place){lane / 4 + (f->m == 16 ? 8 * (r & 1) : 0), lane % 4 * each + e + half * 4 * each};
+}
+
+static inline fragment_place place_in_b(unsigned each, unsigned lane, unsigned r, unsigned e)
+{
+    return (fragment_place){lane / 4, lane % 4 * each + e + r * 4 * each};
+}
+
+static inline fragment_place place_in_c(unsigned lane, unsigned i)
+{
+    return (fragment_place){lane / 4 + 8 * (i >> 1), lane % 4 * 2 + (i & 1)};
+}
+
+typedef struct fragments {
+    const uint32_t *d, *a, *b, *c; /* registers, in op->list */
+    unsigned d_count, a_count, b_count;
+} fragments;
+
+static inline fragments fragments_of(const emu_op *op, const emu_mma *f)
+{
+    fragments g = {.d = op->list};
+    g.d_count = emu_mma_c_registers(f, f->d);
+    g.a_count = emu_mma_a_registers(f);
+    g.b_count = emu_mma_b_registers(f);
+    g.a = g.d + g.d_count;
+    g.b = g.a + g.a_count;
+    g.c = g.b + g.b_count;
+    return g;
+}
+
+static inline uint32_t word_of(const emu_warp *w, uint32_t arg, unsigned lane)
+{
+    return ((const uint32_t *)emu_lanes(w, arg))[lane];
+}
+
+/* Element i of a lane's part of C: as the bits of an f32. */
+static inline float c_value(const emu_warp *w, const emu_mma *f, const uint32_t *c, unsigned lane, unsigned i)
+{
+    if (f->c == EMU_F16)
+        return half_to_float((uint16_t)(word_of(w, c[i / 2], lane) >> 16 * (i & 1)));
+    return float_of_bits(word_of(w, c[i], lane));
+}
+
+static inline void set_d(const emu_warp *w, const emu_mma *f, const uint32_t *d, unsigned lane, unsigned i,
+                         uint32_t bits)
+{
+    if (f->d == EMU_F16)
+        memcpy((char *)emu_lanes(w, d[i / 2]) + 4 * lane + 2 * (i & 1), &(uint16_t){(uint16_t)bits}, 2);
+    else
+        ((uint32_t *)emu_lanes(w, d[i]))[lane] = bits;
+}
+
+static void multiply_float(emu_warp *w, const emu_op *op, uint32_t mask)
+{
+    emu_mma f = emu_mma_of(op);
+    fragments g = fragments_of(op, &f);
+    tensor_model model = tensor_model_of(w->block->launch->device_number, &f);
+    tensor_vector a[MOST_ROWS], b[COLUMNS];
+    unsigned bits = emu_element_bits(f.a), each = 32 / bits;
+    uint32_t low = bits == 32 ? UINT32_MAX : (1u << bits) - 1;
+    for (unsigned n = 0; n < f.m; n++)
+        a[n].is_special = false;
+    for (unsigned n = 0; n < COLUMNS; n++)
+        b[n].is_special = false;
+    for (unsigned lane = 0; lane < EMU_LANES; lane++) {
+        for (unsigned n = 0; n < g.a_count * each; n++) {
+            fragment_place at = place_in_a(&f, each, lane, n / each, n % each);
+            tensor_set(&a[at.row], at.k, f.a, word_of(w, g.a[n / each], lane) >> n % each * bits & low);
+        }
+        for (unsigned n = 0; n < g.b_count * each; n++) {
+            fragment_place at = place_in_b(each, lane, n / each, n % each);
+            tensor_set(&b[at.row], at.k, f.b, word_of(w, g.b[n / each], lane) >> n % each * bits & low);
+        }
+    }
+    ACTIVE_LANES(mask)
+    {
+        uint32_t d[4];
+        for (unsigned n = 0; n < f.m / 4u; n++) {
+            fragment_place at = place_in_c(i, n);
+            float c = c_value(w, &f, g.c, i, n);
+            d[n] = tensor_dot(model, &a[at.row], &b[at.k], f.k, c, f.d == EMU_F16);
+        }
+        for (unsigned n = 0; n < f.m / 4u; n++)
+            set_d(w, &f, g.d, i, n, d[n]);
+    }
+}
+
+/* m8n8k4: lanes 4q to 4q + 3 and the same plus 16 hold product q, each lane a row (or column) of four or, where the layout
+   is the other one, one element of each of four rows (ISA 9.7.14.5.1). */
+static void set_quad(tensor_vector v[8], const emu_warp *w, const uint32_t *registers, unsigned q,
+                     bool across)
+{
+    for (unsigned n = 0; n < 8; n++)
+        v[n].is_special = false;
+    for (unsigned t = 0; t < 8; t++) {
+        unsigned lane = 4 * q + t % 4 + t / 4 * 16;
+        for (unsigned n = 0; n < 4; n++) {
+            uint32_t element = word_of(w, registers[n / 2], lane) >> 16 * (n & 1) & 0xffff;
+            if (across)
+                tensor_set(&v[n + t / 4 * 4], t % 4, EMU_EL_F16, element);
+            else
+                tensor_set(&v[t], n, EMU_EL_F16, element);
+        }
+    }
+}
+
+static fragment_place place_in_quad(unsigned type, unsigned lane, unsigned i)
+{
+    unsigned high = lane / 16 * 4;
+    if (type == EMU_F16)
+        return (fragment_place){lane % 4 + high, i};
+    return (fragment_place){(lane & 1) + (i & 2) + high, (i & 4) + (lane & 2) + (i & 1)};
+}
+
+static void multiply_quads(emu_warp *w, const emu_op *op, uint32_t mask)
+{
+    emu_mma f = emu_mma_of(op);
+    fragments g = fragments_of(op, &f);
+    tensor_model model = tensor_model_of(w->block->launch->device_number, &f);
+    for (unsigned q = 0; q < 4; q++) {
+        tensor_vector a[8], b[8];
+        float c[8][8];
+        set_quad(a, w, g.a, q, f.flags & EMU_MMA_A_COL);
+        set_quad(b, w, g.b, q, f.flags & EMU_MMA_B_ROW);
+        for (unsigned t = 0; t < 64; t++) {
+            unsigned lane = 4 * q + t / 8 % 4 + t / 32 * 16;
+            fragment_place at = place_in_quad(f.c, lane, t % 8);
+            c[at.row][at.k] = c_value(w, &f, g.c, lane, t % 8);
+        }
+        for (unsigned t = 0; t < 64; t++) {
+            unsigned lane = 4 * q + t / 8 % 4 + t / 32 * 16;
+            fragment_place at = place_in_quad(f.d, lane, t % 8);
+            uint32_t bits = tensor_dot(model, &a[at.row], &b[at.k], 4, c[at.row][at.k], f.d == EMU_F16);
+            if (mask >> lane & 1)
+                set_d(w, &f, g.d, lane, t % 8, bits);
+        }
+    }
+}
+
+static double fused(double a, double b, double c, unsigned round)
+{
+    if (round == EMU_RN) {
+        double r = fma(a, b, c);
+        return r == r ? r : double_of_bits(0x7fffffffffffffff);
+    }
+    emu_soft x = emu_soft_unpack(&emu_f64, bits_of_double(a)),
+             y = emu_soft_unpack(&emu_f64, bits_of_double(b));
+    emu_soft r = emu_soft_fma(x, y, emu_soft_unpack(&emu_f64, bits_of_double(c)), round);
+    return double_of_bits(emu_soft_pack(&emu_f64, r, round));
+}
+
+static void multiply_double(emu_warp *w, const emu_op *op, uint32_t mask)
+{
+    emu_mma f = emu_mma_of(op);
+    fragments g = fragments_of(op, &f);
+    double a[MOST_ROWS][16], b[COLUMNS][16];
+    for (unsigned lane = 0; lane < EMU_LANES; lane++) {
+        for (unsigned r = 0; r < g.a_count; r++) {
+            fragment_place at = place_in_a(&f, 1, lane, r, 0);
+            a[at.row][at.k] = ((const double *)emu_lanes(w, g.a[r]))[lane];
+        }
+        for (unsigned r = 0; r < g.b_count; r++) {
+            fragment_place at = place_in_b(1, lane, r, 0);
+            b[at.row][at.k] = ((const double *)emu_lanes(w, g.b[r]))[lane];
+        }
+    }
+    ACTIVE_LANES(mask)
+    {
+        double d[4];
+        for (unsigned n = 0; n < g.d_count; n++) {
+            fragment_place at = place_in_c(i, n);
+            double sum = ((const double *)emu_lanes(w, g.c[n]))[i];
+            for (unsigned k = 0; k < f.k; k++)
+                sum = fused(a[at.row][k], b[at.k][k], sum, op->mods.round);
+            d[n] = sum;
+        }
+        for (unsigned n = 0; n < g.d_count; n++)
+            ((double *)emu_lanes(w, g.d[n]))[i] = d[n];
+    }
+}
+
+static int32_t small_integer(unsigned element, uint32_t bits)
+{
+    switch (element) {
+    case EMU_EL_S8:
+        return (int8_t)bits;
+    case EMU_EL_S4:
+        return (int32_t)((bits & 15) ^ 8) - 8;
+    default:
+        return (int32_t)bits;
+    }
+}
+
+static int64_t integer_dot(const emu_mma *f, const int32_t *a, const int32_t *b)
+{
+    int32_t sum = 0; /* at most 64 * 255 * 255 */
+    for (unsigned k = 0; k < f->k; k++)
+        sum += a[k] * b[k];
+    return sum;
+}
+
+static void multiply_integer(emu_warp *w, const emu_op *op, uint32_t mask)
+{
+    emu_mma f = emu_mma_of(op);
+    fragments g = fragments_of(op, &f);
+    int32_t a[MOST_ROWS][64], b[COLUMNS][64];
+    unsigned bits = emu_element_bits(f.a), each = 32 / bits;
+    uint32_t low = (1u << bits) - 1;
+    for (unsigned lane = 0; lane < EMU_LANES; lane++) {
+        for (unsigned n = 0; n < g.a_count * each; n++) {
+            fragment_place at = place_in_a(&f, each, lane, n / each, n % each);
+            a[at.row][at.k] = small_integer(f.a, word_of(w, g.a[n / each], lane) >> n % each * bits & low);
+        }
+        for (unsigned n = 0; n < g.b_count * each; n++) {
+            fragment_place at = place_in_b(each, lane, n / each, n % each);
+            b[at.row][at.k] = small_integer(f.b, word_of(w, g.b[n / each], lane) >> n % each * bits & low);
+        }
+    }
+    ACTIVE_LANES(mask)
+    {
+        uint32_t d[4];
+        for (unsigned n = 0; n < g.d_count; n++) {
+            fragment_place at = place_in_c(i, n);
+            int64_t sum = (int32_t)word_of(w, g.c[n], i) + integer_dot(&f, a[at.row], b[at.k]);
+            if (op->mods.flags & EMU_SATFINITE)
+                sum = sum > INT32_MAX ? INT32_MAX : sum < INT32_MIN ? INT32_MIN : sum;
+            d[n] = (uint32_t)sum;
+        }
+        for (unsigned n = 0; n < g.d_count; n++)
+            set_d(w, &f, g.d, i, n, d[n]);
+    }
+}
+
+/* One bit per element: XOR or AND, and the count of ones. */
+static void multiply_bits(emu_warp *w, const emu_op *op, uint32_t mask)
+{
+    emu_mma f = emu_mma_of(op);
+    fragments g = fragments_of(op, &f);
+    uint32_t a[MOST_ROWS][8], b[COLUMNS][8];
+    for (unsigned lane = 0; lane < EMU_LANES; lane++) {
+        for (unsigned r = 0; r < g.a_count; r++) {
+            fragment_place at = place_in_a(&f, 1, lane, r, 0);
+            a[at.row][at.k] = word_of(w, g.a[r], lane);
+        }
+        for (unsigned r = 0; r < g.b_count; r++) {
+            fragment_place at = place_in_b(1, lane, r, 0);
+            b[at.row][at.k] = word_of(w, g.b[r], lane);
+        }
+    }
+    ACTIVE_LANES(mask)
+    {
+        uint32_t d[4];
+        for (unsigned n = 0; n < g.d_count; n++) {
+            fragment_place at = place_in_c(i, n);
+            uint32_t sum = word_of(w, g.c[n], i);
+            for (unsigned k = 0; k < f.k / 32u; k++) {
+                uint32_t x = a[at.row][k], y = b[at.k][k];
+                sum += (uint32_t)__builtin_popcount(f.flags & EMU_MMA_AND ? x & y : x ^ y);
+            }
+            d[n] = sum;
+        }
+        for (unsigned n = 0; n < g.d_count; n++)
+            set_d(w, &f, g.d, i, n, d[n]);
+    }
+}
+
+/* D may lie in the registers of A, B and C: each lane writes after all that it needs has been read. */
+#define MMA(name, multiply)                                                                                  \
+    HANDLER(name)                                                                                            \
+    {                                                                                                        \
+        if (emu_whole_warp(w, op, mask))                                                                     \
+            multiply(w, op, mask);                                                                           \
+    }
+MMA(mma_float, multiply_float)
+MMA(mma_quads, multiply_quads)
+MMA(mma_double, multiply_double)
+MMA(mma_integer, multiply_integer)
+MMA(mma_bits, multiply_bits)
+
+struct emu_decoder;
+bool emu_decode_mma(struct emu_decoder *d, const emu_instruction *i, emu_op *op);
+
+#define MMA_ROW(modifiers, version, target, ...)                                                             \
+    {                                                                                                        \
+        "mma", "sync aligned " modifiers, "", version, target, .decode = emu_decode_mma, __VA_ARGS__         \
+    }
+#define F8   "e4m3|e5m2"
+#define F864 "e4m3|e5m2|e3m2|e2m3|e2m1"
+
+static const emu_row rows[] = {
+    MMA_ROW("m8n8k4 row|col row|col f16|f32 f16 f16 f16|f32", 64, 70, .run = mma_quads),
+    MMA_ROW("m16n8k8 row col f16|f32 f16 f16 f16|f32", 65, 75, .run = mma_float),
+    MMA_ROW("m16n8k16 row col f16|f32 f16 f16 f16|f32", 70, 80, .run = mma_float),
+    MMA_ROW("m16n8k8|m16n8k16 row col f32 bf16 bf16 f32", 70, 80, .run = mma_float),
+    MMA_ROW("m16n8k4|m16n8k8 row col f32 tf32 tf32 f32", 70, 80, .run = mma_float),
+    MMA_ROW("m16n8k32 row col f32 " F8 " " F8 " f32", 84, 89, .run = mma_float),
+    MMA_ROW("m16n8k32 row col f16 " F8 " " F8 " f16", 87, 89, .run = mma_float),
+    MMA_ROW("m16n8k16 row col f16|f32 " F8 " " F8 " f16|f32", 87, 89, .run = mma_float),
+    MMA_ROW("m16n8k32 row col kind::f8f6f4 f16|f32 " F864 " " F864 " f16|f32", 87, 120, .only = "120f 121f",
+            .run = mma_float),
+    MMA_ROW("m8n8k4 row col @rnd? f64 f64 f64 f64", 70, 80, .run = mma_double),
+    MMA_ROW("m16n8k4|m16n8k8|m16n8k16 row col @rnd? f64 f64 f64 f64", 78, 90, .run = mma_double),
+    MMA_ROW("m8n8k16 row col satfinite? s32 s8|u8 s8|u8 s32", 65, 75, .run = mma_integer),
+    MMA_ROW("m16n8k16|m16n8k32 row col satfinite? s32 s8|u8 s8|u8 s32", 70, 80, .run = mma_integer),
+    MMA_ROW("m8n8k32 row col satfinite? s32 s4|u4 s4|u4 s32", 65, 75, .run = mma_integer),
+    MMA_ROW("m16n8k32|m16n8k64 row col satfinite? s32 s4|u4 s4|u4 s32", 70, 80, .run = mma_integer),
+    MMA_ROW("m8n8k128 row col s32 b1 b1 s32 xor popc", 70, 75, .run = mma_bits),
+    MMA_ROW("m16n8k128|m16n8k256 row col s32 b1 b1 s32 xor popc", 70, 80, .run = mma_bits),
+    MMA_ROW("m8n8k128|m16n8k128|m16n8k256 row col s32 b1 b1 s32 and popc", 71, 80, .run = mma_bits),
+};
+
+EXPORT_ROWS(emu_rows_mma);

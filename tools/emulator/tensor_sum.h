@@ -1,0 +1,202 @@
+/* What a tensor core does to a row of A, a column of B and an element of C in floating point.
+
+   Published measurements (arXiv 2511.10909 and its simulator, MMA-Sim) agree on one scheme. The products are exact and not
+   normalised; they and C are aligned to the largest exponent among them, cut after a fixed number of fractional bits, and
+   added exactly; the sum is cut to f32 or rounded to the nearest f16. What differs is how many terms one such step takes:
+
+     device       fractional bits   terms per step                            f32 result
+     7.5          24                8 (f16)                                   cut to 23 fractional bits
+     8.0 to 8.9   24                8 (f16, bf16), 4 (tf32)                   the same
+     8.9, fp8     13                16                                        cut to 13 fractional bits
+     9.0 on       25                all                                       cut to 23 fractional bits
+
+   From 9.0 to 11.x there is no fp8 product: ptxas 13.0 unpacks to f16 the two low bytes of each register, then the two high
+   ones, multiplies the one set onto zero and the other onto that, and adds C with an ordinary addition. 12.x has one again.
+   A sum of zero is +0. Subnormals take part. */
+#ifndef EMU_TENSOR_SUM_H
+#define EMU_TENSOR_SUM_H
+
+#include "half.h"
+#include "mma.h"
+
+#include <math.h>
+
+enum { TENSOR_MOST_TERMS = 32 };
+
+typedef struct tensor_model {
+    uint8_t fraction_bits;
+    uint8_t terms;       /* per step */
+    uint8_t result_bits; /* of an f32 result's fraction */
+    bool unpacks;        /* fp8 by way of f16 */
+} tensor_model;
+
+/* A row of A or a column of B: magnitude / 2^10 * 2^exponent each, zeros with a low exponent. */
+typedef struct tensor_vector {
+    int32_t magnitude[TENSOR_MOST_TERMS], exponent[TENSOR_MOST_TERMS], negative[TENSOR_MOST_TERMS];
+    float value[TENSOR_MOST_TERMS];
+    bool is_special; /* holds an infinity or NaN */
+} tensor_vector;
+
+static inline tensor_model tensor_model_of(unsigned device, const emu_mma *f)
+{
+    bool narrow = f->a >= EMU_EL_E4M3 && f->a <= EMU_EL_E2M1;
+    if (narrow && device < 90)
+        return (tensor_model){13, 16, 13, false};
+    if (narrow && device < 120)
+        return (tensor_model){25, TENSOR_MOST_TERMS, 23, true};
+    if (device >= 90)
+        return (tensor_model){25, TENSOR_MOST_TERMS, 23, false};
+    return (tensor_model){24, f->a == EMU_EL_TF32 ? 4 : 8, 23, false};
+}
+
+typedef struct tensor_format {
+    uint8_t exponent_bits, fraction_bits;
+    uint8_t shift; /* where in its container */
+    bool has_infinity, has_nan;
+} tensor_format;
+
+static const tensor_format tensor_formats[] = {
+    [EMU_EL_F16] = {5, 10, 0, true, true},   [EMU_EL_BF16] = {8, 7, 0, true, true},
+    [EMU_EL_TF32] = {8, 10, 13, true, true}, /* the 13 low bits are not looked at */
+    [EMU_EL_E4M3] = {4, 3, 0, false, true},  [EMU_EL_E5M2] = {5, 2, 0, true, true},
+    [EMU_EL_E3M2] = {3, 2, 0, false, false}, [EMU_EL_E2M3] = {2, 3, 0, false, false},
+    [EMU_EL_E2M1] = {2, 1, 2, false, false},
+};
+
+static inline float tensor_power(int exponent)
+{
+    return exponent < -126 ? float_of_bits(exponent < -149 ? 0 : 1u << (exponent + 149))
+                           : float_of_bits((uint32_t)(exponent + 127) << 23);
+}
+
+static inline void tensor_set(tensor_vector *v, unsigned n, unsigned element, uint32_t bits)
+{
+    tensor_format f = tensor_formats[element];
+    bits >>= f.shift;
+    int top = (1 << f.exponent_bits) - 1, bias = top >> 1;
+    int fraction = (int)(bits & ((1u << f.fraction_bits) - 1)), e = (int)(bits >> f.fraction_bits) & top;
+    bool negative = bits >> (f.exponent_bits + f.fraction_bits) & 1;
+    bool is_nan =
+        f.has_nan && e == top && fraction && (f.has_infinity || fraction == (1 << f.fraction_bits) - 1);
+    bool is_infinite = f.has_infinity && e == top && !fraction;
+    int magnitude = (e ? fraction | 1 << f.fraction_bits : fraction) << (10 - f.fraction_bits);
+    int exponent = (e ? e : 1) - bias;
+    float value = (float)magnitude * 0x1p-10f * tensor_power(exponent);
+    v->magnitude[n] = is_nan || is_infinite ? 0 : magnitude;
+    v->exponent[n] = magnitude ? exponent : -1000;
+    v->negative[n] = negative ? -1 : 0;
+    v->value[n] = is_nan ? NAN : is_infinite ? (negative ? -INFINITY : INFINITY) : negative ? -value : value;
+    v->is_special |= is_nan || is_infinite;
+}
+
+/* sum / 2^25 * 2^exponent to f32, cut. */
+static inline float tensor_cut(int64_t sum, int exponent, unsigned result_bits)
+{
+    uint64_t magnitude = sum < 0 ? 0 - (uint64_t)sum : (uint64_t)sum;
+    if (!magnitude)
+        return 0;
+    int top = 63 - __builtin_clzll(magnitude), e = exponent + top - 25;
+    int kept = e < -126 ? (int)result_bits + e + 126 : (int)result_bits, drop = top - kept;
+    if (e > 127)
+        return sum < 0 ? -INFINITY : INFINITY;
+    if (kept < 0)
+        return 0;
+    magnitude = drop > 0 ? magnitude >> drop << drop : magnitude;
+    double d = (double)magnitude * double_of_bits((uint64_t)(exponent - 25 + 1023) << 52); /* exact */
+    return (float)(sum < 0 ? -d : d);
+}
+
+/* The same to the nearest f16. The sum has fewer than 53 bits. */
+static inline uint16_t tensor_round_half(int64_t sum, int exponent)
+{
+    double d = (double)sum * double_of_bits((uint64_t)(exponent - 25 + 1023) << 52);
+    uint16_t h = float_to_half(double_to_float_odd(d));
+    return h & 0x7fff ? h : 0;
+}
+
+static inline double tensor_special(const tensor_vector *a, const tensor_vector *b, unsigned from,
+                                    unsigned to, float c)
+{
+    double sum = (double)c; /* only what is not finite counts: products of doubles do not overflow here */
+    for (unsigned n = from; n < to; n++)
+        sum += (double)a->value[n] * (double)b->value[n];
+    return sum;
+}
+
+/* Terms `from` to `to`. `c` is of f32 or, with is_half, of f16 value; so is the result. */
+static inline float tensor_step(tensor_model model, const tensor_vector *a, const tensor_vector *b,
+                                unsigned from, unsigned to, float c, bool is_half)
+{
+    uint32_t bits = bits_of_float(c), biased = bits >> 23 & 255;
+    if (a->is_special || b->is_special || biased == 255) {
+        double special = tensor_special(a, b, from, to, c);
+        if (special != special)
+            return float_of_bits(0x7fffffff);
+        if (special - special != 0)
+            return (float)special;
+    }
+    int c_exponent = biased ? (int)biased - 127 : -126, largest = c_exponent;
+    if (is_half && biased && c_exponent < -14) /* an f16 subnormal */
+        largest = c_exponent = -14;
+    if (!(bits & 0x7fffffff))
+        largest = c_exponent = -126;
+    int32_t product[TENSOR_MOST_TERMS], exponent[TENSOR_MOST_TERMS];
+    unsigned count = to - from;
+    for (unsigned n = 0; n < count; n++) {
+        product[n] = a->magnitude[from + n] * b->magnitude[from + n];
+        exponent[n] = a->exponent[from + n] + b->exponent[from + n];
+        largest = exponent[n] > largest ? exponent[n] : largest;
+    }
+    int cut = 25 - model.fraction_bits;
+    int64_t sum = 0;
+    for (unsigned n = 0; n < count; n++) {
+        int shift = cut + largest - exponent[n];
+        int32_t term = (int32_t)((uint32_t)product[n] << 5 >> (shift > 31 ? 31 : shift));
+        int32_t negative = a->negative[from + n] ^ b->negative[from + n];
+        sum += (term ^ negative) - negative;
+    }
+    uint32_t fraction = (bits & 0x7fffff) | (biased ? 0x800000 : 0);
+    int normal = biased ? (int)biased - 127 : -126;
+    int shift = cut + largest - normal; /* from where it stands as a normal number: the same bits */
+    int64_t term = (int64_t)((uint64_t)fraction << 2 >> (shift > 63 ? 63 : shift));
+    sum += bits >> 31 ? -term : term;
+    sum *= INT64_C(1) << cut;
+    if (is_half) {
+        uint16_t h = tensor_round_half(sum, largest);
+        return half_to_float(h);
+    }
+    return tensor_cut(sum, largest, model.result_bits);
+}
+
+/* D's element as its bits. */
+static inline uint32_t tensor_dot(tensor_model model, const tensor_vector *a, const tensor_vector *b,
+                                  unsigned k, float c, bool is_half)
+{
+    float sum = c;
+    if (model.unpacks) {
+        tensor_vector low[2], high[2];
+        const tensor_vector *of[2] = {a, b};
+        for (unsigned v = 0; v < 2; v++) {
+            low[v].is_special = high[v].is_special = of[v]->is_special;
+            for (unsigned n = 0; n < k; n++) {
+                tensor_vector *to = n & 2 ? &high[v] : &low[v];
+                unsigned at = n / 4 * 2 + (n & 1);
+                to->magnitude[at] = of[v]->magnitude[n];
+                to->exponent[at] = of[v]->exponent[n];
+                to->negative[at] = of[v]->negative[n];
+                to->value[at] = of[v]->value[n];
+            }
+        }
+        sum = tensor_step(model, &low[0], &low[1], 0, k / 2, 0, is_half);
+        sum = tensor_step(model, &high[0], &high[1], 0, k / 2, sum, is_half) + c;
+        if (sum != sum)
+            sum = float_of_bits(0x7fffffff);
+    } else {
+        unsigned step = model.terms < k ? model.terms : k;
+        for (unsigned n = 0; n < k; n += step)
+            sum = tensor_step(model, a, b, n, n + step, sum, is_half);
+    }
+    return is_half ? float_to_half(sum) : bits_of_float(sum);
+}
+
+#endif
