@@ -646,6 +646,11 @@ kiln_status kiln_default_nf4_quantize_f32_64_low(kiln_loader *loader, CUstream s
     kiln_default_nf4_quantize_args a = *args;
     if (a.n == 0)
         return KILN_OK;
+    if ((a.type != 0 && a.type != KILN_DEFAULT_NF4_QUANTIZE_TYPE_F32) || (a.group != 0 && a.group != 64) ||
+        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_NF4_QUANTIZE_NIBBLES_LOW)) {
+        static const char detail[] = "this variant has type f32, group 64, nibbles low";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_quantize_name, detail);
+    }
     const uint64_t grid[3] = {ceil_div(a.n, 8192), 1, 1};
     void *params[] = {&a.in, &a.scale, &a.packed, &a.n};
     return kiln_launch(loader, &kiln_default_nf4_quantize_f32_64_low_kernel, stream, grid, 0, params);
@@ -984,6 +989,11 @@ kiln_status kiln_default_nf4_unpack_f32_64_low(kiln_loader *loader, CUstream str
     kiln_default_nf4_unpack_args a = *args;
     if (a.n == 0)
         return KILN_OK;
+    if ((a.type != 0 && a.type != KILN_DEFAULT_NF4_UNPACK_TYPE_F32) || (a.group != 0 && a.group != 64) ||
+        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_NF4_UNPACK_NIBBLES_LOW)) {
+        static const char detail[] = "this variant has type f32, group 64, nibbles low";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_unpack_name, detail);
+    }
     const uint64_t grid[3] = {ceil_div(a.n, 8192), 1, 1};
     void *params[] = {&a.packed, &a.scale, &a.out, &a.n};
     return kiln_launch(loader, &kiln_default_nf4_unpack_f32_64_low_kernel, stream, grid, 0, params);

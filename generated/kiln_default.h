@@ -12,16 +12,17 @@
  *     kiln_status status = kiln_default_nf4_quantize(&loader, stream, &args);
  *
  * A function checks its arguments, loads its kernel when it is used first, and launches it on the stream;
- * it does not wait for the kernel to end. `args` is read before it returns. Pointers are device addresses.
- * With any status but KILN_OK nothing was launched: NULL_POINTER, BAD_ARGUMENT, MISALIGNED and
- * GRID_TOO_LARGE for the arguments, NO_VARIANT, CLOSED, LAUNCH, and those of kiln_preload; kiln_last_error
- * has the details. Several threads may call at once.
+ * it does not wait for the kernel to end. `args` is read before it returns. Pointers are device addresses;
+ * what a kernel writes must not overlap anything else that it is given. With any status but KILN_OK
+ * nothing was launched: NULL_POINTER, BAD_ARGUMENT, MISALIGNED and GRID_TOO_LARGE for the arguments,
+ * NO_VARIANT, CLOSED, LAUNCH, and those of kiln_preload; kiln_last_error has the details. Several threads
+ * may call at once.
  *
  * A program that calls functions of single variants only, and is compiled with -ffunction-sections
  * -fdata-sections and linked with -Wl,--gc-sections, carries those kernels only. A family's function
  * carries all of the family, the index all of the bundle. */
-#ifndef KILN_DEFAULT_H
-#define KILN_DEFAULT_H
+#ifndef KILN_DEFAULT_GENERATED_H
+#define KILN_DEFAULT_GENERATED_H
 
 #include <kiln/kiln.h>
 
@@ -40,7 +41,9 @@ extern const kiln_bundle kiln_default_bundle; /* for kiln_open */
 extern const kiln_index kiln_default_index;   /* all kernels, to find, enumerate or preload */
 
 /* nf4_quantize: quantise to NF4 in groups: scales and packed codes, in one read.
- * Source: QLoRA (arXiv:2305.14314); a NaN gets code 0 and no part in its group's scale.
+ * Source: QLoRA (arXiv:2305.14314). Inputs should be finite: a NaN gets code 0, which stands for -scale,
+ * and has no part in its group's scale; an infinity makes the scale infinite, gets code 0 itself, and
+ * finite values beside it become NaN.
  * When n == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT:
  *   - n must be at most 2^40 */

@@ -178,7 +178,7 @@ static int take_option(command_line *c, const char *options, int argc, char **ar
                                                            : NULL;
     if (!words_contain(options, option))
         return bad_usage("unknown option", option, near_text(c->arena, option, options));
-    if (value && *i + 1 == argc)
+    if (value && (*i + 1 == argc || argv[*i + 1][0] == '\0'))
         return bad_usage("a value is missing after", option, "");
     if (value)
         *value = argv[++*i];

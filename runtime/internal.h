@@ -20,8 +20,9 @@ enum {
 /* CUDA programming guide: what every launch may use; more is opted in per function. */
 enum { SHARED_BYTES_WITHOUT_OPTIN = 48 * 1024 };
 
-/* kiln_loader.state; zero is closed, so that a loader of zeros is. */
-enum { LOADER_CLOSED = 0, LOADER_OPEN = 1 };
+/* kiln_loader.state; zero is closed, so that a loader of zeros is. Open is a number that storage which was never cleared
+ * is unlikely to hold. */
+enum { LOADER_CLOSED = 0, LOADER_OPEN = 0x6b696c6e };
 
 /* Every failure of a loader goes through the first of these; the others, like kiln_fail, only fill the struct. All
  * return the status. */

@@ -27,6 +27,8 @@ kiln_status kiln_open(kiln_loader *loader, const kiln_driver *driver, const kiln
 {
     if (loader == NULL)
         return KILN_ERROR_NULL_POINTER;
+    if (loader->state == LOADER_OPEN)
+        return kiln_fail(loader, KILN_ERROR_ALREADY_OPEN, loader->bundle->name, "");
     memset(loader, 0, sizeof *loader);
     if (options != NULL)
         loader->options = *options;

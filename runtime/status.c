@@ -12,6 +12,7 @@ const char *kiln_status_string(kiln_status status)
     case KILN_ERROR_GRID_TOO_LARGE:   return "problem too large for one launch";
     case KILN_ERROR_TOO_FEW_SLOTS:    return "too few slots";
     case KILN_ERROR_CLOSED:           return "the loader is not open";
+    case KILN_ERROR_ALREADY_OPEN:     return "the loader is open already";
     case KILN_ERROR_LAYOUT:           return "bundle and runtime differ in layout";
     case KILN_ERROR_NOT_FOUND:        return "no such kernel";
     case KILN_ERROR_NO_VARIANT:       return "no variant for these arguments";

@@ -134,6 +134,23 @@ static bool takes_arguments(arena *a, const kiln_variant *v)
     return false;
 }
 
+/* A selector that names another variant: 0 names none, and a bool cannot be left out, so it is not looked at. */
+static void write_selector_check(arena *a, text *out, const bundle_family *f, const kiln_variant *v)
+{
+    text other = text_new(a), has = text_new(a);
+    for (size_t i = 0; i < f->field_count; i++) {
+        const bundle_field *field = &f->fields[i];
+        if (!field->param || field->param->type == KILN_PARAM_BOOL)
+            continue;
+        const char *value = v->values[field->param_index].text;
+        text_printf(&other, "%s(a.%s != 0 && a.%s != %s)", other.length > 0 ? " || " : "", field->name,
+                    field->name, c_value(a, f, field->param, value));
+        text_printf(&has, "%s%s %s", has.length > 0 ? ", " : "this variant has ", field->name, value);
+    }
+    if (other.length > 0)
+        write_failure(out, f, other.data, "KILN_ERROR_NO_VARIANT", has.data);
+}
+
 void write_variant_function(arena *a, text *out, const bundle_variant *bv)
 {
     const kiln_variant *v = bv->variant;
@@ -150,6 +167,7 @@ void write_variant_function(arena *a, text *out, const bundle_variant *bv)
     if (family->empty)
         text_printf(out, "    if (%s)\n        return KILN_OK;\n",
                     c_expression(a, bind_text(a, family, family->empty, v), "a."));
+    write_selector_check(a, out, f, v);
     write_rules(a, out, f, v, "a.");
     write_pointer_checks(a, out, f, v, "a.");
     write_grid(a, out, v);

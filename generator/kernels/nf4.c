@@ -389,7 +389,11 @@ static const kiln_arg unpack_args[] = {
 const kiln_family nf4_quantize_family = {
     .name = "nf4_quantize",
     .summary = "quantise to NF4 in groups: scales and packed codes, in one read",
-    .source = "QLoRA (arXiv:2305.14314); a NaN gets code 0 and no part in its group's scale",
+    .source =
+        "QLoRA (arXiv:2305.14314). Inputs should be finite: a NaN gets code 0, which stands for -scale, and "
+        "has no "
+        "part in its group's scale; an infinity makes the scale infinite, gets code 0 itself, and finite "
+        "values beside it become NaN",
     .params = params,
     .args = quantize_args,
     .rules = rules,

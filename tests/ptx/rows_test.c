@@ -378,7 +378,7 @@ static int assemble(const text *t, ptx_floor target, bool flagged[], int most)
         exit(1);
     fwrite(t->data, 1, t->length, file);
     fclose(file);
-    snprintf(command, sizeof command, "ptxas -arch=sm_%u%.1s %s -o %s/rows.cubin 2>&1", target.sm,
+    snprintf(command, sizeof command, "ptxas -arch=sm_%u%.1s '%s' -o '%s/rows.cubin' 2>&1", target.sm,
              &target.kind, path, scratch);
     memset(flagged, 0, (size_t)most * sizeof *flagged);
     FILE *pipe = popen(command, "r"); /* NOLINT(cert-env33-c): folders of the build */

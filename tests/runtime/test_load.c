@@ -169,6 +169,8 @@ static void null_arguments_are_refused(void **state)
     assert_int_equal(kiln_usable(&loader, NULL), 0);
     assert_status(mini_axpy(&loader, NULL, NULL), KILN_ERROR_NULL_POINTER);
     assert_int_equal(fake.counts[FAKE_module_load_data_ex], 0);
+    assert_status(open_mini(NULL), KILN_ERROR_ALREADY_OPEN);
+    assert_status(mini_axpy(&loader, NULL, NULL), KILN_ERROR_NULL_POINTER); /* it is as it was */
     assert_status(kiln_close(&loader), KILN_OK);
 }
 

@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Every element is also kept and computed on the host. */
+#define MOST_BIG (UINT64_C(1) << 32)
+
 enum { DEFAULT_SEED = 1, DEFAULT_ELEMENTS = 1 << 18, DEFAULT_PROBLEMS = 400, FULL_PROBLEMS = 5000 };
 
 void options_print_help(void)
@@ -27,7 +30,8 @@ void options_print_help(void)
           "  --json FILE         write the results as JSON too; - is standard output\n"
           "  --help              print this\n"
           "\n"
-          "Exit status: 0 all right, 1 something is wrong, 2 bad usage, 77 no driver or device to run on.\n",
+          "Exit status: 0 all right, 1 something is wrong, 2 bad usage, 77 no driver or device to run on,\n"
+          "unless --driver or --device asked for one: that is 1.\n",
           stdout);
 }
 
@@ -59,9 +63,14 @@ static bool read_value(options *o, const char *option, const char *value, bool *
         return read_number(option, value, &o->run.seed);
     else if (strcmp(option, "--max-elements") == 0)
         return read_number(option, value, &o->run.limits.max_elements);
-    else if (strcmp(option, "--big") == 0)
-        return read_number(option, value, &o->run.limits.big);
-    else if (strcmp(option, "--device") == 0) {
+    else if (strcmp(option, "--big") == 0) {
+        if (!read_number(option, value, &o->run.limits.big))
+            return false;
+        if (o->run.limits.big <= MOST_BIG)
+            return true;
+        fprintf(stderr, "kiln-verify: --big %s: at most %llu\n", value, (unsigned long long)MOST_BIG);
+        return false;
+    } else if (strcmp(option, "--device") == 0) {
         if (!read_number(option, value, &number))
             return false;
         o->device = (int)(number & 0xffff);

@@ -10,6 +10,9 @@
 
 #include "verify.h"
 
+/* Where the table goes: standard output, unless that is taken by JSON. */
+static FILE *people;
+
 static const char *const verdicts[] = {[RUN_OK] = "ok",
                                        [RUN_EXECUTED] = "executed, not compared",
                                        [RUN_SKIPPED] = "skipped",
@@ -36,15 +39,17 @@ static const char *emulator_checks(void)
 
 void report_begin(const manifest *m, const device *d, const options *o)
 {
-    printf("bundle   %s, %zu variants, made by %s\n", m->bundle, m->variant_count, m->generator);
-    printf("device   %s, sm_%u, driver %d.%d\n", d->name, d->loader.device.sm, d->version / 1000,
-           d->version % 1000 / 10);
+    people = o->json && strcmp(o->json, "-") == 0 ? stderr : stdout;
+    fprintf(people, "bundle   %s, %zu variants, made by %s\n", m->bundle, m->variant_count, m->generator);
+    fprintf(people, "device   %s, sm_%u, driver %d.%d\n", d->name, d->loader.device.sm, d->version / 1000,
+            d->version % 1000 / 10);
     if (d->is_emulated)
-        printf("checks   exact buffers; KILN_EMU_CHECK: %s\n", emulator_checks());
+        fprintf(people, "checks   exact buffers; KILN_EMU_CHECK: %s\n", emulator_checks());
     else
-        printf("checks   guard bytes around every buffer\n");
-    printf("seed     %" PRIu64 "\n\n", o->run.seed);
-    printf("%6s %8s %12s %7s %8s  %s\n", "cases", "refused", "elements", "worst", "seconds", "variant");
+        fprintf(people, "checks   guard bytes around every buffer\n");
+    fprintf(people, "seed     %" PRIu64 "\n\n", o->run.seed);
+    fprintf(people, "%6s %8s %12s %7s %8s  %s\n", "cases", "refused", "elements", "worst", "seconds",
+            "variant");
 }
 
 void report_progress(const char *variant, uint64_t cases)
@@ -61,11 +66,11 @@ void report_variant(const manifest_variant *v, const run_result *r)
         snprintf(worst, sizeof worst, "-");
     else if (r->worst_ratio > 0)
         snprintf(worst, sizeof worst, "%.3f", r->worst_ratio);
-    printf("%6" PRIu64 " %8" PRIu64 " %12" PRIu64 " %7s %8.2f  %s: %s\n", r->cases, r->refusals, r->elements,
-           worst, r->seconds, v->id, verdicts[r->verdict]);
+    fprintf(people, "%6" PRIu64 " %8" PRIu64 " %12" PRIu64 " %7s %8.2f  %s: %s\n", r->cases, r->refusals,
+            r->elements, worst, r->seconds, v->id, verdicts[r->verdict]);
     if (r->detail[0])
-        printf("      %s\n", r->detail);
-    fflush(stdout);
+        fprintf(people, "      %s\n", r->detail);
+    fflush(people);
 }
 
 int report_end(const run_result *results, size_t count)
@@ -79,10 +84,11 @@ int report_end(const run_result *results, size_t count)
         launches += results[i].launches;
         seconds += results[i].seconds;
     }
-    printf("\n%zu variants: %zu ok, %zu executed but not compared, %zu skipped, %zu wrong; %" PRIu64
-           " launches, %" PRIu64 " elements compared, %.1f s\n",
-           count, tally[RUN_OK], tally[RUN_EXECUTED], tally[RUN_SKIPPED], tally[RUN_WRONG], launches,
-           elements, seconds);
+    fprintf(people,
+            "\n%zu variants: %zu ok, %zu executed but not compared, %zu skipped, %zu wrong; %" PRIu64
+            " launches, %" PRIu64 " elements compared, %.1f s\n",
+            count, tally[RUN_OK], tally[RUN_EXECUTED], tally[RUN_SKIPPED], tally[RUN_WRONG], launches,
+            elements, seconds);
     if (tally[RUN_WRONG])
         return VERIFY_EXIT_WRONG;
     return tally[RUN_SKIPPED] == count ? VERIFY_EXIT_NO_DEVICE : VERIFY_EXIT_OK;

@@ -120,7 +120,8 @@ static int run_program(program *p, const char *manifest_text, size_t manifest_by
         device_open(&p->device, p->options.driver, p->options.device, p->index, error, sizeof error);
     if (opened != DEVICE_OK) {
         fprintf(stderr, "kiln-verify: %s\n", error);
-        return opened == DEVICE_NONE ? VERIFY_EXIT_NO_DEVICE : VERIFY_EXIT_WRONG;
+        bool is_named = p->options.driver || p->options.device > 0; /* a mistyped name is no reason to skip */
+        return opened == DEVICE_NONE && !is_named ? VERIFY_EXIT_NO_DEVICE : VERIFY_EXIT_WRONG;
     }
     int status = run_all(p);
     device_close(&p->device);
@@ -139,5 +140,9 @@ int kiln_verify_main(int argc, char **argv, const kiln_index *index, const char 
     }
     int status = run_program(&p, manifest_text, manifest_bytes);
     pool_free(&p.memory);
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        fprintf(stderr, "kiln-verify: cannot write to standard output\n");
+        return VERIFY_EXIT_WRONG;
+    }
     return status;
 }

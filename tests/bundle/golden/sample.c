@@ -288,6 +288,11 @@ kiln_status sample_blend_f32_f32_64_noclamp_narrow(kiln_loader *loader, CUstream
     sample_blend_args a = *args;
     if ((uint64_t)a.rows == 0)
         return KILN_OK;
+    if ((a.type != 0 && a.type != SAMPLE_BLEND_TYPE_F32) || (a.acc != 0 && a.acc != SAMPLE_BLEND_ACC_F32) ||
+        (a.width != 0 && a.width != 64)) {
+        static const char detail[] = "this variant has type f32, acc f32, width 64";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, blend_name, detail);
+    }
     if (!(a.stride >= 64)) {
         static const char detail[] = "stride must be at least \"width\"";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
@@ -429,6 +434,11 @@ kiln_status sample_blend_f32_f32_64_noclamp_wide(kiln_loader *loader, CUstream s
     sample_blend_args a = *args;
     if ((uint64_t)a.rows == 0)
         return KILN_OK;
+    if ((a.type != 0 && a.type != SAMPLE_BLEND_TYPE_F32) || (a.acc != 0 && a.acc != SAMPLE_BLEND_ACC_F32) ||
+        (a.width != 0 && a.width != 64)) {
+        static const char detail[] = "this variant has type f32, acc f32, width 64";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, blend_name, detail);
+    }
     if (!(a.stride >= 64)) {
         static const char detail[] = "stride must be at least \"width\"";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
@@ -575,6 +585,11 @@ kiln_status sample_blend_f32_f32_128_noclamp_narrow(kiln_loader *loader, CUstrea
     sample_blend_args a = *args;
     if ((uint64_t)a.rows == 0)
         return KILN_OK;
+    if ((a.type != 0 && a.type != SAMPLE_BLEND_TYPE_F32) || (a.acc != 0 && a.acc != SAMPLE_BLEND_ACC_F32) ||
+        (a.width != 0 && a.width != 128)) {
+        static const char detail[] = "this variant has type f32, acc f32, width 128";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, blend_name, detail);
+    }
     if (!(a.stride >= 128)) {
         static const char detail[] = "stride must be at least \"width\"";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
@@ -716,6 +731,11 @@ kiln_status sample_blend_f32_f32_128_noclamp_wide(kiln_loader *loader, CUstream 
     sample_blend_args a = *args;
     if ((uint64_t)a.rows == 0)
         return KILN_OK;
+    if ((a.type != 0 && a.type != SAMPLE_BLEND_TYPE_F32) || (a.acc != 0 && a.acc != SAMPLE_BLEND_ACC_F32) ||
+        (a.width != 0 && a.width != 128)) {
+        static const char detail[] = "this variant has type f32, acc f32, width 128";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, blend_name, detail);
+    }
     if (!(a.stride >= 128)) {
         static const char detail[] = "stride must be at least \"width\"";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
@@ -862,6 +882,11 @@ kiln_status sample_blend_f16_f32_64_noclamp_narrow(kiln_loader *loader, CUstream
     sample_blend_args a = *args;
     if ((uint64_t)a.rows == 0)
         return KILN_OK;
+    if ((a.type != 0 && a.type != SAMPLE_BLEND_TYPE_F16) || (a.acc != 0 && a.acc != SAMPLE_BLEND_ACC_F32) ||
+        (a.width != 0 && a.width != 64)) {
+        static const char detail[] = "this variant has type f16, acc f32, width 64";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, blend_name, detail);
+    }
     if (!(a.stride >= 64)) {
         static const char detail[] = "stride must be at least \"width\"";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
@@ -1003,6 +1028,11 @@ kiln_status sample_blend_f16_f32_64_noclamp_wide(kiln_loader *loader, CUstream s
     sample_blend_args a = *args;
     if ((uint64_t)a.rows == 0)
         return KILN_OK;
+    if ((a.type != 0 && a.type != SAMPLE_BLEND_TYPE_F16) || (a.acc != 0 && a.acc != SAMPLE_BLEND_ACC_F32) ||
+        (a.width != 0 && a.width != 64)) {
+        static const char detail[] = "this variant has type f16, acc f32, width 64";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, blend_name, detail);
+    }
     if (!(a.stride >= 64)) {
         static const char detail[] = "stride must be at least \"width\"";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
@@ -1149,6 +1179,11 @@ kiln_status sample_blend_f16_f32_128_noclamp_narrow(kiln_loader *loader, CUstrea
     sample_blend_args a = *args;
     if ((uint64_t)a.rows == 0)
         return KILN_OK;
+    if ((a.type != 0 && a.type != SAMPLE_BLEND_TYPE_F16) || (a.acc != 0 && a.acc != SAMPLE_BLEND_ACC_F32) ||
+        (a.width != 0 && a.width != 128)) {
+        static const char detail[] = "this variant has type f16, acc f32, width 128";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, blend_name, detail);
+    }
     if (!(a.stride >= 128)) {
         static const char detail[] = "stride must be at least \"width\"";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
@@ -1290,6 +1325,11 @@ kiln_status sample_blend_f16_f32_128_noclamp_wide(kiln_loader *loader, CUstream 
     sample_blend_args a = *args;
     if ((uint64_t)a.rows == 0)
         return KILN_OK;
+    if ((a.type != 0 && a.type != SAMPLE_BLEND_TYPE_F16) || (a.acc != 0 && a.acc != SAMPLE_BLEND_ACC_F32) ||
+        (a.width != 0 && a.width != 128)) {
+        static const char detail[] = "this variant has type f16, acc f32, width 128";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, blend_name, detail);
+    }
     if (!(a.stride >= 128)) {
         static const char detail[] = "stride must be at least \"width\"";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
@@ -1438,6 +1478,11 @@ kiln_status sample_blend_f64_f64_64_clamp_narrow(kiln_loader *loader, CUstream s
     sample_blend_args a = *args;
     if ((uint64_t)a.rows == 0)
         return KILN_OK;
+    if ((a.type != 0 && a.type != SAMPLE_BLEND_TYPE_F64) || (a.acc != 0 && a.acc != SAMPLE_BLEND_ACC_F64) ||
+        (a.width != 0 && a.width != 64)) {
+        static const char detail[] = "this variant has type f64, acc f64, width 64";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, blend_name, detail);
+    }
     if (!(a.stride >= 64)) {
         static const char detail[] = "stride must be at least \"width\"";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);

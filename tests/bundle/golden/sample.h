@@ -11,16 +11,17 @@
  *     kiln_status status = sample_axpy(&loader, stream, &args);
  *
  * A function checks its arguments, loads its kernel when it is used first, and launches it on the stream;
- * it does not wait for the kernel to end. `args` is read before it returns. Pointers are device addresses.
- * With any status but KILN_OK nothing was launched: NULL_POINTER, BAD_ARGUMENT, MISALIGNED and
- * GRID_TOO_LARGE for the arguments, NO_VARIANT, CLOSED, LAUNCH, and those of kiln_preload; kiln_last_error
- * has the details. Several threads may call at once.
+ * it does not wait for the kernel to end. `args` is read before it returns. Pointers are device addresses;
+ * what a kernel writes must not overlap anything else that it is given. With any status but KILN_OK
+ * nothing was launched: NULL_POINTER, BAD_ARGUMENT, MISALIGNED and GRID_TOO_LARGE for the arguments,
+ * NO_VARIANT, CLOSED, LAUNCH, and those of kiln_preload; kiln_last_error has the details. Several threads
+ * may call at once.
  *
  * A program that calls functions of single variants only, and is compiled with -ffunction-sections
  * -fdata-sections and linked with -Wl,--gc-sections, carries those kernels only. A family's function
  * carries all of the family, the index all of the bundle. */
-#ifndef SAMPLE_H
-#define SAMPLE_H
+#ifndef SAMPLE_GENERATED_H
+#define SAMPLE_GENERATED_H
 
 #include <kiln/kiln.h>
 
