@@ -8,9 +8,9 @@
 #include <kiln/kiln.h>
 #include <libfyaml.h>
 
-#include "families/families.h"
-#include "manifest.h"
-#include "problem.h"
+#include "../verify/families/families.h"
+#include "../verify/manifest.h"
+#include "../verify/problem.h"
 
 typedef struct profile {
     const char *config, *variant, *target, *args, *driver_path;
@@ -227,6 +227,64 @@ static void print_table(profile *p, struct fy_node *root)
     }
 }
 
+/* ---- roofline ------------------------------------------------------------------------------------------------------ */
+
+/* An estimate from PTX, not from machine code: one warp instruction per scheduler and clock, four schedulers. */
+static const struct gpu {
+    const char *name;
+    double gigabytes; /* per second */
+    unsigned multiprocessors;
+    double megahertz;
+    unsigned float_lanes; /* per multiprocessor */
+    const char *source;
+} gpus[] = {
+    {"T4", 320, 40, 1590, 64, "NVIDIA T4 data sheet; Turing white paper"},
+    {"A100 SXM 80GB", 2039, 108, 1410, 64, "A100 data sheet; Ampere white paper"},
+    {"Jetson AGX Orin", 204.8, 16, 1300, 128, "Jetson AGX Orin technical brief"},
+    {"L4", 300, 58, 2040, 128, "L4 data sheet; Ada white paper"},
+    {"RTX 4090", 1008, 128, 2520, 128, "Ada white paper"},
+    {"H100 SXM", 3350, 132, 1980, 128, "H100 data sheet; highest clock that the driver reports"},
+    {"H200", 4300, 132, 1980, 128, "copy bandwidth as measured; H200 data sheet"},
+    {"B200", 8000, 148, 1965, 128, "Blackwell data sheet"},
+    {"RTX 5090", 1792, 170, 2407, 128, "RTX Blackwell white paper"},
+};
+
+static double distinct_bytes(struct fy_node *root)
+{
+    struct fy_node *rows = fy_node_by_path(root, "/allocations", FY_NT, FYNWF_DONT_FOLLOW), *row;
+    double sectors = 0;
+    void *at = NULL;
+    while ((row = fy_node_sequence_iterate(rows, &at)))
+        sectors += (double)(get(row, "/read/distinct_sectors") + get(row, "/write/distinct_sectors") +
+                            get(row, "/atomic/distinct_sectors"));
+    return 32 * sectors;
+}
+
+static void print_roofline(struct fy_node *root)
+{
+    double wavefronts =
+        (double)(get(root, "/shared/read/wavefronts") + get(root, "/shared/write/wavefronts") +
+                 get(root, "/shared/atomic/wavefronts"));
+    printf("\n%-16s %10s %10s %10s %10s %10s  limit (us, estimates)\n", "", "memory", "issue", "float",
+           "special", "shared");
+    for (size_t i = 0; i < sizeof gpus / sizeof *gpus; i++) {
+        static const char *const limits[] = {"memory", "issue", "float", "special", "shared"};
+        const struct gpu *g = &gpus[i];
+        double clocks = g->multiprocessors * g->megahertz; /* per microsecond, all multiprocessors */
+        double us[] = {distinct_bytes(root) / g->gigabytes / 1e3,
+                       (double)get(root, "/warp_instructions") / 4 / clocks,
+                       (double)get(root, "/classes/float/thread") / g->float_lanes / clocks,
+                       (double)get(root, "/classes/special/thread") / 16 / clocks, wavefronts / clocks};
+        int most = 0;
+        printf("%-16s", g->name);
+        for (int k = 0; k < 5; k++) {
+            printf(" %10.2f", us[k]);
+            most = us[k] > us[most] ? k : most;
+        }
+        printf("  %s; %s\n", limits[most], g->source);
+    }
+}
+
 static void print_json(profile *p, const char *report)
 {
     printf("{\"variant\":\"%s\",\"target\":\"%s\",\"bytes_read\":%llu,\"bytes_written\":%llu,", p->variant,
@@ -315,8 +373,10 @@ int main(int argc, char **argv)
         die(3, "the report is no JSON", NULL);
     if (p.json)
         print_json(&p, report);
-    else
+    if (!p.json) {
         print_table(&p, fy_document_root(document));
+        print_roofline(fy_document_root(document));
+    }
     fy_document_destroy(document);
     remove_folder(&p);
     problem_close(&p.problem);
