@@ -63,12 +63,14 @@ static void give_log(char *buffer, size_t room, void **size, const char *text, s
         *size = (void *)(uintptr_t)given;
 }
 
-/* Machine code, alone or in a fat binary, is for real devices. */
+/* Machine code, alone or in a fat binary, is for real devices. Text may be shorter than the marks: it ends in NUL. */
 static bool is_machine_code(const char *image)
 {
-    static const unsigned char fatbin[] = {0x50, 0xed, 0x55, 0xba}, wrapper[] = {0xb1, 0x43, 0x62, 0x46};
-    return memcmp(image, "\177ELF", 4) == 0 || memcmp(image, fatbin, 4) == 0 ||
-           memcmp(image, wrapper, 4) == 0;
+    static const char *const marks[] = {"\177ELF", "\x50\xed\x55\xba", "\xb1\x43\x62\x46"};
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+        if (strncmp(image, marks[i], 4) == 0)
+            return true;
+    return false;
 }
 
 static CUresult load_image(CUcontext context, CUmodule *module, const char *image, const jit_options *jit)

@@ -53,7 +53,7 @@ void emu_block_start(emu_block *b, emu_launch *l, uint64_t index)
     memset(b->recent, 0, sizeof b->recent);
     emu_watch_start(b);
     emu_async_reset(b);
-    b->stores = b->seen_stores = b->seen_progress = b->idle_jumps = 0;
+    b->stores = b->seen_stores = b->seen_progress = b->idle_jumps = b->jumps = 0;
     for (unsigned n = 0; n < b->warp_count; n++) {
         uint32_t left = l->threads - n * EMU_LANES;
         emu_warp_start(&b->warps[n], b, n, left >= EMU_LANES ? EMU_ALL : (1u << left) - 1);
@@ -113,7 +113,8 @@ static bool is_idle(emu_block *b)
     uint64_t progress = __atomic_load_n(&l->progress, __ATOMIC_RELAXED);
     b->idle_jumps = progress == b->seen_progress ? b->idle_jumps + jumps : 0;
     b->seen_progress = progress;
-    return b->idle_jumps > IDLE_JUMPS * waiting;
+    b->jumps += jumps;
+    return b->idle_jumps > IDLE_JUMPS * waiting || b->jumps > l->most_jumps;
 }
 
 emu_progress emu_block_run(emu_block *b)

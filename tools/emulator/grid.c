@@ -26,6 +26,13 @@ static unsigned host_threads(void)
     return n < 1 ? 1 : n > 256 ? 256 : (unsigned)n;
 }
 
+/* KILN_EMU_JUMPS: a block that jumps back more often is reported as one that does not end. */
+static uint64_t most_jumps(void)
+{
+    const char *text = getenv("KILN_EMU_JUMPS");
+    return text ? strtoull(text, NULL, 10) : UINT64_MAX;
+}
+
 typedef struct worker {
     emu_launch *launch;
     emu_block **blocks; /* live ones first; the others' memory serves the next ones */
@@ -139,6 +146,7 @@ int emu_run_launch(emu_launch *l)
     unsigned threads = host_threads();
     l->block_count = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
     l->fault_block = UINT64_MAX;
+    l->most_jumps = most_jumps();
     if (threads > l->block_count)
         threads = (unsigned)l->block_count;
     if (l->checks & (EMU_CHECK_INIT | EMU_CHECK_RACE))

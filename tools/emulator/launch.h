@@ -31,6 +31,7 @@ typedef struct emu_launch {
     /* the runner's */
     uint64_t block_count, next_block;
     uint64_t fault_block; /* lowest block with a fault, UINT64_MAX: none; later blocks need not go on */
+    uint64_t most_jumps;  /* back, of one block; UINT64_MAX: no limit */
     uint64_t progress;    /* slices in which something was stored, released or finished */
     unsigned workers_left;
 } emu_launch;
@@ -66,7 +67,7 @@ typedef struct emu_block {
     emu_barrier barriers[EMU_BARRIERS];
     emu_recent recent[EMU_RECENT];
     uint64_t stores, seen_stores; /* and everything else that is progress */
-    uint64_t seen_progress, idle_jumps;
+    uint64_t seen_progress, idle_jumps, jumps;
     emu_watch *watch; /* of the init and race checks; NULL: none */
     struct emu_tally *tally; /* NULL: nothing is counted */
     size_t register_room, shared_room, local_room, warp_room;

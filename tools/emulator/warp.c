@@ -220,7 +220,7 @@ static void count_jump_back(emu_warp *w)
             w->stop = NULL;
         }
     }
-    if (w->jumps_back >= JUMPS_PER_TURN)
+    if (w->jumps_back >= JUMPS_PER_TURN || w->jumps_back > w->block->launch->most_jumps)
         emu_yield(w);
 }
 
