@@ -7,6 +7,7 @@
 #include <xxhash.h>
 
 #include "../expression.h"
+#include "../family.h"
 #include "../targets.h"
 
 static uint64_t value_of(arena *a, const kiln_variant *v, const char *expression_text)
@@ -31,10 +32,12 @@ const char *variant_arg_type(const kiln_variant *v, const kiln_arg *arg)
 {
     if (arg->type[0] != '$')
         return arg->type;
+    const arg_type_choice choice = family_arg_type_choice(arg);
     const kiln_param *params = v->family->params;
     for (size_t i = 0; params && params[i].name; i++)
-        if (strcmp(params[i].name, arg->type + 1) == 0)
-            return v->values[i].text;
+        if (strlen(params[i].name) == choice.name_length &&
+            memcmp(params[i].name, arg->type + 1, choice.name_length) == 0)
+            return arg_type_for(choice, v->values[i].text);
     internal_error("family %s: argument %s has the type of %s, which is no parameter", v->family->name,
                    arg->name, arg->type + 1);
 }
