@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Projects that use kiln_add_bundle: they build, they rebuild what changed and nothing else, mistakes have messages.
 
-usage: check.py CMAKE GENERATOR SOURCE_DIR VERB
+usage: check.py CMAKE SOURCE_DIR DRIVER VERB
 
-GENERATOR is kiln with the families of tests/bundle; as in a cross build, KILN_HOST_EXECUTABLE names it.
+Each project builds its own kiln as a subfolder, and its program runs on DRIVER, the emulated one.
 """
 import pathlib
 import re
@@ -11,10 +11,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
 
 SKIPPED = 77
 CMAKE = sys.argv[1]
-HOST_KILN, SOURCE_DIR = (pathlib.Path(a).resolve() for a in sys.argv[2:4])
+SOURCE_DIR, DRIVER = (pathlib.Path(a).resolve() for a in sys.argv[2:4])
 HERE = SOURCE_DIR / "tests/consumer"
 failures = 0
 
@@ -36,14 +37,15 @@ def run(*command, fails=False):
 
 
 def configure(project, *options, fails=False):
-    return run(CMAKE, "-S", project, "-B", project / "build", f"-DKILN_SOURCE_DIR={SOURCE_DIR}",
-               f"-DKILN_HOST_EXECUTABLE={HOST_KILN}", *options, fails=fails)
+    return run(CMAKE, "-S", project, "-B", project / "build", f"-DKILN_SOURCE_DIR={SOURCE_DIR}", *options, fails=fails)
 
 
 def build(project):
-    return run(CMAKE, "--build", project / "build", "--target", "app")
+    return run(CMAKE, "--build", project / "build", "--target", "app", "-j2")
 
 
+# -8 ... 7.75 in steps of 0.25, so the scale is 8; bytes 0, 8, 16 and 24 have the codes of -1 and -0.97, -0.5 and -0.47, 0 and 0.03, 0.5 and 0.53.
+RESULT = "minimal: success, scale 8, codes 00 22 77 dc\n"
 GENERATES, COMPILES = re.compile("Generating the kernels of minimal"), re.compile("Building C object.*minimal.c.o")
 
 
@@ -58,7 +60,7 @@ def minimal(scratch, generator, tool):
 
     output = build(project)
     expect(GENERATES.search(output) and COMPILES.search(output), f"the first build makes the bundle:\n{output}")
-    expect(run(project / "build/app") == "minimal has 1 kernels: the loader is not open\n", "the program runs")
+    expect(run(project / "build/app", DRIVER) == RESULT, "the program runs")
     output = build(project)
     expect(not GENERATES.search(output) and not COMPILES.search(output), f"a second build does nothing:\n{output}")
 
@@ -72,9 +74,9 @@ def minimal(scratch, generator, tool):
     expect(GENERATES.search(output) and COMPILES.search(output), "a changed configuration makes the bundle anew")
     expect('"targets": ["sm_80"]' in (project / "build/minimal.json").read_text(), "the manifest is the new one")
 
-    config.write_text(config.read_text() + "  - family: ayxp\n")
+    config.write_text(config.read_text() + "  - family: nf4_quantise\n")
     output = run(CMAKE, "--build", project / "build", "--target", "app", fails=True)
-    expect(f"{config}:6:" in output and "axpy" in output, f"a mistake is shown with its place:\n{output}")
+    expect(f"{config}:6:" in output and "nf4_quantize" in output, f"a mistake is shown with its place:\n{output}")
 
 
 def minimal_ninja(scratch):
@@ -83,6 +85,22 @@ def minimal_ninja(scratch):
 
 def minimal_make(scratch):
     minimal(scratch, "Unix Makefiles", "make")
+
+
+def readme(scratch):
+    """The README's own example, as it stands there."""
+    blocks = re.findall(r"^ *```(yaml|cmake|c)\n(.*?)^ *```", (SOURCE_DIR / "README.md").read_text(), re.M | re.S)
+    example = {language: textwrap.dedent(code) for language, code in reversed(blocks)}
+    (scratch / "kiln").symlink_to(SOURCE_DIR)
+    (scratch / "kernels.yaml").write_text(example["yaml"])
+    (scratch / "app.c").write_text(example["c"])
+    calls = example["cmake"].splitlines()
+    calls.insert(len(calls) - 1, "add_executable(app app.c)")
+    (scratch / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.25)\nproject(app LANGUAGES C)\n" + "\n".join(calls) + "\n")
+    configure(scratch, "-G", "Ninja", "-DCMAKE_C_FLAGS=-Wall -Wextra -Werror")
+    build(scratch)
+    expect(run("env", f"LD_LIBRARY_PATH={DRIVER.parent}", scratch / "build/app") == "success\n", "the example runs")
 
 
 def messages(scratch):
@@ -104,5 +122,5 @@ def messages(scratch):
 
 
 with tempfile.TemporaryDirectory() as scratch_folder:
-    {f.__name__: f for f in (minimal_ninja, minimal_make, messages)}[sys.argv[4]](pathlib.Path(scratch_folder).resolve())
+    {f.__name__: f for f in (minimal_ninja, minimal_make, readme, messages)}[sys.argv[4]](pathlib.Path(scratch_folder).resolve())
 sys.exit(1 if failures else 0)

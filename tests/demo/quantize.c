@@ -97,20 +97,22 @@ static void need_kiln(kiln_status status)
     exit(1);
 }
 
-/* Opens a driver that has a device; says on stderr why not. */
+/* Opens a driver that has a device; says which, or why not. */
 static int open_driver(const char *path)
 {
     const char *shown = path ? path : "libcuda.so.1", *missing = NULL;
     int count = 0;
     kiln_status status = kiln_driver_load(&driver, path, &missing);
     if (status != KILN_OK) {
-        fprintf(stderr, "%s: %s%s%s\n", shown, kiln_status_string(status), missing ? ": " : "",
-                missing ? missing : "");
+        printf("driver    %s: %s%s%s\n", shown, kiln_status_string(status), missing ? ": " : "",
+               missing ? missing : "");
         return 0;
     }
-    if (driver.init(0) == 0 && driver.device_get_count(&count) == 0 && count > 0)
+    if (driver.init(0) == 0 && driver.device_get_count(&count) == 0 && count > 0) {
+        printf("driver    %s\n", shown);
         return 1;
-    fprintf(stderr, "%s: it has no device\n", shown);
+    }
+    printf("driver    %s: it has no device\n", shown);
     kiln_driver_close(&driver);
     return 0;
 }

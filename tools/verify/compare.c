@@ -70,12 +70,21 @@ static void describe(const problem *p, const argument *out, uint64_t index, cons
 
 /* ---- comparing -------------------------------------------------------------------------------------------------- */
 
+/* Bit for bit, but a NaN is a NaN: which one the hardware makes is not part of a contract. */
+static bool same_bits(element_type type, uint64_t a, uint64_t b)
+{
+    return a == b ||
+           (element_is_float(type) && isnan(number_decode(type, a)) && isnan(number_decode(type, b)));
+}
+
 /* Error as a share of its bound: 0 when right, above 1 when wrong. */
 static double ratio_of(const argument *out, uint64_t index, const void *got)
 {
     element_type type = out->about->type;
     if (out->expectation == EXPECT_BITS)
-        return element_bits(type, got, index) == element_bits(type, out->expected_bits, index) ? 0 : INFINITY;
+        return same_bits(type, element_bits(type, got, index), element_bits(type, out->expected_bits, index))
+                   ? 0
+                   : INFINITY;
     double value = element_get(type, got, index), expected = out->expected_value[index];
     if (value == expected || (isnan(value) && isnan(expected)))
         return 0;

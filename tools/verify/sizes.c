@@ -48,13 +48,20 @@ static void grow(size_plan *plan)
     plan->capacity = capacity;
 }
 
+/* A big size may come with buffers of its own size beside it. */
+static uint64_t most_elements(const size_limits *limits)
+{
+    uint64_t with_big = 2 * limits->big;
+    return with_big > limits->max_elements ? with_big : limits->max_elements;
+}
+
 void size_plan_add(size_plan *plan)
 {
     char error[256];
     problem *p = plan->problem;
     problem_status status = problem_measure(p, NULL, error, sizeof error);
     if (status == PROBLEM_ILLEGAL || status == PROBLEM_BROKEN || plan->count >= plan->limits.max_problems ||
-        problem_elements(p) > plan->limits.max_elements)
+        problem_elements(p) > most_elements(&plan->limits))
         return;
     uint64_t row[MAX_ARGS] = {0};
     for (size_t i = 0; i < p->arg_count; i++)

@@ -305,22 +305,26 @@ const family_row nf4_quantize_row = {.name = "nf4_quantize",
                                      .patterns = element_patterns,
                                      .plan = plan,
                                      .make = make,
-                                     .expect = expect_quantize};
+                                     .expect = expect_quantize,
+                                     .expects_nonfinite = true};
 const family_row nf4_scale_row = {.name = "nf4_scale",
                                   .args = "in scale n",
                                   .patterns = element_patterns,
                                   .plan = plan,
                                   .make = make,
-                                  .expect = expect_scale};
+                                  .expect = expect_scale,
+                                  .expects_nonfinite = true};
 const family_row nf4_pack_row = {.name = "nf4_pack",
                                  .args = "in scale packed n",
                                  .patterns = element_patterns,
                                  .plan = plan,
                                  .make = make,
-                                 .expect = expect_pack};
+                                 .expect = expect_pack,
+                                 .expects_nonfinite = true};
 const family_row nf4_unpack_row = {.name = "nf4_unpack",
                                    .args = "packed scale out n",
                                    .patterns = code_patterns,
                                    .plan = plan,
                                    .make = make,
-                                   .expect = expect_unpack};
+                                   .expect = expect_unpack,
+                                   .expects_nonfinite = true};

@@ -1,0 +1,347 @@
+/* The driver's entry points: what they give, what they refuse, and that errors stick. */
+#include "emu_test.h"
+
+#include <pthread.h>
+
+#define OK(call)         assert_int_equal(call, CUDA_SUCCESS)
+#define FAILS(call, why) assert_int_equal(call, why)
+
+static const char *const store_body =
+    ".reg .u64 %p<3>; .reg .u32 %r<4>; ld.param.u64 %p0, [p0]; ld.param.u32 %r1, [n]; mov.u32 %r0, %tid.x;\n"
+    "mad.wide.u32 %p1, %r0, 4, %p0; st.global.u32 [%p1], %r1; ret;";
+
+static void test_before_init(void **state)
+{
+    (void)state;
+    int count;
+    CUcontext context;
+    FAILS(cuDeviceGetCount(&count), CUDA_ERROR_NOT_INITIALIZED);
+    FAILS(cuCtxGetCurrent(&context), CUDA_ERROR_NOT_INITIALIZED);
+    FAILS(cuInit(1), CUDA_ERROR_INVALID_VALUE);
+    setenv("KILN_EMU_DEVICE", "sm_95", 1);
+    capture_stderr();
+    CUresult r = cuInit(0);
+    assert_contains(captured_stderr(), "'sm_95' is not a device; there are sm_75 sm_80");
+    FAILS(r, CUDA_ERROR_INVALID_VALUE);
+    setenv("KILN_EMU_DEVICE", "sm_90,sm_80", 1);
+    OK(cuInit(0));
+}
+
+static void test_devices(void **state)
+{
+    (void)state;
+    int count, value, major, minor;
+    CUdevice device;
+    char name[64];
+    size_t bytes;
+    OK(cuDeviceGetCount(&count));
+    assert_int_equal(count, 2);
+    OK(cuDeviceGet(&device, 1));
+    FAILS(cuDeviceGet(&device, 2), CUDA_ERROR_INVALID_DEVICE);
+    OK(cuDeviceGetName(name, sizeof name, 1));
+    assert_string_equal(name, "kiln emulated sm_80");
+    OK(cuDeviceComputeCapability(&major, &minor, 0));
+    assert_int_equal(10 * major + minor, 90);
+    OK(cuDeviceGetAttribute(&value, 16, 0));
+    assert_int_equal(value, 132);
+    OK(cuDeviceGetAttribute(&value, 97, 0));
+    assert_int_equal(value, 227 * 1024);
+    OK(cuDeviceTotalMem_v2(&bytes, 0));
+    assert_true(bytes == (size_t)80 << 30);
+    OK(cuDriverGetVersion(&value));
+    assert_int_equal(value, 13010);
+}
+
+static void test_contexts(void **state)
+{
+    (void)state;
+    CUcontext a, b, c, current;
+    CUdevice device;
+    unsigned flags;
+    int active;
+    OK(cuDevicePrimaryCtxGetState(1, &flags, &active));
+    assert_int_equal(active, 0);
+    FAILS(cuCtxSynchronize(), CUDA_ERROR_INVALID_CONTEXT);
+    OK(cuDevicePrimaryCtxRetain(&a, 1));
+    OK(cuDevicePrimaryCtxRetain(&b, 1));
+    assert_ptr_equal(a, b);
+    OK(cuCtxSetCurrent(a));
+    OK(cuCtxGetDevice(&device));
+    assert_int_equal(device, 1);
+    OK(cuCtxCreate_v2(&c, 0, 0));
+    OK(cuCtxGetDevice(&device));
+    assert_int_equal(device, 0);
+    OK(cuCtxPopCurrent_v2(&current));
+    assert_ptr_equal(current, c);
+    OK(cuCtxPushCurrent_v2(c));
+    OK(cuCtxDestroy_v2(c));
+    OK(cuCtxGetCurrent(&current));
+    assert_ptr_equal(current, a);
+    FAILS(cuCtxDestroy_v2(c), CUDA_ERROR_INVALID_CONTEXT);
+    FAILS(cuCtxDestroy_v2(a), CUDA_ERROR_INVALID_CONTEXT); /* a primary one */
+    OK(cuDevicePrimaryCtxRelease_v2(1));
+    OK(cuCtxSynchronize());
+    OK(cuDevicePrimaryCtxRelease_v2(1));
+    FAILS(cuCtxSynchronize(), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    FAILS(cuDevicePrimaryCtxRelease_v2(1), CUDA_ERROR_INVALID_CONTEXT);
+    OK(cuCtxSetCurrent(NULL));
+}
+
+static void test_launch_limits(void **state)
+{
+    (void)state;
+    CUmodule m, other;
+    CUfunction f;
+    CUdeviceptr p;
+    unsigned n = 3;
+    void *parameters[] = {&p, &p, &n};
+    OK(load_text(".version 8.8\n.target sm_90\n.address_size 64\n"
+                 ".visible .entry k(.param .u64 p0) .maxntid 128 { ret; }\n"
+                 ".visible .entry q(.param .u64 p0) .reqntid 32, 2 { ret; }\n"
+                 ".visible .entry s() { .shared .b8 x[40000]; .reg .b32 %r; mov.b32 %r, x; ret; }\n",
+                 &m));
+    OK(cuMemAlloc_v2(&p, 64));
+    OK(cuModuleGetFunction(&f, m, "k"));
+    FAILS(cuModuleGetFunction(&f, m, "absent"), CUDA_ERROR_NOT_FOUND);
+    OK(cuLaunchKernel(f, 1, 1, 1, 128, 1, 1, 0, NULL, parameters, NULL));
+    FAILS(cuLaunchKernel(f, 1, 1, 1, 129, 1, 1, 0, NULL, parameters, NULL), CUDA_ERROR_INVALID_VALUE);
+    FAILS(cuLaunchKernel(f, 1, 1, 1, 0, 1, 1, 0, NULL, parameters, NULL), CUDA_ERROR_INVALID_VALUE);
+    FAILS(cuLaunchKernel(f, 0, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL), CUDA_ERROR_INVALID_VALUE);
+    FAILS(cuLaunchKernel(f, 1, 65536, 1, 1, 1, 1, 0, NULL, parameters, NULL), CUDA_ERROR_INVALID_VALUE);
+    FAILS(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+    FAILS(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 50000, NULL, parameters, NULL), CUDA_ERROR_INVALID_VALUE);
+    OK(cuFuncSetAttribute(f, 8, 227 * 1024));
+    OK(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 227 * 1024, NULL, parameters, NULL));
+    FAILS(cuFuncSetAttribute(f, 8, 227 * 1024 + 1), CUDA_ERROR_INVALID_VALUE);
+    OK(cuModuleGetFunction(&f, m, "q"));
+    OK(cuLaunchKernel(f, 1, 1, 1, 32, 2, 1, 0, NULL, parameters, NULL));
+    FAILS(cuLaunchKernel(f, 1, 1, 1, 64, 1, 1, 0, NULL, parameters, NULL), CUDA_ERROR_INVALID_VALUE);
+    OK(cuModuleGetFunction(&f, m, "s"));
+    int value;
+    OK(cuFuncGetAttribute(&value, 1, f));
+    assert_int_equal(value, 40000);
+    OK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&value, f, 256, 0));
+    assert_int_equal(value, 5); /* 228 KB by 40000 bytes rounded to 128, with the kilobyte for the system */
+    OK(cuModuleUnload(m));
+    FAILS(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_HANDLE);
+    FAILS(cuModuleUnload(m), CUDA_ERROR_INVALID_HANDLE);
+    FAILS(cuModuleGetFunction(&f, m, "k"), CUDA_ERROR_INVALID_HANDLE);
+    OK(load_body(NULL, "ret;", &other));
+    OK(cuModuleUnload(other));
+    OK(cuMemFree_v2(p));
+}
+
+static void test_parameters(void **state)
+{
+    (void)state;
+    CUfunction f = kernel_of(NULL, store_body);
+    CUdeviceptr p = device_bytes(128, NULL);
+    struct {
+        CUdeviceptr p0, p1;
+        unsigned n;
+    } packed = {p, p, 99};
+    size_t size = sizeof packed;
+    void *extra[] = {(void *)1, &packed, (void *)2, &size, NULL};
+    OK(cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, extra));
+    uint32_t out[32];
+    OK(cuMemcpyDtoH_v2(out, p, sizeof out));
+    assert_int_equal(out[31], 99);
+    CUlaunchConfig config = {.gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 8, .blockDimY = 1, .blockDimZ = 1};
+    unsigned n = 5;
+    void *parameters[] = {&p, &p, &n};
+    OK(cuLaunchKernelEx(&config, f, parameters, NULL));
+    CUlaunchAttribute cluster = {.id = 4, .value.cluster = {2, 1, 1}};
+    config.attrs = &cluster;
+    config.numAttrs = 1;
+    FAILS(cuLaunchKernelEx(&config, f, parameters, NULL), CUDA_ERROR_NOT_SUPPORTED);
+    OK(cuMemcpyDtoH_v2(out, p, sizeof out));
+    assert_int_equal(out[7], 5);
+    assert_int_equal(out[8], 99);
+    OK(cuMemFree_v2(p));
+}
+
+static void test_memory(void **state)
+{
+    (void)state;
+    CUdeviceptr p, base;
+    size_t bytes;
+    void *host;
+    uint32_t words[4];
+    FAILS(cuMemAlloc_v2(&p, 0), CUDA_ERROR_INVALID_VALUE);
+    FAILS(cuMemAlloc_v2(NULL, 4), CUDA_ERROR_INVALID_VALUE);
+    OK(cuMemAlloc_v2(&p, 16));
+    OK(cuMemGetAddressRange_v2(&base, &bytes, p + 5));
+    assert_true(base == p && bytes == 16);
+    OK(cuMemsetD32_v2(p, 0x01020304, 4));
+    OK(cuMemsetD16_v2(p + 2, 0xffff, 1));
+    OK(cuMemsetD8_v2(p + 15, 7, 1));
+    FAILS(cuMemsetD32_v2(p + 2, 0, 1), CUDA_ERROR_INVALID_VALUE);
+    FAILS(cuMemsetD8_v2(p, 0, 17), CUDA_ERROR_INVALID_VALUE);
+    OK(cuMemcpyDtoH_v2(words, p, 16));
+    assert_memory_equal(words, ((uint32_t[]){0xffff0304, 0x01020304, 0x01020304, 0x07020304}), 16);
+    FAILS(cuMemcpyHtoD_v2(p + 8, words, 9), CUDA_ERROR_INVALID_VALUE);
+    FAILS(cuMemFree_v2(p + 4), CUDA_ERROR_INVALID_VALUE);
+    OK(cuMemHostAlloc(&host, 64, 0));
+    OK(cuMemcpyDtoHAsync_v2(host, p, 16, NULL));
+    assert_memory_equal(host, words, 16);
+    FAILS(cuMemFree_v2((CUdeviceptr)(uintptr_t)host), CUDA_ERROR_INVALID_VALUE);
+    unsigned type;
+    OK(cuPointerGetAttribute(&type, 2, (CUdeviceptr)(uintptr_t)host));
+    assert_int_equal(type, 1);
+    OK(cuMemFreeHost(host));
+    OK(cuMemFree_v2(p));
+    FAILS(cuMemFree_v2(p), CUDA_ERROR_INVALID_VALUE);
+    FAILS(cuMemcpyDtoH_v2(words, p, 4), CUDA_ERROR_INVALID_VALUE);
+}
+
+static void test_streams_and_events(void **state)
+{
+    (void)state;
+    CUstream s;
+    CUevent a, b;
+    CUcontext context;
+    float ms;
+    OK(cuStreamCreateWithPriority(&s, 1, -3));
+    OK(cuStreamGetCtx(s, &context));
+    OK(cuEventCreate(&a, 0));
+    OK(cuEventCreate(&b, 0));
+    FAILS(cuEventElapsedTime(&ms, a, b), CUDA_ERROR_INVALID_HANDLE);
+    OK(cuEventRecord(a, s));
+    OK(cuEventRecord(b, s));
+    OK(cuStreamWaitEvent(s, b, 0));
+    OK(cuEventElapsedTime(&ms, a, b));
+    assert_true(ms >= 0);
+    OK(cuStreamQuery(s));
+    OK(cuStreamDestroy_v2(s));
+    FAILS(cuStreamSynchronize(s), CUDA_ERROR_INVALID_HANDLE);
+    OK(cuEventDestroy_v2(a));
+    OK(cuEventDestroy_v2(b));
+    FAILS(cuEventRecord(a, NULL), CUDA_ERROR_INVALID_HANDLE);
+    OK(cuStreamSynchronize((CUstream)(uintptr_t)2));
+}
+
+static void test_graph(void **state)
+{
+    (void)state;
+    CUfunction f = kernel_of(NULL, store_body);
+    CUdeviceptr p = device_bytes(128, NULL);
+    CUstream s;
+    CUgraph graph;
+    CUgraphExec exec;
+    int status;
+    size_t nodes;
+    uint32_t out[32] = {0};
+    unsigned n = 41;
+    void *parameters[] = {&p, &p, &n};
+    OK(cuStreamCreate(&s, 1));
+    OK(cuStreamBeginCapture_v2(s, 0));
+    OK(cuStreamIsCapturing(s, &status));
+    assert_int_equal(status, 1);
+    OK(cuMemsetD32Async(p, 1, 32, s));
+    OK(cuLaunchKernel(f, 1, 1, 1, 16, 1, 1, 0, s, parameters, NULL));
+    OK(cuMemcpyDtoHAsync_v2(out, p, sizeof out, s));
+    FAILS(cuMemAlloc_v2(&p, 4), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    OK(cuStreamEndCapture(s, &graph));
+    assert_int_equal(out[0], 0); /* recorded, not run */
+    OK(cuGraphGetNodes(graph, NULL, &nodes));
+    assert_int_equal(nodes, 3);
+    OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    OK(cuGraphDestroy(graph));
+    OK(cuGraphLaunch(exec, s));
+    assert_int_equal(out[15], 41);
+    assert_int_equal(out[16], 1);
+    OK(cuGraphExecDestroy(exec));
+    OK(cuStreamDestroy_v2(s));
+    OK(cuMemFree_v2(p));
+}
+
+static void test_sticky_errors(void **state)
+{
+    (void)state;
+    CUcontext context;
+    CUdeviceptr p;
+    OK(cuCtxCreate_v2(&context, 0, 0));
+    CUfunction f = kernel_of(NULL, store_body);
+    unsigned n = 1;
+    p = device_bytes(4, NULL);
+    void *parameters[] = {&p, &p, &n};
+    capture_stderr();
+    OK(cuLaunchKernel(f, 1, 1, 1, 2, 1, 1, 0, NULL, parameters, NULL)); /* as on a device, the error comes later */
+    captured_stderr();
+    FAILS(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+    FAILS(cuMemFree_v2(p), CUDA_ERROR_ILLEGAL_ADDRESS);
+    FAILS(cuMemAlloc_v2(&p, 4), CUDA_ERROR_ILLEGAL_ADDRESS);
+    OK(cuCtxDestroy_v2(context));
+    OK(cuMemAlloc_v2(&p, 4)); /* other contexts are not affected */
+    OK(cuMemFree_v2(p));
+}
+
+static void test_errors_and_symbols(void **state)
+{
+    (void)state;
+    const char *text;
+    void *function;
+    int status;
+    OK(cuGetErrorName(CUDA_ERROR_MISALIGNED_ADDRESS, &text));
+    assert_string_equal(text, "CUDA_ERROR_MISALIGNED_ADDRESS");
+    OK(cuGetErrorString(CUDA_SUCCESS, &text));
+    assert_string_equal(text, "no error");
+    FAILS(cuGetErrorName((CUresult)12345, &text), CUDA_ERROR_INVALID_VALUE);
+    OK(cuGetProcAddress_v2("cuMemAlloc", &function, 12000, 0, &status));
+    assert_ptr_equal(function, (void *)(uintptr_t)cuMemAlloc_v2);
+    FAILS(cuGetProcAddress_v2("cuNothing", &function, 12000, 0, &status), CUDA_ERROR_NOT_FOUND);
+    assert_int_equal(status, 1);
+}
+
+/* Threads have their own current context and may launch at once. */
+static void *launch_many(void *argument)
+{
+    CUcontext current;
+    CUresult r = cuCtxGetCurrent(&current);
+    if (r != CUDA_SUCCESS || current)
+        return "a new thread has a current context";
+    cuCtxSetCurrent(test_context);
+    CUfunction f = argument;
+    CUdeviceptr p;
+    if (cuMemAlloc_v2(&p, 1024 * 4) != CUDA_SUCCESS)
+        return "allocation";
+    for (unsigned n = 0; n < 50; n++) {
+        uint32_t out[1024];
+        void *parameters[] = {&p, &p, &n};
+        if (cuLaunchKernel(f, 4, 1, 1, 1024, 1, 1, 0, NULL, parameters, NULL) != CUDA_SUCCESS ||
+            cuMemcpyDtoH_v2(out, p, sizeof out) != CUDA_SUCCESS || out[1000] != n)
+            return "launch";
+    }
+    return cuMemFree_v2(p) == CUDA_SUCCESS ? NULL : "free";
+}
+
+static void test_threads(void **state)
+{
+    (void)state;
+    pthread_t threads[4];
+    CUfunction f = kernel_of(NULL, store_body);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, launch_many, f), 0);
+    for (int i = 0; i < 4; i++) {
+        void *wrong;
+        pthread_join(threads[i], &wrong);
+        if (wrong)
+            fail_msg("%s", (char *)wrong);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest first[] = {
+        cmocka_unit_test(test_before_init),
+        cmocka_unit_test(test_devices),
+        cmocka_unit_test(test_contexts),
+    };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_launch_limits),      cmocka_unit_test(test_parameters), cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_streams_and_events), cmocka_unit_test(test_graph),      cmocka_unit_test(test_sticky_errors),
+        cmocka_unit_test(test_errors_and_symbols), cmocka_unit_test(test_threads),
+    };
+    int failed = cmocka_run_group_tests(first, NULL, NULL);
+    return failed + cmocka_run_group_tests(tests, begin_context, end_context);
+}

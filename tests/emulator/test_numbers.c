@@ -1,0 +1,351 @@
+/* Numbers beyond the conformance programs: half precision, directed rounding, conversions, approximate functions. The
+   references are written from the ISA in other terms than the emulator's. */
+#include "emu_test.h"
+
+#include <fenv.h>
+#include <math.h>
+
+enum { COUNT = 4096 };
+
+static uint64_t seed = 88172645463325252u;
+
+static uint64_t random_bits(void)
+{
+    seed ^= seed << 13;
+    seed ^= seed >> 7;
+    seed ^= seed << 17;
+    return seed;
+}
+
+static double half_value(uint16_t h, int exponent_bits)
+{
+    int m = 15 - exponent_bits, bias = (1 << (exponent_bits - 1)) - 1;
+    int e = h >> m & ((1 << exponent_bits) - 1), f = h & ((1 << m) - 1);
+    double v;
+    if (e == (1 << exponent_bits) - 1)
+        v = f ? (double)NAN : (double)INFINITY;
+    else
+        v = e ? ldexp(1 + ldexp(f, -m), e - bias) : ldexp(f, 1 - bias - m);
+    return h & 0x8000 ? -v : v;
+}
+
+/* Nearest, ties to even, by trying both neighbours. */
+static bool is_rounded(uint16_t got, long double exact, int exponent_bits)
+{
+    int m = 15 - exponent_bits;
+    uint16_t infinity = (uint16_t)(((1 << exponent_bits) - 1) << m);
+    if (isnan(exact))
+        return (got & 0x7fff) > infinity;
+    uint16_t magnitude = got & 0x7fff;
+    if ((got & 0x8000) && exact > 0)
+        return false;
+    long double x = fabsl(exact), value = fabsl((long double)half_value(magnitude, exponent_bits));
+    if (magnitude == infinity) { /* beyond half a step above the largest */
+        long double largest = (long double)half_value((uint16_t)(infinity - 1), exponent_bits);
+        long double step = largest - (long double)half_value((uint16_t)(infinity - 2), exponent_bits);
+        return x >= largest + step / 2;
+    }
+    long double up = magnitude + 1 == infinity
+                         ? 2 * value - (long double)half_value((uint16_t)(magnitude - 1), exponent_bits)
+                         : (long double)half_value((uint16_t)(magnitude + 1), exponent_bits);
+    long double above = (up - value) / 2, error = x - value;
+    long double down = magnitude ? (long double)half_value((uint16_t)(magnitude - 1), exponent_bits) : -value;
+    long double below = magnitude ? (value - down) / 2 : 0;
+    if (error > above || (magnitude && -error > below))
+        return false;
+    return (error != above && (!magnitude || -error != below)) || (magnitude & 1) == 0;
+}
+
+typedef struct half_case {
+    const char *instruction; /* on %h0, %h1, %h2 */
+    char operation;
+    int exponent_bits;
+} half_case;
+
+static long double exact_of(char operation, long double a, long double b, long double c)
+{
+    switch (operation) {
+    case '+': return a + b;
+    case '-': return a - b;
+    case '*': return a * b;
+    case 'f': return a * b + c;
+    default: return a;
+    }
+}
+
+static void test_half_arithmetic(void **state)
+{
+    (void)state;
+    static const half_case cases[] = {
+        {"add.f16 %h3, %h0, %h1;", '+', 5},          {"sub.rn.f16 %h3, %h0, %h1;", '-', 5},
+        {"mul.f16 %h3, %h0, %h1;", '*', 5},          {"fma.rn.f16 %h3, %h0, %h1, %h2;", 'f', 5},
+        {"add.bf16 %h3, %h0, %h1;", '+', 8},         {"sub.bf16 %h3, %h0, %h1;", '-', 8},
+        {"mul.bf16 %h3, %h0, %h1;", '*', 8},         {"fma.rn.bf16 %h3, %h0, %h1, %h2;", 'f', 8},
+    };
+    static uint16_t in[COUNT][4], out[COUNT];
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        for (int i = 0; i < COUNT; i++) {
+            for (int n = 0; n < 3; n++)
+                in[i][n] = (uint16_t)random_bits();
+            if (i % 3 == 0) /* near each other, so that sums cancel and products meet the addend */
+                in[i][1] = (uint16_t)((in[i][0] & 0x7f00) ^ (in[i][1] & 0x80ff));
+            if (i % 5 == 0)
+                in[i][2] &= 0x83ff;
+        }
+        char body[1024];
+        snprintf(body, sizeof body,
+                 ".reg .u64 %%p<5>; .reg .b16 %%h<4>; .reg .u32 %%r<4>;\n"
+                 "ld.param.u64 %%p0, [p0]; ld.param.u64 %%p1, [p1]; mov.u32 %%r0, %%tid.x; mov.u32 %%r1, %%ctaid.x;\n"
+                 "mad.lo.u32 %%r0, %%r1, 256, %%r0; mad.wide.u32 %%p2, %%r0, 8, %%p1; mad.wide.u32 %%p3, %%r0, 2, %%p0;\n"
+                 "ld.global.v2.b16 {%%h0, %%h1}, [%%p2]; ld.global.b16 %%h2, [%%p2+4];\n%s\nst.global.b16 [%%p3], %%h3; ret;",
+                 cases[k].instruction);
+        run_body(NULL, body, COUNT, in, sizeof in, out, sizeof out);
+        for (int i = 0; i < COUNT; i++) {
+            int e = cases[k].exponent_bits;
+            long double a = half_value(in[i][0], e), b = half_value(in[i][1], e), c = half_value(in[i][2], e);
+            /* 64 bits hold the exact f16 results; for bf16 only when the exponents are near */
+            long double exact = exact_of(cases[k].operation, a, b, c);
+            bool near = e == 5 || cases[k].operation != 'f' || fabsl(c) == 0 || isnan(exact) ||
+                        fabs(log2((double)fabsl(a * b)) - log2((double)fabsl(c))) < 40;
+            if (near && !is_rounded(out[i], exact, e))
+                fail_msg("%s of %04x %04x %04x gave %04x", cases[k].instruction, in[i][0], in[i][1], in[i][2], out[i]);
+        }
+    }
+}
+
+/* A body with one instruction on 64-bit slots: %d0 %d1 %d2 -> %d3 as f64 or as f32 in %f0..%f3. */
+static void run_words(const char *instruction, uint64_t (*in)[3], uint64_t *out)
+{
+    char body[2048];
+    snprintf(body, sizeof body,
+             ".reg .u64 %%p<5>; .reg .b64 %%d<4>; .reg .b32 %%f<4>; .reg .b16 %%h<4>; .reg .u32 %%r<4>;\n"
+             "ld.param.u64 %%p0, [p0]; ld.param.u64 %%p1, [p1]; mov.u32 %%r0, %%tid.x; mov.u32 %%r1, %%ctaid.x;\n"
+             "mad.lo.u32 %%r0, %%r1, 256, %%r0; mad.wide.u32 %%p2, %%r0, 24, %%p1; mad.wide.u32 %%p3, %%r0, 8, %%p0;\n"
+             "ld.global.b64 %%d0, [%%p2]; ld.global.b64 %%d1, [%%p2+8]; ld.global.b64 %%d2, [%%p2+16]; mov.b64 %%d3, 0;\n"
+             "cvt.u32.u64 %%f0, %%d0; cvt.u32.u64 %%f1, %%d1; cvt.u32.u64 %%f2, %%d2; cvt.u16.u32 %%h0, %%f0;\n"
+             "%s\nst.global.b64 [%%p3], %%d3; ret;",
+             instruction);
+    run_body(NULL, body, COUNT, in, COUNT * sizeof *in, out, COUNT * sizeof *out);
+}
+
+static void random_words(uint64_t (*in)[3])
+{
+    for (int i = 0; i < COUNT; i++) {
+        for (int n = 0; n < 3; n++)
+            in[i][n] = random_bits();
+        if (i % 2)
+            in[i][1] = (in[i][0] & 0x7ff0000000000000) ^ (in[i][1] & 0x800fffffffffffff);
+        if (i % 7 == 0)
+            in[i][0] &= 0xffffffff800fffff; /* f32 subnormals */
+    }
+}
+
+static float float_of(uint64_t bits)
+{
+    uint32_t u = (uint32_t)bits;
+    float f;
+    memcpy(&f, &u, sizeof f);
+    return f;
+}
+
+static double double_of(uint64_t bits)
+{
+    double d;
+    memcpy(&d, &bits, sizeof d);
+    return d;
+}
+
+static uint64_t float_bits(float f)
+{
+    uint32_t u;
+    memcpy(&u, &f, sizeof u);
+    return f == f ? u : 0x7fffffff;
+}
+
+static uint64_t double_bits(double d)
+{
+    uint64_t u;
+    memcpy(&u, &d, sizeof u);
+    return d == d ? u : 0x7fffffffffffffff;
+}
+
+static uint64_t host_result(const char *op, bool wide, const uint64_t in[3])
+{
+    volatile double a = double_of(in[0]), b = double_of(in[1]), c = double_of(in[2]);
+    volatile float x = float_of(in[0]), y = float_of(in[1]), z = float_of(in[2]);
+    volatile double d = 0;
+    volatile float f = 0;
+    switch (op[0]) {
+    case 'a': d = a + b; f = x + y; break;
+    case 's': d = op[1] == 'u' ? a - b : sqrt(a); f = op[1] == 'u' ? x - y : sqrtf(x); break;
+    case 'm': d = a * b; f = x * y; break;
+    case 'f': d = fma(a, b, c); f = fmaf(x, y, z); break;
+    case 'd': d = a / b; f = x / y; break;
+    default: d = 1 / a; f = 1 / x;
+    }
+    return wide ? double_bits(d) : float_bits(f);
+}
+
+static void test_rounding_modes(void **state)
+{
+    (void)state;
+    static const char *const ops[] = {"add", "sub", "mul", "fma", "div", "rcp", "sqrt"};
+    static const char *const arguments[] = {"2", "2", "2", "3", "2", "1", "1"};
+    static const struct {
+        const char *name;
+        int mode;
+    } modes[] = {{"rn", FE_TONEAREST}, {"rz", FE_TOWARDZERO}, {"rm", FE_DOWNWARD}, {"rp", FE_UPWARD}};
+    static uint64_t in[COUNT][3], out[COUNT];
+    for (int k = 0; k < 7; k++)
+        for (int m = 0; m < 4; m++)
+            for (int wide = 0; wide < 2; wide++) {
+                char instruction[256], sources[32] = "";
+                const char *r = wide ? "%d" : "%f";
+                for (int n = 0; n < arguments[k][0] - '0'; n++)
+                    snprintf(sources + strlen(sources), sizeof sources - strlen(sources), ", %s%d", r, n);
+                snprintf(instruction, sizeof instruction, "%s.%s.%s %s3%s; %s", ops[k], modes[m].name,
+                         wide ? "f64" : "f32", r, sources, wide ? "" : "cvt.u64.u32 %d3, %f3;");
+                random_words(in);
+                run_words(instruction, in, out);
+                for (int i = 0; i < COUNT; i++) {
+                    fesetround(modes[m].mode);
+                    uint64_t want = host_result(ops[k], wide, in[i]);
+                    fesetround(FE_TONEAREST);
+                    if (out[i] != want)
+                        fail_msg("%s of %016llx %016llx %016llx gave %016llx, expected %016llx", instruction,
+                                 (unsigned long long)in[i][0], (unsigned long long)in[i][1],
+                                 (unsigned long long)in[i][2], (unsigned long long)out[i], (unsigned long long)want);
+                }
+            }
+}
+
+typedef struct one_value {
+    const char *instruction;
+    uint64_t a, b, c, want;
+} one_value;
+
+/* Single values that the ISA's text decides: NaN, saturation, flushing, ties, ranges. */
+static void test_values(void **state)
+{
+    (void)state;
+    static const one_value values[] = {
+        {"add.f32 %f3, %f0, %f1; cvt.u64.u32 %d3, %f3;", 0x7f800000, 0xff800000, 0, 0x7fffffff},
+        {"add.sat.f32 %f3, %f0, %f1; cvt.u64.u32 %d3, %f3;", 0x7fc00001, 0, 0, 0},
+        {"add.sat.f32 %f3, %f0, %f1; cvt.u64.u32 %d3, %f3;", 0x40000000, 0, 0, 0x3f800000},
+        {"add.ftz.f32 %f3, %f0, %f1; cvt.u64.u32 %d3, %f3;", 0x80000001, 0x80000000, 0, 0x80000000},
+        {"mul.f32 %f3, %f0, %f1; cvt.u64.u32 %d3, %f3;", 1, 0x3f000000, 0, 0},
+        {"min.f32 %f3, %f0, %f1; cvt.u64.u32 %d3, %f3;", 0x80000000, 0, 0, 0x80000000},
+        {"max.f32 %f3, %f0, %f1; cvt.u64.u32 %d3, %f3;", 0x80000000, 0, 0, 0},
+        {"max.f32 %f3, %f0, %f1; cvt.u64.u32 %d3, %f3;", 0x7fc00000, 0x3f800000, 0, 0x3f800000},
+        {"max.NaN.f32 %f3, %f0, %f1; cvt.u64.u32 %d3, %f3;", 0x7fc00000, 0x3f800000, 0, 0x7fffffff},
+        {"min.xorsign.abs.f32 %f3, %f0, %f1; cvt.u64.u32 %d3, %f3;", 0xc0000000, 0x3f800000, 0, 0xbf800000},
+        {"cvt.rni.s32.f32 %f3, %f0; cvt.u64.u32 %d3, %f3;", 0x3fc00000, 0, 0, 2},
+        {"cvt.rni.s32.f32 %f3, %f0; cvt.u64.u32 %d3, %f3;", 0x40200000, 0, 0, 2},
+        {"cvt.rzi.s32.f32 %f3, %f0; cvt.u64.u32 %d3, %f3;", 0x4f800000, 0, 0, 0x7fffffff},
+        {"cvt.rzi.u32.f32 %f3, %f0; cvt.u64.u32 %d3, %f3;", 0xbf800000, 0, 0, 0},
+        {"cvt.rzi.u32.f32 %f3, %f0; cvt.u64.u32 %d3, %f3;", 0x4f7fffff, 0, 0, 0xffffff00},
+        {"cvt.rmi.s32.f32 %f3, %f0; cvt.u64.u32 %d3, %f3;", 0x80000001, 0, 0, 0xffffffff},
+        {"cvt.rmi.ftz.s32.f32 %f3, %f0; cvt.u64.u32 %d3, %f3;", 0x80000001, 0, 0, 0},
+        {"cvt.rzi.s32.f32 %f3, %f0; cvt.u64.u32 %d3, %f3;", 0x7fc00000, 0, 0, 0},
+        {"cvt.rzi.s64.f32 %d3, %f0;", 0x7fc00000, 0, 0, 0x8000000000000000},
+        {"cvt.rzi.u32.f64 %f3, %d0; cvt.u64.u32 %d3, %f3;", 0x7ff8000000000000, 0, 0, 0x80000000},
+        {"cvt.rzi.s8.f32 %f3, %f0; cvt.u64.u32 %d3, %f3;", 0xc3960000, 0, 0, 0xffffff80}, /* -300 */
+        {"cvt.sat.u8.s32 %f3, %f0; cvt.u64.u32 %d3, %f3;", 0xffffffff, 0, 0, 0},
+        {"cvt.sat.s8.s32 %f3, %f0; cvt.u64.u32 %d3, %f3;", 200, 0, 0, 127},
+        {"cvt.rn.f32.u64 %f3, %d0; cvt.u64.u32 %d3, %f3;", 0x8000008000000001, 0, 0, 0x5f000001},
+        {"cvt.rz.f32.s32 %f3, %f0; cvt.u64.u32 %d3, %f3;", 0x7fffffff, 0, 0, 0x4effffff},
+        {"cvt.rp.f16.f32 %h0, %f0; cvt.u64.u16 %d3, %h0;", 0x3f800001, 0, 0, 0x3c01},
+        {"cvt.rn.f16.f32 %h0, %f0; cvt.u64.u16 %d3, %h0;", 0x477ff000, 0, 0, 0x7c00},
+        {"cvt.rn.f16.f32 %h0, %f0; cvt.u64.u16 %d3, %h0;", 0x33000001, 0, 0, 1},
+        {"cvt.rn.satfinite.f16.f32 %h0, %f0; cvt.u64.u16 %d3, %h0;", 0x7f800000, 0, 0, 0x7bff},
+        {"cvt.rn.relu.bf16.f32 %h0, %f0; cvt.u64.u16 %d3, %h0;", 0xbf800000, 0, 0, 0},
+        {"cvt.rn.bf16x2.f32 %f3, %f0, %f1; cvt.u64.u32 %d3, %f3;", 0x3f800000, 0x40008000, 0, 0x3f804000},
+        {"cvt.rn.relu.f16x2.f32 %f3, %f0, %f1; cvt.u64.u32 %d3, %f3;", 0xbf800000, 0x40000000, 0, 0x4000},
+        {"cvt.rna.tf32.f32 %f3, %f0; cvt.u64.u32 %d3, %f3;", 0x3f801000, 0, 0, 0x3f802000},
+        {"cvt.rn.tf32.f32 %f3, %f0; cvt.u64.u32 %d3, %f3;", 0x3f801000, 0, 0, 0x3f800000},
+        {"cvt.f32.f16 %f3, %h0; cvt.u64.u32 %d3, %f3;", 1, 0, 0, 0x33800000},
+        {"cvt.rn.f32.f64 %f3, %d0; cvt.u64.u32 %d3, %f3;", 0x3ff0000010000000, 0, 0, 0x3f800000},
+        {"cvt.rpi.f64.f64 %d3, %d0;", 0xbfe0000000000000, 0, 0, 0x8000000000000000},
+        {"div.s32 %f3, %f0, %f1; cvt.u64.u32 %d3, %f3;", 0x80000000, 0xffffffff, 0, 0x80000000},
+        {"rem.s32 %f3, %f0, %f1; cvt.u64.u32 %d3, %f3;", 0xfffffff9, 3, 0, 0xffffffff},
+        {"bfe.s32 %f3, %f0, 28, 8; cvt.u64.u32 %d3, %f3;", 0x80000000, 0, 0, 0xfffffff8},
+        {"bfe.u64 %d3, %d0, 60, 8;", 0xf000000000000000, 0, 0, 15},
+        {"lop3.b32 %f3, %f0, %f1, %f2, 0xe8; cvt.u64.u32 %d3, %f3;", 0xff00ff00, 0xf0f0f0f0, 0xcccccccc, 0xfcc0fcc0},
+        {"prmt.b32 %f3, %f0, %f1, 0xba73; cvt.u64.u32 %d3, %f3;", 0x80112233, 0x8899aabb, 0, 0xff008880},
+        {"dp4a.s32.u32 %f3, %f0, %f1, %f2; cvt.u64.u32 %d3, %f3;", 0xff01ff01, 0xff02ff02, 5, 0xfffffe0b},
+        {"szext.wrap.s32 %f3, %f0, 36; cvt.u64.u32 %d3, %f3;", 0x8, 0, 0, 0xfffffff8},
+        {"bmsk.clamp.b32 %f3, 4, 8; cvt.u64.u32 %d3, %f3;", 0, 0, 0, 0xff0},
+        {"fns.b32 %f3, %f0, 3, -1; cvt.u64.u32 %d3, %f3;", 0xaaaaaaaa, 0, 0, 3},
+        {"mad.hi.sat.s32 %f3, %f0, %f1, %f2; cvt.u64.u32 %d3, %f3;", 0x7fffffff, 0x7fffffff, 0x7fffffff, 0x7fffffff},
+        {"add.cc.u32 %f3, %f0, %f1; addc.u32 %f3, 0, 0; cvt.u64.u32 %d3, %f3;", 0xffffffff, 1, 0, 1},
+        {"rcp.approx.ftz.f64 %d3, %d0;", 0x4000000012345678, 0, 0, 0x3fe0000000000000},
+        {"slct.u32.f32 %f3, 1, 2, %f0; cvt.u64.u32 %d3, %f3;", 0x80000000, 0, 0, 1},
+        {"slct.u32.f32 %f3, 1, 2, %f0; cvt.u64.u32 %d3, %f3;", 0x7fc00000, 0, 0, 2},
+        {"set.ltu.f32.f32 %f3, %f0, %f1; cvt.u64.u32 %d3, %f3;", 0x7fc00000, 0, 0, 0x3f800000},
+        {"set.lt.u32.f16 %f3, %h0, %h0; cvt.u64.u32 %d3, %f3;", 0x7e00, 0, 0, 0},
+        {"tanh.approx.f32 %f3, %f0; cvt.u64.u32 %d3, %f3;", 0x80000001, 0, 0, 0x80000001},
+        {"ex2.approx.f32 %f3, %f0; cvt.u64.u32 %d3, %f3;", 0xc3150000, 0, 0, 1}, /* 2^-149 */
+        {"ex2.approx.ftz.f32 %f3, %f0; cvt.u64.u32 %d3, %f3;", 0xc3150000, 0, 0, 0},
+        {"lg2.approx.f32 %f3, %f0; cvt.u64.u32 %d3, %f3;", 0x80000000, 0, 0, 0xff800000},
+        {"rsqrt.approx.f32 %f3, %f0; cvt.u64.u32 %d3, %f3;", 0x80000000, 0, 0, 0xff800000},
+        {"sin.approx.f32 %f3, %f0; cvt.u64.u32 %d3, %f3;", 0x80000000, 0, 0, 0x80000000},
+        {"sin.approx.f32 %f3, %f0; cvt.u64.u32 %d3, %f3;", 0x7f800000, 0, 0, 0x7fffffff},
+    };
+    static uint64_t in[COUNT][3], out[COUNT];
+    for (size_t k = 0; k < sizeof values / sizeof *values; k++) {
+        const one_value *v = &values[k];
+        for (int i = 0; i < COUNT; i++) {
+            in[i][0] = v->a;
+            in[i][1] = v->b;
+            in[i][2] = v->c;
+        }
+        run_words(v->instruction, in, out);
+        for (int i = 0; i < COUNT; i += COUNT - 1)
+            if (out[i] != v->want)
+                fail_msg("%s gave %llx, expected %llx", v->instruction, (unsigned long long)out[i],
+                         (unsigned long long)v->want);
+    }
+}
+
+/* The errors that the ISA states, against the host's double functions. */
+static void test_approximations(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        double (*exact)(double);
+        double relative, absolute, low, high;
+    } functions[] = {
+        {"ex2", exp2, 0x1p-22, 0x1p-149, -149, 128},   {"lg2", log2, 0x1p-22, 0x1p-22, 1e-30, 1e30},
+        {"sin", sin, 0, 0x1p-20, -6.28, 6.28},         {"cos", cos, 0, 0x1p-20, -6.28, 6.28},
+        {"sin", sin, 0, 0x1p-15, -314, 314},           {"cos", cos, 0, 0x1p-15, -314, 314},
+        {"tanh", tanh, 0x1p-11, 0, -12, 12},           {"sqrt", sqrt, 0x1p-23, 0, 1e-35, 1e35},
+    };
+    static uint64_t in[COUNT][3], out[COUNT];
+    for (size_t k = 0; k < sizeof functions / sizeof *functions; k++) {
+        char instruction[128];
+        for (int i = 0; i < COUNT; i++) {
+            double u = (double)(random_bits() >> 11) * 0x1p-53;
+            in[i][0] = float_bits((float)(functions[k].low + u * (functions[k].high - functions[k].low)));
+        }
+        snprintf(instruction, sizeof instruction, "%s.approx.f32 %%f3, %%f0; cvt.u64.u32 %%d3, %%f3;", functions[k].name);
+        run_words(instruction, in, out);
+        for (int i = 0; i < COUNT; i++) {
+            double want = functions[k].exact((double)float_of(in[i][0])), got = (double)float_of(out[i]);
+            double allowed = functions[k].relative * fabs(want) + functions[k].absolute;
+            if (!(fabs(got - want) <= allowed))
+                fail_msg("%s(%a) gave %a, exactly %a", functions[k].name, (double)float_of(in[i][0]), got, want);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_half_arithmetic),
+        cmocka_unit_test(test_rounding_modes),
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_approximations),
+    };
+    return cmocka_run_group_tests(tests, begin_context, end_context);
+}

@@ -1,0 +1,165 @@
+/* Devices and their attributes. */
+#include "api.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static CUresult find(CUdevice ordinal, emu_device **device)
+{
+    if (!emu_the_driver.is_initialised)
+        return CUDA_ERROR_NOT_INITIALIZED;
+    *device = emu_device_at(ordinal);
+    return *device ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+#define FIND_DEVICE(d, ordinal)                                                                                        \
+    emu_device *d = NULL;                                                                                              \
+    do {                                                                                                               \
+        CUresult found_ = find(ordinal, &d);                                                                           \
+        if (found_ != CUDA_SUCCESS)                                                                                    \
+            return found_;                                                                                             \
+    } while (0)
+
+CUresult cuDeviceGetCount(int *count)
+{
+    if (!emu_the_driver.is_initialised)
+        return CUDA_ERROR_NOT_INITIALIZED;
+    if (!count)
+        return CUDA_ERROR_INVALID_VALUE;
+    *count = emu_the_driver.device_count;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGet(CUdevice *device, int ordinal)
+{
+    FIND_DEVICE(d, ordinal);
+    if (!device)
+        return CUDA_ERROR_INVALID_VALUE;
+    *device = d->ordinal;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetName(char *name, int size, CUdevice device)
+{
+    FIND_DEVICE(d, device);
+    if (!name || size <= 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    snprintf(name, (size_t)size, "kiln emulated sm_%u", d->model->number);
+    return CUDA_SUCCESS;
+}
+
+/* The same every time; the device's number and ordinal tell it from others. */
+CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device)
+{
+    FIND_DEVICE(d, device);
+    if (!uuid)
+        return CUDA_ERROR_INVALID_VALUE;
+    memcpy(uuid->bytes, "kiln-emulated---", 16);
+    uuid->bytes[14] = (char)d->model->number;
+    uuid->bytes[15] = (char)d->ordinal;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
+{
+    return cuDeviceGetUuid_v2(uuid, device);
+}
+
+CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
+{
+    FIND_DEVICE(d, device);
+    if (!bytes)
+        return CUDA_ERROR_INVALID_VALUE;
+    *bytes = d->model->memory_bytes;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice device)
+{
+    FIND_DEVICE(d, device);
+    if (!major || !minor)
+        return CUDA_ERROR_INVALID_VALUE;
+    *major = (int)(d->model->number / 10);
+    *minor = (int)(d->model->number % 10);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetPCIBusId(char *text, int size, CUdevice device)
+{
+    FIND_DEVICE(d, device);
+    if (!text || size < 13)
+        return CUDA_ERROR_INVALID_VALUE;
+    snprintf(text, (size_t)size, "0000:%02x:00.0", (unsigned)d->ordinal + 1);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
+{
+    FIND_DEVICE(d, device);
+    FIND_DEVICE(other, peer);
+    if (!can)
+        return CUDA_ERROR_INVALID_VALUE;
+    *can = 0;
+    (void)d;
+    (void)other;
+    return CUDA_SUCCESS;
+}
+
+#define MOST_ATTRIBUTES 160
+
+/* CUdevice_attribute; what is not listed is a feature that the emulator lacks, and 0. */
+static int attribute_value(const emu_device *d, int attribute)
+{
+    const emu_device_model *m = d->model;
+    switch (attribute) {
+    case 1: return 1024;                                        /* MAX_THREADS_PER_BLOCK */
+    case 2: return 1024;                                        /* MAX_BLOCK_DIM_X */
+    case 3: return 1024;                                        /* MAX_BLOCK_DIM_Y */
+    case 4: return 64;                                          /* MAX_BLOCK_DIM_Z */
+    case 5: return 2147483647;                                  /* MAX_GRID_DIM_X */
+    case 6: return 65535;                                       /* MAX_GRID_DIM_Y */
+    case 7: return 65535;                                       /* MAX_GRID_DIM_Z */
+    case 8: return (int)EMU_SHARED_PER_BLOCK;                   /* MAX_SHARED_MEMORY_PER_BLOCK */
+    case 9: return 65536;                                       /* TOTAL_CONSTANT_MEMORY */
+    case 10: return EMU_LANES;                                  /* WARP_SIZE */
+    case 11: return 2147483647;                                 /* MAX_PITCH */
+    case 12: return (int)EMU_REGISTERS_PER_BLOCK;               /* MAX_REGISTERS_PER_BLOCK */
+    case 13: return (int)m->clock_khz;                          /* CLOCK_RATE */
+    case 14: return 512;                                        /* TEXTURE_ALIGNMENT */
+    case 15: return 1;                                          /* GPU_OVERLAP */
+    case 16: return (int)m->multiprocessors;                    /* MULTIPROCESSOR_COUNT */
+    case 19: return 1;                                          /* CAN_MAP_HOST_MEMORY */
+    case 30: return 512;                                        /* SURFACE_ALIGNMENT */
+    case 31: return 1;                                          /* CONCURRENT_KERNELS */
+    case 33: return d->ordinal + 1;                             /* PCI_BUS_ID */
+    case 36: return (int)m->memory_clock_khz;                   /* MEMORY_CLOCK_RATE */
+    case 37: return (int)m->bus_bits;                           /* GLOBAL_MEMORY_BUS_WIDTH */
+    case 38: return (int)m->l2_bytes;                           /* L2_CACHE_SIZE */
+    case 39: return (int)m->threads_per_multiprocessor;         /* MAX_THREADS_PER_MULTIPROCESSOR */
+    case 40: return 2;                                          /* ASYNC_ENGINE_COUNT */
+    case 41: return 1;                                          /* UNIFIED_ADDRESSING */
+    case 75: return (int)(m->number / 10);                      /* COMPUTE_CAPABILITY_MAJOR */
+    case 76: return (int)(m->number % 10);                      /* COMPUTE_CAPABILITY_MINOR */
+    case 78: return 1;                                          /* STREAM_PRIORITIES_SUPPORTED */
+    case 79: return 1;                                          /* GLOBAL_L1_CACHE_SUPPORTED */
+    case 80: return 1;                                          /* LOCAL_L1_CACHE_SUPPORTED */
+    case 81: return (int)m->shared_per_multiprocessor;          /* MAX_SHARED_MEMORY_PER_MULTIPROCESSOR */
+    case 82: return (int)EMU_REGISTERS_PER_BLOCK;               /* MAX_REGISTERS_PER_MULTIPROCESSOR */
+    case 83: return 1;                                          /* MANAGED_MEMORY */
+    case 90: return 1;                                          /* COMPUTE_PREEMPTION_SUPPORTED */
+    case 97: return (int)m->shared_per_block_optin;             /* MAX_SHARED_MEMORY_PER_BLOCK_OPTIN */
+    case 106: return (int)m->blocks_per_multiprocessor;         /* MAX_BLOCKS_PER_MULTIPROCESSOR */
+    case 111: return m->number >= 80 ? (int)EMU_RESERVED_SHARED_PER_BLOCK : 0; /* RESERVED_SHARED_MEMORY_PER_BLOCK */
+    case 115: return 1;                                         /* MEMORY_POOLS_SUPPORTED */
+    default: return 0;
+    }
+}
+
+CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device)
+{
+    FIND_DEVICE(d, device);
+    if (!value || attribute <= 0 || attribute >= MOST_ATTRIBUTES)
+        return CUDA_ERROR_INVALID_VALUE;
+    *value = attribute_value(d, attribute);
+    return CUDA_SUCCESS;
+}

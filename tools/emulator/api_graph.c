@@ -1,0 +1,254 @@
+/* Stream capture and graphs. A graph here is the list of what was submitted, in order. */
+#include "api.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void emu_free_work(emu_work *work)
+{
+    while (work) {
+        emu_work *next = work->next;
+        free(work->launch.parameters);
+        free(work);
+        work = next;
+    }
+}
+
+static emu_work *copy_work(const emu_work *work)
+{
+    emu_work *copy = emu_alloc(sizeof *copy);
+    *copy = *work;
+    copy->next = NULL;
+    if (work->launch.parameters) {
+        copy->launch.parameters = emu_alloc(work->launch.parameter_bytes + 16u);
+        memcpy(copy->launch.parameters, work->launch.parameters, work->launch.parameter_bytes);
+    }
+    return copy;
+}
+
+static void fill(uint64_t to, uint32_t value, uint32_t element, size_t count)
+{
+    char *p = (char *)(uintptr_t)to;
+    if (element == 1) {
+        memset(p, (int)value, count);
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        memcpy(p + i * element, &value, element);
+}
+
+CUresult emu_do_work(CUcontext context, const emu_work *work)
+{
+    switch (work->kind) {
+    case EMU_WORK_LAUNCH: return emu_launch_function(context, work);
+    case EMU_WORK_COPY:
+        memmove((void *)(uintptr_t)work->copy.to, (const void *)(uintptr_t)work->copy.from, work->copy.bytes);
+        return CUDA_SUCCESS;
+    case EMU_WORK_SET: fill(work->set.to, work->set.value, work->set.element, work->set.count); return CUDA_SUCCESS;
+    case EMU_WORK_RECORD:
+        work->event->is_recorded = true;
+        work->event->nanoseconds = emu_nanoseconds();
+        return CUDA_SUCCESS;
+    default: work->call(work->data); return CUDA_SUCCESS;
+    }
+}
+
+static pthread_mutex_t capture_lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned captures; /* streams being captured in a mode that is not relaxed */
+
+enum { MODE_GLOBAL, MODE_THREAD_LOCAL, MODE_RELAXED };
+
+bool emu_capture_forbids(CUcontext context)
+{
+    (void)context;
+    return __atomic_load_n(&captures, __ATOMIC_RELAXED) != 0;
+}
+
+CUresult emu_submit(CUcontext context, CUstream stream, emu_work *work)
+{
+    if (stream && stream->capture) {
+        CUgraph g = stream->capture;
+        emu_work *node = copy_work(work);
+        free(work->launch.parameters);
+        *g->last = node;
+        g->last = &node->next;
+        g->count++;
+        return CUDA_SUCCESS;
+    }
+    CUresult r = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT; /* the default stream waits for streams that are captured */
+    if (stream || !emu_capture_forbids(context))
+        r = emu_do_work(context, work);
+    free(work->launch.parameters);
+    return r;
+}
+
+static CUgraph make_graph(CUcontext context)
+{
+    CUgraph g = emu_alloc(sizeof *g);
+    g->context = context;
+    g->last = &g->first;
+    emu_register(g, EMU_GRAPH);
+    return g;
+}
+
+CUresult cuStreamBeginCapture_v2(CUstream stream, int mode)
+{
+    EMU_ENTER(context);
+    CUresult r = emu_check_stream(context, &stream);
+    if (r != CUDA_SUCCESS || mode < MODE_GLOBAL || mode > MODE_RELAXED)
+        return r != CUDA_SUCCESS ? r : CUDA_ERROR_INVALID_VALUE;
+    if (!stream)
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    if (stream->capture)
+        return CUDA_ERROR_ILLEGAL_STATE;
+    stream->capture = make_graph(context);
+    stream->capture_mode = mode;
+    stream->is_invalidated = false;
+    pthread_mutex_lock(&capture_lock);
+    captures += mode != MODE_RELAXED;
+    pthread_mutex_unlock(&capture_lock);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
+{
+    EMU_ENTER(context);
+    CUresult r = emu_check_stream(context, &stream);
+    if (r != CUDA_SUCCESS || !graph)
+        return r != CUDA_SUCCESS ? r : CUDA_ERROR_INVALID_VALUE;
+    if (!stream || !stream->capture)
+        return CUDA_ERROR_ILLEGAL_STATE;
+    *graph = stream->capture;
+    stream->capture = NULL;
+    pthread_mutex_lock(&capture_lock);
+    captures -= stream->capture_mode != MODE_RELAXED;
+    pthread_mutex_unlock(&capture_lock);
+    if (!stream->is_invalidated)
+        return CUDA_SUCCESS;
+    cuGraphDestroy(*graph);
+    *graph = NULL;
+    return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+}
+
+CUresult cuStreamIsCapturing(CUstream stream, int *status)
+{
+    EMU_ENTER(context);
+    CUresult r = emu_check_stream(context, &stream);
+    if (r != CUDA_SUCCESS || !status)
+        return r != CUDA_SUCCESS ? r : CUDA_ERROR_INVALID_VALUE;
+    *status = !stream || !stream->capture ? 0 : stream->is_invalidated ? 2 : 1;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuThreadExchangeStreamCaptureMode(int *mode)
+{
+    static _Thread_local int current = MODE_GLOBAL;
+    if (!mode || *mode < MODE_GLOBAL || *mode > MODE_RELAXED)
+        return CUDA_ERROR_INVALID_VALUE;
+    int before = current;
+    current = *mode;
+    *mode = before;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphCreate(CUgraph *graph, unsigned flags)
+{
+    EMU_ENTER(context);
+    if (!graph || flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    *graph = make_graph(context);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphDestroy(CUgraph graph)
+{
+    if (!emu_is(graph, EMU_GRAPH))
+        return CUDA_ERROR_INVALID_VALUE;
+    emu_free_work(graph->first);
+    emu_unregister(graph);
+    free(graph);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *count)
+{
+    if (!emu_is(graph, EMU_GRAPH) || !count)
+        return CUDA_ERROR_INVALID_VALUE;
+    size_t room = nodes ? *count : 0;
+    size_t i = 0;
+    for (emu_work *w = graph->first; w && i < room; w = w->next)
+        nodes[i++] = (CUgraphNode)w;
+    *count = nodes ? i : graph->count;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags)
+{
+    EMU_ENTER(context);
+    if (!exec || !emu_is(graph, EMU_GRAPH) || flags > 15)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUgraphExec e = emu_alloc(sizeof *e);
+    e->context = context;
+    emu_work **last = &e->first;
+    for (const emu_work *w = graph->first; w; w = w->next) {
+        *last = copy_work(w);
+        last = &(*last)->next;
+    }
+    emu_register(e, EMU_GRAPH_EXEC);
+    *exec = e;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraphNode *error_node, char *log, size_t log_bytes)
+{
+    if (error_node)
+        *error_node = NULL;
+    if (log && log_bytes)
+        *log = '\0';
+    return cuGraphInstantiateWithFlags(exec, graph, 0);
+}
+
+static bool is_alive(const emu_work *w)
+{
+    if (w->kind == EMU_WORK_LAUNCH)
+        return emu_is(w->launch.function, EMU_FUNCTION);
+    return w->kind != EMU_WORK_RECORD || emu_is(w->event, EMU_EVENT);
+}
+
+CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream)
+{
+    EMU_ENTER(context);
+    CUresult r = emu_check_stream(context, &stream);
+    if (r != CUDA_SUCCESS)
+        return r;
+    if (!emu_is(exec, EMU_GRAPH_EXEC) || exec->context != context)
+        return CUDA_ERROR_INVALID_VALUE;
+    for (const emu_work *w = exec->first; w; w = w->next)
+        if (!is_alive(w))
+            return CUDA_ERROR_INVALID_HANDLE;
+    for (const emu_work *w = exec->first; w && r == CUDA_SUCCESS && context->error == CUDA_SUCCESS; w = w->next) {
+        emu_work *node = copy_work(w);
+        r = emu_submit(context, stream, node);
+        free(node);
+    }
+    return r;
+}
+
+CUresult cuGraphUpload(CUgraphExec exec, CUstream stream)
+{
+    EMU_ENTER(context);
+    CUresult r = emu_check_stream(context, &stream);
+    if (r != CUDA_SUCCESS)
+        return r;
+    return emu_is(exec, EMU_GRAPH_EXEC) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuGraphExecDestroy(CUgraphExec exec)
+{
+    if (!emu_is(exec, EMU_GRAPH_EXEC))
+        return CUDA_ERROR_INVALID_VALUE;
+    emu_free_work(exec->first);
+    emu_unregister(exec);
+    free(exec);
+    return CUDA_SUCCESS;
+}

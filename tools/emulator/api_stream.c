@@ -1,0 +1,203 @@
+/* Streams and events. Work is done when it is submitted, so streams are in order and events are at once. */
+#include "api.h"
+
+#include <stdlib.h>
+
+CUresult emu_check_stream(CUcontext context, CUstream *stream)
+{
+    uintptr_t handle = (uintptr_t)*stream;
+    if (handle <= CU_STREAM_PER_THREAD_HANDLE) {
+        *stream = NULL;
+        return CUDA_SUCCESS;
+    }
+    if (!emu_is(*stream, EMU_STREAM))
+        return CUDA_ERROR_INVALID_HANDLE;
+    return (*stream)->context == context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+#define CHECK_STREAM(context, stream)                                                                                  \
+    do {                                                                                                               \
+        CUresult checked_ = emu_check_stream(context, &stream);                                                        \
+        if (checked_ != CUDA_SUCCESS)                                                                                  \
+            return checked_;                                                                                           \
+    } while (0)
+
+CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority)
+{
+    EMU_ENTER(context);
+    if (!stream || flags > 1)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUstream s = emu_alloc(sizeof *s);
+    s->context = context;
+    s->flags = flags;
+    s->priority = priority > 0 ? 0 : priority < -5 ? -5 : priority;
+    emu_register(s, EMU_STREAM);
+    *stream = s;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamCreate(CUstream *stream, unsigned flags)
+{
+    return cuStreamCreateWithPriority(stream, flags, 0);
+}
+
+CUresult cuStreamDestroy_v2(CUstream stream)
+{
+    EMU_ENTER(context);
+    if (!emu_is(stream, EMU_STREAM))
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (stream->capture) {
+        CUgraph unfinished;
+        cuStreamEndCapture(stream, &unfinished);
+        cuGraphDestroy(unfinished);
+    }
+    emu_unregister(stream);
+    free(stream);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamSynchronize(CUstream stream)
+{
+    EMU_ENTER(context);
+    CHECK_STREAM(context, stream);
+    if (stream && stream->capture) {
+        stream->is_invalidated = true;
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamQuery(CUstream stream)
+{
+    return cuStreamSynchronize(stream);
+}
+
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
+{
+    EMU_ENTER(context);
+    CHECK_STREAM(context, stream);
+    if (!emu_is(event, EMU_EVENT))
+        return CUDA_ERROR_INVALID_HANDLE;
+    return flags > 1 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetCtx(CUstream stream, CUcontext *result)
+{
+    EMU_ENTER(context);
+    CHECK_STREAM(context, stream);
+    if (!result)
+        return CUDA_ERROR_INVALID_VALUE;
+    *result = context;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetFlags(CUstream stream, unsigned *flags)
+{
+    EMU_ENTER(context);
+    CHECK_STREAM(context, stream);
+    if (!flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    *flags = stream ? stream->flags : 0;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetPriority(CUstream stream, int *priority)
+{
+    EMU_ENTER(context);
+    CHECK_STREAM(context, stream);
+    if (!priority)
+        return CUDA_ERROR_INVALID_VALUE;
+    *priority = stream ? stream->priority : 0;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *data)
+{
+    EMU_ENTER(context);
+    CHECK_STREAM(context, stream);
+    if (!function)
+        return CUDA_ERROR_INVALID_VALUE;
+    emu_work work = {.kind = EMU_WORK_CALL, .call = function, .data = data};
+    return emu_submit(context, stream, &work);
+}
+
+CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void *data, unsigned flags)
+{
+    EMU_ENTER(context);
+    CUstream given = stream;
+    CHECK_STREAM(context, stream);
+    if (!callback || flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (stream && stream->capture)
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    callback(given, CUDA_SUCCESS, data);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuEventCreate(CUevent *event, unsigned flags)
+{
+    EMU_ENTER(context);
+    if (!event || flags > 7)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUevent e = emu_alloc(sizeof *e);
+    e->context = context;
+    e->flags = flags;
+    emu_register(e, EMU_EVENT);
+    *event = e;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuEventDestroy_v2(CUevent event)
+{
+    EMU_ENTER(context);
+    if (!emu_is(event, EMU_EVENT))
+        return CUDA_ERROR_INVALID_HANDLE;
+    emu_unregister(event);
+    free(event);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuEventRecord(CUevent event, CUstream stream)
+{
+    EMU_ENTER(context);
+    CHECK_STREAM(context, stream);
+    if (!emu_is(event, EMU_EVENT) || event->context != context)
+        return CUDA_ERROR_INVALID_HANDLE;
+    emu_work work = {.kind = EMU_WORK_RECORD, .event = event};
+    return emu_submit(context, stream, &work);
+}
+
+CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags)
+{
+    return flags > 1 ? CUDA_ERROR_INVALID_VALUE : cuEventRecord(event, stream);
+}
+
+CUresult cuEventSynchronize(CUevent event)
+{
+    EMU_ENTER(context);
+    return emu_is(event, EMU_EVENT) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult cuEventQuery(CUevent event)
+{
+    return cuEventSynchronize(event);
+}
+
+#define EVENT_WITHOUT_TIME 2u
+
+CUresult cuEventElapsedTime_v2(float *milliseconds, CUevent start, CUevent end)
+{
+    EMU_ENTER(context);
+    if (!milliseconds)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!emu_is(start, EMU_EVENT) || !emu_is(end, EMU_EVENT) || ((start->flags | end->flags) & EVENT_WITHOUT_TIME) ||
+        !start->is_recorded || !end->is_recorded)
+        return CUDA_ERROR_INVALID_HANDLE;
+    *milliseconds = (float)((double)(int64_t)(end->nanoseconds - start->nanoseconds) * 1e-6);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuEventElapsedTime(float *milliseconds, CUevent start, CUevent end)
+{
+    return cuEventElapsedTime_v2(milliseconds, start, end);
+}

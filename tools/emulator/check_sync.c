@@ -1,0 +1,30 @@
+/* Barriers and warp-level operations whose rules on participation are broken (ISA 9.7.13). */
+#include "check.h"
+
+#include "launch.h"
+
+enum { LAUNCH_FAILED = 719 };
+
+void emu_report_members(emu_warp *w, const emu_op *op, uint32_t outside)
+{
+    emu_fault(w, op, outside, LAUNCH_FAILED, "executes this without being in its own member mask");
+}
+
+void emu_report_inactive_source(emu_warp *w, const emu_op *op, uint32_t lanes)
+{
+    emu_fault(w, op, lanes, LAUNCH_FAILED, "takes a value from a lane that does not take part");
+}
+
+void emu_report_barrier_misuse(emu_warp *w, const emu_op *op, uint32_t lanes, const char *what)
+{
+    emu_fault(w, op, lanes, LAUNCH_FAILED, "%s", what);
+}
+
+void emu_report_divergent_barrier(emu_warp *w)
+{
+    const emu_program *p = w->block->launch->program;
+    const emu_fragment *f = &w->fragments[0], *g = &w->fragments[1];
+    emu_fault(w, f->pc, f->mask, LAUNCH_FAILED,
+              "waits at an aligned barrier while lanes 0x%08x of its warp wait at another one, in line %u", g->mask,
+              p->instructions[g->pc->at]->line);
+}

@@ -1,0 +1,263 @@
+/* Instructions whose operands are labels, functions or lists of them; and mov, which takes nearly anything. */
+#include "decode.h"
+
+#include <string.h>
+
+static const emu_symbol *find_label(emu_decoder *d, const emu_operand *o, emu_symbol_kind kind)
+{
+    uint32_t number;
+    const emu_symbol *s = NULL;
+    if (o->kind == EMU_OPERAND_NAME)
+        s = emu_find(d->in->module, d->instruction->scope, o->name, &number);
+    if (s && s->kind == kind)
+        return s;
+    emu_decode_error(d, "'%.*s' is not a label that can be seen here", EMU_TEXT(o->name));
+    return NULL;
+}
+
+static bool has_operands(emu_decoder *d, const emu_instruction *i, unsigned least, unsigned most)
+{
+    if (i->operand_count >= least && i->operand_count <= most)
+        return true;
+    emu_decode_error(d, "'%.*s' takes %u operands, %u are given", EMU_TEXT(i->opcode), least, i->operand_count);
+    return false;
+}
+
+static void add_fixup(emu_decoder *d, const emu_function *f, const emu_symbol *label)
+{
+    emu_fixup *fixup = emu_list_add(&d->program->arena, &d->fixups, sizeof *fixup);
+    *fixup = (emu_fixup){d->ops.count, f, label};
+}
+
+bool emu_decode_bra(emu_decoder *d, const emu_instruction *i, emu_op *op)
+{
+    if (!has_operands(d, i, 1, 1))
+        return false;
+    const emu_symbol *label = find_label(d, &i->operands[0], EMU_SYMBOL_LABEL);
+    if (!label)
+        return false;
+    op->run = op->mods.flags & EMU_UNIFORM ? emu_control_handlers()->branch_uniform : emu_control_handlers()->branch;
+    add_fixup(d, NULL, label);
+    emu_emit(d, op, (emu_uses){0});
+    return true;
+}
+
+bool emu_decode_brx(emu_decoder *d, const emu_instruction *i, emu_op *op)
+{
+    if (!has_operands(d, i, 2, 2))
+        return false;
+    op->arg[0] = emu_decode_source(d, &i->operands[0], EMU_U32, 0);
+    const emu_symbol *targets = find_label(d, &i->operands[1], EMU_SYMBOL_TARGETS);
+    if (!targets)
+        return false;
+    op->list = (const uint32_t *)(uintptr_t)(emu_list_begin(d) + 1);
+    op->imm = (int64_t)targets->target_count;
+    for (size_t n = 0; n < targets->target_count; n++) {
+        emu_operand name = {.kind = EMU_OPERAND_NAME, .name = targets->targets[n]};
+        const emu_symbol *label = find_label(d, &name, EMU_SYMBOL_LABEL);
+        if (!label)
+            return false;
+        emu_table_fixup *fixup = emu_list_add(&d->program->arena, &d->table_fixups, sizeof *fixup);
+        *fixup = (emu_table_fixup){emu_list_begin(d), label};
+        emu_list_push(d, 0);
+    }
+    op->run = emu_control_handlers()->branch_indexed;
+    emu_emit(d, op, (emu_uses){.args = 1});
+    return true;
+}
+
+bool emu_decode_ret(emu_decoder *d, const emu_instruction *i, emu_op *op)
+{
+    if (!has_operands(d, i, 0, 0))
+        return false;
+    bool leaves_kernel = d->placed->function->is_entry || emu_text_is(i->opcode, "exit");
+    op->run = leaves_kernel ? emu_control_handlers()->exit : emu_control_handlers()->ret;
+    op->arg[0] = d->placed->return_slot;
+    emu_emit(d, op, (emu_uses){0});
+    return true;
+}
+
+/* Call parameters live in the thread's local memory. */
+static void emit_local(emu_decoder *d, emu_handler *run, uint32_t arg, uint64_t offset, unsigned bytes, bool writes)
+{
+    emu_op op = {.run = run, .arg = {arg}, .imm = (int64_t)offset};
+    op.mods.count = (uint8_t)bytes;
+    emu_emit(d, &op, (emu_uses){.writes = writes, .args = 1});
+}
+
+static void copy_local(emu_decoder *d, uint64_t to, uint64_t from, uint64_t bytes)
+{
+    const emu_control *m = emu_control_handlers();
+    uint32_t through = emu_temporary(d);
+    for (unsigned piece = 8; piece; piece /= 2)
+        for (; bytes >= piece; bytes -= piece, to += piece, from += piece) {
+            emit_local(d, m->load_local, through, from, piece, true);
+            emit_local(d, m->store_local, through, to, piece, false);
+        }
+    d->temporaries_used--;
+}
+
+static void copy_register(emu_decoder *d, emu_type type, uint32_t to, uint32_t from)
+{
+    const emu_micro *m = emu_micro_handlers();
+    emu_op op = {.arg = {to, from}};
+    op.run = type == EMU_PRED ? m->copy_predicate : m->copy[__builtin_ctz(emu_types[type].bytes)];
+    emu_emit(d, &op, (emu_uses){.writes = 1, .args = 2});
+}
+
+static void pass_argument(emu_decoder *d, const emu_symbol *formal, const emu_operand *actual)
+{
+    const emu_symbol *variable = actual->kind == EMU_OPERAND_NAME ? emu_find_variable(d, actual) : NULL;
+    uint64_t to = d->addresses[formal->sequence];
+    if (variable && variable->space == EMU_PARAM_CALL && formal->space != EMU_REG) {
+        if (variable->bytes != formal->bytes)
+            emu_decode_error(d, "'%.*s' has %llu bytes, the parameter has %llu", EMU_TEXT(actual->name),
+                             (unsigned long long)variable->bytes, (unsigned long long)formal->bytes);
+        copy_local(d, to, d->addresses[variable->sequence], formal->bytes);
+        return;
+    }
+    uint32_t source = emu_decode_source(d, actual, formal->type, 0);
+    if (formal->space == EMU_REG)
+        copy_register(d, formal->type, emu_slot(d, formal), source);
+    else
+        emit_local(d, emu_control_handlers()->store_local, source, to, emu_types[formal->type].bytes, false);
+}
+
+static void take_result(emu_decoder *d, const emu_symbol *formal, const emu_operand *actual)
+{
+    const emu_symbol *variable = actual->kind == EMU_OPERAND_NAME ? emu_find_variable(d, actual) : NULL;
+    uint64_t from = d->addresses[formal->sequence];
+    if (variable && variable->space == EMU_PARAM_CALL && formal->space != EMU_REG) {
+        if (variable->bytes < formal->bytes)
+            emu_decode_error(d, "'%.*s' is smaller than the result", EMU_TEXT(actual->name));
+        copy_local(d, d->addresses[variable->sequence], from, formal->bytes);
+        return;
+    }
+    emu_destination to = emu_decode_destination(d, actual, formal->type, 0, true);
+    if (formal->space == EMU_REG)
+        copy_register(d, formal->type, to.arg, emu_slot(d, formal));
+    else
+        emit_local(d, emu_control_handlers()->load_local, to.arg, from, emu_types[formal->type].bytes, true);
+}
+
+/* call{.uni} {(results),} function{, (arguments)}; */
+bool emu_decode_call(emu_decoder *d, const emu_instruction *i, emu_op *op)
+{
+    emu_operand none = {.kind = EMU_OPERAND_LIST};
+    const emu_operand *results = &none, *arguments = &none, *o = i->operands;
+    unsigned n = 0;
+    if (n < i->operand_count && o[n].kind == EMU_OPERAND_LIST)
+        results = &o[n++];
+    if (n == i->operand_count || o[n].kind != EMU_OPERAND_NAME) {
+        emu_decode_error(d, "expected the function to call");
+        return false;
+    }
+    const emu_operand *callee = &o[n++];
+    if (n < i->operand_count && o[n].kind == EMU_OPERAND_LIST)
+        arguments = &o[n++];
+    const emu_function *f = emu_find_function(d->in->module, callee->name);
+    if (!f || n != i->operand_count) {
+        emu_decode_error(d, "calls through a register are not emulated yet; '%.*s' is not a function",
+                         EMU_TEXT(callee->name));
+        return false;
+    }
+    emu_placed *placed = emu_find_placed(d, f);
+    if (!placed || !placed->op_of_instruction || placed == d->placed) {
+        emu_decode_error(d, placed ? "recursion is not emulated yet" : "function '%.*s' has no body",
+                         EMU_TEXT(f->name));
+        return false;
+    }
+    if (results->count != f->result_count || arguments->count != f->parameter_count) {
+        emu_decode_error(d, "'%.*s' takes %zu arguments and gives %zu results", EMU_TEXT(f->name),
+                         f->parameter_count, f->result_count);
+        return false;
+    }
+    for (uint32_t k = 0; k < arguments->count; k++)
+        pass_argument(d, f->parameters[k], &arguments->items[k]);
+    op->run = emu_control_handlers()->call;
+    op->arg[0] = placed->return_slot;
+    add_fixup(d, f, NULL);
+    emu_emit(d, op, (emu_uses){0});
+    for (uint32_t k = 0; k < results->count; k++)
+        take_result(d, f->results[k], &results->items[k]);
+    return true;
+}
+
+/* {a, b} to one register, or one register to {a, b}: through byte positions in the wider one. */
+static bool decode_pack(emu_decoder *d, const emu_operand *vector, const emu_operand *scalar, bool packs,
+                        const emu_op *op)
+{
+    emu_type type = (emu_type)op->mods.type;
+    unsigned count = vector->count, bytes = count ? emu_types[type].bytes / count : 0;
+    emu_type part = emu_bits_type(bytes);
+    emu_operand elements[8];
+    emu_destination to[8];
+    bool is_bits = emu_types[type].class == EMU_BITS;
+    if (!is_bits || (count != 2 && count != 4) || part == EMU_NONE || bytes * count != emu_types[type].bytes) {
+        emu_decode_error(d, "cannot %s %u elements as .%s", packs ? "pack" : "unpack", count, emu_types[type].name);
+        return false;
+    }
+    unsigned errors = d->in->log->errors;
+    if (!emu_decode_elements(d, vector, count, elements))
+        return false;
+    emu_op out = *op;
+    out.imm = bytes;
+    if (packs)
+        to[0] = emu_decode_destination(d, scalar, type, 0, false);
+    else
+        out.arg[0] = emu_decode_source(d, scalar, type, 0);
+    uint32_t args[8];
+    for (unsigned k = 0; k < count; k++) {
+        if (packs) {
+            args[k] = emu_decode_source(d, &elements[k], part, 0);
+        } else {
+            to[k] = emu_decode_destination(d, &elements[k], part, 0, true);
+            args[k] = to[k].arg;
+        }
+    }
+    if (d->in->log->errors != errors)
+        return false;
+    out.list = (const uint32_t *)(uintptr_t)(emu_list_begin(d) + 1);
+    for (unsigned k = 0; k < count; k++)
+        emu_list_push(d, args[k]);
+    if (packs)
+        out.arg[0] = to[0].arg;
+    out.mods.count = (uint8_t)count;
+    out.mods.mode = packs;
+    emu_emit(d, &out, (emu_uses){.writes = packs, .args = 1, .list_size = (uint16_t)count, .list_writes = !packs});
+    return true;
+}
+
+static bool decode_scalar_mov(emu_decoder *d, const emu_operand *to, const emu_operand *from, emu_type type)
+{
+    unsigned errors = d->in->log->errors;
+    unsigned allow = EMU_SPECIAL | (type == EMU_PRED ? EMU_NEGATABLE : EMU_ADDRESS_OF);
+    uint32_t source = emu_decode_source(d, from, type, allow);
+    emu_destination destination = emu_decode_destination(d, to, type, 0, false);
+    if (d->in->log->errors != errors)
+        return false;
+    copy_register(d, type, destination.arg, source);
+    return true;
+}
+
+bool emu_decode_mov(emu_decoder *d, const emu_instruction *i, emu_op *op)
+{
+    if (!has_operands(d, i, 2, 2))
+        return false;
+    const emu_operand *to = &i->operands[0], *from = &i->operands[1];
+    emu_type type = (emu_type)op->mods.type;
+    if (op->mods.count > 1) {
+        emu_operand a[8], b[8];
+        if (!emu_decode_elements(d, to, op->mods.count, a) || !emu_decode_elements(d, from, op->mods.count, b))
+            return false;
+        for (unsigned k = 0; k < op->mods.count; k++)
+            if (a[k].kind != EMU_OPERAND_SINK && !decode_scalar_mov(d, &a[k], &b[k], type))
+                return false;
+        return true;
+    }
+    if (from->kind == EMU_OPERAND_VECTOR)
+        return decode_pack(d, from, to, true, op);
+    if (to->kind == EMU_OPERAND_VECTOR)
+        return decode_pack(d, to, from, false, op);
+    return decode_scalar_mov(d, to, from, type);
+}

@@ -1,0 +1,294 @@
+/* atom and red (ISA 9.7.13.5, 9.7.13.6). Blocks run on several host threads, so each element is a host atomic. */
+#include "exec.h"
+
+#include "access.h"
+#include "half.h"
+
+enum { AND, OR, XOR, EXCH, ADD, INC, DEC, MIN, MAX, CAS }; /* order of the words in OPERATIONS */
+
+static uint64_t extended(unsigned type, uint64_t x)
+{
+    switch (type) {
+    case EMU_S32: return (uint64_t)(int64_t)(int32_t)x;
+    default: return x;
+    }
+}
+
+static uint64_t integer_result(unsigned type, unsigned operation, uint64_t old, uint64_t b)
+{
+    bool is_signed = emu_types[type].class == EMU_SIGNED;
+    uint64_t x = extended(type, old), y = extended(type, b);
+    bool less = is_signed ? (int64_t)x < (int64_t)y : x < y;
+    switch (operation) {
+    case AND: return old & b;
+    case OR: return old | b;
+    case XOR: return old ^ b;
+    case EXCH: return b;
+    case ADD: return old + b;
+    case INC: return old >= b ? 0 : old + 1;
+    case DEC: return old == 0 || old > b ? b : old - 1;
+    case MIN: return less ? old : b;
+    default: return less ? b : old;
+    }
+}
+
+static float canonical(float f)
+{
+    return f == f ? f : float_of_bits(0x7fffffff);
+}
+
+static uint16_t half_result(unsigned type, unsigned operation, uint16_t old, uint16_t b)
+{
+    bool is_bf16 = type == EMU_BF16 || type == EMU_BF16X2;
+    float x = is_bf16 ? bf16_to_float(old) : half_to_float(old), y = is_bf16 ? bf16_to_float(b) : half_to_float(b);
+    if (operation == ADD)
+        return is_bf16 ? float_to_bf16(x + y) : float_to_half(x + y);
+    if (x != x)
+        return y != y ? 0x7fff : b;
+    bool take_b = operation == MIN ? y < x : y > x;
+    bool zeros = x == 0 && y == 0; /* -0 is below +0 */
+    if (zeros)
+        take_b = operation == MIN ? b & 0x8000 : !(b & 0x8000);
+    return y == y && take_b ? b : old;
+}
+
+/* In global memory atom.add.f32 flushes subnormals, in shared memory it does not (ISA 9.7.13.5). */
+static uint64_t float_result(uint64_t old, uint64_t b, bool flushes)
+{
+    float x = float_of_bits((uint32_t)old), y = float_of_bits((uint32_t)b);
+    if (flushes)
+        return bits_of_float(flush_float(canonical(flush_float(x) + flush_float(y))));
+    return bits_of_float(canonical(x + y));
+}
+
+static uint64_t double_result(uint64_t old, uint64_t b)
+{
+    double r = double_of_bits(old) + double_of_bits(b);
+    return r == r ? bits_of_double(r) : 0x7fffffffffffffff;
+}
+
+static uint64_t result_of(const emu_mods *m, bool is_shared, uint64_t old, uint64_t b, uint64_t c)
+{
+    if (m->mode == CAS)
+        return old == b ? c : old;
+    switch (m->type) {
+    case EMU_F32: return m->mode == ADD ? float_result(old, b, !is_shared) : b;
+    case EMU_F64: return m->mode == ADD ? double_result(old, b) : b;
+    case EMU_F16:
+    case EMU_BF16: return half_result(m->type, m->mode, (uint16_t)old, (uint16_t)b);
+    case EMU_F16X2:
+    case EMU_BF16X2:
+        return half_result(m->type, m->mode, (uint16_t)old, (uint16_t)b) |
+               (uint64_t)half_result(m->type, m->mode, (uint16_t)(old >> 16), (uint16_t)(b >> 16)) << 16;
+    default: return integer_result(m->type, m->mode, old, b);
+    }
+}
+
+#define UPDATE(bits)                                                                                                   \
+    static uint64_t update_##bits(const emu_mods *m, bool is_shared, uint64_t at, uint64_t b, uint64_t c)              \
+    {                                                                                                                  \
+        uint##bits##_t *p = (uint##bits##_t *)(uintptr_t)at, old = __atomic_load_n(p, __ATOMIC_SEQ_CST), new;          \
+        do                                                                                                             \
+            new = (uint##bits##_t)result_of(m, is_shared, old, b, c);                                                  \
+        while (!__atomic_compare_exchange_n(p, &old, new, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));                 \
+        return old;                                                                                                    \
+    }
+UPDATE(16)
+UPDATE(32)
+UPDATE(64)
+
+static uint64_t element(const emu_warp *w, uint32_t arg, unsigned bytes, uint32_t lane)
+{
+    uint64_t x = 0;
+    memcpy(&x, (const char *)emu_lanes(w, arg) + (size_t)lane * bytes, bytes);
+    return x;
+}
+
+static inline uint64_t update(const emu_mods *m, bool is_shared, unsigned bytes, uint64_t at, uint64_t b, uint64_t c)
+{
+    return bytes == 4   ? update_32(m, is_shared, at, b, c)
+           : bytes == 8 ? update_64(m, is_shared, at, b, c)
+                        : update_16(m, is_shared, at, b, c);
+}
+
+static bool is_shared_address(const emu_warp *w, uint64_t host)
+{
+    return host - (uint64_t)(uintptr_t)w->block->shared < w->block->shared_bytes;
+}
+
+/* arg: first source argument; the result goes to arg 0 when `returns`. */
+static inline void atomic(emu_warp *w, const emu_op *op, uint32_t mask, unsigned address_arg, bool returns)
+{
+    uint64_t at[EMU_LANES];
+    unsigned bytes = emu_types[op->mods.type].bytes;
+    if (!access_resolve(w, op, op->arg[address_arg], mask, bytes, true, at))
+        return;
+    bool changed = false;
+    ACTIVE_LANES(mask)
+    {
+        uint64_t b = element(w, op->arg[address_arg + 1], bytes, i);
+        uint64_t c = op->mods.mode == CAS ? element(w, op->arg[address_arg + 2], bytes, i) : 0;
+        uint64_t old = update(&op->mods, is_shared_address(w, at[i]), bytes, at[i], b, c);
+        changed |= op->mods.mode != CAS || old == b;
+        if (returns)
+            memcpy(LANES_OF(char, 0) + (size_t)i * bytes, &old, bytes);
+    }
+    w->block->stores += changed; /* a failed compare-and-swap is no progress */
+}
+
+HANDLER(atom)
+{
+    atomic(w, op, mask, 1, true);
+}
+
+HANDLER(red)
+{
+    atomic(w, op, mask, 0, false);
+}
+
+/* Elements of a vector are updated one by one. The list holds the destinations, if any, then the sources. */
+static inline void vector(emu_warp *w, const emu_op *op, uint32_t mask, unsigned address_arg, bool returns)
+{
+    uint64_t at[EMU_LANES];
+    unsigned bytes = emu_types[op->mods.type].bytes, count = op->mods.count;
+    if (!access_resolve(w, op, op->arg[address_arg], mask, bytes * count, true, at))
+        return;
+    w->block->stores++;
+    const uint32_t *sources = op->list + (returns ? count : 0);
+    ACTIVE_LANES(mask)
+    {
+        for (unsigned n = 0; n < count; n++) {
+            uint64_t b = element(w, sources[n], bytes, i);
+            uint64_t old = update(&op->mods, false, bytes, at[i] + n * bytes, b, 0);
+            if (returns)
+                memcpy((char *)emu_lanes(w, op->list[n]) + (size_t)i * bytes, &old, bytes);
+        }
+    }
+}
+
+HANDLER(atom_vector)
+{
+    vector(w, op, mask, 1, true);
+}
+
+HANDLER(red_vector)
+{
+    vector(w, op, mask, 0, false);
+}
+
+typedef struct bits128 {
+    uint64_t low, high;
+} bits128;
+
+/* 16 bytes: one lock for all of them. */
+HANDLER(atom_128)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    uint64_t at[EMU_LANES];
+    if (!access_resolve(w, op, op->arg[1], mask, 16, true, at))
+        return;
+    w->block->stores++;
+    bits128 *d = LANES_OF(bits128, 0);
+    const bits128 *b = LANES_OF(const bits128, 2), *c = LANES_OF(const bits128, op->mods.mode == CAS ? 3 : 2);
+    pthread_mutex_lock(&lock);
+    ACTIVE_LANES(mask)
+    {
+        bits128 old, value = c[i];
+        memcpy(&old, (void *)(uintptr_t)at[i], sizeof old);
+        if (op->mods.mode != CAS || (old.low == b[i].low && old.high == b[i].high))
+            memcpy((void *)(uintptr_t)at[i], &value, sizeof value);
+        d[i] = old;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+#define OPERATIONS "m:and|or|xor|exch|add|inc|dec|min|max|cas"
+
+/* Which types an operation has. */
+static bool exists(const emu_mods *m)
+{
+    bool is_bits = emu_types[m->type].class == EMU_BITS, is_float = m->type == EMU_F32 || m->type == EMU_F64;
+    switch (m->mode) {
+    case AND:
+    case OR:
+    case XOR:
+    case EXCH:
+    case CAS: return is_bits;
+    case INC:
+    case DEC: return m->type == EMU_U32;
+    case ADD: return !is_bits;
+    default: return !is_bits && !is_float;
+    }
+}
+
+static emu_handler *pick_atom(const emu_mods *m)
+{
+    return exists(m) ? atom : NULL;
+}
+
+static emu_handler *pick_red(const emu_mods *m)
+{
+    return exists(m) && m->mode != EXCH && m->mode != CAS ? red : NULL;
+}
+
+static emu_handler *pick_cas(const emu_mods *m)
+{
+    return m->mode == CAS ? m->type == EMU_B128 ? atom_128 : atom : NULL;
+}
+
+static emu_handler *pick_exch_128(const emu_mods *m)
+{
+    return m->mode == EXCH ? atom_128 : NULL;
+}
+
+static emu_handler *pick_add_half_atom(const emu_mods *m)
+{
+    return m->mode == ADD ? atom : NULL;
+}
+
+static emu_handler *pick_add_half_red(const emu_mods *m)
+{
+    return m->mode == ADD ? red : NULL;
+}
+
+static bool vector_exists(const emu_mods *m)
+{
+    if (m->type == EMU_F32)
+        return m->mode == ADD && m->count <= 4;
+    bool packed = m->type == EMU_F16X2 || m->type == EMU_BF16X2;
+    return (m->mode == ADD || m->mode == MIN || m->mode == MAX) && (!packed || m->count <= 4);
+}
+
+static emu_handler *pick_atom_vector(const emu_mods *m)
+{
+    return vector_exists(m) ? atom_vector : NULL;
+}
+
+static emu_handler *pick_red_vector(const emu_mods *m)
+{
+    return vector_exists(m) ? red_vector : NULL;
+}
+
+#define SEM     "relaxed|acquire|release|acq_rel? @scope? "
+#define SPACE   "p:global|shared|shared::cta|shared::cluster? "
+#define SCALARS " L2::cache_hint? t:b32|b64|u32|u64|s32|s64|f32|f64"
+#define CAS_    "m:-|-|-|-|-|-|-|-|-|cas "
+#define EXCH_   "m:-|-|-|exch "
+
+static const emu_row rows[] = {
+    {"atom", SEM SPACE CAS_ "t:b16|b32|b64", "=_t [] t t", .pick = pick_cas},
+    {"atom", SEM SPACE CAS_ "t:b128", "=_t [] t t", 83, 90, .pick = pick_cas},
+    {"atom", SEM SPACE EXCH_ "L2::cache_hint? t:b128", "=_t [] t hint?", 83, 90, .pick = pick_exch_128},
+    {"atom", SEM SPACE OPERATIONS SCALARS, "=_t [] t hint?", .pick = pick_atom},
+    {"atom", SEM SPACE OPERATIONS " noftz L2::cache_hint? t:f16|f16x2", "=_t [] t hint?", 62, 60, .pick = pick_add_half_atom},
+    {"atom", SEM SPACE OPERATIONS " noftz L2::cache_hint? t:bf16|bf16x2", "=_x [] x hint?", 78, 90, .pick = pick_add_half_atom},
+    {"atom", SEM "p:global? " OPERATIONS " L2::cache_hint? v:v2|v4 t:f32", "=*t [] *t hint?", 81, 90, .pick = pick_atom_vector},
+    {"atom", SEM "p:global? " OPERATIONS " noftz L2::cache_hint? v:v2|v4|v8 @half", "=*x [] *x hint?", 81, 90, .pick = pick_atom_vector},
+    {"red", SEM SPACE OPERATIONS SCALARS, "[] t hint?", .pick = pick_red},
+    {"red", SEM SPACE OPERATIONS " noftz L2::cache_hint? t:f16|f16x2", "[] t hint?", 62, 60, .pick = pick_add_half_red},
+    {"red", SEM SPACE OPERATIONS " noftz L2::cache_hint? t:bf16|bf16x2", "[] x hint?", 78, 90, .pick = pick_add_half_red},
+    {"red", SEM "p:global? " OPERATIONS " L2::cache_hint? v:v2|v4 t:f32", "[] *t hint?", 81, 90, .pick = pick_red_vector},
+    {"red", SEM "p:global? " OPERATIONS " noftz L2::cache_hint? v:v2|v4|v8 @half", "[] *x hint?", 81, 90, .pick = pick_red_vector},
+};
+
+EXPORT_ROWS(emu_rows_atomic);

@@ -1,0 +1,151 @@
+/* Control flow, fences, and what only passes time (ISA 9.7.12, 9.7.13.4, 9.7.19). */
+#include "exec.h"
+
+static const emu_op *target_of(const emu_op *op)
+{
+    return (const emu_op *)(intptr_t)op->imm;
+}
+
+HANDLER(branch)
+{
+    emu_jump(w, op, mask, target_of(op));
+}
+
+/* bra.uni promises that all active lanes agree. */
+HANDLER(branch_uniform)
+{
+    if (mask != w->active && (w->block->launch->checks & EMU_CHECK_SYNC))
+        emu_fault(w, op, mask, 719, "takes a .uni branch that other active lanes (0x%08x) do not take",
+                  w->active & ~mask);
+    else
+        emu_jump(w, op, mask, target_of(op));
+}
+
+HANDLER(branch_indexed)
+{
+    const uint32_t *index = LANES_OF(const uint32_t, 0);
+    const emu_op *ops = w->block->launch->program->ops;
+    while (mask) {
+        uint32_t n = index[__builtin_ctz(mask)], group = 0;
+        ACTIVE_LANES(mask) group |= (uint32_t)(index[i] == n) << i;
+        mask &= ~group;
+        if (n >= (uint64_t)op->imm) {
+            emu_fault(w, op, group, 719, "branches by index %u, the list has %lld targets", n, (long long)op->imm);
+            return;
+        }
+        emu_send(w, op, group, ops + op->list[n]);
+    }
+}
+
+/* The return address is kept by lane, in the callee's slot: functions do not recurse. */
+HANDLER(call)
+{
+    uint64_t *back = LANES_OF(uint64_t, 0);
+    ACTIVE_LANES(mask) back[i] = (uint64_t)(uintptr_t)(op + 1);
+    emu_jump(w, op, mask, target_of(op));
+}
+
+HANDLER(ret)
+{
+    const uint64_t *back = LANES_OF(const uint64_t, 0);
+    while (mask) {
+        uint64_t to = back[__builtin_ctz(mask)];
+        uint32_t group = 0;
+        ACTIVE_LANES(mask) group |= (uint32_t)(back[i] == to) << i;
+        mask &= ~group;
+        emu_send(w, op, group, (const emu_op *)(uintptr_t)to);
+    }
+}
+
+HANDLER(exit_)
+{
+    (void)op;
+    emu_exit_lanes(w, mask);
+}
+
+HANDLER(trap)
+{
+    emu_fault(w, op, mask, 719, "executes trap");
+}
+
+HANDLER(fence)
+{
+    (void)w;
+    (void)op;
+    (void)mask;
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+/* Sleeping lets the other warps go on. */
+HANDLER(sleep_)
+{
+    (void)op;
+    (void)mask;
+    emu_yield(w);
+}
+
+HANDLER(nothing)
+{
+    (void)w;
+    (void)op;
+    (void)mask;
+}
+
+static char *local_at(const emu_warp *w, const emu_op *op, uint32_t lane)
+{
+    uint64_t thread = (uint64_t)w->id * EMU_LANES + lane;
+    return w->block->local + thread * w->block->launch->program->local_bytes + op->imm;
+}
+
+HANDLER(load_local)
+{
+    char *d = LANES_OF(char, 0);
+    unsigned bytes = op->mods.count;
+    ACTIVE_LANES(mask) memcpy(d + (size_t)i * bytes, local_at(w, op, i), bytes);
+}
+
+HANDLER(store_local)
+{
+    const char *s = LANES_OF(const char, 0);
+    unsigned bytes = op->mods.count;
+    ACTIVE_LANES(mask) memcpy(local_at(w, op, i), s + (size_t)i * bytes, bytes);
+}
+
+extern const emu_control EMU_LEVEL_NAME(emu_control);
+const emu_control EMU_LEVEL_NAME(emu_control) = {
+    .branch = branch,
+    .branch_uniform = branch_uniform,
+    .branch_indexed = branch_indexed,
+    .call = call,
+    .ret = ret,
+    .exit = exit_,
+    .load_local = load_local,
+    .store_local = store_local,
+};
+
+struct emu_decoder;
+bool emu_decode_bra(struct emu_decoder *d, const emu_instruction *i, emu_op *op);
+bool emu_decode_brx(struct emu_decoder *d, const emu_instruction *i, emu_op *op);
+bool emu_decode_call(struct emu_decoder *d, const emu_instruction *i, emu_op *op);
+bool emu_decode_ret(struct emu_decoder *d, const emu_instruction *i, emu_op *op);
+
+static const emu_row rows[] = {
+    {"bra", "uni?", "", .decode = emu_decode_bra},
+    {"brx", "idx uni?", "", 60, 30, .decode = emu_decode_brx},
+    {"call", "uni?", "", .decode = emu_decode_call},
+    {"ret", "uni?", "", .decode = emu_decode_ret},
+    {"exit", "", "", .decode = emu_decode_ret},
+    {"trap", "", "", .run = trap},
+    {"brkpt", "", "", .run = nothing},
+    {"pmevent", "mask?", "#", .run = nothing},
+    {"nanosleep", "t:u32", "t", 62, 70, .run = sleep_},
+    {"membar", "cta|gl|sys", "", .run = fence},
+    {"membar", "proxy alias|async|async.global|async.shared::cta|async.shared::cluster", "", 75, 60, .run = fence},
+    {"fence", "sc|acq_rel|acquire|release? @scope", "", 60, 70, .run = fence},
+    {"fence", "proxy alias", "", 75, 70, .run = fence},
+    {"fence", "proxy async global|shared::cta|shared::cluster?", "", 80, 90, .run = fence},
+    {"fence", "mbarrier_init release cluster", "", 80, 90, .run = fence},
+    {"griddepcontrol", "launch_dependents|wait", "", 78, 90, .run = nothing},
+};
+
+EXPORT_ROWS(emu_rows_control);

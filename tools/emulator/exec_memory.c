@@ -1,0 +1,192 @@
+/* ld, st, prefetch and their like (ISA 9.7.9.8 to 9.7.9.17). Registers have exactly the type's size here. */
+#include "exec.h"
+
+#include "access.h"
+
+/* One instance per element size and vector length, so that the loops have constant strides. */
+static inline void load(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes, unsigned count)
+{
+    uint64_t at[EMU_LANES];
+    if (!access_resolve(w, op, op->arg[1], mask, bytes * count, false, at))
+        return;
+    if (count == 1 && mask == EMU_ALL && is_consecutive(at, bytes)) {
+        memcpy(emu_lanes(w, op->arg[0]), (const void *)(uintptr_t)at[0], (size_t)EMU_LANES * bytes);
+        return;
+    }
+    for (unsigned n = 0; n < count; n++) {
+        char *d = emu_lanes(w, count == 1 ? op->arg[0] : op->list[n]);
+        if (mask == EMU_ALL)
+            for (unsigned i = 0; i < EMU_LANES; i++)
+                memcpy(d + i * bytes, (const char *)(uintptr_t)at[i] + n * bytes, bytes);
+        else
+            ACTIVE_LANES(mask) memcpy(d + i * bytes, (const char *)(uintptr_t)at[i] + n * bytes, bytes);
+    }
+}
+
+static inline void store(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes, unsigned count)
+{
+    uint64_t at[EMU_LANES];
+    if (!access_resolve(w, op, op->arg[0], mask, bytes * count, true, at))
+        return;
+    w->block->stores++;
+    if (count == 1 && mask == EMU_ALL && is_consecutive(at, bytes)) {
+        memcpy((void *)(uintptr_t)at[0], emu_lanes(w, op->arg[1]), (size_t)EMU_LANES * bytes);
+        return;
+    }
+    for (unsigned n = 0; n < count; n++) {
+        const char *s = emu_lanes(w, count == 1 ? op->arg[1] : op->list[n]);
+        if (count > 1 && op->list[n] == EMU_SINK)
+            continue;
+        ACTIVE_LANES(mask) memcpy((char *)(uintptr_t)at[i] + n * bytes, s + i * bytes, bytes);
+    }
+}
+
+#define ACCESS(bytes, count)                                                                                           \
+    HANDLER(load_##bytes##x##count)                                                                                    \
+    {                                                                                                                  \
+        load(w, op, mask, bytes, count);                                                                               \
+    }                                                                                                                  \
+    HANDLER(store_##bytes##x##count)                                                                                   \
+    {                                                                                                                  \
+        store(w, op, mask, bytes, count);                                                                              \
+    }
+
+#define ACCESS_124(bytes)                                                                                              \
+    ACCESS(bytes, 1)                                                                                                   \
+    ACCESS(bytes, 2)                                                                                                   \
+    ACCESS(bytes, 4)
+
+ACCESS_124(1)
+ACCESS_124(2)
+ACCESS_124(4)
+ACCESS_124(8)
+ACCESS(4, 8)
+ACCESS(16, 1)
+
+#define ROW_124(kind, bytes) {kind##_##bytes##x1, kind##_##bytes##x2, kind##_##bytes##x4, NULL}
+
+static emu_handler *const loads[5][4] = {
+    ROW_124(load, 1),
+    ROW_124(load, 2),
+    {load_4x1, load_4x2, load_4x4, load_4x8},
+    ROW_124(load, 8),
+    {load_16x1},
+};
+
+static emu_handler *const stores[5][4] = {
+    ROW_124(store, 1),
+    ROW_124(store, 2),
+    {store_4x1, store_4x2, store_4x4, store_4x8},
+    ROW_124(store, 8),
+    {store_16x1},
+};
+
+/* Ordered accesses: the host's fences keep other host threads in order; the lanes of one warp are in order anyway. */
+HANDLER(load_strong)
+{
+    loads[__builtin_ctz(emu_types[op->mods.type].bytes)][__builtin_ctz(op->mods.count)](w, op, mask);
+    if (op->mods.flags & EMU_ACQUIRE)
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+}
+
+HANDLER(store_strong)
+{
+    if (op->mods.flags & EMU_RELEASE)
+        __atomic_thread_fence(__ATOMIC_RELEASE);
+    stores[__builtin_ctz(emu_types[op->mods.type].bytes)][__builtin_ctz(op->mods.count)](w, op, mask);
+}
+
+/* 32 bytes at once are for global memory only. */
+static bool is_too_wide(const emu_mods *m)
+{
+    return emu_types[m->type].bytes * m->count > 16 && m->space != EMU_GLOBAL && m->space != EMU_GENERIC;
+}
+
+static emu_handler *pick_ld(const emu_mods *m)
+{
+    if (is_too_wide(m))
+        return NULL;
+    if (m->flags & EMU_STRONG)
+        return load_strong;
+    return loads[__builtin_ctz(emu_types[m->type].bytes)][__builtin_ctz(m->count)];
+}
+
+static emu_handler *pick_st(const emu_mods *m)
+{
+    if (is_too_wide(m))
+        return NULL;
+    if (m->flags & EMU_STRONG)
+        return store_strong;
+    return stores[__builtin_ctz(emu_types[m->type].bytes)][__builtin_ctz(m->count)];
+}
+
+/* A prefetch needs no valid address; nothing happens. */
+HANDLER(nothing)
+{
+    (void)w;
+    (void)op;
+    (void)mask;
+}
+
+HANDLER(create_policy)
+{
+    SET_LANES(uint64_t, LANES_OF(uint64_t, 0), 0);
+}
+
+/* discard.L2 makes the line's contents undefined; keeping them is one way to do that, but the address must be valid. */
+HANDLER(discard)
+{
+    uint64_t at[EMU_LANES];
+    access_resolve(w, op, op->arg[0], mask, 128, true, at);
+}
+
+#define LD_SPACE "p:const|global|local|param|param::entry|param::func|shared|shared::cta|shared::cluster?"
+#define ST_SPACE "p:global|local|param|param::func|shared|shared::cta|shared::cluster?"
+#define HINTS    " @l1? L2::cache_hint?"
+#define HINTS_L2 " @l1? @l2? L2::cache_hint?"
+#define TYPE     " @mem"
+#define VECTOR   " v:v2|v4?"
+#define LD       "=~*t [] hint?"
+#define ST       "[] ~*t hint?"
+#define WIDE_32  " v:v8 t:b32|u32|s32|f32"
+#define WIDE_64  " v:v4 t:b64|u64|s64|f64"
+#define SCOPE    " cta|cluster|gpu|sys"
+
+static const emu_row rows[] = {
+    {"ld", "weak? p:global? ca|cg|cs|lu|cv?" HINTS_L2 " @prefetch?" WIDE_32, LD, 88, 100, .pick = pick_ld},
+    {"ld", "weak? p:global? ca|cg|cs|lu|cv?" HINTS_L2 " @prefetch?" WIDE_64, LD, 88, 100, .pick = pick_ld},
+    {"ld", "p:global ca|cg|cs? nc" HINTS_L2 " @prefetch?" WIDE_32, LD, 88, 100, .pick = pick_ld},
+    {"ld", "p:global ca|cg|cs? nc" HINTS_L2 " @prefetch?" WIDE_64, LD, 88, 100, .pick = pick_ld},
+    {"ld", "weak? " LD_SPACE " ca|cg|cs|lu|cv?" HINTS " @prefetch?" VECTOR TYPE, LD, .pick = pick_ld},
+    {"ld", "volatile " LD_SPACE " @prefetch?" VECTOR TYPE, LD, .pick = pick_ld},
+    {"ld", "relaxed|acquire" SCOPE " " LD_SPACE HINTS " @prefetch?" VECTOR TYPE, LD, 60, 70, .pick = pick_ld},
+    {"ld", "mmio relaxed sys p:global? @mem", LD, 82, 70, .pick = pick_ld},
+    {"ld", "weak? " LD_SPACE " t:b128", LD, 83, 70, .pick = pick_ld},
+    {"ld", "relaxed|acquire" SCOPE " " LD_SPACE " t:b128", LD, 83, 70, .pick = pick_ld},
+    {"ld", "p:global ca|cg|cs? nc" HINTS " @prefetch?" VECTOR TYPE, LD, 31, 32, .pick = pick_ld},
+    {"ld", "p:global ca|cg|cs? nc" HINTS " @prefetch? t:b128", LD, 83, 70, .pick = pick_ld},
+    {"ldu", "p:global?" VECTOR TYPE, LD, .pick = pick_ld},
+    {"st", "weak? p:global? wb|cg|cs|wt?" HINTS_L2 WIDE_32, ST, 88, 100, .pick = pick_st},
+    {"st", "weak? p:global? wb|cg|cs|wt?" HINTS_L2 WIDE_64, ST, 88, 100, .pick = pick_st},
+    {"st", "weak? " ST_SPACE " wb|cg|cs|wt?" HINTS VECTOR TYPE, ST, .pick = pick_st},
+    {"st", "volatile " ST_SPACE VECTOR TYPE, ST, .pick = pick_st},
+    {"st", "relaxed|release" SCOPE " " ST_SPACE HINTS VECTOR TYPE, ST, 60, 70, .pick = pick_st},
+    {"st", "mmio relaxed sys p:global? @mem", ST, 82, 70, .pick = pick_st},
+    {"st", "weak? " ST_SPACE " t:b128", ST, 83, 70, .pick = pick_st},
+    {"st", "relaxed|release" SCOPE " " ST_SPACE " t:b128", ST, 83, 70, .pick = pick_st},
+    {"prefetch", "p:global|local? L1|L2", "[]", .run = nothing},
+    {"prefetch", "p:global L2::evict_last|L2::evict_normal", "[]", 74, 80, .run = nothing},
+    {"prefetchu", "L1", "[]", .run = nothing},
+    {"createpolicy", "fractional L2::evict_last|L2::evict_normal|L2::evict_first|L2::evict_unchanged t:b64", "=t", 74, 80,
+     .run = create_policy},
+    {"createpolicy", "fractional L2::evict_last|L2::evict_normal|L2::evict_first|L2::evict_unchanged t:b64", "=t f32", 74,
+     80, .run = create_policy},
+    {"createpolicy",
+     "fractional L2::evict_last|L2::evict_normal|L2::evict_first|L2::evict_unchanged L2::evict_first|L2::evict_unchanged "
+     "t:b64",
+     "=t f32?", 74, 80, .run = create_policy},
+    {"applypriority", "p:global? L2::evict_normal", "[] #", 74, 80, .run = nothing},
+    {"discard", "p:global? L2", "[] #", 74, 80, .run = discard},
+};
+
+EXPORT_ROWS(emu_rows_memory);

@@ -1,0 +1,150 @@
+/* Blocks over host threads. A worker runs one block at a time to its end; only a block that goes on for long without
+   ending (it may be waiting for a later one) shares its worker with others, up to what the device could hold. */
+#include "launch.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct pool {
+    pthread_mutex_t lock;
+    pthread_cond_t wake, done;
+    emu_launch *launch; /* that helpers should join */
+    unsigned wanted;    /* helpers */
+    unsigned helpers;
+} pool;
+
+static pool the_pool = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, PTHREAD_COND_INITIALIZER, NULL, 0, 0};
+static pthread_mutex_t launch_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static unsigned host_threads(void)
+{
+    const char *text = getenv("KILN_EMU_THREADS");
+    long n = text ? strtol(text, NULL, 10) : sysconf(_SC_NPROCESSORS_ONLN);
+    return n < 1 ? 1 : n > 256 ? 256 : (unsigned)n;
+}
+
+typedef struct worker {
+    emu_launch *launch;
+    emu_block **blocks; /* live ones first; the others' memory serves the next ones */
+    unsigned live, room, most;
+} worker;
+
+static emu_block *spare_block(worker *k)
+{
+    if (k->live == k->room) {
+        unsigned room = 2 * k->room + 1;
+        emu_block **grown = emu_alloc(room * sizeof *grown);
+        if (k->room)
+            memcpy(grown, k->blocks, k->room * sizeof *grown);
+        free(k->blocks);
+        k->blocks = grown;
+        k->room = room;
+    }
+    if (!k->blocks[k->live])
+        k->blocks[k->live] = emu_alloc(sizeof(emu_block));
+    return k->blocks[k->live++];
+}
+
+static bool start_block(worker *k)
+{
+    emu_launch *l = k->launch;
+    uint64_t index = __atomic_fetch_add(&l->next_block, 1, __ATOMIC_RELAXED);
+    if (index >= l->block_count || __atomic_load_n(&l->fault_block, __ATOMIC_RELAXED) < index)
+        return false;
+    emu_block_start(spare_block(k), l, index);
+    return true;
+}
+
+static void end_block(worker *k, unsigned i)
+{
+    emu_block *ended = k->blocks[i];
+    k->blocks[i] = k->blocks[--k->live];
+    k->blocks[k->live] = ended;
+}
+
+static void work(emu_launch *l, unsigned threads)
+{
+    unsigned resident = l->multiprocessors * l->max_resident_blocks;
+    worker k = {.launch = l, .most = (resident + threads - 1) / threads};
+    while (k.live || start_block(&k)) {
+        bool all_unfinished = true;
+        for (unsigned i = 0; i < k.live;) {
+            if (emu_block_run(k.blocks[i]) == EMU_BLOCK_UNFINISHED) {
+                i++;
+                continue;
+            }
+            end_block(&k, i);
+            all_unfinished = false;
+        }
+        if (all_unfinished && k.live < k.most)
+            start_block(&k);
+    }
+    for (unsigned i = 0; i < k.room && k.blocks[i]; i++) {
+        emu_block_free(k.blocks[i]);
+        free(k.blocks[i]);
+    }
+    free(k.blocks);
+}
+
+static void *help(void *unused)
+{
+    pool *p = unused;
+    pthread_mutex_lock(&p->lock);
+    for (;;) {
+        while (!p->wanted)
+            pthread_cond_wait(&p->wake, &p->lock);
+        p->wanted--;
+        emu_launch *l = p->launch;
+        unsigned threads = host_threads();
+        pthread_mutex_unlock(&p->lock);
+        work(l, threads);
+        pthread_mutex_lock(&p->lock);
+        if (--l->workers_left == 0)
+            pthread_cond_broadcast(&p->done);
+    }
+    return NULL;
+}
+
+static void call_helpers(emu_launch *l, unsigned wanted)
+{
+    pool *p = &the_pool;
+    pthread_mutex_lock(&p->lock);
+    while (p->helpers < wanted) {
+        pthread_t thread;
+        if (pthread_create(&thread, NULL, help, p) != 0)
+            break;
+        pthread_detach(thread);
+        p->helpers++;
+    }
+    wanted = wanted < p->helpers ? wanted : p->helpers;
+    p->launch = l;
+    p->wanted = l->workers_left = wanted;
+    pthread_cond_broadcast(&p->wake);
+    pthread_mutex_unlock(&p->lock);
+}
+
+static void await_helpers(emu_launch *l)
+{
+    pthread_mutex_lock(&the_pool.lock);
+    while (l->workers_left)
+        pthread_cond_wait(&the_pool.done, &the_pool.lock);
+    pthread_mutex_unlock(&the_pool.lock);
+}
+
+int emu_run_launch(emu_launch *l)
+{
+    unsigned threads = host_threads();
+    l->block_count = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+    l->fault_block = UINT64_MAX;
+    if (threads > l->block_count)
+        threads = (unsigned)l->block_count;
+    pthread_mutex_lock(&launch_lock); /* one launch at a time uses the helpers */
+    if (threads > 1)
+        call_helpers(l, threads - 1);
+    work(l, threads);
+    if (threads > 1)
+        await_helpers(l);
+    pthread_mutex_unlock(&launch_lock);
+    return l->report.result;
+}

@@ -1,0 +1,80 @@
+/* A kernel launch and its blocks, as the runner and the handlers see them. */
+#ifndef EMU_LAUNCH_H
+#define EMU_LAUNCH_H
+
+#include "check.h"
+#include "memory.h"
+#include "program.h"
+#include "warp.h"
+
+#include <pthread.h>
+
+#define EMU_BARRIERS 16
+
+typedef struct emu_launch {
+    const emu_program *program;
+    uint32_t grid[3], block[3];
+    uint32_t threads; /* per block */
+    uint32_t dynamic_shared_bytes;
+    char *parameters;
+    uint32_t parameter_bytes;
+    char *const_bank; /* of the module */
+    uint64_t const_bytes;
+    unsigned multiprocessors, device_number, max_resident_blocks;
+    unsigned shared_limit; /* per block, for %reserved_smem_offset_cap */
+    uint64_t serial;
+    unsigned checks; /* EMU_CHECK_... */
+    emu_report report;
+    /* the runner's */
+    uint64_t block_count, next_block;
+    uint64_t fault_block; /* lowest block with a fault, UINT64_MAX: none; later blocks need not go on */
+    uint64_t idle_jumps;  /* jumps back since anything in the launch was stored, released or finished */
+    unsigned workers_left;
+} emu_launch;
+
+typedef struct emu_barrier {
+    uint32_t arrived;      /* threads, in whole warps */
+    uint32_t expected;     /* threads; 0: all that have not exited */
+    bool is_used;          /* somebody has arrived since it was last complete */
+    uint64_t waiting;      /* warps */
+    uint32_t true_count;   /* of the predicates of a reduction */
+    uint32_t thread_count; /* that took part in the reduction */
+} emu_barrier;
+
+/* The last allocation that an instruction hit, so that the table is searched rarely. */
+typedef struct emu_recent {
+    uint64_t base, end;
+    emu_allocation *allocation;
+} emu_recent;
+
+#define EMU_RECENT 64
+
+typedef struct emu_block {
+    emu_launch *launch;
+    uint64_t index; /* linear */
+    uint32_t id[3];
+    emu_warp *warps;
+    unsigned warp_count, live_warps;
+    char *registers, *shared, *local;
+    uint32_t shared_bytes; /* from address 0 to the end of the dynamic part */
+    emu_barrier barriers[EMU_BARRIERS];
+    emu_recent recent[EMU_RECENT];
+    uint64_t stores, seen_stores; /* and everything else that is progress */
+    size_t register_room, shared_room, local_room, warp_room;
+} emu_block;
+
+/* Runs the launch to its end; CUDA_SUCCESS (0) or the error that the report explains. The results do not depend on how
+   many host threads (KILN_EMU_THREADS) share the blocks. */
+int emu_run_launch(emu_launch *launch);
+
+/* block.c */
+void emu_block_start(emu_block *block, emu_launch *launch, uint64_t index);
+void emu_block_free(emu_block *block);
+typedef enum emu_progress { EMU_BLOCK_DONE, EMU_BLOCK_UNFINISHED, EMU_BLOCK_FAILED } emu_progress;
+emu_progress emu_block_run(emu_block *block);
+
+/* barrier.c: a warp whose lanes all wait at barrier operations arrives; false: it has to keep waiting. */
+bool emu_barrier_try(emu_warp *warp);
+void emu_barrier_warp_exited(emu_block *block);
+
+#endif

@@ -1,0 +1,20 @@
+/* Picks the build of the handlers that suits the host's processor. Results are the same at every level. */
+#include "operations.h"
+
+extern const emu_level emu_level_base;
+
+#if defined(__x86_64__)
+extern const emu_level emu_level_v3;
+
+const emu_level *emu_host_level(void)
+{
+    bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
+              __builtin_cpu_supports("bmi2");
+    return v3 ? &emu_level_v3 : &emu_level_base;
+}
+#else
+const emu_level *emu_host_level(void)
+{
+    return &emu_level_base;
+}
+#endif

@@ -1,0 +1,235 @@
+/* PTX modules: the header, functions with their directives, module-level variables (ISA 11). */
+#include "parse.h"
+
+#include <string.h>
+
+static void parse_version(emu_parser *p)
+{
+    emu_lexer *l = &p->lexer;
+    emu_lex_expect(l, ".version");
+    emu_text t = l->token.text;
+    bool well_formed = l->token.kind == EMU_DOUBLE && t.size == 3 && t.at[1] == '.';
+    if (!well_formed)
+        emu_fail(l, "expected a version such as 8.0, found '%.*s'", EMU_TEXT(t));
+    p->module->version = 10 * (unsigned)(t.at[0] - '0') + (unsigned)(t.at[2] - '0');
+    emu_lex_next(l);
+}
+
+static void parse_target_name(emu_parser *p)
+{
+    static const char *const platform_options[] = {"texmode_unified", "texmode_independent", "debug",
+                                                   "map_f64_to_f32"};
+    emu_lexer *l = &p->lexer;
+    emu_text name = emu_lex_name(l, "a target such as sm_80");
+    for (size_t i = 0; i < sizeof platform_options / sizeof *platform_options; i++)
+        if (emu_text_is(name, platform_options[i]))
+            return;
+    bool is_sm = name.size > 3 && memcmp(name.at, "sm_", 3) == 0;
+    bool is_compute = name.size > 8 && memcmp(name.at, "compute_", 8) == 0;
+    if (!is_sm && !is_compute)
+        emu_fail(l, "expected a target such as sm_80, found '%.*s'", EMU_TEXT(name));
+    unsigned number = 0;
+    size_t i = is_sm ? 3 : 8;
+    for (; i < name.size && name.at[i] >= '0' && name.at[i] <= '9'; i++)
+        number = number * 10 + (unsigned)(name.at[i] - '0');
+    char kind = i < name.size ? name.at[i++] : '\0';
+    if (i != name.size || (kind && kind != 'a' && kind != 'f') || number < 20 || number > 999)
+        emu_fail(l, "'%.*s' is not a target", EMU_TEXT(name));
+    p->module->target.number = number;
+    p->module->target.kind = kind;
+    p->module->target.name = name;
+}
+
+static void parse_header(emu_parser *p)
+{
+    emu_lexer *l = &p->lexer;
+    while (emu_skip_debug(p)) {
+    }
+    parse_version(p);
+    emu_lex_expect(l, ".target");
+    do
+        parse_target_name(p);
+    while (emu_lex_accept(l, ","));
+    if (!p->module->target.number)
+        emu_fail(l, ".target names no architecture");
+    if (emu_lex_accept(l, ".address_size") && emu_parse_integer(p, ".address_size") != 64)
+        emu_fail(l, "only .address_size 64 is supported");
+}
+
+static emu_symbol **parse_parameters(emu_parser *p, size_t *count)
+{
+    emu_lexer *l = &p->lexer;
+    emu_list list = {0};
+    emu_lex_expect(l, "(");
+    while (!emu_lex_is(l, ")")) {
+        *(emu_symbol **)emu_list_add(&p->module->arena, &list, sizeof(emu_symbol *)) = emu_parse_parameter(p);
+        if (!emu_lex_accept(l, ","))
+            break;
+    }
+    emu_lex_expect(l, ")");
+    *count = list.count;
+    return list.items;
+}
+
+static void parse_dimensions(emu_parser *p, unsigned dimensions[3])
+{
+    dimensions[0] = dimensions[1] = dimensions[2] = 1;
+    int i = 0;
+    do {
+        if (i == 3)
+            emu_fail(&p->lexer, "at most three dimensions");
+        dimensions[i++] = (unsigned)emu_parse_integer(p, "a block dimension");
+    } while (emu_lex_accept(&p->lexer, ","));
+}
+
+/* ".maxntid 256" and its like, between a function's parameters and its body (ISA 11.4). */
+static void parse_function_directives(emu_parser *p, emu_function *f)
+{
+    emu_lexer *l = &p->lexer;
+    for (;;) {
+        if (emu_lex_accept(l, ".maxntid")) {
+            parse_dimensions(p, f->max_threads);
+            f->has_max_threads = true;
+        } else if (emu_lex_accept(l, ".reqntid")) {
+            parse_dimensions(p, f->required_threads);
+            f->has_required_threads = true;
+        } else if (emu_lex_accept(l, ".minnctapersm")) {
+            f->min_blocks = (unsigned)emu_parse_integer(p, ".minnctapersm");
+        } else if (emu_lex_accept(l, ".maxnctapersm") || emu_lex_accept(l, ".maxclusterrank") ||
+                   emu_lex_accept(l, ".abi_preserve") || emu_lex_accept(l, ".abi_preserve_control")) {
+            emu_parse_integer(p, "the directive");
+        } else if (emu_lex_accept(l, ".maxnreg")) {
+            f->max_registers = (unsigned)emu_parse_integer(p, ".maxnreg");
+        } else if (emu_lex_accept(l, ".noreturn")) {
+        } else if (!emu_skip_debug(p)) {
+            break;
+        }
+    }
+    if (f->has_max_threads && f->has_required_threads)
+        emu_fail(l, ".maxntid and .reqntid exclude each other");
+}
+
+static void layout_parameters(emu_parser *p, emu_function *f)
+{
+    uint64_t at = 0;
+    for (size_t i = 0; i < f->parameter_count; i++) {
+        emu_symbol *s = f->parameters[i];
+        if (s->space == EMU_REG)
+            emu_fail(&p->lexer, "a kernel's parameters live in .param");
+        s->space = EMU_PARAM;
+        s->is_entry_parameter = true;
+        at = emu_align_up(at, s->alignment) + s->bytes;
+    }
+    f->parameter_bytes = at;
+    if (at > 32764)
+        emu_fail(&p->lexer, "the parameters take %llu bytes; 32764 is the most", (unsigned long long)at);
+}
+
+emu_function *emu_find_function(const emu_module *m, emu_text name)
+{
+    for (emu_function *f = m->functions; f; f = f->next)
+        if (emu_text_same(f->name, name))
+            return f;
+    return NULL;
+}
+
+static emu_function *declare_function(emu_parser *p, emu_text name, bool is_entry)
+{
+    emu_module *m = p->module;
+    emu_function *f = emu_find_function(m, name);
+    if (f && (f->is_entry != is_entry || f->is_defined))
+        emu_fail(&p->lexer, "function '%.*s' is declared twice; first in line %u", EMU_TEXT(name), f->line);
+    if (f)
+        return f;
+    emu_symbol *s = emu_declare(p, m->scope, EMU_SYMBOL_FUNCTION, name);
+    f = emu_arena_alloc(&m->arena, sizeof *f);
+    s->function = f;
+    f->name = name;
+    f->line = s->line;
+    f->is_entry = is_entry;
+    *m->last_function = f;
+    m->last_function = &f->next;
+    return f;
+}
+
+static void parse_function(emu_parser *p, bool is_entry)
+{
+    emu_lexer *l = &p->lexer;
+    emu_function parsed = {0};
+    emu_lex_next(l);
+    if (emu_lex_accept(l, ".attribute")) {
+        emu_lex_expect(l, "(");
+        while (!emu_lex_accept(l, ")"))
+            emu_lex_next(l);
+    }
+    emu_scope *scope = emu_open_scope(p, &parsed);
+    if (emu_lex_is(l, "("))
+        parsed.results = parse_parameters(p, &parsed.result_count);
+    if (is_entry && parsed.result_count)
+        emu_fail(l, "a kernel returns nothing");
+    emu_text name = emu_lex_name(l, "a function's name");
+    emu_function *f = declare_function(p, name, is_entry);
+    if (emu_lex_is(l, "("))
+        parsed.parameters = parse_parameters(p, &parsed.parameter_count);
+    f->scope = scope;
+    scope->function = f;
+    f->results = parsed.results;
+    f->result_count = parsed.result_count;
+    f->parameters = parsed.parameters;
+    f->parameter_count = parsed.parameter_count;
+    if (is_entry)
+        layout_parameters(p, f);
+    parse_function_directives(p, f);
+    if (!is_entry && emu_lex_accept(l, ";")) {
+        p->scope = scope->outer;
+        return;
+    }
+    p->function = f;
+    f->is_defined = true;
+    emu_parse_body(p);
+    p->function = NULL;
+}
+
+static bool is_linkage(const emu_lexer *l)
+{
+    return emu_lex_is(l, ".visible") || emu_lex_is(l, ".extern") || emu_lex_is(l, ".weak") ||
+           emu_lex_is(l, ".common");
+}
+
+static void parse_module_item(emu_parser *p)
+{
+    emu_lexer *l = &p->lexer;
+    if (emu_skip_debug(p))
+        return;
+    emu_lexer before = *l;
+    while (is_linkage(l))
+        emu_lex_next(l);
+    if (emu_lex_is(l, ".entry") || emu_lex_is(l, ".func")) {
+        parse_function(p, emu_lex_is(l, ".entry"));
+        return;
+    }
+    if (!emu_at_declaration(p))
+        emu_fail(l, "expected .entry, .func or a variable, found '%.*s'", EMU_TEXT(l->token.text));
+    *l = before;
+    emu_parse_declaration(p);
+}
+
+bool emu_parse(emu_module *m, emu_text source, emu_log *log)
+{
+    emu_parser p = {.module = m};
+    jmp_buf recover;
+    m->source = source;
+    m->last_function = &m->functions;
+    emu_lex_start(&p.lexer, source, log);
+    p.lexer.recover = &recover;
+    if (setjmp(recover) != 0)
+        return false;
+    m->scope = emu_open_scope(&p, NULL);
+    emu_lex_next(&p.lexer);
+    parse_header(&p);
+    while (p.lexer.token.kind != EMU_END)
+        parse_module_item(&p);
+    m->variables = p.variables.items;
+    m->variable_count = p.variables.count;
+    return log->errors == 0;
+}

@@ -1,0 +1,46 @@
+/* What the files of the parser share. */
+#ifndef EMU_PARSE_H
+#define EMU_PARSE_H
+
+#include "lex.h"
+#include "module.h"
+
+typedef struct emu_list { /* a growing array of pointers or values in the arena */
+    void *items;
+    size_t count, room;
+} emu_list;
+
+typedef struct emu_parser {
+    emu_lexer lexer;
+    emu_module *module;
+    emu_scope *scope;
+    emu_function *function; /* whose body is being read */
+    emu_list instructions, variables;
+} emu_parser;
+
+/* A constant expression's value (ISA 4.5.5). */
+typedef struct emu_value {
+    enum { EMU_VALUE_SIGNED, EMU_VALUE_UNSIGNED, EMU_VALUE_DOUBLE, EMU_VALUE_SINGLE } kind;
+    uint64_t bits;
+} emu_value;
+
+emu_value emu_parse_expression(emu_parser *p);
+emu_value emu_parse_unary(emu_parser *p); /* without binary operators */
+uint64_t emu_parse_integer(emu_parser *p, const char *what);
+
+void *emu_list_add(emu_arena *arena, emu_list *list, size_t item_bytes);
+
+emu_scope *emu_open_scope(emu_parser *p, emu_function *function);
+emu_symbol *emu_declare(emu_parser *p, emu_scope *scope, emu_symbol_kind kind, emu_text name);
+
+bool emu_at_declaration(const emu_parser *p);
+/* One declaration statement up to and with its ';'. */
+void emu_parse_declaration(emu_parser *p);
+/* A formal parameter: ".param .u64 .ptr .global .align 16 name[12]" or ".reg .u32 name". */
+emu_symbol *emu_parse_parameter(emu_parser *p);
+
+void emu_parse_body(emu_parser *p);
+/* .pragma, .loc, .file, .section, @@DWARF: true when one was there and is skipped. */
+bool emu_skip_debug(emu_parser *p);
+
+#endif

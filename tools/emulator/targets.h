@@ -1,0 +1,36 @@
+/* PTX targets and the devices that run them; the table of devices that can be pretended. */
+#ifndef EMU_TARGETS_H
+#define EMU_TARGETS_H
+
+#include "emu.h"
+
+/* Does target sm_<number><kind> appear in (or, for f, belong to) a list such as "90a 100f 120f"? */
+bool emu_target_in(unsigned number, char kind, const char *list);
+
+/* Does PTX for sm_<number><kind> run on a device with compute capability <device>? */
+bool emu_target_runs_on(unsigned number, char kind, unsigned device);
+
+typedef struct emu_device_model {
+    unsigned number; /* 90 */
+    unsigned multiprocessors;
+    unsigned threads_per_multiprocessor, blocks_per_multiprocessor;
+    unsigned shared_per_multiprocessor; /* bytes */
+    unsigned shared_per_block_optin;    /* bytes */
+    unsigned l2_bytes, clock_khz, memory_clock_khz, bus_bits;
+    uint64_t memory_bytes;
+} emu_device_model;
+
+extern const emu_device_model emu_device_models[];
+extern const size_t emu_device_model_count;
+
+#define EMU_SHARED_PER_BLOCK          (48u * 1024)
+#define EMU_REGISTERS_PER_BLOCK       65536u
+#define EMU_RESERVED_SHARED_PER_BLOCK 1024u /* from compute capability 8.0 */
+
+/* The .version in which a target was introduced (ISA 11.1.2), 10 * major + minor; 0: there is no such target. */
+unsigned emu_target_version(unsigned number, char kind);
+
+/* The newest .version that a driver takes: 91 for 13010. */
+unsigned emu_driver_ptx_version(int driver);
+
+#endif
