@@ -95,10 +95,10 @@ def readme(scratch):
     (scratch / "kernels.yaml").write_text(example["yaml"])
     (scratch / "app.c").write_text(example["c"])
     calls = example["cmake"].splitlines()
-    calls.insert(len(calls) - 1, "add_executable(app app.c)")
+    calls.insert(len(calls) - 1, "add_executable(app app.c)\ntarget_compile_options(app PRIVATE -Wall -Wextra -Werror)")
     (scratch / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.25)\nproject(app LANGUAGES C)\n" + "\n".join(calls) + "\n")
-    configure(scratch, "-G", "Ninja", "-DCMAKE_C_FLAGS=-Wall -Wextra -Werror")
+    configure(scratch, "-G", "Ninja")
     build(scratch)
     expect(run("env", f"LD_LIBRARY_PATH={DRIVER.parent}", scratch / "build/app") == "success\n", "the example runs")
 

@@ -50,9 +50,10 @@ static inline CUresult load_text(const char *text, CUmodule *module)
 static inline CUresult load_body(const char *header, const char *body, CUmodule *module)
 {
     static char text[65536];
-    snprintf(text, sizeof text,
-             "%s\n.address_size 64\n.visible .entry k(.param .u64 p0, .param .u64 p1, .param .u32 n)\n{\n%s\n}\n",
-             header ? header : ".version 8.8\n.target sm_90", body);
+    snprintf(
+        text, sizeof text,
+        "%s\n.address_size 64\n.visible .entry k(.param .u64 p0, .param .u64 p1, .param .u32 n)\n{\n%s\n}\n",
+        header ? header : ".version 8.8\n.target sm_90", body);
     return load_text(text, module);
 }
 
@@ -67,7 +68,8 @@ static inline CUfunction kernel_of(const char *header, const char *body)
     return f;
 }
 
-static inline CUresult launch(CUfunction f, unsigned grid, unsigned block, CUdeviceptr p0, CUdeviceptr p1, unsigned n)
+static inline CUresult launch(CUfunction f, unsigned grid, unsigned block, CUdeviceptr p0, CUdeviceptr p1,
+                              unsigned n)
 {
     void *parameters[] = {&p0, &p1, &n};
     CUresult r = cuLaunchKernel(f, grid, 1, 1, block, 1, 1, 0, NULL, parameters, NULL);
@@ -84,11 +86,12 @@ static inline CUdeviceptr device_bytes(size_t bytes, const void *contents)
 }
 
 /* Runs the body with one thread per element of in and out and gives out. */
-static inline void run_body(const char *header, const char *body, unsigned threads, const void *in, size_t in_bytes,
-                            void *out, size_t out_bytes)
+static inline void run_body(const char *header, const char *body, unsigned threads, const void *in,
+                            size_t in_bytes, void *out, size_t out_bytes)
 {
     CUfunction f = kernel_of(header, body);
-    CUdeviceptr p0 = device_bytes(out_bytes, NULL), p1 = device_bytes(in_bytes ? in_bytes : 4, in_bytes ? in : NULL);
+    CUdeviceptr p0 = device_bytes(out_bytes, NULL),
+                p1 = device_bytes(in_bytes ? in_bytes : 4, in_bytes ? in : NULL);
     unsigned block = threads < 256 ? threads : 256;
     assert_int_equal(launch(f, (threads + block - 1) / block, block, p0, p1, threads), CUDA_SUCCESS);
     assert_int_equal(cuMemcpyDtoH_v2(out, p0, out_bytes), CUDA_SUCCESS);

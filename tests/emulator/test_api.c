@@ -146,7 +146,8 @@ static void test_parameters(void **state)
     uint32_t out[32];
     OK(cuMemcpyDtoH_v2(out, p, sizeof out));
     assert_int_equal(out[31], 99);
-    CUlaunchConfig config = {.gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 8, .blockDimY = 1, .blockDimZ = 1};
+    CUlaunchConfig config = {
+        .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 8, .blockDimY = 1, .blockDimZ = 1};
     unsigned n = 5;
     void *parameters[] = {&p, &p, &n};
     OK(cuLaunchKernelEx(&config, f, parameters, NULL));
@@ -266,7 +267,8 @@ static void test_sticky_errors(void **state)
     p = device_bytes(4, NULL);
     void *parameters[] = {&p, &p, &n};
     capture_stderr();
-    OK(cuLaunchKernel(f, 1, 1, 1, 2, 1, 1, 0, NULL, parameters, NULL)); /* as on a device, the error comes later */
+    OK(cuLaunchKernel(f, 1, 1, 1, 2, 1, 1, 0, NULL, parameters,
+                      NULL)); /* as on a device, the error comes later */
     captured_stderr();
     FAILS(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
     FAILS(cuMemFree_v2(p), CUDA_ERROR_ILLEGAL_ADDRESS);
@@ -338,9 +340,14 @@ int main(void)
         cmocka_unit_test(test_contexts),
     };
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_launch_limits),      cmocka_unit_test(test_parameters), cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_streams_and_events), cmocka_unit_test(test_graph),      cmocka_unit_test(test_sticky_errors),
-        cmocka_unit_test(test_errors_and_symbols), cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_launch_limits),
+        cmocka_unit_test(test_parameters),
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_streams_and_events),
+        cmocka_unit_test(test_graph),
+        cmocka_unit_test(test_sticky_errors),
+        cmocka_unit_test(test_errors_and_symbols),
+        cmocka_unit_test(test_threads),
     };
     int failed = cmocka_run_group_tests(first, NULL, NULL);
     return failed + cmocka_run_group_tests(tests, begin_context, end_context);

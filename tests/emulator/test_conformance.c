@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SKIPPED   77
+#define SKIPPED    77
 #define MOST_BYTES 4096
 
 /* Where the data disagrees with the PTX ISA's text, which is right. */
@@ -117,8 +117,8 @@ static bool run_case(struct fy_node *test, struct fy_node *one, CUfunction f, CU
     size_t in_bytes = from_hex(text_at(one, "in"), given), out_bytes = from_hex(text_at(one, "out"), want);
     must(cuMemcpyHtoD_v2(in, given, in_bytes), "copy in");
     void *parameters[] = {&out, &in};
-    must(cuLaunchKernel(f, (unsigned)atoi(text_at(test, "blocks")), 1, 1, (unsigned)atoi(text_at(test, "threads")), 1, 1,
-                        0, NULL, parameters, NULL),
+    must(cuLaunchKernel(f, (unsigned)atoi(text_at(test, "blocks")), 1, 1,
+                        (unsigned)atoi(text_at(test, "threads")), 1, 1, 0, NULL, parameters, NULL),
          "launch");
     must(cuMemcpyDtoH_v2(got, out, out_bytes), "copy out");
     return compare(test, given, in_bytes, got, want);

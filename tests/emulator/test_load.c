@@ -11,7 +11,8 @@ typedef struct load_case {
 /* The body starts in line 6. ptxas 13.0 refuses each of these too, and takes each of the ones below. */
 static const load_case refused[] = {
     {NULL, "add.u32 %r1, %r2, %r3;", CUDA_ERROR_INVALID_PTX, "line 6: error: '%r2' is not declared"},
-    {NULL, ".reg .b32 %r<9>;\nfoo.u32 %r1, %r2;", CUDA_ERROR_INVALID_PTX, "line 7: error: 'foo' is not an instruction"},
+    {NULL, ".reg .b32 %r<9>;\nfoo.u32 %r1, %r2;", CUDA_ERROR_INVALID_PTX,
+     "line 7: error: 'foo' is not an instruction"},
     {NULL, ".reg .b32 %r<9>;\nadd.u8 %r1, %r2, %r3;", CUDA_ERROR_INVALID_PTX,
      "line 7: error: '.u8' is not a modifier that 'add' takes here; expected"},
     {NULL, ".reg .b32 %r<9>;\nadd.u32 %r1, %r2;", CUDA_ERROR_INVALID_PTX, "'add' needs more than 2 operands"},
@@ -21,42 +22,52 @@ static const load_case refused[] = {
      "line 8: error: expected ';', found 'ret'"},
     {NULL, ".reg .b32 %r<9>; .reg .f32 %f<9>;\nadd.u32 %r1, %f2, %r3;", CUDA_ERROR_INVALID_PTX,
      "'%f2' is .f32; expected .u32"},
-    {NULL, ".reg .b64 %r<9>;\nadd.u32 %r1, %r2, %r3;", CUDA_ERROR_INVALID_PTX, "'%r2' is .b64; expected .u32"},
+    {NULL, ".reg .b64 %r<9>;\nadd.u32 %r1, %r2, %r3;", CUDA_ERROR_INVALID_PTX,
+     "'%r2' is .b64; expected .u32"},
     {NULL, ".reg .f32 %f<9>;\nadd.f32 %f1, %f2, 1;", CUDA_ERROR_INVALID_PTX,
      "an integer constant cannot be of type .f32"},
     {NULL, ".reg .u32 %u<9>;\nadd.u32 %u1, %u2, 1.5;", CUDA_ERROR_INVALID_PTX,
      "a floating-point constant cannot be of type .u32"},
     {NULL, ".reg .u16 %h<9>;\nadd.f16 %h1, %h1, %h2;", CUDA_ERROR_INVALID_PTX, "expected .f16"},
     {NULL, ".reg .u32 %u<9>;\nadd.f16x2 %u1, %u1, %u2;", CUDA_ERROR_INVALID_PTX, "expected .f16x2"},
-    {NULL, ".reg .b32 %r<9>; .reg .b64 %d<9>;\nshl.b32 %r1, %r2, %d1;", CUDA_ERROR_INVALID_PTX, "expected .u32"},
+    {NULL, ".reg .b32 %r<9>; .reg .b64 %d<9>;\nshl.b32 %r1, %r2, %d1;", CUDA_ERROR_INVALID_PTX,
+     "expected .u32"},
     {NULL, ".reg .u32 %u<9>;\nadd.u32 %u1, %tid.x, 1;", CUDA_ERROR_INVALID_PTX,
      "the special register '%tid' can be an operand of mov and cvt only"},
     {NULL, ".reg .b32 %r<9>;\n@%r1 add.u32 %r1, %r2, %r3;", CUDA_ERROR_INVALID_PTX, "is not a predicate"},
-    {NULL, ".reg .b32 %r<9>;\n.reg .b32 %r<4>;", CUDA_ERROR_INVALID_PTX, "'%r' is declared twice; first in line 6"},
+    {NULL, ".reg .b32 %r<9>;\n.reg .b32 %r<4>;", CUDA_ERROR_INVALID_PTX,
+     "'%r' is declared twice; first in line 6"},
     {NULL, "L: ret;\nL: ret;", CUDA_ERROR_INVALID_PTX, "'L' is declared twice; first in line 6"},
     {NULL, "bra L9;", CUDA_ERROR_INVALID_PTX, "'L9' is not a label that can be seen here"},
-    {NULL, ".reg .b32 %q_u32<28>;\nmov.b32 %q_u325, 1;", CUDA_ERROR_INVALID_PTX, "'%q_u325' is not a declared register"},
+    {NULL, ".reg .b32 %q_u32<28>;\nmov.b32 %q_u325, 1;", CUDA_ERROR_INVALID_PTX,
+     "'%q_u325' is not a declared register"},
     {NULL, ".reg .u32 %u<9>; .shared .b32 s[4];\nld.global.u32 %u1, [s];", CUDA_ERROR_INVALID_PTX,
      "'s' is in .shared, the instruction accesses .global"},
-    {NULL, ".reg .u32 %u<9>;\nld.global.u32 %u1, [%u2];", CUDA_ERROR_INVALID_PTX, "expected a 64-bit integer register"},
+    {NULL, ".reg .u32 %u<9>;\nld.global.u32 %u1, [%u2];", CUDA_ERROR_INVALID_PTX,
+     "expected a 64-bit integer register"},
     {NULL, ".reg .u32 %u<9>; .reg .u64 %d;\nst.const.u32 [%d], %u1;", CUDA_ERROR_INVALID_PTX, "'.const'"},
-    {NULL, ".reg .u32 %u<9>; .reg .f32 %f;\ncvt.f32.u32 %f, %u1;", CUDA_ERROR_INVALID_PTX, "combination of modifiers"},
+    {NULL, ".reg .u32 %u<9>; .reg .f32 %f;\ncvt.f32.u32 %f, %u1;", CUDA_ERROR_INVALID_PTX,
+     "combination of modifiers"},
     {NULL, ".reg .f32 %f<3>;\ncvt.rn.f32.f32 %f1, %f2;", CUDA_ERROR_INVALID_PTX, "combination of modifiers"},
-    {NULL, ".reg .f32 %f<3>;\nfma.f32 %f1, %f2, %f1, %f2;", CUDA_ERROR_INVALID_PTX, "'fma' takes here; expected rn|rz|rm|rp"},
+    {NULL, ".reg .f32 %f<3>;\nfma.f32 %f1, %f2, %f1, %f2;", CUDA_ERROR_INVALID_PTX,
+     "'fma' takes here; expected rn|rz|rm|rp"},
     {NULL, ".shared .b8 s[50000];\n.reg .b32 %r; mov.u32 %r, s;", CUDA_ERROR_INVALID_PTX,
      "declares 50000 bytes of shared memory, 49152 are the most"},
-    {NULL, ".maxntid 128;", CUDA_ERROR_INVALID_PTX, "'.maxntid' is not a directive that a function body can hold"},
+    {NULL, ".maxntid 128;", CUDA_ERROR_INVALID_PTX,
+     "'.maxntid' is not a directive that a function body can hold"},
     {NULL, "/* never closed", CUDA_ERROR_INVALID_PTX, "this comment is never closed"},
     {NULL, ".reg .u32 %u;\nmov.u32 %u, 0x1g;", CUDA_ERROR_INVALID_PTX, "'g' cannot follow a number"},
-    {NULL, ".reg .u32 %u;\nmov.u32 %u, 1/0;", CUDA_ERROR_INVALID_PTX, "division by zero in a constant expression"},
-    {".version 8.8\n.target sm_75", ".reg .b32 %r<9>;\nredux.sync.add.s32 %r1, %r2, %r3;", CUDA_ERROR_INVALID_PTX,
-     "'redux' needs .target sm_80"},
+    {NULL, ".reg .u32 %u;\nmov.u32 %u, 1/0;", CUDA_ERROR_INVALID_PTX,
+     "division by zero in a constant expression"},
+    {".version 8.8\n.target sm_75", ".reg .b32 %r<9>;\nredux.sync.add.s32 %r1, %r2, %r3;",
+     CUDA_ERROR_INVALID_PTX, "'redux' needs .target sm_80"},
     {".version 6.3\n.target sm_75", ".reg .b16 %h<9>;\nabs.f16 %h1, %h2;", CUDA_ERROR_INVALID_PTX,
      "'abs' needs .version 6.5"},
     {".version 6.3\n.target sm_80", "ret;", CUDA_ERROR_INVALID_PTX, ".target sm_80 needs .version 7.0"},
     {".version 9.9\n.target sm_80", "ret;", CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
      ".version 9.9 is newer than 9.1, the newest that this driver takes"},
-    {".version 8.8\n.target sm_100", "ret;", CUDA_ERROR_NO_BINARY_FOR_GPU, ".target sm_100 does not run on this device"},
+    {".version 8.8\n.target sm_100", "ret;", CUDA_ERROR_NO_BINARY_FOR_GPU,
+     ".target sm_100 does not run on this device"},
     {".version 8.8\n.target sm_89", "ret;", CUDA_SUCCESS, ""},
     {".version 8.8\n.target sm_90a", "ret;", CUDA_SUCCESS, ""},
     {".version 8.8\n.target sm_91", "ret;", CUDA_ERROR_INVALID_PTX, "there is no .target sm_91"},
@@ -75,17 +86,24 @@ static const char *const accepted[] = {
     ".reg .u16 %h; mov.u16 %h, %tid.x; cvt.u16.u32 %h, %tid.x;",
     ".reg .pred %p<4>; .reg .b32 %r<3>; setp.eq.and.s32 %p1|%p2, %r1, %r2, !%p3; selp.b32 %r1, 1, 0, !%p1;",
     ".reg .pred %p<4>; mov.pred %p1, 1; and.pred %p1, %p2, !%p3; not.pred %p1, %p2;",
-    ".reg .u64 %d<3>; .reg .u32 %u; ld.param.u64 %d1, [p0]; ld.global.u32 %u, [%d1+-4]; ld.global.u32 %d2, [%d1+4+4];",
-    ".reg .u64 %d; .reg .u32 %u<4>; ld.global.v4.u32 {%u0, %u1, %u2, %u3}, [%d]; st.global.v2.u32 [%d], {%u1, 1};",
-    ".reg .b32 %r; .reg .b16 %h<2>; .reg .b8 %c<2>; mov.b32 %r, {%h0, %h1}; mov.b32 {%h0, _}, %r; mov.b32 %r, {%c0,%c1,%c0,%c1};",
-    ".shared .b32 s[4]; .reg .u32 %u; .reg .u64 %d; mov.u32 %u, s+4; mov.u64 %d, s; cvta.shared.u64 %d, s; ld.shared.u32 %u, s[1];",
+    ".reg .u64 %d<3>; .reg .u32 %u; ld.param.u64 %d1, [p0]; ld.global.u32 %u, [%d1+-4]; ld.global.u32 %d2, "
+    "[%d1+4+4];",
+    ".reg .u64 %d; .reg .u32 %u<4>; ld.global.v4.u32 {%u0, %u1, %u2, %u3}, [%d]; st.global.v2.u32 [%d], "
+    "{%u1, 1};",
+    ".reg .b32 %r; .reg .b16 %h<2>; .reg .b8 %c<2>; mov.b32 %r, {%h0, %h1}; mov.b32 {%h0, _}, %r; mov.b32 "
+    "%r, {%c0,%c1,%c0,%c1};",
+    ".shared .b32 s[4]; .reg .u32 %u; .reg .u64 %d; mov.u32 %u, s+4; mov.u64 %d, s; cvta.shared.u64 %d, s; "
+    "ld.shared.u32 %u, s[1];",
     ".shared .b32 s[4]; .reg .u32 %u; ld.u32 %u, [s];",
     ".reg .v4 .f32 %v<2>; mov.f32 %v0.x, %v1.w; mov.v4.f32 %v0, %v1;",
     ".loc 1 2 3\n.pragma \"nounroll\";\nL1: ret; // comment\n/* another */ bra.uni L1;",
     ".reg .u32 %i; .reg .b32 %r; brx.idx %i, T;\nT: .branchtargets A, B;\nA: mov.b32 %r, 1;\nB: ret;",
-    ".reg .u64 %d; .reg .b32 %r; ld.global.nc.L1::no_allocate.L2::128B.u32 %r, [%d]; ld.relaxed.gpu.global.u32 %r, [%d];",
-    ".reg .u64 %d<2>; .reg .b32 %r; ld.global.L2::cache_hint.b32 %r, [%d0], %d1; st.release.sys.global.b32 [%d0], %r;",
-    ".reg .u64 %d; .reg .b32 %r; atom.global.cas.b32 %r, [%d], 0, 1; red.relaxed.gpu.global.add.u32 [%d], 1; atom.add.u32 _, [%d], %r;",
+    ".reg .u64 %d; .reg .b32 %r; ld.global.nc.L1::no_allocate.L2::128B.u32 %r, [%d]; "
+    "ld.relaxed.gpu.global.u32 %r, [%d];",
+    ".reg .u64 %d<2>; .reg .b32 %r; ld.global.L2::cache_hint.b32 %r, [%d0], %d1; st.release.sys.global.b32 "
+    "[%d0], %r;",
+    ".reg .u64 %d; .reg .b32 %r; atom.global.cas.b32 %r, [%d], 0, 1; red.relaxed.gpu.global.add.u32 [%d], 1; "
+    "atom.add.u32 _, [%d], %r;",
 };
 
 static void test_refused(void **state)
@@ -95,8 +113,8 @@ static void test_refused(void **state)
         CUmodule module;
         CUresult r = load_body(refused[i].header, refused[i].body, &module);
         if (r != refused[i].result)
-            fail_msg("case %zu: %s\ngave %d, expected %d\n%s", i, refused[i].body, (int)r, (int)refused[i].result,
-                     test_log);
+            fail_msg("case %zu: %s\ngave %d, expected %d\n%s", i, refused[i].body, (int)r,
+                     (int)refused[i].result, test_log);
         if (r == CUDA_SUCCESS)
             cuModuleUnload(module);
         else
@@ -121,9 +139,10 @@ static void test_many_errors(void **state)
 {
     (void)state;
     CUmodule module;
-    assert_int_equal(load_body(NULL, ".reg .b32 %r<3>;\nadd.u32 %r1, %r2, %r9;\nadd.u32 %r1, %r2;\nmul.u32 %r1, %r2, 1;",
-                               &module),
-                     CUDA_ERROR_INVALID_PTX);
+    assert_int_equal(
+        load_body(NULL, ".reg .b32 %r<3>;\nadd.u32 %r1, %r2, %r9;\nadd.u32 %r1, %r2;\nmul.u32 %r1, %r2, 1;",
+                  &module),
+        CUDA_ERROR_INVALID_PTX);
     assert_contains(test_log, "line 7: error: '%r9' is not declared\n     7 | add.u32 %r1, %r2, %r9;\n");
     assert_contains(test_log, "line 8: error:");
     assert_contains(test_log, "line 9: error: '.u32' is not a modifier that 'mul' takes here; expected lo");
@@ -132,14 +151,13 @@ static void test_many_errors(void **state)
 static void test_globals(void **state)
 {
     (void)state;
-    static const char text[] =
-        ".version 8.8\n.target sm_90\n.address_size 64\n"
-        ".global .align 8 .u32 a[] = {1, 2, 3};\n"
-        ".global .f32 f[2][3] = {{1.5}, {2.5, -3.5}};\n"
-        ".const .b16 c[4] = {0x1234, -1};\n"
-        ".global .u64 address = generic(a)+4;\n"
-        ".global .u8 byte = 0xff00(0x1234);\n"
-        ".visible .entry k() { ret; }\n";
+    static const char text[] = ".version 8.8\n.target sm_90\n.address_size 64\n"
+                               ".global .align 8 .u32 a[] = {1, 2, 3};\n"
+                               ".global .f32 f[2][3] = {{1.5}, {2.5, -3.5}};\n"
+                               ".const .b16 c[4] = {0x1234, -1};\n"
+                               ".global .u64 address = generic(a)+4;\n"
+                               ".global .u8 byte = 0xff00(0x1234);\n"
+                               ".visible .entry k() { ret; }\n";
     CUmodule m;
     assert_int_equal(load_text(text, &m), CUDA_SUCCESS);
     CUdeviceptr a, p;
@@ -180,8 +198,9 @@ static void test_machine_code(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_accepted),     cmocka_unit_test(test_many_errors),
-        cmocka_unit_test(test_globals), cmocka_unit_test(test_machine_code),
+        cmocka_unit_test(test_refused),      cmocka_unit_test(test_accepted),
+        cmocka_unit_test(test_many_errors),  cmocka_unit_test(test_globals),
+        cmocka_unit_test(test_machine_code),
     };
     return cmocka_run_group_tests(tests, begin_context, end_context);
 }

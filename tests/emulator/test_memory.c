@@ -16,27 +16,33 @@ static CUresult run_faulty(const char *body, unsigned threads, CUdeviceptr p1, s
     return r;
 }
 
-#define HEAD                                                                                                           \
-    ".reg .u64 %p<9>; .reg .u32 %r<9>; .reg .f32 %f<9>; .reg .pred %q<3>; .reg .b16 %h<3>;\n"                          \
+#define HEAD                                                                                                 \
+    ".reg .u64 %p<9>; .reg .u32 %r<9>; .reg .f32 %f<9>; .reg .pred %q<3>; .reg .b16 %h<3>;\n"                \
     "ld.param.u64 %p0, [p0]; ld.param.u64 %p1, [p1]; mov.u32 %r0, %tid.x; mad.wide.u32 %p2, %r0, 4, %p0;\n"
 
 static void test_past_the_end(void **state)
 {
     (void)state;
-    assert_int_equal(run_faulty(HEAD "st.global.u32 [%p2], %r0; ret;", 128, 0, 0), CUDA_ERROR_ILLEGAL_ADDRESS);
-    assert_contains(printed, "CUDA_ERROR_ILLEGAL_ADDRESS in kernel k\n  in k, line 8: st.global.u32 [%p2], %r0; ret;\n"
-                             "  thread (100,0,0) of block (0,0,0) writes 4 bytes at 0x");
+    assert_int_equal(run_faulty(HEAD "st.global.u32 [%p2], %r0; ret;", 128, 0, 0),
+                     CUDA_ERROR_ILLEGAL_ADDRESS);
+    assert_contains(printed,
+                    "CUDA_ERROR_ILLEGAL_ADDRESS in kernel k\n  in k, line 8: st.global.u32 [%p2], %r0; ret;\n"
+                    "  thread (100,0,0) of block (0,0,0) writes 4 bytes at 0x");
     assert_contains(printed, ": 0 bytes behind the end of the allocation ");
     assert_contains(printed, "(400 bytes at 0x");
     assert_contains(printed, "and 27 more lanes of its warp");
-    assert_int_equal(run_faulty(HEAD "ld.global.u32 %r1, [%p2]; ret;", 1, 0, 398), CUDA_ERROR_MISALIGNED_ADDRESS);
+    assert_int_equal(run_faulty(HEAD "ld.global.u32 %r1, [%p2]; ret;", 1, 0, 398),
+                     CUDA_ERROR_MISALIGNED_ADDRESS);
     assert_contains(printed, "reads 4 bytes at 0x");
     assert_contains(printed, "which is not a multiple of 4");
     assert_int_equal(run_faulty(HEAD "ld.global.v4.u32 {%r1,%r2,%r3,%r4}, [%p2]; ret;", 1, 0, 384),
                      CUDA_SUCCESS);
-    assert_int_equal(run_faulty(HEAD "ld.global.v2.u32 {%r1,%r2}, [%p2]; ret;", 1, 0, 4), CUDA_ERROR_MISALIGNED_ADDRESS);
-    assert_int_equal(run_faulty(HEAD "ld.global.u8 %r1, [%p0+-1]; ret;", 1, 0, 0), CUDA_ERROR_ILLEGAL_ADDRESS);
-    assert_int_equal(run_faulty(HEAD "ld.global.u8 %r1, [%p0+400]; ret;", 1, 0, 0), CUDA_ERROR_ILLEGAL_ADDRESS);
+    assert_int_equal(run_faulty(HEAD "ld.global.v2.u32 {%r1,%r2}, [%p2]; ret;", 1, 0, 4),
+                     CUDA_ERROR_MISALIGNED_ADDRESS);
+    assert_int_equal(run_faulty(HEAD "ld.global.u8 %r1, [%p0+-1]; ret;", 1, 0, 0),
+                     CUDA_ERROR_ILLEGAL_ADDRESS);
+    assert_int_equal(run_faulty(HEAD "ld.global.u8 %r1, [%p0+400]; ret;", 1, 0, 0),
+                     CUDA_ERROR_ILLEGAL_ADDRESS);
     assert_int_equal(run_faulty(HEAD "ld.global.u8 %r1, [%p0+399]; ret;", 1, 0, 0), CUDA_SUCCESS);
 }
 
@@ -44,7 +50,8 @@ static void test_null_and_host(void **state)
 {
     (void)state;
     int local = 0;
-    assert_int_equal(run_faulty(HEAD "mov.u64 %p1, 8; ld.u32 %r1, [%p1]; ret;", 1, 0, 0), CUDA_ERROR_ILLEGAL_ADDRESS);
+    assert_int_equal(run_faulty(HEAD "mov.u64 %p1, 8; ld.u32 %r1, [%p1]; ret;", 1, 0, 0),
+                     CUDA_ERROR_ILLEGAL_ADDRESS);
     assert_contains(printed, "a null pointer plus 8");
     assert_int_equal(run_faulty(HEAD "ld.u32 %r1, [%p1]; ret;", 1, (CUdeviceptr)(uintptr_t)&local, 0),
                      CUDA_ERROR_ILLEGAL_ADDRESS);
@@ -66,19 +73,32 @@ static void test_windows(void **state)
     assert_int_equal(run_faulty(HEAD ".shared .b32 s[4]; ld.shared.u32 %r1, [s+16]; ret;", 1, 0, 0),
                      CUDA_ERROR_ILLEGAL_ADDRESS);
     assert_contains(printed, "of .shared memory, which ends at 0x410");
+    assert_int_equal(run_faulty(HEAD ".shared .b8 s[5]; ld.shared.u8 %r1, [s+5]; ret;", 1, 0, 0),
+                     CUDA_ERROR_ILLEGAL_ADDRESS);
+    assert_contains(printed, "of .shared memory, which ends at 0x405");
+    /* a 32-bit address wraps, a 64-bit one does not */
+    assert_int_equal(
+        run_faulty(
+            HEAD
+            ".shared .b32 s[4]; mov.u32 %r2, s; sub.u32 %r2, %r2, 4096; ld.shared.u32 %r1, [%r2+4096]; ret;",
+            1, 0, 0),
+        CUDA_SUCCESS);
     /* from sm_90 on the first kilobyte belongs to the system */
-    assert_int_equal(run_faulty(HEAD ".shared .b32 s[4]; mov.u32 %r2, 0; st.shared.u32 [%r2], %r1; ret;", 1, 0, 0),
-                     CUDA_ERROR_ILLEGAL_ADDRESS);
+    assert_int_equal(
+        run_faulty(HEAD ".shared .b32 s[4]; mov.u32 %r2, 0; st.shared.u32 [%r2], %r1; ret;", 1, 0, 0),
+        CUDA_ERROR_ILLEGAL_ADDRESS);
     assert_contains(printed, "of .shared memory, below its start at 0x400");
-    assert_int_equal(run_faulty(HEAD ".local .b32 l[4]; mov.u32 %r2, l; st.local.u32 [%r2+16], %r1; ret;", 1, 0, 0),
-                     CUDA_ERROR_ILLEGAL_ADDRESS);
+    assert_int_equal(
+        run_faulty(HEAD ".local .b32 l[4]; mov.u32 %r2, l; st.local.u32 [%r2+16], %r1; ret;", 1, 0, 0),
+        CUDA_ERROR_ILLEGAL_ADDRESS);
     assert_contains(printed, "of .local memory");
     assert_int_equal(run_faulty(HEAD "mov.u64 %p1, n; ld.param.u32 %r1, [%p1+4]; ret;", 1, 0, 0),
                      CUDA_ERROR_ILLEGAL_ADDRESS);
     assert_contains(printed, "of .param memory, which ends at 0x14");
     /* a generic pointer to shared memory is no global address */
-    assert_int_equal(run_faulty(HEAD ".shared .b32 s[4]; cvta.shared.u64 %p1, s; ld.global.u32 %r1, [%p1]; ret;", 1, 0, 0),
-                     CUDA_ERROR_ILLEGAL_ADDRESS);
+    assert_int_equal(
+        run_faulty(HEAD ".shared .b32 s[4]; cvta.shared.u64 %p1, s; ld.global.u32 %r1, [%p1]; ret;", 1, 0, 0),
+        CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
 /* One generic load whose lanes point to global, shared, local and parameter memory. */
@@ -86,12 +106,14 @@ static void test_generic(void **state)
 {
     (void)state;
     uint32_t out[4];
-    static const char body[] = HEAD
-        ".shared .b32 s; .local .b32 l;\n"
-        "st.shared.u32 [s], 11; st.local.u32 [l], 22; st.global.u32 [%p0+12], 33; bar.sync 0;\n"
-        "cvta.shared.u64 %p3, s; cvta.local.u64 %p4, l; cvta.param.u64 %p5, n; add.u64 %p6, %p0, 12;\n"
-        "setp.eq.u32 %q0, %r0, 0; selp.b64 %p7, %p3, %p6, %q0; setp.eq.u32 %q0, %r0, 1; selp.b64 %p7, %p4, %p7, %q0;\n"
-        "setp.eq.u32 %q0, %r0, 2; selp.b64 %p7, %p5, %p7, %q0; ld.u32 %r1, [%p7]; st.global.u32 [%p2], %r1; ret;";
+    static const char body[] =
+        HEAD ".shared .b32 s; .local .b32 l;\n"
+             "st.shared.u32 [s], 11; st.local.u32 [l], 22; st.global.u32 [%p0+12], 33; bar.sync 0;\n"
+             "cvta.shared.u64 %p3, s; cvta.local.u64 %p4, l; cvta.param.u64 %p5, n; add.u64 %p6, %p0, 12;\n"
+             "setp.eq.u32 %q0, %r0, 0; selp.b64 %p7, %p3, %p6, %q0; setp.eq.u32 %q0, %r0, 1; selp.b64 %p7, "
+             "%p4, %p7, %q0;\n"
+             "setp.eq.u32 %q0, %r0, 2; selp.b64 %p7, %p5, %p7, %q0; ld.u32 %r1, [%p7]; st.global.u32 [%p2], "
+             "%r1; ret;";
     run_body(NULL, body, 4, NULL, 0, out, sizeof out);
     assert_memory_equal(out, ((uint32_t[]){11, 22, 4, 33}), sizeof out);
 }
@@ -103,7 +125,8 @@ static void test_large(void **state)
     size_t bytes = (size_t)16 << 30;
     CUdeviceptr p;
     assert_int_equal(cuMemAlloc_v2(&p, bytes), CUDA_SUCCESS);
-    CUfunction f = kernel_of(NULL, HEAD "mov.u64 %p3, 0x3fffffffc; add.u64 %p3, %p3, %p0; st.global.u32 [%p3], 77; ret;");
+    CUfunction f = kernel_of(
+        NULL, HEAD "mov.u64 %p3, 0x3fffffffc; add.u64 %p3, %p3, %p0; st.global.u32 [%p3], 77; ret;");
     assert_int_equal(launch(f, 1, 1, p, p, 1), CUDA_SUCCESS);
     uint32_t last;
     assert_int_equal(cuMemcpyDtoH_v2(&last, p + bytes - 4, 4), CUDA_SUCCESS);
@@ -124,8 +147,10 @@ static void test_widths(void **state)
     static const char body[] =
         ".reg .u64 %p<9>; .reg .s64 %s; .reg .u32 %r<9>; .reg .b32 %w;\n"
         "ld.param.u64 %p0, [p0]; ld.param.u64 %p1, [p1];\n"
-        "ld.global.s8 %s, [%p1]; st.global.u64 [%p0], %s; ld.global.u8 %s, [%p1]; st.global.u64 [%p0+8], %s;\n"
-        "ld.global.s16 %w, [%p1]; st.global.u32 [%p0+16], %w; ld.global.u32 %w, [%p1]; st.global.u8 [%p0+20], %w;\n"
+        "ld.global.s8 %s, [%p1]; st.global.u64 [%p0], %s; ld.global.u8 %s, [%p1]; st.global.u64 [%p0+8], "
+        "%s;\n"
+        "ld.global.s16 %w, [%p1]; st.global.u32 [%p0+16], %w; ld.global.u32 %w, [%p1]; st.global.u8 "
+        "[%p0+20], %w;\n"
         "st.global.u8 [%p0+21], 0x1ff; st.global.u16 [%p0+22], 0; ld.global.v2.s8 {%r1, %r2}, [%p1+2];\n"
         "st.global.v2.u32 [%p0+24], {%r1, %r2}; ret;";
     run_body(NULL, body, 1, in, sizeof in, out, sizeof out);
@@ -140,12 +165,15 @@ static void test_atomics(void **state)
     (void)state;
     enum { WORDS = 16 };
     CUfunction f = kernel_of(
-        NULL,
-        HEAD "atom.global.add.u32 %r1, [%p0], 1; red.global.min.s32 [%p0+4], -3; red.global.max.u32 [%p0+8], %r0;\n"
-             "atom.global.inc.u32 %r1, [%p0+12], 16; red.global.or.b32 [%p0+16], 6; red.global.xor.b32 [%p0+20], 1;\n"
-             "red.global.add.f32 [%p0+24], 0f3f800000; atom.global.dec.u32 %r1, [%p0+28], 5; red.global.add.u64 [%p0+32], 2;\n"
-             "mov.b16 %h1, 0x3c00; .reg .b32 %hh; mov.b32 %hh, {%h1,%h1}; red.global.add.noftz.f16x2 [%p0+40], %hh;\n"
-             ".reg .f32 %z; mov.f32 %z, 0f3f000000; red.global.add.v2.f32 [%p0+48], {%z, %z}; ret;");
+        NULL, HEAD "atom.global.add.u32 %r1, [%p0], 1; red.global.min.s32 [%p0+4], -3; red.global.max.u32 "
+                   "[%p0+8], %r0;\n"
+                   "atom.global.inc.u32 %r1, [%p0+12], 16; red.global.or.b32 [%p0+16], 6; red.global.xor.b32 "
+                   "[%p0+20], 1;\n"
+                   "red.global.add.f32 [%p0+24], 0f3f800000; atom.global.dec.u32 %r1, [%p0+28], 5; "
+                   "red.global.add.u64 [%p0+32], 2;\n"
+                   "mov.b16 %h1, 0x3c00; .reg .b32 %hh; mov.b32 %hh, {%h1,%h1}; red.global.add.noftz.f16x2 "
+                   "[%p0+40], %hh;\n"
+                   ".reg .f32 %z; mov.f32 %z, 0f3f000000; red.global.add.v2.f32 [%p0+48], {%z, %z}; ret;");
     CUdeviceptr p = device_bytes(4 * WORDS, NULL);
     assert_int_equal(launch(f, 4, 64, p, p, 0), CUDA_SUCCESS);
     uint32_t w[WORDS];
@@ -168,8 +196,9 @@ static void test_atomics(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_past_the_end), cmocka_unit_test(test_null_and_host), cmocka_unit_test(test_freed),
-        cmocka_unit_test(test_windows),      cmocka_unit_test(test_generic),       cmocka_unit_test(test_large),
+        cmocka_unit_test(test_past_the_end), cmocka_unit_test(test_null_and_host),
+        cmocka_unit_test(test_freed),        cmocka_unit_test(test_windows),
+        cmocka_unit_test(test_generic),      cmocka_unit_test(test_large),
         cmocka_unit_test(test_widths),       cmocka_unit_test(test_atomics),
     };
     return cmocka_run_group_tests(tests, begin_context, end_context);

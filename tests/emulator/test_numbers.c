@@ -65,11 +65,16 @@ typedef struct half_case {
 static long double exact_of(char operation, long double a, long double b, long double c)
 {
     switch (operation) {
-    case '+': return a + b;
-    case '-': return a - b;
-    case '*': return a * b;
-    case 'f': return a * b + c;
-    default: return a;
+    case '+':
+        return a + b;
+    case '-':
+        return a - b;
+    case '*':
+        return a * b;
+    case 'f':
+        return a * b + c;
+    default:
+        return a;
     }
 }
 
@@ -77,10 +82,10 @@ static void test_half_arithmetic(void **state)
 {
     (void)state;
     static const half_case cases[] = {
-        {"add.f16 %h3, %h0, %h1;", '+', 5},          {"sub.rn.f16 %h3, %h0, %h1;", '-', 5},
-        {"mul.f16 %h3, %h0, %h1;", '*', 5},          {"fma.rn.f16 %h3, %h0, %h1, %h2;", 'f', 5},
-        {"add.bf16 %h3, %h0, %h1;", '+', 8},         {"sub.bf16 %h3, %h0, %h1;", '-', 8},
-        {"mul.bf16 %h3, %h0, %h1;", '*', 8},         {"fma.rn.bf16 %h3, %h0, %h1, %h2;", 'f', 8},
+        {"add.f16 %h3, %h0, %h1;", '+', 5},  {"sub.rn.f16 %h3, %h0, %h1;", '-', 5},
+        {"mul.f16 %h3, %h0, %h1;", '*', 5},  {"fma.rn.f16 %h3, %h0, %h1, %h2;", 'f', 5},
+        {"add.bf16 %h3, %h0, %h1;", '+', 8}, {"sub.bf16 %h3, %h0, %h1;", '-', 8},
+        {"mul.bf16 %h3, %h0, %h1;", '*', 8}, {"fma.rn.bf16 %h3, %h0, %h1, %h2;", 'f', 8},
     };
     static uint16_t in[COUNT][4], out[COUNT];
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
@@ -95,9 +100,12 @@ static void test_half_arithmetic(void **state)
         char body[1024];
         snprintf(body, sizeof body,
                  ".reg .u64 %%p<5>; .reg .b16 %%h<4>; .reg .u32 %%r<4>;\n"
-                 "ld.param.u64 %%p0, [p0]; ld.param.u64 %%p1, [p1]; mov.u32 %%r0, %%tid.x; mov.u32 %%r1, %%ctaid.x;\n"
-                 "mad.lo.u32 %%r0, %%r1, 256, %%r0; mad.wide.u32 %%p2, %%r0, 8, %%p1; mad.wide.u32 %%p3, %%r0, 2, %%p0;\n"
-                 "ld.global.v2.b16 {%%h0, %%h1}, [%%p2]; ld.global.b16 %%h2, [%%p2+4];\n%s\nst.global.b16 [%%p3], %%h3; ret;",
+                 "ld.param.u64 %%p0, [p0]; ld.param.u64 %%p1, [p1]; mov.u32 %%r0, %%tid.x; mov.u32 %%r1, "
+                 "%%ctaid.x;\n"
+                 "mad.lo.u32 %%r0, %%r1, 256, %%r0; mad.wide.u32 %%p2, %%r0, 8, %%p1; mad.wide.u32 %%p3, "
+                 "%%r0, 2, %%p0;\n"
+                 "ld.global.v2.b16 {%%h0, %%h1}, [%%p2]; ld.global.b16 %%h2, [%%p2+4];\n%s\nst.global.b16 "
+                 "[%%p3], %%h3; ret;",
                  cases[k].instruction);
         run_body(NULL, body, COUNT, in, sizeof in, out, sizeof out);
         for (int i = 0; i < COUNT; i++) {
@@ -108,7 +116,8 @@ static void test_half_arithmetic(void **state)
             bool near = e == 5 || cases[k].operation != 'f' || fabsl(c) == 0 || isnan(exact) ||
                         fabs(log2((double)fabsl(a * b)) - log2((double)fabsl(c))) < 40;
             if (near && !is_rounded(out[i], exact, e))
-                fail_msg("%s of %04x %04x %04x gave %04x", cases[k].instruction, in[i][0], in[i][1], in[i][2], out[i]);
+                fail_msg("%s of %04x %04x %04x gave %04x", cases[k].instruction, in[i][0], in[i][1], in[i][2],
+                         out[i]);
         }
     }
 }
@@ -117,14 +126,17 @@ static void test_half_arithmetic(void **state)
 static void run_words(const char *instruction, uint64_t (*in)[3], uint64_t *out)
 {
     char body[2048];
-    snprintf(body, sizeof body,
-             ".reg .u64 %%p<5>; .reg .b64 %%d<4>; .reg .b32 %%f<4>; .reg .b16 %%h<4>; .reg .u32 %%r<4>;\n"
-             "ld.param.u64 %%p0, [p0]; ld.param.u64 %%p1, [p1]; mov.u32 %%r0, %%tid.x; mov.u32 %%r1, %%ctaid.x;\n"
-             "mad.lo.u32 %%r0, %%r1, 256, %%r0; mad.wide.u32 %%p2, %%r0, 24, %%p1; mad.wide.u32 %%p3, %%r0, 8, %%p0;\n"
-             "ld.global.b64 %%d0, [%%p2]; ld.global.b64 %%d1, [%%p2+8]; ld.global.b64 %%d2, [%%p2+16]; mov.b64 %%d3, 0;\n"
-             "cvt.u32.u64 %%f0, %%d0; cvt.u32.u64 %%f1, %%d1; cvt.u32.u64 %%f2, %%d2; cvt.u16.u32 %%h0, %%f0;\n"
-             "%s\nst.global.b64 [%%p3], %%d3; ret;",
-             instruction);
+    snprintf(
+        body, sizeof body,
+        ".reg .u64 %%p<5>; .reg .b64 %%d<4>; .reg .b32 %%f<4>; .reg .b16 %%h<4>; .reg .u32 %%r<4>;\n"
+        "ld.param.u64 %%p0, [p0]; ld.param.u64 %%p1, [p1]; mov.u32 %%r0, %%tid.x; mov.u32 %%r1, %%ctaid.x;\n"
+        "mad.lo.u32 %%r0, %%r1, 256, %%r0; mad.wide.u32 %%p2, %%r0, 24, %%p1; mad.wide.u32 %%p3, %%r0, 8, "
+        "%%p0;\n"
+        "ld.global.b64 %%d0, [%%p2]; ld.global.b64 %%d1, [%%p2+8]; ld.global.b64 %%d2, [%%p2+16]; mov.b64 "
+        "%%d3, 0;\n"
+        "cvt.u32.u64 %%f0, %%d0; cvt.u32.u64 %%f1, %%d1; cvt.u32.u64 %%f2, %%d2; cvt.u16.u32 %%h0, %%f0;\n"
+        "%s\nst.global.b64 [%%p3], %%d3; ret;",
+        instruction);
     run_body(NULL, body, COUNT, in, COUNT * sizeof *in, out, COUNT * sizeof *out);
 }
 
@@ -176,12 +188,29 @@ static uint64_t host_result(const char *op, bool wide, const uint64_t in[3])
     volatile double d = 0;
     volatile float f = 0;
     switch (op[0]) {
-    case 'a': d = a + b; f = x + y; break;
-    case 's': d = op[1] == 'u' ? a - b : sqrt(a); f = op[1] == 'u' ? x - y : sqrtf(x); break;
-    case 'm': d = a * b; f = x * y; break;
-    case 'f': d = fma(a, b, c); f = fmaf(x, y, z); break;
-    case 'd': d = a / b; f = x / y; break;
-    default: d = 1 / a; f = 1 / x;
+    case 'a':
+        d = a + b;
+        f = x + y;
+        break;
+    case 's':
+        d = op[1] == 'u' ? a - b : sqrt(a);
+        f = op[1] == 'u' ? x - y : sqrtf(x);
+        break;
+    case 'm':
+        d = a * b;
+        f = x * y;
+        break;
+    case 'f':
+        d = fma(a, b, c);
+        f = fmaf(x, y, z);
+        break;
+    case 'd':
+        d = a / b;
+        f = x / y;
+        break;
+    default:
+        d = 1 / a;
+        f = 1 / x;
     }
     return wide ? double_bits(d) : float_bits(f);
 }
@@ -214,7 +243,8 @@ static void test_rounding_modes(void **state)
                     if (out[i] != want)
                         fail_msg("%s of %016llx %016llx %016llx gave %016llx, expected %016llx", instruction,
                                  (unsigned long long)in[i][0], (unsigned long long)in[i][1],
-                                 (unsigned long long)in[i][2], (unsigned long long)out[i], (unsigned long long)want);
+                                 (unsigned long long)in[i][2], (unsigned long long)out[i],
+                                 (unsigned long long)want);
                 }
             }
 }
@@ -270,13 +300,15 @@ static void test_values(void **state)
         {"rem.s32 %f3, %f0, %f1; cvt.u64.u32 %d3, %f3;", 0xfffffff9, 3, 0, 0xffffffff},
         {"bfe.s32 %f3, %f0, 28, 8; cvt.u64.u32 %d3, %f3;", 0x80000000, 0, 0, 0xfffffff8},
         {"bfe.u64 %d3, %d0, 60, 8;", 0xf000000000000000, 0, 0, 15},
-        {"lop3.b32 %f3, %f0, %f1, %f2, 0xe8; cvt.u64.u32 %d3, %f3;", 0xff00ff00, 0xf0f0f0f0, 0xcccccccc, 0xfcc0fcc0},
+        {"lop3.b32 %f3, %f0, %f1, %f2, 0xe8; cvt.u64.u32 %d3, %f3;", 0xff00ff00, 0xf0f0f0f0, 0xcccccccc,
+         0xfcc0fcc0},
         {"prmt.b32 %f3, %f0, %f1, 0xba73; cvt.u64.u32 %d3, %f3;", 0x80112233, 0x8899aabb, 0, 0xff008880},
         {"dp4a.s32.u32 %f3, %f0, %f1, %f2; cvt.u64.u32 %d3, %f3;", 0xff01ff01, 0xff02ff02, 5, 0xfffffe0b},
         {"szext.wrap.s32 %f3, %f0, 36; cvt.u64.u32 %d3, %f3;", 0x8, 0, 0, 0xfffffff8},
         {"bmsk.clamp.b32 %f3, 4, 8; cvt.u64.u32 %d3, %f3;", 0, 0, 0, 0xff0},
         {"fns.b32 %f3, %f0, 3, -1; cvt.u64.u32 %d3, %f3;", 0xaaaaaaaa, 0, 0, 3},
-        {"mad.hi.sat.s32 %f3, %f0, %f1, %f2; cvt.u64.u32 %d3, %f3;", 0x7fffffff, 0x7fffffff, 0x7fffffff, 0x7fffffff},
+        {"mad.hi.sat.s32 %f3, %f0, %f1, %f2; cvt.u64.u32 %d3, %f3;", 0x7fffffff, 0x7fffffff, 0x7fffffff,
+         0x7fffffff},
         {"add.cc.u32 %f3, %f0, %f1; addc.u32 %f3, 0, 0; cvt.u64.u32 %d3, %f3;", 0xffffffff, 1, 0, 1},
         {"rcp.approx.ftz.f64 %d3, %d0;", 0x4000000012345678, 0, 0, 0x3fe0000000000000},
         {"slct.u32.f32 %f3, 1, 2, %f0; cvt.u64.u32 %d3, %f3;", 0x80000000, 0, 0, 1},
@@ -316,10 +348,10 @@ static void test_approximations(void **state)
         double (*exact)(double);
         double relative, absolute, low, high;
     } functions[] = {
-        {"ex2", exp2, 0x1p-22, 0x1p-149, -149, 128},   {"lg2", log2, 0x1p-22, 0x1p-22, 1e-30, 1e30},
-        {"sin", sin, 0, 0x1p-20, -6.28, 6.28},         {"cos", cos, 0, 0x1p-20, -6.28, 6.28},
-        {"sin", sin, 0, 0x1p-15, -314, 314},           {"cos", cos, 0, 0x1p-15, -314, 314},
-        {"tanh", tanh, 0x1p-11, 0, -12, 12},           {"sqrt", sqrt, 0x1p-23, 0, 1e-35, 1e35},
+        {"ex2", exp2, 0x1p-22, 0x1p-149, -149, 128}, {"lg2", log2, 0x1p-22, 0x1p-22, 1e-30, 1e30},
+        {"sin", sin, 0, 0x1p-20, -6.28, 6.28},       {"cos", cos, 0, 0x1p-20, -6.28, 6.28},
+        {"sin", sin, 0, 0x1p-15, -314, 314},         {"cos", cos, 0, 0x1p-15, -314, 314},
+        {"tanh", tanh, 0x1p-11, 0, -12, 12},         {"sqrt", sqrt, 0x1p-23, 0, 1e-35, 1e35},
     };
     static uint64_t in[COUNT][3], out[COUNT];
     for (size_t k = 0; k < sizeof functions / sizeof *functions; k++) {
@@ -328,13 +360,15 @@ static void test_approximations(void **state)
             double u = (double)(random_bits() >> 11) * 0x1p-53;
             in[i][0] = float_bits((float)(functions[k].low + u * (functions[k].high - functions[k].low)));
         }
-        snprintf(instruction, sizeof instruction, "%s.approx.f32 %%f3, %%f0; cvt.u64.u32 %%d3, %%f3;", functions[k].name);
+        snprintf(instruction, sizeof instruction, "%s.approx.f32 %%f3, %%f0; cvt.u64.u32 %%d3, %%f3;",
+                 functions[k].name);
         run_words(instruction, in, out);
         for (int i = 0; i < COUNT; i++) {
             double want = functions[k].exact((double)float_of(in[i][0])), got = (double)float_of(out[i]);
             double allowed = functions[k].relative * fabs(want) + functions[k].absolute;
             if (!(fabs(got - want) <= allowed))
-                fail_msg("%s(%a) gave %a, exactly %a", functions[k].name, (double)float_of(in[i][0]), got, want);
+                fail_msg("%s(%a) gave %a, exactly %a", functions[k].name, (double)float_of(in[i][0]), got,
+                         want);
         }
     }
 }

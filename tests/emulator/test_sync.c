@@ -1,9 +1,9 @@
 /* Barriers, divergence, spin locks, warp-level operations, and launches that cannot end. */
 #include "emu_test.h"
 
-#define HEAD                                                                                                           \
-    ".reg .u64 %p<9>; .reg .u32 %r<19>; .reg .pred %q<5>;\n"                                                           \
-    "ld.param.u64 %p0, [p0]; ld.param.u64 %p1, [p1]; ld.param.u32 %r9, [n]; mov.u32 %r0, %tid.x;\n"                    \
+#define HEAD                                                                                                 \
+    ".reg .u64 %p<9>; .reg .u32 %r<19>; .reg .pred %q<5>;\n"                                                 \
+    "ld.param.u64 %p0, [p0]; ld.param.u64 %p1, [p1]; ld.param.u32 %r9, [n]; mov.u32 %r0, %tid.x;\n"          \
     "mad.wide.u32 %p2, %r0, 4, %p0;\n"
 
 static CUresult run_faulty(const char *body, unsigned threads)
@@ -24,8 +24,10 @@ static void test_block_barrier(void **state)
     (void)state;
     uint32_t out[256];
     run_body(NULL,
-             HEAD ".shared .b32 s[256]; mov.u32 %r1, s; mad.lo.u32 %r2, %r0, 4, %r1; st.shared.u32 [%r2], %r0; bar.sync 0;\n"
-                  "sub.u32 %r3, 255, %r0; mad.lo.u32 %r2, %r3, 4, %r1; ld.shared.u32 %r4, [%r2]; st.global.u32 [%p2], %r4; ret;",
+             HEAD ".shared .b32 s[256]; mov.u32 %r1, s; mad.lo.u32 %r2, %r0, 4, %r1; st.shared.u32 [%r2], "
+                  "%r0; bar.sync 0;\n"
+                  "sub.u32 %r3, 255, %r0; mad.lo.u32 %r2, %r3, 4, %r1; ld.shared.u32 %r4, [%r2]; "
+                  "st.global.u32 [%p2], %r4; ret;",
              256, NULL, 0, out, sizeof out);
     for (unsigned i = 0; i < 256; i++)
         assert_int_equal(out[i], 255 - i);
@@ -36,9 +38,8 @@ static void test_exited_threads(void **state)
 {
     (void)state;
     uint32_t out[96];
-    run_body(NULL,
-             HEAD "setp.ge.u32 %q0, %r0, 40; @%q0 exit; bar.sync 0; st.global.u32 [%p2], 5; ret;", 96, NULL, 0, out,
-             sizeof out);
+    run_body(NULL, HEAD "setp.ge.u32 %q0, %r0, 40; @%q0 exit; bar.sync 0; st.global.u32 [%p2], 5; ret;", 96,
+             NULL, 0, out, sizeof out);
     assert_int_equal(out[39], 5);
     assert_int_equal(out[40], 0);
 }
@@ -48,7 +49,8 @@ static void test_reductions(void **state)
     (void)state;
     uint32_t out[64];
     run_body(NULL,
-             HEAD "setp.lt.u32 %q0, %r0, 10; bar.red.popc.u32 %r1, 0, %q0; barrier.sync 1; bar.red.and.pred %q1, 2, %q0;\n"
+             HEAD "setp.lt.u32 %q0, %r0, 10; bar.red.popc.u32 %r1, 0, %q0; barrier.sync 1; bar.red.and.pred "
+                  "%q1, 2, %q0;\n"
                   "bar.red.or.pred %q2, 2, 64, !%q0; selp.u32 %r2, 100, 0, %q1; selp.u32 %r3, 1000, 0, %q2;\n"
                   "add.u32 %r1, %r1, %r2; add.u32 %r1, %r1, %r3; st.global.u32 [%p2], %r1; ret;",
              64, NULL, 0, out, sizeof out);
@@ -78,8 +80,10 @@ static void test_divergence(void **state)
     uint32_t out[64];
     /* a loop with a different count in each lane, then a shuffle that needs all of them again */
     run_body(NULL,
-             HEAD "mov.u32 %r1, 0; mov.u32 %r2, 0; L: add.u32 %r1, %r1, %r2; add.u32 %r2, %r2, 1; setp.le.u32 %q0, %r2, %r0;\n"
-                  "@%q0 bra L; shfl.sync.idx.b32 %r3, %r1, 5, 31, 0xffffffff; add.u32 %r1, %r1, %r3; st.global.u32 [%p2], %r1; ret;",
+             HEAD "mov.u32 %r1, 0; mov.u32 %r2, 0; L: add.u32 %r1, %r1, %r2; add.u32 %r2, %r2, 1; "
+                  "setp.le.u32 %q0, %r2, %r0;\n"
+                  "@%q0 bra L; shfl.sync.idx.b32 %r3, %r1, 5, 31, 0xffffffff; add.u32 %r1, %r1, %r3; "
+                  "st.global.u32 [%p2], %r1; ret;",
              64, NULL, 0, out, sizeof out);
     for (unsigned i = 0; i < 64; i++) {
         unsigned of = i < 32 ? 5 : 37;
@@ -92,11 +96,13 @@ static void test_shuffles(void **state)
     (void)state;
     uint32_t out[32];
     run_body(NULL,
-             HEAD "shfl.sync.up.b32 %r1|%q0, %r0, 1, 0, -1; shfl.sync.down.b32 %r2|%q1, %r0, 1, 31, -1;\n"
-                  "shfl.sync.bfly.b32 %r3, %r0, 16, 31, -1; shfl.sync.idx.b32 %r4, %r0, 3, 0x181f, -1;\n"
-                  "mad.lo.u32 %r1, %r1, 100, %r2; mad.lo.u32 %r1, %r1, 100, %r3; mad.lo.u32 %r1, %r1, 100, %r4;\n"
-                  "selp.u32 %r5, 1, 0, %q0; selp.u32 %r6, 2, 0, %q1; add.u32 %r5, %r5, %r6; shl.b32 %r5, %r5, 28; or.b32 %r1, %r1, %r5;\n"
-                  "st.global.u32 [%p2], %r1; ret;",
+             HEAD
+             "shfl.sync.up.b32 %r1|%q0, %r0, 1, 0, -1; shfl.sync.down.b32 %r2|%q1, %r0, 1, 31, -1;\n"
+             "shfl.sync.bfly.b32 %r3, %r0, 16, 31, -1; shfl.sync.idx.b32 %r4, %r0, 3, 0x181f, -1;\n"
+             "mad.lo.u32 %r1, %r1, 100, %r2; mad.lo.u32 %r1, %r1, 100, %r3; mad.lo.u32 %r1, %r1, 100, %r4;\n"
+             "selp.u32 %r5, 1, 0, %q0; selp.u32 %r6, 2, 0, %q1; add.u32 %r5, %r5, %r6; shl.b32 %r5, %r5, 28; "
+             "or.b32 %r1, %r1, %r5;\n"
+             "st.global.u32 [%p2], %r1; ret;",
              32, NULL, 0, out, sizeof out);
     for (unsigned i = 0; i < 32; i++) {
         unsigned up = i ? i - 1 : i, down = i < 31 ? i + 1 : i;
@@ -110,15 +116,21 @@ static void test_warp_operations(void **state)
 {
     (void)state;
     uint32_t out[32 * 6];
-    run_body(NULL,
-             HEAD "mad.wide.u32 %p2, %r0, 24, %p0; and.b32 %r1, %r0, 3; setp.eq.u32 %q0, %r1, 1;\n"
-                  "vote.sync.ballot.b32 %r2, %q0, -1; vote.sync.any.pred %q1, %q0, -1; vote.sync.all.pred %q2, !%q0, -1;\n"
-                  "match.any.sync.b32 %r3, %r1, -1; match.all.sync.b32 %r4|%q3, %r9, -1; redux.sync.add.s32 %r5, %r0, -1;\n"
-                  "redux.sync.min.s32 %r6, -7, -1; elect.sync %r7|%q4, -1; activemask.b32 %r8;\n"
-                  "selp.u32 %r10, 1, 0, %q1; selp.u32 %r11, 2, 0, %q2; selp.u32 %r12, 4, 0, %q3; selp.u32 %r13, 8, 0, %q4;\n"
-                  "or.b32 %r10, %r10, %r11; or.b32 %r12, %r12, %r13; or.b32 %r10, %r10, %r12; add.u32 %r5, %r5, %r6;\n"
-                  "st.global.v2.u32 [%p2], {%r2, %r3}; st.global.v2.u32 [%p2+8], {%r4, %r5}; st.global.v2.u32 [%p2+16], {%r8, %r10}; ret;",
-             32, NULL, 0, out, sizeof out);
+    run_body(
+        NULL,
+        HEAD
+        "mad.wide.u32 %p2, %r0, 24, %p0; and.b32 %r1, %r0, 3; setp.eq.u32 %q0, %r1, 1;\n"
+        "vote.sync.ballot.b32 %r2, %q0, -1; vote.sync.any.pred %q1, %q0, -1; vote.sync.all.pred %q2, !%q0, "
+        "-1;\n"
+        "match.any.sync.b32 %r3, %r1, -1; match.all.sync.b32 %r4|%q3, %r9, -1; redux.sync.add.s32 %r5, %r0, "
+        "-1;\n"
+        "redux.sync.min.s32 %r6, -7, -1; elect.sync %r7|%q4, -1; activemask.b32 %r8;\n"
+        "selp.u32 %r10, 1, 0, %q1; selp.u32 %r11, 2, 0, %q2; selp.u32 %r12, 4, 0, %q3; selp.u32 %r13, 8, 0, "
+        "%q4;\n"
+        "or.b32 %r10, %r10, %r11; or.b32 %r12, %r12, %r13; or.b32 %r10, %r10, %r12; add.u32 %r5, %r5, %r6;\n"
+        "st.global.v2.u32 [%p2], {%r2, %r3}; st.global.v2.u32 [%p2+8], {%r4, %r5}; st.global.v2.u32 "
+        "[%p2+16], {%r8, %r10}; ret;",
+        32, NULL, 0, out, sizeof out);
     for (unsigned i = 0; i < 32; i++) {
         const uint32_t *o = out + 6 * i;
         assert_int_equal(o[0], 0x22222222);
@@ -135,10 +147,13 @@ static void test_partial_masks(void **state)
 {
     (void)state;
     uint32_t out[32];
-    run_body(NULL,
-             HEAD "setp.lt.u32 %q0, %r0, 7; @%q0 bra A; bar.warp.sync 0xffffff80; shfl.sync.idx.b32 %r1, %r0, 9, 31, 0xffffff80; bra B;\n"
-                  "A: bar.warp.sync 0x7f; shfl.sync.idx.b32 %r1, %r0, 3, 31, 0x7f; B: st.global.u32 [%p2], %r1; ret;",
-             32, NULL, 0, out, sizeof out);
+    run_body(
+        NULL,
+        HEAD
+        "setp.lt.u32 %q0, %r0, 7; @%q0 bra A; bar.warp.sync 0xffffff80; shfl.sync.idx.b32 %r1, %r0, 9, 31, "
+        "0xffffff80; bra B;\n"
+        "A: bar.warp.sync 0x7f; shfl.sync.idx.b32 %r1, %r0, 3, 31, 0x7f; B: st.global.u32 [%p2], %r1; ret;",
+        32, NULL, 0, out, sizeof out);
     for (int i = 0; i < 32; i++)
         assert_int_equal(out[i], i < 7 ? 3 : 9);
 }
@@ -148,9 +163,10 @@ static void test_spin_lock(void **state)
 {
     (void)state;
     CUfunction f = kernel_of(
-        NULL, HEAD "TRY: atom.global.cas.b32 %r1, [%p0], 0, 1; setp.ne.u32 %q0, %r1, 0; @%q0 bra TRY;\n"
-                   "ld.volatile.global.u32 %r2, [%p0+4]; add.u32 %r2, %r2, 1; st.volatile.global.u32 [%p0+4], %r2;\n"
-                   "membar.gl; atom.global.exch.b32 %r1, [%p0], 0; ret;");
+        NULL, HEAD
+        "TRY: atom.global.cas.b32 %r1, [%p0], 0, 1; setp.ne.u32 %q0, %r1, 0; @%q0 bra TRY;\n"
+        "ld.volatile.global.u32 %r2, [%p0+4]; add.u32 %r2, %r2, 1; st.volatile.global.u32 [%p0+4], %r2;\n"
+        "membar.gl; atom.global.exch.b32 %r1, [%p0], 0; ret;");
     CUdeviceptr p = device_bytes(8, NULL);
     assert_int_equal(launch(f, 4, 96, p, p, 0), CUDA_SUCCESS);
     uint32_t words[2];
@@ -165,7 +181,8 @@ static void test_flag(void **state)
     (void)state;
     uint32_t out[64];
     run_body(NULL,
-             HEAD ".shared .b32 flag; setp.ge.u32 %q0, %r0, 32; @%q0 bra SET; WAIT: ld.volatile.shared.u32 %r1, [flag];\n"
+             HEAD ".shared .b32 flag; setp.ge.u32 %q0, %r0, 32; @%q0 bra SET; WAIT: ld.volatile.shared.u32 "
+                  "%r1, [flag];\n"
                   "setp.eq.u32 %q1, %r1, 0; @%q1 bra WAIT; st.global.u32 [%p2], %r1; ret;\n"
                   "SET: st.volatile.shared.u32 [flag], 9; ret;",
              64, NULL, 0, out, sizeof out);
@@ -177,8 +194,10 @@ static void test_block_waits_for_later_block(void **state)
 {
     (void)state;
     CUfunction f = kernel_of(
-        NULL, HEAD "mov.u32 %r1, %ctaid.x; setp.eq.u32 %q0, %r1, 3; @%q0 st.volatile.global.u32 [%p0], 1; @%q0 exit;\n"
-                   "W: ld.volatile.global.u32 %r2, [%p0]; setp.eq.u32 %q1, %r2, 0; @%q1 bra W; red.global.add.u32 [%p0+4], 1; ret;");
+        NULL, HEAD
+        "mov.u32 %r1, %ctaid.x; setp.eq.u32 %q0, %r1, 3; @%q0 st.volatile.global.u32 [%p0], 1; @%q0 exit;\n"
+        "W: ld.volatile.global.u32 %r2, [%p0]; setp.eq.u32 %q1, %r2, 0; @%q1 bra W; red.global.add.u32 "
+        "[%p0+4], 1; ret;");
     CUdeviceptr p = device_bytes(8, NULL);
     cuMemsetD32_v2(p, 0, 2);
     assert_int_equal(launch(f, 4, 32, p, p, 0), CUDA_SUCCESS);
@@ -191,21 +210,28 @@ static void test_block_waits_for_later_block(void **state)
 static void test_divergent_barrier(void **state)
 {
     (void)state;
-    assert_int_equal(run_faulty(HEAD "setp.lt.u32 %q0, %r0, 16; @%q0 bra A; bar.sync 0; bra B; A: bar.sync 0; B: ret;", 32),
-                     CUDA_ERROR_LAUNCH_FAILED);
+    assert_int_equal(
+        run_faulty(HEAD "setp.lt.u32 %q0, %r0, 16; @%q0 bra A; bar.sync 0; bra B; A: bar.sync 0; B: ret;",
+                   32),
+        CUDA_ERROR_LAUNCH_FAILED);
     assert_contains(printed, "waits at an aligned barrier while lanes 0x");
     /* the other form of the instruction allows it */
-    assert_int_equal(run_faulty(HEAD "setp.lt.u32 %q0, %r0, 16; @%q0 bra A; barrier.sync 0; bra B; A: barrier.sync 0; B: ret;", 32),
-                     CUDA_SUCCESS);
+    assert_int_equal(
+        run_faulty(HEAD
+                   "setp.lt.u32 %q0, %r0, 16; @%q0 bra A; barrier.sync 0; bra B; A: barrier.sync 0; B: ret;",
+                   32),
+        CUDA_SUCCESS);
 }
 
 static void test_missing_warp(void **state)
 {
     (void)state;
-    assert_int_equal(run_faulty(HEAD "setp.lt.u32 %q0, %r0, 32; @%q0 bra A; bar.sync 1; ret; A: bar.sync 2, 64; ret;", 64),
-                     CUDA_ERROR_LAUNCH_TIMEOUT);
+    assert_int_equal(
+        run_faulty(HEAD "setp.lt.u32 %q0, %r0, 32; @%q0 bra A; bar.sync 1; ret; A: bar.sync 2, 64; ret;", 64),
+        CUDA_ERROR_LAUNCH_TIMEOUT);
     assert_contains(printed, "the launch makes no progress");
-    assert_contains(printed, "thread (0,0,0) of block (0,0,0) (lanes 0xffffffff of warp 0) waits at the barrier\n");
+    assert_contains(printed,
+                    "thread (0,0,0) of block (0,0,0) (lanes 0xffffffff of warp 0) waits at the barrier\n");
     assert_contains(printed, "A: bar.sync 2, 64;");
     assert_contains(printed, "thread (32,0,0) of block (0,0,0)");
 }
@@ -213,30 +239,37 @@ static void test_missing_warp(void **state)
 static void test_member_masks(void **state)
 {
     (void)state;
-    assert_int_equal(run_faulty(HEAD "shfl.sync.idx.b32 %r1, %r0, 0, 31, 0xff; ret;", 32), CUDA_ERROR_LAUNCH_FAILED);
+    assert_int_equal(run_faulty(HEAD "shfl.sync.idx.b32 %r1, %r0, 0, 31, 0xff; ret;", 32),
+                     CUDA_ERROR_LAUNCH_FAILED);
     assert_contains(printed, "without being in its own member mask");
-    assert_int_equal(run_faulty(HEAD "setp.lt.u32 %q0, %r0, 16; @%q0 bra A; bra B; A: shfl.sync.idx.b32 %r1, %r0, 0, 31, -1;\n"
-                                     "B: bar.sync 0; ret;",
-                                32),
-                     CUDA_ERROR_LAUNCH_TIMEOUT);
-    assert_contains(printed, "waits for other lanes of its warp: members 0xffffffff, of these 0x00000000 have exited and "
-                             "0xffff0000 are elsewhere");
-    assert_int_equal(run_faulty(HEAD "shfl.sync.idx.b32 %r1, %r0, 20, 31, -1; ret;", 16), CUDA_ERROR_LAUNCH_FAILED);
+    assert_int_equal(
+        run_faulty(HEAD
+                   "setp.lt.u32 %q0, %r0, 16; @%q0 bra A; bra B; A: shfl.sync.idx.b32 %r1, %r0, 0, 31, -1;\n"
+                   "B: bar.sync 0; ret;",
+                   32),
+        CUDA_ERROR_LAUNCH_TIMEOUT);
+    assert_contains(
+        printed, "waits for other lanes of its warp: members 0xffffffff, of these 0x00000000 have exited and "
+                 "0xffff0000 are elsewhere");
+    assert_int_equal(run_faulty(HEAD "shfl.sync.idx.b32 %r1, %r0, 20, 31, -1; ret;", 16),
+                     CUDA_ERROR_LAUNCH_FAILED);
     assert_contains(printed, "takes a value from a lane that does not take part");
 }
 
 static void test_endless_wait(void **state)
 {
     (void)state;
-    assert_int_equal(run_faulty(HEAD "W: ld.volatile.global.u32 %r1, [%p0]; setp.eq.u32 %q0, %r1, 0; @%q0 bra W; ret;", 1),
-                     CUDA_ERROR_LAUNCH_TIMEOUT);
+    assert_int_equal(
+        run_faulty(HEAD "W: ld.volatile.global.u32 %r1, [%p0]; setp.eq.u32 %q0, %r1, 0; @%q0 bra W; ret;", 1),
+        CUDA_ERROR_LAUNCH_TIMEOUT);
     assert_contains(printed, "runs without storing anything");
 }
 
 static void test_uniform_branch(void **state)
 {
     (void)state;
-    assert_int_equal(run_faulty(HEAD "setp.lt.u32 %q0, %r0, 16; @%q0 bra.uni A; A: ret;", 32), CUDA_ERROR_LAUNCH_FAILED);
+    assert_int_equal(run_faulty(HEAD "setp.lt.u32 %q0, %r0, 16; @%q0 bra.uni A; A: ret;", 32),
+                     CUDA_ERROR_LAUNCH_FAILED);
     assert_contains(printed, "takes a .uni branch that other active lanes (0xffff0000) do not take");
     assert_int_equal(run_faulty(HEAD "trap;", 32), CUDA_ERROR_LAUNCH_FAILED);
 }
@@ -254,7 +287,8 @@ static void test_calls(void **state)
         "setp.lt.u32 %q, %r0, 5; @%q bra S; call (b), twice, (a); ld.param.b32 %r1, [b]; bra D;\n"
         "S: { .param .b32 c; call (c), twice, (7); ld.param.b32 %r1, [c]; }\n"
         "D: call (%r2), plus, (%r1, 1); st.global.u32 [%p1], %r2; ret;\n}\n"
-        ".func (.param .b32 r) twice(.param .b32 x)\n{ .reg .u32 %r<2>; ld.param.b32 %r0, [x]; add.u32 %r1, %r0, %r0;\n"
+        ".func (.param .b32 r) twice(.param .b32 x)\n{ .reg .u32 %r<2>; ld.param.b32 %r0, [x]; add.u32 %r1, "
+        "%r0, %r0;\n"
         "st.param.b32 [r], %r1; ret; }\n";
     CUmodule m;
     CUfunction f;
@@ -276,9 +310,11 @@ static void test_indexed_branch(void **state)
     (void)state;
     uint32_t out[32];
     run_body(NULL,
-             HEAD "rem.u32 %r1, %r0, 3; brx.idx %r1, T; T: .branchtargets A, B, C; A: mov.u32 %r2, 10; bra E;\n"
-                  "B: mov.u32 %r2, 20; bra E; C: mov.u32 %r2, 30; E: vote.sync.ballot.b32 %r3, 1, -1; add.u32 %r2, %r2, %r3;\n"
-                  "st.global.u32 [%p2], %r2; ret;",
+             HEAD
+             "rem.u32 %r1, %r0, 3; brx.idx %r1, T; T: .branchtargets A, B, C; A: mov.u32 %r2, 10; bra E;\n"
+             "B: mov.u32 %r2, 20; bra E; C: mov.u32 %r2, 30; E: vote.sync.ballot.b32 %r3, 1, -1; add.u32 "
+             "%r2, %r2, %r3;\n"
+             "st.global.u32 [%p2], %r2; ret;",
              32, NULL, 0, out, sizeof out);
     for (unsigned i = 0; i < 32; i++)
         assert_int_equal(out[i], 10 * (i % 3 + 1) - 1);

@@ -10,8 +10,8 @@ static inline void access_addresses(const emu_warp *w, const emu_op *op, uint32_
                                     uint64_t at[EMU_LANES])
 {
     const uint64_t *a = emu_lanes(w, arg);
-    uint64_t offset = (uint64_t)op->imm;
-    EACH_LANE at[i] = a[i] + offset;
+    uint64_t offset = (uint64_t)op->imm, wrap = op->mods.flags & EMU_ADDRESS_32 ? UINT32_MAX : UINT64_MAX;
+    EACH_LANE at[i] = (a[i] + offset) & wrap;
     if (mask != EMU_ALL) { /* idle lanes repeat an active one, so that they pass every test that it passes */
         uint64_t some = at[__builtin_ctz(mask)];
         EACH_LANE at[i] = mask >> i & 1 ? at[i] : some;
@@ -46,7 +46,8 @@ static inline bool access_global(emu_warp *w, const emu_op *op, uint32_t mask, u
 
 /* A window of its own: `at` are offsets between low and high, which become host addresses. */
 static inline bool access_window(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes, bool writes,
-                                 uint64_t at[EMU_LANES], emu_space space, uint64_t low, uint64_t high, char *host)
+                                 uint64_t at[EMU_LANES], emu_space space, uint64_t low, uint64_t high,
+                                 char *host)
 {
     access_span s = access_extent(at);
     bool fine = (s.low_bits & (bytes - 1)) == 0 && s.low >= low && s.high < high && s.high + bytes <= high;
@@ -79,21 +80,25 @@ static inline bool all_global(const uint64_t at[EMU_LANES])
 
 /* Resolves the access of `bytes` per lane at the address in argument `arg`. False after a fault. All 32 entries of `at`
    are then readable host addresses; idle lanes repeat an active one. */
-static inline bool access_resolve(emu_warp *w, const emu_op *op, uint32_t arg, uint32_t mask, unsigned bytes, bool writes,
-                                  uint64_t at[EMU_LANES])
+static inline bool access_resolve(emu_warp *w, const emu_op *op, uint32_t arg, uint32_t mask, unsigned bytes,
+                                  bool writes, uint64_t at[EMU_LANES])
 {
     emu_block *b = w->block;
     emu_launch *l = b->launch;
     access_addresses(w, op, arg, mask, at);
     switch (op->mods.space) {
-    case EMU_GLOBAL: return access_global(w, op, mask, bytes, writes, at);
+    case EMU_GLOBAL:
+        return access_global(w, op, mask, bytes, writes, at);
     case EMU_SHARED:
-        return access_window(w, op, mask, bytes, writes, at, EMU_SHARED, emu_reserved_shared(l->device_number),
-                             b->shared_bytes, b->shared);
+        return access_window(w, op, mask, bytes, writes, at, EMU_SHARED,
+                             emu_reserved_shared(l->device_number), b->shared_bytes, b->shared);
     case EMU_LOCAL:
-    case EMU_PARAM_CALL: return access_local(w, op, mask, bytes, writes, at);
-    case EMU_CONST: return access_window(w, op, mask, bytes, writes, at, EMU_CONST, 0, l->const_bytes, l->const_bank);
-    case EMU_PARAM: return access_window(w, op, mask, bytes, writes, at, EMU_PARAM, 0, l->parameter_bytes, l->parameters);
+    case EMU_PARAM_CALL:
+        return access_local(w, op, mask, bytes, writes, at);
+    case EMU_CONST:
+        return access_window(w, op, mask, bytes, writes, at, EMU_CONST, 0, l->const_bytes, l->const_bank);
+    case EMU_PARAM:
+        return access_window(w, op, mask, bytes, writes, at, EMU_PARAM, 0, l->parameter_bytes, l->parameters);
     default:
         return all_global(at) ? access_global(w, op, mask, bytes, writes, at)
                               : emu_check_generic(w, op, mask, bytes, writes, at);

@@ -70,7 +70,7 @@ struct CUmod_st {
     char *source; /* follows a newline, see emu_parse */
     emu_module *parsed;
     CUfunction functions;
-    uint64_t *addresses;      /* by symbol sequence, in the variable's space */
+    uint64_t *addresses; /* by symbol sequence, in the variable's space */
     emu_allocation *const_bank;
     emu_allocation **globals; /* by symbol sequence; .global variables */
 };
@@ -82,7 +82,13 @@ struct CUevent_st {
     uint64_t nanoseconds;
 };
 
-typedef enum emu_work_kind { EMU_WORK_LAUNCH, EMU_WORK_COPY, EMU_WORK_SET, EMU_WORK_RECORD, EMU_WORK_CALL } emu_work_kind;
+typedef enum emu_work_kind {
+    EMU_WORK_LAUNCH,
+    EMU_WORK_COPY,
+    EMU_WORK_SET,
+    EMU_WORK_RECORD,
+    EMU_WORK_CALL
+} emu_work_kind;
 
 /* One operation of a stream or a node of a graph. */
 typedef struct emu_work {
@@ -133,13 +139,13 @@ struct CUstream_st {
 CUresult emu_enter(CUcontext *context);
 CUcontext emu_current_context(void);
 
-#define EMU_ENTER(context)                                                                                             \
-    CUcontext context = NULL;                                                                                          \
-    do {                                                                                                               \
-        CUresult entered_ = emu_enter(&context);                                                                       \
-        if (entered_ != CUDA_SUCCESS)                                                                                  \
-            return entered_;                                                                                           \
-        (void)context;                                                                                                 \
+#define EMU_ENTER(context)                                                                                   \
+    CUcontext context = NULL;                                                                                \
+    do {                                                                                                     \
+        CUresult entered_ = emu_enter(&context);                                                             \
+        if (entered_ != CUDA_SUCCESS)                                                                        \
+            return entered_;                                                                                 \
+        (void)context;                                                                                       \
     } while (0)
 
 /* Default streams have no object: *stream becomes NULL for them. */
@@ -159,7 +165,7 @@ void emu_unload_module(CUmodule module);
 CUresult emu_launch_function(CUcontext context, const emu_work *work);
 unsigned emu_max_threads(CUfunction function);
 int emu_occupancy(CUfunction function, unsigned threads, size_t dynamic_shared_bytes);
-CUresult emu_check_launch(CUcontext context, CUfunction function, const uint32_t grid[3], const uint32_t block[3],
-                          uint32_t shared_bytes);
+CUresult emu_check_launch(CUcontext context, CUfunction function, const uint32_t grid[3],
+                          const uint32_t block[3], uint32_t shared_bytes);
 
 #endif

@@ -12,12 +12,12 @@ static CUresult find(CUdevice ordinal, emu_device **device)
     return *device ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
-#define FIND_DEVICE(d, ordinal)                                                                                        \
-    emu_device *d = NULL;                                                                                              \
-    do {                                                                                                               \
-        CUresult found_ = find(ordinal, &d);                                                                           \
-        if (found_ != CUDA_SUCCESS)                                                                                    \
-            return found_;                                                                                             \
+#define FIND_DEVICE(d, ordinal)                                                                              \
+    emu_device *d = NULL;                                                                                    \
+    do {                                                                                                     \
+        CUresult found_ = find(ordinal, &d);                                                                 \
+        if (found_ != CUDA_SUCCESS)                                                                          \
+            return found_;                                                                                   \
     } while (0)
 
 CUresult cuDeviceGetCount(int *count)
@@ -112,46 +112,87 @@ static int attribute_value(const emu_device *d, int attribute)
 {
     const emu_device_model *m = d->model;
     switch (attribute) {
-    case 1: return 1024;                                        /* MAX_THREADS_PER_BLOCK */
-    case 2: return 1024;                                        /* MAX_BLOCK_DIM_X */
-    case 3: return 1024;                                        /* MAX_BLOCK_DIM_Y */
-    case 4: return 64;                                          /* MAX_BLOCK_DIM_Z */
-    case 5: return 2147483647;                                  /* MAX_GRID_DIM_X */
-    case 6: return 65535;                                       /* MAX_GRID_DIM_Y */
-    case 7: return 65535;                                       /* MAX_GRID_DIM_Z */
-    case 8: return (int)EMU_SHARED_PER_BLOCK;                   /* MAX_SHARED_MEMORY_PER_BLOCK */
-    case 9: return 65536;                                       /* TOTAL_CONSTANT_MEMORY */
-    case 10: return EMU_LANES;                                  /* WARP_SIZE */
-    case 11: return 2147483647;                                 /* MAX_PITCH */
-    case 12: return (int)EMU_REGISTERS_PER_BLOCK;               /* MAX_REGISTERS_PER_BLOCK */
-    case 13: return (int)m->clock_khz;                          /* CLOCK_RATE */
-    case 14: return 512;                                        /* TEXTURE_ALIGNMENT */
-    case 15: return 1;                                          /* GPU_OVERLAP */
-    case 16: return (int)m->multiprocessors;                    /* MULTIPROCESSOR_COUNT */
-    case 19: return 1;                                          /* CAN_MAP_HOST_MEMORY */
-    case 30: return 512;                                        /* SURFACE_ALIGNMENT */
-    case 31: return 1;                                          /* CONCURRENT_KERNELS */
-    case 33: return d->ordinal + 1;                             /* PCI_BUS_ID */
-    case 36: return (int)m->memory_clock_khz;                   /* MEMORY_CLOCK_RATE */
-    case 37: return (int)m->bus_bits;                           /* GLOBAL_MEMORY_BUS_WIDTH */
-    case 38: return (int)m->l2_bytes;                           /* L2_CACHE_SIZE */
-    case 39: return (int)m->threads_per_multiprocessor;         /* MAX_THREADS_PER_MULTIPROCESSOR */
-    case 40: return 2;                                          /* ASYNC_ENGINE_COUNT */
-    case 41: return 1;                                          /* UNIFIED_ADDRESSING */
-    case 75: return (int)(m->number / 10);                      /* COMPUTE_CAPABILITY_MAJOR */
-    case 76: return (int)(m->number % 10);                      /* COMPUTE_CAPABILITY_MINOR */
-    case 78: return 1;                                          /* STREAM_PRIORITIES_SUPPORTED */
-    case 79: return 1;                                          /* GLOBAL_L1_CACHE_SUPPORTED */
-    case 80: return 1;                                          /* LOCAL_L1_CACHE_SUPPORTED */
-    case 81: return (int)m->shared_per_multiprocessor;          /* MAX_SHARED_MEMORY_PER_MULTIPROCESSOR */
-    case 82: return (int)EMU_REGISTERS_PER_BLOCK;               /* MAX_REGISTERS_PER_MULTIPROCESSOR */
-    case 83: return 1;                                          /* MANAGED_MEMORY */
-    case 90: return 1;                                          /* COMPUTE_PREEMPTION_SUPPORTED */
-    case 97: return (int)m->shared_per_block_optin;             /* MAX_SHARED_MEMORY_PER_BLOCK_OPTIN */
-    case 106: return (int)m->blocks_per_multiprocessor;         /* MAX_BLOCKS_PER_MULTIPROCESSOR */
-    case 111: return m->number >= 80 ? (int)EMU_RESERVED_SHARED_PER_BLOCK : 0; /* RESERVED_SHARED_MEMORY_PER_BLOCK */
-    case 115: return 1;                                         /* MEMORY_POOLS_SUPPORTED */
-    default: return 0;
+    case 1:
+        return 1024; /* MAX_THREADS_PER_BLOCK */
+    case 2:
+        return 1024; /* MAX_BLOCK_DIM_X */
+    case 3:
+        return 1024; /* MAX_BLOCK_DIM_Y */
+    case 4:
+        return 64; /* MAX_BLOCK_DIM_Z */
+    case 5:
+        return 2147483647; /* MAX_GRID_DIM_X */
+    case 6:
+        return 65535; /* MAX_GRID_DIM_Y */
+    case 7:
+        return 65535; /* MAX_GRID_DIM_Z */
+    case 8:
+        return (int)EMU_SHARED_PER_BLOCK; /* MAX_SHARED_MEMORY_PER_BLOCK */
+    case 9:
+        return 65536; /* TOTAL_CONSTANT_MEMORY */
+    case 10:
+        return EMU_LANES; /* WARP_SIZE */
+    case 11:
+        return 2147483647; /* MAX_PITCH */
+    case 12:
+        return (int)EMU_REGISTERS_PER_BLOCK; /* MAX_REGISTERS_PER_BLOCK */
+    case 13:
+        return (int)m->clock_khz; /* CLOCK_RATE */
+    case 14:
+        return 512; /* TEXTURE_ALIGNMENT */
+    case 15:
+        return 1; /* GPU_OVERLAP */
+    case 16:
+        return (int)m->multiprocessors; /* MULTIPROCESSOR_COUNT */
+    case 19:
+        return 1; /* CAN_MAP_HOST_MEMORY */
+    case 30:
+        return 512; /* SURFACE_ALIGNMENT */
+    case 31:
+        return 1; /* CONCURRENT_KERNELS */
+    case 33:
+        return d->ordinal + 1; /* PCI_BUS_ID */
+    case 36:
+        return (int)m->memory_clock_khz; /* MEMORY_CLOCK_RATE */
+    case 37:
+        return (int)m->bus_bits; /* GLOBAL_MEMORY_BUS_WIDTH */
+    case 38:
+        return (int)m->l2_bytes; /* L2_CACHE_SIZE */
+    case 39:
+        return (int)m->threads_per_multiprocessor; /* MAX_THREADS_PER_MULTIPROCESSOR */
+    case 40:
+        return 2; /* ASYNC_ENGINE_COUNT */
+    case 41:
+        return 1; /* UNIFIED_ADDRESSING */
+    case 75:
+        return (int)(m->number / 10); /* COMPUTE_CAPABILITY_MAJOR */
+    case 76:
+        return (int)(m->number % 10); /* COMPUTE_CAPABILITY_MINOR */
+    case 78:
+        return 1; /* STREAM_PRIORITIES_SUPPORTED */
+    case 79:
+        return 1; /* GLOBAL_L1_CACHE_SUPPORTED */
+    case 80:
+        return 1; /* LOCAL_L1_CACHE_SUPPORTED */
+    case 81:
+        return (int)m->shared_per_multiprocessor; /* MAX_SHARED_MEMORY_PER_MULTIPROCESSOR */
+    case 82:
+        return (int)EMU_REGISTERS_PER_BLOCK; /* MAX_REGISTERS_PER_MULTIPROCESSOR */
+    case 83:
+        return 1; /* MANAGED_MEMORY */
+    case 90:
+        return 1; /* COMPUTE_PREEMPTION_SUPPORTED */
+    case 97:
+        return (int)m->shared_per_block_optin; /* MAX_SHARED_MEMORY_PER_BLOCK_OPTIN */
+    case 106:
+        return (int)m->blocks_per_multiprocessor; /* MAX_BLOCKS_PER_MULTIPROCESSOR */
+    case 111:
+        return m->number >= 80 ? (int)EMU_RESERVED_SHARED_PER_BLOCK
+                               : 0; /* RESERVED_SHARED_MEMORY_PER_BLOCK */
+    case 115:
+        return 1; /* MEMORY_POOLS_SUPPORTED */
+    default:
+        return 0;
     }
 }
 

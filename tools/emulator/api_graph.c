@@ -40,16 +40,21 @@ static void fill(uint64_t to, uint32_t value, uint32_t element, size_t count)
 CUresult emu_do_work(CUcontext context, const emu_work *work)
 {
     switch (work->kind) {
-    case EMU_WORK_LAUNCH: return emu_launch_function(context, work);
+    case EMU_WORK_LAUNCH:
+        return emu_launch_function(context, work);
     case EMU_WORK_COPY:
         memmove((void *)(uintptr_t)work->copy.to, (const void *)(uintptr_t)work->copy.from, work->copy.bytes);
         return CUDA_SUCCESS;
-    case EMU_WORK_SET: fill(work->set.to, work->set.value, work->set.element, work->set.count); return CUDA_SUCCESS;
+    case EMU_WORK_SET:
+        fill(work->set.to, work->set.value, work->set.element, work->set.count);
+        return CUDA_SUCCESS;
     case EMU_WORK_RECORD:
         work->event->is_recorded = true;
         work->event->nanoseconds = emu_nanoseconds();
         return CUDA_SUCCESS;
-    default: work->call(work->data); return CUDA_SUCCESS;
+    default:
+        work->call(work->data);
+        return CUDA_SUCCESS;
     }
 }
 
@@ -75,7 +80,8 @@ CUresult emu_submit(CUcontext context, CUstream stream, emu_work *work)
         g->count++;
         return CUDA_SUCCESS;
     }
-    CUresult r = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT; /* the default stream waits for streams that are captured */
+    CUresult r =
+        CUDA_ERROR_STREAM_CAPTURE_IMPLICIT; /* the default stream waits for streams that are captured */
     if (stream || !emu_capture_forbids(context))
         r = emu_do_work(context, work);
     free(work->launch.parameters);
@@ -199,7 +205,8 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned 
     return CUDA_SUCCESS;
 }
 
-CUresult cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraphNode *error_node, char *log, size_t log_bytes)
+CUresult cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraphNode *error_node, char *log,
+                               size_t log_bytes)
 {
     if (error_node)
         *error_node = NULL;
@@ -226,7 +233,8 @@ CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream)
     for (const emu_work *w = exec->first; w; w = w->next)
         if (!is_alive(w))
             return CUDA_ERROR_INVALID_HANDLE;
-    for (const emu_work *w = exec->first; w && r == CUDA_SUCCESS && context->error == CUDA_SUCCESS; w = w->next) {
+    for (const emu_work *w = exec->first; w && r == CUDA_SUCCESS && context->error == CUDA_SUCCESS;
+         w = w->next) {
         emu_work *node = copy_work(w);
         r = emu_submit(context, stream, node);
         free(node);

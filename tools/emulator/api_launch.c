@@ -6,8 +6,8 @@
 
 static bool is_grid_too_large(const uint32_t grid[3], const uint32_t block[3])
 {
-    return grid[0] > 2147483647u || grid[1] > 65535 || grid[2] > 65535 || block[0] > 1024 || block[1] > 1024 ||
-           block[2] > 64;
+    return grid[0] > 2147483647u || grid[1] > 65535 || grid[2] > 65535 || block[0] > 1024 ||
+           block[1] > 1024 || block[2] > 64;
 }
 
 CUresult emu_check_launch(CUcontext context, CUfunction f, const uint32_t grid[3], const uint32_t block[3],
@@ -17,14 +17,16 @@ CUresult emu_check_launch(CUcontext context, CUfunction f, const uint32_t grid[3
         return CUDA_ERROR_INVALID_HANDLE;
     const emu_function *k = f->function;
     uint64_t threads = (uint64_t)block[0] * block[1] * block[2];
-    if (!threads || !grid[0] || !grid[1] || !grid[2] || is_grid_too_large(grid, block) || threads > emu_max_threads(f))
+    if (!threads || !grid[0] || !grid[1] || !grid[2] || is_grid_too_large(grid, block) ||
+        threads > emu_max_threads(f))
         return CUDA_ERROR_INVALID_VALUE;
     for (int i = 0; i < 3; i++)
         if (k->has_required_threads && block[i] != k->required_threads[i])
             return CUDA_ERROR_INVALID_VALUE;
     if ((int64_t)shared_bytes > f->max_dynamic_shared_bytes)
         return CUDA_ERROR_INVALID_VALUE;
-    return emu_occupancy(f, (unsigned)threads, shared_bytes) > 0 ? CUDA_SUCCESS : CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+    return emu_occupancy(f, (unsigned)threads, shared_bytes) > 0 ? CUDA_SUCCESS
+                                                                 : CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
 }
 
 /* extra: pairs of a name and a value; a buffer and its size instead of one pointer per parameter. */
@@ -70,8 +72,8 @@ static CUresult read_parameters(const emu_function *k, void **parameters, void *
 }
 
 CUresult cuLaunchKernel(CUfunction f, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-                        unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream, void **parameters,
-                        void **extra)
+                        unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream,
+                        void **parameters, void **extra)
 {
     EMU_ENTER(context);
     emu_work work = {.kind = EMU_WORK_LAUNCH};
@@ -111,9 +113,9 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **paramete
                           c->sharedMemBytes, c->hStream, parameters, extra);
 }
 
-CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-                                   unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream,
-                                   void **parameters)
+CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                                   unsigned block_x, unsigned block_y, unsigned block_z,
+                                   unsigned shared_bytes, CUstream stream, void **parameters)
 {
     EMU_ENTER(context);
     (void)f;

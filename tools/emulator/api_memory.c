@@ -41,7 +41,8 @@ CUresult cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned flags)
                                     : allocate_device(address, bytes, EMU_ALLOCATION_MANAGED);
 }
 
-CUresult cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width, size_t height, unsigned element)
+CUresult cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width, size_t height,
+                            unsigned element)
 {
     if (!pitch || !width || !height || (element != 4 && element != 8 && element != 16))
         return CUDA_ERROR_INVALID_VALUE;
@@ -53,7 +54,8 @@ static CUresult release(CUdeviceptr address, bool host)
 {
     emu_allocation *a = emu_memory_holding(address, 1);
     bool is_host = a && a->kind == EMU_ALLOCATION_HOST;
-    bool is_own = a && a->base == address && a->kind != EMU_ALLOCATION_MODULE && a->kind != EMU_ALLOCATION_CONST;
+    bool is_own =
+        a && a->base == address && a->kind != EMU_ALLOCATION_MODULE && a->kind != EMU_ALLOCATION_CONST;
     if (!is_own || is_host != host)
         return CUDA_ERROR_INVALID_VALUE;
     emu_memory_free(a);
@@ -169,28 +171,50 @@ CUresult cuPointerGetAttribute(void *value, int attribute, CUdeviceptr address)
         return CUDA_ERROR_INVALID_VALUE;
     bool host = a->kind == EMU_ALLOCATION_HOST, managed = a->kind == EMU_ALLOCATION_MANAGED;
     switch (attribute) {
-    case POINTER_CONTEXT: *(CUcontext *)value = a->context; break;
-    case POINTER_MEMORY_TYPE: *(unsigned *)value = host ? 1 : 2; break;
-    case POINTER_DEVICE_POINTER: *(CUdeviceptr *)value = address; break;
+    case POINTER_CONTEXT:
+        *(CUcontext *)value = a->context;
+        break;
+    case POINTER_MEMORY_TYPE:
+        *(unsigned *)value = host ? 1 : 2;
+        break;
+    case POINTER_DEVICE_POINTER:
+        *(CUdeviceptr *)value = address;
+        break;
     case POINTER_HOST_POINTER:
         if (!host && !managed)
             return CUDA_ERROR_INVALID_VALUE;
         *(void **)value = (void *)(uintptr_t)address;
         break;
-    case POINTER_SYNC_MEMOPS: *(unsigned char *)value = 1; break;
-    case POINTER_BUFFER_ID: *(unsigned long long *)value = a->serial; break;
-    case POINTER_IS_MANAGED: *(unsigned *)value = managed; break;
-    case POINTER_DEVICE_ORDINAL: *(int *)value = (int)a->device; break;
-    case POINTER_RANGE_START: *(CUdeviceptr *)value = a->base; break;
-    case POINTER_RANGE_SIZE: *(size_t *)value = a->bytes; break;
-    case POINTER_MAPPED: *(unsigned char *)value = 1; break;
-    default: return CUDA_ERROR_NOT_SUPPORTED;
+    case POINTER_SYNC_MEMOPS:
+        *(unsigned char *)value = 1;
+        break;
+    case POINTER_BUFFER_ID:
+        *(unsigned long long *)value = a->serial;
+        break;
+    case POINTER_IS_MANAGED:
+        *(unsigned *)value = managed;
+        break;
+    case POINTER_DEVICE_ORDINAL:
+        *(int *)value = (int)a->device;
+        break;
+    case POINTER_RANGE_START:
+        *(CUdeviceptr *)value = a->base;
+        break;
+    case POINTER_RANGE_SIZE:
+        *(size_t *)value = a->bytes;
+        break;
+    case POINTER_MAPPED:
+        *(unsigned char *)value = 1;
+        break;
+    default:
+        return CUDA_ERROR_NOT_SUPPORTED;
     }
     return CUDA_SUCCESS;
 }
 
 /* A device side of a copy must be inside one live allocation. */
-static CUresult submit_copy(uint64_t to, uint64_t from, size_t bytes, bool to_host, bool from_host, CUstream stream)
+static CUresult submit_copy(uint64_t to, uint64_t from, size_t bytes, bool to_host, bool from_host,
+                            CUstream stream)
 {
     EMU_ENTER(context);
     CUresult r = emu_check_stream(context, &stream);

@@ -6,7 +6,13 @@
 #include <string.h>
 
 /* CUjit_option */
-enum { INFO_LOG_BUFFER = 3, INFO_LOG_BYTES = 4, ERROR_LOG_BUFFER = 5, ERROR_LOG_BYTES = 6, MOST_JIT_OPTIONS = 64 };
+enum {
+    INFO_LOG_BUFFER = 3,
+    INFO_LOG_BYTES = 4,
+    ERROR_LOG_BUFFER = 5,
+    ERROR_LOG_BYTES = 6,
+    MOST_JIT_OPTIONS = 64
+};
 
 typedef struct jit_options {
     char *error_log, *info_log;
@@ -22,8 +28,12 @@ static CUresult read_options(unsigned count, const int *options, void **values, 
     for (unsigned i = 0; i < count; i++) {
         size_t number = (size_t)(uintptr_t)values[i];
         switch (options[i]) {
-        case INFO_LOG_BUFFER: jit->info_log = values[i]; break;
-        case ERROR_LOG_BUFFER: jit->error_log = values[i]; break;
+        case INFO_LOG_BUFFER:
+            jit->info_log = values[i];
+            break;
+        case ERROR_LOG_BUFFER:
+            jit->error_log = values[i];
+            break;
         case INFO_LOG_BYTES:
             jit->info_room = (unsigned)number;
             jit->info_size = &values[i];
@@ -57,7 +67,8 @@ static void give_log(char *buffer, size_t room, void **size, const char *text, s
 static bool is_machine_code(const char *image)
 {
     static const unsigned char fatbin[] = {0x50, 0xed, 0x55, 0xba}, wrapper[] = {0xb1, 0x43, 0x62, 0x46};
-    return memcmp(image, "\177ELF", 4) == 0 || memcmp(image, fatbin, 4) == 0 || memcmp(image, wrapper, 4) == 0;
+    return memcmp(image, "\177ELF", 4) == 0 || memcmp(image, fatbin, 4) == 0 ||
+           memcmp(image, wrapper, 4) == 0;
 }
 
 static CUresult load_image(CUcontext context, CUmodule *module, const char *image, const jit_options *jit)
@@ -173,7 +184,8 @@ CUresult cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *bytes, CUmodule modu
         if (!visible || !emu_text_is(s->name, name))
             continue;
         if (address)
-            *address = module->addresses[s->sequence] + (s->space == EMU_CONST ? module->const_bank->base : 0);
+            *address =
+                module->addresses[s->sequence] + (s->space == EMU_CONST ? module->const_bank->base : 0);
         if (bytes)
             *bytes = s->bytes;
         return CUDA_SUCCESS;
@@ -235,15 +247,33 @@ CUresult cuFuncGetAttribute(int *value, int attribute, CUfunction f)
     if (!emu_is(f, EMU_FUNCTION))
         return CUDA_ERROR_INVALID_HANDLE;
     switch (attribute) {
-    case MAX_THREADS: *value = (int)emu_max_threads(f); break;
-    case SHARED_BYTES: *value = (int)f->program->static_shared_bytes; break;
-    case CONST_BYTES: *value = f->module->const_bank ? (int)f->module->const_bank->bytes : 0; break;
-    case LOCAL_BYTES: *value = (int)f->program->local_bytes - 16; break;
-    case REGISTERS: *value = (int)register_count(f); break;
-    case PTX_VERSION: *value = (int)f->module->parsed->version; break;
-    case BINARY_VERSION: *value = (int)context->device->model->number; break;
-    case MAX_DYNAMIC_SHARED: *value = f->max_dynamic_shared_bytes; break;
-    case CARVEOUT: *value = f->preferred_carveout; break;
+    case MAX_THREADS:
+        *value = (int)emu_max_threads(f);
+        break;
+    case SHARED_BYTES:
+        *value = (int)f->program->static_shared_bytes;
+        break;
+    case CONST_BYTES:
+        *value = f->module->const_bank ? (int)f->module->const_bank->bytes : 0;
+        break;
+    case LOCAL_BYTES:
+        *value = (int)f->program->local_bytes - 16;
+        break;
+    case REGISTERS:
+        *value = (int)register_count(f);
+        break;
+    case PTX_VERSION:
+        *value = (int)f->module->parsed->version;
+        break;
+    case BINARY_VERSION:
+        *value = (int)context->device->model->number;
+        break;
+    case MAX_DYNAMIC_SHARED:
+        *value = f->max_dynamic_shared_bytes;
+        break;
+    case CARVEOUT:
+        *value = f->preferred_carveout;
+        break;
     default:
         if (attribute < 0 || attribute >= MOST_ATTRIBUTES)
             return CUDA_ERROR_INVALID_VALUE;
@@ -342,8 +372,8 @@ CUresult cuLinkCreate_v2(unsigned count, int *options, void **values, CUlinkStat
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-CUresult cuLinkAddData_v2(CUlinkState state, int type, void *data, size_t size, const char *name, unsigned count,
-                          int *options, void **values)
+CUresult cuLinkAddData_v2(CUlinkState state, int type, void *data, size_t size, const char *name,
+                          unsigned count, int *options, void **values)
 {
     (void)state;
     (void)type;
@@ -356,7 +386,8 @@ CUresult cuLinkAddData_v2(CUlinkState state, int type, void *data, size_t size, 
     return CUDA_ERROR_INVALID_HANDLE;
 }
 
-CUresult cuLinkAddFile_v2(CUlinkState state, int type, const char *path, unsigned count, int *options, void **values)
+CUresult cuLinkAddFile_v2(CUlinkState state, int type, const char *path, unsigned count, int *options,
+                          void **values)
 {
     return cuLinkAddData_v2(state, type, NULL, 0, path, count, options, values);
 }

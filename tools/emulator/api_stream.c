@@ -15,11 +15,11 @@ CUresult emu_check_stream(CUcontext context, CUstream *stream)
     return (*stream)->context == context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-#define CHECK_STREAM(context, stream)                                                                                  \
-    do {                                                                                                               \
-        CUresult checked_ = emu_check_stream(context, &stream);                                                        \
-        if (checked_ != CUDA_SUCCESS)                                                                                  \
-            return checked_;                                                                                           \
+#define CHECK_STREAM(context, stream)                                                                        \
+    do {                                                                                                     \
+        CUresult checked_ = emu_check_stream(context, &stream);                                              \
+        if (checked_ != CUDA_SUCCESS)                                                                        \
+            return checked_;                                                                                 \
     } while (0)
 
 CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority)
@@ -190,8 +190,8 @@ CUresult cuEventElapsedTime_v2(float *milliseconds, CUevent start, CUevent end)
     EMU_ENTER(context);
     if (!milliseconds)
         return CUDA_ERROR_INVALID_VALUE;
-    if (!emu_is(start, EMU_EVENT) || !emu_is(end, EMU_EVENT) || ((start->flags | end->flags) & EVENT_WITHOUT_TIME) ||
-        !start->is_recorded || !end->is_recorded)
+    if (!emu_is(start, EMU_EVENT) || !emu_is(end, EMU_EVENT) ||
+        ((start->flags | end->flags) & EVENT_WITHOUT_TIME) || !start->is_recorded || !end->is_recorded)
         return CUDA_ERROR_INVALID_HANDLE;
     *milliseconds = (float)((double)(int64_t)(end->nanoseconds - start->nanoseconds) * 1e-6);
     return CUDA_SUCCESS;

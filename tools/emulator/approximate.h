@@ -68,10 +68,12 @@ static inline float approximate_circular(float a, int32_t quarter)
     bool far = !(x < 0x1p30 && x > -0x1p30);
     x = far ? 0 : x;
     double n = (x * 0.63661977236758134308 + 0x1.8p52) - 0x1.8p52;
-    double r = (x - n * 0x1.921fb544p0) - n * 0x1.0b4611a626331p-34; /* pi/2 in two parts, n * the first is exact */
+    double r =
+        (x - n * 0x1.921fb544p0) - n * 0x1.0b4611a626331p-34; /* pi/2 in two parts, n * the first is exact */
     int32_t turn = ((int32_t)n + quarter) & 3;
     double s = r * r;
-    double sine = r * (1 + s * (-1.0 / 6 + s * (1.0 / 120 + s * (-1.0 / 5040 + s * (1.0 / 362880 - s / 39916800)))));
+    double sine =
+        r * (1 + s * (-1.0 / 6 + s * (1.0 / 120 + s * (-1.0 / 5040 + s * (1.0 / 362880 - s / 39916800)))));
     double cosine = 1 + s * (-0.5 + s * (1.0 / 24 + s * (-1.0 / 720 + s * (1.0 / 40320 - s / 3628800))));
     double v = turn & 1 ? cosine : sine;
     float result = (float)(turn & 2 ? -v : v);

@@ -70,8 +70,9 @@ bool emu_barrier_try(emu_warp *w)
         return false;
     }
     if (b->is_used && b->expected != sum.barrier_threads) {
-        emu_report_barrier_misuse(w, w->fragments[0].pc, sum.mask,
-                                  "waits at a barrier with another thread count than the threads already there");
+        emu_report_barrier_misuse(
+            w, w->fragments[0].pc, sum.mask,
+            "waits at a barrier with another thread count than the threads already there");
         return false;
     }
     b->is_used = true;

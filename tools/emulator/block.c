@@ -7,8 +7,8 @@
 /* Turns of all warps before the runner may look at other blocks. */
 #define ROUNDS_PER_SLICE 16
 
-/* Jumps back without a store, a barrier or an exit anywhere in the launch: nobody is waiting for anything real. */
-#define IDLE_JUMPS (UINT64_C(1) << 28)
+/* Jumps back per warp, while nothing in the whole launch was stored, released or finished: the wait will not end. */
+#define IDLE_JUMPS (UINT64_C(1) << 26)
 
 static void *fit(void *old, size_t *room, size_t bytes)
 {
@@ -31,7 +31,9 @@ void emu_block_start(emu_block *b, emu_launch *l, uint64_t index)
     b->id[1] = (uint32_t)(index / l->grid[0] % l->grid[1]);
     b->id[2] = (uint32_t)(index / l->grid[0] / l->grid[1]);
     b->warp_count = b->live_warps = (l->threads + EMU_LANES - 1) / EMU_LANES;
-    b->shared_bytes = p->dynamic_shared_start + l->dynamic_shared_bytes;
+    b->shared_bytes = l->dynamic_shared_bytes
+                          ? p->dynamic_shared_start + l->dynamic_shared_bytes
+                          : emu_reserved_shared(l->device_number) + p->static_shared_bytes;
     size_t register_bytes = (size_t)b->warp_count * p->register_bytes;
     size_t local_bytes = (size_t)b->warp_count * EMU_LANES * p->local_bytes;
     b->warps = fit(b->warps, &b->warp_room, b->warp_count * sizeof *b->warps);
@@ -43,7 +45,7 @@ void emu_block_start(emu_block *b, emu_launch *l, uint64_t index)
     memset(b->local, 0, local_bytes);
     memset(b->barriers, 0, sizeof b->barriers);
     memset(b->recent, 0, sizeof b->recent);
-    b->stores = b->seen_stores = 0;
+    b->stores = b->seen_stores = b->seen_progress = b->idle_jumps = 0;
     for (unsigned n = 0; n < b->warp_count; n++) {
         uint32_t left = l->threads - n * EMU_LANES;
         emu_warp_start(&b->warps[n], b, n, left >= EMU_LANES ? EMU_ALL : (1u << left) - 1);
@@ -88,15 +90,19 @@ static unsigned run_round(emu_block *b)
 static bool is_idle(emu_block *b)
 {
     emu_launch *l = b->launch;
-    uint64_t jumps = 0;
-    for (unsigned n = 0; n < b->warp_count; n++)
-        jumps += b->warps[n].state == EMU_WARP_READY ? b->warps[n].jumps_back : 0;
-    if (b->stores != b->seen_stores) {
-        b->seen_stores = b->stores;
-        __atomic_store_n(&l->idle_jumps, 0, __ATOMIC_RELAXED);
-        return false;
+    uint64_t jumps = 0, waiting = 0;
+    for (unsigned n = 0; n < b->warp_count; n++) {
+        bool ready = b->warps[n].state == EMU_WARP_READY;
+        jumps += ready ? b->warps[n].jumps_back : 0;
+        waiting += ready;
     }
-    return __atomic_add_fetch(&l->idle_jumps, jumps, __ATOMIC_RELAXED) > IDLE_JUMPS;
+    if (b->stores != b->seen_stores)
+        __atomic_add_fetch(&l->progress, 1, __ATOMIC_RELAXED);
+    b->seen_stores = b->stores;
+    uint64_t progress = __atomic_load_n(&l->progress, __ATOMIC_RELAXED);
+    b->idle_jumps = progress == b->seen_progress ? b->idle_jumps + jumps : 0;
+    b->seen_progress = progress;
+    return b->idle_jumps > IDLE_JUMPS * waiting;
 }
 
 emu_progress emu_block_run(emu_block *b)

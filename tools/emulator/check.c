@@ -73,12 +73,18 @@ void emu_print_report(const char *text)
 static const char *error_name(int result)
 {
     switch (result) {
-    case 700: return "CUDA_ERROR_ILLEGAL_ADDRESS";
-    case 702: return "CUDA_ERROR_LAUNCH_TIMEOUT";
-    case 715: return "CUDA_ERROR_ILLEGAL_INSTRUCTION";
-    case 716: return "CUDA_ERROR_MISALIGNED_ADDRESS";
-    case 717: return "CUDA_ERROR_INVALID_ADDRESS_SPACE";
-    default: return "CUDA_ERROR_LAUNCH_FAILED";
+    case 700:
+        return "CUDA_ERROR_ILLEGAL_ADDRESS";
+    case 702:
+        return "CUDA_ERROR_LAUNCH_TIMEOUT";
+    case 715:
+        return "CUDA_ERROR_ILLEGAL_INSTRUCTION";
+    case 716:
+        return "CUDA_ERROR_MISALIGNED_ADDRESS";
+    case 717:
+        return "CUDA_ERROR_INVALID_ADDRESS_SPACE";
+    default:
+        return "CUDA_ERROR_LAUNCH_FAILED";
     }
 }
 
@@ -149,8 +155,8 @@ static void append_fragment(emu_log *log, const emu_warp *w, const emu_fragment 
     append_thread(log, w->block, w->id * EMU_LANES + first);
     emu_log_append(log, " (lanes 0x%08x of warp %u) %s", f->mask, w->id, waits[f->wait]);
     if (f->wait == EMU_WAIT_LANES || f->wait == EMU_WAIT_WARP)
-        emu_log_append(log, ": members 0x%08x, of these 0x%08x have exited and 0x%08x are elsewhere", f->members,
-                       f->members & ~w->alive, f->members & w->alive & ~f->mask);
+        emu_log_append(log, ": members 0x%08x, of these 0x%08x have exited and 0x%08x are elsewhere",
+                       f->members, f->members & ~w->alive, f->members & w->alive & ~f->mask);
     emu_log_append(log, "\n  ");
     append_place(log, w->block->launch, f->pc);
 }
@@ -159,7 +165,8 @@ void emu_report_deadlock(emu_block *b)
 {
     emu_log log = {0};
     unsigned shown = 0;
-    emu_log_append(&log, "kiln emulator: CUDA_ERROR_LAUNCH_TIMEOUT in kernel %.*s: the launch makes no progress\n",
+    emu_log_append(&log,
+                   "kiln emulator: CUDA_ERROR_LAUNCH_TIMEOUT in kernel %.*s: the launch makes no progress\n",
                    EMU_TEXT(b->launch->program->kernel->name));
     for (unsigned n = 0; n < b->warp_count; n++) {
         const emu_warp *w = &b->warps[n];

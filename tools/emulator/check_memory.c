@@ -29,8 +29,8 @@ static bool check_alignment(emu_warp *w, const emu_op *op, uint32_t mask, unsign
     if (!lanes)
         return true;
     uint64_t address = at[__builtin_ctz(lanes)];
-    emu_fault(w, op, lanes, MISALIGNED_ADDRESS, "%s %u bytes at 0x%llx, which is not a multiple of %u", verb(writes),
-              bytes, (unsigned long long)address, bytes);
+    emu_fault(w, op, lanes, MISALIGNED_ADDRESS, "%s %u bytes at 0x%llx, which is not a multiple of %u",
+              verb(writes), bytes, (unsigned long long)address, bytes);
     return false;
 }
 
@@ -45,16 +45,18 @@ static void describe(char *text, size_t room, const emu_allocation *a, uint64_t 
     if (address >= end)
         snprintf(where, sizeof where, "%llu bytes behind the end of", (unsigned long long)(address - end));
     else if (address + bytes > end)
-        snprintf(where, sizeof where, "across the end of (%llu bytes fit)", (unsigned long long)(end - address));
+        snprintf(where, sizeof where, "across the end of (%llu bytes fit)",
+                 (unsigned long long)(end - address));
     snprintf(text, room, "%s the %s%s %llu (%llu bytes at 0x%llx)", where, a->is_freed ? "freed " : "",
-             a->name                             ? "variable that is allocation"
-             : a->kind == EMU_ALLOCATION_HOST    ? "host allocation"
-             : a->kind == EMU_ALLOCATION_CONST   ? ".const bank, allocation"
-                                                 : "allocation",
+             a->name                           ? "variable that is allocation"
+             : a->kind == EMU_ALLOCATION_HOST  ? "host allocation"
+             : a->kind == EMU_ALLOCATION_CONST ? ".const bank, allocation"
+                                               : "allocation",
              (unsigned long long)a->serial, (unsigned long long)a->bytes, (unsigned long long)a->base);
 }
 
-static void fault_global(emu_warp *w, const emu_op *op, uint32_t lanes, unsigned bytes, bool writes, uint64_t address)
+static void fault_global(emu_warp *w, const emu_op *op, uint32_t lanes, unsigned bytes, bool writes,
+                         uint64_t address)
 {
     char where[256];
     if (address < 4096)
@@ -115,11 +117,13 @@ bool emu_check_window(emu_warp *w, const emu_op *op, uint32_t mask, unsigned byt
         return check_alignment(w, op, mask, bytes, writes, at);
     uint64_t address = at[__builtin_ctz(bad)];
     if (address < low)
-        emu_fault(w, op, bad, ILLEGAL_ADDRESS, "%s %u bytes at 0x%llx of .%s memory, below its start at 0x%llx",
-                  verb(writes), bytes, (unsigned long long)address, emu_space_names[space], (unsigned long long)low);
+        emu_fault(w, op, bad, ILLEGAL_ADDRESS,
+                  "%s %u bytes at 0x%llx of .%s memory, below its start at 0x%llx", verb(writes), bytes,
+                  (unsigned long long)address, emu_space_names[space], (unsigned long long)low);
     else
         emu_fault(w, op, bad, ILLEGAL_ADDRESS, "%s %u bytes at 0x%llx of .%s memory, which ends at 0x%llx",
-                  verb(writes), bytes, (unsigned long long)address, emu_space_names[space], (unsigned long long)high);
+                  verb(writes), bytes, (unsigned long long)address, emu_space_names[space],
+                  (unsigned long long)high);
     return false;
 }
 
@@ -139,14 +143,20 @@ static bool find_window(const emu_warp *w, uint64_t address, uint32_t lane, wind
     case 0:
         *found = (window){EMU_SHARED, emu_reserved_shared(l->device_number), b->shared_bytes, b->shared};
         return true;
-    case 1: *found = (window){EMU_LOCAL, 16, local, b->local + thread * local}; return true;
-    case 2: *found = (window){EMU_PARAM, 0, l->parameter_bytes, l->parameters}; return true;
-    default: return false;
+    case 1:
+        *found = (window){EMU_LOCAL, 16, local, b->local + thread * local};
+        return true;
+    case 2:
+        *found = (window){EMU_PARAM, 0, l->parameter_bytes, l->parameters};
+        return true;
+    default:
+        return false;
     }
 }
 
 /* Lanes may point to different spaces, each is judged by itself. */
-static bool check_generic_lane(emu_warp *w, const emu_op *op, uint32_t lane, unsigned bytes, bool writes, uint64_t *at)
+static bool check_generic_lane(emu_warp *w, const emu_op *op, uint32_t lane, unsigned bytes, bool writes,
+                               uint64_t *at)
 {
     window in;
     uint64_t offset, lanes[EMU_LANES] = {0};

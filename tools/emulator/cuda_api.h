@@ -61,7 +61,8 @@ EMU_API CUresult cuDriverGetVersion(int *version);
 EMU_API CUresult cuGetErrorName(CUresult error, const char **name);
 EMU_API CUresult cuGetErrorString(CUresult error, const char **text);
 EMU_API CUresult cuGetProcAddress(const char *symbol, void **function, int version, uint64_t flags);
-EMU_API CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, uint64_t flags, int *status);
+EMU_API CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, uint64_t flags,
+                                     int *status);
 
 /* Devices */
 EMU_API CUresult cuDeviceGetCount(int *count);
@@ -82,7 +83,8 @@ EMU_API CUresult cuDevicePrimaryCtxReset_v2(CUdevice device);
 EMU_API CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *active);
 EMU_API CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned flags);
 EMU_API CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device);
-EMU_API CUresult cuCtxCreate_v3(CUcontext *context, void *affinity, int count, unsigned flags, CUdevice device);
+EMU_API CUresult cuCtxCreate_v3(CUcontext *context, void *affinity, int count, unsigned flags,
+                                CUdevice device);
 EMU_API CUresult cuCtxCreate_v4(CUcontext *context, void *parameters, unsigned flags, CUdevice device);
 EMU_API CUresult cuCtxDestroy_v2(CUcontext context);
 EMU_API CUresult cuCtxPushCurrent_v2(CUcontext context);
@@ -102,7 +104,8 @@ EMU_API CUresult cuCtxSetCacheConfig(int config);
 /* Modules and functions */
 EMU_API CUresult cuModuleLoad(CUmodule *module, const char *path);
 EMU_API CUresult cuModuleLoadData(CUmodule *module, const void *image);
-EMU_API CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned count, int *options, void **values);
+EMU_API CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned count, int *options,
+                                    void **values);
 EMU_API CUresult cuModuleLoadFatBinary(CUmodule *module, const void *image);
 EMU_API CUresult cuModuleUnload(CUmodule module);
 EMU_API CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name);
@@ -116,8 +119,10 @@ EMU_API CUresult cuFuncGetModule(CUmodule *module, CUfunction function);
 EMU_API CUresult cuFuncGetName(const char **name, CUfunction function);
 EMU_API CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction function, int threads,
                                                              size_t dynamic_shared_bytes);
-EMU_API CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, CUfunction function, int threads,
-                                                                      size_t dynamic_shared_bytes, unsigned flags);
+EMU_API CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, CUfunction function,
+                                                                      int threads,
+                                                                      size_t dynamic_shared_bytes,
+                                                                      unsigned flags);
 EMU_API CUresult cuLinkCreate_v2(unsigned count, int *options, void **values, CUlinkState *state);
 EMU_API CUresult cuLinkAddData_v2(CUlinkState state, int type, void *data, size_t size, const char *name,
                                   unsigned count, int *options, void **values);
@@ -130,7 +135,8 @@ EMU_API CUresult cuLinkDestroy(CUlinkState state);
 EMU_API CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes);
 EMU_API CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes);
 EMU_API CUresult cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned flags);
-EMU_API CUresult cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width, size_t height, unsigned element);
+EMU_API CUresult cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width, size_t height,
+                                    unsigned element);
 EMU_API CUresult cuMemFree_v2(CUdeviceptr address);
 EMU_API CUresult cuMemAllocAsync(CUdeviceptr *address, size_t bytes, CUstream stream);
 EMU_API CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream);
@@ -178,13 +184,15 @@ EMU_API CUresult cuEventElapsedTime(float *milliseconds, CUevent start, CUevent 
 EMU_API CUresult cuEventElapsedTime_v2(float *milliseconds, CUevent start, CUevent end);
 
 /* Launches and graphs */
-EMU_API CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-                                unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream,
-                                void **parameters, void **extra);
-EMU_API CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra);
-EMU_API CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
-                                           unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
-                                           CUstream stream, void **parameters);
+EMU_API CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                                unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
+                                CUstream stream, void **parameters, void **extra);
+EMU_API CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameters,
+                                  void **extra);
+EMU_API CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigned grid_y,
+                                           unsigned grid_z, unsigned block_x, unsigned block_y,
+                                           unsigned block_z, unsigned shared_bytes, CUstream stream,
+                                           void **parameters);
 EMU_API CUresult cuStreamBeginCapture_v2(CUstream stream, int mode);
 EMU_API CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph);
 EMU_API CUresult cuStreamIsCapturing(CUstream stream, int *status);

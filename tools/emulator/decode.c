@@ -90,7 +90,8 @@ static void decode_end(emu_decoder *d)
 {
     const emu_function *f = d->placed->function;
     emu_instruction *ret = emu_arena_alloc(&d->program->arena, sizeof *ret);
-    *ret = (emu_instruction){.opcode = emu_text_of("ret"), .line = f->line, .text = f->name, .scope = f->scope};
+    *ret =
+        (emu_instruction){.opcode = emu_text_of("ret"), .line = f->line, .text = f->name, .scope = f->scope};
     decode_instruction(d, ret);
 }
 
@@ -122,7 +123,8 @@ static void finish_jumps(emu_decoder *d)
     emu_program *p = d->program;
     emu_fixup *fixups = d->fixups.items;
     for (size_t i = 0; i < d->fixups.count; i++) {
-        size_t to = fixups[i].function ? emu_find_placed(d, fixups[i].function)->start : label_op(d, fixups[i].label);
+        size_t to =
+            fixups[i].function ? emu_find_placed(d, fixups[i].function)->start : label_op(d, fixups[i].label);
         p->ops[fixups[i].op].imm = (int64_t)(intptr_t)&p->ops[to];
     }
     emu_table_fixup *tables = d->table_fixups.items;

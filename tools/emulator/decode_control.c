@@ -19,7 +19,8 @@ static bool has_operands(emu_decoder *d, const emu_instruction *i, unsigned leas
 {
     if (i->operand_count >= least && i->operand_count <= most)
         return true;
-    emu_decode_error(d, "'%.*s' takes %u operands, %u are given", EMU_TEXT(i->opcode), least, i->operand_count);
+    emu_decode_error(d, "'%.*s' takes %u operands, %u are given", EMU_TEXT(i->opcode), least,
+                     i->operand_count);
     return false;
 }
 
@@ -36,7 +37,8 @@ bool emu_decode_bra(emu_decoder *d, const emu_instruction *i, emu_op *op)
     const emu_symbol *label = find_label(d, &i->operands[0], EMU_SYMBOL_LABEL);
     if (!label)
         return false;
-    op->run = op->mods.flags & EMU_UNIFORM ? emu_control_handlers()->branch_uniform : emu_control_handlers()->branch;
+    op->run = op->mods.flags & EMU_UNIFORM ? emu_control_handlers()->branch_uniform
+                                           : emu_control_handlers()->branch;
     add_fixup(d, NULL, label);
     emu_emit(d, op, (emu_uses){0});
     return true;
@@ -78,7 +80,8 @@ bool emu_decode_ret(emu_decoder *d, const emu_instruction *i, emu_op *op)
 }
 
 /* Call parameters live in the thread's local memory. */
-static void emit_local(emu_decoder *d, emu_handler *run, uint32_t arg, uint64_t offset, unsigned bytes, bool writes)
+static void emit_local(emu_decoder *d, emu_handler *run, uint32_t arg, uint64_t offset, unsigned bytes,
+                       bool writes)
 {
     emu_op op = {.run = run, .arg = {arg}, .imm = (int64_t)offset};
     op.mods.count = (uint8_t)bytes;
@@ -193,8 +196,10 @@ static bool decode_pack(emu_decoder *d, const emu_operand *vector, const emu_ope
     emu_operand elements[8];
     emu_destination to[8];
     bool is_bits = emu_types[type].class == EMU_BITS;
-    if (!is_bits || (count != 2 && count != 4) || part == EMU_NONE || bytes * count != emu_types[type].bytes) {
-        emu_decode_error(d, "cannot %s %u elements as .%s", packs ? "pack" : "unpack", count, emu_types[type].name);
+    if (!is_bits || (count != 2 && count != 4) || part == EMU_NONE ||
+        bytes * count != emu_types[type].bytes) {
+        emu_decode_error(d, "cannot %s %u elements as .%s", packs ? "pack" : "unpack", count,
+                         emu_types[type].name);
         return false;
     }
     unsigned errors = d->in->log->errors;
@@ -224,7 +229,8 @@ static bool decode_pack(emu_decoder *d, const emu_operand *vector, const emu_ope
         out.arg[0] = to[0].arg;
     out.mods.count = (uint8_t)count;
     out.mods.mode = packs;
-    emu_emit(d, &out, (emu_uses){.writes = packs, .args = 1, .list_size = (uint16_t)count, .list_writes = !packs});
+    emu_emit(d, &out,
+             (emu_uses){.writes = packs, .args = 1, .list_size = (uint16_t)count, .list_writes = !packs});
     return true;
 }
 
@@ -248,7 +254,8 @@ bool emu_decode_mov(emu_decoder *d, const emu_instruction *i, emu_op *op)
     emu_type type = (emu_type)op->mods.type;
     if (op->mods.count > 1) {
         emu_operand a[8], b[8];
-        if (!emu_decode_elements(d, to, op->mods.count, a) || !emu_decode_elements(d, from, op->mods.count, b))
+        if (!emu_decode_elements(d, to, op->mods.count, a) ||
+            !emu_decode_elements(d, from, op->mods.count, b))
             return false;
         for (unsigned k = 0; k < op->mods.count; k++)
             if (a[k].kind != EMU_OPERAND_SINK && !decode_scalar_mov(d, &a[k], &b[k], type))

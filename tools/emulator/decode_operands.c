@@ -81,8 +81,8 @@ static uint32_t chop(emu_decoder *d, uint32_t slot, emu_type reg, emu_type wante
     return op.arg[0];
 }
 
-static uint32_t decode_register_source(emu_decoder *d, const emu_operand *o, const emu_symbol *s, uint32_t slot,
-                                       emu_type type, unsigned allow)
+static uint32_t decode_register_source(emu_decoder *d, const emu_operand *o, const emu_symbol *s,
+                                       uint32_t slot, emu_type type, unsigned allow)
 {
     char found[32] = ".";
     strcat(found, emu_types[s->type].name);
@@ -135,7 +135,8 @@ static uint32_t decode_name(emu_decoder *d, const emu_operand *o, emu_type type,
         return decode_special(d, o, type);
     emu_special special;
     if (emu_special_named(o->name, o->element, &special))
-        emu_decode_error(d, "the special register '%.*s' can be an operand of mov and cvt only", EMU_TEXT(o->name));
+        emu_decode_error(d, "the special register '%.*s' can be an operand of mov and cvt only",
+                         EMU_TEXT(o->name));
     else
         emu_decode_error(d, "'%.*s' is not declared", EMU_TEXT(o->name));
     return EMU_SINK;
@@ -187,11 +188,15 @@ static uint32_t decode_integer(emu_decoder *d, const emu_operand *o, emu_type ty
 uint32_t emu_decode_source(emu_decoder *d, const emu_operand *o, emu_type type, unsigned allow)
 {
     switch (o->kind) {
-    case EMU_OPERAND_NAME: return decode_name(d, o, type, allow);
-    case EMU_OPERAND_INT: return decode_integer(d, o, type);
+    case EMU_OPERAND_NAME:
+        return decode_name(d, o, type, allow);
+    case EMU_OPERAND_INT:
+        return decode_integer(d, o, type);
     case EMU_OPERAND_DOUBLE:
-    case EMU_OPERAND_SINGLE: return decode_float(d, o, type);
-    default: emu_decode_error(d, "expected a register or a constant of type .%s", emu_types[type].name);
+    case EMU_OPERAND_SINGLE:
+        return decode_float(d, o, type);
+    default:
+        emu_decode_error(d, "expected a register or a constant of type .%s", emu_types[type].name);
     }
     return EMU_SINK;
 }
@@ -244,12 +249,15 @@ void emu_finish_destination(emu_decoder *d, const emu_destination *to)
 }
 
 /* A 32-bit (or, as ptxas takes, 16-bit) address register is zero-extended. */
-static uint32_t address_register(emu_decoder *d, const emu_operand *o, const emu_symbol *s, uint32_t slot, emu_op *op)
+static uint32_t address_register(emu_decoder *d, const emu_operand *o, const emu_symbol *s, uint32_t slot,
+                                 emu_op *op)
 {
     unsigned bytes = emu_types[s->type].bytes, class = emu_types[s->type].class;
-    bool windowed = op->mods.space == EMU_SHARED || op->mods.space == EMU_LOCAL || op->mods.space == EMU_CONST ||
-                    op->mods.space == EMU_PARAM || op->mods.space == EMU_PARAM_CALL;
-    if (class == EMU_FLOAT || class == EMU_PACKED || class == EMU_PREDICATE || (bytes != 8 && !windowed) || bytes < 2) {
+    bool windowed = op->mods.space == EMU_SHARED || op->mods.space == EMU_LOCAL ||
+                    op->mods.space == EMU_CONST || op->mods.space == EMU_PARAM ||
+                    op->mods.space == EMU_PARAM_CALL;
+    if (class == EMU_FLOAT || class == EMU_PACKED || class == EMU_PREDICATE || (bytes != 8 && !windowed) ||
+        bytes < 2) {
         emu_decode_error(d, "'%.*s' cannot hold this address: expected %s", EMU_TEXT(o->name),
                          windowed ? "an integer register of 32 or 64 bits" : "a 64-bit integer register");
         return EMU_SINK;
@@ -259,6 +267,7 @@ static uint32_t address_register(emu_decoder *d, const emu_operand *o, const emu
     emu_type unsigned_type = bytes == 4 ? EMU_U32 : EMU_U16;
     emu_op extend = {.run = emu_micro_handlers()->extend[unsigned_type][2], .arg = {emu_temporary(d), slot}};
     emu_emit(d, &extend, (emu_uses){.writes = 1, .args = 2});
+    op->mods.flags |= EMU_ADDRESS_32;
     return extend.arg[0];
 }
 

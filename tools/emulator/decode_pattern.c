@@ -21,11 +21,16 @@ typedef struct pattern_state {
 static emu_type widened(emu_type type)
 {
     switch (type) {
-    case EMU_U16: return EMU_U32;
-    case EMU_S16: return EMU_S32;
-    case EMU_U32: return EMU_U64;
-    case EMU_S32: return EMU_S64;
-    default: return EMU_NONE;
+    case EMU_U16:
+        return EMU_U32;
+    case EMU_S16:
+        return EMU_S32;
+    case EMU_U32:
+        return EMU_U64;
+    case EMU_S32:
+        return EMU_S64;
+    default:
+        return EMU_NONE;
     }
 }
 
@@ -35,12 +40,18 @@ static emu_type operand_type(const emu_mods *mods, emu_text name)
     if (name.size != 1)
         return emu_type_named(name);
     switch (name.at[0]) {
-    case 't': return (emu_type)mods->type;
-    case 's': return (emu_type)mods->source;
-    case 'w': return widened((emu_type)mods->type);
-    case 'x': return emu_bits_type(emu_types[mods->type].bytes);
-    case 'y': return emu_bits_type(emu_types[mods->source].bytes);
-    default: return EMU_PRED;
+    case 't':
+        return (emu_type)mods->type;
+    case 's':
+        return (emu_type)mods->source;
+    case 'w':
+        return widened((emu_type)mods->type);
+    case 'x':
+        return emu_bits_type(emu_types[mods->type].bytes);
+    case 'y':
+        return emu_bits_type(emu_types[mods->source].bytes);
+    default:
+        return EMU_PRED;
     }
 }
 
@@ -91,7 +102,8 @@ static void push(pattern_state *s, uint32_t arg, bool is_destination)
     s->uses.writes = (uint8_t)(s->uses.writes + is_destination);
 }
 
-static uint32_t destination(pattern_state *s, const emu_operand *o, const pattern_item *item, emu_type type, bool sink)
+static uint32_t destination(pattern_state *s, const emu_operand *o, const pattern_item *item, emu_type type,
+                            bool sink)
 {
     emu_destination to = emu_decode_destination(s->d, o, type, item->allow, sink);
     s->destinations[s->destination_count++] = to;

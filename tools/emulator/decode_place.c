@@ -5,7 +5,8 @@
 
 uint32_t emu_reserved_shared(unsigned target_number)
 {
-    return target_number >= 90 ? 1024 : 0; /* measured: ptxas places the first symbol at 0x400 from sm_90 on */
+    return target_number >= 90 ? 1024
+                               : 0; /* measured: ptxas places the first symbol at 0x400 from sm_90 on */
 }
 
 static void place_local(emu_decoder *d, const emu_symbol *s)

@@ -9,8 +9,10 @@ enum { AND, OR, XOR, EXCH, ADD, INC, DEC, MIN, MAX, CAS }; /* order of the words
 static uint64_t extended(unsigned type, uint64_t x)
 {
     switch (type) {
-    case EMU_S32: return (uint64_t)(int64_t)(int32_t)x;
-    default: return x;
+    case EMU_S32:
+        return (uint64_t)(int64_t)(int32_t)x;
+    default:
+        return x;
     }
 }
 
@@ -20,15 +22,24 @@ static uint64_t integer_result(unsigned type, unsigned operation, uint64_t old, 
     uint64_t x = extended(type, old), y = extended(type, b);
     bool less = is_signed ? (int64_t)x < (int64_t)y : x < y;
     switch (operation) {
-    case AND: return old & b;
-    case OR: return old | b;
-    case XOR: return old ^ b;
-    case EXCH: return b;
-    case ADD: return old + b;
-    case INC: return old >= b ? 0 : old + 1;
-    case DEC: return old == 0 || old > b ? b : old - 1;
-    case MIN: return less ? old : b;
-    default: return less ? b : old;
+    case AND:
+        return old & b;
+    case OR:
+        return old | b;
+    case XOR:
+        return old ^ b;
+    case EXCH:
+        return b;
+    case ADD:
+        return old + b;
+    case INC:
+        return old >= b ? 0 : old + 1;
+    case DEC:
+        return old == 0 || old > b ? b : old - 1;
+    case MIN:
+        return less ? old : b;
+    default:
+        return less ? b : old;
     }
 }
 
@@ -40,7 +51,8 @@ static float canonical(float f)
 static uint16_t half_result(unsigned type, unsigned operation, uint16_t old, uint16_t b)
 {
     bool is_bf16 = type == EMU_BF16 || type == EMU_BF16X2;
-    float x = is_bf16 ? bf16_to_float(old) : half_to_float(old), y = is_bf16 ? bf16_to_float(b) : half_to_float(b);
+    float x = is_bf16 ? bf16_to_float(old) : half_to_float(old),
+          y = is_bf16 ? bf16_to_float(b) : half_to_float(b);
     if (operation == ADD)
         return is_bf16 ? float_to_bf16(x + y) : float_to_half(x + y);
     if (x != x)
@@ -72,26 +84,31 @@ static uint64_t result_of(const emu_mods *m, bool is_shared, uint64_t old, uint6
     if (m->mode == CAS)
         return old == b ? c : old;
     switch (m->type) {
-    case EMU_F32: return m->mode == ADD ? float_result(old, b, !is_shared) : b;
-    case EMU_F64: return m->mode == ADD ? double_result(old, b) : b;
+    case EMU_F32:
+        return m->mode == ADD ? float_result(old, b, !is_shared) : b;
+    case EMU_F64:
+        return m->mode == ADD ? double_result(old, b) : b;
     case EMU_F16:
-    case EMU_BF16: return half_result(m->type, m->mode, (uint16_t)old, (uint16_t)b);
+    case EMU_BF16:
+        return half_result(m->type, m->mode, (uint16_t)old, (uint16_t)b);
     case EMU_F16X2:
     case EMU_BF16X2:
         return half_result(m->type, m->mode, (uint16_t)old, (uint16_t)b) |
                (uint64_t)half_result(m->type, m->mode, (uint16_t)(old >> 16), (uint16_t)(b >> 16)) << 16;
-    default: return integer_result(m->type, m->mode, old, b);
+    default:
+        return integer_result(m->type, m->mode, old, b);
     }
 }
 
-#define UPDATE(bits)                                                                                                   \
-    static uint64_t update_##bits(const emu_mods *m, bool is_shared, uint64_t at, uint64_t b, uint64_t c)              \
-    {                                                                                                                  \
-        uint##bits##_t *p = (uint##bits##_t *)(uintptr_t)at, old = __atomic_load_n(p, __ATOMIC_SEQ_CST), new;          \
-        do                                                                                                             \
-            new = (uint##bits##_t)result_of(m, is_shared, old, b, c);                                                  \
-        while (!__atomic_compare_exchange_n(p, &old, new, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));                 \
-        return old;                                                                                                    \
+#define UPDATE(bits)                                                                                         \
+    static uint64_t update_##bits(const emu_mods *m, bool is_shared, uint64_t at, uint64_t b, uint64_t c)    \
+    {                                                                                                        \
+        uint##bits##_t *p = (uint##bits##_t *)(uintptr_t)at, old = __atomic_load_n(p, __ATOMIC_SEQ_CST),     \
+                       new;                                                                                  \
+        do                                                                                                   \
+            new = (uint##bits##_t)result_of(m, is_shared, old, b, c);                                        \
+        while (!__atomic_compare_exchange_n(p, &old, new, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));       \
+        return old;                                                                                          \
     }
 UPDATE(16)
 UPDATE(32)
@@ -104,7 +121,8 @@ static uint64_t element(const emu_warp *w, uint32_t arg, unsigned bytes, uint32_
     return x;
 }
 
-static inline uint64_t update(const emu_mods *m, bool is_shared, unsigned bytes, uint64_t at, uint64_t b, uint64_t c)
+static inline uint64_t update(const emu_mods *m, bool is_shared, unsigned bytes, uint64_t at, uint64_t b,
+                              uint64_t c)
 {
     return bytes == 4   ? update_32(m, is_shared, at, b, c)
            : bytes == 8 ? update_64(m, is_shared, at, b, c)
@@ -213,11 +231,15 @@ static bool exists(const emu_mods *m)
     case OR:
     case XOR:
     case EXCH:
-    case CAS: return is_bits;
+    case CAS:
+        return is_bits;
     case INC:
-    case DEC: return m->type == EMU_U32;
-    case ADD: return !is_bits;
-    default: return !is_bits && !is_float;
+    case DEC:
+        return m->type == EMU_U32;
+    case ADD:
+        return !is_bits;
+    default:
+        return !is_bits && !is_float;
     }
 }
 
@@ -280,15 +302,23 @@ static const emu_row rows[] = {
     {"atom", SEM SPACE CAS_ "t:b128", "=_t [] t t", 83, 90, .pick = pick_cas},
     {"atom", SEM SPACE EXCH_ "L2::cache_hint? t:b128", "=_t [] t hint?", 83, 90, .pick = pick_exch_128},
     {"atom", SEM SPACE OPERATIONS SCALARS, "=_t [] t hint?", .pick = pick_atom},
-    {"atom", SEM SPACE OPERATIONS " noftz L2::cache_hint? t:f16|f16x2", "=_t [] t hint?", 62, 60, .pick = pick_add_half_atom},
-    {"atom", SEM SPACE OPERATIONS " noftz L2::cache_hint? t:bf16|bf16x2", "=_x [] x hint?", 78, 90, .pick = pick_add_half_atom},
-    {"atom", SEM "p:global? " OPERATIONS " L2::cache_hint? v:v2|v4 t:f32", "=*t [] *t hint?", 81, 90, .pick = pick_atom_vector},
-    {"atom", SEM "p:global? " OPERATIONS " noftz L2::cache_hint? v:v2|v4|v8 @half", "=*x [] *x hint?", 81, 90, .pick = pick_atom_vector},
+    {"atom", SEM SPACE OPERATIONS " noftz L2::cache_hint? t:f16|f16x2", "=_t [] t hint?", 62, 60,
+     .pick = pick_add_half_atom},
+    {"atom", SEM SPACE OPERATIONS " noftz L2::cache_hint? t:bf16|bf16x2", "=_x [] x hint?", 78, 90,
+     .pick = pick_add_half_atom},
+    {"atom", SEM "p:global? " OPERATIONS " L2::cache_hint? v:v2|v4 t:f32", "=*t [] *t hint?", 81, 90,
+     .pick = pick_atom_vector},
+    {"atom", SEM "p:global? " OPERATIONS " noftz L2::cache_hint? v:v2|v4|v8 @half", "=*x [] *x hint?", 81, 90,
+     .pick = pick_atom_vector},
     {"red", SEM SPACE OPERATIONS SCALARS, "[] t hint?", .pick = pick_red},
-    {"red", SEM SPACE OPERATIONS " noftz L2::cache_hint? t:f16|f16x2", "[] t hint?", 62, 60, .pick = pick_add_half_red},
-    {"red", SEM SPACE OPERATIONS " noftz L2::cache_hint? t:bf16|bf16x2", "[] x hint?", 78, 90, .pick = pick_add_half_red},
-    {"red", SEM "p:global? " OPERATIONS " L2::cache_hint? v:v2|v4 t:f32", "[] *t hint?", 81, 90, .pick = pick_red_vector},
-    {"red", SEM "p:global? " OPERATIONS " noftz L2::cache_hint? v:v2|v4|v8 @half", "[] *x hint?", 81, 90, .pick = pick_red_vector},
+    {"red", SEM SPACE OPERATIONS " noftz L2::cache_hint? t:f16|f16x2", "[] t hint?", 62, 60,
+     .pick = pick_add_half_red},
+    {"red", SEM SPACE OPERATIONS " noftz L2::cache_hint? t:bf16|bf16x2", "[] x hint?", 78, 90,
+     .pick = pick_add_half_red},
+    {"red", SEM "p:global? " OPERATIONS " L2::cache_hint? v:v2|v4 t:f32", "[] *t hint?", 81, 90,
+     .pick = pick_red_vector},
+    {"red", SEM "p:global? " OPERATIONS " noftz L2::cache_hint? v:v2|v4|v8 @half", "[] *x hint?", 81, 90,
+     .pick = pick_red_vector},
 };
 
 EXPORT_ROWS(emu_rows_atomic);

@@ -10,10 +10,11 @@ static inline bool agree(const uint32_t *values, uint32_t mask)
     return differ == 0;
 }
 
-static void arrive(emu_warp *w, const emu_op *op, uint32_t mask, unsigned first_arg, emu_wait wait, bool aligned,
-                   uint32_t predicate)
+static void arrive(emu_warp *w, const emu_op *op, uint32_t mask, unsigned first_arg, emu_wait wait,
+                   bool aligned, uint32_t predicate)
 {
-    const uint32_t *id = LANES_OF(const uint32_t, first_arg), *threads = LANES_OF(const uint32_t, first_arg + 1);
+    const uint32_t *id = LANES_OF(const uint32_t, first_arg),
+                   *threads = LANES_OF(const uint32_t, first_arg + 1);
     uint32_t lane = (uint32_t)__builtin_ctz(mask);
     const char *wrong = NULL;
     if (!agree(id, mask) || !agree(threads, mask))

@@ -1,24 +1,25 @@
 /* Logic, shifts, bit fields, permutations (ISA 9.7.1.14 to 9.7.1.22, 9.7.8, 9.7.9.7). */
 #include "exec.h"
 
-#define BITS2(name, value)                                                                                             \
-    DEFINE2(name##_16, uint16_t, uint16_t, uint16_t, value)                                                            \
-    DEFINE2(name##_32, uint32_t, uint32_t, uint32_t, value)                                                            \
+#define BITS2(name, value)                                                                                   \
+    DEFINE2(name##_16, uint16_t, uint16_t, uint16_t, value)                                                  \
+    DEFINE2(name##_32, uint32_t, uint32_t, uint32_t, value)                                                  \
     DEFINE2(name##_64, uint64_t, uint64_t, uint64_t, value)
 
-#define BITS1(name, value)                                                                                             \
-    DEFINE1(name##_16, uint16_t, uint16_t, value)                                                                      \
-    DEFINE1(name##_32, uint32_t, uint32_t, value)                                                                      \
+#define BITS1(name, value)                                                                                   \
+    DEFINE1(name##_16, uint16_t, uint16_t, value)                                                            \
+    DEFINE1(name##_32, uint32_t, uint32_t, value)                                                            \
     DEFINE1(name##_64, uint64_t, uint64_t, value)
 
-#define LOGIC2(name, operator)                                                                                         \
-    BITS2(name, a operator b)                                                                                          \
-    HANDLER(name##_pred)                                                                                               \
-    {                                                                                                                  \
-        uint32_t value = emu_predicate(w, op->arg[1]) operator emu_predicate(w, op->arg[2]);                           \
-        emu_set_predicate(w, op->arg[0], mask, value);                                                                 \
-    }                                                                                                                  \
-    TYPES(name) = {[EMU_B16] = name##_16, [EMU_B32] = name##_32, [EMU_B64] = name##_64, [EMU_PRED] = name##_pred};
+#define LOGIC2(name, operator)                                                                               \
+    BITS2(name, a operator b)                                                                                \
+    HANDLER(name##_pred)                                                                                     \
+    {                                                                                                        \
+        uint32_t value = emu_predicate(w, op->arg[1]) operator emu_predicate(w, op->arg[2]);                 \
+        emu_set_predicate(w, op->arg[0], mask, value);                                                       \
+    }                                                                                                        \
+    TYPES(name) = {                                                                                          \
+        [EMU_B16] = name##_16, [EMU_B32] = name##_32, [EMU_B64] = name##_64, [EMU_PRED] = name##_pred};
 
 LOGIC2(and, &)
 LOGIC2(or, |)
@@ -46,8 +47,9 @@ SHIFT(shr_s16, int16_t, a >> (b > 15 ? 15 : b))
 SHIFT(shr_s32, int32_t, a >> (b > 31 ? 31 : b))
 SHIFT(shr_s64, int64_t, a >> (b > 63 ? 63 : b))
 TYPES(shl) = {[EMU_B16] = shl_16, [EMU_B32] = shl_32, [EMU_B64] = shl_64};
-TYPES(shr) = {[EMU_B16] = shr_u16, [EMU_B32] = shr_u32, [EMU_B64] = shr_u64, [EMU_U16] = shr_u16, [EMU_U32] = shr_u32,
-              [EMU_U64] = shr_u64, [EMU_S16] = shr_s16, [EMU_S32] = shr_s32, [EMU_S64] = shr_s64};
+TYPES(shr) = {
+    [EMU_B16] = shr_u16, [EMU_B32] = shr_u32, [EMU_B64] = shr_u64, [EMU_U16] = shr_u16, [EMU_U32] = shr_u32,
+    [EMU_U64] = shr_u64, [EMU_S16] = shr_s16, [EMU_S32] = shr_s32, [EMU_S64] = shr_s64};
 
 static inline uint64_t both(uint32_t low, uint32_t high)
 {
@@ -69,8 +71,8 @@ HANDLER(lop3)
     uint32_t bit[8];
     for (int n = 0; n < 8; n++)
         bit[n] = op->imm >> n & 1 ? UINT32_MAX : 0;
-#define CHOICE(c, n) (((c) & bit[(n) + 1]) | (~(c)&bit[n]))
-#define LOP3(a, b, c)                                                                                                  \
+#define CHOICE(c, n) (((c)&bit[(n) + 1]) | (~(c)&bit[n]))
+#define LOP3(a, b, c)                                                                                        \
     (((a) & (((b)&CHOICE(c, 6)) | (~(b)&CHOICE(c, 4)))) | (~(a) & (((b)&CHOICE(c, 2)) | (~(b)&CHOICE(c, 0)))))
     SET_LANES(uint32_t, LANES_OF(uint32_t, 0), LOP3(a_[i], b_[i], c_[i]));
 }
@@ -78,7 +80,8 @@ HANDLER(lop3)
 /* d|p: p = (d != 0) combined with q. */
 HANDLER(lop3_predicate)
 {
-    const uint32_t *a = LANES_OF(const uint32_t, 2), *b = LANES_OF(const uint32_t, 3), *c = LANES_OF(const uint32_t, 4);
+    const uint32_t *a = LANES_OF(const uint32_t, 2), *b = LANES_OF(const uint32_t, 3),
+                   *c = LANES_OF(const uint32_t, 4);
     uint32_t *d = LANES_OF(uint32_t, 0), bit[8], nonzero = 0, q = emu_predicate(w, op->arg[5]);
     for (int n = 0; n < 8; n++)
         bit[n] = op->imm >> n & 1 ? UINT32_MAX : 0;
@@ -111,7 +114,8 @@ HANDLER(prmt_mode)
         {0x0000, 0x1110, 0x2210, 0x3210}, /* ecr */
         {0x1010, 0x3232, 0x1010, 0x3232}, /* rc16 */
     };
-    const uint32_t *a = LANES_OF(const uint32_t, 1), *b = LANES_OF(const uint32_t, 2), *c = LANES_OF(const uint32_t, 3);
+    const uint32_t *a = LANES_OF(const uint32_t, 1), *b = LANES_OF(const uint32_t, 2),
+                   *c = LANES_OF(const uint32_t, 3);
     uint32_t *d = LANES_OF(uint32_t, 0);
     ACTIVE_LANES(mask) d[i] = prmt_f(a[i], b[i], selectors[op->mods.mode][c[i] & 3]);
 }
@@ -150,58 +154,59 @@ TYPES(brev) = {[EMU_B32] = brev_32, [EMU_B64] = brev_64};
 
 #define SIGN_FOLD32(a) ((a) ^ (uint32_t)((int32_t)(a) >> 31))
 #define SIGN_FOLD64(a) ((a) ^ (uint64_t)((int64_t)(a) >> 63))
-#define BFIND(name, shift_amount)                                                                                      \
-    DEFINE1(name##_u32, uint32_t, uint32_t, bfind32(a, shift_amount))                                                  \
-    DEFINE1(name##_s32, uint32_t, uint32_t, bfind32(SIGN_FOLD32(a), shift_amount))                                     \
-    DEFINE1(name##_u64, uint32_t, uint64_t, bfind64(a, shift_amount))                                                  \
-    DEFINE1(name##_s64, uint32_t, uint64_t, bfind64(SIGN_FOLD64(a), shift_amount))                                     \
-    TYPES(name) = {[EMU_U32] = name##_u32, [EMU_S32] = name##_s32, [EMU_U64] = name##_u64, [EMU_S64] = name##_s64};
+#define BFIND(name, shift_amount)                                                                            \
+    DEFINE1(name##_u32, uint32_t, uint32_t, bfind32(a, shift_amount))                                        \
+    DEFINE1(name##_s32, uint32_t, uint32_t, bfind32(SIGN_FOLD32(a), shift_amount))                           \
+    DEFINE1(name##_u64, uint32_t, uint64_t, bfind64(a, shift_amount))                                        \
+    DEFINE1(name##_s64, uint32_t, uint64_t, bfind64(SIGN_FOLD64(a), shift_amount))                           \
+    TYPES(name) = {                                                                                          \
+        [EMU_U32] = name##_u32, [EMU_S32] = name##_s32, [EMU_U64] = name##_u64, [EMU_S64] = name##_s64};
 BFIND(bfind, false)
 BFIND(bfind_shift, true)
 
 #define FIELD_MASK(T, bits, len) ((len) >= (bits) ? (T)-1 : (T)(((T)1 << ((len) & ((bits)-1))) - 1))
 
-#define BFE(bits)                                                                                                      \
-    static inline uint##bits##_t bfe_u##bits##_f(uint##bits##_t a, uint32_t pos, uint32_t len)                         \
-    {                                                                                                                  \
-        pos &= 0xff;                                                                                                   \
-        len &= 0xff;                                                                                                   \
-        return pos >= bits ? 0 : (a >> (pos & (bits - 1))) & FIELD_MASK(uint##bits##_t, bits, len);                    \
-    }                                                                                                                  \
-    static inline uint##bits##_t bfe_s##bits##_f(uint##bits##_t a, uint32_t pos, uint32_t len)                         \
-    {                                                                                                                  \
-        uint32_t p = pos & 0xff, n = len & 0xff;                                                                       \
-        if (n == 0)                                                                                                    \
-            return 0;                                                                                                  \
-        uint32_t last = p + n - 1 < bits - 1 ? p + n - 1 : bits - 1;                                                   \
-        uint##bits##_t sign = (uint##bits##_t)0 - (a >> last & 1);                                                     \
-        uint32_t kept = p >= bits ? 0 : p + n > bits ? bits - p : n;                                                   \
-        uint##bits##_t field = FIELD_MASK(uint##bits##_t, bits, kept);                                                 \
-        return (bfe_u##bits##_f(a, p, n) & field) | (sign & ~field);                                                   \
-    }                                                                                                                  \
-    HANDLER(bfe_u##bits)                                                                                               \
-    {                                                                                                                  \
-        const uint##bits##_t *a = LANES_OF(const uint##bits##_t, 1);                                                   \
-        const uint32_t *b = LANES_OF(const uint32_t, 2), *c = LANES_OF(const uint32_t, 3);                             \
-        SET_LANES(uint##bits##_t, LANES_OF(uint##bits##_t, 0), bfe_u##bits##_f(a[i], b[i], c[i]));                     \
-    }                                                                                                                  \
-    HANDLER(bfe_s##bits)                                                                                               \
-    {                                                                                                                  \
-        const uint##bits##_t *a = LANES_OF(const uint##bits##_t, 1);                                                   \
-        const uint32_t *b = LANES_OF(const uint32_t, 2), *c = LANES_OF(const uint32_t, 3);                             \
-        SET_LANES(uint##bits##_t, LANES_OF(uint##bits##_t, 0), bfe_s##bits##_f(a[i], b[i], c[i]));                     \
-    }                                                                                                                  \
-    HANDLER(bfi_##bits)                                                                                                \
-    {                                                                                                                  \
-        const uint##bits##_t *a = LANES_OF(const uint##bits##_t, 1), *b = LANES_OF(const uint##bits##_t, 2);           \
-        const uint32_t *c = LANES_OF(const uint32_t, 3), *len = LANES_OF(const uint32_t, 4);                           \
-        uint##bits##_t *d = LANES_OF(uint##bits##_t, 0);                                                               \
-        ACTIVE_LANES(mask)                                                                                             \
-        {                                                                                                              \
-            uint32_t pos = c[i] & 0xff;                                                                                \
-            uint##bits##_t field = FIELD_MASK(uint##bits##_t, bits, len[i] & 0xff);                                    \
-            d[i] = pos >= bits ? b[i] : (b[i] & ~(field << pos)) | (a[i] & field) << pos;                              \
-        }                                                                                                              \
+#define BFE(bits)                                                                                            \
+    static inline uint##bits##_t bfe_u##bits##_f(uint##bits##_t a, uint32_t pos, uint32_t len)               \
+    {                                                                                                        \
+        pos &= 0xff;                                                                                         \
+        len &= 0xff;                                                                                         \
+        return pos >= bits ? 0 : (a >> (pos & (bits - 1))) & FIELD_MASK(uint##bits##_t, bits, len);          \
+    }                                                                                                        \
+    static inline uint##bits##_t bfe_s##bits##_f(uint##bits##_t a, uint32_t pos, uint32_t len)               \
+    {                                                                                                        \
+        uint32_t p = pos & 0xff, n = len & 0xff;                                                             \
+        if (n == 0)                                                                                          \
+            return 0;                                                                                        \
+        uint32_t last = p + n - 1 < bits - 1 ? p + n - 1 : bits - 1;                                         \
+        uint##bits##_t sign = (uint##bits##_t)0 - (a >> last & 1);                                           \
+        uint32_t kept = p >= bits ? 0 : p + n > bits ? bits - p : n;                                         \
+        uint##bits##_t field = FIELD_MASK(uint##bits##_t, bits, kept);                                       \
+        return (bfe_u##bits##_f(a, p, n) & field) | (sign & ~field);                                         \
+    }                                                                                                        \
+    HANDLER(bfe_u##bits)                                                                                     \
+    {                                                                                                        \
+        const uint##bits##_t *a = LANES_OF(const uint##bits##_t, 1);                                         \
+        const uint32_t *b = LANES_OF(const uint32_t, 2), *c = LANES_OF(const uint32_t, 3);                   \
+        SET_LANES(uint##bits##_t, LANES_OF(uint##bits##_t, 0), bfe_u##bits##_f(a[i], b[i], c[i]));           \
+    }                                                                                                        \
+    HANDLER(bfe_s##bits)                                                                                     \
+    {                                                                                                        \
+        const uint##bits##_t *a = LANES_OF(const uint##bits##_t, 1);                                         \
+        const uint32_t *b = LANES_OF(const uint32_t, 2), *c = LANES_OF(const uint32_t, 3);                   \
+        SET_LANES(uint##bits##_t, LANES_OF(uint##bits##_t, 0), bfe_s##bits##_f(a[i], b[i], c[i]));           \
+    }                                                                                                        \
+    HANDLER(bfi_##bits)                                                                                      \
+    {                                                                                                        \
+        const uint##bits##_t *a = LANES_OF(const uint##bits##_t, 1), *b = LANES_OF(const uint##bits##_t, 2); \
+        const uint32_t *c = LANES_OF(const uint32_t, 3), *len = LANES_OF(const uint32_t, 4);                 \
+        uint##bits##_t *d = LANES_OF(uint##bits##_t, 0);                                                     \
+        ACTIVE_LANES(mask)                                                                                   \
+        {                                                                                                    \
+            uint32_t pos = c[i] & 0xff;                                                                      \
+            uint##bits##_t field = FIELD_MASK(uint##bits##_t, bits, len[i] & 0xff);                          \
+            d[i] = pos >= bits ? b[i] : (b[i] & ~(field << pos)) | (a[i] & field) << pos;                    \
+        }                                                                                                    \
     }
 BFE(32)
 BFE(64)
@@ -253,9 +258,9 @@ DEFINE3(fns, uint32_t, uint32_t, uint32_t, int32_t, find_nth_set(a, b, c))
 
 static const emu_row rows[] = {
     {"and", "t:pred|b16|b32|b64", "=t !t !t", .by_type = and},
-    {"or", "t:pred|b16|b32|b64", "=t !t !t", .by_type = or},
+    {"or", "t:pred|b16|b32|b64", "=t !t !t", .by_type = or },
     {"xor", "t:pred|b16|b32|b64", "=t !t !t", .by_type = xor},
-    {"not", "t:pred|b16|b32|b64", "=t !t", .by_type = not},
+    {"not", "t:pred|b16|b32|b64", "=t !t", .by_type = not },
     {"cnot", "@bits", "=t t", .by_type = cnot},
     {"shl", "@bits", "=t t u32", .by_type = shl},
     {"shr", "t:b16|b32|b64|u16|u32|u64|s16|s32|s64", "=x x u32", .by_type = shr},

@@ -6,42 +6,42 @@
 /* The lanes for which a comparison holds. */
 typedef uint32_t compare_lanes(const void *a, const void *b);
 
-#define COMPARE(name, T, value)                                                                                        \
-    static uint32_t name(const void *x, const void *y)                                                                 \
-    {                                                                                                                  \
-        const T *a_ = x, *b_ = y;                                                                                      \
-        uint32_t lanes = 0;                                                                                            \
-        EACH_LANE                                                                                                      \
-        {                                                                                                              \
-            T a = a_[i], b = b_[i];                                                                                    \
-            lanes |= (value) ? UINT32_C(1) << i : 0;                                                                   \
-        }                                                                                                              \
-        return lanes;                                                                                                  \
+#define COMPARE(name, T, value)                                                                              \
+    static uint32_t name(const void *x, const void *y)                                                       \
+    {                                                                                                        \
+        const T *a_ = x, *b_ = y;                                                                            \
+        uint32_t lanes = 0;                                                                                  \
+        EACH_LANE                                                                                            \
+        {                                                                                                    \
+            T a = a_[i], b = b_[i];                                                                          \
+            lanes |= (value) ? UINT32_C(1) << i : 0;                                                         \
+        }                                                                                                    \
+        return lanes;                                                                                        \
     }
 
-#define COMPARE_INTEGER(T, suffix)                                                                                     \
-    COMPARE(eq_##suffix, T, a == b)                                                                                    \
-    COMPARE(ne_##suffix, T, a != b)                                                                                    \
-    COMPARE(lt_##suffix, T, a < b)                                                                                     \
-    COMPARE(le_##suffix, T, a <= b)                                                                                    \
-    COMPARE(gt_##suffix, T, a > b)                                                                                     \
+#define COMPARE_INTEGER(T, suffix)                                                                           \
+    COMPARE(eq_##suffix, T, a == b)                                                                          \
+    COMPARE(ne_##suffix, T, a != b)                                                                          \
+    COMPARE(lt_##suffix, T, a < b)                                                                           \
+    COMPARE(le_##suffix, T, a <= b)                                                                          \
+    COMPARE(gt_##suffix, T, a > b)                                                                           \
     COMPARE(ge_##suffix, T, a >= b)
 
 /* eq .. ge are false, the others true when a NaN takes part. */
-#define COMPARE_FLOAT(T, suffix)                                                                                       \
-    COMPARE(eq_##suffix, T, a == b)                                                                                    \
-    COMPARE(ne_##suffix, T, (a < b) | (a > b))                                                                         \
-    COMPARE(lt_##suffix, T, a < b)                                                                                     \
-    COMPARE(le_##suffix, T, a <= b)                                                                                    \
-    COMPARE(gt_##suffix, T, a > b)                                                                                     \
-    COMPARE(ge_##suffix, T, a >= b)                                                                                    \
-    COMPARE(equ_##suffix, T, !((a < b) | (a > b)))                                                                     \
-    COMPARE(neu_##suffix, T, a != b)                                                                                   \
-    COMPARE(ltu_##suffix, T, !(a >= b))                                                                                \
-    COMPARE(leu_##suffix, T, !(a > b))                                                                                 \
-    COMPARE(gtu_##suffix, T, !(a <= b))                                                                                \
-    COMPARE(geu_##suffix, T, !(a < b))                                                                                 \
-    COMPARE(num_##suffix, T, (a == a) & (b == b))                                                                      \
+#define COMPARE_FLOAT(T, suffix)                                                                             \
+    COMPARE(eq_##suffix, T, a == b)                                                                          \
+    COMPARE(ne_##suffix, T, (a < b) | (a > b))                                                               \
+    COMPARE(lt_##suffix, T, a < b)                                                                           \
+    COMPARE(le_##suffix, T, a <= b)                                                                          \
+    COMPARE(gt_##suffix, T, a > b)                                                                           \
+    COMPARE(ge_##suffix, T, a >= b)                                                                          \
+    COMPARE(equ_##suffix, T, !((a < b) | (a > b)))                                                           \
+    COMPARE(neu_##suffix, T, a != b)                                                                         \
+    COMPARE(ltu_##suffix, T, !(a >= b))                                                                      \
+    COMPARE(leu_##suffix, T, !(a > b))                                                                       \
+    COMPARE(gtu_##suffix, T, !(a <= b))                                                                      \
+    COMPARE(geu_##suffix, T, !(a < b))                                                                       \
+    COMPARE(num_##suffix, T, (a == a) & (b == b))                                                            \
     COMPARE(nan_##suffix, T, (a != a) | (b != b))
 
 COMPARE_INTEGER(uint16_t, u16)
@@ -53,11 +53,19 @@ COMPARE_INTEGER(int64_t, s64)
 COMPARE_FLOAT(float, f32)
 COMPARE_FLOAT(double, f64)
 
-#define ROW_INTEGER(suffix) {eq_##suffix, ne_##suffix, lt_##suffix, le_##suffix, gt_##suffix, ge_##suffix}
-#define ROW_BITS(suffix)    {eq_##suffix, ne_##suffix}
-#define ROW_FLOAT(suffix)                                                                                              \
-    {eq_##suffix,  ne_##suffix,  lt_##suffix,  le_##suffix,  gt_##suffix,  ge_##suffix,  equ_##suffix,                 \
-     neu_##suffix, ltu_##suffix, leu_##suffix, gtu_##suffix, geu_##suffix, num_##suffix, nan_##suffix}
+#define ROW_INTEGER(suffix)                                                                                  \
+    {                                                                                                        \
+        eq_##suffix, ne_##suffix, lt_##suffix, le_##suffix, gt_##suffix, ge_##suffix                         \
+    }
+#define ROW_BITS(suffix)                                                                                     \
+    {                                                                                                        \
+        eq_##suffix, ne_##suffix                                                                             \
+    }
+#define ROW_FLOAT(suffix)                                                                                    \
+    {                                                                                                        \
+        eq_##suffix, ne_##suffix, lt_##suffix, le_##suffix, gt_##suffix, ge_##suffix, equ_##suffix,          \
+            neu_##suffix, ltu_##suffix, leu_##suffix, gtu_##suffix, geu_##suffix, num_##suffix, nan_##suffix \
+    }
 
 static compare_lanes *const compare[EMU_TYPES][14] = {
     [EMU_B16] = ROW_BITS(u16),    [EMU_B32] = ROW_BITS(u32),    [EMU_B64] = ROW_BITS(u64),
@@ -70,10 +78,14 @@ static compare_lanes *const compare[EMU_TYPES][14] = {
 static uint32_t combine(unsigned combine_with, uint32_t t, uint32_t c)
 {
     switch (combine_with) {
-    case EMU_COMBINE_AND: return t & c;
-    case EMU_COMBINE_OR: return t | c;
-    case EMU_COMBINE_XOR: return t ^ c;
-    default: return t;
+    case EMU_COMBINE_AND:
+        return t & c;
+    case EMU_COMBINE_OR:
+        return t | c;
+    case EMU_COMBINE_XOR:
+        return t ^ c;
+    default:
+        return t;
     }
 }
 
@@ -89,8 +101,8 @@ static void widen(float out[EMU_LANES], const void *in, emu_type type, unsigned 
     }
 }
 
-static uint32_t compare_sources(const emu_warp *w, emu_type type, unsigned mode, bool flush, uint32_t x, uint32_t y,
-                                unsigned half)
+static uint32_t compare_sources(const emu_warp *w, emu_type type, unsigned mode, bool flush, uint32_t x,
+                                uint32_t y, unsigned half)
 {
     const void *a = emu_lanes(w, x), *b = emu_lanes(w, y);
     float p[EMU_LANES], q[EMU_LANES];
@@ -112,7 +124,8 @@ static uint32_t compare_sources(const emu_warp *w, emu_type type, unsigned mode,
 static inline void setp_with(emu_warp *w, const emu_op *op, uint32_t mask, uint32_t c)
 {
     emu_mods m = op->mods;
-    uint32_t t = compare_sources(w, (emu_type)m.type, m.mode, m.flags & EMU_FTZ, op->arg[2], op->arg[3], 0), u = ~t;
+    uint32_t t = compare_sources(w, (emu_type)m.type, m.mode, m.flags & EMU_FTZ, op->arg[2], op->arg[3], 0),
+             u = ~t;
     if (m.type == EMU_F16X2 || m.type == EMU_BF16X2)
         u = compare_sources(w, (emu_type)m.type, m.mode, m.flags & EMU_FTZ, op->arg[2], op->arg[3], 1);
     emu_set_predicate(w, op->arg[0], mask, combine(m.combine, t, c));
@@ -169,39 +182,40 @@ HANDLER(set_combined)
     set_with(w, op, mask, emu_predicate(w, op->arg[3]));
 }
 
-#define SELECT(bits)                                                                                                   \
-    HANDLER(selp_##bits)                                                                                               \
-    {                                                                                                                  \
-        const uint##bits##_t *a = LANES_OF(const uint##bits##_t, 1), *b = LANES_OF(const uint##bits##_t, 2);           \
-        uint32_t c = emu_predicate(w, op->arg[3]);                                                                     \
-        SET_LANES(uint##bits##_t, LANES_OF(uint##bits##_t, 0), c >> i & 1 ? a[i] : b[i]);                              \
-    }                                                                                                                  \
-    HANDLER(slct_s32_##bits)                                                                                           \
-    {                                                                                                                  \
-        const uint##bits##_t *a = LANES_OF(const uint##bits##_t, 1), *b = LANES_OF(const uint##bits##_t, 2);           \
-        const int32_t *c = LANES_OF(const int32_t, 3);                                                                 \
-        SET_LANES(uint##bits##_t, LANES_OF(uint##bits##_t, 0), c[i] >= 0 ? a[i] : b[i]);                               \
-    }                                                                                                                  \
-    HANDLER(slct_f32_##bits)                                                                                           \
-    {                                                                                                                  \
-        const uint##bits##_t *a = LANES_OF(const uint##bits##_t, 1), *b = LANES_OF(const uint##bits##_t, 2);           \
-        const float *c = LANES_OF(const float, 3);                                                                     \
-        SET_LANES(uint##bits##_t, LANES_OF(uint##bits##_t, 0), c[i] >= 0 ? a[i] : b[i]);                               \
-    }                                                                                                                  \
-    HANDLER(slct_ftz_##bits)                                                                                           \
-    {                                                                                                                  \
-        const uint##bits##_t *a = LANES_OF(const uint##bits##_t, 1), *b = LANES_OF(const uint##bits##_t, 2);           \
-        const float *c = LANES_OF(const float, 3);                                                                     \
-        SET_LANES(uint##bits##_t, LANES_OF(uint##bits##_t, 0), flush_float(c[i]) >= 0 ? a[i] : b[i]);                  \
+#define SELECT(bits)                                                                                         \
+    HANDLER(selp_##bits)                                                                                     \
+    {                                                                                                        \
+        const uint##bits##_t *a = LANES_OF(const uint##bits##_t, 1), *b = LANES_OF(const uint##bits##_t, 2); \
+        uint32_t c = emu_predicate(w, op->arg[3]);                                                           \
+        SET_LANES(uint##bits##_t, LANES_OF(uint##bits##_t, 0), c >> i & 1 ? a[i] : b[i]);                    \
+    }                                                                                                        \
+    HANDLER(slct_s32_##bits)                                                                                 \
+    {                                                                                                        \
+        const uint##bits##_t *a = LANES_OF(const uint##bits##_t, 1), *b = LANES_OF(const uint##bits##_t, 2); \
+        const int32_t *c = LANES_OF(const int32_t, 3);                                                       \
+        SET_LANES(uint##bits##_t, LANES_OF(uint##bits##_t, 0), c[i] >= 0 ? a[i] : b[i]);                     \
+    }                                                                                                        \
+    HANDLER(slct_f32_##bits)                                                                                 \
+    {                                                                                                        \
+        const uint##bits##_t *a = LANES_OF(const uint##bits##_t, 1), *b = LANES_OF(const uint##bits##_t, 2); \
+        const float *c = LANES_OF(const float, 3);                                                           \
+        SET_LANES(uint##bits##_t, LANES_OF(uint##bits##_t, 0), c[i] >= 0 ? a[i] : b[i]);                     \
+    }                                                                                                        \
+    HANDLER(slct_ftz_##bits)                                                                                 \
+    {                                                                                                        \
+        const uint##bits##_t *a = LANES_OF(const uint##bits##_t, 1), *b = LANES_OF(const uint##bits##_t, 2); \
+        const float *c = LANES_OF(const float, 3);                                                           \
+        SET_LANES(uint##bits##_t, LANES_OF(uint##bits##_t, 0), flush_float(c[i]) >= 0 ? a[i] : b[i]);        \
     }
 SELECT(16)
 SELECT(32)
 SELECT(64)
 
-#define BY_BITS(name)                                                                                                  \
-    TYPES(name) = {[EMU_B16] = name##_16, [EMU_U16] = name##_16, [EMU_S16] = name##_16, [EMU_B32] = name##_32,         \
-                   [EMU_U32] = name##_32, [EMU_S32] = name##_32, [EMU_F32] = name##_32, [EMU_B64] = name##_64,         \
-                   [EMU_U64] = name##_64, [EMU_S64] = name##_64, [EMU_F64] = name##_64}
+#define BY_BITS(name)                                                                                        \
+    TYPES(name) = {                                                                                          \
+        [EMU_B16] = name##_16, [EMU_U16] = name##_16, [EMU_S16] = name##_16, [EMU_B32] = name##_32,          \
+        [EMU_U32] = name##_32, [EMU_S32] = name##_32, [EMU_F32] = name##_32, [EMU_B64] = name##_64,          \
+        [EMU_U64] = name##_64, [EMU_S64] = name##_64, [EMU_F64] = name##_64}
 BY_BITS(selp);
 BY_BITS(slct_s32);
 BY_BITS(slct_f32);
@@ -212,12 +226,18 @@ enum { FINITE, INFINITE, NUMBER, NOT_A_NUMBER, NORMAL, SUBNORMAL };
 static bool has_property(unsigned property, uint64_t magnitude, uint64_t infinity, uint64_t least_normal)
 {
     switch (property) {
-    case FINITE: return magnitude < infinity;
-    case INFINITE: return magnitude == infinity;
-    case NUMBER: return magnitude <= infinity;
-    case NOT_A_NUMBER: return magnitude > infinity;
-    case NORMAL: return magnitude == 0 || (magnitude >= least_normal && magnitude < infinity);
-    default: return magnitude > 0 && magnitude < least_normal;
+    case FINITE:
+        return magnitude < infinity;
+    case INFINITE:
+        return magnitude == infinity;
+    case NUMBER:
+        return magnitude <= infinity;
+    case NOT_A_NUMBER:
+        return magnitude > infinity;
+    case NORMAL:
+        return magnitude == 0 || (magnitude >= least_normal && magnitude < infinity);
+    default:
+        return magnitude > 0 && magnitude < least_normal;
     }
 }
 
@@ -235,7 +255,8 @@ HANDLER(testp_f64)
     const uint64_t *a = LANES_OF(const uint64_t, 1);
     uint32_t lanes = 0;
     for (int i = 0; i < EMU_LANES; i++)
-        lanes |= (uint32_t)has_property(op->mods.mode, a[i] & INT64_MAX, 0x7ff0000000000000, 0x10000000000000) << i;
+        lanes |= (uint32_t)has_property(op->mods.mode, a[i] & INT64_MAX, 0x7ff0000000000000, 0x10000000000000)
+                 << i;
     emu_set_predicate(w, op->arg[0], mask, lanes);
 }
 

@@ -30,7 +30,8 @@ HANDLER(branch_indexed)
         ACTIVE_LANES(mask) group |= (uint32_t)(index[i] == n) << i;
         mask &= ~group;
         if (n >= (uint64_t)op->imm) {
-            emu_fault(w, op, group, 719, "branches by index %u, the list has %lld targets", n, (long long)op->imm);
+            emu_fault(w, op, group, 719, "branches by index %u, the list has %lld targets", n,
+                      (long long)op->imm);
             return;
         }
         emu_send(w, op, group, ops + op->list[n]);
@@ -140,7 +141,8 @@ static const emu_row rows[] = {
     {"pmevent", "mask?", "#", .run = nothing},
     {"nanosleep", "t:u32", "t", 62, 70, .run = sleep_},
     {"membar", "cta|gl|sys", "", .run = fence},
-    {"membar", "proxy alias|async|async.global|async.shared::cta|async.shared::cluster", "", 75, 60, .run = fence},
+    {"membar", "proxy alias|async|async.global|async.shared::cta|async.shared::cluster", "", 75, 60,
+     .run = fence},
     {"fence", "sc|acq_rel|acquire|release? @scope", "", 60, 70, .run = fence},
     {"fence", "proxy alias", "", 75, 70, .run = fence},
     {"fence", "proxy async global|shared::cta|shared::cluster?", "", 80, 90, .run = fence},

@@ -9,36 +9,45 @@
 
 /* Integer to integer: C's conversions are PTX's. */
 #define TO(dst, D, src, S) DEFINE1(dst##_from_##src, D, S, a)
-#define FROM_ALL(dst, D)                                                                                               \
-    TO(dst, D, u8, uint8_t)                                                                                            \
-    TO(dst, D, u16, uint16_t)                                                                                          \
-    TO(dst, D, u32, uint32_t)                                                                                          \
-    TO(dst, D, u64, uint64_t)                                                                                          \
-    TO(dst, D, s8, int8_t)                                                                                             \
-    TO(dst, D, s16, int16_t)                                                                                           \
-    TO(dst, D, s32, int32_t)                                                                                           \
+#define FROM_ALL(dst, D)                                                                                     \
+    TO(dst, D, u8, uint8_t)                                                                                  \
+    TO(dst, D, u16, uint16_t)                                                                                \
+    TO(dst, D, u32, uint32_t)                                                                                \
+    TO(dst, D, u64, uint64_t)                                                                                \
+    TO(dst, D, s8, int8_t)                                                                                   \
+    TO(dst, D, s16, int16_t)                                                                                 \
+    TO(dst, D, s32, int32_t)                                                                                 \
     TO(dst, D, s64, int64_t)
 FROM_ALL(i8, uint8_t)
 FROM_ALL(i16, uint16_t)
 FROM_ALL(i32, uint32_t)
 FROM_ALL(i64, uint64_t)
 
-#define ROW_FROM(dst)                                                                                                  \
-    {[EMU_U8] = dst##_from_u8, [EMU_U16] = dst##_from_u16, [EMU_U32] = dst##_from_u32, [EMU_U64] = dst##_from_u64,     \
-     [EMU_S8] = dst##_from_s8, [EMU_S16] = dst##_from_s16, [EMU_S32] = dst##_from_s32, [EMU_S64] = dst##_from_s64}
+#define ROW_FROM(dst)                                                                                        \
+    {                                                                                                        \
+        [EMU_U8] = dst##_from_u8, [EMU_U16] = dst##_from_u16, [EMU_U32] = dst##_from_u32,                    \
+        [EMU_U64] = dst##_from_u64, [EMU_S8] = dst##_from_s8, [EMU_S16] = dst##_from_s16,                    \
+        [EMU_S32] = dst##_from_s32, [EMU_S64] = dst##_from_s64                                               \
+    }
 
-static emu_handler *const integers[4][EMU_TYPES] = {ROW_FROM(i8), ROW_FROM(i16), ROW_FROM(i32), ROW_FROM(i64)};
+static emu_handler *const integers[4][EMU_TYPES] = {ROW_FROM(i8), ROW_FROM(i16), ROW_FROM(i32),
+                                                    ROW_FROM(i64)};
 
 static const emu_format *format_of(unsigned type)
 {
     switch (type) {
     case EMU_F16:
-    case EMU_F16X2: return &emu_f16;
+    case EMU_F16X2:
+        return &emu_f16;
     case EMU_BF16:
-    case EMU_BF16X2: return &emu_bf16;
-    case EMU_F64: return &emu_f64;
-    case EMU_TF32: return &emu_tf32;
-    default: return &emu_f32;
+    case EMU_BF16X2:
+        return &emu_bf16;
+    case EMU_F64:
+        return &emu_f64;
+    case EMU_TF32:
+        return &emu_tf32;
+    default:
+        return &emu_f32;
     }
 }
 
@@ -90,7 +99,8 @@ static uint64_t largest_finite(const emu_format *f)
 static uint64_t finish_float(const emu_mods *m, const emu_format *f, uint64_t bits)
 {
     uint64_t sign = UINT64_C(1) << (f->exponent_bits + f->fraction_bits), magnitude = bits & (sign - 1);
-    uint64_t infinity = largest_finite(f) + 1, one = ((UINT64_C(1) << (f->exponent_bits - 1)) - 1) << f->fraction_bits;
+    uint64_t infinity = largest_finite(f) + 1, one = ((UINT64_C(1) << (f->exponent_bits - 1)) - 1)
+                                                     << f->fraction_bits;
     if ((m->flags & EMU_FTZ) && m->type == EMU_F32 && !(bits & 0x7f800000))
         bits = magnitude = bits & sign;
     if (m->flags & EMU_SAT)
@@ -186,9 +196,9 @@ static inline double within(float a, double least, double most)
     return a != a ? 0 : x < least ? least : x > most ? most : x;
 }
 
-#define F32_TO(name, round)                                                                                            \
-    DEFINE1(name##_s32, int32_t, float, (int32_t)round(within(a, -2147483648.0, 2147483647.0)))                        \
-    DEFINE1(name##_u32, uint32_t, float, (uint32_t)(int64_t)round(within(a, 0.0, 4294967295.0)))                       \
+#define F32_TO(name, round)                                                                                  \
+    DEFINE1(name##_s32, int32_t, float, (int32_t)round(within(a, -2147483648.0, 2147483647.0)))              \
+    DEFINE1(name##_u32, uint32_t, float, (uint32_t)(int64_t)round(within(a, 0.0, 4294967295.0)))             \
     DEFINE1(name##_f32, float, float, canonical((float)round((double)a)))
 F32_TO(rni, nearbyint)
 F32_TO(rzi, trunc)
@@ -202,32 +212,19 @@ typedef struct fast_pair {
 } fast_pair;
 
 static const fast_pair fast[] = {
-    {EMU_F32, EMU_F16, EMU_RN, true, f32_from_f16},
-    {EMU_F32, EMU_BF16, EMU_RN, false, f32_from_bf16},
-    {EMU_F16, EMU_F32, EMU_RN, false, f16_from_f32},
-    {EMU_BF16, EMU_F32, EMU_RN, false, bf16_from_f32},
-    {EMU_F64, EMU_F32, EMU_RN, false, f64_from_f32},
-    {EMU_F32, EMU_F64, EMU_RN, false, f32_from_f64},
-    {EMU_F32, EMU_U32, EMU_RN, true, f32_from_u32},
-    {EMU_F32, EMU_S32, EMU_RN, true, f32_from_s32},
-    {EMU_F32, EMU_U64, EMU_RN, true, f32_from_u64},
-    {EMU_F32, EMU_S64, EMU_RN, true, f32_from_s64},
-    {EMU_F64, EMU_U32, EMU_RN, false, f64_from_u32},
-    {EMU_F64, EMU_S32, EMU_RN, false, f64_from_s32},
-    {EMU_F64, EMU_U64, EMU_RN, false, f64_from_u64},
-    {EMU_F64, EMU_S64, EMU_RN, false, f64_from_s64},
-    {EMU_S32, EMU_F32, EMU_RNI, true, rni_s32},
-    {EMU_S32, EMU_F32, EMU_RZI, true, rzi_s32},
-    {EMU_S32, EMU_F32, EMU_RMI, false, rmi_s32},
-    {EMU_S32, EMU_F32, EMU_RPI, false, rpi_s32},
-    {EMU_U32, EMU_F32, EMU_RNI, true, rni_u32},
-    {EMU_U32, EMU_F32, EMU_RZI, true, rzi_u32},
-    {EMU_U32, EMU_F32, EMU_RMI, false, rmi_u32},
-    {EMU_U32, EMU_F32, EMU_RPI, false, rpi_u32},
-    {EMU_F32, EMU_F32, EMU_RNI, true, rni_f32},
-    {EMU_F32, EMU_F32, EMU_RZI, true, rzi_f32},
-    {EMU_F32, EMU_F32, EMU_RMI, false, rmi_f32},
-    {EMU_F32, EMU_F32, EMU_RPI, false, rpi_f32},
+    {EMU_F32, EMU_F16, EMU_RN, true, f32_from_f16},  {EMU_F32, EMU_BF16, EMU_RN, false, f32_from_bf16},
+    {EMU_F16, EMU_F32, EMU_RN, false, f16_from_f32}, {EMU_BF16, EMU_F32, EMU_RN, false, bf16_from_f32},
+    {EMU_F64, EMU_F32, EMU_RN, false, f64_from_f32}, {EMU_F32, EMU_F64, EMU_RN, false, f32_from_f64},
+    {EMU_F32, EMU_U32, EMU_RN, true, f32_from_u32},  {EMU_F32, EMU_S32, EMU_RN, true, f32_from_s32},
+    {EMU_F32, EMU_U64, EMU_RN, true, f32_from_u64},  {EMU_F32, EMU_S64, EMU_RN, true, f32_from_s64},
+    {EMU_F64, EMU_U32, EMU_RN, false, f64_from_u32}, {EMU_F64, EMU_S32, EMU_RN, false, f64_from_s32},
+    {EMU_F64, EMU_U64, EMU_RN, false, f64_from_u64}, {EMU_F64, EMU_S64, EMU_RN, false, f64_from_s64},
+    {EMU_S32, EMU_F32, EMU_RNI, true, rni_s32},      {EMU_S32, EMU_F32, EMU_RZI, true, rzi_s32},
+    {EMU_S32, EMU_F32, EMU_RMI, false, rmi_s32},     {EMU_S32, EMU_F32, EMU_RPI, false, rpi_s32},
+    {EMU_U32, EMU_F32, EMU_RNI, true, rni_u32},      {EMU_U32, EMU_F32, EMU_RZI, true, rzi_u32},
+    {EMU_U32, EMU_F32, EMU_RMI, false, rmi_u32},     {EMU_U32, EMU_F32, EMU_RPI, false, rpi_u32},
+    {EMU_F32, EMU_F32, EMU_RNI, true, rni_f32},      {EMU_F32, EMU_F32, EMU_RZI, true, rzi_f32},
+    {EMU_F32, EMU_F32, EMU_RMI, false, rmi_f32},     {EMU_F32, EMU_F32, EMU_RPI, false, rpi_f32},
 };
 
 static emu_handler *pick_fast(const emu_mods *m)

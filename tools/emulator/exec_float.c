@@ -28,16 +28,16 @@ static inline float saturate(float f)
 #define SAT_FTZ(x) saturate(flush_float(x))
 
 /* Each operation in the four combinations of .ftz and .sat, indexed by those flags. */
-#define TWO_ARGS(name, value)                                                                                          \
-    static inline float name##_value(float a, float b)                                                                 \
-    {                                                                                                                  \
-        return value;                                                                                                  \
-    }                                                                                                                  \
-    DEFINE2(name##_plain, float, float, float, PLAIN(name##_value(a, b)))                                              \
-    DEFINE2(name##_ftz, float, float, float, FLUSH(name##_value(flush_float(a), flush_float(b))))                      \
-    DEFINE2(name##_sat, float, float, float, SAT(name##_value(a, b)))                                                  \
-    DEFINE2(name##_ftz_sat, float, float, float, SAT_FTZ(name##_value(flush_float(a), flush_float(b))))                \
-    DEFINE2(name##_f64, double, double, double, canonical64(value))                                                    \
+#define TWO_ARGS(name, value)                                                                                \
+    static inline float name##_value(float a, float b)                                                       \
+    {                                                                                                        \
+        return value;                                                                                        \
+    }                                                                                                        \
+    DEFINE2(name##_plain, float, float, float, PLAIN(name##_value(a, b)))                                    \
+    DEFINE2(name##_ftz, float, float, float, FLUSH(name##_value(flush_float(a), flush_float(b))))            \
+    DEFINE2(name##_sat, float, float, float, SAT(name##_value(a, b)))                                        \
+    DEFINE2(name##_ftz_sat, float, float, float, SAT_FTZ(name##_value(flush_float(a), flush_float(b))))      \
+    DEFINE2(name##_f64, double, double, double, canonical64(value))                                          \
     static emu_handler *const name[4] = {name##_plain, name##_ftz, name##_sat, name##_ftz_sat};
 
 TWO_ARGS(add, a + b)
@@ -48,7 +48,8 @@ TWO_ARGS(div, a / b)
 DEFINE3(fma_plain, float, float, float, float, PLAIN(fmaf(a, b, c)))
 DEFINE3(fma_ftz, float, float, float, float, FLUSH(fmaf(flush_float(a), flush_float(b), flush_float(c))))
 DEFINE3(fma_sat, float, float, float, float, SAT(fmaf(a, b, c)))
-DEFINE3(fma_ftz_sat, float, float, float, float, SAT_FTZ(fmaf(flush_float(a), flush_float(b), flush_float(c))))
+DEFINE3(fma_ftz_sat, float, float, float, float,
+        SAT_FTZ(fmaf(flush_float(a), flush_float(b), flush_float(c))))
 DEFINE3(fma_f64, double, double, double, double, canonical64(fma(a, b, c)))
 static emu_handler *const fma_[4] = {fma_plain, fma_ftz, fma_sat, fma_ftz_sat};
 
@@ -126,22 +127,23 @@ static float extreme_with_modifiers(const emu_mods *m, bool is_max, float a, flo
     return r;
 }
 
-#define EXTREME(name, is_max)                                                                                          \
-    HANDLER(name##2)                                                                                                   \
-    {                                                                                                                  \
-        const float *a = LANES_OF(const float, 1), *b = LANES_OF(const float, 2);                                      \
-        float *d = LANES_OF(float, 0);                                                                                 \
-        ACTIVE_LANES(mask) d[i] = extreme_with_modifiers(&op->mods, is_max, a[i], b[i]);                               \
-    }                                                                                                                  \
-    HANDLER(name##3)                                                                                                   \
-    {                                                                                                                  \
-        const float *a = LANES_OF(const float, 1), *b = LANES_OF(const float, 2), *c = LANES_OF(const float, 3);       \
-        float *d = LANES_OF(float, 0);                                                                                 \
-        ACTIVE_LANES(mask)                                                                                             \
-        {                                                                                                              \
-            float first = extreme_with_modifiers(&op->mods, is_max, a[i], b[i]);                                       \
-            d[i] = extreme_with_modifiers(&op->mods, is_max, first, c[i]);                                             \
-        }                                                                                                              \
+#define EXTREME(name, is_max)                                                                                \
+    HANDLER(name##2)                                                                                         \
+    {                                                                                                        \
+        const float *a = LANES_OF(const float, 1), *b = LANES_OF(const float, 2);                            \
+        float *d = LANES_OF(float, 0);                                                                       \
+        ACTIVE_LANES(mask) d[i] = extreme_with_modifiers(&op->mods, is_max, a[i], b[i]);                     \
+    }                                                                                                        \
+    HANDLER(name##3)                                                                                         \
+    {                                                                                                        \
+        const float *a = LANES_OF(const float, 1), *b = LANES_OF(const float, 2),                            \
+                    *c = LANES_OF(const float, 3);                                                           \
+        float *d = LANES_OF(float, 0);                                                                       \
+        ACTIVE_LANES(mask)                                                                                   \
+        {                                                                                                    \
+            float first = extreme_with_modifiers(&op->mods, is_max, a[i], b[i]);                             \
+            d[i] = extreme_with_modifiers(&op->mods, is_max, first, c[i]);                                   \
+        }                                                                                                    \
     }
 EXTREME(min_modified, false)
 EXTREME(max_modified, true)
@@ -154,18 +156,32 @@ static uint64_t flush_bits(uint64_t bits, const emu_mods *m)
     return (m->flags & EMU_FTZ) && !(bits & 0x7f800000) ? bits & 0x80000000 : bits;
 }
 
-static uint64_t soft_operation(unsigned operation, const emu_mods *m, const emu_format *format, emu_soft a, emu_soft b,
-                               emu_soft c)
+static uint64_t soft_operation(unsigned operation, const emu_mods *m, const emu_format *format, emu_soft a,
+                               emu_soft b, emu_soft c)
 {
     emu_soft one = emu_soft_of_integer(false, 1), r;
     switch (operation) {
-    case SUB: b.sign = !b.sign; r = emu_soft_add(a, b, m->round); break;
-    case ADD: r = emu_soft_add(a, b, m->round); break;
-    case MUL: r = emu_soft_multiply(a, b); break;
-    case FMA: r = emu_soft_fma(a, b, c, m->round); break;
-    case DIV: r = emu_soft_divide(a, b); break;
-    case RCP: r = emu_soft_divide(one, a); break;
-    default: r = emu_soft_sqrt(a);
+    case SUB:
+        b.sign = !b.sign;
+        r = emu_soft_add(a, b, m->round);
+        break;
+    case ADD:
+        r = emu_soft_add(a, b, m->round);
+        break;
+    case MUL:
+        r = emu_soft_multiply(a, b);
+        break;
+    case FMA:
+        r = emu_soft_fma(a, b, c, m->round);
+        break;
+    case DIV:
+        r = emu_soft_divide(a, b);
+        break;
+    case RCP:
+        r = emu_soft_divide(one, a);
+        break;
+    default:
+        r = emu_soft_sqrt(a);
     }
     uint64_t bits = emu_soft_pack(format, r, m->round);
     if (format == &emu_f32)
@@ -178,14 +194,15 @@ static uint64_t soft_operation(unsigned operation, const emu_mods *m, const emu_
 static inline uint64_t soft_f32(unsigned operation, const emu_mods *m, uint32_t a, uint32_t b, uint32_t c)
 {
     return soft_operation(operation, m, &emu_f32, emu_soft_unpack(&emu_f32, flush_bits(a, m)),
-                          emu_soft_unpack(&emu_f32, flush_bits(b, m)), emu_soft_unpack(&emu_f32, flush_bits(c, m)));
+                          emu_soft_unpack(&emu_f32, flush_bits(b, m)),
+                          emu_soft_unpack(&emu_f32, flush_bits(c, m)));
 }
 
 static uint64_t soft_lane(unsigned operation, const emu_mods *m, uint64_t a, uint64_t b, uint64_t c)
 {
     if (m->type == EMU_F64)
-        return soft_operation(operation, m, &emu_f64, emu_soft_unpack(&emu_f64, a), emu_soft_unpack(&emu_f64, b),
-                              emu_soft_unpack(&emu_f64, c));
+        return soft_operation(operation, m, &emu_f64, emu_soft_unpack(&emu_f64, a),
+                              emu_soft_unpack(&emu_f64, b), emu_soft_unpack(&emu_f64, c));
     uint64_t low = soft_f32(operation, m, (uint32_t)a, (uint32_t)b, (uint32_t)c);
     if (m->type == EMU_F32)
         return low;
@@ -198,7 +215,8 @@ static inline uint64_t lane_bits(const emu_warp *w, uint32_t arg, unsigned bytes
     return bytes == 8 ? ((const uint64_t *)at)[lane] : ((const uint32_t *)at)[lane];
 }
 
-static inline void soft_all(emu_warp *w, const emu_op *op, uint32_t mask, unsigned operation, unsigned sources)
+static inline void soft_all(emu_warp *w, const emu_op *op, uint32_t mask, unsigned operation,
+                            unsigned sources)
 {
     unsigned bytes = emu_types[op->mods.type].bytes;
     ACTIVE_LANES(mask)
@@ -214,10 +232,10 @@ static inline void soft_all(emu_warp *w, const emu_op *op, uint32_t mask, unsign
     }
 }
 
-#define SOFT(name, operation, sources)                                                                                 \
-    HANDLER(name)                                                                                                      \
-    {                                                                                                                  \
-        soft_all(w, op, mask, operation, sources);                                                                     \
+#define SOFT(name, operation, sources)                                                                       \
+    HANDLER(name)                                                                                            \
+    {                                                                                                        \
+        soft_all(w, op, mask, operation, sources);                                                           \
     }
 SOFT(soft_add, ADD, 2)
 SOFT(soft_sub, SUB, 2)
@@ -260,16 +278,16 @@ HANDLER(mixed_fma)
     mixed(w, op, mask, FMA, 2);
 }
 
-#define F32X2(name, sources, value)                                                                                    \
-    HANDLER(name)                                                                                                      \
-    {                                                                                                                  \
-        const float *a = LANES_OF(const float, 1), *b = LANES_OF(const float, 2);                                      \
-        const float *c = LANES_OF(const float, (sources));                                                             \
-        float t[2 * EMU_LANES];                                                                                        \
-        (void)c;                                                                                                       \
-        for (int i = 0; i < 2 * EMU_LANES; i++)                                                                        \
-            t[i] = canonical(value);                                                                                   \
-        ACTIVE_LANES(mask) memcpy(LANES_OF(float, 0) + 2 * i, t + 2 * i, 8);                                           \
+#define F32X2(name, sources, value)                                                                          \
+    HANDLER(name)                                                                                            \
+    {                                                                                                        \
+        const float *a = LANES_OF(const float, 1), *b = LANES_OF(const float, 2);                            \
+        const float *c = LANES_OF(const float, (sources));                                                   \
+        float t[2 * EMU_LANES];                                                                              \
+        (void)c;                                                                                             \
+        for (int i = 0; i < 2 * EMU_LANES; i++)                                                              \
+            t[i] = canonical(value);                                                                         \
+        ACTIVE_LANES(mask) memcpy(LANES_OF(float, 0) + 2 * i, t + 2 * i, 8);                                 \
     }
 F32X2(add_x2, 2, a[i] + b[i])
 F32X2(sub_x2, 2, a[i] - b[i])
@@ -286,10 +304,10 @@ static emu_handler *pick(const emu_mods *m, emu_handler *const f32[4], emu_handl
     return m->type == EMU_F64 ? f64 : f32[m->flags & (EMU_FTZ | EMU_SAT)];
 }
 
-#define PICK(name, f32, f64, x2, soft)                                                                                 \
-    static emu_handler *name(const emu_mods *m)                                                                        \
-    {                                                                                                                  \
-        return pick(m, f32, f64, x2, soft);                                                                            \
+#define PICK(name, f32, f64, x2, soft)                                                                       \
+    static emu_handler *name(const emu_mods *m)                                                              \
+    {                                                                                                        \
+        return pick(m, f32, f64, x2, soft);                                                                  \
     }
 PICK(pick_add, add, add_f64, add_x2, soft_add)
 PICK(pick_sub, sub, sub_f64, sub_x2, soft_sub)

@@ -55,7 +55,8 @@ static inline uint16_t finish(const emu_mods *m, uint16_t h, bool is_bf16)
 }
 
 /* Rounds and writes the active lanes. */
-static inline void narrow(emu_warp *w, const emu_op *op, uint32_t mask, const half_operands *h, const float *r)
+static inline void narrow(emu_warp *w, const emu_op *op, uint32_t mask, const half_operands *h,
+                          const float *r)
 {
     uint16_t t[MOST], *d = LANES_OF(uint16_t, 0);
     if (h->is_bf16)
@@ -74,30 +75,30 @@ static inline void narrow(emu_warp *w, const emu_op *op, uint32_t mask, const ha
         ACTIVE_LANES(mask) memcpy(d + each * i, t + each * i, each * sizeof *t);
 }
 
-#define HALF2(name, value)                                                                                             \
-    HANDLER(name)                                                                                                      \
-    {                                                                                                                  \
-        half_operands h;                                                                                               \
-        float r[MOST];                                                                                                 \
-        widen(&h, w, op, 2);                                                                                           \
-        for (unsigned i = 0; i < h.count; i++) {                                                                       \
-            float a = h.x[0][i], b = h.x[1][i];                                                                        \
-            r[i] = value;                                                                                              \
-        }                                                                                                              \
-        narrow(w, op, mask, &h, r);                                                                                    \
+#define HALF2(name, value)                                                                                   \
+    HANDLER(name)                                                                                            \
+    {                                                                                                        \
+        half_operands h;                                                                                     \
+        float r[MOST];                                                                                       \
+        widen(&h, w, op, 2);                                                                                 \
+        for (unsigned i = 0; i < h.count; i++) {                                                             \
+            float a = h.x[0][i], b = h.x[1][i];                                                              \
+            r[i] = value;                                                                                    \
+        }                                                                                                    \
+        narrow(w, op, mask, &h, r);                                                                          \
     }
 
-#define HALF1(name, value)                                                                                             \
-    HANDLER(name)                                                                                                      \
-    {                                                                                                                  \
-        half_operands h;                                                                                               \
-        float r[MOST];                                                                                                 \
-        widen(&h, w, op, 1);                                                                                           \
-        for (unsigned i = 0; i < h.count; i++) {                                                                       \
-            float a = h.x[0][i];                                                                                       \
-            r[i] = value;                                                                                              \
-        }                                                                                                              \
-        narrow(w, op, mask, &h, r);                                                                                    \
+#define HALF1(name, value)                                                                                   \
+    HANDLER(name)                                                                                            \
+    {                                                                                                        \
+        half_operands h;                                                                                     \
+        float r[MOST];                                                                                       \
+        widen(&h, w, op, 1);                                                                                 \
+        for (unsigned i = 0; i < h.count; i++) {                                                             \
+            float a = h.x[0][i];                                                                             \
+            r[i] = value;                                                                                    \
+        }                                                                                                    \
+        narrow(w, op, mask, &h, r);                                                                          \
     }
 
 /* Sums of two halves, and f16 products, round twice without harm: 24 bits are more than 2*11 + 1. */
@@ -175,7 +176,8 @@ DEFINE1(neg_16_ftz, uint16_t, uint16_t, half_flush(a) ^ 0x8000)
 DEFINE1(abs_16_ftz, uint16_t, uint16_t, half_flush(a) & 0x7fff)
 DEFINE1(neg_32, uint32_t, uint32_t, a ^ 0x80008000)
 DEFINE1(abs_32, uint32_t, uint32_t, a & 0x7fff7fff)
-#define FLUSH_PAIR(a) ((uint32_t)half_flush((uint16_t)(a)) | (uint32_t)half_flush((uint16_t)((a) >> 16)) << 16)
+#define FLUSH_PAIR(a)                                                                                        \
+    ((uint32_t)half_flush((uint16_t)(a)) | (uint32_t)half_flush((uint16_t)((a) >> 16)) << 16)
 DEFINE1(neg_32_ftz, uint32_t, uint32_t, FLUSH_PAIR(a) ^ 0x80008000)
 DEFINE1(abs_32_ftz, uint32_t, uint32_t, FLUSH_PAIR(a) & 0x7fff7fff)
 

@@ -6,37 +6,37 @@ __extension__ typedef unsigned __int128 u128;
 
 #define ALL_ONES (~UINT64_C(0)) /* what division by zero gives here; the ISA leaves it open */
 
-#define SIGNLESS2(name, value)                                                                                         \
-    DEFINE2(name##_16, uint16_t, uint16_t, uint16_t, value)                                                            \
-    DEFINE2(name##_32, uint32_t, uint32_t, uint32_t, value)                                                            \
-    DEFINE2(name##_64, uint64_t, uint64_t, uint64_t, value)                                                            \
-    TYPES(name) = {[EMU_U16] = name##_16, [EMU_S16] = name##_16, [EMU_U32] = name##_32,                                \
+#define SIGNLESS2(name, value)                                                                               \
+    DEFINE2(name##_16, uint16_t, uint16_t, uint16_t, value)                                                  \
+    DEFINE2(name##_32, uint32_t, uint32_t, uint32_t, value)                                                  \
+    DEFINE2(name##_64, uint64_t, uint64_t, uint64_t, value)                                                  \
+    TYPES(name) = {[EMU_U16] = name##_16, [EMU_S16] = name##_16, [EMU_U32] = name##_32,                      \
                    [EMU_S32] = name##_32, [EMU_U64] = name##_64, [EMU_S64] = name##_64};
 
-#define SIGNLESS3(name, value)                                                                                         \
-    DEFINE3(name##_16, uint16_t, uint16_t, uint16_t, uint16_t, value)                                                  \
-    DEFINE3(name##_32, uint32_t, uint32_t, uint32_t, uint32_t, value)                                                  \
-    DEFINE3(name##_64, uint64_t, uint64_t, uint64_t, uint64_t, value)                                                  \
-    TYPES(name) = {[EMU_U16] = name##_16, [EMU_S16] = name##_16, [EMU_U32] = name##_32,                                \
+#define SIGNLESS3(name, value)                                                                               \
+    DEFINE3(name##_16, uint16_t, uint16_t, uint16_t, uint16_t, value)                                        \
+    DEFINE3(name##_32, uint32_t, uint32_t, uint32_t, uint32_t, value)                                        \
+    DEFINE3(name##_64, uint64_t, uint64_t, uint64_t, uint64_t, value)                                        \
+    TYPES(name) = {[EMU_U16] = name##_16, [EMU_S16] = name##_16, [EMU_U32] = name##_32,                      \
                    [EMU_S32] = name##_32, [EMU_U64] = name##_64, [EMU_S64] = name##_64};
 
-#define INTEGER_TYPES(name)                                                                                            \
-    TYPES(name) = {[EMU_U16] = name##_u16, [EMU_S16] = name##_s16, [EMU_U32] = name##_u32,                             \
+#define INTEGER_TYPES(name)                                                                                  \
+    TYPES(name) = {[EMU_U16] = name##_u16, [EMU_S16] = name##_s16, [EMU_U32] = name##_u32,                   \
                    [EMU_S32] = name##_s32, [EMU_U64] = name##_u64, [EMU_S64] = name##_s64}
 
-#define SIGNED2(name, value)                                                                                           \
-    DEFINE2(name##_u16, uint16_t, uint16_t, uint16_t, value)                                                           \
-    DEFINE2(name##_s16, int16_t, int16_t, int16_t, value)                                                              \
-    DEFINE2(name##_u32, uint32_t, uint32_t, uint32_t, value)                                                           \
-    DEFINE2(name##_s32, int32_t, int32_t, int32_t, value)                                                              \
-    DEFINE2(name##_u64, uint64_t, uint64_t, uint64_t, value)                                                           \
-    DEFINE2(name##_s64, int64_t, int64_t, int64_t, value)                                                              \
+#define SIGNED2(name, value)                                                                                 \
+    DEFINE2(name##_u16, uint16_t, uint16_t, uint16_t, value)                                                 \
+    DEFINE2(name##_s16, int16_t, int16_t, int16_t, value)                                                    \
+    DEFINE2(name##_u32, uint32_t, uint32_t, uint32_t, value)                                                 \
+    DEFINE2(name##_s32, int32_t, int32_t, int32_t, value)                                                    \
+    DEFINE2(name##_u64, uint64_t, uint64_t, uint64_t, value)                                                 \
+    DEFINE2(name##_s64, int64_t, int64_t, int64_t, value)                                                    \
     INTEGER_TYPES(name);
 
 SIGNLESS2(add, (uint64_t)a + b)
 SIGNLESS2(sub, (uint64_t)a - b)
-SIGNLESS2(mul_lo, (uint64_t)a * b)
-SIGNLESS3(mad_lo, (uint64_t)a * b + c)
+SIGNLESS2(mul_lo, (uint64_t)a *b)
+SIGNLESS3(mad_lo, (uint64_t)a *b + c)
 SIGNED2(min, a < b ? a : b)
 SIGNED2(max, a > b ? a : b)
 
@@ -65,22 +65,24 @@ INTEGER_TYPES(mul_hi);
 DEFINE3(mad_hi_u16, uint16_t, uint16_t, uint16_t, uint16_t, ((uint32_t)a * b >> 16) + c)
 DEFINE3(mad_hi_s16, int16_t, int16_t, int16_t, int16_t, ((int32_t)a * b >> 16) + c)
 DEFINE3(mad_hi_u32, uint32_t, uint32_t, uint32_t, uint32_t, ((uint64_t)a * b >> 32) + c)
-DEFINE3(mad_hi_s32, uint32_t, int32_t, int32_t, uint32_t, (uint32_t)((int64_t)a * b >> 32) + c)
-DEFINE3(mad_hi_u64, uint64_t, uint64_t, uint64_t, uint64_t, (uint64_t)((u128)a * b >> 64) + c)
-DEFINE3(mad_hi_s64, uint64_t, int64_t, int64_t, uint64_t, (uint64_t)((s128)a * b >> 64) + c)
+DEFINE3(mad_hi_s32, uint32_t, int32_t, int32_t, uint32_t, (uint32_t)((int64_t)a *b >> 32) + c)
+DEFINE3(mad_hi_u64, uint64_t, uint64_t, uint64_t, uint64_t, (uint64_t)((u128)a *b >> 64) + c)
+DEFINE3(mad_hi_s64, uint64_t, int64_t, int64_t, uint64_t, (uint64_t)((s128)a *b >> 64) + c)
 INTEGER_TYPES(mad_hi);
 
 DEFINE2(mul_wide_u16, uint32_t, uint16_t, uint16_t, (uint32_t)a *b)
 DEFINE2(mul_wide_s16, int32_t, int16_t, int16_t, (int32_t)a *b)
 DEFINE2(mul_wide_u32, uint64_t, uint32_t, uint32_t, (uint64_t)a *b)
 DEFINE2(mul_wide_s32, int64_t, int32_t, int32_t, (int64_t)a *b)
-TYPES(mul_wide) = {[EMU_U16] = mul_wide_u16, [EMU_S16] = mul_wide_s16, [EMU_U32] = mul_wide_u32, [EMU_S32] = mul_wide_s32};
+TYPES(mul_wide) = {
+    [EMU_U16] = mul_wide_u16, [EMU_S16] = mul_wide_s16, [EMU_U32] = mul_wide_u32, [EMU_S32] = mul_wide_s32};
 
 DEFINE3(mad_wide_u16, uint32_t, uint16_t, uint16_t, uint32_t, (uint32_t)a *b + c)
-DEFINE3(mad_wide_s16, uint32_t, int16_t, int16_t, uint32_t, (uint32_t)((int32_t)a * b) + c)
+DEFINE3(mad_wide_s16, uint32_t, int16_t, int16_t, uint32_t, (uint32_t)((int32_t)a *b) + c)
 DEFINE3(mad_wide_u32, uint64_t, uint32_t, uint32_t, uint64_t, (uint64_t)a *b + c)
-DEFINE3(mad_wide_s32, uint64_t, int32_t, int32_t, uint64_t, (uint64_t)((int64_t)a * b) + c)
-TYPES(mad_wide) = {[EMU_U16] = mad_wide_u16, [EMU_S16] = mad_wide_s16, [EMU_U32] = mad_wide_u32, [EMU_S32] = mad_wide_s32};
+DEFINE3(mad_wide_s32, uint64_t, int32_t, int32_t, uint64_t, (uint64_t)((int64_t)a *b) + c)
+TYPES(mad_wide) = {
+    [EMU_U16] = mad_wide_u16, [EMU_S16] = mad_wide_s16, [EMU_U32] = mad_wide_u32, [EMU_S32] = mad_wide_s32};
 
 static inline int32_t clamp_s32(int64_t v)
 {
@@ -111,13 +113,15 @@ DEFINE3(mad24_lo_u32, uint32_t, uint32_t, uint32_t, uint32_t, mul24_lo_u32_f(a, 
 DEFINE3(mad24_lo_s32, uint32_t, uint32_t, uint32_t, uint32_t, mul24_lo_s32_f(a, b) + c)
 DEFINE3(mad24_hi_u32, uint32_t, uint32_t, uint32_t, uint32_t, mul24_hi_u32_f(a, b) + c)
 DEFINE3(mad24_hi_s32, uint32_t, uint32_t, uint32_t, uint32_t, mul24_hi_s32_f(a, b) + c)
-DEFINE3(mad24_hi_sat, int32_t, uint32_t, uint32_t, int32_t, clamp_s32((int64_t)(int32_t)mul24_hi_s32_f(a, b) + c))
+DEFINE3(mad24_hi_sat, int32_t, uint32_t, uint32_t, int32_t,
+        clamp_s32((int64_t)(int32_t)mul24_hi_s32_f(a, b) + c))
 TYPES(mul24_lo) = {[EMU_U32] = mul24_lo_u32, [EMU_S32] = mul24_lo_s32};
 TYPES(mul24_hi) = {[EMU_U32] = mul24_hi_u32, [EMU_S32] = mul24_hi_s32};
 TYPES(mad24_lo) = {[EMU_U32] = mad24_lo_u32, [EMU_S32] = mad24_lo_s32};
 TYPES(mad24_hi) = {[EMU_U32] = mad24_hi_u32, [EMU_S32] = mad24_hi_s32};
 
-#define SAD(suffix, U, S) DEFINE3(sad_##suffix, U, S, S, U, (U)(c + (a < b ? (U)((U)b - (U)a) : (U)((U)a - (U)b))))
+#define SAD(suffix, U, S)                                                                                    \
+    DEFINE3(sad_##suffix, U, S, S, U, (U)(c + (a < b ? (U)((U)b - (U)a) : (U)((U)a - (U)b))))
 SAD(u16, uint16_t, uint16_t)
 SAD(s16, uint16_t, int16_t)
 SAD(u32, uint32_t, uint32_t)
@@ -127,14 +131,15 @@ SAD(s64, uint64_t, int64_t)
 INTEGER_TYPES(sad);
 
 /* MININT / -1 wraps to MININT, its remainder is 0. */
-#define DIVIDE_UNSIGNED(bits)                                                                                          \
-    DEFINE2(div_u##bits, uint##bits##_t, uint##bits##_t, uint##bits##_t, b == 0 ? ALL_ONES : (uint64_t)(a / b))        \
+#define DIVIDE_UNSIGNED(bits)                                                                                \
+    DEFINE2(div_u##bits, uint##bits##_t, uint##bits##_t, uint##bits##_t,                                     \
+            b == 0 ? ALL_ONES : (uint64_t)(a / b))                                                           \
     DEFINE2(rem_u##bits, uint##bits##_t, uint##bits##_t, uint##bits##_t, b == 0 ? a : a % b)
-#define DIVIDE_SIGNED(bits)                                                                                            \
-    DEFINE2(div_s##bits, int##bits##_t, int##bits##_t, int##bits##_t,                                                  \
-            b == 0    ? -1                                                                                             \
-            : b == -1 ? (int##bits##_t)((uint##bits##_t)0 - (uint##bits##_t)a)                                                         \
-                      : a / b)                                                                                         \
+#define DIVIDE_SIGNED(bits)                                                                                  \
+    DEFINE2(div_s##bits, int##bits##_t, int##bits##_t, int##bits##_t,                                        \
+            b == 0    ? -1                                                                                   \
+            : b == -1 ? (int##bits##_t)((uint##bits##_t)0 - (uint##bits##_t)a)                               \
+                      : a / b)                                                                               \
     DEFINE2(rem_s##bits, int##bits##_t, int##bits##_t, int##bits##_t, b == 0 ? a : b == -1 ? 0 : a % b)
 DIVIDE_UNSIGNED(16)
 DIVIDE_UNSIGNED(32)
@@ -160,8 +165,8 @@ TYPES(neg_int) = {[EMU_S16] = neg_16, [EMU_S32] = neg_32, [EMU_S64] = neg_64};
 #define HIGH(T, x)      ((T)((x) >> 16))
 #define LESS(T, x, y)   ((x) < (y) ? (T)(x) : (T)(y))
 #define MORE(T, x, y)   ((x) > (y) ? (T)(x) : (T)(y))
-#define HALVES2(name, T, OP)                                                                                           \
-    DEFINE2(name, uint32_t, uint32_t, uint32_t,                                                                        \
+#define HALVES2(name, T, OP)                                                                                 \
+    DEFINE2(name, uint32_t, uint32_t, uint32_t,                                                              \
             PAIR(OP(T, LOW(T, a), LOW(T, b)), OP(T, HIGH(T, a), HIGH(T, b))))
 #define SUM(T, x, y)       ((T)((x) + (y)))
 #define LESS_RELU(T, x, y) MORE(T, LESS(T, x, y), 0)
@@ -188,17 +193,19 @@ static inline int64_t half_of(uint32_t v, int i, bool is_signed)
 }
 
 #define DP4A_PRODUCT(i, sa, sb) (uint32_t)(int32_t)(byte_of(a, i, sa) * byte_of(b, i, sb))
-#define DP4A(name, sa, sb)                                                                                             \
-    DEFINE3(name, uint32_t, uint32_t, uint32_t, uint32_t,                                                              \
-            c + DP4A_PRODUCT(0, sa, sb) + DP4A_PRODUCT(1, sa, sb) + DP4A_PRODUCT(2, sa, sb) + DP4A_PRODUCT(3, sa, sb))
+#define DP4A(name, sa, sb)                                                                                   \
+    DEFINE3(name, uint32_t, uint32_t, uint32_t, uint32_t,                                                    \
+            c + DP4A_PRODUCT(0, sa, sb) + DP4A_PRODUCT(1, sa, sb) + DP4A_PRODUCT(2, sa, sb) +                \
+                DP4A_PRODUCT(3, sa, sb))
 DP4A(dp4a_uu, false, false)
 DP4A(dp4a_us, false, true)
 DP4A(dp4a_su, true, false)
 DP4A(dp4a_ss, true, true)
 
 #define DP2A_PRODUCT(i, sa, sb, at) (uint32_t)(int32_t)(half_of(a, i, sa) * byte_of(b, at + i, sb))
-#define DP2A(name, sa, sb, at) \
-    DEFINE3(name, uint32_t, uint32_t, uint32_t, uint32_t, c + DP2A_PRODUCT(0, sa, sb, at) + DP2A_PRODUCT(1, sa, sb, at))
+#define DP2A(name, sa, sb, at)                                                                               \
+    DEFINE3(name, uint32_t, uint32_t, uint32_t, uint32_t,                                                    \
+            c + DP2A_PRODUCT(0, sa, sb, at) + DP2A_PRODUCT(1, sa, sb, at))
 DP2A(dp2a_lo_uu, false, false, 0)
 DP2A(dp2a_lo_us, false, true, 0)
 DP2A(dp2a_lo_su, true, false, 0)
@@ -224,49 +231,56 @@ static emu_handler *pick_dp4a(const emu_mods *m)
 }
 
 /* Extended precision: CC.CF is a lane mask in the warp. Subtraction keeps the borrow there. */
-#define CARRY_CHAIN(name, T, bits, sum, carry_in, carry_out)                                                           \
-    HANDLER(name)                                                                                                      \
-    {                                                                                                                  \
-        const T *x = LANES_OF(const T, 1), *y = LANES_OF(const T, 2), *z = LANES_OF(const T, 3);                       \
-        T *d = LANES_OF(T, 0);                                                                                         \
-        (void)z;                                                                                                       \
-        ACTIVE_LANES(mask)                                                                                             \
-        {                                                                                                              \
-            u128 a = x[i], b = y[i], in = (carry_in) ? w->carry >> i & 1 : 0, r;                                         \
-            (void)in;                                                                                                  \
-            r = (sum);                                                                                                 \
-            d[i] = (T)r;                                                                                               \
-            if (carry_out)                                                                                             \
-                w->carry = (w->carry & ~(1u << i)) | (uint32_t)(r >> (bits)&1) << i;                                   \
-        }                                                                                                              \
+#define CARRY_CHAIN(name, T, bits, sum, carry_in, carry_out)                                                 \
+    HANDLER(name)                                                                                            \
+    {                                                                                                        \
+        const T *x = LANES_OF(const T, 1), *y = LANES_OF(const T, 2), *z = LANES_OF(const T, 3);             \
+        T *d = LANES_OF(T, 0);                                                                               \
+        (void)z;                                                                                             \
+        ACTIVE_LANES(mask)                                                                                   \
+        {                                                                                                    \
+            u128 a = x[i], b = y[i], in = (carry_in) ? w->carry >> i & 1 : 0, r;                             \
+            (void)in;                                                                                        \
+            r = (sum);                                                                                       \
+            d[i] = (T)r;                                                                                     \
+            if (carry_out)                                                                                   \
+                w->carry = (w->carry & ~(1u << i)) | (uint32_t)(r >> (bits)&1) << i;                         \
+        }                                                                                                    \
     }
 
 #define HALF_PRODUCT(T, bits, hi) ((hi) ? (T)((u128)a * b >> (bits)) : (T)(a * b))
-#define SIGNED_HIGH(bits) (uint##bits##_t)((s128)(int##bits##_t)a *(int##bits##_t)b >> (bits))
+#define SIGNED_HIGH(bits)         (uint##bits##_t)((s128)(int##bits##_t)a * (int##bits##_t)b >> (bits))
 
-#define CARRY_SET(bits)                                                                                                \
-    CARRY_CHAIN(add_cc_##bits, uint##bits##_t, bits, a + b, false, true)                                               \
-    CARRY_CHAIN(addc_##bits, uint##bits##_t, bits, a + b + in, true, false)                                            \
-    CARRY_CHAIN(addc_cc_##bits, uint##bits##_t, bits, a + b + in, true, true)                                          \
-    CARRY_CHAIN(sub_cc_##bits, uint##bits##_t, bits, a - b, false, true)                                               \
-    CARRY_CHAIN(subc_##bits, uint##bits##_t, bits, a - b - in, true, false)                                            \
-    CARRY_CHAIN(subc_cc_##bits, uint##bits##_t, bits, a - b - in, true, true)                                          \
-    CARRY_CHAIN(mad_lo_cc_##bits, uint##bits##_t, bits, (u128)HALF_PRODUCT(uint##bits##_t, bits, false) + z[i], false, true) \
-    CARRY_CHAIN(madc_lo_##bits, uint##bits##_t, bits, (u128)HALF_PRODUCT(uint##bits##_t, bits, false) + z[i] + in, true, false) \
-    CARRY_CHAIN(madc_lo_cc_##bits, uint##bits##_t, bits, (u128)HALF_PRODUCT(uint##bits##_t, bits, false) + z[i] + in, true, true) \
-    CARRY_CHAIN(mad_hi_cc_u##bits, uint##bits##_t, bits, (u128)HALF_PRODUCT(uint##bits##_t, bits, true) + z[i], false, true) \
-    CARRY_CHAIN(madc_hi_u##bits, uint##bits##_t, bits, (u128)HALF_PRODUCT(uint##bits##_t, bits, true) + z[i] + in, true, false) \
-    CARRY_CHAIN(madc_hi_cc_u##bits, uint##bits##_t, bits, (u128)HALF_PRODUCT(uint##bits##_t, bits, true) + z[i] + in, true, true) \
-    CARRY_CHAIN(mad_hi_cc_s##bits, uint##bits##_t, bits, (u128)SIGNED_HIGH(bits) + z[i], false, true)                  \
-    CARRY_CHAIN(madc_hi_s##bits, uint##bits##_t, bits, (u128)SIGNED_HIGH(bits) + z[i] + in, true, false)               \
+#define CARRY_SET(bits)                                                                                      \
+    CARRY_CHAIN(add_cc_##bits, uint##bits##_t, bits, a + b, false, true)                                     \
+    CARRY_CHAIN(addc_##bits, uint##bits##_t, bits, a + b + in, true, false)                                  \
+    CARRY_CHAIN(addc_cc_##bits, uint##bits##_t, bits, a + b + in, true, true)                                \
+    CARRY_CHAIN(sub_cc_##bits, uint##bits##_t, bits, a - b, false, true)                                     \
+    CARRY_CHAIN(subc_##bits, uint##bits##_t, bits, a - b - in, true, false)                                  \
+    CARRY_CHAIN(subc_cc_##bits, uint##bits##_t, bits, a - b - in, true, true)                                \
+    CARRY_CHAIN(mad_lo_cc_##bits, uint##bits##_t, bits,                                                      \
+                (u128)HALF_PRODUCT(uint##bits##_t, bits, false) + z[i], false, true)                         \
+    CARRY_CHAIN(madc_lo_##bits, uint##bits##_t, bits,                                                        \
+                (u128)HALF_PRODUCT(uint##bits##_t, bits, false) + z[i] + in, true, false)                    \
+    CARRY_CHAIN(madc_lo_cc_##bits, uint##bits##_t, bits,                                                     \
+                (u128)HALF_PRODUCT(uint##bits##_t, bits, false) + z[i] + in, true, true)                     \
+    CARRY_CHAIN(mad_hi_cc_u##bits, uint##bits##_t, bits,                                                     \
+                (u128)HALF_PRODUCT(uint##bits##_t, bits, true) + z[i], false, true)                          \
+    CARRY_CHAIN(madc_hi_u##bits, uint##bits##_t, bits,                                                       \
+                (u128)HALF_PRODUCT(uint##bits##_t, bits, true) + z[i] + in, true, false)                     \
+    CARRY_CHAIN(madc_hi_cc_u##bits, uint##bits##_t, bits,                                                    \
+                (u128)HALF_PRODUCT(uint##bits##_t, bits, true) + z[i] + in, true, true)                      \
+    CARRY_CHAIN(mad_hi_cc_s##bits, uint##bits##_t, bits, (u128)SIGNED_HIGH(bits) + z[i], false, true)        \
+    CARRY_CHAIN(madc_hi_s##bits, uint##bits##_t, bits, (u128)SIGNED_HIGH(bits) + z[i] + in, true, false)     \
     CARRY_CHAIN(madc_hi_cc_s##bits, uint##bits##_t, bits, (u128)SIGNED_HIGH(bits) + z[i] + in, true, true)
 CARRY_SET(32)
 CARRY_SET(64)
 
-#define CARRY_TYPES(name) \
+#define CARRY_TYPES(name)                                                                                    \
     TYPES(name) = {[EMU_U32] = name##_32, [EMU_S32] = name##_32, [EMU_U64] = name##_64, [EMU_S64] = name##_64}
-#define CARRY_TYPES_SIGNED(name) \
-    TYPES(name) = {[EMU_U32] = name##_u32, [EMU_S32] = name##_s32, [EMU_U64] = name##_u64, [EMU_S64] = name##_s64}
+#define CARRY_TYPES_SIGNED(name)                                                                             \
+    TYPES(name) = {                                                                                          \
+        [EMU_U32] = name##_u32, [EMU_S32] = name##_s32, [EMU_U64] = name##_u64, [EMU_S64] = name##_s64}
 CARRY_TYPES(add_cc);
 CARRY_TYPES(addc);
 CARRY_TYPES(addc_cc);

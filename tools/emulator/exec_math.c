@@ -6,13 +6,13 @@
 
 #include <math.h>
 
-#define FLOAT_FUNCTION(name, value)                                                                                    \
-    static inline float name##_value(float a)                                                                          \
-    {                                                                                                                  \
-        float r = value;                                                                                               \
-        return r == r ? r : float_of_bits(NAN_BITS);                                                                   \
-    }                                                                                                                  \
-    DEFINE1(name, float, float, name##_value(a))                                                                       \
+#define FLOAT_FUNCTION(name, value)                                                                          \
+    static inline float name##_value(float a)                                                                \
+    {                                                                                                        \
+        float r = value;                                                                                     \
+        return r == r ? r : float_of_bits(NAN_BITS);                                                         \
+    }                                                                                                        \
+    DEFINE1(name, float, float, name##_value(a))                                                             \
     DEFINE1(name##_ftz, float, float, flush_float(name##_value(flush_float(a))))
 
 FLOAT_FUNCTION(rcp, 1.0f / a)

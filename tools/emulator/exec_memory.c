@@ -41,19 +41,19 @@ static inline void store(emu_warp *w, const emu_op *op, uint32_t mask, unsigned 
     }
 }
 
-#define ACCESS(bytes, count)                                                                                           \
-    HANDLER(load_##bytes##x##count)                                                                                    \
-    {                                                                                                                  \
-        load(w, op, mask, bytes, count);                                                                               \
-    }                                                                                                                  \
-    HANDLER(store_##bytes##x##count)                                                                                   \
-    {                                                                                                                  \
-        store(w, op, mask, bytes, count);                                                                              \
+#define ACCESS(bytes, count)                                                                                 \
+    HANDLER(load_##bytes##x##count)                                                                          \
+    {                                                                                                        \
+        load(w, op, mask, bytes, count);                                                                     \
+    }                                                                                                        \
+    HANDLER(store_##bytes##x##count)                                                                         \
+    {                                                                                                        \
+        store(w, op, mask, bytes, count);                                                                    \
     }
 
-#define ACCESS_124(bytes)                                                                                              \
-    ACCESS(bytes, 1)                                                                                                   \
-    ACCESS(bytes, 2)                                                                                                   \
+#define ACCESS_124(bytes)                                                                                    \
+    ACCESS(bytes, 1)                                                                                         \
+    ACCESS(bytes, 2)                                                                                         \
     ACCESS(bytes, 4)
 
 ACCESS_124(1)
@@ -63,22 +63,19 @@ ACCESS_124(8)
 ACCESS(4, 8)
 ACCESS(16, 1)
 
-#define ROW_124(kind, bytes) {kind##_##bytes##x1, kind##_##bytes##x2, kind##_##bytes##x4, NULL}
+#define ROW_124(kind, bytes)                                                                                 \
+    {                                                                                                        \
+        kind##_##bytes##x1, kind##_##bytes##x2, kind##_##bytes##x4, NULL                                     \
+    }
 
 static emu_handler *const loads[5][4] = {
-    ROW_124(load, 1),
-    ROW_124(load, 2),
-    {load_4x1, load_4x2, load_4x4, load_4x8},
-    ROW_124(load, 8),
-    {load_16x1},
+    ROW_124(load, 1), ROW_124(load, 2), {load_4x1, load_4x2, load_4x4, load_4x8},
+    ROW_124(load, 8), {load_16x1},
 };
 
 static emu_handler *const stores[5][4] = {
-    ROW_124(store, 1),
-    ROW_124(store, 2),
-    {store_4x1, store_4x2, store_4x4, store_4x8},
-    ROW_124(store, 8),
-    {store_16x1},
+    ROW_124(store, 1), ROW_124(store, 2), {store_4x1, store_4x2, store_4x4, store_4x8},
+    ROW_124(store, 8), {store_16x1},
 };
 
 /* Ordered accesses: the host's fences keep other host threads in order; the lanes of one warp are in order anyway. */
@@ -177,12 +174,13 @@ static const emu_row rows[] = {
     {"prefetch", "p:global|local? L1|L2", "[]", .run = nothing},
     {"prefetch", "p:global L2::evict_last|L2::evict_normal", "[]", 74, 80, .run = nothing},
     {"prefetchu", "L1", "[]", .run = nothing},
-    {"createpolicy", "fractional L2::evict_last|L2::evict_normal|L2::evict_first|L2::evict_unchanged t:b64", "=t", 74, 80,
-     .run = create_policy},
-    {"createpolicy", "fractional L2::evict_last|L2::evict_normal|L2::evict_first|L2::evict_unchanged t:b64", "=t f32", 74,
-     80, .run = create_policy},
+    {"createpolicy", "fractional L2::evict_last|L2::evict_normal|L2::evict_first|L2::evict_unchanged t:b64",
+     "=t", 74, 80, .run = create_policy},
+    {"createpolicy", "fractional L2::evict_last|L2::evict_normal|L2::evict_first|L2::evict_unchanged t:b64",
+     "=t f32", 74, 80, .run = create_policy},
     {"createpolicy",
-     "fractional L2::evict_last|L2::evict_normal|L2::evict_first|L2::evict_unchanged L2::evict_first|L2::evict_unchanged "
+     "fractional L2::evict_last|L2::evict_normal|L2::evict_first|L2::evict_unchanged "
+     "L2::evict_first|L2::evict_unchanged "
      "t:b64",
      "=t f32?", 74, 80, .run = create_policy},
     {"applypriority", "p:global? L2::evict_normal", "[] #", 74, 80, .run = nothing},

@@ -10,15 +10,15 @@ typedef struct bits128 {
     uint64_t low, high;
 } bits128;
 
-#define COPY(bits, T)                                                                                                  \
-    HANDLER(copy_##bits)                                                                                               \
-    {                                                                                                                  \
-        const T *a = LANES_OF(const T, 1);                                                                             \
-        T *d = LANES_OF(T, 0);                                                                                         \
-        if (mask == EMU_ALL)                                                                                           \
-            memmove(d, a, EMU_LANES * sizeof(T));                                                                      \
-        else                                                                                                           \
-            ACTIVE_LANES(mask) d[i] = a[i];                                                                            \
+#define COPY(bits, T)                                                                                        \
+    HANDLER(copy_##bits)                                                                                     \
+    {                                                                                                        \
+        const T *a = LANES_OF(const T, 1);                                                                   \
+        T *d = LANES_OF(T, 0);                                                                               \
+        if (mask == EMU_ALL)                                                                                 \
+            memmove(d, a, EMU_LANES * sizeof(T));                                                            \
+        else                                                                                                 \
+            ACTIVE_LANES(mask) d[i] = a[i];                                                                  \
     }
 COPY(8, uint8_t)
 COPY(16, uint16_t)
@@ -72,12 +72,12 @@ CHOP(64, uint64_t, 8, uint8_t)
 CHOP(64, uint64_t, 16, uint16_t)
 CHOP(64, uint64_t, 32, uint32_t)
 
-#define CHOP_128(to, D)                                                                                                \
-    HANDLER(chop_128_##to)                                                                                             \
-    {                                                                                                                  \
-        const bits128 *a = LANES_OF(const bits128, 1);                                                                 \
-        D *d = LANES_OF(D, 0);                                                                                         \
-        ACTIVE_LANES(mask) d[i] = (D)a[i].low;                                                                         \
+#define CHOP_128(to, D)                                                                                      \
+    HANDLER(chop_128_##to)                                                                                   \
+    {                                                                                                        \
+        const bits128 *a = LANES_OF(const bits128, 1);                                                       \
+        D *d = LANES_OF(D, 0);                                                                               \
+        ACTIVE_LANES(mask) d[i] = (D)a[i].low;                                                               \
     }
 CHOP_128(8, uint8_t)
 CHOP_128(16, uint16_t)
@@ -112,14 +112,15 @@ HANDLER(pack_two)
         pack_32x2(w, &two, mask);
 }
 
-#define UNPACK(bits, T, S)                                                                                             \
-    HANDLER(unpack_##bits##x2)                                                                                         \
-    {                                                                                                                  \
-        const S *a = LANES_OF(const S, 0);                                                                             \
-        S t[EMU_LANES];                                                                                                \
-        memcpy(t, a, sizeof t); /* an element may be written before the scalar has been read for the last time */      \
-        SET_LANES(T, (T *)emu_lanes(w, op->list[0]), t[i]);                                                            \
-        SET_LANES(T, (T *)emu_lanes(w, op->list[1]), t[i] >> bits);                                                    \
+#define UNPACK(bits, T, S)                                                                                   \
+    HANDLER(unpack_##bits##x2)                                                                               \
+    {                                                                                                        \
+        const S *a = LANES_OF(const S, 0);                                                                   \
+        S t[EMU_LANES];                                                                                      \
+        memcpy(t, a,                                                                                         \
+               sizeof t); /* an element may be written before the scalar has been read for the last time */  \
+        SET_LANES(T, (T *)emu_lanes(w, op->list[0]), t[i]);                                                  \
+        SET_LANES(T, (T *)emu_lanes(w, op->list[1]), t[i] >> bits);                                          \
     }
 UNPACK(16, uint16_t, uint32_t)
 UNPACK(32, uint32_t, uint64_t)
@@ -153,31 +154,50 @@ static uint64_t uniform_special(emu_warp *w, emu_special special)
     switch (special) {
     case EMU_NTID_X:
     case EMU_NTID_Y:
-    case EMU_NTID_Z: return l->block[special - EMU_NTID_X];
+    case EMU_NTID_Z:
+        return l->block[special - EMU_NTID_X];
     case EMU_CTAID_X:
     case EMU_CTAID_Y:
-    case EMU_CTAID_Z: return w->block->id[special - EMU_CTAID_X];
+    case EMU_CTAID_Z:
+        return w->block->id[special - EMU_CTAID_X];
     case EMU_NCTAID_X:
     case EMU_NCTAID_Y:
-    case EMU_NCTAID_Z: return l->grid[special - EMU_NCTAID_X];
-    case EMU_WARPID: return w->id;
-    case EMU_NWARPID: return 64;
-    case EMU_SMID: return w->block->index % l->multiprocessors;
-    case EMU_NSMID: return l->multiprocessors;
-    case EMU_GRIDID: return l->serial;
+    case EMU_NCTAID_Z:
+        return l->grid[special - EMU_NCTAID_X];
+    case EMU_WARPID:
+        return w->id;
+    case EMU_NWARPID:
+        return 64;
+    case EMU_SMID:
+        return w->block->index % l->multiprocessors;
+    case EMU_NSMID:
+        return l->multiprocessors;
+    case EMU_GRIDID:
+        return l->serial;
     case EMU_CLOCK:
-    case EMU_CLOCK64: return w->clock += 32;
-    case EMU_CLOCK_HI: return (w->clock += 32) >> 32;
+    case EMU_CLOCK64:
+        return w->clock += 32;
+    case EMU_CLOCK_HI:
+        return (w->clock += 32) >> 32;
     case EMU_GLOBALTIMER:
-    case EMU_GLOBALTIMER_LO: return nanoseconds();
-    case EMU_GLOBALTIMER_HI: return nanoseconds() >> 32;
+    case EMU_GLOBALTIMER_LO:
+        return nanoseconds();
+    case EMU_GLOBALTIMER_HI:
+        return nanoseconds() >> 32;
     case EMU_TOTAL_SMEM:
-    case EMU_AGGR_SMEM: return w->block->shared_bytes - reserved;
-    case EMU_DYNAMIC_SMEM: return l->dynamic_shared_bytes;
-    case EMU_RESERVED_END: return reserved;
-    case EMU_RESERVED_CAP: return l->shared_limit;
-    case EMU_ONE32: return 1;
-    default: (void)p; return 0;
+    case EMU_AGGR_SMEM:
+        return w->block->shared_bytes - reserved;
+    case EMU_DYNAMIC_SMEM:
+        return l->dynamic_shared_bytes;
+    case EMU_RESERVED_END:
+        return reserved;
+    case EMU_RESERVED_CAP:
+        return l->shared_limit;
+    case EMU_ONE32:
+        return 1;
+    default:
+        (void)p;
+        return 0;
     }
 }
 
@@ -186,15 +206,24 @@ static uint64_t lane_special(const emu_warp *w, emu_special special, uint32_t la
     const uint32_t *block = w->block->launch->block;
     uint32_t thread = w->id * EMU_LANES + lane, bit = 1u << lane;
     switch (special) {
-    case EMU_TID_X: return thread % block[0];
-    case EMU_TID_Y: return thread / block[0] % block[1];
-    case EMU_TID_Z: return thread / block[0] / block[1];
-    case EMU_LANEID: return lane;
-    case EMU_LANEMASK_EQ: return bit;
-    case EMU_LANEMASK_LE: return bit | (bit - 1);
-    case EMU_LANEMASK_LT: return bit - 1;
-    case EMU_LANEMASK_GE: return ~(bit - 1);
-    default: return ~(bit - 1) & ~bit;
+    case EMU_TID_X:
+        return thread % block[0];
+    case EMU_TID_Y:
+        return thread / block[0] % block[1];
+    case EMU_TID_Z:
+        return thread / block[0] / block[1];
+    case EMU_LANEID:
+        return lane;
+    case EMU_LANEMASK_EQ:
+        return bit;
+    case EMU_LANEMASK_LE:
+        return bit | (bit - 1);
+    case EMU_LANEMASK_LT:
+        return bit - 1;
+    case EMU_LANEMASK_GE:
+        return ~(bit - 1);
+    default:
+        return ~(bit - 1) & ~bit;
     }
 }
 
@@ -223,11 +252,16 @@ HANDLER(special)
 static uint64_t window_start(const emu_warp *w, unsigned space)
 {
     switch (space) {
-    case EMU_SHARED: return EMU_SHARED_WINDOW;
-    case EMU_LOCAL: return EMU_LOCAL_WINDOW;
-    case EMU_PARAM: return EMU_PARAM_WINDOW;
-    case EMU_CONST: return (uint64_t)(uintptr_t)w->block->launch->const_bank;
-    default: return 0;
+    case EMU_SHARED:
+        return EMU_SHARED_WINDOW;
+    case EMU_LOCAL:
+        return EMU_LOCAL_WINDOW;
+    case EMU_PARAM:
+        return EMU_PARAM_WINDOW;
+    case EMU_CONST:
+        return (uint64_t)(uintptr_t)w->block->launch->const_bank;
+    default:
+        return 0;
     }
 }
 

@@ -35,17 +35,25 @@ static inline int source_lane(unsigned mode, int lane, uint32_t b, uint32_t c)
     int most = (lane & segment) | (clamp & ~segment), least = lane & segment;
     int j;
     switch (mode) {
-    case MODE_UP: j = lane - by; return j >= most ? j : -1;
-    case MODE_DOWN: j = lane + by; break;
-    case MODE_BFLY: j = lane ^ by; break;
-    default: j = least | (by & ~segment);
+    case MODE_UP:
+        j = lane - by;
+        return j >= most ? j : -1;
+    case MODE_DOWN:
+        j = lane + by;
+        break;
+    case MODE_BFLY:
+        j = lane ^ by;
+        break;
+    default:
+        j = least | (by & ~segment);
     }
     return j <= most ? j : -1;
 }
 
 static void shfl_group(emu_warp *w, const emu_op *op, uint32_t group)
 {
-    const uint32_t *a = LANES_OF(const uint32_t, 2), *b = LANES_OF(const uint32_t, 3), *c = LANES_OF(const uint32_t, 4);
+    const uint32_t *a = LANES_OF(const uint32_t, 2), *b = LANES_OF(const uint32_t, 3),
+                   *c = LANES_OF(const uint32_t, 4);
     uint32_t *d = LANES_OF(uint32_t, 0), t[EMU_LANES], in_range = 0, inactive = 0;
     ACTIVE_LANES(group)
     {
@@ -97,7 +105,8 @@ HANDLER(ballot)
 
 static inline uint64_t value_of(const emu_warp *w, const emu_op *op, unsigned arg, uint32_t lane)
 {
-    return emu_types[op->mods.type].bytes == 8 ? LANES_OF(const uint64_t, arg)[lane] : LANES_OF(const uint32_t, arg)[lane];
+    return emu_types[op->mods.type].bytes == 8 ? LANES_OF(const uint64_t, arg)[lane]
+                                               : LANES_OF(const uint32_t, arg)[lane];
 }
 
 static uint32_t equal_lanes(const emu_warp *w, const emu_op *op, unsigned arg, uint32_t group, uint64_t value)
@@ -183,7 +192,8 @@ static void redux_float_group(emu_warp *w, const emu_op *op, uint32_t group)
     ACTIVE_LANES(group)
     {
         uint32_t v = op->mods.flags & EMU_ABS ? a[i] & 0x7fffffff : a[i];
-        uint32_t key = v & 0x80000000 ? ~v : v | 0x80000000, best_key = best & 0x80000000 ? ~best : best | 0x80000000;
+        uint32_t key = v & 0x80000000 ? ~v : v | 0x80000000,
+                 best_key = best & 0x80000000 ? ~best : best | 0x80000000;
         if ((v & 0x7fffffff) > 0x7f800000) {
             any_nan = true;
         } else if (!found || (is_max ? key > best_key : key < best_key)) {

@@ -95,7 +95,7 @@ typedef struct operator_row {
 } operator_row;
 
 static const operator_row operators[] = {
-    {"||", 1}, {"&&", 2}, {"|", 3}, {"^", 4},  {"&", 5},  {"==", 6}, {"!=", 6}, {"<", 7}, {">", 7},
+    {"||", 1}, {"&&", 2}, {"|", 3},  {"^", 4},  {"&", 5}, {"==", 6}, {"!=", 6}, {"<", 7},  {">", 7},
     {"<=", 7}, {">=", 7}, {"<<", 8}, {">>", 8}, {"+", 9}, {"-", 9},  {"*", 10}, {"/", 10}, {"%", 10},
 };
 
@@ -110,15 +110,24 @@ static const operator_row *binary_operator(const emu_lexer *l)
 static emu_value apply_double(emu_parser *p, const char *op, double a, double b)
 {
     switch (op[0]) {
-    case '+': return of_double(a + b);
-    case '-': return of_double(a - b);
-    case '*': return of_double(a * b);
-    case '/': return of_double(a / b);
-    case '<': return of_signed(op[1] ? a <= b : a < b);
-    case '>': return of_signed(op[1] ? a >= b : a > b);
-    case '=': return of_signed(a == b);
-    case '!': return of_signed(a != b);
-    default: emu_fail(&p->lexer, "'%s' takes integers only", op);
+    case '+':
+        return of_double(a + b);
+    case '-':
+        return of_double(a - b);
+    case '*':
+        return of_double(a * b);
+    case '/':
+        return of_double(a / b);
+    case '<':
+        return of_signed(op[1] ? a <= b : a < b);
+    case '>':
+        return of_signed(op[1] ? a >= b : a > b);
+    case '=':
+        return of_signed(a == b);
+    case '!':
+        return of_signed(a != b);
+    default:
+        emu_fail(&p->lexer, "'%s' takes integers only", op);
     }
 }
 
@@ -147,14 +156,27 @@ static emu_value apply_integer(emu_parser *p, const char *op, emu_value a, emu_v
     if ((op[0] == '/' || op[0] == '%') && b.bits == 0)
         emu_fail(&p->lexer, "division by zero in a constant expression");
     switch (op[0]) {
-    case '+': v.bits = a.bits + b.bits; return v;
-    case '-': v.bits = a.bits - b.bits; return v;
-    case '*': v.bits = a.bits * b.bits; return v;
-    case '/': v.bits = divide(is_unsigned, a.bits, b.bits); return v;
-    case '%': return of_signed(a.bits % b.bits);
-    case '^': v.bits = a.bits ^ b.bits; return v;
-    case '=': return of_signed(a.bits == b.bits);
-    case '!': return of_signed(a.bits != b.bits);
+    case '+':
+        v.bits = a.bits + b.bits;
+        return v;
+    case '-':
+        v.bits = a.bits - b.bits;
+        return v;
+    case '*':
+        v.bits = a.bits * b.bits;
+        return v;
+    case '/':
+        v.bits = divide(is_unsigned, a.bits, b.bits);
+        return v;
+    case '%':
+        return of_signed(a.bits % b.bits);
+    case '^':
+        v.bits = a.bits ^ b.bits;
+        return v;
+    case '=':
+        return of_signed(a.bits == b.bits);
+    case '!':
+        return of_signed(a.bits != b.bits);
     case '&':
         if (op[1])
             return of_signed(a.bits && b.bits);

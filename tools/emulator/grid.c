@@ -14,7 +14,8 @@ typedef struct pool {
     unsigned helpers;
 } pool;
 
-static pool the_pool = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, PTHREAD_COND_INITIALIZER, NULL, 0, 0};
+static pool the_pool = {
+    PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, PTHREAD_COND_INITIALIZER, NULL, 0, 0};
 static pthread_mutex_t launch_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static unsigned host_threads(void)

@@ -19,7 +19,8 @@ static inline uint16_t half_flush(uint16_t h)
 static inline float half_to_float(uint16_t h)
 {
     uint32_t magnitude = (uint32_t)(h & 0x7fff) << 13;
-    uint32_t scaled = bits_of_float(float_of_bits(magnitude) * 0x1p112f); /* moves the exponent, also of subnormals */
+    uint32_t scaled =
+        bits_of_float(float_of_bits(magnitude) * 0x1p112f); /* moves the exponent, also of subnormals */
     uint32_t special = magnitude | 0x7f800000;
     uint32_t bits = (h & 0x7c00) == 0x7c00 ? special : scaled;
     return float_of_bits(bits | (uint32_t)(h & 0x8000) << 16);

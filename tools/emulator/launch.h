@@ -28,7 +28,7 @@ typedef struct emu_launch {
     /* the runner's */
     uint64_t block_count, next_block;
     uint64_t fault_block; /* lowest block with a fault, UINT64_MAX: none; later blocks need not go on */
-    uint64_t idle_jumps;  /* jumps back since anything in the launch was stored, released or finished */
+    uint64_t progress;    /* slices in which something was stored, released or finished */
     unsigned workers_left;
 } emu_launch;
 
@@ -60,6 +60,7 @@ typedef struct emu_block {
     emu_barrier barriers[EMU_BARRIERS];
     emu_recent recent[EMU_RECENT];
     uint64_t stores, seen_stores; /* and everything else that is progress */
+    uint64_t seen_progress, idle_jumps;
     size_t register_room, shared_room, local_room, warp_room;
 } emu_block;
 

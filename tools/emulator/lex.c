@@ -264,7 +264,8 @@ void emu_lex_next(emu_lexer *l)
 
 void emu_lex_start(emu_lexer *l, emu_text source, emu_log *log)
 {
-    *l = (emu_lexer){.at = source.at, .end = source.at + source.size, .line = 1, .log = log, .recover = l->recover};
+    *l = (emu_lexer){
+        .at = source.at, .end = source.at + source.size, .line = 1, .log = log, .recover = l->recover};
     l->token = (emu_token){.line = 1, .text = {source.at, 0}};
 }
 

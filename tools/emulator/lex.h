@@ -8,11 +8,11 @@
 
 typedef enum emu_token_kind {
     EMU_END,
-    EMU_WORD,    /* name, opcode, %register, or _ */
-    EMU_DOT,     /* .directive, with its dot and any ::parts */
-    EMU_INT,     /* signed or, with is_unsigned, unsigned 64-bit */
-    EMU_DOUBLE,  /* bits of a double in value */
-    EMU_SINGLE,  /* 0f........: bits of a float in value */
+    EMU_WORD,   /* name, opcode, %register, or _ */
+    EMU_DOT,    /* .directive, with its dot and any ::parts */
+    EMU_INT,    /* signed or, with is_unsigned, unsigned 64-bit */
+    EMU_DOUBLE, /* bits of a double in value */
+    EMU_SINGLE, /* 0f........: bits of a float in value */
     EMU_STRING,
     EMU_PUNCT,
 } emu_token_kind;
@@ -39,11 +39,12 @@ void emu_lex_next(emu_lexer *lexer);
 /* Reads one ".modifier" that follows the current token without space; may begin with a digit. */
 bool emu_lex_modifier(emu_lexer *lexer, emu_text *modifier);
 
-bool emu_lex_is(const emu_lexer *lexer, const char *text);      /* current token, whatever its kind but string */
-bool emu_lex_accept(emu_lexer *lexer, const char *text);        /* and step over it */
-void emu_lex_expect(emu_lexer *lexer, const char *text);        /* or fail */
-emu_text emu_lex_name(emu_lexer *lexer, const char *what);      /* a word, or fail with "expected <what>" */
-emu_text emu_lex_line_text(const emu_lexer *lexer, const char *at); /* the source line around a place, trimmed */
+bool emu_lex_is(const emu_lexer *lexer, const char *text); /* current token, whatever its kind but string */
+bool emu_lex_accept(emu_lexer *lexer, const char *text);   /* and step over it */
+void emu_lex_expect(emu_lexer *lexer, const char *text);   /* or fail */
+emu_text emu_lex_name(emu_lexer *lexer, const char *what); /* a word, or fail with "expected <what>" */
+emu_text emu_lex_line_text(const emu_lexer *lexer,
+                           const char *at); /* the source line around a place, trimmed */
 
 /* Logs an error at the current token and leaves for lexer->recover. */
 _Noreturn void emu_fail(emu_lexer *lexer, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -13,14 +13,16 @@ static CUresult check_target(const emu_module *m, const emu_device *device, emu_
     unsigned newest = emu_driver_ptx_version(emu_the_driver.version);
     unsigned introduced = emu_target_version(m->target.number, m->target.kind);
     if (m->version > newest) {
-        emu_log_error(log, 1, (emu_text){0}, ".version %u.%u is newer than %u.%u, the newest that this driver takes",
+        emu_log_error(log, 1, (emu_text){0},
+                      ".version %u.%u is newer than %u.%u, the newest that this driver takes",
                       m->version / 10, m->version % 10, newest / 10, newest % 10);
         return CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
     }
     if (!m->target.number)
         return CUDA_SUCCESS; /* the parser has said why */
     if (!introduced || m->version < introduced) {
-        emu_log_error(log, 1, (emu_text){0}, introduced ? ".target %.*s needs .version %u.%u" : "there is no .target %.*s",
+        emu_log_error(log, 1, (emu_text){0},
+                      introduced ? ".target %.*s needs .version %u.%u" : "there is no .target %.*s",
                       EMU_TEXT(m->target.name), introduced / 10, introduced % 10);
         return CUDA_ERROR_INVALID_PTX;
     }
@@ -81,12 +83,14 @@ static char *host_address(CUmodule m, const emu_symbol *s)
     return (char *)(uintptr_t)(start + m->addresses[s->sequence]);
 }
 
-static bool address_value(CUmodule m, const emu_symbol *s, const emu_initial *e, emu_log *log, uint64_t *value)
+static bool address_value(CUmodule m, const emu_symbol *s, const emu_initial *e, emu_log *log,
+                          uint64_t *value)
 {
     uint32_t number;
     const emu_symbol *v = emu_find(m->parsed, s->scope, e->name, &number);
     if (!v || v->kind != EMU_SYMBOL_VARIABLE || (v->space != EMU_GLOBAL && v->space != EMU_CONST)) {
-        emu_log_error(log, e->line, (emu_text){0}, "'%.*s' is not a .global or .const variable", EMU_TEXT(e->name));
+        emu_log_error(log, e->line, (emu_text){0}, "'%.*s' is not a .global or .const variable",
+                      EMU_TEXT(e->name));
         return false;
     }
     *value = m->addresses[v->sequence] + e->value;
@@ -125,8 +129,8 @@ static void initialise(CUmodule m, const emu_symbol *s, emu_log *log)
         if (e->kind == EMU_INITIAL_ADDRESS && !address_value(m, s, e, log, &value))
             continue;
         if (is_number != is_float && !(is_number && emu_types[s->type].class == EMU_BITS)) {
-            emu_log_error(log, e->line, (emu_text){0}, "an initialiser of '%.*s' is not of type .%s", EMU_TEXT(s->name),
-                          emu_types[s->type].name);
+            emu_log_error(log, e->line, (emu_text){0}, "an initialiser of '%.*s' is not of type .%s",
+                          EMU_TEXT(s->name), emu_types[s->type].name);
             continue;
         }
         if (e->mask)
@@ -158,8 +162,9 @@ static void add_function(CUmodule m, const emu_function *f, emu_program *program
     m->functions = function;
     emu_register(function, EMU_FUNCTION);
     if (program->static_shared_bytes > EMU_SHARED_PER_BLOCK)
-        emu_log_error(log, f->line, (emu_text){0}, "kernel '%.*s' declares %u bytes of shared memory, %u are the most",
-                      EMU_TEXT(f->name), program->static_shared_bytes, EMU_SHARED_PER_BLOCK);
+        emu_log_error(log, f->line, (emu_text){0},
+                      "kernel '%.*s' declares %u bytes of shared memory, %u are the most", EMU_TEXT(f->name),
+                      program->static_shared_bytes, EMU_SHARED_PER_BLOCK);
 }
 
 static void decode_functions(CUmodule m, emu_log *log)

@@ -132,7 +132,8 @@ emu_allocation *emu_memory_find(uint64_t address)
 emu_allocation *emu_memory_holding(uint64_t address, uint64_t bytes)
 {
     emu_allocation *a = emu_memory_find(address);
-    bool inside = a && !a->is_freed && address - a->base <= a->bytes && bytes <= a->bytes - (address - a->base);
+    bool inside =
+        a && !a->is_freed && address - a->base <= a->bytes && bytes <= a->bytes - (address - a->base);
     return inside ? a : NULL;
 }
 

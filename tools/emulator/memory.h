@@ -7,10 +7,10 @@
 
 typedef enum emu_allocation_kind {
     EMU_ALLOCATION_DEVICE,
-    EMU_ALLOCATION_HOST,    /* page-locked, visible to the device */
+    EMU_ALLOCATION_HOST, /* page-locked, visible to the device */
     EMU_ALLOCATION_MANAGED,
-    EMU_ALLOCATION_MODULE,  /* .global variables */
-    EMU_ALLOCATION_CONST,   /* a module's .const bank */
+    EMU_ALLOCATION_MODULE, /* .global variables */
+    EMU_ALLOCATION_CONST,  /* a module's .const bank */
 } emu_allocation_kind;
 
 typedef struct emu_allocation {
@@ -20,7 +20,7 @@ typedef struct emu_allocation {
     bool is_freed;
     unsigned device;
     void *context;
-    uint64_t serial; /* from 1, in order of allocation */
+    uint64_t serial;  /* from 1, in order of allocation */
     const char *name; /* of a module's variable; may be NULL */
     void *shadow;     /* of the checks */
 } emu_allocation;

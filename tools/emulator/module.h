@@ -75,7 +75,7 @@ typedef struct emu_operand {
     bool is_negated; /* ! */
     bool has_offset;
     bool is_index; /* value counts elements: name[3] */
-    char element; /* 0, x, y, z, w */
+    char element;  /* 0, x, y, z, w */
     uint32_t count;
     emu_text name;
     uint64_t value;

@@ -75,15 +75,22 @@ static const word_value combines[] = {
 };
 
 static const word_value spaces[] = {
-    {"global", EMU_GLOBAL},       {"shared", EMU_SHARED},         {"shared::cta", EMU_SHARED},
-    {"local", EMU_LOCAL},         {"const", EMU_CONST},           {"param", EMU_PARAM},
-    {"param::entry", EMU_PARAM},  {"param::func", EMU_PARAM_CALL}, {"shared::cluster", EMU_SHARED},
+    {"global", EMU_GLOBAL},
+    {"shared", EMU_SHARED},
+    {"shared::cta", EMU_SHARED},
+    {"local", EMU_LOCAL},
+    {"const", EMU_CONST},
+    {"param", EMU_PARAM},
+    {"param::entry", EMU_PARAM},
+    {"param::func", EMU_PARAM_CALL},
+    {"shared::cluster", EMU_SHARED},
 };
 
 /* Comparison words in the order of the EMU_COMPARE_ values of exec_compare.c. */
 static const word_value comparisons[] = {
-    {"eq", 0},  {"ne", 1},  {"lt", 2},  {"le", 3},  {"gt", 4},  {"ge", 5},   {"lo", 2},   {"ls", 3},   {"hi", 4},
-    {"hs", 5},  {"equ", 6}, {"neu", 7}, {"ltu", 8}, {"leu", 9}, {"gtu", 10}, {"geu", 11}, {"num", 12}, {"nan", 13},
+    {"eq", 0},  {"ne", 1},  {"lt", 2},   {"le", 3},   {"gt", 4},   {"ge", 5},
+    {"lo", 2},  {"ls", 3},  {"hi", 4},   {"hs", 5},   {"equ", 6},  {"neu", 7},
+    {"ltu", 8}, {"leu", 9}, {"gtu", 10}, {"geu", 11}, {"num", 12}, {"nan", 13},
 };
 
 /* Modifiers that need more than the row that they stand in. */
@@ -186,8 +193,12 @@ static void keep(emu_mods *mods, char field, emu_text word, unsigned index)
 {
     unsigned value = 0;
     switch (field) {
-    case 't': mods->type = (uint8_t)emu_type_named(word); break;
-    case 's': mods->source = (uint8_t)emu_type_named(word); break;
+    case 't':
+        mods->type = (uint8_t)emu_type_named(word);
+        break;
+    case 's':
+        mods->source = (uint8_t)emu_type_named(word);
+        break;
     case 'r':
         LOOKUP(roundings, word, &value);
         mods->round = (uint8_t)value;
@@ -200,12 +211,16 @@ static void keep(emu_mods *mods, char field, emu_text word, unsigned index)
         LOOKUP(comparisons, word, &value);
         mods->mode = (uint8_t)value;
         break;
-    case 'm': mods->mode = (uint8_t)index; break;
+    case 'm':
+        mods->mode = (uint8_t)index;
+        break;
     case 'p':
         LOOKUP(spaces, word, &value);
         mods->space = (uint8_t)value;
         break;
-    case 'v': mods->count = (uint8_t)(word.at[1] - '0'); break;
+    case 'v':
+        mods->count = (uint8_t)(word.at[1] - '0');
+        break;
     default:
         if (LOOKUP(flags, word, &value))
             mods->flags = (uint16_t)(mods->flags | value);
@@ -249,18 +264,20 @@ static void log_no_form(const emu_decode_input *in, const emu_instruction *i, si
     size_t size = strcspn(wanted, " ?");
     if (best < i->modifier_count)
         emu_log_error(in->log, i->line, i->text, "'.%.*s' is not a modifier that '%.*s' takes here%s%.*s",
-                      EMU_TEXT(i->modifiers[best]), EMU_TEXT(i->opcode), size ? "; expected " : "", (int)size, wanted);
+                      EMU_TEXT(i->modifiers[best]), EMU_TEXT(i->opcode), size ? "; expected " : "", (int)size,
+                      wanted);
     else
         emu_log_error(in->log, i->line, i->text, "'%.*s' needs one more modifier%s%.*s", EMU_TEXT(i->opcode),
                       size ? ": " : "", (int)size, wanted);
 }
 
-static bool has_floor(const emu_decode_input *in, const emu_instruction *i, const char *what, unsigned version,
-                      unsigned target)
+static bool has_floor(const emu_decode_input *in, const emu_instruction *i, const char *what,
+                      unsigned version, unsigned target)
 {
     const emu_module *m = in->module;
     if (m->version < version)
-        emu_log_error(in->log, i->line, i->text, "'%s' needs .version %u.%u", what, version / 10, version % 10);
+        emu_log_error(in->log, i->line, i->text, "'%s' needs .version %u.%u", what, version / 10,
+                      version % 10);
     else if (m->target.number < target)
         emu_log_error(in->log, i->line, i->text, "'%s' needs .target sm_%u", what, target);
     else
@@ -308,9 +325,11 @@ const emu_row *emu_match(const emu_decode_input *in, const emu_instruction *i, e
     size_t best = 0;
     const char *wanted = "";
     bool known = false;
-    const emu_row *other_count = NULL; /* right but for the number of operands, which the decoder will report */
+    const emu_row *other_count =
+        NULL; /* right but for the number of operands, which the decoder will report */
     for (size_t t = 0; t < level->table_count; t++)
-        for (const emu_row *row = level->tables[t]->rows; row < level->tables[t]->rows + level->tables[t]->count; row++) {
+        for (const emu_row *row = level->tables[t]->rows;
+             row < level->tables[t]->rows + level->tables[t]->count; row++) {
             size_t matched = 0;
             const char *row_wanted = "";
             if (!emu_text_is(i->opcode, row->opcode))

@@ -20,13 +20,14 @@ struct emu_decoder;
 
 typedef struct emu_row {
     const char *opcode, *modifiers, *operands;
-    uint8_t version;    /* lowest .version, 10 * major + minor; 0: any */
-    uint16_t target;    /* lowest target number; 0: any */
-    const char *only;   /* or: "100f 120f", a and f targets that have it */
+    uint8_t version;  /* lowest .version, 10 * major + minor; 0: any */
+    uint16_t target;  /* lowest target number; 0: any */
+    const char *only; /* or: "100f 120f", a and f targets that have it */
     emu_handler *run;
-    emu_handler *const *by_type;                     /* EMU_TYPES entries */
-    emu_handler *(*pick)(const emu_mods *mods);      /* NULL: this combination is none */
-    bool (*decode)(struct emu_decoder *d, const emu_instruction *i, emu_op *op); /* operands of its own kind */
+    emu_handler *const *by_type;                /* EMU_TYPES entries */
+    emu_handler *(*pick)(const emu_mods *mods); /* NULL: this combination is none */
+    bool (*decode)(struct emu_decoder *d, const emu_instruction *i,
+                   emu_op *op); /* operands of its own kind */
 } emu_row;
 
 typedef struct emu_rows {

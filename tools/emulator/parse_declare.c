@@ -83,8 +83,14 @@ emu_symbol *emu_declare(emu_parser *p, emu_scope *scope, emu_symbol_kind kind, e
         emu_fail(&p->lexer, "'%.*s' is declared twice; first in line %u", EMU_TEXT(name), old->line);
     emu_symbol *s = emu_arena_alloc(&m->arena, sizeof *s);
     emu_symbol **bucket = &m->buckets[hash(scope, name)];
-    *s = (emu_symbol){.next = *bucket, .name = name, .scope = scope, .kind = kind, .line = p->lexer.token.line,
-                      .vector = 1, .count = 1, .sequence = m->symbol_count++};
+    *s = (emu_symbol){.next = *bucket,
+                      .name = name,
+                      .scope = scope,
+                      .kind = kind,
+                      .line = p->lexer.token.line,
+                      .vector = 1,
+                      .count = 1,
+                      .sequence = m->symbol_count++};
     *bucket = s;
     return s;
 }

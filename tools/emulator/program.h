@@ -47,6 +47,7 @@ enum {
     EMU_ALIGNED = 1 << 9,
     EMU_UNIFORM = 1 << 10,
     EMU_TO = 1 << 11,
+    EMU_ADDRESS_32 = 1 << 12, /* register plus offset wrap at 32 bits */
 };
 
 typedef struct emu_mods {

@@ -40,7 +40,8 @@ static emu_soft normalised_wide(bool sign, int exponent, u128 wide, bool sticky)
     uint64_t high = (uint64_t)(wide >> 64), low = (uint64_t)wide;
     int shift = high ? __builtin_clzll(high) : 64 + __builtin_clzll(low);
     wide <<= shift;
-    return (emu_soft){EMU_SOFT_FINITE, sign, sticky || (uint64_t)wide, exponent - shift, (uint64_t)(wide >> 64)};
+    return (emu_soft){EMU_SOFT_FINITE, sign, sticky || (uint64_t)wide, exponent - shift,
+                      (uint64_t)(wide >> 64)};
 }
 
 emu_soft emu_soft_unpack(const emu_format *f, uint64_t bits)
@@ -55,26 +56,33 @@ emu_soft emu_soft_unpack(const emu_format *f, uint64_t bits)
         return infinity(sign);
     if (exponent == 0)
         return normalised(sign, 1 - bias, fraction << (63 - m), false);
-    return (emu_soft){EMU_SOFT_FINITE, sign, false, exponent - bias, UINT64_C(1) << 63 | fraction << (63 - m)};
+    return (emu_soft){EMU_SOFT_FINITE, sign, false, exponent - bias,
+                      UINT64_C(1) << 63 | fraction << (63 - m)};
 }
 
 static bool rounds_up(unsigned round, bool sign, bool odd, bool half, bool rest)
 {
     switch (round) {
     case EMU_RN:
-    case EMU_RNI: return half && (rest || odd);
-    case EMU_RNA: return half;
+    case EMU_RNI:
+        return half && (rest || odd);
+    case EMU_RNA:
+        return half;
     case EMU_RM:
-    case EMU_RMI: return sign && (half || rest);
+    case EMU_RMI:
+        return sign && (half || rest);
     case EMU_RP:
-    case EMU_RPI: return !sign && (half || rest);
-    default: return false;
+    case EMU_RPI:
+        return !sign && (half || rest);
+    default:
+        return false;
     }
 }
 
 static uint64_t overflow(const emu_format *f, bool sign, unsigned round, uint64_t largest)
 {
-    bool to_infinity = round == EMU_RN || round == EMU_RNA || (round == EMU_RM && sign) || (round == EMU_RP && !sign);
+    bool to_infinity =
+        round == EMU_RN || round == EMU_RNA || (round == EMU_RM && sign) || (round == EMU_RP && !sign);
     if (to_infinity && f->has_infinity)
         return largest + 1;
     return to_infinity && f->has_nan ? f->nan : largest;
@@ -228,7 +236,8 @@ emu_soft emu_soft_fma(emu_soft a, emu_soft b, emu_soft c, unsigned round)
 emu_soft emu_soft_divide(emu_soft a, emu_soft b)
 {
     bool sign = a.sign != b.sign;
-    if (a.class == EMU_SOFT_NAN || b.class == EMU_SOFT_NAN || (a.class == b.class && a.class != EMU_SOFT_FINITE))
+    if (a.class == EMU_SOFT_NAN || b.class == EMU_SOFT_NAN ||
+        (a.class == b.class && a.class != EMU_SOFT_FINITE))
         return soft_nan;
     if (a.class == EMU_SOFT_INFINITY || b.class == EMU_SOFT_ZERO)
         return infinity(sign);

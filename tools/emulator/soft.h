@@ -9,12 +9,17 @@ typedef struct emu_format {
     uint8_t exponent_bits, fraction_bits;
     bool has_infinity; /* e4m3 has none */
     bool has_nan;
-    uint64_t nan;      /* canonical */
+    uint64_t nan; /* canonical */
 } emu_format;
 
 extern const emu_format emu_f16, emu_bf16, emu_f32, emu_f64, emu_tf32;
 
-typedef enum emu_soft_class { EMU_SOFT_ZERO, EMU_SOFT_FINITE, EMU_SOFT_INFINITY, EMU_SOFT_NAN } emu_soft_class;
+typedef enum emu_soft_class {
+    EMU_SOFT_ZERO,
+    EMU_SOFT_FINITE,
+    EMU_SOFT_INFINITY,
+    EMU_SOFT_NAN
+} emu_soft_class;
 
 /* 1.xxx * 2^exponent: bit 63 of the significand is its leading one; sticky: something nonzero lies below bit 0. */
 typedef struct emu_soft {
@@ -31,7 +36,8 @@ emu_soft emu_soft_of_integer(bool sign, uint64_t magnitude);
 /* Rounds to an integral value: EMU_RNI, EMU_RZI, EMU_RMI, EMU_RPI. */
 emu_soft emu_soft_integral(emu_soft value, unsigned round);
 
-emu_soft emu_soft_add(emu_soft a, emu_soft b, unsigned round); /* the rounding decides the sign of an exact zero */
+emu_soft emu_soft_add(emu_soft a, emu_soft b,
+                      unsigned round); /* the rounding decides the sign of an exact zero */
 emu_soft emu_soft_multiply(emu_soft a, emu_soft b);
 emu_soft emu_soft_fma(emu_soft a, emu_soft b, emu_soft c, unsigned round);
 emu_soft emu_soft_divide(emu_soft a, emu_soft b);

@@ -65,7 +65,9 @@ emu_type emu_special_type(emu_special special)
     case EMU_CLOCK64:
     case EMU_GLOBALTIMER:
     case EMU_GRIDID:
-    case EMU_ZERO64: return EMU_U64;
-    default: return EMU_U32;
+    case EMU_ZERO64:
+        return EMU_U64;
+    default:
+        return EMU_U32;
     }
 }

@@ -105,7 +105,8 @@ static bool read_driver_version(emu_driver *d)
         return true;
     long version = strtol(text, &end, 10);
     if (*end || version < 10000 || version > 13010 || version % 10) {
-        fprintf(stderr, "kiln emulator: KILN_EMU_DRIVER=%s: expected a version from 10000 to 13010, such as 12020\n",
+        fprintf(stderr,
+                "kiln emulator: KILN_EMU_DRIVER=%s: expected a version from 10000 to 13010, such as 12020\n",
                 text);
         return false;
     }
@@ -119,7 +120,8 @@ static bool read_checks(emu_driver *d)
     d->checks = emu_checks_from(getenv("KILN_EMU_CHECK"), &bad);
     if (!bad.size)
         return true;
-    fprintf(stderr, "kiln emulator: KILN_EMU_CHECK: '%.*s' is not one of memory, init, race, sync, all, none\n",
+    fprintf(stderr,
+            "kiln emulator: KILN_EMU_CHECK: '%.*s' is not one of memory, init, race, sync, all, none\n",
             EMU_TEXT(bad));
     return false;
 }
