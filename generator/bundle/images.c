@@ -42,18 +42,24 @@ const char *variant_arg_type(const kiln_variant *v, const kiln_arg *arg)
                    arg->name, arg->type + 1);
 }
 
+/* "i32" is PTX's s32; all other types have PTX's names. */
+static ptx_type ptx_type_of(arena *a, const char *type)
+{
+    return ptx_type_named(type[0] == 'i' ? arena_format(a, "s%s", type + 1) : type);
+}
+
+uint32_t variant_arg_alignment(arena *a, const kiln_variant *v, const kiln_arg *arg)
+{
+    const uint32_t element = ptx_type_bytes(ptx_type_of(a, variant_arg_type(v, arg)));
+    return arg->alignment > element ? arg->alignment : element;
+}
+
 /* ---- build ------------------------------------------------------------------------------------------------------- */
 
 static ptx_floor floor_of(target t)
 {
     static const char letters[] = {[TARGET_BASE] = 0, [TARGET_ARCH] = 'a', [TARGET_FAMILY] = 'f'};
     return (ptx_floor){.sm = t.sm, .kind = letters[t.kind]};
-}
-
-/* "i32" is PTX's s32; all other types have PTX's names. */
-static ptx_type ptx_type_of(arena *a, const char *type)
-{
-    return ptx_type_named(type[0] == 'i' ? arena_format(a, "s%s", type + 1) : type);
 }
 
 /* The driver fills the kernel's parameters by position, so they have to be the descriptor's, one by one. */

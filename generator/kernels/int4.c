@@ -15,7 +15,7 @@ static const kiln_param params[] = {
     QUANT_TYPE_PARAM, MODE_PARAM, QUANT_GROUP_PARAM, QUANT_NIBBLES_PARAM, {.name = NULL}};
 static const kiln_param scale_params[] = {QUANT_TYPE_PARAM, MODE_PARAM, QUANT_GROUP_PARAM, {.name = NULL}};
 
-static const kiln_rule rules[] = {QUANT_RULES, QUANT_ZERO_RULE, {NULL, NULL}};
+static const kiln_rule rules[] = {QUANT_RULES, {NULL, NULL}};
 
 static quant_coder coder_of(const kiln_variant *v)
 {

@@ -282,6 +282,7 @@ static void pack_full_tile(quant *q, const quant_tables *t, ptx_val careful)
 void quant_emit_pack(ptx_fn *f, const kiln_variant *v, quant_coder coder)
 {
     quant q = quant_open(f, v, coder);
+    q.is_high_first = kiln_is(v, "nibbles", "high");
     q.in = ptx_param_ptr(f, q.type, "in");
     read_number_arguments(&q);
     q.packed = ptx_param_ptr(f, PTX_U8, "packed");
@@ -339,6 +340,7 @@ static void quantize_full_tile(quant *q, const quant_tables *t, ptx_val careful)
 void quant_emit_quantize(ptx_fn *f, const kiln_variant *v, quant_coder coder)
 {
     quant q = quant_open(f, v, coder);
+    q.is_high_first = kiln_is(v, "nibbles", "high");
     q.in = ptx_param_ptr(f, q.type, "in");
     read_number_arguments(&q);
     q.packed = ptx_param_ptr(f, PTX_U8, "packed");
@@ -421,6 +423,7 @@ static void unpack_carefully(quant *q, ptx_val values)
 void quant_emit_unpack(ptx_fn *f, const kiln_variant *v, quant_coder coder)
 {
     quant q = quant_open(f, v, coder);
+    q.is_high_first = kiln_is(v, "nibbles", "high");
     q.packed = ptx_param_ptr(f, PTX_U8, "packed");
     read_number_arguments(&q);
     q.out = ptx_param_ptr(f, q.type, "out");

@@ -41,10 +41,7 @@
 
 #define QUANT_RULES                                                                                                    \
     {"n <= 1099511627776", "n must be at most 2^40"},                                                                  \
-    {"group != any || group_size >= 1", "group_size must be at least 1"},                                              \
-    {"type != f64 || aligned(scale, 8)", "scale must be aligned to 8 bytes, being f64"}
-#define QUANT_ZERO_RULE                                                                                                \
-    {"type != f64 || mode == sym || aligned(zero, 8)", "zero must be aligned to 8 bytes, being f64"}
+    {"group != any || group_size >= 1", "group_size must be at least 1"}
 
 #define QUANT_ELEMENT_BYTES "select(type == f64, 8, select(type == f32, 4, 2))"
 #define QUANT_TENSOR_BYTES  QUANT_ELEMENT_BYTES " * n"

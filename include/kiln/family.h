@@ -74,7 +74,8 @@ typedef struct kiln_arg {
                 * or "$name:f64:f32": f64 where the parameter is f64, else f32 */
     const char
         *shape; /* pointers: elements per dimension, outermost first, separated by ", ": "m, k"; else null */
-    uint32_t alignment; /* pointers: bytes that the address must be a multiple of; checked before a launch */
+    uint32_t alignment; /* pointers: bytes that the address must be a multiple of, or an element's size when that is
+                         * more; checked before a launch */
     const char *when;   /* condition over parameters; null: every variant has it */
     const char *summary;
 } kiln_arg;
