@@ -91,6 +91,7 @@ ptx_val val_register(ptx_fn *f, ptx_type type)
     ptx_val v = {.kind = VAL_REGISTER, .type = (uint8_t)type, .reg = (uint32_t)f->regs.count};
     ptx_reg *r = list_add(f, &f->regs, sizeof *r);
     r->type = (uint8_t)type;
+    r->said = LEVEL_LANE;
     r->scope = f->current;
     return v;
 }
@@ -162,7 +163,7 @@ ptx_inst *inst_append(ptx_fn *f, inst_kind kind, int results, int operands, ptx_
     inst->needs = floor_lowest;
     if (fn_scope(f, f->current)->repeated && kind == INST_OP)
         fn_problem(f, at, "ptx_repeat_if must be the last call of its PTX_LOOP");
-    ptx_inst **slot = list_add(f, &f->body, sizeof *slot);
+    ptx_inst **slot = list_add(f, &f->body, sizeof(ptx_inst *));
     *slot = inst;
     return inst;
 }
@@ -188,6 +189,7 @@ static const char *letter_expects(char letter, ptx_val v, ptx_type type, ptx_typ
     switch (letter) {
     case 't':
     case 'v':
+    case 'g':
         return is == type ? NULL : ptx_type_name(type);
     case 's':
     case 'z':
@@ -199,7 +201,12 @@ static const char *letter_expects(char letter, ptx_val v, ptx_type type, ptx_typ
     case 'a':
         return is == PTX_PTR ? NULL : "a pointer";
     case 'u':
+    case 'm':
         return is_bits(is) && ptx_type_bytes(is) == 4 ? NULL : "u32";
+    case 'k':
+        return is_bits(is) && ptx_type_bytes(is) == 8 ? NULL : "b64";
+    case 'f':
+        return is == PTX_F32 ? NULL : "f32";
     case 'i':
         return v.kind == VAL_IMMEDIATE && is == PTX_U32 ? NULL : "a u32 immediate";
     case 'b':
@@ -212,12 +219,18 @@ static const char *letter_expects(char letter, ptx_val v, ptx_type type, ptx_typ
     }
 }
 
-/* Calls out what stands at each operand: a signature of one letter per operand, with v and z spread out. */
+/* Letters that stand for several operands or results. */
+static bool is_several(char letter)
+{
+    return letter == 'v' || letter == 'z' || letter == 'g';
+}
+
+/* Calls out what stands at each operand: a signature of one letter per operand, with v, z and g spread out. */
 static void spread_signature(const char *signature, int vector, char letters[40])
 {
     int n = 0;
     for (const char *s = signature; *s; s++) {
-        int times = *s == 'v' || *s == 'z' ? vector : 1;
+        int times = is_several(*s) ? vector : 1;
         for (int i = 0; i < times && n < 39; i++)
             letters[n++] = *s;
     }
@@ -236,7 +249,8 @@ static const char *operands_of(const op_row *row)
 static void deduce_types(const char *letters, const ptx_val operands[], ptx_type *type, ptx_type *from)
 {
     for (int i = 0; letters[i]; i++) {
-        bool typed = letters[i] == 't' || letters[i] == 'v', source = letters[i] == 's' || letters[i] == 'z';
+        bool typed = letters[i] == 't' || letters[i] == 'v' || letters[i] == 'g';
+        bool source = letters[i] == 's' || letters[i] == 'z';
         if (typed && *type == PTX_NONE)
             *type = (ptx_type)operands[i].type;
         if (source && *from == PTX_NONE)
@@ -271,10 +285,9 @@ static bool operands_fit(ptx_fn *f, const op_row *row, const char *letters, ptx_
     return true;
 }
 
-/* PTX has no 16-bit float immediates: they go through a register. */
-static ptx_val in_register(ptx_fn *f, ptx_op op, ptx_val v, ptx_place at)
+ptx_val val_in_register(ptx_fn *f, ptx_val v, ptx_place at)
 {
-    if (v.kind != VAL_IMMEDIATE || op == PTX_OP_MOV || !type_is_float16((ptx_type)v.type))
+    if (v.kind != VAL_IMMEDIATE || !type_needs_register((ptx_type)v.type))
         return v;
     return inst_apply(f, PTX_OP_MOV, PTX_NONE, 1, &v, at);
 }
@@ -310,7 +323,7 @@ static void make_results(ptx_fn *f, ptx_inst *inst, const char *signature)
 {
     int n = 0;
     for (const char *s = signature; *s != ':'; s++) {
-        int times = *s == '|' ? 0 : *s == 'v' || *s == 'z' ? inst->vector : 1;
+        int times = *s == '|' ? 0 : is_several(*s) ? inst->vector : 1;
         for (int i = 0; i < times; i++)
             inst->results[n++] = val_born(f, result_type(*s, inst->type, inst->from), inst->at);
     }
@@ -320,7 +333,7 @@ static int count_results(const char *signature, int vector)
 {
     int n = 0;
     for (const char *s = signature; *s != ':'; s++)
-        n += *s == '|' ? 0 : *s == 'v' || *s == 'z' ? vector : 1;
+        n += *s == '|' ? 0 : is_several(*s) ? vector : 1;
     return n;
 }
 
@@ -350,7 +363,7 @@ ptx_inst *inst_build(ptx_fn *f, ptx_op op, ptx_type type, ptx_type from, int vec
         return NULL;
     ptx_val ready[40];
     for (int i = 0; i < count; i++)
-        ready[i] = in_register(f, op, operands[i], at);
+        ready[i] = op == PTX_OP_MOV ? operands[i] : val_in_register(f, operands[i], at);
     ptx_inst *inst = inst_append(f, INST_OP, count_results(row->signature, vector), count, at);
     inst->row = row;
     inst->type = type;
@@ -359,6 +372,7 @@ ptx_inst *inst_build(ptx_fn *f, ptx_op op, ptx_type type, ptx_type from, int vec
     for (int i = 0; i < count; i++)
         inst->operands[i] = ready[i];
     make_results(f, inst, row->signature);
+    facts_note(f, inst);
     return inst;
 }
 
@@ -383,7 +397,7 @@ static ptx_inst *append_top(ptx_fn *f, ptx_op op, ptx_type type, ptx_val result,
     inst->at = at;
     inst->needs = floor_lowest;
     fn_reg(f, result.reg)->scope = 0;
-    ptx_inst **slot = list_add(f, &f->top, sizeof *slot);
+    ptx_inst **slot = list_add(f, &f->top, sizeof(ptx_inst *));
     *slot = inst;
     return inst;
 }

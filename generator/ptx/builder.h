@@ -19,13 +19,19 @@ typedef struct ptx_floor {
 /* A kernel for one target. block is the thread block's size, printed as .maxntid. */
 ptx_fn *ptx_new(arena *a, const char *entry, ptx_floor target, const uint32_t block[3]);
 
-/* Checks the finished body: types, definition before use on every path, scopes closed, no barrier under divergent
- * control unless said, nothing above the target. Prints "kernel-source-file:line: error: ..." lines to `out`. */
+/* Checks the finished body: types, definition before use on every path, scopes closed, no barrier under control
+ * that differs within a block and no operation on warps under control that differs within a warp, unless said, nothing
+ * above the target. Prints "kernel-source-file:line: error: ..." lines to `out`. */
 bool ptx_check(ptx_fn *f, FILE *out);
 
 /* The kernel's parameters in order: count, and name and type of one. A PTX_PTR has its element type in *element. */
 size_t ptx_param_count(const ptx_fn *f);
 const char *ptx_param_at(const ptx_fn *f, size_t i, ptx_type *type, ptx_type *element);
+
+/* The uses of ptx_raw in the order of the kernel: how many, and the text of one as its author wrote it, which lives as
+ * long as the kernel. */
+size_t ptx_raw_count(const ptx_fn *f);
+const char *ptx_raw_text(const ptx_fn *f, size_t i);
 
 /* The lowest .version and .target that the body's operations take (never below the builder's lowest, sm_75). */
 ptx_floor ptx_needs(const ptx_fn *f);

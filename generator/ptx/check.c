@@ -57,7 +57,7 @@ ptx_floor ptx_needs(const ptx_fn *f)
     return on_target(needs, f->target);
 }
 
-/* ---- barriers --------------------------------------------------------------------------------------------------- */
+/* ---- what threads do together ----------------------------------------------------------------------------------- */
 
 static void check_barrier(ptx_fn *f, const divergence *d, const ptx_inst *inst)
 {
@@ -66,8 +66,21 @@ static void check_barrier(ptx_fn *f, const divergence *d, const ptx_inst *inst)
         return;
     if (inst->guard.kind == VAL_REGISTER)
         fn_problem(f, inst->at, "%s inside PTX_WHEN", op_mnemonic(inst->row, name));
-    else if (divergent_here(f, d, inst->within))
+    else if (divergence_here(f, d, inst->within) != LEVEL_BLOCK)
         fn_problem(f, inst->at, "%s where threads of the block may have taken different ways",
+                   op_mnemonic(inst->row, name));
+}
+
+static void check_warp(ptx_fn *f, const divergence *d, const ptx_inst *inst)
+{
+    char name[24];
+    if (!needs_whole_warp(inst))
+        return;
+    if (inst->guard.kind == VAL_REGISTER && d->reg[inst->guard.reg] == LEVEL_LANE)
+        fn_problem(f, inst->at, "%s under a predicate that may differ between lanes of the warp",
+                   op_mnemonic(inst->row, name));
+    else if (divergence_here(f, d, inst->within) == LEVEL_LANE)
+        fn_problem(f, inst->at, "%s where lanes of the warp may have taken different ways",
                    op_mnemonic(inst->row, name));
 }
 
@@ -82,6 +95,7 @@ static void check_whole(ptx_fn *f)
         if (inst->kind == INST_OP) {
             check_target(f, inst);
             check_barrier(f, &d, inst);
+            check_warp(f, &d, inst);
         }
     }
 }

@@ -155,8 +155,12 @@ ptx_block ptx_for_begin(ptx_fn *f, ptx_val from, ptx_val to, ptx_val step, const
     loop->counter = counter;
     loop->to = to;
     loop->step = step;
-    if (good)
-        fn_reg(f, counter.reg)->counter = true;
+    if (good) {
+        ptx_reg *r = fn_reg(f, counter.reg);
+        int first = val_zeros(f, from), each = val_zeros(f, step);
+        r->counter = true;
+        r->zeros = (uint8_t)(first < each ? first : each);
+    }
     ptx_block block = block_of(f);
     block.value = counter;
     return block;

@@ -1,40 +1,152 @@
-/* Which values may differ between the threads of a block, and in which blocks its threads may have parted. */
+/* Where values may differ - between the warps of a block, between the lanes of a warp - and in which blocks threads may
+ * have parted. A fixed point: levels only rise. */
 #include "ir.h"
 
-bool divergent_here(const ptx_fn *f, const divergence *d, uint32_t index)
+static level higher(level a, level b)
 {
+    return a > b ? a : b;
+}
+
+level divergence_here(const ptx_fn *f, const divergence *d, uint32_t index)
+{
+    level at = LEVEL_BLOCK;
     for (; index; index = fn_scope(f, index)->parent)
-        if (d->scope[index])
-            return true;
-    return false;
+        at = higher(at, (level)d->scope[index]);
+    return at;
 }
 
-static bool differs(const divergence *d, ptx_val v)
+static level level_of(const divergence *d, ptx_val v)
 {
-    return v.kind == VAL_REGISTER && d->reg[v.reg];
+    return v.kind == VAL_REGISTER ? (level)d->reg[v.reg] : LEVEL_BLOCK;
 }
 
-static bool set(bool *flag, bool value)
+static bool raise_to(uint8_t *is, level to)
 {
-    if (!value || *flag)
+    if (*is >= to)
         return false;
-    *flag = true;
+    *is = (uint8_t)to;
     return true;
+}
+
+static bool in_lane_order(const ptx_fn *f, ptx_val v)
+{
+    return v.kind == VAL_REGISTER && type_is_integer((ptx_type)v.type) && fn_reg(f, v.reg)->lane_order;
+}
+
+/* ---- what all lanes of a warp have alike ------------------------------------------------------------------------ */
+
+enum { WARP_ZEROS = 5 }; /* a multiple of 32 */
+
+/* (32*k + lane) against a multiple of 32, one for the warp: k decides. */
+static bool splits_at_warps(const ptx_fn *f, const divergence *d, ptx_val lanes, ptx_val bound)
+{
+    return in_lane_order(f, lanes) && val_zeros(f, bound) >= WARP_ZEROS && level_of(d, bound) <= LEVEL_WARP;
+}
+
+/* The operand in lane order of an operation of which only k is left in the result; null for another operation. */
+static const ptx_val *operand_left_by_warp(const ptx_fn *f, const divergence *d, const ptx_inst *inst)
+{
+    const ptx_val *v = inst->operands;
+    if (inst->operand_count != 2)
+        return NULL;
+    bool by_immediate = in_lane_order(f, v[0]) && v[1].kind == VAL_IMMEDIATE;
+    bool is_unsigned = inst->type == PTX_U32 || inst->type == PTX_U64;
+    switch (inst->row->op) {
+    case PTX_OP_SHR:
+        return by_immediate && v[1].bits >= WARP_ZEROS ? v : NULL;
+    case PTX_OP_DIV:
+        return by_immediate && is_unsigned && v[1].bits && val_zeros(f, v[1]) >= WARP_ZEROS ? v : NULL;
+    case PTX_OP_AND:
+        return by_immediate && val_zeros(f, v[1]) >= WARP_ZEROS ? v : NULL;
+    case PTX_OP_LT:
+    case PTX_OP_GE:
+        return splits_at_warps(f, d, v[0], v[1]) ? v : NULL;
+    case PTX_OP_GT:
+    case PTX_OP_LE:
+        return splits_at_warps(f, d, v[1], v[0]) ? v + 1 : NULL;
+    default:
+        return NULL;
+    }
+}
+
+/* All lanes read one lane's value. */
+static bool is_broadcast(const divergence *d, const ptx_inst *inst)
+{
+    return inst->row->op == PTX_OP_SHFL_IDX && level_of(d, inst->operands[1]) <= LEVEL_WARP &&
+           inst->operands[2].bits == 31 && needs_whole_warp(inst);
+}
+
+static const char *last_letter(const ptx_inst *inst)
+{
+    const char *s = inst->row->signature;
+    while (s[1])
+        s++;
+    return s;
+}
+
+bool needs_whole_warp(const ptx_inst *inst)
+{
+    if (inst->whole_warp)
+        return true;
+    if (!(inst->row->traits & TRAIT_WARP))
+        return false;
+    if (*last_letter(inst) != 'm')
+        return true;
+    ptx_val mask = inst->operands[inst->operand_count - 1];
+    return mask.kind == VAL_IMMEDIATE && mask.bits == PTX_ALL_LANES;
+}
+
+/* ---- operations ------------------------------------------------------------------------------------------------- */
+
+static level operands_level(const divergence *d, const ptx_inst *inst)
+{
+    level at = LEVEL_BLOCK;
+    for (int i = 0; i < inst->operand_count; i++)
+        at = higher(at, level_of(d, inst->operands[i]));
+    return at;
+}
+
+static level result_level(const ptx_fn *f, const divergence *d, const ptx_inst *inst)
+{
+    if (is_broadcast(d, inst))
+        return LEVEL_WARP;
+    if (inst->row->traits & TRAIT_VARIES)
+        return LEVEL_LANE;
+    if (inst->row->traits & TRAIT_VOTE)
+        return needs_whole_warp(inst) ? LEVEL_WARP : LEVEL_LANE;
+    const ptx_val *lanes = operand_left_by_warp(f, d, inst);
+    if (lanes)
+        return higher(LEVEL_WARP, (level)d->row[lanes->reg]);
+    return higher(inst->varies, operands_level(d, inst));
+}
+
+/* Where k of a result in lane order may differ: as its operands do, of which the one in lane order counts by its k. */
+static level row_level(const ptx_fn *f, const divergence *d, const ptx_inst *inst)
+{
+    level at = inst->row->op == PTX_OP_SPECIAL ? LEVEL_WARP : LEVEL_BLOCK;
+    for (int i = 0; i < inst->operand_count; i++) {
+        ptx_val v = inst->operands[i];
+        at = higher(at, in_lane_order(f, v) ? (level)d->row[v.reg] : level_of(d, v));
+    }
+    return at;
 }
 
 static bool visit_operation(const ptx_fn *f, divergence *d, const ptx_inst *inst)
 {
-    bool varies = inst->varies || (inst->row->traits & TRAIT_VARIES) || differs(d, inst->guard),
-         changed = false;
-    for (int i = 0; i < inst->operand_count; i++)
-        varies |= differs(d, inst->operands[i]);
+    level result = higher(result_level(f, d, inst), level_of(d, inst->guard));
+    bool changed = false;
     for (int i = 0; i < inst->result_count; i++) {
-        const ptx_reg *r = fn_reg(f, inst->results[i].reg);
-        bool parted = r->variable && divergent_here(f, d, inst->within);
-        changed |= set(&d->reg[inst->results[i].reg], (varies || parted) && !r->said_uniform);
+        uint32_t number = inst->results[i].reg;
+        const ptx_reg *r = fn_reg(f, number);
+        level to = r->variable ? higher(result, divergence_here(f, d, inst->within)) : result;
+        changed |= raise_to(&d->reg[number], to < (level)r->said ? to : (level)r->said);
+        if (r->lane_order)
+            changed |= raise_to(&d->row[number], row_level(f, d, inst));
     }
     return changed;
 }
+
+/* ---- control ---------------------------------------------------------------------------------------------------- */
 
 /* A loop whose threads leave it at different times has them apart inside. */
 static bool visit(const ptx_fn *f, divergence *d, const ptx_inst *inst)
@@ -44,14 +156,14 @@ static bool visit(const ptx_fn *f, divergence *d, const ptx_inst *inst)
         return visit_operation(f, d, inst);
     case INST_IF:
     case INST_END_LOOP:
-        return set(&d->scope[inst->scope], differs(d, inst->operands[0]));
+        return raise_to(&d->scope[inst->scope], level_of(d, inst->operands[0]));
     case INST_ELSE:
-        return set(&d->scope[inst->scope], d->scope[fn_scope(f, inst->scope)->pair]);
+        return raise_to(&d->scope[inst->scope], (level)d->scope[fn_scope(f, inst->scope)->pair]);
     case INST_BREAK: {
-        bool parted = differs(d, inst->operands[0]);
+        level parted = level_of(d, inst->operands[0]);
         for (uint32_t s = inst->within; s != inst->scope; s = fn_scope(f, s)->parent)
-            parted |= d->scope[s];
-        return set(&d->scope[inst->scope], parted);
+            parted = higher(parted, (level)d->scope[s]);
+        return raise_to(&d->scope[inst->scope], parted);
     }
     case INST_END_IF:
     case INST_LOOP:
@@ -63,7 +175,8 @@ static bool visit(const ptx_fn *f, divergence *d, const ptx_inst *inst)
 
 divergence divergence_make(const ptx_fn *f)
 {
-    divergence d = {arena_alloc(f->arena, f->regs.count), arena_alloc(f->arena, f->scopes.count)};
+    divergence d = {arena_alloc(f->arena, f->regs.count), arena_alloc(f->arena, f->scopes.count),
+                    arena_alloc(f->arena, f->regs.count)};
     for (bool changed = true; changed;) {
         changed = false;
         for (size_t i = 0; i < f->body.count; i++)

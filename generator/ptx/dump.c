@@ -3,13 +3,14 @@
 
 static void dump_results(text *out, const names *n, const divergence *d, const ptx_inst *inst)
 {
+    static const char *const marks[] = {[LEVEL_BLOCK] = "", [LEVEL_WARP] = "~w", [LEVEL_LANE] = "~"};
     for (int i = 0; i < inst->result_count; i++) {
         ptx_val v = inst->results[i];
         ptx_type type = (ptx_type)v.type;
         v.type = PTX_NONE; /* a pointer without its brackets */
         text_add(out, i ? ", " : "");
         print_value(out, n, v);
-        text_printf(out, ":%s%s", ptx_type_name(type), d->reg[v.reg] ? "~" : "");
+        text_printf(out, ":%s%s", ptx_type_name(type), marks[d->reg[v.reg]]);
     }
     text_add(out, inst->result_count ? "  <-  " : "");
 }
@@ -75,7 +76,8 @@ void ptx_dump(const ptx_fn *f, FILE *out)
     divergence d = divergence_make(f);
     text t = text_new(f->arena);
     int depth = 0;
-    text_printf(&t, "%s: ~ marks what may differ between the threads of a block\n", f->entry);
+    text_printf(&t, "%s: ~ marks what may differ between lanes of a warp, ~w what may only between warps\n",
+                f->entry);
     for (size_t i = 0; i < f->top.count; i++)
         if (names_has(&n, fn_inst(&f->top, i)))
             dump_item(&t, &n, &d, fn_inst(&f->top, i), depth);

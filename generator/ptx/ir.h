@@ -19,18 +19,21 @@ typedef struct ptx_reg {
     bool variable;       /* ptx_set may write it */
     bool counter;        /* of a PTX_FOR: only the loop writes it */
     bool declared;       /* without a first value */
-    bool said_uniform;
+    bool derived;        /* pointers: not an array's own, so that its multiple may be larger than `align` */
+    bool lane_order;     /* 32*k + the lane's number, with one k per warp, or one per lane */
+    uint8_t zeros;       /* integers: low bits that are known to be 0 */
+    uint8_t said;        /* level: differs at most so much, LEVEL_LANE when nothing is said */
     uint32_t align;      /* pointers: bytes that it is known to be a multiple of, 0 when not known */
     uint32_t scope;      /* index of the block that it was made in */
-    size_t born;         /* position after the instruction that made it; 0 for variables, parameters and arrays */
+    size_t born; /* position after the instruction that made it; 0 for variables, parameters and arrays */
     int born_line;
     const char *born_file;
-    int moved_line;      /* where ptx_set moved it into a variable, 0 when not */
+    int moved_line; /* where ptx_set moved it into a variable, 0 when not */
 } ptx_reg;
 
 /* ---- the operations table --------------------------------------------------------------------------------------- */
 
-enum { TRAIT_VARIES = 1, TRAIT_SYNC = 2 };
+enum { TRAIT_VARIES = 1, TRAIT_VOTE = 2, TRAIT_SYNC = 4, TRAIT_WARP = 8 };
 #define FROM_SAME (1u << 31)
 
 typedef struct op_row {
@@ -52,22 +55,52 @@ const op_row *op_first(ptx_op op);
 /* "add" of "add.rn.$t", into buffer. */
 const char *op_mnemonic(const op_row *row, char buffer[24]);
 
+/* Where a value may differ: nowhere in a thread block, between its warps, between the lanes of a warp. */
+typedef enum level { LEVEL_BLOCK, LEVEL_WARP, LEVEL_LANE } level;
+
 typedef struct sreg_row {
     const char *name;
     ptx_type type;
-    bool varies;
+    level level;
     ptx_floor needs;
 } sreg_row;
 extern const sreg_row sreg_rows[PTX_SREG_COUNT];
 
+/* What takes a hint, an order or a scope. */
+enum {
+    TAKE_LOAD = 1,
+    TAKE_STORE = 2,
+    TAKE_CP_ASYNC = 4,
+    TAKE_ATOM = 8,
+    TAKE_RED = 16,
+    TAKE_FENCE = 32,
+    TAKE_MEMBAR = 64
+};
+enum {
+    HINT_OPERATORS = PTX_CA | PTX_CG | PTX_CS | PTX_LU | PTX_CV | PTX_WB | PTX_WT,
+    HINT_LEVEL1 = PTX_NO_ALLOCATE | PTX_EVICT_FIRST | PTX_EVICT_LAST,
+    HINT_LEVEL2 = PTX_L2_EVICT_FIRST | PTX_L2_EVICT_LAST,
+    HINT_PREFETCH = PTX_L2_64B | PTX_L2_128B | PTX_L2_256B,
+    HINT_ORDERS = PTX_RELAXED | PTX_ACQUIRE | PTX_RELEASE | PTX_ACQ_REL | PTX_SC,
+    HINT_SCOPES = PTX_CTA | PTX_GPU | PTX_SYS,
+    HINT_POLICY = 1 << 25 /* .L2::cache_hint: set where the pointer has a policy */
+};
 typedef struct hint_row {
-    int bit;
+    int bit, takes;
     const char *text;
-    bool loads, stores;
     ptx_floor needs;
 } hint_row;
 extern const hint_row hint_rows[];
 extern const size_t hint_row_count;
+
+typedef struct mma_row {
+    ptx_mma_shape shape;
+    const char *text;
+    ptx_mma_info info;
+    int bits; /* of an element of A or B */
+    ptx_floor needs;
+} mma_row;
+extern const mma_row mma_rows[PTX_MMA_SHAPE_COUNT];
 
 /* ---- floors ----------------------------------------------------------------------------------------------------- */
 
@@ -84,14 +117,15 @@ uint16_t floor_target_version(uint16_t sm, char kind);
 const char *type_bits_name(ptx_type type);   /* "b32" */
 const char *type_memory_name(ptx_type type); /* "b16" for f16, which loads do not know */
 ptx_type type_wide(ptx_type type);           /* U64 for U32; PTX_NONE */
-bool type_is_float16(ptx_type type);         /* f16, bf16 and their pairs */
+bool type_needs_register(ptx_type type);     /* has no immediates: 16-bit floats and pairs of floats */
+bool type_is_integer(ptx_type type);         /* numbers or bits, but not pairs */
 uint32_t type_bit(ptx_type type);
 
 /* ---- instructions ----------------------------------------------------------------------------------------------- */
 
 typedef enum inst_kind {
     INST_OP,
-    INST_IF,       /* operand 0: the predicate */
+    INST_IF, /* operand 0: the predicate */
     INST_ELSE,
     INST_END_IF,
     INST_LOOP,
@@ -102,19 +136,22 @@ typedef enum inst_kind {
 
 typedef struct ptx_inst {
     inst_kind kind;
-    const op_row *row;  /* INST_OP */
+    const op_row *row; /* INST_OP */
     ptx_type type, from;
-    ptx_space space;    /* $S */
-    int vector;         /* how many operands or results a v or z stands for */
+    ptx_space space; /* $S */
+    int vector;      /* how many operands or results a v, z or g stands for */
     int hints;
-    const char *symbol; /* y: an array's name or "[parameter]"; r: a special register */
+    const char
+        *symbol; /* y: an array's name or "[parameter]"; r: a special register; mma's shape; ptx_raw's text */
+    const uint8_t *groups; /* mma: what each g stands for */
     uint8_t result_count, operand_count;
     ptx_val *results, *operands;
-    ptx_val guard;      /* predicate of PTX_WHEN, else poison */
-    uint32_t within;    /* the block that it stands in */
-    uint32_t scope;     /* control: the block that it opens, ends or leaves */
-    ptx_floor needs;    /* beyond the row's */
-    bool varies;        /* beyond the row's */
+    ptx_val guard;   /* predicate of PTX_WHEN, else poison */
+    uint32_t within; /* the block that it stands in */
+    uint32_t scope;  /* control: the block that it opens, ends or leaves */
+    ptx_floor needs; /* beyond the row's */
+    level varies;    /* beyond the row's */
+    bool whole_warp; /* beyond the row's */
     ptx_place at;
 } ptx_inst;
 
@@ -125,18 +162,26 @@ typedef struct list {
     size_t count, capacity;
 } list;
 
-typedef enum scope_kind { SCOPE_KERNEL, SCOPE_IF, SCOPE_ELSE, SCOPE_TEST, SCOPE_WHEN, SCOPE_FOR, SCOPE_LOOP } scope_kind;
+typedef enum scope_kind {
+    SCOPE_KERNEL,
+    SCOPE_IF,
+    SCOPE_ELSE,
+    SCOPE_TEST,
+    SCOPE_WHEN,
+    SCOPE_FOR,
+    SCOPE_LOOP
+} scope_kind;
 
 typedef struct scope {
     scope_kind kind;
     uint32_t parent;
     bool open;
-    bool has_else;   /* SCOPE_IF */
-    bool has_break;  /* loops */
-    bool repeated;   /* SCOPE_LOOP: ptx_repeat_if was called */
-    uint32_t test;   /* SCOPE_FOR: the block of the test for an empty loop, 0 for none */
-    uint32_t label;  /* number in its labels; an else has its if's */
-    uint32_t pair;   /* SCOPE_ELSE: the block of its if */
+    bool has_else;             /* SCOPE_IF */
+    bool has_break;            /* loops */
+    bool repeated;             /* SCOPE_LOOP: ptx_repeat_if was called */
+    uint32_t test;             /* SCOPE_FOR: the block of the test for an empty loop, 0 for none */
+    uint32_t label;            /* number in its labels; an else has its if's */
+    uint32_t pair;             /* SCOPE_ELSE: the block of its if */
     ptx_val counter, to, step; /* SCOPE_FOR */
     ptx_place at;
 } scope;
@@ -167,13 +212,13 @@ struct ptx_fn {
     ptx_floor target;
     uint32_t block[3];
     uint32_t min_blocks;
-    list regs;     /* ptx_reg; number 0 is not used */
-    list top;      /* ptx_inst *: parameters and the addresses of arrays */
-    list body;     /* ptx_inst * */
-    list scopes;   /* scope; 0 is the kernel */
-    list params;   /* kernel_param */
-    list symbols;  /* symbol */
-    list problems; /* problem */
+    list regs;        /* ptx_reg; number 0 is not used */
+    list top;         /* ptx_inst *: parameters and the addresses of arrays */
+    list body;        /* ptx_inst * */
+    list scopes;      /* scope; 0 is the kernel */
+    list params;      /* kernel_param */
+    list symbols;     /* symbol */
+    list problems;    /* problem */
     uint32_t current; /* innermost open scope */
     uint32_t labels;
     uint32_t shared_bytes; /* of static arrays */
@@ -210,6 +255,26 @@ ptx_val inst_apply(ptx_fn *f, ptx_op op, ptx_type type, int count, const ptx_val
 ptx_inst *inst_build(ptx_fn *f, ptx_op op, ptx_type type, ptx_type from, int vector, int count,
                      const ptx_val operands[], ptx_place at);
 
+/* The value, in a register when its type has no immediates. */
+ptx_val val_in_register(ptx_fn *f, ptx_val v, ptx_place at);
+/* Notes what is known of an operation's result: its low bits, whether it counts the lanes. */
+void facts_note(ptx_fn *f, const ptx_inst *inst);
+int val_zeros(const ptx_fn *f, ptx_val v);
+
+/* A pointer to one of the spaces (bits 1 << ptx_space), whose address may be a multiple of `bytes`. `what` is named in
+ * the problem. */
+bool pointer_fits(ptx_fn *f, const char *what, ptx_val pointer, uint32_t spaces, uint32_t bytes,
+                  ptx_place at);
+/* Hints, an order or a scope that an instruction of a kind (TAKE_) takes through this pointer. */
+bool hints_fit(ptx_fn *f, const char *what, int takes, int hints, bool global, ptx_place at);
+/* The pointer's cache policy; poison when it has none. */
+ptx_val pointer_policy(ptx_val pointer);
+/* Writes space, hints and what they need into an instruction that goes through a pointer. */
+void inst_describe(ptx_inst *inst, ptx_val pointer, int hints);
+
+/* The number after a $ of ptx_raw's text, at which *s stands, -1 for none; moves *s to its last digit. */
+int raw_number(const char **s);
+
 /* The registers' names in print, and how instructions are written with them. */
 typedef struct names {
     const ptx_fn *f;
@@ -221,12 +286,15 @@ bool names_has(const names *n, const ptx_inst *inst); /* is a result of it used 
 void print_value(text *out, const names *n, ptx_val v);
 void print_instruction(text *out, const names *n, const ptx_inst *inst);
 
-/* Divergence: which registers and blocks may differ between the threads of a block. */
+/* Divergence: where registers may differ, and who may have parted in a block. */
 typedef struct divergence {
-    bool *reg, *scope;
+    uint8_t *reg, *scope; /* level */
+    uint8_t *row;         /* of registers in lane order: where their k may differ */
 } divergence;
 divergence divergence_make(const ptx_fn *f);
-bool divergent_here(const ptx_fn *f, const divergence *d, uint32_t scope);
+level divergence_here(const ptx_fn *f, const divergence *d, uint32_t scope);
+/* Does the instruction need all lanes of its warp? */
+bool needs_whole_warp(const ptx_inst *inst);
 
 /* Adds a problem for each use of a declared variable that is not set on every path to it. */
 void check_definitions(ptx_fn *f);

@@ -55,6 +55,8 @@ static ptx_val pointer_in(ptx_fn *f, ptx_val address, ptx_val like)
     ptx_reg *r = fn_reg(f, address.reg);
     r->type = PTX_PTR;
     r->space = like.space;
+    r->align = fn_reg(f, like.reg)->align;
+    r->derived = true;
     like.reg = address.reg;
     return like;
 }
@@ -65,6 +67,18 @@ static int log2_of(uint32_t size)
     while (1u << n < size)
         n++;
     return n;
+}
+
+/* The pointer, known to be a multiple of 1 << zeros elements from one that is a multiple of its `align`. */
+static ptx_val with_step(ptx_fn *f, ptx_val pointer, int zeros)
+{
+    if (pointer.kind == VAL_POISON)
+        return pointer;
+    ptx_reg *r = fn_reg(f, pointer.reg);
+    zeros += log2_of(ptx_type_bytes((ptx_type)pointer.element));
+    if (zeros < 31 && r->align > 1u << zeros)
+        r->align = 1u << zeros;
+    return pointer;
 }
 
 /* base + index * size, where addresses are as wide as the index: one mad, or shl and add, which is less in SASS. */
@@ -109,7 +123,29 @@ ptx_val ptx_at_index(ptx_fn *f, ptx_val pointer, ptx_val index, const char *file
         int64_t n = index.type == PTX_S32 ? (int32_t)(uint32_t)index.bits : (int64_t)index.bits;
         return ptx_at_elements(f, pointer, n, file, line);
     }
-    return pointer_in(f, add_index(f, pointer, index, at), pointer);
+    int zeros = val_zeros(f, index);
+    return with_step(f, pointer_in(f, add_index(f, pointer, index, at), pointer), zeros);
+}
+
+ptx_val ptx_with_policy_at(ptx_fn *f, ptx_val pointer, ptx_val policy, const char *file, int line)
+{
+    ptx_place at = {file, line};
+    if (!usable_pointer(f, pointer, "ptx_with_policy: the pointer", at) ||
+        !val_usable(f, policy, "ptx_with_policy: the policy", at))
+        return val_poison;
+    if (policy.kind != VAL_REGISTER || policy.type != PTX_B64 || pointer.space != PTX_GLOBAL) {
+        fn_problem(f, at, "ptx_with_policy: expected a pointer to global memory and a policy in b64");
+        return val_poison;
+    }
+    pointer.bits = policy.reg;
+    return pointer;
+}
+
+ptx_val pointer_policy(ptx_val pointer)
+{
+    if (pointer.kind != VAL_REGISTER || pointer.type != PTX_PTR || !pointer.bits)
+        return val_poison;
+    return (ptx_val){.kind = VAL_REGISTER, .type = PTX_B64, .reg = (uint32_t)pointer.bits};
 }
 
 ptx_val ptx_address_at(ptx_fn *f, ptx_val pointer, const char *file, int line)
@@ -153,23 +189,35 @@ static int bits_set(int word, int mask)
     return n;
 }
 
-static bool hints_fit(ptx_fn *f, const char *what, int hints, bool load, ptx_val pointer, ptx_place at)
+/* Loads, stores and copies take hints or an order, atomics and fences nothing or an order. */
+static const char *hint_trouble(int takes, int hints, bool global)
 {
-    enum {
-        OPERATORS = PTX_CA | PTX_CG | PTX_CS | PTX_LU | PTX_CV | PTX_WB | PTX_WT,
-        LEVEL1 = PTX_NO_ALLOCATE | PTX_EVICT_FIRST | PTX_EVICT_LAST,
-        LEVEL2 = PTX_L2_64B | PTX_L2_128B | PTX_L2_256B
-    };
-    const char *trouble = NULL;
+    int orders = bits_set(hints, HINT_ORDERS), scopes = bits_set(hints, HINT_SCOPES);
+    int only_orders = HINT_ORDERS | HINT_SCOPES;
     for (size_t i = 0; i < hint_row_count; i++)
-        if ((hints & hint_rows[i].bit) && !(load ? hint_rows[i].loads : hint_rows[i].stores))
-            trouble = "a cache hint that it does not take";
-    if (hints && pointer.space != PTX_GLOBAL && hints != PTX_VOLATILE)
-        trouble = "cache hints are for global memory";
-    else if (bits_set(hints, OPERATORS | LEVEL1) > 1 || bits_set(hints, LEVEL2) > 1)
-        trouble = "cache hints that exclude each other";
-    else if ((hints & PTX_VOLATILE) && hints != PTX_VOLATILE)
-        trouble = "volatile takes no cache hint";
+        if ((hints & hint_rows[i].bit) && !(hint_rows[i].takes & takes))
+            return hints & only_orders ? "an order, scope or hint that it does not take"
+                                       : "a cache hint that it does not take";
+    if (takes == TAKE_MEMBAR)
+        return scopes == 1 ? NULL : "expected one scope";
+    if (orders || scopes)
+        return orders == 1 && scopes == 1 && !(hints & ~only_orders) ? NULL
+                                                                     : "expected one order and one scope";
+    if (takes == TAKE_FENCE)
+        return "expected one order and one scope";
+    if (hints && !global && hints != PTX_VOLATILE)
+        return "cache hints are for global memory";
+    if (bits_set(hints, HINT_OPERATORS | HINT_LEVEL1) > 1 || bits_set(hints, HINT_LEVEL2 | HINT_POLICY) > 1 ||
+        bits_set(hints, HINT_PREFETCH) > 1)
+        return "cache hints that exclude each other";
+    if ((hints & PTX_VOLATILE) && hints != PTX_VOLATILE)
+        return "volatile takes no cache hint";
+    return NULL;
+}
+
+bool hints_fit(ptx_fn *f, const char *what, int takes, int hints, bool global, ptx_place at)
+{
+    const char *trouble = hint_trouble(takes, hints, global);
     if (trouble)
         fn_problem(f, at, "%s: %s", what, trouble);
     return !trouble;
@@ -187,33 +235,58 @@ static bool vector_fits(ptx_fn *f, const char *what, int count, ptx_val pointer,
     return false;
 }
 
-static bool aligned(ptx_fn *f, const char *what, int count, ptx_val pointer, ptx_place at)
+static bool aligned(ptx_fn *f, const char *what, uint32_t bytes, ptx_val pointer, ptx_place at)
 {
-    uint32_t bytes = ptx_type_bytes((ptx_type)pointer.element) * (uint32_t)count;
     const ptx_reg *base = fn_reg(f, pointer.reg);
-    if (!base->align)
-        return true;
-    if (base->align < bytes) {
+    if (base->align && base->align < bytes && !base->derived) {
         fn_problem(f, at, "%s: %u bytes at once, but the array is aligned to %u", what, bytes, base->align);
         return false;
     }
-    if (pointer.offset % (int32_t)bytes == 0)
+    uint32_t known = base->align < bytes ? base->align : bytes;
+    if (!known || pointer.offset % (int32_t)known == 0)
         return true;
-    fn_problem(f, at, "%s: an offset of %d bytes is not a multiple of %u", what, (int)pointer.offset, bytes);
+    fn_problem(f, at, "%s: an offset of %d bytes is not a multiple of %u", what, (int)pointer.offset, known);
     return false;
 }
 
-static bool access_fits(ptx_fn *f, const char *what, int count, ptx_val pointer, int hints, bool load,
-                        ptx_place at)
+bool pointer_fits(ptx_fn *f, const char *what, ptx_val pointer, uint32_t spaces, uint32_t bytes, ptx_place at)
 {
     char operand[48];
     snprintf(operand, sizeof operand, "%s: the pointer", what);
-    return usable_pointer(f, pointer, operand, at) && vector_fits(f, what, count, pointer, at) &&
-           hints_fit(f, what, hints, load, pointer, at) && aligned(f, what, count, pointer, at);
+    if (!usable_pointer(f, pointer, operand, at))
+        return false;
+    if (spaces & 1u << pointer.space)
+        return aligned(f, what, bytes, pointer, at);
+    fn_problem(f, at, "%s is not to %s memory", operand,
+               spaces == 1u << PTX_SHARED   ? "shared"
+               : spaces == 1u << PTX_GLOBAL ? "global"
+                                            : "global or shared");
+    return false;
 }
 
-static void describe(ptx_inst *inst, ptx_val pointer, int hints)
+static bool access_fits(ptx_fn *f, const char *what, int count, ptx_val pointer, int hints, int takes,
+                        ptx_place at)
 {
+    enum { ANYWHERE = 1 << PTX_GENERIC | 1 << PTX_GLOBAL | 1 << PTX_SHARED | 1 << PTX_CONST };
+    char operand[48];
+    snprintf(operand, sizeof operand, "%s: the pointer", what);
+    if (!usable_pointer(f, pointer, operand, at) || !vector_fits(f, what, count, pointer, at))
+        return false;
+    uint32_t bytes = ptx_type_bytes((ptx_type)pointer.element) * (uint32_t)count;
+    if ((hints & HINT_LEVEL2) && bytes != 32) {
+        fn_problem(f, at, "%s: evict_first and evict_last of L2 take 32 bytes at once", what);
+        return false;
+    }
+    if (pointer_policy(pointer).kind == VAL_REGISTER)
+        hints |= HINT_POLICY;
+    return hints_fit(f, what, takes, hints, pointer.space == PTX_GLOBAL, at) &&
+           pointer_fits(f, what, pointer, ANYWHERE, bytes, at);
+}
+
+void inst_describe(ptx_inst *inst, ptx_val pointer, int hints)
+{
+    if (pointer_policy(pointer).kind == VAL_REGISTER)
+        hints |= HINT_POLICY;
     inst->space = (ptx_space)pointer.space;
     inst->hints = hints;
     for (size_t i = 0; i < hint_row_count; i++)
@@ -238,41 +311,27 @@ static ptx_type loaded_type(ptx_type element)
     }
 }
 
-static bool is_integer(ptx_type type)
-{
-    switch (type) {
-    case PTX_F16:
-    case PTX_BF16:
-    case PTX_F32:
-    case PTX_F64:
-    case PTX_F16X2:
-    case PTX_BF16X2:
-    case PTX_PRED:
-    case PTX_PTR:
-    case PTX_NONE:
-        return false;
-    default:
-        return true;
-    }
-}
-
 static bool load(ptx_fn *f, ptx_type into, int count, ptx_val out[], ptx_val pointer, int hints, ptx_place at)
 {
     for (int i = 0; i < count; i++)
         out[i] = val_poison;
-    if (!access_fits(f, "load", count, pointer, hints, true, at))
+    if (!access_fits(f, "load", count, pointer, hints, TAKE_LOAD, at))
         return false;
     ptx_type element = (ptx_type)pointer.element;
     if (into == PTX_NONE)
         into = loaded_type(element);
-    else if (!is_integer(element) || !is_integer(into) || ptx_type_bytes(into) < ptx_type_bytes(element)) {
+    else if (!type_is_integer(element) || !type_is_integer(into) ||
+             ptx_type_bytes(into) < ptx_type_bytes(element)) {
         fn_problem(f, at, "load: %s does not widen to %s", ptx_type_name(element), ptx_type_name(into));
         return false;
     }
-    ptx_inst *inst = inst_build(f, PTX_OP_LOAD, element, PTX_NONE, count, 1, &pointer, at);
+    ptx_val operands[] = {pointer, pointer_policy(pointer)};
+    bool policy = operands[1].kind == VAL_REGISTER;
+    ptx_inst *inst = inst_build(f, policy ? PTX_OP_LOAD_POLICY : PTX_OP_LOAD, element, PTX_NONE, count,
+                                policy ? 2 : 1, operands, at);
     if (!inst)
         return false;
-    describe(inst, pointer, hints);
+    inst_describe(inst, pointer, hints);
     for (int i = 0; i < count; i++) {
         fn_reg(f, inst->results[i].reg)->type = (uint8_t)into;
         out[i] = inst->results[i] = val_retyped(inst->results[i], into);
@@ -299,7 +358,7 @@ void ptx_load_vec_at(ptx_fn *f, int count, ptx_val out[], ptx_val pointer, int h
 static bool stores_as(ptx_type value, ptx_type element)
 {
     return value == element ||
-           (ptx_type_bytes(element) <= 2 && is_integer(element) && is_integer(value) &&
+           (ptx_type_bytes(element) <= 2 && type_is_integer(element) && type_is_integer(value) &&
             ptx_type_bytes(value) >= 2 && ptx_type_bytes(value) > ptx_type_bytes(element));
 }
 
@@ -307,8 +366,8 @@ void ptx_store_vec_at(ptx_fn *f, int count, ptx_val pointer, const ptx_val value
                       const char *file, int line)
 {
     ptx_place at = {file, line};
-    ptx_val operands[9];
-    if (!access_fits(f, "store", count, pointer, hints, false, at))
+    ptx_val operands[10];
+    if (!access_fits(f, "store", count, pointer, hints, TAKE_STORE, at))
         return;
     ptx_type element = (ptx_type)pointer.element;
     operands[0] = pointer;
@@ -321,13 +380,23 @@ void ptx_store_vec_at(ptx_fn *f, int count, ptx_val pointer, const ptx_val value
         }
         operands[i + 1] = values[i].kind == VAL_POISON ? values[i] : val_retyped(values[i], element);
     }
-    ptx_inst *inst = inst_build(f, PTX_OP_STORE, element, PTX_NONE, count, count + 1, operands, at);
+    operands[count + 1] = pointer_policy(pointer);
+    bool policy = operands[count + 1].kind == VAL_REGISTER;
+    ptx_inst *inst = inst_build(f, policy ? PTX_OP_STORE_POLICY : PTX_OP_STORE, element, PTX_NONE, count,
+                                count + (policy ? 2 : 1), operands, at);
     if (inst)
-        describe(inst, pointer, hints);
+        inst_describe(inst, pointer, hints);
 }
 
 void ptx_store_at(ptx_fn *f, ptx_val pointer, ptx_val value, int hints, const char *file, int line)
 {
     if (vals_in_order(f, 2, (ptx_val[]){pointer, value}, (ptx_place){file, line}))
         ptx_store_vec_at(f, 1, pointer, &value, hints, file, line);
+}
+
+void ptx_prefetch_at(ptx_fn *f, ptx_op op, ptx_val pointer, const char *file, int line)
+{
+    ptx_place at = {file, line};
+    if (pointer_fits(f, "prefetch", pointer, 1u << PTX_GLOBAL, 1, at))
+        inst_apply(f, op, PTX_NONE, 1, &pointer, at);
 }

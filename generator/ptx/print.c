@@ -134,6 +134,7 @@ static void print_immediate(text *out, ptx_type type, uint64_t bits)
         text_printf(out, "0d%08X%08X", high, low);
         break;
     case PTX_B64:
+    case PTX_F32X2:
         text_printf(out, "0x%08x%08x", high, low);
         break;
     default:
@@ -166,16 +167,18 @@ void print_value(text *out, const names *n, ptx_val v)
 
 /* ---- instructions ----------------------------------------------------------------------------------------------- */
 
-static void print_hints(text *out, int hints)
+/* Those of the hints that are among `which`. */
+static void print_hints(text *out, int hints, int which)
 {
     for (size_t i = 0; i < hint_row_count; i++)
-        if (hints & hint_rows[i].bit)
+        if (hints & which & hint_rows[i].bit)
             text_add(out, hint_rows[i].text);
 }
 
 static void print_escape(text *out, const ptx_inst *inst, char escape)
 {
     static const char *const spaces[] = {"", ".global", ".shared", ".const"};
+    enum { ORDERS = HINT_ORDERS | HINT_SCOPES | PTX_VOLATILE };
     switch (escape) {
     case 't':
         text_add(out, ptx_type_name(inst->type));
@@ -190,10 +193,29 @@ static void print_escape(text *out, const ptx_inst *inst, char escape)
         text_add(out, ptx_type_name(inst->from));
         break;
     case 'S':
-        text_printf(out, "%s%s", inst->hints & PTX_VOLATILE ? ".volatile" : "", spaces[inst->space]);
+        print_hints(out, inst->hints, ORDERS);
+        text_add(out, spaces[inst->space]);
+        break;
+    case 'O':
+        print_hints(out, inst->hints, ORDERS);
+        break;
+    case 'G':
+        text_add(out, inst->hints & PTX_CTA ? "cta" : inst->hints & PTX_GPU ? "gl" : "sys");
         break;
     case 'H':
-        print_hints(out, inst->hints);
+        print_hints(out, inst->hints, ~ORDERS);
+        break;
+    case 'C':
+        text_add(out, inst->hints & PTX_CG ? ".cg" : ".ca");
+        break;
+    case 'L':
+        print_hints(out, inst->hints, ~(ORDERS | HINT_OPERATORS));
+        break;
+    case 'M':
+        text_add(out, inst->symbol);
+        break;
+    case 'N':
+        text_printf(out, "%d", inst->vector);
         break;
     case 'V':
         if (inst->vector > 1)
@@ -220,20 +242,22 @@ static void print_result(text *out, const names *n, ptx_val v)
     print_register(out, n, v.reg);
 }
 
-static void print_group(text *out, const names *n, const ptx_val values[], int count, bool results)
+static void print_group(text *out, const names *n, const ptx_val values[], int count, bool braces,
+                        bool results)
 {
-    text_add(out, count > 1 ? "{" : "");
+    text_add(out, braces ? "{" : "");
     for (int i = 0; i < count; i++) {
         text_add(out, i ? ", " : "");
         (results ? print_result : print_value)(out, n, values[i]);
     }
-    text_add(out, count > 1 ? "}" : "");
+    text_add(out, braces ? "}" : "");
 }
 
-/* Walks the signature: one letter, one operand, but v and z stand for a whole vector in braces. */
+/* Walks the signature: one letter, one operand, but v, z and g stand for a whole vector in braces. */
 static void print_list(text *out, const names *n, const ptx_inst *inst)
 {
     const ptx_val *next = inst->results;
+    const uint8_t *groups = inst->groups;
     const char *separator = " ";
     bool results = true;
     for (const char *s = inst->row->signature; *s; s++) {
@@ -243,15 +267,32 @@ static void print_list(text *out, const names *n, const ptx_inst *inst)
         } else if (*s == '|') {
             separator = "|";
         } else {
-            int count = *s == 'v' || *s == 'z' ? inst->vector : 1;
+            bool several = *s == 'v' || *s == 'z' || *s == 'g';
+            int count = groups && *s == 'g' ? *groups++ : several ? inst->vector : 1;
             text_add(out, separator);
             if (*s == 'y' || *s == 'r')
                 text_add(out, inst->symbol);
             else
-                print_group(out, n, next, count, results);
+                print_group(out, n, next, count, count > 1 || *s == 'g', results);
             next += *s == 'y' || *s == 'r' ? 0 : count;
             separator = ", ";
         }
+    }
+}
+
+/* The text of ptx_raw, with values for $0, $1 ... */
+static void print_raw(text *out, const names *n, const ptx_inst *inst)
+{
+    for (const char *s = inst->symbol; *s; s++) {
+        if (*s != '$') {
+            text_add_bytes(out, s, 1);
+            continue;
+        }
+        int number = raw_number(&s);
+        if (number < inst->result_count)
+            print_result(out, n, inst->results[number]);
+        else
+            print_value(out, n, inst->operands[number - inst->result_count]);
     }
 }
 
@@ -262,8 +303,12 @@ void print_instruction(text *out, const names *n, const ptx_inst *inst)
         print_register(out, n, inst->guard.reg);
         text_add(out, " ");
     }
-    print_name(out, inst);
-    print_list(out, n, inst);
+    if (inst->row->op == PTX_OP_RAW) {
+        print_raw(out, n, inst);
+    } else {
+        print_name(out, inst);
+        print_list(out, n, inst);
+    }
     text_add(out, ";");
 }
 

@@ -1,4 +1,4 @@
-/* The tables: operations, special registers, cache hints, targets, driver versions. */
+/* The tables: operations, special registers, cache hints and orders, mma shapes, targets, driver versions. */
 #include <string.h>
 
 #include "ir.h"
@@ -19,7 +19,9 @@
     }
 
 #define VARIES  TRAIT_VARIES
+#define VOTE    TRAIT_VOTE
 #define SYNC    TRAIT_SYNC
+#define WARP    TRAIT_WARP
 #define T(type) (1u << PTX_##type)
 #define PRED    T(PRED)
 #define B8      T(B8)
@@ -38,6 +40,7 @@
 #define S64     T(S64)
 #define U64     T(U64)
 #define F64     T(F64)
+#define F32X2   T(F32X2)
 #define INT16   (T(U16) | T(S16))
 #define INT32   (T(U32) | T(S32))
 #define INT64   (T(U64) | T(S64))
@@ -47,7 +50,7 @@
 #define ANY8    (B8 | T(U8) | T(S8))
 #define ANY16   (BITS16 | F16 | BF16)
 #define ANY32   (BITS32 | F32)
-#define ANY64   (BITS64 | F64)
+#define ANY64   (BITS64 | F64 | F32X2)
 #define NUMBER  (INT16 | INT32 | INT64 | F16 | F32 | F64)
 #define SAME    FROM_SAME
 
@@ -99,52 +102,78 @@ const char *op_mnemonic(const op_row *row, char buffer[24])
     return buffer;
 }
 
-/* ---- special registers: name, type, differs between threads of a block, needs ----------------------------------- */
+/* ---- special registers: name, type, where it may differ, needs ----------------------------------- */
 
 const sreg_row sreg_rows[PTX_SREG_COUNT] = {
-    [PTX_TID_X] = {"%tid.x", PTX_U32, true, ANY},
-    [PTX_TID_Y] = {"%tid.y", PTX_U32, true, ANY},
-    [PTX_TID_Z] = {"%tid.z", PTX_U32, true, ANY},
-    [PTX_NTID_X] = {"%ntid.x", PTX_U32, false, ANY},
-    [PTX_NTID_Y] = {"%ntid.y", PTX_U32, false, ANY},
-    [PTX_NTID_Z] = {"%ntid.z", PTX_U32, false, ANY},
-    [PTX_CTAID_X] = {"%ctaid.x", PTX_U32, false, ANY},
-    [PTX_CTAID_Y] = {"%ctaid.y", PTX_U32, false, ANY},
-    [PTX_CTAID_Z] = {"%ctaid.z", PTX_U32, false, ANY},
-    [PTX_NCTAID_X] = {"%nctaid.x", PTX_U32, false, ANY},
-    [PTX_NCTAID_Y] = {"%nctaid.y", PTX_U32, false, ANY},
-    [PTX_NCTAID_Z] = {"%nctaid.z", PTX_U32, false, ANY},
-    [PTX_LANEID] = {"%laneid", PTX_U32, true, ANY},
-    [PTX_SMID] = {"%smid", PTX_U32, true, ANY},
-    [PTX_DYNAMIC_SMEM_SIZE] = {"%dynamic_smem_size", PTX_U32, false, ANY},
-    [PTX_LANEMASK_EQ] = {"%lanemask_eq", PTX_U32, true, ANY},
-    [PTX_LANEMASK_LT] = {"%lanemask_lt", PTX_U32, true, ANY},
-    [PTX_LANEMASK_LE] = {"%lanemask_le", PTX_U32, true, ANY},
-    [PTX_LANEMASK_GT] = {"%lanemask_gt", PTX_U32, true, ANY},
-    [PTX_LANEMASK_GE] = {"%lanemask_ge", PTX_U32, true, ANY},
-    [PTX_CLOCK64] = {"%clock64", PTX_U64, true, ANY},
-    [PTX_GLOBALTIMER] = {"%globaltimer", PTX_U64, true, ANY},
+    [PTX_TID_X] = {"%tid.x", PTX_U32, LEVEL_LANE, ANY},
+    [PTX_TID_Y] = {"%tid.y", PTX_U32, LEVEL_LANE, ANY},
+    [PTX_TID_Z] = {"%tid.z", PTX_U32, LEVEL_LANE, ANY},
+    [PTX_NTID_X] = {"%ntid.x", PTX_U32, LEVEL_BLOCK, ANY},
+    [PTX_NTID_Y] = {"%ntid.y", PTX_U32, LEVEL_BLOCK, ANY},
+    [PTX_NTID_Z] = {"%ntid.z", PTX_U32, LEVEL_BLOCK, ANY},
+    [PTX_CTAID_X] = {"%ctaid.x", PTX_U32, LEVEL_BLOCK, ANY},
+    [PTX_CTAID_Y] = {"%ctaid.y", PTX_U32, LEVEL_BLOCK, ANY},
+    [PTX_CTAID_Z] = {"%ctaid.z", PTX_U32, LEVEL_BLOCK, ANY},
+    [PTX_NCTAID_X] = {"%nctaid.x", PTX_U32, LEVEL_BLOCK, ANY},
+    [PTX_NCTAID_Y] = {"%nctaid.y", PTX_U32, LEVEL_BLOCK, ANY},
+    [PTX_NCTAID_Z] = {"%nctaid.z", PTX_U32, LEVEL_BLOCK, ANY},
+    [PTX_LANEID] = {"%laneid", PTX_U32, LEVEL_LANE, ANY},
+    [PTX_SMID] = {"%smid", PTX_U32, LEVEL_LANE, ANY},
+    [PTX_DYNAMIC_SMEM_SIZE] = {"%dynamic_smem_size", PTX_U32, LEVEL_BLOCK, ANY},
+    [PTX_LANEMASK_EQ] = {"%lanemask_eq", PTX_U32, LEVEL_LANE, ANY},
+    [PTX_LANEMASK_LT] = {"%lanemask_lt", PTX_U32, LEVEL_LANE, ANY},
+    [PTX_LANEMASK_LE] = {"%lanemask_le", PTX_U32, LEVEL_LANE, ANY},
+    [PTX_LANEMASK_GT] = {"%lanemask_gt", PTX_U32, LEVEL_LANE, ANY},
+    [PTX_LANEMASK_GE] = {"%lanemask_ge", PTX_U32, LEVEL_LANE, ANY},
+    [PTX_CLOCK64] = {"%clock64", PTX_U64, LEVEL_LANE, ANY},
+    [PTX_GLOBALTIMER] = {"%globaltimer", PTX_U64, LEVEL_LANE, ANY},
 };
 
-/* ---- cache hints, in the order in which PTX has them: loads, stores, needs -------------------------------------- */
+/* ---- cache hints, orders and scopes, in the order in which PTX has them: who takes them, needs ------------------ */
 
+#define LD TAKE_LOAD
+#define ST TAKE_STORE
 const hint_row hint_rows[] = {
-    {PTX_CA, ".ca", true, false, ANY},
-    {PTX_WB, ".wb", false, true, ANY},
-    {PTX_CG, ".cg", true, true, ANY},
-    {PTX_CS, ".cs", true, true, ANY},
-    {PTX_LU, ".lu", true, false, ANY},
-    {PTX_CV, ".cv", true, false, ANY},
-    {PTX_WT, ".wt", false, true, ANY},
-    {PTX_NC, ".nc", true, false, ANY},
-    {PTX_NO_ALLOCATE, ".L1::no_allocate", true, true, AT(75, 74)},
-    {PTX_EVICT_FIRST, ".L1::evict_first", true, true, AT(75, 74)},
-    {PTX_EVICT_LAST, ".L1::evict_last", true, true, AT(75, 74)},
-    {PTX_L2_64B, ".L2::64B", true, false, AT(75, 74)},
-    {PTX_L2_128B, ".L2::128B", true, false, AT(75, 74)},
-    {PTX_L2_256B, ".L2::256B", true, false, AT(80, 74)},
+    {PTX_RELAXED, LD | ST | TAKE_ATOM | TAKE_RED, ".relaxed", ANY},
+    {PTX_ACQUIRE, LD | TAKE_ATOM, ".acquire", ANY},
+    {PTX_RELEASE, ST | TAKE_ATOM | TAKE_RED, ".release", ANY},
+    {PTX_ACQ_REL, TAKE_ATOM | TAKE_FENCE, ".acq_rel", ANY},
+    {PTX_SC, TAKE_FENCE, ".sc", ANY},
+    {PTX_CTA, LD | ST | TAKE_ATOM | TAKE_RED | TAKE_FENCE | TAKE_MEMBAR, ".cta", ANY},
+    {PTX_GPU, LD | ST | TAKE_ATOM | TAKE_RED | TAKE_FENCE | TAKE_MEMBAR, ".gpu", ANY},
+    {PTX_SYS, LD | ST | TAKE_ATOM | TAKE_RED | TAKE_FENCE | TAKE_MEMBAR, ".sys", ANY},
+    {PTX_VOLATILE, LD | ST, ".volatile", ANY},
+    {PTX_CA, LD | TAKE_CP_ASYNC, ".ca", ANY},
+    {PTX_WB, ST, ".wb", ANY},
+    {PTX_CG, LD | ST | TAKE_CP_ASYNC, ".cg", ANY},
+    {PTX_CS, LD | ST, ".cs", ANY},
+    {PTX_LU, LD, ".lu", ANY},
+    {PTX_CV, LD, ".cv", ANY},
+    {PTX_WT, ST, ".wt", ANY},
+    {PTX_NC, LD, ".nc", ANY},
+    {PTX_NO_ALLOCATE, LD | ST, ".L1::no_allocate", AT(75, 74)},
+    {PTX_EVICT_FIRST, LD | ST, ".L1::evict_first", AT(75, 74)},
+    {PTX_EVICT_LAST, LD | ST, ".L1::evict_last", AT(75, 74)},
+    {PTX_L2_EVICT_FIRST, LD | ST, ".L2::evict_first", AT(100, 88)},
+    {PTX_L2_EVICT_LAST, LD | ST, ".L2::evict_last", AT(100, 88)},
+    {HINT_POLICY, LD | ST | TAKE_CP_ASYNC, ".L2::cache_hint", AT(80, 74)},
+    {PTX_L2_64B, LD | TAKE_CP_ASYNC, ".L2::64B", AT(75, 74)},
+    {PTX_L2_128B, LD | TAKE_CP_ASYNC, ".L2::128B", AT(75, 74)},
+    {PTX_L2_256B, LD | TAKE_CP_ASYNC, ".L2::256B", AT(80, 74)},
 };
 const size_t hint_row_count = sizeof hint_rows / sizeof hint_rows[0];
+
+/* ---- matrix products: shape, registers of A, B and C and their types, bits of an element, needs ------------------ */
+
+/* clang-format off */
+#define ROW(m, n, k, name, a, b, c, na, nb, nc, ab, sum, bits, needs)                                        \
+    {PTX_MMA_M##m##N##n##K##k##_##name, "m" #m "n" #n "k" #k ".row.col." c "." a "." b "." c,                \
+     {m, n, k, na, nb, nc, PTX_##ab, PTX_##ab, PTX_##sum}, bits, needs},
+const mma_row mma_rows[PTX_MMA_SHAPE_COUNT] = {
+#include "mma.def"
+};
+#undef ROW
+/* clang-format on */
 
 /* ---- targets and the .version that each came with (PTX ISA, .target) -------------------------------------------- */
 

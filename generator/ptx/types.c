@@ -18,7 +18,7 @@ static const struct {
     [PTX_F16X2] = {"f16x2", "b32", "b32", 4}, [PTX_BF16X2] = {"bf16x2", "b32", "b32", 4},
     [PTX_B64] = {"b64", "b64", "b64", 8},     [PTX_U64] = {"u64", "b64", "u64", 8},
     [PTX_S64] = {"s64", "b64", "s64", 8},     [PTX_F64] = {"f64", "b64", "f64", 8},
-    [PTX_PTR] = {"ptr", "b64", "u64", 8},
+    [PTX_F32X2] = {"f32x2", "b64", "b64", 8}, [PTX_PTR] = {"ptr", "b64", "u64", 8},
 };
 enum { TYPE_COUNT = sizeof types / sizeof types[0] };
 
@@ -66,9 +66,29 @@ ptx_type type_wide(ptx_type type)
     }
 }
 
-bool type_is_float16(ptx_type type)
+bool type_needs_register(ptx_type type)
 {
-    return type == PTX_F16 || type == PTX_BF16 || type == PTX_F16X2 || type == PTX_BF16X2;
+    return type == PTX_F16 || type == PTX_BF16 || type == PTX_F16X2 || type == PTX_BF16X2 ||
+           type == PTX_F32X2;
+}
+
+bool type_is_integer(ptx_type type)
+{
+    switch (type) {
+    case PTX_F16:
+    case PTX_BF16:
+    case PTX_F32:
+    case PTX_F64:
+    case PTX_F16X2:
+    case PTX_BF16X2:
+    case PTX_F32X2:
+    case PTX_PRED:
+    case PTX_PTR:
+    case PTX_NONE:
+        return false;
+    default:
+        return true;
+    }
 }
 
 uint32_t type_bit(ptx_type type)
@@ -165,9 +185,11 @@ ptx_val ptx_number(ptx_type type, double value)
     case PTX_BF16:
         return ptx_bits(type, narrow_float(value, 8, 7));
     case PTX_F16X2:
-        return ptx_bits(type, 0x10001u * narrow_float(value, 5, 10));
+        return ptx_bits(type, UINT64_C(0x10001) * narrow_float(value, 5, 10));
     case PTX_BF16X2:
-        return ptx_bits(type, 0x10001u * narrow_float(value, 8, 7));
+        return ptx_bits(type, UINT64_C(0x10001) * narrow_float(value, 8, 7));
+    case PTX_F32X2:
+        return ptx_bits(type, UINT64_C(0x100000001) * ptx_f32((float)value).bits);
     case PTX_U16:
         return ptx_u16((uint16_t)value);
     case PTX_S16:

@@ -10,6 +10,7 @@ static ptx_val as_variable(ptx_fn *f, ptx_type type, ptx_val like)
     r->space = like.space;
     v.element = like.element;
     v.space = like.space;
+    v.bits = like.kind == VAL_REGISTER ? like.bits : 0; /* a pointer's policy */
     return v;
 }
 

@@ -23,9 +23,14 @@
  * silence, so that one mistake is reported once. No function here fails in another way.
  *
  * Values are small structs to be copied freely; they live as long as the ptx_fn. A ptx_fn is used by one thread.
+ *
+ * Matrix products are in kiln/ptx_matrix.h; copies that run in the background, atomics and fences in kiln/ptx_sync.h.
+ * This header includes both.
  */
 #ifndef KILN_PTX_H
 #define KILN_PTX_H
+/* A reference card keeps the columns that a person drew. */
+/* clang-format off */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,6 +53,7 @@ typedef enum ptx_type {
     PTX_B16, PTX_U16, PTX_S16, PTX_F16, PTX_BF16,
     PTX_B32, PTX_U32, PTX_S32, PTX_F32, PTX_F16X2, PTX_BF16X2,
     PTX_B64, PTX_U64, PTX_S64, PTX_F64,
+    PTX_F32X2, /* two F32, calculated at once from sm_100 */
     PTX_PTR /* an address with a state space and an element type: 64 bits, in shared memory 32 */
 } ptx_type;
 
@@ -55,7 +61,7 @@ typedef enum ptx_space { PTX_GENERIC, PTX_GLOBAL, PTX_SHARED, PTX_CONST } ptx_sp
 
 /* A register, an immediate or poison (which a zeroed ptx_val is). The members are the builder's. */
 typedef struct ptx_val {
-    uint64_t bits;   /* of an immediate */
+    uint64_t bits;   /* of an immediate; pointers: number of the register with the cache policy, 0 for none */
     uint32_t reg;    /* number of a register */
     int32_t offset;  /* pointers: bytes, folded into the address of a load or store */
     uint8_t kind;    /* poison, register, immediate */
@@ -79,8 +85,8 @@ ptx_val ptx_f32(float value); /* printed exactly, as 0f and the bits in hex */
 ptx_val ptx_f64(double value);
 ptx_val ptx_bits(ptx_type type, uint64_t bits);    /* any type, by its bits */
 ptx_val ptx_number(ptx_type type, double value);   /* any number type, rounded to nearest even; x2: both halves */
-/* 16-bit floats and pairs cannot stand in an instruction: each use of such an immediate emits a mov before it. Hold
- * it in a ptx_var outside a loop. */
+/* 16-bit floats and pairs of floats cannot stand in an instruction: each use of such an immediate emits a mov before
+ * it. Hold it in a ptx_var outside a loop. */
 
 /* ---- the kernel ------------------------------------------------------------------------------------------------- */
 
@@ -139,7 +145,8 @@ void ptx_note(ptx_fn *f, const char *comment);
 /* Operands have one type, which the result has too, unless said. Floats round to nearest even unless the name says
  * otherwise (_rz to zero, _rm down, _rp up). Integers wrap. */
 
-#define ptx_add(f, a, b)       ptx_op2(f, PTX_OP_ADD, a, b, PTX_HERE) /* all integers and floats, f16x2, bf16x2 */
+/* Add, sub, mul and fma take f16x2, bf16x2 and f32x2 (sm_100) too. */
+#define ptx_add(f, a, b)       ptx_op2(f, PTX_OP_ADD, a, b, PTX_HERE) /* all integers and floats */
 #define ptx_sub(f, a, b)       ptx_op2(f, PTX_OP_SUB, a, b, PTX_HERE)
 #define ptx_mul(f, a, b)       ptx_op2(f, PTX_OP_MUL, a, b, PTX_HERE) /* integers: the low half */
 #define ptx_mul_hi(f, a, b)    ptx_op2(f, PTX_OP_MUL_HI, a, b, PTX_HERE)
@@ -149,7 +156,7 @@ void ptx_note(ptx_fn *f, const char *comment);
 #define ptx_mad_wide(f, a, b, c) ptx_op3(f, PTX_OP_MAD_WIDE, a, b, c, PTX_HERE) /* c and the result twice as wide */
 #define ptx_div(f, a, b)       ptx_op2(f, PTX_OP_DIV, a, b, PTX_HERE) /* integers; f32, f64 correctly rounded */
 #define ptx_rem(f, a, b)       ptx_op2(f, PTX_OP_REM, a, b, PTX_HERE)
-#define ptx_fma(f, a, b, c)    ptx_op3(f, PTX_OP_FMA, a, b, c, PTX_HERE) /* floats, f16x2, bf16x2: one rounding */
+#define ptx_fma(f, a, b, c)    ptx_op3(f, PTX_OP_FMA, a, b, c, PTX_HERE) /* floats: one rounding */
 #define ptx_fma_relu(f, a, b, c) ptx_op3(f, PTX_OP_FMA_RELU, a, b, c, PTX_HERE) /* f16, bf16 and pairs */
 #define ptx_add_rz(f, a, b)    ptx_op2(f, PTX_OP_ADD_RZ, a, b, PTX_HERE) /* _rz _rm _rp: f32, f64 */
 #define ptx_add_rm(f, a, b)    ptx_op2(f, PTX_OP_ADD_RM, a, b, PTX_HERE)
@@ -160,6 +167,10 @@ void ptx_note(ptx_fn *f, const char *comment);
 #define ptx_fma_rz(f, a, b, c) ptx_op3(f, PTX_OP_FMA_RZ, a, b, c, PTX_HERE)
 #define ptx_fma_rm(f, a, b, c) ptx_op3(f, PTX_OP_FMA_RM, a, b, c, PTX_HERE)
 #define ptx_fma_rp(f, a, b, c) ptx_op3(f, PTX_OP_FMA_RP, a, b, c, PTX_HERE)
+/* Mixed precision: a and b F16 or BF16, c and the result F32; sm_100. a*b + c, a + c, a - c. */
+#define ptx_fma_mixed(f, a, b, c) ptx_op3(f, PTX_OP_FMA_MIXED, a, b, c, PTX_HERE)
+#define ptx_add_mixed(f, a, c) ptx_op2(f, PTX_OP_ADD_MIXED, a, c, PTX_HERE)
+#define ptx_sub_mixed(f, a, c) ptx_op2(f, PTX_OP_SUB_MIXED, a, c, PTX_HERE)
 #define ptx_div_full(f, a, b)   ptx_op2(f, PTX_OP_DIV_FULL, a, b, PTX_HERE)   /* f32, 2 ulp */
 #define ptx_div_approx(f, a, b) ptx_op2(f, PTX_OP_DIV_APPROX, a, b, PTX_HERE) /* f32, 2 ulp, |b| < 2^126 */
 #define ptx_rcp(f, a)          ptx_op1(f, PTX_OP_RCP, a, PTX_HERE) /* f32, f64, correctly rounded */
@@ -178,6 +189,8 @@ void ptx_note(ptx_fn *f, const char *comment);
 #define ptx_max(f, a, b)       ptx_op2(f, PTX_OP_MAX, a, b, PTX_HERE)
 #define ptx_min_nan(f, a, b)   ptx_op2(f, PTX_OP_MIN_NAN, a, b, PTX_HERE) /* a NaN wins: f32, f16, bf16, pairs */
 #define ptx_max_nan(f, a, b)   ptx_op2(f, PTX_OP_MAX_NAN, a, b, PTX_HERE)
+#define ptx_min3(f, a, b, c)   ptx_op3(f, PTX_OP_MIN3, a, b, c, PTX_HERE) /* f32; sm_100 */
+#define ptx_max3(f, a, b, c)   ptx_op3(f, PTX_OP_MAX3, a, b, c, PTX_HERE)
 #define ptx_abs(f, a)          ptx_op1(f, PTX_OP_ABS, a, PTX_HERE) /* signed integers, floats, pairs */
 #define ptx_neg(f, a)          ptx_op1(f, PTX_OP_NEG, a, PTX_HERE)
 #define ptx_copysign(f, sign, a) ptx_op2(f, PTX_OP_COPYSIGN, sign, a, PTX_HERE) /* f32, f64: a with sign's sign */
@@ -249,6 +262,8 @@ void ptx_note(ptx_fn *f, const char *comment);
 /* Pairs of narrow floats: e4m3 and e5m2 in B16 (sm_89), e2m1 in B8 (sm_100 and up, a and f targets). */
 #define ptx_e4m3x2_from_f32(f, low, high) ptx_op2(f, PTX_OP_CVT_E4M3X2, high, low, PTX_HERE)
 #define ptx_e5m2x2_from_f32(f, low, high) ptx_op2(f, PTX_OP_CVT_E5M2X2, high, low, PTX_HERE)
+#define ptx_e4m3x2_from_f16x2(f, a) ptx_op1(f, PTX_OP_CVT_E4M3X2_F16X2, a, PTX_HERE)
+#define ptx_e5m2x2_from_f16x2(f, a) ptx_op1(f, PTX_OP_CVT_E5M2X2_F16X2, a, PTX_HERE)
 #define ptx_f16x2_from_e4m3x2(f, a) ptx_op1(f, PTX_OP_CVT_FROM_E4M3X2, a, PTX_HERE)
 #define ptx_f16x2_from_e5m2x2(f, a) ptx_op1(f, PTX_OP_CVT_FROM_E5M2X2, a, PTX_HERE)
 #define ptx_e2m1x2_from_f32(f, low, high) ptx_op2(f, PTX_OP_CVT_E2M1X2, high, low, PTX_HERE)
@@ -272,7 +287,12 @@ typedef enum ptx_hint {
     PTX_EVICT_FIRST = 1 << 9,  /* .L1::evict_first */
     PTX_EVICT_LAST = 1 << 10,  /* .L1::evict_last */
     PTX_L2_64B = 1 << 11, PTX_L2_128B = 1 << 12, PTX_L2_256B = 1 << 13, /* loads: prefetch size; 256B from sm_80 */
-    PTX_VOLATILE = 1 << 14
+    PTX_VOLATILE = 1 << 14,
+    PTX_L2_EVICT_FIRST = 1 << 15, PTX_L2_EVICT_LAST = 1 << 16, /* 32 bytes at once only; sm_100 */
+    /* Instead of hints, one order and one scope, for memory that other threads use meanwhile. Loads: relaxed, acquire;
+     * stores: relaxed, release; atomics: all but SC; fences: ACQ_REL, SC. */
+    PTX_RELAXED = 1 << 17, PTX_ACQUIRE = 1 << 18, PTX_RELEASE = 1 << 19, PTX_ACQ_REL = 1 << 20, PTX_SC = 1 << 21,
+    PTX_CTA = 1 << 22, PTX_GPU = 1 << 23, PTX_SYS = 1 << 24 /* scopes: the thread block, the device, everything */
 } ptx_hint;
 
 /* The pointer `index` elements further: an immediate is folded into the address; a U32 or S32 takes one mad.wide
@@ -301,6 +321,17 @@ typedef enum ptx_hint {
 #define ptx_load_vec(f, count, out, pointer, hints)    ptx_load_vec_at(f, count, out, pointer, hints, PTX_HERE)
 #define ptx_store_vec(f, count, pointer, values, hints) ptx_store_vec_at(f, count, pointer, values, hints, PTX_HERE)
 
+/* The pointer with an L2 cache policy for each load, store and ptx_cp_async through it; emits nothing. sm_80. A policy
+ * is a B64 value: the share (0 to 1) of the lines that it takes in, the others are left as they are. */
+#define ptx_with_policy(f, pointer, policy) ptx_with_policy_at(f, pointer, policy, PTX_HERE)
+#define ptx_policy_evict_first(f, share)     ptx_op1(f, PTX_OP_POLICY_FIRST, ptx_f32(share), PTX_HERE)
+#define ptx_policy_evict_last(f, share)      ptx_op1(f, PTX_OP_POLICY_LAST, ptx_f32(share), PTX_HERE)
+#define ptx_policy_evict_normal(f, share)    ptx_op1(f, PTX_OP_POLICY_NORMAL, ptx_f32(share), PTX_HERE)
+#define ptx_policy_evict_unchanged(f, share) ptx_op1(f, PTX_OP_POLICY_UNCHANGED, ptx_f32(share), PTX_HERE)
+/* Asks for the line of an address in global memory; one that is not mapped does no harm. */
+#define ptx_prefetch_l1(f, pointer)       ptx_prefetch_at(f, PTX_OP_PREFETCH_L1, pointer, PTX_HERE)
+#define ptx_prefetch_l2(f, pointer)       ptx_prefetch_at(f, PTX_OP_PREFETCH_L2, pointer, PTX_HERE)
+
 /* An array of elements in shared memory, aligned to `align` bytes. All static arrays of a kernel together: at most
  * 48 KB, else use the dynamic ones, whose size the launch gives and of which there is one, aligned to 16 bytes. */
 #define ptx_shared(f, element, count, align) ptx_shared_at(f, element, count, align, PTX_HERE)
@@ -313,20 +344,38 @@ typedef enum ptx_hint {
 
 /* ---- warps and thread blocks ------------------------------------------------------------------------------------ */
 
-/* All 32 lanes of the warp must come here together. 32-bit values of any type. */
+/* The operations on warps need all 32 lanes to come to them together. An error where lanes of a warp may take different
+ * ways: under a predicate, or in a loop, that depends on more than parameters, block numbers, the warp (tid.x / 32, or a
+ * comparison of tid.x with a multiple of 32), votes and what is made of them; see ptx_warp_uniform.
+ *
+ * Shuffles take 32 and 64-bit values of any type; 64 bits are two shuffles and two movs. */
 #define PTX_ALL_LANES 0xffffffffu
-#define ptx_shfl_xor(f, a, mask)   ptx_shfl_at(f, PTX_OP_SHFL_BFLY, a, mask, PTX_HERE) /* from lane ^ mask */
-#define ptx_shfl_idx(f, a, lane)   ptx_shfl_at(f, PTX_OP_SHFL_IDX, a, lane, PTX_HERE)  /* from that lane */
-#define ptx_shfl_up(f, a, delta)   ptx_shfl_at(f, PTX_OP_SHFL_UP, a, delta, PTX_HERE)  /* from lane - delta, or own */
-#define ptx_shfl_down(f, a, delta) ptx_shfl_at(f, PTX_OP_SHFL_DOWN, a, delta, PTX_HERE)
+#define ptx_shfl_xor(f, a, mask)   ptx_shfl_at(f, PTX_OP_SHFL_BFLY, a, mask, 32, PTX_HERE) /* from lane ^ mask */
+#define ptx_shfl_idx(f, a, lane)   ptx_shfl_at(f, PTX_OP_SHFL_IDX, a, lane, 32, PTX_HERE)  /* from that lane */
+#define ptx_shfl_up(f, a, delta)   ptx_shfl_at(f, PTX_OP_SHFL_UP, a, delta, 32, PTX_HERE)  /* lane - delta, or own */
+#define ptx_shfl_down(f, a, delta) ptx_shfl_at(f, PTX_OP_SHFL_DOWN, a, delta, 32, PTX_HERE)
+/* The same within segments of 2, 4, 8 or 16 lanes, counted from the segment's first. */
+#define ptx_shfl_xor_in(f, a, mask, lanes)   ptx_shfl_at(f, PTX_OP_SHFL_BFLY, a, mask, lanes, PTX_HERE)
+#define ptx_shfl_idx_in(f, a, lane, lanes)   ptx_shfl_at(f, PTX_OP_SHFL_IDX, a, lane, lanes, PTX_HERE)
+#define ptx_shfl_up_in(f, a, delta, lanes)   ptx_shfl_at(f, PTX_OP_SHFL_UP, a, delta, lanes, PTX_HERE)
+#define ptx_shfl_down_in(f, a, delta, lanes) ptx_shfl_at(f, PTX_OP_SHFL_DOWN, a, delta, lanes, PTX_HERE)
 /* The same; *in_range tells whether the source lane was in range. */
-#define ptx_shfl_up_in_range(f, a, delta, in_range) ptx_shfl_pred_at(f, PTX_OP_SHFL_UP_P, a, delta, in_range, PTX_HERE)
+#define ptx_shfl_up_in_range(f, a, delta, in_range)                                                          \
+    ptx_shfl_pred_at(f, PTX_OP_SHFL_UP_P, a, delta, 32, in_range, PTX_HERE)
 #define ptx_shfl_down_in_range(f, a, delta, in_range)                                                        \
-    ptx_shfl_pred_at(f, PTX_OP_SHFL_DOWN_P, a, delta, in_range, PTX_HERE)
+    ptx_shfl_pred_at(f, PTX_OP_SHFL_DOWN_P, a, delta, 32, in_range, PTX_HERE)
 #define ptx_vote_all(f, p)      ptx_op2(f, PTX_OP_VOTE_ALL, p, ptx_u32(PTX_ALL_LANES), PTX_HERE)
 #define ptx_vote_any(f, p)      ptx_op2(f, PTX_OP_VOTE_ANY, p, ptx_u32(PTX_ALL_LANES), PTX_HERE)
 #define ptx_ballot(f, p)        ptx_op2(f, PTX_OP_BALLOT, p, ptx_u32(PTX_ALL_LANES), PTX_HERE)
 #define ptx_match_any(f, a)     ptx_op2(f, PTX_OP_MATCH_ANY, a, ptx_u32(PTX_ALL_LANES), PTX_HERE)
+#define ptx_match_all(f, a)     ptx_match_all_at(f, a, PTX_HERE) /* the predicate: all have the same value */
+/* Of the lanes in a mask only, each of which must come here. Not checked, but for a mask of all. */
+#define ptx_vote_all_mask(f, p, mask)  ptx_op2(f, PTX_OP_VOTE_ALL, p, mask, PTX_HERE)
+#define ptx_vote_any_mask(f, p, mask)  ptx_op2(f, PTX_OP_VOTE_ANY, p, mask, PTX_HERE)
+#define ptx_ballot_mask(f, p, mask)    ptx_op2(f, PTX_OP_BALLOT, p, mask, PTX_HERE)
+#define ptx_match_any_mask(f, a, mask) ptx_op2(f, PTX_OP_MATCH_ANY, a, mask, PTX_HERE)
+#define ptx_warp_barrier_mask(f, mask) ptx_effect1(f, PTX_OP_WARP_BARRIER, mask, PTX_HERE)
+#define ptx_elect(f)            ptx_elect_at(f, PTX_HERE) /* a predicate that holds in one lane; sm_90 */
 /* Over all lanes, in one instruction: U32, S32 (and, or, xor: B32 too); sm_80. */
 #define ptx_redux_add(f, a)     ptx_op2(f, PTX_OP_REDUX_ADD, a, ptx_u32(PTX_ALL_LANES), PTX_HERE)
 #define ptx_redux_min(f, a)     ptx_op2(f, PTX_OP_REDUX_MIN, a, ptx_u32(PTX_ALL_LANES), PTX_HERE)
@@ -347,8 +396,9 @@ typedef enum ptx_hint {
 /* Barrier `id` (1-15) of `threads` threads, a multiple of 32; arrive does not wait. Not checked for divergence. */
 #define ptx_barrier_named(f, id, threads)  ptx_effect2(f, PTX_OP_BARRIER_NAMED, id, threads, PTX_HERE)
 #define ptx_barrier_arrive(f, id, threads) ptx_effect2(f, PTX_OP_BARRIER_ARRIVE, id, threads, PTX_HERE)
-/* Tells the checker that a value is the same in all threads of the block. Emits nothing; returns the value. */
-#define ptx_uniform(f, a)           ptx_uniform_at(f, a, PTX_HERE)
+/* Tells the checker that a value is the same in all threads of the block, of the warp. Emits nothing; returns it. */
+#define ptx_uniform(f, a)           ptx_uniform_at(f, a, false, PTX_HERE)
+#define ptx_warp_uniform(f, a)      ptx_uniform_at(f, a, true, PTX_HERE)
 
 typedef enum ptx_sreg {
     PTX_TID_X, PTX_TID_Y, PTX_TID_Z,
@@ -376,109 +426,30 @@ typedef enum ptx_sreg {
 /* Threads per block along x, known when the kernel is made. */
 uint32_t ptx_block_x(const ptx_fn *f);
 
-/* ---- behind the macros ------------------------------------------------------------------------------------------ */
+/* ---- what the builder lacks ------------------------------------------------------------------------------------- */
 
-/* The operations, in the order of generator/ptx/ops.def, which says for each what it prints, takes and needs. */
-typedef enum ptx_op {
-    PTX_OP_ADD, PTX_OP_ADD_RZ, PTX_OP_ADD_RM, PTX_OP_ADD_RP, PTX_OP_SUB,
-    PTX_OP_MUL, PTX_OP_MUL_RZ, PTX_OP_MUL_RM, PTX_OP_MUL_RP, PTX_OP_MUL_HI, PTX_OP_MUL_WIDE,
-    PTX_OP_MAD, PTX_OP_MAD_HI, PTX_OP_MAD_WIDE,
-    PTX_OP_FMA, PTX_OP_FMA_RZ, PTX_OP_FMA_RM, PTX_OP_FMA_RP, PTX_OP_FMA_RELU,
-    PTX_OP_DIV, PTX_OP_DIV_FULL, PTX_OP_DIV_APPROX, PTX_OP_REM,
-    PTX_OP_RCP, PTX_OP_RCP_APPROX, PTX_OP_SQRT, PTX_OP_SQRT_APPROX, PTX_OP_RSQRT_APPROX,
-    PTX_OP_EX2, PTX_OP_EX2_FTZ, PTX_OP_LG2, PTX_OP_LG2_FTZ, PTX_OP_SIN, PTX_OP_COS, PTX_OP_TANH,
-    PTX_OP_MIN, PTX_OP_MAX, PTX_OP_MIN_NAN, PTX_OP_MAX_NAN, PTX_OP_ABS, PTX_OP_NEG, PTX_OP_COPYSIGN,
-    PTX_OP_AND, PTX_OP_OR, PTX_OP_XOR, PTX_OP_NOT, PTX_OP_SHL, PTX_OP_SHR, PTX_OP_SHF_L, PTX_OP_SHF_R,
-    PTX_OP_BFE, PTX_OP_BFI, PTX_OP_LOP3, PTX_OP_PRMT, PTX_OP_PRMT_RC8, PTX_OP_PRMT_RC16, PTX_OP_PRMT_F4E,
-    PTX_OP_POPC, PTX_OP_CLZ, PTX_OP_BREV, PTX_OP_BFIND,
-    PTX_OP_DP4A_UU, PTX_OP_DP4A_US, PTX_OP_DP4A_SU, PTX_OP_DP4A_SS,
-    PTX_OP_EQ, PTX_OP_NE, PTX_OP_LT, PTX_OP_LE, PTX_OP_GT, PTX_OP_GE,
-    PTX_OP_EQU, PTX_OP_LTU, PTX_OP_LEU, PTX_OP_GTU, PTX_OP_GEU, PTX_OP_NUM, PTX_OP_NAN, PTX_OP_SELP,
-    PTX_OP_CVT, PTX_OP_CVT_RZ, PTX_OP_CVT_SAT, PTX_OP_CVT_RNI, PTX_OP_CVT_RZI, PTX_OP_CVT_RMI, PTX_OP_CVT_RPI,
-    PTX_OP_CVT_TF32, PTX_OP_CVT_PAIR,
-    PTX_OP_CVT_E4M3X2, PTX_OP_CVT_E5M2X2, PTX_OP_CVT_FROM_E4M3X2, PTX_OP_CVT_FROM_E5M2X2,
-    PTX_OP_CVT_E2M1X2, PTX_OP_CVT_FROM_E2M1X2,
-    PTX_OP_MOV, PTX_OP_PACK, PTX_OP_UNPACK,
-    PTX_OP_SPECIAL, PTX_OP_SYMBOL, PTX_OP_LOAD_PARAM, PTX_OP_LOAD, PTX_OP_STORE,
-    PTX_OP_SHFL_BFLY, PTX_OP_SHFL_IDX, PTX_OP_SHFL_UP, PTX_OP_SHFL_DOWN, PTX_OP_SHFL_UP_P, PTX_OP_SHFL_DOWN_P,
-    PTX_OP_VOTE_ALL, PTX_OP_VOTE_ANY, PTX_OP_BALLOT, PTX_OP_MATCH_ANY,
-    PTX_OP_REDUX_ADD, PTX_OP_REDUX_MIN, PTX_OP_REDUX_MAX, PTX_OP_REDUX_AND, PTX_OP_REDUX_OR, PTX_OP_REDUX_XOR,
-    PTX_OP_ACTIVEMASK, PTX_OP_WARP_BARRIER,
-    PTX_OP_BARRIER, PTX_OP_BARRIER_UNCHECKED, PTX_OP_BARRIER_NAMED, PTX_OP_BARRIER_ARRIVE,
-    PTX_OP_COUNT
-} ptx_op;
-
-ptx_val ptx_op0(ptx_fn *f, ptx_op op, const char *file, int line);
-ptx_val ptx_op1(ptx_fn *f, ptx_op op, ptx_val a, const char *file, int line);
-ptx_val ptx_op2(ptx_fn *f, ptx_op op, ptx_val a, ptx_val b, const char *file, int line);
-ptx_val ptx_op3(ptx_fn *f, ptx_op op, ptx_val a, ptx_val b, ptx_val c, const char *file, int line);
-ptx_val ptx_op4(ptx_fn *f, ptx_op op, ptx_val a, ptx_val b, ptx_val c, ptx_val d, const char *file, int line);
-void ptx_effect0(ptx_fn *f, ptx_op op, const char *file, int line);
-void ptx_effect1(ptx_fn *f, ptx_op op, ptx_val a, const char *file, int line);
-void ptx_effect2(ptx_fn *f, ptx_op op, ptx_val a, ptx_val b, const char *file, int line);
-ptx_val ptx_cvt_at(ptx_fn *f, ptx_op op, ptx_type to, ptx_val a, const char *file, int line);
-ptx_val ptx_cvt_pair_at(ptx_fn *f, ptx_type to, ptx_val low, ptx_val high, const char *file, int line);
-ptx_val ptx_as_at(ptx_fn *f, ptx_type type, ptx_val a, const char *file, int line);
-ptx_val ptx_pack_at(ptx_fn *f, ptx_type type, int count, const ptx_val parts[], const char *file, int line);
-void ptx_unpack_at(ptx_fn *f, ptx_type type, int count, ptx_val parts[], ptx_val a, const char *file, int line);
-
-ptx_val ptx_param_at_line(ptx_fn *f, ptx_type type, const char *name, const char *file, int line);
-ptx_val ptx_param_ptr_at_line(ptx_fn *f, ptx_type element, const char *name, const char *file, int line);
-ptx_val ptx_var_at(ptx_fn *f, ptx_val initial, const char *file, int line);
-ptx_val ptx_declare_at(ptx_fn *f, ptx_type type, const char *file, int line);
-void ptx_set_at(ptx_fn *f, ptx_val variable, ptx_val value, const char *file, int line);
-void ptx_update_at(ptx_fn *f, ptx_op op, ptx_val variable, ptx_val b, const char *file, int line);
-void ptx_accumulate_at(ptx_fn *f, ptx_op op, ptx_val variable, ptx_val a, ptx_val b, const char *file, int line);
-
-ptx_val ptx_at_index(ptx_fn *f, ptx_val pointer, ptx_val index, const char *file, int line);
-ptx_val ptx_at_elements(ptx_fn *f, ptx_val pointer, int64_t elements, const char *file, int line);
-ptx_val ptx_at_byte_count(ptx_fn *f, ptx_val pointer, int64_t bytes, const char *file, int line);
-ptx_val ptx_cast_ptr_at(ptx_fn *f, ptx_val pointer, ptx_type element, const char *file, int line);
-ptx_val ptx_address_at(ptx_fn *f, ptx_val pointer, const char *file, int line);
-ptx_val ptx_pointer_at(ptx_fn *f, ptx_space space, ptx_type element, ptx_val address, const char *file, int line);
-ptx_val ptx_load_at(ptx_fn *f, ptx_type type, ptx_val pointer, int hints, const char *file, int line);
-void ptx_store_at(ptx_fn *f, ptx_val pointer, ptx_val value, int hints, const char *file, int line);
-void ptx_load_vec_at(ptx_fn *f, int count, ptx_val out[], ptx_val pointer, int hints, const char *file, int line);
-void ptx_store_vec_at(ptx_fn *f, int count, ptx_val pointer, const ptx_val values[], int hints, const char *file,
-                      int line);
-ptx_val ptx_shared_at(ptx_fn *f, ptx_type element, uint32_t count, uint32_t align, const char *file, int line);
-ptx_val ptx_shared_dynamic_at(ptx_fn *f, ptx_type element, const char *file, int line);
-ptx_val ptx_table_at(ptx_fn *f, ptx_space space, ptx_type element, uint32_t count, const uint64_t bits[],
-                     const char *file, int line);
-
-ptx_val ptx_shfl_at(ptx_fn *f, ptx_op op, ptx_val a, ptx_val lane, const char *file, int line);
-ptx_val ptx_shfl_pred_at(ptx_fn *f, ptx_op op, ptx_val a, ptx_val lane, ptx_val *in_range, const char *file, int line);
-ptx_val ptx_reduce_lanes_at(ptx_fn *f, ptx_op op, int lanes, ptx_val a, const char *file, int line);
-ptx_val ptx_special_at(ptx_fn *f, ptx_sreg which, const char *file, int line);
-ptx_val ptx_warpid_x_at(ptx_fn *f, const char *file, int line);
-ptx_val ptx_global_thread_x_at(ptx_fn *f, bool wide, const char *file, int line);
-ptx_val ptx_uniform_at(ptx_fn *f, ptx_val a, const char *file, int line);
-
-/* An open block of PTX_IF and the like. */
-typedef struct ptx_block {
-    ptx_fn *f;     /* null once it has ended */
-    ptx_val value; /* PTX_FOR: the counter */
-    uint32_t scope;
-    int state;     /* PTX_FOR: 1 when its body was left at its end */
-} ptx_block;
-
-ptx_block ptx_if_begin(ptx_fn *f, ptx_val predicate, const char *file, int line);
-ptx_block ptx_else_begin(ptx_fn *f, const char *file, int line);
-ptx_block ptx_when_begin(ptx_fn *f, ptx_val predicate, const char *file, int line);
-ptx_block ptx_for_begin(ptx_fn *f, ptx_val from, ptx_val to, ptx_val step, const char *file, int line);
-ptx_block ptx_loop_begin(ptx_fn *f, const char *file, int line);
-bool ptx_for_body(const ptx_block *block, ptx_val counter); /* still to be emitted? */
-void ptx_block_end(ptx_block *block);
-void ptx_repeat_if_at(ptx_fn *f, ptx_val predicate, const char *file, int line);
-void ptx_break_if_at(ptx_fn *f, ptx_val predicate, const char *file, int line);
-
-#define PTX_PASTE_(a, b)         a##b
-#define PTX_PASTE_LINE_(a, line) PTX_PASTE_(a, line)
-#define PTX_NAME_(prefix)        PTX_PASTE_LINE_(prefix, __LINE__)
-#define PTX_BLOCK_(name, begin)  for (ptx_block name = begin; name.f; ptx_block_end(&name))
+/* One instruction as PTX text, without its semicolon: $0, $1 ... stand for the results and then the operands, each at
+ * least once. Types are not checked against the instruction; the results may differ between lanes (ptx_warp_uniform).
+ * Each use is recorded with the kernel. */
+typedef struct ptx_raw_form {
+    const char *text; /* "mul24.lo.u32 $0, $1, $2" */
+    uint16_t sm;      /* the lowest target, 90, and below the kind, 0 or 'a' or 'f' */
+    char kind;
+    uint16_t version; /* the lowest .version times 10 */
+    bool whole_warp;  /* needs all lanes to come to it together */
+} ptx_raw_form;
+#define ptx_raw(f, form, results, types, out, operands, values)                                              \
+    ptx_raw_at(f, form, results, types, out, operands, values, PTX_HERE)
 
 #ifdef __cplusplus
 }
 #endif
+
+/* clang-format on */
+
+#include <kiln/ptx_matrix.h>
+#include <kiln/ptx_sync.h>
+
+#include <kiln/ptx_calls.h>
 
 #endif

@@ -1,11 +1,13 @@
 /* Prints the kernels of kernels.c and compares them with golden/NAME.ptx, byte by byte.
  *     ptx_golden_test GOLDEN_DIR             compares
  *     ptx_golden_test GOLDEN_DIR --update    writes them (target update_ptx_goldens; read the diff)
+ *     ptx_golden_test GOLDEN_DIR --assemble  has ptxas take each at its own .target; 77 (skipped) without ptxas
  *     ptx_golden_test GOLDEN_DIR --ir NAME   prints one kernel's IR */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -71,6 +73,40 @@ static int update(void)
     return 0;
 }
 
+/* The target that a golden names, "sm_90"; empty when it names none. */
+static void read_target(const char *name, char target[16])
+{
+    char line[256];
+    FILE *file = open_golden(name, "rb");
+    target[0] = '\0';
+    while (file && !target[0] && fgets(line, sizeof line, file))
+        if (strncmp(line, ".target ", 8) == 0)
+            snprintf(target, 16, "%.*s", (int)strcspn(line + 8, "\n"), line + 8);
+    if (file)
+        fclose(file);
+}
+
+static int assemble(void)
+{
+    char target[16], command[4500];
+    int failures = 0;
+    /* NOLINTNEXTLINE(cert-env33-c): a fixed command */
+    if (system("ptxas --version >/dev/null 2>&1") != 0) {
+        printf("SKIPPED: ptxas is not on PATH\n");
+        return 77;
+    }
+    for (size_t i = 0; i < test_kernel_count; i++) {
+        const char *name = test_kernels[i].name;
+        read_target(name, target);
+        snprintf(command, sizeof command, "ptxas -arch=%s '%s/%s.ptx' -o /dev/null", target, golden_dir,
+                 name);
+        int failed = system(command) != 0; /* NOLINT(cert-env33-c): folders of the source tree */
+        printf("%s for %s: %s\n", name, target, failed ? "refused" : "accepted");
+        failures += failed;
+    }
+    return failures != 0;
+}
+
 static int show_ir(const char *name)
 {
     arena *a = arena_new();
@@ -90,6 +126,8 @@ int main(int argc, char **argv)
     golden_dir = argv[1];
     if (argc == 3 && strcmp(argv[2], "--update") == 0)
         return update();
+    if (argc == 3 && strcmp(argv[2], "--assemble") == 0)
+        return assemble();
     if (argc == 4)
         return show_ir(argv[3]);
     memset(tests, 0, sizeof tests);

@@ -170,5 +170,10 @@ const test_kernel test_kernels[] = {
     {"collatz", {78, 90, 0}, {64, 1, 1}, emit_collatz},
     {"quantize", {78, 90, 0}, {32, 1, 1}, emit_quantize},
     {"lookup", {78, 90, 0}, {128, 1, 1}, emit_lookup},
+    {"mma_tile", {78, 90, 0}, {128, 1, 1}, emit_mma_tile},
+    {"stream_sum", {78, 90, 0}, {128, 1, 1}, emit_stream_sum},
+    {"grid_sum", {80, 90, 0}, {256, 1, 1}, emit_grid_sum},
+    {"mbarrier_copy", {78, 90, 0}, {64, 1, 1}, emit_mbarrier_copy},
+    {"pairs", {88, 100, 0}, {128, 1, 1}, emit_pairs},
 };
 const size_t test_kernel_count = sizeof test_kernels / sizeof test_kernels[0];

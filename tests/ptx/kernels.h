@@ -10,6 +10,13 @@ typedef struct test_kernel {
     void (*emit)(ptx_fn *f);
 } test_kernel;
 
+/* kernels_warp.c */
+void emit_mma_tile(ptx_fn *f);
+void emit_stream_sum(ptx_fn *f);
+void emit_grid_sum(ptx_fn *f);
+void emit_mbarrier_copy(ptx_fn *f);
+void emit_pairs(ptx_fn *f);
+
 extern const test_kernel test_kernels[];
 extern const size_t test_kernel_count;
 

@@ -1,5 +1,6 @@
-/* Every row of the operations table, in every type, through ptxas: it takes each form at the floor that the row claims,
- * and refuses each form one .version below it and one target below it, so that no floor is claimed too high.
+/* Every row of the builder's tables - operations in every type, mma shapes, special registers, cache hints, orders, wide
+ * vectors - through ptxas: it takes each form at the floor that the row claims, and refuses each form one .version below
+ * it and one target below it, so that no floor is claimed too high.
  *     ptx_rows_test SCRATCH_DIR
  * Exit status 77 (skipped) when ptxas is not on PATH. */
 #include <stdio.h>
@@ -10,18 +11,46 @@
 
 enum { MOST_FORMS = 4096 };
 
+typedef enum form_kind {
+    FORM_OP,
+    FORM_MMA,     /* number: shape */
+    FORM_MATRIX,  /* ldmatrix and stmatrix; number: how many */
+    FORM_SPECIAL, /* number: which */
+    FORM_LOAD,    /* number: hints */
+    FORM_STORE,
+    FORM_COPY,
+    FORM_ATOM,
+    FORM_RED,
+    FORM_FENCE,
+    FORM_MEMBAR,
+    FORM_KINDS
+} form_kind;
+
 typedef struct form {
+    form_kind kind;
     const op_row *row;
     ptx_type type, from;
+    int number, count;
+    ptx_floor needs;
+    const char *text;
 } form;
 
 static form forms[MOST_FORMS];
 static int form_count, failures;
+static int kind_counts[FORM_KINDS];
 static const char *scratch;
 
 /* ---- every form of every row ------------------------------------------------------------------------------------ */
 
-static void collect(void)
+static void add(form m)
+{
+    if (form_count == MOST_FORMS)
+        exit(1);
+    forms[form_count++] = m;
+    kind_counts[m.kind]++;
+}
+
+static void collect_operations(void)
 {
     for (size_t i = 0; i < op_row_count; i++)
         for (int t = 0; t < PTX_PTR; t++)
@@ -30,8 +59,102 @@ static void collect(void)
                 bool typed = row->types ? (row->types >> t) & 1 : t == 0;
                 bool sourced = row->from == FROM_SAME ? s == t : row->from ? (row->from >> s) & 1 : s == 0;
                 if (typed && sourced && op_find(row->op, (ptx_type)t, (ptx_type)s) == row)
-                    forms[form_count++] = (form){row, (ptx_type)t, (ptx_type)s};
+                    add((form){.kind = FORM_OP,
+                               .row = row,
+                               .type = (ptx_type)t,
+                               .from = (ptx_type)s,
+                               .needs = row->needs,
+                               .text = row->text});
             }
+}
+
+static void collect_matrices(void)
+{
+    static const ptx_op ops[] = {PTX_OP_LDMATRIX, PTX_OP_LDMATRIX_TRANS, PTX_OP_STMATRIX,
+                                 PTX_OP_STMATRIX_TRANS};
+    for (int shape = 0; shape < PTX_MMA_SHAPE_COUNT; shape++)
+        add((form){
+            .kind = FORM_MMA, .number = shape, .needs = mma_rows[shape].needs, .text = mma_rows[shape].text});
+    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
+        for (int count = 1; count <= 4; count *= 2) {
+            const op_row *row = op_first(ops[i]);
+            add((form){
+                .kind = FORM_MATRIX, .row = row, .number = count, .needs = row->needs, .text = row->text});
+        }
+}
+
+/* Vectors of 32 bytes, which need sm_100, and smaller ones. */
+static void collect_accesses(form_kind kind, int takes)
+{
+    static const struct {
+        ptx_type type;
+        int count;
+    } vectors[] = {{PTX_U32, 1}, {PTX_F32, 4}, {PTX_F32, 8}, {PTX_B32, 8}, {PTX_U64, 4}, {PTX_F64, 4}};
+    for (size_t i = 0; i < hint_row_count; i++) {
+        bool hint = !(hint_rows[i].bit & (HINT_ORDERS | HINT_SCOPES));
+        for (size_t v = 0; hint && v < sizeof vectors / sizeof vectors[0]; v++) {
+            bool wide = ptx_type_bytes(vectors[v].type) * (uint32_t)vectors[v].count == 32;
+            if (!(hint_rows[i].takes & takes) || ((hint_rows[i].bit & HINT_LEVEL2) && !wide))
+                continue;
+            add((form){.kind = kind,
+                       .type = vectors[v].type,
+                       .number = hint_rows[i].bit,
+                       .count = vectors[v].count,
+                       .needs = wide ? (ptx_floor){88, 100, 0} : hint_rows[i].needs,
+                       .text = hint_rows[i].text});
+        }
+    }
+}
+
+static void collect_copies(void)
+{
+    for (size_t i = 0; i < hint_row_count; i++)
+        for (int bytes = 4; bytes <= 16; bytes *= 2) {
+            bool takes = hint_rows[i].takes & TAKE_CP_ASYNC;
+            if (takes && (hint_rows[i].bit != PTX_CG || bytes == 16))
+                add((form){.kind = FORM_COPY,
+                           .number = hint_rows[i].bit,
+                           .count = bytes,
+                           .needs = floor_join(hint_rows[i].needs, (ptx_floor){70, 80, 0}),
+                           .text = hint_rows[i].text});
+        }
+}
+
+/* Every order with every scope that an instruction takes. */
+static void collect_orders(form_kind kind, int takes)
+{
+    for (size_t i = 0; i < hint_row_count; i++)
+        for (size_t j = 0; j < hint_row_count; j++) {
+            bool is_order = (hint_rows[i].bit & HINT_ORDERS) || (takes == TAKE_MEMBAR && i == 0);
+            bool is_scope = hint_rows[j].bit & HINT_SCOPES;
+            if (is_order && is_scope && ((hint_rows[i].takes & takes) || takes == TAKE_MEMBAR))
+                add((form){.kind = kind,
+                           .type = PTX_U32,
+                           .count = 1,
+                           .number = hint_rows[j].bit | (takes == TAKE_MEMBAR ? 0 : hint_rows[i].bit),
+                           .needs = floor_lowest,
+                           .text = hint_rows[i].text});
+        }
+}
+
+static void collect(void)
+{
+    collect_operations();
+    collect_matrices();
+    for (int which = 0; which < PTX_SREG_COUNT; which++)
+        add((form){.kind = FORM_SPECIAL,
+                   .number = which,
+                   .needs = sreg_rows[which].needs,
+                   .text = sreg_rows[which].name});
+    collect_accesses(FORM_LOAD, TAKE_LOAD);
+    collect_accesses(FORM_STORE, TAKE_STORE);
+    collect_copies();
+    collect_orders(FORM_LOAD, TAKE_LOAD);
+    collect_orders(FORM_STORE, TAKE_STORE);
+    collect_orders(FORM_ATOM, TAKE_ATOM);
+    collect_orders(FORM_RED, TAKE_RED);
+    collect_orders(FORM_FENCE, TAKE_FENCE);
+    collect_orders(FORM_MEMBAR, TAKE_MEMBAR);
 }
 
 /* ---- operands of any type --------------------------------------------------------------------------------------- */
@@ -50,11 +173,24 @@ static ptx_val operand(ptx_fn *f, ptx_type type)
     return ptx_var(f, ptx_bits(type, 1));
 }
 
-static ptx_val operand_for(ptx_fn *f, char letter, const form *m, ptx_val pointer)
+/* One of each space, in which every form finds its address. */
+typedef struct pointers {
+    ptx_val global, shared;
+} pointers;
+
+static ptx_val pointer_for(const form *m, int index, const pointers *p)
+{
+    bool copy = strncmp(m->row->text, "cp.async$C", 10) == 0;
+    bool shared = copy ? index == 0 : strstr(m->row->text, ".shared") != NULL;
+    return shared ? p->shared : p->global;
+}
+
+static ptx_val operand_for(ptx_fn *f, char letter, const form *m, int index, const pointers *p)
 {
     switch (letter) {
     case 't':
     case 'v':
+    case 'g':
     case 'b':
         return operand(f, m->type);
     case 's':
@@ -65,11 +201,17 @@ static ptx_val operand_for(ptx_fn *f, char letter, const form *m, ptx_val pointe
     case 'w':
         return operand(f, type_wide(m->type));
     case 'a':
-        return ptx_cast_ptr(f, pointer, m->type);
+        return ptx_cast_ptr(f, pointer_for(m, index, p), m->type);
+    case 'k':
+        return operand(f, PTX_B64);
+    case 'f':
+        return ptx_f32(0.5f);
+    case 'm':
+        return ptx_u32(PTX_ALL_LANES);
     case 'i':
-        return ptx_u32(0xea);
+        return ptx_u32(m->row->op == PTX_OP_LOP3 ? 0xea : 16);
     default:
-        return ptx_u32(3);
+        return ptx_u32(strstr(m->row->text, ".parity") ? 1 : 3);
     }
 }
 
@@ -82,13 +224,14 @@ static int parts_of(const form *m)
     return part && whole > part && whole / part <= 4 ? (int)(whole / part) : 0;
 }
 
+/* Those that FORM_OP cannot make, or another kind makes. */
 static bool direct(ptx_op op)
 {
-    return op == PTX_OP_SPECIAL || op == PTX_OP_SYMBOL || op == PTX_OP_LOAD_PARAM;
+    return op == PTX_OP_SPECIAL || op == PTX_OP_SYMBOL || op == PTX_OP_LOAD_PARAM || op == PTX_OP_MMA ||
+           op == PTX_OP_FENCE || op == PTX_OP_MEMBAR || op == PTX_OP_RAW;
 }
 
-/* Emits one form; its instruction is the last of the body. */
-static bool emit_form(ptx_fn *f, const form *m, ptx_val pointer)
+static bool emit_operation(ptx_fn *f, const form *m, const pointers *p)
 {
     ptx_val operands[8];
     int count = 0, parts = parts_of(m);
@@ -100,31 +243,113 @@ static bool emit_form(ptx_fn *f, const form *m, ptx_val pointer)
         count = 2;
     } else {
         for (const char *s = strchr(m->row->signature, ':') + 1; *s; s++)
-            for (int i = 0; i < (*s == 'z' ? parts : 1); i++)
-                operands[count++] = operand_for(f, *s, m, pointer);
+            for (int i = 0; i < (*s == 'z' ? parts : 1); i++, count++)
+                operands[count] = operand_for(f, *s, m, count, p);
     }
-    return inst_build(f, m->row->op, m->type, m->from, parts, count, operands,
-                      (ptx_place){__FILE__, __LINE__}) != NULL;
+    ptx_inst *inst =
+        inst_build(f, m->row->op, m->type, m->from, parts, count, operands, (ptx_place){__FILE__, __LINE__});
+    if (inst && strchr(m->row->signature, 'k'))
+        inst->hints = HINT_POLICY;
+    return inst != NULL;
+}
+
+static void emit_mma(ptx_fn *f, ptx_mma_shape shape)
+{
+    ptx_mma_info info = ptx_mma_describe(shape);
+    ptx_val a[8], b[4], sums[4];
+    for (int i = 0; i < info.a_count; i++)
+        a[i] = operand(f, info.a_type);
+    for (int i = 0; i < info.b_count; i++)
+        b[i] = operand(f, info.b_type);
+    for (int i = 0; i < info.c_count; i++)
+        sums[i] = operand(f, info.c_type);
+    ptx_mma_to(f, shape, sums, a, b);
+}
+
+static void emit_matrix(ptx_fn *f, const form *m, const pointers *p)
+{
+    ptx_val values[4];
+    for (int i = 0; i < m->number; i++)
+        values[i] = operand(f, PTX_B32);
+    if (m->row->op == PTX_OP_LDMATRIX || m->row->op == PTX_OP_LDMATRIX_TRANS)
+        ptx_ldmatrix_at(f, m->row->op, m->number, values, p->shared, PTX_HERE);
+    else
+        ptx_stmatrix_at(f, m->row->op, m->number, p->shared, values, PTX_HERE);
+}
+
+static void emit_access(ptx_fn *f, const form *m, const pointers *p)
+{
+    ptx_val values[8], at = ptx_cast_ptr(f, p->global, m->type);
+    if (m->number & HINT_POLICY)
+        at = ptx_with_policy(f, at, operand(f, PTX_B64));
+    for (int i = 0; i < m->count; i++)
+        values[i] = operand(f, m->type);
+    if (m->kind == FORM_LOAD)
+        ptx_load_vec(f, m->count, values, at, m->number & ~HINT_POLICY);
+    else
+        ptx_store_vec(f, m->count, at, values, m->number & ~HINT_POLICY);
+}
+
+/* Emits one form; its instruction is the last of the body. */
+static bool emit_form(ptx_fn *f, const form *m, const pointers *p)
+{
+    ptx_val from = p->global;
+    switch (m->kind) {
+    case FORM_OP:
+        return emit_operation(f, m, p);
+    case FORM_MMA:
+        emit_mma(f, (ptx_mma_shape)m->number);
+        break;
+    case FORM_MATRIX:
+        emit_matrix(f, m, p);
+        break;
+    case FORM_SPECIAL:
+        ptx_special(f, (ptx_sreg)m->number);
+        break;
+    case FORM_LOAD:
+    case FORM_STORE:
+        emit_access(f, m, p);
+        break;
+    case FORM_COPY:
+        if (m->number & HINT_POLICY)
+            from = ptx_with_policy(f, from, operand(f, PTX_B64));
+        ptx_cp_async(f, p->shared, from, (uint32_t)m->count, m->number & ~HINT_POLICY);
+        break;
+    case FORM_ATOM:
+        ptx_atom_add(f, p->global, ptx_u32(1), m->number);
+        break;
+    case FORM_RED:
+        ptx_red_add(f, p->global, ptx_u32(1), m->number);
+        break;
+    case FORM_FENCE:
+        ptx_fence(f, m->number);
+        break;
+    case FORM_MEMBAR:
+        ptx_membar(f, m->number);
+        break;
+    case FORM_KINDS:
+        return false;
+    }
+    return true;
 }
 
 /* ---- modules and ptxas ------------------------------------------------------------------------------------------ */
 
-static bool same_floor(const form *m, ptx_floor floor)
+static bool same_floor(ptx_floor a, ptx_floor b)
 {
-    return m->row->needs.version == floor.version && m->row->needs.sm == floor.sm &&
-           m->row->needs.kind == floor.kind;
+    return a.version == b.version && a.sm == b.sm && a.kind == b.kind;
 }
 
 /* One kernel of all forms with a floor; line_of[form] is the line of its instruction, 0 when it is not there. */
 static text module_of(arena *a, ptx_floor floor, ptx_floor target, int line_of[])
 {
     ptx_fn *f = ptx_new(a, "rows", target, (uint32_t[]){64, 1, 1});
-    ptx_val pointer = ptx_param_ptr(f, PTX_U32, "p");
+    const pointers p = {ptx_param_ptr(f, PTX_U32, "p"), ptx_shared(f, PTX_U32, 64, 32)};
     uint32_t marks[MOST_FORMS] = {0};
     text t = text_new(a);
     for (int i = 0; i < form_count; i++) {
         line_of[i] = 0;
-        if (same_floor(&forms[i], floor) && emit_form(f, &forms[i], pointer))
+        if (same_floor(forms[i].needs, floor) && emit_form(f, &forms[i], &p))
             marks[i] = (uint32_t)f->body.count;
     }
     if (f->problems.count) {
@@ -156,12 +381,12 @@ static int assemble(const text *t, ptx_floor target, bool flagged[], int most)
     snprintf(command, sizeof command, "ptxas -arch=sm_%u%.1s %s -o %s/rows.cubin 2>&1", target.sm,
              &target.kind, path, scratch);
     memset(flagged, 0, (size_t)most * sizeof *flagged);
-    FILE *pipe = popen(command, "r");
+    FILE *pipe = popen(command, "r"); /* NOLINT(cert-env33-c): folders of the build */
     if (!pipe)
         exit(1);
     while (fgets(line, sizeof line, pipe)) {
         const char *at = strstr(line, ", line ");
-        int n = at ? atoi(at + 7) : 0;
+        long n = at ? strtol(at + 7, NULL, 10) : 0;
         if (n > 0 && n < most)
             flagged[n] = true;
         if (getenv("ROWS_VERBOSE"))
@@ -172,8 +397,9 @@ static int assemble(const text *t, ptx_floor target, bool flagged[], int most)
 
 static void report(const form *m, ptx_floor at, const char *what)
 {
-    fprintf(stderr, "%s (%s, from %s) at sm_%u%.1s %u.%u: %s\n", m->row->text, ptx_type_name(m->type),
-            ptx_type_name(m->from), at.sm, &at.kind, at.version / 10u, at.version % 10u, what);
+    fprintf(stderr, "%s (%s, from %s, kind %d, number %d, count %d) at sm_%u%.1s %u.%u: %s\n", m->text,
+            ptx_type_name(m->type), ptx_type_name(m->from), m->kind, m->number, m->count, at.sm, &at.kind,
+            at.version / 10u, at.version % 10u, what);
     failures++;
 }
 
@@ -222,13 +448,14 @@ static uint16_t target_below(uint16_t sm)
 /* What ptxas 13.0 takes below the documented floor: e4m3 and e5m2 came to sm_89 with 8.1 (PTX ISA, release notes). */
 static bool known_lenient(ptx_floor floor)
 {
-    return floor.sm == 89;
+    return floor.sm == 89 && floor.version == 81;
 }
 
 static void try_around(ptx_floor floor)
 {
     ptx_floor at = floor;
-    at.kind = floor.kind == 'f' ? 'a' : floor.kind;
+    if (floor.kind == 'f')
+        at.kind = 'a';
     try_floor(floor, at, true, "refused at its floor");
     uint16_t version = version_below(floor.version), sm = target_below(floor.sm);
     if (version && version >= floor_target_version(at.sm, at.kind) && !known_lenient(floor))
@@ -266,18 +493,22 @@ int main(int argc, char **argv)
     check_order();
     collect();
     printf("%zu rows, %d forms\n", op_row_count, form_count);
+    for (int kind = 0; kind < FORM_KINDS; kind++)
+        if (!kind_counts[kind])
+            failures++, fprintf(stderr, "no forms of kind %d\n", kind);
     if (failures)
         return 1;
+    /* NOLINTNEXTLINE(cert-env33-c): a fixed command */
     if (system("ptxas --version >/dev/null 2>&1") != 0) {
         printf("SKIPPED: ptxas is not on PATH\n");
         return 77;
     }
-    for (size_t i = 0; i < op_row_count; i++) {
+    for (int i = 0; i < form_count; i++) {
         bool first = true;
-        for (size_t j = 0; j < i; j++)
-            first &= memcmp(&op_rows[i].needs, &op_rows[j].needs, sizeof(ptx_floor)) != 0;
+        for (int j = 0; j < i; j++)
+            first &= !same_floor(forms[i].needs, forms[j].needs);
         if (first)
-            try_around(op_rows[i].needs);
+            try_around(forms[i].needs);
     }
     return failures ? 1 : 0;
 }

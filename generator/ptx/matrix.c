@@ -1,0 +1,175 @@
+/* Matrix products, and the loads and stores of their fragments. */
+#include "ir.h"
+
+/* ---- what a shape takes, and where its elements lie ------------------------------------------------------------- */
+
+ptx_mma_info ptx_mma_describe(ptx_mma_shape shape)
+{
+    return mma_rows[shape].info;
+}
+
+static int elements_per_register(const mma_row *row)
+{
+    return row->bits < 32 ? 32 / row->bits : 1;
+}
+
+/* Along k: four neighbouring lanes share what a register adds. */
+static int place_along_k(const mma_row *row, int lane, int reg, int i)
+{
+    int each = elements_per_register(row);
+    return lane % 4 * each + 4 * each * reg + i % each;
+}
+
+ptx_element ptx_mma_a(ptx_mma_shape shape, int lane, int i)
+{
+    const mma_row *row = &mma_rows[shape];
+    int reg = i / elements_per_register(row), halves = row->info.m / 8;
+    return (ptx_element){lane / 4 + 8 * (reg % halves), place_along_k(row, lane, reg / halves, i)};
+}
+
+ptx_element ptx_mma_b(ptx_mma_shape shape, int lane, int i)
+{
+    const mma_row *row = &mma_rows[shape];
+    return (ptx_element){place_along_k(row, lane, i / elements_per_register(row), i), lane / 4};
+}
+
+ptx_element ptx_mma_c(ptx_mma_shape shape, int lane, int i)
+{
+    (void)shape;
+    return (ptx_element){lane / 4 + 8 * (i / 2), lane % 4 * 2 + i % 2};
+}
+
+/* ---- the product ------------------------------------------------------------------------------------------------ */
+
+/* Untyped 32 bits go for everything, and 32-bit integers for untyped bits. */
+static bool fragment_takes(ptx_type expected, ptx_type is)
+{
+    if (is == expected)
+        return true;
+    if (ptx_type_bytes(expected) != 4 || ptx_type_bytes(is) != 4)
+        return false;
+    return is == PTX_B32 || (expected == PTX_B32 && type_is_integer(is));
+}
+
+static bool fragment_fits(ptx_fn *f, char name, int count, ptx_type type, const ptx_val values[],
+                          ptx_place at)
+{
+    char what[24];
+    for (int i = 0; i < count; i++) {
+        snprintf(what, sizeof what, "mma: %c[%d]", name, i);
+        if (!val_usable(f, values[i], what, at))
+            return false;
+        if (!fragment_takes(type, (ptx_type)values[i].type)) {
+            fn_problem(f, at, "%s is %s, expected %s", what, ptx_type_name((ptx_type)values[i].type),
+                       ptx_type_name(type));
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool are_variables(ptx_fn *f, int count, const ptx_val values[], ptx_place at)
+{
+    for (int i = 0; i < count; i++) {
+        const ptx_reg *r = values[i].kind == VAL_REGISTER ? fn_reg(f, values[i].reg) : NULL;
+        if (r && r->variable && !r->counter)
+            continue;
+        fn_problem(f, at, "mma: d and c are one array, but c[%d] is not a variable", i);
+        return false;
+    }
+    return true;
+}
+
+/* Fragments are registers, also where a kernel has a constant. */
+static ptx_val in_any_register(ptx_fn *f, ptx_val v, ptx_place at)
+{
+    return v.kind == VAL_IMMEDIATE ? inst_apply(f, PTX_OP_MOV, PTX_NONE, 1, &v, at) : v;
+}
+
+static int add_fragment(ptx_fn *f, ptx_val to[], int count, const ptx_val from[], ptx_place at)
+{
+    for (int i = 0; i < count; i++)
+        to[i] = in_any_register(f, from[i], at);
+    return count;
+}
+
+static ptx_inst *append_mma(ptx_fn *f, const mma_row *row, const ptx_val operands[], int count, ptx_place at)
+{
+    const uint8_t groups[] = {(uint8_t)row->info.c_count, (uint8_t)row->info.a_count,
+                              (uint8_t)row->info.b_count, (uint8_t)row->info.c_count};
+    ptx_inst *inst = inst_append(f, INST_OP, row->info.c_count, count, at);
+    inst->row = op_first(PTX_OP_MMA);
+    inst->symbol = row->text;
+    inst->needs = row->needs;
+    inst->groups = arena_copy(f->arena, groups, sizeof groups);
+    for (int i = 0; i < count; i++)
+        inst->operands[i] = operands[i];
+    return inst;
+}
+
+void ptx_mma_at(ptx_fn *f, ptx_mma_shape shape, ptx_val d[], const ptx_val a[], const ptx_val b[],
+                const ptx_val c[], const char *file, int line)
+{
+    ptx_place at = {file, line};
+    const mma_row *row = &mma_rows[shape];
+    const ptx_mma_info *info = &row->info;
+    bool in_place = d == c;
+    bool fits = fragment_fits(f, 'a', info->a_count, info->a_type, a, at) &&
+                fragment_fits(f, 'b', info->b_count, info->b_type, b, at) &&
+                fragment_fits(f, 'c', info->c_count, info->c_type, c, at) &&
+                (!in_place || are_variables(f, info->c_count, c, at));
+    for (int i = 0; !in_place && i < info->c_count; i++)
+        d[i] = val_poison;
+    if (!fits)
+        return;
+    ptx_val operands[8 + 4 + 4];
+    int count = add_fragment(f, operands, info->a_count, a, at);
+    count += add_fragment(f, operands + count, info->b_count, b, at);
+    count += add_fragment(f, operands + count, info->c_count, c, at);
+    ptx_inst *inst = append_mma(f, row, operands, count, at);
+    for (int i = 0; i < info->c_count; i++) {
+        inst->results[i] = in_place ? c[i] : val_born(f, info->c_type, at);
+        d[i] = inst->results[i];
+    }
+}
+
+/* ---- fragments in shared memory --------------------------------------------------------------------------------- */
+
+enum { MATRIX_ROW_BYTES = 16 };
+
+static bool matrix_access_fits(ptx_fn *f, const char *what, int count, ptx_val pointer, ptx_place at)
+{
+    if (!pointer_fits(f, what, pointer, 1u << PTX_SHARED, MATRIX_ROW_BYTES, at))
+        return false;
+    if (count == 1 || count == 2 || count == 4)
+        return true;
+    fn_problem(f, at, "%s: %d matrices, expected 1, 2 or 4", what, count);
+    return false;
+}
+
+void ptx_ldmatrix_at(ptx_fn *f, ptx_op op, int count, ptx_val out[], ptx_val pointer, const char *file,
+                     int line)
+{
+    ptx_place at = {file, line};
+    for (int i = 0; i < count; i++)
+        out[i] = val_poison;
+    if (!matrix_access_fits(f, "ldmatrix", count, pointer, at))
+        return;
+    ptx_type type = pointer.element == PTX_F16    ? PTX_F16X2
+                    : pointer.element == PTX_BF16 ? PTX_BF16X2
+                                                  : PTX_B32;
+    ptx_inst *inst = inst_build(f, op, type, PTX_NONE, count, 1, &pointer, at);
+    for (int i = 0; inst && i < count; i++)
+        out[i] = inst->results[i];
+}
+
+void ptx_stmatrix_at(ptx_fn *f, ptx_op op, int count, ptx_val pointer, const ptx_val values[],
+                     const char *file, int line)
+{
+    ptx_place at = {file, line};
+    ptx_val operands[1 + 4] = {pointer};
+    if (!matrix_access_fits(f, "stmatrix", count, pointer, at))
+        return;
+    add_fragment(f, operands + 1, count, values, at);
+    inst_build(f, op, PTX_NONE, PTX_NONE, count, 1 + count, operands, at);
+}

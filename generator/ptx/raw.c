@@ -1,0 +1,98 @@
+/* Instructions that the builder lacks, as text with typed operands. Each is kept, so that its use stays visible. */
+#include <string.h>
+
+#include "ir.h"
+
+enum { MOST_VALUES = 24 };
+
+int raw_number(const char **s)
+{
+    const char *digit = *s + 1;
+    int number = -1;
+    for (; *digit >= '0' && *digit <= '9' && number < MOST_VALUES; digit++)
+        number = (number < 0 ? 0 : number * 10) + (*digit - '0');
+    *s = digit - 1;
+    return number;
+}
+
+/* The text names each value, and no other. */
+static const char *text_trouble(const char *written, int values)
+{
+    uint32_t named = 0;
+    if (strpbrk(written, ";\n"))
+        return "the text is one instruction, without a semicolon";
+    for (const char *s = strchr(written, '$'); s; s = strchr(s + 1, '$')) {
+        int number = raw_number(&s);
+        if (number < 0 || number >= values)
+            return "the text names a value that is not there";
+        named |= 1u << number;
+    }
+    return named == (1u << values) - 1 ? NULL : "the text does not name every value";
+}
+
+static bool raw_fits(ptx_fn *f, const ptx_raw_form *form, int results, const ptx_type types[], int operands,
+                     const ptx_val values[], ptx_place at)
+{
+    char what[32];
+    const char *trouble = results < 0 || operands < 0 || results + operands > MOST_VALUES
+                              ? "too many values"
+                              : text_trouble(form->text, results + operands);
+    for (int i = 0; !trouble && i < results; i++)
+        if (types[i] == PTX_NONE || types[i] == PTX_PTR)
+            trouble = "a result cannot be a pointer: take an address";
+    if (trouble) {
+        fn_problem(f, at, "ptx_raw: %s", trouble);
+        return false;
+    }
+    for (int i = 0; i < operands; i++) {
+        snprintf(what, sizeof what, "ptx_raw: operand %d", i + 1);
+        if (!val_usable(f, values[i], what, at))
+            return false;
+    }
+    return true;
+}
+
+void ptx_raw_at(ptx_fn *f, ptx_raw_form form, int results, const ptx_type types[], ptx_val out[],
+                int operands, const ptx_val values[], const char *file, int line)
+{
+    ptx_place at = {file, line};
+    ptx_val ready[MOST_VALUES];
+    for (int i = 0; i < results; i++)
+        out[i] = val_poison;
+    if (!raw_fits(f, &form, results, types, operands, values, at))
+        return;
+    for (int i = 0; i < operands; i++)
+        ready[i] = val_in_register(f, values[i], at);
+    ptx_inst *inst = inst_append(f, INST_OP, results, operands, at);
+    inst->row = op_first(PTX_OP_RAW);
+    inst->symbol = arena_format(f->arena, "%s", form.text);
+    inst->needs = floor_join(floor_lowest, (ptx_floor){form.version, form.sm, form.kind});
+    inst->whole_warp = form.whole_warp;
+    for (int i = 0; i < operands; i++)
+        inst->operands[i] = ready[i];
+    for (int i = 0; i < results; i++)
+        out[i] = inst->results[i] = val_born(f, types[i], at);
+}
+
+/* ---- for the manifest ------------------------------------------------------------------------------------------- */
+
+static bool is_raw(const ptx_inst *inst)
+{
+    return inst->kind == INST_OP && inst->row->op == PTX_OP_RAW;
+}
+
+size_t ptx_raw_count(const ptx_fn *f)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < f->body.count; i++)
+        count += is_raw(fn_inst(&f->body, i));
+    return count;
+}
+
+const char *ptx_raw_text(const ptx_fn *f, size_t number)
+{
+    for (size_t i = 0; i < f->body.count; i++)
+        if (is_raw(fn_inst(&f->body, i)) && number-- == 0)
+            return fn_inst(&f->body, i)->symbol;
+    return NULL;
+}

@@ -1,0 +1,161 @@
+/* Mistakes with values: types, variables, the order of arguments, the target. The #line before each kernel names its lines. */
+#include "bad.h"
+
+/* clang-format off */
+#line 1 "k.c"
+static void wrong_operand(ptx_fn *f)
+{
+    ptx_val n = ptx_param(f, PTX_U32, "n"), a = ptx_param(f, PTX_F32, "a");
+    ptx_val sum = ptx_add(f, n, a);
+    ptx_val more = ptx_mul(f, sum, a);
+    ptx_add(f, more, n);
+}
+#line 1 "k.c"
+static void no_form(ptx_fn *f)
+{
+    ptx_val p = ptx_lt(f, ptx_tid_x(f), ptx_u32(1));
+    ptx_add(f, p, p);
+}
+#line 1 "k.c"
+static void no_conversion(ptx_fn *f)
+{
+    ptx_val a = ptx_param(f, PTX_F32, "a");
+    ptx_cvt(f, PTX_S32, a);
+}
+#line 1 "k.c"
+static void bad_reinterpretation(ptx_fn *f)
+{
+    ptx_val a = ptx_param(f, PTX_F32, "a");
+    ptx_as(f, PTX_U64, a);
+}
+#line 1 "k.c"
+static void after_block(ptx_fn *f)
+{
+    ptx_val tid = ptx_tid_x(f), inner = {0};
+    PTX_IF(f, ptx_lt(f, tid, ptx_u32(1))) {
+        inner = ptx_add(f, tid, ptx_u32(1));
+    }
+    ptx_add(f, inner, tid);
+}
+#line 1 "k.c"
+static void moved(ptx_fn *f)
+{
+    ptx_val v = ptx_var(f, ptx_u32(1));
+    ptx_val next = ptx_add(f, v, ptx_u32(1));
+    ptx_set(f, v, next);
+    ptx_add(f, v, next);
+}
+#line 1 "k.c"
+static void set_type(ptx_fn *f)
+{
+    ptx_val v = ptx_var(f, ptx_u32(1));
+    ptx_set(f, v, ptx_f32(1));
+    ptx_set(f, ptx_tid_x(f), v);
+}
+#line 1 "k.c"
+static void set_counter(ptx_fn *f)
+{
+    PTX_FOR(f, i, ptx_u32(0), ptx_u32(4), ptx_u32(1)) {
+        ptx_add_to(f, i, ptx_u32(1));
+    }
+}
+#line 1 "k.c"
+static void not_set(ptx_fn *f)
+{
+    ptx_val tid = ptx_tid_x(f), v = ptx_declare(f, PTX_U32);
+    PTX_IF(f, ptx_lt(f, tid, ptx_u32(1))) {
+        ptx_set(f, v, ptx_u32(1));
+    }
+    ptx_add(f, v, tid);
+}
+#line 1 "k.c"
+static void not_set_in_arm(ptx_fn *f)
+{
+    ptx_val tid = ptx_tid_x(f), v = ptx_declare(f, PTX_U32), w = ptx_declare(f, PTX_U32);
+    PTX_IF(f, ptx_lt(f, tid, ptx_u32(1))) {
+        ptx_set(f, v, ptx_u32(1));
+        ptx_set(f, w, ptx_u32(1));
+    }
+    PTX_ELSE(f) {
+        ptx_set(f, v, ptx_u32(2));
+    }
+    ptx_add(f, v, w);
+}
+#line 1 "k.c"
+static void not_set_at_break(ptx_fn *f)
+{
+    ptx_val tid = ptx_tid_x(f), v = ptx_declare(f, PTX_U32);
+    ptx_val p = ptx_lt(f, tid, ptx_u32(1));
+    PTX_LOOP(f) {
+        ptx_break_if(f, p);
+        ptx_set(f, v, ptx_u32(1));
+        ptx_repeat_if(f, p);
+    }
+    ptx_add(f, v, tid);
+}
+#line 1 "k.c"
+static void bad_table(ptx_fn *f)
+{
+    ptx_lop3(f, ptx_tid_x(f), ptx_u32(1), ptx_u64(2), 0xea);
+    ptx_val two[2] = {ptx_u32(1), ptx_u32(2)};
+    ptx_pack(f, PTX_U32, 2, two);
+    ptx_reduce_lanes(f, PTX_OP_ADD, 12, ptx_u32(1));
+}
+#line 1 "k.c"
+static void open_order(ptx_fn *f)
+{
+    ptx_val x = ptx_param_ptr(f, PTX_U32, "x");
+    ptx_val sum = ptx_add(f, ptx_tid_x(f), ptx_ctaid_x(f));
+    ptx_store(f, ptx_at(f, x, ptx_laneid(f)), ptx_tid_x(f));
+    PTX_FOR(f, i, ptx_tid_x(f), ptx_nctaid_x(f), ptx_u32(1)) {
+        ptx_add(f, i, sum);
+    }
+}
+#line 1 "k.c"
+void above_target(ptx_fn *f)
+{
+    ptx_redux_max(f, ptx_tid_x(f));
+}
+#line 1 "k.c"
+void hint_above_target(ptx_fn *f)
+{
+    ptx_val x = ptx_param_ptr(f, PTX_F32, "x");
+    ptx_load_hint(f, x, PTX_NC | PTX_L2_256B);
+}
+#line 1 "k.c"
+void family_feature(ptx_fn *f)
+{
+    ptx_val bytes[4];
+    ptx_unpack(f, PTX_B8, 4, bytes, ptx_tid_x(f));
+    ptx_f16x2_from_e2m1x2(f, bytes[0]);
+}
+/* clang-format on */
+#line 134 "bad_values.c"
+
+const bad_kernel bad_values[] = {
+    BAD(wrong_operand, "k.c:4: error: add: operand 2 is f32, expected u32\n"),
+    BAD(no_form, "k.c:4: error: add: there is no form for pred\n"),
+    BAD(no_conversion, "k.c:4: error: cvt: there is no form from f32 to s32\n"),
+    BAD(bad_reinterpretation, "k.c:4: error: ptx_as: f32 cannot be read as u64\n"),
+    BAD(after_block, "k.c:7: error: add: operand 1 was made in a block that has ended\n"),
+    BAD(moved, "k.c:6: error: add: operand 2 was moved into a variable on line 5: use the variable\n"),
+    BAD(set_type,
+        "k.c:4: error: ptx_set: the value is f32, expected u32\nk.c:5: error: ptx_set: not a variable\n"),
+    BAD(set_counter, "k.c:4: error: ptx_set: only the loop changes its counter\n"),
+    BAD(not_set, "k.c:7: error: a variable is used that is not set on every path to here\n"),
+    BAD(not_set_in_arm, "k.c:11: error: a variable is used that is not set on every path to here\n"),
+    BAD(not_set_at_break, "k.c:10: error: a variable is used that is not set on every path to here\n"),
+    BAD(bad_table, "k.c:3: error: lop3: operand 3 is u64, expected b32\n"
+                   "k.c:5: error: ptx_pack: 2 parts of u32 are not as wide as u32\n"
+                   "k.c:6: error: ptx_reduce_lanes: 12 lanes, expected 1, 2, 4, ... 32\n"),
+    BAD(open_order, "k.c:4: error: two calls that emit are arguments of one call: C leaves their order open, "
+                    "name one first\n"
+                    "k.c:5: error: two calls that emit are arguments of one call: C leaves their order open, "
+                    "name one first\n"
+                    "k.c:6: error: two calls that emit are arguments of one call: C leaves their order open, "
+                    "name one first\n"),
+    BAD(above_target, "k.c:3: error: redux needs sm_80, the target is sm_75\n"),
+    BAD(hint_above_target, "k.c:4: error: ld needs sm_80, the target is sm_75\n"),
+    BAD(family_feature, "k.c:5: error: cvt needs sm_100f, the target is sm_75\n"),
+};
+const size_t bad_values_count = sizeof bad_values / sizeof bad_values[0];
