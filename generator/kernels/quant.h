@@ -44,7 +44,6 @@ typedef struct quant {
     ptx_val first;      /* its first element, U64 */
     ptx_val lane_first; /* this lane's first, U64 */
     ptx_val left;       /* elements from the tile's first to the end, at most tile_elements, U32 */
-    ptx_val row_lane; /* the lane that looks after row 0 of this lane's group; while rows are gone through */
 } quant;
 
 /* What a group's elements are coded with; bit i of `has` tells whether at[i] is there. */
@@ -100,16 +99,12 @@ uint32_t quant_nibble(const quant *q, uint32_t i);
 ptx_val quant_number_at(quant *q, ptx_val tensor);
 /* Whether this lane is the one that stores the numbers it looks after. */
 ptx_val quant_number_owner(quant *q);
-/* The numbers of this lane's group in a row, from those that the lanes look after; rows in ascending order. Needs all
- * lanes. */
+/* The numbers of this lane's group in a row, from those that the lanes look after. Needs all lanes. */
 quant_numbers quant_numbers_of_row(quant *q, const quant_numbers *kept, uint32_t row);
 /* op over each row's group; values[row] are this lane's share. Each lane gets what it looks after. Destroys values. */
 ptx_val quant_reduce_rows(quant *q, ptx_op op, ptx_val values[]);
 /* op over the group's lanes, in each of them. */
 ptx_val quant_reduce_lanes(quant *q, ptx_op op, ptx_val value);
-
-/* A shuffle of F32 or F64. */
-ptx_val quant_shuffle(quant *q, ptx_val value, ptx_val lane);
 
 uint32_t quant_log2(uint32_t power_of_two);
 

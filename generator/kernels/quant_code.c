@@ -257,7 +257,7 @@ static void add_code(quant *q, const quant_tables *t, ptx_val r, uint32_t nibble
     }
     ptx_val sum = ptx_fma(f, r, number(q, BUCKETS_PER_UNIT), rounder(q, MIDDLE_BUCKET));
     ptx_val bucket = whole_bits(q, sum); /* a shuffle looks at its low five bits */
-    ptx_val threshold = quant_shuffle(q, t->threshold, bucket);
+    ptx_val threshold = ptx_shfl_idx(f, t->threshold, bucket);
     ptx_val base = ptx_shfl_idx(f, t->base, bucket);
     ptx_val sum_of_bases = is_first ? ptx_mul(f, base, place) : ptx_mad(f, base, place, *word);
     *word = ptx_var(f, sum_of_bases);

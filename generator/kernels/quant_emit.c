@@ -282,6 +282,8 @@ static void pack_full_tile(quant *q, const quant_tables *t, ptx_val careful)
 void quant_emit_pack(ptx_fn *f, const kiln_variant *v, quant_coder coder)
 {
     quant q = quant_open(f, v, coder);
+    if (q.lane_elements == 8)
+        ptx_min_blocks(f, 4); /* else ptxas spills to reach five */
     q.is_high_first = kiln_is(v, "nibbles", "high");
     q.in = ptx_param_ptr(f, q.type, "in");
     read_number_arguments(&q);
@@ -340,6 +342,8 @@ static void quantize_full_tile(quant *q, const quant_tables *t, ptx_val careful)
 void quant_emit_quantize(ptx_fn *f, const kiln_variant *v, quant_coder coder)
 {
     quant q = quant_open(f, v, coder);
+    if (q.lane_elements == 8)
+        ptx_min_blocks(f, 4); /* else ptxas spills to reach five */
     q.is_high_first = kiln_is(v, "nibbles", "high");
     q.in = ptx_param_ptr(f, q.type, "in");
     read_number_arguments(&q);

@@ -209,50 +209,22 @@ ptx_val quant_number_owner(quant *q)
     return ptx_lt(q->f, place, ptx_u32(q->rows));
 }
 
-ptx_val quant_shuffle(quant *q, ptx_val value, ptx_val lane)
-{
-    ptx_fn *f = q->f;
-    if (q->wide != PTX_F64)
-        return ptx_shfl_idx(f, value, lane);
-    ptx_val halves[2];
-    ptx_unpack(f, PTX_B32, 2, halves, value);
-    halves[0] = ptx_shfl_idx(f, halves[0], lane);
-    halves[1] = ptx_shfl_idx(f, halves[1], lane);
-    return ptx_pack(f, PTX_F64, 2, halves);
-}
-
 quant_numbers quant_numbers_of_row(quant *q, const quant_numbers *kept, uint32_t row)
 {
-    ptx_fn *f = q->f;
     if (q->rows == 1)
         return *kept;
-    if (row == 0)
-        q->row_lane = ptx_and(f, q->lane, ptx_u32(32 - q->rows));
-    ptx_val lane = row == 0 ? q->row_lane : ptx_or(f, q->row_lane, ptx_u32(row));
     quant_numbers g = {.has = kept->has};
     for (int i = 0; i < QUANT_NUMBERS; i++)
         if (g.has >> i & 1u)
-            g.at[i] = quant_shuffle(q, kept->at[i], lane);
+            g.at[i] = ptx_shfl_idx_in(q->f, kept->at[i], ptx_u32(row), (int)q->rows);
     return g;
-}
-
-static ptx_val exchange(quant *q, ptx_val value, uint32_t distance)
-{
-    ptx_fn *f = q->f;
-    if (q->wide != PTX_F64)
-        return ptx_shfl_xor(f, value, ptx_u32(distance));
-    ptx_val halves[2];
-    ptx_unpack(f, PTX_B32, 2, halves, value);
-    halves[0] = ptx_shfl_xor(f, halves[0], ptx_u32(distance));
-    halves[1] = ptx_shfl_xor(f, halves[1], ptx_u32(distance));
-    return ptx_pack(f, PTX_F64, 2, halves);
 }
 
 /* Over the group's lanes that differ in bit `distance` or higher ones. */
 static ptx_val reduce_from(quant *q, ptx_op op, ptx_val value, uint32_t distance)
 {
     for (; distance < q->lanes; distance *= 2) {
-        ptx_val taken = exchange(q, value, distance);
+        ptx_val taken = ptx_shfl_xor(q->f, value, ptx_u32(distance));
         value = ptx_op2(q->f, op, value, taken, PTX_HERE);
     }
     return value;
@@ -274,7 +246,7 @@ ptx_val quant_reduce_rows(quant *q, ptx_op op, ptx_val values[])
         for (uint32_t i = 0; i < count / 2; i++) {
             ptx_val kept = ptx_select(f, is_odd, values[2 * i + 1], values[2 * i]);
             ptx_val given = ptx_select(f, is_odd, values[2 * i], values[2 * i + 1]);
-            ptx_val taken = exchange(q, given, distance);
+            ptx_val taken = ptx_shfl_xor(f, given, ptx_u32(distance));
             values[i] = ptx_op2(f, op, kept, taken, PTX_HERE);
         }
     }
