@@ -84,12 +84,16 @@ ptx_val quant_packed_at(quant *q);
 /* A tile's elements, [step][element], from this lane's first on; all loads come before the first use. */
 typedef ptx_val quant_elements[QUANT_STEPS][QUANT_MOST_LANE_ELEMENTS];
 void quant_load_tile(quant *q, ptx_val at, quant_elements x);
+/* One step's. */
+void quant_load_step(quant *q, ptx_val at, ptx_val x[]);
 /* One element where the predicate holds, else a NaN, which is neutral: it changes no extreme, and its code is 0. */
 ptx_val quant_load_element(quant *q, ptx_val at, ptx_val exists);
 /* A lane's elements of one step, and one element where the predicate holds. */
 void quant_store_step(quant *q, ptx_val at, const ptx_val x[]);
 void quant_store_element(quant *q, ptx_val at, ptx_val x, ptx_val exists);
 
+/* What holds a lane's codes of one step: U8, U16 or U32. */
+ptx_type quant_word_type(const quant *q);
 /* The nibble of a lane's word that holds its i-th code. */
 uint32_t quant_nibble(const quant *q, uint32_t i);
 
@@ -130,10 +134,10 @@ typedef struct quant_tables {
 } quant_tables;
 quant_tables quant_load_tables(quant *q);
 
-/* The codes of a lane's `count` elements as the low 4*count bits of a U32, one group. The bits above them are anything,
- * unless count is 8. Needs all lanes. */
-ptx_val quant_codes(quant *q, const quant_tables *t, const quant_numbers *g, const ptx_val x[],
-                    uint32_t count, quant_division how);
+/* The codes of a lane's `count` elements as the low 4*count bits of a U32. The bits above them are anything, unless
+ * count is 8. stride 0: all elements are of one group; 1: each has its own numbers, divided by div.rn. Needs all lanes. */
+ptx_val quant_codes(quant *q, const quant_tables *t, const quant_numbers *g, uint32_t stride,
+                    const ptx_val x[], uint32_t count, quant_division how);
 
 /* Lanes i and i + 16: what code i stands for before zero and scale, F32. */
 ptx_val quant_load_values(quant *q);
@@ -147,9 +151,12 @@ void quant_emit_pack(ptx_fn *f, const kiln_variant *v, quant_coder coder);
 void quant_emit_quantize(ptx_fn *f, const kiln_variant *v, quant_coder coder);
 void quant_emit_unpack(ptx_fn *f, const kiln_variant *v, quant_coder coder);
 
-/* quant_any.c: the same where the group's size is an argument. */
+/* The same where the group's size is an argument: quant_any.c, and quant_any_scale.c for what makes scales. */
 void quant_any_scale(quant *q, bool packs);
 void quant_any_pack(quant *q);
 void quant_any_unpack(quant *q);
+
+/* The argument, or n when that is less: U64. */
+ptx_val quant_group_size(quant *q);
 
 #endif

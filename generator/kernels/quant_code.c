@@ -276,8 +276,8 @@ static uint32_t rounders_sum(const quant *q, uint32_t count)
     return sum;
 }
 
-ptx_val quant_codes(quant *q, const quant_tables *t, const quant_numbers *g, const ptx_val x[],
-                    uint32_t count, quant_division how)
+ptx_val quant_codes(quant *q, const quant_tables *t, const quant_numbers *g, uint32_t stride,
+                    const ptx_val x[], uint32_t count, quant_division how)
 {
     ptx_fn *f = q->f;
     limits l = {0};
@@ -286,9 +286,10 @@ ptx_val quant_codes(quant *q, const quant_tables *t, const quant_numbers *g, con
     uint32_t excess = count == 8 ? rounders_sum(q, count) : 0;
     ptx_val word = ptx_u32(0 - excess);
     for (uint32_t i = 0; i < count; i++) {
-        ptx_val r = quotient(q, g, &l, x[i], how);
+        const quant_numbers *of_x = &g[i * stride];
+        ptx_val r = quotient(q, of_x, &l, x[i], how);
         if (has_zero(q))
-            r = ptx_add(f, r, g->at[QUANT_ZERO]);
+            r = ptx_add(f, r, of_x->at[QUANT_ZERO]);
         r = clamp(q, r, how);
         add_code(q, t, r, quant_nibble(q, i), i == 0 && excess == 0, &word);
     }

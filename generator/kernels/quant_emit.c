@@ -51,16 +51,10 @@ static quant_numbers load_numbers(quant *q)
     return g;
 }
 
-/* A lane's codes of one step: 1, 2 or 4 bytes. */
-static ptx_type word_type(const quant *q)
-{
-    return q->lane_elements == 2 ? PTX_U8 : q->lane_elements == 4 ? PTX_U16 : PTX_U32;
-}
-
 /* A lane's codes of step `step` of a tile. */
 static ptx_val word_at(quant *q, ptx_val at, uint32_t step)
 {
-    return ptx_at_const(q->f, ptx_cast_ptr(q->f, at, word_type(q)), 32 * (int)step);
+    return ptx_at_const(q->f, ptx_cast_ptr(q->f, at, quant_word_type(q)), 32 * (int)step);
 }
 
 static void store_codes_of_tile(quant *q, const quant_tables *t, const quant_numbers *kept, quant_elements x,
@@ -71,7 +65,7 @@ static void store_codes_of_tile(quant *q, const quant_tables *t, const quant_num
         quant_numbers g = quant_numbers_of_row(q, kept, row);
         for (uint32_t i = 0; i < q->row_steps; i++) {
             uint32_t step = row * q->row_steps + i;
-            ptx_val codes = quant_codes(q, t, &g, x[step], q->lane_elements, how);
+            ptx_val codes = quant_codes(q, t, &g, 0, x[step], q->lane_elements, how);
             ptx_store(q->f, word_at(q, at, step), codes);
         }
     }
@@ -178,7 +172,7 @@ static void store_codes_carefully(quant *q, const quant_tables *t, const tile_ro
     ptx_val byte = ptx_shr(f, r->start, ptx_u32(1));
     ptx_val at = ptx_at(f, quant_packed_at(q), byte);
     for (uint32_t step = 0; step < q->row_steps; step++) {
-        ptx_val codes = quant_codes(q, t, g, x[step], q->lane_elements, QUANT_DIVIDE);
+        ptx_val codes = quant_codes(q, t, g, 0, x[step], q->lane_elements, QUANT_DIVIDE);
         for (uint32_t pair = 0; pair < q->lane_elements / 2; pair++) {
             ptx_val two = pair == 0 ? codes : ptx_shr(f, codes, ptx_u32(8 * pair));
             ptx_val exists = ptx_gt(f, r->has[step], ptx_s32((int)(2 * pair)));

@@ -48,12 +48,14 @@
 #define QUANT_PACKED_BYTES  "ceil_div(n, 2)"
 #define QUANT_NUMBER_BYTES  "select(type == f64, 8, 4) * " QUANT_GROUPS
 
-/* A thread block has eight warps with a tile of 2 KB of the tensor each. */
-#define QUANT_BLOCK "256"
-#define QUANT_GRID  "ceil_div(n, 16384 / " QUANT_ELEMENT_BYTES ")"
+/* A thread block has eight warps with a tile of 2 KB of the tensor each. Where the group's size is an argument and scales
+ * are made, it has whole groups instead, an even number of them. */
+#define QUANT_TILES      "ceil_div(n, 16384 / " QUANT_ELEMENT_BYTES ")"
+#define QUANT_ANY_GROUPS "select(min(group_size, n) < 2048, max(8, 2 * ceil_div(1024, min(group_size, n))), 2)"
+#define QUANT_SHARES     "select(group == any, ceil_div(n, min(group_size, n) * " QUANT_ANY_GROUPS "), " QUANT_TILES ")"
 
 /* Members that all eight families share. */
-#define QUANT_LAUNCH .rules = rules, .empty = "n == 0", .block = {QUANT_BLOCK}, .grid = {QUANT_GRID}, .min_sm = 75
+#define QUANT_LAUNCH(blocks) .rules = rules, .empty = "n == 0", .block = {"256"}, .grid = {blocks}, .min_sm = 75
 
 /* clang-format on */
 

@@ -81,23 +81,42 @@ static void widen_pair(quant *q, ptx_val word, ptx_val x[2])
     x[1] = ptx_cvt(f, PTX_F32, halves[1]);
 }
 
-void quant_load_tile(quant *q, ptx_val at, quant_elements x)
+/* The words of a step as they come from memory: 2 or 4 of them. */
+static int load_raw(quant *q, ptx_val at, uint32_t step, ptx_val raw[4])
 {
-    ptx_fn *f = q->f;
     bool is_half = q->lane_elements == 8;
     int count = is_half ? 4 : (int)q->lane_elements;
-    ptx_val raw[QUANT_STEPS][4];
-    ptx_val from = is_half ? ptx_cast_ptr(f, at, PTX_U32) : at;
-    for (int step = 0; step < QUANT_STEPS; step++)
-        ptx_load_vec(f, count, raw[step], ptx_at_const(f, from, step * 32 * count), PTX_NC | PTX_NO_ALLOCATE);
-    for (int step = 0; step < QUANT_STEPS; step++) {
-        for (int i = 0; i < count; i++) {
-            if (is_half)
-                widen_pair(q, raw[step][i], &x[step][2 * i]);
-            else
-                x[step][i] = raw[step][i];
-        }
+    ptx_val from = is_half ? ptx_cast_ptr(q->f, at, PTX_U32) : at;
+    ptx_load_vec(q->f, count, raw, ptx_at_const(q->f, from, 32 * count * (int)step),
+                 PTX_NC | PTX_NO_ALLOCATE);
+    return count;
+}
+
+static void widen(quant *q, const ptx_val raw[4], int count, ptx_val x[])
+{
+    for (int i = 0; i < count; i++) {
+        if (q->lane_elements == 8)
+            widen_pair(q, raw[i], &x[2 * i]);
+        else
+            x[i] = raw[i];
     }
+}
+
+void quant_load_tile(quant *q, ptx_val at, quant_elements x)
+{
+    ptx_val raw[QUANT_STEPS][4];
+    int count = 0;
+    for (uint32_t step = 0; step < QUANT_STEPS; step++)
+        count = load_raw(q, at, step, raw[step]);
+    for (uint32_t step = 0; step < QUANT_STEPS; step++)
+        widen(q, raw[step], count, x[step]);
+}
+
+void quant_load_step(quant *q, ptx_val at, ptx_val x[])
+{
+    ptx_val raw[4];
+    int count = load_raw(q, at, 0, raw);
+    widen(q, raw, count, x);
 }
 
 ptx_val quant_load_element(quant *q, ptx_val at, ptx_val exists)
@@ -178,6 +197,11 @@ void quant_store_element(quant *q, ptx_val at, ptx_val x, ptx_val exists)
     PTX_WHEN (f, exists) {
         ptx_store(f, at, x);
     }
+}
+
+ptx_type quant_word_type(const quant *q)
+{
+    return q->lane_elements == 2 ? PTX_U8 : q->lane_elements == 4 ? PTX_U16 : PTX_U32;
 }
 
 uint32_t quant_nibble(const quant *q, uint32_t i)
