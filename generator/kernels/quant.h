@@ -15,7 +15,7 @@
 
 enum {
     QUANT_WARPS = 8, /* per thread block */
-    QUANT_STEPS = 4, /* per tile: accesses of 16 bytes per lane to the side that is not quantised */
+    QUANT_MOST_STEPS = 8,
     QUANT_MOST_LANE_ELEMENTS = 8
 };
 
@@ -33,7 +33,7 @@ typedef struct quant {
 
     /* Geometry. A step is what a warp takes with one access; a row is the least number of steps that holds whole groups:
      * one, or as many as a group fills. A tile has `rows` rows. */
-    uint32_t lane_elements, step_elements, tile_elements;
+    uint32_t lane_elements, step_elements, tile_elements, steps;
     uint32_t lanes; /* per group */
     uint32_t row_steps, rows;
 
@@ -82,7 +82,7 @@ ptx_val quant_tile_at(quant *q, ptx_val tensor);
 ptx_val quant_packed_at(quant *q);
 
 /* A tile's elements, [step][element], from this lane's first on; all loads come before the first use. */
-typedef ptx_val quant_elements[QUANT_STEPS][QUANT_MOST_LANE_ELEMENTS];
+typedef ptx_val quant_elements[QUANT_MOST_STEPS][QUANT_MOST_LANE_ELEMENTS];
 void quant_load_tile(quant *q, ptx_val at, quant_elements x);
 /* One step's. */
 void quant_load_step(quant *q, ptx_val at, ptx_val x[]);
@@ -98,9 +98,13 @@ ptx_type quant_word_type(const quant *q);
 uint32_t quant_nibble(const quant *q, uint32_t i);
 
 /* Lane l looks after the numbers of row l mod rows, of the group that its own elements of that row are in. Scales of a
- * tile are thus loaded and stored with one access. `tensor` is the scale or zero argument; the pointer returned is this
- * lane's. */
-ptx_val quant_number_at(quant *q, ptx_val tensor);
+ * tile are thus loaded and stored with one access. The place is this lane's, in the arrays of scales and zeros: index
+ * groups (U32) behind the tile's first (U64). */
+typedef struct quant_number_place {
+    ptx_val first, index;
+} quant_number_place;
+quant_number_place quant_find_numbers(quant *q);
+ptx_val quant_number_at(quant *q, quant_number_place place, ptx_val tensor);
 /* Whether this lane is the one that stores the numbers it looks after. */
 ptx_val quant_number_owner(quant *q);
 /* The numbers of this lane's group in a row, from those that the lanes look after. Needs all lanes. */

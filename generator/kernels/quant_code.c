@@ -170,7 +170,7 @@ quant_tables quant_load_tables(quant *q)
 
 /* ---- codes -------------------------------------------------------------------------------------------------------- */
 
-/* The low bits, a whole number, of x rounded to one by adding the constant, which has `more` added to it. */
+/* The low 32 bits of a sum with a rounder. */
 static ptx_val whole_bits(quant *q, ptx_val sum)
 {
     if (q->wide != PTX_F64)
@@ -180,6 +180,7 @@ static ptx_val whole_bits(quant *q, ptx_val sum)
     return halves[0];
 }
 
+/* The constant that rounds what it is added to, and adds `more` to the whole number. */
 static ptx_val rounder(const quant *q, double more)
 {
     return number(q, (q->wide == PTX_F64 ? 0x1.8p52 : 0x1.8p23) + more);
@@ -240,8 +241,8 @@ static ptx_val clamp(quant *q, ptx_val r, quant_division how)
     return is_below_high ? r : ptx_min(f, r, number(q, c->high));
 }
 
-/* Adds the code of x, times 16^nibble, to the word, which is not there yet when this is the first one. */
-static void add_code(quant *q, const quant_tables *t, ptx_val r, uint32_t nibble, bool is_first,
+/* Adds the code of r, times 16^nibble, to the word; nibble 0 begins it, less the excess. */
+static void add_code(quant *q, const quant_tables *t, ptx_val r, uint32_t nibble, uint32_t excess,
                      ptx_val *word)
 {
     ptx_fn *f = q->f;
@@ -249,29 +250,28 @@ static void add_code(quant *q, const quant_tables *t, ptx_val r, uint32_t nibble
     if (q->coder != QUANT_NF4) {
         ptx_val sum = ptx_add(f, r, rounder(q, coders[q->coder].shift));
         ptx_val bits = whole_bits(q, sum);
-        if (is_first)
-            *word = nibble == 0 ? bits : ptx_mul(f, bits, place);
+        if (nibble == 0)
+            *word = excess == 0 ? bits : ptx_sub(f, bits, ptx_u32(excess));
         else
-            *word = nibble == 0 ? ptx_add(f, bits, *word) : ptx_mad(f, bits, place, *word);
+            *word = ptx_mad(f, bits, place, *word);
         return;
     }
     ptx_val sum = ptx_fma(f, r, number(q, BUCKETS_PER_UNIT), rounder(q, MIDDLE_BUCKET));
     ptx_val bucket = whole_bits(q, sum); /* a shuffle looks at its low five bits */
     ptx_val threshold = ptx_shfl_idx(f, t->threshold, bucket);
     ptx_val base = ptx_shfl_idx(f, t->base, bucket);
-    ptx_val sum_of_bases = is_first ? ptx_mul(f, base, place) : ptx_mad(f, base, place, *word);
-    *word = ptx_var(f, sum_of_bases);
+    *word = ptx_var(f, nibble == 0 ? base : ptx_mad(f, base, place, *word));
     ptx_val is_above = ptx_gt(f, r, threshold);
     PTX_WHEN (f, is_above) {
         ptx_add_to(f, *word, place);
     }
 }
 
-/* What the rounders' own bits add up to in the word. */
-static uint32_t rounders_sum(const quant *q, uint32_t count)
+/* What the rounders' own bits, of sums times 1, 16, ... 16^7, add up to. In fewer codes than 8 they are above the word. */
+static uint32_t excess_of(const quant *q, uint32_t count)
 {
     uint32_t sum = 0;
-    for (uint32_t i = 0; i < count && q->coder != QUANT_NF4 && q->wide != PTX_F64; i++)
+    for (uint32_t i = 0; i < count && count == 8 && q->coder != QUANT_NF4; i++)
         sum += (uint32_t)rounder(q, 0).bits << 4 * i;
     return sum;
 }
@@ -283,15 +283,16 @@ ptx_val quant_codes(quant *q, const quant_tables *t, const quant_numbers *g, uin
     limits l = {0};
     if (how == QUANT_BY_GIVEN_SCALE)
         l = element_limits(q, g);
-    uint32_t excess = count == 8 ? rounders_sum(q, count) : 0;
-    ptx_val word = ptx_u32(0 - excess);
-    for (uint32_t i = 0; i < count; i++) {
+    uint32_t excess = excess_of(q, count);
+    ptx_val word = ptx_u32(0);
+    for (uint32_t nibble = 0; nibble < count; nibble++) {
+        uint32_t i = quant_nibble(q, nibble); /* its own inverse */
         const quant_numbers *of_x = &g[i * stride];
         ptx_val r = quotient(q, of_x, &l, x[i], how);
         if (has_zero(q))
             r = ptx_add(f, r, of_x->at[QUANT_ZERO]);
         r = clamp(q, r, how);
-        add_code(q, t, r, quant_nibble(q, i), i == 0 && excess == 0, &word);
+        add_code(q, t, r, nibble, excess, &word);
     }
     return word;
 }

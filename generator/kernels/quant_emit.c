@@ -10,7 +10,7 @@
 
 static quant_numbers numbers_of_tile(quant *q, quant_elements x)
 {
-    ptx_val most[QUANT_STEPS], least[QUANT_STEPS];
+    ptx_val most[QUANT_MOST_STEPS], least[QUANT_MOST_STEPS];
     for (uint32_t row = 0; row < q->rows; row++) {
         quant_extremes e = quant_extremes_of(q, x[row * q->row_steps][0]);
         for (uint32_t i = 1; i < q->row_steps * q->lane_elements; i++) {
@@ -30,8 +30,9 @@ static void store_numbers(quant *q, const quant_numbers *kept)
 {
     ptx_fn *f = q->f;
     bool has_zero = q->coder == QUANT_INT4_ASYM;
-    ptx_val scale_at = quant_number_at(q, q->scale);
-    ptx_val zero_at = has_zero ? quant_number_at(q, q->zero) : scale_at;
+    quant_number_place place = quant_find_numbers(q);
+    ptx_val scale_at = quant_number_at(q, place, q->scale);
+    ptx_val zero_at = has_zero ? quant_number_at(q, place, q->zero) : scale_at;
     ptx_val stores = quant_number_owner(q);
     PTX_WHEN (f, stores) {
         ptx_store(f, scale_at, kept->at[QUANT_SCALE]);
@@ -43,9 +44,10 @@ static void store_numbers(quant *q, const quant_numbers *kept)
 static quant_numbers load_numbers(quant *q)
 {
     quant_numbers g = {.has = 1u << QUANT_SCALE};
-    g.at[QUANT_SCALE] = ptx_load_hint(q->f, quant_number_at(q, q->scale), PTX_NC);
+    quant_number_place place = quant_find_numbers(q);
+    g.at[QUANT_SCALE] = ptx_load_hint(q->f, quant_number_at(q, place, q->scale), PTX_NC);
     if (q->coder == QUANT_INT4_ASYM) {
-        g.at[QUANT_ZERO] = ptx_load_hint(q->f, quant_number_at(q, q->zero), PTX_NC);
+        g.at[QUANT_ZERO] = ptx_load_hint(q->f, quant_number_at(q, place, q->zero), PTX_NC);
         g.has |= 1u << QUANT_ZERO;
     }
     return g;
@@ -75,9 +77,9 @@ static void store_codes_of_tile(quant *q, const quant_tables *t, const quant_num
 
 /* One row of a tile that may end within it. */
 typedef struct tile_row {
-    ptx_val start;            /* elements from the tile's first, U32 */
-    ptx_val has[QUANT_STEPS]; /* elements of this lane's from each step's first to the end, S32 */
-    ptx_val group;            /* of this lane, from the tile's first group, U32 */
+    ptx_val start;                 /* elements from the tile's first, U32 */
+    ptx_val has[QUANT_MOST_STEPS]; /* elements of this lane's from each step's first to the end, S32 */
+    ptx_val group;                 /* of this lane, from the tile's first group, U32 */
     ptx_val group_exists;
 } tile_row;
 
@@ -204,6 +206,15 @@ static void read_size_arguments(quant *q)
         q->group_size = ptx_param(q->f, PTX_U64, "group_size");
 }
 
+/* Without being told, ptxas spills a little to reach one more block. */
+static void say_min_blocks(const quant *q)
+{
+    if (q->lane_elements == 8)
+        ptx_min_blocks(q->f, 4);
+    else if (q->wide == PTX_F64 && q->steps == QUANT_MOST_STEPS)
+        ptx_min_blocks(q->f, 3);
+}
+
 /* ---- scale -------------------------------------------------------------------------------------------------------- */
 
 static void scale_carefully(quant *q)
@@ -276,8 +287,7 @@ static void pack_full_tile(quant *q, const quant_tables *t, ptx_val careful)
 void quant_emit_pack(ptx_fn *f, const kiln_variant *v, quant_coder coder)
 {
     quant q = quant_open(f, v, coder);
-    if (q.lane_elements == 8)
-        ptx_min_blocks(f, 4); /* else ptxas spills to reach five */
+    say_min_blocks(&q);
     q.is_high_first = kiln_is(v, "nibbles", "high");
     q.in = ptx_param_ptr(f, q.type, "in");
     read_number_arguments(&q);
@@ -336,8 +346,7 @@ static void quantize_full_tile(quant *q, const quant_tables *t, ptx_val careful)
 void quant_emit_quantize(ptx_fn *f, const kiln_variant *v, quant_coder coder)
 {
     quant q = quant_open(f, v, coder);
-    if (q.lane_elements == 8)
-        ptx_min_blocks(f, 4); /* else ptxas spills to reach five */
+    say_min_blocks(&q);
     q.is_high_first = kiln_is(v, "nibbles", "high");
     q.in = ptx_param_ptr(f, q.type, "in");
     read_number_arguments(&q);
@@ -367,9 +376,9 @@ void quant_emit_quantize(ptx_fn *f, const kiln_variant *v, quant_coder coder)
 static void unpack_full_tile(quant *q, ptx_val values)
 {
     ptx_fn *f = q->f;
-    ptx_val codes[QUANT_STEPS];
+    ptx_val codes[QUANT_MOST_STEPS];
     ptx_val from = quant_packed_at(q);
-    for (uint32_t step = 0; step < QUANT_STEPS; step++)
+    for (uint32_t step = 0; step < q->steps; step++)
         codes[step] = ptx_load_as(f, PTX_U32, word_at(q, from, step), PTX_NC | PTX_NO_ALLOCATE);
     quant_numbers kept = load_numbers(q);
     ptx_val to = quant_tile_at(q, q->out);

@@ -48,11 +48,23 @@
 #define QUANT_PACKED_BYTES  "ceil_div(n, 2)"
 #define QUANT_NUMBER_BYTES  "select(type == f64, 8, 4) * " QUANT_GROUPS
 
-/* A thread block has eight warps with a tile of 2 KB of the tensor each. Where the group's size is an argument and scales
- * are made, it has whole groups instead, an even number of them. */
-#define QUANT_TILES      "ceil_div(n, 16384 / " QUANT_ELEMENT_BYTES ")"
+/* A thread block has eight warps with a tile of 2 or 4 KB of the tensor each (see quant_open). Where the group's size is
+ * an argument and scales are made, it has whole groups instead, an even number of them. */
+#define QUANT_TILE_BYTES "select((type == f32 || type == f64) && (group == 128 || group == 256), 4096, 2048)"
+#define QUANT_TILE       "(" QUANT_TILE_BYTES " / " QUANT_ELEMENT_BYTES ")"
+#define QUANT_TILES      "ceil_div(n, 8 * " QUANT_TILE ")"
 #define QUANT_ANY_GROUPS "select(min(group_size, n) < 2048, max(8, 2 * ceil_div(1024, min(group_size, n))), 2)"
 #define QUANT_SHARES     "select(group == any, ceil_div(n, min(group_size, n) * " QUANT_ANY_GROUPS "), " QUANT_TILES ")"
+
+/* Thread instructions of a tile, all 32 lanes: counted in a full tile whose numbers are plain, in the order of groups 32,
+ * 64, 128 and 256. A ragged tile counts as a full one. Not modelled, 0, where the group's size is an argument. */
+#define QUANT_BY_GROUP(g32, g64, g128, g256)                                                                           \
+    "select(group == 32, " #g32 ", select(group == 64, " #g64 ", select(group == 128, " #g128 ", " #g256 ")))"
+#define QUANT_BY_TYPE(f32, f64, f16, bf16)                                                                             \
+    "select(type == f32, " f32 ", select(type == f64, " f64 ", select(type == f16, " f16 ", " bf16 ")))"
+/* What stores of 16-bit types take more below sm_80, which has no conversion of pairs. */
+#define QUANT_NARROWING " + select(sm < 80, select(type == f16, 1024, select(type == bf16, 5120, 0)), 0)"
+#define QUANT_INSTRUCTIONS(of_tile) "select(group == any, 0, ceil_div(n, " QUANT_TILE ") * (" of_tile "))"
 
 /* Members that all eight families share. */
 #define QUANT_LAUNCH(blocks) .rules = rules, .empty = "n == 0", .block = {"256"}, .grid = {blocks}, .min_sm = 75

@@ -1,7 +1,8 @@
 /* Types and geometry of the 4-bit quantisers.
  *
- * A warp works on a tile of 4 steps. In a step each lane takes 16 bytes of the tensor (2, 4 or 8 elements), so that a
- * warp's access to either side is whole sectors. A group is 4 to 32 lanes of a step, or all lanes of 2 or 4 steps.
+ * A warp works on a tile of 4 steps, or 8 where that makes its scales whole sectors of 32 bytes. In a step each lane takes
+ * 16 bytes of the tensor (2, 4 or 8 elements), so that a warp's access to either side is whole sectors too. A group is 4
+ * to 32 lanes of a step, or all lanes of 2 or 4 steps.
  * Nothing goes through shared memory.
  */
 #include "quant.h"
@@ -20,13 +21,14 @@ quant quant_open(ptx_fn *f, const kiln_variant *v, quant_coder coder)
     q.wide = q.type == PTX_F64 ? PTX_F64 : PTX_F32;
     q.lane_elements = q.type == PTX_F64 ? 2 : q.type == PTX_F32 ? 4 : 8;
     q.step_elements = 32 * q.lane_elements;
-    q.tile_elements = QUANT_STEPS * q.step_elements;
-    if (kiln_is(v, "group", "any"))
+    q.group = kiln_is(v, "group", "any") ? 0 : kiln_int(v, "group");
+    q.steps = q.group >= 128 && q.lane_elements < 8 ? QUANT_MOST_STEPS : QUANT_MOST_STEPS / 2;
+    q.tile_elements = q.steps * q.step_elements;
+    if (q.group == 0)
         return q;
-    q.group = kiln_int(v, "group");
     q.lanes = q.group / q.lane_elements < 32 ? q.group / q.lane_elements : 32;
     q.row_steps = q.group > q.step_elements ? q.group / q.step_elements : 1;
-    q.rows = QUANT_STEPS / q.row_steps;
+    q.rows = q.steps / q.row_steps;
     return q;
 }
 
@@ -104,11 +106,11 @@ static void widen(quant *q, const ptx_val raw[4], int count, ptx_val x[])
 
 void quant_load_tile(quant *q, ptx_val at, quant_elements x)
 {
-    ptx_val raw[QUANT_STEPS][4];
+    ptx_val raw[QUANT_MOST_STEPS][4];
     int count = 0;
-    for (uint32_t step = 0; step < QUANT_STEPS; step++)
+    for (uint32_t step = 0; step < q->steps; step++)
         count = load_raw(q, at, step, raw[step]);
-    for (uint32_t step = 0; step < QUANT_STEPS; step++)
+    for (uint32_t step = 0; step < q->steps; step++)
         widen(q, raw[step], count, x[step]);
 }
 
@@ -211,20 +213,23 @@ uint32_t quant_nibble(const quant *q, uint32_t i)
 
 /* ---- numbers of groups -------------------------------------------------------------------------------------------- */
 
-ptx_val quant_number_at(quant *q, ptx_val tensor)
+quant_number_place quant_find_numbers(quant *q)
 {
     ptx_fn *f = q->f;
-    ptx_val first = ptx_shr(f, q->first, ptx_u32(quant_log2(q->group)));
-    ptx_val at = ptx_at(f, tensor, first);
     uint32_t row_groups = 32 / q->lanes;
-    if (row_groups == 1 && q->rows == 1)
-        return at;
-    ptx_val row = q->rows == 1 ? ptx_u32(0) : ptx_and(f, q->lane, ptx_u32(q->rows - 1));
-    if (row_groups == 1)
-        return ptx_at(f, at, row);
-    ptx_val in_row = ptx_shr(f, q->lane, ptx_u32(quant_log2(q->lanes)));
-    ptx_val index = ptx_mad(f, row, ptx_u32(row_groups), in_row);
-    return ptx_at(f, at, index);
+    quant_number_place place = {.first = ptx_shr(f, q->first, ptx_u32(quant_log2(q->group)))};
+    place.index = q->rows == 1 ? ptx_u32(0) : ptx_and(f, q->lane, ptx_u32(q->rows - 1));
+    if (row_groups > 1) {
+        ptx_val in_row = ptx_shr(f, q->lane, ptx_u32(quant_log2(q->lanes)));
+        place.index = ptx_mad(f, place.index, ptx_u32(row_groups), in_row);
+    }
+    return place;
+}
+
+ptx_val quant_number_at(quant *q, quant_number_place place, ptx_val tensor)
+{
+    ptx_val first = ptx_at(q->f, tensor, place.first);
+    return ptx_at(q->f, first, place.index);
 }
 
 ptx_val quant_number_owner(quant *q)
