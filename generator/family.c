@@ -85,6 +85,29 @@ const char *param_values_text(arena *a, const kiln_param *param)
     return arena_format(a, "%u..%u in steps of %u", param->min, param->max, param->step);
 }
 
+/* ---- types of arguments ------------------------------------------------------------------------------------------ */
+
+arg_type_choice family_arg_type_choice(const kiln_arg *arg)
+{
+    const char *name = arg->type + 1, *word = strchr(name, ':');
+    if (!word)
+        return (arg_type_choice){.name_length = strlen(name)};
+    const char *other = strchr(word + 1, ':');
+    if (!other)
+        internal_error("argument %s: the type '%s' is not $name:word:other", arg->name, arg->type);
+    return (arg_type_choice){.name_length = (size_t)(word - name),
+                             .word = word + 1,
+                             .word_length = (size_t)(other - word - 1),
+                             .other = other + 1};
+}
+
+const char *arg_type_for(arg_type_choice choice, const char *value)
+{
+    bool is_value = !choice.word || (strlen(value) == choice.word_length &&
+                                     memcmp(value, choice.word, choice.word_length) == 0);
+    return is_value ? value : choice.other;
+}
+
 /* ---- targets ---------------------------------------------------------------------------------------------------- */
 
 family_limits family_limits_of(arena *a, const kiln_family *family)

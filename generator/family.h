@@ -22,6 +22,18 @@ param_value param_value_of(arena *a, const kiln_param *param, const char *value)
 /* Its legal values for people: "f32 f64", "16..256 in steps of 8", "true false". */
 const char *param_values_text(arena *a, const kiln_param *param);
 
+/* An argument's type "$name" or "$name:word:other" in its parts. */
+typedef struct arg_type_choice {
+    size_t name_length; /* of the parameter, whose name begins at type + 1 */
+    const char *word;   /* not ended by a NUL; null: the type is the parameter's value, whatever that is */
+    size_t word_length;
+    const char *other;
+} arg_type_choice;
+
+arg_type_choice family_arg_type_choice(const kiln_arg *arg);
+/* The type where the parameter has a value. */
+const char *arg_type_for(arg_type_choice choice, const char *value);
+
 /* Whether a variant of this family can be emitted for a target. */
 typedef struct family_limits {
     uint32_t min_sm;

@@ -160,7 +160,7 @@ static void check_expressions(arena *a, const kiln_family *f)
 
 /* ---- arguments -------------------------------------------------------------------------------------------------- */
 
-/* "$name" names a word parameter all of whose words are types. */
+/* "$name" and "$name:word:other" name a word parameter whose words all stand for types. */
 static void check_type(arena *a, const kiln_family *family, const kiln_arg *arg)
 {
     CHECK(family, arg->type && *arg->type, "argument '%s' has no type", arg->name);
@@ -170,15 +170,19 @@ static void check_type(arena *a, const kiln_family *family, const kiln_arg *arg)
         return;
     }
     size_t index;
-    CHECK(family, family_find_param(family, arg->type + 1, &index), "argument '%s': no parameter '%s'",
-          arg->name, arg->type + 1);
+    const arg_type_choice choice = family_arg_type_choice(arg);
+    const char *name = arena_string(a, arg->type + 1, choice.name_length);
+    CHECK(family, family_find_param(family, name, &index), "argument '%s': no parameter '%s'", arg->name,
+          name);
     const kiln_param *param = &family->params[index];
     CHECK(family, param->type == KILN_PARAM_WORD, "argument '%s': '%s' has no words", arg->name, param->name);
+    CHECK(family, !choice.word || param_has_value(param, arena_string(a, choice.word, choice.word_length)),
+          "argument '%s': in '%s' parameter '%s' never has that value", arg->name, arg->type, name);
     const char *cursor = param->words;
     size_t length;
     for (const char *w; (w = words_next(&cursor, &length));) {
-        const char *word = arena_string(a, w, length);
-        CHECK(family, words_contain(argument_types, word), "argument '%s': '%s' is no type", arg->name, word);
+        const char *type = arg_type_for(choice, arena_string(a, w, length));
+        CHECK(family, words_contain(argument_types, type), "argument '%s': '%s' is no type", arg->name, type);
     }
 }
 

@@ -7,6 +7,7 @@
 #include <xxhash.h>
 
 #include "../expression.h"
+#include "../family.h"
 #include "../targets.h"
 
 static uint64_t value_of(arena *a, const kiln_variant *v, const char *expression_text)
@@ -31,12 +32,26 @@ const char *variant_arg_type(const kiln_variant *v, const kiln_arg *arg)
 {
     if (arg->type[0] != '$')
         return arg->type;
+    const arg_type_choice choice = family_arg_type_choice(arg);
     const kiln_param *params = v->family->params;
     for (size_t i = 0; params && params[i].name; i++)
-        if (strcmp(params[i].name, arg->type + 1) == 0)
-            return v->values[i].text;
+        if (strlen(params[i].name) == choice.name_length &&
+            memcmp(params[i].name, arg->type + 1, choice.name_length) == 0)
+            return arg_type_for(choice, v->values[i].text);
     internal_error("family %s: argument %s has the type of %s, which is no parameter", v->family->name,
                    arg->name, arg->type + 1);
+}
+
+/* "i32" is PTX's s32; all other types have PTX's names. */
+static ptx_type ptx_type_of(arena *a, const char *type)
+{
+    return ptx_type_named(type[0] == 'i' ? arena_format(a, "s%s", type + 1) : type);
+}
+
+uint32_t variant_arg_alignment(arena *a, const kiln_variant *v, const kiln_arg *arg)
+{
+    const uint32_t element = ptx_type_bytes(ptx_type_of(a, variant_arg_type(v, arg)));
+    return arg->alignment > element ? arg->alignment : element;
 }
 
 /* ---- build ------------------------------------------------------------------------------------------------------- */
@@ -45,12 +60,6 @@ static ptx_floor floor_of(target t)
 {
     static const char letters[] = {[TARGET_BASE] = 0, [TARGET_ARCH] = 'a', [TARGET_FAMILY] = 'f'};
     return (ptx_floor){.sm = t.sm, .kind = letters[t.kind]};
-}
-
-/* "i32" is PTX's s32; all other types have PTX's names. */
-static ptx_type ptx_type_of(arena *a, const char *type)
-{
-    return ptx_type_named(type[0] == 'i' ? arena_format(a, "s%s", type + 1) : type);
 }
 
 /* The driver fills the kernel's parameters by position, so they have to be the descriptor's, one by one. */

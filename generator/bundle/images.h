@@ -22,6 +22,9 @@ void variant_block(arena *a, const kiln_variant *v, uint32_t block[3]);
 bool variant_has_arg(arena *a, const kiln_variant *v, const kiln_arg *arg);
 const char *variant_arg_type(const kiln_variant *v, const kiln_arg *arg);
 
+/* Of a pointer: what the family asks for, or an element's size when that is more. */
+uint32_t variant_arg_alignment(arena *a, const kiln_variant *v, const kiln_arg *arg);
+
 /* The variant's kernel for one target, checked; a kernel that fails is an internal error. */
 ptx_fn *build_kernel(arena *a, const kiln_variant *v, target t);
 

@@ -5,6 +5,7 @@
 
 #include <kiln/bundle.h>
 
+#include "../family.h"
 #include "c_text.h"
 
 /* ---- texts ------------------------------------------------------------------------------------------------------- */
@@ -20,12 +21,20 @@ static const char *type_text(arena *a, const bundle_family *f, const kiln_arg *a
 {
     if (arg->type[0] != '$')
         return arg->type;
-    for (size_t i = 0; i < KILN_MAX_PARAMS && f->family->params[i].name; i++) {
-        const char **values;
-        if (strcmp(f->family->params[i].name, arg->type + 1) == 0 && family_values(a, f, i, &values) == 1)
-            return values[0];
-    }
-    return arg->type + 1;
+    const arg_type_choice choice = family_arg_type_choice(arg);
+    const char *name = arena_string(a, arg->type + 1, choice.name_length);
+    size_t index;
+    if (!family_find_param(f->family, name, &index))
+        return name;
+    const char **values;
+    size_t count = family_values(a, f, index, &values);
+    bool is_one = true;
+    for (size_t i = 1; i < count; i++)
+        is_one &= strcmp(arg_type_for(choice, values[i]), arg_type_for(choice, values[0])) == 0;
+    if (is_one)
+        return arg_type_for(choice, values[0]);
+    return choice.word ? arena_format(a, "%.*s or %s", (int)choice.word_length, choice.word, choice.other)
+                       : name;
 }
 
 static const char *arg_comment(arena *a, const bundle_family *f, const kiln_arg *arg)

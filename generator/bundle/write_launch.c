@@ -42,27 +42,43 @@ static void write_null_check(arena *a, text *out, const bundle_family *f, const 
 }
 
 static void write_alignment_check(arena *a, text *out, const bundle_family *f, const kiln_arg *arg,
-                                  const char *prefix)
+                                  uint32_t alignment, const char *prefix)
 {
-    if (arg->kind == KILN_ARG_VALUE || arg->alignment <= 1)
+    if (arg->kind == KILN_ARG_VALUE || alignment <= 1)
         return;
-    write_failure(out, f, arena_format(a, "%s%s %% %u != 0", prefix, arg->name, (unsigned)arg->alignment),
+    write_failure(out, f, arena_format(a, "%s%s %% %u != 0", prefix, arg->name, (unsigned)alignment),
                   "KILN_ERROR_MISALIGNED",
-                  arena_format(a, "%s must be aligned to %u bytes", arg->name, (unsigned)arg->alignment));
+                  arena_format(a, "%s must be aligned to %u bytes", arg->name, (unsigned)alignment));
 }
 
-/* The pointers that every variant has (v null), or those that this one has and others lack. */
-static void write_pointer_checks(arena *a, text *out, const bundle_family *f, const kiln_variant *v,
-                                 const char *prefix)
+/* Of the pointers that every variant has. */
+static void write_common_pointer_checks(arena *a, text *out, const bundle_family *f, const char *prefix)
 {
-    void (*const checks[])(arena *, text *, const bundle_family *, const kiln_arg *,
-                           const char *) = {write_null_check, write_alignment_check};
-    for (size_t c = 0; c < 2; c++)
-        for (size_t i = 0; i < f->field_count; i++) {
-            const bundle_field *field = &f->fields[i];
-            if (field->arg && field->always == (v == NULL) && (!v || variant_has_arg(a, v, field->arg)))
-                checks[c](a, out, f, field->arg, prefix);
-        }
+    for (size_t i = 0; i < f->field_count; i++)
+        if (f->fields[i].arg && f->fields[i].always)
+            write_null_check(a, out, f, f->fields[i].arg, prefix);
+    for (size_t i = 0; i < f->field_count; i++)
+        if (f->fields[i].arg && f->fields[i].always)
+            write_alignment_check(a, out, f, f->fields[i].arg, f->fields[i].arg->alignment, prefix);
+}
+
+/* Of the pointers that this variant has and others lack, or that it wants aligned to more. */
+static void write_own_pointer_checks(arena *a, text *out, const bundle_family *f, const kiln_variant *v,
+                                     const char *prefix)
+{
+    for (size_t i = 0; i < f->field_count; i++) {
+        const bundle_field *field = &f->fields[i];
+        if (field->arg && !field->always && variant_has_arg(a, v, field->arg))
+            write_null_check(a, out, f, field->arg, prefix);
+    }
+    for (size_t i = 0; i < f->field_count; i++) {
+        const bundle_field *field = &f->fields[i];
+        if (!field->arg || field->arg->kind == KILN_ARG_VALUE || !variant_has_arg(a, v, field->arg))
+            continue;
+        const uint32_t alignment = variant_arg_alignment(a, v, field->arg);
+        if (!field->always || alignment > field->arg->alignment)
+            write_alignment_check(a, out, f, field->arg, alignment, prefix);
+    }
 }
 
 void write_family_check(arena *a, text *out, const bundle_family *f)
@@ -80,7 +96,7 @@ void write_family_check(arena *a, text *out, const bundle_family *f)
     if (family->empty)
         text_printf(out, "    if (%s)\n        return KILN_OK;\n",
                     c_expression(a, bind_text(a, family, family->empty, NULL), "a->"));
-    write_pointer_checks(a, out, f, NULL, "a->");
+    write_common_pointer_checks(a, out, f, "a->");
     text_add(out, "    return KILN_OK;\n}\n");
 }
 
@@ -169,7 +185,7 @@ void write_variant_function(arena *a, text *out, const bundle_variant *bv)
                     c_expression(a, bind_text(a, family, family->empty, v), "a."));
     write_selector_check(a, out, f, v);
     write_rules(a, out, f, v, "a.");
-    write_pointer_checks(a, out, f, v, "a.");
+    write_own_pointer_checks(a, out, f, v, "a.");
     write_grid(a, out, v);
     write_params(a, out, f, v);
     const char *shared = family->shared_bytes ? family->shared_bytes : "0";

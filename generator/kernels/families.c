@@ -2,7 +2,9 @@
 #include "kernels.h"
 
 const kiln_family *const kiln_families[] = {
-    &nf4_quantize_family,
-    &nf4_unpack_family,
+    /* clang-format off */
+    &int4_scale_family, &int4_pack_family, &int4_quantize_family, &int4_unpack_family,
+    &nf4_scale_family, &nf4_pack_family, &nf4_quantize_family, &nf4_unpack_family,
     NULL,
+    /* clang-format on */
 };

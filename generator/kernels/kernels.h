@@ -1,10 +1,10 @@
-/* The families of this folder, for families.c. One file per family or pair of families. */
+/* The families of this folder, for families.c. One file per family or group of families. */
 #ifndef KERNELS_KERNELS_H
 #define KERNELS_KERNELS_H
 
 #include <kiln/family.h>
 
-extern const kiln_family nf4_quantize_family;
-extern const kiln_family nf4_unpack_family;
+extern const kiln_family int4_scale_family, int4_pack_family, int4_quantize_family, int4_unpack_family;
+extern const kiln_family nf4_scale_family, nf4_pack_family, nf4_quantize_family, nf4_unpack_family;
 
 #endif

@@ -70,10 +70,12 @@ typedef struct kiln_arg {
     const char *name; /* null ends the list; the order is the kernel's parameter order */
     kiln_arg_kind kind;
     const char
-        *type; /* u8 u32 u64 i32 f16 bf16 f32 f64 ..., or "$name": the type that parameter `name` names */
+        *type; /* u8 u32 u64 i32 f16 bf16 f32 f64 ..., or "$name": the type that parameter `name` names,
+                * or "$name:f64:f32": f64 where the parameter is f64, else f32 */
     const char
         *shape; /* pointers: elements per dimension, outermost first, separated by ", ": "m, k"; else null */
-    uint32_t alignment; /* pointers: bytes that the address must be a multiple of; checked before a launch */
+    uint32_t alignment; /* pointers: bytes that the address must be a multiple of, or an element's size when that is
+                         * more; checked before a launch */
     const char *when;   /* condition over parameters; null: every variant has it */
     const char *summary;
 } kiln_arg;

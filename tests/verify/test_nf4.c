@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "families/groups.h"
 #include "families/nf4.h"
 
 /* Midpoints of neighbouring table entries in float32, worked out with exact rational arithmetic. */
@@ -51,8 +52,8 @@ static double relative_error(double divisor)
         x[i] = (float)random_normal(s, i);
     for (uint64_t i = 0; i < COUNT; i++) {
         double scale = (double)(float)(nf4_scale(&in, i / GROUP * GROUP, (i / GROUP + 1) * GROUP) / divisor);
-        unsigned code = nf4_code(ELEMENT_F32, nf4_divide(ELEMENT_F32, (double)x[i], scale));
-        double back = nf4_multiply(ELEMENT_F32, nf4_table[code], scale);
+        unsigned code = nf4_code(ELEMENT_F32, groups_divide(ELEMENT_F32, (double)x[i], scale));
+        double back = groups_multiply(ELEMENT_F32, nf4_table[code], scale);
         error += (back - (double)x[i]) * (back - (double)x[i]);
         power += (double)x[i] * (double)x[i];
     }

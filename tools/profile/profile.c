@@ -332,10 +332,11 @@ static void remove_folder(const profile *p)
 int main(int argc, char **argv)
 {
     static profile p = {.target = "sm_90", .args = "", .folder = "/tmp/kiln-profile-XXXXXX"};
-    static const kiln_device device = {.sm = 90, .multiprocessors = 132, .max_shared_bytes = 232448};
+    static kiln_device device = {.multiprocessors = 132, .max_shared_bytes = 232448};
     char driver[1100], error[512], *ptx;
     size_t length;
     read_options(&p, argc, argv);
+    device.sm = (uint32_t)strtoul(p.target + strcspn(p.target, "0123456789"), NULL, 10);
     ssize_t n = readlink("/proc/self/exe", p.bin, sizeof p.bin - 1);
     if (n <= 0 || !mkdtemp(p.folder))
         die(3, "no temporary folder", NULL);

@@ -15,13 +15,6 @@ double nf4_threshold(element_type arithmetic, int i);
 /* The number of thresholds below r, which is x / scale in the arithmetic's own rounding. A NaN gives 0. */
 unsigned nf4_code(element_type arithmetic, double r);
 
-/* float64 for float64 elements, float32 for all others. */
-element_type nf4_arithmetic(element_type elements);
-
-/* x / scale, and a * b, rounded once to the arithmetic's type. */
-double nf4_divide(element_type arithmetic, double x, double scale);
-double nf4_multiply(element_type arithmetic, double a, double b);
-
 /* The scale of elements [first, last) of an array: their largest magnitude, at least 1e-12. */
 double nf4_scale(const argument *in, uint64_t first, uint64_t last);
 

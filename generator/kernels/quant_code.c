@@ -1,0 +1,329 @@
+/* Numbers to codes and back.
+ *
+ * DIVISION. y = 1/s, rounded correctly and once per group, makes x/s three operations: q = x*y, r = x - q*s, q + r*y,
+ * each rounded once, give the correctly rounded quotient for all x and s as long as nothing overflows or loses bits at
+ * the lower end (Markstein 1990; Brisebarre, Muller and Raina, IEEE Trans. Computers 53(8), 2004). Groups whose numbers
+ * may do that are not plain, and are divided by div.rn.
+ *
+ * ROUNDING. Adding 1.5 * 2^23 (f64: 2^52) rounds to a whole number, ties to even, and leaves it in the low bits of the
+ * sum. An even number added to the constant moves the code and leaves ties where they are.
+ */
+#include "quant.h"
+
+#define SMALLEST_RANGE 1e-12
+
+/* The values of the sixteen codes: quantiles of the standard normal distribution (QLoRA, appendix E). */
+static const float code_values[16] = {
+    -1.0f,
+    -0.6961928009986877f,
+    -0.5250730514526367f,
+    -0.39491748809814453f,
+    -0.28444138169288635f,
+    -0.18477343022823334f,
+    -0.09105003625154495f,
+    0.0f,
+    0.07958029955625534f,
+    0.16093020141124725f,
+    0.24611230194568634f,
+    0.33791524171829224f,
+    0.44070982933044434f,
+    0.5626170039176941f,
+    0.7229568362236023f,
+    1.0f,
+};
+
+/* Per coder. A quotient is kept within low and high, and `shift` is what a code has more than its quotient. */
+static const struct coder {
+    double low, high, shift;
+    double levels; /* scale = range / levels */
+} coders[] = {
+    [QUANT_INT4_SYM] = {-8, 7, 8, 7},
+    [QUANT_INT4_ASYM] = {0, 15, 0, 15},
+    [QUANT_NF4] = {-1, 1, 0, 1},
+};
+
+static ptx_val number(const quant *q, double value)
+{
+    return ptx_number(q->wide, value);
+}
+
+/* ---- numbers of a group ------------------------------------------------------------------------------------------- */
+
+quant_extremes quant_extremes_of(quant *q, ptx_val x)
+{
+    quant_extremes e = {.most = x, .least = x};
+    if (q->coder != QUANT_INT4_ASYM)
+        e.most = ptx_abs(q->f, x);
+    return e;
+}
+
+void quant_extremes_add(quant *q, quant_extremes *e, ptx_val x)
+{
+    ptx_fn *f = q->f;
+    if (q->coder == QUANT_INT4_ASYM) {
+        e->most = ptx_max(f, e->most, x);
+        e->least = ptx_min(f, e->least, x);
+    } else {
+        ptx_val magnitude = ptx_abs(f, x);
+        e->most = ptx_max(f, e->most, magnitude);
+    }
+}
+
+/* Of 16-bit elements by the largest magnitude of their group the product with the inverse is enough: tests/quant tries
+ * all pairs. */
+static bool needs_product_only(const quant *q, quant_division how)
+{
+    return q->coder == QUANT_NF4 && how == QUANT_BY_OWN_SCALE && q->lane_elements == 8;
+}
+
+static bool has_zero(const quant *q)
+{
+    return q->coder == QUANT_INT4_ASYM;
+}
+
+/* The zero is (0 - least) / scale rather than -least / scale, so that it is +0 whichever zero the least is. */
+quant_numbers quant_numbers_of(quant *q, quant_extremes e)
+{
+    ptx_fn *f = q->f;
+    quant_numbers g = {.has = 1u << QUANT_SCALE};
+    ptx_val range = has_zero(q) ? ptx_sub(f, e.most, e.least) : e.most;
+    ptx_val scale = ptx_max(f, range, number(q, SMALLEST_RANGE));
+    if (coders[q->coder].levels != 1)
+        scale = ptx_div(f, scale, number(q, coders[q->coder].levels));
+    g.at[QUANT_SCALE] = scale;
+    if (has_zero(q)) {
+        ptx_val negative = ptx_sub(f, number(q, 0), e.least);
+        g.at[QUANT_ZERO] = ptx_div(f, negative, scale);
+        g.has |= 1u << QUANT_ZERO;
+    }
+    return g;
+}
+
+/* The bounds leave room on all sides: with them inverse, quotient and remainder neither overflow nor, where it would
+ * matter, lose bits. */
+ptx_val quant_is_plain(quant *q, const quant_numbers *g, quant_division how)
+{
+    ptx_fn *f = q->f;
+    bool is_f64 = q->wide == PTX_F64;
+    ptx_val is_plain = ptx_le(f, g->at[QUANT_SCALE], number(q, is_f64 ? 0x1p1000 : 0x1p120));
+    if (how == QUANT_BY_GIVEN_SCALE) {
+        ptx_val is_large = ptx_ge(f, g->at[QUANT_SCALE], number(q, is_f64 ? 0x1p-800 : 0x1p-60));
+        is_plain = ptx_and(f, is_plain, is_large);
+    }
+    if (has_zero(q)) {
+        ptx_val distance = ptx_abs(f, g->at[QUANT_ZERO]);
+        ptx_val is_near = ptx_le(f, distance, number(q, 0x1p60));
+        is_plain = ptx_and(f, is_plain, is_near);
+    }
+    return is_plain;
+}
+
+quant_numbers quant_invert(quant *q, const quant_numbers *g, quant_division how)
+{
+    quant_numbers made = *g;
+    made.at[QUANT_INVERSE] = ptx_rcp(q->f, g->at[QUANT_SCALE]);
+    made.has ^= 1u << QUANT_SCALE | 1u << QUANT_INVERSE;
+    if (!needs_product_only(q, how)) {
+        made.at[QUANT_MINUS_SCALE] = ptx_neg(q->f, g->at[QUANT_SCALE]);
+        made.has |= 1u << QUANT_MINUS_SCALE;
+    }
+    return made;
+}
+
+/* ---- nf4's thresholds --------------------------------------------------------------------------------------------- */
+
+/* A normalised value r in [-1, 1] finds its code, the number of thresholds below it, through 32 buckets: bucket
+ * rne(14.625 r + 16) knows how many thresholds lie in the buckets before (base), and the only one that lies in it.
+ * Rounding is monotone, so this is exact wherever the buckets' borders are. Lane i holds bucket i. */
+#define BUCKETS_PER_UNIT 14.625
+#define MIDDLE_BUCKET    16
+
+static double threshold_at(const quant *q, int i)
+{
+    double middle = ((double)code_values[i] + (double)code_values[i + 1]) / 2;
+    return q->wide == PTX_F64 ? middle : (double)(float)middle;
+}
+
+quant_tables quant_load_tables(quant *q)
+{
+    quant_tables t = {0};
+    ptx_fn *f = q->f;
+    if (q->coder != QUANT_NF4)
+        return t;
+    uint64_t thresholds[32], bases[32];
+    int below = 0;
+    for (int bucket = 0; bucket < 32; bucket++) {
+        bases[bucket] = (uint64_t)below;
+        thresholds[bucket] = number(q, 2).bits; /* none: r never is above */
+        /* The nearest whole number is the nearest even one here: no threshold lies half-way. */
+        if (below < 15 && (int)(threshold_at(q, below) * BUCKETS_PER_UNIT + MIDDLE_BUCKET + 0.5) == bucket)
+            thresholds[bucket] = number(q, threshold_at(q, below++)).bits;
+    }
+    ptx_val threshold_table = ptx_global_table(f, q->wide, 32, thresholds);
+    ptx_val base_table = ptx_global_table(f, PTX_U32, 32, bases);
+    ptx_val threshold_address = ptx_at(f, threshold_table, q->lane);
+    ptx_val base_address = ptx_at(f, base_table, q->lane);
+    t.threshold = ptx_load_hint(f, threshold_address, PTX_NC);
+    t.base = ptx_load_hint(f, base_address, PTX_NC);
+    return t;
+}
+
+/* ---- codes -------------------------------------------------------------------------------------------------------- */
+
+/* The low 32 bits of a sum with a rounder. */
+static ptx_val whole_bits(quant *q, ptx_val sum)
+{
+    if (q->wide != PTX_F64)
+        return ptx_as(q->f, PTX_U32, sum);
+    ptx_val halves[2];
+    ptx_unpack(q->f, PTX_U32, 2, halves, sum);
+    return halves[0];
+}
+
+/* The constant that rounds what it is added to, and adds `more` to the whole number. */
+static ptx_val rounder(const quant *q, double more)
+{
+    return number(q, (q->wide == PTX_F64 ? 0x1.8p52 : 0x1.8p23) + more);
+}
+
+/* What a quotient may be beyond which the code no longer changes, as elements: for any elements with a given scale. */
+typedef struct limits {
+    ptx_val low, high;
+} limits;
+
+static limits element_limits(quant *q, const quant_numbers *g)
+{
+    ptx_fn *f = q->f;
+    const struct coder *c = &coders[q->coder];
+    ptx_val minus_scale = g->at[QUANT_MINUS_SCALE];
+    limits l;
+    if (has_zero(q)) { /* far beyond any zero, but so near that nothing overflows */
+        double largest = q->wide == PTX_F64 ? 0x1.fffffffffffffp1023 : 0x1.fffffep127;
+        ptx_val far = ptx_mul(f, minus_scale, number(q, -0x1p80));
+        l.high = ptx_min(f, far, number(q, largest));
+        l.low = ptx_neg(f, l.high);
+    } else if (q->coder == QUANT_NF4) {
+        l.low = minus_scale;
+        l.high = ptx_neg(f, minus_scale);
+    } else {
+        l.low = ptx_mul(f, minus_scale, number(q, -c->low));
+        l.high = ptx_mul(f, minus_scale, number(q, -c->high));
+    }
+    return l;
+}
+
+static ptx_val quotient(quant *q, const quant_numbers *g, const limits *l, ptx_val x, quant_division how)
+{
+    ptx_fn *f = q->f;
+    if (how == QUANT_DIVIDE)
+        return ptx_div(f, x, g->at[QUANT_SCALE]);
+    if (how == QUANT_BY_GIVEN_SCALE) {
+        x = ptx_max(f, x, l->low);
+        x = ptx_min(f, x, l->high);
+    }
+    ptx_val near = ptx_mul(f, x, g->at[QUANT_INVERSE]);
+    if (needs_product_only(q, how))
+        return near;
+    ptx_val rest = ptx_fma(f, near, g->at[QUANT_MINUS_SCALE], x);
+    return ptx_fma(f, rest, g->at[QUANT_INVERSE], near);
+}
+
+/* Within the coder's low and high; a NaN becomes low. What cannot be outside is not looked at. */
+static ptx_val clamp(quant *q, ptx_val r, quant_division how)
+{
+    ptx_fn *f = q->f;
+    const struct coder *c = &coders[q->coder];
+    bool is_within = how == QUANT_BY_GIVEN_SCALE && q->coder != QUANT_INT4_ASYM;
+    bool is_below_high = how == QUANT_BY_OWN_SCALE && q->coder != QUANT_INT4_ASYM;
+    if (is_within)
+        return r;
+    r = ptx_max(f, r, number(q, c->low));
+    return is_below_high ? r : ptx_min(f, r, number(q, c->high));
+}
+
+/* Adds the code of r, times 16^nibble, to the word; nibble 0 begins it, less the excess. */
+static void add_code(quant *q, const quant_tables *t, ptx_val r, uint32_t nibble, uint32_t excess,
+                     ptx_val *word)
+{
+    ptx_fn *f = q->f;
+    ptx_val place = ptx_u32(UINT32_C(1) << 4 * nibble);
+    if (q->coder != QUANT_NF4) {
+        ptx_val sum = ptx_add(f, r, rounder(q, coders[q->coder].shift));
+        ptx_val bits = whole_bits(q, sum);
+        if (nibble == 0)
+            *word = excess == 0 ? bits : ptx_sub(f, bits, ptx_u32(excess));
+        else
+            *word = ptx_mad(f, bits, place, *word);
+        return;
+    }
+    ptx_val sum = ptx_fma(f, r, number(q, BUCKETS_PER_UNIT), rounder(q, MIDDLE_BUCKET));
+    ptx_val bucket = whole_bits(q, sum); /* a shuffle looks at its low five bits */
+    ptx_val threshold = ptx_shfl_idx(f, t->threshold, bucket);
+    ptx_val base = ptx_shfl_idx(f, t->base, bucket);
+    *word = ptx_var(f, nibble == 0 ? base : ptx_mad(f, base, place, *word));
+    ptx_val is_above = ptx_gt(f, r, threshold);
+    PTX_WHEN (f, is_above) {
+        ptx_add_to(f, *word, place);
+    }
+}
+
+/* What the rounders' own bits, of sums times 1, 16, ... 16^7, add up to. In fewer codes than 8 they are above the word. */
+static uint32_t excess_of(const quant *q, uint32_t count)
+{
+    uint32_t sum = 0;
+    for (uint32_t i = 0; i < count && count == 8 && q->coder != QUANT_NF4; i++)
+        sum += (uint32_t)rounder(q, 0).bits << 4 * i;
+    return sum;
+}
+
+ptx_val quant_codes(quant *q, const quant_tables *t, const quant_numbers *g, uint32_t stride,
+                    const ptx_val x[], uint32_t count, quant_division how)
+{
+    ptx_fn *f = q->f;
+    limits l = {0};
+    if (how == QUANT_BY_GIVEN_SCALE)
+        l = element_limits(q, g);
+    uint32_t excess = excess_of(q, count);
+    ptx_val word = ptx_u32(0);
+    for (uint32_t nibble = 0; nibble < count; nibble++) {
+        uint32_t i = quant_nibble(q, nibble); /* its own inverse */
+        const quant_numbers *of_x = &g[i * stride];
+        ptx_val r = quotient(q, of_x, &l, x[i], how);
+        if (has_zero(q))
+            r = ptx_add(f, r, of_x->at[QUANT_ZERO]);
+        r = clamp(q, r, how);
+        add_code(q, t, r, nibble, excess, &word);
+    }
+    return word;
+}
+
+/* ---- values ------------------------------------------------------------------------------------------------------- */
+
+ptx_val quant_load_values(quant *q)
+{
+    ptx_fn *f = q->f;
+    if (q->coder != QUANT_NF4) {
+        ptx_val code = ptx_and(f, q->lane, ptx_u32(15));
+        ptx_val value = ptx_cvt(f, PTX_F32, code);
+        return q->coder == QUANT_INT4_SYM ? ptx_sub(f, value, ptx_f32(8)) : value;
+    }
+    uint64_t values[32];
+    for (int i = 0; i < 32; i++)
+        values[i] = ptx_f32(code_values[i % 16]).bits;
+    ptx_val table = ptx_global_table(f, PTX_F32, 32, values);
+    ptx_val address = ptx_at(f, table, q->lane);
+    return ptx_load_hint(f, address, PTX_NC);
+}
+
+ptx_val quant_value(quant *q, ptx_val values, const quant_numbers *g, ptx_val codes, uint32_t i)
+{
+    ptx_fn *f = q->f;
+    uint32_t nibble = quant_nibble(q, i);
+    ptx_val code = nibble == 0 ? codes : ptx_shr(f, codes, ptx_u32(4 * nibble));
+    ptx_val value = ptx_shfl_idx(f, values, code);
+    if (q->wide == PTX_F64)
+        value = ptx_cvt(f, PTX_F64, value);
+    if (has_zero(q))
+        value = ptx_sub(f, value, g->at[QUANT_ZERO]);
+    return ptx_mul(f, value, g->at[QUANT_SCALE]);
+}

@@ -1,0 +1,453 @@
+/* The entries of the 4-bit quantisers for groups of a fixed size.
+ *
+ * Each has two bodies. The fast one takes a full tile whose numbers are plain. The careful one takes all others, the last
+ * tile above all: it goes row by row with predicated accesses of one element, and divides by div.rn. A fused quantizer
+ * knows its numbers only after it has read the tile, and starts again with the careful body when they are not plain.
+ */
+#include "quant.h"
+
+/* ---- steps shared by the fast bodies ------------------------------------------------------------------------------ */
+
+static quant_numbers numbers_of_tile(quant *q, quant_elements x)
+{
+    ptx_val most[QUANT_MOST_STEPS], least[QUANT_MOST_STEPS];
+    for (uint32_t row = 0; row < q->rows; row++) {
+        quant_extremes e = quant_extremes_of(q, x[row * q->row_steps][0]);
+        for (uint32_t i = 1; i < q->row_steps * q->lane_elements; i++) {
+            uint32_t step = row * q->row_steps + i / q->lane_elements;
+            quant_extremes_add(q, &e, x[step][i % q->lane_elements]);
+        }
+        most[row] = e.most;
+        least[row] = e.least;
+    }
+    quant_extremes all = {.most = quant_reduce_rows(q, PTX_OP_MAX, most)};
+    if (q->coder == QUANT_INT4_ASYM)
+        all.least = quant_reduce_rows(q, PTX_OP_MIN, least);
+    return quant_numbers_of(q, all);
+}
+
+static void store_numbers(quant *q, const quant_numbers *kept)
+{
+    ptx_fn *f = q->f;
+    bool has_zero = q->coder == QUANT_INT4_ASYM;
+    quant_number_place place = quant_find_numbers(q);
+    ptx_val scale_at = quant_number_at(q, place, q->scale);
+    ptx_val zero_at = has_zero ? quant_number_at(q, place, q->zero) : scale_at;
+    ptx_val stores = quant_number_owner(q);
+    PTX_WHEN (f, stores) {
+        ptx_store(f, scale_at, kept->at[QUANT_SCALE]);
+        if (has_zero)
+            ptx_store(f, zero_at, kept->at[QUANT_ZERO]);
+    }
+}
+
+static quant_numbers load_numbers(quant *q)
+{
+    quant_numbers g = {.has = 1u << QUANT_SCALE};
+    quant_number_place place = quant_find_numbers(q);
+    g.at[QUANT_SCALE] = ptx_load_hint(q->f, quant_number_at(q, place, q->scale), PTX_NC);
+    if (q->coder == QUANT_INT4_ASYM) {
+        g.at[QUANT_ZERO] = ptx_load_hint(q->f, quant_number_at(q, place, q->zero), PTX_NC);
+        g.has |= 1u << QUANT_ZERO;
+    }
+    return g;
+}
+
+/* A lane's codes of step `step` of a tile. */
+static ptx_val word_at(quant *q, ptx_val at, uint32_t step)
+{
+    return ptx_at_const(q->f, ptx_cast_ptr(q->f, at, quant_word_type(q)), 32 * (int)step);
+}
+
+static void store_codes_of_tile(quant *q, const quant_tables *t, const quant_numbers *kept, quant_elements x,
+                                quant_division how)
+{
+    ptx_val at = quant_packed_at(q);
+    for (uint32_t row = 0; row < q->rows; row++) {
+        quant_numbers g = quant_numbers_of_row(q, kept, row);
+        for (uint32_t i = 0; i < q->row_steps; i++) {
+            uint32_t step = row * q->row_steps + i;
+            ptx_val codes = quant_codes(q, t, &g, 0, x[step], q->lane_elements, how);
+            ptx_store(q->f, word_at(q, at, step), codes);
+        }
+    }
+}
+
+/* ---- steps shared by the careful bodies --------------------------------------------------------------------------- */
+
+/* One row of a tile that may end within it. */
+typedef struct tile_row {
+    ptx_val start;                 /* elements from the tile's first, U32 */
+    ptx_val has[QUANT_MOST_STEPS]; /* elements of this lane's from each step's first to the end, S32 */
+    ptx_val group;                 /* of this lane, from the tile's first group, U32 */
+    ptx_val group_exists;
+} tile_row;
+
+static tile_row begin_row(quant *q, ptx_val start)
+{
+    ptx_fn *f = q->f;
+    tile_row r = {.start = start};
+    ptx_val lane_start = ptx_mad(f, q->lane, ptx_u32(q->lane_elements), start);
+    for (uint32_t i = 0; i < q->row_steps; i++) {
+        ptx_val past = i == 0 ? lane_start : ptx_add(f, lane_start, ptx_u32(i * q->step_elements));
+        r.has[i] = ptx_as(f, PTX_S32, ptx_sub(f, q->left, past));
+    }
+    r.group = ptx_shr(f, lane_start, ptx_u32(quant_log2(q->group)));
+    r.group_exists = ptx_gt(f, r.has[0], ptx_s32(0));
+    return r;
+}
+
+/* Where a group's number is. */
+static ptx_val careful_number_at(quant *q, const tile_row *r, ptx_val tensor)
+{
+    ptx_val first = ptx_shr(q->f, q->first, ptx_u32(quant_log2(q->group)));
+    ptx_val at = ptx_at(q->f, tensor, first);
+    return ptx_at(q->f, at, r->group);
+}
+
+static ptx_val load_number_carefully(quant *q, const tile_row *r, ptx_val tensor)
+{
+    ptx_fn *f = q->f;
+    ptx_val value = ptx_var(f, ptx_number(q->wide, 1));
+    ptx_val at = careful_number_at(q, r, tensor);
+    PTX_WHEN (f, r->group_exists) {
+        ptx_set(f, value, ptx_load_hint(f, at, PTX_NC));
+    }
+    return value;
+}
+
+static quant_numbers load_numbers_carefully(quant *q, const tile_row *r)
+{
+    quant_numbers g = {.has = 1u << QUANT_SCALE};
+    g.at[QUANT_SCALE] = load_number_carefully(q, r, q->scale);
+    if (q->coder == QUANT_INT4_ASYM) {
+        g.at[QUANT_ZERO] = load_number_carefully(q, r, q->zero);
+        g.has |= 1u << QUANT_ZERO;
+    }
+    return g;
+}
+
+static void store_numbers_carefully(quant *q, const tile_row *r, const quant_numbers *g)
+{
+    ptx_fn *f = q->f;
+    bool has_zero = q->coder == QUANT_INT4_ASYM;
+    ptx_val place = ptx_and(f, q->lane, ptx_u32(q->lanes - 1));
+    ptx_val is_first = ptx_eq(f, place, ptx_u32(0));
+    ptx_val stores = ptx_and(f, is_first, r->group_exists);
+    ptx_val scale_at = careful_number_at(q, r, q->scale);
+    ptx_val zero_at = has_zero ? careful_number_at(q, r, q->zero) : scale_at;
+    PTX_WHEN (f, stores) {
+        ptx_store(f, scale_at, g->at[QUANT_SCALE]);
+        if (has_zero)
+            ptx_store(f, zero_at, g->at[QUANT_ZERO]);
+    }
+}
+
+static void load_elements_carefully(quant *q, const tile_row *r, quant_elements x)
+{
+    ptx_fn *f = q->f;
+    ptx_val at = ptx_at(f, quant_tile_at(q, q->in), r->start);
+    for (uint32_t step = 0; step < q->row_steps; step++) {
+        for (uint32_t i = 0; i < q->lane_elements; i++) {
+            ptx_val exists = ptx_gt(f, r->has[step], ptx_s32((int)i));
+            x[step][i] = quant_load_element(q, ptx_at_const(f, at, step * q->step_elements + i), exists);
+        }
+    }
+}
+
+static quant_numbers numbers_of_row(quant *q, quant_elements x)
+{
+    quant_extremes e = quant_extremes_of(q, x[0][0]);
+    for (uint32_t i = 1; i < q->row_steps * q->lane_elements; i++)
+        quant_extremes_add(q, &e, x[i / q->lane_elements][i % q->lane_elements]);
+    e.most = quant_reduce_lanes(q, PTX_OP_MAX, e.most);
+    if (q->coder == QUANT_INT4_ASYM)
+        e.least = quant_reduce_lanes(q, PTX_OP_MIN, e.least);
+    return quant_numbers_of(q, e);
+}
+
+/* Byte by byte; absent elements are NaNs, whose code is the 0 that an absent last nibble has to be. */
+static void store_codes_carefully(quant *q, const quant_tables *t, const tile_row *r, const quant_numbers *g,
+                                  quant_elements x)
+{
+    ptx_fn *f = q->f;
+    ptx_val byte = ptx_shr(f, r->start, ptx_u32(1));
+    ptx_val at = ptx_at(f, quant_packed_at(q), byte);
+    for (uint32_t step = 0; step < q->row_steps; step++) {
+        ptx_val codes = quant_codes(q, t, g, 0, x[step], q->lane_elements, QUANT_DIVIDE);
+        for (uint32_t pair = 0; pair < q->lane_elements / 2; pair++) {
+            ptx_val two = pair == 0 ? codes : ptx_shr(f, codes, ptx_u32(8 * pair));
+            ptx_val exists = ptx_gt(f, r->has[step], ptx_s32((int)(2 * pair)));
+            PTX_WHEN (f, exists) {
+                ptx_store(f, ptx_at_const(f, at, step * q->step_elements / 2 + pair), two);
+            }
+        }
+    }
+}
+
+static ptx_val row_elements(const quant *q)
+{
+    return ptx_u32(q->row_steps * q->step_elements);
+}
+
+/* ---- arguments ---------------------------------------------------------------------------------------------------- */
+
+static void read_number_arguments(quant *q)
+{
+    q->scale = ptx_param_ptr(q->f, q->wide, "scale");
+    if (q->coder == QUANT_INT4_ASYM)
+        q->zero = ptx_param_ptr(q->f, q->wide, "zero");
+}
+
+static void read_size_arguments(quant *q)
+{
+    q->n = ptx_param(q->f, PTX_U64, "n");
+    if (q->group == 0)
+        q->group_size = ptx_param(q->f, PTX_U64, "group_size");
+}
+
+/* Without being told, ptxas spills a little to reach one more block. */
+static void say_min_blocks(const quant *q)
+{
+    if (q->lane_elements == 8)
+        ptx_min_blocks(q->f, 4);
+    else if (q->wide == PTX_F64 && q->steps == QUANT_MOST_STEPS)
+        ptx_min_blocks(q->f, 3);
+}
+
+/* ---- scale -------------------------------------------------------------------------------------------------------- */
+
+static void scale_carefully(quant *q)
+{
+    ptx_fn *f = q->f;
+    PTX_FOR (f, start, ptx_u32(0), q->left, row_elements(q)) {
+        tile_row r = begin_row(q, start);
+        quant_elements x;
+        load_elements_carefully(q, &r, x);
+        quant_numbers g = numbers_of_row(q, x);
+        store_numbers_carefully(q, &r, &g);
+    }
+}
+
+void quant_emit_scale(ptx_fn *f, const kiln_variant *v, quant_coder coder)
+{
+    quant q = quant_open(f, v, coder);
+    q.in = ptx_param_ptr(f, q.type, "in");
+    read_number_arguments(&q);
+    read_size_arguments(&q);
+    if (q.group == 0) {
+        quant_any_scale(&q, false);
+        return;
+    }
+    ptx_val exists = quant_begin_tile(&q);
+    PTX_IF (f, exists) {
+        ptx_val is_full = quant_find_left(&q);
+        PTX_IF (f, is_full) {
+            quant_elements x;
+            quant_load_tile(&q, quant_tile_at(&q, q.in), x);
+            quant_numbers kept = numbers_of_tile(&q, x);
+            store_numbers(&q, &kept);
+        }
+        PTX_ELSE (f) {
+            scale_carefully(&q);
+        }
+    }
+}
+
+/* ---- pack --------------------------------------------------------------------------------------------------------- */
+
+static void pack_carefully(quant *q, const quant_tables *t)
+{
+    ptx_fn *f = q->f;
+    PTX_FOR (f, start, ptx_u32(0), q->left, row_elements(q)) {
+        tile_row r = begin_row(q, start);
+        quant_elements x;
+        load_elements_carefully(q, &r, x);
+        quant_numbers g = load_numbers_carefully(q, &r);
+        store_codes_carefully(q, t, &r, &g, x);
+    }
+}
+
+/* Clears `careful` when the tile is done. */
+static void pack_full_tile(quant *q, const quant_tables *t, ptx_val careful)
+{
+    ptx_fn *f = q->f;
+    quant_elements x;
+    quant_numbers given = load_numbers(q);
+    quant_load_tile(q, quant_tile_at(q, q->in), x);
+    ptx_val is_plain = quant_is_plain(q, &given, QUANT_BY_GIVEN_SCALE);
+    ptx_val are_plain = ptx_vote_all(f, is_plain);
+    PTX_IF (f, are_plain) {
+        quant_numbers kept = quant_invert(q, &given, QUANT_BY_GIVEN_SCALE);
+        store_codes_of_tile(q, t, &kept, x, QUANT_BY_GIVEN_SCALE);
+        ptx_set(f, careful, ptx_u32(0));
+    }
+}
+
+void quant_emit_pack(ptx_fn *f, const kiln_variant *v, quant_coder coder)
+{
+    quant q = quant_open(f, v, coder);
+    say_min_blocks(&q);
+    q.is_high_first = kiln_is(v, "nibbles", "high");
+    q.in = ptx_param_ptr(f, q.type, "in");
+    read_number_arguments(&q);
+    q.packed = ptx_param_ptr(f, PTX_U8, "packed");
+    read_size_arguments(&q);
+    if (q.group == 0) {
+        quant_any_pack(&q);
+        return;
+    }
+    ptx_val exists = quant_begin_tile(&q);
+    PTX_IF (f, exists) {
+        ptx_val is_full = quant_find_left(&q);
+        quant_tables t = quant_load_tables(&q);
+        ptx_val careful = ptx_var(f, ptx_u32(1));
+        PTX_IF (f, is_full) {
+            pack_full_tile(&q, &t, careful);
+        }
+        ptx_val is_left = ptx_ne(f, careful, ptx_u32(0));
+        PTX_IF (f, is_left) {
+            pack_carefully(&q, &t);
+        }
+    }
+}
+
+/* ---- quantize ----------------------------------------------------------------------------------------------------- */
+
+static void quantize_carefully(quant *q, const quant_tables *t)
+{
+    ptx_fn *f = q->f;
+    PTX_FOR (f, start, ptx_u32(0), q->left, row_elements(q)) {
+        tile_row r = begin_row(q, start);
+        quant_elements x;
+        load_elements_carefully(q, &r, x);
+        quant_numbers g = numbers_of_row(q, x);
+        store_numbers_carefully(q, &r, &g);
+        store_codes_carefully(q, t, &r, &g, x);
+    }
+}
+
+static void quantize_full_tile(quant *q, const quant_tables *t, ptx_val careful)
+{
+    ptx_fn *f = q->f;
+    quant_elements x;
+    quant_load_tile(q, quant_tile_at(q, q->in), x);
+    quant_numbers made = numbers_of_tile(q, x);
+    ptx_val is_plain = quant_is_plain(q, &made, QUANT_BY_OWN_SCALE);
+    ptx_val are_plain = ptx_vote_all(f, is_plain);
+    PTX_IF (f, are_plain) {
+        store_numbers(q, &made);
+        quant_numbers kept = quant_invert(q, &made, QUANT_BY_OWN_SCALE);
+        store_codes_of_tile(q, t, &kept, x, QUANT_BY_OWN_SCALE);
+        ptx_set(f, careful, ptx_u32(0));
+    }
+}
+
+void quant_emit_quantize(ptx_fn *f, const kiln_variant *v, quant_coder coder)
+{
+    quant q = quant_open(f, v, coder);
+    say_min_blocks(&q);
+    q.is_high_first = kiln_is(v, "nibbles", "high");
+    q.in = ptx_param_ptr(f, q.type, "in");
+    read_number_arguments(&q);
+    q.packed = ptx_param_ptr(f, PTX_U8, "packed");
+    read_size_arguments(&q);
+    if (q.group == 0) {
+        quant_any_scale(&q, true);
+        return;
+    }
+    ptx_val exists = quant_begin_tile(&q);
+    PTX_IF (f, exists) {
+        ptx_val is_full = quant_find_left(&q);
+        quant_tables t = quant_load_tables(&q);
+        ptx_val careful = ptx_var(f, ptx_u32(1));
+        PTX_IF (f, is_full) {
+            quantize_full_tile(&q, &t, careful);
+        }
+        ptx_val is_left = ptx_ne(f, careful, ptx_u32(0));
+        PTX_IF (f, is_left) {
+            quantize_carefully(&q, &t);
+        }
+    }
+}
+
+/* ---- unpack ------------------------------------------------------------------------------------------------------- */
+
+static void unpack_full_tile(quant *q, ptx_val values)
+{
+    ptx_fn *f = q->f;
+    ptx_val codes[QUANT_MOST_STEPS];
+    ptx_val from = quant_packed_at(q);
+    for (uint32_t step = 0; step < q->steps; step++)
+        codes[step] = ptx_load_as(f, PTX_U32, word_at(q, from, step), PTX_NC | PTX_NO_ALLOCATE);
+    quant_numbers kept = load_numbers(q);
+    ptx_val to = quant_tile_at(q, q->out);
+    for (uint32_t row = 0; row < q->rows; row++) {
+        quant_numbers g = quant_numbers_of_row(q, &kept, row);
+        for (uint32_t step = row * q->row_steps; step < (row + 1) * q->row_steps; step++) {
+            ptx_val x[QUANT_MOST_LANE_ELEMENTS];
+            for (uint32_t i = 0; i < q->lane_elements; i++)
+                x[i] = quant_value(q, values, &g, codes[step], i);
+            quant_store_step(q, ptx_at_const(f, to, step * q->step_elements), x);
+        }
+    }
+}
+
+static void unpack_step_carefully(quant *q, ptx_val values, const quant_numbers *g, ptx_val has, ptx_val from,
+                                  ptx_val to)
+{
+    ptx_fn *f = q->f;
+    for (uint32_t pair = 0; pair < q->lane_elements; pair += 2) {
+        ptx_val byte = ptx_var(f, ptx_u32(0));
+        ptx_val has_first = ptx_gt(f, has, ptx_s32((int)pair));
+        ptx_val has_second = ptx_gt(f, has, ptx_s32((int)pair + 1));
+        PTX_WHEN (f, has_first) {
+            ptx_set(f, byte, ptx_load_hint(f, ptx_at_const(f, from, pair / 2), PTX_NC));
+        }
+        ptx_val first = quant_value(q, values, g, byte, 0);
+        ptx_val second = quant_value(q, values, g, byte, 1);
+        quant_store_element(q, ptx_at_const(f, to, pair), first, has_first);
+        quant_store_element(q, ptx_at_const(f, to, pair + 1), second, has_second);
+    }
+}
+
+static void unpack_carefully(quant *q, ptx_val values)
+{
+    ptx_fn *f = q->f;
+    PTX_FOR (f, start, ptx_u32(0), q->left, row_elements(q)) {
+        tile_row r = begin_row(q, start);
+        quant_numbers g = load_numbers_carefully(q, &r);
+        ptx_val byte = ptx_shr(f, start, ptx_u32(1));
+        ptx_val from = ptx_at(f, quant_packed_at(q), byte);
+        ptx_val to = ptx_at(f, quant_tile_at(q, q->out), start);
+        for (uint32_t step = 0; step < q->row_steps; step++)
+            unpack_step_carefully(q, values, &g, r.has[step],
+                                  ptx_at_const(f, from, step * q->step_elements / 2),
+                                  ptx_at_const(f, to, step * q->step_elements));
+    }
+}
+
+void quant_emit_unpack(ptx_fn *f, const kiln_variant *v, quant_coder coder)
+{
+    quant q = quant_open(f, v, coder);
+    q.is_high_first = kiln_is(v, "nibbles", "high");
+    q.packed = ptx_param_ptr(f, PTX_U8, "packed");
+    read_number_arguments(&q);
+    q.out = ptx_param_ptr(f, q.type, "out");
+    read_size_arguments(&q);
+    if (q.group == 0) {
+        quant_any_unpack(&q);
+        return;
+    }
+    ptx_val exists = quant_begin_tile(&q);
+    PTX_IF (f, exists) {
+        ptx_val is_full = quant_find_left(&q);
+        ptx_val values = quant_load_values(&q);
+        PTX_IF (f, is_full) {
+            unpack_full_tile(&q, values);
+        }
+        PTX_ELSE (f) {
+            unpack_carefully(&q, values);
+        }
+    }
+}

@@ -1,0 +1,283 @@
+/* Types and geometry of the 4-bit quantisers.
+ *
+ * A warp works on a tile of 4 steps, or 8 where that makes its scales whole sectors of 32 bytes. In a step each lane takes
+ * 16 bytes of the tensor (2, 4 or 8 elements), so that a warp's access to either side is whole sectors too. A group is 4
+ * to 32 lanes of a step, or all lanes of 2 or 4 steps.
+ * Nothing goes through shared memory.
+ */
+#include "quant.h"
+
+uint32_t quant_log2(uint32_t power_of_two)
+{
+    uint32_t log = 0;
+    while (power_of_two >> log > 1)
+        log++;
+    return log;
+}
+
+quant quant_open(ptx_fn *f, const kiln_variant *v, quant_coder coder)
+{
+    quant q = {.f = f, .coder = coder, .type = kiln_type(v, "type"), .sm = kiln_target_sm(v)};
+    q.wide = q.type == PTX_F64 ? PTX_F64 : PTX_F32;
+    q.lane_elements = q.type == PTX_F64 ? 2 : q.type == PTX_F32 ? 4 : 8;
+    q.step_elements = 32 * q.lane_elements;
+    q.group = kiln_is(v, "group", "any") ? 0 : kiln_int(v, "group");
+    q.steps = q.group >= 128 && q.lane_elements < 8 ? QUANT_MOST_STEPS : QUANT_MOST_STEPS / 2;
+    q.tile_elements = q.steps * q.step_elements;
+    if (q.group == 0)
+        return q;
+    q.lanes = q.group / q.lane_elements < 32 ? q.group / q.lane_elements : 32;
+    q.row_steps = q.group > q.step_elements ? q.group / q.step_elements : 1;
+    q.rows = q.steps / q.row_steps;
+    return q;
+}
+
+/* ---- the warp's tile ---------------------------------------------------------------------------------------------- */
+
+ptx_val quant_begin_tile(quant *q)
+{
+    ptx_fn *f = q->f;
+    q->lane = ptx_laneid(f);
+    ptx_val warp = ptx_warpid_x(f);
+    ptx_val block = ptx_ctaid_x(f);
+    ptx_val index = ptx_mad(f, block, ptx_u32(QUANT_WARPS), warp);
+    q->first = ptx_mul_wide(f, index, ptx_u32(q->tile_elements));
+    return ptx_lt(f, q->first, q->n);
+}
+
+ptx_val quant_find_left(quant *q)
+{
+    ptx_fn *f = q->f;
+    ptx_val left = ptx_sub(f, q->n, q->first);
+    ptx_val capped = ptx_min(f, left, ptx_u64(q->tile_elements));
+    q->left = ptx_cvt(f, PTX_U32, capped);
+    q->lane_first = ptx_mad_wide(f, q->lane, ptx_u32(q->lane_elements), q->first);
+    return ptx_eq(f, q->left, ptx_u32(q->tile_elements));
+}
+
+ptx_val quant_tile_at(quant *q, ptx_val tensor)
+{
+    return ptx_at(q->f, tensor, q->lane_first);
+}
+
+ptx_val quant_packed_at(quant *q)
+{
+    ptx_val byte = ptx_shr(q->f, q->lane_first, ptx_u32(1));
+    return ptx_at(q->f, q->packed, byte);
+}
+
+/* ---- elements ----------------------------------------------------------------------------------------------------- */
+
+/* The two 16-bit elements of a word. bf16 is the upper half of f32, on targets without any bf16 instruction too. */
+static void widen_pair(quant *q, ptx_val word, ptx_val x[2])
+{
+    ptx_fn *f = q->f;
+    if (q->type == PTX_BF16) {
+        x[0] = ptx_as(f, PTX_F32, ptx_shl(f, word, ptx_u32(16)));
+        x[1] = ptx_as(f, PTX_F32, ptx_and(f, word, ptx_u32(0xffff0000)));
+        return;
+    }
+    ptx_val halves[2];
+    ptx_unpack(f, PTX_F16, 2, halves, word);
+    x[0] = ptx_cvt(f, PTX_F32, halves[0]);
+    x[1] = ptx_cvt(f, PTX_F32, halves[1]);
+}
+
+/* The words of a step as they come from memory: 2 or 4 of them. */
+static int load_raw(quant *q, ptx_val at, uint32_t step, ptx_val raw[4])
+{
+    bool is_half = q->lane_elements == 8;
+    int count = is_half ? 4 : (int)q->lane_elements;
+    ptx_val from = is_half ? ptx_cast_ptr(q->f, at, PTX_U32) : at;
+    ptx_load_vec(q->f, count, raw, ptx_at_const(q->f, from, 32 * count * (int)step),
+                 PTX_NC | PTX_NO_ALLOCATE);
+    return count;
+}
+
+static void widen(quant *q, const ptx_val raw[4], int count, ptx_val x[])
+{
+    for (int i = 0; i < count; i++) {
+        if (q->lane_elements == 8)
+            widen_pair(q, raw[i], &x[2 * i]);
+        else
+            x[i] = raw[i];
+    }
+}
+
+void quant_load_tile(quant *q, ptx_val at, quant_elements x)
+{
+    ptx_val raw[QUANT_MOST_STEPS][4];
+    int count = 0;
+    for (uint32_t step = 0; step < q->steps; step++)
+        count = load_raw(q, at, step, raw[step]);
+    for (uint32_t step = 0; step < q->steps; step++)
+        widen(q, raw[step], count, x[step]);
+}
+
+void quant_load_step(quant *q, ptx_val at, ptx_val x[])
+{
+    ptx_val raw[4];
+    int count = load_raw(q, at, 0, raw);
+    widen(q, raw, count, x);
+}
+
+ptx_val quant_load_element(quant *q, ptx_val at, ptx_val exists)
+{
+    ptx_fn *f = q->f;
+    bool is_bf16 = q->type == PTX_BF16, is_f16 = q->type == PTX_F16;
+    ptx_type held = is_bf16 ? PTX_U32 : is_f16 ? PTX_U16 : q->type;
+    uint64_t nan = q->type == PTX_F64   ? UINT64_C(0x7fffffffffffffff)
+                   : q->type == PTX_F32 ? 0x7fffffff
+                                        : 0x7fff;
+    ptx_val raw = ptx_var(f, ptx_bits(held, nan));
+    ptx_val from = is_bf16 || is_f16 ? ptx_cast_ptr(f, at, PTX_U16) : at;
+    PTX_WHEN (f, exists) {
+        if (is_bf16)
+            ptx_set(f, raw, ptx_load_as(f, PTX_U32, from, PTX_NC));
+        else
+            ptx_set(f, raw, ptx_load_hint(f, from, PTX_NC));
+    }
+    if (is_bf16)
+        return ptx_as(f, PTX_F32, ptx_shl(f, raw, ptx_u32(16)));
+    return is_f16 ? ptx_cvt(f, PTX_F32, ptx_as(f, PTX_F16, raw)) : raw;
+}
+
+/* f32 to bf16 in integers, for targets that have no conversion: half an ulp less one, plus one when the lowest kept bit
+ * is set, so that ties go to even. The bits are the upper half of the U32. A NaN becomes 0x7fff. */
+static ptx_val round_to_bf16(quant *q, ptx_val x)
+{
+    ptx_fn *f = q->f;
+    ptx_val bits = ptx_as(f, PTX_U32, x);
+    ptx_val lowest = ptx_bfe(f, bits, ptx_u32(16), ptx_u32(1));
+    ptx_val half = ptx_add(f, bits, ptx_u32(0x7fff));
+    ptx_val rounded = ptx_add(f, half, lowest);
+    ptx_val is_number = ptx_ordered(f, x, x);
+    return ptx_select(f, is_number, rounded, ptx_u32(0x7fff0000));
+}
+
+/* Two elements as a word of memory. */
+static ptx_val narrow_pair(quant *q, ptx_val low, ptx_val high)
+{
+    ptx_fn *f = q->f;
+    bool is_bf16 = q->type == PTX_BF16;
+    if (q->sm >= 80)
+        return ptx_as(f, PTX_U32, ptx_cvt_pair(f, is_bf16 ? PTX_BF16X2 : PTX_F16X2, low, high));
+    if (is_bf16) {
+        ptx_val upper[2];
+        upper[0] = round_to_bf16(q, low);
+        upper[1] = round_to_bf16(q, high);
+        return ptx_prmt(f, upper[0], upper[1], ptx_u32(0x7632));
+    }
+    ptx_val halves[2];
+    halves[0] = ptx_cvt(f, PTX_F16, low);
+    halves[1] = ptx_cvt(f, PTX_F16, high);
+    return ptx_pack(f, PTX_U32, 2, halves);
+}
+
+void quant_store_step(quant *q, ptx_val at, const ptx_val x[])
+{
+    ptx_fn *f = q->f;
+    if (q->lane_elements != 8) {
+        ptx_store_vec(f, (int)q->lane_elements, at, x, PTX_CS);
+        return;
+    }
+    ptx_val words[4];
+    for (int i = 0; i < 4; i++)
+        words[i] = narrow_pair(q, x[2 * i], x[2 * i + 1]);
+    ptx_store_vec(f, 4, ptx_cast_ptr(f, at, PTX_U32), words, PTX_CS);
+}
+
+void quant_store_element(quant *q, ptx_val at, ptx_val x, ptx_val exists)
+{
+    ptx_fn *f = q->f;
+    if (q->type == PTX_BF16 && q->sm < 80) {
+        x = ptx_shr(f, round_to_bf16(q, x), ptx_u32(16));
+        at = ptx_cast_ptr(f, at, PTX_U16);
+    } else if (q->lane_elements == 8) {
+        x = ptx_cvt(f, q->type, x);
+    }
+    PTX_WHEN (f, exists) {
+        ptx_store(f, at, x);
+    }
+}
+
+ptx_type quant_word_type(const quant *q)
+{
+    return q->lane_elements == 2 ? PTX_U8 : q->lane_elements == 4 ? PTX_U16 : PTX_U32;
+}
+
+uint32_t quant_nibble(const quant *q, uint32_t i)
+{
+    return q->is_high_first ? i ^ 1 : i;
+}
+
+/* ---- numbers of groups -------------------------------------------------------------------------------------------- */
+
+quant_number_place quant_find_numbers(quant *q)
+{
+    ptx_fn *f = q->f;
+    uint32_t row_groups = 32 / q->lanes;
+    quant_number_place place = {.first = ptx_shr(f, q->first, ptx_u32(quant_log2(q->group)))};
+    place.index = q->rows == 1 ? ptx_u32(0) : ptx_and(f, q->lane, ptx_u32(q->rows - 1));
+    if (row_groups > 1) {
+        ptx_val in_row = ptx_shr(f, q->lane, ptx_u32(quant_log2(q->lanes)));
+        place.index = ptx_mad(f, place.index, ptx_u32(row_groups), in_row);
+    }
+    return place;
+}
+
+ptx_val quant_number_at(quant *q, quant_number_place place, ptx_val tensor)
+{
+    ptx_val first = ptx_at(q->f, tensor, place.first);
+    return ptx_at(q->f, first, place.index);
+}
+
+ptx_val quant_number_owner(quant *q)
+{
+    ptx_val place = ptx_and(q->f, q->lane, ptx_u32(q->lanes - 1));
+    return ptx_lt(q->f, place, ptx_u32(q->rows));
+}
+
+quant_numbers quant_numbers_of_row(quant *q, const quant_numbers *kept, uint32_t row)
+{
+    if (q->rows == 1)
+        return *kept;
+    quant_numbers g = {.has = kept->has};
+    for (int i = 0; i < QUANT_NUMBERS; i++)
+        if (g.has >> i & 1u)
+            g.at[i] = ptx_shfl_idx_in(q->f, kept->at[i], ptx_u32(row), (int)q->rows);
+    return g;
+}
+
+/* Over the group's lanes that differ in bit `distance` or higher ones. */
+static ptx_val reduce_from(quant *q, ptx_op op, ptx_val value, uint32_t distance)
+{
+    for (; distance < q->lanes; distance *= 2) {
+        ptx_val taken = ptx_shfl_xor(q->f, value, ptx_u32(distance));
+        value = ptx_op2(q->f, op, value, taken, PTX_HERE);
+    }
+    return value;
+}
+
+ptx_val quant_reduce_lanes(quant *q, ptx_op op, ptx_val value)
+{
+    return reduce_from(q, op, value, 1);
+}
+
+/* As long as there are several rows, two lanes share two of them: each gives away one and keeps the other. */
+ptx_val quant_reduce_rows(quant *q, ptx_op op, ptx_val values[])
+{
+    ptx_fn *f = q->f;
+    uint32_t distance = 1;
+    for (uint32_t count = q->rows; count > 1; count /= 2, distance *= 2) {
+        ptx_val bit = ptx_and(f, q->lane, ptx_u32(distance));
+        ptx_val is_odd = ptx_ne(f, bit, ptx_u32(0));
+        for (uint32_t i = 0; i < count / 2; i++) {
+            ptx_val kept = ptx_select(f, is_odd, values[2 * i + 1], values[2 * i]);
+            ptx_val given = ptx_select(f, is_odd, values[2 * i], values[2 * i + 1]);
+            ptx_val taken = ptx_shfl_xor(f, given, ptx_u32(distance));
+            values[i] = ptx_op2(f, op, kept, taken, PTX_HERE);
+        }
+    }
+    return reduce_from(q, op, values[0], distance);
+}

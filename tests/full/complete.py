@@ -1,0 +1,47 @@
+#!/usr/bin/env python3
+"""tests/full.yaml names every value of every parameter of every family, and every base target.
+
+usage: complete.py KILN CONFIG
+"""
+import json
+import subprocess
+import sys
+
+BASE_TARGETS = "sm_75 sm_80 sm_86 sm_87 sm_89 sm_90 sm_100 sm_103 sm_110 sm_120 sm_121".split()
+
+
+def values_of(param):
+    """All values; of a range of integers its ends and its default."""
+    if param["type"] == "bool":
+        return ["true", "false"]
+    if "values" in param:
+        return [str(v) for v in param["values"]]
+    return [str(param[key]) for key in ("min", "max", "default")]
+
+
+def main():
+    kiln, config = sys.argv[1:]
+    families = json.loads(subprocess.run([kiln, "families", "--json"], check=True, capture_output=True, text=True).stdout)
+    listed = subprocess.run([kiln, "list", config], check=True, capture_output=True, text=True).stdout
+    found, targets = {}, set()
+    for line in listed.splitlines():
+        _, variant, where = line.split()
+        family, params = (variant + "/").split("/")[:2]
+        targets.update(where.split(","))
+        found.setdefault(family, set()).update(params.split(","))
+    missing = [f"target {t}" for t in BASE_TARGETS if t not in targets]
+    wanted = 0
+    for family in families:
+        if family["name"] not in found:
+            missing.append(f"family {family['name']}")
+            continue
+        for param in family["params"]:
+            for value in values_of(param):
+                wanted += 1
+                if f"{param['name']}={value}" not in found[family["name"]]:
+                    missing.append(f"{family['name']}: {param['name']}={value}")
+    print("\n".join(f"MISSING {m}" for m in missing) or f"{wanted} values of {len(families)} families are all there")
+    sys.exit(1 if missing or not wanted else 0)
+
+
+main()

@@ -1,0 +1,122 @@
+/* What the references of the group-wise quantisers share. */
+#include "groups.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- arithmetic ------------------------------------------------------------------------------------------------- */
+
+element_type groups_arithmetic(element_type elements)
+{
+    return elements == ELEMENT_F64 ? ELEMENT_F64 : ELEMENT_F32;
+}
+
+double groups_add(element_type arithmetic, double a, double b)
+{
+    return arithmetic == ELEMENT_F64 ? a + b : (double)((float)a + (float)b);
+}
+
+double groups_subtract(element_type arithmetic, double a, double b)
+{
+    return arithmetic == ELEMENT_F64 ? a - b : (double)((float)a - (float)b);
+}
+
+double groups_multiply(element_type arithmetic, double a, double b)
+{
+    return arithmetic == ELEMENT_F64 ? a * b : (double)((float)a * (float)b);
+}
+
+double groups_divide(element_type arithmetic, double a, double b)
+{
+    return arithmetic == ELEMENT_F64 ? a / b : (double)((float)a / (float)b);
+}
+
+/* ---- the contract's parameters ----------------------------------------------------------------------------------- */
+
+uint64_t groups_size(problem *p)
+{
+    argument *given = problem_find(p, "group_size");
+    const char *fixed = manifest_param_value(p->variant, "group");
+    uint64_t group = 0;
+    if (given)
+        return given->integer;
+    for (; fixed && *fixed >= '0' && *fixed <= '9'; fixed++)
+        group = group * 10 + (uint64_t)(*fixed - '0');
+    return group ? group : 64;
+}
+
+group_range groups_range(problem *p, uint64_t g)
+{
+    uint64_t n = problem_integer(p, "n"), size = groups_size(p);
+    group_range range = {g * size, n};
+    if (n - range.first > size)
+        range.last = range.first + size;
+    return range;
+}
+
+unsigned groups_shift(problem *p, uint64_t i)
+{
+    const char *nibbles = manifest_param_value(p->variant, "nibbles");
+    bool is_high_first = nibbles && strcmp(nibbles, "high") == 0;
+    return (i % 2 != 0) != is_high_first ? 4 : 0;
+}
+
+/* ---- inputs ----------------------------------------------------------------------------------------------------- */
+
+void groups_fill_elements(argument *in, int kind, random_stream s)
+{
+    bool is_normal = kind >= GROUPS_NAN && kind <= GROUPS_NONFINITE_SCALE;
+    inputs_fill(in, is_normal ? INPUT_NORMAL : (input_kind)kind, s);
+    for (uint64_t i = 0; kind == GROUPS_NAN && i < in->count; i++) {
+        if (random_below(random_fork(s, 1), i, 16) == 0)
+            element_set(in->about->type, in->host, i, NAN);
+    }
+}
+
+void groups_fill_numbers(argument *numbers, int kind, random_stream s)
+{
+    input_kind plain = kind < GROUPS_NAN                ? (input_kind)kind
+                       : kind == GROUPS_ANY_SCALE       ? INPUT_ANY_BITS
+                       : kind == GROUPS_NONFINITE_SCALE ? INPUT_NONFINITE
+                                                        : INPUT_NORMAL;
+    inputs_fill(numbers, plain, s);
+}
+
+/* ---- sizes ------------------------------------------------------------------------------------------------------ */
+
+static void plan_group(size_plan *plan, uint64_t group)
+{
+    static const uint64_t some[] = {0, 1, 2, 3, 7, 31, 33, 1001, 4096, 4099, 65536, 100003};
+    edge_list n = {{0}, 0};
+    for (size_t i = 0; i < sizeof some / sizeof some[0]; i++)
+        edges_add(&n, some[i]);
+    if (group <= plan->limits.max_elements) {
+        edges_add_around(&n, group);
+        edges_add_around(&n, 2 * group);
+        edges_add(&n, 4 * group);
+        edges_add(&n, 3 * group + group / 2 + 1);
+    }
+    argument *size = problem_find(plan->problem, "n");
+    edges_add_tiles(&n, plan->problem, size);
+    if (plan->limits.big)
+        edges_add_around(&n, plan->limits.big);
+    for (size_t i = 0; i < n.count; i++) {
+        size->integer = n.values[i];
+        size_plan_add(plan);
+    }
+}
+
+void groups_plan(size_plan *sizes)
+{
+    static const uint64_t groups[] = {64,  1,   2,    3,    7,    31,   32,   33,
+                                      100, 128, 1000, 1023, 1024, 2049, 5000, UINT64_MAX};
+    argument *given = problem_find(sizes->problem, "group_size");
+    if (!given) {
+        plan_group(sizes, groups_size(sizes->problem));
+        return;
+    }
+    for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
+        given->integer = groups[i];
+        plan_group(sizes, groups[i]);
+    }
+}
