@@ -7,7 +7,8 @@ Timed like kiln-bench does it: events around batches, after a warm-up, over tens
 import json
 import sys
 
-SAMPLES, BATCH_US, MOST_BATCH = 30, 1000, 256
+SAMPLES, BATCH_US, MOST_BATCH, MOST_SETS = 30, 1000, 256, 64
+ELEMENT_BYTES = {"f32": 4, "f16": 2, "bf16": 2}
 L2_TWICE = 256 << 20  # bytes; no L2 cache of today passes half of it
 
 
@@ -67,19 +68,23 @@ BASELINES = {f.__name__: f for f in (torch_copy, torch_narrow, torch_widen, torc
 
 
 class Job:
-    """A line of input, and what the baselines ask of it."""
+    """A line of input, and what the baselines of the quantisers ask of it."""
 
     def __init__(self, line, device):
-        parameters = line["parameters"]
-        self.device, self.n, self.mode = device, line["sizes"]["n"], parameters.get("mode")
-        self.type = parameters["type"]
-        self.element_bytes = {"f32": 4, "f16": 2, "bf16": 2}.get(self.type)
-        group = parameters.get("group")
-        self.group = int(group) if group and group != "any" else line["sizes"].get("group_size")
-        self.sets = L2_TWICE // (self.n * (self.element_bytes or 8)) + 2
+        self.sizes, self.parameters, self.device = line["sizes"], line["parameters"], device
+
+    n = property(lambda self: self.sizes["n"])
+    mode = property(lambda self: self.parameters.get("mode"))
+    element_bytes = property(lambda self: ELEMENT_BYTES[self.parameters["type"]])
+    sets = property(lambda self: min(MOST_SETS, L2_TWICE // (self.n * self.element_bytes) + 2))
+
+    @property
+    def group(self):
+        group = self.parameters["group"]
+        return self.sizes["group_size"] if group == "any" else int(group)
 
     def dtype(self, torch):
-        return {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}[self.type]
+        return {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}[self.parameters["type"]]
 
     def two_elements(self, torch):
         return {4: torch.int64, 2: torch.int32}[self.element_bytes]
@@ -115,7 +120,7 @@ def measure(torch, calls):
 
 def answer(torch, line, device):
     """A baseline that fails says why, and the others go on."""
-    if line["parameters"]["type"] == "f64":
+    if line["parameters"].get("type") == "f64":
         return {"id": line["id"], "baseline": line["baseline"], "skipped": "there is none for f64"}
     try:
         name, moved, calls = BASELINES[line["baseline"]](torch, Job(line, device))

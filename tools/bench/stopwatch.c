@@ -4,11 +4,9 @@
 /* An event's clock ticks about once a microsecond and a launch takes a few: a batch of this length makes both small. */
 #define BATCH_US 1000.0
 
-enum { WARM_UP_BATCHES = 3 };
-
-int stopwatch_open(stopwatch *w, const kiln_driver *driver, unsigned samples)
+int stopwatch_open(stopwatch *w, const kiln_driver *driver, unsigned samples, double warm_up_us)
 {
-    *w = (stopwatch){.driver = driver, .samples = samples};
+    *w = (stopwatch){.driver = driver, .samples = samples, .warm_up_us = warm_up_us};
     int result = driver->stream_create(&w->stream, 1); /* without implied waits for the null stream */
     if (result == 0)
         result = driver->event_create(&w->start, 0);
@@ -46,20 +44,19 @@ static int time_batch(stopwatch *w, task *t, double *us)
     return result;
 }
 
-/* The first batch loads the kernel; it says nothing. */
+/* The first batch loads the kernel: it says nothing. */
 static int warm_up(stopwatch *w, task *t)
 {
-    double us;
+    double us, spent_us = 0;
     t->batch = 1;
     int result = time_batch(w, t, &us);
-    if (result == 0)
-        result = time_batch(w, t, &us);
-    while (result == 0 && us * t->batch < BATCH_US && t->batch < MOST_BATCH) {
-        t->batch *= 2;
-        result = time_batch(w, t, &us);
-    }
-    for (int i = 0; result == 0 && us < BATCH_US && i < WARM_UP_BATCHES; i++)
-        result = time_batch(w, t, &us);
+    do {
+        if (result == 0)
+            result = time_batch(w, t, &us);
+        spent_us += us * t->batch;
+        if (us * t->batch < BATCH_US && t->batch < MOST_BATCH)
+            t->batch *= 2;
+    } while (result == 0 && spent_us < w->warm_up_us);
     return result;
 }
 

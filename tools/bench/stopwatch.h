@@ -21,11 +21,12 @@ typedef struct stopwatch {
     const kiln_driver *driver;
     CUstream stream;
     CUevent start, end;
-    unsigned samples; /* of each task; at most MOST_SAMPLES */
+    unsigned samples;  /* of each task; at most MOST_SAMPLES */
+    double warm_up_us; /* of each task, before its samples */
 } stopwatch;
 
-/* All return the driver's result, 0 for success. */
-int stopwatch_open(stopwatch *w, const kiln_driver *driver, unsigned samples);
+/* Both return the driver's result, 0 for success. */
+int stopwatch_open(stopwatch *w, const kiln_driver *driver, unsigned samples, double warm_up_us);
 void stopwatch_close(stopwatch *w);
 
 /* Warms each task up, sizes its batches, then samples the tasks in turns, so that they see the same clocks. */
