@@ -27,7 +27,8 @@ def expect(what, got, wanted):
 
 def rows():
     """Every family of tests/full.yaml has a row that times some of its variants, and shapes that name all sizes."""
-    listing = subprocess.run([str(BUILD / "bin/kiln-bench"), "--list"], check=True, capture_output=True, text=True).stdout
+    command = [str(BUILD / "bin/kiln-bench"), "--list"]
+    listing = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     variants = {line.split()[0]: line.split()[1:] for line in listing.splitlines()}
     present = {name.partition("/")[0] for name in variants}
     expect("families without a row", present - set(families.FAMILIES), set())
@@ -60,7 +61,7 @@ def carry():
     expect("the commit", (BUILD / "bin/kiln-bench.commit").read_text(encoding="utf-8"), "c0ffee\n")
 
 
-# ---- programs that stand in for kiln-bench and kiln-verify-full ----------------------------------------------------------
+# ---- programs that stand in for kiln-bench and kiln-verify-full ------------------------------------------------------
 
 STUB_BENCH = """#!/usr/bin/env python3
 import json, sys
@@ -124,7 +125,7 @@ def failures():
     expect("finding", judged["findings"][0]["detail"], "kiln-verify-full ended with 1: it crashed")
 
 
-# ---- the emulated device -------------------------------------------------------------------------------------------------
+# ---- the emulated device ---------------------------------------------------------------------------------------------
 
 def emulated():
     """The whole path; and results that mean nothing are not put among those that do."""
@@ -132,8 +133,8 @@ def emulated():
     done = gpu("--driver", driver, "--quick", "--commit", "c0ffee")
     expect("exit status", (done.returncode, done.stderr if done.returncode else ""), (0, ""))
     result = json.loads(done.stdout)
-    expect("keys", sorted(result), ["baselines", "commit", "copy", "date", "device", "empty_kernel_us", "emulated", "failed",
-                                    "format", "not_run", "quick", "rows", "seconds", "verification"])
+    expect("keys", sorted(result), ["baselines", "commit", "copy", "date", "device", "empty_kernel_us", "emulated",
+                                    "failed", "format", "not_run", "quick", "rows", "seconds", "verification"])
     expect("marks", (result["emulated"], result["quick"], result["commit"]), (True, True, "c0ffee"))
     count = len(families.FAMILIES)
     judged = result["verification"]
@@ -151,7 +152,7 @@ def emulated():
     expect("exit status of a result among the real ones", (refused.returncode, target.exists()), (1, False))
 
 
-# ---- the table -----------------------------------------------------------------------------------------------------------
+# ---- the table -------------------------------------------------------------------------------------------------------
 
 def sample(device, date, variant):
     spread = {"median": 80.5, "least": 1, "p10": 1, "p90": 1, "most": 1, "samples": 3}
@@ -166,8 +167,8 @@ def sample(device, date, variant):
             "baselines": {"rows": [{"id": variant, "baseline": "torch cast", "us": spread}], "note": ""}}
 
 
-TABLE = """A (sm_90, driver 580.65.06, CUDA 13.0), commit 0123456789ab, 2026-02-01: 8 of 9 variants right on the device, \
-1 that it cannot run; copy of 1024 MiB 4321 GB/s; empty kernel 2.12 us.
+TABLE = """A (sm_90, driver 580.65.06, CUDA 13.0), commit 0123456789ab, 2026-02-01: 8 of 9 variants right on the \
+device, 1 that it cannot run; copy of 1024 MiB 4321 GB/s; empty kernel 2.12 us.
 
 | variant | sizes | us | GB/s | of the copy | of the floor | beside it, us |
 | --- | --- | ---: | ---: | ---: | ---: | --- |
@@ -187,17 +188,19 @@ def table_():
         result = json.loads(path.read_text(encoding="utf-8"))
         expect(f"{path.name} is of a GPU, in full", (result["emulated"], result["quick"]), (False, False))
     made = gpu("--table").stdout
-    expect("README.md has what tools/bench/gpu --table prints", made in (ROOT / "README.md").read_text(encoding="utf-8"), True)
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    expect("README.md has what tools/bench/gpu --table prints", made in readme, True)
 
 
-# ---- baselines, over a PyTorch that measures nothing -----------------------------------------------------------------------
+# ---- baselines, over a PyTorch that measures nothing -----------------------------------------------------------------
 
 def baselines():
     """Every baseline of families.py is one of baselines.py and runs; one that another library lacks says so."""
     names = sorted({b for row in families.FAMILIES.values() for b in row.baselines} | {"torch_copy"})
+    kinds = ("f32", "any", "sym"), ("bf16", "64", "asym"), ("f64", "64", "sym")
     lines = [json.dumps({"id": f"x/{b}", "baseline": b, "sizes": {"n": 256, "group_size": 64},
                          "parameters": {"type": kind, "group": group, "mode": mode}})
-             for b in names for kind, group, mode in (("f32", "any", "sym"), ("bf16", "64", "asym"), ("f64", "64", "sym"))]
+             for b in names for kind, group, mode in kinds]
     here = str(pathlib.Path(__file__).resolve().parent / "fake_torch")
     command = [sys.executable, "-B", str(ROOT / "tools/bench/baselines.py"), "0"]
     done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True,

@@ -1,6 +1,6 @@
 """What PyTorch, and bitsandbytes, take for the work of kiln's kernels: one JSON line per line of standard input.
 
-usage: baselines.py DEVICE < LINES        (LINES: {"id", "baseline", "sizes", "parameters"}, as tools/bench/gpu makes them)
+usage: baselines.py DEVICE < LINES        (each {"id", "baseline", "sizes", "parameters"}, as tools/bench/gpu makes them)
 
 Timed like kiln-bench does it: events around batches, after a warm-up, over tensors that rotate past the L2 cache.
 """
@@ -12,7 +12,7 @@ ELEMENT_BYTES = {"f32": 4, "f16": 2, "bf16": 2}
 L2_TWICE = 256 << 20  # bytes; no L2 cache of today passes half of it
 
 
-# ---- the baselines: each returns (what it is, bytes moved, [a function per set of tensors]) ------------------------------
+# ---- the baselines: each returns (what it is, bytes moved, [a function per set of tensors]) --------------------------
 
 def torch_copy(torch, job):
     source, target = [job.random(torch) for _ in range(job.sets)], [job.random(torch) for _ in range(job.sets)]
@@ -93,7 +93,7 @@ class Job:
         return torch.randn(self.n, dtype=self.dtype(torch), device=self.device)
 
 
-# ---- timing ------------------------------------------------------------------------------------------------------------
+# ---- timing ----------------------------------------------------------------------------------------------------------
 
 def time_batch(torch, calls, turn, batch):
     """Microseconds per call."""

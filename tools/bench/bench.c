@@ -35,7 +35,7 @@ typedef struct bench {
     pool memory;
 } bench;
 
-/* ---- the command line ---------------------------------------------------------------------------------------------- */
+/* ---- the command line -------------------------------------------------------------------------------------------- */
 
 static void print_help(void)
 {
@@ -119,7 +119,7 @@ static void list_variants(const bench *b)
     }
 }
 
-/* ---- JSON ---------------------------------------------------------------------------------------------------------- */
+/* ---- JSON -------------------------------------------------------------------------------------------------------- */
 
 static void print_string(const char *name, const char *text)
 {
@@ -153,7 +153,7 @@ static void print_reason(const char *id, const char *kind, const char *reason)
     fputs("}\n", stdout);
 }
 
-/* ---- tasks --------------------------------------------------------------------------------------------------------- */
+/* ---- tasks ------------------------------------------------------------------------------------------------------- */
 
 /* `bytes` at a time, from place to place within the large buffers. */
 typedef struct copy {
@@ -189,7 +189,7 @@ static int load_empty(empty_kernel *e)
     return result == 0 ? e->driver->module_get_function(&e->function, e->module, "empty") : result;
 }
 
-/* ---- measuring ----------------------------------------------------------------------------------------------------- */
+/* ---- measuring --------------------------------------------------------------------------------------------------- */
 
 static void describe_failure(bench *b, const kiln_kernel *kernel, int result, char *error, size_t error_bytes)
 {
@@ -263,7 +263,7 @@ static void print_subject(const bench *b, const subject *s, const task *tasks)
     fputs("}\n", stdout);
 }
 
-/* False: the context takes no more work. A copy that moves as many bytes reads one half of them and writes the other. */
+/* False: the context takes no more work. A copy that moves as many bytes reads half of them and writes the other half. */
 static bool run_subject(bench *b, subject *s)
 {
     static task tasks[2];
@@ -329,7 +329,7 @@ static int run_plan(bench *b)
     return VERIFY_EXIT_OK;
 }
 
-/* ---- in and out ---------------------------------------------------------------------------------------------------- */
+/* ---- in and out -------------------------------------------------------------------------------------------------- */
 
 static int prepare(bench *b)
 {

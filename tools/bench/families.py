@@ -4,19 +4,17 @@ from typing import NamedTuple
 
 class Row(NamedTuple):
     timed: dict      # parameter: its values that are timed; one that is not named is timed with all of its values
-    shown: dict      # likewise: what the README's table shows of them
+    shown: dict      # likewise, of those: what the README's table shows
     shapes: list     # each names every size that any of the variants takes
     quick: dict      # the shape of --quick, which an emulated device gets through in a moment
     baselines: list  # functions of baselines.py
 
 
-LOW = {"nibbles": ["low"]}
-
-
 def quantiser(*baselines):
     """4-bit quantisation in groups: 67.1 million elements, past any L2 cache."""
-    return Row(timed=LOW, shown=dict(LOW, group=["64"]), shapes=[{"n": 1 << 26, "group_size": 64}],
-               quick={"n": 20000, "group_size": 64}, baselines=list(baselines))
+    return Row(timed={"nibbles": ["low"]}, shown={"type": ["f32", "f16", "bf16"], "group": ["64"]},
+               shapes=[{"n": 1 << 26, "group_size": 64}], quick={"n": 20000, "group_size": 64},
+               baselines=list(baselines))
 
 
 FAMILIES = {

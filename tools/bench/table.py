@@ -9,6 +9,8 @@ NOTHING = "No measurement on a GPU yet."
 HEADER = """| variant | sizes | us | GB/s | of the copy | of the floor | beside it, us |
 | --- | --- | ---: | ---: | ---: | ---: | --- |"""
 
+REST = {"executed": "without a reference", "skipped": "that it cannot run", "wrong": "WRONG", "not_run": "not run"}
+
 
 def markdown(folder=RESULTS):
     """The newest result of each device; a line that says so when there is none."""
@@ -41,8 +43,7 @@ def about(result):
     version = device["driver_version"]
     driver = f"driver {device['kernel_driver']}, " if device["kernel_driver"] else ""
     judged = f"{v['ok']} of {v['variants']} variants right on the device"
-    rest = [f"{v[word]} {text}" for word, text in (("executed", "without a reference"), ("skipped", "that it cannot run"),
-                                                   ("wrong", "WRONG"), ("not_run", "not run")) if v[word]]
+    rest = [f"{v[word]} {text}" for word, text in REST.items() if v[word]]
     return (f"{device['name']} (sm_{device['sm']}, {driver}CUDA {version // 1000}.{version % 1000 // 10}), "
             f"commit {result['commit'][:12]}, {result['date']}: {', '.join([judged, *rest])}; "
             f"copy of {result['copy']['bytes'] >> 20} MiB {number(result['copy']['gb_per_s'])} GB/s; "

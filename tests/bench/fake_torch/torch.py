@@ -1,4 +1,4 @@
-"""As much of PyTorch as tools/bench/baselines.py calls. It computes nothing, and every batch lasts a millisecond a call."""
+"""As much of PyTorch as tools/bench/baselines.py calls. It computes nothing; a batch takes a millisecond."""
 __version__ = "fake"
 uint8, int32, int64, float16, float32, bfloat16 = 1, 4, 8, 2, 4, 2
 
