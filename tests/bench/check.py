@@ -106,6 +106,7 @@ def failures():
             path.write_text(text, encoding="utf-8")
             path.chmod(0o755)
         done = gpu("--commit", "c0ffee", build=folder)
+        late = gpu("--commit", "c0ffee", "--seconds", "0", build=folder)
     expect("exit status", done.returncode, 1)
     result = json.loads(done.stdout)
     expect("failed", [(f["id"], f["why"]) for f in result["failed"]],
@@ -123,6 +124,11 @@ def failures():
     judged = result["verification"]
     expect("verified", (judged["variants"], judged["ok"], judged["wrong"], judged["not_run"]), (5, 3, 2, 0))
     expect("finding", judged["findings"][0]["detail"], "kiln-verify-full ended with 1: it crashed")
+
+    expect("exit status without time", late.returncode, 0)
+    result = json.loads(late.stdout)
+    expect("verified without time", (result["verification"]["ok"], result["verification"]["not_run"]), (0, 5))
+    expect("left out without time", len(result["not_run"]), 5 + 5)
 
 
 # ---- the emulated device ---------------------------------------------------------------------------------------------
@@ -164,11 +170,13 @@ def sample(device, date, variant):
                       "ratio_to_floor": 0.905},
                      {"id": "nf4_scale/type=f32,group=32", "sizes": {"n": 64}, "us": spread, "gb_per_s": 1.0,
                       "ratio_to_copy": 1, "ratio_to_floor": 1}],
-            "baselines": {"rows": [{"id": variant, "baseline": "torch cast", "us": spread}], "note": ""}}
+            "baselines": {"rows": [{"id": "copy", "baseline": "torch copy", "bytes": 10**8, "us": spread},
+                                   {"id": variant, "baseline": "torch cast", "bytes": 10**8, "us": spread},
+                                   {"id": variant, "baseline": "other", "skipped": "not there"}], "note": ""}}
 
 
 TABLE = """A (sm_90, driver 580.65.06, CUDA 13.0), commit 0123456789ab, 2026-02-01: 8 of 9 variants right on the \
-device, 1 that it cannot run; copy of 1024 MiB 4321 GB/s; empty kernel 2.12 us.
+device, 1 that it cannot run; copy of 1024 MiB 4321 GB/s; torch copy 1242 GB/s; empty kernel 2.12 us.
 
 | variant | sizes | us | GB/s | of the copy | of the floor | beside it, us |
 | --- | --- | ---: | ---: | ---: | ---: | --- |

@@ -26,9 +26,8 @@ def markdown(folder=RESULTS):
 def of_result(result, is_whole=False):
     """A line about the run, and a row for each variant that families.py shows, or for each that was timed."""
     baselines = {}
-    for row in result["baselines"]["rows"]:
-        if "us" in row:
-            baselines.setdefault(row["id"], []).append(f"{row['baseline']} {number(row['us']['median'])}")
+    for row in measured_baselines(result):
+        baselines.setdefault(row["id"], []).append(f"{row['baseline']} {number(row['us']['median'])}")
     rows = [row for row in result["rows"] if is_whole or is_shown(row["id"])]
     return "\n".join([about(result), "", HEADER, *(one_row(row, baselines.get(row["id"], [])) for row in rows)])
 
@@ -38,15 +37,21 @@ def is_shown(variant):
     return row is not None and families.selects(row.shown, variant)
 
 
+def measured_baselines(result):
+    return [row for row in result["baselines"]["rows"] if "us" in row]
+
+
 def about(result):
     device, v = result["device"], result["verification"]
     version = device["driver_version"]
     driver = f"driver {device['kernel_driver']}, " if device["kernel_driver"] else ""
     judged = f"{v['ok']} of {v['variants']} variants right on the device"
     rest = [f"{v[word]} {text}" for word, text in REST.items() if v[word]]
+    other_copies = [f"; {row['baseline']} {number(row['bytes'] / row['us']['median'] / 1e3)} GB/s"
+                    for row in measured_baselines(result) if row["id"] == "copy"]
     return (f"{device['name']} (sm_{device['sm']}, {driver}CUDA {version // 1000}.{version % 1000 // 10}), "
             f"commit {result['commit'][:12]}, {result['date']}: {', '.join([judged, *rest])}; "
-            f"copy of {result['copy']['bytes'] >> 20} MiB {number(result['copy']['gb_per_s'])} GB/s; "
+            f"copy of {result['copy']['bytes'] >> 20} MiB {number(result['copy']['gb_per_s'])} GB/s{''.join(other_copies)}; "
             f"empty kernel {number(result['empty_kernel_us']['median'])} us.")
 
 
