@@ -1,6 +1,6 @@
 """What PyTorch, and bitsandbytes, take for the work of kiln's kernels: one JSON line per line of standard input.
 
-usage: baselines.py DEVICE < LINES        (each {"id", "baseline", "sizes", "parameters"}, as tools/bench/gpu makes them)
+usage: baselines.py DEVICE < LINES        (each a {"id", "baseline", "sizes", "parameters"} that tools/bench/gpu makes)
 
 Timed like kiln-bench does it: events around batches, after a warm-up, over tensors that rotate past the L2 cache.
 """

@@ -263,7 +263,7 @@ static void print_subject(const bench *b, const subject *s, const task *tasks)
     fputs("}\n", stdout);
 }
 
-/* False: the context takes no more work. A copy that moves as many bytes reads half of them and writes the other half. */
+/* False: the context takes no more work. A copy that moves as many bytes reads half and writes half. */
 static bool run_subject(bench *b, subject *s)
 {
     static task tasks[2];

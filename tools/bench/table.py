@@ -47,12 +47,13 @@ def about(result):
     driver = f"driver {device['kernel_driver']}, " if device["kernel_driver"] else ""
     judged = f"{v['ok']} of {v['variants']} variants right on the device"
     rest = [f"{v[word]} {text}" for word, text in REST.items() if v[word]]
-    other_copies = [f"; {row['baseline']} {number(row['bytes'] / row['us']['median'] / 1e3)} GB/s"
-                    for row in measured_baselines(result) if row["id"] == "copy"]
-    return (f"{device['name']} (sm_{device['sm']}, {driver}CUDA {version // 1000}.{version % 1000 // 10}), "
+    copies = [f"copy of {result['copy']['bytes'] >> 20} MiB {number(result['copy']['gb_per_s'])} GB/s"]
+    copies += [f"{row['baseline']} {number(row['bytes'] / row['us']['median'] / 1e3)} GB/s"
+               for row in measured_baselines(result) if row["id"] == "copy"]
+    trial = "A trial, whose times mean nothing: " if result["emulated"] or result["quick"] else ""
+    return (f"{trial}{device['name']} (sm_{device['sm']}, {driver}CUDA {version // 1000}.{version % 1000 // 10}), "
             f"commit {result['commit'][:12]}, {result['date']}: {', '.join([judged, *rest])}; "
-            f"copy of {result['copy']['bytes'] >> 20} MiB {number(result['copy']['gb_per_s'])} GB/s{''.join(other_copies)}; "
-            f"empty kernel {number(result['empty_kernel_us']['median'])} us.")
+            f"{'; '.join(copies)}; empty kernel {number(result['empty_kernel_us']['median'])} us.")
 
 
 def one_row(row, baselines):
