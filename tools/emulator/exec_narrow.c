@@ -172,16 +172,16 @@ HANDLER(pack)
 #define NARROW "100f 110f 120f 121f 103f"
 
 static const emu_row rows[] = {
-    {"cvt", "r:rn satfinite relu? t:" F8 " s:f32", "=b16 s s", 78, 89, .run = narrow_pair},
-    {"cvt", "r:rn satfinite relu? t:" F8 " s:f16x2", "=b16 y", 78, 89, .run = narrow_packed},
+    {"cvt", "r:rn relu? satfinite relu? t:" F8 " s:f32", "=b16 s s", 78, 89, .run = narrow_pair},
+    {"cvt", "r:rn relu? satfinite relu? t:" F8 " s:f16x2", "=b16 y", 78, 89, .run = narrow_packed},
     {"cvt", "r:rn relu? t:f16x2 s:" F8, "=t b16", 78, 89, .run = widen_packed},
-    {"cvt", "r:rn satfinite relu? t:e2m1x2 s:f32", "=b8 s s", 86, 100, NARROW, .run = narrow_pair},
-    {"cvt", "r:rn satfinite relu? t:" F6 " s:f32", "=b16 s s", 86, 100, NARROW, .run = narrow_pair},
+    {"cvt", "r:rn relu? satfinite relu? t:e2m1x2 s:f32", "=b8 s s", 86, 100, NARROW, .run = narrow_pair},
+    {"cvt", "r:rn relu? satfinite relu? t:" F6 " s:f32", "=b16 s s", 86, 100, NARROW, .run = narrow_pair},
     {"cvt", "r:rn relu? t:f16x2 s:e2m1x2", "=t b8", 86, 100, NARROW, .run = widen_packed},
     {"cvt", "r:rn relu? t:f16x2 s:" F6, "=t b16", 86, 100, NARROW, .run = widen_packed},
-    {"cvt", "r:rn satfinite relu? t:" F8 " s:bf16x2", "=b16 y", 91, 100, NARROW, .run = narrow_packed},
-    {"cvt", "r:rn satfinite relu? t:" F6 " s:f16x2|bf16x2", "=b16 y", 91, 100, NARROW, .run = narrow_packed},
-    {"cvt", "r:rn satfinite relu? t:e2m1x2 s:f16x2|bf16x2", "=b8 y", 91, 100, NARROW, .run = narrow_packed},
+    {"cvt", "r:rn relu? satfinite relu? t:" F8 " s:bf16x2", "=b16 y", 91, 100, NARROW, .run = narrow_packed},
+    {"cvt", "r:rn relu? satfinite relu? t:" F6 " s:f16x2|bf16x2", "=b16 y", 91, 100, NARROW, .run = narrow_packed},
+    {"cvt", "r:rn relu? satfinite relu? t:e2m1x2 s:f16x2|bf16x2", "=b8 y", 91, 100, NARROW, .run = narrow_packed},
     {"cvt", "r:rz|rp satfinite? t:ue8m0x2 s:f32", "=b16 s s", 86, 100, NARROW, .run = exponent_pair},
     {"cvt", "r:rz|rp satfinite? t:ue8m0x2 s:bf16x2", "=b16 y", 86, 100, NARROW, .run = exponent_packed},
     {"cvt", "r:rn t:bf16x2 s:ue8m0x2", "=b32 b16", 86, 100, NARROW, .run = widen_exponent},
