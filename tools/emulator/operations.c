@@ -88,9 +88,9 @@ static const word_value spaces[] = {
 
 /* Comparison words in the order of the EMU_COMPARE_ values of exec_compare.c. */
 static const word_value comparisons[] = {
-    {"eq", 0},  {"ne", 1},  {"lt", 2},   {"le", 3},   {"gt", 4},   {"ge", 5},
-    {"lo", 2},  {"ls", 3},  {"hi", 4},   {"hs", 5},   {"equ", 6},  {"neu", 7},
-    {"ltu", 8}, {"leu", 9}, {"gtu", 10}, {"geu", 11}, {"num", 12}, {"nan", 13},
+    {"eq", 0},   {"ne", 1},   {"lt", 2},  {"le", 3},  {"gt", 4},   {"ge", 5},
+    {"equ", 6},  {"neu", 7},  {"ltu", 8}, {"leu", 9}, {"gtu", 10}, {"geu", 11},
+    {"num", 12}, {"nan", 13}, {"lo", 14}, {"ls", 15}, {"hi", 16},  {"hs", 17},
 };
 
 /* Modifiers that need more than the row that they stand in. */
