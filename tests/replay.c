@@ -1,7 +1,10 @@
 /* Gives the files named, or all files of the folders named, to the fuzz target that this is linked with. */
-#include "fuzz.h"
+#include "replay.h"
 
 #include <dirent.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 
 static unsigned replayed;
@@ -16,7 +19,7 @@ static int replay_file(const char *path)
     }
     size_t size = fread(bytes, 1, sizeof bytes, file);
     fclose(file);
-    fprintf(stderr, "%s\n", path);
+    fprintf(stderr, "%s\n", path); /* the last one named is the one that failed */
     LLVMFuzzerTestOneInput(bytes, size);
     replayed++;
     return 0;
