@@ -295,5 +295,6 @@ size_t LLVMFuzzerCustomCrossOver(const uint8_t *one, size_t one_bytes, const uin
         memcpy(out, one, one_bytes);
     view_text(&here, out, one_bytes);
     view_text(&there, two, two_bytes);
-    return transplant(out, one_bytes, most, &seed);
+    size_t bytes = transplant(out, one_bytes, most, &seed);
+    return !fuzz_is_loadable || fuzz_is_loadable(out, bytes) || next_random(&seed) % 16 == 0 ? bytes : 0;
 }
