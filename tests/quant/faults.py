@@ -8,6 +8,7 @@ WRONG = r"elements are wrong"
 CODES = r"elements are wrong.*\bpacked\["
 OUT = r"elements are wrong.*\bout\["
 NUMBERS = r"elements are wrong.*\b(scale|zero)\["
+FAR_AWAY = r"differs at byte|kernel failed"
 RACE = r"LAUNCH_FAILED"
 MEMORY = r"ILLEGAL_ADDRESS|outside"
 EITHER = f"{WRONG}|{MEMORY}|LAUNCH_FAILED"
@@ -65,7 +66,7 @@ FAULTS = [
      {"scale/pack/quantize/unpack sym/nf4 any": 1}),
     ("group_size one too large", EITHER, LOAD_GROUP, LOAD_GROUP + " add.u64 $a, $a, 1;",
      {"scale/pack/quantize/unpack sym/nf4 any": 1}),
-    ("group_size taken for 32 bits", EITHER, LOAD_GROUP, LOAD_GROUP + " and.b64 $a, $a, 0xff;",
+    ("group_size in 8 bits", EITHER, LOAD_GROUP, LOAD_GROUP + " and.b64 $a, $a, 0xff;",
      {"scale/pack/quantize/unpack sym/nf4 any": 1}),
 
     # ---- scale: extremes and what is made of them -------------------------------------------------------------------
@@ -247,4 +248,25 @@ SWAPS = [
     ("NF4's kernel under INT4's name", WRONG, {"scale/pack/quantize/unpack sym": "nf4"}),
     ("INT4's kernel under NF4's name", WRONG, {"scale/pack/quantize/unpack nf4": "sym"}),
     ("bf16's kernel under f16's name", WRONG, {"scale/pack/quantize/unpack sym/nf4 f16": "bf16"}),
+]
+
+# Found by quant_far alone: numbers of elements, bytes and groups that are cut to 32 bits.
+CUT = "and.b64 $a, $a, 4294967295;"
+FAR = [
+    ("element's number in 32 bits", FAR_AWAY, "mul.wide.u32 $a, $b, 512;", "mul.wide.u32 $a, $b, 512; " + CUT,
+     {ALL: 1}),
+    ("n in 32 bits", FAR_AWAY, LOAD_N, LOAD_N + " " + CUT, {ALL: 1}),
+    ("tensor's byte in 32 bits", FAR_AWAY, "shl.b64 $a, $b, 2; add.u64 $c, $a, %rd1;",
+     "shl.b64 $a, $b, 2; " + CUT + " add.u64 $c, $a, %rd1;", {TENSOR_IN: 2}),
+    ("tensor's byte in 32 bits", FAR_AWAY, "shl.b64 $a, $b, 2; add.u64 $c, $a, %rd3;",
+     "shl.b64 $a, $b, 2; " + CUT + " add.u64 $c, $a, %rd3;", {"unpack sym/nf4": 2}),
+    ("codes' byte in 32 bits", FAR_AWAY, "shr.u64 $a, $b, 1;", "shr.u64 $a, $b, 1; " + CUT,
+     {"pack/quantize/unpack sym/nf4": 2}),
+    ("group's number in 32 bits", FAR_AWAY, "mul.wide.u32 $a, $b, $c;", "mul.wide.u32 $a, $b, $c; " + CUT,
+     {"scale/quantize sym/nf4 any": 1}),
+    ("group's number in 32 bits", FAR_AWAY, "div.u64 $a, $b, $c;", "div.u64 $a, $b, $c; " + CUT,
+     {"pack/unpack sym/nf4 any": 1}),
+    ("group's first element in 32 bits", FAR_AWAY, "mul.wide.u32 $d, $e, $f; mul.lo.u64 $a, $b, $c;",
+     "mul.wide.u32 $d, $e, $f; mul.lo.u64 $a, $b, $c; " + CUT, {"scale/quantize sym/nf4 any": 1}),
+    ("group_size in 32 bits", FAR_AWAY, LOAD_GROUP, LOAD_GROUP + " " + CUT, {"pack/unpack sym/nf4 any": 1}),
 ]
