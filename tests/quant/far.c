@@ -2,11 +2,11 @@
  *
  *     quant_far DRIVER MANIFEST [WORD]
  *
- * The emulated driver's memory takes no room until it is touched, and KILN_EMU_BLOCKS leaves out all thread blocks but those
- * of a window. The window is what the reference computes for a small tensor by itself: the kernel gets the same elements
- * far out in a large one, and must make of them the same bits. One window is around byte 2^32 of the tensor, one around
- * element 2^32, one around byte 2^32 of the codes. All end with the tensor, at an odd element. Scales are at the end of
- * their arrays; of groups of one element, which are as many as elements, their index passes 2^32 too.
+ * The emulated driver's memory takes no room until it is touched, and KILN_EMU_BLOCKS leaves out all thread blocks
+ * but those of a window. The window is what the reference computes for a small tensor by itself: the kernel gets the
+ * same elements far out in a large one, and must make of them the same bits. One window is around byte 2^32 of the
+ * tensor, one around element 2^32, one around byte 2^32 of the codes. All end with the tensor, at an odd element. Scales
+ * are at the end of their arrays; of groups of one element, which are as many as elements, their index passes 2^32 too.
  */
 #define _POSIX_C_SOURCE 200809L /* setenv */
 #include <stdio.h>
@@ -51,7 +51,7 @@ static bool fail(trial *t, const char *what, int result)
     return false;
 }
 
-/* ---- the two problems ---------------------------------------------------------------------------------------------- */
+/* ---- the two problems -------------------------------------------------------------------------------------------- */
 
 static void set_sizes(problem *p, uint64_t n, uint64_t group)
 {
@@ -91,7 +91,7 @@ static bool open_problems(trial *t, const window *w)
     return true;
 }
 
-/* ---- memory -------------------------------------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 /* Bytes from an argument's first to the window's. */
 static uint64_t window_offset(const argument *a, const window *w)
@@ -175,7 +175,7 @@ static bool compare(trial *t, const window *w)
     return true;
 }
 
-/* ---- one launch ---------------------------------------------------------------------------------------------------- */
+/* ---- one launch -------------------------------------------------------------------------------------------------- */
 
 /* Blocks of the large problem for its first n elements. */
 static uint64_t blocks_for(trial *t, uint64_t n)
@@ -229,7 +229,7 @@ static bool try_window(trial *t, const window *w)
     return fine;
 }
 
-/* ---- windows ------------------------------------------------------------------------------------------------------- */
+/* ---- windows ----------------------------------------------------------------------------------------------------- */
 
 /* Around an element; `group` elements to each scale. */
 static window window_around(uint64_t element, uint64_t group)
@@ -277,7 +277,7 @@ static bool try_variant(trial *t)
     return fine && (!is_any || !is_by_tile || try_window(t, &large));
 }
 
-/* ---- command line -------------------------------------------------------------------------------------------------- */
+/* ---- command line ------------------------------------------------------------------------------------------------ */
 
 static char manifest_text[1 << 22];
 

@@ -147,9 +147,9 @@ FAULTS = [
      "add.u64 $a, $d, $e; mov", {"scale/quantize sym/nf4 any": 1}),
 
     # ---- codes ------------------------------------------------------------------------------------------------------
-    ("truncated, as in a published kernel", CODES, "add.rn.f32 $a, $b, 0f4B400008;",
+    ("truncated towards 0", CODES, "add.rn.f32 $a, $b, 0f4B400008;",
      "cvt.rzi.f32.f32 $a, $b; add.rn.f32 $a, $a, 0f4B400008;", {"pack/quantize sym": 20}),
-    ("rounded down", CODES, "add.rn.f32 $a, $b, 0f4B400008;",
+    ("truncated with the bias, as in a published kernel", CODES, "add.rn.f32 $a, $b, 0f4B400008;",
      "cvt.rmi.f32.f32 $a, $b; add.rn.f32 $a, $a, 0f4B400008;", {"pack/quantize sym": 20}),
     ("ties rounded up", CODES, "add.rn.f32 $a, $b, 0f4B400008;",
      "add.rn.f32 $a, $b, 0f3F000000; cvt.rmi.f32.f32 $a, $a; add.rn.f32 $a, $a, 0f4B400008;",
@@ -158,7 +158,8 @@ FAULTS = [
      "abs.f32 $a, $b; add.rn.f32 $a, $a, 0f3F000000; cvt.rzi.f32.f32 $a, $a; copysign.f32 $a, $b, $a; "
      "add.rn.f32 $a, $a, 0f4B400008;",
      {"pack/quantize sym": 20}),
-    ("truncated", CODES, "add.rn.f32 $a, $b, 0f4B400000;", "cvt.rzi.f32.f32 $a, $b; add.rn.f32 $a, $a, 0f4B400000;",
+    ("truncated, as in a published kernel", CODES, "add.rn.f32 $a, $b, 0f4B400000;",
+     "cvt.rzi.f32.f32 $a, $b; add.rn.f32 $a, $a, 0f4B400000;",
      {"pack/quantize asym": 20}),
     ("ties rounded up", CODES, "add.rn.f32 $a, $b, 0f4B400000;",
      "add.rn.f32 $a, $b, 0f3F000000; cvt.rmi.f32.f32 $a, $a; add.rn.f32 $a, $a, 0f4B400000;",

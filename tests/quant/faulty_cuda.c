@@ -1,41 +1,46 @@
-/* The emulated driver, with one mistake in the kernel that it is given: where an image is the text in the file that
- * KILN_FAULT_FROM names, the text in KILN_FAULT_TO is loaded in its stead. Any other image is refused, so that no fault goes
- * unplanted. Every other entry point is the emulated driver's own, which this library is linked with. */
+/* The emulated driver, with mistakes in the kernels that it is given: an image that is the text of the file N.from in
+ * the folder KILN_FAULTS, N from 0, is loaded as the text of N.to, and "planted N" said on stderr. Every other entry
+ * point is the emulated driver's own, which this library is linked with. */
 #define _GNU_SOURCE /* RTLD_NEXT */
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { CUDA_ERROR_INVALID_IMAGE = 200, MOST_BYTES = 1 << 20 };
+enum { MOST_BYTES = 1 << 20, NAME_BYTES = 4096, CUDA_ERROR_NOT_FOUND = 500 };
 
 typedef int load_function(void **module, const void *image, unsigned count, int *options, void **values);
 
 load_function faulty_load __asm__("cuModuleLoadDataEx");
 
-static const char *read_text(const char *variable)
+/* False: there is no such file. */
+static bool read_text(int number, const char *ending, char text[MOST_BYTES])
 {
-    static char texts[2][MOST_BYTES];
-    static unsigned used;
-    char *text = texts[used++ % 2];
-    const char *path = getenv(variable);
-    FILE *in = path ? fopen(path, "rb") : NULL;
-    size_t bytes = in ? fread(text, 1, MOST_BYTES - 1, in) : 0;
-    text[bytes] = '\0';
-    if (in)
-        fclose(in);
-    return text;
+    char path[NAME_BYTES];
+    const char *folder = getenv("KILN_FAULTS");
+    snprintf(path, sizeof path, "%s/%d.%s", folder ? folder : "", number, ending);
+    FILE *in = fopen(path, "rb");
+    if (!in)
+        return false;
+    text[fread(text, 1, MOST_BYTES - 1, in)] = '\0';
+    fclose(in);
+    return true;
 }
 
 int faulty_load(void **module, const void *image, unsigned count, int *options, void **values)
 {
+    static char from[MOST_BYTES], to[MOST_BYTES];
     load_function *load = NULL;
     void *symbol = dlsym(RTLD_NEXT, "cuModuleLoadDataEx");
     memcpy(&load, &symbol, sizeof load);
-    const char *from = read_text("KILN_FAULT_FROM"), *to = read_text("KILN_FAULT_TO");
-    if (!load || strcmp(from, image) != 0 || !*to) {
-        fputs("faulty_cuda: not the image that the fault is for\n", stderr);
-        return CUDA_ERROR_INVALID_IMAGE;
+    if (!load)
+        return CUDA_ERROR_NOT_FOUND;
+    for (int i = 0; read_text(i, "from", from); i++) {
+        if (strcmp(from, image) != 0 || !read_text(i, "to", to))
+            continue;
+        fprintf(stderr, "planted %d\n", i);
+        return load(module, to, count, options, values);
     }
-    return load(module, to, count, options, values);
+    return load(module, image, count, options, values);
 }
