@@ -5,8 +5,9 @@
  * The emulated driver's memory takes no room until it is touched, and KILN_EMU_BLOCKS leaves out all thread blocks
  * but those of a window. The window is what the reference computes for a small tensor by itself: the kernel gets the
  * same elements far out in a large one, and must make of them the same bits. One window is around byte 2^32 of the
- * tensor, one around element 2^32, one around byte 2^32 of the codes. All end with the tensor, at an odd element. Scales
- * are at the end of their arrays; of groups of one element, which are as many as elements, their index passes 2^32 too.
+ * tensor, one around element 2^32, one around byte 2^32 of the codes. All end with the tensor, at an odd element.
+ * Scales are at the end of their arrays; of groups of one element, which are as many as elements, their index passes
+ * 2^32 too.
  */
 #define _POSIX_C_SOURCE 200809L /* setenv */
 #include <stdio.h>
