@@ -1,0 +1,137 @@
+/* CUDA's names for clang without a CUDA toolkit, over its builtins. */
+#ifndef DEVICE_CLANG_H
+#define DEVICE_CLANG_H
+
+#define __device__               __attribute__((device))
+#define __global__               __attribute__((global))
+#define __shared__               __attribute__((shared))
+#define DEVICE                   static __device__
+#define INLINE                   static inline __device__ __attribute__((always_inline))
+#define NOINLINE                 __attribute__((noinline))
+#define CONSTANT                 __attribute__((constant))
+#define DYNAMIC_SHARED(T, name)  extern __shared__ T name[]
+#define KERNEL(name, O, A, B)    extern "C" __global__ void name(O *out, const A *a, const B *b, uint32_t n)
+#define KERNEL_WITH(name, O, A, B, S)                                                                        \
+    extern "C" __global__ void name(O *out, const A *a, const B *b, uint32_t n, S with)
+
+struct special {
+    uint32_t x, y, z;
+};
+#define SPECIAL(name)                                                                                        \
+    (special{(uint32_t)__nvvm_read_ptx_sreg_##name##_x(), (uint32_t)__nvvm_read_ptx_sreg_##name##_y(),       \
+             (uint32_t)__nvvm_read_ptx_sreg_##name##_z()})
+#define threadIdx SPECIAL(tid)
+#define blockIdx  SPECIAL(ctaid)
+#define blockDim  SPECIAL(ntid)
+#define gridDim   SPECIAL(nctaid)
+
+/* Waiting, warps */
+#define __syncthreads()          __nvvm_bar0()
+#define __syncthreads_count(p)   __nvvm_bar0_popc(p)
+#define __syncthreads_and(p)     __nvvm_bar0_and(p)
+#define __syncthreads_or(p)      __nvvm_bar0_or(p)
+#define __syncwarp(mask)         __nvvm_bar_warp_sync(mask)
+#define __ballot_sync(mask, p)   ((uint32_t)__nvvm_vote_ballot_sync(mask, p))
+#define __any_sync(mask, p)      __nvvm_vote_any_sync(mask, p)
+#define __all_sync(mask, p)      __nvvm_vote_all_sync(mask, p)
+#define __match_any_sync(m, v)   ((uint32_t)__nvvm_match_any_sync_i32(m, v))
+#define __match_all_sync(m, v, p) ((uint32_t)__nvvm_match_all_sync_i32p(m, v, p))
+#define __reduce_add_sync(m, v)  ((uint32_t)__nvvm_redux_sync_add((int)(v), m))
+#define __reduce_min_sync(m, v)  ((uint32_t)__nvvm_redux_sync_umin((int)(v), m))
+#define __reduce_max_sync(m, v)  ((uint32_t)__nvvm_redux_sync_umax((int)(v), m))
+#define __reduce_and_sync(m, v)  ((uint32_t)__nvvm_redux_sync_and((int)(v), m))
+#define __reduce_or_sync(m, v)   ((uint32_t)__nvvm_redux_sync_or((int)(v), m))
+#define __reduce_xor_sync(m, v)  ((uint32_t)__nvvm_redux_sync_xor((int)(v), m))
+
+INLINE uint32_t __activemask()
+{
+    uint32_t mask;
+    asm volatile("activemask.b32 %0;" : "=r"(mask));
+    return mask;
+}
+
+INLINE void __nanosleep(uint32_t t)
+{
+    asm volatile("nanosleep.u32 %0;" ::"r"(t));
+}
+
+#define SHUFFLE(name, builtin, clamp)                                                                        \
+    template <typename T> INLINE T name(uint32_t mask, T v, uint32_t by, uint32_t width)                     \
+    {                                                                                                        \
+        union {                                                                                              \
+            T whole;                                                                                         \
+            int words[sizeof(T) / 4];                                                                        \
+        } u;                                                                                                 \
+        u.whole = v;                                                                                         \
+        for (unsigned i = 0; i < sizeof(T) / 4; i++)                                                         \
+            u.words[i] = builtin(mask, u.words[i], (int)by, (int)((32 - width) << 8 | (clamp)));             \
+        return u.whole;                                                                                      \
+    }
+SHUFFLE(__shfl_sync, __nvvm_shfl_sync_idx_i32, 31)
+SHUFFLE(__shfl_up_sync, __nvvm_shfl_sync_up_i32, 0)
+SHUFFLE(__shfl_down_sync, __nvvm_shfl_sync_down_i32, 31)
+SHUFFLE(__shfl_xor_sync, __nvvm_shfl_sync_bfly_i32, 31)
+
+/* Memory */
+#define __threadfence()       __nvvm_membar_gl()
+#define __threadfence_block() __nvvm_membar_cta()
+#define RELAXED               __ATOMIC_RELAXED
+template <typename T> INLINE T atomicAdd(T *p, T v) { return __atomic_fetch_add(p, v, RELAXED); }
+INLINE float atomicAdd(float *p, float v) { return __nvvm_atom_add_gen_f(p, v); }
+template <typename T> INLINE T atomicSub(T *p, T v) { return __atomic_fetch_sub(p, v, RELAXED); }
+template <typename T> INLINE T atomicMin(T *p, T v) { return __atomic_fetch_min(p, v, RELAXED); }
+template <typename T> INLINE T atomicMax(T *p, T v) { return __atomic_fetch_max(p, v, RELAXED); }
+template <typename T> INLINE T atomicAnd(T *p, T v) { return __atomic_fetch_and(p, v, RELAXED); }
+template <typename T> INLINE T atomicOr(T *p, T v) { return __atomic_fetch_or(p, v, RELAXED); }
+template <typename T> INLINE T atomicXor(T *p, T v) { return __atomic_fetch_xor(p, v, RELAXED); }
+template <typename T> INLINE T atomicExch(T *p, T v) { return __atomic_exchange_n(p, v, RELAXED); }
+INLINE uint32_t atomicInc(uint32_t *p, uint32_t v) { return __nvvm_atom_inc_gen_ui(p, v); }
+INLINE uint32_t atomicDec(uint32_t *p, uint32_t v) { return __nvvm_atom_dec_gen_ui(p, v); }
+template <typename T> INLINE T atomicCAS(T *p, T expected, T v)
+{
+    __atomic_compare_exchange_n(p, &expected, v, false, RELAXED, RELAXED);
+    return expected;
+}
+
+/* Integers */
+#define __popc(x)             ((uint32_t)__builtin_popcount(x))
+#define __popcll(x)           ((uint32_t)__builtin_popcountll(x))
+#define __ffs(x)              ((uint32_t)__builtin_ffs((int)(x)))
+#define __ffsll(x)            ((uint32_t)__builtin_ffsll(x))
+#define __brev(x)             __builtin_bitreverse32(x)
+#define __brevll(x)           ((u64)__builtin_bitreverse64(x))
+#define __byte_perm(a, b, s)  ((uint32_t)__nvvm_prmt((int)(a), (int)(b), (int)(s)))
+#define __mulhi(a, b)         __nvvm_mulhi_i(a, b)
+#define __umulhi(a, b)        __nvvm_mulhi_ui(a, b)
+#define __mul64hi(a, b)       __nvvm_mulhi_ll(a, b)
+#define __umul64hi(a, b)      __nvvm_mulhi_ull(a, b)
+#define __mul24(a, b)         __nvvm_mul24_i(a, b)
+#define __umul24(a, b)        __nvvm_mul24_ui(a, b)
+
+#define INSTRUCTION3(name, T, text)                                                            \
+    INLINE T name(uint32_t a, uint32_t b, uint32_t c)                                                        \
+    {                                                                                                        \
+        T d;                                                                                                 \
+        asm(text " %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));                                     \
+        return d;                                                                                            \
+    }
+INSTRUCTION3(__funnelshift_l, uint32_t, "shf.l.wrap.b32")
+INSTRUCTION3(__funnelshift_r, uint32_t, "shf.r.wrap.b32")
+INSTRUCTION3(__funnelshift_lc, uint32_t, "shf.l.clamp.b32")
+INSTRUCTION3(__funnelshift_rc, uint32_t, "shf.r.clamp.b32")
+INSTRUCTION3(dp4a_signed, int32_t, "dp4a.s32.s32")
+INSTRUCTION3(dp4a_unsigned, uint32_t, "dp4a.u32.u32")
+INSTRUCTION3(__sad, uint32_t, "sad.s32")
+INSTRUCTION3(__usad, uint32_t, "sad.u32")
+
+INLINE uint32_t __clz(uint32_t x)
+{
+    return x ? (uint32_t)__builtin_clz(x) : 32;
+}
+
+INLINE uint32_t __clzll(s64 x)
+{
+    return x ? (uint32_t)__builtin_clzll((u64)x) : 64;
+}
+
+#endif
