@@ -94,8 +94,6 @@ static uint32_t shuffled(const emu_warp *w, const emu_op *op)
 
 static bool check_stored(emu_warp *w, const emu_op *op, uint32_t mask)
 {
-    if (op->mods.space == EMU_LOCAL || op->mods.space == EMU_PARAM_CALL)
-        return true;
     uint32_t any = op->mods.count == 1 ? lanes_of(w, op->arg[1]) : 0;
     for (unsigned n = 0; op->mods.count > 1 && n < op->mods.count; n++)
         any |= lanes_of(w, op->list[n]);
@@ -157,8 +155,8 @@ bool emu_init_before(emu_warp *w, const emu_op *op, uint32_t mask)
     case EMU_FLOW_CONTROL:
         set(p, defined, mask, EMU_ALL);
         return report(w, op, mask & ~d, "an operand of this");
-    case EMU_FLOW_STORE:
-        return check_stored(w, op, mask);
+    case EMU_FLOW_STORE: /* judged by emu_init_access, which sees where generic addresses lead */
+        return true;
     case EMU_FLOW_ATOMIC:
         set(p, defined, mask, EMU_ALL);
         return report(w, op, mask & ~d, "an operand of this");
@@ -284,6 +282,17 @@ static void note_write(emu_warp *w, const emu_op *op, uint32_t mask, unsigned by
     }
 }
 
+static uint32_t lanes_outside_local(const emu_warp *w, const emu_op *op, uint32_t mask,
+                                    const uint64_t at[EMU_LANES])
+{
+    if (op->mods.space == EMU_LOCAL || op->mods.space == EMU_PARAM_CALL)
+        return 0;
+    for (uint32_t i = 0; i < EMU_LANES && op->mods.space == EMU_GENERIC; i++)
+        if ((mask >> i & 1) && find_marks(w, op, at[i]).is_local)
+            mask &= ~(UINT32_C(1) << i);
+    return mask;
+}
+
 bool emu_init_access(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes, bool writes,
                      const uint64_t at[EMU_LANES])
 {
@@ -291,6 +300,8 @@ bool emu_init_access(emu_warp *w, const emu_op *op, uint32_t mask, unsigned byte
     if (op->mods.space == EMU_CONST || op->mods.space == EMU_PARAM)
         return true;
     if ((!writes || p->flow == EMU_FLOW_ATOMIC) && !check_read(w, op, mask, bytes, at))
+        return false;
+    if (p->flow == EMU_FLOW_STORE && !check_stored(w, op, lanes_outside_local(w, op, mask, at)))
         return false;
     if (writes)
         note_write(w, op, mask, bytes, at);

@@ -186,18 +186,22 @@ KERNEL(int_carry, u64, u64, u64)
     out[i] = product_low ^ (product_high << 1) ^ carry;
 }
 
-struct fields {
-    uint32_t low : 5, middle : 11, high : 16;
+union fields {
+    uint32_t whole;
+    struct {
+        uint32_t low : 5, middle : 11, high : 16;
+    } part;
 };
 
 KERNEL(int_bit_fields, uint32_t, uint32_t, uint32_t)
 {
     EACH(i);
-    struct fields f = {a[i] & 31, a[i] >> 5 & 0x7ff, a[i] >> 16};
-    f.middle = (f.middle + b[i]) & 0x7ff;
-    f.high = (f.high ^ f.low) & 0xffff;
+    union fields f;
+    f.whole = a[i];
+    f.part.middle = (f.part.middle + b[i]) & 0x7ff;
+    f.part.high = (f.part.high ^ f.part.low) & 0xffff;
     int32_t extended = (int32_t)(a[i] << 9) >> 20;
-    out[i] = (f.low | f.middle << 5 | (uint32_t)f.high << 16) + (uint32_t)extended;
+    out[i] = f.whole + (uint32_t)extended;
 }
 
 KERNEL(int_hash, uint32_t, uint32_t, uint32_t)
