@@ -16,16 +16,16 @@ HERE = pathlib.Path(__file__).resolve().parent
 NVCC = "nvcc --ptx -x cu --fmad=false -std=c++17"
 CLANG = ("clang -S -x cuda --cuda-device-only -nocudainc -nocudalib -Wno-unknown-cuda-version -ffp-contract=off"
          " -Xclang -target-feature -Xclang +ptx72 -Xclang -fnative-half-type -Xclang -fallow-half-arguments-and-returns")
-HEADERS = {"nvcc": ["device.h", "device_nvcc.h"], "clang": ["device.h", "device_clang.h"]}
+HEADERS = {"nvcc": ["device.h", "arguments.h", "device_nvcc.h"], "clang": ["device.h", "arguments.h", "device_clang.h"]}
 
 # kind: (compiler, command, subjects)
-SUBJECTS = "integer".split()
+SUBJECTS = "integer control memory reductions scans atomics warp float double approximate".split()
 KINDS = {
-    "nvcc-sm_75": ("nvcc", f"{NVCC} -arch=compute_75", SUBJECTS),
-    "nvcc-sm_90": ("nvcc", f"{NVCC} -arch=compute_90 -lineinfo", SUBJECTS),
-    "nvcc-debug": ("nvcc", f"{NVCC} -arch=compute_75 -G", ["integer"]),
-    "clang-O2": ("clang", f"{CLANG} --cuda-gpu-arch=sm_80 -O2", SUBJECTS),
-    "clang-O0": ("clang", f"{CLANG} --cuda-gpu-arch=sm_80 -O0", ["integer"]),
+    "nvcc-sm_75": ("nvcc", f"{NVCC} -arch=compute_75", SUBJECTS + ["library"]),
+    "nvcc-sm_90": ("nvcc", f"{NVCC} -arch=compute_90 -lineinfo", SUBJECTS + ["redux"]),
+    "nvcc-debug": ("nvcc", f"{NVCC} -arch=compute_75 -G", ["warp", "approximate"]),
+    "clang-O2": ("clang", f"{CLANG} --cuda-gpu-arch=sm_80 -O2", SUBJECTS + ["redux"]),
+    "clang-O0": ("clang", f"{CLANG} --cuda-gpu-arch=sm_80 -O0", ["integer", "control", "memory"]),
 }
 
 

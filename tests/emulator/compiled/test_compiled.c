@@ -4,6 +4,7 @@
    usage: test_compiled FOLDER [PART OF A FILE'S NAME] */
 #include "cuda_api.h"
 
+#include "source/arguments.h"
 #include "source/device.h"
 #include "values.h"
 
@@ -16,17 +17,19 @@ typedef struct function {
     const char *subject, *name;
     native_kernel *native;
     value_type out_type, a_type, b_type;
-    uint32_t n, out;
+    uint32_t n, out, spare, out_each, in_each;
     native_dim grid, block;
     unsigned shared;
-    double relative, absolute;
-    bool nvcc;
+    unsigned char fill;
     const void *with;
+    double ulps, relative, absolute;
 } function;
 
 #define F(subject, name, ...) native_kernel name;
 #include "functions.def"
 #undef F
+
+static const struct mixture mixture = {40503, {1, 2, 250, 4, 5}, -300, 0xfedcba9876543210, 3.25f};
 
 static const function functions[] = {
 #define F(s, f, ...) {.subject = #s, .name = #f, .native = f, .out_type = __VA_ARGS__},
@@ -91,14 +94,16 @@ static void print_element(const char *what, value_type type, const void *element
 static bool compare(const char *module, const function *f, uint32_t n, uint32_t outs, const void *got,
                     const void *want, const void *a, const void *b)
 {
+    value_bound bound = {f->ulps, f->relative, f->absolute};
+    uint32_t out_each = f->out_each ? f->out_each : 1;
     total.comparisons += outs;
     for (size_t i = 0; i < outs; i++) {
-        if (value_agrees(f->out_type, got, want, i, f->relative, f->absolute))
+        if (value_agrees(f->out_type, got, want, i, &bound))
             continue;
         printf("%s: %s, n = %u: element %zu differs\n", module, f->name, n, i);
-        if (i < n) {
-            print_element("a   ", f->a_type, a, i);
-            print_element("b   ", f->b_type, b, i);
+        if (i / out_each < n) {
+            print_element("a   ", f->a_type, a, i / out_each);
+            print_element("b   ", f->b_type, b, i / out_each);
         }
         print_element("got ", f->out_type, got, i);
         print_element("want", f->out_type, want, i);
@@ -118,12 +123,15 @@ static bool make_buffers(const function *f, uint32_t n, uint32_t outs, buffers *
 {
     const value_type types[] = {f->out_type, f->a_type, f->b_type};
     for (int i = 0; i < 3; i++) {
-        s->bytes[i] = value_bytes(types[i]) * (i == 0 ? outs : n);
-        s->host[i] = calloc(1, s->bytes[i]);
+        uint32_t count = i == 0 ? outs + f->spare : n * (f->in_each ? f->in_each : 1);
+        s->bytes[i] = value_bytes(types[i]) * count;
+        s->host[i] = malloc(s->bytes[i]);
         if (!s->host[i] || cuMemAlloc_v2(&s->device[i], s->bytes[i]) != CUDA_SUCCESS)
             return false;
-        if (i > 0)
-            value_fill(types[i], s->host[i], n, i == 2);
+        if (i == 0)
+            memset(s->host[i], f->fill, s->bytes[i]);
+        else
+            value_fill(types[i], s->host[i], count, i == 2);
         if (cuMemcpyHtoD_v2(s->device[i], s->host[i], s->bytes[i]) != CUDA_SUCCESS)
             return false;
     }
@@ -159,7 +167,7 @@ static bool run_both(CUfunction kernel, const function *f, uint32_t n, buffers *
 
 static bool run_size(const char *module, CUfunction kernel, const function *f, uint32_t n)
 {
-    uint32_t outs = f->out ? f->out : n;
+    uint32_t outs = f->out ? f->out : n * (f->out_each ? f->out_each : 1);
     buffers s = {0};
     total.runs++;
     bool good = make_buffers(f, n, outs, &s) && run_both(kernel, f, n, &s);
@@ -186,8 +194,7 @@ static bool run_function(const char *name, CUmodule module, const function *f)
 static bool is_in(const function *f, const char *name)
 {
     size_t subject = strcspn(name, ".");
-    bool by_clang = strstr(name, ".clang") != NULL;
-    return strlen(f->subject) == subject && strncmp(f->subject, name, subject) == 0 && !(f->nvcc && by_clang);
+    return strlen(f->subject) == subject && strncmp(f->subject, name, subject) == 0;
 }
 
 static void run_module(const char *name, const char *text)

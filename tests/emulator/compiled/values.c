@@ -136,17 +136,27 @@ double value_number(value_type type, const void *elements, size_t i)
     return type == F64 ? ((const double *)elements)[i] : (double)((const float *)elements)[i];
 }
 
-int value_agrees(value_type type, const void *got, const void *want, size_t i, double relative, double absolute)
+static double unit_in_last_place(value_type type, double x)
+{
+    int fraction_bits = type == F64 ? 52 : type == F16 ? 10 : type == BF16 ? 7 : 23;
+    int least = type == F64 ? -1022 : type == F16 ? -14 : -126;
+    int exponent = x == 0 || ilogb(x) < least ? least : ilogb(x);
+    return ldexp(1, exponent - fraction_bits);
+}
+
+int value_agrees(value_type type, const void *got, const void *want, size_t i, const value_bound *bound)
 {
     size_t bytes = type_bytes[type];
     if (memcmp((const char *)got + i * bytes, (const char *)want + i * bytes, bytes) == 0)
         return 1;
     if (type < F16 || type > WHOLE)
         return 0;
-    double g = value_number(type, got, i), w = value_number(type, want, i);
+    double g = value_number(type, got, i), w = value_number(type, want, i), distance = fabs(g - w);
     if (isnan(g) || isnan(w))
         return isnan(g) && isnan(w);
-    if (relative == 0 && absolute == 0)
+    if (isinf(g) || isinf(w))
         return 0;
-    return g == w || fabs(g - w) <= absolute + relative * fabs(w);
+    return (bound->ulps > 0 && distance <= bound->ulps * unit_in_last_place(type, w)) ||
+           (bound->relative > 0 && distance <= bound->relative * fabs(w)) ||
+           (bound->absolute > 0 && distance <= bound->absolute);
 }

@@ -28,7 +28,11 @@ void value_fill(value_type type, void *elements, uint32_t n, int second);
 /* The element as a number, for bounds; only of the floating-point types. */
 double value_number(value_type type, const void *elements, size_t i);
 
-/* Same bits; any NaN for a NaN; or within the bounds. */
-int value_agrees(value_type type, const void *got, const void *want, size_t i, double relative, double absolute);
+typedef struct value_bound {
+    double ulps, relative, absolute; /* the widest counts; all zero: bit-exact */
+} value_bound;
+
+/* Same bits; any NaN for a NaN; or within the bound. */
+int value_agrees(value_type type, const void *got, const void *want, size_t i, const value_bound *bound);
 
 #endif

@@ -26,7 +26,6 @@ struct special {
 #define gridDim   SPECIAL(nctaid)
 
 /* Waiting, warps */
-#define __syncthreads()          __nvvm_bar0()
 #define __syncthreads_count(p)   __nvvm_bar0_popc(p)
 #define __syncthreads_and(p)     __nvvm_bar0_and(p)
 #define __syncthreads_or(p)      __nvvm_bar0_or(p)
@@ -73,6 +72,7 @@ SHUFFLE(__shfl_down_sync, __nvvm_shfl_sync_down_i32, 31)
 SHUFFLE(__shfl_xor_sync, __nvvm_shfl_sync_bfly_i32, 31)
 
 /* Memory */
+#define memcpy                __builtin_memcpy
 #define __threadfence()       __nvvm_membar_gl()
 #define __threadfence_block() __nvvm_membar_cta()
 #define RELAXED               __ATOMIC_RELAXED
@@ -133,5 +133,93 @@ INLINE uint32_t __clzll(s64 x)
 {
     return x ? (uint32_t)__builtin_clzll((u64)x) : 64;
 }
+
+/* Floating point */
+#define INFINITY              __builtin_inff()
+#define fmaf(a, b, c)         __nvvm_fma_rn_f(a, b, c)
+#define fma(a, b, c)          __nvvm_fma_rn_d(a, b, c)
+#define fminf(a, b)           __nvvm_fmin_f(a, b)
+#define fmaxf(a, b)           __nvvm_fmax_f(a, b)
+#define fmin(a, b)            __nvvm_fmin_d(a, b)
+#define fmax(a, b)            __nvvm_fmax_d(a, b)
+#define __saturatef(x)        __nvvm_saturate_f(x)
+#define sqrtf(x)              __nvvm_sqrt_rn_f(x)
+#define sqrt(x)               __nvvm_sqrt_rn_d(x)
+#define fabsf(x)              __builtin_fabsf(x)
+#define copysignf(x, y)       __builtin_copysignf(x, y)
+#define floorf(x)             __nvvm_floor_f(x)
+#define ceilf(x)              __nvvm_ceil_f(x)
+#define truncf(x)             __nvvm_trunc_f(x)
+#define rintf(x)              __builtin_rintf(x)
+#define floor(x)              __nvvm_floor_d(x)
+#define ceil(x)               __nvvm_ceil_d(x)
+#define trunc(x)              __nvvm_trunc_d(x)
+#define rint(x)               __builtin_rint(x)
+#define float_bits(x)         ((uint32_t)__nvvm_bitcast_f2i(x))
+#define bits_float(x)         __nvvm_bitcast_i2f((int)(x))
+#define bits_double(x)        __nvvm_bitcast_ll2d((s64)(x))
+#define approximate_ex2(x)    __nvvm_ex2_approx_f(x)
+#define approximate_lg2(x)    __nvvm_lg2_approx_f(x)
+#define approximate_sin(x)    __nvvm_sin_approx_f(x)
+#define approximate_cos(x)    __nvvm_cos_approx_f(x)
+#define approximate_rcp(x)    approximate_rcp_of(x)
+#define approximate_rsqrt(x)  __nvvm_rsqrt_approx_f(x)
+#define approximate_sqrt(x)   __nvvm_sqrt_approx_f(x)
+
+#define APPROXIMATE(name, instruction)                                                                       \
+    INLINE float name(float x)                                                                               \
+    {                                                                                                        \
+        float y;                                                                                             \
+        asm(instruction " %0, %1;" : "=f"(y) : "f"(x));                                                      \
+        return y;                                                                                            \
+    }
+APPROXIMATE(approximate_tanh, "tanh.approx.f32")
+APPROXIMATE(approximate_rcp_of, "rcp.approx.f32")
+
+#define ROUNDING(r, x)                                                                                       \
+    INLINE float __fadd_##r(float a, float b) { return __nvvm_add_##x##_f(a, b); }                           \
+    INLINE float __fmul_##r(float a, float b) { return __nvvm_mul_##x##_f(a, b); }                           \
+    INLINE float __fdiv_##r(float a, float b) { return __nvvm_div_##x##_f(a, b); }                           \
+    INLINE float __fmaf_##r(float a, float b, float c) { return __nvvm_fma_##x##_f(a, b, c); }               \
+    INLINE float __fsqrt_##r(float a) { return __nvvm_sqrt_##x##_f(a); }                                     \
+    INLINE float __frcp_##r(float a) { return __nvvm_rcp_##x##_f(a); }                                       \
+    INLINE double __dadd_##r(double a, double b) { return __nvvm_add_##x##_d(a, b); }                        \
+    INLINE double __dmul_##r(double a, double b) { return __nvvm_mul_##x##_d(a, b); }                        \
+    INLINE double __ddiv_##r(double a, double b) { return __nvvm_div_##x##_d(a, b); }                        \
+    INLINE double __fma_##r(double a, double b, double c) { return __nvvm_fma_##x##_d(a, b, c); }            \
+    INLINE double __dsqrt_##r(double a) { return __nvvm_sqrt_##x##_d(a); }                                   \
+    INLINE float __double2float_##r(double a) { return __nvvm_d2f_##x(a); }                                  \
+    INLINE int32_t __float2int_##r(float a) { return __nvvm_f2i_##x(a); }                                    \
+    INLINE uint32_t __float2uint_##r(float a) { return __nvvm_f2ui_##x(a); }                                 \
+    INLINE s64 __float2ll_##r(float a) { return __nvvm_f2ll_##x(a); }                                        \
+    INLINE u64 __float2ull_##r(float a) { return __nvvm_f2ull_##x(a); }                                      \
+    INLINE int32_t __double2int_##r(double a) { return __nvvm_d2i_##x(a); }                                  \
+    INLINE uint32_t __double2uint_##r(double a) { return __nvvm_d2ui_##x(a); }                               \
+    INLINE s64 __double2ll_##r(double a) { return __nvvm_d2ll_##x(a); }                                      \
+    INLINE u64 __double2ull_##r(double a) { return __nvvm_d2ull_##x(a); }
+ROUNDING(rn, rn)
+ROUNDING(rz, rz)
+ROUNDING(ru, rp)
+ROUNDING(rd, rm)
+
+/* clang 14 makes the nearest number of __nvvm_ll2d_rz and its like: it takes them for plain casts. */
+#define FROM_INTEGER(name, D, d, S, s, instruction)                                                          \
+    INLINE D name(S a)                                                                                       \
+    {                                                                                                        \
+        D r;                                                                                                 \
+        asm(instruction " %0, %1;" : "=" d(r) : s(a));                                                       \
+        return r;                                                                                            \
+    }
+#define FROM_INTEGERS(r, x)                                                                                  \
+    FROM_INTEGER(__int2float_##r, float, "f", int32_t, "r", "cvt." #x ".f32.s32")                            \
+    FROM_INTEGER(__uint2float_##r, float, "f", uint32_t, "r", "cvt." #x ".f32.u32")                          \
+    FROM_INTEGER(__ll2float_##r, float, "f", s64, "l", "cvt." #x ".f32.s64")                                 \
+    FROM_INTEGER(__ull2float_##r, float, "f", u64, "l", "cvt." #x ".f32.u64")                                \
+    FROM_INTEGER(__ll2double_##r, double, "d", s64, "l", "cvt." #x ".f64.s64")                               \
+    FROM_INTEGER(__ull2double_##r, double, "d", u64, "l", "cvt." #x ".f64.u64")
+FROM_INTEGERS(rn, rn)
+FROM_INTEGERS(rz, rz)
+FROM_INTEGERS(ru, rp)
+FROM_INTEGERS(rd, rm)
 
 #endif

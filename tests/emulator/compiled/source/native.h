@@ -74,7 +74,7 @@ void __syncwarp(uint32_t mask);
 #define __reduce_xor_sync(mask, v)   native_reduce('^', mask, v)
 #define NATIVE_SHUFFLE(kind, mask, v, by, width)                                                             \
     ({                                                                                                       \
-        __typeof__(v) v_ = (v);                                                                              \
+        __typeof__((v) + 0) v_ = (v);                                                                            \
         native_shuffle(kind, mask, &v_, sizeof v_, (uint32_t)(by), width);                                   \
         v_;                                                                                                  \
     })

@@ -83,6 +83,20 @@ double native_max_double(double a, double b);
 #define approximate_rsqrt(x) ((float)(1.0 / sqrt((double)(x))))
 #define approximate_sqrt(x)  sqrtf(x)
 
+/* The C library's functions by a wider one: off by little more than half a unit in the last place */
+#define expf(x)     ((float)exp((double)(x)))
+#define logf(x)     ((float)log((double)(x)))
+#define sinf(x)     ((float)sin((double)(x)))
+#define cosf(x)     ((float)cos((double)(x)))
+#define tanhf(x)    ((float)tanh((double)(x)))
+#define cbrtf(x)    ((float)cbrt((double)(x)))
+#define erff(x)     ((float)erf((double)(x)))
+#define powf(x, y)  ((float)pow((double)(x), (double)(y)))
+#define hypotf(x, y) ((float)hypot((double)(x), (double)(y)))
+#define exp(x)      ((double)expl((long double)(x)))
+#define log(x)      ((double)logl((long double)(x)))
+#define sin(x)      ((double)sinl((long double)(x)))
+
 /* Halves are their bits; every operation rounds once. */
 typedef struct half {
     uint16_t bits;
