@@ -222,4 +222,67 @@ FROM_INTEGERS(rz, rz)
 FROM_INTEGERS(ru, rp)
 FROM_INTEGERS(rd, rm)
 
+/* Halves */
+typedef __fp16 half;
+#define __hadd(a, b)      ((half)((a) + (b)))
+#define __hsub(a, b)      ((half)((a) - (b)))
+#define __hmul(a, b)      ((half)((a) * (b)))
+#define __hlt(a, b)       ((a) < (b))
+#define __hle(a, b)       ((a) <= (b))
+#define __heq(a, b)       ((a) == (b))
+#define __hne(a, b)       ((a) < (b) || (a) > (b))
+#define __hisnan(a)       ((a) != (a))
+#define __half2float(a)   ((float)(a))
+#define __int2half_rn(x)  ((half)(int32_t)(x))
+#define __uint2half_rn(x) ((half)(uint32_t)(x))
+
+INLINE uint16_t half_bits(half h)
+{
+    return __builtin_bit_cast(uint16_t, h);
+}
+
+INLINE half bits_half(uint16_t bits)
+{
+    return __builtin_bit_cast(half, bits);
+}
+
+#define HALF_OPERATION(name, instruction)                                                                    \
+    INLINE half name(half a, half b)                                                                         \
+    {                                                                                                        \
+        uint16_t r;                                                                                          \
+        asm(instruction " %0, %1, %2;" : "=h"(r) : "h"(half_bits(a)), "h"(half_bits(b)));                    \
+        return bits_half(r);                                                                                 \
+    }
+#define HALF_FROM(name, instruction)                                                                         \
+    INLINE half name(float a)                                                                                \
+    {                                                                                                        \
+        uint16_t r;                                                                                          \
+        asm(instruction " %0, %1;" : "=h"(r) : "f"(a));                                                      \
+        return bits_half(r);                                                                                 \
+    }
+#define HALF_TO(name, T, constraint, instruction)                                                            \
+    INLINE T name(half a)                                                                                    \
+    {                                                                                                        \
+        T r;                                                                                                 \
+        asm(instruction " %0, %1;" : "=" constraint(r) : "h"(half_bits(a)));                                 \
+        return r;                                                                                            \
+    }
+HALF_OPERATION(__hmin, "min.f16")
+HALF_OPERATION(__hmax, "max.f16")
+HALF_FROM(__float2half_rn, "cvt.rn.f16.f32")
+HALF_FROM(__float2half_rz, "cvt.rz.f16.f32")
+HALF_FROM(__float2half_ru, "cvt.rp.f16.f32")
+HALF_FROM(__float2half_rd, "cvt.rm.f16.f32")
+HALF_TO(__half2int_rn, int32_t, "r", "cvt.rni.s32.f16")
+HALF_TO(__half2int_rz, int32_t, "r", "cvt.rzi.s32.f16")
+HALF_TO(__half2uint_rd, uint32_t, "r", "cvt.rmi.u32.f16")
+HALF_TO(__half2ll_ru, s64, "l", "cvt.rpi.s64.f16")
+
+INLINE half __hfma(half a, half b, half c)
+{
+    uint16_t r;
+    asm("fma.rn.f16 %0, %1, %2, %3;" : "=h"(r) : "h"(half_bits(a)), "h"(half_bits(b)), "h"(half_bits(c)));
+    return bits_half(r);
+}
+
 #endif

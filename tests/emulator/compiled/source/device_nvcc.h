@@ -40,4 +40,13 @@ APPROXIMATE(approximate_sqrt, "sqrt.approx.f32")
 #define double_bits(x)         ((u64)__double_as_longlong(x))
 #define bits_double(x)         __longlong_as_double((s64)(x))
 
+DEVICE half2 swapped(half2 a)
+{
+    return __lowhigh2highlow(a);
+}
+DEVICE bfloat2 swapped(bfloat2 a)
+{
+    return __lowhigh2highlow(a);
+}
+
 #endif

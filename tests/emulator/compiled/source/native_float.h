@@ -97,15 +97,6 @@ double native_max_double(double a, double b);
 #define log(x)      ((double)logl((long double)(x)))
 #define sin(x)      ((double)sinl((long double)(x)))
 
-/* Halves are their bits; every operation rounds once. */
-typedef struct half {
-    uint16_t bits;
-} half;
-typedef struct half2 {
-    half x, y;
-} half2;
-typedef struct bfloat {
-    uint16_t bits;
-} bfloat;
+#include "native_half.h"
 
 #endif
