@@ -150,7 +150,8 @@ static void free_buffers(buffers *s)
 
 static bool run_both(CUfunction kernel, const function *f, uint32_t n, buffers *s)
 {
-    native_dim block = {f->block.x ? f->block.x : 128, f->block.y ? f->block.y : 1, f->block.z ? f->block.z : 1};
+    native_dim block = {f->block.x ? f->block.x : 128, f->block.y ? f->block.y : 1,
+                        f->block.z ? f->block.z : 1};
     native_dim grid = {f->grid.x ? f->grid.x : (n + block.x - 1) / block.x, f->grid.y ? f->grid.y : 1,
                        f->grid.z ? f->grid.z : 1};
     void *parameters[] = {&s->device[0], &s->device[1], &s->device[2], &n, (void *)(uintptr_t)f->with};
@@ -242,7 +243,7 @@ int main(int argc, char **argv)
         if (!total.ran[i] && argc == 2)
             printf("%s: no file has it\n", functions[i].name);
     }
-    printf("%u functions, %u modules, %u runs, %llu comparisons, %u failures\n", ran, total.modules, total.runs,
-           total.comparisons, total.failures);
+    printf("%u functions, %u modules, %u runs, %llu comparisons, %u failures\n", ran, total.modules,
+           total.runs, total.comparisons, total.failures);
     return total.failures || !ran || (argc == 2 && ran != FUNCTIONS);
 }

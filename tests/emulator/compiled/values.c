@@ -6,39 +6,39 @@
 
 static const unsigned char type_bytes[] = {
     [U8] = 1,  [U16] = 2, [U32] = 4,  [U64] = 8,   [F16] = 2,   [BF16] = 2,
-    [F32] = 4, [F64] = 8, [UNIT] = 4, [WHOLE] = 4, [INDEX] = 4, [SMALL] = 4,
-};
+    [F32] = 4, [F64] = 8, [UNIT] = 4, [WHOLE] = 4, [INDEX] = 4, [SMALL] = 4};
 
+/* clang-format off */
 static const uint64_t integers[] = {
-    0, 1, 2, 3, 7, 10, 31, 32, 33, 63, 127, 128, 255, 256, 32767, 32768, 65535, 65536, 0x7fffffff, 0x80000000,
-    0x80000001, 0xffffffff, 0x100000000, 0x7fffffffffffffff, 0x8000000000000000, 0x8000000000000001,
-    0x5555555555555555, 0xaaaaaaaaaaaaaaaa, 0xfffffffffffffff9, 0xfffffffffffffffe, 0xffffffffffffffff,
+    0, 1, 2, 3, 7, 10, 31, 32, 33, 63, 127, 128, 255, 256, 32767, 32768, 65535, 65536, 0x7fffffff,
+    0x80000000, 0x80000001, 0xffffffff, 0x100000000, 0x7fffffffffffffff, 0x8000000000000000,
+    0x8000000000000001, 0x5555555555555555, 0xaaaaaaaaaaaaaaaa, 0xfffffffffffffff9, 0xfffffffffffffffe,
+    0xffffffffffffffff
 };
 
 static const uint16_t halves[] = {
-    0x0000, 0x8000, 0x0001, 0x8001, 0x03ff, 0x0400, 0x8400, 0x3c00, 0xbc00, 0x3c01, 0x3800, 0x3555,
-    0x4248, 0x6400, 0x67ff, 0x6800, 0x7bff, 0xfbff, 0x7c00, 0xfc00, 0x7e00, 0xfe01, 0x7d00, 0x3e00,
+    0x0000, 0x8000, 0x0001, 0x8001, 0x03ff, 0x0400, 0x8400, 0x3c00, 0xbc00, 0x3c01, 0x3800, 0x3555, 0x4248,
+    0x6400, 0x67ff, 0x6800, 0x7bff, 0xfbff, 0x7c00, 0xfc00, 0x7e00, 0xfe01, 0x7d00, 0x3e00
 };
 
 static const uint16_t bfloats[] = {
-    0x0000, 0x8000, 0x0001, 0x8001, 0x007f, 0x0080, 0x8080, 0x3f80, 0xbf80, 0x3f81, 0x3f00, 0x3eab,
-    0x4049, 0x4300, 0x437f, 0x4f00, 0x7f7f, 0xff7f, 0x7f80, 0xff80, 0x7fc0, 0xffc1, 0x7fa0, 0x3fc0,
+    0x0000, 0x8000, 0x0001, 0x8001, 0x007f, 0x0080, 0x8080, 0x3f80, 0xbf80, 0x3f81, 0x3f00, 0x3eab, 0x4049,
+    0x4300, 0x437f, 0x4f00, 0x7f7f, 0xff7f, 0x7f80, 0xff80, 0x7fc0, 0xffc1, 0x7fa0, 0x3fc0
 };
 
 static const float floats[] = {
-    0.0f,        -0.0f,         1.0f,         -1.0f,       0x1p-149f,     -0x1p-149f,  0x1.fffffcp-127f,
-    0x1p-126f,   -0x1p-126f,    0x1p127f,     INFINITY,    -INFINITY,     NAN,         0x1.fffffep127f,
-    0.5f,        -0.5f,         1.5f,         2.5f,        0x1.fffffep-1f, 0x1p23f,    0x1.000002p23f,
-    0x1p24f,     0x1p31f,       -0x1p31f,     0x1p32f,     0x1p63f,       -0x1p63f,    0x1p64f,
-    3.14159265f, 0.333333343f,  1e-30f,       -7.75f,      65504.0f,
+    0.0f, -0.0f, 1.0f, -1.0f, 0x1p-149f, -0x1p-149f, 0x1.fffffcp-127f, 0x1p-126f, -0x1p-126f, 0x1p127f,
+    INFINITY, -INFINITY, NAN, 0x1.fffffep127f, 0.5f, -0.5f, 1.5f, 2.5f, 0x1.fffffep-1f, 0x1p23f,
+    0x1.000002p23f, 0x1p24f, 0x1p31f, -0x1p31f, 0x1p32f, 0x1p63f, -0x1p63f, 0x1p64f, 3.14159265f,
+    0.333333343f, 1e-30f, -7.75f, 65504.0f
 };
 
 static const double doubles[] = {
-    0.0,       -0.0,       1.0,       -1.0,     0x1p-1074,   -0x1p-1074, 0x1p-1022, 0x1.fffffffffffffp1023,
-    INFINITY,  -INFINITY,  NAN,       0.5,      -0.5,        1.5,        2.5,       0x1p52,
-    0x1p53,    0x1p31,     -0x1p31,   0x1p32,   0x1p63,      -0x1p63,    0x1p64,    0x1.fffffep127,
-    0x1.ffffffp127, 0x1p-149, 0x1p-150, 0x1.8p-127, 1.0 / 3, 1e-300,     1e300,     0x1.000001p0,
+    0.0, -0.0, 1.0, -1.0, 0x1p-1074, -0x1p-1074, 0x1p-1022, 0x1.fffffffffffffp1023, INFINITY, -INFINITY,
+    NAN, 0.5, -0.5, 1.5, 2.5, 0x1p52, 0x1p53, 0x1p31, -0x1p31, 0x1p32, 0x1p63, -0x1p63, 0x1p64,
+    0x1.fffffep127, 0x1.ffffffp127, 0x1p-149, 0x1p-150, 0x1.8p-127, 1.0 / 3, 1e-300, 1e300, 0x1.000001p0
 };
+/* clang-format on */
 
 static uint64_t next_random(uint64_t *state)
 {
@@ -53,7 +53,7 @@ size_t value_bytes(value_type type)
     return type_bytes[type];
 }
 
-#define PICK(table) memcpy(bytes, &table[at % (sizeof table / sizeof *table)], sizeof *table)
+#define PICK(table)  memcpy(bytes, &table[at % (sizeof table / sizeof *table)], sizeof *table)
 #define COUNT(table) (sizeof table / sizeof *table)
 
 static size_t count_of(value_type type)
@@ -121,7 +121,8 @@ void value_fill(value_type type, void *elements, uint32_t n, int second)
 static double half_number(uint16_t bits, int fraction_bits)
 {
     int exponent_bits = 15 - fraction_bits, bias = (1 << (exponent_bits - 1)) - 1;
-    int exponent = bits >> fraction_bits & ((1 << exponent_bits) - 1), fraction = bits & ((1 << fraction_bits) - 1);
+    int exponent = bits >> fraction_bits & ((1 << exponent_bits) - 1),
+        fraction = bits & ((1 << fraction_bits) - 1);
     double sign = bits >> 15 ? -1 : 1;
     if (exponent == 2 * bias + 1)
         return fraction ? NAN : sign * INFINITY;

@@ -2,7 +2,7 @@
 #include "device.h"
 
 #define APPROXIMATE_KERNEL(name)                                                                             \
-    KERNEL(approximate_of_##name, float, float, float)                                                                      \
+    KERNEL(approximate_of_##name, float, float, float)                                                       \
     {                                                                                                        \
         EACH(i);                                                                                             \
         out[i] = approximate_##name(a[i]);                                                                   \

@@ -35,17 +35,39 @@ KERNEL(control_switch_dense, uint32_t, uint32_t, uint32_t)
     EACH(i);
     uint32_t x = a[i];
     switch (b[i] % 12) {
-    case 0: x += 17; break;
-    case 1: x *= 3; break;
-    case 2: x ^= x >> 5; break;
-    case 3: x = 1000 / (x % 50 + 1); break;
-    case 4: x = ~x; /* falls into the next */ __attribute__((fallthrough));
-    case 5: x -= 9; break;
-    case 6: x <<= 3; break;
-    case 7: x = (uint32_t)__popc(x); break;
-    case 8: x = x > 100 ? 100 : x; break;
-    case 9: x = b[i]; break;
-    default: x = 0xdead; break;
+    case 0:
+        x += 17;
+        break;
+    case 1:
+        x *= 3;
+        break;
+    case 2:
+        x ^= x >> 5;
+        break;
+    case 3:
+        x = 1000 / (x % 50 + 1);
+        break;
+    case 4:
+        x = ~x; /* falls into the next */
+        __attribute__((fallthrough));
+    case 5:
+        x -= 9;
+        break;
+    case 6:
+        x <<= 3;
+        break;
+    case 7:
+        x = (uint32_t)__popc(x);
+        break;
+    case 8:
+        x = x > 100 ? 100 : x;
+        break;
+    case 9:
+        x = b[i];
+        break;
+    default:
+        x = 0xdead;
+        break;
     }
     out[i] = x;
 }
@@ -54,12 +76,24 @@ KERNEL(control_switch_sparse, uint32_t, uint32_t, uint32_t)
 {
     EACH(i);
     switch (a[i]) {
-    case 0: out[i] = 5; return;
-    case 31: out[i] = b[i]; return;
-    case 255: out[i] = b[i] + 1; return;
-    case 65536: out[i] = b[i] * 2; return;
-    case 0x7fffffffu: out[i] = 7; return;
-    case 0x80000000u: out[i] = 8; return;
+    case 0:
+        out[i] = 5;
+        return;
+    case 31:
+        out[i] = b[i];
+        return;
+    case 255:
+        out[i] = b[i] + 1;
+        return;
+    case 65536:
+        out[i] = b[i] * 2;
+        return;
+    case 0x7fffffffu:
+        out[i] = 7;
+        return;
+    case 0x80000000u:
+        out[i] = 8;
+        return;
     }
     out[i] = 0;
 }
@@ -192,7 +226,8 @@ KERNEL(control_struct_calls, u64, uint32_t, uint32_t)
     out[i] = (u64)(uint32_t)p.x << 32 ^ (uint32_t)p.y ^ p.weight ^ (u64)p.flags[1] << 8 ^ p.flags[2];
 }
 
-DEVICE NOINLINE u64 many(uint32_t a, u64 b, uint16_t c, float d, double e, int8_t f, uint32_t g, bool h, u64 i, uint32_t j)
+DEVICE NOINLINE u64 many(uint32_t a, u64 b, uint16_t c, float d, double e, int8_t f, uint32_t g, bool h,
+                         u64 i, uint32_t j)
 {
     return a + b * 3 + c + (u64)d + (u64)e + (u64)(s64)f + (h ? g : ~g) + i * j;
 }
@@ -200,8 +235,8 @@ DEVICE NOINLINE u64 many(uint32_t a, u64 b, uint16_t c, float d, double e, int8_
 KERNEL(control_many_arguments, u64, uint32_t, uint32_t)
 {
     EACH(i);
-    out[i] = many(a[i], b[i], (uint16_t)a[i], (float)(b[i] & 255), (double)(a[i] & 1023), (int8_t)b[i], i, a[i] > b[i],
-                  (u64)a[i] << 20, b[i]);
+    out[i] = many(a[i], b[i], (uint16_t)a[i], (float)(b[i] & 255), (double)(a[i] & 1023), (int8_t)b[i], i,
+                  a[i] > b[i], (u64)a[i] << 20, b[i]);
 }
 
 DEVICE NOINLINE void divide(uint32_t x, uint32_t y, uint32_t *quotient, uint32_t *rest)
@@ -228,14 +263,30 @@ KERNEL(control_interpreter, uint32_t, uint32_t, uint32_t)
     for (uint32_t step = 0; step < 24; step++) {
         uint32_t d = code & 3, s = code >> 2 & 3;
         switch (code >> 4 & 7) {
-        case 0: registers[d] += registers[s]; break;
-        case 1: registers[d] -= registers[s]; break;
-        case 2: registers[d] *= registers[s]; break;
-        case 3: registers[d] ^= registers[s] >> 1; break;
-        case 4: registers[d] = registers[s]; break;
-        case 5: step += registers[d] & 1; break;
-        case 6: registers[d] = ~registers[d]; break;
-        case 7: registers[d] = registers[d] << 3 | registers[d] >> 29; break;
+        case 0:
+            registers[d] += registers[s];
+            break;
+        case 1:
+            registers[d] -= registers[s];
+            break;
+        case 2:
+            registers[d] *= registers[s];
+            break;
+        case 3:
+            registers[d] ^= registers[s] >> 1;
+            break;
+        case 4:
+            registers[d] = registers[s];
+            break;
+        case 5:
+            step += registers[d] & 1;
+            break;
+        case 6:
+            registers[d] = ~registers[d];
+            break;
+        case 7:
+            registers[d] = registers[d] << 3 | registers[d] >> 29;
+            break;
         }
         code = code * 1664525u + 1013904223u + registers[0];
     }
@@ -256,10 +307,18 @@ KERNEL(control_unrolled, uint32_t, uint32_t, uint32_t)
     uint32_t count = a[i] & 31, sum = b[i], k = 0;
     switch (count & 3) { /* Duff's device */
         do {
-    case 0: sum = sum * 3 + k++; __attribute__((fallthrough));
-    case 3: sum ^= sum << 7; k++; __attribute__((fallthrough));
-    case 2: sum += k++; __attribute__((fallthrough));
-    case 1: sum ^= sum >> 5;
+        case 0:
+            sum = sum * 3 + k++;
+            __attribute__((fallthrough));
+        case 3:
+            sum ^= sum << 7;
+            k++;
+            __attribute__((fallthrough));
+        case 2:
+            sum += k++;
+            __attribute__((fallthrough));
+        case 1:
+            sum ^= sum >> 5;
         } while (k++ < count);
     }
     out[i] = sum;

@@ -2,17 +2,17 @@
 #ifndef DEVICE_NVCC_H
 #define DEVICE_NVCC_H
 
-#include <cuda_fp16.h>
 #include <cuda_bf16.h>
+#include <cuda_fp16.h>
 
 typedef __nv_bfloat16 bfloat;
 typedef __nv_bfloat162 bfloat2;
 
-#define DEVICE                   static __device__
-#define NOINLINE                 __noinline__
-#define CONSTANT                 __constant__
-#define DYNAMIC_SHARED(T, name)  extern __shared__ T name[]
-#define KERNEL(name, O, A, B)    extern "C" __global__ void name(O *out, const A *a, const B *b, uint32_t n)
+#define DEVICE                  static __device__
+#define NOINLINE                __noinline__
+#define CONSTANT                __constant__
+#define DYNAMIC_SHARED(T, name) extern __shared__ T name[]
+#define KERNEL(name, O, A, B)   extern "C" __global__ void name(O *out, const A *a, const B *b, uint32_t n)
 #define KERNEL_WITH(name, O, A, B, S)                                                                        \
     extern "C" __global__ void name(O *out, const A *a, const B *b, uint32_t n, S with)
 

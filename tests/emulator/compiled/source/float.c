@@ -59,8 +59,10 @@ KERNEL(float_compare, uint32_t, float, float)
 {
     EACH(i);
     float x = a[i], y = b[i];
-    uint32_t r = (uint32_t)(x < y) | (uint32_t)(x <= y) << 1 | (uint32_t)(x > y) << 2 | (uint32_t)(x >= y) << 3;
-    r |= (uint32_t)(x == y) << 4 | (uint32_t)(x != y) << 5 | (uint32_t) !(x < y) << 6 | (uint32_t) !(x >= y) << 7;
+    uint32_t r =
+        (uint32_t)(x < y) | (uint32_t)(x <= y) << 1 | (uint32_t)(x > y) << 2 | (uint32_t)(x >= y) << 3;
+    r |= (uint32_t)(x == y) << 4 | (uint32_t)(x != y) << 5 | (uint32_t) !(x < y) << 6 |
+         (uint32_t) !(x >= y) << 7;
     r |= (uint32_t)(x != x || y != y) << 8 | (uint32_t)(x == x) << 9;
     out[i] = r;
 }

@@ -19,8 +19,9 @@ KERNEL(half_fused, half, half, half)
 KERNEL(half_compare, uint32_t, half, half)
 {
     EACH(i);
-    out[i] = (uint32_t)__hlt(a[i], b[i]) | (uint32_t)__hle(a[i], b[i]) << 1 | (uint32_t)__heq(a[i], b[i]) << 2 |
-             (uint32_t)__hne(a[i], b[i]) << 3 | (uint32_t)__hisnan(a[i]) << 4;
+    out[i] = (uint32_t)__hlt(a[i], b[i]) | (uint32_t)__hle(a[i], b[i]) << 1 |
+             (uint32_t)__heq(a[i], b[i]) << 2 | (uint32_t)__hne(a[i], b[i]) << 3 |
+             (uint32_t)__hisnan(a[i]) << 4;
 }
 
 KERNEL(half_extremes, half, half, half)

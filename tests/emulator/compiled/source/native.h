@@ -61,27 +61,27 @@ uint32_t __match_all_sync(uint32_t mask, uint32_t value, int *same);
 uint32_t native_reduce(char kind, uint32_t mask, uint32_t value);
 void __syncwarp(uint32_t mask);
 
-#define __syncthreads_and(p)         (__syncthreads_count(!(p)) == 0)
-#define __syncthreads_or(p)          (__syncthreads_count(!!(p)) != 0)
-#define __any_sync(mask, p)          (__ballot_sync(mask, p) != 0)
-#define __all_sync(mask, p)          (__ballot_sync(mask, p) == (mask))
-#define __activemask()               (1u << (threadIdx.x & 31)) /* any set of lanes would be right */
-#define __reduce_add_sync(mask, v)   native_reduce('+', mask, v)
-#define __reduce_min_sync(mask, v)   native_reduce('<', mask, v)
-#define __reduce_max_sync(mask, v)   native_reduce('>', mask, v)
-#define __reduce_and_sync(mask, v)   native_reduce('&', mask, v)
-#define __reduce_or_sync(mask, v)    native_reduce('|', mask, v)
-#define __reduce_xor_sync(mask, v)   native_reduce('^', mask, v)
+#define __syncthreads_and(p)       (__syncthreads_count(!(p)) == 0)
+#define __syncthreads_or(p)        (__syncthreads_count(!!(p)) != 0)
+#define __any_sync(mask, p)        (__ballot_sync(mask, p) != 0)
+#define __all_sync(mask, p)        (__ballot_sync(mask, p) == (mask))
+#define __activemask()             (1u << (threadIdx.x & 31)) /* any set of lanes would be right */
+#define __reduce_add_sync(mask, v) native_reduce('+', mask, v)
+#define __reduce_min_sync(mask, v) native_reduce('<', mask, v)
+#define __reduce_max_sync(mask, v) native_reduce('>', mask, v)
+#define __reduce_and_sync(mask, v) native_reduce('&', mask, v)
+#define __reduce_or_sync(mask, v)  native_reduce('|', mask, v)
+#define __reduce_xor_sync(mask, v) native_reduce('^', mask, v)
 #define NATIVE_SHUFFLE(kind, mask, v, by, width)                                                             \
     ({                                                                                                       \
-        __typeof__((v) + 0) v_ = (v);                                                                            \
+        __typeof__((v) + 0) v_ = (v);                                                                        \
         native_shuffle(kind, mask, &v_, sizeof v_, (uint32_t)(by), width);                                   \
         v_;                                                                                                  \
     })
-#define __shfl_sync(mask, v, lane, width)      NATIVE_SHUFFLE('i', mask, v, lane, width)
-#define __shfl_up_sync(mask, v, by, width)     NATIVE_SHUFFLE('u', mask, v, by, width)
-#define __shfl_down_sync(mask, v, by, width)   NATIVE_SHUFFLE('d', mask, v, by, width)
-#define __shfl_xor_sync(mask, v, by, width)    NATIVE_SHUFFLE('x', mask, v, by, width)
+#define __shfl_sync(mask, v, lane, width)    NATIVE_SHUFFLE('i', mask, v, lane, width)
+#define __shfl_up_sync(mask, v, by, width)   NATIVE_SHUFFLE('u', mask, v, by, width)
+#define __shfl_down_sync(mask, v, by, width) NATIVE_SHUFFLE('d', mask, v, by, width)
+#define __shfl_xor_sync(mask, v, by, width)  NATIVE_SHUFFLE('x', mask, v, by, width)
 
 /* Memory: one coroutine runs at a time and gives way only where it waits */
 #define __threadfence()
@@ -98,7 +98,7 @@ void __syncwarp(uint32_t mask);
 #define atomicSub(p, v)  NATIVE_ATOMIC(p, v, old - value)
 #define atomicMin(p, v)  NATIVE_ATOMIC(p, v, old < value ? old : value)
 #define atomicMax(p, v)  NATIVE_ATOMIC(p, v, old > value ? old : value)
-#define atomicAnd(p, v)  NATIVE_ATOMIC(p, v, old & value)
+#define atomicAnd(p, v)  NATIVE_ATOMIC(p, v, old &value)
 #define atomicOr(p, v)   NATIVE_ATOMIC(p, v, old | value)
 #define atomicXor(p, v)  NATIVE_ATOMIC(p, v, old ^ value)
 #define atomicExch(p, v) NATIVE_ATOMIC(p, v, value)
@@ -130,10 +130,12 @@ uint32_t dp4a_unsigned(uint32_t a, uint32_t b, uint32_t c);
 #define __umulhi(a, b)   ((uint32_t)(((u64)(a) * (u64)(b)) >> 32))
 #define __mul64hi(a, b)  ((s64)(((__int128)(a) * (__int128)(b)) >> 64))
 #define __umul64hi(a, b) ((u64)(((unsigned __int128)(a) * (unsigned __int128)(b)) >> 64))
-#define __mul24(a, b)    ((int32_t)(uint32_t)((s64)((int32_t)((uint32_t)(a) << 8) >> 8) * ((int32_t)((uint32_t)(b) << 8) >> 8)))
-#define __umul24(a, b)   ((uint32_t)((u64)((a) & 0xffffffu) * ((b) & 0xffffffu)))
-#define __usad(a, b, c)  (((a) > (b) ? (a) - (b) : (b) - (a)) + (c))
-#define __sad(a, b, c)   (((a) > (b) ? (uint32_t)(a) - (uint32_t)(b) : (uint32_t)(b) - (uint32_t)(a)) + (uint32_t)(c))
+#define __mul24(a, b)                                                                                        \
+    ((int32_t)(uint32_t)((s64)((int32_t)((uint32_t)(a) << 8) >> 8) * ((int32_t)((uint32_t)(b) << 8) >> 8)))
+#define __umul24(a, b)  ((uint32_t)((u64)((a)&0xffffffu) * ((b)&0xffffffu)))
+#define __usad(a, b, c) (((a) > (b) ? (a) - (b) : (b) - (a)) + (c))
+#define __sad(a, b, c)                                                                                       \
+    (((a) > (b) ? (uint32_t)(a) - (uint32_t)(b) : (uint32_t)(b) - (uint32_t)(a)) + (uint32_t)(c))
 
 #include "native_float.h"
 

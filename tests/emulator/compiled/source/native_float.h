@@ -67,10 +67,10 @@ float native_min(float a, float b);
 float native_max(float a, float b);
 double native_min_double(double a, double b);
 double native_max_double(double a, double b);
-#define fminf(a, b)   native_min(a, b)
-#define fmaxf(a, b)   native_max(a, b)
-#define fmin(a, b)    native_min_double(a, b)
-#define fmax(a, b)    native_max_double(a, b)
+#define fminf(a, b)    native_min(a, b)
+#define fmaxf(a, b)    native_max(a, b)
+#define fmin(a, b)     native_min_double(a, b)
+#define fmax(a, b)     native_max_double(a, b)
 #define __saturatef(x) native_min(native_max((x) == (x) ? (x) : 0.0f, 0.0f), 1.0f)
 
 /* Correctly rounded to within a hair; what the bounds in functions.def are measured against */
@@ -84,18 +84,18 @@ double native_max_double(double a, double b);
 #define approximate_sqrt(x)  sqrtf(x)
 
 /* The C library's functions by a wider one: off by little more than half a unit in the last place */
-#define expf(x)     ((float)exp((double)(x)))
-#define logf(x)     ((float)log((double)(x)))
-#define sinf(x)     ((float)sin((double)(x)))
-#define cosf(x)     ((float)cos((double)(x)))
-#define tanhf(x)    ((float)tanh((double)(x)))
-#define cbrtf(x)    ((float)cbrt((double)(x)))
-#define erff(x)     ((float)erf((double)(x)))
-#define powf(x, y)  ((float)pow((double)(x), (double)(y)))
+#define expf(x)      ((float)exp((double)(x)))
+#define logf(x)      ((float)log((double)(x)))
+#define sinf(x)      ((float)sin((double)(x)))
+#define cosf(x)      ((float)cos((double)(x)))
+#define tanhf(x)     ((float)tanh((double)(x)))
+#define cbrtf(x)     ((float)cbrt((double)(x)))
+#define erff(x)      ((float)erf((double)(x)))
+#define powf(x, y)   ((float)pow((double)(x), (double)(y)))
 #define hypotf(x, y) ((float)hypot((double)(x), (double)(y)))
-#define exp(x)      ((double)expl((long double)(x)))
-#define log(x)      ((double)logl((long double)(x)))
-#define sin(x)      ((double)sinl((long double)(x)))
+#define exp(x)       ((double)expl((long double)(x)))
+#define log(x)       ((double)logl((long double)(x)))
+#define sin(x)       ((double)sinl((long double)(x)))
 
 #include "native_half.h"
 

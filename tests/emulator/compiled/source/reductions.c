@@ -79,7 +79,8 @@ KERNEL(reduce_least, uint32_t, int32_t, uint32_t)
     for (uint32_t step = blockDim.x / 2; step; step /= 2) {
         if (THREAD < step) {
             struct place other = part[THREAD + step];
-            if (other.value < part[THREAD].value || (other.value == part[THREAD].value && other.at < part[THREAD].at))
+            if (other.value < part[THREAD].value ||
+                (other.value == part[THREAD].value && other.at < part[THREAD].at))
                 part[THREAD] = other;
         }
         __syncthreads();
@@ -125,7 +126,8 @@ KERNEL(reduce_dynamic, u64, u64, u64)
 KERNEL(reduce_counts, uint32_t, uint32_t, uint32_t)
 {
     uint32_t odd = (uint32_t)__syncthreads_count((int)(a[GLOBAL] & 1));
-    uint32_t all = (uint32_t)(__syncthreads_and(a[GLOBAL] != 5) != 0), any = (uint32_t)(__syncthreads_or(b[GLOBAL] == 7) != 0);
+    uint32_t all = (uint32_t)(__syncthreads_and(a[GLOBAL] != 5) != 0),
+             any = (uint32_t)(__syncthreads_or(b[GLOBAL] == 7) != 0);
     out[GLOBAL] = odd << 2 | all << 1 | any;
 }
 
@@ -147,7 +149,8 @@ KERNEL(reduce_atomic, uint32_t, uint32_t, uint32_t)
 KERNEL(reduce_last_block, uint32_t, uint32_t, uint32_t)
 {
     __shared__ uint32_t part[128];
-    __shared__ volatile bool is_last; /* or clang 14 reads it ahead of the barrier, as if nobody else could write it */
+    __shared__ volatile bool
+        is_last; /* or clang 14 reads it ahead of the barrier, as if nobody else could write it */
     volatile uint32_t *sums = out + 2;
     part[THREAD] = GLOBAL < n ? a[GLOBAL] : 0;
     for (uint32_t step = blockDim.x / 2; step; step /= 2) {

@@ -74,7 +74,8 @@ KERNEL(scan_segmented, uint32_t, uint32_t, uint32_t)
 {
     uint32_t v = a[GLOBAL], starts = b[GLOBAL] & 1;
     for (uint32_t by = 1; by < 32; by *= 2) {
-        uint32_t below = __shfl_up_sync(FULL_WARP, v, by, 32), edge = __shfl_up_sync(FULL_WARP, starts, by, 32);
+        uint32_t below = __shfl_up_sync(FULL_WARP, v, by, 32),
+                 edge = __shfl_up_sync(FULL_WARP, starts, by, 32);
         if (LANE >= by && !starts) {
             v += below;
             starts = edge;

@@ -28,7 +28,8 @@ KERNEL(warp_shuffle_xor, uint32_t, uint32_t, uint32_t)
 
 KERNEL(warp_shuffle_wide, u64, u64, u64)
 {
-    out[GLOBAL] = __shfl_sync(FULL_WARP, a[GLOBAL], 31 - LANE, 32) + __shfl_up_sync(FULL_WARP, b[GLOBAL], 7, 32);
+    out[GLOBAL] =
+        __shfl_sync(FULL_WARP, a[GLOBAL], 31 - LANE, 32) + __shfl_up_sync(FULL_WARP, b[GLOBAL], 7, 32);
 }
 
 KERNEL(warp_votes, uint32_t, uint32_t, uint32_t)
@@ -111,7 +112,8 @@ KERNEL(warp_broadcast_loop, uint32_t, uint32_t, uint32_t)
 /* The last warp of a block is not full. */
 KERNEL(warp_partial, uint32_t, uint32_t, uint32_t)
 {
-    uint32_t here = blockDim.x - (THREAD & ~31u), mask = here < 32 ? (1u << here) - 1 : FULL_WARP, v = a[GLOBAL];
+    uint32_t here = blockDim.x - (THREAD & ~31u), mask = here < 32 ? (1u << here) - 1 : FULL_WARP,
+             v = a[GLOBAL];
     uint32_t next = __shfl_sync(mask, v, (LANE + 1) % (here < 32 ? here : 32), 32);
     out[GLOBAL] = next + (uint32_t)__popc(__ballot_sync(mask, v > 100));
 }
