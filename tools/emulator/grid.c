@@ -161,5 +161,5 @@ int emu_run_launch(emu_launch *l)
         await_helpers(l);
     pthread_mutex_unlock(&launch_lock);
     emu_race_launch_end(l);
-    return l->report.result;
+    return emu_result_of(l);
 }
