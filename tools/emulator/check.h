@@ -16,7 +16,8 @@ enum {
     EMU_CHECK_ALL = 15,
 };
 
-enum { EMU_LAUNCH_FAILED = 719 }; /* the CUresult of what has no code of its own */
+/* CUresults: the second one is that of what has no code of its own. */
+enum { EMU_INVALID_VALUE = 1, EMU_LAUNCH_FAILED = 719 };
 
 /* KILN_EMU_CHECK; *bad names the word that is none. */
 unsigned emu_checks_from(const char *text, emu_text *bad);
@@ -66,7 +67,6 @@ bool emu_check_window(emu_warp *warp, const emu_op *op, uint32_t mask, unsigned 
                       const uint64_t at[EMU_LANES], emu_space space, uint64_t low, uint64_t high);
 bool emu_check_generic(emu_warp *warp, const emu_op *op, uint32_t mask, unsigned bytes, bool writes,
                        uint64_t at[EMU_LANES]);
-void emu_fault_store_const(emu_warp *warp, const emu_op *op, uint32_t mask);
 
 /* The init and race checks, when the block is watched: before an address is used, false after a fault; after it was found
    valid; and when an asynchronous copy or its arrival at an mbarrier has happened, because somebody waited for it. */

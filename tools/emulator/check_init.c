@@ -119,6 +119,18 @@ static void check_stored(emu_warp *w, const emu_op *op, uint32_t mask)
         define(w, values[n], mask & ~any);
 }
 
+/* The address is judged later, where it is used. */
+static void check_operands(emu_warp *w, const emu_op *op, const emu_plan *p, uint32_t mask)
+{
+    uint32_t *defined = emu_defined_of(w), undefined = 0;
+    for (unsigned n = 0; n < p->source_count; n++)
+        if (p->sources[n] != p->address) {
+            undefined |= mask & ~defined[p->sources[n]];
+            defined[p->sources[n]] |= mask;
+        }
+    find(w, op, undefined, "an operand of this");
+}
+
 static uint8_t *parameter_bytes(const emu_warp *w, const emu_op *op, uint32_t lane)
 {
     uint64_t thread = (uint64_t)w->id * EMU_LANES + lane;
@@ -179,9 +191,7 @@ bool emu_init_before(emu_warp *w, const emu_op *op, uint32_t mask)
         return true;
     case EMU_FLOW_ATOMIC:
     case EMU_FLOW_MBARRIER:
-        find(w, op, mask & ~d, "an operand of this");
-        for (unsigned n = 0; n < p->source_count; n++)
-            defined[p->sources[n]] |= mask;
+        check_operands(w, op, p, mask);
         set(p, defined, mask, EMU_ALL);
         return true;
     case EMU_FLOW_PARAM_STORE:

@@ -108,6 +108,16 @@ static emu_flow flow_of(const emu_program *p, size_t n, emu_plan *plan)
     return EMU_FLOW_LANES;
 }
 
+/* Then the address is the second argument. */
+static bool gives_result(const emu_instruction *i)
+{
+    static const char *const words[] = {"arrive", "arrive_drop", "test_wait", "try_wait"};
+    bool gives = emu_text_is(i->opcode, "atom");
+    for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+        gives |= emu_text_is(i->opcode, "mbarrier") && has_modifier(i, words[k]);
+    return gives;
+}
+
 static void plan_op(const emu_program *p, size_t n, struct emu_plans *all)
 {
     const emu_op *op = &p->ops[n];
@@ -129,6 +139,8 @@ static void plan_op(const emu_program *p, size_t n, struct emu_plans *all)
             add(sources, &plan->source_count, op->list[k]);
     plan->order = op->mods.flags & EMU_STRONG;
     plan->flow = (uint8_t)flow_of(p, n, plan);
+    if (plan->flow == EMU_FLOW_ATOMIC || plan->flow == EMU_FLOW_MBARRIER)
+        plan->address = slot_of(op->arg[gives_result(i) ? 1 : 0]);
     all->copies_arrive |= plan->flow == EMU_FLOW_MBARRIER && emu_text_is(i->opcode, "cp");
     memcpy(plan->source, sources, sizeof plan->source);
     memcpy(plan->write, writes, sizeof plan->write);

@@ -124,9 +124,21 @@ static const char *const waits[] = {
     [EMU_WAIT_NONE] = "runs without storing anything",
     [EMU_WAIT_LANES] = "waits for other lanes of its warp",
     [EMU_WAIT_WARP] = "waits for other lanes of its warp",
-    [EMU_WAIT_BARRIER] = "waits at the barrier",
-    [EMU_WAIT_ARRIVE] = "waits for its warp to arrive at the barrier",
+    [EMU_WAIT_BARRIER] = "waits at barrier",
+    [EMU_WAIT_ARRIVE] = "waits for its warp to arrive at barrier",
 };
+
+static void append_barrier(emu_log *log, const emu_block *b, unsigned number)
+{
+    const emu_barrier *barrier = &b->barriers[number];
+    uint32_t alive = 0;
+    for (unsigned n = 0; n < b->warp_count; n++)
+        alive += (uint32_t)__builtin_popcount(b->warps[n].alive);
+    emu_log_append(log, " %u: %u of %u threads have arrived", number, barrier->arrived,
+                   barrier->expected ? barrier->expected : EMU_LANES * b->live_warps);
+    if (alive < b->launch->threads)
+        emu_log_append(log, ", %u threads of the block have exited", b->launch->threads - alive);
+}
 
 static void append_fragment(emu_log *log, const emu_warp *w, const emu_fragment *f)
 {
@@ -137,6 +149,8 @@ static void append_fragment(emu_log *log, const emu_warp *w, const emu_fragment 
     if (f->wait == EMU_WAIT_LANES || f->wait == EMU_WAIT_WARP)
         emu_log_append(log, ": members 0x%08x, of these 0x%08x have exited and 0x%08x are elsewhere",
                        f->members, f->members & ~w->alive, f->members & w->alive & ~f->mask);
+    else if (f->wait != EMU_WAIT_NONE)
+        append_barrier(log, w->block, f->barrier);
     emu_log_append(log, "\n  ");
     append_place(log, w->block->launch, f->pc);
 }

@@ -76,6 +76,10 @@ typedef struct emu_block {
     struct emu_async *async; /* async.h; NULL until the block copies asynchronously */
 } emu_block;
 
+/* KILN_EMU_THREADS, and KILN_EMU_JUMPS: a block that jumps back more often is reported as one that does not end. False
+   after saying which one is no number. */
+bool emu_read_limits(unsigned *threads, uint64_t *jumps);
+
 /* Runs the launch to its end; CUDA_SUCCESS (0) or the error that the report explains. The results do not depend on how
    many host threads (KILN_EMU_THREADS) share the blocks. */
 int emu_run_launch(emu_launch *launch);
