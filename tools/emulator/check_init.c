@@ -186,6 +186,9 @@ bool emu_init_before(emu_warp *w, const emu_op *op, uint32_t mask)
     case EMU_FLOW_CONTROL:
         set(p, defined, mask, EMU_ALL);
         return report(w, op, mask & ~d, "an operand of this");
+    case EMU_FLOW_COPY:
+        check_operands(w, op, p, mask);
+        return true;
     case EMU_FLOW_STORE:
         check_stored(w, op, mask);
         return true;
