@@ -185,6 +185,9 @@ bool emu_init_before(emu_warp *w, const emu_op *op, uint32_t mask)
     case EMU_FLOW_CONTROL:
         set(p, defined, mask, EMU_ALL);
         return report(w, op, mask & ~d, "an operand of this");
+    case EMU_FLOW_COPY:
+        check_operands(w, op, p, mask);
+        return true;
     case EMU_FLOW_STORE: /* judged by emu_init_access, which sees where generic addresses lead */
         return true;
     case EMU_FLOW_ATOMIC:

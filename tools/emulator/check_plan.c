@@ -139,7 +139,7 @@ static void plan_op(const emu_program *p, size_t n, struct emu_plans *all)
             add(sources, &plan->source_count, op->list[k]);
     plan->order = op->mods.flags & EMU_STRONG;
     plan->flow = (uint8_t)flow_of(p, n, plan);
-    if (plan->flow == EMU_FLOW_ATOMIC || plan->flow == EMU_FLOW_MBARRIER)
+    if (plan->flow == EMU_FLOW_ATOMIC || plan->flow == EMU_FLOW_MBARRIER || plan->flow == EMU_FLOW_COPY)
         plan->address = slot_of(op->arg[gives_result(i) ? 1 : 0]);
     all->copies_arrive |= plan->flow == EMU_FLOW_MBARRIER && emu_text_is(i->opcode, "cp");
     memcpy(plan->source, sources, sizeof plan->source);

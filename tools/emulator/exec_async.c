@@ -272,6 +272,7 @@ static void test(emu_warp *w, const emu_op *op, uint32_t mask, bool by_parity, b
             emu_race_phase_passed(w, op, at[i]);
     }
     emu_set_predicate(w, op->arg[0], mask, done);
+    w->polls += done != mask;
     if (gives_way && done != mask)
         emu_yield(w);
 }

@@ -152,6 +152,7 @@ static inline void atomic(emu_warp *w, const emu_op *op, uint32_t mask, unsigned
             memcpy(LANES_OF(char, 0) + (size_t)i * bytes, &old, bytes);
     }
     w->block->stores += changed; /* a failed compare-and-swap is no progress */
+    w->polls += !changed;
 }
 
 HANDLER(atom)
