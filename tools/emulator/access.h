@@ -119,6 +119,17 @@ static inline bool access_resolve(emu_warp *w, const emu_op *op, uint32_t arg, u
     return !is_watched || emu_watch_access(w, op, mask, bytes, writes, at);
 }
 
+/* The same, but not counted: for what an operation has checked beside or instead of what it accesses. */
+static inline bool access_uncounted(emu_warp *w, const emu_op *op, uint32_t arg, uint32_t mask,
+                                    unsigned bytes, bool writes, uint64_t at[EMU_LANES])
+{
+    struct emu_tally *tally = w->block->tally;
+    w->block->tally = NULL;
+    bool is_fine = access_resolve(w, op, arg, mask, bytes, writes, at);
+    w->block->tally = tally;
+    return is_fine;
+}
+
 static inline bool is_consecutive(const uint64_t at[EMU_LANES], uint64_t bytes)
 {
     uint64_t different = 0;

@@ -31,6 +31,19 @@ static bool source_bytes(emu_warp *w, const emu_op *op, uint32_t mask, uint32_t 
     return !too_many;
 }
 
+/* Lanes that read equally many bytes make a request together. */
+static void count_sources(emu_warp *w, const emu_op *op, uint32_t mask, const uint32_t bytes[EMU_LANES],
+                          const uint64_t from[EMU_LANES])
+{
+    ACTIVE_LANES(mask) mask &= ~((uint32_t)(bytes[i] == 0) << i);
+    while (mask) {
+        uint32_t same = 0, size = bytes[__builtin_ctz(mask)];
+        ACTIVE_LANES(mask) same |= (uint32_t)(bytes[i] == size) << i;
+        emu_count_request(w, op, same, size, false, from);
+        mask &= ~same;
+    }
+}
+
 /* Host addresses of the sources, of lanes that read anything. */
 static bool resolve_sources(emu_warp *w, const emu_op *op, uint32_t mask, const uint32_t bytes[EMU_LANES],
                             uint64_t from[EMU_LANES])
@@ -43,7 +56,7 @@ static bool resolve_sources(emu_warp *w, const emu_op *op, uint32_t mask, const 
     source.imm = (int64_t)LANES_OF(const uint64_t, 2)[0];
     ACTIVE_LANES(mask) whole |= (uint32_t)(bytes[i] == op->mods.count) << i;
     if (whole) {
-        if (!access_resolve(w, &source, op->arg[1], whole, op->mods.count, false, at))
+        if (!access_uncounted(w, &source, op->arg[1], whole, op->mods.count, false, at))
             return false;
         ACTIVE_LANES(whole) from[i] = at[i];
     }
@@ -53,18 +66,20 @@ static bool resolve_sources(emu_warp *w, const emu_op *op, uint32_t mask, const 
         if (!bytes[i])
             continue;
         last.imm += bytes[i] - 1;
-        if (!access_resolve(w, &source, op->arg[1], 1u << i, 1, false, at))
+        if (!access_uncounted(w, &source, op->arg[1], 1u << i, 1, false, at))
             return false;
         from[i] = at[i];
-        if (!access_resolve(w, &last, op->arg[1], 1u << i, 1, false, at))
+        if (!access_uncounted(w, &last, op->arg[1], 1u << i, 1, false, at))
             return false;
     }
+    if (w->block->tally)
+        count_sources(w, op, mask, bytes, from);
     return true;
 }
 
 HANDLER(copy)
 {
-    uint64_t to[EMU_LANES], from[EMU_LANES];
+    uint64_t to[EMU_LANES], from[EMU_LANES] = {0};
     uint32_t bytes[EMU_LANES];
     if (!source_bytes(w, op, mask, bytes) ||
         !access_resolve(w, op, op->arg[0], mask, op->mods.count, true, to) ||
