@@ -40,7 +40,8 @@ static inline void count(const char *body, unsigned grid, unsigned threads)
     cuMemFree_v2(p1);
 }
 
-/* The number behind these names, each looked for behind the one before; p0 and p1 stand for what the parameters point at. */
+/* The number behind these names, each looked for behind the one before; p0 and p1 are what the parameters point
+   at. */
 static inline long long number_from(const char *at, const char *path, size_t length)
 {
     const char *end = path + length;
