@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#include "check_written.h"
+
 enum { LAUNCH_FAILED = 719 };
 
 static uint32_t all_of(const emu_plan *p, const uint32_t *defined)
@@ -245,7 +247,10 @@ static bool check_read(emu_warp *w, const emu_op *op, uint32_t mask, unsigned by
 {
     unsigned count = op->mods.count > 1 && op->mods.count <= 8 ? op->mods.count : 1, each = bytes / count;
     uint32_t loaded[8] = {0}, never = 0;
-    for (uint32_t i = 0; i < EMU_LANES; i++) {
+    uint32_t known = surely_written(w, op, bytes, at) ? mask : 0;
+    for (unsigned n = 0; n < count; n++)
+        loaded[n] = known;
+    for (uint32_t i = 0; known != mask && i < EMU_LANES; i++) {
         if (!(mask >> i & 1))
             continue;
         marks m = find_marks(w, op, at[i]);
