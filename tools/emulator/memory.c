@@ -10,6 +10,9 @@
 /* Between allocations, so that a small overrun is no access to a neighbour. */
 #define GUARD_BYTES ((uint64_t)1 << 20)
 
+/* More than any lane accesses at once. */
+#define MANY_BYTES 256
+
 static struct {
     pthread_mutex_t lock;
     uint64_t start, end, next;
@@ -112,6 +115,10 @@ void emu_memory_mark(emu_allocation *a, uint64_t offset, uint64_t bytes, bool is
         uint64_t most = 8 - offset % 8, n = end - offset < most ? end - offset : most;
         mark_byte(&a->shadow[offset / 8], (uint8_t)(((1u << n) - 1) << offset % 8), is_written);
         offset += n;
+    }
+    if (end - offset >= MANY_BYTES) { /* of a copy or fill: nobody else marks these */
+        memset(&a->shadow[offset / 8], is_written ? 0xff : 0, (end - offset) / 8);
+        offset += (end - offset) & ~(uint64_t)7;
     }
     for (; end - offset >= 8; offset += 8)
         mark_byte(&a->shadow[offset / 8], 0xff, is_written);
