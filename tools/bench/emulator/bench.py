@@ -1,7 +1,7 @@
 """Speed of the emulated driver under several checks and on one and two host threads, beside the same loop in C.
 
-Nothing passes or fails here. Medians of five rounds; a round runs every row once, so that what else the machine does meets
-all of them, and ratios are taken within rounds.
+Nothing passes or fails here. Medians of five rounds; a round runs every row once, so that what else the machine does
+meets all of them, and ratios are taken within rounds.
 
 usage: bench.py libcuda.so.1 [--json] [--rounds N] [--small]
 """
