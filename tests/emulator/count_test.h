@@ -21,12 +21,12 @@ typedef struct count_case {
 static char count_path[] = "/tmp/kiln_count_XXXXXX";
 static char report[1 << 18];
 
-/* Runs the body on two zeroed buffers of 8192 bytes; the report of the launch is in `report`. */
-static inline void count(const char *body, unsigned grid, unsigned threads)
+/* Runs the body on two zeroed buffers of 8192 bytes; the report of the launch is in `report`. No header: for sm_90. */
+static inline void count_for(const char *header, const char *body, unsigned grid, unsigned threads)
 {
     static char text[16384], zeros[8192];
     snprintf(text, sizeof text, "%s%s\nret;", HEAD, body);
-    CUfunction f = kernel_of(NULL, text);
+    CUfunction f = kernel_of(header, text);
     CUdeviceptr p0 = device_bytes(sizeof zeros, zeros), p1 = device_bytes(sizeof zeros, zeros);
     setenv("KILN_EMU_REPORT", count_path, 1);
     assert_int_equal(launch(f, grid, threads, p0, p1, threads), CUDA_SUCCESS);
@@ -38,6 +38,11 @@ static inline void count(const char *body, unsigned grid, unsigned threads)
     fclose(file);
     cuMemFree_v2(p0);
     cuMemFree_v2(p1);
+}
+
+static inline void count(const char *body, unsigned grid, unsigned threads)
+{
+    count_for(NULL, body, grid, threads);
 }
 
 /* The number behind these names, each looked for behind the one before; p0 and p1 are what the parameters point

@@ -135,6 +135,18 @@ static void test_matrices(void **state)
     RUN_CASES(cases);
 }
 
+/* Before sm_80 all lanes have to hold an address; those of the first rows are read all the same. */
+static void test_matrices_sm_75(void **state)
+{
+    CUcontext context;
+    (void)state;
+    assert_int_equal(cuCtxCreate_v2(&context, 0, 1), CUDA_SUCCESS);
+    count_for(".version 6.5\n.target sm_75", AT_(16) X1, 1, 32);
+    expect_from(report, IS(1, 1) " shared.read.requests=1 shared.read.bytes=128", X1);
+    assert_int_equal(cuCtxDestroy_v2(context), CUDA_SUCCESS);
+    assert_int_equal(cuCtxSetCurrent(test_context), CUDA_SUCCESS);
+}
+
 /* cp.async: a request to its source and one to shared memory, which gets cp-size bytes also where fewer are read. */
 static void test_copies(void **state)
 {
@@ -213,9 +225,12 @@ static void test_tables(void **state)
 
 int main(void)
 {
+    setenv("KILN_EMU_DEVICE", "sm_90,sm_75", 1);
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sectors), cmocka_unit_test(test_wavefronts), cmocka_unit_test(test_matrices),
-        cmocka_unit_test(test_copies),  cmocka_unit_test(test_local),      cmocka_unit_test(test_tables),
+        cmocka_unit_test(test_sectors),  cmocka_unit_test(test_wavefronts),
+        cmocka_unit_test(test_matrices), cmocka_unit_test(test_matrices_sm_75),
+        cmocka_unit_test(test_copies),   cmocka_unit_test(test_local),
+        cmocka_unit_test(test_tables),
     };
     return run_count_tests(tests, sizeof tests / sizeof *tests);
 }

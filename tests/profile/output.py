@@ -1,6 +1,6 @@
 """What kiln-profile prints, and what it refuses.
 
-usage: output.py kiln-profile CONFIG BUNDLE_FOLDER README
+usage: output.py kiln-profile CONFIG BUNDLE_FOLDER README SAMPLE_FOLDER
 """
 import json
 import os
@@ -24,7 +24,8 @@ WAVES = {"requests": int, "bytes": int, "wavefronts": int, "ideal_wavefronts": i
 NUMBER = (float, int)
 SHAPE = {
     "variant": str, "target": str, "image": str, "args": dict,
-    "cost": {"elements": int, "bytes_read": int, "bytes_written": int, "thread_instructions": (int, type(None))},
+    "cost": {"elements": int, "bytes_read": int, "bytes_written": int, "thread_instructions": (int, type(None)),
+             "read_over_compulsory": NUMBER, "written_over_compulsory": NUMBER},
     "registers": dict,
     "instructions": {"thread": int, "warp": int, "lane_slots": int, "thread_per_element": NUMBER,
                      "active_lanes": NUMBER,
@@ -85,6 +86,7 @@ def check_json(c, config, folder):
     c.expect((p["variant"], p["target"], p["image"], p["args"]) == (VARIANT, "sm_90", "sm_80", {"n": 8192}), "what ran")
     c.expect(p["cost"]["elements"] == 8192 and p["cost"]["bytes_read"] == 4608 and p["cost"]["bytes_written"] == 16384,
              f"cost {p['cost']}")
+    c.expect(p["cost"]["read_over_compulsory"] == p["cost"]["written_over_compulsory"] == 1, f"cost {p['cost']}")
     rows = {row["name"]: row for row in p["allocations"] if row["is_argument"]}
     for name, kind, sectors in ("packed", "read", 128), ("scale", "read", 16), ("out", "write", 512):
         a = rows[name][kind]
@@ -195,6 +197,27 @@ def check_shared(c, folder):
                   "that the manifest names")
 
 
+def check_sample(c, sample):
+    """Kernels with several scalars, floats, shared memory and images, from the golden bundle of tests/bundle."""
+    axpy = json.loads(c.run(sample, "--variant", "axpy", "--args", "a=2.5,n=1000", "--json").stdout)
+    c.expect(axpy["args"] == {"n": 1000, "a": 2.5}, str(axpy["args"]))
+    c.expect([(row["name"], row["read"]["sectors"], row["write"]["sectors"]) for row in axpy["allocations"]] ==
+             [("x", 125, 0), ("y", 125, 125)], "sectors of axpy")
+    c.expect(axpy["cost"]["thread_instructions"] is None, "axpy states no instructions")
+    c.expect(axpy["instructions"]["divergent_branches"] == 1, "the last warp that has elements parts")
+    wide = "blend/type=f32,acc=f32,width=64,clamp=false,strategy=wide"
+    args = ["--args", "rows=100,stride=128,factor=inf", "--json"]
+    for target, image in ("sm_80", "sm_80"), ("sm_89", "sm_80"), ("sm_90", "sm_90"), ("sm_120", "sm_90"):
+        p = json.loads(c.run(sample, "--variant", wide, "--target", target, *args).stdout)
+        c.expect(p["image"] == image, f"{target}: {p['image']}")
+        c.expect(p["args"] == {"factor": "inf", "rows": 100, "stride": 128}, str(p["args"]))
+    c.refuses([sample, "--variant", wide, "--target", "sm_75", *args], 1, "runs on sm_75; it has sm_80, sm_90")
+    c.refuses([sample, "--variant", wide, "--args", "rows=4294967296,stride=128"], 2, "'4294967296' is no u32")
+    c.refuses([sample, "--variant", wide, "--args", "rows=4"], 2, "--args lacks stride (u64)")
+    c.refuses([sample, "--variant", wide, "--args", "rows=4,stride=72"], 1, "stride must be a multiple of 16")
+    c.refuses([sample, "--variant", "axpy", "--args", "n=4,a=two"], 2, "'two' is no f32, which a has to be")
+
+
 def check_refusals(c, config, folder):
     bundle = [folder, "--variant", VARIANT]
     for args, status, *texts in (
@@ -250,13 +273,14 @@ def check_folders(c, config):
 
 
 def main():
-    tool, config, folder, readme = sys.argv[1:]
+    tool, config, folder, readme, sample = sys.argv[1:]
     c = Checks(tool)
     p = check_json(c, config, folder)
     check_registers(c, folder, p)
     check_table(c, folder, p)
     check_readme(c, readme)
     check_shared(c, folder)
+    check_sample(c, sample)
     check_refusals(c, config, folder)
     check_folders(c, config)
     return c.failed != 0

@@ -2,10 +2,22 @@
 #include "profile.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 /* ---- the table ------------------------------------------------------------------------------------------------- */
+
+/* Of all arguments; a table that every block reads is another matter. */
+static uint64_t moved_bytes(const counters *c, int kind)
+{
+    uint64_t sectors = 0;
+    for (size_t i = 0; i < c->allocation_count; i++)
+        if (c->allocations[i].is_argument)
+            sectors += c->allocations[i].by[kind].sectors +
+                       (kind == WRITE ? c->allocations[i].by[ATOMIC].sectors : 0);
+    return 32 * sectors;
+}
 
 static void print_count(const profile *p, const char *name, uint64_t count)
 {
@@ -34,6 +46,8 @@ static void print_instructions(const profile *p)
            p->elements, p->bytes_read, p->bytes_written);
     if (p->instructions)
         printf(", %" PRIu64 " thread instructions", p->instructions);
+    printf("\nmoved over that: read %.4f, written %.4f", ratio(moved_bytes(c, READ), p->bytes_read),
+           ratio(moved_bytes(c, WRITE), p->bytes_written));
     printf("\nregisters (ptxas, %s): ", p->image->target);
     if (p->registers.missing)
         printf("%s\n\n", p->registers.missing);
@@ -125,7 +139,7 @@ static void json_arguments(const profile *p)
         if (problem_is_size(a))
             printf("%" PRIu64, a->integer);
         else
-            printf("%.17g", a->real);
+            printf(isfinite(a->real) ? "%.17g" : "\"%g\"", a->real);
         gap = ",";
     }
     fputs("}", stdout);
@@ -136,7 +150,10 @@ static void json_cost(const profile *p)
     printf(",\"cost\":{\"elements\":%" PRIu64 ",\"bytes_read\":%" PRIu64 ",\"bytes_written\":%" PRIu64
            ",\"thread_instructions\":",
            p->elements, p->bytes_read, p->bytes_written);
-    printf(p->instructions ? "%" PRIu64 "}" : "null}", p->instructions);
+    printf(p->instructions ? "%" PRIu64 : "null", p->instructions);
+    member_ratio("read_over_compulsory", moved_bytes(&p->counters, READ), p->bytes_read);
+    member_ratio("written_over_compulsory", moved_bytes(&p->counters, WRITE), p->bytes_written);
+    fputs("}", stdout);
 }
 
 static void json_instructions(const profile *p)

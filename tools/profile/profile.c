@@ -84,14 +84,13 @@ static uint64_t cost(const profile *p, const formula *f)
 int main(int argc, char **argv)
 {
     static profile p = {.target = "sm_90", .args = ""};
-    static kiln_device device = {.multiprocessors = 132, .max_shared_bytes = 232448};
     char error[512];
     read_options(&p, argc, argv);
     find_own_folder(&p);
     make_folder(&p);
     const manifest_variant *v = find_variant(&p);
-    device.sm = (uint32_t)strtoul(p.target + 3, NULL, 10);
-    if (!problem_open(&p.problem, v, &device, error, sizeof error))
+    open_device(&p);
+    if (!problem_open(&p.problem, v, &p.device, error, sizeof error))
         die(1, "%s: %s", v->id, error);
     read_args(&p);
     p.bytes_read = cost(&p, v->bytes_read);

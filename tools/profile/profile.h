@@ -53,6 +53,8 @@ typedef struct profile {
     pool memory;
     const manifest_image *image;
     const char *ptx;
+    kiln_driver driver;
+    kiln_device device;
     problem problem;
     uint64_t bytes_read, bytes_written, instructions, elements; /* cost; 0: not stated */
     const char *report;                                         /* JSON */
@@ -76,7 +78,8 @@ const manifest_variant *find_variant(profile *p);
 /* args.c: the scalars of --args, then inputs of the family's kind. */
 void read_args(profile *p);
 
-/* launch.c: sets p->report. */
+/* launch.c: a device of the target's kind; then one launch on it, which sets p->report. */
+void open_device(profile *p);
 void launch(profile *p);
 
 /* counters.c */
