@@ -65,7 +65,7 @@ unsigned groups_shift(problem *p, uint64_t i)
 
 void groups_fill_elements(argument *in, int kind, random_stream s)
 {
-    bool is_normal = kind >= GROUPS_NAN && kind <= GROUPS_NONFINITE_SCALE;
+    bool is_normal = kind >= GROUPS_NAN && kind <= GROUPS_TIE_SCALE;
     inputs_fill(in, is_normal ? INPUT_NORMAL : (input_kind)kind, s);
     for (uint64_t i = 0; kind == GROUPS_NAN && i < in->count; i++) {
         if (random_below(random_fork(s, 1), i, 16) == 0)
@@ -73,8 +73,24 @@ void groups_fill_elements(argument *in, int kind, random_stream s)
     }
 }
 
+/* Odd numbers of one bit more than f16 and bf16 keep; whole zeros, so that codes of 1 more or less give them back. */
+static void fill_ties(argument *numbers, random_stream s)
+{
+    bool is_zero = strcmp(numbers->about->name, "zero") == 0;
+    for (uint64_t g = 0; g < numbers->count; g++) {
+        int bits = random_below(random_fork(s, 1), g, 2) ? 8 : 11;
+        double odd = ldexp(1, bits) + 1 + 2 * (double)random_below(s, g, UINT64_C(1) << (bits - 1));
+        double scale = ldexp(odd, (int)random_below(random_fork(s, 2), g, 8) - bits - 4);
+        element_set(numbers->about->type, numbers->host, g, is_zero ? (double)random_below(s, g, 16) : scale);
+    }
+}
+
 void groups_fill_numbers(argument *numbers, int kind, random_stream s)
 {
+    if (kind == GROUPS_TIE_SCALE) {
+        fill_ties(numbers, s);
+        return;
+    }
     input_kind plain = kind < GROUPS_NAN                ? (input_kind)kind
                        : kind == GROUPS_ANY_SCALE       ? INPUT_ANY_BITS
                        : kind == GROUPS_NONFINITE_SCALE ? INPUT_NONFINITE
