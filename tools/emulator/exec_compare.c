@@ -149,6 +149,24 @@ HANDLER(setp_combined)
     setp_with(w, op, mask, emu_predicate(w, op->arg[4]));
 }
 
+/* f16 and bf16 have no q, and so no place for it. */
+static inline void setp_half_with(emu_warp *w, const emu_op *op, uint32_t mask, uint32_t c)
+{
+    emu_mods m = op->mods;
+    uint32_t t = compare_sources(w, (emu_type)m.type, m.mode, m.flags & EMU_FTZ, op->arg[1], op->arg[2], 0);
+    emu_set_predicate(w, op->arg[0], mask, combine(m.combine, t, c));
+}
+
+HANDLER(setp_half)
+{
+    setp_half_with(w, op, mask, 0);
+}
+
+HANDLER(setp_half_combined)
+{
+    setp_half_with(w, op, mask, emu_predicate(w, op->arg[3]));
+}
+
 static void store_truth(emu_warp *w, const emu_op *op, uint32_t mask, uint32_t truth)
 {
     static const uint32_t ones[EMU_TYPES] = {
@@ -276,7 +294,11 @@ TYPES(copysign_) = {[EMU_F32] = copysign_f32, [EMU_F64] = copysign_f64};
 static emu_handler *pick_setp(const emu_mods *m)
 {
     emu_type type = m->type == EMU_F16X2 || m->type == EMU_BF16X2 ? EMU_F32 : (emu_type)m->type;
-    return !compare[type][m->mode] ? NULL : m->combine ? setp_combined : setp;
+    if (!compare[type][m->mode])
+        return NULL;
+    if (type == EMU_F16 || type == EMU_BF16)
+        return m->combine ? setp_half_combined : setp_half;
+    return m->combine ? setp_combined : setp;
 }
 
 static emu_handler *pick_set(const emu_mods *m)
