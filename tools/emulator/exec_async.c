@@ -36,6 +36,20 @@ static bool source_bytes(emu_warp *w, const emu_op *op, uint32_t mask, uint32_t 
     return !too_many;
 }
 
+/* Lanes that read equally many bytes make a request together. */
+static void count_sources(emu_warp *w, const emu_op *op, uint32_t mask, const uint32_t bytes[EMU_LANES],
+                          const emu_copy copies[EMU_LANES])
+{
+    uint64_t from[EMU_LANES] = {0};
+    ACTIVE_LANES(mask) from[i] = copies[i].from;
+    while (mask) {
+        uint32_t same = 0, size = bytes[__builtin_ctz(mask)];
+        ACTIVE_LANES(mask) same |= (uint32_t)(bytes[i] == size) << i;
+        emu_count_request(w, op, same, size, false, from);
+        mask &= ~same;
+    }
+}
+
 /* Reads what comes from the source: in pieces of 16, 8, 4, 2 and 1 bytes, each for the lanes whose count has it. */
 static bool read_sources(emu_warp *w, const emu_op *op, uint32_t mask, const uint32_t bytes[EMU_LANES],
                          emu_copy copies[EMU_LANES])
@@ -69,6 +83,8 @@ static bool read_sources(emu_warp *w, const emu_op *op, uint32_t mask, const uin
                 copies[i].unwritten |= (uint16_t)(emu_init_unwritten(w, op, at[i], piece) << done);
         }
     }
+    if (w->block->tally)
+        count_sources(w, op, reading, bytes, copies);
     return true;
 }
 
