@@ -4,7 +4,7 @@
 #include "access.h"
 #include "async.h"
 
-enum { LAUNCH_FAILED = 719 };
+enum { MISALIGNED_ADDRESS = 716, LAUNCH_FAILED = 719 };
 enum { WHOLE, SIZED, IGNORED }; /* mods.mode: see decode_async.c */
 
 static uint32_t thread_of(const emu_warp *w, uint32_t lane)
@@ -55,6 +55,12 @@ static bool resolve_sources(emu_warp *w, const emu_op *op, uint32_t mask, const 
         last.imm += bytes[i] - 1;
         if (!access_resolve(w, &source, op->arg[1], 1u << i, 1, false, at))
             return false;
+        if (at[i] % op->mods.count) {
+            emu_fault(w, op, 1u << i, MISALIGNED_ADDRESS,
+                      "reads %u bytes at 0x%llx, which is not a multiple of %u", bytes[i],
+                      (unsigned long long)at[i], op->mods.count);
+            return false;
+        }
         from[i] = at[i];
         if (!access_resolve(w, &last, op->arg[1], 1u << i, 1, false, at))
             return false;
