@@ -272,8 +272,7 @@ static void test_copy_forms(void **state)
         "cp.async.cg.shared.global.L2::cache_hint [%r2], [%p3], 16, %p5;",
         "cp.async.ca.shared.global.L2::cache_hint.L2::256B [%r2], [%p3], 16, %p5;",
         "cp.async.cg.shared::cta.global.L2::cache_hint.L2::64B [%r2], [%p3], 16, 16, %p5;",
-        "cp.async.ca.shared.global.L2::128B [%r2], [%p3], 8; cp.async.ca.shared.global [%r2+8], [%p3+8], 8, "
-        "8;",
+        "cp.async.ca.shared.global [%r2], [%p3], 8; cp.async.ca.shared.global [%r2+8], [%p3+8], 8, 8;",
         "setp.eq.u32 %q2, 0, 1; cp.async.cg.shared.global.L2::cache_hint [%r2], [%p3], 16, %q2, %p5;",
     };
     for (size_t n = 0; n < sizeof forms / sizeof *forms; n++) {
