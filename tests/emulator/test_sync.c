@@ -230,8 +230,9 @@ static void test_missing_warp(void **state)
         run_faulty(HEAD "setp.lt.u32 %q0, %r0, 32; @%q0 bra A; bar.sync 1; ret; A: bar.sync 2, 64; ret;", 64),
         CUDA_ERROR_LAUNCH_TIMEOUT);
     assert_contains(printed, "the launch makes no progress");
-    assert_contains(printed,
-                    "thread (0,0,0) of block (0,0,0) (lanes 0xffffffff of warp 0) waits at the barrier\n");
+    assert_contains(
+        printed, "thread (0,0,0) of block (0,0,0) (lanes 0xffffffff of warp 0) waits at barrier 2: 32 of 64 "
+                 "threads have arrived\n");
     assert_contains(printed, "A: bar.sync 2, 64;");
     assert_contains(printed, "thread (32,0,0) of block (0,0,0)");
 }

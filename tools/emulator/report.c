@@ -247,8 +247,8 @@ static void write_launch(FILE *f, const emu_counts *c, const emu_launch *l)
     write_triple(f, "grid", l->grid);
     write_triple(f, "block", l->block);
     fprintf(f, ",\"static_shared_bytes\":%u,\"dynamic_shared_bytes\":%u,\"result\":%d",
-            l->program->static_shared_bytes, l->dynamic_shared_bytes, l->report.result);
-    if (l->report.result == 0) {
+            l->program->static_shared_bytes, l->dynamic_shared_bytes, emu_result_of(l));
+    if (emu_result_of(l) == 0) {
         sums s = add_up(c);
         write_sums(f, &s);
         write_shared(f, c->total.shared);

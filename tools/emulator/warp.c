@@ -162,8 +162,8 @@ static void run_observed(emu_warp *w)
         c->slots += (unsigned)__builtin_popcount(active);
         w->pc = op + 1;
         if (op->guard) {
-            if (init && !emu_init_guard(w, op))
-                return;
+            if (init)
+                emu_init_guard(w, op);
             uint32_t holds = *(const uint32_t *)(w->base[0] + (op->guard & ~1u));
             mask &= op->guard & 1 ? ~holds : holds;
             if (!mask)
@@ -180,7 +180,8 @@ static void run_observed(emu_warp *w)
         op->run(w, op, mask);
         if (op->run == indexed)
             c->parted += mask == active && w->parked > parked + 1;
-        if (init && w->state == EMU_WARP_READY && plan->flow >= EMU_FLOW_SHUFFLE)
+        if (init && w->state == EMU_WARP_READY && plan->flow >= EMU_FLOW_SHUFFLE &&
+            plan->flow <= EMU_FLOW_LOAD)
             emu_init_after(w, op, mask);
     }
 }
