@@ -1,9 +1,10 @@
 /* Uninitialised registers and memory. Undefined lanes of registers flow through moves and arithmetic, as compilers compute
    ahead of the conditions that decide, and are reported where they matter: as an address, a guard, a member mask, a barrier's
    operand, an operand of an atomic, or when stored to global or shared memory. Memory remembers what was written
-   to it by kernels, copies and fills. A load of which no byte was written is reported from global and shared memory; one that
-   is written in part, as padding makes them, and all of local memory, hands the undefinedness on to the register. A vector
-   store is reported when all of its elements are undefined. Granularity: a lane of a register, a byte of memory. */
+   to it by kernels, copies and fills. A load of which no byte was written is reported from global and shared memory; from
+   local memory and call parameters it hands the undefinedness on to the register. One that is written in part is defined:
+   compilers read padding along with what it pads, and shift the parts out. A vector store is reported when all of its
+   elements are undefined. Granularity: a lane of a register, a byte of memory. */
 #include "watch.h"
 
 #include <string.h>
@@ -94,8 +95,6 @@ static uint32_t shuffled(const emu_warp *w, const emu_op *op)
 
 static bool check_stored(emu_warp *w, const emu_op *op, uint32_t mask)
 {
-    if (op->mods.space == EMU_LOCAL || op->mods.space == EMU_PARAM_CALL)
-        return true;
     uint32_t any = op->mods.count == 1 ? lanes_of(w, op->arg[1]) : 0;
     for (unsigned n = 0; op->mods.count > 1 && n < op->mods.count; n++)
         any |= lanes_of(w, op->list[n]);
@@ -121,7 +120,7 @@ static void load_parameter(emu_warp *w, const emu_op *op, const emu_plan *p, uin
     uint32_t d = 0;
     for (uint32_t i = 0; i < EMU_LANES; i++)
         if (mask >> i & 1)
-            d |= (uint32_t)!memchr(parameter_bytes(w, op, i), 0, op->mods.count) << i;
+            d |= (uint32_t)(memchr(parameter_bytes(w, op, i), 1, op->mods.count) != NULL) << i;
     set(p, emu_defined_of(w), mask, d);
 }
 
@@ -157,8 +156,8 @@ bool emu_init_before(emu_warp *w, const emu_op *op, uint32_t mask)
     case EMU_FLOW_CONTROL:
         set(p, defined, mask, EMU_ALL);
         return report(w, op, mask & ~d, "an operand of this");
-    case EMU_FLOW_STORE:
-        return check_stored(w, op, mask);
+    case EMU_FLOW_STORE: /* judged by emu_init_access, which sees where generic addresses lead */
+        return true;
     case EMU_FLOW_ATOMIC:
         set(p, defined, mask, EMU_ALL);
         return report(w, op, mask & ~d, "an operand of this");
@@ -251,9 +250,9 @@ static bool check_read(emu_warp *w, const emu_op *op, uint32_t mask, unsigned by
         marks m = find_marks(w, op, at[i]);
         bool any = m.is_local || each > 32;
         for (unsigned n = 0; n < count && each <= 32; n++) {
-            uint32_t bits = written(&m, n * each, each), full = each == 32 ? UINT32_MAX : (1u << each) - 1;
+            uint32_t bits = written(&m, n * each, each);
             any |= bits != 0;
-            loaded[n] |= (uint32_t)(bits == full) << i;
+            loaded[n] |= (uint32_t)(bits != 0) << i;
         }
         never |= (uint32_t)!any << i;
     }
@@ -284,6 +283,17 @@ static void note_write(emu_warp *w, const emu_op *op, uint32_t mask, unsigned by
     }
 }
 
+static uint32_t lanes_outside_local(const emu_warp *w, const emu_op *op, uint32_t mask,
+                                    const uint64_t at[EMU_LANES])
+{
+    if (op->mods.space == EMU_LOCAL || op->mods.space == EMU_PARAM_CALL)
+        return 0;
+    for (uint32_t i = 0; i < EMU_LANES && op->mods.space == EMU_GENERIC; i++)
+        if ((mask >> i & 1) && find_marks(w, op, at[i]).is_local)
+            mask &= ~(UINT32_C(1) << i);
+    return mask;
+}
+
 bool emu_init_access(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes, bool writes,
                      const uint64_t at[EMU_LANES])
 {
@@ -291,6 +301,8 @@ bool emu_init_access(emu_warp *w, const emu_op *op, uint32_t mask, unsigned byte
     if (op->mods.space == EMU_CONST || op->mods.space == EMU_PARAM)
         return true;
     if ((!writes || p->flow == EMU_FLOW_ATOMIC) && !check_read(w, op, mask, bytes, at))
+        return false;
+    if (p->flow == EMU_FLOW_STORE && !check_stored(w, op, lanes_outside_local(w, op, mask, at)))
         return false;
     if (writes)
         note_write(w, op, mask, bytes, at);

@@ -31,6 +31,7 @@ typedef struct record {
 typedef struct cell {
     uint64_t run; /* block run or launch that it belongs to */
     record write, reads[2];
+    uint32_t readers[2][4]; /* the lanes of each of the reads, by byte */
 } cell;
 
 /* What a release left at an address. */
@@ -321,23 +322,28 @@ static bool report(emu_warp *w, const emu_op *op, uint32_t lane, const record *o
     return false;
 }
 
+/* Lanes of one warp share a record. */
 static void note_read(cell *c, const record *now)
 {
-    for (int k = 0; k < 2; k++) { /* lanes of one warp share a record */
-        record *o = &c->reads[k];
-        bool same_warp = o->time && o->block == now->block && o->warp == now->warp;
-        if (same_warp && o->time == now->time && o->flags == now->flags) {
-            o->lanes |= now->lanes;
-            o->bytes |= now->bytes;
-            o->at = now->at;
-            return;
-        }
-        if (!o->time || same_warp) {
-            *o = *now;
-            return;
-        }
-    }
-    c->reads[1] = *now;
+    const record *first = &c->reads[0];
+    bool is_free = !first->time || (first->block == now->block && first->warp == now->warp);
+    record *o = &c->reads[is_free ? 0 : 1];
+    uint32_t *readers = c->readers[is_free ? 0 : 1];
+    if (!(o->time == now->time && o->block == now->block && o->warp == now->warp && o->flags == now->flags))
+        memset(readers, 0, sizeof c->readers[0]);
+    for (unsigned k = 0; k < 4; k++)
+        readers[k] |= now->bytes >> k & 1 ? now->lanes : 0;
+    *o = *now;
+}
+
+/* Who of the k-th reads has read one of these bytes. */
+static record readers_of(const cell *c, int k, uint8_t bytes)
+{
+    record o = c->reads[k];
+    o.lanes = 0;
+    for (unsigned n = 0; n < 4; n++)
+        o.lanes |= bytes >> n & 1 ? c->readers[k][n] : 0;
+    return o;
 }
 
 static bool check_word(emu_warp *w, const emu_op *op, cell *c, const record *now, uint32_t lane, bool reads,
@@ -348,16 +354,17 @@ static bool check_word(emu_warp *w, const emu_op *op, cell *c, const record *now
         !(writes && !reads && is_same_value(w, op, o, now, lane, at, bytes)))
         return report(w, op, lane, o, true, writes, bytes, at);
     for (int k = 0; writes && k < 2; k++) {
-        o = &c->reads[k];
-        if (o->time && (o->bytes & now->bytes) && !is_ordered(w, o, lane) && !are_strong(w, o, now))
-            return report(w, op, lane, o, false, writes, bytes, at);
+        record seen = readers_of(c, k, now->bytes);
+        if (seen.time && seen.lanes && !is_ordered(w, &seen, lane) && !are_strong(w, &seen, now))
+            return report(w, op, lane, &seen, false, writes, bytes, at);
     }
     if (writes) {
         c->write = *now;
-        if (is_ordered(w, &c->reads[0], lane))
-            c->reads[0].time = 0;
-        if (is_ordered(w, &c->reads[1], lane))
-            c->reads[1].time = 0;
+        for (int k = 0; k < 2; k++) {
+            record seen = readers_of(c, k, 15);
+            if (is_ordered(w, &seen, lane))
+                c->reads[k].time = 0;
+        }
     } else {
         note_read(c, now);
     }

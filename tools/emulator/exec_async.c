@@ -5,7 +5,7 @@
 #include "async.h"
 
 enum { LAUNCH_FAILED = 719 };
-enum { WHOLE, SIZED, IGNORED }; /* mods.mode: see decode_async.c */
+enum { WHOLE, SIZED, IGNORED, SOURCE }; /* mods.mode: see decode_async.c */
 
 static uint32_t thread_of(const emu_warp *w, uint32_t lane)
 {
@@ -20,8 +20,8 @@ static bool source_bytes(emu_warp *w, const emu_op *op, uint32_t mask, uint32_t 
     {
         bytes[i] = op->mods.count;
         if (op->mods.mode == SIZED)
-            bytes[i] = LANES_OF(const uint32_t, 3)[i];
-        else if (op->mods.mode == IGNORED && emu_predicate(w, op->arg[3]) >> i & 1)
+            bytes[i] = LANES_OF(const uint32_t, 1)[i];
+        else if (op->mods.mode == IGNORED && emu_predicate(w, op->arg[1]) >> i & 1)
             bytes[i] = 0;
         too_many |= (uint32_t)(bytes[i] > op->mods.count) << i;
     }
@@ -31,32 +31,29 @@ static bool source_bytes(emu_warp *w, const emu_op *op, uint32_t mask, uint32_t 
     return !too_many;
 }
 
-/* Host addresses of the sources, of lanes that read anything. */
+/* Host addresses of the sources, of lanes that read anything. The next operation stands for the source. */
 static bool resolve_sources(emu_warp *w, const emu_op *op, uint32_t mask, const uint32_t bytes[EMU_LANES],
                             uint64_t from[EMU_LANES])
 {
-    emu_op source = *op;
+    const emu_op *source = op + 1;
     uint64_t at[EMU_LANES];
     uint32_t whole = 0;
-    source.mods.space = EMU_GLOBAL;
-    source.mods.flags = 0;
-    source.imm = (int64_t)LANES_OF(const uint64_t, 2)[0];
     ACTIVE_LANES(mask) whole |= (uint32_t)(bytes[i] == op->mods.count) << i;
     if (whole) {
-        if (!access_resolve(w, &source, op->arg[1], whole, op->mods.count, false, at))
+        if (!access_resolve(w, source, source->arg[0], whole, op->mods.count, false, at))
             return false;
         ACTIVE_LANES(whole) from[i] = at[i];
     }
     ACTIVE_LANES(mask & ~whole)
     {
-        emu_op last = source;
         if (!bytes[i])
             continue;
-        last.imm += bytes[i] - 1;
-        if (!access_resolve(w, &source, op->arg[1], 1u << i, 1, false, at))
+        if (!access_resolve(w, source, source->arg[0], 1u << i, 1, false, at))
             return false;
         from[i] = at[i];
-        if (!access_resolve(w, &last, op->arg[1], 1u << i, 1, false, at))
+        for (uint32_t lane = 0; lane < EMU_LANES; lane++)
+            at[lane] += bytes[i] - 1;
+        if (!access_global(w, source, 1u << i, 1, false, at))
             return false;
     }
     return true;
@@ -66,7 +63,7 @@ HANDLER(copy)
 {
     uint64_t to[EMU_LANES], from[EMU_LANES];
     uint32_t bytes[EMU_LANES];
-    if (!source_bytes(w, op, mask, bytes) ||
+    if (op->mods.mode == SOURCE || !source_bytes(w, op, mask, bytes) ||
         !access_resolve(w, op, op->arg[0], mask, op->mods.count, true, to) ||
         !resolve_sources(w, op, mask, bytes, from))
         return;
