@@ -273,9 +273,8 @@ static void store_codes(quant *q, const share *s)
         ptx_val second = ptx_add(f, first, ptx_u64(1));
         ptx_val exists[2] = {ptx_lt(f, first, s->count)};
         exists[1] = ptx_lt(f, second, s->count);
-        ptx_val at = ptx_at(f, in, first);
-        ptx_val x[2] = {quant_load_element(q, at, exists[0])};
-        x[1] = quant_load_element(q, ptx_at_const(f, at, 1), exists[1]);
+        ptx_val x[2];
+        quant_load_pair(q, ptx_at(f, in, first), exists, x);
         ptx_val first_or_none = ptx_select(f, exists[0], first, ptx_u64(0));
         ptx_val second_or_none = ptx_select(f, exists[1], second, first_or_none);
         quant_numbers g[2] = {numbers_at(q, s, group_of(q, s, inverse, first_or_none))};
