@@ -1,9 +1,9 @@
-/* Functions that real compilers made. source/ holds them, once, in the C that CUDA and the host share (source/device.h); ptx/ holds
-   what nvcc and clang made of each file at several settings, with the digest of the source, the command and the compiler's
-   version in its first lines, so that neither compiler is needed here. Every kernel of every file is run under all checks, on
-   values that hurt, and compared with the same source run by the host (source/native.h): bit by bit, or within the bound that
-   its row of functions.def names. After a change to source/ or to refresh.py, `ninja refresh_compiled` compiles anew; the
-   test emulator.compiled.current fails until then.
+/* Functions that real compilers made. source/ holds them, once, in the C that CUDA and the host share (source/device.h).
+   ptx/ holds what nvcc and clang made of each file at several settings, with the digest of the source, the command and the
+   compiler's version in its first lines, so that neither compiler is needed here. Every kernel of every file is run under
+   all checks, on values that hurt, and compared with the same source run by the host (source/native.h): bit by bit, or
+   within the bound that its row of functions.def names. After a change to source/ or to refresh.py,
+   `ninja refresh_compiled` compiles anew; the test emulator.compiled.current fails until then.
 
    usage: test_compiled FOLDER [PART OF A FILE'S NAME] */
 #include "cuda_api.h"
