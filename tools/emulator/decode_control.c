@@ -199,10 +199,13 @@ static bool decode_direct_call(emu_decoder *d, const emu_function *f, const emu_
     return true;
 }
 
-static bool is_as_large(emu_decoder *d, const emu_symbol *formal, const emu_operand *actual)
+static bool can_hold(emu_decoder *d, const emu_symbol *formal, const emu_operand *actual)
 {
-    const emu_symbol *variable = actual->kind == EMU_OPERAND_NAME ? emu_find_variable(d, actual) : NULL;
-    return formal->space != EMU_REG && (!variable || variable->bytes == formal->bytes);
+    uint32_t slot;
+    if (formal->space == EMU_REG || actual->kind != EMU_OPERAND_NAME)
+        return formal->space != EMU_REG;
+    const emu_symbol *variable = emu_find_variable(d, actual), *reg = emu_decode_register(d, actual, &slot);
+    return variable ? variable->bytes == formal->bytes : reg && emu_type_fits(reg->type, formal->type);
 }
 
 static bool may_be_called(emu_decoder *d, const emu_placed *placed, const emu_call *call)
@@ -211,9 +214,9 @@ static bool may_be_called(emu_decoder *d, const emu_placed *placed, const emu_ca
     bool fits = !f->is_entry && placed != d->placed && placed->op_of_instruction &&
                 f->parameter_count == call->arguments->count && f->result_count == call->results->count;
     for (uint32_t k = 0; fits && k < call->arguments->count; k++)
-        fits = is_as_large(d, f->parameters[k], &call->arguments->items[k]);
+        fits = can_hold(d, f->parameters[k], &call->arguments->items[k]);
     for (uint32_t k = 0; fits && k < call->results->count; k++)
-        fits = is_as_large(d, f->results[k], &call->results->items[k]);
+        fits = can_hold(d, f->results[k], &call->results->items[k]);
     return fits;
 }
 
