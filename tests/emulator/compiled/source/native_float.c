@@ -18,7 +18,7 @@
     {                                                                                                        \
         fesetround(mode);                                                                                    \
         volatile F x = a;                                                                                    \
-        F r = round(x);                                                                                      \
+        volatile F r = round(x);                                                                             \
         fesetround(FE_TONEAREST);                                                                            \
         if (r != r)                                                                                          \
             return nan;                                                                                      \
