@@ -78,7 +78,7 @@ static bool read_sources(emu_warp *w, const emu_op *op, uint32_t mask, const uin
     if (w->block->watch && !emu_init_address(w, op, op->arg[0], reading))
         return false;
     access_addresses(w, op, op->arg[0], reading, start);
-    if (!are_sources_aligned(w, op, reading, bytes, start, copies->bytes))
+    if (!are_sources_aligned(w, op, reading, bytes, start, copies[__builtin_ctz(reading)].bytes))
         return false;
     for (uint32_t piece = 16; piece; piece /= 2) {
         uint32_t lanes = 0;
