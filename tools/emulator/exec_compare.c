@@ -126,16 +126,23 @@ static uint32_t compare_sources(const emu_warp *w, emu_type type, unsigned mode,
     return compare[EMU_F32][mode](p, q);
 }
 
+/* The first source: scalar halves have one destination, the others room for two. */
+static inline unsigned setp_source(const emu_mods *m)
+{
+    return m->type == EMU_F16 || m->type == EMU_BF16 ? 1 : 2;
+}
+
 /* setp p|q: q gets the negated comparison, combined in the same way; packed types compare their second halves. */
 static inline void setp_with(emu_warp *w, const emu_op *op, uint32_t mask, uint32_t c)
 {
     emu_mods m = op->mods;
-    uint32_t t = compare_sources(w, (emu_type)m.type, m.mode, m.flags & EMU_FTZ, op->arg[2], op->arg[3], 0),
-             u = ~t;
+    unsigned a = setp_source(&m);
+    bool flush = m.flags & EMU_FTZ;
+    uint32_t t = compare_sources(w, (emu_type)m.type, m.mode, flush, op->arg[a], op->arg[a + 1], 0), u = ~t;
     if (m.type == EMU_F16X2 || m.type == EMU_BF16X2)
-        u = compare_sources(w, (emu_type)m.type, m.mode, m.flags & EMU_FTZ, op->arg[2], op->arg[3], 1);
+        u = compare_sources(w, (emu_type)m.type, m.mode, flush, op->arg[a], op->arg[a + 1], 1);
     emu_set_predicate(w, op->arg[0], mask, combine(m.combine, t, c));
-    if (op->arg[1] != EMU_SINK)
+    if (a == 2 && op->arg[1] != EMU_SINK)
         emu_set_predicate(w, op->arg[1], mask, combine(m.combine, u, c));
 }
 
@@ -146,7 +153,7 @@ HANDLER(setp)
 
 HANDLER(setp_combined)
 {
-    setp_with(w, op, mask, emu_predicate(w, op->arg[4]));
+    setp_with(w, op, mask, emu_predicate(w, op->arg[setp_source(&op->mods) + 2]));
 }
 
 static void store_truth(emu_warp *w, const emu_op *op, uint32_t mask, uint32_t truth)
@@ -296,12 +303,12 @@ static const emu_row rows[] = {
     {"setp", "@fcmp @bool ftz? t:f32", "=p|p? t t !p", .pick = pick_setp},
     {"setp", "@fcmp t:f64", "=p|p? t t", .pick = pick_setp},
     {"setp", "@fcmp @bool t:f64", "=p|p? t t !p", .pick = pick_setp},
-    {"setp", "@fcmp ftz? t:f16", "=p zero t t", 42, 53, .pick = pick_setp},
-    {"setp", "@fcmp @bool ftz? t:f16", "=p zero t t !p", 42, 53, .pick = pick_setp},
+    {"setp", "@fcmp ftz? t:f16", "=p t t", 42, 53, .pick = pick_setp},
+    {"setp", "@fcmp @bool ftz? t:f16", "=p t t !p", 42, 53, .pick = pick_setp},
     {"setp", "@fcmp ftz? t:f16x2", "=p|p t t", 42, 53, .pick = pick_setp},
     {"setp", "@fcmp @bool ftz? t:f16x2", "=p|p t t !p", 42, 53, .pick = pick_setp},
-    {"setp", "@fcmp t:bf16", "=p zero x x", 78, 90, .pick = pick_setp},
-    {"setp", "@fcmp @bool t:bf16", "=p zero x x !p", 78, 90, .pick = pick_setp},
+    {"setp", "@fcmp t:bf16", "=p x x", 78, 90, .pick = pick_setp},
+    {"setp", "@fcmp @bool t:bf16", "=p x x !p", 78, 90, .pick = pick_setp},
     {"setp", "@fcmp t:bf16x2", "=p|p x x", 78, 90, .pick = pick_setp},
     {"setp", "@fcmp @bool t:bf16x2", "=p|p x x !p", 78, 90, .pick = pick_setp},
     {"set", INT_CMP " " SET_TYPES " s:" SCALARS, "=t s s", .pick = pick_set},
