@@ -152,6 +152,7 @@ static inline void atomic(emu_warp *w, const emu_op *op, uint32_t mask, unsigned
             memcpy(LANES_OF(char, 0) + (size_t)i * bytes, &old, bytes);
     }
     w->block->stores += changed; /* a failed compare-and-swap is no progress */
+    w->polls += !changed;
 }
 
 HANDLER(atom)
@@ -201,14 +202,13 @@ typedef struct bits128 {
 /* 16 bytes: one lock for all of them. */
 HANDLER(atom_128)
 {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     uint64_t at[EMU_LANES];
     if (!access_resolve(w, op, op->arg[1], mask, 16, true, at))
         return;
     w->block->stores++;
     bits128 *d = LANES_OF(bits128, 0);
     const bits128 *b = LANES_OF(const bits128, 2), *c = LANES_OF(const bits128, op->mods.mode == CAS ? 3 : 2);
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&emu_wide_lock);
     ACTIVE_LANES(mask)
     {
         bits128 old, value = c[i];
@@ -217,7 +217,7 @@ HANDLER(atom_128)
             memcpy((void *)(uintptr_t)at[i], &value, sizeof value);
         d[i] = old;
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&emu_wide_lock);
 }
 
 #define OPERATIONS "m:and|or|xor|exch|add|inc|dec|min|max|cas"

@@ -11,8 +11,9 @@
 static inline bool rows_of(emu_warp *w, const emu_op *op, bool writes, uint64_t at[EMU_LANES])
 {
     uint32_t lanes = op->mods.count == 4 ? EMU_ALL : (1u << 8 * op->mods.count) - 1;
-    if (!writes && w->block->launch->device_number < 80)
-        lanes = EMU_ALL;
+    if (!writes && w->block->launch->device_number < 80 &&
+        !access_uncounted(w, op, op->arg[0], EMU_ALL, 16, false, at))
+        return false;
     if (!access_resolve(w, op, op->arg[0], lanes, 16, writes, at))
         return false;
     uint64_t shared = (uint64_t)(uintptr_t)w->block->shared;
