@@ -142,6 +142,13 @@ static bool read_checks(emu_driver *d)
     return false;
 }
 
+static bool are_limits_right(void)
+{
+    unsigned threads;
+    uint64_t jumps;
+    return emu_read_limits(&threads, &jumps);
+}
+
 CUresult cuInit(unsigned flags)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -151,7 +158,8 @@ CUresult cuInit(unsigned flags)
     pthread_mutex_lock(&lock);
     if (!emu_the_driver.is_initialised) {
         emu_driver fresh = {0};
-        if (read_devices(&fresh) && read_driver_version(&fresh) && read_checks(&fresh)) {
+        if (read_devices(&fresh) && read_driver_version(&fresh) && read_checks(&fresh) &&
+            are_limits_right()) {
             fresh.is_initialised = true;
             emu_the_driver = fresh;
         } else {
