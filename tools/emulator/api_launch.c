@@ -164,9 +164,7 @@ CUresult emu_launch_function(CUcontext context, const emu_work *work)
     launch.counts = emu_count_begin(&launch);
     CUresult r = (CUresult)emu_run_launch(&launch);
     emu_count_end(launch.counts, &launch);
-    if (launch.report.text)
-        emu_print_report(launch.report.text);
-    free(launch.report.text);
+    emu_print_reports(&launch);
     if (r != CUDA_SUCCESS)
         context->error = r;
     /* as on a device, the launch itself has succeeded; what comes after it learns of the failure */

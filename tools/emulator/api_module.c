@@ -84,7 +84,7 @@ static CUresult load_image(CUcontext context, CUmodule *module, const char *imag
     give_log(jit->error_log, jit->error_room, jit->error_size, log.text, log.size);
     give_log(jit->info_log, jit->info_room, jit->info_size, "", 0);
     if (r != CUDA_SUCCESS && !jit->error_log && log.text)
-        emu_print_report(log.text); /* nobody else would say why */
+        emu_print_report(log.text, 1); /* nobody else would say why */
     emu_log_free(&log);
     return r;
 }

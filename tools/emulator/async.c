@@ -57,13 +57,13 @@ void emu_async_commit(emu_block *b, uint32_t thread)
 }
 
 /* The bytes become visible; the one place where a copy writes. */
-static void complete(emu_block *b, const emu_copy *c)
+static void complete(emu_block *b, const emu_copy *c, bool by_mbarrier)
 {
     b->stores++;
+    if (b->watch)
+        emu_watch_copied(b, c, by_mbarrier);
     if (c->bytes) {
         memcpy(b->shared + c->to, c->data, c->bytes);
-        if (b->watch && b->watch->shared)
-            memset(b->watch->shared + c->to, 1, c->bytes); /* the init check: it has been written */
         return;
     }
     uint64_t bits;
@@ -71,9 +71,8 @@ static void complete(emu_block *b, const emu_copy *c)
     emu_mbarrier m = emu_mbarrier_unpack(bits);
     if (m.pending)
         m.pending--;
-    emu_mbarrier_advance(&m);
-    bits = emu_mbarrier_pack(m);
-    memcpy(b->shared + c->to, &bits, sizeof bits);
+    emu_mbarrier_advance(b, c->to, &m);
+    emu_mbarrier_store(b, c->to, m);
 }
 
 /* An arrival comes when all copies of its thread before it are complete. */
@@ -81,6 +80,15 @@ static bool is_held(const emu_async *a, size_t kept, const emu_copy *c)
 {
     for (size_t n = 0; n < kept; n++)
         if (a->copies[n].thread == c->thread)
+            return true;
+    return false;
+}
+
+/* Does an arrival wait for what the thread has issued up to here? Then the copy belongs to the mbarrier's phase too. */
+static bool is_tracked(const emu_async *a, size_t n, uint32_t thread)
+{
+    for (size_t k = n + 1; k < a->count; k++)
+        if (a->copies[k].thread == thread && !a->copies[k].bytes)
             return true;
     return false;
 }
@@ -96,11 +104,13 @@ void emu_async_wait(emu_block *b, uint32_t thread, uint32_t pending, bool all)
         emu_copy c = a->copies[n];
         bool leaves = c.thread == thread && (c.bytes ? all || c.group < done : !is_held(a, kept, &c));
         if (leaves)
-            complete(b, &c);
+            complete(b, &c, b->watch && is_tracked(a, n, thread));
         else
             a->copies[kept++] = c;
     }
     a->count = kept;
+    if (b->watch)
+        emu_race_waited(b, thread);
 }
 
 void emu_async_arrive_at(emu_block *b, uint32_t mbarrier)
@@ -116,7 +126,7 @@ void emu_async_arrive_at(emu_block *b, uint32_t mbarrier)
         for (size_t n = 0; n < a->count; n++) {
             emu_copy c = a->copies[n];
             if (n <= last && c.thread == arrival.thread)
-                complete(b, &c);
+                complete(b, &c, true);
             else
                 a->copies[kept++] = c;
         }
@@ -142,10 +152,19 @@ uint64_t emu_mbarrier_pack(emu_mbarrier m)
            (m.expected & 0xfffff);
 }
 
-void emu_mbarrier_advance(emu_mbarrier *m)
+void emu_mbarrier_advance(emu_block *b, uint32_t mbarrier, emu_mbarrier *m)
 {
     if (m->pending || m->transactions)
         return;
     m->phase = (m->phase + 1) & 3;
     m->pending = m->expected;
+    if (b->watch)
+        emu_race_phase_ended(b, mbarrier);
+}
+
+void emu_mbarrier_store(emu_block *b, uint32_t mbarrier, emu_mbarrier m)
+{
+    uint64_t bits = emu_mbarrier_pack(m);
+    memcpy(b->shared + mbarrier, &bits, sizeof bits);
+    b->stores++;
 }

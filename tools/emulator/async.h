@@ -12,7 +12,10 @@ typedef struct emu_copy {
     uint32_t to;     /* offset in shared memory: of the destination, or of the mbarrier */
     uint32_t at;     /* index of the instruction */
     uint8_t bytes;   /* 0: arrives at the mbarrier */
+    uint8_t read;    /* bytes from the source */
     uint8_t data[16];
+    uint64_t from;      /* the source: host address */
+    uint16_t unwritten; /* bytes of the source that nobody has written: the init check's */
 } emu_copy;
 
 void emu_async_issue(emu_block *block, const emu_copy *copy);
@@ -36,6 +39,7 @@ typedef struct emu_mbarrier {
 emu_mbarrier emu_mbarrier_unpack(uint64_t bits);
 uint64_t emu_mbarrier_pack(emu_mbarrier m);
 /* Starts the next phase when nothing is left to wait for. */
-void emu_mbarrier_advance(emu_mbarrier *m);
+void emu_mbarrier_advance(emu_block *block, uint32_t mbarrier, emu_mbarrier *m);
+void emu_mbarrier_store(emu_block *block, uint32_t mbarrier, emu_mbarrier m);
 
 #endif

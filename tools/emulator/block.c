@@ -14,6 +14,8 @@
 /* Jumps back per warp, while nothing in the whole launch was stored, released or finished: the wait will not end. */
 #define IDLE_JUMPS (UINT64_C(1) << 26)
 
+pthread_mutex_t emu_wide_lock = PTHREAD_MUTEX_INITIALIZER;
+
 static void *fit(void *old, size_t *room, size_t bytes)
 {
     if (*room >= bytes)
@@ -53,7 +55,7 @@ void emu_block_start(emu_block *b, emu_launch *l, uint64_t index)
     memset(b->recent, 0, sizeof b->recent);
     emu_watch_start(b);
     emu_async_reset(b);
-    b->stores = b->seen_stores = b->seen_progress = b->idle_jumps = b->jumps = 0;
+    b->stores = b->seen_stores = b->seen_progress = b->idle_jumps = b->jumps = b->findings = 0;
     for (unsigned n = 0; n < b->warp_count; n++) {
         uint32_t left = l->threads - n * EMU_LANES;
         emu_warp_start(&b->warps[n], b, n, left >= EMU_LANES ? EMU_ALL : (1u << left) - 1);

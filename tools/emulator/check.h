@@ -6,6 +6,8 @@
 #include "program.h"
 #include "warp.h"
 
+struct emu_launch;
+
 enum {
     EMU_CHECK_MEMORY = 1, /* bounds to the byte, alignment, freed allocations, wrong space */
     EMU_CHECK_INIT = 2,
@@ -14,22 +16,48 @@ enum {
     EMU_CHECK_ALL = 15,
 };
 
+/* CUresults: the second one is that of what has no code of its own. */
+enum { EMU_INVALID_VALUE = 1, EMU_LAUNCH_FAILED = 719 };
+
 /* KILN_EMU_CHECK; *bad names the word that is none. */
 unsigned emu_checks_from(const char *text, emu_text *bad);
 
-/* What went wrong in a launch; the first fault decides the launch's result. */
+/* What ended a launch; the fault of the lowest block decides its result. */
 typedef struct emu_report {
     int result; /* CUresult; 0 while all is well */
     uint64_t block;
     char *text;
 } emu_report;
 
-/* Records a fault of the lanes, prints it, and stops the launch. `what` is a whole sentence about the first lane. */
+/* What only a check finds: a device would have gone on, and so does the launch, which fails in the end. One per place,
+   which is the instruction, the other party's instruction, and what is said of them: that of the lowest block. */
+typedef struct emu_finding {
+    uint32_t at, other;
+    const char *what;
+    uint64_t block, times;
+    unsigned order; /* in the block */
+    char *text;
+} emu_finding;
+
+typedef struct emu_findings {
+    emu_finding *all;
+    size_t count, room;
+} emu_findings;
+
+/* Records a fault of the lanes and stops the launch. `what` is a whole sentence about the first lane. */
 void emu_fault(emu_warp *warp, const emu_op *op, uint32_t lanes, int result, const char *what, ...)
     __attribute__((format(printf, 5, 6)));
+/* Records a finding; other: the index of the other party's instruction, EMU_NOBODY when there is none. */
+#define EMU_NOBODY UINT32_MAX
+void emu_note(emu_warp *warp, const emu_op *op, uint32_t lanes, uint32_t other, const char *what, ...)
+    __attribute__((format(printf, 5, 6)));
 
-/* Prints to stderr the first 10 reports of the process, then a count at exit; KILN_EMU_VERBOSE=0: none, 2: all. */
-void emu_print_report(const char *text);
+/* To stderr: the first 10 reports of the process, and a count at exit; KILN_EMU_VERBOSE=0: none, 2: all. */
+void emu_print_report(const char *text, uint64_t times);
+/* The launch's findings in the order of blocks, then its fault. Frees them. */
+void emu_print_reports(struct emu_launch *launch);
+/* The result of a launch that has ended. */
+int emu_result_of(const struct emu_launch *launch);
 
 /* check_memory.c: an access that the fast path could not prove right. Lanes outside the allocation and so on become a
    fault (false); true: all lanes are fine, and `at` holds host addresses. */
@@ -39,17 +67,23 @@ bool emu_check_window(emu_warp *warp, const emu_op *op, uint32_t mask, unsigned 
                       const uint64_t at[EMU_LANES], emu_space space, uint64_t low, uint64_t high);
 bool emu_check_generic(emu_warp *warp, const emu_op *op, uint32_t mask, unsigned bytes, bool writes,
                        uint64_t at[EMU_LANES]);
-void emu_fault_store_const(emu_warp *warp, const emu_op *op, uint32_t mask);
 
-/* The init and race checks, when the block is watched: before an address is used; after it was found valid. False after
-   a fault. */
+/* The init and race checks, when the block is watched: before an address is used, false after a fault; after it was found
+   valid; and when an asynchronous copy or its arrival at an mbarrier has happened, because somebody waited for it. */
 bool emu_init_address(emu_warp *warp, const emu_op *op, uint32_t arg, uint32_t mask);
-bool emu_watch_access(emu_warp *warp, const emu_op *op, uint32_t mask, unsigned bytes, bool writes,
+void emu_watch_access(emu_warp *warp, const emu_op *op, uint32_t mask, unsigned bytes, bool writes,
                       const uint64_t at[EMU_LANES]);
+uint32_t emu_init_unwritten(const emu_warp *warp, const emu_op *op, uint64_t at, unsigned bytes);
+struct emu_copy;
+void emu_watch_copied(struct emu_block *block, const struct emu_copy *copy, bool by_mbarrier);
 /* Block barriers (warps) and warp barriers (lanes) order accesses: check_race.c. */
 void emu_race_arrive(emu_warp *warp, uint32_t *clock);
 void emu_race_leave(emu_warp *warp, const uint32_t *clock);
 void emu_race_warp_sync(emu_warp *warp, uint32_t lanes);
+/* So do mbarriers, from arrivals in a phase to those who see its end, and waits for copies: check_race_async.c. */
+void emu_race_phase_ended(struct emu_block *block, uint32_t mbarrier);
+void emu_race_phase_passed(emu_warp *warp, const emu_op *op, uint64_t mbarrier);
+void emu_race_waited(struct emu_block *block, uint32_t thread);
 
 /* check_sync.c */
 void emu_report_members(emu_warp *warp, const emu_op *op, uint32_t outside);

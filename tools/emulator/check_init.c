@@ -1,15 +1,16 @@
 /* Uninitialised registers and memory. Undefined lanes of registers flow through moves and arithmetic, as compilers compute
    ahead of the conditions that decide, and are reported where they matter: as an address, a guard, a member mask, a barrier's
-   operand, an operand of an atomic, or when stored to global or shared memory. Memory remembers what was written
+   operand, an operand of an atomic, or when stored to global or shared memory; from then on they count as defined, so that one
+   mistake is reported once. An address, and what steers control flow, ends the launch: it goes nowhere. Memory remembers what was written
    to it by kernels, copies and fills. A load of which no byte was written is reported from global and shared memory; from
    local memory and call parameters it hands the undefinedness on to the register. One that is written in part is defined:
    compilers read padding along with what it pads, and shift the parts out. A vector store is reported when all of its
    elements are undefined. Granularity: a lane of a register, a byte of memory. */
+#include "async.h"
+#include "check_written.h"
 #include "watch.h"
 
 #include <string.h>
-
-enum { LAUNCH_FAILED = 719 };
 
 static uint32_t all_of(const emu_plan *p, const uint32_t *defined)
 {
@@ -36,13 +37,26 @@ static uint32_t lanes_of(const emu_warp *w, uint32_t arg)
 static bool report(emu_warp *w, const emu_op *op, uint32_t lanes, const char *what)
 {
     if (lanes)
-        emu_fault(w, op, lanes, LAUNCH_FAILED, "uses an uninitialised register as %s", what);
+        emu_fault(w, op, lanes, EMU_LAUNCH_FAILED, "uses an uninitialised register as %s", what);
     return lanes == 0;
 }
 
-bool emu_init_guard(emu_warp *w, const emu_op *op)
+static void find(emu_warp *w, const emu_op *op, uint32_t lanes, const char *what)
 {
-    return report(w, op, w->active & ~emu_defined_of(w)[op->guard >> 6], "the guard");
+    if (lanes)
+        emu_note(w, op, lanes, EMU_NOBODY, "uses an uninitialised register as %s", what);
+}
+
+static void define(emu_warp *w, uint32_t arg, uint32_t lanes)
+{
+    if (!(arg & 1))
+        emu_defined_of(w)[arg >> 6] |= lanes;
+}
+
+void emu_init_guard(emu_warp *w, const emu_op *op)
+{
+    find(w, op, w->active & ~emu_defined_of(w)[op->guard >> 6], "the guard");
+    define(w, op->guard & ~1u, w->active);
 }
 
 bool emu_init_address(emu_warp *w, const emu_op *op, uint32_t arg, uint32_t mask)
@@ -93,12 +107,28 @@ static uint32_t shuffled(const emu_warp *w, const emu_op *op)
     return d;
 }
 
-static bool check_stored(emu_warp *w, const emu_op *op, uint32_t mask)
+static void check_stored(emu_warp *w, const emu_op *op, uint32_t mask)
 {
-    uint32_t any = op->mods.count == 1 ? lanes_of(w, op->arg[1]) : 0;
-    for (unsigned n = 0; op->mods.count > 1 && n < op->mods.count; n++)
-        any |= lanes_of(w, op->list[n]);
-    return report(w, op, mask & ~any, "the value that it stores");
+    unsigned count = op->mods.count > 1 ? op->mods.count : 1;
+    const uint32_t *values = count > 1 ? op->list : &op->arg[1];
+    uint32_t any = 0;
+    for (unsigned n = 0; n < count; n++)
+        any |= lanes_of(w, values[n]);
+    find(w, op, mask & ~any, "the value that it stores");
+    for (unsigned n = 0; n < count; n++)
+        define(w, values[n], mask & ~any);
+}
+
+/* The address is judged later, where it is used. */
+static void check_operands(emu_warp *w, const emu_op *op, const emu_plan *p, uint32_t mask)
+{
+    uint32_t *defined = emu_defined_of(w), undefined = 0;
+    for (unsigned n = 0; n < p->source_count; n++)
+        if (p->sources[n] != p->address) {
+            undefined |= mask & ~defined[p->sources[n]];
+            defined[p->sources[n]] |= mask;
+        }
+    find(w, op, undefined, "an operand of this");
 }
 
 static uint8_t *parameter_bytes(const emu_warp *w, const emu_op *op, uint32_t lane)
@@ -156,11 +186,16 @@ bool emu_init_before(emu_warp *w, const emu_op *op, uint32_t mask)
     case EMU_FLOW_CONTROL:
         set(p, defined, mask, EMU_ALL);
         return report(w, op, mask & ~d, "an operand of this");
+    case EMU_FLOW_COPY:
+        check_operands(w, op, p, mask);
+        return true;
     case EMU_FLOW_STORE: /* judged by emu_init_access, which sees where generic addresses lead */
         return true;
     case EMU_FLOW_ATOMIC:
+    case EMU_FLOW_MBARRIER:
+        check_operands(w, op, p, mask);
         set(p, defined, mask, EMU_ALL);
-        return report(w, op, mask & ~d, "an operand of this");
+        return true;
     case EMU_FLOW_PARAM_STORE:
         store_parameter(w, op, mask);
         return true;
@@ -239,12 +274,15 @@ static void write_bytes(const marks *m, unsigned from, unsigned bytes, bool is)
         emu_memory_mark(m->allocation, m->offset + from, bytes, is);
 }
 
-static bool check_read(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes,
+static void check_read(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes,
                        const uint64_t at[EMU_LANES])
 {
     unsigned count = op->mods.count > 1 && op->mods.count <= 8 ? op->mods.count : 1, each = bytes / count;
     uint32_t loaded[8] = {0}, never = 0;
-    for (uint32_t i = 0; i < EMU_LANES; i++) {
+    uint32_t known = surely_written(w, op, bytes, at) ? mask : 0;
+    for (unsigned n = 0; n < count; n++)
+        loaded[n] = known;
+    for (uint32_t i = 0; known != mask && i < EMU_LANES; i++) {
         if (!(mask >> i & 1))
             continue;
         marks m = find_marks(w, op, at[i]);
@@ -256,15 +294,15 @@ static bool check_read(emu_warp *w, const emu_op *op, uint32_t mask, unsigned by
         }
         never |= (uint32_t)!any << i;
     }
-    memcpy(w->loaded, loaded, sizeof loaded);
+    for (unsigned n = 0; n < count; n++)
+        w->loaded[n] = loaded[n] | never;
     w->loaded_count = (uint8_t)count;
     if (!never)
-        return true;
+        return;
     char place[160];
     uint64_t address = at[__builtin_ctz(never)];
-    emu_fault(w, op, never, LAUNCH_FAILED, "reads %u bytes that were never written, at %s", bytes,
-              emu_watch_place(w, address, place, sizeof place));
-    return false;
+    emu_note(w, op, never, EMU_NOBODY, "reads %u bytes that were never written, at %s", bytes,
+             emu_watch_place(w, address, place, sizeof place));
 }
 
 static void note_write(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes,
@@ -294,17 +332,30 @@ static uint32_t lanes_outside_local(const emu_warp *w, const emu_op *op, uint32_
     return mask;
 }
 
-bool emu_init_access(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes, bool writes,
+void emu_init_access(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes, bool writes,
                      const uint64_t at[EMU_LANES])
 {
     const emu_plan *p = &w->block->watch->plans->plans[op - w->block->launch->program->ops];
     if (op->mods.space == EMU_CONST || op->mods.space == EMU_PARAM)
-        return true;
-    if ((!writes || p->flow == EMU_FLOW_ATOMIC) && !check_read(w, op, mask, bytes, at))
-        return false;
-    if (p->flow == EMU_FLOW_STORE && !check_stored(w, op, lanes_outside_local(w, op, mask, at)))
-        return false;
-    if (writes)
+        return;
+    if (!writes || p->flow == EMU_FLOW_ATOMIC || p->flow == EMU_FLOW_MBARRIER)
+        check_read(w, op, mask, bytes, at);
+    if (p->flow == EMU_FLOW_STORE)
+        check_stored(w, op, lanes_outside_local(w, op, mask, at));
+    if (writes && p->flow != EMU_FLOW_COPY) /* a copy writes when it is complete */
         note_write(w, op, mask, bytes, at);
-    return true;
+}
+
+uint32_t emu_init_unwritten(const emu_warp *w, const emu_op *op, uint64_t at, unsigned bytes)
+{
+    if (!(w->block->launch->checks & EMU_CHECK_INIT))
+        return 0;
+    marks m = find_marks(w, op, at);
+    return ((1u << bytes) - 1) & ~written(&m, 0, bytes);
+}
+
+void emu_init_copied(emu_block *b, const emu_copy *c)
+{
+    for (unsigned k = 0; k < c->bytes; k++)
+        b->watch->shared[c->to + k] = !(c->unwritten >> k & 1);
 }

@@ -55,12 +55,52 @@ static void describe(char *text, size_t room, const emu_allocation *a, uint64_t 
              (unsigned long long)a->serial, (unsigned long long)a->bytes, (unsigned long long)a->base);
 }
 
+typedef struct window {
+    emu_space space;
+    uint64_t low, high; /* offsets */
+    char *host;
+} window;
+
+static bool find_window(const emu_warp *w, uint64_t address, uint32_t lane, window *found, uint64_t *offset)
+{
+    const emu_block *b = w->block;
+    const emu_launch *l = b->launch;
+    uint64_t local = l->program->local_bytes, thread = (uint64_t)w->id * EMU_LANES + lane;
+    *offset = (address - EMU_SHARED_WINDOW) % EMU_WINDOW_BYTES;
+    switch ((address - EMU_SHARED_WINDOW) / EMU_WINDOW_BYTES) {
+    case 0:
+        *found = (window){EMU_SHARED, emu_reserved_shared(l->device_number), b->shared_bytes, b->shared};
+        return true;
+    case 1:
+        *found = (window){EMU_LOCAL, 16, local, b->local + thread * local};
+        return true;
+    case 2:
+        *found = (window){EMU_PARAM, 0, l->parameter_bytes, l->parameters};
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Nearer than the gap between allocations. */
+#define NEAR 65536
+
 static void fault_global(emu_warp *w, const emu_op *op, uint32_t lanes, unsigned bytes, bool writes,
                          uint64_t address)
 {
     char where[256];
+    window in;
+    uint64_t offset;
+    const emu_allocation *above = emu_memory_find(address + NEAR);
     if (address < 4096)
         snprintf(where, sizeof where, "a null pointer plus %llu", (unsigned long long)address);
+    else if (find_window(w, address, 0, &in, &offset))
+        snprintf(where, sizeof where, "this is an address of .%s memory, at 0x%llx",
+                 emu_space_names[in.space], (unsigned long long)offset);
+    else if (above && above->base > address)
+        snprintf(where, sizeof where, "%llu bytes before the allocation %llu (%llu bytes at 0x%llx)",
+                 (unsigned long long)(above->base - address), (unsigned long long)above->serial,
+                 (unsigned long long)above->bytes, (unsigned long long)above->base);
     else if (!emu_memory_contains(address))
         snprintf(where, sizeof where, "this is no device address");
     else
@@ -125,33 +165,6 @@ bool emu_check_window(emu_warp *w, const emu_op *op, uint32_t mask, unsigned byt
                   verb(writes), bytes, (unsigned long long)address, emu_space_names[space],
                   (unsigned long long)high);
     return false;
-}
-
-typedef struct window {
-    emu_space space;
-    uint64_t low, high; /* offsets */
-    char *host;
-} window;
-
-static bool find_window(const emu_warp *w, uint64_t address, uint32_t lane, window *found, uint64_t *offset)
-{
-    const emu_block *b = w->block;
-    const emu_launch *l = b->launch;
-    uint64_t local = l->program->local_bytes, thread = (uint64_t)w->id * EMU_LANES + lane;
-    *offset = (address - EMU_SHARED_WINDOW) % EMU_WINDOW_BYTES;
-    switch ((address - EMU_SHARED_WINDOW) / EMU_WINDOW_BYTES) {
-    case 0:
-        *found = (window){EMU_SHARED, emu_reserved_shared(l->device_number), b->shared_bytes, b->shared};
-        return true;
-    case 1:
-        *found = (window){EMU_LOCAL, 16, local, b->local + thread * local};
-        return true;
-    case 2:
-        *found = (window){EMU_PARAM, 0, l->parameter_bytes, l->parameters};
-        return true;
-    default:
-        return false;
-    }
 }
 
 /* Lanes may point to different spaces, each is judged by itself. */

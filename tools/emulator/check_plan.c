@@ -19,6 +19,28 @@ static const struct {
     {"call", EMU_FLOW_CONTROL},
 };
 
+/* cp.async and mbarrier: by their first modifiers, the first row that fits; and the order that they have by default. */
+static const struct {
+    const char *opcode, *word;
+    emu_flow flow;
+    uint16_t order;
+} asynchronous[] = {
+    {"cp", "mbarrier", EMU_FLOW_MBARRIER, 0},
+    {"cp", "commit_group", EMU_FLOW_LANES, 0},
+    {"cp", "wait_group", EMU_FLOW_LANES, 0},
+    {"cp", "wait_all", EMU_FLOW_LANES, 0},
+    {"cp", "async", EMU_FLOW_COPY, 0},
+    {"mbarrier", "init", EMU_FLOW_CONTROL, 0},
+    {"mbarrier", "inval", EMU_FLOW_CONTROL, 0},
+    {"mbarrier", "pending_count", EMU_FLOW_LANES, 0},
+    {"mbarrier", "test_wait", EMU_FLOW_MBARRIER, EMU_ACQUIRE},
+    {"mbarrier", "try_wait", EMU_FLOW_MBARRIER, EMU_ACQUIRE},
+    {"mbarrier", "arrive", EMU_FLOW_MBARRIER, EMU_RELEASE},
+    {"mbarrier", "arrive_drop", EMU_FLOW_MBARRIER, EMU_RELEASE},
+    {"mbarrier", "expect_tx", EMU_FLOW_MBARRIER, EMU_RELAXED},
+    {"mbarrier", "complete_tx", EMU_FLOW_MBARRIER, EMU_RELAXED},
+};
+
 static uint32_t slot_of(uint32_t arg)
 {
     return arg & 1 ? 0 : arg >> 6; /* constants are defined; bit 1 only negates */
@@ -35,6 +57,18 @@ static bool has_modifier(const emu_instruction *i, const char *word)
     for (unsigned n = 0; n < i->modifier_count; n++)
         if (emu_text_is(i->modifiers[n], word))
             return true;
+    return false;
+}
+
+static bool is_asynchronous(const emu_instruction *i, emu_plan *plan, emu_flow *flow)
+{
+    for (size_t k = 0; k < sizeof asynchronous / sizeof *asynchronous; k++)
+        if (emu_text_is(i->opcode, asynchronous[k].opcode) && has_modifier(i, asynchronous[k].word)) {
+            if (!plan->order)
+                plan->order = asynchronous[k].order;
+            *flow = asynchronous[k].flow;
+            return true;
+        }
     return false;
 }
 
@@ -62,6 +96,9 @@ static emu_flow flow_of(const emu_program *p, size_t n, emu_plan *plan)
     bool same = p->uses[n].args == 3 && op->arg[1] == op->arg[2];
     if (same && (emu_text_is(i->opcode, "xor") || emu_text_is(i->opcode, "sub")))
         return EMU_FLOW_FRESH;
+    emu_flow flow;
+    if (is_asynchronous(i, plan, &flow))
+        return flow;
     for (size_t k = 0; k < sizeof flows / sizeof *flows; k++)
         if (emu_text_is(i->opcode, flows[k].opcode)) {
             if (flows[k].flow == EMU_FLOW_FENCE && has_modifier(i, "proxy"))
@@ -72,10 +109,21 @@ static emu_flow flow_of(const emu_program *p, size_t n, emu_plan *plan)
     return EMU_FLOW_LANES;
 }
 
+/* Then the address is the second argument. */
+static bool gives_result(const emu_instruction *i)
+{
+    static const char *const words[] = {"arrive", "arrive_drop", "test_wait", "try_wait"};
+    bool gives = emu_text_is(i->opcode, "atom");
+    for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+        gives |= emu_text_is(i->opcode, "mbarrier") && has_modifier(i, words[k]);
+    return gives;
+}
+
 static void plan_op(const emu_program *p, size_t n, struct emu_plans *all)
 {
     const emu_op *op = &p->ops[n];
     const emu_uses *u = &p->uses[n];
+    const emu_instruction *i = p->instructions[op->at];
     emu_plan *plan = &all->plans[n];
     size_t most = (size_t)u->args + u->list_size + 1u;
     uint32_t *sources = emu_arena_alloc(&all->arena, 4 * (most + EMU_PLAN_SOURCES));
@@ -90,7 +138,11 @@ static void plan_op(const emu_program *p, size_t n, struct emu_plans *all)
             add(writes, &plan->write_count, op->list[k]);
         else
             add(sources, &plan->source_count, op->list[k]);
+    plan->order = op->mods.flags & EMU_STRONG;
     plan->flow = (uint8_t)flow_of(p, n, plan);
+    if (plan->flow == EMU_FLOW_ATOMIC || plan->flow == EMU_FLOW_MBARRIER || plan->flow == EMU_FLOW_COPY)
+        plan->address = slot_of(op->arg[gives_result(i) ? 1 : 0]);
+    all->copies_arrive |= plan->flow == EMU_FLOW_MBARRIER && emu_text_is(i->opcode, "cp");
     memcpy(plan->source, sources, sizeof plan->source);
     memcpy(plan->write, writes, sizeof plan->write);
     plan->sources = sources;

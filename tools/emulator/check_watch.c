@@ -1,4 +1,5 @@
 /* Start and end of what the init and race checks keep, and what handlers tell them: see watch.h. */
+#include "async.h"
 #include "watch.h"
 
 #include <stdio.h>
@@ -38,13 +39,23 @@ void emu_watch_free(emu_block *b)
     b->watch = NULL;
 }
 
-bool emu_watch_access(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes, bool writes,
+void emu_watch_access(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes, bool writes,
                       const uint64_t at[EMU_LANES])
 {
     unsigned checks = w->block->launch->checks;
-    if ((checks & EMU_CHECK_INIT) && !emu_init_access(w, op, mask, bytes, writes, at))
-        return false;
-    return !(checks & EMU_CHECK_RACE) || emu_race_access(w, op, mask, bytes, writes, at);
+    if (checks & EMU_CHECK_INIT)
+        emu_init_access(w, op, mask, bytes, writes, at);
+    if (checks & EMU_CHECK_RACE)
+        emu_race_access(w, op, mask, bytes, writes, at);
+}
+
+void emu_watch_copied(emu_block *b, const emu_copy *copy, bool by_mbarrier)
+{
+    unsigned checks = b->launch->checks;
+    if ((checks & EMU_CHECK_INIT) && copy->bytes)
+        emu_init_copied(b, copy);
+    if (checks & EMU_CHECK_RACE)
+        emu_race_copied(b, copy, by_mbarrier);
 }
 
 const char *emu_watch_place(const emu_warp *w, uint64_t at, char *text, size_t room)

@@ -1,8 +1,9 @@
 /* cp.async has two addresses and an optional operand that is a size or a predicate. */
 #include "decode.h"
 
-/* [dst], [src], bytes{, src-size or ignore-src}{, cache-policy}: arguments 0 and 1 are the addresses, 2 the offset of the
-   second, 3 the size or predicate; mods.count the bytes, mods.mode what argument 3 is (0: nothing, 1: size, 2: predicate). */
+/* [dst], [src], bytes{, src-size or ignore-src}{, cache-policy}: argument 0 is the destination's address, 1 the size or
+   predicate; mods.count the bytes, mods.mode what argument 1 is (0: nothing, 1: size, 2: predicate). A second operation,
+   mods.mode 3, holds the source's address. */
 bool emu_decode_copy(emu_decoder *d, const emu_instruction *i, emu_op *op)
 {
     unsigned errors = d->in->log->errors, n = i->operand_count;
@@ -22,23 +23,23 @@ bool emu_decode_copy(emu_decoder *d, const emu_instruction *i, emu_op *op)
         return false;
     }
     op->mods.count = (uint8_t)o[2].value;
-    emu_op source = {.mods.space = EMU_GLOBAL};
+    emu_op source = {.run = op->run, .mods = {.space = EMU_GLOBAL, .count = op->mods.count, .mode = 3}};
     op->mods.space = EMU_SHARED;
     op->arg[0] = emu_decode_address(d, &o[0], op);
-    op->arg[1] = emu_decode_address(d, &o[1], &source);
-    op->arg[2] = emu_decode_constant(d, 8, (uint64_t)source.imm);
+    source.arg[0] = emu_decode_address(d, &o[1], &source);
     op->mods.mode = 0;
     if (n - hinted == 4) {
         uint32_t slot;
         const emu_symbol *s = emu_decode_register(d, &o[3], &slot);
         op->mods.mode = s && s->type == EMU_PRED ? 2 : 1;
-        op->arg[3] = op->mods.mode == 2 ? emu_decode_source(d, &o[3], EMU_PRED, EMU_NEGATABLE)
+        op->arg[1] = op->mods.mode == 2 ? emu_decode_source(d, &o[3], EMU_PRED, EMU_NEGATABLE)
                                         : emu_decode_source(d, &o[3], EMU_U32, 0);
         if (op->mods.mode == 2 && d->in->module->version < 75)
             emu_decode_error(d, "the operand ignore-src needs .version 7.5");
     }
     if (d->in->log->errors != errors)
         return false;
-    emu_emit(d, op, (emu_uses){.args = (uint8_t)(op->mods.mode ? 4 : 3)});
+    emu_emit(d, op, (emu_uses){.args = (uint8_t)(op->mods.mode ? 2 : 1)});
+    emu_emit(d, &source, (emu_uses){.args = 1});
     return true;
 }

@@ -4,12 +4,17 @@
 #include "access.h"
 #include "async.h"
 
-enum { LAUNCH_FAILED = 719 };
-enum { WHOLE, SIZED, IGNORED }; /* mods.mode: see decode_async.c */
+enum { MISALIGNED_ADDRESS = 716, LAUNCH_FAILED = 719 };
+enum { WHOLE, SIZED, IGNORED, SOURCE }; /* mods.mode: see decode_async.c */
 
 static uint32_t thread_of(const emu_warp *w, uint32_t lane)
 {
     return w->id * EMU_LANES + lane;
+}
+
+static uint32_t offset_of(const emu_warp *w, uint64_t at)
+{
+    return (uint32_t)(at - (uint64_t)(uintptr_t)w->block->shared);
 }
 
 /* How many bytes come from the source; the rest is zero. False after a fault. */
@@ -20,8 +25,8 @@ static bool source_bytes(emu_warp *w, const emu_op *op, uint32_t mask, uint32_t 
     {
         bytes[i] = op->mods.count;
         if (op->mods.mode == SIZED)
-            bytes[i] = LANES_OF(const uint32_t, 3)[i];
-        else if (op->mods.mode == IGNORED && emu_predicate(w, op->arg[3]) >> i & 1)
+            bytes[i] = LANES_OF(const uint32_t, 1)[i];
+        else if (op->mods.mode == IGNORED && emu_predicate(w, op->arg[1]) >> i & 1)
             bytes[i] = 0;
         too_many |= (uint32_t)(bytes[i] > op->mods.count) << i;
     }
@@ -31,52 +36,93 @@ static bool source_bytes(emu_warp *w, const emu_op *op, uint32_t mask, uint32_t 
     return !too_many;
 }
 
-/* Host addresses of the sources, of lanes that read anything. */
-static bool resolve_sources(emu_warp *w, const emu_op *op, uint32_t mask, const uint32_t bytes[EMU_LANES],
-                            uint64_t from[EMU_LANES])
+/* Lanes that read equally many bytes make a request together. */
+static void count_sources(emu_warp *w, const emu_op *op, uint32_t mask, const uint32_t bytes[EMU_LANES],
+                          const emu_copy copies[EMU_LANES])
 {
-    emu_op source = *op;
-    uint64_t at[EMU_LANES];
-    uint32_t whole = 0;
-    source.mods.space = EMU_GLOBAL;
-    source.mods.flags = 0;
-    source.imm = (int64_t)LANES_OF(const uint64_t, 2)[0];
-    ACTIVE_LANES(mask) whole |= (uint32_t)(bytes[i] == op->mods.count) << i;
-    if (whole) {
-        if (!access_resolve(w, &source, op->arg[1], whole, op->mods.count, false, at))
-            return false;
-        ACTIVE_LANES(whole) from[i] = at[i];
+    uint64_t from[EMU_LANES] = {0};
+    ACTIVE_LANES(mask) from[i] = copies[i].from;
+    while (mask) {
+        uint32_t same = 0, size = bytes[__builtin_ctz(mask)];
+        ACTIVE_LANES(mask) same |= (uint32_t)(bytes[i] == size) << i;
+        emu_count_request(w, op, same, size, false, from);
+        mask &= ~same;
     }
-    ACTIVE_LANES(mask & ~whole)
+}
+
+/* To cp-size, however little of it is read. */
+static bool are_sources_aligned(emu_warp *w, const emu_op *op, uint32_t mask, const uint32_t bytes[EMU_LANES],
+                                const uint64_t start[EMU_LANES], unsigned size)
+{
+    ACTIVE_LANES(mask)
     {
-        emu_op last = source;
-        if (!bytes[i])
+        if (start[i] % size == 0)
             continue;
-        last.imm += bytes[i] - 1;
-        if (!access_resolve(w, &source, op->arg[1], 1u << i, 1, false, at))
-            return false;
-        from[i] = at[i];
-        if (!access_resolve(w, &last, op->arg[1], 1u << i, 1, false, at))
-            return false;
+        emu_fault(w, op, 1u << i, MISALIGNED_ADDRESS,
+                  "reads %u bytes at 0x%llx, which is not a multiple of %u", bytes[i],
+                  (unsigned long long)start[i], size);
+        return false;
     }
+    return true;
+}
+
+/* Reads what comes from the source: in pieces of 16, 8, 4, 2 and 1 bytes, each for the lanes whose count has it. */
+static bool read_sources(emu_warp *w, const emu_op *op, uint32_t mask, const uint32_t bytes[EMU_LANES],
+                         emu_copy copies[EMU_LANES])
+{
+    uint64_t start[EMU_LANES], at[EMU_LANES];
+    uint32_t reading = 0;
+    ACTIVE_LANES(mask) reading |= (uint32_t)(bytes[i] != 0) << i;
+    if (!reading)
+        return true;
+    if (w->block->watch && !emu_init_address(w, op, op->arg[0], reading))
+        return false;
+    access_addresses(w, op, op->arg[0], reading, start);
+    if (!are_sources_aligned(w, op, reading, bytes, start, copies[__builtin_ctz(reading)].bytes))
+        return false;
+    for (uint32_t piece = 16; piece; piece /= 2) {
+        uint32_t lanes = 0;
+        ACTIVE_LANES(reading) lanes |= (uint32_t)((bytes[i] & piece) != 0) << i;
+        if (!lanes)
+            continue;
+        uint32_t some = (uint32_t)__builtin_ctz(lanes);
+        for (uint32_t i = 0; i < EMU_LANES; i++)
+            at[i] = lanes >> i & 1 ? start[i] + (bytes[i] & ~(2 * piece - 1))
+                                   : start[some] + (bytes[some] & ~(2 * piece - 1));
+        if (!access_judge(w, op, lanes, piece, false, at))
+            return false;
+        ACTIVE_LANES(lanes)
+        {
+            uint32_t done = bytes[i] & ~(2 * piece - 1);
+            memcpy(copies[i].data + done, (const void *)(uintptr_t)at[i], piece);
+            copies[i].from = at[i] - done;
+            copies[i].read = (uint8_t)bytes[i];
+            if (w->block->watch)
+                copies[i].unwritten |= (uint16_t)(emu_init_unwritten(w, op, at[i], piece) << done);
+        }
+    }
+    if (w->block->tally)
+        count_sources(w, op, reading, bytes, copies);
     return true;
 }
 
 HANDLER(copy)
 {
-    uint64_t to[EMU_LANES], from[EMU_LANES];
+    uint64_t to[EMU_LANES];
     uint32_t bytes[EMU_LANES];
+    emu_copy copies[EMU_LANES];
+    if (op->mods.mode == SOURCE)
+        return;
+    ACTIVE_LANES(mask)
+    copies[i] = (emu_copy){.thread = thread_of(w, i), .at = op->at, .bytes = op->mods.count};
     if (!source_bytes(w, op, mask, bytes) ||
         !access_resolve(w, op, op->arg[0], mask, op->mods.count, true, to) ||
-        !resolve_sources(w, op, mask, bytes, from))
+        !read_sources(w, op + 1, mask, bytes, copies))
         return;
     ACTIVE_LANES(mask)
     {
-        emu_copy c = {.thread = thread_of(w, i), .at = op->at, .bytes = op->mods.count};
-        c.to = (uint32_t)(to[i] - (uint64_t)(uintptr_t)w->block->shared);
-        if (bytes[i])
-            memcpy(c.data, (const void *)(uintptr_t)from[i], bytes[i]);
-        emu_async_issue(w->block, &c);
+        copies[i].to = offset_of(w, to[i]);
+        emu_async_issue(w->block, &copies[i]);
     }
 }
 
@@ -122,9 +168,7 @@ static bool load_mbarrier(emu_warp *w, const emu_op *op, uint32_t lane, uint64_t
 
 static void store_mbarrier(emu_warp *w, uint64_t at, emu_mbarrier m)
 {
-    uint64_t bits = emu_mbarrier_pack(m);
-    memcpy((void *)(uintptr_t)at, &bits, sizeof bits);
-    w->block->stores++;
+    emu_mbarrier_store(w->block, offset_of(w, at), m);
 }
 
 #define MOST_ARRIVALS 0xfffffu
@@ -186,7 +230,7 @@ static void arrive(emu_warp *w, const emu_op *op, uint32_t mask, bool drops, boo
             m.transactions += (int32_t)operand[i];
         m.pending -= count;
         m.expected -= drops ? count : 0;
-        emu_mbarrier_advance(&m);
+        emu_mbarrier_advance(w->block, offset_of(w, at[i]), &m);
         store_mbarrier(w, at[i], m);
         if (op->arg[0] != EMU_SINK)
             LANES_OF(uint64_t, 0)[i] = bits;
@@ -226,7 +270,7 @@ static void add_transactions(emu_warp *w, const emu_op *op, uint32_t mask, bool 
             return;
         m.transactions += (int32_t)(completes ? 0 - count[i] : count[i]);
         if (completes)
-            emu_mbarrier_advance(&m);
+            emu_mbarrier_advance(w->block, offset_of(w, at[i]), &m);
         store_mbarrier(w, at[i], m);
     }
 }
@@ -251,15 +295,18 @@ static void test(emu_warp *w, const emu_op *op, uint32_t mask, bool by_parity, b
         return;
     ACTIVE_LANES(mask)
     {
-        emu_async_arrive_at(w->block, (uint32_t)(at[i] - (uint64_t)(uintptr_t)w->block->shared));
+        emu_async_arrive_at(w->block, offset_of(w, at[i]));
         if (!load_mbarrier(w, op, i, at[i], &bits, &m))
             return;
         uint32_t parity = by_parity ? LANES_OF(const uint32_t, 2)[i] & 1 : 0;
         bool complete = by_parity ? (m.phase & 1) != parity
                                   : m.phase != emu_mbarrier_unpack(LANES_OF(const uint64_t, 2)[i]).phase;
         done |= (uint32_t)complete << i;
+        if (complete && w->block->watch)
+            emu_race_phase_passed(w, op, at[i]);
     }
     emu_set_predicate(w, op->arg[0], mask, done);
+    w->polls += done != mask;
     if (gives_way && done != mask)
         emu_yield(w);
 }
@@ -304,7 +351,7 @@ HANDLER(copy_arrive)
         m.pending += op->mods.mode ? 0 : 1;
         store_mbarrier(w, at[i], m);
         emu_copy c = {.thread = thread_of(w, i), .at = op->at};
-        c.to = (uint32_t)(at[i] - (uint64_t)(uintptr_t)w->block->shared);
+        c.to = offset_of(w, at[i]);
         emu_async_issue(w->block, &c);
     }
 }

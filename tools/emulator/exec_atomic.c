@@ -152,6 +152,7 @@ static inline void atomic(emu_warp *w, const emu_op *op, uint32_t mask, unsigned
             memcpy(LANES_OF(char, 0) + (size_t)i * bytes, &old, bytes);
     }
     w->block->stores += changed; /* a failed compare-and-swap is no progress */
+    w->polls += !changed;
 }
 
 HANDLER(atom)
@@ -201,14 +202,13 @@ typedef struct bits128 {
 /* 16 bytes: one lock for all of them. */
 HANDLER(atom_128)
 {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     uint64_t at[EMU_LANES];
     if (!access_resolve(w, op, op->arg[1], mask, 16, true, at))
         return;
     w->block->stores++;
     bits128 *d = LANES_OF(bits128, 0);
     const bits128 *b = LANES_OF(const bits128, 2), *c = LANES_OF(const bits128, op->mods.mode == CAS ? 3 : 2);
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&emu_wide_lock);
     ACTIVE_LANES(mask)
     {
         bits128 old, value = c[i];
@@ -217,7 +217,7 @@ HANDLER(atom_128)
             memcpy((void *)(uintptr_t)at[i], &value, sizeof value);
         d[i] = old;
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&emu_wide_lock);
 }
 
 #define OPERATIONS "m:and|or|xor|exch|add|inc|dec|min|max|cas"
@@ -237,7 +237,7 @@ static bool exists(const emu_mods *m)
     case DEC:
         return m->type == EMU_U32;
     case ADD:
-        return !is_bits;
+        return !is_bits && m->type != EMU_S64; /* .u64 does the same */
     default:
         return !is_bits && !is_float;
     }
@@ -292,6 +292,7 @@ static emu_handler *pick_red_vector(const emu_mods *m)
 }
 
 #define SEM     "relaxed|acquire|release|acq_rel? @scope? "
+#define SEM_RED "relaxed|release? @scope? "
 #define SPACE   "p:global|shared|shared::cta|shared::cluster? "
 #define SCALARS " L2::cache_hint? t:b32|b64|u32|u64|s32|s64|f32|f64"
 #define CAS_    "m:-|-|-|-|-|-|-|-|-|cas "
@@ -310,14 +311,22 @@ static const emu_row rows[] = {
      .pick = pick_atom_vector},
     {"atom", SEM "p:global? " OPERATIONS " noftz L2::cache_hint? v:v2|v4|v8 @half", "=*x [] *x hint?", 81, 90,
      .pick = pick_atom_vector},
-    {"red", SEM SPACE OPERATIONS SCALARS, "[] t hint?", .pick = pick_red},
-    {"red", SEM SPACE OPERATIONS " noftz L2::cache_hint? t:f16|f16x2", "[] t hint?", 62, 60,
+    {"atom", SEM "p:global? v:v2|v4 t:f32 " OPERATIONS " L2::cache_hint?", "=*t [] *t hint?", 81, 90,
+     .pick = pick_atom_vector}, /* as the ISA's examples have it */
+    {"atom", SEM "p:global? v:v2|v4|v8 @half " OPERATIONS " noftz L2::cache_hint?", "=*x [] *x hint?", 81, 90,
+     .pick = pick_atom_vector},
+    {"red", SEM_RED SPACE OPERATIONS SCALARS, "[] t hint?", .pick = pick_red},
+    {"red", SEM_RED SPACE OPERATIONS " noftz L2::cache_hint? t:f16|f16x2", "[] t hint?", 62, 60,
      .pick = pick_add_half_red},
-    {"red", SEM SPACE OPERATIONS " noftz L2::cache_hint? t:bf16|bf16x2", "[] x hint?", 78, 90,
+    {"red", SEM_RED SPACE OPERATIONS " noftz L2::cache_hint? t:bf16|bf16x2", "[] x hint?", 78, 90,
      .pick = pick_add_half_red},
-    {"red", SEM "p:global? " OPERATIONS " L2::cache_hint? v:v2|v4 t:f32", "[] *t hint?", 81, 90,
+    {"red", SEM_RED "p:global? " OPERATIONS " L2::cache_hint? v:v2|v4 t:f32", "[] *t hint?", 81, 90,
      .pick = pick_red_vector},
-    {"red", SEM "p:global? " OPERATIONS " noftz L2::cache_hint? v:v2|v4|v8 @half", "[] *x hint?", 81, 90,
+    {"red", SEM_RED "p:global? " OPERATIONS " noftz L2::cache_hint? v:v2|v4|v8 @half", "[] *x hint?", 81, 90,
+     .pick = pick_red_vector},
+    {"red", SEM_RED "p:global? v:v2|v4 t:f32 " OPERATIONS " L2::cache_hint?", "[] *t hint?", 81, 90,
+     .pick = pick_red_vector},
+    {"red", SEM_RED "p:global? v:v2|v4|v8 @half " OPERATIONS " noftz L2::cache_hint?", "[] *x hint?", 81, 90,
      .pick = pick_red_vector},
 };
 

@@ -22,7 +22,7 @@ static void arrive(emu_warp *w, const emu_op *op, uint32_t mask, unsigned first_
     else if (id[lane] >= EMU_BARRIERS)
         wrong = "names a barrier that is not one of 0 to 15";
     else if (threads[lane] % EMU_LANES || threads[lane] > EMU_LANES * w->block->warp_count)
-        wrong = "gives a thread count that is not a multiple of 32 within the block";
+        wrong = "gives the barrier a thread count that is not a multiple of 32 within the block";
     else if (wait == EMU_WAIT_ARRIVE && threads[lane] == 0)
         wrong = "arrives at a barrier without a thread count";
     if (wrong) {

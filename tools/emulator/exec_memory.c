@@ -78,19 +78,88 @@ static emu_handler *const stores[5][4] = {
     ROW_124(store, 8), {store_16x1},
 };
 
-/* Ordered accesses: the host's fences keep other host threads in order; the lanes of one warp are in order anyway. */
+/* Strong accesses (volatile, relaxed, acquire, release) may meet those of blocks on other host threads, so each element is
+   a host atomic. All of them acquire and release, so that what a fence of the kernel orders is in order too. */
+static inline uint64_t load_element(const void *at, unsigned bytes)
+{
+    switch (bytes) {
+    case 1:
+        return __atomic_load_n((const uint8_t *)at, __ATOMIC_ACQUIRE);
+    case 2:
+        return __atomic_load_n((const uint16_t *)at, __ATOMIC_ACQUIRE);
+    case 4:
+        return __atomic_load_n((const uint32_t *)at, __ATOMIC_ACQUIRE);
+    default:
+        return __atomic_load_n((const uint64_t *)at, __ATOMIC_ACQUIRE);
+    }
+}
+
+static inline void store_element(void *at, unsigned bytes, uint64_t value)
+{
+    switch (bytes) {
+    case 1:
+        __atomic_store_n((uint8_t *)at, (uint8_t)value, __ATOMIC_RELEASE);
+        break;
+    case 2:
+        __atomic_store_n((uint16_t *)at, (uint16_t)value, __ATOMIC_RELEASE);
+        break;
+    case 4:
+        __atomic_store_n((uint32_t *)at, (uint32_t)value, __ATOMIC_RELEASE);
+        break;
+    default:
+        __atomic_store_n((uint64_t *)at, value, __ATOMIC_RELEASE);
+    }
+}
+
+static void lock_wide(unsigned bytes, bool locks)
+{
+    if (bytes == 16)
+        (locks ? pthread_mutex_lock : pthread_mutex_unlock)(&emu_wide_lock);
+}
+
 HANDLER(load_strong)
 {
-    loads[__builtin_ctz(emu_types[op->mods.type].bytes)][__builtin_ctz(op->mods.count)](w, op, mask);
-    if (op->mods.flags & EMU_ACQUIRE)
-        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    uint64_t at[EMU_LANES];
+    unsigned bytes = emu_types[op->mods.type].bytes, count = op->mods.count, part = bytes < 8 ? bytes : 8;
+    if (!access_resolve(w, op, op->arg[1], mask, bytes * count, false, at))
+        return;
+    w->polls++;
+    lock_wide(bytes, true);
+    for (unsigned n = 0; n < count; n++) {
+        char *d = emu_lanes(w, count == 1 ? op->arg[0] : op->list[n]);
+        ACTIVE_LANES(mask)
+        {
+            for (unsigned k = 0; k < bytes; k += part) {
+                uint64_t value = load_element((const char *)(uintptr_t)at[i] + n * bytes + k, part);
+                memcpy(d + i * bytes + k, &value, part);
+            }
+        }
+    }
+    lock_wide(bytes, false);
 }
 
 HANDLER(store_strong)
 {
-    if (op->mods.flags & EMU_RELEASE)
-        __atomic_thread_fence(__ATOMIC_RELEASE);
-    stores[__builtin_ctz(emu_types[op->mods.type].bytes)][__builtin_ctz(op->mods.count)](w, op, mask);
+    uint64_t at[EMU_LANES];
+    unsigned bytes = emu_types[op->mods.type].bytes, count = op->mods.count, part = bytes < 8 ? bytes : 8;
+    if (!access_resolve(w, op, op->arg[0], mask, bytes * count, true, at))
+        return;
+    w->block->stores++;
+    lock_wide(bytes, true);
+    for (unsigned n = 0; n < count; n++) {
+        const char *s = emu_lanes(w, count == 1 ? op->arg[1] : op->list[n]);
+        if (count > 1 && op->list[n] == EMU_SINK)
+            continue;
+        ACTIVE_LANES(mask)
+        {
+            for (unsigned k = 0; k < bytes; k += part) {
+                uint64_t value = 0;
+                memcpy(&value, s + i * bytes + k, part);
+                store_element((char *)(uintptr_t)at[i] + n * bytes + k, part, value);
+            }
+        }
+    }
+    lock_wide(bytes, false);
 }
 
 /* 32 bytes at once are for global memory only. */
@@ -139,6 +208,7 @@ HANDLER(discard)
 
 #define LD_SPACE "p:const|global|local|param|param::entry|param::func|shared|shared::cta|shared::cluster?"
 #define ST_SPACE "p:global|local|param|param::func|shared|shared::cta|shared::cluster?"
+#define STRONG   "p:global|shared|shared::cta|shared::cluster?"
 #define HINTS    " @l1? L2::cache_hint?"
 #define HINTS_L2 " @l1? @l2? L2::cache_hint?"
 #define TYPE     " @mem"
@@ -155,22 +225,32 @@ static const emu_row rows[] = {
     {"ld", "p:global ca|cg|cs? nc" HINTS_L2 " @prefetch?" WIDE_32, LD, 88, 100, .pick = pick_ld},
     {"ld", "p:global ca|cg|cs? nc" HINTS_L2 " @prefetch?" WIDE_64, LD, 88, 100, .pick = pick_ld},
     {"ld", "weak? " LD_SPACE " ca|cg|cs|lu|cv?" HINTS " @prefetch?" VECTOR TYPE, LD, .pick = pick_ld},
-    {"ld", "volatile " LD_SPACE " @prefetch?" VECTOR TYPE, LD, .pick = pick_ld},
-    {"ld", "relaxed|acquire" SCOPE " " LD_SPACE HINTS " @prefetch?" VECTOR TYPE, LD, 60, 70, .pick = pick_ld},
+    {"ld", "volatile p:global? @prefetch?" WIDE_32, LD, 88, 100, .pick = pick_ld},
+    {"ld", "volatile p:global? @prefetch?" WIDE_64, LD, 88, 100, .pick = pick_ld},
+    {"ld", "volatile " STRONG " @prefetch?" VECTOR TYPE, LD, .pick = pick_ld},
+    {"ld", "volatile p:local" VECTOR TYPE, LD, 91, .pick = pick_ld},
+    {"ld", "relaxed|acquire" SCOPE " p:global?" HINTS_L2 " @prefetch?" WIDE_32, LD, 88, 100, .pick = pick_ld},
+    {"ld", "relaxed|acquire" SCOPE " p:global?" HINTS_L2 " @prefetch?" WIDE_64, LD, 88, 100, .pick = pick_ld},
+    {"ld", "relaxed|acquire" SCOPE " " STRONG HINTS " @prefetch?" VECTOR TYPE, LD, 60, 70, .pick = pick_ld},
     {"ld", "mmio relaxed sys p:global? @mem", LD, 82, 70, .pick = pick_ld},
-    {"ld", "weak? " LD_SPACE " t:b128", LD, 83, 70, .pick = pick_ld},
-    {"ld", "relaxed|acquire" SCOPE " " LD_SPACE " t:b128", LD, 83, 70, .pick = pick_ld},
+    {"ld", "weak? " LD_SPACE " ca|cg|cs|lu|cv? t:b128", LD, 83, 70, .pick = pick_ld},
+    {"ld", "relaxed|acquire" SCOPE " " STRONG " t:b128", LD, 83, 70, .pick = pick_ld},
     {"ld", "p:global ca|cg|cs? nc" HINTS " @prefetch?" VECTOR TYPE, LD, 31, 32, .pick = pick_ld},
     {"ld", "p:global ca|cg|cs? nc" HINTS " @prefetch? t:b128", LD, 83, 70, .pick = pick_ld},
     {"ldu", "p:global?" VECTOR TYPE, LD, .pick = pick_ld},
     {"st", "weak? p:global? wb|cg|cs|wt?" HINTS_L2 WIDE_32, ST, 88, 100, .pick = pick_st},
     {"st", "weak? p:global? wb|cg|cs|wt?" HINTS_L2 WIDE_64, ST, 88, 100, .pick = pick_st},
     {"st", "weak? " ST_SPACE " wb|cg|cs|wt?" HINTS VECTOR TYPE, ST, .pick = pick_st},
-    {"st", "volatile " ST_SPACE VECTOR TYPE, ST, .pick = pick_st},
-    {"st", "relaxed|release" SCOPE " " ST_SPACE HINTS VECTOR TYPE, ST, 60, 70, .pick = pick_st},
+    {"st", "volatile p:global?" WIDE_32, ST, 88, 100, .pick = pick_st},
+    {"st", "volatile p:global?" WIDE_64, ST, 88, 100, .pick = pick_st},
+    {"st", "volatile " STRONG VECTOR TYPE, ST, .pick = pick_st},
+    {"st", "volatile p:local" VECTOR TYPE, ST, 91, .pick = pick_st},
+    {"st", "relaxed|release" SCOPE " p:global?" HINTS_L2 WIDE_32, ST, 88, 100, .pick = pick_st},
+    {"st", "relaxed|release" SCOPE " p:global?" HINTS_L2 WIDE_64, ST, 88, 100, .pick = pick_st},
+    {"st", "relaxed|release" SCOPE " " STRONG HINTS VECTOR TYPE, ST, 60, 70, .pick = pick_st},
     {"st", "mmio relaxed sys p:global? @mem", ST, 82, 70, .pick = pick_st},
-    {"st", "weak? " ST_SPACE " t:b128", ST, 83, 70, .pick = pick_st},
-    {"st", "relaxed|release" SCOPE " " ST_SPACE " t:b128", ST, 83, 70, .pick = pick_st},
+    {"st", "weak? " ST_SPACE " wb|cg|cs|wt? t:b128", ST, 83, 70, .pick = pick_st},
+    {"st", "relaxed|release" SCOPE " " STRONG " t:b128", ST, 83, 70, .pick = pick_st},
     {"prefetch", "p:global|local? L1|L2", "[]", .run = nothing},
     {"prefetch", "p:global L2::evict_last|L2::evict_normal", "[]", 74, 80, .run = nothing},
     {"prefetchu", "L1", "[]", .run = nothing},

@@ -3,34 +3,73 @@
 #include "launch.h"
 #include "watch.h"
 
+#include <errno.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#define MOST_THREADS 256
 
 typedef struct pool {
     pthread_mutex_t lock;
     pthread_cond_t wake, done;
     emu_launch *launch; /* that helpers should join */
+    unsigned threads;   /* that share it */
     unsigned wanted;    /* helpers */
     unsigned helpers;
 } pool;
 
 static pool the_pool = {
-    PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, PTHREAD_COND_INITIALIZER, NULL, 0, 0};
+    PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, PTHREAD_COND_INITIALIZER, NULL, 0, 0, 0};
 static pthread_mutex_t launch_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static unsigned host_threads(void)
+static bool number_from(const char *name, uint64_t least, uint64_t most, uint64_t *value)
 {
-    const char *text = getenv("KILN_EMU_THREADS");
-    long n = text ? strtol(text, NULL, 10) : sysconf(_SC_NPROCESSORS_ONLN);
-    return n < 1 ? 1 : n > 256 ? 256 : (unsigned)n;
+    const char *text = getenv(name);
+    char *end;
+    if (!text || !*text)
+        return true;
+    errno = 0;
+    uint64_t n = strtoull(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end || errno || n < least || n > most) {
+        fprintf(stderr, "kiln emulator: %s=%s: expected a number from %llu to %llu\n", name, text,
+                (unsigned long long)least, (unsigned long long)most);
+        return false;
+    }
+    *value = n;
+    return true;
 }
 
-/* KILN_EMU_JUMPS: a block that jumps back more often is reported as one that does not end. */
-static uint64_t most_jumps(void)
+bool emu_read_limits(unsigned *threads, uint64_t *jumps)
 {
-    const char *text = getenv("KILN_EMU_JUMPS");
-    return text ? strtoull(text, NULL, 10) : UINT64_MAX;
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    uint64_t n = processors < 1 ? 1 : processors > MOST_THREADS ? MOST_THREADS : (uint64_t)processors;
+    *jumps = UINT64_MAX;
+    bool valid = number_from("KILN_EMU_THREADS", 1, MOST_THREADS, &n);
+    *threads = (unsigned)n;
+    return number_from("KILN_EMU_JUMPS", 1, UINT64_MAX, jumps) && valid;
+}
+
+/* KILN_EMU_BLOCKS, "FIRST-LAST": only these blocks of every launch run, to see what blocks far out do without running all
+   that come before. */
+static bool choose_blocks(emu_launch *l)
+{
+    const char *text = getenv("KILN_EMU_BLOCKS");
+    uint64_t first = 0, last = UINT64_MAX - 1;
+    int used = 0;
+    l->block_count = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+    if (text && *text &&
+        (sscanf(text, "%" SCNu64 "-%" SCNu64 "%n", &first, &last, &used) != 2 || text[used] ||
+         first > last)) {
+        fprintf(stderr, "kiln emulator: KILN_EMU_BLOCKS=%s: expected FIRST-LAST\n", text);
+        return false;
+    }
+    l->end_block = last < l->block_count ? last + 1 : l->block_count;
+    l->next_block = first < l->end_block ? first : l->end_block;
+    return true;
 }
 
 typedef struct worker {
@@ -59,7 +98,7 @@ static bool start_block(worker *k)
 {
     emu_launch *l = k->launch;
     uint64_t index = __atomic_fetch_add(&l->next_block, 1, __ATOMIC_RELAXED);
-    if (index >= l->block_count || __atomic_load_n(&l->fault_block, __ATOMIC_RELAXED) < index)
+    if (index >= l->end_block || __atomic_load_n(&l->fault_block, __ATOMIC_RELAXED) < index)
         return false;
     emu_block_start(spare_block(k), l, index);
     return true;
@@ -88,6 +127,8 @@ static void work(emu_launch *l, unsigned threads)
         }
         if (all_unfinished && k.live < k.most)
             start_block(&k);
+        if (all_unfinished && threads > 1)
+            sched_yield(); /* they may be waiting for a block of another host thread */
     }
     for (unsigned i = 0; i < k.room && k.blocks[i]; i++) {
         emu_block_free(k.blocks[i]);
@@ -105,7 +146,7 @@ static void *help(void *unused)
             pthread_cond_wait(&p->wake, &p->lock);
         p->wanted--;
         emu_launch *l = p->launch;
-        unsigned threads = host_threads();
+        unsigned threads = p->threads;
         pthread_mutex_unlock(&p->lock);
         work(l, threads);
         pthread_mutex_lock(&p->lock);
@@ -128,6 +169,7 @@ static void call_helpers(emu_launch *l, unsigned wanted)
     }
     wanted = wanted < p->helpers ? wanted : p->helpers;
     p->launch = l;
+    p->threads = wanted + 1;
     p->wanted = l->workers_left = wanted;
     pthread_cond_broadcast(&p->wake);
     pthread_mutex_unlock(&p->lock);
@@ -143,12 +185,12 @@ static void await_helpers(emu_launch *l)
 
 int emu_run_launch(emu_launch *l)
 {
-    unsigned threads = host_threads();
-    l->block_count = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+    unsigned threads;
+    if (!emu_read_limits(&threads, &l->most_jumps) || !choose_blocks(l))
+        return l->report.result = EMU_INVALID_VALUE;
     l->fault_block = UINT64_MAX;
-    l->most_jumps = most_jumps();
-    if (threads > l->block_count)
-        threads = (unsigned)l->block_count;
+    if (threads > l->end_block - l->next_block)
+        threads = (unsigned)(l->end_block - l->next_block);
     if (l->checks & (EMU_CHECK_INIT | EMU_CHECK_RACE))
         l->plans = emu_plan_program(l->program);
     if (l->checks & EMU_CHECK_RACE)
@@ -161,5 +203,5 @@ int emu_run_launch(emu_launch *l)
         await_helpers(l);
     pthread_mutex_unlock(&launch_lock);
     emu_race_launch_end(l);
-    return l->report.result;
+    return emu_result_of(l);
 }

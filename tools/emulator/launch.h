@@ -25,11 +25,13 @@ typedef struct emu_launch {
     uint64_t serial;
     unsigned checks; /* EMU_CHECK_... */
     emu_report report;
-    const struct emu_plans *plans;  /* when watched */
+    emu_findings findings;
+    const struct emu_plans *plans;   /* when watched */
     struct emu_race_grid *race_grid; /* when races are watched */
-    struct emu_counts *counts; /* NULL: nothing is counted */
+    struct emu_counts *counts;       /* NULL: nothing is counted */
     /* the runner's */
     uint64_t block_count, next_block;
+    uint64_t end_block;   /* the first that no longer runs */
     uint64_t fault_block; /* lowest block with a fault, UINT64_MAX: none; later blocks need not go on */
     uint64_t most_jumps;  /* back, of one block; UINT64_MAX: no limit */
     uint64_t progress;    /* slices in which something was stored, released or finished */
@@ -43,7 +45,7 @@ typedef struct emu_barrier {
     uint64_t waiting;      /* warps */
     uint32_t true_count;   /* of the predicates of a reduction */
     uint32_t thread_count; /* that took part in the reduction */
-    uint32_t clock[32];    /* of the race check: what the arrived warps know */
+    uint32_t clock[64];    /* of the race check: what the arrived warps know */
 } emu_barrier;
 
 /* The last allocation that an instruction hit, so that the table is searched rarely. */
@@ -68,15 +70,23 @@ typedef struct emu_block {
     emu_recent recent[EMU_RECENT];
     uint64_t stores, seen_stores; /* and everything else that is progress */
     uint64_t seen_progress, idle_jumps, jumps;
-    emu_watch *watch; /* of the init and race checks; NULL: none */
+    unsigned findings;       /* of the checks, so far */
+    emu_watch *watch;        /* of the init and race checks; NULL: none */
     struct emu_tally *tally; /* NULL: nothing is counted */
     size_t register_room, shared_room, local_room, warp_room;
     struct emu_async *async; /* async.h; NULL until the block copies asynchronously */
 } emu_block;
 
+/* KILN_EMU_THREADS, and KILN_EMU_JUMPS: a block that jumps back more often is reported as one that does not end. False
+   after saying which one is no number. */
+bool emu_read_limits(unsigned *threads, uint64_t *jumps);
+
 /* Runs the launch to its end; CUDA_SUCCESS (0) or the error that the report explains. The results do not depend on how
    many host threads (KILN_EMU_THREADS) share the blocks. */
 int emu_run_launch(emu_launch *launch);
+
+/* Held by strong accesses of 16 bytes, which no host atomic has. */
+extern pthread_mutex_t emu_wide_lock;
 
 /* block.c */
 void emu_block_start(emu_block *block, emu_launch *launch, uint64_t index);

@@ -55,6 +55,20 @@ bool emu_is(const void *object, emu_kind kind)
     return found;
 }
 
+void *emu_any_of(emu_kind kind, CUcontext context)
+{
+    const void *found = NULL;
+    pthread_mutex_lock(&registry_lock);
+    for (size_t i = 0; i < sizeof registry / sizeof *registry; i++)
+        for (entry *e = registry[i]; e; e = e->next)
+            if (e->kind == kind &&
+                (kind == EMU_STREAM ? ((const struct CUstream_st *)e->object)->context
+                                    : ((const struct CUevent_st *)e->object)->context) == context)
+                found = e->object;
+    pthread_mutex_unlock(&registry_lock);
+    return (void *)(uintptr_t)found;
+}
+
 uint64_t emu_nanoseconds(void)
 {
     struct timespec t;
@@ -128,6 +142,13 @@ static bool read_checks(emu_driver *d)
     return false;
 }
 
+static bool are_limits_right(void)
+{
+    unsigned threads;
+    uint64_t jumps;
+    return emu_read_limits(&threads, &jumps);
+}
+
 CUresult cuInit(unsigned flags)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -137,7 +158,8 @@ CUresult cuInit(unsigned flags)
     pthread_mutex_lock(&lock);
     if (!emu_the_driver.is_initialised) {
         emu_driver fresh = {0};
-        if (read_devices(&fresh) && read_driver_version(&fresh) && read_checks(&fresh)) {
+        if (read_devices(&fresh) && read_driver_version(&fresh) && read_checks(&fresh) &&
+            are_limits_right()) {
             fresh.is_initialised = true;
             emu_the_driver = fresh;
         } else {

@@ -21,6 +21,8 @@ typedef enum emu_flow {
     EMU_FLOW_PARAM_STORE, /* of calls */
     EMU_FLOW_PARAM_LOAD,
     EMU_FLOW_FENCE,
+    EMU_FLOW_COPY,     /* cp.async: its destination is written later */
+    EMU_FLOW_MBARRIER, /* arrivals and tests */
 } emu_flow;
 
 #define EMU_PLAN_SOURCES 4
@@ -31,13 +33,16 @@ typedef struct emu_plan {
     const uint32_t *sources, *writes; /* all of them, when they do not fit above */
     uint16_t source_count, write_count;
     uint8_t flow;
-    uint8_t scope; /* of a fence: 1 block, 2 beyond */
+    uint8_t scope;    /* of a fence: 1 block, 2 beyond */
+    uint16_t order;   /* EMU_RELAXED, EMU_ACQUIRE and so on, defaults that are not written included */
+    uint32_t address; /* slot of an atomic's, mbarrier's or copy's address, which is no operand like others */
 } emu_plan;
 
 struct emu_plans {
     emu_arena arena;
     emu_plan *plans; /* beside the program's ops */
     uint32_t slots;
+    bool copies_arrive; /* at mbarriers */
 };
 
 struct emu_watch {
@@ -54,15 +59,17 @@ void emu_plans_free(struct emu_plans *plans);
 /* check_init.c */
 bool emu_init_before(emu_warp *warp, const emu_op *op, uint32_t mask);
 void emu_init_after(emu_warp *warp, const emu_op *op, uint32_t mask);
-bool emu_init_guard(emu_warp *warp, const emu_op *op);
-bool emu_init_access(emu_warp *warp, const emu_op *op, uint32_t mask, unsigned bytes, bool writes,
+void emu_init_guard(emu_warp *warp, const emu_op *op);
+void emu_init_access(emu_warp *warp, const emu_op *op, uint32_t mask, unsigned bytes, bool writes,
                      const uint64_t at[EMU_LANES]);
+void emu_init_copied(emu_block *block, const struct emu_copy *copy);
 
 /* check_race.c */
 void emu_race_start(emu_block *block);
 void emu_race_free(emu_block *block);
-bool emu_race_access(emu_warp *warp, const emu_op *op, uint32_t mask, unsigned bytes, bool writes,
+void emu_race_access(emu_warp *warp, const emu_op *op, uint32_t mask, unsigned bytes, bool writes,
                      const uint64_t at[EMU_LANES]);
+void emu_race_copied(emu_block *block, const struct emu_copy *copy, bool by_mbarrier);
 void emu_race_fence(emu_warp *warp, uint32_t mask, unsigned scope);
 void emu_race_launch_end(emu_launch *launch);
 
