@@ -78,6 +78,16 @@ static bool is_identifier(const char *s)
     return *s != '\0';
 }
 
+/* Why generated files or functions of this name would meet others; null: they do not. */
+static const char *owner_of(const char *name)
+{
+    if (name[0] == '_')
+        return "which C keeps for itself";
+    if (strcmp(name, "kiln") == 0)
+        return "which the runtime's names begin with";
+    return words_contain(c_headers, name) ? "a header of the C library" : NULL;
+}
+
 static void read_bundle(reader *r, const yaml_node *node)
 {
     if (!is_kind(r, node, YAML_SCALAR, "bundle", "a C identifier"))
@@ -87,6 +97,8 @@ static void read_bundle(reader *r, const yaml_node *node)
         diagnose(r->d, node->at, message_bundle_not_identifier, found(r, node));
     else if (words_contain(c_keywords, node->text) || is_old_boolean)
         diagnose(r->d, node->at, message_bundle_keyword, found(r, node));
+    else if (owner_of(node->text))
+        diagnose(r->d, node->at, message_bundle_reserved, found(r, node), owner_of(node->text));
     else if (strlen(node->text) > LONGEST_BUNDLE)
         diagnose(r->d, node->at, message_bundle_too_long, LONGEST_BUNDLE, strlen(node->text));
     r->plan->bundle = node->text;

@@ -29,6 +29,7 @@
     /* bundle */                                                                                                       \
     M(bundle_not_identifier, "expected a C identifier (letters, digits, _) as bundle, found %s")                       \
     M(bundle_keyword, "expected a C identifier as bundle, found %s, a word of C or C++")                               \
+    M(bundle_reserved, "expected a bundle name that is free, found %s, %s")                                            \
     M(bundle_too_long, "expected at most %d characters as bundle, found %zu")                                          \
     /* targets and images */                                                                                           \
     M(target_unknown, "expected a target, found %s%s")                                                                 \

@@ -16,9 +16,7 @@ static const char *path_in(arena *a, const char *folder, const char *name, const
 
 int bundle_generate(arena *a, const plan *p, diagnostics *d, const char *output_dir)
 {
-    const bundle_model *m = model_build(a, p, d);
-    if (!m)
-        return 1;
+    const bundle_model *m = model_build(a, p);
     const char *outputs[] = {path_in(a, output_dir, p->bundle, "c"), path_in(a, output_dir, p->bundle, "h"),
                              path_in(a, output_dir, p->bundle, "json")};
     const text texts[] = {write_source(a, m), write_header(a, m), write_manifest(a, m),

@@ -240,18 +240,10 @@ static void make_table(arena *a, bundle_model *m)
     }
 }
 
-const bundle_model *model_build(arena *a, const plan *p, diagnostics *d)
+_Static_assert(sizeof((kiln_bundle *)0)->name == 48, "LONGEST_BUNDLE of config.c leaves room for the zero");
+
+const bundle_model *model_build(arena *a, const plan *p)
 {
-    const size_t longest = sizeof((kiln_bundle *)0)->name - 1;
-    const place start = {.file = p->config_path, .line = 1, .column = 1};
-    if (strlen(p->bundle) > longest) {
-        diagnose(d, start, "bundle: '%s' is longer than %u characters", p->bundle, (unsigned)longest);
-        return NULL;
-    }
-    if (strcmp(p->bundle, "kiln") == 0) {
-        diagnose(d, start, "bundle: 'kiln' is taken by the runtime's own names");
-        return NULL;
-    }
     bundle_model *m = arena_alloc(a, sizeof *m);
     *m = (bundle_model){.name = p->bundle,
                         .upper_name = upper_case(a, p->bundle),

@@ -58,8 +58,8 @@ typedef struct bundle_model {
     uint32_t min_driver; /* with this driver every image of the bundle loads */
 } bundle_model;
 
-/* Bakes the plan's variants. Null after a diagnostic. */
-const bundle_model *model_build(arena *a, const plan *p, diagnostics *d);
+/* Bakes the plan's variants. */
+const bundle_model *model_build(arena *a, const plan *p);
 
 /* An expression of a family with a variant's parameters put in; v null: as it stands. */
 const expression *bind_text(arena *a, const kiln_family *family, const char *expression_text,

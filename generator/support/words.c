@@ -19,6 +19,11 @@ const char c_keywords[] =
     "_Imaginary "
     "_Noreturn _Static_assert _Thread_local";
 
+const char c_headers[] =
+    "assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg "
+    "stdatomic "
+    "stdbool stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar wchar wctype";
+
 const char *words_next(const char **cursor, size_t *length)
 {
     const char *word = *cursor + strspn(*cursor, " ");

@@ -8,6 +8,9 @@
 /* Words that C or C++ keeps for itself, so that nothing generated can be called so. */
 extern const char c_keywords[];
 
+/* The C library's headers, without ".h". */
+extern const char c_headers[];
+
 bool words_contain(const char *words, const char *word);
 
 /* The next word's start, with its length; null at the end. Begin with *cursor = words. */

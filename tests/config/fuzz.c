@@ -3,14 +3,21 @@
 #include <stdlib.h>
 
 #include "config.h"
+#include "replay.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 const char *__lsan_default_suppressions(void);
 
 /* libfyaml 0.7.12 loses its own memory after scalars of very many pieces (a '' x 9); kiln reads one file per process. */
 const char *__lsan_default_suppressions(void)
 {
     return "leak:fy_atom_iter_grow_chunk\n";
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+    (void)argc;
+    (void)argv;
+    return 0;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)

@@ -154,11 +154,13 @@ static bool check_broken(const char *name, const char *text)
     return (int)o.result == code && are_lines_right(text);
 }
 
-static unsigned too_rare_kinds(void)
+/* What waits for ever takes long to be known: those kernels have a folder of their own. */
+static unsigned too_rare_kinds(const char *folder_kind)
 {
     unsigned rare = 0;
+    bool endless = strcmp(folder_kind, "endless") == 0;
     for (size_t k = 0; k < KINDS; k++)
-        if (kinds[k].count < 5) {
+        if ((strcmp(kinds[k].kind, "endless") == 0) == endless && kinds[k].count < 5) {
             printf("%s: %u kernels, 5 are wanted\n", kinds[k].kind, kinds[k].count);
             rare++;
         }
@@ -219,11 +221,9 @@ int main(int argc, char **argv)
 {
     struct dirent **entries;
     int count = argc >= 3 ? scandir(argv[2], &entries, NULL, alphasort) : -1, failed = 0, ran = 0;
-    bool broken = argc >= 3 && strcmp(argv[1], "broken") == 0;
+    bool broken = argc >= 3 && strcmp(argv[1], "correct") != 0;
     setenv("KILN_EMU_VERBOSE", "2", 0);
     setenv("KILN_EMU_CHECK", "all", 0);
-    if (broken)
-        setenv("KILN_EMU_JUMPS", "20000", 0); /* what waits for ever is known sooner */
     if (count < 0 || cuInit(0) != CUDA_SUCCESS)
         return 2;
     for (int i = 0; i < count; i++) {
@@ -236,5 +236,5 @@ int main(int argc, char **argv)
     }
     free(entries);
     printf("%d kernels, %d not as expected\n", ran, failed);
-    return failed || !ran || (broken && too_rare_kinds());
+    return failed || !ran || (broken && too_rare_kinds(argv[1]));
 }

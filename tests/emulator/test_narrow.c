@@ -1,108 +1,249 @@
-/* Conversions to and from 8 bits, every code and floats around every boundary, against a search over all codes; cvt.pack. */
+/* cvt among the floats that the ISA names one by one (9.7.9.21): 4, 6, 8, 16 and 19 bits, .ue8m0, with .relu and .satfinite;
+   cvt.pack. Packed sources go through all their codes; .f32 ones lie on, between and beside all values of the destination.
+   The reference looks a value up among all codes, which lie in the order of their magnitudes. */
 #include "emu_test.h"
 
 #include <math.h>
 
-enum { CODES = 256, FLOATS = 8192 };
+enum { MOST = 65536 };
 
-/* The value of a code: exponent bits, fraction bits; e4m3 has no infinity and one NaN. */
-static double value_of(unsigned code, int e, int m)
+typedef struct format {
+    const char *name;
+    int bits; /* of its place; tf32 stands in the upper ones */
+    int exponent, fraction;
+    unsigned largest; /* magnitude of the largest finite code */
+    unsigned nan;     /* lowest magnitude of a NaN; 0: there is none */
+    bool has_infinity, is_signed;
+} format;
+
+static const format formats[] = {
+    {"f16", 16, 5, 10, 0x7bff, 0x7c01, true, true},
+    {"bf16", 16, 8, 7, 0x7f7f, 0x7f81, true, true},
+    {"tf32", 32, 8, 10, 0x3fbff, 0x3fc01, true, true},
+    {"f32", 32, 8, 23, 0x7f7fffff, 0x7f800001, true, true},
+    {"e4m3", 8, 4, 3, 0x7e, 0x7f, false, true},
+    {"e5m2", 8, 5, 2, 0x7b, 0x7d, true, true},
+    {"e2m3", 8, 2, 3, 0x1f, 0, false, true},
+    {"e3m2", 8, 3, 2, 0x1f, 0, false, true},
+    {"e2m1", 4, 2, 1, 0x7, 0, false, true},
+    {"ue8m0", 8, 8, 0, 254, 255, false, false},
+};
+
+static const format *format_named(const char *name)
 {
-    int bias = (1 << (e - 1)) - 1, exponent = (int)(code >> m) & ((1 << e) - 1),
-        fraction = (int)code & ((1 << m) - 1);
-    double v = exponent ? ldexp((1 << m) + fraction, exponent - bias - m) : ldexp(fraction, 1 - bias - m);
-    if (e == 4 && (code & 0x7f) == 0x7f)
-        v = (double)NAN;
-    if (e == 5 && exponent == 31)
-        v = fraction ? (double)NAN : (double)INFINITY;
-    return code & 0x80 ? -v : v;
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+        if (strncmp(formats[i].name, name, strlen(formats[i].name)) == 0)
+            return &formats[i];
+    fail_msg("no format %s", name);
+    return NULL;
 }
 
-static unsigned nearest(double x, int e, int m)
+static unsigned sign_of(const format *f)
 {
-    unsigned best = 0, sign = signbit(x) ? 0x80 : 0, largest = e == 4 ? 0x7e : 0x7b;
-    if (isnan(x))
-        return 0x7f;
-    if (fabs(x) >= value_of(largest, e, m))
-        return largest | sign;
-    for (unsigned code = 1; code <= largest; code++) {
-        double d = fabs(fabs(x) - value_of(code, e, m)), b = fabs(fabs(x) - value_of(best, e, m));
-        if (d < b || (d == b && (code & 1) == 0))
-            best = code;
+    return f->is_signed ? 1u << (f->exponent + f->fraction) : 0;
+}
+
+/* As if exponents went on above the largest value. All values of .ue8m0 are powers of two. */
+static double magnitude_of(const format *f, unsigned code)
+{
+    int bias = (1 << (f->exponent - 1)) - 1, e = (int)(code >> f->fraction);
+    unsigned one = 1u << f->fraction, fraction = code & (one - 1);
+    return e || !f->is_signed ? ldexp(one + fraction, e - bias - f->fraction)
+                              : ldexp(fraction, 1 - bias - f->fraction);
+}
+
+static double value_of(const format *f, unsigned code)
+{
+    unsigned sign = sign_of(f), magnitude = sign ? code & (sign - 1) : code;
+    double v = f->nan && magnitude >= f->nan                    ? (double)NAN
+               : f->has_infinity && magnitude == f->largest + 1 ? (double)INFINITY
+                                                                : magnitude_of(f, magnitude);
+    return code & sign ? -v : v;
+}
+
+/* Largest code of which the magnitude is not above x. */
+static unsigned code_below(const format *f, double x)
+{
+    unsigned low = 0, high = f->largest;
+    while (low < high) {
+        unsigned middle = (low + high + 1) / 2;
+        if (magnitude_of(f, middle) <= x)
+            low = middle;
+        else
+            high = middle - 1;
     }
-    return best | sign;
+    return low;
 }
 
-static double half_value(uint16_t h)
+typedef struct rules {
+    char mode; /* n nearest even, a nearest away, z, p towards zero, above */
+    bool relu, satfinite;
+} rules;
+
+static unsigned encode(const format *f, double v, rules r)
 {
-    int e = h >> 10 & 31, f = h & 1023;
-    double v = e == 31 ? (f ? (double)NAN : (double)INFINITY) : e ? ldexp(1024 + f, e - 25) : ldexp(f, -24);
-    return h & 0x8000 ? -v : v;
+    double x = fabs(v), limit = magnitude_of(f, f->largest);
+    unsigned sign = signbit(v) ? sign_of(f) : 0, beyond = f->has_infinity ? f->largest + 1 : f->nan;
+    if (isnan(v))
+        return f->nan ? f->nan : f->largest;
+    if (r.relu && signbit(v))
+        return 0;
+    if (x > limit && (r.satfinite || (r.mode == 'z' && !isinf(v))))
+        return sign | f->largest;
+    if (isinf(v))
+        return sign | beyond;
+    unsigned code = code_below(f, x);
+    double below = magnitude_of(f, code), above = magnitude_of(f, code + 1), rest = x - below,
+           gap = above - x;
+    bool goes_up = r.mode == 'n'   ? rest > gap || (rest == gap && code & 1)
+                   : r.mode == 'a' ? rest >= gap
+                                   : r.mode == 'p' && rest > 0;
+    if (below > x) /* .ue8m0 below its smallest value */
+        return 0;
+    code += goes_up;
+    return sign | (code > f->largest ? beyond : code);
 }
 
-static void run_format(const char *name, int e, int m)
+typedef struct narrow_case {
+    const char *to, *from, *modes;
+    bool relu;
+    char satfinite; /* ! always, ? with and without, - never */
+} narrow_case;
+
+static const narrow_case cases[] = {
+    {"f16", "f32", "nz", true, '?'},        {"bf16", "f32", "nz", true, '?'},
+    {"f16x2", "f32", "nz", true, '?'},      {"bf16x2", "f32", "nz", true, '?'},
+    {"tf32", "f32", "nz", true, '?'},       {"tf32", "f32", "a", false, '?'},
+    {"e4m3x2", "f32", "n", true, '!'},      {"e5m2x2", "f32", "n", true, '!'},
+    {"e4m3x2", "f16x2", "n", true, '!'},    {"e5m2x2", "f16x2", "n", true, '!'},
+    {"e4m3x2", "bf16x2", "n", true, '!'},   {"e5m2x2", "bf16x2", "n", true, '!'},
+    {"e2m1x2", "f32", "n", true, '!'},      {"e2m3x2", "f32", "n", true, '!'},
+    {"e3m2x2", "f32", "n", true, '!'},      {"e2m1x2", "f16x2", "n", true, '!'},
+    {"e2m3x2", "f16x2", "n", true, '!'},    {"e3m2x2", "f16x2", "n", true, '!'},
+    {"e2m1x2", "bf16x2", "n", true, '!'},   {"e2m3x2", "bf16x2", "n", true, '!'},
+    {"e3m2x2", "bf16x2", "n", true, '!'},   {"f16x2", "e4m3x2", "n", true, '-'},
+    {"f16x2", "e5m2x2", "n", true, '-'},    {"f16x2", "e2m1x2", "n", true, '-'},
+    {"f16x2", "e2m3x2", "n", true, '-'},    {"f16x2", "e3m2x2", "n", true, '-'},
+    {"ue8m0x2", "f32", "zp", false, '?'},   {"ue8m0x2", "bf16x2", "zp", false, '?'},
+    {"bf16x2", "ue8m0x2", "n", false, '-'},
+};
+
+static bool is_packed(const char *type)
 {
-    char body[1024];
-    static uint32_t codes[CODES], halves[CODES], floats[FLOATS], narrow[FLOATS];
-    const char *load =
-        ".reg .u64 %%p<4>; .reg .b32 %%r<6>; .reg .b16 %%h<3>; .reg .f32 %%f<3>; ld.param.u64 %%p0, [p0];\n"
-        "ld.param.u64 %%p1, [p1]; mov.u32 %%r0, %%tid.x; mov.u32 %%r1, %%ctaid.x; mad.lo.u32 %%r0, %%r1, "
-        "256, %%r0;\n"
-        "mad.wide.u32 %%p1, %%r0, 4, %%p1; mad.wide.u32 %%p0, %%r0, 4, %%p0; ld.global.b32 %%r2, [%%p1];\n";
-    size_t size = (size_t)snprintf(body, sizeof body, load, 0);
-    snprintf(body + size, sizeof body - size,
-             "cvt.u16.u32 %%h0, %%r2; cvt.rn.f16x2.%s %%r3, %%h0; st.global.b32 [%%p0], %%r3; ret;", name);
-    for (unsigned i = 0; i < CODES; i++)
-        codes[i] = i << 8 | (i * 7 & 255);
-    run_body(NULL, body, CODES, codes, sizeof codes, halves, sizeof halves);
-    for (unsigned i = 0; i < CODES; i++)
-        for (int part = 0; part < 2; part++) {
-            double want = value_of(codes[i] >> 8 * part & 255, e, m),
-                   got = half_value((uint16_t)(halves[i] >> 16 * part));
-            if (isnan(want) ? !isnan(got) : got != want || signbit(got) != signbit(want))
-                fail_msg("%s %02x is %g, not %g", name, codes[i] >> 8 * part & 255, got, want);
+    return strstr(type, "x2") != NULL;
+}
+
+/* The bits of one element or of a pair. */
+static int bits_of(const char *type)
+{
+    return format_named(type)->bits * (is_packed(type) ? 2 : 1);
+}
+
+static uint64_t seed = 88172645463325252u;
+
+static unsigned random_bits(void)
+{
+    seed ^= seed << 13;
+    seed ^= seed >> 7;
+    seed ^= seed << 17;
+    return (unsigned)(seed >> 16);
+}
+
+/* On the values of a format, between them, a little beside both; then any bits. */
+static unsigned hostile_float(const format *to, int i)
+{
+    unsigned code = i < 12 * 256 ? (unsigned)i / 6 : random_bits(), bits = random_bits();
+    double a = magnitude_of(to, code % (to->largest + 2)), b = magnitude_of(to, code % (to->largest + 2) + 1);
+    float f = (float)(i % 6 < 3 ? a : (a + b) / 2);
+    f = i % 3 ? nextafterf(f, i % 3 == 1 ? INFINITY : -INFINITY) : f;
+    if (i % 8 != 7)
+        memcpy(&bits, &f, sizeof bits);
+    return bits ^ (random_bits() & 0x80000000);
+}
+
+/* in[i]: two words; for a packed source only the first counts. */
+static int fill(const narrow_case *c, unsigned (*in)[2])
+{
+    const format *from = format_named(c->from);
+    bool is_float = strcmp(c->from, "f32") == 0;
+    int count = is_float ? 16384 : from->bits == 16 ? MOST : 1 << 2 * from->bits;
+    unsigned unused = from->is_signed && from->bits == 8 ? ~(2 * sign_of(from) - 1) & 0xff : 0;
+    for (int i = 0; i < count; i++) {
+        unsigned n = (unsigned)i;
+        in[i][0] = is_float           ? hostile_float(format_named(c->to), i)
+                   : from->bits == 16 ? n << 16 | ((n * 40503 + 77) & 0xffff)
+                                      : n & ~(unused << 8 | unused);
+        in[i][1] = hostile_float(format_named(c->to), i * 7 + 3);
+    }
+    return count;
+}
+
+static const char *name_of(const narrow_case *c, rules r)
+{
+    static char name[64];
+    snprintf(name, sizeof name, "cvt.r%s%s%s.%s.%s", r.mode == 'a' ? "na" : (char[]){r.mode, 0},
+             r.relu ? ".relu" : "", r.satfinite ? ".satfinite" : "", c->to, c->from);
+    return name;
+}
+
+/* Registers of the instruction: d, a; what lies in %r2 and %r3 goes to a and b, and d back to %r4. */
+static const char *body_of(const narrow_case *c, rules r)
+{
+    static char body[1024];
+    int to = bits_of(c->to), from = bits_of(c->from);
+    bool is_pair = is_packed(c->to) && !is_packed(c->from);
+    snprintf(
+        body, sizeof body,
+        ".reg .u64 %%p<3>; .reg .b32 %%r<6>; .reg .b%d %%a<2>; .reg .b%d %%d;\n"
+        "ld.param.u64 %%p0, [p0]; ld.param.u64 %%p1, [p1]; mov.u32 %%r0, %%ctaid.x; mov.u32 %%r1, %%tid.x;\n"
+        "mad.lo.u32 %%r0, %%r0, 256, %%r1; mad.wide.u32 %%p0, %%r0, 4, %%p0; mad.wide.u32 %%p1, %%r0, 8, "
+        "%%p1;\n"
+        "ld.global.v2.b32 {%%r2, %%r3}, [%%p1]; cvt.u%d.u32 %%a0, %%r2; cvt.u%d.u32 %%a1, %%r3;\n"
+        "%s %%d, %%a0%s; cvt.u32.u%d %%r4, %%d; st.global.b32 [%%p0], %%r4; ret;",
+        from, to, from, from, name_of(c, r), is_pair ? ", %a1" : "", to);
+    return body;
+}
+
+static void check_element(const narrow_case *c, rules r, unsigned in, unsigned got)
+{
+    const format *to = format_named(c->to), *from = format_named(c->from);
+    double v = value_of(from, in);
+    unsigned want = encode(to, v, r), sign = sign_of(to), magnitude = sign ? got & (sign - 1) : got;
+    bool is_nan = to->nan && want >= to->nan && want < to->nan + (sign ? sign : 256);
+    if (isnan(v) && to->nan ? magnitude < to->nan : got != want && !(is_nan && got == want))
+        fail_msg("%s of %x (%a) gave %x, not %x", name_of(c, r), in, v, got, want);
+    if (isnan(v) && r.relu && to->nan && magnitude != got)
+        fail_msg("%s of a NaN gave %x, not the canonical one", name_of(c, r), got);
+}
+
+static void check_case(const char *header, const narrow_case *c, rules r)
+{
+    static unsigned in[MOST][2], out[MOST];
+    int count = fill(c, in), to = format_named(c->to)->bits, from = format_named(c->from)->bits;
+    run_body(header, body_of(c, r), (unsigned)count, in, (size_t)count * 8, out, (size_t)count * 4);
+    for (int i = 0; i < count; i++) {
+        if (!is_packed(c->to)) {
+            check_element(c, r, in[i][0], strcmp(c->to, "tf32") == 0 ? out[i] >> 13 : out[i]);
+            assert_true(to != 32 || (out[i] & 0x1fff) == 0);
+            continue;
         }
-    uint32_t state = 1;
-    for (unsigned i = 0; i < FLOATS; i++) {
-        /* values, middles between neighbours, both a little off; then any bits */
-        unsigned code = i / 6 & 127;
-        double a = value_of(code, e, m), b = value_of(code + 1, e, m), x = i % 6 < 3 ? a : (a + b) / 2;
-        float f = (float)x;
-        if (i % 3 == 1)
-            f = nextafterf(f, INFINITY);
-        if (i % 3 == 2)
-            f = nextafterf(f, -INFINITY);
-        state = state * 1664525 + 1013904223;
-        memcpy(&floats[i], &f, sizeof f);
-        floats[i] ^= state & 0x80000000;
-        if (i >= 2000)
-            floats[i] = (state >> 3) * 2654435761u;
-        if (i >= 5000)
-            floats[i] = (floats[i] & 0x80ffffff) | (0x3b000000 + (state >> 5 & 0x07000000));
-    }
-    for (int relu = 0; relu < 2; relu++) {
-        size = (size_t)snprintf(body, sizeof body, load, 0);
-        snprintf(body + size, sizeof body - size,
-                 "mov.b32 %%f0, %%r2; mov.f32 %%f1, 0f40400000; cvt.rn.satfinite%s.%s.f32 %%h0, %%f0, %%f1;\n"
-                 "cvt.u32.u16 %%r3, %%h0; st.global.b32 [%%p0], %%r3; ret;",
-                 relu ? ".relu" : "", name);
-        run_body(NULL, body, FLOATS, floats, sizeof floats, narrow, sizeof narrow);
-        for (unsigned i = 0; i < FLOATS; i++) {
-            float f;
-            memcpy(&f, &floats[i], sizeof f);
-            unsigned want = nearest((double)f, e, m);
-            want = relu && !isnan(f) && (want & 0x80) ? 0 : want;
-            if (narrow[i] != (want << 8 | nearest(3, e, m)))
-                fail_msg("%s of %a gave %04x, not %02x", name, (double)f, narrow[i], want);
-        }
+        bool is_pair = !is_packed(c->from);
+        unsigned low = (1u << from % 32) - 1, high_in = is_pair ? in[i][0] : in[i][0] >> from & low,
+                 low_in = is_pair ? in[i][1] : in[i][0] & low;
+        check_element(c, r, high_in, out[i] >> to);
+        check_element(c, r, low_in, out[i] & ((1u << to) - 1));
     }
 }
 
-static void test_8_bits(void **state)
+static void test_floats(void **state)
 {
     (void)state;
-    run_format("e4m3x2", 4, 3);
-    run_format("e5m2x2", 5, 2);
+    for (size_t n = 0; n < sizeof cases / sizeof *cases; n++)
+        for (const char *mode = cases[n].modes; *mode; mode++)
+            for (int relu = 0; relu <= cases[n].relu; relu++)
+                for (int satfinite = cases[n].satfinite == '!'; satfinite <= (cases[n].satfinite != '-');
+                     satfinite++)
+                    check_case(".version 9.1\n.target sm_100f", &cases[n], (rules){*mode, relu, satfinite});
 }
 
 static void test_pack(void **state)
@@ -129,8 +270,14 @@ static void test_pack(void **state)
     }
 }
 
+static int begin_100(void **state)
+{
+    setenv("KILN_EMU_DEVICE", "sm_100", 1);
+    return begin_context(state);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_8_bits), cmocka_unit_test(test_pack)};
-    return cmocka_run_group_tests(tests, begin_context, end_context);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_floats), cmocka_unit_test(test_pack)};
+    return cmocka_run_group_tests(tests, begin_100, end_context);
 }

@@ -23,6 +23,8 @@ typedef enum emu_kind {
 void emu_register(void *object, emu_kind kind);
 void emu_unregister(void *object);
 bool emu_is(const void *object, emu_kind kind);
+/* Some stream or event of the context; NULL: it has none. */
+void *emu_any_of(emu_kind kind, CUcontext context);
 
 typedef struct emu_device {
     const emu_device_model *model;
@@ -152,8 +154,13 @@ CUcontext emu_current_context(void);
 CUresult emu_check_stream(CUcontext context, CUstream *stream);
 /* Executes the work, or records it when the stream is being captured. Takes what the work owns. */
 CUresult emu_submit(CUcontext context, CUstream stream, emu_work *work);
+/* Ends the capture, if there is one, and forgets what was captured. */
+void emu_abandon_capture(CUstream stream);
+void emu_free_streams_and_events(CUcontext context);
 CUresult emu_do_work(CUcontext context, const emu_work *work);
 void emu_free_work(emu_work *work);
+/* Each side of a copy in the driver's memory, pinned host memory too, must be inside one live allocation. */
+CUresult emu_check_copy(const emu_work *copy);
 /* Is some stream of the context being captured in a mode that forbids unsafe calls? */
 bool emu_capture_forbids(CUcontext context);
 uint64_t emu_nanoseconds(void);

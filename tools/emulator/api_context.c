@@ -41,6 +41,7 @@ static void destroy(CUcontext c)
 {
     while (c->modules)
         emu_unload_module(c->modules);
+    emu_free_streams_and_events(c);
     emu_memory_free_context(c);
     emu_unregister(c);
     free(c);

@@ -118,6 +118,22 @@ CUresult cuStreamBeginCapture_v2(CUstream stream, int mode)
     return CUDA_SUCCESS;
 }
 
+static CUgraph end_capture(CUstream stream)
+{
+    CUgraph graph = stream->capture;
+    stream->capture = NULL;
+    pthread_mutex_lock(&capture_lock);
+    captures -= stream->capture_mode != MODE_RELAXED;
+    pthread_mutex_unlock(&capture_lock);
+    return graph;
+}
+
+void emu_abandon_capture(CUstream stream)
+{
+    if (stream->capture)
+        cuGraphDestroy(end_capture(stream));
+}
+
 CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
 {
     EMU_ENTER(context);
@@ -126,11 +142,7 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
         return r != CUDA_SUCCESS ? r : CUDA_ERROR_INVALID_VALUE;
     if (!stream || !stream->capture)
         return CUDA_ERROR_ILLEGAL_STATE;
-    *graph = stream->capture;
-    stream->capture = NULL;
-    pthread_mutex_lock(&capture_lock);
-    captures -= stream->capture_mode != MODE_RELAXED;
-    pthread_mutex_unlock(&capture_lock);
+    *graph = end_capture(stream);
     if (!stream->is_invalidated)
         return CUDA_SUCCESS;
     cuGraphDestroy(*graph);
@@ -217,11 +229,26 @@ CUresult cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraphNode *er
     return cuGraphInstantiateWithFlags(exec, graph, 0);
 }
 
-static bool is_alive(const emu_work *w)
+/* What a node refers to may have been destroyed since it was recorded. */
+static CUresult check_node(const emu_work *w)
 {
-    if (w->kind == EMU_WORK_LAUNCH)
-        return emu_is(w->launch.function, EMU_FUNCTION);
-    return w->kind != EMU_WORK_RECORD || emu_is(w->event, EMU_EVENT);
+    bool is_alive = true;
+    switch (w->kind) {
+    case EMU_WORK_LAUNCH:
+        is_alive = emu_is(w->launch.function, EMU_FUNCTION);
+        break;
+    case EMU_WORK_RECORD:
+        is_alive = emu_is(w->event, EMU_EVENT);
+        break;
+    case EMU_WORK_COPY:
+        return emu_check_copy(w);
+    case EMU_WORK_SET:
+        return emu_memory_holding(w->set.to, w->set.count * w->set.element) ? CUDA_SUCCESS
+                                                                            : CUDA_ERROR_INVALID_VALUE;
+    default:
+        break;
+    }
+    return is_alive ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream)
@@ -232,9 +259,8 @@ CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream)
         return r;
     if (!emu_is(exec, EMU_GRAPH_EXEC) || exec->context != context)
         return CUDA_ERROR_INVALID_VALUE;
-    for (const emu_work *w = exec->first; w; w = w->next)
-        if (!is_alive(w))
-            return CUDA_ERROR_INVALID_HANDLE;
+    for (const emu_work *w = exec->first; w && r == CUDA_SUCCESS; w = w->next)
+        r = check_node(w);
     for (const emu_work *w = exec->first; w && r == CUDA_SUCCESS && context->error == CUDA_SUCCESS;
          w = w->next) {
         emu_work *node = copy_work(w);

@@ -46,6 +46,8 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width, s
 {
     if (!pitch || !width || !height || (element != 4 && element != 8 && element != 16))
         return CUDA_ERROR_INVALID_VALUE;
+    if (width > SIZE_MAX / height - 512)
+        return CUDA_ERROR_OUT_OF_MEMORY;
     *pitch = emu_align_up(width, 512);
     return cuMemAlloc_v2(address, *pitch * height);
 }
@@ -212,7 +214,18 @@ CUresult cuPointerGetAttribute(void *value, int attribute, CUdeviceptr address)
     return CUDA_SUCCESS;
 }
 
-/* A device side of a copy must be inside one live allocation. */
+static bool is_side(uint64_t address, size_t bytes, bool host)
+{
+    return emu_memory_holding(address, bytes) || (host && address && !emu_memory_contains(address));
+}
+
+CUresult emu_check_copy(const emu_work *w)
+{
+    bool is_right = is_side(w->copy.to, w->copy.bytes, w->copy.to_host) &&
+                    is_side(w->copy.from, w->copy.bytes, w->copy.from_host);
+    return is_right ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 static CUresult submit_copy(uint64_t to, uint64_t from, size_t bytes, bool to_host, bool from_host,
                             CUstream stream)
 {
@@ -220,16 +233,14 @@ static CUresult submit_copy(uint64_t to, uint64_t from, size_t bytes, bool to_ho
     CUresult r = emu_check_stream(context, &stream);
     if (r != CUDA_SUCCESS || bytes == 0)
         return r;
-    if (!to || !from || (!to_host && !emu_memory_holding(to, bytes)) ||
-        (!from_host && !emu_memory_holding(from, bytes)))
-        return CUDA_ERROR_INVALID_VALUE;
     emu_work work = {.kind = EMU_WORK_COPY};
     work.copy.to = to;
     work.copy.from = from;
     work.copy.bytes = bytes;
     work.copy.to_host = to_host;
     work.copy.from_host = from_host;
-    return emu_submit(context, stream, &work);
+    r = emu_check_copy(&work);
+    return r == CUDA_SUCCESS ? emu_submit(context, stream, &work) : r;
 }
 
 static uint64_t number(const void *p)

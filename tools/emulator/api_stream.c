@@ -41,18 +41,33 @@ CUresult cuStreamCreate(CUstream *stream, unsigned flags)
     return cuStreamCreateWithPriority(stream, flags, 0);
 }
 
+static void free_stream(CUstream stream)
+{
+    emu_abandon_capture(stream);
+    emu_unregister(stream);
+    free(stream);
+}
+
+static void free_event(CUevent event)
+{
+    emu_unregister(event);
+    free(event);
+}
+
+void emu_free_streams_and_events(CUcontext context)
+{
+    for (CUstream s; (s = emu_any_of(EMU_STREAM, context)) != NULL;)
+        free_stream(s);
+    for (CUevent e; (e = emu_any_of(EMU_EVENT, context)) != NULL;)
+        free_event(e);
+}
+
 CUresult cuStreamDestroy_v2(CUstream stream)
 {
     EMU_ENTER(context);
     if (!emu_is(stream, EMU_STREAM))
         return CUDA_ERROR_INVALID_HANDLE;
-    if (stream->capture) {
-        CUgraph unfinished;
-        cuStreamEndCapture(stream, &unfinished);
-        cuGraphDestroy(unfinished);
-    }
-    emu_unregister(stream);
-    free(stream);
+    free_stream(stream);
     return CUDA_SUCCESS;
 }
 
@@ -152,8 +167,7 @@ CUresult cuEventDestroy_v2(CUevent event)
     EMU_ENTER(context);
     if (!emu_is(event, EMU_EVENT))
         return CUDA_ERROR_INVALID_HANDLE;
-    emu_unregister(event);
-    free(event);
+    free_event(event);
     return CUDA_SUCCESS;
 }
 

@@ -1,10 +1,11 @@
 /* Uninitialised registers and memory. Undefined lanes of registers flow through moves and arithmetic, as compilers compute
    ahead of the conditions that decide, and are reported where they matter: as an address, a guard, a member mask, a barrier's
-   operand, an operand of an atomic, or when stored to global or shared memory; from then on they count as defined, so that one
-   mistake is reported once. An address, and what steers control flow, ends the launch: it goes nowhere. Memory remembers what was written
-   to it by kernels, copies and fills. A load of which no byte was written is reported from global and shared memory; one that
-   is written in part, as padding makes them, and all of local memory, hands the undefinedness on to the register. A vector
-   store is reported when all of its elements are undefined. Granularity: a lane of a register, a byte of memory. */
+   operand, an operand of an atomic, or when stored to global or shared memory; from then on they count as defined, so that
+   one mistake is reported once. An address, and what steers control flow, ends the launch: it goes nowhere. Memory remembers
+   what was written to it by kernels, copies and fills. A load of which no byte was written is reported from global and shared
+   memory; from local memory and call parameters it hands the undefinedness on to the register. One that is written in part is
+   defined: compilers read padding along with what it pads, and shift the parts out. A vector store is reported when all of
+   its elements are undefined. Granularity: a lane of a register, a byte of memory. */
 #include "async.h"
 #include "watch.h"
 
@@ -110,8 +111,6 @@ static void check_stored(emu_warp *w, const emu_op *op, uint32_t mask)
     unsigned count = op->mods.count > 1 ? op->mods.count : 1;
     const uint32_t *values = count > 1 ? op->list : &op->arg[1];
     uint32_t any = 0;
-    if (op->mods.space == EMU_LOCAL || op->mods.space == EMU_PARAM_CALL)
-        return;
     for (unsigned n = 0; n < count; n++)
         any |= lanes_of(w, values[n]);
     find(w, op, mask & ~any, "the value that it stores");
@@ -150,7 +149,7 @@ static void load_parameter(emu_warp *w, const emu_op *op, const emu_plan *p, uin
     uint32_t d = 0;
     for (uint32_t i = 0; i < EMU_LANES; i++)
         if (mask >> i & 1)
-            d |= (uint32_t)!memchr(parameter_bytes(w, op, i), 0, op->mods.count) << i;
+            d |= (uint32_t)(memchr(parameter_bytes(w, op, i), 1, op->mods.count) != NULL) << i;
     set(p, emu_defined_of(w), mask, d);
 }
 
@@ -189,8 +188,7 @@ bool emu_init_before(emu_warp *w, const emu_op *op, uint32_t mask)
     case EMU_FLOW_COPY:
         check_operands(w, op, p, mask);
         return true;
-    case EMU_FLOW_STORE:
-        check_stored(w, op, mask);
+    case EMU_FLOW_STORE: /* judged by emu_init_access, which sees where generic addresses lead */
         return true;
     case EMU_FLOW_ATOMIC:
     case EMU_FLOW_MBARRIER:
@@ -286,9 +284,9 @@ static void check_read(emu_warp *w, const emu_op *op, uint32_t mask, unsigned by
         marks m = find_marks(w, op, at[i]);
         bool any = m.is_local || each > 32;
         for (unsigned n = 0; n < count && each <= 32; n++) {
-            uint32_t bits = written(&m, n * each, each), full = each == 32 ? UINT32_MAX : (1u << each) - 1;
+            uint32_t bits = written(&m, n * each, each);
             any |= bits != 0;
-            loaded[n] |= (uint32_t)(bits == full) << i;
+            loaded[n] |= (uint32_t)(bits != 0) << i;
         }
         never |= (uint32_t)!any << i;
     }
@@ -319,6 +317,17 @@ static void note_write(emu_warp *w, const emu_op *op, uint32_t mask, unsigned by
     }
 }
 
+static uint32_t lanes_outside_local(const emu_warp *w, const emu_op *op, uint32_t mask,
+                                    const uint64_t at[EMU_LANES])
+{
+    if (op->mods.space == EMU_LOCAL || op->mods.space == EMU_PARAM_CALL)
+        return 0;
+    for (uint32_t i = 0; i < EMU_LANES && op->mods.space == EMU_GENERIC; i++)
+        if ((mask >> i & 1) && find_marks(w, op, at[i]).is_local)
+            mask &= ~(UINT32_C(1) << i);
+    return mask;
+}
+
 void emu_init_access(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes, bool writes,
                      const uint64_t at[EMU_LANES])
 {
@@ -327,6 +336,8 @@ void emu_init_access(emu_warp *w, const emu_op *op, uint32_t mask, unsigned byte
         return;
     if (!writes || p->flow == EMU_FLOW_ATOMIC || p->flow == EMU_FLOW_MBARRIER)
         check_read(w, op, mask, bytes, at);
+    if (p->flow == EMU_FLOW_STORE)
+        check_stored(w, op, lanes_outside_local(w, op, mask, at));
     if (writes && p->flow != EMU_FLOW_COPY) /* a copy writes when it is complete */
         note_write(w, op, mask, bytes, at);
 }

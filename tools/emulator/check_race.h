@@ -22,6 +22,7 @@ typedef struct emu_race_record {
 typedef struct emu_race_cell {
     uint64_t run; /* block run or launch that it belongs to */
     emu_race_record write, reads[2];
+    uint32_t readers[2][4]; /* the lanes of each of the reads, by byte */
 } emu_race_cell;
 
 /* What a release left at an address. */

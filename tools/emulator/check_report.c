@@ -140,12 +140,18 @@ static void append_barrier(emu_log *log, const emu_block *b, unsigned number)
         emu_log_append(log, ", %u threads of the block have exited", b->launch->threads - alive);
 }
 
+static bool is_over_limit(const emu_block *b)
+{
+    return b->jumps > b->launch->most_jumps;
+}
+
 static void append_fragment(emu_log *log, const emu_warp *w, const emu_fragment *f)
 {
     uint32_t first = (uint32_t)__builtin_ctz(f->mask);
     emu_log_append(log, "  ");
     append_thread(log, w->block, w->id * EMU_LANES + first);
-    emu_log_append(log, " (lanes 0x%08x of warp %u) %s", f->mask, w->id, waits[f->wait]);
+    emu_log_append(log, " (lanes 0x%08x of warp %u) %s", f->mask, w->id,
+                   f->wait == EMU_WAIT_NONE && is_over_limit(w->block) ? "still runs" : waits[f->wait]);
     if (f->wait == EMU_WAIT_LANES || f->wait == EMU_WAIT_WARP)
         emu_log_append(log, ": members 0x%08x, of these 0x%08x have exited and 0x%08x are elsewhere",
                        f->members, f->members & ~w->alive, f->members & w->alive & ~f->mask);
@@ -159,9 +165,14 @@ void emu_report_deadlock(emu_block *b)
 {
     emu_log log = {0};
     unsigned shown = 0;
-    emu_log_append(&log,
-                   "kiln emulator: CUDA_ERROR_LAUNCH_TIMEOUT in kernel %.*s: the launch makes no progress\n",
+    emu_log_append(&log, "kiln emulator: CUDA_ERROR_LAUNCH_TIMEOUT in kernel %.*s: ",
                    EMU_TEXT(b->launch->program->kernel->name));
+    if (is_over_limit(b))
+        emu_log_append(&log,
+                       "a block jumped back more than %llu times, which is the limit of KILN_EMU_JUMPS\n",
+                       (unsigned long long)b->launch->most_jumps);
+    else
+        emu_log_append(&log, "the launch makes no progress\n");
     for (unsigned n = 0; n < b->warp_count; n++) {
         const emu_warp *w = &b->warps[n];
         emu_fragment running = {.pc = w->pc, .mask = w->active};

@@ -30,8 +30,9 @@ static emu_mma form_of(const emu_instruction *i)
     f.k = (uint16_t)strtoul(i->modifiers[2].at + (f.m == 8 ? 5 : 6), NULL, 10);
     f.flags |= emu_text_is(i->modifiers[3], "col") ? EMU_MMA_A_COL : 0;
     f.flags |= emu_text_is(i->modifiers[4], "row") ? EMU_MMA_B_ROW : 0;
-    while (!element_named(i->modifiers[n + 1], &f.a)) /* satfinite, a rounding, a kind */
+    while (emu_type_named(i->modifiers[n]) == EMU_NONE) /* satfinite, a rounding, a kind */
         n++;
+    element_named(i->modifiers[n + 1], &f.a);
     element_named(i->modifiers[n + 2], &f.b);
     f.d = (uint8_t)emu_type_named(i->modifiers[n]);
     f.c = (uint8_t)emu_type_named(i->modifiers[n + 3]);

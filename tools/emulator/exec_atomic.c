@@ -237,7 +237,7 @@ static bool exists(const emu_mods *m)
     case DEC:
         return m->type == EMU_U32;
     case ADD:
-        return !is_bits;
+        return !is_bits && m->type != EMU_S64; /* .u64 does the same */
     default:
         return !is_bits && !is_float;
     }
@@ -292,6 +292,7 @@ static emu_handler *pick_red_vector(const emu_mods *m)
 }
 
 #define SEM     "relaxed|acquire|release|acq_rel? @scope? "
+#define SEM_RED "relaxed|release? @scope? "
 #define SPACE   "p:global|shared|shared::cta|shared::cluster? "
 #define SCALARS " L2::cache_hint? t:b32|b64|u32|u64|s32|s64|f32|f64"
 #define CAS_    "m:-|-|-|-|-|-|-|-|-|cas "
@@ -310,14 +311,14 @@ static const emu_row rows[] = {
      .pick = pick_atom_vector},
     {"atom", SEM "p:global? " OPERATIONS " noftz L2::cache_hint? v:v2|v4|v8 @half", "=*x [] *x hint?", 81, 90,
      .pick = pick_atom_vector},
-    {"red", SEM SPACE OPERATIONS SCALARS, "[] t hint?", .pick = pick_red},
-    {"red", SEM SPACE OPERATIONS " noftz L2::cache_hint? t:f16|f16x2", "[] t hint?", 62, 60,
+    {"red", SEM_RED SPACE OPERATIONS SCALARS, "[] t hint?", .pick = pick_red},
+    {"red", SEM_RED SPACE OPERATIONS " noftz L2::cache_hint? t:f16|f16x2", "[] t hint?", 62, 60,
      .pick = pick_add_half_red},
-    {"red", SEM SPACE OPERATIONS " noftz L2::cache_hint? t:bf16|bf16x2", "[] x hint?", 78, 90,
+    {"red", SEM_RED SPACE OPERATIONS " noftz L2::cache_hint? t:bf16|bf16x2", "[] x hint?", 78, 90,
      .pick = pick_add_half_red},
-    {"red", SEM "p:global? " OPERATIONS " L2::cache_hint? v:v2|v4 t:f32", "[] *t hint?", 81, 90,
+    {"red", SEM_RED "p:global? " OPERATIONS " L2::cache_hint? v:v2|v4 t:f32", "[] *t hint?", 81, 90,
      .pick = pick_red_vector},
-    {"red", SEM "p:global? " OPERATIONS " noftz L2::cache_hint? v:v2|v4|v8 @half", "[] *x hint?", 81, 90,
+    {"red", SEM_RED "p:global? " OPERATIONS " noftz L2::cache_hint? v:v2|v4|v8 @half", "[] *x hint?", 81, 90,
      .pick = pick_red_vector},
 };
 

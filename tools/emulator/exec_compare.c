@@ -57,6 +57,12 @@ COMPARE_FLOAT(double, f64)
     {                                                                                                        \
         eq_##suffix, ne_##suffix, lt_##suffix, le_##suffix, gt_##suffix, ge_##suffix                         \
     }
+/* lo .. hs are words for unsigned types only. */
+#define ROW_UNSIGNED(suffix)                                                                                 \
+    {                                                                                                        \
+        eq_##suffix, ne_##suffix, lt_##suffix, le_##suffix, gt_##suffix,                                     \
+            ge_##suffix, [14] = lt_##suffix, le_##suffix, gt_##suffix, ge_##suffix                           \
+    }
 #define ROW_BITS(suffix)                                                                                     \
     {                                                                                                        \
         eq_##suffix, ne_##suffix                                                                             \
@@ -67,11 +73,11 @@ COMPARE_FLOAT(double, f64)
             neu_##suffix, ltu_##suffix, leu_##suffix, gtu_##suffix, geu_##suffix, num_##suffix, nan_##suffix \
     }
 
-static compare_lanes *const compare[EMU_TYPES][14] = {
-    [EMU_B16] = ROW_BITS(u16),    [EMU_B32] = ROW_BITS(u32),    [EMU_B64] = ROW_BITS(u64),
-    [EMU_U16] = ROW_INTEGER(u16), [EMU_U32] = ROW_INTEGER(u32), [EMU_U64] = ROW_INTEGER(u64),
-    [EMU_S16] = ROW_INTEGER(s16), [EMU_S32] = ROW_INTEGER(s32), [EMU_S64] = ROW_INTEGER(s64),
-    [EMU_F32] = ROW_FLOAT(f32),   [EMU_F64] = ROW_FLOAT(f64),   [EMU_F16] = ROW_FLOAT(f32),
+static compare_lanes *const compare[EMU_TYPES][18] = {
+    [EMU_B16] = ROW_BITS(u16),     [EMU_B32] = ROW_BITS(u32),     [EMU_B64] = ROW_BITS(u64),
+    [EMU_U16] = ROW_UNSIGNED(u16), [EMU_U32] = ROW_UNSIGNED(u32), [EMU_U64] = ROW_UNSIGNED(u64),
+    [EMU_S16] = ROW_INTEGER(s16),  [EMU_S32] = ROW_INTEGER(s32),  [EMU_S64] = ROW_INTEGER(s64),
+    [EMU_F32] = ROW_FLOAT(f32),    [EMU_F64] = ROW_FLOAT(f64),    [EMU_F16] = ROW_FLOAT(f32),
     [EMU_BF16] = ROW_FLOAT(f32),
 };
 
@@ -290,12 +296,12 @@ static const emu_row rows[] = {
     {"setp", "@fcmp @bool ftz? t:f32", "=p|p? t t !p", .pick = pick_setp},
     {"setp", "@fcmp t:f64", "=p|p? t t", .pick = pick_setp},
     {"setp", "@fcmp @bool t:f64", "=p|p? t t !p", .pick = pick_setp},
-    {"setp", "@fcmp ftz? t:f16", "=p|p? t t", 42, 53, .pick = pick_setp},
-    {"setp", "@fcmp @bool ftz? t:f16", "=p|p? t t !p", 42, 53, .pick = pick_setp},
+    {"setp", "@fcmp ftz? t:f16", "=p t t", 42, 53, .pick = pick_setp},
+    {"setp", "@fcmp @bool ftz? t:f16", "=p t t !p", 42, 53, .pick = pick_setp},
     {"setp", "@fcmp ftz? t:f16x2", "=p|p t t", 42, 53, .pick = pick_setp},
     {"setp", "@fcmp @bool ftz? t:f16x2", "=p|p t t !p", 42, 53, .pick = pick_setp},
-    {"setp", "@fcmp t:bf16", "=p|p? x x", 78, 90, .pick = pick_setp},
-    {"setp", "@fcmp @bool t:bf16", "=p|p? x x !p", 78, 90, .pick = pick_setp},
+    {"setp", "@fcmp t:bf16", "=p x x", 78, 90, .pick = pick_setp},
+    {"setp", "@fcmp @bool t:bf16", "=p x x !p", 78, 90, .pick = pick_setp},
     {"setp", "@fcmp t:bf16x2", "=p|p x x", 78, 90, .pick = pick_setp},
     {"setp", "@fcmp @bool t:bf16x2", "=p|p x x !p", 78, 90, .pick = pick_setp},
     {"set", INT_CMP " " SET_TYPES " s:" SCALARS, "=t s s", .pick = pick_set},
@@ -305,8 +311,11 @@ static const emu_row rows[] = {
     {"set", "@fcmp " SET_TYPES " s:f64", "=t s s", .pick = pick_set},
     {"set", "@fcmp @bool " SET_TYPES " s:f64", "=t s s !p", .pick = pick_set},
     {"set", INT_CMP " t:f16 s:" SCALARS, "=t s s", 42, 53, .pick = pick_set},
-    {"set", "@fcmp ftz? t:f16 s:f16|f32|f64", "=t s s", 42, 53, .pick = pick_set},
-    {"set", "@fcmp @bool ftz? t:f16 s:f16|f32|f64", "=t s s !p", 42, 53, .pick = pick_set},
+    {"set", INT_CMP " @bool t:f16 s:" SCALARS, "=t s s !p", 42, 53, .pick = pick_set},
+    {"set", "@fcmp ftz? t:f16 s:f16|f32", "=t s s", 42, 53, .pick = pick_set},
+    {"set", "@fcmp @bool ftz? t:f16 s:f16|f32", "=t s s !p", 42, 53, .pick = pick_set},
+    {"set", "@fcmp t:f16 s:f64", "=t s s", 42, 53, .pick = pick_set},
+    {"set", "@fcmp @bool t:f16 s:f64", "=t s s !p", 42, 53, .pick = pick_set},
     {"set", "@fcmp ftz? t:u16|s16|u32|s32 s:f16", "=t s s", 65, 53, .pick = pick_set},
     {"set", "@fcmp @bool ftz? t:u16|s16|u32|s32 s:f16", "=t s s !p", 65, 53, .pick = pick_set},
     {"set", "@fcmp ftz? t:f16x2 s:f16x2", "=t s s", 42, 53, .pick = pick_set},
@@ -314,7 +323,9 @@ static const emu_row rows[] = {
     {"set", "@fcmp ftz? t:u32|s32 s:f16x2", "=t s s", 65, 53, .pick = pick_set},
     {"set", "@fcmp @bool ftz? t:u32|s32 s:f16x2", "=t s s !p", 65, 53, .pick = pick_set},
     {"set", INT_CMP " t:bf16 s:" SCALARS, "=x s s", 78, 90, .pick = pick_set},
+    {"set", INT_CMP " @bool t:bf16 s:" SCALARS, "=x s s !p", 78, 90, .pick = pick_set},
     {"set", "@fcmp t:bf16 s:bf16|f16|f32|f64", "=x s s", 78, 90, .pick = pick_set},
+    {"set", "@fcmp @bool t:bf16 s:bf16|f16|f32|f64", "=x s s !p", 78, 90, .pick = pick_set},
     {"set", "@fcmp t:u16|s16|u32|s32 s:bf16", "=t s s", 78, 90, .pick = pick_set},
     {"set", "@fcmp @bool t:u16|s16|u32|s32 s:bf16", "=t s s !p", 78, 90, .pick = pick_set},
     {"set", "@fcmp t:bf16x2|u32|s32 s:bf16x2", "=x s s", 78, 90, .pick = pick_set},

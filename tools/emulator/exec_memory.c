@@ -208,6 +208,7 @@ HANDLER(discard)
 
 #define LD_SPACE "p:const|global|local|param|param::entry|param::func|shared|shared::cta|shared::cluster?"
 #define ST_SPACE "p:global|local|param|param::func|shared|shared::cta|shared::cluster?"
+#define STRONG   "p:global|shared|shared::cta|shared::cluster?"
 #define HINTS    " @l1? L2::cache_hint?"
 #define HINTS_L2 " @l1? @l2? L2::cache_hint?"
 #define TYPE     " @mem"
@@ -224,22 +225,32 @@ static const emu_row rows[] = {
     {"ld", "p:global ca|cg|cs? nc" HINTS_L2 " @prefetch?" WIDE_32, LD, 88, 100, .pick = pick_ld},
     {"ld", "p:global ca|cg|cs? nc" HINTS_L2 " @prefetch?" WIDE_64, LD, 88, 100, .pick = pick_ld},
     {"ld", "weak? " LD_SPACE " ca|cg|cs|lu|cv?" HINTS " @prefetch?" VECTOR TYPE, LD, .pick = pick_ld},
-    {"ld", "volatile " LD_SPACE " @prefetch?" VECTOR TYPE, LD, .pick = pick_ld},
-    {"ld", "relaxed|acquire" SCOPE " " LD_SPACE HINTS " @prefetch?" VECTOR TYPE, LD, 60, 70, .pick = pick_ld},
+    {"ld", "volatile p:global? @prefetch?" WIDE_32, LD, 88, 100, .pick = pick_ld},
+    {"ld", "volatile p:global? @prefetch?" WIDE_64, LD, 88, 100, .pick = pick_ld},
+    {"ld", "volatile " STRONG " @prefetch?" VECTOR TYPE, LD, .pick = pick_ld},
+    {"ld", "volatile p:local" VECTOR TYPE, LD, 91, .pick = pick_ld},
+    {"ld", "relaxed|acquire" SCOPE " p:global?" HINTS_L2 " @prefetch?" WIDE_32, LD, 88, 100, .pick = pick_ld},
+    {"ld", "relaxed|acquire" SCOPE " p:global?" HINTS_L2 " @prefetch?" WIDE_64, LD, 88, 100, .pick = pick_ld},
+    {"ld", "relaxed|acquire" SCOPE " " STRONG HINTS " @prefetch?" VECTOR TYPE, LD, 60, 70, .pick = pick_ld},
     {"ld", "mmio relaxed sys p:global? @mem", LD, 82, 70, .pick = pick_ld},
-    {"ld", "weak? " LD_SPACE " t:b128", LD, 83, 70, .pick = pick_ld},
-    {"ld", "relaxed|acquire" SCOPE " " LD_SPACE " t:b128", LD, 83, 70, .pick = pick_ld},
+    {"ld", "weak? " LD_SPACE " ca|cg|cs|lu|cv? t:b128", LD, 83, 70, .pick = pick_ld},
+    {"ld", "relaxed|acquire" SCOPE " " STRONG " t:b128", LD, 83, 70, .pick = pick_ld},
     {"ld", "p:global ca|cg|cs? nc" HINTS " @prefetch?" VECTOR TYPE, LD, 31, 32, .pick = pick_ld},
     {"ld", "p:global ca|cg|cs? nc" HINTS " @prefetch? t:b128", LD, 83, 70, .pick = pick_ld},
     {"ldu", "p:global?" VECTOR TYPE, LD, .pick = pick_ld},
     {"st", "weak? p:global? wb|cg|cs|wt?" HINTS_L2 WIDE_32, ST, 88, 100, .pick = pick_st},
     {"st", "weak? p:global? wb|cg|cs|wt?" HINTS_L2 WIDE_64, ST, 88, 100, .pick = pick_st},
     {"st", "weak? " ST_SPACE " wb|cg|cs|wt?" HINTS VECTOR TYPE, ST, .pick = pick_st},
-    {"st", "volatile " ST_SPACE VECTOR TYPE, ST, .pick = pick_st},
-    {"st", "relaxed|release" SCOPE " " ST_SPACE HINTS VECTOR TYPE, ST, 60, 70, .pick = pick_st},
+    {"st", "volatile p:global?" WIDE_32, ST, 88, 100, .pick = pick_st},
+    {"st", "volatile p:global?" WIDE_64, ST, 88, 100, .pick = pick_st},
+    {"st", "volatile " STRONG VECTOR TYPE, ST, .pick = pick_st},
+    {"st", "volatile p:local" VECTOR TYPE, ST, 91, .pick = pick_st},
+    {"st", "relaxed|release" SCOPE " p:global?" HINTS_L2 WIDE_32, ST, 88, 100, .pick = pick_st},
+    {"st", "relaxed|release" SCOPE " p:global?" HINTS_L2 WIDE_64, ST, 88, 100, .pick = pick_st},
+    {"st", "relaxed|release" SCOPE " " STRONG HINTS VECTOR TYPE, ST, 60, 70, .pick = pick_st},
     {"st", "mmio relaxed sys p:global? @mem", ST, 82, 70, .pick = pick_st},
-    {"st", "weak? " ST_SPACE " t:b128", ST, 83, 70, .pick = pick_st},
-    {"st", "relaxed|release" SCOPE " " ST_SPACE " t:b128", ST, 83, 70, .pick = pick_st},
+    {"st", "weak? " ST_SPACE " wb|cg|cs|wt? t:b128", ST, 83, 70, .pick = pick_st},
+    {"st", "relaxed|release" SCOPE " " STRONG " t:b128", ST, 83, 70, .pick = pick_st},
     {"prefetch", "p:global|local? L1|L2", "[]", .run = nothing},
     {"prefetch", "p:global L2::evict_last|L2::evict_normal", "[]", 74, 80, .run = nothing},
     {"prefetchu", "L1", "[]", .run = nothing},

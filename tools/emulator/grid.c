@@ -52,6 +52,20 @@ bool emu_read_limits(unsigned *threads, uint64_t *jumps)
     return number_from("KILN_EMU_JUMPS", 1, UINT64_MAX, jumps) && valid;
 }
 
+/* KILN_EMU_BLOCKS, "FIRST-LAST": only these blocks of every launch run, to see what blocks far out do without running all
+   that come before. */
+static void choose_blocks(emu_launch *l)
+{
+    const char *text = getenv("KILN_EMU_BLOCKS");
+    l->end_block = l->block_count = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+    if (!text)
+        return;
+    char *end;
+    uint64_t first = strtoull(text, &end, 10), last = *end == '-' ? strtoull(end + 1, NULL, 10) : first;
+    l->end_block = last < l->block_count ? last + 1 : l->block_count;
+    l->next_block = first < l->end_block ? first : l->end_block;
+}
+
 typedef struct worker {
     emu_launch *launch;
     emu_block **blocks; /* live ones first; the others' memory serves the next ones */
@@ -78,7 +92,7 @@ static bool start_block(worker *k)
 {
     emu_launch *l = k->launch;
     uint64_t index = __atomic_fetch_add(&l->next_block, 1, __ATOMIC_RELAXED);
-    if (index >= l->block_count || __atomic_load_n(&l->fault_block, __ATOMIC_RELAXED) < index)
+    if (index >= l->end_block || __atomic_load_n(&l->fault_block, __ATOMIC_RELAXED) < index)
         return false;
     emu_block_start(spare_block(k), l, index);
     return true;
@@ -168,14 +182,15 @@ int emu_run_launch(emu_launch *l)
     unsigned threads;
     if (!emu_read_limits(&threads, &l->most_jumps))
         return l->report.result = EMU_INVALID_VALUE;
-    l->block_count = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+    choose_blocks(l);
     l->fault_block = UINT64_MAX;
-    if (threads > l->block_count)
-        threads = (unsigned)l->block_count;
+    if (threads > l->end_block - l->next_block)
+        threads = (unsigned)(l->end_block - l->next_block);
     if (l->checks & (EMU_CHECK_INIT | EMU_CHECK_RACE))
         l->plans = emu_plan_program(l->program);
     if (l->checks & EMU_CHECK_RACE)
         threads = 1; /* in one order, so that a race is always found between the same two threads */
+    l->is_shared = threads > 1;
     pthread_mutex_lock(&launch_lock); /* one launch at a time uses the helpers */
     if (threads > 1)
         call_helpers(l, threads - 1);

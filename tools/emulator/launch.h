@@ -31,10 +31,12 @@ typedef struct emu_launch {
     struct emu_counts *counts;       /* NULL: nothing is counted */
     /* the runner's */
     uint64_t block_count, next_block;
+    uint64_t end_block;   /* the first that no longer runs */
     uint64_t fault_block; /* lowest block with a fault, UINT64_MAX: none; later blocks need not go on */
     uint64_t most_jumps;  /* back, of one block; UINT64_MAX: no limit */
     uint64_t progress;    /* slices in which something was stored, released or finished */
     unsigned workers_left;
+    bool is_shared; /* by several host threads */
 } emu_launch;
 
 typedef struct emu_barrier {

@@ -15,6 +15,7 @@ static struct {
     uint64_t start, end, next;
     emu_allocation **all; /* by address, which is by age */
     size_t count, room;
+    size_t first_live; /* all before it are freed */
     uint64_t used[16];
     bool keeps_shadows;
 } memory = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -159,9 +160,11 @@ void emu_memory_free(emu_allocation *a)
 void emu_memory_free_context(void *context)
 {
     pthread_mutex_lock(&memory.lock);
-    for (size_t i = 0; i < memory.count; i++)
+    for (size_t i = memory.first_live; i < memory.count; i++)
         if (memory.all[i]->context == context)
             release(memory.all[i]);
+    while (memory.first_live < memory.count && memory.all[memory.first_live]->is_freed)
+        memory.first_live++;
     pthread_mutex_unlock(&memory.lock);
 }
 

@@ -88,9 +88,9 @@ static const word_value spaces[] = {
 
 /* Comparison words in the order of the EMU_COMPARE_ values of exec_compare.c. */
 static const word_value comparisons[] = {
-    {"eq", 0},  {"ne", 1},  {"lt", 2},   {"le", 3},   {"gt", 4},   {"ge", 5},
-    {"lo", 2},  {"ls", 3},  {"hi", 4},   {"hs", 5},   {"equ", 6},  {"neu", 7},
-    {"ltu", 8}, {"leu", 9}, {"gtu", 10}, {"geu", 11}, {"num", 12}, {"nan", 13},
+    {"eq", 0},   {"ne", 1},   {"lt", 2},  {"le", 3},  {"gt", 4},   {"ge", 5},
+    {"equ", 6},  {"neu", 7},  {"ltu", 8}, {"leu", 9}, {"gtu", 10}, {"geu", 11},
+    {"num", 12}, {"nan", 13}, {"lo", 14}, {"ls", 15}, {"hi", 16},  {"hs", 17},
 };
 
 /* Modifiers that need more than the row that they stand in. */
@@ -284,10 +284,25 @@ static bool has_floor(const emu_decode_input *in, const emu_instruction *i, cons
     return false;
 }
 
-static bool allowed(const emu_decode_input *in, const emu_instruction *i, const emu_row *row)
+/* Hints of ld and st are for global memory, known or generic. */
+static bool has_hint_of_other_space(const emu_instruction *i, const emu_mods *mods)
+{
+    bool has_hint = false;
+    for (size_t m = 0; m < i->modifier_count; m++)
+        has_hint |= i->modifiers[m].size > 4 && memcmp(i->modifiers[m].at + 2, "::", 2) == 0;
+    return has_hint && (emu_text_is(i->opcode, "ld") || emu_text_is(i->opcode, "st")) &&
+           mods->space != EMU_GLOBAL && mods->space != EMU_GENERIC;
+}
+
+static bool allowed(const emu_decode_input *in, const emu_instruction *i, const emu_row *row,
+                    const emu_mods *mods)
 {
     if (!has_floor(in, i, row->opcode, row->version, row->target))
         return false;
+    if (has_hint_of_other_space(i, mods)) {
+        emu_log_error(in->log, i->line, i->text, "a cache hint of '%s' is for global memory", row->opcode);
+        return false;
+    }
     for (size_t m = 0; m < i->modifier_count; m++)
         for (size_t f = 0; f < sizeof floors / sizeof *floors; f++)
             if (emu_text_is(i->modifiers[m], floors[f].word) &&
@@ -335,7 +350,7 @@ const emu_row *emu_match(const emu_decode_input *in, const emu_instruction *i, e
                 continue;
             if (match_row(row, i, mods, &matched, &row_wanted)) {
                 if (takes_operands(row, i->operand_count))
-                    return allowed(in, i, row) ? row : NULL;
+                    return allowed(in, i, row, mods) ? row : NULL;
                 other_count = row;
             }
             if (!known || matched > best) {

@@ -14,8 +14,19 @@ static const struct {
     {"tensormap", NULL, "'tensormap' is"},
     {"wmma", NULL, "'wmma' is"},
     {"tex", NULL, "'tex' is"},
+    {"tld4", NULL, "'tld4' is"},
+    {"txq", NULL, "'txq' is"},
+    {"istypep", NULL, "'istypep' is"},
     {"suld", NULL, "'suld' is"},
     {"sust", NULL, "'sust' is"},
+    {"sured", NULL, "'sured' is"},
+    {"suq", NULL, "'suq' is"},
+    {"stacksave", NULL, "'stacksave' is"},
+    {"stackrestore", NULL, "'stackrestore' is"},
+    {"alloca", NULL, "'alloca' is"},
+    {"fence", "tensormap::generic", "'fence.proxy.tensormap' is"},
+    {"fence", "sync_restrict::shared::cta", "'fence' with .sync_restrict (clusters) is"},
+    {"fence", "sync_restrict::shared::cluster", "'fence' with .sync_restrict (clusters) is"},
     {"cp", "bulk", "'cp.async.bulk' is"},
     {"cp", "reduce", "'cp.reduce.async' is"},
     {"barrier", "cluster", "'barrier.cluster' is"},
@@ -32,8 +43,17 @@ static const struct {
     {"cvt", "s2f6x2", "'cvt' with .s2f6x2 is"},
 };
 
+static const char *const video[] = {
+    "vadd",  "vsub",  "vabsdiff", "vmin",      "vmax",      "vshl",  "vshr",  "vmad",
+    "vset",  "vadd2", "vsub2",    "vavrg2",    "vabsdiff2", "vmin2", "vmax2", "vset2",
+    "vadd4", "vsub4", "vavrg4",   "vabsdiff4", "vmin4",     "vmax4", "vset4",
+};
+
 const char *emu_refused(const emu_instruction *i)
 {
+    for (size_t n = 0; n < sizeof video / sizeof *video; n++)
+        if (emu_text_is(i->opcode, video[n]))
+            return "this video instruction is";
     for (size_t n = 0; n < sizeof refused / sizeof *refused; n++) {
         if (!emu_text_is(i->opcode, refused[n].opcode))
             continue;

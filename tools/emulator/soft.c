@@ -9,7 +9,7 @@ const emu_format emu_f16 = {5, 10, true, true, 0x7fff};
 const emu_format emu_bf16 = {8, 7, true, true, 0x7fff};
 const emu_format emu_f32 = {8, 23, true, true, 0x7fffffff};
 const emu_format emu_f64 = {11, 52, true, true, 0x7fffffffffffffff};
-const emu_format emu_tf32 = {8, 10, true, true, 0x7ffff}; /* in its own 19 bits */
+const emu_format emu_tf32 = {8, 10, true, true, 0x3ffff}; /* in its own 19 bits */
 
 static const emu_soft soft_nan = {.class = EMU_SOFT_NAN};
 

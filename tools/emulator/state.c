@@ -55,6 +55,20 @@ bool emu_is(const void *object, emu_kind kind)
     return found;
 }
 
+void *emu_any_of(emu_kind kind, CUcontext context)
+{
+    const void *found = NULL;
+    pthread_mutex_lock(&registry_lock);
+    for (size_t i = 0; i < sizeof registry / sizeof *registry; i++)
+        for (entry *e = registry[i]; e; e = e->next)
+            if (e->kind == kind &&
+                (kind == EMU_STREAM ? ((const struct CUstream_st *)e->object)->context
+                                    : ((const struct CUevent_st *)e->object)->context) == context)
+                found = e->object;
+    pthread_mutex_unlock(&registry_lock);
+    return (void *)(uintptr_t)found;
+}
+
 uint64_t emu_nanoseconds(void)
 {
     struct timespec t;

@@ -247,12 +247,29 @@ void emu_send(emu_warp *w, const emu_op *op, uint32_t lanes, const emu_op *targe
     w->stop = NULL;
 }
 
+/* Lanes that have come to the same barrier instruction one after the other: where a compiler puts the meeting point before
+   the branches that lead to it, the lowest PC goes first and arrives alone. */
+static bool join_at_barrier(emu_warp *w, const emu_fragment *waiting)
+{
+    for (unsigned i = 0; i < w->parked; i++) {
+        emu_fragment *f = &w->fragments[i];
+        if (f->pc != waiting->pc || f->wait != waiting->wait || f->wait < EMU_WAIT_BARRIER ||
+            f->barrier != waiting->barrier || f->barrier_threads != waiting->barrier_threads)
+            continue;
+        f->predicate = (f->predicate & f->mask) | (waiting->predicate & waiting->mask);
+        f->mask |= waiting->mask;
+        return true;
+    }
+    return false;
+}
+
 void emu_wait_at(emu_warp *w, const emu_op *op, emu_fragment waiting)
 {
     emu_count_wait(w, op, waiting.mask);
     waiting.pc = op;
     waiting.rank = w->rank;
-    w->fragments[w->parked++] = waiting;
+    if (!join_at_barrier(w, &waiting))
+        w->fragments[w->parked++] = waiting;
     w->active &= ~waiting.mask;
     w->stop = NULL;
 }

@@ -6,6 +6,8 @@
 
 #include <kiln/kiln.h>
 
+#include "pool.h"
+
 /* What the last launch asked the driver for. */
 typedef struct launch_record {
     uint64_t count; /* launches since launch_record_clear */
@@ -23,6 +25,9 @@ typedef struct device {
     bool is_emulated; /* it checks bounds by itself: buffers are exact and have no guards */
     bool is_open;
     CUcontext context;
+    CUdeviceptr
+        arena; /* where small buffers are, on a device that does not check bounds; 0 until there are any */
+    size_t arena_used, arena_buffers;
     char log[4096]; /* of the driver's compiler */
 } device;
 
@@ -54,6 +59,7 @@ const kiln_kernel *launch_record_kernel(const device *d);
 typedef struct device_buffer {
     CUdeviceptr base, address;
     size_t bytes, before, after;
+    bool is_in_arena;
 } device_buffer;
 
 /* Results of the driver; 0 is success. `bytes` may be 0: the address is then valid and nothing may be accessed there. */
@@ -61,9 +67,8 @@ int device_allocate(device *d, device_buffer *b, size_t bytes, size_t shift);
 void device_free(device *d, device_buffer *b);
 int device_upload(device *d, const device_buffer *b, const void *from);
 int device_fill(device *d, const device_buffer *b, unsigned char value);
-int device_download(device *d, const device_buffer *b, void *to);
 
-/* Whether what lies around the buffer is as it was. */
-int device_check_guards(device *d, const device_buffer *b, bool *intact);
+/* `intact` gets whether what lies around the buffer is as it was. */
+int device_download(device *d, const device_buffer *b, void *to, bool *intact);
 
 #endif

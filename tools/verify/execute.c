@@ -154,9 +154,7 @@ static execute_status collect_buffer(attempt *t, size_t i, outcome *o)
     const argument *a = &t->problem->args[i];
     unsigned char *seen = pool_allocate(&o->memory, a->bytes);
     bool intact;
-    int result = device_download(t->device, &t->buffers[i], seen);
-    if (result == 0)
-        result = device_check_guards(t->device, &t->buffers[i], &intact);
+    int result = device_download(t->device, &t->buffers[i], seen, &intact);
     if (result != 0)
         return fail_driver(t, "reading a buffer back", result);
     if (!intact) {

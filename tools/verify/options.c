@@ -2,12 +2,13 @@
 #include "options.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Every element is also kept and computed on the host. */
-#define MOST_BIG (UINT64_C(1) << 32)
+#define MOST_ELEMENTS (UINT64_C(1) << 32)
 
 enum { DEFAULT_SEED = 1, DEFAULT_ELEMENTS = 1 << 18, DEFAULT_PROBLEMS = 400, FULL_PROBLEMS = 5000 };
 
@@ -20,6 +21,7 @@ void options_print_help(void)
           "\n"
           "  --list              print the variants and whether they have a reference, and run nothing\n"
           "  --filter TEXT       only variants whose id contains TEXT\n"
+          "  --sample I/N        only every N-th of those, from the I-th on (I < N)\n"
           "  --driver PATH       this driver library (default: libcuda.so.1)\n"
           "  --device N          the driver's N-th device (default: 0)\n"
           "  --seed N            of the random inputs (default: 1)\n"
@@ -35,83 +37,105 @@ void options_print_help(void)
           stdout);
 }
 
-static bool read_number(const char *option, const char *text, uint64_t *value)
+typedef enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_NUMBER, OPTION_SHARE } option_kind;
+
+static const struct option_row {
+    const char *name;
+    option_kind kind;
+    size_t place; /* in the options: a bool, a string, a uint64_t, two of them */
+    uint64_t least, most;
+} option_rows[] = {
+    {"--list", OPTION_FLAG, offsetof(options, is_listing), 0, 0},
+    {"--full", OPTION_FLAG, offsetof(options, run.limits.is_full), 0, 0},
+    {"--help", OPTION_FLAG, offsetof(options, wants_help), 0, 0},
+    {"--filter", OPTION_TEXT, offsetof(options, filter), 0, 0},
+    {"--driver", OPTION_TEXT, offsetof(options, driver), 0, 0},
+    {"--json", OPTION_TEXT, offsetof(options, json), 0, 0},
+    {"--data", OPTION_TEXT, offsetof(options, data), 0, 0},
+    {"--sample", OPTION_SHARE, offsetof(options, sample), 0, UINT32_MAX},
+    {"--device", OPTION_NUMBER, offsetof(options, device), 0, 1023},
+    {"--seed", OPTION_NUMBER, offsetof(options, run.seed), 0, UINT64_MAX},
+    {"--max-elements", OPTION_NUMBER, offsetof(options, run.limits.max_elements), 64, MOST_ELEMENTS},
+    {"--big", OPTION_NUMBER, offsetof(options, run.limits.big), 0, MOST_ELEMENTS},
+};
+
+static bool refuse(const char *option, const char *text, const char *why)
 {
-    char *end;
-    errno = 0;
-    *value = strtoull(text, &end, 0);
-    if (*text >= '0' && *text <= '9' && !*end && !errno)
-        return true;
-    fprintf(stderr, "kiln-verify: %s: '%s' is no number\n", option, text);
+    fprintf(stderr, "kiln-verify: %s: '%s' %s\n", option, text, why);
     return false;
 }
 
-/* Options with a value. */
-static bool read_value(options *o, const char *option, const char *value, bool *known)
+static bool read_number(const struct option_row *row, const char *text, uint64_t *value)
 {
-    uint64_t number;
-    *known = true;
-    if (strcmp(option, "--filter") == 0)
-        o->filter = value;
-    else if (strcmp(option, "--driver") == 0)
-        o->driver = value;
-    else if (strcmp(option, "--json") == 0)
-        o->json = value;
-    else if (strcmp(option, "--data") == 0)
-        o->data = value;
-    else if (strcmp(option, "--seed") == 0)
-        return read_number(option, value, &o->run.seed);
-    else if (strcmp(option, "--max-elements") == 0)
-        return read_number(option, value, &o->run.limits.max_elements);
-    else if (strcmp(option, "--big") == 0) {
-        if (!read_number(option, value, &o->run.limits.big))
-            return false;
-        if (o->run.limits.big <= MOST_BIG)
-            return true;
-        fprintf(stderr, "kiln-verify: --big %s: at most %llu\n", value, (unsigned long long)MOST_BIG);
-        return false;
-    } else if (strcmp(option, "--device") == 0) {
-        if (!read_number(option, value, &number))
-            return false;
-        o->device = (int)(number & 0xffff);
-    } else {
-        *known = false;
-    }
-    return true;
+    char *end, why[96];
+    errno = 0;
+    *value = strtoull(text, &end, 0);
+    if (*text < '0' || *text > '9' || *end || errno)
+        return refuse(row->name, text, "is no number");
+    snprintf(why, sizeof why, "is not from %llu to %llu", (unsigned long long)row->least,
+             (unsigned long long)row->most);
+    return (*value >= row->least && *value <= row->most) || refuse(row->name, text, why);
 }
 
-static bool read_flag(options *o, const char *option)
+/* "3/20" */
+static bool read_share(const struct option_row *row, const char *text, sample_share *share)
 {
-    if (strcmp(option, "--list") == 0)
-        o->is_listing = true;
-    else if (strcmp(option, "--full") == 0)
-        o->run.is_full = true;
-    else if (strcmp(option, "--help") == 0)
-        o->wants_help = true;
-    else
+    char first[24];
+    size_t length = strcspn(text, "/");
+    if (text[length] != '/' || length >= sizeof first)
+        return refuse(row->name, text, "is not I/N");
+    memcpy(first, text, length);
+    first[length] = '\0';
+    if (!read_number(row, first, &share->first) || !read_number(row, text + length + 1, &share->step))
         return false;
-    return true;
+    return share->first < share->step || refuse(row->name, text, "is not I/N with I < N");
+}
+
+static bool read_value(options *o, const struct option_row *row, const char *text)
+{
+    void *place = (char *)o + row->place;
+    switch (row->kind) {
+    case OPTION_NUMBER:
+        return read_number(row, text, place);
+    case OPTION_SHARE:
+        return read_share(row, text, place);
+    default:
+        memcpy(place, &text, sizeof text);
+        return true;
+    }
+}
+
+static const struct option_row *find_option(const char *name)
+{
+    for (size_t i = 0; i < sizeof option_rows / sizeof option_rows[0]; i++) {
+        if (strcmp(option_rows[i].name, name) == 0)
+            return &option_rows[i];
+    }
+    fprintf(stderr, "kiln-verify: unknown option '%s'; --help lists them\n", name);
+    return NULL;
 }
 
 bool options_read(options *o, int argc, char **argv)
 {
-    *o = (options){.run = {.seed = DEFAULT_SEED, .limits = {DEFAULT_ELEMENTS, DEFAULT_PROBLEMS, 0}}};
+    *o = (options){.sample = {0, 1},
+                   .run = {.seed = DEFAULT_SEED,
+                           .limits = {.max_elements = DEFAULT_ELEMENTS, .max_problems = DEFAULT_PROBLEMS}}};
     for (int i = 1; i < argc; i++) {
-        bool known = false;
-        if (read_flag(o, argv[i]))
+        const struct option_row *row = find_option(argv[i]);
+        if (!row)
+            return false;
+        if (row->kind == OPTION_FLAG) {
+            *((bool *)((char *)o + row->place)) = true;
             continue;
-        if (!read_value(o, argv[i], i + 1 < argc ? argv[i + 1] : "", &known))
-            return false;
-        if (!known) {
-            fprintf(stderr, "kiln-verify: unknown option '%s'; --help lists them\n", argv[i]);
-            return false;
         }
         if (++i == argc) {
-            fprintf(stderr, "kiln-verify: %s needs a value\n", argv[i - 1]);
+            fprintf(stderr, "kiln-verify: %s needs a value\n", row->name);
             return false;
         }
+        if (!read_value(o, row, argv[i]))
+            return false;
     }
-    if (o->run.is_full)
+    if (o->run.limits.is_full)
         o->run.limits.max_problems = FULL_PROBLEMS;
     return true;
 }

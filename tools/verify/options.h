@@ -7,12 +7,18 @@
 
 #include "run.h"
 
+/* Every step-th of a list, from the first-th on. */
+typedef struct sample_share {
+    uint64_t first, step;
+} sample_share;
+
 typedef struct options {
     const char *driver; /* null: libcuda.so.1 */
     const char *filter; /* null: every variant */
     const char *json;   /* null: none */
     const char *data;   /* null: none */
-    int device;
+    sample_share sample;
+    uint64_t device;
     bool is_listing, wants_help;
     run_options run;
 } options;

@@ -205,7 +205,7 @@ static bool run_size(runner *r, void (*progress)(const char *, uint64_t))
     const input_pattern *patterns = r->row ? r->row->patterns : generic_patterns;
     bool is_large = problem_elements(&r->problem) > LARGE_ELEMENTS;
     for (const input_pattern *pattern = patterns; pattern->name; pattern++) {
-        bool is_wanted = !is_large || r->options->is_full || (pattern->flags & PATTERN_LARGE);
+        bool is_wanted = !is_large || r->options->limits.is_full || (pattern->flags & PATTERN_LARGE);
         if (!is_wanted || (status == PROBLEM_EMPTY && pattern != patterns))
             continue;
         if (progress)

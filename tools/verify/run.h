@@ -25,7 +25,6 @@ typedef struct run_result {
 typedef struct run_options {
     uint64_t seed;
     size_limits limits;
-    bool is_full; /* every input at every size */
 } run_options;
 
 /* False: the device is lost, and nothing more can be run. `progress` is called before each case; may be null. */

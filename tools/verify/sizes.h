@@ -8,6 +8,7 @@ typedef struct size_limits {
     uint64_t max_elements; /* of all buffers of a problem together */
     uint64_t max_problems; /* per variant */
     uint64_t big;          /* when not 0: one more size near this */
+    bool is_full;          /* every input at every size, and every size with every other */
 } size_limits;
 
 /* A growing list of problems' scalars. */

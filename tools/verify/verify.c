@@ -40,10 +40,14 @@ static bool read_real_data(program *p)
 
 static void choose_variants(program *p)
 {
+    const sample_share share = p->options.sample;
+    uint64_t matches = 0;
     p->variants = pool_allocate(&p->memory, (p->manifest->variant_count + 1) * sizeof *p->variants);
     for (size_t i = 0; i < p->manifest->variant_count; i++) {
         const manifest_variant *v = &p->manifest->variants[i];
-        if (!p->options.filter || strstr(v->id, p->options.filter))
+        if (p->options.filter && !strstr(v->id, p->options.filter))
+            continue;
+        if (matches++ % share.step == share.first)
             p->variants[p->variant_count++] = v;
     }
 }
@@ -106,8 +110,7 @@ static int run_program(program *p, const char *manifest_text, size_t manifest_by
     }
     choose_variants(p);
     if (p->variant_count == 0) {
-        fprintf(stderr, "kiln-verify: no variant's id contains '%s'\n",
-                p->options.filter ? p->options.filter : "");
+        fprintf(stderr, "kiln-verify: the bundle has no such variant; --list shows all\n");
         return VERIFY_EXIT_USAGE;
     }
     if (!check_manifest(p))
@@ -117,7 +120,7 @@ static int run_program(program *p, const char *manifest_text, size_t manifest_by
     if (!read_real_data(p))
         return VERIFY_EXIT_USAGE;
     device_status opened =
-        device_open(&p->device, p->options.driver, p->options.device, p->index, error, sizeof error);
+        device_open(&p->device, p->options.driver, (int)p->options.device, p->index, error, sizeof error);
     if (opened != DEVICE_OK) {
         fprintf(stderr, "kiln-verify: %s\n", error);
         bool is_named = p->options.driver || p->options.device > 0; /* a mistyped name is no reason to skip */

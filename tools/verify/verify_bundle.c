@@ -1,6 +1,13 @@
 /* The main function of a bundle's verification program. The build defines KILN_VERIFY_INDEX (the bundle's index) and
- * KILN_VERIFY_MANIFEST (the manifest's file name, found through the include path, so that no path is kept). */
+ * KILN_VERIFY_MANIFEST (the manifest's file name, found through the include path, so that no path is kept). A program
+ * that does something else with bundle and manifest defines KILN_VERIFY_ENTRY. */
 #include "verify.h"
+
+#ifndef KILN_VERIFY_ENTRY
+#define KILN_VERIFY_ENTRY kiln_verify_main
+#endif
+int KILN_VERIFY_ENTRY(int argc, char **argv, const kiln_index *index, const char *manifest,
+                      size_t manifest_bytes);
 
 extern const kiln_index KILN_VERIFY_INDEX;
 
@@ -16,5 +23,5 @@ extern const char kiln_verify_manifest_begin[], kiln_verify_manifest_end[];
 int main(int argc, char **argv)
 {
     size_t bytes = (size_t)(kiln_verify_manifest_end - kiln_verify_manifest_begin);
-    return kiln_verify_main(argc, argv, &KILN_VERIFY_INDEX, kiln_verify_manifest_begin, bytes);
+    return KILN_VERIFY_ENTRY(argc, argv, &KILN_VERIFY_INDEX, kiln_verify_manifest_begin, bytes);
 }

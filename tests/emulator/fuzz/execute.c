@@ -1,96 +1,219 @@
-/* Execution of whatever loads, with all checks and a limit of jumps: the process survives, and the results are those of
-   the first run again. Blocks that race may differ between one and two host threads; one thread has one order only. */
+/* Execution of whatever loads, with all checks and a limit of jumps: the process survives, and a second launch of the
+   same does the same. The first entry is launched as the input's first line says:
+       // launch GRID BLOCK SHARED PARAMETERS
+   with a letter for each parameter: a buffer of a: any bytes, b: small numbers, c: floats, d: bytes of which every other
+   64 were never written; n: a small number, m: one. The values are clamped; what is missing has a default. */
 #include "fuzz.h"
 
-enum { BUFFER_BYTES = 8192, MOST_PARAMETERS = 32768, SIZE_GIVEN = 48 };
+#include <ctype.h>
+#include <inttypes.h>
 
-static char wide_parameters[4][32768]; /* one for each buffer, one for all others */
-static CUdeviceptr buffers[3];
+enum { BUFFERS = 4, BUFFER_BYTES = 2048, MOST_PARAMETERS = 32768, LETTERS = 64 };
+enum { MOST_BLOCKS = 3, MOST_THREADS = 96, MOST_SHARED = 16384 };
+
+typedef struct session { /* lasts until a launch fails, which spoils the context */
+    CUcontext context;
+    CUdeviceptr buffers[BUFFERS];
+    CUdeviceptr partly; /* written in part: a copy of it makes bytes unwritten again */
+} session;
+
+typedef struct plan {
+    unsigned grid, block, shared;
+    char letters[LETTERS + 1];
+} plan;
+
+static session sessions[8]; /* by device */
+static const unsigned devices[] = {120, 75, 80, 90, 100};
+static char wide[BUFFERS + 2][32768]; /* a parameter may be this large; a value and zeros */
 static void *parameters[MOST_PARAMETERS];
+static struct {
+    unsigned long inputs, loaded, launched, ended, twice;
+} count;
 
-typedef struct outcome {
-    CUresult result;
-    char bytes[sizeof buffers / sizeof *buffers][BUFFER_BYTES];
-} outcome;
+static void print_counts(void)
+{
+    fprintf(stderr,
+            "%lu inputs, %lu loaded, %lu launched, %lu ended without an error, %lu twice and compared\n",
+            count.inputs, count.loaded, count.launched, count.ended, count.twice);
+}
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     (void)argc;
     (void)argv;
     fuzz_begin();
+    atexit(print_counts);
+    for (size_t i = 0; i < MOST_PARAMETERS; i++)
+        parameters[i] = wide[BUFFERS];
     return 0;
 }
 
-static void fill_buffers(void)
+static uint32_t words[BUFFERS][BUFFER_BYTES / 4];
+
+static void fill_words(void)
 {
-    static char bytes[BUFFER_BYTES];
     uint32_t x = 12345;
-    for (size_t i = 0; i < sizeof bytes; i++) {
+    for (unsigned i = 0; i < BUFFER_BYTES / 4; i++) {
+        float f = (float)(int)(i % 64) - 31.5f;
         x = x * 1664525 + 1013904223;
-        bytes[i] = (char)(x >> 24);
-    }
-    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
-        fuzz_must(cuMemcpyHtoD_v2(buffers[i], bytes, sizeof bytes), "cuMemcpyHtoD");
-}
-
-/* The first three parameters are buffers, the others small numbers, followed by zeros if they are wide. */
-static void set_parameters(void)
-{
-    uint64_t size = SIZE_GIVEN;
-    memcpy(wide_parameters[3], &size, sizeof size);
-    for (size_t i = 0; i < MOST_PARAMETERS; i++)
-        parameters[i] = wide_parameters[i < 3 ? i : 3];
-    for (size_t i = 0; i < 3; i++) {
-        fuzz_must(cuMemAlloc_v2(&buffers[i], BUFFER_BYTES), "cuMemAlloc");
-        memcpy(wide_parameters[i], &buffers[i], sizeof buffers[i]);
+        words[0][i] = x ^ x >> 16;
+        words[1][i] = words[3][i] = i % 48;
+        memcpy(&words[2][i], &f, sizeof f);
     }
 }
 
-/* In a context of its own, because a fault spoils the context. Module variables start afresh, too. */
-static bool run_once(const uint8_t *data, size_t bytes, const char *threads, outcome *out)
+static void open_session(session *s, CUdevice device)
 {
-    CUcontext context;
-    CUfunction f;
-    setenv("KILN_EMU_THREADS", threads, 1);
-    fuzz_must(cuCtxCreate_v2(&context, 0, 0), "cuCtxCreate");
-    CUmodule module = fuzz_load(data, bytes);
-    bool runs = module && cuModuleGetFunction(&f, module, "k") == CUDA_SUCCESS;
-    if (runs) {
-        set_parameters();
-        fill_buffers();
-        memset(out, 0, sizeof *out);
-        out->result = cuLaunchKernel(f, 2, 1, 1, 64, 1, 1, 0, NULL, parameters, NULL);
-        if (out->result == CUDA_SUCCESS)
-            out->result = cuCtxSynchronize();
-        if (out->result == CUDA_SUCCESS)
-            for (int i = 0; i < 3; i++)
-                fuzz_must(cuMemcpyDtoH_v2(out->bytes[i], buffers[i], BUFFER_BYTES), "cuMemcpyDtoH");
-    }
-    fuzz_must(cuCtxDestroy_v2(context), "cuCtxDestroy");
-    return runs;
+    fill_words();
+    fuzz_must(cuCtxCreate_v2(&s->context, 0, device), "cuCtxCreate");
+    for (int i = 0; i < BUFFERS; i++)
+        fuzz_must(cuMemAlloc_v2(&s->buffers[i], BUFFER_BYTES), "cuMemAlloc");
+    fuzz_must(cuMemAlloc_v2(&s->partly, BUFFER_BYTES), "cuMemAlloc");
+    for (unsigned at = 0; at < BUFFER_BYTES; at += 128)
+        fuzz_must(cuMemcpyHtoD_v2(s->partly + at, words[3] + at / 4, 64), "cuMemcpyHtoD");
 }
 
-static bool contains(const uint8_t *data, size_t bytes, const char *word)
+static session *session_for(const char *text)
 {
-    size_t n = strlen(word);
-    for (size_t i = 0; i + n <= bytes; i++)
-        if (memcmp(data + i, word, n) == 0)
+    const char *target = strstr(text, ".target sm_");
+    unsigned number = target ? (unsigned)strtoul(target + 11, NULL, 10) : 0;
+    CUdevice device = 0;
+    for (size_t i = 0; i < sizeof devices / sizeof *devices; i++)
+        if (devices[i] == number)
+            device = (CUdevice)i;
+    session *s = &sessions[device];
+    if (s->context)
+        fuzz_must(cuCtxSetCurrent(s->context), "cuCtxSetCurrent");
+    else
+        open_session(s, device);
+    return s;
+}
+
+static plan read_plan(const char *text)
+{
+    plan p = {2, 64, 0, ""};
+    sscanf(text, "// launch %u %u %u %64[a-z]", &p.grid, &p.block, &p.shared, p.letters);
+    p.grid = p.grid < 1 ? 1 : p.grid > MOST_BLOCKS ? MOST_BLOCKS : p.grid;
+    p.block = p.block < 1 ? 1 : p.block > MOST_THREADS ? MOST_THREADS : p.block;
+    p.shared = p.shared > MOST_SHARED ? MOST_SHARED : p.shared;
+    if (!p.letters[0])
+        strcpy(p.letters, "abcn");
+    return p;
+}
+
+static void set_parameters(const session *s, const plan *p)
+{
+    static const uint64_t numbers[] = {48, 1};
+    for (int i = 0; i < BUFFERS; i++)
+        memcpy(wide[i], &s->buffers[i], sizeof s->buffers[i]);
+    for (int i = 0; i < 2; i++)
+        memcpy(wide[BUFFERS + i], &numbers[i], sizeof numbers[i]);
+    size_t letters = strlen(p->letters);
+    for (size_t i = 0; i < LETTERS; i++) {
+        char letter = i < letters ? p->letters[i] : 'n';
+        parameters[i] = wide[letter >= 'a' && letter <= 'd' ? letter - 'a'
+                             : letter == 'm'                ? BUFFERS + 1
+                                                            : BUFFERS];
+    }
+}
+
+static bool first_entry(const char *text, CUmodule module, CUfunction *f)
+{
+    for (const char *at = text; (at = strstr(at, ".entry")) != NULL;) {
+        char name[256];
+        size_t size = 0;
+        for (at += 6; isspace((unsigned char)*at); at++)
+            ;
+        while (size < sizeof name - 1 && (isalnum((unsigned char)*at) || (*at && strchr("_$%", *at))))
+            name[size++] = *at++;
+        name[size] = '\0';
+        if (cuModuleGetFunction(f, module, name) == CUDA_SUCCESS)
             return true;
+    }
     return false;
+}
+
+static CUresult launch(const session *s, CUfunction f, const plan *p, char out[BUFFERS][BUFFER_BYTES])
+{
+    for (int i = 0; i < BUFFERS - 1; i++)
+        fuzz_must(cuMemcpyHtoD_v2(s->buffers[i], words[i], BUFFER_BYTES), "cuMemcpyHtoD");
+    fuzz_must(cuMemcpyDtoD_v2(s->buffers[3], s->partly, BUFFER_BYTES), "cuMemcpyDtoD");
+    CUresult r = cuLaunchKernel(f, p->grid, 1, 1, p->block, 1, 1, p->shared, NULL, parameters, NULL);
+    if (r != CUDA_SUCCESS)
+        return r;
+    count.launched++;
+    r = cuCtxSynchronize();
+    for (int i = 0; i < BUFFERS && r == CUDA_SUCCESS; i++)
+        fuzz_must(cuMemcpyDtoH_v2(out[i], s->buffers[i], BUFFER_BYTES), "cuMemcpyDtoH");
+    return r;
+}
+
+/* Clocks go on and module variables keep what they were given. */
+static bool may_differ(const char *text)
+{
+    return strstr(text, "clock") || strstr(text, "timer") || strstr(text, ".global ");
+}
+
+/* The second launch is counted, which must not change what it does. */
+static CUresult run(const session *s, CUfunction f, const plan *p, const char *text)
+{
+    static char one[BUFFERS][BUFFER_BYTES], two[BUFFERS][BUFFER_BYTES];
+    CUresult r = launch(s, f, p, one);
+    if (r != CUDA_SUCCESS)
+        return r;
+    count.ended++;
+    setenv("KILN_EMU_REPORT", "/dev/null", 1);
+    r = launch(s, f, p, two);
+    unsetenv("KILN_EMU_REPORT");
+    if (may_differ(text))
+        return r;
+    count.twice++;
+    if (r != CUDA_SUCCESS || memcmp(one, two, sizeof one) != 0) {
+        fprintf(stderr, "the second launch gave %d or other values\n", (int)r);
+        abort();
+    }
+    return r;
+}
+
+/* A failure of a kernel, not of the launch call, spoils the context for good. */
+static void end_session(session *s, CUresult r)
+{
+    CUresult after = cuCtxSynchronize();
+    if (after == CUDA_SUCCESS)
+        return;
+    if (after != r)
+        abort();
+    fuzz_must(cuCtxDestroy_v2(s->context), "cuCtxDestroy");
+    s->context = NULL;
+}
+
+bool fuzz_is_loadable(const uint8_t *data, size_t bytes);
+bool fuzz_is_loadable(const uint8_t *data, size_t bytes)
+{
+    char *text = fuzz_text(data, bytes);
+    session_for(text);
+    CUmodule module = fuzz_load(text);
+    if (module)
+        fuzz_must(cuModuleUnload(module), "cuModuleUnload");
+    free(text);
+    return module != NULL;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
-    static outcome one, two;
-    if (!run_once(data, bytes, "1", &one))
-        return 0;
-    run_once(data, bytes, "2", &two);
-    if (memcmp(&one, &two, sizeof one) == 0 || contains(data, bytes, "timer"))
-        return 0;
-    run_once(data, bytes, "1", &two);
-    if (memcmp(&one, &two, sizeof one) != 0) {
-        fprintf(stderr, "the same launch gave %d, then %d\n", (int)one.result, (int)two.result);
-        abort();
+    CUfunction f;
+    char *text = fuzz_text(data, bytes);
+    session *s = session_for(text);
+    CUmodule module = fuzz_load(text);
+    count.inputs++;
+    count.loaded += module != NULL;
+    if (module && first_entry(text, module, &f)) {
+        plan p = read_plan(text);
+        set_parameters(s, &p);
+        end_session(s, run(s, f, &p, text));
     }
+    if (module && s->context)
+        fuzz_must(cuModuleUnload(module), "cuModuleUnload");
+    free(text);
     return 0;
 }

@@ -1,8 +1,9 @@
-/* The two fuzz targets, each with the one function that libFuzzer and the replay program call. */
+/* What the fuzz targets share: the driver with its checks, loading, and complaints. */
 #ifndef EMU_FUZZ_H
 #define EMU_FUZZ_H
 
 #include "cuda_api.h"
+#include "replay.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,9 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerInitialize(int *argc, char ***argv);
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
 static inline void fuzz_must(CUresult r, const char *what)
 {
@@ -22,35 +20,43 @@ static inline void fuzz_must(CUresult r, const char *what)
     abort();
 }
 
+/* Without KILN_EMU_CHECK and KILN_EMU_LEVEL, all checks. FUZZ_SHOW=1 prints what the driver reports, to see why a kept input ends as it does. */
 static inline void fuzz_begin(void)
 {
-    setenv("KILN_EMU_VERBOSE", "0", 1);
-    setenv("KILN_EMU_CHECK", "all", 1);
-    setenv("KILN_EMU_DEVICE", "sm_120", 1);
-    setenv("KILN_EMU_JUMPS", "2000", 1);
+    setenv("KILN_EMU_VERBOSE", getenv("FUZZ_SHOW") ? "2" : "0", 1);
+    setenv("KILN_EMU_CHECK", "all", 0);
+    setenv("KILN_EMU_DEVICE", "sm_120,sm_75,sm_80,sm_90,sm_100", 1);
+    setenv("KILN_EMU_JUMPS", "200", 1);
+    setenv("KILN_EMU_THREADS", "1", 1);
     fuzz_must(cuInit(0), "cuInit");
 }
 
-/* A NUL-terminated copy, and a module of it or NULL; a refusal must say why. */
-static inline CUmodule fuzz_load(const uint8_t *data, size_t bytes)
+static inline char *fuzz_text(const uint8_t *data, size_t bytes)
+{
+    char *text = malloc(bytes + 1);
+    if (!text)
+        abort();
+    if (bytes)
+        memcpy(text, data, bytes);
+    text[bytes] = '\0';
+    return text;
+}
+
+/* A module, or NULL; a refusal must say why. */
+static inline CUmodule fuzz_load(const char *text)
 {
     static char log[65536];
     int options[] = {5, 6};
     void *values[] = {log, (void *)sizeof log};
     CUmodule module = NULL;
-    char *text = malloc(bytes + 1);
-    if (!text)
-        return NULL;
-    if (bytes)
-        memcpy(text, data, bytes);
-    text[bytes] = '\0';
     log[0] = '\0';
     CUresult r = cuModuleLoadDataEx(&module, text, 2, options, values);
-    free(text);
     if ((r == CUDA_SUCCESS) != (module != NULL))
         abort();
     if (r != CUDA_SUCCESS && r != CUDA_ERROR_OUT_OF_MEMORY && !log[0])
         abort();
+    if (r != CUDA_SUCCESS && getenv("FUZZ_SHOW"))
+        fputs(log, stderr);
     return r == CUDA_SUCCESS ? module : NULL;
 }
 

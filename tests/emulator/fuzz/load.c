@@ -13,8 +13,10 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
-    CUmodule module = fuzz_load(data, bytes);
+    char *text = fuzz_text(data, bytes);
+    CUmodule module = fuzz_load(text);
     if (module)
         fuzz_must(cuModuleUnload(module), "cuModuleUnload");
+    free(text);
     return 0;
 }

@@ -1,51 +1,22 @@
-/* libFuzzer's mutation of PTX by words: a word takes the place of another one of the same text, a number changes, a line
-   goes, comes twice, or changes places. One time in four the bytes are mutated blindly. */
+/* libFuzzer's mutation of PTX: statement by statement, so that most texts still load. Operands are replaced by others of
+   their class, words of an opcode by others of their family; statements go, come twice, change places, get guards, or come
+   from another text or from snippets.ptx, with the names of the text that they come into. */
 #include "fuzz.h"
+#include "view.h"
+#include "words.h"
 
 size_t LLVMFuzzerMutate(uint8_t *data, size_t bytes, size_t most);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t bytes, size_t most, unsigned seed);
+size_t LLVMFuzzerCustomCrossOver(const uint8_t *one, size_t one_bytes, const uint8_t *two, size_t two_bytes,
+                                 uint8_t *out, size_t most, unsigned seed);
 
-typedef struct span {
-    size_t at, size;
-} span;
+/* Defined by a target that wants few texts that do not load: says whether this one does. */
+bool fuzz_is_loadable(const uint8_t *data, size_t bytes) __attribute__((weak));
 
-static unsigned next_random(unsigned *seed)
-{
-    *seed = *seed * 1103515245u + 12345u;
-    return *seed >> 8;
-}
-
-static bool is_word(uint8_t c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '%' || c == '.' || c == '$';
-}
-
-static span word_at(const uint8_t *data, size_t bytes, size_t at)
-{
-    while (at < bytes && !is_word(data[at]))
-        at++;
-    while (at > 0 && at < bytes && is_word(data[at - 1]))
-        at--;
-    span s = {at, 0};
-    while (at + s.size < bytes && is_word(data[at + s.size]))
-        s.size++;
-    return s;
-}
-
-static span line_at(const uint8_t *data, size_t bytes, size_t at)
-{
-    while (at > 0 && data[at - 1] != '\n')
-        at--;
-    span s = {at, 0};
-    while (at + s.size < bytes && data[at + s.size] != '\n')
-        s.size++;
-    s.size += at + s.size < bytes;
-    return s;
-}
+static view here, there; /* the text being changed, and the one that statements come from */
 
 /* Puts the text in place of the span; the size as before when there is no room. */
-static size_t splice(uint8_t *data, size_t bytes, size_t most, span where, const uint8_t *text, size_t size)
+static size_t splice(uint8_t *data, size_t bytes, size_t most, span where, const char *text, size_t size)
 {
     if (bytes - where.size + size > most)
         return bytes;
@@ -55,102 +26,275 @@ static size_t splice(uint8_t *data, size_t bytes, size_t most, span where, const
     return bytes - where.size + size;
 }
 
-static char kind_of(const uint8_t *data, span s)
+static span random_statement(const view *v, unsigned *seed)
 {
-    uint8_t c = s.size ? data[s.at] : 0;
-    if (c == '%' && s.size > 1) /* %rd1 and %r1 are different kinds, %r1 and %r22 the same */
-        return (char)(0x80 | data[s.at + 1] | (s.size > 2 && data[s.at + 2] > '9' ? 0 : 1));
-    return c >= '0' && c <= '9' ? '0' : c == '.' ? '.' : c == '$' ? '$' : 'a';
+    return v->statement_count ? v->statements[next_random(seed) % v->statement_count] : (span){0, 0};
 }
 
-static size_t replace_word(uint8_t *data, size_t bytes, size_t most, unsigned *seed)
+/* The opcode: behind a guard. */
+static span opcode_of(const uint8_t *data, span s)
 {
-    uint8_t text[64];
-    span to = word_at(data, bytes, next_random(seed) % bytes);
-    for (int tries = 0; tries < 50; tries++) {
-        span from = word_at(data, bytes, next_random(seed) % bytes);
-        if (from.size && from.size <= sizeof text && kind_of(data, from) == kind_of(data, to)) {
-            memcpy(text, data + from.at, from.size);
-            return splice(data, bytes, most, to, text, from.size);
+    span word = view_word(data, s.at + s.size, s.at);
+    return s.size && data[s.at] == '@' ? view_word(data, s.at + s.size, word.at + word.size) : word;
+}
+
+static span random_operand(const uint8_t *data, span s, unsigned *seed)
+{
+    span opcode = opcode_of(data, s), found = {0, 0};
+    unsigned seen = 0;
+    for (span w = view_word(data, s.at + s.size, opcode.at + opcode.size); w.size;
+         w = view_word(data, s.at + s.size, w.at + w.size))
+        if (next_random(seed) % ++seen == 0)
+            found = w;
+    return found;
+}
+
+static size_t random_number(const uint8_t *data, span w, unsigned *seed, char out[64])
+{
+    bool single = w.size == 10 && data[w.at + 1] == 'f', wide = w.size == 18 && data[w.at + 1] == 'd';
+    const char *const *list = single ? single_values : wide ? double_values : integer_values;
+    unsigned count = 0;
+    while (list[count])
+        count++;
+    return (size_t)snprintf(out, 64, "%s", list[next_random(seed) % count]);
+}
+
+static bool has_word(const char *words, const char *word, size_t size)
+{
+    for (const char *at = words; *at; at += strcspn(at, " "), at += *at == ' ')
+        if (strcspn(at, " ") == size && memcmp(at, word, size) == 0)
+            return true;
+    return false;
+}
+
+static size_t random_word(const char *words, unsigned *seed, char out[64])
+{
+    unsigned seen = 0;
+    size_t size = 0;
+    for (const char *at = words; *at; at += strcspn(at, " "), at += *at == ' ')
+        if (next_random(seed) % ++seen == 0 && strcspn(at, " ") < 64) {
+            size = strcspn(at, " ");
+            memcpy(out, at, size);
         }
+    return size;
+}
+
+/* Another word of a family that has this one; 0: none has it. */
+static size_t relative_of(const char *word, size_t size, unsigned *seed, char out[64])
+{
+    unsigned seen = 0;
+    const char *found = NULL;
+    for (size_t i = 0; families[i]; i++)
+        if (has_word(families[i], word, size) && next_random(seed) % ++seen == 0)
+            found = families[i];
+    return found ? random_word(found, seed, out) : 0;
+}
+
+static size_t change_operand(uint8_t *data, size_t bytes, size_t most, unsigned *seed)
+{
+    char text[64];
+    span w = random_operand(data, random_statement(&here, seed), seed);
+    if (!w.size)
+        return bytes;
+    char class = view_class(&here, w);
+    bool is_number = data[w.at] >= '0' && data[w.at] <= '9';
+    size_t size = class       ? view_random_name(&here, class, seed, text)
+                  : is_number ? random_number(data, w, seed, text)
+                              : relative_of((const char *)data + w.at, w.size, seed, text);
+    return size ? splice(data, bytes, most, w, text, size) : bytes;
+}
+
+/* One of the words between the dots of an opcode. */
+static span random_piece(const uint8_t *data, span opcode, unsigned *seed)
+{
+    span found = {opcode.at, 0};
+    unsigned seen = 0;
+    for (size_t at = opcode.at, end = opcode.at + opcode.size; at < end;) {
+        size_t size = 0;
+        while (at + size < end && data[at + size] != '.')
+            size++;
+        if (size && next_random(seed) % ++seen == 0)
+            found = (span){at, size};
+        at += size + 1;
+    }
+    return found;
+}
+
+static size_t change_opcode(uint8_t *data, size_t bytes, size_t most, unsigned *seed)
+{
+    char text[64];
+    span opcode = opcode_of(data, random_statement(&here, seed));
+    for (int tries = 0; opcode.size && tries < 8; tries++) {
+        span piece = random_piece(data, opcode, seed);
+        size_t size = relative_of((const char *)data + piece.at, piece.size, seed, text);
+        if (size && (size != piece.size || memcmp(text, data + piece.at, size) != 0))
+            return splice(data, bytes, most, piece, text, size);
     }
     return bytes;
 }
 
-static size_t replace_number(uint8_t *data, size_t bytes, size_t most, unsigned *seed)
+/* A word more or less. */
+static size_t change_modifier(uint8_t *data, size_t bytes, size_t most, unsigned *seed)
 {
-    static const char *const numbers[] = {"0",
-                                          "1",
-                                          "-1",
-                                          "2",
-                                          "3",
-                                          "4",
-                                          "7",
-                                          "8",
-                                          "16",
-                                          "31",
-                                          "32",
-                                          "33",
-                                          "63",
-                                          "64",
-                                          "65",
-                                          "127",
-                                          "128",
-                                          "255",
-                                          "256",
-                                          "1024",
-                                          "4096",
-                                          "65535",
-                                          "65536",
-                                          "2147483647",
-                                          "-2147483648",
-                                          "4294967295",
-                                          "4294967296",
-                                          "9223372036854775807",
-                                          "18446744073709551615",
-                                          "0f7F800000",
-                                          "0fFF800000",
-                                          "0f7FFFFFFF",
-                                          "0d7FF0000000000000",
-                                          "0f00000001",
-                                          "0f80000000"};
-    for (int tries = 0; tries < 50; tries++) {
-        span to = word_at(data, bytes, next_random(seed) % bytes);
-        if (kind_of(data, to) != '0')
-            continue;
-        const char *text = numbers[next_random(seed) % (sizeof numbers / sizeof *numbers)];
-        return splice(data, bytes, most, to, (const uint8_t *)text, strlen(text));
-    }
-    return bytes;
+    char text[65] = ".";
+    span opcode = opcode_of(data, random_statement(&here, seed));
+    span piece = random_piece(data, opcode, seed);
+    if (!piece.size)
+        return bytes;
+    if (piece.at > opcode.at && next_random(seed) % 2)
+        return splice(data, bytes, most, (span){piece.at - 1, piece.size + 1}, NULL, 0);
+    size_t size = random_word(modifiers, seed, text + 1);
+    return splice(data, bytes, most, (span){piece.at + piece.size, 0}, text, size + 1);
 }
 
-static size_t move_line(uint8_t *data, size_t bytes, size_t most, unsigned *seed)
+static size_t change_guard(uint8_t *data, size_t bytes, size_t most, unsigned *seed)
 {
-    uint8_t text[256];
-    span from = line_at(data, bytes, next_random(seed) % bytes);
-    if (from.size > sizeof text)
+    char text[80], predicate[64];
+    span s = random_statement(&here, seed);
+    if (!s.size)
+        return bytes;
+    if (data[s.at] == '@' && next_random(seed) % 2)
+        return splice(data, bytes, most, (span){s.at, opcode_of(data, s).at - s.at}, NULL, 0);
+    size_t size = view_random_name(&here, 'p', seed, predicate);
+    if (!size || data[s.at] == '@')
+        return bytes;
+    predicate[size] = '\0';
+    int n = snprintf(text, sizeof text, "@%s%s ", next_random(seed) % 2 ? "!" : "", predicate);
+    return splice(data, bytes, most, (span){s.at, 0}, text, (size_t)n);
+}
+
+static size_t move_statement(uint8_t *data, size_t bytes, size_t most, unsigned *seed)
+{
+    char text[512];
+    span from = random_statement(&here, seed), to = random_statement(&here, seed);
+    if (!from.size || from.size + 1 > sizeof text)
         return bytes;
     memcpy(text, data + from.at, from.size);
-    unsigned how = next_random(seed) % 3;
-    if (how != 0) /* 0: the line comes twice, 1: it goes, 2: it moves */
+    text[from.size] = '\n';
+    unsigned how = next_random(seed) % 3; /* 0: the statement comes twice, 1: it goes, 2: it moves */
+    if (how != 0)
         bytes = splice(data, bytes, most, from, NULL, 0);
-    if (how == 1 || !bytes)
-        return bytes;
-    span to = line_at(data, bytes, next_random(seed) % bytes);
-    to.size = 0;
-    return splice(data, bytes, most, to, text, from.size);
+    if (how == 2 && to.at > from.at)
+        to.at -= from.size;
+    return how == 1 ? bytes : splice(data, bytes, most, (span){to.at, 0}, text, from.size + 1);
 }
+
+/* The statement with names of this text; a name has the same new one all through. 0: a name has no counterpart. */
+static size_t translate(span s, unsigned names_seed, char *out, size_t room)
+{
+    size_t used = 0, at = s.at, end = s.at + s.size;
+    while (at < end) {
+        char text[64];
+        span w = view_word(there.data, end, at);
+        size_t before = (w.size ? w.at : end) - at, size = w.size;
+        const char *word = (const char *)there.data + w.at;
+        char class = w.size ? view_class(&there, w) : 0;
+        if (class) {
+            unsigned seed = names_seed;
+            for (size_t i = 0; i < w.size; i++)
+                seed = seed * 31 + there.data[w.at + i];
+            next_random(&seed);
+            size = view_random_name(&here, class, &seed, text);
+            word = text;
+            if (!size)
+                return 0;
+        }
+        if (used + before + size + 2 > room)
+            return 0;
+        memcpy(out + used, there.data + at, before);
+        memcpy(out + used + before, word, size);
+        used += before + size;
+        at = w.size ? w.at + w.size : end;
+    }
+    out[used++] = '\n';
+    return used;
+}
+
+/* Up to six statements in a row of the other text. */
+static size_t transplant(uint8_t *data, size_t bytes, size_t most, unsigned *seed)
+{
+    char text[4096];
+    size_t used = 0;
+    if (!there.statement_count || !here.statement_count)
+        return bytes;
+    unsigned first = next_random(seed) % there.statement_count, count = 1 + next_random(seed) % 6;
+    unsigned names_seed = next_random(seed);
+    for (unsigned i = first; i < first + count && i < there.statement_count; i++)
+        used += translate(there.statements[i], names_seed, text + used, sizeof text - used);
+    return splice(data, bytes, most, (span){random_statement(&here, seed).at, 0}, text, used);
+}
+
+/* From snippets.ptx, whose path is FUZZ_SNIPPETS. */
+static size_t insert_snippet(uint8_t *data, size_t bytes, size_t most, unsigned *seed)
+{
+    static uint8_t snippets[32768];
+    static size_t size;
+    if (!size) {
+        FILE *file = fopen(FUZZ_SNIPPETS, "rb");
+        size = file ? fread(snippets, 1, sizeof snippets, file) : 0;
+        if (!size || fclose(file) != 0)
+            abort();
+    }
+    view_text(&there, snippets, size);
+    return transplant(data, bytes, most, seed);
+}
+
+/* See execute.c. */
+static size_t change_launch(uint8_t *data, size_t bytes, size_t most, unsigned *seed)
+{
+    static const unsigned threads[] = {1, 2, 31, 32, 33, 63, 64, 65, 96};
+    char line[96], letters[8] = "";
+    span old = {0, 0};
+    if (bytes > 10 && memcmp(data, "// launch ", 10) == 0) {
+        uint8_t *end = memchr(data, '\n', bytes);
+        old.size = end ? (size_t)(end - data) + 1 : bytes;
+        sscanf((const char *)data, "// launch %*u %*u %*u %7[a-z]", letters);
+    }
+    for (size_t i = 0; letters[i]; i++)
+        if (next_random(seed) % 8 == 0)
+            letters[i] = "abcdnm"[next_random(seed) % 6];
+    int n = snprintf(line, sizeof line, "// launch %u %u %u %s\n", 1 + next_random(seed) % 3,
+                     threads[next_random(seed) % 9], next_random(seed) % 4 ? 0 : 4096,
+                     letters[0] ? letters : "abcn");
+    return splice(data, bytes, most, old, line, (size_t)n);
+}
+
+typedef size_t change(uint8_t *data, size_t bytes, size_t most, unsigned *seed);
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t bytes, size_t most, unsigned seed)
 {
-    unsigned changes = 1 + next_random(&seed) % 3;
-    if (!bytes || next_random(&seed) % 4 == 0)
+    static change *const changes[] = {change_operand, change_operand,  change_opcode,  change_opcode,
+                                      change_guard,   move_statement,  insert_snippet, insert_snippet,
+                                      change_operand, change_modifier, change_launch,  move_statement};
+    unsigned blind_one_in = fuzz_is_loadable ? 64 : 8;
+    if (!bytes || next_random(&seed) % blind_one_in == 0)
         return LLVMFuzzerMutate(data, bytes, most);
-    while (changes-- && bytes) {
-        unsigned how = next_random(&seed) % 5;
-        bytes = how < 2   ? replace_word(data, bytes, most, &seed)
-                : how < 4 ? replace_number(data, bytes, most, &seed)
-                          : move_line(data, bytes, most, &seed);
+    uint8_t *before = malloc(bytes);
+    size_t bytes_before = bytes;
+    if (!before)
+        return bytes;
+    memcpy(before, data, bytes);
+    for (unsigned left = 1 + next_random(&seed) % 3; left; left--) {
+        view_text(&here, data, bytes);
+        bytes = changes[next_random(&seed) % (sizeof changes / sizeof *changes)](data, bytes, most, &seed);
+        if (!fuzz_is_loadable || fuzz_is_loadable(data, bytes) || next_random(&seed) % 16 == 0)
+            continue;
+        memcpy(data, before, bytes_before);
+        bytes = bytes_before;
     }
+    free(before);
     return bytes;
+}
+
+size_t LLVMFuzzerCustomCrossOver(const uint8_t *one, size_t one_bytes, const uint8_t *two, size_t two_bytes,
+                                 uint8_t *out, size_t most, unsigned seed)
+{
+    if (one_bytes > most)
+        return 0;
+    if (one_bytes)
+        memcpy(out, one, one_bytes);
+    view_text(&here, out, one_bytes);
+    view_text(&there, two, two_bytes);
+    size_t bytes = transplant(out, one_bytes, most, &seed);
+    return !fuzz_is_loadable || fuzz_is_loadable(out, bytes) || next_random(&seed) % 16 == 0 ? bytes : 0;
 }

@@ -65,7 +65,7 @@ unsigned groups_shift(problem *p, uint64_t i)
 
 void groups_fill_elements(argument *in, int kind, random_stream s)
 {
-    bool is_normal = kind >= GROUPS_NAN && kind <= GROUPS_NONFINITE_SCALE;
+    bool is_normal = kind >= GROUPS_NAN && kind <= GROUPS_TIE_SCALE;
     inputs_fill(in, is_normal ? INPUT_NORMAL : (input_kind)kind, s);
     for (uint64_t i = 0; kind == GROUPS_NAN && i < in->count; i++) {
         if (random_below(random_fork(s, 1), i, 16) == 0)
@@ -73,8 +73,24 @@ void groups_fill_elements(argument *in, int kind, random_stream s)
     }
 }
 
+/* Odd numbers of one bit more than f16 and bf16 keep; whole zeros, so that codes of 1 more or less give them back. */
+static void fill_ties(argument *numbers, random_stream s)
+{
+    bool is_zero = strcmp(numbers->about->name, "zero") == 0;
+    for (uint64_t g = 0; g < numbers->count; g++) {
+        int bits = random_below(random_fork(s, 1), g, 2) ? 8 : 11;
+        double odd = ldexp(1, bits) + 1 + 2 * (double)random_below(s, g, UINT64_C(1) << (bits - 1));
+        double scale = ldexp(odd, (int)random_below(random_fork(s, 2), g, 8) - bits - 4);
+        element_set(numbers->about->type, numbers->host, g, is_zero ? (double)random_below(s, g, 16) : scale);
+    }
+}
+
 void groups_fill_numbers(argument *numbers, int kind, random_stream s)
 {
+    if (kind == GROUPS_TIE_SCALE) {
+        fill_ties(numbers, s);
+        return;
+    }
     input_kind plain = kind < GROUPS_NAN                ? (input_kind)kind
                        : kind == GROUPS_ANY_SCALE       ? INPUT_ANY_BITS
                        : kind == GROUPS_NONFINITE_SCALE ? INPUT_NONFINITE
@@ -84,20 +100,31 @@ void groups_fill_numbers(argument *numbers, int kind, random_stream s)
 
 /* ---- sizes ------------------------------------------------------------------------------------------------------ */
 
-static void plan_group(size_plan *plan, uint64_t group)
+static void add_counts(edge_list *n, const uint64_t *counts, size_t count)
 {
+    for (size_t i = 0; i < count; i++)
+        edges_add(n, counts[i]);
+}
+
+/* Brief: few counts beside those that lie at this group's own edges. */
+static void plan_group(size_plan *plan, uint64_t group, bool is_brief)
+{
+    static const uint64_t few[] = {1, 33, 4099};
     static const uint64_t some[] = {0, 1, 2, 3, 7, 31, 33, 1001, 4096, 4099, 65536, 100003};
+    argument *size = problem_find(plan->problem, "n");
     edge_list n = {{0}, 0};
-    for (size_t i = 0; i < sizeof some / sizeof some[0]; i++)
-        edges_add(&n, some[i]);
+    if (is_brief)
+        add_counts(&n, few, sizeof few / sizeof few[0]);
+    else
+        add_counts(&n, some, sizeof some / sizeof some[0]);
     if (group <= plan->limits.max_elements) {
         edges_add_around(&n, group);
         edges_add_around(&n, 2 * group);
         edges_add(&n, 4 * group);
         edges_add(&n, 3 * group + group / 2 + 1);
     }
-    argument *size = problem_find(plan->problem, "n");
-    edges_add_tiles(&n, plan->problem, size);
+    if (!is_brief)
+        edges_add_tiles(&n, plan->problem, size);
     if (plan->limits.big)
         edges_add_around(&n, plan->limits.big);
     for (size_t i = 0; i < n.count; i++) {
@@ -106,17 +133,19 @@ static void plan_group(size_plan *plan, uint64_t group)
     }
 }
 
+/* A group size given at launch: the first ones meet every count, the others those at their own edges. */
 void groups_plan(size_plan *sizes)
 {
-    static const uint64_t groups[] = {64,  1,   2,    3,    7,    31,   32,   33,
-                                      100, 128, 1000, 1023, 1024, 2049, 5000, UINT64_MAX};
+    enum { THOROUGH = 3 };
+    static const uint64_t groups[] = {64, 7,   5000, 1,    2,    3,    31,   32,
+                                      33, 100, 128,  1000, 1023, 1024, 2049, UINT64_MAX};
     argument *given = problem_find(sizes->problem, "group_size");
     if (!given) {
-        plan_group(sizes, groups_size(sizes->problem));
+        plan_group(sizes, groups_size(sizes->problem), false);
         return;
     }
     for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
         given->integer = groups[i];
-        plan_group(sizes, groups[i]);
+        plan_group(sizes, groups[i], i >= THOROUGH && !sizes->limits.is_full);
     }
 }

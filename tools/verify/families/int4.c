@@ -278,6 +278,7 @@ static const input_pattern pack_patterns[] = {
 
 static const input_pattern code_patterns[] = {
     {"normal",    PATTERN_RANDOM | PATTERN_LARGE, INPUT_NORMAL},
+    {"ties",      PATTERN_LARGE,                  GROUPS_TIE_SCALE},
     {"uniform",   PATTERN_RANDOM,                 INPUT_UNIFORM},
     {"denormal",  0,                              INPUT_DENORMAL},
     {"largest",   0,                              INPUT_LARGEST},

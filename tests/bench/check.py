@@ -1,0 +1,230 @@
+"""Tests tools/bench/gpu without a GPU.
+
+usage: check.py ROOT BUILD rows|none|failures|table|baselines|carry|emulated [DRIVER]
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+ROOT, BUILD, VERB = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3]
+sys.path.insert(0, str(ROOT / "tools/bench"))
+import families
+import table
+
+
+def gpu(*options, build=BUILD, environment=None):
+    return subprocess.run([sys.executable, "-B", str(ROOT / "tools/bench/gpu"), "--build", str(build), *options],
+                          capture_output=True, text=True, env=dict(os.environ, **(environment or {})))
+
+
+def expect(what, got, wanted):
+    if got != wanted:
+        sys.exit(f"{what}: got {got!r}, expected {wanted!r}")
+
+
+def rows():
+    """Every family of tests/full.yaml has a row that times some of its variants, and shapes that name all sizes."""
+    command = [str(BUILD / "bin/kiln-bench"), "--list"]
+    listing = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    variants = {line.split()[0]: line.split()[1:] for line in listing.splitlines()}
+    present = {name.partition("/")[0] for name in variants}
+    expect("families without a row", present - set(families.FAMILIES), set())
+    expect("rows without a family", set(families.FAMILIES) - present, set())
+    for is_quick in False, True:
+        expect("families timed", {name.partition("/")[0] for name, _ in families.plan(variants, is_quick)}, present)
+    plan = [name for name, _ in families.plan(variants, False)]
+    for family, row in families.FAMILIES.items():
+        shown = [name for name in plan if name.startswith(family + "/") and families.selects(row.shown, name)]
+        expect(f"{family} is shown", bool(shown), True)
+
+
+def none():
+    """No device is a skip, aloud; a driver that was asked for and is not there is a failure."""
+    done = gpu(environment={"CUDA_VISIBLE_DEVICES": "", "LD_LIBRARY_PATH": ""})
+    expect("exit status without a GPU", done.returncode, 77)
+    expect("its last line", done.stderr.splitlines()[-1],
+           "tools/bench/gpu: no NVIDIA GPU to run on; nothing was verified or measured")
+    expect("its output", done.stdout, "")
+    expect("exit status without the driver", gpu("--driver", "/nowhere/libcuda.so.1").returncode, 1)
+    expect("exit status of a wrong option", gpu("--no-such-option").returncode, 2)
+
+
+def carry():
+    """What another machine needs is named, and small enough to travel."""
+    done = gpu("--carry", "--commit", "c0ffee")
+    expect("exit status", done.returncode, 0)
+    expect("what travels", [pathlib.Path(line.split()[-1]).name for line in done.stdout.splitlines()[:-1]],
+           ["kiln-verify-full", "kiln-bench", "kiln-bench.commit"])
+    expect("the commit", (BUILD / "bin/kiln-bench.commit").read_text(encoding="utf-8"), "c0ffee\n")
+
+
+# ---- programs that stand in for kiln-bench and kiln-verify-full ------------------------------------------------------
+
+STUB_BENCH = """#!/usr/bin/env python3
+import json, sys
+ids = ["int4_scale/type=f32,mode=sym,group=64", "int4_scale/type=f16,mode=sym,group=64", "nf4_scale/type=f32,group=64",
+       "nf4_scale/type=f16,group=64", "nf4_scale/type=bf16,group=64"]
+if "--list" in sys.argv:
+    print(*(f"{i} n" for i in ids), sep="\\n")
+    sys.exit()
+samples = {"batch": 2, "us": [10.0, 30.0, 20.0]}
+print(json.dumps({"device": {"name": "stub", "sm": 90, "multiprocessors": 1, "l2_bytes": 1, "memory_bytes": 1,
+                             "driver_version": 13000, "emulated": True},
+                  "copy_bytes": 10**6, "copy": samples, "empty_kernel": samples}))
+for line in sys.stdin:
+    name = line.split()[0]
+    if name == ids[0]:
+        print(json.dumps({"id": name, "error": "the kernel failed"}))
+        sys.exit(1)
+    if name == ids[1]:
+        print(json.dumps({"id": name, "skipped": "no image"}))
+        continue
+    if name == ids[3]:
+        sys.stdout.flush()
+        sys.exit(9)
+    print(json.dumps({"id": name, "sizes": {"n": 5}, "bytes_read": 300000, "bytes_written": 100000, "set_bytes": 8,
+                      "sets": 2, "kernel": samples, "copy": {"batch": 2, "us": [5.0]}}), flush=True)
+"""
+STUB_VERIFY = """#!/usr/bin/env python3
+import json, sys
+name = sys.argv[sys.argv.index("--filter") + 1]
+if name.startswith("int4"):
+    sys.exit("it crashed")
+print(json.dumps({"variants": [{"id": name, "result": "ok", "elements": 7, "launches": 2}]}))
+"""
+
+
+def failures():
+    """A kernel that fails, one that the device cannot run, and a program that dies: named, and the others go on."""
+    with tempfile.TemporaryDirectory() as folder:
+        (pathlib.Path(folder) / "bin").mkdir()
+        for name, text in ("kiln-bench", STUB_BENCH), ("kiln-verify-full", STUB_VERIFY):
+            path = pathlib.Path(folder) / "bin" / name
+            path.write_text(text, encoding="utf-8")
+            path.chmod(0o755)
+        done = gpu("--commit", "c0ffee", build=folder)
+        late = gpu("--commit", "c0ffee", "--seconds", "0", build=folder)
+    expect("exit status", done.returncode, 1)
+    result = json.loads(done.stdout)
+    expect("failed", [(f["id"], f["why"]) for f in result["failed"]],
+           [("int4_scale/type=f32,mode=sym,group=64", "the kernel failed"),
+            ("nf4_scale/type=f16,group=64", "kiln-bench ended with 9")])
+    expect("not run", [(f["id"], f["why"]) for f in result["not_run"]],
+           [("int4_scale/type=f16,mode=sym,group=64", "no image")])
+    expect("timed", [r["id"] for r in result["rows"]], ["nf4_scale/type=f32,group=64", "nf4_scale/type=bf16,group=64"])
+    row = result["rows"][0]
+    expect("median", row["us"]["median"], 20.0)
+    expect("GB/s", row["gb_per_s"], 20.0)
+    expect("floor", (row["floor_us"], row["ratio_to_floor"]), (4.0, 0.2))
+    expect("copy", (row["copy_us"]["median"], row["ratio_to_copy"]), (5.0, 0.25))
+    expect("the large copy's GB/s", result["copy"]["gb_per_s"], 100.0)
+    judged = result["verification"]
+    expect("verified", (judged["variants"], judged["ok"], judged["wrong"], judged["not_run"]), (5, 3, 2, 0))
+    expect("finding", judged["findings"][0]["detail"], "kiln-verify-full ended with 1: it crashed")
+
+    expect("exit status without time", late.returncode, 0)
+    result = json.loads(late.stdout)
+    expect("verified without time", (result["verification"]["ok"], result["verification"]["not_run"]), (0, 5))
+    expect("left out without time", len(result["not_run"]), 5 + 5)
+
+
+# ---- the emulated device ---------------------------------------------------------------------------------------------
+
+def emulated():
+    """The whole path; and results that mean nothing are not put among those that do."""
+    driver = sys.argv[4]
+    done = gpu("--driver", driver, "--quick", "--commit", "c0ffee")
+    expect("exit status", (done.returncode, done.stderr if done.returncode else ""), (0, ""))
+    result = json.loads(done.stdout)
+    expect("keys", sorted(result), ["baselines", "commit", "copy", "date", "device", "empty_kernel_us", "emulated",
+                                    "failed", "format", "not_run", "quick", "rows", "seconds", "verification"])
+    expect("marks", (result["emulated"], result["quick"], result["commit"]), (True, True, "c0ffee"))
+    count = len(families.FAMILIES)
+    judged = result["verification"]
+    expect("verified", (judged["variants"], judged["ok"], judged["findings"]), (count, count, []))
+    expect("compared", judged["elements"] > 1000, True)
+    expect("timed", [r["id"].partition("/")[0] for r in result["rows"]], list(families.FAMILIES))
+    expect("left out", (result["failed"], result["not_run"]), ([], []))
+    costs = {r["id"]: (r["bytes_read"], r["bytes_written"]) for r in result["rows"]}
+    expect("bytes", costs["nf4_quantize/type=f32,group=32,nibbles=low"], (80000, 10000 + 4 * 625))
+    for r in result["rows"]:
+        expect(f"{r['id']}: past twice the L2 cache", r["working_set_bytes"] > 2 * result["device"]["l2_bytes"], True)
+        expect(f"{r['id']}: samples", (r["us"]["samples"], r["us"]["least"] > 0), (5, True))
+    expect("the table's first words", "A trial, whose times mean nothing: kiln emulated" in done.stderr, True)
+    target = ROOT / "tools/bench/results/emulated.json"
+    refused = gpu("--driver", driver, "--quick", "--output", str(target))
+    expect("exit status of a result among the real ones", (refused.returncode, target.exists()), (1, False))
+
+
+# ---- the table -------------------------------------------------------------------------------------------------------
+
+def sample(device, date, variant):
+    spread = {"median": 80.5, "least": 1, "p10": 1, "p90": 1, "most": 1, "samples": 3}
+    return {"format": 1, "emulated": False, "quick": False, "commit": "0123456789abcdef", "date": date, "seconds": 1,
+            "device": {"name": device, "sm": 90, "driver_version": 13000, "kernel_driver": "580.65.06"},
+            "verification": {"variants": 9, "ok": 8, "executed": 0, "skipped": 1, "wrong": 0, "not_run": 0},
+            "copy": {"bytes": 1 << 30, "gb_per_s": 4321.4}, "empty_kernel_us": {"median": 2.125},
+            "rows": [{"id": variant, "sizes": {"n": 64}, "us": spread, "gb_per_s": 3900.2, "ratio_to_copy": 0.912,
+                      "ratio_to_floor": 0.905},
+                     {"id": "nf4_scale/type=f32,group=32", "sizes": {"n": 64}, "us": spread, "gb_per_s": 1.0,
+                      "ratio_to_copy": 1, "ratio_to_floor": 1}],
+            "baselines": {"rows": [{"id": "copy", "baseline": "torch copy", "bytes": 10**8, "us": spread},
+                                   {"id": variant, "baseline": "torch cast", "bytes": 10**8, "us": spread},
+                                   {"id": variant, "baseline": "other", "skipped": "not there"}], "note": ""}}
+
+
+TABLE = """A (sm_90, driver 580.65.06, CUDA 13.0), commit 0123456789ab, 2026-02-01: 8 of 9 variants right on the \
+device, 1 that it cannot run; copy of 1024 MiB 4321 GB/s; torch copy 1242 GB/s; empty kernel 2.12 us.
+
+| variant | sizes | us | GB/s | of the copy | of the floor | beside it, us |
+| --- | --- | ---: | ---: | ---: | ---: | --- |
+| `nf4_scale/type=f32,group=64` | n=64 | 80.5 | 3900 | 91 % | 90 % | torch cast 80.5 |"""
+
+
+def table_():
+    """The newest result of each device; and the README has what the results make."""
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        expect("table of nothing", table.markdown(folder), table.NOTHING)
+        for name, result in (("b", sample("A", "2026-02-01", "nf4_scale/type=f32,group=64")),
+                             ("c", sample("A", "2026-01-31", "nf4_scale/type=f16,group=64"))):
+            (folder / f"{name}.json").write_text(json.dumps(result), encoding="utf-8")
+        expect("table", table.markdown(folder), TABLE)
+    for path in table.RESULTS.glob("*.json"):
+        result = json.loads(path.read_text(encoding="utf-8"))
+        expect(f"{path.name} is of a GPU, in full", (result["emulated"], result["quick"]), (False, False))
+    made = gpu("--table").stdout
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    expect("README.md has what tools/bench/gpu --table prints", made in readme, True)
+
+
+# ---- baselines, over a PyTorch that measures nothing -----------------------------------------------------------------
+
+def baselines():
+    """Every baseline of families.py is one of baselines.py and runs; one that another library lacks says so."""
+    names = sorted({b for row in families.FAMILIES.values() for b in row.baselines} | {"torch_copy"})
+    kinds = ("f32", "any", "sym"), ("bf16", "64", "asym"), ("f64", "64", "sym")
+    lines = [json.dumps({"id": f"x/{b}", "baseline": b, "sizes": {"n": 256, "group_size": 64},
+                         "parameters": {"type": kind, "group": group, "mode": mode}})
+             for b in names for kind, group, mode in kinds]
+    here = str(pathlib.Path(__file__).resolve().parent / "fake_torch")
+    command = [sys.executable, "-B", str(ROOT / "tools/bench/baselines.py"), "0"]
+    done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True,
+                          env=dict(os.environ, PYTHONPATH=here))
+    expect("exit status", (done.returncode, done.stderr), (0, "PyTorch fake\n"))
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    expect("answers", len(answers), len(lines))
+    for line, got in zip(map(json.loads, lines), answers):
+        if line["parameters"]["type"] == "f64":
+            expect(f"{line}", got["skipped"], "there is none for f64")
+        elif line["baseline"].startswith("bitsandbytes"):
+            expect(f"{line}", got["skipped"], "No module named 'bitsandbytes'")
+        else:
+            expect(f"{line}: {got}", (len(got["us"]), got["us"][0] > 0, got["bytes"] > 256), (30, True, True))
+
+
+{"rows": rows, "none": none, "failures": failures, "table": table_, "baselines": baselines, "carry": carry,
+ "emulated": emulated}[VERB]()

@@ -1,0 +1,142 @@
+/* CUDA's names for the host: the functions run as plain C, a coroutine to each thread of a block, blocks one after the other.
+   Written from the PTX ISA's text; it shares nothing with the emulated driver that it judges. */
+#ifndef NATIVE_H
+#define NATIVE_H
+
+#include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef struct native_dim {
+    unsigned x, y, z;
+} native_dim;
+
+typedef struct native_arguments {
+    void *out;
+    const void *a, *b, *with;
+    uint32_t n;
+} native_arguments;
+
+typedef void native_kernel(const native_arguments *arguments);
+
+/* Runs the whole grid; ends the process when no thread can go on. */
+void native_run(native_kernel *kernel, const native_arguments *arguments, native_dim grid, native_dim block);
+
+extern native_dim threadIdx, blockIdx, blockDim, gridDim;
+extern _Alignas(16) char native_shared[49152];
+
+#define DEVICE                  static
+#define NOINLINE                __attribute__((noinline))
+#define CONSTANT                static const
+#define __shared__              static
+#define DYNAMIC_SHARED(T, name) T *name = (T *)(void *)native_shared
+#define KERNEL(name, O, A, B)                                                                                \
+    static void name##_body(O *out, const A *a, const B *b, uint32_t n);                                     \
+    void name(const native_arguments *g);                                                                    \
+    void name(const native_arguments *g)                                                                     \
+    {                                                                                                        \
+        name##_body(g->out, g->a, g->b, g->n);                                                               \
+    }                                                                                                        \
+    static void name##_body(O *out, const A *a, const B *b, uint32_t n)
+#define KERNEL_WITH(name, O, A, B, S)                                                                        \
+    static void name##_body(O *out, const A *a, const B *b, uint32_t n, S with);                             \
+    void name(const native_arguments *g);                                                                    \
+    void name(const native_arguments *g)                                                                     \
+    {                                                                                                        \
+        name##_body(g->out, g->a, g->b, g->n, *(const S *)g->with);                                          \
+    }                                                                                                        \
+    static void name##_body(O *out, const A *a, const B *b, uint32_t n, S with)
+
+/* Waiting for others */
+void __syncthreads(void);
+int __syncthreads_count(int predicate);
+void __nanosleep(unsigned nanoseconds);
+void native_exchange(uint32_t mask, uint64_t value, uint64_t values[32]);
+void native_shuffle(char kind, uint32_t mask, void *value, size_t bytes, uint32_t by, uint32_t width);
+uint32_t __ballot_sync(uint32_t mask, int predicate);
+uint32_t __match_any_sync(uint32_t mask, uint32_t value);
+uint32_t __match_all_sync(uint32_t mask, uint32_t value, int *same);
+uint32_t native_reduce(char kind, uint32_t mask, uint32_t value);
+void __syncwarp(uint32_t mask);
+
+#define __syncthreads_and(p)       (__syncthreads_count(!(p)) == 0)
+#define __syncthreads_or(p)        (__syncthreads_count(!!(p)) != 0)
+#define __any_sync(mask, p)        (__ballot_sync(mask, p) != 0)
+#define __all_sync(mask, p)        (__ballot_sync(mask, p) == (mask))
+#define __activemask()             (1u << (threadIdx.x & 31)) /* any set of lanes would be right */
+#define __reduce_add_sync(mask, v) native_reduce('+', mask, v)
+#define __reduce_min_sync(mask, v) native_reduce('<', mask, v)
+#define __reduce_max_sync(mask, v) native_reduce('>', mask, v)
+#define __reduce_and_sync(mask, v) native_reduce('&', mask, v)
+#define __reduce_or_sync(mask, v)  native_reduce('|', mask, v)
+#define __reduce_xor_sync(mask, v) native_reduce('^', mask, v)
+#define NATIVE_SHUFFLE(kind, mask, v, by, width)                                                             \
+    ({                                                                                                       \
+        __typeof__((v) + 0) v_ = (v);                                                                        \
+        native_shuffle(kind, mask, &v_, sizeof v_, (uint32_t)(by), width);                                   \
+        v_;                                                                                                  \
+    })
+#define __shfl_sync(mask, v, lane, width)    NATIVE_SHUFFLE('i', mask, v, lane, width)
+#define __shfl_up_sync(mask, v, by, width)   NATIVE_SHUFFLE('u', mask, v, by, width)
+#define __shfl_down_sync(mask, v, by, width) NATIVE_SHUFFLE('d', mask, v, by, width)
+#define __shfl_xor_sync(mask, v, by, width)  NATIVE_SHUFFLE('x', mask, v, by, width)
+
+/* Memory: one coroutine runs at a time and gives way only where it waits */
+#define __threadfence()
+#define __threadfence_block()
+#define NATIVE_ATOMIC(p, v, next)                                                                            \
+    ({                                                                                                       \
+        __typeof__(p) at_ = (p);                                                                             \
+        __typeof__(*at_) old = *at_, value = (v);                                                            \
+        (void)value;                                                                                         \
+        *at_ = next;                                                                                         \
+        old;                                                                                                 \
+    })
+#define atomicAdd(p, v)  NATIVE_ATOMIC(p, v, old + value)
+#define atomicSub(p, v)  NATIVE_ATOMIC(p, v, old - value)
+#define atomicMin(p, v)  NATIVE_ATOMIC(p, v, old < value ? old : value)
+#define atomicMax(p, v)  NATIVE_ATOMIC(p, v, old > value ? old : value)
+#define atomicAnd(p, v)  NATIVE_ATOMIC(p, v, old &value)
+#define atomicOr(p, v)   NATIVE_ATOMIC(p, v, old | value)
+#define atomicXor(p, v)  NATIVE_ATOMIC(p, v, old ^ value)
+#define atomicExch(p, v) NATIVE_ATOMIC(p, v, value)
+#define atomicInc(p, v)  NATIVE_ATOMIC(p, v, old >= value ? 0 : old + 1)
+#define atomicDec(p, v)  NATIVE_ATOMIC(p, v, old == 0 || old > value ? value : old - 1)
+#define atomicCAS(p, expected, v)                                                                            \
+    ({                                                                                                       \
+        __typeof__(*(p)) expected_ = (expected);                                                             \
+        NATIVE_ATOMIC(p, v, old == expected_ ? value : old);                                                 \
+    })
+
+/* Integers (ISA 9.7.1, 9.7.8) */
+#define __popc(x)   ((uint32_t)__builtin_popcount(x))
+#define __popcll(x) ((uint32_t)__builtin_popcountll(x))
+#define __clz(x)    ((x) ? (uint32_t)__builtin_clz(x) : 32u)
+#define __clzll(x)  ((x) ? (uint32_t)__builtin_clzll(x) : 64u)
+#define __ffs(x)    ((uint32_t)__builtin_ffs((int)(x)))
+#define __ffsll(x)  ((uint32_t)__builtin_ffsll((s64)(x)))
+uint32_t __brev(uint32_t x);
+u64 __brevll(u64 x);
+uint32_t __byte_perm(uint32_t a, uint32_t b, uint32_t selector);
+uint32_t __funnelshift_l(uint32_t low, uint32_t high, uint32_t by);
+uint32_t __funnelshift_r(uint32_t low, uint32_t high, uint32_t by);
+uint32_t __funnelshift_lc(uint32_t low, uint32_t high, uint32_t by);
+uint32_t __funnelshift_rc(uint32_t low, uint32_t high, uint32_t by);
+int32_t dp4a_signed(uint32_t a, uint32_t b, uint32_t c);
+uint32_t dp4a_unsigned(uint32_t a, uint32_t b, uint32_t c);
+#define __mulhi(a, b)    ((int32_t)(((s64)(a) * (s64)(b)) >> 32))
+#define __umulhi(a, b)   ((uint32_t)(((u64)(a) * (u64)(b)) >> 32))
+#define __mul64hi(a, b)  ((s64)(((__int128)(a) * (__int128)(b)) >> 64))
+#define __umul64hi(a, b) ((u64)(((unsigned __int128)(a) * (unsigned __int128)(b)) >> 64))
+#define __mul24(a, b)                                                                                        \
+    ((int32_t)(uint32_t)((s64)((int32_t)((uint32_t)(a) << 8) >> 8) * ((int32_t)((uint32_t)(b) << 8) >> 8)))
+#define __umul24(a, b)  ((uint32_t)((u64)((a)&0xffffffu) * ((b)&0xffffffu)))
+#define __usad(a, b, c) (((a) > (b) ? (a) - (b) : (b) - (a)) + (c))
+#define __sad(a, b, c)                                                                                       \
+    (((a) > (b) ? (uint32_t)(a) - (uint32_t)(b) : (uint32_t)(b) - (uint32_t)(a)) + (uint32_t)(c))
+
+#include "native_float.h"
+
+#endif

@@ -1,0 +1,78 @@
+/* KILN_EMU_JUMPS: how often a block may jump back before it is reported as one that does not end. */
+#include "emu_test.h"
+
+#define COUNT_TO_P1                                                                                          \
+    ".reg .u64 %p<2>; .reg .u32 %r<3>; .reg .pred %q; ld.param.u64 %p0, [p0]; ld.param.u32 %r0, [n];\n"      \
+    "mov.u32 %r1, 0; mov.u32 %r2, %tid.x;\n"                                                                 \
+    "W: add.u32 %r1, %r1, 1;\n"                                                                              \
+    "setp.lt.u32 %q, %r1, %r0;\n"                                                                            \
+    "@%q bra W;\n"                                                                                           \
+    "st.global.u32 [%p0], %r1; ret;"
+
+/* Counts to n, which is n - 1 jumps back, in one warp of each block. */
+static CUresult count_to(const char *limit, unsigned n, unsigned blocks)
+{
+    CUcontext context;
+    if (limit)
+        setenv("KILN_EMU_JUMPS", limit, 1);
+    else
+        unsetenv("KILN_EMU_JUMPS");
+    assert_int_equal(cuCtxCreate_v2(&context, 0, 0), CUDA_SUCCESS);
+    CUfunction f = kernel_of(NULL, COUNT_TO_P1);
+    CUdeviceptr p = device_bytes(4, NULL);
+    capture_stderr();
+    CUresult r = launch(f, blocks, 32, p, p, n);
+    captured_stderr();
+    uint32_t value = 0;
+    if (r == CUDA_SUCCESS) {
+        assert_int_equal(cuMemcpyDtoH_v2(&value, p, sizeof value), CUDA_SUCCESS);
+        assert_int_equal(value, n);
+    }
+    unsetenv("KILN_EMU_JUMPS");
+    assert_int_equal(cuCtxDestroy_v2(context), CUDA_SUCCESS);
+    return r;
+}
+
+static void test_within(void **state)
+{
+    (void)state;
+    assert_int_equal(count_to("1000", 1001, 1), CUDA_SUCCESS);
+    assert_string_equal(printed, "");
+    assert_int_equal(count_to("1000", 1001, 5), CUDA_SUCCESS); /* each block has as many */
+    assert_int_equal(count_to(NULL, 300000, 1), CUDA_SUCCESS);
+    assert_int_equal(count_to("18446744073709551615", 1001, 1), CUDA_SUCCESS);
+}
+
+static void test_beyond(void **state)
+{
+    (void)state;
+    assert_int_equal(count_to("1000", 1002, 1), CUDA_ERROR_LAUNCH_TIMEOUT);
+    assert_contains(printed,
+                    "CUDA_ERROR_LAUNCH_TIMEOUT in kernel k: a block jumped back more than 1000 times, "
+                    "which is the limit of KILN_EMU_JUMPS\n");
+    assert_contains(printed, "thread (0,0,0) of block (0,0,0) (lanes 0xffffffff of warp 0) still runs\n");
+    assert_contains(printed, "in k, line 8: W: add.u32 %r1, %r1, 1;");
+    assert_int_equal(count_to("1", 3, 2), CUDA_ERROR_LAUNCH_TIMEOUT);
+    assert_contains(printed, "more than 1 times");
+}
+
+/* The failure is the context's, a new one works. */
+static void test_afterwards(void **state)
+{
+    (void)state;
+    CUcontext context;
+    assert_int_equal(count_to("1000", 100000, 1), CUDA_ERROR_LAUNCH_TIMEOUT);
+    assert_int_equal(cuCtxGetCurrent(&context), CUDA_SUCCESS);
+    assert_ptr_equal(context, test_context);
+    assert_int_equal(count_to("1000", 7, 1), CUDA_SUCCESS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_within),
+        cmocka_unit_test(test_beyond),
+        cmocka_unit_test(test_afterwards),
+    };
+    return cmocka_run_group_tests(tests, begin_context, end_context);
+}

@@ -1,0 +1,292 @@
+/* The sums of mma.sync where they are not exact. For f64 the ISA gives a chain of fused multiply-adds; for the other floats
+   it leaves order and rounding open, and the model is the published one that tensor_sum.h tells of, written here once more
+   in doubles. */
+#include "mma_form.h"
+
+#include <fenv.h>
+
+static uint64_t seed = 0x9e3779b97f4a7c15;
+
+static uint64_t random_bits(void)
+{
+    seed ^= seed << 13;
+    seed ^= seed >> 7;
+    seed ^= seed << 17;
+    return seed * 0x2545f4914f6cdd1d >> 8;
+}
+
+typedef struct model {
+    int fraction_bits, terms, result_bits;
+    bool unpacks;
+} model;
+
+static bool is_narrow(const element *t)
+{
+    return t->bits == 8 && t->exponent;
+}
+
+static model model_of(int device, const mma_form *f)
+{
+    if (is_narrow(f->a) && device < 90)
+        return (model){13, 16, 13, false};
+    if (device >= 90)
+        return (model){25, 256, 23, is_narrow(f->a) && device < 120};
+    return (model){24, f->a->bits == 32 ? 4 : 8, 23, false};
+}
+
+/* With which a value of the type takes part: subnormals with the lowest one. */
+static int exponent_of(const element *t, double v)
+{
+    int lowest = 2 - (1 << (t->exponent - 1));
+    return v != 0 && ilogb(v) > lowest ? ilogb(v) : lowest;
+}
+
+/* To the type: f16 to the nearest, f32 cut after `bits` fractional ones. */
+static double finish(const element *t, double sum, int bits)
+{
+    bool is_half = t->bits == 16;
+    if (!isfinite(sum))
+        return sum;
+    double step = ldexp(1, exponent_of(t, sum) - (is_half ? 10 : bits)), limit = is_half ? 65520 : 0x1p128;
+    double result = (is_half ? nearbyint(sum / step) : trunc(sum / step)) * step;
+    return fabs(result) >= limit ? copysign((double)INFINITY, sum) : result == 0 ? 0 : result;
+}
+
+typedef struct dot {
+    int count;
+    double a[64], b[64];
+} dot;
+
+/* One step: terms and c, aligned to the largest exponent and cut. */
+static double add_terms(model m, const mma_form *f, const dot *v, int from, int to, double c)
+{
+    double plain = c, sum = 0;
+    int largest = c != 0 ? exponent_of(f->d, c) : -126;
+    for (int n = from; n < to; n++) {
+        plain += v->a[n] * v->b[n];
+        int e = exponent_of(f->a, v->a[n]) + exponent_of(f->b, v->b[n]);
+        largest = v->a[n] != 0 && v->b[n] != 0 && e > largest ? e : largest;
+    }
+    if (!isfinite(plain))
+        return plain;
+    double step = ldexp(1, largest - m.fraction_bits);
+    for (int n = from; n < to; n++)
+        sum += trunc(v->a[n] * v->b[n] / step);
+    return finish(f->d, (sum + trunc(c / step)) * step, m.result_bits);
+}
+
+static dot part_of(const dot *v, int wanted)
+{
+    dot part = {0};
+    for (int n = 0; n < v->count; n++)
+        if ((n & 2) == wanted) {
+            part.a[part.count] = v->a[n];
+            part.b[part.count++] = v->b[n];
+        }
+    return part;
+}
+
+static double modelled(model m, const mma_form *f, const dot *v, double c)
+{
+    if (m.unpacks) {
+        dot low = part_of(v, 0), high = part_of(v, 2);
+        double sum = add_terms(m, f, &low, 0, low.count, 0);
+        sum = add_terms(m, f, &high, 0, high.count, sum);
+        return f->d->bits == 16 ? finish(f->d, sum + c, 0) : (double)((float)sum + (float)c);
+    }
+    for (int n = 0; n < v->count; n += m.terms)
+        c = add_terms(m, f, v, n, n + m.terms < v->count ? n + m.terms : v->count, c);
+    return c;
+}
+
+/* Run 0: any bits; 1: exponents near each other, so that terms cancel and meet C; 2: subnormals and the lowest ones. */
+static double random_value(const element *t, int run, int spread)
+{
+    uint64_t bits = random_bits() & low_bits(1 + t->exponent + t->fraction);
+    uint64_t exponents = low_bits(t->exponent) << t->fraction;
+    int bias = (1 << (t->exponent - 1)) - 1,
+        e = bias - spread / 2 + (int)(random_bits() % (unsigned)(spread + 1));
+    if (run == 2)
+        e = (int)(random_bits() & 1);
+    if (run)
+        bits = (bits & ~exponents) | (uint64_t)(e < 0 ? 0 : e) << t->fraction;
+    else if (random_bits() % 64) /* infinities and NaN seldom */
+        bits &= ~(UINT64_C(1) << t->fraction);
+    double v = element_value(t, bits << t->shift);
+    return isfinite(v) || random_bits() % 32 == 0 ? v : 0;
+}
+
+static void fill(const mma_form *f, matrices *m, int run)
+{
+    int spread = f->a->exponent > 4 ? 10 : 4;
+    for (int q = 0; q < f->products; q++) {
+        for (int n = 0; n < f->m * f->k; n++)
+            m->a[q][n / f->k][n % f->k] = random_value(f->a, run, spread);
+        for (int n = 0; n < f->k * 8; n++)
+            m->b[q][n / 8][n % 8] = random_value(f->b, run, spread);
+        for (int n = 0; n < f->m * 8; n++)
+            m->c[q][n / 8][n % 8] = n % 5 ? random_value(f->c, run, 2 * spread) : 0;
+    }
+}
+
+static bool same(double x, double y)
+{
+    return isnan(x) ? isnan(y) : x == y && signbit(x) == signbit(y);
+}
+
+static double expected(model m, const mma_form *f, const matrices *v, int q, int i, int j)
+{
+    dot d = {.count = f->k};
+    for (int k = 0; k < f->k; k++) {
+        d.a[k] = v->a[q][i][k];
+        d.b[k] = v->b[q][k][j];
+    }
+    if (f->a->bits != 64)
+        return modelled(m, f, &d, v->c[q][i][j]);
+    volatile double sum = v->c[q][i][j];
+    fesetround(f->rounding == 'z'   ? FE_TOWARDZERO
+               : f->rounding == 'm' ? FE_DOWNWARD
+               : f->rounding == 'p' ? FE_UPWARD
+                                    : FE_TONEAREST);
+    for (int k = 0; k < f->k; k++)
+        sum = fma(d.a[k], d.b[k], sum);
+    fesetround(FE_TONEAREST);
+    return sum;
+}
+
+typedef struct sum_form {
+    const char *name;
+    int target;
+} sum_form;
+
+static const sum_form forms[] = {
+    {"m8n8k4.row.col.f32.f16.f16.f32", 75},
+    {"m8n8k4.col.row.f16.f16.f16.f16", 75},
+    {"m16n8k8.row.col.f32.f16.f16.f32", 75},
+    {"m16n8k8.row.col.f16.f16.f16.f16", 75},
+    {"m16n8k16.row.col.f32.f16.f16.f32", 80},
+    {"m16n8k16.row.col.f16.f16.f16.f16", 80},
+    {"m16n8k8.row.col.f32.bf16.bf16.f32", 80},
+    {"m16n8k16.row.col.f32.bf16.bf16.f32", 80},
+    {"m16n8k4.row.col.f32.tf32.tf32.f32", 80},
+    {"m16n8k8.row.col.f32.tf32.tf32.f32", 80},
+    {"m16n8k32.row.col.f32.e4m3.e5m2.f32", 89},
+    {"m16n8k32.row.col.f16.e5m2.e4m3.f16", 89},
+    {"m16n8k16.row.col.f32.e5m2.e5m2.f32", 89},
+    {"m16n8k16.row.col.f16.e4m3.e4m3.f16", 89},
+    {"m16n8k32.row.col.kind::f8f6f4.f32.e3m2.e2m1.f32", 120},
+    {"m16n8k32.row.col.kind::f8f6f4.f16.e2m3.e5m2.f16", 120},
+    {"m8n8k4.row.col.f64.f64.f64.f64", 80},
+    {"m8n8k4.row.col.rz.f64.f64.f64.f64", 80},
+    {"m16n8k4.row.col.rm.f64.f64.f64.f64", 90},
+    {"m16n8k8.row.col.rp.f64.f64.f64.f64", 90},
+    {"m16n8k16.row.col.rn.f64.f64.f64.f64", 90},
+    {"m16n8k16.row.col.rz.f64.f64.f64.f64", 90},
+};
+
+static const int devices[] = {90, 120, 100, 89, 80, 75};
+
+static void check_form(const char *header, int device, const mma_form *f)
+{
+    static matrices m;
+    model how = model_of(device, f);
+    for (int run = 0; run < 24; run++) {
+        fill(f, &m, run % 3);
+        run_form(header, f, &m);
+        for (int q = 0; q < f->products; q++)
+            for (int i = 0; i < f->m; i++)
+                for (int j = 0; j < 8; j++)
+                    if (!same(m.d[q][i][j], expected(how, f, &m, q, i, j)))
+                        fail_msg("sm_%d, %s, run %d: D[%d][%d] is %a, not %a", device, f->name, run, i, j,
+                                 m.d[q][i][j], expected(how, f, &m, q, i, j));
+    }
+}
+
+static void test_model(void **state)
+{
+    (void)state;
+    for (size_t d = 0; d < sizeof devices / sizeof *devices; d++) {
+        char header[64];
+        CUcontext context;
+        snprintf(header, sizeof header, ".version 9.1\n.target sm_%d%s", devices[d],
+                 devices[d] == 120 ? "f" : "");
+        assert_int_equal(cuCtxCreate_v2(&context, 0, (CUdevice)d), CUDA_SUCCESS);
+        for (size_t n = 0; n < sizeof forms / sizeof *forms; n++) {
+            mma_form f;
+            assert_true(parse_form(forms[n].name, &f));
+            if (forms[n].target <= devices[d])
+                check_form(header, devices[d], &f);
+        }
+        assert_int_equal(cuCtxDestroy_v2(context), CUDA_SUCCESS);
+    }
+}
+
+/* One row of A times one column of B: a0 * b0 + a1 * b1 + c of f16 values, everywhere the same. */
+static uint32_t sum_of(double a0, double b0, double a1, double b1, double c)
+{
+    static matrices m;
+    mma_form f;
+    assert_true(parse_form("m16n8k8.row.col.f32.f16.f16.f32", &f));
+    memset(&m, 0, sizeof m);
+    for (int i = 0; i < 16; i++) {
+        m.a[0][i][0] = a0;
+        m.a[0][i][1] = a1;
+    }
+    for (int j = 0; j < 8; j++) {
+        m.b[0][0][j] = b0;
+        m.b[0][1][j] = b1;
+    }
+    for (int n = 0; n < 128; n++)
+        m.c[0][n / 8][n % 8] = c;
+    run_form(NULL, &f, &m);
+    for (int n = 0; n < 128; n++)
+        assert_true(same(m.d[0][n / 8][n % 8], m.d[0][0][0]));
+    return (uint32_t)element_bits(f.d, m.d[0][0][0]);
+}
+
+static uint32_t bits_of(float f)
+{
+    uint32_t u;
+    memcpy(&u, &f, sizeof u);
+    return u;
+}
+
+/* The device is an sm_90: 25 fractional bits below the largest exponent, then cut to f32. */
+static void test_rounding(void **state)
+{
+    (void)state;
+    const double infinity = (double)INFINITY;
+    assert_int_equal(sum_of(1, 1, 1, 1, 1), bits_of(3));
+    /* 1 + 2^-23 is kept; 2^-24 is cut, also from above: 2 - 2^-24 */
+    assert_int_equal(sum_of(1, 1, 0x1p-12, 0x1p-11, 0), bits_of(1 + 0x1p-23f));
+    assert_int_equal(sum_of(1, 1, 0x1p-12, 0x1p-12, 0), bits_of(1));
+    assert_int_equal(sum_of(1, 1, 0x1p-12, -0x1p-12, 1), bits_of(0x1.fffffep0f));
+    /* two halves of the last bit make one: 2^-24 from the product and 2^-24 from C */
+    assert_int_equal(sum_of(1, 1, 0x1p-12, 0x1p-12, 0x1p-24), bits_of(1 + 0x1p-23f));
+    /* below 25 bits nothing is left of a term */
+    assert_int_equal(sum_of(1, 1, 0x1p-14, 0x1p-12, -1), bits_of(0));
+    assert_int_equal(sum_of(1, 1, 0x1p-12, 0x1p-12, -1), bits_of(0x1p-24f));
+    /* subnormals, infinities, NaN */
+    assert_int_equal(sum_of(0x1p-24, 1, 0, 0, 0), bits_of(0x1p-24f));
+    assert_int_equal(sum_of(infinity, 1, 0, 0, 0), 0x7f800000);
+    assert_int_equal(sum_of(infinity, 1, -infinity, 1, 0), 0x7fffffff);
+    assert_int_equal(sum_of(infinity, 0, 0, 0, 0), 0x7fffffff);
+    assert_int_equal(sum_of(1, 1, 0, 0, infinity), 0x7f800000);
+    assert_int_equal(sum_of(-0.0, 1, -0.0, 1, -0.0), 0);
+    assert_int_equal(sum_of(65504, 65504, 0, 0, 0x1.fffffep127), bits_of(0x1.fffffep127f));
+}
+
+static int begin_devices(void **state)
+{
+    setenv("KILN_EMU_DEVICE", "sm_90,sm_120,sm_100,sm_89,sm_80,sm_75", 1);
+    return begin_context(state);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rounding),
+        cmocka_unit_test(test_model),
+    };
+    return cmocka_run_group_tests(tests, begin_devices, end_context);
+}

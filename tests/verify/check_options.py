@@ -1,0 +1,43 @@
+#!/usr/bin/env python3
+"""kiln-verify's command line: what it refuses, and with what words.
+
+usage: check_options.py VERIFY
+"""
+import subprocess
+import sys
+
+CASES = [  # arguments, exit status, words on stderr or stdout
+    ("--help", 0, "usage: kiln-verify"),
+    ("--list", 0, "reference"),
+    ("--list --sample 0/1", 0, "reference"),
+    ("--listing", 2, "unknown option '--listing'"),
+    ("--seed", 2, "--seed needs a value"),
+    ("--seed -1", 2, "--seed: '-1' is no number"),
+    ("--seed 1x", 2, "--seed: '1x' is no number"),
+    ("--seed 99999999999999999999", 2, "is no number"),
+    ("--max-elements 0", 2, "--max-elements: '0' is not from 64 to 4294967296"),
+    ("--big 4294967297", 2, "is not from 0 to 4294967296"),
+    ("--device 1024", 2, "is not from 0 to 1023"),
+    ("--sample 1", 2, "'1' is not I/N"),
+    ("--sample 2/2", 2, "'2/2' is not I/N with I < N"),
+    ("--sample 0/0", 2, "is not I/N with I < N"),
+    ("--sample a/2", 2, "'a' is no number"),
+    ("--filter no_such_variant", 2, "no such variant"),
+    ("--data no_such_file", 2, "cannot read no_such_file"),
+    ("--driver no_such_driver.so", 1, "no_such_driver.so"),
+]
+
+
+def main():
+    failed = 0
+    for arguments, status, words in CASES:
+        run = subprocess.run([sys.argv[1], *arguments.split()], capture_output=True, text=True)
+        good = run.returncode == status and words in run.stderr + run.stdout
+        failed += not good
+        if not good:
+            print(f"{arguments}: exit status {run.returncode}, wanted {status}; wanted \"{words}\" in\n{run.stderr}{run.stdout}")
+    print(f"{len(CASES) - failed} passed, {failed} failed")
+    sys.exit(failed != 0)
+
+
+main()

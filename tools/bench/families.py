@@ -1,0 +1,54 @@
+"""What tools/bench/gpu times: one row per family. A family of tests/full.yaml without a row fails tests/bench."""
+from typing import NamedTuple
+
+
+class Row(NamedTuple):
+    timed: dict      # parameter: its values that are timed; one that is not named is timed with all of its values
+    shown: dict      # likewise, of those: what the README's table shows
+    shapes: list     # each names every size that any of the variants takes
+    quick: dict      # the shape of --quick, which an emulated device gets through in a moment
+    baselines: list  # functions of baselines.py
+
+
+def quantiser(*baselines):
+    """4-bit quantisation in groups: 67.1 million elements, past any L2 cache."""
+    return Row(timed={"nibbles": ["low"]}, shown={"type": ["f32", "f16", "bf16"], "group": ["64"]},
+               shapes=[{"n": 1 << 26, "group_size": 64}], quick={"n": 20000, "group_size": 64},
+               baselines=list(baselines))
+
+
+FAMILIES = {
+    "int4_scale":    quantiser("torch_range"),
+    "int4_pack":     quantiser("torch_narrow"),
+    "int4_quantize": quantiser("torch_narrow"),
+    "int4_unpack":   quantiser("torch_widen"),
+    "nf4_scale":     quantiser("torch_range"),
+    "nf4_pack":      quantiser("torch_narrow"),
+    "nf4_quantize":  quantiser("torch_narrow", "bitsandbytes_quantize"),
+    "nf4_unpack":    quantiser("torch_widen", "bitsandbytes_dequantize"),
+}
+
+
+def parameters(variant):
+    """{"type": "f32", ...} of "family/type=f32,..."."""
+    pairs = variant.partition("/")[2]
+    return dict(pair.split("=") for pair in pairs.split(",")) if pairs else {}
+
+
+def selects(selection, variant):
+    given = parameters(variant)
+    return all(given[name] in values for name, values in selection.items() if name in given)
+
+
+def plan(variants, is_quick):
+    """[(variant, sizes)] to time, of {variant: names of its sizes}; with is_quick the first variant of each family."""
+    chosen, seen = [], set()
+    for variant, names in variants.items():
+        family = variant.partition("/")[0]
+        row = FAMILIES.get(family)
+        if not row or not selects(row.timed, variant) or (is_quick and family in seen):
+            continue
+        seen.add(family)
+        for shape in [row.quick] if is_quick else row.shapes:
+            chosen.append((variant, {name: shape[name] for name in names}))
+    return chosen

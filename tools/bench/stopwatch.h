@@ -1,0 +1,35 @@
+/* Times on the device: events around batches of submissions to one stream. */
+#ifndef BENCH_STOPWATCH_H
+#define BENCH_STOPWATCH_H
+
+#include <kiln/kiln.h>
+
+enum { MOST_SAMPLES = 1000, MOST_BATCH = 256 };
+
+/* Work that can be submitted again and again: a launch, a copy. */
+typedef struct task {
+    /* Submits it once; `turn` counts on from call to call, so that buffers can rotate. Returns the driver's result, 0
+     * for success. */
+    int (*submit)(void *context, CUstream stream, uint64_t turn);
+    void *context;
+    uint64_t turn;
+    unsigned batch;                  /* submissions per sample */
+    double samples_us[MOST_SAMPLES]; /* microseconds per submission */
+} task;
+
+typedef struct stopwatch {
+    const kiln_driver *driver;
+    CUstream stream;
+    CUevent start, end;
+    unsigned samples;  /* of each task; at most MOST_SAMPLES */
+    double warm_up_us; /* of each task, before its samples */
+} stopwatch;
+
+/* Both return the driver's result, 0 for success. */
+int stopwatch_open(stopwatch *w, const kiln_driver *driver, unsigned samples, double warm_up_us);
+void stopwatch_close(stopwatch *w);
+
+/* Warms each task up, sizes its batches, then samples the tasks in turns, so that they see the same clocks. */
+int stopwatch_measure(stopwatch *w, task *tasks, size_t count);
+
+#endif
