@@ -256,6 +256,65 @@ static void test_graph(void **state)
     OK(cuMemFree_v2(p));
 }
 
+/* What a graph refers to, and pinned memory, may be gone when it is used. */
+static void test_gone(void **state)
+{
+    (void)state;
+    CUdeviceptr p = device_bytes(128, NULL), q = device_bytes(128, NULL);
+    CUstream s;
+    CUgraph graph;
+    CUgraphExec fill, copy;
+    void *pinned;
+    OK(cuStreamCreate(&s, 1));
+    OK(cuStreamBeginCapture_v2(s, 0));
+    OK(cuMemsetD32Async(p, 1, 32, s));
+    OK(cuStreamEndCapture(s, &graph));
+    OK(cuGraphInstantiateWithFlags(&fill, graph, 0));
+    OK(cuGraphDestroy(graph));
+    OK(cuStreamBeginCapture_v2(s, 0));
+    OK(cuMemcpyDtoDAsync_v2(q, p, 128, s));
+    OK(cuStreamEndCapture(s, &graph));
+    OK(cuGraphInstantiateWithFlags(&copy, graph, 0));
+    OK(cuGraphDestroy(graph));
+    OK(cuGraphLaunch(copy, s));
+    OK(cuMemFree_v2(p));
+    FAILS(cuGraphLaunch(fill, s), CUDA_ERROR_INVALID_VALUE);
+    FAILS(cuGraphLaunch(copy, s), CUDA_ERROR_INVALID_VALUE);
+    OK(cuGraphExecDestroy(fill));
+    OK(cuGraphExecDestroy(copy));
+    OK(cuStreamDestroy_v2(s));
+    OK(cuMemAllocHost_v2(&pinned, 64));
+    FAILS(cuMemcpyDtoH_v2(pinned, q, 65), CUDA_ERROR_INVALID_VALUE);
+    OK(cuMemcpyDtoH_v2(pinned, q, 64));
+    OK(cuMemFreeHost(pinned));
+    FAILS(cuMemcpyDtoH_v2(pinned, q, 64), CUDA_ERROR_INVALID_VALUE);
+    FAILS(cuMemcpyHtoD_v2(q, pinned, 64), CUDA_ERROR_INVALID_VALUE);
+    OK(cuMemFree_v2(q));
+}
+
+/* A context takes with it what was made in it, a capture that would keep others from working among it. */
+static void test_context_ends(void **state)
+{
+    (void)state;
+    CUcontext context;
+    CUstream s;
+    CUevent e;
+    CUdeviceptr p;
+    size_t pitch;
+    OK(cuCtxCreate_v2(&context, 0, 0));
+    OK(cuStreamCreate(&s, 1));
+    OK(cuEventCreate(&e, 0));
+    OK(cuStreamBeginCapture_v2(s, 0));
+    FAILS(cuMemAlloc_v2(&p, 4), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    OK(cuCtxDestroy_v2(context));
+    FAILS(cuStreamSynchronize(s), CUDA_ERROR_INVALID_HANDLE);
+    FAILS(cuEventQuery(e), CUDA_ERROR_INVALID_HANDLE);
+    OK(cuMemAlloc_v2(&p, 4));
+    OK(cuMemFree_v2(p));
+    FAILS(cuMemAllocPitch_v2(&p, &pitch, (size_t)1 << 33, ((size_t)1 << 31) + 1, 4),
+          CUDA_ERROR_OUT_OF_MEMORY);
+}
+
 static void test_sticky_errors(void **state)
 {
     (void)state;
@@ -345,6 +404,8 @@ int main(void)
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_streams_and_events),
         cmocka_unit_test(test_graph),
+        cmocka_unit_test(test_gone),
+        cmocka_unit_test(test_context_ends),
         cmocka_unit_test(test_sticky_errors),
         cmocka_unit_test(test_errors_and_symbols),
         cmocka_unit_test(test_threads),

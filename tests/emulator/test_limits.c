@@ -56,6 +56,20 @@ static void test_beyond(void **state)
     assert_contains(printed, "more than 1 times");
 }
 
+/* What is no number from 1 on is said, and nothing runs. */
+static void test_not_a_number(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {"0", "-1", "abc", "10x", " 10", "1e6", "0x10", "18446744073709551616"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char words[128];
+        snprintf(words, sizeof words, "KILN_EMU_JUMPS=%s: expected a number from 1 to ", wrong[i]);
+        assert_int_equal(count_to(wrong[i], 3, 1), CUDA_ERROR_INVALID_VALUE);
+        assert_contains(printed, words);
+    }
+    assert_int_equal(count_to("", 3, 1), CUDA_SUCCESS); /* as if it were not there */
+}
+
 /* The failure is the context's, a new one works. */
 static void test_afterwards(void **state)
 {
@@ -72,6 +86,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_within),
         cmocka_unit_test(test_beyond),
+        cmocka_unit_test(test_not_a_number),
         cmocka_unit_test(test_afterwards),
     };
     return cmocka_run_group_tests(tests, begin_context, end_context);

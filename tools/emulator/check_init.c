@@ -7,6 +7,7 @@
    defined: compilers read padding along with what it pads, and shift the parts out. A vector store is reported when all of
    its elements are undefined. Granularity: a lane of a register, a byte of memory. */
 #include "async.h"
+#include "check_written.h"
 #include "watch.h"
 
 #include <string.h>
@@ -278,7 +279,10 @@ static void check_read(emu_warp *w, const emu_op *op, uint32_t mask, unsigned by
 {
     unsigned count = op->mods.count > 1 && op->mods.count <= 8 ? op->mods.count : 1, each = bytes / count;
     uint32_t loaded[8] = {0}, never = 0;
-    for (uint32_t i = 0; i < EMU_LANES; i++) {
+    uint32_t known = surely_written(w, op, bytes, at) ? mask : 0;
+    for (unsigned n = 0; n < count; n++)
+        loaded[n] = known;
+    for (uint32_t i = 0; known != mask && i < EMU_LANES; i++) {
         if (!(mask >> i & 1))
             continue;
         marks m = find_marks(w, op, at[i]);

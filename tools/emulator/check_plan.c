@@ -16,6 +16,7 @@ static const struct {
     {"brx", EMU_FLOW_CONTROL},  {"ld", EMU_FLOW_LOAD},      {"ldu", EMU_FLOW_LOAD},
     {"st", EMU_FLOW_STORE},     {"atom", EMU_FLOW_ATOMIC},  {"red", EMU_FLOW_ATOMIC},
     {"fence", EMU_FLOW_FENCE},  {"membar", EMU_FLOW_FENCE}, {"elect", EMU_FLOW_CONTROL},
+    {"call", EMU_FLOW_CONTROL},
 };
 
 /* cp.async and mbarrier: by their first modifiers, the first row that fits; and the order that they have by default. */

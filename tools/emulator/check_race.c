@@ -331,56 +331,73 @@ static bool is_race(const access *a, const emu_race_record *o)
            !are_strong(a->warp, o, &a->now);
 }
 
-/* Who of the k-th reads has read one of these bytes. */
-static emu_race_record readers_of(const emu_race_cell *c, int k, uint8_t bytes)
+static void note_readers(uint32_t readers[4], const emu_race_record *now)
 {
-    emu_race_record o = c->reads[k];
-    o.lanes = 0;
-    for (unsigned n = 0; n < 4; n++)
-        o.lanes |= bytes >> n & 1 ? c->readers[k][n] : 0;
-    o.pending &= o.lanes;
-    o.bytes = o.lanes ? bytes : 0;
-    return o;
-}
-
-static bool is_of_warp(const emu_race_record *o, const emu_race_record *now)
-{
-    return o->block == now->block && o->clock == now->clock;
-}
-
-/* Lanes of one warp share a record; what a copy still reads stays. */
-static void note_read(emu_race_cell *c, const emu_race_record *now)
-{
-    const emu_race_record *first = &c->reads[0];
-    bool is_free = !first->time || (is_of_warp(first, now) && (now->pending || !first->pending));
-    emu_race_record *o = &c->reads[is_free ? 0 : 1];
-    uint32_t *readers = c->readers[is_free ? 0 : 1], pending = now->pending;
-    if (o->time == now->time && is_of_warp(o, now) && o->flags == now->flags)
-        pending |= o->pending;
-    else
-        memset(readers, 0, sizeof c->readers[0]);
     for (unsigned k = 0; k < 4; k++)
         readers[k] |= now->bytes >> k & 1 ? now->lanes : 0;
-    *o = *now;
-    o->pending = pending;
+}
+
+static void first_read(emu_race_cell *c, int k, const emu_race_record *now)
+{
+    c->reads[k] = *now;
+    memset(c->readers[k], 0, sizeof c->readers[k]);
+    note_readers(c->readers[k], now);
+}
+
+static void note_read(emu_race_cell *c, const emu_race_record *now)
+{
+    for (int k = 0; k < 2; k++) { /* lanes of one warp share a record */
+        emu_race_record *o = &c->reads[k];
+        bool same_warp = o->time && o->block == now->block && o->clock == now->clock;
+        if (same_warp && o->pending && !now->pending)
+            continue;
+        if (same_warp && o->time == now->time && o->flags == now->flags) {
+            o->lanes |= now->lanes;
+            o->pending |= now->pending;
+            o->bytes |= now->bytes;
+            o->at = now->at;
+            note_readers(c->readers[k], now);
+            return;
+        }
+        if (!o->time || same_warp) {
+            first_read(c, k, now);
+            return;
+        }
+    }
+    first_read(c, 1, now);
+}
+
+/* The k-th reads, by the lanes that read one of these bytes. */
+static emu_race_record readers_of(const emu_race_cell *c, int k, uint8_t bytes)
+{
+    uint32_t lanes = 0;
+    for (unsigned n = 0; n < 4; n++)
+        lanes |= bytes >> n & 1 ? c->readers[k][n] : 0;
+    emu_race_record o = c->reads[k];
+    o.lanes &= lanes;
+    o.pending &= lanes;
+    if (!o.lanes)
+        o.time = 0;
+    return o;
 }
 
 static void check_word(access *a, emu_race_cell *c)
 {
     if (is_race(a, &c->write) && !(a->writes && !a->reads && is_same_value(a, &c->write)))
         race_with(a, &c->write, true);
+    for (int k = 0; a->writes && k < 2; k++) {
+        emu_race_record seen = readers_of(c, k, a->now.bytes);
+        if (is_race(a, &seen))
+            race_with(a, &seen, false);
+    }
     if (!a->writes) {
         note_read(c, &a->now);
         return;
     }
-    for (int k = 0; k < 2; k++) {
-        emu_race_record seen = readers_of(c, k, a->now.bytes), all = readers_of(c, k, 15);
-        if (is_race(a, &seen))
-            race_with(a, &seen, false);
-        if (is_ordered(a->warp, &all, a->lane))
-            c->reads[k].time = 0;
-    }
     c->write = a->now;
+    for (int k = 0; k < 2; k++)
+        if (is_ordered(a->warp, &c->reads[k], a->lane))
+            c->reads[k].time = 0;
 }
 
 static void synchronise(access *a, uint64_t run, bool wide)

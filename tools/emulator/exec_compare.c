@@ -126,27 +126,38 @@ static uint32_t compare_sources(const emu_warp *w, emu_type type, unsigned mode,
     return compare[EMU_F32][mode](p, q);
 }
 
-/* setp p|q: q gets the negated comparison, combined in the same way; packed types compare their second halves. */
-static inline void setp_with(emu_warp *w, const emu_op *op, uint32_t mask, uint32_t c)
+/* setp p|q: q gets the negated comparison, combined in the same way; packed types compare their second halves. Scalar
+   halves have p alone: their sources are operand 1 and 2 instead of 2 and 3. */
+static inline void setp_with(emu_warp *w, const emu_op *op, uint32_t mask, unsigned sources, uint32_t c)
 {
     emu_mods m = op->mods;
-    uint32_t t = compare_sources(w, (emu_type)m.type, m.mode, m.flags & EMU_FTZ, op->arg[2], op->arg[3], 0),
-             u = ~t;
+    const uint32_t *from = op->arg + sources;
+    uint32_t t = compare_sources(w, (emu_type)m.type, m.mode, m.flags & EMU_FTZ, from[0], from[1], 0), u = ~t;
     if (m.type == EMU_F16X2 || m.type == EMU_BF16X2)
-        u = compare_sources(w, (emu_type)m.type, m.mode, m.flags & EMU_FTZ, op->arg[2], op->arg[3], 1);
+        u = compare_sources(w, (emu_type)m.type, m.mode, m.flags & EMU_FTZ, from[0], from[1], 1);
     emu_set_predicate(w, op->arg[0], mask, combine(m.combine, t, c));
-    if (op->arg[1] != EMU_SINK)
+    if (sources == 2 && op->arg[1] != EMU_SINK)
         emu_set_predicate(w, op->arg[1], mask, combine(m.combine, u, c));
 }
 
 HANDLER(setp)
 {
-    setp_with(w, op, mask, 0);
+    setp_with(w, op, mask, 2, 0);
 }
 
 HANDLER(setp_combined)
 {
-    setp_with(w, op, mask, emu_predicate(w, op->arg[4]));
+    setp_with(w, op, mask, 2, emu_predicate(w, op->arg[4]));
+}
+
+HANDLER(setp_half)
+{
+    setp_with(w, op, mask, 1, 0);
+}
+
+HANDLER(setp_half_combined)
+{
+    setp_with(w, op, mask, 1, emu_predicate(w, op->arg[3]));
 }
 
 static void store_truth(emu_warp *w, const emu_op *op, uint32_t mask, uint32_t truth)
@@ -276,7 +287,11 @@ TYPES(copysign_) = {[EMU_F32] = copysign_f32, [EMU_F64] = copysign_f64};
 static emu_handler *pick_setp(const emu_mods *m)
 {
     emu_type type = m->type == EMU_F16X2 || m->type == EMU_BF16X2 ? EMU_F32 : (emu_type)m->type;
-    return !compare[type][m->mode] ? NULL : m->combine ? setp_combined : setp;
+    if (!compare[type][m->mode])
+        return NULL;
+    if (type == EMU_F16 || type == EMU_BF16)
+        return m->combine ? setp_half_combined : setp_half;
+    return m->combine ? setp_combined : setp;
 }
 
 static emu_handler *pick_set(const emu_mods *m)
@@ -296,12 +311,12 @@ static const emu_row rows[] = {
     {"setp", "@fcmp @bool ftz? t:f32", "=p|p? t t !p", .pick = pick_setp},
     {"setp", "@fcmp t:f64", "=p|p? t t", .pick = pick_setp},
     {"setp", "@fcmp @bool t:f64", "=p|p? t t !p", .pick = pick_setp},
-    {"setp", "@fcmp ftz? t:f16", "=p t t", 42, 53, .pick = pick_setp},
-    {"setp", "@fcmp @bool ftz? t:f16", "=p t t !p", 42, 53, .pick = pick_setp},
+    {"setp", "@fcmp ftz? t:f16", "=p zero t t", 42, 53, .pick = pick_setp},
+    {"setp", "@fcmp @bool ftz? t:f16", "=p zero t t !p", 42, 53, .pick = pick_setp},
     {"setp", "@fcmp ftz? t:f16x2", "=p|p t t", 42, 53, .pick = pick_setp},
     {"setp", "@fcmp @bool ftz? t:f16x2", "=p|p t t !p", 42, 53, .pick = pick_setp},
-    {"setp", "@fcmp t:bf16", "=p x x", 78, 90, .pick = pick_setp},
-    {"setp", "@fcmp @bool t:bf16", "=p x x !p", 78, 90, .pick = pick_setp},
+    {"setp", "@fcmp t:bf16", "=p zero x x", 78, 90, .pick = pick_setp},
+    {"setp", "@fcmp @bool t:bf16", "=p zero x x !p", 78, 90, .pick = pick_setp},
     {"setp", "@fcmp t:bf16x2", "=p|p x x", 78, 90, .pick = pick_setp},
     {"setp", "@fcmp @bool t:bf16x2", "=p|p x x !p", 78, 90, .pick = pick_setp},
     {"set", INT_CMP " " SET_TYPES " s:" SCALARS, "=t s s", .pick = pick_set},

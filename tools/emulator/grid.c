@@ -4,6 +4,7 @@
 #include "watch.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,16 +55,21 @@ bool emu_read_limits(unsigned *threads, uint64_t *jumps)
 
 /* KILN_EMU_BLOCKS, "FIRST-LAST": only these blocks of every launch run, to see what blocks far out do without running all
    that come before. */
-static void choose_blocks(emu_launch *l)
+static bool choose_blocks(emu_launch *l)
 {
     const char *text = getenv("KILN_EMU_BLOCKS");
-    l->end_block = l->block_count = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
-    if (!text)
-        return;
-    char *end;
-    uint64_t first = strtoull(text, &end, 10), last = *end == '-' ? strtoull(end + 1, NULL, 10) : first;
+    uint64_t first = 0, last = UINT64_MAX - 1;
+    int used = 0;
+    l->block_count = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+    if (text && *text &&
+        (sscanf(text, "%" SCNu64 "-%" SCNu64 "%n", &first, &last, &used) != 2 || text[used] ||
+         first > last)) {
+        fprintf(stderr, "kiln emulator: KILN_EMU_BLOCKS=%s: expected FIRST-LAST\n", text);
+        return false;
+    }
     l->end_block = last < l->block_count ? last + 1 : l->block_count;
     l->next_block = first < l->end_block ? first : l->end_block;
+    return true;
 }
 
 typedef struct worker {
@@ -180,9 +186,8 @@ static void await_helpers(emu_launch *l)
 int emu_run_launch(emu_launch *l)
 {
     unsigned threads;
-    if (!emu_read_limits(&threads, &l->most_jumps))
+    if (!emu_read_limits(&threads, &l->most_jumps) || !choose_blocks(l))
         return l->report.result = EMU_INVALID_VALUE;
-    choose_blocks(l);
     l->fault_block = UINT64_MAX;
     if (threads > l->end_block - l->next_block)
         threads = (unsigned)(l->end_block - l->next_block);
