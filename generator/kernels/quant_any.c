@@ -1,7 +1,8 @@
 /* The 4-bit quantisers where the group's size is an argument, from 1 to more than there are elements.
  *
- * Tile by tile, as for fixed groups; but a lane's elements may be of several groups, so each element looks up its own
- * numbers. Scales are made in quant_any_scale.c.
+ * Tile by tile, as for fixed groups; but a lane's elements may be of several groups, so each element fetches its own
+ * numbers: from the lane that keeps them, or from memory in tiles of more groups than there are lanes. Scales are made in
+ * quant_any_scale.c.
  *
  * Places are divided by the group's size in f32: (p + 0.5) * (1 / size) is at least 0.5 / size away from a whole number,
  * and with p < 2^15 its error is below 2^15 / size * 2^-22.

@@ -1,9 +1,9 @@
 /* Types and geometry of the 4-bit quantisers.
  *
- * A warp works on a tile of 4 steps, or 8 where that makes its scales whole sectors of 32 bytes. In a step each lane takes
- * 16 bytes of the tensor (2, 4 or 8 elements), so that a warp's access to either side is whole sectors too. A group is 4
- * to 32 lanes of a step, or all lanes of 2 or 4 steps.
- * Nothing goes through shared memory.
+ * A warp works on a tile of 4 steps, or 8 where that makes its scales whole sectors of 32 bytes, or neighbours share
+ * fewer of them (groups whose size is an argument). In a step each lane takes 16 bytes of the tensor (2, 4 or 8
+ * elements), so that a warp's access to either side is whole sectors too. A group is 4 to 32 lanes of a step, or all
+ * lanes of 2 or 4 steps. Nothing goes through shared memory, but for what quant_any_scale.c says.
  */
 #include "quant.h"
 

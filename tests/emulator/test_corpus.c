@@ -106,6 +106,8 @@ static struct {
     {"mbarrier_count", "an mbarrier object", 0},
     {"mbarrier_space", "names an mbarrier object that is not in shared memory", 0},
     {"endless", "runs without storing anything", 0},
+    {"assertion", "fails an assertion", 0},
+    {"call_target", "where no function with these arguments is", 0},
 };
 
 enum { KINDS = sizeof kinds / sizeof *kinds, LINES = 512 };
