@@ -105,7 +105,7 @@ static struct {
     {"mbarrier_unborn", "uses an mbarrier object that is not initialised", 0},
     {"mbarrier_count", "an mbarrier object", 0},
     {"mbarrier_space", "names an mbarrier object that is not in shared memory", 0},
-    {"endless", "still runs", 0},
+    {"endless", "runs without storing anything", 0},
     {"assertion", "fails an assertion", 0},
     {"call_target", "where no function with these arguments is", 0},
 };
@@ -156,11 +156,13 @@ static bool check_broken(const char *name, const char *text)
     return (int)o.result == code && are_lines_right(text);
 }
 
-static unsigned too_rare_kinds(void)
+/* What waits for ever takes long to be known: those kernels have a folder of their own. */
+static unsigned too_rare_kinds(const char *folder_kind)
 {
     unsigned rare = 0;
+    bool endless = strcmp(folder_kind, "endless") == 0;
     for (size_t k = 0; k < KINDS; k++)
-        if (kinds[k].count < 5) {
+        if ((strcmp(kinds[k].kind, "endless") == 0) == endless && kinds[k].count < 5) {
             printf("%s: %u kernels, 5 are wanted\n", kinds[k].kind, kinds[k].count);
             rare++;
         }
@@ -221,11 +223,9 @@ int main(int argc, char **argv)
 {
     struct dirent **entries;
     int count = argc >= 3 ? scandir(argv[2], &entries, NULL, alphasort) : -1, failed = 0, ran = 0;
-    bool broken = argc >= 3 && strcmp(argv[1], "broken") == 0;
+    bool broken = argc >= 3 && strcmp(argv[1], "correct") != 0;
     setenv("KILN_EMU_VERBOSE", "2", 0);
     setenv("KILN_EMU_CHECK", "all", 0);
-    if (broken)
-        setenv("KILN_EMU_JUMPS", "20000", 0); /* what waits for ever is known sooner */
     if (count < 0 || cuInit(0) != CUDA_SUCCESS)
         return 2;
     for (int i = 0; i < count; i++) {
@@ -238,5 +238,5 @@ int main(int argc, char **argv)
     }
     free(entries);
     printf("%d kernels, %d not as expected\n", ran, failed);
-    return failed || !ran || (broken && too_rare_kinds());
+    return failed || !ran || (broken && too_rare_kinds(argv[1]));
 }

@@ -1,11 +1,11 @@
 /* Uninitialised registers and memory. Undefined lanes of registers flow through moves and arithmetic, as compilers compute
    ahead of the conditions that decide, and are reported where they matter: as an address, a guard, a member mask, a barrier's
-   operand, an operand of an atomic, or when stored to global or shared memory; from then on they count as defined, so that one
-   mistake is reported once. An address, and what steers control flow, ends the launch: it goes nowhere. Memory remembers what was written
-   to it by kernels, copies and fills. A load of which no byte was written is reported from global and shared memory; from
-   local memory and call parameters it hands the undefinedness on to the register. One that is written in part is defined:
-   compilers read padding along with what it pads, and shift the parts out. A vector store is reported when all of its
-   elements are undefined. Granularity: a lane of a register, a byte of memory. */
+   operand, an operand of an atomic, or when stored to global or shared memory; from then on they count as defined, so that
+   one mistake is reported once. An address, and what steers control flow, ends the launch: it goes nowhere. Memory remembers
+   what was written to it by kernels, copies and fills. A load of which no byte was written is reported from global and shared
+   memory; from local memory and call parameters it hands the undefinedness on to the register. One that is written in part is
+   defined: compilers read padding along with what it pads, and shift the parts out. A vector store is reported when all of
+   its elements are undefined. Granularity: a lane of a register, a byte of memory. */
 #include "async.h"
 #include "check_written.h"
 #include "watch.h"

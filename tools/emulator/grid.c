@@ -195,6 +195,7 @@ int emu_run_launch(emu_launch *l)
         l->plans = emu_plan_program(l->program);
     if (l->checks & EMU_CHECK_RACE)
         threads = 1; /* in one order, so that a race is always found between the same two threads */
+    l->is_shared = threads > 1;
     pthread_mutex_lock(&launch_lock); /* one launch at a time uses the helpers */
     if (threads > 1)
         call_helpers(l, threads - 1);
