@@ -60,7 +60,8 @@ static void test_beyond(void **state)
 static void test_not_a_number(void **state)
 {
     (void)state;
-    static const char *const wrong[] = {"0", "-1", "abc", "10x", " 10", "1e6", "0x10", "18446744073709551616"};
+    static const char *const wrong[] = {"0",   "-1",  "abc",  "10x",
+                                        " 10", "1e6", "0x10", "18446744073709551616"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         char words[128];
         snprintf(words, sizeof words, "KILN_EMU_JUMPS=%s: expected a number from 1 to ", wrong[i]);

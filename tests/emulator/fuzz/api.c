@@ -1,6 +1,6 @@
-/* The driver's entry points in any order, with handles that were never given out, were destroyed, or are of another kind
-   or context: five bytes of the input are a call and its arguments. The process survives, every result is an error code
-   that has a name, no handle that was never given out is taken, and afterwards a fresh context works. */
+/* The driver's entry points in any order, with handles that were never given out, were destroyed, or are of another
+   kind or context: five bytes of the input are a call and its arguments. The process survives, every result is an
+   error code that has a name, no handle that was never given out is taken, and afterwards a fresh context works. */
 #include "fuzz.h"
 
 typedef struct call {

@@ -1,10 +1,11 @@
-/* The calls of api.c: a name, whether argument a is a handle, and the call, whose arguments come from the bytes of k. */
+/* The calls of api.c: a name, whether argument a is a handle, and the call; its arguments come from the bytes of k. */
 #ifndef EMU_FUZZ_API_CALLS_H
 #define EMU_FUZZ_API_CALLS_H
 
 #define DEVICE(n) ((CUdevice)((n) % 7) - 1)
 
-/* clang-format off: one row per call */
+/* One row per call. */
+/* clang-format off */
 #define API_CALLS(X) \
     X(ctx_create, false, cuCtxCreate_v2(OUT(contexts, k->a), (unsigned)PICK(numbers, k->b), DEVICE(k->c))) \
     X(ctx_create_0, false, cuCtxCreate_v2(OUT(contexts, k->a), 0, 0)) \
@@ -34,27 +35,33 @@
     X(module_load_0, false, cuModuleLoadData(OUT(modules, k->a), GOOD)) \
     X(module_file, false, cuModuleLoad(OUT(modules, k->a), NULL_OR(k->b, PICK(names, k->c)))) \
     X(module_unload, true, cuModuleUnload(IN(modules, k->a))) \
-    X(module_function, true, cuModuleGetFunction(OUT(functions, k->b), IN(modules, k->a), NULL_OR(k->c, PICK(names, k->d)))) \
+    X(module_function, true, cuModuleGetFunction(OUT(functions, k->b), IN(modules, k->a), NULL_OR(k->c, \
+      PICK(names, k->d)))) \
     X(module_function_0, true, cuModuleGetFunction(OUT(functions, k->b), IN(modules, k->a), "k")) \
     X(module_count, true, cuModuleGetFunctionCount(NULL_OR(k->b, &out.u), IN(modules, k->a))) \
-    X(module_global, true, cuModuleGetGlobal_v2(OUT(addresses, k->b), NULL_OR(k->c, &out.size), IN(modules, k->a), PICK(names, k->d))) \
+    X(module_global, true, cuModuleGetGlobal_v2(OUT(addresses, k->b), NULL_OR(k->c, &out.size), IN(modules, \
+      k->a), PICK(names, k->d))) \
     X(func_get, true, cuFuncGetAttribute(NULL_OR(k->b, &out.i), PICK(numbers, k->c), IN(functions, k->a))) \
     X(func_set, true, cuFuncSetAttribute(IN(functions, k->a), PICK(numbers, k->b), PICK(numbers, k->c))) \
     X(func_config, true, cuFuncSetCacheConfig(IN(functions, k->a), PICK(numbers, k->b))) \
     X(func_module, true, cuFuncGetModule(OUT(modules, k->b), IN(functions, k->a))) \
     X(func_name, true, cuFuncGetName(NULL_OR(k->b, &out.text), IN(functions, k->a))) \
-    X(occupancy, true, cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(NULL_OR(k->b, &out.i), IN(functions, k->a), (int)PICK(dimensions, k->c), PICK(sizes, k->d), k->b % 3)) \
+    X(occupancy, true, cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(NULL_OR(k->b, &out.i), \
+      IN(functions, k->a), (int)PICK(dimensions, k->c), PICK(sizes, k->d), k->b % 3)) \
     X(link_create, false, cuLinkCreate_v2(0, NULL, NULL, NULL)) \
     X(launch, true, launch(k)) \
-    X(launch_0, true, cuLaunchKernel(IN(functions, k->a), 1, 1, 1, 1, 1, 1, 0, IN(streams, k->b), (void *[]){&addresses[k->c % SLOTS], host}, NULL)) \
+    X(launch_0, true, cuLaunchKernel(IN(functions, k->a), 1, 1, 1, 1, 1, 1, 0, IN(streams, k->b), \
+      (void *[]){&addresses[k->c % SLOTS], host}, NULL)) \
     X(launch_ex, true, launch_ex(k)) \
-    X(launch_together, true, (cuLaunchCooperativeKernel(IN(functions, k->a), 1, 1, 1, 1, 1, 1, 0, IN(streams, k->b), NULL))) \
+    X(launch_together, true, (cuLaunchCooperativeKernel(IN(functions, k->a), 1, 1, 1, 1, 1, 1, 0, \
+      IN(streams, k->b), NULL))) \
     X(launch_host, true, cuLaunchHostFunc(IN(streams, k->a), NULL_OR(k->b, count_call), &called)) \
     X(callback, true, cuStreamAddCallback(IN(streams, k->a), NULL_OR(k->b, count_callback), &called, k->c % 9 == 8)) \
     X(mem_alloc, false, cuMemAlloc_v2(OUT(addresses, k->a), PICK(sizes, k->b))) \
     X(mem_alloc_0, false, cuMemAlloc_v2(OUT(addresses, k->a), 4096)) \
     X(mem_managed, false, cuMemAllocManaged(OUT(addresses, k->a), PICK(sizes, k->b), k->c % 4)) \
-    X(mem_pitch, false, cuMemAllocPitch_v2(OUT(addresses, k->a), NULL_OR(k->d, &out.size), PICK(sizes, k->b), PICK(sizes, k->c), (unsigned)PICK(numbers, k->d))) \
+    X(mem_pitch, false, cuMemAllocPitch_v2(OUT(addresses, k->a), NULL_OR(k->d, &out.size), PICK(sizes, \
+      k->b), PICK(sizes, k->c), (unsigned)PICK(numbers, k->d))) \
     X(mem_free, true, cuMemFree_v2(is_invented(k->a) ? address_at(k->a) | 1 : address_at(k->a))) \
     X(mem_alloc_async, false, cuMemAllocAsync(OUT(addresses, k->a), PICK(sizes, k->b), IN(streams, k->c))) \
     X(mem_free_async, false, cuMemFreeAsync(address_at(k->a), IN(streams, k->b))) \
@@ -98,7 +105,8 @@
     X(graph_upload, true, cuGraphUpload(IN(execs, k->a), IN(streams, k->b))) \
     X(exec_destroy, true, cuGraphExecDestroy(IN(execs, k->a))) \
     X(error_text, false, error_text(k)) \
-    X(address_of, false, cuGetProcAddress_v2(NULL_OR(k->a, PICK(names, k->b)), NULL_OR(k->c, &out.function), 13000, 0, NULL_OR(k->d, &out.i)))
+    X(address_of, false, cuGetProcAddress_v2(NULL_OR(k->a, PICK(names, k->b)), NULL_OR(k->c, \
+      &out.function), 13000, 0, NULL_OR(k->d, &out.i)))
 /* clang-format on */
 
 #endif

@@ -1,8 +1,8 @@
 /* Execution of whatever loads, with all checks and a limit of jumps: the process survives, and a second launch of the
    same does the same. The first entry is launched as the input's first line says:
        // launch GRID BLOCK SHARED PARAMETERS
-   with a letter for each parameter: a buffer of a: any bytes, b: small numbers, c: floats, d: bytes of which every other
-   64 were never written; n: a small number, m: one. The values are clamped; what is missing has a default. */
+   with a letter for each parameter: a buffer of a: any bytes, b: small numbers, c: floats, d: bytes of which every
+   other 64 were never written; n: a small number, m: one. The values are clamped; what is missing has a default. */
 #include "fuzz.h"
 
 #include <ctype.h>

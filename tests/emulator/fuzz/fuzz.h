@@ -20,7 +20,8 @@ static inline void fuzz_must(CUresult r, const char *what)
     abort();
 }
 
-/* Without KILN_EMU_CHECK and KILN_EMU_LEVEL, all checks. FUZZ_SHOW=1 prints what the driver reports, to see why a kept input ends as it does. */
+/* All checks, unless KILN_EMU_CHECK says otherwise. FUZZ_SHOW=1 prints what the driver reports, to see why a kept input
+   ends as it does. */
 static inline void fuzz_begin(void)
 {
     setenv("KILN_EMU_VERBOSE", getenv("FUZZ_SHOW") ? "2" : "0", 1);

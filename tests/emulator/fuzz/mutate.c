@@ -1,6 +1,6 @@
-/* libFuzzer's mutation of PTX: statement by statement, so that most texts still load. Operands are replaced by others of
-   their class, words of an opcode by others of their family; statements go, come twice, change places, get guards, or come
-   from another text or from snippets.ptx, with the names of the text that they come into. */
+/* libFuzzer's mutation of PTX: statement by statement, so that most texts still load. Operands are replaced by others
+   of their class, words of an opcode by others of their family; statements go, come twice, change places, get guards,
+   or come from another text or from snippets.ptx, with the names of the text that they come into. */
 #include "fuzz.h"
 #include "view.h"
 #include "words.h"
