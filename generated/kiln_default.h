@@ -41,8 +41,11 @@ extern const kiln_bundle kiln_default_bundle; /* for kiln_open */
 extern const kiln_index kiln_default_index;   /* all kernels, to find, enumerate or preload */
 
 /* int4_quantize: quantise to INT4 in groups: scales, zeros and packed codes, in one read.
- * Source: round to nearest with a scale per group, as in GPTQ's and AWQ's baselines; a NaN has no part in
- * its group's scale and gets code 0.
+ * Source: round to nearest with a scale per group, as in GPTQ's and AWQ's baselines.
+ * NaN and infinity: a NaN has no part in its group's scale; NaNs alone have the least scale, and a NaN for
+ * a zero. An infinity makes the scale infinite, as does a range (asym) that overflows; minus infinity
+ * makes the zero a NaN, equal elements beyond 1e25 (f32) make it infinite. What is a NaN before it is
+ * rounded gets code 0: NaNs, infinite elements by an infinite scale, all elements of such zeros.
  * When n == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT:
  *   - n must be at most 2^40
@@ -185,8 +188,8 @@ kiln_status kiln_default_int4_quantize_bf16_asym_128_low(kiln_loader *loader, CU
                                                          const kiln_default_int4_quantize_args *args);
 
 /* int4_unpack: INT4 codes, scales and zeros back to a tensor.
- * Source: round to nearest with a scale per group, as in GPTQ's and AWQ's baselines; a NaN has no part in
- * its group's scale and gets code 0.
+ * Source: round to nearest with a scale per group, as in GPTQ's and AWQ's baselines.
+ * NaN and infinity: as the arithmetic goes: 0 times an infinite scale is a NaN.
  * When n == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT:
  *   - n must be at most 2^40
@@ -328,8 +331,11 @@ kiln_status kiln_default_int4_unpack_bf16_asym_128_low(kiln_loader *loader, CUst
                                                        const kiln_default_int4_unpack_args *args);
 
 /* int4_scale: scales, and zeros, for INT4 codes in groups.
- * Source: round to nearest with a scale per group, as in GPTQ's and AWQ's baselines; a NaN has no part in
- * its group's scale and gets code 0.
+ * Source: round to nearest with a scale per group, as in GPTQ's and AWQ's baselines.
+ * NaN and infinity: a NaN has no part in its group's scale; NaNs alone have the least scale, and a NaN for
+ * a zero. An infinity makes the scale infinite, as does a range (asym) that overflows; minus infinity
+ * makes the zero a NaN, equal elements beyond 1e25 (f32) make it infinite. What is a NaN before it is
+ * rounded gets code 0: NaNs, infinite elements by an infinite scale, all elements of such zeros.
  * When n == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT:
  *   - n must be at most 2^40
@@ -402,8 +408,11 @@ kiln_status kiln_default_int4_scale_bf16_asym_128(kiln_loader *loader, CUstream 
                                                   const kiln_default_int4_scale_args *args);
 
 /* int4_pack: a tensor to INT4 codes with given scales, and zeros.
- * Source: round to nearest with a scale per group, as in GPTQ's and AWQ's baselines; a NaN has no part in
- * its group's scale and gets code 0.
+ * Source: round to nearest with a scale per group, as in GPTQ's and AWQ's baselines.
+ * NaN and infinity: a NaN has no part in its group's scale; NaNs alone have the least scale, and a NaN for
+ * a zero. An infinity makes the scale infinite, as does a range (asym) that overflows; minus infinity
+ * makes the zero a NaN, equal elements beyond 1e25 (f32) make it infinite. What is a NaN before it is
+ * rounded gets code 0: NaNs, infinite elements by an infinite scale, all elements of such zeros.
  * When n == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT:
  *   - n must be at most 2^40
@@ -483,7 +492,10 @@ kiln_status kiln_default_int4_pack_bf16_asym_128_low(kiln_loader *loader, CUstre
                                                      const kiln_default_int4_pack_args *args);
 
 /* nf4_quantize: quantise to NF4 in groups: scales and packed codes, in one read.
- * Source: QLoRA (arXiv:2305.14314); a NaN has no part in its group's scale and gets code 0.
+ * Source: QLoRA (arXiv:2305.14314).
+ * NaN and infinity: a NaN has no part in its group's scale; NaNs alone have the least scale. An infinity
+ * makes the scale infinite. A quotient that is a NaN gets code 0: NaNs, and infinite elements by an
+ * infinite scale; finite ones are 0 by it.
  * When n == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT:
  *   - n must be at most 2^40
@@ -586,7 +598,8 @@ kiln_status kiln_default_nf4_quantize_bf16_128_high(kiln_loader *loader, CUstrea
                                                     const kiln_default_nf4_quantize_args *args);
 
 /* nf4_unpack: NF4 codes and scales back to a tensor.
- * Source: QLoRA (arXiv:2305.14314); a NaN has no part in its group's scale and gets code 0.
+ * Source: QLoRA (arXiv:2305.14314).
+ * NaN and infinity: as the arithmetic goes: 0 times an infinite scale is a NaN.
  * When n == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT:
  *   - n must be at most 2^40
@@ -689,7 +702,10 @@ kiln_status kiln_default_nf4_unpack_bf16_128_high(kiln_loader *loader, CUstream 
                                                   const kiln_default_nf4_unpack_args *args);
 
 /* nf4_scale: scales for NF4 codes in groups.
- * Source: QLoRA (arXiv:2305.14314); a NaN has no part in its group's scale and gets code 0.
+ * Source: QLoRA (arXiv:2305.14314).
+ * NaN and infinity: a NaN has no part in its group's scale; NaNs alone have the least scale. An infinity
+ * makes the scale infinite. A quotient that is a NaN gets code 0: NaNs, and infinite elements by an
+ * infinite scale; finite ones are 0 by it.
  * When n == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT:
  *   - n must be at most 2^40
@@ -737,7 +753,10 @@ kiln_status kiln_default_nf4_scale_bf16_64(kiln_loader *loader, CUstream stream,
                                            const kiln_default_nf4_scale_args *args);
 
 /* nf4_pack: a tensor to NF4 codes with given scales.
- * Source: QLoRA (arXiv:2305.14314); a NaN has no part in its group's scale and gets code 0.
+ * Source: QLoRA (arXiv:2305.14314).
+ * NaN and infinity: a NaN has no part in its group's scale; NaNs alone have the least scale. An infinity
+ * makes the scale infinite. A quotient that is a NaN gets code 0: NaNs, and infinite elements by an
+ * infinite scale; finite ones are 0 by it.
  * When n == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT:
  *   - n must be at most 2^40

@@ -160,8 +160,10 @@ static void describe_launch(text *out, const kiln_family *f)
 
 void describe_family(text *out, const kiln_family *family)
 {
-    text_printf(out, "%s: %s\nsource: %s\nneeds sm_%u\n", family->name, family->summary, family->source,
-                family->min_sm);
+    text_printf(out, "%s: %s\nsource: %s\n", family->name, family->summary, family->source);
+    if (family->nonfinite)
+        text_printf(out, "NaN and infinity: %s\n", family->nonfinite);
+    text_printf(out, "needs sm_%u\n", family->min_sm);
     describe_params(out, family);
     describe_args(out, family);
     describe_rules(out, "rules of a combination", family->refusals);

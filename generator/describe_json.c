@@ -168,6 +168,8 @@ static void add_family(json *j, const kiln_family *family)
     json_string_member(j, "name", family->name);
     json_string_member(j, "summary", family->summary);
     json_string_member(j, "source", family->source);
+    if (family->nonfinite)
+        json_string_member(j, "nonfinite", family->nonfinite);
     json_number_member(j, "min_sm", family->min_sm);
     add_expression(j, family, "variant_min_sm", family->variant_min_sm);
     add_expression(j, family, "variant_runs_on", family->variant_runs_on);

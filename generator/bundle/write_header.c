@@ -124,6 +124,8 @@ static const char *family_comment(arena *a, const bundle_family *f)
     text_printf(&out, "%s: %s.", family->name, family->summary);
     if (family->source)
         text_printf(&out, "\nSource: %s.", family->source);
+    if (family->nonfinite)
+        text_printf(&out, "\nNaN and infinity: %s.", family->nonfinite);
     if (family->empty)
         text_printf(&out, "\nWhen %s there is nothing to do: KILN_OK without a launch.", family->empty);
     if (family->rules && family->rules[0].condition)
@@ -166,7 +168,8 @@ static void write_family(arena *a, text *out, const bundle_family *f)
 static const char how_functions_behave[] =
     "\nA function checks its arguments, loads its kernel when it is used first, and launches it on the "
     "stream; it does not wait for the kernel to end. `args` is read before it returns. Pointers are device "
-    "addresses; what a kernel writes must not overlap anything else that it is given. With any status but KILN_OK nothing was launched: NULL_POINTER, BAD_ARGUMENT, MISALIGNED "
+    "addresses; what a kernel writes must not overlap anything else that it is given. With any status but "
+    "KILN_OK nothing was launched: NULL_POINTER, BAD_ARGUMENT, MISALIGNED "
     "and GRID_TOO_LARGE for the arguments, NO_VARIANT, CLOSED, LAUNCH, and those of kiln_preload; "
     "kiln_last_error has the details. Several threads may call at once.\n"
     "\nA program that calls functions of single variants only, and is compiled with -ffunction-sections "
@@ -221,8 +224,8 @@ text write_header(arena *a, const bundle_model *m)
 {
     text out = text_new(a);
     c_add_comment(&out, 0, file_comment(a, m));
-    text_printf(&out, "\n#ifndef %s_GENERATED_H\n#define %s_GENERATED_H\n\n#include <kiln/kiln.h>\n", m->upper_name,
-                m->upper_name);
+    text_printf(&out, "\n#ifndef %s_GENERATED_H\n#define %s_GENERATED_H\n\n#include <kiln/kiln.h>\n",
+                m->upper_name, m->upper_name);
     text_printf(
         &out,
         "\n#if KILN_LAYOUT_VERSION != %u\n"

@@ -5,9 +5,14 @@
 #define MODE_PARAM                                                                                           \
     QUANT_PARAM("mode", "sym asym", "sym", "sym: x = (code - 8) * scale; asym: x = (code - zero) * scale")
 #define NUMBERS_BYTES "select(mode == asym, 2, 1) * " QUANT_NUMBER_BYTES
-#define SOURCE                                                                                               \
-    "round to nearest with a scale per group, as in GPTQ's and AWQ's baselines; a NaN has no part in its "   \
-    "group's scale and gets code 0"
+#define SOURCE        "round to nearest with a scale per group, as in GPTQ's and AWQ's baselines"
+/* Of the entries that make codes or scales. */
+#define NONFINITE                                                                                            \
+    "a NaN has no part in its group's scale; NaNs alone have the least scale, and a NaN for a zero. An "     \
+    "infinity makes the scale infinite, as does a range (asym) that overflows; minus infinity makes the "    \
+    "zero a NaN, equal elements beyond 1e25 (f32) make it infinite. What is a NaN before it is rounded "     \
+    "gets code 0: NaNs, infinite elements by an infinite scale, all elements of such zeros"
+#define UNPACK_NONFINITE "as the arithmetic goes: 0 times an infinite scale is a NaN"
 #define SCALE_SUMMARY                                                                                        \
     "of each group; sym: max(largest magnitude, 1e-12) / 7; asym: max(largest - smallest, 1e-12) / 15"
 
@@ -48,6 +53,7 @@ const kiln_family int4_scale_family = {
     .name = "int4_scale",
     .summary = "scales, and zeros, for INT4 codes in groups",
     .source = SOURCE,
+    .nonfinite = NONFINITE,
     .params = scale_params,
     .args = scale_args,
     QUANT_LAUNCH(QUANT_SHARES),
@@ -84,6 +90,7 @@ const kiln_family int4_pack_family = {
     .name = "int4_pack",
     .summary = "a tensor to INT4 codes with given scales, and zeros",
     .source = SOURCE,
+    .nonfinite = NONFINITE,
     .params = params,
     .args = pack_args,
     QUANT_LAUNCH(QUANT_TILES),
@@ -121,6 +128,7 @@ const kiln_family int4_quantize_family = {
     .name = "int4_quantize",
     .summary = "quantise to INT4 in groups: scales, zeros and packed codes, in one read",
     .source = SOURCE,
+    .nonfinite = NONFINITE,
     .params = params,
     .args = quantize_args,
     QUANT_LAUNCH(QUANT_SHARES),
@@ -159,6 +167,7 @@ const kiln_family int4_unpack_family = {
     .name = "int4_unpack",
     .summary = "INT4 codes, scales and zeros back to a tensor",
     .source = SOURCE,
+    .nonfinite = UNPACK_NONFINITE,
     .params = params,
     .args = unpack_args,
     QUANT_LAUNCH(QUANT_TILES),

@@ -2,8 +2,14 @@
 #include "kernels.h"
 #include "quant_family.h"
 
-#define SOURCE        "QLoRA (arXiv:2305.14314); a NaN has no part in its group's scale and gets code 0"
-#define SCALE_SUMMARY "max(largest magnitude, 1e-12) of each group"
+#define SOURCE "QLoRA (arXiv:2305.14314)"
+/* Of the entries that make codes or scales. */
+#define NONFINITE                                                                                            \
+    "a NaN has no part in its group's scale; NaNs alone have the least scale. An infinity makes the scale "  \
+    "infinite. A quotient that is a NaN gets code 0: NaNs, and infinite elements by an infinite scale; "     \
+    "finite ones are 0 by it"
+#define UNPACK_NONFINITE "as the arithmetic goes: 0 times an infinite scale is a NaN"
+#define SCALE_SUMMARY    "max(largest magnitude, 1e-12) of each group"
 
 static const kiln_param params[] = {QUANT_TYPE_PARAM, QUANT_GROUP_PARAM, QUANT_NIBBLES_PARAM, {.name = NULL}};
 static const kiln_param scale_params[] = {QUANT_TYPE_PARAM, QUANT_GROUP_PARAM, {.name = NULL}};
@@ -31,6 +37,7 @@ const kiln_family nf4_scale_family = {
     .name = "nf4_scale",
     .summary = "scales for NF4 codes in groups",
     .source = SOURCE,
+    .nonfinite = NONFINITE,
     .params = scale_params,
     .args = scale_args,
     QUANT_LAUNCH(QUANT_SHARES),
@@ -63,6 +70,7 @@ const kiln_family nf4_pack_family = {
     .name = "nf4_pack",
     .summary = "a tensor to NF4 codes with given scales",
     .source = SOURCE,
+    .nonfinite = NONFINITE,
     .params = params,
     .args = pack_args,
     QUANT_LAUNCH(QUANT_TILES),
@@ -94,6 +102,7 @@ const kiln_family nf4_quantize_family = {
     .name = "nf4_quantize",
     .summary = "quantise to NF4 in groups: scales and packed codes, in one read",
     .source = SOURCE,
+    .nonfinite = NONFINITE,
     .params = params,
     .args = quantize_args,
     QUANT_LAUNCH(QUANT_SHARES),
@@ -126,6 +135,7 @@ const kiln_family nf4_unpack_family = {
     .name = "nf4_unpack",
     .summary = "NF4 codes and scales back to a tensor",
     .source = SOURCE,
+    .nonfinite = UNPACK_NONFINITE,
     .params = params,
     .args = unpack_args,
     QUANT_LAUNCH(QUANT_TILES),

@@ -88,6 +88,8 @@ void quant_load_tile(quant *q, ptx_val at, quant_elements x);
 void quant_load_step(quant *q, ptx_val at, ptx_val x[]);
 /* One element where the predicate holds, else a NaN, which is neutral: it changes no extreme, and its code is 0. */
 ptx_val quant_load_element(quant *q, ptx_val at, ptx_val exists);
+/* Two neighbours, the first of even number, of which the second may be missing, or both. */
+void quant_load_pair(quant *q, ptx_val at, const ptx_val exists[2], ptx_val x[2]);
 /* A lane's elements of one step, and one element where the predicate holds. */
 void quant_store_step(quant *q, ptx_val at, const ptx_val x[]);
 void quant_store_element(quant *q, ptx_val at, ptx_val x, ptx_val exists);

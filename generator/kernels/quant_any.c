@@ -1,7 +1,8 @@
 /* The 4-bit quantisers where the group's size is an argument, from 1 to more than there are elements.
  *
- * Tile by tile, as for fixed groups; but a lane's elements may be of several groups, so each element looks up its own
- * numbers. Scales are made in quant_any_scale.c.
+ * Tile by tile, as for fixed groups; but a lane's elements may be of several groups, so each element fetches its own
+ * numbers: from the lane that keeps them, or from memory in tiles of more groups than there are lanes. Scales are made in
+ * quant_any_scale.c.
  *
  * Places are divided by the group's size in f32: (p + 0.5) * (1 / size) is at least 0.5 / size away from a whole number,
  * and with p < 2^15 its error is below 2^15 / size * 2^-22.
@@ -24,13 +25,14 @@ typedef struct finder {
     ptx_val first_group; /* of the tile's first element, U64 */
     ptx_val place;       /* of that element in its group, U32 */
     ptx_val inverse;     /* 1 / group's size, F32 */
+    quant_numbers kept;  /* of the group that this lane looks after; none: numbers are in memory */
 } finder;
 
 /* Of a large group only its end matters, if it comes within a tile: the group is taken for one of 4096 that ends there. */
 static finder find_groups(quant *q)
 {
     ptx_fn *f = q->f;
-    finder w;
+    finder w = {.kept = {.has = 0}};
     ptx_val size = quant_group_size(q);
     w.first_group = ptx_div(f, q->first, size);
     ptx_val start = ptx_mul(f, w.first_group, size);
@@ -57,25 +59,66 @@ static ptx_val group_offset(quant *q, const finder *w, ptx_val offset)
     return ptx_mul(f, middle, w->inverse);
 }
 
-/* The numbers of the element i behind the one that `offset` is of; 1 where it does not exist. */
+/* Calls for each number that the coder has. */
+static quant_numbers each_number(quant *q, ptx_val (*find)(quant *, const finder *, int, ptx_val, ptx_val),
+                                 const finder *w, ptx_val group, ptx_val exists)
+{
+    quant_numbers g = {.has = 1u << QUANT_SCALE};
+    g.at[QUANT_SCALE] = find(q, w, QUANT_SCALE, group, exists);
+    if (q->coder == QUANT_INT4_ASYM) {
+        g.at[QUANT_ZERO] = find(q, w, QUANT_ZERO, group, exists);
+        g.has |= 1u << QUANT_ZERO;
+    }
+    return g;
+}
+
+/* A number of a group counted from the tile's first; 1 where it does not exist. */
+static ptx_val load_number(quant *q, const finder *w, int number, ptx_val group, ptx_val exists)
+{
+    ptx_fn *f = q->f;
+    ptx_val first = ptx_at(f, number == QUANT_ZERO ? q->zero : q->scale, w->first_group);
+    ptx_val at = ptx_at(f, first, group);
+    ptx_val value = ptx_var(f, ptx_number(q->wide, 1));
+    PTX_WHEN (f, exists) {
+        ptx_set(f, value, ptx_load_hint(f, at, PTX_NC));
+    }
+    return value;
+}
+
+/* The same from the lane that keeps it. Needs all lanes. */
+static ptx_val fetch_number(quant *q, const finder *w, int number, ptx_val group, ptx_val exists)
+{
+    (void)exists;
+    return ptx_shfl_idx(q->f, w->kept.at[number], group);
+}
+
+/* The numbers of the element i behind the one that `offset` is of. */
 static quant_numbers element_numbers(quant *q, const finder *w, ptx_val offset, uint32_t i, ptx_val exists)
 {
     ptx_fn *f = q->f;
     ptx_val exact = i == 0 ? offset : ptx_fma(f, w->inverse, ptx_f32((float)i), offset);
     ptx_val group = ptx_cvt_rzi(f, PTX_U32, exact);
-    quant_numbers g = {.has = 1u << QUANT_SCALE};
-    for (int number = QUANT_SCALE; number <= QUANT_ZERO; number++) {
-        if (number == QUANT_ZERO && q->coder != QUANT_INT4_ASYM)
-            continue;
-        ptx_val first = ptx_at(f, number == QUANT_ZERO ? q->zero : q->scale, w->first_group);
-        ptx_val at = ptx_at(f, first, group);
-        g.at[number] = ptx_var(f, ptx_number(q->wide, 1));
-        PTX_WHEN (f, exists) {
-            ptx_set(f, g.at[number], ptx_load_hint(f, at, PTX_NC));
-        }
-        g.has |= 1u << number;
+    return each_number(q, w->kept.has ? fetch_number : load_number, w, group, exists);
+}
+
+/* Where a tile has no more than 32 groups, lane i keeps the numbers of the i-th, and `emit` makes a body that counts on
+ * it; and another where each element looks them up in memory. */
+static void with_numbers(quant *q, finder *w, void (*emit)(quant *, const finder *, const void *),
+                         const void *tables)
+{
+    ptx_fn *f = q->f;
+    ptx_val last = ptx_sub(f, q->left, ptx_u32(1));
+    ptx_val last_group = ptx_cvt_rzi(f, PTX_U32, group_offset(q, w, last));
+    ptx_val are_few = ptx_lt(f, last_group, ptx_u32(32));
+    PTX_IF (f, are_few) {
+        ptx_val exists = ptx_le(f, q->lane, last_group);
+        w->kept = each_number(q, load_number, w, q->lane, exists);
+        emit(q, w, tables);
+        w->kept.has = 0;
     }
-    return g;
+    PTX_ELSE (f) {
+        emit(q, w, tables);
+    }
 }
 
 /* ---- pack and unpack ---------------------------------------------------------------------------------------------- */
@@ -139,6 +182,18 @@ static void store_lane_codes(quant *q, const any_step *s, ptx_val codes)
     }
 }
 
+static void pack_steps(quant *q, const finder *w, const void *tables)
+{
+    ptx_fn *f = q->f;
+    PTX_FOR (f, start, ptx_u32(0), q->left, ptx_u32(q->step_elements)) {
+        any_step s = begin_step(q, w, q->in, start);
+        ptx_val x[QUANT_MOST_LANE_ELEMENTS];
+        load_lane(q, &s, x);
+        ptx_val codes = quant_codes(q, tables, s.numbers, 1, x, q->lane_elements, QUANT_DIVIDE);
+        store_lane_codes(q, &s, codes);
+    }
+}
+
 void quant_any_pack(quant *q)
 {
     ptx_fn *f = q->f;
@@ -147,13 +202,7 @@ void quant_any_pack(quant *q)
         quant_find_left(q);
         quant_tables t = quant_load_tables(q);
         finder w = find_groups(q);
-        PTX_FOR (f, start, ptx_u32(0), q->left, ptx_u32(q->step_elements)) {
-            any_step s = begin_step(q, &w, q->in, start);
-            ptx_val x[QUANT_MOST_LANE_ELEMENTS];
-            load_lane(q, &s, x);
-            ptx_val codes = quant_codes(q, &t, s.numbers, 1, x, q->lane_elements, QUANT_DIVIDE);
-            store_lane_codes(q, &s, codes);
-        }
+        with_numbers(q, &w, pack_steps, &t);
     }
 }
 
@@ -176,6 +225,25 @@ static ptx_val load_lane_codes(quant *q, const any_step *s)
     return codes;
 }
 
+static void unpack_steps(quant *q, const finder *w, const void *values)
+{
+    ptx_fn *f = q->f;
+    PTX_FOR (f, start, ptx_u32(0), q->left, ptx_u32(q->step_elements)) {
+        any_step s = begin_step(q, w, q->out, start);
+        ptx_val codes = load_lane_codes(q, &s);
+        ptx_val x[QUANT_MOST_LANE_ELEMENTS];
+        for (uint32_t i = 0; i < q->lane_elements; i++)
+            x[i] = quant_value(q, *(const ptx_val *)values, &s.numbers[i], codes, i);
+        PTX_IF (f, s.is_full) {
+            quant_store_step(q, s.tensor, x);
+        }
+        PTX_ELSE (f) {
+            for (uint32_t i = 0; i < q->lane_elements; i++)
+                quant_store_element(q, ptx_at_const(f, s.tensor, i), x[i], s.exists[i]);
+        }
+    }
+}
+
 void quant_any_unpack(quant *q)
 {
     ptx_fn *f = q->f;
@@ -184,19 +252,6 @@ void quant_any_unpack(quant *q)
         quant_find_left(q);
         ptx_val values = quant_load_values(q);
         finder w = find_groups(q);
-        PTX_FOR (f, start, ptx_u32(0), q->left, ptx_u32(q->step_elements)) {
-            any_step s = begin_step(q, &w, q->out, start);
-            ptx_val codes = load_lane_codes(q, &s);
-            ptx_val x[QUANT_MOST_LANE_ELEMENTS];
-            for (uint32_t i = 0; i < q->lane_elements; i++)
-                x[i] = quant_value(q, values, &s.numbers[i], codes, i);
-            PTX_IF (f, s.is_full) {
-                quant_store_step(q, s.tensor, x);
-            }
-            PTX_ELSE (f) {
-                for (uint32_t i = 0; i < q->lane_elements; i++)
-                    quant_store_element(q, ptx_at_const(f, s.tensor, i), x[i], s.exists[i]);
-            }
-        }
+        with_numbers(q, &w, unpack_steps, &values);
     }
 }

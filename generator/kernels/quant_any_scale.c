@@ -1,41 +1,43 @@
 /* Scales of groups whose size is an argument, and the quantizer that goes on to the codes.
  *
- * A thread block owns whole groups: two large ones, or enough small ones to keep its warps busy, always an even number, so
- * that it shares no byte of codes with another block. A team of lanes (1 to 32; all of the block for a large group) goes
- * along a group, and the extremes of its parts meet in shared memory, as integers in the order of the floats, under an
- * atomic maximum. 0 stands for no number at all. The quantizer reads the elements again, from cache when it is lucky.
+ * A thread block owns whole groups: two large ones, or small ones that together have about as many elements as it keeps in
+ * shared memory; always an even number, so that it shares no byte of codes with another block. A team of lanes (1 to 32,
+ * or all of the block) goes along a group, and the extremes of its parts meet in shared memory, as integers in the order
+ * of the floats, under an atomic maximum. 0 stands for no number at all. Of large groups the quantizer reads the elements
+ * again. Accesses to memory begin where a sector does, ahead of the block's or group's first element.
  */
 #include "quant.h"
 
 enum {
-    LARGE_GROUP = 2048,
-    BLOCK_GROUPS = 2048, /* most groups of a block: those of one element */
     THREADS = 32 * QUANT_WARPS,
-    UNROLL = 4
+    UNROLL = 4,
+    SECTOR_ELEMENTS = 32, /* of one byte: as many of any type begin with a sector */
+    BLOCK_TEAM = 512      /* groups of this size and more get all of the block */
 };
 
 /* What a thread block owns. */
 typedef struct share {
-    ptx_val size; /* of a group, U64 */
+    ptx_val size;   /* of a group, U64 */
+    uint32_t large; /* elements of a group that is not kept in shared memory; two less than that are */
     ptx_val is_large;
     ptx_val groups;             /* that the block has room for, U32 */
     ptx_val first_group, first; /* U64 */
     ptx_val count;              /* elements that there are, U64 */
     ptx_val thread;             /* in the block, U32 */
+    ptx_val kept;               /* shared memory: the elements, unless groups are large */
     ptx_val most, minus_least;  /* shared memory: keys of extremes, then scales and zeros */
 } share;
 
 static share find_share(quant *q)
 {
     ptx_fn *f = q->f;
-    share s = {.thread = ptx_tid_x(f)};
+    share s = {.thread = ptx_tid_x(f), .large = q->wide == PTX_F64 ? 1024 : 2048};
     s.size = quant_group_size(q);
-    s.is_large = ptx_ge(f, s.size, ptx_u64(LARGE_GROUP));
-    ptx_val short_size = ptx_cvt(f, PTX_U32, ptx_min(f, s.size, ptx_u64(LARGE_GROUP)));
-    ptx_val rounded_up = ptx_add(f, short_size, ptx_u32(LARGE_GROUP / 2 - 1));
+    s.is_large = ptx_ge(f, s.size, ptx_u64(s.large));
+    ptx_val short_size = ptx_cvt(f, PTX_U32, ptx_min(f, s.size, ptx_u64(s.large)));
+    ptx_val rounded_up = ptx_add(f, short_size, ptx_u32(s.large / 2 - 1));
     ptx_val pairs = ptx_div(f, rounded_up, short_size);
-    ptx_val enough = ptx_max(f, ptx_shl(f, pairs, ptx_u32(1)), ptx_u32(QUANT_WARPS));
-    s.groups = ptx_select(f, s.is_large, ptx_u32(2), enough);
+    s.groups = ptx_shl(f, pairs, ptx_u32(1));
     ptx_val block = ptx_ctaid_x(f);
     s.first_group = ptx_mul_wide(f, block, s.groups);
     s.first = ptx_mul(f, s.first_group, s.size);
@@ -43,9 +45,10 @@ static share find_share(quant *q)
     ptx_val room = ptx_mul(f, ptx_cvt(f, PTX_U64, s.groups), s.size);
     s.count = ptx_min(f, left, room);
     ptx_type key = q->wide == PTX_F64 ? PTX_U64 : PTX_U32;
-    s.most = ptx_shared(f, key, BLOCK_GROUPS, 16);
+    s.kept = ptx_shared(f, q->wide, 2 * s.large, 16);
+    s.most = ptx_shared(f, key, s.large, 16); /* as many groups as there can be, of one element */
     if (q->coder == QUANT_INT4_ASYM)
-        s.minus_least = ptx_shared(f, key, BLOCK_GROUPS, 16);
+        s.minus_least = ptx_shared(f, key, s.large, 16);
     return s;
 }
 
@@ -91,6 +94,54 @@ static ptx_val float_of(quant *q, ptx_val key)
     return ptx_as(f, q->wide, ptx_xor(f, key, mask));
 }
 
+/* ---- elements ----------------------------------------------------------------------------------------------------- */
+
+static ptx_val not_a_number(const quant *q)
+{
+    return ptx_bits(q->wide, q->wide == PTX_F64 ? UINT64_C(0x7fffffffffffffff) : 0x7fffffff);
+}
+
+/* From where a sector begins to the block's element `from`: U64. */
+static ptx_val lead_of(quant *q, const share *s, ptx_val from)
+{
+    ptx_val element = ptx_add(q->f, s->first, from);
+    return ptx_and(q->f, element, ptx_u64(SECTOR_ELEMENTS - 1));
+}
+
+static void keep_elements(quant *q, const share *s)
+{
+    ptx_fn *f = q->f;
+    ptx_val in = ptx_at(f, q->in, s->first);
+    ptx_val lead = ptx_cvt(f, PTX_U32, lead_of(q, s, ptx_u64(0)));
+    ptx_val count = ptx_cvt(f, PTX_U32, s->count);
+    ptx_val end = ptx_add(f, count, lead);
+    PTX_FOR (f, from, s->thread, end, ptx_u32(UNROLL * THREADS)) {
+        ptx_val x[UNROLL], exists[UNROLL], element[UNROLL];
+        for (uint32_t i = 0; i < UNROLL; i++) {
+            element[i] = ptx_sub(f, i == 0 ? from : ptx_add(f, from, ptx_u32(i * THREADS)), lead);
+            exists[i] = ptx_lt(f, element[i], count); /* before the first: a huge number */
+            x[i] = quant_load_element(q, ptx_at(f, in, element[i]), exists[i]);
+        }
+        for (uint32_t i = 0; i < UNROLL; i++) {
+            ptx_val to = ptx_at(f, s->kept, element[i]);
+            PTX_WHEN (f, exists[i]) {
+                ptx_store(f, to, x[i]);
+            }
+        }
+    }
+}
+
+/* A NaN where there is none. */
+static ptx_val load_kept(quant *q, ptx_val at, ptx_val exists)
+{
+    ptx_fn *f = q->f;
+    ptx_val x = ptx_var(f, not_a_number(q));
+    PTX_WHEN (f, exists) {
+        ptx_set(f, x, ptx_load(f, at));
+    }
+    return x;
+}
+
 /* ---- extremes ----------------------------------------------------------------------------------------------------- */
 
 static void clear_keys(quant *q, const share *s)
@@ -117,9 +168,11 @@ static team find_team(quant *q, const share *s)
 {
     ptx_fn *f = q->f;
     team t;
-    ptx_val most_lanes = ptx_cvt(f, PTX_U32, ptx_min(f, s->size, ptx_u64(32)));
+    ptx_val quarter = ptx_shr(f, ptx_min(f, s->size, ptx_u64(32 * UNROLL)), ptx_u32(2));
+    ptx_val most_lanes = ptx_max(f, ptx_cvt(f, PTX_U32, quarter), ptx_u32(1));
     ptx_val log_small = ptx_bfind(f, most_lanes);
-    t.log = ptx_select(f, s->is_large, ptx_u32(8), log_small);
+    ptx_val is_for_block = ptx_ge(f, s->size, ptx_u64(BLOCK_TEAM));
+    t.log = ptx_select(f, is_for_block, ptx_u32(8), log_small);
     t.lanes = ptx_shl(f, ptx_u32(1), t.log);
     ptx_val mask = ptx_sub(f, t.lanes, ptx_u32(1));
     t.place = ptx_and(f, s->thread, mask);
@@ -130,30 +183,73 @@ static team find_team(quant *q, const share *s)
     return t;
 }
 
-/* This thread's part of elements [start, end). */
+static void add_elements(quant *q, const ptx_val x[UNROLL], quant_extremes *all)
+{
+    quant_extremes e = *all;
+    for (int i = 0; i < UNROLL; i++)
+        quant_extremes_add(q, &e, x[i]);
+    ptx_set(q->f, all->most, e.most);
+    if (q->coder == QUANT_INT4_ASYM)
+        ptx_set(q->f, all->least, e.least);
+}
+
+/* This thread's part of `size` elements from `start`, both U64, in memory. */
+static void add_part(quant *q, const share *s, const team *t, ptx_val start, ptx_val size,
+                     quant_extremes *all)
+{
+    ptx_fn *f = q->f;
+    ptx_val in = ptx_at(f, ptx_at(f, q->in, s->first), start);
+    ptx_val lanes = ptx_cvt(f, PTX_U64, t->lanes);
+    ptx_val stride = ptx_shl(f, lanes, ptx_u32(2));
+    ptx_val lead = lead_of(q, s, start);
+    ptx_val place = ptx_cvt(f, PTX_U64, t->place);
+    ptx_val end = ptx_add(f, size, lead);
+    PTX_FOR (f, from, place, end, stride) {
+        ptx_val x[UNROLL], behind = from;
+        for (int i = 0; i < UNROLL; i++) {
+            if (i > 0)
+                behind = ptx_add(f, behind, lanes);
+            ptx_val element = ptx_sub(f, behind, lead);
+            ptx_val exists = ptx_lt(f, element, size);
+            x[i] = quant_load_element(q, ptx_at(f, in, element), exists);
+        }
+        add_elements(q, x, all);
+    }
+}
+
+/* The same of elements that are kept. */
+static void add_kept_part(quant *q, const share *s, const team *t, ptx_val start, ptx_val size,
+                          quant_extremes *all)
+{
+    ptx_fn *f = q->f;
+    ptx_val kept = ptx_at(f, s->kept, ptx_cvt(f, PTX_U32, start));
+    ptx_val stride = ptx_shl(f, t->lanes, ptx_u32(2));
+    ptx_val end = ptx_cvt(f, PTX_U32, size);
+    PTX_FOR (f, from, t->place, end, stride) {
+        ptx_val x[UNROLL], element = from;
+        for (int i = 0; i < UNROLL; i++) {
+            if (i > 0)
+                element = ptx_add(f, element, t->lanes);
+            ptx_val exists = ptx_lt(f, element, end);
+            x[i] = load_kept(q, ptx_at(f, kept, element), exists);
+        }
+        add_elements(q, x, all);
+    }
+}
+
 static quant_extremes extremes_of_part(quant *q, const share *s, const team *t, ptx_val start, ptx_val end)
 {
     ptx_fn *f = q->f;
-    ptx_val nan = ptx_bits(q->wide, q->wide == PTX_F64 ? UINT64_C(0x7fffffffffffffff) : 0x7fffffff);
-    quant_extremes all = {.most = ptx_var(f, nan), .least = ptx_var(f, nan)};
-    ptx_val tensor = ptx_at(f, q->in, s->first);
-    ptx_val lanes = ptx_cvt(f, PTX_U64, t->lanes);
-    ptx_val stride = ptx_shl(f, lanes, ptx_u32(2));
-    ptx_val mine = ptx_add(f, start, ptx_cvt(f, PTX_U64, t->place));
-    PTX_FOR (f, from, mine, end, stride) {
-        ptx_val x[UNROLL], at = from;
-        for (int i = 0; i < UNROLL; i++) {
-            if (i > 0)
-                at = ptx_add(f, at, lanes);
-            ptx_val exists = ptx_lt(f, at, end);
-            x[i] = quant_load_element(q, ptx_at(f, tensor, at), exists);
+    quant_extremes all = {.most = ptx_var(f, not_a_number(q)), .least = ptx_var(f, not_a_number(q))};
+    ptx_val exists = ptx_lt(f, start, end);
+    PTX_IF (f, exists) {
+        ptx_val size = ptx_sub(f, end, start);
+        PTX_IF (f, s->is_large) {
+            add_part(q, s, t, start, size, &all);
         }
-        quant_extremes e = all;
-        for (int i = 0; i < UNROLL; i++)
-            quant_extremes_add(q, &e, x[i]);
-        ptx_set(f, all.most, e.most);
-        if (q->coder == QUANT_INT4_ASYM)
-            ptx_set(f, all.least, e.least);
+        PTX_ELSE (f) {
+            add_kept_part(q, s, t, start, size, &all);
+        }
     }
     return all;
 }
@@ -234,18 +330,6 @@ static void store_scales(quant *q, const share *s)
 
 /* ---- codes -------------------------------------------------------------------------------------------------------- */
 
-/* The block's group that an element is in; `inverse` is 1 / size, for small groups. */
-static ptx_val group_of(quant *q, const share *s, ptx_val inverse, ptx_val element)
-{
-    ptx_fn *f = q->f;
-    ptx_val place = ptx_cvt(f, PTX_U32, element);
-    ptx_val middle = ptx_add(f, ptx_cvt(f, PTX_F32, place), ptx_f32(0.5f));
-    ptx_val small = ptx_cvt_rzi(f, PTX_U32, ptx_mul(f, middle, inverse));
-    ptx_val is_second = ptx_ge(f, element, s->size);
-    ptx_val large = ptx_select(f, is_second, ptx_u32(1), ptx_u32(0));
-    return ptx_select(f, s->is_large, large, small);
-}
-
 static quant_numbers numbers_at(quant *q, const share *s, ptx_val group)
 {
     ptx_fn *f = q->f;
@@ -259,38 +343,101 @@ static quant_numbers numbers_at(quant *q, const share *s, ptx_val group)
 }
 
 /* Two elements, one byte, per thread and round. All threads take part in every round, for the coder's shuffles. */
+typedef struct pair {
+    ptx_val exists[2];
+    ptx_val x[2];
+    ptx_val group[2]; /* U32; any that there is where the element does not exist */
+    ptx_val at;       /* of the byte */
+} pair;
+
+static void store_pair(quant *q, const share *s, const quant_tables *t, const pair *p)
+{
+    quant_numbers g[2] = {numbers_at(q, s, p->group[0])};
+    g[1] = numbers_at(q, s, p->group[1]);
+    ptx_val codes = quant_codes(q, t, g, 1, p->x, 2, QUANT_DIVIDE);
+    PTX_WHEN (q->f, p->exists[0]) {
+        ptx_store(q->f, p->at, codes);
+    }
+}
+
+/* Elements from where a sector of codes begins to the block's first: U64. */
+static ptx_val lead_of_codes(quant *q, const share *s)
+{
+    return ptx_and(q->f, s->first, ptx_u64(2 * SECTOR_ELEMENTS - 1));
+}
+
+static void store_large_codes(quant *q, const share *s, const quant_tables *t, ptx_val packed)
+{
+    ptx_fn *f = q->f;
+    ptx_val in = ptx_at(f, q->in, s->first);
+    ptx_val lead = lead_of_codes(q, s);
+    ptx_val end = ptx_add(f, s->count, lead);
+    PTX_FOR (f, base, ptx_u64(0), end, ptx_u64(2 * THREADS)) {
+        pair p;
+        ptx_val behind = ptx_mad_wide(f, s->thread, ptx_u32(2), base);
+        ptx_val first = ptx_sub(f, behind, lead);
+        ptx_val second = ptx_add(f, first, ptx_u64(1));
+        p.exists[0] = ptx_lt(f, first, s->count);
+        p.exists[1] = ptx_lt(f, second, s->count);
+        quant_load_pair(q, ptx_at(f, in, first), p.exists, p.x);
+        ptx_val is_behind[2] = {ptx_ge(f, first, s->size)};
+        is_behind[1] = ptx_ge(f, second, s->size);
+        for (int i = 0; i < 2; i++)
+            p.group[i] = ptx_select(f, is_behind[i], ptx_u32(1), ptx_u32(0));
+        p.at = ptx_at(f, packed, ptx_shr(f, first, ptx_u32(1)));
+        store_pair(q, s, t, &p);
+    }
+}
+
+static void store_kept_codes(quant *q, const share *s, const quant_tables *t, ptx_val packed)
+{
+    ptx_fn *f = q->f;
+    ptx_val count = ptx_cvt(f, PTX_U32, s->count);
+    ptx_val lead = ptx_cvt(f, PTX_U32, lead_of_codes(q, s));
+    ptx_val end = ptx_add(f, count, lead);
+    ptx_val inverse = ptx_rcp(f, ptx_cvt(f, PTX_F32, ptx_cvt(f, PTX_U32, s->size)));
+    ptx_val last_group = ptx_sub(f, s->groups, ptx_u32(1));
+    PTX_FOR (f, base, ptx_u32(0), end, ptx_u32(2 * THREADS)) {
+        pair p;
+        ptx_val behind = ptx_mad(f, s->thread, ptx_u32(2), base);
+        ptx_val first = ptx_sub(f, behind, lead);
+        ptx_val second = ptx_add(f, first, ptx_u32(1));
+        p.exists[0] = ptx_lt(f, first, count);
+        p.exists[1] = ptx_lt(f, second, count);
+        ptx_val at = ptx_at(f, s->kept, first);
+        p.x[0] = load_kept(q, at, p.exists[0]);
+        p.x[1] = load_kept(q, ptx_at_const(f, at, 1), p.exists[1]);
+        ptx_val middle = ptx_add(f, ptx_cvt(f, PTX_F32, first), ptx_f32(0.5f));
+        ptx_val exact[2] = {ptx_mul(f, middle, inverse)};
+        exact[1] = ptx_add(f, exact[0], inverse);
+        for (int i = 0; i < 2; i++)
+            p.group[i] = ptx_min(f, ptx_cvt_rzi(f, PTX_U32, exact[i]), last_group);
+        p.at = ptx_at(f, packed, ptx_shr(f, first, ptx_u32(1)));
+        store_pair(q, s, t, &p);
+    }
+}
+
 static void store_codes(quant *q, const share *s)
 {
     ptx_fn *f = q->f;
     q->lane = ptx_laneid(f);
     quant_tables tables = quant_load_tables(q);
-    ptx_val in = ptx_at(f, q->in, s->first);
     ptx_val packed = ptx_at(f, q->packed, ptx_shr(f, s->first, ptx_u32(1)));
-    ptx_val short_size = ptx_cvt(f, PTX_U32, ptx_min(f, s->size, ptx_u64(LARGE_GROUP)));
-    ptx_val inverse = ptx_rcp(f, ptx_cvt(f, PTX_F32, short_size));
-    PTX_FOR (f, base, ptx_u64(0), s->count, ptx_u64(2 * THREADS)) {
-        ptx_val first = ptx_mad_wide(f, s->thread, ptx_u32(2), base);
-        ptx_val second = ptx_add(f, first, ptx_u64(1));
-        ptx_val exists[2] = {ptx_lt(f, first, s->count)};
-        exists[1] = ptx_lt(f, second, s->count);
-        ptx_val at = ptx_at(f, in, first);
-        ptx_val x[2] = {quant_load_element(q, at, exists[0])};
-        x[1] = quant_load_element(q, ptx_at_const(f, at, 1), exists[1]);
-        ptx_val first_or_none = ptx_select(f, exists[0], first, ptx_u64(0));
-        ptx_val second_or_none = ptx_select(f, exists[1], second, first_or_none);
-        quant_numbers g[2] = {numbers_at(q, s, group_of(q, s, inverse, first_or_none))};
-        g[1] = numbers_at(q, s, group_of(q, s, inverse, second_or_none));
-        ptx_val codes = quant_codes(q, &tables, g, 1, x, 2, QUANT_DIVIDE);
-        ptx_val to = ptx_at(f, packed, ptx_shr(f, first, ptx_u32(1)));
-        PTX_WHEN (f, exists[0]) {
-            ptx_store(f, to, codes);
-        }
+    PTX_IF (f, s->is_large) {
+        store_large_codes(q, s, &tables, packed);
+    }
+    PTX_ELSE (f) {
+        store_kept_codes(q, s, &tables, packed);
     }
 }
 
 void quant_any_scale(quant *q, bool packs)
 {
     share s = find_share(q);
+    ptx_val is_small = ptx_lt(q->f, s.size, ptx_u64(s.large));
+    PTX_IF (q->f, is_small) {
+        keep_elements(q, &s);
+    }
     clear_keys(q, &s);
     find_extremes(q, &s);
     store_scales(q, &s);

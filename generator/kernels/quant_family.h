@@ -50,10 +50,13 @@
 
 /* A thread block has eight warps with a tile of 2 or 4 KB of the tensor each (see quant_open). Where the group's size is
  * an argument and scales are made, it has whole groups instead, an even number of them. */
-#define QUANT_TILE_BYTES "select((type == f32 || type == f64) && (group == 128 || group == 256), 4096, 2048)"
+#define QUANT_TILE_BYTES                                                                                               \
+    "select(group == any || ((type == f32 || type == f64) && (group == 128 || group == 256)), 4096, 2048)"
 #define QUANT_TILE       "(" QUANT_TILE_BYTES " / " QUANT_ELEMENT_BYTES ")"
 #define QUANT_TILES      "ceil_div(n, 8 * " QUANT_TILE ")"
-#define QUANT_ANY_GROUPS "select(min(group_size, n) < 2048, max(8, 2 * ceil_div(1024, min(group_size, n))), 2)"
+#define QUANT_LARGE_GROUP "select(type == f64, 1024, 2048)"
+#define QUANT_ANY_GROUPS                                                                                               \
+    "select(min(group_size, n) < " QUANT_LARGE_GROUP ", 2 * ceil_div(" QUANT_LARGE_GROUP " / 2, min(group_size, n)), 2)"
 #define QUANT_SHARES     "select(group == any, ceil_div(n, min(group_size, n) * " QUANT_ANY_GROUPS "), " QUANT_TILES ")"
 
 /* Thread instructions of a tile, all 32 lanes: counted in a full tile whose numbers are plain, in the order of groups 32,

@@ -1,9 +1,9 @@
 /* Types and geometry of the 4-bit quantisers.
  *
- * A warp works on a tile of 4 steps, or 8 where that makes its scales whole sectors of 32 bytes. In a step each lane takes
- * 16 bytes of the tensor (2, 4 or 8 elements), so that a warp's access to either side is whole sectors too. A group is 4
- * to 32 lanes of a step, or all lanes of 2 or 4 steps.
- * Nothing goes through shared memory.
+ * A warp works on a tile of 4 steps, or 8 where that makes its scales whole sectors of 32 bytes, or neighbours share
+ * fewer of them (groups whose size is an argument). In a step each lane takes 16 bytes of the tensor (2, 4 or 8
+ * elements), so that a warp's access to either side is whole sectors too. A group is 4 to 32 lanes of a step, or all
+ * lanes of 2 or 4 steps. Nothing goes through shared memory, but for what quant_any_scale.c says.
  */
 #include "quant.h"
 
@@ -22,7 +22,8 @@ quant quant_open(ptx_fn *f, const kiln_variant *v, quant_coder coder)
     q.lane_elements = q.type == PTX_F64 ? 2 : q.type == PTX_F32 ? 4 : 8;
     q.step_elements = 32 * q.lane_elements;
     q.group = kiln_is(v, "group", "any") ? 0 : kiln_int(v, "group");
-    q.steps = q.group >= 128 && q.lane_elements < 8 ? QUANT_MOST_STEPS : QUANT_MOST_STEPS / 2;
+    bool has_many_steps = q.group == 0 || (q.group >= 128 && q.lane_elements < 8);
+    q.steps = has_many_steps ? QUANT_MOST_STEPS : QUANT_MOST_STEPS / 2;
     q.tile_elements = q.steps * q.step_elements;
     if (q.group == 0)
         return q;
@@ -140,6 +141,26 @@ ptx_val quant_load_element(quant *q, ptx_val at, ptx_val exists)
     if (is_bf16)
         return ptx_as(f, PTX_F32, ptx_shl(f, raw, ptx_u32(16)));
     return is_f16 ? ptx_cvt(f, PTX_F32, ptx_as(f, PTX_F16, raw)) : raw;
+}
+
+void quant_load_pair(quant *q, ptx_val at, const ptx_val exists[2], ptx_val x[2])
+{
+    ptx_fn *f = q->f;
+    ptx_val nan = ptx_bits(q->wide, q->wide == PTX_F64 ? UINT64_C(0x7fffffffffffffff) : 0x7fffffff);
+    x[0] = ptx_declare(f, q->wide);
+    x[1] = ptx_var(f, nan);
+    PTX_IF (f, exists[1]) {
+        ptx_val two[2];
+        if (q->lane_elements == 8)
+            widen_pair(q, ptx_load_hint(f, ptx_cast_ptr(f, at, PTX_U32), PTX_NC), two);
+        else
+            ptx_load_vec(f, 2, two, at, PTX_NC);
+        ptx_set(f, x[0], two[0]);
+        ptx_set(f, x[1], two[1]);
+    }
+    PTX_ELSE (f) {
+        ptx_set(f, x[0], quant_load_element(q, at, exists[0]));
+    }
 }
 
 /* f32 to bf16 in integers, for targets that have no conversion: half an ulp less one, plus one when the lowest kept bit

@@ -110,6 +110,7 @@ typedef struct kiln_family {
     const char *name;         /* [a-z][a-z0-9_]* without double underscores */
     const char *summary;      /* one line */
     const char *source;       /* the paper, format or kernel that the contract comes from */
+    const char *nonfinite;    /* what becomes of NaNs and infinities; null: nothing is said */
     const kiln_param *params; /* ends with a null name; may be null */
     const kiln_arg *args;     /* ends with a null name */
     const kiln_rule

@@ -8,6 +8,8 @@
     "16, %r1;\n"
 #define RESULT "ld.shared.v4.b32 {%r3, %r4, %r5, %r6}, [%r2]; st.global.v4.b32 [%p2], {%r3, %r4, %r5, %r6};\n"
 
+#define FIRST_ONLY "setp.ne.u32 %q0, %r0, 0; @%q0 ret;\n"
+
 enum { THREADS = 64 };
 
 static uint32_t in[THREADS][4], out[THREADS][4];
@@ -118,12 +120,186 @@ static void test_transactions(void **state)
     assert_int_equal(out[0][1], 1);
 }
 
+/* One thread, one object: what the instructions do to the counts (9.7.13.15). TEST gives whether the phase is complete. */
+#define TEST(parity, to)                                                                                     \
+    "mbarrier.test_wait.parity.shared.b64 %q1, [bar], " #parity "; selp.u32 %r" #to ", 1, 0, %q1;\n"
+
+typedef struct script {
+    const char *text;
+    uint32_t want[4]; /* %r3 to %r6 */
+} script;
+
+static const script scripts[] = {
+    /* a dropped arrival is missing from the next phase on */
+    {"mbarrier.init.shared.b64 [bar], 2; mbarrier.arrive_drop.shared.b64 %s0, [bar];\n" TEST(
+         0, 3) "mbarrier.arrive.shared.b64 _, [bar];\n" TEST(0, 4)
+         TEST(1, 5) "mbarrier.arrive.shared.b64 _, [bar];\n" TEST(1, 6),
+     {0, 1, 0, 1}},
+    {"mbarrier.init.shared.b64 [bar], 7; mbarrier.arrive_drop.release.cta.shared::cta.b64 _, [bar], "
+     "4;\n"
+     "mbarrier.arrive.shared.b64 _, [bar], 3;\n" TEST(
+         0, 3) "mbarrier.arrive.shared.b64 %s0, [bar], 2;\n"
+               "mbarrier.pending_count.b64 %r4, %s0; mbarrier.arrive.shared.b64 %s1, [bar]; "
+               "mbarrier.pending_count.b64 %r5, %s1;\n" TEST(1, 6),
+     {1, 3, 1, 1}},
+    /* the state of an arrival belongs to its phase */
+    {"mbarrier.init.shared.b64 [bar], 2; mbarrier.arrive.shared.b64 %s0, [bar];\n"
+     "mbarrier.test_wait.shared.b64 %q1, [bar], %s0; selp.u32 %r3, 1, 0, %q1; "
+     "mbarrier.arrive.shared.b64 %s1, [bar];\n"
+     "mbarrier.test_wait.acquire.cta.shared.b64 %q1, [bar], %s0; selp.u32 %r4, 1, 0, %q1;\n"
+     "mbarrier.arrive.shared.b64 %s2, [bar]; mbarrier.try_wait.shared.b64 %q1, [bar], %s2; selp.u32 "
+     "%r5, 1, 0, %q1;\n"
+     "mbarrier.try_wait.shared.b64 %q1, [bar], %s1, 100; selp.u32 %r6, 1, 0, %q1;\n",
+     {0, 1, 0, 1}},
+    /* transactions hold a phase back, in any order with the arrivals */
+    {"mbarrier.init.shared.b64 [bar], 1; mbarrier.expect_tx.relaxed.cta.shared.b64 [bar], 48;\n"
+     "mbarrier.arrive.shared.b64 _, [bar];\n" TEST(0, 3) "mbarrier.complete_tx.shared.b64 [bar], 16;\n" TEST(
+         0, 4) "mbarrier.complete_tx.shared."
+               "b64 [bar], 32;\n" TEST(0, 5) TEST(1, 6),
+     {0, 0, 1, 0}},
+    {"mbarrier.init.shared.b64 [bar], 2; mbarrier.arrive.shared.b64 _, [bar];\n"
+     "mbarrier.arrive_drop.expect_tx.shared.b64 _, [bar], 8;\n" TEST(
+         0, 3) "mbarrier.complete_tx.shared.b64 [bar], 8;\n" TEST(0, 4) "mbarrier.arrive.expect_tx.release."
+                                                                        "cta.shared.b64 _, [bar], "
+                                                                        "4;\n" TEST(1, 5) "mbarrier."
+                                                                                          "complete_tx."
+                                                                                          "shared.b64 "
+                                                                                          "[bar], "
+                                                                                          "4;\n" TEST(1, 6),
+     {0, 1, 0, 1}},
+    /* parity: of the phase before the current one it is true */
+    {"mbarrier.init.shared.b64 [bar], 1;\n" TEST(1, 3)
+         TEST(0, 4) "mbarrier.arrive.shared.b64 _, [bar];\n"
+                    "mbarrier.try_wait.parity.acquire.cta.shared.b64 %q1, [bar], 0, 1000000; "
+                    "selp.u32 %r5, 1, 0, %q1;\n" TEST(1, 6),
+     {1, 0, 1, 0}},
+    /* a new life after inval; the largest count */
+    {"mbarrier.init.shared.b64 [bar], 5; mbarrier.inval.shared.b64 [bar]; mbarrier.init.shared.b64 "
+     "[bar], 1048575;\n"
+     "mbarrier.arrive.noComplete.shared.b64 %s0, [bar], 1048573; mbarrier.pending_count.b64 %r3, "
+     "%s0;\n" TEST(0, 4) "mbarrier.arrive.noComplete.release.cta.shared::cta.b64 %s0, [bar], 1; mov.u32 %r5, "
+                         "0; mov.u32 %r6, 0;\n",
+     {1048575, 0, 0, 0}},
+    /* without .noinc the arrival of the copies is one more than was expected; with it, one of them */
+    {"mbarrier.init.shared.b64 [bar], 1; cp.async.mbarrier.arrive.shared.b64 [bar];\n" TEST(
+         0, 3) "mbarrier.arrive.shared.b64 _, [bar];\n" TEST(0, 4) "mbarrier.arrive.shared.b64 _, "
+                                                                   "[bar];\n" TEST(1, 5) "mov.u32 %r6, 0;\n",
+     {0, 1, 1, 0}},
+    {"mbarrier.init.shared.b64 [bar], 1; cp.async.mbarrier.arrive.noinc.shared::cta.b64 "
+     "[bar];\n" TEST(0, 3) TEST(1, 4) "mov.u32 %r5, 7; mov.u32 %r6, 7;\n",
+     {1, 0, 7, 7}},
+    /* by a generic address */
+    {"cvta.shared.u64 %p4, bar; mbarrier.init.b64 [%p4], 1; mbarrier.arrive.b64 %s0, [%p4];\n"
+     "mbarrier.test_wait.b64 %q1, [%p4], %s0; selp.u32 %r3, 1, 0, %q1; mbarrier.test_wait.parity.b64 "
+     "%q1, [%p4], 1;\n"
+     "selp.u32 %r4, 1, 0, %q1; mbarrier.inval.b64 [%p4]; mov.u32 %r5, 0; mov.u32 %r6, 0;\n",
+     {1, 0, 0, 0}},
+};
+
+static void test_scripts(void **state)
+{
+    (void)state;
+    for (size_t n = 0; n < sizeof scripts / sizeof *scripts; n++) {
+        char body[4096];
+        snprintf(body, sizeof body, "%s%s%s", HEAD FIRST_ONLY, scripts[n].text,
+                 "st.global.v4.b32 [%p2], {%r3, %r4, %r5, %r6}; ret;");
+        run(body);
+        for (int i = 0; i < 4; i++)
+            if (out[0][i] != scripts[n].want[i])
+                fail_msg("%s%%r%d is %u, not %u", scripts[n].text, 3 + i, out[0][i], scripts[n].want[i]);
+    }
+}
+
+typedef struct misuse {
+    const char *text, *message;
+    CUresult result;
+} misuse;
+
+static const misuse misuses[] = {
+    {"mbarrier.init.shared.b64 [bar], 0;", "initialises an mbarrier object with the count 0",
+     CUDA_ERROR_LAUNCH_FAILED},
+    {"mbarrier.init.shared.b64 [bar], 1048576;", "with the count 1048576", CUDA_ERROR_LAUNCH_FAILED},
+    {"mbarrier.init.shared.b64 [bar], 2; mbarrier.arrive.shared.b64 _, [bar], 3;",
+     "arrives with the count 3 at an mbarrier object that waits for 2 more", CUDA_ERROR_LAUNCH_FAILED},
+    {"mbarrier.init.shared.b64 [bar], 2; mbarrier.arrive.noComplete.shared.b64 %s0, [bar], 2;",
+     ".noComplete must not be the last", CUDA_ERROR_LAUNCH_FAILED},
+    {"mbarrier.arrive.shared.b64 _, [bar];", "uses an mbarrier object that is not initialised",
+     CUDA_ERROR_LAUNCH_FAILED},
+    {"mbarrier.init.shared.b64 [bar], 1; mbarrier.inval.shared.b64 [bar]; mbarrier.inval.shared.b64 [bar];",
+     "uses an mbarrier object that is not initialised", CUDA_ERROR_LAUNCH_FAILED},
+    {"mbarrier.init.b64 [%p1], 1;", "names an mbarrier object that is not in shared memory", (CUresult)717},
+    {"mbarrier.init.shared.b64 [bar+-4], 1;", "which is not a multiple of 8", CUDA_ERROR_MISALIGNED_ADDRESS},
+    {"cp.async.cg.shared.global [%r2+8], [%p3], 16;", "which is not a multiple of 16",
+     CUDA_ERROR_MISALIGNED_ADDRESS},
+    {"cp.async.ca.shared.global [%r2], [%p3+2], 4;", "which is not a multiple of 4",
+     CUDA_ERROR_MISALIGNED_ADDRESS},
+    {"cp.async.ca.shared.global [%r2], [%p3+2], 4, 2;", "which is not a multiple of 4",
+     CUDA_ERROR_MISALIGNED_ADDRESS},
+    {"mov.u32 %r7, 9; cp.async.ca.shared.global [%r2], [%p3], 8, %r7;",
+     "copies more bytes from the source than cp-size, which is 8", CUDA_ERROR_LAUNCH_FAILED},
+    {"cp.async.cg.shared.global [%r2+4096], [%p3], 16;", "of .shared memory, which ends at",
+     CUDA_ERROR_ILLEGAL_ADDRESS},
+    {"cp.async.cg.shared.global [%r2], [%p3+1024], 16;", "behind the end of the allocation",
+     CUDA_ERROR_ILLEGAL_ADDRESS},
+};
+
+static void test_misuse(void **state)
+{
+    (void)state;
+    for (size_t n = 0; n < sizeof misuses / sizeof *misuses; n++) {
+        CUcontext context;
+        char body[2048];
+        snprintf(body, sizeof body, "%s%s\nret;", HEAD FIRST_ONLY, misuses[n].text);
+        assert_int_equal(cuCtxCreate_v2(&context, 0, 0), CUDA_SUCCESS);
+        CUfunction f = kernel_of(NULL, body);
+        CUdeviceptr p0 = device_bytes(sizeof out, NULL), p1 = device_bytes(sizeof in, in);
+        capture_stderr();
+        CUresult r = launch(f, 1, 1, p0, p1, 0);
+        captured_stderr();
+        if (r != misuses[n].result)
+            fail_msg("%s gave %d\n%s", misuses[n].text, (int)r, printed);
+        assert_contains(printed, "in k, line ");
+        assert_contains(printed, misuses[n].message);
+        assert_int_equal(cuCtxDestroy_v2(context), CUDA_SUCCESS);
+    }
+}
+
+/* Hints change nothing; bytes that are not copied from the source need not exist there. */
+static void test_copy_forms(void **state)
+{
+    (void)state;
+    static const char *const forms[] = {
+        "cp.async.cg.shared.global.L2::cache_hint [%r2], [%p3], 16, %p5;",
+        "cp.async.ca.shared.global.L2::cache_hint.L2::256B [%r2], [%p3], 16, %p5;",
+        "cp.async.cg.shared::cta.global.L2::cache_hint.L2::64B [%r2], [%p3], 16, 16, %p5;",
+        "cp.async.ca.shared.global [%r2], [%p3], 8; cp.async.ca.shared.global [%r2+8], [%p3+8], 8, 8;",
+        "setp.eq.u32 %q2, 0, 1; cp.async.cg.shared.global.L2::cache_hint [%r2], [%p3], 16, %q2, %p5;",
+    };
+    for (size_t n = 0; n < sizeof forms / sizeof *forms; n++) {
+        char body[2048];
+        snprintf(body, sizeof body, "%s%s%s%s", HEAD, "createpolicy.fractional.L2::evict_first.b64 %p5;\n",
+                 forms[n], "cp.async.wait_all;\n" RESULT "ret;");
+        run(body);
+        assert_memory_equal(out, in, sizeof in);
+    }
+    run(HEAD
+        "add.u64 %p3, %p1, 1016; cp.async.cg.shared.global [%r2], [%p1], 16; cp.async.ca.shared.global "
+        "[%r2+8], [%p3], 8, 8;\n"
+        "add.u64 %p3, %p3, 8; cp.async.ca.shared.global [%r2+4], [%p3], 4, 0; cp.async.wait_all;\n" RESULT
+        "ret;");
+    assert_int_equal(out[3][0], in[0][0]);
+    assert_int_equal(out[3][1], 0);
+    assert_int_equal(out[3][2], in[63][2]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_visibility),    cmocka_unit_test(test_groups),
         cmocka_unit_test(test_zero_fill),     cmocka_unit_test(test_phases),
         cmocka_unit_test(test_copies_arrive), cmocka_unit_test(test_transactions),
+        cmocka_unit_test(test_scripts),       cmocka_unit_test(test_misuse),
+        cmocka_unit_test(test_copy_forms),
     };
     return cmocka_run_group_tests(tests, begin_context, end_context);
 }

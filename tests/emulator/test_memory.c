@@ -173,7 +173,8 @@ static void test_atomics(void **state)
                    "red.global.add.u64 [%p0+32], 2;\n"
                    "mov.b16 %h1, 0x3c00; .reg .b32 %hh; mov.b32 %hh, {%h1,%h1}; red.global.add.noftz.f16x2 "
                    "[%p0+40], %hh;\n"
-                   ".reg .f32 %z; mov.f32 %z, 0f3f000000; red.global.add.v2.f32 [%p0+48], {%z, %z}; ret;");
+                   ".reg .f32 %z; mov.f32 %z, 0f3f000000; red.global.add.v2.f32 [%p0+48], {%z, %z};\n"
+                   "red.global.v2.f32.add [%p0+48], {%z, %z}; ret;");
     CUdeviceptr p = device_bytes(4 * WORDS, NULL);
     assert_int_equal(launch(f, 4, 64, p, p, 0), CUDA_SUCCESS);
     uint32_t w[WORDS];
@@ -188,8 +189,8 @@ static void test_atomics(void **state)
     assert_int_equal(w[7], 2);          /* 0 -> 5 -> 4 ...: 256 steps of 6 */
     assert_int_equal(w[8], 512);
     assert_int_equal(w[10], 0x5c005c00); /* 256.0 twice */
-    assert_int_equal(w[12], 0x43000000); /* 128.0 */
-    assert_int_equal(w[13], 0x43000000);
+    assert_int_equal(w[12], 0x43800000);
+    assert_int_equal(w[13], 0x43800000);
     cuMemFree_v2(p);
 }
 

@@ -301,8 +301,8 @@ static void check_product(const char *header, const mma_form *f, int run)
         for (int i = 0; i < f->m; i++)
             for (int j = 0; j < 8; j++)
                 if (m.d[q][i][j] != expected(f, &m, q, i, j))
-                    fail_msg("%s, %s, run %d: D[%d][%d] of product %d is %.17g, not %.17g", header, f->name,
-                             run, i, j, q, m.d[q][i][j], expected(f, &m, q, i, j));
+                    fail_msg("%s, run %d: D[%d][%d] of product %d is %.17g, not %.17g, with\n%s", f->name,
+                             run, i, j, q, m.d[q][i][j], expected(f, &m, q, i, j), header);
 }
 
 /* Lowest target of a form, for the devices below. */

@@ -1,4 +1,4 @@
-/* Numbers beyond the conformance programs: half precision, directed rounding, conversions, approximate functions. The
+/* Numbers beyond the conformance programs: half precision, directed rounding, single values. The
    references are written from the ISA in other terms than the emulator's. */
 #include "emu_test.h"
 
@@ -339,47 +339,12 @@ static void test_values(void **state)
     }
 }
 
-/* The errors that the ISA states, against the host's double functions. */
-static void test_approximations(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *name;
-        double (*exact)(double);
-        double relative, absolute, low, high;
-    } functions[] = {
-        {"ex2", exp2, 0x1p-22, 0x1p-149, -149, 128}, {"lg2", log2, 0x1p-22, 0x1p-22, 1e-30, 1e30},
-        {"sin", sin, 0, 0x1p-20, -6.28, 6.28},       {"cos", cos, 0, 0x1p-20, -6.28, 6.28},
-        {"sin", sin, 0, 0x1p-15, -314, 314},         {"cos", cos, 0, 0x1p-15, -314, 314},
-        {"tanh", tanh, 0x1p-11, 0, -12, 12},         {"sqrt", sqrt, 0x1p-23, 0, 1e-35, 1e35},
-    };
-    static uint64_t in[COUNT][3], out[COUNT];
-    for (size_t k = 0; k < sizeof functions / sizeof *functions; k++) {
-        char instruction[128];
-        for (int i = 0; i < COUNT; i++) {
-            double u = (double)(random_bits() >> 11) * 0x1p-53;
-            in[i][0] = float_bits((float)(functions[k].low + u * (functions[k].high - functions[k].low)));
-        }
-        snprintf(instruction, sizeof instruction, "%s.approx.f32 %%f3, %%f0; cvt.u64.u32 %%d3, %%f3;",
-                 functions[k].name);
-        run_words(instruction, in, out);
-        for (int i = 0; i < COUNT; i++) {
-            double want = functions[k].exact((double)float_of(in[i][0])), got = (double)float_of(out[i]);
-            double allowed = functions[k].relative * fabs(want) + functions[k].absolute;
-            if (!(fabs(got - want) <= allowed))
-                fail_msg("%s(%a) gave %a, exactly %a", functions[k].name, (double)float_of(in[i][0]), got,
-                         want);
-        }
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_half_arithmetic),
         cmocka_unit_test(test_rounding_modes),
         cmocka_unit_test(test_values),
-        cmocka_unit_test(test_approximations),
     };
     return cmocka_run_group_tests(tests, begin_context, end_context);
 }

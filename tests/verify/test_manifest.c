@@ -46,6 +46,7 @@ static void test_facts(void **state)
     assert_string_equal(formula_text(v->empty), "n == 0");
     assert_string_equal(formula_text(v->bytes_read), "4 * n");
     assert_null(v->instructions);
+    assert_string_equal(formula_text(v->elements), "n");
     const manifest_arg *packed = manifest_find_arg(v, "packed");
     assert_int_equal(packed->direction, DIRECTION_OUT);
     assert_int_equal(packed->type, ELEMENT_U8);
@@ -105,6 +106,9 @@ static void test_generated(void **state)
     assert_string_equal(blend->id, "blend/type=f32,acc=f32,width=64,clamp=false,strategy=narrow");
     assert_int_equal(manifest_find_arg(blend, "x")->dimension_count, 2);
     assert_null(manifest_find_arg(blend, "limit"));
+    assert_int_equal(blend->image_count, 2);
+    assert_string_equal(blend->images[0].target, "sm_75");
+    assert_string_equal(blend->images[1].target, "sm_90");
     assert_int_equal(manifest_find_arg(blend, "factor")->type, ELEMENT_F32);
     assert_int_equal(manifest_find_arg(blend, "factor")->struct_type, ELEMENT_F64);
     assert_int_equal(blend->params[2].selector, 64);

@@ -103,17 +103,25 @@ static inline bool access_find(emu_warp *w, const emu_op *op, uint32_t mask, uns
     }
 }
 
-/* Turns the addresses into host addresses. False after a fault. */
+/* Turns the addresses into host addresses, uncounted. False after a fault. */
 static inline bool access_judge(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes, bool writes,
                                 uint64_t at[EMU_LANES])
 {
     if (!access_find(w, op, mask, bytes, writes, at))
         return false;
-    if (w->block->tally)
-        emu_count_request(w, op, mask, bytes, writes, at);
     if (w->block->watch)
         emu_watch_access(w, op, mask, bytes, writes, at);
     return true;
+}
+
+/* What an operation looks at beside or instead of what it accesses: not counted. */
+static inline bool access_uncounted(emu_warp *w, const emu_op *op, uint32_t arg, uint32_t mask,
+                                    unsigned bytes, bool writes, uint64_t at[EMU_LANES])
+{
+    if (w->block->watch && !emu_init_address(w, op, arg, mask))
+        return false;
+    access_addresses(w, op, arg, mask, at);
+    return access_judge(w, op, mask, bytes, writes, at);
 }
 
 /* Resolves the access of `bytes` per lane at the address in argument `arg`. False after a fault. All 32 entries of `at`
@@ -121,10 +129,11 @@ static inline bool access_judge(emu_warp *w, const emu_op *op, uint32_t mask, un
 static inline bool access_resolve(emu_warp *w, const emu_op *op, uint32_t arg, uint32_t mask, unsigned bytes,
                                   bool writes, uint64_t at[EMU_LANES])
 {
-    if (w->block->watch && !emu_init_address(w, op, arg, mask))
+    if (!access_uncounted(w, op, arg, mask, bytes, writes, at))
         return false;
-    access_addresses(w, op, arg, mask, at);
-    return access_judge(w, op, mask, bytes, writes, at);
+    if (w->block->tally)
+        emu_count_request(w, op, mask, bytes, writes, at);
+    return true;
 }
 
 static inline bool is_consecutive(const uint64_t at[EMU_LANES], uint64_t bytes)

@@ -13,6 +13,8 @@
 
 /* Jumps back per warp, while nothing in the whole launch was stored, released or finished: the wait will not end. */
 #define IDLE_JUMPS (UINT64_C(1) << 26)
+/* How many of them a jump of a warp that polls is worth, unless it may be waiting for a host thread that has no turn. */
+#define POLLING UINT64_C(16)
 
 pthread_mutex_t emu_wide_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -103,17 +105,20 @@ static unsigned run_round(emu_block *b)
 static bool is_idle(emu_block *b)
 {
     emu_launch *l = b->launch;
-    uint64_t jumps = 0, waiting = 0;
+    uint64_t jumps = 0, idle = 0, waiting = 0;
     for (unsigned n = 0; n < b->warp_count; n++) {
-        bool ready = b->warps[n].state == EMU_WARP_READY;
-        jumps += ready ? b->warps[n].jumps_back : 0;
-        waiting += ready;
+        const emu_warp *w = &b->warps[n];
+        if (w->state != EMU_WARP_READY)
+            continue;
+        jumps += w->jumps_back;
+        idle += w->jumps_back * (!l->is_shared && w->polls >= w->jumps_back ? POLLING : 1);
+        waiting++;
     }
     if (b->stores != b->seen_stores)
         __atomic_add_fetch(&l->progress, 1, __ATOMIC_RELAXED);
     b->seen_stores = b->stores;
     uint64_t progress = __atomic_load_n(&l->progress, __ATOMIC_RELAXED);
-    b->idle_jumps = progress == b->seen_progress ? b->idle_jumps + jumps : 0;
+    b->idle_jumps = progress == b->seen_progress ? b->idle_jumps + idle : 0;
     b->seen_progress = progress;
     b->jumps += jumps;
     return b->idle_jumps > IDLE_JUMPS * waiting || b->jumps > l->most_jumps;

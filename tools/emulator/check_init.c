@@ -1,12 +1,13 @@
 /* Uninitialised registers and memory. Undefined lanes of registers flow through moves and arithmetic, as compilers compute
    ahead of the conditions that decide, and are reported where they matter: as an address, a guard, a member mask, a barrier's
-   operand, an operand of an atomic, or when stored to global or shared memory; from then on they count as defined, so that one
-   mistake is reported once. An address, and what steers control flow, ends the launch: it goes nowhere. Memory remembers what was written
-   to it by kernels, copies and fills. A load of which no byte was written is reported from global and shared memory; from
-   local memory and call parameters it hands the undefinedness on to the register. One that is written in part is defined:
-   compilers read padding along with what it pads, and shift the parts out. A vector store is reported when all of its
-   elements are undefined. Granularity: a lane of a register, a byte of memory. */
+   operand, an operand of an atomic, or when stored to global or shared memory; from then on they count as defined, so that
+   one mistake is reported once. An address, and what steers control flow, ends the launch: it goes nowhere. Memory remembers
+   what was written to it by kernels, copies and fills. A load of which no byte was written is reported from global and shared
+   memory; from local memory and call parameters it hands the undefinedness on to the register. One that is written in part is
+   defined: compilers read padding along with what it pads, and shift the parts out. A vector store is reported when all of
+   its elements are undefined. Granularity: a lane of a register, a byte of memory. */
 #include "async.h"
+#include "check_written.h"
 #include "watch.h"
 
 #include <string.h>
@@ -185,6 +186,9 @@ bool emu_init_before(emu_warp *w, const emu_op *op, uint32_t mask)
     case EMU_FLOW_CONTROL:
         set(p, defined, mask, EMU_ALL);
         return report(w, op, mask & ~d, "an operand of this");
+    case EMU_FLOW_COPY:
+        check_operands(w, op, p, mask);
+        return true;
     case EMU_FLOW_STORE: /* judged by emu_init_access, which sees where generic addresses lead */
         return true;
     case EMU_FLOW_ATOMIC:
@@ -275,7 +279,10 @@ static void check_read(emu_warp *w, const emu_op *op, uint32_t mask, unsigned by
 {
     unsigned count = op->mods.count > 1 && op->mods.count <= 8 ? op->mods.count : 1, each = bytes / count;
     uint32_t loaded[8] = {0}, never = 0;
-    for (uint32_t i = 0; i < EMU_LANES; i++) {
+    uint32_t known = surely_written(w, op, bytes, at) ? mask : 0;
+    for (unsigned n = 0; n < count; n++)
+        loaded[n] = known;
+    for (uint32_t i = 0; known != mask && i < EMU_LANES; i++) {
         if (!(mask >> i & 1))
             continue;
         marks m = find_marks(w, op, at[i]);

@@ -16,6 +16,7 @@ static const struct {
     {"brx", EMU_FLOW_CONTROL},  {"ld", EMU_FLOW_LOAD},      {"ldu", EMU_FLOW_LOAD},
     {"st", EMU_FLOW_STORE},     {"atom", EMU_FLOW_ATOMIC},  {"red", EMU_FLOW_ATOMIC},
     {"fence", EMU_FLOW_FENCE},  {"membar", EMU_FLOW_FENCE}, {"elect", EMU_FLOW_CONTROL},
+    {"call", EMU_FLOW_CONTROL},
 };
 
 /* cp.async and mbarrier: by their first modifiers, the first row that fits; and the order that they have by default. */
@@ -139,7 +140,7 @@ static void plan_op(const emu_program *p, size_t n, struct emu_plans *all)
             add(sources, &plan->source_count, op->list[k]);
     plan->order = op->mods.flags & EMU_STRONG;
     plan->flow = (uint8_t)flow_of(p, n, plan);
-    if (plan->flow == EMU_FLOW_ATOMIC || plan->flow == EMU_FLOW_MBARRIER)
+    if (plan->flow == EMU_FLOW_ATOMIC || plan->flow == EMU_FLOW_MBARRIER || plan->flow == EMU_FLOW_COPY)
         plan->address = slot_of(op->arg[gives_result(i) ? 1 : 0]);
     all->copies_arrive |= plan->flow == EMU_FLOW_MBARRIER && emu_text_is(i->opcode, "cp");
     memcpy(plan->source, sources, sizeof plan->source);

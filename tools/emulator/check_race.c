@@ -72,14 +72,14 @@ void emu_race_acquire(emu_warp *w, const emu_race_place *p, bool wide)
     emu_block *b = w->block;
     struct emu_race *r = b->watch->race;
     size_t count = (size_t)b->launch->block_count * r->clocks;
-    uint32_t *own = r->known[w->id];
+    uint32_t *own = r->known[w->id], before = own[w->id];
     for (unsigned v = 0; v < r->clocks; v++) {
         if (p->block == b->index)
             emu_race_raise(&own[v], p->narrow[v]);
         if (p->wide)
             emu_race_raise(&own[v], p->wide[grid_index(b, b->index, v)]);
     }
-    for (unsigned i = 0; i < EMU_LANES; i++)
+    for (unsigned i = 0; i < EMU_LANES && own[w->id] != before; i++)
         for (unsigned k = 0; k < EMU_LANES; k++)
             emu_race_raise(&r->of[w->id].lanes[i][k], own[w->id]);
     if (!wide || !p->wide)

@@ -1,6 +1,7 @@
 /* Reports: from what went wrong to what is printed. See check.h. */
 #include "check.h"
 
+#include "cuda_api.h"
 #include "launch.h"
 
 #include <limits.h>
@@ -10,20 +11,8 @@
 
 static const char *error_name(int result)
 {
-    switch (result) {
-    case 700:
-        return "CUDA_ERROR_ILLEGAL_ADDRESS";
-    case 702:
-        return "CUDA_ERROR_LAUNCH_TIMEOUT";
-    case 715:
-        return "CUDA_ERROR_ILLEGAL_INSTRUCTION";
-    case 716:
-        return "CUDA_ERROR_MISALIGNED_ADDRESS";
-    case 717:
-        return "CUDA_ERROR_INVALID_ADDRESS_SPACE";
-    default:
-        return "CUDA_ERROR_LAUNCH_FAILED";
-    }
+    const char *name;
+    return cuGetErrorName((CUresult)result, &name) == CUDA_SUCCESS ? name : "CUDA_ERROR_UNKNOWN";
 }
 
 static void append_place(emu_log *log, const emu_launch *l, const emu_op *op)

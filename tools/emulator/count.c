@@ -8,6 +8,7 @@
 /* ---- the counters of a launch -------------------------------------------------------------------------------------- */
 
 static size_t row_of(emu_counts *c, uint64_t address);
+static void free_row(emu_count_row *r, size_t op_count);
 
 static void open_tally(emu_tally *t, emu_counts *c)
 {
@@ -32,7 +33,9 @@ emu_counts *emu_count_begin(const emu_launch *l)
     if (!path || !*path)
         return NULL;
     emu_counts *c = emu_alloc(sizeof *c);
+    const char *lines = getenv("KILN_EMU_REPORT_LINES");
     c->program = l->program;
+    c->wants_lines = lines && strcmp(lines, "1") == 0;
     pthread_mutex_init(&c->lock, NULL);
     open_tally(&c->total, c);
     c->is_atomic = emu_alloc(l->program->op_count * sizeof *c->is_atomic);
@@ -57,11 +60,8 @@ void emu_count_end(emu_counts *c, const emu_launch *l)
     if (!c)
         return;
     emu_write_report(c, l, getenv("KILN_EMU_REPORT"));
-    for (size_t i = 0; i < c->row_count; i++) {
-        for (int kind = 0; kind < EMU_ACCESS_KINDS; kind++)
-            munmap(c->rows[i]->seen[kind], c->rows[i]->seen_bytes);
-        free(c->rows[i]);
-    }
+    for (size_t i = 0; i < c->row_count; i++)
+        free_row(c->rows[i], l->program->op_count);
     close_tally(&c->total);
     pthread_mutex_destroy(&c->lock);
     free(c->is_atomic);
@@ -77,7 +77,7 @@ emu_tally *emu_tally_open(emu_counts *c)
     return t;
 }
 
-static void add_access(emu_count_access *to, const emu_count_access *from)
+void emu_add_access(emu_count_access *to, const emu_count_access *from)
 {
     to->requests += from->requests;
     to->bytes += from->bytes;
@@ -94,7 +94,8 @@ static void add_ops(emu_tally *to, const emu_tally *from)
         to->ops[i].slots += from->ops[i].slots;
         to->ops[i].lanes += from->ops[i].lanes;
         to->ops[i].parted += from->ops[i].parted;
-        add_access(&to->accesses[i], &from->accesses[i]);
+        for (int place = 0; place < EMU_PLACES; place++)
+            emu_add_access(&to->accesses[i][place], &from->accesses[i][place]);
     }
 }
 
@@ -106,10 +107,10 @@ void emu_tally_close(emu_tally *t)
     pthread_mutex_lock(&c->lock);
     add_ops(&c->total, t);
     for (int kind = 0; kind < EMU_ACCESS_KINDS; kind++) {
-        add_access(&c->total.shared[kind], &t->shared[kind]);
-        add_access(&c->total.local[kind], &t->local[kind]);
+        emu_add_access(&c->total.shared[kind], &t->shared[kind]);
+        emu_add_access(&c->total.local[kind], &t->local[kind]);
         for (size_t i = 0; i < t->row_room && i < c->row_count; i++)
-            add_access(&c->rows[i]->total[kind], &t->rows[i][kind]);
+            emu_add_access(&c->rows[i]->total[kind], &t->rows[i][kind]);
     }
     pthread_mutex_unlock(&c->lock);
     close_tally(t);
@@ -152,7 +153,7 @@ static uint64_t *map_bits(uint64_t bytes)
     return p;
 }
 
-static emu_count_row *make_row(const emu_allocation *a)
+static emu_count_row *make_row(const emu_counts *c, const emu_allocation *a)
 {
     emu_count_row *r = emu_alloc(sizeof *r);
     uint64_t sectors = (a->mapped_bytes + EMU_SECTOR_BYTES - 1) / EMU_SECTOR_BYTES;
@@ -160,7 +161,20 @@ static emu_count_row *make_row(const emu_allocation *a)
     r->seen_bytes = emu_align_up(sectors / 8 + 8, 4096);
     for (int kind = 0; kind < EMU_ACCESS_KINDS; kind++)
         r->seen[kind] = map_bits(r->seen_bytes);
+    if (c->wants_lines)
+        r->seen_by = emu_alloc(c->program->op_count * sizeof *r->seen_by);
     return r;
+}
+
+static void free_row(emu_count_row *r, size_t op_count)
+{
+    for (int kind = 0; kind < EMU_ACCESS_KINDS; kind++)
+        munmap(r->seen[kind], r->seen_bytes);
+    for (size_t i = 0; r->seen_by && i < op_count; i++)
+        if (r->seen_by[i])
+            munmap(r->seen_by[i], r->seen_bytes);
+    free(r->seen_by);
+    free(r);
 }
 
 /* The number of the row of the allocation at the address; SIZE_MAX: there is none. */
@@ -177,7 +191,7 @@ static size_t row_of(emu_counts *c, uint64_t address)
         if (i == sizeof c->rows / sizeof *c->rows)
             i = SIZE_MAX;
         else
-            c->rows[c->row_count++] = make_row(a);
+            c->rows[c->row_count++] = make_row(c, a);
     }
     pthread_mutex_unlock(&c->lock);
     return i;
@@ -219,9 +233,21 @@ static void sort(uint64_t *at, unsigned count)
     }
 }
 
-/* One request: distinct bytes and sectors, in ascending order. */
-static emu_count_access measure(emu_count_row *r, emu_access_kind kind, uint64_t *at, unsigned count,
-                                uint64_t bytes)
+/* The sectors that the operation has touched; NULL unless they are asked for. */
+static uint64_t *seen_by(emu_counts *c, emu_count_row *r, size_t op)
+{
+    if (!r->seen_by)
+        return NULL;
+    pthread_mutex_lock(&c->lock);
+    if (!r->seen_by[op])
+        r->seen_by[op] = map_bits(r->seen_bytes);
+    pthread_mutex_unlock(&c->lock);
+    return r->seen_by[op];
+}
+
+/* One request: distinct bytes and sectors, in ascending order; the sectors are noted in both sets. */
+static emu_count_access measure(const emu_count_row *r, uint64_t *seen, uint64_t *also, uint64_t *at,
+                                unsigned count, uint64_t bytes)
 {
     emu_count_access a = {.requests = 1, .bytes = count * bytes};
     uint64_t next_byte = 0, next_sector = 0;
@@ -237,7 +263,9 @@ static emu_count_access measure(emu_count_row *r, emu_access_kind kind, uint64_t
         if (first > last)
             continue;
         a.sectors += last - first + 1;
-        see(r->seen[kind], first, last);
+        see(seen, first, last);
+        if (also)
+            see(also, first, last);
         next_sector = last + 1;
     }
     return a;
@@ -271,9 +299,9 @@ static uint32_t count_allocation(emu_tally *t, size_t op, emu_access_kind kind, 
             rest |= 1u << i;
     }
     fit_rows(t, row);
-    emu_count_access a = measure(r, kind, inside, count, bytes);
-    add_access(&t->rows[row][kind], &a);
-    add_access(&t->accesses[op], &a);
+    emu_count_access a = measure(r, r->seen[kind], seen_by(c, r, op), inside, count, bytes);
+    emu_add_access(&t->rows[row][kind], &a);
+    emu_add_access(&t->accesses[op][EMU_AT_ALLOCATIONS], &a);
     return rest;
 }
 
@@ -316,8 +344,8 @@ static void count_shared(emu_tally *t, size_t op, emu_access_kind kind, uint32_t
         a.wavefronts += words > BANKS ? words / BANKS : wavefronts(part, words, kind == EMU_ATOMIC, offset);
         a.ideal_wavefronts += words > BANKS ? words / BANKS : 1;
     }
-    add_access(&t->shared[kind], &a);
-    add_access(&t->accesses[op], &a);
+    emu_add_access(&t->shared[kind], &a);
+    emu_add_access(&t->accesses[op][EMU_AT_SHARED], &a);
 }
 
 /* ---- requests ------------------------------------------------------------------------------------------------------ */
@@ -330,11 +358,11 @@ static uint32_t lanes_in(uint32_t lanes, const uint64_t at[EMU_LANES], const voi
     return inside & lanes;
 }
 
-static void count_plain(emu_tally *t, size_t op, emu_count_access *space, uint32_t lanes, unsigned bytes)
+static void count_local(emu_tally *t, size_t op, emu_access_kind kind, uint32_t lanes, unsigned bytes)
 {
     emu_count_access a = {.requests = 1, .bytes = (uint64_t)bytes * (unsigned)__builtin_popcount(lanes)};
-    add_access(space, &a);
-    add_access(&t->accesses[op], &a);
+    emu_add_access(&t->local[kind], &a);
+    emu_add_access(&t->accesses[op][EMU_AT_LOCAL], &a);
 }
 
 void emu_count_request(const emu_warp *w, const emu_op *op, uint32_t lanes, unsigned bytes, bool writes,
@@ -351,7 +379,7 @@ void emu_count_request(const emu_warp *w, const emu_op *op, uint32_t lanes, unsi
     if (shared)
         count_shared(t, index, kind, shared, bytes, at, (uint64_t)(uintptr_t)b->shared);
     if (local)
-        count_plain(t, index, &t->local[kind], local, bytes);
+        count_local(t, index, kind, local, bytes);
     lanes &= ~(shared | local);
     lanes &= ~lanes_in(lanes, at, l->parameters, l->parameter_bytes);
     while (lanes)

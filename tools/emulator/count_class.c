@@ -19,12 +19,12 @@ static const struct {
     {" bra brx call ret exit trap brkpt pmevent nanosleep bar barrier membar fence mbarrier griddepcontrol "
      "setmaxnreg ",
      EMU_IS_CONTROL},
-    {" shfl vote match activemask redux elect ", EMU_IS_WARP},
+    {" shfl vote match activemask redux elect movmatrix ", EMU_IS_WARP},
     {" mma wmma wgmma tcgen05 ", EMU_IS_TENSOR},
 };
 
 #define MEMORY                                                                                               \
-    " ld ldu st atom red prefetch prefetchu applypriority discard cp ldmatrix stmatrix movmatrix multimem "  \
+    " ld ldu st atom red prefetch prefetchu applypriority discard cp ldmatrix stmatrix multimem "            \
     "tensormap "
 
 static bool is_among(const char *words, emu_text word)
@@ -100,7 +100,7 @@ bool emu_is_barrier(const emu_instruction *i)
 
 bool emu_is_atomic(const emu_instruction *i)
 {
-    return is_among(" atom red ", i->opcode);
+    return is_among(" atom red mbarrier ", i->opcode) || (emu_text_is(i->opcode, "cp") && has(i, "mbarrier"));
 }
 
 static uint64_t number(const char **at, const char *end, char letter)
@@ -117,13 +117,11 @@ uint64_t emu_multiply_adds(const emu_instruction *i)
 {
     if (emu_work_class_of(i) != EMU_IS_TENSOR)
         return 0;
-    if (emu_text_is(i->opcode, "wmma") && !has(i, "mma")) /* its loads and stores have the shape too */
-        return 0;
     for (int k = 0; k < i->modifier_count; k++) {
         const char *at = i->modifiers[k].at, *end = at + i->modifiers[k].size;
         uint64_t m = number(&at, end, 'm'), n = number(&at, end, 'n'), depth = number(&at, end, 'k');
         if (m && n && depth && at == end)
-            return m * n * depth;
+            return m * n * depth * (m == 8 && depth == 4 && has(i, "f16") ? 4 : 1);
     }
     return 0;
 }

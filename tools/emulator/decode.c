@@ -124,8 +124,9 @@ static void finish_jumps(emu_decoder *d)
     emu_program *p = d->program;
     emu_fixup *fixups = d->fixups.items;
     for (size_t i = 0; i < d->fixups.count; i++) {
-        size_t to =
-            fixups[i].function ? emu_find_placed(d, fixups[i].function)->start : label_op(d, fixups[i].label);
+        const emu_function *f = fixups[i].function;
+        const emu_symbol *label = fixups[i].label;
+        size_t to = f ? emu_find_placed(d, f)->start : label ? label_op(d, label) : fixups[i].to;
         p->ops[fixups[i].op].imm = (int64_t)(intptr_t)&p->ops[to];
     }
     emu_table_fixup *tables = d->table_fixups.items;

@@ -8,7 +8,8 @@
 typedef struct emu_fixup {
     size_t op;
     const emu_function *function; /* jump to its start; or, when NULL, */
-    const emu_symbol *label;
+    const emu_symbol *label;      /* to this; or, when NULL, */
+    size_t to;                    /* to this operation */
 } emu_fixup;
 
 typedef struct emu_table_fixup { /* one entry of a branch table */
@@ -74,6 +75,14 @@ void emu_decode_error(emu_decoder *d, const char *format, ...) __attribute__((fo
 emu_placed *emu_find_placed(emu_decoder *d, const emu_function *f);
 const emu_symbol *emu_find_variable(emu_decoder *d, const emu_operand *o);
 bool emu_variable_address(emu_decoder *d, const emu_symbol *s, uint64_t *address);
+
+/* The parts of call{.uni} {(results),} callee{, (arguments)}{, prototype or targets}; callee is NULL when it is missing. */
+typedef struct emu_call {
+    const emu_operand *results, *callee, *arguments;
+    bool has_prototype;
+} emu_call;
+
+emu_call emu_call_parts(const emu_instruction *i);
 
 /* Places the kernel, what it calls, and their shared and local variables. */
 void emu_collect(emu_decoder *d, const emu_function *f);

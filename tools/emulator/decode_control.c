@@ -27,7 +27,7 @@ static bool has_operands(emu_decoder *d, const emu_instruction *i, unsigned leas
 static void add_fixup(emu_decoder *d, const emu_function *f, const emu_symbol *label)
 {
     emu_fixup *fixup = emu_list_add(&d->program->arena, &d->fixups, sizeof *fixup);
-    *fixup = (emu_fixup){d->ops.count, f, label};
+    *fixup = (emu_fixup){.op = d->ops.count, .function = f, .label = label};
 }
 
 bool emu_decode_bra(emu_decoder *d, const emu_instruction *i, emu_op *op)
@@ -143,47 +143,132 @@ static void take_result(emu_decoder *d, const emu_symbol *formal, const emu_oper
         emit_local(d, emu_control_handlers()->load_local, to.arg, from, emu_types[formal->type].bytes, true);
 }
 
-/* call{.uni} {(results),} function{, (arguments)}; */
-bool emu_decode_call(emu_decoder *d, const emu_instruction *i, emu_op *op)
+emu_call emu_call_parts(const emu_instruction *i)
 {
-    emu_operand none = {.kind = EMU_OPERAND_LIST};
-    const emu_operand *results = &none, *arguments = &none, *o = i->operands;
-    unsigned n = 0;
-    if (n < i->operand_count && o[n].kind == EMU_OPERAND_LIST)
-        results = &o[n++];
-    if (n == i->operand_count || o[n].kind != EMU_OPERAND_NAME) {
-        emu_decode_error(d, "expected the function to call");
-        return false;
-    }
-    const emu_operand *callee = &o[n++];
-    if (n < i->operand_count && o[n].kind == EMU_OPERAND_LIST)
-        arguments = &o[n++];
-    const emu_function *f = emu_find_function(d->in->module, callee->name);
-    if (!f || n != i->operand_count) {
-        emu_decode_error(d, "calls through a register are not emulated yet; '%.*s' is not a function",
-                         EMU_TEXT(callee->name));
-        return false;
-    }
+    static const emu_operand none = {.kind = EMU_OPERAND_LIST};
+    emu_call call = {.results = &none, .arguments = &none};
+    const emu_operand *o = i->operands, *end = o + i->operand_count;
+    if (o < end && o->kind == EMU_OPERAND_LIST)
+        call.results = o++;
+    if (o < end && o->kind == EMU_OPERAND_NAME)
+        call.callee = o++;
+    if (call.callee && o < end && o->kind == EMU_OPERAND_LIST)
+        call.arguments = o++;
+    call.has_prototype = o < end;
+    return call;
+}
+
+static void pass_arguments(emu_decoder *d, const emu_function *f, const emu_call *call)
+{
+    for (uint32_t k = 0; k < call->arguments->count; k++)
+        pass_argument(d, f->parameters[k], &call->arguments->items[k]);
+}
+
+static void take_results(emu_decoder *d, const emu_function *f, const emu_call *call)
+{
+    for (uint32_t k = 0; k < call->results->count; k++)
+        take_result(d, f->results[k], &call->results->items[k]);
+}
+
+static bool decode_direct_call(emu_decoder *d, const emu_function *f, const emu_call *call, emu_op *op)
+{
     emu_placed *placed = emu_find_placed(d, f);
+    if (!f->is_defined && emu_text_is(f->name, "__assertfail")) { /* where assert() leads */
+        op->run = emu_control_handlers()->fail_assertion;
+        emu_emit(d, op, (emu_uses){0});
+        return true;
+    }
     if (!placed || !placed->op_of_instruction || placed == d->placed) {
-        emu_decode_error(d, placed ? "recursion is not emulated yet" : "function '%.*s' has no body",
+        emu_decode_error(d,
+                         placed ? "recursion is not emulated yet"
+                                : "function '%.*s' has no body; those of the device runtime are not emulated",
                          EMU_TEXT(f->name));
         return false;
     }
-    if (results->count != f->result_count || arguments->count != f->parameter_count) {
+    if (call->results->count != f->result_count || call->arguments->count != f->parameter_count) {
         emu_decode_error(d, "'%.*s' takes %zu arguments and gives %zu results", EMU_TEXT(f->name),
                          f->parameter_count, f->result_count);
         return false;
     }
-    for (uint32_t k = 0; k < arguments->count; k++)
-        pass_argument(d, f->parameters[k], &arguments->items[k]);
+    pass_arguments(d, f, call);
     op->run = emu_control_handlers()->call;
     op->arg[0] = placed->return_slot;
     add_fixup(d, f, NULL);
     emu_emit(d, op, (emu_uses){0});
-    for (uint32_t k = 0; k < results->count; k++)
-        take_result(d, f->results[k], &results->items[k]);
+    take_results(d, f, call);
     return true;
+}
+
+static bool can_hold(emu_decoder *d, const emu_symbol *formal, const emu_operand *actual)
+{
+    uint32_t slot;
+    if (formal->space == EMU_REG || actual->kind != EMU_OPERAND_NAME)
+        return formal->space != EMU_REG;
+    const emu_symbol *variable = emu_find_variable(d, actual), *reg = emu_decode_register(d, actual, &slot);
+    return variable ? variable->bytes == formal->bytes : reg && emu_type_fits(reg->type, formal->type);
+}
+
+static bool may_be_called(emu_decoder *d, const emu_placed *placed, const emu_call *call)
+{
+    const emu_function *f = placed->function;
+    bool fits = !f->is_entry && placed != d->placed && placed->op_of_instruction &&
+                f->parameter_count == call->arguments->count && f->result_count == call->results->count;
+    for (uint32_t k = 0; fits && k < call->arguments->count; k++)
+        fits = can_hold(d, f->parameters[k], &call->arguments->items[k]);
+    for (uint32_t k = 0; fits && k < call->results->count; k++)
+        fits = can_hold(d, f->results[k], &call->results->items[k]);
+    return fits;
+}
+
+/* Every function that may be meant is given the arguments, since their parameters have places of their own; the call sends
+   each lane to its function, which returns to the operations that take that function's results. */
+static bool decode_indirect_call(emu_decoder *d, const emu_call *call, emu_op *op)
+{
+    emu_placed **all = d->functions.items;
+    size_t first = emu_list_begin(d);
+    op->arg[0] = emu_decode_source(d, call->callee, EMU_U64, 0);
+    for (size_t n = 0; n < d->functions.count; n++)
+        if (may_be_called(d, all[n], call)) {
+            pass_arguments(d, all[n]->function, call);
+            emu_list_push(d, (uint32_t)emu_function_address(all[n]->function));
+            emu_list_push(d, (uint32_t)all[n]->start);
+            emu_list_push(d, all[n]->return_slot);
+            emu_list_push(d, 0);
+            op->imm++;
+        }
+    op->run = emu_control_handlers()->call_indirect;
+    op->list = (const uint32_t *)(uintptr_t)(first + 1);
+    emu_emit(d, op, (emu_uses){.args = 1});
+    size_t first_jump = d->fixups.count;
+    for (size_t n = 0, k = 0; n < d->functions.count; n++)
+        if (may_be_called(d, all[n], call)) {
+            ((uint32_t *)d->lists.items)[first + 4 * k++ + 3] = (uint32_t)d->ops.count;
+            take_results(d, all[n]->function, call);
+            add_fixup(d, NULL, NULL);
+            emu_emit(d, &(emu_op){.run = emu_control_handlers()->branch}, (emu_uses){0});
+        }
+    for (size_t n = first_jump; n < d->fixups.count; n++)
+        ((emu_fixup *)d->fixups.items)[n].to = d->ops.count;
+    return true;
+}
+
+bool emu_decode_call(emu_decoder *d, const emu_instruction *i, emu_op *op)
+{
+    emu_call call = emu_call_parts(i);
+    if (!call.callee) {
+        emu_decode_error(d, "expected the function to call");
+        return false;
+    }
+    const emu_function *f = emu_find_function(d->in->module, call.callee->name);
+    if (f && !call.has_prototype)
+        return decode_direct_call(d, f, &call, op);
+    if (!call.has_prototype) {
+        emu_decode_error(
+            d, "'%.*s' is not a function; a call through a register names its prototype or its targets",
+            EMU_TEXT(call.callee->name));
+        return false;
+    }
+    return decode_indirect_call(d, &call, op);
 }
 
 /* {a, b} to one register, or one register to {a, b}: through byte positions in the wider one. */

@@ -124,6 +124,9 @@ static uint32_t decode_name(emu_decoder *d, const emu_operand *o, emu_type type,
     const emu_symbol *s = emu_decode_register(d, o, &slot);
     if (s)
         return decode_register_source(d, o, s, slot, type, allow);
+    const emu_function *f = allow & EMU_ADDRESS_OF ? emu_find_function(d->in->module, o->name) : NULL;
+    if (f)
+        return emu_decode_constant(d, emu_types[type].bytes, emu_function_address(f) + o->value);
     const emu_symbol *v = emu_find_variable(d, o);
     if (v && (allow & EMU_ADDRESS_OF) && emu_variable_address(d, v, &address))
         return emu_decode_constant(d, emu_types[type].bytes, address + byte_offset(o, v));

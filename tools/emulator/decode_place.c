@@ -63,6 +63,18 @@ static void use_parameters(emu_decoder *d, emu_symbol **symbols, size_t count)
             use_variable(d, symbols[i]);
 }
 
+/* A call through a register may lead to any function that takes as many arguments. */
+static void collect_indirect(emu_decoder *d, const emu_instruction *i)
+{
+    emu_call call = emu_call_parts(i);
+    if (!call.callee || emu_find_function(d->in->module, call.callee->name))
+        return;
+    for (const emu_function *f = d->in->module->functions; f; f = f->next)
+        if (!f->is_entry && f->parameter_count == call.arguments->count &&
+            f->result_count == call.results->count)
+            emu_collect(d, f);
+}
+
 void emu_collect(emu_decoder *d, const emu_function *f)
 {
     emu_arena *arena = &d->program->arena;
@@ -80,9 +92,12 @@ void emu_collect(emu_decoder *d, const emu_function *f)
     d->program->register_bytes += emu_slot_bytes(EMU_B64);
     use_parameters(d, f->parameters, f->parameter_count);
     use_parameters(d, f->results, f->result_count);
-    for (size_t i = 0; i < f->instruction_count; i++)
+    for (size_t i = 0; i < f->instruction_count; i++) {
+        if (emu_text_is(f->instructions[i].opcode, "call"))
+            collect_indirect(d, &f->instructions[i]);
         for (unsigned n = 0; n < f->instructions[i].operand_count; n++)
             collect_operand(d, &f->instructions[i], &f->instructions[i].operands[n]);
+    }
     d->placed = placed->caller;
     *(emu_placed **)emu_list_add(arena, &d->functions, sizeof placed) = placed;
 }

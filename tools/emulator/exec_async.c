@@ -4,7 +4,7 @@
 #include "access.h"
 #include "async.h"
 
-enum { LAUNCH_FAILED = 719 };
+enum { MISALIGNED_ADDRESS = 716, LAUNCH_FAILED = 719 };
 enum { WHOLE, SIZED, IGNORED, SOURCE }; /* mods.mode: see decode_async.c */
 
 static uint32_t thread_of(const emu_warp *w, uint32_t lane)
@@ -36,6 +36,36 @@ static bool source_bytes(emu_warp *w, const emu_op *op, uint32_t mask, uint32_t 
     return !too_many;
 }
 
+/* Lanes that read equally many bytes make a request together. */
+static void count_sources(emu_warp *w, const emu_op *op, uint32_t mask, const uint32_t bytes[EMU_LANES],
+                          const emu_copy copies[EMU_LANES])
+{
+    uint64_t from[EMU_LANES] = {0};
+    ACTIVE_LANES(mask) from[i] = copies[i].from;
+    while (mask) {
+        uint32_t same = 0, size = bytes[__builtin_ctz(mask)];
+        ACTIVE_LANES(mask) same |= (uint32_t)(bytes[i] == size) << i;
+        emu_count_request(w, op, same, size, false, from);
+        mask &= ~same;
+    }
+}
+
+/* To cp-size, however little of it is read. */
+static bool are_sources_aligned(emu_warp *w, const emu_op *op, uint32_t mask, const uint32_t bytes[EMU_LANES],
+                                const uint64_t start[EMU_LANES], unsigned size)
+{
+    ACTIVE_LANES(mask)
+    {
+        if (start[i] % size == 0)
+            continue;
+        emu_fault(w, op, 1u << i, MISALIGNED_ADDRESS,
+                  "reads %u bytes at 0x%llx, which is not a multiple of %u", bytes[i],
+                  (unsigned long long)start[i], size);
+        return false;
+    }
+    return true;
+}
+
 /* Reads what comes from the source: in pieces of 16, 8, 4, 2 and 1 bytes, each for the lanes whose count has it. */
 static bool read_sources(emu_warp *w, const emu_op *op, uint32_t mask, const uint32_t bytes[EMU_LANES],
                          emu_copy copies[EMU_LANES])
@@ -48,6 +78,8 @@ static bool read_sources(emu_warp *w, const emu_op *op, uint32_t mask, const uin
     if (w->block->watch && !emu_init_address(w, op, op->arg[0], reading))
         return false;
     access_addresses(w, op, op->arg[0], reading, start);
+    if (!are_sources_aligned(w, op, reading, bytes, start, copies[__builtin_ctz(reading)].bytes))
+        return false;
     for (uint32_t piece = 16; piece; piece /= 2) {
         uint32_t lanes = 0;
         ACTIVE_LANES(reading) lanes |= (uint32_t)((bytes[i] & piece) != 0) << i;
@@ -69,6 +101,8 @@ static bool read_sources(emu_warp *w, const emu_op *op, uint32_t mask, const uin
                 copies[i].unwritten |= (uint16_t)(emu_init_unwritten(w, op, at[i], piece) << done);
         }
     }
+    if (w->block->tally)
+        count_sources(w, op, reading, bytes, copies);
     return true;
 }
 
@@ -272,6 +306,7 @@ static void test(emu_warp *w, const emu_op *op, uint32_t mask, bool by_parity, b
             emu_race_phase_passed(w, op, at[i]);
     }
     emu_set_predicate(w, op->arg[0], mask, done);
+    w->polls += done != mask;
     if (gives_way && done != mask)
         emu_yield(w);
 }

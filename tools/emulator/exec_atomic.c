@@ -152,6 +152,7 @@ static inline void atomic(emu_warp *w, const emu_op *op, uint32_t mask, unsigned
             memcpy(LANES_OF(char, 0) + (size_t)i * bytes, &old, bytes);
     }
     w->block->stores += changed; /* a failed compare-and-swap is no progress */
+    w->polls += !changed;
 }
 
 HANDLER(atom)
@@ -310,6 +311,10 @@ static const emu_row rows[] = {
      .pick = pick_atom_vector},
     {"atom", SEM "p:global? " OPERATIONS " noftz L2::cache_hint? v:v2|v4|v8 @half", "=*x [] *x hint?", 81, 90,
      .pick = pick_atom_vector},
+    {"atom", SEM "p:global? v:v2|v4 t:f32 " OPERATIONS " L2::cache_hint?", "=*t [] *t hint?", 81, 90,
+     .pick = pick_atom_vector}, /* as the ISA's examples have it */
+    {"atom", SEM "p:global? v:v2|v4|v8 @half " OPERATIONS " noftz L2::cache_hint?", "=*x [] *x hint?", 81, 90,
+     .pick = pick_atom_vector},
     {"red", SEM_RED SPACE OPERATIONS SCALARS, "[] t hint?", .pick = pick_red},
     {"red", SEM_RED SPACE OPERATIONS " noftz L2::cache_hint? t:f16|f16x2", "[] t hint?", 62, 60,
      .pick = pick_add_half_red},
@@ -318,6 +323,10 @@ static const emu_row rows[] = {
     {"red", SEM_RED "p:global? " OPERATIONS " L2::cache_hint? v:v2|v4 t:f32", "[] *t hint?", 81, 90,
      .pick = pick_red_vector},
     {"red", SEM_RED "p:global? " OPERATIONS " noftz L2::cache_hint? v:v2|v4|v8 @half", "[] *x hint?", 81, 90,
+     .pick = pick_red_vector},
+    {"red", SEM_RED "p:global? v:v2|v4 t:f32 " OPERATIONS " L2::cache_hint?", "[] *t hint?", 81, 90,
+     .pick = pick_red_vector},
+    {"red", SEM_RED "p:global? v:v2|v4|v8 @half " OPERATIONS " noftz L2::cache_hint?", "[] *x hint?", 81, 90,
      .pick = pick_red_vector},
 };
 

@@ -46,6 +46,25 @@ HANDLER(call)
     emu_jump(w, op, mask, target_of(op));
 }
 
+/* The list has four words to a function: its address, its first operation, its return slot, and where it returns to. */
+HANDLER(call_indirect)
+{
+    const uint64_t *to = LANES_OF(const uint64_t, 0);
+    const emu_op *ops = w->block->launch->program->ops;
+    for (const uint32_t *f = op->list, *end = f + 4 * op->imm; f < end; f += 4) {
+        uint64_t *back = emu_lanes(w, f[2]);
+        uint32_t group = 0;
+        ACTIVE_LANES(mask) group |= (uint32_t)(to[i] == f[0]) << i;
+        ACTIVE_LANES(group) back[i] = (uint64_t)(uintptr_t)(ops + f[3]);
+        mask &= ~group;
+        if (group)
+            emu_send(w, op, group, ops + f[1]);
+    }
+    if (mask)
+        emu_fault(w, op, mask, 719, "calls 0x%llx, where no function with these arguments is",
+                  (unsigned long long)to[__builtin_ctz(mask)]);
+}
+
 HANDLER(ret)
 {
     const uint64_t *back = LANES_OF(const uint64_t, 0);
@@ -67,6 +86,11 @@ HANDLER(exit_)
 HANDLER(trap)
 {
     emu_fault(w, op, mask, 719, "executes trap");
+}
+
+HANDLER(fail_assertion)
+{
+    emu_fault(w, op, mask, 710, "fails an assertion");
 }
 
 HANDLER(fence)
@@ -118,6 +142,8 @@ const emu_control EMU_LEVEL_NAME(emu_control) = {
     .branch_uniform = branch_uniform,
     .branch_indexed = branch_indexed,
     .call = call,
+    .call_indirect = call_indirect,
+    .fail_assertion = fail_assertion,
     .ret = ret,
     .exit = exit_,
     .load_local = load_local,

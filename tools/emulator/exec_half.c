@@ -46,7 +46,7 @@ static inline uint16_t finish(const emu_mods *m, uint16_t h, bool is_bf16)
     uint16_t one = is_bf16 ? 0x3f80 : 0x3c00, infinity = is_bf16 ? 0x7f80 : 0x7c00;
     bool is_nan = (h & 0x7fff) > infinity;
     if (m->flags & EMU_FTZ)
-        h = half_flush(h);
+        h = h & infinity ? h : h & 0x8000;
     if (m->flags & EMU_SAT)
         h = is_nan || h & 0x8000 ? 0 : h > one ? one : h;
     if (m->flags & EMU_RELU)

@@ -11,9 +11,17 @@
 static inline bool rows_of(emu_warp *w, const emu_op *op, bool writes, uint64_t at[EMU_LANES])
 {
     uint32_t lanes = op->mods.count == 4 ? EMU_ALL : (1u << 8 * op->mods.count) - 1;
-    if (!writes && w->block->launch->device_number < 80)
-        lanes = EMU_ALL;
-    return access_resolve(w, op, op->arg[0], lanes, 16, writes, at);
+    if (!writes && w->block->launch->device_number < 80 &&
+        !access_uncounted(w, op, op->arg[0], EMU_ALL, 16, false, at))
+        return false;
+    if (!access_resolve(w, op, op->arg[0], lanes, 16, writes, at))
+        return false;
+    uint64_t shared = (uint64_t)(uintptr_t)w->block->shared;
+    uint32_t outside = 0;
+    ACTIVE_LANES(lanes) outside |= (uint32_t)(at[i] - shared >= w->block->shared_bytes) << i;
+    if (outside)
+        emu_fault(w, op, outside, 717, "names a row of a matrix that is not in shared memory");
+    return !outside;
 }
 
 /* Row and place in the row of element e of a lane's fragment. */

@@ -123,6 +123,7 @@ HANDLER(load_strong)
     unsigned bytes = emu_types[op->mods.type].bytes, count = op->mods.count, part = bytes < 8 ? bytes : 8;
     if (!access_resolve(w, op, op->arg[1], mask, bytes * count, false, at))
         return;
+    w->polls++;
     lock_wide(bytes, true);
     for (unsigned n = 0; n < count; n++) {
         char *d = emu_lanes(w, count == 1 ? op->arg[0] : op->list[n]);

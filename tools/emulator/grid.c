@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,6 +127,8 @@ static void work(emu_launch *l, unsigned threads)
         }
         if (all_unfinished && k.live < k.most)
             start_block(&k);
+        if (all_unfinished && threads > 1)
+            sched_yield(); /* they may be waiting for a block of another host thread */
     }
     for (unsigned i = 0; i < k.room && k.blocks[i]; i++) {
         emu_block_free(k.blocks[i]);
@@ -192,6 +195,7 @@ int emu_run_launch(emu_launch *l)
         l->plans = emu_plan_program(l->program);
     if (l->checks & EMU_CHECK_RACE)
         threads = 1; /* in one order, so that a race is always found between the same two threads */
+    l->is_shared = threads > 1;
     pthread_mutex_lock(&launch_lock); /* one launch at a time uses the helpers */
     if (threads > 1)
         call_helpers(l, threads - 1);

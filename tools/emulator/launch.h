@@ -36,6 +36,7 @@ typedef struct emu_launch {
     uint64_t most_jumps;  /* back, of one block; UINT64_MAX: no limit */
     uint64_t progress;    /* slices in which something was stored, released or finished */
     unsigned workers_left;
+    bool is_shared; /* by several host threads */
 } emu_launch;
 
 typedef struct emu_barrier {

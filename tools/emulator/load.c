@@ -88,8 +88,12 @@ static bool address_value(CUmodule m, const emu_symbol *s, const emu_initial *e,
 {
     uint32_t number;
     const emu_symbol *v = emu_find(m->parsed, s->scope, e->name, &number);
+    if (v && v->kind == EMU_SYMBOL_FUNCTION) {
+        *value = emu_function_address(v->function) + e->value;
+        return true;
+    }
     if (!v || v->kind != EMU_SYMBOL_VARIABLE || (v->space != EMU_GLOBAL && v->space != EMU_CONST)) {
-        emu_log_error(log, e->line, (emu_text){0}, "'%.*s' is not a .global or .const variable",
+        emu_log_error(log, e->line, (emu_text){0}, "'%.*s' is not a .global or .const variable or a function",
                       EMU_TEXT(e->name));
         return false;
     }

@@ -10,6 +10,9 @@
 /* Between allocations, so that a small overrun is no access to a neighbour. */
 #define GUARD_BYTES ((uint64_t)1 << 20)
 
+/* More than any lane accesses at once. */
+#define MANY_BYTES 256
+
 static struct {
     pthread_mutex_t lock;
     uint64_t start, end, next;
@@ -69,6 +72,45 @@ static void *map_shadow(uint64_t bytes)
     return p == MAP_FAILED ? NULL : p;
 }
 
+/* Race shadows of freed allocations serve new ones: touching fresh pages is dear, and what lies in them belongs to
+   launches that are over, which the check sees from their numbers. */
+enum { KEPT_SHADOWS = 8, MOST_KEPT_BYTES = 1 << 25 };
+
+static struct kept {
+    uint64_t bytes; /* of the allocation that it was made for; 0: none */
+    void *race;
+    uint64_t race_bytes;
+} kept[KEPT_SHADOWS];
+
+/* The smallest has to go. */
+static void keep_race(emu_allocation *a)
+{
+    struct kept new = {a->bytes, a->race, a->race_bytes}, *least = &kept[0];
+    for (size_t i = 1; i < KEPT_SHADOWS; i++)
+        least = kept[i].bytes < least->bytes ? &kept[i] : least;
+    if (new.bytes > least->bytes &&new.race_bytes <= MOST_KEPT_BYTES) {
+        struct kept old = *least;
+        *least = new;
+        new = old;
+    }
+    if (new.bytes)
+        munmap(new.race, new.race_bytes);
+}
+
+/* The smallest that is large enough. */
+static void reuse_race(emu_allocation *a)
+{
+    struct kept *best = NULL;
+    for (size_t i = 0; i < KEPT_SHADOWS; i++)
+        if (kept[i].bytes >= a->bytes && (!best || kept[i].bytes < best->bytes))
+            best = &kept[i];
+    if (!best)
+        return;
+    a->race = best->race;
+    a->race_bytes = best->race_bytes;
+    *best = (struct kept){0};
+}
+
 emu_allocation *emu_memory_alloc(uint64_t bytes, emu_allocation_kind kind, unsigned device, void *context)
 {
     if (bytes == 0 || bytes > (uint64_t)1 << 42)
@@ -79,6 +121,7 @@ emu_allocation *emu_memory_alloc(uint64_t bytes, emu_allocation_kind kind, unsig
     bool ok = (memory.start || reserve()) && map(a);
     if (ok) {
         remember(a);
+        reuse_race(a);
         a->serial = memory.count;
         memory.used[device % 16] += bytes;
     }
@@ -114,6 +157,10 @@ void emu_memory_mark(emu_allocation *a, uint64_t offset, uint64_t bytes, bool is
         mark_byte(&a->shadow[offset / 8], (uint8_t)(((1u << n) - 1) << offset % 8), is_written);
         offset += n;
     }
+    if (end - offset >= MANY_BYTES) { /* of a copy or fill: nobody else marks these */
+        memset(&a->shadow[offset / 8], is_written ? 0xff : 0, (end - offset) / 8);
+        offset += (end - offset) & ~(uint64_t)7;
+    }
     for (; end - offset >= 8; offset += 8)
         mark_byte(&a->shadow[offset / 8], 0xff, is_written);
     if (offset < end)
@@ -142,7 +189,7 @@ static void release(emu_allocation *a)
     if (a->shadow)
         munmap(a->shadow, a->bytes / 8 + 1);
     if (a->race)
-        munmap(a->race, a->race_bytes);
+        keep_race(a);
     a->shadow = NULL;
     a->race = NULL;
     /* a fresh mapping gives the pages back and makes a stray host access fault */

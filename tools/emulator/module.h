@@ -101,6 +101,7 @@ struct emu_function {
     emu_function *next;
     emu_text name;
     uint32_t line;
+    uint32_t sequence; /* of its symbol */
     bool is_entry, is_defined;
     emu_scope *scope;
     emu_symbol **parameters, **results;
@@ -112,6 +113,12 @@ struct emu_function {
     bool has_max_threads, has_required_threads;
     unsigned min_blocks, max_registers;
 };
+
+/* What a pointer to the function holds: no address of memory, and not null. */
+static inline uint64_t emu_function_address(const emu_function *f)
+{
+    return 16 * (1 + (uint64_t)f->sequence);
+}
 
 #define EMU_BUCKETS 4096
 

@@ -260,6 +260,8 @@ static bool match_row(const emu_row *row, const emu_instruction *in, emu_mods *m
 
 static void log_no_form(const emu_decode_input *in, const emu_instruction *i, size_t best, const char *wanted)
 {
+    while (strncmp(wanted, "-|", 2) == 0) /* a place that only counts */
+        wanted += 2;
     size_t size = strcspn(wanted, " ?");
     if (best < i->modifier_count)
         emu_log_error(in->log, i->line, i->text, "'.%.*s' is not a modifier that '%.*s' takes here%s%.*s",

@@ -52,7 +52,7 @@ typedef struct emu_micro {
 
 /* Handlers of control flow: exec_control.c. Targets are in op->imm. */
 typedef struct emu_control {
-    emu_handler *branch, *branch_uniform, *branch_indexed;
+    emu_handler *branch, *branch_uniform, *branch_indexed, *call_indirect, *fail_assertion;
     emu_handler *call, *ret, *exit;
     emu_handler *load_local, *store_local; /* call parameters: arg 0 register, imm offset, mods.count bytes */
 } emu_control;

@@ -146,6 +146,7 @@ static emu_function *declare_function(emu_parser *p, emu_text name, bool is_entr
     s->function = f;
     f->name = name;
     f->line = s->line;
+    f->sequence = s->sequence;
     f->is_entry = is_entry;
     *m->last_function = f;
     m->last_function = &f->next;

@@ -94,15 +94,30 @@ static uint64_t count_bits(const uint64_t *bits, uint64_t bytes)
     return n;
 }
 
+/* Both begin behind the brace. */
+static void write_sectors(FILE *f, const emu_count_access *a, uint64_t distinct)
+{
+    fprintf(f,
+            "\"requests\":%" PRIu64 ",\"sectors\":%" PRIu64 ",\"distinct_sectors\":%" PRIu64
+            ",\"bytes\":%" PRIu64 ",\"bytes_used\":%" PRIu64 "}",
+            a->requests, a->sectors, distinct, a->bytes, a->bytes_used);
+}
+
+static void write_wavefronts(FILE *f, const emu_count_access *a)
+{
+    fprintf(f,
+            "\"requests\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"wavefronts\":%" PRIu64
+            ",\"ideal_wavefronts\":%" PRIu64 "}",
+            a->requests, a->bytes, a->wavefronts, a->ideal_wavefronts);
+}
+
 static void write_shared(FILE *f, const emu_count_access a[EMU_ACCESS_KINDS])
 {
     fputs(",\"shared\":{", f);
-    for (int k = 0; k < EMU_ACCESS_KINDS; k++)
-        fprintf(f,
-                "%s\"%s\":{\"requests\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"wavefronts\":%" PRIu64
-                ",\"ideal_wavefronts\":%" PRIu64 "}",
-                k ? "," : "", kind_names[k], a[k].requests, a[k].bytes, a[k].wavefronts,
-                a[k].ideal_wavefronts);
+    for (int k = 0; k < EMU_ACCESS_KINDS; k++) {
+        fprintf(f, "%s\"%s\":{", k ? "," : "", kind_names[k]);
+        write_wavefronts(f, &a[k]);
+    }
     fputs("}", f);
 }
 
@@ -149,11 +164,8 @@ static void write_row(FILE *f, const emu_launch *l, const emu_count_row *r)
     write_parameters(f, l, a);
     for (int k = 0; k < EMU_ACCESS_KINDS; k++) {
         const emu_count_access *t = &r->total[k];
-        fprintf(f,
-                ",\"%s\":{\"requests\":%" PRIu64 ",\"sectors\":%" PRIu64 ",\"distinct_sectors\":%" PRIu64
-                ",\"bytes\":%" PRIu64 ",\"bytes_used\":%" PRIu64 "}",
-                kind_names[k], t->requests, t->sectors,
-                t->requests ? count_bits(r->seen[k], r->seen_bytes) : 0, t->bytes, t->bytes_used);
+        fprintf(f, ",\"%s\":{", kind_names[k]);
+        write_sectors(f, t, t->requests ? count_bits(r->seen[k], r->seen_bytes) : 0);
     }
     fputs("}", f);
 }
@@ -183,17 +195,40 @@ static void write_rows(FILE *f, const emu_counts *c, const emu_launch *l)
 /* ---- lines --------------------------------------------------------------------------------------------------------- */
 
 /* Requests of an instruction may come from a later one of its operations. */
-static emu_count_access accesses_of(const emu_counts *c, size_t op)
+static emu_count_access accesses_of(const emu_counts *c, size_t op, emu_count_place place)
 {
     const emu_program *p = c->program;
     emu_count_access a = {0};
-    for (size_t n = op; n < p->op_count && p->ops[n].at == p->ops[op].at; n++) {
-        a.requests += c->total.accesses[n].requests;
-        a.sectors += c->total.accesses[n].sectors;
-        a.bytes += c->total.accesses[n].bytes;
-        a.wavefronts += c->total.accesses[n].wavefronts;
-    }
+    for (size_t n = op; n < p->op_count && p->ops[n].at == p->ops[op].at; n++)
+        emu_add_access(&a, &c->total.accesses[n][place]);
     return a;
+}
+
+static uint64_t distinct_of(const emu_counts *c, size_t op)
+{
+    const emu_program *p = c->program;
+    uint64_t sectors = 0;
+    for (size_t n = op; n < p->op_count && p->ops[n].at == p->ops[op].at; n++)
+        for (size_t r = 0; r < c->row_count; r++)
+            if (c->rows[r]->seen_by[n])
+                sectors += count_bits(c->rows[r]->seen_by[n], c->rows[r]->seen_bytes);
+    return sectors;
+}
+
+static void write_line_accesses(FILE *f, const emu_counts *c, size_t op)
+{
+    emu_count_access a = accesses_of(c, op, EMU_AT_ALLOCATIONS), s = accesses_of(c, op, EMU_AT_SHARED),
+                     l = accesses_of(c, op, EMU_AT_LOCAL);
+    if (a.requests) {
+        fputs(",\"allocations\":{", f);
+        write_sectors(f, &a, distinct_of(c, op));
+    }
+    if (s.requests) {
+        fputs(",\"shared\":{", f);
+        write_wavefronts(f, &s);
+    }
+    if (l.requests)
+        fprintf(f, ",\"local\":{\"requests\":%" PRIu64 ",\"bytes\":%" PRIu64 "}", l.requests, l.bytes);
 }
 
 static emu_text trimmed(emu_text t)
@@ -213,16 +248,15 @@ static void write_lines(FILE *f, const emu_counts *c)
         const emu_count_op *o = &c->total.ops[n];
         if (!p->uses[n].is_first || !o->warps)
             continue;
-        fprintf(f, "%s{\"line\":%u,\"class\":\"%s\",\"thread\":%" PRIu64 ",\"warp\":%" PRIu64, gap, i->line,
-                emu_work_class_names[emu_work_class_of(i)], o->lanes, o->warps);
-        emu_count_access a = accesses_of(c, n);
-        if (a.requests)
-            fprintf(f,
-                    ",\"requests\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"sectors\":%" PRIu64
-                    ",\"wavefronts\":%" PRIu64,
-                    a.requests, a.bytes, a.sectors, a.wavefronts);
+        fprintf(f,
+                "%s{\"line\":%u,\"class\":\"%s\",\"thread\":%" PRIu64 ",\"warp\":%" PRIu64
+                ",\"slots\":%" PRIu64,
+                gap, i->line, emu_work_class_names[emu_work_class_of(i)], o->lanes, o->warps, o->slots);
+        write_line_accesses(f, c, n);
         if (emu_is_branch(i))
             fprintf(f, ",\"divergent\":%" PRIu64, o->parted);
+        if (emu_multiply_adds(i))
+            fprintf(f, ",\"multiply_adds\":%" PRIu64, emu_multiply_adds(i) * o->warps);
         fputs(",\"text\":", f);
         write_string(f, trimmed(i->text));
         fputs("}", f);
@@ -232,12 +266,6 @@ static void write_lines(FILE *f, const emu_counts *c)
 }
 
 /* ---- the file ------------------------------------------------------------------------------------------------------ */
-
-static bool wants_lines(void)
-{
-    const char *text = getenv("KILN_EMU_REPORT_LINES");
-    return text && strcmp(text, "1") == 0;
-}
 
 static void write_launch(FILE *f, const emu_counts *c, const emu_launch *l)
 {
@@ -254,7 +282,7 @@ static void write_launch(FILE *f, const emu_counts *c, const emu_launch *l)
         write_shared(f, c->total.shared);
         write_local(f, c->total.local);
         write_rows(f, c, l);
-        if (wants_lines())
+        if (c->wants_lines)
             write_lines(f, c);
     }
     fputs("}\n", f);

@@ -10,6 +10,8 @@
 /* After so many jumps back a fragment lets the parked ones go first; after so many more the warp lets others run. */
 #define JUMPS_PER_FRAGMENT 4096u
 #define JUMPS_PER_TURN     65536u
+/* After so many polls and a jump back it is waiting for somebody. */
+#define POLLS_PER_TURN 32u
 
 void emu_warp_start(emu_warp *w, emu_block *block, uint32_t id, uint32_t lanes)
 {
@@ -190,7 +192,7 @@ void emu_warp_run(emu_warp *w)
 {
     void (*run)(emu_warp *) = w->block->watch || w->block->tally ? run_observed : run_operations;
     w->yields = false;
-    w->jumps_back = 0;
+    w->jumps_back = w->polls = 0;
     schedule(w);
     while (w->state == EMU_WARP_READY && !w->yields) {
         run(w);
@@ -213,15 +215,16 @@ void emu_stop(emu_warp *w)
 
 static void count_jump_back(emu_warp *w)
 {
+    bool polls = w->polls >= POLLS_PER_TURN;
     w->jumps_back++;
     if (w->parked) {
         set_stop(w);
-        if (w->jumps_back % JUMPS_PER_FRAGMENT == 0) {
+        if (polls || w->jumps_back % JUMPS_PER_FRAGMENT == 0) {
             w->rank++;
             w->stop = NULL;
         }
     }
-    if (w->jumps_back >= JUMPS_PER_TURN || w->jumps_back > w->block->launch->most_jumps)
+    if (polls || w->jumps_back >= JUMPS_PER_TURN || w->jumps_back > w->block->launch->most_jumps)
         emu_yield(w);
 }
 

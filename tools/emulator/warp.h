@@ -1,6 +1,6 @@
 /* A warp in execution. Lanes that agree on where they are form a fragment; one fragment runs, the others are parked.
    The lowest program counter runs first, so that lanes meet again at the earliest place; a fragment that jumps back too
-   often while others are parked loses its turn, so that lanes that spin do not starve those that they wait for. */
+   often while others are parked, or polls, loses its turn, so that lanes that spin do not starve those that they wait for. */
 #ifndef EMU_WARP_H
 #define EMU_WARP_H
 
@@ -21,7 +21,7 @@ typedef enum emu_wait {
 typedef struct emu_fragment {
     const emu_op *pc;
     uint32_t mask, members;
-    uint16_t rank; /* turns lost */
+    uint32_t rank; /* turns lost */
     uint8_t wait;  /* emu_wait */
     uint8_t barrier;
     bool is_aligned;
@@ -48,8 +48,10 @@ struct emu_warp {
     uint32_t id;    /* in the block */
     emu_warp_state state;
     bool yields; /* gives its turn to the other warps */
-    uint16_t rank;
+    uint32_t rank;
     uint32_t jumps_back; /* of this turn */
+    uint32_t
+        polls; /* strong reads, failed compare-and-swaps and tests of this turn: what loops that wait consist of */
     unsigned parked;
     emu_fragment fragments[EMU_LANES];
     uint64_t clock;

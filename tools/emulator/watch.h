@@ -35,7 +35,7 @@ typedef struct emu_plan {
     uint8_t flow;
     uint8_t scope;    /* of a fence: 1 block, 2 beyond */
     uint16_t order;   /* EMU_RELAXED, EMU_ACQUIRE and so on, defaults that are not written included */
-    uint32_t address; /* slot of an atomic's or mbarrier's address, which is no operand like others */
+    uint32_t address; /* slot of an atomic's, mbarrier's or copy's address, which is no operand like others */
 } emu_plan;
 
 struct emu_plans {

@@ -257,6 +257,17 @@ static fy_node *find_family(reader *r, fy_node *families, const char *name)
     refuse(r, "no family '%s' is described", name);
 }
 
+static void read_images(reader *r, fy_node *images, manifest_variant *v)
+{
+    v->image_count = images ? get_count(r, images, "images") : 0;
+    v->images = pool_allocate(r->memory, (v->image_count + 1) * sizeof *v->images);
+    for (size_t i = 0; i < v->image_count; i++) {
+        fy_node *image = fy_node_sequence_get_by_index(images, (int)i);
+        v->images[i].target = get_text_member(r, image, "target");
+        v->images[i].bytes = get_number_member(r, image, "bytes");
+    }
+}
+
 static void read_variant(reader *r, fy_node *node, fy_node *families, manifest_variant *v)
 {
     v->id = r->where = get_text_member(r, node, "id");
@@ -281,7 +292,9 @@ static void read_variant(reader *r, fy_node *node, fy_node *families, manifest_v
         v->bytes_read = find_formula(r, cost, "bytes_read");
         v->bytes_written = find_formula(r, cost, "bytes_written");
         v->instructions = find_formula(r, cost, "thread_instructions");
+        v->elements = find_formula(r, cost, "elements");
     }
+    read_images(r, find_member(r, node, "images"), v);
 }
 
 static const manifest *read_document(reader *r)

@@ -42,6 +42,11 @@ typedef struct manifest_rule {
     const char *text;
 } manifest_rule;
 
+typedef struct manifest_image {
+    const char *target;
+    uint64_t bytes;
+} manifest_image;
+
 typedef struct manifest_variant {
     const char *id;
     uint64_t key;
@@ -58,7 +63,9 @@ typedef struct manifest_variant {
     manifest_rule *rules;
     size_t rule_count;
     formula *empty;                                     /* null: never empty */
-    formula *bytes_read, *bytes_written, *instructions; /* null: not stated */
+    formula *bytes_read, *bytes_written, *instructions, *elements; /* null: not stated */
+    manifest_image *images;
+    size_t image_count;
 } manifest_variant;
 
 typedef struct manifest {

@@ -25,7 +25,7 @@ KINDS = {
     "nvcc-sm_90": ("nvcc", f"{NVCC} -arch=compute_90 -lineinfo", SUBJECTS + ["redux", "packed"]),
     "nvcc-debug": ("nvcc", f"{NVCC} -arch=compute_75 -G", ["warp", "approximate"]),
     "clang-O2": ("clang", f"{CLANG} --cuda-gpu-arch=sm_80 -O2", SUBJECTS + ["redux"]),
-    "clang-O0": ("clang", f"{CLANG} --cuda-gpu-arch=sm_80 -O0", ["integer", "control", "memory"]),
+    "clang-O0": ("clang", f"{CLANG} --cuda-gpu-arch=sm_80 -O0", ["control", "memory"]),
 }
 
 

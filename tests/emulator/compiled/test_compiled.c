@@ -1,5 +1,9 @@
-/* Functions that real compilers made: each file of ptx/ is run under all checks, function by function, and compared with the
-   same C source run by the host (source/native.h).
+/* Functions that real compilers made. source/ holds them, once, in the C that CUDA and the host share (source/device.h).
+   ptx/ holds what nvcc and clang made of each file at several settings, with the digest of the source, the command and the
+   compiler's version in its first lines, so that neither compiler is needed here. Every kernel of every file is run under
+   all checks, on values that hurt, and compared with the same source run by the host (source/native.h): bit by bit, or
+   within the bound that its row of functions.def names. After a change to source/ or to refresh.py,
+   `ninja refresh_compiled` compiles anew; the test emulator.compiled.current fails until then.
 
    usage: test_compiled FOLDER [PART OF A FILE'S NAME] */
 #include "cuda_api.h"
@@ -180,7 +184,7 @@ static bool run_size(const char *module, CUfunction kernel, const function *f, u
 
 static bool run_function(const char *name, CUmodule module, const function *f)
 {
-    static const uint32_t sizes[] = {1, 33, 1200};
+    static const uint32_t sizes[] = {1, 31, 32, 33, 127, 128, 129, 1200};
     CUfunction kernel;
     if (cuModuleGetFunction(&kernel, module, f->name) != CUDA_SUCCESS)
         return fail(name, f, 0, "is not there");

@@ -6,7 +6,7 @@
 
 static const unsigned char type_bytes[] = {
     [U8] = 1,  [U16] = 2, [U32] = 4,  [U64] = 8,   [F16] = 2,   [BF16] = 2,
-    [F32] = 4, [F64] = 8, [UNIT] = 4, [WHOLE] = 4, [INDEX] = 4, [SMALL] = 4};
+    [F32] = 4, [F64] = 8, [UNIT] = 4, [UNIT2] = 2, [WHOLE] = 4, [INDEX] = 4};
 
 /* clang-format off */
 static const uint64_t integers[] = {
@@ -81,9 +81,9 @@ static void put_hurting(value_type type, void *bytes, size_t at)
 static void put_random(value_type type, void *bytes, uint64_t random)
 {
     float f = type == UNIT ? (float)(int32_t)random * 0x1p-31f : (float)((int32_t)(random % 33) - 16);
-    uint32_t small = random % 64;
-    if (type == SMALL)
-        memcpy(bytes, &small, sizeof small);
+    uint16_t half = random & 0xbfff; /* without the highest bit of the exponent */
+    if (type == UNIT2)
+        memcpy(bytes, &half, sizeof half);
     else if (type == UNIT || type == WHOLE)
         memcpy(bytes, &f, sizeof f);
     else
@@ -132,8 +132,8 @@ static double half_number(uint16_t bits, int fraction_bits)
 
 double value_number(value_type type, const void *elements, size_t i)
 {
-    if (type == F16 || type == BF16)
-        return half_number(((const uint16_t *)elements)[i], type == F16 ? 10 : 7);
+    if (value_bytes(type) == 2)
+        return half_number(((const uint16_t *)elements)[i], type == BF16 ? 7 : 10);
     return type == F64 ? ((const double *)elements)[i] : (double)((const float *)elements)[i];
 }
 

@@ -15,9 +15,9 @@ typedef enum value_type {
     F32,
     F64,
     UNIT,  /* f32 in [-1, 1] */
+    UNIT2, /* f16 in (-2, 2) */
     WHOLE, /* f32, small integers: sums of them are exact in any order */
     INDEX, /* u32 below n, each once, shuffled */
-    SMALL, /* u32 below 64 */
 } value_type;
 
 size_t value_bytes(value_type type);

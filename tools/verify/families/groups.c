@@ -137,8 +137,8 @@ static void plan_group(size_plan *plan, uint64_t group, bool is_brief)
 void groups_plan(size_plan *sizes)
 {
     enum { THOROUGH = 3 };
-    static const uint64_t groups[] = {64, 7,   5000, 1,    2,    3,    31,   32,
-                                      33, 100, 128,  1000, 1023, 1024, 2049, UINT64_MAX};
+    static const uint64_t groups[] = {64,  7,   5000, 1,    2,    3,    31,   32,   33,
+                                      100, 128, 1000, 1023, 1024, 2047, 2048, 2049, UINT64_MAX};
     argument *given = problem_find(sizes->problem, "group_size");
     if (!given) {
         plan_group(sizes, groups_size(sizes->problem), false);

@@ -28,10 +28,10 @@ unsigned groups_shift(problem *p, uint64_t i);
 
 /* Inputs of every group-wise quantiser, beside those of inputs.h. */
 enum {
-    GROUPS_NAN = 50,       /* normal, one in 16 a NaN */
-    GROUPS_ANY_SCALE,      /* normal; given scales and zeros are any finite bits: negative, tiny, huge */
+    GROUPS_NAN = 50,        /* normal, one in 16 a NaN */
+    GROUPS_ANY_SCALE,       /* normal; given scales and zeros are any finite bits: negative, tiny, huge */
     GROUPS_NONFINITE_SCALE, /* normal; given scales and zeros are one in 16 a NaN or an infinity */
-    GROUPS_TIE_SCALE        /* normal; given scales are half-way between two f16 or bf16 numbers, zeros are whole */
+    GROUPS_TIE_SCALE /* normal; given scales are half-way between two f16 or bf16 numbers, zeros are whole */
 };
 
 /* Fills elements of any of these kinds, or of inputs.h. */

@@ -201,6 +201,25 @@ KERNEL(control_divergent_calls, uint32_t, uint32_t, uint32_t)
     out[i] = r;
 }
 
+typedef uint32_t operation(uint32_t x, uint32_t y);
+
+DEVICE NOINLINE uint32_t take_less(uint32_t x, uint32_t y)
+{
+    return x < y ? x : y;
+}
+
+DEVICE operation *const operations[4] = {mix, mix_twice, take_less, mix};
+
+KERNEL(control_indirect_calls, uint32_t, uint32_t, uint32_t)
+{
+    EACH(i);
+    uint32_t r = operations[a[i] & 3](a[i], b[i]);
+    operation *next = r & 1 ? take_less : operations[b[i] & 1];
+    for (uint32_t k = 0; k < (b[i] & 3); k++)
+        r += next(r, k);
+    out[i] = r;
+}
+
 struct point {
     int32_t x, y;
     u64 weight;

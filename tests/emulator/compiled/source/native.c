@@ -79,7 +79,7 @@ static void make_thread(unsigned i)
 {
     coroutine *t = &threads[i];
     if (!t->stack)
-        t->stack = malloc(STACK_BYTES);
+        t->stack = malloc(STACK_BYTES); /* kept for the blocks to come */
     if (!t->stack || getcontext(&t->context) != 0)
         abort();
     t->context.uc_stack.ss_sp = t->stack;
@@ -118,10 +118,6 @@ void native_run(native_kernel *kernel, const native_arguments *arguments, native
         for (blockIdx.y = 0; blockIdx.y < grid.y; blockIdx.y++)
             for (blockIdx.x = 0; blockIdx.x < grid.x; blockIdx.x++)
                 run_block();
-    for (unsigned i = 0; i < MOST_THREADS; i++) {
-        free(threads[i].stack);
-        threads[i].stack = NULL;
-    }
 }
 
 void __nanosleep(unsigned nanoseconds)

@@ -18,13 +18,14 @@
     {                                                                                                        \
         fesetround(mode);                                                                                    \
         volatile F x = a;                                                                                    \
-        F r = round(x);                                                                                      \
+        volatile F r = round(x);                                                                             \
         fesetround(FE_TONEAREST);                                                                            \
         if (r != r)                                                                                          \
             return nan;                                                                                      \
         return r < (F)(low) ? (low) : r >= (F)(high) ? (high) : (T)r;                                        \
     }
 
+/* clang's code for u64 to double ends in a subtraction: rounded down, its zero would be -0. */
 #define DEFINE_ROUNDED(r, mode)                                                                              \
     ROUNDED(mode, float, __fadd_##r, a + b, volatile float a, volatile float b)                              \
     ROUNDED(mode, float, __fsub_##r, a - b, volatile float a, volatile float b)                              \
@@ -44,7 +45,7 @@
     ROUNDED(mode, float, __ll2float_##r, (float)a, volatile s64 a)                                           \
     ROUNDED(mode, float, __ull2float_##r, (float)a, volatile u64 a)                                          \
     ROUNDED(mode, double, __ll2double_##r, (double)a, volatile s64 a)                                        \
-    ROUNDED(mode, double, __ull2double_##r, (double)a, volatile u64 a)                                       \
+    ROUNDED(mode, double, __ull2double_##r, a ? (double)a : 0.0, volatile u64 a)                             \
     TO_INTEGER(mode, int32_t, __float2int_##r, float, rintf, INT32_MIN, INT32_MAX, 0)                        \
     TO_INTEGER(mode, uint32_t, __float2uint_##r, float, rintf, 0, UINT32_MAX, 0)                             \
     TO_INTEGER(mode, s64, __float2ll_##r, float, rintf, INT64_MIN, INT64_MAX, INT64_MIN)                     \

@@ -1,0 +1,129 @@
+"""What the emulated driver reports does not depend on the number of host threads: counters and values of the correct
+kernels, reports of broken ones, which come in the order of blocks, the first 10 and a count. And settings that are not
+understood are refused.
+
+usage: reports.py test_corpus FOLDER-OF-CORRECT-KERNELS
+"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+THREADS = (1, 2, 4, 16)
+VARIES = "// Blocks wait for each other: how often they look is chance."
+HEAD = """// launch {blocks} 32
+// expect 719 x
+.version 8.8
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 out, .param .u64 in, .param .u64 zeros, .param .u64 freed)
+{{
+.reg .u64 %p<4>; .reg .u32 %r<8>; .reg .pred %q<2>;
+ld.param.u64 %p0, [out]; ld.param.u64 %p1, [in]; ld.param.u64 %p2, [zeros]; mov.u32 %r0, %ctaid.x;
+"""
+FIRST_LINE = 10  # of the body
+
+
+def run(corpus, kind, folder, *more, **settings):
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("KILN_EMU_")}
+    environment.update({"KILN_EMU_" + k: str(v) for k, v in settings.items()})
+    done = subprocess.run([corpus, kind, folder, *more], env=environment, capture_output=True, text=True, check=False)
+    done.stdout = without_addresses(done.stdout)
+    return done
+
+
+def without_addresses(text):
+    """Where device memory lies is the host's affair."""
+    return re.sub("0x[0-9a-f]{9,}", "ADDRESS", text)
+
+
+def fail(what):
+    sys.exit("reports.py: " + what)
+
+
+def check_counters(corpus, folder):
+    """One launch per kernel, in the order of their names."""
+    names = sorted(p.name for p in pathlib.Path(folder).glob("*.ptx"))
+    varies = [VARIES in (pathlib.Path(folder) / name).read_text(encoding="utf-8") for name in names]
+    first = None
+    with tempfile.TemporaryDirectory() as scratch:
+        for threads in THREADS:
+            path = os.path.join(scratch, "report")
+            done = run(corpus, "correct", folder, CHECK="memory,init,sync", THREADS=threads, REPORT=path,
+                       REPORT_LINES=1)
+            lines = without_addresses(pathlib.Path(path).read_text(encoding="utf-8")).splitlines()
+            if done.returncode or len(lines) != len(names):
+                fail(f"{threads} threads: {len(lines)} launches of {len(names)}\n{done.stdout}")
+            first = first or lines
+            for name, a, b in zip(names, first, lines):
+                if a != b and not varies[names.index(name)]:
+                    fail(f"{name}: counters with {threads} threads differ:\n{a}\n{b}")
+    print(f"counters of {len(names) - sum(varies)} kernels, values of {len(names)}: the same with {THREADS} threads")
+
+
+def lines_of(text):
+    return [int(part.split(":")[0]) for part in text.split(", line ")[1:]]
+
+
+def check_broken(corpus, title, body, blocks, lines, **settings):
+    """The body's reports are at these of its lines, in this order, whatever the number of threads."""
+    first = None
+    with tempfile.TemporaryDirectory() as folder:
+        (pathlib.Path(folder) / "x_0.ptx").write_text(HEAD.format(blocks=blocks) + body + "}\n", encoding="utf-8")
+        for threads in THREADS:
+            done = run(corpus, "broken", folder, "print", CHECK="all", THREADS=threads, **settings)
+            if "RACE" not in title:
+                again = run(corpus, "broken", folder, "print", CHECK="memory,init,sync", THREADS=threads, **settings)
+                if again.stdout != done.stdout:
+                    fail(f"{title}: the race check changes the reports\n{done.stdout}\n{again.stdout}")
+            first = first or done
+            if lines_of(done.stdout) != [FIRST_LINE + n for n in lines] or done.stdout != first.stdout:
+                fail(f"{title}: {threads} threads:\n{done.stdout}")
+    print(f"{title}: {len(lines)} reports")
+    return first
+
+
+def findings(corpus):
+    load = "ld.global.u32 %r1, [%p0+{}];\n"
+    body = "".join(load.format(4 * i) for i in range(14)) + "ret;\n"
+    check_broken(corpus, "all reports", body, 6, range(14))
+    shown = check_broken(corpus, "the first 10", body, 6, range(10), VERBOSE=1)
+    if "kiln emulator: 14 reports, the first 10 are shown\n" not in shown.stderr:
+        fail(f"no count of reports: {shown.stderr}")
+    if shown.stdout.count("  192 times in this launch") != 10:
+        fail(f"no count of a report's lanes: {shown.stdout}")
+    silent = check_broken(corpus, "silence", body, 6, [], VERBOSE=0)
+    if silent.stderr:
+        fail(f"said with KILN_EMU_VERBOSE=0: {silent.stderr}")
+    # the first line is met by the last block only, the second by all
+    body = "setp.eq.u32 %q0, %r0, 7;\n@%q0 ld.global.u32 %r1, [%p0];\nld.global.u32 %r1, [%p0+8];\nret;\n"
+    check_broken(corpus, "the order of blocks", body, 8, [2, 1])
+    # block 5 faults: what blocks 6 and 7 find is chance and left out
+    body = ("setp.gt.u32 %q0, %r0, 5;\n@%q0 ld.global.u32 %r1, [%p0];\nsetp.eq.u32 %q0, %r0, 5;\n@!%q0 bra E;\n"
+            "ld.global.u32 %r1, [%p0+12];\nst.global.u32 [%p2+-4], %r0;\nE:\nret;\n")
+    check_broken(corpus, "findings before a fault", body, 8, [4, 5])
+    body = "st.global.u32 [%p2], %r0;\nld.global.u32 %r1, [%p2];\nret;\n"
+    check_broken(corpus, "RACES of blocks", body, 4, [1, 0, 0])
+
+
+def settings(corpus, folder):
+    for name, value, word in (("THREADS", "four", "expected a number from 1 to 256"), ("THREADS", "0", "from 1 to 256"),
+                              ("THREADS", "2x", "from 1 to 256"), ("THREADS", "-1", "from 1 to 256"),
+                              ("THREADS", "257", "from 1 to 256"), ("JUMPS", "many", "expected a number"),
+                              ("CHECK", "memory,rase", "'rase' is not one of memory, init, race, sync, all, none"),
+                              ("DEVICE", "sm_1", "'sm_1' is not a device"), ("DRIVER", "13", "expected a version")):
+        done = run(corpus, "correct", folder, **{name: value})
+        if done.returncode != 2 or f"KILN_EMU_{name}" not in done.stderr or word not in done.stderr:
+            fail(f"KILN_EMU_{name}={value}: exit {done.returncode}, {done.stderr}")
+    print("settings that are not understood are refused")
+
+
+def main(corpus, folder):
+    settings(corpus, folder)
+    findings(corpus)
+    check_counters(corpus, folder)
+
+
+main(*sys.argv[1:])

@@ -1,0 +1,432 @@
+/* Integer, bit-field, permutation, carry and packed instructions against the ISA's pseudocode (9.7.1, 9.7.2, 9.7.8, 9.7.9.7), one
+   row per form, on random and hostile values; prmt with all selectors, lop3 with all tables, bit fields with all positions. */
+#include "emu_test.h"
+
+enum { COUNT = 65536 };
+
+__extension__ typedef unsigned __int128 wide;
+__extension__ typedef __int128 signed_wide;
+
+static uint32_t low32(uint64_t x)
+{
+    return (uint32_t)x;
+}
+
+static uint64_t bit_of(uint64_t x, uint64_t n)
+{
+    return n < 64 ? x >> n & 1 : 0;
+}
+
+/* 9.7.1.19 */
+static uint64_t extracted(uint64_t a, uint64_t b, uint64_t c, unsigned msb, bool is_signed)
+{
+    uint64_t pos = b & 255, len = c & 255, d = 0, last = pos + len - 1 < msb ? pos + len - 1 : msb;
+    uint64_t sign = is_signed && len ? bit_of(a, last) : 0;
+    for (uint64_t i = 0; i <= msb; i++)
+        d |= (i < len && pos + i <= msb ? bit_of(a, pos + i) : sign) << i;
+    return d;
+}
+
+/* 9.7.1.20 */
+static uint64_t inserted(uint64_t a, uint64_t into, uint64_t b, uint64_t c, unsigned msb)
+{
+    uint64_t pos = b & 255, len = c & 255;
+    for (uint64_t i = 0; i < len && pos + i <= msb; i++)
+        into = (into & ~(UINT64_C(1) << (pos + i))) | bit_of(a, i) << (pos + i);
+    return into;
+}
+
+static uint64_t extended(uint32_t a, uint32_t b, bool wraps, bool is_signed)
+{
+    uint32_t n = wraps ? b & 31 : b;
+    if (n >= 32)
+        return a;
+    uint32_t low = a & ((1u << n) - 1);
+    return is_signed && n && (low >> (n - 1) & 1) ? low | ~0u << n : low;
+}
+
+static uint64_t mask_of(uint32_t a, uint32_t b, bool wraps)
+{
+    uint64_t start = wraps ? a & 31 : a, width = wraps ? b & 31 : b, d = 0;
+    for (uint64_t i = 0; i < 32; i++)
+        d |= (uint64_t)(i >= start && i - start < width) << i;
+    return d;
+}
+
+/* 9.7.1.17 */
+static uint64_t nth_set(uint32_t mask, uint32_t base, int32_t offset)
+{
+    if (offset == 0)
+        return mask >> base & 1 ? base : UINT32_MAX;
+    int count = abs(offset) - 1, step = offset > 0 ? 1 : -1;
+    for (int pos = (int)base; pos >= 0 && pos < 32; pos += step)
+        if ((mask >> pos & 1) && count-- == 0)
+            return (uint64_t)pos;
+    return UINT32_MAX;
+}
+
+static uint64_t reversed(uint64_t a, unsigned bits)
+{
+    uint64_t d = 0;
+    for (unsigned i = 0; i < bits; i++)
+        d |= bit_of(a, i) << (bits - 1 - i);
+    return d;
+}
+
+/* 9.7.1.16: the highest bit that is not the sign. */
+static uint64_t found(uint64_t a, int bits, bool is_signed, bool as_shift)
+{
+    if (is_signed && bit_of(a, (uint64_t)bits - 1))
+        a = ~a;
+    for (int i = bits - 1; i >= 0; i--)
+        if (bit_of(a, (uint64_t)i))
+            return (uint64_t)(as_shift ? bits - 1 - i : i);
+    return UINT32_MAX;
+}
+
+static uint64_t ones(uint64_t a)
+{
+    uint64_t n = 0;
+    for (; a; a &= a - 1)
+        n++;
+    return n;
+}
+
+static uint64_t leading_zeros(uint64_t a, unsigned bits)
+{
+    uint64_t n = 0;
+    while (n < bits && !bit_of(a, bits - 1 - n))
+        n++;
+    return n;
+}
+
+/* 9.7.9.7 */
+static uint64_t permuted(uint64_t a, uint64_t b, uint64_t c)
+{
+    uint64_t bytes = (b & UINT32_MAX) << 32 | (a & UINT32_MAX), d = 0;
+    for (unsigned i = 0; i < 4; i++) {
+        uint64_t selector = c >> 4 * i & 15, byte = bytes >> 8 * (selector & 7) & 255;
+        d |= (selector & 8 ? (byte & 128 ? 255 : 0) : byte) << 8 * i;
+    }
+    return d;
+}
+
+static uint64_t permuted_by(const char *mode, uint64_t a, uint64_t b, uint64_t c)
+{
+    static const struct {
+        const char *mode;
+        unsigned bytes[4][4]; /* [c & 3][byte of d] */
+    } table[] = {
+        {"f4e", {{0, 1, 2, 3}, {1, 2, 3, 4}, {2, 3, 4, 5}, {3, 4, 5, 6}}},
+        {"b4e", {{0, 7, 6, 5}, {1, 0, 7, 6}, {2, 1, 0, 7}, {3, 2, 1, 0}}},
+        {"rc8", {{0, 0, 0, 0}, {1, 1, 1, 1}, {2, 2, 2, 2}, {3, 3, 3, 3}}},
+        {"ecl", {{0, 1, 2, 3}, {1, 1, 2, 3}, {2, 2, 2, 3}, {3, 3, 3, 3}}},
+        {"ecr", {{0, 0, 0, 0}, {0, 1, 1, 1}, {0, 1, 2, 2}, {0, 1, 2, 3}}},
+        {"rc16", {{0, 1, 0, 1}, {2, 3, 2, 3}, {0, 1, 0, 1}, {2, 3, 2, 3}}},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (strcmp(mode, table[i].mode) == 0) {
+            const unsigned *n = table[i].bytes[c & 3];
+            return permuted(a, b, n[0] | n[1] << 4 | n[2] << 8 | n[3] << 12);
+        }
+    return 0;
+}
+
+/* 9.7.8.7 */
+static uint64_t funnelled(uint64_t a, uint64_t b, uint64_t c, bool left, bool wraps)
+{
+    uint64_t n = wraps ? c & 31 : c > 32 ? 32 : c, both = b << 32 | a;
+    return low32(left ? (n == 32 ? a : both << n >> 32) : both >> n);
+}
+
+static int64_t field(uint64_t x, int bits, int n, bool is_signed)
+{
+    uint64_t v = x >> bits * n & ((UINT64_C(1) << bits) - 1);
+    return is_signed && bit_of(v, (uint64_t)bits - 1) ? (int64_t)v - (INT64_C(1) << bits) : (int64_t)v;
+}
+
+static uint64_t dot4(uint64_t a, uint64_t b, uint64_t c, bool a_signed, bool b_signed)
+{
+    int64_t sum = (int64_t)c;
+    for (int i = 0; i < 4; i++)
+        sum += field(a, 8, i, a_signed) * field(b, 8, i, b_signed);
+    return low32((uint64_t)sum);
+}
+
+static uint64_t dot2(uint64_t a, uint64_t b, uint64_t c, int half, bool a_signed, bool b_signed)
+{
+    int64_t sum = (int64_t)c;
+    for (int i = 0; i < 2; i++)
+        sum += field(a, 16, i, a_signed) * field(b, 8, i + half, b_signed);
+    return low32((uint64_t)sum);
+}
+
+static int64_t clamped(int64_t x)
+{
+    return x > INT32_MAX ? INT32_MAX : x < INT32_MIN ? INT32_MIN : x;
+}
+
+/* Of the 48-bit product, `shift` bits further down. */
+static int64_t product24(uint64_t a, uint64_t b, bool is_signed)
+{
+    return field(a, 24, 0, is_signed) * field(b, 24, 0, is_signed);
+}
+
+#define PAIR(low, high) ((uint64_t)((low)&0xffff) | (uint64_t)((high)&0xffff) << 16)
+#define LEAST(x, y)     ((x) < (y) ? (x) : (y))
+#define MOST(x, y)      ((x) > (y) ? (x) : (y))
+#define S(x)            ((int64_t)(int32_t)(x))
+#define L16(x, s)       field(x, 16, 0, s)
+#define H16(x, s)       field(x, 16, 1, s)
+#define EACH(f, s)      PAIR(f(L16(a, s), L16(b, s)), f(H16(a, s), H16(b, s)))
+#define PLUS(x, y)      ((x) + (y))
+#define RELU(x, y)      MOST(LEAST(x, y), 0)
+#define WIDE(x)         ((wide)(x))
+#define SIGNED_WIDE(x)  ((signed_wide)(int64_t)(x))
+#define HIGH(x)         ((uint64_t)((x) >> 64))
+
+/* a, b and c are 64 bits with W, else their low 32; f: fields, where b and c are small, s: selectors, where c counts up. */
+#define CASES(X)                                                                                             \
+    X('f', "bfe.u32 %r5, %r0, %r1, %r2;", extracted(a, b, c, 31, false))                                     \
+    X('f', "bfe.s32 %r5, %r0, %r1, %r2;", low32(extracted(a, b, c, 31, true)))                               \
+    X('F', "bfe.u64 %d5, %d0, %r1, %r2;", extracted(a, b, c, 63, false))                                     \
+    X('F', "bfe.s64 %d5, %d0, %r1, %r2;", extracted(a, b, c, 63, true))                                      \
+    X('f', "bfi.b32 %r5, %r0, %r3, %r1, %r2;", inserted(a, low32(a * 0x9e3779b1), b, c, 31))                 \
+    X('F', "bfi.b64 %d5, %d0, 0x5555aaaa12345678, %r1, %r2;", inserted(a, 0x5555aaaa12345678, b, c, 63))     \
+    X('f', "szext.clamp.u32 %r5, %r0, %r1;", extended(low32(a), low32(b), false, false))                     \
+    X('f', "szext.clamp.s32 %r5, %r0, %r1;", extended(low32(a), low32(b), false, true))                      \
+    X('f', "szext.wrap.u32 %r5, %r0, %r1;", extended(low32(a), low32(b), true, false))                       \
+    X('f', "szext.wrap.s32 %r5, %r0, %r1;", extended(low32(a), low32(b), true, true))                        \
+    X('f', "bmsk.clamp.b32 %r5, %r1, %r2;", mask_of(low32(b), low32(c), false))                              \
+    X('f', "bmsk.wrap.b32 %r5, %r1, %r2;", mask_of(low32(b), low32(c), true))                                \
+    X('n', "fns.b32 %r5, %r0, %r1, %r2;", nth_set(low32(a), low32(b), (int32_t)c))                           \
+    X('r', "brev.b32 %r5, %r0;", reversed(a, 32))                                                            \
+    X('W', "brev.b64 %d5, %d0;", reversed(a, 64))                                                            \
+    X('r', "popc.b32 %r5, %r0;", ones(a))                                                                    \
+    X('W', "popc.b64 %r5, %d0;", ones(a))                                                                    \
+    X('r', "clz.b32 %r5, %r0;", leading_zeros(a, 32))                                                        \
+    X('W', "clz.b64 %r5, %d0;", leading_zeros(a, 64))                                                        \
+    X('r', "bfind.u32 %r5, %r0;", found(a, 32, false, false))                                                \
+    X('r', "bfind.s32 %r5, %r0;", found(a, 32, true, false))                                                 \
+    X('r', "bfind.shiftamt.s32 %r5, %r0;", found(a, 32, true, true))                                         \
+    X('W', "bfind.u64 %r5, %d0;", found(a, 64, false, false))                                                \
+    X('W', "bfind.shiftamt.u64 %r5, %d0;", found(a, 64, false, true))                                        \
+    X('W', "bfind.s64 %r5, %d0;", found(a, 64, true, false))                                                 \
+    X('s', "prmt.b32 %r5, %r0, %r1, %r2;", permuted(a, b, c))                                                \
+    X('s', "prmt.b32.f4e %r5, %r0, %r1, %r2;", permuted_by("f4e", a, b, c))                                  \
+    X('s', "prmt.b32.b4e %r5, %r0, %r1, %r2;", permuted_by("b4e", a, b, c))                                  \
+    X('s', "prmt.b32.rc8 %r5, %r0, %r1, %r2;", permuted_by("rc8", a, b, c))                                  \
+    X('s', "prmt.b32.ecl %r5, %r0, %r1, %r2;", permuted_by("ecl", a, b, c))                                  \
+    X('s', "prmt.b32.ecr %r5, %r0, %r1, %r2;", permuted_by("ecr", a, b, c))                                  \
+    X('s', "prmt.b32.rc16 %r5, %r0, %r1, %r2;", permuted_by("rc16", a, b, c))                                \
+    X('g', "shf.l.clamp.b32 %r5, %r0, %r1, %r2;", funnelled(a, b, c, true, false))                           \
+    X('g', "shf.l.wrap.b32 %r5, %r0, %r1, %r2;", funnelled(a, b, c, true, true))                             \
+    X('g', "shf.r.clamp.b32 %r5, %r0, %r1, %r2;", funnelled(a, b, c, false, false))                          \
+    X('g', "shf.r.wrap.b32 %r5, %r0, %r1, %r2;", funnelled(a, b, c, false, true))                            \
+    X('f', "shl.b16 %h5, %h0, %r1;", b > 15 ? 0 : a << b & 0xffff)                                           \
+    X('f', "shr.u16 %h5, %h0, %r1;", b > 15 ? 0 : (a & 0xffff) >> b)                                         \
+    X('f', "shr.s16 %h5, %h0, %r1;", (uint64_t)(L16(a, true) >> LEAST(b, 15)) & 0xffff)                      \
+    X('f', "shl.b32 %r5, %r0, %r1;", b > 31 ? 0 : low32(a << b))                                             \
+    X('f', "shr.u32 %r5, %r0, %r1;", b > 31 ? 0 : a >> b)                                                    \
+    X('f', "shr.s32 %r5, %r0, %r1;", low32((uint64_t)(S(a) >> LEAST(b, 31))))                                \
+    X('F', "shl.b64 %d5, %d0, %r1;", b > 63 ? 0 : a << b)                                                    \
+    X('F', "shr.u64 %d5, %d0, %r1;", b > 63 ? 0 : a >> b)                                                    \
+    X('F', "shr.s64 %d5, %d0, %r1;", (uint64_t)((int64_t)a >> LEAST(b, 63)))                                 \
+    X('r', "dp4a.u32.u32 %r5, %r0, %r1, %r2;", dot4(a, b, c, false, false))                                  \
+    X('r', "dp4a.u32.s32 %r5, %r0, %r1, %r2;", dot4(a, b, c, false, true))                                   \
+    X('r', "dp4a.s32.u32 %r5, %r0, %r1, %r2;", dot4(a, b, c, true, false))                                   \
+    X('r', "dp4a.s32.s32 %r5, %r0, %r1, %r2;", dot4(a, b, c, true, true))                                    \
+    X('r', "dp2a.lo.u32.u32 %r5, %r0, %r1, %r2;", dot2(a, b, c, 0, false, false))                            \
+    X('r', "dp2a.lo.u32.s32 %r5, %r0, %r1, %r2;", dot2(a, b, c, 0, false, true))                             \
+    X('r', "dp2a.lo.s32.u32 %r5, %r0, %r1, %r2;", dot2(a, b, c, 0, true, false))                             \
+    X('r', "dp2a.lo.s32.s32 %r5, %r0, %r1, %r2;", dot2(a, b, c, 0, true, true))                              \
+    X('r', "dp2a.hi.u32.u32 %r5, %r0, %r1, %r2;", dot2(a, b, c, 2, false, false))                            \
+    X('r', "dp2a.hi.u32.s32 %r5, %r0, %r1, %r2;", dot2(a, b, c, 2, false, true))                             \
+    X('r', "dp2a.hi.s32.u32 %r5, %r0, %r1, %r2;", dot2(a, b, c, 2, true, false))                             \
+    X('r', "dp2a.hi.s32.s32 %r5, %r0, %r1, %r2;", dot2(a, b, c, 2, true, true))                              \
+    X('r', "mul24.lo.u32 %r5, %r0, %r1;", low32((uint64_t)product24(a, b, false)))                           \
+    X('r', "mul24.hi.u32 %r5, %r0, %r1;", low32((uint64_t)(product24(a, b, false) >> 16)))                   \
+    X('r', "mul24.lo.s32 %r5, %r0, %r1;", low32((uint64_t)product24(a, b, true)))                            \
+    X('r', "mul24.hi.s32 %r5, %r0, %r1;", low32((uint64_t)(product24(a, b, true) >> 16)))                    \
+    X('r', "mad24.lo.s32 %r5, %r0, %r1, %r2;", low32((uint64_t)product24(a, b, true) + c))                   \
+    X('r', "mad24.hi.u32 %r5, %r0, %r1, %r2;", low32((uint64_t)(product24(a, b, false) >> 16) + c))          \
+    X('r', "mad24.hi.sat.s32 %r5, %r0, %r1, %r2;",                                                           \
+      low32((uint64_t)clamped((product24(a, b, true) >> 16) + S(c))))                                        \
+    X('r', "mad.hi.sat.s32 %r5, %r0, %r1, %r2;", low32((uint64_t)clamped((S(a) * S(b) >> 32) + S(c))))       \
+    X('r', "add.sat.s32 %r5, %r0, %r1;", low32((uint64_t)clamped(S(a) + S(b))))                              \
+    X('r', "sub.sat.s32 %r5, %r0, %r1;", low32((uint64_t)clamped(S(a) - S(b))))                              \
+    X('r', "sad.u32 %r5, %r0, %r1, %r2;", low32(c + MOST(a, b) - LEAST(a, b)))                               \
+    X('r', "sad.s32 %r5, %r0, %r1, %r2;", low32(c + (uint64_t)(MOST(S(a), S(b)) - LEAST(S(a), S(b)))))       \
+    X('W', "mul.hi.u64 %d5, %d0, %d1;", HIGH(WIDE(a) * WIDE(b)))                                             \
+    X('W', "mul.hi.s64 %d5, %d0, %d1;", HIGH((wide)(SIGNED_WIDE(a) * SIGNED_WIDE(b))))                       \
+    X('W', "mad.lo.u64 %d5, %d0, %d1, %d2;", a *b + c)                                                       \
+    X('W', "add.cc.u64 %d4, %d0, %d1; addc.u64 %d5, %d2, 0;", c + HIGH(WIDE(a) + WIDE(b)))                   \
+    X('W', "sub.cc.u64 %d4, %d0, %d1; subc.u64 %d5, %d2, 0;", c - (a < b))                                   \
+    X('W', "add.cc.u64 %d4, %d0, %d1; addc.cc.u64 %d4, %d1, %d2; addc.u64 %d5, %d2, 7;",                     \
+      c + 7 + HIGH(WIDE(b) + WIDE(c) + HIGH(WIDE(a) + WIDE(b))))                                             \
+    X('W', "sub.cc.s64 %d4, %d0, %d1; subc.cc.s64 %d4, %d1, %d2; subc.s64 %d5, %d2, 7;",                     \
+      c - 7 - (HIGH(WIDE(b) - WIDE(c) - (a < b)) & 1))                                                       \
+    X('r', "add.cc.u32 %r4, %r0, %r1; addc.cc.u32 %r4, %r1, %r2; addc.u32 %r5, 0, 0;",                       \
+      (b + c + ((a + b) >> 32)) >> 32)                                                                       \
+    X('r', "mad.lo.cc.u32 %r4, %r0, %r1, %r2; madc.hi.u32 %r5, %r0, %r1, 9;",                                \
+      low32(((a * b + c) >> 32) + 9))                                                                        \
+    X('r', "mad.hi.cc.u32 %r4, %r0, %r1, %r2; addc.u32 %r5, 0, 0;", ((a * b >> 32) + c) >> 32)               \
+    X('r', "mad.lo.cc.u32 %r4, %r0, %r1, %r2; madc.lo.cc.u32 %r4, %r1, %r2, %r0; addc.u32 %r5, %r4, 0;",     \
+      low32(low32(b *c + a + ((low32(a * b) + c) >> 32)) +                                                   \
+            ((low32(b * c) + a + ((low32(a * b) + c) >> 32)) >> 32)))                                        \
+    X('W', "mad.lo.cc.u64 %d4, %d0, %d1, %d2; madc.hi.u64 %d5, %d0, %d1, %d2;",                              \
+      HIGH(WIDE(a) * WIDE(b) + WIDE(c)) + c)                                                                 \
+    X('r', "add.u16x2 %r5, %r0, %r1;", EACH(PLUS, false))                                                    \
+    X('r', "add.s16x2 %r5, %r0, %r1;", EACH(PLUS, true))                                                     \
+    X('r', "min.u16x2 %r5, %r0, %r1;", EACH(LEAST, false))                                                   \
+    X('r', "max.u16x2 %r5, %r0, %r1;", EACH(MOST, false))                                                    \
+    X('r', "min.s16x2 %r5, %r0, %r1;", EACH(LEAST, true))                                                    \
+    X('r', "max.s16x2 %r5, %r0, %r1;", EACH(MOST, true))                                                     \
+    X('r', "min.relu.s16x2 %r5, %r0, %r1;", EACH(RELU, true))                                                \
+    X('r', "min.relu.s32 %r5, %r0, %r1;", (uint64_t)RELU(S(a), S(b)))                                        \
+    X('r', "max.relu.s32 %r5, %r0, %r1;", (uint64_t)MOST(MOST(S(a), S(b)), 0))                               \
+    X('r', "min.s16 %h5, %h0, %h1;", (uint64_t)LEAST(L16(a, true), L16(b, true)) & 0xffff)                   \
+    X('W', "max.s64 %d5, %d0, %d1;", (uint64_t)MOST((int64_t)a, (int64_t)b))                                 \
+    X('r', "lop3.or.b32 %r5|%q5, %r0, %r1, %r2, 0x80, %q0;",                                                 \
+      (a & b & c) | (uint64_t)((a & b & c) || (a & 1)) << 32)                                                \
+    X('r', "lop3.and.b32 _|%q5, %r0, %r1, %r2, 0x80, !%q0;", (uint64_t)((a & b & c) && !(a & 1)) << 32)      \
+    X('W', "cnot.b64 %d5, %d0;", a == 0)                                                                     \
+    X('r', "abs.s32 %r5, %r0;", low32((uint64_t)(S(a) < 0 ? -S(a) : S(a))))                                  \
+    X('r', "slct.u32.s32 %r5, %r0, %r1, %r2;", S(c) >= 0 ? a : b)
+
+typedef struct integer_case {
+    char kind;
+    const char *instruction;
+} integer_case;
+
+#define ROW(kind, instruction, want) {kind, instruction},
+static const integer_case cases[] = {CASES(ROW)};
+
+static uint64_t expected(size_t row, uint64_t a, uint64_t b, uint64_t c)
+{
+    size_t n = 0;
+#define WANT(kind, instruction, want)                                                                        \
+    if (n++ == row)                                                                                          \
+        return (uint64_t)(want);
+    CASES(WANT)
+    return 0;
+}
+
+static uint64_t seed = 88172645463325252u;
+
+static uint64_t random_bits(void)
+{
+    seed ^= seed << 13;
+    seed ^= seed >> 7;
+    seed ^= seed << 17;
+    return seed;
+}
+
+static uint64_t hostile(void)
+{
+    static const uint64_t some[] = {0,
+                                    1,
+                                    2,
+                                    0x7fffffff,
+                                    0x80000000,
+                                    0xffffffff,
+                                    0x7fffffffffffffff,
+                                    0x8000000000000000,
+                                    UINT64_MAX,
+                                    0x7fff8000,
+                                    0x80007fff,
+                                    0xffff0000,
+                                    0xff80,
+                                    0xffffff,
+                                    0x800000};
+    uint64_t r = random_bits();
+    return r & 3 ? random_bits() >> (r >> 8 & 3 ? 0 : r >> 16 & 63)
+                 : some[(r >> 24) % (sizeof some / sizeof *some)];
+}
+
+static void fill(char kind, uint64_t (*in)[3])
+{
+    for (int i = 0; i < COUNT; i++) {
+        uint64_t kept = kind == 'W' || kind == 'F' ? UINT64_MAX : UINT32_MAX, n = (uint64_t)i;
+        for (int k = 0; k < 3; k++)
+            in[i][k] = hostile() & kept;
+        if (kind == 'f' || kind == 'F') { /* 0 to 127 each, beyond 255 now and then */
+            in[i][1] = n % 128 + (n % 97 ? 0 : 256);
+            in[i][2] = n / 128 % 128 + (n % 89 ? 0 : 512);
+        }
+        if (kind == 'g')
+            in[i][2] = n % 5 ? n % 70 : in[i][2];
+        if (kind == 's')
+            in[i][2] = n | (in[i][2] & 0xffff0000);
+        if (kind == 'n') {
+            in[i][1] = n % 32;
+            in[i][2] = (uint64_t)((int)(n / 32 % 70) - 35) & UINT32_MAX;
+        }
+    }
+}
+
+static const char *body_of(const char *instruction)
+{
+    static char body[2048];
+    snprintf(
+        body, sizeof body,
+        ".reg .u64 %%p<4>; .reg .b64 %%d<7>; .reg .b32 %%r<12>; .reg .b16 %%h<7>; .reg .pred %%q<6>;\n"
+        "ld.param.u64 %%p0, [p0]; ld.param.u64 %%p1, [p1]; mov.u32 %%r6, %%ctaid.x; mov.u32 %%r7, %%tid.x;\n"
+        "mad.lo.u32 %%r8, %%r6, 256, %%r7; mad.wide.u32 %%p1, %%r8, 24, %%p1; mad.wide.u32 %%p0, %%r8, 8, "
+        "%%p0;\n"
+        "ld.global.b64 %%d0, [%%p1]; ld.global.b64 %%d1, [%%p1+8]; ld.global.b64 %%d2, [%%p1+16];\n"
+        "cvt.u32.u64 %%r0, %%d0; cvt.u32.u64 %%r1, %%d1; cvt.u32.u64 %%r2, %%d2; mul.lo.u32 %%r3, %%r0, "
+        "0x9e3779b1;\n"
+        "cvt.u16.u64 %%h0, %%d0; cvt.u16.u64 %%h1, %%d1; and.b32 %%r9, %%r0, 1; setp.ne.u32 %%q0, %%r9, 0;\n"
+        "mov.b64 %%d5, 0; mov.b32 %%r5, 0; mov.b16 %%h5, 0; setp.ne.u32 %%q5, 0, 0;\n"
+        "%s\n"
+        "cvt.u64.u32 %%d6, %%r5; or.b64 %%d5, %%d5, %%d6; cvt.u64.u16 %%d6, %%h5; or.b64 %%d5, %%d5, %%d6;\n"
+        "selp.b64 %%d6, 0x100000000, 0, %%q5; or.b64 %%d5, %%d5, %%d6; st.global.b64 [%%p0], %%d5; ret;",
+        instruction);
+    return body;
+}
+
+static uint64_t in[COUNT][3], out[COUNT];
+
+static void test_cases(void **state)
+{
+    (void)state;
+    for (size_t n = 0; n < sizeof cases / sizeof *cases; n++) {
+        fill(cases[n].kind, in);
+        run_body(NULL, body_of(cases[n].instruction), COUNT, in, sizeof in, out, sizeof out);
+        for (int i = 0; i < COUNT; i++) {
+            uint64_t want = expected(n, in[i][0], in[i][1], in[i][2]);
+            if (out[i] != want)
+                fail_msg("%s of %llx %llx %llx gave %llx, not %llx", cases[n].instruction,
+                         (unsigned long long)in[i][0], (unsigned long long)in[i][1],
+                         (unsigned long long)in[i][2], (unsigned long long)out[i], (unsigned long long)want);
+        }
+    }
+}
+
+/* All 256 tables, each on values where every bit position has another combination. */
+static void test_lop3(void **state)
+{
+    (void)state;
+    for (unsigned table = 0; table < 256; table++) {
+        char instruction[64];
+        uint32_t want = 0;
+        for (unsigned i = 0; i < 32; i++)
+            want |= (table >> (i & 7) & 1) << i;
+        snprintf(instruction, sizeof instruction, "lop3.b32 %%r5, %%r0, %%r1, %%r2, %u;", table);
+        for (int i = 0; i < 32; i++) { /* bit k of a, b, c: bits 2, 1, 0 of k */
+            in[i][0] = 0xf0f0f0f0;
+            in[i][1] = 0xcccccccc;
+            in[i][2] = 0xaaaaaaaa;
+        }
+        run_body(NULL, body_of(instruction), 32, in, 32 * sizeof *in, out, 32 * sizeof *out);
+        assert_int_equal(out[0], want);
+        assert_int_equal(out[31], want);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_cases), cmocka_unit_test(test_lop3)};
+    return cmocka_run_group_tests(tests, begin_context, end_context);
+}

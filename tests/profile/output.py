@@ -1,0 +1,289 @@
+"""What kiln-profile prints, and what it refuses.
+
+usage: output.py kiln-profile CONFIG BUNDLE_FOLDER README SAMPLE_FOLDER
+"""
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+VARIANT = "nf4_unpack/type=f16,group=64,nibbles=low"
+LIMITS = ["memory", "issue", "integer", "float", "double", "special", "shared", "tensor"]
+CLASSES = ["integer", "float", "double", "half", "conversion", "special", "move", "global", "shared", "local", "const",
+           "param", "generic", "control", "warp", "tensor"]
+ACCESS = {"requests": int, "sectors": int, "distinct_sectors": int, "bytes": int, "bytes_used": int,
+          "sector_use": (float, int, type(None)), "moved_over_compulsory": (float, int, type(None))}
+WAVES = {"requests": int, "bytes": int, "wavefronts": int, "ideal_wavefronts": int,
+         "wavefronts_over_ideal": (float, int, type(None))}
+NUMBER = (float, int)
+SHAPE = {
+    "variant": str, "target": str, "image": str, "args": dict,
+    "cost": {"elements": int, "bytes_read": int, "bytes_written": int, "thread_instructions": (int, type(None)),
+             "read_over_compulsory": NUMBER, "written_over_compulsory": NUMBER},
+    "registers": dict,
+    "instructions": {"thread": int, "warp": int, "lane_slots": int, "thread_per_element": NUMBER,
+                     "active_lanes": NUMBER,
+                     "classes": {c: {"thread": int, "warp": int, "thread_per_element": NUMBER} for c in CLASSES},
+                     "branches": int, "divergent_branches": int, "barriers": int, "products": int,
+                     "multiply_adds": int},
+    "allocations": [{"name": str, "is_argument": bool, "bytes": int,
+                     "read": ACCESS, "write": ACCESS, "atomic": ACCESS}],
+    "shared": {"read": WAVES, "write": WAVES, "atomic": WAVES},
+    "roofline": [{"gpu": str, "gigabytes_per_second": NUMBER, "multiprocessors": int, "megahertz": NUMBER,
+                  "integer_lanes": int, "float_lanes": int, "double_lanes": int, "tensor_teraflops": NUMBER,
+                  "source": str,
+                  "microseconds": {k: NUMBER for k in LIMITS}, "limit": str}],
+    "report": dict,
+}
+
+
+class Checks:
+    def __init__(self, tool):
+        self.tool, self.failed = tool, 0
+
+    def expect(self, holds, what):
+        if not holds:
+            print("FAILED:", what)
+            self.failed += 1
+
+    def run(self, *args, **options):
+        return subprocess.run([self.tool, *args], capture_output=True, text=True, timeout=300, **options)
+
+    def refuses(self, args, status, *texts):
+        got = self.run(*args)
+        self.expect(got.returncode == status, f"{args}: status {got.returncode}, expected {status}")
+        self.expect(got.stdout == "", f"{args}: printed {got.stdout[:200]!r}")
+        for text in texts:
+            self.expect(text in got.stderr, f"{args}: no {text!r} in {got.stderr!r}")
+
+
+def misshapen(value, shape, place="$"):
+    if isinstance(shape, dict):
+        if list(value) != list(shape):
+            yield f"{place} has {list(value)}, expected {list(shape)}"
+        for key in set(value) & set(shape):
+            yield from misshapen(value[key], shape[key], f"{place}.{key}")
+    elif isinstance(shape, list):
+        for i, item in enumerate(value):
+            yield from misshapen(item, shape[0], f"{place}[{i}]")
+    elif not isinstance(value, shape) or (isinstance(value, bool) and shape is not bool):
+        yield f"{place} is {value!r}, expected {shape}"
+
+
+def check_json(c, config, folder):
+    """8192 elements of f16 unpacked from 4096 bytes of codes and 128 scales: the counts are known by hand."""
+    run = c.run(folder, "--variant", VARIANT, "--target", "sm_90", "--args", "n=8192", "--json")
+    c.expect(run.returncode == 0, run.stderr)
+    p = json.loads(run.stdout)
+    for problem in misshapen(p, SHAPE):
+        c.expect(False, problem)
+    c.expect((p["variant"], p["target"], p["image"], p["args"]) == (VARIANT, "sm_90", "sm_80", {"n": 8192}), "what ran")
+    c.expect(p["cost"]["elements"] == 8192 and p["cost"]["bytes_read"] == 4608 and p["cost"]["bytes_written"] == 16384,
+             f"cost {p['cost']}")
+    c.expect(p["cost"]["read_over_compulsory"] == p["cost"]["written_over_compulsory"] == 1, f"cost {p['cost']}")
+    rows = {row["name"]: row for row in p["allocations"] if row["is_argument"]}
+    for name, kind, sectors in ("packed", "read", 128), ("scale", "read", 16), ("out", "write", 512):
+        a = rows[name][kind]
+        c.expect((a["sectors"], a["distinct_sectors"], a["bytes_used"], rows[name]["bytes"]) ==
+                 (sectors, sectors, 32 * sectors, 32 * sectors), f"{name}: {a}")
+        c.expect((a["sector_use"], a["moved_over_compulsory"]) == (1, 1), f"{name}: {a}")
+    c.expect(rows["out"]["read"]["sector_use"] is None, "nothing is read from out")
+    i = p["instructions"]
+    c.expect(i["thread"] == sum(k["thread"] for k in i["classes"].values()) == p["report"]["thread_instructions"],
+             "the classes are all of the instructions")
+    c.expect(i["thread_per_element"] == round(i["thread"] / 8192, 5), "instructions per element")
+    for g in p["roofline"]:
+        us = g["microseconds"]
+        clocks = g["multiprocessors"] * g["megahertz"]
+        distinct = sum(a[k]["distinct_sectors"] for a in p["allocations"] for k in ("read", "write", "atomic"))
+        expected = {"memory": 32 * distinct / g["gigabytes_per_second"] / 1e3, "issue": i["warp"] / 4 / clocks,
+                    "integer": i["classes"]["integer"]["thread"] / g["integer_lanes"] / clocks,
+                    "float": i["classes"]["float"]["thread"] / g["float_lanes"] / clocks}
+        for k, v in expected.items():
+            c.expect(abs(us[k] - v) <= 1e-4 * v, f"{g['gpu']}: {k} {us[k]}, expected {v}")
+        c.expect(us[g["limit"]] == max(us.values()) and g["source"], f"{g['gpu']}: {g['limit']}")
+    # A configuration and the bundle made from it are the same kernels.
+    again = json.loads(c.run(config, "--variant", VARIANT, "--args", "n=8192", "--json").stdout)
+    for q in p, again:
+        del q["report"]  # it has addresses
+    c.expect(p == again, "CONFIG and BUNDLE differ")
+    return p
+
+
+def check_registers(c, folder, p):
+    """With ptxas, what it says; without one, that there is none."""
+    if shutil.which("ptxas"):
+        c.expect(p["registers"]["target"] == "sm_80" and 8 <= p["registers"]["count"] <= 255 and
+                 p["registers"]["spill_store_bytes"] == p["registers"]["spill_load_bytes"] == 0, str(p["registers"]))
+    else:
+        print("no ptxas on the PATH: its figures are not tested")
+    args = [folder, "--variant", VARIANT, "--args", "n=64"]
+    bare = json.loads(c.run(*args, "--json", env={**os.environ, "PATH": "/nonexistent"}).stdout)
+    c.expect(bare["registers"] == {"missing": "no ptxas on the PATH"}, str(bare["registers"]))
+    with tempfile.TemporaryDirectory() as fake:
+        tool = pathlib.Path(fake) / "ptxas"
+        tool.write_text("#!/bin/sh\necho 'ptxas info    : Function properties for k\n"
+                        "    24 bytes stack frame, 16 bytes spill stores, 8 bytes spill loads\n"
+                        "ptxas info    : Used 40 registers, used 1 barriers' >&2\n")
+        tool.chmod(0o755)
+        spilled = c.run(*args, env={**os.environ, "PATH": f"{fake}:{os.environ['PATH']}"}).stdout
+        c.expect("registers (ptxas, sm_80): 40; spilled: 16 bytes stored, 8 loaded; stack 24 bytes\n" in spilled,
+                 spilled)
+        tool.write_text("#!/bin/sh\nexit 1\n")
+        refused = json.loads(c.run(*args, "--json", env={**os.environ, "PATH": fake + ":/bin"}).stdout)
+        c.expect(refused["registers"] == {"missing": "ptxas does not take the image"}, str(refused["registers"]))
+
+
+def check_table(c, folder, p):
+    out = c.run(folder, "--variant", VARIANT, "--args", "n=8192").stdout
+    c.expect(out.startswith(f"{VARIANT} on sm_90 (image sm_80), n=8192\n"), out[:100])
+    c.expect(re.search(r"^out +write +\d+ +512 +512 +16384 +1\.000 +1\.000$", out, re.M), out)
+    c.expect(f"thread instructions {p['instructions']['thread']:>15} " in out, out)
+    for g in p["roofline"]:
+        c.expect(re.search(rf"^{re.escape(g['gpu'])} .*  {g['limit']}$", out, re.M), g["gpu"])
+
+
+def check_readme(c, readme):
+    """The README's example is what is printed; only registers depend on the ptxas that is there."""
+    lines = iter(pathlib.Path(readme).read_text(encoding="utf-8").splitlines())
+    command = next(line for line in lines if line.startswith("    $ build/bin/kiln-profile "))
+    said = []
+    for line in lines:
+        if line and not line.startswith("    "):
+            break
+        said.append(line[4:])
+    got = c.run(*command.split()[2:], cwd=pathlib.Path(readme).parent).stdout.splitlines()
+    keep = lambda text: [line for line in text if not line.startswith("registers (ptxas")]
+    c.expect(keep(got) == keep(said[:len(got)]) and not any(said[len(got):]),
+             "the README's example; it should be\n    " + "\n    ".join(got))
+
+
+def check_shared(c, folder):
+    """Wavefronts over ideal, on a bundle whose image is replaced: 32 lanes that store to and load from one bank."""
+    with tempfile.TemporaryDirectory() as copy:
+        for file in pathlib.Path(folder).glob("kiln_default.*"):
+            shutil.copy(file, copy)
+        manifest = pathlib.Path(copy, "kiln_default.json")
+        m = json.loads(manifest.read_text())
+        v = next(v for v in m["variants"] if v["id"] == VARIANT)
+        types = [a["type"] if a["direction"] == "value" else "u64" for a in v["args"]]
+        params = ", ".join(f".param .{t} p{i}" for i, t in enumerate(types))
+        ptx = (f".version 7.4\n.target sm_75\n.address_size 64\n.visible .entry {v['entry']}({params})\n"
+               "{\n.reg .u32 %r<5>;\n.shared .align 128 .b8 s[32768];\nmov.u32 %r0, %tid.x;\nand.b32 %r0, %r0, 31;\n"
+               "mov.u32 %r1, s;\nmad.lo.u32 %r2, %r0, 128, %r1;\nst.shared.u32 [%r2], %r0;\nld.shared.u32 %r3, [%r2];\n"
+               "ret;\n}\n")
+        name = f"{v['entry']}_{v['images'][-1]['target']}"
+        v["images"][-1]["bytes"] = len(ptx)
+        source = pathlib.Path(copy, "kiln_default.c")
+        literal = "".join(f'    "{line}\\n"\n' for line in ptx.splitlines())
+        source.write_text(re.sub(rf"(static const char {name}\[\] =\n).*?;\n\n", lambda at: at[1] + literal + ";\n\n",
+                                 source.read_text(), flags=re.S))
+        manifest.write_text(json.dumps(m))
+        run = c.run(copy, "--variant", VARIANT, "--args", "n=64", "--json")
+        c.expect(run.returncode == 0, run.stderr)
+        shared = json.loads(run.stdout)["shared"] if run.returncode == 0 else {}
+        for kind in ("write", "read") if shared else ():
+            c.expect(shared[kind]["wavefronts_over_ideal"] == 32, f"{kind}: {shared[kind]}")
+        # A manifest that does not belong to its source is noticed.
+        v["images"][-1]["bytes"] += 1
+        manifest.write_text(json.dumps(m))
+        c.refuses([copy, "--variant", VARIANT, "--args", "n=64"], 1, "does not have the image of",
+                  "that the manifest names")
+
+
+def check_sample(c, sample):
+    """Kernels with several scalars, floats, shared memory and images, from the golden bundle of tests/bundle."""
+    axpy = json.loads(c.run(sample, "--variant", "axpy", "--args", "a=2.5,n=1000", "--json").stdout)
+    c.expect(axpy["args"] == {"n": 1000, "a": 2.5}, str(axpy["args"]))
+    c.expect([(row["name"], row["read"]["sectors"], row["write"]["sectors"]) for row in axpy["allocations"]] ==
+             [("x", 125, 0), ("y", 125, 125)], "sectors of axpy")
+    c.expect(axpy["cost"]["thread_instructions"] is None, "axpy states no instructions")
+    c.expect(axpy["instructions"]["divergent_branches"] == 1, "the last warp that has elements parts")
+    wide = "blend/type=f32,acc=f32,width=64,clamp=false,strategy=wide"
+    args = ["--args", "rows=100,stride=128,factor=inf", "--json"]
+    for target, image in ("sm_80", "sm_80"), ("sm_89", "sm_80"), ("sm_90", "sm_90"), ("sm_120", "sm_90"):
+        p = json.loads(c.run(sample, "--variant", wide, "--target", target, *args).stdout)
+        c.expect(p["image"] == image, f"{target}: {p['image']}")
+        c.expect(p["args"] == {"factor": "inf", "rows": 100, "stride": 128}, str(p["args"]))
+    c.refuses([sample, "--variant", wide, "--target", "sm_75", *args], 1, "runs on sm_75; it has sm_80, sm_90")
+    c.refuses([sample, "--variant", wide, "--args", "rows=4294967296,stride=128"], 2, "'4294967296' is no u32")
+    c.refuses([sample, "--variant", wide, "--args", "rows=4"], 2, "--args lacks stride (u64)")
+    c.refuses([sample, "--variant", wide, "--args", "rows=4,stride=72"], 1, "stride must be a multiple of 16")
+    c.refuses([sample, "--variant", "axpy", "--args", "n=4,a=two"], 2, "'two' is no f32, which a has to be")
+
+
+def check_refusals(c, config, folder):
+    bundle = [folder, "--variant", VARIANT]
+    for args, status, *texts in (
+            ([], 2, "a configuration or bundle is missing", "usage:"),
+            ([folder], 2, "--variant is missing", "usage:"),
+            ([*bundle, "--fast"], 2, "there is no option --fast"),
+            ([*bundle, "--args"], 2, "--args needs a value"),
+            ([*bundle, "other"], 2, "'other' is one input too many"),
+            (["/nonexistent.yaml", "--variant", VARIANT], 1, "there is no /nonexistent.yaml"),
+            ([__file__, "--variant", VARIANT], 1, "the generator took no bundle from"),
+            ([os.path.dirname(__file__), "--variant", VARIANT], 1, "holds no manifest"),
+            ([folder, "--variant", "nf4_unpack/type=f16,group=65,nibbles=low"], 1,
+             "has no variant nf4_unpack/type=f16,group=65", f"the nearest are: {VARIANT}\n"),
+            ([config, "--variant", ""], 1, "has no variant"),
+            ([*bundle, "--args", "n=64", "--target", "sm_50"], 1, "runs on sm_50; it has sm_75, sm_80"),
+            ([*bundle, "--args", "n=64", "--target", "sm_90a"], 1, "runs on sm_90a; it has sm_75, sm_80"),
+            ([*bundle, "--args", "n=64", "--target", "sm_999"], 1, "has no device for sm_999"),
+            ([*bundle, "--args", "n=64", "--target", "ampere"], 2, "--target: 'ampere' is none"),
+            ([*bundle, "--args", "n=64", "--target", "sm_90x"], 2, "--target: 'sm_90x' is none"),
+            ([*bundle], 2, "--args lacks n (u64)"),
+            ([*bundle, "--args", "n"], 2, "expected NAME=VALUE, found 'n'"),
+            ([*bundle, "--args", "n=64,m=3"], 2, "has no scalar 'm'; it has n (u64)"),
+            ([*bundle, "--args", "n=64,out=3"], 2, "has no scalar 'out'"),
+            ([*bundle, "--args", "n=64,n=65"], 2, "n is there twice"),
+            ([*bundle, "--args", "n=many"], 2, "'many' is no u64, which n has to be"),
+            ([*bundle, "--args", "n="], 2, "'' is no u64"),
+            ([*bundle, "--args", "n=-1"], 2, "'-1' is no u64"),
+            ([*bundle, "--args", "n=1.5"], 2, "'1.5' is no u64"),
+            ([*bundle, "--args", "n=99999999999999999999"], 2, "is no u64"),
+            ([*bundle, "--args", "n=0"], 1, "n=0 launches nothing: n == 0"),
+            ([*bundle, "--args", "n=0x20000000000"], 1, "breaks a rule: n must be at most 2^40"),
+            ([*bundle, "--args", "n=0x10000000000"], 1, "too much to emulate"),
+            ([*bundle, "--args", "n=64", "--driver", "/nonexistent.so"], 1, "cannot load the driver /nonexistent.so"),
+    ):
+        c.refuses(args, status, *texts)
+    c.expect(c.run("--help").returncode == 0, "--help")
+
+
+def check_folders(c, config):
+    """Nothing temporary is left, whatever happened, a signal included."""
+    for n, number in (64, None), (0, None), (300_000_000, signal.SIGTERM):
+        with tempfile.TemporaryDirectory() as place:
+            run = subprocess.Popen([c.tool, config, "--variant", VARIANT, "--args", f"n={n}"],
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                   env={**os.environ, "TMPDIR": place})
+            while number and run.poll() is None and not os.listdir(place):
+                time.sleep(0.01)
+            if number:
+                run.send_signal(number)
+            status = run.wait(timeout=300)
+            c.expect(not number or status == 128 + number, f"status {status} after signal {number}")
+            c.expect(not os.listdir(place), f"n={n}: {os.listdir(place)} remain")
+
+
+def main():
+    tool, config, folder, readme, sample = sys.argv[1:]
+    c = Checks(tool)
+    p = check_json(c, config, folder)
+    check_registers(c, folder, p)
+    check_table(c, folder, p)
+    check_readme(c, readme)
+    check_shared(c, folder)
+    check_sample(c, sample)
+    check_refusals(c, config, folder)
+    check_folders(c, config)
+    return c.failed != 0
+
+
+sys.exit(main())

@@ -1,0 +1,200 @@
+/* From a configuration or a bundle to one image: the manifest names it, NAME.c has its text. */
+#include "profile.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), m = strlen(end);
+    return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+static const char *join(profile *p, const char *folder, const char *name)
+{
+    char path[4096];
+    int n = snprintf(path, sizeof path, "%s/%s", folder, name);
+    if (n < 0 || (size_t)n >= sizeof path)
+        die(1, "too long a path: %s/%s", folder, name);
+    return pool_copy(&p->memory, path, (size_t)n);
+}
+
+static const char *manifest_in(profile *p, const char *folder)
+{
+    const char *found = NULL;
+    struct dirent *entry;
+    DIR *d = opendir(folder);
+    if (!d)
+        die(1, "cannot read the folder %s", folder);
+    while ((entry = readdir(d))) {
+        if (!ends_with(entry->d_name, ".json"))
+            continue;
+        if (found)
+            die(1, "%s holds several manifests: %s, %s; name one", folder, strrchr(found, '/') + 1,
+                entry->d_name);
+        found = join(p, folder, entry->d_name);
+    }
+    closedir(d);
+    if (!found)
+        die(1, "%s holds no manifest (NAME.json)", folder);
+    return found;
+}
+
+static const char *generate(profile *p)
+{
+    int status;
+    const char *const argv[] = {join(p, p->bin, "kiln"), "generate", p->input, "--output", p->folder, NULL};
+    run_program(p, argv, false, &status);
+    if (status == 127)
+        die(3, "there is no %s", argv[0]);
+    if (status != 0)
+        die(1, "the generator took no bundle from %s", p->input);
+    return manifest_in(p, p->folder);
+}
+
+static const char *find_manifest(profile *p)
+{
+    struct stat about;
+    if (stat(p->input, &about) != 0)
+        die(1, "there is no %s", p->input);
+    return S_ISDIR(about.st_mode)         ? manifest_in(p, p->input)
+           : ends_with(p->input, ".json") ? p->input
+                                          : generate(p);
+}
+
+/* ---- the variant ----------------------------------------------------------------------------------------------- */
+
+/* How many letters have to be added, dropped or changed. */
+static size_t distance(const char *a, const char *b)
+{
+    enum { MOST = 256 };
+    size_t row[MOST], n = strlen(b);
+    n = n < MOST - 1 ? n : MOST - 1;
+    for (size_t k = 0; k <= n; k++)
+        row[k] = k;
+    for (size_t i = 1; a[i - 1]; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t k = 1; k <= n; k++) {
+            size_t best = diagonal + (a[i - 1] != b[k - 1]);
+            diagonal = row[k];
+            best = row[k] + 1 < best ? row[k] + 1 : best;
+            row[k] = row[k - 1] + 1 < best ? row[k - 1] + 1 : best;
+        }
+    }
+    return row[n];
+}
+
+_Noreturn static void no_variant(const profile *p, const manifest *m)
+{
+    const manifest_variant *near[3] = {0};
+    for (size_t i = 0; i < m->variant_count; i++) { /* the nearest three, in order */
+        const manifest_variant *v = &m->variants[i];
+        for (size_t k = 0; v && k < 3; k++)
+            if (!near[k] || distance(p->variant, v->id) < distance(p->variant, near[k]->id)) {
+                const manifest_variant *next = near[k];
+                near[k] = v;
+                v = next;
+            }
+    }
+    fprintf(stderr, "kiln-profile: %s has no variant %s\n", m->bundle, p->variant);
+    for (size_t k = 0; k < 3 && near[k]; k++)
+        fprintf(stderr, "  %s %s\n", k ? "                " : "the nearest are:", near[k]->id);
+    exit(1);
+}
+
+/* ---- the image ------------------------------------------------------------------------------------------------- */
+
+/* How well an image suits a target: the one that is named before all others; then what is made for the device alone,
+   for its family, and for the newest of the older devices. 0: it does not run there. */
+static unsigned suits(const char *image, const char *target)
+{
+    char *kind, *target_kind;
+    unsigned number = (unsigned)strtoul(image + 3, &kind, 10);
+    unsigned device = (unsigned)strtoul(target + 3, &target_kind, 10);
+    if (strcmp(image, target) == 0)
+        return 4000;
+    if (*target_kind || number > device)
+        return 0;
+    if (*kind == 'a')
+        return number == device ? 3000 : 0;
+    if (*kind == 'f')
+        return number / 10 == device / 10 ? 2000 + number : 0;
+    return 1000 + number;
+}
+
+static bool is_target(const char *text)
+{
+    size_t digits = strncmp(text, "sm_", 3) == 0 ? strspn(text + 3, "0123456789") : 0;
+    const char *end = text + 3 + digits;
+    return digits >= 2 && digits <= 3 && (!*end || ((*end == 'a' || *end == 'f') && !end[1]));
+}
+
+static const manifest_image *find_image(const profile *p, const manifest_variant *v)
+{
+    const manifest_image *best = NULL;
+    if (!is_target(p->target))
+        die(2, "--target: '%s' is none; expected one like sm_90", p->target);
+    for (size_t i = 0; i < v->image_count; i++)
+        if (suits(v->images[i].target, p->target) > (best ? suits(best->target, p->target) : 0))
+            best = &v->images[i];
+    if (best)
+        return best;
+    fprintf(stderr, "kiln-profile: no image of %s runs on %s; it has", v->id, p->target);
+    for (size_t i = 0; i < v->image_count; i++)
+        fprintf(stderr, "%s %s", i ? "," : "", v->images[i].target);
+    fputs("\n", stderr);
+    exit(1);
+}
+
+/* The string literals from `at` up to a semicolon, as the generator writes them. */
+static size_t join_literals(const char *at, char *text)
+{
+    size_t n = 0;
+    for (bool inside = false; *at && (inside || *at != ';'); at++) {
+        if (*at == '"')
+            inside = !inside;
+        else if (inside && *at == '\\')
+            text[n++] = (char)(*++at == 'n' ? '\n' : *at == 't' ? '\t' : *at);
+        else if (inside)
+            text[n++] = *at;
+    }
+    text[n] = '\0';
+    return n;
+}
+
+static const char *read_image(profile *p, const char *manifest_path, const manifest_variant *v)
+{
+    char symbol[512];
+    size_t length, n = strlen(manifest_path) - strlen(".json");
+    char *source = pool_copy(&p->memory, manifest_path, n + 2);
+    memcpy(source + n, ".c", 3);
+    const char *text = read_file(p, source, &length);
+    snprintf(symbol, sizeof symbol, "static const char %s_%s[] =\n", v->entry, p->image->target);
+    const char *at = strstr(text, symbol);
+    char *ptx = pool_allocate(&p->memory, length + 1);
+    if (!at || join_literals(at + strlen(symbol), ptx) != p->image->bytes)
+        die(1, "%s does not have the image of %s for %s that the manifest names", source, v->id,
+            p->image->target);
+    return ptx;
+}
+
+const manifest_variant *find_variant(profile *p)
+{
+    char error[512];
+    size_t length, i = 0;
+    const char *path = find_manifest(p), *text = read_file(p, path, &length);
+    const manifest *m = manifest_read(&p->memory, text, length, error, sizeof error);
+    if (!m)
+        die(1, "%s: %s", path, error);
+    while (i < m->variant_count && strcmp(m->variants[i].id, p->variant) != 0)
+        i++;
+    if (i == m->variant_count)
+        no_variant(p, m);
+    p->image = find_image(p, &m->variants[i]);
+    p->ptx = read_image(p, path, &m->variants[i]);
+    return &m->variants[i];
+}

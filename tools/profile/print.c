@@ -1,0 +1,257 @@
+/* The table for readers, and the same as JSON. */
+#include "profile.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- the table ------------------------------------------------------------------------------------------------- */
+
+/* Of all arguments; a table that every block reads is another matter. */
+static uint64_t moved_bytes(const counters *c, int kind)
+{
+    uint64_t sectors = 0;
+    for (size_t i = 0; i < c->allocation_count; i++)
+        if (c->allocations[i].is_argument)
+            sectors += c->allocations[i].by[kind].sectors +
+                       (kind == WRITE ? c->allocations[i].by[ATOMIC].sectors : 0);
+    return 32 * sectors;
+}
+
+static void print_count(const profile *p, const char *name, uint64_t count)
+{
+    printf("%-20s %14" PRIu64, name, count);
+    if (p->elements)
+        printf(" %10.4f per element", ratio(count, p->elements));
+    puts("");
+}
+
+static void print_instructions(const profile *p)
+{
+    const counters *c = &p->counters;
+    print_count(p, "thread instructions", c->thread_instructions);
+    for (size_t i = 0; i < c->class_count; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "  %s", c->classes[i].name);
+        if (c->classes[i].thread)
+            print_count(p, name, c->classes[i].thread);
+    }
+    print_count(p, "lane slots", c->lane_slots);
+    print_count(p, "warp instructions", c->warp_instructions);
+    printf("branches %" PRIu64 ", divergent %" PRIu64 "; barriers %" PRIu64 "; matrix products %" PRIu64
+           ", multiply-adds %" PRIu64 "\n",
+           c->branches, c->divergent_branches, c->barriers, c->products, c->multiply_adds);
+    printf("cost by the manifest: %" PRIu64 " elements, %" PRIu64 " bytes read, %" PRIu64 " written",
+           p->elements, p->bytes_read, p->bytes_written);
+    if (p->instructions)
+        printf(", %" PRIu64 " thread instructions", p->instructions);
+    printf("\nmoved over that: read %.4f, written %.4f", ratio(moved_bytes(c, READ), p->bytes_read),
+           ratio(moved_bytes(c, WRITE), p->bytes_written));
+    printf("\nregisters (ptxas, %s): ", p->image->target);
+    if (p->registers.missing)
+        printf("%s\n\n", p->registers.missing);
+    else
+        printf("%" PRIu64 "; spilled: %" PRIu64 " bytes stored, %" PRIu64 " loaded; stack %" PRIu64
+               " bytes\n\n",
+               p->registers.count, p->registers.spill_store_bytes, p->registers.spill_load_bytes,
+               p->registers.stack_bytes);
+}
+
+static void print_memory(const counters *c)
+{
+    int width = 12;
+    for (size_t i = 0; i < c->allocation_count; i++)
+        if (c->allocations[i].by[READ].requests && width < (int)strlen(c->allocations[i].name))
+            width = (int)strlen(c->allocations[i].name);
+    printf("%-*s %-6s %10s %12s %12s %14s %8s %10s\n", width, "argument", "", "requests", "sectors",
+           "distinct", "bytes used", "use", "moved/comp");
+    for (size_t i = 0; i < c->allocation_count; i++)
+        for (int k = 0; k < ACCESS_KINDS; k++) {
+            const allocation_counts *a = &c->allocations[i];
+            const access_counts *n = &a->by[k];
+            if (n->requests)
+                printf("%-*s %-6s %10" PRIu64 " %12" PRIu64 " %12" PRIu64 " %14" PRIu64 " %8.3f %10.3f\n",
+                       width, a->name, access_kind_names[k], n->requests, n->sectors, n->distinct_sectors,
+                       n->bytes_used, ratio(n->bytes_used, 32 * n->sectors),
+                       ratio(32 * n->sectors, a->bytes));
+        }
+    for (int k = 0; k < ACCESS_KINDS; k++)
+        if (c->shared[k].requests)
+            printf("%-*s %-6s %10" PRIu64 " %12" PRIu64 " wavefronts, %" PRIu64 " ideal, %.3f\n", width,
+                   "(shared)", access_kind_names[k], c->shared[k].requests, c->shared[k].wavefronts,
+                   c->shared[k].ideal_wavefronts,
+                   ratio(c->shared[k].wavefronts, c->shared[k].ideal_wavefronts));
+    for (int k = 0; k < ACCESS_KINDS; k++)
+        if (c->local[k].requests)
+            printf("%-*s %-6s %10" PRIu64 " %12" PRIu64 " bytes\n", width, "(local)", access_kind_names[k],
+                   c->local[k].requests, c->local[k].bytes);
+}
+
+static void print_roofline(const counters *c)
+{
+    fputs("\nat least, in us:", stdout);
+    for (int k = 0; k < LIMITS; k++)
+        printf(" %8s", limit_names[k]);
+    puts("  limited by");
+    for (size_t i = 0; i < gpu_count; i++) {
+        double us[LIMITS];
+        int limit = roofline(c, &gpus[i], us);
+        printf("%-16s", gpus[i].name);
+        for (int k = 0; k < LIMITS; k++)
+            printf(" %8.3f", us[k]);
+        printf("  %s\n", limit_names[limit]);
+    }
+    puts("Estimates from PTX; no cache, every resource busy all the time. --json names the sources of the "
+         "GPUs' figures.");
+}
+
+void print_table(const profile *p)
+{
+    char args[256];
+    problem_describe(&p->problem, args, sizeof args);
+    printf("%s on %s (image %s), %s\n\n", p->variant, p->target, p->image->target, args);
+    print_instructions(p);
+    print_memory(&p->counters);
+    print_roofline(&p->counters);
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------------------------ */
+
+/* A ratio that has no denominator is null. */
+static void member_ratio(const char *name, uint64_t a, uint64_t b)
+{
+    if (b)
+        printf(",\"%s\":%.6g", name, ratio(a, b));
+    else
+        printf(",\"%s\":null", name);
+}
+
+static void json_arguments(const profile *p)
+{
+    const char *gap = "";
+    fputs(",\"args\":{", stdout);
+    for (size_t i = 0; i < p->problem.arg_count; i++) {
+        const argument *a = &p->problem.args[i];
+        if (manifest_is_pointer(a->about))
+            continue;
+        printf("%s\"%s\":", gap, a->about->name);
+        if (problem_is_size(a))
+            printf("%" PRIu64, a->integer);
+        else
+            printf(isfinite(a->real) ? "%.17g" : "\"%g\"", a->real);
+        gap = ",";
+    }
+    fputs("}", stdout);
+}
+
+static void json_cost(const profile *p)
+{
+    printf(",\"cost\":{\"elements\":%" PRIu64 ",\"bytes_read\":%" PRIu64 ",\"bytes_written\":%" PRIu64
+           ",\"thread_instructions\":",
+           p->elements, p->bytes_read, p->bytes_written);
+    printf(p->instructions ? "%" PRIu64 : "null", p->instructions);
+    member_ratio("read_over_compulsory", moved_bytes(&p->counters, READ), p->bytes_read);
+    member_ratio("written_over_compulsory", moved_bytes(&p->counters, WRITE), p->bytes_written);
+    fputs("}", stdout);
+}
+
+static void json_instructions(const profile *p)
+{
+    const counters *c = &p->counters;
+    printf(",\"instructions\":{\"thread\":%" PRIu64 ",\"warp\":%" PRIu64 ",\"lane_slots\":%" PRIu64,
+           c->thread_instructions, c->warp_instructions, c->lane_slots);
+    member_ratio("thread_per_element", c->thread_instructions, p->elements);
+    member_ratio("active_lanes", c->thread_instructions, 32 * c->warp_instructions);
+    fputs(",\"classes\":{", stdout);
+    for (size_t i = 0; i < c->class_count; i++) {
+        printf("%s\"%s\":{\"thread\":%" PRIu64 ",\"warp\":%" PRIu64, i ? "," : "", c->classes[i].name,
+               c->classes[i].thread, c->classes[i].warp);
+        member_ratio("thread_per_element", c->classes[i].thread, p->elements);
+        fputs("}", stdout);
+    }
+    printf("},\"branches\":%" PRIu64 ",\"divergent_branches\":%" PRIu64 ",\"barriers\":%" PRIu64
+           ",\"products\":%" PRIu64 ",\"multiply_adds\":%" PRIu64 "}",
+           c->branches, c->divergent_branches, c->barriers, c->products, c->multiply_adds);
+}
+
+static void json_allocations(const counters *c)
+{
+    fputs(",\"allocations\":[", stdout);
+    for (size_t i = 0; i < c->allocation_count; i++) {
+        const allocation_counts *a = &c->allocations[i];
+        printf("%s{\"name\":\"%s\",\"is_argument\":%s,\"bytes\":%" PRIu64, i ? "," : "", a->name,
+               a->is_argument ? "true" : "false", a->bytes);
+        for (int k = 0; k < ACCESS_KINDS; k++) {
+            const access_counts *n = &a->by[k];
+            printf(",\"%s\":{\"requests\":%" PRIu64 ",\"sectors\":%" PRIu64 ",\"distinct_sectors\":%" PRIu64
+                   ",\"bytes\":%" PRIu64 ",\"bytes_used\":%" PRIu64,
+                   access_kind_names[k], n->requests, n->sectors, n->distinct_sectors, n->bytes,
+                   n->bytes_used);
+            member_ratio("sector_use", n->bytes_used, 32 * n->sectors);
+            member_ratio("moved_over_compulsory", 32 * n->sectors, a->bytes);
+            fputs("}", stdout);
+        }
+        fputs("}", stdout);
+    }
+    fputs("]", stdout);
+}
+
+static void json_shared(const counters *c)
+{
+    fputs(",\"shared\":{", stdout);
+    for (int k = 0; k < ACCESS_KINDS; k++) {
+        const access_counts *n = &c->shared[k];
+        printf("%s\"%s\":{\"requests\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"wavefronts\":%" PRIu64
+               ",\"ideal_wavefronts\":%" PRIu64,
+               k ? "," : "", access_kind_names[k], n->requests, n->bytes, n->wavefronts, n->ideal_wavefronts);
+        member_ratio("wavefronts_over_ideal", n->wavefronts, n->ideal_wavefronts);
+        fputs("}", stdout);
+    }
+    fputs("}", stdout);
+}
+
+static void json_registers(const profile *p)
+{
+    const registers *r = &p->registers;
+    if (r->missing)
+        printf(",\"registers\":{\"missing\":\"%s\"}", r->missing);
+    else
+        printf(",\"registers\":{\"target\":\"%s\",\"count\":%" PRIu64 ",\"stack_bytes\":%" PRIu64
+               ",\"spill_store_bytes\":%" PRIu64 ",\"spill_load_bytes\":%" PRIu64 "}",
+               p->image->target, r->count, r->stack_bytes, r->spill_store_bytes, r->spill_load_bytes);
+}
+
+static void json_roofline(const counters *c)
+{
+    fputs(",\"roofline\":[", stdout);
+    for (size_t i = 0; i < gpu_count; i++) {
+        const gpu *g = &gpus[i];
+        double us[LIMITS];
+        int limit = roofline(c, g, us);
+        printf("%s{\"gpu\":\"%s\",\"gigabytes_per_second\":%g,\"multiprocessors\":%u,\"megahertz\":%g,"
+               "\"integer_lanes\":%u,"
+               "\"float_lanes\":%u,\"double_lanes\":%u,\"tensor_teraflops\":%g,\"source\":\"%s\","
+               "\"microseconds\":{",
+               i ? "," : "", g->name, g->gigabytes, g->multiprocessors, g->megahertz, g->integer_lanes,
+               g->float_lanes, g->double_lanes, g->tensor_teraflops, g->source);
+        for (int k = 0; k < LIMITS; k++)
+            printf("%s\"%s\":%.6g", k ? "," : "", limit_names[k], us[k]);
+        printf("},\"limit\":\"%s\"}", limit_names[limit]);
+    }
+    fputs("]", stdout);
+}
+
+/* Names, ids and sources hold nothing that JSON would want escaped. */
+void print_json(const profile *p)
+{
+    printf("{\"variant\":\"%s\",\"target\":\"%s\",\"image\":\"%s\"", p->variant, p->target, p->image->target);
+    json_arguments(p);
+    json_cost(p);
+    json_registers(p);
+    json_instructions(p);
+    json_allocations(&p->counters);
+    json_shared(&p->counters);
+    json_roofline(&p->counters);
+    printf(",\"report\":%s}\n", p->report);
+}

@@ -1,0 +1,131 @@
+/* What the parts of kiln-profile share. Every failure ends the program with a message: status 1 for what the input is
+   to blame for, 2 for the command line, 3 for the machine. */
+#ifndef PROFILE_H
+#define PROFILE_H
+
+#include <kiln/kiln.h>
+
+#include "../verify/manifest.h"
+#include "../verify/problem.h"
+
+typedef struct access_counts {
+    uint64_t requests, sectors, distinct_sectors, bytes, bytes_used, wavefronts, ideal_wavefronts;
+} access_counts;
+
+enum { READ, WRITE, ATOMIC, ACCESS_KINDS };
+extern const char *const access_kind_names[ACCESS_KINDS];
+
+typedef struct class_count {
+    const char *name;
+    uint64_t thread, warp;
+} class_count;
+
+typedef struct allocation_counts {
+    const char *name; /* of the argument, or of the module's variable */
+    bool is_argument;
+    uint64_t bytes;
+    access_counts by[ACCESS_KINDS];
+} allocation_counts;
+
+enum { MAX_CLASSES = 24, MAX_ALLOCATIONS = MAX_ARGS + 64 };
+
+/* The emulated driver's report; tools/emulator/count.h defines what is counted. */
+typedef struct counters {
+    uint64_t thread_instructions, warp_instructions, lane_slots;
+    class_count classes[MAX_CLASSES];
+    size_t class_count;
+    uint64_t branches, divergent_branches, barriers, products, multiply_adds;
+    access_counts shared[ACCESS_KINDS], local[ACCESS_KINDS];
+    allocation_counts allocations[MAX_ALLOCATIONS];
+    size_t allocation_count;
+} counters;
+
+/* What ptxas makes of the image; `missing` says why it is not known. */
+typedef struct registers {
+    const char *missing;
+    uint64_t count, stack_bytes, spill_store_bytes, spill_load_bytes;
+} registers;
+
+typedef struct profile {
+    const char *input, *variant, *target, *args, *driver_path; /* the command line's */
+    bool json;
+    char bin[1024], folder[1024];
+    pool memory;
+    const manifest_image *image;
+    const char *ptx;
+    kiln_driver driver;
+    kiln_device device;
+    problem problem;
+    uint64_t bytes_read, bytes_written, instructions, elements; /* cost; 0: not stated */
+    const char *report;                                         /* JSON */
+    counters counters;
+    registers registers;
+} profile;
+
+_Noreturn void die(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* files.c */
+char *read_file(profile *p, const char *path, size_t *length);
+/* Runs a program and gives what it printed, on stderr too when asked for. The status is 127 when it cannot be run. */
+char *run_program(profile *p, const char *const argv[], bool with_errors, int *status);
+/* Makes p->folder in a process that outlives the program's work, so that it is removed however that ends. Returns in
+   the process that works. */
+void make_folder(profile *p);
+
+/* bundle.c: the variant of a configuration, or of a bundle that was generated; sets p->image and p->ptx. */
+const manifest_variant *find_variant(profile *p);
+
+/* args.c: the scalars of --args, then inputs of the family's kind. */
+void read_args(profile *p);
+
+/* launch.c: a device of the target's kind; then one launch on it, which sets p->report. */
+void open_device(profile *p);
+void launch(profile *p);
+
+/* counters.c */
+void read_counters(profile *p);
+const class_count *find_class(const counters *c, const char *name);
+access_counts sum_accesses(const access_counts by[ACCESS_KINDS]);
+
+/* registers.c */
+void read_registers(profile *p);
+
+/* roofline.c: the least microseconds that each resource of a GPU needs. */
+enum {
+    LIMIT_MEMORY,
+    LIMIT_ISSUE,
+    LIMIT_INTEGER,
+    LIMIT_FLOAT,
+    LIMIT_DOUBLE,
+    LIMIT_SPECIAL,
+    LIMIT_SHARED,
+    LIMIT_TENSOR,
+    LIMITS
+};
+extern const char *const limit_names[LIMITS];
+
+typedef struct gpu {
+    const char *name;
+    double gigabytes; /* per second */
+    unsigned multiprocessors;
+    double megahertz;                                  /* highest clock */
+    unsigned integer_lanes, float_lanes, double_lanes; /* per multiprocessor */
+    double tensor_teraflops;                           /* dense, f16 with sums in f32 */
+    const char *source;
+} gpu;
+
+extern const gpu gpus[];
+extern const size_t gpu_count;
+/* The limit that takes longest. */
+int roofline(const counters *c, const gpu *g, double microseconds[LIMITS]);
+
+/* print.c */
+void print_table(const profile *p);
+void print_json(const profile *p);
+
+static inline double ratio(uint64_t a, uint64_t b)
+{
+    return b ? (double)a / (double)b : 0;
+}
+
+#endif
