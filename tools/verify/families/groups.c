@@ -54,11 +54,10 @@ group_range groups_range(problem *p, uint64_t g)
     return range;
 }
 
-unsigned groups_shift(problem *p, uint64_t i)
+unsigned groups_even_shift(const problem *p)
 {
     const char *nibbles = manifest_param_value(p->variant, "nibbles");
-    bool is_high_first = nibbles && strcmp(nibbles, "high") == 0;
-    return (i % 2 != 0) != is_high_first ? 4 : 0;
+    return nibbles && strcmp(nibbles, "high") == 0 ? 4 : 0;
 }
 
 /* ---- inputs ----------------------------------------------------------------------------------------------------- */

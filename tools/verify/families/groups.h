@@ -23,8 +23,13 @@ typedef struct group_range {
 } group_range;
 group_range groups_range(problem *p, uint64_t g);
 
-/* Bits of byte i / 2 that hold code i. */
-unsigned groups_shift(problem *p, uint64_t i);
+/* Where the codes of even numbers lie in their bytes, 0 or 4; those of odd numbers have the other half. */
+unsigned groups_even_shift(const problem *p);
+
+static inline unsigned groups_shift(unsigned even_shift, uint64_t i)
+{
+    return even_shift ^ (i % 2 ? 4 : 0);
+}
 
 /* Inputs of every group-wise quantiser, beside those of inputs.h. */
 enum {

@@ -62,9 +62,8 @@ static int4_mode mode_of(const problem *p)
 }
 
 /* From arrays of scales and zeros in the kernel's type. */
-static int4_numbers numbers_at(problem *p, const void *scales, const void *zeros, uint64_t g)
+static int4_numbers numbers_at(element_type type, const void *scales, const void *zeros, uint64_t g)
 {
-    element_type type = problem_find(p, "scale")->about->type;
     int4_numbers numbers = {.scale = element_get(type, scales, g)};
     if (zeros)
         numbers.zero = element_get(type, zeros, g);
@@ -94,11 +93,14 @@ static void expect_codes(problem *p, const void *scales, const void *zeros)
     element_type arithmetic = groups_arithmetic(in->about->type);
     expect_bits(p, packed);
     unsigned char *bytes = packed->expected_bits;
+    const unsigned even_shift = groups_even_shift(p);
+    const element_type type = problem_find(p, "scale")->about->type;
+    const int4_mode mode = mode_of(p);
     for (uint64_t i = 0; i < n; i++) {
         double x = element_get(in->about->type, in->host, i);
-        int4_numbers numbers = numbers_at(p, scales, zeros, i / group);
-        unsigned code = int4_code(mode_of(p), arithmetic, numbers, x);
-        bytes[i / 2] = (unsigned char)(bytes[i / 2] | code << groups_shift(p, i));
+        int4_numbers numbers = numbers_at(type, scales, zeros, i / group);
+        unsigned code = int4_code(mode, arithmetic, numbers, x);
+        bytes[i / 2] = (unsigned char)(bytes[i / 2] | code << groups_shift(even_shift, i));
     }
 }
 
@@ -128,17 +130,18 @@ static void expect_unpack(problem *p, const input_pattern *pattern)
 {
     (void)pattern;
     argument *packed = problem_find(p, "packed"), *out = problem_find(p, "out"),
-             *zero = problem_find(p, "zero");
+             *scale = problem_find(p, "scale"), *zero = problem_find(p, "zero");
     uint64_t n = problem_integer(p, "n"), group = groups_size(p);
     element_type arithmetic = groups_arithmetic(out->about->type);
     const unsigned char *bytes = packed->host;
+    const unsigned even_shift = groups_even_shift(p);
+    const int4_mode mode = mode_of(p);
     expect_bits(p, out);
     for (uint64_t i = 0; i < n; i++) {
-        unsigned code = bytes[i / 2] >> groups_shift(p, i) & 15;
+        unsigned code = bytes[i / 2] >> groups_shift(even_shift, i) & 15;
         int4_numbers numbers =
-            numbers_at(p, problem_find(p, "scale")->host, zero ? zero->host : NULL, i / group);
-        element_set(out->about->type, out->expected_bits, i,
-                    int4_value(mode_of(p), arithmetic, numbers, code));
+            numbers_at(scale->about->type, scale->host, zero ? zero->host : NULL, i / group);
+        element_set(out->about->type, out->expected_bits, i, int4_value(mode, arithmetic, numbers, code));
     }
 }
 

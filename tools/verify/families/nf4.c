@@ -75,11 +75,12 @@ static void expect_codes(problem *p, const void *scales)
     element_type arithmetic = groups_arithmetic(in->about->type);
     expect_bits(p, packed);
     unsigned char *bytes = packed->expected_bits;
+    const unsigned even_shift = groups_even_shift(p);
     for (uint64_t i = 0; i < n; i++) {
         double x = element_get(in->about->type, in->host, i);
         double s = element_get(scale->about->type, scales, i / group);
         unsigned code = nf4_code(arithmetic, groups_divide(arithmetic, x, s));
-        bytes[i / 2] = (unsigned char)(bytes[i / 2] | code << groups_shift(p, i));
+        bytes[i / 2] = (unsigned char)(bytes[i / 2] | code << groups_shift(even_shift, i));
     }
 }
 
@@ -111,9 +112,10 @@ static void expect_unpack(problem *p, const input_pattern *pattern)
     uint64_t n = problem_integer(p, "n"), group = groups_size(p);
     element_type arithmetic = groups_arithmetic(out->about->type);
     const unsigned char *bytes = packed->host;
+    const unsigned even_shift = groups_even_shift(p);
     expect_bits(p, out);
     for (uint64_t i = 0; i < n; i++) {
-        unsigned code = bytes[i / 2] >> groups_shift(p, i) & 15;
+        unsigned code = bytes[i / 2] >> groups_shift(even_shift, i) & 15;
         double s = element_get(scale->about->type, scale->host, i / group);
         element_set(out->about->type, out->expected_bits, i, groups_multiply(arithmetic, nf4_table[code], s));
     }
