@@ -135,8 +135,12 @@ size_t bake_images(arena *a, const plan *p, const kiln_variant *v, image **image
         const target t = p->targets[i];
         if (!(v->runs_on >> i & 1u))
             continue;
-        kept[count] = print_kernel(a, build_kernel(a, v, t), t);
-        if (newest_base && same_text(newest_base, &kept[count]))
+        arena *scratch = arena_new(); /* a kernel takes hundreds of times its text */
+        kept[count] = print_kernel(scratch, build_kernel(scratch, v, t), t);
+        const bool is_folded = newest_base && same_text(newest_base, &kept[count]);
+        kept[count].ptx = is_folded ? NULL : arena_copy(a, kept[count].ptx, kept[count].bytes + 1);
+        arena_free(scratch);
+        if (is_folded)
             continue;
         if (t.kind == TARGET_BASE)
             newest_base = &kept[count];
