@@ -136,12 +136,14 @@ static void place_field(bundle_family *f, bundle_field *field, uint32_t bytes)
     f->field_count++;
 }
 
-/* 0 stands for the bundle's only value, else for the family's default. */
+/* 0 stands for the bundle's only value, else for the family's default where the bundle has it. */
 static const char *value_when_zero(arena *a, const bundle_family *f, size_t param_index)
 {
     const char **values;
-    const bool only_one = family_values(a, f, param_index, &values) == 1;
-    return only_one ? values[0] : f->family->params[param_index].default_value;
+    if (family_values(a, f, param_index, &values) == 1)
+        return values[0];
+    const char *value = f->family->params[param_index].default_value;
+    return family_has_value(f, param_index, value) ? value : NULL;
 }
 
 static void make_fields(arena *a, bundle_family *f)

@@ -37,6 +37,21 @@ static const char *type_text(arena *a, const bundle_family *f, const kiln_arg *a
                        : name;
 }
 
+static void add_alignment(arena *a, text *out, const bundle_family *f, const kiln_arg *arg)
+{
+    uint32_t least = UINT32_MAX, most = 0;
+    for (size_t i = 0; i < f->variant_count; i++) {
+        const kiln_variant *v = f->variants[i]->variant;
+        const uint32_t bytes = variant_has_arg(a, v, arg) ? variant_arg_alignment(a, v, arg) : 0;
+        least = bytes && bytes < least ? bytes : least;
+        most = bytes > most ? bytes : most;
+    }
+    if (most > 1)
+        text_printf(out, ", aligned to %u bytes", (unsigned)least);
+    if (most > least)
+        text_printf(out, ", or %u where its elements have as many", (unsigned)most);
+}
+
 static const char *arg_comment(arena *a, const bundle_family *f, const kiln_arg *arg)
 {
     static const char *const directions[] = {
@@ -52,8 +67,7 @@ static const char *arg_comment(arena *a, const bundle_family *f, const kiln_arg 
         text_printf(&out, "%s%s", directions[arg->kind], type_text(a, f, arg));
         if (arg->shape)
             text_printf(&out, "[%s]", arg->shape);
-        if (arg->alignment > 1)
-            text_printf(&out, ", aligned to %u bytes", (unsigned)arg->alignment);
+        add_alignment(a, &out, f, arg);
     }
     if (arg->when)
         text_printf(&out, ", only when %s", arg->when);
@@ -72,7 +86,7 @@ static const char *param_comment(arena *a, const bundle_family *f, const bundle_
     } else {
         if (param->type == KILN_PARAM_WORD)
             text_printf(&out, "; %s%s_...", f->enum_prefix, upper_case(a, param->name));
-        text_printf(&out, "; 0 is %s", field->when_zero);
+        text_printf(&out, "; 0 is %s", field->when_zero ? field->when_zero : "none of them");
     }
     return out.data;
 }

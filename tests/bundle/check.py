@@ -142,6 +142,23 @@ def warnings(scratch):
         run(compiler, *CXX_FLAGS, *include, "-c", scratch / "use.cc", "-o", scratch / "use.o")
 
 
+@verb
+def subsets(scratch):
+    """Whatever values a bundle has of a parameter, with the default or without: it compiles, and says what 0 stands for."""
+    include = (f"-I{SOURCE_DIR}/include", f"-I{scratch}")
+    config = scratch / "subset.yaml"
+    scratch.mkdir(exist_ok=True)
+    for types in ("f16", "f64, f16", "f32, f16", "f32, f64, f16"):
+        for accumulators in ("f64", "f32, f64"):
+            config.write_text(f"bundle: subset\ntargets: [sm_80]\nkernels:\n"
+                              f"  - {{family: blend, type: [{types}], acc: [{accumulators}], clamp: true}}\n")
+            generate(scratch, config)
+            run("cc", *C_FLAGS, *include, "-fsyntax-only", scratch / "subset.c")
+            said = " ".join((scratch / "subset.h").read_text().replace("*", " ").split())
+            zero = "none of them" if types == "f64, f16" else types.split(",")[0]
+            expect(f"SUBSET_BLEND_TYPE_...; 0 is {zero} " in said, f"type: [{types}]: 0 is {zero}")
+
+
 APPLICATION = """#include "sample.h"
 int main(int count, char **words)
 {

@@ -112,12 +112,18 @@ def settings(corpus, folder):
     for name, value, word in (("THREADS", "four", "expected a number from 1 to 256"), ("THREADS", "0", "from 1 to 256"),
                               ("THREADS", "2x", "from 1 to 256"), ("THREADS", "-1", "from 1 to 256"),
                               ("THREADS", "257", "from 1 to 256"), ("JUMPS", "many", "expected a number"),
+                              ("VERBOSE", "3", "from 0 to 2"), ("BLOCKS", "4", "expected FIRST-LAST"),
+                              ("BLOCKS", "4-3", "expected FIRST-LAST"), ("BLOCKS", "0--1", "expected FIRST-LAST"),
+                              ("BLOCKS", " 0-0", "expected FIRST-LAST"), ("CHECK", ",", "is not one of memory"),
                               ("CHECK", "memory,rase", "'rase' is not one of memory, init, race, sync, all, none"),
                               ("DEVICE", "sm_1", "'sm_1' is not a device"), ("DRIVER", "13", "expected a version")):
         done = run(corpus, "correct", folder, **{name: value})
         if done.returncode != 2 or f"KILN_EMU_{name}" not in done.stderr or word not in done.stderr:
             fail(f"KILN_EMU_{name}={value}: exit {done.returncode}, {done.stderr}")
     print("settings that are not understood are refused")
+    done = run(corpus, "correct", folder, BLOCKS="900-901")  # of no launch: nothing is written, nothing breaks
+    if done.returncode not in (0, 1):
+        fail(f"KILN_EMU_BLOCKS=900-901: exit {done.returncode}, {done.stderr}")
 
 
 def main(corpus, folder):

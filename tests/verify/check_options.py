@@ -24,6 +24,7 @@ CASES = [  # arguments, exit status, words on stderr or stdout
     ("--sample a/2", 2, "'a' is no number"),
     ("--filter no_such_variant", 2, "no such variant"),
     ("--data no_such_file", 2, "cannot read no_such_file"),
+    ("--device 0 --driver no_such_driver.so", 1, "no_such_driver.so"),
     ("--driver no_such_driver.so", 1, "no_such_driver.so"),
 ]
 

@@ -15,7 +15,7 @@ unsigned emu_checks_from(const char *text, emu_text *bad)
 {
     unsigned checks = 0;
     *bad = (emu_text){0};
-    if (!text)
+    if (!text || !*text)
         return EMU_CHECK_MEMORY | EMU_CHECK_SYNC;
     while (*text) {
         emu_text word = {text, strcspn(text, ",")};

@@ -16,6 +16,7 @@ typedef struct pattern_state {
     emu_uses uses;
     emu_destination destinations[12];
     unsigned destination_count;
+    bool has_address; /* op->imm is its displacement */
 } pattern_state;
 
 static emu_type widened(emu_type type)
@@ -149,10 +150,14 @@ static void decode_item(pattern_state *s, const emu_operand *o, const pattern_it
 {
     if (item->is_address) {
         push(s, emu_decode_address(s->d, o, s->op), false);
+        s->has_address = true;
     } else if (item->is_immediate) {
         if (o->kind != EMU_OPERAND_INT)
             emu_decode_error(s->d, "expected an integer constant");
-        s->op->imm = (int64_t)o->value;
+        else if (s->has_address && o->value != 128)
+            emu_decode_error(s->d, "expected 128, which is the only size");
+        if (!s->has_address)
+            s->op->imm = (int64_t)o->value;
     } else if (item->is_hint) {
         if (!(s->op->mods.flags & EMU_CACHE_HINT))
             emu_decode_error(s->d, "a cache policy needs .L2::cache_hint");

@@ -4,7 +4,6 @@
 #include "watch.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,15 +25,21 @@ static pool the_pool = {
     PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, PTHREAD_COND_INITIALIZER, NULL, 0, 0, 0};
 static pthread_mutex_t launch_lock = PTHREAD_MUTEX_INITIALIZER;
 
+static bool is_number(const char *text, size_t size, uint64_t least, uint64_t most, uint64_t *value)
+{
+    char *end;
+    errno = 0;
+    *value = strtoull(text, &end, 10);
+    return *text >= '0' && *text <= '9' && end == text + size && !errno && *value >= least && *value <= most;
+}
+
 static bool number_from(const char *name, uint64_t least, uint64_t most, uint64_t *value)
 {
     const char *text = getenv(name);
-    char *end;
+    uint64_t n;
     if (!text || !*text)
         return true;
-    errno = 0;
-    uint64_t n = strtoull(text, &end, 10);
-    if (*text < '0' || *text > '9' || *end || errno || n < least || n > most) {
+    if (!is_number(text, strlen(text), least, most, &n)) {
         fprintf(stderr, "kiln emulator: %s=%s: expected a number from %llu to %llu\n", name, text,
                 (unsigned long long)least, (unsigned long long)most);
         return false;
@@ -43,33 +48,46 @@ static bool number_from(const char *name, uint64_t least, uint64_t most, uint64_
     return true;
 }
 
-bool emu_read_limits(unsigned *threads, uint64_t *jumps)
+static bool blocks_from(const char *name, uint64_t *first, uint64_t *last)
 {
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    uint64_t n = processors < 1 ? 1 : processors > MOST_THREADS ? MOST_THREADS : (uint64_t)processors;
-    *jumps = UINT64_MAX;
-    bool valid = number_from("KILN_EMU_THREADS", 1, MOST_THREADS, &n);
-    *threads = (unsigned)n;
-    return number_from("KILN_EMU_JUMPS", 1, UINT64_MAX, jumps) && valid;
+    const char *text = getenv(name);
+    if (!text || !*text)
+        return true;
+    size_t size = strcspn(text, "-");
+    if (text[size] == '-' && is_number(text, size, 0, UINT64_MAX - 1, first) &&
+        is_number(text + size + 1, strlen(text + size + 1), *first, UINT64_MAX - 1, last))
+        return true;
+    fprintf(stderr, "kiln emulator: %s=%s: expected FIRST-LAST, two numbers of blocks\n", name, text);
+    return false;
 }
 
-/* KILN_EMU_BLOCKS, "FIRST-LAST": only these blocks of every launch run, to see what blocks far out do without running all
-   that come before. */
-static bool choose_blocks(emu_launch *l)
+bool emu_read_limits(emu_limits *l)
 {
-    const char *text = getenv("KILN_EMU_BLOCKS");
-    uint64_t first = 0, last = UINT64_MAX - 1;
-    int used = 0;
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    uint64_t n = processors < 1 ? 1 : (uint64_t)processors;
+    *l = (emu_limits){.threads = n > MOST_THREADS ? MOST_THREADS : n,
+                      .jumps = UINT64_MAX,
+                      .last_block = UINT64_MAX - 1,
+                      .verbose = 1};
+    return number_from("KILN_EMU_THREADS", 1, MOST_THREADS, &l->threads) &&
+           number_from("KILN_EMU_JUMPS", 1, UINT64_MAX, &l->jumps) &&
+           number_from("KILN_EMU_VERBOSE", 0, 2, &l->verbose) &&
+           blocks_from("KILN_EMU_BLOCKS", &l->first_block, &l->last_block);
+}
+
+static void choose_blocks(emu_launch *l, const emu_limits *limits)
+{
+    uint64_t last = limits->last_block, first = limits->first_block;
     l->block_count = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
-    if (text && *text &&
-        (sscanf(text, "%" SCNu64 "-%" SCNu64 "%n", &first, &last, &used) != 2 || text[used] ||
-         first > last)) {
-        fprintf(stderr, "kiln emulator: KILN_EMU_BLOCKS=%s: expected FIRST-LAST\n", text);
-        return false;
-    }
     l->end_block = last < l->block_count ? last + 1 : l->block_count;
     l->next_block = first < l->end_block ? first : l->end_block;
-    return true;
+}
+
+/* At least one, though it may find no block to run. */
+static unsigned threads_for(const emu_launch *l, uint64_t most)
+{
+    uint64_t blocks = l->end_block - l->next_block;
+    return (unsigned)(blocks == 0 ? 1 : blocks < most ? blocks : most);
 }
 
 typedef struct worker {
@@ -185,12 +203,13 @@ static void await_helpers(emu_launch *l)
 
 int emu_run_launch(emu_launch *l)
 {
-    unsigned threads;
-    if (!emu_read_limits(&threads, &l->most_jumps) || !choose_blocks(l))
+    emu_limits limits;
+    if (!emu_read_limits(&limits))
         return l->report.result = EMU_INVALID_VALUE;
+    choose_blocks(l, &limits);
     l->fault_block = UINT64_MAX;
-    if (threads > l->end_block - l->next_block)
-        threads = (unsigned)(l->end_block - l->next_block);
+    l->most_jumps = limits.jumps;
+    unsigned threads = threads_for(l, limits.threads);
     if (l->checks & (EMU_CHECK_INIT | EMU_CHECK_RACE))
         l->plans = emu_plan_program(l->program);
     if (l->checks & EMU_CHECK_RACE)

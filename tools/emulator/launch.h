@@ -78,9 +78,13 @@ typedef struct emu_block {
     struct emu_async *async; /* async.h; NULL until the block copies asynchronously */
 } emu_block;
 
-/* KILN_EMU_THREADS, and KILN_EMU_JUMPS: a block that jumps back more often is reported as one that does not end. False
-   after saying which one is no number. */
-bool emu_read_limits(unsigned *threads, uint64_t *jumps);
+/* KILN_EMU_THREADS; KILN_EMU_JUMPS: a block that jumps back more often is reported as one that does not end;
+   KILN_EMU_BLOCKS: only these blocks of every launch run, to see what blocks far out do without all that come before;
+   KILN_EMU_VERBOSE. False after saying which one is not understood. */
+typedef struct emu_limits {
+    uint64_t threads, jumps, first_block, last_block, verbose;
+} emu_limits;
+bool emu_read_limits(emu_limits *limits);
 
 /* Runs the launch to its end; CUDA_SUCCESS (0) or the error that the report explains. The results do not depend on how
    many host threads (KILN_EMU_THREADS) share the blocks. */

@@ -231,6 +231,12 @@ static size_t punct_size(const emu_lexer *l)
     return 1;
 }
 
+/* A directive or a modifier: .entry, .f32, and the .1d of textures. */
+static bool is_dotted(const emu_lexer *l)
+{
+    return peek(l, 0) == '.' && (is_letter(peek(l, 1)) || (is_digit(peek(l, 1)) && peek(l, 2) == 'd'));
+}
+
 void emu_lex_next(emu_lexer *l)
 {
     skip_space(l);
@@ -241,7 +247,10 @@ void emu_lex_next(emu_lexer *l)
         return;
     }
     const char *from = l->at;
-    if (is_digit(c) || (c == '.' && is_digit(peek(l, 1)))) {
+    if (is_dotted(l)) {
+        l->token.kind = EMU_DOT;
+        l->at += dotted_size(l);
+    } else if (is_digit(c) || (c == '.' && is_digit(peek(l, 1)))) {
         lex_number(l);
     } else if (is_letter(c) || c == '_' || c == '$' || c == '%') {
         l->token.kind = EMU_WORD;
@@ -249,9 +258,6 @@ void emu_lex_next(emu_lexer *l)
             l->at++;
         if (c == '%' && l->at - from == 1)
             l->token.kind = EMU_PUNCT; /* remainder */
-    } else if (c == '.' && is_letter(peek(l, 1))) {
-        l->token.kind = EMU_DOT;
-        l->at += dotted_size(l);
     } else if (c == '"') {
         lex_string(l);
         return;

@@ -3,7 +3,10 @@
 
 #include "targets.h"
 
+#include <stdio.h>
 #include <string.h>
+
+enum { MOST_MODIFIERS = 24 };
 
 static const struct {
     const char *name, *item;
@@ -335,8 +338,44 @@ static bool takes_operands(const emu_row *row, unsigned count)
     return row->decode || (count >= least && count <= most);
 }
 
+/* Where a modifier of a memory operation stands in the ISA's grammar: semantics, scope, space, all others. */
+static unsigned rank_of(emu_text modifier)
+{
+    static const char *const words[] = {
+        "|weak|volatile|mmio|relaxed|acquire|release|acq_rel|", "|cta|cluster|gpu|sys|",
+        "|const|global|local|param|param::entry|param::func|shared|shared::cta|shared::cluster|"};
+    char wanted[32];
+    if (modifier.size > sizeof wanted - 3)
+        return 3;
+    snprintf(wanted, sizeof wanted, "|%.*s|", EMU_TEXT(modifier));
+    unsigned rank = 0;
+    while (rank < 3 && !strstr(words[rank], wanted))
+        rank++;
+    return rank;
+}
+
+/* ptxas takes the modifiers of memory operations in any order, and CUDA's own headers have atom.add.release.gpu. */
+static bool put_in_order(emu_instruction *i, emu_text ordered[MOST_MODIFIERS])
+{
+    bool is_memory = emu_text_is(i->opcode, "ld") || emu_text_is(i->opcode, "st") ||
+                     emu_text_is(i->opcode, "atom") || emu_text_is(i->opcode, "red");
+    unsigned count = 0;
+    if (!is_memory || i->modifier_count > MOST_MODIFIERS)
+        return false;
+    for (unsigned rank = 0; rank <= 3; rank++)
+        for (unsigned m = 0; m < i->modifier_count; m++)
+            if (rank_of(i->modifiers[m]) == rank)
+                ordered[count++] = i->modifiers[m];
+    i->modifiers = ordered;
+    return true;
+}
+
 const emu_row *emu_match(const emu_decode_input *in, const emu_instruction *i, emu_mods *mods)
 {
+    emu_text modifiers[MOST_MODIFIERS];
+    emu_instruction ordered = *i;
+    if (put_in_order(&ordered, modifiers))
+        i = &ordered;
     const emu_level *level = emu_host_level();
     size_t best = 0;
     const char *wanted = "";

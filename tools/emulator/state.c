@@ -134,7 +134,7 @@ static bool read_checks(emu_driver *d)
     d->checks = emu_checks_from(getenv("KILN_EMU_CHECK"), &bad);
     if (d->checks & EMU_CHECK_INIT)
         emu_memory_keep_shadows();
-    if (!bad.size)
+    if (!bad.at)
         return true;
     fprintf(stderr,
             "kiln emulator: KILN_EMU_CHECK: '%.*s' is not one of memory, init, race, sync, all, none\n",
@@ -144,9 +144,8 @@ static bool read_checks(emu_driver *d)
 
 static bool are_limits_right(void)
 {
-    unsigned threads;
-    uint64_t jumps;
-    return emu_read_limits(&threads, &jumps);
+    emu_limits limits;
+    return emu_read_limits(&limits);
 }
 
 CUresult cuInit(unsigned flags)

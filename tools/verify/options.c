@@ -118,6 +118,7 @@ static const struct option_row *find_option(const char *name)
 bool options_read(options *o, int argc, char **argv)
 {
     *o = (options){.sample = {0, 1},
+                   .device = DEVICE_UNNAMED,
                    .run = {.seed = DEFAULT_SEED,
                            .limits = {.max_elements = DEFAULT_ELEMENTS, .max_problems = DEFAULT_PROBLEMS}}};
     for (int i = 1; i < argc; i++) {

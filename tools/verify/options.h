@@ -12,13 +12,15 @@ typedef struct sample_share {
     uint64_t first, step;
 } sample_share;
 
+#define DEVICE_UNNAMED UINT64_MAX
+
 typedef struct options {
     const char *driver; /* null: libcuda.so.1 */
     const char *filter; /* null: every variant */
     const char *json;   /* null: none */
     const char *data;   /* null: none */
     sample_share sample;
-    uint64_t device;
+    uint64_t device; /* DEVICE_UNNAMED: the first */
     bool is_listing, wants_help;
     run_options run;
 } options;

@@ -119,11 +119,12 @@ static int run_program(program *p, const char *manifest_text, size_t manifest_by
         return list_variants(p);
     if (!read_real_data(p))
         return VERIFY_EXIT_USAGE;
-    device_status opened =
-        device_open(&p->device, p->options.driver, (int)p->options.device, p->index, error, sizeof error);
+    const bool has_number = p->options.device != DEVICE_UNNAMED;
+    device_status opened = device_open(&p->device, p->options.driver, has_number ? (int)p->options.device : 0,
+                                       p->index, error, sizeof error);
     if (opened != DEVICE_OK) {
         fprintf(stderr, "kiln-verify: %s\n", error);
-        bool is_named = p->options.driver || p->options.device > 0; /* a mistyped name is no reason to skip */
+        bool is_named = p->options.driver || has_number; /* a mistyped name is no reason to skip */
         return opened == DEVICE_NONE && !is_named ? VERIFY_EXIT_NO_DEVICE : VERIFY_EXIT_WRONG;
     }
     int status = run_all(p);
