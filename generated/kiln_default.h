@@ -78,7 +78,8 @@ typedef struct kiln_default_int4_quantize_args {
                           * bytes: of each group; sym: max(largest magnitude, 1e-12) / 7; asym: max(largest
                           * - smallest, 1e-12) / 15 */
     CUdeviceptr zero;    /* out, f32[ceil_div(n, select(group == any, group_size, group))], aligned to 4
-                          * bytes, only when mode == asym: of each group: -smallest / scale, not rounded */
+                          * bytes, only when mode == asym: of each group: (0 - smallest) / scale, not
+                          * rounded */
     CUdeviceptr packed;  /* out, u8[ceil_div(n, 2)], aligned to 16 bytes: two codes per byte; an absent
                           * last code is 0 */
     uint64_t n;          /* u64: elements */
@@ -362,7 +363,8 @@ typedef struct kiln_default_int4_scale_args {
                           * bytes: of each group; sym: max(largest magnitude, 1e-12) / 7; asym: max(largest
                           * - smallest, 1e-12) / 15 */
     CUdeviceptr zero;    /* out, f32[ceil_div(n, select(group == any, group_size, group))], aligned to 4
-                          * bytes, only when mode == asym: of each group: -smallest / scale, not rounded */
+                          * bytes, only when mode == asym: of each group: (0 - smallest) / scale, not
+                          * rounded */
     uint64_t n;          /* u64: elements */
     uint64_t group_size; /* u64, only when group == any: elements that share a scale; may exceed n */
     uint32_t type;       /* element type of the tensor that is not quantised;

@@ -36,7 +36,7 @@ static void emit_scale(ptx_fn *f, const kiln_variant *v)
 
 static const kiln_arg scale_args[] = {
     QUANT_IN_ARG, QUANT_SCALE_ARG(KILN_ARG_OUT, SCALE_SUMMARY),
-    QUANT_ZERO_ARG(KILN_ARG_OUT, "of each group: -smallest / scale, not rounded"), QUANT_SIZE_ARGS};
+    QUANT_ZERO_ARG(KILN_ARG_OUT, "of each group: (0 - smallest) / scale, not rounded"), QUANT_SIZE_ARGS};
 
 /* clang-format off */
 #define SCALE_SYM QUANT_BY_TYPE(QUANT_BY_GROUP(2576, 2632, 4168, 3780), \
@@ -110,7 +110,7 @@ static void emit_quantize(ptx_fn *f, const kiln_variant *v)
 
 static const kiln_arg quantize_args[] = {
     QUANT_IN_ARG, QUANT_SCALE_ARG(KILN_ARG_OUT, SCALE_SUMMARY),
-    QUANT_ZERO_ARG(KILN_ARG_OUT, "of each group: -smallest / scale, not rounded"), QUANT_PACKED_OUT,
+    QUANT_ZERO_ARG(KILN_ARG_OUT, "of each group: (0 - smallest) / scale, not rounded"), QUANT_PACKED_OUT,
     QUANT_SIZE_ARGS};
 
 /* clang-format off */
