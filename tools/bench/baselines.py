@@ -63,19 +63,30 @@ def bitsandbytes_dequantize(torch, job):
             [lambda q=q, s=s, b=b: functional.dequantize_4bit(q, s, out=b) for (q, s), b in zip(made, target)])
 
 
+def torch_matmul(torch, job):
+    """The product with weights that are dequantised already, in A's type: what people run where memory is plenty."""
+    m, n, k = (job.sizes[name] for name in "mnk")
+    sets = min(MOST_SETS, L2_TWICE // (n * k * job.element_bytes) + 2)
+    made = [[job.random(torch, count).view(-1, columns) for count, columns in ((m * k, k), (n * k, k), (m * n, n))]
+            for _ in range(sets)]
+    return ("torch.matmul, dequantised", (m * k + n * k + m * n) * job.element_bytes,
+            [lambda a=a, b=b, c=c: torch.matmul(a, b.t(), out=c) for a, b, c in made])
+
+
 BASELINES = {f.__name__: f for f in (torch_copy, torch_narrow, torch_widen, torch_range,
-                                     bitsandbytes_quantize, bitsandbytes_dequantize)}
+                                     bitsandbytes_quantize, bitsandbytes_dequantize, torch_matmul)}
 
 
 class Job:
-    """A line of input, and what the baselines of the quantisers ask of it."""
+    """A line of input, and what the baselines ask of it."""
 
     def __init__(self, line, device):
         self.sizes, self.parameters, self.device = line["sizes"], line["parameters"], device
 
     n = property(lambda self: self.sizes["n"])
     mode = property(lambda self: self.parameters.get("mode"))
-    element_bytes = property(lambda self: ELEMENT_BYTES[self.parameters["type"]])
+    element_bytes = property(lambda self: ELEMENT_BYTES[self.type])
+    type = property(lambda self: self.parameters.get("type") or self.parameters["a"])
     sets = property(lambda self: min(MOST_SETS, L2_TWICE // (self.n * self.element_bytes) + 2))
 
     @property
@@ -84,13 +95,13 @@ class Job:
         return self.sizes["group_size"] if group == "any" else int(group)
 
     def dtype(self, torch):
-        return {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}[self.parameters["type"]]
+        return {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}[self.type]
 
     def two_elements(self, torch):
         return {4: torch.int64, 2: torch.int32}[self.element_bytes]
 
-    def random(self, torch):
-        return torch.randn(self.n, dtype=self.dtype(torch), device=self.device)
+    def random(self, torch, count=None):
+        return torch.randn(count or self.n, dtype=self.dtype(torch), device=self.device)
 
 
 # ---- timing ----------------------------------------------------------------------------------------------------------

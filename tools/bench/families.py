@@ -17,6 +17,16 @@ def quantiser(*baselines):
                baselines=list(baselines))
 
 
+def product(*baselines):
+    """NF4 weights, past any L2 cache where that is what takes time."""
+    shapes = [(m, n, k) for n, k in ((2560, 2560), (6912, 2560), (2560, 6912), (6912, 6912), (4096, 4096), (14336, 4096))
+              for m in (1, 2, 4, 8, 16, 32, 64, 128, 512)]
+    return Row(timed={"nibbles": ["low"], "acc": ["f32"]},
+               shown={"a": ["f16", "bf16"], "tile_n": ["16"], "slices": ["4"]},
+               shapes=[{"m": m, "n": n, "k": k} for m, n, k in shapes], quick={"m": 3, "n": 67, "k": 2560},
+               baselines=list(baselines))
+
+
 FAMILIES = {
     "int4_scale":    quantiser("torch_range"),
     "int4_pack":     quantiser("torch_narrow"),
@@ -26,6 +36,7 @@ FAMILIES = {
     "nf4_pack":      quantiser("torch_narrow"),
     "nf4_quantize":  quantiser("torch_narrow", "bitsandbytes_quantize"),
     "nf4_unpack":    quantiser("torch_widen", "bitsandbytes_dequantize"),
+    "nf4_gemm":      product("torch_matmul"),
 }
 
 

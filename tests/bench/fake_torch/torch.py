@@ -14,6 +14,9 @@ class Tensor:
         assert self.count % shape[-1] == 0
         return self
 
+    def t(self):
+        return self
+
 
 def empty(count, dtype, device):
     assert device == ("cuda", 0)
@@ -25,6 +28,10 @@ zeros = randn = empty
 
 def aminmax(tensor, dim):
     assert isinstance(tensor, Tensor) and dim == 1
+
+
+def matmul(a, b, out):
+    assert a.dtype == b.dtype == out.dtype
 
 
 class linalg:

@@ -1,0 +1,111 @@
+/* nf4_gemm: a matrix times NF4 weights, C[m,n] = A[m,k] * B[k,n]. */
+#include "nf4_gemm.h"
+
+#include "kernels.h"
+
+/* clang-format off */
+static const kiln_param params[] = {
+    {.name = "a", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "f32 f16 bf16", .default_value = "f16",
+     .summary = "element type of A and C"},
+    {.name = "acc", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "f32 f64", .default_value = "f32",
+     .summary = "type of products and sums; f64 where A is f32 only"},
+    {.name = "nibbles", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "low high",
+     .default_value = "low",
+     .summary = "low: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the other way round"},
+    {.name = "strategy", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "simt", .default_value = "simt",
+     .summary = "simt: units for single numbers"},
+    {.name = "tile_m", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 2 4 8", .default_value = "1",
+     .summary = "rows of C per thread block; the weights are read once for each such tile"},
+    {.name = "tile_n", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "16 32", .default_value = "16",
+     .summary = "columns of C per thread block; A is read once for each such tile"},
+    {.name = "slices", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "4 8 16", .default_value = "8",
+     .summary = "warps per thread block, which split K"},
+    {.name = NULL},
+};
+
+static const kiln_arg args[] = {
+    {"in", KILN_ARG_IN, "$a", "m, k", 16, NULL, "A, row by row"},
+    {"packed", KILN_ARG_IN, "u8", "n, k / 2", 16, NULL, "two codes per byte, along K; column after column"},
+    {"scale", KILN_ARG_IN, "f32", "n, k / 64", 4, NULL, "of each 64 along K of a column"},
+    {"out", KILN_ARG_OUT, "$a", "m, n", 2, NULL, "C, row by row"},
+    {"m", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of A and C"},
+    {"n", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns of C"},
+    {"k", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns of A"},
+    {.name = NULL},
+};
+
+static const kiln_rule rules[] = {
+    {"k % 64 == 0", "k must be a multiple of 64"},
+    {"m <= 65535", "m must be at most 65535"},
+    {"n <= 2147483648", "n must be at most 2^31"},
+    {"k <= 2147483648", "k must be at most 2^31"},
+    {NULL, NULL},
+};
+
+#define WIDE_BYTES  "select(acc == f64, 8, 4)"
+#define DEPTH       "select(tile_m == 1, 32, select(tile_m == 2 || a != f32, 16, 8))"
+#define STAGE_BYTES "tile_m * " WIDE_BYTES " * (8 * " DEPTH " + 32)"
+#define SHARED      "32768 + slices * " STAGE_BYTES
+
+/* Thread instructions, counted: a block's table, places, sums and stores; 512 of K; 256 of K, of which decoding and
+ * products are columns * (48 + 32 * tile_m). Within 0.3 % where tiles are full; a ragged one counts as full. */
+#define COLUMNS     "(tile_n / 4)"
+#define VECTOR      "select(a == f32, 4, 8)"
+#define LOAD        "select(acc == f64, 8, select(a == f32, 3, select(a == f16, 16, 12)))"
+#define A_LOADS     "(tile_m * " DEPTH " / (4 * " VECTOR "))"
+#define SUMS        "tile_m * " COLUMNS " * select(acc == f64, 16, 7)"
+#define FIXED                                                                                                          \
+    "4096 + tile_m * tile_n * (2 * slices + 15) + 32 * slices * (53 + 9 * " COLUMNS " + 7 * " A_LOADS                  \
+    " + 12 * (slices == 4) + 2 * (tile_m * tile_n < 32 * slices) + " SUMS ")"
+#define OF_512      "(2 * " COLUMNS " + 11)"
+#define OF_256                                                                                                         \
+    "(" COLUMNS " * (51 + (acc == f64) + 33 * tile_m) + 8 * tile_m * (1 + (acc == f64)) + 8 * tile_m / " VECTOR        \
+    " * " LOAD " + 3 * (32 / " DEPTH ") + 5)"
+#define INSTRUCTIONS                                                                                                   \
+    "ceil_div(m, tile_m) * ceil_div(n, tile_n) * (" FIXED                                                              \
+    " + 32 * (ceil_div(k, 512) * " OF_512 " + ceil_div(k, 256) * " OF_256 "))"
+
+static const kiln_rule refusals[] = {
+    {"acc == f32 || a == f32", "sums in f64 are for A in f32"},
+    {"32 * slices <= 1024", "a thread block has at most 1024 threads"},
+    {SHARED " <= 65536", "tile_m and slices need more shared memory than every device has (64 KB)"},
+    {"tile_n == 16 || (tile_m == 1 && acc == f32)", "tile_n 32 is for tile_m 1 with sums in f32: registers"},
+    {"acc == f32 || tile_m <= 4", "sums in f64 are for tile_m up to 4: registers"},
+    {"tile_m * slices <= 32", "tile_m and slices need more registers than a multiprocessor has"},
+    {NULL, NULL},
+};
+
+/* As many rows as there are, up to 8, so that the weights are read once; as many warps as shared memory allows. */
+static const kiln_dispatch dispatch[] = {
+    {"m <= 1", "tile_m=1"},
+    {"m <= 2", "tile_m=2"},
+    {"m <= 4", "tile_m=4"},
+    {"m > 4", "tile_m=8"},
+    {"1", ""},
+    {NULL, NULL},
+};
+/* clang-format on */
+
+const kiln_family nf4_gemm_family = {
+    .name = "nf4_gemm",
+    .summary = "a matrix times NF4 weights: C[m,n] = A[m,k] * B[k,n]",
+    .source = "QLoRA (arXiv:2305.14314)",
+    .nonfinite = "as the arithmetic goes: a NaN or an infinity in a row of A, or in a scale, makes what it "
+                 "has part in "
+                 "one too; other rows and columns are as without it",
+    .params = params,
+    .args = args,
+    .refusals = refusals,
+    .rules = rules,
+    .empty = "m == 0 || n == 0",
+    .block = {"32 * slices"},
+    .grid = {"ceil_div(n, tile_n)", "ceil_div(m, tile_m)"},
+    .shared_bytes = SHARED,
+    .dispatch = dispatch,
+    .cost = {.bytes_read = "select(a == f32, 4, 2) * m * k + n * (k / 2) + 4 * n * (k / 64)",
+             .bytes_written = "select(a == f32, 4, 2) * m * n",
+             .thread_instructions = INSTRUCTIONS,
+             .elements = "m * n * k"},
+    .min_sm = 75,
+    .emit = nf4_gemm_emit_simt,
+};

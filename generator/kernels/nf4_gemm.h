@@ -1,0 +1,9 @@
+/* The bodies of nf4_gemm, one per strategy. */
+#ifndef KERNELS_NF4_GEMM_H
+#define KERNELS_NF4_GEMM_H
+
+#include <kiln/family.h>
+
+void nf4_gemm_emit_simt(ptx_fn *f, const kiln_variant *v);
+
+#endif

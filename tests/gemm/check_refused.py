@@ -1,0 +1,38 @@
+#!/usr/bin/env python3
+"""Tiles that no device could run are refused when the kernels are generated.
+
+usage: check_refused.py KILN
+"""
+import os
+import subprocess
+import sys
+import tempfile
+
+REFUSED = {  # parameters: what the message says
+    "slices: 64": "16",  # 2048 threads: no such value; the largest there is makes 512
+    "a: f16, acc: f64": "sums in f64 are for A in f32",
+    "a: f16, tile_m: 8, slices: 8": "64 KB",
+    "tile_m: 2, tile_n: 32": "tile_n 32 is for tile_m 1",
+    "a: f32, acc: f64, tile_m: 8, slices: 4": "registers",
+    "tile_m: 4, slices: 16": "tile_m and slices need more",
+    "strategy: mma": "simt",
+}
+
+
+def main():
+    wrong = 0
+    for params, words in REFUSED.items():
+        with tempfile.TemporaryDirectory() as folder:
+            config = os.path.join(folder, "refused.yaml")
+            with open(config, "w", encoding="utf-8") as file:
+                file.write(f"bundle: refused\ntargets: [sm_80]\nkernels:\n  - {{family: nf4_gemm, {params}}}\n")
+            done = subprocess.run([sys.argv[1], "generate", config, "--output", folder], capture_output=True, text=True)
+            fine = done.returncode == 1 and words in done.stderr and os.listdir(folder) == ["refused.yaml"]
+        if not fine:
+            print(f"WRONG {params}: exit {done.returncode}, {done.stderr}")
+        wrong += not fine
+    print(f"{len(REFUSED) - wrong} of {len(REFUSED)} refused")
+    sys.exit(wrong != 0)
+
+
+main()
