@@ -5,6 +5,7 @@
  * elements), so that a warp's access to either side is whole sectors too. A group is 4 to 32 lanes of a step, or all
  * lanes of 2 or 4 steps. Nothing goes through shared memory, but for what quant_any_scale.c says.
  */
+#include "narrow.h"
 #include "quant.h"
 
 uint32_t quant_log2(uint32_t power_of_two)
@@ -163,38 +164,6 @@ void quant_load_pair(quant *q, ptx_val at, const ptx_val exists[2], ptx_val x[2]
     }
 }
 
-/* f32 to bf16 in integers, for targets that have no conversion: half an ulp less one, plus one when the lowest kept bit
- * is set, so that ties go to even. The bits are the upper half of the U32. A NaN becomes 0x7fff. */
-static ptx_val round_to_bf16(quant *q, ptx_val x)
-{
-    ptx_fn *f = q->f;
-    ptx_val bits = ptx_as(f, PTX_U32, x);
-    ptx_val lowest = ptx_bfe(f, bits, ptx_u32(16), ptx_u32(1));
-    ptx_val half = ptx_add(f, bits, ptx_u32(0x7fff));
-    ptx_val rounded = ptx_add(f, half, lowest);
-    ptx_val is_number = ptx_ordered(f, x, x);
-    return ptx_select(f, is_number, rounded, ptx_u32(0x7fff0000));
-}
-
-/* Two elements as a word of memory. */
-static ptx_val narrow_pair(quant *q, ptx_val low, ptx_val high)
-{
-    ptx_fn *f = q->f;
-    bool is_bf16 = q->type == PTX_BF16;
-    if (q->sm >= 80)
-        return ptx_as(f, PTX_U32, ptx_cvt_pair(f, is_bf16 ? PTX_BF16X2 : PTX_F16X2, low, high));
-    if (is_bf16) {
-        ptx_val upper[2];
-        upper[0] = round_to_bf16(q, low);
-        upper[1] = round_to_bf16(q, high);
-        return ptx_prmt(f, upper[0], upper[1], ptx_u32(0x7632));
-    }
-    ptx_val halves[2];
-    halves[0] = ptx_cvt(f, PTX_F16, low);
-    halves[1] = ptx_cvt(f, PTX_F16, high);
-    return ptx_pack(f, PTX_U32, 2, halves);
-}
-
 void quant_store_step(quant *q, ptx_val at, const ptx_val x[])
 {
     ptx_fn *f = q->f;
@@ -204,7 +173,7 @@ void quant_store_step(quant *q, ptx_val at, const ptx_val x[])
     }
     ptx_val words[4];
     for (int i = 0; i < 4; i++)
-        words[i] = narrow_pair(q, x[2 * i], x[2 * i + 1]);
+        words[i] = narrow_pair(q->f, q->type, q->sm, x[2 * i], x[2 * i + 1]);
     ptx_store_vec(f, 4, ptx_cast_ptr(f, at, PTX_U32), words, PTX_CS);
 }
 
@@ -212,7 +181,7 @@ void quant_store_element(quant *q, ptx_val at, ptx_val x, ptx_val exists)
 {
     ptx_fn *f = q->f;
     if (q->type == PTX_BF16 && q->sm < 80) {
-        x = ptx_shr(f, round_to_bf16(q, x), ptx_u32(16));
+        x = ptx_shr(f, narrow_to_bf16(f, x), ptx_u32(16));
         at = ptx_cast_ptr(f, at, PTX_U16);
     } else if (q->lane_elements == 8) {
         x = ptx_cvt(f, q->type, x);

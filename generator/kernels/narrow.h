@@ -1,0 +1,13 @@
+/* Rounding f32 to the 16-bit types, on targets with and without the conversion. */
+#ifndef KERNELS_NARROW_H
+#define KERNELS_NARROW_H
+
+#include <kiln/ptx.h>
+
+/* f32 to bf16 in integers: the upper half of the U32 that is returned. */
+ptx_val narrow_to_bf16(ptx_fn *f, ptx_val x);
+
+/* Two f32 to two F16 or BF16 as a word of memory, U32, the first in its lower half. `sm` is the target. */
+ptx_val narrow_pair(ptx_fn *f, ptx_type type, uint32_t sm, ptx_val low, ptx_val high);
+
+#endif
