@@ -1,4 +1,4 @@
-/* Rounding f32 to the 16-bit types. */
+/* Between f32 and the 16-bit types. */
 #include "narrow.h"
 
 /* For targets that have no conversion: half an ulp less one, plus one when the lowest kept bit is set, so that ties go to
@@ -28,4 +28,18 @@ ptx_val narrow_pair(ptx_fn *f, ptx_type type, uint32_t sm, ptx_val low, ptx_val 
     halves[0] = ptx_cvt(f, PTX_F16, low);
     halves[1] = ptx_cvt(f, PTX_F16, high);
     return ptx_pack(f, PTX_U32, 2, halves);
+}
+
+/* bf16 is the upper half of f32, on targets without any bf16 instruction too. */
+void widen_pair(ptx_fn *f, ptx_type type, ptx_val word, ptx_val x[2])
+{
+    if (type == PTX_BF16) {
+        x[0] = ptx_as(f, PTX_F32, ptx_shl(f, word, ptx_u32(16)));
+        x[1] = ptx_as(f, PTX_F32, ptx_and(f, word, ptx_u32(0xffff0000)));
+        return;
+    }
+    ptx_val halves[2];
+    ptx_unpack(f, PTX_F16, 2, halves, word);
+    x[0] = ptx_cvt(f, PTX_F32, halves[0]);
+    x[1] = ptx_cvt(f, PTX_F32, halves[1]);
 }

@@ -12,17 +12,13 @@
  *
  * ARITHMETIC. d * scale has 17 bits, times a code 21, dmin * minimum has 17: exact in f32. The fma is the only rounding.
  */
+#include "q4k.h"
 #include "kernels.h"
 #include "narrow.h"
 
 enum {
-    BLOCK_WORDS = 36, /* of a super-block */
-    HEADER_WORDS = 4,
-    BLOCK_ELEMENTS = 256,
-    TILE_BLOCKS = 8,
-    ROWS = TILE_BLOCKS * BLOCK_WORDS / 32,
+    ROWS = Q4K_TILE_BLOCKS * Q4K_BLOCK_WORDS / 32,
     WARPS = 8, /* per thread block */
-    CODES = 4, /* in each half of the nibbles of a word */
     LOAD_HINTS = PTX_NC | PTX_NO_ALLOCATE
 };
 
@@ -32,11 +28,10 @@ typedef struct tile {
     ptx_type type; /* of the tensor */
     uint32_t sm;
     ptx_val lane;
-    ptx_val first;     /* its first super-block, U64 */
-    ptx_val blocks;    /* that it has, at most TILE_BLOCKS, U32 */
-    ptx_val row[ROWS]; /* this lane's words */
-    ptx_val scale[2];  /* d * scale and -dmin * minimum of two sub-blocks; see above */
-    ptx_val minimum[2];
+    ptx_val first;       /* its first super-block, U64 */
+    ptx_val blocks;      /* that it has, at most Q4K_TILE_BLOCKS, U32 */
+    ptx_val row[ROWS];   /* this lane's words */
+    q4k_numbers numbers; /* of two sub-blocks; see above */
 } tile;
 
 /* ---- loading ------------------------------------------------------------------------------------------------------ */
@@ -48,7 +43,7 @@ static ptx_val begin_tile(tile *t, ptx_val all_blocks)
     ptx_val warp = ptx_warpid_x(f);
     ptx_val block = ptx_ctaid_x(f);
     ptx_val index = ptx_mad(f, block, ptx_u32(WARPS), warp);
-    t->first = ptx_mul_wide(f, index, ptx_u32(TILE_BLOCKS));
+    t->first = ptx_mul_wide(f, index, ptx_u32(Q4K_TILE_BLOCKS));
     return ptx_lt(f, t->first, all_blocks);
 }
 
@@ -56,20 +51,20 @@ static void load_rows(tile *t, ptx_val packed, ptx_val all_blocks)
 {
     ptx_fn *f = t->f;
     ptx_val left = ptx_sub(f, all_blocks, t->first);
-    ptx_val capped = ptx_min(f, left, ptx_u64(TILE_BLOCKS));
+    ptx_val capped = ptx_min(f, left, ptx_u64(Q4K_TILE_BLOCKS));
     t->blocks = ptx_cvt(f, PTX_U32, capped);
-    ptx_val byte = ptx_mul(f, t->first, ptx_u64(4 * BLOCK_WORDS));
+    ptx_val byte = ptx_mul(f, t->first, ptx_u64(Q4K_BLOCK_BYTES));
     ptx_val tile_at = ptx_cast_ptr(f, ptx_at(f, packed, byte), PTX_U32);
     ptx_val at = ptx_at(f, tile_at, t->lane);
     for (uint32_t i = 0; i < ROWS; i++)
         t->row[i] = ptx_declare(f, PTX_U32);
-    ptx_val is_full = ptx_eq(f, t->blocks, ptx_u32(TILE_BLOCKS));
+    ptx_val is_full = ptx_eq(f, t->blocks, ptx_u32(Q4K_TILE_BLOCKS));
     PTX_IF (f, is_full) {
         for (uint32_t i = 0; i < ROWS; i++)
             ptx_set(f, t->row[i], ptx_load_hint(f, ptx_at_const(f, at, 32 * i), LOAD_HINTS));
     }
     PTX_ELSE (f) {
-        ptx_val words = ptx_mul(f, t->blocks, ptx_u32(BLOCK_WORDS));
+        ptx_val words = ptx_mul(f, t->blocks, ptx_u32(Q4K_BLOCK_WORDS));
         ptx_val to_end = ptx_as(f, PTX_S32, ptx_sub(f, words, t->lane));
         for (uint32_t i = 0; i < ROWS; i++) {
             ptx_val exists = ptx_gt(f, to_end, ptx_s32(32 * (int)i));
@@ -88,7 +83,7 @@ static ptx_val own_header_word(tile *t)
 {
     ptx_fn *f = t->f;
     ptx_val row = ptx_shr(f, t->lane, ptx_u32(2)), own = t->row[0];
-    for (uint32_t i = 1; i < TILE_BLOCKS; i++) {
+    for (uint32_t i = 1; i < Q4K_TILE_BLOCKS; i++) {
         ptx_val is_here = ptx_eq(f, row, ptx_u32(i));
         own = ptx_select(f, is_here, t->row[i], own);
     }
@@ -118,15 +113,13 @@ static void multiply_bytes(ptx_fn *f, ptx_val bytes, ptx_val shift, ptx_val fact
     }
 }
 
-static void decode_header(tile *t)
+q4k_numbers q4k_decode_header(ptx_fn *f, ptx_val lane, const ptx_val word[Q4K_HEADER_WORDS])
 {
-    ptx_fn *f = t->f;
-    ptx_val own = own_header_word(t), word[HEADER_WORDS], both[2];
-    for (uint32_t i = 0; i < HEADER_WORDS; i++)
-        word[i] = ptx_shfl_idx_in(f, own, ptx_u32(i), HEADER_WORDS);
-    ptx_val late_bit = ptx_and(f, t->lane, ptx_u32(2));
+    q4k_numbers numbers;
+    ptx_val both[2];
+    ptx_val late_bit = ptx_and(f, lane, ptx_u32(2));
     ptx_val is_late = ptx_ne(f, late_bit, ptx_u32(0));
-    ptx_val odd = ptx_and(f, t->lane, ptx_u32(1));
+    ptx_val odd = ptx_and(f, lane, ptx_u32(1));
     ptx_val shift = ptx_shl(f, odd, ptx_u32(4));
     ptx_val high_nibbles = ptx_shr(f, word[3], ptx_u32(4));
     ptx_val scales = six_bits(f, word[1], word[3], is_late);
@@ -135,8 +128,17 @@ static void decode_header(tile *t)
     ptx_val d = ptx_cvt(f, PTX_F32, both[0]);
     ptx_val dmin = ptx_cvt(f, PTX_F32, both[1]);
     ptx_val minus_dmin = ptx_neg(f, dmin);
-    multiply_bytes(f, scales, shift, d, t->scale);
-    multiply_bytes(f, minima, shift, minus_dmin, t->minimum);
+    multiply_bytes(f, scales, shift, d, numbers.scale);
+    multiply_bytes(f, minima, shift, minus_dmin, numbers.minimum);
+    return numbers;
+}
+
+static void decode_header(tile *t)
+{
+    ptx_val own = own_header_word(t), word[Q4K_HEADER_WORDS];
+    for (uint32_t i = 0; i < Q4K_HEADER_WORDS; i++)
+        word[i] = ptx_shfl_idx_in(t->f, own, ptx_u32(i), Q4K_HEADER_WORDS);
+    t->numbers = q4k_decode_header(t->f, t->lane, word);
 }
 
 /* ---- elements ----------------------------------------------------------------------------------------------------- */
@@ -145,7 +147,7 @@ static void decode_header(tile *t)
 static ptx_val codes_of(tile *t, uint32_t s)
 {
     ptx_fn *f = t->f;
-    uint32_t ahead = HEADER_WORDS * (s + 1);
+    uint32_t ahead = Q4K_HEADER_WORDS * (s + 1);
     if (ahead == 32)
         return t->row[s + 1];
     ptx_val is_first = ptx_ge(f, t->lane, ptx_u32(ahead));
@@ -154,23 +156,34 @@ static ptx_val codes_of(tile *t, uint32_t s)
     return ptx_shfl_idx(f, asked, from);
 }
 
-/* Four elements from the bytes of a word that holds a code in each. 2^23 + code is a float with the code for its low bits. */
-static void store_four(tile *t, ptx_val at, ptx_val codes, ptx_val scale, ptx_val minimum)
+ptx_val q4k_nibbles(ptx_fn *f, ptx_val word, uint32_t half)
+{
+    ptx_val low = half == 0 ? word : ptx_shr(f, word, ptx_u32(4));
+    return ptx_and(f, low, ptx_u32(0x0f0f0f0f));
+}
+
+/* 2^23 + code is a float with the code for its low bits. */
+ptx_val q4k_code(ptx_fn *f, ptx_val nibbles, uint32_t i)
+{
+    ptx_val raised = ptx_prmt(f, nibbles, ptx_u32(0x4b000000), ptx_u32(0x7440 + i));
+    return ptx_sub(f, ptx_as(f, PTX_F32, raised), ptx_f32(0x1p23f));
+}
+
+static void store_four(tile *t, ptx_val at, ptx_val nibbles, ptx_val scale, ptx_val minimum)
 {
     ptx_fn *f = t->f;
-    ptx_val x[CODES], words[CODES / 2];
-    for (uint32_t i = 0; i < CODES; i++) {
-        ptx_val raised = ptx_prmt(f, codes, ptx_u32(0x4b000000), ptx_u32(0x7440 + i));
-        ptx_val code = ptx_sub(f, ptx_as(f, PTX_F32, raised), ptx_f32(0x1p23f));
+    ptx_val x[Q4K_CODES], words[Q4K_CODES / 2];
+    for (uint32_t i = 0; i < Q4K_CODES; i++) {
+        ptx_val code = q4k_code(f, nibbles, i);
         x[i] = ptx_fma(f, scale, code, minimum);
     }
     if (t->type == PTX_F32) {
-        ptx_store_vec(f, CODES, at, x, PTX_CS);
+        ptx_store_vec(f, Q4K_CODES, at, x, PTX_CS);
         return;
     }
-    for (uint32_t i = 0; i < CODES / 2; i++)
+    for (uint32_t i = 0; i < Q4K_CODES / 2; i++)
         words[i] = narrow_pair(f, t->type, t->sm, x[2 * i], x[2 * i + 1]);
-    ptx_store_vec(f, CODES / 2, ptx_cast_ptr(f, at, PTX_U32), words, PTX_CS);
+    ptx_store_vec(f, Q4K_CODES / 2, ptx_cast_ptr(f, at, PTX_U32), words, PTX_CS);
 }
 
 /* `at`: this lane's first element of the tile; `pair`: its lane / 8. */
@@ -178,15 +191,12 @@ static void store_block(tile *t, ptx_val at, ptx_val pair, uint32_t s)
 {
     ptx_fn *f = t->f;
     ptx_val codes = codes_of(t, s);
-    ptx_val from = s == 0 ? pair : ptx_add(f, pair, ptx_u32(HEADER_WORDS * s));
-    ptx_val shifted = ptx_shr(f, codes, ptx_u32(4));
-    ptx_val nibbles[2];
-    nibbles[0] = ptx_and(f, codes, ptx_u32(0x0f0f0f0f));
-    nibbles[1] = ptx_and(f, shifted, ptx_u32(0x0f0f0f0f));
+    ptx_val from = s == 0 ? pair : ptx_add(f, pair, ptx_u32(Q4K_HEADER_WORDS * s));
     for (uint32_t half = 0; half < 2; half++) {
-        ptx_val scale = ptx_shfl_idx(f, t->scale[half], from);
-        ptx_val minimum = ptx_shfl_idx(f, t->minimum[half], from);
-        store_four(t, ptx_at_const(f, at, BLOCK_ELEMENTS * s + 32 * half), nibbles[half], scale, minimum);
+        ptx_val nibbles = q4k_nibbles(f, codes, half);
+        ptx_val scale = ptx_shfl_idx(f, t->numbers.scale[half], from);
+        ptx_val minimum = ptx_shfl_idx(f, t->numbers.minimum[half], from);
+        store_four(t, ptx_at_const(f, at, Q4K_BLOCK_ELEMENTS * s + 32 * half), nibbles, scale, minimum);
     }
 }
 
@@ -196,11 +206,11 @@ static void store_tile(tile *t, ptx_val out)
     ptx_val pair = ptx_shr(f, t->lane, ptx_u32(3));
     ptx_val in_pair = ptx_and(f, t->lane, ptx_u32(7));
     ptx_val wide_place = ptx_shl(f, pair, ptx_u32(6));
-    ptx_val place = ptx_mad(f, in_pair, ptx_u32(CODES), wide_place);
+    ptx_val place = ptx_mad(f, in_pair, ptx_u32(Q4K_CODES), wide_place);
     ptx_val element = ptx_shl(f, t->first, ptx_u32(8));
     ptx_val tile_at = ptx_at(f, out, element);
     ptx_val at = ptx_at(f, tile_at, place);
-    for (uint32_t s = 0; s < TILE_BLOCKS; s++) {
+    for (uint32_t s = 0; s < Q4K_TILE_BLOCKS; s++) {
         ptx_val exists = ptx_gt(f, t->blocks, ptx_u32(s));
         PTX_IF (f, exists) {
             store_block(t, at, pair, s);

@@ -70,21 +70,6 @@ ptx_val quant_packed_at(quant *q)
 
 /* ---- elements ----------------------------------------------------------------------------------------------------- */
 
-/* The two 16-bit elements of a word. bf16 is the upper half of f32, on targets without any bf16 instruction too. */
-static void widen_pair(quant *q, ptx_val word, ptx_val x[2])
-{
-    ptx_fn *f = q->f;
-    if (q->type == PTX_BF16) {
-        x[0] = ptx_as(f, PTX_F32, ptx_shl(f, word, ptx_u32(16)));
-        x[1] = ptx_as(f, PTX_F32, ptx_and(f, word, ptx_u32(0xffff0000)));
-        return;
-    }
-    ptx_val halves[2];
-    ptx_unpack(f, PTX_F16, 2, halves, word);
-    x[0] = ptx_cvt(f, PTX_F32, halves[0]);
-    x[1] = ptx_cvt(f, PTX_F32, halves[1]);
-}
-
 /* The words of a step as they come from memory: 2 or 4 of them. */
 static int load_raw(quant *q, ptx_val at, uint32_t step, ptx_val raw[4])
 {
@@ -100,7 +85,7 @@ static void widen(quant *q, const ptx_val raw[4], int count, ptx_val x[])
 {
     for (int i = 0; i < count; i++) {
         if (q->lane_elements == 8)
-            widen_pair(q, raw[i], &x[2 * i]);
+            widen_pair(q->f, q->type, raw[i], &x[2 * i]);
         else
             x[i] = raw[i];
     }
@@ -153,7 +138,7 @@ void quant_load_pair(quant *q, ptx_val at, const ptx_val exists[2], ptx_val x[2]
     PTX_IF (f, exists[1]) {
         ptx_val two[2];
         if (q->lane_elements == 8)
-            widen_pair(q, ptx_load_hint(f, ptx_cast_ptr(f, at, PTX_U32), PTX_NC), two);
+            widen_pair(q->f, q->type, ptx_load_hint(f, ptx_cast_ptr(f, at, PTX_U32), PTX_NC), two);
         else
             ptx_load_vec(f, 2, two, at, PTX_NC);
         ptx_set(f, x[0], two[0]);

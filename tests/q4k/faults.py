@@ -5,11 +5,11 @@ operands, and the same letter is the same operand.
 """
 WRONG = r"elements are wrong.*\bout\["
 MEMORY = r"ILLEGAL_ADDRESS|outside"
+RACE = r"LAUNCH_FAILED"
 UNWRITTEN = f"{WRONG}|two runs differ|uninitialised"
-EITHER = f"{UNWRITTEN}|{MEMORY}"
+EITHER = f"{UNWRITTEN}|{MEMORY}|{RACE}"
 
 LOAD_N = "ld.param.u64 $a, [param_n];"
-CODES = "shr.u32 $a, $b, 4; and.b32 $c, $b, 0x0f0f0f0f; and.b32 $d, $a, 0x0f0f0f0f;"
 HALVES = "mov.b32 {$a, $b}, $c; cvt.f32.f16 $d, $a; cvt.f32.f16 $e, $b;"
 
 DEQUANTIZE = [
@@ -30,7 +30,7 @@ DEQUANTIZE = [
     # ---- which words ------------------------------------------------------------------------------------------------
     ("codes of the seventh a word early", WRONG, "add.u32 $a, $b, 28; shfl", "add.u32 $a, $b, 27; shfl", 1),
     ("codes of the third from the wrong row", WRONG, "setp.ge.u32 $a, $b, 12;", "setp.gt.u32 $a, $b, 12;", 1),
-    ("the sixth by the header of the fifth", WRONG, "add.u32 $a, $b, 20; shr", "add.u32 $a, $b, 16; shr", 1),
+    ("the sixth by the header of the fifth", WRONG, "add.u32 $a, $b, 20; and", "add.u32 $a, $b, 16; and", 1),
     ("header of the second from the first's row", WRONG, "setp.eq.u32 $a, $b, 1;", "setp.eq.u32 $a, $b, 9;", 1),
     ("bytes in the wrong order", WRONG, "prmt.b32 $a, $b, 0x4b000000, 29761;", "prmt.b32 $a, $b, 0x4b000000, 29762;", 16),
     ("high half of the codes over the low one", UNWRITTEN, "[$a+128], $v;", "[$a], $v;", 1),
@@ -50,10 +50,10 @@ DEQUANTIZE = [
     ("minima left out", WRONG, "neg.f32 $a, $b;", "mov.b32 $a, 0f00000000;", 1),
 
     # ---- elements ---------------------------------------------------------------------------------------------------
-    ("nibbles exchanged", WRONG, CODES,
-     "shr.u32 $a, $b, 4; and.b32 $d, $b, 0x0f0f0f0f; and.b32 $c, $a, 0x0f0f0f0f;", 8),
-    ("low codes of five bits", WRONG, CODES,
-     "shr.u32 $a, $b, 4; and.b32 $c, $b, 0x1f1f1f1f; and.b32 $d, $a, 0x0f0f0f0f;", 8),
+    ("high nibbles by the low ones", WRONG, "shr.u32 $a, $b, 4; and.b32 $c, $a, 0x0f0f0f0f; shfl",
+     "mov.b32 $a, $b; and.b32 $c, $a, 0x0f0f0f0f; shfl", 8),
+    ("high codes of five bits", WRONG, "shr.u32 $a, $b, 4; and.b32 $c, $a, 0x0f0f0f0f; shfl",
+     "shr.u32 $a, $b, 4; and.b32 $c, $a, 0x1f1f1f1f; shfl", 8),
     ("codes less 8, as in Q4_0", WRONG, "sub.rn.f32 $a, $b, 0f4B000000;", "sub.rn.f32 $a, $b, 0f4B000008;", 64),
     ("rounded towards zero", WRONG, "fma.rn.f32 $a, $b, $c, $d;", "fma.rz.f32 $a, $b, $c, $d;", 64),
     ("denormals flushed", WRONG, "fma.rn.f32 $a, $b, $c, $d;",
@@ -73,4 +73,53 @@ TO_BF16 = [
     ("ties rounded down", WRONG, "bfe.u32 $a, $b, 16, 1;", "mov.b32 $a, 0;", 64),
 ]
 
-FAULTS = {"q4k_dequantize/type=f32": DEQUANTIZE, "q4k_dequantize/type=f16": TO_F16, "q4k_dequantize/type=bf16": TO_BF16}
+GEMV = [
+    # ---- which rows -------------------------------------------------------------------------------------------------
+    ("thread block's number ignored", UNWRITTEN, "mov.u32 $a, %ctaid.x;", "mov.u32 $a, 0;", 1),
+    ("groups of 17 rows", UNWRITTEN, "mul.lo.u32 $a, $b, 16; mul", "mul.lo.u32 $a, $b, 17; mul", 1),
+    ("second pair of warps on the rows of the first", EITHER, "mad.lo.u32 $a, $b, 8, $c;", "mad.lo.u32 $a, $b, 0, $c;", 1),
+    ("fourth row a row early", EITHER, "add.u32 $a, $b, 6;", "add.u32 $a, $b, 5;", 1),
+    ("one row too many", MEMORY, "setp.lt.u32 $a, $b, $c; mul.wide", "setp.le.u32 $a, $b, $c; mul.wide", 4),
+    ("rows 128 bytes apart per super-block", EITHER, "mul.lo.u64 $a, $b, 144;", "mul.lo.u64 $a, $b, 128;", 4),
+    ("no row's tiles begin early, but they are read so", EITHER, "sub.u32 $a, $b, $c; mul.lo.u32 $d, $e, 9;",
+     "mov.b32 $a, $b; mul.lo.u32 $d, $e, 9;", 1),
+
+    # ---- which super-blocks -----------------------------------------------------------------------------------------
+    ("one piece read beyond the row", EITHER, "setp.lt.u32 $a, $b, $c; and.pred $d, $a, $e; @$d ld",
+     "setp.le.u32 $a, $b, $c; and.pred $d, $a, $e; @$d ld", 2),
+    ("tile's last 128 bytes not read", WRONG, "setp.lt.u32 $a, $b, 8; and.pred", "setp.lt.u32 $a, $b, 0; and.pred", 1),
+    ("seven super-blocks of a tile", WRONG, "min.u32 $a, $b, 8;", "min.u32 $a, $b, 7;", 1),
+    ("a super-block that is not there taken too", EITHER, "selp.b32 $a, $b, 0, $c; sub", "mov.b32 $a, 0; sub", 1),
+    ("barrier after the copies left out", RACE, "bar.warp.sync 0xffffffff; shr.u32 $a, $b, 2;", "shr.u32 $a, $b, 2;", 1),
+    ("barrier before the next copies left out", RACE, "bar.warp.sync 0xffffffff; add", "add", 1),
+    ("fourth row's codes by the third's", WRONG, "ld.shared.u32 $a, [$b+3472];", "ld.shared.u32 $a, [$b+2320];", 1),
+
+    # ---- norm -------------------------------------------------------------------------------------------------------
+    ("fourth warp's squares left out", WRONG, "add.rn.f32 $a, $a, $b; div.rn.f32", "div.rn.f32", 1),
+    ("sum for the mean", WRONG, "div.rn.f32 $a, $b, $c;", "mov.b32 $a, $b;", 1),
+    ("epsilon left out", WRONG, "add.rn.f32 $a, $b, $c; rsqrt", "mov.b32 $a, $b; rsqrt", 1),
+    ("barrier before the sums left out", RACE, "bar.sync 0;", "", 1),
+    ("factor 0.4 % too small", WRONG, "rsqrt.approx.f32 $a, $b;", "rsqrt.approx.f32 $a, $b; mul.rn.f32 $a, $a, 0f3F7F0000;",
+     1),
+    ("gamma of the neighbour", WRONG, "mul.rn.f32 $a, $b, $c; mul.rn.f32 $d, $a, $e; mul.rn.f32 $f, $g, $c; mul.rn.f32 $h, $f, $i;",
+     "mul.rn.f32 $a, $b, $c; mul.rn.f32 $d, $a, $i; mul.rn.f32 $f, $g, $c; mul.rn.f32 $h, $f, $e;", 4),
+
+    # ---- products ---------------------------------------------------------------------------------------------------
+    ("minima by h's other half", WRONG, "add.rn.f32 $a, $b, $c; shfl.sync.idx", "mov.b32 $a, $b; shfl.sync.idx", 2),
+    ("odd sub-blocks by the even elements", WRONG, "add.u32 $a, $b, 32; mad.wide", "mov.b32 $a, $b; mad.wide", 1),
+    ("codes less 8, as in Q4_0", WRONG, "sub.rn.f32 $a, $b, 0f4B000000;", "sub.rn.f32 $a, $b, 0f4B000008;", 32),
+    ("lanes 16 apart not joined", WRONG, "shfl.sync.bfly.b32 $a, $b, 16, 31, 0xffffffff;", "mov.b32 $a, $b;", 5),
+    ("third row's sum not stored", UNWRITTEN, "@$p st.global.f32 [$a], $b; add.u32", "add.u32", 1),
+]
+
+GEMV_Q8 = [
+    ("scale by 128", WRONG, "div.rn.f32 $a, $b, 0f42FE0000;", "div.rn.f32 $a, $b, 0f42000000;", 2),
+    ("codes truncated", WRONG, "cvt.rni.s32.f32 $a, $b;", "cvt.rzi.s32.f32 $a, $b;", 8),
+    ("codes of half the range", WRONG, "min.s32 $a, $b, 127;", "min.s32 $a, $b, 63;", 8),
+    ("sign of the codes lost", WRONG, "max.s32 $a, $b, -127;", "max.s32 $a, $b, 0;", 8),
+    ("codes as unsigned numbers", WRONG, "dp4a.u32.s32", "dp4a.u32.u32", 8),
+]
+
+KERNEL = "rmsnorm_q4k_gemv/norm=rms,x=f32,activation={},batch=1,y=f32"
+FAULTS = {"q4k_dequantize/type=f32": DEQUANTIZE, "q4k_dequantize/type=f16": TO_F16, "q4k_dequantize/type=bf16": TO_BF16,
+          KERNEL.format("exact"): GEMV, KERNEL.format("q8"): GEMV_Q8}

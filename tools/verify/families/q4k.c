@@ -102,8 +102,6 @@ static void expect_dequantize(problem *p, const input_pattern *pattern)
 
 /* ---- inputs ----------------------------------------------------------------------------------------------------- */
 
-enum { Q4K_RANDOM, Q4K_TIES, Q4K_DENORMAL, Q4K_LARGEST, Q4K_ZERO, Q4K_ANY_BITS, Q4K_NONFINITE, Q4K_NUMBERS };
-
 /* The bits of d or dmin. */
 static uint16_t make_factor(int kind, random_stream s, uint64_t i)
 {
@@ -139,10 +137,10 @@ static void fill_fields(argument *packed, int kind, random_stream s)
 }
 
 /* Numbers of a kind of inputs.h, quantised. */
-static void fill_quantized(problem *p, argument *packed, input_kind kind, random_stream s)
+static void fill_quantized(argument *packed, input_kind kind, random_stream s)
 {
     const manifest_arg about = {.type = ELEMENT_F32};
-    argument x = {.about = &about, .count = problem_integer(p, "n")};
+    argument x = {.about = &about, .count = packed->bytes / Q4K_BLOCK_BYTES * Q4K_BLOCK_ELEMENTS};
     pool memory = {0};
     x.bytes = (size_t)x.count * sizeof(float);
     x.host = pool_allocate(&memory, x.bytes);
@@ -158,13 +156,17 @@ static void fill_quantized(problem *p, argument *packed, input_kind kind, random
     pool_free(&memory);
 }
 
+void q4k_fill(argument *packed, int kind, random_stream s)
+{
+    if (kind >= Q4K_NUMBERS)
+        fill_quantized(packed, (input_kind)(kind - Q4K_NUMBERS), s);
+    else
+        fill_fields(packed, kind, s);
+}
+
 static void make(problem *p, const input_pattern *pattern, random_stream s)
 {
-    argument *packed = problem_find(p, "packed");
-    if (pattern->number >= Q4K_NUMBERS)
-        fill_quantized(p, packed, (input_kind)(pattern->number - Q4K_NUMBERS), s);
-    else
-        fill_fields(packed, pattern->number, s);
+    q4k_fill(problem_find(p, "packed"), pattern->number, s);
 }
 
 /* Around every edge of tiles (of 8 super-blocks, as it happens) and thread blocks, and each number below the first. */
