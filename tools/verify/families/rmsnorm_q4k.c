@@ -176,7 +176,7 @@ static void make(problem *p, const input_pattern *pattern, random_stream s)
 static void plan_sizes(size_plan *plan)
 {
     static const uint64_t rows[] = {0, 1, 2, 3, 8, 9, 15, 16, 17, 33},
-                          blocks[] = {1, 2, 3, 7, 8, 9, 15, 16, 17, 27};
+                          blocks[] = {1, 2, 3, 7, 8, 9, 15, 16, 17, 27, 48};
     argument *n = problem_find(plan->problem, "n"), *k = problem_find(plan->problem, "k");
     for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
         for (size_t b = 0; b < sizeof blocks / sizeof blocks[0]; b++) {
