@@ -1,6 +1,8 @@
-/* f32 to narrower types, where a target has no conversion. */
+/* Between f32 and the 16-bit types. */
 #include "narrow.h"
 
+/* For targets that have no conversion: half an ulp less one, plus one when the lowest kept bit is set, so that ties go to
+ * even. A NaN becomes 0x7fff. */
 ptx_val narrow_to_bf16(ptx_fn *f, ptx_val x)
 {
     ptx_val bits = ptx_as(f, PTX_U32, x);
@@ -9,4 +11,35 @@ ptx_val narrow_to_bf16(ptx_fn *f, ptx_val x)
     ptx_val rounded = ptx_add(f, half, lowest);
     ptx_val is_number = ptx_ordered(f, x, x);
     return ptx_select(f, is_number, rounded, ptx_u32(0x7fff0000));
+}
+
+ptx_val narrow_pair(ptx_fn *f, ptx_type type, uint32_t sm, ptx_val low, ptx_val high)
+{
+    bool is_bf16 = type == PTX_BF16;
+    if (sm >= 80)
+        return ptx_as(f, PTX_U32, ptx_cvt_pair(f, is_bf16 ? PTX_BF16X2 : PTX_F16X2, low, high));
+    if (is_bf16) {
+        ptx_val upper[2];
+        upper[0] = narrow_to_bf16(f, low);
+        upper[1] = narrow_to_bf16(f, high);
+        return ptx_prmt(f, upper[0], upper[1], ptx_u32(0x7632));
+    }
+    ptx_val halves[2];
+    halves[0] = ptx_cvt(f, PTX_F16, low);
+    halves[1] = ptx_cvt(f, PTX_F16, high);
+    return ptx_pack(f, PTX_U32, 2, halves);
+}
+
+/* bf16 is the upper half of f32, on targets without any bf16 instruction too. */
+void widen_pair(ptx_fn *f, ptx_type type, ptx_val word, ptx_val x[2])
+{
+    if (type == PTX_BF16) {
+        x[0] = ptx_as(f, PTX_F32, ptx_shl(f, word, ptx_u32(16)));
+        x[1] = ptx_as(f, PTX_F32, ptx_and(f, word, ptx_u32(0xffff0000)));
+        return;
+    }
+    ptx_val halves[2];
+    ptx_unpack(f, PTX_F16, 2, halves, word);
+    x[0] = ptx_cvt(f, PTX_F32, halves[0]);
+    x[1] = ptx_cvt(f, PTX_F32, halves[1]);
 }

@@ -1,11 +1,16 @@
-/* f32 to narrower types, where a target has no conversion. */
+/* Between f32 and the 16-bit types, on targets with and without the conversions. */
 #ifndef KERNELS_NARROW_H
 #define KERNELS_NARROW_H
 
 #include <kiln/ptx.h>
 
-/* F32 to bf16 in integers: half an ulp less one, plus one when the lowest kept bit is set, so that ties go to even. The
- * bits are the upper half of the U32. A NaN becomes 0x7fff. */
+/* f32 to bf16 in integers: the upper half of the U32 that is returned. */
 ptx_val narrow_to_bf16(ptx_fn *f, ptx_val x);
+
+/* Two f32 to two F16 or BF16 as a word of memory, U32, the first in its lower half. `sm` is the target. */
+ptx_val narrow_pair(ptx_fn *f, ptx_type type, uint32_t sm, ptx_val low, ptx_val high);
+
+/* The two F16 or BF16 of a word of memory as F32. */
+void widen_pair(ptx_fn *f, ptx_type type, ptx_val word, ptx_val x[2]);
 
 #endif

@@ -70,21 +70,6 @@ ptx_val quant_packed_at(quant *q)
 
 /* ---- elements ----------------------------------------------------------------------------------------------------- */
 
-/* The two 16-bit elements of a word. bf16 is the upper half of f32, on targets without any bf16 instruction too. */
-static void widen_pair(quant *q, ptx_val word, ptx_val x[2])
-{
-    ptx_fn *f = q->f;
-    if (q->type == PTX_BF16) {
-        x[0] = ptx_as(f, PTX_F32, ptx_shl(f, word, ptx_u32(16)));
-        x[1] = ptx_as(f, PTX_F32, ptx_and(f, word, ptx_u32(0xffff0000)));
-        return;
-    }
-    ptx_val halves[2];
-    ptx_unpack(f, PTX_F16, 2, halves, word);
-    x[0] = ptx_cvt(f, PTX_F32, halves[0]);
-    x[1] = ptx_cvt(f, PTX_F32, halves[1]);
-}
-
 /* The words of a step as they come from memory: 2 or 4 of them. */
 static int load_raw(quant *q, ptx_val at, uint32_t step, ptx_val raw[4])
 {
@@ -100,7 +85,7 @@ static void widen(quant *q, const ptx_val raw[4], int count, ptx_val x[])
 {
     for (int i = 0; i < count; i++) {
         if (q->lane_elements == 8)
-            widen_pair(q, raw[i], &x[2 * i]);
+            widen_pair(q->f, q->type, raw[i], &x[2 * i]);
         else
             x[i] = raw[i];
     }
@@ -153,7 +138,7 @@ void quant_load_pair(quant *q, ptx_val at, const ptx_val exists[2], ptx_val x[2]
     PTX_IF (f, exists[1]) {
         ptx_val two[2];
         if (q->lane_elements == 8)
-            widen_pair(q, ptx_load_hint(f, ptx_cast_ptr(f, at, PTX_U32), PTX_NC), two);
+            widen_pair(q->f, q->type, ptx_load_hint(f, ptx_cast_ptr(f, at, PTX_U32), PTX_NC), two);
         else
             ptx_load_vec(f, 2, two, at, PTX_NC);
         ptx_set(f, x[0], two[0]);
@@ -162,25 +147,6 @@ void quant_load_pair(quant *q, ptx_val at, const ptx_val exists[2], ptx_val x[2]
     PTX_ELSE (f) {
         ptx_set(f, x[0], quant_load_element(q, at, exists[0]));
     }
-}
-
-/* Two elements as a word of memory. */
-static ptx_val narrow_pair(quant *q, ptx_val low, ptx_val high)
-{
-    ptx_fn *f = q->f;
-    bool is_bf16 = q->type == PTX_BF16;
-    if (q->sm >= 80)
-        return ptx_as(f, PTX_U32, ptx_cvt_pair(f, is_bf16 ? PTX_BF16X2 : PTX_F16X2, low, high));
-    if (is_bf16) {
-        ptx_val upper[2];
-        upper[0] = narrow_to_bf16(q->f, low);
-        upper[1] = narrow_to_bf16(q->f, high);
-        return ptx_prmt(f, upper[0], upper[1], ptx_u32(0x7632));
-    }
-    ptx_val halves[2];
-    halves[0] = ptx_cvt(f, PTX_F16, low);
-    halves[1] = ptx_cvt(f, PTX_F16, high);
-    return ptx_pack(f, PTX_U32, 2, halves);
 }
 
 void quant_store_step(quant *q, ptx_val at, const ptx_val x[])
@@ -192,7 +158,7 @@ void quant_store_step(quant *q, ptx_val at, const ptx_val x[])
     }
     ptx_val words[4];
     for (int i = 0; i < 4; i++)
-        words[i] = narrow_pair(q, x[2 * i], x[2 * i + 1]);
+        words[i] = narrow_pair(q->f, q->type, q->sm, x[2 * i], x[2 * i + 1]);
     ptx_store_vec(f, 4, ptx_cast_ptr(f, at, PTX_U32), words, PTX_CS);
 }
 
@@ -200,7 +166,7 @@ void quant_store_element(quant *q, ptx_val at, ptx_val x, ptx_val exists)
 {
     ptx_fn *f = q->f;
     if (q->type == PTX_BF16 && q->sm < 80) {
-        x = ptx_shr(f, narrow_to_bf16(q->f, x), ptx_u32(16));
+        x = ptx_shr(f, narrow_to_bf16(f, x), ptx_u32(16));
         at = ptx_cast_ptr(f, at, PTX_U16);
     } else if (q->lane_elements == 8) {
         x = ptx_cvt(f, q->type, x);

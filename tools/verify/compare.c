@@ -77,6 +77,15 @@ static bool same_bits(element_type type, uint64_t a, uint64_t b)
            (element_is_float(type) && isnan(number_decode(type, a)) && isnan(number_decode(type, b)));
 }
 
+/* How far a result is from a finite number; an infinity is as far as the least number that rounds to it. */
+static double error_of(element_type type, double value, double expected)
+{
+    if (!isinf(value))
+        return fabs(value - expected);
+    double least = number_largest(type) * (1 + number_unit(type));
+    return fmax(least - copysign(1, value) * expected, 0);
+}
+
 /* Error as a share of its bound: 0 when right, above 1 when wrong. */
 static double ratio_of(const argument *out, uint64_t index, const void *got)
 {
@@ -88,9 +97,9 @@ static double ratio_of(const argument *out, uint64_t index, const void *got)
     double value = element_get(type, got, index), expected = out->expected_value[index];
     if (value == expected || (isnan(value) && isnan(expected)))
         return 0;
-    if (isnan(value) || isnan(expected) || isinf(value) || isinf(expected))
+    if (isnan(value) || isnan(expected) || isinf(expected))
         return INFINITY;
-    double error = fabs(value - expected);
+    double error = error_of(type, value, expected);
     return out->bound[index] > 0 ? error / out->bound[index] : INFINITY;
 }
 

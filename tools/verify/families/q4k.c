@@ -1,0 +1,215 @@
+/* Q4_K references: the layout, dequantize, and inputs: random fields and real numbers quantised. */
+#include "q4k.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "inputs.h"
+
+/* ---- the format ------------------------------------------------------------------------------------------------- */
+
+void q4k_read(q4k_block *b, const unsigned char bytes[Q4K_BLOCK_BYTES])
+{
+    const unsigned char *s = bytes + 4, *codes = bytes + 16;
+    b->d = (uint16_t)(bytes[0] | bytes[1] << 8);
+    b->dmin = (uint16_t)(bytes[2] | bytes[3] << 8);
+    for (int j = 0; j < 4; j++) {
+        b->scale[j] = s[j] & 63;
+        b->minimum[j] = s[j + 4] & 63;
+        b->scale[j + 4] = (unsigned char)((s[j + 8] & 15) | s[j] >> 6 << 4);
+        b->minimum[j + 4] = (unsigned char)(s[j + 8] >> 4 | s[j + 4] >> 6 << 4);
+    }
+    for (int i = 0; i < Q4K_BLOCK_ELEMENTS; i++)
+        b->code[i] = codes[i / 64 * 32 + i % 32] >> (i / 32 % 2 ? 4 : 0) & 15;
+}
+
+void q4k_write(const q4k_block *b, unsigned char bytes[Q4K_BLOCK_BYTES])
+{
+    unsigned char *s = bytes + 4, *codes = bytes + 16;
+    memset(bytes, 0, Q4K_BLOCK_BYTES);
+    for (int i = 0; i < 2; i++) {
+        bytes[i] = (unsigned char)(b->d >> 8 * i);
+        bytes[2 + i] = (unsigned char)(b->dmin >> 8 * i);
+    }
+    for (int j = 0; j < 4; j++) {
+        s[j] = (unsigned char)(b->scale[j] | b->scale[j + 4] >> 4 << 6);
+        s[j + 4] = (unsigned char)(b->minimum[j] | b->minimum[j + 4] >> 4 << 6);
+        s[j + 8] = (unsigned char)((b->scale[j + 4] & 15) | (b->minimum[j + 4] & 15) << 4);
+    }
+    for (int i = 0; i < Q4K_BLOCK_ELEMENTS; i++) {
+        unsigned char *byte = &codes[i / 64 * 32 + i % 32];
+        *byte = (unsigned char)(*byte | b->code[i] << (i / 32 % 2 ? 4 : 0));
+    }
+}
+
+double q4k_value(const q4k_block *b, unsigned i)
+{
+    unsigned j = i / Q4K_SUB_ELEMENTS;
+    double d = number_decode(ELEMENT_F16, b->d), dmin = number_decode(ELEMENT_F16, b->dmin);
+    return d * b->scale[j] * b->code[i] - dmin * b->minimum[j];
+}
+
+static unsigned char nearest(double x, double most)
+{
+    double rounded = nearbyint(x);
+    return (unsigned char)(rounded > most ? most : rounded > 0 ? rounded : 0);
+}
+
+/* The two f16 numbers from the largest step and the largest offset; then each sub-block by what these make of its own. */
+void q4k_quantize(q4k_block *b, const double x[Q4K_BLOCK_ELEMENTS])
+{
+    double step[Q4K_SUB_BLOCKS], offset[Q4K_SUB_BLOCKS], largest_step = 0, largest_offset = 0;
+    for (int j = 0; j < Q4K_SUB_BLOCKS; j++) {
+        double least = 0, most = x[j * Q4K_SUB_ELEMENTS];
+        for (int i = j * Q4K_SUB_ELEMENTS; i < (j + 1) * Q4K_SUB_ELEMENTS; i++) {
+            least = fmin(least, x[i]);
+            most = fmax(most, x[i]);
+        }
+        offset[j] = -least;
+        step[j] = fmax(most - least, 0) / 15;
+        largest_step = fmax(largest_step, step[j]);
+        largest_offset = fmax(largest_offset, offset[j]);
+    }
+    b->d = (uint16_t)number_encode(ELEMENT_F16, largest_step / 63);
+    b->dmin = (uint16_t)number_encode(ELEMENT_F16, largest_offset / 63);
+    double d = number_decode(ELEMENT_F16, b->d), dmin = number_decode(ELEMENT_F16, b->dmin);
+    for (int j = 0; j < Q4K_SUB_BLOCKS; j++) {
+        b->scale[j] = d > 0 ? nearest(step[j] / d, 63) : 0;
+        b->minimum[j] = dmin > 0 ? nearest(offset[j] / dmin, 63) : 0;
+        double size = d * b->scale[j], below = dmin * b->minimum[j];
+        for (int i = j * Q4K_SUB_ELEMENTS; i < (j + 1) * Q4K_SUB_ELEMENTS; i++)
+            b->code[i] = size > 0 ? nearest((x[i] + below) / size, 15) : 0;
+    }
+}
+
+/* ---- reference -------------------------------------------------------------------------------------------------- */
+
+/* Rounded to f32, then to the elements' type. */
+static void expect_dequantize(problem *p, const input_pattern *pattern)
+{
+    (void)pattern;
+    argument *packed = problem_find(p, "packed"), *out = problem_find(p, "out");
+    const unsigned char *bytes = packed->host;
+    q4k_block b;
+    expect_bits(p, out);
+    for (uint64_t i = 0; i < out->count; i++) {
+        if (i % Q4K_BLOCK_ELEMENTS == 0)
+            q4k_read(&b, bytes + i / Q4K_BLOCK_ELEMENTS * Q4K_BLOCK_BYTES);
+        double value = q4k_value(&b, (unsigned)(i % Q4K_BLOCK_ELEMENTS));
+        element_set(out->about->type, out->expected_bits, i, (double)(float)value);
+    }
+}
+
+/* ---- inputs ----------------------------------------------------------------------------------------------------- */
+
+/* The bits of d or dmin. */
+static uint16_t make_factor(int kind, random_stream s, uint64_t i)
+{
+    uint16_t sign = (uint16_t)(random_bits(random_fork(s, 1), i) & 0x8000), any = (uint16_t)random_bits(s, i);
+    switch (kind) {
+    case Q4K_TIES: /* 1 to 31 units of 2^-8: f16 and bf16 meet halves of their last place */
+        return (uint16_t)number_encode(ELEMENT_F16, ldexp((double)(1 + any % 31), -8));
+    case Q4K_DENORMAL:
+        return sign | any % 0x400;
+    case Q4K_LARGEST:
+        return sign | (any % 4 ? 0x7bff : 0x7bff - any % 64);
+    case Q4K_ZERO:
+        return sign;
+    case Q4K_ANY_BITS: /* but for infinities and NaNs */
+        return sign | any % 0x7c00;
+    case Q4K_NONFINITE:
+        return any % 4 == 0 ? sign | 0x7c00 : any % 4 == 1 ? sign | 0x7e00 : any;
+    default:
+        return (uint16_t)number_encode(ELEMENT_F16, random_normal(s, i) / 512);
+    }
+}
+
+static void fill_fields(argument *packed, int kind, random_stream s)
+{
+    inputs_fill_bytes(packed, random_fork(s, 1));
+    unsigned char *bytes = packed->host;
+    for (size_t block = 0; block < packed->bytes / Q4K_BLOCK_BYTES; block++) {
+        for (size_t i = 0; i < 2; i++) {
+            uint16_t bits = make_factor(kind, random_fork(s, 2), 2 * block + i);
+            element_set_bits(ELEMENT_F16, bytes + block * Q4K_BLOCK_BYTES, i, bits);
+        }
+    }
+}
+
+/* Numbers of a kind of inputs.h, quantised. */
+static void fill_quantized(argument *packed, input_kind kind, random_stream s)
+{
+    const manifest_arg about = {.type = ELEMENT_F32};
+    argument x = {.about = &about, .count = packed->bytes / Q4K_BLOCK_BYTES * Q4K_BLOCK_ELEMENTS};
+    pool memory = {0};
+    x.bytes = (size_t)x.count * sizeof(float);
+    x.host = pool_allocate(&memory, x.bytes);
+    inputs_fill(&x, kind, s);
+    for (uint64_t first = 0; first < x.count; first += Q4K_BLOCK_ELEMENTS) {
+        double values[Q4K_BLOCK_ELEMENTS];
+        q4k_block b;
+        for (unsigned i = 0; i < Q4K_BLOCK_ELEMENTS; i++)
+            values[i] = element_get(ELEMENT_F32, x.host, first + i);
+        q4k_quantize(&b, values);
+        q4k_write(&b, (unsigned char *)packed->host + first / Q4K_BLOCK_ELEMENTS * Q4K_BLOCK_BYTES);
+    }
+    pool_free(&memory);
+}
+
+void q4k_fill(argument *packed, int kind, random_stream s)
+{
+    if (kind >= Q4K_NUMBERS)
+        fill_quantized(packed, (input_kind)(kind - Q4K_NUMBERS), s);
+    else
+        fill_fields(packed, kind, s);
+}
+
+static void make(problem *p, const input_pattern *pattern, random_stream s)
+{
+    q4k_fill(problem_find(p, "packed"), pattern->number, s);
+}
+
+/* Around every edge of tiles (of 8 super-blocks, as it happens) and thread blocks, and each number below the first. */
+static void plan_sizes(size_plan *plan)
+{
+    argument *n = problem_find(plan->problem, "n");
+    edge_list tiles = {{0}, 0}, blocks = {{0}, 0};
+    edges_add_tiles(&tiles, plan->problem, n);
+    for (uint64_t i = 0; i <= 10; i++)
+        edges_add(&blocks, i);
+    for (uint64_t i = 16; i <= 64; i *= 2)
+        edges_add_around(&blocks, i);
+    for (size_t i = 0; i < tiles.count; i++)
+        edges_add_around(&blocks, tiles.values[i] / Q4K_BLOCK_ELEMENTS);
+    edges_add(&blocks, plan->limits.max_elements / 2 / Q4K_BLOCK_ELEMENTS);
+    edges_add(&blocks, plan->limits.big / Q4K_BLOCK_ELEMENTS);
+    for (size_t i = 0; i < blocks.count; i++) {
+        n->integer = blocks.values[i] * Q4K_BLOCK_ELEMENTS;
+        size_plan_add(plan);
+    }
+}
+
+/* clang-format off */
+static const input_pattern patterns[] = {
+    {"random",    PATTERN_RANDOM | PATTERN_LARGE, Q4K_RANDOM},
+    {"real",      PATTERN_LARGE,                  Q4K_NUMBERS + INPUT_REAL},
+    {"normal",    PATTERN_RANDOM,                 Q4K_NUMBERS + INPUT_NORMAL},
+    {"huge-tiny", 0,                              Q4K_NUMBERS + INPUT_HUGE_TINY},
+    {"equal",     0,                              Q4K_NUMBERS + INPUT_EQUAL},
+    {"ties",      PATTERN_LARGE,                  Q4K_TIES},
+    {"denormal",  PATTERN_RANDOM,                 Q4K_DENORMAL},
+    {"largest",   PATTERN_RANDOM,                 Q4K_LARGEST},
+    {"zero",      0,                              Q4K_ZERO},
+    {"any-bits",  PATTERN_RANDOM | PATTERN_LARGE, Q4K_ANY_BITS},
+    {"nonfinite", PATTERN_NONFINITE,              Q4K_NONFINITE},
+    {NULL,        0,                              0},
+};
+/* clang-format on */
+
+const family_row q4k_dequantize_row = {.name = "q4k_dequantize",
+                                       .args = "packed out n",
+                                       .patterns = patterns,
+                                       .plan = plan_sizes,
+                                       .make = make,
+                                       .expect = expect_dequantize,
+                                       .expects_nonfinite = true};
