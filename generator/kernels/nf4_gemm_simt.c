@@ -201,27 +201,13 @@ static uint32_t load_row(const gemm *g, uint32_t i)
 
 /* ---- A into shared memory -------------------------------------------------------------------------------------- */
 
-static void widen_pair(gemm *g, ptx_val word, ptx_val x[2])
-{
-    ptx_fn *f = g->f;
-    if (g->type == PTX_BF16) {
-        x[0] = ptx_as(f, PTX_F32, ptx_shl(f, word, ptx_u32(16)));
-        x[1] = ptx_as(f, PTX_F32, ptx_and(f, word, ptx_u32(0xffff0000)));
-        return;
-    }
-    ptx_val halves[2];
-    ptx_unpack(f, PTX_F16, 2, halves, word);
-    x[0] = ptx_cvt(f, PTX_F32, halves[0]);
-    x[1] = ptx_cvt(f, PTX_F32, halves[1]);
-}
-
 static void store_stage(gemm *g, uint32_t i, const ptx_val raw[4])
 {
     ptx_fn *f = g->f;
     ptx_val x[8];
     for (uint32_t e = 0; e < 4; e++) {
         if (g->vector == 8)
-            widen_pair(g, raw[e], &x[2 * e]);
+            widen_pair(f, g->type, raw[e], &x[2 * e]);
         else
             x[e] = g->wide == PTX_F64 ? ptx_cvt(f, PTX_F64, raw[e]) : raw[e];
     }
