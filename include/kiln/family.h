@@ -74,9 +74,10 @@ typedef struct kiln_arg {
                 * or "$name:f64:f32": f64 where the parameter is f64, else f32 */
     const char
         *shape; /* pointers: elements per dimension, outermost first, separated by ", ": "m, k"; else null */
-    uint32_t alignment; /* pointers: bytes that the address must be a multiple of, or an element's size when that is
+    uint32_t
+        alignment; /* pointers: bytes that the address must be a multiple of, or an element's size when that is
                          * more; checked before a launch */
-    const char *when;   /* condition over parameters; null: every variant has it */
+    const char *when; /* condition over parameters; null: every variant has it */
     const char *summary;
 } kiln_arg;
 
@@ -126,7 +127,8 @@ typedef struct kiln_family {
     kiln_cost cost;
     uint32_t min_sm;            /* lowest target that some variant runs on */
     const char *variant_min_sm; /* the same per variant, over parameters; null: min_sm */
-    const char *variant_runs_on; /* condition over parameters and the target, beyond the lowest; null: holds always */
+    const char *
+        variant_runs_on; /* condition over parameters and the target, beyond the lowest; null: holds always */
     void (*emit)(ptx_fn *f, const kiln_variant *v);
 } kiln_family;
 

@@ -62,7 +62,7 @@ typedef struct manifest_variant {
     formula *shared_bytes;
     manifest_rule *rules;
     size_t rule_count;
-    formula *empty;                                     /* null: never empty */
+    formula *empty;                                                /* null: never empty */
     formula *bytes_read, *bytes_written, *instructions, *elements; /* null: not stated */
     manifest_image *images;
     size_t image_count;
