@@ -42,7 +42,7 @@ def run_commands(kiln, locale):
     result = []
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        shutil.copytree(HERE / "accepted", folder / "work")
+        shutil.copytree(HERE / "accepted", folder / "configs")
         (folder / "bin").mkdir()
         (folder / "bin" / "kiln").symlink_to(kiln)
         environment = {"PATH": f"{folder}/bin:/usr/bin:/bin", "LC_ALL": locale, **LEAK_OPTIONS}
@@ -51,7 +51,7 @@ def run_commands(kiln, locale):
                 result.append(line + "\n")
             if not line.startswith("$ "):
                 continue
-            done = subprocess.run(["sh", "-c", line[2:]], cwd=folder / "work", env=environment, stdin=subprocess.DEVNULL,
+            done = subprocess.run(["sh", "-c", line[2:]], cwd=folder / "configs", env=environment, stdin=subprocess.DEVNULL,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
             result.append(f"{line}\n{done.stdout.decode()}[exit {done.returncode}]\n\n")
     return "".join(result)
