@@ -191,16 +191,6 @@ static const char *body_of(const comparison *c)
     return body;
 }
 
-static uint64_t seed = 88172645463325252u;
-
-static uint64_t random_bits(void)
-{
-    seed ^= seed << 13;
-    seed ^= seed >> 7;
-    seed ^= seed << 17;
-    return seed * 0x2545f4914f6cdd1d;
-}
-
 static uint64_t hostile(const kind *k)
 {
     uint64_t sign = UINT64_C(1) << (k->bits - 1), one = UINT64_C(1) << k->fraction,

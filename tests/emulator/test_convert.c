@@ -148,16 +148,6 @@ static bool exists(const conversion *c)
                                         : floating;
 }
 
-static uint64_t seed = 88172645463325252u;
-
-static uint64_t random_bits(void)
-{
-    seed ^= seed << 13;
-    seed ^= seed >> 7;
-    seed ^= seed << 17;
-    return seed;
-}
-
 /* Around every power of two and every step of a narrower format, then anything. */
 static uint64_t hostile(const kind *k, int i)
 {

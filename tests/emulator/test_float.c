@@ -7,16 +7,6 @@
 
 enum { COUNT = 65536 };
 
-static uint64_t seed = 88172645463325252u;
-
-static uint64_t random_bits(void)
-{
-    seed ^= seed << 13;
-    seed ^= seed >> 7;
-    seed ^= seed << 17;
-    return seed;
-}
-
 /* %f0, %f1, %f2 or %h0 .. or %d0 ..: inputs; %f5, %h5, %d5: the result. */
 static const char *body_of(const char *instruction, int bits)
 {

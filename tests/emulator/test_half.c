@@ -219,16 +219,6 @@ static const char *body_of(const half_case *h)
     return body;
 }
 
-static uint64_t seed = 88172645463325252u;
-
-static uint64_t random_bits(void)
-{
-    seed ^= seed << 13;
-    seed ^= seed >> 7;
-    seed ^= seed << 17;
-    return seed * 0x2545f4914f6cdd1d;
-}
-
 /* Any bits; near a former value, so that sums cancel; zeros, infinities, NaN, the NaN of .oob. */
 static uint64_t hostile(format t, uint64_t former)
 {

@@ -312,16 +312,6 @@ static uint64_t expected(size_t row, uint64_t a, uint64_t b, uint64_t c)
     return 0;
 }
 
-static uint64_t seed = 88172645463325252u;
-
-static uint64_t random_bits(void)
-{
-    seed ^= seed << 13;
-    seed ^= seed >> 7;
-    seed ^= seed << 17;
-    return seed;
-}
-
 static uint64_t hostile(void)
 {
     static const uint64_t some[] = {0,

@@ -5,16 +5,6 @@
 
 #include <fenv.h>
 
-static uint64_t seed = 0x9e3779b97f4a7c15;
-
-static uint64_t random_bits(void)
-{
-    seed ^= seed << 13;
-    seed ^= seed >> 7;
-    seed ^= seed << 17;
-    return seed * 0x2545f4914f6cdd1d >> 8;
-}
-
 typedef struct model {
     int fraction_bits, terms, result_bits;
     bool unpacks;

@@ -139,26 +139,21 @@ static int bits_of(const char *type)
     return format_named(type)->bits * (is_packed(type) ? 2 : 1);
 }
 
-static uint64_t seed = 88172645463325252u;
-
-static unsigned random_bits(void)
+static unsigned random_word(void)
 {
-    seed ^= seed << 13;
-    seed ^= seed >> 7;
-    seed ^= seed << 17;
-    return (unsigned)(seed >> 16);
+    return (unsigned)(random_bits() >> 16);
 }
 
 /* On the values of a format, between them, a little beside both; then any bits. */
 static unsigned hostile_float(const format *to, int i)
 {
-    unsigned code = i < 12 * 256 ? (unsigned)i / 6 : random_bits(), bits = random_bits();
+    unsigned code = i < 12 * 256 ? (unsigned)i / 6 : random_word(), bits = random_word();
     double a = magnitude_of(to, code % (to->largest + 2)), b = magnitude_of(to, code % (to->largest + 2) + 1);
     float f = (float)(i % 6 < 3 ? a : (a + b) / 2);
     f = i % 3 ? nextafterf(f, i % 3 == 1 ? INFINITY : -INFINITY) : f;
     if (i % 8 != 7)
         memcpy(&bits, &f, sizeof bits);
-    return bits ^ (random_bits() & 0x80000000);
+    return bits ^ (random_word() & 0x80000000);
 }
 
 /* in[i]: two words; for a packed source only the first counts. */

@@ -7,16 +7,6 @@
 
 enum { COUNT = 4096 };
 
-static uint64_t seed = 88172645463325252u;
-
-static uint64_t random_bits(void)
-{
-    seed ^= seed << 13;
-    seed ^= seed >> 7;
-    seed ^= seed << 17;
-    return seed;
-}
-
 static double half_value(uint16_t h, int exponent_bits)
 {
     int m = 15 - exponent_bits, bias = (1 << (exponent_bits - 1)) - 1;

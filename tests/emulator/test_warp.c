@@ -209,16 +209,6 @@ static const warp_case cases[] = {
     {"activemask.b32 %r5;", 'r', active},
 };
 
-static uint64_t seed = 88172645463325252u;
-
-static uint64_t random_bits(void)
-{
-    seed ^= seed << 13;
-    seed ^= seed >> 7;
-    seed ^= seed << 17;
-    return seed;
-}
-
 static uint64_t value_for(char source, int warp, int lane)
 {
     static const uint32_t floats[] = {0,          0x80000000, 0x7f800000, 0xff800000,
