@@ -61,14 +61,20 @@ static bool blocks_from(const char *name, uint64_t *first, uint64_t *last)
     return false;
 }
 
+static uint64_t processors;
+
+/* Asking reads a file, too slow for every launch. */
+static void count_processors(void)
+{
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    processors = n < 1 ? 1 : n > MOST_THREADS ? MOST_THREADS : (uint64_t)n;
+}
+
 bool emu_read_limits(emu_limits *l)
 {
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    uint64_t n = processors < 1 ? 1 : (uint64_t)processors;
-    *l = (emu_limits){.threads = n > MOST_THREADS ? MOST_THREADS : n,
-                      .jumps = UINT64_MAX,
-                      .last_block = UINT64_MAX - 1,
-                      .verbose = 1};
+    static pthread_once_t counted = PTHREAD_ONCE_INIT;
+    pthread_once(&counted, count_processors);
+    *l = (emu_limits){.threads = processors, .jumps = UINT64_MAX, .last_block = UINT64_MAX - 1, .verbose = 1};
     return number_from("KILN_EMU_THREADS", 1, MOST_THREADS, &l->threads) &&
            number_from("KILN_EMU_JUMPS", 1, UINT64_MAX, &l->jumps) &&
            number_from("KILN_EMU_VERBOSE", 0, 2, &l->verbose) &&
