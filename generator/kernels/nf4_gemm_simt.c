@@ -28,6 +28,7 @@
  */
 #include "narrow.h"
 #include "nf4_gemm.h"
+#include "nf4_pairs.h"
 
 enum {
     WARP_LANES = 32,
@@ -36,8 +37,7 @@ enum {
     HALF = COLUMN_LANES * LANE_K, /* of a stretch */
     STRETCH = 2 * HALF,
     BLOCK_K = 64, /* weights that share a scale */
-    TABLE_BYTES = 32768,
-    ENTRY_BYTES = TABLE_BYTES / 256, /* all copies of one byte's two values */
+    TABLE_BYTES = NF4_PAIRS_BYTES,
     UNIT_BYTES = 16,
     MOST_ROWS = 8,
     MOST_COLUMNS = 8,
@@ -52,13 +52,13 @@ typedef struct gemm {
     uint32_t sm, rows, columns, tile_n, slices;
     uint32_t depth, stage_row_bytes;
     uint32_t vector, pieces, loads; /* elements of A in a load; loads in a lane's share; loads per lane */
-    bool is_high_first;
 
-    ptx_val in, packed, scale, out, m, n, k;            /* arguments */
-    ptx_val lane, group, member, slice;                 /* of the warp; of 4; of 8; the warp itself */
-    ptx_val shared, table, stage, stage_to, stage_from; /* addresses in shared memory */
-    ptx_val scale_lane[2];                              /* whose scale is this lane's, in either half */
-    ptx_val a_at[MOST_LOADS], a_k;                      /* where this lane's loads of A start, at which k */
+    nf4_pairs pairs;
+    ptx_val in, packed, scale, out, m, n, k;     /* arguments */
+    ptx_val lane, group, member, slice;          /* of the warp; of 4; of 8; the warp itself */
+    ptx_val shared, stage, stage_to, stage_from; /* addresses in shared memory */
+    ptx_val scale_lane[2];                       /* whose scale is this lane's, in either half */
+    ptx_val a_at[MOST_LOADS], a_k;               /* where this lane's loads of A start, at which k */
     ptx_val codes_at[MOST_COLUMNS], scales_at[MOST_COLUMNS];
     ptx_val sum[MOST_ROWS][MOST_COLUMNS];
 } gemm;
@@ -84,70 +84,6 @@ static ptx_val shared_at(const gemm *g, ptx_val address, uint32_t bytes)
 {
     ptx_val at = ptx_pointer(g->f, PTX_SHARED, g->wide, address);
     return ptx_at_bytes(g->f, at, bytes);
-}
-
-/* ---- the table of pairs ---------------------------------------------------------------------------------------- */
-
-static ptx_val pair_table(gemm *g)
-{
-    static const double values[16] = {
-        -1.0,
-        -0.6961928009986877,
-        -0.5250730514526367,
-        -0.39491748809814453,
-        -0.28444138169288635,
-        -0.18477343022823334,
-        -0.09105003625154495,
-        0.0,
-        0.07958029955625534,
-        0.16093020141124725,
-        0.24611230194568634,
-        0.33791524171829224,
-        0.44070982933044434,
-        0.5626170039176941,
-        0.7229568362236023,
-        1.0,
-    };
-    uint64_t bits[512];
-    for (uint32_t i = 0; i < 512; i++) {
-        uint32_t is_upper = (i & 1) ^ (g->is_high_first ? 1 : 0);
-        bits[i] = ptx_number(g->wide, values[i / 2 >> (is_upper ? 4 : 0) & 15]).bits;
-    }
-    return ptx_global_table(g->f, g->wide, 512, bits);
-}
-
-/* `count` units from `number` on, as far apart as there are threads; eight threads make all copies of an entry. */
-static void fill_units(gemm *g, ptx_val pairs, ptx_val number, uint32_t count)
-{
-    ptx_fn *f = g->f;
-    uint32_t threads = g->slices * WARP_LANES;
-    ptx_val entry = ptx_shr(f, number, ptx_u32(3));
-    ptx_val from = ptx_at(f, pairs, ptx_shl(f, entry, ptx_u32(1)));
-    ptx_val to = ptx_mad(f, number, ptx_u32(UNIT_BYTES), g->shared);
-    for (uint32_t i = 0; i < count; i++) {
-        ptx_val two[4];
-        ptx_load_vec(f, 2, two, ptx_at_const(f, from, i * threads / 8 * 2), PTX_NC);
-        two[2] = two[0];
-        two[3] = two[1];
-        ptx_store_vec(f, g->wide == PTX_F64 ? 2 : 4, shared_at(g, to, i * threads * UNIT_BYTES), two,
-                      PTX_PLAIN);
-    }
-}
-
-/* Few threads go round: ptxas would hoist all of the loads. */
-static void fill_table(gemm *g, ptx_val tid)
-{
-    enum { UNITS = TABLE_BYTES / UNIT_BYTES, AT_ONCE = 8 };
-    ptx_fn *f = g->f;
-    uint32_t threads = g->slices * WARP_LANES;
-    ptx_val pairs = pair_table(g);
-    if (threads * AT_ONCE >= UNITS) {
-        fill_units(g, pairs, tid, UNITS / threads);
-        return;
-    }
-    PTX_FOR (f, first, ptx_u32(0), ptx_u32(UNITS), ptx_u32(threads * AT_ONCE)) {
-        fill_units(g, pairs, ptx_add(f, first, tid), AT_ONCE);
-    }
 }
 
 /* ---- what lies where ------------------------------------------------------------------------------------------- */
@@ -263,14 +199,6 @@ static void stage_rows(gemm *g, ptx_val k, ptx_val is_full, uint32_t round)
 
 /* ---- the product ----------------------------------------------------------------------------------------------- */
 
-static void decode_pair(gemm *g, ptx_val word, uint32_t byte, ptx_val two[2])
-{
-    ptx_fn *f = g->f;
-    ptx_val code = ptx_prmt(f, word, ptx_u32(0), ptx_u32(0x4440 | byte));
-    ptx_val at = ptx_mad(f, code, ptx_u32(ENTRY_BYTES), g->table);
-    ptx_load_vec(f, 2, two, shared_at(g, at, 0), PTX_PLAIN);
-}
-
 /* Four neighbouring elements of a row of A, the i-th four of the lane's share of a stage. */
 static void load_four(gemm *g, uint32_t row, uint32_t i, ptx_val x[4])
 {
@@ -291,8 +219,8 @@ static void multiply_four(gemm *g, ptx_val words[MOST_COLUMNS][4], uint32_t roun
     ptx_val weights[MOST_COLUMNS][4];
     uint32_t place = round * g->depth + 4 * i;
     for (uint32_t c = 0; c < g->columns; c++) {
-        decode_pair(g, words[c][place / 8], place % 8 / 2, &weights[c][0]);
-        decode_pair(g, words[c][place / 8], place % 8 / 2 + 1, &weights[c][2]);
+        nf4_pairs_decode(&g->pairs, words[c][place / 8], place % 8 / 2, &weights[c][0]);
+        nf4_pairs_decode(&g->pairs, words[c][place / 8], place % 8 / 2 + 1, &weights[c][2]);
     }
     for (uint32_t row = 0; row < g->rows; row++) {
         ptx_val x[4];
@@ -436,7 +364,7 @@ static gemm open_gemm(ptx_fn *f, const kiln_variant *v)
     g.tile_n = kiln_int(v, "tile_n");
     g.columns = g.tile_n / (WARP_LANES / COLUMN_LANES);
     g.slices = kiln_int(v, "slices");
-    g.is_high_first = kiln_is(v, "nibbles", "high");
+    g.pairs = (nf4_pairs){.f = f, .type = g.wide, .is_high_first = kiln_is(v, "nibbles", "high")};
     g.vector = g.type == PTX_F32 ? 4 : 8;
     g.depth = g.rows == 1 ? 32 : g.rows == 2 || g.vector == 8 ? 16 : 8;
     g.pieces = g.depth / g.vector;
@@ -456,13 +384,11 @@ static gemm open_gemm(ptx_fn *f, const kiln_variant *v)
 static void place_warp(gemm *g)
 {
     ptx_fn *f = g->f;
-    uint32_t pair_bytes = 2 * wide_bytes(g);
     g->lane = ptx_laneid(f);
     g->member = ptx_and(f, g->lane, ptx_u32(COLUMN_LANES - 1));
     g->group = ptx_shr(f, g->lane, ptx_u32(3));
     g->slice = ptx_warpid_x(f);
-    ptx_val copy = ptx_and(f, g->lane, ptx_u32(ENTRY_BYTES / pair_bytes - 1));
-    g->table = ptx_mad(f, copy, ptx_u32(pair_bytes), g->shared);
+    g->pairs.start = g->shared;
     ptx_val stages = ptx_add(f, g->shared, ptx_u32(TABLE_BYTES));
     g->stage = ptx_mad(f, g->slice, ptx_u32(g->rows * g->stage_row_bytes), stages);
     g->scale_lane[0] = ptx_shr(f, g->member, ptx_u32(1));
@@ -489,7 +415,7 @@ void nf4_gemm_emit_simt(ptx_fn *f, const kiln_variant *v)
     g.shared = ptx_address(f, ptx_shared_dynamic(f, g.wide));
     ptx_val first_row = ptx_mul(f, ptx_ctaid_y(f), ptx_u32(g.rows));
     place_warp(&g);
-    fill_table(&g, tid);
+    nf4_pairs_fill(&g.pairs, tid, g.slices * WARP_LANES, g.lane);
     place_columns(&g);
     place_stage(&g, first_row);
     ptx_barrier(f);

@@ -8,29 +8,10 @@
  * ROUNDING. Adding 1.5 * 2^23 (f64: 2^52) rounds to a whole number, ties to even, and leaves it in the low bits of the
  * sum. An even number added to the constant moves the code and leaves ties where they are.
  */
+#include "nf4_pairs.h"
 #include "quant.h"
 
 #define SMALLEST_RANGE 1e-12
-
-/* The values of the sixteen codes: quantiles of the standard normal distribution (QLoRA, appendix E). */
-static const float code_values[16] = {
-    -1.0f,
-    -0.6961928009986877f,
-    -0.5250730514526367f,
-    -0.39491748809814453f,
-    -0.28444138169288635f,
-    -0.18477343022823334f,
-    -0.09105003625154495f,
-    0.0f,
-    0.07958029955625534f,
-    0.16093020141124725f,
-    0.24611230194568634f,
-    0.33791524171829224f,
-    0.44070982933044434f,
-    0.5626170039176941f,
-    0.7229568362236023f,
-    1.0f,
-};
 
 /* Per coder. A quotient is kept within low and high, and `shift` is what a code has more than its quotient. */
 static const struct coder {
@@ -140,7 +121,7 @@ quant_numbers quant_invert(quant *q, const quant_numbers *g, quant_division how)
 
 static double threshold_at(const quant *q, int i)
 {
-    double middle = ((double)code_values[i] + (double)code_values[i + 1]) / 2;
+    double middle = (nf4_values[i] + nf4_values[i + 1]) / 2;
     return q->wide == PTX_F64 ? middle : (double)(float)middle;
 }
 
@@ -309,7 +290,7 @@ ptx_val quant_load_values(quant *q)
     }
     uint64_t values[32];
     for (int i = 0; i < 32; i++)
-        values[i] = ptx_f32(code_values[i % 16]).bits;
+        values[i] = ptx_f32((float)nf4_values[i % 16]).bits;
     ptx_val table = ptx_global_table(f, PTX_F32, 32, values);
     ptx_val address = ptx_at(f, table, q->lane);
     return ptx_load_hint(f, address, PTX_NC);

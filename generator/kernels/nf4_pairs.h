@@ -1,0 +1,35 @@
+/* NF4's sixteen values, and a table in shared memory that turns a byte of codes into two of them with one load. */
+#ifndef KERNELS_NF4_PAIRS_H
+#define KERNELS_NF4_PAIRS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <kiln/ptx.h>
+
+/* Quantiles of the standard normal distribution (QLoRA, appendix E), each a float. */
+extern const double nf4_values[16];
+
+enum {
+    NF4_PAIRS_BYTES = 32768, /* that the table takes, at a multiple of 16 bytes */
+    NF4_PAIRS_WINDOW_BYTES =
+        65536, /* in a window, at a multiple of as much; the second half of each 256 is free */
+};
+
+/* The first six members are the user's to set. */
+typedef struct nf4_pairs {
+    ptx_fn *f;
+    ptx_type type; /* of the values: F32, F64, F16, BF16 */
+    bool is_high_first;
+    bool in_window; /* one instruction per address, not two */
+    ptx_val start;  /* in shared memory, U32 */
+    ptx_val mine;   /* this lane's copy of the first entry */
+} nf4_pairs;
+
+/* All `threads` of the block fill it, eight of them an entry; a barrier must follow. */
+void nf4_pairs_fill(nf4_pairs *p, ptx_val tid, uint32_t threads, ptx_val lane);
+
+/* The two values of byte 0 to 3 of a word, the earlier along the tensor first; of 16-bit types out[0] is both, a U32. */
+void nf4_pairs_decode(const nf4_pairs *p, ptx_val word, uint32_t byte, ptx_val out[2]);
+
+#endif
