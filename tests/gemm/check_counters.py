@@ -10,9 +10,7 @@ import os
 import subprocess
 import sys
 
-MOST_INSTRUCTION_ERROR, LEAST_USED, MOST_MOVED = 0.02, 0.95, 1.02
-# A column's scales start in the middle of a sector where K is no multiple of 512: eight of them take two.
-MOST_MOVED_UNALIGNED = 1.07
+MOST_INSTRUCTION_ERROR, LEAST_USED, MOST_MOVED, MOST_WAVEFRONTS = 0.02, 0.95, 1.02, 1.05
 
 
 def expected_bytes(params, m, n, k):
@@ -40,9 +38,12 @@ def count(profile, manifest, variant, target, tiles, n, k):
     weights = used["packed"] + used["scale"]
     moved = 32 * (sectors["packed"] + sectors["scale"]) / weights
     use = sum(used.values()) / (32 * sum(sectors.values()))
-    fine = (equal and abs(error) <= MOST_INSTRUCTION_ERROR
-            and moved <= (MOST_MOVED if k % 512 == 0 else MOST_MOVED_UNALIGNED) and use >= LEAST_USED)
-    return fine, (f"{variant:84} {target:6} {f'{m}x{n}x{k}':14} {'equal' if equal else used} {moved:7.4f} {use:7.4f} "
+    shared = p["shared"]
+    wavefronts = sum(shared[side]["wavefronts"] for side in ("read", "write"))
+    conflicts = wavefronts / sum(shared[side]["ideal_wavefronts"] for side in ("read", "write"))
+    fine = (equal and abs(error) <= MOST_INSTRUCTION_ERROR and moved <= MOST_MOVED and use >= LEAST_USED
+            and conflicts <= MOST_WAVEFRONTS)
+    return fine, (f"{variant:97} {target:6} {f'{m}x{n}x{k}':14} {'equal' if equal else used} {moved:7.4f} {use:7.4f} {conflicts:7.4f} "
                   f"{executed / (n * k):8.3f} {100 * error:+6.2f} %{'' if fine else '  WRONG'}")
 
 
@@ -52,7 +53,7 @@ def main():
         variants = json.load(file)["variants"]
     cases = [(profile, manifest, v["id"], image["target"], *map(int, shape.split(",")))
              for v in variants for image in v["images"] for shape in shapes]
-    print(f"{'variant':84} {'target':6} {'shape':14} bytes weights     use /weight  model")
+    print(f"{'variant':97} {'target':6} {'shape':14} bytes weights     use  wavef. /weight  model")
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         rows = list(pool.map(lambda case: count(*case), cases))
     for _, row in rows:
