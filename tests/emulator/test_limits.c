@@ -149,12 +149,9 @@ static void test_order_of_some(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_within),
-        cmocka_unit_test(test_beyond),
-        cmocka_unit_test(test_not_a_number),
-        cmocka_unit_test(test_afterwards),
-        cmocka_unit_test(test_orders),
-        cmocka_unit_test(test_order_of_some),
+        cmocka_unit_test(test_within),       cmocka_unit_test(test_beyond),
+        cmocka_unit_test(test_not_a_number), cmocka_unit_test(test_afterwards),
+        cmocka_unit_test(test_orders),       cmocka_unit_test(test_order_of_some),
     };
     return cmocka_run_group_tests(tests, begin_context, end_context);
 }

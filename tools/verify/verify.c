@@ -93,7 +93,7 @@ static int run_all(program *p)
                                  &results[done]);
         report_variant(v, &results[done]);
     }
-    int status = report_end(results, done);
+    int status = report_end(p->variants, results, done);
     if (p->options.json &&
         !report_write_json(p->options.json, p->manifest, &p->device, &p->options, p->variants, results, done))
         status = VERIFY_EXIT_WRONG;
