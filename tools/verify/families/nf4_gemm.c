@@ -216,14 +216,16 @@ static void add(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
     size_plan_add(plan);
 }
 
-/* More tiles of columns than thread blocks: they go over several. */
+/* More tiles of columns than thread blocks: they go over several, if only to write zeros. */
 static void add_many_columns(size_plan *plan, uint64_t tile_n)
 {
     char error[256];
     uint64_t blocks = 0;
     problem_find(plan->problem, "n")->integer = 1 << 24;
-    if (problem_evaluate(plan->problem, plan->problem->variant->grid[0], &blocks, error, sizeof error))
-        add(plan, 1, blocks * tile_n + tile_n + 1, BLOCK);
+    if (!problem_evaluate(plan->problem, plan->problem->variant->grid[0], &blocks, error, sizeof error))
+        return;
+    add(plan, 1, blocks * tile_n + tile_n + 1, BLOCK);
+    add(plan, 1, blocks * tile_n + tile_n + 1, 0);
 }
 
 /* Around every edge: of tiles, of blocks, of stretches of 256, of a turn of all warps, and of 8192. */
