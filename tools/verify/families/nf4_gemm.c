@@ -35,11 +35,14 @@ static bool has_parameter(const problem *p, const char *name, const char *word)
 
 /* ---- reference -------------------------------------------------------------------------------------------------- */
 
-/* A lane adds 32 products, then that sum to those of its warp's other halves of 512, then eight lanes and all warps. */
+/* Narrow tiles: a lane adds 32 products, then that sum to those of its warp's other 256s, then eight lanes and all
+ * warps. Wide ones: 64 products, then that sum to those of the warp's other blocks, then all warps. */
 static double longest_chain(problem *p)
 {
-    uint64_t stretches = (problem_integer(p, "k") + 511) / 512, slices = parameter(p, "slices");
-    return (double)(32 + 2 * ((stretches + slices - 1) / slices) + 3 + slices - 1);
+    bool is_wide = parameter(p, "tile_m") >= 16;
+    uint64_t stretch = is_wide ? BLOCK : 256, slices = parameter(p, "slices");
+    uint64_t stretches = (problem_integer(p, "k") + stretch - 1) / stretch;
+    return (double)((is_wide ? BLOCK : 32 + 3) + (stretches + slices - 1) / slices + slices - 1);
 }
 
 typedef struct product {
@@ -213,13 +216,23 @@ static void add(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
     size_plan_add(plan);
 }
 
-/* Around every edge: of tiles, of blocks, of halves of 256 and stretches of 512, and of a turn of all warps. */
+/* More tiles of columns than thread blocks: they go over several. */
+static void add_many_columns(size_plan *plan, uint64_t tile_n)
+{
+    char error[256];
+    uint64_t blocks = 0;
+    problem_find(plan->problem, "n")->integer = 1 << 24;
+    if (problem_evaluate(plan->problem, plan->problem->variant->grid[0], &blocks, error, sizeof error))
+        add(plan, 1, blocks * tile_n + tile_n + 1, BLOCK);
+}
+
+/* Around every edge: of tiles, of blocks, of stretches of 256, of a turn of all warps, and of 8192. */
 static void plan_sizes(size_plan *plan)
 {
     static const uint64_t ks[] = {0, 64, 128, 192, 256, 320, 448, 512, 576, 768, 832, 1024, 1088};
     const problem *p = plan->problem;
     uint64_t tile_m = parameter(p, "tile_m"), tile_n = parameter(p, "tile_n"),
-             turn = 512 * parameter(p, "slices");
+             turn = 256 * parameter(p, "slices");
     edge_list rows = {{0}, 0}, columns = {{0}, 0};
     edges_add_around(&rows, 1);
     edges_add_around(&rows, tile_m);
@@ -238,6 +251,10 @@ static void plan_sizes(size_plan *plan)
     add(plan, tile_m, 7, 2 * turn + 256);
     add(plan, 3, 67, 2560);
     add(plan, 1, 3, 6912);
+    add(plan, 1, 3, 8192 + 2 * BLOCK);
+    add_many_columns(plan, tile_n);
+    for (uint64_t k = 4096 - BLOCK; tile_m >= 16 && k <= 4096 + BLOCK; k += BLOCK)
+        add(plan, 1, 3, k);
     if (plan->limits.is_full) {
         add(plan, 1, 2, 12288);
         add(plan, 2, 1, 65536);
