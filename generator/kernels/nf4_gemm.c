@@ -12,25 +12,38 @@ static const kiln_param params[] = {
     {.name = "nibbles", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "low high",
      .default_value = "low",
      .summary = "low: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the other way round"},
-    {.name = "strategy", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "simt", .default_value = "simt",
-     .summary = "simt: units for single numbers"},
-    {.name = "tile_m", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 2 4 8", .default_value = "1",
+    {.name = "strategy", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "simt mma",
+     .default_value = "simt", .summary = "simt: units for single numbers; mma: for matrices of f16 and bf16"},
+    {.name = "tile_m", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 2 4 8 16 32 64",
+     .default_value = "1",
      .summary = "rows of C per thread block; the weights are read once for each such tile"},
-    {.name = "tile_n", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "16 32", .default_value = "16",
+    {.name = "tile_n", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "16 32 64 128",
+     .default_value = "16",
      .summary = "columns of C per thread block; A is read once for each such tile"},
-    {.name = "slices", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "4 8 16", .default_value = "8",
-     .summary = "warps per thread block, which split K"},
+    {.name = "slices", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 2 4 8 16",
+     .default_value = "8", .summary = "warps per thread block that split K"},
+    {.name = "stages", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "2 4", .default_value = "2",
+     .summary = "mma: copies of A in shared memory, all but one of them on the way"},
+    {.name = "splits", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 2 4 8 16", .default_value = "1",
+     .summary = "mma: thread blocks that share K; more than one take a workspace"},
     {.name = NULL},
 };
+
+#define TILES     "ceil_div(m, tile_m) * ceil_div(n, tile_n)"
+#define WORKSPACE TILES " * splits * tile_m * tile_n"
 
 static const kiln_arg args[] = {
     {"in", KILN_ARG_IN, "$a", "m, k", 16, NULL, "A, row by row"},
     {"packed", KILN_ARG_IN, "u8", "n, k / 2", 16, NULL, "two codes per byte, along K; column after column"},
     {"scale", KILN_ARG_IN, "f32", "n, k / 64", 4, NULL, "of each 64 along K of a column"},
     {"out", KILN_ARG_OUT, "$a", "m, n", 2, NULL, "C, row by row"},
+    {"workspace", KILN_ARG_SCRATCH, "f32", WORKSPACE, 16, "splits != 1", "sums of parts of K"},
+    {"arrivals", KILN_ARG_INOUT, "u32", TILES, 4, "splits != 1", "0 before and after"},
     {"m", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of A and C"},
     {"n", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns of C"},
     {"k", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns of A"},
+    {"workspace_size", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "numbers that workspace holds; arrivals has one for each "
+                                                             "128 of them; 0: there are neither"},
     {.name = NULL},
 };
 
@@ -39,6 +52,7 @@ static const kiln_rule rules[] = {
     {"m <= 65535", "m must be at most 65535"},
     {"n <= 2147483648", "n must be at most 2^31"},
     {"k <= 2147483648", "k must be at most 2^31"},
+    {"splits == 1 || workspace_size >= " WORKSPACE, "the workspace is too small"},
     {NULL, NULL},
 };
 
@@ -65,13 +79,32 @@ static const kiln_rule rules[] = {
     "ceil_div(m, tile_m) * ceil_div(n, tile_n) * (" FIXED                                                              \
     " + 32 * (ceil_div(k, 512) * " OF_512 " + ceil_div(k, 256) * " OF_256 "))"
 
+#define MMA_WARPS  "slices * select(tile_n <= 32, 1, tile_n / 32)"
+#define MMA_CHUNK  "select(tile_n == 128, 16, 32)"
+#define MMA_COPIES "32768 + tile_n * (8 * " MMA_CHUNK " + 16) + select(tile_n <= 32, 0, stages * tile_m * (128 * slices + 16))"
+#define MMA_SUMS   "slices * tile_m * (4 * tile_n + 16)"
+#define MMA_SHARED "max(" MMA_COPIES ", " MMA_SUMS ")"
+
 static const kiln_rule refusals[] = {
     {"acc == f32 || a == f32", "sums in f64 are for A in f32"},
     {"32 * slices <= 1024", "a thread block has at most 1024 threads"},
-    {SHARED " <= 65536", "tile_m and slices need more shared memory than every device has (64 KB)"},
-    {"tile_n == 16 || (tile_m == 1 && acc == f32)", "tile_n 32 is for tile_m 1 with sums in f32: registers"},
+    {"strategy == mma || (tile_m <= 8 && tile_n <= 32 && slices >= 4)",
+     "strategy simt takes tile_m up to 8, tile_n 16 and 32, slices from 4"},
+    {"strategy == mma || (stages == 2 && splits == 1)", "stages and splits are for strategy mma"},
+    {"strategy == simt || a != f32", "there are no products of f32 for strategy mma"},
+    {"strategy == simt || tile_m >= 8", "strategy mma takes tile_m from 8"},
+    {"strategy == simt || tile_n > 32 || (tile_m == 8 && slices >= 4)",
+     "strategy mma takes tile_n from 64 for tile_m over 8 or slices below 4"},
+    {"strategy == simt || tile_n > 32 || stages == 2", "stages are for tile_n from 64"},
+    {"strategy == simt || tile_n <= 32 || tile_m >= tile_n / 8", "tile_n is too wide for tile_m"},
+    {"strategy == simt || tile_n <= 32 || (slices * 4 <= " MMA_CHUNK " && " MMA_WARPS " >= 4)",
+     "tile_n 64 takes slices 2 4 8, tile_n 128 takes slices 1 2 4"},
+    {"strategy == simt || " MMA_SHARED " <= 101376",
+     "tile_m, tile_n, slices and stages need more shared memory than every device from sm_80 has (99 KB)"},
+    {"strategy == mma || " SHARED " <= 65536", "tile_m and slices need more shared memory than every device has (64 KB)"},
+    {"strategy == mma || tile_n == 16 || (tile_m == 1 && acc == f32)", "tile_n 32 is for tile_m 1 with sums in f32: registers"},
     {"acc == f32 || tile_m <= 4", "sums in f64 are for tile_m up to 4: registers"},
-    {"tile_m * slices <= 32", "tile_m and slices need more registers than a multiprocessor has"},
+    {"strategy == mma || tile_m * slices <= 32", "tile_m and slices need more registers than a multiprocessor has"},
     {NULL, NULL},
 };
 
@@ -86,6 +119,15 @@ static const kiln_dispatch dispatch[] = {
 };
 /* clang-format on */
 
+static void emit(ptx_fn *f, const kiln_variant *v)
+{
+    if (kiln_is(v, "strategy", "mma"))
+        nf4_gemm_emit_mma(f, v);
+    else
+        nf4_gemm_emit_simt(f, v);
+    ptx_param(f, PTX_U64, "workspace_size"); /* for the rules */
+}
+
 const kiln_family nf4_gemm_family = {
     .name = "nf4_gemm",
     .summary = "a matrix times NF4 weights: C[m,n] = A[m,k] * B[k,n]",
@@ -98,14 +140,15 @@ const kiln_family nf4_gemm_family = {
     .refusals = refusals,
     .rules = rules,
     .empty = "m == 0 || n == 0",
-    .block = {"32 * slices"},
-    .grid = {"ceil_div(n, tile_n)", "ceil_div(m, tile_m)"},
-    .shared_bytes = SHARED,
+    .block = {"32 * select(strategy == mma, " MMA_WARPS ", slices)"},
+    .grid = {"ceil_div(n, tile_n)", "ceil_div(m, tile_m)", "splits"},
+    .shared_bytes = "select(strategy == mma, " MMA_SHARED ", " SHARED ")",
     .dispatch = dispatch,
     .cost = {.bytes_read = "select(a == f32, 4, 2) * m * k + n * (k / 2) + 4 * n * (k / 64)",
              .bytes_written = "select(a == f32, 4, 2) * m * n",
              .thread_instructions = INSTRUCTIONS,
              .elements = "m * n * k"},
     .min_sm = 75,
-    .emit = nf4_gemm_emit_simt,
+    .variant_min_sm = "select(strategy == mma && (a == bf16 || " MMA_SHARED " > 65536), 80, 75)",
+    .emit = emit,
 };
