@@ -123,7 +123,8 @@ static void expect(problem *p, const input_pattern *pattern)
         r_squares += (double)(sum.r * sum.r);
         squares += sum.squares;
     }
-    bool has_norm = pattern->flags & PATTERN_RANDOM && out->about->type != ELEMENT_F32 && m * n >= LEAST_OF_NORM;
+    bool has_norm =
+        pattern->flags & PATTERN_RANDOM && out->about->type != ELEMENT_F32 && m * n >= LEAST_OF_NORM;
     out->norm_bound = has_norm ? number_unit(out->about->type) * (sqrt(r_squares) + sqrt(squares)) : 0;
 }
 
@@ -240,7 +241,8 @@ static uint64_t tiles(uint64_t count, uint64_t tile)
 /* As much workspace as the sizes take, none where the variant takes none. */
 static uint64_t workspace_size(const problem *p, uint64_t m, uint64_t n)
 {
-    uint64_t tile_m = parameter(p, "tile_m"), tile_n = parameter(p, "tile_n"), splits = parameter(p, "splits");
+    uint64_t tile_m = parameter(p, "tile_m"), tile_n = parameter(p, "tile_n"),
+             splits = parameter(p, "splits");
     return splits > 1 ? tiles(m, tile_m) * tiles(n, tile_n) * splits * tile_m * tile_n : 0;
 }
 
