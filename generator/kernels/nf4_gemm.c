@@ -22,6 +22,9 @@ static const kiln_param params[] = {
      .summary = "columns of C per thread block; A is read once for each such tile"},
     {.name = "slices", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 2 4 8 16",
      .default_value = "8", .summary = "warps per thread block that split K"},
+    {.name = "table", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "near window",
+     .default_value = "near",
+     .summary = "of decoded bytes, in shared memory: near 32 KB; window 65 KB, an instruction less per byte"},
     {.name = "stages", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "2 4", .default_value = "2",
      .summary = "mma: copies of A in shared memory, all but one of them on the way"},
     {.name = "splits", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 2 4 8 16", .default_value = "1",
@@ -43,7 +46,7 @@ static const kiln_arg args[] = {
     {"n", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns of C"},
     {"k", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns of A"},
     {"workspace_size", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "numbers that workspace holds; arrivals has one for each "
-                                                             "128 of them; 0: there are neither"},
+                                                             "256 of them; 0: there are neither"},
     {.name = NULL},
 };
 
@@ -59,29 +62,41 @@ static const kiln_rule rules[] = {
 #define WIDE_BYTES  "select(acc == f64, 8, 4)"
 #define DEPTH       "select(tile_m == 1, 32, select(tile_m == 2 || a != f32, 16, 8))"
 #define STAGE_BYTES "tile_m * " WIDE_BYTES " * (8 * " DEPTH " + 32)"
-#define SHARED      "32768 + slices * " STAGE_BYTES
+#define SHARED      "(select(table == window, 66560, 32768) + slices * " STAGE_BYTES " + 528 * tile_n)"
+/* What a thread's sums leave it, and what that leaves a multiprocessor. */
+#define SUM_WORDS   "2 * tile_m * (tile_n / 4) * " WIDE_BYTES " / 4"
+#define REGISTERS   "select(" SUM_WORDS " <= 8, select(slices == 4, 96, 85), select(" SUM_WORDS " <= 32, 128, 168))"
+#define RESIDENT    "max(1, min(65536 / (32 * slices * " REGISTERS "), (max_shared_bytes + 1024) / (" SHARED " + 1024)))"
+#define TILES_N     "ceil_div(n, tile_n)"
+#define GRID_N      "min(" TILES_N ", multiprocessors * " RESIDENT ")"
 
-/* Thread instructions, counted: a block's table, places, sums and stores; 512 of K; 256 of K, of which decoding and
- * products are columns * (48 + 32 * tile_m). Within 0.3 % where tiles are full; a ragged one counts as full. */
-#define COLUMNS     "(tile_n / 4)"
-#define VECTOR      "select(a == f32, 4, 8)"
-#define LOAD        "select(acc == f64, 8, select(a == f32, 3, select(a == f16, 16, 12)))"
-#define A_LOADS     "(tile_m * " DEPTH " / (4 * " VECTOR "))"
-#define SUMS        "tile_m * " COLUMNS " * select(acc == f64, 16, 7)"
-#define FIXED                                                                                                          \
-    "4096 + tile_m * tile_n * (2 * slices + 15) + 32 * slices * (53 + 9 * " COLUMNS " + 7 * " A_LOADS                  \
-    " + 12 * (slices == 4) + 2 * (tile_m * tile_n < 32 * slices) + " SUMS ")"
-#define OF_512      "(2 * " COLUMNS " + 11)"
-#define OF_256                                                                                                         \
-    "(" COLUMNS " * (51 + (acc == f64) + 33 * tile_m) + 8 * tile_m * (1 + (acc == f64)) + 8 * tile_m / " VECTOR        \
-    " * " LOAD " + 3 * (32 / " DEPTH ") + 5)"
-#define INSTRUCTIONS                                                                                                   \
-    "ceil_div(m, tile_m) * ceil_div(n, tile_n) * (" FIXED                                                              \
-    " + 32 * (ceil_div(k, 512) * " OF_512 " + ceil_div(k, 256) * " OF_256 "))"
+/* Thread instructions of simt, counted: a block's table and places; a tile's places, sums and stores; its scales; 256 of
+ * K, of which decoding and products are columns * (48 or 32 + 32 * tile_m). Tiles that are not full count as full. */
+#define SIMT_COLUMNS "(tile_n / 4)"
+#define SIMT_VECTOR  "select(a == f32, 4, 8)"
+#define SIMT_LOAD    "select(acc == f64, 8, select(a == f32, 3, select(a == f16, 16, 12)))"
+#define SIMT_LOADS   "(tile_m * " DEPTH " / (4 * " SIMT_VECTOR "))"
+#define SIMT_SUM     "select(acc == f64, 16, 7)"
+#define SIMT_BLOCK                                                                                                     \
+    "(4096 + 32 * slices * (55 + 7 * " SIMT_LOADS " + 12 * (slices == 4) + (table == window) * (3 + (slices == 4))))"
+#define SIMT_TILE                                                                                                      \
+    "(slices * (348 + " SIMT_COLUMNS " * (192 + tile_m * (4 + 32 * " SIMT_SUM "))) + tile_m * tile_n * (2 * slices + 13)" \
+    " + (tile_m * tile_n < 32 * slices) * (64 * slices - tile_m * tile_n))"
+#define SIMT_SCALES                                                                                                    \
+    "(ceil_div(k, 8192) * 32 * (18 * slices + tile_n * select(k % 256 == 0, 7, 16))"                                   \
+    " + tile_n * (k / 64) * select(k % 256 == 0, 1, 11))"
+#define SIMT_256                                                                                                       \
+    "(" SIMT_COLUMNS " * (select(table == window, 35, 51) + (acc == f64) + 33 * tile_m) + 8 * tile_m * (1 + (acc == f64))" \
+    " + 8 * tile_m / " SIMT_VECTOR " * " SIMT_LOAD " + 3 * (32 / " DEPTH ") + 9)"
+#define SIMT_INSTRUCTIONS                                                                                              \
+    "ceil_div(m, tile_m) * (" GRID_N " * " SIMT_BLOCK " + " TILES_N " * (" SIMT_TILE " + " SIMT_SCALES                 \
+    " + 32 * ceil_div(k, 256) * " SIMT_256 "))"
 
 #define MMA_WARPS  "slices * select(tile_n <= 32, 1, tile_n / 32)"
 #define MMA_CHUNK  "select(tile_n == 128, 16, 32)"
-#define MMA_COPIES "32768 + tile_n * (8 * " MMA_CHUNK " + 16) + select(tile_n <= 32, 0, stages * tile_m * (128 * slices + 16))"
+#define MMA_TABLE  "select(table == window, 66560 + 16 * (splits != 1), 32768)"
+#define MMA_COPIES                                                                                                     \
+    MMA_TABLE " + tile_n * (8 * " MMA_CHUNK " + 16) + select(tile_n <= 32, 0, stages * tile_m * (128 * slices + 16))"
 #define MMA_SUMS   "slices * tile_m * (4 * tile_n + 16)"
 #define MMA_SHARED "max(" MMA_COPIES ", " MMA_SUMS ")"
 
@@ -95,25 +110,37 @@ static const kiln_rule refusals[] = {
     {"strategy == simt || tile_m >= 8", "strategy mma takes tile_m from 8"},
     {"strategy == simt || tile_n > 32 || (tile_m == 8 && slices >= 4)",
      "strategy mma takes tile_n from 64 for tile_m over 8 or slices below 4"},
-    {"strategy == simt || tile_n > 32 || stages == 2", "stages are for tile_n from 64"},
+    {"strategy == simt || stages == 2 || (tile_n > 32 && tile_m <= 16)", "stages 4 takes tile_n from 64 and tile_m up to 16"},
     {"strategy == simt || tile_n <= 32 || tile_m >= tile_n / 8", "tile_n is too wide for tile_m"},
     {"strategy == simt || tile_n <= 32 || (slices * 4 <= " MMA_CHUNK " && " MMA_WARPS " >= 4)",
      "tile_n 64 takes slices 2 4 8, tile_n 128 takes slices 1 2 4"},
-    {"strategy == simt || " MMA_SHARED " <= 101376",
-     "tile_m, tile_n, slices and stages need more shared memory than every device from sm_80 has (99 KB)"},
-    {"strategy == mma || " SHARED " <= 65536", "tile_m and slices need more shared memory than every device has (64 KB)"},
+    {"strategy == simt || " MMA_SHARED " <= select(table == window, 166912, 101376)",
+     "tile_m, tile_n, slices and stages need more shared memory than devices have (near: 99 KB; window: 163 KB)"},
+    {"strategy == mma || " SHARED " <= select(table == window, 101376, 65536)",
+     "tile_m, tile_n and slices need more shared memory than every device has (near: 64 KB; window: 99 KB)"},
+    {"acc == f32 || table == near", "sums in f64 are for table near"},
     {"strategy == mma || tile_n == 16 || (tile_m == 1 && acc == f32)", "tile_n 32 is for tile_m 1 with sums in f32: registers"},
     {"acc == f32 || tile_m <= 4", "sums in f64 are for tile_m up to 4: registers"},
     {"strategy == mma || tile_m * slices <= 32", "tile_m and slices need more registers than a multiprocessor has"},
     {NULL, NULL},
 };
 
-/* As many rows as there are, up to 8, so that the weights are read once; as many warps as shared memory allows. */
+/* As many rows as there are, up to 8, so that the weights are read once; the wide tile where there are enough of them;
+ * the window where a block may have so much shared memory. */
+#define HAS_WINDOW "max_shared_bytes >= 101376"
+#define IS_WIDE    "m <= 1 && n >= 48 * multiprocessors"
 static const kiln_dispatch dispatch[] = {
-    {"m <= 1", "tile_m=1"},
-    {"m <= 2", "tile_m=2"},
-    {"m <= 4", "tile_m=4"},
-    {"m > 4", "tile_m=8"},
+    {IS_WIDE " && " HAS_WINDOW, "tile_m=1,tile_n=32,table=window"},
+    {IS_WIDE, "tile_m=1,tile_n=32,table=near"},
+    {"m <= 1 && " HAS_WINDOW, "tile_m=1,table=window"},
+    {"m <= 1", "tile_m=1,table=near"},
+    {"m <= 2 && " HAS_WINDOW, "tile_m=2,table=window"},
+    {"m <= 2", "tile_m=2,table=near"},
+    {"m <= 4 && " HAS_WINDOW, "tile_m=4,table=window"},
+    {"m <= 4", "tile_m=4,table=near"},
+    {HAS_WINDOW, "tile_m=8,table=window"},
+    {"1", "tile_m=8,table=near"},
+    {"1", "table=near"},
     {"1", ""},
     {NULL, NULL},
 };
@@ -141,12 +168,12 @@ const kiln_family nf4_gemm_family = {
     .rules = rules,
     .empty = "m == 0 || n == 0",
     .block = {"32 * select(strategy == mma, " MMA_WARPS ", slices)"},
-    .grid = {"ceil_div(n, tile_n)", "ceil_div(m, tile_m)", "splits"},
+    .grid = {"select(strategy == mma, " TILES_N ", " GRID_N ")", "ceil_div(m, tile_m)", "splits"},
     .shared_bytes = "select(strategy == mma, " MMA_SHARED ", " SHARED ")",
     .dispatch = dispatch,
     .cost = {.bytes_read = "select(a == f32, 4, 2) * m * k + n * (k / 2) + 4 * n * (k / 64)",
              .bytes_written = "select(a == f32, 4, 2) * m * n",
-             .thread_instructions = INSTRUCTIONS,
+             .thread_instructions = "select(strategy == mma, 0, " SIMT_INSTRUCTIONS ")",
              .elements = "m * n * k"},
     .min_sm = 75,
     .variant_min_sm = "select(strategy == mma && (a == bf16 || " MMA_SHARED " > 65536), 80, 75)",

@@ -304,14 +304,17 @@ static void open_shape(mma_gemm *g, const kiln_variant *v)
     g->threads = MMA_WARP_LANES * g->column_warps * g->slices;
     g->is_staged = g->column_warps > 1;
     g->chunk = g->tile_n == 128 ? 16 : 32;
-    g->depth = g->is_staged ? 4 : g->chunk / g->slices;
+    g->depth = !g->is_staged ? g->chunk / g->slices : g->tile_m <= 16 ? 4 : 2;
     g->a_depth = g->depth < 4 ? g->depth : 4;
     g->scale_row_bytes = 4 * (2 * g->chunk + MMA_PAD_WORDS);
     g->scale_copies = g->tile_n * g->chunk / g->threads;
     g->a_row_bytes = g->slices * MMA_BLOCK_K * 2 + MMA_PAD_BYTES;
     g->a_stage_bytes = g->tile_m * g->a_row_bytes;
     g->a_copies = g->tile_m * g->slices * (MMA_BLOCK_K / 8) / g->threads;
-    g->pairs = (nf4_pairs){.f = g->f, .type = g->type, .is_high_first = kiln_is(v, "nibbles", "high")};
+    g->pairs = (nf4_pairs){.f = g->f,
+                           .type = g->type,
+                           .is_high_first = kiln_is(v, "nibbles", "high"),
+                           .in_window = kiln_is(v, "table", "window")};
 }
 
 static void open_arguments(mma_gemm *g)
@@ -361,12 +364,22 @@ static void place_warp(mma_gemm *g)
     g->left = ptx_var(f, ptx_sub(f, g->block_count, ptx_as(f, PTX_S32, g->slice)));
 }
 
+/* The table, then scales, then stages of A. In a window the table begins `reserved` bytes after a multiple of 64 KB, the one
+ * that is nearest to the start of shared memory: this is 0 as long as no more than that lies before it, 1 KB of the
+ * system's and what split_add has. */
 static void place_shared(mma_gemm *g)
 {
     ptx_fn *f = g->f;
+    uint32_t table_bytes = NF4_PAIRS_BYTES;
     g->shared = ptx_address(f, ptx_shared_dynamic(f, PTX_F32));
     g->pairs.start = g->shared;
-    g->scales = ptx_add(f, g->shared, ptx_u32(NF4_PAIRS_BYTES));
+    if (g->pairs.in_window) {
+        const uint32_t window = NF4_PAIRS_WINDOW_BYTES, reserved = 1024 + (g->splits > 1 ? 16 : 0);
+        g->pairs.skipped = reserved;
+        g->pairs.start = ptx_and(f, ptx_add(f, g->shared, ptx_u32(window - 1 - reserved)), ptx_u32(-window));
+        table_bytes = window + reserved;
+    }
+    g->scales = ptx_add(f, g->shared, ptx_u32(table_bytes));
     ptx_val column = ptx_mad(f, g->column_warp, ptx_u32(MMA_COLUMNS * g->groups), g->g);
     ptx_val of_slice = ptx_mad(f, g->slice, ptx_u32(4 * g->depth), g->scales);
     g->scales_read = ptx_mad(f, column, ptx_u32(g->scale_row_bytes), of_slice);
@@ -388,11 +401,23 @@ static void clear_sums(mma_gemm *g)
             g->sum[row_tile][i / 4][i % 4] = ptx_var(f, ptx_f32(0));
 }
 
+/* As many as leave a thread the registers that its sums need. */
+static uint32_t blocks_per_multiprocessor(const mma_gemm *g)
+{
+    enum { ALL_REGISTERS = 65536 };
+    uint32_t registers = g->tile_m == 64 || g->depth * g->groups == 16 ? 255
+                         : g->is_staged || g->depth == 8               ? 168
+                                                                       : 128;
+    uint32_t blocks = ALL_REGISTERS / (g->threads * registers);
+    return blocks < 1 ? 1 : blocks;
+}
+
 void nf4_gemm_emit_mma(ptx_fn *f, const kiln_variant *v)
 {
     mma_gemm g = {.f = f};
     open_shape(&g, v);
     open_arguments(&g);
+    ptx_min_blocks(f, blocks_per_multiprocessor(&g));
     place_part(&g);
     place_warp(&g);
     place_shared(&g);

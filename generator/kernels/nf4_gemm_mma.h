@@ -38,9 +38,9 @@ typedef struct mma_gemm {
     ptx_val shared, scales, a_stages; /* addresses in shared memory */
     ptx_val first_block, block_count; /* of 64, of this thread block's part of K */
 
-    ptx_val scale_from[MMA_MOST_COPIES], scale_to, scale_left; /* of this thread's copies of scales */
-    ptx_val a_from[MMA_MOST_COPIES], a_bytes[MMA_MOST_COPIES], a_to, a_left; /* and of A */
-    ptx_val scales_read, a_read;                                             /* where this lane reads them */
+    ptx_val scale_from[MMA_MOST_COPIES], scale_to, scale_left;      /* of this thread's copies of scales */
+    ptx_val a_from, a_step, a_bytes[MMA_MOST_COPIES], a_to, a_left; /* and of A */
+    ptx_val scales_read, a_read;                                    /* where this lane reads them */
     ptx_val ring; /* where in the scales' ring this iteration's are, bytes */
     ptx_val left; /* blocks that this warp still has to do, times slices; S32 */
 

@@ -29,20 +29,20 @@ static void place_scale_copies(mma_gemm *g)
     g->scale_left = ptx_sub(f, g->block_count, ptx_as(f, PTX_S32, block));
 }
 
-/* Neighbouring threads copy neighbouring 16 bytes of a row. */
+/* Neighbouring threads copy neighbouring 16 bytes of a row. A thread's rows are as far apart as the threads reach. */
 static void place_a_copies(mma_gemm *g)
 {
     ptx_fn *f = g->f;
     uint32_t row_units = g->slices * MMA_BLOCK_K / A_UNIT, step = g->threads / row_units;
     ptx_val unit = ptx_and(f, g->tid, ptx_u32(row_units - 1)), row = ptx_div(f, g->tid, ptx_u32(row_units));
     ptx_val start = ptx_mul(f, g->first_block, ptx_u32(MMA_BLOCK_K));
-    ptx_val place = ptx_mad(f, unit, ptx_u32(A_UNIT), start);
+    ptx_val place = ptx_mad(f, unit, ptx_u32(A_UNIT), start), first = ptx_add(f, row, g->first_row);
+    ptx_val line = ptx_at(f, g->in, ptx_mul_wide(f, first, g->k));
+    g->a_from = ptx_var(f, ptx_cast_ptr(f, ptx_at(f, line, place), PTX_U32));
+    g->a_step = ptx_mul_wide(f, g->k, ptx_u32(step / 2));
     for (uint32_t i = 0; i < g->a_copies; i++) {
-        ptx_val at = ptx_add(f, ptx_add(f, row, ptx_u32(i * step)), g->first_row);
-        ptx_val line = ptx_at(f, g->in, ptx_mul_wide(f, mma_clamp(f, at, g->m), g->k));
-        g->a_from[i] = ptx_var(f, ptx_cast_ptr(f, ptx_at(f, line, place), PTX_U32));
-        if (g->sm >= 80)
-            g->a_bytes[i] = ptx_select(f, ptx_lt(f, at, g->m), ptx_u32(UNIT_BYTES), ptx_u32(0));
+        ptx_val exists = ptx_lt(f, ptx_add(f, first, ptx_u32(i * step)), g->m);
+        g->a_bytes[i] = ptx_select(f, exists, ptx_u32(UNIT_BYTES), ptx_u32(0));
     }
     ptx_val to = ptx_mad(f, row, ptx_u32(g->a_row_bytes), g->a_stages);
     g->a_to = ptx_mad(f, unit, ptx_u32(UNIT_BYTES), to);
@@ -89,20 +89,35 @@ void mma_copy_scales(mma_gemm *g, ptx_val done)
     copy_chunk(g, to, ptx_gt(f, left, ptx_s32((int32_t)g->chunk)));
 }
 
-/* A's elements of the slices' blocks number `ahead` from the iteration's first. */
+/* Below sm_80 through registers. */
+static void load_row(mma_gemm *g, ptx_val from, uint32_t i, ptx_val raw[4])
+{
+    ptx_fn *f = g->f;
+    ptx_val loaded[4], exists = ptx_ne(f, g->a_bytes[i], ptx_u32(0));
+    for (uint32_t e = 0; e < 4; e++)
+        raw[e] = ptx_var(f, ptx_u32(0));
+    PTX_WHEN (f, exists) {
+        ptx_load_vec(f, 4, loaded, from, PTX_NC);
+        for (uint32_t e = 0; e < 4; e++)
+            ptx_set(f, raw[e], loaded[e]);
+    }
+}
+
+/* A's elements of the slices' blocks number `ahead` from the iteration's first; zeros for rows that are not there. */
 static void copy_rows(mma_gemm *g, uint32_t ahead)
 {
     ptx_fn *f = g->f;
     uint32_t step = g->threads / (g->slices * MMA_BLOCK_K / A_UNIT),
              stage = ahead % g->stages * g->a_stage_bytes;
-    ptx_val raw[MMA_MOST_COPIES][4];
+    ptx_val raw[MMA_MOST_COPIES][4], from = ptx_at_const(f, g->a_from, ahead * g->slices * MMA_BLOCK_K / 2);
     for (uint32_t i = 0; i < g->a_copies; i++) {
-        ptx_val from = ptx_at_const(f, g->a_from[i], ahead * g->slices * MMA_BLOCK_K / 2);
         ptx_val to = mma_shared_at(g, PTX_U32, g->a_to, stage + i * step * g->a_row_bytes);
+        if (i > 0)
+            from = ptx_at(f, from, g->a_step);
         if (g->sm >= 80)
             ptx_cp_async_zfill(f, to, from, UNIT_BYTES, g->a_bytes[i], PTX_CG);
         else
-            ptx_load_vec(f, 4, raw[i], from, PTX_NC);
+            load_row(g, from, i, raw[i]);
     }
     for (uint32_t i = 0; g->sm < 80 && i < g->a_copies; i++)
         ptx_store_vec(f, 4, mma_shared_at(g, PTX_U32, g->a_to, stage + i * step * g->a_row_bytes), raw[i],
@@ -120,9 +135,8 @@ void mma_copy_a(mma_gemm *g, ptx_val done, uint32_t ahead)
 
 void mma_step_copies(mma_gemm *g)
 {
-    ptx_fn *f = g->f;
-    for (uint32_t i = 0; g->is_staged && i < g->a_copies; i++)
-        ptx_set(f, g->a_from[i], ptx_at_const(f, g->a_from[i], g->slices * g->depth * MMA_BLOCK_K / 2));
+    if (g->is_staged)
+        ptx_set(g->f, g->a_from, ptx_at_const(g->f, g->a_from, g->slices * g->depth * MMA_BLOCK_K / 2));
 }
 
 void mma_copy_first(mma_gemm *g)

@@ -53,11 +53,11 @@ static double longest_chain_mma(problem *p)
     return (double)((of_part + slices - 1) / slices + slices - 1 + splits - 1);
 }
 
-/* A lane adds 32 products, then that sum to those of its warp's other halves of 512, then eight lanes and all warps. */
+/* A lane adds 32 products, then that sum to those of its warp's other 256s, then eight lanes and all warps. */
 static double longest_chain(problem *p)
 {
-    uint64_t stretches = (problem_integer(p, "k") + 511) / 512, slices = parameter(p, "slices");
-    return (double)(32 + 2 * ((stretches + slices - 1) / slices) + 3 + slices - 1);
+    uint64_t stretches = (problem_integer(p, "k") + 255) / 256, slices = parameter(p, "slices");
+    return (double)(32 + (stretches + slices - 1) / slices + 3 + slices - 1);
 }
 
 typedef struct product {
@@ -255,13 +255,23 @@ static void add(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
     size_plan_add(plan);
 }
 
-/* Around every edge: of tiles, of blocks, of halves of 256 and stretches of 512, and of a turn of all warps. */
+/* More tiles of columns than thread blocks: they go over several. */
+static void add_many_columns(size_plan *plan, uint64_t tile_n)
+{
+    char error[256];
+    uint64_t blocks = 0;
+    problem_find(plan->problem, "n")->integer = 1 << 24;
+    if (problem_evaluate(plan->problem, plan->problem->variant->grid[0], &blocks, error, sizeof error))
+        add(plan, 1, blocks * tile_n + tile_n + 1, BLOCK);
+}
+
+/* Around every edge: of tiles, of blocks, of stretches of 256, of a turn of all warps, and of 8192. */
 static void plan_sizes(size_plan *plan)
 {
     static const uint64_t ks[] = {0, 64, 128, 192, 256, 320, 448, 512, 576, 768, 832, 1024, 1088};
     const problem *p = plan->problem;
     uint64_t tile_m = parameter(p, "tile_m"), tile_n = parameter(p, "tile_n");
-    uint64_t turn = is_mma(p) ? 2048 * parameter(p, "splits") : 512 * parameter(p, "slices");
+    uint64_t turn = is_mma(p) ? 2048 * parameter(p, "splits") : 256 * parameter(p, "slices");
     edge_list rows = {{0}, 0}, columns = {{0}, 0};
     edges_add_around(&rows, 1);
     edges_add_around(&rows, tile_m);
@@ -280,6 +290,9 @@ static void plan_sizes(size_plan *plan)
     add(plan, tile_m, 7, 2 * turn + 256);
     add(plan, 3, 67, 2560);
     add(plan, 1, 3, 6912);
+    add(plan, 1, 3, 8192 + 2 * BLOCK);
+    if (!is_mma(p))
+        add_many_columns(plan, tile_n);
     if (plan->limits.is_full) {
         add(plan, 1, 2, 12288);
         add(plan, 2, 1, 65536);
