@@ -38,8 +38,8 @@ static void place_a_copies(mma_gemm *g)
     ptx_val start = ptx_mul(f, g->first_block, ptx_u32(MMA_BLOCK_K));
     ptx_val place = ptx_mad(f, unit, ptx_u32(A_UNIT), start), first = ptx_add(f, row, g->first_row);
     ptx_val line = ptx_at(f, g->in, ptx_mul_wide(f, first, g->k));
-    g->a_from = ptx_var(f, ptx_cast_ptr(f, ptx_at(f, line, place), PTX_U32));
-    g->a_step = ptx_mul_wide(f, g->k, ptx_u32(step / 2));
+    g->a_from = ptx_var(f, ptx_cast_ptr(f, ptx_at(f, line, place), PTX_U8));
+    g->a_step = ptx_mul_wide(f, g->k, ptx_u32(2 * step));
     for (uint32_t i = 0; i < g->a_copies; i++) {
         ptx_val exists = ptx_lt(f, ptx_add(f, first, ptx_u32(i * step)), g->m);
         g->a_bytes[i] = ptx_select(f, exists, ptx_u32(UNIT_BYTES), ptx_u32(0));
@@ -109,15 +109,15 @@ static void copy_rows(mma_gemm *g, uint32_t ahead)
     ptx_fn *f = g->f;
     uint32_t step = g->threads / (g->slices * MMA_BLOCK_K / A_UNIT),
              stage = ahead % g->stages * g->a_stage_bytes;
-    ptx_val raw[MMA_MOST_COPIES][4], from = ptx_at_const(f, g->a_from, ahead * g->slices * MMA_BLOCK_K / 2);
+    ptx_val raw[MMA_MOST_COPIES][4], from = ptx_at_const(f, g->a_from, 2 * ahead * g->slices * MMA_BLOCK_K);
     for (uint32_t i = 0; i < g->a_copies; i++) {
         ptx_val to = mma_shared_at(g, PTX_U32, g->a_to, stage + i * step * g->a_row_bytes);
         if (i > 0)
             from = ptx_at(f, from, g->a_step);
         if (g->sm >= 80)
-            ptx_cp_async_zfill(f, to, from, UNIT_BYTES, g->a_bytes[i], PTX_CG);
+            ptx_cp_async_zfill(f, to, ptx_cast_ptr(f, from, PTX_U32), UNIT_BYTES, g->a_bytes[i], PTX_CG);
         else
-            load_row(g, from, i, raw[i]);
+            load_row(g, ptx_cast_ptr(f, from, PTX_U32), i, raw[i]);
     }
     for (uint32_t i = 0; g->sm < 80 && i < g->a_copies; i++)
         ptx_store_vec(f, 4, mma_shared_at(g, PTX_U32, g->a_to, stage + i * step * g->a_row_bytes), raw[i],
@@ -136,7 +136,7 @@ void mma_copy_a(mma_gemm *g, ptx_val done, uint32_t ahead)
 void mma_step_copies(mma_gemm *g)
 {
     if (g->is_staged)
-        ptx_set(g->f, g->a_from, ptx_at_const(g->f, g->a_from, g->slices * g->depth * MMA_BLOCK_K / 2));
+        ptx_set(g->f, g->a_from, ptx_at_const(g->f, g->a_from, 2 * g->slices * g->depth * MMA_BLOCK_K));
 }
 
 void mma_copy_first(mma_gemm *g)

@@ -53,11 +53,14 @@ static double longest_chain_mma(problem *p)
     return (double)((of_part + slices - 1) / slices + slices - 1 + splits - 1);
 }
 
-/* A lane adds 32 products, then that sum to those of its warp's other 256s, then eight lanes and all warps. */
+/* Narrow tiles: a lane adds 32 products, then that sum to those of its warp's other 256s, then eight lanes and all
+ * warps. Wide ones: 64 products, then that sum to those of the warp's other blocks, then all warps. */
 static double longest_chain(problem *p)
 {
-    uint64_t stretches = (problem_integer(p, "k") + 255) / 256, slices = parameter(p, "slices");
-    return (double)(32 + (stretches + slices - 1) / slices + 3 + slices - 1);
+    bool is_wide = parameter(p, "tile_m") >= 16;
+    uint64_t stretch = is_wide ? BLOCK : 256, slices = parameter(p, "slices");
+    uint64_t stretches = (problem_integer(p, "k") + stretch - 1) / stretch;
+    return (double)((is_wide ? BLOCK : 32 + 3) + (stretches + slices - 1) / slices + slices - 1);
 }
 
 typedef struct product {
@@ -293,6 +296,8 @@ static void plan_sizes(size_plan *plan)
     add(plan, 1, 3, 8192 + 2 * BLOCK);
     if (!is_mma(p))
         add_many_columns(plan, tile_n);
+    for (uint64_t k = 4096 - BLOCK; !is_mma(p) && tile_m >= 16 && k <= 4096 + BLOCK; k += BLOCK)
+        add(plan, 1, 3, k);
     if (plan->limits.is_full) {
         add(plan, 1, 2, 12288);
         add(plan, 2, 1, 65536);
