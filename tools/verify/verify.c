@@ -107,7 +107,7 @@ static int run_all(program *p)
                                  &results[done]);
         report_variant(v, &results[done]);
     }
-    int status = report_end(results, done);
+    int status = report_end(p->variants, results, done);
     if (status == VERIFY_EXIT_NO_DEVICE)
         status = fail_all_skipped(p, done);
     if (p->options.json &&
