@@ -73,8 +73,29 @@ def torch_matmul(torch, job):
             [lambda a=a, b=b, c=c: torch.matmul(a, b.t(), out=c) for a, b, c in made])
 
 
+def torch_dequantize_matmul(torch, job):
+    """The transposed product the way a program without it goes: codes through the table, times scales, then cuBLAS."""
+    m, n, k = (job.sizes[name] for name in "mnk")
+    sets = min(MOST_SETS, L2_TWICE // (n * k // 2) + 2)
+    table = torch.randn(256, 2, dtype=job.dtype(torch), device=job.device)  # the two values of each byte
+
+    def call(a, packed, scale, c):
+        weights = table[packed].view(n, k // 64, 64) * scale
+        torch.matmul(a, weights.view(n, k), out=c)
+
+    def make():
+        packed = torch.randint(256, (n * k // 2,), dtype=torch.int32, device=job.device)
+        c = torch.empty(m, k, dtype=job.dtype(torch), device=job.device)
+        return job.random(torch, m * n).view(m, n), packed, job.random(torch, n * k // 64).view(n, k // 64, 1), c
+
+    made = [make() for _ in range(sets)]
+    return ("torch dequantise + matmul", (m * n + m * k) * job.element_bytes + n * k // 2 + n * k // 16,
+            [lambda made=made: call(*made) for made in made])
+
+
 BASELINES = {f.__name__: f for f in (torch_copy, torch_narrow, torch_widen, torch_range,
-                                     bitsandbytes_quantize, bitsandbytes_dequantize, torch_matmul)}
+                                     bitsandbytes_quantize, bitsandbytes_dequantize, torch_matmul,
+                                     torch_dequantize_matmul)}
 
 
 class Job:

@@ -27,6 +27,14 @@ def product(*baselines):
                baselines=list(baselines))
 
 
+def transposed_product(*baselines):
+    """Parts where a launch would be too small for the GPU; a workspace that serves any of them."""
+    row = product(*baselines)
+    sized = [{**shape, "workspace_size": 32 * 512 * (shape["m"] + 64) * -(-shape["k"] // 512)} for shape in row.shapes]
+    return row._replace(timed={**row.timed, "splits": ["1", "4", "16"]}, shown={"a": ["f16", "bf16"], "splits": ["4"]},
+                        shapes=sized, quick={**row.quick, "workspace_size": 1 << 20})
+
+
 def q4k_dequantize():
     """Beside a cast that reads 0.5 bytes per element, where this reads 0.5625."""
     return Row(timed={}, shown={}, shapes=[{"n": 1 << 26}], quick={"n": 20480}, baselines=["torch_widen"])
@@ -39,17 +47,18 @@ def rmsnorm_q4k_gemv():
 
 
 FAMILIES = {
-    "int4_scale":       quantiser("torch_range"),
-    "int4_pack":        quantiser("torch_narrow"),
-    "int4_quantize":    quantiser("torch_narrow"),
-    "int4_unpack":      quantiser("torch_widen"),
-    "nf4_scale":        quantiser("torch_range"),
-    "nf4_pack":         quantiser("torch_narrow"),
-    "nf4_quantize":     quantiser("torch_narrow", "bitsandbytes_quantize"),
-    "nf4_unpack":       quantiser("torch_widen", "bitsandbytes_dequantize"),
-    "nf4_gemm":         product("torch_matmul"),
-    "q4k_dequantize":   q4k_dequantize(),
-    "rmsnorm_q4k_gemv": rmsnorm_q4k_gemv(),
+    "int4_scale":          quantiser("torch_range"),
+    "int4_pack":           quantiser("torch_narrow"),
+    "int4_quantize":       quantiser("torch_narrow"),
+    "int4_unpack":         quantiser("torch_widen"),
+    "nf4_scale":           quantiser("torch_range"),
+    "nf4_pack":            quantiser("torch_narrow"),
+    "nf4_quantize":        quantiser("torch_narrow", "bitsandbytes_quantize"),
+    "nf4_unpack":          quantiser("torch_widen", "bitsandbytes_dequantize"),
+    "nf4_gemm":            product("torch_matmul"),
+    "nf4_gemm_transposed": transposed_product("torch_dequantize_matmul"),
+    "q4k_dequantize":      q4k_dequantize(),
+    "rmsnorm_q4k_gemv":    rmsnorm_q4k_gemv(),
 }
 
 
