@@ -88,7 +88,8 @@ static void describe_args(text *out, const kiln_family *family)
                                         [KILN_ARG_IN] = "in",
                                         [KILN_ARG_OUT] = "out",
                                         [KILN_ARG_INOUT] = "inout",
-                                        [KILN_ARG_OPTIONAL_OUT] = "optional out"};
+                                        [KILN_ARG_OPTIONAL_OUT] = "optional out",
+                                        [KILN_ARG_SCRATCH] = "scratch"};
     table t = {.arena = out->arena, .columns = 4};
     for (const kiln_arg *arg = family->args; arg->name; arg++) {
         const char **row = add_row(&t);
