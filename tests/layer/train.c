@@ -1,8 +1,10 @@
 /* A training step of a low-rank adapter (LoRA) over frozen NF4 weights, as QLoRA has it:
  *
- *     y = x W^T + 2 (x A^T) B^T        the first product is nf4_gemm's
+ *     y = x W^T + 2 (x A^T) B^T        forward: the first product is nf4_gemm's
+ *     dx = g W + 2 (g B) A             backward: the first is nf4_gemm_transposed's; g is the gradient to y
  *
- * The host has the small matrices A and B, as an optimiser's code would be another library's. The bounds are those of products whose inputs are random, with the root of
+ * The host has the small matrices A and B, which another library's code would be for. B begins as zeros, so that dx has
+ * nothing of them in this step. The bounds are those of products whose inputs are random, with the root of
  * the number of products for the longest chain of additions L:
  *
  *     f32     (L + 3) 2^-24 S
@@ -146,12 +148,29 @@ static void forward(const nf4_weights *w, const float *x, float *y, bool is_bf16
     device_free(args.in);
 }
 
+static void backward(const nf4_weights *w, const float *g, float *dx, bool is_bf16)
+{
+    const layer_kernels_nf4_gemm_transposed_args args = {
+        .in = upload(g, TOKENS * OUTPUTS, is_bf16),
+        .packed = w->packed,
+        .scale = w->scale,
+        .out = upload(dx, TOKENS * INPUTS, is_bf16),
+        .m = TOKENS,
+        .n = OUTPUTS,
+        .k = INPUTS,
+        .a = is_bf16 ? LAYER_KERNELS_NF4_GEMM_TRANSPOSED_A_BF16 : LAYER_KERNELS_NF4_GEMM_TRANSPOSED_A_F32,
+    };
+    device_need(layer_kernels_nf4_gemm_transposed(&device_loader, NULL, &args));
+    take(dx, args.out, TOKENS * INPUTS, is_bf16);
+    device_free(args.in);
+}
+
 /* A product's shape: for each of n results per token a sum over k weights, so far apart. */
 typedef struct shape {
     uint32_t n, k, result_stride, sum_stride;
 } shape;
 
-static const shape of_outputs = {OUTPUTS, INPUTS, INPUTS, 1};
+static const shape of_outputs = {OUTPUTS, INPUTS, INPUTS, 1}, of_inputs = {INPUTS, OUTPUTS, 1, INPUTS};
 
 static double bound_of(double exact, double size, uint32_t k, bool is_bf16)
 {
@@ -213,7 +232,8 @@ static double mean_product(const float *a, const float *b, size_t count)
 }
 
 typedef struct step {
-    float x[TOKENS * INPUTS], y[TOKENS * OUTPUTS], target[TOKENS * OUTPUTS], g[TOKENS * OUTPUTS];
+    float x[TOKENS * INPUTS], y[TOKENS * OUTPUTS], target[TOKENS * OUTPUTS], g[TOKENS * OUTPUTS],
+        dx[TOKENS * INPUTS];
     float a[RANK * INPUTS], b[OUTPUTS * RANK];          /* the adapter */
     float low[TOKENS * RANK], change[TOKENS * OUTPUTS]; /* x A^T; what a unit of the step changes in y */
     float g_columns[OUTPUTS * TOKENS], low_columns[RANK * TOKENS], db[OUTPUTS * RANK];
@@ -264,9 +284,12 @@ static bool run_step(const nf4_weights *w, step *t, bool is_bf16)
     fill_normal(t->a, RANK * INPUTS, 8);
     round_elements(t->x, TOKENS * INPUTS, is_bf16);
     forward(w, t->x, t->y, is_bf16);
-    const bool fine = check("forward", &of_outputs, w, t->x, t->y, is_bf16);
+    bool fine = check("forward", &of_outputs, w, t->x, t->y, is_bf16);
     make_target(t);
     const double before = make_gradient(t);
+    round_elements(t->g, TOKENS * OUTPUTS, is_bf16);
+    backward(w, t->g, t->dx, is_bf16);
+    fine &= check("backward", &of_inputs, w, t->g, t->dx, is_bf16);
     update(t);
     forward(w, t->x, t->y, is_bf16);
     multiply(t->y, t->low, t->b, TOKENS, OUTPUTS, RANK, 1);
