@@ -21,8 +21,9 @@ static const kiln_param params[] = {
      .summary = "per thread block; they share n"},
     {.name = "splits", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 2 4 8 16 32", .default_value = "1",
      .summary = "thread blocks that share n; more than one take a workspace"},
-    {.name = "window", .type = KILN_PARAM_BOOL, .role = KILN_ROLE_TUNING, .default_value = "false",
-     .summary = "an instruction less per two weights, for 128 KB of shared memory"},
+    {.name = "table", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "near window",
+     .default_value = "near",
+     .summary = "of decoded bytes; window: an instruction less per two weights, for 66 KB of shared memory"},
     {.name = NULL},
 };
 
@@ -58,23 +59,55 @@ static const kiln_rule rules[] = {
 #define SLICES     "(warps * " LANE_K " / 16)"
 /* Of sums of a row: 16 bytes for every four or two, and some between them. */
 #define SLICE      "select(acc == f32, 2176, select(tile_m > 2, 4224, 4352))"
-#define SHARED     "select(window, 131072, max(32768, " SLICES " * " SLICE "))"
+#define SHARED     "max(select(table == window, 67584, 32768), " SLICES " * " SLICE ")"
 
 static const kiln_rule refusals[] = {
     {"acc == f32 || a == f32", "sums in f64 are for A in f32"},
-    {"window || " SLICES " * " SLICE " <= 65536", "warps need more shared memory than every device has (64 KB)"},
-    {SLICES " * " SLICE " <= 131072", "warps need more than 128 KB of shared memory"},
+    {"table == window || " SLICES " * " SLICE " <= 65536",
+     "warps need more shared memory than every device has (64 KB)"},
+    {SLICES " * " SLICE " <= 101376", "warps need more shared memory than devices with a window have (99 KB)"},
     {"acc == f32 || tile_m <= 4", "sums in f64 are for tile_m up to 4: registers"},
     {"warps * tile_m * " LANE_K " * " WIDE_BYTES " <= 4096", "tile_m and warps need more registers than there are"},
     {NULL, NULL},
 };
 
+/* Thread instructions, counted: 16 columns; a thread block's table, places, sums of its warps, stores; what parts take
+ * more and less. Within 1.5 %; a ragged tile and the last columns count as full. */
+#define IS_F64   "(acc == f64)"
+#define ELEMENTS "(16 / warps)"
+#define TURN                                                                                                           \
+    "(6 + " IS_F64 " + tile_m * (2 + " IS_F64 ") + " LANE_K " / 2 * (3 - (table == window) + 2 * tile_m))"
+#define CHUNK    "(256 / " LANE_K " * " TURN " + 6 + ceil_div(tile_m, 2) * (3 + (a != f32)))"
+#define OF_ROW                                                                                                         \
+    "(" LANE_K " * (16 + " WIDE_BYTES ") / 16 + 20 + (a != f32 || acc == f64) * " ELEMENTS                             \
+    " + " ELEMENTS " * (2 * " SLICES " + 4))"
+#define FIXED    "(128 / warps + 47 + 12 * (warps == 4) + 3 * (table == window) + tile_m * " OF_ROW ")"
+#define INSTRUCTIONS                                                                                                   \
+    "32 * (" TILES ") * (ceil_div(n, 16) * " CHUNK " + warps * (splits * (" FIXED " + 25 * (splits > 1))"              \
+    " - 6 * " ELEMENTS " * tile_m * (splits - 1)))"
+
+/* As many rows as there are, up to 8, so that the weights are read once. With a workspace, parts until two thread
+ * blocks per multiprocessor are at work, as long as each of their warps has columns. The window where it fits. */
+#define PARTS(rows, parts)                                                                                             \
+    "workspace_size >= ceil_div(m, " rows ") * ceil_div(k, 512) * " parts " * " rows " * 512"                          \
+    " && ceil_div(m, " rows ") * ceil_div(k, 512) * " parts " <= 2 * multiprocessors && n >= 128 * " parts
+#define WINDOW(condition, prefer)                                                                                      \
+    {"max_shared_bytes >= 101376 && " condition, prefer ",table=window"}, {condition, prefer ",table=near"}
+#define ROWS(condition, rows)                                                                                          \
+    WINDOW(condition " && " PARTS(rows, "32"), "tile_m=" rows ",splits=32"),                                           \
+    WINDOW(condition " && " PARTS(rows, "16"), "tile_m=" rows ",splits=16"),                                           \
+    WINDOW(condition " && " PARTS(rows, "8"), "tile_m=" rows ",splits=8"),                                             \
+    WINDOW(condition " && " PARTS(rows, "4"), "tile_m=" rows ",splits=4"),                                             \
+    WINDOW(condition " && " PARTS(rows, "2"), "tile_m=" rows ",splits=2"),                                             \
+    WINDOW(condition, "tile_m=" rows ",splits=1")
+
 static const kiln_dispatch dispatch[] = {
-    {"m <= 1", "tile_m=1,splits=1"},
-    {"m <= 2", "tile_m=2,splits=1"},
-    {"m <= 4", "tile_m=4,splits=1"},
-    {"m > 4", "tile_m=8,splits=1"},
-    {"1", "splits=1"},
+    ROWS("m <= 1", "1"),
+    ROWS("m <= 2", "2"),
+    ROWS("m <= 4", "4"),
+    ROWS("m > 4", "8"),
+    WINDOW("1", "splits=1"),
+    {"max_shared_bytes < 101376", "table=near"},
     {"1", ""},
     {NULL, NULL},
 };
@@ -99,7 +132,9 @@ const kiln_family nf4_gemm_transposed_family = {
     .dispatch = dispatch,
     .cost = {.bytes_read = "select(a == f32, 4, 2) * m * n + n * (k / 2) + 4 * n * (k / 64)",
              .bytes_written = "select(a == f32, 4, 2) * m * k",
+             .thread_instructions = INSTRUCTIONS,
              .elements = "m * n * k"},
     .min_sm = 75,
+    .variant_min_sm = "select(table == window, 80, 75)",
     .emit = nf4_gemm_transposed_emit_simt,
 };

@@ -26,8 +26,8 @@ enum {
     TILE_K = 512,
     CHUNK = 16, /* columns whose rows of A are loaded at once */
     MOST_BATCH = 8,
-    BLOCK_K = 64,
     UNIT_BYTES = 16,
+    RESERVED_BYTES = 2048, /* of shared memory, at most, before what is dynamic */
     MOST_ROWS = 8,
     MOST_LANE_K = 32,
     MOST_ELEMENTS = 4 /* of a row of the tile, per thread */
@@ -351,7 +351,7 @@ static product open_product(ptx_fn *f, const kiln_variant *v)
     g.pairs = (nf4_pairs){.f = f,
                           .type = g.wide,
                           .is_high_first = kiln_is(v, "nibbles", "high"),
-                          .in_window = kiln_bool(v, "window")};
+                          .in_window = kiln_is(v, "table", "window")};
 
     g.in = ptx_param_ptr(f, g.type, "in");
     g.packed = ptx_param_ptr(f, PTX_U8, "packed");
@@ -368,6 +368,20 @@ static product open_product(ptx_fn *f, const kiln_variant *v)
     return g;
 }
 
+/* In a window the table begins RESERVED_BYTES after a multiple of 64 KB, the one that is nearest to the start of shared
+ * memory: this is 0 as long as no more than that comes before. Sums lie where the table was. */
+static void place_table(product *g)
+{
+    ptx_fn *f = g->f;
+    g->pairs.start = g->shared;
+    if (g->pairs.in_window) {
+        const uint32_t window = NF4_PAIRS_WINDOW_BYTES;
+        ptx_val past = ptx_add(f, g->shared, ptx_u32(window - 1 - RESERVED_BYTES));
+        g->pairs.start = ptx_and(f, past, ptx_u32(0u - window));
+        g->pairs.skipped = RESERVED_BYTES;
+    }
+}
+
 static void place(product *g)
 {
     ptx_fn *f = g->f;
@@ -381,11 +395,7 @@ static void place(product *g)
     g->first_row = ptx_mul(f, ptx_ctaid_y(f), ptx_u32(g->rows));
     if (g->splits > 1)
         g->part = ptx_ctaid_z(f);
-    g->pairs.start = g->shared;
-    if (g->pairs.in_window) {
-        ptx_val past = ptx_add(f, g->shared, ptx_u32(NF4_PAIRS_WINDOW_BYTES - 1));
-        g->pairs.start = ptx_and(f, past, ptx_u32(0u - NF4_PAIRS_WINDOW_BYTES));
-    }
+    place_table(g);
 }
 
 /* As many as leave a thread the registers that its sums need; ptxas would take more for loads of the table. */
@@ -393,8 +403,8 @@ static uint32_t blocks_per_multiprocessor(const product *g)
 {
     enum { ALL_REGISTERS = 65536 };
     uint32_t sums = sum_registers(g);
-    uint32_t registers = sums <= 32 ? 96 : sums > 64 ? 255 : g->wide == PTX_F64 ? 168 : 128;
-    uint32_t blocks = g->pairs.in_window ? 1 : ALL_REGISTERS / (threads(g) * registers);
+    uint32_t registers = sums <= 32 ? 96 : sums > 64 || g->wide == PTX_F64 ? 255 : 128;
+    uint32_t blocks = ALL_REGISTERS / (threads(g) * registers);
     return blocks ? blocks : 1;
 }
 
