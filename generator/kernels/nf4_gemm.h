@@ -8,4 +8,6 @@
 void nf4_gemm_emit_simt(ptx_fn *f, const kiln_variant *v);
 void nf4_gemm_emit_wide(ptx_fn *f, const kiln_variant *v);
 
+void nf4_gemm_emit_mma(ptx_fn *f, const kiln_variant *v);
+
 #endif
