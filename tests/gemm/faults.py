@@ -102,6 +102,6 @@ WIDE = TILES + [
     ("barrier before the next stage left out", RACE, "bar.warp.sync 0xffffffff; ld.global", "ld.global", 3),
 ]
 
-SIMT = "nf4_gemm/a=f32,acc=f32,nibbles={},strategy=simt,tile_m={},tile_n={},slices={},table={}"
+SIMT = "nf4_gemm/a=f32,acc=f32,nibbles={},strategy=simt,tile_m={},tile_n={},slices={},table={},stages=2,splits=1"
 FAULTS = {SIMT.format("low", 1, 16, 4, "near"): NARROW, SIMT.format("low", 1, 32, 8, "window"): WINDOW,
           SIMT.format("high", 16, 32, 8, "near"): WIDE}
