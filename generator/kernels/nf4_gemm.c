@@ -166,9 +166,11 @@ const kiln_family nf4_gemm_family = {
     .name = "nf4_gemm",
     .summary = "a matrix times NF4 weights: C[m,n] = A[m,k] * B[k,n]",
     .source = "QLoRA (arXiv:2305.14314)",
-    .nonfinite = "as the arithmetic goes: a NaN or an infinity in a row of A, or in a scale, makes what it "
-                 "has part in "
-                 "one too; other rows and columns are as without it",
+    .nonfinite =
+        "as the arithmetic goes: a NaN or an infinity in a row of A, or in a scale, makes what it has "
+        "part in one too; other rows and columns are as without it. Up to 64 products with codes' "
+        "values are added before their scale: |A| below 2^122 never overflows there, whatever the "
+        "scale (f16, and sums in f64: any A)",
     .params = params,
     .args = args,
     .refusals = refusals,
@@ -180,8 +182,8 @@ const kiln_family nf4_gemm_family = {
     .dispatch = dispatch,
     .cost = {.bytes_read = "select(a == f32, 4, 2) * m * k + n * (k / 2) + 4 * n * (k / 64)",
              .bytes_written = "select(a == f32, 4, 2) * m * n",
-             .thread_instructions = "select(" IS_SIMT ", select(" IS_WIDE ", " WIDE_INSTRUCTIONS ", " SIMT_INSTRUCTIONS "), "
-                                    MMA_INSTRUCTIONS ")",
+             .thread_instructions = "select(" IS_SIMT ", select(" IS_WIDE ", " WIDE_INSTRUCTIONS
+                                    ", " SIMT_INSTRUCTIONS "), " MMA_INSTRUCTIONS ")",
              .elements = "m * n * k"},
     .min_sm = 75,
     .variant_min_sm = "select(" IS_SIMT ", 75, " MMA_MIN_SM ")",
