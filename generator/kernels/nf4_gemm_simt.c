@@ -266,7 +266,8 @@ static uint32_t blocks_per_multiprocessor(const gemm *g)
     enum { ALL_REGISTERS = 65536, MOST_BLOCKS = 16 };
     uint32_t sums = 2 * g->rows * g->columns * wide_bytes(g) / 4;
     uint32_t few = g->slices == 4 ? 96 : 85, many = g->sm < 80 ? 255 : 168;
-    uint32_t registers = sums <= 8 ? few : sums <= 32 ? 128 : many;
+    uint32_t held = sums + g->tile_n; /* codes too */
+    uint32_t registers = sums <= 8 ? few : held <= 48 ? 128 : held <= 80 ? many : 255;
     uint32_t blocks = ALL_REGISTERS / (g->slices * WARP_LANES * registers);
     return blocks < 1 ? 1 : blocks > MOST_BLOCKS ? MOST_BLOCKS : blocks;
 }
