@@ -10,11 +10,10 @@
 /* ---- shapes; see open_shape ------------------------------------------------------------------------------------- */
 
 #define MMA_STAGED       "(tile_n > 32)"
-#define MMA_GROUPS       "select(tile_n == 16, 1, 2)"
-#define MMA_COLUMN_WARPS "select(tile_n <= 32, 1, tile_n / 32)"
-#define MMA_THREADS      "(32 * slices * " MMA_COLUMN_WARPS ")"
+#define MMA_GROUPS       "min(2, tile_n / 16)"
+#define MMA_THREADS      "(32 * slices * max(1, tile_n / 32))"
 #define MMA_CHUNK        "select(tile_n == 128, 16, 32)"
-#define MMA_DEPTH        "select(tile_n <= 32, 32 / slices, select(tile_m <= 16, 4, 2))"
+#define MMA_DEPTH        "select(tile_n <= 32, 32 / slices, 4 - 2 * (tile_m > 16))"
 #define MMA_TURN         "(slices * " MMA_DEPTH ")"
 
 #define MMA_TABLE  "select(table == window, 66560 + 16 * (splits != 1), 32768)"
@@ -39,7 +38,32 @@
 
 /* ---- thread instructions ---------------------------------------------------------------------------------------- */
 
-#define MMA_INSTRUCTIONS "0"
+/* Counted, within 1 %; tiles that are not full count as full. Below sm_80 a product takes half as much of K, and copies go
+ * through registers. */
+#define MMA_OLD    "(sm < 80)"
+#define MMA_SCALES "tile_n * " MMA_CHUNK
+/* A thread block's places, table, first loads, sums. */
+#define MMA_FIXED                                                                                                      \
+    "(" MMA_THREADS " * (82 - 3 * " MMA_OLD " + " MMA_GROUPS " * (12 + tile_m + 4 * " MMA_DEPTH ") + select(" MMA_STAGED                 \
+    ", 9 + 4 * stages, 8 * min(" MMA_DEPTH ", 4)) + 11 * (slices * max(1, tile_n / 32) < 8) + 31 * (splits > 1))"                 \
+    " + 4096 + 9 * " MMA_SCALES " + " MMA_STAGED " * 24 * tile_m * slices"                                             \
+    " + tile_m * tile_n * (2 * slices + (splits > 1)) + 9 * max(" MMA_THREADS ", tile_m * tile_n))"
+/* An iteration of all warps, without and with a chunk of scales; a block of 64. */
+#define MMA_ITERATION                                                                                                  \
+    "(" MMA_THREADS " * (" MMA_DEPTH " * (3 + (" MMA_DEPTH " > 4) + (6 - 2 * " MMA_OLD ") * " MMA_STAGED               \
+    ") + 10 + 2 * " MMA_GROUPS " * (1 + max(1, " MMA_DEPTH " / 4))))"
+#define MMA_COPY   "(" MMA_THREADS " * (5 - " MMA_OLD ") + " MMA_SCALES " * (2 + " MMA_OLD "))"
+#define MMA_BLOCK                                                                                                      \
+    "(32 * max(1, tile_n / 32) * (" MMA_GROUPS " * select(table == window, 34, 50) + tile_m / 8 * (2 * " MMA_STAGED    \
+    " + " MMA_GROUPS " * (8 + 4 * " MMA_OLD ")) + 1 - 4 * " MMA_STAGED ")"                                             \
+    " + " MMA_STAGED " * tile_m * (16 + 48 * " MMA_OLD ") + " MMA_OLD " * tile_n)"
+/* How many of `blocks` of 64 each all parts together take; some parts have one more than the others. */
+#define MMA_TURNS(blocks)                                                                                              \
+    "(k / 64 % splits * ceil_div(k / 64 / splits + 1, " blocks ") + (splits - k / 64 % splits)"                        \
+    " * ceil_div(k / 64 / splits, " blocks "))"
+#define MMA_INSTRUCTIONS                                                                                               \
+    "ceil_div(m, tile_m) * ceil_div(n, tile_n) * (splits * " MMA_FIXED " + " MMA_TURNS(MMA_TURN) " * " MMA_ITERATION   \
+    " + " MMA_TURNS(MMA_CHUNK) " * " MMA_COPY " + k / 64 * " MMA_BLOCK ")"
 
 /* ---- which one -------------------------------------------------------------------------------------------------- */
 
