@@ -18,7 +18,14 @@ REFUSED = {  # parameters: what the message says
     "tile_m: 2, tile_n: 32": "tile_n 32 is for tile_m 1",
     "a: f32, acc: f64, tile_m: 8, slices: 4": "registers",
     "tile_m: 4, slices: 16": "tile_m and slices need more",
-    "strategy: mma": "simt",
+    "a: f32, strategy: mma": "no products of f32",
+    "a: f16, strategy: mma, tile_n: 32, slices: 4": "slices 8",
+    "a: f16, strategy: mma, tile_m: 8, tile_n: 128, slices: 2": "with 128 from 16",
+    "a: f16, strategy: mma, tile_m: 64, tile_n: 64, slices: 16": "slices 2 4 8",
+    "a: f16, strategy: mma, tile_m: 64, tile_n: 64, slices: 2, stages: 4": "tile_m up to 16",
+    "a: f16, strategy: mma, tile_m: 64, tile_n: 128, slices: 4": "99 KB",
+    "a: f16, strategy: mma, tile_m: 64, tile_n: 64, slices: 8, table: window": "163 KB",
+    "a: f16, splits: 2": "are for strategy mma",
 }
 
 
