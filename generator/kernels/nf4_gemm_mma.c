@@ -1,30 +1,31 @@
 /* NF4 matrix product on the matrix units.
  *
- * The weights are the first operand of mma, 16 columns of B as its 16 rows, and A the second, eight of its rows as the 8
- * columns; so what comes out is C transposed, and 1 to 8 rows of A cost the same. A thread block makes tile_m rows by
- * tile_n columns of C. In a wide tile (tile_n from 64) warps have 32 columns beside each other, and `slices` such groups
- * share K; in a narrow one all warps have the same columns and share K. Warp s takes every slices-th block of 64, and the
- * warps' sums are added in their order. `splits` thread blocks share K in turn.
+ * The weights are the first operand of mma, 16 columns of B as its 16 rows, and A the second, eight of its rows as the
+ * 8 columns; so what comes out is C transposed, and 1 to 8 rows of A cost the same. A thread block makes tile_m rows
+ * by tile_n columns of C. In a wide tile (tile_n from 64) warps have 32 columns beside each other, and `slices` such
+ * groups share K; in a narrow one all warps have the same columns and share K. Warp s takes every slices-th block of
+ * 64, and the warps' sums are added in their order. `splits` thread blocks share K in turn.
  *
- * ORDER ALONG K. It is free as long as both operands agree. In a block of 64, lane (g, t) takes the 16 codes from 16*t on
- * of columns g and g + 8, 8 bytes of each, and the same 16 elements of row g of A, 32 bytes. Each byte becomes one register
- * of an operand: prmt for the byte, mad for the address (not in a window), one load from the table, for two weights. Four
- * lanes read a whole sector of codes, a row of A in shared memory is 16 bytes longer than its elements, and nothing is
- * repacked.
+ * ORDER ALONG K. It is free as long as both operands agree. In a block of 64, lane (g, t) takes the 16 codes from 16*t
+ * on of columns g and g + 8, 8 bytes of each, and the same 16 elements of row g of A, 32 bytes. Each byte becomes one
+ * register of an operand: prmt for the byte, mad for the address (not in a window), one load from the table, for two
+ * weights. Four lanes read a whole sector of codes, a row of A in shared memory is 16 bytes longer than its elements,
+ * and nothing is repacked.
  *
- * SCALES go onto the sums of a block of 64, in f32: weights keep the 11 or 8 bits that the table has, and no scale is too
- * large or too small for the type. A column's scales are 4 bytes each; they are copied into shared memory for 32 blocks
- * at a time (16 where that leaves no room), so that their sectors are full, in the order in which a lane takes them.
+ * SCALES go onto the sums of a block of 64, in f32: weights keep the 11 or 8 bits that the table has, and no scale is
+ * too large or too small for the type. A column's scales are 4 bytes each; they are copied into shared memory for 32
+ * blocks at a time (16 where that leaves no room), so that their sectors are full, in the order in which a lane takes
+ * them.
  *
- * WHAT IS ON THE WAY. Codes go straight into registers, since no two warps need the same: through shared memory they would
- * take twice the bandwidth of what already limits the table. A block's registers are loaded again as soon as it is done,
- * for the block that comes `depth` later. A and the scales are copied in the background, into one of `stages` places, stages
- * - 1 ahead: in a wide tile a block of 64 per slice, in a narrow one what a whole iteration takes. One row of A is read
- * once per thread block.
+ * WHAT IS ON THE WAY. Codes go straight into registers, since no two warps need the same: through shared memory they
+ * would take twice the bandwidth of what already limits the table. A block's registers are loaded again as soon as it
+ * is done, for the block that comes `depth` later. A and the scales are copied in the background, into one of `stages`
+ * places, stages - 1 ahead: in a wide tile a block of 64 per slice, in a narrow one what a whole iteration takes. One
+ * row of A is read once per thread block.
  *
- * INSTRUCTIONS per weight in the loop, tile_m 1, tile_n 32: 1.5 for decoding (1.0 with the table in a window), 0.125 for
- * mma, 0.125 for scales, 0.06 for codes, 0.03 for A, the rest for what exists, copies and the loop: 2.00 (1.50). Below sm_80
- * a product takes half as much of K: 0.125 more. With tile_m 64, beside products, 1 for scales: 3.2 (2.7).
+ * INSTRUCTIONS per weight in the loop, tile_m 1, tile_n 32: 1.5 for decoding (1.0 with the table in a window), 0.125
+ * for mma, 0.125 for scales, 0.06 for codes, 0.03 for A, the rest for what exists, copies and the loop: 2.00 (1.50).
+ * Below sm_80 a product takes half as much of K: 0.125 more. With tile_m 64, beside products, 1 for scales: 3.2 (2.7).
  */
 #include "nf4_gemm_mma.h"
 #include "nf4_gemm.h"

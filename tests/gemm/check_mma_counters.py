@@ -12,9 +12,11 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
 import counters
 
 MOST_WAVEFRONTS = 1.05
+MOST_MOVED_SPLIT = 1.07  # a part of K may begin and end within a sector of scales
 LOOP = 4096  # of K, between two sizes: what comes once per thread block falls away
-# Thread instructions per weight and tile of rows: with mma for up to 8 rows, else without it.
-BUDGET, BUDGET_WINDOW, BUDGET_WIDE = 2.0, 1.6, 3.0
+# Thread instructions per weight and tile of rows; in wide tiles without mma, which the rows decide. What a narrow tile
+# copies for a block of 64 is shared by fewer weights where it has 16 columns or more rows; below sm_80 mma takes half.
+BUDGET, BUDGET_WIDE, LESS_IN_WINDOW, MORE_IN_SMALL, MORE_BELOW_80 = 2.0, 3.0, 0.45, 0.2, 0.2
 
 
 def tiles(count):
@@ -42,22 +44,26 @@ def loop_per_weight(count):
     return rest / weights
 
 
-def budget(params):
-    return BUDGET_WIDE if int(params["tile_m"]) > 8 else BUDGET_WINDOW if params["table"] == "window" else BUDGET
+def budget(count):
+    is_wide, is_small = int(count.params["tile_m"]) > 8, count.params["tile_n"] == "16" or count.params["tile_m"] != "1"
+    return ((BUDGET_WIDE if is_wide else BUDGET) + MORE_IN_SMALL * (is_small and not is_wide)
+            - LESS_IN_WINDOW * (count.params["table"] == "window" and not is_wide)
+            + MORE_BELOW_80 * (count.case[3] == "sm_75" and not is_wide))
 
 
 def judge(count):
     used = {name: count.total("bytes_used", [name]) for name in count.arguments}
     weights = used["packed"] + used["scale"]
+    most_moved = MOST_MOVED_SPLIT if int(count.params["splits"]) > 1 else counters.MOST_MOVED
     inputs = sum(count.arguments[name]["bytes"] for name in ("in", "packed", "scale"))
     stated = count.cost["bytes_read"], count.cost["bytes_written"]
     return [
         counters.equal("bytes", used, expected_bytes(count)),
         counters.equal("cost's", stated, (inputs, count.arguments["out"]["bytes"])),
-        counters.at_most("weights", count.moved_over(weights, ("packed", "scale")), counters.MOST_MOVED),
+        counters.at_most("weights", count.moved_over(weights, ("packed", "scale")), most_moved),
         counters.at_least("use", count.sector_use(("in", "packed", "scale", "out")), counters.LEAST_USED),
         counters.at_most("wavefronts", count.wavefronts_over_ideal(), MOST_WAVEFRONTS),
-        counters.at_most("loop", loop_per_weight(count), budget(count.params)),
+        counters.at_most("loop", loop_per_weight(count), budget(count)),
         counters.figure("/weight", count.executed / (tiles(count)[0] * count.args["n"] * count.args["k"])),
         counters.model(count),
     ]
