@@ -81,7 +81,8 @@ static void add_args(json *j, const kiln_family *family)
                                              [KILN_ARG_IN] = "in",
                                              [KILN_ARG_OUT] = "out",
                                              [KILN_ARG_INOUT] = "inout",
-                                             [KILN_ARG_OPTIONAL_OUT] = "optional_out"};
+                                             [KILN_ARG_OPTIONAL_OUT] = "optional_out",
+                                             [KILN_ARG_SCRATCH] = "scratch"};
     json_key(j, "args");
     json_begin_array(j);
     for (const kiln_arg *arg = family->args; arg->name; arg++) {

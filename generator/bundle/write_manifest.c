@@ -47,7 +47,8 @@ static const char *direction(const kiln_arg *arg)
                                         [KILN_ARG_IN] = "in",
                                         [KILN_ARG_OUT] = "out",
                                         [KILN_ARG_INOUT] = "inout",
-                                        [KILN_ARG_OPTIONAL_OUT] = "optional_out"};
+                                        [KILN_ARG_OPTIONAL_OUT] = "optional_out",
+                                        [KILN_ARG_SCRATCH] = "scratch"};
     return names[arg->kind];
 }
 

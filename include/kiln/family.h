@@ -63,7 +63,8 @@ typedef enum kiln_arg_kind {
     KILN_ARG_IN,    /* device pointers, by direction */
     KILN_ARG_OUT,
     KILN_ARG_INOUT,
-    KILN_ARG_OPTIONAL_OUT /* may be null */
+    KILN_ARG_OPTIONAL_OUT, /* may be null */
+    KILN_ARG_SCRATCH       /* memory to work in: what is there before does not matter, nor what is after */
 } kiln_arg_kind;
 
 typedef struct kiln_arg {

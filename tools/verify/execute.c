@@ -52,9 +52,10 @@ static bool is_left_out(const attempt *t, const argument *a)
     return a->about->direction == DIRECTION_OPTIONAL_OUT && t->how->without_optional;
 }
 
-static bool is_pure_output(const argument *a)
+/* What is there before the launch is not the caller's. */
+static bool is_poisoned(const argument *a)
 {
-    return manifest_is_output(a->about) && a->about->direction != DIRECTION_INOUT;
+    return a->about->direction != DIRECTION_IN && a->about->direction != DIRECTION_INOUT;
 }
 
 static execute_status prepare_buffer(attempt *t, size_t i)
@@ -66,7 +67,7 @@ static execute_status prepare_buffer(attempt *t, size_t i)
     if (result != 0)
         return fail_driver(t, "allocating a buffer", result);
     t->addresses[i] = b->address;
-    if (!is_pure_output(a))
+    if (!is_poisoned(a))
         result = device_upload(t->device, b, a->host);
     else if (!t->how->is_unpoisoned)
         result = device_fill(t->device, b, t->how->poison);
@@ -107,6 +108,7 @@ static execute_status launch(attempt *t)
     argument_struct arguments;
     argument_struct_fill(&arguments, t->problem, t->addresses);
     launch_record_clear();
+    device_reverse_blocks(t->device, t->how->is_reversed);
     kiln_status status = (kiln_status)t->how->launch(&t->device->loader, NULL, arguments.bytes);
     if (status != KILN_OK) {
         kiln_error details;
@@ -163,7 +165,7 @@ static execute_status collect_buffer(attempt *t, size_t i, outcome *o)
     }
     if (manifest_is_output(a->about))
         o->outputs[i] = seen;
-    if (a->about->direction == DIRECTION_IN || (t->is_empty && !is_pure_output(a)))
+    if (a->about->direction == DIRECTION_IN || (t->is_empty && !is_poisoned(a)))
         return check_input(t, i, seen);
     return t->is_empty && !t->how->is_unpoisoned ? check_untouched(t, i, seen) : EXECUTE_OK;
 }

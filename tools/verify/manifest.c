@@ -111,9 +111,9 @@ static formula *find_formula(reader *r, fy_node *object, const char *name)
 
 static manifest_direction get_direction(reader *r, fy_node *object)
 {
-    static const char *const names[] = {"value", "in", "out", "inout", "optional_out"};
+    static const char *const names[] = {"value", "in", "out", "inout", "optional_out", "scratch"};
     const char *text = get_text_member(r, object, "direction");
-    for (int i = 0; i < 5; i++) {
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (strcmp(text, names[i]) == 0)
             return (manifest_direction)i;
     }

@@ -12,7 +12,8 @@ typedef enum manifest_direction {
     DIRECTION_IN,    /* device pointers */
     DIRECTION_OUT,
     DIRECTION_INOUT,
-    DIRECTION_OPTIONAL_OUT /* may be null */
+    DIRECTION_OPTIONAL_OUT, /* may be null */
+    DIRECTION_SCRATCH       /* neither read before it is written nor looked at afterwards */
 } manifest_direction;
 
 typedef struct manifest_arg {

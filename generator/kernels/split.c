@@ -1,0 +1,94 @@
+/* The partial sums of a part lie together, so that neighbouring threads write and read neighbouring vectors.
+ *
+ * ORDER. Every thread's stores come before the barrier, that before the first thread's atom.acq_rel, that before the same
+ * of the last part to arrive, and that before its threads' loads, after another barrier (PTX ISA, memory consistency
+ * model: causality order). The counter goes back to 0 by itself: atom.inc wraps at the last part.
+ */
+#include "split.h"
+
+static uint32_t vector_of(const split *s, uint32_t count)
+{
+    uint32_t most = s->type == PTX_F64 ? 2 : 4;
+    while (count % most)
+        most /= 2;
+    return most;
+}
+
+/* This thread's first vector in part 0 of the tile. */
+static ptx_val first_of(const split *s, uint32_t count, uint32_t vector)
+{
+    ptx_fn *f = s->f;
+    ptx_val tile = ptx_mul_wide(f, s->tile, ptx_u32(s->parts * s->threads * count));
+    ptx_val tile_at = ptx_at(f, s->workspace, tile);
+    return ptx_at(f, tile_at, vector == 1 ? s->tid : ptx_mul(f, s->tid, ptx_u32(vector)));
+}
+
+static void store_part(const split *s, ptx_val first, const ptx_val sums[], uint32_t count, uint32_t vector)
+{
+    ptx_fn *f = s->f;
+    ptx_val at = ptx_at(f, first, ptx_mul(f, s->part, ptx_u32(s->threads * count)));
+    for (uint32_t i = 0; i < count; i += vector)
+        ptx_store_vec(f, (int)vector, ptx_at_const(f, at, i * s->threads), &sums[i], PTX_PLAIN);
+}
+
+/* True in all threads of the thread block that arrives last. */
+static ptx_val arrive(const split *s)
+{
+    ptx_fn *f = s->f;
+    ptx_val order = ptx_shared(f, PTX_U32, 1, 4);
+    ptx_barrier(f);
+    PTX_IF (f, ptx_eq(f, s->tid, ptx_u32(0))) {
+        ptx_val before =
+            ptx_atom_inc(f, ptx_at(f, s->arrivals, s->tile), ptx_u32(s->parts - 1), PTX_ACQ_REL | PTX_GPU);
+        ptx_store(f, order, before);
+    }
+    ptx_barrier(f);
+    ptx_val arrived = ptx_uniform(f, ptx_load(f, order));
+    return ptx_eq(f, arrived, ptx_u32(s->parts - 1));
+}
+
+static void load_vector(const split *s, ptx_val at, ptx_val out[], uint32_t vector)
+{
+    if (vector == 1)
+        out[0] = ptx_load_hint(s->f, at, PTX_CG);
+    else
+        ptx_load_vec(s->f, (int)vector, out, at, PTX_CG);
+}
+
+static void add_parts(const split *s, ptx_val first, ptx_val sums[], uint32_t count, uint32_t vector)
+{
+    ptx_fn *f = s->f;
+    for (uint32_t part = 0; part < s->parts; part++) {
+        for (uint32_t i = 0; i < count; i += vector) {
+            ptx_val partial[4];
+            load_vector(s, ptx_at_const(f, first, (part * count + i) * s->threads), partial, vector);
+            for (uint32_t e = 0; e < vector; e++) {
+                if (part == 0)
+                    ptx_set(f, sums[i + e], partial[e]);
+                else
+                    ptx_add_to(f, sums[i + e], partial[e]);
+            }
+        }
+    }
+}
+
+ptx_val split_add(const split *s, ptx_val sums[], uint32_t count)
+{
+    ptx_fn *f = s->f;
+    uint32_t vector = vector_of(s, count);
+    bool all_have = s->threads == s->block_threads;
+    ptx_val first = first_of(s, count, vector), has_sums;
+    if (all_have) {
+        store_part(s, first, sums, count, vector);
+    } else {
+        has_sums = ptx_lt(f, s->tid, ptx_u32(s->threads));
+        PTX_IF (f, has_sums) {
+            store_part(s, first, sums, count, vector);
+        }
+    }
+    ptx_val is_last = arrive(s);
+    PTX_IF (f, all_have ? is_last : ptx_and(f, is_last, has_sums)) {
+        add_parts(s, first, sums, count, vector);
+    }
+    return is_last;
+}
