@@ -8,13 +8,13 @@ class Row(NamedTuple):
     shapes: list     # each names every size that any of the variants takes
     quick: dict      # the shape of --quick, which an emulated device gets through in a moment
     baselines: list  # functions of baselines.py
-    fits: object = lambda parameters, shape: True  # whether the variant is for this shape
+    fits: object = lambda parameters, shape: True   # whether the variant is for this shape
+    workspace: object = lambda parameters, shape: 1  # its size, of a variant that takes one
 
 
 NK = (2560, 2560), (6912, 2560), (2560, 6912), (6912, 6912), (4096, 4096), (14336, 4096)
 ROWS = 1, 2, 4, 8, 16, 32, 64, 128, 512
 CONTRACT = "type", "mode", "group", "nibbles", "a", "acc", "norm", "x", "activation", "batch", "y"
-WORKSPACE = 1 << 40  # more than any variant asks for; what is allocated is what it asks for
 
 
 def quantiser(*baselines):
@@ -30,11 +30,21 @@ def fits_rows(parameters, shape):
     return int(parameters["tile_m"]) == next((t for t in tiles if t >= shape["m"]), tiles[-1])
 
 
-def product():
+def partial_sums(tile_n, columns):
+    """A workspace for the sums of all tiles, of as many parts as share one."""
+    def size(parameters, shape):
+        p = {name: int(value) for name, value in parameters.items() if value.isdigit()}
+        width = p.get("tile_n", tile_n)
+        tiles = -(-shape["m"] // p["tile_m"]) * -(-shape[columns] // width)
+        return tiles * p.get("splits", 1) * p["tile_m"] * width
+    return size
+
+
+def product(workspace):
     """NF4 weights, past any L2 cache where that is what takes time. bf16 is left out: it takes what f16 does."""
     return Row(timed={"nibbles": ["low"], "acc": ["f32"], "a": ["f32", "f16"]}, shown={"a": ["f16"], "m": ["1", "16", "64"], "n": ["2560", "6912"]},
-               shapes=[{"m": m, "n": n, "k": k, "workspace_size": WORKSPACE} for n, k in NK for m in ROWS],
-               quick={"m": 3, "n": 67, "k": 2560, "workspace_size": WORKSPACE}, fits=fits_rows,
+               shapes=[{"m": m, "n": n, "k": k} for n, k in NK for m in ROWS], quick={"m": 3, "n": 67, "k": 2560},
+               fits=fits_rows, workspace=workspace,
                baselines=["torch_matmul", "torch_lookup_matmul", "bitsandbytes_matmul"])
 
 
@@ -59,8 +69,8 @@ FAMILIES = {
     "nf4_pack":            quantiser("torch_narrow"),
     "nf4_quantize":        quantiser("torch_narrow", "bitsandbytes_quantize"),
     "nf4_unpack":          quantiser("torch_widen", "bitsandbytes_dequantize"),
-    "nf4_gemm":            product(),
-    "nf4_gemm_transposed": product(),
+    "nf4_gemm":            product(partial_sums(None, "n")),
+    "nf4_gemm_transposed": product(partial_sums(512, "k")),
     "q4k_dequantize":      q4k_dequantize(),
     "rmsnorm_q4k_gemv":    rmsnorm_q4k_gemv(),
 }
@@ -95,5 +105,6 @@ def plan(variants, is_quick):
         seen.add(family)
         fitting = [shape for shape in row.shapes if row.fits(parameters(variant), shape)]
         for shape in [row.quick] if is_quick else fitting:
-            chosen.append((variant, {name: shape[name] for name in names}))
+            whole = dict(shape, workspace_size=row.workspace(parameters(variant), shape))
+            chosen.append((variant, {name: whole[name] for name in names}))
     return chosen
