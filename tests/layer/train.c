@@ -20,6 +20,9 @@
 
 enum { TOKENS = 48, OUTPUTS = 512, INPUTS = 384, RANK = 8, GROUP = 64 };
 
+/* Where thread blocks that share a sum put their parts. It only has to be large enough; with none they share nothing. */
+enum { WORKSPACE = 1 << 18, ARRIVALS_SHARE = 512 };
+
 static const double adapter_scale = 2;
 
 /* ---- elements of the tensors, in f32 or bf16 --------------------------------------------------------------------- */
@@ -155,14 +158,19 @@ static void backward(const nf4_weights *w, const float *g, float *dx, bool is_bf
         .packed = w->packed,
         .scale = w->scale,
         .out = upload(dx, TOKENS * INPUTS, is_bf16),
+        .workspace = device_new(WORKSPACE * sizeof(float), NULL),
+        .arrivals = device_new(WORKSPACE / ARRIVALS_SHARE * sizeof(uint32_t), NULL),
         .m = TOKENS,
         .n = OUTPUTS,
         .k = INPUTS,
+        .workspace_size = WORKSPACE,
         .a = is_bf16 ? LAYER_KERNELS_NF4_GEMM_TRANSPOSED_A_BF16 : LAYER_KERNELS_NF4_GEMM_TRANSPOSED_A_F32,
     };
     device_need(layer_kernels_nf4_gemm_transposed(&device_loader, NULL, &args));
     take(dx, args.out, TOKENS * INPUTS, is_bf16);
     device_free(args.in);
+    device_free(args.workspace);
+    device_free(args.arrivals);
 }
 
 /* A product's shape: for each of n results per token a sum over k weights, so far apart. */
