@@ -24,10 +24,13 @@ def quantiser(*baselines):
                baselines=list(baselines))
 
 
-def fits_rows(parameters, shape):
-    """The tile that is picked for these rows: the least that holds them, or the largest of the strategy."""
-    tiles = (8, 16, 32, 64) if parameters["strategy"] == "mma" else (1, 2, 4, 8)
-    return int(parameters["tile_m"]) == next((t for t in tiles if t >= shape["m"]), tiles[-1])
+def fits_rows(most):
+    """Of tiles of 1, 2, 4, ... rows the one that dispatch takes: the least that holds them, or the largest there is."""
+    def fits(parameters, shape):
+        kind = "mma" if parameters["strategy"] == "mma" else parameters["a"]
+        rows = min(1 << (shape["m"] - 1).bit_length(), most[kind])
+        return int(parameters["tile_m"]) == (max(rows, 8) if kind == "mma" else rows)
+    return fits
 
 
 def partial_sums(tile_n, columns):
@@ -40,11 +43,11 @@ def partial_sums(tile_n, columns):
     return size
 
 
-def product(workspace):
+def product(workspace, fits):
     """NF4 weights, past any L2 cache where that is what takes time. bf16 is left out: it takes what f16 does."""
     return Row(timed={"nibbles": ["low"], "acc": ["f32"], "a": ["f32", "f16"]}, shown={"a": ["f16"], "m": ["1", "16", "64"], "n": ["2560", "6912"]},
                shapes=[{"m": m, "n": n, "k": k} for n, k in NK for m in ROWS], quick={"m": 3, "n": 67, "k": 2560},
-               fits=fits_rows, workspace=workspace,
+               fits=fits, workspace=workspace,
                baselines=["torch_matmul", "torch_lookup_matmul", "bitsandbytes_matmul"])
 
 
@@ -69,8 +72,8 @@ FAMILIES = {
     "nf4_pack":            quantiser("torch_narrow"),
     "nf4_quantize":        quantiser("torch_narrow", "bitsandbytes_quantize"),
     "nf4_unpack":          quantiser("torch_widen", "bitsandbytes_dequantize"),
-    "nf4_gemm":            product(partial_sums(None, "n")),
-    "nf4_gemm_transposed": product(partial_sums(512, "k")),
+    "nf4_gemm":            product(partial_sums(None, "n"), fits_rows({"f32": 32, "f16": 8, "mma": 64})),
+    "nf4_gemm_transposed": product(partial_sums(512, "k"), fits_rows({"f32": 8, "f16": 8})),
     "q4k_dequantize":      q4k_dequantize(),
     "rmsnorm_q4k_gemv":    rmsnorm_q4k_gemv(),
 }
