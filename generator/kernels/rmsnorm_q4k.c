@@ -342,6 +342,7 @@ static const kiln_rule rules[] = {
 #define OF_BLOCK                                                                                             \
     "select(activation == q8, 1 + 6 * batch + rows * (39 + 24 * batch), 1 + 18 * batch + rows * (95 + 68 * " \
     "batch))"
+#define OF_ROW "(9 * (k / 256) * select(sm < 80, 2, 1) + 2 + batch * (3 + " NARROW "))"
 
 static const kiln_rule refusals[] = {
     {"rows * batch <= 8", "rows times batch is at most 8: registers"},
@@ -385,9 +386,8 @@ const kiln_family rmsnorm_q4k_gemv_family = {
              .thread_instructions =
                  "256 * " GRID " * " OF_THREADS " + " BUSY " * " OF_NORM " + 256 * " PASSES " * (" OF_PASS
                  " + " CHUNKS " * " OF_CHUNK ") + " MAKES " * (256 * " CHUNKS " * " OF_H_CHUNK
-                 " + k / 4 * " OF_FOUR ") + 32 * " GROUPS " * (" CHUNKS " * " OF_GROUP " + " STAGES
-                 " * " OF_STAGE " + k / 2048 * " OF_BLOCK ") + 4 * " GROUPS " * (k / 256 % 8) * " OF_BLOCK
-                 " + n * (9 * (k / 256) * select(sm < 80, 2, 1) + 2 + batch * (3 + " NARROW "))",
+                 " + k / 4 * " OF_FOUR ") + 4 * " GROUPS " * (8 * (" CHUNKS " * " OF_GROUP " + " STAGES
+                 " * " OF_STAGE ") + k / 256 * " OF_BLOCK ") + n * " OF_ROW,
              .elements = "n * k"},
     .min_sm = 75,
     .variant_min_sm = "select(rows == 4, 80, 75)", /* with less shared memory none has room for its stages */

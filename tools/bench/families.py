@@ -59,8 +59,8 @@ def q4k_dequantize():
 def rmsnorm_q4k_gemv():
     """Nothing in PyTorch reads Q4_K: beside it stands what takes 3.6 times the bytes."""
     shapes = (8960, 1536), (4096, 4096), (14336, 4096), (28672, 4096), (128256, 4096)
-    return Row(timed={"batch": ["1"], "chunk": ["65536"]}, shown={}, quick={"n": 256, "k": 512},
-               baselines=["torch_norm_matmul"], shapes=[{"n": n, "k": k} for n, k in shapes])
+    return Row(timed={"batch": ["1"], "chunk": ["65536"]}, shown={"norm": ["rms"], "x": ["f16"], "y": ["f16"]},
+               shapes=[{"n": n, "k": k} for n, k in shapes], quick={"n": 256, "k": 512}, baselines=["torch_norm_matmul"])
 
 
 FAMILIES = {
