@@ -15,10 +15,13 @@ REFUSED = {  # parameters: what the message says
     "tile_n: 32, slices: 16": "64 KB",
     "tile_n: 32, slices: 16, table: window": "99 KB",
     "a: f32, acc: f64, table: window": "table near",
-    "tile_m: 2, tile_n: 32": "tile_n 32 is for tile_m 1",
-    "a: f32, acc: f64, tile_m: 8, slices: 4": "registers",
-    "tile_m: 4, slices: 16": "tile_m and slices need more",
-    "strategy: mma": "simt",
+    "a: f32, tile_m: 8, tile_n: 32, slices: 4": "tile_n 32 is for tile_m up to 4",
+    "a: f32, acc: f64, tile_m: 8, slices: 4": "64 KB",
+    "tile_m: 4, slices: 16": "64 KB",
+    "a: f32, tile_m: 8, slices: 8, table: window": "more registers than a multiprocessor has",
+    "a: f16, tile_m: 16, tile_n: 32, slices: 4": "from tile_m 16 on a is f32",
+    "a: f32, tile_m: 32, tile_n: 64, slices: 8": "64 KB",
+    "strategy: mma": "strategy mma takes tile_m from 8",
 }
 
 
