@@ -24,12 +24,12 @@ def quantiser(*baselines):
                baselines=list(baselines))
 
 
-def fits_rows(most):
+def fits_rows(tiles):
     """Of tiles of 1, 2, 4, ... rows the one that dispatch takes: the least that holds them, or the largest there is."""
     def fits(parameters, shape):
         kind = "mma" if parameters["strategy"] == "mma" else parameters["a"]
-        rows = min(1 << (shape["m"] - 1).bit_length(), most[kind])
-        return int(parameters["tile_m"]) == (max(rows, 8) if kind == "mma" else rows)
+        least, largest = tiles[kind]
+        return int(parameters["tile_m"]) == max(least, min(1 << (shape["m"] - 1).bit_length(), largest))
     return fits
 
 
@@ -72,8 +72,8 @@ FAMILIES = {
     "nf4_pack":            quantiser("torch_narrow"),
     "nf4_quantize":        quantiser("torch_narrow", "bitsandbytes_quantize"),
     "nf4_unpack":          quantiser("torch_widen", "bitsandbytes_dequantize"),
-    "nf4_gemm":            product(partial_sums(None, "n"), fits_rows({"f32": 32, "f16": 8, "mma": 64})),
-    "nf4_gemm_transposed": product(partial_sums(512, "k"), fits_rows({"f32": 8, "f16": 8})),
+    "nf4_gemm":            product(partial_sums(None, "n"), fits_rows({"f32": (1, 32), "f16": (1, 8), "mma": (1, 64)})),
+    "nf4_gemm_transposed": product(partial_sums(512, "k"), fits_rows({"f32": (1, 8), "f16": (1, 8), "mma": (8, 64)})),
     "q4k_dequantize":      q4k_dequantize(),
     "rmsnorm_q4k_gemv":    rmsnorm_q4k_gemv(),
 }
