@@ -217,6 +217,17 @@ static bool run_size(runner *r, void (*progress)(const char *, uint64_t))
     return true;
 }
 
+/* Sizes that ask for more shared memory than the device has are none. */
+static void conclude_without_sizes(runner *r)
+{
+    const uint32_t has = r->device->loader.device.max_shared_bytes, needs = r->kernel->max_shared_bytes;
+    if (needs > has)
+        conclude(r, RUN_SKIPPED, "it needs %u bytes of shared memory per thread block, the device has %u",
+                 needs, has);
+    else
+        conclude(r, RUN_WRONG, "no sizes were found that its rules allow");
+}
+
 static bool run_sizes(runner *r, void (*progress)(const char *, uint64_t))
 {
     size_plan plan;
@@ -242,7 +253,7 @@ static bool run_sizes(runner *r, void (*progress)(const char *, uint64_t))
         }
     }
     if (fine && launching == 0)
-        conclude(r, RUN_WRONG, "no sizes were found that its rules allow");
+        conclude_without_sizes(r);
     size_plan_close(&plan);
     return fine;
 }
@@ -300,12 +311,6 @@ static bool check_identity(runner *r)
 
 static bool is_usable(runner *r)
 {
-    const uint32_t has = r->device->loader.device.max_shared_bytes, needs = r->kernel->max_shared_bytes;
-    if (needs > has) {
-        conclude(r, RUN_SKIPPED, "it needs %u bytes of shared memory per thread block, the device has %u",
-                 needs, has);
-        return false;
-    }
     if (kiln_usable(&r->device->loader, r->kernel))
         return true;
     kiln_error none = {.status = KILN_ERROR_NO_IMAGE, .subject = r->kernel->id, .detail = ""};
