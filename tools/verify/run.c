@@ -217,17 +217,6 @@ static bool run_size(runner *r, void (*progress)(const char *, uint64_t))
     return true;
 }
 
-/* Sizes that ask for more shared memory than the device has are none. */
-static void conclude_without_sizes(runner *r)
-{
-    const uint32_t has = r->device->loader.device.max_shared_bytes, needs = r->kernel->max_shared_bytes;
-    if (needs > has)
-        conclude(r, RUN_SKIPPED, "it needs %u bytes of shared memory per thread block, the device has %u",
-                 needs, has);
-    else
-        conclude(r, RUN_WRONG, "no sizes were found that its rules allow");
-}
-
 static bool run_sizes(runner *r, void (*progress)(const char *, uint64_t))
 {
     size_plan plan;
@@ -253,7 +242,7 @@ static bool run_sizes(runner *r, void (*progress)(const char *, uint64_t))
         }
     }
     if (fine && launching == 0)
-        conclude_without_sizes(r);
+        conclude(r, RUN_WRONG, "no sizes were found that its rules allow");
     size_plan_close(&plan);
     return fine;
 }
@@ -311,6 +300,16 @@ static bool check_identity(runner *r)
 
 static bool is_usable(runner *r)
 {
+    const uint32_t has = r->device->loader.device.max_shared_bytes;
+    char error[256];
+    uint64_t
+        needs; /* of sizes that are all 0, the least there is; sizes that need too much are left out later */
+    if (problem_evaluate(&r->problem, r->problem.variant->shared_bytes, &needs, error, sizeof error) &&
+        needs > has) {
+        conclude(r, RUN_SKIPPED, "it needs %llu bytes of shared memory per thread block, the device has %u",
+                 (unsigned long long)needs, has);
+        return false;
+    }
     if (kiln_usable(&r->device->loader, r->kernel))
         return true;
     kiln_error none = {.status = KILN_ERROR_NO_IMAGE, .subject = r->kernel->id, .detail = ""};
