@@ -110,14 +110,13 @@ GEMV = [
      "mov.b32 $a, $b; add.rn.f32 $d, $a, $e; rsqrt", 1),
     ("epsilon left out", WRONG, "add.rn.f32 $a, $b, $c; rsqrt", "mov.b32 $a, $b; rsqrt", 1),
     ("barrier before the sums left out", RACE, "bar.sync 0; cvt.rn.f32.u32", "cvt.rn.f32.u32", 1),
-    ("factor 0.4 % too small", WRONG, "rsqrt.approx.f32 $a, $b;",
-     rsqrt.approx.f32 $a, $b; mul.rn.f32 $a, $a, 0f3F7F0000;),
+    ("factor 0.4 % too small", WRONG, "rsqrt.approx.f32 $a, $b;", "rsqrt.approx.f32 $a, $b; mul.rn.f32 $a, $a, 0f3F7F0000;",
      1),
     ("first element is the norm's factor", WRONG, "ld.global.nc.v4.f32 {$a, $b, $c, $d}, [$e]; mul.rn.f32 $f, $a, $g;",
      "ld.global.nc.v4.f32 {$a, $b, $c, $d}, [$e]; { .reg .pred %first; .reg .u32 %t; mov.u32 %t, %tid.x; "
      "setp.eq.u32 %first, %t, 0; @%first mov.b32 $a, $g; } mul.rn.f32 $f, $a, $g;", 1),
-    ("gamma of the neighbour", WRONG, mul.rn.f32 $a,
-     $b, $c; mul.rn.f32 $d, $a, $e; mul.rn.f32 $f, $g, $c; mul.rn.f32 $h, $f, $i;),
+    ("gamma of the neighbour", WRONG,
+     "mul.rn.f32 $a, $b, $c; mul.rn.f32 $d, $a, $e; mul.rn.f32 $f, $g, $c; mul.rn.f32 $h, $f, $i;",
      "mul.rn.f32 $a, $b, $c; mul.rn.f32 $d, $a, $i; mul.rn.f32 $f, $g, $c; mul.rn.f32 $h, $f, $e;", 4),
     ("barrier before the first h left out", RACE, "bar.sync 0; mul.lo.u32", "mul.lo.u32", 1),
 
