@@ -231,7 +231,7 @@ static gemv open_gemv(ptx_fn *f, const kiln_variant *v)
 static void emit(ptx_fn *f, const kiln_variant *v)
 {
     gemv g = open_gemv(f, v);
-    ptx_min_blocks(f, g.rows < 4 && g.rows * g.batch <= 4 ? 2 : 1);
+    ptx_min_blocks(f, g.rows < 4 && g.rows * g.batch <= (g.sm < 80 ? 2 : 4) ? 2 : 1); /* else some spill */
     for (uint32_t b = 1; b < g.batch; b++)
         g.x[b] = ptx_at(f, g.x[b - 1], g.k);
     g.lane = ptx_laneid(f);

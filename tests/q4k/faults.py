@@ -32,7 +32,8 @@ DEQUANTIZE = [
     ("codes of the third from the wrong row", WRONG, "setp.ge.u32 $a, $b, 12;", "setp.gt.u32 $a, $b, 12;", 1),
     ("the sixth by the header of the fifth", WRONG, "add.u32 $a, $b, 20; and", "add.u32 $a, $b, 16; and", 1),
     ("header of the second from the first's row", WRONG, "setp.eq.u32 $a, $b, 1;", "setp.eq.u32 $a, $b, 9;", 1),
-    ("bytes in the wrong order", WRONG, "prmt.b32 $a, $b, 0x4b000000, 29761;", "prmt.b32 $a, $b, 0x4b000000, 29762;", 16),
+    ("bytes in the wrong order", WRONG, "prmt.b32 $a, $b, 0x4b000000, 29761;",
+     "prmt.b32 $a, $b, 0x4b000000, 29762;", 16),
     ("high half of the codes over the low one", UNWRITTEN, "[$a+128], $v;", "[$a], $v;", 1),
 
     # ---- scales and minima ------------------------------------------------------------------------------------------
@@ -76,7 +77,8 @@ TO_BF16 = [
 GEMV = [
     # ---- which rows -------------------------------------------------------------------------------------------------
     ("thread block's number ignored", UNWRITTEN, "mov.u32 $a, %ctaid.x;", "mov.u32 $a, 0;", 1),
-    ("stretches of one row fewer", UNWRITTEN, "sub.u32 $a, $b, 1; div.u32 $c, $a, $d;", "sub.u32 $a, $b, $d; div.u32 $c, $a, $d;", 1),
+    ("stretches of one row fewer", UNWRITTEN, "sub.u32 $a, $b, 1; div.u32 $c, $a, $d;",
+     "sub.u32 $a, $b, $d; div.u32 $c, $a, $d;", 1),
     ("last row of a stretch forgotten", UNWRITTEN, "min.u32 $a, $b, 256; div", "sub.u32 $a, $b, 1; div", 1),
     ("groups of three rows", UNWRITTEN, "mad.lo.u32 $a, $b, 2, $c; add.u32 $d, $a, $e;",
      "mad.lo.u32 $a, $b, 3, $c; add.u32 $d, $a, $e;", 1),
@@ -91,18 +93,21 @@ GEMV = [
      "div.u32 $a, $b, 16; mad.lo.u32 $c, $a, 0, $d;", 1),
 
     # ---- which super-blocks -----------------------------------------------------------------------------------------
-    ("one piece read beyond the row", EITHER, "setp.lt.u32 $a, $b, $c; add.u32 $d", "setp.le.u32 $a, $b, $c; add.u32 $d", 2),
+    ("one piece read beyond the row", EITHER, "setp.lt.u32 $a, $b, $c; add.u32 $d",
+     "setp.le.u32 $a, $b, $c; add.u32 $d", 2),
     ("a piece too few where lanes are one behind", EITHER, "and.b32 $a, $b, 1; sub.u32 $c, $d, $a; add.u32 $e, $c, 32;",
      "and.b32 $a, $b, 1; sub.u32 $c, $d, $a; add.u32 $e, $d, 32;", 1),
     ("tile's last pieces not copied", EITHER, "min.u32 $a, $b, 72;", "min.u32 $a, $b, 71;", 2),
     ("second row's tile over the first's", WRONG, "st.shared.v4.u32 [$a+1152], {$b, $c, $d, $e};",
      "st.shared.v4.u32 [$a], {$b, $c, $d, $e};", 2),
     ("always the same stage", EITHER, "sub.u32 $a, 2304, $a;", "", 1),
-    ("barrier before the next copies left out", RACE, "bar.warp.sync 0xffffffff; add.u32 $a, $a, 8;", "add.u32 $a, $a, 8;", 1),
+    ("barrier before the next copies left out", RACE, "bar.warp.sync 0xffffffff; add.u32 $a, $a, 8;",
+     "add.u32 $a, $a, 8;", 1),
 
     # ---- norm -------------------------------------------------------------------------------------------------------
     ("eighth warp's squares left out", WRONG, "add.rn.f32 $a, $a, $b; div.rn.f32", "div.rn.f32", 1),
-    ("sum for the mean", WRONG, "div.rn.f32 $a, $b, $c; add.rn.f32 $d, $a, $e; rsqrt", "mov.b32 $a, $b; add.rn.f32 $d, $a, $e; rsqrt", 1),
+    ("sum for the mean", WRONG, "div.rn.f32 $a, $b, $c; add.rn.f32 $d, $a, $e; rsqrt",
+     "mov.b32 $a, $b; add.rn.f32 $d, $a, $e; rsqrt", 1),
     ("epsilon left out", WRONG, "add.rn.f32 $a, $b, $c; rsqrt", "mov.b32 $a, $b; rsqrt", 1),
     ("barrier before the sums left out", RACE, "bar.sync 0; cvt.rn.f32.u32", "cvt.rn.f32.u32", 1),
     ("factor 0.4 % too small", WRONG, "rsqrt.approx.f32 $a, $b;", "rsqrt.approx.f32 $a, $b; mul.rn.f32 $a, $a, 0f3F7F0000;",
@@ -110,21 +115,26 @@ GEMV = [
     ("first element is the norm's factor", WRONG, "ld.global.nc.v4.f32 {$a, $b, $c, $d}, [$e]; mul.rn.f32 $f, $a, $g;",
      "ld.global.nc.v4.f32 {$a, $b, $c, $d}, [$e]; { .reg .pred %first; .reg .u32 %t; mov.u32 %t, %tid.x; "
      "setp.eq.u32 %first, %t, 0; @%first mov.b32 $a, $g; } mul.rn.f32 $f, $a, $g;", 1),
-    ("gamma of the neighbour", WRONG, "mul.rn.f32 $a, $b, $c; mul.rn.f32 $d, $a, $e; mul.rn.f32 $f, $g, $c; mul.rn.f32 $h, $f, $i;",
+    ("gamma of the neighbour", WRONG,
+     "mul.rn.f32 $a, $b, $c; mul.rn.f32 $d, $a, $e; mul.rn.f32 $f, $g, $c; mul.rn.f32 $h, $f, $i;",
      "mul.rn.f32 $a, $b, $c; mul.rn.f32 $d, $a, $i; mul.rn.f32 $f, $g, $c; mul.rn.f32 $h, $f, $e;", 4),
     ("barrier before the first h left out", RACE, "bar.sync 0; mul.lo.u32", "mul.lo.u32", 1),
 
     # ---- scales and minima ------------------------------------------------------------------------------------------
-    ("five bits for six", WRONG, "selp.b32 $a, 0x30303030, 0x3f3f3f3f, $b;", "selp.b32 $a, 0x30303030, 0x1f1f1f1f, $b;", 1),
-    ("highest bit of late ones lost", WRONG, "selp.b32 $a, 0x30303030, 0x3f3f3f3f, $b;", "selp.b32 $a, 0x10101010, 0x3f3f3f3f, $b;", 1),
+    ("five bits for six", WRONG, "selp.b32 $a, 0x30303030, 0x3f3f3f3f, $b;",
+     "selp.b32 $a, 0x30303030, 0x1f1f1f1f, $b;", 1),
+    ("highest bit of late ones lost", WRONG, "selp.b32 $a, 0x30303030, 0x3f3f3f3f, $b;",
+     "selp.b32 $a, 0x10101010, 0x3f3f3f3f, $b;", 1),
     ("late ones without their nibbles", WRONG, "selp.b32 $a, 0x0f0f0f0f, 0, $b;", "mov.b32 $a, 0;", 1),
     ("numbers of the neighbours", WRONG, "selp.b32 $a, 30258, 21520, $b;", "selp.b32 $a, 21520, 30258, $b;", 1),
     ("minima by the scales' nibbles", WRONG, "shr.u32 $a, $b, 4; prmt", "mov.b32 $a, $b; prmt", 2),
     ("minima added", WRONG, "neg.f32 $a, $b; prmt", "mov.b32 $a, $b; prmt", 2),
-    ("odd sub-blocks by the even ones' scales", WRONG, "prmt.b32 $a, $b, 0x4b000000, 29761;", "prmt.b32 $a, $b, 0x4b000000, 29760;", 2),
+    ("odd sub-blocks by the even ones' scales", WRONG, "prmt.b32 $a, $b, 0x4b000000, 29761;",
+     "prmt.b32 $a, $b, 0x4b000000, 29760;", 2),
 
     # ---- sums -------------------------------------------------------------------------------------------------------
-    ("barrier before the stores left out", RACE, "bar.sync 0; mov.u32 $a, %tid.x; setp.lt", "mov.u32 $a, %tid.x; setp.lt", 1),
+    ("barrier before the stores left out", RACE, "bar.sync 0; mov.u32 $a, %tid.x; setp.lt",
+     "mov.u32 $a, %tid.x; setp.lt", 1),
 ]
 
 GEMV_EXACT = [
