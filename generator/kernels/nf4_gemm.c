@@ -41,12 +41,12 @@ static const kiln_arg args[] = {
     {"scale", KILN_ARG_IN, "f32", "n, k / 64", 4, NULL, "of each 64 along K of a column"},
     {"out", KILN_ARG_OUT, "$a", "m, n", 2, NULL, "C, row by row"},
     {"workspace", KILN_ARG_SCRATCH, "f32", "workspace_size", 16, "splits != 1", "sums of parts of K"},
-    {"arrivals", KILN_ARG_INOUT, "u32", "workspace_size / 256", 4, "splits != 1", "0 before and after"},
+    {"arrivals", KILN_ARG_INOUT, "u32", "workspace_size / 32", 4, "splits != 1", "0 before and after"},
     {"m", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of A and C"},
     {"n", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns of C"},
     {"k", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns of A"},
     {"workspace_size", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "numbers that workspace holds; arrivals has one for each "
-                                                             "256 of them; 0: there are neither"},
+                                                             "32 of them; 0: there are neither"},
     {.name = NULL},
 };
 
