@@ -300,10 +300,14 @@ static bool check_identity(runner *r)
 
 static bool is_usable(runner *r)
 {
-    const uint32_t has = r->device->loader.device.max_shared_bytes, needs = r->kernel->max_shared_bytes;
-    if (needs > has) {
-        conclude(r, RUN_SKIPPED, "it needs %u bytes of shared memory per thread block, the device has %u",
-                 needs, has);
+    const uint32_t has = r->device->loader.device.max_shared_bytes;
+    char error[256];
+    uint64_t
+        needs; /* of sizes that are all 0, the least there is; sizes that need too much are left out later */
+    if (problem_evaluate(&r->problem, r->problem.variant->shared_bytes, &needs, error, sizeof error) &&
+        needs > has) {
+        conclude(r, RUN_SKIPPED, "it needs %llu bytes of shared memory per thread block, the device has %u",
+                 (unsigned long long)needs, has);
         return false;
     }
     if (kiln_usable(&r->device->loader, r->kernel))
