@@ -31,8 +31,8 @@
      "strategy mma with tile_n 16 and 32 takes tile_m up to 8, slices 8"},                                             \
     {MMA("tile_n <= 32 || (tile_m >= 8 && tile_m >= tile_n / 8)"),                                                     \
      "strategy mma with tile_n 64 takes tile_m from 8, with 128 from 16"},                                             \
-    {MMA("tile_n <= 32 || (slices * 4 <= " MMA_CHUNK " && " MMA_THREADS " >= 128)"),                                   \
-     "strategy mma with tile_n 64 takes slices 2 4 8, with tile_n 128 slices 1 2 4"},                                  \
+    {MMA("tile_n <= 32 || (" MMA_THREADS " >= 128 && " MMA_THREADS " <= 256)"),                                        \
+     "strategy mma with tile_n 64 takes slices 2 and 4, with tile_n 128 slices 1 and 2"},                              \
     {MMA("stages == 2 || (tile_n > 32 && tile_m <= 16)"), "stages 4 takes tile_n from 64 and tile_m up to 16"},        \
     {MMA(MMA_SHARED " <= select(table == window, 166912, 101376)"),                                                    \
      "tile_m, tile_n, slices and stages need more shared memory than devices have (near: 99 KB; window: 163 KB)"}
