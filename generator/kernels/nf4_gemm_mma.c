@@ -152,8 +152,6 @@ static void add_block(mma_gemm *g, uint32_t block)
     decode_block(g, block, weights);
     for (uint32_t row_tile = 0; row_tile < g->row_tiles; row_tile++) {
         ptx_val read[8];
-        if (row_tile == 2 || row_tile == 4 || row_tile == 6)
-            ptx_warp_barrier(f); /* else ptxas takes later loads before it, and runs out of registers */
         read_a(g, block, row_tile, read);
         for (uint32_t group = 0; group < g->groups; group++) {
             ptx_val partial[4];
