@@ -376,7 +376,10 @@ static void clear_sums(mma_gemm *g)
 static uint32_t blocks_per_multiprocessor(const mma_gemm *g)
 {
     enum { ALL_REGISTERS = 65536 };
-    uint32_t registers = g->tile_m == 64 ? 255 : g->is_wide ? 204 : g->groups == 1 ? 85 : 128;
+    uint32_t registers = g->tile_m == 64                    ? 255
+                         : g->is_wide                       ? 204
+                         : g->groups == 1 && g->splits == 1 ? 85
+                                                            : 128;
     uint32_t blocks = ALL_REGISTERS / (g->threads * registers);
     return blocks < 1 ? 1 : blocks;
 }
