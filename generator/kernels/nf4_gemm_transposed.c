@@ -84,7 +84,7 @@ static const kiln_rule refusals[] = {
     {SHARED " <= select(table == window, 101376, 65536)",
      "warps need more shared memory than every device has (64 KB, those with a window 99 KB)"},
     {"acc == f32 || tile_m <= 4", "sums in f64 are for tile_m up to 4: registers"},
-    {"strategy == mma || warps * tile_m * " LANE_K " * " WIDE_BYTES " <= 4096",
+    {"strategy == mma || (warps * tile_m * " LANE_K " * " WIDE_BYTES " <= 4096 && (tile_m == 1 || warps <= 8))",
      "tile_m and warps need more registers than there are"},
     {NULL, NULL},
 };
