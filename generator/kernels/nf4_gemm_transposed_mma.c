@@ -1,20 +1,20 @@
 /* The transposed NF4 product on the matrix units.
  *
- * A thread block makes a tile of C, tile_m rows by 512 along K; each of its eight warps has the 64 along K that share a
- * scale, so that no sums cross warps. Weights are mma's A: its 16 rows are values of k, the reduction runs over columns.
- * Rows of A are mma's B. The order of columns is free as long as both agree: of 16 columns lane t of four has 4t to
- * 4t + 3, which in A are 8 bytes in a row.
+ * A thread block makes a tile of C, tile_m rows by 512 along K; each of its eight warps has the 64 along K that share
+ * a scale, so that no sums cross warps. Weights are mma's A: its 16 rows are values of k, the reduction runs over
+ * columns. Rows of A are mma's B. The order of columns is free as long as both agree: of 16 columns lane t of four has
+ * 4t to 4t + 3, which in A are 8 bytes in a row.
  *
  * STAGES. All threads bring 32 columns of codes, scales and A to shared memory: loads for the next 32 are on the way
  * while these are multiplied, and two buffers take turns, so that there is one barrier per 32. The 32 bytes that a warp
  * needs of a column's 256 lie turned by the lane that reads them, so that no two lanes meet in a bank.
  *
- * DECODING. A register of mma's A has two columns of one k, a byte of codes two k of one column: the words of two columns
- * are merged first, four instructions for 16 weights; then nf4_pairs.h's table gives a register per byte.
+ * DECODING. A register of mma's A has two columns of one k, a byte of codes two k of one column: the words of two
+ * columns are merged first, four instructions for 16 weights; then nf4_pairs.h's table gives a register per byte.
  *
- * SCALES. They differ along the reduction and along k, so they go into the weights. A scale is kept as two numbers of A's
- * type, rounded and the rest, and t * high + t * low is rounded once: with the table's rounding a weight is within two
- * half ulps, besides half of the smallest number that there is (2^-25 in f16) for each of three roundings.
+ * SCALES. They differ along the reduction and along k, so they go into the weights. A scale is kept as two numbers of
+ * A's type, rounded and the rest, and t * high + t * low is rounded once: with the table's rounding a weight is within
+ * two half ulps, besides half of the smallest number that there is (2^-25 in f16) for each of three roundings.
  */
 #include "narrow.h"
 #include "nf4_gemm_transposed.h"

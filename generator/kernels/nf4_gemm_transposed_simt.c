@@ -403,7 +403,7 @@ static uint32_t blocks_per_multiprocessor(const product *g)
 {
     enum { ALL_REGISTERS = 65536 };
     uint32_t sums = sum_registers(g);
-    uint32_t registers = sums <= 32 ? 96 : sums > 64 || g->wide == PTX_F64 ? 255 : 128;
+    uint32_t registers = sums > 64 || g->wide == PTX_F64 ? 255 : 128;
     uint32_t blocks = ALL_REGISTERS / (threads(g) * registers);
     return blocks ? blocks : 1;
 }
