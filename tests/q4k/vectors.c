@@ -1,9 +1,11 @@
-/* The vectors of the GGUF reference package through the generated function, in each type and a few numbers of super-blocks.
+/* The vectors of the GGUF reference package through the generated functions: q4k_dequantize in each type and a few numbers of
+ * super-blocks; rmsnorm_q4k_gemv, whose products of a unit vector are one element of each row, exactly.
  *
  *     q4k_vectors DRIVER VECTORS
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "number.h"
 #include "q4k_sample.h"
@@ -12,6 +14,7 @@ enum {
     BLOCK_BYTES = 144,
     BLOCK_ELEMENTS = 256,
     MOST_BLOCKS = 64,
+    BATCH = 8,
     MOST_ELEMENTS = MOST_BLOCKS * BLOCK_ELEMENTS
 };
 
@@ -79,14 +82,51 @@ static bool try_blocks(const row *r, CUdeviceptr packed, CUdeviceptr out, size_t
     return true;
 }
 
+/* Eight unit vectors, from element `first` on, times the super-blocks as rows. */
+static bool try_units(CUdeviceptr packed, CUdeviceptr out, CUdeviceptr in, size_t first)
+{
+    static float units[BATCH * BLOCK_ELEMENTS], products[BATCH * MOST_BLOCKS];
+    memset(units, 0, sizeof units);
+    for (size_t i = 0; i < BATCH; i++)
+        units[i * BLOCK_ELEMENTS + first + i] = 1;
+    need(driver.memcpy_htod(in, units, sizeof units) == 0, "cuMemcpyHtoD");
+    kiln_status status = q4k_sample_rmsnorm_q4k_gemv(&loader, NULL,
+                                                     &(q4k_sample_rmsnorm_q4k_gemv_args){
+                                                         .in = in,
+                                                         .w = packed,
+                                                         .out = out,
+                                                         .n = MOST_BLOCKS,
+                                                         .k = BLOCK_ELEMENTS,
+                                                         .norm = Q4K_SAMPLE_RMSNORM_Q4K_GEMV_NORM_NONE,
+                                                         .batch = BATCH,
+                                                     });
+    need(status == KILN_OK, "rmsnorm_q4k_gemv");
+    need(driver.ctx_synchronize() == 0 && driver.memcpy_dtoh(products, out, sizeof products) == 0,
+         "cuMemcpyDtoH");
+    for (size_t i = 0; i < BATCH * MOST_BLOCKS; i++) {
+        size_t element = first + i / MOST_BLOCKS, block = i % MOST_BLOCKS;
+        float wanted = expected[block * BLOCK_ELEMENTS + element];
+        if (products[i] == wanted)
+            continue;
+        printf("WRONG product: element %zu of super-block %zu is %a, expected %a\n", element, block,
+               (double)products[i], (double)wanted);
+        return false;
+    }
+    return true;
+}
+
 int main(int argc, char **argv)
 {
     static const row rows[] = {{Q4K_SAMPLE_Q4K_DEQUANTIZE_TYPE_F32, ELEMENT_F32},
                                {Q4K_SAMPLE_Q4K_DEQUANTIZE_TYPE_F16, ELEMENT_F16},
                                {Q4K_SAMPLE_Q4K_DEQUANTIZE_TYPE_BF16, ELEMENT_BF16}};
     static const size_t counts[] = {1, 3, 8, 13, MOST_BLOCKS};
-    enum { ROWS = sizeof rows / sizeof rows[0], COUNTS = sizeof counts / sizeof counts[0] };
-    CUdeviceptr packed = 0, out = 0;
+    enum {
+        ROWS = sizeof rows / sizeof rows[0],
+        COUNTS = sizeof counts / sizeof counts[0],
+        ALL = ROWS * COUNTS + BLOCK_ELEMENTS / BATCH
+    };
+    CUdeviceptr packed = 0, out = 0, in = 0;
     unsigned right = 0;
     if (argc != 3)
         return 2;
@@ -99,6 +139,9 @@ int main(int argc, char **argv)
         size_t count = counts[i % COUNTS];
         right += try_blocks(&rows[i / COUNTS], packed, out, MOST_BLOCKS - count, count);
     }
-    printf("%u of %u right\n", right, ROWS * COUNTS);
-    return kiln_close(&loader) != KILN_OK || right != ROWS * COUNTS;
+    need(driver.mem_alloc(&in, BATCH * BLOCK_ELEMENTS * sizeof(float)) == 0, "cuMemAlloc");
+    for (size_t first = 0; first < BLOCK_ELEMENTS; first += BATCH)
+        right += try_units(packed, out, in, first);
+    printf("%u of %u right\n", right, ALL);
+    return kiln_close(&loader) != KILN_OK || right != ALL;
 }

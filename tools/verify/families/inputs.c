@@ -33,7 +33,7 @@ static double any_finite(element_type type, random_stream s, uint64_t i)
 
 static double make_value(element_type type, input_kind kind, random_stream s, uint64_t i, uint64_t start)
 {
-    double sign = random_bits(random_fork(s, 2), i) & 1 ? -1 : 1;
+    double sign = random_bits(random_fork(s, 2), i) & 1 ? -1 : 1, lowest = log2(number_smallest(type));
     switch (kind) {
     case INPUT_UNIFORM:
         return 2 * random_uniform(s, i) - 1;
@@ -51,6 +51,8 @@ static double make_value(element_type type, input_kind kind, random_stream s, ui
         return (i & 1 ? -1 : 1) * fabs(random_normal(s, i / 2));
     case INPUT_HUGE_TINY:
         return random_normal(s, i) * (i % 41 == 7 ? 0x1p12 : 0x1p-12);
+    case INPUT_SPREAD:
+        return sign * exp2(random_uniform(s, i) * (log2(number_largest(type)) / 2 - 10 - lowest) + lowest);
     case INPUT_ANY_BITS:
         return any_finite(type, s, i);
     case INPUT_NONFINITE:

@@ -14,6 +14,7 @@ typedef enum input_kind {
     INPUT_EQUAL,       /* one random number everywhere */
     INPUT_ALTERNATING, /* x, -x, x, ... */
     INPUT_HUGE_TINY,   /* one number in 41 of 2^12, the others of 2^-12 */
+    INPUT_SPREAD,      /* all magnitudes alike, from the smallest to 2^-10 of the root of the largest */
     INPUT_ANY_BITS,    /* all finite bit patterns alike */
     INPUT_NONFINITE    /* normal, one in 16 a NaN or an infinity */
 } input_kind;

@@ -145,7 +145,20 @@ typedef struct kinds {
     double eps;
 } kinds;
 
-enum { RANDOM, REAL, CANCELLING, HUGE_TINY, DENORMAL, LARGEST_W, DENORMAL_W, ZERO, ZERO_EPS, NONFINITE };
+enum {
+    RANDOM,
+    REAL,
+    CANCELLING,
+    HUGE_TINY,
+    SPREAD,
+    SPREAD_GAMMA,
+    DENORMAL,
+    LARGEST_W,
+    DENORMAL_W,
+    ZERO,
+    ZERO_EPS,
+    NONFINITE
+};
 
 /* clang-format off */
 static const kinds all_kinds[] = {
@@ -153,6 +166,8 @@ static const kinds all_kinds[] = {
     [REAL]       = {INPUT_REAL,        INPUT_UNIFORM, Q4K_NUMBERS + INPUT_REAL,       1e-6},
     [CANCELLING] = {INPUT_ALTERNATING, INPUT_EQUAL,   Q4K_NUMBERS + INPUT_EQUAL,      1e-5},
     [HUGE_TINY]  = {INPUT_HUGE_TINY,   INPUT_NORMAL,  Q4K_NUMBERS + INPUT_HUGE_TINY,  1e-5},
+    [SPREAD]     = {INPUT_SPREAD,      INPUT_NORMAL,  Q4K_RANDOM,                     1e-5},
+    [SPREAD_GAMMA] = {INPUT_NORMAL,    INPUT_SPREAD,  Q4K_RANDOM,                     1e-5},
     [DENORMAL]   = {INPUT_DENORMAL,    INPUT_NORMAL,  Q4K_RANDOM,                     1e-5},
     [LARGEST_W]  = {INPUT_NORMAL,      INPUT_UNIFORM, Q4K_LARGEST,                    1e-5},
     [DENORMAL_W] = {INPUT_NORMAL,      INPUT_UNIFORM, Q4K_DENORMAL,                   1e-5},
@@ -166,6 +181,8 @@ static const input_pattern patterns[] = {
     {"real",       PATTERN_LARGE,                  REAL},
     {"cancelling", 0,                              CANCELLING},
     {"huge-tiny",  0,                              HUGE_TINY},
+    {"spread",     0,                              SPREAD},
+    {"spread-gamma", 0,                            SPREAD_GAMMA},
     {"denormal",   0,                              DENORMAL},
     {"largest-w",  0,                              LARGEST_W},
     {"denormal-w", 0,                              DENORMAL_W},

@@ -1,0 +1,111 @@
+/* rmsnorm_q4k_gemv on more than 2^32 bytes of weights: the last rows give the bits that they give by themselves.
+ *
+ *     q4k_far DRIVER
+ *
+ * The emulated driver's memory takes no room until it is touched; of the large launch only the last thread block runs.
+ */
+#define _POSIX_C_SOURCE 200809L /* setenv */
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "q4k_sample.h"
+
+enum { ROWS = 64, K = 1024, ROW_BYTES = K / 256 * 144, ALL_ROWS = 1 << 23 };
+
+static kiln_driver driver;
+static kiln_slot slots[Q4K_SAMPLE_SLOTS];
+static kiln_loader loader;
+static CUdeviceptr in, factors, few, all, out;
+
+static void need(bool fine, const char *what)
+{
+    if (fine)
+        return;
+    fprintf(stderr, "%s failed\n", what);
+    exit(1);
+}
+
+static void open_device(const char *path)
+{
+    CUcontext context;
+    need(kiln_driver_load(&driver, path, NULL) == KILN_OK, "kiln_driver_load");
+    need(driver.init(0) == 0 && driver.device_primary_ctx_retain(&context, 0) == 0,
+         "cuDevicePrimaryCtxRetain");
+    need(driver.ctx_set_current(context) == 0, "cuCtxSetCurrent");
+    need(kiln_open(&loader, &driver, &q4k_sample_bundle, slots, Q4K_SAMPLE_SLOTS, NULL) == KILN_OK,
+         "kiln_open");
+}
+
+/* The same pseudorandom rows at both places, with d and dmin of 2^-10, and vectors. */
+static void make_inputs(void)
+{
+    static unsigned char rows[ROWS * ROW_BYTES];
+    static float x[K];
+    uint32_t state = 1;
+    for (size_t i = 0; i < sizeof rows; i++) {
+        state = state * 1664525 + 1013904223;
+        size_t place = i % 144;
+        rows[i] = place >= 4 ? (unsigned char)(state >> 24) : place % 2 ? 0x14 : 0;
+    }
+    for (size_t i = 0; i < K; i++)
+        x[i] = (float)(i % 23) - 11;
+    need(driver.mem_alloc(&few, sizeof rows) == 0 &&
+             driver.mem_alloc(&all, (size_t)ALL_ROWS * ROW_BYTES) == 0 &&
+             driver.mem_alloc(&in, sizeof x) == 0 && driver.mem_alloc(&factors, sizeof x) == 0 &&
+             driver.mem_alloc(&out, (size_t)ALL_ROWS * sizeof(float)) == 0,
+         "cuMemAlloc");
+    need(driver.memcpy_htod(few, rows, sizeof rows) == 0 &&
+             driver.memcpy_htod(all + (uint64_t)(ALL_ROWS - ROWS) * ROW_BYTES, rows, sizeof rows) == 0 &&
+             driver.memcpy_htod(in, x, sizeof x) == 0 && driver.memcpy_htod(factors, x, sizeof x) == 0,
+         "cuMemcpyHtoD");
+}
+
+/* The last rows' products of n. */
+static void multiply(CUdeviceptr w, uint32_t n, uint32_t activation, float products[ROWS])
+{
+    kiln_status status =
+        q4k_sample_rmsnorm_q4k_gemv(&loader, NULL,
+                                    &(q4k_sample_rmsnorm_q4k_gemv_args){.in = in,
+                                                                        .gamma = factors,
+                                                                        .w = w,
+                                                                        .out = out,
+                                                                        .n = n,
+                                                                        .k = K,
+                                                                        .eps = 1e-5F,
+                                                                        .batch = 1,
+                                                                        .activation = activation});
+    need(status == KILN_OK, "rmsnorm_q4k_gemv");
+    need(driver.ctx_synchronize() == 0 &&
+             driver.memcpy_dtoh(products, out + (uint64_t)(n - ROWS) * sizeof(float), ROWS * sizeof(float)) ==
+                 0,
+         "cuMemcpyDtoH");
+}
+
+static bool try_activation(uint32_t activation)
+{
+    float near[ROWS], far[ROWS];
+    char blocks[32];
+    /* As many thread blocks as go at once: one per multiprocessor where four rows go together, else two. */
+    uint32_t last = loader.device.multiprocessors * (loader.device.sm >= 80 ? 1 : 2) - 1;
+    unsetenv("KILN_EMU_BLOCKS");
+    multiply(few, ROWS, activation, near);
+    snprintf(blocks, sizeof blocks, "%" PRIu32 "-%" PRIu32, last, last);
+    setenv("KILN_EMU_BLOCKS", blocks, 1);
+    multiply(all, ALL_ROWS, activation, far);
+    return near[0] != 0 && memcmp(near, far, sizeof near) == 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 2)
+        return 2;
+    open_device(argv[1]);
+    make_inputs();
+    bool fine[] = {try_activation(Q4K_SAMPLE_RMSNORM_Q4K_GEMV_ACTIVATION_EXACT),
+                   try_activation(Q4K_SAMPLE_RMSNORM_Q4K_GEMV_ACTIVATION_Q8)};
+    printf("exact: %s, q8: %s\n", fine[0] ? "right" : "WRONG", fine[1] ? "right" : "WRONG");
+    return kiln_close(&loader) != KILN_OK || !fine[0] || !fine[1];
+}
