@@ -269,6 +269,9 @@ static uint32_t blocks_per_multiprocessor(const gemm *g)
     uint32_t held = sums + g->tile_n; /* codes too */
     uint32_t registers = sums <= 8 ? few : held <= 48 ? 128 : held <= 80 ? many : 255;
     uint32_t blocks = ALL_REGISTERS / (g->slices * WARP_LANES * registers);
+    bool is_tight = g->rows == 8 || (g->tile_n == 32 && !g->pairs.in_window);
+    if (g->sm >= 110 && is_tight && blocks > 1) /* there ptxas wants up to four registers more */
+        blocks--;
     return blocks < 1 ? 1 : blocks > MOST_BLOCKS ? MOST_BLOCKS : blocks;
 }
 
