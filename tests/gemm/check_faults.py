@@ -13,20 +13,21 @@ import sys
 from faults import FAULTS
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "quant"))
-from plant import Planter, plant  # pylint: disable=wrong-import-position
+from plant import TARGET, Planter, plant  # pylint: disable=wrong-import-position
 
 LEAST_PER_FAMILY = 20
 DEVICE = "sm_87"  # few multiprocessors, so that thread blocks have several tiles; shared memory for a window
 
 
 class Checker(Planter):
-    def __init__(self, kiln, config, verify, driver):
-        super().__init__(kiln, config)
+    def __init__(self, target, device, kiln, config, verify, driver):
+        super().__init__(kiln, config, target)
+        self.device = device
         self.verify = [verify, "--driver", driver, "--json", "-", "--max-elements", "25000"]
 
     def judge(self, kernel, text):
         """"ok" or "WRONG" or what else kiln-verify made of the kernel with this text, and what it says."""
-        out = self.run([*self.verify, "--filter", kernel], {kernel: text}, KILN_EMU_DEVICE=DEVICE, KILN_EMU_CHECK="all",
+        out = self.run([*self.verify, "--filter", kernel], {kernel: text}, KILN_EMU_DEVICE=self.device, KILN_EMU_CHECK="all",
                        KILN_EMU_JUMPS="100000").stdout
         row, = json.loads(out)["variants"]
         return row["result"], " ".join(row.get("detail", "").split())
@@ -45,10 +46,11 @@ class Checker(Planter):
         return is_found, f"{'found' if is_found else 'NOT FOUND'} {kernel} {name}: {result} {detail}"
 
 
-def main():
+def check(all_faults, target, device):
+    """Ends the program. The kernels' text is for the target; the emulated device runs it."""
     word = sys.argv[5] if len(sys.argv) > 5 else ""
-    checker, tally, failed = Checker(*sys.argv[1:5]), {}, False
-    cases = [(kernel, fault) for kernel, faults in FAULTS.items() for fault in faults if word in f"{kernel} {fault[0]}"]
+    checker, tally, failed = Checker(target, device, *sys.argv[1:5]), {}, False
+    cases = [(kernel, fault) for kernel, faults in all_faults.items() for fault in faults if word in f"{kernel} {fault[0]}"]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         for is_healthy, line in pool.map(checker.check_healthy, sorted({kernel for kernel, _ in cases})):
             print(line)
@@ -62,4 +64,5 @@ def main():
     sys.exit(failed or not cases)
 
 
-main()
+if __name__ == "__main__":
+    check(FAULTS, TARGET, DEVICE)

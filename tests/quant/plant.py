@@ -37,14 +37,14 @@ def expand(kernels):
 
 
 class Planter:
-    """The kernels of one configuration."""
+    """The kernels of one configuration, as they are for one target."""
 
-    def __init__(self, kiln, config):
-        self.show = [kiln, "show", config]
+    def __init__(self, kiln, config, target=TARGET):
+        self.show, self.target = [kiln, "show", config], target
 
     @functools.cache
     def image(self, kernel):
-        command = [*self.show, kernel, "--target", TARGET]
+        command = [*self.show, kernel, "--target", self.target]
         return subprocess.run(command, check=True, text=True, capture_output=True).stdout
 
     def entry(self, kernel):
