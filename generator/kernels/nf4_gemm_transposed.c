@@ -5,6 +5,11 @@
 #include "kernels.h"
 
 /* clang-format off */
+#define NONFINITE                                                                                                      \
+    "as the arithmetic goes: a NaN or an infinity in a row of A, or in a scale, makes what it has part in one too, "   \
+    "and so does a product of A and a scale beyond f32, with mma in f16 a scale beyond 65504; other elements are as "  \
+    "without it"
+
 static const kiln_param params[] = {
     {.name = "a", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "f32 f16 bf16", .default_value = "f16",
      .summary = "element type of A and C"},
@@ -159,12 +164,7 @@ const kiln_family nf4_gemm_transposed_family = {
     .name = "nf4_gemm_transposed",
     .summary = "a matrix times transposed NF4 weights: C[m,k] = A[m,n] * B[k,n]^T",
     .source = "QLoRA (arXiv:2305.14314)",
-    .nonfinite =
-        "as the arithmetic goes: a NaN or an infinity in a row of A, or in a scale, makes what it has part "
-        "in "
-        "one too, and so does a product of A and a scale beyond f32, with mma in f16 a scale beyond 65504; "
-        "other "
-        "elements are as without it",
+    .nonfinite = NONFINITE,
     .params = params,
     .args = args,
     .refusals = refusals,

@@ -68,5 +68,33 @@ EIGHT_ROWS = [
      "add.u32 $a, $b, 0; mul.wide.u32 $c, $a, $d;", 1),
 ]
 
-VARIANT = "nf4_gemm_transposed/a={},acc=f32,nibbles=low,strategy=simt,tile_m={},warps=8,splits={},table=near"
-FAULTS = {VARIANT.format("f32", 1, 4): ONE_ROW, VARIANT.format("f16", 8, 1): EIGHT_ROWS}
+# f16 with mma, eight rows, two parts of n
+MATRIX = [
+    ("scale's second part left out", WRONG, "mul.rn.f16x2 $a, $b, $c; fma.rn.f16x2 $d, $b, $e, $a;",
+     "mul.rn.f16x2 $d, $b, $e;", 32),
+    ("columns of a pair exchanged", WRONG, "lop3.b32 $a, 0x0f0f0f0f, $b, $c, 202;",
+     "lop3.b32 $a, 0x0f0f0f0f, $b, $c, 172;", 8),
+    ("second column's codes left where they are", WRONG, "shl.b32 $a, $b, 4; shr.u32 $c, $d, 4; lop3",
+     "mov.b32 $a, $b; shr.u32 $c, $d, 4; lop3", 4),
+    ("buffers do not take turns", CHECK, "sub.u32 $a, 10112, $a;", "mov.b32 $a, 0;", 1),
+    ("multiplied before all have stored", CHECK, "bar.sync 0; add.u32 $a, $b, 64; setp", "add.u32 $a, $b, 64; setp", 1),
+    ("scales read behind the last column", MEMORY, "setp.lt.u32 $a, $b, $c; mov.b32 $d, 0f00000000;",
+     "setp.le.u32 $a, $b, $c; mov.b32 $d, 0f00000000;", 4),
+    ("codes not turned where they are read", WRONG, "xor.b32 $a, $b, $c; mul.lo.u32 $d, $a, 32; mad.lo.u32 $e, $f, 4, $d;",
+     "mov.b32 $a, $b; mul.lo.u32 $d, $a, 32; mad.lo.u32 $e, $f, 4, $d;", 1),
+    ("scales of other warps", EITHER, "mad.lo.u32 $a, $b, 144, $c; add.u32 $d, $a, $e; and.b32",
+     "mad.lo.u32 $a, $b, 128, $c; add.u32 $d, $a, $e; and.b32", 1),
+    ("rows of A too near each other", EITHER, "mad.lo.u32 $a, $b, 96, $c; add.u32 $d, $a, $e; mov.b32",
+     "mad.lo.u32 $a, $b, 80, $c; add.u32 $d, $a, $e; mov.b32", 1),
+    ("rows stored behind the last", MEMORY, "setp.lt.u32 $a, $b, $c; and.pred", "setp.le.u32 $a, $b, $c; and.pred", 2),
+    ("k stored behind the last", MEMORY, "setp.lt.u32 $a, $b, $c; mad.lo.u32 $d, $e, 2, $f;",
+     "setp.le.u32 $a, $b, $c; mad.lo.u32 $d, $e, 2, $f;", 1),
+    ("one part of two waited for", EITHER, "inc.u32 $a, [$b], 1;", "inc.u32 $a, [$b], 0;", 1),
+]
+
+SIMT = "nf4_gemm_transposed/a={},acc=f32,nibbles=low,strategy=simt,tile_m={},warps=8,splits={},vector=1,table=near"
+FAULTS = {
+    SIMT.format("f32", 1, 4): ONE_ROW,
+    SIMT.format("f16", 8, 1): EIGHT_ROWS,
+    "nf4_gemm_transposed/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=8,warps=8,splits=2,vector=1,table=near": MATRIX,
+}

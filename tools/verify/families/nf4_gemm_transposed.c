@@ -125,7 +125,8 @@ enum {
     GEMM_OVERFLOW,      /* C is infinite in f16 */
     GEMM_TINY_SCALE,    /* denormal scales */
     GEMM_ANY_SCALE,     /* scales over many powers of two, both signs, and 0 */
-    GEMM_LAST_COLUMN    /* all of A but the last column is 0 */
+    GEMM_TIE_SCALE, /* one number in each row; scales half-way between numbers of A's type, where rounding is worst */
+    GEMM_LAST_COLUMN /* all of A but the last column is 0 */
 };
 
 /* With mma and f16 scales have to be within f16, and C is not to be near its end, where a bound has infinity in it. */
@@ -146,6 +147,9 @@ static double scale_of(element_type of_a, int kind, random_stream s, uint64_t i)
         return any_scale(of_a, s, i);
     case GEMM_TINY_SCALE:
         return 0x1p-149 * (double)random_below(s, i, 65);
+    case GEMM_TIE_SCALE:
+        return ldexp(1 + (double)(2 * random_below(s, i, 4) + 1) * number_unit(of_a),
+                     -(int)random_below(s, i + 1, 4));
     case GEMM_CANCELLING:
     case GEMM_OVERFLOW:
         return 1;
@@ -174,6 +178,8 @@ static void fill_a(problem *p, argument *in, int kind, random_stream s)
     for (uint64_t i = 0; i < in->count; i++) {
         if (kind == GEMM_ONE_HOT)
             element_set(type, in->host, i, i % n == random_below(s, i / n, n) ? 1 : 0);
+        else if (kind == GEMM_TIE_SCALE && i % n != random_below(s, i / n, n))
+            element_set(type, in->host, i, 0);
         else if (kind == GEMM_LARGE)
             element_set(type, in->host, i, large(type, s, i));
         else if (kind == GEMM_OVERFLOW)
@@ -201,6 +207,7 @@ static void make(problem *p, const input_pattern *pattern, random_stream s)
 static const input_pattern patterns[] = {
     {"normal",      PATTERN_RANDOM | PATTERN_LARGE, INPUT_NORMAL},
     {"one-hot",     PATTERN_LARGE,                  GEMM_ONE_HOT},
+    {"tie-scale",   0,                              GEMM_TIE_SCALE},
     {"last-column", 0,                              GEMM_LAST_COLUMN},
     {"uniform",     PATTERN_RANDOM,                 INPUT_UNIFORM},
     {"real",        PATTERN_LARGE,                  INPUT_REAL},
