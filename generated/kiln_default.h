@@ -850,13 +850,13 @@ typedef struct kiln_default_nf4_gemm_args {
     CUdeviceptr out;         /* out, a[m, n], aligned to 2 bytes, or 4 where its elements have as many: C,
                               * row by row */
     CUdeviceptr workspace;   /* scratch, f32[workspace_size], only when splits != 1: sums of parts of K */
-    CUdeviceptr arrivals;    /* in and out, u32[workspace_size / 256], only when splits != 1: 0 before and
+    CUdeviceptr arrivals;    /* in and out, u32[workspace_size / 32], only when splits != 1: 0 before and
                               * after */
     uint32_t m;              /* u32: rows of A and C */
     uint32_t n;              /* u32: columns of C */
     uint32_t k;              /* u32: columns of A */
-    uint64_t workspace_size; /* u64: numbers that workspace holds; arrivals has one for each 256 of them;
-                              * 0: there are neither */
+    uint64_t workspace_size; /* u64: numbers that workspace holds; arrivals has one for each 32 of them; 0:
+                              * there are neither */
     uint32_t a;              /* element type of A and C; KILN_DEFAULT_NF4_GEMM_A_...; 0 is f16 */
     uint32_t acc;            /* type of products and sums; f64 where A is f32 only;
                               * KILN_DEFAULT_NF4_GEMM_ACC_...; 0 is f32 */
