@@ -152,6 +152,8 @@ static void add_block(mma_gemm *g, uint32_t block)
     decode_block(g, block, weights);
     for (uint32_t row_tile = 0; row_tile < g->row_tiles; row_tile++) {
         ptx_val read[8];
+        if (row_tile == 2 || row_tile == 4 || row_tile == 6)
+            ptx_warp_barrier(f); /* else ptxas takes later loads before it, and runs out of registers */
         read_a(g, block, row_tile, read);
         for (uint32_t group = 0; group < g->groups; group++) {
             ptx_val partial[4];
@@ -376,7 +378,10 @@ static void clear_sums(mma_gemm *g)
 static uint32_t blocks_per_multiprocessor(const mma_gemm *g)
 {
     enum { ALL_REGISTERS = 65536 };
-    uint32_t registers = g->tile_m == 64 ? 255 : g->is_wide ? 204 : g->groups == 1 ? 85 : 128;
+    uint32_t registers = g->tile_m == 64                    ? 255
+                         : g->is_wide                       ? 204
+                         : g->groups == 1 && g->splits == 1 ? 85
+                                                            : 128;
     uint32_t blocks = ALL_REGISTERS / (g->threads * registers);
     return blocks < 1 ? 1 : blocks;
 }

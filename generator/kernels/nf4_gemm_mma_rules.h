@@ -27,10 +27,12 @@
 #define MMA_REFUSALS                                                                                                   \
     {SIMT("stages == 2 && splits == 1"), "stages and splits are for strategy mma"},                                    \
     {MMA("a != f32"), "there are no products of f32 for strategy mma"},                                                \
-    {MMA("tile_n > 32 || (tile_m <= 8 && slices == 8)"), "strategy mma with tile_n 16 and 32 takes tile_m up to 8, slices 8"}, \
-    {MMA("tile_n <= 32 || (tile_m >= 8 && tile_m >= tile_n / 8)"), "strategy mma with tile_n 64 takes tile_m from 8, with 128 from 16"}, \
-    {MMA("tile_n <= 32 || (slices * 4 <= " MMA_CHUNK " && " MMA_THREADS " >= 128)"),                                   \
-     "strategy mma with tile_n 64 takes slices 2 4 8, with tile_n 128 slices 1 2 4"},                                  \
+    {MMA("tile_n > 32 || (tile_m <= 8 && slices == 8)"),                                                               \
+     "strategy mma with tile_n 16 and 32 takes tile_m up to 8, slices 8"},                                             \
+    {MMA("tile_n <= 32 || (tile_m >= 8 && tile_m >= tile_n / 8)"),                                                     \
+     "strategy mma with tile_n 64 takes tile_m from 8, with 128 from 16"},                                             \
+    {MMA("tile_n <= 32 || (" MMA_THREADS " >= 128 && " MMA_THREADS " <= 256)"),                                        \
+     "strategy mma with tile_n 64 takes slices 2 and 4, with tile_n 128 slices 1 and 2"},                              \
     {MMA("stages == 2 || (tile_n > 32 && tile_m <= 16)"), "stages 4 takes tile_n from 64 and tile_m up to 16"},        \
     {MMA(MMA_SHARED " <= select(table == window, 166912, 101376)"),                                                    \
      "tile_m, tile_n, slices and stages need more shared memory than devices have (near: 99 KB; window: 163 KB)"}
@@ -71,19 +73,20 @@
     "ceil_div(m, " rows ") * ceil_div(n, " columns ") * " parts " < 2 * multiprocessors && "                           \
     "workspace_size >= ceil_div(m, " rows ") * ceil_div(n, " columns ") * " parts " * " rows " * " columns
 
+#define MMA_TILE(rows, columns, shape) "strategy=mma,tile_m=" rows ",tile_n=" columns shape
 #define MMA_SPLIT(condition, rows, columns, shape)                                                                     \
-    {condition " && k >= 2048 && " MMA_PARTS(rows, columns, "4"), "strategy=mma,tile_m=" rows ",tile_n=" columns shape ",splits=4"}, \
-    {condition " && k >= 1024 && " MMA_PARTS(rows, columns, "2"), "strategy=mma,tile_m=" rows ",tile_n=" columns shape ",splits=2"}, \
-    {condition, "strategy=mma,tile_m=" rows ",tile_n=" columns shape ",splits=1"}
+    {condition " && k >= 2048 && " MMA_PARTS(rows, columns, "4"), MMA_TILE(rows, columns, shape) ",splits=4"},         \
+    {condition " && k >= 1024 && " MMA_PARTS(rows, columns, "2"), MMA_TILE(rows, columns, shape) ",splits=2"},         \
+    {condition, MMA_TILE(rows, columns, shape) ",splits=1"}
 
 /* Few columns: tiles of 16, so that there are more of them. The window where two thread blocks with one have room on a
  * multiprocessor. */
 #define MMA_HAS_ROOM "max_shared_bytes >= 166912"
 #define MMA_IS_FEW   "n < 32 * multiprocessors && workspace_size == 0"
 #define MMA_NARROW(condition, rows)                                                                                    \
-    {condition " && " MMA_HAS_ROOM " && " MMA_IS_FEW, "strategy=mma,tile_m=" rows ",tile_n=16,table=window,splits=1"},  \
+    {condition " && " MMA_HAS_ROOM " && " MMA_IS_FEW, MMA_TILE(rows, "16", ",table=window,splits=1")},                 \
     MMA_SPLIT(condition " && " MMA_HAS_ROOM, rows, "32", ",table=window"),                                             \
-    {condition " && " MMA_IS_FEW, "strategy=mma,tile_m=" rows ",tile_n=16,table=near,splits=1"},                       \
+    {condition " && " MMA_IS_FEW, MMA_TILE(rows, "16", ",table=near,splits=1")},                                       \
     MMA_SPLIT(condition, rows, "32", ",table=near")
 #define MMA_DISPATCH                                                                                                   \
     MMA_NARROW("m <= 1", "1"),                                                                                         \

@@ -24,10 +24,10 @@ REFUSED = {  # parameters: what the message says
     "a: f32, strategy: mma": "no products of f32",
     "a: f16, strategy: mma, tile_n: 32, slices: 4": "slices 8",
     "a: f16, strategy: mma, tile_m: 8, tile_n: 128, slices: 2": "with 128 from 16",
-    "a: f16, strategy: mma, tile_m: 64, tile_n: 64, slices: 16": "slices 2 4 8",
+    "a: f16, strategy: mma, tile_m: 64, tile_n: 64, slices: 16": "slices 2 and 4",
     "a: f16, strategy: mma, tile_m: 64, tile_n: 64, slices: 2, stages: 4": "tile_m up to 16",
-    "a: f16, strategy: mma, tile_m: 64, tile_n: 128, slices: 4": "99 KB",
-    "a: f16, strategy: mma, tile_m: 64, tile_n: 64, slices: 8, table: window": "163 KB",
+    "a: f16, strategy: mma, tile_m: 64, tile_n: 64, slices: 4": "99 KB",
+    "a: f16, strategy: mma, tile_m: 64, tile_n: 64, slices: 8": "slices 2 and 4",
     "a: f16, splits: 2": "are for strategy mma",
 }
 

@@ -1,9 +1,10 @@
-"""The mistakes that are planted in nf4_gemm's kernels for matrix units, as edits of their PTX for sm_80; see faults.py."""
+"""The mistakes that are planted in nf4_gemm's kernels for matrix units, as edits of their PTX for sm_80."""
 from faults import EITHER, JOIN, MEMORY, RACE, TILES, UNWRITTEN, WRONG
 
 MMA = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 $d, {$a, $b, $c, $e}, {$f, $g}, $h;"
 SUM = "fma.rn.f32 $a, $b, $c, $a;"
 CODES_COLUMN = "min.u32 $a, $b, $c; mul.wide.u32 $d, $a, $e; add.u64 $f, $d, %rd2;"
+NEXT_COLUMN = "sub.u32 $c, %r2, 1; min.u32 $d, $a, $c; mul.wide.u32 $e, $d, $f; add"
 SCALES_COLUMN = "min.u32 $a, $b, $c; mul.wide.u32 $d, $a, $e; shl.b64 $f, $d, 2; add.u64 $g, $f, %rd3;"
 
 NARROW = TILES + [
@@ -13,8 +14,7 @@ NARROW = TILES + [
     ("column of scales that is not there", MEMORY, SCALES_COLUMN,
      SCALES_COLUMN.replace("min.u32 $a, $b, $c", "mov.b32 $a, $b"), 4),
     ("codes of the half as long column", EITHER, "shr.u32 $a, %r3, 1;", "shr.u32 $a, %r3, 2;", 1),
-    ("second columns by the first's codes", WRONG, "add.u32 $a, $b, 8; sub.u32 $c, %r2, 1; min.u32 $d, $a, $c; mul.wide.u32 $e, "
-     "$d, $f; add", "add.u32 $a, $b, 0; sub.u32 $c, %r2, 1; min.u32 $d, $a, $c; mul.wide.u32 $e, $d, $f; add", 1),
+    ("second columns by the first's codes", WRONG, "add.u32 $a, $b, 8; " + NEXT_COLUMN, "add.u32 $a, $b, 0; " + NEXT_COLUMN, 1),
     ("fourth block's codes by the third's", WRONG, "v2.u32 $v, [$a+768];", "v2.u32 $v, [$a+512];", 4),
     ("next iteration's codes a block early", WRONG, "v2.u32 $v, [$a+1280];", "v2.u32 $v, [$a+1024];", 4),
     ("codes of iterations 31 blocks apart", EITHER, "add.u64 $a, $a, 1024;", "add.u64 $a, $a, 992;", 4),
