@@ -2,22 +2,11 @@
  *
  *     transposed_status DRIVER
  */
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "transposed_sample.h"
+#include "transposed_test.h"
 
 enum { M = 3, N = 5, K = 128, BYTES = 1 << 20, WORKSPACE = 1 * 4 * 512 };
 
-typedef transposed_sample_nf4_gemm_transposed_args arguments;
-
-static kiln_driver driver;
-static kiln_slot slots[TRANSPOSED_SAMPLE_SLOTS];
-static kiln_loader loader;
 static unsigned launches, trials, wrong;
-static int (*real_launch)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                          CUstream, void **, void **);
 
 static int count_launch(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                         unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
@@ -28,18 +17,10 @@ static int count_launch(CUfunction function, unsigned grid_x, unsigned grid_y, u
                        params, extra);
 }
 
-static void need(bool fine, const char *what)
-{
-    if (fine)
-        return;
-    fprintf(stderr, "%s failed\n", what);
-    exit(1);
-}
-
 static CUdeviceptr memory(void)
 {
-    CUdeviceptr address = 0;
-    need(driver.mem_alloc(&address, BYTES) == 0 && driver.memset_d8(address, 0, BYTES) == 0, "cuMemAlloc");
+    CUdeviceptr address = allocate(BYTES);
+    need(driver.memset_d8(address, 0, BYTES) == 0, "cuMemsetD8");
     return address;
 }
 
@@ -102,18 +83,9 @@ static void try_workspace(arguments right)
 
 int main(int argc, char **argv)
 {
-    CUcontext context = NULL;
     if (argc != 2)
         return 2;
-    need(kiln_driver_load(&driver, argv[1], NULL) == KILN_OK, "kiln_driver_load");
-    need(driver.init(0) == 0 && driver.device_primary_ctx_retain(&context, 0) == 0,
-         "cuDevicePrimaryCtxRetain");
-    need(driver.ctx_set_current(context) == 0, "cuCtxSetCurrent");
-    real_launch = driver.launch_kernel;
-    driver.launch_kernel = count_launch;
-    need(kiln_open(&loader, &driver, &transposed_sample_bundle, slots, TRANSPOSED_SAMPLE_SLOTS, NULL) ==
-             KILN_OK,
-         "kiln_open");
+    open_device(argv[1], count_launch);
     const arguments right = {.a = TRANSPOSED_SAMPLE_NF4_GEMM_TRANSPOSED_A_F32,
                              .in = memory(),
                              .packed = memory(),
