@@ -26,6 +26,8 @@ void options_print_help(void)
           "  --device N          the driver's N-th device (default: 0)\n"
           "  --seed N            of the random inputs (default: 1)\n"
           "  --max-elements N    skip problems with more elements in all buffers together (default: 262144)\n"
+          "  --inputs N          at each size N of the inputs in turn, the next ones at the next size "
+          "(default: all)\n"
           "  --big N             one more size near N, whatever --max-elements says\n"
           "  --full              every input at every size, and more sizes\n"
           "  --data FILE         raw little-endian float32 numbers of a real model, as one more input\n"
@@ -56,6 +58,7 @@ static const struct option_row {
     {"--device", OPTION_NUMBER, offsetof(options, device), 0, 1023},
     {"--seed", OPTION_NUMBER, offsetof(options, run.seed), 0, UINT64_MAX},
     {"--max-elements", OPTION_NUMBER, offsetof(options, run.limits.max_elements), 64, MOST_ELEMENTS},
+    {"--inputs", OPTION_NUMBER, offsetof(options, run.inputs), 1, MOST_INPUTS},
     {"--big", OPTION_NUMBER, offsetof(options, run.limits.big), 0, MOST_ELEMENTS},
 };
 
@@ -120,6 +123,7 @@ bool options_read(options *o, int argc, char **argv)
     *o = (options){.sample = {0, 1},
                    .device = DEVICE_UNNAMED,
                    .run = {.seed = DEFAULT_SEED,
+                           .inputs = MOST_INPUTS,
                            .limits = {.max_elements = DEFAULT_ELEMENTS, .max_problems = DEFAULT_PROBLEMS}}};
     for (int i = 1; i < argc; i++) {
         const struct option_row *row = find_option(argv[i]);

@@ -21,6 +21,7 @@ typedef struct runner {
     const family_row *row; /* null: no reference */
     problem problem;
     run_result *result;
+    size_t turn;  /* of the inputs that the next size takes, where it does not take all */
     bool is_lost; /* the context takes no more work */
 } runner;
 
@@ -141,7 +142,8 @@ static const manifest_variant *find_variant(const manifest *m, const char *id)
 /* By the bounds of the variant that ran. */
 static bool compare_picked(runner *r, const one_case *c, const kiln_kernel *picked, const outcome *o)
 {
-    const manifest_variant *asked = r->problem.variant, *ran = picked ? find_variant(r->manifest, picked->id) : asked;
+    const manifest_variant *asked = r->problem.variant,
+                           *ran = picked ? find_variant(r->manifest, picked->id) : asked;
     if (ran && ran != asked && c->is_compared) {
         r->problem.variant = ran;
         r->row->expect(&r->problem, c->pattern);
@@ -222,21 +224,32 @@ static bool run_case(runner *r, const input_pattern *pattern, bool is_empty, boo
 
 /* ---- all cases --------------------------------------------------------------------------------------------------- */
 
+/* The inputs that are for problems of this size; a problem without work has one. */
+static size_t choose_inputs(const runner *r, bool is_empty, const input_pattern *chosen[MOST_INPUTS])
+{
+    const input_pattern *patterns = r->row ? r->row->patterns : generic_patterns;
+    bool is_large = problem_elements(&r->problem) > LARGE_ELEMENTS;
+    size_t count = 0;
+    for (const input_pattern *p = patterns; p->name && count < (is_empty ? 1 : MOST_INPUTS); p++)
+        if (!is_large || r->options->limits.is_full || (p->flags & PATTERN_LARGE))
+            chosen[count++] = p;
+    return count;
+}
+
 static bool run_size(runner *r, void (*progress)(const char *, uint64_t))
 {
     char error[256];
-    problem_status status = problem_measure(&r->problem, NULL, error, sizeof error);
-    const input_pattern *patterns = r->row ? r->row->patterns : generic_patterns;
-    bool is_large = problem_elements(&r->problem) > LARGE_ELEMENTS;
-    for (const input_pattern *pattern = patterns; pattern->name; pattern++) {
-        bool is_wanted = !is_large || r->options->limits.is_full || (pattern->flags & PATTERN_LARGE);
-        if (!is_wanted || (status == PROBLEM_EMPTY && pattern != patterns))
-            continue;
+    bool is_empty = problem_measure(&r->problem, NULL, error, sizeof error) == PROBLEM_EMPTY;
+    const input_pattern *inputs[MOST_INPUTS];
+    size_t count = choose_inputs(r, is_empty, inputs);
+    size_t taken = r->options->inputs < count ? (size_t)r->options->inputs : count;
+    for (size_t i = 0; i < taken; i++) {
         if (progress)
             progress(r->problem.variant->id, r->result->cases);
-        if (!run_case(r, pattern, status == PROBLEM_EMPTY, pattern == patterns))
+        if (!run_case(r, inputs[(taken < count ? r->turn + i : i) % count], is_empty, i == 0))
             return false;
     }
+    r->turn += is_empty ? 0 : taken;
     return true;
 }
 

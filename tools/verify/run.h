@@ -22,9 +22,12 @@ typedef struct run_result {
     char detail[4096];
 } run_result;
 
+enum { MOST_INPUTS = 64 };
+
 typedef struct run_options {
     uint64_t seed;
     size_limits limits;
+    uint64_t inputs; /* at each size, in turn; at most MOST_INPUTS, which is all of them */
 } run_options;
 
 /* False: the device is lost, and nothing more can be run. `progress` is called before each case; may be null. */
