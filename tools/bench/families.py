@@ -25,8 +25,11 @@ def quantiser(*baselines):
 
 
 def fits_rows(tiles):
-    """Of tiles of 1, 2, 4, ... rows the one that dispatch takes: the least that holds them, or the largest there is."""
+    """Of tiles of 1, 2, 4, ... rows the one that dispatch takes: the least that holds them, or the largest there is. All
+    shapes have columns by eights, which mma takes at once."""
     def fits(parameters, shape):
+        if parameters["strategy"] == "mma" and parameters.get("vector") == "1":
+            return False
         kind = "mma" if parameters["strategy"] == "mma" else parameters["a"]
         least, largest = tiles[kind]
         return int(parameters["tile_m"]) == max(least, min(1 << (shape["m"] - 1).bit_length(), largest))
