@@ -120,10 +120,15 @@ family_limits family_limits_of(arena *a, const kiln_family *family)
     return limits;
 }
 
+uint32_t variant_lowest_sm(const family_limits *limits, const kiln_variant *v)
+{
+    uint64_t own = limits->variant_min_sm ? expression_value(limits->variant_min_sm, v) : 0;
+    return own > limits->min_sm ? (uint32_t)own : limits->min_sm;
+}
+
 bool variant_runs_on(const family_limits *limits, const kiln_variant *v, target t)
 {
-    uint64_t min_sm = limits->variant_min_sm ? expression_value(limits->variant_min_sm, v) : limits->min_sm;
-    if (t.sm < min_sm || t.sm < limits->min_sm)
+    if (t.sm < variant_lowest_sm(limits, v))
         return false;
     if (!limits->variant_runs_on)
         return true;

@@ -41,6 +41,7 @@ typedef struct family_limits {
 } family_limits;
 
 family_limits family_limits_of(arena *a, const kiln_family *family);
+uint32_t variant_lowest_sm(const family_limits *limits, const kiln_variant *v);
 bool variant_runs_on(const family_limits *limits, const kiln_variant *v, target t);
 
 /* Checks a family: legal names, defaults and types; every expression parses and uses only what its place allows. A

@@ -133,7 +133,8 @@ void request_expand(arena *a, request *r, plan *p, size_t *capacity, diagnostics
         }
         v->runs_on = targets_of(&j, v, p);
         if (v->runs_on == 0 && p->target_count > 0)
-            diagnose(d, v->at, message_variant_without_target, v->id);
+            diagnose(d, v->at, message_variant_without_target, v->id, (unsigned)variant_lowest_sm(&j.limits, v),
+                     j.limits.variant_runs_on ? ", of some kinds only" : "");
         kiln_variant **slot = arena_push(a, (void **)&p->variants, &p->variant_count, capacity, sizeof *slot);
         *slot = v;
     }

@@ -40,13 +40,16 @@ static const kiln_arg args[] = {
     {"packed", KILN_ARG_IN, "u8", "n, k / 2", 16, NULL, "two codes per byte, along K; column after column"},
     {"scale", KILN_ARG_IN, "f32", "n, k / 64", 4, NULL, "of each 64 along K of a column"},
     {"out", KILN_ARG_OUT, "$a", "m, n", 2, NULL, "C, row by row"},
-    {"workspace", KILN_ARG_SCRATCH, "f32", "workspace_size", 16, "splits != 1", "sums of parts of K"},
-    {"arrivals", KILN_ARG_INOUT, "u32", "workspace_size / 32", 4, "splits != 1", "0 before and after"},
+    {"workspace", KILN_ARG_SCRATCH, "f32", "workspace_size", 16, "splits != 1",
+     "sums of parts of K; of one launch alone while it runs"},
+    {"arrivals", KILN_ARG_INOUT, "u32", "workspace_size / 32", 4, "splits != 1",
+     "all 0 before a launch, and again after it; of one launch alone while it runs"},
     {"m", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of A and C"},
     {"n", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns of C"},
     {"k", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns of A"},
     {"workspace_size", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "numbers that workspace holds; arrivals has one for each "
-                                                             "32 of them; 0: there are neither"},
+                                                             "32 of them; 0: there are neither, and K is not split. "
+                                                             "16 * (m + 64) * (n + 128) are enough for any tiles"},
     {.name = NULL},
 };
 
@@ -55,7 +58,7 @@ static const kiln_rule rules[] = {
     {"m <= 65535", "m must be at most 65535"},
     {"n <= 2147483648", "n must be at most 2^31"},
     {"k <= 2147483648", "k must be at most 2^31"},
-    {"splits == 1 || workspace_size >= " WORKSPACE, "the workspace is too small"},
+    {"splits == 1 || workspace_size >= " WORKSPACE, "workspace_size is less than the sums of these tiles and splits take"},
     {NULL, NULL},
 };
 
