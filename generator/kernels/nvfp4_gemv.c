@@ -1,0 +1,95 @@
+/* nvfp4_gemv: NVFP4 matrices times an NVFP4 vector each, c[m,l] = sum over k of A[m,k,l] * b[k,l]. */
+#include "kernels.h"
+#include "nvfp4.h"
+
+/* clang-format off */
+static const kiln_param params[] = {
+    {.name = "c", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "f16 bf16 f32", .default_value = "f16",
+     .summary = "element type of c"},
+    {.name = "decode", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "software hardware",
+     .default_value = "software",
+     .summary = "hardware: cvt from e2m1, which the a and f targets from sm_100 have; the same results"},
+    {.name = "strategy", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "simt", .default_value = "simt",
+     .summary = "simt: units for single numbers"},
+    {.name = "lane_codes", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "32 16", .default_value = "32",
+     .summary = "codes of a row that a lane reads at once; 16 is for k that is no multiple of 32"},
+    {.name = "rows", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 2 4", .default_value = "4",
+     .summary = "rows per warp, or per warps that share them"},
+    {.name = "warps", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 2 4 8", .default_value = "1",
+     .summary = "warps that share rows and split k; a thread block has 8 / warps * rows rows"},
+    {.name = NULL},
+};
+
+#define VECTOR_ROWS "select(b_rows == 0, 128, b_rows)"
+
+static const kiln_arg args[] = {
+    {"a", KILN_ARG_IN, "u8", "l, m, k / 2", 16, NULL, "matrices: two codes per byte along k, the low nibble first"},
+    {"sfa", KILN_ARG_IN, "u8", "l, m, k / 16", 2, NULL, "e4m3 scale of each 16 codes of a"},
+    {"b", KILN_ARG_IN, "u8", "l, " VECTOR_ROWS ", k / 2", 16, NULL, "vectors: row 0 of each b_rows rows"},
+    {"sfb", KILN_ARG_IN, "u8", "l, " VECTOR_ROWS ", k / 16", 2, NULL, "e4m3 scale of each 16 codes of b"},
+    {"out", KILN_ARG_OUT, "$c", "l, m", 2, NULL, "c; beyond its type, an infinity"},
+    {"m", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of a matrix"},
+    {"k", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns of a matrix"},
+    {"l", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "matrices"},
+    {"b_rows", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows that each vector's batch is padded to; 0: 128"},
+    {.name = NULL},
+};
+
+static const kiln_rule rules[] = {
+    {"k % 16 == 0", "k must be a multiple of 16"},
+    {"k % lane_codes == 0", "k must be a multiple of lane_codes"},
+    {"m <= 2147483648", "m must be at most 2^31"},
+    {"k <= 2147483648", "k must be at most 2^31"},
+    {"l <= 2147483648", "l must be at most 2^31"},
+    {NULL, NULL},
+};
+
+#define BLOCK_ROWS  "(8 / warps * rows)"
+#define UNROLL      "select(4 * warps > 16 * rows, 16 / warps, 4 / rows)"
+#define BLOCKS      "(lane_codes / 16)"
+#define STEP_BYTES  "(" BLOCKS " * (64 + select(decode == hardware, 1024, 512)))"
+#define TURN        "(warps * " UNROLL ")"
+#define TURNS       "ceil_div(ceil_div(min(k, 16384), 32 * lane_codes), " TURN ")"
+
+/* The wide path where k allows it, the conversion where the device has it. */
+#define PICK(condition, prefer)                                                                              \
+    {"k % 32 == 0 && " condition, "decode=hardware,lane_codes=32" prefer},                                   \
+    {"k % 32 == 0 && " condition, "lane_codes=32" prefer},                                                   \
+    {condition, "decode=hardware,lane_codes=16" prefer},                                                     \
+    {condition, "lane_codes=16" prefer}
+
+/* As many rows per warp as leave 24 warps to each multiprocessor; few rows are shared by warps. */
+static const kiln_dispatch dispatch[] = {
+    PICK("m >= 32 && m * l >= 96 * multiprocessors", ",rows=4,warps=1"),
+    PICK("m >= 16 && m * l >= 48 * multiprocessors", ",rows=2,warps=1"),
+    PICK("m >= 8 && (m * l >= 24 * multiprocessors || k < 4096)", ",rows=1,warps=1"),
+    PICK("1", ",rows=1,warps=4"),
+    PICK("1", ""),
+    {"1", ""},
+    {NULL, NULL},
+};
+/* clang-format on */
+
+const kiln_family nvfp4_gemv_family = {
+    .name = "nvfp4_gemv",
+    .summary = "NVFP4 matrices times an NVFP4 vector each, in one launch",
+    .source = "NVFP4: e2m1 codes (OCP MX 1.0) in blocks of 16 with e4m3 scales",
+    .nonfinite =
+        "a scale that is NaN (0x7f, 0xff) makes what it has part in one too: of a a row, of b a whole "
+        "vector c[.,l]",
+    .params = params,
+    .args = args,
+    .rules = rules,
+    .empty = "m == 0 || l == 0",
+    .block = {"256"},
+    .grid = {"ceil_div(m, " BLOCK_ROWS ")", "min(l, 65535)"},
+    .shared_bytes = TURNS " * " TURN " * " STEP_BYTES,
+    .max_shared_bytes = "16384 / (32 * lane_codes) * " STEP_BYTES,
+    .dispatch = dispatch,
+    .cost = {.bytes_read = "l * (m + 1) * (k / 2 + k / 16)",
+             .bytes_written = "l * m * select(c == f32, 4, 2)",
+             .elements = "l * m * k"},
+    .min_sm = 75,
+    .variant_runs_on = "decode == software || (target_is_specific && target_sm >= 100)",
+    .emit = nvfp4_emit_simt,
+};
