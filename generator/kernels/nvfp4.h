@@ -30,9 +30,9 @@ typedef struct nvfp4_scales {
 } nvfp4_scales;
 nvfp4_scales nvfp4_widen_scales(ptx_fn *f, uint32_t sm, ptx_val raw);
 
-/* A scale of b, a U32, as F16 bits in a U32: what makes a quarter of the product with a pair of nvfp4_widen_scales, which is
- * exact, for it has 8 bits and lies between 2^-20 and 50176. A NaN is one. */
-ptx_val nvfp4_vector_scale(ptx_fn *f, uint32_t sm, ptx_val raw);
+/* Two scales of b, of the low bytes of a U32 or U16, as F16X2 in a U32: what makes a quarter of the product with a pair of
+ * nvfp4_widen_scales, which is exact, for it has 8 bits and lies between 2^-20 and 50176. A NaN is one. */
+ptx_val nvfp4_vector_scales(ptx_fn *f, uint32_t sm, ptx_val raw);
 
 void nvfp4_emit_simt(ptx_fn *f, const kiln_variant *v);
 

@@ -60,14 +60,15 @@ nvfp4_scales nvfp4_widen_scales(ptx_fn *f, uint32_t sm, ptx_val raw)
     return scales;
 }
 
-ptx_val nvfp4_vector_scale(ptx_fn *f, uint32_t sm, ptx_val raw)
+ptx_val nvfp4_vector_scales(ptx_fn *f, uint32_t sm, ptx_val raw)
 {
     nvfp4_scales scales = nvfp4_widen_scales(f, sm, raw);
     ptx_val factor = ptx_number(PTX_F16X2, sm >= 89 ? 0.25 : 0x1p14);
     ptx_val scaled = ptx_as(f, PTX_U32, ptx_mul(f, scales.pair, factor));
     if (sm >= 89)
         return scaled;
-    ptx_val marked = ptx_and(f, scales.marks, ptx_u32(NVFP4_NAN_MARKS));
-    ptx_val is_nan = ptx_ne(f, marked, ptx_u32(0));
-    return ptx_select(f, is_nan, ptx_u32(0x7fff), scaled);
+    ptx_val marked =
+        ptx_and(f, scales.marks, ptx_u32(NVFP4_NAN_MARKS)); /* the highest exponent bits of two f16 */
+    ptx_val spread = ptx_mul(f, ptx_shr(f, marked, ptx_u32(14)), ptx_u32(0x7fff));
+    return ptx_or(f, scaled, spread);
 }

@@ -45,11 +45,35 @@ static const kiln_rule rules[] = {
 };
 
 #define BLOCK_ROWS  "(8 / warps * rows)"
-#define UNROLL      "select(4 * warps > 16 * rows, 16 / warps, 4 / rows)"
+#define GRID_X      "ceil_div(m, " BLOCK_ROWS ")"
+#define UNROLL      "max(1, 4 / (rows * warps))"
 #define BLOCKS      "(lane_codes / 16)"
 #define STEP_BYTES  "(" BLOCKS " * (64 + select(decode == hardware, 1024, 512)))"
 #define TURN        "(warps * " UNROLL ")"
 #define TURNS       "ceil_div(ceil_div(min(k, 16384), 32 * lane_codes), " TURN ")"
+
+/* Thread instructions: of every thread; of a thread block for each vector, and for each 16384 along k; of the warps' steps that
+ * decode b, up to a whole turn; of the warps' turns along k; and stores. Exact but where k is 0 or passes 16384. */
+#define STEPS       "ceil_div(k, 32 * lane_codes)"
+#define PLANES      "(" BLOCKS " * select(decode == hardware, 2, 1))"
+#define BY_DECODER(software_75, software_89, hardware)                                                       \
+    "select(decode == hardware, " hardware ", select(sm < 89, " software_75 ", " software_89 "))"
+#define OF_DECODING BY_DECODER("25 + 27 * " BLOCKS, "19 + 26 * " BLOCKS, "19 + 11 * " BLOCKS)
+#define OF_ROW      BY_DECODER("12 + 26 * " BLOCKS, "9 + 25 * " BLOCKS, "9 + 20 * " BLOCKS)
+#define OF_TURN     "(5 + " UNROLL " * (3 + " PLANES " + rows * (" OF_ROW ")))"
+#define OF_STORE    "(select(c == f32, 0, 1) + select(c == bf16 && sm < 80, 5, 0))"
+#define ALL_TURNS                                                                                            \
+    "select(warps == 2 && rows == 1, 4 * (ceil_div(" STEPS ", 4) + ceil_div(max(" STEPS ", 1) - 1, 4)), "    \
+    "8 / warps * ceil_div(" STEPS ", " UNROLL "))"
+#define OF_BATCH    "(21 + rows * select(sm < 89, 19, 15))"
+#define OF_JOIN     "(1280 + 8 * rows + " BLOCK_ROWS " * (9 + 2 * warps + " OF_STORE "))"
+#define DECODED     "(ceil_div(" STEPS ", " TURN ") * " TURN ")"
+#define OF_CHUNK                                                                                             \
+    "(256 * select(" TURN " == 1, 17, 19) - 64 * (8 / warps * min(warps, " STEPS ") + min(8, " DECODED ")))"
+#define INSTRUCTIONS                                                                                         \
+    GRID_X " * min(l, 65535) * 256 * select(warps > 1, 31, 30) + " GRID_X " * l * (256 * " OF_BATCH          \
+    " + select(warps > 1, " OF_JOIN ", 256 * (7 + " OF_STORE ")) + ceil_div(k, 16384) * " OF_CHUNK           \
+    " + 32 * (" DECODED " * (" OF_DECODING ") + " ALL_TURNS " * " OF_TURN ")) + l * m"
 
 /* The wide path where k allows it, the conversion where the device has it. */
 #define PICK(condition, prefer)                                                                              \
@@ -82,12 +106,13 @@ const kiln_family nvfp4_gemv_family = {
     .rules = rules,
     .empty = "m == 0 || l == 0",
     .block = {"256"},
-    .grid = {"ceil_div(m, " BLOCK_ROWS ")", "min(l, 65535)"},
+    .grid = {GRID_X, "min(l, 65535)"},
     .shared_bytes = TURNS " * " TURN " * " STEP_BYTES,
     .max_shared_bytes = "16384 / (32 * lane_codes) * " STEP_BYTES,
     .dispatch = dispatch,
     .cost = {.bytes_read = "l * (m + 1) * (k / 2 + k / 16)",
              .bytes_written = "l * m * select(c == f32, 4, 2)",
+             .thread_instructions = INSTRUCTIONS,
              .elements = "l * m * k"},
     .min_sm = 75,
     .variant_runs_on = "decode == software || (target_is_specific && target_sm >= 100)",

@@ -3,8 +3,8 @@
  * GEOMETRY. A thread block has 8 warps: `warps` of them share `rows` rows of one batch, each taking every warps-th step
  * along k. In a step a lane has the 32 (or 16) codes of one 16-byte (or 8-byte) load of each row, and a warp's loads are
  * linear. b is decoded once per thread block into shared memory, up to NVFP4_DEPTH codes at a time, step by step: planes of
- * 16 bytes for each lane, so that the lanes' reads meet no bank twice, and behind them each lane's scales. Beyond the end
- * of b there are zeros, which lanes without codes of their own multiply by the row's last ones.
+ * 16 bytes for each lane, so that the lanes' reads meet no bank twice, and behind them each lane's scales. Lanes beyond the
+ * end of a row read its last codes again, and their scale of b is 0.
  *
  * ARITHMETIC. software: bytes of twice the codes, whose 16 products dp4a adds to four times a block's sum. hardware: pairs of
  * f16, whose 8 sums of each half fit in f16 exactly. The product of two scales, times 1/4, is exact in f16, and so is its
@@ -29,10 +29,13 @@ typedef struct gemv {
     uint32_t planes;     /* of b's decoded codes */
     uint32_t step_bytes; /* of b in shared memory */
     ptx_val a, sfa, b, sfb, c, m, k, l, b_rows;
-    ptx_val tid, lane, slice, shared;
-    ptx_val first_row; /* of this warp */
+    ptx_val tid, lane, warp;
+    ptx_val slice;         /* which of the warps that share rows */
+    ptx_val codes, scales; /* addresses of this lane's of the first step, in shared memory */
+    ptx_val last_group;    /* of a row's codes, a lane's load each */
+    ptx_val first_row;     /* of this warp */
     ptx_val batch;
-    ptx_val a_at[MOST_ROWS], sfa_at[MOST_ROWS]; /* where the rows begin: addresses */
+    ptx_val a_at[MOST_ROWS], sfa_at[MOST_ROWS], b_at, sfb_at; /* where rows begin: addresses */
     ptx_val sum[MOST_ROWS], marks[MOST_ROWS];
 } gemv;
 
@@ -53,83 +56,74 @@ static uint32_t log2_of(uint32_t power)
     return power == 8 ? 3 : power / 2;
 }
 
-/* ---- b ------------------------------------------------------------------------------------------------------------ */
+/* ---- loads -------------------------------------------------------------------------------------------------------- */
 
-/* Where block q of a chunk lies: its codes' first plane, its scale. */
-static void place_block(gemv *g, ptx_val q, ptx_val *codes, ptx_val *scale)
+/* Whether two scales come as U16, which the conversion from e4m3 takes; else as U32. */
+static bool is_narrow(const gemv *g)
 {
-    ptx_fn *f = g->f;
-    uint32_t step_blocks = 32 * g->blocks, shift = g->blocks == 2 ? 6 : 5;
-    ptx_val step = ptx_shr(f, q, ptx_u32(shift));
-    ptx_val in_step = ptx_and(f, q, ptx_u32(step_blocks - 1));
-    ptx_val step_at = ptx_at(f, g->shared, ptx_mul(f, step, ptx_u32(g->step_bytes)));
-    ptx_val lane = g->blocks == 2 ? ptx_shr(f, in_step, ptx_u32(1)) : in_step;
-    ptx_val of_lane = ptx_shl(f, lane, ptx_u32(4));
-    *codes = ptx_at(f, step_at, of_lane);
-    if (g->blocks == 2) {
-        ptx_val half = ptx_and(f, in_step, ptx_u32(1));
-        *codes = ptx_at(f, *codes, ptx_mul(f, half, ptx_u32(512 * g->planes / 2)));
-    }
-    *codes = ptx_cast_ptr(f, *codes, PTX_U32);
-    ptx_val scale_byte = ptx_shl(f, in_step, ptx_u32(1));
-    ptx_val scale_at = ptx_at_bytes(f, ptx_at(f, step_at, scale_byte), 512 * g->planes);
-    *scale = ptx_cast_ptr(f, scale_at, PTX_U16);
+    return g->sm >= 89 && g->blocks == 2;
 }
 
-/* 16 codes, in two words. */
-static void store_block(gemv *g, const ptx_val word[2], ptx_val at)
+/* Of the row that begins at these addresses. */
+static piece load_piece(gemv *g, ptx_val codes, ptx_val scales, ptx_val group, int hints)
+{
+    ptx_fn *f = g->f;
+    piece p;
+    ptx_val at = ptx_mad_wide(f, group, ptx_u32(g->lane_codes / 2), codes);
+    ptx_load_vec(f, (int)g->words, p.word, ptx_pointer(f, PTX_GLOBAL, PTX_U32, at), hints);
+    ptx_val scales_at = ptx_mad_wide(f, group, ptx_u32(g->blocks), scales);
+    ptx_val pointer = ptx_pointer(f, PTX_GLOBAL, g->blocks == 2 ? PTX_U16 : PTX_U8, scales_at);
+    p.scales = is_narrow(g) ? ptx_load_hint(f, pointer, hints) : ptx_load_as(f, PTX_U32, pointer, hints);
+    return p;
+}
+
+/* ---- b ------------------------------------------------------------------------------------------------------------ */
+
+/* The same place of another step, in shared memory. */
+static ptx_val at_step(gemv *g, ptx_val address, ptx_val step)
+{
+    return ptx_pointer(g->f, PTX_SHARED, PTX_U32, ptx_mad(g->f, step, ptx_u32(g->step_bytes), address));
+}
+
+static void store_codes(gemv *g, const piece *p, ptx_val at)
 {
     ptx_fn *f = g->f;
     ptx_val value[4];
-    for (uint32_t w = 0; w < 2; w++) {
-        if (g->is_hardware) {
-            nvfp4_halves(f, word[w], value);
-            for (uint32_t i = 0; i < 4; i++)
-                value[i] = ptx_as(f, PTX_U32, value[i]);
-            ptx_store_vec(f, 4, ptx_at_bytes(f, at, 512 * w), value, PTX_PLAIN);
-            continue;
+    for (uint32_t plane = 0; plane < g->planes; plane++) {
+        for (uint32_t w = 0; w < 2 && !g->is_hardware; w++) {
+            nvfp4_bytes bytes = nvfp4_split(f, p->word[2 * plane + w]);
+            for (uint32_t half = 0; half < 2; half++)
+                value[2 * w + half] = nvfp4_signed(f, &bytes, half);
         }
-        nvfp4_bytes bytes = nvfp4_split(f, word[w]);
-        for (uint32_t half = 0; half < 2; half++)
-            value[2 * w + half] = nvfp4_signed(f, &bytes, half);
+        if (g->is_hardware)
+            nvfp4_halves(f, p->word[plane], value);
+        for (uint32_t i = 0; i < 4; i++)
+            value[i] = ptx_as(f, PTX_U32, value[i]);
+        ptx_store_vec(f, 4, ptx_at_bytes(f, at, 512 * (int64_t)plane), value, PTX_PLAIN);
     }
-    if (!g->is_hardware)
-        ptx_store_vec(f, 4, at, value, PTX_PLAIN);
 }
 
-/* Decodes the steps that begin with code `first`, and zeros behind the last up to a whole turn of all warps. */
-static void decode_vector(gemv *g, ptx_val first, ptx_val steps)
+/* Decodes the steps whose first group is `first_group`, and more, up to a whole turn of all warps: beyond the end are its last
+ * codes with a scale of 0. */
+static void decode_vector(gemv *g, ptx_val first_group, ptx_val steps)
 {
     ptx_fn *f = g->f;
     uint32_t turn = g->warps * g->unroll;
-    ptx_val rounded = ptx_add(f, steps, ptx_u32(turn - 1));
-    ptx_val filled = ptx_and(f, rounded, ptx_u32(~(turn - 1)));
-    ptx_val end = ptx_mul(f, filled, ptx_u32(32 * g->blocks));
-    ptx_val skipped = ptx_shr(f, first, ptx_u32(4));
-    ptx_val all = ptx_shr(f, g->k, ptx_u32(4));
-    ptx_val left = ptx_sub(f, all, skipped);
-    ptx_val vector_row = ptx_mul_wide(f, g->batch, g->b_rows);
-    ptx_val row_block = ptx_mul(f, vector_row, ptx_cvt(f, PTX_U64, all));
-    ptx_val block = ptx_add(f, row_block, ptx_cvt(f, PTX_U64, skipped));
-    ptx_val scales_at = ptx_at(f, g->sfb, block);
-    ptx_val codes_at = ptx_at(f, g->b, ptx_shl(f, block, ptx_u32(3)));
-    PTX_FOR (f, q, g->tid, end, ptx_u32(NVFP4_THREADS)) {
-        ptx_val word[2], loaded[2], codes, scale_at;
-        ptx_val raw = ptx_var(f, ptx_u32(0));
-        for (uint32_t w = 0; w < 2; w++)
-            word[w] = ptx_var(f, ptx_u32(0));
-        ptx_val from = ptx_cast_ptr(f, ptx_at(f, codes_at, ptx_shl(f, q, ptx_u32(3))), PTX_U32);
-        ptx_val scale_from = ptx_at(f, scales_at, q);
-        ptx_val exists = ptx_lt(f, q, left);
-        PTX_WHEN (f, exists) {
-            ptx_load_vec(f, 2, loaded, from, PTX_NC);
-            ptx_set(f, raw, ptx_load_hint(f, scale_from, PTX_NC));
-            for (uint32_t w = 0; w < 2; w++)
-                ptx_set(f, word[w], loaded[w]);
-        }
-        place_block(g, q, &codes, &scale_at);
-        store_block(g, word, codes);
-        ptx_store(f, scale_at, nvfp4_vector_scale(f, g->sm, raw));
+    ptx_val end = steps;
+    if (turn > 1) {
+        ptx_val raised = ptx_add(f, steps, ptx_u32(turn - 1));
+        end = ptx_and(f, raised, ptx_u32(~(turn - 1)));
+    }
+    PTX_FOR (f, step, g->warp, end, ptx_u32(WARPS)) {
+        ptx_val group = ptx_mad(f, step, ptx_u32(32), first_group);
+        ptx_val present = ptx_min(f, group, g->last_group);
+        piece p = load_piece(g, g->b_at, g->sfb_at, present, PTX_NC);
+        ptx_val exists = ptx_le(f, group, g->last_group);
+        ptx_val raw = ptx_select(f, exists, p.scales, is_narrow(g) ? ptx_u16(0) : ptx_u32(0));
+        store_codes(g, &p, at_step(g, g->codes, step));
+        ptx_val scales = nvfp4_vector_scales(f, g->sm, raw);
+        ptx_val scales_at = at_step(g, g->scales, step);
+        ptx_store(f, g->blocks == 2 ? scales_at : ptx_cast_ptr(f, scales_at, PTX_U16), scales);
     }
 }
 
@@ -199,42 +193,23 @@ static void multiply(gemv *g, uint32_t r, const piece *p, const vector_piece *v)
 
 /* ---- rows --------------------------------------------------------------------------------------------------------- */
 
-static piece load_piece(gemv *g, uint32_t r, ptx_val group)
+/* This warp's share of the steps whose first group is `first_group`. */
+static void multiply_chunk(gemv *g, ptx_val first_group, ptx_val steps)
 {
     ptx_fn *f = g->f;
-    piece p;
-    const int hints = PTX_NC | PTX_NO_ALLOCATE;
-    ptx_val at = ptx_mad_wide(f, group, ptx_u32(g->lane_codes / 2), g->a_at[r]);
-    ptx_load_vec(f, (int)g->words, p.word, ptx_pointer(f, PTX_GLOBAL, PTX_U32, at), hints);
-    ptx_val scales_at = ptx_mad_wide(f, group, ptx_u32(g->blocks), g->sfa_at[r]);
-    ptx_val pointer = ptx_pointer(f, PTX_GLOBAL, g->blocks == 2 ? PTX_U16 : PTX_U8, scales_at);
-    p.scales = g->sm >= 89 ? ptx_load_hint(f, pointer, hints) : ptx_load_as(f, PTX_U32, pointer, hints);
-    return p;
-}
-
-/* The groups of the chunk that begins with code `first`, this warp's share. */
-static void multiply_chunk(gemv *g, ptx_val first, ptx_val steps)
-{
-    ptx_fn *f = g->f;
-    uint32_t shift = g->lane_codes == 32 ? 5 : 4;
-    ptx_val first_group = ptx_add(f, ptx_shr(f, first, ptx_u32(shift)), g->lane);
-    ptx_val last = ptx_sub(f, ptx_shr(f, g->k, ptx_u32(shift)), ptx_u32(1));
-    ptx_val codes = ptx_at(f, g->shared, ptx_shl(f, g->lane, ptx_u32(4)));
-    ptx_val scales = ptx_at(f, g->shared, ptx_shl(f, g->lane, ptx_u32(g->blocks)));
     PTX_FOR (f, step, g->slice, steps, ptx_u32(g->warps * g->unroll)) {
         piece p[MOST_UNROLL][MOST_ROWS];
         ptx_val group = ptx_mad(f, step, ptx_u32(32), first_group);
         for (uint32_t u = 0; u < g->unroll; u++) {
             ptx_val ahead = u == 0 ? group : ptx_add(f, group, ptx_u32(32 * g->warps * u));
-            ptx_val present = ptx_min(f, ahead, last);
+            ptx_val present = ptx_min(f, ahead, g->last_group);
             for (uint32_t r = 0; r < g->rows; r++)
-                p[u][r] = load_piece(g, r, present);
+                p[u][r] = load_piece(g, g->a_at[r], g->sfa_at[r], present, PTX_NC | PTX_NO_ALLOCATE);
         }
-        ptx_val offset = ptx_mul(f, step, ptx_u32(g->step_bytes));
-        ptx_val codes_at = ptx_cast_ptr(f, ptx_at(f, codes, offset), PTX_U32);
-        ptx_val scales_at = ptx_at_bytes(f, ptx_at(f, scales, offset), 512 * g->planes);
+        ptx_val codes_at = at_step(g, g->codes, step);
+        ptx_val scales_at = at_step(g, g->scales, step);
         for (uint32_t u = 0; u < g->unroll; u++) {
-            uint32_t bytes = u * g->warps * g->step_bytes;
+            int64_t bytes = u * g->warps * g->step_bytes;
             vector_piece v =
                 load_vector(g, ptx_at_bytes(f, codes_at, bytes), ptx_at_bytes(f, scales_at, bytes));
             for (uint32_t r = 0; r < g->rows; r++)
@@ -265,6 +240,10 @@ static void begin_rows(gemv *g)
         if (g->sm < 89)
             g->marks[r] = ptx_var(f, ptx_u32(0));
     }
+    ptx_val vector_row = ptx_mul_wide(f, g->batch, g->b_rows);
+    ptx_val vector_byte = ptx_mul(f, vector_row, row_bytes);
+    g->b_at = ptx_add(f, ptx_address(f, g->b), vector_byte);
+    g->sfb_at = ptx_add(f, ptx_address(f, g->sfb), ptx_shr(f, vector_byte, ptx_u32(3)));
 }
 
 static void store_sum(gemv *g, ptx_val sum, ptx_val row, ptx_val is_here)
@@ -285,72 +264,82 @@ static void store_sum(gemv *g, ptx_val sum, ptx_val row, ptx_val is_here)
     }
 }
 
-/* The warps of a row add in the order of their slices, one thread for each row of the thread block. */
-static void join_warps(gemv *g, ptx_val thread_block_row)
+/* Adds the lanes' sums: halves of the warp exchange rows until each has one. The sum of row i is in the lanes from i * 32 /
+ * rows on. */
+static ptx_val add_lanes(gemv *g)
 {
     ptx_fn *f = g->f;
-    uint32_t block_rows = WARPS / g->warps * g->rows;
+    uint32_t lanes = 32;
+    for (uint32_t count = g->rows; count > 1; count /= 2) {
+        lanes /= 2;
+        ptx_val bit = ptx_and(f, g->lane, ptx_u32(lanes));
+        ptx_val is_upper = ptx_ne(f, bit, ptx_u32(0));
+        for (uint32_t i = 0; i < count / 2; i++) {
+            ptx_val kept = ptx_select(f, is_upper, g->sum[i + count / 2], g->sum[i]);
+            ptx_val given = ptx_select(f, is_upper, g->sum[i], g->sum[i + count / 2]);
+            g->sum[i] = ptx_add(f, kept, ptx_shfl_xor(f, given, ptx_u32(lanes)));
+        }
+    }
+    return ptx_reduce_lanes(f, PTX_OP_ADD, (int)lanes, g->sum[0]);
+}
+
+/* The warps of a row add in the order of their slices, one thread for each row of the thread block. */
+static void join_warps(gemv *g, ptx_val sum, ptx_val row_in_warp, ptx_val is_first, ptx_val thread_block_row)
+{
+    ptx_fn *f = g->f;
     ptx_val partial = ptx_shared(f, PTX_F32, WARPS * MOST_ROWS, 16);
-    ptx_val mine = ptx_at(f, partial, ptx_mul(f, ptx_warpid_x(f), ptx_u32(g->rows)));
-    ptx_val is_first = ptx_eq(f, g->lane, ptx_u32(0));
+    ptx_val mine = ptx_at(f, partial, ptx_mad(f, g->warp, ptx_u32(g->rows), row_in_warp));
     PTX_WHEN (f, is_first) {
-        for (uint32_t r = 0; r < g->rows; r++)
-            ptx_store(f, ptx_at_const(f, mine, (int)r), g->sum[r]);
+        ptx_store(f, mine, sum);
     }
     ptx_barrier(f);
-    ptx_val is_here = ptx_lt(f, g->tid, ptx_u32(block_rows));
+    ptx_val is_here = ptx_lt(f, g->tid, ptx_u32(WARPS / g->warps * g->rows));
     PTX_IF (f, is_here) {
         ptx_val of_warps = ptx_shr(f, g->tid, ptx_u32(log2_of(g->rows)));
         ptx_val in_warps = ptx_and(f, g->tid, ptx_u32(g->rows - 1));
         ptx_val from = ptx_at(f, partial, ptx_mad(f, of_warps, ptx_u32(g->warps * g->rows), in_warps));
-        ptx_val sum = ptx_var(f, ptx_load(f, from));
+        ptx_val total = ptx_var(f, ptx_load(f, from));
         for (uint32_t s = 1; s < g->warps; s++) {
-            ptx_val part = ptx_load(f, ptx_at_const(f, from, (int)(s * g->rows)));
-            ptx_add_to(f, sum, part);
+            ptx_val part = ptx_load(f, ptx_at_const(f, from, s * g->rows));
+            ptx_add_to(f, total, part);
         }
-        ptx_val row = ptx_add(f, thread_block_row, g->tid);
-        store_sum(g, sum, row, is_here);
+        store_sum(g, total, ptx_add(f, thread_block_row, g->tid), is_here);
     }
 }
 
 static void end_rows(gemv *g, ptx_val thread_block_row)
 {
     ptx_fn *f = g->f;
-    for (uint32_t r = 0; r < g->rows; r++) {
-        ptx_val sum = g->sum[r];
-        if (g->sm < 89) {
-            ptx_val marked = ptx_and(f, g->marks[r], ptx_u32(NVFP4_NAN_MARKS));
-            ptx_val is_nan = ptx_ne(f, marked, ptx_u32(0));
-            sum = ptx_select(f, is_nan, ptx_bits(PTX_F32, 0x7fffffff), sum);
-        }
-        g->sum[r] = ptx_reduce_lanes(f, PTX_OP_ADD, 32, sum);
+    for (uint32_t r = 0; r < g->rows && g->sm < 89; r++) {
+        ptx_val marked = ptx_and(f, g->marks[r], ptx_u32(NVFP4_NAN_MARKS));
+        ptx_val is_nan = ptx_ne(f, marked, ptx_u32(0));
+        g->sum[r] = ptx_select(f, is_nan, ptx_bits(PTX_F32, 0x7fffffff), g->sum[r]);
     }
-    if (g->warps > 1) {
-        join_warps(g, thread_block_row);
-        return;
-    }
-    ptx_val own = g->sum[0];
-    for (uint32_t r = 1; r < g->rows; r++) {
-        ptx_val is_own = ptx_eq(f, g->lane, ptx_u32(r));
-        own = ptx_select(f, is_own, g->sum[r], own);
-    }
-    ptx_val is_here = ptx_lt(f, g->lane, ptx_u32(g->rows));
-    store_sum(g, own, ptx_add(f, g->first_row, g->lane), is_here);
+    ptx_val sum = add_lanes(g);
+    ptx_val row_in_warp = ptx_shr(f, g->lane, ptx_u32(5 - log2_of(g->rows)));
+    ptx_val in_row = ptx_and(f, g->lane, ptx_u32(32 / g->rows - 1));
+    ptx_val is_first = ptx_eq(f, in_row, ptx_u32(0));
+    if (g->warps > 1)
+        join_warps(g, sum, row_in_warp, is_first, thread_block_row);
+    else
+        store_sum(g, sum, ptx_add(f, g->first_row, row_in_warp), is_first);
 }
 
 static void multiply_rows(gemv *g, ptx_val thread_block_row)
 {
     ptx_fn *f = g->f;
+    uint32_t shift = g->lane_codes == 32 ? 5 : 4;
     begin_rows(g);
     PTX_FOR (f, first, ptx_u32(0), g->k, ptx_u32(NVFP4_DEPTH)) {
-        uint32_t step_codes = 32 * g->lane_codes, shift = g->lane_codes == 32 ? 10 : 9;
         ptx_val left = ptx_sub(f, g->k, first);
         ptx_val codes = ptx_min(f, left, ptx_u32(NVFP4_DEPTH));
-        ptx_val raised = ptx_add(f, codes, ptx_u32(step_codes - 1));
-        ptx_val steps = ptx_shr(f, raised, ptx_u32(shift));
-        decode_vector(g, first, steps);
+        ptx_val raised = ptx_add(f, codes, ptx_u32(32 * g->lane_codes - 1));
+        ptx_val steps = ptx_shr(f, raised, ptx_u32(shift + 5));
+        ptx_val skipped = ptx_shr(f, first, ptx_u32(shift));
+        ptx_val first_group = ptx_add(f, skipped, g->lane);
+        decode_vector(g, first_group, steps);
         ptx_barrier(f);
-        multiply_chunk(g, first, steps);
+        multiply_chunk(g, first_group, steps);
         ptx_barrier(f);
     }
     end_rows(g, thread_block_row);
@@ -367,7 +356,7 @@ static gemv begin(ptx_fn *f, const kiln_variant *v)
               .lane_codes = kiln_int(v, "lane_codes"),
               .rows = kiln_int(v, "rows"),
               .warps = kiln_int(v, "warps")};
-    g.unroll = g.warps * MOST_UNROLL > 16 * g.rows ? 16 / g.warps : MOST_UNROLL / g.rows;
+    g.unroll = g.rows * g.warps < MOST_UNROLL ? MOST_UNROLL / (g.rows * g.warps) : 1;
     g.words = g.lane_codes / 8;
     g.blocks = g.lane_codes / NVFP4_BLOCK;
     g.planes = g.is_hardware ? 2 * g.blocks : g.blocks;
@@ -397,10 +386,16 @@ void nvfp4_emit_simt(ptx_fn *f, const kiln_variant *v)
     read_params(&g);
     g.tid = ptx_tid_x(f);
     g.lane = ptx_laneid(f);
-    g.shared = ptx_shared_dynamic(f, PTX_U8);
-    ptx_val warp = ptx_warpid_x(f);
-    ptx_val of_rows = ptx_shr(f, warp, ptx_u32(log2_of(g.warps)));
-    g.slice = ptx_and(f, warp, ptx_u32(g.warps - 1));
+    g.warp = ptx_warpid_x(f);
+    ptx_val shared = ptx_shared_dynamic(f, PTX_U8);
+    ptx_val shared_at = ptx_address(f, shared);
+    g.codes = ptx_mad(f, g.lane, ptx_u32(16), shared_at);
+    ptx_val scales_at = ptx_add(f, shared_at, ptx_u32(512 * g.planes));
+    g.scales = ptx_mad(f, g.lane, ptx_u32(2 * g.blocks), scales_at);
+    ptx_val groups = ptx_shr(f, g.k, ptx_u32(g.lane_codes == 32 ? 5 : 4));
+    g.last_group = ptx_sub(f, groups, ptx_u32(1));
+    ptx_val of_rows = ptx_shr(f, g.warp, ptx_u32(log2_of(g.warps)));
+    g.slice = ptx_and(f, g.warp, ptx_u32(g.warps - 1));
     ptx_val thread_block = ptx_ctaid_x(f);
     ptx_val thread_block_row = ptx_mul(f, thread_block, ptx_u32(WARPS / g.warps * g.rows));
     g.first_row = ptx_mad(f, of_rows, ptx_u32(g.rows), thread_block_row);
