@@ -59,13 +59,13 @@ static const kiln_rule rules[] = {
 #define BY_DECODER(software_75, software_89, hardware)                                                       \
     "select(decode == hardware, " hardware ", select(sm < 89, " software_75 ", " software_89 "))"
 #define OF_DECODING BY_DECODER("25 + 27 * " BLOCKS, "19 + 26 * " BLOCKS, "19 + 11 * " BLOCKS)
-#define OF_ROW      BY_DECODER("12 + 26 * " BLOCKS, "9 + 25 * " BLOCKS, "9 + 20 * " BLOCKS)
+#define OF_ROW      BY_DECODER("12 + 26 * " BLOCKS, "9 + 25 * " BLOCKS, "9 + 21 * " BLOCKS)
 #define OF_TURN     "(5 + " UNROLL " * (3 + " PLANES " + rows * (" OF_ROW ")))"
 #define OF_STORE    "(select(c == f32, 0, 1) + select(c == bf16 && sm < 80, 5, 0))"
 #define ALL_TURNS                                                                                            \
     "select(warps == 2 && rows == 1, 4 * (ceil_div(" STEPS ", 4) + ceil_div(max(" STEPS ", 1) - 1, 4)), "    \
     "8 / warps * ceil_div(" STEPS ", " UNROLL "))"
-#define OF_BATCH    "(21 + rows * select(sm < 89, 19, 15))"
+#define OF_BATCH    "(21 + rows * " BY_DECODER("19", "15", "16") ")"
 #define OF_JOIN     "(1280 + 8 * rows + " BLOCK_ROWS " * (9 + 2 * warps + " OF_STORE "))"
 #define DECODED     "(ceil_div(" STEPS ", " TURN ") * " TURN ")"
 #define OF_CHUNK                                                                                             \

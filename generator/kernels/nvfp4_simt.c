@@ -7,8 +7,8 @@
  * end of a row read its last codes again, and their scale of b is 0.
  *
  * ARITHMETIC. software: bytes of twice the codes, whose 16 products dp4a adds to four times a block's sum. hardware: pairs of
- * f16, whose 8 sums of each half fit in f16 exactly. The product of two scales, times 1/4, is exact in f16, and so is its
- * product with a block's sum in f32; only the sum over the blocks rounds.
+ * f16, whose 8 products in each half f16 adds exactly; the result is taken times 4 in the end. The product of two scales,
+ * times 1/4, is exact in f16, and so is its product with a block's sum in f32; only the sum over the blocks rounds.
  */
 #include "kernels.h"
 #include "narrow.h"
@@ -170,8 +170,9 @@ static void add_halves(gemv *g, ptx_val sum, const ptx_val word[2], const ptx_va
         total = i == 0 ? ptx_mul(f, pairs[i], of_b) : ptx_fma(f, pairs[i], of_b, total);
     }
     ptx_unpack(f, PTX_F16, 2, halves, total);
-    for (uint32_t i = 0; i < 2; i++)
-        ptx_set(f, sum, ptx_fma_mixed(f, halves[i], scale, sum));
+    ptx_val of_first = ptx_fma_mixed(f, halves[0], scale, ptx_f32(0));
+    ptx_val of_both = ptx_fma_mixed(f, halves[1], scale, of_first); /* exact: scale times the block's sum */
+    ptx_add_to(f, sum, of_both);
 }
 
 static void multiply(gemv *g, uint32_t r, const piece *p, const vector_piece *v)
@@ -315,6 +316,8 @@ static void end_rows(gemv *g, ptx_val thread_block_row)
         ptx_val is_nan = ptx_ne(f, marked, ptx_u32(0));
         g->sum[r] = ptx_select(f, is_nan, ptx_bits(PTX_F32, 0x7fffffff), g->sum[r]);
     }
+    for (uint32_t r = 0; r < g->rows && g->is_hardware; r++)
+        g->sum[r] = ptx_mul(f, g->sum[r], ptx_f32(4)); /* of the scales' product there is a quarter */
     ptx_val sum = add_lanes(g);
     ptx_val row_in_warp = ptx_shr(f, g->lane, ptx_u32(5 - log2_of(g->rows)));
     ptx_val in_row = ptx_and(f, g->lane, ptx_u32(32 / g->rows - 1));

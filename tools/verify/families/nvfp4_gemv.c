@@ -50,14 +50,13 @@ static uint64_t padded_rows(problem *p)
     return given ? given : DEFAULT_B_ROWS;
 }
 
-/* A warp's lanes have lane_codes each, and add block after block (with decode=hardware twice for each); then the 32 lanes
- * are added, then the warps that share the row. */
+/* A warp's lanes have lane_codes each, and add block after block; then the 32 lanes are added, then the warps that share the
+ * row. */
 static double longest_chain(problem *p)
 {
     uint64_t codes = parameter(p, "lane_codes"), warps = parameter(p, "warps"), turn = 32 * codes * warps;
     uint64_t turns = (problem_integer(p, "k") + turn - 1) / turn;
-    uint64_t of_block = strcmp(manifest_param_value(p->variant, "decode"), "hardware") == 0 ? 2 : 1;
-    return (double)(turns * (codes / BLOCK) * of_block + 5 + warps - 1);
+    return (double)(turns * (codes / BLOCK) + 5 + warps - 1);
 }
 
 typedef struct product {
