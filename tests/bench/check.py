@@ -207,7 +207,7 @@ def baselines():
     """Every baseline of families.py is one of baselines.py and runs; one that another library lacks says so."""
     names = sorted({b for row in families.FAMILIES.values() for b in row.baselines} | {"torch_copy"})
     kinds = ("f32", "any", "sym"), ("bf16", "64", "asym"), ("f64", "64", "sym")
-    lines = [json.dumps({"id": f"x/{b}", "baseline": b, "sizes": {"n": 256, "group_size": 64, "m": 1, "k": 64},
+    lines = [json.dumps({"id": f"x/{b}", "baseline": b, "sizes": {"n": 256, "group_size": 64, "m": 1, "k": 64, "l": 2},
                          "parameters": {"type": kind, "group": group, "mode": mode}})
              for b in names for kind, group, mode in kinds]
     here = str(pathlib.Path(__file__).resolve().parent / "fake_torch")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ptxas takes every image of a configuration for the target it was made for and for every listed target above, and spills nothing.
+"""ptxas takes every image of a configuration for each listed target that runs the variant, and spills nothing.
 
 usage: ptxas.py KILN CONFIG; exits 77 where no ptxas is on the PATH.
 """
@@ -37,8 +37,10 @@ def main():
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         subprocess.run([kiln, "generate", config, "--output", folder], check=True)
         manifest = json.loads(next(pathlib.Path(folder).glob("*.json")).read_text())
+        listed = subprocess.run([kiln, "list", config], check=True, capture_output=True, text=True).stdout
+        targets = {key: where.split(",") for key, _, where in map(str.split, listed.splitlines())}
         jobs = [pool.submit(assemble, kiln, config, folder, variant, target)
-                for variant in manifest["variants"] for target in manifest["targets"]]
+                for variant in manifest["variants"] for target in targets[variant["key"]]]
         for job in jobs:
             good, registers, line = job.result()
             images, failed, most = images + 1, failed + (not good), max(most, registers)

@@ -73,8 +73,18 @@ def torch_matmul(torch, job):
             [lambda a=a, b=b, c=c: torch.matmul(a, b.t(), out=c) for a, b, c in made])
 
 
+def torch_bmm(torch, job):
+    """Products of matrices and one vector each, dequantised already to c's type."""
+    m, k, l = (job.sizes[name] for name in "mkl")
+    sets = min(MOST_SETS, L2_TWICE // (l * m * k * job.element_bytes) + 2)
+    made = [[job.random(torch, l * rows * columns).view(l, rows, columns) for rows, columns in ((m, k), (k, 1), (m, 1))]
+            for _ in range(sets)]
+    return ("torch.bmm, dequantised", l * (m * k + k + m) * job.element_bytes,
+            [lambda a=a, b=b, c=c: torch.bmm(a, b, out=c) for a, b, c in made])
+
+
 BASELINES = {f.__name__: f for f in (torch_copy, torch_narrow, torch_widen, torch_range,
-                                     bitsandbytes_quantize, bitsandbytes_dequantize, torch_matmul)}
+                                     bitsandbytes_quantize, bitsandbytes_dequantize, torch_matmul, torch_bmm)}
 
 
 class Job:
@@ -86,7 +96,7 @@ class Job:
     n = property(lambda self: self.sizes["n"])
     mode = property(lambda self: self.parameters.get("mode"))
     element_bytes = property(lambda self: ELEMENT_BYTES[self.type])
-    type = property(lambda self: self.parameters.get("type") or self.parameters["a"])
+    type = property(lambda self: next(self.parameters[p] for p in ("type", "a", "c") if p in self.parameters))
     sets = property(lambda self: min(MOST_SETS, L2_TWICE // (self.n * self.element_bytes) + 2))
 
     @property

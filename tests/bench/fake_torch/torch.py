@@ -34,6 +34,9 @@ def matmul(a, b, out):
     assert a.dtype == b.dtype == out.dtype
 
 
+bmm = matmul
+
+
 class linalg:
     @staticmethod
     def vector_norm(tensor, order, dim):
