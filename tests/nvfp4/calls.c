@@ -1,7 +1,8 @@
 /* nvfp4_gemv's generated function on numbers whose products are exact in f32, where published kernels go wrong: scales of 448,
  * NaN scales, sizes that are no multiple of anything; and what it refuses, with nothing launched and nothing written.
  *
- *     nvfp4_calls DRIVER
+ *     nvfp4_calls DRIVER          all but:
+ *     nvfp4_calls DRIVER many     65538 vectors
  */
 #include <math.h>
 #include <stdbool.h>
@@ -14,7 +15,7 @@
 #include "nvfp4_sample.h"
 
 enum {
-    MOST_BYTES = 1 << 16, /* of each argument */
+    MOST_BYTES = 1 << 20, /* of each argument */
     GUARD = 256,          /* bytes behind what is written */
     POISON = 0xDA,
     C_F16 = NVFP4_SAMPLE_NVFP4_GEMV_C_F16,
@@ -145,6 +146,14 @@ static void try_sizes(void)
     try_product("b padded to 128 rows", padded);
 }
 
+/* More vectors than a grid has rows of thread blocks. */
+static void try_many(void)
+{
+    call c = {.m = 1, .k = 16, .l = 65535 + 3, .b_rows = 1, .c = C_F32};
+    fill(&c, random_open(1, "many"));
+    try_product("65538 vectors", c);
+}
+
 /* Block j of every row and of every vector. */
 static void set_block(const call *c, uint64_t j, unsigned char codes_a, unsigned char codes_b,
                       unsigned char scale_a, unsigned char scale_b)
@@ -251,10 +260,21 @@ static void try_refusals(void)
     expect("no arguments", &good, nvfp4_sample_nvfp4_gemv(&loader, NULL, NULL), KILN_ERROR_NULL_POINTER, 0);
 }
 
+static void try_all(void)
+{
+    try_sizes();
+    try_largest(C_F32);
+    try_largest(C_F16);
+    try_largest(C_BF16);
+    try_nan(0x7f);
+    try_nan(0xff);
+    try_refusals();
+}
+
 int main(int argc, char **argv)
 {
     CUcontext context = NULL;
-    if (argc != 2)
+    if (argc != 2 && argc != 3)
         return 2;
     need(kiln_driver_load(&driver, argv[1], NULL) == KILN_OK, "kiln_driver_load");
     need(driver.init(0) == 0 && driver.device_primary_ctx_retain(&context, 0) == 0,
@@ -266,13 +286,10 @@ int main(int argc, char **argv)
     driver.launch_kernel = count_launch;
     for (size_t i = 0; i < 5; i++)
         need(driver.mem_alloc(&at[i], MOST_BYTES) == 0, "cuMemAlloc");
-    try_sizes();
-    try_largest(C_F32);
-    try_largest(C_F16);
-    try_largest(C_BF16);
-    try_nan(0x7f);
-    try_nan(0xff);
-    try_refusals();
+    if (argc == 3)
+        try_many();
+    else
+        try_all();
     printf("%u of %u calls right\n", trials - wrong, trials);
     return kiln_close(&loader) != KILN_OK || wrong != 0;
 }
