@@ -65,13 +65,13 @@ static const kiln_rule rules[] = {
 #define ALL_TURNS                                                                                            \
     "select(warps == 2 && rows == 1, 4 * (ceil_div(" STEPS ", 4) + ceil_div(max(" STEPS ", 1) - 1, 4)), "    \
     "8 / warps * ceil_div(" STEPS ", " UNROLL "))"
-#define OF_BATCH    "(21 + rows * " BY_DECODER("19", "15", "16") ")"
+#define OF_BATCH    "(18 + rows * " BY_DECODER("19", "15", "16") ")"
 #define OF_JOIN     "(1280 + 8 * rows + " BLOCK_ROWS " * (9 + 2 * warps + " OF_STORE "))"
 #define DECODED     "(ceil_div(" STEPS ", " TURN ") * " TURN ")"
 #define OF_CHUNK                                                                                             \
     "(256 * select(" TURN " == 1, 17, 19) - 64 * (8 / warps * min(warps, " STEPS ") + min(8, " DECODED ")))"
 #define INSTRUCTIONS                                                                                         \
-    GRID_X " * min(l, 65535) * 256 * select(warps > 1, 31, 30) + " GRID_X " * l * (256 * " OF_BATCH          \
+    GRID_X " * min(l, 65535) * 256 * select(warps > 1, 34, 33) + " GRID_X " * l * (256 * " OF_BATCH          \
     " + select(warps > 1, " OF_JOIN ", 256 * (7 + " OF_STORE ")) + ceil_div(k, 16384) * " OF_CHUNK           \
     " + 32 * (" DECODED " * (" OF_DECODING ") + " ALL_TURNS " * " OF_TURN ")) + l * m"
 
