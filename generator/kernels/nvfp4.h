@@ -35,5 +35,6 @@ nvfp4_scales nvfp4_widen_scales(ptx_fn *f, uint32_t sm, ptx_val raw);
 ptx_val nvfp4_vector_scales(ptx_fn *f, uint32_t sm, ptx_val raw);
 
 void nvfp4_emit_simt(ptx_fn *f, const kiln_variant *v);
+void nvfp4_emit_mma(ptx_fn *f, const kiln_variant *v);
 
 #endif

@@ -9,12 +9,12 @@ static const kiln_param params[] = {
     {.name = "decode", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "software hardware",
      .default_value = "software",
      .summary = "hardware: cvt from e2m1, which the a and f targets from sm_100 have; the same results"},
-    {.name = "strategy", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "simt", .default_value = "simt",
-     .summary = "simt: units for single numbers"},
+    {.name = "strategy", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "simt mma", .default_value = "simt",
+     .summary = "simt: units for single numbers; mma: matrix units, for k that is a multiple of 512"},
     {.name = "lane_codes", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "32 16", .default_value = "32",
      .summary = "codes of a row that a lane reads at once; 16 is for k that is no multiple of 32"},
-    {.name = "rows", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 2 4", .default_value = "4",
-     .summary = "rows per warp, or per warps that share them"},
+    {.name = "rows", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 2 4 16 32", .default_value = "4",
+     .summary = "rows per warp, or per warps that share them; 16 and 32 with strategy mma"},
     {.name = "warps", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 2 4 8", .default_value = "1",
      .summary = "warps that share rows and split k; a thread block has 8 / warps * rows rows"},
     {.name = NULL},
@@ -24,7 +24,7 @@ static const kiln_param params[] = {
 
 static const kiln_arg args[] = {
     {"a", KILN_ARG_IN, "u8", "l, m, k / 2", 16, NULL, "matrices: two codes per byte along k, the low nibble first"},
-    {"sfa", KILN_ARG_IN, "u8", "l, m, k / 16", 2, NULL, "e4m3 scale of each 16 codes of a"},
+    {"sfa", KILN_ARG_IN, "u8", "l, m, k / 16", 16, NULL, "e4m3 scale of each 16 codes of a"},
     {"b", KILN_ARG_IN, "u8", "l, " VECTOR_ROWS ", k / 2", 16, NULL, "vectors: row 0 of each b_rows rows"},
     {"sfb", KILN_ARG_IN, "u8", "l, " VECTOR_ROWS ", k / 16", 2, NULL, "e4m3 scale of each 16 codes of b"},
     {"out", KILN_ARG_OUT, "$c", "l, m", 2, NULL, "c; beyond its type, an infinity"},
@@ -35,9 +35,17 @@ static const kiln_arg args[] = {
     {.name = NULL},
 };
 
+static const kiln_rule refusals[] = {
+    {"strategy == mma || rows <= 4", "strategy simt takes 1, 2 or 4 rows"},
+    {"strategy == simt || rows >= 16", "strategy mma takes 16 or 32 rows"},
+    {"strategy == simt || lane_codes == 32", "strategy mma reads 32 codes at once"},
+    {NULL, NULL},
+};
+
 static const kiln_rule rules[] = {
     {"k % 16 == 0", "k must be a multiple of 16"},
     {"k % lane_codes == 0", "k must be a multiple of lane_codes"},
+    {"strategy == simt || k % 512 == 0", "k must be a multiple of 512"},
     {"m <= 2147483648", "m must be at most 2^31"},
     {"k <= 2147483648", "k must be at most 2^31"},
     {"l <= 2147483648", "l must be at most 2^31"},
@@ -77,13 +85,24 @@ static const kiln_rule rules[] = {
 
 /* The wide path where k allows it, the conversion where the device has it. */
 #define PICK(condition, prefer)                                                                              \
-    {"k % 32 == 0 && " condition, "decode=hardware,lane_codes=32" prefer},                                   \
-    {"k % 32 == 0 && " condition, "lane_codes=32" prefer},                                                   \
+    {"k % 32 == 0 && " condition, "decode=hardware,strategy=simt,lane_codes=32" prefer},                                   \
+    {"k % 32 == 0 && " condition, "strategy=simt,lane_codes=32" prefer},                                                   \
     {condition, "decode=hardware,lane_codes=16" prefer},                                                     \
     {condition, "lane_codes=16" prefer}
 
+/* The matrix units, with as many warps for 16 rows as make 16 for each multiprocessor. From sm_100 on they are slow with
+ * integers. */
+#define MATRIX "k % 512 == 0 && "
+#define PICK_MMA(condition, prefer)                                                                          \
+    {MATRIX condition, "decode=hardware,strategy=mma,rows=16" prefer},                                       \
+    {MATRIX "sm < 100 && " condition, "decode=software,strategy=mma,rows=16" prefer}
+
 /* As many rows per warp as leave 24 warps to each multiprocessor; few rows are shared by warps. */
 static const kiln_dispatch dispatch[] = {
+    PICK_MMA("m * l >= 256 * multiprocessors", ",warps=1"),
+    PICK_MMA("m * l >= 128 * multiprocessors", ",warps=2"),
+    PICK_MMA("m * l >= 64 * multiprocessors", ",warps=4"),
+    PICK_MMA("m * l >= 32 * multiprocessors", ",warps=8"),
     PICK("m >= 32 && m * l >= 96 * multiprocessors", ",rows=4,warps=1"),
     PICK("m >= 16 && m * l >= 48 * multiprocessors", ",rows=2,warps=1"),
     PICK("m >= 8 && (m * l >= 24 * multiprocessors || k < 4096)", ",rows=1,warps=1"),
@@ -94,6 +113,14 @@ static const kiln_dispatch dispatch[] = {
 };
 /* clang-format on */
 
+static void emit(ptx_fn *f, const kiln_variant *v)
+{
+    if (kiln_is(v, "strategy", "mma"))
+        nvfp4_emit_mma(f, v);
+    else
+        nvfp4_emit_simt(f, v);
+}
+
 const kiln_family nvfp4_gemv_family = {
     .name = "nvfp4_gemv",
     .summary = "NVFP4 matrices times an NVFP4 vector each, in one launch",
@@ -103,18 +130,21 @@ const kiln_family nvfp4_gemv_family = {
         "vector c[.,l]",
     .params = params,
     .args = args,
+    .refusals = refusals,
     .rules = rules,
     .empty = "m == 0 || l == 0",
     .block = {"256"},
     .grid = {GRID_X, "min(l, 65535)"},
-    .shared_bytes = TURNS " * " TURN " * " STEP_BYTES,
-    .max_shared_bytes = "16384 / (32 * lane_codes) * " STEP_BYTES,
+    .shared_bytes = "select(strategy == mma, 512 + 1088 * ceil_div(min(k, 16384), 512), " TURNS " * " TURN
+                    " * " STEP_BYTES ")",
+    .max_shared_bytes = "select(strategy == mma, 35328, 16384 / (32 * lane_codes) * " STEP_BYTES ")",
     .dispatch = dispatch,
     .cost = {.bytes_read = "l * (m + 1) * (k / 2 + k / 16)",
              .bytes_written = "l * m * select(c == f32, 4, 2)",
              .thread_instructions = INSTRUCTIONS,
              .elements = "l * m * k"},
     .min_sm = 75,
+    .variant_min_sm = "select(strategy == mma, 80, 75)",
     .variant_runs_on = "decode == software || (target_is_specific && target_sm >= 100)",
-    .emit = nvfp4_emit_simt,
+    .emit = emit,
 };

@@ -248,7 +248,7 @@ static void try_refusals(void)
     TRY(sfb = 0, KILN_ERROR_NULL_POINTER, 0);
     TRY(out = 0, KILN_ERROR_NULL_POINTER, 0);
     TRY(a += 8, KILN_ERROR_MISALIGNED, 0);
-    TRY(sfa += 1, KILN_ERROR_MISALIGNED, 0);
+    TRY(sfa += 8, KILN_ERROR_MISALIGNED, 0);
     TRY(b += 8, KILN_ERROR_MISALIGNED, 0);
     TRY(sfb += 1, KILN_ERROR_MISALIGNED, 0);
     TRY(out += 2, KILN_ERROR_MISALIGNED, 0);

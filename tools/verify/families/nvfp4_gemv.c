@@ -50,13 +50,19 @@ static uint64_t padded_rows(problem *p)
     return given ? given : DEFAULT_B_ROWS;
 }
 
-/* A warp's lanes have lane_codes each, and add block after block; then the 32 lanes are added, then the warps that share the
- * row. */
+static bool is_mma(const problem *p)
+{
+    return strcmp(manifest_param_value(p->variant, "strategy"), "mma") == 0;
+}
+
+/* simt: a warp's lanes have lane_codes each, and add block after block; then the 32 lanes are added, then the warps that share
+ * the row. mma: a lane has 8 blocks of each 512 codes, and 4 lanes a row. */
 static double longest_chain(problem *p)
 {
-    uint64_t codes = parameter(p, "lane_codes"), warps = parameter(p, "warps"), turn = 32 * codes * warps;
-    uint64_t turns = (problem_integer(p, "k") + turn - 1) / turn;
-    return (double)(turns * (codes / BLOCK) + 5 + warps - 1);
+    uint64_t codes = is_mma(p) ? 512 : 32 * parameter(p, "lane_codes"), warps = parameter(p, "warps");
+    uint64_t turns = (problem_integer(p, "k") + codes * warps - 1) / (codes * warps),
+             lanes = is_mma(p) ? 4 : 32;
+    return (double)(turns * (codes / BLOCK / lanes) + (is_mma(p) ? 2 : 5) + warps - 1);
 }
 
 typedef struct product {
@@ -315,7 +321,7 @@ static void plan_sizes(size_plan *plan)
     static const uint64_t ks[] = {0, 16, 32, 48, 64, 96, 112, 256, 272}, ls[] = {0, 2, 3, 5, 7, 8, 33};
     const problem *p = plan->problem;
     uint64_t warps = parameter(p, "warps"), tile = 8 / warps * parameter(p, "rows"),
-             step = 32 * parameter(p, "lane_codes"), turn = step * warps;
+             step = is_mma(p) ? 512 : 32 * parameter(p, "lane_codes"), turn = step * warps;
     edge_list rows = {{0}, 0};
     edges_add_around(&rows, 1);
     edges_add_around(&rows, tile);
@@ -332,6 +338,8 @@ static void plan_sizes(size_plan *plan)
         add(plan, 1, 4 * turn + (uint64_t)around, 1, 1);
         add(plan, 1, 16384 + (uint64_t)around, 2, 1);
     }
+    for (uint64_t k = 512; k <= 4608; k += k < 2048 ? 512 : 1024)
+        add(plan, tile + 2, k, 2, 1);
     add(plan, 1, 32768 + 512, 1, 1);
     add(plan, 2 * tile + 3, 1056, 3, 0);
     add(plan, 67, 48, 3, 0);
