@@ -78,10 +78,23 @@ static const kiln_rule rules[] = {
 #define DECODED     "(ceil_div(" STEPS ", " TURN ") * " TURN ")"
 #define OF_CHUNK                                                                                             \
     "(256 * select(" TURN " == 1, 17, 19) - 64 * (8 / warps * min(warps, " STEPS ") + min(8, " DECODED ")))"
-#define INSTRUCTIONS                                                                                         \
+#define SIMT_INSTRUCTIONS                                                                                         \
     GRID_X " * min(l, 65535) * 256 * select(warps > 1, 34, 33) + " GRID_X " * l * (256 * " OF_BATCH          \
     " + select(warps > 1, " OF_JOIN ", 256 * (7 + " OF_STORE ")) + ceil_div(k, 16384) * " OF_CHUNK           \
     " + 32 * (" DECODED " * (" OF_DECODING ") + " ALL_TURNS " * " OF_TURN ")) + l * m"
+
+
+/* The same of strategy mma. */
+#define TILES "(rows / 16)"
+#define MMA_OF_BATCH                                                                                         \
+    "(256 * (14 + 2 * (warps > 1) + " TILES " * (" BY_DECODER("48", "40", "42") " + select(warps > 1, 0, 10 + 2 * " OF_STORE \
+    "))) + select(warps > 1, 256 + 128 * " TILES " + " BLOCK_ROWS " * (9 + 2 * warps + " OF_STORE "), 0))"
+#define MMA_OF_CHUNK "(5376 - 2 * min(256, k / 32) - 64 * (8 / warps * min(warps, k / 512)))"
+#define MMA_INSTRUCTIONS                                                                                     \
+    GRID_X " * min(l, 65535) * (256 * select(warps > 1, 52, 51) + 32) + " GRID_X " * l * (" MMA_OF_BATCH     \
+    " + ceil_div(k, 16384) * " MMA_OF_CHUNK " + k / 32 * " BY_DECODER("105", "98", "42")                     \
+    " + 256 / warps * (k / 512) * (27 + " TILES " * " BY_DECODER("390", "358", "278") ")) + l * m"
+#define INSTRUCTIONS "select(strategy == mma, " MMA_INSTRUCTIONS ", " SIMT_INSTRUCTIONS ")"
 
 /* The wide path where k allows it, the conversion where the device has it. */
 #define PICK(condition, prefer)                                                                              \

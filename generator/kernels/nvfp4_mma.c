@@ -308,6 +308,7 @@ void nvfp4_emit_mma(ptx_fn *f, const kiln_variant *v)
 {
     gemv g = {.of = nvfp4_begin(f, v)};
     g.tiles = g.of.rows / 16;
+    ptx_min_blocks(f, g.tiles == 1 ? 2 : 1); /* left to itself, ptxas spills a little for one more */
     g.group = ptx_shr(f, g.of.lane, ptx_u32(2));
     g.in_group = ptx_and(f, g.of.lane, ptx_u32(3));
     g.shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U8));
