@@ -1,4 +1,4 @@
-"""The mistakes that are planted in nvfp4_gemv, as edits of its PTX for sm_75.
+"""The mistakes that are planted in nvfp4_gemv, as edits of its PTX for sm_75, of strategy mma for sm_80.
 
 A row is (fault, what kiln-verify must say, PTX, PTX in its stead, how often the PTX occurs). In the PTX $a, $b, ... are
 operands, and the same letter is the same operand.
@@ -14,7 +14,7 @@ FOUR_ROWS = [
     # ---- which rows, which vector -----------------------------------------------------------------------------------
     ("every thread block makes the first rows", UNWRITTEN, "mov.u32 $a, %ctaid.x;", "mov.u32 $a, 0;", 1),
     ("thread blocks 31 rows apart", UNWRITTEN, "mul.lo.u32 $a, $b, 32; mad", "mul.lo.u32 $a, $b, 31; mad", 1),
-    ("warps three rows apart", UNWRITTEN, "mad.lo.u32 $a, $b, 4, $c; mov.u32", "mad.lo.u32 $a, $b, 3, $c; mov.u32", 1),
+    ("warps three rows apart", UNWRITTEN, "mad.lo.u32 $a, $b, 4, $c; sub", "mad.lo.u32 $a, $b, 3, $c; sub", 1),
     ("rows behind the last read", MEMORY, "min.u32 $a, $b, $c; cvt.u64.u32", "mov.u32 $a, $b; cvt.u64.u32", 4),
     ("row behind the last written", MEMORY, "setp.lt.u32 $a, $b, $c; and.pred", "setp.le.u32 $a, $b, $c; and.pred", 1),
     ("last row not written", UNWRITTEN, "setp.lt.u32 $a, $b, $c; and.pred",
@@ -72,7 +72,7 @@ FOUR_ROWS = [
 
 # f32, eight warps for each row
 EIGHT_WARPS = [
-    ("warps take each other's steps", WRONG, "and.b32 $a, $b, 7; mov", "and.b32 $a, $b, 3; mov", 1),
+    ("warps take each other's steps", WRONG, "and.b32 $a, $b, 7; shr", "and.b32 $a, $b, 3; shr", 1),
     ("barrier before the warps' sums left out", f"{CHECK}|{WRONG}", "bar.sync 0; setp", "setp", 1),
     ("eighth warp's sum left out", WRONG, "ld.shared.f32 $a, [$b+28];", "mov.b32 $a, 0f00000000;", 1),
     ("warps' sums in one place", EITHER, "mad.lo.u32 $a, $b, 1, $c; mad", "mov.u32 $a, $c; mad", 1),
@@ -88,9 +88,53 @@ NARROW = [
     ("rows 16 codes too long", EITHER, "shr.u32 $a, $b, 4; sub.u32 $c, $a, 1;", "shr.u32 $a, $b, 4; mov.u32 $c, $a;", 1),
 ]
 
-OF = "nvfp4_gemv/c={},decode=software,strategy=simt,lane_codes={},rows={},warps={}"
+# f32, 16 rows per two warps, on the matrix units
+MATRIX = [
+    # ---- which rows, which codes ------------------------------------------------------------------------------------
+    ("thread blocks 65 rows apart", UNWRITTEN, "mul.lo.u32 $a, $b, 64; mad", "mul.lo.u32 $a, $b, 65; mad", 1),
+    ("lower rows by the upper ones' codes", WRONG, "add.u32 $a, $b, 8; min", "mov.u32 $a, $b; min", 1),
+    ("rows behind the last read", MEMORY, "min.u32 $a, $b, $c; cvt.u64.u32", "mov.u32 $a, $b; cvt.u64.u32", 2),
+    ("row behind the last written", MEMORY, "setp.lt.u32 $a, $b, $c; and.pred", "setp.le.u32 $a, $b, $c; and.pred", 1),
+    ("lanes' chunks next to each other", EITHER, "mad.lo.u32 $a, $b, 8, $c; mul.wide.u32 $d, $a, 16;",
+     "mad.lo.u32 $a, $b, 2, $c; mul.wide.u32 $d, $a, 16;", 1),
+    ("scales of the other lanes", WRONG, "mul.wide.u32 $a, $b, 16; add", "mul.wide.u32 $a, $b, 0; add", 1),
+    ("third step of a row by its second", WRONG, "v4.u32 $a, [$b+64];", "v4.u32 $a, [$b+32];", 2),
+    ("super-steps of 480 codes", EITHER, "mad.wide.u32 $a, $b, 256, $c; ld", "mad.wide.u32 $a, $b, 240, $c; ld", 2),
+    ("second warp on the first's steps", WRONG, "and.b32 $a, $b, 1; shr.u32 $c, $b, 1;", "mov.b32 $a, 0; shr.u32 $c, $b, 1;", 1),
+    ("second chunk of b is the first", WRONG, "shr.u32 $a, $b, 9; shr", "mov.u32 $a, 0; shr", 1),
+
+    # ---- b ----------------------------------------------------------------------------------------------------------
+    ("b's chunk by the wrong super-step", EITHER, "mad.lo.u32 $a, $b, $c, $d; mad.lo.u32 $e, $b, $f, $g; mad",
+     "mov.u32 $a, $d; mad.lo.u32 $e, $b, $f, $g; mad", 1),
+    ("every lane owns its column's codes", WRONG, "selp.b32 $a, $b, $c, $d; selp.b32 $e, 1088, 0, $d;",
+     "mov.b32 $a, $b; mov.b32 $e, 1088;", 2),
+    ("no lane owns the second block", WRONG, "selp.b32 $a, $b, $c, $d; selp.b32 $e, 1088, 0, $d; mad",
+     "mov.b32 $a, $c; mov.b32 $e, 0; mad", 1),
+    ("zeros not written", CHECK, "@$p st.shared.v4.u32 [$a], {0, 0, 0, 0};", "", 1),
+    ("zeros of half the lanes", CHECK, "setp.lt.u32 $a, $b, 32; mad", "setp.lt.u32 $a, $b, 16; mad", 1),
+    ("barrier before the products left out", f"{CHECK}|{WRONG}", "bar.sync 0; shr", "shr", 1),
+    ("barrier after the products left out", f"{CHECK}|{WRONG}", "bar.sync 0; add", "add", 1),
+    ("negatives of b are b", WRONG, "sub.u32 $a, $b, $c; xor.b32 $d, $a, 0x80808080; xor",
+     "add.u32 $a, $b, $c; xor.b32 $d, $a, 0x80808080; xor", 2),
+    ("b's scales by the neighbour's", EITHER, "mad.lo.u32 $a, $b, 4, $c; add.u32 $d, $a, 1536;",
+     "mad.lo.u32 $a, $b, 4, $c; add.u32 $d, $a, 1540;", 1),
+
+    # ---- products ---------------------------------------------------------------------------------------------------
+    ("6 is 8", WRONG, "0x0c080604, $a;", "0x10080604, $a;", 144),
+    ("high codes by the low ones", WRONG, "shr.u32 $a, $b, 16; shr.u32 $c, $d, 16; prmt", "mov.b32 $a, $b; mov.b32 $c, $d; prmt", 36),
+    ("half of the scales of a word", WRONG, "shl.b32 $a, $b, 4; setp", "mov.b32 $a, 0; setp", 1),
+    ("NaN of a's scales is 480", WRONG, "add.u32 $a, $b, 0x00800080; or.b32 $c, $c, $a;", "", 8),
+    ("products rounded down", WRONG, "fma.rn.f32 $a, $b, $c, $a;", "fma.rm.f32 $a, $b, $c, $a; and.b32 $a, $a, 0xffffff00;", 16),
+    ("lanes of a row not joined", WRONG, "shfl.sync.bfly.b32 $a, $b, 2, 31, 0xffffffff;", "mov.b32 $a, 0f00000000;", 2),
+    ("second warp's sum left out", WRONG, "ld.shared.f32 $a, [$b+64];", "mov.b32 $a, 0f00000000;", 1),
+    ("eight rows in one place", EITHER, "mad.lo.u32 $a, $b, 16, $c; mad.lo.u32 $d, $a, 4, $e; mad",
+     "mul.lo.u32 $a, $b, 16; mad.lo.u32 $d, $a, 4, $e; mad", 1),
+]
+
+OF = "nvfp4_gemv/c={},decode=software,strategy={},lane_codes={},rows={},warps={}"
 FAULTS = {
-    OF.format("f32", 32, 4, 1): FOUR_ROWS,
-    OF.format("f32", 32, 1, 8): EIGHT_WARPS,
-    OF.format("bf16", 16, 1, 4): NARROW,
+    OF.format("f32", "simt", 32, 4, 1): FOUR_ROWS,
+    OF.format("f32", "simt", 32, 1, 8): EIGHT_WARPS,
+    OF.format("bf16", "simt", 16, 1, 4): NARROW,
+    OF.format("f32", "mma", 32, 16, 2): MATRIX,
 }
