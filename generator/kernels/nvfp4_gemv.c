@@ -9,8 +9,8 @@ static const kiln_param params[] = {
     {.name = "decode", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "software hardware",
      .default_value = "software",
      .summary = "hardware: cvt from e2m1, which the a and f targets from sm_100 have; the same results"},
-    {.name = "strategy", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "simt mma", .default_value = "simt",
-     .summary = "simt: units for single numbers; mma: matrix units, for k that is a multiple of 512"},
+    {.name = "strategy", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "simt mma",
+     .default_value = "simt", .summary = "simt: units for single numbers; mma: matrix units, for k that is a multiple of 512"},
     {.name = "lane_codes", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "32 16", .default_value = "32",
      .summary = "codes of a row that a lane reads at once; 16 is for k that is no multiple of 32"},
     {.name = "rows", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 2 4 16 32", .default_value = "4",
@@ -60,54 +60,55 @@ static const kiln_rule rules[] = {
 #define TURN        "(warps * " UNROLL ")"
 #define TURNS       "ceil_div(ceil_div(min(k, 16384), 32 * lane_codes), " TURN ")"
 
-/* Thread instructions: of every thread; of a thread block for each vector, and for each 16384 along k; of the warps' steps that
- * decode b, up to a whole turn; of the warps' turns along k; and stores. Exact but where k is 0 or passes 16384. */
+/* Thread instructions: of every thread; of a thread block for each vector, and for each 16384 along k; of the warps' steps
+ * that decode b, up to a whole turn; of the warps' turns along k; and stores. Exact but where k is 0 or passes 16384. */
 #define STEPS       "ceil_div(k, 32 * lane_codes)"
 #define PLANES      "(" BLOCKS " * select(decode == hardware, 2, 1))"
-#define BY_DECODER(software_75, software_89, hardware)                                                       \
+#define BY_DECODER(software_75, software_89, hardware) \
     "select(decode == hardware, " hardware ", select(sm < 89, " software_75 ", " software_89 "))"
 #define OF_DECODING BY_DECODER("25 + 27 * " BLOCKS, "19 + 26 * " BLOCKS, "19 + 11 * " BLOCKS)
 #define OF_ROW      BY_DECODER("12 + 26 * " BLOCKS, "9 + 25 * " BLOCKS, "9 + 21 * " BLOCKS)
 #define OF_TURN     "(5 + " UNROLL " * (3 + " PLANES " + rows * (" OF_ROW ")))"
 #define OF_STORE    "(select(c == f32, 0, 1) + select(c == bf16 && sm < 80, 5, 0))"
-#define ALL_TURNS                                                                                            \
-    "select(warps == 2 && rows == 1, 4 * (ceil_div(" STEPS ", 4) + ceil_div(max(" STEPS ", 1) - 1, 4)), "    \
+#define ALL_TURNS \
+    "select(warps == 2 && rows == 1, 4 * (ceil_div(" STEPS ", 4) + ceil_div(max(" STEPS ", 1) - 1, 4)), " \
     "8 / warps * ceil_div(" STEPS ", " UNROLL "))"
 #define OF_BATCH    "(18 + rows * " BY_DECODER("19", "15", "16") ")"
 #define OF_JOIN     "(1280 + 8 * rows + " BLOCK_ROWS " * (9 + 2 * warps + " OF_STORE "))"
 #define DECODED     "(ceil_div(" STEPS ", " TURN ") * " TURN ")"
-#define OF_CHUNK                                                                                             \
+#define OF_CHUNK \
     "(256 * select(" TURN " == 1, 17, 19) - 64 * (8 / warps * min(warps, " STEPS ") + min(8, " DECODED ")))"
-#define SIMT_INSTRUCTIONS                                                                                         \
-    GRID_X " * min(l, 65535) * 256 * select(warps > 1, 34, 33) + " GRID_X " * l * (256 * " OF_BATCH          \
-    " + select(warps > 1, " OF_JOIN ", 256 * (7 + " OF_STORE ")) + ceil_div(k, 16384) * " OF_CHUNK           \
+#define SIMT_INSTRUCTIONS \
+    GRID_X " * min(l, 65535) * 256 * select(warps > 1, 34, 33) + " GRID_X " * l * (256 * " OF_BATCH \
+    " + select(warps > 1, " OF_JOIN ", 256 * (7 + " OF_STORE ")) + ceil_div(k, 16384) * " OF_CHUNK \
     " + 32 * (" DECODED " * (" OF_DECODING ") + " ALL_TURNS " * " OF_TURN ")) + l * m"
 
 
 /* The same of strategy mma. */
 #define TILES "(rows / 16)"
-#define MMA_OF_BATCH                                                                                         \
-    "(256 * (14 + 2 * (warps > 1) + " TILES " * (" BY_DECODER("48", "40", "42") " + select(warps > 1, 0, 10 + 2 * " OF_STORE \
+#define MMA_OF_BATCH \
+    "(256 * (14 + 2 * (warps > 1) + " TILES " * (" BY_DECODER("48", "40", "42") \
+    " + select(warps > 1, 0, 10 + 2 * " OF_STORE \
     "))) + select(warps > 1, 256 + 128 * " TILES " + " BLOCK_ROWS " * (9 + 2 * warps + " OF_STORE "), 0))"
 #define MMA_OF_CHUNK "(5376 - 2 * min(256, k / 32) - 64 * (8 / warps * min(warps, k / 512)))"
-#define MMA_INSTRUCTIONS                                                                                     \
-    GRID_X " * min(l, 65535) * (256 * select(warps > 1, 52, 51) + 32) + " GRID_X " * l * (" MMA_OF_BATCH     \
-    " + ceil_div(k, 16384) * " MMA_OF_CHUNK " + k / 32 * " BY_DECODER("105", "98", "42")                     \
+#define MMA_INSTRUCTIONS \
+    GRID_X " * min(l, 65535) * (256 * select(warps > 1, 52, 51) + 32) + " GRID_X " * l * (" MMA_OF_BATCH \
+    " + ceil_div(k, 16384) * " MMA_OF_CHUNK " + k / 32 * " BY_DECODER("105", "98", "42") \
     " + 256 / warps * (k / 512) * (27 + " TILES " * " BY_DECODER("390", "358", "278") ")) + l * m"
 #define INSTRUCTIONS "select(strategy == mma, " MMA_INSTRUCTIONS ", " SIMT_INSTRUCTIONS ")"
 
 /* The wide path where k allows it, the conversion where the device has it. */
-#define PICK(condition, prefer)                                                                              \
-    {"k % 32 == 0 && " condition, "decode=hardware,strategy=simt,lane_codes=32" prefer},                                   \
-    {"k % 32 == 0 && " condition, "strategy=simt,lane_codes=32" prefer},                                                   \
-    {condition, "decode=hardware,lane_codes=16" prefer},                                                     \
+#define PICK(condition, prefer) \
+    {"k % 32 == 0 && " condition, "decode=hardware,strategy=simt,lane_codes=32" prefer}, \
+    {"k % 32 == 0 && " condition, "strategy=simt,lane_codes=32" prefer}, \
+    {condition, "decode=hardware,lane_codes=16" prefer}, \
     {condition, "lane_codes=16" prefer}
 
-/* The matrix units, with as many warps for 16 rows as make 16 for each multiprocessor. From sm_100 on they are slow with
- * integers. */
+/* The matrix units, with as many warps for 16 rows as make 16 for each multiprocessor; with integers below sm_100 only. Chosen
+ * by their count of instructions, not yet by measurements. */
 #define MATRIX "k % 512 == 0 && "
-#define PICK_MMA(condition, prefer)                                                                          \
-    {MATRIX condition, "decode=hardware,strategy=mma,rows=16" prefer},                                       \
+#define PICK_MMA(condition, prefer) \
+    {MATRIX condition, "decode=hardware,strategy=mma,rows=16" prefer}, \
     {MATRIX "sm < 100 && " condition, "decode=software,strategy=mma,rows=16" prefer}
 
 /* As many rows per warp as leave 24 warps to each multiprocessor; few rows are shared by warps. */

@@ -58,6 +58,12 @@ def matmul(a, b, out=None):
     assert out is None or (out.dtype, out.shape) == (a.dtype, (a.shape[0], b.shape[1]))
 
 
+def bmm(a, b, out):
+    assert a.dtype == b.dtype == out.dtype and len(a.shape) == 3
+    assert a.shape[2] == b.shape[1] and out.shape == (*a.shape[:2], b.shape[2])
+    assert a.shape[0] == b.shape[0]
+
+
 class nn:
     class functional:
         @staticmethod
@@ -69,9 +75,6 @@ class nn:
         def rms_norm(x, shape, weight, eps):
             assert x.shape[-1:] == shape == weight.shape and x.dtype == weight.dtype and eps > 0
             return x
-
-
-bmm = matmul
 
 
 class linalg:
