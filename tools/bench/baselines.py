@@ -128,9 +128,19 @@ def torch_norm_matmul(torch, job):
     return "torch rms_norm, matmul, dequantised 16-bit", moved, [lambda x=x, w=w: call(x, w) for x, w in zip(x, weights)]
 
 
+def torch_bmm(torch, job):
+    """Products of matrices and one vector each, dequantised already to c's type."""
+    m, k, l = (job.sizes[name] for name in "mkl")
+    sets = min(MOST_SETS, L2_TWICE // (l * m * k * job.element_bytes) + 2)
+    made = [[job.random(torch, l * rows * columns).view(l, rows, columns) for rows, columns in ((m, k), (k, 1), (m, 1))]
+            for _ in range(sets)]
+    return ("torch.bmm, dequantised", l * (m * k + k + m) * job.element_bytes,
+            [lambda a=a, b=b, c=c: torch.bmm(a, b, out=c) for a, b, c in made])
+
+
 BASELINES = {f.__name__: f for f in (torch_copy, torch_narrow, torch_widen, torch_range,
                                      bitsandbytes_quantize, bitsandbytes_dequantize, torch_matmul,
-                                     torch_lookup_matmul, bitsandbytes_matmul, torch_norm_matmul)}
+                                     torch_lookup_matmul, bitsandbytes_matmul, torch_norm_matmul, torch_bmm)}
 
 
 class Job:
@@ -148,7 +158,7 @@ class Job:
     element_bytes = property(lambda self: ELEMENT_BYTES[self.type])
     nf4_bytes = property(lambda self: self.n * self.k // 2 + self.n * self.k // 16 +
                          self.m * (self.n + self.k) * self.element_bytes)
-    type = property(lambda self: next(self.parameters[name] for name in ("type", "a", "x") if name in self.parameters))
+    type = property(lambda self: next(self.parameters[name] for name in ("type", "a", "x", "c") if name in self.parameters))
     sets = property(lambda self: min(MOST_SETS, L2_TWICE // (self.n * self.element_bytes) + 2))
 
     @property

@@ -66,6 +66,13 @@ def rmsnorm_q4k_gemv():
                shapes=[{"n": n, "k": k} for n, k in shapes], quick={"n": 256, "k": 512}, baselines=["torch_norm_matmul"])
 
 
+def nvfp4_gemv():
+    """The shapes that the published kernels are compared by; vectors without padding."""
+    shapes = [{"m": m, "k": k, "l": l, "b_rows": 1} for m, k, l in ((7168, 16384, 1), (4096, 7168, 8), (7168, 2048, 4))]
+    return Row(timed={"c": ["f16"]}, shown={"lane_codes": ["32"]}, shapes=shapes,
+               quick={"m": 128, "k": 2048, "l": 1, "b_rows": 1}, baselines=["torch_bmm"])
+
+
 FAMILIES = {
     "int4_scale":          quantiser("torch_range"),
     "int4_pack":           quantiser("torch_narrow"),
@@ -79,6 +86,7 @@ FAMILIES = {
     "nf4_gemm_transposed": product(partial_sums(512, "k"), fits_rows({"f32": (1, 8), "f16": (1, 8), "mma": (8, 64)})),
     "q4k_dequantize":      q4k_dequantize(),
     "rmsnorm_q4k_gemv":    rmsnorm_q4k_gemv(),
+    "nvfp4_gemv":          nvfp4_gemv(),
 }
 
 

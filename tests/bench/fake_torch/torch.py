@@ -58,6 +58,12 @@ def matmul(a, b, out=None):
     assert out is None or (out.dtype, out.shape) == (a.dtype, (a.shape[0], b.shape[1]))
 
 
+def bmm(a, b, out):
+    assert a.dtype == b.dtype == out.dtype and len(a.shape) == 3
+    assert a.shape[2] == b.shape[1] and out.shape == (*a.shape[:2], b.shape[2])
+    assert a.shape[0] == b.shape[0]
+
+
 class nn:
     class functional:
         @staticmethod
