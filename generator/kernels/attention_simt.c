@@ -1,0 +1,436 @@
+/* attention on the units for single numbers: f32 and f64; f16 and bf16 widened to f32.
+ *
+ * A thread block of 128 threads makes tile_q rows of O, an eighth of them for each group of 16 lanes. Of the scores of a
+ * tile of keys a lane has its group's rows and every sixteenth key; of O the same rows and every sixteenth vector of
+ * columns. Both products are sums of outer products in registers. Their operands come through shared memory: Q and K in
+ * panels of 32 along head_dim, V in panels of some keys over all of head_dim, in the same place. Q passes again for every
+ * tile of keys, out of the L2 cache; K and V are read once per tile of queries, and only the keys that some of them sees.
+ * So every head_dim fits into less than 48 KB.
+ *
+ * Weights go from the lanes that have them to the others of their group through shared memory that no other warp uses.
+ *
+ * BANKS. Panels of Q and K have rows of an odd number of 16-byte units: eight lanes that read the same unit of eight
+ * neighbouring rows meet in no bank. The 16 lanes of a group share their rows of Q, and read one address.
+ *
+ * WHAT IS NOT THERE. Keys that no query of the tile sees, and rows of Q behind the last, are zeros in shared memory; a
+ * score that its query does not see is replaced by -inf after the product.
+ */
+#include "attention.h"
+#include "narrow.h"
+
+enum {
+    THREADS = 128,
+    GROUP_LANES = 16,
+    GROUPS = THREADS / GROUP_LANES,
+    PANEL = 32, /* elements of head_dim */
+    STEP = 8,   /* of them, in a turn of the loop */
+    UNIT_BYTES = 16,
+    GROUP_PAD_BYTES = 64, /* the two groups of a warp write weights into different banks */
+    MOST_ROWS = 8,
+    MOST_KEYS = 4, /* per lane */
+    MOST_COLUMNS = 16
+};
+
+/* A matrix in global memory, of which panels of rows are copied. */
+typedef struct source {
+    ptx_val from, stride;
+    uint32_t row_bytes; /* in shared memory */
+} source;
+
+typedef struct simt {
+    attention a;
+    ptx_fn *f;
+    uint32_t rows, keys;         /* scores of a lane */
+    uint32_t vector, vectors;    /* columns of O: so many, so many times */
+    uint32_t bytes, unit;        /* of a wide number; wide numbers in 16 bytes */
+    uint32_t panel_keys;         /* of V */
+    source q, k, v;
+    ptx_val tid, lane, group;    /* lane of the group */
+    ptx_val stage, weights;      /* shared memory: panels; this group's weights */
+    ptx_val q_from, k_from;      /* this lane's rows of the panels */
+    ptx_val v_from[MOST_COLUMNS]; /* its columns */
+    attention_row row[MOST_ROWS];
+    ptx_val score[MOST_ROWS][MOST_KEYS], sum[MOST_ROWS][MOST_COLUMNS];
+} simt;
+
+static ptx_val shared_at(const simt *s, ptx_val address, uint32_t bytes)
+{
+    return ptx_at_bytes(s->f, ptx_pointer(s->f, PTX_SHARED, s->a.wide, address), bytes);
+}
+
+/* ---- panels into shared memory ------------------------------------------------------------------------------------ */
+
+static void widen(const simt *s, const ptx_val raw[4], ptx_val x[8])
+{
+    for (uint32_t i = 0; i < 4; i++) {
+        if (s->a.type == PTX_F16 || s->a.type == PTX_BF16)
+            widen_pair(s->f, s->a.type, raw[i], &x[2 * i]);
+        else
+            x[i] = raw[i];
+    }
+}
+
+/* 16 bytes of global memory: 2, 4 or 8 elements; zeros where it is not to be read. */
+static void copy_unit(const simt *s, ptx_val at, ptx_val to, const ptx_val *exists)
+{
+    ptx_fn *f = s->f;
+    bool is_16_bit = s->a.type == PTX_F16 || s->a.type == PTX_BF16;
+    ptx_type held = is_16_bit ? PTX_U32 : s->a.wide;
+    int count = UNIT_BYTES / (held == PTX_F64 ? 8 : 4);
+    ptx_val raw[4], x[8], from = ptx_cast_ptr(f, at, held);
+    if (exists) {
+        ptx_val loaded[4];
+        for (int i = 0; i < count; i++)
+            raw[i] = ptx_var(f, ptx_bits(held, 0));
+        PTX_WHEN (f, *exists) {
+            ptx_load_vec(f, count, loaded, from, PTX_NC);
+            for (int i = 0; i < count; i++)
+                ptx_set(f, raw[i], loaded[i]);
+        }
+    } else {
+        ptx_load_vec(f, count, raw, from, PTX_NC);
+    }
+    if (!is_16_bit) {
+        ptx_store_vec(f, count, shared_at(s, to, 0), raw, PTX_PLAIN);
+        return;
+    }
+    widen(s, raw, x);
+    ptx_store_vec(f, 4, shared_at(s, to, 0), &x[0], PTX_PLAIN);
+    ptx_store_vec(f, 4, shared_at(s, to, UNIT_BYTES), &x[4], PTX_PLAIN);
+}
+
+/* Rows [row, row + rows) of the matrix, elements [element, element + elements) of each; rows from `end` on are zeros.
+ * A thread's units lie whole rows apart where a row's units divide the threads. */
+static void copy_rows(const simt *s, const source *m, ptx_val to, ptx_val row, uint32_t rows, ptx_val end,
+                      ptx_val element, uint32_t elements, bool is_full)
+{
+    ptx_fn *f = s->f;
+    uint32_t unit = s->a.type == PTX_F64 ? 2 : s->a.type == PTX_F32 ? 4 : 8;
+    uint32_t row_units = elements / unit, units = rows * row_units;
+    ptx_val matrix = ptx_at(f, m->from, element);
+    ptx_val at, place, mine, step;
+    for (uint32_t first = 0; first < units; first += THREADS) {
+        if (first == 0 || THREADS % row_units != 0) {
+            ptx_val number = first == 0 ? s->tid : ptx_add(f, s->tid, ptx_u32(first));
+            ptx_val in_panel = ptx_div(f, number, ptx_u32(row_units));
+            ptx_val column = ptx_mul(f, ptx_rem(f, number, ptx_u32(row_units)), ptx_u32(unit));
+            mine = ptx_add(f, in_panel, row);
+            at = ptx_at(f, matrix, ptx_mad_wide(f, mine, m->stride, ptx_cvt(f, PTX_U64, column)));
+            ptx_val line = ptx_mad(f, in_panel, ptx_u32(m->row_bytes), to);
+            place = ptx_mad(f, column, ptx_u32(s->bytes), line);
+        } else {
+            if (first == THREADS)
+                step = ptx_mul_wide(f, m->stride, ptx_u32(THREADS / row_units));
+            at = ptx_at(f, at, step);
+            mine = ptx_add(f, mine, ptx_u32(THREADS / row_units));
+            place = ptx_add(f, place, ptx_u32(THREADS / row_units * m->row_bytes));
+        }
+        ptx_val exists = is_full ? mine : ptx_lt(f, mine, end);
+        if (units - first >= THREADS) {
+            copy_unit(s, at, place, is_full ? NULL : &exists);
+        } else {
+            PTX_IF (f, ptx_lt(f, s->tid, ptx_u32(units - first))) {
+                copy_unit(s, at, place, is_full ? NULL : &exists);
+            }
+        }
+    }
+}
+
+static void copy_panel(const simt *s, const source *m, ptx_val to, ptx_val row, uint32_t rows, ptx_val end,
+                       ptx_val element, uint32_t elements)
+{
+    ptx_fn *f = s->f;
+    ptx_val last = ptx_add(f, row, ptx_u32(rows));
+    PTX_IF (f, ptx_le(f, last, end)) {
+        copy_rows(s, m, to, row, rows, end, element, elements, true);
+    }
+    PTX_ELSE (f) {
+        copy_rows(s, m, to, row, rows, end, element, elements, false);
+    }
+}
+
+/* ---- scores -------------------------------------------------------------------------------------------------------- */
+
+static void multiply_panel(simt *s, uint32_t elements)
+{
+    ptx_fn *f = s->f;
+    PTX_FOR (f, offset, ptx_u32(0), ptx_u32(elements * s->bytes), ptx_u32(STEP * s->bytes)) {
+        ptx_val q_at = ptx_add(f, s->q_from, offset), k_at = ptx_add(f, s->k_from, offset);
+        for (uint32_t u = 0; u < STEP / s->unit; u++) {
+            ptx_val k[MOST_KEYS][4], q[4];
+            for (uint32_t c = 0; c < s->keys; c++)
+                ptx_load_vec(f, (int)s->unit, k[c],
+                             shared_at(s, k_at, c * GROUP_LANES * s->k.row_bytes + u * UNIT_BYTES), PTX_PLAIN);
+            for (uint32_t r = 0; r < s->rows; r++) {
+                ptx_load_vec(f, (int)s->unit, q, shared_at(s, q_at, r * s->q.row_bytes + u * UNIT_BYTES), PTX_PLAIN);
+                for (uint32_t c = 0; c < s->keys; c++)
+                    for (uint32_t e = 0; e < s->unit; e++)
+                        ptx_fma_to(f, s->score[r][c], q[e], k[c][e]);
+            }
+        }
+    }
+}
+
+static void add_panel(simt *s, ptx_val key, ptx_val element, uint32_t elements)
+{
+    ptx_fn *f = s->f;
+    ptx_val k_stage = ptx_add(f, s->stage, ptx_u32(s->a.tile_q * s->q.row_bytes));
+    ptx_barrier(f);
+    copy_panel(s, &s->q, s->stage, s->a.first, s->a.tile_q, s->a.q_end, element, elements);
+    copy_panel(s, &s->k, k_stage, key, s->a.tile_k, s->a.keys, element, elements);
+    ptx_barrier(f);
+    multiply_panel(s, elements);
+}
+
+static void multiply_scores(simt *s, ptx_val key)
+{
+    ptx_fn *f = s->f;
+    uint32_t full = s->a.head_dim / PANEL * PANEL;
+    for (uint32_t r = 0; r < s->rows; r++)
+        for (uint32_t c = 0; c < s->keys; c++)
+            s->score[r][c] = ptx_var(f, ptx_number(s->a.wide, 0));
+    if (full > 0) {
+        PTX_FOR (f, element, ptx_u32(0), ptx_u32(full), ptx_u32(PANEL)) {
+            add_panel(s, key, element, PANEL);
+        }
+    }
+    if (full < s->a.head_dim)
+        add_panel(s, key, ptx_u32(full), s->a.head_dim - full);
+}
+
+/* ---- weights ------------------------------------------------------------------------------------------------------- */
+
+/* Row r sees a key when the key's number less what row 0 sees is below r. */
+static void mask_scores(simt *s, ptx_val key)
+{
+    ptx_fn *f = s->f;
+    const attention *a = &s->a;
+    ptx_val row = ptx_mad(f, s->group, ptx_u32(s->rows), a->first);
+    ptx_val seen = attention_visible(a, row);
+    ptx_val mine = ptx_as(f, PTX_S32, ptx_add(f, key, s->lane));
+    ptx_val beyond = ptx_sub(f, mine, seen);
+    for (uint32_t c = 0; c < s->keys; c++) {
+        ptx_val over = c == 0 ? beyond : ptx_add(f, beyond, ptx_s32((int32_t)(c * GROUP_LANES)));
+        for (uint32_t r = 0; r < s->rows; r++) {
+            ptx_val is_seen = ptx_lt(f, over, ptx_s32(a->is_causal ? (int32_t)r : 0));
+            ptx_set(f, s->score[r][c], ptx_select(f, is_seen, s->score[r][c], attention_none(a)));
+        }
+    }
+}
+
+static void weigh_row(simt *s, uint32_t r)
+{
+    ptx_fn *f = s->f;
+    const attention *a = &s->a;
+    ptx_val most = s->score[r][0], minus;
+    for (uint32_t c = 1; c < s->keys; c++)
+        most = ptx_max(f, most, s->score[r][c]);
+    most = ptx_reduce_lanes(f, PTX_OP_MAX, GROUP_LANES, most);
+    ptx_val shrink = attention_raise(a, &s->row[r], most, &minus);
+    ptx_mul_to(f, s->row[r].sum, shrink);
+    for (uint32_t c = 0; c < s->keys; c++) {
+        ptx_val x = ptx_fma(f, s->score[r][c], a->factor, minus);
+        ptx_val weight = attention_exp2(a, x);
+        ptx_add_to(f, s->row[r].sum, weight);
+        ptx_store(f, shared_at(s, s->weights, (r * a->tile_k + c * GROUP_LANES) * s->bytes), weight);
+    }
+    for (uint32_t i = 0; i < s->vector * s->vectors; i++)
+        ptx_mul_to(f, s->sum[r][i], shrink);
+}
+
+/* ---- O ------------------------------------------------------------------------------------------------------------- */
+
+static void load_columns(simt *s, ptx_val offset, uint32_t key, ptx_val v[MOST_COLUMNS])
+{
+    ptx_fn *f = s->f;
+    for (uint32_t i = 0; i < s->vectors; i++) {
+        ptx_val at = shared_at(s, ptx_add(f, s->v_from[i], offset), key * s->v.row_bytes);
+        if (s->vector == 1)
+            v[i] = ptx_load(f, at);
+        else
+            ptx_load_vec(f, (int)s->vector, &v[i * s->vector], at, PTX_PLAIN);
+    }
+}
+
+/* `weights`: this group's weights of the panel's first key. */
+static void add_values(simt *s, ptx_val weights)
+{
+    ptx_fn *f = s->f;
+    PTX_FOR (f, key, ptx_u32(0), ptx_u32(s->panel_keys), ptx_u32(s->unit)) {
+        ptx_val weight[MOST_ROWS][4];
+        ptx_val from = ptx_mad(f, key, ptx_u32(s->bytes), weights);
+        ptx_val offset = ptx_mul(f, key, ptx_u32(s->v.row_bytes));
+        for (uint32_t r = 0; r < s->rows; r++)
+            ptx_load_vec(f, (int)s->unit, weight[r], shared_at(s, from, r * s->a.tile_k * s->bytes), PTX_PLAIN);
+        for (uint32_t e = 0; e < s->unit; e++) {
+            ptx_val v[MOST_COLUMNS];
+            load_columns(s, offset, e, v);
+            for (uint32_t r = 0; r < s->rows; r++)
+                for (uint32_t i = 0; i < s->vector * s->vectors; i++)
+                    ptx_fma_to(f, s->sum[r][i], weight[r][e], v[i]);
+        }
+    }
+}
+
+static void multiply_values(simt *s, ptx_val key)
+{
+    ptx_fn *f = s->f;
+    ptx_val lane_bytes = ptx_mul(f, s->lane, ptx_u32(s->bytes));
+    ptx_val weights = ptx_sub(f, s->weights, lane_bytes);
+    PTX_FOR (f, panel, ptx_u32(0), ptx_u32(s->a.tile_k), ptx_u32(s->panel_keys)) {
+        ptx_val row = ptx_add(f, key, panel);
+        ptx_barrier(f);
+        copy_panel(s, &s->v, s->stage, row, s->panel_keys, s->a.keys, ptx_u32(0), s->a.head_dim);
+        ptx_barrier(f);
+        ptx_val from = ptx_mad(f, panel, ptx_u32(s->bytes), weights);
+        add_values(s, from);
+    }
+}
+
+/* ---- results ------------------------------------------------------------------------------------------------------- */
+
+static void store_vector(const simt *s, ptx_val at, const ptx_val x[])
+{
+    ptx_fn *f = s->f;
+    const attention *a = &s->a;
+    if (a->type == a->wide) {
+        if (s->vector == 1)
+            ptx_store(f, at, x[0]);
+        else
+            ptx_store_vec(f, (int)s->vector, at, x, PTX_PLAIN);
+        return;
+    }
+    ptx_val words[2];
+    if (s->vector == 1) {
+        words[0] = narrow_pair(f, a->type, a->sm, x[0], x[0]);
+        ptx_store(f, ptx_cast_ptr(f, at, PTX_U16), words[0]);
+        return;
+    }
+    for (uint32_t i = 0; i < s->vector; i += 2)
+        words[i / 2] = narrow_pair(f, a->type, a->sm, x[i], x[i + 1]);
+    ptx_val word_at = ptx_cast_ptr(f, at, PTX_U32);
+    if (s->vector == 2)
+        ptx_store(f, word_at, words[0]);
+    else
+        ptx_store_vec(f, 2, word_at, words, PTX_PLAIN);
+}
+
+static void store_row(simt *s, uint32_t r, ptx_val row)
+{
+    ptx_fn *f = s->f;
+    const attention *a = &s->a;
+    ptx_val exists = ptx_lt(f, row, a->q_length);
+    ptx_val sum = ptx_reduce_lanes(f, PTX_OP_ADD, GROUP_LANES, s->row[r].sum);
+    ptx_val share = attention_share(a, sum);
+    PTX_IF (f, exists) {
+        ptx_val line = ptx_at(f, a->out, ptx_mul_wide(f, row, a->out_row));
+        for (uint32_t i = 0; i < s->vectors; i++) {
+            ptx_val x[4], number = ptx_add(f, s->lane, ptx_u32(i * GROUP_LANES));
+            ptx_val column = ptx_mul(f, number, ptx_u32(s->vector));
+            for (uint32_t e = 0; e < s->vector; e++)
+                x[e] = ptx_mul(f, s->sum[r][i * s->vector + e], share);
+            ptx_val at = ptx_at(f, line, column);
+            if ((i + 1) * GROUP_LANES * s->vector <= a->head_dim) {
+                store_vector(s, at, x);
+            } else {
+                PTX_IF (f, ptx_lt(f, column, ptx_u32(a->head_dim))) {
+                    store_vector(s, at, x);
+                }
+            }
+        }
+        ptx_val is_first = ptx_eq(f, s->lane, ptx_u32(0));
+        ptx_val wanted = ptx_ne(f, ptx_address(f, a->lse), ptx_u64(0));
+        PTX_IF (f, ptx_and(f, is_first, wanted)) {
+            ptx_val before = ptx_mul(f, a->head, ptx_cvt(f, PTX_U64, a->q_length));
+            ptx_val at = ptx_at(f, ptx_at(f, a->lse, before), row);
+            ptx_store(f, at, attention_log(a, sum, s->row[r].shift));
+        }
+    }
+}
+
+/* ---- the kernel ---------------------------------------------------------------------------------------------------- */
+
+static uint32_t largest_panel(const simt *s, uint32_t stage_bytes)
+{
+    uint32_t keys = PANEL;
+    while (keys * s->v.row_bytes > stage_bytes)
+        keys /= 2;
+    return keys;
+}
+
+static simt open_simt(ptx_fn *f, const kiln_variant *v)
+{
+    simt s = {.a = attention_open(f, v), .f = f};
+    const attention *a = &s.a;
+    s.bytes = a->wide == PTX_F64 ? 8 : 4;
+    s.unit = UNIT_BYTES / s.bytes;
+    s.rows = a->tile_q / GROUPS;
+    s.keys = a->tile_k / GROUP_LANES;
+    s.vector = s.unit;
+    while (a->head_dim % (GROUP_LANES * s.vector) != 0 && s.vector > 1)
+        s.vector /= 2;
+    s.vectors = (a->head_dim + GROUP_LANES * s.vector - 1) / (GROUP_LANES * s.vector);
+    uint32_t panel_row_bytes = (PANEL + s.unit) * s.bytes;
+    s.q = (source){a->q, a->q_row, panel_row_bytes};
+    s.k = (source){a->k, a->kv_row, panel_row_bytes};
+    s.v = (source){a->v, a->kv_row, a->head_dim * s.bytes};
+    s.panel_keys = largest_panel(&s, (a->tile_q + a->tile_k) * panel_row_bytes);
+    return s;
+}
+
+static void place_thread(simt *s)
+{
+    ptx_fn *f = s->f;
+    const attention *a = &s->a;
+    uint32_t group_bytes = s->rows * a->tile_k * s->bytes + GROUP_PAD_BYTES;
+    uint32_t k_start = a->tile_q * s->q.row_bytes, weights_start = k_start + a->tile_k * s->k.row_bytes;
+    s->tid = ptx_tid_x(f);
+    s->lane = ptx_and(f, s->tid, ptx_u32(GROUP_LANES - 1));
+    s->group = ptx_div(f, s->tid, ptx_u32(GROUP_LANES));
+    s->stage = ptx_address(f, ptx_shared_dynamic(f, a->wide));
+    s->q_from = ptx_mad(f, s->group, ptx_u32(s->rows * s->q.row_bytes), s->stage);
+    ptx_val k_row = ptx_mad(f, s->lane, ptx_u32(s->k.row_bytes), s->stage);
+    s->k_from = ptx_add(f, k_row, ptx_u32(k_start));
+    ptx_val of_group = ptx_mad(f, s->group, ptx_u32(group_bytes), s->stage);
+    ptx_val of_lane = ptx_mad(f, s->lane, ptx_u32(s->bytes), of_group);
+    s->weights = ptx_add(f, of_lane, ptx_u32(weights_start));
+    for (uint32_t i = 0; i < s->vectors; i++) { /* what is behind the last column is that again, and not stored */
+        ptx_val number = ptx_add(f, s->lane, ptx_u32(i * GROUP_LANES));
+        ptx_val vector = ptx_min(f, number, ptx_u32(a->head_dim / s->vector - 1));
+        s->v_from[i] = ptx_mad(f, vector, ptx_u32(s->vector * s->bytes), s->stage);
+    }
+    for (uint32_t r = 0; r < s->rows; r++) {
+        attention_open_row(a, &s->row[r]);
+        for (uint32_t i = 0; i < s->vector * s->vectors; i++)
+            s->sum[r][i] = ptx_var(f, ptx_number(a->wide, 0));
+    }
+}
+
+/* Left to itself, ptxas has room for one thread block more, and spills. */
+static uint32_t blocks_per_multiprocessor(const simt *s)
+{
+    uint32_t words = s->rows * (s->vector * s->vectors + s->keys) * s->bytes / 4;
+    uint32_t most_of_three = s->bytes == 8 ? 56 : 64;
+    return words <= most_of_three ? 3 : words <= 128 ? 2 : 1;
+}
+
+void attention_emit_simt(ptx_fn *f, const kiln_variant *v)
+{
+    simt s = open_simt(f, v);
+    ptx_min_blocks(f, blocks_per_multiprocessor(&s));
+    place_thread(&s);
+    PTX_FOR (f, key, ptx_u32(0), s.a.keys, ptx_u32(s.a.tile_k)) {
+        multiply_scores(&s, key);
+        ptx_val end = ptx_add(f, key, ptx_u32(s.a.tile_k));
+        PTX_IF (f, ptx_gt(f, end, s.a.all_see)) {
+            mask_scores(&s, key);
+        }
+        for (uint32_t r = 0; r < s.rows; r++)
+            weigh_row(&s, r);
+        ptx_warp_barrier(f);
+        multiply_values(&s, key);
+    }
+    ptx_val first = ptx_mad(f, s.group, ptx_u32(s.rows), s.a.first);
+    for (uint32_t r = 0; r < s.rows; r++)
+        store_row(&s, r, r == 0 ? first : ptx_add(f, first, ptx_u32(r)));
+}
