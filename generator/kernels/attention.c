@@ -11,9 +11,9 @@ static const kiln_param params[] = {
      .default_value = "128", .summary = "elements of a row of Q, K, V and O"},
     {.name = "causal", .type = KILN_PARAM_BOOL, .role = KILN_ROLE_CONTRACT, .default_value = "false",
      .summary = "query i sees keys j <= i + k_length - q_length; false: all keys"},
-    {.name = "strategy", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "simt", .default_value = "simt",
-     .summary = "simt: units for single numbers"},
-    {.name = "tile_q", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "32 64", .default_value = "64",
+    {.name = "strategy", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "simt mma",
+     .default_value = "simt", .summary = "simt: units for single numbers; mma: matrix units, for f16 and bf16"},
+    {.name = "tile_q", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "32 64 128", .default_value = "64",
      .summary = "queries per thread block; K and V are read once for each such tile"},
     {.name = "tile_k", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "32 64", .default_value = "64",
      .summary = "keys at a time"},
@@ -66,20 +66,35 @@ static const kiln_rule rules[] = {
     {NULL, NULL},
 };
 
-static const kiln_rule refusals[] = {
-    {"type != f64 || tile_q == 32", "f64 needs tile_q 32: registers"},
-    {NULL, NULL},
-};
-
 #define WIDE_BYTES  "select(type == f64, 8, 4)"
 #define TYPE_BYTES  "select(type == f64, 8, select(type == f32, 4, 2))"
 #define SIMT_SHARED "((tile_q + tile_k) * select(type == f64, 272, 144) + tile_q * tile_k * " WIDE_BYTES " + 512)"
+#define MMA_SHARED  "((tile_q + 2 * tile_k) * 16 * (head_dim / 16 * 2 + 1))"
+#define SHARED      "select(strategy == mma, " MMA_SHARED ", " SIMT_SHARED ")"
 
+static const kiln_rule refusals[] = {
+    {"strategy == simt || type == f16 || type == bf16", "strategy mma is for f16 and bf16"},
+    {"type != f64 || tile_q == 32", "f64 needs tile_q 32: registers"},
+    {"strategy == mma || tile_q <= 64", "tile_q 128 is for strategy mma"},
+    {"strategy == simt || " MMA_SHARED " <= 101376", "the tiles need more than 99 KB of shared memory"},
+    {NULL, NULL},
+};
+
+/* Short tiles where there are few queries. */
 static const kiln_dispatch dispatch[] = {
+    {"q_length <= 32", "strategy=mma,tile_q=32"},
+    {"q_length >= 1024 && sm >= 80", "strategy=mma,tile_q=128"},
+    {"1", "strategy=mma"},
+    {"q_length <= 32", "tile_q=32"},
     {"1", ""},
     {NULL, NULL},
 };
 /* clang-format on */
+
+static void emit(ptx_fn *f, const kiln_variant *v)
+{
+    (kiln_is(v, "strategy", "mma") ? attention_emit_mma : attention_emit_simt)(f, v);
+}
 
 const kiln_family attention_family = {
     .name = "attention",
@@ -91,14 +106,15 @@ const kiln_family attention_family = {
     .refusals = refusals,
     .rules = rules,
     .empty = "batch == 0 || q_heads == 0 || q_length == 0",
-    .block = {"128"},
+    .block = {"select(strategy == mma, 2 * tile_q, 128)"},
     .grid = {"ceil_div(q_length, tile_q)", "q_heads", "batch"},
-    .shared_bytes = SIMT_SHARED,
+    .shared_bytes = SHARED,
     .dispatch = dispatch,
     .cost = {.bytes_read = TYPE_BYTES " * head_dim * batch * (q_heads * q_length + 2 * kv_heads * k_length)",
              .bytes_written = TYPE_BYTES " * head_dim * batch * q_heads * q_length + " WIDE_BYTES
                                          " * batch * q_heads * q_length",
              .elements = "batch * q_heads * q_length * k_length"},
     .min_sm = 75,
-    .emit = attention_emit_simt,
+    .variant_min_sm = "select(strategy == mma && (type == bf16 || " MMA_SHARED " > 65536), 80, 75)",
+    .emit = emit,
 };

@@ -52,5 +52,6 @@ ptx_val attention_raise(const attention *a, attention_row *row, ptx_val most, pt
 ptx_val attention_share(const attention *a, ptx_val sum);
 
 void attention_emit_simt(ptx_fn *f, const kiln_variant *v);
+void attention_emit_mma(ptx_fn *f, const kiln_variant *v);
 
 #endif

@@ -15,7 +15,7 @@
  * WHAT IS NOT THERE. Keys that no query of the tile sees, and rows of Q behind the last, are zeros in shared memory; a
  * score that its query does not see is replaced by -inf after the product.
  */
-#include "attention.h"
+#include "attention_copy.h"
 #include "narrow.h"
 
 enum {
@@ -31,12 +31,6 @@ enum {
     MOST_COLUMNS = 16
 };
 
-/* A matrix in global memory, of which panels of rows are copied. */
-typedef struct source {
-    ptx_val from, stride;
-    uint32_t row_bytes; /* in shared memory */
-} source;
-
 typedef struct simt {
     attention a;
     ptx_fn *f;
@@ -44,8 +38,10 @@ typedef struct simt {
     uint32_t vector, vectors;    /* columns of O: so many, so many times */
     uint32_t bytes, unit;        /* of a wide number; wide numbers in 16 bytes */
     uint32_t panel_keys;         /* of V */
-    source q, k, v;
-    ptx_val tid, lane, group;    /* lane of the group */
+    uint32_t row_bytes, v_row_bytes; /* of panels of Q and K; of V */
+    attention_copier copier;
+    attention_panel q, k, v;
+    ptx_val lane, group;         /* lane of the group */
     ptx_val stage, weights;      /* shared memory: panels; this group's weights */
     ptx_val q_from, k_from;      /* this lane's rows of the panels */
     ptx_val v_from[MOST_COLUMNS]; /* its columns */
@@ -60,93 +56,20 @@ static ptx_val shared_at(const simt *s, ptx_val address, uint32_t bytes)
 
 /* ---- panels into shared memory ------------------------------------------------------------------------------------ */
 
-static void widen(const simt *s, const ptx_val raw[4], ptx_val x[8])
+static void copy_unit(const attention *a, ptx_val from, ptx_val to, const ptx_val *exists)
 {
-    for (uint32_t i = 0; i < 4; i++) {
-        if (s->a.type == PTX_F16 || s->a.type == PTX_BF16)
-            widen_pair(s->f, s->a.type, raw[i], &x[2 * i]);
-        else
-            x[i] = raw[i];
-    }
-}
-
-/* 16 bytes of global memory: 2, 4 or 8 elements; zeros where it is not to be read. */
-static void copy_unit(const simt *s, ptx_val at, ptx_val to, const ptx_val *exists)
-{
-    ptx_fn *f = s->f;
-    bool is_16_bit = s->a.type == PTX_F16 || s->a.type == PTX_BF16;
-    ptx_type held = is_16_bit ? PTX_U32 : s->a.wide;
-    int count = UNIT_BYTES / (held == PTX_F64 ? 8 : 4);
-    ptx_val raw[4], x[8], from = ptx_cast_ptr(f, at, held);
-    if (exists) {
-        ptx_val loaded[4];
-        for (int i = 0; i < count; i++)
-            raw[i] = ptx_var(f, ptx_bits(held, 0));
-        PTX_WHEN (f, *exists) {
-            ptx_load_vec(f, count, loaded, from, PTX_NC);
-            for (int i = 0; i < count; i++)
-                ptx_set(f, raw[i], loaded[i]);
-        }
-    } else {
-        ptx_load_vec(f, count, raw, from, PTX_NC);
-    }
-    if (!is_16_bit) {
-        ptx_store_vec(f, count, shared_at(s, to, 0), raw, PTX_PLAIN);
+    ptx_fn *f = a->f;
+    ptx_val words[4], x[8];
+    attention_load_unit(f, from, exists, words);
+    if (a->type == a->wide) {
+        ptx_store_vec(f, 4, to, words, PTX_PLAIN);
         return;
     }
-    widen(s, raw, x);
-    ptx_store_vec(f, 4, shared_at(s, to, 0), &x[0], PTX_PLAIN);
-    ptx_store_vec(f, 4, shared_at(s, to, UNIT_BYTES), &x[4], PTX_PLAIN);
-}
-
-/* Rows [row, row + rows) of the matrix, elements [element, element + elements) of each; rows from `end` on are zeros.
- * A thread's units lie whole rows apart where a row's units divide the threads. */
-static void copy_rows(const simt *s, const source *m, ptx_val to, ptx_val row, uint32_t rows, ptx_val end,
-                      ptx_val element, uint32_t elements, bool is_full)
-{
-    ptx_fn *f = s->f;
-    uint32_t unit = s->a.type == PTX_F64 ? 2 : s->a.type == PTX_F32 ? 4 : 8;
-    uint32_t row_units = elements / unit, units = rows * row_units;
-    ptx_val matrix = ptx_at(f, m->from, element);
-    ptx_val at, place, mine, step;
-    for (uint32_t first = 0; first < units; first += THREADS) {
-        if (first == 0 || THREADS % row_units != 0) {
-            ptx_val number = first == 0 ? s->tid : ptx_add(f, s->tid, ptx_u32(first));
-            ptx_val in_panel = ptx_div(f, number, ptx_u32(row_units));
-            ptx_val column = ptx_mul(f, ptx_rem(f, number, ptx_u32(row_units)), ptx_u32(unit));
-            mine = ptx_add(f, in_panel, row);
-            at = ptx_at(f, matrix, ptx_mad_wide(f, mine, m->stride, ptx_cvt(f, PTX_U64, column)));
-            ptx_val line = ptx_mad(f, in_panel, ptx_u32(m->row_bytes), to);
-            place = ptx_mad(f, column, ptx_u32(s->bytes), line);
-        } else {
-            if (first == THREADS)
-                step = ptx_mul_wide(f, m->stride, ptx_u32(THREADS / row_units));
-            at = ptx_at(f, at, step);
-            mine = ptx_add(f, mine, ptx_u32(THREADS / row_units));
-            place = ptx_add(f, place, ptx_u32(THREADS / row_units * m->row_bytes));
-        }
-        ptx_val exists = is_full ? mine : ptx_lt(f, mine, end);
-        if (units - first >= THREADS) {
-            copy_unit(s, at, place, is_full ? NULL : &exists);
-        } else {
-            PTX_IF (f, ptx_lt(f, s->tid, ptx_u32(units - first))) {
-                copy_unit(s, at, place, is_full ? NULL : &exists);
-            }
-        }
-    }
-}
-
-static void copy_panel(const simt *s, const source *m, ptx_val to, ptx_val row, uint32_t rows, ptx_val end,
-                       ptx_val element, uint32_t elements)
-{
-    ptx_fn *f = s->f;
-    ptx_val last = ptx_add(f, row, ptx_u32(rows));
-    PTX_IF (f, ptx_le(f, last, end)) {
-        copy_rows(s, m, to, row, rows, end, element, elements, true);
-    }
-    PTX_ELSE (f) {
-        copy_rows(s, m, to, row, rows, end, element, elements, false);
-    }
+    for (uint32_t i = 0; i < 4; i++)
+        widen_pair(f, a->type, words[i], &x[2 * i]);
+    to = ptx_cast_ptr(f, to, PTX_F32);
+    ptx_store_vec(f, 4, to, &x[0], PTX_PLAIN);
+    ptx_store_vec(f, 4, ptx_at_bytes(f, to, UNIT_BYTES), &x[4], PTX_PLAIN);
 }
 
 /* ---- scores -------------------------------------------------------------------------------------------------------- */
@@ -160,9 +83,9 @@ static void multiply_panel(simt *s, uint32_t elements)
             ptx_val k[MOST_KEYS][4], q[4];
             for (uint32_t c = 0; c < s->keys; c++)
                 ptx_load_vec(f, (int)s->unit, k[c],
-                             shared_at(s, k_at, c * GROUP_LANES * s->k.row_bytes + u * UNIT_BYTES), PTX_PLAIN);
+                             shared_at(s, k_at, c * GROUP_LANES * s->row_bytes + u * UNIT_BYTES), PTX_PLAIN);
             for (uint32_t r = 0; r < s->rows; r++) {
-                ptx_load_vec(f, (int)s->unit, q, shared_at(s, q_at, r * s->q.row_bytes + u * UNIT_BYTES), PTX_PLAIN);
+                ptx_load_vec(f, (int)s->unit, q, shared_at(s, q_at, r * s->row_bytes + u * UNIT_BYTES), PTX_PLAIN);
                 for (uint32_t c = 0; c < s->keys; c++)
                     for (uint32_t e = 0; e < s->unit; e++)
                         ptx_fma_to(f, s->score[r][c], q[e], k[c][e]);
@@ -171,15 +94,25 @@ static void multiply_panel(simt *s, uint32_t elements)
     }
 }
 
-static void add_panel(simt *s, ptx_val key, ptx_val element, uint32_t elements)
+static attention_panel open_q(const simt *s, uint32_t elements)
+{
+    return attention_open_panel(&s->copier, s->a.q, s->a.q_row, elements, s->stage, s->row_bytes);
+}
+
+static attention_panel open_k(const simt *s, uint32_t elements)
+{
+    ptx_val to = ptx_add(s->f, s->stage, ptx_u32(s->a.tile_q * s->row_bytes));
+    return attention_open_panel(&s->copier, s->a.k, s->a.kv_row, elements, to, s->row_bytes);
+}
+
+static void add_panel(simt *s, const attention_panel *q, const attention_panel *k, ptx_val key, ptx_val element)
 {
     ptx_fn *f = s->f;
-    ptx_val k_stage = ptx_add(f, s->stage, ptx_u32(s->a.tile_q * s->q.row_bytes));
     ptx_barrier(f);
-    copy_panel(s, &s->q, s->stage, s->a.first, s->a.tile_q, s->a.q_end, element, elements);
-    copy_panel(s, &s->k, k_stage, key, s->a.tile_k, s->a.keys, element, elements);
+    attention_copy_rows(q, s->a.first, s->a.tile_q, s->a.q_end, element);
+    attention_copy_rows(k, key, s->a.tile_k, s->a.keys, element);
     ptx_barrier(f);
-    multiply_panel(s, elements);
+    multiply_panel(s, q->elements);
 }
 
 static void multiply_scores(simt *s, ptx_val key)
@@ -191,11 +124,13 @@ static void multiply_scores(simt *s, ptx_val key)
             s->score[r][c] = ptx_var(f, ptx_number(s->a.wide, 0));
     if (full > 0) {
         PTX_FOR (f, element, ptx_u32(0), ptx_u32(full), ptx_u32(PANEL)) {
-            add_panel(s, key, element, PANEL);
+            add_panel(s, &s->q, &s->k, key, element);
         }
     }
-    if (full < s->a.head_dim)
-        add_panel(s, key, ptx_u32(full), s->a.head_dim - full);
+    if (full < s->a.head_dim) {
+        attention_panel q = open_q(s, s->a.head_dim - full), k = open_k(s, s->a.head_dim - full);
+        add_panel(s, &q, &k, key, ptx_u32(full));
+    }
 }
 
 /* ---- weights ------------------------------------------------------------------------------------------------------- */
@@ -244,7 +179,7 @@ static void load_columns(simt *s, ptx_val offset, uint32_t key, ptx_val v[MOST_C
 {
     ptx_fn *f = s->f;
     for (uint32_t i = 0; i < s->vectors; i++) {
-        ptx_val at = shared_at(s, ptx_add(f, s->v_from[i], offset), key * s->v.row_bytes);
+        ptx_val at = shared_at(s, ptx_add(f, s->v_from[i], offset), key * s->v_row_bytes);
         if (s->vector == 1)
             v[i] = ptx_load(f, at);
         else
@@ -259,7 +194,7 @@ static void add_values(simt *s, ptx_val weights)
     PTX_FOR (f, key, ptx_u32(0), ptx_u32(s->panel_keys), ptx_u32(s->unit)) {
         ptx_val weight[MOST_ROWS][4];
         ptx_val from = ptx_mad(f, key, ptx_u32(s->bytes), weights);
-        ptx_val offset = ptx_mul(f, key, ptx_u32(s->v.row_bytes));
+        ptx_val offset = ptx_mul(f, key, ptx_u32(s->v_row_bytes));
         for (uint32_t r = 0; r < s->rows; r++)
             ptx_load_vec(f, (int)s->unit, weight[r], shared_at(s, from, r * s->a.tile_k * s->bytes), PTX_PLAIN);
         for (uint32_t e = 0; e < s->unit; e++) {
@@ -280,7 +215,7 @@ static void multiply_values(simt *s, ptx_val key)
     PTX_FOR (f, panel, ptx_u32(0), ptx_u32(s->a.tile_k), ptx_u32(s->panel_keys)) {
         ptx_val row = ptx_add(f, key, panel);
         ptx_barrier(f);
-        copy_panel(s, &s->v, s->stage, row, s->panel_keys, s->a.keys, ptx_u32(0), s->a.head_dim);
+        attention_copy_rows(&s->v, row, s->panel_keys, s->a.keys, ptx_u32(0));
         ptx_barrier(f);
         ptx_val from = ptx_mad(f, panel, ptx_u32(s->bytes), weights);
         add_values(s, from);
@@ -353,7 +288,7 @@ static void store_row(simt *s, uint32_t r, ptx_val row)
 static uint32_t largest_panel(const simt *s, uint32_t stage_bytes)
 {
     uint32_t keys = PANEL;
-    while (keys * s->v.row_bytes > stage_bytes)
+    while (keys * s->v_row_bytes > stage_bytes)
         keys /= 2;
     return keys;
 }
@@ -370,11 +305,9 @@ static simt open_simt(ptx_fn *f, const kiln_variant *v)
     while (a->head_dim % (GROUP_LANES * s.vector) != 0 && s.vector > 1)
         s.vector /= 2;
     s.vectors = (a->head_dim + GROUP_LANES * s.vector - 1) / (GROUP_LANES * s.vector);
-    uint32_t panel_row_bytes = (PANEL + s.unit) * s.bytes;
-    s.q = (source){a->q, a->q_row, panel_row_bytes};
-    s.k = (source){a->k, a->kv_row, panel_row_bytes};
-    s.v = (source){a->v, a->kv_row, a->head_dim * s.bytes};
-    s.panel_keys = largest_panel(&s, (a->tile_q + a->tile_k) * panel_row_bytes);
+    s.row_bytes = (PANEL + s.unit) * s.bytes;
+    s.v_row_bytes = a->head_dim * s.bytes;
+    s.panel_keys = largest_panel(&s, (a->tile_q + a->tile_k) * s.row_bytes);
     return s;
 }
 
@@ -383,13 +316,19 @@ static void place_thread(simt *s)
     ptx_fn *f = s->f;
     const attention *a = &s->a;
     uint32_t group_bytes = s->rows * a->tile_k * s->bytes + GROUP_PAD_BYTES;
-    uint32_t k_start = a->tile_q * s->q.row_bytes, weights_start = k_start + a->tile_k * s->k.row_bytes;
-    s->tid = ptx_tid_x(f);
-    s->lane = ptx_and(f, s->tid, ptx_u32(GROUP_LANES - 1));
-    s->group = ptx_div(f, s->tid, ptx_u32(GROUP_LANES));
+    uint32_t k_start = a->tile_q * s->row_bytes, weights_start = k_start + a->tile_k * s->row_bytes;
+    ptx_val tid = ptx_tid_x(f);
+    s->lane = ptx_and(f, tid, ptx_u32(GROUP_LANES - 1));
+    s->group = ptx_div(f, tid, ptx_u32(GROUP_LANES));
     s->stage = ptx_address(f, ptx_shared_dynamic(f, a->wide));
-    s->q_from = ptx_mad(f, s->group, ptx_u32(s->rows * s->q.row_bytes), s->stage);
-    ptx_val k_row = ptx_mad(f, s->lane, ptx_u32(s->k.row_bytes), s->stage);
+    s->copier = (attention_copier){&s->a, copy_unit, THREADS, s->bytes, tid};
+    if (a->head_dim >= PANEL) {
+        s->q = open_q(s, PANEL);
+        s->k = open_k(s, PANEL);
+    }
+    s->v = attention_open_panel(&s->copier, a->v, a->kv_row, a->head_dim, s->stage, s->v_row_bytes);
+    s->q_from = ptx_mad(f, s->group, ptx_u32(s->rows * s->row_bytes), s->stage);
+    ptx_val k_row = ptx_mad(f, s->lane, ptx_u32(s->row_bytes), s->stage);
     s->k_from = ptx_add(f, k_row, ptx_u32(k_start));
     ptx_val of_group = ptx_mad(f, s->group, ptx_u32(group_bytes), s->stage);
     ptx_val of_lane = ptx_mad(f, s->lane, ptx_u32(s->bytes), of_group);
