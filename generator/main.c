@@ -101,6 +101,24 @@ static int fail_variant(const command_line *c, const plan *p)
                              near_text(c->arena, c->names[1], ids.data)));
 }
 
+static bool lists_target(const plan *p, target t)
+{
+    for (size_t i = 0; i < p->target_count; i++)
+        if (target_compare(p->targets[i], t) == 0)
+            return true;
+    return false;
+}
+
+static int fail_target(const command_line *c, const plan *p)
+{
+    char name[TARGET_NAME_BYTES];
+    text listed = text_new(c->arena);
+    for (size_t i = 0; i < p->target_count; i++)
+        text_printf(&listed, "%s%s", i > 0 ? ", " : "", target_print(p->targets[i], name));
+    return fail(arena_format(c->arena, "%s does not list the target %s; it lists %s", c->names[0], c->target,
+                             listed.data));
+}
+
 static int run_show(command_line *c)
 {
     target t;
@@ -114,6 +132,8 @@ static int run_show(command_line *c)
     const kiln_variant *v = find_variant(p, c->names[1]);
     if (!v)
         return fail_variant(c, p);
+    if (!lists_target(p, t))
+        return fail_target(c, p);
     if (!bundle_show(c->arena, p, v, t, c->ir, stdout))
         return fail(arena_format(c->arena, "%s does not run on %s", v->id, c->target));
     return 0;

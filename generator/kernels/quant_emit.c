@@ -254,6 +254,43 @@ void quant_emit_scale(ptx_fn *f, const kiln_variant *v, quant_coder coder)
     }
 }
 
+/* ---- what makes codes --------------------------------------------------------------------------------------------- */
+
+/* `any` where the group's size is an argument; `full_tile` clears `careful` when the tile is done. */
+typedef struct coding {
+    void (*any)(quant *q);
+    void (*full_tile)(quant *q, const quant_tables *t, ptx_val careful);
+    void (*carefully)(quant *q, const quant_tables *t);
+} coding;
+
+static void emit_coding(ptx_fn *f, const kiln_variant *v, quant_coder coder, const coding *how)
+{
+    quant q = quant_open(f, v, coder);
+    say_min_blocks(&q);
+    q.is_high_first = kiln_is(v, "nibbles", "high");
+    q.in = ptx_param_ptr(f, q.type, "in");
+    read_number_arguments(&q);
+    q.packed = ptx_param_ptr(f, PTX_U8, "packed");
+    read_size_arguments(&q);
+    if (q.group == 0) {
+        how->any(&q);
+        return;
+    }
+    ptx_val exists = quant_begin_tile(&q);
+    PTX_IF (f, exists) {
+        ptx_val is_full = quant_find_left(&q);
+        quant_tables t = quant_load_tables(&q);
+        ptx_val careful = ptx_var(f, ptx_u32(1));
+        PTX_IF (f, is_full) {
+            how->full_tile(&q, &t, careful);
+        }
+        ptx_val is_left = ptx_ne(f, careful, ptx_u32(0));
+        PTX_IF (f, is_left) {
+            how->carefully(&q, &t);
+        }
+    }
+}
+
 /* ---- pack --------------------------------------------------------------------------------------------------------- */
 
 static void pack_carefully(quant *q, const quant_tables *t)
@@ -268,7 +305,6 @@ static void pack_carefully(quant *q, const quant_tables *t)
     }
 }
 
-/* Clears `careful` when the tile is done. */
 static void pack_full_tile(quant *q, const quant_tables *t, ptx_val careful)
 {
     ptx_fn *f = q->f;
@@ -286,30 +322,8 @@ static void pack_full_tile(quant *q, const quant_tables *t, ptx_val careful)
 
 void quant_emit_pack(ptx_fn *f, const kiln_variant *v, quant_coder coder)
 {
-    quant q = quant_open(f, v, coder);
-    say_min_blocks(&q);
-    q.is_high_first = kiln_is(v, "nibbles", "high");
-    q.in = ptx_param_ptr(f, q.type, "in");
-    read_number_arguments(&q);
-    q.packed = ptx_param_ptr(f, PTX_U8, "packed");
-    read_size_arguments(&q);
-    if (q.group == 0) {
-        quant_any_pack(&q);
-        return;
-    }
-    ptx_val exists = quant_begin_tile(&q);
-    PTX_IF (f, exists) {
-        ptx_val is_full = quant_find_left(&q);
-        quant_tables t = quant_load_tables(&q);
-        ptx_val careful = ptx_var(f, ptx_u32(1));
-        PTX_IF (f, is_full) {
-            pack_full_tile(&q, &t, careful);
-        }
-        ptx_val is_left = ptx_ne(f, careful, ptx_u32(0));
-        PTX_IF (f, is_left) {
-            pack_carefully(&q, &t);
-        }
-    }
+    static const coding pack = {quant_any_pack, pack_full_tile, pack_carefully};
+    emit_coding(f, v, coder, &pack);
 }
 
 /* ---- quantize ----------------------------------------------------------------------------------------------------- */
@@ -343,32 +357,15 @@ static void quantize_full_tile(quant *q, const quant_tables *t, ptx_val careful)
     }
 }
 
+static void quantize_any(quant *q)
+{
+    quant_any_scale(q, true);
+}
+
 void quant_emit_quantize(ptx_fn *f, const kiln_variant *v, quant_coder coder)
 {
-    quant q = quant_open(f, v, coder);
-    say_min_blocks(&q);
-    q.is_high_first = kiln_is(v, "nibbles", "high");
-    q.in = ptx_param_ptr(f, q.type, "in");
-    read_number_arguments(&q);
-    q.packed = ptx_param_ptr(f, PTX_U8, "packed");
-    read_size_arguments(&q);
-    if (q.group == 0) {
-        quant_any_scale(&q, true);
-        return;
-    }
-    ptx_val exists = quant_begin_tile(&q);
-    PTX_IF (f, exists) {
-        ptx_val is_full = quant_find_left(&q);
-        quant_tables t = quant_load_tables(&q);
-        ptx_val careful = ptx_var(f, ptx_u32(1));
-        PTX_IF (f, is_full) {
-            quantize_full_tile(&q, &t, careful);
-        }
-        ptx_val is_left = ptx_ne(f, careful, ptx_u32(0));
-        PTX_IF (f, is_left) {
-            quantize_carefully(&q, &t);
-        }
-    }
+    static const coding quantize = {quantize_any, quantize_full_tile, quantize_carefully};
+    emit_coding(f, v, coder, &quantize);
 }
 
 /* ---- unpack ------------------------------------------------------------------------------------------------------- */

@@ -103,7 +103,8 @@ def findings(corpus):
     # block 5 faults: what blocks 6 and 7 find is chance and left out
     body = ("setp.gt.u32 %q0, %r0, 5;\n@%q0 ld.global.u32 %r1, [%p0];\nsetp.eq.u32 %q0, %r0, 5;\n@!%q0 bra E;\n"
             "ld.global.u32 %r1, [%p0+12];\nst.global.u32 [%p2+-4], %r0;\nE:\nret;\n")
-    check_broken(corpus, "findings before a fault", body, 8, [4, 5])
+    for order in "forward", "reverse", "shuffle":
+        check_broken(corpus, f"findings before a fault, {order}", body, 8, [4, 5], ORDER=order)
     body = "st.global.u32 [%p2], %r0;\nld.global.u32 %r1, [%p2];\nret;\n"
     check_broken(corpus, "RACES of blocks", body, 4, [1, 0, 0])
 
@@ -116,6 +117,7 @@ def settings(corpus, folder):
                               ("BLOCKS", "4-3", "expected FIRST-LAST"), ("BLOCKS", "0--1", "expected FIRST-LAST"),
                               ("BLOCKS", " 0-0", "expected FIRST-LAST"), ("CHECK", ",", "is not one of memory"),
                               ("CHECK", "memory,rase", "'rase' is not one of memory, init, race, sync, all, none"),
+                              ("ORDER", "back", "expected forward, reverse or shuffle"),
                               ("DEVICE", "sm_1", "'sm_1' is not a device"), ("DRIVER", "13", "expected a version")):
         done = run(corpus, "correct", folder, **{name: value})
         if done.returncode != 2 or f"KILN_EMU_{name}" not in done.stderr or word not in done.stderr:

@@ -1,4 +1,5 @@
-/* KILN_EMU_JUMPS: how often a block may jump back before it is reported as one that does not end. */
+/* KILN_EMU_JUMPS: how often a block may jump back before it is reported as one that does not end; KILN_EMU_ORDER: in
+   which order blocks begin. */
 #include "emu_test.h"
 
 #define COUNT_TO_P1                                                                                          \
@@ -82,13 +83,75 @@ static void test_afterwards(void **state)
     assert_int_equal(count_to("1000", 7, 1), CUDA_SUCCESS);
 }
 
+/* ---- the order of blocks ---------------------------------------------------------------------------------------- */
+
+#define STORE_TURN                                                                                           \
+    ".reg .u64 %p<3>; .reg .u32 %r<3>; ld.param.u64 %p0, [p0]; ld.param.u64 %p1, [p1];\n"                    \
+    "mov.u32 %r0, %ctaid.x; atom.global.add.u32 %r1, [%p1], 1;\n"                                            \
+    "mul.wide.u32 %p2, %r1, 4; add.u64 %p0, %p0, %p2; st.global.u32 [%p0], %r0; ret;"
+
+/* On one host thread; element i gets the block that was the i-th to take a number. */
+static void find_order(const char *order, const char *blocks, unsigned count, unsigned taken[])
+{
+    unsigned zero = 0;
+    CUfunction f = kernel_of(NULL, STORE_TURN);
+    CUdeviceptr turns = device_bytes(count * sizeof *taken, NULL), next = device_bytes(4, &zero);
+    setenv("KILN_EMU_THREADS", "1", 1);
+    setenv("KILN_EMU_ORDER", order, 1);
+    setenv("KILN_EMU_BLOCKS", blocks, 1);
+    assert_int_equal(launch(f, count, 1, turns, next, 0), CUDA_SUCCESS);
+    unsetenv("KILN_EMU_BLOCKS");
+    unsetenv("KILN_EMU_ORDER");
+    unsetenv("KILN_EMU_THREADS");
+    assert_int_equal(cuMemcpyDtoH_v2(&taken[count], next, 4), CUDA_SUCCESS);
+    assert_int_equal(cuMemcpyDtoH_v2(taken, turns, taken[count] * sizeof *taken), CUDA_SUCCESS);
+    assert_int_equal(cuMemFree_v2(turns), CUDA_SUCCESS);
+    assert_int_equal(cuMemFree_v2(next), CUDA_SUCCESS);
+}
+
+static void test_orders(void **state)
+{
+    (void)state;
+    enum { MOST = 40 };
+    unsigned taken[MOST + 1];
+    for (unsigned count = 1; count <= MOST; count++) {
+        bool seen[MOST] = {false};
+        find_order("", "", count, taken);
+        for (unsigned i = 0; i < count; i++)
+            assert_int_equal(taken[i], i);
+        find_order("reverse", "", count, taken);
+        for (unsigned i = 0; i < count; i++)
+            assert_int_equal(taken[i], count - 1 - i);
+        find_order("shuffle", "", count, taken);
+        for (unsigned i = 0; i < count; i++) {
+            assert_true(taken[i] < count && !seen[taken[i]]);
+            seen[taken[i]] = true;
+        }
+    }
+    find_order("shuffle", "", 32, taken); /* neighbours are far apart */
+    for (unsigned i = 1; i < 32; i++)
+        assert_true(taken[i] > taken[i - 1] + 8 || taken[i] + 8 < taken[i - 1]);
+}
+
+static void test_order_of_some(void **state)
+{
+    (void)state;
+    unsigned taken[11];
+    static const char *const orders[] = {"forward", "reverse", "shuffle"};
+    static const unsigned wanted[][3] = {{4, 5, 6}, {6, 5, 4}, {5, 6, 4}};
+    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
+        find_order(orders[i], "4-6", 10, taken);
+        assert_int_equal(taken[10], 3);
+        assert_memory_equal(taken, wanted[i], sizeof wanted[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_within),
-        cmocka_unit_test(test_beyond),
-        cmocka_unit_test(test_not_a_number),
-        cmocka_unit_test(test_afterwards),
+        cmocka_unit_test(test_within),       cmocka_unit_test(test_beyond),
+        cmocka_unit_test(test_not_a_number), cmocka_unit_test(test_afterwards),
+        cmocka_unit_test(test_orders),       cmocka_unit_test(test_order_of_some),
     };
     return cmocka_run_group_tests(tests, begin_context, end_context);
 }

@@ -4,15 +4,15 @@ say (weights once per tile of rows), sectors, instructions within 2 % of the man
 
 usage: check_counters.py PROFILE MANIFEST TILES,N,K...      (M is TILES times the variant's tile_m)
 """
-import concurrent.futures
-import json
-import os
-import subprocess
+import pathlib
 import sys
 
-MOST_INSTRUCTION_ERROR, LEAST_USED, MOST_MOVED = 0.02, 0.95, 1.02
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
+import counters
+
 # A column's scales start in the middle of a sector where K is no multiple of 512: eight of them take two.
 MOST_MOVED_UNALIGNED = 1.07
+MOST_WAVEFRONTS = {"f32": 1.0, "f64": 1.15}  # of the sums
 
 
 def expected_bytes(params, m, n, k):
@@ -23,43 +23,32 @@ def expected_bytes(params, m, n, k):
             "out": size * m * n}
 
 
-def count(profile, manifest, variant, target, tiles, n, k):
-    params = dict(pair.split("=") for pair in variant.partition("/")[2].split(","))
-    m = tiles * int(params["tile_m"])
-    command = [profile, manifest, "--variant", variant, "--target", target, "--args", f"m={m},n={n},k={k}", "--json"]
-    environment = dict(os.environ, PATH="")  # ptxas would only cost time
-    p = json.loads(subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout)
-    arguments = {row["name"]: row for row in p["allocations"] if row["is_argument"]}
-    used = {name: row["read"]["bytes_used"] + row["write"]["bytes_used"] for name, row in arguments.items()}
-    sectors = {name: row["read"]["sectors"] + row["write"]["sectors"] for name, row in arguments.items()}
-    cost, executed = p["cost"], p["instructions"]["thread"]
-    inputs = sum(arguments[name]["bytes"] for name in ("in", "packed", "scale"))
-    compulsory = (cost["bytes_read"], cost["bytes_written"]) == (inputs, arguments["out"]["bytes"])
-    equal = used == expected_bytes(params, m, n, k) and compulsory
-    error = cost["thread_instructions"] / executed - 1
+def judge(count):
+    m, n, k = (count.args[name] for name in "mnk")
+    used = {name: count.total("bytes_used", [name]) for name in count.arguments}
+    sizes = {name: row["bytes"] for name, row in count.arguments.items()}
     weights = used["packed"] + used["scale"]
-    moved = 32 * (sectors["packed"] + sectors["scale"]) / weights
-    use = sum(used.values()) / (32 * sum(sectors.values()))
-    fine = (equal and abs(error) <= MOST_INSTRUCTION_ERROR
-            and moved <= (MOST_MOVED if k % 512 == 0 else MOST_MOVED_UNALIGNED) and use >= LEAST_USED)
-    return fine, (f"{variant:84} {target:6} {f'{m}x{n}x{k}':14} {'equal' if equal else used} {moved:7.4f} {use:7.4f} "
-                  f"{executed / (n * k):8.3f} {100 * error:+6.2f} %{'' if fine else '  WRONG'}")
+    return [
+        counters.equal("bytes", used, expected_bytes(count.params, m, n, k)),
+        counters.equal("cost's bytes", (count.cost["bytes_read"], count.cost["bytes_written"]),
+                       (sizes["in"] + sizes["packed"] + sizes["scale"], sizes["out"])),
+        counters.at_most("weights moved", count.moved_over(weights, ["packed", "scale"]),
+                         counters.MOST_MOVED if k % 512 == 0 else MOST_MOVED_UNALIGNED),
+        counters.at_least("use", count.sector_use(), counters.LEAST_USED),
+        counters.at_most("wavefronts", count.wavefronts_over_ideal(), MOST_WAVEFRONTS[count.params["acc"]]),
+        counters.figure("per weight", count.executed / (n * k)),
+        counters.model(count),
+    ]
 
 
 def main():
     profile, manifest, *shapes = sys.argv[1:]
-    with open(manifest, encoding="utf-8") as file:
-        variants = json.load(file)["variants"]
-    cases = [(profile, manifest, v["id"], image["target"], *map(int, shape.split(",")))
-             for v in variants for image in v["images"] for shape in shapes]
-    print(f"{'variant':84} {'target':6} {'shape':14} bytes weights     use /weight  model")
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        rows = list(pool.map(lambda case: count(*case), cases))
-    for _, row in rows:
-        print(row)
-    right = sum(fine for fine, _ in rows)
-    print(f"{right} of {len(rows)} within the bounds")
-    sys.exit(right != len(rows) or not rows)
+
+    def sizes(params):
+        shaped = [list(map(int, shape.split(","))) for shape in shapes]
+        return [f"m={tiles * int(params['tile_m'])},n={n},k={k}" for tiles, n, k in shaped]
+
+    counters.check(profile, manifest, ["nf4_gemm/"], sizes, judge)
 
 
 main()

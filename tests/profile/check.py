@@ -3,16 +3,11 @@
 usage: check.py kiln-profile MANIFEST N...
 """
 import json
-import os
-import subprocess
+import pathlib
 import sys
 
-
-def profile(tool, manifest, variant, target, n):
-    out = subprocess.run([tool, manifest, "--variant", variant, "--target", target, "--args", f"n={n}", "--json"],
-                         check=True, capture_output=True, text=True,
-                         env={**os.environ, "PATH": ""}).stdout  # ptxas would only cost time
-    return json.loads(out)
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
+import counters
 
 
 def problems(variant, p):
@@ -41,7 +36,7 @@ def main():
     failed = False
     for variant in json.load(open(manifest, encoding="utf-8"))["variants"]:
         for n in sizes:
-            p = profile(tool, manifest, variant["id"], variant["images"][0]["target"], n)
+            p = counters.run(tool, manifest, variant["id"], variant["images"][0]["target"], f"n={n}").profile
             for problem in problems(variant, p):
                 print(f"{variant['id']}, n={n}: {problem}")
                 failed = True

@@ -32,7 +32,7 @@ static void need(bool fine, const char *what)
 
 static void open_device(const char *path)
 {
-    CUcontext context;
+    CUcontext context = NULL;
     need(kiln_driver_load(&driver, path, NULL) == KILN_OK, "kiln_driver_load");
     need(driver.init(0) == 0 && driver.device_primary_ctx_retain(&context, 0) == 0,
          "cuDevicePrimaryCtxRetain");

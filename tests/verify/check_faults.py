@@ -115,9 +115,26 @@ def check_command_line(program, driver):
     return failed
 
 
+def check_all_skipped(program, driver):
+    """A driver that was asked for and runs none of the variants is an error; one that was just there is not."""
+    failed = 0
+    rows = [(["--driver", driver], "3 variants", 1), (["--driver", driver, "--filter", "axpy"], "1 variant", 1),
+            (["--device", "0"], "3 variants", 1), ([], "3 variants", 77)]
+    with tempfile.TemporaryDirectory() as folder:
+        os.symlink(driver, os.path.join(folder, "libcuda.so.1"))
+        environment = dict(os.environ, KILN_FAULT="device-too-old", LD_LIBRARY_PATH=folder)
+        for arguments, count, wanted in rows:
+            done = subprocess.run([program, *arguments], env=environment, capture_output=True, text=True, check=False)
+            said = f"nothing was verified: the host in disguise runs none of the {count}; the table says why\n"
+            if done.returncode != wanted or said not in done.stderr:
+                failed += fail("device-too-old", f"{arguments}: status {done.returncode}, expected {wanted}",
+                               done.stdout + done.stderr)
+    return failed
+
+
 def main():
     program, driver = sys.argv[1:]
-    failed = check_healthy(program, driver) + check_command_line(program, driver)
+    failed = check_healthy(program, driver) + check_command_line(program, driver) + check_all_skipped(program, driver)
     found = 0
     for fault in FAULTS:
         one = check_fault(program, driver, fault)

@@ -218,7 +218,7 @@ EXPORT(fake_device_get_attribute, "cuDeviceGetAttribute", int *value, int attrib
         *value = 3;
         break; /* multiprocessors */
     case 75:
-        *value = 9;
+        *value = fault("device-too-old") ? 5 : 9;
         break; /* compute capability, major */
     case 76:
         *value = 0;

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+__extension__ typedef unsigned __int128 u128;
+
 #define MOST_THREADS 256
 
 typedef struct pool {
@@ -61,6 +63,22 @@ static bool blocks_from(const char *name, uint64_t *first, uint64_t *last)
     return false;
 }
 
+static bool order_from(const char *name, emu_order *order)
+{
+    static const char *const words[] = {
+        [EMU_FORWARD] = "forward", [EMU_REVERSE] = "reverse", [EMU_SHUFFLE] = "shuffle"};
+    const char *text = getenv(name);
+    if (!text || !*text)
+        return true;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(text, words[i]) == 0) {
+            *order = (emu_order)i;
+            return true;
+        }
+    fprintf(stderr, "kiln emulator: %s=%s: expected forward, reverse or shuffle\n", name, text);
+    return false;
+}
+
 static uint64_t processors;
 
 /* Asking reads a file, too slow for every launch. */
@@ -78,7 +96,28 @@ bool emu_read_limits(emu_limits *l)
     return number_from("KILN_EMU_THREADS", 1, MOST_THREADS, &l->threads) &&
            number_from("KILN_EMU_JUMPS", 1, UINT64_MAX, &l->jumps) &&
            number_from("KILN_EMU_VERBOSE", 0, 2, &l->verbose) &&
-           blocks_from("KILN_EMU_BLOCKS", &l->first_block, &l->last_block);
+           blocks_from("KILN_EMU_BLOCKS", &l->first_block, &l->last_block) &&
+           order_from("KILN_EMU_ORDER", &l->order);
+}
+
+static uint64_t common_factor(uint64_t a, uint64_t b)
+{
+    while (b) {
+        uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* A shuffled order goes on by 0.618 of all blocks each time, so that neighbours are far apart and every run has the same
+   order; without a factor in common with their number the step meets each of them once. */
+static uint64_t step_of(uint64_t count)
+{
+    uint64_t step = (uint64_t)((double)count * 0.618) | 1;
+    while (common_factor(step, count) > 1)
+        step++;
+    return step;
 }
 
 static void choose_blocks(emu_launch *l, const emu_limits *limits)
@@ -86,13 +125,15 @@ static void choose_blocks(emu_launch *l, const emu_limits *limits)
     uint64_t last = limits->last_block, first = limits->first_block;
     l->block_count = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
     l->end_block = last < l->block_count ? last + 1 : l->block_count;
-    l->next_block = first < l->end_block ? first : l->end_block;
+    l->first_block = first < l->end_block ? first : l->end_block;
+    l->order = limits->order;
+    l->step = l->order == EMU_SHUFFLE ? step_of(l->end_block - l->first_block) : 1;
 }
 
 /* At least one, though it may find no block to run. */
 static unsigned threads_for(const emu_launch *l, uint64_t most)
 {
-    uint64_t blocks = l->end_block - l->next_block;
+    uint64_t blocks = l->end_block - l->first_block;
     return (unsigned)(blocks == 0 ? 1 : blocks < most ? blocks : most);
 }
 
@@ -118,14 +159,31 @@ static emu_block *spare_block(worker *k)
     return k->blocks[k->live++];
 }
 
+static uint64_t block_of_turn(const emu_launch *l, uint64_t turn)
+{
+    uint64_t count = l->end_block - l->first_block;
+    if (l->order == EMU_FORWARD)
+        return l->first_block + turn;
+    if (l->order == EMU_REVERSE)
+        return l->end_block - 1 - turn;
+    return l->first_block + (uint64_t)((u128)(turn + 1) * l->step % count);
+}
+
 static bool start_block(worker *k)
 {
     emu_launch *l = k->launch;
-    uint64_t index = __atomic_fetch_add(&l->next_block, 1, __ATOMIC_RELAXED);
-    if (index >= l->end_block || __atomic_load_n(&l->fault_block, __ATOMIC_RELAXED) < index)
-        return false;
-    emu_block_start(spare_block(k), l, index);
-    return true;
+    for (;;) {
+        uint64_t turn = __atomic_fetch_add(&l->next_turn, 1, __ATOMIC_RELAXED);
+        if (turn >= l->end_block - l->first_block)
+            return false;
+        uint64_t index = block_of_turn(l, turn);
+        if (__atomic_load_n(&l->fault_block, __ATOMIC_RELAXED) >= index) {
+            emu_block_start(spare_block(k), l, index);
+            return true;
+        }
+        if (l->order == EMU_FORWARD)
+            return false; /* all that are left are beyond the fault, too */
+    }
 }
 
 static void end_block(worker *k, unsigned i)

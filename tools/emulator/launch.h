@@ -11,6 +11,9 @@
 
 #define EMU_BARRIERS 16
 
+/* In which order the blocks of a launch begin. */
+typedef enum emu_order { EMU_FORWARD, EMU_REVERSE, EMU_SHUFFLE } emu_order;
+
 typedef struct emu_launch {
     emu_program *program;
     uint32_t grid[3], block[3];
@@ -30,8 +33,11 @@ typedef struct emu_launch {
     struct emu_race_grid *race_grid; /* when races are watched */
     struct emu_counts *counts;       /* NULL: nothing is counted */
     /* the runner's */
-    uint64_t block_count, next_block;
-    uint64_t end_block;   /* the first that no longer runs */
+    uint64_t block_count;
+    uint64_t first_block, end_block; /* those that run: from the first to before the end */
+    uint64_t next_turn;              /* how many of them have been taken */
+    emu_order order;
+    uint64_t step;        /* of a shuffled order */
     uint64_t fault_block; /* lowest block with a fault, UINT64_MAX: none; later blocks need not go on */
     uint64_t most_jumps;  /* back, of one block; UINT64_MAX: no limit */
     uint64_t progress;    /* slices in which something was stored, released or finished */
@@ -80,9 +86,10 @@ typedef struct emu_block {
 
 /* KILN_EMU_THREADS; KILN_EMU_JUMPS: a block that jumps back more often is reported as one that does not end;
    KILN_EMU_BLOCKS: only these blocks of every launch run, to see what blocks far out do without all that come before;
-   KILN_EMU_VERBOSE. False after saying which one is not understood. */
+   KILN_EMU_ORDER: in which order; KILN_EMU_VERBOSE. False after saying which one is not understood. */
 typedef struct emu_limits {
     uint64_t threads, jumps, first_block, last_block, verbose;
+    emu_order order;
 } emu_limits;
 bool emu_read_limits(emu_limits *limits);
 

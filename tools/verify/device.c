@@ -1,9 +1,12 @@
 /* A driver, a device of it, a context, and buffers in its memory. */
+#define _POSIX_C_SOURCE 200809L /* setenv */
 #include "device.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+static const char ORDER[] = "KILN_EMU_ORDER";
 
 enum { GUARD_BYTES = 512, GUARD_VALUE = 0xC5 };
 
@@ -131,6 +134,16 @@ static device_status find_device(device *d, int ordinal, char *error, size_t err
     return result == 0 ? DEVICE_OK : fail_call(d, "cuDeviceGet", result, error, error_bytes);
 }
 
+void device_reverse_blocks(const device *d, bool are_reversed)
+{
+    if (d->has_order || !d->is_emulated)
+        return;
+    if (are_reversed)
+        setenv(ORDER, "reverse", 1);
+    else
+        unsetenv(ORDER);
+}
+
 device_status device_open(device *d, const char *path, int ordinal, const kiln_index *index, char *error,
                           size_t error_bytes)
 {
@@ -147,6 +160,7 @@ device_status device_open(device *d, const char *path, int ordinal, const kiln_i
     device_status status = find_device(d, ordinal, error, error_bytes);
     if (status == DEVICE_OK) {
         d->is_emulated = strstr(d->name, "emulated") || strstr(d->name, "Emulated");
+        d->has_order = getenv(ORDER) && *getenv(ORDER);
         d->slots = calloc(index->bundle->slot_count + 1, sizeof *d->slots);
         status = d->slots ? open_context(d, error, error_bytes) : DEVICE_FAILED;
     }

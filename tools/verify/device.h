@@ -24,6 +24,7 @@ typedef struct device {
     char name[128];
     bool is_emulated; /* it checks bounds by itself: buffers are exact and have no guards */
     bool is_open;
+    bool has_order; /* the environment says in which order an emulated device begins thread blocks */
     CUcontext context;
     CUdeviceptr
         arena; /* where small buffers are, on a device that does not check bounds; 0 until there are any */
@@ -48,6 +49,10 @@ void device_describe_result(const device *d, int result, char *text, size_t byte
 void launch_record_clear(void);
 const launch_record *launch_record_read(void);
 void launch_hold_back(bool held);
+
+/* On an emulated device the thread blocks of later launches begin from the last one, or from the first again; nothing
+ * changes where the environment has KILN_EMU_ORDER. */
+void device_reverse_blocks(const device *d, bool are_reversed);
 
 /* Which kernel the last launch was of; null when that cannot be said. */
 const kiln_kernel *launch_record_kernel(const device *d);

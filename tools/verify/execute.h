@@ -15,6 +15,7 @@ typedef struct execution {
     unsigned char poison;      /* what outputs hold before */
     bool is_unpoisoned;        /* outputs hold nothing, for a device that notices reads of it */
     bool without_optional;     /* outputs that may be null are */
+    bool is_reversed;          /* thread blocks begin from the last one, where the device can do so */
 } execution;
 
 /* What came back: for each output its bytes, in `memory`; null for inputs and outputs left out. */

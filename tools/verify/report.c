@@ -18,6 +18,44 @@ static const char *const verdicts[] = {[RUN_OK] = "ok",
                                        [RUN_SKIPPED] = "skipped",
                                        [RUN_WRONG] = "WRONG"};
 
+/* ---- families ---------------------------------------------------------------------------------------------------- */
+
+typedef struct family_tally {
+    size_t variants, right;
+    uint64_t elements;
+    double worst_ratio;
+    const char *worst; /* the id of the variant that it is of, or the family's name: all is exact */
+} family_tally;
+
+/* Null: the family was there before. */
+static const char *new_family(const manifest_variant *const *variants, size_t i)
+{
+    for (size_t before = 0; before < i; before++) {
+        if (strcmp(variants[before]->family, variants[i]->family) == 0)
+            return NULL;
+    }
+    return variants[i]->family;
+}
+
+static family_tally tally_family(const char *family, const manifest_variant *const *variants,
+                                 const run_result *results, size_t count)
+{
+    family_tally t = {.worst = family};
+    for (size_t i = 0; i < count; i++) {
+        const run_result *r = &results[i];
+        if (strcmp(variants[i]->family, family) != 0)
+            continue;
+        t.variants++;
+        t.right += r->verdict == RUN_OK;
+        t.elements += r->elements;
+        if (r->worst_ratio > t.worst_ratio) {
+            t.worst_ratio = r->worst_ratio;
+            t.worst = variants[i]->id;
+        }
+    }
+    return t;
+}
+
 /* ---- the table --------------------------------------------------------------------------------------------------- */
 
 static bool is_terminal(void)
@@ -44,9 +82,10 @@ void report_begin(const manifest *m, const device *d, const options *o)
     fprintf(people, "device   %s, sm_%u, driver %d.%d\n", d->name, d->loader.device.sm, d->version / 1000,
             d->version % 1000 / 10);
     if (d->is_emulated)
-        fprintf(people, "checks   exact buffers; KILN_EMU_CHECK: %s\n", emulator_checks());
+        fprintf(people, "checks   exact buffers; KILN_EMU_CHECK: %s; every case twice, the second time %s\n",
+                emulator_checks(), d->has_order ? "alike" : "from the last thread block to the first");
     else
-        fprintf(people, "checks   guard bytes around every buffer\n");
+        fprintf(people, "checks   guard bytes around every buffer; every case twice\n");
     fprintf(people, "seed     %" PRIu64 "\n\n", o->run.seed);
     fprintf(people, "%6s %8s %12s %7s %8s  %s\n", "cases", "refused", "elements", "worst", "seconds",
             "variant");
@@ -58,14 +97,19 @@ void report_progress(const char *variant, uint64_t cases)
         fprintf(stderr, "\r\033[K%6" PRIu64 " cases  %.90s", cases, variant);
 }
 
+static void write_worst(char *text, size_t bytes, uint64_t elements, double ratio)
+{
+    if (elements == 0 || ratio == 0)
+        snprintf(text, bytes, elements ? "exact" : "-");
+    else
+        snprintf(text, bytes, "%.3f", ratio);
+}
+
 void report_variant(const manifest_variant *v, const run_result *r)
 {
-    char worst[16] = "exact";
+    char worst[16];
     clear_progress();
-    if (r->verdict == RUN_EXECUTED || r->elements == 0)
-        snprintf(worst, sizeof worst, "-");
-    else if (r->worst_ratio > 0)
-        snprintf(worst, sizeof worst, "%.3f", r->worst_ratio);
+    write_worst(worst, sizeof worst, r->elements, r->worst_ratio);
     fprintf(people, "%6" PRIu64 " %8" PRIu64 " %12" PRIu64 " %7s %8.2f  %s: %s\n", r->cases, r->refusals,
             r->elements, worst, r->seconds, v->id, verdicts[r->verdict]);
     if (r->detail[0])
@@ -73,11 +117,28 @@ void report_variant(const manifest_variant *v, const run_result *r)
     fflush(people);
 }
 
-int report_end(const run_result *results, size_t count)
+static void report_families(const manifest_variant *const *variants, const run_result *results, size_t count)
+{
+    fprintf(people, "\n%15s %12s %7s  %s\n", "right", "elements", "worst",
+            "family, or its variant with the worst");
+    for (size_t i = 0; i < count; i++) {
+        const char *family = new_family(variants, i);
+        char worst[16], right[32];
+        if (!family)
+            continue;
+        const family_tally t = tally_family(family, variants, results, count);
+        snprintf(right, sizeof right, "%zu of %zu", t.right, t.variants);
+        write_worst(worst, sizeof worst, t.elements, t.worst_ratio);
+        fprintf(people, "%15s %12" PRIu64 " %7s  %s\n", right, t.elements, worst, t.worst);
+    }
+}
+
+int report_end(const manifest_variant *const *variants, const run_result *results, size_t count)
 {
     size_t tally[4] = {0};
     uint64_t elements = 0, launches = 0;
     double seconds = 0;
+    report_families(variants, results, count);
     for (size_t i = 0; i < count; i++) {
         tally[results[i].verdict]++;
         elements += results[i].elements;
@@ -85,9 +146,9 @@ int report_end(const run_result *results, size_t count)
         seconds += results[i].seconds;
     }
     fprintf(people,
-            "\n%zu variants: %zu ok, %zu executed but not compared, %zu skipped, %zu wrong; %" PRIu64
+            "\n%zu of %zu variants right; %zu executed but not compared, %zu skipped, %zu wrong; %" PRIu64
             " launches, %" PRIu64 " elements compared, %.1f s\n",
-            count, tally[RUN_OK], tally[RUN_EXECUTED], tally[RUN_SKIPPED], tally[RUN_WRONG], launches,
+            tally[RUN_OK], count, tally[RUN_EXECUTED], tally[RUN_SKIPPED], tally[RUN_WRONG], launches,
             elements, seconds);
     if (tally[RUN_WRONG])
         return VERIFY_EXIT_WRONG;
@@ -133,6 +194,30 @@ static void write_result(FILE *out, const manifest_variant *v, const run_result 
     fputc('}', out);
 }
 
+static void write_families(FILE *out, const manifest_variant *const *variants, const run_result *results,
+                           size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const char *family = new_family(variants, i);
+        if (!family)
+            continue;
+        const family_tally t = tally_family(family, variants, results, count);
+        fputs(i > 0 ? ",\n    {" : "    {", out);
+        write_member(out, "family", family);
+        fprintf(out,
+                ", \"variants\": %zu, \"ok\": %zu, \"elements\": %" PRIu64
+                ", \"worst_error_over_bound\": %.6g",
+                t.variants, t.right, t.elements, t.worst_ratio);
+        if (t.worst_ratio > 0) {
+            fputs(", ", out);
+            write_member(out, "worst", t.worst);
+        }
+        fputc('}', out);
+    }
+    if (count)
+        fputc('\n', out);
+}
+
 bool report_write_json(const char *path, const manifest *m, const device *d, const options *o,
                        const manifest_variant *const *variants, const run_result *results, size_t count)
 {
@@ -154,6 +239,8 @@ bool report_write_json(const char *path, const manifest *m, const device *d, con
         write_result(out, variants[i], &results[i]);
         fputs(i + 1 < count ? ",\n" : "\n", out);
     }
+    fputs("  ],\n  \"families\": [\n", out);
+    write_families(out, variants, results, count);
     fputs("  ]\n}\n", out);
     bool written = !ferror(out);
     if (!is_stdout)

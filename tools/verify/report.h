@@ -8,10 +8,10 @@ void report_begin(const manifest *m, const device *d, const options *o);
 void report_progress(const char *variant, uint64_t cases); /* on a terminal alone */
 void report_variant(const manifest_variant *v, const run_result *r);
 
-/* The last line; returns the exit status. */
-int report_end(const run_result *results, size_t count);
+/* A line per family and one of all; returns the exit status. results[i] is of variants[i]. */
+int report_end(const manifest_variant *const *variants, const run_result *results, size_t count);
 
-/* False after a message on stderr. results[i] is of variants[i]. */
+/* False after a message on stderr. */
 bool report_write_json(const char *path, const manifest *m, const device *d, const options *o,
                        const manifest_variant *const *variants, const run_result *results, size_t count);
 

@@ -168,7 +168,8 @@ static bool run_variations(runner *r, const one_case *c, bool is_compared, const
     return !r->dispatch || run_dispatch(r, dispatched, first);
 }
 
-/* A second run starts from other bytes, or none, so that it shows what was not written and what depends on chance. */
+/* A second run starts from other bytes, or none, and its thread blocks from the last one where that can be asked for: so
+ * it shows what was not written and what depends on chance. */
 static bool run_case(runner *r, const input_pattern *pattern, bool is_empty, bool with_variations)
 {
     one_case c = {.pattern = pattern, .is_empty = is_empty, .how = ""};
@@ -186,7 +187,7 @@ static bool run_case(runner *r, const input_pattern *pattern, bool is_empty, boo
     bool fine = execute_case(r, &c, &e, &first) && compare_case(r, &c, &first);
     if (fine) {
         e.poison = OTHER_POISON;
-        e.is_unpoisoned = r->device->is_emulated;
+        e.is_unpoisoned = e.is_reversed = r->device->is_emulated;
         c.is_compared = false;
         fine = execute_again(r, c, &e, "second run", &first);
     }

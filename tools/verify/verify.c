@@ -81,6 +81,20 @@ static bool check_manifest(const program *p)
     return true;
 }
 
+/* Whoever names a driver or a device wants it used: a mistyped name is no reason to skip. */
+static bool wants_this_device(const options *o)
+{
+    return o->driver || o->device != DEVICE_UNNAMED;
+}
+
+static int fail_all_skipped(const program *p, size_t count)
+{
+    fprintf(stderr,
+            "kiln-verify: nothing was verified: %s runs none of the %zu variant%s; the table says why\n",
+            p->device.name, count, count == 1 ? "" : "s");
+    return wants_this_device(&p->options) ? VERIFY_EXIT_WRONG : VERIFY_EXIT_NO_DEVICE;
+}
+
 static int run_all(program *p)
 {
     run_result *results = pool_allocate(&p->memory, (p->variant_count + 1) * sizeof *results);
@@ -93,7 +107,9 @@ static int run_all(program *p)
                                  &results[done]);
         report_variant(v, &results[done]);
     }
-    int status = report_end(results, done);
+    int status = report_end(p->variants, results, done);
+    if (status == VERIFY_EXIT_NO_DEVICE)
+        status = fail_all_skipped(p, done);
     if (p->options.json &&
         !report_write_json(p->options.json, p->manifest, &p->device, &p->options, p->variants, results, done))
         status = VERIFY_EXIT_WRONG;
@@ -124,8 +140,8 @@ static int run_program(program *p, const char *manifest_text, size_t manifest_by
                                        p->index, error, sizeof error);
     if (opened != DEVICE_OK) {
         fprintf(stderr, "kiln-verify: %s\n", error);
-        bool is_named = p->options.driver || has_number; /* a mistyped name is no reason to skip */
-        return opened == DEVICE_NONE && !is_named ? VERIFY_EXIT_NO_DEVICE : VERIFY_EXIT_WRONG;
+        bool may_skip = opened == DEVICE_NONE && !wants_this_device(&p->options);
+        return may_skip ? VERIFY_EXIT_NO_DEVICE : VERIFY_EXIT_WRONG;
     }
     int status = run_all(p);
     device_close(&p->device);

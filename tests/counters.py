@@ -1,0 +1,125 @@
+"""What the checks of kernels' counters share: kiln-profile over variants x images x sizes, a row of the table for each,
+the last line and the exit status. A check gives the sizes of a variant and, for what was counted, a list of cells.
+
+A size is what kiln-profile's --args takes; SIZE@FIRST-LAST runs these thread blocks alone, for shapes that take too long
+whole. Their counts are of these blocks: set them against `part` of what the whole launch costs.
+"""
+import concurrent.futures
+import json
+import math
+import os
+import subprocess
+import sys
+
+MOST_MOVED, LEAST_USED, MOST_MODEL_ERROR = 1.02, 0.95, 0.02
+KINDS = "read", "write", "atomic"
+
+
+class Count:
+    """One image of a variant at one size, as kiln-profile --json has it in `profile`."""
+
+    def __init__(self, case, profile):
+        self.case, self.profile = case, profile
+        _, _, self.variant, _, size = case
+        self.params, self.args, self.cost = parameters(self.variant), profile["args"], profile["cost"]
+        self.executed = profile["instructions"]["thread"]
+        self.arguments = {row["name"]: row for row in profile["allocations"] if row["is_argument"]}
+        self.blocks = math.prod(profile["report"]["grid"])
+        first, _, last = (size.partition("@")[2] or f"0-{self.blocks - 1}").partition("-")
+        self.part = (min(int(last) + 1, self.blocks) - int(first)) / self.blocks
+
+    def at(self, size):
+        """The same image at another size: two of them tell a loop from what comes once."""
+        return run(*self.case[:-1], size)
+
+    def total(self, counter, names=None, kinds=KINDS):
+        """Of the arguments of these names, or of all. Tables of the module are none."""
+        return sum(self.arguments[name][kind][counter] for name in names or self.arguments for kind in kinds)
+
+    def moved_over(self, compulsory, names=None, kinds=KINDS):
+        return 32 * self.total("sectors", names, kinds) / compulsory
+
+    def sector_use(self, names=None, kinds=KINDS):
+        return self.total("bytes_used", names, kinds) / (32 * self.total("sectors", names, kinds))
+
+    def wavefronts_over_ideal(self, kinds=KINDS):
+        """Of shared memory; 1 where it is not accessed."""
+        ideal = sum(self.profile["shared"][kind]["ideal_wavefronts"] for kind in kinds)
+        return sum(self.profile["shared"][kind]["wavefronts"] for kind in kinds) / ideal if ideal else 1.0
+
+    def model_error(self):
+        """Of the thread instructions that the manifest states; None where it does not model them."""
+        stated = self.cost["thread_instructions"]
+        return self.part * stated / self.executed - 1 if stated else None
+
+
+# ---- cells: heading, text, and whether the bound is kept ----
+
+def figure(heading, value):
+    return heading, f"{value:.4f}", True
+
+
+def at_most(heading, value, bound):
+    return heading, f"{value:.4f}", value <= bound
+
+
+def at_least(heading, value, bound):
+    return heading, f"{value:.4f}", value >= bound
+
+
+def equal(heading, found, expected):
+    return heading, "equal" if found == expected else f"{found}, not {expected}", found == expected
+
+
+def model(count, bound=MOST_MODEL_ERROR):
+    error = count.model_error()
+    return "model", "-" if error is None else f"{100 * error:+.2f} %", error is None or abs(error) <= bound
+
+
+# ---- runs ----
+
+def parameters(variant):
+    return dict(pair.split("=") for pair in variant.partition("/")[2].split(","))
+
+
+def run(profile, manifest, variant, target, size):
+    args, _, blocks = size.partition("@")
+    environment = dict(os.environ, PATH="")  # ptxas would only cost time
+    if blocks:
+        environment["KILN_EMU_BLOCKS"] = blocks
+    done = subprocess.run([profile, manifest, "--variant", variant, "--target", target, "--args", args, "--json"],
+                          stdout=subprocess.PIPE, text=True, env=environment)
+    if done.returncode:
+        sys.exit(f"{variant} on {target}, {size}: kiln-profile ended with status {done.returncode}")
+    return Count((profile, manifest, variant, target, size), json.loads(done.stdout))
+
+
+def print_table(rows):
+    lines = [["variant", "target", "size", *(heading for heading, _, _ in rows[0][1])]]
+    for count, cells in rows:
+        lines.append([*count.case[2:], *(text + "!" * (not fine) for _, text, fine in cells)])
+    widths = [max(map(len, column)) for column in zip(*lines)]
+    for line in lines:
+        print(*(cell.ljust(w) if i < 3 else cell.rjust(w) for i, (cell, w) in enumerate(zip(line, widths))), sep="  ")
+
+
+def check(profile, manifest, words, sizes, judge):
+    """Of the variants whose id holds a word, each image at each size: sizes(parameters) lists them, judge(count) gives
+    the cells, of the same headings for all. Ends the program; a value beyond its bound has a ! behind it."""
+    with open(manifest, encoding="utf-8") as file:
+        variants = json.load(file)["variants"]
+    cases = [(profile, manifest, v["id"], image["target"], size) for v in variants if any(w in v["id"] for w in words)
+             for image in v["images"] for size in sizes(parameters(v["id"]))]
+    if not cases:
+        sys.exit(f"{manifest} has no variant with {' or '.join(words)} in its id")
+
+    def row(case):
+        count = run(*case)
+        return count, judge(count)
+
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        rows = list(pool.map(row, cases))
+    print_table(rows)
+    right = sum(all(fine for _, _, fine in cells) for _, cells in rows)
+    print(f"{right} of {len(rows)} within the bounds")
+    sys.exit(right != len(rows))
