@@ -106,7 +106,7 @@ const kiln_family attention_family = {
     .refusals = refusals,
     .rules = rules,
     .empty = "batch == 0 || q_heads == 0 || q_length == 0",
-    .block = {"select(strategy == mma, 2 * tile_q, 128)"},
+    .block = {"select(strategy == mma && (tile_q < 128 || head_dim > 128), 2 * tile_q, 128)"},
     .grid = {"ceil_div(q_length, tile_q)", "q_heads", "batch"},
     .shared_bytes = SHARED,
     .dispatch = dispatch,

@@ -1,8 +1,9 @@
 /* attention on the matrix units: f16 from sm_75 on, bf16 from sm_80 on.
  *
- * A warp makes 16 rows of O and goes over the keys with the others, in tiles of tile_k. Scores stay in the registers in
+ * A warp makes a block of 16 rows of O, or two where tile_q is 128 and there are registers for that, so that a fragment of
+ * K or V serves 32 rows; it goes over the keys with the other warps, in tiles of tile_k. Scores stay in the registers in
  * which the first product leaves them: rounded to pairs they are the A operand of the second one. Each lane has parts of
- * two rows, eight apart; four lanes share a row.
+ * two rows of a block, eight apart; four lanes share a row.
  *
  * SHARED MEMORY holds the tile of Q, and one tile of K and of V. Each is copied while the other is at work: V during the
  * first product, the next K during the second. From sm_80 on by cp.async, so that nobody waits for it; two barriers per
@@ -21,18 +22,21 @@
 
 enum {
     WARP_LANES = 32,
-    WARP_ROWS = 16,
+    BLOCK_ROWS = 16,
+    MOST_BLOCKS = 2,
     UNIT = 8, /* elements of 16 bytes: of a row of one matrix of ldmatrix */
     UNIT_BYTES = 16,
     MOST_STEPS = 256 / 16, /* 16 elements of head_dim each */
     MOST_OCTETS = 64 / 8,  /* of keys in a tile */
-    Q_STAYS = 128 /* up to this head_dim there are registers for the warp's rows of Q */
+    MOST_SMALL = 128 /* up to this head_dim there are registers for rows of Q, or for two blocks */
 };
 
 typedef struct mma {
     attention a;
     ptx_fn *f;
     bool is_deep;             /* products of 16 along the sum, else of 8 */
+    bool q_stays;             /* in registers */
+    uint32_t blocks;          /* of 16 rows in a warp */
     uint32_t steps, octets;   /* 16 elements of head_dim; 8 keys */
     bool has_tail;            /* 8 elements of head_dim more */
     uint32_t row_bytes;
@@ -41,8 +45,9 @@ typedef struct mma {
     ptx_val lane, warp;
     ptx_val q_at, k_at, v_at, k_tail, v_tail; /* this lane's rows for ldmatrix */
     ptx_val zero, q[MOST_STEPS][4];
-    attention_row row[2];
-    ptx_val score[MOST_OCTETS][4], sum[2 * MOST_STEPS][4];
+    attention_row row[MOST_BLOCKS][2];
+    ptx_val score[MOST_BLOCKS][MOST_OCTETS][4], sum[MOST_BLOCKS][2 * MOST_STEPS][4];
+    ptx_val weight[MOST_BLOCKS][2 * MOST_OCTETS]; /* pairs: of both rows for each octet */
 } mma;
 
 static ptx_val pointer_to(const mma *m, ptx_val address, uint32_t bytes)
@@ -78,92 +83,102 @@ static void multiply_16(mma *m, const ptx_val a[4], ptx_val low, ptx_val high, p
         multiply(m, false, a + 2, b + 1, sums, false);
 }
 
-static void load_q(mma *m, uint32_t step, ptx_val q[4])
+static void load_q(mma *m, uint32_t block, uint32_t step, ptx_val q[4])
 {
-    ptx_ldmatrix(m->f, 4, q, pointer_to(m, m->q_at, step * 2 * UNIT_BYTES));
+    uint32_t rows = block * BLOCK_ROWS * m->row_bytes;
+    ptx_ldmatrix(m->f, step < m->steps ? 4 : 2, q, pointer_to(m, m->q_at, rows + step * 2 * UNIT_BYTES));
 }
 
 static void multiply_scores(mma *m)
 {
     ptx_fn *f = m->f;
-    ptx_val q[4], k[4];
+    ptx_val q[MOST_BLOCKS][4], k[4];
     for (uint32_t step = 0; step < m->steps; step++) {
-        bool stays = m->a.head_dim <= Q_STAYS;
-        if (!stays)
-            load_q(m, step, q);
+        for (uint32_t b = 0; b < m->blocks && !m->q_stays; b++)
+            load_q(m, b, step, q[b]);
         for (uint32_t o = 0; o < m->octets; o += 2) {
             ptx_ldmatrix(f, 4, k, pointer_to(m, m->k_at, o * UNIT * m->row_bytes + step * 2 * UNIT_BYTES));
-            multiply_16(m, stays ? m->q[step] : q, k[0], k[1], m->score[o], step == 0);
-            multiply_16(m, stays ? m->q[step] : q, k[2], k[3], m->score[o + 1], step == 0);
+            for (uint32_t b = 0; b < m->blocks; b++) {
+                const ptx_val *rows = m->q_stays ? m->q[step] : q[b];
+                multiply_16(m, rows, k[0], k[1], m->score[b][o], step == 0);
+                multiply_16(m, rows, k[2], k[3], m->score[b][o + 1], step == 0);
+            }
         }
     }
     if (!m->has_tail)
         return;
-    ptx_ldmatrix(f, 2, q, pointer_to(m, m->q_at, m->steps * 2 * UNIT_BYTES));
+    for (uint32_t b = 0; b < m->blocks; b++)
+        load_q(m, b, m->steps, q[b]);
     for (uint32_t o = 0; o < m->octets; o += 4) {
         ptx_ldmatrix(f, 4, k, pointer_to(m, m->k_tail, o * UNIT * m->row_bytes));
-        for (uint32_t i = 0; i < 4; i++)
-            multiply(m, false, q, &k[i], m->score[o + i], false);
+        for (uint32_t i = 0; i < 4 * m->blocks; i++)
+            multiply(m, false, q[i / 4], &k[i % 4], m->score[i / 4][o + i % 4], false);
     }
 }
 
 /* O += weights * V. */
-static void multiply_values(mma *m, ptx_val weight[2 * MOST_OCTETS])
+static void multiply_values(mma *m)
 {
     ptx_fn *f = m->f;
     ptx_val v[4];
     for (uint32_t o = 0; o < m->octets; o += 2) {
         for (uint32_t step = 0; step < m->steps; step++) {
             ptx_ldmatrix_trans(f, 4, v, pointer_to(m, m->v_at, o * UNIT * m->row_bytes + step * 2 * UNIT_BYTES));
-            multiply_16(m, &weight[2 * o], v[0], v[1], m->sum[2 * step], false);
-            multiply_16(m, &weight[2 * o], v[2], v[3], m->sum[2 * step + 1], false);
+            for (uint32_t b = 0; b < m->blocks; b++) {
+                multiply_16(m, &m->weight[b][2 * o], v[0], v[1], m->sum[b][2 * step], false);
+                multiply_16(m, &m->weight[b][2 * o], v[2], v[3], m->sum[b][2 * step + 1], false);
+            }
         }
     }
     for (uint32_t o = 0; m->has_tail && o < m->octets; o += 4) {
         ptx_ldmatrix_trans(f, 4, v, pointer_to(m, m->v_tail, o * UNIT * m->row_bytes));
-        multiply_16(m, &weight[2 * o], v[0], v[1], m->sum[2 * m->steps], false);
-        multiply_16(m, &weight[2 * o + 4], v[2], v[3], m->sum[2 * m->steps], false);
+        for (uint32_t b = 0; b < m->blocks; b++) {
+            multiply_16(m, &m->weight[b][2 * o], v[0], v[1], m->sum[b][2 * m->steps], false);
+            multiply_16(m, &m->weight[b][2 * o + 4], v[2], v[3], m->sum[b][2 * m->steps], false);
+        }
     }
 }
 
 /* ---- weights ------------------------------------------------------------------------------------------------------- */
 
-static ptx_val first_row(const mma *m)
+/* This lane's first row of the block. */
+static ptx_val first_row(const mma *m, uint32_t block)
 {
     ptx_fn *f = m->f;
-    ptx_val of_warp = ptx_mad(f, m->warp, ptx_u32(WARP_ROWS), m->a.first);
-    return ptx_add(f, of_warp, ptx_shr(f, m->lane, ptx_u32(2)));
+    ptx_val of_warp = ptx_mad(f, m->warp, ptx_u32(m->blocks * BLOCK_ROWS), m->a.first);
+    ptx_val row = ptx_add(f, of_warp, ptx_shr(f, m->lane, ptx_u32(2)));
+    return block == 0 ? row : ptx_add(f, row, ptx_u32(block * BLOCK_ROWS));
 }
 
-/* A query sees a key when the key's number less what its row 0 sees is below its row. */
+/* A query sees a key when the key's number less what the lane's first row sees is below its row, counted from that. */
 static void mask_scores(mma *m, ptx_val key)
 {
     ptx_fn *f = m->f;
-    ptx_val row = first_row(m);
+    ptx_val row = first_row(m, 0);
     ptx_val seen = attention_visible(&m->a, row);
     ptx_val quarter = ptx_and(f, m->lane, ptx_u32(3));
     ptx_val mine = ptx_mad(f, quarter, ptx_u32(2), key);
     ptx_val beyond = ptx_sub(f, ptx_as(f, PTX_S32, mine), seen);
-    for (uint32_t o = 0; o < m->octets; o++) {
-        for (uint32_t i = 0; i < 4; i++) {
-            int32_t limit = (m->a.is_causal ? (int32_t)(8 * (i / 2)) : 0) - (int32_t)(o * UNIT + i % 2);
-            ptx_val is_seen = ptx_lt(f, beyond, ptx_s32(limit));
-            ptx_set(f, m->score[o][i], ptx_select(f, is_seen, m->score[o][i], attention_none(&m->a)));
-        }
+    for (uint32_t i = 0; i < m->blocks * m->octets * 4; i++) {
+        uint32_t block = i / 4 / m->octets, octet = i / 4 % m->octets, in_block = i % 4 / 2 * 8;
+        ptx_val *score = &m->score[block][octet][i % 4];
+        int32_t limit = m->a.is_causal ? (int32_t)(block * BLOCK_ROWS + in_block) : 0;
+        ptx_val is_seen = ptx_lt(f, beyond, ptx_s32(limit - (int32_t)(octet * UNIT + i % 2)));
+        ptx_set(f, *score, ptx_select(f, is_seen, *score, attention_none(&m->a)));
     }
 }
 
-static ptx_val raise_row(mma *m, uint32_t r, ptx_val *minus)
+static ptx_val raise_row(mma *m, uint32_t b, uint32_t r, ptx_val *minus)
 {
     ptx_fn *f = m->f;
-    ptx_val most = ptx_max(f, m->score[0][2 * r], m->score[0][2 * r + 1]);
+    ptx_val most = ptx_max(f, m->score[b][0][2 * r], m->score[b][0][2 * r + 1]);
     for (uint32_t o = 1; o < m->octets; o++) {
-        most = ptx_max(f, most, m->score[o][2 * r]);
-        most = ptx_max(f, most, m->score[o][2 * r + 1]);
+        most = ptx_max(f, most, m->score[b][o][2 * r]);
+        most = ptx_max(f, most, m->score[b][o][2 * r + 1]);
     }
     most = ptx_reduce_lanes(f, PTX_OP_MAX, 4, most);
-    ptx_val shrink = attention_raise(&m->a, &m->row[r], most, minus);
-    ptx_mul_to(f, m->row[r].sum, shrink);
+    ptx_val shrink = attention_raise(&m->a, &m->row[b][r], most, minus);
+    ptx_mul_to(f, m->row[b][r].sum, shrink);
     return shrink;
 }
 
@@ -172,25 +187,23 @@ static ptx_type pair_type(const mma *m)
     return m->a.type == PTX_BF16 ? PTX_BF16X2 : PTX_F16X2;
 }
 
-static void weigh(mma *m, ptx_val weight[2 * MOST_OCTETS])
+static void weigh_row(mma *m, uint32_t b, uint32_t r)
 {
     ptx_fn *f = m->f;
-    for (uint32_t r = 0; r < 2; r++) {
-        ptx_val minus, shrink = raise_row(m, r, &minus);
-        for (uint32_t o = 0; o < m->octets; o++) {
-            ptx_val pair[2];
-            for (uint32_t i = 0; i < 2; i++) {
-                ptx_val x = ptx_fma(f, m->score[o][2 * r + i], m->a.factor, minus);
-                pair[i] = attention_exp2(&m->a, x);
-                ptx_add_to(f, m->row[r].sum, pair[i]);
-            }
-            ptx_val word = narrow_pair(f, m->a.type, m->a.sm, pair[0], pair[1]);
-            weight[2 * o + r] = ptx_as(f, pair_type(m), word);
+    ptx_val minus, shrink = raise_row(m, b, r, &minus);
+    for (uint32_t o = 0; o < m->octets; o++) {
+        ptx_val pair[2];
+        for (uint32_t i = 0; i < 2; i++) {
+            ptx_val x = ptx_fma(f, m->score[b][o][2 * r + i], m->a.factor, minus);
+            pair[i] = attention_exp2(&m->a, x);
+            ptx_add_to(f, m->row[b][r].sum, pair[i]);
         }
-        for (uint32_t n = 0; n < 2 * m->steps + m->has_tail; n++)
-            for (uint32_t i = 0; i < 2; i++)
-                ptx_mul_to(f, m->sum[n][2 * r + i], shrink);
+        ptx_val word = narrow_pair(f, m->a.type, m->a.sm, pair[0], pair[1]);
+        m->weight[b][2 * o + r] = ptx_as(f, pair_type(m), word);
     }
+    for (uint32_t n = 0; n < 2 * m->steps + m->has_tail; n++)
+        for (uint32_t i = 0; i < 2; i++)
+            ptx_mul_to(f, m->sum[b][n][2 * r + i], shrink);
 }
 
 /* ---- copies -------------------------------------------------------------------------------------------------------- */
@@ -221,7 +234,7 @@ static void add_tile(mma *m, ptx_val key)
 {
     ptx_fn *f = m->f;
     const attention *a = &m->a;
-    ptx_val weight[2 * MOST_OCTETS], none = ptx_u32(0);
+    ptx_val none = ptx_u32(0);
     wait_for_copies(m);
     attention_copy_rows(&m->v, key, a->tile_k, a->keys, none);
     multiply_scores(m);
@@ -229,36 +242,42 @@ static void add_tile(mma *m, ptx_val key)
     PTX_IF (f, ptx_gt(f, end, a->all_see)) {
         mask_scores(m, key);
     }
-    weigh(m, weight);
+    for (uint32_t i = 0; i < 2 * m->blocks; i++)
+        weigh_row(m, i / 2, i % 2);
     wait_for_copies(m);
     attention_copy_rows(&m->k, end, a->tile_k, a->keys, none);
-    multiply_values(m, weight);
+    multiply_values(m);
 }
 
 /* ---- results ------------------------------------------------------------------------------------------------------- */
 
-/* The warp's rows of O, where its rows of Q were. */
+/* A block's sums of O, where its rows of Q were. */
+static void stage_block(mma *m, uint32_t b, ptx_val at)
+{
+    ptx_fn *f = m->f;
+    for (uint32_t r = 0; r < 2; r++) {
+        ptx_val sum = ptx_reduce_lanes(f, PTX_OP_ADD, 4, m->row[b][r].sum);
+        ptx_val share = attention_share(&m->a, sum);
+        m->row[b][r].sum = sum;
+        for (uint32_t n = 0; n < 2 * m->steps + m->has_tail; n++) {
+            ptx_val low = ptx_mul(f, m->sum[b][n][2 * r], share);
+            ptx_val high = ptx_mul(f, m->sum[b][n][2 * r + 1], share);
+            ptx_val word = narrow_pair(f, m->a.type, m->a.sm, low, high);
+            ptx_store(f, ptx_at_bytes(f, at, n * UNIT_BYTES + (b * BLOCK_ROWS + 8 * r) * m->row_bytes), word);
+        }
+    }
+}
+
 static void stage_rows(mma *m, ptx_val shared)
 {
     ptx_fn *f = m->f;
-    ptx_val share[2];
-    for (uint32_t r = 0; r < 2; r++) {
-        m->row[r].sum = ptx_reduce_lanes(f, PTX_OP_ADD, 4, m->row[r].sum);
-        share[r] = attention_share(&m->a, m->row[r].sum);
-    }
     ptx_val row = ptx_shr(f, m->lane, ptx_u32(2)), quarter = ptx_and(f, m->lane, ptx_u32(3));
-    ptx_val in_warp = ptx_mad(f, m->warp, ptx_u32(WARP_ROWS), row);
-    ptx_val start = ptx_mad(f, in_warp, ptx_u32(m->row_bytes), shared);
+    ptx_val in_tile = ptx_mad(f, m->warp, ptx_u32(m->blocks * BLOCK_ROWS), row);
+    ptx_val start = ptx_mad(f, in_tile, ptx_u32(m->row_bytes), shared);
     ptx_val at = ptx_pointer(f, PTX_SHARED, PTX_U32, ptx_mad(f, quarter, ptx_u32(4), start));
     ptx_warp_barrier(f);
-    for (uint32_t n = 0; n < 2 * m->steps + m->has_tail; n++) {
-        for (uint32_t r = 0; r < 2; r++) {
-            ptx_val low = ptx_mul(f, m->sum[n][2 * r], share[r]);
-            ptx_val high = ptx_mul(f, m->sum[n][2 * r + 1], share[r]);
-            ptx_val word = narrow_pair(f, m->a.type, m->a.sm, low, high);
-            ptx_store(f, ptx_at_bytes(f, at, n * UNIT_BYTES + 8 * r * m->row_bytes), word);
-        }
-    }
+    for (uint32_t b = 0; b < m->blocks; b++)
+        stage_block(m, b, at);
     ptx_warp_barrier(f);
 }
 
@@ -267,8 +286,8 @@ static void store_rows(mma *m, ptx_val shared)
 {
     ptx_fn *f = m->f;
     const attention *a = &m->a;
-    uint32_t row_units = a->head_dim / UNIT, units = WARP_ROWS * row_units;
-    ptx_val first = ptx_mul(f, m->warp, ptx_u32(WARP_ROWS));
+    uint32_t row_units = a->head_dim / UNIT, rows = m->blocks * BLOCK_ROWS, units = rows * row_units;
+    ptx_val first = ptx_mul(f, m->warp, ptx_u32(rows));
     for (uint32_t i = 0; i < units; i += WARP_LANES) {
         ptx_val words[4], number = i == 0 ? m->lane : ptx_add(f, m->lane, ptx_u32(i));
         ptx_val row = ptx_add(f, ptx_div(f, number, ptx_u32(row_units)), first);
@@ -295,16 +314,17 @@ static void store_logs(mma *m)
     ptx_val quarter = ptx_and(f, m->lane, ptx_u32(3));
     ptx_val is_first = ptx_eq(f, quarter, ptx_u32(0));
     ptx_val wanted = ptx_ne(f, ptx_address(f, a->lse), ptx_u64(0));
-    ptx_val row = first_row(m);
+    ptx_val row = first_row(m, 0);
     PTX_IF (f, ptx_and(f, is_first, wanted)) {
         ptx_val before = ptx_mul(f, a->head, ptx_cvt(f, PTX_U64, a->q_length));
         ptx_val at = ptx_at(f, ptx_at(f, a->lse, before), row);
-        for (uint32_t r = 0; r < 2; r++) {
-            ptx_val query = r == 0 ? row : ptx_add(f, row, ptx_u32(8));
+        for (uint32_t i = 0; i < 2 * m->blocks; i++) {
+            const attention_row *of = &m->row[i / 2][i % 2];
+            ptx_val query = i == 0 ? row : ptx_add(f, row, ptx_u32(8 * i));
             ptx_val exists = ptx_lt(f, query, a->q_length);
-            ptx_val log = attention_log(a, m->row[r].sum, m->row[r].shift);
+            ptx_val log = attention_log(a, of->sum, of->shift);
             PTX_WHEN (f, exists) {
-                ptx_store(f, ptx_at_const(f, at, 8 * r), log);
+                ptx_store(f, ptx_at_const(f, at, 8 * i), log);
             }
         }
     }
@@ -320,12 +340,15 @@ static mma open_mma(ptx_fn *f, const kiln_variant *v)
     m.has_tail = m.a.head_dim % 16 != 0;
     m.octets = m.a.tile_k / 8;
     m.row_bytes = (m.a.head_dim / UNIT | 1) * UNIT_BYTES;
+    m.blocks = m.a.tile_q == 128 && m.a.head_dim <= MOST_SMALL ? 2 : 1;
+    m.q_stays = m.blocks == 1 && m.a.head_dim <= MOST_SMALL;
     m.zero = ptx_var(f, ptx_f32(0));
-    for (uint32_t r = 0; r < 2; r++)
-        attention_open_row(&m.a, &m.row[r]);
-    for (uint32_t n = 0; n < 2 * m.steps + m.has_tail; n++)
-        for (uint32_t i = 0; i < 4; i++)
-            m.sum[n][i] = ptx_var(f, ptx_f32(0));
+    for (uint32_t b = 0; b < m.blocks; b++) {
+        for (uint32_t r = 0; r < 2; r++)
+            attention_open_row(&m.a, &m.row[b][r]);
+        for (uint32_t i = 0; i < 4 * (2 * m.steps + m.has_tail); i++)
+            m.sum[b][i / 4][i % 4] = ptx_var(f, ptx_f32(0));
+    }
     return m;
 }
 
@@ -336,7 +359,7 @@ static void place_lane(mma *m, ptx_val q, ptx_val k, ptx_val v)
     ptx_fn *f = m->f;
     ptx_val in_octet = ptx_and(f, m->lane, ptx_u32(7)), upper = ptx_shr(f, m->lane, ptx_u32(4));
     ptx_val odd = ptx_bfe(f, m->lane, ptx_u32(3), ptx_u32(1)), in_16 = ptx_and(f, m->lane, ptx_u32(15));
-    ptx_val q_row = ptx_mad(f, m->warp, ptx_u32(WARP_ROWS), in_16);
+    ptx_val q_row = ptx_mad(f, m->warp, ptx_u32(m->blocks * BLOCK_ROWS), in_16);
     ptx_val k_row = ptx_mad(f, upper, ptx_u32(8), in_octet);
     ptx_val upper_bytes = ptx_mul(f, upper, ptx_u32(UNIT_BYTES)), odd_bytes = ptx_mul(f, odd, ptx_u32(UNIT_BYTES));
     ptx_val row_bytes = ptx_u32(m->row_bytes);
@@ -357,7 +380,7 @@ static void begin(mma *m, ptx_val q_to, ptx_val tid)
     ptx_val v_to = ptx_add(f, k_to, ptx_u32(a->tile_k * m->row_bytes)), none = ptx_u32(0);
     m->lane = ptx_laneid(f);
     m->warp = ptx_warpid_x(f);
-    m->copier = (attention_copier){a, copy_unit, a->tile_q / WARP_ROWS * WARP_LANES, 2, tid};
+    m->copier = (attention_copier){a, copy_unit, a->tile_q / BLOCK_ROWS / m->blocks * WARP_LANES, 2, tid};
     attention_panel q = attention_open_panel(&m->copier, a->q, a->q_row, a->head_dim, q_to, m->row_bytes);
     m->k = attention_open_panel(&m->copier, a->k, a->kv_row, a->head_dim, k_to, m->row_bytes);
     m->v = attention_open_panel(&m->copier, a->v, a->kv_row, a->head_dim, v_to, m->row_bytes);
@@ -365,8 +388,17 @@ static void begin(mma *m, ptx_val q_to, ptx_val tid)
     attention_copy_rows(&q, a->first, a->tile_q, a->q_end, none);
     attention_copy_rows(&m->k, none, a->tile_k, a->keys, none);
     wait_for_copies(m);
-    for (uint32_t step = 0; step < m->steps && a->head_dim <= Q_STAYS; step++)
-        load_q(m, step, m->q[step]);
+    for (uint32_t step = 0; step < m->steps && m->q_stays; step++)
+        load_q(m, 0, step, m->q[step]);
+}
+
+/* As many as leave a thread its registers. Left to itself, ptxas has room for one more, and spills. */
+static uint32_t blocks_per_multiprocessor(const mma *m)
+{
+    enum { ALL_REGISTERS = 65536, OTHERS = 68 };
+    uint32_t numbers = m->blocks * (m->a.head_dim / 2 + m->a.tile_k / 2) + (m->q_stays ? m->a.head_dim / 4 : 0);
+    uint32_t blocks = ALL_REGISTERS / (m->copier.threads * (numbers + OTHERS));
+    return blocks < 1 ? 1 : blocks;
 }
 
 void attention_emit_mma(ptx_fn *f, const kiln_variant *v)
@@ -374,6 +406,7 @@ void attention_emit_mma(ptx_fn *f, const kiln_variant *v)
     mma m = open_mma(f, v);
     ptx_val tid = ptx_tid_x(f), shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
     begin(&m, shared, tid);
+    ptx_min_blocks(f, blocks_per_multiprocessor(&m));
     PTX_FOR (f, key, ptx_u32(0), m.a.keys, ptx_u32(m.a.tile_k)) {
         add_tile(&m, key);
     }

@@ -5,7 +5,7 @@ from typing import NamedTuple
 class Row(NamedTuple):
     timed: dict      # parameter: its values that are timed; one that is not named is timed with all of its values
     shown: dict      # likewise, of those: what the README's table shows
-    shapes: list     # each names every size that any of the variants takes
+    shapes: list     # each names every size that any of the variants takes; a function makes one of the parameters
     quick: dict      # the shape of --quick, which an emulated device gets through in a moment
     baselines: list  # functions of baselines.py
 
@@ -38,6 +38,27 @@ def rmsnorm_q4k_gemv():
                shapes=[{"n": n, "k": k} for n, k in ((4096, 4096), (14336, 4096), (8960, 1536), (28672, 4096))])
 
 
+def attention_shape(batch, heads, length, k_length=None, kv_heads=None):
+    """Batch, row, head, as projections leave them."""
+    def stride(heads, rows=1):
+        return lambda parameters: int(parameters["head_dim"]) * heads * rows
+    k_length, kv_heads = k_length or length, kv_heads or heads
+    strides = {"q": (heads, length), "kv": (kv_heads, k_length), "out": (heads, length)}
+    return {"batch": batch, "q_heads": heads, "kv_heads": kv_heads, "q_length": length, "k_length": k_length,
+            **{f"{name}_row_stride": stride(of) for name, (of, _) in strides.items()},
+            **{f"{name}_head_stride": stride(1) for name in strides},
+            **{f"{name}_batch_stride": stride(*sizes) for name, sizes in strides.items()}}
+
+
+def attention():
+    """Prefill; one query for each of eight sequences against 32768 keys."""
+    shapes = [attention_shape(*sizes) for sizes in ((4, 16, 4096), (1, 16, 16384), (1, 24, 4608), (8, 32, 1, 32768, 8))]
+    return Row(timed={"head_dim": ["64", "128", "256"], "tile_k": ["64"]}, shown={"type": ["f16", "bf16"], "strategy": ["mma"]},
+               shapes=shapes, quick=attention_shape(2, 4, 5, 1500, 2),
+               baselines=["torch_sdpa_flash_attention", "torch_sdpa_cudnn_attention", "torch_sdpa_efficient_attention",
+                          "torch_sdpa_math"])
+
+
 FAMILIES = {
     "int4_scale":       quantiser("torch_range"),
     "int4_pack":        quantiser("torch_narrow"),
@@ -50,6 +71,7 @@ FAMILIES = {
     "nf4_gemm":         product("torch_matmul"),
     "q4k_dequantize":   q4k_dequantize(),
     "rmsnorm_q4k_gemv": rmsnorm_q4k_gemv(),
+    "attention":        attention(),
 }
 
 
@@ -64,6 +86,11 @@ def selects(selection, variant):
     return all(given[name] in values for name, values in selection.items() if name in given)
 
 
+def sizes_of(shape, names, variant):
+    values = {name: shape[name] for name in names}
+    return {name: value(parameters(variant)) if callable(value) else value for name, value in values.items()}
+
+
 def plan(variants, is_quick):
     """[(variant, sizes)] to time, of {variant: names of its sizes}; with is_quick the first variant of each family."""
     chosen, seen = [], set()
@@ -74,5 +101,5 @@ def plan(variants, is_quick):
             continue
         seen.add(family)
         for shape in [row.quick] if is_quick else row.shapes:
-            chosen.append((variant, {name: shape[name] for name in names}))
+            chosen.append((variant, sizes_of(shape, names, variant)))
     return chosen

@@ -1,4 +1,7 @@
 """As much of PyTorch as tools/bench/baselines.py calls. It computes nothing; a batch takes a millisecond."""
+import contextlib
+import sys
+
 __version__ = "fake"
 uint8, int32, int64, float16, float32, bfloat16 = 1, 4, 8, 2, 4, 2
 
@@ -15,6 +18,10 @@ class Tensor:
         return self
 
     def t(self):
+        return self
+
+    def transpose(self, one, other):
+        assert (one, other) == (1, 2)
         return self
 
 
@@ -38,6 +45,26 @@ class linalg:
     @staticmethod
     def vector_norm(tensor, order, dim):
         assert isinstance(tensor, Tensor) and order == float("inf") and dim == 1
+
+
+class nn:
+    class functional:
+        @staticmethod
+        def scaled_dot_product_attention(q, k, v, is_causal, enable_gqa):
+            assert q.dtype == k.dtype == v.dtype and k.count == v.count
+            assert isinstance(is_causal, bool) and isinstance(enable_gqa, bool)
+
+    class attention:
+        class SDPBackend:
+            FLASH_ATTENTION, CUDNN_ATTENTION, EFFICIENT_ATTENTION, MATH = range(4)
+
+        @staticmethod
+        def sdpa_kernel(backends):
+            assert len(backends) == 1
+            return contextlib.nullcontext()
+
+
+sys.modules["torch.nn"], sys.modules["torch.nn.attention"] = nn, nn.attention
 
 
 def device(kind, ordinal):
