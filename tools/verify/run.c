@@ -14,6 +14,7 @@ enum { LARGE_ELEMENTS = 16384, POISON = 0xFF, OTHER_POISON = 0x5A };
 
 typedef struct runner {
     device *device;
+    const manifest *manifest;
     const kiln_kernel *kernel;
     launch_function *dispatch; /* the family's function; null: not in this program */
     const run_options *options;
@@ -128,6 +129,28 @@ static bool check_pick(runner *r, const one_case *c, const kiln_kernel *picked)
     return true;
 }
 
+static const manifest_variant *find_variant(const manifest *m, const char *id)
+{
+    for (size_t i = 0; i < m->variant_count; i++) {
+        if (strcmp(m->variants[i].id, id) == 0)
+            return &m->variants[i];
+    }
+    return NULL;
+}
+
+/* By the bounds of the variant that ran. */
+static bool compare_picked(runner *r, const one_case *c, const kiln_kernel *picked, const outcome *o)
+{
+    const manifest_variant *asked = r->problem.variant, *ran = picked ? find_variant(r->manifest, picked->id) : asked;
+    if (ran && ran != asked && c->is_compared) {
+        r->problem.variant = ran;
+        r->row->expect(&r->problem, c->pattern);
+    }
+    bool fine = compare_case(r, c, o);
+    r->problem.variant = asked;
+    return fine;
+}
+
 /* Another kernel than this may run, and round in its own way: then only the reference can judge. */
 static bool run_dispatch(runner *r, one_case c, const outcome *first)
 {
@@ -137,7 +160,7 @@ static bool run_dispatch(runner *r, one_case c, const outcome *first)
     c.how = "through the family's function";
     bool fine = execute_case(r, &c, &e, &o);
     const kiln_kernel *picked = fine && !c.is_empty ? launch_record_kernel(r->device) : NULL;
-    fine = fine && check_pick(r, &c, picked) && compare_case(r, &c, &o);
+    fine = fine && check_pick(r, &c, picked) && compare_picked(r, &c, picked, &o);
     if (fine && picked == r->kernel && !compare_outcomes(&r->problem, first, &o, message, sizeof message))
         fine = fail_case(r, &c, message);
     outcome_free(&o);
@@ -320,10 +343,12 @@ static launch_function *find_dispatch(const char *name)
     return function;
 }
 
-bool run_variant(device *d, const manifest_variant *v, const kiln_kernel *kernel, const run_options *options,
-                 void (*progress)(const char *variant, uint64_t cases), run_result *result)
+bool run_variant(device *d, const manifest *m, const manifest_variant *v, const kiln_kernel *kernel,
+                 const run_options *options, void (*progress)(const char *variant, uint64_t cases),
+                 run_result *result)
 {
     runner r = {.device = d,
+                .manifest = m,
                 .kernel = kernel,
                 .options = options,
                 .result = result,

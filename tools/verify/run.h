@@ -28,8 +28,9 @@ typedef struct run_options {
 } run_options;
 
 /* False: the device is lost, and nothing more can be run. `progress` is called before each case; may be null. */
-bool run_variant(device *d, const manifest_variant *v, const kiln_kernel *kernel, const run_options *options,
-                 void (*progress)(const char *variant, uint64_t cases), run_result *result);
+bool run_variant(device *d, const manifest *m, const manifest_variant *v, const kiln_kernel *kernel,
+                 const run_options *options, void (*progress)(const char *variant, uint64_t cases),
+                 run_result *result);
 
 /* refuse.c: null and misaligned pointers, broken rules, too large a grid: each the right status, and no launch. Returns
  * the number of calls that were refused as they should be; `detail` is left alone, or says what was wrong. The problem

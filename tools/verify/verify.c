@@ -103,8 +103,8 @@ static int run_all(program *p)
     report_begin(p->manifest, &p->device, &p->options);
     for (; has_device && done < p->variant_count; done++) {
         const manifest_variant *v = p->variants[done];
-        has_device = run_variant(&p->device, v, kiln_find(p->index, v->key), &p->options.run, report_progress,
-                                 &results[done]);
+        has_device = run_variant(&p->device, p->manifest, v, kiln_find(p->index, v->key), &p->options.run,
+                                 report_progress, &results[done]);
         report_variant(v, &results[done]);
     }
     int status = report_end(p->variants, results, done);
