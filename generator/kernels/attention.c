@@ -70,7 +70,68 @@ static const kiln_rule rules[] = {
 #define TYPE_BYTES  "select(type == f64, 8, select(type == f32, 4, 2))"
 #define SIMT_SHARED "((tile_q + tile_k) * select(type == f64, 272, 144) + tile_q * tile_k * " WIDE_BYTES " + 512)"
 #define MMA_SHARED  "((tile_q + 2 * tile_k) * 16 * (head_dim / 16 * 2 + 1))"
+#define BLOCKS      "(1 + (tile_q == 128 && head_dim <= 128))"
+#define MMA_THREADS "(2 * tile_q / " BLOCKS ")"
+#define THREADS     "select(strategy == mma, " MMA_THREADS ", 128)"
 #define SHARED      "select(strategy == mma, " MMA_SHARED ", " SIMT_SHARED ")"
+
+/* Thread instructions, counted, of full tiles. A copy of rows takes a turn of all threads for each 16 bytes of every
+ * thread; where a row's units do not divide the threads each turn finds its place anew. */
+#define OLD                           "(sm < 80)"
+#define UNEVEN                        "(256 % head_dim != 0)"
+#define TURNS(rows, columns, threads) "ceil_div(" rows " * " columns ", " threads " * (16 / " TYPE_BYTES "))"
+
+/* Tiles of keys that are visited. Causal: exact where lengths are multiples of tiles and q_length is at most k_length. */
+#define Q_TILES  "ceil_div(q_length, tile_q)"
+#define SEEING   "min(q_length, k_length)"
+#define ROUNDS   "ceil_div(" SEEING ", tile_q)"
+#define TRIANGLE                                                                                                       \
+    "select(tile_q < tile_k, (" ROUNDS " / 2 + 1) * (" ROUNDS " / 2 + " ROUNDS " % 2), tile_q / tile_k * (" ROUNDS     \
+    " * (" ROUNDS " + 1) / 2 - " ROUNDS ") + ceil_div(" SEEING ", tile_k))"
+#define TILES                                                                                                          \
+    "select(causal, " ROUNDS " * ceil_div(k_length - " SEEING ", tile_k) + " TRIANGLE ", " Q_TILES                     \
+    " * ceil_div(k_length, tile_k))"
+#define MASKED   "select(causal, " ROUNDS " * max(tile_q / tile_k, 1), " Q_TILES " * (k_length % tile_k != 0))"
+
+/* Units for single numbers: a lane has ROWS x KEYS scores, and columns of O in vectors. */
+#define ROWS       "(tile_q / 8)"
+#define KEYS       "(tile_k / 16)"
+#define IN_16      "select(type == f64, 2, 4)"
+#define COLUMNS    "ceil_div(head_dim, 16)"
+#define VECTOR     "select(head_dim % 64 == 0 && type != f64, 4, select(head_dim % 32 == 0, 2, 1))"
+#define SIMT_TURN  "select(type == f16, 16, select(type == bf16, 12, 3))"
+#define V_PANELS   "max(tile_k / 32, ceil_div(tile_k * head_dim * 9, 8 * (tile_q + tile_k) * 32))"
+#define PANELS                                                                                                         \
+    "head_dim / 32 * 20 + (head_dim % 32 != 0) * 30 + " SIMT_TURN " * " TURNS("head_dim", "(tile_q + tile_k)", "128")
+#define OF_V       V_PANELS " * 14 + (" SIMT_TURN " + 10 * " UNEVEN ") * " TURNS("tile_k", "head_dim", "128")
+#define SIMT_TILE                                                                                                      \
+    "(11 + " PANELS " + " ROWS " * " KEYS " + head_dim / 8 * (5 + 8 / " IN_16 " * (" ROWS " + " KEYS ") + 8 * " ROWS   \
+    " * " KEYS ") + " ROWS " * (" COLUMNS " + select(type == f64, 25 * " KEYS " + 48, 5 * " KEYS " + 16)) + " OF_V     \
+    " + tile_k / " IN_16 " * (4 + " ROWS " + (1 + " IN_16 ") * " COLUMNS " / " VECTOR " + " IN_16 " * " ROWS " * "     \
+    COLUMNS "))"
+#define PAIR       "select(type == f16, 1 + 2 * " OLD ", select(type == bf16, 1 + 10 * " OLD ", 0))"
+#define SIMT_FIXED                                                                                                     \
+    "(72 + 15 * (head_dim >= 32) + " ROWS " * (select(type == f64, 37, 24) + 2 * " COLUMNS " + 4 * " COLUMNS " / "     \
+    VECTOR " + " PAIR " * " COLUMNS " / min(" VECTOR ", 2)))"
+#define SIMT_MASK  "(3 + " KEYS " + 2 * " ROWS " * " KEYS ")"
+
+/* Matrix units: a warp has BLOCKS of 16 rows; per row a maximum, an fma, an exponential and a sum, half of a conversion
+ * and a product for each element of O; per 16 x 16 of K or V one ldmatrix. */
+#define MMA_COPY   TURNS("tile_k", "head_dim", MMA_THREADS)
+#define MMA_TILE                                                                                                       \
+    "(2 * " BLOCKS " * (9 * tile_k / 8 + 12 + head_dim / 4) + head_dim / 16 * (tile_k / 8) * (1 + 2 * " BLOCKS ") + "  \
+    OLD " * (" BLOCKS " * tile_k * (32 + head_dim) / 64 - 2) + (head_dim > 128 || " BLOCKS " == 2) * (head_dim / 16)"  \
+    " * " BLOCKS " + head_dim / 8 % 2 * (" BLOCKS " + tile_k * (2 + 6 * " BLOCKS ") / 32) + 22 + 2 * ((2 + " OLD       \
+    ") * " MMA_COPY " + 10 * " UNEVEN " * (" MMA_COPY " - 1)))"
+#define MMA_FIXED                                                                                                      \
+    "(125 + 23 * " BLOCKS " + head_dim * (1 + 20 * " BLOCKS ") / 8 + 5 * " MMA_COPY " + " OLD " * head_dim * (2 + 4 * "\
+    BLOCKS ") / 8 + 30 * " UNEVEN ")"
+#define MMA_MASK   "(7 + tile_k * " BLOCKS ")"
+
+#define INSTRUCTIONS                                                                                                   \
+    "batch * q_heads * " THREADS " * (" Q_TILES " * (14 * causal + select(strategy == mma, " MMA_FIXED ", " SIMT_FIXED \
+    ")) + " TILES " * select(strategy == mma, " MMA_TILE ", " SIMT_TILE ") + " MASKED " * select(strategy == mma, "    \
+    MMA_MASK ", " SIMT_MASK "))"
 
 static const kiln_rule refusals[] = {
     {"strategy == simt || type == f16 || type == bf16", "strategy mma is for f16 and bf16"},
@@ -106,13 +167,14 @@ const kiln_family attention_family = {
     .refusals = refusals,
     .rules = rules,
     .empty = "batch == 0 || q_heads == 0 || q_length == 0",
-    .block = {"select(strategy == mma && (tile_q < 128 || head_dim > 128), 2 * tile_q, 128)"},
+    .block = {THREADS},
     .grid = {"ceil_div(q_length, tile_q)", "q_heads", "batch"},
     .shared_bytes = SHARED,
     .dispatch = dispatch,
     .cost = {.bytes_read = TYPE_BYTES " * head_dim * batch * (q_heads * q_length + 2 * kv_heads * k_length)",
              .bytes_written = TYPE_BYTES " * head_dim * batch * q_heads * q_length + " WIDE_BYTES
                                          " * batch * q_heads * q_length",
+             .thread_instructions = INSTRUCTIONS,
              .elements = "batch * q_heads * q_length * k_length"},
     .min_sm = 75,
     .variant_min_sm = "select(strategy == mma && (type == bf16 || " MMA_SHARED " > 65536), 80, 75)",

@@ -32,7 +32,7 @@ attention_panel attention_open_panel(const attention_copier *by, ptx_val from, p
     attention_panel p = {by, elements, row_bytes, .from = from, .stride = stride, .to = to};
     find_unit(&p, by->tid);
     if (rows_apart(&p))
-        p.step = ptx_mul_wide(by->a->f, stride, ptx_u32(rows_apart(&p)));
+        p.step = ptx_mul_wide(by->a->f, stride, ptx_u32(rows_apart(&p) * UNIT_BYTES / unit_elements(by->a)));
     return p;
 }
 
@@ -52,7 +52,7 @@ static void copy_all(const attention_panel *p, ptx_val row, uint32_t rows, const
             ptx_val line = ptx_at(f, unit.at, ptx_mul_wide(f, mine, p->stride));
             at = ptx_at(f, line, element);
         } else {
-            at = ptx_at(f, at, p->step);
+            at = ptx_at(f, ptx_cast_ptr(f, at, PTX_U8), p->step);
             if (end)
                 mine = ptx_add(f, mine, ptx_u32(apart));
         }

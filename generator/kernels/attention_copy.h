@@ -20,7 +20,7 @@ typedef struct attention_panel {
     const attention_copier *by;
     uint32_t elements, row_bytes; /* of a row; from row to row in shared memory */
     ptx_val from, stride, to;     /* the whole panel's; `to` is U32 */
-    ptx_val row, at, place, step; /* this thread's first unit, and how far it is to its next */
+    ptx_val row, at, place, step; /* this thread's first unit, and how many bytes it is to its next */
 } attention_panel;
 
 attention_panel attention_open_panel(const attention_copier *by, ptx_val from, ptx_val stride, uint32_t elements,

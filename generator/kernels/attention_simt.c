@@ -175,11 +175,11 @@ static void weigh_row(simt *s, uint32_t r)
 
 /* ---- O ------------------------------------------------------------------------------------------------------------- */
 
-static void load_columns(simt *s, ptx_val offset, uint32_t key, ptx_val v[MOST_COLUMNS])
+static void load_columns(simt *s, const ptx_val from[MOST_COLUMNS], uint32_t key, ptx_val v[MOST_COLUMNS])
 {
     ptx_fn *f = s->f;
     for (uint32_t i = 0; i < s->vectors; i++) {
-        ptx_val at = shared_at(s, ptx_add(f, s->v_from[i], offset), key * s->v_row_bytes);
+        ptx_val at = shared_at(s, from[i], key * s->v_row_bytes);
         if (s->vector == 1)
             v[i] = ptx_load(f, at);
         else
@@ -192,14 +192,15 @@ static void add_values(simt *s, ptx_val weights)
 {
     ptx_fn *f = s->f;
     PTX_FOR (f, key, ptx_u32(0), ptx_u32(s->panel_keys), ptx_u32(s->unit)) {
-        ptx_val weight[MOST_ROWS][4];
+        ptx_val weight[MOST_ROWS][4], columns[MOST_COLUMNS];
         ptx_val from = ptx_mad(f, key, ptx_u32(s->bytes), weights);
-        ptx_val offset = ptx_mul(f, key, ptx_u32(s->v_row_bytes));
+        for (uint32_t i = 0; i < s->vectors; i++)
+            columns[i] = ptx_mad(f, key, ptx_u32(s->v_row_bytes), s->v_from[i]);
         for (uint32_t r = 0; r < s->rows; r++)
             ptx_load_vec(f, (int)s->unit, weight[r], shared_at(s, from, r * s->a.tile_k * s->bytes), PTX_PLAIN);
         for (uint32_t e = 0; e < s->unit; e++) {
             ptx_val v[MOST_COLUMNS];
-            load_columns(s, offset, e, v);
+            load_columns(s, columns, e, v);
             for (uint32_t r = 0; r < s->rows; r++)
                 for (uint32_t i = 0; i < s->vector * s->vectors; i++)
                     ptx_fma_to(f, s->sum[r][i], weight[r][e], v[i]);

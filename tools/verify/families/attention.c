@@ -351,7 +351,7 @@ static void plan_sizes(size_plan *plan)
     add(plan, (lengths){3, 2, 1, 4, 7}, ONE_KV);
     add(plan, (lengths){0, 2, 1, 4, 7}, HEADS_FIRST);
     add(plan, (lengths){1, 0, 1, 4, 7}, HEADS_FIRST);
-    if (dim <= 32 || plan->limits.is_full)
+    if (dim <= 16 || plan->limits.is_full)
         add(plan, (lengths){1, 1, 1, 1000, 1000}, HEADS_FIRST);
 }
 
