@@ -4,18 +4,21 @@
 #include <string.h>
 
 #include "family.h"
+#include "wrap.h"
 
-enum { WIDEST_COLUMN = 40 };
+enum { WIDEST_COLUMN = 48 };
 
 /* ---- tables ----------------------------------------------------------------------------------------------------- */
 
 enum { MOST_COLUMNS = 5 };
 
-/* Rows of cells, printed with every column but the last as wide as its widest cell. */
+/* Rows of cells, printed with every column but the last as wide as its widest cell; a wider one than WIDEST_COLUMN has
+ * what follows it on the next line. */
 typedef struct table {
     arena *arena;
     const char *(*rows)[MOST_COLUMNS];
     size_t count, capacity, columns;
+    unsigned expressions; /* a bit for each column of them; the others hold prose */
 } table;
 
 static const char **add_row(table *t)
@@ -25,10 +28,17 @@ static const char **add_row(table *t)
     return *row;
 }
 
-static void pad(text *out, size_t spaces)
+static void print_row(text *out, const table *t, size_t row, const size_t widths[MOST_COLUMNS])
 {
-    while (spaces-- > 0)
-        text_add(out, " ");
+    wrapper w = {.out = out};
+    for (size_t c = 0, start = 2; c < t->columns; start += widths[c++] + 2) {
+        wrap_move(&w, start);
+        if (t->expressions >> c & 1)
+            wrap_expression(&w, t->rows[row][c]);
+        else
+            wrap_prose(&w, t->rows[row][c]);
+    }
+    text_add(out, "\n");
 }
 
 static void print_table(text *out, const table *t)
@@ -41,15 +51,8 @@ static void print_table(text *out, const table *t)
                 widths[c] = width;
         }
     }
-    for (size_t r = 0; r < t->count; r++) {
-        for (size_t c = 0; c < t->columns; c++) {
-            const char *cell = t->rows[r][c];
-            text_printf(out, "%s%s", c == 0 ? "  " : "", cell);
-            if (c + 1 < t->columns)
-                pad(out, strlen(cell) < widths[c] ? widths[c] - strlen(cell) + 2 : 2);
-        }
-        text_add(out, "\n");
-    }
+    for (size_t r = 0; r < t->count; r++)
+        print_row(out, t, r, widths);
 }
 
 /* ---- families --------------------------------------------------------------------------------------------------- */
@@ -90,7 +93,7 @@ static void describe_args(text *out, const kiln_family *family)
                                         [KILN_ARG_INOUT] = "inout",
                                         [KILN_ARG_OPTIONAL_OUT] = "optional out",
                                         [KILN_ARG_SCRATCH] = "scratch"};
-    table t = {.arena = out->arena, .columns = 4};
+    table t = {.arena = out->arena, .columns = 4, .expressions = 1u << 2};
     for (const kiln_arg *arg = family->args; arg->name; arg++) {
         const char **row = add_row(&t);
         const char *shape = arg->shape ? arena_format(out->arena, "[%s]", arg->shape) : "";
@@ -105,7 +108,7 @@ static void describe_args(text *out, const kiln_family *family)
 
 static void describe_rules(text *out, const char *title, const kiln_rule *rules)
 {
-    table t = {.arena = out->arena, .columns = 2};
+    table t = {.arena = out->arena, .columns = 2, .expressions = 1u << 0};
     for (const kiln_rule *r = rules; r && r->condition; r++) {
         const char **row = add_row(&t);
         row[0] = r->condition;
@@ -118,7 +121,7 @@ static void describe_rules(text *out, const char *title, const kiln_rule *rules)
 
 static void describe_dispatch(text *out, const kiln_family *family)
 {
-    table t = {.arena = out->arena, .columns = 2};
+    table t = {.arena = out->arena, .columns = 2, .expressions = 1u << 0};
     for (const kiln_dispatch *d = family->dispatch; d && d->condition; d++) {
         const char **row = add_row(&t);
         row[0] = d->condition;
@@ -147,7 +150,7 @@ static void describe_launch(text *out, const kiln_family *f)
         {"instructions", f->cost.thread_instructions},
         {"elements", f->cost.elements},
     };
-    table t = {.arena = out->arena, .columns = 2};
+    table t = {.arena = out->arena, .columns = 2, .expressions = 1u << 1};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         if (!rows[i][1])
             continue;
@@ -159,11 +162,20 @@ static void describe_launch(text *out, const kiln_family *f)
     print_table(out, &t);
 }
 
+static void describe_nonfinite(text *out, const char *what)
+{
+    wrapper w = {.out = out};
+    wrap_prose(&w, "NaN and infinity: ");
+    wrap_move(&w, strlen("NaN and infinity: "));
+    wrap_prose(&w, what);
+    text_add(out, "\n");
+}
+
 void describe_family(text *out, const kiln_family *family)
 {
     text_printf(out, "%s: %s\nsource: %s\n", family->name, family->summary, family->source);
     if (family->nonfinite)
-        text_printf(out, "NaN and infinity: %s\n", family->nonfinite);
+        describe_nonfinite(out, family->nonfinite);
     text_printf(out, "needs sm_%u\n", family->min_sm);
     describe_params(out, family);
     describe_args(out, family);

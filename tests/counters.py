@@ -103,13 +103,15 @@ def print_table(rows):
         print(*(cell.ljust(w) if i < 3 else cell.rjust(w) for i, (cell, w) in enumerate(zip(line, widths))), sep="  ")
 
 
-def check(profile, manifest, words, sizes, judge):
+def check(profile, manifest, words, sizes, judge, devices=lambda params: None):
     """Of the variants whose id holds a word, each image at each size: sizes(parameters) lists them, judge(count) gives
-    the cells, of the same headings for all. Ends the program; a value beyond its bound has a ! behind it."""
+    the cells, of the same headings for all. Ends the program; a value beyond its bound has a ! behind it. Where
+    devices(parameters) lists some, what they take of the images."""
     with open(manifest, encoding="utf-8") as file:
         variants = json.load(file)["variants"]
-    cases = [(profile, manifest, v["id"], image["target"], size) for v in variants if any(w in v["id"] for w in words)
-             for image in v["images"] for size in sizes(parameters(v["id"]))]
+    cases = [(profile, manifest, v["id"], target, size) for v in variants if any(w in v["id"] for w in words)
+             for target in devices(parameters(v["id"])) or [image["target"] for image in v["images"]]
+             for size in sizes(parameters(v["id"]))]
     if not cases:
         sys.exit(f"{manifest} has no variant with {' or '.join(words)} in its id")
 

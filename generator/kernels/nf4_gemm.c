@@ -2,6 +2,7 @@
 #include "nf4_gemm.h"
 
 #include "kernels.h"
+#include "nf4_gemm_mma_rules.h"
 
 /* clang-format off */
 static const kiln_param params[] = {
@@ -12,25 +13,40 @@ static const kiln_param params[] = {
     {.name = "nibbles", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "low high",
      .default_value = "low",
      .summary = "low: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the other way round"},
-    {.name = "strategy", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "simt", .default_value = "simt",
-     .summary = "simt: units for single numbers"},
-    {.name = "tile_m", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 2 4 8", .default_value = "1",
-     .summary = "rows of C per thread block; the weights are read once for each such tile"},
-    {.name = "tile_n", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "16 32", .default_value = "16",
+    {.name = "strategy", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "simt mma",
+     .default_value = "simt", .summary = "simt: units for single numbers; mma: for matrices of f16 and bf16"},
+    {.name = "tile_m", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 2 4 8 16 32 64",
+     .default_value = "1",
+     .summary = "rows of C per thread block; the weights are read once for each such tile; simt: from 16 on f32 only"},
+    {.name = "tile_n", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "16 32 64 128",
+     .default_value = "16",
      .summary = "columns of C per thread block; A is read once for each such tile"},
-    {.name = "slices", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "4 8 16", .default_value = "8",
-     .summary = "warps per thread block, which split K"},
+    {.name = "slices", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 2 4 8 16",
+     .default_value = "8", .summary = "warps per thread block that split K"},
+    {.name = "table", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "near window",
+     .default_value = "near",
+     .summary = "of decoded bytes, in shared memory: near 32 KB; window 65 KB, an instruction less per byte"},
+    {.name = "stages", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "2 4", .default_value = "2",
+     .summary = "mma: copies of A in shared memory, all but one of them on the way"},
+    {.name = "splits", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 2 4 8 16", .default_value = "1",
+     .summary = "mma: thread blocks that share K; more than one take a workspace"},
     {.name = NULL},
 };
+
+#define WORKSPACE "ceil_div(m, tile_m) * ceil_div(n, tile_n) * splits * tile_m * tile_n"
 
 static const kiln_arg args[] = {
     {"in", KILN_ARG_IN, "$a", "m, k", 16, NULL, "A, row by row"},
     {"packed", KILN_ARG_IN, "u8", "n, k / 2", 16, NULL, "two codes per byte, along K; column after column"},
     {"scale", KILN_ARG_IN, "f32", "n, k / 64", 4, NULL, "of each 64 along K of a column"},
     {"out", KILN_ARG_OUT, "$a", "m, n", 2, NULL, "C, row by row"},
+    {"workspace", KILN_ARG_SCRATCH, "f32", "workspace_size", 16, "splits != 1", "sums of parts of K"},
+    {"arrivals", KILN_ARG_INOUT, "u32", "workspace_size / 256", 4, "splits != 1", "0 before and after"},
     {"m", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of A and C"},
     {"n", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns of C"},
     {"k", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns of A"},
+    {"workspace_size", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "numbers that workspace holds; arrivals has one for each "
+                                                             "256 of them; 0: there are neither"},
     {.name = NULL},
 };
 
@@ -39,52 +55,112 @@ static const kiln_rule rules[] = {
     {"m <= 65535", "m must be at most 65535"},
     {"n <= 2147483648", "n must be at most 2^31"},
     {"k <= 2147483648", "k must be at most 2^31"},
+    {"splits == 1 || workspace_size >= " WORKSPACE, "the workspace is too small"},
     {NULL, NULL},
 };
 
 #define WIDE_BYTES  "select(acc == f64, 8, 4)"
 #define DEPTH       "select(tile_m == 1, 32, select(tile_m == 2 || a != f32, 16, 8))"
 #define STAGE_BYTES "tile_m * " WIDE_BYTES " * (8 * " DEPTH " + 32)"
-#define SHARED      "32768 + slices * " STAGE_BYTES
+#define IS_WIDE     "tile_m >= 16"
+#define WIDE_SHARED "(80 * slices * (tile_m + tile_n) + 272 * tile_n)"
+#define SHARED                                                                                                         \
+    "select(" IS_WIDE ", " WIDE_SHARED ", select(table == window, 66560, 32768) + slices * " STAGE_BYTES               \
+    " + 528 * tile_n)"
+/* What a thread's sums leave it, and what that leaves a multiprocessor. */
+#define SUM_WORDS   "2 * tile_m * (tile_n / 4) * " WIDE_BYTES " / 4"
+#define REGISTERS   "select(" SUM_WORDS " <= 8, select(slices == 4, 96, 85), select(" SUM_WORDS " <= 32, 128, 168))"
+#define RESIDENT    "max(1, min(65536 / (32 * slices * " REGISTERS "), (max_shared_bytes + 1024) / (" SHARED " + 1024)))"
+#define TILES_N     "ceil_div(n, tile_n)"
+#define GRID_N      "select(" IS_WIDE ", " TILES_N ", min(" TILES_N ", multiprocessors * " RESIDENT "))"
 
-/* Thread instructions, counted: a block's table, places, sums and stores; 512 of K; 256 of K, of which decoding and
- * products are columns * (48 + 32 * tile_m). Within 0.3 % where tiles are full; a ragged one counts as full. */
-#define COLUMNS     "(tile_n / 4)"
-#define VECTOR      "select(a == f32, 4, 8)"
-#define LOAD        "select(acc == f64, 8, select(a == f32, 3, select(a == f16, 16, 12)))"
-#define A_LOADS     "(tile_m * " DEPTH " / (4 * " VECTOR "))"
-#define SUMS        "tile_m * " COLUMNS " * select(acc == f64, 16, 7)"
-#define FIXED                                                                                                          \
-    "4096 + tile_m * tile_n * (2 * slices + 15) + 32 * slices * (53 + 9 * " COLUMNS " + 7 * " A_LOADS                  \
-    " + 12 * (slices == 4) + 2 * (tile_m * tile_n < 32 * slices) + " SUMS ")"
-#define OF_512      "(2 * " COLUMNS " + 11)"
-#define OF_256                                                                                                         \
-    "(" COLUMNS " * (51 + (acc == f64) + 33 * tile_m) + 8 * tile_m * (1 + (acc == f64)) + 8 * tile_m / " VECTOR        \
-    " * " LOAD " + 3 * (32 / " DEPTH ") + 5)"
-#define INSTRUCTIONS                                                                                                   \
-    "ceil_div(m, tile_m) * ceil_div(n, tile_n) * (" FIXED                                                              \
-    " + 32 * (ceil_div(k, 512) * " OF_512 " + ceil_div(k, 256) * " OF_256 "))"
+/* Thread instructions of simt, counted: a block's table and places; a tile's places, sums and stores; its scales; 256 of
+ * K, of which decoding and products are columns * (48 or 32 + 32 * tile_m). Tiles that are not full count as full. */
+#define SIMT_COLUMNS "(tile_n / 4)"
+#define SIMT_VECTOR  "select(a == f32, 4, 8)"
+#define SIMT_LOAD    "select(acc == f64, 8, select(a == f32, 3, select(a == f16, 16, 12)))"
+#define SIMT_LOADS   "(tile_m * " DEPTH " / (4 * " SIMT_VECTOR "))"
+#define SIMT_SUM     "select(acc == f64, 16, 7)"
+#define SIMT_BLOCK                                                                                                     \
+    "(4096 + 32 * slices * (55 + 7 * " SIMT_LOADS " + 12 * (slices == 4) + (table == window) * (3 + (slices == 4))))"
+#define SIMT_TILE                                                                                                      \
+    "(slices * (348 + " SIMT_COLUMNS " * (192 + tile_m * (4 + 32 * " SIMT_SUM "))) + tile_m * tile_n * (2 * slices + 13)" \
+    " + (tile_m * tile_n < 32 * slices) * (64 * slices - min(tile_m * tile_n, 64 * slices)))"
+#define SIMT_SCALES                                                                                                    \
+    "(ceil_div(k, 8192) * 32 * (18 * slices + tile_n * select(k % 256 == 0, 7, 16))"                                   \
+    " + tile_n * (k / 64) * select(k % 256 == 0, 1, 11))"
+#define SIMT_256                                                                                                       \
+    "(" SIMT_COLUMNS " * (select(table == window, 35, 51) + (acc == f64) + 33 * tile_m) + 8 * tile_m * (1 + (acc == f64))" \
+    " + 8 * tile_m / " SIMT_VECTOR " * " SIMT_LOAD " + 3 * (32 / " DEPTH ") + 9)"
+#define SIMT_INSTRUCTIONS                                                                                              \
+    "ceil_div(m, tile_m) * (" GRID_N " * " SIMT_BLOCK " + " TILES_N " * (" SIMT_TILE " + " SIMT_SCALES                 \
+    " + 32 * ceil_div(k, 256) * " SIMT_256 "))"
+
+/* Of the wide tiles: 64 of K, of which products are 2 * tile_m * tile_n; a tile's places, sums and stores; its scales. */
+#define WIDE_SUMS "(tile_m * tile_n / 32)"
+#define WIDE_LOOP "(5 + tile_m / 4 + tile_n / 8 + 4 * " WIDE_SUMS ")"
+#define WIDE_64                                                                                                        \
+    "(tile_n / 4 + tile_m / 8 + 2 * " WIDE_SUMS " + 2 + 4 * (tile_m / 4 + 17 * tile_n / 16 + 3 + 4 * " WIDE_LOOP "))"
+#define WIDE_TILE                                                                                                      \
+    "(32 * slices * (67 + 7 * (tile_m / 8 + tile_n / 16)) + tile_m * tile_n * (4 * slices + 6))"
+#define WIDE_SCALES                                                                                                    \
+    "(ceil_div(k, 4096) * (576 * slices + 176 * tile_n) + tile_n * (k / 64) * select(k % 256 == 0, 3, 36) / 4)"
+#define WIDE_INSTRUCTIONS                                                                                              \
+    "ceil_div(m, tile_m) * " TILES_N " * (" WIDE_TILE " + " WIDE_SCALES " + 32 * (k / 64) * " WIDE_64 ")"
 
 static const kiln_rule refusals[] = {
     {"acc == f32 || a == f32", "sums in f64 are for A in f32"},
     {"32 * slices <= 1024", "a thread block has at most 1024 threads"},
-    {SHARED " <= 65536", "tile_m and slices need more shared memory than every device has (64 KB)"},
-    {"tile_n == 16 || (tile_m == 1 && acc == f32)", "tile_n 32 is for tile_m 1 with sums in f32: registers"},
+    MMA_REFUSALS,
+    {SIMT("tile_m <= 32 && tile_n <= 64 && slices >= 4"), "strategy simt takes tile_m up to 32, tile_n up to 64, slices from 4"},
+    {SIMT(SHARED " <= select(table == window, 101376, 65536)"),
+     "tile_m, tile_n and slices need more shared memory than every device has (near: 64 KB; window: 99 KB)"},
+    {"acc == f32 || table == near", "sums in f64 are for table near"},
+    {SIMT(IS_WIDE " || tile_n == 16 || (tile_n == 32 && tile_m == 1 && acc == f32)"),
+     "up to tile_m 8, tile_n 32 is for tile_m 1 with sums in f32: registers"},
     {"acc == f32 || tile_m <= 4", "sums in f64 are for tile_m up to 4: registers"},
-    {"tile_m * slices <= 32", "tile_m and slices need more registers than a multiprocessor has"},
+    {SIMT(IS_WIDE " || tile_m * slices <= 32"), "tile_m and slices need more registers than a multiprocessor has"},
+    {SIMT("tile_m < 16 || (a == f32 && table == near && tile_n >= 32 && slices <= 8)"),
+     "from tile_m 16 on a is f32, table near, tile_n 32 or 64, slices 4 or 8"},
     {NULL, NULL},
 };
 
-/* As many rows as there are, up to 8, so that the weights are read once; as many warps as shared memory allows. */
+/* As many rows as there are, so that the weights are read once; many columns where that leaves enough tiles; the window
+ * where a block may have so much shared memory. */
+#define HAS_WINDOW     "max_shared_bytes >= 101376"
+#define HAS_COLUMNS    "n >= 48 * multiprocessors"
+#define FILLS(rows)    "ceil_div(m, " rows ") * ceil_div(n, 64) >= multiprocessors"
 static const kiln_dispatch dispatch[] = {
-    {"m <= 1", "tile_m=1"},
-    {"m <= 2", "tile_m=2"},
-    {"m <= 4", "tile_m=4"},
-    {"m > 4", "tile_m=8"},
+    MMA_DISPATCH,
+    {"m <= 1 && " HAS_COLUMNS " && " HAS_WINDOW, "strategy=simt,tile_m=1,tile_n=32,table=window"},
+    {"m <= 1 && " HAS_COLUMNS, "strategy=simt,tile_m=1,tile_n=32,table=near"},
+    {"m <= 1 && " HAS_WINDOW, "strategy=simt,tile_m=1,table=window"},
+    {"m <= 1", "strategy=simt,tile_m=1,table=near"},
+    {"m <= 2 && " HAS_WINDOW, "strategy=simt,tile_m=2,table=window"},
+    {"m <= 2", "strategy=simt,tile_m=2,table=near"},
+    {"m <= 4 && " HAS_WINDOW, "strategy=simt,tile_m=4,table=window"},
+    {"m <= 4", "strategy=simt,tile_m=4,table=near"},
+    {"m > 16 && " FILLS("32"), "strategy=simt,tile_m=32,tile_n=64"},
+    {"m > 16", "strategy=simt,tile_m=32"},
+    {"m > 8 && " FILLS("16"), "strategy=simt,tile_m=16,tile_n=64"},
+    {"m > 8", "strategy=simt,tile_m=16"},
+    {HAS_WINDOW, "strategy=simt,tile_m=8,table=window"},
+    {"1", "strategy=simt,tile_m=8,table=near"},
+    {"1", "strategy=simt,table=near"},
+    {"1", "strategy=mma,splits=1"},
     {"1", ""},
     {NULL, NULL},
 };
 /* clang-format on */
+
+static void emit(ptx_fn *f, const kiln_variant *v)
+{
+    if (kiln_is(v, "strategy", "mma"))
+        nf4_gemm_emit_mma(f, v);
+    else
+        (kiln_int(v, "tile_m") >= 16 ? nf4_gemm_emit_wide : nf4_gemm_emit_simt)(f, v);
+    ptx_param(f, PTX_U64, "workspace_size"); /* for the rules */
+}
 
 const kiln_family nf4_gemm_family = {
     .name = "nf4_gemm",
@@ -98,14 +174,16 @@ const kiln_family nf4_gemm_family = {
     .refusals = refusals,
     .rules = rules,
     .empty = "m == 0 || n == 0",
-    .block = {"32 * slices"},
-    .grid = {"ceil_div(n, tile_n)", "ceil_div(m, tile_m)"},
-    .shared_bytes = SHARED,
+    .block = {"select(" IS_SIMT ", 32 * slices, " MMA_THREADS ")"},
+    .grid = {"select(" IS_SIMT ", " GRID_N ", " TILES_N ")", "ceil_div(m, tile_m)", "splits"},
+    .shared_bytes = "select(" IS_SIMT ", " SHARED ", " MMA_SHARED ")",
     .dispatch = dispatch,
     .cost = {.bytes_read = "select(a == f32, 4, 2) * m * k + n * (k / 2) + 4 * n * (k / 64)",
              .bytes_written = "select(a == f32, 4, 2) * m * n",
-             .thread_instructions = INSTRUCTIONS,
+             .thread_instructions = "select(" IS_SIMT ", select(" IS_WIDE ", " WIDE_INSTRUCTIONS ", " SIMT_INSTRUCTIONS "), "
+                                    MMA_INSTRUCTIONS ")",
              .elements = "m * n * k"},
     .min_sm = 75,
-    .emit = nf4_gemm_emit_simt,
+    .variant_min_sm = "select(" IS_SIMT ", 75, " MMA_MIN_SM ")",
+    .emit = emit,
 };

@@ -4,6 +4,10 @@
 
 #include <kiln/family.h>
 
+/* simt, with tile_m up to 8; from 16 on. */
 void nf4_gemm_emit_simt(ptx_fn *f, const kiln_variant *v);
+void nf4_gemm_emit_wide(ptx_fn *f, const kiln_variant *v);
+
+void nf4_gemm_emit_mma(ptx_fn *f, const kiln_variant *v);
 
 #endif

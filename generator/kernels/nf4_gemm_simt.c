@@ -1,30 +1,22 @@
-/* NF4 matrix product on the units for single numbers.
+/* NF4 matrix product on the units for single numbers, for a few rows.
  *
- * A thread block makes a tile of C, tile_m rows by tile_n columns. Its warps share the tile and split K: warp s takes
- * every slices-th stretch of 512, and the warps' sums are added in their order. Eight lanes look after a column; the
- * four such groups of a warp have tile_n / 4 columns each. In half a stretch a lane takes 32 codes of a column, 16
- * bytes, and the eight of them 128 bytes in a row: every byte of the weights is read once per tile_m rows of A. A lane
- * loads the scale of one block of 64, so that eight scales are a sector; a shuffle brings it where it is needed.
+ * Thread blocks stay, and make tiles of C, tile_m rows by tile_n columns, one after the other. A block's warps share the
+ * tile and split K: warp s takes every slices-th 256, and the warps' sums are added in their order. Eight lanes look
+ * after a column; the four such groups of a warp have every fourth column each. Of 256 along K a lane takes 32 codes of a
+ * column, 16 bytes, and the eight of them 128 bytes in a row: every byte of the weights is read once per tile_m rows.
  *
- * DECODING. A table in shared memory holds the two values of each byte, in 16 copies of 8 bytes (in eight of 16 for
- * f64) beside each other, so that no two lanes meet in a bank. Per two weights: prmt for the byte, mad for the address,
- * one load. Shuffles out of a register would take a shift and a shuffle for each weight, and a shuffle costs as much
- * of the memory pipe as the load of a pair.
+ * DECODING. A table in shared memory holds the two values of each byte; see nf4_pairs.h. `table` says which one: near
+ * takes 32 KB and two instructions for each address; window takes 65 KB and one.
+ *
+ * SCALES of 8192 along K are brought to shared memory at once, for in a smaller piece of a column, which may begin in the
+ * middle of a sector, the sectors at its ends would weigh. A lane reads the scale of its block of 64 there.
  *
  * ROWS OF A. A warp widens what it needs of A into its own part of shared memory, `depth` of each lane's 32, so that
  * lane j finds its share at unit (row, i, j) of 16 bytes: eight lanes read 128 bytes in a row, all four groups the same
  * ones. Units with neighbouring i lie 8 + 32 / depth apart, so that the writers meet in few banks.
  *
- * BYTES. Per weight 0.5625 of codes and scales, all sectors full; where K is no multiple of 512 the scales of a stretch
- * may lie across two sectors: at K = 6912 1.06 of the weights' bytes are requested. A is read again by every thread
- * block, which for f16 is 1/8 of a byte per weight and row with tile_n 16, out of the L2 cache.
- *
- * INSTRUCTIONS per weight in the loop, tile_n 16, one row: 2.5 for decoding and the product (prmt, mad, load and two
- * fma for two weights), 0.06 for reading A, 0.06 for the scale and its shuffle, 0.06 for the codes and their address,
- * the rest for staging A and the loop: 2.87 f32, 2.95 f16, 2.92 bf16; 2.76, 2.80 and 2.79 with tile_n 32. Two rows take
- * 4.03, four 6.36, eight 10.9 (f32). With a block's table and sums, K = 4096, 4 slices: 3.22, 3.28, 3.25 for one row.
- * The address takes two instructions because a table that is indexed by a byte in place, 64 KB and aligned to that,
- * leaves one thread block per multiprocessor.
+ * BYTES. Per weight 0.5625 of codes and scales, all sectors full. A is read again for every tile of columns, which for
+ * f16 is 1/8 of a byte per weight and row with tile_n 16, out of the L2 cache.
  */
 #include "narrow.h"
 #include "nf4_gemm.h"
@@ -33,11 +25,13 @@
 enum {
     WARP_LANES = 32,
     COLUMN_LANES = 8,
-    LANE_K = 32,                  /* of a half: codes that a lane takes with one load */
-    HALF = COLUMN_LANES * LANE_K, /* of a stretch */
-    STRETCH = 2 * HALF,
-    BLOCK_K = 64, /* weights that share a scale */
-    TABLE_BYTES = NF4_PAIRS_BYTES,
+    GROUPS = WARP_LANES / COLUMN_LANES,
+    LANE_K = 32,                     /* codes that a lane takes with one load */
+    STRETCH = COLUMN_LANES * LANE_K, /* of K, for a warp */
+    BLOCK_K = 64,                    /* weights that share a scale */
+    SCALES = 128,                    /* of a column, at once in shared memory */
+    SCALES_STRIDE = SCALES + 4,      /* so that neighbouring columns are in other banks */
+    RESERVED_BYTES = 1024,           /* of shared memory, at most, before what a kernel may use */
     UNIT_BYTES = 16,
     MOST_ROWS = 8,
     MOST_COLUMNS = 8,
@@ -48,18 +42,22 @@ enum {
 
 typedef struct gemm {
     ptx_fn *f;
-    ptx_type type, wide; /* of A and C; of arithmetic */
-    uint32_t sm, rows, columns, tile_n, slices;
+    ptx_type type, wide;                        /* of A and C; of arithmetic */
+    uint32_t sm, rows, columns, tile_n, slices; /* columns: of a lane */
     uint32_t depth, stage_row_bytes;
     uint32_t vector, pieces, loads; /* elements of A in a load; loads in a lane's share; loads per lane */
 
     nf4_pairs pairs;
-    ptx_val in, packed, scale, out, m, n, k;     /* arguments */
-    ptx_val lane, group, member, slice;          /* of the warp; of 4; of 8; the warp itself */
-    ptx_val shared, stage, stage_to, stage_from; /* addresses in shared memory */
-    ptx_val scale_lane[2];                       /* whose scale is this lane's, in either half */
-    ptx_val a_at[MOST_LOADS], a_k;               /* where this lane's loads of A start, at which k */
-    ptx_val codes_at[MOST_COLUMNS], scales_at[MOST_COLUMNS];
+    ptx_val in, packed, scale, out, m, n, k; /* arguments */
+    ptx_val lane, group, member, slice;      /* of the warp; of 4; of 8; the warp itself */
+    ptx_val blocks;                          /* of a column */
+    ptx_val last_share, full_until; /* k of the last lane's 32 that there are; of the ragged stretch */
+    ptx_val has_aligned_scales;     /* each column's begin at a multiple of 16 bytes */
+    ptx_val tile;                   /* its first column */
+    ptx_val stages, stage, stage_to, stage_from; /* addresses in shared memory */
+    ptx_val scales_to, scales_from;
+    ptx_val a_at[MOST_LOADS], a_k; /* where this lane's loads of A start, at which k */
+    ptx_val codes_at[MOST_COLUMNS];
     ptx_val sum[MOST_ROWS][MOST_COLUMNS];
 } gemm;
 
@@ -91,13 +89,10 @@ static ptx_val shared_at(const gemm *g, ptx_val address, uint32_t bytes)
 static void place_columns(gemm *g)
 {
     ptx_fn *f = g->f;
-    ptx_val tile = ptx_mul(f, ptx_ctaid_x(f), ptx_u32(g->tile_n));
-    ptx_val first = ptx_mad(f, g->group, ptx_u32(g->columns), tile);
-    ptx_val words = ptx_shr(f, g->k, ptx_u32(3)), blocks = ptx_shr(f, g->k, ptx_u32(6));
+    ptx_val first = ptx_add(f, g->tile, g->group), words = ptx_shr(f, g->k, ptx_u32(3));
     for (uint32_t c = 0; c < g->columns; c++) {
-        ptx_val column = clamp(f, ptx_add(f, first, ptx_u32(c)), g->n);
+        ptx_val column = clamp(f, ptx_add(f, first, ptx_u32(c * GROUPS)), g->n);
         g->codes_at[c] = ptx_at(f, ptx_cast_ptr(f, g->packed, PTX_U32), ptx_mul_wide(f, column, words));
-        g->scales_at[c] = ptx_at(f, g->scale, ptx_mul_wide(f, column, blocks));
     }
 }
 
@@ -197,6 +192,68 @@ static void stage_rows(gemm *g, ptx_val k, ptx_val is_full, uint32_t round)
     }
 }
 
+/* ---- scales into shared memory --------------------------------------------------------------------------------- */
+
+/* Of a column, `count` from `at` on; the lanes begin at a sector. What a stretch lacks is 0. */
+static void copy_scales(gemm *g, ptx_val at, ptx_val to, ptx_val count)
+{
+    ptx_fn *f = g->f;
+    const uint32_t of_stretch = STRETCH / BLOCK_K;
+    ptx_val end = ptx_and(f, ptx_add(f, count, ptx_u32(of_stretch - 1)), ptx_u32(-of_stretch));
+    ptx_val word = ptx_shr(f, ptx_cvt(f, PTX_U32, ptx_address(f, at)), ptx_u32(2));
+    ptx_val early = ptx_and(f, word, ptx_u32(7));
+    ptx_val first = ptx_as(f, PTX_S32, ptx_sub(f, g->lane, early));
+    PTX_FOR (f, i, first, ptx_as(f, PTX_S32, end), ptx_s32(WARP_LANES)) {
+        PTX_IF (f, ptx_ge(f, i, ptx_s32(0))) {
+            ptx_val x = ptx_var(f, ptx_f32(0)), from = ptx_at(f, at, i);
+            ptx_val exists = ptx_lt(f, i, ptx_as(f, PTX_S32, count));
+            PTX_WHEN (f, exists) {
+                ptx_set(f, x, ptx_load_hint(f, from, PTX_NC));
+            }
+            ptx_store(f, ptx_at(f, to, i), x);
+        }
+    }
+}
+
+/* The same of columns that begin at a multiple of 16 bytes: a lane takes four. */
+static void copy_aligned_scales(gemm *g, const ptx_val at[], const ptx_val to[], uint32_t columns,
+                                ptx_val count)
+{
+    ptx_fn *f = g->f;
+    ptx_val first = ptx_shl(f, g->lane, ptx_u32(2));
+    PTX_IF (f, ptx_lt(f, first, count)) {
+        ptx_val x[MOST_COLUMNS][4];
+        for (uint32_t i = 0; i < columns; i++)
+            ptx_load_vec(f, 4, x[i], ptx_at(f, at[i], first), PTX_NC);
+        for (uint32_t i = 0; i < columns; i++)
+            ptx_store_vec(f, 4, ptx_at(f, to[i], first), x[i], PTX_PLAIN);
+    }
+}
+
+/* Of block `first` of each column and the 127 after it. A warp takes every slices-th column. */
+static void stage_scales(gemm *g, ptx_val first)
+{
+    ptx_fn *f = g->f;
+    ptx_val at[MOST_COLUMNS], to[MOST_COLUMNS];
+    uint32_t columns = g->tile_n / g->slices;
+    ptx_val count = ptx_min(f, ptx_sub(f, g->blocks, first), ptx_u32(SCALES));
+    ptx_val mine = ptx_add(f, g->tile, g->slice);
+    for (uint32_t i = 0; i < columns; i++) {
+        ptx_val column = clamp(f, ptx_add(f, mine, ptx_u32(i * g->slices)), g->n);
+        ptx_val line = ptx_at(f, g->scale, ptx_mul_wide(f, column, g->blocks));
+        at[i] = ptx_at(f, line, first);
+        to[i] =
+            ptx_at_const(f, ptx_pointer(f, PTX_SHARED, PTX_F32, g->scales_to), i * g->slices * SCALES_STRIDE);
+    }
+    PTX_IF (f, g->has_aligned_scales) {
+        copy_aligned_scales(g, at, to, columns, count);
+    }
+    PTX_ELSE (f) {
+        for (uint32_t i = 0; i < columns; i++)
+            copy_scales(g, at[i], to[i], count);
+    }
+}
+
 /* ---- the product ----------------------------------------------------------------------------------------------- */
 
 /* Four neighbouring elements of a row of A, the i-th four of the lane's share of a stage. */
@@ -236,18 +293,17 @@ static void multiply_four(gemm *g, ptx_val words[MOST_COLUMNS][4], uint32_t roun
     }
 }
 
-static void multiply_half(gemm *g, ptx_val k, const ptx_val scales[], uint32_t half)
+/* 256 along K of the warp's columns, from k on. `scales` is the address of the lane's scale of the first. */
+static void multiply_stretch(gemm *g, ptx_val k, ptx_val scales)
 {
     ptx_fn *f = g->f;
     ptx_val words[MOST_COLUMNS][4];
     partial_sums partial;
     ptx_val mine = ptx_mad(f, g->member, ptx_u32(LANE_K), k);
-    ptx_val most = ptx_sub(f, g->k, ptx_u32(LANE_K));
-    ptx_val word = ptx_shr(f, ptx_min(f, mine, most), ptx_u32(3));
+    ptx_val word = ptx_shr(f, ptx_min(f, mine, g->last_share), ptx_u32(3));
     for (uint32_t c = 0; c < g->columns; c++)
         ptx_load_vec(f, 4, words[c], ptx_at(f, g->codes_at[c], word), PTX_NC | PTX_NO_ALLOCATE);
-    ptx_val end = ptx_add(f, k, ptx_u32(HALF));
-    ptx_val is_full = ptx_le(f, end, g->k);
+    ptx_val is_full = ptx_lt(f, k, g->full_until);
     for (uint32_t round = 0; round < LANE_K / g->depth; round++) {
         stage_rows(g, k, is_full, round);
         ptx_warp_barrier(f);
@@ -255,8 +311,9 @@ static void multiply_half(gemm *g, ptx_val k, const ptx_val scales[], uint32_t h
             multiply_four(g, words, round, i, partial);
         ptx_warp_barrier(f);
     }
+    ptx_val first = ptx_pointer(f, PTX_SHARED, PTX_F32, scales);
     for (uint32_t c = 0; c < g->columns; c++) {
-        ptx_val scale = ptx_shfl_idx_in(f, scales[c], g->scale_lane[half], COLUMN_LANES);
+        ptx_val scale = ptx_load(f, ptx_at_const(f, first, c * GROUPS * SCALES_STRIDE));
         if (g->wide == PTX_F64)
             scale = ptx_cvt(f, PTX_F64, scale);
         for (uint32_t row = 0; row < g->rows; row++)
@@ -264,25 +321,25 @@ static void multiply_half(gemm *g, ptx_val k, const ptx_val scales[], uint32_t h
     }
 }
 
-static void multiply_stretches(gemm *g)
+/* What lies behind K's end has A = 0 and scale 0. */
+static void multiply(gemm *g)
 {
     ptx_fn *f = g->f;
     for (uint32_t row = 0; row < g->rows; row++)
         for (uint32_t c = 0; c < g->columns; c++)
             g->sum[row][c] = ptx_var(f, ptx_number(g->wide, 0));
-    ptx_val blocks = ptx_shr(f, g->k, ptx_u32(6));
-    ptx_val start = ptx_mul(f, g->slice, ptx_u32(STRETCH));
-    PTX_FOR (f, k, start, g->k, ptx_u32(g->slices * STRETCH)) {
-        ptx_val scales[MOST_COLUMNS];
-        ptx_val first = ptx_shr(f, k, ptx_u32(6));
-        ptx_val block = clamp(f, ptx_add(f, first, g->member), blocks);
-        for (uint32_t c = 0; c < g->columns; c++)
-            scales[c] = ptx_load_hint(f, ptx_at(f, g->scales_at[c], block), PTX_NC);
-        multiply_half(g, k, scales, 0);
-        ptx_val second = ptx_add(f, k, ptx_u32(HALF));
-        PTX_IF (f, ptx_lt(f, second, g->k)) {
-            multiply_half(g, second, scales, 1);
+    PTX_FOR (f, first, ptx_u32(0), g->blocks, ptx_u32(SCALES)) {
+        stage_scales(g, first);
+        ptx_barrier(f);
+        ptx_val from = ptx_shl(f, first, ptx_u32(6));
+        ptx_val until = ptx_min(f, ptx_add(f, from, ptx_u32(SCALES * BLOCK_K)), g->k);
+        ptx_val start = ptx_mad(f, g->slice, ptx_u32(STRETCH), from);
+        ptx_val scales = ptx_sub(f, g->scales_from, ptx_shl(f, first, ptx_u32(2)));
+        PTX_FOR (f, k, start, until, ptx_u32(g->slices * STRETCH)) {
+            ptx_val at = ptx_shr(f, k, ptx_u32(4));
+            multiply_stretch(g, k, ptx_add(f, scales, at));
         }
+        ptx_barrier(f);
     }
 }
 
@@ -292,17 +349,16 @@ static void multiply_stretches(gemm *g)
 static void store_sums(gemm *g)
 {
     ptx_fn *f = g->f;
-    uint32_t at_once = UNIT_BYTES / wide_bytes(g);
     for (uint32_t row = 0; row < g->rows; row++)
         for (uint32_t c = 0; c < g->columns; c++)
             g->sum[row][c] = ptx_reduce_lanes(f, PTX_OP_ADD, COLUMN_LANES, g->sum[row][c]);
-    ptx_val to = ptx_mad(f, g->group, ptx_u32(g->columns * wide_bytes(g)), g->stage);
+    ptx_val to = ptx_mad(f, g->group, ptx_u32(wide_bytes(g)), g->stage);
     ptx_val is_first = ptx_eq(f, g->member, ptx_u32(0));
     PTX_IF (f, is_first) {
         for (uint32_t row = 0; row < g->rows; row++)
-            for (uint32_t c = 0; c < g->columns; c += at_once)
-                ptx_store_vec(f, (int)at_once, shared_at(g, to, (row * g->tile_n + c) * wide_bytes(g)),
-                              &g->sum[row][c], PTX_PLAIN);
+            for (uint32_t c = 0; c < g->columns; c++)
+                ptx_store(f, shared_at(g, to, (row * g->tile_n + c * GROUPS) * wide_bytes(g)),
+                          g->sum[row][c]);
     }
 }
 
@@ -324,15 +380,15 @@ static void store_result(gemm *g, ptx_val at, ptx_val x, ptx_val exists)
 static void add_slices(gemm *g, ptx_val number, ptx_val first_row)
 {
     ptx_fn *f = g->f;
-    ptx_val from = ptx_mad(f, number, ptx_u32(wide_bytes(g)), g->shared);
+    ptx_val from = ptx_mad(f, number, ptx_u32(wide_bytes(g)), g->stages);
     uint32_t stage_bytes = g->rows * g->stage_row_bytes;
-    ptx_val sum = ptx_load(f, shared_at(g, from, TABLE_BYTES));
+    ptx_val sum = ptx_load(f, shared_at(g, from, 0));
     for (uint32_t s = 1; s < g->slices; s++) {
-        ptx_val next = ptx_load(f, shared_at(g, from, TABLE_BYTES + s * stage_bytes));
+        ptx_val next = ptx_load(f, shared_at(g, from, s * stage_bytes));
         sum = ptx_add(f, sum, next);
     }
     ptx_val in_tile = ptx_and(f, number, ptx_u32(g->tile_n - 1));
-    ptx_val column = ptx_mad(f, ptx_ctaid_x(f), ptx_u32(g->tile_n), in_tile);
+    ptx_val column = ptx_add(f, g->tile, in_tile);
     ptx_val row = ptx_add(f, ptx_div(f, number, ptx_u32(g->tile_n)), first_row);
     ptx_val has_column = ptx_lt(f, column, g->n), has_row = ptx_lt(f, row, g->m);
     ptx_val exists = ptx_and(f, has_column, has_row);
@@ -364,7 +420,10 @@ static gemm open_gemm(ptx_fn *f, const kiln_variant *v)
     g.tile_n = kiln_int(v, "tile_n");
     g.columns = g.tile_n / (WARP_LANES / COLUMN_LANES);
     g.slices = kiln_int(v, "slices");
-    g.pairs = (nf4_pairs){.f = f, .type = g.wide, .is_high_first = kiln_is(v, "nibbles", "high")};
+    g.pairs = (nf4_pairs){.f = f,
+                          .type = g.wide,
+                          .is_high_first = kiln_is(v, "nibbles", "high"),
+                          .in_window = kiln_is(v, "table", "window")};
     g.vector = g.type == PTX_F32 ? 4 : 8;
     g.depth = g.rows == 1 ? 32 : g.rows == 2 || g.vector == 8 ? 16 : 8;
     g.pieces = g.depth / g.vector;
@@ -381,6 +440,29 @@ static gemm open_gemm(ptx_fn *f, const kiln_variant *v)
     return g;
 }
 
+/* The table, then a stage for each warp, then scales. In a window the table begins RESERVED_BYTES after a multiple of
+ * 64 KB, the one that is nearest to the start of shared memory: this is 0 as long as no more than that is reserved. */
+static void place_shared(gemm *g)
+{
+    ptx_fn *f = g->f;
+    ptx_val start = ptx_address(f, ptx_shared_dynamic(f, g->wide));
+    uint32_t table_bytes = NF4_PAIRS_BYTES, stage_bytes = g->rows * g->stage_row_bytes;
+    g->pairs.start = start;
+    if (g->pairs.in_window) {
+        const uint32_t window = NF4_PAIRS_WINDOW_BYTES;
+        g->pairs.skipped = RESERVED_BYTES;
+        g->pairs.start =
+            ptx_and(f, ptx_add(f, start, ptx_u32(window - 1 - RESERVED_BYTES)), ptx_u32(-window));
+        table_bytes = window + RESERVED_BYTES;
+    }
+    g->stages = ptx_add(f, start, ptx_u32(table_bytes));
+    g->stage = ptx_mad(f, g->slice, ptx_u32(stage_bytes), g->stages);
+    ptx_val scales = ptx_add(f, g->stages, ptx_u32(g->slices * stage_bytes));
+    g->scales_to = ptx_mad(f, g->slice, ptx_u32(4 * SCALES_STRIDE), scales);
+    ptx_val mine = ptx_mad(f, g->group, ptx_u32(4 * SCALES_STRIDE), scales);
+    g->scales_from = ptx_mad(f, ptx_shr(f, g->member, ptx_u32(1)), ptx_u32(4), mine);
+}
+
 static void place_warp(gemm *g)
 {
     ptx_fn *f = g->f;
@@ -388,11 +470,12 @@ static void place_warp(gemm *g)
     g->member = ptx_and(f, g->lane, ptx_u32(COLUMN_LANES - 1));
     g->group = ptx_shr(f, g->lane, ptx_u32(3));
     g->slice = ptx_warpid_x(f);
-    g->pairs.start = g->shared;
-    ptx_val stages = ptx_add(f, g->shared, ptx_u32(TABLE_BYTES));
-    g->stage = ptx_mad(f, g->slice, ptx_u32(g->rows * g->stage_row_bytes), stages);
-    g->scale_lane[0] = ptx_shr(f, g->member, ptx_u32(1));
-    g->scale_lane[1] = ptx_add(f, g->scale_lane[0], ptx_u32(HALF / BLOCK_K));
+    g->blocks = ptx_shr(f, g->k, ptx_u32(6));
+    g->last_share = ptx_sub(f, g->k, ptx_u32(LANE_K));
+    g->full_until = ptx_and(f, g->k, ptx_u32(~(uint32_t)(STRETCH - 1)));
+    ptx_val scale = ptx_cvt(f, PTX_U32, ptx_address(f, g->scale));
+    ptx_val odd = ptx_or(f, scale, ptx_shl(f, g->blocks, ptx_u32(2)));
+    g->has_aligned_scales = ptx_eq(f, ptx_and(f, odd, ptx_u32(15)), ptx_u32(0));
 }
 
 /* As many as leave a thread the registers that its sums need. Left to itself, ptxas hoists loads of the table until
@@ -412,14 +495,19 @@ void nf4_gemm_emit_simt(ptx_fn *f, const kiln_variant *v)
     gemm g = open_gemm(f, v);
     ptx_min_blocks(f, blocks_per_multiprocessor(&g));
     ptx_val tid = ptx_tid_x(f);
-    g.shared = ptx_address(f, ptx_shared_dynamic(f, g.wide));
     ptx_val first_row = ptx_mul(f, ptx_ctaid_y(f), ptx_u32(g.rows));
     place_warp(&g);
+    place_shared(&g);
     nf4_pairs_fill(&g.pairs, tid, g.slices * WARP_LANES, g.lane);
-    place_columns(&g);
     place_stage(&g, first_row);
-    ptx_barrier(f);
-    multiply_stretches(&g);
-    store_sums(&g);
-    store_tile(&g, tid, first_row);
+    ptx_val first = ptx_mul(f, ptx_ctaid_x(f), ptx_u32(g.tile_n));
+    ptx_val step = ptx_mul(f, ptx_nctaid_x(f), ptx_u32(g.tile_n));
+    PTX_FOR (f, tile, first, g.n, step) {
+        g.tile = tile;
+        place_columns(&g);
+        multiply(&g);
+        store_sums(&g);
+        store_tile(&g, tid, first_row);
+        ptx_barrier(f);
+    }
 }

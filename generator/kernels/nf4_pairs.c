@@ -90,7 +90,7 @@ static void fill_units(nf4_pairs *p, ptx_val pairs, ptx_val number, uint32_t thr
     uint32_t stride = p->in_window ? WINDOW_STRIDE : COPIES_BYTES;
     for (uint32_t i = 0; i < count; i++)
         copy_entry(p, ptx_at_const(f, from, i * entries_apart * words),
-                   at(p, to, i * entries_apart * stride));
+                   at(p, to, p->skipped + i * entries_apart * stride));
 }
 
 void nf4_pairs_fill(nf4_pairs *p, ptx_val tid, uint32_t threads, ptx_val lane)
@@ -123,7 +123,7 @@ static ptx_val entry_of(const nf4_pairs *p, ptx_val word, uint32_t byte)
 
 void nf4_pairs_decode(const nf4_pairs *p, ptx_val word, uint32_t byte, ptx_val out[2])
 {
-    ptx_val entry = at(p, entry_of(p, word, byte), 0);
+    ptx_val entry = at(p, entry_of(p, word, byte), p->skipped);
     if (is_packed(p))
         out[0] = ptx_load(p->f, entry);
     else

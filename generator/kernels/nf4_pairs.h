@@ -16,13 +16,14 @@ enum {
         65536, /* in a window, at a multiple of as much; the second half of each 256 is free */
 };
 
-/* The first six members are the user's to set. */
+/* The first seven members are the user's to set. */
 typedef struct nf4_pairs {
     ptx_fn *f;
     ptx_type type; /* of the values: F32, F64, F16, BF16 */
     bool is_high_first;
     bool in_window; /* one instruction per address, not two */
     ptx_val start;  /* in shared memory, U32 */
+    uint32_t skipped; /* in a window: the table begins this many bytes after start, a multiple of 16 */
     ptx_val mine;   /* this lane's copy of the first entry */
 } nf4_pairs;
 

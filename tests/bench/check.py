@@ -1,7 +1,9 @@
 """Tests tools/bench/gpu without a GPU.
 
-usage: check.py ROOT BUILD rows|none|failures|table|baselines|carry|emulated [DRIVER]
+usage: check.py ROOT BUILD rows|none|failures|floors|table|baselines|carry|emulated [DRIVER]
 """
+import importlib.machinery
+import importlib.util
 import json
 import os
 import pathlib
@@ -57,16 +59,22 @@ def carry():
     done = gpu("--carry", "--commit", "c0ffee")
     expect("exit status", done.returncode, 0)
     expect("what travels", [pathlib.Path(line.split()[-1]).name for line in done.stdout.splitlines()[:-1]],
-           ["kiln-verify-full", "kiln-bench", "kiln-bench.commit"])
+           ["kiln-bench", "kiln-bench.commit"])
     expect("the commit", (BUILD / "bin/kiln-bench.commit").read_text(encoding="utf-8"), "c0ffee\n")
 
 
-# ---- programs that stand in for kiln-bench and kiln-verify-full ------------------------------------------------------
+# ---- a program that stands in for kiln-bench -------------------------------------------------------------------------
 
 STUB_BENCH = """#!/usr/bin/env python3
 import json, sys
 ids = ["int4_scale/type=f32,mode=sym,group=64", "int4_scale/type=f16,mode=sym,group=64", "nf4_scale/type=f32,group=64",
        "nf4_scale/type=f16,group=64", "nf4_scale/type=bf16,group=64"]
+if "verify" in sys.argv:
+    name = sys.argv[sys.argv.index("--filter") + 1]
+    if name.startswith("int4"):
+        sys.exit("it crashed")
+    print(json.dumps({"variants": [{"id": name, "result": "ok", "elements": 7, "launches": 2}]}))
+    sys.exit()
 if "--list" in sys.argv:
     print(*(f"{i} n" for i in ids), sep="\\n")
     sys.exit()
@@ -88,23 +96,15 @@ for line in sys.stdin:
     print(json.dumps({"id": name, "sizes": {"n": 5}, "bytes_read": 300000, "bytes_written": 100000, "set_bytes": 8,
                       "sets": 2, "kernel": samples, "copy": {"batch": 2, "us": [5.0]}}), flush=True)
 """
-STUB_VERIFY = """#!/usr/bin/env python3
-import json, sys
-name = sys.argv[sys.argv.index("--filter") + 1]
-if name.startswith("int4"):
-    sys.exit("it crashed")
-print(json.dumps({"variants": [{"id": name, "result": "ok", "elements": 7, "launches": 2}]}))
-"""
 
 
 def failures():
     """A kernel that fails, one that the device cannot run, and a program that dies: named, and the others go on."""
     with tempfile.TemporaryDirectory() as folder:
         (pathlib.Path(folder) / "bin").mkdir()
-        for name, text in ("kiln-bench", STUB_BENCH), ("kiln-verify-full", STUB_VERIFY):
-            path = pathlib.Path(folder) / "bin" / name
-            path.write_text(text, encoding="utf-8")
-            path.chmod(0o755)
+        path = pathlib.Path(folder) / "bin/kiln-bench"
+        path.write_text(STUB_BENCH, encoding="utf-8")
+        path.chmod(0o755)
         done = gpu("--commit", "c0ffee", build=folder)
         late = gpu("--commit", "c0ffee", "--seconds", "0", build=folder)
     expect("exit status", done.returncode, 1)
@@ -123,12 +123,30 @@ def failures():
     expect("the large copy's GB/s", result["copy"]["gb_per_s"], 100.0)
     judged = result["verification"]
     expect("verified", (judged["variants"], judged["ok"], judged["wrong"], judged["not_run"]), (5, 3, 2, 0))
-    expect("finding", judged["findings"][0]["detail"], "kiln-verify-full ended with 1: it crashed")
+    expect("finding", judged["findings"][0]["detail"], "kiln-bench verify ended with 1: it crashed")
 
     expect("exit status without time", late.returncode, 0)
     result = json.loads(late.stdout)
     expect("verified without time", (result["verification"]["ok"], result["verification"]["not_run"]), (0, 5))
     expect("left out without time", len(result["not_run"]), 5 + 5)
+
+
+def floors():
+    """A product's floor is what takes longer, its bytes or its operations; for other kernels it is their bytes."""
+    loader = importlib.machinery.SourceFileLoader("gpu", str(ROOT / "tools/bench/gpu"))
+    script = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    loader.exec_module(script)
+    timed = [{"id": "peak/f16", "us": {"median": 2000}}, {"id": "peak/f32", "skipped": "no memory"},
+             {"id": "copy", "us": {"median": 1}}]
+    peaks = script.find_peaks(timed)
+    expect("operations per us", peaks, {"f16": 2 * 8192**3 / 2000})
+    for variant, sizes, floor in (("nf4_gemm/a=f16", {"m": 8192, "n": 8192, "k": 4096}, 1000.0),
+                                  ("nf4_gemm/a=f16", {"m": 1, "n": 8192, "k": 4096}, 30.0),
+                                  ("nf4_gemm/a=f32", {"m": 8192, "n": 8192, "k": 4096}, 30.0),
+                                  ("q4k_dequantize/type=f16", {"n": 8192}, 30.0)):
+        row = {"id": variant, "sizes": sizes, "us": {"median": 4000.0}, "floor_us": 30.0, "ratio_to_floor": 0.0075}
+        script.raise_floor(row, peaks)
+        expect(f"floor of {variant} {sizes}", (row["floor_us"], row["ratio_to_floor"]), (floor, floor / 4000))
 
 
 # ---- the emulated device ---------------------------------------------------------------------------------------------
@@ -140,7 +158,7 @@ def emulated():
     expect("exit status", (done.returncode, done.stderr if done.returncode else ""), (0, ""))
     result = json.loads(done.stdout)
     expect("keys", sorted(result), ["baselines", "commit", "copy", "date", "device", "empty_kernel_us", "emulated",
-                                    "failed", "format", "not_run", "quick", "rows", "seconds", "verification"])
+                                    "failed", "format", "not_run", "peak_tflops", "quick", "rows", "seconds", "verification"])
     expect("marks", (result["emulated"], result["quick"], result["commit"]), (True, True, "c0ffee"))
     count = len(families.FAMILIES)
     judged = result["verification"]
@@ -163,25 +181,27 @@ def emulated():
 
 def sample(device, date, variant):
     spread = {"median": 80.5, "least": 1, "p10": 1, "p90": 1, "most": 1, "samples": 3}
+    row = {"id": variant, "sizes": {"n": 64}, "gb_per_s": 3900.2, "copy_us": {"median": 73.4}, "floor_us": 72.9}
     return {"format": 1, "emulated": False, "quick": False, "commit": "0123456789abcdef", "date": date, "seconds": 1,
             "device": {"name": device, "sm": 90, "driver_version": 13000, "kernel_driver": "580.65.06"},
             "verification": {"variants": 9, "ok": 8, "executed": 0, "skipped": 1, "wrong": 0, "not_run": 0},
             "copy": {"bytes": 1 << 30, "gb_per_s": 4321.4}, "empty_kernel_us": {"median": 2.125},
-            "rows": [{"id": variant, "sizes": {"n": 64}, "us": spread, "gb_per_s": 3900.2, "ratio_to_copy": 0.912,
-                      "ratio_to_floor": 0.905},
-                     {"id": "nf4_scale/type=f32,group=32", "sizes": {"n": 64}, "us": spread, "gb_per_s": 1.0,
-                      "ratio_to_copy": 1, "ratio_to_floor": 1}],
+            "peak_tflops": {"f16": 712.34},
+            "rows": [dict(row, us=spread), dict(row, us=dict(spread, median=81), id=variant + ",tile=2"),
+                     dict(row, us=spread, id="nf4_scale/type=f32,group=32")],
             "baselines": {"rows": [{"id": "copy", "baseline": "torch copy", "bytes": 10**8, "us": spread},
-                                   {"id": variant, "baseline": "torch cast", "bytes": 10**8, "us": spread},
-                                   {"id": variant, "baseline": "other", "skipped": "not there"}], "note": ""}}
+                                   {"id": variant + " n=64", "baseline": "torch cast", "bytes": 10**8, "us": spread},
+                                   {"id": variant + " n=65", "baseline": "another size", "bytes": 1, "us": spread},
+                                   {"id": variant + " n=64", "baseline": "other", "skipped": "not there"}], "note": ""}}
 
 
 TABLE = """A (sm_90, driver 580.65.06, CUDA 13.0), commit 0123456789ab, 2026-02-01: 8 of 9 variants right on the \
-device, 1 that it cannot run; copy of 1024 MiB 4321 GB/s; torch copy 1242 GB/s; empty kernel 2.12 us.
+device, 1 that it cannot run; copy of 1024 MiB 4321 GB/s; torch copy 1242 GB/s; f16 products 712 TFLOP/s; empty kernel \
+2.12 us.
 
-| variant | sizes | us | GB/s | of the copy | of the floor | beside it, us |
+| variant | sizes | us | GB/s | time / copy | time / floor | beside it: us, time / its |
 | --- | --- | ---: | ---: | ---: | ---: | --- |
-| `nf4_scale/type=f32,group=64` | n=64 | 80.5 | 3900 | 91 % | 90 % | torch cast 80.5 |"""
+| `nf4_scale/type=f32,group=64` | n=64 | 80.5 | 3900 | 1.10 | 1.10 | torch cast 80.5, 1.00 |"""
 
 
 def table_():
@@ -207,9 +227,10 @@ def baselines():
     """Every baseline of families.py is one of baselines.py and runs; one that another library lacks says so."""
     names = sorted({b for row in families.FAMILIES.values() for b in row.baselines} | {"torch_copy"})
     kinds = ("f32", "any", "sym"), ("bf16", "64", "asym"), ("f64", "64", "sym")
-    lines = [json.dumps({"id": f"x/{b}", "baseline": b, "sizes": {"n": 256, "group_size": 64, "m": 1, "k": 64},
-                         "parameters": {"type": kind, "group": group, "mode": mode}})
-             for b in names for kind, group, mode in kinds]
+    sizes = {"n": 256, "group_size": 64, "m": 3, "k": 128, "workspace_size": 1}
+    lines = [json.dumps({"id": f"{family}/{b}", "baseline": b, "sizes": sizes,
+                         "parameters": {"type": kind, "group": group, "mode": mode, "norm": "rms", "batch": "2"}})
+             for b in names for family in ("x", "nf4_gemm_transposed") for kind, group, mode in kinds]
     here = str(pathlib.Path(__file__).resolve().parent / "fake_torch")
     command = [sys.executable, "-B", str(ROOT / "tools/bench/baselines.py"), "0"]
     done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True,
@@ -226,5 +247,5 @@ def baselines():
             expect(f"{line}: {got}", (len(got["us"]), got["us"][0] > 0, got["bytes"] > 256), (30, True, True))
 
 
-{"rows": rows, "none": none, "failures": failures, "table": table_, "baselines": baselines, "carry": carry,
- "emulated": emulated}[VERB]()
+{"rows": rows, "none": none, "failures": failures, "floors": floors, "table": table_, "baselines": baselines,
+ "carry": carry, "emulated": emulated}[VERB]()

@@ -184,13 +184,38 @@ static const kiln_family twin = {
 static const kiln_param wide_params[] = {DIGIT("a"), DIGIT("b"), DIGIT("c"), DIGIT("d"),
                                          DIGIT("e"), DIGIT("f"), {0}};
 
+/* Texts that are longer than a line, for `kiln families`. */
+static const kiln_rule wide_rules[] = {
+    {"n % 2 == 0", "n must be even"},
+    {"n % select(a == 0, 16, select(b == 0, 32, select(c == 0, 64, select(d == 0, 128, select(e == 0, 256, "
+     "512))))) == 0 "
+     "|| n < 1024 && f == 0",
+     "n must be what the parameters say that it has to be a multiple of, whatever they may say, or less than "
+     "1024 when f "
+     "is nothing"},
+    {0},
+};
+
 static const kiln_family wide = {
     .name = "wide",
     .summary = "many combinations",
     .source = "none",
+    .nonfinite = "there is neither a NaN nor an infinity in it, for it does nothing at all, however long the "
+                 "sentence that "
+                 "says so may become; a second line is enough",
     .params = wide_params,
     .args = only_n,
-    .cost = {.bytes_read = "0", .bytes_written = "0", .elements = "n"},
+    .rules = wide_rules,
+    .cost = {.bytes_read =
+                 "4 * n + select(a == 0, 4 * ceil_div(n, 32), 8 * ceil_div(n, 64)) * (b + 1) + (c + d) * n * "
+                 "(e + select(f == 0, 1, 2))",
+             .bytes_written =
+                 "ceil_div(n, max(a * ceil_div(n, 1024 + 32 * b) + c, min(d * ceil_div(n, 4096 + 64 * e), "
+                 "max(f, select(a == 0 || b == 0 || c == 0, 4, 8)))))",
+             .thread_instructions = "n * (1 + select(a == 0, select(b == 0, 100000, select(c == 0, 200000, "
+                                    "300000)), select(d == 0, 400000, "
+                                    "select(e == 0, 500000, 600000))) + f)",
+             .elements = "n"},
     .min_sm = 75,
     .emit = emit_nothing,
 };

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the generator on configurations and compares what it says, byte by byte.
 
-usage: golden.py KILN errors | every_message | commands | output_fails | rebase
+usage: golden.py KILN errors | every_message | commands | output_fails | readme | rebase
 
 errors/NAME.yaml, NAME.txt  a configuration and the diagnostics that it gives. NAME is a row of generator/messages.h,
                             or a row, '-' and what is special about it.
@@ -111,6 +111,18 @@ def test_output_fails(kiln):
     return failed
 
 
+def test_readme(kiln):
+    """The README's mistaken configuration, and what it says is said of it."""
+    section = (HERE.parent.parent / "README.md").read_text().partition("\n## Configuration\n")[2]
+    config = re.search(r"^```yaml\n(.*?)^```", section, re.M | re.S)[1]
+    command, expected = re.search(r"^    \$ kiln (.+)\n((?:    .+\n)+)", section, re.M).groups()
+    with tempfile.TemporaryDirectory() as folder:
+        pathlib.Path(folder, "kernels.yaml").write_text(config)
+        done = subprocess.run([kiln, *command.split()], cwd=folder, capture_output=True, text=True, env=LEAK_OPTIONS)
+    expected = re.sub("^    ", "", expected, flags=re.M)
+    return differ("README.md", f"{expected}[exit 1]\n", f"{done.stdout}{done.stderr}[exit {done.returncode}]\n")
+
+
 def rebase(kiln):
     """Writes what is printed now; the differences are for a person to read."""
     names = {c.stem for c in (HERE / "errors").glob("*.yaml")} | {g.stem for g in (HERE / "errors").glob("*.txt")}
@@ -122,7 +134,7 @@ def rebase(kiln):
 
 def main():
     actions = {"errors": test_errors, "every_message": test_every_message, "commands": test_commands,
-               "output_fails": test_output_fails, "rebase": rebase}
+               "output_fails": test_output_fails, "readme": test_readme, "rebase": rebase}
     sys.exit(1 if actions[sys.argv[2]](str(pathlib.Path(sys.argv[1]).resolve())) else 0)
 
 

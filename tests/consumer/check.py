@@ -40,8 +40,8 @@ def configure(project, *options, fails=False):
     return run(CMAKE, "-S", project, "-B", project / "build", f"-DKILN_SOURCE_DIR={SOURCE_DIR}", *options, fails=fails)
 
 
-def build(project):
-    return run(CMAKE, "--build", project / "build", "--target", "app", "-j2")
+def build(project, target="app"):
+    return run(CMAKE, "--build", project / "build", "--target", target, "-j2")
 
 
 # -8 ... 7.75 in steps of 0.25, so the scale is 8; bytes 0, 8, 16 and 24 have the codes of -1 and -0.97, -0.5 and -0.47, 0 and 0.03, 0.5 and 0.53.
@@ -87,20 +87,33 @@ def minimal_make(scratch):
     minimal(scratch, "Unix Makefiles", "make")
 
 
-def readme(scratch):
-    """The README's own example, as it stands there."""
-    blocks = re.findall(r"^ *```(yaml|cmake|c)\n(.*?)^ *```", (SOURCE_DIR / "README.md").read_text(), re.M | re.S)
-    example = {language: textwrap.dedent(code) for language, code in reversed(blocks)}
+def write_readme_project(scratch, steps):
+    """The files that the README's steps make, and the program's target, which any project has."""
+    example = {"yaml": "", "cmake": "cmake_minimum_required(VERSION 3.25)\nproject(app LANGUAGES C)\n", "c": ""}
+    for language, code in re.findall(r"^ *```(yaml|cmake|c)\n(.*?)^ *```", steps, re.M | re.S):
+        example[language] += textwrap.dedent(code)
+    app = "add_executable(app app.c)\ntarget_compile_options(app PRIVATE -Wall -Wextra -Werror)\n"
     (scratch / "kiln").symlink_to(SOURCE_DIR)
     (scratch / "kernels.yaml").write_text(example["yaml"])
     (scratch / "app.c").write_text(example["c"])
-    calls = example["cmake"].splitlines()
-    calls.insert(len(calls) - 1, "add_executable(app app.c)\ntarget_compile_options(app PRIVATE -Wall -Wextra -Werror)")
-    (scratch / "CMakeLists.txt").write_text(
-        "cmake_minimum_required(VERSION 3.25)\nproject(app LANGUAGES C)\n" + "\n".join(calls) + "\n")
+    (scratch / "CMakeLists.txt").write_text(example["cmake"].replace("target_link", app + "target_link", 1))
+
+
+def readme(scratch):
+    """The README's own example, as it stands there: it builds, runs, and verifies its bundle."""
+    steps = (SOURCE_DIR / "README.md").read_text().partition("\n## Use it\n")[2].partition("\n## ")[0]
+    write_readme_project(scratch, steps)
     configure(scratch, "-G", "Ninja")
     build(scratch)
     expect(run("env", f"LD_LIBRARY_PATH={DRIVER.parent}", scratch / "build/app") == "success\n", "the example runs")
+
+    verify, driver = re.search(r"^ +(KILN_EMU_CHECK=all build/\S+ --driver) build/(\S+)$", steps, re.M).groups()
+    checks, program, option = verify.split()
+    configure(scratch, "-DKILN_TOOLS=ON")
+    build(scratch, "app_verify")
+    output = run("env", checks, scratch / program, option, DRIVER)
+    expect("\n2 variants: 2 ok, 0 executed" in output, f"the example verifies its bundle:\n{output}")
+    run(CMAKE, "--build", scratch / "build", "--target", driver, "--", "-n")  # the README's place for it is right
 
 
 def messages(scratch):

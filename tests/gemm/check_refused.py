@@ -12,6 +12,9 @@ REFUSED = {  # parameters: what the message says
     "slices: 64": "16",  # 2048 threads: no such value; the largest there is makes 512
     "a: f16, acc: f64": "sums in f64 are for A in f32",
     "a: f16, tile_m: 8, slices: 8": "64 KB",
+    "tile_n: 32, slices: 16": "64 KB",
+    "tile_n: 32, slices: 16, table: window": "99 KB",
+    "a: f32, acc: f64, table: window": "table near",
     "tile_m: 2, tile_n: 32": "tile_n 32 is for tile_m 1",
     "a: f32, acc: f64, tile_m: 8, slices: 4": "registers",
     "tile_m: 4, slices: 16": "tile_m and slices need more",

@@ -65,14 +65,69 @@ def bitsandbytes_dequantize(torch, job):
             [lambda q=q, s=s, b=b: functional.dequantize_4bit(q, s, out=b) for (q, s), b in zip(made, target)])
 
 
-def torch_matmul(torch, job):
-    """The product with weights that are dequantised already, in A's type: what people run where memory is plenty."""
-    m, n, k = (job.sizes[name] for name in "mnk")
-    sets = min(MOST_SETS, L2_TWICE // (n * k * job.element_bytes) + 2)
-    made = [[job.random(torch, count).view(-1, columns) for count, columns in ((m * k, k), (n * k, k), (m * n, n))]
+# ---- products: a job's weights are n rows of k; the transposed product sums over n -----------------------------------
+
+def operands(torch, job, weight_bytes):
+    """[(A, C)] of each set."""
+    outer, inner = (job.k, job.n) if job.is_transposed else (job.n, job.k)
+    sets = min(MOST_SETS, L2_TWICE // weight_bytes + 2)
+    return [(job.random(torch, job.m * inner).view(job.m, inner), job.random(torch, job.m * outer).view(job.m, outer))
             for _ in range(sets)]
-    return ("torch.matmul, dequantised", (m * k + n * k + m * n) * job.element_bytes,
-            [lambda a=a, b=b, c=c: torch.matmul(a, b.t(), out=c) for a, b, c in made])
+
+
+def multiply(torch, job, a, weights, c):
+    return torch.matmul(a, weights if job.is_transposed else weights.t(), out=c)
+
+
+def torch_matmul(torch, job):
+    """With weights that are dequantised already, in A's type: what people run where memory is plenty."""
+    made = operands(torch, job, job.n * job.k * job.element_bytes)
+    weights = [job.random(torch, job.n * job.k).view(job.n, job.k) for _ in made]
+    return ("torch.matmul, dequantised", (job.n * job.k + job.m * (job.n + job.k)) * job.element_bytes,
+            [lambda a=a, w=w, c=c: multiply(torch, job, a, w, c) for (a, c), w in zip(made, weights)])
+
+
+def torch_lookup_matmul(torch, job):
+    """Each byte of codes by a table of pairs, times the scales, then the product."""
+    made = operands(torch, job, job.n * job.k // 2)
+    pairs = job.random(torch, 512).view(256, 2)
+    packed = [torch.randint(0, 256, (job.n, job.k // 2), dtype=torch.uint8, device=job.device) for _ in made]
+    scale = [job.random(torch, job.n * job.k // 64).view(job.n, job.k // 64, 1) for _ in made]
+
+    def call(a, codes, scales, c):
+        values = torch.nn.functional.embedding(codes.int(), pairs).view(job.n, job.k // 64, 64)
+        return multiply(torch, job, a, (values * scales).view(job.n, job.k), c)
+    return ("torch: table lookup, scale, matmul", job.nf4_bytes,
+            [lambda a=a, p=p, s=s, c=c: call(a, p, s, c) for (a, c), p, s in zip(made, packed, scale)])
+
+
+def bitsandbytes_matmul(torch, job):
+    """Forward: matmul_4bit, which has a kernel for one row; the transposed product is what its backward pass does."""
+    import bitsandbytes
+    functional = bitsandbytes.functional
+    made = operands(torch, job, job.n * job.k // 2)
+    packed = [functional.quantize_4bit(job.random(torch, job.n * job.k).view(job.n, job.k), blocksize=64, quant_type="nf4")
+              for _ in made]
+    if job.is_transposed:
+        call = lambda a, q, s, c: torch.matmul(a, functional.dequantize_4bit(q, s), out=c)
+    else:
+        call = lambda a, q, s, c: bitsandbytes.matmul_4bit(a, q.t(), quant_state=s)
+    return ("bitsandbytes", job.nf4_bytes, [lambda a=a, q=q, s=s, c=c: call(a, q, s, c) for (a, c), (q, s) in zip(made, packed)])
+
+
+def torch_norm_matmul(torch, job):
+    """The norm in x's type, then the product with dequantised weights in 16 bits, whatever x has."""
+    weight_type = torch.bfloat16 if job.type == "bf16" else torch.float16
+    sets = min(MOST_SETS, L2_TWICE // (2 * job.n * job.k) + 2)
+    x = [job.random(torch, job.batch * job.k).view(job.batch, job.k) for _ in range(sets)]
+    weights = [torch.randn(job.n * job.k, dtype=weight_type, device=job.device).view(job.n, job.k) for _ in x]
+    gamma = job.random(torch, job.k)
+
+    def call(x, w):
+        h = torch.nn.functional.rms_norm(x, (job.k,), gamma, 1e-5) if job.parameters["norm"] == "rms" else x
+        return torch.matmul(h.to(weight_type), w.t())
+    moved = 2 * job.n * job.k + job.batch * (job.n + job.k) * job.element_bytes
+    return "torch rms_norm, matmul, dequantised 16-bit", moved, [lambda x=x, w=w: call(x, w) for x, w in zip(x, weights)]
 
 
 def torch_sdpa(backend):
@@ -102,6 +157,7 @@ def torch_sdpa(backend):
 SDPA_BACKENDS = "FLASH_ATTENTION", "CUDNN_ATTENTION", "EFFICIENT_ATTENTION", "MATH"
 BASELINES = {f.__name__: f for f in (torch_copy, torch_narrow, torch_widen, torch_range,
                                      bitsandbytes_quantize, bitsandbytes_dequantize, torch_matmul,
+                                     torch_lookup_matmul, bitsandbytes_matmul, torch_norm_matmul,
                                      *map(torch_sdpa, SDPA_BACKENDS))}
 
 
@@ -110,11 +166,17 @@ class Job:
 
     def __init__(self, line, device):
         self.sizes, self.parameters, self.device = line["sizes"], line["parameters"], device
+        self.is_transposed = line["id"].startswith("nf4_gemm_transposed/")
 
+    m = property(lambda self: self.sizes["m"])
     n = property(lambda self: self.sizes["n"])
+    k = property(lambda self: self.sizes["k"])
+    batch = property(lambda self: int(self.parameters["batch"]))
     mode = property(lambda self: self.parameters.get("mode"))
     element_bytes = property(lambda self: ELEMENT_BYTES[self.type])
-    type = property(lambda self: self.parameters.get("type") or self.parameters["a"])
+    nf4_bytes = property(lambda self: self.n * self.k // 2 + self.n * self.k // 16 +
+                         self.m * (self.n + self.k) * self.element_bytes)
+    type = property(lambda self: next(self.parameters[name] for name in ("type", "a", "x") if name in self.parameters))
     sets = property(lambda self: min(MOST_SETS, L2_TWICE // (self.n * self.element_bytes) + 2))
 
     @property

@@ -40,11 +40,12 @@ typedef struct bench {
 static void print_help(void)
 {
     fputs("usage: kiln-bench [OPTION]... < PLAN\n"
+          "       kiln-bench verify [OPTION OF KILN-VERIFY]...\n"
           "Times kernels with device events. A line of PLAN is a variant's id and its sizes:\n"
           "    nf4_quantize/type=f32,group=64,nibbles=low n=67108864\n"
           "The first line of output is JSON about the device, a copy and the empty kernel; then comes one "
           "per line of "
-          "PLAN.\n"
+          "PLAN. With verify it is the bundle's kiln-verify.\n"
           "\n"
           "  --list            print each variant's id and the names of its sizes, and time nothing\n"
           "  --driver PATH     this driver library (default: libcuda.so.1)\n"
@@ -383,6 +384,8 @@ int kiln_bench_main(int argc, char **argv, const kiln_index *index, const char *
     char error[1024];
     int status = VERIFY_EXIT_OK;
     bench b = {.index = index, .samples = 30, .copy_bytes = UINT64_C(1) << 30};
+    if (argc > 1 && strcmp(argv[1], "verify") == 0) /* in one program, for the bundle is most of its bytes */
+        return kiln_verify_main(argc - 1, argv + 1, index, manifest_text, manifest_bytes);
     if (!read_options(&b, argc, argv))
         return VERIFY_EXIT_USAGE;
     if (b.wants_help) {

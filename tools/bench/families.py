@@ -4,10 +4,17 @@ from typing import NamedTuple
 
 class Row(NamedTuple):
     timed: dict      # parameter: its values that are timed; one that is not named is timed with all of its values
-    shown: dict      # likewise, of those: what the README's table shows
+    shown: dict      # likewise, and sizes: of those, what the README's table shows; baselines run for these parameters
     shapes: list     # each names every size that any of the variants takes; a function makes one of the parameters
     quick: dict      # the shape of --quick, which an emulated device gets through in a moment
     baselines: list  # functions of baselines.py
+    fits: object = lambda parameters, shape: True  # whether the variant is for this shape
+
+
+NK = (2560, 2560), (6912, 2560), (2560, 6912), (6912, 6912), (4096, 4096), (14336, 4096)
+ROWS = 1, 2, 4, 8, 16, 32, 64, 128, 512
+CONTRACT = "type", "mode", "group", "nibbles", "a", "acc", "norm", "x", "activation", "batch", "y", "head_dim", "causal"
+WORKSPACE = 1 << 40  # more than any variant asks for; what is allocated is what it asks for
 
 
 def quantiser(*baselines):
@@ -17,14 +24,18 @@ def quantiser(*baselines):
                baselines=list(baselines))
 
 
-def product(*baselines):
-    """NF4 weights, past any L2 cache where that is what takes time."""
-    shapes = [(m, n, k) for n, k in ((2560, 2560), (6912, 2560), (2560, 6912), (6912, 6912), (4096, 4096), (14336, 4096))
-              for m in (1, 2, 4, 8, 16, 32, 64, 128, 512)]
-    return Row(timed={"nibbles": ["low"], "acc": ["f32"]},
-               shown={"a": ["f16", "bf16"], "tile_n": ["16"], "slices": ["4"]},
-               shapes=[{"m": m, "n": n, "k": k} for m, n, k in shapes], quick={"m": 3, "n": 67, "k": 2560},
-               baselines=list(baselines))
+def fits_rows(parameters, shape):
+    """The tile that is picked for these rows: the least that holds them, or the largest of the strategy."""
+    tiles = (8, 16, 32, 64) if parameters["strategy"] == "mma" else (1, 2, 4, 8)
+    return int(parameters["tile_m"]) == next((t for t in tiles if t >= shape["m"]), tiles[-1])
+
+
+def product():
+    """NF4 weights, past any L2 cache where that is what takes time. bf16 is left out: it takes what f16 does."""
+    return Row(timed={"nibbles": ["low"], "acc": ["f32"], "a": ["f32", "f16"]}, shown={"a": ["f16"], "m": ["1", "16", "64"], "n": ["2560", "6912"]},
+               shapes=[{"m": m, "n": n, "k": k, "workspace_size": WORKSPACE} for n, k in NK for m in ROWS],
+               quick={"m": 3, "n": 67, "k": 2560, "workspace_size": WORKSPACE}, fits=fits_rows,
+               baselines=["torch_matmul", "torch_lookup_matmul", "bitsandbytes_matmul"])
 
 
 def q4k_dequantize():
@@ -33,9 +44,10 @@ def q4k_dequantize():
 
 
 def rmsnorm_q4k_gemv():
-    """No baseline of PyTorch's reads Q4_K."""
-    return Row(timed={"batch": ["1"]}, shown={}, baselines=[], quick={"n": 256, "k": 512},
-               shapes=[{"n": n, "k": k} for n, k in ((4096, 4096), (14336, 4096), (8960, 1536), (28672, 4096))])
+    """Nothing in PyTorch reads Q4_K: beside it stands what takes 3.6 times the bytes."""
+    shapes = (8960, 1536), (4096, 4096), (14336, 4096), (28672, 4096), (128256, 4096)
+    return Row(timed={"batch": ["1"]}, shown={}, baselines=["torch_norm_matmul"], quick={"n": 256, "k": 512},
+               shapes=[{"n": n, "k": k} for n, k in shapes])
 
 
 def attention_shape(batch, heads, length, k_length=None, kv_heads=None):
@@ -60,18 +72,19 @@ def attention():
 
 
 FAMILIES = {
-    "int4_scale":       quantiser("torch_range"),
-    "int4_pack":        quantiser("torch_narrow"),
-    "int4_quantize":    quantiser("torch_narrow"),
-    "int4_unpack":      quantiser("torch_widen"),
-    "nf4_scale":        quantiser("torch_range"),
-    "nf4_pack":         quantiser("torch_narrow"),
-    "nf4_quantize":     quantiser("torch_narrow", "bitsandbytes_quantize"),
-    "nf4_unpack":       quantiser("torch_widen", "bitsandbytes_dequantize"),
-    "nf4_gemm":         product("torch_matmul"),
-    "q4k_dequantize":   q4k_dequantize(),
-    "rmsnorm_q4k_gemv": rmsnorm_q4k_gemv(),
-    "attention":        attention(),
+    "int4_scale":          quantiser("torch_range"),
+    "int4_pack":           quantiser("torch_narrow"),
+    "int4_quantize":       quantiser("torch_narrow"),
+    "int4_unpack":         quantiser("torch_widen"),
+    "nf4_scale":           quantiser("torch_range"),
+    "nf4_pack":            quantiser("torch_narrow"),
+    "nf4_quantize":        quantiser("torch_narrow", "bitsandbytes_quantize"),
+    "nf4_unpack":          quantiser("torch_widen", "bitsandbytes_dequantize"),
+    "nf4_gemm":            product(),
+    "nf4_gemm_transposed": product(),
+    "q4k_dequantize":      q4k_dequantize(),
+    "rmsnorm_q4k_gemv":    rmsnorm_q4k_gemv(),
+    "attention":           attention(),
 }
 
 
@@ -81,14 +94,21 @@ def parameters(variant):
     return dict(pair.split("=") for pair in pairs.split(",")) if pairs else {}
 
 
-def selects(selection, variant):
-    given = parameters(variant)
+def selects(selection, variant, sizes=None):
+    given = dict(parameters(variant), **{name: str(size) for name, size in (sizes or {}).items()})
     return all(given[name] in values for name, values in selection.items() if name in given)
 
 
 def sizes_of(shape, names, variant):
     values = {name: shape[name] for name in names}
     return {name: value(parameters(variant)) if callable(value) else value for name, value in values.items()}
+
+
+def work(variant, sizes):
+    """"nf4_gemm/a=f16 m=1 n=64 k=64": what is the same for all tiles and strategies, and for a baseline."""
+    given = [f"{name}={value}" for name, value in parameters(variant).items() if name in CONTRACT]
+    shape = [f"{name}={size}" for name, size in sizes.items() if name != "workspace_size"]
+    return " ".join([variant.partition("/")[0] + "/" + ",".join(given), *shape])
 
 
 def plan(variants, is_quick):
@@ -100,6 +120,7 @@ def plan(variants, is_quick):
         if not row or not selects(row.timed, variant) or (is_quick and family in seen):
             continue
         seen.add(family)
-        for shape in [row.quick] if is_quick else row.shapes:
+        fitting = [shape for shape in row.shapes if row.fits(parameters(variant), shape)]
+        for shape in [row.quick] if is_quick else fitting:
             chosen.append((variant, sizes_of(shape, names, variant)))
     return chosen

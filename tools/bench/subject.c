@@ -72,25 +72,34 @@ static bool evaluate_cost(subject *s, char *error, size_t error_bytes)
 
 /* ---- inputs ------------------------------------------------------------------------------------------------------ */
 
-/* Halves the largest size while the rules hold, so that making the data on the host takes no time. */
+static argument *largest_size(problem *p, const bool is_kept[MAX_ARGS])
+{
+    argument *largest = NULL;
+    for (size_t i = 0; i < p->arg_count; i++) {
+        argument *a = &p->args[i];
+        if (problem_is_size(a) && !is_kept[i] && a->integer > 1 &&
+            (!largest || a->integer > largest->integer))
+            largest = a;
+    }
+    return largest;
+}
+
+/* Halves the largest size that the rules let, so that making the data on the host takes no time. */
 static void shrink(problem *p)
 {
+    bool is_kept[MAX_ARGS] = {false};
     char error[256];
     while (problem_elements(p) > TILE_ELEMENTS) {
-        argument *largest = NULL;
-        for (size_t i = 0; i < p->arg_count; i++) {
-            if (problem_is_size(&p->args[i]) && (!largest || p->args[i].integer > largest->integer))
-                largest = &p->args[i];
-        }
-        uint64_t old = largest ? largest->integer : 0;
-        if (old < 2)
+        argument *largest = largest_size(p, is_kept);
+        if (!largest)
             return;
+        uint64_t old = largest->integer;
         largest->integer = old / 2;
         if (problem_measure(p, NULL, error, sizeof error) == PROBLEM_LEGAL)
             continue;
         largest->integer = old;
+        is_kept[largest - p->args] = true;
         problem_measure(p, NULL, error, sizeof error);
-        return;
     }
 }
 

@@ -6,7 +6,7 @@ import families
 
 RESULTS = pathlib.Path(__file__).resolve().parent / "results"
 NOTHING = "No measurement on a GPU yet."
-HEADER = """| variant | sizes | us | GB/s | of the copy | of the floor | beside it, us |
+HEADER = """| variant | sizes | us | GB/s | time / copy | time / floor | beside it: us, time / its |
 | --- | --- | ---: | ---: | ---: | ---: | --- |"""
 
 REST = {"executed": "without a reference", "skipped": "that it cannot run", "wrong": "WRONG", "not_run": "not run"}
@@ -24,17 +24,31 @@ def markdown(folder=RESULTS):
 
 
 def of_result(result, is_whole=False):
-    """A line about the run, and a row for each variant that families.py shows, or for each that was timed."""
+    """A line about the run, and a row for each variant that was timed; or, of what families.py shows, for the fastest."""
     baselines = {}
     for row in measured_baselines(result):
-        baselines.setdefault(row["id"], []).append(f"{row['baseline']} {number(row['us']['median'])}")
-    rows = [row for row in result["rows"] if is_whole or is_shown(row["id"])]
-    return "\n".join([about(result), "", HEADER, *(one_row(row, baselines.get(row["id"], [])) for row in rows)])
+        baselines.setdefault(row["id"], []).append(row)
+    rows = result["rows"] if is_whole else fastest(filter(is_shown, result["rows"]))
+    return "\n".join([about(result), "", HEADER, *(one_row(row, baselines.get(work_of(row), [])) for row in rows)])
 
 
-def is_shown(variant):
-    row = families.FAMILIES.get(variant.partition("/")[0])
-    return row is not None and families.selects(row.shown, variant)
+def work_of(row):
+    return families.work(row["id"], row["sizes"])
+
+
+def fastest(rows):
+    """Of the variants that do the same work, in the order in which the work comes first."""
+    best = {}
+    for row in rows:
+        kept = best.setdefault(work_of(row), row)
+        if row["us"]["median"] < kept["us"]["median"]:
+            best[work_of(row)] = row
+    return list(best.values())
+
+
+def is_shown(row):
+    family = families.FAMILIES.get(row["id"].partition("/")[0])
+    return family is not None and families.selects(family.shown, row["id"], row["sizes"])
 
 
 def measured_baselines(result):
@@ -50,16 +64,19 @@ def about(result):
     copies = [f"copy of {result['copy']['bytes'] >> 20} MiB {number(result['copy']['gb_per_s'])} GB/s"]
     copies += [f"{row['baseline']} {number(row['bytes'] / row['us']['median'] / 1e3)} GB/s"
                for row in measured_baselines(result) if row["id"] == "copy"]
+    peaks = "".join(f"; {a} products {peak:.3g} TFLOP/s" for a, peak in result.get("peak_tflops", {}).items())
     trial = "A trial, whose times mean nothing: " if result["emulated"] or result["quick"] else ""
     return (f"{trial}{device['name']} (sm_{device['sm']}, {driver}CUDA {version // 1000}.{version % 1000 // 10}), "
             f"commit {result['commit'][:12]}, {result['date']}: {', '.join([judged, *rest])}; "
-            f"{'; '.join(copies)}; empty kernel {number(result['empty_kernel_us']['median'])} us.")
+            f"{'; '.join(copies)}{peaks}; empty kernel {number(result['empty_kernel_us']['median'])} us.")
 
 
 def one_row(row, baselines):
-    sizes = " ".join(f"{name}={value}" for name, value in row["sizes"].items())
-    cells = [f"`{row['id']}`", sizes, number(row["us"]["median"]), number(row["gb_per_s"]),
-             percent(row["ratio_to_copy"]), percent(row["ratio_to_floor"]), "; ".join(baselines)]
+    us = row["us"]["median"]
+    sizes = " ".join(f"{name}={value}" for name, value in row["sizes"].items() if name != "workspace_size")
+    beside = [f"{b['baseline']} {number(b['us']['median'])}, {ratio(us, b['us']['median'])}" for b in baselines]
+    cells = [f"`{row['id']}`", sizes, number(us), number(row["gb_per_s"]), ratio(us, row["copy_us"]["median"]),
+             ratio(us, row["floor_us"]), "; ".join(beside)]
     return "| " + " | ".join(cells) + " |"
 
 
@@ -67,5 +84,5 @@ def number(value):
     return "-" if value is None else f"{value:.0f}" if value >= 1000 else f"{value:.3g}"
 
 
-def percent(ratio):
-    return "-" if ratio is None else f"{100 * ratio:.0f} %"
+def ratio(time, other):
+    return f"{time / other:.2f}" if other else "-"

@@ -52,6 +52,10 @@ void emu_fault(emu_warp *warp, const emu_op *op, uint32_t lanes, int result, con
 void emu_note(emu_warp *warp, const emu_op *op, uint32_t lanes, uint32_t other, const char *what, ...)
     __attribute__((format(printf, 5, 6)));
 
+/* Where the instruction comes from, as " (axpy.cu:3:5, inlined at axpy.cu:9:9)"; "" where no .loc tells it. */
+enum { EMU_SOURCE_BYTES = 512 };
+const char *emu_source_of(const emu_program *program, uint32_t at, char text[EMU_SOURCE_BYTES]);
+
 /* To stderr: the first 10 reports of the process, and a count at exit; KILN_EMU_VERBOSE=0: none, 2: all. */
 void emu_print_report(const char *text, uint64_t times);
 /* The launch's findings in the order of blocks, then its fault. Frees them. */

@@ -283,7 +283,7 @@ static bool is_same_value(const access *a, const emu_race_record *o)
 
 static void report(access *a)
 {
-    char place[160], thread[96];
+    char place[160], thread[96], source[EMU_SOURCE_BYTES];
     emu_warp *w = a->warp;
     const emu_race_record *o = &a->other;
     const emu_launch *l = w->block->launch;
@@ -301,15 +301,16 @@ static void report(access *a)
     const char *verb = a->writes ? "writes" : "reads", *other_verb = a->other_wrote ? "writes" : "reads";
     unsigned line = l->program->instructions[o->at]->line;
     emu_watch_place(w, a->racing_at, place, sizeof place);
+    emu_source_of(l->program, o->at, source);
     if (o->pending)
         emu_note(
             w, a->op, a->racing, o->at,
-            "races: %s %u bytes at %s, which a copy of %s, in line %u, still %s: nothing has waited for it",
-            verb, a->bytes, place, thread, line, other_verb);
+            "races: %s %u bytes at %s, which a copy of %s, in line %u%s, still %s: nothing has waited for it",
+            verb, a->bytes, place, thread, line, source, other_verb);
     else
         emu_note(w, a->op, a->racing, o->at,
-                 "races: %s %u bytes at %s, which %s %s in line %u with nothing to order the two", verb,
-                 a->bytes, place, thread, other_verb, line);
+                 "races: %s %u bytes at %s, which %s %s in line %u%s with nothing to order the two", verb,
+                 a->bytes, place, thread, other_verb, line, source);
     a->racing = 0;
 }
 

@@ -15,11 +15,38 @@ static const char *error_name(int result)
     return cuGetErrorName((CUresult)result, &name) == CUDA_SUCCESS ? name : "CUDA_ERROR_UNKNOWN";
 }
 
+static int print_source_place(char *text, size_t bytes, const char *before, const emu_module *m,
+                              emu_source_place place)
+{
+    const emu_source_file *file = m->files;
+    while (file && file->number != place.file)
+        file = file->next;
+    emu_text name = file ? file->name : (emu_text){"?", 1};
+    int length = snprintf(text, bytes, "%s%.*s:%u:%u", before, EMU_TEXT(name), place.line, place.column);
+    return length < (int)bytes ? length : (int)bytes - 1;
+}
+
+const char *emu_source_of(const emu_program *p, uint32_t at, char text[EMU_SOURCE_BYTES])
+{
+    const emu_source *s = p->instructions[at]->source;
+    size_t room = EMU_SOURCE_BYTES - 1, n = 0; /* the last byte is for the parenthesis */
+    text[0] = '\0';
+    if (!s)
+        return text;
+    n = (size_t)print_source_place(text, room, " (", p->module, s->at);
+    if (s->inlined_at.line)
+        n += (size_t)print_source_place(text + n, room - n, ", inlined at ", p->module, s->inlined_at);
+    memcpy(text + n, ")", 2);
+    return text;
+}
+
 static void append_place(emu_log *log, const emu_launch *l, const emu_op *op)
 {
+    char source[EMU_SOURCE_BYTES];
     const emu_program *p = l->program;
     const emu_instruction *i = p->instructions[op->at];
-    emu_log_append(log, "  in %s, line %u: %.*s\n", p->functions[op->at], i->line, EMU_TEXT(i->text));
+    emu_log_append(log, "  in %s, line %u: %.*s%s\n", p->functions[op->at], i->line, EMU_TEXT(i->text),
+                   emu_source_of(p, op->at, source));
 }
 
 static void append_thread(emu_log *log, const emu_block *b, uint32_t thread)
@@ -49,7 +76,7 @@ static void keep_report(emu_block *b, int result, emu_log *log)
 static void append_sentence(emu_log *log, emu_warp *w, const emu_op *op, uint32_t lanes, int result,
                             const char *what, va_list args)
 {
-    char sentence[512];
+    char sentence[512 + EMU_SOURCE_BYTES];
     uint32_t first = (uint32_t)__builtin_ctz(lanes), others = (uint32_t)__builtin_popcount(lanes) - 1;
     const emu_launch *l = w->block->launch;
     vsnprintf(sentence, sizeof sentence, what, args);

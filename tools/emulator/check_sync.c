@@ -24,7 +24,8 @@ void emu_report_divergent_barrier(emu_warp *w)
 {
     const emu_program *p = w->block->launch->program;
     const emu_fragment *f = &w->fragments[0], *g = &w->fragments[1];
+    char source[EMU_SOURCE_BYTES];
     emu_fault(w, f->pc, f->mask, LAUNCH_FAILED,
-              "waits at an aligned barrier while lanes 0x%08x of its warp wait at another one, in line %u",
-              g->mask, p->instructions[g->pc->at]->line);
+              "waits at an aligned barrier while lanes 0x%08x of its warp wait at another one, in line %u%s",
+              g->mask, p->instructions[g->pc->at]->line, emu_source_of(p, g->pc->at, source));
 }

@@ -85,6 +85,21 @@ typedef struct emu_operand {
 #define EMU_MAX_MODIFIERS 20
 #define EMU_MAX_OPERANDS  16
 
+typedef struct emu_source_place {
+    uint32_t file, line, column; /* a file by its number; line 0: none */
+} emu_source_place;
+
+/* Where an instruction comes from, as .loc tells it. */
+typedef struct emu_source {
+    emu_source_place at, inlined_at;
+} emu_source;
+
+typedef struct emu_source_file { /* .file */
+    struct emu_source_file *next;
+    uint32_t number;
+    emu_text name;
+} emu_source_file;
+
 typedef struct emu_instruction {
     emu_text opcode;
     emu_text *modifiers;
@@ -93,7 +108,8 @@ typedef struct emu_instruction {
     bool is_guarded, guard_negated;
     emu_text guard;
     uint32_t line;
-    emu_text text; /* its source line */
+    emu_text text;            /* the whole line */
+    const emu_source *source; /* NULL: not told */
     emu_scope *scope;
 } emu_instruction;
 
@@ -137,6 +153,7 @@ typedef struct emu_module {
     size_t variable_count;
     emu_function *functions, **last_function;
     uint32_t symbol_count;
+    emu_source_file *files;
 } emu_module;
 
 /* Parses `source`; false when the log has errors. The source must stay, follow a newline and end in NUL. */

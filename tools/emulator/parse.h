@@ -16,6 +16,7 @@ typedef struct emu_parser {
     emu_scope *scope;
     emu_function *function; /* whose body is being read */
     emu_list instructions, variables;
+    const emu_source *source; /* what the last .loc of the body says */
 } emu_parser;
 
 /* A constant expression's value (ISA 4.5.5). */
@@ -40,7 +41,8 @@ void emu_parse_declaration(emu_parser *p);
 emu_symbol *emu_parse_parameter(emu_parser *p);
 
 void emu_parse_body(emu_parser *p);
-/* .pragma, .loc, .file, .section, @@DWARF: true when one was there and is skipped. */
+void emu_skip_statement(emu_parser *p); /* to behind its ';' */
+/* .pragma, .loc, .file, .section: true when one was there. Only what reports want of them is kept. */
 bool emu_skip_debug(emu_parser *p);
 
 #endif

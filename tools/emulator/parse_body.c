@@ -144,7 +144,7 @@ static void parse_instruction(emu_parser *p)
     emu_arena *arena = &p->module->arena;
     emu_text modifiers[EMU_MAX_MODIFIERS];
     emu_operand operands[EMU_MAX_OPERANDS];
-    emu_instruction i = {.line = l->token.line, .scope = p->scope};
+    emu_instruction i = {.line = l->token.line, .source = p->source, .scope = p->scope};
     parse_guard(p, &i);
     if (l->token.kind != EMU_WORD)
         emu_fail(l, "expected an instruction, found '%.*s'", EMU_TEXT(l->token.text));
@@ -182,7 +182,7 @@ static void parse_targets(emu_parser *p, emu_symbol *s)
     s->target_count = list.count;
 }
 
-static void skip_statement(emu_parser *p)
+void emu_skip_statement(emu_parser *p)
 {
     emu_lexer *l = &p->lexer;
     while (!emu_lex_is(l, ";") && l->token.kind != EMU_END)
@@ -207,40 +207,7 @@ static bool parse_label(emu_parser *p)
         parse_targets(p, s);
     } else if (emu_lex_is(l, ".callprototype")) {
         s->kind = EMU_SYMBOL_PROTOTYPE;
-        skip_statement(p);
-    }
-    return true;
-}
-
-static void skip_section(emu_parser *p)
-{
-    emu_lexer *l = &p->lexer;
-    while (!emu_lex_is(l, "{") && l->token.kind != EMU_END)
-        emu_lex_next(l);
-    while (!emu_lex_is(l, "}") && l->token.kind != EMU_END)
-        emu_lex_next(l);
-    emu_lex_expect(l, "}");
-}
-
-/* .loc and .file end with their line, not with a semicolon. */
-static void skip_line(emu_parser *p)
-{
-    uint32_t line = p->lexer.token.line;
-    while (p->lexer.token.line == line && p->lexer.token.kind != EMU_END)
-        emu_lex_next(&p->lexer);
-}
-
-bool emu_skip_debug(emu_parser *p)
-{
-    emu_lexer *l = &p->lexer;
-    if (emu_lex_is(l, ".pragma")) {
-        skip_statement(p);
-    } else if (emu_lex_is(l, ".loc") || emu_lex_is(l, ".file")) {
-        skip_line(p);
-    } else if (emu_lex_is(l, ".section")) {
-        skip_section(p);
-    } else {
-        return false;
+        emu_skip_statement(p);
     }
     return true;
 }
@@ -313,6 +280,7 @@ void emu_parse_body(emu_parser *p)
 {
     emu_lexer *l = &p->lexer;
     p->instructions = (emu_list){0};
+    p->source = NULL;
     emu_lex_expect(l, "{");
     while (p->scope->function) {
         if (l->token.kind == EMU_END)

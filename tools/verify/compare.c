@@ -103,6 +103,27 @@ static double ratio_of(const argument *out, uint64_t index, const void *got)
     return out->bound[index] > 0 ? error / out->bound[index] : INFINITY;
 }
 
+/* Of finite numbers; the others have been compared one by one. */
+static double norm_of_errors(const argument *out, const void *got)
+{
+    double sum = 0;
+    for (uint64_t index = 0; index < out->count; index++) {
+        double value = element_get(out->about->type, got, index), expected = out->expected_value[index];
+        if (isfinite(value) && isfinite(expected))
+            sum += (value - expected) * (value - expected);
+    }
+    return sqrt(sum);
+}
+
+static void compare_norm(const argument *out, const void *got, comparison *c, message *m)
+{
+    double norm = norm_of_errors(out, got);
+    if (norm <= out->norm_bound || c->wrong)
+        return;
+    c->wrong = 1;
+    say(m, "%s: the errors' norm is %.3g, expected at most %.3g", out->about->name, norm, out->norm_bound);
+}
+
 void compare_outcome(const problem *p, const outcome *o, comparison *c, char *text, size_t bytes)
 {
     message m = {text, bytes, 0};
@@ -120,6 +141,8 @@ void compare_outcome(const problem *p, const outcome *o, comparison *c, char *te
                 c->worst_ratio = ratio;
             }
         }
+        if (out->norm_bound > 0)
+            compare_norm(out, o->outputs[i], c, &m);
     }
 }
 

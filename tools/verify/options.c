@@ -32,9 +32,8 @@ void options_print_help(void)
           "  --json FILE         write the results as JSON too; - is standard output\n"
           "  --help              print this\n"
           "\n"
-          "Exit status: 0 all right, 1 something is wrong, 2 bad usage, 77 no driver, no device, or one that "
-          "runs\n"
-          "none of the variants, unless --driver or --device asked for it: that is 1.\n",
+          "Exit status: 0 all right, 1 something is wrong, 2 bad usage, 77 no driver, no device, or one\n"
+          "that runs none of the variants, unless --driver or --device asked for it: that is 1.\n",
           stdout);
 }
 

@@ -27,6 +27,8 @@ typedef struct argument {
     expectation expectation;
     void *expected_bits;
     double *expected_value, *bound;
+    double
+        norm_bound; /* of all errors together, the square root of the sum of their squares; 0: there is none */
 } argument;
 
 typedef struct problem {

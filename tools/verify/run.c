@@ -323,6 +323,12 @@ static bool check_identity(runner *r)
 
 static bool is_usable(runner *r)
 {
+    const uint32_t has = r->device->loader.device.max_shared_bytes, needs = r->kernel->max_shared_bytes;
+    if (needs > has) {
+        conclude(r, RUN_SKIPPED, "it needs %u bytes of shared memory per thread block, the device has %u",
+                 needs, has);
+        return false;
+    }
     if (kiln_usable(&r->device->loader, r->kernel))
         return true;
     kiln_error none = {.status = KILN_ERROR_NO_IMAGE, .subject = r->kernel->id, .detail = ""};

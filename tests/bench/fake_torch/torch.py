@@ -1,57 +1,86 @@
-"""As much of PyTorch as tools/bench/baselines.py calls. It computes nothing; a batch takes a millisecond."""
+"""As much of PyTorch as tools/bench/baselines.py calls. It computes nothing but shapes; a batch takes a millisecond."""
 import contextlib
+import math
 import sys
 
 __version__ = "fake"
-uint8, int32, int64, float16, float32, bfloat16 = 1, 4, 8, 2, 4, 2
+uint8, int32, int64, float16, float32, bfloat16 = "uint8", "int32", "int64", "float16", "float32", "bfloat16"
 
 
 class Tensor:
-    def __init__(self, count, dtype):
-        self.count, self.dtype = count, dtype
+    def __init__(self, shape, dtype):
+        self.shape, self.dtype = shape, dtype
+
+    count = property(lambda self: math.prod(self.shape))
 
     def copy_(self, other):
         assert self.count == other.count
 
     def view(self, *shape):
-        assert self.count % shape[-1] == 0
-        return self
+        rest = math.prod(n for n in shape if n != -1)
+        assert self.count % rest == 0
+        whole = tuple(self.count // rest if n == -1 else n for n in shape)
+        assert math.prod(whole) == self.count
+        return Tensor(whole, self.dtype)
 
     def t(self):
+        assert len(self.shape) == 2
+        return Tensor(self.shape[::-1], self.dtype)
+
+    def int(self):
+        return Tensor(self.shape, int32)
+
+    def to(self, dtype):
+        return Tensor(self.shape, dtype)
+
+    def __mul__(self, other):
+        assert self.dtype == other.dtype and self.shape[:-1] == other.shape[:-1] and other.shape[-1] == 1
         return self
 
     def transpose(self, one, other):
         assert (one, other) == (1, 2)
-        return self
+        a, b, c, d = self.shape
+        return Tensor((a, c, b, d), self.dtype)
 
 
-def empty(count, dtype, device):
+def empty(shape, dtype, device):
     assert device == ("cuda", 0)
-    return Tensor(count, dtype)
+    return Tensor(shape if isinstance(shape, tuple) else (shape,), dtype)
 
 
 zeros = randn = empty
 
 
+def randint(least, most, shape, dtype, device):
+    assert (least, most, dtype) == (0, 256, uint8)
+    return empty(shape, dtype, device)
+
+
 def aminmax(tensor, dim):
-    assert isinstance(tensor, Tensor) and dim == 1
+    assert len(tensor.shape) == 2 and dim == 1
 
 
-def matmul(a, b, out):
-    assert a.dtype == b.dtype == out.dtype
-
-
-class linalg:
-    @staticmethod
-    def vector_norm(tensor, order, dim):
-        assert isinstance(tensor, Tensor) and order == float("inf") and dim == 1
+def matmul(a, b, out=None):
+    assert a.dtype == b.dtype and a.shape[1] == b.shape[0]
+    assert out is None or (out.dtype, out.shape) == (a.dtype, (a.shape[0], b.shape[1]))
 
 
 class nn:
     class functional:
         @staticmethod
+        def embedding(indices, table):
+            assert indices.dtype == int32 and len(table.shape) == 2
+            return Tensor((*indices.shape, table.shape[1]), table.dtype)
+
+        @staticmethod
+        def rms_norm(x, shape, weight, eps):
+            assert x.shape[-1:] == shape == weight.shape and x.dtype == weight.dtype and eps > 0
+            return x
+
+        @staticmethod
         def scaled_dot_product_attention(q, k, v, is_causal, enable_gqa):
-            assert q.dtype == k.dtype == v.dtype and k.count == v.count
+            assert q.dtype == k.dtype == v.dtype and k.shape == v.shape and q.shape[3] == k.shape[3]
+            assert q.shape[0] == k.shape[0] and q.shape[1] % k.shape[1] == 0
             assert isinstance(is_causal, bool) and isinstance(enable_gqa, bool)
 
     class attention:
@@ -62,6 +91,12 @@ class nn:
         def sdpa_kernel(backends):
             assert len(backends) == 1
             return contextlib.nullcontext()
+
+
+class linalg:
+    @staticmethod
+    def vector_norm(tensor, order, dim):
+        assert len(tensor.shape) == 2 and order == float("inf") and dim == 1
 
 
 sys.modules["torch.nn"], sys.modules["torch.nn.attention"] = nn, nn.attention

@@ -8,13 +8,15 @@
 #include "int4.h"
 #include "nf4.h"
 #include "nf4_gemm.h"
+#include "nf4_gemm_transposed.h"
 #include "q4k.h"
 #include "rmsnorm_q4k.h"
 
 static const family_row *const rows[] = {
-    &int4_scale_row, &int4_pack_row,      &int4_quantize_row,    &int4_unpack_row,
-    &nf4_scale_row,  &nf4_pack_row,       &nf4_quantize_row,     &nf4_unpack_row,
-    &nf4_gemm_row,   &q4k_dequantize_row, &rmsnorm_q4k_gemv_row,
+    &int4_scale_row,          &int4_pack_row,      &int4_quantize_row,
+    &int4_unpack_row,         &nf4_scale_row,      &nf4_pack_row,
+    &nf4_quantize_row,        &nf4_unpack_row,     &nf4_gemm_row,
+    &nf4_gemm_transposed_row, &q4k_dequantize_row, &rmsnorm_q4k_gemv_row,
     &attention_row,
 };
 

@@ -6,7 +6,12 @@
  *     sums in f32     |C - r| <= (L + 3) * 2^-24 * S, and for 16-bit C u_T * |r| more
  *     sums in f64     |C - r| <= 2^-24 * |r| + (L + 3) * 2^-53 * S
  *
- * Random data must meet it with sqrt(L). Where numbers are too small to be normal each rounding may add half of the
+ *     matrix units    |C - r| <= u_T * |r| + (5 * 2^-20 + (L + 3) * 2^-24 + u_T) * S
+ *
+ * since a product there is aligned with the largest and cut off, and the table is rounded to T. Random data must meet
+ * the bound with sqrt(L), and with 16-bit C all elements together, from 64 on,
+ * ||C - r|| <= u_T * (||r|| + ||sqrt(sum of (a*s*t)^2)||).
+ * Where numbers are too small to be normal each rounding may add half of the
  * smallest one, whatever the size of its operands; that is in the bound too, and is nothing elsewhere.
  */
 #include "nf4_gemm.h"
@@ -19,7 +24,7 @@
 #include "inputs.h"
 #include "nf4.h"
 
-enum { BLOCK = 64 };
+enum { BLOCK = 64, LEAST_OF_NORM = 64 };
 
 static uint64_t parameter(const problem *p, const char *name)
 {
@@ -35,15 +40,32 @@ static bool has_parameter(const problem *p, const char *name, const char *word)
 
 /* ---- reference -------------------------------------------------------------------------------------------------- */
 
-/* A lane adds 32 products, then that sum to those of its warp's other halves of 512, then eight lanes and all warps. */
+static bool is_mma(const problem *p)
+{
+    return has_parameter(p, "strategy", "mma");
+}
+
+/* A warp adds its blocks of 64 one by one; what a block's products are added in is the matrix unit's affair. */
+static double longest_chain_mma(problem *p)
+{
+    uint64_t slices = parameter(p, "slices"), splits = parameter(p, "splits");
+    uint64_t blocks = problem_integer(p, "k") / BLOCK, of_part = (blocks + splits - 1) / splits;
+    return (double)((of_part + slices - 1) / slices + slices - 1 + splits - 1);
+}
+
+/* Narrow tiles: a lane adds 32 products, then that sum to those of its warp's other 256s, then eight lanes and all
+ * warps. Wide ones: 64 products, then that sum to those of the warp's other blocks, then all warps. */
 static double longest_chain(problem *p)
 {
-    uint64_t stretches = (problem_integer(p, "k") + 511) / 512, slices = parameter(p, "slices");
-    return (double)(32 + 2 * ((stretches + slices - 1) / slices) + 3 + slices - 1);
+    bool is_wide = parameter(p, "tile_m") >= 16;
+    uint64_t stretch = is_wide ? BLOCK : 256, slices = parameter(p, "slices");
+    uint64_t stretches = (problem_integer(p, "k") + stretch - 1) / stretch;
+    return (double)((is_wide ? BLOCK : 32 + 3) + (stretches + slices - 1) / slices + slices - 1);
 }
 
 typedef struct product {
     long double r, magnitude; /* the exact sum, the sum of magnitudes */
+    double squares;           /* the sum of the products' squares */
     double scales;            /* the sum of the scales' magnitudes */
 } product;
 
@@ -54,7 +76,7 @@ static product multiply(problem *p, uint64_t row, uint64_t column)
     uint64_t k = problem_integer(p, "k");
     const unsigned char *bytes = packed->host;
     const unsigned even_shift = groups_even_shift(p);
-    product sum = {0, 0, 0};
+    product sum = {0, 0, 0, 0};
     for (uint64_t i = 0; i < k; i++) {
         uint64_t block = column * (k / BLOCK) + i / BLOCK;
         unsigned code = bytes[block * (BLOCK / 2) + i % BLOCK / 2] >> groups_shift(even_shift, i) & 15;
@@ -63,6 +85,7 @@ static product multiply(problem *p, uint64_t row, uint64_t column)
         long double term = (long double)a * s * nf4_table[code];
         sum.r += term;
         sum.magnitude += fabsl(term);
+        sum.squares += (double)(term * term);
         sum.scales += fabs(s);
     }
     return sum;
@@ -71,8 +94,10 @@ static product multiply(problem *p, uint64_t row, uint64_t column)
 static double bound_of(problem *p, const product *sum, element_type type, bool is_random)
 {
     bool is_f64 = has_parameter(p, "acc", "f64");
-    double chain = longest_chain(p), unit = is_f64 ? 0x1p-53 : 0x1p-24;
+    double chain = is_mma(p) ? longest_chain_mma(p) : longest_chain(p), unit = is_f64 ? 0x1p-53 : 0x1p-24;
     double sums = ((is_random ? sqrt(chain) : chain) + 3) * unit * (double)sum->magnitude;
+    if (is_mma(p))
+        sums += (5 * 0x1p-20 + number_unit(type)) * (double)sum->magnitude;
     if (!is_f64)
         sums += 0x1p-150 * (sum->scales + (double)problem_integer(p, "k") + 1);
     if (type == ELEMENT_F32 && !is_f64)
@@ -81,23 +106,29 @@ static double bound_of(problem *p, const product *sum, element_type type, bool i
     return sums + rounding + number_smallest(type) / 2;
 }
 
-/* What lies half an ulp beyond the largest number becomes an infinity. */
-static double value_of(element_type type, long double r)
+/* What lies half an ulp beyond the largest number, by more than the bound, becomes an infinity. */
+static double value_of(element_type type, long double r, double bound)
 {
     double largest = number_largest(type), limit = largest + ldexp(number_unit(type), ilogb(largest));
-    return fabsl(r) >= limit ? copysign(INFINITY, (double)r) : (double)r;
+    return fabsl(r) - bound >= limit ? copysign(INFINITY, (double)r) : (double)r;
 }
 
 static void expect(problem *p, const input_pattern *pattern)
 {
     argument *out = problem_find(p, "out");
     uint64_t m = problem_integer(p, "m"), n = problem_integer(p, "n");
+    double r_squares = 0, squares = 0;
     expect_values(p, out);
     for (uint64_t i = 0; i < m * n; i++) {
         product sum = multiply(p, i / n, i % n);
-        out->expected_value[i] = value_of(out->about->type, sum.r);
         out->bound[i] = bound_of(p, &sum, out->about->type, pattern->flags & PATTERN_RANDOM);
+        out->expected_value[i] = value_of(out->about->type, sum.r, out->bound[i]);
+        r_squares += (double)(sum.r * sum.r);
+        squares += sum.squares;
     }
+    bool has_norm =
+        pattern->flags & PATTERN_RANDOM && out->about->type != ELEMENT_F32 && m * n >= LEAST_OF_NORM;
+    out->norm_bound = has_norm ? number_unit(out->about->type) * (sqrt(r_squares) + sqrt(squares)) : 0;
 }
 
 /* ---- inputs ----------------------------------------------------------------------------------------------------- */
@@ -205,21 +236,45 @@ static const input_pattern patterns[] = {
 
 /* ---- sizes ------------------------------------------------------------------------------------------------------ */
 
+static uint64_t tiles(uint64_t count, uint64_t tile)
+{
+    return (count + tile - 1) / tile;
+}
+
+/* As much workspace as the sizes take, none where the variant takes none. */
+static uint64_t workspace_size(const problem *p, uint64_t m, uint64_t n)
+{
+    uint64_t tile_m = parameter(p, "tile_m"), tile_n = parameter(p, "tile_n"),
+             splits = parameter(p, "splits");
+    return splits > 1 ? tiles(m, tile_m) * tiles(n, tile_n) * splits * tile_m * tile_n : 0;
+}
+
 static void add(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
 {
+    problem_find(plan->problem, "workspace_size")->integer = workspace_size(plan->problem, m, n);
     problem_find(plan->problem, "m")->integer = m;
     problem_find(plan->problem, "n")->integer = n;
     problem_find(plan->problem, "k")->integer = k;
     size_plan_add(plan);
 }
 
-/* Around every edge: of tiles, of blocks, of halves of 256 and stretches of 512, and of a turn of all warps. */
+/* More tiles of columns than thread blocks: they go over several. */
+static void add_many_columns(size_plan *plan, uint64_t tile_n)
+{
+    char error[256];
+    uint64_t blocks = 0;
+    problem_find(plan->problem, "n")->integer = 1 << 24;
+    if (problem_evaluate(plan->problem, plan->problem->variant->grid[0], &blocks, error, sizeof error))
+        add(plan, 1, blocks * tile_n + tile_n + 1, BLOCK);
+}
+
+/* Around every edge: of tiles, of blocks, of stretches of 256, of a turn of all warps, and of 8192. */
 static void plan_sizes(size_plan *plan)
 {
     static const uint64_t ks[] = {0, 64, 128, 192, 256, 320, 448, 512, 576, 768, 832, 1024, 1088};
     const problem *p = plan->problem;
-    uint64_t tile_m = parameter(p, "tile_m"), tile_n = parameter(p, "tile_n"),
-             turn = 512 * parameter(p, "slices");
+    uint64_t tile_m = parameter(p, "tile_m"), tile_n = parameter(p, "tile_n");
+    uint64_t turn = is_mma(p) ? 2048 * parameter(p, "splits") : 256 * parameter(p, "slices");
     edge_list rows = {{0}, 0}, columns = {{0}, 0};
     edges_add_around(&rows, 1);
     edges_add_around(&rows, tile_m);
@@ -238,6 +293,11 @@ static void plan_sizes(size_plan *plan)
     add(plan, tile_m, 7, 2 * turn + 256);
     add(plan, 3, 67, 2560);
     add(plan, 1, 3, 6912);
+    add(plan, 1, 3, 8192 + 2 * BLOCK);
+    if (!is_mma(p))
+        add_many_columns(plan, tile_n);
+    for (uint64_t k = 4096 - BLOCK; !is_mma(p) && tile_m >= 16 && k <= 4096 + BLOCK; k += BLOCK)
+        add(plan, 1, 3, k);
     if (plan->limits.is_full) {
         add(plan, 1, 2, 12288);
         add(plan, 2, 1, 65536);
@@ -246,7 +306,7 @@ static void plan_sizes(size_plan *plan)
 }
 
 const family_row nf4_gemm_row = {.name = "nf4_gemm",
-                                 .args = "in packed scale out m n k",
+                                 .args = "in packed scale out m n k workspace_size",
                                  .patterns = patterns,
                                  .plan = plan_sizes,
                                  .make = make,

@@ -1,0 +1,434 @@
+/* NF4 matrix product on the matrix units.
+ *
+ * The weights are the first operand of mma, 16 columns of B as its 16 rows, and A the second, eight of its rows as the 8
+ * columns; so what comes out is C transposed, and 1 to 8 rows of A cost the same. A thread block makes tile_m rows by
+ * tile_n columns of C. Of its warps some have columns beside each other, 32 each (16 where tile_n is), and `slices` share
+ * K: warp s takes every slices-th block of 64, and the warps' sums are added in their order. `splits` thread blocks share
+ * K in turn.
+ *
+ * ORDER ALONG K. It is free as long as both operands agree. In a block of 64, lane (g, t) takes the 16 codes from 16*t on
+ * of columns g and g + 8, 8 bytes of each, and the same 16 elements of row g of A, 32 bytes. Each byte becomes one register
+ * of an operand: prmt for the byte, mad for the address, one load from the table, for two weights. Four lanes read a whole
+ * sector of codes, a row of A in shared memory is 16 bytes longer than its elements, and nothing is repacked.
+ *
+ * SCALES go onto the sums of a block of 64, in f32: weights keep the 11 or 8 bits that the table has, and no scale is too
+ * large or too small for the type. A column's scales are 4 bytes each; they are copied into shared memory for 32 blocks
+ * at a time (16 where tile_n is 128), so that their sectors are full, in the order in which a lane takes them.
+ *
+ * WHAT IS ON THE WAY. Codes go straight into registers, since no two warps need the same: through shared memory they would
+ * take twice the bandwidth of what already limits the table. A block's registers are loaded again as soon as it is done,
+ * for the block that comes `depth` later. So does A where no warps share it (tile_n 16 or 32), else it is copied into one
+ * of `stages` places in shared memory, stages - 1 ahead.
+ *
+ * INSTRUCTIONS per weight in the loop for tile_m 8: 1.5 for decoding (0.5 less with the table in a window), 0.125 for mma,
+ * 0.125 for scales, 0.06 for codes, 0.03 for A, the rest for what exists and for the loop.
+ */
+#include "nf4_gemm_mma.h"
+#include "nf4_gemm.h"
+
+/* ---- where this warp's codes and elements of A are --------------------------------------------------------------- */
+
+ptx_val mma_shared_at(const mma_gemm *g, ptx_type type, ptx_val address, uint32_t bytes)
+{
+    return ptx_at_bytes(g->f, ptx_pointer(g->f, PTX_SHARED, type, address), bytes);
+}
+
+/* The row or the column, at most the last one: what does not exist is calculated and not stored. */
+ptx_val mma_clamp(ptx_fn *f, ptx_val index, ptx_val count)
+{
+    ptx_val last = ptx_sub(f, count, ptx_u32(1));
+    return ptx_min(f, index, last);
+}
+
+static void place_codes(mma_gemm *g)
+{
+    ptx_fn *f = g->f;
+    ptx_val of_warp = ptx_mad(f, g->column_warp, ptx_u32(MMA_COLUMNS * g->groups), g->first_column);
+    ptx_val mine = ptx_add(f, of_warp, g->g);
+    ptx_val block = ptx_add(f, g->first_block, g->slice);
+    ptx_val byte = ptx_mad(f, g->t, ptx_u32(8), ptx_mul(f, block, ptx_u32(MMA_BLOCK_K / 2)));
+    ptx_val column_bytes = ptx_shr(f, g->k, ptx_u32(1));
+    for (uint32_t i = 0; i < 2 * g->groups; i++) {
+        ptx_val column = mma_clamp(f, ptx_add(f, mine, ptx_u32(8 * i)), g->n);
+        ptx_val start = ptx_at(f, g->packed, ptx_mul_wide(f, column, column_bytes));
+        g->codes_at[i / 2][i % 2] = ptx_var(f, ptx_cast_ptr(f, ptx_at(f, start, byte), PTX_U32));
+        for (uint32_t j = 0; j < g->depth; j++)
+            for (uint32_t word = 0; word < 2; word++)
+                g->codes[j][i / 2][i % 2][word] = ptx_var(f, ptx_u32(0));
+    }
+}
+
+static void place_a(mma_gemm *g)
+{
+    ptx_fn *f = g->f;
+    ptx_val row = mma_clamp(f, ptx_add(f, g->first_row, g->g), g->m);
+    ptx_val block = ptx_add(f, g->first_block, g->slice);
+    ptx_val place = ptx_mad(f, g->t, ptx_u32(16), ptx_mul(f, block, ptx_u32(MMA_BLOCK_K)));
+    ptx_val line = ptx_at(f, g->in, ptx_mul_wide(f, row, g->k));
+    g->a_at = ptx_var(f, ptx_cast_ptr(f, ptx_at(f, line, place), PTX_U32));
+    for (uint32_t j = 0; j < g->a_depth; j++)
+        for (uint32_t i = 0; i < 8; i++)
+            g->a[j][i] = ptx_var(f, ptx_u32(0));
+}
+
+/* ---- loads ahead --------------------------------------------------------------------------------------------------- */
+
+static void load_into(mma_gemm *g, uint32_t count, ptx_val to[], ptx_val from, int hints)
+{
+    ptx_val loaded[4];
+    ptx_load_vec(g->f, (int)count, loaded, from, hints);
+    for (uint32_t i = 0; i < count; i++)
+        ptx_set(g->f, to[i], loaded[i]);
+}
+
+/* Of this warp's block `ahead`, counted from the iteration's first. */
+static void load_codes(mma_gemm *g, uint32_t ahead)
+{
+    uint32_t words = ahead * g->slices * MMA_BLOCK_K / 8;
+    for (uint32_t i = 0; i < 2 * g->groups; i++)
+        load_into(g, 2, g->codes[ahead % g->depth][i / 2][i % 2],
+                  ptx_at_const(g->f, g->codes_at[i / 2][i % 2], words), PTX_NC | PTX_NO_ALLOCATE);
+}
+
+static void load_a(mma_gemm *g, uint32_t ahead)
+{
+    ptx_val *to = g->a[ahead % g->a_depth];
+    for (uint32_t half = 0; half < 2; half++)
+        load_into(g, 4, &to[4 * half],
+                  ptx_at_const(g->f, g->a_at, ahead * g->slices * MMA_BLOCK_K / 2 + 4 * half), PTX_NC);
+}
+
+static ptx_val exists(const mma_gemm *g, uint32_t ahead)
+{
+    return ptx_gt(g->f, g->left, ptx_s32((int32_t)(ahead * g->slices)));
+}
+
+static void load_ahead(mma_gemm *g, uint32_t block)
+{
+    ptx_fn *f = g->f;
+    ptx_val is_there = exists(g, block + g->depth);
+    bool with_a = !g->is_staged && g->a_depth == g->depth;
+    PTX_WHEN (f, is_there) {
+        load_codes(g, block + g->depth);
+        if (with_a)
+            load_a(g, block + g->depth);
+    }
+    if (g->is_staged || with_a)
+        return;
+    is_there = exists(g, block + g->a_depth);
+    PTX_WHEN (f, is_there) {
+        load_a(g, block + g->a_depth);
+    }
+}
+
+static void load_first(mma_gemm *g)
+{
+    ptx_fn *f = g->f;
+    for (uint32_t block = 0; block < g->depth; block++) {
+        ptx_val is_there = exists(g, block);
+        PTX_WHEN (f, is_there) {
+            load_codes(g, block);
+            if (!g->is_staged && block < g->a_depth)
+                load_a(g, block);
+        }
+    }
+}
+
+/* ---- the product --------------------------------------------------------------------------------------------------- */
+
+/* A's fragment for eight rows: eight registers, of two elements each, of block `block` of an iteration. */
+static void read_a(mma_gemm *g, uint32_t block, uint32_t row_tile, ptx_val out[8])
+{
+    ptx_fn *f = g->f;
+    uint32_t bytes = block % g->stages * g->a_stage_bytes + row_tile * MMA_ROWS * g->a_row_bytes;
+    for (uint32_t half = 0; half < 2; half++)
+        ptx_load_vec(f, 4, &out[4 * half], mma_shared_at(g, PTX_U32, g->a_read, bytes + 16 * half),
+                     PTX_PLAIN);
+}
+
+static ptx_mma_shape shape_of(const mma_gemm *g)
+{
+    return g->type == PTX_BF16 ? PTX_MMA_M16N8K16_BF16_F32
+           : g->sm >= 80       ? PTX_MMA_M16N8K16_F16_F32
+                               : PTX_MMA_M16N8K8_F16_F32;
+}
+
+typedef ptx_val weight_pairs[MMA_MOST_GROUPS][2][8];
+
+/* out = 16 columns of 64 weights times 64 elements of eight rows. */
+static void multiply_block(mma_gemm *g, ptx_val weights[2][8], const ptx_val a[8], ptx_val out[4])
+{
+    ptx_fn *f = g->f;
+    uint32_t pairs = g->sm >= 80 ? 2 : 1; /* of a lane and column, in one product */
+    for (int e = 0; e < 4; e++)
+        out[e] = g->zero;
+    for (uint32_t p = 0; p < 8; p += pairs) {
+        ptx_val of_weights[4], of_a[2], next[4];
+        for (uint32_t i = 0; i < pairs; i++) {
+            of_weights[2 * i] = ptx_as(f, PTX_B32, weights[0][p + i]);
+            of_weights[2 * i + 1] = ptx_as(f, PTX_B32, weights[1][p + i]);
+            of_a[i] = ptx_as(f, PTX_B32, a[p + i]);
+        }
+        ptx_mma(f, shape_of(g), next, of_weights, of_a, out);
+        for (int e = 0; e < 4; e++)
+            out[e] = next[e];
+    }
+}
+
+static void decode_block(mma_gemm *g, uint32_t block, weight_pairs out)
+{
+    for (uint32_t group = 0; group < g->groups; group++)
+        for (uint32_t half = 0; half < 2; half++)
+            for (uint32_t p = 0; p < 8; p++)
+                nf4_pairs_decode(&g->pairs, g->codes[block][group][half][p / 4], p % 4, &out[group][half][p]);
+}
+
+static void add_block(mma_gemm *g, uint32_t block)
+{
+    ptx_fn *f = g->f;
+    weight_pairs weights;
+    decode_block(g, block, weights);
+    for (uint32_t row_tile = 0; row_tile < g->row_tiles; row_tile++) {
+        ptx_val read[8];
+        if (g->is_staged)
+            read_a(g, block, row_tile, read);
+        for (uint32_t group = 0; group < g->groups; group++) {
+            ptx_val partial[4];
+            multiply_block(g, weights[group], g->is_staged ? read : g->a[block % g->a_depth], partial);
+            for (uint32_t e = 0; e < 4; e++)
+                ptx_fma_to(f, g->sum[row_tile][group][e], partial[e], g->scale_of[group][e / 2][block]);
+        }
+    }
+}
+
+/* ---- the loop ------------------------------------------------------------------------------------------------------ */
+
+static void read_scales(mma_gemm *g)
+{
+    ptx_fn *f = g->f;
+    ptx_val from = ptx_add(f, g->scales_read, g->ring);
+    uint32_t at_once = g->depth < 4 ? g->depth : 4;
+    for (uint32_t i = 0; i < 2 * g->groups; i++)
+        for (uint32_t j = 0; j < g->depth; j += at_once)
+            ptx_load_vec(f, (int)at_once, &g->scale_of[i / 2][i % 2][j],
+                         mma_shared_at(g, PTX_F32, from, 8 * i * g->scale_row_bytes + 4 * j), PTX_PLAIN);
+}
+
+static uint32_t turn(const mma_gemm *g)
+{
+    return g->slices * g->depth;
+}
+
+static void copy_scales_ahead(mma_gemm *g, ptx_val done)
+{
+    ptx_fn *f = g->f;
+    uint32_t chunk_bytes = 4 * g->chunk;
+    if (turn(g) == g->chunk) {
+        mma_copy_scales(g, done);
+        return;
+    }
+    ptx_val in_chunk = ptx_and(f, g->ring, ptx_u32(chunk_bytes - 1));
+    PTX_IF (f, ptx_eq(f, in_chunk, ptx_u32(0))) {
+        mma_copy_scales(g, done);
+    }
+}
+
+/* What was copied for a block is there and seen by all; the place that it frees is filled. */
+static void turn_stage(mma_gemm *g, ptx_val done, uint32_t block)
+{
+    mma_copies_wait(g, g->is_staged ? g->stages - 2 : 0);
+    ptx_barrier(g->f);
+    if (block == 0)
+        copy_scales_ahead(g, done);
+    if (g->is_staged)
+        mma_copy_a(g, done, block + g->stages - 1);
+    mma_copies_commit(g);
+}
+
+static void step_ring(mma_gemm *g)
+{
+    ptx_fn *f = g->f;
+    uint32_t bytes = 4 * turn(g), ring_bytes = 8 * g->chunk;
+    if (2 * bytes == ring_bytes)
+        ptx_xor_to(f, g->ring, ptx_u32(bytes));
+    else
+        ptx_set(f, g->ring, ptx_and(f, ptx_add(f, g->ring, ptx_u32(bytes)), ptx_u32(ring_bytes - 1)));
+}
+
+static void step(mma_gemm *g)
+{
+    ptx_fn *f = g->f;
+    uint32_t k = turn(g) * MMA_BLOCK_K;
+    for (uint32_t i = 0; i < 2 * g->groups; i++)
+        ptx_set(f, g->codes_at[i / 2][i % 2], ptx_at_const(f, g->codes_at[i / 2][i % 2], k / 8));
+    if (!g->is_staged)
+        ptx_set(f, g->a_at, ptx_at_const(f, g->a_at, k / 2));
+    ptx_sub_to(f, g->left, ptx_s32((int32_t)turn(g)));
+    step_ring(g);
+}
+
+static void multiply_blocks(mma_gemm *g)
+{
+    ptx_fn *f = g->f;
+    PTX_FOR (f, done, ptx_s32(0), g->block_count, ptx_s32((int32_t)turn(g))) {
+        for (uint32_t block = 0; block < g->depth; block++) {
+            if (block == 0 || g->is_staged)
+                turn_stage(g, done, block);
+            if (block == 0)
+                read_scales(g);
+            PTX_IF (f, exists(g, block)) {
+                add_block(g, block);
+            }
+            load_ahead(g, block);
+        }
+        step(g);
+        mma_step_copies(g);
+    }
+    mma_copies_wait(g, 0);
+}
+
+/* ---- the kernel ---------------------------------------------------------------------------------------------------- */
+
+static void open_shape(mma_gemm *g, const kiln_variant *v)
+{
+    g->type = kiln_type(v, "a");
+    g->sm = kiln_target_sm(v);
+    g->tile_m = kiln_int(v, "tile_m");
+    g->tile_n = kiln_int(v, "tile_n");
+    g->slices = kiln_int(v, "slices");
+    g->stages = kiln_int(v, "stages");
+    g->splits = kiln_int(v, "splits");
+    g->groups = g->tile_n == 16 ? 1 : 2;
+    g->row_tiles = g->tile_m / MMA_ROWS;
+    g->column_warps = g->tile_n / (MMA_COLUMNS * g->groups);
+    g->threads = MMA_WARP_LANES * g->column_warps * g->slices;
+    g->is_staged = g->column_warps > 1;
+    g->chunk = g->tile_n == 128 ? 16 : 32;
+    g->depth = !g->is_staged ? g->chunk / g->slices : g->tile_m <= 16 ? 4 : 2;
+    g->a_depth = g->depth < 4 ? g->depth : 4;
+    g->scale_row_bytes = 4 * (2 * g->chunk + MMA_PAD_WORDS);
+    g->scale_copies = g->tile_n * g->chunk / g->threads;
+    g->a_row_bytes = g->slices * MMA_BLOCK_K * 2 + MMA_PAD_BYTES;
+    g->a_stage_bytes = g->tile_m * g->a_row_bytes;
+    g->a_copies = g->tile_m * g->slices * (MMA_BLOCK_K / 8) / g->threads;
+    g->pairs = (nf4_pairs){.f = g->f,
+                           .type = g->type,
+                           .is_high_first = kiln_is(v, "nibbles", "high"),
+                           .in_window = kiln_is(v, "table", "window")};
+}
+
+static void open_arguments(mma_gemm *g)
+{
+    ptx_fn *f = g->f;
+    g->in = ptx_param_ptr(f, g->type, "in");
+    g->packed = ptx_param_ptr(f, PTX_U8, "packed");
+    g->scale = ptx_param_ptr(f, PTX_F32, "scale");
+    g->out = ptx_param_ptr(f, g->type, "out");
+    if (g->splits > 1) {
+        g->workspace = ptx_param_ptr(f, PTX_F32, "workspace");
+        g->arrivals = ptx_param_ptr(f, PTX_U32, "arrivals");
+    }
+    g->m = ptx_param(f, PTX_U32, "m");
+    g->n = ptx_param(f, PTX_U32, "n");
+    g->k = ptx_param(f, PTX_U32, "k");
+}
+
+/* Which blocks of 64 are this thread block's: the first parts have one more where they do not come out even. */
+static void place_part(mma_gemm *g)
+{
+    ptx_fn *f = g->f;
+    ptx_val blocks = ptx_shr(f, g->k, ptx_u32(6));
+    g->first_block = ptx_u32(0);
+    if (g->splits > 1) {
+        ptx_val part = ptx_ctaid_z(f);
+        ptx_val each = ptx_div(f, blocks, ptx_u32(g->splits)), more = ptx_rem(f, blocks, ptx_u32(g->splits));
+        g->first_block = ptx_mad(f, part, each, ptx_min(f, part, more));
+        ptx_val longer = ptx_select(f, ptx_lt(f, part, more), ptx_u32(1), ptx_u32(0));
+        blocks = ptx_add(f, each, longer);
+    }
+    g->block_count = ptx_as(f, PTX_S32, blocks);
+}
+
+static void place_warp(mma_gemm *g)
+{
+    ptx_fn *f = g->f;
+    g->tid = ptx_tid_x(f);
+    g->lane = ptx_laneid(f);
+    g->g = ptx_shr(f, g->lane, ptx_u32(2));
+    g->t = ptx_and(f, g->lane, ptx_u32(3));
+    ptx_val warp = ptx_warpid_x(f);
+    g->slice = g->column_warps == 1 ? warp : ptx_div(f, warp, ptx_u32(g->column_warps));
+    g->column_warp = g->column_warps == 1 ? ptx_u32(0) : ptx_rem(f, warp, ptx_u32(g->column_warps));
+    g->first_row = ptx_mul(f, ptx_ctaid_y(f), ptx_u32(g->tile_m));
+    g->first_column = ptx_mul(f, ptx_ctaid_x(f), ptx_u32(g->tile_n));
+    g->left = ptx_var(f, ptx_sub(f, g->block_count, ptx_as(f, PTX_S32, g->slice)));
+}
+
+/* The table, then scales, then stages of A. In a window the table begins `reserved` bytes after a multiple of 64 KB, the one
+ * that is nearest to the start of shared memory: this is 0 as long as no more than that lies before it, 1 KB of the
+ * system's and what split_add has. */
+static void place_shared(mma_gemm *g)
+{
+    ptx_fn *f = g->f;
+    uint32_t table_bytes = NF4_PAIRS_BYTES;
+    g->shared = ptx_address(f, ptx_shared_dynamic(f, PTX_F32));
+    g->pairs.start = g->shared;
+    if (g->pairs.in_window) {
+        const uint32_t window = NF4_PAIRS_WINDOW_BYTES, reserved = 1024 + (g->splits > 1 ? 16 : 0);
+        g->pairs.skipped = reserved;
+        g->pairs.start = ptx_and(f, ptx_add(f, g->shared, ptx_u32(window - 1 - reserved)), ptx_u32(-window));
+        table_bytes = window + reserved;
+    }
+    g->scales = ptx_add(f, g->shared, ptx_u32(table_bytes));
+    ptx_val column = ptx_mad(f, g->column_warp, ptx_u32(MMA_COLUMNS * g->groups), g->g);
+    ptx_val of_slice = ptx_mad(f, g->slice, ptx_u32(4 * g->depth), g->scales);
+    g->scales_read = ptx_mad(f, column, ptx_u32(g->scale_row_bytes), of_slice);
+    if (!g->is_staged)
+        return;
+    g->a_stages = ptx_add(f, g->scales, ptx_u32(g->tile_n * g->scale_row_bytes));
+    ptx_val block = ptx_mad(f, g->slice, ptx_u32(2 * MMA_BLOCK_K), g->a_stages);
+    ptx_val row = ptx_mad(f, g->g, ptx_u32(g->a_row_bytes), block);
+    g->a_read = ptx_mad(f, g->t, ptx_u32(32), row);
+}
+
+static void clear_sums(mma_gemm *g)
+{
+    ptx_fn *f = g->f;
+    g->zero = ptx_var(f, ptx_f32(0));
+    g->ring = ptx_var(f, ptx_u32(0));
+    for (uint32_t row_tile = 0; row_tile < g->row_tiles; row_tile++)
+        for (uint32_t i = 0; i < 4 * g->groups; i++)
+            g->sum[row_tile][i / 4][i % 4] = ptx_var(f, ptx_f32(0));
+}
+
+/* As many as leave a thread the registers that its sums need. */
+static uint32_t blocks_per_multiprocessor(const mma_gemm *g)
+{
+    enum { ALL_REGISTERS = 65536 };
+    uint32_t registers = g->tile_m == 64 || g->depth * g->groups == 16 ? 255
+                         : g->is_staged || g->depth == 8               ? 168
+                                                                       : 128;
+    uint32_t blocks = ALL_REGISTERS / (g->threads * registers);
+    return blocks < 1 ? 1 : blocks;
+}
+
+void nf4_gemm_emit_mma(ptx_fn *f, const kiln_variant *v)
+{
+    mma_gemm g = {.f = f};
+    open_shape(&g, v);
+    open_arguments(&g);
+    ptx_min_blocks(f, blocks_per_multiprocessor(&g));
+    place_part(&g);
+    place_warp(&g);
+    place_shared(&g);
+    place_codes(&g);
+    if (!g.is_staged)
+        place_a(&g);
+    mma_place_copies(&g);
+    load_first(&g);
+    mma_copy_first(&g);
+    nf4_pairs_fill(&g.pairs, g.tid, g.threads, g.lane);
+    clear_sums(&g);
+    multiply_blocks(&g);
+    mma_store_tile(&g);
+}

@@ -1,0 +1,71 @@
+/* What the parts of the matrix-unit NF4 product share: a variant while it is emitted. */
+#ifndef KERNELS_NF4_GEMM_MMA_H
+#define KERNELS_NF4_GEMM_MMA_H
+
+#include <kiln/family.h>
+
+#include "nf4_pairs.h"
+
+enum {
+    MMA_WARP_LANES = 32,
+    MMA_BLOCK_K = 64, /* weights that share a scale */
+    MMA_ROWS = 8,     /* of A in one product */
+    MMA_COLUMNS = 16, /* of B */
+    MMA_PAD_WORDS = 4,
+    MMA_PAD_BYTES = 16,  /* so that rows in shared memory begin in other banks */
+    MMA_MOST_GROUPS = 2, /* of 16 columns, per warp */
+    MMA_MOST_ROW_TILES = 16,
+    MMA_MOST_DEPTH = 8,
+    MMA_MOST_COPIES = 16, /* per thread and stage */
+    MMA_MOST_SUMS = 64    /* per thread, of those of all slices */
+};
+
+typedef struct mma_gemm {
+    ptx_fn *f;
+    ptx_type type; /* of A and C */
+    uint32_t sm, tile_m, tile_n, slices, stages, splits;
+    uint32_t groups, row_tiles, column_warps, threads;
+    uint32_t depth;   /* blocks of 64 whose codes a warp has on the way */
+    uint32_t a_depth; /* of A, where it goes straight into registers */
+    bool is_staged;   /* A goes through shared memory */
+    uint32_t chunk;   /* blocks of 64 whose scales are copied at once */
+    uint32_t scale_row_bytes, a_row_bytes, a_stage_bytes, scale_copies, a_copies;
+
+    nf4_pairs pairs;
+    ptx_val in, packed, scale, out, workspace, arrivals, m, n, k; /* arguments */
+    ptx_val tid, lane, g, t, slice, column_warp;
+    ptx_val first_row, first_column;  /* of the tile */
+    ptx_val shared, scales, a_stages; /* addresses in shared memory */
+    ptx_val first_block, block_count; /* of 64, of this thread block's part of K */
+
+    ptx_val scale_from[MMA_MOST_COPIES], scale_to, scale_left;      /* of this thread's copies of scales */
+    ptx_val a_from, a_step, a_bytes[MMA_MOST_COPIES], a_to, a_left; /* and of A */
+    ptx_val scales_read, a_read;                                    /* where this lane reads them */
+    ptx_val ring; /* where in the scales' ring this iteration's are, bytes */
+    ptx_val left; /* blocks that this warp still has to do, times slices; S32 */
+
+    ptx_val codes_at[MMA_MOST_GROUPS][2], a_at; /* of this lane, the next to be loaded */
+    ptx_val codes[MMA_MOST_DEPTH][MMA_MOST_GROUPS][2][2];
+    ptx_val a[MMA_MOST_DEPTH][8];
+    ptx_val scale_of[MMA_MOST_GROUPS][2][MMA_MOST_DEPTH];
+    ptx_val zero;
+    ptx_val sum[MMA_MOST_ROW_TILES][MMA_MOST_GROUPS][4];
+} mma_gemm;
+
+/* Copies into shared memory, in the background where the target can: from the block of 64 that an iteration begins with,
+ * `done`, counted from this thread block's first. */
+void mma_place_copies(mma_gemm *g);
+void mma_copy_first(mma_gemm *g);                           /* the first scales, the first stages */
+void mma_copy_scales(mma_gemm *g, ptx_val done);            /* the next chunk's */
+void mma_copy_a(mma_gemm *g, ptx_val done, uint32_t ahead); /* a block per slice, the ahead-th of them */
+void mma_step_copies(mma_gemm *g);                          /* to the next iteration */
+void mma_copies_commit(mma_gemm *g);
+void mma_copies_wait(mma_gemm *g, uint32_t pending);
+
+/* The sums of all slices and parts, into C. */
+void mma_store_tile(mma_gemm *g);
+
+ptx_val mma_shared_at(const mma_gemm *g, ptx_type type, ptx_val address, uint32_t bytes);
+ptx_val mma_clamp(ptx_fn *f, ptx_val index, ptx_val count);
+
+#endif

@@ -1,0 +1,265 @@
+/* What the matrix-unit NF4 product moves: scales and A into shared memory, sums out of it into C. */
+#include "nf4_gemm_mma.h"
+#include "split.h"
+
+enum { A_UNIT = 8, UNIT_BYTES = 16 }; /* elements of A in a copy */
+
+/* ---- copies into shared memory ------------------------------------------------------------------------------------ */
+
+/* Neighbouring threads copy neighbouring blocks' scales of a column. In shared memory those that a warp takes in one
+ * iteration lie together: of each turn of all warps, `depth` after each other per slice. */
+static void place_scale_copies(mma_gemm *g)
+{
+    ptx_fn *f = g->f;
+    uint32_t turn = g->slices * g->depth, step = g->threads / g->chunk;
+    ptx_val block = ptx_and(f, g->tid, ptx_u32(g->chunk - 1)), row = ptx_div(f, g->tid, ptx_u32(g->chunk));
+    ptx_val column = ptx_add(f, row, g->first_column), at = ptx_add(f, block, g->first_block);
+    ptx_val blocks = ptx_shr(f, g->k, ptx_u32(6));
+    for (uint32_t i = 0; i < g->scale_copies; i++) {
+        ptx_val mine = mma_clamp(f, ptx_add(f, column, ptx_u32(i * step)), g->n);
+        ptx_val start = ptx_at(f, g->scale, ptx_mul_wide(f, mine, blocks));
+        g->scale_from[i] = ptx_var(f, ptx_at(f, start, at));
+    }
+    ptx_val slice = ptx_and(f, block, ptx_u32(g->slices - 1));
+    ptx_val later = ptx_div(f, ptx_and(f, block, ptx_u32(turn - 1)), ptx_u32(g->slices));
+    ptx_val whole = ptx_and(f, block, ptx_u32(~(turn - 1)));
+    ptx_val place = ptx_add(f, ptx_mad(f, slice, ptx_u32(g->depth), later), whole);
+    ptx_val to = ptx_mad(f, row, ptx_u32(g->scale_row_bytes), g->scales);
+    g->scale_to = ptx_mad(f, place, ptx_u32(4), to);
+    g->scale_left = ptx_sub(f, g->block_count, ptx_as(f, PTX_S32, block));
+}
+
+/* Neighbouring threads copy neighbouring 16 bytes of a row. A thread's rows are as far apart as the threads reach. */
+static void place_a_copies(mma_gemm *g)
+{
+    ptx_fn *f = g->f;
+    uint32_t row_units = g->slices * MMA_BLOCK_K / A_UNIT, step = g->threads / row_units;
+    ptx_val unit = ptx_and(f, g->tid, ptx_u32(row_units - 1)), row = ptx_div(f, g->tid, ptx_u32(row_units));
+    ptx_val start = ptx_mul(f, g->first_block, ptx_u32(MMA_BLOCK_K));
+    ptx_val place = ptx_mad(f, unit, ptx_u32(A_UNIT), start), first = ptx_add(f, row, g->first_row);
+    ptx_val line = ptx_at(f, g->in, ptx_mul_wide(f, first, g->k));
+    g->a_from = ptx_var(f, ptx_cast_ptr(f, ptx_at(f, line, place), PTX_U8));
+    g->a_step = ptx_mul_wide(f, g->k, ptx_u32(2 * step));
+    for (uint32_t i = 0; i < g->a_copies; i++) {
+        ptx_val exists = ptx_lt(f, ptx_add(f, first, ptx_u32(i * step)), g->m);
+        g->a_bytes[i] = ptx_select(f, exists, ptx_u32(UNIT_BYTES), ptx_u32(0));
+    }
+    ptx_val to = ptx_mad(f, row, ptx_u32(g->a_row_bytes), g->a_stages);
+    g->a_to = ptx_mad(f, unit, ptx_u32(UNIT_BYTES), to);
+    ptx_val block = ptx_div(f, unit, ptx_u32(MMA_BLOCK_K / A_UNIT));
+    g->a_left = ptx_sub(f, g->block_count, ptx_as(f, PTX_S32, block));
+}
+
+void mma_place_copies(mma_gemm *g)
+{
+    place_scale_copies(g);
+    if (g->is_staged)
+        place_a_copies(g);
+}
+
+/* The scales of a chunk, at `to`; those of blocks that are not there count as 0. */
+static void copy_chunk(mma_gemm *g, ptx_val to, ptx_val is_there)
+{
+    ptx_fn *f = g->f;
+    uint32_t step = g->threads / g->chunk;
+    ptx_val bytes = g->sm >= 80 ? ptx_select(f, is_there, ptx_u32(4), ptx_u32(0)) : to, raw[MMA_MOST_COPIES];
+    for (uint32_t i = 0; i < g->scale_copies; i++) {
+        if (g->sm >= 80) {
+            ptx_val at = mma_shared_at(g, PTX_F32, to, i * step * g->scale_row_bytes);
+            ptx_cp_async_zfill(f, at, g->scale_from[i], 4, bytes, PTX_CA);
+        } else {
+            raw[i] = ptx_var(f, ptx_f32(0));
+            PTX_WHEN (f, is_there) {
+                ptx_set(f, raw[i], ptx_load_hint(f, g->scale_from[i], PTX_NC));
+            }
+        }
+        ptx_set(f, g->scale_from[i], ptx_at_const(f, g->scale_from[i], g->chunk));
+    }
+    for (uint32_t i = 0; g->sm < 80 && i < g->scale_copies; i++)
+        ptx_store(f, mma_shared_at(g, PTX_F32, to, i * step * g->scale_row_bytes), raw[i]);
+}
+
+/* The chunk after the one that block `done` begins, into the ring's other half. */
+void mma_copy_scales(mma_gemm *g, ptx_val done)
+{
+    ptx_fn *f = g->f;
+    ptx_val other = ptx_xor(f, g->ring, ptx_u32(4 * g->chunk));
+    ptx_val to = ptx_add(f, g->scale_to, other);
+    ptx_val left = ptx_sub(f, g->scale_left, done);
+    copy_chunk(g, to, ptx_gt(f, left, ptx_s32((int32_t)g->chunk)));
+}
+
+/* Below sm_80 through registers. */
+static void load_row(mma_gemm *g, ptx_val from, uint32_t i, ptx_val raw[4])
+{
+    ptx_fn *f = g->f;
+    ptx_val loaded[4], exists = ptx_ne(f, g->a_bytes[i], ptx_u32(0));
+    for (uint32_t e = 0; e < 4; e++)
+        raw[e] = ptx_var(f, ptx_u32(0));
+    PTX_WHEN (f, exists) {
+        ptx_load_vec(f, 4, loaded, from, PTX_NC);
+        for (uint32_t e = 0; e < 4; e++)
+            ptx_set(f, raw[e], loaded[e]);
+    }
+}
+
+/* A's elements of the slices' blocks number `ahead` from the iteration's first; zeros for rows that are not there. */
+static void copy_rows(mma_gemm *g, uint32_t ahead)
+{
+    ptx_fn *f = g->f;
+    uint32_t step = g->threads / (g->slices * MMA_BLOCK_K / A_UNIT),
+             stage = ahead % g->stages * g->a_stage_bytes;
+    ptx_val raw[MMA_MOST_COPIES][4], from = ptx_at_const(f, g->a_from, 2 * ahead * g->slices * MMA_BLOCK_K);
+    for (uint32_t i = 0; i < g->a_copies; i++) {
+        ptx_val to = mma_shared_at(g, PTX_U32, g->a_to, stage + i * step * g->a_row_bytes);
+        if (i > 0)
+            from = ptx_at(f, from, g->a_step);
+        if (g->sm >= 80)
+            ptx_cp_async_zfill(f, to, ptx_cast_ptr(f, from, PTX_U32), UNIT_BYTES, g->a_bytes[i], PTX_CG);
+        else
+            load_row(g, ptx_cast_ptr(f, from, PTX_U32), i, raw[i]);
+    }
+    for (uint32_t i = 0; g->sm < 80 && i < g->a_copies; i++)
+        ptx_store_vec(f, 4, mma_shared_at(g, PTX_U32, g->a_to, stage + i * step * g->a_row_bytes), raw[i],
+                      PTX_PLAIN);
+}
+
+void mma_copy_a(mma_gemm *g, ptx_val done, uint32_t ahead)
+{
+    ptx_fn *f = g->f;
+    ptx_val left = ptx_sub(f, g->a_left, done);
+    PTX_IF (f, ptx_gt(f, left, ptx_s32((int32_t)(ahead * g->slices)))) {
+        copy_rows(g, ahead);
+    }
+}
+
+void mma_step_copies(mma_gemm *g)
+{
+    if (g->is_staged)
+        ptx_set(g->f, g->a_from, ptx_at_const(g->f, g->a_from, 2 * g->slices * g->depth * MMA_BLOCK_K));
+}
+
+void mma_copy_first(mma_gemm *g)
+{
+    ptx_fn *f = g->f;
+    copy_chunk(g, g->scale_to, ptx_gt(f, g->scale_left, ptx_s32(0)));
+    for (uint32_t stage = 0; g->is_staged && stage + 1 < g->stages; stage++) {
+        mma_copy_a(g, ptx_s32(0), stage);
+        mma_copies_commit(g);
+    }
+    if (!g->is_staged)
+        mma_copies_commit(g);
+}
+
+void mma_copies_commit(mma_gemm *g)
+{
+    if (g->sm >= 80)
+        ptx_cp_async_commit(g->f);
+}
+
+void mma_copies_wait(mma_gemm *g, uint32_t pending)
+{
+    if (g->sm >= 80)
+        ptx_cp_async_wait(g->f, pending);
+}
+
+/* ---- sums into C --------------------------------------------------------------------------------------------------- */
+
+/* Of a row in shared memory; a lane's rows are two apart, so that the lanes' banks differ. */
+static uint32_t sums_row_bytes(const mma_gemm *g)
+{
+    return 4 * (g->tile_n + MMA_PAD_WORDS);
+}
+
+/* Each slice's tile of sums, where the table and the copies were. */
+static void store_sums(mma_gemm *g)
+{
+    ptx_fn *f = g->f;
+    uint32_t row_bytes = sums_row_bytes(g);
+    ptx_val column = ptx_mad(f, g->column_warp, ptx_u32(MMA_COLUMNS * g->groups), g->g);
+    ptx_val of_slice = ptx_mad(f, g->slice, ptx_u32(g->tile_m * row_bytes), g->shared);
+    ptx_val line = ptx_mad(f, g->t, ptx_u32(2 * row_bytes), of_slice);
+    ptx_val to = ptx_mad(f, column, ptx_u32(4), line);
+    for (uint32_t row_tile = 0; row_tile < g->row_tiles; row_tile++) {
+        for (uint32_t i = 0; i < 4 * g->groups; i++) {
+            uint32_t row = row_tile * MMA_ROWS + i % 2, in_warp = i / 4 * MMA_COLUMNS + i % 4 / 2 * 8;
+            ptx_store(f, mma_shared_at(g, PTX_F32, to, row * row_bytes + 4 * in_warp),
+                      g->sum[row_tile][i / 4][i % 4]);
+        }
+    }
+}
+
+/* This thread's i-th element of the tile: the sum over the slices, in their order. */
+static ptx_val add_slices(mma_gemm *g, ptx_val from, uint32_t i)
+{
+    ptx_fn *f = g->f;
+    uint32_t row_bytes = sums_row_bytes(g), bytes = i * (g->threads / g->tile_n) * row_bytes;
+    ptx_val sum = ptx_load(f, mma_shared_at(g, PTX_F32, from, bytes));
+    for (uint32_t s = 1; s < g->slices; s++) {
+        ptx_val next = ptx_load(f, mma_shared_at(g, PTX_F32, from, bytes + s * g->tile_m * row_bytes));
+        sum = ptx_add(f, sum, next);
+    }
+    return sum;
+}
+
+static ptx_val add_splits(mma_gemm *g, ptx_val sums[], uint32_t count, uint32_t threads)
+{
+    ptx_fn *f = g->f;
+    ptx_val column_tiles = ptx_nctaid_x(f), row_tile = ptx_ctaid_y(f), column_tile = ptx_ctaid_x(f);
+    split s = {.f = f,
+               .type = PTX_F32,
+               .parts = g->splits,
+               .threads = threads,
+               .block_threads = g->threads,
+               .workspace = g->workspace,
+               .arrivals = g->arrivals,
+               .tile = ptx_mad(f, row_tile, column_tiles, column_tile),
+               .part = ptx_ctaid_z(f),
+               .tid = g->tid};
+    return split_add(&s, sums, count);
+}
+
+static void store_element(mma_gemm *g, ptx_val row, ptx_val column, ptx_val may, ptx_val sum)
+{
+    ptx_fn *f = g->f;
+    ptx_val exists = ptx_and(f, ptx_lt(f, row, g->m), may);
+    ptx_val line = ptx_at(f, g->out, ptx_mul_wide(f, row, g->n));
+    ptx_val at = ptx_at(f, line, column);
+    ptx_val narrow = ptx_cvt(f, g->type, sum);
+    PTX_WHEN (f, exists) {
+        ptx_store(f, at, narrow);
+    }
+}
+
+/* Threads take neighbouring elements of a row; a small tile has fewer elements than there are threads. */
+void mma_store_tile(mma_gemm *g)
+{
+    ptx_fn *f = g->f;
+    uint32_t elements = g->tile_m * g->tile_n, pass_rows = g->threads / g->tile_n;
+    uint32_t count = elements < g->threads ? 1 : elements / g->threads, threads = elements / count;
+    ptx_val sums[MMA_MOST_SUMS], row = ptx_div(f, g->tid, ptx_u32(g->tile_n));
+    ptx_val in_tile = ptx_and(f, g->tid, ptx_u32(g->tile_n - 1));
+    ptx_val line = ptx_mad(f, row, ptx_u32(sums_row_bytes(g)), g->shared);
+    ptx_val from = ptx_mad(f, in_tile, ptx_u32(4), line);
+    ptx_val column = ptx_add(f, in_tile, g->first_column), may = ptx_lt(f, column, g->n);
+    ptx_barrier(f);
+    store_sums(g);
+    ptx_barrier(f);
+    for (uint32_t i = 0; i < count; i++)
+        sums[i] = ptx_var(f, ptx_f32(0));
+    if (threads < g->threads) {
+        ptx_val has_sums = ptx_lt(f, g->tid, ptx_u32(threads));
+        may = ptx_and(f, may, has_sums);
+        PTX_IF (f, has_sums) {
+            ptx_set(f, sums[0], add_slices(g, from, 0));
+        }
+    } else {
+        for (uint32_t i = 0; i < count; i++)
+            ptx_set(f, sums[i], add_slices(g, from, i));
+    }
+    if (g->splits > 1)
+        may = ptx_and(f, may, add_splits(g, sums, count, threads));
+    ptx_val first = ptx_add(f, row, g->first_row);
+    for (uint32_t i = 0; i < count; i++)
+        store_element(g, ptx_add(f, first, ptx_u32(i * pass_rows)), column, may, sums[i]);
+}

@@ -1,0 +1,422 @@
+/* The transposed NF4 product on the units for single numbers: the reduction runs over columns of the weights.
+ *
+ * A thread block makes a tile of C, tile_m rows by 512 along K, so that a column's share is 256 bytes of codes and one
+ * sector of scales. A lane looks after lane_k of the 512, of all rows: with 32 a warp takes two columns at a time, with
+ * 16, which leaves room for the sums of more rows, one. Warps, and the thread blocks that share a tile, take every
+ * so-manieth 16 columns. All of them are added in a fixed order at the end, first through shared memory.
+ *
+ * ROWS OF A. A lane loads one column of two rows; 16 columns are two sectors in f32 and one in 16 bits. A shuffle hands
+ * each on when its column's turn comes.
+ *
+ * SCALES. A lane multiplies its a by the scale of its block of 64, once per column and row: one rounding more than the
+ * exact product has, which the bound of products in f32 counts; in f64 there is none, for a * s fits in 48 bits.
+ *
+ * DECODING is nf4_pairs.h's: per two weights two instructions for the address, one in a window, and a load.
+ *
+ * INSTRUCTIONS per weight in the loop, one row: 1.5 for decoding, 1 for its window, 1 per row for the product, and
+ * (6 + 2 per row) / lane_k for the column's addresses, loads, shuffles and scales.
+ */
+#include "narrow.h"
+#include "nf4_gemm_transposed.h"
+#include "nf4_pairs.h"
+#include "split.h"
+
+enum {
+    WARP_LANES = 32,
+    TILE_K = 512,
+    CHUNK = 16, /* columns whose rows of A are loaded at once */
+    MOST_BATCH = 8,
+    UNIT_BYTES = 16,
+    RESERVED_BYTES = 2048, /* of shared memory, at most, before what is dynamic */
+    MOST_ROWS = 8,
+    MOST_LANE_K = 32,
+    MOST_ELEMENTS = 4 /* of a row of the tile, per thread */
+};
+
+/* ---- a variant while it is emitted ----------------------------------------------------------------------------- */
+
+typedef struct product {
+    ptx_fn *f;
+    ptx_type type, wide; /* of A and C; of arithmetic */
+    uint32_t sm, rows, warps, splits;
+    uint32_t lane_k, column_lanes, columns,
+        batch;            /* of a lane; lanes of a column; columns of a warp at once; loads on the way */
+    uint32_t unit_stride; /* where the sums wait for each other: see store_row */
+
+    nf4_pairs pairs;
+    ptx_val in, packed, scale, out, workspace, arrivals, m, n, k; /* arguments */
+    ptx_val tid, lane, member, group, warp;                       /* of the lanes of a column; which column */
+    ptx_val shared, first_k, first_row, part;
+    ptx_val codes_at, scales_at;           /* addresses for column 0 */
+    ptx_val a_at[MOST_ROWS / 2], a_column; /* rows of A; which of the 16 columns this lane loads */
+    ptx_val column_bytes, scale_bytes, last_column;
+    ptx_val sum[MOST_ROWS][MOST_LANE_K];
+    ptx_val total[MOST_ROWS * MOST_ELEMENTS];
+} product;
+
+static uint32_t wide_bytes(const product *g)
+{
+    return g->wide == PTX_F64 ? 8 : 4;
+}
+
+static uint32_t sum_registers(const product *g)
+{
+    return g->rows * g->lane_k * wide_bytes(g) / 4;
+}
+
+static uint32_t threads(const product *g)
+{
+    return g->warps * WARP_LANES;
+}
+
+static uint32_t loads_of_a(const product *g)
+{
+    return g->rows == 1 ? 1 : g->rows / 2;
+}
+
+static ptx_val shared_at(const product *g, ptx_val address, uint32_t bytes)
+{
+    ptx_val at = ptx_pointer(g->f, PTX_SHARED, g->wide, address);
+    return ptx_at_bytes(g->f, at, bytes);
+}
+
+/* ---- what lies where ------------------------------------------------------------------------------------------- */
+
+/* A lane behind the end of K repeats the last one's work. */
+static void place_codes(product *g)
+{
+    ptx_fn *f = g->f;
+    ptx_val mine = ptx_mad(f, g->member, ptx_u32(g->lane_k), g->first_k);
+    ptx_val most = ptx_sub(f, g->k, ptx_u32(g->lane_k));
+    ptx_val k = ptx_min(f, mine, most);
+    ptx_val codes = ptx_at(f, g->packed, ptx_shr(f, k, ptx_u32(1)));
+    g->codes_at = ptx_address(f, codes);
+    ptx_val scales = ptx_at(f, g->scale, ptx_shr(f, k, ptx_u32(6)));
+    g->scales_at = ptx_address(f, scales);
+    g->column_bytes = ptx_shr(f, g->k, ptx_u32(1));
+    g->scale_bytes = ptx_shr(f, g->k, ptx_u32(4));
+    g->last_column = ptx_sub(f, g->n, ptx_u32(1));
+}
+
+/* Of the lanes of a column, the first half load the even rows, the others the odd ones: of the columns that are theirs,
+ * so that the lane that has a column's a has the same number in every such group of lanes. Rows behind the last repeat
+ * it. */
+static void place_rows(product *g)
+{
+    ptx_fn *f = g->f;
+    uint32_t turns = CHUNK / g->columns;
+    ptx_val turn = ptx_and(f, g->member, ptx_u32(turns - 1));
+    g->a_column = ptx_mad(f, turn, ptx_u32(g->columns), g->group);
+    ptx_val odd = ptx_div(f, g->member, ptx_u32(turns));
+    ptx_val row = g->rows == 1 ? g->first_row : ptx_add(f, odd, g->first_row);
+    ptx_val last = ptx_sub(f, g->m, ptx_u32(1));
+    for (uint32_t i = 0; i < loads_of_a(g); i++) {
+        ptx_val at = ptx_min(f, ptx_add(f, row, ptx_u32(2 * i)), last);
+        ptx_val line = ptx_at(f, g->in, ptx_mul_wide(f, at, g->n));
+        g->a_at[i] = ptx_at(f, line, g->a_column);
+    }
+}
+
+/* ---- the product ----------------------------------------------------------------------------------------------- */
+
+static ptx_val load_number(product *g, ptx_val at, ptx_val exists)
+{
+    ptx_fn *f = g->f;
+    bool is_bf16 = g->type == PTX_BF16;
+    ptx_val raw = ptx_var(f, is_bf16 ? ptx_u32(0) : ptx_number(g->type, 0));
+    PTX_WHEN (f, exists) {
+        if (is_bf16)
+            ptx_set(f, raw, ptx_load_as(f, PTX_U32, ptx_cast_ptr(f, at, PTX_U16), PTX_NC));
+        else
+            ptx_set(f, raw, ptx_load_hint(f, at, PTX_NC));
+    }
+    if (is_bf16)
+        return ptx_as(f, PTX_F32, ptx_shl(f, raw, ptx_u32(16)));
+    return g->type == PTX_F16 ? ptx_cvt(f, PTX_F32, raw) : raw;
+}
+
+/* This lane's share of 16 columns of A; 0 behind the last column. */
+static void load_rows(product *g, ptx_val chunk, ptx_val a[])
+{
+    ptx_fn *f = g->f;
+    ptx_val column = ptx_add(f, chunk, g->a_column);
+    ptx_val exists = ptx_lt(f, column, g->n);
+    for (uint32_t i = 0; i < loads_of_a(g); i++)
+        a[i] = load_number(g, ptx_at(f, g->a_at[i], chunk), exists);
+}
+
+typedef struct codes {
+    ptx_val words[4], scale;
+} codes;
+
+/* Behind the last column it is that one's, and a is 0. */
+static codes load_codes(product *g, ptx_val chunk, uint32_t turn)
+{
+    ptx_fn *f = g->f;
+    codes c;
+    ptx_val mine = ptx_add(f, chunk, ptx_u32(turn * g->columns));
+    ptx_val column = ptx_min(f, mine, g->last_column);
+    ptx_val at = ptx_mad_wide(f, column, g->column_bytes, g->codes_at);
+    int words = (int)(g->lane_k / 8);
+    ptx_load_vec(f, words, c.words, ptx_pointer(f, PTX_GLOBAL, PTX_U32, at), PTX_NC | PTX_NO_ALLOCATE);
+    ptx_val scale_at = ptx_mad_wide(f, column, g->scale_bytes, g->scales_at);
+    c.scale = ptx_load_hint(f, ptx_pointer(f, PTX_GLOBAL, PTX_F32, scale_at), PTX_NC);
+    return c;
+}
+
+/* a * s of every row. */
+static void scale_rows(product *g, const codes *c, uint32_t turn, const ptx_val a[], ptx_val x[])
+{
+    ptx_fn *f = g->f;
+    uint32_t turns = CHUNK / g->columns;
+    ptx_val scale = g->wide == PTX_F64 ? ptx_cvt(f, PTX_F64, c->scale) : c->scale;
+    for (uint32_t row = 0; row < g->rows; row++) {
+        ptx_val from = ptx_u32(turn + row % 2 * turns);
+        ptx_val mine = ptx_shfl_idx_in(f, a[row / 2], from, (int)g->column_lanes);
+        if (g->wide == PTX_F64)
+            mine = ptx_cvt(f, PTX_F64, mine);
+        x[row] = ptx_mul(f, mine, scale);
+    }
+}
+
+static void multiply_column(product *g, const codes *c, const ptx_val x[])
+{
+    ptx_fn *f = g->f;
+    for (uint32_t byte = 0; byte < g->lane_k / 2; byte++) {
+        ptx_val weights[2];
+        nf4_pairs_decode(&g->pairs, c->words[byte / 4], byte % 4, weights);
+        for (uint32_t row = 0; row < g->rows; row++)
+            for (uint32_t e = 0; e < 2; e++)
+                ptx_fma_to(f, g->sum[row][2 * byte + e], x[row], weights[e]);
+    }
+}
+
+static void multiply_chunk(product *g, ptx_val chunk)
+{
+    ptx_val a[MOST_ROWS / 2], mine = ptx_add(g->f, chunk, g->group);
+    load_rows(g, chunk, a);
+    for (uint32_t turn = 0; turn < CHUNK / g->columns; turn += g->batch) {
+        codes c[MOST_BATCH];
+        for (uint32_t i = 0; i < g->batch; i++)
+            c[i] = load_codes(g, mine, turn + i);
+        for (uint32_t i = 0; i < g->batch; i++) {
+            ptx_val x[MOST_ROWS];
+            scale_rows(g, &c[i], turn + i, a, x);
+            multiply_column(g, &c[i], x);
+        }
+    }
+}
+
+static void multiply_columns(product *g)
+{
+    ptx_fn *f = g->f;
+    for (uint32_t row = 0; row < g->rows; row++)
+        for (uint32_t i = 0; i < g->lane_k; i++)
+            g->sum[row][i] = ptx_var(f, ptx_number(g->wide, 0));
+    ptx_val number = g->splits == 1 ? g->warp : ptx_mad(f, g->part, ptx_u32(g->warps), g->warp);
+    ptx_val start = ptx_mul(f, number, ptx_u32(CHUNK));
+    PTX_FOR (f, chunk, start, g->n, ptx_u32(g->splits * g->warps * CHUNK)) {
+        multiply_chunk(g, chunk);
+    }
+}
+
+/* ---- sums over lanes, warps and thread blocks ------------------------------------------------------------------ */
+
+static uint32_t unit_elements(const product *g)
+{
+    return UNIT_BYTES / wide_bytes(g);
+}
+
+/* Bytes of a row of sums of the lanes of a column. */
+static uint32_t slice_bytes(const product *g)
+{
+    return g->lane_k / unit_elements(g) * g->unit_stride * UNIT_BYTES;
+}
+
+/* The units of 16 bytes of a lane lie unit_stride apart, beside those of its neighbours: writers then meet in no bank,
+ * nor do readers, which take neighbouring elements of one lane, or of two. */
+static void store_row(product *g, uint32_t row)
+{
+    ptx_fn *f = g->f;
+    uint32_t at_once = unit_elements(g);
+    ptx_val slice = ptx_mad(f, g->warp, ptx_u32(g->columns), g->group);
+    ptx_val start = ptx_mad(f, slice, ptx_u32(slice_bytes(g)), g->shared);
+    ptx_val to = ptx_mad(f, g->member, ptx_u32(UNIT_BYTES), start);
+    for (uint32_t i = 0; i < g->lane_k; i += at_once)
+        ptx_store_vec(f, (int)at_once, shared_at(g, to, i / at_once * g->unit_stride * UNIT_BYTES),
+                      &g->sum[row][i], PTX_PLAIN);
+}
+
+/* Elements tid, tid + threads, ... of the row. */
+static void add_slices(product *g, ptx_val totals[])
+{
+    ptx_fn *f = g->f;
+    uint32_t slices = g->warps * g->columns;
+    ptx_val member = ptx_div(f, g->tid, ptx_u32(g->lane_k));
+    ptx_val mine = ptx_and(f, g->tid, ptx_u32(g->lane_k - 1));
+    ptx_val unit = ptx_div(f, mine, ptx_u32(unit_elements(g)));
+    ptx_val place = ptx_mad(f, unit, ptx_u32(g->unit_stride), member);
+    ptx_val start = ptx_mad(f, place, ptx_u32(UNIT_BYTES), g->shared);
+    ptx_val in_unit = ptx_and(f, mine, ptx_u32(unit_elements(g) - 1));
+    ptx_val from = ptx_mad(f, in_unit, ptx_u32(wide_bytes(g)), start);
+    for (uint32_t i = 0; i < TILE_K / threads(g); i++) {
+        uint32_t offset = i * (threads(g) / g->lane_k) * UNIT_BYTES;
+        totals[i] = ptx_var(f, ptx_load(f, shared_at(g, from, offset)));
+        for (uint32_t s = 1; s < slices; s++)
+            ptx_add_to(f, totals[i], ptx_load(f, shared_at(g, from, offset + s * slice_bytes(g))));
+    }
+}
+
+static void store_result(product *g, ptx_val at, ptx_val x)
+{
+    ptx_fn *f = g->f;
+    if (g->type == PTX_BF16 && g->sm < 80) {
+        x = ptx_shr(f, narrow_to_bf16(f, x), ptx_u32(16));
+        at = ptx_cast_ptr(f, at, PTX_U16);
+    } else if (g->type != g->wide) {
+        x = ptx_cvt(f, g->type, x);
+    }
+    ptx_store(f, at, x);
+}
+
+static void store_tile(product *g)
+{
+    ptx_fn *f = g->f;
+    uint32_t elements = TILE_K / threads(g);
+    ptx_val k = ptx_add(f, g->first_k, g->tid);
+    for (uint32_t row = 0; row < g->rows; row++) {
+        ptx_val at_row = ptx_add(f, g->first_row, ptx_u32(row));
+        ptx_val line = ptx_at(f, g->out, ptx_mul_wide(f, at_row, g->k));
+        ptx_val at = ptx_at(f, line, k);
+        for (uint32_t i = 0; i < elements; i++) {
+            ptx_val mine = ptx_add(f, k, ptx_u32(i * threads(g)));
+            ptx_val has_column = ptx_lt(f, mine, g->k), has_row = ptx_lt(f, at_row, g->m);
+            PTX_WHEN (f, ptx_and(f, has_column, has_row)) {
+                store_result(g, ptx_at_const(f, at, i * threads(g)), g->total[row * elements + i]);
+            }
+        }
+    }
+}
+
+static ptx_val add_splits(product *g)
+{
+    ptx_fn *f = g->f;
+    ptx_val column = ptx_ctaid_x(f), row = ptx_ctaid_y(f);
+    ptx_val tile = ptx_mad(f, row, ptx_nctaid_x(f), column);
+    split s = {.f = f,
+               .type = g->wide,
+               .parts = g->splits,
+               .threads = threads(g),
+               .block_threads = threads(g),
+               .workspace = g->workspace,
+               .arrivals = g->arrivals,
+               .tile = tile,
+               .part = g->part,
+               .tid = g->tid};
+    return split_add(&s, g->total, g->rows * (TILE_K / threads(g)));
+}
+
+static void add_all(product *g)
+{
+    ptx_fn *f = g->f;
+    for (uint32_t row = 0; row < g->rows; row++) {
+        ptx_barrier(f);
+        store_row(g, row);
+        ptx_barrier(f);
+        add_slices(g, &g->total[row * (TILE_K / threads(g))]);
+    }
+    if (g->splits == 1) {
+        store_tile(g);
+        return;
+    }
+    PTX_IF (f, add_splits(g)) {
+        store_tile(g);
+    }
+}
+
+/* ---- the kernel ------------------------------------------------------------------------------------------------ */
+
+static product open_product(ptx_fn *f, const kiln_variant *v)
+{
+    product g = {.f = f, .type = kiln_type(v, "a"), .wide = kiln_type(v, "acc"), .sm = kiln_target_sm(v)};
+    g.rows = kiln_int(v, "tile_m");
+    g.warps = kiln_int(v, "warps");
+    g.splits = kiln_int(v, "splits");
+    g.lane_k = g.rows * wide_bytes(&g) <= 16 ? 32 : 16;
+    g.column_lanes = TILE_K / g.lane_k;
+    g.columns = WARP_LANES / g.column_lanes;
+    g.batch = sum_registers(&g) <= 32 ? 8 : sum_registers(&g) <= 64 ? 2 : 4;
+    uint32_t lanes_read = 128 / (g.lane_k * wide_bytes(&g)); /* by a wavefront of 128 bytes */
+    g.unit_stride = g.column_lanes + (lanes_read ? lanes_read : 1);
+    g.pairs = (nf4_pairs){.f = f,
+                          .type = g.wide,
+                          .is_high_first = kiln_is(v, "nibbles", "high"),
+                          .in_window = kiln_is(v, "table", "window")};
+
+    g.in = ptx_param_ptr(f, g.type, "in");
+    g.packed = ptx_param_ptr(f, PTX_U8, "packed");
+    g.scale = ptx_param_ptr(f, PTX_F32, "scale");
+    g.out = ptx_param_ptr(f, g.type, "out");
+    if (g.splits > 1) {
+        g.workspace = ptx_param_ptr(f, g.wide, "workspace");
+        g.arrivals = ptx_param_ptr(f, PTX_U32, "arrivals");
+    }
+    g.m = ptx_param(f, PTX_U32, "m");
+    g.n = ptx_param(f, PTX_U32, "n");
+    g.k = ptx_param(f, PTX_U32, "k");
+    ptx_param(f, PTX_U64, "workspace_size"); /* for dispatch */
+    return g;
+}
+
+/* In a window the table begins RESERVED_BYTES after a multiple of 64 KB, the one that is nearest to the start of shared
+ * memory: this is 0 as long as no more than that comes before. Sums lie where the table was. */
+static void place_table(product *g)
+{
+    ptx_fn *f = g->f;
+    g->pairs.start = g->shared;
+    if (g->pairs.in_window) {
+        const uint32_t window = NF4_PAIRS_WINDOW_BYTES;
+        ptx_val past = ptx_add(f, g->shared, ptx_u32(window - 1 - RESERVED_BYTES));
+        g->pairs.start = ptx_and(f, past, ptx_u32(0u - window));
+        g->pairs.skipped = RESERVED_BYTES;
+    }
+}
+
+static void place(product *g)
+{
+    ptx_fn *f = g->f;
+    g->tid = ptx_tid_x(f);
+    g->lane = ptx_laneid(f);
+    g->warp = ptx_warpid_x(f);
+    g->member = ptx_and(f, g->lane, ptx_u32(g->column_lanes - 1));
+    g->group = ptx_div(f, g->lane, ptx_u32(g->column_lanes));
+    g->shared = ptx_address(f, ptx_shared_dynamic(f, g->wide));
+    g->first_k = ptx_mul(f, ptx_ctaid_x(f), ptx_u32(TILE_K));
+    g->first_row = ptx_mul(f, ptx_ctaid_y(f), ptx_u32(g->rows));
+    if (g->splits > 1)
+        g->part = ptx_ctaid_z(f);
+    place_table(g);
+}
+
+/* As many as leave a thread the registers that its sums need; ptxas would take more for loads of the table. */
+static uint32_t blocks_per_multiprocessor(const product *g)
+{
+    enum { ALL_REGISTERS = 65536 };
+    uint32_t sums = sum_registers(g);
+    uint32_t registers = sums <= 32 ? 96 : sums > 64 || g->wide == PTX_F64 ? 255 : 128;
+    uint32_t blocks = ALL_REGISTERS / (threads(g) * registers);
+    return blocks ? blocks : 1;
+}
+
+void nf4_gemm_transposed_emit_simt(ptx_fn *f, const kiln_variant *v)
+{
+    product g = open_product(f, v);
+    ptx_min_blocks(f, blocks_per_multiprocessor(&g));
+    place(&g);
+    nf4_pairs_fill(&g.pairs, g.tid, threads(&g), g.lane);
+    place_codes(&g);
+    place_rows(&g);
+    ptx_barrier(f);
+    multiply_columns(&g);
+    add_all(&g);
+}

@@ -1,0 +1,338 @@
+/* NF4 matrix product on the units for single numbers, for many rows: sums in f32, A in f32.
+ *
+ * A thread block makes a tile of C, tile_m (16 or 32) rows by tile_n (32 or 64) columns. Its warps share the tile and split
+ * K: warp s takes every slices-th block of 64, and the warps' sums are added in their order. A lane has tile_m / 4 by
+ * tile_n / 8 sums, of rows and columns that are 4 and 8 apart, so that of each 4 along K it loads so many vectors of A and
+ * of the weights out of shared memory for 16 products per sum.
+ *
+ * STAGES. Each warp brings 16 along K at a time to shared memory: A as it is, and the weights decoded, without their
+ * scales. Lane l loads half of the 64 codes of column l mod 16, and of column l mod 16 + 16, ...: 8 of a stage's 16 are of
+ * either half, and so are those of A. Rows and columns lie 20 words apart, so that neither readers nor writers meet in a
+ * bank.
+ *
+ * DECODING. A code is the number of the lane that has its value in a register: a shift and a shuffle. With 32 rows that is
+ * a sixteenth of an instruction per product, and no table takes room from the stages.
+ *
+ * SCALES of 4096 along K are brought to shared memory at once, for sectors that are full. They multiply the sums of 64
+ * products, as in the narrow tiles.
+ */
+#include "nf4_gemm.h"
+#include "nf4_pairs.h"
+
+enum {
+    WARP_LANES = 32,
+    LANE_ROWS = 4, /* lanes of a warp beside each other: rows, columns */
+    LANE_COLUMNS = 8,
+    BLOCK_K = 64,
+    DEPTH = 16, /* of a stage */
+    ROUNDS = BLOCK_K / DEPTH,
+    STRIDE = DEPTH + 4,            /* of rows and columns in a stage */
+    SCALES = 64,                   /* of a column, at once */
+    SCALES_STRIDE = SCALES + 4,    /* so that neighbouring columns are in other banks */
+    SCALE_LANES = SCALES / 4,      /* that bring a column's */
+    CODE_COLUMNS = WARP_LANES / 2, /* of one load */
+    SUMS_PAD = 8,                  /* between rows of sums */
+    MOST_ROWS = 8,
+    MOST_COLUMNS = 8
+};
+
+/* A variant while it is emitted. */
+typedef struct wide {
+    ptx_fn *f;
+    uint32_t tile_m, tile_n, slices;
+    uint32_t rows, columns; /* of a lane */
+    bool is_high_first;
+
+    ptx_val in, packed, scale, out, m, n, k;
+    ptx_val lane, slice, tile, first_row; /* the tile's first column and row */
+    ptx_val blocks;                       /* of a column */
+    ptx_val has_aligned_scales;
+    ptx_val value;                                   /* of code lane mod 16 */
+    ptx_val shared, scales, a_to, w_to;              /* U32; where this lane writes */
+    ptx_val a_from, w_from, scales_from;             /* and reads */
+    ptx_val a_at[MOST_ROWS], codes_at[MOST_COLUMNS]; /* loads of a stage, of a block */
+    ptx_val partial[MOST_ROWS][MOST_COLUMNS], sum[MOST_ROWS][MOST_COLUMNS];
+} wide;
+
+static ptx_val shared_at(const wide *g, ptx_val address, uint32_t words)
+{
+    return ptx_at_const(g->f, ptx_pointer(g->f, PTX_SHARED, PTX_F32, address), words);
+}
+
+/* The row or column, at most the last one: what does not exist is calculated and not stored. */
+static ptx_val clamp(ptx_fn *f, ptx_val index, ptx_val count)
+{
+    ptx_val last = ptx_sub(f, count, ptx_u32(1));
+    return ptx_min(f, index, last);
+}
+
+/* ---- what lies where ------------------------------------------------------------------------------------------- */
+
+static void place_loads(wide *g)
+{
+    ptx_fn *f = g->f;
+    ptx_val row = ptx_and(f, g->lane, ptx_u32(7)), piece = ptx_shr(f, g->lane, ptx_u32(3));
+    ptx_val half = ptx_shr(f, piece, ptx_u32(1)), fours = ptx_and(f, piece, ptx_u32(1));
+    ptx_val along = ptx_mad(f, half, ptx_u32(BLOCK_K / 2), ptx_shl(f, fours, ptx_u32(2)));
+    ptx_val first = ptx_add(f, g->first_row, row);
+    for (uint32_t i = 0; i < g->tile_m / 8; i++) {
+        ptx_val at = clamp(f, ptx_add(f, first, ptx_u32(8 * i)), g->m);
+        ptx_val line = ptx_at(f, g->in, ptx_mul_wide(f, at, g->k));
+        g->a_at[i] = ptx_at(f, line, along);
+    }
+    ptx_val mine = ptx_and(f, g->lane, ptx_u32(CODE_COLUMNS - 1));
+    ptx_val side = ptx_shr(f, g->lane, ptx_u32(4)), words = ptx_shr(f, g->k, ptx_u32(3));
+    ptx_val column = ptx_add(f, g->tile, mine), start = ptx_shl(f, side, ptx_u32(2));
+    for (uint32_t i = 0; i < g->tile_n / CODE_COLUMNS; i++) {
+        ptx_val at = clamp(f, ptx_add(f, column, ptx_u32(i * CODE_COLUMNS)), g->n);
+        ptx_val line = ptx_at(f, ptx_cast_ptr(f, g->packed, PTX_U32), ptx_mul_wide(f, at, words));
+        g->codes_at[i] = ptx_at(f, line, start);
+    }
+}
+
+/* Each warp's stage of A, then of weights; after those of all warps, the scales. */
+static void place_shared(wide *g)
+{
+    ptx_fn *f = g->f;
+    const uint32_t stage_bytes = 4 * STRIDE * (g->tile_m + g->tile_n), bytes = 4 * STRIDE;
+    g->shared = ptx_address(f, ptx_shared_dynamic(f, PTX_F32));
+    g->scales = ptx_add(f, g->shared, ptx_u32(g->slices * stage_bytes));
+    ptx_val a = ptx_mad(f, g->slice, ptx_u32(stage_bytes), g->shared);
+    ptx_val w = ptx_add(f, a, ptx_u32(bytes * g->tile_m));
+    ptx_val lane_row = ptx_shr(f, g->lane, ptx_u32(3)), lane_column = ptx_and(f, g->lane, ptx_u32(7));
+    g->a_to = ptx_mad(f, lane_column, ptx_u32(bytes), ptx_mad(f, lane_row, ptx_u32(16), a));
+    g->a_from = ptx_mad(f, lane_row, ptx_u32(bytes), a);
+    g->w_from = ptx_mad(f, lane_column, ptx_u32(bytes), w);
+    g->scales_from = ptx_mad(f, lane_column, ptx_u32(4 * SCALES_STRIDE), g->scales);
+    ptx_val side = ptx_shr(f, g->lane, ptx_u32(4)), column = ptx_and(f, g->lane, ptx_u32(CODE_COLUMNS - 1));
+    g->w_to = ptx_mad(f, column, ptx_u32(bytes), ptx_mad(f, side, ptx_u32(4 * DEPTH / 2), w));
+}
+
+/* ---- into shared memory ------------------------------------------------------------------------------------------ */
+
+/* Of one column, by 16 lanes that begin at a sector. */
+static void copy_scales(wide *g, ptx_val at, ptx_val to, ptx_val count)
+{
+    ptx_fn *f = g->f;
+    ptx_val lane = ptx_and(f, g->lane, ptx_u32(SCALE_LANES - 1));
+    ptx_val word = ptx_shr(f, ptx_cvt(f, PTX_U32, ptx_address(f, at)), ptx_u32(2));
+    ptx_val early = ptx_and(f, word, ptx_u32(7));
+    ptx_val first = ptx_as(f, PTX_S32, ptx_sub(f, lane, early));
+    PTX_FOR (f, i, first, ptx_as(f, PTX_S32, count), ptx_s32(SCALE_LANES)) {
+        PTX_IF (f, ptx_ge(f, i, ptx_s32(0))) {
+            ptx_val x = ptx_load_hint(f, ptx_at(f, at, i), PTX_NC);
+            ptx_store(f, ptx_at(f, to, i), x);
+        }
+    }
+}
+
+/* Of block `first` of each column and the 63 after it; half a warp takes a column. */
+static void stage_scales(wide *g, ptx_val first)
+{
+    ptx_fn *f = g->f;
+    ptx_val count = ptx_min(f, ptx_sub(f, g->blocks, first), ptx_u32(SCALES));
+    ptx_val side = ptx_shr(f, g->lane, ptx_u32(4));
+    ptx_val mine = ptx_mad(f, g->slice, ptx_u32(2), side);
+    ptx_val to = ptx_mad(f, mine, ptx_u32(4 * SCALES_STRIDE), g->scales);
+    ptx_val start = ptx_shl(f, ptx_and(f, g->lane, ptx_u32(SCALE_LANES - 1)), ptx_u32(2));
+    for (uint32_t i = 0; i < g->tile_n; i += 2 * g->slices) {
+        ptx_val column = ptx_add(f, g->tile, ptx_add(f, mine, ptx_u32(i)));
+        ptx_val line = ptx_at(f, g->scale, ptx_mul_wide(f, clamp(f, column, g->n), g->blocks));
+        ptx_val at = ptx_at(f, line, first), into = shared_at(g, to, i * SCALES_STRIDE);
+        PTX_IF (f, g->has_aligned_scales) {
+            PTX_IF (f, ptx_lt(f, start, count)) {
+                ptx_val x[4];
+                ptx_load_vec(f, 4, x, ptx_at(f, at, start), PTX_NC);
+                ptx_store_vec(f, 4, ptx_at(f, into, start), x, PTX_PLAIN);
+            }
+        }
+        PTX_ELSE (f) {
+            copy_scales(g, at, into, count);
+        }
+    }
+}
+
+/* The values of eight codes, the first in the lowest nibble. */
+static void decode(const wide *g, ptx_val word, ptx_val out[8])
+{
+    ptx_fn *f = g->f;
+    for (uint32_t i = 0; i < 8; i++) {
+        uint32_t nibble = g->is_high_first ? i ^ 1 : i;
+        ptx_val lane = nibble == 0 ? word : ptx_shr(f, word, ptx_u32(4 * nibble));
+        out[i] = ptx_shfl_idx(f, g->value, lane);
+    }
+}
+
+static void stage_round(wide *g, const ptx_val a_at[], ptx_val words[MOST_COLUMNS][4], uint32_t round)
+{
+    ptx_fn *f = g->f;
+    ptx_val x[MOST_ROWS][4], w[8];
+    for (uint32_t i = 0; i < g->tile_m / 8; i++)
+        ptx_load_vec(f, 4, x[i], ptx_at_const(f, a_at[i], round * DEPTH / 2), PTX_NC);
+    for (uint32_t i = 0; i < g->tile_n / CODE_COLUMNS; i++) {
+        decode(g, words[i][round], w);
+        for (uint32_t e = 0; e < 8; e += 4)
+            ptx_store_vec(f, 4, shared_at(g, g->w_to, i * CODE_COLUMNS * STRIDE + e), &w[e], PTX_PLAIN);
+    }
+    for (uint32_t i = 0; i < g->tile_m / 8; i++)
+        ptx_store_vec(f, 4, shared_at(g, g->a_to, 8 * i * STRIDE), x[i], PTX_PLAIN);
+}
+
+/* ---- the product ----------------------------------------------------------------------------------------------- */
+
+static void multiply_round(wide *g)
+{
+    ptx_fn *f = g->f;
+    PTX_FOR (f, at, ptx_u32(0), ptx_u32(4 * DEPTH), ptx_u32(16)) {
+        ptx_val x[MOST_ROWS][4], w[4];
+        ptx_val a = ptx_add(f, g->a_from, at), b = ptx_add(f, g->w_from, at);
+        for (uint32_t r = 0; r < g->rows; r++)
+            ptx_load_vec(f, 4, x[r], shared_at(g, a, r * LANE_ROWS * STRIDE), PTX_PLAIN);
+        for (uint32_t c = 0; c < g->columns; c++) {
+            ptx_load_vec(f, 4, w, shared_at(g, b, c * LANE_COLUMNS * STRIDE), PTX_PLAIN);
+            for (uint32_t e = 0; e < 4; e++)
+                for (uint32_t r = 0; r < g->rows; r++)
+                    ptx_fma_to(f, g->partial[r][c], x[r][e], w[e]);
+        }
+    }
+}
+
+/* Block `number`, whose scales are at `scales`. */
+static void multiply_block(wide *g, ptx_val number, ptx_val scales)
+{
+    ptx_fn *f = g->f;
+    ptx_val words[MOST_COLUMNS][4], a_at[MOST_ROWS];
+    ptx_val k = ptx_shl(f, number, ptx_u32(6)), word = ptx_shl(f, number, ptx_u32(3));
+    for (uint32_t i = 0; i < g->tile_n / CODE_COLUMNS; i++)
+        ptx_load_vec(f, 4, words[i], ptx_at(f, g->codes_at[i], word), PTX_NC | PTX_NO_ALLOCATE);
+    for (uint32_t i = 0; i < g->tile_m / 8; i++)
+        a_at[i] = ptx_at(f, g->a_at[i], k);
+    for (uint32_t r = 0; r < g->rows; r++)
+        for (uint32_t c = 0; c < g->columns; c++)
+            ptx_set(f, g->partial[r][c], ptx_f32(0));
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        stage_round(g, a_at, words, round);
+        ptx_warp_barrier(f);
+        multiply_round(g);
+        ptx_warp_barrier(f);
+    }
+    for (uint32_t c = 0; c < g->columns; c++) {
+        ptx_val scale = ptx_load(f, shared_at(g, scales, c * LANE_COLUMNS * SCALES_STRIDE));
+        for (uint32_t r = 0; r < g->rows; r++)
+            ptx_fma_to(f, g->sum[r][c], g->partial[r][c], scale);
+    }
+}
+
+static void multiply(wide *g)
+{
+    ptx_fn *f = g->f;
+    for (uint32_t r = 0; r < g->rows; r++) {
+        for (uint32_t c = 0; c < g->columns; c++) {
+            g->sum[r][c] = ptx_var(f, ptx_f32(0));
+            g->partial[r][c] = ptx_declare(f, PTX_F32);
+        }
+    }
+    PTX_FOR (f, first, ptx_u32(0), g->blocks, ptx_u32(SCALES)) {
+        stage_scales(g, first);
+        ptx_barrier(f);
+        ptx_val until = ptx_min(f, ptx_add(f, first, ptx_u32(SCALES)), g->blocks);
+        ptx_val start = ptx_add(f, first, g->slice);
+        ptx_val scales = ptx_sub(f, g->scales_from, ptx_shl(f, first, ptx_u32(2)));
+        PTX_FOR (f, number, start, until, ptx_u32(g->slices))
+            multiply_block(g, number, ptx_mad(f, number, ptx_u32(4), scales));
+        ptx_barrier(f);
+    }
+}
+
+/* ---- sums over warps ------------------------------------------------------------------------------------------- */
+
+static void store_sums(wide *g)
+{
+    ptx_fn *f = g->f;
+    const uint32_t stride = g->tile_n + SUMS_PAD;
+    ptx_val mine = ptx_mad(f, g->slice, ptx_u32(4 * stride * g->tile_m), g->shared);
+    ptx_val row = ptx_shr(f, g->lane, ptx_u32(3)), column = ptx_and(f, g->lane, ptx_u32(7));
+    ptx_val line = ptx_mad(f, row, ptx_u32(4 * stride), mine);
+    ptx_val to = ptx_mad(f, column, ptx_u32(4), line);
+    for (uint32_t r = 0; r < g->rows; r++)
+        for (uint32_t c = 0; c < g->columns; c++)
+            ptx_store(f, shared_at(g, to, r * LANE_ROWS * stride + c * LANE_COLUMNS), g->sum[r][c]);
+}
+
+/* Thread t takes column t mod tile_n, and of the rows every (threads / tile_n)-th. */
+static void store_tile(wide *g, ptx_val tid)
+{
+    ptx_fn *f = g->f;
+    const uint32_t stride = g->tile_n + SUMS_PAD, rows_apart = g->slices * WARP_LANES / g->tile_n;
+    ptx_val in_tile = ptx_and(f, tid, ptx_u32(g->tile_n - 1)), row = ptx_div(f, tid, ptx_u32(g->tile_n));
+    ptx_val line = ptx_mad(f, row, ptx_u32(4 * stride), g->shared);
+    ptx_val from = ptx_mad(f, in_tile, ptx_u32(4), line);
+    ptx_val column = ptx_add(f, g->tile, in_tile), first = ptx_add(f, g->first_row, row);
+    ptx_val has_column = ptx_lt(f, column, g->n), to = ptx_at(f, g->out, column);
+    for (uint32_t r = 0; r < g->tile_m; r += rows_apart) {
+        ptx_val sum = ptx_load(f, shared_at(g, from, r * stride));
+        for (uint32_t s = 1; s < g->slices; s++) {
+            ptx_val next = ptx_load(f, shared_at(g, from, (s * g->tile_m + r) * stride));
+            sum = ptx_add(f, sum, next);
+        }
+        ptx_val at = ptx_add(f, first, ptx_u32(r)), has_row = ptx_lt(f, at, g->m);
+        ptx_val place = ptx_at(f, to, ptx_mul_wide(f, at, g->n));
+        PTX_WHEN (f, ptx_and(f, has_row, has_column)) {
+            ptx_store(f, place, sum);
+        }
+    }
+}
+
+/* ---- the kernel ------------------------------------------------------------------------------------------------ */
+
+static wide open_wide(ptx_fn *f, const kiln_variant *v)
+{
+    wide g = {.f = f, .is_high_first = kiln_is(v, "nibbles", "high")};
+    g.tile_m = kiln_int(v, "tile_m");
+    g.tile_n = kiln_int(v, "tile_n");
+    g.slices = kiln_int(v, "slices");
+    g.rows = g.tile_m / LANE_ROWS;
+    g.columns = g.tile_n / LANE_COLUMNS;
+    g.in = ptx_param_ptr(f, PTX_F32, "in");
+    g.packed = ptx_param_ptr(f, PTX_U8, "packed");
+    g.scale = ptx_param_ptr(f, PTX_F32, "scale");
+    g.out = ptx_param_ptr(f, PTX_F32, "out");
+    g.m = ptx_param(f, PTX_U32, "m");
+    g.n = ptx_param(f, PTX_U32, "n");
+    g.k = ptx_param(f, PTX_U32, "k");
+    return g;
+}
+
+static void place_warp(wide *g)
+{
+    ptx_fn *f = g->f;
+    uint64_t bits[WARP_LANES];
+    for (uint32_t i = 0; i < WARP_LANES; i++)
+        bits[i] = ptx_number(PTX_F32, nf4_values[i % 16]).bits;
+    g->lane = ptx_laneid(f);
+    g->slice = ptx_warpid_x(f);
+    g->tile = ptx_mul(f, ptx_ctaid_x(f), ptx_u32(g->tile_n));
+    g->first_row = ptx_mul(f, ptx_ctaid_y(f), ptx_u32(g->tile_m));
+    g->blocks = ptx_shr(f, g->k, ptx_u32(6));
+    g->value = ptx_load_hint(f, ptx_at(f, ptx_global_table(f, PTX_F32, WARP_LANES, bits), g->lane), PTX_NC);
+    ptx_val scale = ptx_cvt(f, PTX_U32, ptx_address(f, g->scale));
+    ptx_val odd = ptx_or(f, scale, ptx_shl(f, g->blocks, ptx_u32(2)));
+    g->has_aligned_scales = ptx_eq(f, ptx_and(f, odd, ptx_u32(15)), ptx_u32(0));
+}
+
+void nf4_gemm_emit_wide(ptx_fn *f, const kiln_variant *v)
+{
+    enum { ALL_REGISTERS = 65536 };
+    wide g = open_wide(f, v);
+    uint32_t sums = 2 * g.rows * g.columns, registers = sums <= 32 ? 128 : sums <= 64 ? 168 : 255;
+    uint32_t blocks = ALL_REGISTERS / (g.slices * WARP_LANES * registers);
+    ptx_min_blocks(f, blocks < 1 ? 1 : blocks);
+    ptx_val tid = ptx_tid_x(f);
+    place_warp(&g);
+    place_shared(&g);
+    place_loads(&g);
+    multiply(&g);
+    store_sums(&g);
+    ptx_barrier(f);
+    store_tile(&g, tid);
+}

@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""What attention moves and executes, as the emulated driver counts it: each argument's bytes exactly as the tiles say (K and
+V once per tile of queries, and no key that none of them sees), shared memory without conflicts on the matrix units,
+instructions within 2 % of the manifest's cost where lengths are multiples of the tiles.
+
+usage: check_counters.py PROFILE MANIFEST BATCH,Q_HEADS,KV_HEADS,Q_LENGTH,K_LENGTH...
+"""
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
+import counters
+
+BYTES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2}
+
+
+def tiles(params, args):
+    """(queries, keys that some of them sees) of each tile of queries."""
+    q_length, k_length, tile = args["q_length"], args["k_length"], int(params["tile_q"])
+    for first in range(0, q_length, tile):
+        last = min(first + tile, q_length)
+        seen = max(last + k_length - q_length, 0) if params["causal"] == "true" else k_length
+        yield last - first, seen
+
+
+def expected_bytes(params, args):
+    """{argument: bytes that all thread blocks together read or write}"""
+    row, heads = BYTES[params["type"]] * int(params["head_dim"]), args["batch"] * args["q_heads"]
+    keys = sum(seen for _, seen in tiles(params, args))
+    turns = {"mma": lambda seen: 1, "simt": lambda seen: -(-seen // int(params["tile_k"]))}[params["strategy"]]
+    queries = sum(count * turns(seen) for count, seen in tiles(params, args))
+    return {"q": row * heads * queries, "k": row * heads * keys, "v": row * heads * keys,
+            "out": row * heads * args["q_length"], "lse": max(4, BYTES[params["type"]]) * heads * args["q_length"]}
+
+
+def judge(count):
+    params, args, is_mma = count.params, count.args, count.params["strategy"] == "mma"
+    sizes = {name: row["bytes"] for name, row in count.arguments.items()}
+    visited = sum(-(-seen // int(params["tile_k"])) for _, seen in tiles(params, args))
+    scores = visited * int(params["tile_q"]) * int(params["tile_k"]) * args["batch"] * args["q_heads"]
+    is_whole = args["q_length"] % 128 == 0 and args["k_length"] % 128 == 0
+    return [
+        counters.equal("bytes", {name: count.total("bytes_used", [name]) for name in count.arguments},
+                       expected_bytes(params, args)),
+        counters.equal("cost's bytes", (count.cost["bytes_read"], count.cost["bytes_written"]),
+                       (sizes["q"] + sizes["k"] + sizes["v"], sizes["out"] + sizes["lse"])),
+        counters.figure("use", count.sector_use()),
+        counters.at_most("wavefronts", count.wavefronts_over_ideal(), 1.02 if is_mma else 2),
+        counters.figure("per score", count.executed / scores),
+        counters.model(count) if is_whole else counters.figure("model", 1 + count.model_error()),
+    ]
+
+
+def main():
+    profile, manifest, *shapes = sys.argv[1:]
+
+    def sizes(params):
+        dim = int(params["head_dim"])
+        for shape in shapes:
+            batch, q_heads, kv_heads, q, k = map(int, shape.split(","))
+            strides = {f"{name}_{of}_stride": dim * size for name, heads, rows in
+                       (("q", q_heads, q), ("kv", kv_heads, k), ("out", q_heads, q))
+                       for of, size in (("row", 1), ("head", rows), ("batch", rows * heads))}
+            scalars = {"batch": batch, "q_heads": q_heads, "kv_heads": kv_heads, "q_length": q, "k_length": k,
+                       "scale": dim ** -0.5, **strides}
+            yield ",".join(f"{name}={value}" for name, value in scalars.items())
+
+    counters.check(profile, manifest, ["attention/"], sizes, judge)
+
+
+main()

@@ -1,0 +1,132 @@
+/* What the generated function of the transposed NF4 product refuses: the documented status, nothing launched.
+ *
+ *     transposed_status DRIVER
+ */
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "transposed_sample.h"
+
+enum { M = 3, N = 5, K = 128, BYTES = 1 << 20, WORKSPACE = 1 * 4 * 512 };
+
+typedef transposed_sample_nf4_gemm_transposed_args arguments;
+
+static kiln_driver driver;
+static kiln_slot slots[TRANSPOSED_SAMPLE_SLOTS];
+static kiln_loader loader;
+static unsigned launches, trials, wrong;
+static int (*real_launch)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                          CUstream, void **, void **);
+
+static int count_launch(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                        unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
+                        CUstream stream, void **params, void **extra)
+{
+    launches++;
+    return real_launch(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream,
+                       params, extra);
+}
+
+static void need(bool fine, const char *what)
+{
+    if (fine)
+        return;
+    fprintf(stderr, "%s failed\n", what);
+    exit(1);
+}
+
+static CUdeviceptr memory(void)
+{
+    CUdeviceptr address = 0;
+    need(driver.mem_alloc(&address, BYTES) == 0 && driver.memset_d8(address, 0, BYTES) == 0, "cuMemAlloc");
+    return address;
+}
+
+static void expect(const char *what, const arguments *a, kiln_status expected, unsigned launched)
+{
+    launches = 0;
+    kiln_status status = transposed_sample_nf4_gemm_transposed(&loader, NULL, a);
+    trials++;
+    if (status == expected && launches == launched)
+        return;
+    wrong++;
+    printf("WRONG %s: \"%s\", %u launches; expected \"%s\", %u\n", what, kiln_status_string(status), launches,
+           kiln_status_string(expected), launched);
+}
+
+/* The call that is right but for what is said. */
+#define TRY(change, expected, launched)                                                                      \
+    do {                                                                                                     \
+        arguments a = right;                                                                                 \
+        a.change;                                                                                            \
+        expect(#change, &a, expected, launched);                                                             \
+    } while (0)
+
+static void try_all(const arguments right)
+{
+    TRY(m = M, KILN_OK, 1);
+    TRY(m = 0, KILN_OK, 0);
+    TRY(k = 0, KILN_OK, 0);
+    TRY(n = 0, KILN_OK, 1); /* C is zero */
+    TRY(k = 96, KILN_ERROR_BAD_ARGUMENT, 0);
+    TRY(k = 1, KILN_ERROR_BAD_ARGUMENT, 0);
+    TRY(m = 65536, KILN_ERROR_BAD_ARGUMENT, 0);
+    TRY(n = 0x80000001, KILN_ERROR_BAD_ARGUMENT, 0);
+    TRY(k = 0x80000040, KILN_ERROR_BAD_ARGUMENT, 0);
+    TRY(in = 0, KILN_ERROR_NULL_POINTER, 0);
+    TRY(packed = 0, KILN_ERROR_NULL_POINTER, 0);
+    TRY(scale = 0, KILN_ERROR_NULL_POINTER, 0);
+    TRY(out = 0, KILN_ERROR_NULL_POINTER, 0);
+    TRY(in += 1, KILN_ERROR_MISALIGNED, 0);
+    TRY(packed += 8, KILN_ERROR_MISALIGNED, 0);
+    TRY(scale += 2, KILN_ERROR_MISALIGNED, 0);
+    TRY(out += 1, KILN_ERROR_MISALIGNED, 0);
+}
+
+/* One row of 512 columns, so that four parts have columns for all warps: dispatch takes them where it may. */
+static void try_workspace(arguments right)
+{
+    right.m = 1;
+    right.n = 512;
+    right.workspace_size = WORKSPACE;
+    TRY(m = 1, KILN_OK, 1);
+    TRY(workspace = 0, KILN_ERROR_NULL_POINTER, 0);
+    TRY(arrivals = 0, KILN_ERROR_NULL_POINTER, 0);
+    TRY(workspace += 4, KILN_ERROR_MISALIGNED, 0);
+    TRY(arrivals += 2, KILN_ERROR_MISALIGNED, 0);
+    right.workspace = 0;
+    TRY(workspace_size = WORKSPACE - 1, KILN_OK, 1); /* too small: not looked at */
+    TRY(workspace_size = 0, KILN_OK, 1);
+}
+
+int main(int argc, char **argv)
+{
+    CUcontext context = NULL;
+    if (argc != 2)
+        return 2;
+    need(kiln_driver_load(&driver, argv[1], NULL) == KILN_OK, "kiln_driver_load");
+    need(driver.init(0) == 0 && driver.device_primary_ctx_retain(&context, 0) == 0,
+         "cuDevicePrimaryCtxRetain");
+    need(driver.ctx_set_current(context) == 0, "cuCtxSetCurrent");
+    real_launch = driver.launch_kernel;
+    driver.launch_kernel = count_launch;
+    need(kiln_open(&loader, &driver, &transposed_sample_bundle, slots, TRANSPOSED_SAMPLE_SLOTS, NULL) ==
+             KILN_OK,
+         "kiln_open");
+    const arguments right = {.a = TRANSPOSED_SAMPLE_NF4_GEMM_TRANSPOSED_A_F32,
+                             .in = memory(),
+                             .packed = memory(),
+                             .scale = memory(),
+                             .out = memory(),
+                             .workspace = memory(),
+                             .arrivals = memory(),
+                             .m = M,
+                             .n = N,
+                             .k = K};
+    try_all(right);
+    try_workspace(right);
+    need(kiln_close(&loader) == KILN_OK, "kiln_close");
+    printf("%u of %u calls ended as documented\n", trials - wrong, trials);
+    return wrong != 0;
+}

@@ -1,0 +1,262 @@
+/* Transposed NF4 matrix product: reference, bound, inputs and sizes.
+ *
+ * With r the exact sum of a*s*t over columns (s the block's scale, t the table's entry), S the sum of |a*s*t|, u_T half
+ * an ulp of C's type and L the longest chain of additions that a product goes through:
+ *
+ *     sums in f32     |C - r| <= (L + 3) * 2^-24 * S, and for 16-bit C u_T * |r| more
+ *     sums in f64     |C - r| <= 2^-24 * |r| + (L + 3) * 2^-53 * S
+ *
+ * Random data must meet it with sqrt(L). Where numbers are too small to be normal each rounding may add half of the
+ * smallest one, whatever the size of its operands: of a*s and of its product with t.
+ */
+#include "nf4_gemm_transposed.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "groups.h"
+#include "inputs.h"
+#include "nf4.h"
+
+enum { BLOCK = 64, TILE_K = 512, CHUNK = 16 };
+
+static uint64_t parameter(const problem *p, const char *name)
+{
+    const char *text = manifest_param_value(p->variant, name);
+    return text ? strtoull(text, NULL, 10) : 0;
+}
+
+static bool has_parameter(const problem *p, const char *name, const char *word)
+{
+    const char *text = manifest_param_value(p->variant, name);
+    return text && strcmp(text, word) == 0;
+}
+
+/* ---- reference -------------------------------------------------------------------------------------------------- */
+
+static uint64_t ceil_div(uint64_t a, uint64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* A lane adds its columns of each 16 that its warp takes; then come the warp's other lanes of the column, the other
+ * warps and the other thread blocks. */
+static double longest_chain(problem *p)
+{
+    uint64_t warps = parameter(p, "warps"), splits = parameter(p, "splits");
+    uint64_t chunks = ceil_div(ceil_div(problem_integer(p, "n"), CHUNK), warps * splits);
+    return (double)(chunks * CHUNK + 2 * warps - 1 + splits - 1);
+}
+
+typedef struct product {
+    long double r, magnitude; /* the exact sum, the sum of magnitudes */
+} product;
+
+static product multiply(problem *p, uint64_t row, uint64_t i)
+{
+    argument *in = problem_find(p, "in"), *packed = problem_find(p, "packed"),
+             *scale = problem_find(p, "scale");
+    uint64_t n = problem_integer(p, "n"), k = problem_integer(p, "k");
+    const unsigned char *bytes = packed->host;
+    const unsigned shift = groups_shift(groups_even_shift(p), i);
+    product sum = {0, 0};
+    for (uint64_t column = 0; column < n; column++) {
+        uint64_t block = column * (k / BLOCK) + i / BLOCK;
+        unsigned code = bytes[block * (BLOCK / 2) + i % BLOCK / 2] >> shift & 15;
+        double s = element_get(scale->about->type, scale->host, block);
+        double a = element_get(in->about->type, in->host, row * n + column);
+        long double term = (long double)a * s * nf4_table[code];
+        sum.r += term;
+        sum.magnitude += fabsl(term);
+    }
+    return sum;
+}
+
+static double bound_of(problem *p, const product *sum, element_type type, bool is_random)
+{
+    bool is_f64 = has_parameter(p, "acc", "f64");
+    double chain = longest_chain(p), unit = is_f64 ? 0x1p-53 : 0x1p-24;
+    double sums = ((is_random ? sqrt(chain) : chain) + 3) * unit * (double)sum->magnitude;
+    if (!is_f64)
+        sums += 0x1p-150 * (2 * (double)problem_integer(p, "n") + 1);
+    if (type == ELEMENT_F32 && !is_f64)
+        return sums;
+    double rounding = number_unit(type) * ((double)fabsl(sum->r) + sums);
+    return sums + rounding + number_smallest(type) / 2;
+}
+
+/* What lies half an ulp beyond the largest number becomes an infinity. */
+static double value_of(element_type type, long double r)
+{
+    double largest = number_largest(type), limit = largest + ldexp(number_unit(type), ilogb(largest));
+    return fabsl(r) >= limit ? copysign(INFINITY, (double)r) : (double)r;
+}
+
+static void expect(problem *p, const input_pattern *pattern)
+{
+    argument *out = problem_find(p, "out"), *arrivals = problem_find(p, "arrivals");
+    uint64_t m = problem_integer(p, "m"), k = problem_integer(p, "k");
+    expect_values(p, out);
+    for (uint64_t i = 0; i < m * k; i++) {
+        product sum = multiply(p, i / k, i % k);
+        out->expected_value[i] = value_of(out->about->type, sum.r);
+        out->bound[i] = bound_of(p, &sum, out->about->type, pattern->flags & PATTERN_RANDOM);
+    }
+    if (arrivals)
+        expect_bits(p, arrivals); /* all 0, as before */
+}
+
+/* ---- inputs ----------------------------------------------------------------------------------------------------- */
+
+enum {
+    GEMM_ONE_HOT = 100, /* a single 1 in each row of A: each weight at its own place */
+    GEMM_CANCELLING,    /* x, -x, ... times equal weights: r is 0 or one product, S is large */
+    GEMM_LARGE,         /* A as large as its sums allow */
+    GEMM_OVERFLOW,      /* C is infinite in f16 */
+    GEMM_TINY_SCALE,    /* denormal scales */
+    GEMM_ANY_SCALE,     /* scales over 40 powers of two, both signs, and 0 */
+    GEMM_LAST_COLUMN    /* all of A but the last column is 0 */
+};
+
+static double any_scale(random_stream s, uint64_t i)
+{
+    double magnitude = ldexp(1 + random_uniform(s, 2 * i), (int)random_below(random_fork(s, 1), i, 41) - 20);
+    return random_below(random_fork(s, 2), i, 16) == 0 ? 0
+           : random_bits(s, 2 * i + 1) & 1             ? -magnitude
+                                                       : magnitude;
+}
+
+static double scale_of(element_type of_a, int kind, random_stream s, uint64_t i)
+{
+    switch (kind) {
+    case GEMM_ANY_SCALE:
+        return any_scale(s, i);
+    case GEMM_TINY_SCALE:
+        return 0x1p-149 * (double)random_below(s, i, 65);
+    case GEMM_CANCELLING:
+    case GEMM_OVERFLOW:
+        return 1;
+    case GEMM_LARGE:
+        return of_a == ELEMENT_F16 ? 0x1p-14 : 0x1p-8;
+    default:
+        return fabs(random_normal(s, i)) + 0x1p-10;
+    }
+}
+
+static double large(element_type type, random_stream s, uint64_t i)
+{
+    double most = type == ELEMENT_F16 ? number_largest(type) : 0x1p119;
+    return (random_bits(s, i) & 1 ? -1 : 1) * most * (random_below(s, i + 1, 4) ? 1 : random_uniform(s, i));
+}
+
+static void fill_a(problem *p, argument *in, int kind, random_stream s)
+{
+    uint64_t n = problem_integer(p, "n");
+    element_type type = in->about->type;
+    if (kind < GEMM_ONE_HOT) {
+        inputs_fill(in, (input_kind)kind, s);
+        return;
+    }
+    inputs_fill(in, kind == GEMM_CANCELLING ? INPUT_ALTERNATING : INPUT_NORMAL, s);
+    for (uint64_t i = 0; i < in->count; i++) {
+        if (kind == GEMM_ONE_HOT)
+            element_set(type, in->host, i, i % n == random_below(s, i / n, n) ? 1 : 0);
+        else if (kind == GEMM_LARGE)
+            element_set(type, in->host, i, large(type, s, i));
+        else if (kind == GEMM_OVERFLOW)
+            element_set(type, in->host, i, type == ELEMENT_F16 ? number_largest(type) : 1);
+        else if (kind == GEMM_LAST_COLUMN && i % n + 1 < n)
+            element_set(type, in->host, i, 0);
+    }
+}
+
+static void make(problem *p, const input_pattern *pattern, random_stream s)
+{
+    argument *in = problem_find(p, "in"), *packed = problem_find(p, "packed"),
+             *scale = problem_find(p, "scale");
+    int kind = pattern->number;
+    fill_a(p, in, kind, random_fork(s, 1));
+    random_stream of_scales = random_fork(s, 2);
+    for (uint64_t i = 0; i < scale->count; i++)
+        element_set(scale->about->type, scale->host, i, scale_of(in->about->type, kind, of_scales, i));
+    inputs_fill_bytes(packed, random_fork(s, 3));
+    if (kind == GEMM_CANCELLING || kind == GEMM_OVERFLOW)
+        memset(packed->host, kind == GEMM_OVERFLOW ? 0xff : 0x22, packed->bytes);
+}
+
+/* clang-format off */
+static const input_pattern patterns[] = {
+    {"normal",      PATTERN_RANDOM | PATTERN_LARGE, INPUT_NORMAL},
+    {"one-hot",     PATTERN_LARGE,                  GEMM_ONE_HOT},
+    {"last-column", 0,                              GEMM_LAST_COLUMN},
+    {"uniform",     PATTERN_RANDOM,                 INPUT_UNIFORM},
+    {"real",        PATTERN_LARGE,                  INPUT_REAL},
+    {"cancelling",  0,                              GEMM_CANCELLING},
+    {"denormal",    0,                              INPUT_DENORMAL},
+    {"tiny-scale",  0,                              GEMM_TINY_SCALE},
+    {"any-scale",   PATTERN_LARGE,                  GEMM_ANY_SCALE},
+    {"large",       0,                              GEMM_LARGE},
+    {"overflow",    0,                              GEMM_OVERFLOW},
+    {"zero",        0,                              INPUT_ZERO},
+    {"huge-tiny",   0,                              INPUT_HUGE_TINY},
+    {"nonfinite",   PATTERN_NONFINITE,              INPUT_NONFINITE},
+    {NULL,          0,                              0},
+};
+/* clang-format on */
+
+/* ---- sizes ------------------------------------------------------------------------------------------------------ */
+
+/* As much as the variant needs. */
+static uint64_t workspace_size(const problem *p, uint64_t m, uint64_t k)
+{
+    uint64_t tile_m = parameter(p, "tile_m"), splits = parameter(p, "splits");
+    return splits == 1 ? 0 : ceil_div(m, tile_m) * ceil_div(k, TILE_K) * splits * tile_m * TILE_K;
+}
+
+static void add(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
+{
+    problem_find(plan->problem, "m")->integer = m;
+    problem_find(plan->problem, "n")->integer = n;
+    problem_find(plan->problem, "k")->integer = k;
+    problem_find(plan->problem, "workspace_size")->integer = workspace_size(plan->problem, m, k);
+    size_plan_add(plan);
+}
+
+/* Around every edge: of tiles, of blocks, of the columns that a warp and all warps take at once; no columns at all. */
+static void plan_sizes(size_plan *plan)
+{
+    static const uint64_t ks[] = {0, 64, 128, 192, 320, 448, 512, 576, 832, 1024, 1088};
+    const problem *p = plan->problem;
+    uint64_t tile_m = parameter(p, "tile_m"), warps = parameter(p, "warps"),
+             turn = CHUNK * warps * parameter(p, "splits");
+    edge_list rows = {{0}, 0}, columns = {{0}, 0};
+    edges_add_around(&rows, 1);
+    edges_add_around(&rows, tile_m);
+    edges_add_around(&rows, 2 * tile_m);
+    edges_add_around(&columns, 1);
+    edges_add_around(&columns, CHUNK);
+    edges_add_around(&columns, CHUNK * warps);
+    edges_add_around(&columns, turn);
+    for (size_t i = 0; i < rows.count; i++)
+        add(plan, rows.values[i], 2 * CHUNK + 1, 64);
+    for (size_t i = 0; i < columns.count; i++)
+        add(plan, tile_m, columns.values[i], 128);
+    for (size_t i = 0; i < sizeof ks / sizeof ks[0]; i++)
+        add(plan, tile_m + 1, CHUNK + 1, ks[i]);
+    add(plan, 1, 2 * turn + 7, 64);
+    add(plan, 2, turn + CHUNK + 3, TILE_K + BLOCK);
+    add(plan, 1, 67, 2560);
+    if (plan->limits.is_full) {
+        add(plan, 2, 12289, 64);
+        add(plan, 1, 3, 65536);
+        add(plan, 65, 129, 640);
+    }
+}
+
+const family_row nf4_gemm_transposed_row = {.name = "nf4_gemm_transposed",
+                                            .args = "in packed scale out m n k workspace_size",
+                                            .patterns = patterns,
+                                            .plan = plan_sizes,
+                                            .make = make,
+                                            .expect = expect};
