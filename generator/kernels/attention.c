@@ -100,12 +100,13 @@ static const kiln_rule rules[] = {
 #define COLUMNS    "ceil_div(head_dim, 16)"
 #define VECTOR     "select(head_dim % 64 == 0 && type != f64, 4, select(head_dim % 32 == 0, 2, 1))"
 #define SIMT_TURN  "select(type == f16, 16, select(type == bf16, 12, 3))"
+#define A_TURN     "(2048 / " TYPE_BYTES ")"
 #define V_PANELS   "max(tile_k / 32, ceil_div(tile_k * head_dim * 9, 8 * (tile_q + tile_k) * 32))"
 #define PANELS                                                                                                         \
-    "head_dim / 32 * 20 + (head_dim % 32 != 0) * 30 + " SIMT_TURN " * " TURNS("head_dim", "(tile_q + tile_k)", "128")
-#define OF_V       V_PANELS " * 14 + (" SIMT_TURN " + 10 * " UNEVEN ") * " TURNS("tile_k", "head_dim", "128")
+    "head_dim / 32 * 20 + (head_dim % 32 != 0) * 30 + " SIMT_TURN " * head_dim * (tile_q + tile_k) / " A_TURN
+#define OF_V       V_PANELS " * 14 + (" SIMT_TURN " + 10 * " UNEVEN ") * tile_k * head_dim / " A_TURN
 #define SIMT_TILE                                                                                                      \
-    "(11 + " PANELS " + " ROWS " * " KEYS " + head_dim / 8 * (5 + 8 / " IN_16 " * (" ROWS " + " KEYS ") + 8 * " ROWS   \
+    "(10 + " PANELS " + " ROWS " * " KEYS " + head_dim / 8 * (5 + 8 / " IN_16 " * (" ROWS " + " KEYS ") + 8 * " ROWS   \
     " * " KEYS ") + " ROWS " * (" COLUMNS " + select(type == f64, 25 * " KEYS " + 48, 5 * " KEYS " + 16)) + " OF_V     \
     " + tile_k / " IN_16 " * (4 + " ROWS " + (1 + " IN_16 ") * " COLUMNS " / " VECTOR " + " IN_16 " * " ROWS " * "     \
     COLUMNS "))"

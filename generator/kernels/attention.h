@@ -17,8 +17,10 @@ typedef struct attention {
     ptx_val q_length, k_length, head; /* U32; batch * q_heads + head, U64 */
     ptx_val first;                    /* the tile's first query */
     ptx_val q_end;                    /* rows of Q that count: none of them when scale is 0 */
-    ptx_val keys, all_see; /* keys that some query of the tile sees: these and no others are read; that all see */
-    ptx_val factor; /* scale * log2(e). A scale of 0 is a Q of zeros with a scale of 1, so that -inf stays -inf */
+    ptx_val keys,
+        all_see; /* keys that some query of the tile sees: these and no others are read; that all see */
+    ptx_val
+        factor; /* scale * log2(e). A scale of 0 is a Q of zeros with a scale of 1, so that -inf stays -inf */
 } attention;
 
 attention attention_open(ptx_fn *f, const kiln_variant *v);

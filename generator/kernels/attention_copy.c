@@ -26,8 +26,8 @@ static uint32_t rows_apart(const attention_panel *p)
     return p->by->threads % row_units == 0 ? p->by->threads / row_units : 0;
 }
 
-attention_panel attention_open_panel(const attention_copier *by, ptx_val from, ptx_val stride, uint32_t elements,
-                                     ptx_val to, uint32_t row_bytes)
+attention_panel attention_open_panel(const attention_copier *by, ptx_val from, ptx_val stride,
+                                     uint32_t elements, ptx_val to, uint32_t row_bytes)
 {
     attention_panel p = {by, elements, row_bytes, .from = from, .stride = stride, .to = to};
     find_unit(&p, by->tid);
@@ -36,7 +36,8 @@ attention_panel attention_open_panel(const attention_copier *by, ptx_val from, p
     return p;
 }
 
-static void copy_all(const attention_panel *p, ptx_val row, uint32_t rows, const ptx_val *end, ptx_val element)
+static void copy_all(const attention_panel *p, ptx_val row, uint32_t rows, const ptx_val *end,
+                     ptx_val element)
 {
     const attention_copier *by = p->by;
     ptx_fn *f = by->a->f;

@@ -23,8 +23,8 @@ typedef struct attention_panel {
     ptx_val row, at, place, step; /* this thread's first unit, and how many bytes it is to its next */
 } attention_panel;
 
-attention_panel attention_open_panel(const attention_copier *by, ptx_val from, ptx_val stride, uint32_t elements,
-                                     ptx_val to, uint32_t row_bytes);
+attention_panel attention_open_panel(const attention_copier *by, ptx_val from, ptx_val stride,
+                                     uint32_t elements, ptx_val to, uint32_t row_bytes);
 
 /* Rows [row, row + rows), from `element` on; rows from `end` on are zeros. */
 void attention_copy_rows(const attention_panel *p, ptx_val row, uint32_t rows, ptx_val end, ptx_val element);

@@ -28,17 +28,17 @@ enum {
     UNIT_BYTES = 16,
     MOST_STEPS = 256 / 16, /* 16 elements of head_dim each */
     MOST_OCTETS = 64 / 8,  /* of keys in a tile */
-    MOST_SMALL = 128 /* up to this head_dim there are registers for rows of Q, or for two blocks */
+    MOST_SMALL = 128       /* up to this head_dim there are registers for rows of Q, or for two blocks */
 };
 
 typedef struct mma {
     attention a;
     ptx_fn *f;
-    bool is_deep;             /* products of 16 along the sum, else of 8 */
-    bool q_stays;             /* in registers */
-    uint32_t blocks;          /* of 16 rows in a warp */
-    uint32_t steps, octets;   /* 16 elements of head_dim; 8 keys */
-    bool has_tail;            /* 8 elements of head_dim more */
+    bool is_deep;           /* products of 16 along the sum, else of 8 */
+    bool q_stays;           /* in registers */
+    uint32_t blocks;        /* of 16 rows in a warp */
+    uint32_t steps, octets; /* 16 elements of head_dim; 8 keys */
+    bool has_tail;          /* 8 elements of head_dim more */
     uint32_t row_bytes;
     attention_copier copier;
     attention_panel k, v;
@@ -123,7 +123,8 @@ static void multiply_values(mma *m)
     ptx_val v[4];
     for (uint32_t o = 0; o < m->octets; o += 2) {
         for (uint32_t step = 0; step < m->steps; step++) {
-            ptx_ldmatrix_trans(f, 4, v, pointer_to(m, m->v_at, o * UNIT * m->row_bytes + step * 2 * UNIT_BYTES));
+            ptx_ldmatrix_trans(f, 4, v,
+                               pointer_to(m, m->v_at, o * UNIT * m->row_bytes + step * 2 * UNIT_BYTES));
             for (uint32_t b = 0; b < m->blocks; b++) {
                 multiply_16(m, &m->weight[b][2 * o], v[0], v[1], m->sum[b][2 * step], false);
                 multiply_16(m, &m->weight[b][2 * o], v[2], v[3], m->sum[b][2 * step + 1], false);
@@ -361,7 +362,8 @@ static void place_lane(mma *m, ptx_val q, ptx_val k, ptx_val v)
     ptx_val odd = ptx_bfe(f, m->lane, ptx_u32(3), ptx_u32(1)), in_16 = ptx_and(f, m->lane, ptx_u32(15));
     ptx_val q_row = ptx_mad(f, m->warp, ptx_u32(m->blocks * BLOCK_ROWS), in_16);
     ptx_val k_row = ptx_mad(f, upper, ptx_u32(8), in_octet);
-    ptx_val upper_bytes = ptx_mul(f, upper, ptx_u32(UNIT_BYTES)), odd_bytes = ptx_mul(f, odd, ptx_u32(UNIT_BYTES));
+    ptx_val upper_bytes = ptx_mul(f, upper, ptx_u32(UNIT_BYTES)),
+            odd_bytes = ptx_mul(f, odd, ptx_u32(UNIT_BYTES));
     ptx_val row_bytes = ptx_u32(m->row_bytes);
     m->q_at = ptx_mad(f, q_row, row_bytes, ptx_add(f, q, upper_bytes));
     m->v_at = ptx_mad(f, in_16, row_bytes, ptx_add(f, v, upper_bytes));
@@ -396,7 +398,8 @@ static void begin(mma *m, ptx_val q_to, ptx_val tid)
 static uint32_t blocks_per_multiprocessor(const mma *m)
 {
     enum { ALL_REGISTERS = 65536, OTHERS = 68 };
-    uint32_t numbers = m->blocks * (m->a.head_dim / 2 + m->a.tile_k / 2) + (m->q_stays ? m->a.head_dim / 4 : 0);
+    uint32_t numbers =
+        m->blocks * (m->a.head_dim / 2 + m->a.tile_k / 2) + (m->q_stays ? m->a.head_dim / 4 : 0);
     uint32_t blocks = ALL_REGISTERS / (m->copier.threads * (numbers + OTHERS));
     return blocks < 1 ? 1 : blocks;
 }

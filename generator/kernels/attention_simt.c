@@ -7,7 +7,8 @@
  * tile of keys, out of the L2 cache; K and V are read once per tile of queries, and only the keys that some of them sees.
  * So every head_dim fits into less than 48 KB.
  *
- * Weights go from the lanes that have them to the others of their group through shared memory that no other warp uses.
+ * Weights go from the lanes that have them to the others of their group through shared memory of the group's own; the
+ * barrier before V comes between.
  *
  * BANKS. Panels of Q and K have rows of an odd number of 16-byte units: eight lanes that read the same unit of eight
  * neighbouring rows meet in no bank. The 16 lanes of a group share their rows of Q, and read one address.
@@ -34,16 +35,16 @@ enum {
 typedef struct simt {
     attention a;
     ptx_fn *f;
-    uint32_t rows, keys;         /* scores of a lane */
-    uint32_t vector, vectors;    /* columns of O: so many, so many times */
-    uint32_t bytes, unit;        /* of a wide number; wide numbers in 16 bytes */
-    uint32_t panel_keys;         /* of V */
+    uint32_t rows, keys;             /* scores of a lane */
+    uint32_t vector, vectors;        /* columns of O: so many, so many times */
+    uint32_t bytes, unit;            /* of a wide number; wide numbers in 16 bytes */
+    uint32_t panel_keys;             /* of V */
     uint32_t row_bytes, v_row_bytes; /* of panels of Q and K; of V */
     attention_copier copier;
     attention_panel q, k, v;
-    ptx_val lane, group;         /* lane of the group */
-    ptx_val stage, weights;      /* shared memory: panels; this group's weights */
-    ptx_val q_from, k_from;      /* this lane's rows of the panels */
+    ptx_val lane, group;          /* lane of the group */
+    ptx_val stage, weights;       /* shared memory: panels; this group's weights */
+    ptx_val q_from, k_from;       /* this lane's rows of the panels */
     ptx_val v_from[MOST_COLUMNS]; /* its columns */
     attention_row row[MOST_ROWS];
     ptx_val score[MOST_ROWS][MOST_KEYS], sum[MOST_ROWS][MOST_COLUMNS];
@@ -85,7 +86,8 @@ static void multiply_panel(simt *s, uint32_t elements)
                 ptx_load_vec(f, (int)s->unit, k[c],
                              shared_at(s, k_at, c * GROUP_LANES * s->row_bytes + u * UNIT_BYTES), PTX_PLAIN);
             for (uint32_t r = 0; r < s->rows; r++) {
-                ptx_load_vec(f, (int)s->unit, q, shared_at(s, q_at, r * s->row_bytes + u * UNIT_BYTES), PTX_PLAIN);
+                ptx_load_vec(f, (int)s->unit, q, shared_at(s, q_at, r * s->row_bytes + u * UNIT_BYTES),
+                             PTX_PLAIN);
                 for (uint32_t c = 0; c < s->keys; c++)
                     for (uint32_t e = 0; e < s->unit; e++)
                         ptx_fma_to(f, s->score[r][c], q[e], k[c][e]);
@@ -105,7 +107,8 @@ static attention_panel open_k(const simt *s, uint32_t elements)
     return attention_open_panel(&s->copier, s->a.k, s->a.kv_row, elements, to, s->row_bytes);
 }
 
-static void add_panel(simt *s, const attention_panel *q, const attention_panel *k, ptx_val key, ptx_val element)
+static void add_panel(simt *s, const attention_panel *q, const attention_panel *k, ptx_val key,
+                      ptx_val element)
 {
     ptx_fn *f = s->f;
     ptx_barrier(f);
@@ -197,7 +200,8 @@ static void add_values(simt *s, ptx_val weights)
         for (uint32_t i = 0; i < s->vectors; i++)
             columns[i] = ptx_mad(f, key, ptx_u32(s->v_row_bytes), s->v_from[i]);
         for (uint32_t r = 0; r < s->rows; r++)
-            ptx_load_vec(f, (int)s->unit, weight[r], shared_at(s, from, r * s->a.tile_k * s->bytes), PTX_PLAIN);
+            ptx_load_vec(f, (int)s->unit, weight[r], shared_at(s, from, r * s->a.tile_k * s->bytes),
+                         PTX_PLAIN);
         for (uint32_t e = 0; e < s->unit; e++) {
             ptx_val v[MOST_COLUMNS];
             load_columns(s, columns, e, v);
@@ -334,7 +338,8 @@ static void place_thread(simt *s)
     ptx_val of_group = ptx_mad(f, s->group, ptx_u32(group_bytes), s->stage);
     ptx_val of_lane = ptx_mad(f, s->lane, ptx_u32(s->bytes), of_group);
     s->weights = ptx_add(f, of_lane, ptx_u32(weights_start));
-    for (uint32_t i = 0; i < s->vectors; i++) { /* what is behind the last column is that again, and not stored */
+    for (uint32_t i = 0; i < s->vectors;
+         i++) { /* what is behind the last column is that again, and not stored */
         ptx_val number = ptx_add(f, s->lane, ptx_u32(i * GROUP_LANES));
         ptx_val vector = ptx_min(f, number, ptx_u32(a->head_dim / s->vector - 1));
         s->v_from[i] = ptx_mad(f, vector, ptx_u32(s->vector * s->bytes), s->stage);
@@ -367,7 +372,6 @@ void attention_emit_simt(ptx_fn *f, const kiln_variant *v)
         }
         for (uint32_t r = 0; r < s.rows; r++)
             weigh_row(&s, r);
-        ptx_warp_barrier(f);
         multiply_values(&s, key);
     }
     ptx_val first = ptx_mad(f, s.group, ptx_u32(s.rows), s.a.first);

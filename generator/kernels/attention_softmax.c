@@ -12,7 +12,8 @@ static const double log2_e = 0x1.71547652b82fep+0, ln_2 = 0x1.62e42fefa39efp-1;
 /* ---- places ------------------------------------------------------------------------------------------------------ */
 
 /* The element at which this batch's and head's matrix starts. */
-static ptx_val place(ptx_fn *f, ptx_val pointer, ptx_val batch, ptx_val batch_stride, ptx_val head, ptx_val head_stride)
+static ptx_val place(ptx_fn *f, ptx_val pointer, ptx_val batch, ptx_val batch_stride, ptx_val head,
+                     ptx_val head_stride)
 {
     ptx_val in_batch = ptx_mul(f, head, head_stride);
     ptx_val element = ptx_mad(f, batch, batch_stride, in_batch);

@@ -141,7 +141,8 @@ static const manifest_variant *find_variant(const manifest *m, const char *id)
 /* By the bounds of the variant that ran. */
 static bool compare_picked(runner *r, const one_case *c, const kiln_kernel *picked, const outcome *o)
 {
-    const manifest_variant *asked = r->problem.variant, *ran = picked ? find_variant(r->manifest, picked->id) : asked;
+    const manifest_variant *asked = r->problem.variant,
+                           *ran = picked ? find_variant(r->manifest, picked->id) : asked;
     if (ran && ran != asked && c->is_compared) {
         r->problem.variant = ran;
         r->row->expect(&r->problem, c->pattern);

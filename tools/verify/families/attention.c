@@ -81,7 +81,8 @@ static void find_scores(problem *p, query *t, double scale)
     for (uint64_t j = 0; j < t->seen; j++) {
         long double sum = 0, size = 0;
         for (uint64_t d = 0; d < t->dim; d++) {
-            long double term = (long double)row[d] * element_get(k->about->type, k->host, t->kv + j * t->kv_row + d);
+            long double term =
+                (long double)row[d] * element_get(k->about->type, k->host, t->kv + j * t->kv_row + d);
             sum += term;
             size += fabsl(term);
         }
@@ -103,7 +104,8 @@ static long double probability(const query *t, uint64_t j)
 static double deviation(const query *t, const arithmetic *a, uint64_t j)
 {
     double size = (double)t->size[j];
-    return a->unit * ((grow(a, t->dim) + 2) * size + 2 * (double)(t->most - t->score[j]) + 8) + a->product * size;
+    return a->unit * ((grow(a, t->dim) + 2) * size + 2 * (double)(t->most - t->score[j]) + 8) +
+           a->product * size;
 }
 
 static void expect_row(problem *p, const query *t, const arithmetic *a, uint64_t first)
@@ -130,9 +132,11 @@ static void expect_row(problem *p, const query *t, const arithmetic *a, uint64_t
     for (uint64_t d = 0; d < t->dim; d++) {
         double sums = (a->unit * (grow(a, t->seen) + 4) + a->sums) * p_size[d];
         if (t->seen)
-            sums += (a->tiny_weight + a->least_normal) * v_size[d] / (double)t->sum + a->smallest * (double)(t->seen + 2);
+            sums += (a->tiny_weight + a->least_normal) * v_size[d] / (double)t->sum +
+                    a->smallest * (double)(t->seen + 2);
         out->expected_value[first + d] = (double)r[d];
-        out->bound[first + d] = spread[d] + sums + a->out * (double)fabsl(r[d]) + number_smallest(out->about->type) / 2;
+        out->bound[first + d] =
+            spread[d] + sums + a->out * (double)fabsl(r[d]) + number_smallest(out->about->type) / 2;
         if (t->seen == 0)
             out->bound[first + d] = 0;
     }
@@ -174,11 +178,13 @@ static void expect(problem *p, const input_pattern *pattern)
         uint64_t i = n % lengths, head = n / lengths % heads, batch = n / lengths / heads;
         t.q = batch * problem_integer(p, "q_batch_stride") + head * problem_integer(p, "q_head_stride") +
               i * problem_integer(p, "q_row_stride");
-        t.kv = batch * problem_integer(p, "kv_batch_stride") + head / group * problem_integer(p, "kv_head_stride");
+        t.kv = batch * problem_integer(p, "kv_batch_stride") +
+               head / group * problem_integer(p, "kv_head_stride");
         t.seen = keys_seen(p, i);
         find_scores(p, &t, problem_find(p, "scale")->real);
         expect_row(p, &t, &a,
-                   batch * problem_integer(p, "out_batch_stride") + head * problem_integer(p, "out_head_stride") +
+                   batch * problem_integer(p, "out_batch_stride") +
+                       head * problem_integer(p, "out_head_stride") +
                        i * problem_integer(p, "out_row_stride"));
         expect_log(p, &t, &a, n);
     }
@@ -202,7 +208,8 @@ static double q_of(int kind, double size, double normal)
     return kind == ATTENTION_EXTREME || kind == ATTENTION_RISING || kind == ATTENTION_FALLING ? size : normal;
 }
 
-static double k_of(int kind, double size, random_stream s, uint64_t row, uint64_t column, uint64_t rows, double normal)
+static double k_of(int kind, double size, random_stream s, uint64_t row, uint64_t column, uint64_t rows,
+                   double normal)
 {
     switch (kind) {
     case ATTENTION_DOMINATING:
@@ -220,9 +227,11 @@ static double k_of(int kind, double size, random_stream s, uint64_t row, uint64_
     }
 }
 
-static double v_of(int kind, element_type type, uint64_t row, uint64_t column, uint64_t dim, uint64_t keys, double normal)
+static double v_of(int kind, element_type type, uint64_t row, uint64_t column, uint64_t dim, uint64_t keys,
+                   double normal)
 {
-    double most = type == ELEMENT_F16 ? number_largest(type) : number_largest(type) / (4 * (double)(keys + 1));
+    double most =
+        type == ELEMENT_F16 ? number_largest(type) : number_largest(type) / (4 * (double)(keys + 1));
     if (kind == ATTENTION_LARGE_V)
         return normal > 0 ? most : -most;
     return kind == ATTENTION_ONE_HOT ? column == row % dim : normal;
@@ -256,7 +265,8 @@ static void make(problem *p, const input_pattern *pattern, random_stream s)
     double score = kind == ATTENTION_EXTREME ? 1e4 : 60, size = sqrt(score / sqrt((double)dim));
     scale->real = number_decode(scale->about->type, number_encode(scale->about->type, exact));
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        fill(problem_find(p, names[i]), kind, size, dim, problem_integer(p, "k_length"), random_fork(s, i + 1));
+        fill(problem_find(p, names[i]), kind, size, dim, problem_integer(p, "k_length"),
+             random_fork(s, i + 1));
 }
 
 /* clang-format off */
@@ -303,7 +313,8 @@ static void set(size_plan *plan, const char *prefix, const char *suffix, uint64_
     problem_find(plan->problem, name)->integer = value;
 }
 
-static void set_strides(size_plan *plan, const char *prefix, uint64_t heads, uint64_t rows, layout where, uint64_t gap)
+static void set_strides(size_plan *plan, const char *prefix, uint64_t heads, uint64_t rows, layout where,
+                        uint64_t gap)
 {
     uint64_t dim = parameter(plan->problem, "head_dim") + gap;
     bool rows_first = where == ROWS_FIRST;
@@ -343,6 +354,8 @@ static void plan_sizes(size_plan *plan)
         add(plan, (lengths){1, 1, 1, 5, ks.values[i]}, HEADS_FIRST);
     for (uint64_t i = tile_q - 1; i <= tile_q + 1; i++)
         add(plan, (lengths){1, 1, 1, i, i + (i & 1)}, HEADS_FIRST);
+    add(plan, (lengths){1, 1, 1, 5, tile_k + 3},
+        HEADS_FIRST); /* causal: query 0 sees all of a tile but its last key */
     add(plan, (lengths){1, 1, 1, 100, 100}, HEADS_FIRST);
     add(plan, (lengths){1, 1, 1, 70, 33}, HEADS_FIRST); /* causal: 37 rows see nothing */
     add(plan, (lengths){1, 1, 1, 3, 1000}, HEADS_FIRST);
