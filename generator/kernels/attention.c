@@ -17,6 +17,8 @@ static const kiln_param params[] = {
      .summary = "queries per thread block; K and V are read once for each such tile"},
     {.name = "tile_k", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "32 64", .default_value = "64",
      .summary = "keys at a time"},
+    {.name = "splits", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 4 16", .default_value = "1",
+     .summary = "thread blocks that share the keys of a tile of queries; more than one take a workspace"},
     {.name = NULL},
 };
 
@@ -47,10 +49,15 @@ static const kiln_arg args[] = {
     {"kv_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same of K and of V"},
     {"out_batch_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same of O"},
     {"out_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same of O"},
+    {"workspace", KILN_ARG_SCRATCH, "$type:f64:f32", "workspace_size", 16, "splits > 1", "what parts of the keys come to"},
+    {"arrivals", KILN_ARG_INOUT, "u32", "batch * q_heads * ceil_div(q_length, 32)", 4, "splits > 1",
+     "0 before a launch, and again 0 after it"},
+    {"workspace_size", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "numbers that workspace holds; 0: no tile's keys are shared"},
     {.name = NULL},
 };
 
 #define LONGEST "1073741824"
+#define WORKSPACE "batch * q_heads * q_length * splits * (head_dim + 8)"
 #define EIGHTHS(a, b, c) a " % 8 == 0 && " b " % 8 == 0 && " c " % 8 == 0"
 
 static const kiln_rule rules[] = {
@@ -62,6 +69,8 @@ static const kiln_rule rules[] = {
     {EIGHTHS("q_row_stride", "q_head_stride", "q_batch_stride"), "strides of q must be multiples of 8"},
     {EIGHTHS("kv_row_stride", "kv_head_stride", "kv_batch_stride"), "strides of k and v must be multiples of 8"},
     {EIGHTHS("out_row_stride", "out_head_stride", "out_batch_stride"), "strides of out must be multiples of 8"},
+    {"splits == 1 || workspace_size >= " WORKSPACE, "the workspace is too small"},
+    {"splits == 1 || batch * q_heads * ceil_div(q_length, 32) <= 2147483648", "too many tiles for splits"},
     {"out_row_stride >= head_dim || q_length <= 1", "out_row_stride must be at least head_dim"},
     {NULL, NULL},
 };
@@ -138,16 +147,26 @@ static const kiln_rule refusals[] = {
     {"strategy == simt || type == f16 || type == bf16", "strategy mma is for f16 and bf16"},
     {"type != f64 || tile_q == 32", "f64 needs tile_q 32: registers"},
     {"strategy == mma || tile_q <= 64", "tile_q 128 is for strategy mma"},
-    {"strategy == simt || " MMA_SHARED " <= 101376", "the tiles need more than 99 KB of shared memory"},
+    {"strategy == simt || " MMA_SHARED " + 16 * (splits > 1) <= 101376", "the tiles need more than 99 KB of shared memory"},
     {NULL, NULL},
 };
 
-/* Short tiles where there are few queries. */
+/* Short tiles where there are few queries; with a workspace, parts of the keys until two thread blocks per multiprocessor
+ * are at work, as long as each has some tiles. */
+#define PARTS(parts)                                                                                                   \
+    "workspace_size >= batch * q_heads * q_length * " parts " * 264 && k_length >= 128 * " parts                       \
+    " && batch * q_heads * ceil_div(q_length, 32) * " parts " <= 2 * multiprocessors"
+
 static const kiln_dispatch dispatch[] = {
-    {"q_length <= 32", "strategy=mma,tile_q=32"},
-    {"q_length >= 1024 && sm >= 80", "strategy=mma,tile_q=128"},
-    {"1", "strategy=mma"},
-    {"q_length <= 32", "tile_q=32"},
+    {PARTS("16"), "strategy=mma,tile_q=32,splits=16"},
+    {PARTS("4"), "strategy=mma,tile_q=32,splits=4"},
+    {"q_length <= 32", "strategy=mma,tile_q=32,splits=1"},
+    {"q_length >= 1024 && sm >= 80", "strategy=mma,tile_q=128,splits=1"},
+    {"1", "strategy=mma,splits=1"},
+    {PARTS("16"), "splits=16"},
+    {PARTS("4"), "splits=4"},
+    {"q_length <= 32", "tile_q=32,splits=1"},
+    {"1", "splits=1"},
     {"1", ""},
     {NULL, NULL},
 };
@@ -169,7 +188,7 @@ const kiln_family attention_family = {
     .rules = rules,
     .empty = "batch == 0 || q_heads == 0 || q_length == 0",
     .block = {THREADS},
-    .grid = {"ceil_div(q_length, tile_q)", "q_heads", "batch"},
+    .grid = {"ceil_div(q_length, tile_q) * splits", "q_heads", "batch"},
     .shared_bytes = SHARED,
     .dispatch = dispatch,
     .cost = {.bytes_read = TYPE_BYTES " * head_dim * batch * (q_heads * q_length + 2 * kv_heads * k_length)",

@@ -8,7 +8,7 @@
 typedef struct attention {
     ptx_fn *f;
     ptx_type type, wide; /* of Q, K, V and O; of scores and sums: F64 where Q is, else F32 */
-    uint32_t sm, head_dim, tile_q, tile_k;
+    uint32_t sm, head_dim, tile_q, tile_k, splits;
     bool is_causal;
 
     ptx_val q, k, v, out;             /* this batch's and head's first element */
@@ -17,10 +17,12 @@ typedef struct attention {
     ptx_val q_length, k_length, head; /* U32; batch * q_heads + head, U64 */
     ptx_val first;                    /* the tile's first query */
     ptx_val q_end;                    /* rows of Q that count: none of them when scale is 0 */
-    ptx_val keys,
-        all_see; /* keys that some query of the tile sees: these and no others are read; that all see */
-    ptx_val
-        factor; /* scale * log2(e). A scale of 0 is a Q of zeros with a scale of 1, so that -inf stays -inf */
+    ptx_val keys;    /* behind the last key that some query of the tile sees, of this part: no other is read */
+    ptx_val all_see; /* how many keys all of them see */
+    ptx_val factor;  /* scale * log2(e). With scale 0: log2(e), and Q is zeros, so that -inf stays -inf */
+    /* With splits, attention_split.h: */
+    ptx_val workspace, arrivals, part, tile; /* U32, the tile counted over all heads and batches */
+    ptx_val first_key;                       /* of this part; else 0 */
 } attention;
 
 attention attention_open(ptx_fn *f, const kiln_variant *v);

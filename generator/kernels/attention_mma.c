@@ -18,6 +18,7 @@
  * conversion (of three below sm_80); the rest is per row, per key or per element of O, and shared.
  */
 #include "attention_copy.h"
+#include "attention_split.h"
 #include "narrow.h"
 
 enum {
@@ -257,9 +258,7 @@ static void stage_block(mma *m, uint32_t b, ptx_val at)
 {
     ptx_fn *f = m->f;
     for (uint32_t r = 0; r < 2; r++) {
-        ptx_val sum = ptx_reduce_lanes(f, PTX_OP_ADD, 4, m->row[b][r].sum);
-        ptx_val share = attention_share(&m->a, sum);
-        m->row[b][r].sum = sum;
+        ptx_val share = attention_share(&m->a, m->row[b][r].sum);
         for (uint32_t n = 0; n < 2 * m->steps + m->has_tail; n++) {
             ptx_val low = ptx_mul(f, m->sum[b][n][2 * r], share);
             ptx_val high = ptx_mul(f, m->sum[b][n][2 * r + 1], share);
@@ -331,6 +330,33 @@ static void store_logs(mma *m)
     }
 }
 
+static void store_results(mma *m, ptx_val shared)
+{
+    stage_rows(m, shared);
+    store_rows(m, shared);
+    store_logs(m);
+}
+
+/* Pairs of columns, eight apart, of each of the lane's rows. */
+static void store_parts(mma *m, ptx_val shared, ptx_val tid)
+{
+    ptx_fn *f = m->f;
+    attention_slice slices[2 * MOST_BLOCKS];
+    ptx_val sums[2 * MOST_BLOCKS][4 * MOST_STEPS], row = first_row(m, 0);
+    ptx_val column = ptx_mul(f, ptx_and(f, m->lane, ptx_u32(3)), ptx_u32(2));
+    for (uint32_t i = 0; i < 2 * m->blocks; i++) {
+        uint32_t count = 2 * m->steps + m->has_tail, block = i / 2, r = i % 2;
+        for (uint32_t n = 0; n < 2 * count; n++)
+            sums[i][n] = m->sum[block][n / 2][2 * r + n % 2];
+        ptx_val query = i == 0 ? row : ptx_add(f, row, ptx_u32(8 * i));
+        slices[i] = (attention_slice){query, column, 2, UNIT, count, &m->row[block][r], sums[i]};
+    }
+    PTX_IF (f, attention_leave_part(&m->a, slices, 2 * m->blocks, tid)) {
+        attention_join_parts(&m->a, slices, 2 * m->blocks);
+        store_results(m, shared);
+    }
+}
+
 /* ---- the kernel ---------------------------------------------------------------------------------------------------- */
 
 static mma open_mma(ptx_fn *f, const kiln_variant *v)
@@ -388,7 +414,7 @@ static void begin(mma *m, ptx_val q_to, ptx_val tid)
     m->v = attention_open_panel(&m->copier, a->v, a->kv_row, a->head_dim, v_to, m->row_bytes);
     place_lane(m, q_to, k_to, v_to);
     attention_copy_rows(&q, a->first, a->tile_q, a->q_end, none);
-    attention_copy_rows(&m->k, none, a->tile_k, a->keys, none);
+    attention_copy_rows(&m->k, a->first_key, a->tile_k, a->keys, none);
     wait_for_copies(m);
     for (uint32_t step = 0; step < m->steps && m->q_stays; step++)
         load_q(m, 0, step, m->q[step]);
@@ -410,12 +436,17 @@ void attention_emit_mma(ptx_fn *f, const kiln_variant *v)
     ptx_val tid = ptx_tid_x(f), shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
     begin(&m, shared, tid);
     ptx_min_blocks(f, blocks_per_multiprocessor(&m));
-    PTX_FOR (f, key, ptx_u32(0), m.a.keys, ptx_u32(m.a.tile_k)) {
+    PTX_FOR (f, key, m.a.first_key, m.a.keys, ptx_u32(m.a.tile_k)) {
         add_tile(&m, key);
     }
     if (m.a.sm >= 80)
         ptx_cp_async_wait_all(f);
-    stage_rows(&m, shared);
-    store_rows(&m, shared);
-    store_logs(&m);
+    for (uint32_t i = 0; i < 2 * m.blocks; i++) {
+        attention_row *row = &m.row[i / 2][i % 2];
+        row->sum = ptx_var(f, ptx_reduce_lanes(f, PTX_OP_ADD, 4, row->sum));
+    }
+    if (m.a.splits > 1)
+        store_parts(&m, shared, tid);
+    else
+        store_results(&m, shared);
 }

@@ -17,6 +17,7 @@
  * score that its query does not see is replaced by -inf after the product.
  */
 #include "attention_copy.h"
+#include "attention_split.h"
 #include "narrow.h"
 
 enum {
@@ -260,7 +261,7 @@ static void store_row(simt *s, uint32_t r, ptx_val row)
     ptx_fn *f = s->f;
     const attention *a = &s->a;
     ptx_val exists = ptx_lt(f, row, a->q_length);
-    ptx_val sum = ptx_reduce_lanes(f, PTX_OP_ADD, GROUP_LANES, s->row[r].sum);
+    ptx_val sum = s->row[r].sum;
     ptx_val share = attention_share(a, sum);
     PTX_IF (f, exists) {
         ptx_val line = ptx_at(f, a->out, ptx_mul_wide(f, row, a->out_row));
@@ -285,6 +286,28 @@ static void store_row(simt *s, uint32_t r, ptx_val row)
             ptx_val at = ptx_at(f, ptx_at(f, a->lse, before), row);
             ptx_store(f, at, attention_log(a, sum, s->row[r].shift));
         }
+    }
+}
+
+static void store_rows(simt *s, ptx_val first)
+{
+    for (uint32_t r = 0; r < s->rows; r++)
+        store_row(s, r, r == 0 ? first : ptx_add(s->f, first, ptx_u32(r)));
+}
+
+static void store_parts(simt *s, ptx_val first)
+{
+    ptx_fn *f = s->f;
+    attention_slice slices[MOST_ROWS];
+    ptx_val column = ptx_mul(f, s->lane, ptx_u32(s->vector));
+    for (uint32_t r = 0; r < s->rows; r++) {
+        ptx_val query = r == 0 ? first : ptx_add(f, first, ptx_u32(r));
+        uint32_t step = GROUP_LANES * s->vector;
+        slices[r] = (attention_slice){query, column, s->vector, step, s->vectors, &s->row[r], s->sum[r]};
+    }
+    PTX_IF (f, attention_leave_part(&s->a, slices, s->rows, s->copier.tid)) {
+        attention_join_parts(&s->a, slices, s->rows);
+        store_rows(s, first);
     }
 }
 
@@ -364,7 +387,7 @@ void attention_emit_simt(ptx_fn *f, const kiln_variant *v)
     simt s = open_simt(f, v);
     ptx_min_blocks(f, blocks_per_multiprocessor(&s));
     place_thread(&s);
-    PTX_FOR (f, key, ptx_u32(0), s.a.keys, ptx_u32(s.a.tile_k)) {
+    PTX_FOR (f, key, s.a.first_key, s.a.keys, ptx_u32(s.a.tile_k)) {
         multiply_scores(&s, key);
         ptx_val end = ptx_add(f, key, ptx_u32(s.a.tile_k));
         PTX_IF (f, ptx_gt(f, end, s.a.all_see)) {
@@ -376,5 +399,9 @@ void attention_emit_simt(ptx_fn *f, const kiln_variant *v)
     }
     ptx_val first = ptx_mad(f, s.group, ptx_u32(s.rows), s.a.first);
     for (uint32_t r = 0; r < s.rows; r++)
-        store_row(&s, r, r == 0 ? first : ptx_add(f, first, ptx_u32(r)));
+        s.row[r].sum = ptx_var(f, ptx_reduce_lanes(f, PTX_OP_ADD, GROUP_LANES, s.row[r].sum));
+    if (s.a.splits > 1)
+        store_parts(&s, first);
+    else
+        store_rows(&s, first);
 }

@@ -20,25 +20,53 @@ static ptx_val place(ptx_fn *f, ptx_val pointer, ptx_val batch, ptx_val batch_st
     return ptx_at(f, pointer, element);
 }
 
+/* With splits, the thread blocks of a tile of queries are neighbours. */
+static ptx_val find_tile(attention *a)
+{
+    ptx_fn *f = a->f;
+    ptx_val number = ptx_ctaid_x(f), count = ptx_nctaid_x(f);
+    ptx_val tile = number;
+    if (a->splits > 1) {
+        tile = ptx_div(f, number, ptx_u32(a->splits));
+        a->part = ptx_rem(f, number, ptx_u32(a->splits));
+        count = ptx_div(f, count, ptx_u32(a->splits));
+        ptx_val of_head = ptx_cvt(f, PTX_U32, a->head);
+        a->tile = ptx_mad(f, of_head, count, tile);
+    }
+    if (!a->is_causal)
+        return tile;
+    ptx_val last = ptx_sub(f, count, ptx_u32(1)); /* the longest first */
+    return ptx_sub(f, last, tile);
+}
+
+/* Whole tiles of keys; the last parts may have none. */
+static void place_part(attention *a)
+{
+    ptx_fn *f = a->f;
+    ptx_val up = ptx_add(f, a->keys, ptx_u32(a->splits * a->tile_k - 1));
+    ptx_val tiles = ptx_div(f, up, ptx_u32(a->splits * a->tile_k));
+    ptx_val count = ptx_mul(f, tiles, ptx_u32(a->tile_k));
+    a->first_key = ptx_mul(f, a->part, count);
+    ptx_val end = ptx_add(f, a->first_key, count);
+    a->keys = ptx_min(f, a->keys, end);
+}
+
 static void place_tile(attention *a)
 {
     ptx_fn *f = a->f;
-    ptx_val tile = ptx_ctaid_x(f);
-    if (a->is_causal) { /* the longest first */
-        ptx_val last = ptx_sub(f, ptx_nctaid_x(f), ptx_u32(1));
-        tile = ptx_sub(f, last, tile);
+    a->first = ptx_mul(f, find_tile(a), ptx_u32(a->tile_q));
+    a->keys = a->all_see = a->k_length;
+    if (a->is_causal) {
+        ptx_val end = ptx_add(f, a->first, ptx_u32(a->tile_q));
+        ptx_val last = ptx_add(f, ptx_min(f, end, a->q_length), a->k_length);
+        a->keys = ptx_sub(f, ptx_max(f, last, a->q_length), a->q_length);
+        ptx_val next = ptx_add(f, a->first, ptx_u32(1));
+        ptx_val least = ptx_add(f, next, a->k_length);
+        a->all_see = ptx_sub(f, ptx_max(f, least, a->q_length), a->q_length);
     }
-    a->first = ptx_mul(f, tile, ptx_u32(a->tile_q));
-    if (!a->is_causal) {
-        a->keys = a->all_see = a->k_length;
-        return;
-    }
-    ptx_val end = ptx_add(f, a->first, ptx_u32(a->tile_q));
-    ptx_val last = ptx_add(f, ptx_min(f, end, a->q_length), a->k_length);
-    a->keys = ptx_sub(f, ptx_max(f, last, a->q_length), a->q_length);
-    ptx_val next = ptx_add(f, a->first, ptx_u32(1));
-    ptx_val least = ptx_add(f, next, a->k_length);
-    a->all_see = ptx_sub(f, ptx_max(f, least, a->q_length), a->q_length);
+    a->first_key = ptx_u32(0);
+    if (a->splits > 1)
+        place_part(a);
 }
 
 static void place_head(attention *a, ptx_val q_heads, ptx_val kv_heads, const ptx_val strides[6])
@@ -73,6 +101,7 @@ attention attention_open(ptx_fn *f, const kiln_variant *v)
                    .head_dim = kiln_int(v, "head_dim"),
                    .tile_q = kiln_int(v, "tile_q"),
                    .tile_k = kiln_int(v, "tile_k"),
+                   .splits = kiln_int(v, "splits"),
                    .is_causal = kiln_bool(v, "causal")};
     a.wide = a.type == PTX_F64 ? PTX_F64 : PTX_F32;
     ptx_val strides[6];
@@ -96,8 +125,13 @@ attention attention_open(ptx_fn *f, const kiln_variant *v)
     strides[3] = ptx_param(f, PTX_U64, "kv_head_stride");
     strides[4] = ptx_param(f, PTX_U64, "out_batch_stride");
     strides[5] = ptx_param(f, PTX_U64, "out_head_stride");
-    place_tile(&a);
+    if (a.splits > 1) {
+        a.workspace = ptx_param_ptr(f, a.wide, "workspace");
+        a.arrivals = ptx_param_ptr(f, PTX_U32, "arrivals");
+    }
+    ptx_param(f, PTX_U64, "workspace_size"); /* for dispatch */
     place_head(&a, q_heads, kv_heads, strides);
+    place_tile(&a);
     scale_scores(&a, scale);
     return a;
 }

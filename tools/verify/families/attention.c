@@ -174,6 +174,8 @@ static void expect(problem *p, const input_pattern *pattern)
                .size = pool_allocate(&p->memory, bytes)};
     expect_values(p, out);
     expect_values(p, lse);
+    if (problem_find(p, "arrivals"))
+        expect_bits(p, problem_find(p, "arrivals")); /* all 0, as before */
     for (uint64_t n = 0; n < lse->count; n++) {
         uint64_t i = n % lengths, head = n / lengths % heads, batch = n / lengths / heads;
         t.q = batch * problem_integer(p, "q_batch_stride") + head * problem_integer(p, "q_head_stride") +
@@ -334,6 +336,9 @@ static void add(size_plan *plan, lengths n, layout where)
     set_strides(plan, "q", n.q_heads, n.q, where == ONE_KV ? HEADS_FIRST : where, gap);
     set_strides(plan, "kv", n.kv_heads, n.k, where, gap);
     set_strides(plan, "out", n.q_heads, n.q, where == ROWS_FIRST ? where : HEADS_FIRST, 0);
+    uint64_t splits = parameter(plan->problem, "splits"), rows = n.batch * n.q_heads * n.q;
+    uint64_t room = n.k >= 128 * splits ? MOST_HEAD_DIM : parameter(plan->problem, "head_dim"); /* dispatch wants most */
+    set(plan, "workspace_size", "", splits > 1 ? rows * splits * (room + 8) : 0);
     size_plan_add(plan);
 }
 
@@ -359,6 +364,10 @@ static void plan_sizes(size_plan *plan)
     add(plan, (lengths){1, 1, 1, 100, 100}, HEADS_FIRST);
     add(plan, (lengths){1, 1, 1, 70, 33}, HEADS_FIRST); /* causal: 37 rows see nothing */
     add(plan, (lengths){1, 1, 1, 3, 1000}, HEADS_FIRST);
+    for (uint64_t i = 1; i <= 2 && parameter(p, "splits") > 1; i++) /* a part has one key, and none */
+        add(plan, (lengths){1, 2, 1, 3, (parameter(p, "splits") - i) * tile_k + 1}, HEADS_FIRST);
+    if (parameter(p, "splits") > 1)
+        add(plan, (lengths){1, 1, 1, 1, 128 * parameter(p, "splits") + 5}, HEADS_FIRST);
     add(plan, (lengths){2, 6, 2, 9, 21}, ROWS_FIRST);
     add(plan, (lengths){2, 3, 3, 5, 18}, GAPS);
     add(plan, (lengths){3, 2, 1, 4, 7}, ONE_KV);
@@ -369,7 +378,7 @@ static void plan_sizes(size_plan *plan)
 }
 
 const family_row attention_row = {.name = "attention",
-                                  .args = "q k v out lse batch q_heads kv_heads q_length k_length scale",
+                                  .args = "q k v out lse batch q_heads kv_heads q_length k_length scale workspace_size",
                                   .patterns = patterns,
                                   .plan = plan_sizes,
                                   .make = make,
