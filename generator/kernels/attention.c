@@ -95,7 +95,7 @@ static const kiln_rule rules[] = {
 #define SEEING   "min(q_length, k_length)"
 #define ROUNDS   "ceil_div(" SEEING ", tile_q)"
 #define TRIANGLE                                                                                                       \
-    "select(tile_q < tile_k, (" ROUNDS " / 2 + 1) * (" ROUNDS " / 2 + " ROUNDS " % 2), tile_q / tile_k * (" ROUNDS     \
+    "select(tile_q < tile_k, (" ROUNDS " / 2 + 1) * ((" ROUNDS " + 1) / 2), tile_q / tile_k * (" ROUNDS     \
     " * (" ROUNDS " + 1) / 2 - " ROUNDS ") + ceil_div(" SEEING ", tile_k))"
 #define TILES                                                                                                          \
     "select(causal, " ROUNDS " * ceil_div(k_length - " SEEING ", tile_k) + " TRIANGLE ", " Q_TILES                     \
@@ -123,6 +123,8 @@ static const kiln_rule rules[] = {
 #define SIMT_FIXED                                                                                                     \
     "(72 + 15 * (head_dim >= 32) + " ROWS " * (select(type == f64, 37, 24) + 2 * " COLUMNS " + 4 * " COLUMNS " / "     \
     VECTOR " + " PAIR " * " COLUMNS " / min(" VECTOR ", 2)))"
+#define SIMT_PART                                                                                                      \
+    "(105 + " ROWS " * (select(type == f64, 91, 39) + 3 * " COLUMNS " + 6 * " COLUMNS " / " VECTOR "))"
 #define SIMT_MASK  "(3 + " KEYS " + 2 * " ROWS " * " KEYS ")"
 
 /* Matrix units: a warp has BLOCKS of 16 rows; per row a maximum, an fma, an exponential and a sum, half of a conversion
@@ -136,10 +138,13 @@ static const kiln_rule rules[] = {
 #define MMA_FIXED                                                                                                      \
     "(125 + 23 * " BLOCKS " + head_dim * (1 + 20 * " BLOCKS ") / 8 + 5 * " MMA_COPY " + " OLD " * head_dim * (2 + 4 * "\
     BLOCKS ") / 8 + 30 * " UNEVEN ")"
+#define MMA_PART   "(131 + 74 * " BLOCKS " + head_dim * (5 + (23 + 2 * " OLD ") * " BLOCKS ") / 8)"
 #define MMA_MASK   "(7 + tile_k * " BLOCKS ")"
 
+/* Beyond what a tile without splits takes: each part's beginning, leaving and joining. */
+#define SPLIT "(splits > 1) * (splits * select(strategy == mma, " MMA_PART ", " SIMT_PART ") - 100 - head_dim / 2)"
 #define INSTRUCTIONS                                                                                                   \
-    "batch * q_heads * " THREADS " * (" Q_TILES " * (14 * causal + select(strategy == mma, " MMA_FIXED ", " SIMT_FIXED \
+    "batch * q_heads * " THREADS " * (" Q_TILES " * (14 * causal + " SPLIT " + select(strategy == mma, " MMA_FIXED ", " SIMT_FIXED \
     ")) + " TILES " * select(strategy == mma, " MMA_TILE ", " SIMT_TILE ") + " MASKED " * select(strategy == mma, "    \
     MMA_MASK ", " SIMT_MASK "))"
 
