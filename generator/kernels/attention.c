@@ -27,6 +27,8 @@ static const kiln_param params[] = {
     "select(batch * " heads " * " length " == 0, 0, " LAST("batch") " * " matrix "_batch_stride + " LAST(heads) " * "  \
     matrix "_head_stride + " LAST(length) " * " matrix "_row_stride + head_dim)"
 
+#define WORKSPACE "batch * q_heads * q_length * splits * (head_dim + 8)"
+
 static const kiln_arg args[] = {
     {"q", KILN_ARG_IN, "$type", SPAN("q", "q_heads", "q_length"), 16, NULL, "Q"},
     {"k", KILN_ARG_IN, "$type", SPAN("kv", "kv_heads", "k_length"), 16, NULL, "K"},
@@ -49,7 +51,7 @@ static const kiln_arg args[] = {
     {"kv_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same of K and of V"},
     {"out_batch_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same of O"},
     {"out_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same of O"},
-    {"workspace", KILN_ARG_SCRATCH, "$type:f64:f32", "workspace_size", 16, "splits > 1", "what parts of the keys come to"},
+    {"workspace", KILN_ARG_SCRATCH, "$type:f64:f32", WORKSPACE, 16, "splits > 1", "what parts of the keys come to"},
     {"arrivals", KILN_ARG_INOUT, "u32", "batch * q_heads * ceil_div(q_length, 32)", 4, "splits > 1",
      "0 before a launch, and again 0 after it"},
     {"workspace_size", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "numbers that workspace holds; 0: no tile's keys are shared"},
@@ -57,7 +59,6 @@ static const kiln_arg args[] = {
 };
 
 #define LONGEST "1073741824"
-#define WORKSPACE "batch * q_heads * q_length * splits * (head_dim + 8)"
 #define EIGHTHS(a, b, c) a " % 8 == 0 && " b " % 8 == 0 && " c " % 8 == 0"
 
 static const kiln_rule rules[] = {
@@ -138,7 +139,7 @@ static const kiln_rule rules[] = {
 #define MMA_FIXED                                                                                                      \
     "(125 + 23 * " BLOCKS " + head_dim * (1 + 20 * " BLOCKS ") / 8 + 5 * " MMA_COPY " + " OLD " * head_dim * (2 + 4 * "\
     BLOCKS ") / 8 + 30 * " UNEVEN ")"
-#define MMA_PART   "(131 + 74 * " BLOCKS " + head_dim * (5 + (23 + 2 * " OLD ") * " BLOCKS ") / 8)"
+#define MMA_PART   "(131 + 74 * " BLOCKS " + head_dim * (5 + (23 + 2 * " OLD ") * " BLOCKS ") / 8 + 28 * " UNEVEN ")"
 #define MMA_MASK   "(7 + tile_k * " BLOCKS ")"
 
 /* Beyond what a tile without splits takes: each part's beginning, leaving and joining. */

@@ -423,10 +423,11 @@ static void begin(mma *m, ptx_val q_to, ptx_val tid)
 /* As many as leave a thread its registers. Left to itself, ptxas has room for one more, and spills. */
 static uint32_t blocks_per_multiprocessor(const mma *m)
 {
-    enum { ALL_REGISTERS = 65536, OTHERS = 68 };
+    enum { ALL_REGISTERS = 65536 };
+    uint32_t others = m->a.splits > 1 ? 80 : 68;
     uint32_t numbers =
         m->blocks * (m->a.head_dim / 2 + m->a.tile_k / 2) + (m->q_stays ? m->a.head_dim / 4 : 0);
-    uint32_t blocks = ALL_REGISTERS / (m->copier.threads * (numbers + OTHERS));
+    uint32_t blocks = ALL_REGISTERS / (m->copier.threads * (numbers + others));
     return blocks < 1 ? 1 : blocks;
 }
 

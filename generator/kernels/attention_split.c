@@ -50,7 +50,7 @@ ptx_val attention_leave_part(const attention *a, const attention_slice slices[],
 }
 
 /* sums = sums * shrink + part * weight, where the larger of both shifts becomes the row's. */
-static void join_slice(const attention *a, const attention_slice *s, ptx_val first, ptx_val part)
+static void join_part(const attention *a, const attention_slice *s, ptx_val first, ptx_val part)
 {
     ptx_fn *f = a->f;
     ptx_val numbers[2], at = ptx_at(f, first, ptx_mul(f, part, ptx_u32(a->head_dim + ROW_NUMBERS)));
@@ -77,19 +77,24 @@ static void join_slice(const attention *a, const attention_slice *s, ptx_val fir
     }
 }
 
-void attention_join_parts(const attention *a, const attention_slice slices[], uint32_t count)
+static void join_row(const attention *a, const attention_slice *s)
 {
     ptx_fn *f = a->f;
-    ptx_val last = ptx_sub(f, a->q_length, ptx_u32(1));
+    ptx_val first = find_row(a, s->query);
+    ptx_set(f, s->row->shift, attention_none(a));
+    ptx_set(f, s->row->sum, ptx_number(a->wide, 0));
+    for (uint32_t n = 0; n < s->count * s->width; n++)
+        ptx_set(f, s->sums[n], ptx_number(a->wide, 0));
+    PTX_FOR (f, part, ptx_u32(0), ptx_u32(a->splits), ptx_u32(1)) {
+        join_part(a, s, first, part);
+    }
+}
+
+void attention_join_parts(const attention *a, const attention_slice slices[], uint32_t count)
+{
     for (uint32_t i = 0; i < count; i++) {
-        const attention_slice *s = &slices[i];
-        ptx_val first = find_row(a, ptx_min(f, s->query, last));
-        ptx_set(f, s->row->shift, attention_none(a));
-        ptx_set(f, s->row->sum, ptx_number(a->wide, 0));
-        for (uint32_t n = 0; n < s->count * s->width; n++)
-            ptx_set(f, s->sums[n], ptx_number(a->wide, 0));
-        PTX_FOR (f, part, ptx_u32(0), ptx_u32(a->splits), ptx_u32(1)) {
-            join_slice(a, s, first, part);
+        PTX_IF (a->f, ptx_lt(a->f, slices[i].query, a->q_length)) {
+            join_row(a, &slices[i]);
         }
     }
 }

@@ -29,8 +29,15 @@ def expected_bytes(params, args):
     keys = sum(seen for _, seen in tiles(params, args))
     turns = {"mma": lambda seen: 1, "simt": lambda seen: -(-seen // int(params["tile_k"]))}[params["strategy"]]
     queries = sum(count * turns(seen) for count, seen in tiles(params, args))
-    return {"q": row * heads * queries, "k": row * heads * keys, "v": row * heads * keys,
-            "out": row * heads * args["q_length"], "lse": max(4, BYTES[params["type"]]) * heads * args["q_length"]}
+    splits, wide = int(params["splits"]), max(4, BYTES[params["type"]])
+    shared = {}
+    if splits > 1:  # each part is written once and read once; a block of each part arrives, and looks for a Q
+        tile_count = sum(1 for _ in tiles(params, args))
+        numbers = heads * args["q_length"] * splits * (int(params["head_dim"]) + 2)
+        shared = {"workspace": 2 * wide * numbers, "arrivals": 4 * heads * splits * tile_count}
+        queries *= splits if params["strategy"] == "mma" else 1
+    return {**shared, "q": row * heads * queries, "k": row * heads * keys, "v": row * heads * keys,
+            "out": row * heads * args["q_length"], "lse": wide * heads * args["q_length"]}
 
 
 def most_wavefronts(params):
@@ -68,7 +75,8 @@ def main():
                        (("q", q_heads, q), ("kv", kv_heads, k), ("out", q_heads, q))
                        for of, size in (("row", 1), ("head", rows), ("batch", rows * heads))}
             scalars = {"batch": batch, "q_heads": q_heads, "kv_heads": kv_heads, "q_length": q, "k_length": k,
-                       "scale": dim ** -0.5, **strides}
+                       "scale": dim ** -0.5, "workspace_size": batch * q_heads * q * int(params["splits"]) * (dim + 8),
+                       **strides}
             yield ",".join(f"{name}={value}" for name, value in scalars.items())
 
     counters.check(profile, manifest, ["attention/"], sizes, judge)

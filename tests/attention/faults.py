@@ -11,7 +11,7 @@ EITHER = f"{UNWRITTEN}|{MEMORY}|{RACE}"
 
 LOAD_KEYS = "ld.param.u32 $a, [param_k_length];"
 LOAD_QUERIES = "ld.param.u32 $a, [param_q_length];"
-FIRST_KEY = "max.u32 $a, $b, $c; sub.u32 $d, $a, $c; mov"
+FIRST_KEY = "max.u32 $a, $b, $c; sub.u32 $d, $a, $c; setp"
 RAISE = "selp.b32 $a, 0f00000000, $b, $c; sub.rn.f32 $d, $e, $a; ex2.approx.ftz.f32 $f, $d;"
 SHARE = "setp.eq.f32 $a, $b, 0f00000000; rcp.rn.f32 $c, $b; selp.b32 $d, 0f00000000, $c, $a;"
 WEIGHT = "fma.rn.f32 $a, $b, $c, $d; ex2.approx.ftz.f32 $e, $a; add.rn.f32 $f, $f, $e;"
@@ -37,7 +37,7 @@ def shared(rows, weights, kv_ends):
         ("a query does not see its own key", WRONG, "add.u32 $a, $b, 1; add.u32 $c, $a, $d; sub.u32 $e, $c, $f;",
          "add.u32 $c, $b, $d; sub.u32 $e, $c, $f;", 1),
         ("a tile that all see by its first query is masked too late", WRONG, FIRST_KEY,
-         "max.u32 $a, $b, $c; sub.u32 $d, $a, $c; add.u32 $d, $d, 1; mov", 1),
+         "max.u32 $a, $b, $c; sub.u32 $d, $a, $c; add.u32 $d, $d, 1; setp", 1),
         ("keys behind the last read", MEMORY, "@$p ld.global.nc.v4.u32", "ld.global.nc.v4.u32", kv_ends),
         ("no score masked", WRONG, "selp.b32 $a, $a, 0fFF800000, $b;", "mov.b32 $a, $a;", weights),
         ("masked scores are 0", WRONG, "selp.b32 $a, $a, 0fFF800000, $b;", "selp.b32 $a, $a, 0f00000000, $b;", weights),
@@ -84,6 +84,24 @@ MMA = shared(rows=2, weights=16, kv_ends=8) + [
      "shr.u32 $a, $b, 2; add.u32 $a, $a, 1; and.b32 $c, $b, 3; mad", 1),
 ]
 
-SCALAR_KERNEL = "attention/type=f32,head_dim=16,causal=true,strategy=simt,tile_q=32,tile_k=32"
-MATRIX_KERNEL = "attention/type=f16,head_dim=24,causal=true,strategy=mma,tile_q=32,tile_k=32"
-FAULTS = {SCALAR_KERNEL: SIMT, MATRIX_KERNEL: MMA}
+SPLIT = [
+    ("all parts take the first keys", WRONG, "rem.u32 $a, $b, 4;", "mov.b32 $a, 0;", 1),
+    ("last keys in no part", WRONG, "add.u32 $a, $b, 127; div.u32 $c, $a, 128;", "div.u32 $c, $b, 128;", 1),
+    ("a part goes on to the end", WRONG, "mul.lo.u32 $a, $b, $c; add.u32 $d, $a, $c; min.u32 $e, $f, $d;",
+     "mul.lo.u32 $a, $b, $c; mov.b32 $e, $f;", 1),
+    ("parts in one place", f"{WRONG}|{RACE}", "mul.lo.u32 $a, $b, 32; mad.wide.u32 $c, $a, 4, $d; mad",
+     "mov.b32 $a, 0; mad.wide.u32 $c, $a, 4, $d; mad", 2),
+    ("the first to arrive joins", EITHER, "setp.eq.u32 $a, $b, 3; @!$a", "setp.eq.u32 $a, $b, 0; @!$a", 1),
+    ("no barrier before the arrival", RACE, "bar.sync 0; setp.eq.u32 $a, $b, 0;", "setp.eq.u32 $a, $b, 0;", 1),
+    ("arrivals not reset", r"elements are wrong.*\barrivals\[", "inc.u32 $a, [$b], 3;", "inc.u32 $a, [$b], 9;", 1),
+    ("last part left out", WRONG, "setp.lt.u32 $a, $b, 4;", "setp.lt.u32 $a, $b, 3;", 2),
+    ("parts not scaled", WRONG, "ex2.approx.ftz.f32 $a, $b; mov.b32 $c, $d; mul.rn.f32 $e, $e, $f; fma",
+     "mov.b32 $a, 0f3F800000; mov.b32 $c, $d; mul.rn.f32 $e, $e, $f; fma", 2),
+    ("part without keys subtracts -inf", WRONG, "setp.eq.f32 $a, $b, 0fFF800000; selp.b32 $c, 0f00000000, $b, $a; sub.rn.f32 $d, $e, $c; "
+     "ex2.approx.ftz.f32 $f, $d; sub", "mov.b32 $c, $b; sub.rn.f32 $d, $e, $c; ex2.approx.ftz.f32 $f, $d; sub", 2),
+]
+
+SCALAR_KERNEL = "attention/type=f32,head_dim=16,causal=true,strategy=simt,tile_q=32,tile_k=32,splits=1"
+MATRIX_KERNEL = "attention/type=f16,head_dim=24,causal=true,strategy=mma,tile_q=32,tile_k=32,splits=1"
+SPLIT_KERNEL = MATRIX_KERNEL.replace("splits=1", "splits=4")
+FAULTS = {SCALAR_KERNEL: SIMT, MATRIX_KERNEL: MMA, SPLIT_KERNEL: SPLIT}

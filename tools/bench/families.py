@@ -57,7 +57,7 @@ def attention_shape(batch, heads, length, k_length=None, kv_heads=None):
     k_length, kv_heads = k_length or length, kv_heads or heads
     strides = {"q": (heads, length), "kv": (kv_heads, k_length), "out": (heads, length)}
     return {"batch": batch, "q_heads": heads, "kv_heads": kv_heads, "q_length": length, "k_length": k_length,
-            **{f"{name}_row_stride": stride(of) for name, (of, _) in strides.items()},
+            "workspace_size": WORKSPACE, **{f"{name}_row_stride": stride(of) for name, (of, _) in strides.items()},
             **{f"{name}_head_stride": stride(1) for name in strides},
             **{f"{name}_batch_stride": stride(*sizes) for name, sizes in strides.items()}}
 

@@ -337,8 +337,7 @@ static void add(size_plan *plan, lengths n, layout where)
     set_strides(plan, "kv", n.kv_heads, n.k, where, gap);
     set_strides(plan, "out", n.q_heads, n.q, where == ROWS_FIRST ? where : HEADS_FIRST, 0);
     uint64_t splits = parameter(plan->problem, "splits"), rows = n.batch * n.q_heads * n.q;
-    uint64_t room = n.k >= 128 * splits ? MOST_HEAD_DIM : parameter(plan->problem, "head_dim"); /* dispatch wants most */
-    set(plan, "workspace_size", "", splits > 1 ? rows * splits * (room + 8) : 0);
+    set(plan, "workspace_size", "", splits > 1 ? rows * splits * (MOST_HEAD_DIM + 8) : 0);
     size_plan_add(plan);
 }
 
