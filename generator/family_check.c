@@ -228,7 +228,7 @@ static void check_dispatch(arena *a, const kiln_family *family)
 {
     const kiln_dispatch *last = NULL;
     for (const kiln_dispatch *d = family->dispatch; d && d->condition; d++) {
-        check_expression(a, family, d->condition, ARGS | DEVICE);
+        check_expression(a, family, d->condition, ARGS | PARAMS | DEVICE);
         CHECK(family, d->prefer, "dispatch \"%s\" prefers null; \"\" is any", d->condition);
         for (const char *c = d->prefer; *c;) {
             size_t length = strcspn(c, ",");

@@ -41,12 +41,12 @@ static const kiln_arg args[] = {
     {"scale", KILN_ARG_IN, "f32", "n, k / 64", 4, NULL, "of each 64 along K of a column"},
     {"out", KILN_ARG_OUT, "$a", "m, n", 2, NULL, "C, row by row"},
     {"workspace", KILN_ARG_SCRATCH, "f32", "workspace_size", 16, "splits != 1", "sums of parts of K"},
-    {"arrivals", KILN_ARG_INOUT, "u32", "workspace_size / 256", 4, "splits != 1", "0 before and after"},
+    {"arrivals", KILN_ARG_INOUT, "u32", "workspace_size / 32", 4, "splits != 1", "0 before and after"},
     {"m", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of A and C"},
     {"n", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns of C"},
     {"k", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns of A"},
     {"workspace_size", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "numbers that workspace holds; arrivals has one for each "
-                                                             "256 of them; 0: there are neither"},
+                                                             "32 of them; 0: there are neither"},
     {.name = NULL},
 };
 
@@ -69,13 +69,18 @@ static const kiln_rule rules[] = {
     " + 528 * tile_n)"
 /* What a thread's sums leave it, and what that leaves a multiprocessor. */
 #define SUM_WORDS   "2 * tile_m * (tile_n / 4) * " WIDE_BYTES " / 4"
-#define REGISTERS   "select(" SUM_WORDS " <= 8, select(slices == 4, 96, 85), select(" SUM_WORDS " <= 32, 128, 168))"
-#define RESIDENT    "max(1, min(65536 / (32 * slices * " REGISTERS "), (max_shared_bytes + 1024) / (" SHARED " + 1024)))"
+#define HELD_WORDS  SUM_WORDS " + tile_n"
+#define REGISTERS                                                                                                      \
+    "select(" SUM_WORDS " <= 8, select(slices == 4, 96, 85), "                                                         \
+    "select(" HELD_WORDS " <= 48, 128, select(" HELD_WORDS " <= 80, 168, 255)))"
+#define BLOCK_SHARED "(" SHARED " + 1024)"
+#define RESIDENT                                                                                                       \
+    "max(1, min(65536 / (32 * slices * " REGISTERS "), (max_shared_bytes + 1024) / " BLOCK_SHARED "))"
 #define TILES_N     "ceil_div(n, tile_n)"
 #define GRID_N      "select(" IS_WIDE ", " TILES_N ", min(" TILES_N ", multiprocessors * " RESIDENT "))"
 
-/* Thread instructions of simt, counted: a block's table and places; a tile's places, sums and stores; its scales; 256 of
- * K, of which decoding and products are columns * (48 or 32 + 32 * tile_m). Tiles that are not full count as full. */
+/* Thread instructions of simt, counted: a block's table and places; a tile's places, sums and stores; its scales; 256
+ * of K, of which decoding and products are columns * (48 or 32 + 32 * tile_m). Ragged tiles count as full. */
 #define SIMT_COLUMNS "(tile_n / 4)"
 #define SIMT_VECTOR  "select(a == f32, 4, 8)"
 #define SIMT_LOAD    "select(acc == f64, 8, select(a == f32, 3, select(a == f16, 16, 12)))"
@@ -84,19 +89,19 @@ static const kiln_rule rules[] = {
 #define SIMT_BLOCK                                                                                                     \
     "(4096 + 32 * slices * (55 + 7 * " SIMT_LOADS " + 12 * (slices == 4) + (table == window) * (3 + (slices == 4))))"
 #define SIMT_TILE                                                                                                      \
-    "(slices * (348 + " SIMT_COLUMNS " * (192 + tile_m * (4 + 32 * " SIMT_SUM "))) + tile_m * tile_n * (2 * slices + 13)" \
-    " + (tile_m * tile_n < 32 * slices) * (64 * slices - min(tile_m * tile_n, 64 * slices)))"
+    "(slices * (348 + " SIMT_COLUMNS " * (192 + tile_m * (4 + 32 * " SIMT_SUM ")))"                                    \
+    " + tile_m * tile_n * (2 * slices + 13) + (tile_m * tile_n < 32 * slices) * (64 * slices - min(tile_m * tile_n, 64 * slices)))"
 #define SIMT_SCALES                                                                                                    \
     "(ceil_div(k, 8192) * 32 * (18 * slices + tile_n * select(k % 256 == 0, 7, 16))"                                   \
     " + tile_n * (k / 64) * select(k % 256 == 0, 1, 11))"
 #define SIMT_256                                                                                                       \
-    "(" SIMT_COLUMNS " * (select(table == window, 35, 51) + (acc == f64) + 33 * tile_m) + 8 * tile_m * (1 + (acc == f64))" \
-    " + 8 * tile_m / " SIMT_VECTOR " * " SIMT_LOAD " + 3 * (32 / " DEPTH ") + 9)"
+    "(" SIMT_COLUMNS " * (select(table == window, 35, 51) + (acc == f64) + 33 * tile_m)"                               \
+    " + 8 * tile_m * (1 + (acc == f64)) + 8 * tile_m / " SIMT_VECTOR " * " SIMT_LOAD " + 3 * (32 / " DEPTH ") + 9)"
 #define SIMT_INSTRUCTIONS                                                                                              \
     "ceil_div(m, tile_m) * (" GRID_N " * " SIMT_BLOCK " + " TILES_N " * (" SIMT_TILE " + " SIMT_SCALES                 \
     " + 32 * ceil_div(k, 256) * " SIMT_256 "))"
 
-/* Of the wide tiles: 64 of K, of which products are 2 * tile_m * tile_n; a tile's places, sums and stores; its scales. */
+/* Of the wide tiles: 64 of K, of which 2 * tile_m * tile_n are products; a tile's places, sums, stores; its scales. */
 #define WIDE_SUMS "(tile_m * tile_n / 32)"
 #define WIDE_LOOP "(5 + tile_m / 4 + tile_n / 8 + 4 * " WIDE_SUMS ")"
 #define WIDE_64                                                                                                        \
@@ -112,16 +117,17 @@ static const kiln_rule refusals[] = {
     {"acc == f32 || a == f32", "sums in f64 are for A in f32"},
     {"32 * slices <= 1024", "a thread block has at most 1024 threads"},
     MMA_REFUSALS,
-    {SIMT("tile_m <= 32 && tile_n <= 64 && slices >= 4"), "strategy simt takes tile_m up to 32, tile_n up to 64, slices from 4"},
+    {SIMT("tile_m <= 32 && tile_n <= 64 && slices >= 4"),
+     "strategy simt takes tile_m up to 32, tile_n up to 64, slices from 4"},
     {SIMT(SHARED " <= select(table == window, 101376, 65536)"),
      "tile_m, tile_n and slices need more shared memory than every device has (near: 64 KB; window: 99 KB)"},
     {"acc == f32 || table == near", "sums in f64 are for table near"},
-    {SIMT(IS_WIDE " || tile_n == 16 || (tile_n == 32 && tile_m == 1 && acc == f32)"),
-     "up to tile_m 8, tile_n 32 is for tile_m 1 with sums in f32: registers"},
+    {SIMT(IS_WIDE " || tile_n == 16 || (tile_n == 32 && tile_m <= 4 && acc == f32)"),
+     "strategy simt: up to tile_m 8, tile_n 32 is for tile_m up to 4 with sums in f32: registers"},
     {"acc == f32 || tile_m <= 4", "sums in f64 are for tile_m up to 4: registers"},
     {SIMT(IS_WIDE " || tile_m * slices <= 32"), "tile_m and slices need more registers than a multiprocessor has"},
     {SIMT("tile_m < 16 || (a == f32 && table == near && tile_n >= 32 && slices <= 8)"),
-     "from tile_m 16 on a is f32, table near, tile_n 32 or 64, slices 4 or 8"},
+     "strategy simt: from tile_m 16 on a is f32, table near, tile_n 32 or 64, slices 4 or 8"},
     {NULL, NULL},
 };
 
@@ -136,8 +142,10 @@ static const kiln_dispatch dispatch[] = {
     {"m <= 1 && " HAS_COLUMNS, "strategy=simt,tile_m=1,tile_n=32,table=near"},
     {"m <= 1 && " HAS_WINDOW, "strategy=simt,tile_m=1,table=window"},
     {"m <= 1", "strategy=simt,tile_m=1,table=near"},
+    {"m <= 2 && " HAS_COLUMNS " && " HAS_WINDOW, "strategy=simt,tile_m=2,tile_n=32,table=window"},
     {"m <= 2 && " HAS_WINDOW, "strategy=simt,tile_m=2,table=window"},
     {"m <= 2", "strategy=simt,tile_m=2,table=near"},
+    {"m <= 4 && " HAS_COLUMNS " && " HAS_WINDOW, "strategy=simt,tile_m=4,tile_n=32,table=window"},
     {"m <= 4 && " HAS_WINDOW, "strategy=simt,tile_m=4,table=window"},
     {"m <= 4", "strategy=simt,tile_m=4,table=near"},
     {"m > 16 && " FILLS("32"), "strategy=simt,tile_m=32,tile_n=64"},
@@ -166,9 +174,11 @@ const kiln_family nf4_gemm_family = {
     .name = "nf4_gemm",
     .summary = "a matrix times NF4 weights: C[m,n] = A[m,k] * B[k,n]",
     .source = "QLoRA (arXiv:2305.14314)",
-    .nonfinite = "as the arithmetic goes: a NaN or an infinity in a row of A, or in a scale, makes what it "
-                 "has part in "
-                 "one too; other rows and columns are as without it",
+    .nonfinite =
+        "as the arithmetic goes: a NaN or an infinity in a row of A, or in a scale, makes what it has "
+        "part in one too; other rows and columns are as without it. Up to 64 products with codes' "
+        "values are added before their scale: |A| below 2^122 never overflows there, whatever the "
+        "scale (f16, and sums in f64: any A)",
     .params = params,
     .args = args,
     .refusals = refusals,
@@ -180,8 +190,8 @@ const kiln_family nf4_gemm_family = {
     .dispatch = dispatch,
     .cost = {.bytes_read = "select(a == f32, 4, 2) * m * k + n * (k / 2) + 4 * n * (k / 64)",
              .bytes_written = "select(a == f32, 4, 2) * m * n",
-             .thread_instructions = "select(" IS_SIMT ", select(" IS_WIDE ", " WIDE_INSTRUCTIONS ", " SIMT_INSTRUCTIONS "), "
-                                    MMA_INSTRUCTIONS ")",
+             .thread_instructions = "select(" IS_SIMT ", select(" IS_WIDE ", " WIDE_INSTRUCTIONS
+                                    ", " SIMT_INSTRUCTIONS "), " MMA_INSTRUCTIONS ")",
              .elements = "m * n * k"},
     .min_sm = 75,
     .variant_min_sm = "select(" IS_SIMT ", 75, " MMA_MIN_SM ")",

@@ -1,27 +1,31 @@
 /* NF4 matrix product on the matrix units.
  *
- * The weights are the first operand of mma, 16 columns of B as its 16 rows, and A the second, eight of its rows as the 8
- * columns; so what comes out is C transposed, and 1 to 8 rows of A cost the same. A thread block makes tile_m rows by
- * tile_n columns of C. Of its warps some have columns beside each other, 32 each (16 where tile_n is), and `slices` share
- * K: warp s takes every slices-th block of 64, and the warps' sums are added in their order. `splits` thread blocks share
- * K in turn.
+ * The weights are the first operand of mma, 16 columns of B as its 16 rows, and A the second, eight of its rows as the
+ * 8 columns; so what comes out is C transposed, and 1 to 8 rows of A cost the same. A thread block makes tile_m rows
+ * by tile_n columns of C. In a wide tile (tile_n from 64) warps have 32 columns beside each other, and `slices` such
+ * groups share K; in a narrow one all warps have the same columns and share K. Warp s takes every slices-th block of
+ * 64, and the warps' sums are added in their order. `splits` thread blocks share K in turn.
  *
- * ORDER ALONG K. It is free as long as both operands agree. In a block of 64, lane (g, t) takes the 16 codes from 16*t on
- * of columns g and g + 8, 8 bytes of each, and the same 16 elements of row g of A, 32 bytes. Each byte becomes one register
- * of an operand: prmt for the byte, mad for the address, one load from the table, for two weights. Four lanes read a whole
- * sector of codes, a row of A in shared memory is 16 bytes longer than its elements, and nothing is repacked.
+ * ORDER ALONG K. It is free as long as both operands agree. In a block of 64, lane (g, t) takes the 16 codes from 16*t
+ * on of columns g and g + 8, 8 bytes of each, and the same 16 elements of row g of A, 32 bytes. Each byte becomes one
+ * register of an operand: prmt for the byte, mad for the address (not in a window), one load from the table, for two
+ * weights. Four lanes read a whole sector of codes, a row of A in shared memory is 16 bytes longer than its elements,
+ * and nothing is repacked.
  *
- * SCALES go onto the sums of a block of 64, in f32: weights keep the 11 or 8 bits that the table has, and no scale is too
- * large or too small for the type. A column's scales are 4 bytes each; they are copied into shared memory for 32 blocks
- * at a time (16 where tile_n is 128), so that their sectors are full, in the order in which a lane takes them.
+ * SCALES go onto the sums of a block of 64, in f32: weights keep the 11 or 8 bits that the table has, and no scale is
+ * too large or too small for the type. A column's scales are 4 bytes each; they are copied into shared memory for 32
+ * blocks at a time (16 where that leaves no room), so that their sectors are full, in the order in which a lane takes
+ * them.
  *
- * WHAT IS ON THE WAY. Codes go straight into registers, since no two warps need the same: through shared memory they would
- * take twice the bandwidth of what already limits the table. A block's registers are loaded again as soon as it is done,
- * for the block that comes `depth` later. So does A where no warps share it (tile_n 16 or 32), else it is copied into one
- * of `stages` places in shared memory, stages - 1 ahead.
+ * WHAT IS ON THE WAY. Codes go straight into registers, since no two warps need the same: through shared memory they
+ * would take twice the bandwidth of what already limits the table. A block's registers are loaded again as soon as it
+ * is done, for the block that comes `depth` later. A and the scales are copied in the background, into one of `stages`
+ * places, stages - 1 ahead: in a wide tile a block of 64 per slice, in a narrow one what a whole iteration takes. One
+ * row of A is read once per thread block.
  *
- * INSTRUCTIONS per weight in the loop for tile_m 8: 1.5 for decoding (0.5 less with the table in a window), 0.125 for mma,
- * 0.125 for scales, 0.06 for codes, 0.03 for A, the rest for what exists and for the loop.
+ * INSTRUCTIONS per weight in the loop, tile_m 1, tile_n 32: 1.5 for decoding (1.0 with the table in a window), 0.125
+ * for mma, 0.125 for scales, 0.06 for codes, 0.03 for A, the rest for what exists, copies and the loop: 2.00 (1.50).
+ * Below sm_80 a product takes half as much of K: 0.125 more. With tile_m 64, beside products, 1 for scales: 3.2 (2.7).
  */
 #include "nf4_gemm_mma.h"
 #include "nf4_gemm.h"
@@ -58,19 +62,6 @@ static void place_codes(mma_gemm *g)
     }
 }
 
-static void place_a(mma_gemm *g)
-{
-    ptx_fn *f = g->f;
-    ptx_val row = mma_clamp(f, ptx_add(f, g->first_row, g->g), g->m);
-    ptx_val block = ptx_add(f, g->first_block, g->slice);
-    ptx_val place = ptx_mad(f, g->t, ptx_u32(16), ptx_mul(f, block, ptx_u32(MMA_BLOCK_K)));
-    ptx_val line = ptx_at(f, g->in, ptx_mul_wide(f, row, g->k));
-    g->a_at = ptx_var(f, ptx_cast_ptr(f, ptx_at(f, line, place), PTX_U32));
-    for (uint32_t j = 0; j < g->a_depth; j++)
-        for (uint32_t i = 0; i < 8; i++)
-            g->a[j][i] = ptx_var(f, ptx_u32(0));
-}
-
 /* ---- loads ahead --------------------------------------------------------------------------------------------------- */
 
 static void load_into(mma_gemm *g, uint32_t count, ptx_val to[], ptx_val from, int hints)
@@ -90,47 +81,17 @@ static void load_codes(mma_gemm *g, uint32_t ahead)
                   ptx_at_const(g->f, g->codes_at[i / 2][i % 2], words), PTX_NC | PTX_NO_ALLOCATE);
 }
 
-static void load_a(mma_gemm *g, uint32_t ahead)
+/* Whether this warp has a block `ahead` of them after the iteration's first, `done`. */
+static ptx_val exists(const mma_gemm *g, ptx_val done, uint32_t ahead)
 {
-    ptx_val *to = g->a[ahead % g->a_depth];
-    for (uint32_t half = 0; half < 2; half++)
-        load_into(g, 4, &to[4 * half],
-                  ptx_at_const(g->f, g->a_at, ahead * g->slices * MMA_BLOCK_K / 2 + 4 * half), PTX_NC);
+    return ptx_gt(g->f, g->end[ahead], done);
 }
 
-static ptx_val exists(const mma_gemm *g, uint32_t ahead)
-{
-    return ptx_gt(g->f, g->left, ptx_s32((int32_t)(ahead * g->slices)));
-}
-
-static void load_ahead(mma_gemm *g, uint32_t block)
+static void load_ahead(mma_gemm *g, ptx_val done, uint32_t block)
 {
     ptx_fn *f = g->f;
-    ptx_val is_there = exists(g, block + g->depth);
-    bool with_a = !g->is_staged && g->a_depth == g->depth;
-    PTX_WHEN (f, is_there) {
-        load_codes(g, block + g->depth);
-        if (with_a)
-            load_a(g, block + g->depth);
-    }
-    if (g->is_staged || with_a)
-        return;
-    is_there = exists(g, block + g->a_depth);
-    PTX_WHEN (f, is_there) {
-        load_a(g, block + g->a_depth);
-    }
-}
-
-static void load_first(mma_gemm *g)
-{
-    ptx_fn *f = g->f;
-    for (uint32_t block = 0; block < g->depth; block++) {
-        ptx_val is_there = exists(g, block);
-        PTX_WHEN (f, is_there) {
-            load_codes(g, block);
-            if (!g->is_staged && block < g->a_depth)
-                load_a(g, block);
-        }
+    PTX_WHEN (f, exists(g, done, block)) {
+        load_codes(g, block);
     }
 }
 
@@ -140,7 +101,8 @@ static void load_first(mma_gemm *g)
 static void read_a(mma_gemm *g, uint32_t block, uint32_t row_tile, ptx_val out[8])
 {
     ptx_fn *f = g->f;
-    uint32_t bytes = block % g->stages * g->a_stage_bytes + row_tile * MMA_ROWS * g->a_row_bytes;
+    uint32_t place = g->is_wide ? block % g->stages * g->a_stage_bytes : block * g->slices * 2 * MMA_BLOCK_K;
+    uint32_t bytes = place + row_tile * MMA_ROWS * g->a_row_bytes;
     for (uint32_t half = 0; half < 2; half++)
         ptx_load_vec(f, 4, &out[4 * half], mma_shared_at(g, PTX_U32, g->a_read, bytes + 16 * half),
                      PTX_PLAIN);
@@ -190,11 +152,10 @@ static void add_block(mma_gemm *g, uint32_t block)
     decode_block(g, block, weights);
     for (uint32_t row_tile = 0; row_tile < g->row_tiles; row_tile++) {
         ptx_val read[8];
-        if (g->is_staged)
-            read_a(g, block, row_tile, read);
+        read_a(g, block, row_tile, read);
         for (uint32_t group = 0; group < g->groups; group++) {
             ptx_val partial[4];
-            multiply_block(g, weights[group], g->is_staged ? read : g->a[block % g->a_depth], partial);
+            multiply_block(g, weights[group], read, partial);
             for (uint32_t e = 0; e < 4; e++)
                 ptx_fma_to(f, g->sum[row_tile][group][e], partial[e], g->scale_of[group][e / 2][block]);
         }
@@ -206,12 +167,10 @@ static void add_block(mma_gemm *g, uint32_t block)
 static void read_scales(mma_gemm *g)
 {
     ptx_fn *f = g->f;
-    ptx_val from = ptx_add(f, g->scales_read, g->ring);
-    uint32_t at_once = g->depth < 4 ? g->depth : 4;
+    ptx_val from = mma_takes_turns(g) ? g->scales_read : ptx_add(f, g->scales_read, g->ring);
     for (uint32_t i = 0; i < 2 * g->groups; i++)
-        for (uint32_t j = 0; j < g->depth; j += at_once)
-            ptx_load_vec(f, (int)at_once, &g->scale_of[i / 2][i % 2][j],
-                         mma_shared_at(g, PTX_F32, from, 8 * i * g->scale_row_bytes + 4 * j), PTX_PLAIN);
+        ptx_load_vec(f, (int)g->depth, g->scale_of[i / 2][i % 2],
+                     mma_shared_at(g, PTX_F32, from, 8 * i * g->scale_row_bytes), PTX_PLAIN);
 }
 
 static uint32_t turn(const mma_gemm *g)
@@ -222,12 +181,11 @@ static uint32_t turn(const mma_gemm *g)
 static void copy_scales_ahead(mma_gemm *g, ptx_val done)
 {
     ptx_fn *f = g->f;
-    uint32_t chunk_bytes = 4 * g->chunk;
-    if (turn(g) == g->chunk) {
+    if (mma_takes_turns(g)) {
         mma_copy_scales(g, done);
         return;
     }
-    ptx_val in_chunk = ptx_and(f, g->ring, ptx_u32(chunk_bytes - 1));
+    ptx_val in_chunk = ptx_and(f, g->ring, ptx_u32(4 * g->chunk - 1));
     PTX_IF (f, ptx_eq(f, in_chunk, ptx_u32(0))) {
         mma_copy_scales(g, done);
     }
@@ -236,35 +194,44 @@ static void copy_scales_ahead(mma_gemm *g, ptx_val done)
 /* What was copied for a block is there and seen by all; the place that it frees is filled. */
 static void turn_stage(mma_gemm *g, ptx_val done, uint32_t block)
 {
-    mma_copies_wait(g, g->is_staged ? g->stages - 2 : 0);
+    mma_copies_wait(g, g->stages - 2);
     ptx_barrier(g->f);
     if (block == 0)
         copy_scales_ahead(g, done);
-    if (g->is_staged)
-        mma_copy_a(g, done, block + g->stages - 1);
+    mma_copy_a(g, done, block + g->stage_blocks * (g->stages - 1));
     mma_copies_commit(g);
+}
+
+/* The other of two places. */
+static void take_turns(mma_gemm *g, ptx_val place, ptx_val both)
+{
+    ptx_set(g->f, place, ptx_sub(g->f, both, place));
 }
 
 static void step_ring(mma_gemm *g)
 {
     ptx_fn *f = g->f;
-    uint32_t bytes = 4 * turn(g), ring_bytes = 8 * g->chunk;
-    if (2 * bytes == ring_bytes)
-        ptx_xor_to(f, g->ring, ptx_u32(bytes));
-    else
-        ptx_set(f, g->ring, ptx_and(f, ptx_add(f, g->ring, ptx_u32(bytes)), ptx_u32(ring_bytes - 1)));
+    if (mma_takes_turns(g)) {
+        take_turns(g, g->scales_read, g->both_read);
+        take_turns(g, g->scale_to, g->both_to);
+    } else {
+        ptx_val next = ptx_add(f, g->ring, ptx_u32(4 * turn(g)));
+        ptx_set(f, g->ring, ptx_and(f, next, ptx_u32(8 * g->chunk - 1)));
+    }
+    if (!g->is_wide) {
+        take_turns(g, g->a_read, g->both_a);
+        take_turns(g, g->a_to, g->both_a_to);
+    }
 }
 
 static void step(mma_gemm *g)
 {
     ptx_fn *f = g->f;
-    uint32_t k = turn(g) * MMA_BLOCK_K;
     for (uint32_t i = 0; i < 2 * g->groups; i++)
-        ptx_set(f, g->codes_at[i / 2][i % 2], ptx_at_const(f, g->codes_at[i / 2][i % 2], k / 8));
-    if (!g->is_staged)
-        ptx_set(f, g->a_at, ptx_at_const(f, g->a_at, k / 2));
-    ptx_sub_to(f, g->left, ptx_s32((int32_t)turn(g)));
+        ptx_set(f, g->codes_at[i / 2][i % 2],
+                ptx_at_const(f, g->codes_at[i / 2][i % 2], turn(g) * MMA_BLOCK_K / 8));
     step_ring(g);
+    mma_step_copies(g);
 }
 
 static void multiply_blocks(mma_gemm *g)
@@ -272,17 +239,16 @@ static void multiply_blocks(mma_gemm *g)
     ptx_fn *f = g->f;
     PTX_FOR (f, done, ptx_s32(0), g->block_count, ptx_s32((int32_t)turn(g))) {
         for (uint32_t block = 0; block < g->depth; block++) {
-            if (block == 0 || g->is_staged)
+            if (block % g->stage_blocks == 0)
                 turn_stage(g, done, block);
             if (block == 0)
                 read_scales(g);
-            PTX_IF (f, exists(g, block)) {
+            PTX_IF (f, exists(g, done, block)) {
                 add_block(g, block);
             }
-            load_ahead(g, block);
+            load_ahead(g, done, block + g->depth);
         }
         step(g);
-        mma_step_copies(g);
     }
     mma_copies_wait(g, 0);
 }
@@ -299,18 +265,18 @@ static void open_shape(mma_gemm *g, const kiln_variant *v)
     g->stages = kiln_int(v, "stages");
     g->splits = kiln_int(v, "splits");
     g->groups = g->tile_n == 16 ? 1 : 2;
-    g->row_tiles = g->tile_m / MMA_ROWS;
+    g->row_tiles = g->tile_m < MMA_ROWS ? 1 : g->tile_m / MMA_ROWS;
     g->column_warps = g->tile_n / (MMA_COLUMNS * g->groups);
     g->threads = MMA_WARP_LANES * g->column_warps * g->slices;
-    g->is_staged = g->column_warps > 1;
-    g->chunk = g->tile_n == 128 ? 16 : 32;
-    g->depth = !g->is_staged ? g->chunk / g->slices : g->tile_m <= 16 ? 4 : 2;
-    g->a_depth = g->depth < 4 ? g->depth : 4;
+    g->is_wide = g->column_warps > 1;
+    g->chunk = g->tile_n == 128 && kiln_is(v, "table", "near") ? 16 : 32;
+    g->depth = g->is_wide ? (g->tile_m <= 16 ? 4 : 2) : (g->tile_m <= 4 ? 4 : 2);
+    g->stage_blocks = g->is_wide ? 1 : g->depth;
     g->scale_row_bytes = 4 * (2 * g->chunk + MMA_PAD_WORDS);
     g->scale_copies = g->tile_n * g->chunk / g->threads;
-    g->a_row_bytes = g->slices * MMA_BLOCK_K * 2 + MMA_PAD_BYTES;
+    g->a_row_bytes = g->slices * g->stage_blocks * MMA_BLOCK_K * 2 + MMA_PAD_BYTES;
     g->a_stage_bytes = g->tile_m * g->a_row_bytes;
-    g->a_copies = g->tile_m * g->slices * (MMA_BLOCK_K / 8) / g->threads;
+    g->a_copies = g->tile_m * g->slices * g->stage_blocks * (MMA_BLOCK_K / 8) / g->threads;
     g->pairs = (nf4_pairs){.f = g->f,
                            .type = g->type,
                            .is_high_first = kiln_is(v, "nibbles", "high"),
@@ -361,7 +327,9 @@ static void place_warp(mma_gemm *g)
     g->column_warp = g->column_warps == 1 ? ptx_u32(0) : ptx_rem(f, warp, ptx_u32(g->column_warps));
     g->first_row = ptx_mul(f, ptx_ctaid_y(f), ptx_u32(g->tile_m));
     g->first_column = ptx_mul(f, ptx_ctaid_x(f), ptx_u32(g->tile_n));
-    g->left = ptx_var(f, ptx_sub(f, g->block_count, ptx_as(f, PTX_S32, g->slice)));
+    ptx_val end = ptx_sub(f, g->block_count, ptx_as(f, PTX_S32, g->slice));
+    for (uint32_t ahead = 0; ahead < 2 * g->depth; ahead++)
+        g->end[ahead] = ptx_sub(f, end, ptx_s32((int32_t)(ahead * g->slices)));
 }
 
 /* The table, then scales, then stages of A. In a window the table begins `reserved` bytes after a multiple of 64 KB, the one
@@ -382,13 +350,16 @@ static void place_shared(mma_gemm *g)
     g->scales = ptx_add(f, g->shared, ptx_u32(table_bytes));
     ptx_val column = ptx_mad(f, g->column_warp, ptx_u32(MMA_COLUMNS * g->groups), g->g);
     ptx_val of_slice = ptx_mad(f, g->slice, ptx_u32(4 * g->depth), g->scales);
-    g->scales_read = ptx_mad(f, column, ptx_u32(g->scale_row_bytes), of_slice);
-    if (!g->is_staged)
-        return;
+    g->scales_read = ptx_var(f, ptx_mad(f, column, ptx_u32(g->scale_row_bytes), of_slice));
     g->a_stages = ptx_add(f, g->scales, ptx_u32(g->tile_n * g->scale_row_bytes));
     ptx_val block = ptx_mad(f, g->slice, ptx_u32(2 * MMA_BLOCK_K), g->a_stages);
-    ptx_val row = ptx_mad(f, g->g, ptx_u32(g->a_row_bytes), block);
-    g->a_read = ptx_mad(f, g->t, ptx_u32(32), row);
+    ptx_val row = g->tile_m < MMA_ROWS ? ptx_and(f, g->g, ptx_u32(g->tile_m - 1)) : g->g;
+    ptx_val line = ptx_mad(f, row, ptx_u32(g->a_row_bytes), block);
+    g->a_read = ptx_var(f, ptx_mad(f, g->t, ptx_u32(32), line));
+    if (mma_takes_turns(g))
+        g->both_read = ptx_mad(f, g->scales_read, ptx_u32(2), ptx_u32(4 * g->chunk));
+    if (!g->is_wide)
+        g->both_a = ptx_mad(f, g->a_read, ptx_u32(2), ptx_u32(g->a_stage_bytes));
 }
 
 static void clear_sums(mma_gemm *g)
@@ -405,9 +376,7 @@ static void clear_sums(mma_gemm *g)
 static uint32_t blocks_per_multiprocessor(const mma_gemm *g)
 {
     enum { ALL_REGISTERS = 65536 };
-    uint32_t registers = g->tile_m == 64 || g->depth * g->groups == 16 ? 255
-                         : g->is_staged || g->depth == 8               ? 168
-                                                                       : 128;
+    uint32_t registers = g->tile_m == 64 ? 255 : g->is_wide ? 204 : g->groups == 1 ? 85 : 128;
     uint32_t blocks = ALL_REGISTERS / (g->threads * registers);
     return blocks < 1 ? 1 : blocks;
 }
@@ -422,10 +391,9 @@ void nf4_gemm_emit_mma(ptx_fn *f, const kiln_variant *v)
     place_warp(&g);
     place_shared(&g);
     place_codes(&g);
-    if (!g.is_staged)
-        place_a(&g);
     mma_place_copies(&g);
-    load_first(&g);
+    for (uint32_t block = 0; block < g.depth; block++)
+        load_ahead(&g, ptx_s32(0), block);
     mma_copy_first(&g);
     nf4_pairs_fill(&g.pairs, g.tid, g.threads, g.lane);
     clear_sums(&g);

@@ -15,7 +15,7 @@ enum {
     MMA_PAD_BYTES = 16,  /* so that rows in shared memory begin in other banks */
     MMA_MOST_GROUPS = 2, /* of 16 columns, per warp */
     MMA_MOST_ROW_TILES = 16,
-    MMA_MOST_DEPTH = 8,
+    MMA_MOST_DEPTH = 4,
     MMA_MOST_COPIES = 16, /* per thread and stage */
     MMA_MOST_SUMS = 64    /* per thread, of those of all slices */
 };
@@ -25,10 +25,10 @@ typedef struct mma_gemm {
     ptx_type type; /* of A and C */
     uint32_t sm, tile_m, tile_n, slices, stages, splits;
     uint32_t groups, row_tiles, column_warps, threads;
-    uint32_t depth;   /* blocks of 64 whose codes a warp has on the way */
-    uint32_t a_depth; /* of A, where it goes straight into registers */
-    bool is_staged;   /* A goes through shared memory */
-    uint32_t chunk;   /* blocks of 64 whose scales are copied at once */
+    bool is_wide;          /* warps have columns beside each other */
+    uint32_t depth;        /* blocks of 64 whose codes a warp has on the way; one iteration */
+    uint32_t stage_blocks; /* of A, per slice, that are copied at once */
+    uint32_t chunk;        /* blocks of 64 whose scales are copied at once */
     uint32_t scale_row_bytes, a_row_bytes, a_stage_bytes, scale_copies, a_copies;
 
     nf4_pairs pairs;
@@ -38,15 +38,17 @@ typedef struct mma_gemm {
     ptx_val shared, scales, a_stages; /* addresses in shared memory */
     ptx_val first_block, block_count; /* of 64, of this thread block's part of K */
 
-    ptx_val scale_from[MMA_MOST_COPIES], scale_to, scale_left;      /* of this thread's copies of scales */
-    ptx_val a_from, a_step, a_bytes[MMA_MOST_COPIES], a_to, a_left; /* and of A */
-    ptx_val scales_read, a_read;                                    /* where this lane reads them */
-    ptx_val ring; /* where in the scales' ring this iteration's are, bytes */
-    ptx_val left; /* blocks that this warp still has to do, times slices; S32 */
+    /* Of this thread's copies of scales and of A: from where, to where, and until which block of 64 there are some. */
+    ptx_val scale_from[MMA_MOST_COPIES], scale_to, scale_end, scale_next_end;
+    ptx_val a_from, a_step, a_bytes[MMA_MOST_COPIES], a_to, a_end[2 * MMA_MOST_DEPTH];
+    ptx_val scales_read, a_read; /* where this lane reads them */
+    ptx_val ring;                /* where in the scales' ring this iteration's are, bytes */
+    ptx_val both_to, both_read, both_a_to,
+        both_a;                      /* of two places that take turns, the sum of their addresses */
+    ptx_val end[2 * MMA_MOST_DEPTH]; /* this warp's blocks: until where the first exists, the next, ... */
 
-    ptx_val codes_at[MMA_MOST_GROUPS][2], a_at; /* of this lane, the next to be loaded */
+    ptx_val codes_at[MMA_MOST_GROUPS][2]; /* of this lane, the next to be loaded */
     ptx_val codes[MMA_MOST_DEPTH][MMA_MOST_GROUPS][2][2];
-    ptx_val a[MMA_MOST_DEPTH][8];
     ptx_val scale_of[MMA_MOST_GROUPS][2][MMA_MOST_DEPTH];
     ptx_val zero;
     ptx_val sum[MMA_MOST_ROW_TILES][MMA_MOST_GROUPS][4];
@@ -59,6 +61,8 @@ void mma_copy_first(mma_gemm *g);                           /* the first scales,
 void mma_copy_scales(mma_gemm *g, ptx_val done);            /* the next chunk's */
 void mma_copy_a(mma_gemm *g, ptx_val done, uint32_t ahead); /* a block per slice, the ahead-th of them */
 void mma_step_copies(mma_gemm *g);                          /* to the next iteration */
+bool mma_takes_turns(
+    const mma_gemm *g); /* an iteration takes a whole chunk of scales, so that two places will do */
 void mma_copies_commit(mma_gemm *g);
 void mma_copies_wait(mma_gemm *g, uint32_t pending);
 

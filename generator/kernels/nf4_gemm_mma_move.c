@@ -25,15 +25,23 @@ static void place_scale_copies(mma_gemm *g)
     ptx_val whole = ptx_and(f, block, ptx_u32(~(turn - 1)));
     ptx_val place = ptx_add(f, ptx_mad(f, slice, ptx_u32(g->depth), later), whole);
     ptx_val to = ptx_mad(f, row, ptx_u32(g->scale_row_bytes), g->scales);
-    g->scale_to = ptx_mad(f, place, ptx_u32(4), to);
-    g->scale_left = ptx_sub(f, g->block_count, ptx_as(f, PTX_S32, block));
+    g->scale_to = ptx_var(f, ptx_mad(f, place, ptx_u32(4), to));
+    g->scale_end = ptx_sub(f, g->block_count, ptx_as(f, PTX_S32, block));
+    g->scale_next_end = ptx_sub(f, g->scale_end, ptx_s32((int32_t)g->chunk));
+    if (mma_takes_turns(g))
+        g->both_to = ptx_mad(f, g->scale_to, ptx_u32(2), ptx_u32(4 * g->chunk));
+}
+
+static uint32_t a_row_units(const mma_gemm *g)
+{
+    return g->slices * g->stage_blocks * MMA_BLOCK_K / A_UNIT;
 }
 
 /* Neighbouring threads copy neighbouring 16 bytes of a row. A thread's rows are as far apart as the threads reach. */
 static void place_a_copies(mma_gemm *g)
 {
     ptx_fn *f = g->f;
-    uint32_t row_units = g->slices * MMA_BLOCK_K / A_UNIT, step = g->threads / row_units;
+    uint32_t row_units = a_row_units(g), step = g->threads / row_units;
     ptx_val unit = ptx_and(f, g->tid, ptx_u32(row_units - 1)), row = ptx_div(f, g->tid, ptx_u32(row_units));
     ptx_val start = ptx_mul(f, g->first_block, ptx_u32(MMA_BLOCK_K));
     ptx_val place = ptx_mad(f, unit, ptx_u32(A_UNIT), start), first = ptx_add(f, row, g->first_row);
@@ -45,16 +53,19 @@ static void place_a_copies(mma_gemm *g)
         g->a_bytes[i] = ptx_select(f, exists, ptx_u32(UNIT_BYTES), ptx_u32(0));
     }
     ptx_val to = ptx_mad(f, row, ptx_u32(g->a_row_bytes), g->a_stages);
-    g->a_to = ptx_mad(f, unit, ptx_u32(UNIT_BYTES), to);
+    g->a_to = ptx_var(f, ptx_mad(f, unit, ptx_u32(UNIT_BYTES), to));
+    if (!g->is_wide)
+        g->both_a_to = ptx_mad(f, g->a_to, ptx_u32(2), ptx_u32(g->a_stage_bytes));
     ptx_val block = ptx_div(f, unit, ptx_u32(MMA_BLOCK_K / A_UNIT));
-    g->a_left = ptx_sub(f, g->block_count, ptx_as(f, PTX_S32, block));
+    ptx_val end = ptx_sub(f, g->block_count, ptx_as(f, PTX_S32, block));
+    for (uint32_t ahead = 0; ahead < g->depth + g->stage_blocks * (g->stages - 1); ahead += g->stage_blocks)
+        g->a_end[ahead] = ptx_sub(f, end, ptx_s32((int32_t)(ahead * g->slices)));
 }
 
 void mma_place_copies(mma_gemm *g)
 {
     place_scale_copies(g);
-    if (g->is_staged)
-        place_a_copies(g);
+    place_a_copies(g);
 }
 
 /* The scales of a chunk, at `to`; those of blocks that are not there count as 0. */
@@ -83,10 +94,10 @@ static void copy_chunk(mma_gemm *g, ptx_val to, ptx_val is_there)
 void mma_copy_scales(mma_gemm *g, ptx_val done)
 {
     ptx_fn *f = g->f;
-    ptx_val other = ptx_xor(f, g->ring, ptx_u32(4 * g->chunk));
-    ptx_val to = ptx_add(f, g->scale_to, other);
-    ptx_val left = ptx_sub(f, g->scale_left, done);
-    copy_chunk(g, to, ptx_gt(f, left, ptx_s32((int32_t)g->chunk)));
+    ptx_val to = g->scale_to;
+    if (!mma_takes_turns(g))
+        to = ptx_add(f, g->scale_to, ptx_xor(f, g->ring, ptx_u32(4 * g->chunk)));
+    copy_chunk(g, to, ptx_gt(f, g->scale_next_end, done));
 }
 
 /* Below sm_80 through registers. */
@@ -107,8 +118,8 @@ static void load_row(mma_gemm *g, ptx_val from, uint32_t i, ptx_val raw[4])
 static void copy_rows(mma_gemm *g, uint32_t ahead)
 {
     ptx_fn *f = g->f;
-    uint32_t step = g->threads / (g->slices * MMA_BLOCK_K / A_UNIT),
-             stage = ahead % g->stages * g->a_stage_bytes;
+    uint32_t step = g->threads / a_row_units(g),
+             stage = g->is_wide ? ahead % g->stages * g->a_stage_bytes : 0;
     ptx_val raw[MMA_MOST_COPIES][4], from = ptx_at_const(f, g->a_from, 2 * ahead * g->slices * MMA_BLOCK_K);
     for (uint32_t i = 0; i < g->a_copies; i++) {
         ptx_val to = mma_shared_at(g, PTX_U32, g->a_to, stage + i * step * g->a_row_bytes);
@@ -127,28 +138,33 @@ static void copy_rows(mma_gemm *g, uint32_t ahead)
 void mma_copy_a(mma_gemm *g, ptx_val done, uint32_t ahead)
 {
     ptx_fn *f = g->f;
-    ptx_val left = ptx_sub(f, g->a_left, done);
-    PTX_IF (f, ptx_gt(f, left, ptx_s32((int32_t)(ahead * g->slices)))) {
+    PTX_IF (f, ptx_gt(f, g->a_end[ahead], done)) {
         copy_rows(g, ahead);
     }
 }
 
 void mma_step_copies(mma_gemm *g)
 {
-    if (g->is_staged)
-        ptx_set(g->f, g->a_from, ptx_at_const(g->f, g->a_from, 2 * g->slices * g->depth * MMA_BLOCK_K));
+    ptx_set(g->f, g->a_from, ptx_at_const(g->f, g->a_from, 2 * g->slices * g->depth * MMA_BLOCK_K));
+}
+
+bool mma_takes_turns(const mma_gemm *g)
+{
+    return g->slices * g->depth == g->chunk;
 }
 
 void mma_copy_first(mma_gemm *g)
 {
     ptx_fn *f = g->f;
-    copy_chunk(g, g->scale_to, ptx_gt(f, g->scale_left, ptx_s32(0)));
-    for (uint32_t stage = 0; g->is_staged && stage + 1 < g->stages; stage++) {
-        mma_copy_a(g, ptx_s32(0), stage);
+    copy_chunk(g, g->scale_to, ptx_gt(f, g->scale_end, ptx_s32(0)));
+    for (uint32_t stage = 0; stage + 1 < g->stages; stage++) {
+        mma_copy_a(g, ptx_s32(0), stage * g->stage_blocks);
         mma_copies_commit(g);
     }
-    if (!g->is_staged)
-        mma_copies_commit(g);
+    if (mma_takes_turns(g))
+        ptx_set(f, g->scale_to, ptx_sub(f, g->both_to, g->scale_to));
+    if (!g->is_wide)
+        ptx_set(f, g->a_to, ptx_sub(f, g->both_a_to, g->a_to));
 }
 
 void mma_copies_commit(mma_gemm *g)
@@ -177,7 +193,7 @@ static void store_sums(mma_gemm *g)
     ptx_fn *f = g->f;
     uint32_t row_bytes = sums_row_bytes(g);
     ptx_val column = ptx_mad(f, g->column_warp, ptx_u32(MMA_COLUMNS * g->groups), g->g);
-    ptx_val of_slice = ptx_mad(f, g->slice, ptx_u32(g->tile_m * row_bytes), g->shared);
+    ptx_val of_slice = ptx_mad(f, g->slice, ptx_u32(g->row_tiles * MMA_ROWS * row_bytes), g->shared);
     ptx_val line = ptx_mad(f, g->t, ptx_u32(2 * row_bytes), of_slice);
     ptx_val to = ptx_mad(f, column, ptx_u32(4), line);
     for (uint32_t row_tile = 0; row_tile < g->row_tiles; row_tile++) {
@@ -196,7 +212,8 @@ static ptx_val add_slices(mma_gemm *g, ptx_val from, uint32_t i)
     uint32_t row_bytes = sums_row_bytes(g), bytes = i * (g->threads / g->tile_n) * row_bytes;
     ptx_val sum = ptx_load(f, mma_shared_at(g, PTX_F32, from, bytes));
     for (uint32_t s = 1; s < g->slices; s++) {
-        ptx_val next = ptx_load(f, mma_shared_at(g, PTX_F32, from, bytes + s * g->tile_m * row_bytes));
+        ptx_val next =
+            ptx_load(f, mma_shared_at(g, PTX_F32, from, bytes + s * g->row_tiles * MMA_ROWS * row_bytes));
         sum = ptx_add(f, sum, next);
     }
     return sum;

@@ -1,258 +1,28 @@
 /* NF4 matrix product on the units for single numbers, for a few rows.
  *
- * Thread blocks stay, and make tiles of C, tile_m rows by tile_n columns, one after the other. A block's warps share the
- * tile and split K: warp s takes every slices-th 256, and the warps' sums are added in their order. Eight lanes look
- * after a column; the four such groups of a warp have every fourth column each. Of 256 along K a lane takes 32 codes of a
- * column, 16 bytes, and the eight of them 128 bytes in a row: every byte of the weights is read once per tile_m rows.
+ * Thread blocks stay, and make tiles of C, tile_m rows by tile_n columns, one after the other. A block's warps
+ * share the tile and split K: warp s takes every slices-th 256, and the warps' sums are added in their order.
+ * Eight lanes look after a column; the four such groups of a warp have every fourth column each. Of 256 along K a
+ * lane takes 32 codes of a column, 16 bytes, and the eight of them 128 bytes in a row: every byte of the weights
+ * is read once per tile_m rows.
  *
- * DECODING. A table in shared memory holds the two values of each byte; see nf4_pairs.h. `table` says which one: near
- * takes 32 KB and two instructions for each address; window takes 65 KB and one.
+ * DECODING. A table in shared memory holds the two values of each byte; see nf4_pairs.h. `table` says which one:
+ * near takes 32 KB and two instructions for each address; window takes 65 KB and one.
  *
- * SCALES of 8192 along K are brought to shared memory at once, for in a smaller piece of a column, which may begin in the
- * middle of a sector, the sectors at its ends would weigh. A lane reads the scale of its block of 64 there.
+ * SCALES of 8192 along K are brought to shared memory at once, for in a smaller piece of a column, which may begin
+ * in the middle of a sector, the sectors at its ends would weigh. A lane reads the scale of its block of 64 there.
  *
- * ROWS OF A. A warp widens what it needs of A into its own part of shared memory, `depth` of each lane's 32, so that
- * lane j finds its share at unit (row, i, j) of 16 bytes: eight lanes read 128 bytes in a row, all four groups the same
- * ones. Units with neighbouring i lie 8 + 32 / depth apart, so that the writers meet in few banks.
+ * ROWS OF A. A warp widens what it needs of A into its own part of shared memory, `depth` of each lane's 32, so
+ * that lane j finds its share at unit (row, i, j) of 16 bytes: eight lanes read 128 bytes in a row, all four
+ * groups the same ones. Units with neighbouring i lie 8 + 32 / depth apart, so that the writers meet in few banks.
  *
- * BYTES. Per weight 0.5625 of codes and scales, all sectors full. A is read again for every tile of columns, which for
- * f16 is 1/8 of a byte per weight and row with tile_n 16, out of the L2 cache.
+ * BYTES. Per weight 0.5625 of codes and scales, all sectors full. A is read again for every tile of columns, which
+ * for f16 is 1/8 of a byte per weight and row with tile_n 16, out of the L2 cache.
  */
+#include "nf4_gemm_simt.h"
+
 #include "narrow.h"
 #include "nf4_gemm.h"
-#include "nf4_pairs.h"
-
-enum {
-    WARP_LANES = 32,
-    COLUMN_LANES = 8,
-    GROUPS = WARP_LANES / COLUMN_LANES,
-    LANE_K = 32,                     /* codes that a lane takes with one load */
-    STRETCH = COLUMN_LANES * LANE_K, /* of K, for a warp */
-    BLOCK_K = 64,                    /* weights that share a scale */
-    SCALES = 128,                    /* of a column, at once in shared memory */
-    SCALES_STRIDE = SCALES + 4,      /* so that neighbouring columns are in other banks */
-    RESERVED_BYTES = 1024,           /* of shared memory, at most, before what a kernel may use */
-    UNIT_BYTES = 16,
-    MOST_ROWS = 8,
-    MOST_COLUMNS = 8,
-    MOST_LOADS = 4 /* of A, per lane and stage */
-};
-
-/* ---- a variant while it is emitted ----------------------------------------------------------------------------- */
-
-typedef struct gemm {
-    ptx_fn *f;
-    ptx_type type, wide;                        /* of A and C; of arithmetic */
-    uint32_t sm, rows, columns, tile_n, slices; /* columns: of a lane */
-    uint32_t depth, stage_row_bytes;
-    uint32_t vector, pieces, loads; /* elements of A in a load; loads in a lane's share; loads per lane */
-
-    nf4_pairs pairs;
-    ptx_val in, packed, scale, out, m, n, k; /* arguments */
-    ptx_val lane, group, member, slice;      /* of the warp; of 4; of 8; the warp itself */
-    ptx_val blocks;                          /* of a column */
-    ptx_val last_share, full_until; /* k of the last lane's 32 that there are; of the ragged stretch */
-    ptx_val has_aligned_scales;     /* each column's begin at a multiple of 16 bytes */
-    ptx_val tile;                   /* its first column */
-    ptx_val stages, stage, stage_to, stage_from; /* addresses in shared memory */
-    ptx_val scales_to, scales_from;
-    ptx_val a_at[MOST_LOADS], a_k; /* where this lane's loads of A start, at which k */
-    ptx_val codes_at[MOST_COLUMNS];
-    ptx_val sum[MOST_ROWS][MOST_COLUMNS];
-} gemm;
-
-static uint32_t wide_bytes(const gemm *g)
-{
-    return g->wide == PTX_F64 ? 8 : 4;
-}
-
-static uint32_t unit_stride(const gemm *g)
-{
-    return 8 + 32 / g->depth;
-}
-
-/* The row of C and of A, at most the last one: what does not exist is calculated and not stored. */
-static ptx_val clamp(ptx_fn *f, ptx_val index, ptx_val count)
-{
-    ptx_val last = ptx_sub(f, count, ptx_u32(1));
-    return ptx_min(f, index, last);
-}
-
-static ptx_val shared_at(const gemm *g, ptx_val address, uint32_t bytes)
-{
-    ptx_val at = ptx_pointer(g->f, PTX_SHARED, g->wide, address);
-    return ptx_at_bytes(g->f, at, bytes);
-}
-
-/* ---- what lies where ------------------------------------------------------------------------------------------- */
-
-static void place_columns(gemm *g)
-{
-    ptx_fn *f = g->f;
-    ptx_val first = ptx_add(f, g->tile, g->group), words = ptx_shr(f, g->k, ptx_u32(3));
-    for (uint32_t c = 0; c < g->columns; c++) {
-        ptx_val column = clamp(f, ptx_add(f, first, ptx_u32(c * GROUPS)), g->n);
-        g->codes_at[c] = ptx_at(f, ptx_cast_ptr(f, g->packed, PTX_U32), ptx_mul_wide(f, column, words));
-    }
-}
-
-/* Loads of A are numbered by piece, then lane of the column, then row; lane l takes numbers l, l + 32, ... */
-static void place_stage(gemm *g, ptx_val first_row)
-{
-    ptx_fn *f = g->f;
-    uint32_t row_loads = COLUMN_LANES * g->pieces;
-    ptx_val piece = ptx_and(f, g->lane, ptx_u32(g->pieces - 1));
-    ptx_val number = ptx_div(f, g->lane, ptx_u32(g->pieces));
-    ptx_val member = ptx_and(f, number, ptx_u32(COLUMN_LANES - 1));
-    ptx_val row = ptx_div(f, g->lane, ptx_u32(row_loads));
-    g->a_k = ptx_mad(f, piece, ptx_u32(g->vector), ptx_mul(f, member, ptx_u32(LANE_K)));
-    ptx_val start = ptx_add(f, row, first_row);
-    for (uint32_t i = 0; i < g->loads; i++) {
-        ptx_val at = clamp(f, ptx_add(f, start, ptx_u32(i * WARP_LANES / row_loads)), g->m);
-        ptx_val line = ptx_at(f, g->in, ptx_mul_wide(f, at, g->k));
-        g->a_at[i] = ptx_at(f, line, g->a_k);
-    }
-    uint32_t piece_units = g->vector * wide_bytes(g) / UNIT_BYTES;
-    ptx_val unit = ptx_mad(f, piece, ptx_u32(piece_units * unit_stride(g)), member);
-    ptx_val bytes = ptx_mad(f, unit, ptx_u32(UNIT_BYTES), g->stage);
-    g->stage_to = ptx_mad(f, row, ptx_u32(g->stage_row_bytes), bytes);
-    g->stage_from = ptx_mad(f, g->member, ptx_u32(UNIT_BYTES), g->stage);
-}
-
-/* How far load i is behind load 0: members of the same row (their k), or whole rows. */
-static uint32_t load_member(const gemm *g, uint32_t i)
-{
-    return i * WARP_LANES / g->pieces % COLUMN_LANES;
-}
-
-static uint32_t load_row(const gemm *g, uint32_t i)
-{
-    return i * WARP_LANES / (COLUMN_LANES * g->pieces);
-}
-
-/* ---- A into shared memory -------------------------------------------------------------------------------------- */
-
-static void store_stage(gemm *g, uint32_t i, const ptx_val raw[4])
-{
-    ptx_fn *f = g->f;
-    ptx_val x[8];
-    for (uint32_t e = 0; e < 4; e++) {
-        if (g->vector == 8)
-            widen_pair(f, g->type, raw[e], &x[2 * e]);
-        else
-            x[e] = g->wide == PTX_F64 ? ptx_cvt(f, PTX_F64, raw[e]) : raw[e];
-    }
-    uint32_t unit_elements = UNIT_BYTES / wide_bytes(g);
-    uint32_t start = load_row(g, i) * g->stage_row_bytes + load_member(g, i) * UNIT_BYTES;
-    for (uint32_t u = 0; u < g->vector / unit_elements; u++) {
-        ptx_val to = shared_at(g, g->stage_to, start + u * unit_stride(g) * UNIT_BYTES);
-        ptx_store_vec(f, (int)unit_elements, to, &x[u * unit_elements], PTX_PLAIN);
-    }
-}
-
-/* What lies behind A's last column counts as 0. */
-static void stage_ragged(gemm *g, ptx_val at, ptx_val past, uint32_t i, uint32_t offset)
-{
-    ptx_fn *f = g->f;
-    ptx_type held = g->vector == 8 ? PTX_U32 : PTX_F32;
-    ptx_val raw[4], loaded[4];
-    ptx_val exists = ptx_lt(f, ptx_add(f, past, ptx_u32(offset)), g->k);
-    for (int e = 0; e < 4; e++)
-        raw[e] = ptx_var(f, ptx_bits(held, 0));
-    PTX_WHEN (f, exists) {
-        ptx_load_vec(f, 4, loaded, at, PTX_NC);
-        for (int e = 0; e < 4; e++)
-            ptx_set(f, raw[e], loaded[e]);
-    }
-    store_stage(g, i, raw);
-}
-
-/* `depth` of each lane's share of the half at k, of all rows. */
-static void stage_rows(gemm *g, ptx_val k, ptx_val is_full, uint32_t round)
-{
-    ptx_fn *f = g->f;
-    ptx_val at[MOST_LOADS];
-    uint32_t offset[MOST_LOADS];
-    for (uint32_t i = 0; i < g->loads; i++) {
-        offset[i] = load_member(g, i) * LANE_K + round * g->depth;
-        ptx_val half = ptx_at_const(f, ptx_at(f, g->a_at[i], k), offset[i]);
-        at[i] = ptx_cast_ptr(f, half, g->vector == 8 ? PTX_U32 : PTX_F32);
-    }
-    PTX_IF (f, is_full) {
-        ptx_val raw[MOST_LOADS][4];
-        for (uint32_t i = 0; i < g->loads; i++)
-            ptx_load_vec(f, 4, raw[i], at[i], PTX_NC);
-        for (uint32_t i = 0; i < g->loads; i++)
-            store_stage(g, i, raw[i]);
-    }
-    PTX_ELSE (f) {
-        ptx_val past = ptx_add(f, g->a_k, k);
-        for (uint32_t i = 0; i < g->loads; i++)
-            stage_ragged(g, at[i], past, i, offset[i]);
-    }
-}
-
-/* ---- scales into shared memory --------------------------------------------------------------------------------- */
-
-/* Of a column, `count` from `at` on; the lanes begin at a sector. What a stretch lacks is 0. */
-static void copy_scales(gemm *g, ptx_val at, ptx_val to, ptx_val count)
-{
-    ptx_fn *f = g->f;
-    const uint32_t of_stretch = STRETCH / BLOCK_K;
-    ptx_val end = ptx_and(f, ptx_add(f, count, ptx_u32(of_stretch - 1)), ptx_u32(-of_stretch));
-    ptx_val word = ptx_shr(f, ptx_cvt(f, PTX_U32, ptx_address(f, at)), ptx_u32(2));
-    ptx_val early = ptx_and(f, word, ptx_u32(7));
-    ptx_val first = ptx_as(f, PTX_S32, ptx_sub(f, g->lane, early));
-    PTX_FOR (f, i, first, ptx_as(f, PTX_S32, end), ptx_s32(WARP_LANES)) {
-        PTX_IF (f, ptx_ge(f, i, ptx_s32(0))) {
-            ptx_val x = ptx_var(f, ptx_f32(0)), from = ptx_at(f, at, i);
-            ptx_val exists = ptx_lt(f, i, ptx_as(f, PTX_S32, count));
-            PTX_WHEN (f, exists) {
-                ptx_set(f, x, ptx_load_hint(f, from, PTX_NC));
-            }
-            ptx_store(f, ptx_at(f, to, i), x);
-        }
-    }
-}
-
-/* The same of columns that begin at a multiple of 16 bytes: a lane takes four. */
-static void copy_aligned_scales(gemm *g, const ptx_val at[], const ptx_val to[], uint32_t columns,
-                                ptx_val count)
-{
-    ptx_fn *f = g->f;
-    ptx_val first = ptx_shl(f, g->lane, ptx_u32(2));
-    PTX_IF (f, ptx_lt(f, first, count)) {
-        ptx_val x[MOST_COLUMNS][4];
-        for (uint32_t i = 0; i < columns; i++)
-            ptx_load_vec(f, 4, x[i], ptx_at(f, at[i], first), PTX_NC);
-        for (uint32_t i = 0; i < columns; i++)
-            ptx_store_vec(f, 4, ptx_at(f, to[i], first), x[i], PTX_PLAIN);
-    }
-}
-
-/* Of block `first` of each column and the 127 after it. A warp takes every slices-th column. */
-static void stage_scales(gemm *g, ptx_val first)
-{
-    ptx_fn *f = g->f;
-    ptx_val at[MOST_COLUMNS], to[MOST_COLUMNS];
-    uint32_t columns = g->tile_n / g->slices;
-    ptx_val count = ptx_min(f, ptx_sub(f, g->blocks, first), ptx_u32(SCALES));
-    ptx_val mine = ptx_add(f, g->tile, g->slice);
-    for (uint32_t i = 0; i < columns; i++) {
-        ptx_val column = clamp(f, ptx_add(f, mine, ptx_u32(i * g->slices)), g->n);
-        ptx_val line = ptx_at(f, g->scale, ptx_mul_wide(f, column, g->blocks));
-        at[i] = ptx_at(f, line, first);
-        to[i] =
-            ptx_at_const(f, ptx_pointer(f, PTX_SHARED, PTX_F32, g->scales_to), i * g->slices * SCALES_STRIDE);
-    }
-    PTX_IF (f, g->has_aligned_scales) {
-        copy_aligned_scales(g, at, to, columns, count);
-    }
-    PTX_ELSE (f) {
-        for (uint32_t i = 0; i < columns; i++)
-            copy_scales(g, at[i], to[i], count);
-    }
-}
 
 /* ---- the product ----------------------------------------------------------------------------------------------- */
 
@@ -305,7 +75,7 @@ static void multiply_stretch(gemm *g, ptx_val k, ptx_val scales)
         ptx_load_vec(f, 4, words[c], ptx_at(f, g->codes_at[c], word), PTX_NC | PTX_NO_ALLOCATE);
     ptx_val is_full = ptx_lt(f, k, g->full_until);
     for (uint32_t round = 0; round < LANE_K / g->depth; round++) {
-        stage_rows(g, k, is_full, round);
+        simt_stage_rows(g, k, is_full, round);
         ptx_warp_barrier(f);
         for (uint32_t i = 0; i < g->depth / 4; i++)
             multiply_four(g, words, round, i, partial);
@@ -329,7 +99,7 @@ static void multiply(gemm *g)
         for (uint32_t c = 0; c < g->columns; c++)
             g->sum[row][c] = ptx_var(f, ptx_number(g->wide, 0));
     PTX_FOR (f, first, ptx_u32(0), g->blocks, ptx_u32(SCALES)) {
-        stage_scales(g, first);
+        simt_stage_scales(g, first);
         ptx_barrier(f);
         ptx_val from = ptx_shl(f, first, ptx_u32(6));
         ptx_val until = ptx_min(f, ptx_add(f, from, ptx_u32(SCALES * BLOCK_K)), g->k);
@@ -440,8 +210,9 @@ static gemm open_gemm(ptx_fn *f, const kiln_variant *v)
     return g;
 }
 
-/* The table, then a stage for each warp, then scales. In a window the table begins RESERVED_BYTES after a multiple of
- * 64 KB, the one that is nearest to the start of shared memory: this is 0 as long as no more than that is reserved. */
+/* The table, then a stage for each warp, then scales. In a window the table begins RESERVED_BYTES after a multiple
+ * of 64 KB, the one that is nearest to the start of shared memory: this is 0 as long as no more than that is
+ * reserved. */
 static void place_shared(gemm *g)
 {
     ptx_fn *f = g->f;
@@ -478,6 +249,16 @@ static void place_warp(gemm *g)
     g->has_aligned_scales = ptx_eq(f, ptx_and(f, odd, ptx_u32(15)), ptx_u32(0));
 }
 
+static void place_columns(gemm *g)
+{
+    ptx_fn *f = g->f;
+    ptx_val first = ptx_add(f, g->tile, g->group), words = ptx_shr(f, g->k, ptx_u32(3));
+    for (uint32_t c = 0; c < g->columns; c++) {
+        ptx_val column = clamp(f, ptx_add(f, first, ptx_u32(c * GROUPS)), g->n);
+        g->codes_at[c] = ptx_at(f, ptx_cast_ptr(f, g->packed, PTX_U32), ptx_mul_wide(f, column, words));
+    }
+}
+
 /* As many as leave a thread the registers that its sums need. Left to itself, ptxas hoists loads of the table until
  * there are none left. */
 static uint32_t blocks_per_multiprocessor(const gemm *g)
@@ -485,7 +266,8 @@ static uint32_t blocks_per_multiprocessor(const gemm *g)
     enum { ALL_REGISTERS = 65536, MOST_BLOCKS = 16 };
     uint32_t sums = 2 * g->rows * g->columns * wide_bytes(g) / 4;
     uint32_t few = g->slices == 4 ? 96 : 85, many = g->sm < 80 ? 255 : 168;
-    uint32_t registers = sums <= 8 ? few : sums <= 32 ? 128 : many;
+    uint32_t held = sums + g->tile_n; /* codes too */
+    uint32_t registers = sums <= 8 ? few : held <= 48 ? 128 : held <= 80 ? many : 255;
     uint32_t blocks = ALL_REGISTERS / (g->slices * WARP_LANES * registers);
     return blocks < 1 ? 1 : blocks > MOST_BLOCKS ? MOST_BLOCKS : blocks;
 }
@@ -499,7 +281,7 @@ void nf4_gemm_emit_simt(ptx_fn *f, const kiln_variant *v)
     place_warp(&g);
     place_shared(&g);
     nf4_pairs_fill(&g.pairs, tid, g.slices * WARP_LANES, g.lane);
-    place_stage(&g, first_row);
+    simt_place_stage(&g, first_row);
     ptx_val first = ptx_mul(f, ptx_ctaid_x(f), ptx_u32(g.tile_n));
     ptx_val step = ptx_mul(f, ptx_nctaid_x(f), ptx_u32(g.tile_n));
     PTX_FOR (f, tile, first, g.n, step) {

@@ -13,14 +13,18 @@ static const kiln_param params[] = {
     {.name = "nibbles", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "low high",
      .default_value = "low",
      .summary = "low: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the other way round"},
-    {.name = "strategy", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "simt", .default_value = "simt",
-     .summary = "simt: units for single numbers"},
-    {.name = "tile_m", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 2 4 8", .default_value = "1",
-     .summary = "rows of C per thread block; the weights are read once for each such tile"},
+    {.name = "strategy", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "simt mma",
+     .default_value = "simt",
+     .summary = "simt: units for single numbers; mma: matrix units, of 16-bit A; bf16 from sm_80"},
+    {.name = "tile_m", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 2 4 8 16 32 64",
+     .default_value = "1",
+     .summary = "rows of C per thread block, which reads the weights once; up to 8 with simt, from 8 with mma"},
     {.name = "warps", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "4 8 16", .default_value = "8",
-     .summary = "per thread block; they share n"},
+     .summary = "per thread block; with simt they share n, with mma k, and are 8"},
     {.name = "splits", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 2 4 8 16 32", .default_value = "1",
      .summary = "thread blocks that share n; more than one take a workspace"},
+    {.name = "vector", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 8", .default_value = "1",
+     .summary = "elements of A in a load of mma's; 8 where n is a multiple of 8"},
     {.name = "table", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "near window",
      .default_value = "near",
      .summary = "of decoded bytes; window: an instruction less per two weights, for 66 KB of shared memory"},
@@ -31,10 +35,10 @@ static const kiln_param params[] = {
 #define WORKSPACE TILES " * splits * tile_m * 512"
 
 static const kiln_arg args[] = {
-    {"in", KILN_ARG_IN, "$a", "m, n", 2, NULL, "A, row by row"},
+    {"in", KILN_ARG_IN, "$a", "m, n", 16, NULL, "A, row by row"},
     {"packed", KILN_ARG_IN, "u8", "n, k / 2", 16, NULL, "two codes per byte, along K; column after column"},
     {"scale", KILN_ARG_IN, "f32", "n, k / 64", 4, NULL, "of each 64 along K of a column"},
-    {"out", KILN_ARG_OUT, "$a", "m, k", 2, NULL, "C, row by row"},
+    {"out", KILN_ARG_OUT, "$a", "m, k", 16, NULL, "C, row by row"},
     {"workspace", KILN_ARG_SCRATCH, "$acc", "workspace_size", 16, "splits != 1", "sums of parts of n"},
     {"arrivals", KILN_ARG_INOUT, "u32", "workspace_size / 512", 4, "splits != 1", "0 before and after"},
     {"m", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of A and C"},
@@ -50,6 +54,7 @@ static const kiln_rule rules[] = {
     {"m <= 65535", "m must be at most 65535"},
     {"n <= 2147483648", "n must be at most 2^31"},
     {"k <= 2147483648", "k must be at most 2^31"},
+    {"vector == 1 || n % 8 == 0", "n must be a multiple of 8"},
     {"splits == 1 || workspace_size >= " WORKSPACE, "the workspace is too small"},
     {NULL, NULL},
 };
@@ -59,15 +64,23 @@ static const kiln_rule rules[] = {
 #define SLICES     "(warps * " LANE_K " / 16)"
 /* Of sums of a row: 16 bytes for every four or two, and some between them. */
 #define SLICE      "select(acc == f32, 2176, select(tile_m > 2, 4224, 4352))"
-#define SHARED     "max(select(table == window, 67584, 32768), " SLICES " * " SLICE ")"
+#define TABLE      "select(table == window, 67584, 32768)"
+#define STAGES     "2 * (9344 + 96 * tile_m)"
+#define SHARED     "select(strategy == mma, " TABLE " + " STAGES ", max(" TABLE ", " SLICES " * " SLICE "))"
 
 static const kiln_rule refusals[] = {
     {"acc == f32 || a == f32", "sums in f64 are for A in f32"},
-    {"table == window || " SLICES " * " SLICE " <= 65536",
-     "warps need more shared memory than every device has (64 KB)"},
-    {SLICES " * " SLICE " <= 101376", "warps need more shared memory than devices with a window have (99 KB)"},
+    {"strategy == simt || a != f32", "mma is for A in f16 or bf16"},
+    {"strategy == simt || tile_m >= 8", "mma is for tile_m from 8 on"},
+    {"strategy == simt || warps == 8", "mma is for 8 warps"},
+    {"strategy == simt || tile_m <= 32 || splits == 1", "parts of n are for tile_m up to 32: registers"},
+    {"strategy == mma || tile_m <= 8", "simt is for tile_m up to 8: registers"},
+    {"strategy == mma || vector == 1", "vector is for mma"},
+    {SHARED " <= select(table == window, 101376, 65536)",
+     "warps need more shared memory than every device has (64 KB, those with a window 99 KB)"},
     {"acc == f32 || tile_m <= 4", "sums in f64 are for tile_m up to 4: registers"},
-    {"warps * tile_m * " LANE_K " * " WIDE_BYTES " <= 4096", "tile_m and warps need more registers than there are"},
+    {"strategy == mma || warps * tile_m * " LANE_K " * " WIDE_BYTES " <= 4096",
+     "tile_m and warps need more registers than there are"},
     {NULL, NULL},
 };
 
@@ -82,36 +95,65 @@ static const kiln_rule refusals[] = {
     "(" LANE_K " * (16 + " WIDE_BYTES ") / 16 + 20 + (a != f32 || acc == f64) * " ELEMENTS                             \
     " + " ELEMENTS " * (2 * " SLICES " + 4))"
 #define FIXED    "(128 / warps + 47 + 12 * (warps == 4) + 3 * (table == window) + tile_m * " OF_ROW ")"
-#define INSTRUCTIONS                                                                                                   \
+#define SIMT_INSTRUCTIONS                                                                                              \
     "32 * (" TILES ") * (ceil_div(n, 16) * " CHUNK " + warps * (splits * (" FIXED " + 25 * (splits > 1))"              \
     " - 6 * " ELEMENTS " * tile_m * (splits - 1)))"
 
+/* The same of mma: 32 columns; a thread block's table, places and stores. Below sm_80 an mma takes half of the columns
+ * and narrowing more. */
+#define MMA_CHUNK                                                                                                      \
+    "(select(vector == 8, 225 + 11 * tile_m / 8, 224 + 14 * tile_m / 8) - 32 * (table == window)"                      \
+    " + (sm < 80) * (2 + tile_m))"
+#define MMA_FIXED                                                                                                      \
+    "(select(vector == 8, 124 + 5 * tile_m, 112 + 47 * tile_m / 8) + 3 * (table == window) + 20 * (splits > 1))"
+#define MMA_INSTRUCTIONS                                                                                               \
+    "256 * (" TILES ") * (ceil_div(n, 32) * " MMA_CHUNK " + splits * " MMA_FIXED                                       \
+    " + (splits > 1) * (2 + tile_m) + (sm < 80) * 2 * tile_m)"
+#define INSTRUCTIONS "select(strategy == mma, " MMA_INSTRUCTIONS ", " SIMT_INSTRUCTIONS ")"
+
 /* As many rows as there are, up to 8, so that the weights are read once. With a workspace, parts until two thread
  * blocks per multiprocessor are at work, as long as each of their warps has columns. The window where it fits. */
-#define PARTS(rows, parts)                                                                                             \
+#define PARTS(rows, parts, columns)                                                                                    \
     "workspace_size >= ceil_div(m, " rows ") * ceil_div(k, 512) * " parts " * " rows " * 512"                          \
-    " && ceil_div(m, " rows ") * ceil_div(k, 512) * " parts " <= 2 * multiprocessors && n >= 128 * " parts
+    " && ceil_div(m, " rows ") * ceil_div(k, 512) * " parts " <= 2 * multiprocessors && n >= " columns " * " parts
 #define WINDOW(condition, prefer)                                                                                      \
     {"max_shared_bytes >= 101376 && " condition, prefer ",table=window"}, {condition, prefer ",table=near"}
-#define ROWS(condition, rows)                                                                                          \
-    WINDOW(condition " && " PARTS(rows, "32"), "tile_m=" rows ",splits=32"),                                           \
-    WINDOW(condition " && " PARTS(rows, "16"), "tile_m=" rows ",splits=16"),                                           \
-    WINDOW(condition " && " PARTS(rows, "8"), "tile_m=" rows ",splits=8"),                                             \
-    WINDOW(condition " && " PARTS(rows, "4"), "tile_m=" rows ",splits=4"),                                             \
-    WINDOW(condition " && " PARTS(rows, "2"), "tile_m=" rows ",splits=2"),                                             \
-    WINDOW(condition, "tile_m=" rows ",splits=1")
+#define ROWS(condition, rows, columns, prefer)                                                                         \
+    WINDOW(condition " && " PARTS(rows, "32", columns), prefer ",tile_m=" rows ",splits=32"),                          \
+    WINDOW(condition " && " PARTS(rows, "16", columns), prefer ",tile_m=" rows ",splits=16"),                          \
+    WINDOW(condition " && " PARTS(rows, "8", columns), prefer ",tile_m=" rows ",splits=8"),                            \
+    WINDOW(condition " && " PARTS(rows, "4", columns), prefer ",tile_m=" rows ",splits=4"),                            \
+    WINDOW(condition " && " PARTS(rows, "2", columns), prefer ",tile_m=" rows ",splits=2"),                            \
+    WINDOW(condition, prefer ",tile_m=" rows ",splits=1")
+#define MATRIX(condition, rows)                                                                                        \
+    ROWS(condition " && n % 8 == 0", rows, "64", "strategy=mma,vector=8"),                                             \
+    ROWS(condition, rows, "64", "strategy=mma,vector=1")
+#define SINGLE(condition, rows) ROWS(condition, rows, "128", "strategy=simt")
 
 static const kiln_dispatch dispatch[] = {
-    ROWS("m <= 1", "1"),
-    ROWS("m <= 2", "2"),
-    ROWS("m <= 4", "4"),
-    ROWS("m > 4", "8"),
-    WINDOW("1", "splits=1"),
-    {"max_shared_bytes < 101376", "table=near"},
+    SINGLE("m <= 1", "1"),
+    SINGLE("m <= 2", "2"),
+    MATRIX("m > 32 && (workspace_size == 0 || ceil_div(m, 64) * ceil_div(k, 512) >= multiprocessors)", "64"),
+    MATRIX("m > 16", "32"),
+    MATRIX("m > 8", "16"),
+    MATRIX("m > 2", "8"),
+    SINGLE("m <= 4", "4"),
+    SINGLE("m > 4", "8"),
+    WINDOW("1", "strategy=simt,splits=1"),
+    WINDOW("1", "vector=1,splits=1"),
+    {"max_shared_bytes < 101376", "vector=1,table=near"},
     {"1", ""},
     {NULL, NULL},
 };
 /* clang-format on */
+
+static void emit(ptx_fn *f, const kiln_variant *v)
+{
+    if (kiln_is(v, "strategy", "mma"))
+        nf4_gemm_transposed_emit_mma(f, v);
+    else
+        nf4_gemm_transposed_emit_simt(f, v);
+}
 
 const kiln_family nf4_gemm_transposed_family = {
     .name = "nf4_gemm_transposed",
@@ -120,7 +162,9 @@ const kiln_family nf4_gemm_transposed_family = {
     .nonfinite =
         "as the arithmetic goes: a NaN or an infinity in a row of A, or in a scale, makes what it has part "
         "in "
-        "one too, and so does a product of A and a scale beyond f32; other elements are as without it",
+        "one too, and so does a product of A and a scale beyond f32, with mma in f16 a scale beyond 65504; "
+        "other "
+        "elements are as without it",
     .params = params,
     .args = args,
     .refusals = refusals,
@@ -135,6 +179,6 @@ const kiln_family nf4_gemm_transposed_family = {
              .thread_instructions = INSTRUCTIONS,
              .elements = "m * n * k"},
     .min_sm = 75,
-    .variant_min_sm = "select(table == window, 80, 75)",
-    .emit = nf4_gemm_transposed_emit_simt,
+    .variant_min_sm = "select(table == window || (strategy == mma && a == bf16), 80, 75)",
+    .emit = emit,
 };

@@ -5,5 +5,6 @@
 #include <kiln/family.h>
 
 void nf4_gemm_transposed_emit_simt(ptx_fn *f, const kiln_variant *v);
+void nf4_gemm_transposed_emit_mma(ptx_fn *f, const kiln_variant *v);
 
 #endif

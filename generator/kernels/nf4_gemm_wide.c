@@ -1,20 +1,20 @@
 /* NF4 matrix product on the units for single numbers, for many rows: sums in f32, A in f32.
  *
- * A thread block makes a tile of C, tile_m (16 or 32) rows by tile_n (32 or 64) columns. Its warps share the tile and split
- * K: warp s takes every slices-th block of 64, and the warps' sums are added in their order. A lane has tile_m / 4 by
- * tile_n / 8 sums, of rows and columns that are 4 and 8 apart, so that of each 4 along K it loads so many vectors of A and
- * of the weights out of shared memory for 16 products per sum.
+ * A thread block makes a tile of C, tile_m (16 or 32) rows by tile_n (32 or 64) columns. Its warps share the tile
+ * and split K: warp s takes every slices-th block of 64, and the warps' sums are added in their order. A lane has
+ * tile_m / 4 by tile_n / 8 sums, of rows and columns that are 4 and 8 apart, so that of each 4 along K it loads so
+ * many vectors of A and of the weights out of shared memory for 16 products per sum.
  *
- * STAGES. Each warp brings 16 along K at a time to shared memory: A as it is, and the weights decoded, without their
- * scales. Lane l loads half of the 64 codes of column l mod 16, and of column l mod 16 + 16, ...: 8 of a stage's 16 are of
- * either half, and so are those of A. Rows and columns lie 20 words apart, so that neither readers nor writers meet in a
- * bank.
+ * STAGES. Each warp brings 16 along K at a time to shared memory: A as it is, and the weights decoded, without
+ * their scales. Lane l loads half of the 64 codes of column l mod 16, and of column l mod 16 + 16, ...: 8 of a
+ * stage's 16 are of either half, and so are those of A. Rows and columns lie 20 words apart, so that neither
+ * readers nor writers meet in a bank.
  *
- * DECODING. A code is the number of the lane that has its value in a register: a shift and a shuffle. With 32 rows that is
- * a sixteenth of an instruction per product, and no table takes room from the stages.
+ * DECODING. A code is the number of the lane that has its value in a register: a shift and a shuffle. With 32 rows
+ * that is a sixteenth of an instruction per product, and no table takes room from the stages.
  *
- * SCALES of 4096 along K are brought to shared memory at once, for sectors that are full. They multiply the sums of 64
- * products, as in the narrow tiles.
+ * SCALES of 4096 along K are brought to shared memory at once, for sectors that are full. They multiply the sums
+ * of 64 products, as in the narrow tiles.
  */
 #include "nf4_gemm.h"
 #include "nf4_pairs.h"
@@ -108,7 +108,8 @@ static void place_shared(wide *g)
     g->w_to = ptx_mad(f, column, ptx_u32(bytes), ptx_mad(f, side, ptx_u32(4 * DEPTH / 2), w));
 }
 
-/* ---- into shared memory ------------------------------------------------------------------------------------------ */
+/* ---- into shared memory
+ * ------------------------------------------------------------------------------------------ */
 
 /* Of one column, by 16 lanes that begin at a sector. */
 static void copy_scales(wide *g, ptx_val at, ptx_val to, ptx_val count)

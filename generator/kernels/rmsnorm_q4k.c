@@ -1,361 +1,221 @@
 /* y = W * h, with W in GGUF's Q4_K and h = x * rsqrt(mean(x^2) + eps) * gamma, for 1 to 8 vectors x: one launch.
  *
- * GEOMETRY. Thread blocks stay, and go over groups of 16 rows. Each of their four warps has four rows, whose super-blocks
- * it stages in shared memory by tiles of 8, 1152 bytes of each row, with 16-byte copies. When a row's first super-block
- * begins in the middle of a sector, its tiles begin one super-block earlier, so that all others begin at a sector; every
- * second row is like that where rows have an odd number of super-blocks, so the four rows are two apart and alike. Lane l
- * takes word l of the codes of each super-block, 4 elements in each of two neighbouring sub-blocks, and the same elements
- * of x, which are made into h once for the four rows.
+ * GEOMETRY. Thread blocks stay: each has a stretch of rows, as many as will fit the device at once. It makes h once, in
+ * shared memory (rmsnorm_q4k_h.c), while the first tiles of W are on their way (rmsnorm_q4k_tiles.c). Each of its eight
+ * warps then goes over groups of 1, 2 or 4 rows, and multiplies (rmsnorm_q4k_products.c). Sums of up to 256 rows are
+ * gathered in shared memory, and stored together.
  *
- * ARITHMETIC of a sub-block's four elements. exact: sum of code * h times d * scale, less sum of h times dmin * minimum,
- * in f32. q8: the same sums of 8-bit integers, with h in blocks of 32 rounded to max|h| / 127, as 8 lanes share.
+ * CHUNKS. Where `chunk` elements of each vector are fewer than k, all this is done for one chunk of k after the other, and
+ * the sums of 256 rows are added up in shared memory: h is made again for every 256 rows.
  */
+#include "rmsnorm_q4k.h"
 #include "kernels.h"
 #include "narrow.h"
-#include "q4k.h"
 
-enum {
-    WARPS = 4, /* per thread block */
-    THREADS = 32 * WARPS,
-    ROWS = 4, /* per warp */
-    MOST_BATCH = 8,
-    PIECE_BYTES = 16,
-    BLOCK_PIECES = Q4K_BLOCK_BYTES / PIECE_BYTES,
-    TILE_BYTES = Q4K_TILE_BLOCKS * Q4K_BLOCK_BYTES,
-    COPIES = (TILE_BYTES / PIECE_BYTES + 31) / 32,
-    LAST_COPY_LANES = TILE_BYTES / PIECE_BYTES % 32
-};
+/* ---- shared memory ------------------------------------------------------------------------------------------------ */
 
-/* A variant while it is emitted. */
-typedef struct gemv {
-    ptx_fn *f;
-    ptx_type x_type, y_type;
-    uint32_t sm, batch;
-    bool has_norm, is_q8;
-    ptx_val x[MOST_BATCH], gamma, w, y, n, k, eps;
-    ptx_val lane, warp;
-    ptx_val blocks;             /* super-blocks of a row, U32 */
-    ptx_val factor[MOST_BATCH]; /* of x, with the norm */
-    ptx_val staged;             /* this warp's tiles, row by row */
-    ptx_val row[ROWS], row_exists[ROWS], row_at[ROWS];
-    ptx_val early; /* 1 when the rows' tiles begin one super-block early */
-    q4k_numbers numbers[ROWS];
-    ptx_val sum[ROWS][MOST_BATCH];
-} gemv;
-
-/* Four elements of h, as the products need them. */
-typedef struct four {
-    ptx_val h[4];         /* exact */
-    ptx_val codes, scale; /* q8: a byte each; what they are multiples of */
-    ptx_val sum;          /* of the four */
-} four;
-
-/* ---- x and the norm ----------------------------------------------------------------------------------------------- */
-
-static void load_four(gemv *g, ptx_val at, ptx_val x[4])
+static void place_shared(gemv *g)
 {
     ptx_fn *f = g->f;
-    ptx_val words[2];
-    if (g->x_type == PTX_F32) {
-        ptx_load_vec(f, 4, x, at, PTX_NC);
-        return;
-    }
-    ptx_load_vec(f, 2, words, ptx_cast_ptr(f, at, PTX_U32), PTX_NC);
-    widen_pair(f, g->x_type, words[0], &x[0]);
-    widen_pair(f, g->x_type, words[1], &x[2]);
+    uint32_t of_warp = GEMV_STAGES * g->rows * g->tiles * GEMV_TILE_BYTES;
+    ptx_val start = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
+    g->stages = ptx_mad(f, g->warp, ptx_u32(of_warp), start);
+    g->sums = ptx_add(f, start, ptx_u32(GEMV_WARPS * of_warp));
+    g->partials = ptx_add(f, g->sums, ptx_u32(4 * GEMV_PASS_ROWS * g->batch));
+    g->units = ptx_add(f, g->partials, ptx_u32(4 * GEMV_WARPS * g->batch));
+    g->h = ptx_add(f, g->units, ptx_u32(16 * g->batch));
+    ptx_val most = ptx_min(f, g->k, ptx_u32(g->chunk));
+    ptx_val shares = ptx_shr(f, most, ptx_u32(6));
+    g->h_bytes = ptx_mul(f, shares, ptx_u32(g->share_bytes));
 }
 
-/* This warp's share of the sum of squares, in each of its lanes. */
-static ptx_val sum_squares(gemv *g, uint32_t vector)
-{
-    ptx_fn *f = g->f;
-    ptx_val thread = ptx_tid_x(f);
-    ptx_val start = ptx_shl(f, thread, ptx_u32(2));
-    ptx_val sum = ptx_var(f, ptx_f32(0));
-    PTX_FOR (f, i, start, g->k, ptx_u32(4 * THREADS)) {
-        ptx_val x[4];
-        load_four(g, ptx_at(f, g->x[vector], i), x);
-        for (uint32_t e = 0; e < 4; e++)
-            ptx_fma_to(f, sum, x[e], x[e]);
-    }
-    return ptx_reduce_lanes(f, PTX_OP_ADD, 32, sum);
-}
+/* ---- sums --------------------------------------------------------------------------------------------------------- */
 
-static void find_factors(gemv *g)
+/* The sum over all lanes, of row lane / (32 / rows) in each: rows are halved with each step, as lanes join. */
+static ptx_val join_lanes(gemv *g, uint32_t b)
 {
     ptx_fn *f = g->f;
-    ptx_val partial = ptx_shared(f, PTX_F32, MOST_BATCH * WARPS, 16);
-    ptx_val mine = ptx_at(f, partial, g->warp);
-    ptx_val is_first = ptx_eq(f, g->lane, ptx_u32(0));
-    for (uint32_t b = 0; b < g->batch; b++) {
-        ptx_val sum = sum_squares(g, b);
-        PTX_WHEN (f, is_first) {
-            ptx_store(f, ptx_at_const(f, mine, WARPS * b), sum);
+    int lanes = 32;
+    ptx_val sum[GEMV_MOST_ROWS];
+    for (uint32_t r = 0; r < g->rows; r++)
+        sum[r] = g->sum[r][b];
+    for (uint32_t half = g->rows / 2; half > 0; half /= 2) {
+        lanes /= 2;
+        ptx_val bit = ptx_and(f, g->lane, ptx_u32((uint32_t)lanes));
+        ptx_val is_upper = ptx_ne(f, bit, ptx_u32(0));
+        for (uint32_t r = 0; r < half; r++) {
+            ptx_val given = ptx_select(f, is_upper, sum[r], sum[r + half]);
+            ptx_val kept = ptx_select(f, is_upper, sum[r + half], sum[r]);
+            sum[r] = ptx_add(f, kept, ptx_shfl_xor(f, given, ptx_u32((uint32_t)lanes)));
         }
     }
-    ptx_barrier(f);
-    ptx_val elements = ptx_cvt(f, PTX_F32, g->k);
+    return ptx_reduce_lanes(f, PTX_OP_ADD, lanes, sum[0]);
+}
+
+/* Into shared memory, added to those of the chunks before. */
+static void gather_sums(gemv *g, ptx_val group)
+{
+    ptx_fn *f = g->f;
+    uint32_t lanes = 32 / g->rows;
+    ptx_val row = gemv_row(g, group);
+    if (g->rows > 1) {
+        ptx_val of_lane = ptx_div(f, g->lane, ptx_u32(lanes));
+        row = ptx_mad(f, of_lane, ptx_u32(2), row);
+    }
+    ptx_val to = ptx_mad(f, row, ptx_u32(4), g->sums);
+    ptx_val in_row = ptx_and(f, g->lane, ptx_u32(lanes - 1));
+    ptx_val stores = ptx_eq(f, in_row, ptx_u32(0));
+    ptx_val is_later = ptx_gt(f, g->chunk_first, ptx_u32(0));
+    ptx_val adds = ptx_and(f, is_later, stores);
     for (uint32_t b = 0; b < g->batch; b++) {
-        ptx_val part[WARPS];
-        ptx_load_vec(f, WARPS, part, ptx_at_const(f, partial, WARPS * b), PTX_PLAIN);
-        ptx_val sum = ptx_var(f, part[0]);
-        for (uint32_t i = 1; i < WARPS; i++)
-            ptx_add_to(f, sum, part[i]);
-        ptx_val mean = ptx_div(f, sum, elements);
-        ptx_val raised = ptx_add(f, mean, g->eps);
-        g->factor[b] = ptx_rsqrt_approx(f, raised);
-    }
-}
-
-/* ---- h ------------------------------------------------------------------------------------------------------------ */
-
-static void sum_four(ptx_fn *f, four *v)
-{
-    ptx_val low = ptx_add(f, v->h[0], v->h[1]);
-    ptx_val high = ptx_add(f, v->h[2], v->h[3]);
-    v->sum = ptx_add(f, low, high);
-}
-
-/* A quotient that passes 127, which only a scale that is denormal or 0 can make, is 127; 0 / 0 is a NaN, whose code is 0. */
-static void round_four(ptx_fn *f, four *v)
-{
-    ptx_val most = ptx_var(f, ptx_abs(f, v->h[0])), code[4];
-    for (uint32_t i = 1; i < 4; i++) {
-        ptx_val size = ptx_abs(f, v->h[i]);
-        ptx_max_to(f, most, size);
-    }
-    ptx_val of_block = ptx_reduce_lanes(f, PTX_OP_MAX, 8, most);
-    v->scale = ptx_div(f, of_block, ptx_f32(127));
-    for (uint32_t i = 0; i < 4; i++) {
-        ptx_val quotient = ptx_div(f, v->h[i], v->scale);
-        ptx_val whole = ptx_cvt_rni(f, PTX_S32, quotient);
-        ptx_val capped = ptx_min(f, whole, ptx_s32(127));
-        code[i] = ptx_as(f, PTX_U32, ptx_max(f, capped, ptx_s32(-127)));
-    }
-    ptx_val low = ptx_prmt(f, code[0], code[1], ptx_u32(0x0040));
-    ptx_val high = ptx_prmt(f, code[2], code[3], ptx_u32(0x0040));
-    v->codes = ptx_prmt(f, low, high, ptx_u32(0x5410));
-    ptx_val ones = ptx_as(f, PTX_S32, ptx_u32(0x01010101));
-    ptx_val total = ptx_dp4a_ss(f, ptx_as(f, PTX_S32, v->codes), ones, ptx_s32(0));
-    ptx_val sum = ptx_cvt(f, PTX_F32, total);
-    v->sum = ptx_mul(f, v->scale, sum);
-}
-
-static void make_h(gemv *g, uint32_t vector, ptx_val element, const ptx_val gamma[4], four *v)
-{
-    ptx_fn *f = g->f;
-    load_four(g, ptx_at(f, g->x[vector], element), v->h);
-    for (uint32_t i = 0; i < 4 && g->has_norm; i++) {
-        ptx_val scaled = ptx_mul(f, v->h[i], g->factor[vector]);
-        v->h[i] = ptx_mul(f, scaled, gamma[i]);
-    }
-    if (g->is_q8)
-        round_four(f, v);
-    else
-        sum_four(f, v);
-}
-
-/* ---- tiles of W --------------------------------------------------------------------------------------------------- */
-
-/* `first`: the tile's first super-block, counted from where the rows' tiles begin. Pieces before the row and behind it
- * have numbers beyond its own, and are left as they are. */
-static void stage_tiles(gemv *g, ptx_val first)
-{
-    ptx_fn *f = g->f;
-    ptx_val in_row = ptx_sub(f, first, g->early);
-    ptx_val pieces = ptx_mul(f, g->blocks, ptx_u32(BLOCK_PIECES));
-    ptx_val piece = ptx_mad(f, in_row, ptx_u32(BLOCK_PIECES), g->lane);
-    ptx_val word = ptx_as(f, PTX_S32, ptx_shl(f, piece, ptx_u32(2)));
-    ptx_val to = ptx_at(f, g->staged, ptx_shl(f, g->lane, ptx_u32(2)));
-    ptx_val from[ROWS];
-    for (uint32_t r = 0; r < ROWS; r++)
-        from[r] = ptx_at(f, g->row_at[r], word);
-    for (uint32_t i = 0; i < COPIES; i++) {
-        ptx_val here = i == 0 ? piece : ptx_add(f, piece, ptx_u32(32 * i));
-        ptx_val exists = ptx_lt(f, here, pieces);
-        if (i == COPIES - 1) {
-            ptx_val has_one = ptx_lt(f, g->lane, ptx_u32(LAST_COPY_LANES));
-            exists = ptx_and(f, exists, has_one);
+        ptx_val unit[2], total = join_lanes(g, b), at = gemv_at(g, PTX_F32, to, 4 * GEMV_PASS_ROWS * b);
+        if (!g->is_q8) {
+            ptx_load_vec(f, 2, unit, gemv_at(g, PTX_F32, g->units, 8 * b), PTX_PLAIN);
+            total = ptx_mul(f, total, unit[0]);
+            total = ptx_mul(f, total, unit[1]);
         }
-        for (uint32_t r = 0; r < ROWS; r++) {
-            ptx_val copies = ptx_and(f, exists, g->row_exists[r]);
-            PTX_WHEN (f, copies) {
-                ptx_val v[4];
-                ptx_load_vec(f, 4, v, ptx_at_bytes(f, from[r], 512 * i), PTX_NC | PTX_NO_ALLOCATE);
-                ptx_store_vec(f, 4, ptx_at_bytes(f, to, TILE_BYTES * r + 512 * i), v, PTX_PLAIN);
-            }
+        total = ptx_var(f, total);
+        PTX_WHEN (f, adds) {
+            ptx_val before = ptx_load(f, at);
+            ptx_add_to(f, total, before);
         }
-    }
-    ptx_warp_barrier(f);
-}
-
-static void decode_headers(gemv *g)
-{
-    ptx_fn *f = g->f;
-    ptx_val block = ptx_shr(f, g->lane, ptx_u32(2));
-    ptx_val at = ptx_at(f, g->staged, ptx_mul(f, block, ptx_u32(Q4K_BLOCK_WORDS)));
-    for (uint32_t r = 0; r < ROWS; r++) {
-        ptx_val word[Q4K_HEADER_WORDS];
-        ptx_load_vec(f, Q4K_HEADER_WORDS, word, ptx_at_bytes(f, at, TILE_BYTES * r), PTX_PLAIN);
-        g->numbers[r] = q4k_decode_header(f, g->lane, word);
-    }
-}
-
-/* ---- products ----------------------------------------------------------------------------------------------------- */
-
-static void multiply_exact(gemv *g, ptx_val nibbles, ptx_val scale, ptx_val minimum, const four v[],
-                           ptx_val sum[])
-{
-    ptx_fn *f = g->f;
-    ptx_val code[Q4K_CODES];
-    for (uint32_t i = 0; i < Q4K_CODES; i++)
-        code[i] = q4k_code(f, nibbles, i);
-    for (uint32_t b = 0; b < g->batch; b++) {
-        ptx_val dot = ptx_var(f, ptx_mul(f, code[0], v[b].h[0]));
-        for (uint32_t i = 1; i < Q4K_CODES; i++)
-            ptx_fma_to(f, dot, code[i], v[b].h[i]);
-        ptx_fma_to(f, sum[b], scale, dot);
-        ptx_fma_to(f, sum[b], minimum, v[b].sum);
-    }
-}
-
-static void multiply_q8(gemv *g, ptx_val nibbles, ptx_val scale, ptx_val minimum, const four v[],
-                        ptx_val sum[])
-{
-    ptx_fn *f = g->f;
-    for (uint32_t b = 0; b < g->batch; b++) {
-        ptx_val total = ptx_dp4a_us(f, nibbles, ptx_as(f, PTX_S32, v[b].codes), ptx_s32(0));
-        ptx_val whole = ptx_cvt(f, PTX_F32, total);
-        ptx_val dot = ptx_mul(f, v[b].scale, whole);
-        ptx_fma_to(f, sum[b], scale, dot);
-        ptx_fma_to(f, sum[b], minimum, v[b].sum);
-    }
-}
-
-/* Super-block s of the tile, which is super-block `block` of the rows. */
-static void multiply_block(gemv *g, ptx_val s, ptx_val block)
-{
-    ptx_fn *f = g->f;
-    ptx_val pair = ptx_shr(f, g->lane, ptx_u32(3));
-    ptx_val from = ptx_mad(f, s, ptx_u32(4), pair);
-    ptx_val word = ptx_mad(f, s, ptx_u32(Q4K_BLOCK_WORDS), g->lane);
-    ptx_val codes_at = ptx_at_const(f, ptx_at(f, g->staged, word), Q4K_HEADER_WORDS);
-    ptx_val in_pair = ptx_and(f, g->lane, ptx_u32(7));
-    ptx_val of_pair = ptx_mad(f, pair, ptx_u32(64), ptx_shl(f, in_pair, ptx_u32(2)));
-    ptx_val element = ptx_mad(f, block, ptx_u32(Q4K_BLOCK_ELEMENTS), of_pair);
-    ptx_val codes[ROWS];
-    for (uint32_t r = 0; r < ROWS; r++)
-        codes[r] = ptx_load(f, ptx_at_bytes(f, codes_at, TILE_BYTES * r));
-    for (uint32_t half = 0; half < 2; half++) {
-        ptx_val e = half == 0 ? element : ptx_add(f, element, ptx_u32(32));
-        ptx_val gamma[4];
-        four v[MOST_BATCH];
-        if (g->has_norm)
-            ptx_load_vec(f, 4, gamma, ptx_at(f, g->gamma, e), PTX_NC);
-        for (uint32_t b = 0; b < g->batch; b++)
-            make_h(g, b, e, gamma, &v[b]);
-        for (uint32_t r = 0; r < ROWS; r++) {
-            ptx_val scale = ptx_shfl_idx(f, g->numbers[r].scale[half], from);
-            ptx_val minimum = ptx_shfl_idx(f, g->numbers[r].minimum[half], from);
-            ptx_val nibbles = q4k_nibbles(f, codes[r], half);
-            (g->is_q8 ? multiply_q8 : multiply_exact)(g, nibbles, scale, minimum, v, g->sum[r]);
+        PTX_WHEN (f, stores) {
+            ptx_store(f, at, total);
         }
     }
 }
 
-/* ---- rows --------------------------------------------------------------------------------------------------------- */
-
-static void begin_rows(gemv *g, ptx_val first)
+static void store_sum(gemv *g, ptx_val at, ptx_val sum)
 {
     ptx_fn *f = g->f;
-    ptx_val of_two = ptx_and(f, g->warp, ptx_u32(1));
-    ptx_val two = ptx_shr(f, g->warp, ptx_u32(1));
-    ptx_val place = ptx_mad(f, two, ptx_u32(2 * ROWS), of_two);
-    g->row[0] = ptx_add(f, first, place);
-    for (uint32_t r = 0; r < ROWS; r++) {
-        if (r > 0)
-            g->row[r] = ptx_add(f, g->row[0], ptx_u32(2 * r));
-        g->row_exists[r] = ptx_lt(f, g->row[r], g->n);
-        ptx_val block = ptx_mul_wide(f, g->row[r], g->blocks);
-        ptx_val byte = ptx_mul(f, block, ptx_u64(Q4K_BLOCK_BYTES));
-        g->row_at[r] = ptx_cast_ptr(f, ptx_at(f, g->w, byte), PTX_U32);
-        for (uint32_t b = 0; b < g->batch; b++)
-            g->sum[r][b] = ptx_var(f, ptx_f32(0));
-    }
-    ptx_val both = ptx_and(f, g->row[0], g->blocks);
-    g->early = ptx_and(f, both, ptx_u32(1));
-}
-
-static void store_sum(gemv *g, uint32_t r, uint32_t b)
-{
-    ptx_fn *f = g->f;
-    ptx_val sum = ptx_reduce_lanes(f, PTX_OP_ADD, 32, g->sum[r][b]);
-    ptx_val at = ptx_at(f, g->y, g->row[r]);
-    if (b > 0) {
-        ptx_val skipped = ptx_mul_wide(f, g->n, ptx_u32(b));
-        at = ptx_at(f, at, skipped);
-    }
     if (g->y_type == PTX_BF16 && g->sm < 80) {
         sum = ptx_shr(f, narrow_to_bf16(f, sum), ptx_u32(16));
         at = ptx_cast_ptr(f, at, PTX_U16);
     } else if (g->y_type != PTX_F32) {
         sum = ptx_cvt(f, g->y_type, sum);
     }
-    ptx_val is_first = ptx_eq(f, g->lane, ptx_u32(0));
-    ptx_val stores = ptx_and(f, is_first, g->row_exists[r]);
-    PTX_WHEN (f, stores) {
-        ptx_store(f, at, sum);
-    }
+    ptx_store(f, at, sum);
 }
 
-static void multiply_rows(gemv *g, ptx_val first_row)
+static void store_rows(gemv *g)
 {
     ptx_fn *f = g->f;
-    begin_rows(g, first_row);
-    ptx_val end = ptx_add(f, g->blocks, g->early);
-    PTX_FOR (f, first, ptx_u32(0), end, ptx_u32(Q4K_TILE_BLOCKS)) {
-        stage_tiles(g, first);
-        decode_headers(g);
-        ptx_val is_first = ptx_eq(f, first, ptx_u32(0));
-        ptx_val low = ptx_select(f, is_first, g->early, ptx_u32(0));
-        ptx_val left = ptx_sub(f, end, first);
-        ptx_val high = ptx_min(f, left, ptx_u32(Q4K_TILE_BLOCKS));
-        ptx_val before = ptx_sub(f, first, g->early);
-        PTX_FOR (f, s, low, high, ptx_u32(1)) {
-            ptx_val block = ptx_add(f, before, s);
-            multiply_block(g, s, block);
+    ptx_val thread = ptx_tid_x(f);
+    ptx_val exists = ptx_lt(f, thread, g->rows_here);
+    PTX_IF (f, exists) {
+        ptx_val from = ptx_mad(f, thread, ptx_u32(4), g->sums);
+        ptx_val at = ptx_at(f, g->y, ptx_add(f, thread, g->first_row));
+        for (uint32_t b = 0; b < g->batch; b++) {
+            if (b > 0)
+                at = ptx_at(f, at, g->n);
+            store_sum(g, at, ptx_load(f, gemv_at(g, PTX_F32, from, 4 * GEMV_PASS_ROWS * b)));
         }
-        ptx_warp_barrier(f);
     }
-    for (uint32_t r = 0; r < ROWS; r++)
-        for (uint32_t b = 0; b < g->batch; b++)
-            store_sum(g, r, b);
 }
 
-/* What no tile fills is read, and not used. */
-static void clear_staged(gemv *g)
+/* ---- rows --------------------------------------------------------------------------------------------------------- */
+
+static void multiply_group(gemv *g, ptx_val group)
 {
     ptx_fn *f = g->f;
-    ptx_val zero[4], at = ptx_at(f, g->staged, ptx_shl(f, g->lane, ptx_u32(2)));
-    for (uint32_t i = 0; i < 4; i++)
-        zero[i] = ptx_u32(0);
-    for (uint32_t i = 0; i < ROWS * TILE_BYTES / 512; i++)
-        ptx_store_vec(f, 4, ptx_at_bytes(f, at, 512 * i), zero, PTX_PLAIN);
-    ptx_warp_barrier(f);
+    for (uint32_t r = 0; r < g->rows; r++)
+        for (uint32_t b = 0; b < g->batch; b++)
+            g->sum[r][b] = ptx_var(f, ptx_f32(0));
+    PTX_FOR (f, first, ptx_u32(0), g->chunk_blocks, ptx_u32(g->tiles * Q4K_TILE_BLOCKS)) {
+        ptx_val tile = gemv_next_tile(g);
+        gemv_multiply_tile(g, tile, first);
+        gemv_end_tile(g);
+    }
+    gather_sums(g, group);
 }
 
-static void emit(ptx_fn *f, const kiln_variant *v)
+/* Of `rows` rows; see gemv_row. */
+static ptx_val count_groups(gemv *g, ptx_val rows)
+{
+    ptx_fn *f = g->f;
+    if (g->rows == 1)
+        return rows;
+    ptx_val pairs = ptx_div(f, rows, ptx_u32(2 * g->rows));
+    ptx_val rest = ptx_and(f, rows, ptx_u32(2 * g->rows - 1));
+    ptx_val last = ptx_min(f, rest, ptx_u32(2));
+    return ptx_mad(f, pairs, ptx_u32(2), last);
+}
+
+/* The first chunk of the first pass, and every one where there are several, needs h; the first needs the norm. */
+static void prepare_h(gemv *g, ptx_val is_first_pass)
+{
+    ptx_fn *f = g->f;
+    ptx_val is_first_chunk = ptx_eq(f, g->chunk_first, ptx_u32(0));
+    ptx_val is_start = ptx_and(f, is_first_pass, is_first_chunk);
+    ptx_val is_again = ptx_gt(f, g->k, ptx_u32(g->chunk));
+    if (g->has_norm) {
+        PTX_IF (f, is_start) {
+            gemv_find_factors(g);
+        }
+    }
+    ptx_val is_needed = ptx_or(f, is_start, is_again);
+    PTX_IF (f, is_needed) {
+        ptx_barrier(f); /* the last h, and partial sums, have been read */
+        gemv_make_h(g);
+        ptx_barrier(f);
+    }
+}
+
+static void make_pass(gemv *g, ptx_val is_first_pass)
+{
+    ptx_fn *f = g->f;
+    PTX_FOR (f, chunk_first, ptx_u32(0), g->k, ptx_u32(g->chunk)) {
+        g->chunk_first = chunk_first;
+        ptx_val left = ptx_sub(f, g->k, chunk_first);
+        ptx_val elements = ptx_min(f, left, ptx_u32(g->chunk));
+        g->chunk_blocks = ptx_shr(f, elements, ptx_u32(8));
+        gemv_begin_tiles(g);
+        prepare_h(g, is_first_pass);
+        PTX_FOR (f, group, g->warp, g->groups, ptx_u32(GEMV_WARPS)) {
+            multiply_group(g, group);
+        }
+    }
+    ptx_barrier(f);
+    store_rows(g);
+    ptx_barrier(f);
+}
+
+static void make_rows(gemv *g)
+{
+    ptx_fn *f = g->f;
+    ptx_val blocks = ptx_nctaid_x(f), block = ptx_ctaid_x(f);
+    ptx_val raised = ptx_add(f, g->n, blocks);
+    ptx_val most = ptx_div(f, ptx_sub(f, raised, ptx_u32(1)), blocks);
+    ptx_val first = ptx_mul(f, block, most);
+    ptx_val past = ptx_add(f, first, most);
+    ptx_val end = ptx_min(f, past, g->n);
+    for (uint32_t b = 0; b < g->batch && g->has_norm; b++)
+        g->factor[b] = ptx_var(f, ptx_f32(0));
+    PTX_FOR (f, row, first, end, ptx_u32(GEMV_PASS_ROWS)) {
+        g->first_row = row;
+        ptx_val left = ptx_sub(f, end, row);
+        g->rows_here = ptx_min(f, left, ptx_u32(GEMV_PASS_ROWS));
+        g->groups = count_groups(g, g->rows_here);
+        ptx_val is_first_pass = ptx_eq(f, row, first);
+        make_pass(g, is_first_pass);
+    }
+}
+
+/* ---- the kernel --------------------------------------------------------------------------------------------------- */
+
+static gemv open_gemv(ptx_fn *f, const kiln_variant *v)
 {
     gemv g = {.f = f,
               .x_type = kiln_type(v, "x"),
               .y_type = kiln_type(v, "y"),
               .sm = kiln_target_sm(v),
               .batch = kiln_int(v, "batch"),
+              .rows = kiln_int(v, "rows"),
+              .chunk = kiln_int(v, "chunk"),
               .has_norm = kiln_is(v, "norm", "rms"),
               .is_q8 = kiln_is(v, "activation", "q8")};
-    ptx_min_blocks(f, g.batch == 1   ? 4
-                      : g.batch <= 4 ? 3
-                                     : 2); /* else ptxas spills a little to reach one more */
+    g.tiles = g.rows == 1 && g.batch <= 2 ? 2 : 1;
+    g.share_bytes = g.is_q8 ? GEMV_Q8_SHARE_BYTES : GEMV_EXACT_SHARE_BYTES;
     g.x[0] = ptx_param_ptr(f, g.x_type, "in");
     if (g.has_norm)
         g.gamma = ptx_param_ptr(f, PTX_F32, "gamma");
@@ -365,22 +225,23 @@ static void emit(ptx_fn *f, const kiln_variant *v)
     g.k = ptx_param(f, PTX_U32, "k");
     if (g.has_norm)
         g.eps = ptx_param(f, PTX_F32, "eps");
+    return g;
+}
+
+static void emit(ptx_fn *f, const kiln_variant *v)
+{
+    gemv g = open_gemv(f, v);
+    ptx_min_blocks(f, g.rows < 4 && g.rows * g.batch <= 4 ? 2 : 1);
     for (uint32_t b = 1; b < g.batch; b++)
         g.x[b] = ptx_at(f, g.x[b - 1], g.k);
     g.lane = ptx_laneid(f);
     g.warp = ptx_warpid_x(f);
-    g.blocks = ptx_shr(f, g.k, ptx_u32(8));
-    ptx_val staged = ptx_shared(f, PTX_U32, WARPS * ROWS * TILE_BYTES / 4, 16);
-    g.staged = ptx_at(f, staged, ptx_mul(f, g.warp, ptx_u32(ROWS * TILE_BYTES / 4)));
-    clear_staged(&g);
-    if (g.has_norm)
-        find_factors(&g);
-    ptx_val thread_block = ptx_ctaid_x(f), thread_blocks = ptx_nctaid_x(f);
-    ptx_val first = ptx_mul(f, thread_block, ptx_u32(WARPS * ROWS));
-    ptx_val step = ptx_mul(f, thread_blocks, ptx_u32(WARPS * ROWS));
-    PTX_FOR (f, row, first, g.n, step) {
-        multiply_rows(&g, row);
-    }
+    g.row_blocks = ptx_shr(f, g.k, ptx_u32(8));
+    place_shared(&g);
+    if (g.rows > 1)
+        gemv_clear_stages(&g);
+    gemv_begin_products(&g);
+    make_rows(&g);
 }
 
 /* ---- the family --------------------------------------------------------------------------------------------------- */
@@ -400,11 +261,23 @@ static const kiln_param params[] = {
      .type = KILN_PARAM_INT,
      .role = KILN_ROLE_CONTRACT,
      .min = 1,
-     .max = MOST_BATCH,
+     .max = GEMV_MOST_BATCH,
      .step = 1,
      .default_value = "1",
      .summary = "vectors"},
     PARAM("y", "f32 f16 bf16", "f32", "element type of y"),
+    {.name = "rows",
+     .type = KILN_PARAM_INT,
+     .role = KILN_ROLE_TUNING,
+     .words = "1 2 4",
+     .default_value = "4",
+     .summary = "rows of w per warp at once"},
+    {.name = "chunk",
+     .type = KILN_PARAM_INT,
+     .role = KILN_ROLE_TUNING,
+     .words = "1024 2048 8192 65536",
+     .default_value = "65536",
+     .summary = "elements of each vector in shared memory at once"},
     {.name = NULL},
 };
 
@@ -427,19 +300,70 @@ static const kiln_rule rules[] = {
     {NULL, NULL},
 };
 
-/* Thread instructions, but for threads without a square where k is 256. A thread block goes over some of the groups of 16
- * rows; of its warps, the two with odd rows may begin a super-block early. Copies and stores are executed by the lanes that
- * have something to do: two per 16 bytes of w, and one per result. */
-#define ROW_GROUPS "ceil_div(n, 16)"
-#define GRID       "min(" ROW_GROUPS ", 4 * multiprocessors)"
-#define TILES      "(64 * (ceil_div(k, 2048) + ceil_div(k / 256 + k / 256 % 2, 8)))"
-#define OF_THREAD_BLOCK                                                                                      \
-    "select(norm == rms, 128 * (36 + 22 * batch) + 4 * batch + batch * (k / 4) * "                           \
-    "select(x == f32, 9, select(x == f16, 15, 13)), 128 * (29 + batch))"
-#define OF_SUM "(68 + select(y == f32, 0, select(y == bf16 && sm < 80, 24, 4)))"
+/* Bytes of shared memory: stages, sums of 256 rows, what warps tell each other; h. */
+#define TILES       "(1 + (rows == 1 && batch <= 2))"
+#define FIXED_BYTES "18432 * rows * " TILES " + 1072 * batch"
+#define H_BYTES(of) "batch * (" of " / 64) * select(activation == q8, 80, 272)"
+#define SHARED      FIXED_BYTES " + " H_BYTES("min(k, chunk)")
+#define MOST_SHARED FIXED_BYTES " + " H_BYTES("chunk")
+
+/* Each warp has a group of rows, where there are as many. */
+#define GRID "min(ceil_div(n, 8 * rows), multiprocessors * select(rows == 4, 1, 2))"
+
+/* Thread instructions, counted: of all threads of a thread block; of one that has rows, with the norm; of 256 rows; of a
+ * chunk of these; of an h (see gemv_make_h); of a warp's group of rows, and of a stage; of a super-block of a group; of 16
+ * bytes of w, and of a result. Without those that a few lanes do; a
+ * branch counts where it is taken. */
+#define STRETCH      "max(1, ceil_div(n, " GRID "))"
+#define BUSY         "ceil_div(n, " STRETCH ")"
+#define PASSES       "(n / " STRETCH " * ceil_div(" STRETCH ", 256) + ceil_div(n % " STRETCH ", 256))"
+#define GROUPS_OF(x) "select(rows == 1, " x ", " x " / (2 * rows) * 2 + min(" x " % (2 * rows), 2))"
+#define GROUPS       "(n / " STRETCH " * " GROUPS_OF(STRETCH) " + " GROUPS_OF("(n % " STRETCH ")") ")"
+#define CHUNKS       "ceil_div(k, chunk)"
+#define STAGES       "(k / chunk * ceil_div(chunk, 2048 * " TILES ") + ceil_div(k % chunk, 2048 * " TILES "))"
+#define MAKES        "select(k <= chunk, " BUSY ", " PASSES ")"
+#define HAS_NORM     "(norm == rms)"
+#define IS_EXACT     "(activation == exact)"
+#define WIDEN        "select(x == f32, 0, select(x == f16, 6, 4))"
+#define NARROW       "select(y == f32, 0, select(y == bf16 && sm < 80, 6, 1))"
+#define OF_THREADS   "(39 + batch + " HAS_NORM " * (2 + batch) + (rows > 1) * (2 + 9 * rows / 2))"
+#define OF_NORM      HAS_NORM " * (256 * (28 * batch + 2) + batch * (k / 4) * (9 + " WIDEN "))"
+#define OF_NEXT      "(3 * rows + 1 + (rows > 1))"
+#define OF_PASS      "(12 + 4 * (rows > 1))"
+#define OF_CHUNK                                                                                             \
+    "(40 + 7 * rows - 2 * (rows == 1) + 4 * (" TILES " - 1) + " HAS_NORM " - (sm < 80) + " OF_NEXT ")"
+#define OF_H_CHUNK "(10 + " IS_EXACT " * 43 * batch)"
+#define OF_FOUR                                                                                              \
+    "(select(activation == q8, 7 + 42 * batch, 6 + 42 * batch) + " HAS_NORM                                  \
+    " * (2 + 8 * batch) + batch * " WIDEN ")"
+#define OF_JOIN  "(select(rows == 1, 10, 6 + 4 * rows) + 3 * " IS_EXACT ")"
+#define OF_GROUP "(8 + 5 * (rows > 1) + rows * batch + batch * " OF_JOIN " + " OF_NEXT ")"
+#define OF_STAGE "(21 + rows + 5 * (" TILES " - 1) - 2 * (sm < 80))"
 #define OF_BLOCK                                                                                             \
-    "select(activation == exact, 109 + 58 * batch, 45 + 116 * batch) + "                                     \
-    "select(norm == rms, 4 + 16 * batch, 0) + batch * select(x == f32, 0, select(x == f16, 12, 8))"
+    "select(activation == q8, 1 + 6 * batch + rows * (39 + 24 * batch), 1 + 18 * batch + rows * (95 + 68 * " \
+    "batch))"
+#define OF_ROW "(9 * (k / 256) * select(sm < 80, 2, 1) + 2 + batch * (3 + " NARROW "))"
+
+static const kiln_rule refusals[] = {
+    {"rows * batch <= 8", "rows times batch is at most 8: registers"},
+    {NULL, NULL},
+};
+
+/* All of h where it fits, else as much as does; four rows at once where they leave no multiprocessor without. */
+#define FITS     SHARED " <= max_shared_bytes"
+#define HAS_MANY "n >= 24 * multiprocessors && "
+static const kiln_dispatch dispatch[] = {
+    {HAS_MANY FITS, "rows=4,chunk=65536"},
+    {HAS_MANY FITS, "rows=2,chunk=65536"},
+    {FITS, "rows=1,chunk=65536"},
+    {HAS_MANY FITS, "rows=4,chunk=8192"},
+    {HAS_MANY FITS, "rows=2,chunk=8192"},
+    {FITS, "rows=1,chunk=8192"},
+    {FITS, "chunk=2048"},
+    {FITS, ""},
+    {"1", ""},
+    {NULL, NULL},
+};
 
 const kiln_family rmsnorm_q4k_gemv_family = {
     .name = "rmsnorm_q4k_gemv",
@@ -450,15 +374,22 @@ const kiln_family rmsnorm_q4k_gemv_family = {
     .args = args,
     .rules = rules,
     .empty = "n == 0",
-    .block = {"128"},
+    .block = {"256"},
     .grid = {GRID},
+    .shared_bytes = SHARED,
+    .max_shared_bytes = MOST_SHARED,
+    .refusals = refusals,
+    .dispatch = dispatch,
     .cost = {.bytes_read =
                  "n * (k / 256) * 144 + batch * k * select(x == f32, 4, 2) + select(norm == rms, 4 * k, 0)",
              .bytes_written = "batch * n * select(y == f32, 4, 2)",
              .thread_instructions =
-                 GRID " * (" OF_THREAD_BLOCK ") + " ROW_GROUPS " * (128 * (18 + batch * " OF_SUM ") + " TILES
-                      " * 187 + 128 * (k / 256) * (" OF_BLOCK ")) + n * (18 * (k / 256) + batch)",
+                 "256 * " GRID " * " OF_THREADS " + " BUSY " * " OF_NORM " + 256 * " PASSES " * (" OF_PASS
+                 " + " CHUNKS " * " OF_CHUNK ") + " MAKES " * (256 * " CHUNKS " * " OF_H_CHUNK
+                 " + k / 4 * " OF_FOUR ") + 4 * " GROUPS " * (8 * (" CHUNKS " * " OF_GROUP " + " STAGES
+                 " * " OF_STAGE ") + k / 256 * " OF_BLOCK ") + n * " OF_ROW,
              .elements = "n * k"},
     .min_sm = 75,
+    .variant_min_sm = "select(rows == 4, 80, 75)", /* with less shared memory none has room for its stages */
     .emit = emit,
 };

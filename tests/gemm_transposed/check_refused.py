@@ -11,6 +11,12 @@ import tempfile
 REFUSED = {  # parameters: what the message says
     "warps: 32": "16",  # no such value
     "warps: 16": "64 KB",
+    "a: f32, strategy: mma, tile_m: 8": "f16 or bf16",
+    "strategy: mma": "tile_m from 8",
+    "strategy: mma, tile_m: 8, warps: 4": "8 warps",
+    "strategy: mma, tile_m: 64, splits: 2": "registers",
+    "tile_m: 16": "simt is for tile_m up to 8",
+    "vector: 8": "vector is for mma",
     "a: f32, acc: f64": "64 KB",
     "a: f16, acc: f64, warps: 4": "sums in f64 are for A in f32",
     "a: f32, acc: f64, tile_m: 8, warps: 4": "tile_m up to 4",

@@ -20,6 +20,26 @@
 
 enum { TOKENS = 48, OUTPUTS = 512, INPUTS = 384, RANK = 8, GROUP = 64 };
 
+/* Where thread blocks that share a sum put their parts. It only has to be large enough; with none they share nothing. Zeros
+ * in `arrivals` are zeros after each launch, so all products that follow each other can have the same ones. */
+enum { WORKSPACE = 1 << 18, ARRIVALS = WORKSPACE / 256 };
+
+typedef struct workspace {
+    CUdeviceptr sums, arrivals;
+} workspace;
+
+static workspace workspace_new(void)
+{
+    return (workspace){device_new(WORKSPACE * sizeof(float), NULL),
+                       device_new(ARRIVALS * sizeof(uint32_t), NULL)};
+}
+
+static void workspace_free(workspace *s)
+{
+    device_free(s->sums);
+    device_free(s->arrivals);
+}
+
 static const double adapter_scale = 2;
 
 /* ---- elements of the tensors, in f32 or bf16 --------------------------------------------------------------------- */
@@ -131,16 +151,19 @@ static void weights_free(nf4_weights *q)
 
 /* ---- products ---------------------------------------------------------------------------------------------------- */
 
-static void forward(const nf4_weights *w, const float *x, float *y, bool is_bf16)
+static void forward(const workspace *s, const nf4_weights *w, const float *x, float *y, bool is_bf16)
 {
     const layer_kernels_nf4_gemm_args args = {
         .in = upload(x, TOKENS * INPUTS, is_bf16),
         .packed = w->packed,
         .scale = w->scale,
         .out = upload(y, TOKENS * OUTPUTS, is_bf16),
+        .workspace = s->sums,
+        .arrivals = s->arrivals,
         .m = TOKENS,
         .n = OUTPUTS,
         .k = INPUTS,
+        .workspace_size = WORKSPACE,
         .a = is_bf16 ? LAYER_KERNELS_NF4_GEMM_A_BF16 : LAYER_KERNELS_NF4_GEMM_A_F32,
     };
     device_need(layer_kernels_nf4_gemm(&device_loader, NULL, &args));
@@ -148,16 +171,19 @@ static void forward(const nf4_weights *w, const float *x, float *y, bool is_bf16
     device_free(args.in);
 }
 
-static void backward(const nf4_weights *w, const float *g, float *dx, bool is_bf16)
+static void backward(const workspace *s, const nf4_weights *w, const float *g, float *dx, bool is_bf16)
 {
     const layer_kernels_nf4_gemm_transposed_args args = {
         .in = upload(g, TOKENS * OUTPUTS, is_bf16),
         .packed = w->packed,
         .scale = w->scale,
         .out = upload(dx, TOKENS * INPUTS, is_bf16),
+        .workspace = s->sums,
+        .arrivals = s->arrivals,
         .m = TOKENS,
         .n = OUTPUTS,
         .k = INPUTS,
+        .workspace_size = WORKSPACE,
         .a = is_bf16 ? LAYER_KERNELS_NF4_GEMM_TRANSPOSED_A_BF16 : LAYER_KERNELS_NF4_GEMM_TRANSPOSED_A_F32,
     };
     device_need(layer_kernels_nf4_gemm_transposed(&device_loader, NULL, &args));
@@ -278,20 +304,20 @@ static void update(step *t)
 
 /* ---- the step ---------------------------------------------------------------------------------------------------- */
 
-static bool run_step(const nf4_weights *w, step *t, bool is_bf16)
+static bool run_step(const workspace *s, const nf4_weights *w, step *t, bool is_bf16)
 {
     fill_normal(t->x, TOKENS * INPUTS, 7);
     fill_normal(t->a, RANK * INPUTS, 8);
     round_elements(t->x, TOKENS * INPUTS, is_bf16);
-    forward(w, t->x, t->y, is_bf16);
+    forward(s, w, t->x, t->y, is_bf16);
     bool fine = check("forward", &of_outputs, w, t->x, t->y, is_bf16);
     make_target(t);
     const double before = make_gradient(t);
     round_elements(t->g, TOKENS * OUTPUTS, is_bf16);
-    backward(w, t->g, t->dx, is_bf16);
+    backward(s, w, t->g, t->dx, is_bf16);
     fine &= check("backward", &of_inputs, w, t->g, t->dx, is_bf16);
     update(t);
-    forward(w, t->x, t->y, is_bf16);
+    forward(s, w, t->x, t->y, is_bf16);
     multiply(t->y, t->low, t->b, TOKENS, OUTPUTS, RANK, 1);
     const double after = make_gradient(t);
     printf("the step takes the mean square from %.4f to %.4f\n\n", before, after);
@@ -302,7 +328,9 @@ bool train_adapter(const matrix *real, bool is_bf16)
 {
     step *t = host_new(1, sizeof *t);
     nf4_weights w = quantize(real);
-    const bool fine = run_step(&w, t, is_bf16);
+    workspace s = workspace_new();
+    const bool fine = run_step(&s, &w, t, is_bf16);
+    workspace_free(&s);
     weights_free(&w);
     free(t);
     return fine;

@@ -21,7 +21,7 @@ LEAST_PER_FAMILY = 20
 class Checker(Planter):
     def __init__(self, kiln, config, verify, driver):
         super().__init__(kiln, config)
-        self.verify = [verify, "--driver", driver, "--json", "-", "--max-elements", "60000"]
+        self.verify = [verify, "--driver", driver, "--json", "-", "--max-elements", "60000", "--big", "400000"]
 
     def judge(self, kernel, text):
         """"ok" or "WRONG" or what else kiln-verify made of the kernel with this text, and what it says."""

@@ -76,50 +76,78 @@ TO_BF16 = [
 GEMV = [
     # ---- which rows -------------------------------------------------------------------------------------------------
     ("thread block's number ignored", UNWRITTEN, "mov.u32 $a, %ctaid.x;", "mov.u32 $a, 0;", 1),
-    ("groups of 17 rows", UNWRITTEN, "mul.lo.u32 $a, $b, 16; mul", "mul.lo.u32 $a, $b, 17; mul", 1),
-    ("second pair of warps on the rows of the first", EITHER, "mad.lo.u32 $a, $b, 8, $c;", "mad.lo.u32 $a, $b, 0, $c;", 1),
-    ("fourth row a row early", EITHER, "add.u32 $a, $b, 6;", "add.u32 $a, $b, 5;", 1),
-    ("one row too many", MEMORY, "setp.lt.u32 $a, $b, $c; mul.wide", "setp.le.u32 $a, $b, $c; mul.wide", 4),
-    ("rows 128 bytes apart per super-block", EITHER, "mul.lo.u64 $a, $b, 144;", "mul.lo.u64 $a, $b, 128;", 4),
-    ("no row's tiles begin early, but they are read so", EITHER, "sub.u32 $a, $b, $c; mul.lo.u32 $d, $e, 9;",
-     "mov.b32 $a, $b; mul.lo.u32 $d, $e, 9;", 1),
+    ("stretches of one row fewer", UNWRITTEN, "sub.u32 $a, $b, 1; div.u32 $c, $a, $d;", "sub.u32 $a, $b, $d; div.u32 $c, $a, $d;", 1),
+    ("last row of a stretch forgotten", UNWRITTEN, "min.u32 $a, $b, 256; div", "sub.u32 $a, $b, 1; div", 1),
+    ("groups of three rows", UNWRITTEN, "mad.lo.u32 $a, $b, 2, $c; add.u32 $d, $a, $e;",
+     "mad.lo.u32 $a, $b, 3, $c; add.u32 $d, $a, $e;", 1),
+    ("a warp's last odd group forgotten", EITHER, "min.u32 $a, $b, 2; mad", "min.u32 $a, $b, 1; mad", 1),
+    ("second row next to the first", WRONG, "add.u32 $a, $b, 2; mul.wide", "add.u32 $a, $b, 1; mul.wide", 1),
+    ("a row that is not there copied", EITHER, "add.u32 $a, $b, 2; setp.lt.u32 $c, $a, $d;",
+     "add.u32 $a, $b, 2; setp.le.u32 $c, $a, $d;", 3),
+    ("rows 128 bytes apart per super-block", EITHER, "mul.lo.u64 $a, $b, 144;", "mul.lo.u64 $a, $b, 128;", 2),
+    ("next group's rows 8 rows on", WRONG, "mul.wide.u32 $a, $b, 2304;", "mul.wide.u32 $a, $b, 1152;", 1),
+    ("what was copied counts for the next group", EITHER, "sub.u64 $a, $b, $c;", "mov.b64 $a, $b;", 1),
+    ("sums of the second row with those of the first", EITHER, "div.u32 $a, $b, 16; mad.lo.u32 $c, $a, 2, $d;",
+     "div.u32 $a, $b, 16; mad.lo.u32 $c, $a, 0, $d;", 1),
 
     # ---- which super-blocks -----------------------------------------------------------------------------------------
-    ("one piece read beyond the row", EITHER, "setp.lt.u32 $a, $b, $c; and.pred $d, $a, $e; @$d ld",
-     "setp.le.u32 $a, $b, $c; and.pred $d, $a, $e; @$d ld", 2),
-    ("tile's last 128 bytes not read", WRONG, "setp.lt.u32 $a, $b, 8; and.pred", "setp.lt.u32 $a, $b, 0; and.pred", 1),
-    ("seven super-blocks of a tile", WRONG, "min.u32 $a, $b, 8;", "min.u32 $a, $b, 7;", 1),
-    ("a super-block that is not there taken too", EITHER, "selp.b32 $a, $b, 0, $c; sub", "mov.b32 $a, 0; sub", 1),
-    ("barrier after the copies left out", RACE, "bar.warp.sync 0xffffffff; shr.u32 $a, $b, 2;", "shr.u32 $a, $b, 2;", 1),
-    ("barrier before the next copies left out", RACE, "bar.warp.sync 0xffffffff; add", "add", 1),
-    ("fourth row's codes by the third's", WRONG, "ld.shared.u32 $a, [$b+3472];", "ld.shared.u32 $a, [$b+2320];", 1),
+    ("one piece read beyond the row", EITHER, "setp.lt.u32 $a, $b, $c; add.u32 $d", "setp.le.u32 $a, $b, $c; add.u32 $d", 2),
+    ("a piece too few where lanes are one behind", EITHER, "and.b32 $a, $b, 1; sub.u32 $c, $d, $a; add.u32 $e, $c, 32;",
+     "and.b32 $a, $b, 1; sub.u32 $c, $d, $a; add.u32 $e, $d, 32;", 1),
+    ("tile's last pieces not copied", EITHER, "min.u32 $a, $b, 72;", "min.u32 $a, $b, 71;", 2),
+    ("second row's tile over the first's", WRONG, "st.shared.v4.u32 [$a+1152], {$b, $c, $d, $e};",
+     "st.shared.v4.u32 [$a], {$b, $c, $d, $e};", 2),
+    ("always the same stage", EITHER, "sub.u32 $a, 2304, $a;", "", 1),
+    ("barrier before the next copies left out", RACE, "bar.warp.sync 0xffffffff; add.u32 $a, $a, 8;", "add.u32 $a, $a, 8;", 1),
 
     # ---- norm -------------------------------------------------------------------------------------------------------
-    ("fourth warp's squares left out", WRONG, "add.rn.f32 $a, $a, $b; div.rn.f32", "div.rn.f32", 1),
-    ("sum for the mean", WRONG, "div.rn.f32 $a, $b, $c;", "mov.b32 $a, $b;", 1),
+    ("eighth warp's squares left out", WRONG, "add.rn.f32 $a, $a, $b; div.rn.f32", "div.rn.f32", 1),
+    ("sum for the mean", WRONG, "div.rn.f32 $a, $b, $c; add.rn.f32 $d, $a, $e; rsqrt", "mov.b32 $a, $b; add.rn.f32 $d, $a, $e; rsqrt", 1),
     ("epsilon left out", WRONG, "add.rn.f32 $a, $b, $c; rsqrt", "mov.b32 $a, $b; rsqrt", 1),
-    ("barrier before the sums left out", RACE, "bar.sync 0;", "", 1),
+    ("barrier before the sums left out", RACE, "bar.sync 0; cvt.rn.f32.u32", "cvt.rn.f32.u32", 1),
     ("factor 0.4 % too small", WRONG, "rsqrt.approx.f32 $a, $b;", "rsqrt.approx.f32 $a, $b; mul.rn.f32 $a, $a, 0f3F7F0000;",
      1),
+    ("first element is the norm's factor", WRONG, "ld.global.nc.v4.f32 {$a, $b, $c, $d}, [$e]; mul.rn.f32 $f, $a, $g;",
+     "ld.global.nc.v4.f32 {$a, $b, $c, $d}, [$e]; { .reg .pred %first; .reg .u32 %t; mov.u32 %t, %tid.x; "
+     "setp.eq.u32 %first, %t, 0; @%first mov.b32 $a, $g; } mul.rn.f32 $f, $a, $g;", 1),
     ("gamma of the neighbour", WRONG, "mul.rn.f32 $a, $b, $c; mul.rn.f32 $d, $a, $e; mul.rn.f32 $f, $g, $c; mul.rn.f32 $h, $f, $i;",
      "mul.rn.f32 $a, $b, $c; mul.rn.f32 $d, $a, $i; mul.rn.f32 $f, $g, $c; mul.rn.f32 $h, $f, $e;", 4),
+    ("barrier before the first h left out", RACE, "bar.sync 0; mul.lo.u32", "mul.lo.u32", 1),
 
-    # ---- products ---------------------------------------------------------------------------------------------------
-    ("minima by h's other half", WRONG, "add.rn.f32 $a, $b, $c; shfl.sync.idx", "mov.b32 $a, $b; shfl.sync.idx", 2),
-    ("odd sub-blocks by the even elements", WRONG, "add.u32 $a, $b, 32; mad.wide", "mov.b32 $a, $b; mad.wide", 1),
-    ("codes less 8, as in Q4_0", WRONG, "sub.rn.f32 $a, $b, 0f4B000000;", "sub.rn.f32 $a, $b, 0f4B000008;", 32),
-    ("lanes 16 apart not joined", WRONG, "shfl.sync.bfly.b32 $a, $b, 16, 31, 0xffffffff;", "mov.b32 $a, $b;", 5),
-    ("third row's sum not stored", UNWRITTEN, "@$p st.global.f32 [$a], $b; add.u32", "add.u32", 1),
+    # ---- scales and minima ------------------------------------------------------------------------------------------
+    ("five bits for six", WRONG, "selp.b32 $a, 0x30303030, 0x3f3f3f3f, $b;", "selp.b32 $a, 0x30303030, 0x1f1f1f1f, $b;", 1),
+    ("highest bit of late ones lost", WRONG, "selp.b32 $a, 0x30303030, 0x3f3f3f3f, $b;", "selp.b32 $a, 0x10101010, 0x3f3f3f3f, $b;", 1),
+    ("late ones without their nibbles", WRONG, "selp.b32 $a, 0x0f0f0f0f, 0, $b;", "mov.b32 $a, 0;", 1),
+    ("numbers of the neighbours", WRONG, "selp.b32 $a, 30258, 21520, $b;", "selp.b32 $a, 21520, 30258, $b;", 1),
+    ("minima by the scales' nibbles", WRONG, "shr.u32 $a, $b, 4; prmt", "mov.b32 $a, $b; prmt", 2),
+    ("minima added", WRONG, "neg.f32 $a, $b; prmt", "mov.b32 $a, $b; prmt", 2),
+    ("odd sub-blocks by the even ones' scales", WRONG, "prmt.b32 $a, $b, 0x4b000000, 29761;", "prmt.b32 $a, $b, 0x4b000000, 29760;", 2),
+
+    # ---- sums -------------------------------------------------------------------------------------------------------
+    ("barrier before the stores left out", RACE, "bar.sync 0; mov.u32 $a, %tid.x; setp.lt", "mov.u32 $a, %tid.x; setp.lt", 1),
+]
+
+GEMV_EXACT = [
+    ("sums of odd sub-blocks 31 numbers on", EITHER, "selp.b32 $a, 124, 0, $b;", "mov.b32 $a, 0;", 1),
+    ("second byte's codes unscaled", WRONG, "mul.rn.f32 $a, $b, 0f3B800000;", "mov.b32 $a, $b;", 1),
+    ("upper nibbles unscaled", WRONG, "selp.b32 $a, 0f3D800000, 0f3F800000, $b;", "mov.b32 $a, 0f3F800000;", 1),
+    ("upper nibble of a byte masked as the lower", WRONG, "and.b32 $a, $b, 240;", "and.b32 $a, $b, 15;", 32),
+    ("unit of sums one power too large", WRONG, "sub.s32 $a, 149, $b;", "sub.s32 $a, 150, $b;", 1),
+    ("h raised too little for tiny ones", WRONG, "sub.s32 $a, 247, $b;", "sub.s32 $a, 127, $b;", 1),
+    ("denormal codes flushed", WRONG, "fma.rn.f32 $a, $b, $c, $a;", "fma.rn.ftz.f32 $a, $b, $c, $a;", 136),
 ]
 
 GEMV_Q8 = [
-    ("scale by 128", WRONG, "div.rn.f32 $a, $b, 0f42FE0000;", "div.rn.f32 $a, $b, 0f42000000;", 2),
-    ("codes truncated", WRONG, "cvt.rni.s32.f32 $a, $b;", "cvt.rzi.s32.f32 $a, $b;", 8),
-    ("codes of half the range", WRONG, "min.s32 $a, $b, 127;", "min.s32 $a, $b, 63;", 8),
-    ("sign of the codes lost", WRONG, "max.s32 $a, $b, -127;", "max.s32 $a, $b, 0;", 8),
-    ("codes as unsigned numbers", WRONG, "dp4a.u32.s32", "dp4a.u32.u32", 8),
+    ("scale by 128", WRONG, "div.rn.f32 $a, $b, 0f42FE0000;", "div.rn.f32 $a, $b, 0f43000000;", 1),
+    ("codes truncated", WRONG, "cvt.rni.s32.f32 $a, $b;", "cvt.rzi.s32.f32 $a, $b;", 4),
+    ("codes of half the range", WRONG, "div.full.f32 $a, 0f42FE0000, $b;", "div.full.f32 $a, 0f427C0000, $b;", 1),
+    ("least scale too large", WRONG, "max.f32 $a, $b, 0f07800000;", "max.f32 $a, $b, 0f41000000;", 1),
+    ("codes of W as signed numbers", WRONG, "dp4a.u32.s32", "dp4a.s32.s32", 32),
+    ("codes of h as unsigned numbers", WRONG, "dp4a.u32.s32", "dp4a.u32.u32", 32),
+    ("upper codes 16 times too large", WRONG, "selp.b32 $a, 0f3D800000, 0f3F800000, $b;", "mov.b32 $a, 0f3F800000;", 1),
+    ("upper sub-block's numbers 24 bytes on", EITHER, "selp.b32 $a, 24, 0, $b;", "mov.b32 $a, 0;", 1),
 ]
 
-KERNEL = "rmsnorm_q4k_gemv/norm=rms,x=f32,activation={},batch=1,y=f32"
+KERNEL = "rmsnorm_q4k_gemv/norm=rms,x=f32,activation={},batch=1,y=f32,rows=2,chunk=65536"
 FAULTS = {"q4k_dequantize/type=f32": DEQUANTIZE, "q4k_dequantize/type=f16": TO_F16, "q4k_dequantize/type=bf16": TO_BF16,
-          KERNEL.format("exact"): GEMV, KERNEL.format("q8"): GEMV_Q8}
+          KERNEL.format("exact"): GEMV + GEMV_EXACT, KERNEL.format("q8"): GEMV_Q8}

@@ -8,13 +8,13 @@ class Row(NamedTuple):
     shapes: list     # each names every size that any of the variants takes; a function makes one of the parameters
     quick: dict      # the shape of --quick, which an emulated device gets through in a moment
     baselines: list  # functions of baselines.py
-    fits: object = lambda parameters, shape: True  # whether the variant is for this shape
+    fits: object = lambda parameters, shape: True   # whether the variant is for this shape
+    workspace: object = lambda parameters, shape: 1  # its size, of a variant that takes one
 
 
 NK = (2560, 2560), (6912, 2560), (2560, 6912), (6912, 6912), (4096, 4096), (14336, 4096)
 ROWS = 1, 2, 4, 8, 16, 32, 64, 128, 512
 CONTRACT = "type", "mode", "group", "nibbles", "a", "acc", "norm", "x", "activation", "batch", "y", "head_dim", "causal"
-WORKSPACE = 1 << 40  # more than any variant asks for; what is allocated is what it asks for
 
 
 def quantiser(*baselines):
@@ -24,17 +24,30 @@ def quantiser(*baselines):
                baselines=list(baselines))
 
 
-def fits_rows(parameters, shape):
-    """The tile that is picked for these rows: the least that holds them, or the largest of the strategy."""
-    tiles = (8, 16, 32, 64) if parameters["strategy"] == "mma" else (1, 2, 4, 8)
-    return int(parameters["tile_m"]) == next((t for t in tiles if t >= shape["m"]), tiles[-1])
+def fits_rows(tiles):
+    """Of tiles of 1, 2, 4, ... rows the one that dispatch takes: the least that holds them, or the largest there is."""
+    def fits(parameters, shape):
+        kind = "mma" if parameters["strategy"] == "mma" else parameters["a"]
+        least, largest = tiles[kind]
+        return int(parameters["tile_m"]) == max(least, min(1 << (shape["m"] - 1).bit_length(), largest))
+    return fits
 
 
-def product():
+def partial_sums(tile_n, columns):
+    """A workspace for the sums of all tiles, of as many parts as share one."""
+    def size(parameters, shape):
+        p = {name: int(value) for name, value in parameters.items() if value.isdigit()}
+        width = p.get("tile_n", tile_n)
+        tiles = -(-shape["m"] // p["tile_m"]) * -(-shape[columns] // width)
+        return tiles * p.get("splits", 1) * p["tile_m"] * width
+    return size
+
+
+def product(workspace, fits):
     """NF4 weights, past any L2 cache where that is what takes time. bf16 is left out: it takes what f16 does."""
     return Row(timed={"nibbles": ["low"], "acc": ["f32"], "a": ["f32", "f16"]}, shown={"a": ["f16"], "m": ["1", "16", "64"], "n": ["2560", "6912"]},
-               shapes=[{"m": m, "n": n, "k": k, "workspace_size": WORKSPACE} for n, k in NK for m in ROWS],
-               quick={"m": 3, "n": 67, "k": 2560, "workspace_size": WORKSPACE}, fits=fits_rows,
+               shapes=[{"m": m, "n": n, "k": k} for n, k in NK for m in ROWS], quick={"m": 3, "n": 67, "k": 2560},
+               fits=fits, workspace=workspace,
                baselines=["torch_matmul", "torch_lookup_matmul", "bitsandbytes_matmul"])
 
 
@@ -46,8 +59,8 @@ def q4k_dequantize():
 def rmsnorm_q4k_gemv():
     """Nothing in PyTorch reads Q4_K: beside it stands what takes 3.6 times the bytes."""
     shapes = (8960, 1536), (4096, 4096), (14336, 4096), (28672, 4096), (128256, 4096)
-    return Row(timed={"batch": ["1"]}, shown={}, baselines=["torch_norm_matmul"], quick={"n": 256, "k": 512},
-               shapes=[{"n": n, "k": k} for n, k in shapes])
+    return Row(timed={"batch": ["1"], "chunk": ["65536"]}, shown={"norm": ["rms"], "x": ["f16"], "y": ["f16"]},
+               shapes=[{"n": n, "k": k} for n, k in shapes], quick={"n": 256, "k": 512}, baselines=["torch_norm_matmul"])
 
 
 def attention_shape(batch, heads, length, k_length=None, kv_heads=None):
@@ -57,9 +70,13 @@ def attention_shape(batch, heads, length, k_length=None, kv_heads=None):
     k_length, kv_heads = k_length or length, kv_heads or heads
     strides = {"q": (heads, length), "kv": (kv_heads, k_length), "out": (heads, length)}
     return {"batch": batch, "q_heads": heads, "kv_heads": kv_heads, "q_length": length, "k_length": k_length,
-            "workspace_size": WORKSPACE, **{f"{name}_row_stride": stride(of) for name, (of, _) in strides.items()},
+            **{f"{name}_row_stride": stride(of) for name, (of, _) in strides.items()},
             **{f"{name}_head_stride": stride(1) for name in strides},
             **{f"{name}_batch_stride": stride(*sizes) for name, sizes in strides.items()}}
+
+
+def attention_workspace(parameters, shape):
+    return shape["batch"] * shape["q_heads"] * shape["q_length"] * int(parameters["splits"]) * (int(parameters["head_dim"]) + 8)
 
 
 def attention():
@@ -68,7 +85,8 @@ def attention():
     return Row(timed={"head_dim": ["64", "128", "256"], "tile_k": ["64"]}, shown={"type": ["f16", "bf16"], "strategy": ["mma"]},
                shapes=shapes, quick=attention_shape(2, 4, 5, 1500, 2),
                baselines=["torch_sdpa_flash_attention", "torch_sdpa_cudnn_attention", "torch_sdpa_efficient_attention",
-                          "torch_sdpa_math"])
+                          "torch_sdpa_math"],
+               workspace=attention_workspace)
 
 
 FAMILIES = {
@@ -80,8 +98,8 @@ FAMILIES = {
     "nf4_pack":            quantiser("torch_narrow"),
     "nf4_quantize":        quantiser("torch_narrow", "bitsandbytes_quantize"),
     "nf4_unpack":          quantiser("torch_widen", "bitsandbytes_dequantize"),
-    "nf4_gemm":            product(),
-    "nf4_gemm_transposed": product(),
+    "nf4_gemm":            product(partial_sums(None, "n"), fits_rows({"f32": (1, 32), "f16": (1, 8), "mma": (1, 64)})),
+    "nf4_gemm_transposed": product(partial_sums(512, "k"), fits_rows({"f32": (1, 8), "f16": (1, 8), "mma": (8, 64)})),
     "q4k_dequantize":      q4k_dequantize(),
     "rmsnorm_q4k_gemv":    rmsnorm_q4k_gemv(),
     "attention":           attention(),
@@ -122,5 +140,6 @@ def plan(variants, is_quick):
         seen.add(family)
         fitting = [shape for shape in row.shapes if row.fits(parameters(variant), shape)]
         for shape in [row.quick] if is_quick else fitting:
-            chosen.append((variant, sizes_of(shape, names, variant)))
+            whole = dict(shape, workspace_size=row.workspace(parameters(variant), shape))
+            chosen.append((variant, sizes_of(whole, names, variant)))
     return chosen

@@ -117,8 +117,10 @@ static double norm_of_errors(const argument *out, const void *got)
 
 static void compare_norm(const argument *out, const void *got, comparison *c, message *m)
 {
-    double norm = norm_of_errors(out, got);
-    if (norm <= out->norm_bound || c->wrong)
+    double norm = norm_of_errors(out, got), ratio = norm / out->norm_bound;
+    if (ratio <= 1 && ratio > c->worst_ratio)
+        c->worst_ratio = ratio;
+    if (ratio <= 1 || c->wrong)
         return;
     c->wrong = 1;
     say(m, "%s: the errors' norm is %.3g, expected at most %.3g", out->about->name, norm, out->norm_bound);

@@ -149,8 +149,10 @@ problem_status problem_measure(problem *p, const manifest_rule **broken, char *e
 uint64_t problem_elements(const problem *p)
 {
     uint64_t sum = 0;
-    for (size_t i = 0; i < p->arg_count; i++)
-        sum += manifest_is_pointer(p->args[i].about) ? p->args[i].count : 0;
+    for (size_t i = 0; i < p->arg_count; i++) {
+        const manifest_arg *about = p->args[i].about;
+        sum += manifest_is_pointer(about) && about->direction != DIRECTION_SCRATCH ? p->args[i].count : 0;
+    }
     return sum;
 }
 

@@ -67,7 +67,7 @@ bool problem_evaluate(const problem *p, const formula *f, uint64_t *value, char 
  * (may be null). */
 problem_status problem_measure(problem *p, const manifest_rule **broken, char *error, size_t error_bytes);
 
-/* Elements of all buffers together, after problem_measure. */
+/* Elements of all buffers together, after problem_measure, but for scratch: nobody makes or compares that. */
 uint64_t problem_elements(const problem *p);
 
 /* Gives every pointer argument zeroed host memory of its size; what an earlier call gave is gone. */

@@ -141,8 +141,7 @@ static const manifest_variant *find_variant(const manifest *m, const char *id)
 /* By the bounds of the variant that ran. */
 static bool compare_picked(runner *r, const one_case *c, const kiln_kernel *picked, const outcome *o)
 {
-    const manifest_variant *asked = r->problem.variant,
-                           *ran = picked ? find_variant(r->manifest, picked->id) : asked;
+    const manifest_variant *asked = r->problem.variant, *ran = picked ? find_variant(r->manifest, picked->id) : asked;
     if (ran && ran != asked && c->is_compared) {
         r->problem.variant = ran;
         r->row->expect(&r->problem, c->pattern);
@@ -324,10 +323,14 @@ static bool check_identity(runner *r)
 
 static bool is_usable(runner *r)
 {
-    const uint32_t has = r->device->loader.device.max_shared_bytes, needs = r->kernel->max_shared_bytes;
-    if (needs > has) {
-        conclude(r, RUN_SKIPPED, "it needs %u bytes of shared memory per thread block, the device has %u",
-                 needs, has);
+    const uint32_t has = r->device->loader.device.max_shared_bytes;
+    char error[256];
+    uint64_t
+        needs; /* of sizes that are all 0, the least there is; sizes that need too much are left out later */
+    if (problem_evaluate(&r->problem, r->problem.variant->shared_bytes, &needs, error, sizeof error) &&
+        needs > has) {
+        conclude(r, RUN_SKIPPED, "it needs %llu bytes of shared memory per thread block, the device has %u",
+                 (unsigned long long)needs, has);
         return false;
     }
     if (kiln_usable(&r->device->loader, r->kernel))

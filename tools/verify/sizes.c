@@ -55,13 +55,22 @@ static uint64_t most_elements(const size_limits *limits)
     return with_big > limits->max_elements ? with_big : limits->max_elements;
 }
 
+/* Whether the device has the shared memory that a launch asks for: another variant serves where it has not. */
+static bool fits_device(problem *p)
+{
+    char error[256];
+    uint64_t shared_bytes;
+    return !problem_evaluate(p, p->variant->shared_bytes, &shared_bytes, error, sizeof error) ||
+           shared_bytes <= p->device->max_shared_bytes;
+}
+
 void size_plan_add(size_plan *plan)
 {
     char error[256];
     problem *p = plan->problem;
     problem_status status = problem_measure(p, NULL, error, sizeof error);
     if (status == PROBLEM_ILLEGAL || status == PROBLEM_BROKEN || plan->count >= plan->limits.max_problems ||
-        problem_elements(p) > most_elements(&plan->limits))
+        problem_elements(p) > most_elements(&plan->limits) || !fits_device(p))
         return;
     uint64_t row[MAX_ARGS] = {0};
     for (size_t i = 0; i < p->arg_count; i++)

@@ -23,7 +23,8 @@ typedef struct size_plan {
 void size_plan_open(size_plan *plan, problem *p, const size_limits *limits);
 void size_plan_close(size_plan *plan);
 
-/* Notes the problem's present scalars, unless they break a rule, pass a limit, or are noted already. */
+/* Notes the problem's present scalars, unless they break a rule, pass a limit, need more shared memory than the device
+ * has, or are noted already. */
 void size_plan_add(size_plan *plan);
 
 /* Sets the scalars of the i-th noted problem. */

@@ -137,6 +137,7 @@ enum {
     GEMM_ONE_HOT = 100, /* a single 1 in each row of A: each weight at its own place */
     GEMM_CANCELLING,    /* x, -x, ... times equal weights: r is 0 or one product, S is large */
     GEMM_LARGE,         /* A as large as its sums allow */
+    GEMM_LIMIT,         /* 64 products of the largest A that may be added before the scale */
     GEMM_OVERFLOW,      /* C is infinite in f16 */
     GEMM_TINY_SCALE,    /* denormal scales */
     GEMM_ANY_SCALE,     /* scales over 40 powers of two, both signs, and 0 */
@@ -163,6 +164,8 @@ static double scale_of(element_type of_a, int kind, random_stream s, uint64_t i)
         return 1;
     case GEMM_LARGE:
         return of_a == ELEMENT_F16 ? 0x1p-14 : 0x1p-8;
+    case GEMM_LIMIT:
+        return of_a == ELEMENT_F16 ? 0x1p-14 : 0x1p-12;
     default:
         return fabs(random_normal(s, i)) + 0x1p-10;
     }
@@ -172,6 +175,12 @@ static double large(element_type type, random_stream s, uint64_t i)
 {
     double most = type == ELEMENT_F16 ? number_largest(type) : 0x1p119;
     return (random_bits(s, i) & 1 ? -1 : 1) * most * (random_below(s, i + 1, 4) ? 1 : random_uniform(s, i));
+}
+
+/* Just below 2^122, for 64 of them are just below 2^128. */
+static double limit_of(element_type type)
+{
+    return type == ELEMENT_F16 ? number_largest(type) : 0x1p122 * (1 - number_unit(type));
 }
 
 static double one_hot(random_stream s, uint64_t row, uint64_t column, uint64_t k)
@@ -193,6 +202,8 @@ static void fill_a(problem *p, argument *in, int kind, random_stream s)
             element_set(type, in->host, i, one_hot(s, i / k, i % k, k));
         else if (kind == GEMM_LARGE)
             element_set(type, in->host, i, large(type, s, i));
+        else if (kind == GEMM_LIMIT)
+            element_set(type, in->host, i, limit_of(type));
         else if (kind == GEMM_OVERFLOW)
             element_set(type, in->host, i, type == ELEMENT_F16 ? number_largest(type) : 1);
         else if (kind == GEMM_LAST_BLOCK && i % k + BLOCK < k)
@@ -210,8 +221,8 @@ static void make(problem *p, const input_pattern *pattern, random_stream s)
     for (uint64_t i = 0; i < scale->count; i++)
         element_set(scale->about->type, scale->host, i, scale_of(in->about->type, kind, of_scales, i));
     inputs_fill_bytes(packed, random_fork(s, 3));
-    if (kind == GEMM_CANCELLING || kind == GEMM_OVERFLOW)
-        memset(packed->host, kind == GEMM_OVERFLOW ? 0xff : 0x22, packed->bytes);
+    if (kind == GEMM_CANCELLING || kind == GEMM_OVERFLOW || kind == GEMM_LIMIT)
+        memset(packed->host, kind == GEMM_CANCELLING ? 0x22 : 0xff, packed->bytes);
 }
 
 /* clang-format off */
@@ -226,6 +237,7 @@ static const input_pattern patterns[] = {
     {"tiny-scale", 0,                              GEMM_TINY_SCALE},
     {"any-scale",  PATTERN_LARGE,                  GEMM_ANY_SCALE},
     {"large",      0,                              GEMM_LARGE},
+    {"limit",      0,                              GEMM_LIMIT},
     {"overflow",   0,                              GEMM_OVERFLOW},
     {"zero",       0,                              INPUT_ZERO},
     {"huge-tiny",  0,                              INPUT_HUGE_TINY},
@@ -258,14 +270,16 @@ static void add(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
     size_plan_add(plan);
 }
 
-/* More tiles of columns than thread blocks: they go over several. */
+/* More tiles of columns than thread blocks: they go over several, if only to write zeros. */
 static void add_many_columns(size_plan *plan, uint64_t tile_n)
 {
     char error[256];
     uint64_t blocks = 0;
     problem_find(plan->problem, "n")->integer = 1 << 24;
-    if (problem_evaluate(plan->problem, plan->problem->variant->grid[0], &blocks, error, sizeof error))
-        add(plan, 1, blocks * tile_n + tile_n + 1, BLOCK);
+    if (!problem_evaluate(plan->problem, plan->problem->variant->grid[0], &blocks, error, sizeof error))
+        return;
+    add(plan, 1, blocks * tile_n + tile_n + 1, BLOCK);
+    add(plan, 1, blocks * tile_n + tile_n + 1, 0);
 }
 
 /* Around every edge: of tiles, of blocks, of stretches of 256, of a turn of all warps, and of 8192. */

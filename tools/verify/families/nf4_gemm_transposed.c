@@ -6,8 +6,10 @@
  *     sums in f32     |C - r| <= (L + 3) * 2^-24 * S, and for 16-bit C u_T * |r| more
  *     sums in f64     |C - r| <= 2^-24 * |r| + (L + 3) * 2^-53 * S
  *
- * Random data must meet it with sqrt(L). Where numbers are too small to be normal each rounding may add half of the
- * smallest one, whatever the size of its operands: of a*s and of its product with t.
+ * With mma it is u_T * |r| + (5 * 2^-20 + (L + 3) * 2^-24 + 2 * u_T) * S: the matrix unit cuts off, the table is rounded
+ * to T, and so is a weight with its scale. Random data must meet it with sqrt(L). Where numbers are too small to be normal
+ * each rounding may add half of the smallest one, whatever the size of its operands: of a*s and of its product with t; with
+ * mma of a scale's second part, of its product with t, and of the weight.
  */
 #include "nf4_gemm_transposed.h"
 
@@ -19,7 +21,7 @@
 #include "inputs.h"
 #include "nf4.h"
 
-enum { BLOCK = 64, TILE_K = 512, CHUNK = 16 };
+enum { BLOCK = 64, TILE_K = 512, CHUNK = 16, MMA_CHUNK = 32 };
 
 static uint64_t parameter(const problem *p, const char *name)
 {
@@ -41,16 +43,19 @@ static uint64_t ceil_div(uint64_t a, uint64_t b)
 }
 
 /* A lane adds its columns of each 16 that its warp takes; then come the warp's other lanes of the column, the other
- * warps and the other thread blocks. */
+ * warps and the other thread blocks. A matrix unit adds up to 16 products, and those to what was before. */
 static double longest_chain(problem *p)
 {
     uint64_t warps = parameter(p, "warps"), splits = parameter(p, "splits");
+    if (has_parameter(p, "strategy", "mma"))
+        return (double)(ceil_div(ceil_div(problem_integer(p, "n"), MMA_CHUNK), splits) * 4 + 16 + splits - 1);
     uint64_t chunks = ceil_div(ceil_div(problem_integer(p, "n"), CHUNK), warps * splits);
     return (double)(chunks * CHUNK + 2 * warps - 1 + splits - 1);
 }
 
 typedef struct product {
     long double r, magnitude; /* the exact sum, the sum of magnitudes */
+    double rows;              /* the sum of A's magnitudes */
 } product;
 
 static product multiply(problem *p, uint64_t row, uint64_t i)
@@ -60,7 +65,7 @@ static product multiply(problem *p, uint64_t row, uint64_t i)
     uint64_t n = problem_integer(p, "n"), k = problem_integer(p, "k");
     const unsigned char *bytes = packed->host;
     const unsigned shift = groups_shift(groups_even_shift(p), i);
-    product sum = {0, 0};
+    product sum = {0, 0, 0};
     for (uint64_t column = 0; column < n; column++) {
         uint64_t block = column * (k / BLOCK) + i / BLOCK;
         unsigned code = bytes[block * (BLOCK / 2) + i % BLOCK / 2] >> shift & 15;
@@ -69,6 +74,7 @@ static product multiply(problem *p, uint64_t row, uint64_t i)
         long double term = (long double)a * s * nf4_table[code];
         sum.r += term;
         sum.magnitude += fabsl(term);
+        sum.rows += fabs(a);
     }
     return sum;
 }
@@ -80,6 +86,9 @@ static double bound_of(problem *p, const product *sum, element_type type, bool i
     double sums = ((is_random ? sqrt(chain) : chain) + 3) * unit * (double)sum->magnitude;
     if (!is_f64)
         sums += 0x1p-150 * (2 * (double)problem_integer(p, "n") + 1);
+    if (has_parameter(p, "strategy", "mma"))
+        sums += (5 * 0x1p-20 + 2 * number_unit(type)) * (double)sum->magnitude +
+                3 * number_smallest(type) / 2 * sum->rows;
     if (type == ELEMENT_F32 && !is_f64)
         return sums;
     double rounding = number_unit(type) * ((double)fabsl(sum->r) + sums);
@@ -115,13 +124,16 @@ enum {
     GEMM_LARGE,         /* A as large as its sums allow */
     GEMM_OVERFLOW,      /* C is infinite in f16 */
     GEMM_TINY_SCALE,    /* denormal scales */
-    GEMM_ANY_SCALE,     /* scales over 40 powers of two, both signs, and 0 */
+    GEMM_ANY_SCALE,     /* scales over many powers of two, both signs, and 0 */
     GEMM_LAST_COLUMN    /* all of A but the last column is 0 */
 };
 
-static double any_scale(random_stream s, uint64_t i)
+/* With mma and f16 scales have to be within f16, and C is not to be near its end, where a bound has infinity in it. */
+static double any_scale(element_type of_a, random_stream s, uint64_t i)
 {
-    double magnitude = ldexp(1 + random_uniform(s, 2 * i), (int)random_below(random_fork(s, 1), i, 41) - 20);
+    uint64_t exponents = of_a == ELEMENT_F16 ? 28 : 41;
+    double magnitude =
+        ldexp(1 + random_uniform(s, 2 * i), (int)random_below(random_fork(s, 1), i, exponents) - 20);
     return random_below(random_fork(s, 2), i, 16) == 0 ? 0
            : random_bits(s, 2 * i + 1) & 1             ? -magnitude
                                                        : magnitude;
@@ -131,7 +143,7 @@ static double scale_of(element_type of_a, int kind, random_stream s, uint64_t i)
 {
     switch (kind) {
     case GEMM_ANY_SCALE:
-        return any_scale(s, i);
+        return any_scale(of_a, s, i);
     case GEMM_TINY_SCALE:
         return 0x1p-149 * (double)random_below(s, i, 65);
     case GEMM_CANCELLING:
@@ -228,29 +240,31 @@ static void plan_sizes(size_plan *plan)
 {
     static const uint64_t ks[] = {0, 64, 128, 192, 320, 448, 512, 576, 832, 1024, 1088};
     const problem *p = plan->problem;
-    uint64_t tile_m = parameter(p, "tile_m"), warps = parameter(p, "warps"),
-             turn = CHUNK * warps * parameter(p, "splits");
+    uint64_t tile_m = parameter(p, "tile_m"), warps = parameter(p, "warps");
+    bool is_mma = has_parameter(p, "strategy", "mma");
+    uint64_t step = parameter(p, "vector") == 8 ? 8 : 1, chunk = is_mma ? MMA_CHUNK : CHUNK;
+    uint64_t turn = chunk * parameter(p, "splits") * (is_mma ? 1 : warps);
     edge_list rows = {{0}, 0}, columns = {{0}, 0};
     edges_add_around(&rows, 1);
     edges_add_around(&rows, tile_m);
     edges_add_around(&rows, 2 * tile_m);
     edges_add_around(&columns, 1);
-    edges_add_around(&columns, CHUNK);
-    edges_add_around(&columns, CHUNK * warps);
-    edges_add_around(&columns, turn);
+    edges_add_around(&columns, chunk / step);
+    edges_add_around(&columns, turn / step);
+    edges_add_around(&columns, 2 * turn / step);
     for (size_t i = 0; i < rows.count; i++)
-        add(plan, rows.values[i], 2 * CHUNK + 1, 64);
+        add(plan, rows.values[i], (2 * chunk / step + 1) * step, 64);
     for (size_t i = 0; i < columns.count; i++)
-        add(plan, tile_m, columns.values[i], 128);
+        add(plan, tile_m, columns.values[i] * step, 128);
     for (size_t i = 0; i < sizeof ks / sizeof ks[0]; i++)
-        add(plan, tile_m + 1, CHUNK + 1, ks[i]);
-    add(plan, 1, 2 * turn + 7, 64);
-    add(plan, 2, turn + CHUNK + 3, TILE_K + BLOCK);
-    add(plan, 1, 67, 2560);
+        add(plan, tile_m + 1, (chunk / step + 1) * step, ks[i]);
+    add(plan, 1, (2 * turn / step + 1) * step, 64);
+    add(plan, 2, (turn / step + 3) * step, TILE_K + BLOCK);
+    add(plan, 1, 67 / step * step, 2560);
     if (plan->limits.is_full) {
-        add(plan, 2, 12289, 64);
-        add(plan, 1, 3, 65536);
-        add(plan, 65, 129, 640);
+        add(plan, 2, 12288 + step, 64);
+        add(plan, 1, 3 * step, 65536);
+        add(plan, 65, 129 / step * step, 640);
     }
 }
 

@@ -2,6 +2,7 @@
 #include "rmsnorm_q4k.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "inputs.h"
@@ -23,19 +24,32 @@ static bool is_word(const problem *p, const char *param, const char *word)
  *     u |r| + (2^-22 + (L_n/2 + 3) 2^-24) |r| with the norm + (L + 6) 2^-24 S
  *     q8: + sum over blocks of (scale/2) (1 + 2^-9) sum |w|; random data: 5 sqrt(sum of scale^2 w^2 / 12)
  *
- * Random data have sqrt(L) and sqrt(L_n). A lane adds 4 products per super-block of its own 8 elements, then 5 lanes; in the
- * norm a thread adds 4 squares of each 512, then 5 lanes and 4 warps. Below the least normal number an operation may be off
- * by half a denormal, which no factor bounds: each of the 3 on an element, with what they are multiplied by. */
+ * Random data have sqrt(L) and sqrt(L_n). A lane adds 32 products for each half of its 64 elements of a tile of 2048
+ * (q8: exactly), and 4 of these per tile to its sum; then 5 lanes, and the chunks. In the norm a thread adds 4 squares of
+ * each 1024, then 5 lanes and 8 warps.
+ *
+ * Below the least normal number an operation may be off by half a denormal, which no factor bounds: each of the 3 on an
+ * element, with what they are multiplied by. Exact products are added up in units of at most 2^29 max|h|: there half a
+ * denormal is 2^-121 max|h|. A scale of q8 is at least 2^-112 / 127. */
 typedef struct row_sums {
     double product, size;          /* r and S */
     double rounding, rounding_rms; /* of q8: sums of scale/2 |w| and scale^2 w^2 */
     double weights;                /* sum of |d| scale code + |dmin| minimum */
 } row_sums;
 
-static double bound_of(const problem *p, const row_sums *s, element_type y, uint64_t k, bool is_random)
+/* Of one vector, as the kernel takes it. */
+typedef struct vector {
+    double *h, *scale; /* the second of the element's block */
+    double most;       /* largest |h| */
+} vector;
+
+static double bound_of(const problem *p, const row_sums *s, element_type y, uint64_t k, double most_h,
+                       bool is_random)
 {
-    bool has_norm = is_word(p, "norm", "rms");
-    double chain = (double)k / 256 * 4 + 4 + 5, norm_chain = ceil((double)k / 512) * 4 + 5 + 4;
+    bool has_norm = is_word(p, "norm", "rms"), is_q8 = is_word(p, "activation", "q8");
+    double chunk = strtod(manifest_param_value(p->variant, "chunk"), NULL), elements = (double)k;
+    double chain = (is_q8 ? 0 : 32) + 4 * ceil(elements / fmin(2048, chunk)) + 5 + ceil(elements / chunk);
+    double norm_chain = ceil(elements / 1024) * 4 + 5 + 8;
     if (is_random) {
         chain = sqrt(chain);
         norm_chain = sqrt(norm_chain);
@@ -43,43 +57,46 @@ static double bound_of(const problem *p, const row_sums *s, element_type y, uint
     double bound = number_unit(y) * fabs(s->product) + (chain + 6) * 0x1p-24 * s->size;
     if (has_norm)
         bound += (0x1p-22 + (norm_chain / 2 + 3) * 0x1p-24) * fabs(s->product);
-    if (is_word(p, "activation", "q8"))
+    if (is_q8)
         bound += is_random ? 5 * sqrt(s->rounding_rms / 12) : s->rounding * (1 + 0x1p-9);
-    return bound + 0x1p-149 * (4 * s->weights + 3 * (double)k) + number_smallest(y);
+    else
+        bound += 0x1p-121 * most_h * (s->weights + elements);
+    return bound + 0x1p-149 * (4 * s->weights + 3 * elements) + number_smallest(y);
 }
 
 /* ---- the product ------------------------------------------------------------------------------------------------ */
 
-/* h of one vector. */
-static void make_h(problem *p, uint64_t vector, double h[])
+static void make_h(problem *p, uint64_t number, vector *v)
 {
     argument *in = problem_find(p, "in"), *gamma = problem_find(p, "gamma"), *eps = problem_find(p, "eps");
     uint64_t k = problem_integer(p, "k");
     double sum = 0, factor = 1;
     for (uint64_t i = 0; i < k; i++) {
-        h[i] = element_get(in->about->type, in->host, vector * k + i);
-        sum += h[i] * h[i];
+        v->h[i] = element_get(in->about->type, in->host, number * k + i);
+        sum += v->h[i] * v->h[i];
     }
-    if (!gamma)
-        return;
-    factor = 1 / sqrt(sum / (double)k + (double)(float)eps->real);
-    for (uint64_t i = 0; i < k; i++)
-        h[i] *= factor * element_get(ELEMENT_F32, gamma->host, i);
+    if (gamma)
+        factor = 1 / sqrt(sum / (double)k + (double)(float)eps->real);
+    v->most = 0;
+    for (uint64_t i = 0; i < k; i++) {
+        if (gamma)
+            v->h[i] *= factor * element_get(ELEMENT_F32, gamma->host, i);
+        v->most = fmax(v->most, fabs(v->h[i]));
+    }
 }
 
-/* The scale of each element's block. */
-static void make_scales(const double h[], uint64_t k, double scale[])
+static void make_scales(vector *v, uint64_t k)
 {
     for (uint64_t first = 0; first < k; first += Q8_BLOCK) {
-        double most = 0;
+        double most = 0x1p-112;
         for (uint64_t i = first; i < first + Q8_BLOCK; i++)
-            most = fmax(most, fabs(h[i]));
+            most = fmax(most, fabs(v->h[i]));
         for (uint64_t i = first; i < first + Q8_BLOCK; i++)
-            scale[i] = most / 127;
+            v->scale[i] = most / 127;
     }
 }
 
-static row_sums multiply(const unsigned char *row, uint64_t k, const double h[], const double scale[])
+static row_sums multiply(const unsigned char *row, uint64_t k, const vector *v)
 {
     row_sums s = {0};
     q4k_block b;
@@ -90,10 +107,10 @@ static row_sums multiply(const unsigned char *row, uint64_t k, const double h[],
         double w = q4k_value(&b, place);
         double size = fabs(number_decode(ELEMENT_F16, b.d)) * b.scale[j] * b.code[place] +
                       fabs(number_decode(ELEMENT_F16, b.dmin)) * b.minimum[j];
-        s.product += w * h[i];
-        s.size += size * fabs(h[i]);
-        s.rounding += scale[i] / 2 * fabs(w);
-        s.rounding_rms += scale[i] * scale[i] * w * w;
+        s.product += w * v->h[i];
+        s.size += size * fabs(v->h[i]);
+        s.rounding += v->scale[i] / 2 * fabs(w);
+        s.rounding_rms += v->scale[i] * v->scale[i] * w * w;
         s.weights += size;
     }
     return s;
@@ -104,17 +121,17 @@ static void expect(problem *p, const input_pattern *pattern)
     argument *w = problem_find(p, "w"), *out = problem_find(p, "out");
     uint64_t n = problem_integer(p, "n"), k = problem_integer(p, "k"), row_bytes = k / 256 * 144;
     pool memory = {0};
-    double *h = pool_allocate(&memory, (size_t)k * sizeof *h),
-           *scale = pool_allocate(&memory, (size_t)k * sizeof *scale);
+    vector v = {.h = pool_allocate(&memory, (size_t)k * sizeof *v.h),
+                .scale = pool_allocate(&memory, (size_t)k * sizeof *v.scale)};
     expect_values(p, out);
     for (uint64_t i = 0; i < out->count; i++) {
         if (i % n == 0) {
-            make_h(p, i / n, h);
-            make_scales(h, k, scale);
+            make_h(p, i / n, &v);
+            make_scales(&v, k);
         }
-        row_sums s = multiply((const unsigned char *)w->host + i % n * row_bytes, k, h, scale);
+        row_sums s = multiply((const unsigned char *)w->host + i % n * row_bytes, k, &v);
         out->expected_value[i] = s.product;
-        out->bound[i] = bound_of(p, &s, out->about->type, k, pattern->flags & PATTERN_RANDOM);
+        out->bound[i] = bound_of(p, &s, out->about->type, k, v.most, pattern->flags & PATTERN_RANDOM);
     }
     pool_free(&memory);
 }
@@ -171,11 +188,11 @@ static void make(problem *p, const input_pattern *pattern, random_stream s)
         eps->real = of->eps;
 }
 
-/* Rows around those of a warp, a thread block and two; tiles of 8 super-blocks, which every second row begins early where
- * the number is odd; and the longest row that is promised. */
+/* Rows around those of a warp, a thread block and two, and more than one has at once; tiles of 8 super-blocks, and chunks
+ * of 8 and more; rows that begin in the middle of a sector; and the longest row that is promised. */
 static void plan_sizes(size_plan *plan)
 {
-    static const uint64_t rows[] = {0, 1, 2, 3, 8, 9, 15, 16, 17, 33},
+    static const uint64_t rows[] = {0, 1, 2, 3, 8, 9, 15, 16, 17, 33, 66},
                           blocks[] = {1, 2, 3, 7, 8, 9, 15, 16, 17, 27, 48};
     argument *n = problem_find(plan->problem, "n"), *k = problem_find(plan->problem, "k");
     for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
@@ -189,7 +206,10 @@ static void plan_sizes(size_plan *plan)
     n->integer = 3;
     k->integer = 65536;
     size_plan_add(plan);
-    n->integer = plan->limits.big / 256;
+    n->integer = plan->limits.big / 256; /* several groups for each warp */
+    k->integer = 768;
+    size_plan_add(plan);
+    n->integer = plan->limits.big / 96; /* from 2952960 on more than 256 rows for each of 120 thread blocks */
     k->integer = 256;
     size_plan_add(plan);
 }

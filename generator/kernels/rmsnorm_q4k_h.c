@@ -1,0 +1,307 @@
+/* rmsnorm_q4k_gemv's h: made once per thread block, or once per chunk of it, in shared memory.
+ *
+ * LAYOUT. The share of a lane, 64 neighbouring elements (sub-blocks 2j and 2j + 1), and what goes with its sub-blocks:
+ *     exact: 64 F32; the sums of either sub-block; 8 bytes free
+ *     q8:    64 bytes of codes; scale and sum of either sub-block; the second scale is divided by 16, as its codes of W
+ *            are multiplied where they lie in the high nibbles
+ *
+ * EXACT. A code of W is used where it lies: nibble p of 16 bits, read as a float, is the denormal code * 2^(4p - 149). So
+ * an element of h that meets nibble p is kept as h * 2^(C - 4p), and all sums are 2^(C - 149) times too large. C is such
+ * that the largest |h| of the chunk comes to between 2^120 and 2^121: no sum overflows, and what falls below the least
+ * denormal number is 2^-121 of that largest |h|, not of the result, but nothing that f32 sums would keep either.
+ */
+#include "narrow.h"
+#include "rmsnorm_q4k.h"
+
+enum {
+    WARP_ELEMENTS = 128, /* 4 of each lane */
+    BLOCK_ELEMENTS = 4 * GEMV_THREADS,
+    LARGEST_EXPONENT = 120,
+    BIAS = 127
+};
+
+static void load_four(gemv *g, ptx_val at, ptx_val x[4])
+{
+    ptx_fn *f = g->f;
+    ptx_val words[2];
+    if (g->x_type == PTX_F32) {
+        ptx_load_vec(f, 4, x, at, PTX_NC);
+        return;
+    }
+    ptx_load_vec(f, 2, words, ptx_cast_ptr(f, at, PTX_U32), PTX_NC);
+    widen_pair(f, g->x_type, words[0], &x[0]);
+    widen_pair(f, g->x_type, words[1], &x[2]);
+}
+
+/* ---- the norm ----------------------------------------------------------------------------------------------------- */
+
+/* This warp's share of the sum of squares, in each of its lanes. */
+static ptx_val sum_squares(gemv *g, uint32_t vector)
+{
+    ptx_fn *f = g->f;
+    ptx_val start = ptx_shl(f, ptx_tid_x(f), ptx_u32(2));
+    ptx_val sum = ptx_var(f, ptx_f32(0));
+    PTX_FOR (f, i, start, g->k, ptx_u32(BLOCK_ELEMENTS)) {
+        ptx_val x[4];
+        load_four(g, ptx_at(f, g->x[vector], i), x);
+        for (uint32_t e = 0; e < 4; e++)
+            ptx_fma_to(f, sum, x[e], x[e]);
+    }
+    return ptx_reduce_lanes(f, PTX_OP_ADD, 32, sum);
+}
+
+/* Each warp's value, for all threads behind a barrier. */
+static void store_partial(gemv *g, uint32_t vector, ptx_val value)
+{
+    ptx_fn *f = g->f;
+    ptx_val is_first = ptx_eq(f, g->lane, ptx_u32(0));
+    ptx_val mine = ptx_mad(f, g->warp, ptx_u32(4), g->partials);
+    PTX_WHEN (f, is_first) {
+        ptx_store(f, gemv_at(g, PTX_F32, mine, 4 * GEMV_WARPS * vector), value);
+    }
+}
+
+/* Over the warps, in their order. */
+static ptx_val join_partials(gemv *g, uint32_t vector, ptx_op op)
+{
+    ptx_fn *f = g->f;
+    ptx_val part[GEMV_WARPS];
+    for (uint32_t i = 0; i < GEMV_WARPS; i += 4)
+        ptx_load_vec(f, 4, &part[i], gemv_at(g, PTX_F32, g->partials, 4 * (GEMV_WARPS * vector + i)),
+                     PTX_PLAIN);
+    ptx_val joined =
+        ptx_var(f, op == PTX_OP_ADD ? ptx_add(f, part[0], part[1]) : ptx_max(f, part[0], part[1]));
+    for (uint32_t i = 2; i < GEMV_WARPS; i++)
+        ptx_update_at(f, op, joined, part[i], PTX_HERE);
+    return joined;
+}
+
+void gemv_find_factors(gemv *g)
+{
+    ptx_fn *f = g->f;
+    for (uint32_t b = 0; b < g->batch; b++)
+        store_partial(g, b, sum_squares(g, b));
+    ptx_barrier(f);
+    ptx_val elements = ptx_cvt(f, PTX_F32, g->k);
+    for (uint32_t b = 0; b < g->batch; b++) {
+        ptx_val mean = ptx_div(f, join_partials(g, b, PTX_OP_ADD), elements);
+        ptx_val raised = ptx_add(f, mean, g->eps);
+        ptx_set(f, g->factor[b], ptx_rsqrt_approx(f, raised));
+    }
+}
+
+/* ---- h ------------------------------------------------------------------------------------------------------------ */
+
+/* h of element `in_chunk` and the next three, of each vector. */
+static void make_four(gemv *g, uint32_t vector, ptx_val element, const ptx_val gamma[4], ptx_val h[4])
+{
+    ptx_fn *f = g->f;
+    load_four(g, ptx_at(f, g->x[vector], element), h);
+    for (uint32_t i = 0; i < 4 && g->has_norm; i++) {
+        ptx_val scaled = ptx_mul(f, h[i], g->factor[vector]);
+        h[i] = ptx_mul(f, scaled, gamma[i]);
+    }
+}
+
+static ptx_val most_of_four(ptx_fn *f, const ptx_val h[4])
+{
+    ptx_val most = ptx_var(f, ptx_abs(f, h[0]));
+    for (uint32_t i = 1; i < 4; i++) {
+        ptx_val size = ptx_abs(f, h[i]);
+        ptx_max_to(f, most, size);
+    }
+    return most;
+}
+
+/* The address of this lane's share of a vector's h, with the element's place in it. */
+static ptx_val place_of(gemv *g, ptx_val element, uint32_t element_bytes)
+{
+    ptx_fn *f = g->f;
+    ptx_val share = ptx_shr(f, element, ptx_u32(6));
+    ptx_val gap = ptx_mad(f, share, ptx_u32(16), g->h);
+    return element_bytes == 1 ? ptx_add(f, element, gap) : ptx_mad(f, element, ptx_u32(element_bytes), gap);
+}
+
+static ptx_val vector_at(gemv *g, ptx_val address, uint32_t vector)
+{
+    return vector == 0 ? address : ptx_mad(g->f, g->h_bytes, ptx_u32(vector), address);
+}
+
+/* ---- q8 ----------------------------------------------------------------------------------------------------------- */
+
+/* A scale is at least 2^-112 / 127, so that neither it nor its inverse nor a 16th of it leaves the normal numbers. A NaN
+ * has code 0. */
+static void store_codes(gemv *g, ptx_val codes_at, ptx_val numbers_at, ptx_val high, const ptx_val h[4])
+{
+    ptx_fn *f = g->f;
+    ptx_val code[4];
+    ptx_val of_block = ptx_reduce_lanes(f, PTX_OP_MAX, 8, most_of_four(f, h));
+    ptx_val most = ptx_max(f, of_block, ptx_f32(0x1p-112f));
+    ptx_val inverse = ptx_div_full(f, ptx_f32(127), most);
+    for (uint32_t i = 0; i < 4; i++) {
+        ptx_val quotient = ptx_mul(f, h[i], inverse);
+        code[i] = ptx_as(f, PTX_U32, ptx_cvt_rni(f, PTX_S32, quotient));
+    }
+    ptx_val low = ptx_prmt(f, code[0], code[1], ptx_u32(0x0040));
+    ptx_val upper = ptx_prmt(f, code[2], code[3], ptx_u32(0x0040));
+    ptx_val codes = ptx_prmt(f, low, upper, ptx_u32(0x5410));
+    ptx_store(f, gemv_at(g, PTX_U32, codes_at, 0), codes);
+    ptx_val ones = ptx_as(f, PTX_S32, ptx_u32(0x01010101));
+    ptx_val four = ptx_dp4a_ss(f, ptx_as(f, PTX_S32, codes), ones, ptx_s32(0));
+    ptx_val total = ptx_reduce_lanes(f, PTX_OP_ADD, 8, four);
+    ptx_val numbers[2];
+    ptx_val scale = ptx_div(f, most, ptx_f32(127));
+    numbers[0] = ptx_mul(f, scale, high);
+    ptx_val whole = ptx_cvt(f, PTX_F32, total);
+    numbers[1] = ptx_mul(f, scale, whole);
+    PTX_WHEN (f, g->is_first_of_eight) {
+        ptx_store_vec(f, 2, gemv_at(g, PTX_F32, numbers_at, GEMV_SHARE_ELEMENTS), numbers, PTX_PLAIN);
+    }
+}
+
+/* Lanes 8 to 15 and 24 to 31 have odd sub-blocks. */
+static ptx_val is_odd_sub_block(gemv *g)
+{
+    ptx_val bit = ptx_and(g->f, g->lane, ptx_u32(8));
+    return ptx_ne(g->f, bit, ptx_u32(0));
+}
+
+static void load_gamma(gemv *g, ptx_val element, ptx_val gamma[4])
+{
+    if (g->has_norm)
+        ptx_load_vec(g->f, 4, gamma, ptx_at(g->f, g->gamma, element), PTX_NC);
+}
+
+static void make_q8(gemv *g, ptx_val elements)
+{
+    ptx_fn *f = g->f;
+    ptx_val is_odd = is_odd_sub_block(g);
+    ptx_val high = ptx_select(f, is_odd, ptx_f32(0x1p-4f), ptx_f32(1));
+    ptx_val past_share = ptx_select(f, is_odd, ptx_u32(32 - 8), ptx_u32(0));
+    ptx_val start = ptx_mul(f, g->warp, ptx_u32(WARP_ELEMENTS));
+    PTX_FOR (f, first, start, elements, ptx_u32(BLOCK_ELEMENTS)) {
+        ptx_val in_chunk = ptx_mad(f, g->lane, ptx_u32(4), first);
+        ptx_val element = ptx_add(f, in_chunk, g->chunk_first);
+        ptx_val codes_at = place_of(g, in_chunk, 1);
+        ptx_val numbers_at = ptx_sub(f, codes_at, past_share);
+        ptx_val gamma[4];
+        load_gamma(g, element, gamma);
+        for (uint32_t b = 0; b < g->batch; b++) {
+            ptx_val h[4];
+            make_four(g, b, element, gamma, h);
+            ptx_val to = vector_at(g, codes_at, b);
+            store_codes(g, to, b == 0 ? numbers_at : vector_at(g, numbers_at, b), high, h);
+        }
+    }
+}
+
+/* ---- exact -------------------------------------------------------------------------------------------------------- */
+
+/* h as it is; each warp's largest magnitude. */
+static void store_plain(gemv *g, ptx_val elements)
+{
+    ptx_fn *f = g->f;
+    ptx_val most[GEMV_MOST_BATCH];
+    for (uint32_t b = 0; b < g->batch; b++)
+        most[b] = ptx_var(f, ptx_f32(0));
+    ptx_val start = ptx_mul(f, g->warp, ptx_u32(WARP_ELEMENTS));
+    PTX_FOR (f, first, start, elements, ptx_u32(BLOCK_ELEMENTS)) {
+        ptx_val in_chunk = ptx_mad(f, g->lane, ptx_u32(4), first);
+        ptx_val element = ptx_add(f, in_chunk, g->chunk_first);
+        ptx_val at = place_of(g, in_chunk, 4);
+        ptx_val gamma[4];
+        load_gamma(g, element, gamma);
+        for (uint32_t b = 0; b < g->batch; b++) {
+            ptx_val h[4];
+            make_four(g, b, element, gamma, h);
+            ptx_val to = vector_at(g, at, b);
+            ptx_store_vec(f, 4, gemv_at(g, PTX_F32, to, 0), h, PTX_PLAIN);
+            ptx_max_to(f, most[b], most_of_four(f, h));
+        }
+    }
+    for (uint32_t b = 0; b < g->batch; b++)
+        store_partial(g, b, ptx_reduce_lanes(f, PTX_OP_MAX, 32, most[b]));
+}
+
+/* 2 to the power of `exponent`, S32, within the normal numbers. */
+static ptx_val power(gemv *g, ptx_val exponent)
+{
+    ptx_val biased = ptx_add(g->f, exponent, ptx_s32(BIAS));
+    ptx_val bits = ptx_shl(g->f, biased, ptx_u32(23));
+    return ptx_as(g->f, PTX_F32, bits);
+}
+
+/* 2 to the power of `exponent` as a product of two. */
+static void split_power(gemv *g, ptx_val exponent, ptx_val factor[2])
+{
+    ptx_val half = ptx_shr(g->f, exponent, ptx_u32(1));
+    ptx_val rest = ptx_sub(g->f, exponent, half);
+    factor[0] = power(g, half);
+    factor[1] = power(g, rest);
+}
+
+/* The factors by which h is raised, and those, kept in shared memory, that bring sums down to what they are. */
+static void find_units(gemv *g, uint32_t vector, ptx_val raise[2])
+{
+    ptx_fn *f = g->f;
+    ptx_val most = join_partials(g, vector, PTX_OP_MAX), lower[2];
+    ptx_val biased = ptx_as(f, PTX_S32, ptx_shr(f, ptx_as(f, PTX_U32, most), ptx_u32(23)));
+    ptx_val up = ptx_sub(f, ptx_s32(LARGEST_EXPONENT + BIAS), biased);
+    ptx_val down = ptx_sub(f, ptx_s32(GEMV_EXACT_PLACE), up);
+    split_power(g, up, raise);
+    split_power(g, down, lower);
+    ptx_val is_first = ptx_eq(f, ptx_tid_x(f), ptx_u32(0));
+    PTX_WHEN (f, is_first) {
+        ptx_store_vec(f, 2, gemv_at(g, PTX_F32, g->units, 8 * vector), lower, PTX_PLAIN);
+    }
+}
+
+/* Of two neighbouring elements the second meets a nibble 8 bits further up; those of odd sub-blocks are 4 bits up. */
+static void raise_plain(gemv *g, uint32_t vector, ptx_val elements, ptx_val is_odd, ptx_val sum_gap)
+{
+    ptx_fn *f = g->f;
+    ptx_val raise[2], place[2];
+    find_units(g, vector, raise);
+    ptx_val high = ptx_select(f, is_odd, ptx_f32(0x1p-4f), ptx_f32(1));
+    place[0] = ptx_mul(f, raise[1], high);
+    place[1] = ptx_mul(f, place[0], ptx_f32(0x1p-8f));
+    ptx_val start = ptx_mul(f, g->warp, ptx_u32(WARP_ELEMENTS));
+    PTX_FOR (f, first, start, elements, ptx_u32(BLOCK_ELEMENTS)) {
+        ptx_val in_chunk = ptx_mad(f, g->lane, ptx_u32(4), first);
+        ptx_val at = vector_at(g, place_of(g, in_chunk, 4), vector);
+        ptx_val h[4], raised[4];
+        ptx_load_vec(f, 4, h, gemv_at(g, PTX_F32, at, 0), PTX_PLAIN);
+        for (uint32_t i = 0; i < 4; i++) {
+            h[i] = ptx_mul(f, h[i], raise[0]);
+            raised[i] = ptx_mul(f, h[i], place[i % 2]);
+        }
+        ptx_store_vec(f, 4, gemv_at(g, PTX_F32, at, 0), raised, PTX_PLAIN);
+        ptx_val low = ptx_add(f, h[0], h[1]), upper = ptx_add(f, h[2], h[3]);
+        ptx_val total = ptx_reduce_lanes(f, PTX_OP_ADD, 8, ptx_add(f, low, upper));
+        ptx_val as_raised = ptx_mul(f, total, raise[1]);
+        ptx_val as_products = ptx_mul(f, as_raised, ptx_f32(0x1p-149f));
+        ptx_val to = ptx_sub(f, at, sum_gap);
+        PTX_WHEN (f, g->is_first_of_eight) {
+            ptx_store(f, gemv_at(g, PTX_F32, to, 4 * GEMV_SHARE_ELEMENTS), as_products);
+        }
+    }
+}
+
+static void make_exact(gemv *g, ptx_val elements)
+{
+    ptx_fn *f = g->f;
+    store_plain(g, elements);
+    ptx_barrier(f);
+    ptx_val is_odd = is_odd_sub_block(g);
+    ptx_val sum_gap = ptx_select(f, is_odd, ptx_u32(4 * 32 - 4), ptx_u32(0));
+    for (uint32_t b = 0; b < g->batch; b++)
+        raise_plain(g, b, elements, is_odd, sum_gap);
+}
+
+void gemv_make_h(gemv *g)
+{
+    ptx_val elements = ptx_mul(g->f, g->chunk_blocks, ptx_u32(Q4K_BLOCK_ELEMENTS));
+    ptx_val of_eight = ptx_and(g->f, g->lane, ptx_u32(7));
+    g->is_first_of_eight = ptx_eq(g->f, of_eight, ptx_u32(0));
+    (g->is_q8 ? make_q8 : make_exact)(g, elements);
+}

@@ -1,0 +1,182 @@
+/* rmsnorm_q4k_gemv's tiles of W: 8 super-blocks, 1152 bytes, of each of a warp's rows, or 16 of its only one.
+ *
+ * A warp has two stages in shared memory. While it multiplies one, the other fills with what comes next, across the ends of
+ * rows: with cp.async from sm_80 on, before that with a load and a store. Pieces are 16 bytes, and piece p of a tile is at
+ * 16 * p of the stage, whoever copies it.
+ *
+ * SECTORS. A row begins in the middle of a sector where it has an odd number and an odd number of super-blocks. Lanes then
+ * take the piece before the one of their own number, so that each copy of 512 bytes begins at a sector, and every sector
+ * but those at a tile's ends is asked for once. A warp's rows are two apart, so that they are alike in this.
+ */
+#include "rmsnorm_q4k.h"
+
+enum { BLOCK_PIECES = Q4K_BLOCK_BYTES / GEMV_PIECE_BYTES };
+
+static uint32_t stage_bytes(const gemv *g)
+{
+    return g->rows * g->tiles * GEMV_TILE_BYTES;
+}
+
+static uint32_t copies_of(const gemv *g)
+{
+    return (g->tiles * GEMV_TILE_PIECES + 1 + 31) / 32; /* one more where lanes are one behind */
+}
+
+/* Groups 2i and 2i + 1 have the even and the odd ones of a stretch of rows. A warp's groups are 8 apart, so that its rows
+ * are alike. */
+ptx_val gemv_row(gemv *g, ptx_val group)
+{
+    ptx_fn *f = g->f;
+    if (g->rows == 1)
+        return group;
+    ptx_val odd = ptx_and(f, group, ptx_u32(1));
+    ptx_val even = ptx_sub(f, group, odd);
+    return ptx_mad(f, even, ptx_u32(g->rows), odd);
+}
+
+/* Which of a group's rows there are; behind the last group nothing is left to copy. */
+static void check_group(gemv *g)
+{
+    ptx_fn *f = g->f;
+    ptx_val exists = ptx_lt(f, g->next_group, g->groups);
+    ptx_set(f, g->next_left, ptx_select(f, exists, g->row_pieces, ptx_u32(0)));
+    for (uint32_t r = 1; r < g->rows; r++) {
+        ptx_val row = ptx_add(f, g->next_row, ptx_u32(2 * r));
+        ptx_set(f, g->next_exists[r], ptx_lt(f, row, g->rows_here));
+    }
+}
+
+/* Of this warp's first group; the others begin at the same place of a sector. */
+static void find_pieces(gemv *g)
+{
+    ptx_fn *f = g->f;
+    ptx_val row = ptx_add(f, g->next_row, g->first_row);
+    ptx_val both_odd = ptx_and(f, row, g->row_blocks);
+    ptx_val behind = ptx_and(f, both_odd, ptx_u32(1));
+    g->piece[0] = ptx_sub(f, g->lane, behind);
+    for (uint32_t i = 1; i < copies_of(g); i++)
+        g->piece[i] = ptx_add(f, g->piece[0], ptx_u32(32 * i));
+    ptx_val in_row = ptx_shr(f, g->chunk_first, ptx_u32(8));
+    ptx_val first_piece = ptx_mad(f, in_row, ptx_u32(BLOCK_PIECES), g->piece[0]);
+    ptx_val byte = ptx_as(f, PTX_S32, ptx_shl(f, first_piece, ptx_u32(4)));
+    ptx_val start = ptx_at(f, g->w, byte);
+    for (uint32_t r = 0; r < g->rows; r++) {
+        ptx_val here = r == 0 ? row : ptx_add(f, row, ptx_u32(2 * r));
+        ptx_val block = ptx_mul_wide(f, here, g->row_blocks);
+        ptx_val row_byte = ptx_mul(f, block, ptx_u64(Q4K_BLOCK_BYTES));
+        g->next_from[r] = ptx_var(f, ptx_address(f, ptx_at(f, start, row_byte)));
+    }
+}
+
+/* From the end of a group's tiles to the same rows of this warp's next group. */
+static void find_step(gemv *g)
+{
+    ptx_fn *f = g->f;
+    uint32_t stage_blocks = g->tiles * Q4K_TILE_BLOCKS;
+    ptx_val raised = ptx_add(f, g->chunk_blocks, ptx_u32(stage_blocks - 1));
+    ptx_val stages = ptx_div(f, raised, ptx_u32(stage_blocks));
+    ptx_val rows = ptx_mul_wide(f, g->row_blocks, ptx_u32(GEMV_WARPS * g->rows * Q4K_BLOCK_BYTES));
+    ptx_val copied = ptx_mul_wide(f, stages, ptx_u32(g->tiles * GEMV_TILE_BYTES));
+    g->group_step = ptx_sub(f, rows, copied);
+}
+
+static void copy_piece(gemv *g, ptx_val to, ptx_val from)
+{
+    ptx_fn *f = g->f;
+    if (g->sm >= 80) {
+        ptx_cp_async(f, to, from, GEMV_PIECE_BYTES, PTX_CG);
+        return;
+    }
+    ptx_val v[4];
+    ptx_load_vec(f, 4, v, from, PTX_NC | PTX_NO_ALLOCATE);
+    ptx_store_vec(f, 4, to, v, PTX_PLAIN);
+}
+
+static void copy_row(gemv *g, uint32_t r, ptx_val to, const ptx_val is_mine[])
+{
+    ptx_fn *f = g->f;
+    ptx_val from = ptx_pointer(f, PTX_GLOBAL, PTX_U32, g->next_from[r]);
+    for (uint32_t i = 0; i < copies_of(g); i++) {
+        PTX_WHEN (f, is_mine[i]) {
+            uint32_t byte = 32 * GEMV_PIECE_BYTES * i;
+            copy_piece(g, gemv_at(g, PTX_U32, to, r * g->tiles * GEMV_TILE_BYTES + byte),
+                       ptx_at_bytes(f, from, byte));
+        }
+    }
+}
+
+/* The next tile, or nothing, into the stage at `offset`. */
+static void copy_tile(gemv *g, ptx_val offset)
+{
+    ptx_fn *f = g->f;
+    uint32_t pieces = g->tiles * GEMV_TILE_PIECES;
+    ptx_val most = ptx_min(f, g->next_left, ptx_u32(pieces)), is_mine[GEMV_MOST_COPIES];
+    for (uint32_t i = 0; i < copies_of(g); i++)
+        is_mine[i] = ptx_lt(f, g->piece[i], most);
+    ptx_val stage = ptx_add(f, g->stages, offset);
+    ptx_val to = ptx_mad(f, g->piece[0], ptx_u32(GEMV_PIECE_BYTES), stage);
+    copy_row(g, 0, to, is_mine);
+    for (uint32_t r = 1; r < g->rows; r++) {
+        PTX_IF (f, g->next_exists[r]) {
+            copy_row(g, r, to, is_mine);
+        }
+    }
+    if (g->sm >= 80)
+        ptx_cp_async_commit(f);
+    for (uint32_t r = 0; r < g->rows; r++)
+        ptx_add_to(f, g->next_from[r], ptx_u64(g->tiles * GEMV_TILE_BYTES));
+    ptx_sub_to(f, g->next_left, most);
+    ptx_val is_done = ptx_eq(f, g->next_left, ptx_u32(0));
+    PTX_IF (f, is_done) {
+        ptx_add_to(f, g->next_group, ptx_u32(GEMV_WARPS));
+        for (uint32_t r = 0; r < g->rows; r++)
+            ptx_add_to(f, g->next_from[r], g->group_step);
+        if (g->rows > 1)
+            ptx_add_to(f, g->next_row, ptx_u32(GEMV_WARPS * g->rows));
+        check_group(g);
+    }
+}
+
+void gemv_begin_tiles(gemv *g)
+{
+    ptx_fn *f = g->f;
+    g->row_pieces = ptx_mul(f, g->chunk_blocks, ptx_u32(BLOCK_PIECES));
+    g->next_group = ptx_var(f, g->warp);
+    g->next_row = ptx_var(f, gemv_row(g, g->warp));
+    g->next_left = ptx_declare(f, PTX_U32);
+    for (uint32_t r = 1; r < g->rows; r++)
+        g->next_exists[r] = ptx_declare(f, PTX_PRED);
+    find_pieces(g);
+    find_step(g);
+    check_group(g);
+    g->stage = ptx_var(f, ptx_u32(0));
+    copy_tile(g, g->stage);
+}
+
+ptx_val gemv_next_tile(gemv *g)
+{
+    ptx_fn *f = g->f;
+    ptx_val tile = ptx_add(f, g->stages, g->stage);
+    ptx_set(f, g->stage, ptx_sub(f, ptx_u32(stage_bytes(g)), g->stage));
+    copy_tile(g, g->stage);
+    if (g->sm >= 80)
+        ptx_cp_async_wait(f, GEMV_STAGES - 1);
+    ptx_warp_barrier(f);
+    return tile;
+}
+
+void gemv_end_tile(gemv *g)
+{
+    ptx_warp_barrier(g->f);
+}
+
+void gemv_clear_stages(gemv *g)
+{
+    ptx_fn *f = g->f;
+    ptx_val zero[4], at = ptx_mad(f, g->lane, ptx_u32(GEMV_PIECE_BYTES), g->stages);
+    for (uint32_t i = 0; i < 4; i++)
+        zero[i] = ptx_u32(0);
+    for (uint32_t i = 0; i < GEMV_STAGES * stage_bytes(g) / 512; i++)
+        ptx_store_vec(f, 4, gemv_at(g, PTX_U32, at, 512 * i), zero, PTX_PLAIN);
+    ptx_warp_barrier(f);
+}

@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""What nf4_gemm's strategy mma moves and executes, as the emulated driver counts it: each argument's bytes exactly as the
+tiles say (weights once per tile of rows), sectors, wavefronts of shared memory, the loop's thread instructions per weight
+beside products against the budget, and all of them against the manifest's cost.
+
+usage: check_mma_counters.py PROFILE MANIFEST TILES,N,K[@FIRST-LAST]...      (M is TILES times the variant's tile_m)
+"""
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
+import counters
+
+MOST_WAVEFRONTS = 1.05
+MOST_MOVED_SPLIT = 1.07  # a part of K may begin and end within a sector of scales
+LOOP = 4096  # of K, between two sizes: what comes once per thread block falls away
+# Thread instructions per weight and tile of rows; in wide tiles without mma, which the rows decide. What a narrow tile
+# copies for a block of 64 is shared by fewer weights where it has 16 columns or more rows; below sm_80 mma takes half.
+BUDGET, BUDGET_WIDE, LESS_IN_WINDOW, MORE_IN_SMALL, MORE_BELOW_80 = 2.0, 3.0, 0.45, 0.2, 0.2
+
+
+def tiles(count):
+    number = {name: int(count.params[name]) for name in ("tile_m", "tile_n", "splits")}
+    return -(-count.args["m"] // number["tile_m"]), -(-count.args["n"] // number["tile_n"]), number
+
+
+def expected_bytes(count):
+    """{argument: bytes that all thread blocks together read and write}"""
+    m, n, k = (count.args[name] for name in "mnk")
+    rows, columns, number = tiles(count)
+    out = {"in": 2 * m * k * columns, "packed": n * k // 2 * rows, "scale": 4 * n * (k // 64) * rows, "out": 2 * m * n}
+    if number["splits"] > 1:  # partial sums are written once and read once; arrivals, counted by one thread per part
+        out["workspace"] = 8 * rows * columns * number["splits"] * number["tile_m"] * number["tile_n"]
+        out["arrivals"] = 4 * rows * columns * number["splits"]
+    return out
+
+
+def loop_per_weight(count):
+    """Of one tile of rows; for more than 8 of them less its products, which cost what the tensor units do anyway."""
+    longer = count.at(",".join(f"{name}={value + LOOP * (name == 'k')}" for name, value in count.args.items()))
+    weights = tiles(count)[0] * count.args["n"] * LOOP
+    mma = 32 * (longer.profile["instructions"]["products"] - count.profile["instructions"]["products"])
+    rest = longer.executed - count.executed - (mma if int(count.params["tile_m"]) > 8 else 0)
+    return rest / weights
+
+
+def budget(count):
+    is_wide, is_small = int(count.params["tile_m"]) > 8, count.params["tile_n"] == "16" or count.params["tile_m"] != "1"
+    return ((BUDGET_WIDE if is_wide else BUDGET) + MORE_IN_SMALL * (is_small and not is_wide)
+            - LESS_IN_WINDOW * (count.params["table"] == "window" and not is_wide)
+            + MORE_BELOW_80 * (count.case[3] == "sm_75" and not is_wide))
+
+
+def judge(count):
+    used = {name: count.total("bytes_used", [name]) for name in count.arguments}
+    weights = used["packed"] + used["scale"]
+    most_moved = MOST_MOVED_SPLIT if int(count.params["splits"]) > 1 else counters.MOST_MOVED
+    inputs = sum(count.arguments[name]["bytes"] for name in ("in", "packed", "scale"))
+    stated = count.cost["bytes_read"], count.cost["bytes_written"]
+    return [
+        counters.equal("bytes", used, expected_bytes(count)),
+        counters.equal("cost's", stated, (inputs, count.arguments["out"]["bytes"])),
+        counters.at_most("weights", count.moved_over(weights, ("packed", "scale")), most_moved),
+        counters.at_least("use", count.sector_use(("in", "packed", "scale", "out")), counters.LEAST_USED),
+        counters.at_most("wavefronts", count.wavefronts_over_ideal(), MOST_WAVEFRONTS),
+        counters.at_most("loop", loop_per_weight(count), budget(count)),
+        counters.figure("/weight", count.executed / (tiles(count)[0] * count.args["n"] * count.args["k"])),
+        counters.model(count),
+    ]
+
+
+def sizes_of(params, shapes):
+    for shape in shapes:
+        row_tiles, n, k = map(int, shape.split(","))
+        tile_m, tile_n, splits = (int(params[name]) for name in ("tile_m", "tile_n", "splits"))
+        workspace = row_tiles * -(-n // tile_n) * splits * tile_m * tile_n if splits > 1 else 0
+        yield f"m={row_tiles * tile_m},n={n},k={k},workspace_size={workspace}"
+
+
+def main():
+    profile, manifest, *shapes = sys.argv[1:]
+    counters.check(profile, manifest, ["strategy=mma"], lambda params: sizes_of(params, shapes), judge)
+
+
+main()
