@@ -43,7 +43,7 @@ def expected_bytes(params, args):
 def most_wavefronts(params):
     """Rows of 16-byte units of which eight lanes copy parts of two: some meet in a bank."""
     units = int(params["head_dim"]) // 8
-    return 1.05 if params["strategy"] == "simt" else 1.02 if units % 8 == 0 or units % 2 else 1.25
+    return 1.05 if params["strategy"] == "simt" else 1.02 if units % 8 == 0 or units % 2 else 1.6
 
 
 def judge(count):
