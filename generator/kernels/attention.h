@@ -17,7 +17,7 @@ typedef struct attention {
     ptx_val q_length, k_length, head; /* U32; batch * q_heads + head, U64 */
     ptx_val first;                    /* the tile's first query */
     ptx_val q_end;                    /* rows of Q that count: none of them when scale is 0 */
-    ptx_val keys;    /* behind the last key that some query of the tile sees, of this part: no other is read */
+    ptx_val keys; /* behind the last key that some query of the tile sees, of this part: no other is read */
     ptx_val all_see; /* how many keys all of them see */
     ptx_val factor;  /* scale * log2(e). With scale 0: log2(e), and Q is zeros, so that -inf stays -inf */
     /* With splits, attention_split.h: */

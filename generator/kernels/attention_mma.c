@@ -9,7 +9,7 @@
  * first product, the next K during the second. From sm_80 on by cp.async, so that nobody waits for it; two barriers per
  * tile. Rows have an odd number of 16-byte units (17 for head_dim 128), so that the eight rows that a matrix of ldmatrix
  * takes, and the eight units of a row that eight lanes copy, meet in no bank; every address is the lane's own, made once,
- * and a constant.
+ * and a constant. Where rows have 2, 4, 6, 10, ... units, eight lanes copy parts of two rows, and some of them meet.
  *
  * WHAT IS NOT THERE. Keys that no query of the tile sees, and rows of Q behind the last, are zeros in shared memory; a
  * score that its query does not see is replaced by -inf after the product, in the tiles that have one.

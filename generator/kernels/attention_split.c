@@ -28,7 +28,8 @@ static void store_slice(const attention *a, const attention_slice *s)
             if (s->width == 1)
                 ptx_store(f, ptx_at_const(f, at, i * s->step), s->sums[i]);
             else
-                ptx_store_vec(f, (int)s->width, ptx_at_const(f, at, i * s->step), &s->sums[i * s->width], PTX_PLAIN);
+                ptx_store_vec(f, (int)s->width, ptx_at_const(f, at, i * s->step), &s->sums[i * s->width],
+                              PTX_PLAIN);
         }
     }
     ptx_val numbers[2] = {s->row->shift, s->row->sum};

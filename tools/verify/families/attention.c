@@ -376,9 +376,10 @@ static void plan_sizes(size_plan *plan)
         add(plan, (lengths){1, 1, 1, 1000, 1000}, HEADS_FIRST);
 }
 
-const family_row attention_row = {.name = "attention",
-                                  .args = "q k v out lse batch q_heads kv_heads q_length k_length scale workspace_size",
-                                  .patterns = patterns,
-                                  .plan = plan_sizes,
-                                  .make = make,
-                                  .expect = expect};
+const family_row attention_row = {
+    .name = "attention",
+    .args = "q k v out lse batch q_heads kv_heads q_length k_length scale workspace_size",
+    .patterns = patterns,
+    .plan = plan_sizes,
+    .make = make,
+    .expect = expect};
