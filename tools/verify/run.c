@@ -253,13 +253,14 @@ static bool run_size(runner *r, void (*progress)(const char *, uint64_t))
     return true;
 }
 
-static bool run_sizes(runner *r, void (*progress)(const char *, uint64_t))
+/* False: something was wrong. `launching`: the sizes that had work. */
+static bool run_sizes_within(runner *r, const size_limits *limits, void (*progress)(const char *, uint64_t),
+                             uint64_t *launching)
 {
     size_plan plan;
-    uint64_t launching = 0;
     bool fine = true;
     char error[256];
-    size_plan_open(&plan, &r->problem, &r->options->limits);
+    size_plan_open(&plan, &r->problem, limits);
     if (r->row && r->row->plan)
         r->row->plan(&plan);
     else
@@ -269,7 +270,7 @@ static bool run_sizes(runner *r, void (*progress)(const char *, uint64_t))
         size_plan_use(&plan, i);
         fine = run_size(r, progress);
         bool launches = problem_measure(&r->problem, NULL, error, sizeof error) == PROBLEM_LEGAL;
-        if (fine && launches && launching++ == 0) {
+        if (fine && launches && (*launching)++ == 0) {
             r->result->refusals =
                 run_refusals(r->device, &r->problem, r->kernel, r->result->detail, sizeof r->result->detail);
             fine = r->result->detail[0] == '\0';
@@ -277,9 +278,24 @@ static bool run_sizes(runner *r, void (*progress)(const char *, uint64_t))
                 r->result->verdict = RUN_WRONG;
         }
     }
+    size_plan_close(&plan);
+    return fine;
+}
+
+/* The tiles of some kernels are larger than the limit: those take the smallest sizes that they have. */
+enum { MOST_DOUBLINGS = 6 };
+
+static bool run_sizes(runner *r, void (*progress)(const char *, uint64_t))
+{
+    size_limits limits = r->options->limits;
+    uint64_t launching = 0;
+    bool fine = run_sizes_within(r, &limits, progress, &launching);
+    for (int i = 0; fine && launching == 0 && i < MOST_DOUBLINGS; i++) {
+        limits.max_elements *= 2;
+        fine = run_sizes_within(r, &limits, progress, &launching);
+    }
     if (fine && launching == 0)
         conclude(r, RUN_WRONG, "no sizes were found that its rules allow");
-    size_plan_close(&plan);
     return fine;
 }
 
