@@ -31,7 +31,7 @@ def target(kernel):
 class Checker(Planter):
     def __init__(self, kiln, config, verify, driver):
         super().__init__(kiln, config)
-        self.verify = [verify, "--driver", driver, "--json", "-", "--max-elements", "60000"]
+        self.verify = [verify, "--driver", driver, "--json", "-", "--max-elements", "60000", "--inputs", "2"]
 
     @functools.cache
     def image(self, kernel):
