@@ -7,6 +7,7 @@ const kiln_family *const kiln_families[] = {
     &nf4_scale_family, &nf4_pack_family, &nf4_quantize_family, &nf4_unpack_family,
     &nf4_gemm_family, &nf4_gemm_transposed_family,
     &q4k_dequantize_family, &rmsnorm_q4k_gemv_family,
+    &nvfp4_gemv_family, &attention_family,
     NULL,
     /* clang-format on */
 };

@@ -31,8 +31,7 @@ static void store_part(const split *s, ptx_val first, const ptx_val sums[], uint
         ptx_store_vec(f, (int)vector, ptx_at_const(f, at, i * s->threads), &sums[i], PTX_PLAIN);
 }
 
-/* True in all threads of the thread block that arrives last. */
-static ptx_val arrive(const split *s)
+ptx_val split_arrive(const split *s)
 {
     ptx_fn *f = s->f;
     ptx_val order = ptx_shared(f, PTX_U32, 1, 4);
@@ -86,7 +85,7 @@ ptx_val split_add(const split *s, ptx_val sums[], uint32_t count)
             store_part(s, first, sums, count, vector);
         }
     }
-    ptx_val is_last = arrive(s);
+    ptx_val is_last = split_arrive(s);
     PTX_IF (f, all_have ? is_last : ptx_and(f, is_last, has_sums)) {
         add_parts(s, first, sums, count, vector);
     }

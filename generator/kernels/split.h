@@ -29,4 +29,9 @@ typedef struct split {
  * holds: in all threads of the last thread block, and in no other. Has barriers; all threads of the block come here. */
 ptx_val split_add(const split *s, ptx_val sums[], uint32_t count);
 
+/* For those who keep their parts in their own way: after their stores; f, parts, arrivals, tile and tid are asked for. The
+ * predicate holds in all threads of the last thread block, and in no other: it may load what all have stored, with
+ * PTX_CG. */
+ptx_val split_arrive(const split *s);
+
 #endif

@@ -93,10 +93,8 @@ typedef struct kiln_rule {
 /* Rows are tried in order; the first whose condition holds and whose variant the bundle has and the device can run is
  * launched. The last row must hold always. */
 typedef struct kiln_dispatch {
-    const char *
-        condition; /* over arguments, parameters of the variant in question, and device; "1" holds always; null
-                            * ends the list */
-    const char *prefer; /* tuning parameters that the row picks: "strategy=mma,tile=64"; "" for any */
+    const char *condition; /* over arguments, the variant's parameters, device; "1": always; null ends them */
+    const char *prefer;    /* tuning parameters that the row picks: "strategy=mma,tile=64"; "" for any */
 } kiln_dispatch;
 
 /* The least that the work needs, in closed form, and what this kernel does. The emulator's counters are tested

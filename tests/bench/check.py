@@ -2,6 +2,8 @@
 
 usage: check.py ROOT BUILD rows|none|failures|floors|table|baselines|carry|emulated [DRIVER]
 """
+import contextlib
+import gzip
 import importlib.machinery
 import importlib.util
 import json
@@ -54,13 +56,28 @@ def none():
     expect("exit status of a wrong option", gpu("--no-such-option").returncode, 2)
 
 
+@contextlib.contextmanager
+def carried():
+    """A built tree as it is on another machine: what travels, and no more. And what tools/bench/gpu says of it."""
+    with tempfile.TemporaryDirectory() as folder:
+        program = pathlib.Path(folder) / "bin/kiln-bench"
+        program.parent.mkdir()
+        program.symlink_to(BUILD / "bin/kiln-bench")
+        done = gpu("--carry", "--commit", "c0ffee", build=folder)
+        program.unlink()
+        yield pathlib.Path(folder), done
+
+
 def carry():
-    """What another machine needs is named, and small enough to travel."""
-    done = gpu("--carry", "--commit", "c0ffee")
-    expect("exit status", done.returncode, 0)
-    expect("what travels", [pathlib.Path(line.split()[-1]).name for line in done.stdout.splitlines()[:-1]],
-           ["kiln-bench", "kiln-bench.commit"])
-    expect("the commit", (BUILD / "bin/kiln-bench.commit").read_text(encoding="utf-8"), "c0ffee\n")
+    """What another machine needs is named, and small enough to travel; and it is the program."""
+    with carried() as (folder, done):
+        expect("exit status", (done.returncode, done.stderr), (0, ""))
+        travels = [pathlib.Path(line.split()[-1]).name for line in done.stdout.splitlines()[:-1]]
+        expect("what travels", travels, ["kiln-bench.gz", "kiln-bench.commit"])
+        expect("what was made", sorted(path.name for path in (folder / "bin").iterdir()), sorted(travels))
+        expect("the commit", (folder / "bin/kiln-bench.commit").read_text(encoding="utf-8"), "c0ffee\n")
+        with gzip.open(folder / "bin/kiln-bench.gz") as packed:
+            expect("what was packed is the program", packed.read() == (BUILD / "bin/kiln-bench").read_bytes(), True)
 
 
 # ---- a program that stands in for kiln-bench -------------------------------------------------------------------------
@@ -152,9 +169,11 @@ def floors():
 # ---- the emulated device ---------------------------------------------------------------------------------------------
 
 def emulated():
-    """The whole path; and results that mean nothing are not put among those that do."""
+    """The whole path with what travels; and results that mean nothing are not put among those that do."""
     driver = sys.argv[4]
-    done = gpu("--driver", driver, "--quick", "--commit", "c0ffee")
+    with carried() as (folder, _), tempfile.TemporaryDirectory() as room:
+        done = gpu("--driver", driver, "--quick", "--commit", "c0ffee", build=folder, environment={"TMPDIR": room})
+        expect("what it leaves behind", list(pathlib.Path(room).iterdir()), [])
     expect("exit status", (done.returncode, done.stderr if done.returncode else ""), (0, ""))
     result = json.loads(done.stdout)
     expect("keys", sorted(result), ["baselines", "commit", "copy", "date", "device", "empty_kernel_us", "emulated",
@@ -227,9 +246,11 @@ def baselines():
     """Every baseline of families.py is one of baselines.py and runs; one that another library lacks says so."""
     names = sorted({b for row in families.FAMILIES.values() for b in row.baselines} | {"torch_copy"})
     kinds = ("f32", "any", "sym"), ("bf16", "64", "asym"), ("f64", "64", "sym")
-    sizes = {"n": 256, "group_size": 64, "m": 3, "k": 128, "workspace_size": 1}
+    sizes = {"n": 256, "group_size": 64, "m": 3, "k": 128, "l": 2, "workspace_size": 1,
+             "batch": 2, "q_heads": 4, "kv_heads": 2, "q_length": 5, "k_length": 5}
     lines = [json.dumps({"id": f"{family}/{b}", "baseline": b, "sizes": sizes,
-                         "parameters": {"type": kind, "group": group, "mode": mode, "norm": "rms", "batch": "2"}})
+                         "parameters": {"type": kind, "group": group, "mode": mode, "norm": "rms", "batch": "2",
+                                        "head_dim": "64", "causal": "true"}})
              for b in names for family in ("x", "nf4_gemm_transposed") for kind, group, mode in kinds]
     here = str(pathlib.Path(__file__).resolve().parent / "fake_torch")
     command = [sys.executable, "-B", str(ROOT / "tools/bench/baselines.py"), "0"]

@@ -163,8 +163,8 @@ static void test_mistakes(void **state)
         {"family f: dispatch prefers '4', which 'tile' never is",
          {BASE, .dispatch = DISPATCH({"1", "tile=4"})}},
         {"family f: dispatch \"1\" prefers null; \"\" is any", {BASE, .dispatch = DISPATCH({"1", NULL})}},
-        {"family f: expression \"tile > 1\" cannot use parameters in its place",
-         {BASE, .dispatch = DISPATCH({"tile > 1", ""}, {"1", ""})}},
+        {"family f: expression \"target_sm > 80\" cannot use target facts in its place",
+         {BASE, .dispatch = DISPATCH({"target_sm > 80", ""}, {"1", ""})}},
         {"family f: the condition of dispatch's last row is not \"1\"",
          {BASE, .dispatch = DISPATCH({"n > 1", "tile=3"})}},
     };
@@ -176,7 +176,7 @@ static void test_good(void **state)
 {
     (void)state;
     const kiln_family family = {BASE, .shared_bytes = "n * 4", .max_shared_bytes = "tile * 4",
-                                .dispatch = DISPATCH({"n > 1 && sm >= 80", "tile=3"}, {"1", ""})};
+                                .dispatch = DISPATCH({"n > tile && sm >= 80", "tile=3"}, {"1", ""})};
     family_validate(&family);
     families_validate();
 }

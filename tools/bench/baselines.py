@@ -4,7 +4,9 @@ usage: baselines.py DEVICE < LINES        (each a {"id", "baseline", "sizes", "p
 
 Timed like kiln-bench does it: events around batches, after a warm-up, over tensors that rotate past the L2 cache.
 """
+import importlib
 import json
+import math
 import sys
 
 SAMPLES, BATCH_US, MOST_BATCH, MOST_SETS = 30, 1000, 256, 64
@@ -128,9 +130,45 @@ def torch_norm_matmul(torch, job):
     return "torch rms_norm, matmul, dequantised 16-bit", moved, [lambda x=x, w=w: call(x, w) for x, w in zip(x, weights)]
 
 
+def torch_bmm(torch, job):
+    """Products of matrices and one vector each, dequantised already to c's type."""
+    m, k, l = (job.sizes[name] for name in "mkl")
+    sets = min(MOST_SETS, L2_TWICE // (l * m * k * job.element_bytes) + 2)
+    made = [[job.random(torch, l * rows * columns).view(l, rows, columns) for rows, columns in ((m, k), (k, 1), (m, 1))]
+            for _ in range(sets)]
+    return ("torch.bmm, dequantised", l * (m * k + k + m) * job.element_bytes,
+            [lambda a=a, b=b, c=c: torch.bmm(a, b, out=c) for a, b, c in made])
+
+
+def torch_sdpa(backend):
+    """scaled_dot_product_attention, by one backend alone; batch, row, head in memory. Where lengths differ its causal mask
+    is not ours."""
+    def run(torch, job):
+        kernels, sizes = importlib.import_module("torch.nn.attention"), job.sizes
+        is_causal, is_grouped = job.parameters["causal"] == "true", sizes["q_heads"] != sizes["kv_heads"]
+        if is_causal and sizes["q_length"] != sizes["k_length"]:
+            raise ValueError("PyTorch aligns the causal mask at the first key")
+        dim = int(job.parameters["head_dim"])
+        shapes = [(sizes["batch"], sizes[f"{of}_length"], sizes[f"{heads}_heads"], dim)
+                  for of, heads in (("q", "q"), ("k", "kv"), ("k", "kv"))]
+        counts = [math.prod(shape) for shape in shapes]
+        moved = (sum(counts) + counts[0]) * job.element_bytes
+        made = [[job.random(torch, count).view(*shape).transpose(1, 2) for count, shape in zip(counts, shapes)]
+                for _ in range(min(MOST_SETS, L2_TWICE // moved + 2))]
+
+        def attend(tensors):
+            with kernels.sdpa_kernel([getattr(kernels.SDPBackend, backend)]):
+                torch.nn.functional.scaled_dot_product_attention(*tensors, is_causal=is_causal, enable_gqa=is_grouped)
+        return f"torch SDPA, {backend}", moved, [lambda t=t: attend(t) for t in made]
+    run.__name__ = f"torch_sdpa_{backend.lower()}"
+    return run
+
+
+SDPA_BACKENDS = "FLASH_ATTENTION", "CUDNN_ATTENTION", "EFFICIENT_ATTENTION", "MATH"
 BASELINES = {f.__name__: f for f in (torch_copy, torch_narrow, torch_widen, torch_range,
                                      bitsandbytes_quantize, bitsandbytes_dequantize, torch_matmul,
-                                     torch_lookup_matmul, bitsandbytes_matmul, torch_norm_matmul)}
+                                     torch_lookup_matmul, bitsandbytes_matmul, torch_norm_matmul, torch_bmm,
+                                     *map(torch_sdpa, SDPA_BACKENDS))}
 
 
 class Job:
@@ -148,7 +186,7 @@ class Job:
     element_bytes = property(lambda self: ELEMENT_BYTES[self.type])
     nf4_bytes = property(lambda self: self.n * self.k // 2 + self.n * self.k // 16 +
                          self.m * (self.n + self.k) * self.element_bytes)
-    type = property(lambda self: next(self.parameters[name] for name in ("type", "a", "x") if name in self.parameters))
+    type = property(lambda self: next(self.parameters[name] for name in ("type", "a", "x", "c") if name in self.parameters))
     sets = property(lambda self: min(MOST_SETS, L2_TWICE // (self.n * self.element_bytes) + 2))
 
     @property

@@ -5,7 +5,7 @@ from typing import NamedTuple
 class Row(NamedTuple):
     timed: dict      # parameter: its values that are timed; one that is not named is timed with all of its values
     shown: dict      # likewise, and sizes: of those, what the README's table shows; baselines run for these parameters
-    shapes: list     # each names every size that any of the variants takes
+    shapes: list     # each names every size that any of the variants takes; a function makes one of the parameters
     quick: dict      # the shape of --quick, which an emulated device gets through in a moment
     baselines: list  # functions of baselines.py
     fits: object = lambda parameters, shape: True   # whether the variant is for this shape
@@ -14,7 +14,7 @@ class Row(NamedTuple):
 
 NK = (2560, 2560), (6912, 2560), (2560, 6912), (6912, 6912), (4096, 4096), (14336, 4096)
 ROWS = 1, 2, 4, 8, 16, 32, 64, 128, 512
-CONTRACT = "type", "mode", "group", "nibbles", "a", "acc", "norm", "x", "activation", "batch", "y"
+CONTRACT = "type", "mode", "group", "nibbles", "a", "acc", "norm", "x", "activation", "batch", "y", "head_dim", "causal"
 
 
 def quantiser(*baselines):
@@ -66,6 +66,39 @@ def rmsnorm_q4k_gemv():
                shapes=[{"n": n, "k": k} for n, k in shapes], quick={"n": 256, "k": 512}, baselines=["torch_norm_matmul"])
 
 
+def nvfp4_gemv():
+    """The shapes that the published kernels are compared by; vectors without padding."""
+    shapes = [{"m": m, "k": k, "l": l, "b_rows": 1} for m, k, l in ((7168, 16384, 1), (4096, 7168, 8), (7168, 2048, 4))]
+    return Row(timed={"c": ["f16"]}, shown={"lane_codes": ["32"]}, shapes=shapes,
+               quick={"m": 128, "k": 2048, "l": 1, "b_rows": 1}, baselines=["torch_bmm"])
+
+
+def attention_shape(batch, heads, length, k_length=None, kv_heads=None):
+    """Batch, row, head, as projections leave them."""
+    def stride(heads, rows=1):
+        return lambda parameters: int(parameters["head_dim"]) * heads * rows
+    k_length, kv_heads = k_length or length, kv_heads or heads
+    strides = {"q": (heads, length), "kv": (kv_heads, k_length), "out": (heads, length)}
+    return {"batch": batch, "q_heads": heads, "kv_heads": kv_heads, "q_length": length, "k_length": k_length,
+            **{f"{name}_row_stride": stride(of) for name, (of, _) in strides.items()},
+            **{f"{name}_head_stride": stride(1) for name in strides},
+            **{f"{name}_batch_stride": stride(*sizes) for name, sizes in strides.items()}}
+
+
+def attention_workspace(parameters, shape):
+    return shape["batch"] * shape["q_heads"] * shape["q_length"] * int(parameters["splits"]) * (int(parameters["head_dim"]) + 8)
+
+
+def attention():
+    """Prefill; one query for each of eight sequences against 32768 keys."""
+    shapes = [attention_shape(*sizes) for sizes in ((4, 16, 4096), (1, 16, 16384), (1, 24, 4608), (8, 32, 1, 32768, 8))]
+    return Row(timed={"head_dim": ["64", "128", "256"], "tile_k": ["64"]}, shown={"type": ["f16", "bf16"], "strategy": ["mma"]},
+               shapes=shapes, quick=attention_shape(2, 4, 5, 1500, 2),
+               baselines=["torch_sdpa_flash_attention", "torch_sdpa_cudnn_attention", "torch_sdpa_efficient_attention",
+                          "torch_sdpa_math"],
+               workspace=attention_workspace)
+
+
 FAMILIES = {
     "int4_scale":          quantiser("torch_range"),
     "int4_pack":           quantiser("torch_narrow"),
@@ -79,6 +112,8 @@ FAMILIES = {
     "nf4_gemm_transposed": product(partial_sums(512, "k"), fits_rows({"f32": (1, 8), "f16": (1, 8), "mma": (8, 64)})),
     "q4k_dequantize":      q4k_dequantize(),
     "rmsnorm_q4k_gemv":    rmsnorm_q4k_gemv(),
+    "nvfp4_gemv":          nvfp4_gemv(),
+    "attention":           attention(),
 }
 
 
@@ -91,6 +126,11 @@ def parameters(variant):
 def selects(selection, variant, sizes=None):
     given = dict(parameters(variant), **{name: str(size) for name, size in (sizes or {}).items()})
     return all(given[name] in values for name, values in selection.items() if name in given)
+
+
+def sizes_of(shape, names, variant):
+    values = {name: shape[name] for name in names}
+    return {name: value(parameters(variant)) if callable(value) else value for name, value in values.items()}
 
 
 def work(variant, sizes):
@@ -112,5 +152,5 @@ def plan(variants, is_quick):
         fitting = [shape for shape in row.shapes if row.fits(parameters(variant), shape)]
         for shape in [row.quick] if is_quick else fitting:
             whole = dict(shape, workspace_size=row.workspace(parameters(variant), shape))
-            chosen.append((variant, {name: whole[name] for name in names}))
+            chosen.append((variant, sizes_of(whole, names, variant)))
     return chosen

@@ -1,5 +1,7 @@
 """As much of PyTorch as tools/bench/baselines.py calls. It computes nothing but shapes; a batch takes a millisecond."""
+import contextlib
 import math
+import sys
 
 __version__ = "fake"
 uint8, int32, int64, float16, float32, bfloat16 = "uint8", "int32", "int64", "float16", "float32", "bfloat16"
@@ -35,6 +37,11 @@ class Tensor:
         assert self.dtype == other.dtype and self.shape[:-1] == other.shape[:-1] and other.shape[-1] == 1
         return self
 
+    def transpose(self, one, other):
+        assert (one, other) == (1, 2)
+        a, b, c, d = self.shape
+        return Tensor((a, c, b, d), self.dtype)
+
 
 def empty(shape, dtype, device):
     assert device == ("cuda", 0)
@@ -58,6 +65,12 @@ def matmul(a, b, out=None):
     assert out is None or (out.dtype, out.shape) == (a.dtype, (a.shape[0], b.shape[1]))
 
 
+def bmm(a, b, out):
+    assert a.dtype == b.dtype == out.dtype and len(a.shape) == 3
+    assert a.shape[2] == b.shape[1] and out.shape == (*a.shape[:2], b.shape[2])
+    assert a.shape[0] == b.shape[0]
+
+
 class nn:
     class functional:
         @staticmethod
@@ -70,11 +83,29 @@ class nn:
             assert x.shape[-1:] == shape == weight.shape and x.dtype == weight.dtype and eps > 0
             return x
 
+        @staticmethod
+        def scaled_dot_product_attention(q, k, v, is_causal, enable_gqa):
+            assert q.dtype == k.dtype == v.dtype and k.shape == v.shape and q.shape[3] == k.shape[3]
+            assert q.shape[0] == k.shape[0] and q.shape[1] % k.shape[1] == 0
+            assert isinstance(is_causal, bool) and isinstance(enable_gqa, bool)
+
+    class attention:
+        class SDPBackend:
+            FLASH_ATTENTION, CUDNN_ATTENTION, EFFICIENT_ATTENTION, MATH = range(4)
+
+        @staticmethod
+        def sdpa_kernel(backends):
+            assert len(backends) == 1
+            return contextlib.nullcontext()
+
 
 class linalg:
     @staticmethod
     def vector_norm(tensor, order, dim):
         assert len(tensor.shape) == 2 and order == float("inf") and dim == 1
+
+
+sys.modules["torch.nn"], sys.modules["torch.nn.attention"] = nn, nn.attention
 
 
 def device(kind, ordinal):

@@ -3,11 +3,13 @@
 
 #include <string.h>
 
+#include "attention.h"
 #include "inputs.h"
 #include "int4.h"
 #include "nf4.h"
 #include "nf4_gemm.h"
 #include "nf4_gemm_transposed.h"
+#include "nvfp4_gemv.h"
 #include "q4k.h"
 #include "rmsnorm_q4k.h"
 
@@ -16,6 +18,7 @@ static const family_row *const rows[] = {
     &int4_unpack_row,         &nf4_scale_row,      &nf4_pack_row,
     &nf4_quantize_row,        &nf4_unpack_row,     &nf4_gemm_row,
     &nf4_gemm_transposed_row, &q4k_dequantize_row, &rmsnorm_q4k_gemv_row,
+    &nvfp4_gemv_row,          &attention_row,
 };
 
 const family_row *family_find(const char *name)

@@ -1,0 +1,208 @@
+/* attention: scaled-dot-product attention, O = softmax(scale * Q * K^T) * V, without a matrix of scores. */
+#include "attention.h"
+
+#include "kernels.h"
+
+/* clang-format off */
+static const kiln_param params[] = {
+    {.name = "type", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "f32 f64 f16 bf16",
+     .default_value = "f16", .summary = "element type of Q, K, V and O"},
+    {.name = "head_dim", .type = KILN_PARAM_INT, .role = KILN_ROLE_CONTRACT, .min = 16, .max = 256, .step = 8,
+     .default_value = "128", .summary = "elements of a row of Q, K, V and O"},
+    {.name = "causal", .type = KILN_PARAM_BOOL, .role = KILN_ROLE_CONTRACT, .default_value = "false",
+     .summary = "query i sees keys j <= i + k_length - q_length; false: all keys"},
+    {.name = "strategy", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "simt mma",
+     .default_value = "simt", .summary = "simt: units for single numbers; mma: matrix units, for f16 and bf16"},
+    {.name = "tile_q", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "32 64 128", .default_value = "64",
+     .summary = "queries per thread block; K and V are read once for each such tile"},
+    {.name = "tile_k", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "32 64", .default_value = "64",
+     .summary = "keys at a time"},
+    {.name = "splits", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 4 16", .default_value = "1",
+     .summary = "thread blocks that share the keys of a tile of queries; more than one take a workspace"},
+    {.name = NULL},
+};
+
+#define LAST(count)          "(max(" count ", 1) - 1)"
+#define SPAN(matrix, heads, length)                                                                                    \
+    "select(batch * " heads " * " length " == 0, 0, " LAST("batch") " * " matrix "_batch_stride + " LAST(heads) " * "  \
+    matrix "_head_stride + " LAST(length) " * " matrix "_row_stride + head_dim)"
+
+#define WORKSPACE "batch * q_heads * q_length * splits * (head_dim + 8)"
+
+static const kiln_arg args[] = {
+    {"q", KILN_ARG_IN, "$type", SPAN("q", "q_heads", "q_length"), 16, NULL, "Q"},
+    {"k", KILN_ARG_IN, "$type", SPAN("kv", "kv_heads", "k_length"), 16, NULL, "K"},
+    {"v", KILN_ARG_IN, "$type", SPAN("kv", "kv_heads", "k_length"), 16, NULL, "V"},
+    {"out", KILN_ARG_OUT, "$type", SPAN("out", "q_heads", "q_length"), 16, NULL, "O"},
+    {"lse", KILN_ARG_OPTIONAL_OUT, "$type:f64:f32", "batch, q_heads, q_length", 4, NULL,
+     "natural logarithm of the sum of exp(score) of each row; -infinity where no key is seen"},
+    {"batch", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "matrices of each head"},
+    {"q_heads", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "heads of Q and O"},
+    {"kv_heads", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "heads of K and V; each serves q_heads / kv_heads of Q in a row"},
+    {"q_length", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of Q and O"},
+    {"k_length", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of K and V"},
+    {"scale", KILN_ARG_VALUE, "$type:f64:f32", NULL, 0, NULL, "of the scores, at least 0; as a rule 1 / sqrt(head_dim)"},
+    {"q_row_stride", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "elements of Q from row to row"},
+    {"kv_row_stride", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "the same of K and of V"},
+    {"out_row_stride", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "the same of O"},
+    {"q_batch_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "elements of Q from batch to batch; 0 where there is one"},
+    {"q_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "elements of Q from head to head; 0 where there is one"},
+    {"kv_batch_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same of K and of V; 0: all batches share them"},
+    {"kv_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same of K and of V"},
+    {"out_batch_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same of O"},
+    {"out_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same of O"},
+    {"workspace", KILN_ARG_SCRATCH, "$type:f64:f32", WORKSPACE, 16, "splits > 1", "what parts of the keys come to"},
+    {"arrivals", KILN_ARG_INOUT, "u32", "batch * q_heads * ceil_div(q_length, 32)", 4, "splits > 1",
+     "0 before a launch, and again 0 after it"},
+    {"workspace_size", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "numbers that workspace holds; 0: no tile's keys are shared"},
+    {.name = NULL},
+};
+
+#define LONGEST "1073741824"
+#define EIGHTHS(a, b, c) a " % 8 == 0 && " b " % 8 == 0 && " c " % 8 == 0"
+
+static const kiln_rule rules[] = {
+    {"q_heads % max(kv_heads, 1) == 0 && (kv_heads >= 1 || q_heads == 0)", "q_heads must be a multiple of kv_heads"},
+    {"batch <= 65535", "batch must be at most 65535"},
+    {"q_heads <= 65535", "q_heads must be at most 65535"},
+    {"q_length <= " LONGEST, "q_length must be at most 2^30"},
+    {"k_length <= " LONGEST, "k_length must be at most 2^30"},
+    {EIGHTHS("q_row_stride", "q_head_stride", "q_batch_stride"), "strides of q must be multiples of 8"},
+    {EIGHTHS("kv_row_stride", "kv_head_stride", "kv_batch_stride"), "strides of k and v must be multiples of 8"},
+    {EIGHTHS("out_row_stride", "out_head_stride", "out_batch_stride"), "strides of out must be multiples of 8"},
+    {"splits == 1 || workspace_size >= " WORKSPACE, "the workspace is too small"},
+    {"splits == 1 || batch * q_heads * ceil_div(q_length, 32) <= 2147483648", "too many tiles for splits"},
+    {"out_row_stride >= head_dim || q_length <= 1", "out_row_stride must be at least head_dim"},
+    {NULL, NULL},
+};
+
+#define WIDE_BYTES  "select(type == f64, 8, 4)"
+#define TYPE_BYTES  "select(type == f64, 8, select(type == f32, 4, 2))"
+#define SIMT_SHARED "((tile_q + tile_k) * select(type == f64, 272, 144) + tile_q * tile_k * " WIDE_BYTES " + 512)"
+#define MMA_SHARED  "((tile_q + 2 * tile_k) * 16 * (head_dim / 16 * 2 + 1))"
+#define BLOCKS      "(1 + (tile_q == 128 && head_dim <= 128))"
+#define MMA_THREADS "(2 * tile_q / " BLOCKS ")"
+#define THREADS     "select(strategy == mma, " MMA_THREADS ", 128)"
+#define SHARED      "select(strategy == mma, " MMA_SHARED ", " SIMT_SHARED ")"
+
+/* Thread instructions, counted, of full tiles. A copy of rows takes a turn of all threads for each 16 bytes of every
+ * thread; where a row's units do not divide the threads each turn finds its place anew. */
+#define OLD                           "(sm < 80)"
+#define UNEVEN                        "(256 % head_dim != 0)"
+#define TURNS(rows, columns, threads) "ceil_div(" rows " * " columns ", " threads " * (16 / " TYPE_BYTES "))"
+
+/* Tiles of keys that are visited. Causal: exact where lengths are multiples of tiles and q_length is at most k_length. */
+#define Q_TILES  "ceil_div(q_length, tile_q)"
+#define SEEING   "min(q_length, k_length)"
+#define ROUNDS   "ceil_div(" SEEING ", tile_q)"
+#define TRIANGLE                                                                                                       \
+    "select(tile_q < tile_k, (" ROUNDS " / 2 + 1) * ((" ROUNDS " + 1) / 2), tile_q / tile_k * (" ROUNDS     \
+    " * (" ROUNDS " + 1) / 2 - " ROUNDS ") + ceil_div(" SEEING ", tile_k))"
+#define TILES                                                                                                          \
+    "select(causal, " ROUNDS " * ceil_div(k_length - " SEEING ", tile_k) + " TRIANGLE ", " Q_TILES                     \
+    " * ceil_div(k_length, tile_k))"
+#define MASKED   "select(causal, " ROUNDS " * max(tile_q / tile_k, 1), " Q_TILES " * (k_length % tile_k != 0))"
+
+/* Units for single numbers: a lane has ROWS x KEYS scores, and columns of O in vectors. */
+#define ROWS       "(tile_q / 8)"
+#define KEYS       "(tile_k / 16)"
+#define IN_16      "select(type == f64, 2, 4)"
+#define COLUMNS    "ceil_div(head_dim, 16)"
+#define VECTOR     "select(head_dim % 64 == 0 && type != f64, 4, select(head_dim % 32 == 0, 2, 1))"
+#define SIMT_TURN  "select(type == f16, 16, select(type == bf16, 12, 3))"
+#define A_TURN     "(2048 / " TYPE_BYTES ")"
+#define V_PANELS   "max(tile_k / 32, ceil_div(tile_k * head_dim * 9, 8 * (tile_q + tile_k) * 32))"
+#define PANELS                                                                                                         \
+    "head_dim / 32 * 20 + (head_dim % 32 != 0) * 30 + " SIMT_TURN " * head_dim * (tile_q + tile_k) / " A_TURN
+#define OF_V       V_PANELS " * 14 + (" SIMT_TURN " + 10 * " UNEVEN ") * tile_k * head_dim / " A_TURN
+#define SIMT_TILE                                                                                                      \
+    "(10 + " PANELS " + " ROWS " * " KEYS " + head_dim / 8 * (5 + 8 / " IN_16 " * (" ROWS " + " KEYS ") + 8 * " ROWS   \
+    " * " KEYS ") + " ROWS " * (" COLUMNS " + select(type == f64, 25 * " KEYS " + 48, 5 * " KEYS " + 16)) + " OF_V     \
+    " + tile_k / " IN_16 " * (4 + " ROWS " + (1 + " IN_16 ") * " COLUMNS " / " VECTOR " + " IN_16 " * " ROWS " * "     \
+    COLUMNS "))"
+#define PAIR       "select(type == f16, 1 + 2 * " OLD ", select(type == bf16, 1 + 10 * " OLD ", 0))"
+#define SIMT_FIXED                                                                                                     \
+    "(72 + 15 * (head_dim >= 32) + " ROWS " * (select(type == f64, 37, 24) + 2 * " COLUMNS " + 4 * " COLUMNS " / "     \
+    VECTOR " + " PAIR " * " COLUMNS " / min(" VECTOR ", 2)))"
+#define SIMT_PART                                                                                                      \
+    "(105 + " ROWS " * (select(type == f64, 91, 39) + 3 * " COLUMNS " + 6 * " COLUMNS " / " VECTOR "))"
+#define SIMT_MASK  "(3 + " KEYS " + 2 * " ROWS " * " KEYS ")"
+
+/* Matrix units: a warp has BLOCKS of 16 rows; per row a maximum, an fma, an exponential and a sum, half of a conversion
+ * and a product for each element of O; per 16 x 16 of K or V one ldmatrix. */
+#define MMA_COPY   TURNS("tile_k", "head_dim", MMA_THREADS)
+#define MMA_TILE                                                                                                       \
+    "(2 * " BLOCKS " * (9 * tile_k / 8 + 12 + head_dim / 4) + head_dim / 16 * (tile_k / 8) * (1 + 2 * " BLOCKS ") + "  \
+    OLD " * (" BLOCKS " * tile_k * (32 + head_dim) / 64 - 2) + (head_dim > 128 || " BLOCKS " == 2) * (head_dim / 16)"  \
+    " * " BLOCKS " + head_dim / 8 % 2 * (" BLOCKS " + tile_k * (2 + 6 * " BLOCKS ") / 32) + 22 + 2 * ((2 + " OLD       \
+    ") * " MMA_COPY " + 10 * " UNEVEN " * (" MMA_COPY " - 1)))"
+#define MMA_FIXED                                                                                                      \
+    "(125 + 23 * " BLOCKS " + head_dim * (1 + 20 * " BLOCKS ") / 8 + 5 * " MMA_COPY " + " OLD " * head_dim * (2 + 4 * "\
+    BLOCKS ") / 8 + 30 * " UNEVEN ")"
+#define MMA_PART   "(131 + 74 * " BLOCKS " + head_dim * (5 + (23 + 2 * " OLD ") * " BLOCKS ") / 8 + 28 * " UNEVEN ")"
+#define MMA_MASK   "(7 + tile_k * " BLOCKS ")"
+
+/* Beyond what a tile without splits takes: each part's beginning, leaving and joining. */
+#define SPLIT "(splits > 1) * (splits * select(strategy == mma, " MMA_PART ", " SIMT_PART ") - 100 - head_dim / 2)"
+#define INSTRUCTIONS                                                                                                   \
+    "batch * q_heads * " THREADS " * (" Q_TILES " * (14 * causal + " SPLIT " + select(strategy == mma, " MMA_FIXED ", " SIMT_FIXED \
+    ")) + " TILES " * select(strategy == mma, " MMA_TILE ", " SIMT_TILE ") + " MASKED " * select(strategy == mma, "    \
+    MMA_MASK ", " SIMT_MASK "))"
+
+static const kiln_rule refusals[] = {
+    {"strategy == simt || type == f16 || type == bf16", "strategy mma is for f16 and bf16"},
+    {"type != f64 || tile_q == 32", "f64 needs tile_q 32: registers"},
+    {"strategy == mma || tile_q <= 64", "tile_q 128 is for strategy mma"},
+    {"strategy == simt || " MMA_SHARED " + 16 * (splits > 1) <= 101376", "the tiles need more than 99 KB of shared memory"},
+    {NULL, NULL},
+};
+
+/* Short tiles where there are few queries; with a workspace, parts of the keys until two thread blocks per multiprocessor
+ * are at work, as long as each has some tiles. */
+#define PARTS(parts)                                                                                                   \
+    "workspace_size >= batch * q_heads * q_length * " parts " * 264 && k_length >= 128 * " parts                       \
+    " && batch * q_heads * ceil_div(q_length, 32) * " parts " <= 2 * multiprocessors"
+
+static const kiln_dispatch dispatch[] = {
+    {PARTS("16"), "strategy=mma,tile_q=32,splits=16"},
+    {PARTS("4"), "strategy=mma,tile_q=32,splits=4"},
+    {"q_length <= 32", "strategy=mma,tile_q=32,splits=1"},
+    {"q_length >= 1024 && sm >= 80", "strategy=mma,tile_q=128,splits=1"},
+    {"1", "strategy=mma,splits=1"},
+    {PARTS("16"), "splits=16"},
+    {PARTS("4"), "splits=4"},
+    {"q_length <= 32", "tile_q=32,splits=1"},
+    {"1", "splits=1"},
+    {"1", ""},
+    {NULL, NULL},
+};
+/* clang-format on */
+
+static void emit(ptx_fn *f, const kiln_variant *v)
+{
+    (kiln_is(v, "strategy", "mma") ? attention_emit_mma : attention_emit_simt)(f, v);
+}
+
+const kiln_family attention_family = {
+    .name = "attention",
+    .summary = "scaled-dot-product attention: O = softmax(scale * Q * K^T) * V, causal or not",
+    .source = "FlashAttention-2 (arXiv:2307.08691)",
+    .nonfinite = "as the arithmetic goes, in the rows that see them; through V also in rows that do not",
+    .params = params,
+    .args = args,
+    .refusals = refusals,
+    .rules = rules,
+    .empty = "batch == 0 || q_heads == 0 || q_length == 0",
+    .block = {THREADS},
+    .grid = {"ceil_div(q_length, tile_q) * splits", "q_heads", "batch"},
+    .shared_bytes = SHARED,
+    .dispatch = dispatch,
+    .cost = {.bytes_read = TYPE_BYTES " * head_dim * batch * (q_heads * q_length + 2 * kv_heads * k_length)",
+             .bytes_written = TYPE_BYTES " * head_dim * batch * q_heads * q_length + " WIDE_BYTES
+                                         " * batch * q_heads * q_length",
+             .thread_instructions = INSTRUCTIONS,
+             .elements = "batch * q_heads * q_length * k_length"},
+    .min_sm = 75,
+    .variant_min_sm = "select(strategy == mma && (type == bf16 || " MMA_SHARED " > 65536), 80, 75)",
+    .emit = emit,
+};

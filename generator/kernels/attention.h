@@ -1,0 +1,61 @@
+/* What the strategies of attention share: where a thread block works, exponentials, the running softmax of a row. */
+#ifndef KERNELS_ATTENTION_H
+#define KERNELS_ATTENTION_H
+
+#include <kiln/family.h>
+
+/* A thread block makes tile_q rows of O for one head of one batch; it goes over the keys in tiles of tile_k. */
+typedef struct attention {
+    ptx_fn *f;
+    ptx_type type, wide; /* of Q, K, V and O; of scores and sums: F64 where Q is, else F32 */
+    uint32_t sm, head_dim, tile_q, tile_k, splits;
+    bool is_causal;
+
+    ptx_val q, k, v, out;             /* this batch's and head's first element */
+    ptx_val lse;                      /* first element, of all heads; may be null */
+    ptx_val q_row, kv_row, out_row;   /* elements from row to row, U32 */
+    ptx_val q_length, k_length, head; /* U32; batch * q_heads + head, U64 */
+    ptx_val first;                    /* the tile's first query */
+    ptx_val q_end;                    /* rows of Q that count: none of them when scale is 0 */
+    ptx_val keys; /* behind the last key that some query of the tile sees, of this part: no other is read */
+    ptx_val all_see; /* how many keys all of them see */
+    ptx_val factor;  /* scale * log2(e). With scale 0: log2(e), and Q is zeros, so that -inf stays -inf */
+    /* With splits, attention_split.h: */
+    ptx_val workspace, arrivals, part, tile; /* U32, the tile counted over all heads and batches */
+    ptx_val first_key;                       /* of this part; else 0 */
+} attention;
+
+attention attention_open(ptx_fn *f, const kiln_variant *v);
+
+/* How many keys, S32 and not clamped, a query sees. */
+ptx_val attention_visible(const attention *a, ptx_val query);
+
+/* -inf, the score of a key that is not seen. */
+ptx_val attention_none(const attention *a);
+
+/* 2^x, x at most about 0; F64: to an ulp, 0 below 2^-1022. */
+ptx_val attention_exp2(const attention *a, ptx_val x);
+
+/* ln(x) + top * ln(2), x at least 1 or 0. */
+ptx_val attention_log(const attention *a, ptx_val x, ptx_val top);
+
+/* A row's running softmax. All in the scale of 2^x: sum is over 2^(score * factor - shift). */
+typedef struct attention_row {
+    ptx_val most;  /* the largest score so far, -inf when there is none */
+    ptx_val shift; /* most * factor */
+    ptx_val sum;
+} attention_row;
+
+void attention_open_row(const attention *a, attention_row *row);
+
+/* Takes the largest score of a tile, -inf when no key of it is visible. What was summed before is to be multiplied by
+ * the result; *minus gets what is to be added to score * factor. */
+ptx_val attention_raise(const attention *a, attention_row *row, ptx_val most, ptx_val *minus);
+
+/* 1 / sum, or 0 for a row without keys. */
+ptx_val attention_share(const attention *a, ptx_val sum);
+
+void attention_emit_simt(ptx_fn *f, const kiln_variant *v);
+void attention_emit_mma(ptx_fn *f, const kiln_variant *v);
+
+#endif

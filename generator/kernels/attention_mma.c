@@ -1,0 +1,453 @@
+/* attention on the matrix units: f16 from sm_75 on, bf16 from sm_80 on.
+ *
+ * A warp makes a block of 16 rows of O, or two where tile_q is 128 and there are registers for that, so that a fragment of
+ * K or V serves 32 rows; it goes over the keys with the other warps, in tiles of tile_k. Scores stay in the registers in
+ * which the first product leaves them: rounded to pairs they are the A operand of the second one. Each lane has parts of
+ * two rows of a block, eight apart; four lanes share a row.
+ *
+ * SHARED MEMORY holds the tile of Q, and one tile of K and of V. Each is copied while the other is at work: V during the
+ * first product, the next K during the second. From sm_80 on by cp.async, so that nobody waits for it; two barriers per
+ * tile. Rows have an odd number of 16-byte units (17 for head_dim 128), so that the eight rows that a matrix of ldmatrix
+ * takes, and the eight units of a row that eight lanes copy, meet in no bank; every address is the lane's own, made once,
+ * and a constant. Where rows have 2, 4, 6, 10, ... units, eight lanes copy parts of two rows, and some of them meet.
+ *
+ * WHAT IS NOT THERE. Keys that no query of the tile sees, and rows of Q behind the last, are zeros in shared memory; a
+ * score that its query does not see is replaced by -inf after the product, in the tiles that have one.
+ *
+ * PER SCORE a thread executes, beside the products: a maximum, an fma, an exponential and an addition, half of a
+ * conversion (of three below sm_80); the rest is per row, per key or per element of O, and shared.
+ */
+#include "attention_copy.h"
+#include "attention_split.h"
+#include "narrow.h"
+
+enum {
+    WARP_LANES = 32,
+    BLOCK_ROWS = 16,
+    MOST_BLOCKS = 2,
+    UNIT = 8, /* elements of 16 bytes: of a row of one matrix of ldmatrix */
+    UNIT_BYTES = 16,
+    MOST_STEPS = 256 / 16, /* 16 elements of head_dim each */
+    MOST_OCTETS = 64 / 8,  /* of keys in a tile */
+    MOST_SMALL = 128       /* up to this head_dim there are registers for rows of Q, or for two blocks */
+};
+
+typedef struct mma {
+    attention a;
+    ptx_fn *f;
+    bool is_deep;           /* products of 16 along the sum, else of 8 */
+    bool q_stays;           /* in registers */
+    uint32_t blocks;        /* of 16 rows in a warp */
+    uint32_t steps, octets; /* 16 elements of head_dim; 8 keys */
+    bool has_tail;          /* 8 elements of head_dim more */
+    uint32_t row_bytes;
+    attention_copier copier;
+    attention_panel k, v;
+    ptx_val lane, warp;
+    ptx_val q_at, k_at, v_at, k_tail, v_tail; /* this lane's rows for ldmatrix */
+    ptx_val zero, q[MOST_STEPS][4];
+    attention_row row[MOST_BLOCKS][2];
+    ptx_val score[MOST_BLOCKS][MOST_OCTETS][4], sum[MOST_BLOCKS][2 * MOST_STEPS][4];
+    ptx_val weight[MOST_BLOCKS][2 * MOST_OCTETS]; /* pairs: of both rows for each octet */
+} mma;
+
+static ptx_val pointer_to(const mma *m, ptx_val address, uint32_t bytes)
+{
+    return ptx_at_bytes(m->f, ptx_pointer(m->f, PTX_SHARED, m->a.type, address), bytes);
+}
+
+/* ---- products ------------------------------------------------------------------------------------------------------ */
+
+/* sums += A * B, 8 or 16 along the sum; starts from zero where `starts`. */
+static void multiply(mma *m, bool is_deep, const ptx_val a[], const ptx_val b[], ptx_val sums[4], bool starts)
+{
+    ptx_fn *f = m->f;
+    bool is_bf16 = m->a.type == PTX_BF16;
+    ptx_mma_shape deep = is_bf16 ? PTX_MMA_M16N8K16_BF16_F32 : PTX_MMA_M16N8K16_F16_F32;
+    ptx_mma_shape flat = is_bf16 ? PTX_MMA_M16N8K8_BF16_F32 : PTX_MMA_M16N8K8_F16_F32;
+    if (!starts) {
+        ptx_mma_to(f, is_deep ? deep : flat, sums, a, b);
+        return;
+    }
+    ptx_val zeros[4] = {m->zero, m->zero, m->zero, m->zero}, first[4];
+    ptx_mma(f, is_deep ? deep : flat, first, a, b, zeros);
+    for (int i = 0; i < 4; i++)
+        sums[i] = ptx_var(f, first[i]);
+}
+
+/* 16 along the sum: b[0] and b[1] are its halves. */
+static void multiply_16(mma *m, const ptx_val a[4], ptx_val low, ptx_val high, ptx_val sums[4], bool starts)
+{
+    ptx_val b[2] = {low, high};
+    multiply(m, m->is_deep, a, b, sums, starts);
+    if (!m->is_deep)
+        multiply(m, false, a + 2, b + 1, sums, false);
+}
+
+static void load_q(mma *m, uint32_t block, uint32_t step, ptx_val q[4])
+{
+    uint32_t rows = block * BLOCK_ROWS * m->row_bytes;
+    ptx_ldmatrix(m->f, step < m->steps ? 4 : 2, q, pointer_to(m, m->q_at, rows + step * 2 * UNIT_BYTES));
+}
+
+static void multiply_scores(mma *m)
+{
+    ptx_fn *f = m->f;
+    ptx_val q[MOST_BLOCKS][4], k[4];
+    for (uint32_t step = 0; step < m->steps; step++) {
+        for (uint32_t b = 0; b < m->blocks && !m->q_stays; b++)
+            load_q(m, b, step, q[b]);
+        for (uint32_t o = 0; o < m->octets; o += 2) {
+            ptx_ldmatrix(f, 4, k, pointer_to(m, m->k_at, o * UNIT * m->row_bytes + step * 2 * UNIT_BYTES));
+            for (uint32_t b = 0; b < m->blocks; b++) {
+                const ptx_val *rows = m->q_stays ? m->q[step] : q[b];
+                multiply_16(m, rows, k[0], k[1], m->score[b][o], step == 0);
+                multiply_16(m, rows, k[2], k[3], m->score[b][o + 1], step == 0);
+            }
+        }
+    }
+    if (!m->has_tail)
+        return;
+    for (uint32_t b = 0; b < m->blocks; b++)
+        load_q(m, b, m->steps, q[b]);
+    for (uint32_t o = 0; o < m->octets; o += 4) {
+        ptx_ldmatrix(f, 4, k, pointer_to(m, m->k_tail, o * UNIT * m->row_bytes));
+        for (uint32_t i = 0; i < 4 * m->blocks; i++)
+            multiply(m, false, q[i / 4], &k[i % 4], m->score[i / 4][o + i % 4], false);
+    }
+}
+
+/* O += weights * V. */
+static void multiply_values(mma *m)
+{
+    ptx_fn *f = m->f;
+    ptx_val v[4];
+    for (uint32_t o = 0; o < m->octets; o += 2) {
+        for (uint32_t step = 0; step < m->steps; step++) {
+            ptx_ldmatrix_trans(f, 4, v,
+                               pointer_to(m, m->v_at, o * UNIT * m->row_bytes + step * 2 * UNIT_BYTES));
+            for (uint32_t b = 0; b < m->blocks; b++) {
+                multiply_16(m, &m->weight[b][2 * o], v[0], v[1], m->sum[b][2 * step], false);
+                multiply_16(m, &m->weight[b][2 * o], v[2], v[3], m->sum[b][2 * step + 1], false);
+            }
+        }
+    }
+    for (uint32_t o = 0; m->has_tail && o < m->octets; o += 4) {
+        ptx_ldmatrix_trans(f, 4, v, pointer_to(m, m->v_tail, o * UNIT * m->row_bytes));
+        for (uint32_t b = 0; b < m->blocks; b++) {
+            multiply_16(m, &m->weight[b][2 * o], v[0], v[1], m->sum[b][2 * m->steps], false);
+            multiply_16(m, &m->weight[b][2 * o + 4], v[2], v[3], m->sum[b][2 * m->steps], false);
+        }
+    }
+}
+
+/* ---- weights ------------------------------------------------------------------------------------------------------- */
+
+/* This lane's first row of the block. */
+static ptx_val first_row(const mma *m, uint32_t block)
+{
+    ptx_fn *f = m->f;
+    ptx_val of_warp = ptx_mad(f, m->warp, ptx_u32(m->blocks * BLOCK_ROWS), m->a.first);
+    ptx_val row = ptx_add(f, of_warp, ptx_shr(f, m->lane, ptx_u32(2)));
+    return block == 0 ? row : ptx_add(f, row, ptx_u32(block * BLOCK_ROWS));
+}
+
+/* A query sees a key when the key's number less what the lane's first row sees is below its row, counted from that. */
+static void mask_scores(mma *m, ptx_val key)
+{
+    ptx_fn *f = m->f;
+    ptx_val row = first_row(m, 0);
+    ptx_val seen = attention_visible(&m->a, row);
+    ptx_val quarter = ptx_and(f, m->lane, ptx_u32(3));
+    ptx_val mine = ptx_mad(f, quarter, ptx_u32(2), key);
+    ptx_val beyond = ptx_sub(f, ptx_as(f, PTX_S32, mine), seen);
+    for (uint32_t i = 0; i < m->blocks * m->octets * 4; i++) {
+        uint32_t block = i / 4 / m->octets, octet = i / 4 % m->octets, in_block = i % 4 / 2 * 8;
+        ptx_val *score = &m->score[block][octet][i % 4];
+        int32_t limit = m->a.is_causal ? (int32_t)(block * BLOCK_ROWS + in_block) : 0;
+        ptx_val is_seen = ptx_lt(f, beyond, ptx_s32(limit - (int32_t)(octet * UNIT + i % 2)));
+        ptx_set(f, *score, ptx_select(f, is_seen, *score, attention_none(&m->a)));
+    }
+}
+
+static ptx_val raise_row(mma *m, uint32_t b, uint32_t r, ptx_val *minus)
+{
+    ptx_fn *f = m->f;
+    ptx_val most = ptx_max(f, m->score[b][0][2 * r], m->score[b][0][2 * r + 1]);
+    for (uint32_t o = 1; o < m->octets; o++) {
+        most = ptx_max(f, most, m->score[b][o][2 * r]);
+        most = ptx_max(f, most, m->score[b][o][2 * r + 1]);
+    }
+    most = ptx_reduce_lanes(f, PTX_OP_MAX, 4, most);
+    ptx_val shrink = attention_raise(&m->a, &m->row[b][r], most, minus);
+    ptx_mul_to(f, m->row[b][r].sum, shrink);
+    return shrink;
+}
+
+static ptx_type pair_type(const mma *m)
+{
+    return m->a.type == PTX_BF16 ? PTX_BF16X2 : PTX_F16X2;
+}
+
+static void weigh_row(mma *m, uint32_t b, uint32_t r)
+{
+    ptx_fn *f = m->f;
+    ptx_val minus, shrink = raise_row(m, b, r, &minus);
+    for (uint32_t o = 0; o < m->octets; o++) {
+        ptx_val pair[2];
+        for (uint32_t i = 0; i < 2; i++) {
+            ptx_val x = ptx_fma(f, m->score[b][o][2 * r + i], m->a.factor, minus);
+            pair[i] = attention_exp2(&m->a, x);
+            ptx_add_to(f, m->row[b][r].sum, pair[i]);
+        }
+        ptx_val word = narrow_pair(f, m->a.type, m->a.sm, pair[0], pair[1]);
+        m->weight[b][2 * o + r] = ptx_as(f, pair_type(m), word);
+    }
+    for (uint32_t n = 0; n < 2 * m->steps + m->has_tail; n++)
+        for (uint32_t i = 0; i < 2; i++)
+            ptx_mul_to(f, m->sum[b][n][2 * r + i], shrink);
+}
+
+/* ---- copies -------------------------------------------------------------------------------------------------------- */
+
+static void copy_unit(const attention *a, ptx_val from, ptx_val to, const ptx_val *exists)
+{
+    ptx_fn *f = a->f;
+    ptx_val words[4];
+    if (a->sm < 80) {
+        attention_load_unit(f, from, exists, words);
+        ptx_store_vec(f, 4, to, words, PTX_PLAIN);
+    } else if (exists) {
+        ptx_val bytes = ptx_select(f, *exists, ptx_u32(UNIT_BYTES), ptx_u32(0));
+        ptx_cp_async_zfill(f, to, from, UNIT_BYTES, bytes, PTX_CG);
+    } else {
+        ptx_cp_async(f, to, from, UNIT_BYTES, PTX_CG);
+    }
+}
+
+static void wait_for_copies(mma *m)
+{
+    if (m->a.sm >= 80)
+        ptx_cp_async_wait_all(m->f);
+    ptx_barrier(m->f);
+}
+
+static void add_tile(mma *m, ptx_val key)
+{
+    ptx_fn *f = m->f;
+    const attention *a = &m->a;
+    ptx_val none = ptx_u32(0);
+    wait_for_copies(m);
+    attention_copy_rows(&m->v, key, a->tile_k, a->keys, none);
+    multiply_scores(m);
+    ptx_val end = ptx_add(f, key, ptx_u32(a->tile_k));
+    PTX_IF (f, ptx_gt(f, end, a->all_see)) {
+        mask_scores(m, key);
+    }
+    for (uint32_t i = 0; i < 2 * m->blocks; i++)
+        weigh_row(m, i / 2, i % 2);
+    wait_for_copies(m);
+    attention_copy_rows(&m->k, end, a->tile_k, a->keys, none);
+    multiply_values(m);
+}
+
+/* ---- results ------------------------------------------------------------------------------------------------------- */
+
+/* A block's sums of O, where its rows of Q were. */
+static void stage_block(mma *m, uint32_t b, ptx_val at)
+{
+    ptx_fn *f = m->f;
+    for (uint32_t r = 0; r < 2; r++) {
+        ptx_val share = attention_share(&m->a, m->row[b][r].sum);
+        for (uint32_t n = 0; n < 2 * m->steps + m->has_tail; n++) {
+            ptx_val low = ptx_mul(f, m->sum[b][n][2 * r], share);
+            ptx_val high = ptx_mul(f, m->sum[b][n][2 * r + 1], share);
+            ptx_val word = narrow_pair(f, m->a.type, m->a.sm, low, high);
+            ptx_store(f, ptx_at_bytes(f, at, n * UNIT_BYTES + (b * BLOCK_ROWS + 8 * r) * m->row_bytes), word);
+        }
+    }
+}
+
+static void stage_rows(mma *m, ptx_val shared)
+{
+    ptx_fn *f = m->f;
+    ptx_val row = ptx_shr(f, m->lane, ptx_u32(2)), quarter = ptx_and(f, m->lane, ptx_u32(3));
+    ptx_val in_tile = ptx_mad(f, m->warp, ptx_u32(m->blocks * BLOCK_ROWS), row);
+    ptx_val start = ptx_mad(f, in_tile, ptx_u32(m->row_bytes), shared);
+    ptx_val at = ptx_pointer(f, PTX_SHARED, PTX_U32, ptx_mad(f, quarter, ptx_u32(4), start));
+    ptx_warp_barrier(f);
+    for (uint32_t b = 0; b < m->blocks; b++)
+        stage_block(m, b, at);
+    ptx_warp_barrier(f);
+}
+
+/* 16 bytes per lane, row after row. */
+static void store_rows(mma *m, ptx_val shared)
+{
+    ptx_fn *f = m->f;
+    const attention *a = &m->a;
+    uint32_t row_units = a->head_dim / UNIT, rows = m->blocks * BLOCK_ROWS, units = rows * row_units;
+    ptx_val first = ptx_mul(f, m->warp, ptx_u32(rows));
+    for (uint32_t i = 0; i < units; i += WARP_LANES) {
+        ptx_val words[4], number = i == 0 ? m->lane : ptx_add(f, m->lane, ptx_u32(i));
+        ptx_val row = ptx_add(f, ptx_div(f, number, ptx_u32(row_units)), first);
+        ptx_val unit = ptx_rem(f, number, ptx_u32(row_units));
+        ptx_val line = ptx_mad(f, row, ptx_u32(m->row_bytes), shared);
+        ptx_val from = ptx_pointer(f, PTX_SHARED, PTX_U32, ptx_mad(f, unit, ptx_u32(UNIT_BYTES), line));
+        ptx_val query = ptx_add(f, row, a->first);
+        ptx_val exists = ptx_lt(f, query, a->q_length);
+        if (i + WARP_LANES > units)
+            exists = ptx_and(f, exists, ptx_lt(f, m->lane, ptx_u32(units - i)));
+        ptx_val out = ptx_at(f, a->out, ptx_mul_wide(f, query, a->out_row));
+        ptx_val to = ptx_at(f, out, ptx_mul(f, unit, ptx_u32(UNIT)));
+        PTX_WHEN (f, exists) {
+            ptx_load_vec(f, 4, words, from, PTX_PLAIN);
+            ptx_store_vec(f, 4, ptx_cast_ptr(f, to, PTX_U32), words, PTX_PLAIN);
+        }
+    }
+}
+
+static void store_logs(mma *m)
+{
+    ptx_fn *f = m->f;
+    const attention *a = &m->a;
+    ptx_val quarter = ptx_and(f, m->lane, ptx_u32(3));
+    ptx_val is_first = ptx_eq(f, quarter, ptx_u32(0));
+    ptx_val wanted = ptx_ne(f, ptx_address(f, a->lse), ptx_u64(0));
+    ptx_val row = first_row(m, 0);
+    PTX_IF (f, ptx_and(f, is_first, wanted)) {
+        ptx_val before = ptx_mul(f, a->head, ptx_cvt(f, PTX_U64, a->q_length));
+        ptx_val at = ptx_at(f, ptx_at(f, a->lse, before), row);
+        for (uint32_t i = 0; i < 2 * m->blocks; i++) {
+            const attention_row *of = &m->row[i / 2][i % 2];
+            ptx_val query = i == 0 ? row : ptx_add(f, row, ptx_u32(8 * i));
+            ptx_val exists = ptx_lt(f, query, a->q_length);
+            ptx_val log = attention_log(a, of->sum, of->shift);
+            PTX_WHEN (f, exists) {
+                ptx_store(f, ptx_at_const(f, at, 8 * i), log);
+            }
+        }
+    }
+}
+
+static void store_results(mma *m, ptx_val shared)
+{
+    stage_rows(m, shared);
+    store_rows(m, shared);
+    store_logs(m);
+}
+
+/* Pairs of columns, eight apart, of each of the lane's rows. */
+static void store_parts(mma *m, ptx_val shared, ptx_val tid)
+{
+    ptx_fn *f = m->f;
+    attention_slice slices[2 * MOST_BLOCKS];
+    ptx_val sums[2 * MOST_BLOCKS][4 * MOST_STEPS], row = first_row(m, 0);
+    ptx_val column = ptx_mul(f, ptx_and(f, m->lane, ptx_u32(3)), ptx_u32(2));
+    for (uint32_t i = 0; i < 2 * m->blocks; i++) {
+        uint32_t count = 2 * m->steps + m->has_tail, block = i / 2, r = i % 2;
+        for (uint32_t n = 0; n < 2 * count; n++)
+            sums[i][n] = m->sum[block][n / 2][2 * r + n % 2];
+        ptx_val query = i == 0 ? row : ptx_add(f, row, ptx_u32(8 * i));
+        slices[i] = (attention_slice){query, column, 2, UNIT, count, &m->row[block][r], sums[i]};
+    }
+    PTX_IF (f, attention_leave_part(&m->a, slices, 2 * m->blocks, tid)) {
+        attention_join_parts(&m->a, slices, 2 * m->blocks);
+        store_results(m, shared);
+    }
+}
+
+/* ---- the kernel ---------------------------------------------------------------------------------------------------- */
+
+static mma open_mma(ptx_fn *f, const kiln_variant *v)
+{
+    mma m = {.a = attention_open(f, v), .f = f};
+    m.is_deep = m.a.sm >= 80;
+    m.steps = m.a.head_dim / 16;
+    m.has_tail = m.a.head_dim % 16 != 0;
+    m.octets = m.a.tile_k / 8;
+    m.row_bytes = (m.a.head_dim / UNIT | 1) * UNIT_BYTES;
+    m.blocks = m.a.tile_q == 128 && m.a.head_dim <= MOST_SMALL ? 2 : 1;
+    m.q_stays = m.blocks == 1 && m.a.head_dim <= MOST_SMALL;
+    m.zero = ptx_var(f, ptx_f32(0));
+    for (uint32_t b = 0; b < m.blocks; b++) {
+        for (uint32_t r = 0; r < 2; r++)
+            attention_open_row(&m.a, &m.row[b][r]);
+        for (uint32_t i = 0; i < 4 * (2 * m.steps + m.has_tail); i++)
+            m.sum[b][i / 4][i % 4] = ptx_var(f, ptx_f32(0));
+    }
+    return m;
+}
+
+/* Lane 8 * i + j points to row j of matrix i. Of Q and V: rows 0-7 and 8-15 of the first unit, then of the second; of K
+ * the two units of keys 0-7, then of keys 8-15; of the tails one unit of 32 keys. */
+static void place_lane(mma *m, ptx_val q, ptx_val k, ptx_val v)
+{
+    ptx_fn *f = m->f;
+    ptx_val in_octet = ptx_and(f, m->lane, ptx_u32(7)), upper = ptx_shr(f, m->lane, ptx_u32(4));
+    ptx_val odd = ptx_bfe(f, m->lane, ptx_u32(3), ptx_u32(1)), in_16 = ptx_and(f, m->lane, ptx_u32(15));
+    ptx_val q_row = ptx_mad(f, m->warp, ptx_u32(m->blocks * BLOCK_ROWS), in_16);
+    ptx_val k_row = ptx_mad(f, upper, ptx_u32(8), in_octet);
+    ptx_val upper_bytes = ptx_mul(f, upper, ptx_u32(UNIT_BYTES)),
+            odd_bytes = ptx_mul(f, odd, ptx_u32(UNIT_BYTES));
+    ptx_val row_bytes = ptx_u32(m->row_bytes);
+    m->q_at = ptx_mad(f, q_row, row_bytes, ptx_add(f, q, upper_bytes));
+    m->v_at = ptx_mad(f, in_16, row_bytes, ptx_add(f, v, upper_bytes));
+    m->k_at = ptx_mad(f, k_row, row_bytes, ptx_add(f, k, odd_bytes));
+    if (m->has_tail) {
+        m->k_tail = ptx_mad(f, m->lane, row_bytes, ptx_add(f, k, ptx_u32(m->steps * 2 * UNIT_BYTES)));
+        m->v_tail = ptx_mad(f, m->lane, row_bytes, ptx_add(f, v, ptx_u32(m->steps * 2 * UNIT_BYTES)));
+    }
+}
+
+static void begin(mma *m, ptx_val q_to, ptx_val tid)
+{
+    ptx_fn *f = m->f;
+    const attention *a = &m->a;
+    ptx_val k_to = ptx_add(f, q_to, ptx_u32(a->tile_q * m->row_bytes));
+    ptx_val v_to = ptx_add(f, k_to, ptx_u32(a->tile_k * m->row_bytes)), none = ptx_u32(0);
+    m->lane = ptx_laneid(f);
+    m->warp = ptx_warpid_x(f);
+    m->copier = (attention_copier){a, copy_unit, a->tile_q / BLOCK_ROWS / m->blocks * WARP_LANES, 2, tid};
+    attention_panel q = attention_open_panel(&m->copier, a->q, a->q_row, a->head_dim, q_to, m->row_bytes);
+    m->k = attention_open_panel(&m->copier, a->k, a->kv_row, a->head_dim, k_to, m->row_bytes);
+    m->v = attention_open_panel(&m->copier, a->v, a->kv_row, a->head_dim, v_to, m->row_bytes);
+    place_lane(m, q_to, k_to, v_to);
+    attention_copy_rows(&q, a->first, a->tile_q, a->q_end, none);
+    attention_copy_rows(&m->k, a->first_key, a->tile_k, a->keys, none);
+    wait_for_copies(m);
+    for (uint32_t step = 0; step < m->steps && m->q_stays; step++)
+        load_q(m, 0, step, m->q[step]);
+}
+
+/* As many as leave a thread its registers. Left to itself, ptxas has room for one more, and spills. */
+static uint32_t blocks_per_multiprocessor(const mma *m)
+{
+    enum { ALL_REGISTERS = 65536 };
+    uint32_t others = m->a.splits > 1 ? 80 : 68;
+    uint32_t numbers =
+        m->blocks * (m->a.head_dim / 2 + m->a.tile_k / 2) + (m->q_stays ? m->a.head_dim / 4 : 0);
+    uint32_t blocks = ALL_REGISTERS / (m->copier.threads * (numbers + others));
+    return blocks < 1 ? 1 : blocks == 5 ? 4 : blocks; /* for five ptxas takes the registers of six */
+}
+
+void attention_emit_mma(ptx_fn *f, const kiln_variant *v)
+{
+    mma m = open_mma(f, v);
+    ptx_val tid = ptx_tid_x(f), shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
+    begin(&m, shared, tid);
+    ptx_min_blocks(f, blocks_per_multiprocessor(&m));
+    PTX_FOR (f, key, m.a.first_key, m.a.keys, ptx_u32(m.a.tile_k)) {
+        add_tile(&m, key);
+    }
+    if (m.a.sm >= 80)
+        ptx_cp_async_wait_all(f);
+    for (uint32_t i = 0; i < 2 * m.blocks; i++) {
+        attention_row *row = &m.row[i / 2][i % 2];
+        row->sum = ptx_var(f, ptx_reduce_lanes(f, PTX_OP_ADD, 4, row->sum));
+    }
+    if (m.a.splits > 1)
+        store_parts(&m, shared, tid);
+    else
+        store_results(&m, shared);
+}

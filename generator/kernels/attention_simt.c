@@ -1,0 +1,407 @@
+/* attention on the units for single numbers: f32 and f64; f16 and bf16 widened to f32.
+ *
+ * A thread block of 128 threads makes tile_q rows of O, an eighth of them for each group of 16 lanes. Of the scores of a
+ * tile of keys a lane has its group's rows and every sixteenth key; of O the same rows and every sixteenth vector of
+ * columns. Both products are sums of outer products in registers. Their operands come through shared memory: Q and K in
+ * panels of 32 along head_dim, V in panels of some keys over all of head_dim, in the same place. Q passes again for every
+ * tile of keys, out of the L2 cache; K and V are read once per tile of queries, and only the keys that some of them sees.
+ * So every head_dim fits into less than 48 KB.
+ *
+ * Weights go from the lanes that have them to the others of their group through shared memory of the group's own; the
+ * barrier before V comes between.
+ *
+ * BANKS. Panels of Q and K have rows of an odd number of 16-byte units: eight lanes that read the same unit of eight
+ * neighbouring rows meet in no bank. The 16 lanes of a group share their rows of Q, and read one address.
+ *
+ * WHAT IS NOT THERE. Keys that no query of the tile sees, and rows of Q behind the last, are zeros in shared memory; a
+ * score that its query does not see is replaced by -inf after the product.
+ */
+#include "attention_copy.h"
+#include "attention_split.h"
+#include "narrow.h"
+
+enum {
+    THREADS = 128,
+    GROUP_LANES = 16,
+    GROUPS = THREADS / GROUP_LANES,
+    PANEL = 32, /* elements of head_dim */
+    STEP = 8,   /* of them, in a turn of the loop */
+    UNIT_BYTES = 16,
+    GROUP_PAD_BYTES = 64, /* the two groups of a warp write weights into different banks */
+    MOST_ROWS = 8,
+    MOST_KEYS = 4, /* per lane */
+    MOST_COLUMNS = 16
+};
+
+typedef struct simt {
+    attention a;
+    ptx_fn *f;
+    uint32_t rows, keys;             /* scores of a lane */
+    uint32_t vector, vectors;        /* columns of O: so many, so many times */
+    uint32_t bytes, unit;            /* of a wide number; wide numbers in 16 bytes */
+    uint32_t panel_keys;             /* of V */
+    uint32_t row_bytes, v_row_bytes; /* of panels of Q and K; of V */
+    attention_copier copier;
+    attention_panel q, k, v;
+    ptx_val lane, group;          /* lane of the group */
+    ptx_val stage, weights;       /* shared memory: panels; this group's weights */
+    ptx_val q_from, k_from;       /* this lane's rows of the panels */
+    ptx_val v_from[MOST_COLUMNS]; /* its columns */
+    attention_row row[MOST_ROWS];
+    ptx_val score[MOST_ROWS][MOST_KEYS], sum[MOST_ROWS][MOST_COLUMNS];
+} simt;
+
+static ptx_val shared_at(const simt *s, ptx_val address, uint32_t bytes)
+{
+    return ptx_at_bytes(s->f, ptx_pointer(s->f, PTX_SHARED, s->a.wide, address), bytes);
+}
+
+/* ---- panels into shared memory ------------------------------------------------------------------------------------ */
+
+static void copy_unit(const attention *a, ptx_val from, ptx_val to, const ptx_val *exists)
+{
+    ptx_fn *f = a->f;
+    ptx_val words[4], x[8];
+    attention_load_unit(f, from, exists, words);
+    if (a->type == a->wide) {
+        ptx_store_vec(f, 4, to, words, PTX_PLAIN);
+        return;
+    }
+    for (uint32_t i = 0; i < 4; i++)
+        widen_pair(f, a->type, words[i], &x[2 * i]);
+    to = ptx_cast_ptr(f, to, PTX_F32);
+    ptx_store_vec(f, 4, to, &x[0], PTX_PLAIN);
+    ptx_store_vec(f, 4, ptx_at_bytes(f, to, UNIT_BYTES), &x[4], PTX_PLAIN);
+}
+
+/* ---- scores -------------------------------------------------------------------------------------------------------- */
+
+static void multiply_panel(simt *s, uint32_t elements)
+{
+    ptx_fn *f = s->f;
+    PTX_FOR (f, offset, ptx_u32(0), ptx_u32(elements * s->bytes), ptx_u32(STEP * s->bytes)) {
+        ptx_val q_at = ptx_add(f, s->q_from, offset), k_at = ptx_add(f, s->k_from, offset);
+        for (uint32_t u = 0; u < STEP / s->unit; u++) {
+            ptx_val k[MOST_KEYS][4], q[4];
+            for (uint32_t c = 0; c < s->keys; c++)
+                ptx_load_vec(f, (int)s->unit, k[c],
+                             shared_at(s, k_at, c * GROUP_LANES * s->row_bytes + u * UNIT_BYTES), PTX_PLAIN);
+            for (uint32_t r = 0; r < s->rows; r++) {
+                ptx_load_vec(f, (int)s->unit, q, shared_at(s, q_at, r * s->row_bytes + u * UNIT_BYTES),
+                             PTX_PLAIN);
+                for (uint32_t c = 0; c < s->keys; c++)
+                    for (uint32_t e = 0; e < s->unit; e++)
+                        ptx_fma_to(f, s->score[r][c], q[e], k[c][e]);
+            }
+        }
+    }
+}
+
+static attention_panel open_q(const simt *s, uint32_t elements)
+{
+    return attention_open_panel(&s->copier, s->a.q, s->a.q_row, elements, s->stage, s->row_bytes);
+}
+
+static attention_panel open_k(const simt *s, uint32_t elements)
+{
+    ptx_val to = ptx_add(s->f, s->stage, ptx_u32(s->a.tile_q * s->row_bytes));
+    return attention_open_panel(&s->copier, s->a.k, s->a.kv_row, elements, to, s->row_bytes);
+}
+
+static void add_panel(simt *s, const attention_panel *q, const attention_panel *k, ptx_val key,
+                      ptx_val element)
+{
+    ptx_fn *f = s->f;
+    ptx_barrier(f);
+    attention_copy_rows(q, s->a.first, s->a.tile_q, s->a.q_end, element);
+    attention_copy_rows(k, key, s->a.tile_k, s->a.keys, element);
+    ptx_barrier(f);
+    multiply_panel(s, q->elements);
+}
+
+static void multiply_scores(simt *s, ptx_val key)
+{
+    ptx_fn *f = s->f;
+    uint32_t full = s->a.head_dim / PANEL * PANEL;
+    for (uint32_t r = 0; r < s->rows; r++)
+        for (uint32_t c = 0; c < s->keys; c++)
+            s->score[r][c] = ptx_var(f, ptx_number(s->a.wide, 0));
+    if (full > 0) {
+        PTX_FOR (f, element, ptx_u32(0), ptx_u32(full), ptx_u32(PANEL)) {
+            add_panel(s, &s->q, &s->k, key, element);
+        }
+    }
+    if (full < s->a.head_dim) {
+        attention_panel q = open_q(s, s->a.head_dim - full), k = open_k(s, s->a.head_dim - full);
+        add_panel(s, &q, &k, key, ptx_u32(full));
+    }
+}
+
+/* ---- weights ------------------------------------------------------------------------------------------------------- */
+
+/* Row r sees a key when the key's number less what row 0 sees is below r. */
+static void mask_scores(simt *s, ptx_val key)
+{
+    ptx_fn *f = s->f;
+    const attention *a = &s->a;
+    ptx_val row = ptx_mad(f, s->group, ptx_u32(s->rows), a->first);
+    ptx_val seen = attention_visible(a, row);
+    ptx_val mine = ptx_as(f, PTX_S32, ptx_add(f, key, s->lane));
+    ptx_val beyond = ptx_sub(f, mine, seen);
+    for (uint32_t c = 0; c < s->keys; c++) {
+        ptx_val over = c == 0 ? beyond : ptx_add(f, beyond, ptx_s32((int32_t)(c * GROUP_LANES)));
+        for (uint32_t r = 0; r < s->rows; r++) {
+            ptx_val is_seen = ptx_lt(f, over, ptx_s32(a->is_causal ? (int32_t)r : 0));
+            ptx_set(f, s->score[r][c], ptx_select(f, is_seen, s->score[r][c], attention_none(a)));
+        }
+    }
+}
+
+static void weigh_row(simt *s, uint32_t r)
+{
+    ptx_fn *f = s->f;
+    const attention *a = &s->a;
+    ptx_val most = s->score[r][0], minus;
+    for (uint32_t c = 1; c < s->keys; c++)
+        most = ptx_max(f, most, s->score[r][c]);
+    most = ptx_reduce_lanes(f, PTX_OP_MAX, GROUP_LANES, most);
+    ptx_val shrink = attention_raise(a, &s->row[r], most, &minus);
+    ptx_mul_to(f, s->row[r].sum, shrink);
+    for (uint32_t c = 0; c < s->keys; c++) {
+        ptx_val x = ptx_fma(f, s->score[r][c], a->factor, minus);
+        ptx_val weight = attention_exp2(a, x);
+        ptx_add_to(f, s->row[r].sum, weight);
+        ptx_store(f, shared_at(s, s->weights, (r * a->tile_k + c * GROUP_LANES) * s->bytes), weight);
+    }
+    for (uint32_t i = 0; i < s->vector * s->vectors; i++)
+        ptx_mul_to(f, s->sum[r][i], shrink);
+}
+
+/* ---- O ------------------------------------------------------------------------------------------------------------- */
+
+static void load_columns(simt *s, const ptx_val from[MOST_COLUMNS], uint32_t key, ptx_val v[MOST_COLUMNS])
+{
+    ptx_fn *f = s->f;
+    for (uint32_t i = 0; i < s->vectors; i++) {
+        ptx_val at = shared_at(s, from[i], key * s->v_row_bytes);
+        if (s->vector == 1)
+            v[i] = ptx_load(f, at);
+        else
+            ptx_load_vec(f, (int)s->vector, &v[i * s->vector], at, PTX_PLAIN);
+    }
+}
+
+/* `weights`: this group's weights of the panel's first key. */
+static void add_values(simt *s, ptx_val weights)
+{
+    ptx_fn *f = s->f;
+    PTX_FOR (f, key, ptx_u32(0), ptx_u32(s->panel_keys), ptx_u32(s->unit)) {
+        ptx_val weight[MOST_ROWS][4], columns[MOST_COLUMNS];
+        ptx_val from = ptx_mad(f, key, ptx_u32(s->bytes), weights);
+        for (uint32_t i = 0; i < s->vectors; i++)
+            columns[i] = ptx_mad(f, key, ptx_u32(s->v_row_bytes), s->v_from[i]);
+        for (uint32_t r = 0; r < s->rows; r++)
+            ptx_load_vec(f, (int)s->unit, weight[r], shared_at(s, from, r * s->a.tile_k * s->bytes),
+                         PTX_PLAIN);
+        for (uint32_t e = 0; e < s->unit; e++) {
+            ptx_val v[MOST_COLUMNS];
+            load_columns(s, columns, e, v);
+            for (uint32_t r = 0; r < s->rows; r++)
+                for (uint32_t i = 0; i < s->vector * s->vectors; i++)
+                    ptx_fma_to(f, s->sum[r][i], weight[r][e], v[i]);
+        }
+    }
+}
+
+static void multiply_values(simt *s, ptx_val key)
+{
+    ptx_fn *f = s->f;
+    ptx_val lane_bytes = ptx_mul(f, s->lane, ptx_u32(s->bytes));
+    ptx_val weights = ptx_sub(f, s->weights, lane_bytes);
+    PTX_FOR (f, panel, ptx_u32(0), ptx_u32(s->a.tile_k), ptx_u32(s->panel_keys)) {
+        ptx_val row = ptx_add(f, key, panel);
+        ptx_barrier(f);
+        attention_copy_rows(&s->v, row, s->panel_keys, s->a.keys, ptx_u32(0));
+        ptx_barrier(f);
+        ptx_val from = ptx_mad(f, panel, ptx_u32(s->bytes), weights);
+        add_values(s, from);
+    }
+}
+
+/* ---- results ------------------------------------------------------------------------------------------------------- */
+
+static void store_vector(const simt *s, ptx_val at, const ptx_val x[])
+{
+    ptx_fn *f = s->f;
+    const attention *a = &s->a;
+    if (a->type == a->wide) {
+        if (s->vector == 1)
+            ptx_store(f, at, x[0]);
+        else
+            ptx_store_vec(f, (int)s->vector, at, x, PTX_PLAIN);
+        return;
+    }
+    ptx_val words[2];
+    if (s->vector == 1) {
+        words[0] = narrow_pair(f, a->type, a->sm, x[0], x[0]);
+        ptx_store(f, ptx_cast_ptr(f, at, PTX_U16), words[0]);
+        return;
+    }
+    for (uint32_t i = 0; i < s->vector; i += 2)
+        words[i / 2] = narrow_pair(f, a->type, a->sm, x[i], x[i + 1]);
+    ptx_val word_at = ptx_cast_ptr(f, at, PTX_U32);
+    if (s->vector == 2)
+        ptx_store(f, word_at, words[0]);
+    else
+        ptx_store_vec(f, 2, word_at, words, PTX_PLAIN);
+}
+
+static void store_row(simt *s, uint32_t r, ptx_val row)
+{
+    ptx_fn *f = s->f;
+    const attention *a = &s->a;
+    ptx_val exists = ptx_lt(f, row, a->q_length);
+    ptx_val sum = s->row[r].sum;
+    ptx_val share = attention_share(a, sum);
+    PTX_IF (f, exists) {
+        ptx_val line = ptx_at(f, a->out, ptx_mul_wide(f, row, a->out_row));
+        for (uint32_t i = 0; i < s->vectors; i++) {
+            ptx_val x[4], number = ptx_add(f, s->lane, ptx_u32(i * GROUP_LANES));
+            ptx_val column = ptx_mul(f, number, ptx_u32(s->vector));
+            for (uint32_t e = 0; e < s->vector; e++)
+                x[e] = ptx_mul(f, s->sum[r][i * s->vector + e], share);
+            ptx_val at = ptx_at(f, line, column);
+            if ((i + 1) * GROUP_LANES * s->vector <= a->head_dim) {
+                store_vector(s, at, x);
+            } else {
+                PTX_IF (f, ptx_lt(f, column, ptx_u32(a->head_dim))) {
+                    store_vector(s, at, x);
+                }
+            }
+        }
+        ptx_val is_first = ptx_eq(f, s->lane, ptx_u32(0));
+        ptx_val wanted = ptx_ne(f, ptx_address(f, a->lse), ptx_u64(0));
+        PTX_IF (f, ptx_and(f, is_first, wanted)) {
+            ptx_val before = ptx_mul(f, a->head, ptx_cvt(f, PTX_U64, a->q_length));
+            ptx_val at = ptx_at(f, ptx_at(f, a->lse, before), row);
+            ptx_store(f, at, attention_log(a, sum, s->row[r].shift));
+        }
+    }
+}
+
+static void store_rows(simt *s, ptx_val first)
+{
+    for (uint32_t r = 0; r < s->rows; r++)
+        store_row(s, r, r == 0 ? first : ptx_add(s->f, first, ptx_u32(r)));
+}
+
+static void store_parts(simt *s, ptx_val first)
+{
+    ptx_fn *f = s->f;
+    attention_slice slices[MOST_ROWS];
+    ptx_val column = ptx_mul(f, s->lane, ptx_u32(s->vector));
+    for (uint32_t r = 0; r < s->rows; r++) {
+        ptx_val query = r == 0 ? first : ptx_add(f, first, ptx_u32(r));
+        uint32_t step = GROUP_LANES * s->vector;
+        slices[r] = (attention_slice){query, column, s->vector, step, s->vectors, &s->row[r], s->sum[r]};
+    }
+    PTX_IF (f, attention_leave_part(&s->a, slices, s->rows, s->copier.tid)) {
+        attention_join_parts(&s->a, slices, s->rows);
+        store_rows(s, first);
+    }
+}
+
+/* ---- the kernel ---------------------------------------------------------------------------------------------------- */
+
+static uint32_t largest_panel(const simt *s, uint32_t stage_bytes)
+{
+    uint32_t keys = PANEL;
+    while (keys * s->v_row_bytes > stage_bytes)
+        keys /= 2;
+    return keys;
+}
+
+static simt open_simt(ptx_fn *f, const kiln_variant *v)
+{
+    simt s = {.a = attention_open(f, v), .f = f};
+    const attention *a = &s.a;
+    s.bytes = a->wide == PTX_F64 ? 8 : 4;
+    s.unit = UNIT_BYTES / s.bytes;
+    s.rows = a->tile_q / GROUPS;
+    s.keys = a->tile_k / GROUP_LANES;
+    s.vector = s.unit;
+    while (a->head_dim % (GROUP_LANES * s.vector) != 0 && s.vector > 1)
+        s.vector /= 2;
+    s.vectors = (a->head_dim + GROUP_LANES * s.vector - 1) / (GROUP_LANES * s.vector);
+    s.row_bytes = (PANEL + s.unit) * s.bytes;
+    s.v_row_bytes = a->head_dim * s.bytes;
+    s.panel_keys = largest_panel(&s, (a->tile_q + a->tile_k) * s.row_bytes);
+    return s;
+}
+
+static void place_thread(simt *s)
+{
+    ptx_fn *f = s->f;
+    const attention *a = &s->a;
+    uint32_t group_bytes = s->rows * a->tile_k * s->bytes + GROUP_PAD_BYTES;
+    uint32_t k_start = a->tile_q * s->row_bytes, weights_start = k_start + a->tile_k * s->row_bytes;
+    ptx_val tid = ptx_tid_x(f);
+    s->lane = ptx_and(f, tid, ptx_u32(GROUP_LANES - 1));
+    s->group = ptx_div(f, tid, ptx_u32(GROUP_LANES));
+    s->stage = ptx_address(f, ptx_shared_dynamic(f, a->wide));
+    s->copier = (attention_copier){&s->a, copy_unit, THREADS, s->bytes, tid};
+    if (a->head_dim >= PANEL) {
+        s->q = open_q(s, PANEL);
+        s->k = open_k(s, PANEL);
+    }
+    s->v = attention_open_panel(&s->copier, a->v, a->kv_row, a->head_dim, s->stage, s->v_row_bytes);
+    s->q_from = ptx_mad(f, s->group, ptx_u32(s->rows * s->row_bytes), s->stage);
+    ptx_val k_row = ptx_mad(f, s->lane, ptx_u32(s->row_bytes), s->stage);
+    s->k_from = ptx_add(f, k_row, ptx_u32(k_start));
+    ptx_val of_group = ptx_mad(f, s->group, ptx_u32(group_bytes), s->stage);
+    ptx_val of_lane = ptx_mad(f, s->lane, ptx_u32(s->bytes), of_group);
+    s->weights = ptx_add(f, of_lane, ptx_u32(weights_start));
+    for (uint32_t i = 0; i < s->vectors;
+         i++) { /* what is behind the last column is that again, and not stored */
+        ptx_val number = ptx_add(f, s->lane, ptx_u32(i * GROUP_LANES));
+        ptx_val vector = ptx_min(f, number, ptx_u32(a->head_dim / s->vector - 1));
+        s->v_from[i] = ptx_mad(f, vector, ptx_u32(s->vector * s->bytes), s->stage);
+    }
+    for (uint32_t r = 0; r < s->rows; r++) {
+        attention_open_row(a, &s->row[r]);
+        for (uint32_t i = 0; i < s->vector * s->vectors; i++)
+            s->sum[r][i] = ptx_var(f, ptx_number(a->wide, 0));
+    }
+}
+
+/* Left to itself, ptxas has room for one thread block more, and spills. */
+static uint32_t blocks_per_multiprocessor(const simt *s)
+{
+    uint32_t words = s->rows * (s->vector * s->vectors + s->keys) * s->bytes / 4;
+    uint32_t most_of_three = s->bytes == 8 ? 56 : 64;
+    return words <= most_of_three ? 3 : words <= 128 ? 2 : 1;
+}
+
+void attention_emit_simt(ptx_fn *f, const kiln_variant *v)
+{
+    simt s = open_simt(f, v);
+    ptx_min_blocks(f, blocks_per_multiprocessor(&s));
+    place_thread(&s);
+    PTX_FOR (f, key, s.a.first_key, s.a.keys, ptx_u32(s.a.tile_k)) {
+        multiply_scores(&s, key);
+        ptx_val end = ptx_add(f, key, ptx_u32(s.a.tile_k));
+        PTX_IF (f, ptx_gt(f, end, s.a.all_see)) {
+            mask_scores(&s, key);
+        }
+        for (uint32_t r = 0; r < s.rows; r++)
+            weigh_row(&s, r);
+        multiply_values(&s, key);
+    }
+    ptx_val first = ptx_mad(f, s.group, ptx_u32(s.rows), s.a.first);
+    for (uint32_t r = 0; r < s.rows; r++)
+        s.row[r].sum = ptx_var(f, ptx_reduce_lanes(f, PTX_OP_ADD, GROUP_LANES, s.row[r].sum));
+    if (s.a.splits > 1)
+        store_parts(&s, first);
+    else
+        store_rows(&s, first);
+}

@@ -1,0 +1,243 @@
+/* attention: where a thread block works, and the running softmax.
+ *
+ * The largest score, times the factor and rounded, is what all exponents of a row subtract; that very number is kept, so
+ * that its rounding cancels between the weights and their sum, also from tile to tile.
+ */
+#include "attention.h"
+
+enum { LN2_TERMS = 14, ATANH_TERMS = 11 };
+
+static const double log2_e = 0x1.71547652b82fep+0, ln_2 = 0x1.62e42fefa39efp-1;
+
+/* ---- places ------------------------------------------------------------------------------------------------------ */
+
+/* The element at which this batch's and head's matrix starts. */
+static ptx_val place(ptx_fn *f, ptx_val pointer, ptx_val batch, ptx_val batch_stride, ptx_val head,
+                     ptx_val head_stride)
+{
+    ptx_val in_batch = ptx_mul(f, head, head_stride);
+    ptx_val element = ptx_mad(f, batch, batch_stride, in_batch);
+    return ptx_at(f, pointer, element);
+}
+
+/* With splits, the thread blocks of a tile of queries are neighbours. */
+static ptx_val find_tile(attention *a)
+{
+    ptx_fn *f = a->f;
+    ptx_val number = ptx_ctaid_x(f), count = ptx_nctaid_x(f);
+    ptx_val tile = number;
+    if (a->splits > 1) {
+        tile = ptx_div(f, number, ptx_u32(a->splits));
+        a->part = ptx_rem(f, number, ptx_u32(a->splits));
+        count = ptx_div(f, count, ptx_u32(a->splits));
+        ptx_val of_head = ptx_cvt(f, PTX_U32, a->head);
+        a->tile = ptx_mad(f, of_head, count, tile);
+    }
+    if (!a->is_causal)
+        return tile;
+    ptx_val last = ptx_sub(f, count, ptx_u32(1)); /* the longest first */
+    return ptx_sub(f, last, tile);
+}
+
+/* Whole tiles of keys; the last parts may have none. */
+static void place_part(attention *a)
+{
+    ptx_fn *f = a->f;
+    ptx_val up = ptx_add(f, a->keys, ptx_u32(a->splits * a->tile_k - 1));
+    ptx_val tiles = ptx_div(f, up, ptx_u32(a->splits * a->tile_k));
+    ptx_val count = ptx_mul(f, tiles, ptx_u32(a->tile_k));
+    a->first_key = ptx_mul(f, a->part, count);
+    ptx_val end = ptx_add(f, a->first_key, count);
+    a->keys = ptx_min(f, a->keys, end);
+}
+
+static void place_tile(attention *a)
+{
+    ptx_fn *f = a->f;
+    a->first = ptx_mul(f, find_tile(a), ptx_u32(a->tile_q));
+    a->keys = a->all_see = a->k_length;
+    if (a->is_causal) {
+        ptx_val end = ptx_add(f, a->first, ptx_u32(a->tile_q));
+        ptx_val last = ptx_add(f, ptx_min(f, end, a->q_length), a->k_length);
+        a->keys = ptx_sub(f, ptx_max(f, last, a->q_length), a->q_length);
+        ptx_val next = ptx_add(f, a->first, ptx_u32(1));
+        ptx_val least = ptx_add(f, next, a->k_length);
+        a->all_see = ptx_sub(f, ptx_max(f, least, a->q_length), a->q_length);
+    }
+    a->first_key = ptx_u32(0);
+    if (a->splits > 1)
+        place_part(a);
+}
+
+static void place_head(attention *a, ptx_val q_heads, ptx_val kv_heads, const ptx_val strides[6])
+{
+    ptx_fn *f = a->f;
+    ptx_val head = ptx_ctaid_y(f), batch = ptx_ctaid_z(f);
+    ptx_val group = ptx_div(f, q_heads, kv_heads);
+    ptx_val kv_head = ptx_cvt(f, PTX_U64, ptx_div(f, head, group));
+    a->head = ptx_cvt(f, PTX_U64, ptx_mad(f, batch, q_heads, head));
+    head = ptx_cvt(f, PTX_U64, head);
+    batch = ptx_cvt(f, PTX_U64, batch);
+    a->q = place(f, a->q, batch, strides[0], head, strides[1]);
+    a->k = place(f, a->k, batch, strides[2], kv_head, strides[3]);
+    a->v = place(f, a->v, batch, strides[2], kv_head, strides[3]);
+    a->out = place(f, a->out, batch, strides[4], head, strides[5]);
+}
+
+static void scale_scores(attention *a, ptx_val scale)
+{
+    ptx_fn *f = a->f;
+    ptx_val is_zero = ptx_eq(f, scale, ptx_number(a->wide, 0));
+    ptx_val factor = ptx_mul(f, scale, ptx_number(a->wide, log2_e));
+    a->factor = ptx_select(f, is_zero, ptx_number(a->wide, log2_e), factor);
+    a->q_end = ptx_select(f, is_zero, ptx_u32(0), a->q_length);
+}
+
+attention attention_open(ptx_fn *f, const kiln_variant *v)
+{
+    attention a = {.f = f,
+                   .type = kiln_type(v, "type"),
+                   .sm = kiln_target_sm(v),
+                   .head_dim = kiln_int(v, "head_dim"),
+                   .tile_q = kiln_int(v, "tile_q"),
+                   .tile_k = kiln_int(v, "tile_k"),
+                   .splits = kiln_int(v, "splits"),
+                   .is_causal = kiln_bool(v, "causal")};
+    a.wide = a.type == PTX_F64 ? PTX_F64 : PTX_F32;
+    ptx_val strides[6];
+    a.q = ptx_param_ptr(f, a.type, "q");
+    a.k = ptx_param_ptr(f, a.type, "k");
+    a.v = ptx_param_ptr(f, a.type, "v");
+    a.out = ptx_param_ptr(f, a.type, "out");
+    a.lse = ptx_param_ptr(f, a.wide, "lse");
+    ptx_param(f, PTX_U32, "batch");
+    ptx_val q_heads = ptx_param(f, PTX_U32, "q_heads");
+    ptx_val kv_heads = ptx_param(f, PTX_U32, "kv_heads");
+    a.q_length = ptx_param(f, PTX_U32, "q_length");
+    a.k_length = ptx_param(f, PTX_U32, "k_length");
+    ptx_val scale = ptx_param(f, a.wide, "scale");
+    a.q_row = ptx_param(f, PTX_U32, "q_row_stride");
+    a.kv_row = ptx_param(f, PTX_U32, "kv_row_stride");
+    a.out_row = ptx_param(f, PTX_U32, "out_row_stride");
+    strides[0] = ptx_param(f, PTX_U64, "q_batch_stride");
+    strides[1] = ptx_param(f, PTX_U64, "q_head_stride");
+    strides[2] = ptx_param(f, PTX_U64, "kv_batch_stride");
+    strides[3] = ptx_param(f, PTX_U64, "kv_head_stride");
+    strides[4] = ptx_param(f, PTX_U64, "out_batch_stride");
+    strides[5] = ptx_param(f, PTX_U64, "out_head_stride");
+    if (a.splits > 1) {
+        a.workspace = ptx_param_ptr(f, a.wide, "workspace");
+        a.arrivals = ptx_param_ptr(f, PTX_U32, "arrivals");
+    }
+    ptx_param(f, PTX_U64, "workspace_size"); /* for dispatch */
+    place_head(&a, q_heads, kv_heads, strides);
+    place_tile(&a);
+    scale_scores(&a, scale);
+    return a;
+}
+
+ptx_val attention_visible(const attention *a, ptx_val query)
+{
+    ptx_fn *f = a->f;
+    if (!a->is_causal)
+        return ptx_as(f, PTX_S32, a->k_length);
+    ptx_val next = ptx_add(f, query, ptx_u32(1));
+    ptx_val end = ptx_add(f, next, a->k_length);
+    return ptx_as(f, PTX_S32, ptx_sub(f, end, a->q_length));
+}
+
+/* ---- exponentials and logarithms ---------------------------------------------------------------------------------- */
+
+/* x = n + r with |r| <= 1/2, by adding 1.5 * 2^52, whose low bits are then n; 2^r is the Taylor series of e^(r ln 2), of
+ * which the terms left out are below 2^-57. */
+static ptx_val exp2_f64(ptx_fn *f, ptx_val x)
+{
+    const double magic = 0x1.8p52;
+    ptx_val moved = ptx_add(f, x, ptx_f64(magic));
+    ptx_val whole = ptx_sub(f, moved, ptx_f64(magic));
+    ptx_val r = ptx_sub(f, x, whole);
+    double term[LN2_TERMS] = {1};
+    for (int i = 1; i < LN2_TERMS; i++)
+        term[i] = term[i - 1] * ln_2 / i;
+    ptx_val sum = ptx_f64(term[LN2_TERMS - 1]);
+    for (int i = LN2_TERMS - 2; i >= 0; i--)
+        sum = ptx_fma(f, sum, r, ptx_f64(term[i]));
+    ptx_val exponent = ptx_add(f, ptx_as(f, PTX_U64, moved), ptx_u64(1023));
+    ptx_val power = ptx_as(f, PTX_F64, ptx_shl(f, exponent, ptx_u32(52)));
+    ptx_val product = ptx_mul(f, sum, power);
+    ptx_val is_tiny = ptx_lt(f, x, ptx_f64(-1022));
+    return ptx_select(f, is_tiny, ptx_f64(0), product);
+}
+
+ptx_val attention_exp2(const attention *a, ptx_val x)
+{
+    return a->wide == PTX_F64 ? exp2_f64(a->f, x) : ptx_ex2_approx_ftz(a->f, x);
+}
+
+/* x = 2^n * y with y in [3/4, 3/2); with z = (y - 1) / (y + 1), ln(y) = 2 * (z + z^3 / 3 + z^5 / 5 + ...). */
+static ptx_val log_f64(ptx_fn *f, ptx_val x)
+{
+    ptx_val bits = ptx_as(f, PTX_U64, x);
+    ptx_val up = ptx_add(f, bits, ptx_u64(UINT64_C(1) << 51));
+    ptx_val exponent = ptx_shr(f, up, ptx_u32(52));
+    ptx_val lowered = ptx_shl(f, ptx_sub(f, exponent, ptx_u64(1023)), ptx_u32(52));
+    ptx_val y = ptx_as(f, PTX_F64, ptx_sub(f, bits, lowered));
+    ptx_val above = ptx_sub(f, y, ptx_f64(1));
+    ptx_val z = ptx_div(f, above, ptx_add(f, y, ptx_f64(1)));
+    ptx_val square = ptx_mul(f, z, z);
+    ptx_val sum = ptx_f64(2.0 / (2 * ATANH_TERMS + 1));
+    for (int i = ATANH_TERMS - 1; i >= 0; i--)
+        sum = ptx_fma(f, sum, square, ptx_f64(2.0 / (2 * i + 1)));
+    ptx_val n = ptx_cvt(f, PTX_F64, ptx_as(f, PTX_S64, ptx_sub(f, exponent, ptx_u64(1023))));
+    ptx_val of_power = ptx_mul(f, n, ptx_f64(ln_2));
+    return ptx_fma(f, sum, z, of_power);
+}
+
+ptx_val attention_log(const attention *a, ptx_val x, ptx_val top)
+{
+    ptx_fn *f = a->f;
+    if (a->wide == PTX_F32) {
+        ptx_val both = ptx_add(f, ptx_lg2_approx(f, x), top);
+        return ptx_mul(f, both, ptx_f32((float)ln_2));
+    }
+    ptx_val log = log_f64(f, x);
+    ptx_val both = ptx_fma(f, top, ptx_f64(ln_2), log);
+    ptx_val is_none = ptx_eq(f, x, ptx_f64(0));
+    return ptx_select(f, is_none, top, both);
+}
+
+/* ---- rows ---------------------------------------------------------------------------------------------------------- */
+
+ptx_val attention_none(const attention *a)
+{
+    return a->wide == PTX_F64 ? ptx_bits(PTX_F64, UINT64_C(0xfff) << 52) : ptx_bits(PTX_F32, 0xff800000);
+}
+
+void attention_open_row(const attention *a, attention_row *row)
+{
+    row->most = ptx_var(a->f, attention_none(a));
+    row->shift = ptx_var(a->f, attention_none(a));
+    row->sum = ptx_var(a->f, ptx_number(a->wide, 0));
+}
+
+/* While nothing is visible 0 is subtracted: -inf less -inf would be a NaN. */
+ptx_val attention_raise(const attention *a, attention_row *row, ptx_val most, ptx_val *minus)
+{
+    ptx_fn *f = a->f;
+    ptx_max_to(f, row->most, most);
+    ptx_val shift = ptx_mul(f, row->most, a->factor);
+    ptx_val is_none = ptx_eq(f, row->most, attention_none(a));
+    ptx_val safe = ptx_select(f, is_none, ptx_number(a->wide, 0), shift);
+    ptx_val shrink = attention_exp2(a, ptx_sub(f, row->shift, safe));
+    ptx_set(f, row->shift, shift);
+    *minus = ptx_neg(f, safe);
+    return shrink;
+}
+
+ptx_val attention_share(const attention *a, ptx_val sum)
+{
+    ptx_fn *f = a->f;
+    ptx_val is_none = ptx_eq(f, sum, ptx_number(a->wide, 0));
+    ptx_val share = ptx_rcp(f, sum);
+    return ptx_select(f, is_none, ptx_number(a->wide, 0), share);
+}

@@ -1,0 +1,101 @@
+/* The workspace has for each row of O, part after part, its sums of all columns, then what they are scaled by, 2^-shift,
+ * and the sum of its weights. Only rows that exist are there, so that one query takes little.
+ */
+#include "attention_split.h"
+#include "split.h"
+
+enum { ROW_NUMBERS = 8 }; /* behind the columns: shift, sum, and what keeps 16 bytes aligned */
+
+/* The first number of the row's first part. */
+static ptx_val find_row(const attention *a, ptx_val query)
+{
+    ptx_fn *f = a->f;
+    ptx_val before = ptx_mul(f, a->head, ptx_cvt(f, PTX_U64, a->q_length));
+    ptx_val row = ptx_add(f, before, ptx_cvt(f, PTX_U64, query));
+    ptx_val number = ptx_mul(f, row, ptx_u64(a->splits * (a->head_dim + ROW_NUMBERS)));
+    return ptx_at(f, a->workspace, number);
+}
+
+static void store_slice(const attention *a, const attention_slice *s)
+{
+    ptx_fn *f = a->f;
+    ptx_val first = find_row(a, s->query);
+    ptx_val part = ptx_at(f, first, ptx_mul(f, a->part, ptx_u32(a->head_dim + ROW_NUMBERS)));
+    ptx_val at = ptx_at(f, part, s->column);
+    for (uint32_t i = 0; i < s->count; i++) {
+        ptx_val exists = ptx_le(f, s->column, ptx_u32(a->head_dim - s->width - i * s->step));
+        PTX_WHEN (f, exists) {
+            if (s->width == 1)
+                ptx_store(f, ptx_at_const(f, at, i * s->step), s->sums[i]);
+            else
+                ptx_store_vec(f, (int)s->width, ptx_at_const(f, at, i * s->step), &s->sums[i * s->width],
+                              PTX_PLAIN);
+        }
+    }
+    ptx_val numbers[2] = {s->row->shift, s->row->sum};
+    PTX_WHEN (f, ptx_eq(f, s->column, ptx_u32(0))) {
+        ptx_store_vec(f, 2, ptx_at_const(f, part, a->head_dim), numbers, PTX_PLAIN);
+    }
+}
+
+ptx_val attention_leave_part(const attention *a, const attention_slice slices[], uint32_t count, ptx_val tid)
+{
+    ptx_fn *f = a->f;
+    for (uint32_t i = 0; i < count; i++) {
+        PTX_IF (f, ptx_lt(f, slices[i].query, a->q_length)) {
+            store_slice(a, &slices[i]);
+        }
+    }
+    split s = {.f = f, .parts = a->splits, .arrivals = a->arrivals, .tile = a->tile, .tid = tid};
+    return split_arrive(&s);
+}
+
+/* sums = sums * shrink + part * weight, where the larger of both shifts becomes the row's. */
+static void join_part(const attention *a, const attention_slice *s, ptx_val first, ptx_val part)
+{
+    ptx_fn *f = a->f;
+    ptx_val numbers[2], at = ptx_at(f, first, ptx_mul(f, part, ptx_u32(a->head_dim + ROW_NUMBERS)));
+    ptx_load_vec(f, 2, numbers, ptx_at_const(f, at, a->head_dim), PTX_CG);
+    ptx_val most = ptx_max(f, s->row->shift, numbers[0]);
+    ptx_val is_none = ptx_eq(f, most, attention_none(a));
+    ptx_val safe = ptx_select(f, is_none, ptx_number(a->wide, 0), most);
+    ptx_val shrink = attention_exp2(a, ptx_sub(f, s->row->shift, safe));
+    ptx_val weight = attention_exp2(a, ptx_sub(f, numbers[0], safe));
+    ptx_set(f, s->row->shift, most);
+    ptx_mul_to(f, s->row->sum, shrink);
+    ptx_fma_to(f, s->row->sum, numbers[1], weight);
+    for (uint32_t i = 0; i < s->count; i++) {
+        ptx_val x[4], column = i == 0 ? s->column : ptx_add(f, s->column, ptx_u32(i * s->step));
+        ptx_val from = ptx_at(f, at, ptx_min(f, column, ptx_u32(a->head_dim - s->width)));
+        if (s->width == 1)
+            x[0] = ptx_load_hint(f, from, PTX_CG);
+        else
+            ptx_load_vec(f, (int)s->width, x, from, PTX_CG);
+        for (uint32_t e = 0; e < s->width; e++) {
+            ptx_mul_to(f, s->sums[i * s->width + e], shrink);
+            ptx_fma_to(f, s->sums[i * s->width + e], x[e], weight);
+        }
+    }
+}
+
+static void join_row(const attention *a, const attention_slice *s)
+{
+    ptx_fn *f = a->f;
+    ptx_val first = find_row(a, s->query);
+    ptx_set(f, s->row->shift, attention_none(a));
+    ptx_set(f, s->row->sum, ptx_number(a->wide, 0));
+    for (uint32_t n = 0; n < s->count * s->width; n++)
+        ptx_set(f, s->sums[n], ptx_number(a->wide, 0));
+    PTX_FOR (f, part, ptx_u32(0), ptx_u32(a->splits), ptx_u32(1)) {
+        join_part(a, s, first, part);
+    }
+}
+
+void attention_join_parts(const attention *a, const attention_slice slices[], uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        PTX_IF (a->f, ptx_lt(a->f, slices[i].query, a->q_length)) {
+            join_row(a, &slices[i]);
+        }
+    }
+}

@@ -1,0 +1,40 @@
+/* NVFP4 on the device: e2m1 codes, two in a byte, the low nibble first, and an e4m3 scale for each 16 of them. */
+#ifndef KERNELS_NVFP4_H
+#define KERNELS_NVFP4_H
+
+#include <kiln/family.h>
+
+enum {
+    NVFP4_BLOCK = 16,    /* codes per scale */
+    NVFP4_DEPTH = 16384, /* codes of b that are decoded at once */
+    NVFP4_THREADS = 256, /* per thread block */
+    NVFP4_NAN_MARKS = 0x40004000
+};
+
+/* What 8 codes are times 2, as magnitudes: four bytes in each word, 0 where the sign is the other one. */
+typedef struct nvfp4_bytes {
+    ptx_val positive[2], negative[2]; /* U32 */
+} nvfp4_bytes;
+nvfp4_bytes nvfp4_split(ptx_fn *f, ptx_val word);
+
+/* Each of the two words as signed bytes, U32. */
+ptx_val nvfp4_signed(ptx_fn *f, const nvfp4_bytes *bytes, uint32_t half);
+
+/* 8 codes as four F16X2; targets with the conversion. */
+void nvfp4_halves(ptx_fn *f, ptx_val word, ptx_val pairs[4]);
+
+/* Two scales, of the low bytes of a U32 or U16, as F16X2. Below sm_89 that is times 2^-8, and a NaN is 480 times 2^-8:
+ * then `marks` has one of NVFP4_NAN_MARKS set, among other bits, for each; from sm_89 it is poison. */
+typedef struct nvfp4_scales {
+    ptx_val pair, marks;
+} nvfp4_scales;
+nvfp4_scales nvfp4_widen_scales(ptx_fn *f, uint32_t sm, ptx_val raw);
+
+/* Two scales of b, of the low bytes of a U32 or U16, as F16X2 in a U32: what makes a quarter of the product with a pair of
+ * nvfp4_widen_scales, which is exact, for it has 8 bits and lies between 2^-20 and 50176. A NaN is one. */
+ptx_val nvfp4_vector_scales(ptx_fn *f, uint32_t sm, ptx_val raw);
+
+void nvfp4_emit_simt(ptx_fn *f, const kiln_variant *v);
+void nvfp4_emit_mma(ptx_fn *f, const kiln_variant *v);
+
+#endif

@@ -1,0 +1,321 @@
+/* c = A * b in NVFP4 on the matrix units, for k that is a multiple of 512.
+ *
+ * GEOMETRY. `warps` of a thread block's 8 warps share `rows` rows (16 or 32) of one batch, and go along k by super-steps of 512
+ * codes, each taking every warps-th. With g = lane / 4 and t = lane % 4 a lane has rows g and g + 8 of each 16, and of a
+ * super-step the four chunks of 32 codes 8 * (t / 2) + 2 * s + t % 2, so that each load of a warp takes whole sectors of
+ * codes, and 16 bytes of scales serve all four. b is decoded once per thread block into shared memory, up to NVFP4_DEPTH codes
+ * at a time.
+ *
+ * ARITHMETIC. The order along k is free, as long as A and B agree: a lane's codes of two blocks are its fragments of A as they
+ * are. B's column n is zero but in the rows along k of the lane that owns block n, so that column n of the result is the sum of
+ * block n alone, and a lane's results are those of its own rows and blocks. Lanes that own no part of a column read zeros.
+ * software: 8-bit integers, twice the codes; the magnitudes of positive ones times b, those of negative ones times -b.
+ * hardware: f16. Both are exact, as are the scales' products; see nvfp4_simt.c.
+ */
+#include "nvfp4_rows.h"
+
+enum {
+    MOST_TILES = 2,
+    MOST_ROWS = 2 * MOST_TILES, /* of a lane */
+    STEPS = 4,                  /* of a super-step */
+    SUPER_CODES = 512,
+    CHUNK_BYTES = 64, /* of b: two blocks, each two vectors of 16 bytes */
+    SUPER_CHUNKS = 16,
+    SUPER_BYTES = SUPER_CHUNKS * (CHUNK_BYTES + 4), /* and two scales behind each chunk */
+    ZERO_BYTES = 512,                               /* before the first super-step */
+    ZERO_APART = 32 /* the blocks' zeros lie where no lane's own numbers have their banks */
+};
+
+/* A variant while it is emitted. */
+typedef struct gemv {
+    nvfp4_rows of;
+    uint32_t tiles;
+    ptx_val group, in_group; /* g and t */
+    ptx_val block_at[2];     /* this lane's two blocks of b, or zeros: addresses in the first super-step */
+    ptx_val block_step[2];   /* from one super-step to the next */
+    ptx_val scales_at;
+    ptx_val half_shift; /* where a lane's two scales are in a word of four */
+    ptx_val shared;
+    ptx_val a_at[MOST_ROWS], sfa_at[MOST_ROWS]; /* addresses */
+    ptx_val sum[MOST_ROWS], marks[MOST_ROWS];
+} gemv;
+
+/* What a lane has of a row in a super-step. */
+typedef struct piece {
+    ptx_val word[STEPS][4], scales[4];
+} piece;
+
+/* ---- b ------------------------------------------------------------------------------------------------------------ */
+
+/* The two vectors that the products with a block take: bytes and their negatives, or pairs. */
+static void store_block(gemv *g, const ptx_val word[2], ptx_val at)
+{
+    ptx_fn *f = g->of.f;
+    ptx_val value[2][4];
+    for (uint32_t w = 0; w < 2; w++) {
+        if (g->of.is_hardware) {
+            nvfp4_halves(f, word[w], value[w]);
+            continue;
+        }
+        nvfp4_bytes bytes = nvfp4_split(f, word[w]), opposite = bytes;
+        for (uint32_t half = 0; half < 2; half++) {
+            opposite.positive[half] = bytes.negative[half];
+            opposite.negative[half] = bytes.positive[half];
+            value[0][2 * w + half] = nvfp4_signed(f, &bytes, half);
+            value[1][2 * w + half] = nvfp4_signed(f, &opposite, half);
+        }
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        for (uint32_t j = 0; j < 4; j++)
+            value[i][j] = ptx_as(f, PTX_U32, value[i][j]);
+        ptx_store_vec(f, 4, ptx_at_bytes(f, at, 16 * i), value[i], PTX_PLAIN);
+    }
+}
+
+/* The chunks from `first` on, a thread each. */
+static void decode_vector(gemv *g, ptx_val first, ptx_val chunks)
+{
+    ptx_fn *f = g->of.f;
+    PTX_FOR (f, chunk, g->of.tid, chunks, ptx_u32(NVFP4_THREADS)) {
+        ptx_val word[4];
+        ptx_val index = ptx_add(f, first, chunk);
+        ptx_val from = ptx_mad_wide(f, index, ptx_u32(16), g->of.b_at);
+        ptx_load_vec(f, 4, word, ptx_pointer(f, PTX_GLOBAL, PTX_U32, from), PTX_NC);
+        ptx_val scales_from = ptx_mad_wide(f, index, ptx_u32(2), g->of.sfb_at);
+        ptx_val raw = ptx_load_as(f, PTX_U32, ptx_pointer(f, PTX_GLOBAL, PTX_U16, scales_from), PTX_NC);
+        ptx_val super = ptx_shr(f, chunk, ptx_u32(4));
+        ptx_val in_super = ptx_and(f, chunk, ptx_u32(SUPER_CHUNKS - 1));
+        ptx_val super_at = ptx_mad(f, super, ptx_u32(SUPER_BYTES), g->shared);
+        ptx_val at = ptx_mad(f, in_super, ptx_u32(CHUNK_BYTES), super_at);
+        ptx_val to = ptx_at_bytes(f, ptx_pointer(f, PTX_SHARED, PTX_U32, at), ZERO_BYTES);
+        for (uint32_t block = 0; block < 2; block++)
+            store_block(g, &word[2 * block], ptx_at_bytes(f, to, 32 * block));
+        ptx_val scales_at = ptx_mad(f, in_super, ptx_u32(4), super_at);
+        ptx_val scales_to = ptx_pointer(f, PTX_SHARED, PTX_U32, scales_at);
+        ptx_store(f, ptx_at_bytes(f, scales_to, ZERO_BYTES + SUPER_CHUNKS * CHUNK_BYTES),
+                  nvfp4_vector_scales(f, g->of.sm, raw));
+    }
+}
+
+static void clear_zeros(gemv *g)
+{
+    ptx_fn *f = g->of.f;
+    ptx_val is_here = ptx_lt(f, g->of.tid, ptx_u32(ZERO_BYTES / 16));
+    ptx_val at = ptx_mad(f, g->of.tid, ptx_u32(16), g->shared);
+    PTX_WHEN (f, is_here) {
+        ptx_val zero[4] = {ptx_u32(0), ptx_u32(0), ptx_u32(0), ptx_u32(0)};
+        ptx_store_vec(f, 4, ptx_pointer(f, PTX_SHARED, PTX_U32, at), zero, PTX_PLAIN);
+    }
+}
+
+/* ---- products ----------------------------------------------------------------------------------------------------- */
+
+/* Two rows' products with a block, of two words each, added to `sums`. */
+static void multiply_bytes(gemv *g, const ptx_val *word[2], ptx_val value[2][4], ptx_val sums[4])
+{
+    ptx_fn *f = g->of.f;
+    for (uint32_t w = 0; w < 2; w++) {
+        nvfp4_bytes upper = nvfp4_split(f, word[0][w]);
+        nvfp4_bytes lower = nvfp4_split(f, word[1][w]);
+        const ptx_val positive[4] = {upper.positive[0], lower.positive[0], upper.positive[1],
+                                     lower.positive[1]};
+        const ptx_val negative[4] = {upper.negative[0], lower.negative[0], upper.negative[1],
+                                     lower.negative[1]};
+        ptx_val next[4];
+        ptx_mma(f, PTX_MMA_M16N8K32_U8S8_S32, next, positive, &value[0][2 * w], sums);
+        ptx_mma(f, PTX_MMA_M16N8K32_U8S8_S32, sums, negative, &value[1][2 * w], next);
+    }
+}
+
+static void multiply_halves(gemv *g, const ptx_val *word[2], ptx_val value[2][4], ptx_val sums[4])
+{
+    ptx_fn *f = g->of.f;
+    for (uint32_t w = 0; w < 2; w++) {
+        ptx_val upper[4], lower[4];
+        nvfp4_halves(f, word[0][w], upper);
+        nvfp4_halves(f, word[1][w], lower);
+        for (uint32_t i = 0; i < 4; i += 2) {
+            const ptx_val pairs[4] = {upper[i], lower[i], upper[i + 1], lower[i + 1]};
+            ptx_val next[4];
+            ptx_mma(f, PTX_MMA_M16N8K16_F16_F32, next, pairs, &value[w][i], sums);
+            for (uint32_t j = 0; j < 4; j++)
+                sums[j] = next[j];
+        }
+    }
+}
+
+/* Adds the blocks' sums of a row, times their scales. */
+static void add_blocks(gemv *g, uint32_t row, ptx_val raw, ptx_val of_b, const ptx_val block[2])
+{
+    ptx_fn *f = g->of.f;
+    ptx_val halves[2];
+    nvfp4_scales scales = nvfp4_widen_scales(f, g->of.sm, raw);
+    if (g->of.sm < 89)
+        ptx_or_to(f, g->marks[row], scales.marks);
+    ptx_val product = ptx_mul(f, scales.pair, of_b);
+    ptx_unpack(f, PTX_F16, 2, halves, product);
+    for (uint32_t i = 0; i < 2; i++) {
+        ptx_val total = g->of.is_hardware ? block[i] : ptx_cvt(f, PTX_F32, block[i]);
+        ptx_fma_to(f, g->sum[row], ptx_cvt(f, PTX_F32, halves[i]), total);
+    }
+}
+
+/* The same step of all rows. */
+static void multiply_step(gemv *g, uint32_t s, const piece p[], ptx_val block_at[2], ptx_val scales_at,
+                          const ptx_val zero[4])
+{
+    ptx_fn *f = g->of.f;
+    ptx_val value[2][2][4];
+    for (uint32_t block = 0; block < 2; block++)
+        for (uint32_t i = 0; i < 2; i++)
+            ptx_load_vec(f, 4, value[block][i],
+                         ptx_at_bytes(f, block_at[block], 2 * CHUNK_BYTES * s + 16 * i), PTX_PLAIN);
+    ptx_val of_b = ptx_as(f, PTX_F16X2, ptx_load(f, ptx_at_bytes(f, scales_at, 8 * s)));
+    for (uint32_t tile = 0; tile < g->tiles; tile++) {
+        const piece *upper = &p[2 * tile], *lower = &p[2 * tile + 1];
+        ptx_val sums[4] = {zero[0], zero[1], zero[2], zero[3]};
+        for (uint32_t block = 0; block < 2; block++) {
+            const ptx_val *word[2] = {&upper->word[s][2 * block], &lower->word[s][2 * block]};
+            (g->of.is_hardware ? multiply_halves : multiply_bytes)(g, word, value[block], sums);
+        }
+        for (uint32_t half = 0; half < 2; half++) {
+            ptx_val raw = ptx_shr(f, p[2 * tile + half].scales[s], g->half_shift);
+            add_blocks(g, 2 * tile + half, raw, of_b, &sums[2 * half]);
+        }
+    }
+}
+
+static piece load_piece(gemv *g, uint32_t row, ptx_val super)
+{
+    ptx_fn *f = g->of.f;
+    const int hints = PTX_NC | PTX_NO_ALLOCATE;
+    piece p;
+    ptx_val at = ptx_mad_wide(f, super, ptx_u32(SUPER_CODES / 2), g->a_at[row]);
+    ptx_val pointer = ptx_pointer(f, PTX_GLOBAL, PTX_U32, at);
+    for (uint32_t s = 0; s < STEPS; s++)
+        ptx_load_vec(f, 4, p.word[s], ptx_at_bytes(f, pointer, 32 * s), hints);
+    ptx_val scales_at = ptx_mad_wide(f, super, ptx_u32(SUPER_CODES / NVFP4_BLOCK), g->sfa_at[row]);
+    ptx_load_vec(f, 4, p.scales, ptx_pointer(f, PTX_GLOBAL, PTX_U32, scales_at), hints);
+    return p;
+}
+
+/* This warp's share of the super-steps, whose first is `first` of the row. */
+static void multiply_chunk(gemv *g, ptx_val first, ptx_val supers)
+{
+    ptx_fn *f = g->of.f;
+    ptx_val zero[4];
+    for (uint32_t i = 0; i < 4; i++)
+        zero[i] = ptx_var(f, g->of.is_hardware ? ptx_f32(0) : ptx_s32(0));
+    PTX_FOR (f, super, g->of.slice, supers, ptx_u32(g->of.warps)) {
+        piece p[MOST_ROWS];
+        ptx_val block_at[2];
+        ptx_val index = ptx_add(f, first, super);
+        for (uint32_t r = 0; r < 2 * g->tiles; r++)
+            p[r] = load_piece(g, r, index);
+        for (uint32_t i = 0; i < 2; i++) {
+            ptx_val at = ptx_mad(f, super, g->block_step[i], g->block_at[i]);
+            block_at[i] = ptx_pointer(f, PTX_SHARED, PTX_B32, at);
+        }
+        ptx_val scales = ptx_mad(f, super, ptx_u32(SUPER_BYTES), g->scales_at);
+        ptx_val scales_at = ptx_pointer(f, PTX_SHARED, PTX_U32, scales);
+        for (uint32_t s = 0; s < STEPS; s++)
+            multiply_step(g, s, p, block_at, scales_at, zero);
+    }
+}
+
+/* ---- rows --------------------------------------------------------------------------------------------------------- */
+
+static void begin_rows(gemv *g)
+{
+    ptx_fn *f = g->of.f;
+    ptx_val upper = ptx_shr(f, g->in_group, ptx_u32(1));
+    ptx_val odd = ptx_and(f, g->in_group, ptx_u32(1));
+    ptx_val code_place = ptx_mul_wide(f, ptx_mad(f, upper, ptx_u32(8), odd), ptx_u32(16));
+    ptx_val scale_place = ptx_mul_wide(f, upper, ptx_u32(16));
+    ptx_val row = ptx_add(f, g->of.first_of_warp, g->group);
+    for (uint32_t r = 0; r < 2 * g->tiles; r++) {
+        ptx_val codes, scales;
+        nvfp4_find_row(&g->of, r == 0 ? row : ptx_add(f, row, ptx_u32(8 * r)), &codes, &scales);
+        g->a_at[r] = ptx_add(f, codes, code_place);
+        g->sfa_at[r] = ptx_add(f, scales, scale_place);
+        ptx_val line = ptx_mad_wide(f, g->of.slice, ptx_u32(SUPER_CODES / 2), g->a_at[r]);
+        ptx_prefetch_l2(f, ptx_pointer(f, PTX_GLOBAL, PTX_U8, line));
+        g->sum[r] = ptx_var(f, ptx_f32(0));
+        if (g->of.sm < 89)
+            g->marks[r] = ptx_var(f, ptx_u32(0));
+    }
+    nvfp4_find_vector(&g->of);
+}
+
+static void end_rows(gemv *g)
+{
+    ptx_fn *f = g->of.f;
+    ptx_val sum[MOST_ROWS], row_in_warp[MOST_ROWS];
+    for (uint32_t r = 0; r < 2 * g->tiles; r++) {
+        ptx_val own = nvfp4_finish(&g->of, g->sum[r], g->marks[r]);
+        sum[r] = ptx_reduce_lanes(f, PTX_OP_ADD, 4, own);
+        row_in_warp[r] = r == 0 ? g->group : ptx_add(f, g->group, ptx_u32(8 * r));
+    }
+    ptx_val is_first = ptx_eq(f, g->in_group, ptx_u32(0));
+    if (g->of.warps > 1) {
+        nvfp4_join_warps(&g->of, sum, row_in_warp, 2 * g->tiles, is_first);
+        return;
+    }
+    for (uint32_t r = 0; r < 2 * g->tiles; r++)
+        nvfp4_store(&g->of, sum[r], ptx_add(f, g->of.first_of_warp, row_in_warp[r]), is_first);
+}
+
+static void multiply_rows(gemv *g)
+{
+    ptx_fn *f = g->of.f;
+    begin_rows(g);
+    PTX_FOR (f, first, ptx_u32(0), g->of.k, ptx_u32(NVFP4_DEPTH)) {
+        ptx_val left = ptx_sub(f, g->of.k, first);
+        ptx_val codes = ptx_min(f, left, ptx_u32(NVFP4_DEPTH));
+        ptx_val first_chunk = ptx_shr(f, first, ptx_u32(5));
+        decode_vector(g, first_chunk, ptx_shr(f, codes, ptx_u32(5)));
+        ptx_barrier(f);
+        ptx_val first_super = ptx_shr(f, first, ptx_u32(9));
+        multiply_chunk(g, first_super, ptx_shr(f, codes, ptx_u32(9)));
+        ptx_barrier(f);
+    }
+    end_rows(g);
+}
+
+/* Where this lane's numbers of b are: of block i it owns column 2t + i, if that is g. */
+static void find_places(gemv *g)
+{
+    ptx_fn *f = g->of.f;
+    ptx_val upper = ptx_shr(f, g->in_group, ptx_u32(1));
+    ptx_val odd = ptx_and(f, g->in_group, ptx_u32(1));
+    ptx_val chunk = ptx_mad(f, upper, ptx_u32(8), odd);
+    ptx_val own = ptx_mad(f, chunk, ptx_u32(CHUNK_BYTES), g->shared);
+    ptx_val column = ptx_shl(f, g->in_group, ptx_u32(1));
+    for (uint32_t i = 0; i < 2; i++) {
+        ptx_val of_block = i == 0 ? column : ptx_add(f, column, ptx_u32(1));
+        ptx_val owns = ptx_eq(f, of_block, g->group);
+        ptx_val there = ptx_add(f, own, ptx_u32(ZERO_BYTES + 32 * i));
+        ptx_val zeros = ptx_add(f, g->shared, ptx_u32(ZERO_APART * (1 - i)));
+        g->block_at[i] = ptx_select(f, owns, there, zeros);
+        g->block_step[i] = ptx_select(f, owns, ptx_u32(SUPER_BYTES), ptx_u32(0));
+    }
+    ptx_val scales = ptx_mad(f, chunk, ptx_u32(4), g->shared);
+    g->scales_at = ptx_add(f, scales, ptx_u32(ZERO_BYTES + SUPER_CHUNKS * CHUNK_BYTES));
+    g->half_shift = ptx_shl(f, odd, ptx_u32(4));
+}
+
+void nvfp4_emit_mma(ptx_fn *f, const kiln_variant *v)
+{
+    gemv g = {.of = nvfp4_begin(f, v)};
+    g.tiles = g.of.rows / 16;
+    ptx_min_blocks(f, g.tiles == 1 ? 2 : 1); /* left to itself, ptxas spills a little for one more */
+    g.group = ptx_shr(f, g.of.lane, ptx_u32(2));
+    g.in_group = ptx_and(f, g.of.lane, ptx_u32(3));
+    g.shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U8));
+    find_places(&g);
+    clear_zeros(&g);
+    PTX_FOR (f, batch, g.of.first_batch, g.of.l, g.of.batches) {
+        g.of.batch = batch;
+        multiply_rows(&g);
+    }
+}

@@ -1,0 +1,129 @@
+/* What the strategies of nvfp4_gemv share. */
+#include "nvfp4_rows.h"
+
+#include "narrow.h"
+
+uint32_t nvfp4_log2(uint32_t power)
+{
+    uint32_t log = 0;
+    while (power >> (log + 1))
+        log++;
+    return log;
+}
+
+static void read_params(nvfp4_rows *g)
+{
+    ptx_fn *f = g->f;
+    g->a = ptx_param_ptr(f, PTX_U8, "a");
+    g->sfa = ptx_param_ptr(f, PTX_U8, "sfa");
+    g->b = ptx_param_ptr(f, PTX_U8, "b");
+    g->sfb = ptx_param_ptr(f, PTX_U8, "sfb");
+    g->c = ptx_param_ptr(f, g->c_type, "out");
+    g->m = ptx_param(f, PTX_U32, "m");
+    g->k = ptx_param(f, PTX_U32, "k");
+    g->l = ptx_param(f, PTX_U32, "l");
+    ptx_val given = ptx_param(f, PTX_U32, "b_rows");
+    ptx_val is_default = ptx_eq(f, given, ptx_u32(0));
+    g->b_rows = ptx_select(f, is_default, ptx_u32(128), given);
+}
+
+nvfp4_rows nvfp4_begin(ptx_fn *f, const kiln_variant *v)
+{
+    nvfp4_rows g = {.f = f,
+                    .c_type = kiln_type(v, "c"),
+                    .sm = kiln_target_sm(v),
+                    .rows = kiln_int(v, "rows"),
+                    .warps = kiln_int(v, "warps"),
+                    .is_hardware = kiln_is(v, "decode", "hardware")};
+    read_params(&g);
+    g.tid = ptx_tid_x(f);
+    g.lane = ptx_laneid(f);
+    g.warp = ptx_warpid_x(f);
+    g.slice = ptx_and(f, g.warp, ptx_u32(g.warps - 1));
+    ptx_val of_rows = ptx_shr(f, g.warp, ptx_u32(nvfp4_log2(g.warps)));
+    ptx_val thread_block = ptx_ctaid_x(f);
+    g.first_of_block = ptx_mul(f, thread_block, ptx_u32(NVFP4_WARPS / g.warps * g.rows));
+    g.first_of_warp = ptx_mad(f, of_rows, ptx_u32(g.rows), g.first_of_block);
+    g.last_row = ptx_sub(f, g.m, ptx_u32(1));
+    g.row_bytes = ptx_cvt(f, PTX_U64, ptx_shr(f, g.k, ptx_u32(1)));
+    g.first_batch = ptx_ctaid_y(f);
+    g.batches = ptx_special(f, PTX_NCTAID_Y);
+    return g;
+}
+
+void nvfp4_find_vector(nvfp4_rows *g)
+{
+    ptx_fn *f = g->f;
+    ptx_val row = ptx_mul_wide(f, g->batch, g->b_rows);
+    ptx_val byte = ptx_mul(f, row, g->row_bytes);
+    g->b_at = ptx_add(f, ptx_address(f, g->b), byte);
+    g->sfb_at = ptx_add(f, ptx_address(f, g->sfb), ptx_shr(f, byte, ptx_u32(3)));
+}
+
+void nvfp4_find_row(const nvfp4_rows *g, ptx_val row, ptx_val *codes, ptx_val *scales)
+{
+    ptx_fn *f = g->f;
+    ptx_val present = ptx_min(f, row, g->last_row);
+    ptx_val index = ptx_mad_wide(f, g->batch, g->m, ptx_cvt(f, PTX_U64, present));
+    ptx_val byte = ptx_mul(f, index, g->row_bytes);
+    *codes = ptx_add(f, ptx_address(f, g->a), byte);
+    *scales = ptx_add(f, ptx_address(f, g->sfa), ptx_shr(f, byte, ptx_u32(3)));
+}
+
+ptx_val nvfp4_finish(const nvfp4_rows *g, ptx_val sum, ptx_val marks)
+{
+    ptx_fn *f = g->f;
+    if (g->is_hardware)
+        return ptx_mul(f, sum, ptx_f32(4));
+    if (g->sm >= 89)
+        return sum;
+    ptx_val marked = ptx_and(f, marks, ptx_u32(NVFP4_NAN_MARKS));
+    ptx_val is_nan = ptx_ne(f, marked, ptx_u32(0));
+    return ptx_select(f, is_nan, ptx_bits(PTX_F32, 0x7fffffff), sum);
+}
+
+void nvfp4_store(const nvfp4_rows *g, ptx_val sum, ptx_val row, ptx_val is_here)
+{
+    ptx_fn *f = g->f;
+    ptx_val index = ptx_mad_wide(f, g->batch, g->m, ptx_cvt(f, PTX_U64, row));
+    ptx_val at = ptx_at(f, g->c, index);
+    if (g->c_type == PTX_BF16 && g->sm < 80) {
+        sum = ptx_shr(f, narrow_to_bf16(f, sum), ptx_u32(16));
+        at = ptx_cast_ptr(f, at, PTX_U16);
+    } else if (g->c_type != PTX_F32) {
+        sum = ptx_cvt(f, g->c_type, sum);
+    }
+    ptx_val exists = ptx_lt(f, row, g->m);
+    ptx_val stores = ptx_and(f, exists, is_here);
+    PTX_WHEN (f, stores) {
+        ptx_store(f, at, sum);
+    }
+}
+
+/* One thread for each row of the thread block adds. */
+void nvfp4_join_warps(const nvfp4_rows *g, const ptx_val sums[], const ptx_val row_in_warp[], uint32_t count,
+                      ptx_val is_first)
+{
+    ptx_fn *f = g->f;
+    ptx_val partial = ptx_shared(f, PTX_F32, NVFP4_WARPS * g->rows, 16);
+    ptx_val mine[4];
+    for (uint32_t i = 0; i < count; i++)
+        mine[i] = ptx_at(f, partial, ptx_mad(f, g->warp, ptx_u32(g->rows), row_in_warp[i]));
+    PTX_WHEN (f, is_first) {
+        for (uint32_t i = 0; i < count; i++)
+            ptx_store(f, mine[i], sums[i]);
+    }
+    ptx_barrier(f);
+    ptx_val is_here = ptx_lt(f, g->tid, ptx_u32(NVFP4_WARPS / g->warps * g->rows));
+    PTX_IF (f, is_here) {
+        ptx_val of_warps = ptx_shr(f, g->tid, ptx_u32(nvfp4_log2(g->rows)));
+        ptx_val in_warps = ptx_and(f, g->tid, ptx_u32(g->rows - 1));
+        ptx_val from = ptx_at(f, partial, ptx_mad(f, of_warps, ptx_u32(g->warps * g->rows), in_warps));
+        ptx_val total = ptx_var(f, ptx_load(f, from));
+        for (uint32_t s = 1; s < g->warps; s++) {
+            ptx_val part = ptx_load(f, ptx_at_const(f, from, s * g->rows));
+            ptx_add_to(f, total, part);
+        }
+        nvfp4_store(g, total, ptx_add(f, g->first_of_block, g->tid), is_here);
+    }
+}

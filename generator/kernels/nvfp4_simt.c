@@ -1,0 +1,298 @@
+/* c = A * b in NVFP4 on the units for single numbers.
+ *
+ * GEOMETRY. A thread block has 8 warps: `warps` of them share `rows` rows of one batch, each taking every warps-th step
+ * along k. In a step a lane has the 32 (or 16) codes of one 16-byte (or 8-byte) load of each row, and a warp's loads are
+ * linear. b is decoded once per thread block into shared memory, up to NVFP4_DEPTH codes at a time, step by step: planes of
+ * 16 bytes for each lane, so that the lanes' reads meet no bank twice, and behind them each lane's scales. Lanes beyond the
+ * end of a row read its last codes again, and their scale of b is 0.
+ *
+ * ARITHMETIC. software: bytes of twice the codes, whose 16 products dp4a adds to four times a block's sum. hardware: pairs of
+ * f16, whose 8 products in each half f16 adds exactly; the result is taken times 4 in the end. The product of two scales,
+ * times 1/4, is exact in f16, and so is its product with a block's sum in f32; only the sum over the blocks rounds.
+ */
+#include "nvfp4_rows.h"
+
+enum { MOST_ROWS = 4, MOST_UNROLL = 4, MOST_WORDS = 4 };
+
+/* A variant while it is emitted. */
+typedef struct gemv {
+    nvfp4_rows of;
+    uint32_t lane_codes;
+    uint32_t unroll;       /* steps whose loads go out together */
+    uint32_t words;        /* of a row's codes per lane and step */
+    uint32_t blocks;       /* the same in blocks of 16 */
+    uint32_t planes;       /* of b's decoded codes */
+    uint32_t step_bytes;   /* of b in shared memory */
+    ptx_val codes, scales; /* addresses of this lane's of the first step, in shared memory */
+    ptx_val last_group;    /* of a row's codes, a lane's load each */
+    ptx_val a_at[MOST_ROWS], sfa_at[MOST_ROWS]; /* where rows begin: addresses */
+    ptx_val sum[MOST_ROWS], marks[MOST_ROWS];
+} gemv;
+
+/* A lane's codes and scales of one row and step. */
+typedef struct piece {
+    ptx_val word[MOST_WORDS], scales;
+} piece;
+
+/* The same of b, decoded. */
+typedef struct vector_piece {
+    ptx_val value[4 * MOST_WORDS]; /* as a word of codes needs them: two words of bytes, or four pairs */
+    ptx_val scales;                /* F16X2 */
+} vector_piece;
+
+/* ---- loads -------------------------------------------------------------------------------------------------------- */
+
+/* Whether two scales come as U16, which the conversion from e4m3 takes; else as U32. */
+static bool is_narrow(const gemv *g)
+{
+    return g->of.sm >= 89 && g->blocks == 2;
+}
+
+/* Of the row that begins at these addresses. */
+static piece load_piece(gemv *g, ptx_val codes, ptx_val scales, ptx_val group, int hints)
+{
+    ptx_fn *f = g->of.f;
+    piece p;
+    ptx_val at = ptx_mad_wide(f, group, ptx_u32(g->lane_codes / 2), codes);
+    ptx_load_vec(f, (int)g->words, p.word, ptx_pointer(f, PTX_GLOBAL, PTX_U32, at), hints);
+    ptx_val scales_at = ptx_mad_wide(f, group, ptx_u32(g->blocks), scales);
+    ptx_val pointer = ptx_pointer(f, PTX_GLOBAL, g->blocks == 2 ? PTX_U16 : PTX_U8, scales_at);
+    p.scales = is_narrow(g) ? ptx_load_hint(f, pointer, hints) : ptx_load_as(f, PTX_U32, pointer, hints);
+    return p;
+}
+
+/* ---- b ------------------------------------------------------------------------------------------------------------ */
+
+/* The same place of another step, in shared memory. */
+static ptx_val at_step(gemv *g, ptx_val address, ptx_val step)
+{
+    return ptx_pointer(g->of.f, PTX_SHARED, PTX_U32, ptx_mad(g->of.f, step, ptx_u32(g->step_bytes), address));
+}
+
+static void store_codes(gemv *g, const piece *p, ptx_val at)
+{
+    ptx_fn *f = g->of.f;
+    ptx_val value[4];
+    for (uint32_t plane = 0; plane < g->planes; plane++) {
+        for (uint32_t w = 0; w < 2 && !g->of.is_hardware; w++) {
+            nvfp4_bytes bytes = nvfp4_split(f, p->word[2 * plane + w]);
+            for (uint32_t half = 0; half < 2; half++)
+                value[2 * w + half] = nvfp4_signed(f, &bytes, half);
+        }
+        if (g->of.is_hardware)
+            nvfp4_halves(f, p->word[plane], value);
+        for (uint32_t i = 0; i < 4; i++)
+            value[i] = ptx_as(f, PTX_U32, value[i]);
+        ptx_store_vec(f, 4, ptx_at_bytes(f, at, 512 * (int64_t)plane), value, PTX_PLAIN);
+    }
+}
+
+/* Decodes the steps whose first group is `first_group`, and more, up to a whole turn of all warps: beyond the end are its last
+ * codes with a scale of 0. */
+static void decode_vector(gemv *g, ptx_val first_group, ptx_val steps)
+{
+    ptx_fn *f = g->of.f;
+    uint32_t turn = g->of.warps * g->unroll;
+    ptx_val end = steps;
+    if (turn > 1) {
+        ptx_val raised = ptx_add(f, steps, ptx_u32(turn - 1));
+        end = ptx_and(f, raised, ptx_u32(~(turn - 1)));
+    }
+    PTX_FOR (f, step, g->of.warp, end, ptx_u32(NVFP4_WARPS)) {
+        ptx_val group = ptx_mad(f, step, ptx_u32(32), first_group);
+        ptx_val present = ptx_min(f, group, g->last_group);
+        piece p = load_piece(g, g->of.b_at, g->of.sfb_at, present, PTX_NC);
+        ptx_val exists = ptx_le(f, group, g->last_group);
+        ptx_val raw = ptx_select(f, exists, p.scales, is_narrow(g) ? ptx_u16(0) : ptx_u32(0));
+        store_codes(g, &p, at_step(g, g->codes, step));
+        ptx_val scales = nvfp4_vector_scales(f, g->of.sm, raw);
+        ptx_val scales_at = at_step(g, g->scales, step);
+        ptx_store(f, g->blocks == 2 ? scales_at : ptx_cast_ptr(f, scales_at, PTX_U16), scales);
+    }
+}
+
+static vector_piece load_vector(gemv *g, ptx_val at, ptx_val scales_at)
+{
+    ptx_fn *f = g->of.f;
+    vector_piece v;
+    for (uint32_t i = 0; i < g->planes; i++)
+        ptx_load_vec(f, 4, &v.value[4 * i], ptx_at_bytes(f, at, 512 * i), PTX_PLAIN);
+    ptx_val scales = g->blocks == 2 ? ptx_load(f, ptx_cast_ptr(f, scales_at, PTX_U32))
+                                    : ptx_load_as(f, PTX_U32, ptx_cast_ptr(f, scales_at, PTX_U16), PTX_PLAIN);
+    v.scales = ptx_as(f, PTX_F16X2, scales);
+    return v;
+}
+
+/* ---- products ----------------------------------------------------------------------------------------------------- */
+
+/* Adds the products of a block, whose codes are in two words. */
+static void add_bytes(gemv *g, ptx_val sum, const ptx_val word[2], const ptx_val value[4], ptx_val scale)
+{
+    ptx_fn *f = g->of.f;
+    ptx_val positive = ptx_s32(0), negative = ptx_s32(0);
+    for (uint32_t w = 0; w < 2; w++) {
+        nvfp4_bytes bytes = nvfp4_split(f, word[w]);
+        for (uint32_t half = 0; half < 2; half++) {
+            ptx_val of_b = ptx_as(f, PTX_S32, value[2 * w + half]);
+            positive = ptx_dp4a_us(f, bytes.positive[half], of_b, positive);
+            negative = ptx_dp4a_us(f, bytes.negative[half], of_b, negative);
+        }
+    }
+    ptx_val whole = ptx_sub(f, positive, negative);
+    ptx_val total = ptx_cvt(f, PTX_F32, whole);
+    ptx_fma_to(f, sum, ptx_cvt(f, PTX_F32, scale), total);
+}
+
+static void add_halves(gemv *g, ptx_val sum, const ptx_val word[2], const ptx_val value[8], ptx_val scale)
+{
+    ptx_fn *f = g->of.f;
+    ptx_val pairs[8], total, halves[2];
+    for (uint32_t w = 0; w < 2; w++)
+        nvfp4_halves(f, word[w], &pairs[4 * w]);
+    for (uint32_t i = 0; i < 8; i++) {
+        ptx_val of_b = ptx_as(f, PTX_F16X2, value[i]);
+        total = i == 0 ? ptx_mul(f, pairs[i], of_b) : ptx_fma(f, pairs[i], of_b, total);
+    }
+    ptx_unpack(f, PTX_F16, 2, halves, total);
+    ptx_val of_first = ptx_fma_mixed(f, halves[0], scale, ptx_f32(0));
+    ptx_val of_both = ptx_fma_mixed(f, halves[1], scale, of_first); /* exact: scale times the block's sum */
+    ptx_add_to(f, sum, of_both);
+}
+
+static void multiply(gemv *g, uint32_t r, const piece *p, const vector_piece *v)
+{
+    ptx_fn *f = g->of.f;
+    ptx_val halves[2];
+    nvfp4_scales scales = nvfp4_widen_scales(f, g->of.sm, p->scales);
+    if (g->of.sm < 89)
+        ptx_or_to(f, g->marks[r], scales.marks);
+    ptx_val product = ptx_mul(f, scales.pair, v->scales);
+    ptx_unpack(f, PTX_F16, 2, halves, product);
+    for (uint32_t i = 0; i < g->blocks; i++) {
+        if (g->of.is_hardware)
+            add_halves(g, g->sum[r], &p->word[2 * i], &v->value[8 * i], halves[i]);
+        else
+            add_bytes(g, g->sum[r], &p->word[2 * i], &v->value[4 * i], halves[i]);
+    }
+}
+
+/* ---- rows --------------------------------------------------------------------------------------------------------- */
+
+/* This warp's share of the steps whose first group is `first_group`. */
+static void multiply_chunk(gemv *g, ptx_val first_group, ptx_val steps)
+{
+    ptx_fn *f = g->of.f;
+    PTX_FOR (f, step, g->of.slice, steps, ptx_u32(g->of.warps * g->unroll)) {
+        piece p[MOST_UNROLL][MOST_ROWS];
+        ptx_val group = ptx_mad(f, step, ptx_u32(32), first_group);
+        for (uint32_t u = 0; u < g->unroll; u++) {
+            ptx_val ahead = u == 0 ? group : ptx_add(f, group, ptx_u32(32 * g->of.warps * u));
+            ptx_val present = ptx_min(f, ahead, g->last_group);
+            for (uint32_t r = 0; r < g->of.rows; r++)
+                p[u][r] = load_piece(g, g->a_at[r], g->sfa_at[r], present, PTX_NC | PTX_NO_ALLOCATE);
+        }
+        ptx_val codes_at = at_step(g, g->codes, step);
+        ptx_val scales_at = at_step(g, g->scales, step);
+        for (uint32_t u = 0; u < g->unroll; u++) {
+            int64_t bytes = u * g->of.warps * g->step_bytes;
+            vector_piece v =
+                load_vector(g, ptx_at_bytes(f, codes_at, bytes), ptx_at_bytes(f, scales_at, bytes));
+            for (uint32_t r = 0; r < g->of.rows; r++)
+                multiply(g, r, &p[u][r], &v);
+        }
+    }
+}
+
+/* Where the rows are; rows beyond the last are the last. The lines that come first are asked for before b is decoded. */
+static void begin_rows(gemv *g)
+{
+    ptx_fn *f = g->of.f;
+    ptx_val place = ptx_mad(f, g->of.slice, ptx_u32(32), g->of.lane);
+    for (uint32_t r = 0; r < g->of.rows; r++) {
+        ptx_val row = r == 0 ? g->of.first_of_warp : ptx_add(f, g->of.first_of_warp, ptx_u32(r));
+        nvfp4_find_row(&g->of, row, &g->a_at[r], &g->sfa_at[r]);
+        ptx_val line = ptx_mad_wide(f, place, ptx_u32(g->lane_codes / 2), g->a_at[r]);
+        ptx_prefetch_l2(f, ptx_pointer(f, PTX_GLOBAL, PTX_U8, line));
+        g->sum[r] = ptx_var(f, ptx_f32(0));
+        if (g->of.sm < 89)
+            g->marks[r] = ptx_var(f, ptx_u32(0));
+    }
+    nvfp4_find_vector(&g->of);
+}
+
+/* Adds the lanes' sums: halves of the warp exchange rows until each has one. The sum of row i is in the lanes from i * 32 /
+ * rows on. */
+static ptx_val add_lanes(gemv *g)
+{
+    ptx_fn *f = g->of.f;
+    uint32_t lanes = 32;
+    for (uint32_t count = g->of.rows; count > 1; count /= 2) {
+        lanes /= 2;
+        ptx_val bit = ptx_and(f, g->of.lane, ptx_u32(lanes));
+        ptx_val is_upper = ptx_ne(f, bit, ptx_u32(0));
+        for (uint32_t i = 0; i < count / 2; i++) {
+            ptx_val kept = ptx_select(f, is_upper, g->sum[i + count / 2], g->sum[i]);
+            ptx_val given = ptx_select(f, is_upper, g->sum[i], g->sum[i + count / 2]);
+            g->sum[i] = ptx_add(f, kept, ptx_shfl_xor(f, given, ptx_u32(lanes)));
+        }
+    }
+    return ptx_reduce_lanes(f, PTX_OP_ADD, (int)lanes, g->sum[0]);
+}
+
+static void end_rows(gemv *g)
+{
+    ptx_fn *f = g->of.f;
+    for (uint32_t r = 0; r < g->of.rows; r++)
+        g->sum[r] = nvfp4_finish(&g->of, g->sum[r], g->marks[r]);
+    ptx_val sum = add_lanes(g);
+    ptx_val row_in_warp = ptx_shr(f, g->of.lane, ptx_u32(5 - nvfp4_log2(g->of.rows)));
+    ptx_val in_row = ptx_and(f, g->of.lane, ptx_u32(32 / g->of.rows - 1));
+    ptx_val is_first = ptx_eq(f, in_row, ptx_u32(0));
+    if (g->of.warps > 1)
+        nvfp4_join_warps(&g->of, &sum, &row_in_warp, 1, is_first);
+    else
+        nvfp4_store(&g->of, sum, ptx_add(f, g->of.first_of_warp, row_in_warp), is_first);
+}
+
+static void multiply_rows(gemv *g)
+{
+    ptx_fn *f = g->of.f;
+    uint32_t shift = g->lane_codes == 32 ? 5 : 4;
+    begin_rows(g);
+    PTX_FOR (f, first, ptx_u32(0), g->of.k, ptx_u32(NVFP4_DEPTH)) {
+        ptx_val left = ptx_sub(f, g->of.k, first);
+        ptx_val codes = ptx_min(f, left, ptx_u32(NVFP4_DEPTH));
+        ptx_val raised = ptx_add(f, codes, ptx_u32(32 * g->lane_codes - 1));
+        ptx_val steps = ptx_shr(f, raised, ptx_u32(shift + 5));
+        ptx_val skipped = ptx_shr(f, first, ptx_u32(shift));
+        ptx_val first_group = ptx_add(f, skipped, g->of.lane);
+        decode_vector(g, first_group, steps);
+        ptx_barrier(f);
+        multiply_chunk(g, first_group, steps);
+        ptx_barrier(f);
+    }
+    end_rows(g);
+}
+
+/* ---- the kernel --------------------------------------------------------------------------------------------------- */
+
+void nvfp4_emit_simt(ptx_fn *f, const kiln_variant *v)
+{
+    gemv g = {.of = nvfp4_begin(f, v), .lane_codes = kiln_int(v, "lane_codes")};
+    uint32_t shared_rows = g.of.rows * g.of.warps;
+    g.unroll = shared_rows < MOST_UNROLL ? MOST_UNROLL / shared_rows : 1;
+    g.words = g.lane_codes / 8;
+    g.blocks = g.lane_codes / NVFP4_BLOCK;
+    g.planes = g.of.is_hardware ? 2 * g.blocks : g.blocks;
+    g.step_bytes = 512 * g.planes + 64 * g.blocks;
+    ptx_val shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U8));
+    g.codes = ptx_mad(f, g.of.lane, ptx_u32(16), shared);
+    ptx_val scales = ptx_add(f, shared, ptx_u32(512 * g.planes));
+    g.scales = ptx_mad(f, g.of.lane, ptx_u32(2 * g.blocks), scales);
+    ptx_val groups = ptx_shr(f, g.of.k, ptx_u32(g.lane_codes == 32 ? 5 : 4));
+    g.last_group = ptx_sub(f, groups, ptx_u32(1));
+    PTX_FOR (f, batch, g.of.first_batch, g.of.l, g.of.batches) {
+        g.of.batch = batch;
+        multiply_rows(&g);
+    }
+}

@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""What nvfp4_gemv moves and executes, as the emulated driver counts it, and that the manifest's cost says the same.
+
+usage: check_counters.py PROFILE MANIFEST SHAPE,... WORD...    (of the variants whose id holds a word; a shape is MxKxL, or
+                                                              MxKxL@FIRST-LAST for these thread blocks alone)
+
+The bytes of a are read once, by accesses that use whole sectors, those of b once per thread block. Instructions along k are
+held to a budget where a warp has four rows or more: they are the loop's, and what decoding b adds. With simt that is 2.08
+(software) and 1.69 (hardware) per weight, and 0.08 and 0.04 when 32 rows share b; with mma 1.58 to 1.63 and 1.14 to 1.19.
+"""
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
+import counters
+
+BUDGET = {("simt", "software"): 2.2, ("simt", "hardware"): 1.75, ("mma", "software"): 1.75, ("mma", "hardware"): 1.25}
+
+
+def sizes_of(m, k, l):
+    return f"m={m},k={k},l={l},b_rows=1"
+
+
+def along_k(count, rows):
+    """Thread instructions per weight of a thread block, without those that come once for each row."""
+    near, far = (count.at(sizes_of(rows, k, 1)).executed for k in (4096, 8192))
+    return (far - near) / (rows * 4096)
+
+
+def judge(count):
+    m, k, l = (count.args[name] for name in "mkl")
+    lane_codes, rows, warps = (int(count.params[name]) for name in ("lane_codes", "rows", "warps"))
+    codes = k // 2 + k // 16
+    matrices = count.part * m * l * codes
+    turn = 512 if rows >= 16 else 32 * lane_codes * max(4 // rows, warps)
+    # else lanes beyond the end read the last codes again, and warps beyond it the last row
+    is_whole = k % turn == 0 and (count.part < 1 or m % (8 // warps * rows) == 0)
+    is_held = rows >= 4 and warps <= 2
+    budget = BUDGET[count.params["strategy"], count.params["decode"]] if is_held else float("inf")
+    return [
+        counters.at_least("a read once", count.total("bytes_used", ["a", "sfa"]) / matrices, 1),
+        counters.at_most("moved", count.moved_over(matrices, ["a", "sfa"]), counters.MOST_MOVED if is_whole else 3),
+        counters.at_least("use", count.sector_use(kinds=["read"]), counters.LEAST_USED if is_whole else 0.3),
+        counters.at_most("wavefronts", count.wavefronts_over_ideal(["read"]), 1.01),
+        counters.at_most("along k", along_k(count, 8 // warps * rows), budget),
+        counters.figure("per weight", count.executed / (count.part * count.cost["elements"])),
+        counters.model(count),
+        counters.equal("cost's bytes", (count.cost["bytes_read"], count.cost["bytes_written"]),
+                       ((m * l + l) * codes, count.arguments["out"]["bytes"])),
+    ]
+
+
+def main():
+    profile, manifest, shapes, *words = sys.argv[1:]
+
+    def sizes(params):
+        for shape in shapes.split(","):
+            whole, _, blocks = shape.partition("@")
+            m, k, l = map(int, whole.split("x"))
+            if k % (512 if params["strategy"] == "mma" else int(params["lane_codes"])) == 0:
+                yield sizes_of(m, k, l) + ("@" + blocks if blocks else "")
+
+    counters.check(profile, manifest, words, sizes, judge)
+
+
+main()

@@ -1,0 +1,385 @@
+/* Attention: reference, bound, inputs and sizes.
+ *
+ * With r exact, p_j the exact probabilities, s_j the scores, m their maximum, u half an ulp of the arithmetic (f64 for f64,
+ * else f32), u_T of O's type, g(n) = n, sqrt(n) for random data, D = head_dim:
+ *
+ *     d_j = u * [(g(D) + 2) * |scale| * sum |q * k_j| + 2 * |s_j - m| + 8]
+ *     |O - r| <= sum of p_j * d_j * |v_j - r|  +  u * (g(Lk) + 4) * sum of p_j * |v_j|  +  u_T * |r|
+ *
+ * With strategy mma d_j has (D / 16) * 2^-20 * |scale| * sum |q * k_j| more, the second term u_T * sum of p_j * |v_j|, and
+ * for f16 2^-25 * sum of |v_j| / l, l the sum of e^(s_j - m). The logarithm of the sum of exponentials is within
+ *
+ *     sum of p_j * d_j  +  u * (g(Lk) + 4)  +  4 * u * (|lse| + |m|)  +  2^-22, but for f64
+ *
+ * of it. Weights below the least normal number may be 0, and each addition and product may be off by the smallest number:
+ * that is in the bounds too, and is nothing elsewhere.
+ */
+#include "attention.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "inputs.h"
+
+enum { MOST_HEAD_DIM = 256 };
+
+static bool has_parameter(const problem *p, const char *name, const char *word)
+{
+    const char *text = manifest_param_value(p->variant, name);
+    return text && strcmp(text, word) == 0;
+}
+
+static uint64_t parameter(const problem *p, const char *name)
+{
+    const char *text = manifest_param_value(p->variant, name);
+    return text ? strtoull(text, NULL, 10) : 0;
+}
+
+/* ---- reference -------------------------------------------------------------------------------------------------- */
+
+/* One query against its keys. */
+typedef struct query {
+    uint64_t dim, q, kv, seen, kv_row; /* first elements; keys that it sees, elements from one to the next */
+    long double *score, *size;         /* of each key: its score, |scale| * sum |q * k| */
+    long double most, sum;             /* the largest score; the sum of e^(score - most) */
+} query;
+
+typedef struct arithmetic {
+    double unit, sums, out, product; /* u; u or with mma u_T; u_T; (D / 16) * 2^-20 with mma */
+    double tiny_weight, least_normal, smallest;
+    bool is_f64, is_random;
+} arithmetic;
+
+static double grow(const arithmetic *a, uint64_t n)
+{
+    return a->is_random ? sqrt((double)n) : (double)n;
+}
+
+static arithmetic arithmetic_of(const problem *p, element_type type, uint64_t dim, bool is_random)
+{
+    bool is_mma = has_parameter(p, "strategy", "mma"), is_f64 = type == ELEMENT_F64;
+    double unit = is_f64 ? 0x1p-53 : 0x1p-24, of_type = number_unit(type);
+    return (arithmetic){.unit = unit,
+                        .sums = is_mma ? of_type : 0,
+                        .out = of_type,
+                        .product = is_mma ? ceil((double)dim / 16) * 0x1p-20 : 0,
+                        .tiny_weight = is_mma && type == ELEMENT_F16 ? 0x1p-25 : 0,
+                        .least_normal = is_f64 ? 0x1p-1022 : 0x1p-126,
+                        .smallest = is_f64 ? 0x1p-1074 : 0x1p-149,
+                        .is_f64 = is_f64,
+                        .is_random = is_random};
+}
+
+static void find_scores(problem *p, query *t, double scale)
+{
+    argument *q = problem_find(p, "q"), *k = problem_find(p, "k");
+    double row[MOST_HEAD_DIM];
+    for (uint64_t d = 0; d < t->dim; d++)
+        row[d] = element_get(q->about->type, q->host, t->q + d);
+    t->most = -INFINITY;
+    for (uint64_t j = 0; j < t->seen; j++) {
+        long double sum = 0, size = 0;
+        for (uint64_t d = 0; d < t->dim; d++) {
+            long double term =
+                (long double)row[d] * element_get(k->about->type, k->host, t->kv + j * t->kv_row + d);
+            sum += term;
+            size += fabsl(term);
+        }
+        t->score[j] = scale * sum;
+        t->size[j] = fabs(scale) * size;
+        if (t->score[j] > t->most)
+            t->most = t->score[j];
+    }
+    t->sum = 0;
+    for (uint64_t j = 0; j < t->seen; j++)
+        t->sum += expl(t->score[j] - t->most);
+}
+
+static long double probability(const query *t, uint64_t j)
+{
+    return expl(t->score[j] - t->most) / t->sum;
+}
+
+static double deviation(const query *t, const arithmetic *a, uint64_t j)
+{
+    double size = (double)t->size[j];
+    return a->unit * ((grow(a, t->dim) + 2) * size + 2 * (double)(t->most - t->score[j]) + 8) +
+           a->product * size;
+}
+
+static void expect_row(problem *p, const query *t, const arithmetic *a, uint64_t first)
+{
+    argument *v = problem_find(p, "v"), *out = problem_find(p, "out");
+    long double r[MOST_HEAD_DIM] = {0};
+    double p_size[MOST_HEAD_DIM] = {0}, spread[MOST_HEAD_DIM] = {0}, v_size[MOST_HEAD_DIM] = {0};
+    for (int pass = 0; pass < 2; pass++) {
+        for (uint64_t j = 0; j < t->seen; j++) {
+            long double exact = probability(t, j);
+            double weight = (double)exact, d_j = pass ? deviation(t, a, j) : 0;
+            for (uint64_t d = 0; d < t->dim; d++) {
+                double x = element_get(v->about->type, v->host, t->kv + j * t->kv_row + d);
+                if (pass == 1) {
+                    spread[d] += weight * d_j * (double)fabsl(x - r[d]);
+                    continue;
+                }
+                r[d] += exact * x;
+                p_size[d] += weight * fabs(x);
+                v_size[d] += fabs(x);
+            }
+        }
+    }
+    for (uint64_t d = 0; d < t->dim; d++) {
+        double sums = (a->unit * (grow(a, t->seen) + 4) + a->sums) * p_size[d];
+        if (t->seen)
+            sums += (a->tiny_weight + a->least_normal) * v_size[d] / (double)t->sum +
+                    a->smallest * (double)(t->seen + 2);
+        out->expected_value[first + d] = (double)r[d];
+        out->bound[first + d] =
+            spread[d] + sums + a->out * (double)fabsl(r[d]) + number_smallest(out->about->type) / 2;
+        if (t->seen == 0)
+            out->bound[first + d] = 0;
+    }
+}
+
+static void expect_log(problem *p, const query *t, const arithmetic *a, uint64_t i)
+{
+    argument *lse = problem_find(p, "lse");
+    long double log = t->seen ? t->most + logl(t->sum) : -INFINITY;
+    double bound = a->unit * (grow(a, t->seen) + 4) + (a->is_f64 ? 0 : 0x1p-22);
+    for (uint64_t j = 0; j < t->seen; j++)
+        bound += (double)probability(t, j) * deviation(t, a, j);
+    lse->expected_value[i] = (double)log;
+    lse->bound[i] = t->seen ? bound + 4 * a->unit * (double)(fabsl(log) + fabsl(t->most)) : 0;
+}
+
+static uint64_t keys_seen(problem *p, uint64_t i)
+{
+    uint64_t q_length = problem_integer(p, "q_length"), k_length = problem_integer(p, "k_length");
+    if (!has_parameter(p, "causal", "true"))
+        return k_length;
+    return i + 1 + k_length > q_length ? i + 1 + k_length - q_length : 0;
+}
+
+static void expect(problem *p, const input_pattern *pattern)
+{
+    argument *out = problem_find(p, "out"), *lse = problem_find(p, "lse");
+    uint64_t dim = parameter(p, "head_dim"), heads = problem_integer(p, "q_heads");
+    uint64_t lengths = problem_integer(p, "q_length"), group = heads / problem_integer(p, "kv_heads");
+    arithmetic a = arithmetic_of(p, out->about->type, dim, pattern->flags & PATTERN_RANDOM);
+    size_t bytes = (size_t)(problem_integer(p, "k_length") + 1) * sizeof(long double);
+    query t = {.dim = dim,
+               .kv_row = problem_integer(p, "kv_row_stride"),
+               .score = pool_allocate(&p->memory, bytes),
+               .size = pool_allocate(&p->memory, bytes)};
+    expect_values(p, out);
+    expect_values(p, lse);
+    if (problem_find(p, "arrivals"))
+        expect_bits(p, problem_find(p, "arrivals")); /* all 0, as before */
+    for (uint64_t n = 0; n < lse->count; n++) {
+        uint64_t i = n % lengths, head = n / lengths % heads, batch = n / lengths / heads;
+        t.q = batch * problem_integer(p, "q_batch_stride") + head * problem_integer(p, "q_head_stride") +
+              i * problem_integer(p, "q_row_stride");
+        t.kv = batch * problem_integer(p, "kv_batch_stride") +
+               head / group * problem_integer(p, "kv_head_stride");
+        t.seen = keys_seen(p, i);
+        find_scores(p, &t, problem_find(p, "scale")->real);
+        expect_row(p, &t, &a,
+                   batch * problem_integer(p, "out_batch_stride") +
+                       head * problem_integer(p, "out_head_stride") +
+                       i * problem_integer(p, "out_row_stride"));
+        expect_log(p, &t, &a, n);
+    }
+}
+
+/* ---- inputs ----------------------------------------------------------------------------------------------------- */
+
+enum {
+    ATTENTION_DOMINATING = 100, /* one key in 37 far above the others */
+    ATTENTION_EQUAL,            /* all keys alike */
+    ATTENTION_EXTREME,          /* scores of 1e4 and -1e4 */
+    ATTENTION_RISING,           /* each tile's scores above those before */
+    ATTENTION_FALLING,
+    ATTENTION_SCALE_0,
+    ATTENTION_LARGE_V, /* as large as the sums of weights allow */
+    ATTENTION_ONE_HOT  /* V is 1 at one place in each row: every weight at its own */
+};
+
+static double q_of(int kind, double size, double normal)
+{
+    return kind == ATTENTION_EXTREME || kind == ATTENTION_RISING || kind == ATTENTION_FALLING ? size : normal;
+}
+
+static double k_of(int kind, double size, random_stream s, uint64_t row, uint64_t column, uint64_t rows,
+                   double normal)
+{
+    switch (kind) {
+    case ATTENTION_DOMINATING:
+        return row % 37 == 20 ? 6 * normal : normal / 4;
+    case ATTENTION_EQUAL:
+        return random_normal(s, column);
+    case ATTENTION_EXTREME:
+        return random_bits(random_fork(s, 7), row) & 1 ? size : -size;
+    case ATTENTION_RISING:
+        return size * (double)row / (double)rows + normal / 64;
+    case ATTENTION_FALLING:
+        return size * (double)(rows - row) / (double)rows + normal / 64;
+    default:
+        return normal;
+    }
+}
+
+static double v_of(int kind, element_type type, uint64_t row, uint64_t column, uint64_t dim, uint64_t keys,
+                   double normal)
+{
+    double most =
+        type == ELEMENT_F16 ? number_largest(type) : number_largest(type) / (4 * (double)(keys + 1));
+    if (kind == ATTENTION_LARGE_V)
+        return normal > 0 ? most : -most;
+    return kind == ATTENTION_ONE_HOT ? column == row % dim : normal;
+}
+
+/* Rows are counted by their place in memory: with gaps and shared heads too, some number of elements makes one. */
+static void fill(argument *a, int kind, double size, uint64_t dim, uint64_t keys, random_stream s)
+{
+    element_type type = a->about->type;
+    if (kind < ATTENTION_DOMINATING) {
+        inputs_fill(a, (input_kind)kind, s);
+        return;
+    }
+    for (uint64_t i = 0; i < a->count; i++) {
+        uint64_t row = i / dim, column = i % dim;
+        double normal = random_normal(s, i);
+        double x = a->about->name[0] == 'q'   ? q_of(kind, size, normal)
+                   : a->about->name[0] == 'k' ? k_of(kind, size, s, row, column, a->count / dim + 1, normal)
+                                              : v_of(kind, type, row, column, dim, keys, normal);
+        element_set(type, a->host, i, x);
+    }
+}
+
+static void make(problem *p, const input_pattern *pattern, random_stream s)
+{
+    static const char *const names[] = {"q", "k", "v"};
+    argument *scale = problem_find(p, "scale");
+    uint64_t dim = parameter(p, "head_dim");
+    int kind = pattern->number;
+    double exact = kind == ATTENTION_SCALE_0 ? 0 : 1 / sqrt((double)dim);
+    double score = kind == ATTENTION_EXTREME ? 1e4 : 60, size = sqrt(score / sqrt((double)dim));
+    scale->real = number_decode(scale->about->type, number_encode(scale->about->type, exact));
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        fill(problem_find(p, names[i]), kind, size, dim, problem_integer(p, "k_length"),
+             random_fork(s, i + 1));
+}
+
+/* clang-format off */
+static const input_pattern patterns[] = {
+    {"normal",     PATTERN_RANDOM | PATTERN_LARGE, INPUT_NORMAL},
+    {"dominating", PATTERN_LARGE,                  ATTENTION_DOMINATING},
+    {"equal",      0,                              ATTENTION_EQUAL},
+    {"extreme",    0,                              ATTENTION_EXTREME},
+    {"rising",     0,                              ATTENTION_RISING},
+    {"falling",    0,                              ATTENTION_FALLING},
+    {"scale-0",    0,                              ATTENTION_SCALE_0},
+    {"large-v",    0,                              ATTENTION_LARGE_V},
+    {"one-hot",    0,                              ATTENTION_ONE_HOT},
+    {"uniform",    PATTERN_RANDOM,                 INPUT_UNIFORM},
+    {"real",       0,                              INPUT_REAL},
+    {"denormal",   0,                              INPUT_DENORMAL},
+    {"zero",       0,                              INPUT_ZERO},
+    {"alternating", 0,                             INPUT_ALTERNATING},
+    {"huge-tiny",  0,                              INPUT_HUGE_TINY},
+    {"nonfinite",  PATTERN_NONFINITE,              INPUT_NONFINITE},
+    {NULL,         0,                              0},
+};
+/* clang-format on */
+
+/* ---- sizes ------------------------------------------------------------------------------------------------------ */
+
+/* Where rows and heads lie. */
+typedef enum layout {
+    HEADS_FIRST, /* batch, head, row */
+    ROWS_FIRST,  /* batch, row, head */
+    GAPS,        /* Q, K and V with gaps between rows, heads and batches */
+    ONE_KV       /* all batches share K and V */
+} layout;
+
+typedef struct lengths {
+    uint64_t batch, q_heads, kv_heads, q, k;
+} lengths;
+
+static void set(size_plan *plan, const char *prefix, const char *suffix, uint64_t value)
+{
+    char name[32];
+    strcpy(name, prefix);
+    strcat(name, suffix);
+    problem_find(plan->problem, name)->integer = value;
+}
+
+static void set_strides(size_plan *plan, const char *prefix, uint64_t heads, uint64_t rows, layout where,
+                        uint64_t gap)
+{
+    uint64_t dim = parameter(plan->problem, "head_dim") + gap;
+    bool rows_first = where == ROWS_FIRST;
+    set(plan, prefix, "_row_stride", rows_first ? heads * dim : dim);
+    set(plan, prefix, "_head_stride", rows_first ? dim : rows * dim + 3 * gap);
+    set(plan, prefix, "_batch_stride", where == ONE_KV ? 0 : heads * (rows * dim + 3 * gap) + 5 * gap);
+}
+
+static void add(size_plan *plan, lengths n, layout where)
+{
+    uint64_t gap = where == GAPS ? 8 : 0;
+    set(plan, "batch", "", n.batch);
+    set(plan, "q_heads", "", n.q_heads);
+    set(plan, "kv_heads", "", n.kv_heads);
+    set(plan, "q_length", "", n.q);
+    set(plan, "k_length", "", n.k);
+    set_strides(plan, "q", n.q_heads, n.q, where == ONE_KV ? HEADS_FIRST : where, gap);
+    set_strides(plan, "kv", n.kv_heads, n.k, where, gap);
+    set_strides(plan, "out", n.q_heads, n.q, where == ROWS_FIRST ? where : HEADS_FIRST, 0);
+    uint64_t splits = parameter(plan->problem, "splits"), rows = n.batch * n.q_heads * n.q;
+    set(plan, "workspace_size", "", splits > 1 ? rows * splits * (MOST_HEAD_DIM + 8) : 0);
+    size_plan_add(plan);
+}
+
+/* Around every edge of tiles, one side at a time and both together; heads, batches and layouts at small lengths. */
+static void plan_sizes(size_plan *plan)
+{
+    const problem *p = plan->problem;
+    uint64_t tile_q = parameter(p, "tile_q"), tile_k = parameter(p, "tile_k"), dim = parameter(p, "head_dim");
+    edge_list qs = {{0}, 0}, ks = {{0}, 0};
+    edges_add_around(&qs, 1);
+    edges_add_around(&qs, tile_q);
+    edges_add_around(&ks, 1);
+    edges_add_around(&ks, tile_k);
+    edges_add(&ks, 2 * tile_k + 1);
+    for (size_t i = 0; i < qs.count; i++)
+        add(plan, (lengths){1, 1, 1, qs.values[i], 2}, HEADS_FIRST);
+    for (size_t i = 0; i < ks.count; i++)
+        add(plan, (lengths){1, 1, 1, 5, ks.values[i]}, HEADS_FIRST);
+    for (uint64_t i = tile_q - 1; i <= tile_q + 1; i++)
+        add(plan, (lengths){1, 1, 1, i, i + (i & 1)}, HEADS_FIRST);
+    add(plan, (lengths){1, 1, 1, 5, tile_k + 3},
+        HEADS_FIRST); /* causal: query 0 sees all of a tile but its last key */
+    add(plan, (lengths){1, 1, 1, 100, 100}, HEADS_FIRST);
+    add(plan, (lengths){1, 1, 1, 70, 33}, HEADS_FIRST); /* causal: 37 rows see nothing */
+    add(plan, (lengths){1, 1, 1, 3, 1000}, HEADS_FIRST);
+    for (uint64_t i = 1; i <= 2 && parameter(p, "splits") > 1; i++) /* a part has one key, and none */
+        add(plan, (lengths){1, 2, 1, 3, (parameter(p, "splits") - i) * tile_k + 1}, HEADS_FIRST);
+    if (parameter(p, "splits") > 1)
+        add(plan, (lengths){1, 1, 1, 1, 128 * parameter(p, "splits") + 5}, HEADS_FIRST);
+    add(plan, (lengths){2, 6, 2, 9, 21}, ROWS_FIRST);
+    add(plan, (lengths){2, 3, 3, 5, 18}, GAPS);
+    add(plan, (lengths){3, 2, 1, 4, 7}, ONE_KV);
+    add(plan, (lengths){0, 2, 1, 4, 7}, HEADS_FIRST);
+    add(plan, (lengths){1, 0, 1, 4, 7}, HEADS_FIRST);
+    if (dim <= 16 || plan->limits.is_full)
+        add(plan, (lengths){1, 1, 1, 1000, 1000}, HEADS_FIRST);
+}
+
+const family_row attention_row = {
+    .name = "attention",
+    .args = "q k v out lse batch q_heads kv_heads q_length k_length scale workspace_size",
+    .patterns = patterns,
+    .plan = plan_sizes,
+    .make = make,
+    .expect = expect};

@@ -1,0 +1,13 @@
+/* c[m,l] = sum over k of A[m,k,l] * b[k,l], both in NVFP4: e2m1 codes with an e4m3 scale for each 16. */
+#ifndef VERIFY_NVFP4_GEMV_H
+#define VERIFY_NVFP4_GEMV_H
+
+#include "families.h"
+
+extern const family_row nvfp4_gemv_row;
+
+/* What a code, 0 to 15, and a scale, 0 to 255, stand for (OCP MX 1.0, e2m1; OCP FP8 1.0, e4m3). */
+double nvfp4_code_value(unsigned code);
+double nvfp4_scale_value(unsigned scale);
+
+#endif
