@@ -46638,7 +46638,7 @@ kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_16_64_4_near_2_4(kiln_loader *
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_gemm_name, detail);
     }
     if (!(a.workspace_size >= ceil_div((uint64_t)a.m, 16) * ceil_div((uint64_t)a.n, 64) * 4 * 16 * 64)) {
-        static const char detail[] = "the workspace is too small";
+        static const char detail[] = "workspace_size is less than the sums of these tiles and splits take";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, nf4_gemm_name, detail);
     }
     if (a.workspace == 0) {
@@ -47825,7 +47825,7 @@ kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_4_near_2_4(kiln_loader 
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_gemm_name, detail);
     }
     if (!(a.workspace_size >= ceil_div((uint64_t)a.m, 16) * ceil_div((uint64_t)a.n, 64) * 4 * 16 * 64)) {
-        static const char detail[] = "the workspace is too small";
+        static const char detail[] = "workspace_size is less than the sums of these tiles and splits take";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, nf4_gemm_name, detail);
     }
     if (a.workspace == 0) {
@@ -59577,11 +59577,11 @@ kiln_status kiln_default_nf4_gemm_transposed_f16_f32_low_mma_8_8_4_8_near(kiln_l
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_gemm_transposed_name, detail);
     }
     if (!((uint64_t)a.n % 8 == 0)) {
-        static const char detail[] = "n must be a multiple of 8";
+        static const char detail[] = "n must be a multiple of 8 for vector 8";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, nf4_gemm_transposed_name, detail);
     }
     if (!(a.workspace_size >= ceil_div((uint64_t)a.m, 8) * ceil_div((uint64_t)a.k, 512) * 4 * 8 * 512)) {
-        static const char detail[] = "the workspace is too small";
+        static const char detail[] = "workspace_size is less than the sums of these tiles and splits take";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, nf4_gemm_transposed_name, detail);
     }
     if (a.workspace == 0) {
@@ -61665,11 +61665,11 @@ kiln_status kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_4_8_near(kiln_
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_gemm_transposed_name, detail);
     }
     if (!((uint64_t)a.n % 8 == 0)) {
-        static const char detail[] = "n must be a multiple of 8";
+        static const char detail[] = "n must be a multiple of 8 for vector 8";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, nf4_gemm_transposed_name, detail);
     }
     if (!(a.workspace_size >= ceil_div((uint64_t)a.m, 32) * ceil_div((uint64_t)a.k, 512) * 4 * 32 * 512)) {
-        static const char detail[] = "the workspace is too small";
+        static const char detail[] = "workspace_size is less than the sums of these tiles and splits take";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, nf4_gemm_transposed_name, detail);
     }
     if (a.workspace == 0) {
@@ -62344,11 +62344,11 @@ kiln_status kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_8_8_4_8_near(kiln_
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_gemm_transposed_name, detail);
     }
     if (!((uint64_t)a.n % 8 == 0)) {
-        static const char detail[] = "n must be a multiple of 8";
+        static const char detail[] = "n must be a multiple of 8 for vector 8";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, nf4_gemm_transposed_name, detail);
     }
     if (!(a.workspace_size >= ceil_div((uint64_t)a.m, 8) * ceil_div((uint64_t)a.k, 512) * 4 * 8 * 512)) {
-        static const char detail[] = "the workspace is too small";
+        static const char detail[] = "workspace_size is less than the sums of these tiles and splits take";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, nf4_gemm_transposed_name, detail);
     }
     if (a.workspace == 0) {
@@ -63377,11 +63377,11 @@ kiln_status kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_near(kiln
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_gemm_transposed_name, detail);
     }
     if (!((uint64_t)a.n % 8 == 0)) {
-        static const char detail[] = "n must be a multiple of 8";
+        static const char detail[] = "n must be a multiple of 8 for vector 8";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, nf4_gemm_transposed_name, detail);
     }
     if (!(a.workspace_size >= ceil_div((uint64_t)a.m, 32) * ceil_div((uint64_t)a.k, 512) * 4 * 32 * 512)) {
-        static const char detail[] = "the workspace is too small";
+        static const char detail[] = "workspace_size is less than the sums of these tiles and splits take";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, nf4_gemm_transposed_name, detail);
     }
     if (a.workspace == 0) {

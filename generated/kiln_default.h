@@ -776,7 +776,7 @@ kiln_status kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048(kiln_loader
  *   - m must be at most 65535
  *   - n must be at most 2^31
  *   - k must be at most 2^31
- *   - the workspace is too small */
+ *   - workspace_size is less than the sums of these tiles and splits take */
 
 enum {
     KILN_DEFAULT_NF4_GEMM_A_F32 = 1,
@@ -800,14 +800,16 @@ typedef struct kiln_default_nf4_gemm_args {
     CUdeviceptr out;         /* out, a[m, n], aligned to 2 bytes, or 4 where its elements have as many: C,
                               * row by row */
     CUdeviceptr workspace;   /* scratch, f32[workspace_size], aligned to 16 bytes, only when splits != 1:
-                              * sums of parts of K */
+                              * sums of parts of K; of one launch alone while it runs */
     CUdeviceptr arrivals;    /* in and out, u32[workspace_size / 32], aligned to 4 bytes, only when splits
-                              * != 1: 0 before and after */
+                              * != 1: all 0 before a launch, and again after it; of one launch alone while
+                              * it runs */
     uint32_t m;              /* u32: rows of A and C */
     uint32_t n;              /* u32: columns of C */
     uint32_t k;              /* u32: columns of A */
     uint64_t workspace_size; /* u64: numbers that workspace holds; arrivals has one for each 32 of them; 0:
-                              * there are neither */
+                              * there are neither, and K is not split. 16 * (m + 64) * (n + 128) are enough
+                              * for any tiles */
     uint32_t a;              /* element type of A and C; KILN_DEFAULT_NF4_GEMM_A_...; 0 is f16 */
     uint32_t acc;            /* type of products and sums; f64 where A is f32 only;
                               * KILN_DEFAULT_NF4_GEMM_ACC_...; 0 is f32 */
@@ -905,8 +907,8 @@ kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_2_near_2_1(kiln_loader
  *   - m must be at most 65535
  *   - n must be at most 2^31
  *   - k must be at most 2^31
- *   - n must be a multiple of 8
- *   - the workspace is too small */
+ *   - n must be a multiple of 8 for vector 8
+ *   - workspace_size is less than the sums of these tiles and splits take */
 
 enum {
     KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_F32 = 1,
@@ -929,14 +931,16 @@ typedef struct kiln_default_nf4_gemm_transposed_args {
     CUdeviceptr scale;       /* in, f32[n, k / 64], aligned to 4 bytes: of each 64 along K of a column */
     CUdeviceptr out;         /* out, a[m, k], aligned to 16 bytes: C, row by row */
     CUdeviceptr workspace;   /* scratch, f32[workspace_size], aligned to 16 bytes, only when splits != 1:
-                              * sums of parts of n */
+                              * sums of parts of n; of one launch alone while it runs */
     CUdeviceptr arrivals;    /* in and out, u32[workspace_size / 512], aligned to 4 bytes, only when splits
-                              * != 1: 0 before and after */
+                              * != 1: all 0 before a launch, and again after it; of one launch alone while
+                              * it runs */
     uint32_t m;              /* u32: rows of A and C */
     uint32_t n;              /* u32: columns of A; what the product sums over */
     uint32_t k;              /* u32: columns of C */
     uint64_t workspace_size; /* u64: numbers that workspace holds; arrivals has one for each 512 of them;
-                              * 0: there are neither */
+                              * 0: there are neither, and n is not split. 32 * (m + 32) * (k + 512) are
+                              * enough for any tiles */
     uint32_t a;              /* element type of A and C; KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_...; 0 is f16 */
     uint32_t acc;            /* type of products and sums; f64 where A is f32 only;
                               * KILN_DEFAULT_NF4_GEMM_TRANSPOSED_ACC_...; 0 is f32 */

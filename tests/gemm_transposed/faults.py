@@ -70,8 +70,6 @@ EIGHT_ROWS = [
 
 # f16 with mma, eight rows, two parts of n
 MATRIX = [
-    ("scale's second part left out", WRONG, "mul.rn.f16x2 $a, $b, $c; fma.rn.f16x2 $d, $b, $e, $a;",
-     "mul.rn.f16x2 $d, $b, $e;", 32),
     ("columns of a pair exchanged", WRONG, "lop3.b32 $a, 0x0f0f0f0f, $b, $c, 202;",
      "lop3.b32 $a, 0x0f0f0f0f, $b, $c, 172;", 8),
     ("second column's codes left where they are", WRONG, "shl.b32 $a, $b, 4; shr.u32 $c, $d, 4; lop3",
