@@ -303,7 +303,8 @@ int main(int argc, char **argv)
     }
     for (size_t i = 0; i < m->variant_count; i++) {
         t.variant = &m->variants[i];
-        if (argc > 3 && !strstr(t.variant->id, argv[3]))
+        bool is_quantiser = manifest_param_value(t.variant, "group");
+        if (!is_quantiser || (argc > 3 && !strstr(t.variant->id, argv[3])))
             continue;
         variants++;
         if (!try_variant(&t) && ++wrong && device_reopen(&t.device, error, sizeof error) != DEVICE_OK)
