@@ -51,24 +51,25 @@ static void write_alignment_check(arena *a, text *out, const bundle_family *f, c
                   arena_format(a, "%s must be aligned to %u bytes", arg->name, (unsigned)alignment));
 }
 
-/* Of the pointers that every variant has. */
+/* Of the pointers that every variant of the family has. */
 static void write_common_pointer_checks(arena *a, text *out, const bundle_family *f, const char *prefix)
 {
-    for (size_t i = 0; i < f->field_count; i++)
-        if (f->fields[i].arg && f->fields[i].always)
-            write_null_check(a, out, f, f->fields[i].arg, prefix);
-    for (size_t i = 0; i < f->field_count; i++)
-        if (f->fields[i].arg && f->fields[i].always)
-            write_alignment_check(a, out, f, f->fields[i].arg, f->fields[i].arg->alignment, prefix);
+    for (const kiln_arg *arg = f->family->args; arg->name; arg++)
+        if (!arg->when)
+            write_null_check(a, out, f, arg, prefix);
+    for (const kiln_arg *arg = f->family->args; arg->name; arg++)
+        if (!arg->when)
+            write_alignment_check(a, out, f, arg, arg->alignment, prefix);
 }
 
-/* Of the pointers that this variant has and others lack, or that it wants aligned to more. */
+/* Of the pointers that this variant has and others lack, in this bundle or in another, or that it wants aligned to more:
+ * after the variant's rules, which say better why a workspace is missing than that its pointer is null. */
 static void write_own_pointer_checks(arena *a, text *out, const bundle_family *f, const kiln_variant *v,
                                      const char *prefix)
 {
     for (size_t i = 0; i < f->field_count; i++) {
         const bundle_field *field = &f->fields[i];
-        if (field->arg && !field->always && variant_has_arg(a, v, field->arg))
+        if (field->arg && field->arg->when && variant_has_arg(a, v, field->arg))
             write_null_check(a, out, f, field->arg, prefix);
     }
     for (size_t i = 0; i < f->field_count; i++) {
@@ -76,7 +77,7 @@ static void write_own_pointer_checks(arena *a, text *out, const bundle_family *f
         if (!field->arg || field->arg->kind == KILN_ARG_VALUE || !variant_has_arg(a, v, field->arg))
             continue;
         const uint32_t alignment = variant_arg_alignment(a, v, field->arg);
-        if (!field->always || alignment > field->arg->alignment)
+        if (field->arg->when || alignment > field->arg->alignment)
             write_alignment_check(a, out, f, field->arg, alignment, prefix);
     }
 }
