@@ -114,7 +114,7 @@ static const kiln_arg blend_args[] = {
 static const kiln_rule blend_rules[] = {
     {"stride % 8 == 0", "stride must be a multiple of 8"},
     {"stride >= width", "stride must be at least \"width\""},
-    {"strategy != wide || stride % 16 == 0", "stride must be a multiple of 16 for strategy=wide"},
+    {"strategy != wide || stride % 16 == 0", "stride must be a multiple of 16"},
     {0}};
 
 static const kiln_dispatch blend_dispatch[] = {

@@ -150,7 +150,7 @@ static void checks_rules_of_the_variant(void **state)
                    "stride must be at least \"width\"");
     args.stride = 72;
     expect_failure(sample_blend_f32_f32_64_noclamp_wide(&loader, NULL, &args), KILN_ERROR_BAD_ARGUMENT,
-                   "blend", "stride must be a multiple of 16 for strategy=wide");
+                   "blend", "stride must be a multiple of 16, with strategy=wide");
     assert_status(sample_blend_f32_f32_64_noclamp_narrow(&loader, NULL, &args), KILN_OK);
 }
 
@@ -238,7 +238,7 @@ static void says_how_large_a_workspace_is_missing(void **state)
     (void)state;
     sample_parts_args args = {.n = 1000};
     expect_failure(sample_parts(&loader, NULL, &args), KILN_ERROR_BAD_ARGUMENT, "parts",
-                   "workspace_size must be at least n * splits");
+                   "workspace_size must be at least n * splits, with splits=2");
     args.workspace_size = 2000;
     expect_failure(sample_parts(&loader, NULL, &args), KILN_ERROR_NULL_POINTER, "parts", "workspace is null");
     args.workspace = 0x1000;

@@ -444,7 +444,7 @@ kiln_status sample_blend_f32_f32_64_noclamp_wide(kiln_loader *loader, CUstream s
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
     if (!(a.stride % 16 == 0)) {
-        static const char detail[] = "stride must be a multiple of 16 for strategy=wide";
+        static const char detail[] = "stride must be a multiple of 16, with strategy=wide";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.rows, 64),
@@ -741,7 +741,7 @@ kiln_status sample_blend_f32_f32_128_noclamp_wide(kiln_loader *loader, CUstream 
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
     if (!(a.stride % 16 == 0)) {
-        static const char detail[] = "stride must be a multiple of 16 for strategy=wide";
+        static const char detail[] = "stride must be a multiple of 16, with strategy=wide";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.rows, 128),
@@ -1038,7 +1038,7 @@ kiln_status sample_blend_f16_f32_64_noclamp_wide(kiln_loader *loader, CUstream s
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
     if (!(a.stride % 16 == 0)) {
-        static const char detail[] = "stride must be a multiple of 16 for strategy=wide";
+        static const char detail[] = "stride must be a multiple of 16, with strategy=wide";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.rows, 64),
@@ -1335,7 +1335,7 @@ kiln_status sample_blend_f16_f32_128_noclamp_wide(kiln_loader *loader, CUstream 
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
     if (!(a.stride % 16 == 0)) {
-        static const char detail[] = "stride must be a multiple of 16 for strategy=wide";
+        static const char detail[] = "stride must be a multiple of 16, with strategy=wide";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.rows, 128),
@@ -1624,7 +1624,7 @@ kiln_status sample_parts_2(kiln_loader *loader, CUstream stream, const sample_pa
         return status;
     sample_parts_args a = *args;
     if (!(a.workspace_size >= a.n * 2)) {
-        static const char detail[] = "workspace_size must be at least n * splits";
+        static const char detail[] = "workspace_size must be at least n * splits, with splits=2";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, parts_name, detail);
     }
     if (a.workspace == 0) {

@@ -60,7 +60,7 @@ kiln_status sample_axpy(kiln_loader *loader, CUstream stream, const sample_axpy_
  * Rules, else KILN_ERROR_BAD_ARGUMENT:
  *   - stride must be a multiple of 8
  *   - stride must be at least "width"
- *   - stride must be a multiple of 16 for strategy=wide (where strategy == wide) */
+ *   - stride must be a multiple of 16 (where strategy == wide) */
 
 enum {
     SAMPLE_BLEND_TYPE_F32 = 1,
