@@ -45,9 +45,9 @@ static const kiln_arg args[] = {
     {"scale", KILN_ARG_IN, "f32", "n, k / 64", 4, NULL, "of each 64 along K of a column"},
     {"out", KILN_ARG_OUT, "$a", "m, k", 16, NULL, "C, row by row"},
     {"workspace", KILN_ARG_SCRATCH, "$acc", "workspace_size", 16, "splits != 1",
-     "sums of parts of n; of one launch alone while it runs"},
+     "sums of parts of n; workspace and arrivals belong to one launch at a time"},
     {"arrivals", KILN_ARG_INOUT, "u32", "workspace_size / 512", 4, "splits != 1",
-     "all 0 before a launch, and again after it; of one launch alone while it runs"},
+     "all 0 before a launch, else C is wrong, and again after it; one launch at a time"},
     {"m", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of A and C"},
     {"n", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns of A; what the product sums over"},
     {"k", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns of C"},
@@ -62,8 +62,8 @@ static const kiln_rule rules[] = {
     {"m <= 65535", "m must be at most 65535"},
     {"n <= 2147483648", "n must be at most 2^31"},
     {"k <= 2147483648", "k must be at most 2^31"},
-    {"vector == 1 || n % 8 == 0", "n must be a multiple of 8 for vector 8"},
-    {"splits == 1 || workspace_size >= " WORKSPACE, "workspace_size is less than the sums of these tiles and splits take"},
+    {"vector == 1 || n % 8 == 0", "n must be a multiple of 8"},
+    {"splits == 1 || workspace_size >= " WORKSPACE, "workspace_size must be at least " WORKSPACE},
     {NULL, NULL},
 };
 

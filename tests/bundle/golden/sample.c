@@ -444,7 +444,7 @@ kiln_status sample_blend_f32_f32_64_noclamp_wide(kiln_loader *loader, CUstream s
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
     if (!(a.stride % 16 == 0)) {
-        static const char detail[] = "stride must be a multiple of 16 for strategy=wide";
+        static const char detail[] = "stride must be a multiple of 16, with strategy=wide";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.rows, 64),
@@ -741,7 +741,7 @@ kiln_status sample_blend_f32_f32_128_noclamp_wide(kiln_loader *loader, CUstream 
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
     if (!(a.stride % 16 == 0)) {
-        static const char detail[] = "stride must be a multiple of 16 for strategy=wide";
+        static const char detail[] = "stride must be a multiple of 16, with strategy=wide";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.rows, 128),
@@ -1038,7 +1038,7 @@ kiln_status sample_blend_f16_f32_64_noclamp_wide(kiln_loader *loader, CUstream s
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
     if (!(a.stride % 16 == 0)) {
-        static const char detail[] = "stride must be a multiple of 16 for strategy=wide";
+        static const char detail[] = "stride must be a multiple of 16, with strategy=wide";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.rows, 64),
@@ -1335,7 +1335,7 @@ kiln_status sample_blend_f16_f32_128_noclamp_wide(kiln_loader *loader, CUstream 
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
     if (!(a.stride % 16 == 0)) {
-        static const char detail[] = "stride must be a multiple of 16 for strategy=wide";
+        static const char detail[] = "stride must be a multiple of 16, with strategy=wide";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.rows, 128),
@@ -1566,12 +1566,110 @@ kiln_status sample_blend(kiln_loader *loader, CUstream stream, const sample_blen
     return kiln_fail(loader, KILN_ERROR_NO_VARIANT, blend_name, detail);
 }
 
+/* ==== parts ============================================================================================= */
+
+static const char parts_name[] = "parts";
+
+/* What every variant asks of its arguments. */
+static kiln_status check_parts(kiln_loader *loader, const sample_parts_args *a)
+{
+    const kiln_status status = kiln_begin(loader, a, parts_name);
+    if (status != KILN_OK)
+        return status;
+    return KILN_OK;
+}
+
+/* parts/splits=2 */
+
+static const char parts_2_id[] = "parts/splits=2";
+static const char parts_2_entry[] = "parts_2";
+
+static const char parts_2_sm_75[] =
+    ".version 6.3\n"
+    ".target sm_75\n"
+    ".address_size 64\n"
+    "\n"
+    ".visible .entry parts_2(\n"
+    "    .param .u64 param_n,\n"
+    "    .param .u64 param_workspace,\n"
+    "    .param .u64 param_workspace_size\n"
+    ")\n"
+    ".maxntid 1, 1, 1\n"
+    "{\n"
+    "\n"
+    "    ret;\n"
+    "}\n";
+
+static const kiln_image parts_2_images[] = {
+    {.data = parts_2_sm_75,
+     .bytes = sizeof parts_2_sm_75 - 1,
+     .hash_high = 0x9d466f08bc9db532,
+     .hash_low = 0x44ea2eb0f8350421,
+     .min_driver = 10000,
+     .sm = 75,
+     .kind = KILN_TARGET_BASE,
+     .format = KILN_IMAGE_PTX},
+};
+
+static const kiln_module parts_2_module = {
+    .images = parts_2_images,
+    .image_count = 1,
+    .slot = 10,
+};
+
+kiln_status sample_parts_2(kiln_loader *loader, CUstream stream, const sample_parts_args *args)
+{
+    const kiln_status status = check_parts(loader, args);
+    if (status != KILN_OK)
+        return status;
+    sample_parts_args a = *args;
+    if (!(a.workspace_size >= a.n * 2)) {
+        static const char detail[] = "workspace_size must be at least n * splits, with splits=2";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, parts_name, detail);
+    }
+    if (a.workspace == 0) {
+        static const char detail[] = "workspace is null";
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, parts_name, detail);
+    }
+    if (a.workspace % 4 != 0) {
+        static const char detail[] = "workspace must be aligned to 4 bytes";
+        return kiln_fail(loader, KILN_ERROR_MISALIGNED, parts_name, detail);
+    }
+    const uint64_t grid[3] = {1, 1, 1};
+    void *params[] = {&a.n, &a.workspace, &a.workspace_size};
+    return kiln_launch(loader, &sample_parts_2_kernel, stream, grid, 0, params);
+}
+
+static int launch_parts_2(kiln_loader *loader, CUstream stream, const void *args)
+{
+    return (int)sample_parts_2(loader, stream, args);
+}
+
+const kiln_kernel sample_parts_2_kernel = {
+    .key = 0x065077bb069c63a3,
+    .id = parts_2_id,
+    .entry = parts_2_entry,
+    .module = &parts_2_module,
+    .launch = launch_parts_2,
+    .block = {1, 1, 1},
+    .slot = 10,
+    .max_shared_bytes = 0,
+};
+
+kiln_status sample_parts(kiln_loader *loader, CUstream stream, const sample_parts_args *args)
+{
+    const kiln_status status = check_parts(loader, args);
+    if (status != KILN_OK)
+        return status;
+    return sample_parts_2(loader, stream, args);
+}
+
 /* ==== the bundle ======================================================================================== */
 
 const kiln_bundle sample_bundle = {
     .layout_version = 1,
     .kernel_count = SAMPLE_KERNELS,
-    .module_count = 10,
+    .module_count = 11,
     .slot_count = SAMPLE_SLOTS,
     .name = "sample",
 };
@@ -1587,11 +1685,12 @@ static const kiln_kernel *const kernels[] = {
     &sample_blend_f16_f32_128_noclamp_narrow_kernel,
     &sample_blend_f16_f32_128_noclamp_wide_kernel,
     &sample_blend_f64_f64_64_clamp_narrow_kernel,
+    &sample_parts_2_kernel,
 };
 
 /* The place of a kernel, from 1, by key & mask; 0 is free. */
 static const uint32_t table[] = {
-    0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    0, 0, 8, 11, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
     0, 10, 0, 0, 0, 0, 5, 2, 7, 9, 0, 3, 0, 1, 4, 6,
 };
 
