@@ -92,7 +92,7 @@ static const kiln_rule rules[] = {
     "))) + select(warps > 1, 256 + 128 * " TILES " + " BLOCK_ROWS " * (9 + 2 * warps + " OF_STORE "), 0))"
 #define MMA_OF_CHUNK "(5376 - 2 * min(256, k / 32) - 64 * (8 / warps * min(warps, k / 512)))"
 #define MMA_INSTRUCTIONS \
-    GRID_X " * min(l, 65535) * (256 * select(warps > 1, 52, 51) + 32) + " GRID_X " * l * (" MMA_OF_BATCH \
+    GRID_X " * min(l, 65535) * (256 * select(warps > 1, 51, 50) + 32) + " GRID_X " * l * (" MMA_OF_BATCH \
     " + ceil_div(k, 16384) * " MMA_OF_CHUNK " + k / 32 * " BY_DECODER("105", "98", "42") \
     " + 256 / warps * (k / 512) * (27 + " TILES " * " BY_DECODER("390", "358", "278") ")) + l * m"
 #define INSTRUCTIONS "select(strategy == mma, " MMA_INSTRUCTIONS ", " SIMT_INSTRUCTIONS ")"
@@ -149,9 +149,9 @@ const kiln_family nvfp4_gemv_family = {
     .empty = "m == 0 || l == 0",
     .block = {"256"},
     .grid = {GRID_X, "min(l, 65535)"},
-    .shared_bytes = "select(strategy == mma, 512 + 1088 * ceil_div(min(k, 16384), 512), " TURNS " * " TURN
+    .shared_bytes = "select(strategy == mma, 512 + 1152 * ceil_div(min(k, 16384), 512), " TURNS " * " TURN
                     " * " STEP_BYTES ")",
-    .max_shared_bytes = "select(strategy == mma, 35328, 16384 / (32 * lane_codes) * " STEP_BYTES ")",
+    .max_shared_bytes = "select(strategy == mma, 37376, 16384 / (32 * lane_codes) * " STEP_BYTES ")",
     .dispatch = dispatch,
     .cost = {.bytes_read = "l * (m + 1) * (k / 2 + k / 16)",
              .bytes_written = "l * m * select(c == f32, 4, 2)",
