@@ -104,8 +104,9 @@ static const kiln_rule rules[] = {
     {condition, "decode=hardware,lane_codes=16" prefer}, \
     {condition, "lane_codes=16" prefer}
 
-/* The matrix units, with as many warps for 16 rows as make 16 for each multiprocessor; with integers below sm_100 only. Chosen
- * by their count of instructions, not yet by measurements. */
+/* The matrix units, with as many warps for 16 rows as make 16 for each multiprocessor, but no more than k gives work to where
+ * fewer leave it a thread block; with integers below sm_100 only. Chosen by their count of instructions, not yet by
+ * measurements. */
 #define MATRIX "k % 512 == 0 && "
 #define PICK_MMA(condition, prefer) \
     {MATRIX condition, "decode=hardware,strategy=mma,rows=16" prefer}, \
@@ -113,9 +114,9 @@ static const kiln_rule rules[] = {
 
 /* As many rows per warp as leave 24 warps to each multiprocessor; few rows are shared by warps. */
 static const kiln_dispatch dispatch[] = {
-    PICK_MMA("m * l >= 256 * multiprocessors", ",warps=1"),
-    PICK_MMA("m * l >= 128 * multiprocessors", ",warps=2"),
-    PICK_MMA("m * l >= 64 * multiprocessors", ",warps=4"),
+    PICK_MMA("m * l >= select(k < 1024, 128, 256) * multiprocessors", ",warps=1"),
+    PICK_MMA("m * l >= select(k < 2048, 64, 128) * multiprocessors", ",warps=2"),
+    PICK_MMA("m * l >= select(k < 4096, 32, 64) * multiprocessors", ",warps=4"),
     PICK_MMA("m * l >= 32 * multiprocessors", ",warps=8"),
     PICK("m >= 32 && m * l >= 96 * multiprocessors", ",rows=4,warps=1"),
     PICK("m >= 16 && m * l >= 48 * multiprocessors", ",rows=2,warps=1"),
