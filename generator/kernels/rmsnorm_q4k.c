@@ -25,8 +25,9 @@ static void place_shared(gemv *g)
     g->units = ptx_add(f, g->partials, ptx_u32(4 * GEMV_WARPS * g->batch));
     g->h = ptx_add(f, g->units, ptx_u32(16 * g->batch));
     ptx_val most = ptx_min(f, g->k, ptx_u32(g->chunk));
-    ptx_val shares = ptx_shr(f, most, ptx_u32(6));
-    g->h_bytes = ptx_mul(f, shares, ptx_u32(g->share_bytes));
+    ptx_val raised = ptx_add(f, most, ptx_u32(GEMV_SHARES * GEMV_SHARE_ELEMENTS - 1));
+    ptx_val groups = ptx_div(f, raised, ptx_u32(GEMV_SHARES * GEMV_SHARE_ELEMENTS));
+    g->h_bytes = ptx_mul(f, groups, ptx_u32(GEMV_SHARES * g->share_bytes));
 }
 
 /* ---- sums --------------------------------------------------------------------------------------------------------- */
@@ -122,8 +123,8 @@ static void multiply_group(gemv *g, ptx_val group)
         for (uint32_t b = 0; b < g->batch; b++)
             g->sum[r][b] = ptx_var(f, ptx_f32(0));
     PTX_FOR (f, first, ptx_u32(0), g->chunk_blocks, ptx_u32(g->tiles * Q4K_TILE_BLOCKS)) {
-        ptx_val tile = gemv_next_tile(g);
-        gemv_multiply_tile(g, tile, first);
+        gemv_next_tile(g);
+        gemv_multiply_tile(g, first);
         gemv_end_tile(g);
     }
     gather_sums(g, group);
@@ -170,6 +171,7 @@ static void make_pass(gemv *g, ptx_val is_first_pass)
         ptx_val elements = ptx_min(f, left, ptx_u32(g->chunk));
         g->chunk_blocks = ptx_shr(f, elements, ptx_u32(8));
         gemv_begin_tiles(g);
+        gemv_limit_lanes(g);
         prepare_h(g, is_first_pass);
         PTX_FOR (f, group, g->warp, g->groups, ptx_u32(GEMV_WARPS)) {
             multiply_group(g, group);
@@ -303,7 +305,7 @@ static const kiln_rule rules[] = {
 /* Bytes of shared memory: stages, sums of 256 rows, what warps tell each other; h. */
 #define TILES       "(1 + (rows == 1 && batch <= 2))"
 #define FIXED_BYTES "18432 * rows * " TILES " + 1072 * batch"
-#define H_BYTES(of) "batch * (" of " / 64) * select(activation == q8, 80, 272)"
+#define H_BYTES(of) "batch * 8 * ceil_div(" of ", 512) * select(activation == q8, 80, 272)"
 #define SHARED      FIXED_BYTES " + " H_BYTES("min(k, chunk)")
 #define MOST_SHARED FIXED_BYTES " + " H_BYTES("chunk")
 
