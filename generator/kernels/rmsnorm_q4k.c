@@ -328,21 +328,19 @@ static const kiln_rule rules[] = {
 #define IS_EXACT     "(activation == exact)"
 #define WIDEN        "select(x == f32, 0, select(x == f16, 6, 4))"
 #define NARROW       "select(y == f32, 0, select(y == bf16 && sm < 80, 6, 1))"
-#define OF_THREADS   "(39 + batch + " HAS_NORM " * (2 + batch) + (rows > 1) * (2 + 9 * rows / 2))"
+#define OF_THREADS   "(46 + batch + " HAS_NORM " * (2 + batch) + (rows > 1) * (2 + 9 * rows / 2))"
 #define OF_NORM      HAS_NORM " * (256 * (28 * batch + 2) + batch * (k / 4) * (9 + " WIDEN "))"
-#define OF_NEXT      "(3 * rows + 1 + (rows > 1))"
 #define OF_PASS      "(12 + 4 * (rows > 1))"
-#define OF_CHUNK                                                                                             \
-    "(40 + 7 * rows - 2 * (rows == 1) + 4 * (" TILES " - 1) + " HAS_NORM " - (sm < 80) + " OF_NEXT ")"
-#define OF_H_CHUNK "(10 + " IS_EXACT " * 43 * batch)"
+#define OF_CHUNK     "(45 + 9 * rows + 2 * (rows > 1) + 7 * (" TILES " - 1) + " HAS_NORM " - 3 * (sm < 80))"
+#define OF_H_CHUNK   "(25 + " IS_EXACT " * (8 + 54 * batch))"
 #define OF_FOUR                                                                                              \
-    "(select(activation == q8, 7 + 42 * batch, 6 + 42 * batch) + " HAS_NORM                                  \
+    "(select(activation == q8, 4 + 42 * batch, 2 + 38 * batch) + " HAS_NORM                                  \
     " * (2 + 8 * batch) + batch * " WIDEN ")"
 #define OF_JOIN  "(select(rows == 1, 10, 6 + 4 * rows) + 3 * " IS_EXACT ")"
-#define OF_GROUP "(8 + 5 * (rows > 1) + rows * batch + batch * " OF_JOIN " + " OF_NEXT ")"
-#define OF_STAGE "(21 + rows + 5 * (" TILES " - 1) - 2 * (sm < 80))"
+#define OF_GROUP "(8 + 5 * (rows > 1) + rows * batch + batch * " OF_JOIN " + 2 * rows)"
+#define OF_STAGE "(16 + rows + 2 * (" TILES " - 1) + 2 * (sm < 80) * " TILES ")"
 #define OF_BLOCK                                                                                             \
-    "select(activation == q8, 1 + 6 * batch + rows * (39 + 24 * batch), 1 + 18 * batch + rows * (95 + 68 * " \
+    "select(activation == q8, 6 * batch - 1 + rows * (38 + 24 * batch), 18 * batch - 1 + rows * (94 + 68 * " \
     "batch))"
 #define OF_ROW "(9 * (k / 256) * select(sm < 80, 2, 1) + 2 + batch * (3 + " NARROW "))"
 

@@ -63,8 +63,9 @@ typedef struct gemv {
     ptx_val stage;                       /* that it fills: its offset; the other one is multiplied */
 
     /* Of a row of the chunk. */
-    ptx_val row_stages, last_blocks;    /* super-blocks in the last of the stages */
-    ptx_val in_stage[GEMV_MOST_COPIES]; /* whether this lane has a piece to copy */
+    ptx_val row_stages, last_pieces;    /* in the last of the stages */
+    ptx_val piece[GEMV_MOST_COPIES];    /* of a stage, that this lane copies where there are as many */
+    ptx_val in_stage[GEMV_MOST_COPIES]; /* whether there are; from sm_80 on */
     ptx_val in_last[GEMV_MOST_COPIES];
     ptx_val lane_to;    /* where it puts the first one, in the first stage */
     ptx_val group_step; /* from the last stage of a row to the first of this warp's next */

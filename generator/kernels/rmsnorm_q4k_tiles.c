@@ -7,6 +7,10 @@
  * SECTORS. A row begins in the middle of a sector where it has an odd number and an odd number of super-blocks. Lanes then
  * take the piece before the one of their own number, so that each copy of 512 bytes begins at a sector, and every sector
  * but those at a tile's ends is asked for once. A warp's rows are two apart, so that they are alike in this.
+ *
+ * Where a chunk is 1024 elements, 18 sectors, such a row asks for 19: half of the last one is the first of the row's next
+ * chunk, which comes when all rows of the pass have had this one. To keep them would take 4 KB of shared memory, of which
+ * this chunk is the choice when there is little. Over even and odd rows 1.03 of the bytes are moved.
  */
 #include "rmsnorm_q4k.h"
 
@@ -47,16 +51,16 @@ static void find_pieces(gemv *g)
     ptx_val row = ptx_add(f, g->next_row, g->first_row);
     ptx_val both_odd = ptx_and(f, row, g->row_blocks);
     ptx_val behind = ptx_and(f, both_odd, ptx_u32(1));
-    ptx_val piece = ptx_sub(f, g->lane, behind);
-    g->lane_to = ptx_mad(f, piece, ptx_u32(GEMV_PIECE_BYTES), g->stages);
-    ptx_val pieces = ptx_mul(f, g->last_blocks, ptx_u32(BLOCK_PIECES));
-    for (uint32_t i = 0; i < copies_of(g); i++) {
-        ptx_val mine = i == 0 ? piece : ptx_add(f, piece, ptx_u32(32 * i));
-        g->in_stage[i] = ptx_lt(f, mine, ptx_u32(g->tiles * GEMV_TILE_PIECES));
-        g->in_last[i] = ptx_lt(f, mine, pieces);
+    g->piece[0] = ptx_sub(f, g->lane, behind);
+    for (uint32_t i = 1; i < copies_of(g); i++)
+        g->piece[i] = ptx_add(f, g->piece[0], ptx_u32(32 * i));
+    g->lane_to = ptx_mad(f, g->piece[0], ptx_u32(GEMV_PIECE_BYTES), g->stages);
+    for (uint32_t i = 0; i < copies_of(g) && g->sm >= 80; i++) {
+        g->in_stage[i] = ptx_lt(f, g->piece[i], ptx_u32(g->tiles * GEMV_TILE_PIECES));
+        g->in_last[i] = ptx_lt(f, g->piece[i], g->last_pieces);
     }
     ptx_val in_row = ptx_shr(f, g->chunk_first, ptx_u32(8));
-    ptx_val first_piece = ptx_mad(f, in_row, ptx_u32(BLOCK_PIECES), piece);
+    ptx_val first_piece = ptx_mad(f, in_row, ptx_u32(BLOCK_PIECES), g->piece[0]);
     ptx_val byte = ptx_as(f, PTX_S32, ptx_shl(f, first_piece, ptx_u32(4)));
     ptx_val start = ptx_at(f, g->w, byte);
     for (uint32_t r = 0; r < g->rows; r++) {
@@ -76,7 +80,7 @@ static void count_stages(gemv *g)
     ptx_val whole = ptx_div(f, before, ptx_u32(blocks));
     ptx_val rest = ptx_and(f, before, ptx_u32(blocks - 1));
     g->row_stages = ptx_add(f, whole, ptx_u32(1));
-    g->last_blocks = ptx_add(f, rest, ptx_u32(1));
+    g->last_pieces = ptx_mad(f, rest, ptx_u32(BLOCK_PIECES), ptx_u32(BLOCK_PIECES));
     ptx_val rows = ptx_mul_wide(f, g->row_blocks, ptx_u32(GEMV_WARPS * g->rows * Q4K_BLOCK_BYTES));
     ptx_val copied = ptx_mul_wide(f, whole, ptx_u32(g->tiles * GEMV_TILE_BYTES));
     g->group_step = ptx_sub(f, rows, copied);
@@ -111,6 +115,17 @@ static void copy_rows(gemv *g, ptx_val to, const ptx_val is_mine[])
     }
 }
 
+/* In one place for all stages: in two, registers are spilled. */
+static void copy_through_registers(gemv *g, ptx_val to, ptx_val is_last)
+{
+    ptx_fn *f = g->f;
+    ptx_val is_mine[GEMV_MOST_COPIES], stage = ptx_u32(g->tiles * GEMV_TILE_PIECES);
+    ptx_val pieces = ptx_select(f, is_last, g->last_pieces, stage);
+    for (uint32_t i = 0; i < copies_of(g); i++)
+        is_mine[i] = ptx_lt(f, g->piece[i], pieces);
+    copy_rows(g, to, is_mine);
+}
+
 static void advance(gemv *g, ptx_val step)
 {
     for (uint32_t r = 0; r < g->rows; r++)
@@ -123,14 +138,18 @@ static void fill_stage(gemv *g)
     ptx_fn *f = g->f;
     ptx_val to = ptx_add(f, g->lane_to, g->stage);
     ptx_val is_last = ptx_eq(f, g->next_left, ptx_u32(1));
+    if (g->sm < 80)
+        copy_through_registers(g, to, is_last);
     PTX_IF (f, is_last) {
-        copy_rows(g, to, g->in_last);
+        if (g->sm >= 80)
+            copy_rows(g, to, g->in_last);
         advance(g, g->group_step);
         ptx_add_to(f, g->next_row, ptx_u32(GEMV_WARPS * g->rows));
         check_group(g);
     }
     PTX_ELSE (f) {
-        copy_rows(g, to, g->in_stage);
+        if (g->sm >= 80)
+            copy_rows(g, to, g->in_stage);
         advance(g, ptx_u64(g->tiles * GEMV_TILE_BYTES));
         ptx_sub_to(f, g->next_left, ptx_u32(1));
     }
