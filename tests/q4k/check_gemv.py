@@ -7,10 +7,9 @@ usage: check_gemv.py [--device DEVICE] PROFILE MANIFEST SHAPES WORD...
 Each byte of the weights is read once, by accesses that use whole sectors; every byte of the inputs is read and every one of
 the result written; x and gamma come again for each thread block, from the caches. The loop over the weights takes no more
 instructions than its budget; shared memory is used without conflicts. Shapes whose h has no room on the device, or on the
-least one, are left out, and for the types but f32, whose code differs at either end alone, all shapes but the first.
+least one, are left out. Without a device, types but f32, whose code differs at either end alone, take the first shape only.
 """
 import argparse
-import functools
 import pathlib
 import sys
 
@@ -45,23 +44,21 @@ def size_of(params, n, k):
     return f"n={n},k={k}" + (",eps=1e-5" if params["norm"] == "rms" else "")
 
 
-@functools.cache
-def loop(case):
+def loop(count):
     """Per weight: what more elements add to the rows of a thread block, less what they add to its h."""
-    params = counters.parameters(case[2])
-
     def executed(rows, k):
-        return counters.run(*case, size_of(params, blocks * rows, k) + "@0-0").executed
-    blocks = counters.run(*case, size_of(params, 65536, 256) + "@0-0").blocks
+        return count.at(size_of(count.params, count.blocks * rows, k) + "@0-0").executed
     few, many = (executed(r, 2 * LOOP_K) - executed(r, LOOP_K) for r in (LOOP_ROWS, 2 * LOOP_ROWS))
     return (many - few) / (LOOP_ROWS * LOOP_K)
 
 
 def loop_cell(count):
+    """Once for a variant: where there are rows for all thread blocks that go at once."""
     activation, rows = count.params["activation"], int(count.params["rows"])
-    if count.case[3] != "sm_80" or count.params["batch"] != "1" or count.params["chunk"] != "65536":
+    is_full = count.args["n"] > 8 * rows * count.blocks
+    if count.case[3] != "sm_80" or count.params["batch"] != "1" or count.params["chunk"] != "65536" or not is_full:
         return "loop", "-", True
-    return counters.at_most("loop", loop(count.case[:-1]), BUDGETS[activation][rows])
+    return counters.at_most("loop", loop(count), BUDGETS[activation][rows])
 
 
 def judge(count):
@@ -92,7 +89,7 @@ def main():
 
     def sizes(params):
         fitting = [size_of(params, n, k) for n, k in shapes if has_room(params, k, options.device)]
-        return fitting if params["x"] == params["y"] == "f32" else fitting[:1]
+        return fitting if options.device or params["x"] == params["y"] == "f32" else fitting[:1]
 
     counters.check(options.profile, options.manifest, options.words, sizes, judge,
                    lambda params: [options.device] if options.device else None)
