@@ -20,8 +20,8 @@ static bool run_all(const matrix *real)
     report_header();
     bool fine = decode_token(real, false);
     fine &= decode_token(real, true);
-    fine &= train_adapter(real, false);
-    fine &= train_adapter(real, true);
+    fine &= train_adapter(real, F32);
+    fine &= train_adapter(real, BF16);
     puts(fine ? "result    every product is within its bound"
               : "result    WRONG: a product is beyond its bound");
     return fine;
