@@ -100,9 +100,10 @@ void q4k_pack(const float values[Q4K_ELEMENTS], unsigned char block[Q4K_BYTES]);
 void q4k_unpack(const unsigned char block[Q4K_BYTES], double values[Q4K_ELEMENTS],
                 double sizes[Q4K_ELEMENTS]);
 
-/* ---- the two jobs ------------------------------------------------------------------------------------------------ */
+/* ---- the jobs ---------------------------------------------------------------------------------------------------- */
 
 bool decode_token(const matrix *real, bool is_q8);
 bool train_adapter(const matrix *real, element_type type);
+bool attend_sequences(const matrix *real);
 
 #endif
