@@ -6,7 +6,7 @@
 
 enum {
     HEAD = 64,
-    QUERY_HEADS = 8,
+    QUERY_HEADS = 6,
     KV_HEADS = 2,
     GROUP = QUERY_HEADS / KV_HEADS,
     QUERY_ROW = QUERY_HEADS * HEAD

@@ -6,9 +6,9 @@
  * attend: a prompt, and tokens after it, through attention with grouped heads. Without JOB: all.
  * The weights are tests/data/minilm_l6_ffn_512x384.f32, a trained model's feed-forward matrix, cut to the layer's shapes.
  *
- * A line per product has the worst error as a share of its bound; the relative root-mean-square error against float64 with
- * the same quantised weights, and against float64 with the weights as they were (for attention: with the same rounded
- * Q, K and V, and with these as they were). Exit status: 0 when every error is within its bound, 1 when not, 2 for bad
+ * A line per product has the worst error as a share of its bound; the relative root-mean-square error against float64
+ * with the same quantised weights, and against float64 with the weights as they were (for attention: with the same
+ * rounded Q, K and V, and with these as they were). Exit status: 0 when every error is within its bound, 1 when not, 2 for bad
  * usage, 77 when there is no driver or device to run on.
  */
 #include "layer.h"
