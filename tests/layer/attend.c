@@ -4,6 +4,7 @@
  * Each token after it appends a row to K and V, and its one query, which sees all keys and needs no mask, goes through the
  * kernel that shares the keys among thread blocks. That happens twice, the second time from the last thread block on, and
  * must give the same bits. Then prompt and tokens go through the causal kernel together, as if all had been there at once.
+ * A single head by itself, with rows that follow each other, is what most other kernels for attention do.
  */
 #include "attend.h"
 
@@ -19,50 +20,7 @@ static const context contexts[] = {
     {.batch = 1, .cached = 523, .prompt = 9, .steps = 2},
 };
 
-enum { SPARE = 24, MOST_SPLITS = 16 };
-
-/* ---- the cache --------------------------------------------------------------------------------------------------- */
-
-/* K and V by sequence, head and row. */
-typedef struct cache {
-    CUdeviceptr k, v;
-    element_type type;
-    uint32_t capacity, rows; /* rows of a head: that there is room for, that are there */
-} cache;
-
-static CUdeviceptr new_nans(size_t bytes)
-{
-    void *ones = host_new(bytes, 1);
-    memset(ones, 0xff, bytes);
-    const CUdeviceptr address = device_new(bytes, ones);
-    free(ones);
-    return address;
-}
-
-static cache cache_new(const context *c, element_type type)
-{
-    const uint32_t capacity = context_keys(c) + SPARE;
-    const size_t bytes = (size_t)c->batch * KV_HEADS * capacity * HEAD * element_bytes(type);
-    return (cache){new_nans(bytes), new_nans(bytes), type, capacity, 0};
-}
-
-static void cache_append(cache *to, const context *c, const tensors *t, uint32_t rows)
-{
-    for (uint32_t i = 0; i < c->batch * KV_HEADS; i++) {
-        const size_t from = ((size_t)i * context_keys(c) + to->rows) * HEAD;
-        const size_t at = ((size_t)i * to->capacity + to->rows) * HEAD * element_bytes(to->type);
-        elements_write(to->k + at, t->k + from, (size_t)rows * HEAD, to->type);
-        elements_write(to->v + at, t->v + from, (size_t)rows * HEAD, to->type);
-    }
-    to->rows += rows;
-}
-
-/* ---- launches ---------------------------------------------------------------------------------------------------- */
-
-/* O like Q, and the logarithms by sequence, head and query. */
-typedef struct results {
-    float *out, *log;
-} results;
+/* ---- results ----------------------------------------------------------------------------------------------------- */
 
 static results results_new(const context *c)
 {
@@ -83,130 +41,6 @@ static bool results_agree(const context *c, const results *a, const results *b)
            memcmp(a->log, b->log, rows * sizeof(float)) == 0;
 }
 
-/* What launches share. */
-typedef struct layer {
-    const context *c;
-    cache kv;
-    CUdeviceptr q, out, workspace, arrivals;
-    size_t workspace_size, arrivals_size;
-} layer;
-
-static const uint32_t types[] = {[F32] = LAYER_KERNELS_ATTENTION_TYPE_F32,
-                                 [F16] = LAYER_KERNELS_ATTENTION_TYPE_F16,
-                                 [BF16] = LAYER_KERNELS_ATTENTION_TYPE_BF16};
-
-/* Queries first to first + count - 1 of each sequence and head, against all keys in the cache. */
-static void launch(const layer *l, uint32_t first, uint32_t count, bool is_causal, CUdeviceptr log)
-{
-    const uint32_t queries = context_queries(l->c);
-    const size_t skipped = (size_t)first * QUERY_ROW * element_bytes(l->kv.type);
-    const layer_kernels_attention_args args = {
-        .q = l->q + skipped,
-        .k = l->kv.k,
-        .v = l->kv.v,
-        .out = l->out + skipped,
-        .lse = log,
-        .batch = l->c->batch,
-        .q_heads = QUERY_HEADS,
-        .kv_heads = KV_HEADS,
-        .q_length = count,
-        .k_length = l->kv.rows,
-        .scale = 1 / sqrt(HEAD),
-        .q_row_stride = QUERY_ROW,
-        .q_head_stride = HEAD,
-        .q_batch_stride = (uint64_t)queries * QUERY_ROW,
-        .kv_row_stride = HEAD,
-        .kv_head_stride = (uint64_t)l->kv.capacity * HEAD,
-        .kv_batch_stride = (uint64_t)l->kv.capacity * HEAD * KV_HEADS,
-        .out_row_stride = QUERY_ROW,
-        .out_head_stride = HEAD,
-        .out_batch_stride = (uint64_t)queries * QUERY_ROW,
-        .workspace = l->workspace,
-        .arrivals = l->arrivals,
-        .workspace_size = l->workspace_size,
-        .type = types[l->kv.type],
-        .head_dim = HEAD,
-        .causal = is_causal,
-    };
-    device_need(layer_kernels_attention(&device_loader, NULL, &args));
-}
-
-/* The same, and the logarithms into their places. */
-static void attend(const layer *l, uint32_t first, uint32_t count, bool is_causal, results *r)
-{
-    const uint32_t heads = l->c->batch * QUERY_HEADS;
-    float *log = host_new((size_t)heads * count, sizeof *log);
-    const CUdeviceptr to = device_new((size_t)heads * count * sizeof *log, NULL);
-    launch(l, first, count, is_causal, to);
-    device_take(log, to, (size_t)heads * count * sizeof *log);
-    for (uint32_t head = 0; head < heads; head++)
-        memcpy(r->log + (size_t)head * context_queries(l->c) + first, log + (size_t)head * count,
-               count * sizeof *log);
-    free(log);
-}
-
-/* ---- the job ----------------------------------------------------------------------------------------------------- */
-
-static layer layer_new(const context *c, const tensors *t, element_type type)
-{
-    const uint32_t heads = c->batch * QUERY_HEADS;
-    layer l = {.c = c, .kv = cache_new(c, type)};
-    l.q = elements_upload(t->q, t->q_count, type);
-    l.out = device_new(t->q_count * element_bytes(type), NULL);
-    l.workspace_size = (size_t)heads * MOST_SPLITS * (HEAD + 8);
-    l.arrivals_size = heads;
-    l.workspace = device_new(l.workspace_size * sizeof(float), NULL);
-    l.arrivals = device_new(l.arrivals_size * sizeof(uint32_t), NULL);
-    return l;
-}
-
-static bool has_bits(CUdeviceptr from, size_t words)
-{
-    uint32_t *bits = host_new(words, sizeof *bits), any = 0;
-    device_take(bits, from, words * sizeof *bits);
-    for (size_t i = 0; i < words; i++)
-        any |= bits[i];
-    free(bits);
-    return any != 0;
-}
-
-/* Takes O. Whether thread blocks shared keys as they should, by the workspace, and left it fit for other launches. */
-static bool layer_close(layer *l, const tensors *t, bool should_share, results *r)
-{
-    elements_take(r->out, l->out, t->q_count, l->kv.type);
-    const bool are_shared = has_bits(l->workspace, l->workspace_size);
-    const bool is_left = has_bits(l->arrivals, l->arrivals_size);
-    device_free(l->kv.k);
-    device_free(l->kv.v);
-    device_free(l->q);
-    if (are_shared != should_share)
-        printf("WRONG: thread blocks %s the keys of a query\n", are_shared ? "shared" : "did not share");
-    if (is_left)
-        puts("WRONG: arrivals are not all zero after the launches");
-    return are_shared == should_share && !is_left;
-}
-
-/* The sequences as they come. */
-static bool stream(const context *c, const tensors *t, element_type type, results *r)
-{
-    layer l = layer_new(c, t, type);
-    cache_append(&l.kv, c, t, c->cached + c->prompt);
-    attend(&l, 0, c->prompt, true, r);
-    for (uint32_t i = c->prompt; i < context_queries(c); i++) {
-        cache_append(&l.kv, c, t, 1);
-        attend(&l, i, 1, false, r);
-    }
-    return layer_close(&l, t, true, r);
-}
-
-static bool attend_together(const context *c, const tensors *t, element_type type, results *r)
-{
-    layer l = layer_new(c, t, type);
-    cache_append(&l.kv, c, t, context_keys(c));
-    attend(&l, 0, context_queries(c), true, r);
-    return layer_close(&l, t, false, r);
-}
-
 /* ---- beside float64 ---------------------------------------------------------------------------------------------- */
 
 typedef struct findings {
@@ -214,16 +48,10 @@ typedef struct findings {
 } findings;
 
 /* Of one query of one head. */
-static void compare_row(findings *f, const exact_row *exact, const exact_row *ideal, const float *streamed,
-                        const float *whole, bool is_decoded)
+static void compare_row(comparison *c, const float *got, const exact_row *exact, const exact_row *ideal)
 {
-    for (uint32_t d = 0; d < HEAD; d++) {
-        const double one = (double)streamed[d], other = (double)whole[d];
-        compare(is_decoded ? &f->decoding : &f->prefill, one, exact->out[d], exact->bound[d], ideal->out[d]);
-        compare(&f->together, other, exact->out[d], exact->bound[d], ideal->out[d]);
-        if (is_decoded)
-            compare(&f->beside, one, other, 2 * exact->bound[d], ideal->out[d]);
-    }
+    for (uint32_t d = 0; d < HEAD; d++)
+        compare(c, (double)got[d], exact->out[d], exact->bound[d], ideal->out[d]);
 }
 
 /* `given` is what the device was given, `ideal` the same before it was rounded to the type. */
@@ -238,7 +66,12 @@ static findings compare_all(const context *c, const tensors *given, const tensor
         exact_row row, ideal_row;
         attend_exactly(given, c, batch, i, head, type, &row);
         attend_exactly(ideal, c, batch, i, head, type, &ideal_row);
-        compare_row(&f, &row, &ideal_row, streamed->out + at, whole->out + at, i >= c->prompt);
+        const bool is_decoded = i >= c->prompt;
+        compare_row(is_decoded ? &f.decoding : &f.prefill, streamed->out + at, &row, &ideal_row);
+        compare_row(&f.together, whole->out + at, &row, &ideal_row);
+        for (uint32_t d = 0; is_decoded && d < HEAD; d++)
+            compare(&f.beside, (double)streamed->out[at + d], (double)whole->out[at + d], 2 * row.bound[d],
+                    ideal_row.out[d]);
         compare(&f.log, (double)streamed->log[n], row.log, row.log_bound, ideal_row.log);
         compare(&f.log, (double)whole->log[n], row.log, row.log_bound, ideal_row.log);
     }
@@ -273,38 +106,70 @@ static bool attend_in(const context *c, const tensors *ideal, element_type type,
 {
     tensors given = tensors_round(ideal, type);
     results streamed = results_new(c), again = results_new(c), whole = results_new(c);
-    bool fine = stream(c, &given, type, &streamed);
+    bool fine = attend_stream(c, &given, type, &streamed);
     device_reverse_blocks(true);
-    fine &= stream(c, &given, type, &again);
+    fine &= attend_stream(c, &given, type, &again);
     device_reverse_blocks(false);
     fine &= attend_together(c, &given, type, &whole);
     const findings f = compare_all(c, &given, ideal, type, &streamed, &whole);
     fine &= report_all(c, name, &f);
-    if (!results_agree(c, &streamed, &again)) {
-        puts("WRONG: two runs differ");
-        fine = false;
-    }
+    const bool agree = results_agree(c, &streamed, &again);
+    printf("two runs, %s: %s\n", name, agree ? "the same bits" : "WRONG, they differ");
     results_free(&streamed);
     results_free(&again);
     results_free(&whole);
     tensors_free(&given);
+    return fine && agree;
+}
+
+/* ---- one head ---------------------------------------------------------------------------------------------------- */
+
+/* The last query head, which has the last head of K and V. */
+static bool attend_alone(const context *c, const tensors *ideal, element_type type, const char *name)
+{
+    const uint32_t head = QUERY_HEADS - 1, length = c->prompt;
+    const size_t count = (size_t)length * HEAD, kv = head / GROUP * count;
+    tensors given = tensors_round(ideal, type);
+    float *q = host_new(count, sizeof *q), *out = host_new(count, sizeof *out);
+    comparison found = {0};
+    char title[64];
+    for (uint32_t i = 0; i < length; i++)
+        memcpy(q + (size_t)i * HEAD, given.q + (size_t)i * QUERY_ROW + head * HEAD, HEAD * sizeof *q);
+    attend_head(q, given.k + kv, given.v + kv, out, length, 1 / sqrt(HEAD), type);
+    for (uint32_t i = 0; i < length; i++) {
+        exact_row row, ideal_row;
+        attend_exactly(&given, c, 0, i, head, type, &row);
+        attend_exactly(ideal, c, 0, i, head, type, &ideal_row);
+        compare_row(&found, out + (size_t)i * HEAD, &row, &ideal_row);
+    }
+    free(q);
+    free(out);
+    tensors_free(&given);
+    snprintf(title, sizeof title, "one head, %s", name);
+    return report(title, length, HEAD, length, &found);
+}
+
+/* ---- all of it --------------------------------------------------------------------------------------------------- */
+
+static bool attend_types(const matrix *real, const context *c,
+                         bool (*attend)(const context *, const tensors *, element_type, const char *))
+{
+    static const char *const names[] = {[F32] = "f32", [F16] = "f16", [BF16] = "bf16"};
+    tensors ideal = tensors_make(real, c);
+    bool fine = true;
+    for (int type = F32; type <= BF16; type++)
+        fine &= attend(c, &ideal, (element_type)type, names[type]);
+    tensors_free(&ideal);
+    printf("%u x (%u tokens in the cache, %u prefilled, %u decoded)%s\n\n", c->batch, c->cached, c->prompt,
+           c->steps, fine ? "" : " WRONG");
     return fine;
 }
 
 bool attend_sequences(const matrix *real)
 {
-    static const char *const names[] = {[F32] = "f32", [F16] = "f16", [BF16] = "bf16"};
+    static const context alone = {.batch = 1, .prompt = 100};
     bool fine = true;
-    for (size_t i = 0; i < sizeof contexts / sizeof *contexts; i++) {
-        const context *c = &contexts[i];
-        tensors ideal = tensors_make(real, c);
-        bool here = true;
-        for (int type = F32; type <= BF16; type++)
-            here &= attend_in(c, &ideal, (element_type)type, names[type]);
-        tensors_free(&ideal);
-        printf("%u x (%u tokens in the cache, %u prefilled, %u decoded); %s\n\n", c->batch, c->cached,
-               c->prompt, c->steps, here ? "two runs agree bit by bit" : "WRONG");
-        fine &= here;
-    }
-    return fine;
+    for (size_t i = 0; i < sizeof contexts / sizeof *contexts; i++)
+        fine &= attend_types(real, &contexts[i], attend_in);
+    return attend_types(real, &alone, attend_alone) && fine;
 }

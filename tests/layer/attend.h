@@ -35,6 +35,22 @@ tensors tensors_make(const matrix *real, const context *c);
 tensors tensors_round(const tensors *t, element_type type);
 void tensors_free(tensors *t);
 
+/* ---- attend_launch.c --------------------------------------------------------------------------------------------- */
+
+/* O like Q, and the logarithms by sequence, head and query. */
+typedef struct results {
+    float *out, *log;
+} results;
+
+/* The sequences as they come, and with all queries at once. `t` are numbers that the type has. False, after saying what: no
+ * thread blocks shared the keys of a token, or some did elsewhere, or they left no zeros in their counters. */
+bool attend_stream(const context *c, const tensors *t, element_type type, results *r);
+bool attend_together(const context *c, const tensors *t, element_type type, results *r);
+
+/* One head, causal; rows follow each other. */
+void attend_head(const float *q, const float *k, const float *v, float *out, uint32_t length, double scale,
+                 element_type type);
+
 /* ---- attend_exact.c ---------------------------------------------------------------------------------------------- */
 
 /* A row of O and the logarithm of its sum of exponentials, in float64, and how far a kernel may be off. */
