@@ -149,7 +149,7 @@ def failures():
 
 
 def floors():
-    """A product's floor is what takes longer, its bytes or its operations; for other kernels it is their bytes."""
+    """The floor of products and of attention is what takes longer, their bytes or operations; of other kernels bytes."""
     loader = importlib.machinery.SourceFileLoader("gpu", str(ROOT / "tools/bench/gpu"))
     script = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
     loader.exec_module(script)
@@ -157,13 +157,20 @@ def floors():
              {"id": "copy", "us": {"median": 1}}]
     peaks = script.find_peaks(timed)
     expect("operations per us", peaks, {"f16": 2 * 8192**3 / 2000})
+    square = {"batch": 2, "q_heads": 128, "q_length": 4096, "k_length": 4096}
+    heads = "attention/type=f16,head_dim=64,causal="
     for variant, sizes, floor in (("nf4_gemm/a=f16", {"m": 8192, "n": 8192, "k": 4096}, 1000.0),
                                   ("nf4_gemm/a=f16", {"m": 1, "n": 8192, "k": 4096}, 30.0),
                                   ("nf4_gemm/a=f32", {"m": 8192, "n": 8192, "k": 4096}, 30.0),
+                                  (heads + "false", square, 2000.0),
+                                  (heads + "true", square, round(2000 * 4097 / 8192, 3)),
+                                  (heads + "true", dict(square, q_length=1), 30.0),
+                                  ("attention/type=f64,head_dim=64,causal=true", square, 30.0),
                                   ("q4k_dequantize/type=f16", {"n": 8192}, 30.0)):
         row = {"id": variant, "sizes": sizes, "us": {"median": 4000.0}, "floor_us": 30.0, "ratio_to_floor": 0.0075}
         script.raise_floor(row, peaks)
-        expect(f"floor of {variant} {sizes}", (row["floor_us"], row["ratio_to_floor"]), (floor, floor / 4000))
+        expect(f"floor of {variant} {sizes}", (row["floor_us"], row["ratio_to_floor"]), (floor, round(floor / 4000, 4)))
+        expect(f"rate of {variant} {sizes}", row.get("tflops"), None if floor == 30 else round(floor / 2000 * 8192**3 / 2e9, 1))
 
 
 # ---- the emulated device ---------------------------------------------------------------------------------------------
@@ -177,7 +184,8 @@ def emulated():
     expect("exit status", (done.returncode, done.stderr if done.returncode else ""), (0, ""))
     result = json.loads(done.stdout)
     expect("keys", sorted(result), ["baselines", "commit", "copy", "date", "device", "empty_kernel_us", "emulated",
-                                    "failed", "format", "not_run", "peak_tflops", "quick", "rows", "seconds", "verification"])
+                                    "failed", "format", "not_run", "only", "peak_tflops", "quick", "rows", "seconds",
+                                    "verification"])
     expect("marks", (result["emulated"], result["quick"], result["commit"]), (True, True, "c0ffee"))
     count = len(families.FAMILIES)
     judged = result["verification"]
@@ -193,6 +201,10 @@ def emulated():
     expect("the table's first words", "A trial, whose times mean nothing: kiln emulated" in done.stderr, True)
     target = ROOT / "tools/bench/results/emulated.json"
     refused = gpu("--driver", driver, "--quick", "--output", str(target))
+    partial = gpu("--driver", driver, "--quick", "--only", "nf4_s", "--only", "int4_unpack", "--commit", "c0ffee")
+    result = json.loads(partial.stdout)
+    expect("of some families alone", [r["id"].partition("/")[0] for r in result["rows"]], ["int4_unpack", "nf4_scale"])
+    expect("exit status of a family that is not there", gpu("--driver", driver, "--only", "int5").returncode, 2)
     expect("exit status of a result among the real ones", (refused.returncode, target.exists()), (1, False))
 
 
@@ -232,9 +244,12 @@ def table_():
                              ("c", sample("A", "2026-01-31", "nf4_scale/type=f16,group=64"))):
             (folder / f"{name}.json").write_text(json.dumps(result), encoding="utf-8")
         expect("table", table.markdown(folder), TABLE)
+    limited = dict(sample("A", "2026-02-01", "attention/type=f16")["rows"][0], tflops=312.4)
+    expect("a rate of operations", table.one_row(limited, []).split(" | ")[3], "3900, 312 TFLOP/s")
     for path in table.RESULTS.glob("*.json"):
         result = json.loads(path.read_text(encoding="utf-8"))
-        expect(f"{path.name} is of a GPU, in full", (result["emulated"], result["quick"]), (False, False))
+        expect(f"{path.name} is of a GPU, in full", (result["emulated"], result["quick"], result.get("only")),
+               (False, False, None))
     made = gpu("--table").stdout
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     expect("README.md has what tools/bench/gpu --table prints", made in readme, True)
@@ -245,13 +260,20 @@ def table_():
 def baselines():
     """Every baseline of families.py is one of baselines.py and runs; one that another library lacks says so."""
     names = sorted({b for row in families.FAMILIES.values() for b in row.baselines} | {"torch_copy"})
-    kinds = ("f32", "any", "sym"), ("bf16", "64", "asym"), ("f64", "64", "sym")
+    kinds = ("f32", "any", "sym"), ("bf16", "64", "asym"), ("f16", "64", "sym"), ("f64", "64", "sym")
     sizes = {"n": 256, "group_size": 64, "m": 3, "k": 128, "l": 2, "workspace_size": 1,
              "batch": 2, "q_heads": 4, "kv_heads": 2, "q_length": 5, "k_length": 5}
     lines = [json.dumps({"id": f"{family}/{b}", "baseline": b, "sizes": sizes,
                          "parameters": {"type": kind, "group": group, "mode": mode, "norm": "rms", "batch": "2",
                                         "head_dim": "64", "causal": "true"}})
              for b in names for family in ("x", "nf4_gemm_transposed") for kind, group, mode in kinds]
+    decoding = [b for b in names if b.startswith("torch_sdpa")]
+    expect("backends of attention", decoding, [f"torch_sdpa_{b}" for b in ("cudnn_attention", "efficient_attention",
+                                                                           "flash_attention", "math")])
+    lines += [json.dumps({"id": f"attention/{b}", "baseline": b, "sizes": dict(sizes, q_length=1),
+                          "parameters": {"type": "f16", "head_dim": "64", "causal": "true"}}) for b in decoding]
+    lines += [json.dumps({"id": f"nvfp4_gemv/c={c}", "baseline": "torch_bmm", "sizes": sizes, "parameters": {"c": c}})
+              for c in ("f16", "bf16", "f32")]
     here = str(pathlib.Path(__file__).resolve().parent / "fake_torch")
     command = [sys.executable, "-B", str(ROOT / "tools/bench/baselines.py"), "0"]
     done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True,
@@ -260,7 +282,7 @@ def baselines():
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     expect("answers", len(answers), len(lines))
     for line, got in zip(map(json.loads, lines), answers):
-        if line["parameters"]["type"] == "f64":
+        if line["parameters"].get("type") == "f64":
             expect(f"{line}", got["skipped"], "there is none for f64")
         elif line["baseline"].startswith("bitsandbytes"):
             expect(f"{line}", got["skipped"], "No module named 'bitsandbytes'")

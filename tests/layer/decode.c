@@ -35,21 +35,11 @@ static void vector_free(vector *v)
 
 /* ---- the same in float64 ----------------------------------------------------------------------------------------- */
 
-static double root_factor(double squares, uint32_t n)
-{
-    return 1 / sqrt(squares / n + (double)epsilon);
-}
-
 /* h from x: normalised where there is a gamma. */
 static void make_h(uint32_t k, const float *gamma, double h[])
 {
-    double squares = 0;
-    if (!gamma)
-        return;
-    for (uint32_t i = 0; i < k; i++)
-        squares += h[i] * h[i];
-    for (uint32_t i = 0; i < k; i++)
-        h[i] *= root_factor(squares, k) * (double)gamma[i];
+    if (gamma)
+        normalize(k, gamma, epsilon, h);
 }
 
 static double dot(const float *row, const double h[], uint32_t k)
@@ -191,18 +181,11 @@ static void swiglu(vector *gate, const vector *up)
     }
 }
 
-static void fill_gamma(float gamma[HIDDEN], uint64_t seed)
-{
-    fill_normal(gamma, HIDDEN, seed);
-    for (int i = 0; i < HIDDEN; i++)
-        gamma[i] = 1 + gamma[i] / 8;
-}
-
 static bool attention(const matrix *real, bool is_q8, vector *x)
 {
     float gamma[HIDDEN];
     vector q, k, v, out;
-    fill_gamma(gamma, 2);
+    fill_gamma(gamma, HIDDEN, 2);
     bool fine = project("q", weights_cut(real, true, 0, 0, ATTENTION, HIDDEN), gamma, is_q8, x, &q);
     fine &= project("k", weights_cut(real, true, ATTENTION, 0, HEAD, HIDDEN), gamma, is_q8, x, &k);
     fine &= project("v", weights_cut(real, true, ATTENTION + HEAD, 0, HEAD, HIDDEN), gamma, is_q8, x, &v);
@@ -219,7 +202,7 @@ static bool feed_forward(const matrix *real, bool is_q8, vector *x)
 {
     float gamma[HIDDEN];
     vector gate, up, out;
-    fill_gamma(gamma, 3);
+    fill_gamma(gamma, HIDDEN, 3);
     bool fine = project("gate", weights_cut(real, true, 0, 64, FEED_FORWARD, HIDDEN), gamma, is_q8, x, &gate);
     fine &= project("up", weights_cut(real, true, 192, 256, FEED_FORWARD, HIDDEN), gamma, is_q8, x, &up);
     swiglu(&gate, &up);

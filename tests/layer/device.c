@@ -1,4 +1,5 @@
 /* The device: driver, context, loader and memory, through what any application has. */
+#define _POSIX_C_SOURCE 200809L /* setenv */
 #include "layer.h"
 
 #include <stdio.h>
@@ -79,16 +80,29 @@ void device_close(void)
     }
 }
 
+void device_reverse_blocks(bool are_reversed)
+{
+    if (are_reversed)
+        setenv("KILN_EMU_ORDER", "reverse", 1);
+    else
+        unsetenv("KILN_EMU_ORDER");
+}
+
 CUdeviceptr device_new(size_t bytes, const void *contents)
 {
     CUdeviceptr address = 0;
     need("cuMemAlloc", driver.mem_alloc(&address, bytes));
     allocations++;
     if (contents)
-        need("cuMemcpyHtoD", driver.memcpy_htod(address, contents, bytes));
+        device_write(address, contents, bytes);
     else
         need("cuMemsetD8", driver.memset_d8(address, 0, bytes));
     return address;
+}
+
+void device_write(CUdeviceptr to, const void *contents, size_t bytes)
+{
+    need("cuMemcpyHtoD", driver.memcpy_htod(to, contents, bytes));
 }
 
 void device_take(void *to, CUdeviceptr from, size_t bytes)

@@ -1,13 +1,15 @@
 /* One decoder layer on real weights, through what any application has: a bundle's functions, the runtime, the driver table.
  *
- *     kiln-layer WEIGHTS.f32 [--driver PATH]
+ *     kiln-layer WEIGHTS.f32 [JOB] [--driver PATH]
  *
- * Decoding: a token through RMSNorm fused with Q4_K projections. Training: a step of a low-rank adapter over NF4 weights.
+ * decode: a token through RMSNorm fused with Q4_K projections. train: a step of a low-rank adapter over NF4 weights.
+ * attend: a prompt, and tokens after it, through attention with grouped heads. Without JOB: all.
  * The weights are tests/data/minilm_l6_ffn_512x384.f32, a trained model's feed-forward matrix, cut to the layer's shapes.
  *
- * A line per product has the worst error as a share of its bound; the relative root-mean-square error against float64 with
- * the same quantised weights, and against float64 with the weights as they were. Exit status: 0 when every error is within
- * its bound, 1 when not, 2 for bad usage, 77 when there is no driver or device to run on.
+ * A line per product has the worst error as a share of its bound; the relative root-mean-square error against float64
+ * with the same quantised weights, and against float64 with the weights as they were (for attention: with the same
+ * rounded Q, K and V, and with these as they were). Exit status: 0 when every error is within its bound, 1 when not, 2 for bad
+ * usage, 77 when there is no driver or device to run on.
  */
 #include "layer.h"
 
@@ -15,41 +17,94 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool run_all(const matrix *real)
+static bool decode(const matrix *real)
 {
-    report_header();
     bool fine = decode_token(real, false);
     fine &= decode_token(real, true);
-    fine &= train_adapter(real, false);
-    fine &= train_adapter(real, true);
+    return fine;
+}
+
+static bool train(const matrix *real)
+{
+    bool fine = train_adapter(real, F32);
+    fine &= train_adapter(real, BF16);
+    return fine;
+}
+
+typedef struct job {
+    const char *name;
+    bool (*run)(const matrix *real);
+} job;
+
+static const job jobs[] = {{"decode", decode}, {"train", train}, {"attend", attend_sequences}};
+
+enum { JOBS = sizeof jobs / sizeof *jobs };
+
+typedef struct options {
+    const char *weights, *driver;
+    const job *only; /* null: all */
+} options;
+
+static const job *find_job(const char *name)
+{
+    for (int i = 0; i < JOBS; i++)
+        if (strcmp(jobs[i].name, name) == 0)
+            return &jobs[i];
+    return NULL;
+}
+
+/* What is wrong, or null. */
+static const char *read_options(int argc, char **argv, options *o)
+{
+    for (int i = 1; i < argc; i++) {
+        const char *word = argv[i];
+        if (strcmp(word, "--driver") == 0) {
+            if (++i == argc)
+                return "--driver wants a path";
+            o->driver = argv[i];
+        } else if (word[0] == '-') {
+            return "there is one option, --driver";
+        } else if (!o->weights) {
+            o->weights = word;
+        } else if (o->only) {
+            return "one job at a time, or all";
+        } else if (!(o->only = find_job(word))) {
+            return "the jobs are decode, train and attend";
+        }
+    }
+    return o->weights ? NULL : "there are no weights";
+}
+
+static bool run(const matrix *real, const job *only)
+{
+    bool fine = true;
+    report_header();
+    for (int i = 0; i < JOBS; i++)
+        if (!only || only == &jobs[i])
+            fine &= jobs[i].run(real);
     puts(fine ? "result    every product is within its bound"
-              : "result    WRONG: a product is beyond its bound");
+              : "result    WRONG: a product is beyond its bound, or worse");
     return fine;
 }
 
 int main(int argc, char **argv)
 {
-    const char *path = NULL, *driver_path = NULL;
+    options o = {0};
     matrix real;
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--driver") == 0 && i + 1 < argc)
-            driver_path = argv[++i];
-        else if (!path && argv[i][0] != '-')
-            path = argv[i];
-        else
-            path = "";
-    }
-    if (!path || !*path) {
-        fprintf(stderr, "usage: kiln-layer WEIGHTS.f32 [--driver PATH]\n");
+    const char *wrong = read_options(argc, argv, &o);
+    if (wrong) {
+        fprintf(stderr,
+                "kiln-layer: %s\nusage: kiln-layer WEIGHTS.f32 [decode | train | attend] [--driver PATH]\n",
+                wrong);
         return 2;
     }
-    if (!weights_read(path, &real))
+    if (!weights_read(o.weights, &real))
         return 2;
-    if (!device_open(driver_path)) {
+    if (!device_open(o.driver)) {
         free(real.values);
-        return driver_path ? 1 : 77;
+        return o.driver ? 1 : 77;
     }
-    const bool fine = run_all(&real);
+    const bool fine = run(&real, o.only);
     device_close();
     free(real.values);
     return !fine;

@@ -20,12 +20,33 @@ void device_need(kiln_status status);
 
 /* Device memory with these contents, or with zeros where they are null. */
 CUdeviceptr device_new(size_t bytes, const void *contents);
+void device_write(CUdeviceptr to, const void *contents, size_t bytes);
 
 /* Waits for what was launched; then copies back and frees. */
 void device_take(void *to, CUdeviceptr from, size_t bytes);
 void device_free(CUdeviceptr address);
 
 void *host_new(size_t count, size_t bytes); /* zeros */
+
+/* Launches begin with the last thread block from now on, or with the first; a GPU keeps its own order. */
+void device_reverse_blocks(bool are_reversed);
+
+/* ---- elements.c --------------------------------------------------------------------------------------------------- */
+
+typedef enum element_type { F32, F16, BF16 } element_type;
+
+/* On the device elements have this type; on the host they are f32, of values that the type has. */
+size_t element_bytes(element_type type);
+void round_elements(float *values, size_t count, element_type type);
+CUdeviceptr elements_upload(const float *values, size_t count, element_type type);
+void elements_write(CUdeviceptr to, const float *values, size_t count, element_type type);
+
+/* As device_take. */
+void elements_take(float *values, CUdeviceptr from, size_t count, element_type type);
+
+/* f16: of a number from -65504 to 65504, rounded to nearest. */
+unsigned half_bits(double value);
+double half_value(unsigned bits);
 
 /* ---- report.c ---------------------------------------------------------------------------------------------------- */
 
@@ -64,6 +85,10 @@ matrix weights_cut(const matrix *real, bool is_transposed, uint32_t first_row, u
 /* Samples of the normal distribution, the same ones for the same seed. */
 void fill_normal(float *values, size_t count, uint64_t seed);
 
+/* What a layer's norm multiplies by; RMSNorm with it. */
+void fill_gamma(float *gamma, size_t count, uint64_t seed);
+void normalize(uint32_t n, const float *gamma, float epsilon, double x[]);
+
 /* ---- q4k.c ------------------------------------------------------------------------------------------------------- */
 
 enum { Q4K_ELEMENTS = 256, Q4K_BYTES = 144, Q4K_SUB_ELEMENTS = 32 };
@@ -75,9 +100,10 @@ void q4k_pack(const float values[Q4K_ELEMENTS], unsigned char block[Q4K_BYTES]);
 void q4k_unpack(const unsigned char block[Q4K_BYTES], double values[Q4K_ELEMENTS],
                 double sizes[Q4K_ELEMENTS]);
 
-/* ---- the two jobs ------------------------------------------------------------------------------------------------ */
+/* ---- the jobs ---------------------------------------------------------------------------------------------------- */
 
 bool decode_token(const matrix *real, bool is_q8);
-bool train_adapter(const matrix *real, bool is_bf16);
+bool train_adapter(const matrix *real, element_type type);
+bool attend_sequences(const matrix *real);
 
 #endif

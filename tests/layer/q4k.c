@@ -7,24 +7,6 @@
 
 enum { SUB_BLOCKS = Q4K_ELEMENTS / Q4K_SUB_ELEMENTS, SCALES_AT = 4, CODES_AT = 16 };
 
-/* ---- f16 --------------------------------------------------------------------------------------------------------- */
-
-static double half_value(unsigned bits)
-{
-    const int exponent = bits >> 10 & 31, fraction = bits & 1023;
-    const double magnitude = exponent ? ldexp(1024 + fraction, exponent - 25) : ldexp(fraction, -24);
-    return bits & 0x8000 ? -magnitude : magnitude;
-}
-
-/* Of a number from 0 to 65504, rounded to nearest. */
-static unsigned half_bits(double value)
-{
-    const int exponent = value < 0x1p-14 ? -14 : ilogb(value);
-    const unsigned units =
-        (unsigned)nearbyint(ldexp(value, 10 - exponent)); /* a carry goes into the exponent */
-    return (unsigned)(exponent + 14) * 1024 + units;
-}
-
 /* ---- fields ------------------------------------------------------------------------------------------------------ */
 
 typedef struct fields {

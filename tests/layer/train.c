@@ -42,55 +42,6 @@ static void workspace_free(workspace *s)
 
 static const double adapter_scale = 2;
 
-/* ---- elements of the tensors, in f32 or bf16 --------------------------------------------------------------------- */
-
-static uint16_t bf16_bits(float value)
-{
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
-static float bf16_value(uint16_t high)
-{
-    const uint32_t bits = (uint32_t)high << 16;
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-static void round_elements(float *values, size_t count, bool is_bf16)
-{
-    for (size_t i = 0; i < count && is_bf16; i++)
-        values[i] = bf16_value(bf16_bits(values[i]));
-}
-
-/* The values are elements already. */
-static CUdeviceptr upload(const float *values, size_t count, bool is_bf16)
-{
-    if (!is_bf16)
-        return device_new(count * sizeof(float), values);
-    uint16_t *bits = host_new(count, sizeof *bits);
-    for (size_t i = 0; i < count; i++)
-        bits[i] = bf16_bits(values[i]);
-    const CUdeviceptr address = device_new(count * sizeof *bits, bits);
-    free(bits);
-    return address;
-}
-
-static void take(float *values, CUdeviceptr from, size_t count, bool is_bf16)
-{
-    if (!is_bf16) {
-        device_take(values, from, count * sizeof(float));
-        return;
-    }
-    uint16_t *bits = host_new(count, sizeof *bits);
-    device_take(bits, from, count * sizeof *bits);
-    for (size_t i = 0; i < count; i++)
-        values[i] = bf16_value(bits[i]);
-    free(bits);
-}
-
 /* ---- the weights ------------------------------------------------------------------------------------------------- */
 
 static const double nf4_table[16] = {
@@ -151,43 +102,44 @@ static void weights_free(nf4_weights *q)
 
 /* ---- products ---------------------------------------------------------------------------------------------------- */
 
-static void forward(const workspace *s, const nf4_weights *w, const float *x, float *y, bool is_bf16)
+static void forward(const workspace *s, const nf4_weights *w, const float *x, float *y, element_type type)
 {
     const layer_kernels_nf4_gemm_args args = {
-        .in = upload(x, TOKENS * INPUTS, is_bf16),
+        .in = elements_upload(x, TOKENS * INPUTS, type),
         .packed = w->packed,
         .scale = w->scale,
-        .out = upload(y, TOKENS * OUTPUTS, is_bf16),
+        .out = elements_upload(y, TOKENS * OUTPUTS, type),
         .workspace = s->sums,
         .arrivals = s->arrivals,
         .m = TOKENS,
         .n = OUTPUTS,
         .k = INPUTS,
         .workspace_size = WORKSPACE,
-        .a = is_bf16 ? LAYER_KERNELS_NF4_GEMM_A_BF16 : LAYER_KERNELS_NF4_GEMM_A_F32,
+        .a = type == BF16 ? LAYER_KERNELS_NF4_GEMM_A_BF16 : LAYER_KERNELS_NF4_GEMM_A_F32,
     };
     device_need(layer_kernels_nf4_gemm(&device_loader, NULL, &args));
-    take(y, args.out, TOKENS * OUTPUTS, is_bf16);
+    elements_take(y, args.out, TOKENS * OUTPUTS, type);
     device_free(args.in);
 }
 
-static void backward(const workspace *s, const nf4_weights *w, const float *g, float *dx, bool is_bf16)
+static void backward(const workspace *s, const nf4_weights *w, const float *g, float *dx, element_type type)
 {
     const layer_kernels_nf4_gemm_transposed_args args = {
-        .in = upload(g, TOKENS * OUTPUTS, is_bf16),
+        .in = elements_upload(g, TOKENS * OUTPUTS, type),
         .packed = w->packed,
         .scale = w->scale,
-        .out = upload(dx, TOKENS * INPUTS, is_bf16),
+        .out = elements_upload(dx, TOKENS * INPUTS, type),
         .workspace = s->sums,
         .arrivals = s->arrivals,
         .m = TOKENS,
         .n = OUTPUTS,
         .k = INPUTS,
         .workspace_size = WORKSPACE,
-        .a = is_bf16 ? LAYER_KERNELS_NF4_GEMM_TRANSPOSED_A_BF16 : LAYER_KERNELS_NF4_GEMM_TRANSPOSED_A_F32,
+        .a =
+            type == BF16 ? LAYER_KERNELS_NF4_GEMM_TRANSPOSED_A_BF16 : LAYER_KERNELS_NF4_GEMM_TRANSPOSED_A_F32,
     };
     device_need(layer_kernels_nf4_gemm_transposed(&device_loader, NULL, &args));
-    take(dx, args.out, TOKENS * INPUTS, is_bf16);
+    elements_take(dx, args.out, TOKENS * INPUTS, type);
     device_free(args.in);
 }
 
@@ -198,14 +150,14 @@ typedef struct shape {
 
 static const shape of_outputs = {OUTPUTS, INPUTS, INPUTS, 1}, of_inputs = {INPUTS, OUTPUTS, 1, INPUTS};
 
-static double bound_of(double exact, double size, uint32_t k, bool is_bf16)
+static double bound_of(double exact, double size, uint32_t k, element_type type)
 {
     const double sums = (sqrt(k) + 3) * 0x1p-24;
-    return is_bf16 ? 0x1p-8 * fabs(exact) + (5 * 0x1p-20 + sums + 0x1p-7) * size : sums * size;
+    return type == BF16 ? 0x1p-8 * fabs(exact) + (5 * 0x1p-20 + sums + 0x1p-7) * size : sums * size;
 }
 
 static bool check(const char *name, const shape *s, const nf4_weights *w, const float *a, const float *got,
-                  bool is_bf16)
+                  element_type type)
 {
     comparison c = {0};
     double squares = 0;
@@ -221,11 +173,11 @@ static bool check(const char *name, const shape *s, const nf4_weights *w, const 
             squares += product * product;
             unquantised += (double)row[j] * (double)w->unquantised[at];
         }
-        compare(&c, (double)got[i], exact, bound_of(exact, size, s->k, is_bf16), unquantised);
+        compare(&c, (double)got[i], exact, bound_of(exact, size, s->k, type), unquantised);
     }
-    if (is_bf16)
+    if (type == BF16)
         c.norm_bound = 0x1p-8 * (sqrt(c.power) + sqrt(squares));
-    snprintf(title, sizeof title, "%s, nf4 %s", name, is_bf16 ? "bf16" : "f32");
+    snprintf(title, sizeof title, "%s, nf4 %s", name, type == BF16 ? "bf16" : "f32");
     return report(title, TOKENS, s->n, s->k, &c);
 }
 
@@ -304,32 +256,32 @@ static void update(step *t)
 
 /* ---- the step ---------------------------------------------------------------------------------------------------- */
 
-static bool run_step(const workspace *s, const nf4_weights *w, step *t, bool is_bf16)
+static bool run_step(const workspace *s, const nf4_weights *w, step *t, element_type type)
 {
     fill_normal(t->x, TOKENS * INPUTS, 7);
     fill_normal(t->a, RANK * INPUTS, 8);
-    round_elements(t->x, TOKENS * INPUTS, is_bf16);
-    forward(s, w, t->x, t->y, is_bf16);
-    bool fine = check("forward", &of_outputs, w, t->x, t->y, is_bf16);
+    round_elements(t->x, TOKENS * INPUTS, type);
+    forward(s, w, t->x, t->y, type);
+    bool fine = check("forward", &of_outputs, w, t->x, t->y, type);
     make_target(t);
     const double before = make_gradient(t);
-    round_elements(t->g, TOKENS * OUTPUTS, is_bf16);
-    backward(s, w, t->g, t->dx, is_bf16);
-    fine &= check("backward", &of_inputs, w, t->g, t->dx, is_bf16);
+    round_elements(t->g, TOKENS * OUTPUTS, type);
+    backward(s, w, t->g, t->dx, type);
+    fine &= check("backward", &of_inputs, w, t->g, t->dx, type);
     update(t);
-    forward(s, w, t->x, t->y, is_bf16);
+    forward(s, w, t->x, t->y, type);
     multiply(t->y, t->low, t->b, TOKENS, OUTPUTS, RANK, 1);
     const double after = make_gradient(t);
     printf("the step takes the mean square from %.4f to %.4f\n\n", before, after);
     return fine && after < before;
 }
 
-bool train_adapter(const matrix *real, bool is_bf16)
+bool train_adapter(const matrix *real, element_type type)
 {
     step *t = host_new(1, sizeof *t);
     nf4_weights w = quantize(real);
     workspace s = workspace_new();
-    const bool fine = run_step(&s, &w, t, is_bf16);
+    const bool fine = run_step(&s, &w, t, type);
     workspace_free(&s);
     weights_free(&w);
     free(t);

@@ -65,3 +65,20 @@ void fill_normal(float *values, size_t count, uint64_t seed)
         values[i] = (float)(radius * cos(6.283185307179586 * next_uniform(&state)));
     }
 }
+
+void fill_gamma(float *gamma, size_t count, uint64_t seed)
+{
+    fill_normal(gamma, count, seed);
+    for (size_t i = 0; i < count; i++)
+        gamma[i] = 1 + gamma[i] / 8;
+}
+
+void normalize(uint32_t n, const float *gamma, float epsilon, double x[])
+{
+    double squares = 0;
+    for (uint32_t i = 0; i < n; i++)
+        squares += x[i] * x[i];
+    const double factor = 1 / sqrt(squares / n + (double)epsilon);
+    for (uint32_t i = 0; i < n; i++)
+        x[i] *= factor * (double)gamma[i];
+}

@@ -131,7 +131,7 @@ def torch_norm_matmul(torch, job):
 
 
 def torch_bmm(torch, job):
-    """Products of matrices and one vector each, dequantised already to c's type."""
+    """cuBLAS: products of matrices and one vector each, dequantised already to c's type."""
     m, k, l = (job.sizes[name] for name in "mkl")
     sets = min(MOST_SETS, L2_TWICE // (l * m * k * job.element_bytes) + 2)
     made = [[job.random(torch, l * rows * columns).view(l, rows, columns) for rows, columns in ((m, k), (k, 1), (m, 1))]
@@ -142,24 +142,30 @@ def torch_bmm(torch, job):
 
 def torch_sdpa(backend):
     """scaled_dot_product_attention, by one backend alone; batch, row, head in memory. Where lengths differ its causal mask
-    is not ours."""
+    is not ours; one query sees all keys, with a mask and without. EFFICIENT_ATTENTION knows no grouped heads: it gets K
+    and V with their heads repeated."""
     def run(torch, job):
         kernels, sizes = importlib.import_module("torch.nn.attention"), job.sizes
-        is_causal, is_grouped = job.parameters["causal"] == "true", sizes["q_heads"] != sizes["kv_heads"]
+        is_causal = job.parameters["causal"] == "true" and sizes["q_length"] > 1
         if is_causal and sizes["q_length"] != sizes["k_length"]:
             raise ValueError("PyTorch aligns the causal mask at the first key")
+        is_grouped = sizes["q_heads"] != sizes["kv_heads"]
+        are_repeated = is_grouped and backend == "EFFICIENT_ATTENTION"
+        kv_heads = sizes["q_heads" if are_repeated else "kv_heads"]
         dim = int(job.parameters["head_dim"])
-        shapes = [(sizes["batch"], sizes[f"{of}_length"], sizes[f"{heads}_heads"], dim)
-                  for of, heads in (("q", "q"), ("k", "kv"), ("k", "kv"))]
+        shapes = [(sizes["batch"], sizes["q_length"], sizes["q_heads"], dim)]
+        shapes += [(sizes["batch"], sizes["k_length"], kv_heads, dim)] * 2
         counts = [math.prod(shape) for shape in shapes]
         moved = (sum(counts) + counts[0]) * job.element_bytes
         made = [[job.random(torch, count).view(*shape).transpose(1, 2) for count, shape in zip(counts, shapes)]
                 for _ in range(min(MOST_SETS, L2_TWICE // moved + 2))]
+        enable_gqa = is_grouped and not are_repeated
 
         def attend(tensors):
             with kernels.sdpa_kernel([getattr(kernels.SDPBackend, backend)]):
-                torch.nn.functional.scaled_dot_product_attention(*tensors, is_causal=is_causal, enable_gqa=is_grouped)
-        return f"torch SDPA, {backend}", moved, [lambda t=t: attend(t) for t in made]
+                torch.nn.functional.scaled_dot_product_attention(*tensors, is_causal=is_causal, enable_gqa=enable_gqa)
+        name = f"torch SDPA, {backend}{', K and V repeated' if are_repeated else ''}"
+        return name, moved, [lambda t=t: attend(t) for t in made]
     run.__name__ = f"torch_sdpa_{backend.lower()}"
     return run
 

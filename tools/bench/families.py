@@ -14,7 +14,7 @@ class Row(NamedTuple):
 
 NK = (2560, 2560), (6912, 2560), (2560, 6912), (6912, 6912), (4096, 4096), (14336, 4096)
 ROWS = 1, 2, 4, 8, 16, 32, 64, 128, 512
-CONTRACT = "type", "mode", "group", "nibbles", "a", "acc", "norm", "x", "activation", "batch", "y", "head_dim", "causal"
+CONTRACT = "type", "mode", "group", "nibbles", "a", "acc", "norm", "x", "activation", "batch", "y", "c", "head_dim", "causal"
 
 
 def quantiser(*baselines):
@@ -69,7 +69,7 @@ def rmsnorm_q4k_gemv():
 def nvfp4_gemv():
     """The shapes that the published kernels are compared by; vectors without padding."""
     shapes = [{"m": m, "k": k, "l": l, "b_rows": 1} for m, k, l in ((7168, 16384, 1), (4096, 7168, 8), (7168, 2048, 4))]
-    return Row(timed={"c": ["f16"]}, shown={"lane_codes": ["32"]}, shapes=shapes,
+    return Row(timed={"lane_codes": ["32"]}, shown={}, shapes=shapes,
                quick={"m": 128, "k": 2048, "l": 1, "b_rows": 1}, baselines=["torch_bmm"])
 
 
@@ -92,7 +92,7 @@ def attention_workspace(parameters, shape):
 def attention():
     """Prefill; one query for each of eight sequences against 32768 keys."""
     shapes = [attention_shape(*sizes) for sizes in ((4, 16, 4096), (1, 16, 16384), (1, 24, 4608), (8, 32, 1, 32768, 8))]
-    return Row(timed={"head_dim": ["64", "128", "256"], "tile_k": ["64"]}, shown={"type": ["f16", "bf16"], "strategy": ["mma"]},
+    return Row(timed={"head_dim": ["64", "128", "256"], "tile_k": ["64"]}, shown={"type": ["f32", "f16", "bf16"]},
                shapes=shapes, quick=attention_shape(2, 4, 5, 1500, 2),
                baselines=["torch_sdpa_flash_attention", "torch_sdpa_cudnn_attention", "torch_sdpa_efficient_attention",
                           "torch_sdpa_math"],
@@ -138,6 +138,19 @@ def work(variant, sizes):
     given = [f"{name}={value}" for name, value in parameters(variant).items() if name in CONTRACT]
     shape = [f"{name}={size}" for name, size in sizes.items() if name != "workspace_size"]
     return " ".join([variant.partition("/")[0] + "/" + ",".join(given), *shape])
+
+
+def operations(variant, sizes):
+    """Additions and multiplications of a product, or of attention's two, over the keys that its queries see; else None."""
+    if {"m", "n", "k"} <= set(sizes):
+        return 2 * sizes["m"] * sizes["n"] * sizes["k"]
+    if not {"q_length", "k_length"} <= set(sizes):
+        return None
+    queries, keys, given = sizes["q_length"], sizes["k_length"], parameters(variant)
+    seen = queries * keys
+    if given["causal"] == "true":
+        seen = sum(max(0, i + 1 + keys - queries) for i in range(queries))
+    return 4 * sizes["batch"] * sizes["q_heads"] * seen * int(given["head_dim"])
 
 
 def plan(variants, is_quick):

@@ -75,7 +75,8 @@ def one_row(row, baselines):
     us = row["us"]["median"]
     sizes = " ".join(f"{name}={value}" for name, value in row["sizes"].items() if name != "workspace_size")
     beside = [f"{b['baseline']} {number(b['us']['median'])}, {ratio(us, b['us']['median'])}" for b in baselines]
-    cells = [f"`{row['id']}`", sizes, number(us), number(row["gb_per_s"]), ratio(us, row["copy_us"]["median"]),
+    rate = number(row["gb_per_s"]) + (f", {number(row['tflops'])} TFLOP/s" if row.get("tflops") else "")
+    cells = [f"`{row['id']}`", sizes, number(us), rate, ratio(us, row["copy_us"]["median"]),
              ratio(us, row["floor_us"]), "; ".join(beside)]
     return "| " + " | ".join(cells) + " |"
 

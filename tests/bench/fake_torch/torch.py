@@ -88,14 +88,19 @@ class nn:
             assert q.dtype == k.dtype == v.dtype and k.shape == v.shape and q.shape[3] == k.shape[3]
             assert q.shape[0] == k.shape[0] and q.shape[1] % k.shape[1] == 0
             assert isinstance(is_causal, bool) and isinstance(enable_gqa, bool)
+            assert not is_causal or q.shape[2] == k.shape[2]
+            assert enable_gqa == (q.shape[1] != k.shape[1])
+            assert not (enable_gqa and nn.attention.backend == nn.attention.SDPBackend.EFFICIENT_ATTENTION)
 
     class attention:
         class SDPBackend:
             FLASH_ATTENTION, CUDNN_ATTENTION, EFFICIENT_ATTENTION, MATH = range(4)
 
+        backend = None
+
         @staticmethod
         def sdpa_kernel(backends):
-            assert len(backends) == 1
+            nn.attention.backend, = backends
             return contextlib.nullcontext()
 
 
