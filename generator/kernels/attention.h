@@ -59,8 +59,7 @@ ptx_val attention_log(const attention *a, ptx_val x, ptx_val top);
 
 /* A row's running softmax. All in the scale of 2^x: sum is over 2^(score * factor - shift). */
 typedef struct attention_row {
-    ptx_val most;  /* the largest score so far, -inf when there is none */
-    ptx_val shift; /* most * factor */
+    ptx_val shift; /* the largest score so far, times the factor; -inf when there is none */
     ptx_val sum;
 } attention_row;
 

@@ -113,46 +113,78 @@ static void open_odd(attention_panel *p)
 }
 
 typedef struct unit {
-    ptx_val row, column, at, place;
+    ptx_val row, column, at;
+    ptx_val place; /* but for the units before it: what the gaps between rows add */
 } unit;
 
-/* As many units on as there are threads. */
-static void step(const attention_panel *p, unit *u)
+/* Where a unit is, wherever that may be. */
+static void find_unit(const attention_panel *p, ptx_val from, unit *u)
+{
+    ptx_fn *f = p->by->a->f;
+    ptx_val line = attention_row_at(p->by->a, &p->from, from, u->row);
+    ptx_val column = ptx_mul(f, u->column, ptx_u32(unit_elements(p->by->a)));
+    u->at = ptx_at(f, line, column);
+}
+
+/* How it goes on from unit to unit, in bytes of global memory. */
+typedef struct hops {
+    ptx_val within, over; /* into another row: so many, and to the next one */
+} hops;
+
+static hops open_hops(const attention_panel *p)
 {
     ptx_fn *f = p->by->a->f;
     uint32_t units = row_units(p), rows = p->by->threads / units, columns = p->by->threads % units;
-    uint32_t line = attention_lines_bytes(p->lines, 1);
-    u->row = ptx_add(f, u->row, ptx_u32(rows));
-    u->place = ptx_add(f, u->place, ptx_u32(rows * line + units_bytes(p, columns)));
-    if (columns == 0)
-        return;
+    uint32_t bytes = UNIT_BYTES / unit_elements(p->by->a);
+    ptx_val row = ptx_mul_wide(f, p->from.row_stride, ptx_u32(bytes));
+    ptx_val within = ptx_mul(f, row, ptx_u64(rows));
+    within = ptx_add(f, within, ptx_u64(columns * UNIT_BYTES));
+    ptx_val over = ptx_add(f, within, row);
+    return (hops){within, ptx_sub(f, over, ptx_u64(units * UNIT_BYTES))};
+}
+
+/* As many units on as there are threads. */
+static void step(const attention_panel *p, const hops *h, unit *u)
+{
+    ptx_fn *f = p->by->a->f;
+    uint32_t units = row_units(p), rows = p->by->threads / units, columns = p->by->threads % units;
+    uint32_t line = attention_lines_bytes(p->lines, 1), gap = line - units_bytes(p, units);
     u->column = ptx_var(f, ptx_add(f, u->column, ptx_u32(columns)));
-    u->row = ptx_var(f, u->row);
-    u->place = ptx_var(f, u->place);
-    PTX_WHEN (f, ptx_ge(f, u->column, ptx_u32(units))) {
+    u->row = ptx_var(f, ptx_add(f, u->row, ptx_u32(rows)));
+    if (gap > 0)
+        u->place = ptx_var(f, ptx_add(f, u->place, ptx_u32(rows * gap)));
+    ptx_val is_over = ptx_ge(f, u->column, ptx_u32(units));
+    if (h) {
+        ptx_val hop = ptx_select(f, is_over, h->over, h->within);
+        u->at = ptx_at(f, ptx_cast_ptr(f, u->at, PTX_U8), hop);
+    }
+    PTX_WHEN (f, is_over) {
         ptx_sub_to(f, u->column, ptx_u32(units));
         ptx_add_to(f, u->row, ptx_u32(1));
-        if (line > units_bytes(p, units))
-            ptx_add_to(f, u->place, ptx_u32(line - units_bytes(p, units)));
+        if (gap > 0)
+            ptx_add_to(f, u->place, ptx_u32(gap));
     }
 }
 
 static void copy_odd(const attention_panel *p, ptx_val row, const ptx_val *end, ptx_val element)
 {
-    const attention *a = p->by->a;
-    ptx_fn *f = a->f;
+    ptx_fn *f = p->by->a->f;
     uint32_t units = p->rows * row_units(p), threads = p->by->threads;
-    ptx_val mine = ptx_add(f, p->row, row), exists;
-    unit u = {mine, p->column, p->at, p->place};
-    ptx_val from = ptx_at(f, p->from.first, element);
+    bool has_hops = units > threads && !p->from.is_packed;
+    unit u = {.row = ptx_add(f, p->row, row), .column = p->column, .place = p->place};
+    ptx_val from = ptx_at(f, p->from.first, element), exists;
+    hops h = {0};
+    find_unit(p, from, &u);
+    if (has_hops)
+        h = open_hops(p);
     for (uint32_t first = 0; first < units; first += threads) {
         if (first > 0)
-            step(p, &u);
-        ptx_val line = attention_row_at(a, &p->from, from, u.row);
-        ptx_val column = ptx_mul(f, u.column, ptx_u32(unit_elements(a)));
+            step(p, has_hops ? &h : NULL, &u);
+        if (first > 0 && !has_hops)
+            find_unit(p, from, &u);
         if (end)
             exists = ptx_lt(f, u.row, *end);
-        copy_unit(p, units - first, ptx_at(f, line, column), u.place, 0, end ? &exists : NULL);
+        copy_unit(p, units - first, u.at, u.place, units_bytes(p, first), end ? &exists : NULL);
     }
 }
 

@@ -254,18 +254,17 @@ ptx_val attention_none(const attention *a)
 
 void attention_open_row(const attention *a, attention_row *row)
 {
-    row->most = ptx_var(a->f, attention_none(a));
     row->shift = ptx_var(a->f, attention_none(a));
     row->sum = ptx_var(a->f, ptx_number(a->wide, 0));
 }
 
-/* While nothing is visible 0 is subtracted: -inf less -inf would be a NaN. */
+/* Rounding keeps order: the largest score times the factor is the largest of the products. While nothing is visible 0 is
+ * subtracted: -inf less -inf would be a NaN. */
 ptx_val attention_raise(const attention *a, attention_row *row, ptx_val most, ptx_val *minus)
 {
     ptx_fn *f = a->f;
-    ptx_max_to(f, row->most, most);
-    ptx_val shift = ptx_mul(f, row->most, a->factor);
-    ptx_val is_none = ptx_eq(f, row->most, attention_none(a));
+    ptx_val shift = ptx_max(f, row->shift, ptx_mul(f, most, a->factor));
+    ptx_val is_none = ptx_eq(f, shift, attention_none(a));
     ptx_val safe = ptx_select(f, is_none, ptx_number(a->wide, 0), shift);
     ptx_val shrink = attention_exp2(a, ptx_sub(f, row->shift, safe));
     ptx_set(f, row->shift, shift);
