@@ -59,15 +59,17 @@ ptx_val attention_log(const attention *a, ptx_val x, ptx_val top);
 
 /* A row's running softmax. All in the scale of 2^x: sum is over 2^(score * factor - shift). */
 typedef struct attention_row {
-    ptx_val shift; /* the largest score so far, times the factor; -inf when there is none */
+    ptx_val shift; /* some tile's largest score so far, times the factor; -inf when there was none */
     ptx_val sum;
 } attention_row;
 
 void attention_open_row(const attention *a, attention_row *row);
 
-/* Takes the largest score of a tile, -inf when no key of it is visible. What was summed before is to be multiplied by
- * the result; *minus gets what is to be added to score * factor. */
-ptx_val attention_raise(const attention *a, attention_row *row, ptx_val most, ptx_val *minus);
+/* Raises the shift to a tile's; what was summed before is to be multiplied by the result. */
+ptx_val attention_raise(const attention *a, attention_row *row, ptx_val shift);
+
+/* What is to be added to score * factor. */
+ptx_val attention_minus(const attention *a, const attention_row *row);
 
 /* 1 / sum, or 0 for a row without keys. */
 ptx_val attention_share(const attention *a, ptx_val sum);

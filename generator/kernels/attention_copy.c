@@ -72,12 +72,17 @@ static void copy_even(const attention_panel *p, ptx_val row, const ptx_val *end,
 {
     ptx_fn *f = p->by->a->f;
     teams t = teams_of(p);
-    uint32_t turns = row_units(p) / t.team;
+    uint32_t turns = row_units(p) / t.team, bytes = UNIT_BYTES / unit_elements(p->by->a);
+    ptx_val mine = ptx_add(f, p->row, row), from = ptx_at(f, p->at, element), step, exists;
+    ptx_val at = attention_row_at(p->by->a, &p->from, from, mine);
+    if (t.rows < p->rows)
+        step = ptx_mul_wide(f, p->from.row_stride, ptx_u32(t.rows * bytes));
     for (uint32_t first = 0; first < p->rows; first += t.rows) {
-        ptx_val of_thread = first == 0 ? row : ptx_add(f, row, ptx_u32(first));
-        ptx_val mine = ptx_add(f, p->row, of_thread), exists;
-        ptx_val line = attention_row_at(p->by->a, &p->from, p->at, mine);
-        ptx_val at = ptx_at(f, line, element);
+        if (first > 0 && (end || p->from.is_packed))
+            mine = ptx_add(f, mine, ptx_u32(t.rows));
+        if (first > 0)
+            at = p->from.is_packed ? attention_row_at(p->by->a, &p->from, from, mine)
+                                   : ptx_at(f, ptx_cast_ptr(f, at, PTX_U8), step);
         if (end)
             exists = ptx_lt(f, mine, *end);
         for (uint32_t turn = 0; turn < turns; turn += t.parts) {
@@ -143,14 +148,15 @@ static hops open_hops(const attention_panel *p)
     return (hops){within, ptx_sub(f, over, ptx_u64(units * UNIT_BYTES))};
 }
 
-/* As many units on as there are threads. */
-static void step(const attention_panel *p, const hops *h, unit *u)
+/* As many units on as there are threads. Where hops lead on, the row is for those that ask whether it exists. */
+static void step(const attention_panel *p, const hops *h, bool has_row, unit *u)
 {
     ptx_fn *f = p->by->a->f;
     uint32_t units = row_units(p), rows = p->by->threads / units, columns = p->by->threads % units;
     uint32_t line = attention_lines_bytes(p->lines, 1), gap = line - units_bytes(p, units);
     u->column = ptx_var(f, ptx_add(f, u->column, ptx_u32(columns)));
-    u->row = ptx_var(f, ptx_add(f, u->row, ptx_u32(rows)));
+    if (has_row)
+        u->row = ptx_var(f, ptx_add(f, u->row, ptx_u32(rows)));
     if (gap > 0)
         u->place = ptx_var(f, ptx_add(f, u->place, ptx_u32(rows * gap)));
     ptx_val is_over = ptx_ge(f, u->column, ptx_u32(units));
@@ -160,7 +166,8 @@ static void step(const attention_panel *p, const hops *h, unit *u)
     }
     PTX_WHEN (f, is_over) {
         ptx_sub_to(f, u->column, ptx_u32(units));
-        ptx_add_to(f, u->row, ptx_u32(1));
+        if (has_row)
+            ptx_add_to(f, u->row, ptx_u32(1));
         if (gap > 0)
             ptx_add_to(f, u->place, ptx_u32(gap));
     }
@@ -179,7 +186,7 @@ static void copy_odd(const attention_panel *p, ptx_val row, const ptx_val *end, 
         h = open_hops(p);
     for (uint32_t first = 0; first < units; first += threads) {
         if (first > 0)
-            step(p, has_hops ? &h : NULL, &u);
+            step(p, has_hops ? &h : NULL, end || !has_hops, &u);
         if (first > 0 && !has_hops)
             find_unit(p, from, &u);
         if (end)

@@ -180,7 +180,7 @@ static void mask_scores(mma *m, ptx_val key)
     }
 }
 
-static ptx_val raise_row(mma *m, uint32_t b, uint32_t r, ptx_val *minus)
+static ptx_val most_of_row(mma *m, uint32_t b, uint32_t r)
 {
     ptx_fn *f = m->f;
     ptx_val most = ptx_max(f, m->score[b][0][2 * r], m->score[b][0][2 * r + 1]);
@@ -188,10 +188,35 @@ static ptx_val raise_row(mma *m, uint32_t b, uint32_t r, ptx_val *minus)
         most = ptx_max(f, most, m->score[b][o][2 * r]);
         most = ptx_max(f, most, m->score[b][o][2 * r + 1]);
     }
-    most = ptx_reduce_lanes(f, PTX_OP_MAX, 4, most);
-    ptx_val shrink = attention_raise(&m->a, &m->row[b][r], most, minus);
+    return ptx_reduce_lanes(f, PTX_OP_MAX, 4, most);
+}
+
+static void raise_row(mma *m, uint32_t b, uint32_t r, ptx_val shift)
+{
+    ptx_fn *f = m->f;
+    ptx_val shrink = attention_raise(&m->a, &m->row[b][r], shift);
     ptx_mul_to(f, m->row[b][r].sum, shrink);
-    return shrink;
+    for (uint32_t n = 0; n < 2 * m->steps + m->has_tail; n++)
+        for (uint32_t i = 0; i < 2; i++)
+            ptx_mul_to(f, m->sum[b][n][2 * r + i], shrink);
+}
+
+/* Any number will do to subtract, as long as no weight is too large: what was summed shrinks when the largest score of some
+ * row of the warp has grown fourfold, as a weight: in the first tile, and seldom later. */
+static void raise_rows(mma *m)
+{
+    ptx_fn *f = m->f;
+    ptx_val shift[2 * MOST_BLOCKS], has_grown;
+    for (uint32_t i = 0; i < 2 * m->blocks; i++) {
+        shift[i] = ptx_mul(f, most_of_row(m, i / 2, i % 2), m->a.factor);
+        ptx_val enough = ptx_add(f, m->row[i / 2][i % 2].shift, ptx_f32(2));
+        ptx_val is_over = ptx_gt(f, shift[i], enough);
+        has_grown = i == 0 ? is_over : ptx_or(f, has_grown, is_over);
+    }
+    PTX_IF (f, ptx_vote_any(f, has_grown)) {
+        for (uint32_t i = 0; i < 2 * m->blocks; i++)
+            raise_row(m, i / 2, i % 2, shift[i]);
+    }
 }
 
 static ptx_type pair_type(const mma *m)
@@ -202,7 +227,7 @@ static ptx_type pair_type(const mma *m)
 static void weigh_row(mma *m, uint32_t b, uint32_t r)
 {
     ptx_fn *f = m->f;
-    ptx_val minus, shrink = raise_row(m, b, r, &minus);
+    ptx_val minus = attention_minus(&m->a, &m->row[b][r]);
     for (uint32_t o = 0; o < m->octets; o++) {
         ptx_val pair[2];
         for (uint32_t i = 0; i < 2; i++) {
@@ -213,9 +238,6 @@ static void weigh_row(mma *m, uint32_t b, uint32_t r)
         ptx_val word = narrow_pair(f, m->a.type, m->a.sm, pair[0], pair[1]);
         m->weight[b][2 * o + r] = ptx_as(f, pair_type(m), word);
     }
-    for (uint32_t n = 0; n < 2 * m->steps + m->has_tail; n++)
-        for (uint32_t i = 0; i < 2; i++)
-            ptx_mul_to(f, m->sum[b][n][2 * r + i], shrink);
 }
 
 /* ---- copies -------------------------------------------------------------------------------------------------------- */
@@ -254,6 +276,7 @@ static void add_tile(mma *m, ptx_val key)
     PTX_IF (f, ptx_gt(f, end, a->all_see)) {
         mask_scores(m, key);
     }
+    raise_rows(m);
     for (uint32_t i = 0; i < 2 * m->blocks; i++)
         weigh_row(m, i / 2, i % 2);
     wait_for_copies(m);

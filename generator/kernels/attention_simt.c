@@ -169,11 +169,12 @@ static void weigh_row(simt *s, uint32_t r)
 {
     ptx_fn *f = s->f;
     const attention *a = &s->a;
-    ptx_val most = s->score[r][0], minus;
+    ptx_val most = s->score[r][0];
     for (uint32_t c = 1; c < s->keys; c++)
         most = ptx_max(f, most, s->score[r][c]);
     most = ptx_reduce_lanes(f, PTX_OP_MAX, GROUP_LANES, most);
-    ptx_val shrink = attention_raise(a, &s->row[r], most, &minus);
+    ptx_val shift = ptx_mul(f, most, a->factor);
+    ptx_val shrink = attention_raise(a, &s->row[r], shift), minus = attention_minus(a, &s->row[r]);
     ptx_mul_to(f, s->row[r].sum, shrink);
     for (uint32_t c = 0; c < s->keys; c++) {
         ptx_val x = ptx_fma(f, s->score[r][c], a->factor, minus);

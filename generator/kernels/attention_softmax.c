@@ -258,18 +258,25 @@ void attention_open_row(const attention *a, attention_row *row)
     row->sum = ptx_var(a->f, ptx_number(a->wide, 0));
 }
 
-/* Rounding keeps order: the largest score times the factor is the largest of the products. While nothing is visible 0 is
- * subtracted: -inf less -inf would be a NaN. */
-ptx_val attention_raise(const attention *a, attention_row *row, ptx_val most, ptx_val *minus)
+/* While nothing is visible 0 is subtracted: -inf less -inf would be a NaN. */
+static ptx_val safe_shift(const attention *a, const attention_row *row)
+{
+    ptx_val is_none = ptx_eq(a->f, row->shift, attention_none(a));
+    return ptx_select(a->f, is_none, ptx_number(a->wide, 0), row->shift);
+}
+
+ptx_val attention_raise(const attention *a, attention_row *row, ptx_val shift)
 {
     ptx_fn *f = a->f;
-    ptx_val shift = ptx_max(f, row->shift, ptx_mul(f, most, a->factor));
-    ptx_val is_none = ptx_eq(f, shift, attention_none(a));
-    ptx_val safe = ptx_select(f, is_none, ptx_number(a->wide, 0), shift);
-    ptx_val shrink = attention_exp2(a, ptx_sub(f, row->shift, safe));
-    ptx_set(f, row->shift, shift);
-    *minus = ptx_neg(f, safe);
-    return shrink;
+    ptx_val old = ptx_var(f, row->shift);
+    ptx_max_to(f, row->shift, shift);
+    ptx_val change = ptx_sub(f, old, safe_shift(a, row));
+    return attention_exp2(a, change);
+}
+
+ptx_val attention_minus(const attention *a, const attention_row *row)
+{
+    return ptx_neg(a->f, safe_shift(a, row));
 }
 
 ptx_val attention_share(const attention *a, ptx_val sum)
