@@ -74,6 +74,7 @@ MATRIX = [
      "lop3.b32 $a, 0x0f0f0f0f, $b, $c, 172;", 8),
     ("second column's codes left where they are", WRONG, "shl.b32 $a, $b, 4; shr.u32 $c, $d, 4; lop3",
      "mov.b32 $a, $b; shr.u32 $c, $d, 4; lop3", 4),
+    ("scale's second part left out", WRONG, "mul.rn.f16x2 $a, $b, $c; fma", "mov.b32 $a, 0; fma", 32),
     ("buffers do not take turns", CHECK, "sub.u32 $a, 10112, $a;", "mov.b32 $a, 0;", 1),
     ("multiplied before all have stored", CHECK, "bar.sync 0; add.u32 $a, $b, 64; setp", "add.u32 $a, $b, 64; setp", 1),
     ("scales read behind the last column", MEMORY, "setp.lt.u32 $a, $b, $c; mov.b32 $d, 0f00000000;",
