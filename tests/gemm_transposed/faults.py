@@ -91,9 +91,20 @@ MATRIX = [
     ("one part of two waited for", EITHER, "inc.u32 $a, [$b], 1;", "inc.u32 $a, [$b], 0;", 1),
 ]
 
+# bf16 with mma, eight rows, two parts of n, for sm_80
+MATRIX_BF16 = [
+    ("scale's second part left out", WRONG, "fma.rn.bf16x2 $a, $b, $c, $d; fma.rn.bf16x2 $e, $b, $f, $a;",
+     "mov.b32 $a, $d; fma.rn.bf16x2 $e, $b, $f, $a;", 4),
+    ("scale's first part left out", WRONG, "fma.rn.bf16x2 $a, $b, $c, $d; fma.rn.bf16x2 $e, $b, $f, $a;",
+     "fma.rn.bf16x2 $e, $b, $c, $d;", 4),
+]
+
 SIMT = "nf4_gemm_transposed/a={},acc=f32,nibbles=low,strategy=simt,tile_m={},warps=8,splits={},vector=1,table=near"
+MMA = "nf4_gemm_transposed/a={},acc=f32,nibbles=low,strategy=mma,tile_m=8,warps=8,splits=2,vector=1,table=near"
 FAULTS = {
     SIMT.format("f32", 1, 4): ONE_ROW,
     SIMT.format("f16", 8, 1): EIGHT_ROWS,
-    "nf4_gemm_transposed/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=8,warps=8,splits=2,vector=1,table=near": MATRIX,
+    MMA.format("f16"): MATRIX,
+    MMA.format("bf16"): MATRIX_BF16,
 }
+TARGETS = {MMA.format("bf16"): "sm_80"}
