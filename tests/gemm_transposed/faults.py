@@ -13,8 +13,8 @@ EITHER = f"{UNWRITTEN}|{MEMORY}|{CHECK}"
 ONE_ROW = [
     # ---- which tile, which columns ----------------------------------------------------------------------------------
     ("every thread block makes the first tile", UNWRITTEN, "mov.u32 $a, %ctaid.x; mul.lo.u32 $b, $a, 512;",
-     "mov.u32 $a, 0; mul.lo.u32 $b, $a, 512;", 1),
-    ("every part is the first", EITHER, "mov.u32 $a, %ctaid.z;", "mov.u32 $a, 0;", 1),
+     "mov.u32 $a, 0; mul.lo.u32 $b, $a, 512;", 2),
+    ("every part is the first", EITHER, "mov.u32 $a, %ctaid.z;", "mov.u32 $a, 0;", 2),
     ("parts four warps apart", WRONG, "mad.lo.u32 $a, $b, 8, $c; mul.lo.u32 $d, $a, 16;",
      "mad.lo.u32 $a, $b, 4, $c; mul.lo.u32 $d, $a, 16;", 1),
     ("codes read behind the end of K", MEMORY, "min.u32 $a, $b, $c; shr.u32 $d, $a, 1;",
@@ -51,8 +51,8 @@ ONE_ROW = [
      "ld.global.cg.v2.f32 $v, [$a+6144];", 1),
     ("parts kept in half their place", EITHER, "mul.lo.u32 $a, $b, 512; mad.wide.u32 $c, $a, 4, $d; st.global",
      "mul.lo.u32 $a, $b, 256; mad.wide.u32 $c, $a, 4, $d; st.global", 1),
-    ("tiles of all rows share a counter", EITHER, "mad.lo.u32 $a, $b, $c, $d; mul.wide.u32 $e, $a, 2048;",
-     "mov.u32 $a, $d; mul.wide.u32 $e, $a, 2048;", 1),
+    ("tiles of all rows share a counter", EITHER, "mad.lo.u32 $a, $b, $c, $d; mov.u32 $e, %ctaid.z;",
+     "mov.u32 $a, $d; mov.u32 $e, %ctaid.z;", 1),
 ]
 
 # f16, eight rows
