@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""What rmsnorm_q4k_gemv moves and executes, as the emulated driver counts it, and that the manifest's cost says the same.
+"""What rmsnorm_q4k_gemv moves and executes, as the emulated driver counts it, and that the manifest's cost says so too.
 
 usage: check_gemv.py [--device DEVICE] PROFILE MANIFEST SHAPES WORD...
 (a shape is NxK; of the variants whose id holds a word; without a device, all images are counted, each on its own)
 
-Each byte of the weights is read once, by accesses that use whole sectors; every byte of the inputs is read and every one of
-the result written; x and gamma come again for each thread block, from the caches. The loop over the weights takes no more
-instructions than its budget; shared memory is used without conflicts. Shapes whose h has no room on the device, or on the
-least one, are left out. Without a device, types but f32, whose code differs at either end alone, take the first shape only.
+Each byte of the weights is read once, by accesses that use whole sectors; every byte of the inputs is read and every one
+of the result written; x and gamma come again for each thread block, from the caches. The loop over the weights takes no
+more instructions than its budget; shared memory is used without conflicts. Shapes whose h has no room on the device, or on
+the least one, are left out. Without a device, all but one vector of f32 take the first shape only: types matter at either
+end alone, and rows are shared out alike for more vectors.
 """
 import argparse
 import pathlib
@@ -89,7 +90,8 @@ def main():
 
     def sizes(params):
         fitting = [size_of(params, n, k) for n, k in shapes if has_room(params, k, options.device)]
-        return fitting if options.device or params["x"] == params["y"] == "f32" else fitting[:1]
+        is_plain = params["x"] == params["y"] == "f32" and params["batch"] == "1"
+        return fitting if options.device or is_plain else fitting[:1]
 
     counters.check(options.profile, options.manifest, options.words, sizes, judge,
                    lambda params: [options.device] if options.device else None)

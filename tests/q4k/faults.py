@@ -111,8 +111,8 @@ GEMV = [
      "mov.b32 $a, $b; add.rn.f32 $d, $a, $e; rsqrt", 1),
     ("epsilon left out", WRONG, "add.rn.f32 $a, $b, $c; rsqrt", "mov.b32 $a, $b; rsqrt", 1),
     ("barrier before the sums left out", RACE, "bar.sync 0; cvt.rn.f32.u32", "cvt.rn.f32.u32", 1),
-    ("factor 0.4 % too small", WRONG, "rsqrt.approx.f32 $a, $b;", "rsqrt.approx.f32 $a, $b; mul.rn.f32 $a, $a, 0f3F7F0000;",
-     1),
+    ("factor 0.4 % too small", WRONG, "rsqrt.approx.f32 $a, $b;",
+     "rsqrt.approx.f32 $a, $b; mul.rn.f32 $a, $a, 0f3F7F0000;", 1),
     ("first element is the norm's factor", WRONG, "ld.global.nc.v4.f32 {$a, $b, $c, $d}, [$e]; mul.rn.f32 $f, $a, $g;",
      "ld.global.nc.v4.f32 {$a, $b, $c, $d}, [$e]; { .reg .pred %first; .reg .u32 %t; mov.u32 %t, %tid.x; "
      "setp.eq.u32 %first, %t, 0; @%first mov.b32 $a, $g; } mul.rn.f32 $f, $a, $g;", 1),
