@@ -126,8 +126,7 @@ static void multiply_values(mma *m)
     ptx_val v[4];
     for (uint32_t o = 0; o < m->octets; o += 2) {
         for (uint32_t step = 0; step < m->steps; step++) {
-            ptx_ldmatrix_trans(f, 4, v,
-                               pointer_to(m, m->v_at, o * m->octet_bytes + step * 2 * UNIT_BYTES));
+            ptx_ldmatrix_trans(f, 4, v, pointer_to(m, m->v_at, o * m->octet_bytes + step * 2 * UNIT_BYTES));
             for (uint32_t b = 0; b < m->blocks; b++) {
                 multiply_16(m, &m->weight[b][2 * o], v[0], v[1], m->sum[b][2 * step], false);
                 multiply_16(m, &m->weight[b][2 * o], v[2], v[3], m->sum[b][2 * step + 1], false);
@@ -431,7 +430,8 @@ static void place_lane(mma *m, ptx_val q, ptx_val k, ptx_val v)
     ptx_val odd = ptx_bfe(f, m->lane, ptx_u32(3), ptx_u32(1)), in_16 = ptx_and(f, m->lane, ptx_u32(15));
     ptx_val q_row = ptx_mad(f, m->warp, ptx_u32(m->blocks * BLOCK_ROWS), in_16);
     ptx_val k_row = ptx_mad(f, upper, ptx_u32(8), in_octet);
-    ptx_val upper_bytes = ptx_mul(f, upper, ptx_u32(UNIT_BYTES)), odd_bytes = ptx_mul(f, odd, ptx_u32(UNIT_BYTES));
+    ptx_val upper_bytes = ptx_mul(f, upper, ptx_u32(UNIT_BYTES)),
+            odd_bytes = ptx_mul(f, odd, ptx_u32(UNIT_BYTES));
     ptx_val q_line = attention_line(f, m->lines, q_row), k_line = attention_line(f, m->lines, k_row);
     ptx_val v_line = attention_line(f, m->lines, in_16);
     m->q_at = ptx_add(f, q_line, ptx_add(f, q, upper_bytes));

@@ -72,7 +72,7 @@ def main():
         for shape in shapes:
             batch, q_heads, kv_heads, q, k = map(int, shape.split(","))
             strides = {f"{name}_{of}_stride": dim * size for name, heads, rows in
-                       (("q", q_heads, q), ("kv", kv_heads, k), ("out", q_heads, q))
+                       (("q", q_heads, q), ("k", kv_heads, k), ("v", kv_heads, k), ("out", q_heads, q))
                        for of, size in (("row", 1), ("head", rows), ("batch", rows * heads))}
             scalars = {"batch": batch, "q_heads": q_heads, "kv_heads": kv_heads, "q_length": q, "k_length": k,
                        "scale": dim ** -0.5, "workspace_size": batch * q_heads * q * int(params["splits"]) * (dim + 8),
