@@ -153,13 +153,13 @@ static const kiln_rule rules[] = {
 #define MMA_FIXED                                                                                                      \
     "(166 + " BLOCKS " * (27 + head_dim * (13 + 2 * " OLD ") / 4) - head_dim / 8 + (2 + 3 * " OLD " + 9 * " ODD ") * "  \
     MMA_TURNS ")"
-#define MMA_PART   "(131 + " BLOCKS " * (92 + head_dim * (49 + 4 * " OLD ") / 16) + head_dim * 5 / 8)"
+#define MMA_PART   "(131 + " BLOCKS " * (92 + head_dim * (49 + 4 * " OLD ") / 16) + head_dim * 5 / 8 + 28 * " ODD ")"
 #define MMA_MASK   "(7 + tile_k * " BLOCKS ")"
 
 /* Beyond what a tile without splits takes: each part's beginning, leaving and joining. */
 #define SPLIT "(splits > 1) * (splits * select(strategy == mma, " MMA_PART ", " SIMT_PART ") - 100 - head_dim / 2)"
 #define INSTRUCTIONS                                                                                                   \
-    "batch * " HEADS " * " THREADS " * (" Q_TILES " * (14 * causal + " SPLIT " + select(strategy == mma, " MMA_FIXED ", " SIMT_FIXED \
+    "batch * " HEADS " * " THREADS " * (" Q_TILES " * (14 * causal + (40 + head_dim / 2) * packed + " SPLIT " + select(strategy == mma, " MMA_FIXED ", " SIMT_FIXED \
     ")) + " TILES " * select(strategy == mma, " MMA_TILE ", " SIMT_TILE ") + " MASKED " * select(strategy == mma, "    \
     MMA_MASK ", " SIMT_MASK "))"
 
