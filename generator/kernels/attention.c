@@ -97,23 +97,23 @@ static const kiln_rule rules[] = {
 #define THREADS     "select(strategy == mma, " MMA_THREADS ", 128)"
 #define SHARED      "select(strategy == mma, " MMA_SHARED ", " SIMT_SHARED ")"
 
-/* Thread instructions, counted, of full tiles. A copy of rows takes a turn of all threads for each 16 bytes of every
- * thread; where a row's units do not divide the threads each turn finds its place anew. */
-#define OLD                           "(sm < 80)"
-#define UNEVEN                        "(256 % head_dim != 0)"
-#define TURNS(rows, columns, threads) "ceil_div(" rows " * " columns ", " threads " * (16 / " TYPE_BYTES "))"
+/* Thread instructions, counted, of full tiles. Copies of rows take turns of all threads, 16 bytes each. */
+#define OLD      "(sm < 80)"
+#define ODD      "(head_dim / 8 % 2)"
 
-/* Tiles of keys that are visited. Causal: exact where lengths are multiples of tiles and q_length is at most k_length. */
-#define Q_TILES  "ceil_div(q_length, tile_q)"
+/* Tiles of keys that are visited. Causal: exact where lengths are multiples of tiles and q_length is at most k_length;
+ * what is packed is taken to see all keys. */
+#define Q_TILES  "ceil_div(" QUERIES ", tile_q)"
+#define STAIRS   "(causal && packed == false)"
 #define SEEING   "min(q_length, k_length)"
 #define ROUNDS   "ceil_div(" SEEING ", tile_q)"
 #define TRIANGLE                                                                                                       \
     "select(tile_q < tile_k, (" ROUNDS " / 2 + 1) * ((" ROUNDS " + 1) / 2), tile_q / tile_k * (" ROUNDS     \
     " * (" ROUNDS " + 1) / 2 - " ROUNDS ") + ceil_div(" SEEING ", tile_k))"
 #define TILES                                                                                                          \
-    "select(causal, " ROUNDS " * ceil_div(k_length - " SEEING ", tile_k) + " TRIANGLE ", " Q_TILES                     \
+    "select(" STAIRS ", " ROUNDS " * ceil_div(k_length - " SEEING ", tile_k) + " TRIANGLE ", " Q_TILES                     \
     " * ceil_div(k_length, tile_k))"
-#define MASKED   "select(causal, " ROUNDS " * max(tile_q / tile_k, 1), " Q_TILES " * (k_length % tile_k != 0))"
+#define MASKED   "select(" STAIRS ", " ROUNDS " * max(tile_q / tile_k, 1), " Q_TILES " * (k_length % tile_k != 0))"
 
 /* Units for single numbers: a lane has ROWS x KEYS scores, and columns of O in vectors. */
 #define ROWS       "(tile_q / 8)"
@@ -125,12 +125,12 @@ static const kiln_rule rules[] = {
 #define A_TURN     "(2048 / " TYPE_BYTES ")"
 #define V_PANELS   "max(tile_k / 32, ceil_div(tile_k * head_dim * 9, 8 * (tile_q + tile_k) * 32))"
 #define PANELS                                                                                                         \
-    "head_dim / 32 * 20 + (head_dim % 32 != 0) * 30 + " SIMT_TURN " * head_dim * (tile_q + tile_k) / " A_TURN
-#define OF_V       V_PANELS " * 14 + (" SIMT_TURN " + 10 * " UNEVEN ") * tile_k * head_dim / " A_TURN
+    "head_dim / 32 * 18 + (head_dim % 32 != 0) * 30 + " SIMT_TURN " * head_dim * (tile_q + tile_k) / " A_TURN
+#define OF_V       V_PANELS " * 12 + " SIMT_TURN " * tile_k * head_dim / " A_TURN
 #define SIMT_TILE                                                                                                      \
     "(10 + " PANELS " + " ROWS " * " KEYS " + head_dim / 8 * (5 + 8 / " IN_16 " * (" ROWS " + " KEYS ") + 8 * " ROWS   \
-    " * " KEYS ") + " ROWS " * (" COLUMNS " + select(type == f64, 25 * " KEYS " + 48, 5 * " KEYS " + 16)) + " OF_V     \
-    " + tile_k / " IN_16 " * (4 + " ROWS " + (1 + " IN_16 ") * " COLUMNS " / " VECTOR " + " IN_16 " * " ROWS " * "     \
+    " * " KEYS ") + " ROWS " * (" COLUMNS " + select(type == f64, 25 * " KEYS " + 51, 5 * " KEYS " + 19)) + " OF_V     \
+    " + tile_k / " IN_16 " * (4 + " ROWS " + " IN_16 " * " COLUMNS " / " VECTOR " + 1 + " IN_16 " * " ROWS " * "     \
     COLUMNS "))"
 #define PAIR       "select(type == f16, 1 + 2 * " OLD ", select(type == bf16, 1 + 10 * " OLD ", 0))"
 #define SIMT_FIXED                                                                                                     \
@@ -140,30 +140,35 @@ static const kiln_rule rules[] = {
     "(105 + " ROWS " * (select(type == f64, 91, 39) + 3 * " COLUMNS " + 6 * " COLUMNS " / " VECTOR "))"
 #define SIMT_MASK  "(3 + " KEYS " + 2 * " ROWS " * " KEYS ")"
 
-/* Matrix units: a warp has BLOCKS of 16 rows; per row a maximum, an fma, an exponential and a sum, half of a conversion
- * and a product for each element of O; per 16 x 16 of K or V one ldmatrix. */
-#define MMA_COPY   TURNS("tile_k", "head_dim", MMA_THREADS)
+/* Matrix units: a warp has BLOCKS of 16 rows; per score a maximum, an fma, an exponential and a sum, half of a conversion;
+ * per 16 x 16 of K or V one ldmatrix. What was summed is taken to shrink in the first tile alone. */
+#define MMA_TURNS  "ceil_div(tile_k * head_dim, 8 * " MMA_THREADS ")"
+#define MMA_COPY                                                                                                       \
+    "(select(" ODD ", 15 + (" MMA_TURNS " - 1) * (head_dim / 2 + " MMA_THREADS " % (head_dim / 8)) / (head_dim / 8), 8 + " \
+    "tile_k * " GAP_BYTES " / 2 / " MMA_THREADS ") + (1 + " OLD ") * " MMA_TURNS ")"
 #define MMA_TILE                                                                                                       \
-    "(2 * " BLOCKS " * (9 * tile_k / 8 + 12 + head_dim / 4) + head_dim / 16 * (tile_k / 8) * (1 + 2 * " BLOCKS ") + "  \
-    OLD " * (" BLOCKS " * tile_k * (32 + head_dim) / 64 - 2) + (head_dim > 128 || " BLOCKS " == 2) * (head_dim / 16)"  \
-    " * " BLOCKS " + head_dim / 8 % 2 * (" BLOCKS " + tile_k * (2 + 6 * " BLOCKS ") / 32) + 22 + 2 * ((2 + " OLD       \
-    ") * " MMA_COPY " + 10 * " UNEVEN " * (" MMA_COPY " - 1)))"
+    "(" BLOCKS " * (20 + tile_k * (9 + 2 * " OLD ") / 4 + head_dim / 16 * (tile_k / 4 * (1 + " OLD                     \
+    ") + (head_dim > 128 || tile_q > 64)) + " ODD " * (1 + tile_k * (3 + " OLD ") / 16)) + head_dim / 16 * tile_k / 8"  \
+    " + " ODD " * tile_k / 16 + 9 + 2 * " MMA_COPY ")"
 #define MMA_FIXED                                                                                                      \
-    "(125 + 23 * " BLOCKS " + head_dim * (1 + 20 * " BLOCKS ") / 8 + 5 * " MMA_COPY " + " OLD " * head_dim * (2 + 4 * "\
-    BLOCKS ") / 8 + 30 * " UNEVEN ")"
-#define MMA_PART   "(131 + 74 * " BLOCKS " + head_dim * (5 + (23 + 2 * " OLD ") * " BLOCKS ") / 8 + 28 * " UNEVEN ")"
+    "(166 + " BLOCKS " * (27 + head_dim * (13 + 2 * " OLD ") / 4) - head_dim / 8 + (2 + 3 * " OLD " + 9 * " ODD ") * "  \
+    MMA_TURNS ")"
+#define MMA_PART   "(131 + " BLOCKS " * (92 + head_dim * (49 + 4 * " OLD ") / 16) + head_dim * 5 / 8 + 28 * " ODD ")"
 #define MMA_MASK   "(7 + tile_k * " BLOCKS ")"
 
 /* Beyond what a tile without splits takes: each part's beginning, leaving and joining. */
 #define SPLIT "(splits > 1) * (splits * select(strategy == mma, " MMA_PART ", " SIMT_PART ") - 100 - head_dim / 2)"
 #define INSTRUCTIONS                                                                                                   \
-    "batch * q_heads * " THREADS " * (" Q_TILES " * (14 * causal + " SPLIT " + select(strategy == mma, " MMA_FIXED ", " SIMT_FIXED \
+    "batch * " HEADS " * " THREADS " * (" Q_TILES " * (14 * causal + (40 + head_dim / 2) * packed + " SPLIT " + select(strategy == mma, " MMA_FIXED ", " SIMT_FIXED \
     ")) + " TILES " * select(strategy == mma, " MMA_TILE ", " SIMT_TILE ") + " MASKED " * select(strategy == mma, "    \
     MMA_MASK ", " SIMT_MASK "))"
 
 static const kiln_rule refusals[] = {
     {"strategy == simt || type == f16 || type == bf16", "strategy mma is for f16 and bf16"},
     {"type != f64 || tile_q == 32", "f64 needs tile_q 32: registers"},
+    {"type != f64 || tile_k == 32 || head_dim <= 128", "f64 needs tile_k 32 beyond head_dim 128: registers"},
+    {"packed == false || strategy == mma || tile_q == 32 || head_dim <= 192",
+     "packed needs tile_q 32 beyond head_dim 192 with strategy simt: registers"},
     {"strategy == mma || tile_q <= 64", "tile_q 128 is for strategy mma"},
     {"strategy == simt || " MMA_SHARED " + 16 * (splits > 1) <= 101376", "the tiles need more than 99 KB of shared memory"},
     {NULL, NULL},

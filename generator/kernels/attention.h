@@ -21,14 +21,14 @@ typedef struct attention {
     bool is_causal, is_packed;
 
     attention_matrix q, k, v, out;
-    ptx_val lse;                   /* first element, of all heads; may be null */
-    ptx_val group;                 /* U32 */
-    ptx_val q_length, k_length;    /* U32 */
-    ptx_val rows;                  /* U32: q_length, packed times group */
-    ptx_val head;                  /* U32: of a batch, or what is packed, counted over all batches */
-    ptx_val before;                /* rows of O of all heads and batches before this one's; U64 */
-    ptx_val first;                 /* the tile's first row */
-    ptx_val q_end;                 /* rows of Q that count: none of them when scale is 0 */
+    ptx_val lse;                /* first element, of all heads; may be null */
+    ptx_val group;              /* U32 */
+    ptx_val q_length, k_length; /* U32 */
+    ptx_val rows;               /* U32: q_length, packed times group */
+    ptx_val head;               /* U32: of a batch, or what is packed, counted over all batches */
+    ptx_val before;             /* rows of O of all heads and batches before this one's; U64 */
+    ptx_val first;              /* the tile's first row */
+    ptx_val q_end;              /* rows of Q that count: none of them when scale is 0 */
     ptx_val keys; /* behind the last key that some query of the tile sees, of this part: no other is read */
     ptx_val all_see; /* how many keys all of them see */
     ptx_val factor;  /* scale * log2(e). With scale 0: log2(e), and Q is zeros, so that -inf stays -inf */

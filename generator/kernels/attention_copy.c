@@ -87,9 +87,9 @@ static void copy_even(const attention_panel *p, ptx_val row, const ptx_val *end,
             exists = ptx_lt(f, mine, *end);
         for (uint32_t turn = 0; turn < turns; turn += t.parts) {
             uint32_t units = turn * t.team;
-            copy_unit(p, (turns - turn) * t.team * t.rows, ptx_at_const(f, at, units * unit_elements(p->by->a)),
-                      p->place, attention_lines_bytes(p->lines, first) + units_bytes(p, units),
-                      end ? &exists : NULL);
+            copy_unit(p, (turns - turn) * t.team * t.rows,
+                      ptx_at_const(f, at, units * unit_elements(p->by->a)), p->place,
+                      attention_lines_bytes(p->lines, first) + units_bytes(p, units), end ? &exists : NULL);
         }
     }
 }

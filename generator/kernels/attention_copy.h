@@ -32,7 +32,8 @@ typedef struct attention_panel {
     attention_matrix from;
     uint32_t rows, elements;
     attention_lines lines;
-    ptx_val row, column, at, place; /* this thread's first unit: its column in units; where it lies, where it goes */
+    ptx_val row, column, at,
+        place; /* this thread's first unit: its column in units; where it lies, where it goes */
 } attention_panel;
 
 attention_panel attention_open_panel(const attention_copier *by, attention_matrix from, uint32_t rows,

@@ -15,8 +15,12 @@
  * WHAT IS NOT THERE. Keys that no query of the tile sees, and rows of Q behind the last, are zeros in shared memory; a
  * score that its query does not see is replaced by -inf after the product, in the tiles that have one.
  *
- * PER SCORE a thread executes, beside the products: a maximum, an fma, an exponential and an addition, half of a
- * conversion (of three below sm_80); the rest is per row, per key or per element of O, and shared.
+ * PER SCORE a thread executes, beside the products and with tiles of 64 keys from sm_80 on, 7.4 instructions at head_dim
+ * 64 and 8.7 at 128; with two blocks to a warp 6.4 and 7.1. At least 4.5 must be: a maximum, an fma, an exponential and an
+ * addition, half of a conversion (below sm_80 1.5, moves counted). A 64th of head_dim is ldmatrix, whose matrices serve 16
+ * rows, or 32; a 256th, or half of it, are copies. The rest is each row's: four lanes joined, whether its largest score has
+ * grown; and each tile's: where copies begin, two barriers, the loop. The sums of O, a 64th of head_dim too, are not
+ * multiplied in each tile but where a largest score has grown enough.
  */
 #include "attention_copy.h"
 #include "attention_split.h"
@@ -126,8 +130,7 @@ static void multiply_values(mma *m)
     ptx_val v[4];
     for (uint32_t o = 0; o < m->octets; o += 2) {
         for (uint32_t step = 0; step < m->steps; step++) {
-            ptx_ldmatrix_trans(f, 4, v,
-                               pointer_to(m, m->v_at, o * m->octet_bytes + step * 2 * UNIT_BYTES));
+            ptx_ldmatrix_trans(f, 4, v, pointer_to(m, m->v_at, o * m->octet_bytes + step * 2 * UNIT_BYTES));
             for (uint32_t b = 0; b < m->blocks; b++) {
                 multiply_16(m, &m->weight[b][2 * o], v[0], v[1], m->sum[b][2 * step], false);
                 multiply_16(m, &m->weight[b][2 * o], v[2], v[3], m->sum[b][2 * step + 1], false);
@@ -431,7 +434,8 @@ static void place_lane(mma *m, ptx_val q, ptx_val k, ptx_val v)
     ptx_val odd = ptx_bfe(f, m->lane, ptx_u32(3), ptx_u32(1)), in_16 = ptx_and(f, m->lane, ptx_u32(15));
     ptx_val q_row = ptx_mad(f, m->warp, ptx_u32(m->blocks * BLOCK_ROWS), in_16);
     ptx_val k_row = ptx_mad(f, upper, ptx_u32(8), in_octet);
-    ptx_val upper_bytes = ptx_mul(f, upper, ptx_u32(UNIT_BYTES)), odd_bytes = ptx_mul(f, odd, ptx_u32(UNIT_BYTES));
+    ptx_val upper_bytes = ptx_mul(f, upper, ptx_u32(UNIT_BYTES)),
+            odd_bytes = ptx_mul(f, odd, ptx_u32(UNIT_BYTES));
     ptx_val q_line = attention_line(f, m->lines, q_row), k_line = attention_line(f, m->lines, k_row);
     ptx_val v_line = attention_line(f, m->lines, in_16);
     m->q_at = ptx_add(f, q_line, ptx_add(f, q, upper_bytes));

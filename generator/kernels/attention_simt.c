@@ -44,10 +44,10 @@ typedef struct simt {
     uint32_t row_bytes, v_row_bytes; /* of those; of V */
     attention_copier copier;
     attention_panel q, k, v;
-    ptx_val lane, group;          /* lane of the group */
-    ptx_val stage, weights;       /* shared memory: panels; this group's weights */
-    ptx_val q_from, k_from;       /* this lane's rows of the panels */
-    ptx_val v_from[MOST_COLUMNS]; /* its columns */
+    ptx_val lane, group;    /* lane of the group */
+    ptx_val stage, weights; /* shared memory: panels; this group's weights */
+    ptx_val q_from, k_from; /* this lane's rows of the panels */
+    ptx_val v_from, v_last; /* its first vector of columns; the last one, where not all lanes have one */
     attention_row row[MOST_ROWS];
     ptx_val score[MOST_ROWS][MOST_KEYS], sum[MOST_ROWS][MOST_COLUMNS];
 } simt;
@@ -188,11 +188,18 @@ static void weigh_row(simt *s, uint32_t r)
 
 /* ---- O ------------------------------------------------------------------------------------------------------------- */
 
-static void load_columns(simt *s, const ptx_val from[MOST_COLUMNS], uint32_t key, ptx_val v[MOST_COLUMNS])
+static bool is_ragged(const simt *s)
+{
+    return s->a.head_dim % (GROUP_LANES * s->vector) != 0;
+}
+
+/* Of the row that `from` is in, and `last`. */
+static void load_columns(simt *s, ptx_val from, ptx_val last, ptx_val v[MOST_COLUMNS])
 {
     ptx_fn *f = s->f;
     for (uint32_t i = 0; i < s->vectors; i++) {
-        ptx_val at = shared_at(s, from[i], key * s->v_row_bytes);
+        bool is_last = i + 1 == s->vectors && is_ragged(s);
+        ptx_val at = is_last ? last : ptx_at_bytes(f, from, i * GROUP_LANES * s->vector * s->bytes);
         if (s->vector == 1)
             v[i] = ptx_load(f, at);
         else
@@ -205,16 +212,18 @@ static void add_values(simt *s, ptx_val weights)
 {
     ptx_fn *f = s->f;
     PTX_FOR (f, key, ptx_u32(0), ptx_u32(s->panel_keys), ptx_u32(s->unit)) {
-        ptx_val weight[MOST_ROWS][4], columns[MOST_COLUMNS];
+        ptx_val weight[MOST_ROWS][4], columns, last;
         ptx_val from = ptx_mad(f, key, ptx_u32(s->bytes), weights);
-        for (uint32_t i = 0; i < s->vectors; i++)
-            columns[i] = ptx_mad(f, key, ptx_u32(s->v_row_bytes), s->v_from[i]);
+        columns = last = ptx_mad(f, key, ptx_u32(s->v_row_bytes), s->v_from);
+        if (is_ragged(s))
+            last = ptx_mad(f, key, ptx_u32(s->v_row_bytes), s->v_last);
         for (uint32_t r = 0; r < s->rows; r++)
             ptx_load_vec(f, (int)s->unit, weight[r], shared_at(s, from, r * s->a.tile_k * s->bytes),
                          PTX_PLAIN);
         for (uint32_t e = 0; e < s->unit; e++) {
             ptx_val v[MOST_COLUMNS];
-            load_columns(s, columns, e, v);
+            uint32_t rows = e * s->v_row_bytes;
+            load_columns(s, shared_at(s, columns, rows), shared_at(s, last, rows), v);
             for (uint32_t r = 0; r < s->rows; r++)
                 for (uint32_t i = 0; i < s->vector * s->vectors; i++)
                     ptx_fma_to(f, s->sum[r][i], weight[r][e], v[i]);
@@ -371,11 +380,11 @@ static void place_thread(simt *s)
     ptx_val of_group = ptx_mad(f, s->group, ptx_u32(group_bytes), s->stage);
     ptx_val of_lane = ptx_mad(f, s->lane, ptx_u32(s->bytes), of_group);
     s->weights = ptx_add(f, of_lane, ptx_u32(weights_start));
-    for (uint32_t i = 0; i < s->vectors;
-         i++) { /* what is behind the last column is that again, and not stored */
-        ptx_val number = ptx_add(f, s->lane, ptx_u32(i * GROUP_LANES));
+    s->v_from = ptx_mad(f, s->lane, ptx_u32(s->vector * s->bytes), s->stage);
+    if (is_ragged(s)) { /* what is behind the last column is that again, and not stored */
+        ptx_val number = ptx_add(f, s->lane, ptx_u32((s->vectors - 1) * GROUP_LANES));
         ptx_val vector = ptx_min(f, number, ptx_u32(a->head_dim / s->vector - 1));
-        s->v_from[i] = ptx_mad(f, vector, ptx_u32(s->vector * s->bytes), s->stage);
+        s->v_last = ptx_mad(f, vector, ptx_u32(s->vector * s->bytes), s->stage);
     }
     for (uint32_t r = 0; r < s->rows; r++) {
         attention_open_row(a, &s->row[r]);

@@ -11,21 +11,31 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
 import counters
 
+ALIKE = 1e-4  # of scores: what was summed shrinks in the first tile alone, on the matrix units
 BYTES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2}
 
 
+def rows_and_heads(params, args):
+    """Rows that are cut into tiles, how many times: a head's queries, or those of the heads that share one of K and V."""
+    if params["packed"] == "true":
+        return args["q_length"] * args["q_heads"] // args["kv_heads"], args["batch"] * args["kv_heads"]
+    return args["q_length"], args["batch"] * args["q_heads"]
+
+
 def tiles(params, args):
-    """(queries, keys that some of them sees) of each tile of queries."""
+    """(rows, keys that some of them sees) of each tile of rows."""
     q_length, k_length, tile = args["q_length"], args["k_length"], int(params["tile_q"])
-    for first in range(0, q_length, tile):
-        last = min(first + tile, q_length)
-        seen = max(last + k_length - q_length, 0) if params["causal"] == "true" else k_length
-        yield last - first, seen
+    rows, _ = rows_and_heads(params, args)
+    for first in range(0, rows, tile):
+        end = min(first + tile, rows)
+        last_query = (end - 1) * q_length // rows
+        seen = max(last_query + 1 + k_length - q_length, 0) if params["causal"] == "true" else k_length
+        yield end - first, seen
 
 
 def expected_bytes(params, args):
     """{argument: bytes that all thread blocks together read or write}"""
-    row, heads = BYTES[params["type"]] * int(params["head_dim"]), args["batch"] * args["q_heads"]
+    row, (rows, heads) = BYTES[params["type"]] * int(params["head_dim"]), rows_and_heads(params, args)
     keys = sum(seen for _, seen in tiles(params, args))
     turns = {"mma": lambda seen: 1, "simt": lambda seen: -(-seen // int(params["tile_k"]))}[params["strategy"]]
     queries = sum(count * turns(seen) for count, seen in tiles(params, args))
@@ -33,32 +43,28 @@ def expected_bytes(params, args):
     shared = {}
     if splits > 1:  # each part is written once and read once; a block of each part arrives, and looks for a Q
         tile_count = sum(1 for _ in tiles(params, args))
-        numbers = heads * args["q_length"] * splits * (int(params["head_dim"]) + 2)
+        numbers = heads * rows * splits * (int(params["head_dim"]) + 2)
         shared = {"workspace": 2 * wide * numbers, "arrivals": 4 * heads * splits * tile_count}
         queries *= splits if params["strategy"] == "mma" else 1
     return {**shared, "q": row * heads * queries, "k": row * heads * keys, "v": row * heads * keys,
-            "out": row * heads * args["q_length"], "lse": wide * heads * args["q_length"]}
-
-
-def most_wavefronts(params):
-    """Rows of 16-byte units of which eight lanes copy parts of two: some meet in a bank."""
-    units = int(params["head_dim"]) // 8
-    return 1.05 if params["strategy"] == "simt" else 1.02 if units % 8 == 0 or units % 2 else 1.6
+            "out": row * heads * rows, "lse": wide * heads * rows}
 
 
 def judge(count):
     params, args = count.params, count.args
     sizes = {name: row["bytes"] for name, row in count.arguments.items()}
     visited = sum(-(-seen // int(params["tile_k"])) for _, seen in tiles(params, args))
-    scores = visited * int(params["tile_q"]) * int(params["tile_k"]) * args["batch"] * args["q_heads"]
-    is_whole = args["q_length"] % 128 == 0 and args["k_length"] % 128 == 0
+    scores = visited * int(params["tile_q"]) * int(params["tile_k"]) * rows_and_heads(params, args)[1]
+    is_packed = params["packed"] == "true"
+    is_some = args["q_length"] == 1 and params["splits"] == "1" if is_packed else args["q_length"] % 128 == 0
+    is_whole = is_some and args["k_length"] % 128 == 0
     return [
         counters.equal("bytes", {name: count.total("bytes_used", [name]) for name in count.arguments},
                        expected_bytes(params, args)),
         counters.equal("cost's bytes", (count.cost["bytes_read"], count.cost["bytes_written"]),
                        (sizes["q"] + sizes["k"] + sizes["v"], sizes["out"] + sizes["lse"])),
         counters.figure("use", count.sector_use()),
-        counters.at_most("wavefronts", count.wavefronts_over_ideal(), most_wavefronts(params)),
+        counters.at_most("wavefronts", count.wavefronts_over_ideal(), 1.02 if params["strategy"] == "mma" else 1.05),
         counters.figure("per score", count.executed / scores),
         counters.model(count) if is_whole else counters.figure("model", 1 + count.model_error()),
     ]
@@ -72,10 +78,10 @@ def main():
         for shape in shapes:
             batch, q_heads, kv_heads, q, k = map(int, shape.split(","))
             strides = {f"{name}_{of}_stride": dim * size for name, heads, rows in
-                       (("q", q_heads, q), ("kv", kv_heads, k), ("out", q_heads, q))
+                       (("q", q_heads, q), ("k", kv_heads, k), ("v", kv_heads, k), ("out", q_heads, q))
                        for of, size in (("row", 1), ("head", rows), ("batch", rows * heads))}
             scalars = {"batch": batch, "q_heads": q_heads, "kv_heads": kv_heads, "q_length": q, "k_length": k,
-                       "scale": dim ** -0.5, "workspace_size": batch * q_heads * q * int(params["splits"]) * (dim + 8),
+                       "scale": ALIKE, "workspace_size": batch * q_heads * q * int(params["splits"]) * (dim + 8),
                        **strides}
             yield ",".join(f"{name}={value}" for name, value in scalars.items())
 

@@ -11,6 +11,8 @@ import tempfile
 REFUSED = {  # parameters: what the message says
     "type: f32, strategy: mma": "f16 and bf16",
     "type: f64": "tile_q 32",
+    "type: f64, head_dim: 256, tile_q: 32": "tile_k 32",
+    "type: f32, head_dim: 256, packed: true": "tile_q 32",
     "type: f32, tile_q: 128": "strategy mma",
     "head_dim: 256, tile_q: 128, strategy: mma": "99 KB",
     "head_dim: 12": "16",

@@ -43,8 +43,8 @@ typedef struct query {
     uint64_t dim, seen; /* elements of a row; keys that it sees */
     uint64_t q, k, v;   /* first elements */
     uint64_t k_row, v_row;
-    long double *score, *size;         /* of each key: its score, |scale| * sum |q * k| */
-    long double most, sum;             /* the largest score; the sum of e^(score - most) */
+    long double *score, *size; /* of each key: its score, |scale| * sum |q * k| */
+    long double most, sum;     /* the largest score; the sum of e^(score - most) */
 } query;
 
 typedef struct arithmetic {
