@@ -4,9 +4,10 @@
 #include <string.h>
 
 #include "family.h"
+#include "rule_text.h"
 #include "wrap.h"
 
-enum { WIDEST_COLUMN = 48 };
+enum { WIDEST_COLUMN = 36 };
 
 /* ---- tables ----------------------------------------------------------------------------------------------------- */
 
@@ -85,6 +86,16 @@ static void describe_params(text *out, const kiln_family *family)
     print_table(out, &t);
 }
 
+/* "$type" as "<type>", "$type:f64:f32" as "f64 or f32". */
+static const char *type_text(arena *a, const kiln_arg *arg)
+{
+    if (arg->type[0] != '$')
+        return arg->type;
+    const arg_type_choice choice = family_arg_type_choice(arg);
+    return choice.word ? arena_format(a, "%.*s or %s", (int)choice.word_length, choice.word, choice.other)
+                       : arena_format(a, "<%s>", arg->type + 1);
+}
+
 static void describe_args(text *out, const kiln_family *family)
 {
     static const char *const kinds[] = {[KILN_ARG_VALUE] = "value",
@@ -93,25 +104,31 @@ static void describe_args(text *out, const kiln_family *family)
                                         [KILN_ARG_INOUT] = "inout",
                                         [KILN_ARG_OPTIONAL_OUT] = "optional out",
                                         [KILN_ARG_SCRATCH] = "scratch"};
-    table t = {.arena = out->arena, .columns = 4, .expressions = 1u << 2};
+    table t = {.arena = out->arena, .columns = 5, .expressions = 1u << 3};
     for (const kiln_arg *arg = family->args; arg->name; arg++) {
         const char **row = add_row(&t);
         const char *shape = arg->shape ? arena_format(out->arena, "[%s]", arg->shape) : "";
         row[0] = arg->name;
         row[1] = kinds[arg->kind];
-        row[2] = arena_format(out->arena, "%s%s", arg->type, shape);
-        row[3] = arg->when ? arena_format(out->arena, "%s (when %s)", arg->summary, arg->when) : arg->summary;
+        row[2] = arg->shape ? arena_format(out->arena, "%u", (unsigned)arg->alignment) : "";
+        row[3] = arena_format(out->arena, "%s%s", type_text(out->arena, arg), shape);
+        row[4] =
+            arg->when ? arena_format(out->arena, "%s (where %s)", arg->summary, arg->when) : arg->summary;
     }
-    text_add(out, "\narguments\n");
+    text_add(
+        out,
+        "\narguments: direction, alignment in bytes (an element's size when that is more), type[elements]\n");
     print_table(out, &t);
 }
 
-static void describe_rules(text *out, const char *title, const kiln_rule *rules)
+/* What they say; in full with the expressions that are checked. */
+static void describe_rules(text *out, const char *title, const kiln_family *family, const kiln_rule *rules,
+                           bool in_full)
 {
-    table t = {.arena = out->arena, .columns = 2, .expressions = 1u << 0};
+    table t = {.arena = out->arena, .columns = in_full ? 2 : 1, .expressions = in_full ? 1u << 0 : 0};
     for (const kiln_rule *r = rules; r && r->condition; r++) {
         const char **row = add_row(&t);
-        row[0] = r->condition;
+        row[0] = in_full ? r->condition : rule_text(out->arena, family, r);
         row[1] = r->text;
     }
     if (t.count > 0)
@@ -141,6 +158,8 @@ static const char *dimensions(arena *a, const char *const dimension[3])
 static void describe_launch(text *out, const kiln_family *f)
 {
     const char *const rows[][2] = {
+        {"lowest target", f->variant_min_sm},
+        {"runs where", f->variant_runs_on},
         {"threads", dimensions(out->arena, f->block)},
         {"thread blocks", dimensions(out->arena, f->grid)},
         {"shared bytes", f->shared_bytes},
@@ -171,7 +190,7 @@ static void describe_nonfinite(text *out, const char *what)
     text_add(out, "\n");
 }
 
-void describe_family(text *out, const kiln_family *family)
+void describe_family(text *out, const kiln_family *family, bool in_full)
 {
     text_printf(out, "%s: %s\nsource: %s\n", family->name, family->summary, family->source);
     if (family->nonfinite)
@@ -179,8 +198,12 @@ void describe_family(text *out, const kiln_family *family)
     text_printf(out, "needs sm_%u\n", family->min_sm);
     describe_params(out, family);
     describe_args(out, family);
-    describe_rules(out, "rules of a combination", family->refusals);
-    describe_rules(out, "rules of a launch", family->rules);
+    describe_rules(out, "rules of a launch", family, family->rules, in_full);
+    describe_rules(out, "rules of a combination", family, family->refusals, in_full);
+    if (!in_full) {
+        text_add(out, "\n--long: the rules' conditions, launch, cost and dispatch\n");
+        return;
+    }
     describe_launch(out, family);
     describe_dispatch(out, family);
 }

@@ -350,10 +350,24 @@ size_t expression_parse_list(arena *a, const kiln_family *family, const char *so
     return count;
 }
 
+static bool is_word_comparison(const expression *e)
+{
+    return e->operation == OPERATION_IS_WORD || e->operation == OPERATION_IS_NOT_WORD;
+}
+
+bool expression_uses_param(const expression *e, size_t index)
+{
+    if (is_word_comparison(e) || (e->operation == OPERATION_NAME && e->kind == NAME_PARAM))
+        return e->index == index;
+    for (int i = 0; i < expression_operations[e->operation].operands; i++)
+        if (expression_uses_param(e->operands[i], index))
+            return true;
+    return false;
+}
+
 bool expression_uses(const expression *e, name_kind kind)
 {
-    bool is_word = e->operation == OPERATION_IS_WORD || e->operation == OPERATION_IS_NOT_WORD;
-    if (is_word && (kind == NAME_WORD || kind == NAME_PARAM))
+    if (is_word_comparison(e) && (kind == NAME_WORD || kind == NAME_PARAM))
         return true;
     if (e->operation == OPERATION_NAME && e->kind == kind)
         return true;

@@ -20,6 +20,9 @@ size_t expression_parse_list(arena *a, const kiln_family *family, const char *te
 /* Which kinds of names it uses. */
 bool expression_uses(const expression *e, name_kind kind);
 
+/* Whether it uses the family's parameter of this index. */
+bool expression_uses_param(const expression *e, size_t index);
+
 /* Its value for a variant; it must use parameters only, and facts of the target while v->emitting_for is set. */
 uint64_t expression_value(const expression *e, const kiln_variant *v);
 

@@ -19,7 +19,7 @@ typedef struct command_line {
     const char *names[2]; /* what stands without an option: CONFIG and ID, or NAME */
     size_t name_count;
     const char *output, *target;
-    bool ir, json;
+    bool ir, json, in_full;
 } command_line;
 
 /* ---- verbs ------------------------------------------------------------------------------------------------------ */
@@ -149,7 +149,7 @@ static int run_families(command_line *c)
     if (c->json)
         describe_json(&out, family);
     else if (family)
-        describe_family(&out, family);
+        describe_family(&out, family, c->in_full);
     else
         describe_families(&out);
     fwrite(out.data, 1, out.length, stdout);
@@ -170,7 +170,7 @@ static const struct {
     {"generate", 1, 1, "--output",      run_generate, "CONFIG [--output DIR]         write the bundle; default: beside CONFIG"},
     {"list",     1, 1, "",              run_list,     "CONFIG                        key, id and targets of each variant"},
     {"show",     2, 2, "--target --ir", run_show,     "CONFIG ID --target T [--ir]   print a variant, by id or key"},
-    {"families", 0, 1, "--json",        run_families, "[NAME] [--json]               what can be asked for"},
+    {"families", 0, 1, "--long --json", run_families, "[NAME] [--long | --json]      what can be asked for; --long: and what follows from it"},
 };
 /* clang-format on */
 enum { VERB_COUNT = sizeof verbs / sizeof verbs[0] };
@@ -204,6 +204,7 @@ static int take_option(command_line *c, const char *options, int argc, char **ar
         *value = argv[++*i];
     c->ir |= strcmp(option, "--ir") == 0;
     c->json |= strcmp(option, "--json") == 0;
+    c->in_full |= strcmp(option, "--long") == 0;
     return 0;
 }
 

@@ -9,6 +9,7 @@
 #include "expression.h"
 #include "family.h"
 #include "messages.h"
+#include "refusals.h"
 #include "targets.h"
 
 /* ---- names ------------------------------------------------------------------------------------------------------ */
@@ -41,6 +42,7 @@ static void fill_in_defaults(arena *a, request *r)
     for (size_t i = 0; i < count; i++) {
         if (r->values[i].count > 0)
             continue;
+        r->values[i].is_default = true;
         const kiln_param *param = &r->family->params[i];
         param_value value = param_value_of(a, param, param->default_value);
         r->values[i].items = arena_copy(a, &value, sizeof value);
@@ -48,8 +50,8 @@ static void fill_in_defaults(arena *a, request *r)
     }
 }
 
-/* How many variants a request makes; MOST_VARIANTS + 1 for all that are more. */
-static size_t product(const request *r)
+/* MOST_VARIANTS + 1 for all that are more. */
+size_t request_count(const request *r)
 {
     size_t result = 1, params = family_param_count(r->family);
     for (size_t i = 0; i < params; i++) {
@@ -60,84 +62,107 @@ static size_t product(const request *r)
     return result;
 }
 
-typedef struct parsed_rule {
-    const expression *condition;
-    const char *text;
-} parsed_rule;
-
-/* What decides over a family's variants, parsed once per request. */
-typedef struct judge {
-    parsed_rule *refusals;
-    size_t refusal_count, refusal_capacity;
-    family_limits limits;
-} judge;
-
-static judge new_judge(arena *a, const kiln_family *family)
+void request_values(const request *r, size_t number, kiln_variant *v)
 {
-    judge j = {.limits = family_limits_of(a, family)};
-    for (const kiln_rule *r = family->refusals; r && r->condition; r++) {
-        parsed_rule *rule =
-            arena_push(a, (void **)&j.refusals, &j.refusal_count, &j.refusal_capacity, sizeof *rule);
-        *rule = (parsed_rule){expression_parse(a, family, r->condition), r->text};
+    for (size_t i = family_param_count(r->family); i-- > 0;) {
+        v->values[i] = r->values[i].items[number % r->values[i].count];
+        number /= r->values[i].count;
     }
-    return j;
 }
 
-/* The text of the first refusal that the variant breaks; null when it breaks none. */
-static const char *refusal(const judge *j, const kiln_variant *v)
-{
-    for (size_t i = 0; i < j->refusal_count; i++)
-        if (!expression_value(j->refusals[i].condition, v))
-            return j->refusals[i].text;
-    return NULL;
-}
-
-static uint32_t targets_of(const judge *j, const kiln_variant *v, const plan *p)
-{
-    uint32_t runs_on = 0;
-    for (size_t i = 0; i < p->target_count; i++)
-        if (variant_runs_on(&j->limits, v, p->targets[i]))
-            runs_on |= UINT32_C(1) << i;
-    return runs_on;
-}
-
-/* The combination of this number, counted with the last parameter changing fastest. */
 static kiln_variant *combination(arena *a, const request *r, size_t number)
 {
     kiln_variant *v = arena_alloc(a, sizeof *v);
     v->family = r->family;
     v->at = r->at;
-    for (size_t i = family_param_count(r->family); i-- > 0;) {
-        v->values[i] = r->values[i].items[number % r->values[i].count];
-        number /= r->values[i].count;
-    }
+    request_values(r, number, v);
     variant_name(a, v);
     return v;
+}
+
+/* ---- variants that run nowhere ----------------------------------------------------------------------------------- */
+
+/* Variants of a request that need the same target, which is not listed. */
+typedef struct stranded {
+    uint32_t lowest_sm;
+    const kiln_variant *first;
+    size_t count;
+} stranded;
+
+typedef struct stranded_list {
+    stranded *items;
+    size_t count, capacity;
+} stranded_list;
+
+static void add_stranded(arena *a, stranded_list *list, uint32_t lowest_sm, const kiln_variant *v)
+{
+    size_t i = 0;
+    while (i < list->count && list->items[i].lowest_sm != lowest_sm)
+        i++;
+    if (i == list->count) {
+        stranded *added = arena_push(a, (void **)&list->items, &list->count, &list->capacity, sizeof *added);
+        *added = (stranded){.lowest_sm = lowest_sm, .first = v};
+    }
+    list->items[i].count++;
+}
+
+static uint32_t targets_of(const family_limits *limits, const kiln_variant *v, const plan *p)
+{
+    uint32_t runs_on = 0;
+    for (size_t i = 0; i < p->target_count; i++)
+        if (variant_runs_on(limits, v, p->targets[i]))
+            runs_on |= UINT32_C(1) << i;
+    return runs_on;
+}
+
+/* Why sm_75 is not enough, where every launch takes more shared memory than it has: CUDA programming guide, technical
+ * specifications. */
+static const char *shared_memory_text(arena *a, const kiln_variant *v)
+{
+    enum { SM_75_BYTES = 65536 };
+    const kiln_family *f = v->family;
+    const bool is_fixed = f->shared_bytes && !f->max_shared_bytes;
+    const uint64_t bytes = is_fixed ? expression_value(expression_parse(a, f, f->shared_bytes), v) : 0;
+    if (bytes <= SM_75_BYTES)
+        return "";
+    return arena_format(a, ", for %u bytes of shared memory; sm_75 has %u", (unsigned)bytes,
+                        (unsigned)SM_75_BYTES);
+}
+
+static void report_stranded(arena *a, const stranded_list *list, const family_limits *limits, diagnostics *d)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        const stranded *s = &list->items[i];
+        const char *others = s->count > 1 ? arena_format(a, " (and %u more)", (unsigned)(s->count - 1)) : "";
+        diagnose(d, s->first->at, message_variant_without_target, s->first->id, others,
+                 (unsigned)s->lowest_sm,
+                 limits->variant_runs_on ? ", of some kinds only" : shared_memory_text(a, s->first));
+    }
 }
 
 void request_expand(arena *a, request *r, plan *p, size_t *capacity, diagnostics *d)
 {
     fill_in_defaults(a, r);
-    size_t count = product(r);
+    size_t count = request_count(r);
     if (count > MOST_VARIANTS - p->variant_count) {
         diagnose(d, r->at, message_too_many_variants, MOST_VARIANTS);
         return;
     }
-    judge j = new_judge(a, r->family);
+    const family_limits limits = family_limits_of(a, r->family);
+    refusals refused = refusals_of(a, r->family);
+    stranded_list nowhere = {0};
     for (size_t i = 0; i < count; i++) {
         kiln_variant *v = combination(a, r, i);
-        const char *why = refusal(&j, v);
-        if (why) {
-            diagnose(d, v->at, message_refused, r->family->name, v->id, why);
+        if (refusals_take(a, &refused, v))
             continue;
-        }
-        v->runs_on = targets_of(&j, v, p);
+        v->runs_on = targets_of(&limits, v, p);
         if (v->runs_on == 0 && p->target_count > 0)
-            diagnose(d, v->at, message_variant_without_target, v->id, (unsigned)variant_lowest_sm(&j.limits, v),
-                     j.limits.variant_runs_on ? ", of some kinds only" : "");
+            add_stranded(a, &nowhere, variant_lowest_sm(&limits, v), v);
         kiln_variant **slot = arena_push(a, (void **)&p->variants, &p->variant_count, capacity, sizeof *slot);
         *slot = v;
     }
+    refusals_report(a, &refused, r, d);
+    report_stranded(a, &nowhere, &limits, d);
 }
 
 /* ---- checks of the whole ---------------------------------------------------------------------------------------- */

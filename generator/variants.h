@@ -13,13 +13,18 @@ typedef struct request {
     struct {
         param_value *items;
         size_t count, capacity;
+        bool is_default; /* none was asked for; set by request_expand */
     } values[KILN_MAX_PARAMS];
 } request;
 
 /* Fills in defaults and appends every combination to the plan, whose targets are known: the family's first parameter
- * changes slowest, values in the order listed. Diagnostics: too many, a combination that the family refuses, a variant
- * that runs on no target. */
+ * changes slowest, values in the order listed. Diagnostics: too many; combinations that the family refuses, once for
+ * each reason; variants that run on no target, once for each lowest one. */
 void request_expand(arena *a, request *r, plan *p, size_t *capacity, diagnostics *d);
+
+/* How many combinations an expanded request has, and the values of one: the last parameter changes fastest. */
+size_t request_count(const request *r);
+void request_values(const request *r, size_t number, kiln_variant *v);
 
 /* Gives a variant with values its id, key and entry.
  *

@@ -16,6 +16,7 @@ static void put_versions(writer *w, const kiln_error *error);
 static void put_driver_result(writer *w, const kiln_loader *loader, int result);
 static void put_images(writer *w, const kiln_device *device, const kiln_module *module);
 static void put_target(writer *w, const kiln_image *image);
+static void put_shared_bytes(writer *w, const kiln_device *device, const kiln_kernel *kernel);
 
 size_t kiln_describe_error(const kiln_loader *loader, const kiln_error *error, const kiln_kernel *kernel,
                            char *text, size_t bytes)
@@ -31,8 +32,10 @@ size_t kiln_describe_error(const kiln_loader *loader, const kiln_error *error, c
         if (error->driver_result != 0)
             put_driver_result(&w, open ? loader : NULL, error->driver_result);
         if (open && kernel != NULL &&
-            (error->status == KILN_ERROR_NO_IMAGE || error->status == KILN_ERROR_DRIVER_TOO_OLD))
+            (error->status == KILN_ERROR_NO_IMAGE || error->status == KILN_ERROR_DRIVER_TOO_OLD)) {
             put_images(&w, &loader->device, kernel->module);
+            put_shared_bytes(&w, &loader->device, kernel);
+        }
     }
     if (w.bytes != 0)
         w.text[w.length < w.bytes ? w.length : w.bytes - 1] = '\0';
@@ -132,4 +135,15 @@ static void put_target(writer *w, const kiln_image *image)
     put(w, image->format == KILN_IMAGE_CUBIN ? "cubin sm_" : "sm_");
     put_number(w, image->sm);
     put(w, image->kind == KILN_TARGET_ARCH ? "a" : image->kind == KILN_TARGET_FAMILY ? "f" : "");
+}
+
+/* Why there is no image: of devices with so little, the generator leaves out the targets. */
+static void put_shared_bytes(writer *w, const kiln_device *device, const kiln_kernel *kernel)
+{
+    if (kernel->max_shared_bytes <= device->max_shared_bytes)
+        return;
+    put(w, "; takes up to ");
+    put_number(w, kernel->max_shared_bytes);
+    put(w, " bytes of shared memory, the device has ");
+    put_number(w, device->max_shared_bytes);
 }

@@ -11,13 +11,11 @@ void c_add_escaped(text *out, const char *s, size_t length)
         const unsigned char c = (unsigned char)s[i];
         if (c == '\n')
             text_add(out, "\\n");
-        else if (c == '\t')
-            text_add(out, "\\t");
         else if (c == '"' || c == '\\')
             text_printf(out, "\\%c", c);
         else if (c == '?' && i > 0 && s[i - 1] == '?') /* a trigraph begins with two */
             text_add(out, "\\?");
-        else if (c < 0x20 || c > 0x7e)
+        else if ((c < 0x20 && c != '\t') || c > 0x7e) /* a tab may stay; PTX has many */
             text_printf(out, "\\%o%o%o", c >> 6u, (c >> 3u) & 7u, c & 7u);
         else
             text_add_bytes(out, &s[i], 1);
@@ -29,7 +27,7 @@ void c_add_literal_lines(text *out, const char *s)
     while (*s) {
         const size_t length = strcspn(s, "\n");
         const size_t with_newline = length + (s[length] == '\n');
-        text_add(out, "\n    \"");
+        text_add(out, "\n\"");
         c_add_escaped(out, s, with_newline);
         text_add(out, "\"");
         s += with_newline;

@@ -121,14 +121,6 @@ static struct scalar scalar_of(const kiln_family *family, const kiln_arg *arg)
     internal_error("family %s: a scalar argument cannot be %s, as %s is", family->name, arg->type, arg->name);
 }
 
-static bool every_variant_has(arena *a, const bundle_family *f, const kiln_arg *arg)
-{
-    for (size_t i = 0; i < f->variant_count; i++)
-        if (!variant_has_arg(a, f->variants[i]->variant, arg))
-            return false;
-    return true;
-}
-
 static void place_field(bundle_family *f, bundle_field *field, uint32_t bytes)
 {
     field->offset = (f->args_bytes + bytes - 1) / bytes * bytes;
@@ -153,7 +145,6 @@ static void make_fields(arena *a, bundle_family *f)
         const struct scalar scalar = scalar_of(f->family, arg);
         bundle_field *field = &f->fields[f->field_count];
         *field = (bundle_field){.name = arg->name, .c_type = scalar.c_type, .arg = arg};
-        field->always = every_variant_has(a, f, arg);
         place_field(f, field, scalar.bytes);
         widest = scalar.bytes > widest ? scalar.bytes : widest;
     }

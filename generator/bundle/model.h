@@ -30,7 +30,6 @@ typedef struct bundle_field {
     const kiln_param *param; /* or null */
     size_t param_index;
     const char *when_zero; /* the value that 0 stands for; null for none, an argument or a bool */
-    bool always;           /* an argument that every variant of the bundle has */
 } bundle_field;
 
 struct bundle_family {

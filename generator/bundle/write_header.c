@@ -6,6 +6,7 @@
 #include <kiln/bundle.h>
 
 #include "../family.h"
+#include "../rule_text.h"
 #include "c_text.h"
 
 /* ---- texts ------------------------------------------------------------------------------------------------------- */
@@ -132,6 +133,18 @@ static void write_struct(arena *a, text *out, const bundle_family *f)
     text_printf(out, "} %s;\n", f->args_struct);
 }
 
+/* Whether some variant of the bundle can break it. */
+static bool counts_here(arena *a, const bundle_family *f, const kiln_rule *rule)
+{
+    for (size_t i = 0; i < f->variant_count; i++) {
+        uint64_t value = 0;
+        const expression *bound = bind_text(a, f->family, rule->condition, f->variants[i]->variant);
+        if (!expression_is_constant(bound, &value) || value == 0)
+            return true;
+    }
+    return false;
+}
+
 static const char *family_comment(arena *a, const bundle_family *f)
 {
     const kiln_family *family = f->family;
@@ -143,10 +156,13 @@ static const char *family_comment(arena *a, const bundle_family *f)
         text_printf(&out, "\nNaN and infinity: %s.", family->nonfinite);
     if (family->empty)
         text_printf(&out, "\nWhen %s there is nothing to do: KILN_OK without a launch.", family->empty);
-    if (family->rules && family->rules[0].condition)
-        text_add(&out, "\nRules, else KILN_ERROR_BAD_ARGUMENT:");
-    for (const kiln_rule *rule = family->rules; rule && rule->condition; rule++)
-        text_printf(&out, "\n  - %s", rule->text);
+    const char *title = "\nRules, else KILN_ERROR_BAD_ARGUMENT:";
+    for (const kiln_rule *rule = family->rules; rule && rule->condition; rule++) {
+        if (!counts_here(a, f, rule))
+            continue;
+        text_printf(&out, "%s\n  - %s", title, rule_text(a, family, rule));
+        title = "";
+    }
     return out.data;
 }
 

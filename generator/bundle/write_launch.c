@@ -1,6 +1,7 @@
 /* The checks that a family makes before every launch, and each variant's typed function. */
 #include <string.h>
 
+#include "../family.h"
 #include "c_text.h"
 #include "write.h"
 
@@ -15,6 +16,19 @@ static void write_failure(text *out, const bundle_family *f, const char *conditi
                 f->family->name);
 }
 
+/* What a broken rule says; of a variant with the values that dispatch chose and the rule asks about. */
+static const char *rule_detail(arena *a, const kiln_rule *rule, const expression *condition,
+                               const kiln_variant *v)
+{
+    text out = text_new(a);
+    for (size_t i = 0; v && i < family_param_count(v->family); i++) {
+        const kiln_param *param = &v->family->params[i];
+        if (param->role == KILN_ROLE_TUNING && expression_uses_param(condition, i))
+            text_printf(&out, "%s%s=%s", out.length > 0 ? ", " : ", with ", param->name, v->values[i].text);
+    }
+    return arena_format(a, "%s%s", rule->text, out.data);
+}
+
 /* The rules that ask for parameters, with those of v put in; v null: the rules that ask for none. */
 static void write_rules(arena *a, text *out, const bundle_family *f, const kiln_variant *v,
                         const char *prefix)
@@ -24,11 +38,12 @@ static void write_rules(arena *a, text *out, const bundle_family *f, const kiln_
         const expression *broken = expression_parse(a, family, arena_format(a, "!(%s)", rule->condition));
         if (expression_uses(broken, NAME_PARAM) != (v != NULL))
             continue;
+        const char *detail = rule_detail(a, rule, broken, v);
         broken = expression_bind(a, broken, v);
         uint64_t value;
         const bool never = expression_is_constant(broken, &value) && value == 0;
         if (!never)
-            write_failure(out, f, c_expression(a, broken, prefix), "KILN_ERROR_BAD_ARGUMENT", rule->text);
+            write_failure(out, f, c_expression(a, broken, prefix), "KILN_ERROR_BAD_ARGUMENT", detail);
     }
 }
 
@@ -51,24 +66,25 @@ static void write_alignment_check(arena *a, text *out, const bundle_family *f, c
                   arena_format(a, "%s must be aligned to %u bytes", arg->name, (unsigned)alignment));
 }
 
-/* Of the pointers that every variant has. */
+/* Of the pointers that every variant of the family has. */
 static void write_common_pointer_checks(arena *a, text *out, const bundle_family *f, const char *prefix)
 {
-    for (size_t i = 0; i < f->field_count; i++)
-        if (f->fields[i].arg && f->fields[i].always)
-            write_null_check(a, out, f, f->fields[i].arg, prefix);
-    for (size_t i = 0; i < f->field_count; i++)
-        if (f->fields[i].arg && f->fields[i].always)
-            write_alignment_check(a, out, f, f->fields[i].arg, f->fields[i].arg->alignment, prefix);
+    for (const kiln_arg *arg = f->family->args; arg->name; arg++)
+        if (!arg->when)
+            write_null_check(a, out, f, arg, prefix);
+    for (const kiln_arg *arg = f->family->args; arg->name; arg++)
+        if (!arg->when)
+            write_alignment_check(a, out, f, arg, arg->alignment, prefix);
 }
 
-/* Of the pointers that this variant has and others lack, or that it wants aligned to more. */
+/* Of the pointers that this variant has and others lack, in this bundle or in another, or that it wants aligned to more:
+ * after the variant's rules, which say better why a workspace is missing than that its pointer is null. */
 static void write_own_pointer_checks(arena *a, text *out, const bundle_family *f, const kiln_variant *v,
                                      const char *prefix)
 {
     for (size_t i = 0; i < f->field_count; i++) {
         const bundle_field *field = &f->fields[i];
-        if (field->arg && !field->always && variant_has_arg(a, v, field->arg))
+        if (field->arg && field->arg->when && variant_has_arg(a, v, field->arg))
             write_null_check(a, out, f, field->arg, prefix);
     }
     for (size_t i = 0; i < f->field_count; i++) {
@@ -76,7 +92,7 @@ static void write_own_pointer_checks(arena *a, text *out, const bundle_family *f
         if (!field->arg || field->arg->kind == KILN_ARG_VALUE || !variant_has_arg(a, v, field->arg))
             continue;
         const uint32_t alignment = variant_arg_alignment(a, v, field->arg);
-        if (!field->always || alignment > field->arg->alignment)
+        if (field->arg->when || alignment > field->arg->alignment)
             write_alignment_check(a, out, f, field->arg, alignment, prefix);
     }
 }

@@ -19,6 +19,8 @@ static const kiln_param params[] = {
      .summary = "keys at a time"},
     {.name = "splits", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 4 16", .default_value = "1",
      .summary = "thread blocks that share the keys of a tile of queries; more than one take a workspace"},
+    {.name = "packed", .type = KILN_PARAM_BOOL, .role = KILN_ROLE_TUNING, .default_value = "false",
+     .summary = "a tile has queries of all heads that share one of K and V: for few queries; K and V are read once for them"},
     {.name = NULL},
 };
 
@@ -31,8 +33,8 @@ static const kiln_param params[] = {
 
 static const kiln_arg args[] = {
     {"q", KILN_ARG_IN, "$type", SPAN("q", "q_heads", "q_length"), 16, NULL, "Q"},
-    {"k", KILN_ARG_IN, "$type", SPAN("kv", "kv_heads", "k_length"), 16, NULL, "K"},
-    {"v", KILN_ARG_IN, "$type", SPAN("kv", "kv_heads", "k_length"), 16, NULL, "V"},
+    {"k", KILN_ARG_IN, "$type", SPAN("k", "kv_heads", "k_length"), 16, NULL, "K"},
+    {"v", KILN_ARG_IN, "$type", SPAN("v", "kv_heads", "k_length"), 16, NULL, "V"},
     {"out", KILN_ARG_OUT, "$type", SPAN("out", "q_heads", "q_length"), 16, NULL, "O"},
     {"lse", KILN_ARG_OPTIONAL_OUT, "$type:f64:f32", "batch, q_heads, q_length", 4, NULL,
      "natural logarithm of the sum of exp(score) of each row; -infinity where no key is seen"},
@@ -43,22 +45,29 @@ static const kiln_arg args[] = {
     {"k_length", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of K and V"},
     {"scale", KILN_ARG_VALUE, "$type:f64:f32", NULL, 0, NULL, "of the scores, at least 0; as a rule 1 / sqrt(head_dim)"},
     {"q_row_stride", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "elements of Q from row to row"},
-    {"kv_row_stride", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "the same of K and of V"},
+    {"k_row_stride", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "the same of K"},
+    {"v_row_stride", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "the same of V"},
     {"out_row_stride", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "the same of O"},
     {"q_batch_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "elements of Q from batch to batch; 0 where there is one"},
     {"q_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "elements of Q from head to head; 0 where there is one"},
-    {"kv_batch_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same of K and of V; 0: all batches share them"},
-    {"kv_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same of K and of V"},
+    {"k_batch_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same of K; 0: all batches share it"},
+    {"k_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same of K"},
+    {"v_batch_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same of V; 0: all batches share it"},
+    {"v_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same of V"},
     {"out_batch_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same of O"},
     {"out_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same of O"},
-    {"workspace", KILN_ARG_SCRATCH, "$type:f64:f32", WORKSPACE, 16, "splits > 1", "what parts of the keys come to"},
+    {"workspace", KILN_ARG_SCRATCH, "$type:f64:f32", WORKSPACE, 16, "splits > 1", "what parts of the keys come to; workspace and arrivals belong to one launch at a time"},
     {"arrivals", KILN_ARG_INOUT, "u32", "batch * q_heads * ceil_div(q_length, 32)", 4, "splits > 1",
-     "0 before a launch, and again 0 after it"},
+     "all 0 before a launch, else O is wrong, and again after it; one launch at a time"},
     {"workspace_size", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "numbers that workspace holds; 0: no tile's keys are shared"},
     {.name = NULL},
 };
 
 #define LONGEST "1073741824"
+/* What a tile is made of: a head's queries; packed, those of the heads that share one of K and V. */
+#define GROUP "(q_heads / max(kv_heads, 1))"
+#define HEADS "select(packed, kv_heads, q_heads)"
+#define QUERIES "(q_length * select(packed, " GROUP ", 1))"
 #define EIGHTHS(a, b, c) a " % 8 == 0 && " b " % 8 == 0 && " c " % 8 == 0"
 
 static const kiln_rule rules[] = {
@@ -68,10 +77,12 @@ static const kiln_rule rules[] = {
     {"q_length <= " LONGEST, "q_length must be at most 2^30"},
     {"k_length <= " LONGEST, "k_length must be at most 2^30"},
     {EIGHTHS("q_row_stride", "q_head_stride", "q_batch_stride"), "strides of q must be multiples of 8"},
-    {EIGHTHS("kv_row_stride", "kv_head_stride", "kv_batch_stride"), "strides of k and v must be multiples of 8"},
+    {EIGHTHS("k_row_stride", "k_head_stride", "k_batch_stride"), "strides of k must be multiples of 8"},
+    {EIGHTHS("v_row_stride", "v_head_stride", "v_batch_stride"), "strides of v must be multiples of 8"},
     {EIGHTHS("out_row_stride", "out_head_stride", "out_batch_stride"), "strides of out must be multiples of 8"},
-    {"splits == 1 || workspace_size >= " WORKSPACE, "the workspace is too small"},
+    {"splits == 1 || workspace_size >= " WORKSPACE, "workspace_size must be at least " WORKSPACE},
     {"splits == 1 || batch * q_heads * ceil_div(q_length, 32) <= 2147483648", "too many tiles for splits"},
+    {"packed == false || q_length * " GROUP " <= " LONGEST, "q_length must be at most 2^30 over all heads of a tile"},
     {"out_row_stride >= head_dim || q_length <= 1", "out_row_stride must be at least head_dim"},
     {NULL, NULL},
 };
@@ -79,7 +90,8 @@ static const kiln_rule rules[] = {
 #define WIDE_BYTES  "select(type == f64, 8, 4)"
 #define TYPE_BYTES  "select(type == f64, 8, select(type == f32, 4, 2))"
 #define SIMT_SHARED "((tile_q + tile_k) * select(type == f64, 272, 144) + tile_q * tile_k * " WIDE_BYTES " + 512)"
-#define MMA_SHARED  "((tile_q + 2 * tile_k) * 16 * (head_dim / 16 * 2 + 1))"
+#define GAP_BYTES   "select(head_dim % 64 == 0, 16, select(head_dim % 32 == 0, 8, select(head_dim % 16 == 0, 4, 0)))"
+#define MMA_SHARED  "((tile_q + 2 * tile_k) * (2 * head_dim + " GAP_BYTES "))"
 #define BLOCKS      "(1 + (tile_q == 128 && head_dim <= 128))"
 #define MMA_THREADS "(2 * tile_q / " BLOCKS ")"
 #define THREADS     "select(strategy == mma, " MMA_THREADS ", 128)"
@@ -159,19 +171,29 @@ static const kiln_rule refusals[] = {
 
 /* Short tiles where there are few queries; with a workspace, parts of the keys until two thread blocks per multiprocessor
  * are at work, as long as each has some tiles. */
-#define PARTS(parts)                                                                                                   \
-    "workspace_size >= batch * q_heads * q_length * " parts " * 264 && k_length >= 128 * " parts                       \
-    " && batch * q_heads * ceil_div(q_length, 32) * " parts " <= 2 * multiprocessors"
+#define PARTS(parts, heads, queries)                                                                                                  \
+    "workspace_size >= batch * q_heads * q_length * " parts " * 264 && k_length >= 128 * " parts " && batch * " heads  \
+    " * ceil_div(" queries ", 32) * " parts " <= 2 * multiprocessors"
+#define SINGLE(parts) PARTS(parts, "q_heads", "q_length")
+#define PACKED(parts) FEW " && " PARTS(parts, "kv_heads", "q_length * " GROUP)
+#define FEW           "q_heads > kv_heads && q_length <= 16"
 
 static const kiln_dispatch dispatch[] = {
-    {PARTS("16"), "strategy=mma,tile_q=32,splits=16"},
-    {PARTS("4"), "strategy=mma,tile_q=32,splits=4"},
-    {"q_length <= 32", "strategy=mma,tile_q=32,splits=1"},
-    {"q_length >= 1024 && sm >= 80", "strategy=mma,tile_q=128,splits=1"},
-    {"1", "strategy=mma,splits=1"},
-    {PARTS("16"), "splits=16"},
-    {PARTS("4"), "splits=4"},
-    {"q_length <= 32", "tile_q=32,splits=1"},
+    {PACKED("16"), "strategy=mma,tile_q=32,splits=16,packed=true"},
+    {PACKED("4"), "strategy=mma,tile_q=32,splits=4,packed=true"},
+    {FEW, "strategy=mma,tile_q=32,splits=1,packed=true"},
+    {SINGLE("16"), "strategy=mma,tile_q=32,splits=16,packed=false"},
+    {SINGLE("4"), "strategy=mma,tile_q=32,splits=4,packed=false"},
+    {"q_length <= 32", "strategy=mma,tile_q=32,splits=1,packed=false"},
+    {"q_length >= 1024 && sm >= 80", "strategy=mma,tile_q=128,splits=1,packed=false"},
+    {"1", "strategy=mma,splits=1,packed=false"},
+    {PACKED("16"), "splits=16,packed=true"},
+    {PACKED("4"), "splits=4,packed=true"},
+    {FEW, "tile_q=32,splits=1,packed=true"},
+    {SINGLE("16"), "splits=16,packed=false"},
+    {SINGLE("4"), "splits=4,packed=false"},
+    {"q_length <= 32", "tile_q=32,splits=1,packed=false"},
+    {"1", "splits=1,packed=false"},
     {"1", "splits=1"},
     {"1", ""},
     {NULL, NULL},
@@ -194,7 +216,7 @@ const kiln_family attention_family = {
     .rules = rules,
     .empty = "batch == 0 || q_heads == 0 || q_length == 0",
     .block = {THREADS},
-    .grid = {"ceil_div(q_length, tile_q) * splits", "q_heads", "batch"},
+    .grid = {"ceil_div(" QUERIES ", tile_q) * splits", HEADS, "batch"},
     .shared_bytes = SHARED,
     .dispatch = dispatch,
     .cost = {.bytes_read = TYPE_BYTES " * head_dim * batch * (q_heads * q_length + 2 * kv_heads * k_length)",

@@ -4,19 +4,31 @@
 
 #include <kiln/family.h>
 
-/* A thread block makes tile_q rows of O for one head of one batch; it goes over the keys in tiles of tile_k. */
+/* One head's matrix of one batch, or those of the heads whose queries are packed into one tile. */
+typedef struct attention_matrix {
+    ptx_val first;       /* element */
+    ptx_val row_stride;  /* elements, U32 */
+    ptx_val head_stride; /* elements, U64 */
+    bool is_packed;
+} attention_matrix;
+
+/* A thread block makes tile_q rows of O for one head of one batch; it goes over the keys in tiles of tile_k. A row is a
+ * query. Packed, it is a query of one of the `group` heads that share one of K and V: row / group, row % group. */
 typedef struct attention {
     ptx_fn *f;
     ptx_type type, wide; /* of Q, K, V and O; of scores and sums: F64 where Q is, else F32 */
     uint32_t sm, head_dim, tile_q, tile_k, splits;
-    bool is_causal;
+    bool is_causal, is_packed;
 
-    ptx_val q, k, v, out;             /* this batch's and head's first element */
-    ptx_val lse;                      /* first element, of all heads; may be null */
-    ptx_val q_row, kv_row, out_row;   /* elements from row to row, U32 */
-    ptx_val q_length, k_length, head; /* U32; batch * q_heads + head, U64 */
-    ptx_val first;                    /* the tile's first query */
-    ptx_val q_end;                    /* rows of Q that count: none of them when scale is 0 */
+    attention_matrix q, k, v, out;
+    ptx_val lse;                   /* first element, of all heads; may be null */
+    ptx_val group;                 /* U32 */
+    ptx_val q_length, k_length;    /* U32 */
+    ptx_val rows;                  /* U32: q_length, packed times group */
+    ptx_val head;                  /* U32: of a batch, or what is packed, counted over all batches */
+    ptx_val before;                /* rows of O of all heads and batches before this one's; U64 */
+    ptx_val first;                 /* the tile's first row */
+    ptx_val q_end;                 /* rows of Q that count: none of them when scale is 0 */
     ptx_val keys; /* behind the last key that some query of the tile sees, of this part: no other is read */
     ptx_val all_see; /* how many keys all of them see */
     ptx_val factor;  /* scale * log2(e). With scale 0: log2(e), and Q is zeros, so that -inf stays -inf */
@@ -27,8 +39,14 @@ typedef struct attention {
 
 attention attention_open(ptx_fn *f, const kiln_variant *v);
 
-/* How many keys, S32 and not clamped, a query sees. */
-ptx_val attention_visible(const attention *a, ptx_val query);
+/* `at`, moved by as many elements as it is to a row. */
+ptx_val attention_row_at(const attention *a, const attention_matrix *m, ptx_val at, ptx_val row);
+
+/* Where a row's log-sum-exp is. */
+ptx_val attention_log_at(const attention *a, ptx_val row);
+
+/* How many keys, S32 and not clamped, a row sees. */
+ptx_val attention_visible(const attention *a, ptx_val row);
 
 /* -inf, the score of a key that is not seen. */
 ptx_val attention_none(const attention *a);
@@ -41,16 +59,17 @@ ptx_val attention_log(const attention *a, ptx_val x, ptx_val top);
 
 /* A row's running softmax. All in the scale of 2^x: sum is over 2^(score * factor - shift). */
 typedef struct attention_row {
-    ptx_val most;  /* the largest score so far, -inf when there is none */
-    ptx_val shift; /* most * factor */
+    ptx_val shift; /* some tile's largest score so far, times the factor; -inf when there was none */
     ptx_val sum;
 } attention_row;
 
 void attention_open_row(const attention *a, attention_row *row);
 
-/* Takes the largest score of a tile, -inf when no key of it is visible. What was summed before is to be multiplied by
- * the result; *minus gets what is to be added to score * factor. */
-ptx_val attention_raise(const attention *a, attention_row *row, ptx_val most, ptx_val *minus);
+/* Raises the shift to a tile's; what was summed before is to be multiplied by the result. */
+ptx_val attention_raise(const attention *a, attention_row *row, ptx_val shift);
+
+/* What is to be added to score * factor. */
+ptx_val attention_minus(const attention *a, const attention_row *row);
 
 /* 1 / sum, or 0 for a row without keys. */
 ptx_val attention_share(const attention *a, ptx_val sum);

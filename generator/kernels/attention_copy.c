@@ -1,85 +1,231 @@
-/* A thread's units lie whole rows apart where a row's units divide the threads; else each has its own place. */
+/* A row has U units of 16 bytes. Where U is even, a team of threads takes as many neighbouring units as its greatest common
+ * divisor with 8 says, 2, 4 or 8, and each of them the units of its row that are so many apart: constants. Where U is odd,
+ * unit after unit is a thread's, row after row; from one of its units to the next it is the same way each time, but for the
+ * turns in which it comes to the end of a row. */
 #include "attention_copy.h"
 
-enum { UNIT_BYTES = 16 };
+enum { UNIT_BYTES = 16, OCTET = 8 };
+
+uint32_t attention_lines_bytes(attention_lines lines, uint32_t rows)
+{
+    return rows * lines.bytes + (lines.padded ? rows / lines.padded * UNIT_BYTES : 0);
+}
+
+ptx_val attention_line(ptx_fn *f, attention_lines lines, ptx_val row)
+{
+    uint32_t bytes = lines.bytes + (lines.padded == 1 ? UNIT_BYTES : 0);
+    ptx_val line = ptx_mul(f, row, ptx_u32(bytes));
+    if (lines.padded <= 1)
+        return line;
+    ptx_val gaps = ptx_div(f, row, ptx_u32(lines.padded));
+    return ptx_mad(f, gaps, ptx_u32(UNIT_BYTES), line);
+}
 
 static uint32_t unit_elements(const attention *a)
 {
     return a->type == PTX_F64 ? 2 : a->type == PTX_F32 ? 4 : 8;
 }
 
-/* Unit `number` of the panel: its row, and where it lies. */
-static void find_unit(attention_panel *p, ptx_val number)
+static uint32_t row_units(const attention_panel *p)
+{
+    return p->elements / unit_elements(p->by->a);
+}
+
+/* In shared memory, where numbers may be wider. */
+static uint32_t units_bytes(const attention_panel *p, uint32_t units)
+{
+    return units * unit_elements(p->by->a) * p->by->bytes;
+}
+
+/* ---- even rows ------------------------------------------------------------------------------------------------------- */
+
+/* All threads: `parts` times `rows` times `team`. Parts take the teams' turns of a row alternately. */
+typedef struct teams {
+    uint32_t team, rows, parts;
+} teams;
+
+static teams teams_of(const attention_panel *p)
+{
+    uint32_t team = OCTET, rows = p->by->threads;
+    while (row_units(p) % team != 0)
+        team /= 2;
+    rows = rows / team < p->rows ? rows / team : p->rows;
+    return (teams){team, rows, p->by->threads / team / rows};
+}
+
+/* One unit, by all threads or by the first ones. */
+static void copy_unit(const attention_panel *p, uint32_t threads, ptx_val from, ptx_val place, uint32_t bytes,
+                      const ptx_val *exists)
 {
     ptx_fn *f = p->by->a->f;
-    uint32_t unit = unit_elements(p->by->a), row_units = p->elements / unit;
-    p->row = ptx_div(f, number, ptx_u32(row_units));
-    ptx_val column = ptx_mul(f, ptx_rem(f, number, ptx_u32(row_units)), ptx_u32(unit));
-    p->at = ptx_at(f, p->from, column);
-    ptx_val line = ptx_mad(f, p->row, ptx_u32(p->row_bytes), p->to);
-    p->place = ptx_mad(f, column, ptx_u32(p->by->bytes), line);
+    ptx_val to = ptx_at_bytes(f, ptx_pointer(f, PTX_SHARED, PTX_U32, place), bytes);
+    if (threads >= p->by->threads) {
+        p->by->copy(p->by->a, from, to, exists);
+        return;
+    }
+    PTX_IF (f, ptx_lt(f, p->by->tid, ptx_u32(threads))) {
+        p->by->copy(p->by->a, from, to, exists);
+    }
 }
 
-static uint32_t rows_apart(const attention_panel *p)
+static void copy_even(const attention_panel *p, ptx_val row, const ptx_val *end, ptx_val element)
 {
-    uint32_t row_units = p->elements / unit_elements(p->by->a);
-    return p->by->threads % row_units == 0 ? p->by->threads / row_units : 0;
+    ptx_fn *f = p->by->a->f;
+    teams t = teams_of(p);
+    uint32_t turns = row_units(p) / t.team, bytes = UNIT_BYTES / unit_elements(p->by->a);
+    ptx_val mine = ptx_add(f, p->row, row), from = ptx_at(f, p->at, element), step, exists;
+    ptx_val at = attention_row_at(p->by->a, &p->from, from, mine);
+    if (t.rows < p->rows)
+        step = ptx_mul_wide(f, p->from.row_stride, ptx_u32(t.rows * bytes));
+    for (uint32_t first = 0; first < p->rows; first += t.rows) {
+        if (first > 0 && (end || p->from.is_packed))
+            mine = ptx_add(f, mine, ptx_u32(t.rows));
+        if (first > 0)
+            at = p->from.is_packed ? attention_row_at(p->by->a, &p->from, from, mine)
+                                   : ptx_at(f, ptx_cast_ptr(f, at, PTX_U8), step);
+        if (end)
+            exists = ptx_lt(f, mine, *end);
+        for (uint32_t turn = 0; turn < turns; turn += t.parts) {
+            uint32_t units = turn * t.team;
+            copy_unit(p, (turns - turn) * t.team * t.rows, ptx_at_const(f, at, units * unit_elements(p->by->a)),
+                      p->place, attention_lines_bytes(p->lines, first) + units_bytes(p, units),
+                      end ? &exists : NULL);
+        }
+    }
 }
 
-attention_panel attention_open_panel(const attention_copier *by, ptx_val from, ptx_val stride,
-                                     uint32_t elements, ptx_val to, uint32_t row_bytes)
+static void open_even(attention_panel *p)
 {
-    attention_panel p = {by, elements, row_bytes, .from = from, .stride = stride, .to = to};
-    find_unit(&p, by->tid);
-    if (rows_apart(&p))
-        p.step = ptx_mul_wide(by->a->f, stride, ptx_u32(rows_apart(&p) * UNIT_BYTES / unit_elements(by->a)));
+    ptx_fn *f = p->by->a->f;
+    teams t = teams_of(p);
+    ptx_val team = ptx_div(f, p->by->tid, ptx_u32(t.team));
+    p->column = ptx_and(f, p->by->tid, ptx_u32(t.team - 1));
+    p->row = team;
+    if (t.parts > 1) {
+        p->row = ptx_and(f, team, ptx_u32(t.rows - 1));
+        ptx_val part = ptx_div(f, team, ptx_u32(t.rows));
+        p->column = ptx_mad(f, part, ptx_u32(t.team), p->column);
+    }
+}
+
+/* ---- odd rows -------------------------------------------------------------------------------------------------------- */
+
+static void open_odd(attention_panel *p)
+{
+    ptx_fn *f = p->by->a->f;
+    p->row = ptx_div(f, p->by->tid, ptx_u32(row_units(p)));
+    p->column = ptx_rem(f, p->by->tid, ptx_u32(row_units(p)));
+}
+
+typedef struct unit {
+    ptx_val row, column, at;
+    ptx_val place; /* but for the units before it: what the gaps between rows add */
+} unit;
+
+/* Where a unit is, wherever that may be. */
+static void find_unit(const attention_panel *p, ptx_val from, unit *u)
+{
+    ptx_fn *f = p->by->a->f;
+    ptx_val line = attention_row_at(p->by->a, &p->from, from, u->row);
+    ptx_val column = ptx_mul(f, u->column, ptx_u32(unit_elements(p->by->a)));
+    u->at = ptx_at(f, line, column);
+}
+
+/* How it goes on from unit to unit, in bytes of global memory. */
+typedef struct hops {
+    ptx_val within, over; /* into another row: so many, and to the next one */
+} hops;
+
+static hops open_hops(const attention_panel *p)
+{
+    ptx_fn *f = p->by->a->f;
+    uint32_t units = row_units(p), rows = p->by->threads / units, columns = p->by->threads % units;
+    uint32_t bytes = UNIT_BYTES / unit_elements(p->by->a);
+    ptx_val row = ptx_mul_wide(f, p->from.row_stride, ptx_u32(bytes));
+    ptx_val within = ptx_mul(f, row, ptx_u64(rows));
+    within = ptx_add(f, within, ptx_u64(columns * UNIT_BYTES));
+    ptx_val over = ptx_add(f, within, row);
+    return (hops){within, ptx_sub(f, over, ptx_u64(units * UNIT_BYTES))};
+}
+
+/* As many units on as there are threads. Where hops lead on, the row is for those that ask whether it exists. */
+static void step(const attention_panel *p, const hops *h, bool has_row, unit *u)
+{
+    ptx_fn *f = p->by->a->f;
+    uint32_t units = row_units(p), rows = p->by->threads / units, columns = p->by->threads % units;
+    uint32_t line = attention_lines_bytes(p->lines, 1), gap = line - units_bytes(p, units);
+    u->column = ptx_var(f, ptx_add(f, u->column, ptx_u32(columns)));
+    if (has_row)
+        u->row = ptx_var(f, ptx_add(f, u->row, ptx_u32(rows)));
+    if (gap > 0)
+        u->place = ptx_var(f, ptx_add(f, u->place, ptx_u32(rows * gap)));
+    ptx_val is_over = ptx_ge(f, u->column, ptx_u32(units));
+    if (h) {
+        ptx_val hop = ptx_select(f, is_over, h->over, h->within);
+        u->at = ptx_at(f, ptx_cast_ptr(f, u->at, PTX_U8), hop);
+    }
+    PTX_WHEN (f, is_over) {
+        ptx_sub_to(f, u->column, ptx_u32(units));
+        if (has_row)
+            ptx_add_to(f, u->row, ptx_u32(1));
+        if (gap > 0)
+            ptx_add_to(f, u->place, ptx_u32(gap));
+    }
+}
+
+static void copy_odd(const attention_panel *p, ptx_val row, const ptx_val *end, ptx_val element)
+{
+    ptx_fn *f = p->by->a->f;
+    uint32_t units = p->rows * row_units(p), threads = p->by->threads;
+    bool has_hops = units > threads && !p->from.is_packed;
+    unit u = {.row = ptx_add(f, p->row, row), .column = p->column, .place = p->place};
+    ptx_val from = ptx_at(f, p->from.first, element), exists;
+    hops h = {0};
+    find_unit(p, from, &u);
+    if (has_hops)
+        h = open_hops(p);
+    for (uint32_t first = 0; first < units; first += threads) {
+        if (first > 0)
+            step(p, has_hops ? &h : NULL, end || !has_hops, &u);
+        if (first > 0 && !has_hops)
+            find_unit(p, from, &u);
+        if (end)
+            exists = ptx_lt(f, u.row, *end);
+        copy_unit(p, units - first, u.at, u.place, units_bytes(p, first), end ? &exists : NULL);
+    }
+}
+
+/* ---- panels ---------------------------------------------------------------------------------------------------------- */
+
+static bool is_even(const attention_panel *p)
+{
+    return row_units(p) % 2 == 0;
+}
+
+attention_panel attention_open_panel(const attention_copier *by, attention_matrix from, uint32_t rows,
+                                     uint32_t elements, ptx_val to, attention_lines lines)
+{
+    ptx_fn *f = by->a->f;
+    attention_panel p = {by, from, rows, elements, lines, .at = from.first};
+    (is_even(&p) ? open_even : open_odd)(&p);
+    if (is_even(&p)) {
+        ptx_val column = ptx_mul(f, p.column, ptx_u32(unit_elements(by->a)));
+        p.at = ptx_at(f, from.first, column);
+    }
+    ptx_val line = attention_line(f, lines, p.row), in_line = ptx_add(f, line, to);
+    p.place = ptx_mad(f, p.column, ptx_u32(units_bytes(&p, 1)), in_line);
     return p;
 }
 
-static void copy_all(const attention_panel *p, ptx_val row, uint32_t rows, const ptx_val *end,
-                     ptx_val element)
-{
-    const attention_copier *by = p->by;
-    ptx_fn *f = by->a->f;
-    uint32_t units = rows * (p->elements / unit_elements(by->a)), apart = rows_apart(p);
-    ptx_val at = p->at, mine = p->row;
-    for (uint32_t first = 0; first < units; first += by->threads) {
-        uint32_t turn = first / by->threads;
-        attention_panel unit = *p;
-        if (!apart && first > 0)
-            find_unit(&unit, ptx_add(f, by->tid, ptx_u32(first)));
-        if (!apart || first == 0) {
-            mine = ptx_add(f, unit.row, row);
-            ptx_val line = ptx_at(f, unit.at, ptx_mul_wide(f, mine, p->stride));
-            at = ptx_at(f, line, element);
-        } else {
-            at = ptx_at(f, ptx_cast_ptr(f, at, PTX_U8), p->step);
-            if (end)
-                mine = ptx_add(f, mine, ptx_u32(apart));
-        }
-        ptx_val to = ptx_pointer(f, PTX_SHARED, PTX_U32, unit.place), exists;
-        to = ptx_at_bytes(f, to, turn * apart * p->row_bytes);
-        if (end)
-            exists = ptx_lt(f, mine, *end);
-        if (units - first >= by->threads) {
-            by->copy(by->a, at, to, end ? &exists : NULL);
-        } else {
-            PTX_IF (f, ptx_lt(f, by->tid, ptx_u32(units - first))) {
-                by->copy(by->a, at, to, end ? &exists : NULL);
-            }
-        }
-    }
-}
-
-void attention_copy_rows(const attention_panel *p, ptx_val row, uint32_t rows, ptx_val end, ptx_val element)
+void attention_copy_rows(const attention_panel *p, ptx_val row, ptx_val end, ptx_val element)
 {
     ptx_fn *f = p->by->a->f;
-    ptx_val last = ptx_add(f, row, ptx_u32(rows));
+    ptx_val last = ptx_add(f, row, ptx_u32(p->rows));
     PTX_IF (f, ptx_le(f, last, end)) {
-        copy_all(p, row, rows, NULL, element);
+        (is_even(p) ? copy_even : copy_odd)(p, row, NULL, element);
     }
     PTX_ELSE (f) {
-        copy_all(p, row, rows, &end, element);
+        (is_even(p) ? copy_even : copy_odd)(p, row, &end, element);
     }
 }
 

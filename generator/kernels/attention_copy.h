@@ -15,19 +15,31 @@ typedef struct attention_copier {
     ptx_val tid;
 } attention_copier;
 
-/* Some elements of each row of a matrix, and where they go. */
+/* Where rows lie in shared memory: `padded` of them, then 16 bytes that are nobody's; 0: rows without gaps. */
+typedef struct attention_lines {
+    uint32_t bytes, padded;
+} attention_lines;
+
+/* Bytes from one row to another: `rows` a multiple of padded. */
+uint32_t attention_lines_bytes(attention_lines lines, uint32_t rows);
+
+/* Where row `row` begins, in bytes from the first. */
+ptx_val attention_line(ptx_fn *f, attention_lines lines, ptx_val row);
+
+/* Some elements of each of some rows of a matrix, and where they go. */
 typedef struct attention_panel {
     const attention_copier *by;
-    uint32_t elements, row_bytes; /* of a row; from row to row in shared memory */
-    ptx_val from, stride, to;     /* the whole panel's; `to` is U32 */
-    ptx_val row, at, place, step; /* this thread's first unit, and how many bytes it is to its next */
+    attention_matrix from;
+    uint32_t rows, elements;
+    attention_lines lines;
+    ptx_val row, column, at, place; /* this thread's first unit: its column in units; where it lies, where it goes */
 } attention_panel;
 
-attention_panel attention_open_panel(const attention_copier *by, ptx_val from, ptx_val stride,
-                                     uint32_t elements, ptx_val to, uint32_t row_bytes);
+attention_panel attention_open_panel(const attention_copier *by, attention_matrix from, uint32_t rows,
+                                     uint32_t elements, ptx_val to, attention_lines lines);
 
-/* Rows [row, row + rows), from `element` on; rows from `end` on are zeros. */
-void attention_copy_rows(const attention_panel *p, ptx_val row, uint32_t rows, ptx_val end, ptx_val element);
+/* Its rows, counted from `row`, from `element` on; rows from `end` on are zeros. */
+void attention_copy_rows(const attention_panel *p, ptx_val row, ptx_val end, ptx_val element);
 
 /* 16 bytes of global memory in registers, as words; zeros where they are not to be read. */
 void attention_load_unit(ptx_fn *f, ptx_val from, const ptx_val *exists, ptx_val words[4]);

@@ -7,9 +7,10 @@
  *
  * SHARED MEMORY holds the tile of Q, and one tile of K and of V. Each is copied while the other is at work: V during the
  * first product, the next K during the second. From sm_80 on by cp.async, so that nobody waits for it; two barriers per
- * tile. Rows have an odd number of 16-byte units (17 for head_dim 128), so that the eight rows that a matrix of ldmatrix
- * takes, and the eight units of a row that eight lanes copy, meet in no bank; every address is the lane's own, made once,
- * and a constant. Where rows have 2, 4, 6, 10, ... units, eight lanes copy parts of two rows, and some of them meet.
+ * tile. Behind every row of 8, 16, ... units of 16 bytes is a unit that is nobody's; of 4, 12, ... units, behind every
+ * second row; of 2, 6, 10, ..., behind every fourth; nowhere where they are odd. So neither the eight rows of a matrix that
+ * ldmatrix takes meet in a bank, nor the eight units that eight lanes copy; every address is the lane's own, made once, and
+ * a constant.
  *
  * WHAT IS NOT THERE. Keys that no query of the tile sees, and rows of Q behind the last, are zeros in shared memory; a
  * score that its query does not see is replaced by -inf after the product, in the tiles that have one.
@@ -40,7 +41,8 @@ typedef struct mma {
     uint32_t blocks;        /* of 16 rows in a warp */
     uint32_t steps, octets; /* 16 elements of head_dim; 8 keys */
     bool has_tail;          /* 8 elements of head_dim more */
-    uint32_t row_bytes;
+    attention_lines lines;
+    uint32_t octet_bytes; /* of eight rows */
     attention_copier copier;
     attention_panel k, v;
     ptx_val lane, warp;
@@ -86,7 +88,7 @@ static void multiply_16(mma *m, const ptx_val a[4], ptx_val low, ptx_val high, p
 
 static void load_q(mma *m, uint32_t block, uint32_t step, ptx_val q[4])
 {
-    uint32_t rows = block * BLOCK_ROWS * m->row_bytes;
+    uint32_t rows = 2 * block * m->octet_bytes;
     ptx_ldmatrix(m->f, step < m->steps ? 4 : 2, q, pointer_to(m, m->q_at, rows + step * 2 * UNIT_BYTES));
 }
 
@@ -98,7 +100,7 @@ static void multiply_scores(mma *m)
         for (uint32_t b = 0; b < m->blocks && !m->q_stays; b++)
             load_q(m, b, step, q[b]);
         for (uint32_t o = 0; o < m->octets; o += 2) {
-            ptx_ldmatrix(f, 4, k, pointer_to(m, m->k_at, o * UNIT * m->row_bytes + step * 2 * UNIT_BYTES));
+            ptx_ldmatrix(f, 4, k, pointer_to(m, m->k_at, o * m->octet_bytes + step * 2 * UNIT_BYTES));
             for (uint32_t b = 0; b < m->blocks; b++) {
                 const ptx_val *rows = m->q_stays ? m->q[step] : q[b];
                 multiply_16(m, rows, k[0], k[1], m->score[b][o], step == 0);
@@ -111,7 +113,7 @@ static void multiply_scores(mma *m)
     for (uint32_t b = 0; b < m->blocks; b++)
         load_q(m, b, m->steps, q[b]);
     for (uint32_t o = 0; o < m->octets; o += 4) {
-        ptx_ldmatrix(f, 4, k, pointer_to(m, m->k_tail, o * UNIT * m->row_bytes));
+        ptx_ldmatrix(f, 4, k, pointer_to(m, m->k_tail, o * m->octet_bytes));
         for (uint32_t i = 0; i < 4 * m->blocks; i++)
             multiply(m, false, q[i / 4], &k[i % 4], m->score[i / 4][o + i % 4], false);
     }
@@ -125,7 +127,7 @@ static void multiply_values(mma *m)
     for (uint32_t o = 0; o < m->octets; o += 2) {
         for (uint32_t step = 0; step < m->steps; step++) {
             ptx_ldmatrix_trans(f, 4, v,
-                               pointer_to(m, m->v_at, o * UNIT * m->row_bytes + step * 2 * UNIT_BYTES));
+                               pointer_to(m, m->v_at, o * m->octet_bytes + step * 2 * UNIT_BYTES));
             for (uint32_t b = 0; b < m->blocks; b++) {
                 multiply_16(m, &m->weight[b][2 * o], v[0], v[1], m->sum[b][2 * step], false);
                 multiply_16(m, &m->weight[b][2 * o], v[2], v[3], m->sum[b][2 * step + 1], false);
@@ -133,7 +135,7 @@ static void multiply_values(mma *m)
         }
     }
     for (uint32_t o = 0; m->has_tail && o < m->octets; o += 4) {
-        ptx_ldmatrix_trans(f, 4, v, pointer_to(m, m->v_tail, o * UNIT * m->row_bytes));
+        ptx_ldmatrix_trans(f, 4, v, pointer_to(m, m->v_tail, o * m->octet_bytes));
         for (uint32_t b = 0; b < m->blocks; b++) {
             multiply_16(m, &m->weight[b][2 * o], v[0], v[1], m->sum[b][2 * m->steps], false);
             multiply_16(m, &m->weight[b][2 * o + 4], v[2], v[3], m->sum[b][2 * m->steps], false);
@@ -152,25 +154,33 @@ static ptx_val first_row(const mma *m, uint32_t block)
     return block == 0 ? row : ptx_add(f, row, ptx_u32(block * BLOCK_ROWS));
 }
 
-/* A query sees a key when the key's number less what the lane's first row sees is below its row, counted from that. */
+/* A row sees a key when the key's number less what the lane's first row sees is below its number, counted from that;
+ * packed, each has its own query. */
 static void mask_scores(mma *m, ptx_val key)
 {
     ptx_fn *f = m->f;
-    ptx_val row = first_row(m, 0);
-    ptx_val seen = attention_visible(&m->a, row);
+    ptx_val first = first_row(m, 0), beyond[2 * MOST_BLOCKS];
     ptx_val quarter = ptx_and(f, m->lane, ptx_u32(3));
     ptx_val mine = ptx_mad(f, quarter, ptx_u32(2), key);
-    ptx_val beyond = ptx_sub(f, ptx_as(f, PTX_S32, mine), seen);
+    bool is_each = m->a.is_causal && m->a.is_packed;
+    for (uint32_t i = 0; i < 2 * m->blocks; i++) {
+        if (i > 0 && !is_each) {
+            beyond[i] = beyond[0];
+            continue;
+        }
+        ptx_val seen = attention_visible(&m->a, i == 0 ? first : ptx_add(f, first, ptx_u32(8 * i)));
+        beyond[i] = ptx_sub(f, ptx_as(f, PTX_S32, mine), seen);
+    }
     for (uint32_t i = 0; i < m->blocks * m->octets * 4; i++) {
-        uint32_t block = i / 4 / m->octets, octet = i / 4 % m->octets, in_block = i % 4 / 2 * 8;
+        uint32_t block = i / 4 / m->octets, octet = i / 4 % m->octets, row = 2 * block + i % 4 / 2;
         ptx_val *score = &m->score[block][octet][i % 4];
-        int32_t limit = m->a.is_causal ? (int32_t)(block * BLOCK_ROWS + in_block) : 0;
-        ptx_val is_seen = ptx_lt(f, beyond, ptx_s32(limit - (int32_t)(octet * UNIT + i % 2)));
+        int32_t limit = m->a.is_causal && !is_each ? (int32_t)(8 * row) : 0;
+        ptx_val is_seen = ptx_lt(f, beyond[row], ptx_s32(limit - (int32_t)(octet * UNIT + i % 2)));
         ptx_set(f, *score, ptx_select(f, is_seen, *score, attention_none(&m->a)));
     }
 }
 
-static ptx_val raise_row(mma *m, uint32_t b, uint32_t r, ptx_val *minus)
+static ptx_val most_of_row(mma *m, uint32_t b, uint32_t r)
 {
     ptx_fn *f = m->f;
     ptx_val most = ptx_max(f, m->score[b][0][2 * r], m->score[b][0][2 * r + 1]);
@@ -178,10 +188,35 @@ static ptx_val raise_row(mma *m, uint32_t b, uint32_t r, ptx_val *minus)
         most = ptx_max(f, most, m->score[b][o][2 * r]);
         most = ptx_max(f, most, m->score[b][o][2 * r + 1]);
     }
-    most = ptx_reduce_lanes(f, PTX_OP_MAX, 4, most);
-    ptx_val shrink = attention_raise(&m->a, &m->row[b][r], most, minus);
+    return ptx_reduce_lanes(f, PTX_OP_MAX, 4, most);
+}
+
+static void raise_row(mma *m, uint32_t b, uint32_t r, ptx_val shift)
+{
+    ptx_fn *f = m->f;
+    ptx_val shrink = attention_raise(&m->a, &m->row[b][r], shift);
     ptx_mul_to(f, m->row[b][r].sum, shrink);
-    return shrink;
+    for (uint32_t n = 0; n < 2 * m->steps + m->has_tail; n++)
+        for (uint32_t i = 0; i < 2; i++)
+            ptx_mul_to(f, m->sum[b][n][2 * r + i], shrink);
+}
+
+/* Any number will do to subtract, as long as no weight is too large: what was summed shrinks when the largest score of some
+ * row of the warp has grown fourfold, as a weight: in the first tile, and seldom later. */
+static void raise_rows(mma *m)
+{
+    ptx_fn *f = m->f;
+    ptx_val shift[2 * MOST_BLOCKS], has_grown;
+    for (uint32_t i = 0; i < 2 * m->blocks; i++) {
+        shift[i] = ptx_mul(f, most_of_row(m, i / 2, i % 2), m->a.factor);
+        ptx_val enough = ptx_add(f, m->row[i / 2][i % 2].shift, ptx_f32(2));
+        ptx_val is_over = ptx_gt(f, shift[i], enough);
+        has_grown = i == 0 ? is_over : ptx_or(f, has_grown, is_over);
+    }
+    PTX_IF (f, ptx_vote_any(f, has_grown)) {
+        for (uint32_t i = 0; i < 2 * m->blocks; i++)
+            raise_row(m, i / 2, i % 2, shift[i]);
+    }
 }
 
 static ptx_type pair_type(const mma *m)
@@ -192,7 +227,7 @@ static ptx_type pair_type(const mma *m)
 static void weigh_row(mma *m, uint32_t b, uint32_t r)
 {
     ptx_fn *f = m->f;
-    ptx_val minus, shrink = raise_row(m, b, r, &minus);
+    ptx_val minus = attention_minus(&m->a, &m->row[b][r]);
     for (uint32_t o = 0; o < m->octets; o++) {
         ptx_val pair[2];
         for (uint32_t i = 0; i < 2; i++) {
@@ -203,9 +238,6 @@ static void weigh_row(mma *m, uint32_t b, uint32_t r)
         ptx_val word = narrow_pair(f, m->a.type, m->a.sm, pair[0], pair[1]);
         m->weight[b][2 * o + r] = ptx_as(f, pair_type(m), word);
     }
-    for (uint32_t n = 0; n < 2 * m->steps + m->has_tail; n++)
-        for (uint32_t i = 0; i < 2; i++)
-            ptx_mul_to(f, m->sum[b][n][2 * r + i], shrink);
 }
 
 /* ---- copies -------------------------------------------------------------------------------------------------------- */
@@ -238,16 +270,17 @@ static void add_tile(mma *m, ptx_val key)
     const attention *a = &m->a;
     ptx_val none = ptx_u32(0);
     wait_for_copies(m);
-    attention_copy_rows(&m->v, key, a->tile_k, a->keys, none);
+    attention_copy_rows(&m->v, key, a->keys, none);
     multiply_scores(m);
     ptx_val end = ptx_add(f, key, ptx_u32(a->tile_k));
     PTX_IF (f, ptx_gt(f, end, a->all_see)) {
         mask_scores(m, key);
     }
+    raise_rows(m);
     for (uint32_t i = 0; i < 2 * m->blocks; i++)
         weigh_row(m, i / 2, i % 2);
     wait_for_copies(m);
-    attention_copy_rows(&m->k, end, a->tile_k, a->keys, none);
+    attention_copy_rows(&m->k, end, a->keys, none);
     multiply_values(m);
 }
 
@@ -263,7 +296,7 @@ static void stage_block(mma *m, uint32_t b, ptx_val at)
             ptx_val low = ptx_mul(f, m->sum[b][n][2 * r], share);
             ptx_val high = ptx_mul(f, m->sum[b][n][2 * r + 1], share);
             ptx_val word = narrow_pair(f, m->a.type, m->a.sm, low, high);
-            ptx_store(f, ptx_at_bytes(f, at, n * UNIT_BYTES + (b * BLOCK_ROWS + 8 * r) * m->row_bytes), word);
+            ptx_store(f, ptx_at_bytes(f, at, n * UNIT_BYTES + (2 * b + r) * m->octet_bytes), word);
         }
     }
 }
@@ -273,7 +306,7 @@ static void stage_rows(mma *m, ptx_val shared)
     ptx_fn *f = m->f;
     ptx_val row = ptx_shr(f, m->lane, ptx_u32(2)), quarter = ptx_and(f, m->lane, ptx_u32(3));
     ptx_val in_tile = ptx_mad(f, m->warp, ptx_u32(m->blocks * BLOCK_ROWS), row);
-    ptx_val start = ptx_mad(f, in_tile, ptx_u32(m->row_bytes), shared);
+    ptx_val start = ptx_add(f, attention_line(f, m->lines, in_tile), shared);
     ptx_val at = ptx_pointer(f, PTX_SHARED, PTX_U32, ptx_mad(f, quarter, ptx_u32(4), start));
     ptx_warp_barrier(f);
     for (uint32_t b = 0; b < m->blocks; b++)
@@ -289,16 +322,16 @@ static void store_rows(mma *m, ptx_val shared)
     uint32_t row_units = a->head_dim / UNIT, rows = m->blocks * BLOCK_ROWS, units = rows * row_units;
     ptx_val first = ptx_mul(f, m->warp, ptx_u32(rows));
     for (uint32_t i = 0; i < units; i += WARP_LANES) {
-        ptx_val words[4], number = i == 0 ? m->lane : ptx_add(f, m->lane, ptx_u32(i));
-        ptx_val row = ptx_add(f, ptx_div(f, number, ptx_u32(row_units)), first);
-        ptx_val unit = ptx_rem(f, number, ptx_u32(row_units));
-        ptx_val line = ptx_mad(f, row, ptx_u32(m->row_bytes), shared);
+        ptx_val words[4], place = i == 0 ? m->lane : ptx_add(f, m->lane, ptx_u32(i));
+        ptx_val row = ptx_add(f, ptx_div(f, place, ptx_u32(row_units)), first);
+        ptx_val unit = ptx_rem(f, place, ptx_u32(row_units));
+        ptx_val line = ptx_add(f, attention_line(f, m->lines, row), shared);
         ptx_val from = ptx_pointer(f, PTX_SHARED, PTX_U32, ptx_mad(f, unit, ptx_u32(UNIT_BYTES), line));
-        ptx_val query = ptx_add(f, row, a->first);
-        ptx_val exists = ptx_lt(f, query, a->q_length);
+        ptx_val number = ptx_add(f, row, a->first);
+        ptx_val exists = ptx_lt(f, number, a->rows);
         if (i + WARP_LANES > units)
             exists = ptx_and(f, exists, ptx_lt(f, m->lane, ptx_u32(units - i)));
-        ptx_val out = ptx_at(f, a->out, ptx_mul_wide(f, query, a->out_row));
+        ptx_val out = attention_row_at(a, &a->out, a->out.first, number);
         ptx_val to = ptx_at(f, out, ptx_mul(f, unit, ptx_u32(UNIT)));
         PTX_WHEN (f, exists) {
             ptx_load_vec(f, 4, words, from, PTX_PLAIN);
@@ -316,15 +349,15 @@ static void store_logs(mma *m)
     ptx_val wanted = ptx_ne(f, ptx_address(f, a->lse), ptx_u64(0));
     ptx_val row = first_row(m, 0);
     PTX_IF (f, ptx_and(f, is_first, wanted)) {
-        ptx_val before = ptx_mul(f, a->head, ptx_cvt(f, PTX_U64, a->q_length));
-        ptx_val at = ptx_at(f, ptx_at(f, a->lse, before), row);
+        ptx_val at = attention_log_at(a, row);
         for (uint32_t i = 0; i < 2 * m->blocks; i++) {
             const attention_row *of = &m->row[i / 2][i % 2];
-            ptx_val query = i == 0 ? row : ptx_add(f, row, ptx_u32(8 * i));
-            ptx_val exists = ptx_lt(f, query, a->q_length);
+            ptx_val number = i == 0 ? row : ptx_add(f, row, ptx_u32(8 * i));
+            ptx_val exists = ptx_lt(f, number, a->rows);
             ptx_val log = attention_log(a, of->sum, of->shift);
+            ptx_val to = a->is_packed && i > 0 ? attention_log_at(a, number) : ptx_at_const(f, at, 8 * i);
             PTX_WHEN (f, exists) {
-                ptx_store(f, ptx_at_const(f, at, 8 * i), log);
+                ptx_store(f, to, log);
             }
         }
     }
@@ -348,8 +381,8 @@ static void store_parts(mma *m, ptx_val shared, ptx_val tid)
         uint32_t count = 2 * m->steps + m->has_tail, block = i / 2, r = i % 2;
         for (uint32_t n = 0; n < 2 * count; n++)
             sums[i][n] = m->sum[block][n / 2][2 * r + n % 2];
-        ptx_val query = i == 0 ? row : ptx_add(f, row, ptx_u32(8 * i));
-        slices[i] = (attention_slice){query, column, 2, UNIT, count, &m->row[block][r], sums[i]};
+        ptx_val number = i == 0 ? row : ptx_add(f, row, ptx_u32(8 * i));
+        slices[i] = (attention_slice){number, column, 2, UNIT, count, &m->row[block][r], sums[i]};
     }
     PTX_IF (f, attention_leave_part(&m->a, slices, 2 * m->blocks, tid)) {
         attention_join_parts(&m->a, slices, 2 * m->blocks);
@@ -359,6 +392,15 @@ static void store_parts(mma *m, ptx_val shared, ptx_val tid)
 
 /* ---- the kernel ---------------------------------------------------------------------------------------------------- */
 
+/* Eight units, or 16, 24, ..., and one that is nobody's. */
+static attention_lines lines_of(uint32_t units)
+{
+    uint32_t rows = 8;
+    for (uint32_t n = units; n % 2 == 0 && rows > 1; n /= 2)
+        rows /= 2;
+    return (attention_lines){units * UNIT_BYTES, rows == 8 ? 0 : rows};
+}
+
 static mma open_mma(ptx_fn *f, const kiln_variant *v)
 {
     mma m = {.a = attention_open(f, v), .f = f};
@@ -366,7 +408,8 @@ static mma open_mma(ptx_fn *f, const kiln_variant *v)
     m.steps = m.a.head_dim / 16;
     m.has_tail = m.a.head_dim % 16 != 0;
     m.octets = m.a.tile_k / 8;
-    m.row_bytes = (m.a.head_dim / UNIT | 1) * UNIT_BYTES;
+    m.lines = lines_of(m.a.head_dim / UNIT);
+    m.octet_bytes = attention_lines_bytes(m.lines, 8);
     m.blocks = m.a.tile_q == 128 && m.a.head_dim <= MOST_SMALL ? 2 : 1;
     m.q_stays = m.blocks == 1 && m.a.head_dim <= MOST_SMALL;
     m.zero = ptx_var(f, ptx_f32(0));
@@ -388,15 +431,16 @@ static void place_lane(mma *m, ptx_val q, ptx_val k, ptx_val v)
     ptx_val odd = ptx_bfe(f, m->lane, ptx_u32(3), ptx_u32(1)), in_16 = ptx_and(f, m->lane, ptx_u32(15));
     ptx_val q_row = ptx_mad(f, m->warp, ptx_u32(m->blocks * BLOCK_ROWS), in_16);
     ptx_val k_row = ptx_mad(f, upper, ptx_u32(8), in_octet);
-    ptx_val upper_bytes = ptx_mul(f, upper, ptx_u32(UNIT_BYTES)),
-            odd_bytes = ptx_mul(f, odd, ptx_u32(UNIT_BYTES));
-    ptx_val row_bytes = ptx_u32(m->row_bytes);
-    m->q_at = ptx_mad(f, q_row, row_bytes, ptx_add(f, q, upper_bytes));
-    m->v_at = ptx_mad(f, in_16, row_bytes, ptx_add(f, v, upper_bytes));
-    m->k_at = ptx_mad(f, k_row, row_bytes, ptx_add(f, k, odd_bytes));
+    ptx_val upper_bytes = ptx_mul(f, upper, ptx_u32(UNIT_BYTES)), odd_bytes = ptx_mul(f, odd, ptx_u32(UNIT_BYTES));
+    ptx_val q_line = attention_line(f, m->lines, q_row), k_line = attention_line(f, m->lines, k_row);
+    ptx_val v_line = attention_line(f, m->lines, in_16);
+    m->q_at = ptx_add(f, q_line, ptx_add(f, q, upper_bytes));
+    m->v_at = ptx_add(f, v_line, ptx_add(f, v, upper_bytes));
+    m->k_at = ptx_add(f, k_line, ptx_add(f, k, odd_bytes));
     if (m->has_tail) {
-        m->k_tail = ptx_mad(f, m->lane, row_bytes, ptx_add(f, k, ptx_u32(m->steps * 2 * UNIT_BYTES)));
-        m->v_tail = ptx_mad(f, m->lane, row_bytes, ptx_add(f, v, ptx_u32(m->steps * 2 * UNIT_BYTES)));
+        ptx_val line = attention_line(f, m->lines, m->lane);
+        m->k_tail = ptx_add(f, line, ptx_add(f, k, ptx_u32(m->steps * 2 * UNIT_BYTES)));
+        m->v_tail = ptx_add(f, line, ptx_add(f, v, ptx_u32(m->steps * 2 * UNIT_BYTES)));
     }
 }
 
@@ -404,31 +448,32 @@ static void begin(mma *m, ptx_val q_to, ptx_val tid)
 {
     ptx_fn *f = m->f;
     const attention *a = &m->a;
-    ptx_val k_to = ptx_add(f, q_to, ptx_u32(a->tile_q * m->row_bytes));
-    ptx_val v_to = ptx_add(f, k_to, ptx_u32(a->tile_k * m->row_bytes)), none = ptx_u32(0);
+    ptx_val k_to = ptx_add(f, q_to, ptx_u32(a->tile_q / 8 * m->octet_bytes));
+    ptx_val v_to = ptx_add(f, k_to, ptx_u32(a->tile_k / 8 * m->octet_bytes)), none = ptx_u32(0);
     m->lane = ptx_laneid(f);
     m->warp = ptx_warpid_x(f);
     m->copier = (attention_copier){a, copy_unit, a->tile_q / BLOCK_ROWS / m->blocks * WARP_LANES, 2, tid};
-    attention_panel q = attention_open_panel(&m->copier, a->q, a->q_row, a->head_dim, q_to, m->row_bytes);
-    m->k = attention_open_panel(&m->copier, a->k, a->kv_row, a->head_dim, k_to, m->row_bytes);
-    m->v = attention_open_panel(&m->copier, a->v, a->kv_row, a->head_dim, v_to, m->row_bytes);
+    attention_panel q = attention_open_panel(&m->copier, a->q, a->tile_q, a->head_dim, q_to, m->lines);
+    m->k = attention_open_panel(&m->copier, a->k, a->tile_k, a->head_dim, k_to, m->lines);
+    m->v = attention_open_panel(&m->copier, a->v, a->tile_k, a->head_dim, v_to, m->lines);
     place_lane(m, q_to, k_to, v_to);
-    attention_copy_rows(&q, a->first, a->tile_q, a->q_end, none);
-    attention_copy_rows(&m->k, a->first_key, a->tile_k, a->keys, none);
+    attention_copy_rows(&q, a->first, a->q_end, none);
+    attention_copy_rows(&m->k, a->first_key, a->keys, none);
     wait_for_copies(m);
     for (uint32_t step = 0; step < m->steps && m->q_stays; step++)
         load_q(m, 0, step, m->q[step]);
 }
 
-/* As many as leave a thread its registers. Left to itself, ptxas has room for one more, and spills. */
+/* As many as leave a thread its registers. ptxas counts warps by fours; left to itself, it has room for more, and spills. */
 static uint32_t blocks_per_multiprocessor(const mma *m)
 {
     enum { ALL_REGISTERS = 65536 };
     uint32_t others = m->a.splits > 1 ? 80 : 68;
     uint32_t numbers =
         m->blocks * (m->a.head_dim / 2 + m->a.tile_k / 2) + (m->q_stays ? m->a.head_dim / 4 : 0);
-    uint32_t blocks = ALL_REGISTERS / (m->copier.threads * (numbers + others));
-    return blocks < 1 ? 1 : blocks == 5 ? 4 : blocks; /* for five ptxas takes the registers of six */
+    uint32_t warps = ALL_REGISTERS / (WARP_LANES * (numbers + others)) / 4 * 4;
+    uint32_t blocks = warps * WARP_LANES / m->copier.threads;
+    return blocks < 1 ? 1 : blocks;
 }
 
 void attention_emit_mma(ptx_fn *f, const kiln_variant *v)

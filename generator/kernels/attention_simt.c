@@ -40,7 +40,8 @@ typedef struct simt {
     uint32_t vector, vectors;        /* columns of O: so many, so many times */
     uint32_t bytes, unit;            /* of a wide number; wide numbers in 16 bytes */
     uint32_t panel_keys;             /* of V */
-    uint32_t row_bytes, v_row_bytes; /* of panels of Q and K; of V */
+    attention_lines lines;           /* of panels of Q and K */
+    uint32_t row_bytes, v_row_bytes; /* of those; of V */
     attention_copier copier;
     attention_panel q, k, v;
     ptx_val lane, group;          /* lane of the group */
@@ -99,13 +100,13 @@ static void multiply_panel(simt *s, uint32_t elements)
 
 static attention_panel open_q(const simt *s, uint32_t elements)
 {
-    return attention_open_panel(&s->copier, s->a.q, s->a.q_row, elements, s->stage, s->row_bytes);
+    return attention_open_panel(&s->copier, s->a.q, s->a.tile_q, elements, s->stage, s->lines);
 }
 
 static attention_panel open_k(const simt *s, uint32_t elements)
 {
     ptx_val to = ptx_add(s->f, s->stage, ptx_u32(s->a.tile_q * s->row_bytes));
-    return attention_open_panel(&s->copier, s->a.k, s->a.kv_row, elements, to, s->row_bytes);
+    return attention_open_panel(&s->copier, s->a.k, s->a.tile_k, elements, to, s->lines);
 }
 
 static void add_panel(simt *s, const attention_panel *q, const attention_panel *k, ptx_val key,
@@ -113,8 +114,8 @@ static void add_panel(simt *s, const attention_panel *q, const attention_panel *
 {
     ptx_fn *f = s->f;
     ptx_barrier(f);
-    attention_copy_rows(q, s->a.first, s->a.tile_q, s->a.q_end, element);
-    attention_copy_rows(k, key, s->a.tile_k, s->a.keys, element);
+    attention_copy_rows(q, s->a.first, s->a.q_end, element);
+    attention_copy_rows(k, key, s->a.keys, element);
     ptx_barrier(f);
     multiply_panel(s, q->elements);
 }
@@ -139,21 +140,28 @@ static void multiply_scores(simt *s, ptx_val key)
 
 /* ---- weights ------------------------------------------------------------------------------------------------------- */
 
-/* Row r sees a key when the key's number less what row 0 sees is below r. */
+/* Row r sees a key when the key's number less what row 0 sees is below r; packed, each has its own query. */
 static void mask_scores(simt *s, ptx_val key)
 {
     ptx_fn *f = s->f;
     const attention *a = &s->a;
-    ptx_val row = ptx_mad(f, s->group, ptx_u32(s->rows), a->first);
-    ptx_val seen = attention_visible(a, row);
+    ptx_val first = ptx_mad(f, s->group, ptx_u32(s->rows), a->first), beyond[MOST_ROWS];
     ptx_val mine = ptx_as(f, PTX_S32, ptx_add(f, key, s->lane));
-    ptx_val beyond = ptx_sub(f, mine, seen);
-    for (uint32_t c = 0; c < s->keys; c++) {
-        ptx_val over = c == 0 ? beyond : ptx_add(f, beyond, ptx_s32((int32_t)(c * GROUP_LANES)));
-        for (uint32_t r = 0; r < s->rows; r++) {
-            ptx_val is_seen = ptx_lt(f, over, ptx_s32(a->is_causal ? (int32_t)r : 0));
-            ptx_set(f, s->score[r][c], ptx_select(f, is_seen, s->score[r][c], attention_none(a)));
+    bool is_each = a->is_causal && a->is_packed;
+    for (uint32_t r = 0; r < s->rows; r++) {
+        if (r > 0 && !is_each) {
+            beyond[r] = beyond[0];
+            continue;
         }
+        ptx_val row = r == 0 ? first : ptx_add(f, first, ptx_u32(r));
+        ptx_val seen = attention_visible(a, row);
+        beyond[r] = ptx_sub(f, mine, seen);
+    }
+    for (uint32_t i = 0; i < s->rows * s->keys; i++) {
+        uint32_t r = i % s->rows, c = i / s->rows;
+        int32_t limit = (a->is_causal && !is_each ? (int32_t)r : 0) - (int32_t)(c * GROUP_LANES);
+        ptx_val is_seen = ptx_lt(f, beyond[r], ptx_s32(limit));
+        ptx_set(f, s->score[r][c], ptx_select(f, is_seen, s->score[r][c], attention_none(a)));
     }
 }
 
@@ -161,11 +169,12 @@ static void weigh_row(simt *s, uint32_t r)
 {
     ptx_fn *f = s->f;
     const attention *a = &s->a;
-    ptx_val most = s->score[r][0], minus;
+    ptx_val most = s->score[r][0];
     for (uint32_t c = 1; c < s->keys; c++)
         most = ptx_max(f, most, s->score[r][c]);
     most = ptx_reduce_lanes(f, PTX_OP_MAX, GROUP_LANES, most);
-    ptx_val shrink = attention_raise(a, &s->row[r], most, &minus);
+    ptx_val shift = ptx_mul(f, most, a->factor);
+    ptx_val shrink = attention_raise(a, &s->row[r], shift), minus = attention_minus(a, &s->row[r]);
     ptx_mul_to(f, s->row[r].sum, shrink);
     for (uint32_t c = 0; c < s->keys; c++) {
         ptx_val x = ptx_fma(f, s->score[r][c], a->factor, minus);
@@ -221,7 +230,7 @@ static void multiply_values(simt *s, ptx_val key)
     PTX_FOR (f, panel, ptx_u32(0), ptx_u32(s->a.tile_k), ptx_u32(s->panel_keys)) {
         ptx_val row = ptx_add(f, key, panel);
         ptx_barrier(f);
-        attention_copy_rows(&s->v, row, s->panel_keys, s->a.keys, ptx_u32(0));
+        attention_copy_rows(&s->v, row, s->a.keys, ptx_u32(0));
         ptx_barrier(f);
         ptx_val from = ptx_mad(f, panel, ptx_u32(s->bytes), weights);
         add_values(s, from);
@@ -260,11 +269,11 @@ static void store_row(simt *s, uint32_t r, ptx_val row)
 {
     ptx_fn *f = s->f;
     const attention *a = &s->a;
-    ptx_val exists = ptx_lt(f, row, a->q_length);
+    ptx_val exists = ptx_lt(f, row, a->rows);
     ptx_val sum = s->row[r].sum;
     ptx_val share = attention_share(a, sum);
     PTX_IF (f, exists) {
-        ptx_val line = ptx_at(f, a->out, ptx_mul_wide(f, row, a->out_row));
+        ptx_val line = attention_row_at(a, &a->out, a->out.first, row);
         for (uint32_t i = 0; i < s->vectors; i++) {
             ptx_val x[4], number = ptx_add(f, s->lane, ptx_u32(i * GROUP_LANES));
             ptx_val column = ptx_mul(f, number, ptx_u32(s->vector));
@@ -282,8 +291,7 @@ static void store_row(simt *s, uint32_t r, ptx_val row)
         ptx_val is_first = ptx_eq(f, s->lane, ptx_u32(0));
         ptx_val wanted = ptx_ne(f, ptx_address(f, a->lse), ptx_u64(0));
         PTX_IF (f, ptx_and(f, is_first, wanted)) {
-            ptx_val before = ptx_mul(f, a->head, ptx_cvt(f, PTX_U64, a->q_length));
-            ptx_val at = ptx_at(f, ptx_at(f, a->lse, before), row);
+            ptx_val at = attention_log_at(a, row);
             ptx_store(f, at, attention_log(a, sum, s->row[r].shift));
         }
     }
@@ -301,9 +309,9 @@ static void store_parts(simt *s, ptx_val first)
     attention_slice slices[MOST_ROWS];
     ptx_val column = ptx_mul(f, s->lane, ptx_u32(s->vector));
     for (uint32_t r = 0; r < s->rows; r++) {
-        ptx_val query = r == 0 ? first : ptx_add(f, first, ptx_u32(r));
+        ptx_val number = r == 0 ? first : ptx_add(f, first, ptx_u32(r));
         uint32_t step = GROUP_LANES * s->vector;
-        slices[r] = (attention_slice){query, column, s->vector, step, s->vectors, &s->row[r], s->sum[r]};
+        slices[r] = (attention_slice){number, column, s->vector, step, s->vectors, &s->row[r], s->sum[r]};
     }
     PTX_IF (f, attention_leave_part(&s->a, slices, s->rows, s->copier.tid)) {
         attention_join_parts(&s->a, slices, s->rows);
@@ -333,7 +341,8 @@ static simt open_simt(ptx_fn *f, const kiln_variant *v)
     while (a->head_dim % (GROUP_LANES * s.vector) != 0 && s.vector > 1)
         s.vector /= 2;
     s.vectors = (a->head_dim + GROUP_LANES * s.vector - 1) / (GROUP_LANES * s.vector);
-    s.row_bytes = (PANEL + s.unit) * s.bytes;
+    s.lines = (attention_lines){PANEL * s.bytes, 1};
+    s.row_bytes = attention_lines_bytes(s.lines, 1);
     s.v_row_bytes = a->head_dim * s.bytes;
     s.panel_keys = largest_panel(&s, (a->tile_q + a->tile_k) * s.row_bytes);
     return s;
@@ -354,7 +363,8 @@ static void place_thread(simt *s)
         s->q = open_q(s, PANEL);
         s->k = open_k(s, PANEL);
     }
-    s->v = attention_open_panel(&s->copier, a->v, a->kv_row, a->head_dim, s->stage, s->v_row_bytes);
+    s->v = attention_open_panel(&s->copier, a->v, s->panel_keys, a->head_dim, s->stage,
+                                (attention_lines){s->v_row_bytes, 0});
     s->q_from = ptx_mad(f, s->group, ptx_u32(s->rows * s->row_bytes), s->stage);
     ptx_val k_row = ptx_mad(f, s->lane, ptx_u32(s->row_bytes), s->stage);
     s->k_from = ptx_add(f, k_row, ptx_u32(k_start));

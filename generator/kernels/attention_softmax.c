@@ -11,14 +11,10 @@ static const double log2_e = 0x1.71547652b82fep+0, ln_2 = 0x1.62e42fefa39efp-1;
 
 /* ---- places ------------------------------------------------------------------------------------------------------ */
 
-/* The element at which this batch's and head's matrix starts. */
-static ptx_val place(ptx_fn *f, ptx_val pointer, ptx_val batch, ptx_val batch_stride, ptx_val head,
-                     ptx_val head_stride)
-{
-    ptx_val in_batch = ptx_mul(f, head, head_stride);
-    ptx_val element = ptx_mad(f, batch, batch_stride, in_batch);
-    return ptx_at(f, pointer, element);
-}
+/* Elements of a matrix from batch to batch and from head to head, U64. */
+typedef struct place {
+    ptx_val batch, head;
+} place;
 
 /* With splits, the thread blocks of a tile of queries are neighbours. */
 static ptx_val find_tile(attention *a)
@@ -30,8 +26,7 @@ static ptx_val find_tile(attention *a)
         tile = ptx_div(f, number, ptx_u32(a->splits));
         a->part = ptx_rem(f, number, ptx_u32(a->splits));
         count = ptx_div(f, count, ptx_u32(a->splits));
-        ptx_val of_head = ptx_cvt(f, PTX_U32, a->head);
-        a->tile = ptx_mad(f, of_head, count, tile);
+        a->tile = ptx_mad(f, a->head, count, tile);
     }
     if (!a->is_causal)
         return tile;
@@ -51,17 +46,26 @@ static void place_part(attention *a)
     a->keys = ptx_min(f, a->keys, end);
 }
 
+/* How many keys a row sees, and q_length more: so it is not below 0. */
+static ptx_val seen_and_more(const attention *a, ptx_val row)
+{
+    ptx_fn *f = a->f;
+    ptx_val query = a->is_packed ? ptx_div(f, row, a->group) : row;
+    ptx_val next = ptx_add(f, query, ptx_u32(1));
+    return ptx_add(f, next, a->k_length);
+}
+
 static void place_tile(attention *a)
 {
     ptx_fn *f = a->f;
     a->first = ptx_mul(f, find_tile(a), ptx_u32(a->tile_q));
     a->keys = a->all_see = a->k_length;
     if (a->is_causal) {
-        ptx_val end = ptx_add(f, a->first, ptx_u32(a->tile_q));
-        ptx_val last = ptx_add(f, ptx_min(f, end, a->q_length), a->k_length);
-        a->keys = ptx_sub(f, ptx_max(f, last, a->q_length), a->q_length);
-        ptx_val next = ptx_add(f, a->first, ptx_u32(1));
-        ptx_val least = ptx_add(f, next, a->k_length);
+        ptx_val end = ptx_add(f, a->first, ptx_u32(a->tile_q - 1));
+        ptx_val behind = ptx_sub(f, a->rows, ptx_u32(1));
+        ptx_val most = seen_and_more(a, ptx_min(f, end, behind));
+        a->keys = ptx_sub(f, ptx_max(f, most, a->q_length), a->q_length);
+        ptx_val least = seen_and_more(a, a->first);
         a->all_see = ptx_sub(f, ptx_max(f, least, a->q_length), a->q_length);
     }
     a->first_key = ptx_u32(0);
@@ -69,19 +73,30 @@ static void place_tile(attention *a)
         place_part(a);
 }
 
-static void place_head(attention *a, ptx_val q_heads, ptx_val kv_heads, const ptx_val strides[6])
+/* Packed, a thread block has a head of K and V, and all heads of Q and O that it serves. */
+static void place_head(attention *a, ptx_val q_heads, ptx_val kv_heads, place strides[4])
 {
     ptx_fn *f = a->f;
-    ptx_val head = ptx_ctaid_y(f), batch = ptx_ctaid_z(f);
-    ptx_val group = ptx_div(f, q_heads, kv_heads);
-    ptx_val kv_head = ptx_cvt(f, PTX_U64, ptx_div(f, head, group));
-    a->head = ptx_cvt(f, PTX_U64, ptx_mad(f, batch, q_heads, head));
+    ptx_val block = ptx_ctaid_y(f), batch = ptx_ctaid_z(f);
+    a->group = ptx_div(f, q_heads, kv_heads);
+    ptx_val head = a->is_packed ? ptx_mul(f, block, a->group) : block;
+    ptx_val kv_head = a->is_packed ? block : ptx_div(f, block, a->group);
+    ptx_val of_all = ptx_mad(f, batch, q_heads, head);
+    a->head = a->is_packed ? ptx_mad(f, batch, kv_heads, block) : of_all;
+    a->before = ptx_mul_wide(f, of_all, a->q_length);
+    a->rows = a->is_packed ? ptx_mul(f, a->q_length, a->group) : a->q_length;
     head = ptx_cvt(f, PTX_U64, head);
+    kv_head = ptx_cvt(f, PTX_U64, kv_head);
     batch = ptx_cvt(f, PTX_U64, batch);
-    a->q = place(f, a->q, batch, strides[0], head, strides[1]);
-    a->k = place(f, a->k, batch, strides[2], kv_head, strides[3]);
-    a->v = place(f, a->v, batch, strides[2], kv_head, strides[3]);
-    a->out = place(f, a->out, batch, strides[4], head, strides[5]);
+    attention_matrix *const all[] = {&a->q, &a->k, &a->v, &a->out};
+    for (int i = 0; i < 4; i++) {
+        bool is_q = i == 0 || i == 3;
+        ptx_val in_batch = ptx_mul(f, is_q ? head : kv_head, strides[i].head);
+        ptx_val element = ptx_mad(f, batch, strides[i].batch, in_batch);
+        all[i]->first = ptx_at(f, all[i]->first, element);
+        all[i]->head_stride = strides[i].head;
+        all[i]->is_packed = is_q && a->is_packed;
+    }
 }
 
 static void scale_scores(attention *a, ptx_val scale)
@@ -90,7 +105,7 @@ static void scale_scores(attention *a, ptx_val scale)
     ptx_val is_zero = ptx_eq(f, scale, ptx_number(a->wide, 0));
     ptx_val factor = ptx_mul(f, scale, ptx_number(a->wide, log2_e));
     a->factor = ptx_select(f, is_zero, ptx_number(a->wide, log2_e), factor);
-    a->q_end = ptx_select(f, is_zero, ptx_u32(0), a->q_length);
+    a->q_end = ptx_select(f, is_zero, ptx_u32(0), a->rows);
 }
 
 attention attention_open(ptx_fn *f, const kiln_variant *v)
@@ -102,13 +117,14 @@ attention attention_open(ptx_fn *f, const kiln_variant *v)
                    .tile_q = kiln_int(v, "tile_q"),
                    .tile_k = kiln_int(v, "tile_k"),
                    .splits = kiln_int(v, "splits"),
-                   .is_causal = kiln_bool(v, "causal")};
+                   .is_causal = kiln_bool(v, "causal"),
+                   .is_packed = kiln_bool(v, "packed")};
     a.wide = a.type == PTX_F64 ? PTX_F64 : PTX_F32;
-    ptx_val strides[6];
-    a.q = ptx_param_ptr(f, a.type, "q");
-    a.k = ptx_param_ptr(f, a.type, "k");
-    a.v = ptx_param_ptr(f, a.type, "v");
-    a.out = ptx_param_ptr(f, a.type, "out");
+    place strides[4];
+    a.q.first = ptx_param_ptr(f, a.type, "q");
+    a.k.first = ptx_param_ptr(f, a.type, "k");
+    a.v.first = ptx_param_ptr(f, a.type, "v");
+    a.out.first = ptx_param_ptr(f, a.type, "out");
     a.lse = ptx_param_ptr(f, a.wide, "lse");
     ptx_param(f, PTX_U32, "batch");
     ptx_val q_heads = ptx_param(f, PTX_U32, "q_heads");
@@ -116,15 +132,18 @@ attention attention_open(ptx_fn *f, const kiln_variant *v)
     a.q_length = ptx_param(f, PTX_U32, "q_length");
     a.k_length = ptx_param(f, PTX_U32, "k_length");
     ptx_val scale = ptx_param(f, a.wide, "scale");
-    a.q_row = ptx_param(f, PTX_U32, "q_row_stride");
-    a.kv_row = ptx_param(f, PTX_U32, "kv_row_stride");
-    a.out_row = ptx_param(f, PTX_U32, "out_row_stride");
-    strides[0] = ptx_param(f, PTX_U64, "q_batch_stride");
-    strides[1] = ptx_param(f, PTX_U64, "q_head_stride");
-    strides[2] = ptx_param(f, PTX_U64, "kv_batch_stride");
-    strides[3] = ptx_param(f, PTX_U64, "kv_head_stride");
-    strides[4] = ptx_param(f, PTX_U64, "out_batch_stride");
-    strides[5] = ptx_param(f, PTX_U64, "out_head_stride");
+    a.q.row_stride = ptx_param(f, PTX_U32, "q_row_stride");
+    a.k.row_stride = ptx_param(f, PTX_U32, "k_row_stride");
+    a.v.row_stride = ptx_param(f, PTX_U32, "v_row_stride");
+    a.out.row_stride = ptx_param(f, PTX_U32, "out_row_stride");
+    strides[0].batch = ptx_param(f, PTX_U64, "q_batch_stride");
+    strides[0].head = ptx_param(f, PTX_U64, "q_head_stride");
+    strides[1].batch = ptx_param(f, PTX_U64, "k_batch_stride");
+    strides[1].head = ptx_param(f, PTX_U64, "k_head_stride");
+    strides[2].batch = ptx_param(f, PTX_U64, "v_batch_stride");
+    strides[2].head = ptx_param(f, PTX_U64, "v_head_stride");
+    strides[3].batch = ptx_param(f, PTX_U64, "out_batch_stride");
+    strides[3].head = ptx_param(f, PTX_U64, "out_head_stride");
     if (a.splits > 1) {
         a.workspace = ptx_param_ptr(f, a.wide, "workspace");
         a.arrivals = ptx_param_ptr(f, PTX_U32, "arrivals");
@@ -136,13 +155,33 @@ attention attention_open(ptx_fn *f, const kiln_variant *v)
     return a;
 }
 
-ptx_val attention_visible(const attention *a, ptx_val query)
+ptx_val attention_row_at(const attention *a, const attention_matrix *m, ptx_val at, ptx_val row)
+{
+    ptx_fn *f = a->f;
+    if (!m->is_packed)
+        return ptx_at(f, at, ptx_mul_wide(f, row, m->row_stride));
+    ptx_val query = ptx_div(f, row, a->group), head = ptx_rem(f, row, a->group);
+    ptx_val of_query = ptx_mul_wide(f, query, m->row_stride);
+    head = ptx_cvt(f, PTX_U64, head);
+    return ptx_at(f, at, ptx_mad(f, head, m->head_stride, of_query));
+}
+
+ptx_val attention_log_at(const attention *a, ptx_val row)
+{
+    ptx_fn *f = a->f;
+    ptx_val at = ptx_at(f, a->lse, a->before);
+    if (!a->is_packed)
+        return ptx_at(f, at, row);
+    ptx_val query = ptx_div(f, row, a->group), head = ptx_rem(f, row, a->group);
+    return ptx_at(f, ptx_at(f, at, ptx_mul_wide(f, head, a->q_length)), query);
+}
+
+ptx_val attention_visible(const attention *a, ptx_val row)
 {
     ptx_fn *f = a->f;
     if (!a->is_causal)
         return ptx_as(f, PTX_S32, a->k_length);
-    ptx_val next = ptx_add(f, query, ptx_u32(1));
-    ptx_val end = ptx_add(f, next, a->k_length);
+    ptx_val end = seen_and_more(a, row);
     return ptx_as(f, PTX_S32, ptx_sub(f, end, a->q_length));
 }
 
@@ -215,23 +254,29 @@ ptx_val attention_none(const attention *a)
 
 void attention_open_row(const attention *a, attention_row *row)
 {
-    row->most = ptx_var(a->f, attention_none(a));
     row->shift = ptx_var(a->f, attention_none(a));
     row->sum = ptx_var(a->f, ptx_number(a->wide, 0));
 }
 
 /* While nothing is visible 0 is subtracted: -inf less -inf would be a NaN. */
-ptx_val attention_raise(const attention *a, attention_row *row, ptx_val most, ptx_val *minus)
+static ptx_val safe_shift(const attention *a, const attention_row *row)
+{
+    ptx_val is_none = ptx_eq(a->f, row->shift, attention_none(a));
+    return ptx_select(a->f, is_none, ptx_number(a->wide, 0), row->shift);
+}
+
+ptx_val attention_raise(const attention *a, attention_row *row, ptx_val shift)
 {
     ptx_fn *f = a->f;
-    ptx_max_to(f, row->most, most);
-    ptx_val shift = ptx_mul(f, row->most, a->factor);
-    ptx_val is_none = ptx_eq(f, row->most, attention_none(a));
-    ptx_val safe = ptx_select(f, is_none, ptx_number(a->wide, 0), shift);
-    ptx_val shrink = attention_exp2(a, ptx_sub(f, row->shift, safe));
-    ptx_set(f, row->shift, shift);
-    *minus = ptx_neg(f, safe);
-    return shrink;
+    ptx_val old = ptx_var(f, row->shift);
+    ptx_max_to(f, row->shift, shift);
+    ptx_val change = ptx_sub(f, old, safe_shift(a, row));
+    return attention_exp2(a, change);
+}
+
+ptx_val attention_minus(const attention *a, const attention_row *row)
+{
+    return ptx_neg(a->f, safe_shift(a, row));
 }
 
 ptx_val attention_share(const attention *a, ptx_val sum)

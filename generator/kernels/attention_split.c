@@ -7,19 +7,18 @@
 enum { ROW_NUMBERS = 8 }; /* behind the columns: shift, sum, and what keeps 16 bytes aligned */
 
 /* The first number of the row's first part. */
-static ptx_val find_row(const attention *a, ptx_val query)
+static ptx_val find_row(const attention *a, ptx_val number)
 {
     ptx_fn *f = a->f;
-    ptx_val before = ptx_mul(f, a->head, ptx_cvt(f, PTX_U64, a->q_length));
-    ptx_val row = ptx_add(f, before, ptx_cvt(f, PTX_U64, query));
-    ptx_val number = ptx_mul(f, row, ptx_u64(a->splits * (a->head_dim + ROW_NUMBERS)));
-    return ptx_at(f, a->workspace, number);
+    ptx_val row = ptx_add(f, a->before, ptx_cvt(f, PTX_U64, number));
+    ptx_val before = ptx_mul(f, row, ptx_u64(a->splits * (a->head_dim + ROW_NUMBERS)));
+    return ptx_at(f, a->workspace, before);
 }
 
 static void store_slice(const attention *a, const attention_slice *s)
 {
     ptx_fn *f = a->f;
-    ptx_val first = find_row(a, s->query);
+    ptx_val first = find_row(a, s->number);
     ptx_val part = ptx_at(f, first, ptx_mul(f, a->part, ptx_u32(a->head_dim + ROW_NUMBERS)));
     ptx_val at = ptx_at(f, part, s->column);
     for (uint32_t i = 0; i < s->count; i++) {
@@ -42,7 +41,7 @@ ptx_val attention_leave_part(const attention *a, const attention_slice slices[],
 {
     ptx_fn *f = a->f;
     for (uint32_t i = 0; i < count; i++) {
-        PTX_IF (f, ptx_lt(f, slices[i].query, a->q_length)) {
+        PTX_IF (f, ptx_lt(f, slices[i].number, a->rows)) {
             store_slice(a, &slices[i]);
         }
     }
@@ -81,12 +80,14 @@ static void join_part(const attention *a, const attention_slice *s, ptx_val firs
 static void join_row(const attention *a, const attention_slice *s)
 {
     ptx_fn *f = a->f;
-    ptx_val first = find_row(a, s->query);
+    ptx_val first = find_row(a, s->number);
     ptx_set(f, s->row->shift, attention_none(a));
     ptx_set(f, s->row->sum, ptx_number(a->wide, 0));
     for (uint32_t n = 0; n < s->count * s->width; n++)
         ptx_set(f, s->sums[n], ptx_number(a->wide, 0));
-    PTX_FOR (f, part, ptx_u32(0), ptx_u32(a->splits), ptx_u32(1)) {
+    /* There are never fewer blocks than parts; but ptxas does not know, and does not have all parts in registers at once. */
+    ptx_val parts = ptx_min(f, ptx_nctaid_x(f), ptx_u32(a->splits));
+    PTX_FOR (f, part, ptx_u32(0), parts, ptx_u32(1)) {
         join_part(a, s, first, part);
     }
 }
@@ -94,7 +95,7 @@ static void join_row(const attention *a, const attention_slice *s)
 void attention_join_parts(const attention *a, const attention_slice slices[], uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        PTX_IF (a->f, ptx_lt(a->f, slices[i].query, a->q_length)) {
+        PTX_IF (a->f, ptx_lt(a->f, slices[i].number, a->rows)) {
             join_row(a, &slices[i]);
         }
     }

@@ -7,7 +7,7 @@
 
 /* What a lane has of a row of O, not divided by its sum yet. */
 typedef struct attention_slice {
-    ptx_val query;               /* may be behind the last */
+    ptx_val number;              /* the row's; may be behind the last */
     ptx_val column;              /* its first */
     uint32_t width, step, count; /* vectors of `width` columns, `step` columns apart, so many of them */
     attention_row *row;

@@ -41,9 +41,9 @@ static const kiln_arg args[] = {
     {"scale", KILN_ARG_IN, "f32", "n, k / 64", 4, NULL, "of each 64 along K of a column"},
     {"out", KILN_ARG_OUT, "$a", "m, n", 2, NULL, "C, row by row"},
     {"workspace", KILN_ARG_SCRATCH, "f32", "workspace_size", 16, "splits != 1",
-     "sums of parts of K; of one launch alone while it runs"},
+     "sums of parts of K; workspace and arrivals belong to one launch at a time"},
     {"arrivals", KILN_ARG_INOUT, "u32", "workspace_size / 32", 4, "splits != 1",
-     "all 0 before a launch, and again after it; of one launch alone while it runs"},
+     "all 0 before a launch, else C is wrong, and again after it; one launch at a time"},
     {"m", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of A and C"},
     {"n", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns of C"},
     {"k", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns of A"},
@@ -58,7 +58,7 @@ static const kiln_rule rules[] = {
     {"m <= 65535", "m must be at most 65535"},
     {"n <= 2147483648", "n must be at most 2^31"},
     {"k <= 2147483648", "k must be at most 2^31"},
-    {"splits == 1 || workspace_size >= " WORKSPACE, "workspace_size is less than the sums of these tiles and splits take"},
+    {"splits == 1 || workspace_size >= " WORKSPACE, "workspace_size must be at least " WORKSPACE},
     {NULL, NULL},
 };
 
@@ -197,6 +197,6 @@ const kiln_family nf4_gemm_family = {
                                     ", " SIMT_INSTRUCTIONS "), " MMA_INSTRUCTIONS ")",
              .elements = "m * n * k"},
     .min_sm = 75,
-    .variant_min_sm = "select(" IS_SIMT ", 75, " MMA_MIN_SM ")",
+    .variant_min_sm = "select(" IS_SIMT ", select(" SHARED " > 65536, 80, 75), " MMA_MIN_SM ")",
     .emit = emit,
 };

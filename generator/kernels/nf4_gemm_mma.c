@@ -145,6 +145,15 @@ static void decode_block(mma_gemm *g, uint32_t block, weight_pairs out)
                 nf4_pairs_decode(&g->pairs, g->codes[block][group][half][p / 4], p % 4, &out[group][half][p]);
 }
 
+/* ptxas takes no load across a barrier: without one it would have all of a large tile's A under way, in more registers
+ * than there are. */
+static void bound_loads_ahead(mma_gemm *g, uint32_t row_tile)
+{
+    enum { ROW_TILES_AHEAD = 4 };
+    if (row_tile > 0 && row_tile % ROW_TILES_AHEAD == 0)
+        ptx_warp_barrier(g->f);
+}
+
 static void add_block(mma_gemm *g, uint32_t block)
 {
     ptx_fn *f = g->f;
@@ -152,6 +161,7 @@ static void add_block(mma_gemm *g, uint32_t block)
     decode_block(g, block, weights);
     for (uint32_t row_tile = 0; row_tile < g->row_tiles; row_tile++) {
         ptx_val read[8];
+        bound_loads_ahead(g, row_tile);
         read_a(g, block, row_tile, read);
         for (uint32_t group = 0; group < g->groups; group++) {
             ptx_val partial[4];

@@ -39,7 +39,8 @@ typedef struct mma_gemm {
     ptx_val first_block, block_count; /* of 64, of this thread block's part of K */
 
     /* Of this thread's copies of scales and of A: from where, to where, and until which block of 64 there are some. */
-    ptx_val scale_from[MMA_MOST_COPIES], scale_to, scale_end, scale_next_end;
+    ptx_val scale_from, column_bytes, columns_left, column_of[MMA_MOST_COPIES]; /* see scale_at */
+    ptx_val scale_to, scale_end, scale_next_end;
     ptx_val a_from, a_step, a_bytes[MMA_MOST_COPIES], a_to, a_end[2 * MMA_MOST_DEPTH];
     ptx_val scales_read, a_read; /* where this lane reads them */
     ptx_val ring;                /* where in the scales' ring this iteration's are, bytes */

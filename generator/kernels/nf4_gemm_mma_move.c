@@ -6,20 +6,28 @@ enum { A_UNIT = 8, UNIT_BYTES = 16 }; /* elements of A in a copy */
 
 /* ---- copies into shared memory ------------------------------------------------------------------------------------ */
 
+/* Columns between those whose scales a thread copies. */
+static uint32_t scale_step(const mma_gemm *g)
+{
+    return g->threads / g->chunk;
+}
+
 /* Neighbouring threads copy neighbouring blocks' scales of a column. In shared memory those that a warp takes in one
  * iteration lie together: of each turn of all warps, `depth` after each other per slice. */
 static void place_scale_copies(mma_gemm *g)
 {
     ptx_fn *f = g->f;
-    uint32_t turn = g->slices * g->depth, step = g->threads / g->chunk;
+    uint32_t turn = g->slices * g->depth, step = scale_step(g);
     ptx_val block = ptx_and(f, g->tid, ptx_u32(g->chunk - 1)), row = ptx_div(f, g->tid, ptx_u32(g->chunk));
-    ptx_val column = ptx_add(f, row, g->first_column), at = ptx_add(f, block, g->first_block);
-    ptx_val blocks = ptx_shr(f, g->k, ptx_u32(6));
-    for (uint32_t i = 0; i < g->scale_copies; i++) {
-        ptx_val mine = mma_clamp(f, ptx_add(f, column, ptx_u32(i * step)), g->n);
-        ptx_val start = ptx_at(f, g->scale, ptx_mul_wide(f, mine, blocks));
-        g->scale_from[i] = ptx_var(f, ptx_at(f, start, at));
-    }
+    ptx_val column = mma_clamp(f, ptx_add(f, row, g->first_column), g->n),
+            at = ptx_add(f, block, g->first_block);
+    ptx_val blocks = ptx_shr(f, g->k, ptx_u32(6)),
+            start = ptx_at(f, g->scale, ptx_mul_wide(f, column, blocks));
+    g->scale_from = ptx_var(f, ptx_address(f, ptx_at(f, start, at)));
+    g->column_bytes = ptx_shl(f, blocks, ptx_u32(2));
+    g->columns_left = ptx_sub(f, ptx_sub(f, g->n, ptx_u32(1)), column);
+    for (uint32_t i = 1; !g->is_wide && i < g->scale_copies; i++)
+        g->column_of[i] = ptx_min(f, g->columns_left, ptx_u32(i * step));
     ptx_val slice = ptx_and(f, block, ptx_u32(g->slices - 1));
     ptx_val later = ptx_div(f, ptx_and(f, block, ptx_u32(turn - 1)), ptx_u32(g->slices));
     ptx_val whole = ptx_and(f, block, ptx_u32(~(turn - 1)));
@@ -68,26 +76,56 @@ void mma_place_copies(mma_gemm *g)
     place_a_copies(g);
 }
 
+/* Where the i-th column's scales are. A pointer for each would cost a wide tile, which has many, too many registers. */
+static ptx_val scale_at(mma_gemm *g, uint32_t i)
+{
+    ptx_fn *f = g->f;
+    ptx_val from = g->scale_from;
+    if (i > 0) {
+        ptx_val column =
+            g->is_wide ? ptx_min(f, g->columns_left, ptx_u32(i * scale_step(g))) : g->column_of[i];
+        from = ptx_mad_wide(f, column, g->column_bytes, g->scale_from);
+    }
+    return ptx_pointer(f, PTX_GLOBAL, PTX_F32, from);
+}
+
+static ptx_val scale_to_at(mma_gemm *g, ptx_val to, uint32_t i)
+{
+    return mma_shared_at(g, PTX_F32, to, i * scale_step(g) * g->scale_row_bytes);
+}
+
+/* Below sm_80 through registers, a few at once. */
+static void load_scales(mma_gemm *g, ptx_val to, ptx_val is_there)
+{
+    enum { AT_ONCE = 8 };
+    ptx_fn *f = g->f;
+    for (uint32_t first = 0; first < g->scale_copies; first += AT_ONCE) {
+        ptx_val raw[AT_ONCE];
+        uint32_t count = g->scale_copies - first < AT_ONCE ? g->scale_copies - first : AT_ONCE;
+        for (uint32_t i = 0; i < count; i++) {
+            ptx_val from = scale_at(g, first + i);
+            raw[i] = ptx_var(f, ptx_f32(0));
+            PTX_WHEN (f, is_there) {
+                ptx_set(f, raw[i], ptx_load_hint(f, from, PTX_NC));
+            }
+        }
+        for (uint32_t i = 0; i < count; i++)
+            ptx_store(f, scale_to_at(g, to, first + i), raw[i]);
+    }
+}
+
 /* The scales of a chunk, at `to`; those of blocks that are not there count as 0. */
 static void copy_chunk(mma_gemm *g, ptx_val to, ptx_val is_there)
 {
     ptx_fn *f = g->f;
-    uint32_t step = g->threads / g->chunk;
-    ptx_val bytes = g->sm >= 80 ? ptx_select(f, is_there, ptx_u32(4), ptx_u32(0)) : to, raw[MMA_MOST_COPIES];
-    for (uint32_t i = 0; i < g->scale_copies; i++) {
-        if (g->sm >= 80) {
-            ptx_val at = mma_shared_at(g, PTX_F32, to, i * step * g->scale_row_bytes);
-            ptx_cp_async_zfill(f, at, g->scale_from[i], 4, bytes, PTX_CA);
-        } else {
-            raw[i] = ptx_var(f, ptx_f32(0));
-            PTX_WHEN (f, is_there) {
-                ptx_set(f, raw[i], ptx_load_hint(f, g->scale_from[i], PTX_NC));
-            }
-        }
-        ptx_set(f, g->scale_from[i], ptx_at_const(f, g->scale_from[i], g->chunk));
+    if (g->sm >= 80) {
+        ptx_val bytes = ptx_select(f, is_there, ptx_u32(4), ptx_u32(0));
+        for (uint32_t i = 0; i < g->scale_copies; i++)
+            ptx_cp_async_zfill(f, scale_to_at(g, to, i), scale_at(g, i), 4, bytes, PTX_CA);
+    } else {
+        load_scales(g, to, is_there);
     }
-    for (uint32_t i = 0; g->sm < 80 && i < g->scale_copies; i++)
-        ptx_store(f, mma_shared_at(g, PTX_F32, to, i * step * g->scale_row_bytes), raw[i]);
+    ptx_set(f, g->scale_from, ptx_add(f, g->scale_from, ptx_u64(4 * g->chunk)));
 }
 
 /* The chunk after the one that block `done` begins, into the ring's other half. */
@@ -236,15 +274,22 @@ static ptx_val add_splits(mma_gemm *g, ptx_val sums[], uint32_t count, uint32_t 
     return split_add(&s, sums, count);
 }
 
-static void store_element(mma_gemm *g, ptx_val row, ptx_val column, ptx_val may, ptx_val sum)
+/* This thread's elements, one below the other: from `row` on, in every `step`-th row. */
+static void store_column(mma_gemm *g, ptx_val row, ptx_val column, ptx_val may, const ptx_val sums[],
+                         uint32_t count, uint32_t step)
 {
     ptx_fn *f = g->f;
-    ptx_val exists = ptx_and(f, ptx_lt(f, row, g->m), may);
-    ptx_val line = ptx_at(f, g->out, ptx_mul_wide(f, row, g->n));
-    ptx_val at = ptx_at(f, line, column);
-    ptx_val narrow = ptx_cvt(f, g->type, sum);
-    PTX_WHEN (f, exists) {
-        ptx_store(f, at, narrow);
+    ptx_val line = ptx_at(f, g->out, ptx_mul_wide(f, row, g->n)), at = ptx_at(f, line, column);
+    ptx_val line_step = ptx_mul_wide(f, g->n, ptx_u32(step));
+    ptx_val left = ptx_sub(f, ptx_as(f, PTX_S32, g->m), ptx_as(f, PTX_S32, row));
+    for (uint32_t i = 0; i < count; i++) {
+        if (i > 0)
+            at = ptx_at(f, at, line_step);
+        ptx_val exists = ptx_and(f, ptx_gt(f, left, ptx_s32((int32_t)(i * step))), may);
+        ptx_val narrow = ptx_cvt(f, g->type, sums[i]);
+        PTX_WHEN (f, exists) {
+            ptx_store(f, at, narrow);
+        }
     }
 }
 
@@ -276,7 +321,5 @@ void mma_store_tile(mma_gemm *g)
     }
     if (g->splits > 1)
         may = ptx_and(f, may, add_splits(g, sums, count, threads));
-    ptx_val first = ptx_add(f, row, g->first_row);
-    for (uint32_t i = 0; i < count; i++)
-        store_element(g, ptx_add(f, first, ptx_u32(i * pass_rows)), column, may, sums[i]);
+    store_column(g, ptx_add(f, row, g->first_row), column, may, sums, count, pass_rows);
 }

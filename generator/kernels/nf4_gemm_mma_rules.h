@@ -45,18 +45,18 @@
 #define MMA_STAGE_BLOCKS "select(" MMA_WIDE ", 1, " MMA_DEPTH ")"
 /* A thread block's places, table, first loads, sums. */
 #define MMA_FIXED                                                                                                      \
-    "(" MMA_THREADS " * (88 + 4 * stages + " MMA_GROUPS " * (12 + max(8, tile_m)) + 4 * " MMA_DEPTH " * (1 + "         \
+    "(" MMA_THREADS " * (103 + 4 * stages + " MMA_GROUPS " * (12 + max(8, tile_m)) + 4 * " MMA_DEPTH " * (1 + "         \
     MMA_GROUPS ") + 11 * (" MMA_THREADS " < 256) + 31 * (splits > 1) + 3 * (tile_m * tile_n < " MMA_THREADS "))"       \
-    " + 4096 + 9 * tile_n * " MMA_CHUNK " + 24 * tile_m * slices * " MMA_STAGE_BLOCKS                                  \
-    " + tile_m * tile_n * (2 * slices + (splits > 1)) + 9 * max(" MMA_THREADS ", tile_m * tile_n))"
+    " + 4096 + 3 * tile_n * " MMA_CHUNK " + 24 * tile_m * slices * " MMA_STAGE_BLOCKS                                  \
+    " + tile_m * tile_n * (2 * slices + (splits > 1)) + 5 * max(" MMA_THREADS ", tile_m * tile_n))"
 /* An iteration of all warps; a chunk of scales; a block of 64. */
 #define MMA_ITERATION                                                                                                  \
     "(" MMA_THREADS " * (3 * " MMA_DEPTH " + " MMA_DEPTH " / " MMA_STAGE_BLOCKS " * (5 - 2 * " MMA_OLD ") + 8 + 4 * "  \
     MMA_GROUPS " - 2 * " MMA_WIDE " + 4 * (" MMA_TURN " != " MMA_CHUNK ")))"
-#define MMA_COPY   "(" MMA_THREADS " * (2 - " MMA_OLD ") + tile_n * " MMA_CHUNK " * (2 + " MMA_OLD "))"
+#define MMA_COPY   "(" MMA_THREADS " * (2 - " MMA_OLD " - " MMA_WIDE ") + tile_n * " MMA_CHUNK " * (2 + " MMA_OLD " + " MMA_WIDE "))"
 #define MMA_BLOCK                                                                                                      \
     "(32 * max(1, tile_n / 32) * (" MMA_GROUPS " * select(table == window, 34, 50) + max(1, tile_m / 8) * (2 + "       \
-    MMA_GROUPS " * (8 + 4 * " MMA_OLD ")) - 1 - 2 * " MMA_WIDE ") + tile_m * (16 + 48 * " MMA_OLD ") + "               \
+    MMA_GROUPS " * (8 + 4 * " MMA_OLD ")) - 1 - 2 * " MMA_WIDE " + (tile_m == 64)) + tile_m * (16 + 48 * " MMA_OLD ") + "               \
     MMA_OLD " * tile_n)"
 /* How many of `blocks` of 64 each all parts together take; some parts have one more than the others. */
 #define MMA_TURNS(blocks)                                                                                              \

@@ -1,14 +1,22 @@
 /* nf4_gemm_transposed: a matrix times transposed NF4 weights, C[m,k] = A[m,n] * B[k,n]^T, the gradient to the input of
- * what nf4_gemm calculates. B lies as it does there. */
+ * what nf4_gemm calculates. B lies as it does there.
+ *
+ * BYTES. A thread block has the same 512 along K of all columns: 256 bytes of codes of each and 32 of scales. Where K
+ * is no multiple of 512, half of the columns or more begin their scales within a sector of 32 bytes, and a thread block
+ * reads two sectors for its 32 bytes: 1.058 of the weights' bytes at K = 6912. No other tile of this width helps, for
+ * it is the same for all columns. The rest of such a sector is what the thread block beside it reads when it comes to
+ * the same column: one of the two reads hits the L2 cache, and memory moves each sector once.
+ */
 #include "nf4_gemm_transposed.h"
 
 #include "kernels.h"
+#include "split.h"
 
 /* clang-format off */
 #define NONFINITE                                                                                                      \
     "as the arithmetic goes: a NaN or an infinity in a row of A, or in a scale, makes what it has part in one too, "   \
-    "and so does a product of A and a scale beyond f32, with mma in f16 a scale beyond 65504; other elements are as "  \
-    "without it"
+    "and so does a product of A and a scale beyond f32, with mma in bf16 beyond that type, in f16 a scale beyond "     \
+    "65504; other elements are as without it"
 
 static const kiln_param params[] = {
     {.name = "a", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "f32 f16 bf16", .default_value = "f16",
@@ -45,9 +53,9 @@ static const kiln_arg args[] = {
     {"scale", KILN_ARG_IN, "f32", "n, k / 64", 4, NULL, "of each 64 along K of a column"},
     {"out", KILN_ARG_OUT, "$a", "m, k", 16, NULL, "C, row by row"},
     {"workspace", KILN_ARG_SCRATCH, "$acc", "workspace_size", 16, "splits != 1",
-     "sums of parts of n; of one launch alone while it runs"},
+     "sums of parts of n; workspace and arrivals belong to one launch at a time"},
     {"arrivals", KILN_ARG_INOUT, "u32", "workspace_size / 512", 4, "splits != 1",
-     "all 0 before a launch, and again after it; of one launch alone while it runs"},
+     "all 0 before a launch, else C is wrong, and again after it; one launch at a time"},
     {"m", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of A and C"},
     {"n", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns of A; what the product sums over"},
     {"k", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns of C"},
@@ -62,8 +70,8 @@ static const kiln_rule rules[] = {
     {"m <= 65535", "m must be at most 65535"},
     {"n <= 2147483648", "n must be at most 2^31"},
     {"k <= 2147483648", "k must be at most 2^31"},
-    {"vector == 1 || n % 8 == 0", "n must be a multiple of 8 for vector 8"},
-    {"splits == 1 || workspace_size >= " WORKSPACE, "workspace_size is less than the sums of these tiles and splits take"},
+    {"vector == 1 || n % 8 == 0", "n must be a multiple of 8"},
+    {"splits == 1 || workspace_size >= " WORKSPACE, "workspace_size must be at least " WORKSPACE},
     {NULL, NULL},
 };
 
@@ -102,16 +110,16 @@ static const kiln_rule refusals[] = {
 #define OF_ROW                                                                                                         \
     "(" LANE_K " * (16 + " WIDE_BYTES ") / 16 + 20 + (a != f32 || acc == f64) * " ELEMENTS                             \
     " + " ELEMENTS " * (2 * " SLICES " + 4))"
-#define FIXED    "(128 / warps + 47 + 12 * (warps == 4) + 3 * (table == window) + tile_m * " OF_ROW ")"
+#define FIXED    "(128 / warps + 57 + 12 * (warps == 4) + 3 * (table == window) + tile_m * " OF_ROW ")"
 #define SIMT_INSTRUCTIONS                                                                                              \
     "32 * (" TILES ") * (ceil_div(n, 16) * " CHUNK " + warps * (splits * (" FIXED " + 25 * (splits > 1))"              \
     " - 6 * " ELEMENTS " * tile_m * (splits - 1)))"
 
 /* The same of mma: 32 columns; a thread block's table, places and stores. Below sm_80 an mma takes half of the columns
- * and narrowing more. */
+ * and narrowing more; bf16 scales A, not the weights. */
 #define MMA_CHUNK                                                                                                      \
     "(select(vector == 8, 225 + 11 * tile_m / 8, 224 + 14 * tile_m / 8) - 32 * (table == window)"                      \
-    " + (sm < 80) * (2 + tile_m))"
+    " + (sm < 80) * (2 + tile_m) - select(a == bf16, 64 - tile_m, 0))"
 #define MMA_FIXED                                                                                                      \
     "(select(vector == 8, 124 + 5 * tile_m, 112 + 47 * tile_m / 8) + 3 * (table == window) + 20 * (splits > 1))"
 #define MMA_INSTRUCTIONS                                                                                               \
@@ -161,6 +169,42 @@ static void emit(ptx_fn *f, const kiln_variant *v)
         nf4_gemm_transposed_emit_mma(f, v);
     else
         nf4_gemm_transposed_emit_simt(f, v);
+}
+
+transposed_args transposed_declare_args(ptx_fn *f, const kiln_variant *v)
+{
+    transposed_args a = {.wide = kiln_type(v, "acc"), .splits = kiln_int(v, "splits")};
+    ptx_type type = kiln_type(v, "a");
+    a.in = ptx_param_ptr(f, type, "in");
+    a.packed = ptx_param_ptr(f, PTX_U8, "packed");
+    a.scale = ptx_param_ptr(f, PTX_F32, "scale");
+    a.out = ptx_param_ptr(f, type, "out");
+    if (a.splits > 1) {
+        a.workspace = ptx_param_ptr(f, a.wide, "workspace");
+        a.arrivals = ptx_param_ptr(f, PTX_U32, "arrivals");
+    }
+    a.m = ptx_param(f, PTX_U32, "m");
+    a.n = ptx_param(f, PTX_U32, "n");
+    a.k = ptx_param(f, PTX_U32, "k");
+    ptx_param(f, PTX_U64, "workspace_size"); /* for dispatch */
+    return a;
+}
+
+ptx_val transposed_add_parts(ptx_fn *f, const transposed_args *given, uint32_t threads, ptx_val sums[],
+                             uint32_t count)
+{
+    split s = {.f = f,
+               .type = given->wide,
+               .parts = given->splits,
+               .threads = threads,
+               .block_threads = threads,
+               .workspace = given->workspace,
+               .arrivals = given->arrivals};
+    ptx_val column = ptx_ctaid_x(f), row = ptx_ctaid_y(f);
+    s.tile = ptx_mad(f, row, ptx_nctaid_x(f), column);
+    s.part = ptx_ctaid_z(f);
+    s.tid = ptx_tid_x(f);
+    return split_add(&s, sums, count);
 }
 
 const kiln_family nf4_gemm_transposed_family = {

@@ -1,10 +1,25 @@
-/* The bodies of nf4_gemm_transposed, one per strategy. */
+/* The bodies of nf4_gemm_transposed, one per strategy, and what they share. */
 #ifndef KERNELS_NF4_GEMM_TRANSPOSED_H
 #define KERNELS_NF4_GEMM_TRANSPOSED_H
 
 #include <kiln/family.h>
 
+enum { TRANSPOSED_TILE_K = 512 }; /* of C, per thread block */
+
 void nf4_gemm_transposed_emit_simt(ptx_fn *f, const kiln_variant *v);
 void nf4_gemm_transposed_emit_mma(ptx_fn *f, const kiln_variant *v);
+
+typedef struct transposed_args {
+    ptx_val in, packed, scale, out, workspace, arrivals, m, n, k;
+    ptx_type wide;   /* of sums */
+    uint32_t splits; /* thread blocks that share n; workspace and arrivals are there where it is not 1 */
+} transposed_args;
+
+transposed_args transposed_declare_args(ptx_fn *f, const kiln_variant *v);
+
+/* Takes each thread's `count` sums, variables, which become those over all parts of n where the predicate that is
+ * returned holds: in all threads of the tile's last thread block. Where n is split; all threads come here. */
+ptx_val transposed_add_parts(ptx_fn *f, const transposed_args *given, uint32_t threads, ptx_val sums[],
+                             uint32_t count);
 
 #endif

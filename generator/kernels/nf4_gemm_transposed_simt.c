@@ -19,15 +19,13 @@
 #include "narrow.h"
 #include "nf4_gemm_transposed.h"
 #include "nf4_pairs.h"
-#include "split.h"
 
 enum {
     WARP_LANES = 32,
-    TILE_K = 512,
+    TILE_K = TRANSPOSED_TILE_K,
     CHUNK = 16, /* columns whose rows of A are loaded at once */
     MOST_BATCH = 8,
     UNIT_BYTES = 16,
-    RESERVED_BYTES = 2048, /* of shared memory, at most, before what is dynamic */
     MOST_ROWS = 8,
     MOST_LANE_K = 32,
     MOST_ELEMENTS = 4 /* of a row of the tile, per thread */
@@ -38,15 +36,15 @@ enum {
 typedef struct product {
     ptx_fn *f;
     ptx_type type, wide; /* of A and C; of arithmetic */
-    uint32_t sm, rows, warps, splits;
+    uint32_t sm, rows, warps;
     uint32_t lane_k, column_lanes, columns,
         batch;            /* of a lane; lanes of a column; columns of a warp at once; loads on the way */
     uint32_t unit_stride; /* where the sums wait for each other: see store_row */
 
     nf4_pairs pairs;
-    ptx_val in, packed, scale, out, workspace, arrivals, m, n, k; /* arguments */
-    ptx_val tid, lane, member, group, warp;                       /* of the lanes of a column; which column */
-    ptx_val shared, first_k, first_row, part;
+    transposed_args args;
+    ptx_val tid, lane, member, group, warp; /* of the lanes of a column; which column */
+    ptx_val shared, first_k, first_row;
     ptx_val codes_at, scales_at;           /* addresses for column 0 */
     ptx_val a_at[MOST_ROWS / 2], a_column; /* rows of A; which of the 16 columns this lane loads */
     ptx_val column_bytes, scale_bytes, last_column;
@@ -87,15 +85,15 @@ static void place_codes(product *g)
 {
     ptx_fn *f = g->f;
     ptx_val mine = ptx_mad(f, g->member, ptx_u32(g->lane_k), g->first_k);
-    ptx_val most = ptx_sub(f, g->k, ptx_u32(g->lane_k));
+    ptx_val most = ptx_sub(f, g->args.k, ptx_u32(g->lane_k));
     ptx_val k = ptx_min(f, mine, most);
-    ptx_val codes = ptx_at(f, g->packed, ptx_shr(f, k, ptx_u32(1)));
+    ptx_val codes = ptx_at(f, g->args.packed, ptx_shr(f, k, ptx_u32(1)));
     g->codes_at = ptx_address(f, codes);
-    ptx_val scales = ptx_at(f, g->scale, ptx_shr(f, k, ptx_u32(6)));
+    ptx_val scales = ptx_at(f, g->args.scale, ptx_shr(f, k, ptx_u32(6)));
     g->scales_at = ptx_address(f, scales);
-    g->column_bytes = ptx_shr(f, g->k, ptx_u32(1));
-    g->scale_bytes = ptx_shr(f, g->k, ptx_u32(4));
-    g->last_column = ptx_sub(f, g->n, ptx_u32(1));
+    g->column_bytes = ptx_shr(f, g->args.k, ptx_u32(1));
+    g->scale_bytes = ptx_shr(f, g->args.k, ptx_u32(4));
+    g->last_column = ptx_sub(f, g->args.n, ptx_u32(1));
 }
 
 /* Of the lanes of a column, the first half load the even rows, the others the odd ones: of the columns that are theirs,
@@ -109,10 +107,10 @@ static void place_rows(product *g)
     g->a_column = ptx_mad(f, turn, ptx_u32(g->columns), g->group);
     ptx_val odd = ptx_div(f, g->member, ptx_u32(turns));
     ptx_val row = g->rows == 1 ? g->first_row : ptx_add(f, odd, g->first_row);
-    ptx_val last = ptx_sub(f, g->m, ptx_u32(1));
+    ptx_val last = ptx_sub(f, g->args.m, ptx_u32(1));
     for (uint32_t i = 0; i < loads_of_a(g); i++) {
         ptx_val at = ptx_min(f, ptx_add(f, row, ptx_u32(2 * i)), last);
-        ptx_val line = ptx_at(f, g->in, ptx_mul_wide(f, at, g->n));
+        ptx_val line = ptx_at(f, g->args.in, ptx_mul_wide(f, at, g->args.n));
         g->a_at[i] = ptx_at(f, line, g->a_column);
     }
 }
@@ -140,7 +138,7 @@ static void load_rows(product *g, ptx_val chunk, ptx_val a[])
 {
     ptx_fn *f = g->f;
     ptx_val column = ptx_add(f, chunk, g->a_column);
-    ptx_val exists = ptx_lt(f, column, g->n);
+    ptx_val exists = ptx_lt(f, column, g->args.n);
     for (uint32_t i = 0; i < loads_of_a(g); i++)
         a[i] = load_number(g, ptx_at(f, g->a_at[i], chunk), exists);
 }
@@ -213,9 +211,9 @@ static void multiply_columns(product *g)
     for (uint32_t row = 0; row < g->rows; row++)
         for (uint32_t i = 0; i < g->lane_k; i++)
             g->sum[row][i] = ptx_var(f, ptx_number(g->wide, 0));
-    ptx_val number = g->splits == 1 ? g->warp : ptx_mad(f, g->part, ptx_u32(g->warps), g->warp);
+    ptx_val number = g->args.splits == 1 ? g->warp : ptx_mad(f, ptx_ctaid_z(f), ptx_u32(g->warps), g->warp);
     ptx_val start = ptx_mul(f, number, ptx_u32(CHUNK));
-    PTX_FOR (f, chunk, start, g->n, ptx_u32(g->splits * g->warps * CHUNK)) {
+    PTX_FOR (f, chunk, start, g->args.n, ptx_u32(g->args.splits * g->warps * CHUNK)) {
         multiply_chunk(g, chunk);
     }
 }
@@ -286,34 +284,16 @@ static void store_tile(product *g)
     ptx_val k = ptx_add(f, g->first_k, g->tid);
     for (uint32_t row = 0; row < g->rows; row++) {
         ptx_val at_row = ptx_add(f, g->first_row, ptx_u32(row));
-        ptx_val line = ptx_at(f, g->out, ptx_mul_wide(f, at_row, g->k));
+        ptx_val line = ptx_at(f, g->args.out, ptx_mul_wide(f, at_row, g->args.k));
         ptx_val at = ptx_at(f, line, k);
         for (uint32_t i = 0; i < elements; i++) {
             ptx_val mine = ptx_add(f, k, ptx_u32(i * threads(g)));
-            ptx_val has_column = ptx_lt(f, mine, g->k), has_row = ptx_lt(f, at_row, g->m);
+            ptx_val has_column = ptx_lt(f, mine, g->args.k), has_row = ptx_lt(f, at_row, g->args.m);
             PTX_WHEN (f, ptx_and(f, has_column, has_row)) {
                 store_result(g, ptx_at_const(f, at, i * threads(g)), g->total[row * elements + i]);
             }
         }
     }
-}
-
-static ptx_val add_splits(product *g)
-{
-    ptx_fn *f = g->f;
-    ptx_val column = ptx_ctaid_x(f), row = ptx_ctaid_y(f);
-    ptx_val tile = ptx_mad(f, row, ptx_nctaid_x(f), column);
-    split s = {.f = f,
-               .type = g->wide,
-               .parts = g->splits,
-               .threads = threads(g),
-               .block_threads = threads(g),
-               .workspace = g->workspace,
-               .arrivals = g->arrivals,
-               .tile = tile,
-               .part = g->part,
-               .tid = g->tid};
-    return split_add(&s, g->total, g->rows * (TILE_K / threads(g)));
 }
 
 static void add_all(product *g)
@@ -325,11 +305,11 @@ static void add_all(product *g)
         ptx_barrier(f);
         add_slices(g, &g->total[row * (TILE_K / threads(g))]);
     }
-    if (g->splits == 1) {
+    if (g->args.splits == 1) {
         store_tile(g);
         return;
     }
-    PTX_IF (f, add_splits(g)) {
+    PTX_IF (f, transposed_add_parts(f, &g->args, threads(g), g->total, g->rows * (TILE_K / threads(g)))) {
         store_tile(g);
     }
 }
@@ -341,7 +321,6 @@ static product open_product(ptx_fn *f, const kiln_variant *v)
     product g = {.f = f, .type = kiln_type(v, "a"), .wide = kiln_type(v, "acc"), .sm = kiln_target_sm(v)};
     g.rows = kiln_int(v, "tile_m");
     g.warps = kiln_int(v, "warps");
-    g.splits = kiln_int(v, "splits");
     g.lane_k = g.rows * wide_bytes(&g) <= 16 ? 32 : 16;
     g.column_lanes = TILE_K / g.lane_k;
     g.columns = WARP_LANES / g.column_lanes;
@@ -353,49 +332,21 @@ static product open_product(ptx_fn *f, const kiln_variant *v)
                           .is_high_first = kiln_is(v, "nibbles", "high"),
                           .in_window = kiln_is(v, "table", "window")};
 
-    g.in = ptx_param_ptr(f, g.type, "in");
-    g.packed = ptx_param_ptr(f, PTX_U8, "packed");
-    g.scale = ptx_param_ptr(f, PTX_F32, "scale");
-    g.out = ptx_param_ptr(f, g.type, "out");
-    if (g.splits > 1) {
-        g.workspace = ptx_param_ptr(f, g.wide, "workspace");
-        g.arrivals = ptx_param_ptr(f, PTX_U32, "arrivals");
-    }
-    g.m = ptx_param(f, PTX_U32, "m");
-    g.n = ptx_param(f, PTX_U32, "n");
-    g.k = ptx_param(f, PTX_U32, "k");
-    ptx_param(f, PTX_U64, "workspace_size"); /* for dispatch */
+    g.args = transposed_declare_args(f, v);
     return g;
 }
 
-/* In a window the table begins RESERVED_BYTES after a multiple of 64 KB, the one that is nearest to the start of shared
- * memory: this is 0 as long as no more than that comes before. Sums lie where the table was. */
-static void place_table(product *g)
-{
-    ptx_fn *f = g->f;
-    g->pairs.start = g->shared;
-    if (g->pairs.in_window) {
-        const uint32_t window = NF4_PAIRS_WINDOW_BYTES;
-        ptx_val past = ptx_add(f, g->shared, ptx_u32(window - 1 - RESERVED_BYTES));
-        g->pairs.start = ptx_and(f, past, ptx_u32(0u - window));
-        g->pairs.skipped = RESERVED_BYTES;
-    }
-}
-
+/* Before the loop and again behind it: what both need would take registers in between, and be spilled. */
 static void place(product *g)
 {
     ptx_fn *f = g->f;
     g->tid = ptx_tid_x(f);
-    g->lane = ptx_laneid(f);
     g->warp = ptx_warpid_x(f);
     g->member = ptx_and(f, g->lane, ptx_u32(g->column_lanes - 1));
     g->group = ptx_div(f, g->lane, ptx_u32(g->column_lanes));
     g->shared = ptx_address(f, ptx_shared_dynamic(f, g->wide));
     g->first_k = ptx_mul(f, ptx_ctaid_x(f), ptx_u32(TILE_K));
     g->first_row = ptx_mul(f, ptx_ctaid_y(f), ptx_u32(g->rows));
-    if (g->splits > 1)
-        g->part = ptx_ctaid_z(f);
-    place_table(g);
 }
 
 /* As many as leave a thread the registers that its sums need; ptxas would take more for loads of the table. */
@@ -412,11 +363,14 @@ void nf4_gemm_transposed_emit_simt(ptx_fn *f, const kiln_variant *v)
 {
     product g = open_product(f, v);
     ptx_min_blocks(f, blocks_per_multiprocessor(&g));
+    g.lane = ptx_laneid(f);
     place(&g);
+    nf4_pairs_place(&g.pairs, g.shared);
     nf4_pairs_fill(&g.pairs, g.tid, threads(&g), g.lane);
     place_codes(&g);
     place_rows(&g);
     ptx_barrier(f);
     multiply_columns(&g);
+    place(&g);
     add_all(&g);
 }

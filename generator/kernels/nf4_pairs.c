@@ -39,6 +39,18 @@ static ptx_val at(const nf4_pairs *p, ptx_val address, uint32_t bytes)
     return ptx_at_bytes(p->f, ptx_pointer(p->f, PTX_SHARED, word_type(p), address), bytes);
 }
 
+uint32_t nf4_pairs_place(nf4_pairs *p, ptx_val shared)
+{
+    const uint32_t window = NF4_PAIRS_WINDOW_BYTES, reserved = NF4_PAIRS_RESERVED_BYTES;
+    p->start = shared;
+    if (!p->in_window)
+        return NF4_PAIRS_BYTES;
+    ptx_val past = ptx_add(p->f, shared, ptx_u32(window - 1 - reserved));
+    p->start = ptx_and(p->f, past, ptx_u32(0u - window));
+    p->skipped = reserved;
+    return window + reserved;
+}
+
 /* ---- filling ------------------------------------------------------------------------------------------------------ */
 
 static uint64_t value_bits(const nf4_pairs *p, uint32_t byte, uint32_t second)

@@ -92,7 +92,7 @@ static const kiln_rule rules[] = {
     "))) + select(warps > 1, 256 + 128 * " TILES " + " BLOCK_ROWS " * (9 + 2 * warps + " OF_STORE "), 0))"
 #define MMA_OF_CHUNK "(5376 - 2 * min(256, k / 32) - 64 * (8 / warps * min(warps, k / 512)))"
 #define MMA_INSTRUCTIONS \
-    GRID_X " * min(l, 65535) * (256 * select(warps > 1, 52, 51) + 32) + " GRID_X " * l * (" MMA_OF_BATCH \
+    GRID_X " * min(l, 65535) * (256 * select(warps > 1, 51, 50) + 32) + " GRID_X " * l * (" MMA_OF_BATCH \
     " + ceil_div(k, 16384) * " MMA_OF_CHUNK " + k / 32 * " BY_DECODER("105", "98", "42") \
     " + 256 / warps * (k / 512) * (27 + " TILES " * " BY_DECODER("390", "358", "278") ")) + l * m"
 #define INSTRUCTIONS "select(strategy == mma, " MMA_INSTRUCTIONS ", " SIMT_INSTRUCTIONS ")"
@@ -104,8 +104,9 @@ static const kiln_rule rules[] = {
     {condition, "decode=hardware,lane_codes=16" prefer}, \
     {condition, "lane_codes=16" prefer}
 
-/* The matrix units, with as many warps for 16 rows as make 16 for each multiprocessor; with integers below sm_100 only. Chosen
- * by their count of instructions, not yet by measurements. */
+/* The matrix units, with as many warps for 16 rows as make 16 for each multiprocessor, but no more than k gives work to where
+ * fewer leave it a thread block; with integers below sm_100 only. Chosen by their count of instructions, not yet by
+ * measurements. */
 #define MATRIX "k % 512 == 0 && "
 #define PICK_MMA(condition, prefer) \
     {MATRIX condition, "decode=hardware,strategy=mma,rows=16" prefer}, \
@@ -113,9 +114,9 @@ static const kiln_rule rules[] = {
 
 /* As many rows per warp as leave 24 warps to each multiprocessor; few rows are shared by warps. */
 static const kiln_dispatch dispatch[] = {
-    PICK_MMA("m * l >= 256 * multiprocessors", ",warps=1"),
-    PICK_MMA("m * l >= 128 * multiprocessors", ",warps=2"),
-    PICK_MMA("m * l >= 64 * multiprocessors", ",warps=4"),
+    PICK_MMA("m * l >= select(k < 1024, 128, 256) * multiprocessors", ",warps=1"),
+    PICK_MMA("m * l >= select(k < 2048, 64, 128) * multiprocessors", ",warps=2"),
+    PICK_MMA("m * l >= select(k < 4096, 32, 64) * multiprocessors", ",warps=4"),
     PICK_MMA("m * l >= 32 * multiprocessors", ",warps=8"),
     PICK("m >= 32 && m * l >= 96 * multiprocessors", ",rows=4,warps=1"),
     PICK("m >= 16 && m * l >= 48 * multiprocessors", ",rows=2,warps=1"),
@@ -149,9 +150,9 @@ const kiln_family nvfp4_gemv_family = {
     .empty = "m == 0 || l == 0",
     .block = {"256"},
     .grid = {GRID_X, "min(l, 65535)"},
-    .shared_bytes = "select(strategy == mma, 512 + 1088 * ceil_div(min(k, 16384), 512), " TURNS " * " TURN
+    .shared_bytes = "select(strategy == mma, 512 + 1152 * ceil_div(min(k, 16384), 512), " TURNS " * " TURN
                     " * " STEP_BYTES ")",
-    .max_shared_bytes = "select(strategy == mma, 35328, 16384 / (32 * lane_codes) * " STEP_BYTES ")",
+    .max_shared_bytes = "select(strategy == mma, 37376, 16384 / (32 * lane_codes) * " STEP_BYTES ")",
     .dispatch = dispatch,
     .cost = {.bytes_read = "l * (m + 1) * (k / 2 + k / 16)",
              .bytes_written = "l * m * select(c == f32, 4, 2)",

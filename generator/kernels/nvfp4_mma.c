@@ -19,11 +19,14 @@ enum {
     MOST_ROWS = 2 * MOST_TILES, /* of a lane */
     STEPS = 4,                  /* of a super-step */
     SUPER_CODES = 512,
-    CHUNK_BYTES = 64, /* of b: two blocks, each two vectors of 16 bytes */
-    SUPER_CHUNKS = 16,
-    SUPER_BYTES = SUPER_CHUNKS * (CHUNK_BYTES + 4), /* and two scales behind each chunk */
-    ZERO_BYTES = 512,                               /* before the first super-step */
-    ZERO_APART = 32 /* the blocks' zeros lie where no lane's own numbers have their banks */
+    HALF_CHUNKS = 8,   /* of 32 codes, in half a super-step */
+    PLANE_BYTES = 128, /* of b: 16 bytes of each such chunk */
+    BLOCK_BYTES = 2 * PLANE_BYTES,
+    SCALES_AT = 2 * BLOCK_BYTES, /* a chunk's two in 4 bytes */
+    HALF_BYTES = SCALES_AT + 64, /* so that a warp's reads of both halves meet no bank twice */
+    SUPER_BYTES = 2 * HALF_BYTES,
+    ZERO_BYTES = 512, /* before the first super-step */
+    ZERO_APART = 32   /* the zeros lie where no lane's own numbers have their banks */
 };
 
 /* A variant while it is emitted. */
@@ -68,7 +71,7 @@ static void store_block(gemv *g, const ptx_val word[2], ptx_val at)
     for (uint32_t i = 0; i < 2; i++) {
         for (uint32_t j = 0; j < 4; j++)
             value[i][j] = ptx_as(f, PTX_U32, value[i][j]);
-        ptx_store_vec(f, 4, ptx_at_bytes(f, at, 16 * i), value[i], PTX_PLAIN);
+        ptx_store_vec(f, 4, ptx_at_bytes(f, at, PLANE_BYTES * i), value[i], PTX_PLAIN);
     }
 }
 
@@ -83,16 +86,16 @@ static void decode_vector(gemv *g, ptx_val first, ptx_val chunks)
         ptx_load_vec(f, 4, word, ptx_pointer(f, PTX_GLOBAL, PTX_U32, from), PTX_NC);
         ptx_val scales_from = ptx_mad_wide(f, index, ptx_u32(2), g->of.sfb_at);
         ptx_val raw = ptx_load_as(f, PTX_U32, ptx_pointer(f, PTX_GLOBAL, PTX_U16, scales_from), PTX_NC);
-        ptx_val super = ptx_shr(f, chunk, ptx_u32(4));
-        ptx_val in_super = ptx_and(f, chunk, ptx_u32(SUPER_CHUNKS - 1));
-        ptx_val super_at = ptx_mad(f, super, ptx_u32(SUPER_BYTES), g->shared);
-        ptx_val at = ptx_mad(f, in_super, ptx_u32(CHUNK_BYTES), super_at);
+        ptx_val half = ptx_shr(f, chunk, ptx_u32(3));
+        ptx_val in_half = ptx_and(f, chunk, ptx_u32(HALF_CHUNKS - 1));
+        ptx_val half_at = ptx_mad(f, half, ptx_u32(HALF_BYTES), g->shared);
+        ptx_val at = ptx_mad(f, in_half, ptx_u32(16), half_at);
         ptx_val to = ptx_at_bytes(f, ptx_pointer(f, PTX_SHARED, PTX_U32, at), ZERO_BYTES);
         for (uint32_t block = 0; block < 2; block++)
-            store_block(g, &word[2 * block], ptx_at_bytes(f, to, 32 * block));
-        ptx_val scales_at = ptx_mad(f, in_super, ptx_u32(4), super_at);
+            store_block(g, &word[2 * block], ptx_at_bytes(f, to, BLOCK_BYTES * block));
+        ptx_val scales_at = ptx_mad(f, in_half, ptx_u32(4), half_at);
         ptx_val scales_to = ptx_pointer(f, PTX_SHARED, PTX_U32, scales_at);
-        ptx_store(f, ptx_at_bytes(f, scales_to, ZERO_BYTES + SUPER_CHUNKS * CHUNK_BYTES),
+        ptx_store(f, ptx_at_bytes(f, scales_to, ZERO_BYTES + SCALES_AT),
                   nvfp4_vector_scales(f, g->of.sm, raw));
     }
 }
@@ -168,8 +171,8 @@ static void multiply_step(gemv *g, uint32_t s, const piece p[], ptx_val block_at
     ptx_val value[2][2][4];
     for (uint32_t block = 0; block < 2; block++)
         for (uint32_t i = 0; i < 2; i++)
-            ptx_load_vec(f, 4, value[block][i],
-                         ptx_at_bytes(f, block_at[block], 2 * CHUNK_BYTES * s + 16 * i), PTX_PLAIN);
+            ptx_load_vec(f, 4, value[block][i], ptx_at_bytes(f, block_at[block], 32 * s + PLANE_BYTES * i),
+                         PTX_PLAIN);
     ptx_val of_b = ptx_as(f, PTX_F16X2, ptx_load(f, ptx_at_bytes(f, scales_at, 8 * s)));
     for (uint32_t tile = 0; tile < g->tiles; tile++) {
         const piece *upper = &p[2 * tile], *lower = &p[2 * tile + 1];
@@ -288,19 +291,19 @@ static void find_places(gemv *g)
     ptx_fn *f = g->of.f;
     ptx_val upper = ptx_shr(f, g->in_group, ptx_u32(1));
     ptx_val odd = ptx_and(f, g->in_group, ptx_u32(1));
-    ptx_val chunk = ptx_mad(f, upper, ptx_u32(8), odd);
-    ptx_val own = ptx_mad(f, chunk, ptx_u32(CHUNK_BYTES), g->shared);
+    ptx_val half_at = ptx_mad(f, upper, ptx_u32(HALF_BYTES), g->shared);
+    ptx_val own = ptx_mad(f, odd, ptx_u32(16), half_at);
+    ptx_val zeros = ptx_add(f, g->shared, ptx_u32(ZERO_APART));
     ptx_val column = ptx_shl(f, g->in_group, ptx_u32(1));
     for (uint32_t i = 0; i < 2; i++) {
         ptx_val of_block = i == 0 ? column : ptx_add(f, column, ptx_u32(1));
         ptx_val owns = ptx_eq(f, of_block, g->group);
-        ptx_val there = ptx_add(f, own, ptx_u32(ZERO_BYTES + 32 * i));
-        ptx_val zeros = ptx_add(f, g->shared, ptx_u32(ZERO_APART * (1 - i)));
+        ptx_val there = ptx_add(f, own, ptx_u32(ZERO_BYTES + BLOCK_BYTES * i));
         g->block_at[i] = ptx_select(f, owns, there, zeros);
         g->block_step[i] = ptx_select(f, owns, ptx_u32(SUPER_BYTES), ptx_u32(0));
     }
-    ptx_val scales = ptx_mad(f, chunk, ptx_u32(4), g->shared);
-    g->scales_at = ptx_add(f, scales, ptx_u32(ZERO_BYTES + SUPER_CHUNKS * CHUNK_BYTES));
+    ptx_val scales = ptx_mad(f, odd, ptx_u32(4), half_at);
+    g->scales_at = ptx_add(f, scales, ptx_u32(ZERO_BYTES + SCALES_AT));
     g->half_shift = ptx_shl(f, odd, ptx_u32(4));
 }
 

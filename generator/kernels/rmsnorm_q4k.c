@@ -25,8 +25,9 @@ static void place_shared(gemv *g)
     g->units = ptx_add(f, g->partials, ptx_u32(4 * GEMV_WARPS * g->batch));
     g->h = ptx_add(f, g->units, ptx_u32(16 * g->batch));
     ptx_val most = ptx_min(f, g->k, ptx_u32(g->chunk));
-    ptx_val shares = ptx_shr(f, most, ptx_u32(6));
-    g->h_bytes = ptx_mul(f, shares, ptx_u32(g->share_bytes));
+    ptx_val raised = ptx_add(f, most, ptx_u32(GEMV_SHARES * GEMV_SHARE_ELEMENTS - 1));
+    ptx_val groups = ptx_div(f, raised, ptx_u32(GEMV_SHARES * GEMV_SHARE_ELEMENTS));
+    g->h_bytes = ptx_mul(f, groups, ptx_u32(GEMV_SHARES * g->share_bytes));
 }
 
 /* ---- sums --------------------------------------------------------------------------------------------------------- */
@@ -122,8 +123,8 @@ static void multiply_group(gemv *g, ptx_val group)
         for (uint32_t b = 0; b < g->batch; b++)
             g->sum[r][b] = ptx_var(f, ptx_f32(0));
     PTX_FOR (f, first, ptx_u32(0), g->chunk_blocks, ptx_u32(g->tiles * Q4K_TILE_BLOCKS)) {
-        ptx_val tile = gemv_next_tile(g);
-        gemv_multiply_tile(g, tile, first);
+        gemv_next_tile(g);
+        gemv_multiply_tile(g, first);
         gemv_end_tile(g);
     }
     gather_sums(g, group);
@@ -170,6 +171,7 @@ static void make_pass(gemv *g, ptx_val is_first_pass)
         ptx_val elements = ptx_min(f, left, ptx_u32(g->chunk));
         g->chunk_blocks = ptx_shr(f, elements, ptx_u32(8));
         gemv_begin_tiles(g);
+        gemv_limit_lanes(g);
         prepare_h(g, is_first_pass);
         PTX_FOR (f, group, g->warp, g->groups, ptx_u32(GEMV_WARPS)) {
             multiply_group(g, group);
@@ -303,7 +305,7 @@ static const kiln_rule rules[] = {
 /* Bytes of shared memory: stages, sums of 256 rows, what warps tell each other; h. */
 #define TILES       "(1 + (rows == 1 && batch <= 2))"
 #define FIXED_BYTES "18432 * rows * " TILES " + 1072 * batch"
-#define H_BYTES(of) "batch * (" of " / 64) * select(activation == q8, 80, 272)"
+#define H_BYTES(of) "batch * 8 * ceil_div(" of ", 512) * select(activation == q8, 80, 272)"
 #define SHARED      FIXED_BYTES " + " H_BYTES("min(k, chunk)")
 #define MOST_SHARED FIXED_BYTES " + " H_BYTES("chunk")
 
@@ -326,21 +328,19 @@ static const kiln_rule rules[] = {
 #define IS_EXACT     "(activation == exact)"
 #define WIDEN        "select(x == f32, 0, select(x == f16, 6, 4))"
 #define NARROW       "select(y == f32, 0, select(y == bf16 && sm < 80, 6, 1))"
-#define OF_THREADS   "(39 + batch + " HAS_NORM " * (2 + batch) + (rows > 1) * (2 + 9 * rows / 2))"
+#define OF_THREADS   "(46 + batch + " HAS_NORM " * (2 + batch) + (rows > 1) * (2 + 9 * rows / 2))"
 #define OF_NORM      HAS_NORM " * (256 * (28 * batch + 2) + batch * (k / 4) * (9 + " WIDEN "))"
-#define OF_NEXT      "(3 * rows + 1 + (rows > 1))"
 #define OF_PASS      "(12 + 4 * (rows > 1))"
-#define OF_CHUNK                                                                                             \
-    "(40 + 7 * rows - 2 * (rows == 1) + 4 * (" TILES " - 1) + " HAS_NORM " - (sm < 80) + " OF_NEXT ")"
-#define OF_H_CHUNK "(10 + " IS_EXACT " * 43 * batch)"
+#define OF_CHUNK     "(45 + 9 * rows + 2 * (rows > 1) + 7 * (" TILES " - 1) + " HAS_NORM " - 3 * (sm < 80))"
+#define OF_H_CHUNK   "(25 + " IS_EXACT " * (8 + 54 * batch))"
 #define OF_FOUR                                                                                              \
-    "(select(activation == q8, 7 + 42 * batch, 6 + 42 * batch) + " HAS_NORM                                  \
+    "(select(activation == q8, 4 + 42 * batch, 2 + 38 * batch) + " HAS_NORM                                  \
     " * (2 + 8 * batch) + batch * " WIDEN ")"
 #define OF_JOIN  "(select(rows == 1, 10, 6 + 4 * rows) + 3 * " IS_EXACT ")"
-#define OF_GROUP "(8 + 5 * (rows > 1) + rows * batch + batch * " OF_JOIN " + " OF_NEXT ")"
-#define OF_STAGE "(21 + rows + 5 * (" TILES " - 1) - 2 * (sm < 80))"
+#define OF_GROUP "(8 + 5 * (rows > 1) + rows * batch + batch * " OF_JOIN " + 2 * rows)"
+#define OF_STAGE "(16 + rows + 2 * (" TILES " - 1) + 2 * (sm < 80) * " TILES ")"
 #define OF_BLOCK                                                                                             \
-    "select(activation == q8, 1 + 6 * batch + rows * (39 + 24 * batch), 1 + 18 * batch + rows * (95 + 68 * " \
+    "select(activation == q8, 6 * batch - 1 + rows * (38 + 24 * batch), 18 * batch - 1 + rows * (94 + 68 * " \
     "batch))"
 #define OF_ROW "(9 * (k / 256) * select(sm < 80, 2, 1) + 2 + batch * (3 + " NARROW "))"
 

@@ -21,6 +21,7 @@ enum {
 
     /* h: of the 64 elements of a quarter of a super-block, and 16 bytes more, so that lanes meet in no bank. */
     GEMV_SHARE_ELEMENTS = 64,
+    GEMV_SHARES = 8, /* that are placed together */
     GEMV_EXACT_SHARE_BYTES = 4 * GEMV_SHARE_ELEMENTS + 16,
     GEMV_Q8_SHARE_BYTES = GEMV_SHARE_ELEMENTS + 16,
     GEMV_EXACT_PLACE = 149 /* a code read as a denormal is that many powers of two too small */
@@ -55,16 +56,23 @@ typedef struct gemv {
     ptx_val groups;                    /* of rows, in this pass */
 
     /* What is copied next. */
-    ptx_val next_group, next_row;        /* its first row, in the pass */
-    ptx_val next_left;                   /* pieces of each of its rows, of row_pieces */
+    ptx_val next_row;                    /* of a group, its first, in the pass */
+    ptx_val next_left;                   /* stages of each of its rows, of row_stages */
     ptx_val next_from[GEMV_MOST_ROWS];   /* this lane's first piece, U64 */
-    ptx_val next_exists[GEMV_MOST_ROWS]; /* but for the first, which does */
-    ptx_val piece[GEMV_MOST_COPIES];     /* that this lane copies of a tile */
-    ptx_val row_pieces, group_step;
-    ptx_val stage; /* bytes from the first stage to the one that is multiplied */
+    ptx_val next_exists[GEMV_MOST_ROWS]; /* of its rows */
+    ptx_val stage;                       /* that it fills: its offset; the other one is multiplied */
+
+    /* Of a row of the chunk. */
+    ptx_val row_stages, last_pieces;    /* in the last of the stages */
+    ptx_val piece[GEMV_MOST_COPIES];    /* of a stage, that this lane copies where there are as many */
+    ptx_val in_stage[GEMV_MOST_COPIES]; /* whether there are; from sm_80 on */
+    ptx_val in_last[GEMV_MOST_COPIES];
+    ptx_val lane_to;    /* where it puts the first one, in the first stage */
+    ptx_val group_step; /* from the last stage of a row to the first of this warp's next */
 
     gemv_masks masks;
-    ptx_val lane_block, lane_header, lane_codes; /* of a tile, and where they are */
+    ptx_val lane_block, lane_header, lane_codes; /* of a tile, and where they are in the second stage */
+    ptx_val lane_end[GEMV_MOST_TILES];           /* S32: this lane has blocks where a stage begins before */
     ptx_val lane_h;
     ptx_val sum[GEMV_MOST_ROWS][GEMV_MOST_BATCH];
 } gemv;
@@ -75,10 +83,18 @@ static inline ptx_val gemv_at(const gemv *g, ptx_type type, ptx_val address, int
     return ptx_at_bytes(g->f, ptx_pointer(g->f, PTX_SHARED, type, address), bytes);
 }
 
+static inline uint32_t gemv_stage_bytes(const gemv *g)
+{
+    return g->rows * g->tiles * GEMV_TILE_BYTES;
+}
+
 /* ---- rmsnorm_q4k_h.c ---------------------------------------------------------------------------------------------- */
 
 /* The factor of each vector, for all threads. */
 void gemv_find_factors(gemv *g);
+
+/* Where share `share` of h is, counted in shares. */
+ptx_val gemv_share_place(gemv *g, ptx_val share);
 
 /* h of the chunk, for all threads once a barrier has followed. */
 void gemv_make_h(gemv *g);
@@ -88,8 +104,8 @@ void gemv_make_h(gemv *g);
 /* The first tile of this warp's first group of rows is on its way. */
 void gemv_begin_tiles(gemv *g);
 
-/* The next tile is on its way, and the one before it is there; gives its address. */
-ptx_val gemv_next_tile(gemv *g);
+/* The next tile is on its way, and the one before it is there. */
+void gemv_next_tile(gemv *g);
 
 /* All lanes have done with the tile. */
 void gemv_end_tile(gemv *g);
@@ -105,7 +121,10 @@ ptx_val gemv_row(gemv *g, ptx_val group);
 /* What depends on the lane alone. */
 void gemv_begin_products(gemv *g);
 
-/* Adds the products of a tile, that begins with super-block `first` of the chunk, to the sums. */
-void gemv_multiply_tile(gemv *g, ptx_val tile, ptx_val first);
+/* What depends on the chunk. */
+void gemv_limit_lanes(gemv *g);
+
+/* Adds the products of the tile that is there, and begins with super-block `first` of the chunk, to the sums. */
+void gemv_multiply_tile(gemv *g, ptx_val first);
 
 #endif

@@ -1,9 +1,12 @@
 /* rmsnorm_q4k_gemv's h: made once per thread block, or once per chunk of it, in shared memory.
  *
  * LAYOUT. The share of a lane, 64 neighbouring elements (sub-blocks 2j and 2j + 1), and what goes with its sub-blocks:
- *     exact: 64 F32; the sums of either sub-block; 8 bytes free
- *     q8:    64 bytes of codes; scale and sum of either sub-block; the second scale is divided by 16, as its codes of W
- *            are multiplied where they lie in the high nibbles
+ *     exact: 64 F32; minus the sum of either sub-block; 8 bytes free
+ *     q8:    64 bytes of codes; the scale of either sub-block and minus its sum; the second scale is divided by 16, as its
+ *            codes of W are multiplied where they lie in the high nibbles
+ *
+ * Of eight shares, two super-blocks, share s is at place s / 2 + 4 * (s % 2). The codes of q8 that a warp stores at once are
+ * those of two shares, and meet in no bank where these are four places apart.
  *
  * EXACT. A code of W is used where it lies: nibble p of 16 bits, read as a float, is the denormal code * 2^(4p - 149). So
  * an element of h that meets nibble p is kept as h * 2^(C - 4p), and all sums are 2^(C - 149) times too large. C is such
@@ -113,13 +116,29 @@ static ptx_val most_of_four(ptx_fn *f, const ptx_val h[4])
     return most;
 }
 
-/* The address of this lane's share of a vector's h, with the element's place in it. */
-static ptx_val place_of(gemv *g, ptx_val element, uint32_t element_bytes)
+ptx_val gemv_share_place(gemv *g, ptx_val share)
 {
     ptx_fn *f = g->f;
-    ptx_val share = ptx_shr(f, element, ptx_u32(6));
-    ptx_val gap = ptx_mad(f, share, ptx_u32(16), g->h);
-    return element_bytes == 1 ? ptx_add(f, element, gap) : ptx_mad(f, element, ptx_u32(element_bytes), gap);
+    ptx_val pair = ptx_bfe(f, share, ptx_u32(1), ptx_u32(2));
+    ptx_val eight = ptx_and(f, share, ptx_u32(~(GEMV_SHARES - 1u)));
+    ptx_val odd = ptx_and(f, share, ptx_u32(1));
+    ptx_val first = ptx_add(f, eight, pair);
+    return ptx_mad(f, odd, ptx_u32(GEMV_SHARES / 2), first);
+}
+
+/* Where this thread's first four elements are. */
+static ptx_val first_place(gemv *g, uint32_t element_bytes)
+{
+    ptx_fn *f = g->f;
+    ptx_val place = gemv_share_place(g, ptx_shr(f, ptx_tid_x(f), ptx_u32(4)));
+    ptx_val share = ptx_mad(f, place, ptx_u32(g->share_bytes), g->h);
+    ptx_val in_share = ptx_and(f, g->lane, ptx_u32(15));
+    return ptx_var(f, ptx_mad(f, in_share, ptx_u32(4 * element_bytes), share));
+}
+
+static void next_place(gemv *g, ptx_val place)
+{
+    ptx_add_to(g->f, place, ptx_u32(BLOCK_ELEMENTS / GEMV_SHARE_ELEMENTS * g->share_bytes));
 }
 
 static ptx_val vector_at(gemv *g, ptx_val address, uint32_t vector)
@@ -146,9 +165,9 @@ static void store_codes(gemv *g, ptx_val codes_at, ptx_val numbers_at, ptx_val h
     ptx_val upper = ptx_prmt(f, code[2], code[3], ptx_u32(0x0040));
     ptx_val codes = ptx_prmt(f, low, upper, ptx_u32(0x5410));
     ptx_store(f, gemv_at(g, PTX_U32, codes_at, 0), codes);
-    ptx_val ones = ptx_as(f, PTX_S32, ptx_u32(0x01010101));
-    ptx_val four = ptx_dp4a_ss(f, ptx_as(f, PTX_S32, codes), ones, ptx_s32(0));
-    ptx_val total = ptx_reduce_lanes(f, PTX_OP_ADD, 8, four);
+    ptx_val minus_four =
+        ptx_dp4a_ss(f, ptx_as(f, PTX_S32, codes), ptx_s32(-1), ptx_s32(0)); /* -1 in each byte */
+    ptx_val total = ptx_reduce_lanes(f, PTX_OP_ADD, 8, minus_four);
     ptx_val numbers[2];
     ptx_val scale = ptx_div(f, most, ptx_f32(127));
     numbers[0] = ptx_mul(f, scale, high);
@@ -179,10 +198,10 @@ static void make_q8(gemv *g, ptx_val elements)
     ptx_val high = ptx_select(f, is_odd, ptx_f32(0x1p-4f), ptx_f32(1));
     ptx_val past_share = ptx_select(f, is_odd, ptx_u32(32 - 8), ptx_u32(0));
     ptx_val start = ptx_mul(f, g->warp, ptx_u32(WARP_ELEMENTS));
+    ptx_val codes_at = first_place(g, 1);
     PTX_FOR (f, first, start, elements, ptx_u32(BLOCK_ELEMENTS)) {
         ptx_val in_chunk = ptx_mad(f, g->lane, ptx_u32(4), first);
         ptx_val element = ptx_add(f, in_chunk, g->chunk_first);
-        ptx_val codes_at = place_of(g, in_chunk, 1);
         ptx_val numbers_at = ptx_sub(f, codes_at, past_share);
         ptx_val gamma[4];
         load_gamma(g, element, gamma);
@@ -192,6 +211,7 @@ static void make_q8(gemv *g, ptx_val elements)
             ptx_val to = vector_at(g, codes_at, b);
             store_codes(g, to, b == 0 ? numbers_at : vector_at(g, numbers_at, b), high, h);
         }
+        next_place(g, codes_at);
     }
 }
 
@@ -205,10 +225,10 @@ static void store_plain(gemv *g, ptx_val elements)
     for (uint32_t b = 0; b < g->batch; b++)
         most[b] = ptx_var(f, ptx_f32(0));
     ptx_val start = ptx_mul(f, g->warp, ptx_u32(WARP_ELEMENTS));
+    ptx_val at = first_place(g, 4);
     PTX_FOR (f, first, start, elements, ptx_u32(BLOCK_ELEMENTS)) {
         ptx_val in_chunk = ptx_mad(f, g->lane, ptx_u32(4), first);
         ptx_val element = ptx_add(f, in_chunk, g->chunk_first);
-        ptx_val at = place_of(g, in_chunk, 4);
         ptx_val gamma[4];
         load_gamma(g, element, gamma);
         for (uint32_t b = 0; b < g->batch; b++) {
@@ -218,6 +238,7 @@ static void store_plain(gemv *g, ptx_val elements)
             ptx_store_vec(f, 4, gemv_at(g, PTX_F32, to, 0), h, PTX_PLAIN);
             ptx_max_to(f, most[b], most_of_four(f, h));
         }
+        next_place(g, at);
     }
     for (uint32_t b = 0; b < g->batch; b++)
         store_partial(g, b, ptx_reduce_lanes(f, PTX_OP_MAX, 32, most[b]));
@@ -266,9 +287,8 @@ static void raise_plain(gemv *g, uint32_t vector, ptx_val elements, ptx_val is_o
     place[0] = ptx_mul(f, raise[1], high);
     place[1] = ptx_mul(f, place[0], ptx_f32(0x1p-8f));
     ptx_val start = ptx_mul(f, g->warp, ptx_u32(WARP_ELEMENTS));
+    ptx_val at = ptx_var(f, vector_at(g, first_place(g, 4), vector));
     PTX_FOR (f, first, start, elements, ptx_u32(BLOCK_ELEMENTS)) {
-        ptx_val in_chunk = ptx_mad(f, g->lane, ptx_u32(4), first);
-        ptx_val at = vector_at(g, place_of(g, in_chunk, 4), vector);
         ptx_val h[4], raised[4];
         ptx_load_vec(f, 4, h, gemv_at(g, PTX_F32, at, 0), PTX_PLAIN);
         for (uint32_t i = 0; i < 4; i++) {
@@ -279,11 +299,12 @@ static void raise_plain(gemv *g, uint32_t vector, ptx_val elements, ptx_val is_o
         ptx_val low = ptx_add(f, h[0], h[1]), upper = ptx_add(f, h[2], h[3]);
         ptx_val total = ptx_reduce_lanes(f, PTX_OP_ADD, 8, ptx_add(f, low, upper));
         ptx_val as_raised = ptx_mul(f, total, raise[1]);
-        ptx_val as_products = ptx_mul(f, as_raised, ptx_f32(0x1p-149f));
+        ptx_val minus_sum = ptx_mul(f, as_raised, ptx_f32(-0x1p-149f));
         ptx_val to = ptx_sub(f, at, sum_gap);
         PTX_WHEN (f, g->is_first_of_eight) {
-            ptx_store(f, gemv_at(g, PTX_F32, to, 4 * GEMV_SHARE_ELEMENTS), as_products);
+            ptx_store(f, gemv_at(g, PTX_F32, to, 4 * GEMV_SHARE_ELEMENTS), minus_sum);
         }
+        next_place(g, at);
     }
 }
 

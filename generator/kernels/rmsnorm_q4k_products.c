@@ -4,7 +4,7 @@
  * ones are sub-block 2j + 1. It unpacks the scales and minima of these two by itself, for each row; it loads its share of h
  * once for all rows.
  *
- * ARITHMETIC of a sub-block. sum += (d * scale) * dot - (dmin * minimum) * (sum of h), in f32; d * scale and
+ * ARITHMETIC of a sub-block. sum += (d * scale) * dot + (dmin * minimum) * -(sum of h), in f32; d * scale and
  * dmin * minimum are exact, 17 bits. dot: exact: 32 fma, with codes as denormals (rmsnorm_q4k_h.c); q8: 8 dp4a, and the
  * scale of h.
  */
@@ -15,7 +15,7 @@ enum { WORDS = 8, SUBS = 2, UNIT_WORDS = 4 };
 /* Of the lane's quarter in one row. */
 typedef struct quarter {
     ptx_val code[WORDS];                /* words of codes */
-    ptx_val scale[SUBS], minimum[SUBS]; /* d * scale, -dmin * minimum */
+    ptx_val scale[SUBS], minimum[SUBS]; /* d * scale, dmin * minimum */
     ptx_val dot[SUBS][GEMV_MOST_BATCH];
 } quarter;
 
@@ -59,11 +59,10 @@ static void unpack_header(gemv *g, ptx_val header, quarter *q)
     ptx_val d = ptx_cvt(f, PTX_F32, both[0]);
     ptx_val dmin = ptx_cvt(f, PTX_F32, both[1]);
     ptx_val minus_d_raised = ptx_mul(f, d, ptx_f32(-0x1p23f));
-    ptx_val dmin_raised = ptx_mul(f, dmin, ptx_f32(0x1p23f));
-    ptx_val minus_dmin = ptx_neg(f, dmin);
+    ptx_val minus_dmin_raised = ptx_mul(f, dmin, ptx_f32(-0x1p23f));
     for (uint32_t i = 0; i < SUBS; i++) {
         q->scale[i] = times_byte(f, numbers, i, d, minus_d_raised);
-        q->minimum[i] = times_byte(f, numbers, 2 + i, minus_dmin, dmin_raised);
+        q->minimum[i] = times_byte(f, numbers, 2 + i, dmin, minus_dmin_raised);
     }
 }
 
@@ -184,9 +183,20 @@ void gemv_begin_products(gemv *g)
     find_masks(g, &g->masks);
     ptx_val of_four = ptx_and(f, g->lane, ptx_u32(3));
     g->lane_block = ptx_shr(f, g->lane, ptx_u32(2));
-    g->lane_header = ptx_mul(f, g->lane_block, ptx_u32(Q4K_BLOCK_BYTES));
+    ptx_val second = ptx_add(f, g->stages, ptx_u32(gemv_stage_bytes(g)));
+    g->lane_header = ptx_mad(f, g->lane_block, ptx_u32(Q4K_BLOCK_BYTES), second);
     g->lane_codes = ptx_mad(f, of_four, ptx_u32(4 * WORDS), g->lane_header);
-    g->lane_h = ptx_mad(f, g->lane, ptx_u32(g->share_bytes), g->h);
+    ptx_val share = gemv_share_place(g, g->lane);
+    g->lane_h = ptx_mad(f, share, ptx_u32(g->share_bytes), g->h);
+}
+
+void gemv_limit_lanes(gemv *g)
+{
+    ptx_fn *f = g->f;
+    ptx_val end = ptx_sub(f, g->chunk_blocks, g->lane_block);
+    g->lane_end[0] = ptx_as(f, PTX_S32, end);
+    for (uint32_t t = 1; t < g->tiles; t++)
+        g->lane_end[t] = ptx_sub(f, g->lane_end[0], ptx_s32((int)(Q4K_TILE_BLOCKS * t)));
 }
 
 /* `header`, `codes`: of the first row. */
@@ -215,22 +225,20 @@ static void multiply_quarters(gemv *g, ptx_val header, ptx_val codes, const ptx_
     }
 }
 
-void gemv_multiply_tile(gemv *g, ptx_val tile, ptx_val first)
+void gemv_multiply_tile(gemv *g, ptx_val first)
 {
     ptx_fn *f = g->f;
-    ptx_val block = ptx_add(f, first, g->lane_block);
+    ptx_val header = ptx_sub(f, g->lane_header, g->stage);
+    ptx_val codes = ptx_sub(f, g->lane_codes, g->stage);
+    ptx_val start = ptx_mad(f, first, ptx_u32(4 * g->share_bytes), g->lane_h);
     for (uint32_t t = 0; t < g->tiles; t++) {
-        ptx_val here = t == 0 ? block : ptx_add(f, block, ptx_u32(Q4K_TILE_BLOCKS * t));
-        ptx_val exists = ptx_lt(f, here, g->chunk_blocks);
+        ptx_val exists = ptx_lt(f, ptx_as(f, PTX_S32, first), g->lane_end[t]);
         PTX_IF (f, exists) {
-            ptx_val h[GEMV_MOST_BATCH];
-            ptx_val header = ptx_add(f, tile, g->lane_header);
-            ptx_val codes = ptx_add(f, tile, g->lane_codes);
-            ptx_val start = ptx_mad(f, first, ptx_u32(4 * g->share_bytes), g->lane_h);
+            ptx_val h[GEMV_MOST_BATCH], vector = start;
             for (uint32_t b = 0; b < g->batch; b++) {
-                h[b] = gemv_at(g, PTX_U32, start, 32 * g->share_bytes * t);
-                if (b + 1 < g->batch)
-                    start = ptx_add(f, start, g->h_bytes);
+                if (b > 0)
+                    vector = ptx_add(f, vector, g->h_bytes);
+                h[b] = gemv_at(g, PTX_U32, vector, 4 * Q4K_TILE_BLOCKS * g->share_bytes * t);
             }
             multiply_quarters(g, gemv_at(g, PTX_U32, header, GEMV_TILE_BYTES * t),
                               gemv_at(g, PTX_U32, codes, GEMV_TILE_BYTES * t + 4 * Q4K_HEADER_WORDS), h);

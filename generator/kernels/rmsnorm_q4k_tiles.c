@@ -7,15 +7,14 @@
  * SECTORS. A row begins in the middle of a sector where it has an odd number and an odd number of super-blocks. Lanes then
  * take the piece before the one of their own number, so that each copy of 512 bytes begins at a sector, and every sector
  * but those at a tile's ends is asked for once. A warp's rows are two apart, so that they are alike in this.
+ *
+ * Where a chunk is 1024 elements, 18 sectors, such a row asks for 19: half of the last one is the first of the row's next
+ * chunk, which comes when all rows of the pass have had this one. To keep them would take 4 KB of shared memory, of which
+ * this chunk is the choice when there is little. Over even and odd rows 1.03 of the bytes are moved.
  */
 #include "rmsnorm_q4k.h"
 
 enum { BLOCK_PIECES = Q4K_BLOCK_BYTES / GEMV_PIECE_BYTES };
-
-static uint32_t stage_bytes(const gemv *g)
-{
-    return g->rows * g->tiles * GEMV_TILE_BYTES;
-}
 
 static uint32_t copies_of(const gemv *g)
 {
@@ -34,14 +33,13 @@ ptx_val gemv_row(gemv *g, ptx_val group)
     return ptx_mad(f, even, ptx_u32(g->rows), odd);
 }
 
-/* Which of a group's rows there are; behind the last group nothing is left to copy. */
+/* Which of a group's rows there are; behind the last group there are none, and nothing is left to copy. */
 static void check_group(gemv *g)
 {
     ptx_fn *f = g->f;
-    ptx_val exists = ptx_lt(f, g->next_group, g->groups);
-    ptx_set(f, g->next_left, ptx_select(f, exists, g->row_pieces, ptx_u32(0)));
-    for (uint32_t r = 1; r < g->rows; r++) {
-        ptx_val row = ptx_add(f, g->next_row, ptx_u32(2 * r));
+    ptx_set(f, g->next_left, g->row_stages);
+    for (uint32_t r = 0; r < g->rows; r++) {
+        ptx_val row = r == 0 ? g->next_row : ptx_add(f, g->next_row, ptx_u32(2 * r));
         ptx_set(f, g->next_exists[r], ptx_lt(f, row, g->rows_here));
     }
 }
@@ -56,6 +54,11 @@ static void find_pieces(gemv *g)
     g->piece[0] = ptx_sub(f, g->lane, behind);
     for (uint32_t i = 1; i < copies_of(g); i++)
         g->piece[i] = ptx_add(f, g->piece[0], ptx_u32(32 * i));
+    g->lane_to = ptx_mad(f, g->piece[0], ptx_u32(GEMV_PIECE_BYTES), g->stages);
+    for (uint32_t i = 0; i < copies_of(g) && g->sm >= 80; i++) {
+        g->in_stage[i] = ptx_lt(f, g->piece[i], ptx_u32(g->tiles * GEMV_TILE_PIECES));
+        g->in_last[i] = ptx_lt(f, g->piece[i], g->last_pieces);
+    }
     ptx_val in_row = ptx_shr(f, g->chunk_first, ptx_u32(8));
     ptx_val first_piece = ptx_mad(f, in_row, ptx_u32(BLOCK_PIECES), g->piece[0]);
     ptx_val byte = ptx_as(f, PTX_S32, ptx_shl(f, first_piece, ptx_u32(4)));
@@ -68,15 +71,18 @@ static void find_pieces(gemv *g)
     }
 }
 
-/* From the end of a group's tiles to the same rows of this warp's next group. */
-static void find_step(gemv *g)
+/* Of a row of the chunk, and from its last stage to the same row of this warp's next group. */
+static void count_stages(gemv *g)
 {
     ptx_fn *f = g->f;
-    uint32_t stage_blocks = g->tiles * Q4K_TILE_BLOCKS;
-    ptx_val raised = ptx_add(f, g->chunk_blocks, ptx_u32(stage_blocks - 1));
-    ptx_val stages = ptx_div(f, raised, ptx_u32(stage_blocks));
+    uint32_t blocks = g->tiles * Q4K_TILE_BLOCKS;
+    ptx_val before = ptx_sub(f, g->chunk_blocks, ptx_u32(1));
+    ptx_val whole = ptx_div(f, before, ptx_u32(blocks));
+    ptx_val rest = ptx_and(f, before, ptx_u32(blocks - 1));
+    g->row_stages = ptx_add(f, whole, ptx_u32(1));
+    g->last_pieces = ptx_mad(f, rest, ptx_u32(BLOCK_PIECES), ptx_u32(BLOCK_PIECES));
     ptx_val rows = ptx_mul_wide(f, g->row_blocks, ptx_u32(GEMV_WARPS * g->rows * Q4K_BLOCK_BYTES));
-    ptx_val copied = ptx_mul_wide(f, stages, ptx_u32(g->tiles * GEMV_TILE_BYTES));
+    ptx_val copied = ptx_mul_wide(f, whole, ptx_u32(g->tiles * GEMV_TILE_BYTES));
     g->group_step = ptx_sub(f, rows, copied);
 }
 
@@ -92,77 +98,87 @@ static void copy_piece(gemv *g, ptx_val to, ptx_val from)
     ptx_store_vec(f, 4, to, v, PTX_PLAIN);
 }
 
-static void copy_row(gemv *g, uint32_t r, ptx_val to, const ptx_val is_mine[])
+static void copy_rows(gemv *g, ptx_val to, const ptx_val is_mine[])
 {
     ptx_fn *f = g->f;
-    ptx_val from = ptx_pointer(f, PTX_GLOBAL, PTX_U32, g->next_from[r]);
-    for (uint32_t i = 0; i < copies_of(g); i++) {
-        PTX_WHEN (f, is_mine[i]) {
-            uint32_t byte = 32 * GEMV_PIECE_BYTES * i;
-            copy_piece(g, gemv_at(g, PTX_U32, to, r * g->tiles * GEMV_TILE_BYTES + byte),
-                       ptx_at_bytes(f, from, byte));
+    for (uint32_t r = 0; r < g->rows; r++) {
+        PTX_IF (f, g->next_exists[r]) {
+            ptx_val from = ptx_pointer(f, PTX_GLOBAL, PTX_U32, g->next_from[r]);
+            for (uint32_t i = 0; i < copies_of(g); i++) {
+                uint32_t byte = 32 * GEMV_PIECE_BYTES * i;
+                PTX_WHEN (f, is_mine[i]) {
+                    copy_piece(g, gemv_at(g, PTX_U32, to, r * g->tiles * GEMV_TILE_BYTES + byte),
+                               ptx_at_bytes(f, from, byte));
+                }
+            }
         }
     }
 }
 
-/* The next tile, or nothing, into the stage at `offset`. */
-static void copy_tile(gemv *g, ptx_val offset)
+/* In one place for all stages: in two, registers are spilled. */
+static void copy_through_registers(gemv *g, ptx_val to, ptx_val is_last)
 {
     ptx_fn *f = g->f;
-    uint32_t pieces = g->tiles * GEMV_TILE_PIECES;
-    ptx_val most = ptx_min(f, g->next_left, ptx_u32(pieces)), is_mine[GEMV_MOST_COPIES];
+    ptx_val is_mine[GEMV_MOST_COPIES], stage = ptx_u32(g->tiles * GEMV_TILE_PIECES);
+    ptx_val pieces = ptx_select(f, is_last, g->last_pieces, stage);
     for (uint32_t i = 0; i < copies_of(g); i++)
-        is_mine[i] = ptx_lt(f, g->piece[i], most);
-    ptx_val stage = ptx_add(f, g->stages, offset);
-    ptx_val to = ptx_mad(f, g->piece[0], ptx_u32(GEMV_PIECE_BYTES), stage);
-    copy_row(g, 0, to, is_mine);
-    for (uint32_t r = 1; r < g->rows; r++) {
-        PTX_IF (f, g->next_exists[r]) {
-            copy_row(g, r, to, is_mine);
-        }
+        is_mine[i] = ptx_lt(f, g->piece[i], pieces);
+    copy_rows(g, to, is_mine);
+}
+
+static void advance(gemv *g, ptx_val step)
+{
+    for (uint32_t r = 0; r < g->rows; r++)
+        ptx_add_to(g->f, g->next_from[r], step);
+}
+
+/* What is next, or nothing, into the stage at `stage`. */
+static void fill_stage(gemv *g)
+{
+    ptx_fn *f = g->f;
+    ptx_val to = ptx_add(f, g->lane_to, g->stage);
+    ptx_val is_last = ptx_eq(f, g->next_left, ptx_u32(1));
+    if (g->sm < 80)
+        copy_through_registers(g, to, is_last);
+    PTX_IF (f, is_last) {
+        if (g->sm >= 80)
+            copy_rows(g, to, g->in_last);
+        advance(g, g->group_step);
+        ptx_add_to(f, g->next_row, ptx_u32(GEMV_WARPS * g->rows));
+        check_group(g);
+    }
+    PTX_ELSE (f) {
+        if (g->sm >= 80)
+            copy_rows(g, to, g->in_stage);
+        advance(g, ptx_u64(g->tiles * GEMV_TILE_BYTES));
+        ptx_sub_to(f, g->next_left, ptx_u32(1));
     }
     if (g->sm >= 80)
         ptx_cp_async_commit(f);
-    for (uint32_t r = 0; r < g->rows; r++)
-        ptx_add_to(f, g->next_from[r], ptx_u64(g->tiles * GEMV_TILE_BYTES));
-    ptx_sub_to(f, g->next_left, most);
-    ptx_val is_done = ptx_eq(f, g->next_left, ptx_u32(0));
-    PTX_IF (f, is_done) {
-        ptx_add_to(f, g->next_group, ptx_u32(GEMV_WARPS));
-        for (uint32_t r = 0; r < g->rows; r++)
-            ptx_add_to(f, g->next_from[r], g->group_step);
-        if (g->rows > 1)
-            ptx_add_to(f, g->next_row, ptx_u32(GEMV_WARPS * g->rows));
-        check_group(g);
-    }
 }
 
 void gemv_begin_tiles(gemv *g)
 {
     ptx_fn *f = g->f;
-    g->row_pieces = ptx_mul(f, g->chunk_blocks, ptx_u32(BLOCK_PIECES));
-    g->next_group = ptx_var(f, g->warp);
     g->next_row = ptx_var(f, gemv_row(g, g->warp));
     g->next_left = ptx_declare(f, PTX_U32);
-    for (uint32_t r = 1; r < g->rows; r++)
+    for (uint32_t r = 0; r < g->rows; r++)
         g->next_exists[r] = ptx_declare(f, PTX_PRED);
+    count_stages(g);
     find_pieces(g);
-    find_step(g);
     check_group(g);
     g->stage = ptx_var(f, ptx_u32(0));
-    copy_tile(g, g->stage);
+    fill_stage(g);
 }
 
-ptx_val gemv_next_tile(gemv *g)
+void gemv_next_tile(gemv *g)
 {
     ptx_fn *f = g->f;
-    ptx_val tile = ptx_add(f, g->stages, g->stage);
-    ptx_set(f, g->stage, ptx_sub(f, ptx_u32(stage_bytes(g)), g->stage));
-    copy_tile(g, g->stage);
+    ptx_set(f, g->stage, ptx_sub(f, ptx_u32(gemv_stage_bytes(g)), g->stage));
+    fill_stage(g);
     if (g->sm >= 80)
         ptx_cp_async_wait(f, GEMV_STAGES - 1);
     ptx_warp_barrier(f);
-    return tile;
 }
 
 void gemv_end_tile(gemv *g)
@@ -176,7 +192,7 @@ void gemv_clear_stages(gemv *g)
     ptx_val zero[4], at = ptx_mad(f, g->lane, ptx_u32(GEMV_PIECE_BYTES), g->stages);
     for (uint32_t i = 0; i < 4; i++)
         zero[i] = ptx_u32(0);
-    for (uint32_t i = 0; i < GEMV_STAGES * stage_bytes(g) / 512; i++)
+    for (uint32_t i = 0; i < GEMV_STAGES * gemv_stage_bytes(g) / 512; i++)
         ptx_store_vec(f, 4, gemv_at(g, PTX_U32, at, 512 * i), zero, PTX_PLAIN);
     ptx_warp_barrier(f);
 }

@@ -314,10 +314,11 @@ void print_instruction(text *out, const names *n, const ptx_inst *inst)
 
 /* ---- control ---------------------------------------------------------------------------------------------------- */
 
+/* By tabs, as nvcc does: of one byte each, they are the least that deep loops add to a bundle. */
 static void indent(text *out, int depth)
 {
     for (int i = 0; i < depth; i++)
-        text_add(out, "    ");
+        text_add(out, "\t");
 }
 
 static void print_branch(text *out, const names *n, const char *condition, ptx_val predicate)
@@ -346,7 +347,7 @@ static int print_item(text *out, const names *n, const ptx_inst *inst, int depth
         depth++;
         break;
     case INST_ELSE:
-        text_printf(out, "    bra IF_%u_END;\n", s->label);
+        text_printf(out, "\tbra IF_%u_END;\n", s->label);
         indent(out, depth - 1);
         text_printf(out, "IF_%u_ELSE:", s->label);
         break;
@@ -413,7 +414,7 @@ static void print_symbols(text *out, const ptx_fn *f, bool module)
         if ((s[i].space != PTX_SHARED || s[i].dynamic) != module || (s[i].dynamic && dynamic_done))
             continue;
         dynamic_done |= s[i].dynamic;
-        text_add(out, module ? "" : "    ");
+        text_add(out, module ? "" : "\t");
         print_symbol(out, &s[i]);
     }
 }
@@ -423,7 +424,7 @@ static void print_signature(text *out, const ptx_fn *f)
     const kernel_param *p = f->params.items;
     text_printf(out, ".visible .entry %s(", f->entry);
     for (size_t i = 0; i < f->params.count; i++)
-        text_printf(out, "%s\n    .param .%s param_%s", i ? "," : "", type_memory_name(p[i].type), p[i].name);
+        text_printf(out, "%s\n\t.param .%s param_%s", i ? "," : "", type_memory_name(p[i].type), p[i].name);
     text_printf(out, "\n)\n.maxntid %u, %u, %u\n", f->block[0], f->block[1], f->block[2]);
     if (f->min_blocks)
         text_printf(out, ".minnctapersm %u\n", f->min_blocks);
@@ -438,7 +439,7 @@ void ptx_print_body(text *out, const ptx_fn *f)
     text_add(out, "{\n");
     for (int c = 0; c < CLASS_COUNT; c++)
         if (n.used[c])
-            text_printf(out, "    .reg %s %s<%u>;\n", classes[c].declared, classes[c].prefix, n.used[c] + 1);
+            text_printf(out, "\t.reg %s %s<%u>;\n", classes[c].declared, classes[c].prefix, n.used[c] + 1);
     print_symbols(out, f, false);
     text_add(out, "\n");
     int depth = 1;
@@ -447,5 +448,5 @@ void ptx_print_body(text *out, const ptx_fn *f)
             print_item(out, &n, fn_inst(&f->top, i), depth);
     for (size_t i = 0; i < f->body.count; i++)
         depth = print_item(out, &n, fn_inst(&f->body, i), depth);
-    text_add(out, "    ret;\n}\n");
+    text_add(out, "\tret;\n}\n");
 }

@@ -30,7 +30,7 @@
 extern "C" {
 #endif
 
-enum { KILN_MAX_PARAMS = 16, KILN_MAX_ARGS = 24 };
+enum { KILN_MAX_PARAMS = 16, KILN_MAX_ARGS = 28 };
 
 /* ---- parameters ------------------------------------------------------------------------------------------------- */
 

@@ -114,7 +114,7 @@ static const kiln_arg blend_args[] = {
 static const kiln_rule blend_rules[] = {
     {"stride % 8 == 0", "stride must be a multiple of 8"},
     {"stride >= width", "stride must be at least \"width\""},
-    {"strategy != wide || stride % 16 == 0", "stride must be a multiple of 16 for strategy=wide"},
+    {"strategy != wide || stride % 16 == 0", "stride must be a multiple of 16"},
     {0}};
 
 static const kiln_dispatch blend_dispatch[] = {
@@ -164,6 +164,51 @@ static const kiln_family blend = {
     .emit = emit_blend,
 };
 
+/* ---- parts: a pointer that only some variants have, of a size that a rule asks for -------------------------------- */
+
+static const kiln_param parts_params[] = {{.name = "splits",
+                                           .type = KILN_PARAM_INT,
+                                           .role = KILN_ROLE_TUNING,
+                                           .words = "1 2",
+                                           .default_value = "1",
+                                           .summary = "thread blocks that share a tile"},
+                                          {0}};
+
+static const kiln_arg parts_args[] = {
+    {.name = "n", .type = "u64", .summary = "elements"},
+    {.name = "workspace",
+     .kind = KILN_ARG_SCRATCH,
+     .type = "f32",
+     .shape = "workspace_size",
+     .alignment = 4,
+     .when = "splits != 1",
+     .summary = "sums of parts"},
+    {.name = "workspace_size", .type = "u64", .summary = "numbers that workspace holds"},
+    {0}};
+
+static const kiln_rule parts_rules[] = {
+    {"splits == 1 || workspace_size >= n * splits", "workspace_size must be at least n * splits"}, {0}};
+
+static void emit_parts(ptx_fn *f, const kiln_variant *v)
+{
+    ptx_param(f, PTX_U64, "n");
+    if (kiln_int(v, "splits") != 1)
+        ptx_param_ptr(f, PTX_F32, "workspace");
+    ptx_param(f, PTX_U64, "workspace_size");
+}
+
+static const kiln_family parts = {
+    .name = "parts",
+    .summary = "nothing, in parts",
+    .source = "this file",
+    .params = parts_params,
+    .args = parts_args,
+    .rules = parts_rules,
+    .cost = {.bytes_read = "0", .bytes_written = "0", .elements = "n"},
+    .min_sm = 75,
+    .emit = emit_parts,
+};
+
 /* ---- broken: its kernel's parameter is not what the descriptor says ----------------------------------------------- */
 
 static void emit_broken(ptx_fn *f, const kiln_variant *v)
@@ -184,4 +229,4 @@ static const kiln_family broken = {
     .emit = emit_broken,
 };
 
-const kiln_family *const kiln_families[] = {&axpy, &blend, &broken, NULL};
+const kiln_family *const kiln_families[] = {&axpy, &blend, &parts, &broken, NULL};

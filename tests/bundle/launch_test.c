@@ -150,7 +150,7 @@ static void checks_rules_of_the_variant(void **state)
                    "stride must be at least \"width\"");
     args.stride = 72;
     expect_failure(sample_blend_f32_f32_64_noclamp_wide(&loader, NULL, &args), KILN_ERROR_BAD_ARGUMENT,
-                   "blend", "stride must be a multiple of 16 for strategy=wide");
+                   "blend", "stride must be a multiple of 16, with strategy=wide");
     assert_status(sample_blend_f32_f32_64_noclamp_narrow(&loader, NULL, &args), KILN_OK);
 }
 
@@ -232,6 +232,19 @@ static void checks_pointers_that_only_some_variants_have(void **state)
     assert_memory_equal(&seen.words[4], &args.factor, 8);
 }
 
+/* Though every variant of this bundle has the pointer, the rule is what helps. */
+static void says_how_large_a_workspace_is_missing(void **state)
+{
+    (void)state;
+    sample_parts_args args = {.n = 1000};
+    expect_failure(sample_parts(&loader, NULL, &args), KILN_ERROR_BAD_ARGUMENT, "parts",
+                   "workspace_size must be at least n * splits, with splits=2");
+    args.workspace_size = 2000;
+    expect_failure(sample_parts(&loader, NULL, &args), KILN_ERROR_NULL_POINTER, "parts", "workspace is null");
+    args.workspace = 0x1000;
+    assert_status(sample_parts(&loader, NULL, &args), KILN_OK);
+}
+
 static void picks_the_image_for_the_device(void **state)
 {
     (void)state;
@@ -276,6 +289,7 @@ int main(void)
         cmocka_unit_test_setup(dispatches_by_arguments_and_device, set_up),
         cmocka_unit_test_setup(names_what_there_is, set_up),
         cmocka_unit_test_setup(checks_pointers_that_only_some_variants_have, set_up),
+        cmocka_unit_test_setup(says_how_large_a_workspace_is_missing, set_up),
         cmocka_unit_test_setup(picks_the_image_for_the_device, set_up),
         cmocka_unit_test_setup(finds_every_kernel, set_up),
     };

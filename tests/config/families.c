@@ -50,8 +50,10 @@ static const kiln_rule axpy_refusals[] = {{"type != f32 || strategy == simt", "f
                                           {"!masked || tile >= 64", "a mask needs tiles of 64 or more"},
                                           {0}};
 
-static const kiln_rule axpy_rules[] = {
-    {"n % 2 == 0", "n must be even"}, {"aligned(x, 32) || n < 64", "x must be aligned to 32 bytes"}, {0}};
+static const kiln_rule axpy_rules[] = {{"n % 2 == 0", "n must be even"},
+                                       {"aligned(x, 32) || n < 64", "x must be aligned to 32 bytes"},
+                                       {"!masked || type == f16 || n % 8 == 0", "n must be a multiple of 8"},
+                                       {0}};
 
 static const kiln_dispatch axpy_dispatch[] = {
     {"n >= 4096 && sm >= 80", "strategy=mma,tile=256"}, {"n >= 1024", "tile=128"}, {"1", ""}, {0}};
@@ -220,6 +222,32 @@ static const kiln_family wide = {
     .emit = emit_nothing,
 };
 
+/* ---- tall: what one value asks of the others, and of a device ----------------------------------------------------- */
+
+static const kiln_param tall_params[] = {
+    {.name = "shape", .words = "square tall", .default_value = "square", .summary = "of a tile"},
+    {.name = "rows", .words = "8 32 64", .default_value = "8", .summary = "of a tile"},
+    {.name = "columns", .words = "8 16", .default_value = "8", .summary = "of a tile"},
+    {0}};
+
+static const kiln_rule tall_refusals[] = {{"shape == square || rows >= 32", "tall is from 32 rows on"},
+                                          {"rows == 8 || columns == 16", "from 32 rows on columns is 16"},
+                                          {0}};
+
+static const kiln_family tall = {
+    .name = "tall",
+    .summary = "tiles, some of them tall",
+    .source = "none",
+    .params = tall_params,
+    .args = only_n,
+    .refusals = tall_refusals,
+    .shared_bytes = "rows * columns * 96",
+    .cost = {.bytes_read = "0", .bytes_written = "0", .elements = "n"},
+    .min_sm = 75,
+    .variant_min_sm = "select(rows == 64, 80, 75)",
+    .emit = emit_nothing,
+};
+
 /* ---- plain: no parameters ---------------------------------------------------------------------------------------- */
 
 static const kiln_family plain = {
@@ -232,4 +260,5 @@ static const kiln_family plain = {
     .emit = emit_nothing,
 };
 
-const kiln_family *const kiln_families[] = {&axpy, &group, &hopper, &clash, &twin, &wide, &plain, NULL};
+const kiln_family *const kiln_families[] = {&axpy, &group, &hopper, &clash, &twin,
+                                            &wide, &tall,  &plain,  NULL};

@@ -5,6 +5,7 @@ usage: check.py CMAKE SOURCE_DIR DRIVER VERB
 
 Each project builds its own kiln as a subfolder, and its program runs on DRIVER, the emulated one.
 """
+import json
 import pathlib
 import re
 import shutil
@@ -46,6 +47,13 @@ def build(project, target="app"):
 
 # -8 ... 7.75 in steps of 0.25, so the scale is 8; bytes 0, 8, 16 and 24 have the codes of -1 and -0.97, -0.5 and -0.47, 0 and 0.03, 0.5 and 0.53.
 RESULT = "minimal: success, scale 8, codes 00 22 77 dc\n"
+# What the README's first steps say of CMake, for its other bundles.
+FIRST_STEPS = """```cmake
+add_subdirectory(kiln)
+kiln_add_bundle(adapter CONFIG kernels.yaml)
+target_link_libraries(app PRIVATE adapter)
+```
+"""
 GENERATES, COMPILES = re.compile("Generating the kernels of minimal"), re.compile("Building C object.*minimal.c.o")
 
 
@@ -111,9 +119,28 @@ def readme(scratch):
     checks, program, option = verify.split()
     configure(scratch, "-DKILN_TOOLS=ON")
     build(scratch, "app_verify")
-    output = run("env", checks, scratch / program, option, DRIVER)
+    output = run("env", checks, scratch / program, option, scratch / "build" / driver)  # app_verify built it too
     expect("\n2 of 2 variants right; 0 executed" in output, f"the example verifies its bundle:\n{output}")
-    run(CMAKE, "--build", scratch / "build", "--target", driver, "--", "-n")  # the README's place for it is right
+    expect("(default: 1)" in run(scratch / program, "--help"), "one kind of input at each size is the default")
+    configure(scratch, "-DKILN_VERIFY_INPUTS=0")
+    build(scratch, "app_verify")
+    expect("(default: all)" in run(scratch / program, "--help"), "KILN_VERIFY_INPUTS changes the default")
+
+
+def readme_products(scratch):
+    """The README's products with a workspace: they are right under all checks, on the variants that share sums."""
+    section = (SOURCE_DIR / "README.md").read_text().partition("\n## Weights in NF4, there and back\n")[2]
+    write_readme_project(scratch, FIRST_STEPS + section.partition("\n## ")[0])
+    configure(scratch, "-G", "Ninja")
+    build(scratch)
+    for device in "sm_80", "sm_90":
+        report = scratch / device
+        output = run("env", f"LD_LIBRARY_PATH={DRIVER.parent}", "KILN_EMU_CHECK=all", f"KILN_EMU_DEVICE={device}",
+                     f"KILN_EMU_REPORT={report}", scratch / "build/app")
+        expect(output == "y 6800, dx 6000\n", f"the products are right on {device}: {output}")
+        entries = [json.loads(line)["kernel"] for line in report.read_text().splitlines()]
+        expect(entries == ["nf4_quantize_f32_64_low", "nf4_gemm_f16_f32_low_mma_8_32_8_near_2_4",
+                           "nf4_gemm_transposed_f16_f32_low_mma_8_8_8_8_near"], f"what ran on {device}: {entries}")
 
 
 def messages(scratch):
@@ -135,5 +162,5 @@ def messages(scratch):
 
 
 with tempfile.TemporaryDirectory() as scratch_folder:
-    {f.__name__: f for f in (minimal_ninja, minimal_make, readme, messages)}[sys.argv[4]](pathlib.Path(scratch_folder).resolve())
+    {f.__name__: f for f in (minimal_ninja, minimal_make, readme, readme_products, messages)}[sys.argv[4]](pathlib.Path(scratch_folder).resolve())
 sys.exit(1 if failures else 0)

@@ -5,14 +5,15 @@ MMA = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 $d, {$a, $b, $c, $e}, {
 SUM = "fma.rn.f32 $a, $b, $c, $a;"
 CODES_COLUMN = "min.u32 $a, $b, $c; mul.wide.u32 $d, $a, $e; add.u64 $f, $d, %rd2;"
 NEXT_COLUMN = "sub.u32 $c, %r2, 1; min.u32 $d, $a, $c; mul.wide.u32 $e, $d, $f; add"
-SCALES_COLUMN = "min.u32 $a, $b, $c; mul.wide.u32 $d, $a, $e; shl.b64 $f, $d, 2; add.u64 $g, $f, %rd3;"
+SCALES_COLUMN = "min.u32 $a, $b, $c; add.u32 $d, $e, 0; shr"
 
 NARROW = TILES + [
     # ---- which columns and blocks -----------------------------------------------------------------------------------
     ("column of codes that is not there", MEMORY, CODES_COLUMN,
      CODES_COLUMN.replace("min.u32 $a, $b, $c", "mov.b32 $a, $b"), 4),
     ("column of scales that is not there", MEMORY, SCALES_COLUMN,
-     SCALES_COLUMN.replace("min.u32 $a, $b, $c", "mov.b32 $a, $b"), 4),
+     SCALES_COLUMN.replace("min.u32 $a, $b, $c", "mov.b32 $a, $b"), 1),
+    ("a thread's second column of scales that is not there", MEMORY, "min.u32 $a, $b, 8;", "mov.b32 $a, 8;", 1),
     ("codes of the half as long column", EITHER, "shr.u32 $a, %r3, 1;", "shr.u32 $a, %r3, 2;", 1),
     ("second columns by the first's codes", WRONG, "add.u32 $a, $b, 8; " + NEXT_COLUMN, "add.u32 $a, $b, 0; " + NEXT_COLUMN, 1),
     ("fourth block's codes by the third's", WRONG, "v2.u32 $v, [$a+768];", "v2.u32 $v, [$a+512];", 4),

@@ -12,7 +12,9 @@ import counters  # pylint: disable=wrong-import-position
 
 TILE_K = 512
 MOST_WAVEFRONTS = 1.05
-# A column's scales start in the middle of a sector where K is no multiple of 512: eight of them take two.
+# A tile's eight scales of a column lie across two sectors where the column's begin in the middle of one (K no multiple of
+# 512). The thread block beside it reads both sectors too, at about the same time: the second read hits the L2 cache, and
+# memory is asked for each sector once, which "distinct" shows.
 MOST_MOVED_UNALIGNED, LEAST_USED_UNALIGNED = 1.06, 0.94
 
 
@@ -39,6 +41,7 @@ def judge(count):
     used = {name: count.total("bytes_used", [name]) for name in count.arguments}
     sizes = {name: row["bytes"] for name, row in count.arguments.items()}
     weights = used["packed"] + used["scale"]
+    distinct = 32 * count.total("distinct_sectors", ["packed", "scale"])
     is_aligned = k % TILE_K == 0
     inputs = ["in", "packed", "scale"]
     return [
@@ -47,6 +50,7 @@ def judge(count):
                        (sum(sizes[name] for name in inputs), sizes["out"])),
         counters.at_most("weights moved", count.moved_over(weights, ["packed", "scale"]),
                          counters.MOST_MOVED if is_aligned else MOST_MOVED_UNALIGNED),
+        counters.at_most("distinct", distinct / (sizes["packed"] + sizes["scale"]), counters.MOST_MOVED),
         counters.at_least("use", count.sector_use(inputs),
                           counters.LEAST_USED if is_aligned else LEAST_USED_UNALIGNED),
         counters.at_most("wavefronts", count.wavefronts_over_ideal(), MOST_WAVEFRONTS),

@@ -13,8 +13,8 @@ EITHER = f"{UNWRITTEN}|{MEMORY}|{CHECK}"
 ONE_ROW = [
     # ---- which tile, which columns ----------------------------------------------------------------------------------
     ("every thread block makes the first tile", UNWRITTEN, "mov.u32 $a, %ctaid.x; mul.lo.u32 $b, $a, 512;",
-     "mov.u32 $a, 0; mul.lo.u32 $b, $a, 512;", 1),
-    ("every part is the first", EITHER, "mov.u32 $a, %ctaid.z;", "mov.u32 $a, 0;", 1),
+     "mov.u32 $a, 0; mul.lo.u32 $b, $a, 512;", 2),
+    ("every part is the first", EITHER, "mov.u32 $a, %ctaid.z;", "mov.u32 $a, 0;", 2),
     ("parts four warps apart", WRONG, "mad.lo.u32 $a, $b, 8, $c; mul.lo.u32 $d, $a, 16;",
      "mad.lo.u32 $a, $b, 4, $c; mul.lo.u32 $d, $a, 16;", 1),
     ("codes read behind the end of K", MEMORY, "min.u32 $a, $b, $c; shr.u32 $d, $a, 1;",
@@ -51,8 +51,8 @@ ONE_ROW = [
      "ld.global.cg.v2.f32 $v, [$a+6144];", 1),
     ("parts kept in half their place", EITHER, "mul.lo.u32 $a, $b, 512; mad.wide.u32 $c, $a, 4, $d; st.global",
      "mul.lo.u32 $a, $b, 256; mad.wide.u32 $c, $a, 4, $d; st.global", 1),
-    ("tiles of all rows share a counter", EITHER, "mad.lo.u32 $a, $b, $c, $d; mul.wide.u32 $e, $a, 2048;",
-     "mov.u32 $a, $d; mul.wide.u32 $e, $a, 2048;", 1),
+    ("tiles of all rows share a counter", EITHER, "mad.lo.u32 $a, $b, $c, $d; mov.u32 $e, %ctaid.z;",
+     "mov.u32 $a, $d; mov.u32 $e, %ctaid.z;", 1),
 ]
 
 # f16, eight rows
@@ -74,6 +74,7 @@ MATRIX = [
      "lop3.b32 $a, 0x0f0f0f0f, $b, $c, 172;", 8),
     ("second column's codes left where they are", WRONG, "shl.b32 $a, $b, 4; shr.u32 $c, $d, 4; lop3",
      "mov.b32 $a, $b; shr.u32 $c, $d, 4; lop3", 4),
+    ("scale's second part left out", WRONG, "mul.rn.f16x2 $a, $b, $c; fma", "mov.b32 $a, 0; fma", 32),
     ("buffers do not take turns", CHECK, "sub.u32 $a, 10112, $a;", "mov.b32 $a, 0;", 1),
     ("multiplied before all have stored", CHECK, "bar.sync 0; add.u32 $a, $b, 64; setp", "add.u32 $a, $b, 64; setp", 1),
     ("scales read behind the last column", MEMORY, "setp.lt.u32 $a, $b, $c; mov.b32 $d, 0f00000000;",
@@ -90,9 +91,20 @@ MATRIX = [
     ("one part of two waited for", EITHER, "inc.u32 $a, [$b], 1;", "inc.u32 $a, [$b], 0;", 1),
 ]
 
+# bf16 with mma, eight rows, two parts of n, for sm_80
+MATRIX_BF16 = [
+    ("scale's second part left out", WRONG, "fma.rn.bf16x2 $a, $b, $c, $d; fma.rn.bf16x2 $e, $b, $f, $a;",
+     "mov.b32 $a, $d; fma.rn.bf16x2 $e, $b, $f, $a;", 4),
+    ("scale's first part left out", WRONG, "fma.rn.bf16x2 $a, $b, $c, $d; fma.rn.bf16x2 $e, $b, $f, $a;",
+     "fma.rn.bf16x2 $e, $b, $c, $d;", 4),
+]
+
 SIMT = "nf4_gemm_transposed/a={},acc=f32,nibbles=low,strategy=simt,tile_m={},warps=8,splits={},vector=1,table=near"
+MMA = "nf4_gemm_transposed/a={},acc=f32,nibbles=low,strategy=mma,tile_m=8,warps=8,splits=2,vector=1,table=near"
 FAULTS = {
     SIMT.format("f32", 1, 4): ONE_ROW,
     SIMT.format("f16", 8, 1): EIGHT_ROWS,
-    "nf4_gemm_transposed/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=8,warps=8,splits=2,vector=1,table=near": MATRIX,
+    MMA.format("f16"): MATRIX,
+    MMA.format("bf16"): MATRIX_BF16,
 }
+TARGETS = {MMA.format("bf16"): "sm_80"}

@@ -1,5 +1,6 @@
 /* nvfp4_gemv's generated function on numbers whose products are exact in f32, where published kernels go wrong: scales of 448,
- * NaN scales, sizes that are no multiple of anything; and what it refuses, with nothing launched and nothing written.
+ * NaN scales, sizes that are no multiple of anything; that one launch fills the device; and what it refuses, with nothing
+ * launched and nothing written.
  *
  *     nvfp4_calls DRIVER          all, where sizes meet in pairs; but:
  *     nvfp4_calls DRIVER many     all three of them, and 65538 vectors
@@ -200,6 +201,38 @@ static void try_nan(unsigned char scale)
     }
 }
 
+/* ---- filling the device ------------------------------------------------------------------------------------------- */
+
+static uint64_t launched_warps;
+
+static int note_launch(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                       unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
+                       CUstream stream, void **params, void **extra)
+{
+    (void)function, (void)grid_z, (void)block_y, (void)block_z, (void)shared_bytes, (void)stream,
+        (void)params, (void)extra;
+    launches++;
+    launched_warps = (uint64_t)grid_x * grid_y * (block_x / 32);
+    return 0;
+}
+
+/* The shapes that published kernels split over several streams: here one launch has warps enough. */
+static void try_filling(void)
+{
+    enum { WARPS = 16 }; /* for each multiprocessor */
+    static const unsigned shapes[][2] = {{7168, 16384}, {4096, 7168}, {7168, 2048}}, ls[] = {1, 4, 8};
+    driver.launch_kernel = note_launch;
+    for (unsigned i = 0; i < 9; i++) {
+        call c = {.a = at[0], .sfa = at[1], .b = at[2], .sfb = at[3], .out = at[4], .c = C_F32};
+        c.m = shapes[i / 3][0], c.k = shapes[i / 3][1], c.l = ls[i % 3];
+        launches = 0;
+        bool is_right = nvfp4_sample_nvfp4_gemv(&loader, NULL, &c) == KILN_OK && launches == 1;
+        judge(is_right && launched_warps >= (uint64_t)WARPS * loader.device.multiprocessors,
+              "filling the device", &c);
+    }
+    driver.launch_kernel = count_launch;
+}
+
 /* ---- refusals ----------------------------------------------------------------------------------------------------- */
 
 static void expect(const char *what, const call *c, kiln_status status, kiln_status wanted, unsigned launched)
@@ -269,6 +302,7 @@ static void try_all(void)
     try_largest(C_BF16);
     try_nan(0x7f);
     try_nan(0xff);
+    try_filling();
     try_refusals();
 }
 

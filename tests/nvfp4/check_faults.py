@@ -25,7 +25,8 @@ def strategy(kernel):
 
 
 def target(kernel):
-    return "sm_80" if strategy(kernel) == "mma" else "sm_75"
+    """The lowest that the kernel has an image for."""
+    return "sm_100f" if "decode=hardware" in kernel else "sm_80" if strategy(kernel) == "mma" else "sm_75"
 
 
 class Checker(Planter):
@@ -40,7 +41,7 @@ class Checker(Planter):
 
     def judge(self, kernel, text):
         """"ok" or "WRONG" or what else kiln-verify made of the kernel with this text, and what it says."""
-        out = self.run([*self.verify, "--filter", kernel], {kernel: text}, KILN_EMU_DEVICE=target(kernel),
+        out = self.run([*self.verify, "--filter", kernel], {kernel: text}, KILN_EMU_DEVICE=target(kernel).rstrip("f"),
                        KILN_EMU_CHECK="all", KILN_EMU_JUMPS="100000").stdout
         row, = json.loads(out)["variants"]
         return row["result"], " ".join(row.get("detail", "").split())

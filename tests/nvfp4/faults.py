@@ -1,4 +1,5 @@
-"""The mistakes that are planted in nvfp4_gemv, as edits of its PTX for sm_75, of strategy mma for sm_80.
+"""The mistakes that are planted in nvfp4_gemv, as edits of its PTX for sm_75, of strategy mma for sm_80, of what decodes by
+hardware for sm_100f.
 
 A row is (fault, what kiln-verify must say, PTX, PTX in its stead, how often the PTX occurs). In the PTX $a, $b, ... are
 operands, and the same letter is the same operand.
@@ -106,9 +107,9 @@ MATRIX = [
     # ---- b ----------------------------------------------------------------------------------------------------------
     ("b's chunk by the wrong super-step", EITHER, "mad.lo.u32 $a, $b, $c, $d; mad.lo.u32 $e, $b, $f, $g; mad",
      "mov.u32 $a, $d; mad.lo.u32 $e, $b, $f, $g; mad", 1),
-    ("every lane owns its column's codes", WRONG, "selp.b32 $a, $b, $c, $d; selp.b32 $e, 1088, 0, $d;",
-     "mov.b32 $a, $b; mov.b32 $e, 1088;", 2),
-    ("no lane owns the second block", WRONG, "selp.b32 $a, $b, $c, $d; selp.b32 $e, 1088, 0, $d; mad",
+    ("every lane owns its column's codes", WRONG, "selp.b32 $a, $b, $c, $d; selp.b32 $e, 1152, 0, $d;",
+     "mov.b32 $a, $b; mov.b32 $e, 1152;", 2),
+    ("no lane owns the second block", WRONG, "selp.b32 $a, $b, $c, $d; selp.b32 $e, 1152, 0, $d; mad",
      "mov.b32 $a, $c; mov.b32 $e, 0; mad", 1),
     ("zeros not written", CHECK, "@$p st.shared.v4.u32 [$a], {0, 0, 0, 0};", "", 1),
     ("zeros of half the lanes", CHECK, "setp.lt.u32 $a, $b, 32; mad", "setp.lt.u32 $a, $b, 16; mad", 1),
@@ -116,8 +117,10 @@ MATRIX = [
     ("barrier after the products left out", f"{CHECK}|{WRONG}", "bar.sync 0; add", "add", 1),
     ("negatives of b are b", WRONG, "sub.u32 $a, $b, $c; xor.b32 $d, $a, 0x80808080; xor",
      "add.u32 $a, $b, $c; xor.b32 $d, $a, 0x80808080; xor", 2),
-    ("b's scales by the neighbour's", EITHER, "mad.lo.u32 $a, $b, 4, $c; add.u32 $d, $a, 1536;",
-     "mad.lo.u32 $a, $b, 4, $c; add.u32 $d, $a, 1540;", 1),
+    ("b's scales by the neighbour's", EITHER, "mad.lo.u32 $a, $b, 4, $c; add.u32 $d, $a, 1024;",
+     "mad.lo.u32 $a, $b, 4, $c; add.u32 $d, $a, 1028;", 1),
+    ("halves of b's super-steps 512 bytes apart", EITHER, "mad.lo.u32 $a, $b, 576, $c; mad.lo.u32 $d, $e, 16, $a; add",
+     "mad.lo.u32 $a, $b, 512, $c; mad.lo.u32 $d, $e, 16, $a; add", 1),
 
     # ---- products ---------------------------------------------------------------------------------------------------
     ("6 is 8", WRONG, "0x0c080604, $a;", "0x10080604, $a;", 144),
@@ -131,10 +134,46 @@ MATRIX = [
      "mul.lo.u32 $a, $b, 16; mad.lo.u32 $d, $a, 4, $e; mad", 1),
 ]
 
-OF = "nvfp4_gemv/c={},decode=software,strategy={},lane_codes={},rows={},warps={}"
+# f32, four rows per warp, by the conversion
+CONVERTED_ROWS = [
+    ("second pair of a word by the first's", WRONG, "cvt.rn.f16x2.e2m1x2 $a, $b; cvt.rn.f16x2.e2m1x2 $c, $d; cvt",
+     "cvt.rn.f16x2.e2m1x2 $a, $b; cvt.rn.f16x2.e2m1x2 $c, $b; cvt", 20),
+    ("first pair of a block left out", WRONG, "mul.rn.f16x2 $a, $b, $c; fma.rn.f16x2 $d, $e, $f, $a;",
+     "mul.rn.f16x2 $d, $e, $f;", 8),
+    ("one half of a block's sum left out", WRONG, "fma.rn.f32.f16 $a, $b, $c, 0f00000000; fma.rn.f32.f16 $d, $e, $c, $a;",
+     "fma.rn.f32.f16 $d, $e, $c, 0f00000000;", 8),
+    ("block's sum rounded to f16", WRONG, "fma.rn.f32.f16 $a, $b, $c, $d; add.rn.f32 $e, $e, $a;",
+     "fma.rn.f32.f16 $a, $b, $c, $d; and.b32 $a, $a, 0xffffe000; add.rn.f32 $e, $e, $a;", 8),
+    ("sums not times 4", WRONG, "mul.rn.f32 $a, $b, 0f40800000;", "mov.b32 $a, $b;", 4),
+    ("factor of b's scales", WRONG, "mov.b32 $a, 0x34003400;", "mov.b32 $a, 0x30003000;", 1),
+    ("end multiplied more than once", WRONG, "selp.b16 $a, $b, 0, $c;", "mov.b16 $a, $b;", 1),
+    ("half-precision product overflows", WRONG, "mul.rn.f16x2 $a, $b, $c; mov.b32",
+     "mul.rn.f16x2 $a, $b, $c; add.rn.f16x2 $a, $a, $a; mov.b32", 4),
+    ("third plane of b by the second's", WRONG, "ld.shared.v4.u32 $a, [$b+1024];", "ld.shared.v4.u32 $a, [$b+512];", 1),
+]
+
+# f32, 16 rows per eight warps, by the conversion, on the matrix units
+MMA = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+CONVERTED_MATRIX = [
+    ("first half of the products left out", WRONG, f"{MMA} $a, $b, $c, $d; {MMA} $e, $f, $g, $a;", f"{MMA} $e, $f, $g, $d;", 16),
+    ("second half of a word by the first's b", WRONG, f"{MMA} $a, $b, $c, $d; {MMA} $e, $f, $g, $a;",
+     f"{MMA} $a, $b, $c, $d; {MMA} $e, $f, $c, $a;", 16),
+    ("second word of b by the first's", WRONG, "ld.shared.v4.b32 $a, [$b+128];", "ld.shared.v4.b32 $a, [$b];", 2),
+    ("every lane owns its column's codes", WRONG, "selp.b32 $a, $b, $c, $d; selp.b32 $e, 1152, 0, $d;",
+     "mov.b32 $a, $b; mov.b32 $e, 1152;", 2),
+    ("zeros not written", CHECK, "@$p st.shared.v4.u32 [$a], {0, 0, 0, 0};", "", 1),
+    ("half of the scales of a word", WRONG, "shr.u32 $a, $b, $c; cvt.u16.u32 $d, $a;", "cvt.u16.u32 $d, $b;", 8),
+    ("sums not times 4", WRONG, "mul.rn.f32 $a, $b, 0f40800000;", "mov.b32 $a, $b;", 2),
+    ("eighth warp's sum left out", WRONG, "ld.shared.f32 $a, [$b+448];", "mov.b32 $a, 0f00000000;", 1),
+    ("barrier before the warps' sums left out", f"{CHECK}|{WRONG}", "bar.sync 0; setp", "setp", 1),
+]
+
+OF = "nvfp4_gemv/c={},decode={},strategy={},lane_codes={},rows={},warps={}"
 FAULTS = {
-    OF.format("f32", "simt", 32, 4, 1): FOUR_ROWS,
-    OF.format("f32", "simt", 32, 1, 8): EIGHT_WARPS,
-    OF.format("bf16", "simt", 16, 1, 4): NARROW,
-    OF.format("f32", "mma", 32, 16, 2): MATRIX,
+    OF.format("f32", "software", "simt", 32, 4, 1): FOUR_ROWS,
+    OF.format("f32", "software", "simt", 32, 1, 8): EIGHT_WARPS,
+    OF.format("bf16", "software", "simt", 16, 1, 4): NARROW,
+    OF.format("f32", "software", "mma", 32, 16, 2): MATRIX,
+    OF.format("f32", "hardware", "simt", 32, 4, 1): CONVERTED_ROWS,
+    OF.format("f32", "hardware", "mma", 32, 16, 8): CONVERTED_MATRIX,
 }

@@ -232,6 +232,8 @@ def check_refusals(c, config, folder):
             ([folder, "--variant", "nf4_unpack/type=f16,group=65,nibbles=low"], 1,
              "has no variant nf4_unpack/type=f16,group=65", f"the nearest are: {VARIANT}\n"),
             ([config, "--variant", ""], 1, "has no variant"),
+            ([folder, "--variant", "nf4_gem/tile_m=1"], 1, "the nearest are: nf4_gemm/"),
+            ([folder, "--variant", "int4_scale"], 1, "the nearest are: int4_scale/"),
             ([*bundle, "--args", "n=64", "--target", "sm_50"], 1, "runs on sm_50; it has sm_75, sm_80"),
             ([*bundle, "--args", "n=64", "--target", "sm_90a"], 1, "runs on sm_90a; it has sm_75, sm_80"),
             ([*bundle, "--args", "n=64", "--target", "sm_999"], 1, "has no device for sm_999"),
@@ -254,6 +256,23 @@ def check_refusals(c, config, folder):
     ):
         c.refuses(args, status, *texts)
     c.expect(c.run("--help").returncode == 0, "--help")
+
+
+def check_large(c):
+    """A kernel that takes more shared memory than a device has: both figures, with an image for the device or without."""
+    with tempfile.TemporaryDirectory() as folder:
+        config = pathlib.Path(folder, "large.yaml")
+        config.write_text("bundle: large\ntargets: [sm_80]\nkernels:\n  - {family: nf4_gemm, strategy: mma, tile_m: 64, "
+                          "tile_n: 128, slices: 2, table: window}\n")
+        listed = subprocess.run([str(pathlib.Path(c.tool).with_name("kiln")), "list", str(config)], capture_output=True,
+                                text=True, check=True).stdout
+        key, variant, _ = listed.split()
+        sizes = ["--args", "m=1,n=64,k=64,workspace_size=0"]
+        for name in variant, key:
+            c.refuses([str(config), "--variant", name, "--target", "sm_86", *sizes], 1,
+                      f"{variant} takes 136192 bytes of shared memory, sm_86 has 101376")
+        c.refuses([str(config), "--variant", key, "--target", "sm_75", *sizes], 1, "runs on sm_75; it has sm_80",
+                  "it takes up to 136192 bytes of shared memory, sm_75 has 65536")
 
 
 def check_folders(c, config):
@@ -282,6 +301,7 @@ def main():
     check_shared(c, folder)
     check_sample(c, sample)
     check_refusals(c, config, folder)
+    check_large(c)
     check_folders(c, config)
     return c.failed != 0
 

@@ -171,8 +171,7 @@ static void records_raw(void **state)
     assert_int_equal(ptx_needs(f).sm, 80);
     text t = text_new(a);
     ptx_print_body(&t, f);
-    assert_non_null(
-        strstr(t.data, "    match.all.sync.b32 %r2|%p1, %r1, 0xffffffff;\n    nanosleep.u32 %r1;\n"));
+    assert_non_null(strstr(t.data, "\tmatch.all.sync.b32 %r2|%p1, %r1, 0xffffffff;\n\tnanosleep.u32 %r1;\n"));
     arena_free(a);
 }
 

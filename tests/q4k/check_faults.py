@@ -10,22 +10,23 @@ import pathlib
 import re
 import sys
 
-from faults import FAULTS
+import faults
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "quant"))
 from plant import TARGET, Planter, plant  # pylint: disable=wrong-import-position
 
 LEAST_PER_FAMILY = 20
+FAULTS, TARGETS = faults.FAULTS, getattr(faults, "TARGETS", {})  # the target of a kernel, where it is not the usual one
 
 
 class Checker(Planter):
-    def __init__(self, kiln, config, verify, driver):
-        super().__init__(kiln, config)
+    def __init__(self, target, kiln, config, verify, driver):
+        super().__init__(kiln, config, target)
         self.verify = [verify, "--driver", driver, "--json", "-", "--max-elements", "60000", "--big", "400000"]
 
     def judge(self, kernel, text):
         """"ok" or "WRONG" or what else kiln-verify made of the kernel with this text, and what it says."""
-        out = self.run([*self.verify, "--filter", kernel], {kernel: text}, KILN_EMU_DEVICE=TARGET, KILN_EMU_CHECK="all",
+        out = self.run([*self.verify, "--filter", kernel], {kernel: text}, KILN_EMU_DEVICE=self.target, KILN_EMU_CHECK="all",
                        KILN_EMU_JUMPS="100000").stdout
         row, = json.loads(out)["variants"]
         return row["result"], " ".join(row.get("detail", "").split())
@@ -34,8 +35,7 @@ class Checker(Planter):
         result, detail = self.judge(kernel, self.image(kernel))
         return result == "ok", f"healthy {kernel}: {result} {detail}"
 
-    def check(self, kernel, fault):
-        name, says, *edit = fault
+    def check(self, kernel, name, says, *edit):
         try:
             result, detail = self.judge(kernel, plant(self.image(kernel), *edit))
         except ValueError as why:
@@ -46,13 +46,20 @@ class Checker(Planter):
 
 def main():
     word = sys.argv[5] if len(sys.argv) > 5 else ""
-    checker, tally, failed = Checker(*sys.argv[1:5]), {}, False
+    checkers = {target: Checker(target, *sys.argv[1:5]) for target in {TARGET, *TARGETS.values()}}
+    tally, failed = {}, False
+
+    def checker(kernel):
+        return checkers[TARGETS.get(kernel, TARGET)]
+
     cases = [(kernel, fault) for kernel, faults in FAULTS.items() for fault in faults if word in f"{kernel} {fault[0]}"]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        for is_healthy, line in pool.map(checker.check_healthy, sorted({kernel for kernel, _ in cases})):
+        for is_healthy, line in pool.map(lambda kernel: checker(kernel).check_healthy(kernel),
+                                         sorted({kernel for kernel, _ in cases})):
             print(line)
             failed = failed or not is_healthy
-        for (kernel, _), (is_found, line) in zip(cases, pool.map(checker.check, *zip(*cases))):
+        found = pool.map(lambda case: checker(case[0]).check(case[0], *case[1]), cases)
+        for (kernel, _), (is_found, line) in zip(cases, found):
             tally.setdefault(kernel.partition("/")[0], []).append(is_found)
             print(line, flush=True)
     for family, found in tally.items():

@@ -1,4 +1,5 @@
-/* rmsnorm_q4k_gemv on more than 2^32 bytes of weights: the last rows give the bits that they give by themselves.
+/* rmsnorm_q4k_gemv on more than 2^32 bytes of weights: the last of the many rows that a warp goes over, each in several
+ * stages, give the bits that they give by themselves.
  *
  *     q4k_far DRIVER
  *
@@ -13,7 +14,7 @@
 
 #include "q4k_sample.h"
 
-enum { ROWS = 64, K = 1024, ROW_BYTES = K / 256 * 144, ALL_ROWS = 1 << 23 };
+enum { ROWS = 64, K = 4352, ROW_BYTES = K / 256 * 144, ALL_ROWS = 1 << 21 };
 
 static kiln_driver driver;
 static kiln_slot slots[Q4K_SAMPLE_SLOTS];

@@ -136,6 +136,12 @@ static void a_miss_says_why_each_image_was_not_taken(void **state)
     assert_text(&loader, &error, NULL, "no image runs on this device: x/y=2");
     assert_text(NULL, &error, &misfit, "no image runs on this device: x/y=2");
 
+    const kiln_kernel large = {.id = "x/y=2", .module = &misfits, .max_shared_bytes = 300000};
+    assert_text(
+        &loader, &error, &large,
+        "no image runs on this device: x/y=2; device sm_90; sm_100f is for other devices; cubin sm_80 is for "
+        "other devices; takes up to 300000 bytes of shared memory, the device has 232448");
+
     /* The bundle written by hand, on the device at hand: both its images fit. */
     error = (kiln_error){.status = KILN_ERROR_NO_IMAGE, .subject = "s", .detail = "d"};
     assert_text(&loader, &error, &mini_axpy_f32_kernel,

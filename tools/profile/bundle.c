@@ -67,15 +67,15 @@ static const char *find_manifest(profile *p)
 
 /* ---- the variant ----------------------------------------------------------------------------------------------- */
 
-/* How many letters have to be added, dropped or changed. */
-static size_t distance(const char *a, const char *b)
+/* How many letters have to be added, dropped or changed; of two texts up to `end`. */
+static size_t distance(const char *a, const char *b, const char *end)
 {
     enum { MOST = 256 };
-    size_t row[MOST], n = strlen(b);
+    size_t row[MOST], m = strcspn(a, end), n = strcspn(b, end);
     n = n < MOST - 1 ? n : MOST - 1;
     for (size_t k = 0; k <= n; k++)
         row[k] = k;
-    for (size_t i = 1; a[i - 1]; i++) {
+    for (size_t i = 1; i <= m; i++) {
         size_t diagonal = row[0];
         row[0] = i;
         for (size_t k = 1; k <= n; k++) {
@@ -88,13 +88,28 @@ static size_t distance(const char *a, const char *b)
     return row[n];
 }
 
+/* A variant of the family that was meant comes before one whose parameters look alike. */
+static bool is_nearer(const char *wanted, const manifest_variant *a, const manifest_variant *b)
+{
+    const size_t of_a = distance(wanted, a->id, "/"), of_b = distance(wanted, b->id, "/");
+    return of_a != of_b ? of_a < of_b : distance(wanted, a->id, "") < distance(wanted, b->id, "");
+}
+
+/* By id, or by key as `kiln list` prints it. */
+static bool is_wanted(const char *wanted, const manifest_variant *v)
+{
+    char key[17];
+    snprintf(key, sizeof key, "%016llx", (unsigned long long)v->key);
+    return strcmp(v->id, wanted) == 0 || strcmp(key, wanted) == 0;
+}
+
 _Noreturn static void no_variant(const profile *p, const manifest *m)
 {
     const manifest_variant *near[3] = {0};
     for (size_t i = 0; i < m->variant_count; i++) { /* the nearest three, in order */
         const manifest_variant *v = &m->variants[i];
         for (size_t k = 0; v && k < 3; k++)
-            if (!near[k] || distance(p->variant, v->id) < distance(p->variant, near[k]->id)) {
+            if (!near[k] || is_nearer(p->variant, v, near[k])) {
                 const manifest_variant *next = near[k];
                 near[k] = v;
                 v = next;
@@ -133,7 +148,19 @@ static bool is_target(const char *text)
     return digits >= 2 && digits <= 3 && (!*end || ((*end == 'a' || *end == 'f') && !end[1]));
 }
 
-static const manifest_image *find_image(const profile *p, const manifest_variant *v)
+/* Where a device has less shared memory than a variant takes, that is why it has no image for it. */
+static void say_shared_memory(profile *p, const manifest_variant *v)
+{
+    enum { EVERY_DEVICE_HAS = 48 * 1024 };
+    if (v->max_shared_bytes <= EVERY_DEVICE_HAS)
+        return;
+    open_device(p);
+    if (v->max_shared_bytes > p->device.max_shared_bytes)
+        fprintf(stderr, "kiln-profile: it takes up to %llu bytes of shared memory, %s has %u\n",
+                (unsigned long long)v->max_shared_bytes, p->target, (unsigned)p->device.max_shared_bytes);
+}
+
+static const manifest_image *find_image(profile *p, const manifest_variant *v)
 {
     const manifest_image *best = NULL;
     if (!is_target(p->target))
@@ -147,6 +174,7 @@ static const manifest_image *find_image(const profile *p, const manifest_variant
     for (size_t i = 0; i < v->image_count; i++)
         fprintf(stderr, "%s %s", i ? "," : "", v->images[i].target);
     fputs("\n", stderr);
+    say_shared_memory(p, v);
     exit(1);
 }
 
@@ -190,7 +218,7 @@ const manifest_variant *find_variant(profile *p)
     const manifest *m = manifest_read(&p->memory, text, length, error, sizeof error);
     if (!m)
         die(1, "%s: %s", path, error);
-    while (i < m->variant_count && strcmp(m->variants[i].id, p->variant) != 0)
+    while (i < m->variant_count && !is_wanted(p->variant, &m->variants[i]))
         i++;
     if (i == m->variant_count)
         no_variant(p, m);

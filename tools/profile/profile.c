@@ -25,7 +25,7 @@ static const char usage[] = "usage: kiln-profile CONFIG|BUNDLE --variant ID [--t
                             "  CONFIG         a configuration, or\n"
                             "  BUNDLE         what was generated from one: NAME.json with NAME.c beside it, "
                             "or the folder of the two\n"
-                            "  --variant ID   as `kiln list CONFIG` prints it\n"
+                            "  --variant ID   as `kiln list CONFIG` prints it, or its key\n"
                             "  --target T     the device, as sm_90 (the default), or one image, as sm_100a\n"
                             "  --args A       every size of the kernel; other scalars as wanted\n"
                             "  --driver PATH  another build of the emulated driver\n"

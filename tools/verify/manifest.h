@@ -61,6 +61,7 @@ typedef struct manifest_variant {
     uint32_t block[3];
     formula *grid[3];
     formula *shared_bytes;
+    uint64_t max_shared_bytes; /* the most that it can be */
     manifest_rule *rules;
     size_t rule_count;
     formula *empty;                                                /* null: never empty */

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "verify.h"
+
 /* Every element is also kept and computed on the host. */
 #define MOST_ELEMENTS (UINT64_C(1) << 32)
 
@@ -14,29 +16,33 @@ enum { DEFAULT_SEED = 1, DEFAULT_ELEMENTS = 1 << 18, DEFAULT_PROBLEMS = 400, FUL
 
 void options_print_help(void)
 {
-    fputs("usage: kiln-verify [OPTION]...\n"
-          "Runs every kernel of a bundle at the sizes around its edges, on inputs that hurt, and compares "
-          "what comes out\n"
-          "with a float64 reference.\n"
-          "\n"
-          "  --list              print the variants and whether they have a reference, and run nothing\n"
-          "  --filter TEXT       only variants whose id contains TEXT\n"
-          "  --sample I/N        only every N-th of those, from the I-th on (I < N)\n"
-          "  --driver PATH       this driver library (default: libcuda.so.1)\n"
-          "  --device N          the driver's N-th device (default: 0)\n"
-          "  --seed N            of the random inputs (default: 1)\n"
-          "  --max-elements N    skip problems with more elements in all buffers together (default: 262144)\n"
-          "  --inputs N          at each size N of the inputs in turn, the next ones at the next size "
-          "(default: all)\n"
-          "  --big N             one more size near N, whatever --max-elements says\n"
-          "  --full              every input at every size, and more sizes\n"
-          "  --data FILE         raw little-endian float32 numbers of a real model, as one more input\n"
-          "  --json FILE         write the results as JSON too; - is standard output\n"
-          "  --help              print this\n"
-          "\n"
-          "Exit status: 0 all right, 1 something is wrong, 2 bad usage, 77 no driver, no device, or one\n"
-          "that runs none of the variants, unless --driver or --device asked for it: that is 1.\n",
-          stdout);
+    char inputs[16] = "all";
+    if (kiln_verify_inputs > 0)
+        snprintf(inputs, sizeof inputs, "%u", kiln_verify_inputs);
+    printf(
+        "usage: kiln-verify [OPTION]...\n"
+        "Runs every kernel of a bundle at the sizes around its edges, on inputs that hurt, and compares "
+        "what comes out\n"
+        "with a float64 reference.\n"
+        "\n"
+        "  --list              print the variants and whether they have a reference, and run nothing\n"
+        "  --filter TEXT       only variants whose id contains TEXT\n"
+        "  --sample I/N        only every N-th of those, from the I-th on (I < N)\n"
+        "  --driver PATH       this driver library (default: libcuda.so.1)\n"
+        "  --device N          the driver's N-th device (default: 0)\n"
+        "  --seed N            of the random inputs (default: 1)\n"
+        "  --max-elements N    skip problems with more elements in all buffers together (default: 262144)\n"
+        "  --inputs N          at each size N of the inputs in turn, the next ones at the next size "
+        "(default: %s)\n"
+        "  --big N             one more size near N, whatever --max-elements says\n"
+        "  --full              every input at every size, and more sizes\n"
+        "  --data FILE         raw little-endian float32 numbers of a real model, as one more input\n"
+        "  --json FILE         write the results as JSON too; - is standard output\n"
+        "  --help              print this\n"
+        "\n"
+        "Exit status: 0 all right, 1 something is wrong, 2 bad usage, 77 no driver, no device, or one\n"
+        "that runs none of the variants, unless --driver or --device asked for it: that is 1.\n",
+        inputs);
 }
 
 typedef enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_NUMBER, OPTION_SHARE } option_kind;
@@ -123,7 +129,6 @@ bool options_read(options *o, int argc, char **argv)
     *o = (options){.sample = {0, 1},
                    .device = DEVICE_UNNAMED,
                    .run = {.seed = DEFAULT_SEED,
-                           .inputs = MOST_INPUTS,
                            .limits = {.max_elements = DEFAULT_ELEMENTS, .max_problems = DEFAULT_PROBLEMS}}};
     for (int i = 1; i < argc; i++) {
         const struct option_row *row = find_option(argv[i]);
@@ -142,5 +147,7 @@ bool options_read(options *o, int argc, char **argv)
     }
     if (o->run.limits.is_full)
         o->run.limits.max_problems = FULL_PROBLEMS;
+    if (o->run.inputs == 0)
+        o->run.inputs = o->run.limits.is_full || kiln_verify_inputs == 0 ? MOST_INPUTS : kiln_verify_inputs;
     return true;
 }

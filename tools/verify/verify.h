@@ -13,6 +13,9 @@ enum {
     VERIFY_EXIT_NO_DEVICE = 77 /* no driver, no device, or none that runs any of the variants asked for */
 };
 
+/* Defined by a bundle's program: how many of the inputs it tries at each size without --inputs and --full; 0: all. */
+extern const unsigned kiln_verify_inputs;
+
 /* The manifest is the text of NAME.json. Returns the exit status. */
 int kiln_verify_main(int argc, char **argv, const kiln_index *index, const char *manifest,
                      size_t manifest_bytes);

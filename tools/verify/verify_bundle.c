@@ -1,6 +1,7 @@
-/* The main function of a bundle's verification program. The build defines KILN_VERIFY_INDEX (the bundle's index) and
- * KILN_VERIFY_MANIFEST (the manifest's file name, found through the include path, so that no path is kept). A program
- * that does something else with bundle and manifest defines KILN_VERIFY_ENTRY. */
+/* The main function of a bundle's verification program. The build defines KILN_VERIFY_INDEX (the bundle's index),
+ * KILN_VERIFY_MANIFEST (the manifest's file name, found through the include path, so that no path is kept) and
+ * KILN_VERIFY_INPUTS (see verify.h). A program that does something else with bundle and manifest defines
+ * KILN_VERIFY_ENTRY. */
 #include "verify.h"
 
 #ifndef KILN_VERIFY_ENTRY
@@ -10,6 +11,8 @@ int KILN_VERIFY_ENTRY(int argc, char **argv, const kiln_index *index, const char
                       size_t manifest_bytes);
 
 extern const kiln_index KILN_VERIFY_INDEX;
+
+const unsigned kiln_verify_inputs = KILN_VERIFY_INPUTS;
 
 __asm__(".pushsection .rodata\n"
         "kiln_verify_manifest_begin:\n"

@@ -50,50 +50,50 @@ static const char axpy_id[] = "axpy";
 static const char axpy_entry[] = "axpy";
 
 static const char axpy_sm_75[] =
-    ".version 6.3\n"
-    ".target sm_75\n"
-    ".address_size 64\n"
-    "\n"
-    ".visible .entry axpy(\n"
-    "    .param .u64 param_n,\n"
-    "    .param .f32 param_a,\n"
-    "    .param .u64 param_x,\n"
-    "    .param .u64 param_y\n"
-    ")\n"
-    ".maxntid 256, 1, 1\n"
-    "{\n"
-    "    .reg .pred %p<2>;\n"
-    "    .reg .b32 %r<3>;\n"
-    "    .reg .b32 %f<5>;\n"
-    "    .reg .b64 %rd<10>;\n"
-    "\n"
-    "    ld.param.u64 %rd1, [param_n];\n"
-    "    ld.param.f32 %f1, [param_a];\n"
-    "    ld.param.u64 %rd2, [param_x];\n"
-    "    ld.param.u64 %rd3, [param_y];\n"
-    "    mov.u32 %r1, %ctaid.x;\n"
-    "    mov.u32 %r2, %tid.x;\n"
-    "    cvt.u64.u32 %rd4, %r2;\n"
-    "    mad.wide.u32 %rd5, %r1, 256, %rd4;\n"
-    "    setp.lt.u64 %p1, %rd5, %rd1;\n"
-    "    @!%p1 bra IF_1_END;\n"
-    "        shl.b64 %rd6, %rd5, 2;\n"
-    "        add.u64 %rd7, %rd6, %rd2;\n"
-    "        ld.global.f32 %f2, [%rd7];\n"
-    "        shl.b64 %rd8, %rd5, 2;\n"
-    "        add.u64 %rd9, %rd8, %rd3;\n"
-    "        ld.global.f32 %f3, [%rd9];\n"
-    "        fma.rn.f32 %f4, %f1, %f2, %f3;\n"
-    "        st.global.f32 [%rd9], %f4;\n"
-    "    IF_1_END:\n"
-    "    ret;\n"
-    "}\n";
+".version 6.3\n"
+".target sm_75\n"
+".address_size 64\n"
+"\n"
+".visible .entry axpy(\n"
+"	.param .u64 param_n,\n"
+"	.param .f32 param_a,\n"
+"	.param .u64 param_x,\n"
+"	.param .u64 param_y\n"
+")\n"
+".maxntid 256, 1, 1\n"
+"{\n"
+"	.reg .pred %p<2>;\n"
+"	.reg .b32 %r<3>;\n"
+"	.reg .b32 %f<5>;\n"
+"	.reg .b64 %rd<10>;\n"
+"\n"
+"	ld.param.u64 %rd1, [param_n];\n"
+"	ld.param.f32 %f1, [param_a];\n"
+"	ld.param.u64 %rd2, [param_x];\n"
+"	ld.param.u64 %rd3, [param_y];\n"
+"	mov.u32 %r1, %ctaid.x;\n"
+"	mov.u32 %r2, %tid.x;\n"
+"	cvt.u64.u32 %rd4, %r2;\n"
+"	mad.wide.u32 %rd5, %r1, 256, %rd4;\n"
+"	setp.lt.u64 %p1, %rd5, %rd1;\n"
+"	@!%p1 bra IF_1_END;\n"
+"		shl.b64 %rd6, %rd5, 2;\n"
+"		add.u64 %rd7, %rd6, %rd2;\n"
+"		ld.global.f32 %f2, [%rd7];\n"
+"		shl.b64 %rd8, %rd5, 2;\n"
+"		add.u64 %rd9, %rd8, %rd3;\n"
+"		ld.global.f32 %f3, [%rd9];\n"
+"		fma.rn.f32 %f4, %f1, %f2, %f3;\n"
+"		st.global.f32 [%rd9], %f4;\n"
+"	IF_1_END:\n"
+"	ret;\n"
+"}\n";
 
 static const kiln_image axpy_images[] = {
     {.data = axpy_sm_75,
      .bytes = sizeof axpy_sm_75 - 1,
-     .hash_high = 0x081ff38eb6e56968,
-     .hash_low = 0x38cf254e2de2d509,
+     .hash_high = 0x1e8fd4565af04291,
+     .hash_low = 0x910316bf2540a326,
      .min_driver = 10000,
      .sm = 75,
      .kind = KILN_TARGET_BASE,
@@ -181,92 +181,92 @@ static const char blend_f32_f32_64_noclamp_narrow_id[] =
 static const char blend_f32_f32_64_noclamp_narrow_entry[] = "blend_f32_f32_64_noclamp_narrow";
 
 static const char blend_f32_f32_64_noclamp_narrow_sm_75[] =
-    ".version 6.3\n"
-    ".target sm_75\n"
-    ".address_size 64\n"
-    "\n"
-    ".visible .entry blend_f32_f32_64_noclamp_narrow(\n"
-    "    .param .u64 param_x,\n"
-    "    .param .u64 param_y,\n"
-    "    .param .u64 param_norm,\n"
-    "    .param .f32 param_factor,\n"
-    "    .param .u32 param_rows,\n"
-    "    .param .u64 param_stride\n"
-    ")\n"
-    ".maxntid 64, 2, 1\n"
-    "{\n"
-    "    .reg .pred %p<2>;\n"
-    "    .reg .b32 %r<5>;\n"
-    "    .reg .b32 %f<2>;\n"
-    "    .reg .b64 %rd<5>;\n"
-    "\n"
-    "    ld.param.u64 %rd1, [param_x];\n"
-    "    ld.param.u64 %rd2, [param_y];\n"
-    "    ld.param.u32 %r1, [param_rows];\n"
-    "    // for all, what?\?!\n"
-    "    mov.u32 %r2, %ctaid.x;\n"
-    "    mov.u32 %r3, %tid.x;\n"
-    "    mad.lo.u32 %r4, %r2, 64, %r3;\n"
-    "    setp.lt.u32 %p1, %r4, %r1;\n"
-    "    @!%p1 bra IF_1_END;\n"
-    "        mad.wide.u32 %rd3, %r4, 4, %rd1;\n"
-    "        ld.global.f32 %f1, [%rd3];\n"
-    "        mad.wide.u32 %rd4, %r4, 4, %rd2;\n"
-    "        st.global.f32 [%rd4], %f1;\n"
-    "    IF_1_END:\n"
-    "    ret;\n"
-    "}\n";
+".version 6.3\n"
+".target sm_75\n"
+".address_size 64\n"
+"\n"
+".visible .entry blend_f32_f32_64_noclamp_narrow(\n"
+"	.param .u64 param_x,\n"
+"	.param .u64 param_y,\n"
+"	.param .u64 param_norm,\n"
+"	.param .f32 param_factor,\n"
+"	.param .u32 param_rows,\n"
+"	.param .u64 param_stride\n"
+")\n"
+".maxntid 64, 2, 1\n"
+"{\n"
+"	.reg .pred %p<2>;\n"
+"	.reg .b32 %r<5>;\n"
+"	.reg .b32 %f<2>;\n"
+"	.reg .b64 %rd<5>;\n"
+"\n"
+"	ld.param.u64 %rd1, [param_x];\n"
+"	ld.param.u64 %rd2, [param_y];\n"
+"	ld.param.u32 %r1, [param_rows];\n"
+"	// for all, what?\?!\n"
+"	mov.u32 %r2, %ctaid.x;\n"
+"	mov.u32 %r3, %tid.x;\n"
+"	mad.lo.u32 %r4, %r2, 64, %r3;\n"
+"	setp.lt.u32 %p1, %r4, %r1;\n"
+"	@!%p1 bra IF_1_END;\n"
+"		mad.wide.u32 %rd3, %r4, 4, %rd1;\n"
+"		ld.global.f32 %f1, [%rd3];\n"
+"		mad.wide.u32 %rd4, %r4, 4, %rd2;\n"
+"		st.global.f32 [%rd4], %f1;\n"
+"	IF_1_END:\n"
+"	ret;\n"
+"}\n";
 
 static const char blend_f32_f32_64_noclamp_narrow_sm_90[] =
-    ".version 6.3\n"
-    ".target sm_75\n"
-    ".address_size 64\n"
-    "\n"
-    ".visible .entry blend_f32_f32_64_noclamp_narrow(\n"
-    "    .param .u64 param_x,\n"
-    "    .param .u64 param_y,\n"
-    "    .param .u64 param_norm,\n"
-    "    .param .f32 param_factor,\n"
-    "    .param .u32 param_rows,\n"
-    "    .param .u64 param_stride\n"
-    ")\n"
-    ".maxntid 64, 2, 1\n"
-    "{\n"
-    "    .reg .pred %p<2>;\n"
-    "    .reg .b32 %r<5>;\n"
-    "    .reg .b32 %f<2>;\n"
-    "    .reg .b64 %rd<5>;\n"
-    "\n"
-    "    ld.param.u64 %rd1, [param_x];\n"
-    "    ld.param.u64 %rd2, [param_y];\n"
-    "    ld.param.u32 %r1, [param_rows];\n"
-    "    // for sm_90 \\ and \"newer\"\n"
-    "    mov.u32 %r2, %ctaid.x;\n"
-    "    mov.u32 %r3, %tid.x;\n"
-    "    mad.lo.u32 %r4, %r2, 64, %r3;\n"
-    "    setp.lt.u32 %p1, %r4, %r1;\n"
-    "    @!%p1 bra IF_1_END;\n"
-    "        mad.wide.u32 %rd3, %r4, 4, %rd1;\n"
-    "        ld.global.f32 %f1, [%rd3];\n"
-    "        mad.wide.u32 %rd4, %r4, 4, %rd2;\n"
-    "        st.global.f32 [%rd4], %f1;\n"
-    "    IF_1_END:\n"
-    "    ret;\n"
-    "}\n";
+".version 6.3\n"
+".target sm_75\n"
+".address_size 64\n"
+"\n"
+".visible .entry blend_f32_f32_64_noclamp_narrow(\n"
+"	.param .u64 param_x,\n"
+"	.param .u64 param_y,\n"
+"	.param .u64 param_norm,\n"
+"	.param .f32 param_factor,\n"
+"	.param .u32 param_rows,\n"
+"	.param .u64 param_stride\n"
+")\n"
+".maxntid 64, 2, 1\n"
+"{\n"
+"	.reg .pred %p<2>;\n"
+"	.reg .b32 %r<5>;\n"
+"	.reg .b32 %f<2>;\n"
+"	.reg .b64 %rd<5>;\n"
+"\n"
+"	ld.param.u64 %rd1, [param_x];\n"
+"	ld.param.u64 %rd2, [param_y];\n"
+"	ld.param.u32 %r1, [param_rows];\n"
+"	// for sm_90 \\ and \"newer\"\n"
+"	mov.u32 %r2, %ctaid.x;\n"
+"	mov.u32 %r3, %tid.x;\n"
+"	mad.lo.u32 %r4, %r2, 64, %r3;\n"
+"	setp.lt.u32 %p1, %r4, %r1;\n"
+"	@!%p1 bra IF_1_END;\n"
+"		mad.wide.u32 %rd3, %r4, 4, %rd1;\n"
+"		ld.global.f32 %f1, [%rd3];\n"
+"		mad.wide.u32 %rd4, %r4, 4, %rd2;\n"
+"		st.global.f32 [%rd4], %f1;\n"
+"	IF_1_END:\n"
+"	ret;\n"
+"}\n";
 
 static const kiln_image blend_f32_f32_64_noclamp_narrow_images[] = {
     {.data = blend_f32_f32_64_noclamp_narrow_sm_75,
      .bytes = sizeof blend_f32_f32_64_noclamp_narrow_sm_75 - 1,
-     .hash_high = 0x9ab50d0e08969409,
-     .hash_low = 0x5df1e59e742299c9,
+     .hash_high = 0xb572e4a7ddd66fac,
+     .hash_low = 0xec3dbb8172a63ea8,
      .min_driver = 10000,
      .sm = 75,
      .kind = KILN_TARGET_BASE,
      .format = KILN_IMAGE_PTX},
     {.data = blend_f32_f32_64_noclamp_narrow_sm_90,
      .bytes = sizeof blend_f32_f32_64_noclamp_narrow_sm_90 - 1,
-     .hash_high = 0xac77e97d85b004d4,
-     .hash_low = 0x7c72cde80e95ccba,
+     .hash_high = 0x1fe156f80296b2e7,
+     .hash_low = 0x5921b4251579eb69,
      .min_driver = 10000,
      .sm = 90,
      .kind = KILN_TARGET_BASE,
@@ -327,92 +327,92 @@ static const char blend_f32_f32_64_noclamp_wide_id[] =
 static const char blend_f32_f32_64_noclamp_wide_entry[] = "blend_f32_f32_64_noclamp_wide";
 
 static const char blend_f32_f32_64_noclamp_wide_sm_80[] =
-    ".version 6.3\n"
-    ".target sm_75\n"
-    ".address_size 64\n"
-    "\n"
-    ".visible .entry blend_f32_f32_64_noclamp_wide(\n"
-    "    .param .u64 param_x,\n"
-    "    .param .u64 param_y,\n"
-    "    .param .u64 param_norm,\n"
-    "    .param .f32 param_factor,\n"
-    "    .param .u32 param_rows,\n"
-    "    .param .u64 param_stride\n"
-    ")\n"
-    ".maxntid 256, 2, 1\n"
-    "{\n"
-    "    .reg .pred %p<2>;\n"
-    "    .reg .b32 %r<5>;\n"
-    "    .reg .b32 %f<2>;\n"
-    "    .reg .b64 %rd<5>;\n"
-    "\n"
-    "    ld.param.u64 %rd1, [param_x];\n"
-    "    ld.param.u64 %rd2, [param_y];\n"
-    "    ld.param.u32 %r1, [param_rows];\n"
-    "    // for all, what?\?!\n"
-    "    mov.u32 %r2, %ctaid.x;\n"
-    "    mov.u32 %r3, %tid.x;\n"
-    "    mad.lo.u32 %r4, %r2, 256, %r3;\n"
-    "    setp.lt.u32 %p1, %r4, %r1;\n"
-    "    @!%p1 bra IF_1_END;\n"
-    "        mad.wide.u32 %rd3, %r4, 4, %rd1;\n"
-    "        ld.global.f32 %f1, [%rd3];\n"
-    "        mad.wide.u32 %rd4, %r4, 4, %rd2;\n"
-    "        st.global.f32 [%rd4], %f1;\n"
-    "    IF_1_END:\n"
-    "    ret;\n"
-    "}\n";
+".version 6.3\n"
+".target sm_75\n"
+".address_size 64\n"
+"\n"
+".visible .entry blend_f32_f32_64_noclamp_wide(\n"
+"	.param .u64 param_x,\n"
+"	.param .u64 param_y,\n"
+"	.param .u64 param_norm,\n"
+"	.param .f32 param_factor,\n"
+"	.param .u32 param_rows,\n"
+"	.param .u64 param_stride\n"
+")\n"
+".maxntid 256, 2, 1\n"
+"{\n"
+"	.reg .pred %p<2>;\n"
+"	.reg .b32 %r<5>;\n"
+"	.reg .b32 %f<2>;\n"
+"	.reg .b64 %rd<5>;\n"
+"\n"
+"	ld.param.u64 %rd1, [param_x];\n"
+"	ld.param.u64 %rd2, [param_y];\n"
+"	ld.param.u32 %r1, [param_rows];\n"
+"	// for all, what?\?!\n"
+"	mov.u32 %r2, %ctaid.x;\n"
+"	mov.u32 %r3, %tid.x;\n"
+"	mad.lo.u32 %r4, %r2, 256, %r3;\n"
+"	setp.lt.u32 %p1, %r4, %r1;\n"
+"	@!%p1 bra IF_1_END;\n"
+"		mad.wide.u32 %rd3, %r4, 4, %rd1;\n"
+"		ld.global.f32 %f1, [%rd3];\n"
+"		mad.wide.u32 %rd4, %r4, 4, %rd2;\n"
+"		st.global.f32 [%rd4], %f1;\n"
+"	IF_1_END:\n"
+"	ret;\n"
+"}\n";
 
 static const char blend_f32_f32_64_noclamp_wide_sm_90[] =
-    ".version 6.3\n"
-    ".target sm_75\n"
-    ".address_size 64\n"
-    "\n"
-    ".visible .entry blend_f32_f32_64_noclamp_wide(\n"
-    "    .param .u64 param_x,\n"
-    "    .param .u64 param_y,\n"
-    "    .param .u64 param_norm,\n"
-    "    .param .f32 param_factor,\n"
-    "    .param .u32 param_rows,\n"
-    "    .param .u64 param_stride\n"
-    ")\n"
-    ".maxntid 256, 2, 1\n"
-    "{\n"
-    "    .reg .pred %p<2>;\n"
-    "    .reg .b32 %r<5>;\n"
-    "    .reg .b32 %f<2>;\n"
-    "    .reg .b64 %rd<5>;\n"
-    "\n"
-    "    ld.param.u64 %rd1, [param_x];\n"
-    "    ld.param.u64 %rd2, [param_y];\n"
-    "    ld.param.u32 %r1, [param_rows];\n"
-    "    // for sm_90 \\ and \"newer\"\n"
-    "    mov.u32 %r2, %ctaid.x;\n"
-    "    mov.u32 %r3, %tid.x;\n"
-    "    mad.lo.u32 %r4, %r2, 256, %r3;\n"
-    "    setp.lt.u32 %p1, %r4, %r1;\n"
-    "    @!%p1 bra IF_1_END;\n"
-    "        mad.wide.u32 %rd3, %r4, 4, %rd1;\n"
-    "        ld.global.f32 %f1, [%rd3];\n"
-    "        mad.wide.u32 %rd4, %r4, 4, %rd2;\n"
-    "        st.global.f32 [%rd4], %f1;\n"
-    "    IF_1_END:\n"
-    "    ret;\n"
-    "}\n";
+".version 6.3\n"
+".target sm_75\n"
+".address_size 64\n"
+"\n"
+".visible .entry blend_f32_f32_64_noclamp_wide(\n"
+"	.param .u64 param_x,\n"
+"	.param .u64 param_y,\n"
+"	.param .u64 param_norm,\n"
+"	.param .f32 param_factor,\n"
+"	.param .u32 param_rows,\n"
+"	.param .u64 param_stride\n"
+")\n"
+".maxntid 256, 2, 1\n"
+"{\n"
+"	.reg .pred %p<2>;\n"
+"	.reg .b32 %r<5>;\n"
+"	.reg .b32 %f<2>;\n"
+"	.reg .b64 %rd<5>;\n"
+"\n"
+"	ld.param.u64 %rd1, [param_x];\n"
+"	ld.param.u64 %rd2, [param_y];\n"
+"	ld.param.u32 %r1, [param_rows];\n"
+"	// for sm_90 \\ and \"newer\"\n"
+"	mov.u32 %r2, %ctaid.x;\n"
+"	mov.u32 %r3, %tid.x;\n"
+"	mad.lo.u32 %r4, %r2, 256, %r3;\n"
+"	setp.lt.u32 %p1, %r4, %r1;\n"
+"	@!%p1 bra IF_1_END;\n"
+"		mad.wide.u32 %rd3, %r4, 4, %rd1;\n"
+"		ld.global.f32 %f1, [%rd3];\n"
+"		mad.wide.u32 %rd4, %r4, 4, %rd2;\n"
+"		st.global.f32 [%rd4], %f1;\n"
+"	IF_1_END:\n"
+"	ret;\n"
+"}\n";
 
 static const kiln_image blend_f32_f32_64_noclamp_wide_images[] = {
     {.data = blend_f32_f32_64_noclamp_wide_sm_80,
      .bytes = sizeof blend_f32_f32_64_noclamp_wide_sm_80 - 1,
-     .hash_high = 0x69e1619894d154d1,
-     .hash_low = 0x320cc8b9ae2526dd,
+     .hash_high = 0x2c0410b2e07991cb,
+     .hash_low = 0xd6d692ec080f9241,
      .min_driver = 10000,
      .sm = 80,
      .kind = KILN_TARGET_BASE,
      .format = KILN_IMAGE_PTX},
     {.data = blend_f32_f32_64_noclamp_wide_sm_90,
      .bytes = sizeof blend_f32_f32_64_noclamp_wide_sm_90 - 1,
-     .hash_high = 0x35ea335fa39adc7c,
-     .hash_low = 0x94c502fb01dd1e81,
+     .hash_high = 0x988a40e2b3759884,
+     .hash_low = 0x7c0a17b7b417d164,
      .min_driver = 10000,
      .sm = 90,
      .kind = KILN_TARGET_BASE,
@@ -444,7 +444,7 @@ kiln_status sample_blend_f32_f32_64_noclamp_wide(kiln_loader *loader, CUstream s
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
     if (!(a.stride % 16 == 0)) {
-        static const char detail[] = "stride must be a multiple of 16 for strategy=wide";
+        static const char detail[] = "stride must be a multiple of 16, with strategy=wide";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.rows, 64),
@@ -478,92 +478,92 @@ static const char blend_f32_f32_128_noclamp_narrow_id[] =
 static const char blend_f32_f32_128_noclamp_narrow_entry[] = "blend_f32_f32_128_noclamp_narrow";
 
 static const char blend_f32_f32_128_noclamp_narrow_sm_75[] =
-    ".version 6.3\n"
-    ".target sm_75\n"
-    ".address_size 64\n"
-    "\n"
-    ".visible .entry blend_f32_f32_128_noclamp_narrow(\n"
-    "    .param .u64 param_x,\n"
-    "    .param .u64 param_y,\n"
-    "    .param .u64 param_norm,\n"
-    "    .param .f32 param_factor,\n"
-    "    .param .u32 param_rows,\n"
-    "    .param .u64 param_stride\n"
-    ")\n"
-    ".maxntid 64, 2, 1\n"
-    "{\n"
-    "    .reg .pred %p<2>;\n"
-    "    .reg .b32 %r<5>;\n"
-    "    .reg .b32 %f<2>;\n"
-    "    .reg .b64 %rd<5>;\n"
-    "\n"
-    "    ld.param.u64 %rd1, [param_x];\n"
-    "    ld.param.u64 %rd2, [param_y];\n"
-    "    ld.param.u32 %r1, [param_rows];\n"
-    "    // for all, what?\?!\n"
-    "    mov.u32 %r2, %ctaid.x;\n"
-    "    mov.u32 %r3, %tid.x;\n"
-    "    mad.lo.u32 %r4, %r2, 64, %r3;\n"
-    "    setp.lt.u32 %p1, %r4, %r1;\n"
-    "    @!%p1 bra IF_1_END;\n"
-    "        mad.wide.u32 %rd3, %r4, 4, %rd1;\n"
-    "        ld.global.f32 %f1, [%rd3];\n"
-    "        mad.wide.u32 %rd4, %r4, 4, %rd2;\n"
-    "        st.global.f32 [%rd4], %f1;\n"
-    "    IF_1_END:\n"
-    "    ret;\n"
-    "}\n";
+".version 6.3\n"
+".target sm_75\n"
+".address_size 64\n"
+"\n"
+".visible .entry blend_f32_f32_128_noclamp_narrow(\n"
+"	.param .u64 param_x,\n"
+"	.param .u64 param_y,\n"
+"	.param .u64 param_norm,\n"
+"	.param .f32 param_factor,\n"
+"	.param .u32 param_rows,\n"
+"	.param .u64 param_stride\n"
+")\n"
+".maxntid 64, 2, 1\n"
+"{\n"
+"	.reg .pred %p<2>;\n"
+"	.reg .b32 %r<5>;\n"
+"	.reg .b32 %f<2>;\n"
+"	.reg .b64 %rd<5>;\n"
+"\n"
+"	ld.param.u64 %rd1, [param_x];\n"
+"	ld.param.u64 %rd2, [param_y];\n"
+"	ld.param.u32 %r1, [param_rows];\n"
+"	// for all, what?\?!\n"
+"	mov.u32 %r2, %ctaid.x;\n"
+"	mov.u32 %r3, %tid.x;\n"
+"	mad.lo.u32 %r4, %r2, 64, %r3;\n"
+"	setp.lt.u32 %p1, %r4, %r1;\n"
+"	@!%p1 bra IF_1_END;\n"
+"		mad.wide.u32 %rd3, %r4, 4, %rd1;\n"
+"		ld.global.f32 %f1, [%rd3];\n"
+"		mad.wide.u32 %rd4, %r4, 4, %rd2;\n"
+"		st.global.f32 [%rd4], %f1;\n"
+"	IF_1_END:\n"
+"	ret;\n"
+"}\n";
 
 static const char blend_f32_f32_128_noclamp_narrow_sm_90[] =
-    ".version 6.3\n"
-    ".target sm_75\n"
-    ".address_size 64\n"
-    "\n"
-    ".visible .entry blend_f32_f32_128_noclamp_narrow(\n"
-    "    .param .u64 param_x,\n"
-    "    .param .u64 param_y,\n"
-    "    .param .u64 param_norm,\n"
-    "    .param .f32 param_factor,\n"
-    "    .param .u32 param_rows,\n"
-    "    .param .u64 param_stride\n"
-    ")\n"
-    ".maxntid 64, 2, 1\n"
-    "{\n"
-    "    .reg .pred %p<2>;\n"
-    "    .reg .b32 %r<5>;\n"
-    "    .reg .b32 %f<2>;\n"
-    "    .reg .b64 %rd<5>;\n"
-    "\n"
-    "    ld.param.u64 %rd1, [param_x];\n"
-    "    ld.param.u64 %rd2, [param_y];\n"
-    "    ld.param.u32 %r1, [param_rows];\n"
-    "    // for sm_90 \\ and \"newer\"\n"
-    "    mov.u32 %r2, %ctaid.x;\n"
-    "    mov.u32 %r3, %tid.x;\n"
-    "    mad.lo.u32 %r4, %r2, 64, %r3;\n"
-    "    setp.lt.u32 %p1, %r4, %r1;\n"
-    "    @!%p1 bra IF_1_END;\n"
-    "        mad.wide.u32 %rd3, %r4, 4, %rd1;\n"
-    "        ld.global.f32 %f1, [%rd3];\n"
-    "        mad.wide.u32 %rd4, %r4, 4, %rd2;\n"
-    "        st.global.f32 [%rd4], %f1;\n"
-    "    IF_1_END:\n"
-    "    ret;\n"
-    "}\n";
+".version 6.3\n"
+".target sm_75\n"
+".address_size 64\n"
+"\n"
+".visible .entry blend_f32_f32_128_noclamp_narrow(\n"
+"	.param .u64 param_x,\n"
+"	.param .u64 param_y,\n"
+"	.param .u64 param_norm,\n"
+"	.param .f32 param_factor,\n"
+"	.param .u32 param_rows,\n"
+"	.param .u64 param_stride\n"
+")\n"
+".maxntid 64, 2, 1\n"
+"{\n"
+"	.reg .pred %p<2>;\n"
+"	.reg .b32 %r<5>;\n"
+"	.reg .b32 %f<2>;\n"
+"	.reg .b64 %rd<5>;\n"
+"\n"
+"	ld.param.u64 %rd1, [param_x];\n"
+"	ld.param.u64 %rd2, [param_y];\n"
+"	ld.param.u32 %r1, [param_rows];\n"
+"	// for sm_90 \\ and \"newer\"\n"
+"	mov.u32 %r2, %ctaid.x;\n"
+"	mov.u32 %r3, %tid.x;\n"
+"	mad.lo.u32 %r4, %r2, 64, %r3;\n"
+"	setp.lt.u32 %p1, %r4, %r1;\n"
+"	@!%p1 bra IF_1_END;\n"
+"		mad.wide.u32 %rd3, %r4, 4, %rd1;\n"
+"		ld.global.f32 %f1, [%rd3];\n"
+"		mad.wide.u32 %rd4, %r4, 4, %rd2;\n"
+"		st.global.f32 [%rd4], %f1;\n"
+"	IF_1_END:\n"
+"	ret;\n"
+"}\n";
 
 static const kiln_image blend_f32_f32_128_noclamp_narrow_images[] = {
     {.data = blend_f32_f32_128_noclamp_narrow_sm_75,
      .bytes = sizeof blend_f32_f32_128_noclamp_narrow_sm_75 - 1,
-     .hash_high = 0x717e2992ea81320f,
-     .hash_low = 0x15cda8ab93dd845e,
+     .hash_high = 0x91b438a3278af60d,
+     .hash_low = 0x5a4e0120b66bd516,
      .min_driver = 10000,
      .sm = 75,
      .kind = KILN_TARGET_BASE,
      .format = KILN_IMAGE_PTX},
     {.data = blend_f32_f32_128_noclamp_narrow_sm_90,
      .bytes = sizeof blend_f32_f32_128_noclamp_narrow_sm_90 - 1,
-     .hash_high = 0x920ede061709d1ed,
-     .hash_low = 0xdb14c3e67ec89aaf,
+     .hash_high = 0xb8d5b0b21efce404,
+     .hash_low = 0xd79b163cbab32e3d,
      .min_driver = 10000,
      .sm = 90,
      .kind = KILN_TARGET_BASE,
@@ -624,92 +624,92 @@ static const char blend_f32_f32_128_noclamp_wide_id[] =
 static const char blend_f32_f32_128_noclamp_wide_entry[] = "blend_f32_f32_128_noclamp_wide";
 
 static const char blend_f32_f32_128_noclamp_wide_sm_80[] =
-    ".version 6.3\n"
-    ".target sm_75\n"
-    ".address_size 64\n"
-    "\n"
-    ".visible .entry blend_f32_f32_128_noclamp_wide(\n"
-    "    .param .u64 param_x,\n"
-    "    .param .u64 param_y,\n"
-    "    .param .u64 param_norm,\n"
-    "    .param .f32 param_factor,\n"
-    "    .param .u32 param_rows,\n"
-    "    .param .u64 param_stride\n"
-    ")\n"
-    ".maxntid 256, 2, 1\n"
-    "{\n"
-    "    .reg .pred %p<2>;\n"
-    "    .reg .b32 %r<5>;\n"
-    "    .reg .b32 %f<2>;\n"
-    "    .reg .b64 %rd<5>;\n"
-    "\n"
-    "    ld.param.u64 %rd1, [param_x];\n"
-    "    ld.param.u64 %rd2, [param_y];\n"
-    "    ld.param.u32 %r1, [param_rows];\n"
-    "    // for all, what?\?!\n"
-    "    mov.u32 %r2, %ctaid.x;\n"
-    "    mov.u32 %r3, %tid.x;\n"
-    "    mad.lo.u32 %r4, %r2, 256, %r3;\n"
-    "    setp.lt.u32 %p1, %r4, %r1;\n"
-    "    @!%p1 bra IF_1_END;\n"
-    "        mad.wide.u32 %rd3, %r4, 4, %rd1;\n"
-    "        ld.global.f32 %f1, [%rd3];\n"
-    "        mad.wide.u32 %rd4, %r4, 4, %rd2;\n"
-    "        st.global.f32 [%rd4], %f1;\n"
-    "    IF_1_END:\n"
-    "    ret;\n"
-    "}\n";
+".version 6.3\n"
+".target sm_75\n"
+".address_size 64\n"
+"\n"
+".visible .entry blend_f32_f32_128_noclamp_wide(\n"
+"	.param .u64 param_x,\n"
+"	.param .u64 param_y,\n"
+"	.param .u64 param_norm,\n"
+"	.param .f32 param_factor,\n"
+"	.param .u32 param_rows,\n"
+"	.param .u64 param_stride\n"
+")\n"
+".maxntid 256, 2, 1\n"
+"{\n"
+"	.reg .pred %p<2>;\n"
+"	.reg .b32 %r<5>;\n"
+"	.reg .b32 %f<2>;\n"
+"	.reg .b64 %rd<5>;\n"
+"\n"
+"	ld.param.u64 %rd1, [param_x];\n"
+"	ld.param.u64 %rd2, [param_y];\n"
+"	ld.param.u32 %r1, [param_rows];\n"
+"	// for all, what?\?!\n"
+"	mov.u32 %r2, %ctaid.x;\n"
+"	mov.u32 %r3, %tid.x;\n"
+"	mad.lo.u32 %r4, %r2, 256, %r3;\n"
+"	setp.lt.u32 %p1, %r4, %r1;\n"
+"	@!%p1 bra IF_1_END;\n"
+"		mad.wide.u32 %rd3, %r4, 4, %rd1;\n"
+"		ld.global.f32 %f1, [%rd3];\n"
+"		mad.wide.u32 %rd4, %r4, 4, %rd2;\n"
+"		st.global.f32 [%rd4], %f1;\n"
+"	IF_1_END:\n"
+"	ret;\n"
+"}\n";
 
 static const char blend_f32_f32_128_noclamp_wide_sm_90[] =
-    ".version 6.3\n"
-    ".target sm_75\n"
-    ".address_size 64\n"
-    "\n"
-    ".visible .entry blend_f32_f32_128_noclamp_wide(\n"
-    "    .param .u64 param_x,\n"
-    "    .param .u64 param_y,\n"
-    "    .param .u64 param_norm,\n"
-    "    .param .f32 param_factor,\n"
-    "    .param .u32 param_rows,\n"
-    "    .param .u64 param_stride\n"
-    ")\n"
-    ".maxntid 256, 2, 1\n"
-    "{\n"
-    "    .reg .pred %p<2>;\n"
-    "    .reg .b32 %r<5>;\n"
-    "    .reg .b32 %f<2>;\n"
-    "    .reg .b64 %rd<5>;\n"
-    "\n"
-    "    ld.param.u64 %rd1, [param_x];\n"
-    "    ld.param.u64 %rd2, [param_y];\n"
-    "    ld.param.u32 %r1, [param_rows];\n"
-    "    // for sm_90 \\ and \"newer\"\n"
-    "    mov.u32 %r2, %ctaid.x;\n"
-    "    mov.u32 %r3, %tid.x;\n"
-    "    mad.lo.u32 %r4, %r2, 256, %r3;\n"
-    "    setp.lt.u32 %p1, %r4, %r1;\n"
-    "    @!%p1 bra IF_1_END;\n"
-    "        mad.wide.u32 %rd3, %r4, 4, %rd1;\n"
-    "        ld.global.f32 %f1, [%rd3];\n"
-    "        mad.wide.u32 %rd4, %r4, 4, %rd2;\n"
-    "        st.global.f32 [%rd4], %f1;\n"
-    "    IF_1_END:\n"
-    "    ret;\n"
-    "}\n";
+".version 6.3\n"
+".target sm_75\n"
+".address_size 64\n"
+"\n"
+".visible .entry blend_f32_f32_128_noclamp_wide(\n"
+"	.param .u64 param_x,\n"
+"	.param .u64 param_y,\n"
+"	.param .u64 param_norm,\n"
+"	.param .f32 param_factor,\n"
+"	.param .u32 param_rows,\n"
+"	.param .u64 param_stride\n"
+")\n"
+".maxntid 256, 2, 1\n"
+"{\n"
+"	.reg .pred %p<2>;\n"
+"	.reg .b32 %r<5>;\n"
+"	.reg .b32 %f<2>;\n"
+"	.reg .b64 %rd<5>;\n"
+"\n"
+"	ld.param.u64 %rd1, [param_x];\n"
+"	ld.param.u64 %rd2, [param_y];\n"
+"	ld.param.u32 %r1, [param_rows];\n"
+"	// for sm_90 \\ and \"newer\"\n"
+"	mov.u32 %r2, %ctaid.x;\n"
+"	mov.u32 %r3, %tid.x;\n"
+"	mad.lo.u32 %r4, %r2, 256, %r3;\n"
+"	setp.lt.u32 %p1, %r4, %r1;\n"
+"	@!%p1 bra IF_1_END;\n"
+"		mad.wide.u32 %rd3, %r4, 4, %rd1;\n"
+"		ld.global.f32 %f1, [%rd3];\n"
+"		mad.wide.u32 %rd4, %r4, 4, %rd2;\n"
+"		st.global.f32 [%rd4], %f1;\n"
+"	IF_1_END:\n"
+"	ret;\n"
+"}\n";
 
 static const kiln_image blend_f32_f32_128_noclamp_wide_images[] = {
     {.data = blend_f32_f32_128_noclamp_wide_sm_80,
      .bytes = sizeof blend_f32_f32_128_noclamp_wide_sm_80 - 1,
-     .hash_high = 0x1f371cd52762cef3,
-     .hash_low = 0x33488c7b5efa4378,
+     .hash_high = 0xf3d151d84e476f3d,
+     .hash_low = 0xf593e77a185433d1,
      .min_driver = 10000,
      .sm = 80,
      .kind = KILN_TARGET_BASE,
      .format = KILN_IMAGE_PTX},
     {.data = blend_f32_f32_128_noclamp_wide_sm_90,
      .bytes = sizeof blend_f32_f32_128_noclamp_wide_sm_90 - 1,
-     .hash_high = 0xa895febbe44dc829,
-     .hash_low = 0xf5384beb977d979b,
+     .hash_high = 0xde0aa468ecea3d4e,
+     .hash_low = 0x3e5dbd4d8cd6e4e0,
      .min_driver = 10000,
      .sm = 90,
      .kind = KILN_TARGET_BASE,
@@ -741,7 +741,7 @@ kiln_status sample_blend_f32_f32_128_noclamp_wide(kiln_loader *loader, CUstream 
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
     if (!(a.stride % 16 == 0)) {
-        static const char detail[] = "stride must be a multiple of 16 for strategy=wide";
+        static const char detail[] = "stride must be a multiple of 16, with strategy=wide";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.rows, 128),
@@ -775,92 +775,92 @@ static const char blend_f16_f32_64_noclamp_narrow_id[] =
 static const char blend_f16_f32_64_noclamp_narrow_entry[] = "blend_f16_f32_64_noclamp_narrow";
 
 static const char blend_f16_f32_64_noclamp_narrow_sm_75[] =
-    ".version 6.3\n"
-    ".target sm_75\n"
-    ".address_size 64\n"
-    "\n"
-    ".visible .entry blend_f16_f32_64_noclamp_narrow(\n"
-    "    .param .u64 param_x,\n"
-    "    .param .u64 param_y,\n"
-    "    .param .u64 param_norm,\n"
-    "    .param .f32 param_factor,\n"
-    "    .param .u32 param_rows,\n"
-    "    .param .u64 param_stride\n"
-    ")\n"
-    ".maxntid 64, 2, 1\n"
-    "{\n"
-    "    .reg .pred %p<2>;\n"
-    "    .reg .b16 %h<2>;\n"
-    "    .reg .b32 %r<5>;\n"
-    "    .reg .b64 %rd<5>;\n"
-    "\n"
-    "    ld.param.u64 %rd1, [param_x];\n"
-    "    ld.param.u64 %rd2, [param_y];\n"
-    "    ld.param.u32 %r1, [param_rows];\n"
-    "    // for all, what?\?!\n"
-    "    mov.u32 %r2, %ctaid.x;\n"
-    "    mov.u32 %r3, %tid.x;\n"
-    "    mad.lo.u32 %r4, %r2, 64, %r3;\n"
-    "    setp.lt.u32 %p1, %r4, %r1;\n"
-    "    @!%p1 bra IF_1_END;\n"
-    "        mad.wide.u32 %rd3, %r4, 2, %rd1;\n"
-    "        ld.global.b16 %h1, [%rd3];\n"
-    "        mad.wide.u32 %rd4, %r4, 2, %rd2;\n"
-    "        st.global.b16 [%rd4], %h1;\n"
-    "    IF_1_END:\n"
-    "    ret;\n"
-    "}\n";
+".version 6.3\n"
+".target sm_75\n"
+".address_size 64\n"
+"\n"
+".visible .entry blend_f16_f32_64_noclamp_narrow(\n"
+"	.param .u64 param_x,\n"
+"	.param .u64 param_y,\n"
+"	.param .u64 param_norm,\n"
+"	.param .f32 param_factor,\n"
+"	.param .u32 param_rows,\n"
+"	.param .u64 param_stride\n"
+")\n"
+".maxntid 64, 2, 1\n"
+"{\n"
+"	.reg .pred %p<2>;\n"
+"	.reg .b16 %h<2>;\n"
+"	.reg .b32 %r<5>;\n"
+"	.reg .b64 %rd<5>;\n"
+"\n"
+"	ld.param.u64 %rd1, [param_x];\n"
+"	ld.param.u64 %rd2, [param_y];\n"
+"	ld.param.u32 %r1, [param_rows];\n"
+"	// for all, what?\?!\n"
+"	mov.u32 %r2, %ctaid.x;\n"
+"	mov.u32 %r3, %tid.x;\n"
+"	mad.lo.u32 %r4, %r2, 64, %r3;\n"
+"	setp.lt.u32 %p1, %r4, %r1;\n"
+"	@!%p1 bra IF_1_END;\n"
+"		mad.wide.u32 %rd3, %r4, 2, %rd1;\n"
+"		ld.global.b16 %h1, [%rd3];\n"
+"		mad.wide.u32 %rd4, %r4, 2, %rd2;\n"
+"		st.global.b16 [%rd4], %h1;\n"
+"	IF_1_END:\n"
+"	ret;\n"
+"}\n";
 
 static const char blend_f16_f32_64_noclamp_narrow_sm_90[] =
-    ".version 6.3\n"
-    ".target sm_75\n"
-    ".address_size 64\n"
-    "\n"
-    ".visible .entry blend_f16_f32_64_noclamp_narrow(\n"
-    "    .param .u64 param_x,\n"
-    "    .param .u64 param_y,\n"
-    "    .param .u64 param_norm,\n"
-    "    .param .f32 param_factor,\n"
-    "    .param .u32 param_rows,\n"
-    "    .param .u64 param_stride\n"
-    ")\n"
-    ".maxntid 64, 2, 1\n"
-    "{\n"
-    "    .reg .pred %p<2>;\n"
-    "    .reg .b16 %h<2>;\n"
-    "    .reg .b32 %r<5>;\n"
-    "    .reg .b64 %rd<5>;\n"
-    "\n"
-    "    ld.param.u64 %rd1, [param_x];\n"
-    "    ld.param.u64 %rd2, [param_y];\n"
-    "    ld.param.u32 %r1, [param_rows];\n"
-    "    // for sm_90 \\ and \"newer\"\n"
-    "    mov.u32 %r2, %ctaid.x;\n"
-    "    mov.u32 %r3, %tid.x;\n"
-    "    mad.lo.u32 %r4, %r2, 64, %r3;\n"
-    "    setp.lt.u32 %p1, %r4, %r1;\n"
-    "    @!%p1 bra IF_1_END;\n"
-    "        mad.wide.u32 %rd3, %r4, 2, %rd1;\n"
-    "        ld.global.b16 %h1, [%rd3];\n"
-    "        mad.wide.u32 %rd4, %r4, 2, %rd2;\n"
-    "        st.global.b16 [%rd4], %h1;\n"
-    "    IF_1_END:\n"
-    "    ret;\n"
-    "}\n";
+".version 6.3\n"
+".target sm_75\n"
+".address_size 64\n"
+"\n"
+".visible .entry blend_f16_f32_64_noclamp_narrow(\n"
+"	.param .u64 param_x,\n"
+"	.param .u64 param_y,\n"
+"	.param .u64 param_norm,\n"
+"	.param .f32 param_factor,\n"
+"	.param .u32 param_rows,\n"
+"	.param .u64 param_stride\n"
+")\n"
+".maxntid 64, 2, 1\n"
+"{\n"
+"	.reg .pred %p<2>;\n"
+"	.reg .b16 %h<2>;\n"
+"	.reg .b32 %r<5>;\n"
+"	.reg .b64 %rd<5>;\n"
+"\n"
+"	ld.param.u64 %rd1, [param_x];\n"
+"	ld.param.u64 %rd2, [param_y];\n"
+"	ld.param.u32 %r1, [param_rows];\n"
+"	// for sm_90 \\ and \"newer\"\n"
+"	mov.u32 %r2, %ctaid.x;\n"
+"	mov.u32 %r3, %tid.x;\n"
+"	mad.lo.u32 %r4, %r2, 64, %r3;\n"
+"	setp.lt.u32 %p1, %r4, %r1;\n"
+"	@!%p1 bra IF_1_END;\n"
+"		mad.wide.u32 %rd3, %r4, 2, %rd1;\n"
+"		ld.global.b16 %h1, [%rd3];\n"
+"		mad.wide.u32 %rd4, %r4, 2, %rd2;\n"
+"		st.global.b16 [%rd4], %h1;\n"
+"	IF_1_END:\n"
+"	ret;\n"
+"}\n";
 
 static const kiln_image blend_f16_f32_64_noclamp_narrow_images[] = {
     {.data = blend_f16_f32_64_noclamp_narrow_sm_75,
      .bytes = sizeof blend_f16_f32_64_noclamp_narrow_sm_75 - 1,
-     .hash_high = 0xb350901398888f1d,
-     .hash_low = 0xe949846e823288ae,
+     .hash_high = 0xe9ff55fc581c7099,
+     .hash_low = 0xabaab33b6da05150,
      .min_driver = 10000,
      .sm = 75,
      .kind = KILN_TARGET_BASE,
      .format = KILN_IMAGE_PTX},
     {.data = blend_f16_f32_64_noclamp_narrow_sm_90,
      .bytes = sizeof blend_f16_f32_64_noclamp_narrow_sm_90 - 1,
-     .hash_high = 0xa381c750e585ac8b,
-     .hash_low = 0x30a96dc0394782cb,
+     .hash_high = 0x3a26aa925d67a47b,
+     .hash_low = 0x6c14f0309e14c236,
      .min_driver = 10000,
      .sm = 90,
      .kind = KILN_TARGET_BASE,
@@ -921,92 +921,92 @@ static const char blend_f16_f32_64_noclamp_wide_id[] =
 static const char blend_f16_f32_64_noclamp_wide_entry[] = "blend_f16_f32_64_noclamp_wide";
 
 static const char blend_f16_f32_64_noclamp_wide_sm_80[] =
-    ".version 6.3\n"
-    ".target sm_75\n"
-    ".address_size 64\n"
-    "\n"
-    ".visible .entry blend_f16_f32_64_noclamp_wide(\n"
-    "    .param .u64 param_x,\n"
-    "    .param .u64 param_y,\n"
-    "    .param .u64 param_norm,\n"
-    "    .param .f32 param_factor,\n"
-    "    .param .u32 param_rows,\n"
-    "    .param .u64 param_stride\n"
-    ")\n"
-    ".maxntid 256, 2, 1\n"
-    "{\n"
-    "    .reg .pred %p<2>;\n"
-    "    .reg .b16 %h<2>;\n"
-    "    .reg .b32 %r<5>;\n"
-    "    .reg .b64 %rd<5>;\n"
-    "\n"
-    "    ld.param.u64 %rd1, [param_x];\n"
-    "    ld.param.u64 %rd2, [param_y];\n"
-    "    ld.param.u32 %r1, [param_rows];\n"
-    "    // for all, what?\?!\n"
-    "    mov.u32 %r2, %ctaid.x;\n"
-    "    mov.u32 %r3, %tid.x;\n"
-    "    mad.lo.u32 %r4, %r2, 256, %r3;\n"
-    "    setp.lt.u32 %p1, %r4, %r1;\n"
-    "    @!%p1 bra IF_1_END;\n"
-    "        mad.wide.u32 %rd3, %r4, 2, %rd1;\n"
-    "        ld.global.b16 %h1, [%rd3];\n"
-    "        mad.wide.u32 %rd4, %r4, 2, %rd2;\n"
-    "        st.global.b16 [%rd4], %h1;\n"
-    "    IF_1_END:\n"
-    "    ret;\n"
-    "}\n";
+".version 6.3\n"
+".target sm_75\n"
+".address_size 64\n"
+"\n"
+".visible .entry blend_f16_f32_64_noclamp_wide(\n"
+"	.param .u64 param_x,\n"
+"	.param .u64 param_y,\n"
+"	.param .u64 param_norm,\n"
+"	.param .f32 param_factor,\n"
+"	.param .u32 param_rows,\n"
+"	.param .u64 param_stride\n"
+")\n"
+".maxntid 256, 2, 1\n"
+"{\n"
+"	.reg .pred %p<2>;\n"
+"	.reg .b16 %h<2>;\n"
+"	.reg .b32 %r<5>;\n"
+"	.reg .b64 %rd<5>;\n"
+"\n"
+"	ld.param.u64 %rd1, [param_x];\n"
+"	ld.param.u64 %rd2, [param_y];\n"
+"	ld.param.u32 %r1, [param_rows];\n"
+"	// for all, what?\?!\n"
+"	mov.u32 %r2, %ctaid.x;\n"
+"	mov.u32 %r3, %tid.x;\n"
+"	mad.lo.u32 %r4, %r2, 256, %r3;\n"
+"	setp.lt.u32 %p1, %r4, %r1;\n"
+"	@!%p1 bra IF_1_END;\n"
+"		mad.wide.u32 %rd3, %r4, 2, %rd1;\n"
+"		ld.global.b16 %h1, [%rd3];\n"
+"		mad.wide.u32 %rd4, %r4, 2, %rd2;\n"
+"		st.global.b16 [%rd4], %h1;\n"
+"	IF_1_END:\n"
+"	ret;\n"
+"}\n";
 
 static const char blend_f16_f32_64_noclamp_wide_sm_90[] =
-    ".version 6.3\n"
-    ".target sm_75\n"
-    ".address_size 64\n"
-    "\n"
-    ".visible .entry blend_f16_f32_64_noclamp_wide(\n"
-    "    .param .u64 param_x,\n"
-    "    .param .u64 param_y,\n"
-    "    .param .u64 param_norm,\n"
-    "    .param .f32 param_factor,\n"
-    "    .param .u32 param_rows,\n"
-    "    .param .u64 param_stride\n"
-    ")\n"
-    ".maxntid 256, 2, 1\n"
-    "{\n"
-    "    .reg .pred %p<2>;\n"
-    "    .reg .b16 %h<2>;\n"
-    "    .reg .b32 %r<5>;\n"
-    "    .reg .b64 %rd<5>;\n"
-    "\n"
-    "    ld.param.u64 %rd1, [param_x];\n"
-    "    ld.param.u64 %rd2, [param_y];\n"
-    "    ld.param.u32 %r1, [param_rows];\n"
-    "    // for sm_90 \\ and \"newer\"\n"
-    "    mov.u32 %r2, %ctaid.x;\n"
-    "    mov.u32 %r3, %tid.x;\n"
-    "    mad.lo.u32 %r4, %r2, 256, %r3;\n"
-    "    setp.lt.u32 %p1, %r4, %r1;\n"
-    "    @!%p1 bra IF_1_END;\n"
-    "        mad.wide.u32 %rd3, %r4, 2, %rd1;\n"
-    "        ld.global.b16 %h1, [%rd3];\n"
-    "        mad.wide.u32 %rd4, %r4, 2, %rd2;\n"
-    "        st.global.b16 [%rd4], %h1;\n"
-    "    IF_1_END:\n"
-    "    ret;\n"
-    "}\n";
+".version 6.3\n"
+".target sm_75\n"
+".address_size 64\n"
+"\n"
+".visible .entry blend_f16_f32_64_noclamp_wide(\n"
+"	.param .u64 param_x,\n"
+"	.param .u64 param_y,\n"
+"	.param .u64 param_norm,\n"
+"	.param .f32 param_factor,\n"
+"	.param .u32 param_rows,\n"
+"	.param .u64 param_stride\n"
+")\n"
+".maxntid 256, 2, 1\n"
+"{\n"
+"	.reg .pred %p<2>;\n"
+"	.reg .b16 %h<2>;\n"
+"	.reg .b32 %r<5>;\n"
+"	.reg .b64 %rd<5>;\n"
+"\n"
+"	ld.param.u64 %rd1, [param_x];\n"
+"	ld.param.u64 %rd2, [param_y];\n"
+"	ld.param.u32 %r1, [param_rows];\n"
+"	// for sm_90 \\ and \"newer\"\n"
+"	mov.u32 %r2, %ctaid.x;\n"
+"	mov.u32 %r3, %tid.x;\n"
+"	mad.lo.u32 %r4, %r2, 256, %r3;\n"
+"	setp.lt.u32 %p1, %r4, %r1;\n"
+"	@!%p1 bra IF_1_END;\n"
+"		mad.wide.u32 %rd3, %r4, 2, %rd1;\n"
+"		ld.global.b16 %h1, [%rd3];\n"
+"		mad.wide.u32 %rd4, %r4, 2, %rd2;\n"
+"		st.global.b16 [%rd4], %h1;\n"
+"	IF_1_END:\n"
+"	ret;\n"
+"}\n";
 
 static const kiln_image blend_f16_f32_64_noclamp_wide_images[] = {
     {.data = blend_f16_f32_64_noclamp_wide_sm_80,
      .bytes = sizeof blend_f16_f32_64_noclamp_wide_sm_80 - 1,
-     .hash_high = 0x9a47fb0a48278940,
-     .hash_low = 0x76c03dcf44a76142,
+     .hash_high = 0xc56065b9ed360ace,
+     .hash_low = 0xfe0cb32216205043,
      .min_driver = 10000,
      .sm = 80,
      .kind = KILN_TARGET_BASE,
      .format = KILN_IMAGE_PTX},
     {.data = blend_f16_f32_64_noclamp_wide_sm_90,
      .bytes = sizeof blend_f16_f32_64_noclamp_wide_sm_90 - 1,
-     .hash_high = 0x0f7aa69ef8ad970a,
-     .hash_low = 0x9e603574d1a4a18c,
+     .hash_high = 0x661005f4e69e38d1,
+     .hash_low = 0xfd8a6096d70415c8,
      .min_driver = 10000,
      .sm = 90,
      .kind = KILN_TARGET_BASE,
@@ -1038,7 +1038,7 @@ kiln_status sample_blend_f16_f32_64_noclamp_wide(kiln_loader *loader, CUstream s
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
     if (!(a.stride % 16 == 0)) {
-        static const char detail[] = "stride must be a multiple of 16 for strategy=wide";
+        static const char detail[] = "stride must be a multiple of 16, with strategy=wide";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.rows, 64),
@@ -1072,92 +1072,92 @@ static const char blend_f16_f32_128_noclamp_narrow_id[] =
 static const char blend_f16_f32_128_noclamp_narrow_entry[] = "blend_f16_f32_128_noclamp_narrow";
 
 static const char blend_f16_f32_128_noclamp_narrow_sm_75[] =
-    ".version 6.3\n"
-    ".target sm_75\n"
-    ".address_size 64\n"
-    "\n"
-    ".visible .entry blend_f16_f32_128_noclamp_narrow(\n"
-    "    .param .u64 param_x,\n"
-    "    .param .u64 param_y,\n"
-    "    .param .u64 param_norm,\n"
-    "    .param .f32 param_factor,\n"
-    "    .param .u32 param_rows,\n"
-    "    .param .u64 param_stride\n"
-    ")\n"
-    ".maxntid 64, 2, 1\n"
-    "{\n"
-    "    .reg .pred %p<2>;\n"
-    "    .reg .b16 %h<2>;\n"
-    "    .reg .b32 %r<5>;\n"
-    "    .reg .b64 %rd<5>;\n"
-    "\n"
-    "    ld.param.u64 %rd1, [param_x];\n"
-    "    ld.param.u64 %rd2, [param_y];\n"
-    "    ld.param.u32 %r1, [param_rows];\n"
-    "    // for all, what?\?!\n"
-    "    mov.u32 %r2, %ctaid.x;\n"
-    "    mov.u32 %r3, %tid.x;\n"
-    "    mad.lo.u32 %r4, %r2, 64, %r3;\n"
-    "    setp.lt.u32 %p1, %r4, %r1;\n"
-    "    @!%p1 bra IF_1_END;\n"
-    "        mad.wide.u32 %rd3, %r4, 2, %rd1;\n"
-    "        ld.global.b16 %h1, [%rd3];\n"
-    "        mad.wide.u32 %rd4, %r4, 2, %rd2;\n"
-    "        st.global.b16 [%rd4], %h1;\n"
-    "    IF_1_END:\n"
-    "    ret;\n"
-    "}\n";
+".version 6.3\n"
+".target sm_75\n"
+".address_size 64\n"
+"\n"
+".visible .entry blend_f16_f32_128_noclamp_narrow(\n"
+"	.param .u64 param_x,\n"
+"	.param .u64 param_y,\n"
+"	.param .u64 param_norm,\n"
+"	.param .f32 param_factor,\n"
+"	.param .u32 param_rows,\n"
+"	.param .u64 param_stride\n"
+")\n"
+".maxntid 64, 2, 1\n"
+"{\n"
+"	.reg .pred %p<2>;\n"
+"	.reg .b16 %h<2>;\n"
+"	.reg .b32 %r<5>;\n"
+"	.reg .b64 %rd<5>;\n"
+"\n"
+"	ld.param.u64 %rd1, [param_x];\n"
+"	ld.param.u64 %rd2, [param_y];\n"
+"	ld.param.u32 %r1, [param_rows];\n"
+"	// for all, what?\?!\n"
+"	mov.u32 %r2, %ctaid.x;\n"
+"	mov.u32 %r3, %tid.x;\n"
+"	mad.lo.u32 %r4, %r2, 64, %r3;\n"
+"	setp.lt.u32 %p1, %r4, %r1;\n"
+"	@!%p1 bra IF_1_END;\n"
+"		mad.wide.u32 %rd3, %r4, 2, %rd1;\n"
+"		ld.global.b16 %h1, [%rd3];\n"
+"		mad.wide.u32 %rd4, %r4, 2, %rd2;\n"
+"		st.global.b16 [%rd4], %h1;\n"
+"	IF_1_END:\n"
+"	ret;\n"
+"}\n";
 
 static const char blend_f16_f32_128_noclamp_narrow_sm_90[] =
-    ".version 6.3\n"
-    ".target sm_75\n"
-    ".address_size 64\n"
-    "\n"
-    ".visible .entry blend_f16_f32_128_noclamp_narrow(\n"
-    "    .param .u64 param_x,\n"
-    "    .param .u64 param_y,\n"
-    "    .param .u64 param_norm,\n"
-    "    .param .f32 param_factor,\n"
-    "    .param .u32 param_rows,\n"
-    "    .param .u64 param_stride\n"
-    ")\n"
-    ".maxntid 64, 2, 1\n"
-    "{\n"
-    "    .reg .pred %p<2>;\n"
-    "    .reg .b16 %h<2>;\n"
-    "    .reg .b32 %r<5>;\n"
-    "    .reg .b64 %rd<5>;\n"
-    "\n"
-    "    ld.param.u64 %rd1, [param_x];\n"
-    "    ld.param.u64 %rd2, [param_y];\n"
-    "    ld.param.u32 %r1, [param_rows];\n"
-    "    // for sm_90 \\ and \"newer\"\n"
-    "    mov.u32 %r2, %ctaid.x;\n"
-    "    mov.u32 %r3, %tid.x;\n"
-    "    mad.lo.u32 %r4, %r2, 64, %r3;\n"
-    "    setp.lt.u32 %p1, %r4, %r1;\n"
-    "    @!%p1 bra IF_1_END;\n"
-    "        mad.wide.u32 %rd3, %r4, 2, %rd1;\n"
-    "        ld.global.b16 %h1, [%rd3];\n"
-    "        mad.wide.u32 %rd4, %r4, 2, %rd2;\n"
-    "        st.global.b16 [%rd4], %h1;\n"
-    "    IF_1_END:\n"
-    "    ret;\n"
-    "}\n";
+".version 6.3\n"
+".target sm_75\n"
+".address_size 64\n"
+"\n"
+".visible .entry blend_f16_f32_128_noclamp_narrow(\n"
+"	.param .u64 param_x,\n"
+"	.param .u64 param_y,\n"
+"	.param .u64 param_norm,\n"
+"	.param .f32 param_factor,\n"
+"	.param .u32 param_rows,\n"
+"	.param .u64 param_stride\n"
+")\n"
+".maxntid 64, 2, 1\n"
+"{\n"
+"	.reg .pred %p<2>;\n"
+"	.reg .b16 %h<2>;\n"
+"	.reg .b32 %r<5>;\n"
+"	.reg .b64 %rd<5>;\n"
+"\n"
+"	ld.param.u64 %rd1, [param_x];\n"
+"	ld.param.u64 %rd2, [param_y];\n"
+"	ld.param.u32 %r1, [param_rows];\n"
+"	// for sm_90 \\ and \"newer\"\n"
+"	mov.u32 %r2, %ctaid.x;\n"
+"	mov.u32 %r3, %tid.x;\n"
+"	mad.lo.u32 %r4, %r2, 64, %r3;\n"
+"	setp.lt.u32 %p1, %r4, %r1;\n"
+"	@!%p1 bra IF_1_END;\n"
+"		mad.wide.u32 %rd3, %r4, 2, %rd1;\n"
+"		ld.global.b16 %h1, [%rd3];\n"
+"		mad.wide.u32 %rd4, %r4, 2, %rd2;\n"
+"		st.global.b16 [%rd4], %h1;\n"
+"	IF_1_END:\n"
+"	ret;\n"
+"}\n";
 
 static const kiln_image blend_f16_f32_128_noclamp_narrow_images[] = {
     {.data = blend_f16_f32_128_noclamp_narrow_sm_75,
      .bytes = sizeof blend_f16_f32_128_noclamp_narrow_sm_75 - 1,
-     .hash_high = 0x704fd5832e654f7b,
-     .hash_low = 0xf0c65e525d07326b,
+     .hash_high = 0xbac2d7b6147d13a4,
+     .hash_low = 0x6b5818184dcf8cc1,
      .min_driver = 10000,
      .sm = 75,
      .kind = KILN_TARGET_BASE,
      .format = KILN_IMAGE_PTX},
     {.data = blend_f16_f32_128_noclamp_narrow_sm_90,
      .bytes = sizeof blend_f16_f32_128_noclamp_narrow_sm_90 - 1,
-     .hash_high = 0x041100bb1f22f1aa,
-     .hash_low = 0x4d2c980dd528efeb,
+     .hash_high = 0xf5f5f3de20a17797,
+     .hash_low = 0x0c56fa9ee0f2367f,
      .min_driver = 10000,
      .sm = 90,
      .kind = KILN_TARGET_BASE,
@@ -1218,92 +1218,92 @@ static const char blend_f16_f32_128_noclamp_wide_id[] =
 static const char blend_f16_f32_128_noclamp_wide_entry[] = "blend_f16_f32_128_noclamp_wide";
 
 static const char blend_f16_f32_128_noclamp_wide_sm_80[] =
-    ".version 6.3\n"
-    ".target sm_75\n"
-    ".address_size 64\n"
-    "\n"
-    ".visible .entry blend_f16_f32_128_noclamp_wide(\n"
-    "    .param .u64 param_x,\n"
-    "    .param .u64 param_y,\n"
-    "    .param .u64 param_norm,\n"
-    "    .param .f32 param_factor,\n"
-    "    .param .u32 param_rows,\n"
-    "    .param .u64 param_stride\n"
-    ")\n"
-    ".maxntid 256, 2, 1\n"
-    "{\n"
-    "    .reg .pred %p<2>;\n"
-    "    .reg .b16 %h<2>;\n"
-    "    .reg .b32 %r<5>;\n"
-    "    .reg .b64 %rd<5>;\n"
-    "\n"
-    "    ld.param.u64 %rd1, [param_x];\n"
-    "    ld.param.u64 %rd2, [param_y];\n"
-    "    ld.param.u32 %r1, [param_rows];\n"
-    "    // for all, what?\?!\n"
-    "    mov.u32 %r2, %ctaid.x;\n"
-    "    mov.u32 %r3, %tid.x;\n"
-    "    mad.lo.u32 %r4, %r2, 256, %r3;\n"
-    "    setp.lt.u32 %p1, %r4, %r1;\n"
-    "    @!%p1 bra IF_1_END;\n"
-    "        mad.wide.u32 %rd3, %r4, 2, %rd1;\n"
-    "        ld.global.b16 %h1, [%rd3];\n"
-    "        mad.wide.u32 %rd4, %r4, 2, %rd2;\n"
-    "        st.global.b16 [%rd4], %h1;\n"
-    "    IF_1_END:\n"
-    "    ret;\n"
-    "}\n";
+".version 6.3\n"
+".target sm_75\n"
+".address_size 64\n"
+"\n"
+".visible .entry blend_f16_f32_128_noclamp_wide(\n"
+"	.param .u64 param_x,\n"
+"	.param .u64 param_y,\n"
+"	.param .u64 param_norm,\n"
+"	.param .f32 param_factor,\n"
+"	.param .u32 param_rows,\n"
+"	.param .u64 param_stride\n"
+")\n"
+".maxntid 256, 2, 1\n"
+"{\n"
+"	.reg .pred %p<2>;\n"
+"	.reg .b16 %h<2>;\n"
+"	.reg .b32 %r<5>;\n"
+"	.reg .b64 %rd<5>;\n"
+"\n"
+"	ld.param.u64 %rd1, [param_x];\n"
+"	ld.param.u64 %rd2, [param_y];\n"
+"	ld.param.u32 %r1, [param_rows];\n"
+"	// for all, what?\?!\n"
+"	mov.u32 %r2, %ctaid.x;\n"
+"	mov.u32 %r3, %tid.x;\n"
+"	mad.lo.u32 %r4, %r2, 256, %r3;\n"
+"	setp.lt.u32 %p1, %r4, %r1;\n"
+"	@!%p1 bra IF_1_END;\n"
+"		mad.wide.u32 %rd3, %r4, 2, %rd1;\n"
+"		ld.global.b16 %h1, [%rd3];\n"
+"		mad.wide.u32 %rd4, %r4, 2, %rd2;\n"
+"		st.global.b16 [%rd4], %h1;\n"
+"	IF_1_END:\n"
+"	ret;\n"
+"}\n";
 
 static const char blend_f16_f32_128_noclamp_wide_sm_90[] =
-    ".version 6.3\n"
-    ".target sm_75\n"
-    ".address_size 64\n"
-    "\n"
-    ".visible .entry blend_f16_f32_128_noclamp_wide(\n"
-    "    .param .u64 param_x,\n"
-    "    .param .u64 param_y,\n"
-    "    .param .u64 param_norm,\n"
-    "    .param .f32 param_factor,\n"
-    "    .param .u32 param_rows,\n"
-    "    .param .u64 param_stride\n"
-    ")\n"
-    ".maxntid 256, 2, 1\n"
-    "{\n"
-    "    .reg .pred %p<2>;\n"
-    "    .reg .b16 %h<2>;\n"
-    "    .reg .b32 %r<5>;\n"
-    "    .reg .b64 %rd<5>;\n"
-    "\n"
-    "    ld.param.u64 %rd1, [param_x];\n"
-    "    ld.param.u64 %rd2, [param_y];\n"
-    "    ld.param.u32 %r1, [param_rows];\n"
-    "    // for sm_90 \\ and \"newer\"\n"
-    "    mov.u32 %r2, %ctaid.x;\n"
-    "    mov.u32 %r3, %tid.x;\n"
-    "    mad.lo.u32 %r4, %r2, 256, %r3;\n"
-    "    setp.lt.u32 %p1, %r4, %r1;\n"
-    "    @!%p1 bra IF_1_END;\n"
-    "        mad.wide.u32 %rd3, %r4, 2, %rd1;\n"
-    "        ld.global.b16 %h1, [%rd3];\n"
-    "        mad.wide.u32 %rd4, %r4, 2, %rd2;\n"
-    "        st.global.b16 [%rd4], %h1;\n"
-    "    IF_1_END:\n"
-    "    ret;\n"
-    "}\n";
+".version 6.3\n"
+".target sm_75\n"
+".address_size 64\n"
+"\n"
+".visible .entry blend_f16_f32_128_noclamp_wide(\n"
+"	.param .u64 param_x,\n"
+"	.param .u64 param_y,\n"
+"	.param .u64 param_norm,\n"
+"	.param .f32 param_factor,\n"
+"	.param .u32 param_rows,\n"
+"	.param .u64 param_stride\n"
+")\n"
+".maxntid 256, 2, 1\n"
+"{\n"
+"	.reg .pred %p<2>;\n"
+"	.reg .b16 %h<2>;\n"
+"	.reg .b32 %r<5>;\n"
+"	.reg .b64 %rd<5>;\n"
+"\n"
+"	ld.param.u64 %rd1, [param_x];\n"
+"	ld.param.u64 %rd2, [param_y];\n"
+"	ld.param.u32 %r1, [param_rows];\n"
+"	// for sm_90 \\ and \"newer\"\n"
+"	mov.u32 %r2, %ctaid.x;\n"
+"	mov.u32 %r3, %tid.x;\n"
+"	mad.lo.u32 %r4, %r2, 256, %r3;\n"
+"	setp.lt.u32 %p1, %r4, %r1;\n"
+"	@!%p1 bra IF_1_END;\n"
+"		mad.wide.u32 %rd3, %r4, 2, %rd1;\n"
+"		ld.global.b16 %h1, [%rd3];\n"
+"		mad.wide.u32 %rd4, %r4, 2, %rd2;\n"
+"		st.global.b16 [%rd4], %h1;\n"
+"	IF_1_END:\n"
+"	ret;\n"
+"}\n";
 
 static const kiln_image blend_f16_f32_128_noclamp_wide_images[] = {
     {.data = blend_f16_f32_128_noclamp_wide_sm_80,
      .bytes = sizeof blend_f16_f32_128_noclamp_wide_sm_80 - 1,
-     .hash_high = 0x302c37c33690593f,
-     .hash_low = 0x9db45a413217e5e6,
+     .hash_high = 0x06dbc5a648188b12,
+     .hash_low = 0x6c84836408124f09,
      .min_driver = 10000,
      .sm = 80,
      .kind = KILN_TARGET_BASE,
      .format = KILN_IMAGE_PTX},
     {.data = blend_f16_f32_128_noclamp_wide_sm_90,
      .bytes = sizeof blend_f16_f32_128_noclamp_wide_sm_90 - 1,
-     .hash_high = 0xb5f80f7f24a0f187,
-     .hash_low = 0x75471cdd94498865,
+     .hash_high = 0x513a5c1ca1e6de70,
+     .hash_low = 0x955c3a2de9f5233c,
      .min_driver = 10000,
      .sm = 90,
      .kind = KILN_TARGET_BASE,
@@ -1335,7 +1335,7 @@ kiln_status sample_blend_f16_f32_128_noclamp_wide(kiln_loader *loader, CUstream 
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
     if (!(a.stride % 16 == 0)) {
-        static const char detail[] = "stride must be a multiple of 16 for strategy=wide";
+        static const char detail[] = "stride must be a multiple of 16, with strategy=wide";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.rows, 128),
@@ -1369,94 +1369,94 @@ static const char blend_f64_f64_64_clamp_narrow_id[] =
 static const char blend_f64_f64_64_clamp_narrow_entry[] = "blend_f64_f64_64_clamp_narrow";
 
 static const char blend_f64_f64_64_clamp_narrow_sm_75[] =
-    ".version 6.3\n"
-    ".target sm_75\n"
-    ".address_size 64\n"
-    "\n"
-    ".visible .entry blend_f64_f64_64_clamp_narrow(\n"
-    "    .param .u64 param_x,\n"
-    "    .param .u64 param_y,\n"
-    "    .param .u64 param_limit,\n"
-    "    .param .u64 param_norm,\n"
-    "    .param .f64 param_factor,\n"
-    "    .param .u32 param_rows,\n"
-    "    .param .u64 param_stride\n"
-    ")\n"
-    ".maxntid 64, 2, 1\n"
-    "{\n"
-    "    .reg .pred %p<2>;\n"
-    "    .reg .b32 %r<5>;\n"
-    "    .reg .b64 %rd<5>;\n"
-    "    .reg .b64 %fd<2>;\n"
-    "\n"
-    "    ld.param.u64 %rd1, [param_x];\n"
-    "    ld.param.u64 %rd2, [param_y];\n"
-    "    ld.param.u32 %r1, [param_rows];\n"
-    "    // for all, what?\?!\n"
-    "    mov.u32 %r2, %ctaid.x;\n"
-    "    mov.u32 %r3, %tid.x;\n"
-    "    mad.lo.u32 %r4, %r2, 64, %r3;\n"
-    "    setp.lt.u32 %p1, %r4, %r1;\n"
-    "    @!%p1 bra IF_1_END;\n"
-    "        mad.wide.u32 %rd3, %r4, 8, %rd1;\n"
-    "        ld.global.f64 %fd1, [%rd3];\n"
-    "        mad.wide.u32 %rd4, %r4, 8, %rd2;\n"
-    "        st.global.f64 [%rd4], %fd1;\n"
-    "    IF_1_END:\n"
-    "    ret;\n"
-    "}\n";
+".version 6.3\n"
+".target sm_75\n"
+".address_size 64\n"
+"\n"
+".visible .entry blend_f64_f64_64_clamp_narrow(\n"
+"	.param .u64 param_x,\n"
+"	.param .u64 param_y,\n"
+"	.param .u64 param_limit,\n"
+"	.param .u64 param_norm,\n"
+"	.param .f64 param_factor,\n"
+"	.param .u32 param_rows,\n"
+"	.param .u64 param_stride\n"
+")\n"
+".maxntid 64, 2, 1\n"
+"{\n"
+"	.reg .pred %p<2>;\n"
+"	.reg .b32 %r<5>;\n"
+"	.reg .b64 %rd<5>;\n"
+"	.reg .b64 %fd<2>;\n"
+"\n"
+"	ld.param.u64 %rd1, [param_x];\n"
+"	ld.param.u64 %rd2, [param_y];\n"
+"	ld.param.u32 %r1, [param_rows];\n"
+"	// for all, what?\?!\n"
+"	mov.u32 %r2, %ctaid.x;\n"
+"	mov.u32 %r3, %tid.x;\n"
+"	mad.lo.u32 %r4, %r2, 64, %r3;\n"
+"	setp.lt.u32 %p1, %r4, %r1;\n"
+"	@!%p1 bra IF_1_END;\n"
+"		mad.wide.u32 %rd3, %r4, 8, %rd1;\n"
+"		ld.global.f64 %fd1, [%rd3];\n"
+"		mad.wide.u32 %rd4, %r4, 8, %rd2;\n"
+"		st.global.f64 [%rd4], %fd1;\n"
+"	IF_1_END:\n"
+"	ret;\n"
+"}\n";
 
 static const char blend_f64_f64_64_clamp_narrow_sm_90[] =
-    ".version 6.3\n"
-    ".target sm_75\n"
-    ".address_size 64\n"
-    "\n"
-    ".visible .entry blend_f64_f64_64_clamp_narrow(\n"
-    "    .param .u64 param_x,\n"
-    "    .param .u64 param_y,\n"
-    "    .param .u64 param_limit,\n"
-    "    .param .u64 param_norm,\n"
-    "    .param .f64 param_factor,\n"
-    "    .param .u32 param_rows,\n"
-    "    .param .u64 param_stride\n"
-    ")\n"
-    ".maxntid 64, 2, 1\n"
-    "{\n"
-    "    .reg .pred %p<2>;\n"
-    "    .reg .b32 %r<5>;\n"
-    "    .reg .b64 %rd<5>;\n"
-    "    .reg .b64 %fd<2>;\n"
-    "\n"
-    "    ld.param.u64 %rd1, [param_x];\n"
-    "    ld.param.u64 %rd2, [param_y];\n"
-    "    ld.param.u32 %r1, [param_rows];\n"
-    "    // for sm_90 \\ and \"newer\"\n"
-    "    mov.u32 %r2, %ctaid.x;\n"
-    "    mov.u32 %r3, %tid.x;\n"
-    "    mad.lo.u32 %r4, %r2, 64, %r3;\n"
-    "    setp.lt.u32 %p1, %r4, %r1;\n"
-    "    @!%p1 bra IF_1_END;\n"
-    "        mad.wide.u32 %rd3, %r4, 8, %rd1;\n"
-    "        ld.global.f64 %fd1, [%rd3];\n"
-    "        mad.wide.u32 %rd4, %r4, 8, %rd2;\n"
-    "        st.global.f64 [%rd4], %fd1;\n"
-    "    IF_1_END:\n"
-    "    ret;\n"
-    "}\n";
+".version 6.3\n"
+".target sm_75\n"
+".address_size 64\n"
+"\n"
+".visible .entry blend_f64_f64_64_clamp_narrow(\n"
+"	.param .u64 param_x,\n"
+"	.param .u64 param_y,\n"
+"	.param .u64 param_limit,\n"
+"	.param .u64 param_norm,\n"
+"	.param .f64 param_factor,\n"
+"	.param .u32 param_rows,\n"
+"	.param .u64 param_stride\n"
+")\n"
+".maxntid 64, 2, 1\n"
+"{\n"
+"	.reg .pred %p<2>;\n"
+"	.reg .b32 %r<5>;\n"
+"	.reg .b64 %rd<5>;\n"
+"	.reg .b64 %fd<2>;\n"
+"\n"
+"	ld.param.u64 %rd1, [param_x];\n"
+"	ld.param.u64 %rd2, [param_y];\n"
+"	ld.param.u32 %r1, [param_rows];\n"
+"	// for sm_90 \\ and \"newer\"\n"
+"	mov.u32 %r2, %ctaid.x;\n"
+"	mov.u32 %r3, %tid.x;\n"
+"	mad.lo.u32 %r4, %r2, 64, %r3;\n"
+"	setp.lt.u32 %p1, %r4, %r1;\n"
+"	@!%p1 bra IF_1_END;\n"
+"		mad.wide.u32 %rd3, %r4, 8, %rd1;\n"
+"		ld.global.f64 %fd1, [%rd3];\n"
+"		mad.wide.u32 %rd4, %r4, 8, %rd2;\n"
+"		st.global.f64 [%rd4], %fd1;\n"
+"	IF_1_END:\n"
+"	ret;\n"
+"}\n";
 
 static const kiln_image blend_f64_f64_64_clamp_narrow_images[] = {
     {.data = blend_f64_f64_64_clamp_narrow_sm_75,
      .bytes = sizeof blend_f64_f64_64_clamp_narrow_sm_75 - 1,
-     .hash_high = 0x762c13d9d700e886,
-     .hash_low = 0x1fc670ec19256f37,
+     .hash_high = 0x9a8f5752a3489c73,
+     .hash_low = 0x2acc04499ccd31ee,
      .min_driver = 10000,
      .sm = 75,
      .kind = KILN_TARGET_BASE,
      .format = KILN_IMAGE_PTX},
     {.data = blend_f64_f64_64_clamp_narrow_sm_90,
      .bytes = sizeof blend_f64_f64_64_clamp_narrow_sm_90 - 1,
-     .hash_high = 0xc06d78a3539f2ac5,
-     .hash_low = 0x226243ef4d847827,
+     .hash_high = 0x71311652f6aedf16,
+     .hash_low = 0x0e5e2b1a6b86616c,
      .min_driver = 10000,
      .sm = 90,
      .kind = KILN_TARGET_BASE,
@@ -1566,12 +1566,110 @@ kiln_status sample_blend(kiln_loader *loader, CUstream stream, const sample_blen
     return kiln_fail(loader, KILN_ERROR_NO_VARIANT, blend_name, detail);
 }
 
+/* ==== parts ============================================================================================= */
+
+static const char parts_name[] = "parts";
+
+/* What every variant asks of its arguments. */
+static kiln_status check_parts(kiln_loader *loader, const sample_parts_args *a)
+{
+    const kiln_status status = kiln_begin(loader, a, parts_name);
+    if (status != KILN_OK)
+        return status;
+    return KILN_OK;
+}
+
+/* parts/splits=2 */
+
+static const char parts_2_id[] = "parts/splits=2";
+static const char parts_2_entry[] = "parts_2";
+
+static const char parts_2_sm_75[] =
+    ".version 6.3\n"
+    ".target sm_75\n"
+    ".address_size 64\n"
+    "\n"
+    ".visible .entry parts_2(\n"
+    "    .param .u64 param_n,\n"
+    "    .param .u64 param_workspace,\n"
+    "    .param .u64 param_workspace_size\n"
+    ")\n"
+    ".maxntid 1, 1, 1\n"
+    "{\n"
+    "\n"
+    "    ret;\n"
+    "}\n";
+
+static const kiln_image parts_2_images[] = {
+    {.data = parts_2_sm_75,
+     .bytes = sizeof parts_2_sm_75 - 1,
+     .hash_high = 0x9d466f08bc9db532,
+     .hash_low = 0x44ea2eb0f8350421,
+     .min_driver = 10000,
+     .sm = 75,
+     .kind = KILN_TARGET_BASE,
+     .format = KILN_IMAGE_PTX},
+};
+
+static const kiln_module parts_2_module = {
+    .images = parts_2_images,
+    .image_count = 1,
+    .slot = 10,
+};
+
+kiln_status sample_parts_2(kiln_loader *loader, CUstream stream, const sample_parts_args *args)
+{
+    const kiln_status status = check_parts(loader, args);
+    if (status != KILN_OK)
+        return status;
+    sample_parts_args a = *args;
+    if (!(a.workspace_size >= a.n * 2)) {
+        static const char detail[] = "workspace_size must be at least n * splits, with splits=2";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, parts_name, detail);
+    }
+    if (a.workspace == 0) {
+        static const char detail[] = "workspace is null";
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, parts_name, detail);
+    }
+    if (a.workspace % 4 != 0) {
+        static const char detail[] = "workspace must be aligned to 4 bytes";
+        return kiln_fail(loader, KILN_ERROR_MISALIGNED, parts_name, detail);
+    }
+    const uint64_t grid[3] = {1, 1, 1};
+    void *params[] = {&a.n, &a.workspace, &a.workspace_size};
+    return kiln_launch(loader, &sample_parts_2_kernel, stream, grid, 0, params);
+}
+
+static int launch_parts_2(kiln_loader *loader, CUstream stream, const void *args)
+{
+    return (int)sample_parts_2(loader, stream, args);
+}
+
+const kiln_kernel sample_parts_2_kernel = {
+    .key = 0x065077bb069c63a3,
+    .id = parts_2_id,
+    .entry = parts_2_entry,
+    .module = &parts_2_module,
+    .launch = launch_parts_2,
+    .block = {1, 1, 1},
+    .slot = 10,
+    .max_shared_bytes = 0,
+};
+
+kiln_status sample_parts(kiln_loader *loader, CUstream stream, const sample_parts_args *args)
+{
+    const kiln_status status = check_parts(loader, args);
+    if (status != KILN_OK)
+        return status;
+    return sample_parts_2(loader, stream, args);
+}
+
 /* ==== the bundle ======================================================================================== */
 
 const kiln_bundle sample_bundle = {
     .layout_version = 1,
     .kernel_count = SAMPLE_KERNELS,
-    .module_count = 10,
+    .module_count = 11,
     .slot_count = SAMPLE_SLOTS,
     .name = "sample",
 };
@@ -1587,11 +1685,12 @@ static const kiln_kernel *const kernels[] = {
     &sample_blend_f16_f32_128_noclamp_narrow_kernel,
     &sample_blend_f16_f32_128_noclamp_wide_kernel,
     &sample_blend_f64_f64_64_clamp_narrow_kernel,
+    &sample_parts_2_kernel,
 };
 
 /* The place of a kernel, from 1, by key & mask; 0 is free. */
 static const uint32_t table[] = {
-    0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    0, 0, 8, 11, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
     0, 10, 0, 0, 0, 0, 5, 2, 7, 9, 0, 3, 0, 1, 4, 6,
 };
 

@@ -40,7 +40,9 @@ static uint64_t parameter(const problem *p, const char *name)
 
 /* One query against its keys. */
 typedef struct query {
-    uint64_t dim, q, kv, seen, kv_row; /* first elements; keys that it sees, elements from one to the next */
+    uint64_t dim, seen; /* elements of a row; keys that it sees */
+    uint64_t q, k, v;   /* first elements */
+    uint64_t k_row, v_row;
     long double *score, *size;         /* of each key: its score, |scale| * sum |q * k| */
     long double most, sum;             /* the largest score; the sum of e^(score - most) */
 } query;
@@ -82,7 +84,7 @@ static void find_scores(problem *p, query *t, double scale)
         long double sum = 0, size = 0;
         for (uint64_t d = 0; d < t->dim; d++) {
             long double term =
-                (long double)row[d] * element_get(k->about->type, k->host, t->kv + j * t->kv_row + d);
+                (long double)row[d] * element_get(k->about->type, k->host, t->k + j * t->k_row + d);
             sum += term;
             size += fabsl(term);
         }
@@ -118,7 +120,7 @@ static void expect_row(problem *p, const query *t, const arithmetic *a, uint64_t
             long double exact = probability(t, j);
             double weight = (double)exact, d_j = pass ? deviation(t, a, j) : 0;
             for (uint64_t d = 0; d < t->dim; d++) {
-                double x = element_get(v->about->type, v->host, t->kv + j * t->kv_row + d);
+                double x = element_get(v->about->type, v->host, t->v + j * t->v_row + d);
                 if (pass == 1) {
                     spread[d] += weight * d_j * (double)fabsl(x - r[d]);
                     continue;
@@ -161,6 +163,19 @@ static uint64_t keys_seen(problem *p, uint64_t i)
     return i + 1 + k_length > q_length ? i + 1 + k_length - q_length : 0;
 }
 
+static uint64_t stride(problem *p, const char *prefix, const char *suffix)
+{
+    char name[32];
+    strcpy(name, prefix);
+    strcat(name, suffix);
+    return problem_integer(p, name);
+}
+
+static uint64_t first_of(problem *p, const char *matrix, uint64_t batch, uint64_t head)
+{
+    return batch * stride(p, matrix, "_batch_stride") + head * stride(p, matrix, "_head_stride");
+}
+
 static void expect(problem *p, const input_pattern *pattern)
 {
     argument *out = problem_find(p, "out"), *lse = problem_find(p, "lse");
@@ -169,7 +184,8 @@ static void expect(problem *p, const input_pattern *pattern)
     arithmetic a = arithmetic_of(p, out->about->type, dim, pattern->flags & PATTERN_RANDOM);
     size_t bytes = (size_t)(problem_integer(p, "k_length") + 1) * sizeof(long double);
     query t = {.dim = dim,
-               .kv_row = problem_integer(p, "kv_row_stride"),
+               .k_row = problem_integer(p, "k_row_stride"),
+               .v_row = problem_integer(p, "v_row_stride"),
                .score = pool_allocate(&p->memory, bytes),
                .size = pool_allocate(&p->memory, bytes)};
     expect_values(p, out);
@@ -178,16 +194,12 @@ static void expect(problem *p, const input_pattern *pattern)
         expect_bits(p, problem_find(p, "arrivals")); /* all 0, as before */
     for (uint64_t n = 0; n < lse->count; n++) {
         uint64_t i = n % lengths, head = n / lengths % heads, batch = n / lengths / heads;
-        t.q = batch * problem_integer(p, "q_batch_stride") + head * problem_integer(p, "q_head_stride") +
-              i * problem_integer(p, "q_row_stride");
-        t.kv = batch * problem_integer(p, "kv_batch_stride") +
-               head / group * problem_integer(p, "kv_head_stride");
+        t.q = first_of(p, "q", batch, head) + i * problem_integer(p, "q_row_stride");
+        t.k = first_of(p, "k", batch, head / group);
+        t.v = first_of(p, "v", batch, head / group);
         t.seen = keys_seen(p, i);
         find_scores(p, &t, problem_find(p, "scale")->real);
-        expect_row(p, &t, &a,
-                   batch * problem_integer(p, "out_batch_stride") +
-                       head * problem_integer(p, "out_head_stride") +
-                       i * problem_integer(p, "out_row_stride"));
+        expect_row(p, &t, &a, first_of(p, "out", batch, head) + i * problem_integer(p, "out_row_stride"));
         expect_log(p, &t, &a, n);
     }
 }
@@ -334,7 +346,8 @@ static void add(size_plan *plan, lengths n, layout where)
     set(plan, "q_length", "", n.q);
     set(plan, "k_length", "", n.k);
     set_strides(plan, "q", n.q_heads, n.q, where == ONE_KV ? HEADS_FIRST : where, gap);
-    set_strides(plan, "kv", n.kv_heads, n.k, where, gap);
+    set_strides(plan, "k", n.kv_heads, n.k, where, gap);
+    set_strides(plan, "v", n.kv_heads, n.k, where, 2 * gap);
     set_strides(plan, "out", n.q_heads, n.q, where == ROWS_FIRST ? where : HEADS_FIRST, 0);
     uint64_t splits = parameter(plan->problem, "splits"), rows = n.batch * n.q_heads * n.q;
     set(plan, "workspace_size", "", splits > 1 ? rows * splits * (MOST_HEAD_DIM + 8) : 0);
@@ -370,6 +383,11 @@ static void plan_sizes(size_plan *plan)
     add(plan, (lengths){2, 6, 2, 9, 21}, ROWS_FIRST);
     add(plan, (lengths){2, 3, 3, 5, 18}, GAPS);
     add(plan, (lengths){3, 2, 1, 4, 7}, ONE_KV);
+    if (has_parameter(p, "packed", "true")) { /* a tile's rows, one more, and a head's queries in two tiles */
+        add(plan, (lengths){1, tile_q / 4, 1, 4, tile_k + 3}, HEADS_FIRST);
+        add(plan, (lengths){1, 2 * (tile_q / 3 + 1), 2, 3, 10}, ROWS_FIRST);
+        add(plan, (lengths){1, 3, 1, tile_q / 2 + 1, tile_q}, GAPS);
+    }
     add(plan, (lengths){0, 2, 1, 4, 7}, HEADS_FIRST);
     add(plan, (lengths){1, 0, 1, 4, 7}, HEADS_FIRST);
     if (dim <= 16 || plan->limits.is_full)

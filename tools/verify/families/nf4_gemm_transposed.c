@@ -7,9 +7,12 @@
  *     sums in f64     |C - r| <= 2^-24 * |r| + (L + 3) * 2^-53 * S
  *
  * With mma it is u_T * |r| + (5 * 2^-20 + (L + 3) * 2^-24 + 2 * u_T) * S: the matrix unit cuts off, the table is rounded
- * to T, and so is a weight with its scale. Random data must meet it with sqrt(L). Where numbers are too small to be normal
- * each rounding may add half of the smallest one, whatever the size of its operands: of a*s and of its product with t; with
- * mma of a scale's second part, of its product with t, and of the weight.
+ * to T, and so is what the scale is folded into, f16's weights and bf16's A. Random data must meet it with sqrt(L), and
+ * with 16-bit C all elements together, from 64 on, ||C - r|| <= u_T * (||r|| + ||sqrt(sum of (a*s*t)^2)||).
+ *
+ * Where numbers are too small to be normal each rounding may add half of the smallest one, whatever the size of its
+ * operands: of a*s and of its product with t; with mma of a scale's second part, of its product with t or a, and of what
+ * that is added to.
  */
 #include "nf4_gemm_transposed.h"
 
@@ -21,7 +24,7 @@
 #include "inputs.h"
 #include "nf4.h"
 
-enum { BLOCK = 64, TILE_K = 512, CHUNK = 16, MMA_CHUNK = 32 };
+enum { BLOCK = 64, TILE_K = 512, CHUNK = 16, MMA_CHUNK = 32, LEAST_OF_NORM = 64 };
 
 static uint64_t parameter(const problem *p, const char *name)
 {
@@ -55,7 +58,8 @@ static double longest_chain(problem *p)
 
 typedef struct product {
     long double r, magnitude; /* the exact sum, the sum of magnitudes */
-    double rows;              /* the sum of A's magnitudes */
+    double squares;           /* the sum of the products' squares */
+    double rows, weights;     /* the sums of the magnitudes of A and of the table's entries */
 } product;
 
 static product multiply(problem *p, uint64_t row, uint64_t i)
@@ -65,7 +69,7 @@ static product multiply(problem *p, uint64_t row, uint64_t i)
     uint64_t n = problem_integer(p, "n"), k = problem_integer(p, "k");
     const unsigned char *bytes = packed->host;
     const unsigned shift = groups_shift(groups_even_shift(p), i);
-    product sum = {0, 0, 0};
+    product sum = {0, 0, 0, 0, 0};
     for (uint64_t column = 0; column < n; column++) {
         uint64_t block = column * (k / BLOCK) + i / BLOCK;
         unsigned code = bytes[block * (BLOCK / 2) + i % BLOCK / 2] >> shift & 15;
@@ -74,9 +78,19 @@ static product multiply(problem *p, uint64_t row, uint64_t i)
         long double term = (long double)a * s * nf4_table[code];
         sum.r += term;
         sum.magnitude += fabsl(term);
+        sum.squares += (double)(term * term);
         sum.rows += fabs(a);
+        sum.weights += fabs(nf4_table[code]);
     }
     return sum;
+}
+
+/* Of three roundings, each near the smallest number: a scale's second part counts A times; the products with it, A times
+ * where they are weights, the table's entry times where they are of A. */
+static double bound_of_smallest(const product *sum, element_type type)
+{
+    double products = type == ELEMENT_BF16 ? sum->weights : sum->rows;
+    return (sum->rows + 2 * products) * number_smallest(type) / 2;
 }
 
 static double bound_of(problem *p, const product *sum, element_type type, bool is_random)
@@ -87,8 +101,7 @@ static double bound_of(problem *p, const product *sum, element_type type, bool i
     if (!is_f64)
         sums += 0x1p-150 * (2 * (double)problem_integer(p, "n") + 1);
     if (has_parameter(p, "strategy", "mma"))
-        sums += (5 * 0x1p-20 + 2 * number_unit(type)) * (double)sum->magnitude +
-                3 * number_smallest(type) / 2 * sum->rows;
+        sums += (5 * 0x1p-20 + 2 * number_unit(type)) * (double)sum->magnitude + bound_of_smallest(sum, type);
     if (type == ELEMENT_F32 && !is_f64)
         return sums;
     double rounding = number_unit(type) * ((double)fabsl(sum->r) + sums);
@@ -106,12 +119,19 @@ static void expect(problem *p, const input_pattern *pattern)
 {
     argument *out = problem_find(p, "out"), *arrivals = problem_find(p, "arrivals");
     uint64_t m = problem_integer(p, "m"), k = problem_integer(p, "k");
+    element_type type = out->about->type;
+    bool is_random = pattern->flags & PATTERN_RANDOM;
+    double r_squares = 0, squares = 0;
     expect_values(p, out);
     for (uint64_t i = 0; i < m * k; i++) {
         product sum = multiply(p, i / k, i % k);
-        out->expected_value[i] = value_of(out->about->type, sum.r);
-        out->bound[i] = bound_of(p, &sum, out->about->type, pattern->flags & PATTERN_RANDOM);
+        out->expected_value[i] = value_of(type, sum.r);
+        out->bound[i] = bound_of(p, &sum, type, is_random);
+        r_squares += (double)(sum.r * sum.r);
+        squares += sum.squares;
     }
+    bool has_norm = is_random && type != ELEMENT_F32 && m * k >= LEAST_OF_NORM;
+    out->norm_bound = has_norm ? number_unit(type) * (sqrt(r_squares) + sqrt(squares)) : 0;
     if (arrivals)
         expect_bits(p, arrivals); /* all 0, as before */
 }
@@ -125,9 +145,25 @@ enum {
     GEMM_OVERFLOW,      /* C is infinite in f16 */
     GEMM_TINY_SCALE,    /* denormal scales */
     GEMM_ANY_SCALE,     /* scales over many powers of two, both signs, and 0 */
-    GEMM_TIE_SCALE, /* one number in each row; scales half-way between numbers of A's type, where rounding is worst */
-    GEMM_LAST_COLUMN /* all of A but the last column is 0 */
+    GEMM_SCALE_PARTS,   /* C is near 0, and shows it when scales are rounded to A's type: see worst */
+    GEMM_LAST_COLUMN    /* all of A but the last column is 0 */
 };
+
+/* Scales half-way between numbers of A's type, codes and A with which rounding them there makes a product larger, and
+ * smaller, by most of all: in all by 2.2 u_T and more, with the table's error and that of what the scale is folded into;
+ * without it by 0.3 to 0.8. Products of both kinds are alike in size, so that r leaves the bound no more than 2 u_T * S. */
+typedef struct factors {
+    unsigned code;
+    double scale, a;
+} factors;
+
+static const factors worst_f16[2] = {{3, 0x1.47ep+0, 1}, {2, 0x1.02ap+0, -1}};
+static const factors worst_bf16[2] = {{4, 0x1.17p+0, 0x1.d6p+1}, {2, 0x1.05p+0, -0x1.fep+0}};
+
+static const factors *worst(element_type of_a, uint64_t column)
+{
+    return (of_a == ELEMENT_BF16 ? worst_bf16 : worst_f16) + column % 2;
+}
 
 /* With mma and f16 scales have to be within f16, and C is not to be near its end, where a bound has infinity in it. */
 static double any_scale(element_type of_a, random_stream s, uint64_t i)
@@ -147,9 +183,6 @@ static double scale_of(element_type of_a, int kind, random_stream s, uint64_t i)
         return any_scale(of_a, s, i);
     case GEMM_TINY_SCALE:
         return 0x1p-149 * (double)random_below(s, i, 65);
-    case GEMM_TIE_SCALE:
-        return ldexp(1 + (double)(2 * random_below(s, i, 4) + 1) * number_unit(of_a),
-                     -(int)random_below(s, i + 1, 4));
     case GEMM_CANCELLING:
     case GEMM_OVERFLOW:
         return 1;
@@ -178,14 +211,23 @@ static void fill_a(problem *p, argument *in, int kind, random_stream s)
     for (uint64_t i = 0; i < in->count; i++) {
         if (kind == GEMM_ONE_HOT)
             element_set(type, in->host, i, i % n == random_below(s, i / n, n) ? 1 : 0);
-        else if (kind == GEMM_TIE_SCALE && i % n != random_below(s, i / n, n))
-            element_set(type, in->host, i, 0);
+        else if (kind == GEMM_SCALE_PARTS)
+            element_set(type, in->host, i, worst(type, i % n)->a);
         else if (kind == GEMM_LARGE)
             element_set(type, in->host, i, large(type, s, i));
         else if (kind == GEMM_OVERFLOW)
             element_set(type, in->host, i, type == ELEMENT_F16 ? number_largest(type) : 1);
         else if (kind == GEMM_LAST_COLUMN && i % n + 1 < n)
             element_set(type, in->host, i, 0);
+    }
+}
+
+static void fill_scale_parts(element_type of_a, argument *packed, argument *scale, uint64_t blocks)
+{
+    for (uint64_t i = 0; i < scale->count; i++) {
+        const factors *one = worst(of_a, i / blocks);
+        element_set(scale->about->type, scale->host, i, one->scale);
+        memset((unsigned char *)packed->host + i * (BLOCK / 2), (int)(one->code * 0x11), BLOCK / 2);
     }
 }
 
@@ -201,13 +243,15 @@ static void make(problem *p, const input_pattern *pattern, random_stream s)
     inputs_fill_bytes(packed, random_fork(s, 3));
     if (kind == GEMM_CANCELLING || kind == GEMM_OVERFLOW)
         memset(packed->host, kind == GEMM_OVERFLOW ? 0xff : 0x22, packed->bytes);
+    if (kind == GEMM_SCALE_PARTS)
+        fill_scale_parts(in->about->type, packed, scale, problem_integer(p, "k") / BLOCK);
 }
 
 /* clang-format off */
 static const input_pattern patterns[] = {
     {"normal",      PATTERN_RANDOM | PATTERN_LARGE, INPUT_NORMAL},
     {"one-hot",     PATTERN_LARGE,                  GEMM_ONE_HOT},
-    {"tie-scale",   0,                              GEMM_TIE_SCALE},
+    {"scale-parts", 0,                              GEMM_SCALE_PARTS},
     {"last-column", 0,                              GEMM_LAST_COLUMN},
     {"uniform",     PATTERN_RANDOM,                 INPUT_UNIFORM},
     {"real",        PATTERN_LARGE,                  INPUT_REAL},

@@ -1,0 +1,53 @@
+/* What the parts of the transposed NF4 product on the matrix units share: a variant while it is emitted. */
+#ifndef KERNELS_NF4_GEMM_TRANSPOSED_MMA_H
+#define KERNELS_NF4_GEMM_TRANSPOSED_MMA_H
+
+#include "nf4_gemm_transposed.h"
+#include "nf4_pairs.h"
+
+enum {
+    WARPS = 8,
+    THREADS = 32 * WARPS,
+    TILE_K = TRANSPOSED_TILE_K,
+    WARP_K = TILE_K / WARPS, /* a block of one scale */
+    CHUNK = 32,              /* columns of a stage */
+    STEP = 16,               /* columns of an mma, or of two */
+    STEPS = CHUNK / STEP,
+    COLUMN_BYTES = TILE_K / 2,
+    CODES_BYTES = CHUNK * COLUMN_BYTES,
+    CODES_LOADS = CODES_BYTES / 16 / THREADS,
+    SCALES_STRIDE =
+        8 * CHUNK / 2 + 16, /* bytes from one warp's to the next's: writers and readers meet in no bank */
+    SCALES_BYTES = WARPS * SCALES_STRIDE,
+    ROW_BYTES = 2 * CHUNK + 32, /* of A; likewise */
+    LANE_K = 8,
+    FRAGMENTS = LANE_K / 2,
+    MOST_GROUPS = 8 /* of 8 rows */
+};
+
+typedef struct transposed_mma {
+    ptx_fn *f;
+    ptx_type type, pair; /* f16, f16x2, or bf16 */
+    uint32_t sm, groups, vector;
+    bool is_high_first;
+
+    nf4_pairs pairs;
+    transposed_args args;
+    ptx_val tid, lane, warp, quad, member; /* of 8; of the lanes of four */
+    ptx_val first_k, first_row, minus_zero;
+    ptx_val codes_at, scales_at, a_at[MOST_GROUPS], a_column; /* where loads start, for column 0 */
+    ptx_val code_column, scale_column, column_bytes, scale_bytes, last_column;
+    ptx_val codes_to, scales_to, a_to, codes_from, scales_from, a_from; /* in the first of the buffers */
+    ptx_val buffer;                                                     /* bytes to the one in use */
+    ptx_val codes[CODES_LOADS][4], scales[2], a[MOST_GROUPS];           /* on the way */
+    ptx_val sum[FRAGMENTS][MOST_GROUPS][4];
+} transposed_mma;
+
+/* 32 columns, all threads of the thread block: where they are and go, into registers, from there into shared memory. */
+void transposed_place_columns(transposed_mma *g);
+void transposed_load_columns(transposed_mma *g, ptx_val chunk);
+void transposed_store_columns(transposed_mma *g);
+
+ptx_val transposed_shared_at(const transposed_mma *g, ptx_type type, ptx_val address, uint32_t bytes);
+
+#endif
