@@ -78,7 +78,8 @@ def attention_shape(batch, heads, length, k_length=None, kv_heads=None):
     def stride(heads, rows=1):
         return lambda parameters: int(parameters["head_dim"]) * heads * rows
     k_length, kv_heads = k_length or length, kv_heads or heads
-    strides = {"q": (heads, length), "kv": (kv_heads, k_length), "out": (heads, length)}
+    keys = kv_heads, k_length
+    strides = {"q": (heads, length), "k": keys, "v": keys, "out": (heads, length)}
     return {"batch": batch, "q_heads": heads, "kv_heads": kv_heads, "q_length": length, "k_length": k_length,
             **{f"{name}_row_stride": stride(of) for name, (of, _) in strides.items()},
             **{f"{name}_head_stride": stride(1) for name in strides},
