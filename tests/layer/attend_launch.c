@@ -95,21 +95,12 @@ static void launch(const layer *l, uint32_t first, uint32_t count, bool is_causa
         .q_row_stride = QUERY_ROW,
         .q_head_stride = HEAD,
         .q_batch_stride = (uint64_t)queries * QUERY_ROW,
-<<<<<<< HEAD
         .k_row_stride = l->kv.k.row,
         .k_head_stride = l->kv.k.head,
         .k_batch_stride = l->kv.k.batch,
         .v_row_stride = l->kv.v.row,
         .v_head_stride = l->kv.v.head,
         .v_batch_stride = l->kv.v.batch,
-=======
-        .k_row_stride = HEAD,
-        .v_row_stride = HEAD,
-        .k_head_stride = (uint64_t)l->kv.capacity * HEAD,
-        .v_head_stride = (uint64_t)l->kv.capacity * HEAD,
-        .k_batch_stride = (uint64_t)l->kv.capacity * HEAD * KV_HEADS,
-        .v_batch_stride = (uint64_t)l->kv.capacity * HEAD * KV_HEADS,
->>>>>>> main
         .out_row_stride = QUERY_ROW,
         .out_head_stride = HEAD,
         .out_batch_stride = (uint64_t)queries * QUERY_ROW,
