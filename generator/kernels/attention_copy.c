@@ -81,8 +81,9 @@ static void copy_even(const attention_panel *p, ptx_val row, const ptx_val *end,
         if (first > 0 && (end || p->from.is_packed))
             mine = ptx_add(f, mine, ptx_u32(t.rows));
         if (first > 0)
-            at = p->from.is_packed ? attention_row_at(p->by->a, &p->from, from, mine)
-                                   : ptx_at(f, ptx_cast_ptr(f, at, PTX_U8), step);
+            at = p->from.is_packed
+                     ? attention_row_at(p->by->a, &p->from, from, mine)
+                     : ptx_cast_ptr(f, ptx_at(f, ptx_cast_ptr(f, at, PTX_U8), step), p->by->a->type);
         if (end)
             exists = ptx_lt(f, mine, *end);
         for (uint32_t turn = 0; turn < turns; turn += t.parts) {

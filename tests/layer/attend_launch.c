@@ -10,11 +10,18 @@ enum { SPARE = 24, MOST_SPLITS = 16 };
 
 /* ---- the cache --------------------------------------------------------------------------------------------------- */
 
-/* K and V by sequence, head and row. */
+/* K or V: where it begins, and elements from one row, head and sequence to the next. */
+typedef struct strided {
+    CUdeviceptr first;
+    uint32_t row;
+    uint64_t head, batch;
+} strided;
+
+/* K has head after head, V row after row, as caches of either kind are. */
 typedef struct cache {
-    CUdeviceptr k, v;
+    strided k, v;
     element_type type;
-    uint32_t capacity, rows; /* rows of a head: that there is room for, that are there */
+    uint32_t count; /* rows of a head that are there */
 } cache;
 
 static CUdeviceptr new_nans(size_t bytes)
@@ -28,20 +35,30 @@ static CUdeviceptr new_nans(size_t bytes)
 
 static cache cache_new(const context *c, element_type type)
 {
-    const uint32_t capacity = context_keys(c) + SPARE;
-    const size_t bytes = (size_t)c->batch * KV_HEADS * capacity * HEAD * element_bytes(type);
-    return (cache){new_nans(bytes), new_nans(bytes), type, capacity, 0};
+    const uint32_t capacity = context_keys(c) + SPARE, all = capacity * KV_HEADS * HEAD;
+    const size_t bytes = (size_t)c->batch * all * element_bytes(type);
+    return (cache){.k = {new_nans(bytes), HEAD, (uint64_t)capacity * HEAD, all},
+                   .v = {new_nans(bytes), KV_HEADS * HEAD, HEAD, all},
+                   .type = type};
 }
 
-static void cache_append(cache *to, const context *c, const tensors *t, uint32_t rows)
+static void write_row(const strided *to, uint32_t batch, uint32_t head, uint32_t row, const float *values,
+                      element_type type)
 {
-    for (uint32_t i = 0; i < c->batch * KV_HEADS; i++) {
-        const size_t from = ((size_t)i * context_keys(c) + to->rows) * HEAD;
-        const size_t at = ((size_t)i * to->capacity + to->rows) * HEAD * element_bytes(to->type);
-        elements_write(to->k + at, t->k + from, (size_t)rows * HEAD, to->type);
-        elements_write(to->v + at, t->v + from, (size_t)rows * HEAD, to->type);
+    const uint64_t at = batch * to->batch + head * to->head + (uint64_t)row * to->row;
+    elements_write(to->first + at * element_bytes(type), values, HEAD, type);
+}
+
+static void cache_append(cache *to, const context *c, const tensors *t, uint32_t count)
+{
+    const uint32_t keys = context_keys(c);
+    for (uint32_t i = 0; i < c->batch * KV_HEADS * count; i++) {
+        const uint32_t row = to->count + i % count, head = i / count % KV_HEADS, batch = i / count / KV_HEADS;
+        const size_t from = (((size_t)batch * KV_HEADS + head) * keys + row) * HEAD;
+        write_row(&to->k, batch, head, row, t->k + from, to->type);
+        write_row(&to->v, batch, head, row, t->v + from, to->type);
     }
-    to->rows += rows;
+    to->count += count;
 }
 
 /* ---- launches ---------------------------------------------------------------------------------------------------- */
@@ -65,25 +82,25 @@ static void launch(const layer *l, uint32_t first, uint32_t count, bool is_causa
     const size_t skipped = (size_t)first * QUERY_ROW * element_bytes(l->kv.type);
     const layer_kernels_attention_args args = {
         .q = l->q + skipped,
-        .k = l->kv.k,
-        .v = l->kv.v,
+        .k = l->kv.k.first,
+        .v = l->kv.v.first,
         .out = l->out + skipped,
         .lse = log,
         .batch = l->c->batch,
         .q_heads = QUERY_HEADS,
         .kv_heads = KV_HEADS,
         .q_length = count,
-        .k_length = l->kv.rows,
+        .k_length = l->kv.count,
         .scale = 1 / sqrt(HEAD),
         .q_row_stride = QUERY_ROW,
         .q_head_stride = HEAD,
         .q_batch_stride = (uint64_t)queries * QUERY_ROW,
-        .k_row_stride = HEAD,
-        .v_row_stride = HEAD,
-        .k_head_stride = (uint64_t)l->kv.capacity * HEAD,
-        .v_head_stride = (uint64_t)l->kv.capacity * HEAD,
-        .k_batch_stride = (uint64_t)l->kv.capacity * HEAD * KV_HEADS,
-        .v_batch_stride = (uint64_t)l->kv.capacity * HEAD * KV_HEADS,
+        .k_row_stride = l->kv.k.row,
+        .k_head_stride = l->kv.k.head,
+        .k_batch_stride = l->kv.k.batch,
+        .v_row_stride = l->kv.v.row,
+        .v_head_stride = l->kv.v.head,
+        .v_batch_stride = l->kv.v.batch,
         .out_row_stride = QUERY_ROW,
         .out_head_stride = HEAD,
         .out_batch_stride = (uint64_t)queries * QUERY_ROW,
@@ -142,8 +159,8 @@ static bool layer_close(layer *l, const tensors *t, bool should_share, results *
     elements_take(r->out, l->out, t->q_count, l->kv.type);
     const bool are_shared = has_bits(l->workspace, l->workspace_size);
     const bool is_left = has_bits(l->arrivals, l->arrivals_size);
-    device_free(l->kv.k);
-    device_free(l->kv.v);
+    device_free(l->kv.k.first);
+    device_free(l->kv.v.first);
     device_free(l->q);
     if (are_shared != should_share)
         printf("WRONG: thread blocks %s the keys of a query\n", are_shared ? "shared" : "did not share");
