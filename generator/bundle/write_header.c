@@ -156,6 +156,8 @@ static const char *family_comment(arena *a, const bundle_family *f)
         text_printf(&out, "\nNaN and infinity: %s.", family->nonfinite);
     if (family->empty)
         text_printf(&out, "\nWhen %s there is nothing to do: KILN_OK without a launch.", family->empty);
+    if (family->unread)
+        text_printf(&out, "\nWhen %s inputs are not read and may be null.", family->unread);
     const char *title = "\nRules, else KILN_ERROR_BAD_ARGUMENT:";
     for (const kiln_rule *rule = family->rules; rule && rule->condition; rule++) {
         if (!counts_here(a, f, rule))

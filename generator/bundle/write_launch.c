@@ -52,8 +52,13 @@ static void write_null_check(arena *a, text *out, const bundle_family *f, const 
 {
     if (arg->kind == KILN_ARG_VALUE || arg->kind == KILN_ARG_OPTIONAL_OUT)
         return;
-    write_failure(out, f, arena_format(a, "%s%s == 0", prefix, arg->name), "KILN_ERROR_NULL_POINTER",
-                  arena_format(a, "%s is null", arg->name));
+    const char *condition = arena_format(a, "%s%s == 0", prefix, arg->name);
+    if (arg->kind == KILN_ARG_IN && f->family->unread) {
+        const char *is_read = arena_format(a, "!(%s)", f->family->unread);
+        const expression *e = bind_text(a, f->family, is_read, NULL);
+        condition = arena_format(a, "%s && %s", condition, c_expression(a, e, prefix));
+    }
+    write_failure(out, f, condition, "KILN_ERROR_NULL_POINTER", arena_format(a, "%s is null", arg->name));
 }
 
 static void write_alignment_check(arena *a, text *out, const bundle_family *f, const kiln_arg *arg,

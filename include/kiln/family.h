@@ -119,6 +119,7 @@ typedef struct kiln_family {
         *refusals; /* over parameters: which combinations cannot be generated (condition that must hold) */
     const kiln_rule *rules; /* over arguments and parameters, checked at every launch; may be null */
     const char *empty;    /* condition over arguments: nothing to do, success without a launch; may be null */
+    const char *unread;   /* condition over arguments: inputs are not read and may be null; null: never */
     const char *block[3]; /* threads, over parameters; null: 1 */
     const char *grid[3];  /* thread blocks, over arguments, parameters and device; null: 1 */
     const char *shared_bytes; /* dynamic shared memory, over arguments and parameters; null: 0 */

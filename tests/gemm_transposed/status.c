@@ -49,7 +49,6 @@ static void try_all(const arguments right)
     TRY(m = M, KILN_OK, 1);
     TRY(m = 0, KILN_OK, 0);
     TRY(k = 0, KILN_OK, 0);
-    TRY(n = 0, KILN_OK, 1); /* C is zero */
     TRY(k = 96, KILN_ERROR_BAD_ARGUMENT, 0);
     TRY(k = 1, KILN_ERROR_BAD_ARGUMENT, 0);
     TRY(m = 65536, KILN_ERROR_BAD_ARGUMENT, 0);
@@ -63,6 +62,27 @@ static void try_all(const arguments right)
     TRY(packed += 8, KILN_ERROR_MISALIGNED, 0);
     TRY(scale += 2, KILN_ERROR_MISALIGNED, 0);
     TRY(out += 1, KILN_ERROR_MISALIGNED, 0);
+}
+
+/* Without columns inputs may be null; C is zero. */
+static void try_no_columns(arguments right)
+{
+    static unsigned char c[4 * M * K], zero[sizeof c];
+    right.n = 0;
+    TRY(in = 0, KILN_OK, 1);
+    TRY(packed = 0, KILN_OK, 1);
+    TRY(scale = 0, KILN_OK, 1);
+    TRY(out = 0, KILN_ERROR_NULL_POINTER, 0);
+    TRY(in += 1, KILN_ERROR_MISALIGNED, 0);
+    need(driver.memset_d8(right.out, 0xff, sizeof c) == 0, "cuMemsetD8");
+    right.in = right.packed = right.scale = 0;
+    TRY(n = 0, KILN_OK, 1);
+    need(driver.ctx_synchronize() == 0 && driver.memcpy_dtoh(c, right.out, sizeof c) == 0, "cuMemcpyDtoH");
+    trials++;
+    if (memcmp(c, zero, sizeof c) == 0)
+        return;
+    wrong++;
+    printf("WRONG: C is not zero without columns\n");
 }
 
 /* One row of 512 columns, so that four parts have columns for all warps: dispatch takes them where it may. */
@@ -97,6 +117,7 @@ int main(int argc, char **argv)
                              .n = N,
                              .k = K};
     try_all(right);
+    try_no_columns(right);
     try_workspace(right);
     need(kiln_close(&loader) == KILN_OK, "kiln_close");
     printf("%u of %u calls ended as documented\n", trials - wrong, trials);

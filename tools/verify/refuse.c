@@ -42,6 +42,19 @@ static void expect_status(trial *t, const CUdeviceptr addresses[MAX_ARGS], kiln_
              kiln_status_string(expected));
 }
 
+static bool holds(const problem *p, const formula *f)
+{
+    char error[256];
+    uint64_t value = 0;
+    return f && problem_evaluate(p, f, &value, error, sizeof error) && value;
+}
+
+static bool may_be_null(const problem *p, const manifest_arg *a)
+{
+    return a->direction == DIRECTION_OPTIONAL_OUT ||
+           (a->direction == DIRECTION_IN && holds(p, p->variant->unread));
+}
+
 static void try_pointers(trial *t)
 {
     for (size_t i = 0; i < t->problem->arg_count; i++) {
@@ -51,7 +64,7 @@ static void try_pointers(trial *t)
         if (!manifest_is_pointer(a))
             continue;
         set_addresses(addresses);
-        if (a->direction != DIRECTION_OPTIONAL_OUT) {
+        if (!may_be_null(t->problem, a)) {
             addresses[i] = 0;
             snprintf(what, sizeof what, "%s null", a->name);
             expect_status(t, addresses, KILN_ERROR_NULL_POINTER, what);
@@ -68,9 +81,7 @@ static void try_pointers(trial *t)
 /* With nothing to do a launcher may succeed before it looks at every rule. */
 static bool is_empty(const problem *p)
 {
-    char error[256];
-    uint64_t holds = 0;
-    return p->variant->empty && problem_evaluate(p, p->variant->empty, &holds, error, sizeof error) && holds;
+    return holds(p, p->variant->empty);
 }
 
 /* The i-th value to try for a size: all small ones, then those around the powers of two. False: no more. */
