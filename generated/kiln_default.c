@@ -47708,15 +47708,15 @@ static kiln_status check_nf4_gemm_transposed(kiln_loader *loader, const kiln_def
     }
     if ((uint64_t)a->m == 0 || (uint64_t)a->k == 0)
         return KILN_OK;
-    if (a->in == 0) {
+    if (a->in == 0 && !((uint64_t)a->n == 0)) {
         static const char detail[] = "in is null";
         return kiln_fail(loader, KILN_ERROR_NULL_POINTER, nf4_gemm_transposed_name, detail);
     }
-    if (a->packed == 0) {
+    if (a->packed == 0 && !((uint64_t)a->n == 0)) {
         static const char detail[] = "packed is null";
         return kiln_fail(loader, KILN_ERROR_NULL_POINTER, nf4_gemm_transposed_name, detail);
     }
-    if (a->scale == 0) {
+    if (a->scale == 0 && !((uint64_t)a->n == 0)) {
         static const char detail[] = "scale is null";
         return kiln_fail(loader, KILN_ERROR_NULL_POINTER, nf4_gemm_transposed_name, detail);
     }

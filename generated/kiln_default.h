@@ -875,6 +875,7 @@ kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_2_near_2_1(kiln_loader
  * it has part in one too, and so does a product of A and a scale beyond f32, with mma in bf16 beyond that
  * type, in f16 a scale beyond 65504; other elements are as without it.
  * When m == 0 || k == 0 there is nothing to do: KILN_OK without a launch.
+ * When n == 0 inputs are not read and may be null.
  * Rules, else KILN_ERROR_BAD_ARGUMENT:
  *   - k must be a multiple of 64
  *   - m must be at most 65535
