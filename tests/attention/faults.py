@@ -101,7 +101,7 @@ SPLIT = [
      "ex2.approx.ftz.f32 $f, $d; sub", "mov.b32 $c, $b; sub.rn.f32 $d, $e, $c; ex2.approx.ftz.f32 $f, $d; sub", 2),
 ]
 
-SCALAR_KERNEL = "attention/type=f32,head_dim=16,causal=true,strategy=simt,tile_q=32,tile_k=32,splits=1"
-MATRIX_KERNEL = "attention/type=f16,head_dim=24,causal=true,strategy=mma,tile_q=32,tile_k=32,splits=1"
+SCALAR_KERNEL = "attention/type=f32,head_dim=16,causal=true,strategy=simt,tile_q=32,tile_k=32,splits=1,packed=false"
+MATRIX_KERNEL = "attention/type=f16,head_dim=24,causal=true,strategy=mma,tile_q=32,tile_k=32,splits=1,packed=false"
 SPLIT_KERNEL = MATRIX_KERNEL.replace("splits=1", "splits=4")
 FAULTS = {SCALAR_KERNEL: SIMT, MATRIX_KERNEL: MMA, SPLIT_KERNEL: SPLIT}

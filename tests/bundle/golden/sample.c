@@ -1585,26 +1585,26 @@ static const char parts_2_id[] = "parts/splits=2";
 static const char parts_2_entry[] = "parts_2";
 
 static const char parts_2_sm_75[] =
-    ".version 6.3\n"
-    ".target sm_75\n"
-    ".address_size 64\n"
-    "\n"
-    ".visible .entry parts_2(\n"
-    "    .param .u64 param_n,\n"
-    "    .param .u64 param_workspace,\n"
-    "    .param .u64 param_workspace_size\n"
-    ")\n"
-    ".maxntid 1, 1, 1\n"
-    "{\n"
-    "\n"
-    "    ret;\n"
-    "}\n";
+".version 6.3\n"
+".target sm_75\n"
+".address_size 64\n"
+"\n"
+".visible .entry parts_2(\n"
+"	.param .u64 param_n,\n"
+"	.param .u64 param_workspace,\n"
+"	.param .u64 param_workspace_size\n"
+")\n"
+".maxntid 1, 1, 1\n"
+"{\n"
+"\n"
+"	ret;\n"
+"}\n";
 
 static const kiln_image parts_2_images[] = {
     {.data = parts_2_sm_75,
      .bytes = sizeof parts_2_sm_75 - 1,
-     .hash_high = 0x9d466f08bc9db532,
-     .hash_low = 0x44ea2eb0f8350421,
+     .hash_high = 0x29050b23831660fa,
+     .hash_low = 0x9f76cba92de9ab01,
      .min_driver = 10000,
      .sm = 75,
      .kind = KILN_TARGET_BASE,
