@@ -26,8 +26,8 @@ class Checker(Planter):
         self.in_window = Planter(kiln, config, "sm_80")  # the lowest with shared memory for one
         self.verify = [verify, "--driver", driver, "--json", "-", "--max-elements", "25000"]
 
-    def text(self, kernel):
-        return (self.in_window if "table=window" in kernel else self).image(kernel)
+    def image(self, kernel):
+        return self.in_window.image(kernel) if "table=window" in kernel else super().image(kernel)
 
     def judge(self, kernel, text):
         """"ok" or "WRONG" or what else kiln-verify made of the kernel with this text, and what it says."""
@@ -37,13 +37,13 @@ class Checker(Planter):
         return row["result"], " ".join(row.get("detail", "").split())
 
     def check_healthy(self, kernel):
-        result, detail = self.judge(kernel, self.text(kernel))
+        result, detail = self.judge(kernel, self.image(kernel))
         return result == "ok", f"healthy {kernel}: {result} {detail}"
 
     def check(self, kernel, fault):
         name, says, *edit = fault
         try:
-            result, detail = self.judge(kernel, plant(self.text(kernel), *edit))
+            result, detail = self.judge(kernel, plant(self.image(kernel), *edit))
         except ValueError as why:
             return False, f"NOT PLANTED {kernel} {name}: {why}"
         is_found = result == "WRONG" and re.search(says, detail) is not None
