@@ -21,7 +21,7 @@ LEAST = 20
 class Checker(Planter):
     def __init__(self, kiln, config, verify, driver):
         super().__init__(kiln, config)
-        self.verify = [verify, "--driver", driver, "--json", "-", "--max-elements", "10000", "--inputs", "1"]
+        self.verify = [verify, "--driver", driver, "--json", "-", "--max-elements", "10000", "--inputs", "8"]
 
     def judge(self, kernel, text):
         """"ok" or "WRONG" or what else kiln-verify made of the kernel with this text, and what it says."""
