@@ -167,9 +167,11 @@ static const kiln_rule refusals[] = {
     {"strategy == simt || type == f16 || type == bf16", "strategy mma is for f16 and bf16"},
     {"type != f64 || tile_q == 32", "f64 needs tile_q 32: registers"},
     {"type != f64 || tile_k == 32 || head_dim <= 128", "f64 needs tile_k 32 beyond head_dim 128: registers"},
-    {"packed == false || strategy == mma || tile_q == 32 || head_dim <= 192",
-     "packed needs tile_q 32 beyond head_dim 192 with strategy simt: registers"},
+    {"(packed == false && splits == 1) || strategy == mma || tile_q == 32 || head_dim <= 192",
+     "packed and splits need tile_q 32 beyond head_dim 192 with strategy simt: registers"},
     {"strategy == mma || tile_q <= 64", "tile_q 128 is for strategy mma"},
+    {"tile_q < 128 || tile_k == 32 || head_dim <= 96 || head_dim >= 128",
+     "tile_q 128 needs tile_k 32 between head_dim 96 and 128: registers"},
     {"strategy == simt || " MMA_SHARED " + 16 * (splits > 1) <= 101376", "the tiles need more than 99 KB of shared memory"},
     {NULL, NULL},
 };
