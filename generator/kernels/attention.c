@@ -92,8 +92,8 @@ static const kiln_rule rules[] = {
 #define SIMT_SHARED "((tile_q + tile_k) * select(type == f64, 272, 144) + tile_q * tile_k * " WIDE_BYTES " + 512)"
 #define GAP_BYTES   "select(head_dim % 64 == 0, 16, select(head_dim % 32 == 0, 8, select(head_dim % 16 == 0, 4, 0)))"
 #define MMA_SHARED  "((tile_q + 2 * tile_k) * (2 * head_dim + " GAP_BYTES "))"
-#define BLOCKS      "(1 + (tile_q == 128 && head_dim <= 128))"
-#define MMA_THREADS "(2 * tile_q / " BLOCKS ")"
+#define BLOCKS      "(1 + (tile_q > 64 && head_dim <= 128))"
+#define MMA_THREADS "min(2 * tile_q, 128 * (1 + (head_dim > 128)))"
 #define THREADS     "select(strategy == mma, " MMA_THREADS ", 128)"
 #define SHARED      "select(strategy == mma, " MMA_SHARED ", " SIMT_SHARED ")"
 
@@ -109,7 +109,7 @@ static const kiln_rule rules[] = {
 #define ROUNDS   "ceil_div(" SEEING ", tile_q)"
 #define TRIANGLE                                                                                                       \
     "select(tile_q < tile_k, (" ROUNDS " / 2 + 1) * ((" ROUNDS " + 1) / 2), tile_q / tile_k * (" ROUNDS     \
-    " * (" ROUNDS " + 1) / 2 - " ROUNDS ") + ceil_div(" SEEING ", tile_k))"
+    " * (" ROUNDS " - 1) / 2) + ceil_div(" SEEING ", tile_k))"
 #define TILES                                                                                                          \
     "select(" STAIRS ", " ROUNDS " * ceil_div(k_length - " SEEING ", tile_k) + " TRIANGLE ", " Q_TILES                     \
     " * ceil_div(k_length, tile_k))"
@@ -153,13 +153,16 @@ static const kiln_rule rules[] = {
 #define MMA_FIXED                                                                                                      \
     "(166 + " BLOCKS " * (27 + head_dim * (13 + 2 * " OLD ") / 4) - head_dim / 8 + (2 + 3 * " OLD " + 9 * " ODD ") * "  \
     MMA_TURNS ")"
-#define MMA_PART   "(131 + " BLOCKS " * (92 + head_dim * (49 + 4 * " OLD ") / 16) + head_dim * 5 / 8 + 28 * " ODD ")"
+#define MMA_PART   "(145 + " BLOCKS " * (92 + head_dim * (44 + 7 * " OLD ") / 16) + head_dim * 5 / 8 + 28 * " ODD ")"
 #define MMA_MASK   "(7 + tile_k * " BLOCKS ")"
 
-/* Beyond what a tile without splits takes: each part's beginning, leaving and joining. */
-#define SPLIT "(splits > 1) * (splits * select(strategy == mma, " MMA_PART ", " SIMT_PART ") - 100 - head_dim / 2)"
+/* Beyond what a tile without splits takes: each part's beginning, leaving and joining, and what was summed shrinks in each
+ * part that has keys. */
+#define SHRINK     "min(splits, ceil_div(k_length, tile_k)) * (12 + head_dim / 2) / splits"
+#define SPLIT                                                                                                          \
+    "(splits > 1) * (splits * select(strategy == mma, " MMA_PART " + " SHRINK ", " SIMT_PART ") - 150 - head_dim)"
 #define INSTRUCTIONS                                                                                                   \
-    "batch * " HEADS " * " THREADS " * (" Q_TILES " * (14 * causal + (40 + head_dim / 2) * packed + " SPLIT " + select(strategy == mma, " MMA_FIXED ", " SIMT_FIXED \
+    "batch * " HEADS " * " THREADS " * (" Q_TILES " * (14 * causal * splits + (40 + head_dim / 2) * packed + " SPLIT " + select(strategy == mma, " MMA_FIXED ", " SIMT_FIXED \
     ")) + " TILES " * select(strategy == mma, " MMA_TILE ", " SIMT_TILE ") + " MASKED " * select(strategy == mma, "    \
     MMA_MASK ", " SIMT_MASK "))"
 
