@@ -179,14 +179,18 @@ static const kiln_rule refusals[] = {
     {NULL, NULL},
 };
 
-/* Short tiles where there are few queries; with a workspace, parts of the keys until two thread blocks per multiprocessor
- * are at work, as long as each has some tiles. */
-#define PARTS(parts, heads, queries)                                                                                                  \
-    "workspace_size >= batch * q_heads * q_length * " parts " * 264 && k_length >= 128 * " parts " && batch * " heads  \
-    " * ceil_div(" queries ", 32) * " parts " <= 2 * multiprocessors"
+/* With a workspace, parts of the keys until two thread blocks per multiprocessor are at work, as long as each has some
+ * tiles; packed where few queries have heads that share K and V. Else the largest tile of which all multiprocessors have one,
+ * since K and V are read once for each; 128 only where little of the last tile is empty. */
+#define PARTS(parts, heads, queries)                                                                                   \
+    "workspace_size >= batch * q_heads * q_length * " parts " * (head_dim + 8) && k_length >= 128 * " parts               \
+    " && batch * " heads " * ceil_div(" queries ", 32) * " parts " <= 2 * multiprocessors"
 #define SINGLE(parts) PARTS(parts, "q_heads", "q_length")
 #define PACKED(parts) FEW " && " PARTS(parts, "kv_heads", "q_length * " GROUP)
 #define FEW           "q_heads > kv_heads && q_length <= 16"
+#define FILLS(rows)   "batch * q_heads * ceil_div(q_length, " rows ") >= multiprocessors"
+#define LONG          "q_length >= 512 && " FILLS("128") " && sm >= 80"
+#define MEDIUM        "q_length > 32 && " FILLS("64")
 
 static const kiln_dispatch dispatch[] = {
     {PACKED("16"), "strategy=mma,tile_q=32,splits=16,packed=true"},
@@ -194,15 +198,18 @@ static const kiln_dispatch dispatch[] = {
     {FEW, "strategy=mma,tile_q=32,splits=1,packed=true"},
     {SINGLE("16"), "strategy=mma,tile_q=32,splits=16,packed=false"},
     {SINGLE("4"), "strategy=mma,tile_q=32,splits=4,packed=false"},
-    {"q_length <= 32", "strategy=mma,tile_q=32,splits=1,packed=false"},
-    {"q_length >= 1024 && sm >= 80", "strategy=mma,tile_q=128,splits=1,packed=false"},
+    {LONG, "strategy=mma,tile_q=128,splits=1,packed=false"},
+    {MEDIUM, "strategy=mma,tile_q=64,splits=1,packed=false"},
+    {"1", "strategy=mma,tile_q=32,splits=1,packed=false"},
+    {"1", "strategy=mma,tile_q=64,splits=1,packed=false"},
     {"1", "strategy=mma,splits=1,packed=false"},
     {PACKED("16"), "splits=16,packed=true"},
     {PACKED("4"), "splits=4,packed=true"},
     {FEW, "tile_q=32,splits=1,packed=true"},
     {SINGLE("16"), "splits=16,packed=false"},
     {SINGLE("4"), "splits=4,packed=false"},
-    {"q_length <= 32", "tile_q=32,splits=1,packed=false"},
+    {MEDIUM, "tile_q=64,splits=1,packed=false"},
+    {"1", "tile_q=32,splits=1,packed=false"},
     {"1", "splits=1,packed=false"},
     {"1", "splits=1"},
     {"1", ""},
