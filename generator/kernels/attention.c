@@ -144,8 +144,8 @@ static const kiln_rule rules[] = {
  * per 16 x 16 of K or V one ldmatrix. What was summed is taken to shrink in the first tile alone. */
 #define MMA_TURNS  "ceil_div(tile_k * head_dim, 8 * " MMA_THREADS ")"
 #define MMA_COPY                                                                                                       \
-    "(select(" ODD ", 15 + (" MMA_TURNS " - 1) * (head_dim / 2 + " MMA_THREADS " % (head_dim / 8)) / (head_dim / 8), 8 + " \
-    "tile_k * " GAP_BYTES " / 2 / " MMA_THREADS ") + (1 + " OLD ") * " MMA_TURNS ")"
+    "(select(" ODD ", 15 + (" MMA_TURNS " - 1) * (head_dim / 2 + " MMA_THREADS " % (head_dim / 8)) / (head_dim / 8), "  \
+    "8 - " OLD " + tile_k * " GAP_BYTES " / 2 / " MMA_THREADS ") + (1 + " OLD ") * " MMA_TURNS ")"
 #define MMA_TILE                                                                                                       \
     "(" BLOCKS " * (20 + tile_k * (9 + 2 * " OLD ") / 4 + head_dim / 16 * (tile_k / 4 * (1 + " OLD                     \
     ") + (head_dim > 128 || tile_q > 64)) + " ODD " * (1 + tile_k * (3 + " OLD ") / 16)) + head_dim / 16 * tile_k / 8"  \
