@@ -151,16 +151,16 @@ static const kiln_rule rules[] = {
     ") + (head_dim > 128 || tile_q > 64)) + " ODD " * (1 + tile_k * (3 + " OLD ") / 16)) + head_dim / 16 * tile_k / 8"  \
     " + " ODD " * tile_k / 16 + 9 + 2 * " MMA_COPY ")"
 #define MMA_FIXED                                                                                                      \
-    "(166 + " BLOCKS " * (27 + head_dim * (13 + 2 * " OLD ") / 4) - head_dim / 8 + (2 + 3 * " OLD " + 9 * " ODD ") * "  \
-    MMA_TURNS ")"
-#define MMA_PART   "(145 + " BLOCKS " * (92 + head_dim * (44 + 7 * " OLD ") / 16) + head_dim * 5 / 8 + 28 * " ODD ")"
+    "(166 + " BLOCKS " * (27 + head_dim * (13 + 2 * " OLD ") / 4) - head_dim / 8 + splits * (2 + 3 * " OLD " + 9 * "   \
+    ODD ") * " MMA_TURNS ")"
+#define MMA_PART   "(128 + " BLOCKS " * (92 + head_dim * 21 / 8) + head_dim * 5 / 8)"
 #define MMA_MASK   "(7 + tile_k * " BLOCKS ")"
 
 /* Beyond what a tile without splits takes: each part's beginning, leaving and joining, and what was summed shrinks in each
  * part that has keys. */
 #define SHRINK     "min(splits, ceil_div(k_length, tile_k)) * (12 + head_dim / 2) / splits"
 #define SPLIT                                                                                                          \
-    "(splits > 1) * (splits * select(strategy == mma, " MMA_PART " + " SHRINK ", " SIMT_PART ") - 150 - head_dim)"
+    "(splits > 1) * (splits * select(strategy == mma, " MMA_PART " + " SHRINK ", " SIMT_PART ") - 145 - head_dim * 3 / 5)"
 #define INSTRUCTIONS                                                                                                   \
     "batch * " HEADS " * " THREADS " * (" Q_TILES " * (14 * causal * splits + (40 + head_dim / 2) * packed + " SPLIT " + select(strategy == mma, " MMA_FIXED ", " SIMT_FIXED \
     ")) + " TILES " * select(strategy == mma, " MMA_TILE ", " SIMT_TILE ") + " MASKED " * select(strategy == mma, "    \
