@@ -104,5 +104,5 @@ FAULTS = {
     MMA.format("f16"): MATRIX,
     MMA.format("bf16"): MATRIX_BF16,
 }
-OPTIONS = "--max-elements 60000 --big 400000"
+OPTIONS = "--max-elements 800000"
 RUNS = [("a=bf16", "sm_80", "sm_80", OPTIONS), ("", "sm_75", "sm_75", OPTIONS)]
