@@ -121,6 +121,22 @@ static void describe_args(text *out, const kiln_family *family)
     print_table(out, &t);
 }
 
+static void describe_calls(text *out, const kiln_family *family)
+{
+    table t = {.arena = out->arena, .columns = 3};
+    for (const kiln_call *call = family->calls; call && call->name; call++) {
+        const char **row = add_row(&t);
+        text names = text_new(out->arena);
+        for (const kiln_arg *arg = call->args; arg->name; arg++)
+            text_printf(&names, "%s%s", names.length > 0 ? ", " : "", arg->name);
+        row[0] = arena_format(out->arena, "%s_%s", family->name, call->name);
+        row[1] = names.data;
+        row[2] = call->summary;
+    }
+    text_add(out, t.count > 0 ? "\nfunctions that ask for less\n" : "");
+    print_table(out, &t);
+}
+
 /* What they say; in full with the expressions that are checked. */
 static void describe_rules(text *out, const char *title, const kiln_family *family, const kiln_rule *rules,
                            bool in_full)
@@ -199,6 +215,7 @@ void describe_family(text *out, const kiln_family *family, bool in_full)
     text_printf(out, "needs sm_%u\n", family->min_sm);
     describe_params(out, family);
     describe_args(out, family);
+    describe_calls(out, family);
     describe_rules(out, "rules of a launch", family, family->rules, in_full);
     describe_rules(out, "rules of a combination", family, family->refusals, in_full);
     if (!in_full) {

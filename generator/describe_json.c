@@ -75,7 +75,7 @@ static void add_shape(json *j, const kiln_family *family, const char *shape)
     json_end(j);
 }
 
-static void add_args(json *j, const kiln_family *family)
+static void add_args(json *j, const kiln_family *family, const kiln_arg *args)
 {
     static const char *const directions[] = {[KILN_ARG_VALUE] = "value",
                                              [KILN_ARG_IN] = "in",
@@ -85,7 +85,7 @@ static void add_args(json *j, const kiln_family *family)
                                              [KILN_ARG_SCRATCH] = "scratch"};
     json_key(j, "args");
     json_begin_array(j);
-    for (const kiln_arg *arg = family->args; arg->name; arg++) {
+    for (const kiln_arg *arg = args; arg->name; arg++) {
         json_begin_object(j);
         json_string_member(j, "name", arg->name);
         json_string_member(j, "direction", directions[arg->kind]);
@@ -95,6 +95,26 @@ static void add_args(json *j, const kiln_family *family)
             json_number_member(j, "alignment", arg->alignment);
         add_expression(j, family, "when", arg->when);
         json_string_member(j, "summary", arg->summary);
+        json_end(j);
+    }
+    json_end(j);
+}
+
+static void add_calls(json *j, const kiln_family *family)
+{
+    json_key(j, "calls");
+    json_begin_array(j);
+    for (const kiln_call *call = family->calls; call && call->name; call++) {
+        const kiln_family *scope = family_call_scope(j->out->arena, family, call);
+        json_begin_object(j);
+        json_string_member(j, "name", call->name);
+        json_string_member(j, "summary", call->summary);
+        add_args(j, scope, call->args);
+        json_key(j, "values");
+        json_begin_object(j);
+        for (const kiln_value *v = call->values; v && v->arg; v++)
+            add_expression(j, scope, v->arg, v->value);
+        json_end(j);
         json_end(j);
     }
     json_end(j);
@@ -175,11 +195,12 @@ static void add_family(json *j, const kiln_family *family)
     add_expression(j, family, "variant_min_sm", family->variant_min_sm);
     add_expression(j, family, "variant_runs_on", family->variant_runs_on);
     add_params(j, family);
-    add_args(j, family);
+    add_args(j, family, family->args);
     add_rules(j, family, "refusals", family->refusals);
     add_rules(j, family, "rules", family->rules);
     add_launch(j, family);
     add_dispatch(j, family);
+    add_calls(j, family);
     add_cost(j, family);
     json_end(j);
 }

@@ -53,6 +53,41 @@ const char *family_param_names(arena *a, const kiln_family *family)
     return names.data;
 }
 
+/* ---- arguments and calls ------------------------------------------------------------------------------------------ */
+
+const kiln_arg *arg_find(const kiln_arg *args, const char *name)
+{
+    for (; args->name; args++)
+        if (strcmp(args->name, name) == 0)
+            return args;
+    return NULL;
+}
+
+const char *call_value(const kiln_call *call, const char *arg)
+{
+    for (const kiln_value *v = call->values; v && v->arg; v++)
+        if (strcmp(v->arg, arg) == 0)
+            return v->value;
+    return NULL;
+}
+
+const kiln_family *family_call_scope(arena *a, const kiln_family *family, const kiln_call *call)
+{
+    kiln_family *scope = arena_alloc(a, sizeof *scope);
+    kiln_arg *args = arena_alloc(a, (KILN_MAX_ARGS + KILN_MAX_PARAMS + 1) * sizeof *args);
+    size_t count = 0;
+    for (const kiln_arg *arg = call->args; arg->name; arg++)
+        args[count++] = *arg;
+    for (size_t i = 0; i < family_param_count(family); i++) {
+        const kiln_param *param = &family->params[i];
+        if (param->role == KILN_ROLE_CONTRACT && param->type == KILN_PARAM_INT)
+            args[count++] = (kiln_arg){.name = param->name, .type = "u32", .summary = param->summary};
+    }
+    args[count] = (kiln_arg){.name = NULL};
+    *scope = (kiln_family){.name = arena_format(a, "%s_%s", family->name, call->name), .args = args};
+    return scope;
+}
+
 /* ---- values ----------------------------------------------------------------------------------------------------- */
 
 bool param_has_value(const kiln_param *param, const char *value)

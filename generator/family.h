@@ -34,6 +34,15 @@ arg_type_choice family_arg_type_choice(const kiln_arg *arg);
 /* The type where the parameter has a value. */
 const char *arg_type_for(arg_type_choice choice, const char *value);
 
+/* What the values of a call are written over: its arguments, and the integer contract parameters as u32. */
+const kiln_family *family_call_scope(arena *a, const kiln_family *family, const kiln_call *call);
+
+/* The value that a call gives to an argument of the family; null where it gives none. */
+const char *call_value(const kiln_call *call, const char *arg);
+
+/* Null when there is none. */
+const kiln_arg *arg_find(const kiln_arg *args, const char *name);
+
 /* Whether a variant of this family can be emitted for a target. */
 typedef struct family_limits {
     uint32_t min_sm;

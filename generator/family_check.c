@@ -243,6 +243,56 @@ static void check_dispatch(arena *a, const kiln_family *family)
           "the condition of dispatch's last row is not \"1\"");
 }
 
+/* ---- calls ------------------------------------------------------------------------------------------------------ */
+
+static void check_call_values(arena *a, const kiln_family *family, const kiln_call *call)
+{
+    const kiln_family *scope = family_call_scope(a, family, call);
+    for (const kiln_value *v = call->values; v && v->arg; v++) {
+        const kiln_arg *arg = arg_find(family->args, v->arg);
+        CHECK(family, arg && arg->kind == KILN_ARG_VALUE && arg->type[0] == 'u',
+              "call '%s' gives a value to '%s', which is no unsigned argument", call->name, v->arg);
+        CHECK(family, !arg_find(call->args, v->arg), "call '%s' takes '%s' and gives it a value", call->name,
+              v->arg);
+        check_expression(a, scope, v->value, ARGS);
+    }
+}
+
+/* An argument that the family has must be the same here; the others are scalars, for values alone. */
+static void check_call(arena *a, const kiln_family *family, const kiln_call *call)
+{
+    size_t count = 0, index;
+    CHECK(family, is_name(call->name) && !strstr(call->name, "__"), "'%s' is no legal name of a call",
+          call->name);
+    CHECK(family, call->summary && call->args, "call '%s' has no summary or no arguments", call->name);
+    for (const kiln_arg *arg = call->args; arg->name; arg++, count++) {
+        const kiln_arg *same = arg_find(family->args, arg->name);
+        CHECK(family,
+              is_free_name(arg->name) && !family_find_param(family, arg->name, &index) && arg->summary,
+              "call '%s': '%s' is no legal argument or has no summary", call->name, arg->name);
+        CHECK(family, arg_find(call->args, arg->name) == arg, "call '%s' takes '%s' twice", call->name,
+              arg->name);
+        CHECK(family,
+              same ? same->kind == arg->kind && strcmp(same->type, arg->type) == 0
+                   : arg->kind == KILN_ARG_VALUE && arg->type[0] == 'u',
+              "call '%s': '%s' is neither the family's argument nor an unsigned one of its own", call->name,
+              arg->name);
+    }
+    CHECK(family, count <= KILN_MAX_ARGS, "call '%s' has more than %d arguments", call->name, KILN_MAX_ARGS);
+    for (const kiln_arg *arg = family->args; arg->name; arg++)
+        CHECK(family,
+              arg->kind == KILN_ARG_VALUE || arg->kind == KILN_ARG_OPTIONAL_OUT || arg->when ||
+                  arg_find(call->args, arg->name),
+              "call '%s' leaves '%s' null", call->name, arg->name);
+    check_call_values(a, family, call);
+}
+
+static void check_calls(arena *a, const kiln_family *family)
+{
+    for (const kiln_call *call = family->calls; call && call->name; call++)
+        check_call(a, family, call);
+}
+
 /* ---- families --------------------------------------------------------------------------------------------------- */
 
 void family_validate(const kiln_family *family)
@@ -264,6 +314,7 @@ void family_validate(const kiln_family *family)
         check_arg(a, family, &family->args[i]);
     check_expressions(a, family);
     check_dispatch(a, family);
+    check_calls(a, family);
     arena_free(a);
 }
 

@@ -37,6 +37,10 @@
     M(image_unknown, "expected an image format, found %s%s")                                                           \
     M(image_twice, "expected each image format once, found '%s' again; the first is on line %d")                       \
     M(image_not_supported, "expected ptx, found cubin, which is not yet supported")                                    \
+    /* budgets */                                                                                                      \
+    M(bytes_not_integer, "expected a decimal number of bytes for max_bytes, found %s")                                 \
+    M(budget_unknown, "expected 'bundle' or a family that kernels has, found %s")                                      \
+    M(over_budget, "expected at most %llu bytes of images of %s, found %llu; the largest are of %s, %llu bytes")       \
     /* kernels */                                                                                                      \
     M(ptx_not_supported, "expected 'family', found 'ptx', which is not yet supported")                                 \
     M(family_unknown, "expected a family, found %s%s")                                                                 \

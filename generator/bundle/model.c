@@ -163,6 +163,28 @@ static void make_fields(arena *a, bundle_family *f)
     f->args_bytes = (f->args_bytes + widest - 1) / widest * widest;
 }
 
+/* A call looks like a family with other arguments. */
+static void make_calls(arena *a, bundle_family *f)
+{
+    const kiln_call *calls = f->family->calls;
+    while (calls && calls[f->call_count].name)
+        f->call_count++;
+    f->calls = arena_alloc(a, f->call_count * sizeof *f->calls);
+    for (size_t i = 0; i < f->call_count; i++) {
+        kiln_family *family = arena_copy(a, f->family, sizeof *family);
+        family->args = calls[i].args;
+        const char *function = arena_format(a, "%s_%s", f->function, calls[i].name);
+        f->calls[i] = (bundle_family){.family = family,
+                                      .function = function,
+                                      .args_struct = arena_format(a, "%s_args", function),
+                                      .enum_prefix = f->enum_prefix,
+                                      .variants = f->variants,
+                                      .variant_count = f->variant_count,
+                                      .call = &calls[i]};
+        make_fields(a, &f->calls[i]);
+    }
+}
+
 static bundle_family *family_of(bundle_model *m, const kiln_family *family)
 {
     size_t i = 0;
@@ -194,24 +216,38 @@ static void make_families(arena *a, bundle_model *m)
         bundle_family *f = family_of(m, m->variants[i].variant->family);
         f->variants[f->variant_count++] = &m->variants[i];
     }
-    for (size_t i = 0; i < m->family_count; i++)
+    for (size_t i = 0; i < m->family_count; i++) {
         make_fields(a, &m->families[i]);
+        make_calls(a, &m->families[i]);
+    }
 }
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
 /* Families and variants share one name space in the generated header, with what every bundle has. */
+static void check_name(const bundle_model *m, const bundle_family *f, const bundle_family *named)
+{
+    const bool is_call = named != f;
+    for (size_t k = 0; k < m->variant_count; k++)
+        if (strcmp(m->variants[k].function, named->function) == 0 &&
+            (is_call || m->variants[k].family != f || f->variant_count > 1))
+            internal_error("family %s and variant %s share the name %s", f->family->name,
+                           m->variants[k].variant->id, named->function);
+    for (size_t i = 0; is_call && i < m->family_count; i++)
+        if (strcmp(m->families[i].function, named->function) == 0)
+            internal_error("a call of family %s is named like family %s", f->family->name,
+                           m->families[i].family->name);
+}
+
 static void check_names(const bundle_model *m)
 {
     for (size_t i = 0; i < m->family_count; i++) {
         const bundle_family *f = &m->families[i];
         if (strcmp(f->family->name, "bundle") == 0 || strcmp(f->family->name, "index") == 0)
             internal_error("a family cannot be called %s: every bundle has one", f->family->name);
-        for (size_t k = 0; k < m->variant_count; k++)
-            if (strcmp(m->variants[k].function, f->function) == 0 &&
-                (m->variants[k].family != f || f->variant_count > 1))
-                internal_error("family %s and variant %s share the name %s", f->family->name,
-                               m->variants[k].variant->id, f->function);
+        check_name(m, f, f);
+        for (size_t k = 0; k < f->call_count; k++)
+            check_name(m, f, &f->calls[k]);
     }
 }
 

@@ -42,6 +42,9 @@ struct bundle_family {
     uint32_t args_bytes;
     bundle_variant **variants;
     size_t variant_count;
+    bundle_family *calls; /* as families that have a call's arguments: each with `call` and no calls */
+    size_t call_count;
+    const kiln_call *call; /* or null */
 };
 
 typedef struct bundle_model {

@@ -16,5 +16,9 @@ text write_depfile(arena *a, const char *const *outputs, size_t output_count, co
 void write_family_check(arena *a, text *out, const bundle_family *f);      /* check_FAMILY */
 void write_variant_function(arena *a, text *out, const bundle_variant *v); /* NAME_ENTRY and launch_ENTRY */
 void write_family_function(arena *a, text *out, const bundle_family *f);   /* NAME_FAMILY */
+void write_calls(arena *a, text *out, const bundle_family *f);             /* NAME_FAMILY_CALL */
+
+/* Puts in what 0 stands for, in the argument struct `a`. */
+void write_defaults(arena *a, text *out, const bundle_family *f);
 
 #endif

@@ -215,7 +215,7 @@ static const char *what_there_is(arena *a, const bundle_family *f)
     return out.length > 0 ? out.data : "no variant of the bundle serves these arguments";
 }
 
-static void write_defaults(arena *a, text *out, const bundle_family *f)
+void write_defaults(arena *a, text *out, const bundle_family *f)
 {
     for (size_t i = 0; i < f->field_count; i++) {
         const bundle_field *field = &f->fields[i];

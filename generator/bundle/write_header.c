@@ -173,6 +173,17 @@ static void add_declaration(text *out, const bundle_family *f, const char *funct
     c_add_prototype(out, function, f->args_struct, ");\n");
 }
 
+static void write_call(arena *a, text *out, const bundle_family *call, const char *family_function)
+{
+    text_add(out, "\n");
+    c_add_comment(
+        out, 0,
+        arena_format(a, "%s: %s. Else like %s.", call->function, call->call->summary, family_function));
+    write_struct(a, out, call);
+    text_add(out, "\n");
+    add_declaration(out, call, call->function);
+}
+
 static void write_family(arena *a, text *out, const bundle_family *f)
 {
     const bool has_own = strcmp(f->function, f->variants[0]->function) != 0;
@@ -187,6 +198,8 @@ static void write_family(arena *a, text *out, const bundle_family *f)
                       "has none. */\n");
         add_declaration(out, f, f->function);
     }
+    for (size_t i = 0; i < f->call_count; i++)
+        write_call(a, out, &f->calls[i], f->function);
     for (size_t i = 0; i < f->variant_count; i++) {
         const bundle_variant *v = f->variants[i];
         text_add(out, "\n");
@@ -247,6 +260,8 @@ static void write_overloads(text *out, const bundle_model *m)
         const bundle_family *f = &m->families[i];
         if (strcmp(f->function, f->variants[0]->function) != 0)
             write_overload(out, f->function, f->args_struct);
+        for (size_t k = 0; k < f->call_count; k++)
+            write_overload(out, f->calls[k].function, f->calls[k].args_struct);
         for (size_t k = 0; k < f->variant_count; k++)
             write_overload(out, f->variants[k]->function, f->args_struct);
     }

@@ -205,6 +205,36 @@ static const kiln_dispatch dispatch[] = {
 };
 /* clang-format on */
 
+#define HEAD "seq_len, head_dim"
+
+static const kiln_arg single_head_args[] = {
+    {"q", KILN_ARG_IN, "$type", HEAD, 16, NULL, "Q"},
+    {"k", KILN_ARG_IN, "$type", HEAD, 16, NULL, "K"},
+    {"v", KILN_ARG_IN, "$type", HEAD, 16, NULL, "V"},
+    {"out", KILN_ARG_OUT, "$type", HEAD, 16, NULL, "O"},
+    {"seq_len", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of each matrix, one behind the other"},
+    {"scale", KILN_ARG_VALUE, "$type:f64:f32", NULL, 0, NULL, "of the scores, at least 0; as a rule 1 / sqrt(head_dim)"},
+    {.name = NULL},
+};
+
+static const kiln_value single_head_values[] = {
+    {"batch", "1"},
+    {"q_heads", "1"},
+    {"kv_heads", "1"},
+    {"q_length", "seq_len"},
+    {"k_length", "seq_len"},
+    {"q_row_stride", "head_dim"},
+    {"k_row_stride", "head_dim"},
+    {"v_row_stride", "head_dim"},
+    {"out_row_stride", "head_dim"},
+    {.arg = NULL},
+};
+
+static const kiln_call calls[] = {
+    {"single_head", "one head of as many queries as keys, in matrices without gaps", single_head_args, single_head_values},
+    {.name = NULL},
+};
+
 static void emit(ptx_fn *f, const kiln_variant *v)
 {
     (kiln_is(v, "strategy", "mma") ? attention_emit_mma : attention_emit_simt)(f, v);
@@ -224,6 +254,7 @@ const kiln_family attention_family = {
     .grid = {"ceil_div(" QUERIES ", tile_q) * splits", HEADS, "batch"},
     .shared_bytes = SHARED,
     .dispatch = dispatch,
+    .calls = calls,
     .cost = {.bytes_read = TYPE_BYTES " * head_dim * batch * (q_heads * q_length + 2 * kv_heads * k_length)",
              .bytes_written = TYPE_BYTES " * head_dim * batch * q_heads * q_length + " WIDE_BYTES
                                          " * batch * q_heads * q_length",

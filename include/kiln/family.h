@@ -106,6 +106,21 @@ typedef struct kiln_cost {
     const char *elements;            /* the unit of work that instructions are counted per: "n" */
 } kiln_cost;
 
+/* What a call gives to one of the family's arguments. */
+typedef struct kiln_value {
+    const char *arg; /* null ends the list */
+    const char
+        *value; /* over the call's arguments and integer contract parameters; it must fit the argument */
+} kiln_value;
+
+/* A typed function beside the family's own that asks for less: NAME_FAMILY_single_head. */
+typedef struct kiln_call {
+    const char *name; /* stands behind the family's; null ends the list */
+    const char *summary;
+    const kiln_arg *args; /* ends with a null name; those that the family has too are passed on as they are */
+    const kiln_value *values; /* of the family's others; one that is nowhere named is 0 */
+} kiln_call;
+
 typedef struct kiln_variant kiln_variant;
 
 typedef struct kiln_family {
@@ -126,6 +141,7 @@ typedef struct kiln_family {
     const char *
         max_shared_bytes; /* the most that it can be, over parameters; null: shared_bytes needs no arguments */
     const kiln_dispatch *dispatch; /* null: any variant serves */
+    const kiln_call *calls;        /* null: the family's own function is the only one */
     kiln_cost cost;
     uint32_t min_sm;            /* lowest target that some variant runs on */
     const char *variant_min_sm; /* the same per variant, over parameters; null: min_sm */

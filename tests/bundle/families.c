@@ -122,6 +122,26 @@ static const kiln_dispatch blend_dispatch[] = {
     {"1", "strategy=narrow"},
     {0}};
 
+static const kiln_arg blend_one_args[] = {{.name = "x",
+                                           .kind = KILN_ARG_IN,
+                                           .type = "$type",
+                                           .shape = "width",
+                                           .alignment = 16,
+                                           .summary = "the row"},
+                                          {.name = "y",
+                                           .kind = KILN_ARG_OUT,
+                                           .type = "$type",
+                                           .shape = "copies, width",
+                                           .alignment = 16,
+                                           .summary = "result"},
+                                          {.name = "copies", .type = "u32", .summary = "how often"},
+                                          {.name = "factor", .type = "$acc", .summary = "multiplies x"},
+                                          {0}};
+
+static const kiln_value blend_one_values[] = {{"rows", "max(copies, 1)"}, {"stride", "width * 2"}, {0}};
+
+static const kiln_call blend_calls[] = {{"one", "a row by itself", blend_one_args, blend_one_values}, {0}};
+
 /* Newer targets have another body, so a variant has two images; wide ones do not run on sm_75 at all. */
 static void emit_blend(ptx_fn *f, const kiln_variant *v)
 {
@@ -158,6 +178,7 @@ static const kiln_family blend = {
     .shared_bytes = "select(strategy == wide, min(stride, 4096) * 16, width * 4)",
     .max_shared_bytes = "select(strategy == wide, 65536, width * 4)",
     .dispatch = blend_dispatch,
+    .calls = blend_calls,
     .cost = {.bytes_read = "rows * stride", .bytes_written = "rows * stride", .elements = "rows * width"},
     .min_sm = 75,
     .variant_min_sm = "select(strategy == wide, 80, 75)",

@@ -173,6 +173,22 @@ static void takes_zero_for_the_default(void **state)
     assert_int_equal(seen.shared_bytes, 256);
 }
 
+/* What the call is not given has its values; defaults are put in before they are worked out. */
+static void asks_for_less(void **state)
+{
+    (void)state;
+    const sample_blend_one_args args = {.x = 0x1000, .y = 0x2000, .copies = 0, .factor = 0.1};
+    sizes = (const size_t[]){8, 8, 8, 4, 4, 8, 0};
+    assert_status(sample_blend_one(&loader, NULL, &args), KILN_OK);
+    expect_loaded("blend_f32_f32_64_noclamp_narrow");
+    assert_int_equal(seen.words[0], 0x1000);
+    assert_int_equal(seen.words[1], 0x2000);
+    assert_int_equal(seen.words[2], 0);
+    assert_int_equal(seen.words[4], 1);
+    assert_int_equal(seen.words[5], 128); /* twice the default width */
+    assert_status(sample_blend_one(&loader, NULL, NULL), KILN_ERROR_NULL_POINTER);
+}
+
 static void dispatches_by_arguments_and_device(void **state)
 {
     (void)state;
@@ -286,6 +302,7 @@ int main(void)
         cmocka_unit_test_setup(checks_rules_before_pointers, set_up),
         cmocka_unit_test_setup(checks_rules_of_the_variant, set_up),
         cmocka_unit_test_setup(takes_zero_for_the_default, set_up),
+        cmocka_unit_test_setup(asks_for_less, set_up),
         cmocka_unit_test_setup(dispatches_by_arguments_and_device, set_up),
         cmocka_unit_test_setup(names_what_there_is, set_up),
         cmocka_unit_test_setup(checks_pointers_that_only_some_variants_have, set_up),

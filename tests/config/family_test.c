@@ -45,7 +45,13 @@ static const kiln_param params[] = {
 #define PARAMS(...)   ((const kiln_param[]){__VA_ARGS__, {0}})
 #define RULES(...)    ((const kiln_rule[]){__VA_ARGS__, {0}})
 #define DISPATCH(...) ((const kiln_dispatch[]){__VA_ARGS__, {0}})
-#define WORD          .summary = "s", .default_value = "a"
+#define VALUES(...)   ((const kiln_value[]){__VA_ARGS__, {0}})
+#define CALL(...)     ((const kiln_call[]){{.name = "one", .summary = "s", __VA_ARGS__}, {0}})
+#define X                                                                                                    \
+    {                                                                                                        \
+        .name = "x", .kind = KILN_ARG_IN, .type = "f32", .shape = "4", .alignment = 4, .summary = "read"     \
+    }
+#define WORD .summary = "s", .default_value = "a"
 
 #pragma GCC diagnostic ignored "-Woverride-init" /* a case overrides what BASE says */
 #ifdef __clang__
@@ -167,6 +173,27 @@ static void test_mistakes(void **state)
          {BASE, .dispatch = DISPATCH({"target_sm > 80", ""}, {"1", ""})}},
         {"family f: the condition of dispatch's last row is not \"1\"",
          {BASE, .dispatch = DISPATCH({"n > 1", "tile=3"})}},
+        {"family f: call 'one' has no summary or no arguments", {BASE, .calls = CALL(.args = NULL)}},
+        {"family f: call 'one' leaves 'x' null",
+         {BASE, .calls = CALL(.args = ARGS({.name = "n", .type = "u64", .summary = "s"}))}},
+        {"family f: call 'one' takes 'x' twice", {BASE, .calls = CALL(.args = ARGS(X, X))}},
+        {"family f: call 'one': 'tile' is no legal argument or has no summary",
+         {BASE, .calls = CALL(.args = ARGS(X, {.name = "tile", .type = "u32", .summary = "s"}))}},
+        {"family f: call 'one': 'n' is neither the family's argument nor an unsigned one of its own",
+         {BASE, .calls = CALL(.args = ARGS(X, {.name = "n", .type = "u32", .summary = "s"}))}},
+        {"family f: call 'one': 'y' is neither the family's argument nor an unsigned one of its own",
+         {BASE, .calls = CALL(.args = ARGS(X, {.name = "y", .type = "f32", .summary = "s"}))}},
+        {"family f: call 'one' gives a value to 'x', which is no unsigned argument",
+         {BASE, .calls = CALL(.args = ARGS(X), .values = VALUES({"x", "0"}))}},
+        {"family f: call 'one' takes 'n' and gives it a value",
+         {BASE, .calls = CALL(.args = ARGS(X, {.name = "n", .type = "u64", .summary = "s"}),
+                              .values = VALUES({"n", "4"}))}},
+        {"family f_one: expression \"n\": 'n' is no parameter, argument or fact",
+         {BASE, .calls = CALL(.args = ARGS(X), .values = VALUES({"n", "n"}))}},
+        {"family f_one: expression \"tile\": 'tile' is no parameter, argument or fact",
+         {BASE, .calls = CALL(.args = ARGS(X), .values = VALUES({"n", "tile"}))}},
+        {"family f_one: expression \"sm\" cannot use device facts in its place",
+         {BASE, .calls = CALL(.args = ARGS(X), .values = VALUES({"n", "sm"}))}},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         assert_internal_error(validate, &rows[i].family, rows[i].expected);
@@ -176,7 +203,10 @@ static void test_good(void **state)
 {
     (void)state;
     const kiln_family family = {BASE, .shared_bytes = "n * 4", .max_shared_bytes = "tile * 4",
-                                .dispatch = DISPATCH({"n > tile && sm >= 80", "tile=3"}, {"1", ""})};
+                                .dispatch = DISPATCH({"n > tile && sm >= 80", "tile=3"}, {"1", ""}),
+                                .calls =
+                                    CALL(.args = ARGS(X, {.name = "rows", .type = "u32", .summary = "s"}),
+                                         .values = VALUES({"n", "rows * 4"}))};
     family_validate(&family);
     families_validate();
 }

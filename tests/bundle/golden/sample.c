@@ -13,6 +13,11 @@ static uint64_t minimum(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
+static uint64_t maximum(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
 /* ==== axpy ============================================================================================== */
 
 static const char axpy_name[] = "axpy";
@@ -1564,6 +1569,31 @@ kiln_status sample_blend(kiln_loader *loader, CUstream stream, const sample_blen
     static const char detail[] =
         "the bundle has type f32 f16 f64, acc f32 f64, width 64 128, clamp false true";
     return kiln_fail(loader, KILN_ERROR_NO_VARIANT, blend_name, detail);
+}
+
+kiln_status sample_blend_one(kiln_loader *loader, CUstream stream, const sample_blend_one_args *args)
+{
+    if (!args)
+        return sample_blend(loader, stream, NULL);
+    sample_blend_one_args a = *args;
+    if (a.type == 0)
+        a.type = SAMPLE_BLEND_TYPE_F32;
+    if (a.acc == 0)
+        a.acc = SAMPLE_BLEND_ACC_F32;
+    if (a.width == 0)
+        a.width = 64;
+    const sample_blend_args all = {
+        .x = a.x,
+        .y = a.y,
+        .factor = a.factor,
+        .rows = (uint32_t)(maximum((uint64_t)a.copies, 1)),
+        .stride = (uint64_t)a.width * 2,
+        .type = a.type,
+        .acc = a.acc,
+        .width = a.width,
+        .clamp = a.clamp,
+    };
+    return sample_blend(loader, stream, &all);
 }
 
 /* ==== parts ============================================================================================= */

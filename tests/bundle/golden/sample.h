@@ -92,6 +92,20 @@ typedef struct sample_blend_args {
 /* Picks the variant for these arguments and this device. KILN_ERROR_NO_VARIANT when the bundle has none. */
 kiln_status sample_blend(kiln_loader *loader, CUstream stream, const sample_blend_args *args);
 
+/* sample_blend_one: a row by itself. Else like sample_blend. */
+typedef struct sample_blend_one_args {
+    CUdeviceptr x;   /* in, type[width], aligned to 16 bytes: the row */
+    CUdeviceptr y;   /* out, type[copies, width], aligned to 16 bytes: result */
+    uint32_t copies; /* u32: how often */
+    double factor;   /* acc, passed as double: multiplies x */
+    uint32_t type;   /* element type of x and y; SAMPLE_BLEND_TYPE_...; 0 is f32 */
+    uint32_t acc;    /* type of the arithmetic; SAMPLE_BLEND_ACC_...; 0 is f32 */
+    uint32_t width;  /* elements of a row; 0 is 64 */
+    uint32_t clamp;  /* whether rows have limits; 0 or 1 */
+} sample_blend_one_args;
+
+kiln_status sample_blend_one(kiln_loader *loader, CUstream stream, const sample_blend_one_args *args);
+
 /* blend/type=f32,acc=f32,width=64,clamp=false,strategy=narrow */
 extern const kiln_kernel sample_blend_f32_f32_64_noclamp_narrow_kernel;
 kiln_status sample_blend_f32_f32_64_noclamp_narrow(kiln_loader *loader, CUstream stream,
@@ -166,6 +180,10 @@ inline kiln_status sample_axpy(kiln_loader *loader, CUstream stream, const sampl
 inline kiln_status sample_blend(kiln_loader *loader, CUstream stream, const sample_blend_args &args)
 {
     return sample_blend(loader, stream, &args);
+}
+inline kiln_status sample_blend_one(kiln_loader *loader, CUstream stream, const sample_blend_one_args &args)
+{
+    return sample_blend_one(loader, stream, &args);
 }
 inline kiln_status sample_blend_f32_f32_64_noclamp_narrow(kiln_loader *loader, CUstream stream,
                                                           const sample_blend_args &args)
