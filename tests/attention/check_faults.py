@@ -15,13 +15,13 @@ from faults import FAULTS
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "quant"))
 from plant import TARGET, Planter, plant  # pylint: disable=wrong-import-position
 
-LEAST = 20
+LEAST = 20  # of each kernel
 
 
 class Checker(Planter):
     def __init__(self, kiln, config, verify, driver):
         super().__init__(kiln, config)
-        self.verify = [verify, "--driver", driver, "--json", "-", "--max-elements", "10000", "--inputs", "1"]
+        self.verify = [verify, "--driver", driver, "--json", "-", "--max-elements", "10000", "--inputs", "8"]
 
     def judge(self, kernel, text):
         """"ok" or "WRONG" or what else kiln-verify made of the kernel with this text, and what it says."""
@@ -57,7 +57,7 @@ def main():
             print(line, flush=True)
     for kernel, found in tally.items():
         print(f"{kernel}: {sum(found)} of {len(found)} found")
-        failed = failed or not all(found) or (not word and len(cases) < LEAST)
+        failed = failed or not all(found) or (not word and len(found) < LEAST)
     sys.exit(failed or not cases)
 
 

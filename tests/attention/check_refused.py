@@ -15,6 +15,8 @@ REFUSED = {  # parameters: what the message says
     "type: f32, head_dim: 256, packed: true": "tile_q 32",
     "type: f32, tile_q: 128": "strategy mma",
     "head_dim: 256, tile_q: 128, strategy: mma": "99 KB",
+    "head_dim: 104, tile_q: 128, strategy: mma": "tile_k 32",
+    "type: f32, head_dim: 200, splits: 4": "tile_q 32",
     "head_dim: 12": "16",
     "head_dim: 264": "256",
     "head_dim: 100": "steps of 8",
