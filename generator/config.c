@@ -147,6 +147,7 @@ static void read_targets(reader *r, const yaml_node *list)
 static void read_images(reader *r, const yaml_node *list)
 {
     static const char formats[] = "ptx cubin";
+    bool has_ptx = false;
     if (!is_kind(r, list, YAML_LIST, "images", "a list of image formats"))
         return;
     for (const yaml_node *node = list->first; node; node = node->next) {
@@ -159,8 +160,13 @@ static void read_images(reader *r, const yaml_node *list)
         else if (first)
             diagnose(r->d, node->at, message_image_twice, node->text, first->at.line);
         else if (strcmp(node->text, "cubin") == 0)
-            diagnose(r->d, node->at, message_image_not_supported);
+            r->plan->has_cubins = true;
+        else
+            has_ptx = true;
     }
+    r->plan->images_at = list->at;
+    if (r->plan->has_cubins && !has_ptx)
+        diagnose(r->d, list->at, message_images_without_ptx);
 }
 
 /* ---- values of parameters --------------------------------------------------------------------------------------- */

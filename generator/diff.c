@@ -59,6 +59,16 @@ static const yaml_node *element(const yaml_node *list, const char *key, const ch
     return NULL;
 }
 
+/* The image of the same target and format. */
+static const yaml_node *same_image(const yaml_node *images, const yaml_node *wanted)
+{
+    for (const yaml_node *node = images ? images->first : NULL; node; node = node->next)
+        if (strcmp(text_of(node, "target"), text_of(wanted, "target")) == 0 &&
+            strcmp(text_of(node, "format"), text_of(wanted, "format")) == 0)
+            return node;
+    return NULL;
+}
+
 static uint64_t bytes_of_images(const yaml_node *variant)
 {
     uint64_t bytes = 0;
@@ -144,7 +154,8 @@ static void add_families(text *out, const manifest *old, const manifest *new)
 /* "; sm_80 5012 -> 5100 bytes", or that it is new, gone, or has other bytes. */
 static void add_image(text *out, const yaml_node *old, const yaml_node *new)
 {
-    text_printf(out, "; %s ", text_of(new ? new : old, "target"));
+    text_printf(out, "; %s%s ", text_of(new ? new : old, "target"),
+                *text_of(new ? new : old, "format") ? " cubin" : "");
     if (!old)
         text_printf(out, "is new, %s bytes", text_of(new, "bytes"));
     else if (!new)
@@ -156,12 +167,12 @@ static void add_image(text *out, const yaml_node *old, const yaml_node *new)
 static void add_images(text *out, const yaml_node *old, const yaml_node *new)
 {
     for (const yaml_node *i = old ? old->first : NULL; i; i = i->next) {
-        const yaml_node *now = element(new, "target", text_of(i, "target"));
+        const yaml_node *now = same_image(new, i);
         if (!is_same(i, now))
             add_image(out, i, now);
     }
     for (const yaml_node *i = new ? new->first : NULL; i; i = i->next)
-        if (!element(old, "target", text_of(i, "target")))
+        if (!same_image(old, i))
             add_image(out, NULL, i);
 }
 

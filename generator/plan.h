@@ -48,6 +48,8 @@ typedef struct plan {
     size_t variant_count;
     budget *budgets;
     size_t budget_count;
+    bool has_cubins; /* beside PTX */
+    place images_at;
 } plan;
 
 #endif

@@ -48,8 +48,8 @@ static bool are_within(const bundle_model *m, diagnostics *d)
 
 int bundle_generate(arena *a, const plan *p, diagnostics *d, const char *output_dir)
 {
-    const bundle_model *m = model_build(a, p);
-    if (!are_within(m, d))
+    const bundle_model *m = model_build(a, p, d);
+    if (!m || !are_within(m, d))
         return EXIT_BAD_INPUT;
     const char *outputs[] = {path_in(a, output_dir, p->bundle, "c"), path_in(a, output_dir, p->bundle, "h"),
                              path_in(a, output_dir, p->bundle, "json")};

@@ -1,8 +1,4 @@
-"""The mistakes that are planted in attention's kernels, as edits of their PTX for sm_75.
-
-A row is (fault, what kiln-verify must say, PTX, PTX in its stead, how often the PTX occurs). In the PTX $a, $b, ... are
-operands, and the same letter is the same operand.
-"""
+"""The mistakes that are planted in attention's kernels, as edits of their PTX for sm_75; tests/faults plants them."""
 WRONG = r"elements are wrong.*\b(out|lse)\["
 MEMORY = r"ILLEGAL_ADDRESS|outside"
 RACE = r"LAUNCH_FAILED"
@@ -133,3 +129,5 @@ MATRIX_KERNEL = "attention/type=f16,head_dim=24,causal=true,strategy=mma,tile_q=
 SPLIT_KERNEL = MATRIX_KERNEL.replace("splits=1", "splits=4")
 PACKED_KERNEL = "attention/type=f16,head_dim=40,causal=true,strategy=mma,tile_q=32,tile_k=32,splits=1,packed=true"
 FAULTS = {SCALAR_KERNEL: SIMT, MATRIX_KERNEL: MMA, SPLIT_KERNEL: SPLIT, PACKED_KERNEL: PACKED}
+RUNS = [("", "sm_75", "sm_75", "--max-elements 10000 --inputs 8")]
+TALLY = r".*"
