@@ -332,12 +332,15 @@ static void read_budget(reader *r, const kiln_family *family, const yaml_node *n
     *b = (budget){family, strtoull(node->text, NULL, 10), node->at};
 }
 
-static bool has_family(const plan *p, const kiln_family *family)
+/* The keys that max_bytes may have: bundle, and the families of the variants. */
+static const char *budget_names(const reader *r)
 {
-    for (size_t i = 0; i < p->variant_count; i++)
-        if (p->variants[i]->family == family)
-            return true;
-    return false;
+    text names = text_new(r->arena);
+    text_add(&names, "bundle");
+    for (size_t i = 0; i < r->plan->variant_count; i++)
+        if (!words_contain(names.data, r->plan->variants[i]->family->name))
+            text_printf(&names, " %s", r->plan->variants[i]->family->name);
+    return names.data;
 }
 
 /* A number for the bundle, or a mapping of families, with the bundle among them under its key. */
@@ -347,15 +350,14 @@ static void read_max_bytes(reader *r, const yaml_node *node)
         read_budget(r, NULL, node);
         return;
     }
+    const char *names = budget_names(r);
     for (const yaml_node *item = node->first; item; item = item->next) {
-        const kiln_family *family = family_find(item->key);
-        if (strcmp(item->key, "bundle") == 0)
-            read_budget(r, NULL, item);
-        else if (family && has_family(r->plan, family))
-            read_budget(r, family, item);
+        if (words_contain(names, item->key))
+            read_budget(r, strcmp(item->key, "bundle") == 0 ? NULL : family_find(item->key), item);
         else
             diagnose(r->d, item->key_at, message_budget_unknown,
-                     arena_format(r->arena, "'%s'", found_text(r->arena, item->key)));
+                     arena_format(r->arena, "'%s'", found_text(r->arena, item->key)),
+                     near_text(r->arena, item->key, names));
     }
 }
 

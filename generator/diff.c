@@ -88,6 +88,49 @@ static uint64_t bytes_of_all(const manifest *m)
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
+static bool expect(bool is_so, const yaml_node *node, const char *wanted, diagnostics *d)
+{
+    if (!is_so)
+        diagnose(d, node->at, "expected %s in a manifest", wanted);
+    return is_so;
+}
+
+static bool is_number(const yaml_node *map, const char *key)
+{
+    const yaml_node *node = member(map, key);
+    return node && node->kind == YAML_SCALAR && !node->quoted && node->text[0] && strlen(node->text) <= 18 &&
+           node->text[strspn(node->text, "0123456789")] == '\0';
+}
+
+static bool check_variant(const yaml_node *variants, const yaml_node *v, diagnostics *d)
+{
+    const char *id = text_of(v, "id");
+    const yaml_node *images = member(v, "images");
+    if (!expect(*id, v, "a variant with an 'id'", d) ||
+        !expect(element(variants, "id", id) == v, v, "each variant once", d) ||
+        !expect(images && images->kind == YAML_LIST, v, "a variant with 'images'", d))
+        return false;
+    for (const yaml_node *i = images->first; i; i = i->next)
+        if (!expect(*text_of(i, "target") && *text_of(i, "xxh3_128") && is_number(i, "bytes"), i,
+                    "an image with 'target', 'bytes' and 'xxh3_128'", d) ||
+            !expect(same_image(images, i) == i, i, "each image once", d))
+            return false;
+    return true;
+}
+
+/* What is compared line by line has to be there; whatever else there is, is compared as it is. */
+static bool check_manifest(const manifest *m, diagnostics *d)
+{
+    const yaml_node *targets = member(m->root, "targets");
+    if (!expect(is_number(m->root, "layout_version"), m->root, "the number 'layout_version'", d) ||
+        !expect(targets && targets->kind == YAML_LIST, m->root, "a list 'targets'", d))
+        return false;
+    for (const yaml_node *v = m->variants->first; v; v = v->next)
+        if (!check_variant(m->variants, v, d))
+            return false;
+    return true;
+}
+
 static bool read_manifest(arena *a, const char *path, manifest *m, diagnostics *d)
 {
     text data;
@@ -102,7 +145,7 @@ static bool read_manifest(arena *a, const char *path, manifest *m, diagnostics *
     const bool is_manifest = m->variants && m->variants->kind == YAML_LIST && *text_of(m->root, "generator");
     if (!is_manifest && d->count == before)
         diagnose(d, (place){path, 1, 1}, "expected a bundle's manifest, NAME.json, found something else");
-    return d->count == before;
+    return d->count == before && check_manifest(m, d);
 }
 
 /* ---- differences ------------------------------------------------------------------------------------------------- */
@@ -121,62 +164,29 @@ static void add_value(text *out, const yaml_node *node)
     text_add(out, "]");
 }
 
-/* Of the whole bundle: what is no list of families or variants, which have lines of their own. */
+static void add_key(text *out, const char *key, const yaml_node *before, const yaml_node *after)
+{
+    const bool has_lines = strcmp(key, "families") == 0 || strcmp(key, "variants") == 0;
+    if (has_lines || is_same(before, after))
+        return;
+    text_printf(out, "%s: ", key);
+    add_value(out, before);
+    text_add(out, " -> ");
+    add_value(out, after);
+    text_add(out, "\n");
+}
+
+/* Of the whole bundle: all but families and variants, which have lines of their own. */
 static void add_bundle(text *out, const manifest *old, const manifest *new)
 {
-    static const char *const keys[] = {"bundle", "generator", "layout_version", "targets", "min_driver"};
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        const yaml_node *before = member(old->root, keys[i]), *after = member(new->root, keys[i]);
-        if (is_same(before, after))
-            continue;
-        text_printf(out, "%s: ", keys[i]);
-        add_value(out, before);
-        text_add(out, " -> ");
-        add_value(out, after);
-        text_add(out, "\n");
-    }
+    for (const yaml_node *i = old->root->first; i; i = i->next)
+        add_key(out, i->key, i, member(new->root, i->key));
+    for (const yaml_node *i = new->root->first; i; i = i->next)
+        if (!member(old->root, i->key))
+            add_key(out, i->key, NULL, i);
 }
 
-/* What a family's variants share; the variants that follow from it have lines of their own. */
-static void add_families(text *out, const manifest *old, const manifest *new)
-{
-    const yaml_node *before = member(old->root, "families"), *after = member(new->root, "families");
-    for (const yaml_node *f = before ? before->first : NULL; f; f = f->next)
-        if (!element(after, "name", text_of(f, "name")))
-            text_printf(out, "family %s is gone\n", text_of(f, "name"));
-    for (const yaml_node *f = after ? after->first : NULL; f; f = f->next) {
-        const yaml_node *was = element(before, "name", text_of(f, "name"));
-        if (!is_same(was, f))
-            text_printf(out, "family %s %s\n", text_of(f, "name"), was ? "has changed" : "is new");
-    }
-}
-
-/* "; sm_80 5012 -> 5100 bytes", or that it is new, gone, or has other bytes. */
-static void add_image(text *out, const yaml_node *old, const yaml_node *new)
-{
-    text_printf(out, "; %s%s ", text_of(new ? new : old, "target"),
-                *text_of(new ? new : old, "format") ? " cubin" : "");
-    if (!old)
-        text_printf(out, "is new, %s bytes", text_of(new, "bytes"));
-    else if (!new)
-        text_printf(out, "is gone, %s bytes", text_of(old, "bytes"));
-    else
-        text_printf(out, "%s -> %s bytes", text_of(old, "bytes"), text_of(new, "bytes"));
-}
-
-static void add_images(text *out, const yaml_node *old, const yaml_node *new)
-{
-    for (const yaml_node *i = old ? old->first : NULL; i; i = i->next) {
-        const yaml_node *now = same_image(new, i);
-        if (!is_same(i, now))
-            add_image(out, i, now);
-    }
-    for (const yaml_node *i = new ? new->first : NULL; i; i = i->next)
-        if (!same_image(old, i))
-            add_image(out, NULL, i);
-}
-
-/* The names of members that differ, images aside. */
+/* "; other rules, cost": the names of members that differ, images aside. */
 static void add_members(text *out, const yaml_node *old, const yaml_node *new)
 {
     const char *separator = "; other ";
@@ -191,6 +201,51 @@ static void add_members(text *out, const yaml_node *old, const yaml_node *new)
             separator = ", ";
         }
     }
+}
+
+/* What a family's variants share; the variants that follow from it have lines of their own. */
+static void add_families(text *out, const manifest *old, const manifest *new)
+{
+    const yaml_node *before = member(old->root, "families"), *after = member(new->root, "families");
+    for (const yaml_node *f = before ? before->first : NULL; f; f = f->next)
+        if (!element(after, "name", text_of(f, "name")))
+            text_printf(out, "- family %s\n", text_of(f, "name"));
+    for (const yaml_node *f = after ? after->first : NULL; f; f = f->next) {
+        const yaml_node *was = element(before, "name", text_of(f, "name"));
+        if (is_same(was, f))
+            continue;
+        text_printf(out, "%c family %s", was ? '~' : '+', text_of(f, "name"));
+        if (was)
+            add_members(out, was, f);
+        text_add(out, "\n");
+    }
+}
+
+/* "; sm_80 5012 -> 5100 bytes", or that it is new, gone, or has other bytes. */
+static void add_image(text *out, const yaml_node *old, const yaml_node *new)
+{
+    const bool has_other_text = old && new &&strcmp(text_of(old, "xxh3_128"), text_of(new, "xxh3_128")) != 0;
+    text_printf(out, "; %s%s ", text_of(new ? new : old, "target"),
+                *text_of(new ? new : old, "format") ? " cubin" : "");
+    if (!old)
+        text_printf(out, "is new, %s bytes", text_of(new, "bytes"));
+    else if (!new)
+        text_printf(out, "is gone, %s bytes", text_of(old, "bytes"));
+    else
+        text_printf(out, "has other %s, %s -> %s bytes", has_other_text ? "bytes" : "needs",
+                    text_of(old, "bytes"), text_of(new, "bytes"));
+}
+
+static void add_images(text *out, const yaml_node *old, const yaml_node *new)
+{
+    for (const yaml_node *i = old ? old->first : NULL; i; i = i->next) {
+        const yaml_node *now = same_image(new, i);
+        if (!is_same(i, now))
+            add_image(out, i, now);
+    }
+    for (const yaml_node *i = new ? new->first : NULL; i; i = i->next)
+        if (!same_image(old, i))
+            add_image(out, NULL, i);
 }
 
 static void add_changed(text *out, const yaml_node *old, const yaml_node *new)
@@ -235,6 +290,8 @@ bool diff_manifests(arena *a, const char *old_path, const char *new_path, text *
     add_families(out, &old, &new);
     add_variants(out, &old, &new, &count);
     *is_alike = is_same(old.root, new.root);
+    if (!*is_alike && out->length == 0)
+        text_add(out, "the order of families or variants\n");
     text_printf(
         out, "%zu added, %zu removed, %zu changed, %zu alike; images %" PRIu64 " -> %" PRIu64 " bytes\n",
         count.added, count.removed, count.changed, count.alike, bytes_of_all(&old), bytes_of_all(&new));

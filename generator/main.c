@@ -248,7 +248,7 @@ static int run(command_line *c, int argc, char **argv)
         print_usage(stderr);
         return EXIT_BAD_USAGE;
     }
-    if (strcmp(argv[1], "--help") == 0) {
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
         print_usage(stdout);
         return 0;
     }
@@ -271,7 +271,7 @@ int main(int argc, char **argv)
     int status = run(&c, argc, argv);
     if (fflush(stdout) != 0 || ferror(stdout)) {
         fail(arena_format(c.arena, "cannot write the output: %s", strerror(errno)));
-        status = status == 0 ? EXIT_BAD_INPUT : status;
+        status = status == 0 || status == EXIT_DIFFERENT ? EXIT_BAD_INPUT : status;
     }
     arena_free(c.arena);
     return status;

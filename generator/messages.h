@@ -41,7 +41,7 @@
     M(ptxas_refused, "expected %s as a cubin for %s, found that ptxas says: %s")                                       \
     /* budgets */                                                                                                      \
     M(bytes_not_integer, "expected a decimal number of bytes for max_bytes, found %s")                                 \
-    M(budget_unknown, "expected 'bundle' or a family that kernels has, found %s")                                      \
+    M(budget_unknown, "expected 'bundle' or a family that kernels has, found %s%s")                                    \
     M(over_budget, "expected at most %llu bytes of images of %s, found %llu; the largest are of %s, %llu bytes")       \
     /* kernels */                                                                                                      \
     M(ptx_not_supported, "expected 'family', found 'ptx', which is not yet supported")                                 \

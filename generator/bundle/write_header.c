@@ -218,6 +218,8 @@ static const char how_functions_behave[] =
     "KILN_OK nothing was launched: NULL_POINTER, BAD_ARGUMENT, MISALIGNED "
     "and GRID_TOO_LARGE for the arguments, NO_VARIANT, CLOSED, LAUNCH, and those of kiln_preload; "
     "kiln_last_error has the details. Several threads may call at once.\n"
+    "\nIn the function of a single variant 0 stands for the variant's own value of each parameter; another "
+    "value is NO_VARIANT.\n"
     "\nA program that calls functions of single variants only, and is compiled with -ffunction-sections "
     "-fdata-sections and linked with -Wl,--gc-sections, carries those kernels only. A family's function "
     "carries all of the family, the index all of the bundle.";

@@ -102,6 +102,16 @@ static void write_own_pointer_checks(arena *a, text *out, const bundle_family *f
     }
 }
 
+static void write_bool_checks(arena *a, text *out, const bundle_family *f)
+{
+    for (size_t i = 0; i < f->field_count; i++) {
+        const bundle_field *field = &f->fields[i];
+        if (field->param && field->param->type == KILN_PARAM_BOOL)
+            write_failure(out, f, arena_format(a, "a->%s > 1", field->name), "KILN_ERROR_BAD_ARGUMENT",
+                          arena_format(a, "%s must be 0 or 1", field->name));
+    }
+}
+
 void write_family_check(arena *a, text *out, const bundle_family *f)
 {
     const kiln_family *family = f->family;
@@ -113,6 +123,7 @@ void write_family_check(arena *a, text *out, const bundle_family *f)
                 "    if (status != KILN_OK)\n"
                 "        return status;\n",
                 family->name, f->args_struct, family->name);
+    write_bool_checks(a, out, f);
     write_rules(a, out, f, NULL, "a->");
     if (family->empty)
         text_printf(out, "    if (%s)\n        return KILN_OK;\n",
@@ -171,17 +182,21 @@ static bool takes_arguments(arena *a, const kiln_variant *v)
     return false;
 }
 
-/* A selector that names another variant: 0 names none, and a bool cannot be left out, so it is not looked at. */
+/* A selector that names another variant. 0 names none, of a bool too: it cannot be told from one that was left out. */
 static void write_selector_check(arena *a, text *out, const bundle_family *f, const kiln_variant *v)
 {
     text other = text_new(a), has = text_new(a);
     for (size_t i = 0; i < f->field_count; i++) {
         const bundle_field *field = &f->fields[i];
-        if (!field->param || field->param->type == KILN_PARAM_BOOL)
+        if (!field->param)
             continue;
         const char *value = v->values[field->param_index].text;
-        text_printf(&other, "%s(a.%s != 0 && a.%s != %s)", other.length > 0 ? " || " : "", field->name,
-                    field->name, c_value(a, f, field->param, value));
+        const bool is_bool = field->param->type == KILN_PARAM_BOOL, is_false = strcmp(value, "false") == 0;
+        if (!is_bool)
+            text_printf(&other, "%s(a.%s != 0 && a.%s != %s)", other.length > 0 ? " || " : "", field->name,
+                        field->name, c_value(a, f, field->param, value));
+        else if (is_false)
+            text_printf(&other, "%sa.%s != 0", other.length > 0 ? " || " : "", field->name);
         text_printf(&has, "%s%s %s", has.length > 0 ? ", " : "this variant has ", field->name, value);
     }
     if (other.length > 0)

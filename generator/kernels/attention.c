@@ -54,8 +54,8 @@ static const kiln_arg args[] = {
     {"k_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same of K"},
     {"v_batch_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same of V; 0: all batches share it"},
     {"v_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same of V"},
-    {"out_batch_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same of O"},
-    {"out_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same of O"},
+    {"out_batch_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same of O, whose batches must not overlap"},
+    {"out_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same of O, whose heads must not overlap"},
     {"workspace", KILN_ARG_SCRATCH, "$type:f64:f32", WORKSPACE, 16, "splits > 1", "what parts of the keys come to; workspace and arrivals belong to one launch at a time"},
     {"arrivals", KILN_ARG_INOUT, "u32", "batch * q_heads * ceil_div(q_length, 32)", 4, "splits > 1",
      "all 0 before a launch, else O is wrong, and again after it; one launch at a time"},
@@ -84,6 +84,8 @@ static const kiln_rule rules[] = {
     {"splits == 1 || batch * q_heads * ceil_div(q_length, 32) <= 2147483648", "too many tiles for splits"},
     {"packed == false || q_length * " GROUP " <= " LONGEST, "q_length must be at most 2^30 over all heads of a tile"},
     {"out_row_stride >= head_dim || q_length <= 1", "out_row_stride must be at least head_dim"},
+    {"out_head_stride >= head_dim || q_heads <= 1", "out_head_stride must be at least head_dim"},
+    {"out_batch_stride >= head_dim || batch <= 1", "out_batch_stride must be at least head_dim"},
     {NULL, NULL},
 };
 

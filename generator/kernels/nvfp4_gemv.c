@@ -31,7 +31,7 @@ static const kiln_arg args[] = {
     {"m", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of a matrix"},
     {"k", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns of a matrix"},
     {"l", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "matrices"},
-    {"b_rows", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows that each vector's batch is padded to; 0: 128"},
+    {"b_rows", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows that each vector lies in b, of which it is the first: 1 where there is no padding; 0 is 128"},
     {.name = NULL},
 };
 

@@ -61,7 +61,7 @@ static void read_list(profile *p, bool given[MAX_ARGS])
 
 static void check_sizes(profile *p)
 {
-    char error[512], list[256];
+    char error[512], list[1024];
     const manifest_rule *broken = NULL;
     uint64_t bytes = 0;
     problem_describe(&p->problem, list, sizeof list);

@@ -108,7 +108,7 @@ static void print_roofline(const counters *c)
 
 void print_table(const profile *p)
 {
-    char args[256];
+    char args[1024];
     problem_describe(&p->problem, args, sizeof args);
     printf("%s on %s (image %s), %s\n\n", p->variant, p->target, p->image->target, args);
     print_instructions(p);

@@ -41,6 +41,9 @@ void options_print_help(void)
         "  --json FILE         write the results as JSON too; - is standard output\n"
         "  --help              print this\n"
         "\n"
+        "cases: sizes with inputs that ran. refused: sizes that break a rule, and calls with null or misaligned\n"
+        "pointers, each of which the function has to refuse, with nothing launched.\n"
+        "\n"
         "Exit status: 0 all right, 1 something is wrong, 2 bad usage, 77 no driver, no device, or one\n"
         "that runs none of the variants, unless --driver or --device asked for it: that is 1.\n",
         inputs);

@@ -150,6 +150,10 @@ static kiln_status check_blend(kiln_loader *loader, const sample_blend_args *a)
     const kiln_status status = kiln_begin(loader, a, blend_name);
     if (status != KILN_OK)
         return status;
+    if (a->clamp > 1) {
+        static const char detail[] = "clamp must be 0 or 1";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
+    }
     if (!(a->stride % 8 == 0)) {
         static const char detail[] = "stride must be a multiple of 8";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
@@ -294,8 +298,8 @@ kiln_status sample_blend_f32_f32_64_noclamp_narrow(kiln_loader *loader, CUstream
     if ((uint64_t)a.rows == 0)
         return KILN_OK;
     if ((a.type != 0 && a.type != SAMPLE_BLEND_TYPE_F32) || (a.acc != 0 && a.acc != SAMPLE_BLEND_ACC_F32) ||
-        (a.width != 0 && a.width != 64)) {
-        static const char detail[] = "this variant has type f32, acc f32, width 64";
+        (a.width != 0 && a.width != 64) || a.clamp != 0) {
+        static const char detail[] = "this variant has type f32, acc f32, width 64, clamp false";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, blend_name, detail);
     }
     if (!(a.stride >= 64)) {
@@ -440,8 +444,8 @@ kiln_status sample_blend_f32_f32_64_noclamp_wide(kiln_loader *loader, CUstream s
     if ((uint64_t)a.rows == 0)
         return KILN_OK;
     if ((a.type != 0 && a.type != SAMPLE_BLEND_TYPE_F32) || (a.acc != 0 && a.acc != SAMPLE_BLEND_ACC_F32) ||
-        (a.width != 0 && a.width != 64)) {
-        static const char detail[] = "this variant has type f32, acc f32, width 64";
+        (a.width != 0 && a.width != 64) || a.clamp != 0) {
+        static const char detail[] = "this variant has type f32, acc f32, width 64, clamp false";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, blend_name, detail);
     }
     if (!(a.stride >= 64)) {
@@ -591,8 +595,8 @@ kiln_status sample_blend_f32_f32_128_noclamp_narrow(kiln_loader *loader, CUstrea
     if ((uint64_t)a.rows == 0)
         return KILN_OK;
     if ((a.type != 0 && a.type != SAMPLE_BLEND_TYPE_F32) || (a.acc != 0 && a.acc != SAMPLE_BLEND_ACC_F32) ||
-        (a.width != 0 && a.width != 128)) {
-        static const char detail[] = "this variant has type f32, acc f32, width 128";
+        (a.width != 0 && a.width != 128) || a.clamp != 0) {
+        static const char detail[] = "this variant has type f32, acc f32, width 128, clamp false";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, blend_name, detail);
     }
     if (!(a.stride >= 128)) {
@@ -737,8 +741,8 @@ kiln_status sample_blend_f32_f32_128_noclamp_wide(kiln_loader *loader, CUstream 
     if ((uint64_t)a.rows == 0)
         return KILN_OK;
     if ((a.type != 0 && a.type != SAMPLE_BLEND_TYPE_F32) || (a.acc != 0 && a.acc != SAMPLE_BLEND_ACC_F32) ||
-        (a.width != 0 && a.width != 128)) {
-        static const char detail[] = "this variant has type f32, acc f32, width 128";
+        (a.width != 0 && a.width != 128) || a.clamp != 0) {
+        static const char detail[] = "this variant has type f32, acc f32, width 128, clamp false";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, blend_name, detail);
     }
     if (!(a.stride >= 128)) {
@@ -888,8 +892,8 @@ kiln_status sample_blend_f16_f32_64_noclamp_narrow(kiln_loader *loader, CUstream
     if ((uint64_t)a.rows == 0)
         return KILN_OK;
     if ((a.type != 0 && a.type != SAMPLE_BLEND_TYPE_F16) || (a.acc != 0 && a.acc != SAMPLE_BLEND_ACC_F32) ||
-        (a.width != 0 && a.width != 64)) {
-        static const char detail[] = "this variant has type f16, acc f32, width 64";
+        (a.width != 0 && a.width != 64) || a.clamp != 0) {
+        static const char detail[] = "this variant has type f16, acc f32, width 64, clamp false";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, blend_name, detail);
     }
     if (!(a.stride >= 64)) {
@@ -1034,8 +1038,8 @@ kiln_status sample_blend_f16_f32_64_noclamp_wide(kiln_loader *loader, CUstream s
     if ((uint64_t)a.rows == 0)
         return KILN_OK;
     if ((a.type != 0 && a.type != SAMPLE_BLEND_TYPE_F16) || (a.acc != 0 && a.acc != SAMPLE_BLEND_ACC_F32) ||
-        (a.width != 0 && a.width != 64)) {
-        static const char detail[] = "this variant has type f16, acc f32, width 64";
+        (a.width != 0 && a.width != 64) || a.clamp != 0) {
+        static const char detail[] = "this variant has type f16, acc f32, width 64, clamp false";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, blend_name, detail);
     }
     if (!(a.stride >= 64)) {
@@ -1185,8 +1189,8 @@ kiln_status sample_blend_f16_f32_128_noclamp_narrow(kiln_loader *loader, CUstrea
     if ((uint64_t)a.rows == 0)
         return KILN_OK;
     if ((a.type != 0 && a.type != SAMPLE_BLEND_TYPE_F16) || (a.acc != 0 && a.acc != SAMPLE_BLEND_ACC_F32) ||
-        (a.width != 0 && a.width != 128)) {
-        static const char detail[] = "this variant has type f16, acc f32, width 128";
+        (a.width != 0 && a.width != 128) || a.clamp != 0) {
+        static const char detail[] = "this variant has type f16, acc f32, width 128, clamp false";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, blend_name, detail);
     }
     if (!(a.stride >= 128)) {
@@ -1331,8 +1335,8 @@ kiln_status sample_blend_f16_f32_128_noclamp_wide(kiln_loader *loader, CUstream 
     if ((uint64_t)a.rows == 0)
         return KILN_OK;
     if ((a.type != 0 && a.type != SAMPLE_BLEND_TYPE_F16) || (a.acc != 0 && a.acc != SAMPLE_BLEND_ACC_F32) ||
-        (a.width != 0 && a.width != 128)) {
-        static const char detail[] = "this variant has type f16, acc f32, width 128";
+        (a.width != 0 && a.width != 128) || a.clamp != 0) {
+        static const char detail[] = "this variant has type f16, acc f32, width 128, clamp false";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, blend_name, detail);
     }
     if (!(a.stride >= 128)) {
@@ -1485,7 +1489,7 @@ kiln_status sample_blend_f64_f64_64_clamp_narrow(kiln_loader *loader, CUstream s
         return KILN_OK;
     if ((a.type != 0 && a.type != SAMPLE_BLEND_TYPE_F64) || (a.acc != 0 && a.acc != SAMPLE_BLEND_ACC_F64) ||
         (a.width != 0 && a.width != 64)) {
-        static const char detail[] = "this variant has type f64, acc f64, width 64";
+        static const char detail[] = "this variant has type f64, acc f64, width 64, clamp true";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, blend_name, detail);
     }
     if (!(a.stride >= 64)) {

@@ -17,6 +17,9 @@
  * NO_VARIANT, CLOSED, LAUNCH, and those of kiln_preload; kiln_last_error has the details. Several threads
  * may call at once.
  *
+ * In the function of a single variant 0 stands for the variant's own value of each parameter; another
+ * value is NO_VARIANT.
+ *
  * A program that calls functions of single variants only, and is compiled with -ffunction-sections
  * -fdata-sections and linked with -Wl,--gc-sections, carries those kernels only. A family's function
  * carries all of the family, the index all of the bundle. */
