@@ -32,10 +32,14 @@ struct kiln_variant {
     target emitting_for;                 /* while emit runs */
 };
 
+enum { SHARDS_MOST = 99 };
+
 typedef struct plan {
     const char *bundle; /* prefix of everything generated */
     const char *config_path;
-    target *targets; /* ascending, no duplicates */
+    const char *target_option; /* what --targets said in place of the configuration; null: nothing */
+    uint32_t shards;           /* files that the kernels are spread over; 0: all are in NAME.c */
+    target *targets;           /* ascending, no duplicates */
     size_t target_count;
     kiln_variant **variants; /* configuration order */
     size_t variant_count;

@@ -7,7 +7,8 @@
 
 #include "../plan.h"
 
-/* Bakes every variant and writes NAME.c, NAME.h, NAME.json and NAME.d into output_dir. All of them are rendered before
+/* Bakes every variant and writes NAME.c, NAME.h, NAME.json and NAME.d, and NAME_1.c and on when
+ * there are shards, into output_dir. All of them are rendered before
  * the first is written; a file whose bytes would not change is left alone. Returns the exit status: 0, or 1 after a
  * diagnostic. A kernel that fails its check is an internal error (exit 3). */
 int bundle_generate(arena *a, const plan *p, diagnostics *d, const char *output_dir);

@@ -9,6 +9,7 @@ rewrites the golden files, and then a person reads the differences.
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -51,7 +52,8 @@ def run(*command, status=0, **options):
 
 def generate(folder, config=HERE / "sample.yaml", status=0, **options):
     folder.mkdir(exist_ok=True)
-    return run(options.pop("generator", GENERATOR), "generate", config, "--output", folder, status=status, **options)
+    return run(options.pop("generator", GENERATOR), "generate", config, "--output", folder, *options.pop("options", ()),
+               status=status, **options)
 
 
 def bytes_of(folder, names=WRITTEN):
@@ -201,6 +203,32 @@ def assembles(scratch):
         for target in (image["target"] for image in variant["images"]):
             text = run(GENERATOR, "show", HERE / "sample.yaml", variant["id"], "--target", target)
             run(ptxas, f"-arch={target}", "-o", scratch / "image.cubin", "-", input=text)
+
+
+@verb
+def shards(scratch):
+    """In shards the bundle has the same kernels, in files that compile without a warning; no kernel of another family
+    changes a shard, whatever it does to slots and index."""
+    generate(scratch / "whole")
+    folder = scratch / "shards"
+    config = scratch / "sample.yaml"
+    written = ("sample_1.c", "sample_2.c")
+    shutil.copyfile(HERE / "sample.yaml", config)
+    shard = lambda: (generate(folder, config, options=("--shards", "2")), bytes_of(folder, (*written, "sample.c")))[1]
+    before = shard()
+    expect((folder / "sample.json").read_bytes() == (scratch / "whole/sample.json").read_bytes(), "the manifest")
+    kernels = [set(re.findall(r"^const kiln_kernel (\w+)", t.decode(), re.M)) for t in before.values()]
+    whole = set(re.findall(r"^const kiln_kernel (\w+)", (scratch / "whole/sample.c").read_text(), re.M))
+    expect(kernels[0] | kernels[1] == whole and not kernels[0] & kernels[1] and not kernels[2], f"kernels: {kernels}")
+    slots = [int(s) for n in written for s in re.findall(r"^    \.slot = (\d+),$", before[n].decode(), re.M)]
+    most = int(re.search(r"SAMPLE_SLOTS +(\d+)", (folder / "sample.h").read_text())[1])
+    expect(len(set(slots)) == len(whole) and max(slots) < most <= 2 * len(whole), f"slots of {most}: {slots}")
+    for compiler in compilers("gcc", "clang"):
+        for name in (*written, "sample.c"):
+            run(compiler, *C_FLAGS, f"-I{SOURCE_DIR}/include", f"-I{folder}", "-c", folder / name, "-o", scratch / "o")
+    config.write_text(config.read_text().replace("width: [64, 128]", "width: 64"))
+    changed = [name for name, text in shard().items() if text != before[name]]
+    expect(changed == ["sample_2.c", "sample.c"], f"a change of the second family changed {changed}")
 
 
 # ---- determinism -----------------------------------------------------------------------------------------------------
