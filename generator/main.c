@@ -18,7 +18,7 @@ typedef struct command_line {
     diagnostics diagnostics;
     const char *names[2]; /* what stands without an option: CONFIG and ID, or NAME */
     size_t name_count;
-    const char *output, *target, *targets, *shards; /* values of options, or null */
+    const char *output, *target, *targets, *shards, *stamp; /* values of options, or null */
     bool ir, json, in_full;
 } command_line;
 
@@ -67,7 +67,7 @@ static int run_generate(command_line *c)
     if (p) {
         p->shards = shards;
         const char *folder = c->output ? c->output : folder_of(c->arena, c->names[0]);
-        status = bundle_generate(c->arena, p, &c->diagnostics, folder);
+        status = bundle_generate(c->arena, p, &c->diagnostics, folder, c->stamp);
     }
     diagnostics_finish(&c->diagnostics);
     return status;
@@ -182,7 +182,11 @@ static const struct {
     int (*run)(command_line *);
     const char *usage;
 } verbs[] = {
-    {"generate", 1, 1, "--output --targets --shards", run_generate, "CONFIG [--output DIR] [--targets T,...] [--shards N]  write the bundle; default: beside CONFIG"},
+    {"generate", 1, 1, "--output --targets --shards --stamp",
+                                        run_generate, "CONFIG [--output DIR]         write the bundle; default: beside CONFIG\n"
+                 "                        [--targets T,...]      for these targets, not the configuration's\n"
+                 "                        [--shards N]           with the families in N files that compile in parallel\n"
+                 "                        [--stamp FILE]         and then FILE, which stands for it in the depfile"},
     {"list",     1, 1, "--targets",     run_list,     "CONFIG [--targets T,...]      key, id and targets of each variant"},
     {"show",     2, 2, "--target --ir", run_show,     "CONFIG ID --target T [--ir]   print a variant, by id or key"},
     {"families", 0, 1, "--long --json", run_families, "[NAME] [--long | --json]      what can be asked for; --long: and what follows from it"},
@@ -213,7 +217,8 @@ static int take_option(command_line *c, const char *options, int argc, char **ar
     } valued[] = {{"--output", &c->output},
                   {"--target", &c->target},
                   {"--targets", &c->targets},
-                  {"--shards", &c->shards}};
+                  {"--shards", &c->shards},
+                  {"--stamp", &c->stamp}};
     const char **value = NULL;
     for (size_t k = 0; k < sizeof valued / sizeof valued[0]; k++)
         if (strcmp(option, valued[k].name) == 0)

@@ -19,7 +19,7 @@ static void add_file(file_output *files, size_t *count, const char *path, text c
     files[(*count)++] = (file_output){path, content.data, content.length};
 }
 
-int bundle_generate(arena *a, const plan *p, diagnostics *d, const char *output_dir)
+int bundle_generate(arena *a, const plan *p, diagnostics *d, const char *output_dir, const char *stamp)
 {
     const bundle_model *m = model_build(a, p);
     file_output files[SHARDS_MOST + 4];
@@ -34,9 +34,10 @@ int bundle_generate(arena *a, const plan *p, diagnostics *d, const char *output_
     }
     for (size_t i = 0; i < count; i++)
         outputs[i] = files[i].path;
-    const text depfile = write_depfile(a, outputs, count, &p->config_path, 1);
+    const text depfile = stamp ? write_depfile(a, &stamp, 1, &p->config_path, 1)
+                               : write_depfile(a, outputs, count, &p->config_path, 1);
     add_file(files, &count, path_in(a, output_dir, p->bundle, "d"), depfile);
-    return files_write(a, files, count, d) ? 0 : 1;
+    return files_write(a, files, count, d) && (!stamp || file_stamp(stamp, d)) ? 0 : 1;
 }
 
 bool bundle_show(arena *a, const plan *p, const kiln_variant *v, target t, bool ir, FILE *out)

@@ -90,7 +90,17 @@ def depfile(scratch):
     shutil.copyfile(HERE / "sample.yaml", folder / "x#$.yaml")
     run(GENERATOR, "generate", "x#$.yaml", "--output", "../a b", cwd=folder)
     outputs = " ".join(rf"../a\ b/{name}" for name in WRITTEN)
-    expect((folder / "sample.d").read_text() == outputs + ": \\\n  x\\#$$.yaml\n", "sample.d")
+    inputs = ": \\\n  x\\#$$.yaml\n"
+    expect((folder / "sample.d").read_text() == outputs + inputs, "sample.d")
+    run(GENERATOR, "generate", "x#$.yaml", "--shards", "2", cwd=folder)
+    shards = " ".join(f"./{name}" for name in (*WRITTEN, "sample_1.c", "sample_2.c"))
+    expect((folder / "sample.d").read_text() == shards + inputs, "sample.d with shards")
+    stamp = folder / "stamp"
+    for _ in range(2):
+        run(GENERATOR, "generate", "x#$.yaml", "--stamp", "stamp", cwd=folder)
+        expect((folder / "sample.d").read_text() == "stamp" + inputs, "sample.d with a stamp")
+        expect(stamp.stat().st_mtime_ns > 1, "the stamp is new after every run")
+        os.utime(stamp, (0, 0))
 
 
 @verb

@@ -10,6 +10,7 @@ import os
 import pathlib
 import shutil
 import sys
+import time
 
 from common import HERE, RESULT, expect, main, need, run
 
@@ -44,8 +45,8 @@ def project(scratch, name, *of_minimal):
     return folder
 
 
-def configure(folder, *options, **keywords):
-    return run(CMAKE, "-S", folder, "-B", folder / "build", "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={PREFIX}", *options,
+def configure(folder, *options, generator="Ninja", **keywords):
+    return run(CMAKE, "-S", folder, "-B", folder / "build", "-G", generator, f"-DCMAKE_PREFIX_PATH={PREFIX}", *options,
                **keywords)
 
 
@@ -62,24 +63,41 @@ def runs(folder, expected=RESULT):
 
 
 def log(folder):
-    return (folder / "build/.ninja_log").read_text().splitlines()[1:]
+    """Its lines: start, end, time of the output, output, command. CMake has them rewritten, in another order."""
+    return set((folder / "build/.ninja_log").read_text().splitlines()[1:])
 
 
 def objects_built(folder, before):
     """File names of the objects that were compiled since, by ninja's own log."""
-    outputs = {line.split("\t")[3] for line in log(folder)[len(before):]}
+    outputs = {line.split("\t")[3] for line in log(folder) - before}
     return sorted(pathlib.Path(o).name.removesuffix(".o") for o in outputs if o.endswith(".o"))
+
+
+RAN = "my generator ran"
+
+
+def write_generator(folder):
+    """A generator of one's own: kiln, with an input more, which its depfile names."""
+    depfile = str(folder / "build/minimal.d").replace(" ", "\\ ")
+    extra = str(folder / "extra.txt").replace(" ", "\\\\ ")
+    generator = folder / "my generator"
+    generator.write_text(f"""#!/bin/sh
+echo "{RAN}"
+"{GENERATOR}" "$@" || exit
+sed -i '$s|$| {extra}|' {depfile}
+""")
+    generator.chmod(0o755)
+    (folder / "extra.txt").touch()
+    return generator
 
 
 def find_package(scratch):
     """TARGETS, SHARDS, GENERATOR and VERIFY; and what is built again after which change."""
     folder = project(scratch, "find_package", "app.c")
     config = folder / "kernels.yaml"
-    generator = folder / "my generator"
-    generator.write_text(f'#!/bin/sh\necho "my generator ran"\nexec "{GENERATOR}" "$@"\n')
-    generator.chmod(0o755)
+    generator = write_generator(folder)
     configure(folder, f"-DGENERATOR={generator}")
-    expect("my generator ran" in build(folder), "GENERATOR is the program that runs")
+    expect(RAN in build(folder), "GENERATOR is the program that runs")
     runs(folder)
     manifest = json.loads((folder / "build/minimal.json").read_text())
     expect(manifest["targets"] == ["sm_80", "sm_90a"], "TARGETS take the place of the configuration's")
@@ -88,13 +106,16 @@ def find_package(scratch):
 
     before = log(folder)
     config.touch()
-    expect("my generator ran" in build(folder), "a touched configuration runs the generator")
+    expect(RAN in build(folder), "a touched configuration runs the generator")
     expect(objects_built(folder, before) == [], "a touched configuration recompiles nothing")
     before = log(folder)
-    build(folder)
+    expect(RAN not in build(folder), "the generator ran again for nothing")
     expect(log(folder) == before, "a build after that does nothing")
+    (folder / "extra.txt").touch()
+    expect(RAN in build(folder), "what the depfile names runs the generator")
 
     config.write_text(config.read_text().replace("group: 64", "group: [64, 32]"))
+    before = log(folder)
     build(folder)
     built = objects_built(folder, before)
     expect(built == ["app.c", "minimal.c", "minimal_2.c", "minimal_verify_main.c"],
@@ -108,6 +129,27 @@ def find_package(scratch):
 
 
 # ---- other ways in --------------------------------------------------------------------------------------------------
+
+
+def makefiles(scratch):
+    """The same with make: depfile and options, and nothing for ever."""
+    need("make")
+    folder = project(scratch, "find_package", "app.c")
+    config = folder / "kernels.yaml"
+    configure(folder, f"-DGENERATOR={write_generator(folder)}", generator="Unix Makefiles")
+    for change, expected in ((lambda: None, True), (lambda: None, False), (config.touch, True), (lambda: None, False),
+                             ((folder / "extra.txt").touch, True), (lambda: None, False)):
+        time.sleep(0.02)  # clocks of files are coarse
+        change()
+        output = build(folder, "app")
+        expect((RAN in output) == expected, f"{change}: the generator {'did not run' if expected else 'ran'}:\n{output}")
+    expect("minimal_2.c.o" not in output, "nothing is compiled again")
+    lists = folder / "CMakeLists.txt"
+    lists.write_text(lists.read_text().replace("sm_90a", "sm_90"))
+    output = build(folder, "app")
+    expect(RAN in output, "another option runs the generator")
+    expect(json.loads((folder / "build/minimal.json").read_text())["targets"] == ["sm_80", "sm_90"], "TARGETS changed")
+    runs(folder)
 
 
 def pkg_config(scratch):
@@ -187,4 +229,4 @@ def by_hand(scratch):
     runs(folder, CROSS_RESULT)
 
 
-main((install, find_package, pkg_config, cxx, reexport, two_bundles, no_generator, cross, by_hand), sys.argv[4])
+main((install, find_package, makefiles, pkg_config, cxx, reexport, two_bundles, no_generator, cross, by_hand), sys.argv[4])

@@ -70,18 +70,16 @@ macro(_kiln_generate)
         set(witness ${outputs})
         set(made OUTPUT ${outputs})
         set(inputs ${config})
-        set(touch "")
     else() # make would run the command for ever, were there no file that is newer than its inputs; nor sees it the options
         set(witness ${folder}/${name}.stamp)
         set(made OUTPUT ${witness} BYPRODUCTS ${outputs})
         set(inputs ${config} ${folder}/${name}.options)
-        set(touch COMMAND ${CMAKE_COMMAND} -E touch ${witness})
+        list(APPEND options --stamp ${witness})
         file(CONFIGURE OUTPUT ${folder}/${name}.options CONTENT "${generator} ${options}\n" @ONLY)
     endif()
     add_custom_command(
         ${made} DEPFILE ${folder}/${name}.d
         COMMAND ${generator} generate ${config} --output ${folder} ${options}
-        ${touch}
         DEPENDS ${inputs} ${generator}
         COMMENT "Generating the kernels of ${name}"
         VERBATIM)
