@@ -141,14 +141,14 @@ static void read_target_option(reader *r, const char *words)
 {
     r->plan->target_option = words;
     r->plan->target_count = 0;
-    const char *w = words;
-    for (size_t length; length = strcspn(w, ","), true; w += length + 1) {
-        const char *word = arena_string(r->arena, w, length);
+    const char *w = words, *end;
+    do {
+        end = w + strcspn(w, ",");
+        const char *word = arena_string(r->arena, w, (size_t)(end - w));
         const char *found_word = arena_format(r->arena, "'%s'", found_text(r->arena, word));
         add_target(r, word, found_word, (place){"--targets", 1, (int)(w - words) + 1});
-        if (!w[length])
-            return;
-    }
+        w = end + 1;
+    } while (*end);
 }
 
 static void read_targets(reader *r, const yaml_node *list)

@@ -285,7 +285,7 @@ static void make_table(arena *a, bundle_model *m)
     }
 }
 
-_Static_assert(sizeof((kiln_bundle *)0)->name == 48, "LONGEST_BUNDLE of config.c leaves room for the zero");
+/* ---- the whole -------------------------------------------------------------------------------------------------- */
 
 static const char *command_of(arena *a, const plan *p)
 {
@@ -297,6 +297,8 @@ static const char *command_of(arena *a, const plan *p)
         text_printf(&out, " --shards %u", (unsigned)p->shards);
     return out.data;
 }
+
+_Static_assert(sizeof((kiln_bundle *)0)->name == 48, "LONGEST_BUNDLE of config.c leaves room for the zero");
 
 const bundle_model *model_build(arena *a, const plan *p)
 {

@@ -4,11 +4,12 @@
 
 #include "model.h"
 
-text write_source(arena *a, const bundle_model *m); /* NAME.c: with shards the index alone */
-text write_shard(arena *a, const bundle_model *m,
-                 uint32_t shard);                     /* NAME_1.c and on, for the shards 0 and on */
+text write_source(arena *a, const bundle_model *m);   /* NAME.c */
 text write_header(arena *a, const bundle_model *m);   /* NAME.h */
 text write_manifest(arena *a, const bundle_model *m); /* NAME.json */
+
+/* NAME_1.c for shard 0, and on; NAME.c has the index alone then. */
+text write_shard(arena *a, const bundle_model *m, uint32_t shard);
 
 /* NAME.d: Makefile syntax, outputs as they are written, inputs as the user named them. */
 text write_depfile(arena *a, const char *const *outputs, size_t output_count, const char *const *inputs,

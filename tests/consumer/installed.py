@@ -34,6 +34,10 @@ def install(scratch):
     for text in texts:
         for folder in (scratch, SOURCE_DIR, BUILD_DIR):
             expect(str(folder) not in text.read_text(), f"{text} names {folder}")
+    config = HERE / "minimal/kernels.yaml"
+    variant = run(GENERATOR, "list", config).split()[1]
+    output = run(PREFIX / "bin/kiln-profile", config, "--variant", variant, "--target", "sm_90", "--args", "n=4096")
+    expect("thread instructions" in output, f"kiln-profile finds the generator and the emulated driver: {output}")
 
 
 def project(scratch, name, *of_minimal):
@@ -218,13 +222,25 @@ def cross(scratch):
     output = run("qemu-aarch64", "-L", "/usr/aarch64-linux-gnu", folder / "build/app")
     expect(output == CROSS_RESULT, f"the program says: {output}")
 
+    # A package for the other machine, which by default has no generator, found by a project for that machine.
+    run(CMAKE, "-S", SOURCE_DIR, "-B", scratch / "kiln", "-G", "Ninja", options[1])
+    run(CMAKE, "--build", scratch / "kiln")
+    run(CMAKE, "--install", scratch / "kiln", "--prefix", scratch / "aarch64")
+    library = project(scratch, "reexport/library", "kernels.yaml")
+    options = (f"-DCMAKE_PREFIX_PATH={scratch}/aarch64", options[1])
+    expect(WHAT_TO_DO in " ".join(configure(library, *options, fails=True).split()), "what to do is said")
+    configure(library, *options, f"-DKILN_HOST_EXECUTABLE={GENERATOR}")
+    build(library)
+    expect("file format elf64-littleaarch64" in run("aarch64-linux-gnu-objdump", "-a", library / "build/libminimal.a"),
+           "the bundle is for the other machine")
+
 
 def by_hand(scratch):
     """The cross project, built for this machine; and what a build without a generator is told."""
     folder = project(scratch, "cross", "kernels.yaml")
     options = (f"-DKILN_SOURCE_DIR={SOURCE_DIR}", "-DKILN_GENERATOR=OFF")
     expect(WHAT_TO_DO in " ".join(configure(folder, *options, fails=True).split()), "what to do is said")
-    configure(folder, *options, f"-DKILN_HOST_EXECUTABLE={GENERATOR}")
+    configure(folder, *options, f"-DIMPORTED_KILN={GENERATOR}")
     build(folder)
     runs(folder, CROSS_RESULT)
 
