@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../family.h"
+#include "../messages.h"
 #include "../support/files.h"
 #include "write.h"
 
@@ -14,6 +15,37 @@ static const char *path_in(arena *a, const char *folder, const char *name, const
     return arena_format(a, "%s%s%s.%s", folder, slash, name, extension);
 }
 
+/* Whether the images of what a budget is for are within it; else after a diagnostic. */
+static bool is_within(const bundle_model *m, const budget *b, diagnostics *d)
+{
+    unsigned long long bytes = 0, most = 0;
+    const char *largest = "";
+    for (size_t i = 0; i < m->variant_count; i++) {
+        const bundle_variant *v = &m->variants[i];
+        unsigned long long own = 0;
+        for (size_t k = 0; k < v->image_count; k++)
+            own += v->images[k].bytes;
+        if (b->family && v->variant->family != b->family)
+            continue;
+        bytes += own;
+        largest = own > most ? v->variant->id : largest;
+        most = own > most ? own : most;
+    }
+    if (bytes <= b->max_bytes)
+        return true;
+    diagnose(d, b->at, message_over_budget, (unsigned long long)b->max_bytes,
+             b->family ? b->family->name : "the bundle", bytes, largest, most);
+    return false;
+}
+
+static bool are_within(const bundle_model *m, diagnostics *d)
+{
+    bool ok = true;
+    for (size_t i = 0; i < m->plan->budget_count; i++)
+        ok = is_within(m, &m->plan->budgets[i], d) && ok;
+    return ok;
+}
+
 static void add_file(file_output *files, size_t *count, const char *path, text content)
 {
     files[(*count)++] = (file_output){path, content.data, content.length};
@@ -21,7 +53,9 @@ static void add_file(file_output *files, size_t *count, const char *path, text c
 
 int bundle_generate(arena *a, const plan *p, diagnostics *d, const char *output_dir, const char *stamp)
 {
-    const bundle_model *m = model_build(a, p);
+    const bundle_model *m = model_build(a, p, d);
+    if (!m || !are_within(m, d))
+        return EXIT_BAD_INPUT;
     file_output files[SHARDS_MOST + 4];
     const char *outputs[SHARDS_MOST + 3];
     size_t count = 0;
@@ -37,7 +71,7 @@ int bundle_generate(arena *a, const plan *p, diagnostics *d, const char *output_
     const text depfile = stamp ? write_depfile(a, &stamp, 1, &p->config_path, 1)
                                : write_depfile(a, outputs, count, &p->config_path, 1);
     add_file(files, &count, path_in(a, output_dir, p->bundle, "d"), depfile);
-    return files_write(a, files, count, d) && (!stamp || file_stamp(stamp, d)) ? 0 : 1;
+    return files_write(a, files, count, d) && (!stamp || file_stamp(stamp, d)) ? 0 : EXIT_BAD_INPUT;
 }
 
 bool bundle_show(arena *a, const plan *p, const kiln_variant *v, target t, bool ir, FILE *out)
