@@ -23,7 +23,8 @@ typedef struct reader {
     arena *arena;
     diagnostics *d;
     plan *plan;
-    place *target_places; /* beside plan->targets */
+    place *target_places;      /* beside plan->targets */
+    const char *target_option; /* or null */
     size_t variant_capacity, budget_capacity;
 } reader;
 
@@ -125,23 +126,45 @@ static void insert_target(reader *r, target t, place at)
     r->target_places[i] = at;
 }
 
+static void add_target(reader *r, const char *word, const char *found_word, place at)
+{
+    target t;
+    if (!target_parse(word, &t)) {
+        diagnose(r->d, at, message_target_unknown, found_word, near_text(r->arena, word, target_names));
+        return;
+    }
+    for (size_t i = 0; i < r->plan->target_count; i++)
+        if (target_compare(t, r->plan->targets[i]) == 0) {
+            diagnose(r->d, at, message_target_twice, word, r->target_places[i].line);
+            return;
+        }
+    insert_target(r, t, at);
+}
+
+/* The words of --targets in place of what the configuration lists. */
+static void read_target_option(reader *r, const char *words)
+{
+    r->plan->target_option = words;
+    r->plan->target_count = 0;
+    const char *w = words, *end;
+    do {
+        end = w + strcspn(w, ",");
+        const char *word = arena_string(r->arena, w, (size_t)(end - w));
+        const char *found_word = arena_format(r->arena, "'%s'", found_text(r->arena, word));
+        add_target(r, word, found_word, (place){"--targets", 1, (int)(w - words) + 1});
+        w = end + 1;
+    } while (*end);
+}
+
 static void read_targets(reader *r, const yaml_node *list)
 {
     if (!is_kind(r, list, YAML_LIST, "targets", "a list of targets"))
         return;
-    for (const yaml_node *node = list->first; node; node = node->next) {
-        target t;
-        if (!is_kind(r, node, YAML_SCALAR, "targets", "a target"))
-            continue;
-        const yaml_node *first = earlier(list, node);
-        if (!target_parse(node->text, &t))
-            diagnose(r->d, node->at, message_target_unknown, found(r, node),
-                     near_text(r->arena, node->text, target_names));
-        else if (first)
-            diagnose(r->d, node->at, message_target_twice, node->text, first->at.line);
-        else
-            insert_target(r, t, node->at);
-    }
+    for (const yaml_node *node = list->first; node; node = node->next)
+        if (is_kind(r, node, YAML_SCALAR, "targets", "a target"))
+            add_target(r, node->text, found(r, node), node->at);
+    if (r->target_option)
+        read_target_option(r, r->target_option);
 }
 
 static void read_images(reader *r, const yaml_node *list)
@@ -398,7 +421,8 @@ static void read_root(reader *r, const yaml_node *root)
     plan_check(r->arena, r->plan, r->target_places, r->d);
 }
 
-plan *config_read_text(arena *a, const char *path, const char *data, size_t bytes, diagnostics *d)
+plan *config_read_text(arena *a, const char *path, const char *data, size_t bytes, const char *targets,
+                       diagnostics *d)
 {
     int before = d->count;
     const yaml_node *root = yaml_parse(a, path, data, bytes, d);
@@ -407,7 +431,7 @@ plan *config_read_text(arena *a, const char *path, const char *data, size_t byte
             diagnose(d, (place){path, 1, 1}, message_file_empty);
         return NULL;
     }
-    reader r = {.arena = a, .d = d, .plan = arena_alloc(a, sizeof(plan))};
+    reader r = {.arena = a, .d = d, .target_option = targets, .plan = arena_alloc(a, sizeof(plan))};
     r.plan->config_path = path;
     r.plan->targets = arena_alloc(a, TARGETS_MOST * sizeof(target));
     r.target_places = arena_alloc(a, TARGETS_MOST * sizeof(place));
@@ -416,7 +440,7 @@ plan *config_read_text(arena *a, const char *path, const char *data, size_t byte
     return d->count == before ? r.plan : NULL;
 }
 
-plan *config_read(arena *a, const char *path, diagnostics *d)
+plan *config_read(arena *a, const char *path, const char *targets, diagnostics *d)
 {
     text data;
     const char *why;
@@ -424,5 +448,5 @@ plan *config_read(arena *a, const char *path, diagnostics *d)
         diagnose(d, (place){path, 1, 1}, message_file_unreadable, why);
         return NULL;
     }
-    return config_read_text(a, path, data.data, data.length, d);
+    return config_read_text(a, path, data.data, data.length, targets, d);
 }

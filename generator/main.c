@@ -19,7 +19,7 @@ typedef struct command_line {
     diagnostics diagnostics;
     const char *names[2]; /* what stands without an option: CONFIG and ID, or NAME */
     size_t name_count;
-    const char *output, *target;
+    const char *output, *target, *targets, *shards, *stamp; /* values of options, or null */
     bool ir, json, in_full;
 } command_line;
 
@@ -42,18 +42,33 @@ static const char *folder_of(arena *a, const char *path)
 
 static plan *read_plan(command_line *c)
 {
-    plan *p = config_read(c->arena, c->names[0], &c->diagnostics);
+    plan *p = config_read(c->arena, c->names[0], c->targets, &c->diagnostics);
     diagnostics_finish(&c->diagnostics);
     return p;
 }
 
+/* "1" to "99"; 0 for what is no such number. */
+static uint32_t shard_count(const char *word)
+{
+    const size_t digits = strspn(word, "0123456789");
+    const unsigned long count = word[digits] || digits > 2 ? 0 : strtoul(word, NULL, 10);
+    return (uint32_t)(count <= SHARDS_MOST ? count : 0);
+}
+
 static int run_generate(command_line *c)
 {
-    const plan *p = config_read(c->arena, c->names[0], &c->diagnostics);
+    const uint32_t shards = c->shards ? shard_count(c->shards) : 0;
+    if (c->shards && shards == 0) {
+        fail(arena_format(c->arena, "expected a number from 1 to %d after --shards, found '%s'", SHARDS_MOST,
+                          found_text(c->arena, c->shards)));
+        return EXIT_BAD_USAGE;
+    }
+    plan *p = config_read(c->arena, c->names[0], c->targets, &c->diagnostics);
     int status = EXIT_BAD_INPUT;
     if (p) {
+        p->shards = shards;
         const char *folder = c->output ? c->output : folder_of(c->arena, c->names[0]);
-        status = bundle_generate(c->arena, p, &c->diagnostics, folder);
+        status = bundle_generate(c->arena, p, &c->diagnostics, folder, c->stamp);
     }
     diagnostics_finish(&c->diagnostics);
     return status;
@@ -180,8 +195,12 @@ static const struct {
     int (*run)(command_line *);
     const char *usage;
 } verbs[] = {
-    {"generate", 1, 1, "--output",      run_generate, "CONFIG [--output DIR]         write the bundle; default: beside CONFIG"},
-    {"list",     1, 1, "",              run_list,     "CONFIG                        key, id and targets of each variant"},
+    {"generate", 1, 1, "--output --targets --shards --stamp",
+                                        run_generate, "CONFIG [--output DIR]         write the bundle; default: beside CONFIG\n"
+                 "                        [--targets T,...]      for these targets, not the configuration's\n"
+                 "                        [--shards N]           with the families in N files that compile in parallel\n"
+                 "                        [--stamp FILE]         and then FILE, which stands for it in the depfile"},
+    {"list",     1, 1, "--targets",     run_list,     "CONFIG [--targets T,...]      key, id and targets of each variant"},
     {"show",     2, 2, "--target --ir", run_show,     "CONFIG ID --target T [--ir]   print a variant, by id or key"},
     {"diff",     2, 2, "",              run_diff,     "OLD NEW                       what changed between two manifests"},
     {"families", 0, 1, "--long --json", run_families, "[NAME] [--long | --json]      what can be asked for; --long: and what follows from it"},
@@ -209,9 +228,17 @@ static int bad_usage(const char *what, const char *word, const char *near)
 static int take_option(command_line *c, const char *options, int argc, char **argv, int *i)
 {
     const char *option = argv[*i];
-    const char **value = strcmp(option, "--output") == 0   ? &c->output
-                         : strcmp(option, "--target") == 0 ? &c->target
-                                                           : NULL;
+    const struct {
+        const char *name, **value;
+    } valued[] = {{"--output", &c->output},
+                  {"--target", &c->target},
+                  {"--targets", &c->targets},
+                  {"--shards", &c->shards},
+                  {"--stamp", &c->stamp}};
+    const char **value = NULL;
+    for (size_t k = 0; k < sizeof valued / sizeof valued[0]; k++)
+        if (strcmp(option, valued[k].name) == 0)
+            value = valued[k].value;
     if (!words_contain(options, option))
         return bad_usage("unknown option", option, near_text(c->arena, option, options));
     if (value && (*i + 1 == argc || argv[*i + 1][0] == '\0'))

@@ -32,6 +32,8 @@ struct kiln_variant {
     target emitting_for;                 /* while emit runs */
 };
 
+enum { SHARDS_MOST = 99 };
+
 /* The most bytes that the images of a family, or of the whole bundle, may have together. */
 typedef struct budget {
     const kiln_family *family; /* null: the bundle */
@@ -42,7 +44,9 @@ typedef struct budget {
 typedef struct plan {
     const char *bundle; /* prefix of everything generated */
     const char *config_path;
-    target *targets; /* ascending, no duplicates */
+    const char *target_option; /* what --targets said in place of the configuration; null: nothing */
+    uint32_t shards;           /* files that the kernels are spread over; 0: all are in NAME.c */
+    target *targets;           /* ascending, no duplicates */
     size_t target_count;
     kiln_variant **variants; /* configuration order */
     size_t variant_count;

@@ -46,20 +46,32 @@ static bool are_within(const bundle_model *m, diagnostics *d)
     return ok;
 }
 
-int bundle_generate(arena *a, const plan *p, diagnostics *d, const char *output_dir)
+static void add_file(file_output *files, size_t *count, const char *path, text content)
+{
+    files[(*count)++] = (file_output){path, content.data, content.length};
+}
+
+int bundle_generate(arena *a, const plan *p, diagnostics *d, const char *output_dir, const char *stamp)
 {
     const bundle_model *m = model_build(a, p, d);
     if (!m || !are_within(m, d))
         return EXIT_BAD_INPUT;
-    const char *outputs[] = {path_in(a, output_dir, p->bundle, "c"), path_in(a, output_dir, p->bundle, "h"),
-                             path_in(a, output_dir, p->bundle, "json")};
-    const text texts[] = {write_source(a, m), write_header(a, m), write_manifest(a, m),
-                          write_depfile(a, outputs, 3, &p->config_path, 1)};
-    file_output files[4];
-    for (size_t i = 0; i < 4; i++)
-        files[i] = (file_output){i < 3 ? outputs[i] : path_in(a, output_dir, p->bundle, "d"), texts[i].data,
-                                 texts[i].length};
-    return files_write(a, files, 4, d) ? 0 : 1;
+    file_output files[SHARDS_MOST + 4];
+    const char *outputs[SHARDS_MOST + 3];
+    size_t count = 0;
+    add_file(files, &count, path_in(a, output_dir, p->bundle, "c"), write_source(a, m));
+    add_file(files, &count, path_in(a, output_dir, p->bundle, "h"), write_header(a, m));
+    add_file(files, &count, path_in(a, output_dir, p->bundle, "json"), write_manifest(a, m));
+    for (uint32_t i = 0; i < p->shards; i++) {
+        const char *name = arena_format(a, "%s_%u", p->bundle, (unsigned)(i + 1));
+        add_file(files, &count, path_in(a, output_dir, name, "c"), write_shard(a, m, i));
+    }
+    for (size_t i = 0; i < count; i++)
+        outputs[i] = files[i].path;
+    const text depfile = stamp ? write_depfile(a, &stamp, 1, &p->config_path, 1)
+                               : write_depfile(a, outputs, count, &p->config_path, 1);
+    add_file(files, &count, path_in(a, output_dir, p->bundle, "d"), depfile);
+    return files_write(a, files, count, d) && (!stamp || file_stamp(stamp, d)) ? 0 : EXIT_BAD_INPUT;
 }
 
 bool bundle_show(arena *a, const plan *p, const kiln_variant *v, target t, bool ir, FILE *out)

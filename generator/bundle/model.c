@@ -81,7 +81,7 @@ static uint32_t max_shared_bytes(arena *a, const kiln_variant *v)
     return (uint32_t)bytes;
 }
 
-static void make_variant(arena *a, const plan *p, const kiln_variant *v, uint32_t slot, bundle_variant *made)
+static void make_variant(arena *a, const plan *p, const kiln_variant *v, bundle_variant *made)
 {
     made->variant = v;
     made->function = arena_format(a, "%s_%s", p->bundle, v->entry);
@@ -91,7 +91,6 @@ static void make_variant(arena *a, const plan *p, const kiln_variant *v, uint32_
             made->min_driver = made->images[i].min_driver;
     variant_block(a, v, made->block);
     made->max_shared_bytes = max_shared_bytes(a, v);
-    made->slot = slot;
     made->runs_everywhere = true;
     for (size_t i = 0; i < p->target_count; i++)
         made->runs_everywhere &= v->runs_on >> i & 1u;
@@ -240,6 +239,23 @@ static void make_families(arena *a, bundle_model *m)
     }
 }
 
+/* ---- slots ------------------------------------------------------------------------------------------------------- */
+
+/* Families take turns. A shard of n has every n-th slot, so that a kernel more in one shard changes no other. */
+static void make_slots(bundle_model *m)
+{
+    const uint32_t shards = m->plan->shards ? m->plan->shards : 1;
+    uint32_t used[SHARDS_MOST] = {0};
+    for (size_t i = 0; i < m->family_count; i++)
+        m->families[i].shard = (uint32_t)i % shards;
+    for (size_t i = 0; i < m->variant_count; i++) {
+        const uint32_t shard = m->variants[i].family->shard;
+        const uint32_t slot = shard + shards * used[shard]++;
+        m->variants[i].slot = slot;
+        m->slot_count = slot >= m->slot_count ? slot + 1 : m->slot_count;
+    }
+}
+
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
 /* Families and variants share one name space in the generated header, with what every bundle has. */
@@ -287,6 +303,19 @@ static void make_table(arena *a, bundle_model *m)
     }
 }
 
+/* ---- the whole -------------------------------------------------------------------------------------------------- */
+
+static const char *command_of(arena *a, const plan *p)
+{
+    text out = text_new(a);
+    text_printf(&out, "kiln generate %s", file_name(p->config_path));
+    if (p->target_option)
+        text_printf(&out, " --targets %s", p->target_option);
+    if (p->shards)
+        text_printf(&out, " --shards %u", (unsigned)p->shards);
+    return out.data;
+}
+
 _Static_assert(sizeof((kiln_bundle *)0)->name == 48, "LONGEST_BUNDLE of config.c leaves room for the zero");
 
 const bundle_model *model_build(arena *a, const plan *p, diagnostics *d)
@@ -294,18 +323,19 @@ const bundle_model *model_build(arena *a, const plan *p, diagnostics *d)
     bundle_model *m = arena_alloc(a, sizeof *m);
     *m = (bundle_model){.name = p->bundle,
                         .upper_name = upper_case(a, p->bundle),
-                        .config_name = file_name(p->config_path),
+                        .command = command_of(a, p),
                         .plan = p,
                         .variant_count = p->variant_count};
     m->variants = arena_alloc(a, p->variant_count * sizeof *m->variants);
     for (size_t i = 0; i < p->variant_count; i++) {
-        make_variant(a, p, p->variants[i], (uint32_t)i, &m->variants[i]);
+        make_variant(a, p, p->variants[i], &m->variants[i]);
         if (m->variants[i].min_driver > m->min_driver)
             m->min_driver = m->variants[i].min_driver;
     }
     if (p->has_cubins && !add_cubins(a, m, d))
         return NULL;
     make_families(a, m);
+    make_slots(m);
     check_names(m);
     make_table(a, m);
     return m;

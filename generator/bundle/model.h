@@ -42,6 +42,7 @@ struct bundle_family {
     uint32_t args_bytes;
     bundle_variant **variants;
     size_t variant_count;
+    uint32_t shard;       /* which of plan->shards files has it, from 0 */
     bundle_family *calls; /* as families that have a call's arguments: each with `call` and no calls */
     size_t call_count;
     const kiln_call *call; /* or null */
@@ -49,7 +50,7 @@ struct bundle_family {
 
 typedef struct bundle_model {
     const char *name, *upper_name;
-    const char *config_name; /* the configuration file without its folder */
+    const char *command; /* that makes the bundle; the configuration file without its folder */
     const plan *plan;
     bundle_variant *variants; /* configuration order; one module and one slot each */
     size_t variant_count;
@@ -57,6 +58,7 @@ typedef struct bundle_model {
     size_t family_count;
     uint32_t *table; /* kiln_index.table */
     uint32_t table_mask;
+    uint32_t slot_count;
     uint32_t min_driver; /* with this driver every PTX image of the bundle loads */
 } bundle_model;
 

@@ -8,9 +8,16 @@ text write_source(arena *a, const bundle_model *m);   /* NAME.c */
 text write_header(arena *a, const bundle_model *m);   /* NAME.h */
 text write_manifest(arena *a, const bundle_model *m); /* NAME.json */
 
+/* NAME_1.c for shard 0, and on; NAME.c has the index alone then. */
+text write_shard(arena *a, const bundle_model *m, uint32_t shard);
+
 /* NAME.d: Makefile syntax, outputs as they are written, inputs as the user named them. */
 text write_depfile(arena *a, const char *const *outputs, size_t output_count, const char *const *inputs,
                    size_t input_count);
+
+/* Parts of NAME.h, which a shard has for its own families alone. */
+void write_layout_check(text *out);
+void write_declarations(arena *a, text *out, const bundle_family *f);
 
 /* Parts of NAME.c. */
 void write_family_check(arena *a, text *out, const bundle_family *f);      /* check_FAMILY */

@@ -129,3 +129,13 @@ bool files_write(arena *a, const file_output *files, size_t count, diagnostics *
             unlink(temporary[i]);
     return ok;
 }
+
+bool file_stamp(const char *path, diagnostics *d)
+{
+    FILE *file = fopen(path, "wb");
+    const bool is_written = file && fputs("made\n", file) >= 0;
+    const bool is_closed = file && fclose(file) == 0;
+    if (!is_written || !is_closed)
+        report(d, path);
+    return is_written && is_closed;
+}

@@ -22,4 +22,7 @@ typedef struct file_output {
  * there. False after a diagnostic that names the file. */
 bool files_write(arena *a, const file_output *files, size_t count, diagnostics *d);
 
+/* Makes the file new, whatever was in it. False after a diagnostic. */
+bool file_stamp(const char *path, diagnostics *d);
+
 #endif

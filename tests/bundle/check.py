@@ -9,6 +9,7 @@ rewrites the golden files, and then a person reads the differences.
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -51,7 +52,8 @@ def run(*command, status=0, **options):
 
 def generate(folder, config=HERE / "sample.yaml", status=0, **options):
     folder.mkdir(exist_ok=True)
-    return run(options.pop("generator", GENERATOR), "generate", config, "--output", folder, status=status, **options)
+    return run(options.pop("generator", GENERATOR), "generate", config, "--output", folder, *options.pop("options", ()),
+               status=status, **options)
 
 
 def bytes_of(folder, names=WRITTEN):
@@ -88,7 +90,17 @@ def depfile(scratch):
     shutil.copyfile(HERE / "sample.yaml", folder / "x#$.yaml")
     run(GENERATOR, "generate", "x#$.yaml", "--output", "../a b", cwd=folder)
     outputs = " ".join(rf"../a\ b/{name}" for name in WRITTEN)
-    expect((folder / "sample.d").read_text() == outputs + ": \\\n  x\\#$$.yaml\n", "sample.d")
+    inputs = ": \\\n  x\\#$$.yaml\n"
+    expect((folder / "sample.d").read_text() == outputs + inputs, "sample.d")
+    run(GENERATOR, "generate", "x#$.yaml", "--shards", "2", cwd=folder)
+    shards = " ".join(f"./{name}" for name in (*WRITTEN, "sample_1.c", "sample_2.c"))
+    expect((folder / "sample.d").read_text() == shards + inputs, "sample.d with shards")
+    stamp = folder / "stamp"
+    for _ in range(2):
+        run(GENERATOR, "generate", "x#$.yaml", "--stamp", "stamp", cwd=folder)
+        expect((folder / "sample.d").read_text() == "stamp" + inputs, "sample.d with a stamp")
+        expect(stamp.stat().st_mtime_ns > 1, "the stamp is new after every run")
+        os.utime(stamp, (0, 0))
 
 
 @verb
@@ -201,6 +213,32 @@ def assembles(scratch):
         for target in (image["target"] for image in variant["images"]):
             text = run(GENERATOR, "show", HERE / "sample.yaml", variant["id"], "--target", target)
             run(ptxas, f"-arch={target}", "-o", scratch / "image.cubin", "-", input=text)
+
+
+@verb
+def shards(scratch):
+    """In shards the bundle has the same kernels, in files that compile without a warning; no kernel of another family
+    changes a shard, whatever it does to slots and index."""
+    generate(scratch / "whole")
+    folder = scratch / "shards"
+    config = scratch / "sample.yaml"
+    written = ("sample_1.c", "sample_2.c")
+    shutil.copyfile(HERE / "sample.yaml", config)
+    shard = lambda: (generate(folder, config, options=("--shards", "2")), bytes_of(folder, (*written, "sample.c")))[1]
+    before = shard()
+    expect((folder / "sample.json").read_bytes() == (scratch / "whole/sample.json").read_bytes(), "the manifest")
+    kernels = [set(re.findall(r"^const kiln_kernel (\w+)", t.decode(), re.M)) for t in before.values()]
+    whole = set(re.findall(r"^const kiln_kernel (\w+)", (scratch / "whole/sample.c").read_text(), re.M))
+    expect(kernels[0] | kernels[1] == whole and not kernels[0] & kernels[1] and not kernels[2], f"kernels: {kernels}")
+    slots = [int(s) for n in written for s in re.findall(r"^    \.slot = (\d+),$", before[n].decode(), re.M)]
+    most = int(re.search(r"SAMPLE_SLOTS +(\d+)", (folder / "sample.h").read_text())[1])
+    expect(len(set(slots)) == len(whole) and max(slots) < most <= 2 * len(whole), f"slots of {most}: {slots}")
+    for compiler in compilers("gcc", "clang"):
+        for name in (*written, "sample.c"):
+            run(compiler, *C_FLAGS, f"-I{SOURCE_DIR}/include", f"-I{folder}", "-c", folder / name, "-o", scratch / "o")
+    config.write_text(config.read_text().replace("width: [64, 128]", "width: 64"))
+    changed = [name for name, text in shard().items() if text != before[name]]
+    expect(changed == ["sample_2.c", "sample.c"], f"a change of the second family changed {changed}")
 
 
 @verb

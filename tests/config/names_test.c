@@ -22,7 +22,7 @@ static const plan *read_config(arena *a, const char *kernels)
                                       "kernels: [%s]\n",
                                       kernels);
     diagnostics d = {.out = stderr};
-    const plan *p = config_read_text(a, "test.yaml", config, strlen(config), &d);
+    const plan *p = config_read_text(a, "test.yaml", config, strlen(config), NULL, &d);
     assert_non_null(p);
     return p;
 }

@@ -9,32 +9,13 @@ import json
 import pathlib
 import re
 import shutil
-import subprocess
 import sys
-import tempfile
 import textwrap
 
-SKIPPED = 77
+from common import HERE, RESULT, expect, main, need, run
+
 CMAKE = sys.argv[1]
 SOURCE_DIR, DRIVER = (pathlib.Path(a).resolve() for a in sys.argv[2:4])
-HERE = SOURCE_DIR / "tests/consumer"
-failures = 0
-
-
-def expect(condition, message):
-    global failures
-    if not condition:
-        failures += 1
-        print("FAILED:", message)
-
-
-def run(*command, fails=False):
-    done = subprocess.run([str(c) for c in command], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          check=False)
-    if (done.returncode != 0) != fails:
-        print("FAILED:", *command, "\n", done.stdout)
-        sys.exit(1)
-    return done.stdout
 
 
 def configure(project, *options, fails=False):
@@ -45,8 +26,6 @@ def build(project, target="app"):
     return run(CMAKE, "--build", project / "build", "--target", target, "-j2")
 
 
-# -8 ... 7.75 in steps of 0.25, so the scale is 8; bytes 0, 8, 16 and 24 have the codes of -1 and -0.97, -0.5 and -0.47, 0 and 0.03, 0.5 and 0.53.
-RESULT = "minimal: success, scale 8, codes 00 22 77 dc\n"
 # What the README's first steps say of CMake, for its other bundles.
 FIRST_STEPS = """```cmake
 add_subdirectory(kiln)
@@ -58,9 +37,7 @@ GENERATES, COMPILES = re.compile("Generating the kernels of minimal"), re.compil
 
 
 def minimal(scratch, generator, tool):
-    if not shutil.which(tool):
-        print(f"SKIPPED: there is no {tool}")
-        sys.exit(SKIPPED)
+    need(tool)
     project = scratch / "a project"  # a space, as strangers have them
     shutil.copytree(HERE / "minimal", project)
     configure(project, "-G", generator)
@@ -147,6 +124,12 @@ def messages(scratch):
     cases = (("kiln_add_bundle(a-b CONFIG k.yaml)", "", "the name of a bundle is a C identifier"),
              ("kiln_add_bundle(x)", "", "CONFIG file.yaml is missing"),
              ("kiln_add_bundle(x CONFIG k.yaml TYPO)", "", "unknown argument 'TYPO'"),
+             ("kiln_add_bundle(x CONFIG k.yaml SHARDS)", "", "nothing stands after SHARDS"),
+             ("kiln_add_bundle(x CONFIG k.yaml SHARDS 0)", "", "SHARDS is a number from 1 to 99, found '0'"),
+             ("kiln_add_bundle(x CONFIG k.yaml VERIFY)", "", "configure kiln with -DKILN_TOOLS=ON"),
+             ("kiln_add_bundle(x CONFIG k.yaml)", "bundle: x\n", "there is no generator; a cross build"),
+             ("kiln_add_bundle(x CONFIG k.yaml GENERATOR no)", "bundle: x\n", "neither a target nor a program: "),
+             ("kiln_add_bundle(x CONFIG k.yaml GENERATOR k.yaml)", "bundle: x\n", "bundles are written in C: "),
              ("kiln_add_bundle(x CONFIG none.yaml)", "", "there is no "),
              ("kiln_add_bundle(x CONFIG k.yaml)", "targets: [sm_75]\n", "has no line 'bundle: x'"),
              ("kiln_add_bundle(x CONFIG k.yaml)", "bundle: y # why\n", "says 'bundle: y'; the two names must be the"),
@@ -161,6 +144,4 @@ def messages(scratch):
         expect(says in output, f"{call}: expected '{says}' in: {output}")
 
 
-with tempfile.TemporaryDirectory() as scratch_folder:
-    {f.__name__: f for f in (minimal_ninja, minimal_make, readme, readme_products, messages)}[sys.argv[4]](pathlib.Path(scratch_folder).resolve())
-sys.exit(1 if failures else 0)
+main((minimal_ninja, minimal_make, readme, readme_products, messages), sys.argv[4])

@@ -1,85 +1,156 @@
-# kiln_add_bundle(NAME CONFIG file.yaml)
+# kiln_add_bundle(NAME CONFIG file.yaml [TARGETS sm_80 ...] [SHARDS n] [GENERATOR program] [VERIFY])
 #
 # Makes a static library NAME of the kernels that file.yaml names. Whoever links it gets NAME.h and the kiln runtime.
 # NAME.c, NAME.h, NAME.json (the manifest) and NAME.d are made at build time in the current binary folder, and only
 # written when their bytes change: touching the configuration, or building kiln anew, recompiles nothing by itself.
 #
+#   TARGETS    in place of the configuration's targets
+#   SHARDS     spreads the families over n files more, NAME_1.c and on, which compile in parallel: a change of one
+#              family recompiles its shard and NAME.c, which is the index then
+#   GENERATOR  the program that writes the bundle, a path or a target: a kiln with families of one's own
+#   VERIFY     makes the program NAME_verify too, by kiln_add_verify(NAME_verify NAME)
+#
 # NAME is the bundle's name. What a configuration says after "bundle:" decides what its files and functions are called,
 # and only the generator reads YAML; but the build has to know the files' names before it runs. So the line is compared
 # here, whenever the configuration changes, and has to stand at the start of a line: "bundle: NAME".
 #
-# The generator is the kiln that this build makes. A cross build cannot run that one: set KILN_HOST_EXECUTABLE to a kiln
-# of the machine that builds.
+# The generator is the kiln that this build makes, or that find_package found. A cross build cannot run one for the other
+# machine: set KILN_HOST_EXECUTABLE to a kiln of the machine that builds, or import one as kiln::kiln.
+#
+# The library can be installed and exported: install(TARGETS NAME EXPORT ... PUBLIC_HEADER DESTINATION include INCLUDES
+# DESTINATION include) brings NAME.h, and the package's own configuration says find_dependency(kiln).
 include_guard(GLOBAL)
 
 set(KILN_HOST_EXECUTABLE "" CACHE FILEPATH "The kiln that generates bundles; empty for the one that this build makes")
 
 function(kiln_add_bundle name)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "" "CONFIG" "")
-    if(arg_UNPARSED_ARGUMENTS)
-        message(FATAL_ERROR "kiln_add_bundle(${name}): unknown argument '${arg_UNPARSED_ARGUMENTS}'; "
-                            "it is called as kiln_add_bundle(NAME CONFIG file.yaml)")
-    endif()
-    if(NOT name MATCHES "^[A-Za-z_][A-Za-z0-9_]*$")
-        message(FATAL_ERROR "kiln_add_bundle(${name}): the name of a bundle is a C identifier")
-    endif()
-    if(NOT arg_CONFIG)
-        message(FATAL_ERROR "kiln_add_bundle(${name}): CONFIG file.yaml is missing")
-    endif()
-    if(TARGET ${name})
-        message(FATAL_ERROR "kiln_add_bundle(${name}): there is a target of that name already")
-    endif()
+    cmake_parse_arguments(PARSE_ARGV 1 arg "VERIFY" "CONFIG;SHARDS;GENERATOR" "TARGETS")
+    _kiln_check_arguments()
     cmake_path(ABSOLUTE_PATH arg_CONFIG BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE OUTPUT_VARIABLE config)
     _kiln_check_bundle_name(${name} ${config})
-
-    set(generator kiln::kiln)
-    if(KILN_HOST_EXECUTABLE)
-        set(generator ${KILN_HOST_EXECUTABLE})
-    elseif(CMAKE_CROSSCOMPILING)
-        message(FATAL_ERROR "kiln_add_bundle(${name}): a cross build needs KILN_HOST_EXECUTABLE, a kiln that runs here")
+    _kiln_find_generator(generator)
+    if(NOT CMAKE_C_COMPILER_LOADED)
+        _kiln_bundle_error("bundles are written in C: project(... LANGUAGES C ...)")
     endif()
-
     set(folder ${CMAKE_CURRENT_BINARY_DIR})
-    set(outputs ${folder}/${name}.c ${folder}/${name}.h ${folder}/${name}.json)
-    if(CMAKE_GENERATOR MATCHES "Ninja") # an output whose bytes did not change counts as new
-        set(made OUTPUT ${outputs} DEPFILE ${folder}/${name}.d)
-        set(witness ${outputs})
-        set(touch "")
-    else() # make would run the command for ever, were there no file that is newer than its inputs
-        set(witness ${folder}/${name}.stamp)
-        set(made OUTPUT ${witness} BYPRODUCTS ${outputs})
-        set(touch COMMAND ${CMAKE_COMMAND} -E touch ${witness})
-    endif()
-    add_custom_command(
-        ${made}
-        COMMAND ${generator} generate ${config} --output ${folder}
-        ${touch}
-        DEPENDS ${config} ${generator}
-        COMMENT "Generating the kernels of ${name}"
-        VERBATIM)
-    add_custom_target(${name}_kernels DEPENDS ${witness})
+    _kiln_generate()
 
-    add_library(${name} STATIC ${folder}/${name}.c)
+    add_library(${name} STATIC ${sources})
     set_source_files_properties(${outputs} PROPERTIES GENERATED ON)
     add_dependencies(${name} ${name}_kernels)
     target_compile_features(${name} PRIVATE c_std_11)
     target_compile_options(${name} PRIVATE -ffunction-sections -fdata-sections) # for --gc-sections: see NAME.h
-    target_include_directories(${name} PUBLIC ${folder})
+    target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${folder}>)
     target_link_libraries(${name} PUBLIC kiln::runtime)
-    set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+    set_target_properties(${name} PROPERTIES
+        POSITION_INDEPENDENT_CODE ON
+        PUBLIC_HEADER ${folder}/${name}.h
+        KILN_MANIFEST ${folder}/${name}.json)
+    if(arg_VERIFY)
+        kiln_add_verify(${name}_verify ${name})
+    endif()
+endfunction()
+
+# The command that makes ${sources} and ${outputs}.
+macro(_kiln_generate)
+    set(sources ${folder}/${name}.c)
+    set(options)
+    if(arg_TARGETS)
+        list(JOIN arg_TARGETS "," targets)
+        list(APPEND options --targets ${targets})
+    endif()
+    if(arg_SHARDS)
+        list(APPEND options --shards ${arg_SHARDS})
+        foreach(shard RANGE 1 ${arg_SHARDS})
+            list(APPEND sources ${folder}/${name}_${shard}.c)
+        endforeach()
+    endif()
+    set(outputs ${sources} ${folder}/${name}.h ${folder}/${name}.json)
+    if(CMAKE_GENERATOR MATCHES "Ninja") # an output whose bytes did not change counts as new
+        set(witness ${outputs})
+        set(made OUTPUT ${outputs})
+        set(inputs ${config})
+    else() # make would run the command for ever, were there no file that is newer than its inputs; nor sees it the options
+        set(witness ${folder}/${name}.stamp)
+        set(made OUTPUT ${witness} BYPRODUCTS ${outputs})
+        set(inputs ${config} ${folder}/${name}.options)
+        list(APPEND options --stamp ${witness})
+        file(CONFIGURE OUTPUT ${folder}/${name}.options CONTENT "${generator} ${options}\n" @ONLY)
+    endif()
+    add_custom_command(
+        ${made} DEPFILE ${folder}/${name}.d
+        COMMAND ${generator} generate ${config} --output ${folder} ${options}
+        DEPENDS ${inputs} ${generator}
+        COMMENT "Generating the kernels of ${name}"
+        VERBATIM)
+    add_custom_target(${name}_kernels DEPENDS ${witness})
+endmacro()
+
+function(_kiln_bundle_error text) # in quotes: a list would lose its semicolons
+    message(FATAL_ERROR "kiln_add_bundle(${name}): ${text}")
+endfunction()
+
+macro(_kiln_check_arguments)
+    if(arg_UNPARSED_ARGUMENTS)
+        _kiln_bundle_error("unknown argument '${arg_UNPARSED_ARGUMENTS}'; it is called as kiln_add_bundle(NAME \
+CONFIG file.yaml [TARGETS sm_80 ...] [SHARDS n] [GENERATOR program] [VERIFY])")
+    endif()
+    if(arg_KEYWORDS_MISSING_VALUES)
+        _kiln_bundle_error("nothing stands after ${arg_KEYWORDS_MISSING_VALUES}")
+    endif()
+    if(NOT name MATCHES "^[A-Za-z_][A-Za-z0-9_]*$")
+        _kiln_bundle_error("the name of a bundle is a C identifier")
+    endif()
+    if(NOT arg_CONFIG)
+        _kiln_bundle_error("CONFIG file.yaml is missing")
+    endif()
+    if(DEFINED arg_SHARDS AND NOT arg_SHARDS MATCHES "^[1-9][0-9]?$")
+        _kiln_bundle_error("SHARDS is a number from 1 to 99, found '${arg_SHARDS}'")
+    endif()
+    if(TARGET ${name})
+        _kiln_bundle_error("there is a target of that name already")
+    endif()
+    if(arg_VERIFY AND NOT COMMAND kiln_add_verify)
+        _kiln_bundle_error("VERIFY needs kiln's tools: configure kiln with -DKILN_TOOLS=ON")
+    endif()
+endmacro()
+
+# A target or a program, that runs on this machine.
+function(_kiln_find_generator result)
+    set(generator kiln::kiln)
+    set(wanted "a kiln that runs on this machine: build one there, and set KILN_HOST_EXECUTABLE to its path")
+    if(DEFINED arg_GENERATOR)
+        set(generator ${arg_GENERATOR})
+        set(wanted "a program that runs on this machine")
+    elseif(KILN_HOST_EXECUTABLE)
+        set(generator ${KILN_HOST_EXECUTABLE})
+    endif()
+    if(TARGET ${generator})
+        get_target_property(is_imported ${generator} IMPORTED)
+        if(CMAKE_CROSSCOMPILING AND NOT is_imported AND NOT CMAKE_CROSSCOMPILING_EMULATOR)
+            _kiln_bundle_error("in a cross build the generator has to be ${wanted}")
+        endif()
+    elseif(generator STREQUAL "kiln::kiln")
+        _kiln_bundle_error("there is no generator; a cross build, or one with KILN_GENERATOR=OFF, needs ${wanted}")
+    else()
+        cmake_path(ABSOLUTE_PATH generator BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE)
+        if(NOT EXISTS ${generator} OR IS_DIRECTORY ${generator})
+            _kiln_bundle_error("the generator is neither a target nor a program: ${generator}")
+        endif()
+    endif()
+    set(${result} ${generator} PARENT_SCOPE)
 endfunction()
 
 function(_kiln_check_bundle_name name config)
     if(NOT EXISTS ${config})
-        message(FATAL_ERROR "kiln_add_bundle(${name}): there is no ${config}")
+        _kiln_bundle_error("there is no ${config}")
     endif()
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${config})
     file(STRINGS ${config} line REGEX "^bundle:" LIMIT_COUNT 1)
     if(NOT line MATCHES "^bundle:[ \t]+[\"']?([A-Za-z_][A-Za-z0-9_]*)[\"']?[ \t\r]*(#.*)?$")
-        message(FATAL_ERROR "kiln_add_bundle(${name}): ${config} has no line 'bundle: ${name}'")
+        _kiln_bundle_error("${config} has no line 'bundle: ${name}'")
     endif()
     if(NOT CMAKE_MATCH_1 STREQUAL name)
-        message(FATAL_ERROR "kiln_add_bundle(${name}): ${config} says 'bundle: ${CMAKE_MATCH_1}'; the two names "
-                            "must be the same")
+        _kiln_bundle_error("${config} says 'bundle: ${CMAKE_MATCH_1}'; the two names must be the same")
     endif()
 endfunction()

@@ -40,6 +40,15 @@ static uint32_t attribute(kiln_driver *d, int number, int device)
     return (uint32_t)value;
 }
 
+/* Of the emulated driver, seen from this program: in the build folder, else where it was installed. */
+static const char *own_driver(const profile *p, char path[1200])
+{
+    snprintf(path, 1200, "%s/../lib/emulator/libcuda.so.1", p->bin);
+    if (access(path, R_OK) != 0)
+        snprintf(path, 1200, "%s/" KILN_INSTALLED_EMULATOR "/libcuda.so.1", p->bin);
+    return path;
+}
+
 void open_device(profile *p)
 {
     kiln_driver *d = &p->driver;
@@ -51,8 +60,7 @@ void open_device(profile *p)
     setenv("KILN_EMU_DEVICE", name, 1);
     setenv("KILN_EMU_REPORT", report_path(p, report), 1);
     unsetenv("KILN_EMU_REPORT_LINES");
-    snprintf(own, sizeof own, "%s/../lib/emulator/libcuda.so.1", p->bin);
-    const char *path = p->driver_path ? p->driver_path : own;
+    const char *path = p->driver_path ? p->driver_path : own_driver(p, own);
     if (kiln_driver_load(d, path, NULL) != KILN_OK)
         die(1, "cannot load the driver %s", path);
     if (d->init(0) != 0 || d->device_get(&device, 0) != 0)

@@ -1,0 +1,248 @@
+#!/usr/bin/env python3
+"""Projects that find an installed kiln, each built in a folder of its own.
+
+usage: installed.py CMAKE BUILD_DIR PREFIX VERB
+
+The verb `install` installs what BUILD_DIR built, and moves it to PREFIX; the others are the projects.
+"""
+import json
+import os
+import pathlib
+import shutil
+import sys
+import time
+
+from common import HERE, RESULT, expect, main, need, run
+
+CMAKE, BUILD_DIR, PREFIX = sys.argv[1], *(pathlib.Path(a).resolve() for a in sys.argv[2:4])
+SOURCE_DIR = HERE.parent.parent
+GENERATOR = PREFIX / "bin/kiln"
+MINIMAL = ("app.c", "kernels.yaml")
+
+
+def driver():
+    return next(PREFIX.rglob("libcuda.so.1"))
+
+
+def install(scratch):
+    """Into one folder and from there to another: nothing that is installed knows where it is."""
+    shutil.rmtree(PREFIX, ignore_errors=True)
+    run(CMAKE, "--install", BUILD_DIR, "--prefix", scratch / "prefix")
+    shutil.move(scratch / "prefix", PREFIX)
+    texts = [f for f in PREFIX.rglob("*") if f.suffix in (".cmake", ".pc", ".h")]
+    expect(len(texts) > 10, f"what is installed: {texts}")
+    for text in texts:
+        for folder in (scratch, SOURCE_DIR, BUILD_DIR):
+            expect(str(folder) not in text.read_text(), f"{text} names {folder}")
+    config = HERE / "minimal/kernels.yaml"
+    variant = run(GENERATOR, "list", config).split()[1]
+    output = run(PREFIX / "bin/kiln-profile", config, "--variant", variant, "--target", "sm_90", "--args", "n=4096")
+    expect("thread instructions" in output, f"kiln-profile finds the generator and the emulated driver: {output}")
+
+
+def project(scratch, name, *of_minimal):
+    """A copy of a project, with files of ../minimal that it does without."""
+    folder = scratch / "a project" / name
+    shutil.copytree(HERE / name, folder)
+    for file in of_minimal:
+        shutil.copy(HERE / "minimal" / file, folder)
+    return folder
+
+
+def configure(folder, *options, generator="Ninja", **keywords):
+    return run(CMAKE, "-S", folder, "-B", folder / "build", "-G", generator, f"-DCMAKE_PREFIX_PATH={PREFIX}", *options,
+               **keywords)
+
+
+def build(folder, target="all", **keywords):
+    return run(CMAKE, "--build", folder / "build", "--target", target, **keywords)
+
+
+def runs(folder, expected=RESULT):
+    output = run(folder / "build/app", driver())
+    expect(output == expected, f"the program says: {output}")
+
+
+# ---- what ninja did -------------------------------------------------------------------------------------------------
+
+
+def log(folder):
+    """Its lines: start, end, time of the output, output, command. CMake has them rewritten, in another order."""
+    return set((folder / "build/.ninja_log").read_text().splitlines()[1:])
+
+
+def objects_built(folder, before):
+    """File names of the objects that were compiled since, by ninja's own log."""
+    outputs = {line.split("\t")[3] for line in log(folder) - before}
+    return sorted(pathlib.Path(o).name.removesuffix(".o") for o in outputs if o.endswith(".o"))
+
+
+RAN = "my generator ran"
+
+
+def write_generator(folder):
+    """A generator of one's own: kiln, with an input more, which its depfile names."""
+    depfile = str(folder / "build/minimal.d").replace(" ", "\\ ")
+    extra = str(folder / "extra.txt").replace(" ", "\\\\ ")
+    generator = folder / "my generator"
+    generator.write_text(f"""#!/bin/sh
+echo "{RAN}"
+"{GENERATOR}" "$@" || exit
+sed -i '$s|$| {extra}|' {depfile}
+""")
+    generator.chmod(0o755)
+    (folder / "extra.txt").touch()
+    return generator
+
+
+def find_package(scratch):
+    """TARGETS, SHARDS, GENERATOR and VERIFY; and what is built again after which change."""
+    folder = project(scratch, "find_package", "app.c")
+    config = folder / "kernels.yaml"
+    generator = write_generator(folder)
+    configure(folder, f"-DGENERATOR={generator}")
+    expect(RAN in build(folder), "GENERATOR is the program that runs")
+    runs(folder)
+    manifest = json.loads((folder / "build/minimal.json").read_text())
+    expect(manifest["targets"] == ["sm_80", "sm_90a"], "TARGETS take the place of the configuration's")
+    output = run(folder / "build/minimal_verify", "--driver", driver(), "--max-elements", "4096")
+    expect("\n2 of 2 variants right; 0 executed" in output, f"VERIFY: {output}")
+
+    before = log(folder)
+    config.touch()
+    expect(RAN in build(folder), "a touched configuration runs the generator")
+    expect(objects_built(folder, before) == [], "a touched configuration recompiles nothing")
+    before = log(folder)
+    expect(RAN not in build(folder), "the generator ran again for nothing")
+    expect(log(folder) == before, "a build after that does nothing")
+    (folder / "extra.txt").touch()
+    expect(RAN in build(folder), "what the depfile names runs the generator")
+
+    config.write_text(config.read_text().replace("group: 64", "group: [64, 32]"))
+    before = log(folder)
+    build(folder)
+    built = objects_built(folder, before)
+    expect(built == ["app.c", "minimal.c", "minimal_2.c", "minimal_verify_main.c"],
+           f"a change of the second family recompiles its shard, the index and who includes minimal.h: {built}")
+
+    before = log(folder)
+    generator.write_text('#!/bin/sh\necho "no kernels today" >&2\nexit 3\n')
+    output = build(folder, fails=True)
+    expect("no kernels today" in output, f"a failing generator's message: {output}")
+    expect(objects_built(folder, before) == [], "a failing generator stops the build")
+
+
+# ---- other ways in --------------------------------------------------------------------------------------------------
+
+
+def makefiles(scratch):
+    """The same with make: depfile and options, and nothing for ever."""
+    need("make")
+    folder = project(scratch, "find_package", "app.c")
+    config = folder / "kernels.yaml"
+    configure(folder, f"-DGENERATOR={write_generator(folder)}", generator="Unix Makefiles")
+    for change, expected in ((lambda: None, True), (lambda: None, False), (config.touch, True), (lambda: None, False),
+                             ((folder / "extra.txt").touch, True), (lambda: None, False)):
+        time.sleep(0.02)  # clocks of files are coarse
+        change()
+        output = build(folder, "app")
+        expect((RAN in output) == expected, f"{change}: the generator {'did not run' if expected else 'ran'}:\n{output}")
+    expect("minimal_2.c.o" not in output, "nothing is compiled again")
+    lists = folder / "CMakeLists.txt"
+    lists.write_text(lists.read_text().replace("sm_90a", "sm_90"))
+    output = build(folder, "app")
+    expect(RAN in output, "another option runs the generator")
+    expect(json.loads((folder / "build/minimal.json").read_text())["targets"] == ["sm_80", "sm_90"], "TARGETS changed")
+    runs(folder)
+
+
+def pkg_config(scratch):
+    need("make", "pkg-config")
+    folder = project(scratch, "pkg_config", *MINIMAL)
+    environment = {**os.environ, "PKG_CONFIG_PATH": str(next(PREFIX.rglob("kiln.pc")).parent)}
+    run("make", "-C", folder, env=environment)
+    expect(run(folder / "app", driver()) == RESULT, "the program runs")
+    expect("up to date" in run("make", "-C", folder, env=environment), "make has nothing to do then")
+
+
+def cxx(scratch):
+    folder = project(scratch, "cxx", "kernels.yaml")
+    configure(folder)
+    build(folder)
+    runs(folder, "success, scale 3\n")
+
+
+def reexport(scratch):
+    """The package is installed, moved and used by a project that has no generator."""
+    library, app = project(scratch, "reexport/library", "kernels.yaml"), project(scratch, "reexport/app", "app.c")
+    configure(library)
+    build(library)
+    run(CMAKE, "--install", library / "build", "--prefix", scratch / "prefix")
+    (scratch / "prefix").rename(scratch / "moved")
+    configure(app, f"-DCMAKE_PREFIX_PATH={PREFIX};{scratch}/moved")
+    build(app)
+    runs(app)
+
+
+def two_bundles(scratch):
+    folder = project(scratch, "two_bundles")
+    configure(folder)
+    build(folder)
+    runs(folder, "success, -2 2 0\n")
+
+
+def no_generator(scratch):
+    """The program of ../minimal with the default bundle's names."""
+    folder = project(scratch, "no_generator")
+    text = (HERE / "minimal/app.c").read_text()
+    (folder / "app.c").write_text(text.replace("minimal", "kiln_default").replace("MINIMAL", "KILN_DEFAULT"))
+    output = configure(folder, f"-DKILN_SOURCE_DIR={SOURCE_DIR}", "-DCMAKE_DISABLE_FIND_PACKAGE_kiln=ON")
+    expect("fyaml" not in output and "LIBFYAML" not in (folder / "build/CMakeCache.txt").read_text(), "libfyaml")
+    build(folder)
+    expect(not list((folder / "build").rglob("bin/kiln")), "no generator was built")
+    runs(folder, RESULT.replace("minimal", "kiln_default"))
+
+
+# ---- another machine ------------------------------------------------------------------------------------------------
+
+CROSS_RESULT = "load PTX, .target sm_75\nfind nf4_quantize_f32_64_low\nlaunch 256 1 1, 256 1 1, in abc00\nsuccess\n"
+WHAT_TO_DO = "needs a kiln that runs on this machine: build one there, and set KILN_HOST_EXECUTABLE to its path"
+
+
+def cross(scratch):
+    """To aarch64, run by qemu-user. Without a generator for this machine the configuration says what to do."""
+    need("aarch64-linux-gnu-gcc", "qemu-aarch64")
+    folder = project(scratch, "cross", "kernels.yaml")
+    for flags in ("CFLAGS", "LDFLAGS"):
+        os.environ.pop(flags, None)  # they are the build's, and this is another compiler
+    options = (f"-DKILN_SOURCE_DIR={SOURCE_DIR}", f"-DCMAKE_TOOLCHAIN_FILE={folder}/aarch64.cmake")
+    expect(WHAT_TO_DO in " ".join(configure(folder, *options, fails=True).split()), "what to do is said")
+    configure(folder, *options, f"-DKILN_HOST_EXECUTABLE={GENERATOR}")
+    build(folder)
+    output = run("qemu-aarch64", "-L", "/usr/aarch64-linux-gnu", folder / "build/app")
+    expect(output == CROSS_RESULT, f"the program says: {output}")
+
+    # A package for the other machine, which by default has no generator, found by a project for that machine.
+    run(CMAKE, "-S", SOURCE_DIR, "-B", scratch / "kiln", "-G", "Ninja", options[1])
+    run(CMAKE, "--build", scratch / "kiln")
+    run(CMAKE, "--install", scratch / "kiln", "--prefix", scratch / "aarch64")
+    library = project(scratch, "reexport/library", "kernels.yaml")
+    options = (f"-DCMAKE_PREFIX_PATH={scratch}/aarch64", options[1])
+    expect(WHAT_TO_DO in " ".join(configure(library, *options, fails=True).split()), "what to do is said")
+    configure(library, *options, f"-DKILN_HOST_EXECUTABLE={GENERATOR}")
+    build(library)
+    expect("file format elf64-littleaarch64" in run("aarch64-linux-gnu-objdump", "-a", library / "build/libminimal.a"),
+           "the bundle is for the other machine")
+
+
+def by_hand(scratch):
+    """The cross project, built for this machine; and what a build without a generator is told."""
+    folder = project(scratch, "cross", "kernels.yaml")
+    options = (f"-DKILN_SOURCE_DIR={SOURCE_DIR}", "-DKILN_GENERATOR=OFF")
+    expect(WHAT_TO_DO in " ".join(configure(folder, *options, fails=True).split()), "what to do is said")
+    configure(folder, *options, f"-DIMPORTED_KILN={GENERATOR}")
+    build(folder)
+    runs(folder, CROSS_RESULT)
+
+
+main((install, find_package, makefiles, pkg_config, cxx, reexport, two_bundles, no_generator, cross, by_hand), sys.argv[4])
