@@ -4,7 +4,8 @@
 usage: check_stack.py SOURCE_DIR
 
 The compilers say what each function takes (-fstack-usage), the relocations in the objects who calls whom. The generated
-functions are those of the default bundle. Not counted is what lies beyond the runtime: the driver, options.wait, options.check_image where it is not kiln_check_image, the C library.
+functions are those of the default bundle. Not counted is what lies beyond the runtime: the driver, the callbacks in
+kiln_options, the C library.
 """
 import collections
 import pathlib
@@ -69,7 +70,8 @@ def add_picked(nodes):
     launched = {node[1]: node for node in nodes if node[1].startswith("launch_")}
     assert launched
     for (_, name), (_, called) in nodes.items():
-        if name.startswith(BUNDLE) and not name.endswith("_pick") and name.replace(BUNDLE, "launch_", 1) not in launched:
+        is_kernel = name.replace(BUNDLE, "launch_", 1) in launched
+        if name.startswith(BUNDLE) and not name.endswith("_pick") and not is_kernel:
             called += launched.values()
 
 
