@@ -1,6 +1,7 @@
 /* The configuration: YAML -> plan. One function per key; each says what it expected and goes on. */
 #include "config.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "family.h"
@@ -12,14 +13,18 @@
 #include "variants.h"
 #include "yaml.h"
 
-enum { LARGEST_FILE_BYTES = 16 * 1024 * 1024, LONGEST_BUNDLE = 47 /* kiln_bundle.name holds 48 bytes */ };
+enum {
+    LARGEST_FILE_BYTES = 16 * 1024 * 1024,
+    DIGITS_OF_BYTES = 18,
+    LONGEST_BUNDLE = 47 /* kiln_bundle.name holds 48 bytes */
+};
 
 typedef struct reader {
     arena *arena;
     diagnostics *d;
     plan *plan;
     place *target_places; /* beside plan->targets */
-    size_t variant_capacity;
+    size_t variant_capacity, budget_capacity;
 } reader;
 
 /* ---- any node --------------------------------------------------------------------------------------------------- */
@@ -142,6 +147,7 @@ static void read_targets(reader *r, const yaml_node *list)
 static void read_images(reader *r, const yaml_node *list)
 {
     static const char formats[] = "ptx cubin";
+    bool has_ptx = false;
     if (!is_kind(r, list, YAML_LIST, "images", "a list of image formats"))
         return;
     for (const yaml_node *node = list->first; node; node = node->next) {
@@ -154,8 +160,13 @@ static void read_images(reader *r, const yaml_node *list)
         else if (first)
             diagnose(r->d, node->at, message_image_twice, node->text, first->at.line);
         else if (strcmp(node->text, "cubin") == 0)
-            diagnose(r->d, node->at, message_image_not_supported);
+            r->plan->has_cubins = true;
+        else
+            has_ptx = true;
     }
+    r->plan->images_at = list->at;
+    if (r->plan->has_cubins && !has_ptx)
+        diagnose(r->d, list->at, message_images_without_ptx);
 }
 
 /* ---- values of parameters --------------------------------------------------------------------------------------- */
@@ -306,6 +317,48 @@ static void read_kernels(reader *r, const yaml_node *list)
         read_kernel(r, item);
 }
 
+/* ---- budgets ------------------------------------------------------------------------------------------------------ */
+
+static void read_budget(reader *r, const kiln_family *family, const yaml_node *node)
+{
+    if (!is_kind(r, node, YAML_SCALAR, "max_bytes", "a number of bytes"))
+        return;
+    if (node->quoted || !is_digits(node->text) || strlen(node->text) > DIGITS_OF_BYTES) {
+        diagnose(r->d, node->at, message_bytes_not_integer, found(r, node));
+        return;
+    }
+    budget *b = arena_push(r->arena, (void **)&r->plan->budgets, &r->plan->budget_count, &r->budget_capacity,
+                           sizeof *b);
+    *b = (budget){family, strtoull(node->text, NULL, 10), node->at};
+}
+
+static bool has_family(const plan *p, const kiln_family *family)
+{
+    for (size_t i = 0; i < p->variant_count; i++)
+        if (p->variants[i]->family == family)
+            return true;
+    return false;
+}
+
+/* A number for the bundle, or a mapping of families, with the bundle among them under its key. */
+static void read_max_bytes(reader *r, const yaml_node *node)
+{
+    if (node->kind != YAML_MAP || node->refused) {
+        read_budget(r, NULL, node);
+        return;
+    }
+    for (const yaml_node *item = node->first; item; item = item->next) {
+        const kiln_family *family = family_find(item->key);
+        if (strcmp(item->key, "bundle") == 0)
+            read_budget(r, NULL, item);
+        else if (family && has_family(r->plan, family))
+            read_budget(r, family, item);
+        else
+            diagnose(r->d, item->key_at, message_budget_unknown,
+                     arena_format(r->arena, "'%s'", found_text(r->arena, item->key)));
+    }
+}
+
 /* ---- the whole -------------------------------------------------------------------------------------------------- */
 
 /* In the order in which they are read: kernels needs to know the targets. */
@@ -314,19 +367,20 @@ static const struct {
     void (*read)(reader *, const yaml_node *);
     const char *example; /* null: may be left out */
 } keys[] = {
-    {"bundle", read_bundle, "NAME"},
-    {"targets", read_targets, "[sm_80, ...]"},
-    {"images", read_images, NULL},
-    {"kernels", read_kernels, "[...]"},
+    {"bundle", read_bundle, "NAME"},     {"targets", read_targets, "[sm_80, ...]"},
+    {"images", read_images, NULL},       {"kernels", read_kernels, "[...]"},
+    {"max_bytes", read_max_bytes, NULL},
 };
+
+static const char known_keys[] = "bundle targets images kernels max_bytes";
 
 static void check_keys(const reader *r, const yaml_node *root)
 {
     for (const yaml_node *node = root->first; node; node = node->next)
-        if (!words_contain("bundle targets images kernels", node->key))
+        if (!words_contain(known_keys, node->key))
             diagnose(r->d, node->key_at, message_unknown_key, "the configuration",
                      arena_format(r->arena, "'%s'", found_text(r->arena, node->key)),
-                     near_text(r->arena, node->key, "bundle targets images kernels"));
+                     near_text(r->arena, node->key, known_keys));
 }
 
 static void read_root(reader *r, const yaml_node *root)

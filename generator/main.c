@@ -8,6 +8,7 @@
 #include "bundle/bundle.h"
 #include "config.h"
 #include "describe.h"
+#include "diff.h"
 #include "family.h"
 #include "found.h"
 #include "support/words.h"
@@ -156,6 +157,18 @@ static int run_families(command_line *c)
     return 0;
 }
 
+static int run_diff(command_line *c)
+{
+    text out = text_new(c->arena);
+    bool is_alike = false;
+    const bool is_read = diff_manifests(c->arena, c->names[0], c->names[1], &out, &is_alike, &c->diagnostics);
+    diagnostics_finish(&c->diagnostics);
+    if (!is_read)
+        return EXIT_BAD_INPUT;
+    fwrite(out.data, 1, out.length, stdout);
+    return is_alike ? 0 : EXIT_DIFFERENT;
+}
+
 /* ---- the command line ------------------------------------------------------------------------------------------- */
 
 /* clang-format off */
@@ -170,6 +183,7 @@ static const struct {
     {"generate", 1, 1, "--output",      run_generate, "CONFIG [--output DIR]         write the bundle; default: beside CONFIG"},
     {"list",     1, 1, "",              run_list,     "CONFIG                        key, id and targets of each variant"},
     {"show",     2, 2, "--target --ir", run_show,     "CONFIG ID --target T [--ir]   print a variant, by id or key"},
+    {"diff",     2, 2, "",              run_diff,     "OLD NEW                       what changed between two manifests"},
     {"families", 0, 1, "--long --json", run_families, "[NAME] [--long | --json]      what can be asked for; --long: and what follows from it"},
 };
 /* clang-format on */
@@ -180,7 +194,9 @@ static void print_usage(FILE *out)
     fputs("kiln bakes GPU kernels as PTX into C.\n\nusage:\n", out);
     for (size_t i = 0; i < VERB_COUNT; i++)
         fprintf(out, "  kiln %-9s %s\n", verbs[i].verb, verbs[i].usage);
-    fputs("  kiln --help | --version\n\nexit status: 0, 1 bad input, 2 bad usage, 3 internal error\n", out);
+    fputs("  kiln --help | --version\n\nexit status: 0, 1 bad input, 2 bad usage, 3 internal error, 4 diff "
+          "found a difference\n",
+          out);
 }
 
 static int bad_usage(const char *what, const char *word, const char *near)
@@ -245,7 +261,7 @@ static int run(command_line *c, int argc, char **argv)
         if (strcmp(argv[1], verbs[i].verb) == 0)
             return run_verb(c, i, argc, argv);
     return bad_usage("unknown verb", argv[1],
-                     near_text(c->arena, argv[1], "generate list show families --help --version"));
+                     near_text(c->arena, argv[1], "generate list show diff families --help --version"));
 }
 
 int main(int argc, char **argv)

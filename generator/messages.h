@@ -36,7 +36,13 @@
     M(target_twice, "expected each target once, found '%s' again; the first is on line %d")                            \
     M(image_unknown, "expected an image format, found %s%s")                                                           \
     M(image_twice, "expected each image format once, found '%s' again; the first is on line %d")                       \
-    M(image_not_supported, "expected ptx, found cubin, which is not yet supported")                                    \
+    M(images_without_ptx, "expected ptx among the images, found cubin alone: newer devices and the emulated driver need it")\
+    M(no_ptxas, "expected ptxas, of the CUDA toolkit, on the PATH for cubin: %s")                                      \
+    M(ptxas_refused, "expected %s as a cubin for %s, found that ptxas says: %s")                                       \
+    /* budgets */                                                                                                      \
+    M(bytes_not_integer, "expected a decimal number of bytes for max_bytes, found %s")                                 \
+    M(budget_unknown, "expected 'bundle' or a family that kernels has, found %s")                                      \
+    M(over_budget, "expected at most %llu bytes of images of %s, found %llu; the largest are of %s, %llu bytes")       \
     /* kernels */                                                                                                      \
     M(ptx_not_supported, "expected 'family', found 'ptx', which is not yet supported")                                 \
     M(family_unknown, "expected a family, found %s%s")                                                                 \

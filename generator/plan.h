@@ -32,6 +32,13 @@ struct kiln_variant {
     target emitting_for;                 /* while emit runs */
 };
 
+/* The most bytes that the images of a family, or of the whole bundle, may have together. */
+typedef struct budget {
+    const kiln_family *family; /* null: the bundle */
+    uint64_t max_bytes;
+    place at;
+} budget;
+
 typedef struct plan {
     const char *bundle; /* prefix of everything generated */
     const char *config_path;
@@ -39,6 +46,10 @@ typedef struct plan {
     size_t target_count;
     kiln_variant **variants; /* configuration order */
     size_t variant_count;
+    budget *budgets;
+    size_t budget_count;
+    bool has_cubins; /* beside PTX */
+    place images_at;
 } plan;
 
 #endif

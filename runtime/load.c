@@ -135,7 +135,8 @@ static kiln_status query_device(kiln_loader *loader)
     loader->device = (kiln_device){.sm = (uint32_t)(10 * values[0] + values[1]),
                                    .driver_version = (uint32_t)version,
                                    .multiprocessors = (uint32_t)values[2],
-                                   .max_shared_bytes = (uint32_t)values[3]};
+                                   .max_shared_bytes = (uint32_t)values[3],
+                                   .ptx_only = loader->options.ptx_only != 0};
     return KILN_OK;
 }
 

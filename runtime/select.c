@@ -6,6 +6,8 @@ kiln_fit kiln_image_fit(const kiln_device *device, const kiln_image *image)
     if (device == NULL || image == NULL)
         return KILN_FIT_OTHER_DEVICE;
     uint32_t has = device->sm, wants = image->sm;
+    if (image->format == KILN_IMAGE_CUBIN && device->ptx_only)
+        return KILN_FIT_OTHER_DEVICE;
     if (image->format == KILN_IMAGE_CUBIN || image->kind == KILN_TARGET_ARCH) {
         if (has != wants)
             return KILN_FIT_OTHER_DEVICE;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../family.h"
+#include "../messages.h"
 #include "../support/files.h"
 #include "write.h"
 
@@ -14,9 +15,42 @@ static const char *path_in(arena *a, const char *folder, const char *name, const
     return arena_format(a, "%s%s%s.%s", folder, slash, name, extension);
 }
 
+/* Whether the images of what a budget is for are within it; else after a diagnostic. */
+static bool is_within(const bundle_model *m, const budget *b, diagnostics *d)
+{
+    unsigned long long bytes = 0, most = 0;
+    const char *largest = "";
+    for (size_t i = 0; i < m->variant_count; i++) {
+        const bundle_variant *v = &m->variants[i];
+        unsigned long long own = 0;
+        for (size_t k = 0; k < v->image_count; k++)
+            own += v->images[k].bytes;
+        if (b->family && v->variant->family != b->family)
+            continue;
+        bytes += own;
+        largest = own > most ? v->variant->id : largest;
+        most = own > most ? own : most;
+    }
+    if (bytes <= b->max_bytes)
+        return true;
+    diagnose(d, b->at, message_over_budget, (unsigned long long)b->max_bytes,
+             b->family ? b->family->name : "the bundle", bytes, largest, most);
+    return false;
+}
+
+static bool are_within(const bundle_model *m, diagnostics *d)
+{
+    bool ok = true;
+    for (size_t i = 0; i < m->plan->budget_count; i++)
+        ok = is_within(m, &m->plan->budgets[i], d) && ok;
+    return ok;
+}
+
 int bundle_generate(arena *a, const plan *p, diagnostics *d, const char *output_dir)
 {
-    const bundle_model *m = model_build(a, p);
+    const bundle_model *m = model_build(a, p, d);
+    if (!m || !are_within(m, d))
+        return EXIT_BAD_INPUT;
     const char *outputs[] = {path_in(a, output_dir, p->bundle, "c"), path_in(a, output_dir, p->bundle, "h"),
                              path_in(a, output_dir, p->bundle, "json")};
     const text texts[] = {write_source(a, m), write_header(a, m), write_manifest(a, m),

@@ -105,6 +105,13 @@ ptx_fn *build_kernel(arena *a, const kiln_variant *v, target t)
 
 /* ---- print and fold ---------------------------------------------------------------------------------------------- */
 
+void image_hash(image *i)
+{
+    const XXH128_hash_t hash = XXH3_128bits(i->ptx ? i->ptx : (const char *)i->cubin, i->bytes);
+    i->hash_high = hash.high64;
+    i->hash_low = hash.low64;
+}
+
 image print_kernel(arena *a, const ptx_fn *kernel, target t)
 {
     image made = {.made_for = t, .needs = ptx_needs(kernel)};
@@ -114,9 +121,7 @@ image print_kernel(arena *a, const ptx_fn *kernel, target t)
     ptx_print_body(&ptx, kernel);
     made.ptx = ptx.data;
     made.bytes = ptx.length;
-    const XXH128_hash_t hash = XXH3_128bits(ptx.data, ptx.length);
-    made.hash_high = hash.high64;
-    made.hash_low = hash.low64;
+    image_hash(&made);
     return made;
 }
 
@@ -128,7 +133,7 @@ static bool same_text(const image *a, const image *b)
 /* Only the newest base image below can be folded into: it is the one that selection would take instead. */
 size_t bake_images(arena *a, const plan *p, const kiln_variant *v, image **images)
 {
-    image *kept = arena_alloc(a, p->target_count * sizeof *kept);
+    image *kept = arena_alloc(a, 2 * p->target_count * sizeof *kept);
     const image *newest_base = NULL;
     size_t count = 0;
     for (size_t i = 0; i < p->target_count; i++) {

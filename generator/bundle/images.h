@@ -5,14 +5,15 @@
 #include "../plan.h"
 #include "../ptx/builder.h"
 
-/* One PTX text, and what selection has to know about it. */
+/* One PTX text or cubin, and what selection has to know about it. */
 typedef struct image {
-    target made_for; /* the lowest listed target with this text */
-    ptx_floor needs; /* what .target and .version say: the lowest that the operations take */
+    target made_for; /* the lowest listed target with this text; a cubin's own */
+    ptx_floor needs; /* what .target and .version say: the lowest that the operations take; not of a cubin */
     uint32_t min_driver;
-    const char *ptx;
+    const char *ptx;            /* null for a cubin */
+    const unsigned char *cubin; /* null for PTX */
     size_t bytes;
-    uint64_t hash_high, hash_low; /* XXH3, 128 bit, of the text */
+    uint64_t hash_high, hash_low; /* XXH3, 128 bit, of either */
 } image;
 
 /* The thread block's size. */
@@ -31,8 +32,12 @@ ptx_fn *build_kernel(arena *a, const kiln_variant *v, target t);
 /* The kernel as one text, header first. */
 image print_kernel(arena *a, const ptx_fn *kernel, target t);
 
-/* The variant's images, for every target of the plan that it runs on, in ascending order. A text that the next lower
- * base target already has is folded into that one. Returns how many. */
+/* Fills in the hash of what the image has. */
+void image_hash(image *i);
+
+/* The variant's PTX images, for every target of the plan that it runs on, in ascending order. A text that the next lower
+ * base target already has is folded into that one. Returns how many; *images has room for as many cubins more as there are
+ * targets. */
 size_t bake_images(arena *a, const plan *p, const kiln_variant *v, image **images);
 
 /* "sm_90a", and a floor's "sm_75" and "7.8". */

@@ -5,6 +5,8 @@
 
 #include <kiln/bundle.h>
 
+#include "cubins.h"
+
 /* ---- small helpers ----------------------------------------------------------------------------------------------- */
 
 const expression *bind_text(arena *a, const kiln_family *family, const char *expression_text,
@@ -95,6 +97,22 @@ static void make_variant(arena *a, const plan *p, const kiln_variant *v, uint32_
         made->runs_everywhere &= v->runs_on >> i & 1u;
     if (made->image_count == 0)
         internal_error("%s runs on none of the bundle's targets", v->id);
+}
+
+/* False after a diagnostic. */
+static bool add_cubins(arena *a, bundle_model *m, diagnostics *d)
+{
+    assembler s;
+    if (!assembler_open(&s, a, m->plan->images_at, d))
+        return false;
+    bool ok = true;
+    for (size_t i = 0; i < m->variant_count; i++) {
+        bundle_variant *v = &m->variants[i];
+        v->image_count = assemble_variant(&s, m->plan, v->variant, v->images, v->image_count, d);
+        ok = v->image_count > 0 && ok;
+    }
+    assembler_close(&s);
+    return ok;
 }
 
 /* ---- families ---------------------------------------------------------------------------------------------------- */
@@ -271,7 +289,7 @@ static void make_table(arena *a, bundle_model *m)
 
 _Static_assert(sizeof((kiln_bundle *)0)->name == 48, "LONGEST_BUNDLE of config.c leaves room for the zero");
 
-const bundle_model *model_build(arena *a, const plan *p)
+const bundle_model *model_build(arena *a, const plan *p, diagnostics *d)
 {
     bundle_model *m = arena_alloc(a, sizeof *m);
     *m = (bundle_model){.name = p->bundle,
@@ -285,6 +303,8 @@ const bundle_model *model_build(arena *a, const plan *p)
         if (m->variants[i].min_driver > m->min_driver)
             m->min_driver = m->variants[i].min_driver;
     }
+    if (p->has_cubins && !add_cubins(a, m, d))
+        return NULL;
     make_families(a, m);
     check_names(m);
     make_table(a, m);

@@ -13,7 +13,7 @@ typedef struct bundle_variant {
     const char *function; /* NAME_entry, the public typed function */
     image *images;
     size_t image_count;
-    uint32_t min_driver; /* with this driver every image loads */
+    uint32_t min_driver; /* with this driver every PTX image loads */
     uint32_t block[3];
     uint32_t max_shared_bytes;
     uint32_t slot;
@@ -57,11 +57,11 @@ typedef struct bundle_model {
     size_t family_count;
     uint32_t *table; /* kiln_index.table */
     uint32_t table_mask;
-    uint32_t min_driver; /* with this driver every image of the bundle loads */
+    uint32_t min_driver; /* with this driver every PTX image of the bundle loads */
 } bundle_model;
 
-/* Bakes the plan's variants. */
-const bundle_model *model_build(arena *a, const plan *p);
+/* Bakes the plan's variants. Null after a diagnostic: a cubin could not be made. */
+const bundle_model *model_build(arena *a, const plan *p, diagnostics *d);
 
 /* An expression of a family with a variant's parameters put in; v null: as it stands. */
 const expression *bind_text(arena *a, const kiln_family *family, const char *expression_text,

@@ -188,8 +188,12 @@ static void add_image(arena *a, json *j, const image *i)
 {
     json_begin_inline_object(j);
     json_string_member(j, "target", target_text(a, i->made_for));
-    json_string_member(j, "ptx_target", floor_target_text(a, i->needs));
-    json_string_member(j, "ptx_version", floor_version_text(a, i->needs));
+    if (i->cubin) {
+        json_string_member(j, "format", "cubin");
+    } else {
+        json_string_member(j, "ptx_target", floor_target_text(a, i->needs));
+        json_string_member(j, "ptx_version", floor_version_text(a, i->needs));
+    }
     json_number_member(j, "min_driver", i->min_driver);
     json_number_member(j, "bytes", i->bytes);
     json_string_member(j, "xxh3_128",

@@ -17,23 +17,33 @@ static const char *const kind_names[] = {[TARGET_BASE] = "KILN_TARGET_BASE",
 
 /* ---- one variant ------------------------------------------------------------------------------------------------- */
 
-static const char *ptx_name(arena *a, const bundle_variant *v, const image *i)
+static const char *image_name(arena *a, const bundle_variant *v, const image *i)
 {
-    return arena_format(a, "%s_%s", v->variant->entry, target_text(a, i->made_for));
+    return arena_format(a, "%s_%s%s", v->variant->entry, target_text(a, i->made_for),
+                        i->cubin ? "_cubin" : "");
+}
+
+/* ELF wants its numbers aligned. */
+static void write_data(arena *a, text *out, const bundle_variant *v, const image *i)
+{
+    text_printf(out, "\nstatic const char %s[]%s =", image_name(a, v, i),
+                i->cubin ? " __attribute__((aligned(64)))" : "");
+    if (i->cubin)
+        c_add_literal_bytes(out, i->cubin, i->bytes);
+    else
+        c_add_literal_lines(out, i->ptx);
+    text_add(out, ";\n");
 }
 
 static void write_images(arena *a, text *out, const bundle_variant *v)
 {
     const char *entry = v->variant->entry;
-    for (size_t i = 0; i < v->image_count; i++) {
-        text_printf(out, "\nstatic const char %s[] =", ptx_name(a, v, &v->images[i]));
-        c_add_literal_lines(out, v->images[i].ptx);
-        text_add(out, ";\n");
-    }
+    for (size_t i = 0; i < v->image_count; i++)
+        write_data(a, out, v, &v->images[i]);
     text_printf(out, "\nstatic const kiln_image %s_images[] = {\n", entry);
     for (size_t i = 0; i < v->image_count; i++) {
         const image *one = &v->images[i];
-        const char *name = ptx_name(a, v, one);
+        const char *name = image_name(a, v, one);
         text_printf(out,
                     "    {.data = %s,\n"
                     "     .bytes = sizeof %s - 1,\n"
@@ -42,9 +52,10 @@ static void write_images(arena *a, text *out, const bundle_variant *v)
                     "     .min_driver = %u,\n"
                     "     .sm = %u,\n"
                     "     .kind = %s,\n"
-                    "     .format = KILN_IMAGE_PTX},\n",
+                    "     .format = %s},\n",
                     name, name, one->hash_high, one->hash_low, (unsigned)one->min_driver,
-                    (unsigned)one->made_for.sm, kind_names[one->made_for.kind]);
+                    (unsigned)one->made_for.sm, kind_names[one->made_for.kind],
+                    one->cubin ? "KILN_IMAGE_CUBIN" : "KILN_IMAGE_PTX");
     }
     text_add(out, "};\n");
     text_printf(out,

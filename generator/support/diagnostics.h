@@ -18,7 +18,7 @@ typedef struct diagnostics {
 enum { DIAGNOSTICS_SHOWN = 20 };
 
 /* What the program's exit status means. */
-enum { EXIT_BAD_INPUT = 1, EXIT_BAD_USAGE = 2, EXIT_INTERNAL_ERROR = 3 };
+enum { EXIT_BAD_INPUT = 1, EXIT_BAD_USAGE = 2, EXIT_INTERNAL_ERROR = 3, EXIT_DIFFERENT = 4 };
 
 /* "file:line:column: error: text" */
 __attribute__((format(printf, 3, 4))) void diagnose(diagnostics *d, place at, const char *format, ...);

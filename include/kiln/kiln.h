@@ -91,6 +91,7 @@ typedef struct kiln_options {
     kiln_status (*check_image)(const kiln_image *image);
     char *log;        /* the driver's JIT log of a failed load, NUL-terminated; may be null */
     size_t log_bytes; /* its size; 0 for none */
+    int ptx_only; /* not 0: cubins are passed over, for a driver that executes PTX alone: the emulated one */
 } kiln_options;
 
 /* What selection, dispatch and launch geometry may depend on. */
@@ -99,6 +100,7 @@ typedef struct kiln_device {
     uint32_t driver_version; /* as cuDriverGetVersion reports it */
     uint32_t multiprocessors;
     uint32_t max_shared_bytes; /* per thread block, after opt-in */
+    uint32_t ptx_only;         /* of kiln_options */
 } kiln_device;
 
 /* The caller's storage for one module or kernel. Private. */

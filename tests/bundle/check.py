@@ -203,6 +203,34 @@ def assembles(scratch):
             run(ptxas, f"-arch={target}", "-o", scratch / "image.cubin", "-", input=text)
 
 
+@verb
+def cubins(scratch):
+    """One for each target, of the PTX that the target takes, as ptxas makes it alone; the same bytes wherever it works."""
+    if not shutil.which("ptxas"):
+        print("SKIPPED: there is no ptxas")
+        sys.exit(SKIPPED)
+    config = scratch / "sample.yaml"
+    config.write_text((HERE / "sample.yaml").read_text().replace("images: [ptx]", "images: [ptx, cubin]"))
+    (scratch / "elsewhere").mkdir()
+    generate(scratch / "one", config)
+    generate(scratch / "two", config, env={**os.environ, "TMPDIR": str(scratch / "elsewhere")})
+    expect(bytes_of(scratch / "one") == bytes_of(scratch / "two"), "bytes depend on the folder")
+    expect(not list((scratch / "elsewhere").iterdir()), "files were left")
+    data = json.loads((scratch / "one" / "sample.json").read_text())
+    for variant in data["variants"]:
+        made = {i["target"]: i for i in variant["images"] if i.get("format") == "cubin"}
+        ptx = [i["target"] for i in variant["images"] if "format" not in i]
+        usable = [t for t in data["targets"] if data["targets"].index(t) >= data["targets"].index(ptx[0])]
+        expect(list(made) == usable, f"{variant['id']} has cubins for {list(made)}, PTX for {ptx}")
+        for target, image in made.items():
+            text = run(GENERATOR, "show", config, variant["id"], "--target", target)
+            run("ptxas", f"-arch={target}", "-o", scratch / "image.cubin", "-", input=text)
+            expect((scratch / "image.cubin").stat().st_size == image["bytes"], f"{variant['id']} for {target}")
+    for compiler in compilers("gcc", "clang"):
+        run(compiler, *C_FLAGS, "-c", f"-I{SOURCE_DIR}/include", "-o", scratch / "sample.o", scratch / "one" / "sample.c")
+    expect(data["min_driver"] < 13000, "min_driver is that of PTX")
+
+
 # ---- determinism -----------------------------------------------------------------------------------------------------
 
 

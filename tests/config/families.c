@@ -1,10 +1,17 @@
-/* Families for tests: each shows something that descriptors can say. Their kernels are empty. */
+/* Families for tests: each shows something that descriptors can say. Their kernels are empty, and only those that take
+ * nothing but n can be written. */
 #include <kiln/family.h>
 
 static void emit_nothing(ptx_fn *f, const kiln_variant *v)
 {
     (void)f;
     (void)v;
+}
+
+static void emit_n(ptx_fn *f, const kiln_variant *v)
+{
+    (void)v;
+    ptx_param(f, PTX_U64, "n");
 }
 
 /* ---- axpy: every kind of parameter, argument and rule ------------------------------------------------------------ */
@@ -135,7 +142,7 @@ static const kiln_family hopper = {
     .cost = {.bytes_read = "0", .bytes_written = "0", .elements = "n"},
     .min_sm = 90,
     .variant_runs_on = "!wide || (target_sm == 90 && target_is_specific)",
-    .emit = emit_nothing,
+    .emit = emit_n,
 };
 
 /* ---- clash: different values, one entry name --------------------------------------------------------------------- */
@@ -153,7 +160,7 @@ static const kiln_family clash = {
     .args = only_n,
     .cost = {.bytes_read = "0", .bytes_written = "0", .elements = "n"},
     .min_sm = 75,
-    .emit = emit_nothing,
+    .emit = emit_n,
 };
 
 /* ---- twin: two identities with one XXH3-64, found by a search for cycles ------------------------------------------ */
@@ -172,7 +179,7 @@ static const kiln_family twin = {
     .args = only_n,
     .cost = {.bytes_read = "0", .bytes_written = "0", .elements = "n"},
     .min_sm = 75,
-    .emit = emit_nothing,
+    .emit = emit_n,
 };
 
 /* ---- wide: more combinations than anyone wants -------------------------------------------------------------------- */
@@ -219,7 +226,7 @@ static const kiln_family wide = {
                                     "select(e == 0, 500000, 600000))) + f)",
              .elements = "n"},
     .min_sm = 75,
-    .emit = emit_nothing,
+    .emit = emit_n,
 };
 
 /* ---- tall: what one value asks of the others, and of a device ----------------------------------------------------- */
@@ -245,7 +252,7 @@ static const kiln_family tall = {
     .cost = {.bytes_read = "0", .bytes_written = "0", .elements = "n"},
     .min_sm = 75,
     .variant_min_sm = "select(rows == 64, 80, 75)",
-    .emit = emit_nothing,
+    .emit = emit_n,
 };
 
 /* ---- plain: no parameters ---------------------------------------------------------------------------------------- */
@@ -257,7 +264,7 @@ static const kiln_family plain = {
     .args = only_n,
     .cost = {.bytes_read = "0", .bytes_written = "0", .elements = "n"},
     .min_sm = 75,
-    .emit = emit_nothing,
+    .emit = emit_n,
 };
 
 const kiln_family *const kiln_families[] = {&axpy, &group, &hopper, &clash, &twin,

@@ -79,6 +79,18 @@ static void every_target_on_every_device_with_every_driver(void **state)
     }
 }
 
+static void passes_over_cubins_where_only_ptx_is_wanted(void **state)
+{
+    (void)state;
+    const kiln_image images[] = {{.sm = 80, .format = KILN_IMAGE_PTX},
+                                 {.sm = 90, .format = KILN_IMAGE_CUBIN}};
+    const kiln_module module = {.images = images, .image_count = 2};
+    kiln_device device = {.sm = 90, .driver_version = 13000};
+    assert_ptr_equal(kiln_select(&device, &module), &images[1]);
+    device.ptx_only = 1;
+    assert_ptr_equal(kiln_select(&device, &module), &images[0]);
+}
+
 /* Images in the order of preference where all of them fit: exact cubin, specific PTX, newest base PTX. */
 static const struct {
     int device;
@@ -146,6 +158,7 @@ static void null_selects_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(passes_over_cubins_where_only_ptx_is_wanted),
         cmocka_unit_test(every_target_on_every_device_with_every_driver),
         cmocka_unit_test(the_best_that_fits_is_taken),
         cmocka_unit_test(null_selects_nothing),

@@ -87,7 +87,10 @@ static device_status open_context(device *d, char *error, size_t error_bytes)
     result = d->driver.ctx_set_current(d->context);
     if (result != 0)
         return fail_call(d, "cuCtxSetCurrent", result, error, error_bytes);
-    kiln_options options = {.check_image = kiln_check_image, .log = d->log, .log_bytes = sizeof d->log};
+    kiln_options options = {.check_image = kiln_check_image,
+                            .log = d->log,
+                            .log_bytes = sizeof d->log,
+                            .ptx_only = d->is_emulated};
     memset(d->slots, 0, d->index->bundle->slot_count * sizeof *d->slots);
     kiln_status status =
         kiln_open(&d->loader, &d->driver, d->index->bundle, d->slots, d->index->bundle->slot_count, &options);

@@ -258,14 +258,17 @@ static fy_node *find_family(reader *r, fy_node *families, const char *name)
     refuse(r, "no family '%s' is described", name);
 }
 
+/* Of PTX; cubins have a "format". */
 static void read_images(reader *r, fy_node *images, manifest_variant *v)
 {
-    v->image_count = images ? get_count(r, images, "images") : 0;
-    v->images = pool_allocate(r->memory, (v->image_count + 1) * sizeof *v->images);
-    for (size_t i = 0; i < v->image_count; i++) {
+    size_t count = images ? get_count(r, images, "images") : 0;
+    v->images = pool_allocate(r->memory, (count + 1) * sizeof *v->images);
+    for (size_t i = 0; i < count; i++) {
         fy_node *image = fy_node_sequence_get_by_index(images, (int)i);
-        v->images[i].target = get_text_member(r, image, "target");
-        v->images[i].bytes = get_number_member(r, image, "bytes");
+        if (find_member(r, image, "format"))
+            continue;
+        v->images[v->image_count].target = get_text_member(r, image, "target");
+        v->images[v->image_count++].bytes = get_number_member(r, image, "bytes");
     }
 }
 

@@ -1,0 +1,184 @@
+/* One file in and one out per cubin, and what ptxas says in a third: its messages name a place in the PTX. */
+#include "cubins.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../messages.h"
+#include "../support/files.h"
+#include "../targets.h"
+
+extern char **environ;
+
+enum { LARGEST_BYTES = 64 * 1024 * 1024 };
+
+/* ---- processes --------------------------------------------------------------------------------------------------- */
+
+/* Its output goes to a file. 0 or an errno; the program is looked for on the PATH. */
+static int start(pid_t *process, const char *const *arguments, const char *output)
+{
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, output, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
+    const int why =
+        posix_spawnp(process, arguments[0], &actions, NULL, (char *const *)(uintptr_t)arguments, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    return why;
+}
+
+static bool succeeds(pid_t process)
+{
+    int status;
+    while (waitpid(process, &status, 0) < 0)
+        if (errno != EINTR)
+            return false;
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static const char *path_of(const assembler *s, size_t i, const char *extension)
+{
+    return arena_format(s->arena, "%s/%u.%s", s->folder, (unsigned)i, extension);
+}
+
+/* ---- the assembler ----------------------------------------------------------------------------------------------- */
+
+/* "... release 13.0, V13.0.48" -> 13000 */
+static uint32_t first_driver(const char *version)
+{
+    static const char mark[] = "release ";
+    const char *release = strstr(version, mark);
+    return release ? (uint32_t)strtoul(release + strlen(mark), NULL, 10) * 1000 : 0;
+}
+
+static const char *ask_version(assembler *s)
+{
+    static const char *const arguments[] = {"ptxas", "--version", NULL};
+    const char *output = path_of(s, 0, "txt"), *why;
+    pid_t process;
+    text said;
+    const int result = start(&process, arguments, output);
+    if (result != 0)
+        return strerror(result);
+    if (!succeeds(process) || !file_read(s->arena, output, LARGEST_BYTES, &said, &why))
+        return "it does not tell its version";
+    s->min_driver = first_driver(said.data);
+    return s->min_driver ? NULL : "it does not tell its version";
+}
+
+bool assembler_open(assembler *s, arena *a, place at, diagnostics *d)
+{
+    const char *parent = getenv("TMPDIR");
+    const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    *s = (assembler){.arena = a, .at_once = processors > 1 ? (size_t)processors : 1};
+    snprintf(s->folder, sizeof s->folder, "%.200s/kiln-XXXXXX", parent && *parent ? parent : "/tmp");
+    if (!mkdtemp(s->folder)) {
+        diagnose(d, at, message_no_ptxas, strerror(errno));
+        return false;
+    }
+    const char *why = ask_version(s);
+    if (why) {
+        diagnose(d, at, message_no_ptxas, why);
+        assembler_close(s);
+    }
+    return !why;
+}
+
+void assembler_close(assembler *s)
+{
+    static const char *const extensions[] = {"ptx", "cubin", "txt"};
+    for (size_t i = 0; i < TARGETS_MOST; i++)
+        for (size_t k = 0; k < 3; k++)
+            unlink(path_of(s, i, extensions[k]));
+    rmdir(s->folder);
+}
+
+/* ---- a variant --------------------------------------------------------------------------------------------------- */
+
+/* The image that a target takes: its own, else that of the newest base target below. */
+static const image *image_for(const image *images, size_t count, target t)
+{
+    const image *taken = NULL;
+    for (size_t i = 0; i < count; i++) {
+        const target has = images[i].made_for;
+        if (target_compare(has, t) == 0)
+            return &images[i];
+        if (has.kind == TARGET_BASE && has.sm <= t.sm)
+            taken = &images[i];
+    }
+    return taken;
+}
+
+static bool start_one(const assembler *s, size_t i, const image *ptx, target t, pid_t *process)
+{
+    const char *in = path_of(s, i, "ptx"), *out = path_of(s, i, "cubin");
+    const char *const arguments[] = {
+        "ptxas", arena_format(s->arena, "-arch=%s", target_text(s->arena, t)), "-o", out, in, NULL};
+    FILE *file = fopen(in, "wb");
+    const bool is_written = file && fwrite(ptx->ptx, 1, ptx->bytes, file) == ptx->bytes;
+    const bool is_closed = file && fclose(file) == 0;
+    return is_written && is_closed && start(process, arguments, path_of(s, i, "txt")) == 0;
+}
+
+/* The first line of what ptxas said. */
+static const char *complaint(const assembler *s, size_t i)
+{
+    text said;
+    const char *why;
+    if (!file_read(s->arena, path_of(s, i, "txt"), LARGEST_BYTES, &said, &why) || said.length == 0)
+        return "nothing";
+    return arena_string(s->arena, said.data, strcspn(said.data, "\n"));
+}
+
+static bool take_one(const assembler *s, size_t i, pid_t process, target t, const kiln_variant *v,
+                     image *made, diagnostics *d)
+{
+    text cubin;
+    const char *why = NULL;
+    if (!succeeds(process)) {
+        diagnose(d, v->at, message_ptxas_refused, v->id, target_text(s->arena, t), complaint(s, i));
+        return false;
+    }
+    if (!file_read(s->arena, path_of(s, i, "cubin"), LARGEST_BYTES, &cubin, &why)) {
+        diagnose(d, v->at, message_ptxas_refused, v->id, target_text(s->arena, t), why);
+        return false;
+    }
+    *made = (image){.made_for = t,
+                    .min_driver = s->min_driver,
+                    .cubin = (const unsigned char *)cubin.data,
+                    .bytes = cubin.length};
+    image_hash(made);
+    return true;
+}
+
+size_t assemble_variant(assembler *s, const plan *p, const kiln_variant *v, image *images, size_t count,
+                        diagnostics *d)
+{
+    target targets[TARGETS_MOST];
+    pid_t processes[TARGETS_MOST];
+    size_t wanted = 0, started = 0, taken = 0;
+    bool ok = true;
+    for (size_t i = 0; i < p->target_count; i++)
+        if (v->runs_on >> i & 1u)
+            targets[wanted++] = p->targets[i];
+    while (taken < wanted && (ok || taken < started)) {
+        if (ok && started < wanted && started - taken < s->at_once) {
+            const image *ptx = image_for(images, count, targets[started]);
+            ok = start_one(s, started, ptx, targets[started], &processes[started]);
+            if (!ok)
+                diagnose(d, v->at, message_ptxas_refused, v->id, target_text(s->arena, targets[started]),
+                         strerror(errno));
+            started += ok;
+            continue;
+        }
+        ok = take_one(s, taken, processes[taken], targets[taken], v, &images[count + taken], d) && ok;
+        taken++;
+    }
+    return ok ? count + wanted : 0;
+}

@@ -1,0 +1,242 @@
+/* Manifests are JSON, which YAML's reader takes; they are compared as trees, so that what is new in a manifest needs no
+ * line here. */
+#include "diff.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "messages.h"
+#include "support/files.h"
+#include "yaml.h"
+
+enum { LARGEST_FILE_BYTES = 256 * 1024 * 1024 };
+
+typedef struct manifest {
+    const yaml_node *root, *variants;
+} manifest;
+
+typedef struct tally {
+    size_t added, removed, changed, alike;
+} tally;
+
+/* ---- trees ------------------------------------------------------------------------------------------------------- */
+
+static const yaml_node *member(const yaml_node *map, const char *key)
+{
+    for (const yaml_node *node = map && map->kind == YAML_MAP ? map->first : NULL; node; node = node->next)
+        if (strcmp(node->key, key) == 0)
+            return node;
+    return NULL;
+}
+
+/* The text of a member; "" where there is none. */
+static const char *text_of(const yaml_node *map, const char *key)
+{
+    const yaml_node *node = member(map, key);
+    return node && node->kind == YAML_SCALAR ? node->text : "";
+}
+
+static bool is_same(const yaml_node *x, const yaml_node *y)
+{
+    if (!x || !y || x->kind != y->kind)
+        return x == y;
+    if (x->kind == YAML_SCALAR)
+        return x->quoted == y->quoted && strcmp(x->text, y->text) == 0;
+    const yaml_node *i = x->first, *k = y->first;
+    for (; i && k; i = i->next, k = k->next)
+        if ((x->kind == YAML_MAP && strcmp(i->key, k->key) != 0) || !is_same(i, k))
+            return false;
+    return !i && !k;
+}
+
+/* The element of a list that has this text as its `key`. */
+static const yaml_node *element(const yaml_node *list, const char *key, const char *wanted)
+{
+    for (const yaml_node *node = list ? list->first : NULL; node; node = node->next)
+        if (strcmp(text_of(node, key), wanted) == 0)
+            return node;
+    return NULL;
+}
+
+/* The image of the same target and format. */
+static const yaml_node *same_image(const yaml_node *images, const yaml_node *wanted)
+{
+    for (const yaml_node *node = images ? images->first : NULL; node; node = node->next)
+        if (strcmp(text_of(node, "target"), text_of(wanted, "target")) == 0 &&
+            strcmp(text_of(node, "format"), text_of(wanted, "format")) == 0)
+            return node;
+    return NULL;
+}
+
+static uint64_t bytes_of_images(const yaml_node *variant)
+{
+    uint64_t bytes = 0;
+    const yaml_node *images = member(variant, "images");
+    for (const yaml_node *image = images ? images->first : NULL; image; image = image->next)
+        bytes += strtoull(text_of(image, "bytes"), NULL, 10);
+    return bytes;
+}
+
+static uint64_t bytes_of_all(const manifest *m)
+{
+    uint64_t bytes = 0;
+    for (const yaml_node *v = m->variants->first; v; v = v->next)
+        bytes += bytes_of_images(v);
+    return bytes;
+}
+
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
+
+static bool read_manifest(arena *a, const char *path, manifest *m, diagnostics *d)
+{
+    text data;
+    const char *why;
+    const int before = d->count;
+    if (!file_read(a, path, LARGEST_FILE_BYTES, &data, &why)) {
+        diagnose(d, (place){path, 1, 1}, message_file_unreadable, why);
+        return false;
+    }
+    m->root = yaml_parse(a, path, data.data, data.length, d);
+    m->variants = member(m->root, "variants");
+    const bool is_manifest = m->variants && m->variants->kind == YAML_LIST && *text_of(m->root, "generator");
+    if (!is_manifest && d->count == before)
+        diagnose(d, (place){path, 1, 1}, "expected a bundle's manifest, NAME.json, found something else");
+    return d->count == before;
+}
+
+/* ---- differences ------------------------------------------------------------------------------------------------- */
+
+static void add_value(text *out, const yaml_node *node)
+{
+    if (!node || node->kind == YAML_SCALAR) {
+        text_add(out, node ? node->text : "nothing");
+        return;
+    }
+    text_add(out, "[");
+    for (const yaml_node *i = node->first; i; i = i->next) {
+        add_value(out, i);
+        text_add(out, i->next ? ", " : "");
+    }
+    text_add(out, "]");
+}
+
+/* Of the whole bundle: what is no list of families or variants, which have lines of their own. */
+static void add_bundle(text *out, const manifest *old, const manifest *new)
+{
+    static const char *const keys[] = {"bundle", "generator", "layout_version", "targets", "min_driver"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const yaml_node *before = member(old->root, keys[i]), *after = member(new->root, keys[i]);
+        if (is_same(before, after))
+            continue;
+        text_printf(out, "%s: ", keys[i]);
+        add_value(out, before);
+        text_add(out, " -> ");
+        add_value(out, after);
+        text_add(out, "\n");
+    }
+}
+
+/* What a family's variants share; the variants that follow from it have lines of their own. */
+static void add_families(text *out, const manifest *old, const manifest *new)
+{
+    const yaml_node *before = member(old->root, "families"), *after = member(new->root, "families");
+    for (const yaml_node *f = before ? before->first : NULL; f; f = f->next)
+        if (!element(after, "name", text_of(f, "name")))
+            text_printf(out, "family %s is gone\n", text_of(f, "name"));
+    for (const yaml_node *f = after ? after->first : NULL; f; f = f->next) {
+        const yaml_node *was = element(before, "name", text_of(f, "name"));
+        if (!is_same(was, f))
+            text_printf(out, "family %s %s\n", text_of(f, "name"), was ? "has changed" : "is new");
+    }
+}
+
+/* "; sm_80 5012 -> 5100 bytes", or that it is new, gone, or has other bytes. */
+static void add_image(text *out, const yaml_node *old, const yaml_node *new)
+{
+    text_printf(out, "; %s%s ", text_of(new ? new : old, "target"),
+                *text_of(new ? new : old, "format") ? " cubin" : "");
+    if (!old)
+        text_printf(out, "is new, %s bytes", text_of(new, "bytes"));
+    else if (!new)
+        text_printf(out, "is gone, %s bytes", text_of(old, "bytes"));
+    else
+        text_printf(out, "%s -> %s bytes", text_of(old, "bytes"), text_of(new, "bytes"));
+}
+
+static void add_images(text *out, const yaml_node *old, const yaml_node *new)
+{
+    for (const yaml_node *i = old ? old->first : NULL; i; i = i->next) {
+        const yaml_node *now = same_image(new, i);
+        if (!is_same(i, now))
+            add_image(out, i, now);
+    }
+    for (const yaml_node *i = new ? new->first : NULL; i; i = i->next)
+        if (!same_image(old, i))
+            add_image(out, NULL, i);
+}
+
+/* The names of members that differ, images aside. */
+static void add_members(text *out, const yaml_node *old, const yaml_node *new)
+{
+    const char *separator = "; other ";
+    for (int turn = 0; turn < 2; turn++) {
+        const yaml_node *all = turn == 0 ? old : new, *others = turn == 0 ? new : old;
+        for (const yaml_node *i = all->first; i; i = i->next) {
+            const yaml_node *other = member(others, i->key);
+            const bool is_told = strcmp(i->key, "images") == 0 || (turn == 1 && other);
+            if (is_told || is_same(i, other))
+                continue;
+            text_printf(out, "%s%s", separator, i->key);
+            separator = ", ";
+        }
+    }
+}
+
+static void add_changed(text *out, const yaml_node *old, const yaml_node *new)
+{
+    text_printf(out, "~ %s", text_of(new, "id"));
+    add_images(out, member(old, "images"), member(new, "images"));
+    add_members(out, old, new);
+    text_add(out, "\n");
+}
+
+static void add_variants(text *out, const manifest *old, const manifest *new, tally *count)
+{
+    for (const yaml_node *v = old->variants->first; v; v = v->next) {
+        if (element(new->variants, "id", text_of(v, "id")))
+            continue;
+        count->removed++;
+        text_printf(out, "- %s; %" PRIu64 " bytes\n", text_of(v, "id"), bytes_of_images(v));
+    }
+    for (const yaml_node *v = new->variants->first; v; v = v->next) {
+        const yaml_node *before = element(old->variants, "id", text_of(v, "id"));
+        if (!before) {
+            count->added++;
+            text_printf(out, "+ %s; %" PRIu64 " bytes\n", text_of(v, "id"), bytes_of_images(v));
+        } else if (!is_same(before, v)) {
+            count->changed++;
+            add_changed(out, before, v);
+        } else {
+            count->alike++;
+        }
+    }
+}
+
+bool diff_manifests(arena *a, const char *old_path, const char *new_path, text *out, bool *is_alike,
+                    diagnostics *d)
+{
+    manifest old, new;
+    tally count = {0};
+    const bool has_old = read_manifest(a, old_path, &old, d), has_new = read_manifest(a, new_path, &new, d);
+    if (!has_old || !has_new)
+        return false;
+    add_bundle(out, &old, &new);
+    add_families(out, &old, &new);
+    add_variants(out, &old, &new, &count);
+    *is_alike = is_same(old.root, new.root);
+    text_printf(
+        out, "%zu added, %zu removed, %zu changed, %zu alike; images %" PRIu64 " -> %" PRIu64 " bytes\n",
+        count.added, count.removed, count.changed, count.alike, bytes_of_all(&old), bytes_of_all(&new));
+    return true;
+}
