@@ -178,9 +178,8 @@ static void a_failure_at_every_call_is_reported_and_survived(void **state)
     assert_int_equal(fake.calls, position); /* the table has every call of the run */
     for (int i = 0; i < FAKE_CALLS; i++)
         assert_int_not_equal(seen[i], 0); /* and the run every function that the runtime calls */
-    printf("%d functions, %d positions, %zu results each: each time the status above, no module left but one "
-           "that the "
-           "driver refused to unload, the next run works\n",
+    printf("%d functions, %d positions, %zu results each: each time the status above, the next run works,\n"
+           "and no module is left but one that the driver refused to unload\n",
            (int)FAKE_CALLS, position, sizeof results / sizeof results[0]);
 }
 

@@ -18,9 +18,9 @@
  * may call at once.
  *
  * A family's function picks one of its kernels and launches that. The function named ..._pick only tells
- * which kernel it is, and loads and launches nothing: `*kernel` is null when there is nothing to do, and
- * with any status but KILN_OK. Another kernel is forced by its own function, or by kernel->launch(loader,
- * stream, &args), which check what it asks of its arguments.
+ * which one, and loads and launches nothing: `*kernel` is null when there is nothing to do, and with any
+ * status but KILN_OK; what a kernel asks of its arguments beyond the family's rules is checked when it is
+ * launched. Another kernel is forced by its own function, or by kernel->launch(loader, stream, &args).
  *
  * A program that calls functions of single variants only, and is compiled with -ffunction-sections
  * -fdata-sections and linked with -Wl,--gc-sections, carries those kernels only. A family's function
