@@ -78277,28 +78277,27 @@ kiln_status kiln_default_attention(kiln_loader *loader, CUstream stream,
         a.type = KILN_DEFAULT_ATTENTION_TYPE_F16;
     if (a.head_dim == 0)
         a.head_dim = 128;
-    if (a.type == KILN_DEFAULT_ATTENTION_TYPE_F16 && a.head_dim == 128 && !a.causal) {
-        if ((uint64_t)a.q_length <= 32)
-            return kiln_default_attention_f16_128_nocausal_mma_32_32_1_nopacked(loader, stream, args);
+    if (a.type == KILN_DEFAULT_ATTENTION_TYPE_F16 && a.head_dim == 128 && !a.causal)
         return kiln_default_attention_f16_128_nocausal_mma_32_32_1_nopacked(loader, stream, args);
-    }
-    if (a.type == KILN_DEFAULT_ATTENTION_TYPE_F16 && a.head_dim == 128 && a.causal) {
-        if ((uint64_t)a.q_length <= 32)
-            return kiln_default_attention_f16_128_causal_mma_32_32_1_nopacked(loader, stream, args);
+    if (a.type == KILN_DEFAULT_ATTENTION_TYPE_F16 && a.head_dim == 128 && a.causal)
         return kiln_default_attention_f16_128_causal_mma_32_32_1_nopacked(loader, stream, args);
-    }
     if (a.type == KILN_DEFAULT_ATTENTION_TYPE_BF16 && a.head_dim == 128 && !a.causal) {
         if ((uint64_t)a.q_heads > (uint64_t)a.kv_heads && (uint64_t)a.q_length <= 16 &&
-            a.workspace_size >= (uint64_t)a.batch * (uint64_t)a.q_heads * (uint64_t)a.q_length * 16 * 264 &&
+            a.workspace_size >= (uint64_t)a.batch * (uint64_t)a.q_heads * (uint64_t)a.q_length * 16 * 136 &&
             (uint64_t)a.k_length >= 2048 &&
             (uint64_t)a.batch * (uint64_t)a.kv_heads * ceil_div((uint64_t)a.q_length * ((uint64_t)a.q_heads / maximum((uint64_t)a.kv_heads,
             1)), 32) * 16 <= 2 * (uint64_t)loader->device.multiprocessors &&
             kiln_usable(loader, &kiln_default_attention_bf16_128_nocausal_mma_32_32_16_packed_kernel))
             return kiln_default_attention_bf16_128_nocausal_mma_32_32_16_packed(loader, stream, args);
+        if ((uint64_t)a.q_length > 32 &&
+            (uint64_t)a.batch * (uint64_t)a.q_heads * ceil_div((uint64_t)a.q_length,
+            64) >= (uint64_t)loader->device.multiprocessors &&
+            kiln_usable(loader, &kiln_default_attention_bf16_128_nocausal_mma_64_64_1_nopacked_kernel))
+            return kiln_default_attention_bf16_128_nocausal_mma_64_64_1_nopacked(loader, stream, args);
         if (kiln_usable(loader, &kiln_default_attention_bf16_128_nocausal_mma_64_64_1_nopacked_kernel))
             return kiln_default_attention_bf16_128_nocausal_mma_64_64_1_nopacked(loader, stream, args);
         if ((uint64_t)a.q_heads > (uint64_t)a.kv_heads && (uint64_t)a.q_length <= 16 &&
-            a.workspace_size >= (uint64_t)a.batch * (uint64_t)a.q_heads * (uint64_t)a.q_length * 16 * 264 &&
+            a.workspace_size >= (uint64_t)a.batch * (uint64_t)a.q_heads * (uint64_t)a.q_length * 16 * 136 &&
             (uint64_t)a.k_length >= 2048 &&
             (uint64_t)a.batch * (uint64_t)a.kv_heads * ceil_div((uint64_t)a.q_length * ((uint64_t)a.q_heads / maximum((uint64_t)a.kv_heads,
             1)), 32) * 16 <= 2 * (uint64_t)loader->device.multiprocessors &&
@@ -78306,14 +78305,64 @@ kiln_status kiln_default_attention(kiln_loader *loader, CUstream stream,
             return kiln_default_attention_bf16_128_nocausal_mma_32_32_16_packed(loader, stream, args);
         return kiln_default_attention_bf16_128_nocausal_mma_32_32_16_packed(loader, stream, args);
     }
-    if (a.type == KILN_DEFAULT_ATTENTION_TYPE_BF16 && a.head_dim == 128 && a.causal)
+    if (a.type == KILN_DEFAULT_ATTENTION_TYPE_BF16 && a.head_dim == 128 && a.causal) {
+        if ((uint64_t)a.q_length > 32 &&
+            (uint64_t)a.batch * (uint64_t)a.q_heads * ceil_div((uint64_t)a.q_length,
+            64) >= (uint64_t)loader->device.multiprocessors &&
+            kiln_usable(loader, &kiln_default_attention_bf16_128_causal_mma_64_64_1_nopacked_kernel))
+            return kiln_default_attention_bf16_128_causal_mma_64_64_1_nopacked(loader, stream, args);
         return kiln_default_attention_bf16_128_causal_mma_64_64_1_nopacked(loader, stream, args);
-    if (a.type == KILN_DEFAULT_ATTENTION_TYPE_BF16 && a.head_dim == 64 && !a.causal)
+    }
+    if (a.type == KILN_DEFAULT_ATTENTION_TYPE_BF16 && a.head_dim == 64 && !a.causal) {
+        if ((uint64_t)a.q_length > 32 &&
+            (uint64_t)a.batch * (uint64_t)a.q_heads * ceil_div((uint64_t)a.q_length,
+            64) >= (uint64_t)loader->device.multiprocessors &&
+            kiln_usable(loader, &kiln_default_attention_bf16_64_nocausal_mma_64_64_1_nopacked_kernel))
+            return kiln_default_attention_bf16_64_nocausal_mma_64_64_1_nopacked(loader, stream, args);
         return kiln_default_attention_bf16_64_nocausal_mma_64_64_1_nopacked(loader, stream, args);
-    if (a.type == KILN_DEFAULT_ATTENTION_TYPE_BF16 && a.head_dim == 64 && a.causal)
+    }
+    if (a.type == KILN_DEFAULT_ATTENTION_TYPE_BF16 && a.head_dim == 64 && a.causal) {
+        if ((uint64_t)a.q_length > 32 &&
+            (uint64_t)a.batch * (uint64_t)a.q_heads * ceil_div((uint64_t)a.q_length,
+            64) >= (uint64_t)loader->device.multiprocessors &&
+            kiln_usable(loader, &kiln_default_attention_bf16_64_causal_mma_64_64_1_nopacked_kernel))
+            return kiln_default_attention_bf16_64_causal_mma_64_64_1_nopacked(loader, stream, args);
         return kiln_default_attention_bf16_64_causal_mma_64_64_1_nopacked(loader, stream, args);
+    }
     static const char detail[] = "the bundle has type f16 bf16, head_dim 128 64, causal false true";
     return kiln_fail(loader, KILN_ERROR_NO_VARIANT, attention_name, detail);
+}
+
+kiln_status kiln_default_attention_single_head(kiln_loader *loader, CUstream stream,
+                                               const kiln_default_attention_single_head_args *args)
+{
+    if (!args)
+        return kiln_default_attention(loader, stream, NULL);
+    kiln_default_attention_single_head_args a = *args;
+    if (a.type == 0)
+        a.type = KILN_DEFAULT_ATTENTION_TYPE_F16;
+    if (a.head_dim == 0)
+        a.head_dim = 128;
+    const kiln_default_attention_args all = {
+        .q = a.q,
+        .k = a.k,
+        .v = a.v,
+        .out = a.out,
+        .batch = 1,
+        .q_heads = 1,
+        .kv_heads = 1,
+        .q_length = a.seq_len,
+        .k_length = a.seq_len,
+        .scale = a.scale,
+        .q_row_stride = a.head_dim,
+        .k_row_stride = a.head_dim,
+        .v_row_stride = a.head_dim,
+        .out_row_stride = a.head_dim,
+        .type = a.type,
+        .head_dim = a.head_dim,
+        .causal = a.causal,
+    };
+    return kiln_default_attention(loader, stream, &all);
 }
 
 /* ==== the bundle ======================================================================================== */

@@ -1127,6 +1127,23 @@ typedef struct kiln_default_attention_args {
 kiln_status kiln_default_attention(kiln_loader *loader, CUstream stream,
                                    const kiln_default_attention_args *args);
 
+/* kiln_default_attention_single_head: one head of as many queries as keys, in matrices without gaps. Else
+ * like kiln_default_attention. */
+typedef struct kiln_default_attention_single_head_args {
+    CUdeviceptr q;     /* in, type[seq_len, head_dim], aligned to 16 bytes: Q */
+    CUdeviceptr k;     /* in, type[seq_len, head_dim], aligned to 16 bytes: K */
+    CUdeviceptr v;     /* in, type[seq_len, head_dim], aligned to 16 bytes: V */
+    CUdeviceptr out;   /* out, type[seq_len, head_dim], aligned to 16 bytes: O */
+    uint32_t seq_len;  /* u32: rows of each matrix, one behind the other */
+    double scale;      /* f32, passed as double: of the scores, at least 0; as a rule 1 / sqrt(head_dim) */
+    uint32_t type;     /* element type of Q, K, V and O; KILN_DEFAULT_ATTENTION_TYPE_...; 0 is f16 */
+    uint32_t head_dim; /* elements of a row of Q, K, V and O; 0 is 128 */
+    uint32_t causal;   /* query i sees keys j <= i + k_length - q_length; false: all keys; 0 or 1 */
+} kiln_default_attention_single_head_args;
+
+kiln_status kiln_default_attention_single_head(kiln_loader *loader, CUstream stream,
+                                               const kiln_default_attention_single_head_args *args);
+
 /* attention/type=f16,head_dim=128,causal=false,strategy=mma,tile_q=32,tile_k=32,splits=1,packed=false */
 extern const kiln_kernel kiln_default_attention_f16_128_nocausal_mma_32_32_1_nopacked_kernel;
 kiln_status kiln_default_attention_f16_128_nocausal_mma_32_32_1_nopacked(kiln_loader *loader, CUstream stream,
@@ -1660,6 +1677,11 @@ inline kiln_status kiln_default_attention(kiln_loader *loader, CUstream stream,
                                           const kiln_default_attention_args &args)
 {
     return kiln_default_attention(loader, stream, &args);
+}
+inline kiln_status kiln_default_attention_single_head(kiln_loader *loader, CUstream stream,
+                                                      const kiln_default_attention_single_head_args &args)
+{
+    return kiln_default_attention_single_head(loader, stream, &args);
 }
 inline kiln_status kiln_default_attention_f16_128_nocausal_mma_32_32_1_nopacked(kiln_loader *loader,
                                                                                 CUstream stream,

@@ -92,8 +92,8 @@ static const kiln_rule rules[] = {
 #define SIMT_SHARED "((tile_q + tile_k) * select(type == f64, 272, 144) + tile_q * tile_k * " WIDE_BYTES " + 512)"
 #define GAP_BYTES   "select(head_dim % 64 == 0, 16, select(head_dim % 32 == 0, 8, select(head_dim % 16 == 0, 4, 0)))"
 #define MMA_SHARED  "((tile_q + 2 * tile_k) * (2 * head_dim + " GAP_BYTES "))"
-#define BLOCKS      "(1 + (tile_q == 128 && head_dim <= 128))"
-#define MMA_THREADS "(2 * tile_q / " BLOCKS ")"
+#define BLOCKS      "(1 + (tile_q > 64 && head_dim <= 128))"
+#define MMA_THREADS "min(2 * tile_q, 128 * (1 + (head_dim > 128)))"
 #define THREADS     "select(strategy == mma, " MMA_THREADS ", 128)"
 #define SHARED      "select(strategy == mma, " MMA_SHARED ", " SIMT_SHARED ")"
 
@@ -109,7 +109,7 @@ static const kiln_rule rules[] = {
 #define ROUNDS   "ceil_div(" SEEING ", tile_q)"
 #define TRIANGLE                                                                                                       \
     "select(tile_q < tile_k, (" ROUNDS " / 2 + 1) * ((" ROUNDS " + 1) / 2), tile_q / tile_k * (" ROUNDS     \
-    " * (" ROUNDS " + 1) / 2 - " ROUNDS ") + ceil_div(" SEEING ", tile_k))"
+    " * (" ROUNDS " - 1) / 2) + ceil_div(" SEEING ", tile_k))"
 #define TILES                                                                                                          \
     "select(" STAIRS ", " ROUNDS " * ceil_div(k_length - " SEEING ", tile_k) + " TRIANGLE ", " Q_TILES                     \
     " * ceil_div(k_length, tile_k))"
@@ -144,8 +144,8 @@ static const kiln_rule rules[] = {
  * per 16 x 16 of K or V one ldmatrix. What was summed is taken to shrink in the first tile alone. */
 #define MMA_TURNS  "ceil_div(tile_k * head_dim, 8 * " MMA_THREADS ")"
 #define MMA_COPY                                                                                                       \
-    "(select(" ODD ", 15 + (" MMA_TURNS " - 1) * (head_dim / 2 + " MMA_THREADS " % (head_dim / 8)) / (head_dim / 8), 8 + " \
-    "tile_k * " GAP_BYTES " / 2 / " MMA_THREADS ") + (1 + " OLD ") * " MMA_TURNS ")"
+    "(select(" ODD ", 15 + (" MMA_TURNS " - 1) * (head_dim / 2 + " MMA_THREADS " % (head_dim / 8)) / (head_dim / 8), "  \
+    "8 - " OLD " + tile_k * " GAP_BYTES " / 2 / " MMA_THREADS ") + (1 + " OLD ") * " MMA_TURNS ")"
 #define MMA_TILE                                                                                                       \
     "(" BLOCKS " * (20 + tile_k * (9 + 2 * " OLD ") / 4 + head_dim / 16 * (tile_k / 4 * (1 + " OLD                     \
     ") + (head_dim > 128 || tile_q > 64)) + " ODD " * (1 + tile_k * (3 + " OLD ") / 16)) + head_dim / 16 * tile_k / 8"  \
@@ -153,13 +153,16 @@ static const kiln_rule rules[] = {
 #define MMA_FIXED                                                                                                      \
     "(166 + " BLOCKS " * (27 + head_dim * (13 + 2 * " OLD ") / 4) - head_dim / 8 + (2 + 3 * " OLD " + 9 * " ODD ") * "  \
     MMA_TURNS ")"
-#define MMA_PART   "(131 + " BLOCKS " * (92 + head_dim * (49 + 4 * " OLD ") / 16) + head_dim * 5 / 8 + 28 * " ODD ")"
+#define MMA_PART   "(145 + " BLOCKS " * (92 + head_dim * (44 + 7 * " OLD ") / 16) + head_dim * 5 / 8 + 28 * " ODD ")"
 #define MMA_MASK   "(7 + tile_k * " BLOCKS ")"
 
-/* Beyond what a tile without splits takes: each part's beginning, leaving and joining. */
-#define SPLIT "(splits > 1) * (splits * select(strategy == mma, " MMA_PART ", " SIMT_PART ") - 100 - head_dim / 2)"
+/* Beyond what a tile without splits takes: each part's beginning, leaving and joining, and what was summed shrinks in each
+ * part that has keys. */
+#define SHRINK     "min(splits, ceil_div(k_length, tile_k)) * (12 + head_dim / 2) / splits"
+#define SPLIT                                                                                                          \
+    "(splits > 1) * (splits * select(strategy == mma, " MMA_PART " + " SHRINK ", " SIMT_PART ") - 150 - head_dim)"
 #define INSTRUCTIONS                                                                                                   \
-    "batch * " HEADS " * " THREADS " * (" Q_TILES " * (14 * causal + (40 + head_dim / 2) * packed + " SPLIT " + select(strategy == mma, " MMA_FIXED ", " SIMT_FIXED \
+    "batch * " HEADS " * " THREADS " * (" Q_TILES " * (14 * causal * splits + (40 + head_dim / 2) * packed + " SPLIT " + select(strategy == mma, " MMA_FIXED ", " SIMT_FIXED \
     ")) + " TILES " * select(strategy == mma, " MMA_TILE ", " SIMT_TILE ") + " MASKED " * select(strategy == mma, "    \
     MMA_MASK ", " SIMT_MASK "))"
 
@@ -167,21 +170,27 @@ static const kiln_rule refusals[] = {
     {"strategy == simt || type == f16 || type == bf16", "strategy mma is for f16 and bf16"},
     {"type != f64 || tile_q == 32", "f64 needs tile_q 32: registers"},
     {"type != f64 || tile_k == 32 || head_dim <= 128", "f64 needs tile_k 32 beyond head_dim 128: registers"},
-    {"packed == false || strategy == mma || tile_q == 32 || head_dim <= 192",
-     "packed needs tile_q 32 beyond head_dim 192 with strategy simt: registers"},
+    {"(packed == false && splits == 1) || strategy == mma || tile_q == 32 || head_dim <= 192",
+     "packed and splits need tile_q 32 beyond head_dim 192 with strategy simt: registers"},
     {"strategy == mma || tile_q <= 64", "tile_q 128 is for strategy mma"},
+    {"tile_q < 128 || tile_k == 32 || head_dim <= 96 || head_dim >= 128",
+     "tile_q 128 needs tile_k 32 between head_dim 96 and 128: registers"},
     {"strategy == simt || " MMA_SHARED " + 16 * (splits > 1) <= 101376", "the tiles need more than 99 KB of shared memory"},
     {NULL, NULL},
 };
 
-/* Short tiles where there are few queries; with a workspace, parts of the keys until two thread blocks per multiprocessor
- * are at work, as long as each has some tiles. */
-#define PARTS(parts, heads, queries)                                                                                                  \
-    "workspace_size >= batch * q_heads * q_length * " parts " * 264 && k_length >= 128 * " parts " && batch * " heads  \
-    " * ceil_div(" queries ", 32) * " parts " <= 2 * multiprocessors"
+/* With a workspace, parts of the keys until two thread blocks per multiprocessor are at work, as long as each has some
+ * tiles; packed where few queries have heads that share K and V. Else the largest tile of which all multiprocessors have one,
+ * since K and V are read once for each; 128 only where little of the last tile is empty. */
+#define PARTS(parts, heads, queries)                                                                                   \
+    "workspace_size >= batch * q_heads * q_length * " parts " * (head_dim + 8) && k_length >= 128 * " parts               \
+    " && batch * " heads " * ceil_div(" queries ", 32) * " parts " <= 2 * multiprocessors"
 #define SINGLE(parts) PARTS(parts, "q_heads", "q_length")
 #define PACKED(parts) FEW " && " PARTS(parts, "kv_heads", "q_length * " GROUP)
 #define FEW           "q_heads > kv_heads && q_length <= 16"
+#define FILLS(rows)   "batch * q_heads * ceil_div(q_length, " rows ") >= multiprocessors"
+#define LONG          "q_length >= 512 && " FILLS("128") " && sm >= 80"
+#define MEDIUM        "q_length > 32 && " FILLS("64")
 
 static const kiln_dispatch dispatch[] = {
     {PACKED("16"), "strategy=mma,tile_q=32,splits=16,packed=true"},
@@ -189,15 +198,18 @@ static const kiln_dispatch dispatch[] = {
     {FEW, "strategy=mma,tile_q=32,splits=1,packed=true"},
     {SINGLE("16"), "strategy=mma,tile_q=32,splits=16,packed=false"},
     {SINGLE("4"), "strategy=mma,tile_q=32,splits=4,packed=false"},
-    {"q_length <= 32", "strategy=mma,tile_q=32,splits=1,packed=false"},
-    {"q_length >= 1024 && sm >= 80", "strategy=mma,tile_q=128,splits=1,packed=false"},
+    {LONG, "strategy=mma,tile_q=128,splits=1,packed=false"},
+    {MEDIUM, "strategy=mma,tile_q=64,splits=1,packed=false"},
+    {"1", "strategy=mma,tile_q=32,splits=1,packed=false"},
+    {"1", "strategy=mma,tile_q=64,splits=1,packed=false"},
     {"1", "strategy=mma,splits=1,packed=false"},
     {PACKED("16"), "splits=16,packed=true"},
     {PACKED("4"), "splits=4,packed=true"},
     {FEW, "tile_q=32,splits=1,packed=true"},
     {SINGLE("16"), "splits=16,packed=false"},
     {SINGLE("4"), "splits=4,packed=false"},
-    {"q_length <= 32", "tile_q=32,splits=1,packed=false"},
+    {MEDIUM, "tile_q=64,splits=1,packed=false"},
+    {"1", "tile_q=32,splits=1,packed=false"},
     {"1", "splits=1,packed=false"},
     {"1", "splits=1"},
     {"1", ""},

@@ -8,9 +8,8 @@
  * SHARED MEMORY holds the tile of Q, and one tile of K and of V. Each is copied while the other is at work: V during the
  * first product, the next K during the second. From sm_80 on by cp.async, so that nobody waits for it; two barriers per
  * tile. Behind every row of 8, 16, ... units of 16 bytes is a unit that is nobody's; of 4, 12, ... units, behind every
- * second row; of 2, 6, 10, ..., behind every fourth; nowhere where they are odd. So neither the eight rows of a matrix that
- * ldmatrix takes meet in a bank, nor the eight units that eight lanes copy; every address is the lane's own, made once, and
- * a constant.
+ * second row; of 2, 6, ..., behind every fourth. So neither the eight rows of a matrix that ldmatrix takes meet in a bank,
+ * nor the eight units that eight lanes copy; every address is the lane's own, made once, and a constant.
  *
  * WHAT IS NOT THERE. Keys that no query of the tile sees, and rows of Q behind the last, are zeros in shared memory; a
  * score that its query does not see is replaced by -inf after the product, in the tiles that have one.
@@ -68,15 +67,15 @@ static ptx_val pointer_to(const mma *m, ptx_val address, uint32_t bytes)
 static void multiply(mma *m, bool is_deep, const ptx_val a[], const ptx_val b[], ptx_val sums[4], bool starts)
 {
     ptx_fn *f = m->f;
-    bool is_bf16 = m->a.type == PTX_BF16;
-    ptx_mma_shape deep = is_bf16 ? PTX_MMA_M16N8K16_BF16_F32 : PTX_MMA_M16N8K16_F16_F32;
-    ptx_mma_shape flat = is_bf16 ? PTX_MMA_M16N8K8_BF16_F32 : PTX_MMA_M16N8K8_F16_F32;
+    static const ptx_mma_shape shapes[2][2] = {{PTX_MMA_M16N8K8_F16_F32, PTX_MMA_M16N8K16_F16_F32},
+                                               {PTX_MMA_M16N8K8_BF16_F32, PTX_MMA_M16N8K16_BF16_F32}};
+    ptx_mma_shape shape = shapes[m->a.type == PTX_BF16][is_deep];
     if (!starts) {
-        ptx_mma_to(f, is_deep ? deep : flat, sums, a, b);
+        ptx_mma_to(f, shape, sums, a, b);
         return;
     }
     ptx_val zeros[4] = {m->zero, m->zero, m->zero, m->zero}, first[4];
-    ptx_mma(f, is_deep ? deep : flat, first, a, b, zeros);
+    ptx_mma(f, shape, first, a, b, zeros);
     for (int i = 0; i < 4; i++)
         sums[i] = ptx_var(f, first[i]);
 }
@@ -162,15 +161,11 @@ static ptx_val first_row(const mma *m, uint32_t block)
 static void mask_scores(mma *m, ptx_val key)
 {
     ptx_fn *f = m->f;
-    ptx_val first = first_row(m, 0), beyond[2 * MOST_BLOCKS];
+    ptx_val first = first_row(m, 0), beyond[2 * MOST_BLOCKS] = {{0}};
     ptx_val quarter = ptx_and(f, m->lane, ptx_u32(3));
     ptx_val mine = ptx_mad(f, quarter, ptx_u32(2), key);
     bool is_each = m->a.is_causal && m->a.is_packed;
-    for (uint32_t i = 0; i < 2 * m->blocks; i++) {
-        if (i > 0 && !is_each) {
-            beyond[i] = beyond[0];
-            continue;
-        }
+    for (uint32_t i = 0; i < (is_each ? 2 * m->blocks : 1); i++) {
         ptx_val seen = attention_visible(&m->a, i == 0 ? first : ptx_add(f, first, ptx_u32(8 * i)));
         beyond[i] = ptx_sub(f, ptx_as(f, PTX_S32, mine), seen);
     }
@@ -178,7 +173,8 @@ static void mask_scores(mma *m, ptx_val key)
         uint32_t block = i / 4 / m->octets, octet = i / 4 % m->octets, row = 2 * block + i % 4 / 2;
         ptx_val *score = &m->score[block][octet][i % 4];
         int32_t limit = m->a.is_causal && !is_each ? (int32_t)(8 * row) : 0;
-        ptx_val is_seen = ptx_lt(f, beyond[row], ptx_s32(limit - (int32_t)(octet * UNIT + i % 2)));
+        ptx_val is_seen =
+            ptx_lt(f, beyond[is_each ? row : 0], ptx_s32(limit - (int32_t)(octet * UNIT + i % 2)));
         ptx_set(f, *score, ptx_select(f, is_seen, *score, attention_none(&m->a)));
     }
 }
@@ -222,14 +218,10 @@ static void raise_rows(mma *m)
     }
 }
 
-static ptx_type pair_type(const mma *m)
-{
-    return m->a.type == PTX_BF16 ? PTX_BF16X2 : PTX_F16X2;
-}
-
 static void weigh_row(mma *m, uint32_t b, uint32_t r)
 {
     ptx_fn *f = m->f;
+    ptx_type pairs = m->a.type == PTX_BF16 ? PTX_BF16X2 : PTX_F16X2;
     ptx_val minus = attention_minus(&m->a, &m->row[b][r]);
     for (uint32_t o = 0; o < m->octets; o++) {
         ptx_val pair[2];
@@ -239,7 +231,7 @@ static void weigh_row(mma *m, uint32_t b, uint32_t r)
             ptx_add_to(f, m->row[b][r].sum, pair[i]);
         }
         ptx_val word = narrow_pair(f, m->a.type, m->a.sm, pair[0], pair[1]);
-        m->weight[b][2 * o + r] = ptx_as(f, pair_type(m), word);
+        m->weight[b][2 * o + r] = ptx_as(f, pairs, word);
     }
 }
 
@@ -434,8 +426,8 @@ static void place_lane(mma *m, ptx_val q, ptx_val k, ptx_val v)
     ptx_val odd = ptx_bfe(f, m->lane, ptx_u32(3), ptx_u32(1)), in_16 = ptx_and(f, m->lane, ptx_u32(15));
     ptx_val q_row = ptx_mad(f, m->warp, ptx_u32(m->blocks * BLOCK_ROWS), in_16);
     ptx_val k_row = ptx_mad(f, upper, ptx_u32(8), in_octet);
-    ptx_val upper_bytes = ptx_mul(f, upper, ptx_u32(UNIT_BYTES)),
-            odd_bytes = ptx_mul(f, odd, ptx_u32(UNIT_BYTES));
+    ptx_val upper_bytes = ptx_mul(f, upper, ptx_u32(UNIT_BYTES));
+    ptx_val odd_bytes = ptx_mul(f, odd, ptx_u32(UNIT_BYTES));
     ptx_val q_line = attention_line(f, m->lines, q_row), k_line = attention_line(f, m->lines, k_row);
     ptx_val v_line = attention_line(f, m->lines, in_16);
     m->q_at = ptx_add(f, q_line, ptx_add(f, q, upper_bytes));
@@ -468,13 +460,16 @@ static void begin(mma *m, ptx_val q_to, ptx_val tid)
         load_q(m, 0, step, m->q[step]);
 }
 
-/* As many as leave a thread its registers. ptxas counts warps by fours; left to itself, it has room for more, and spills. */
+/* As many as leave a thread its registers. ptxas counts warps by fours; left to itself, it has room for more, and spills.
+ * Beside sums, scores and Q there are addresses and places; below sm_80 also what is copied, and more where rows of Q are
+ * of many heads. */
 static uint32_t blocks_per_multiprocessor(const mma *m)
 {
     enum { ALL_REGISTERS = 65536 };
-    uint32_t others = m->a.splits > 1 ? 80 : 68;
-    uint32_t numbers =
-        m->blocks * (m->a.head_dim / 2 + m->a.tile_k / 2) + (m->q_stays ? m->a.head_dim / 4 : 0);
+    const attention *a = &m->a;
+    bool is_old = a->sm < 80;
+    uint32_t others = (a->splits > 1 || (is_old && a->is_packed) ? 80U : 68U) + (is_old ? 8U : 0U);
+    uint32_t numbers = m->blocks * (a->head_dim + a->tile_k) / 2 + (m->q_stays ? a->head_dim / 4 : 0);
     uint32_t warps = ALL_REGISTERS / (WARP_LANES * (numbers + others)) / 4 * 4;
     uint32_t blocks = warps * WARP_LANES / m->copier.threads;
     return blocks < 1 ? 1 : blocks;

@@ -145,14 +145,10 @@ static void mask_scores(simt *s, ptx_val key)
 {
     ptx_fn *f = s->f;
     const attention *a = &s->a;
-    ptx_val first = ptx_mad(f, s->group, ptx_u32(s->rows), a->first), beyond[MOST_ROWS];
+    ptx_val first = ptx_mad(f, s->group, ptx_u32(s->rows), a->first), beyond[MOST_ROWS] = {{0}};
     ptx_val mine = ptx_as(f, PTX_S32, ptx_add(f, key, s->lane));
     bool is_each = a->is_causal && a->is_packed;
-    for (uint32_t r = 0; r < s->rows; r++) {
-        if (r > 0 && !is_each) {
-            beyond[r] = beyond[0];
-            continue;
-        }
+    for (uint32_t r = 0; r < (is_each ? s->rows : 1); r++) {
         ptx_val row = r == 0 ? first : ptx_add(f, first, ptx_u32(r));
         ptx_val seen = attention_visible(a, row);
         beyond[r] = ptx_sub(f, mine, seen);
@@ -160,7 +156,7 @@ static void mask_scores(simt *s, ptx_val key)
     for (uint32_t i = 0; i < s->rows * s->keys; i++) {
         uint32_t r = i % s->rows, c = i / s->rows;
         int32_t limit = (a->is_causal && !is_each ? (int32_t)r : 0) - (int32_t)(c * GROUP_LANES);
-        ptx_val is_seen = ptx_lt(f, beyond[r], ptx_s32(limit));
+        ptx_val is_seen = ptx_lt(f, beyond[is_each ? r : 0], ptx_s32(limit));
         ptx_set(f, s->score[r][c], ptx_select(f, is_seen, s->score[r][c], attention_none(a)));
     }
 }
@@ -397,7 +393,7 @@ static void place_thread(simt *s)
 static uint32_t blocks_per_multiprocessor(const simt *s)
 {
     uint32_t words = s->rows * (s->vector * s->vectors + s->keys) * s->bytes / 4;
-    uint32_t most_of_three = s->bytes == 8 ? 56 : 64;
+    uint32_t most_of_three = s->bytes == 8 || s->a.is_packed ? 56 : 64;
     return words <= most_of_three ? 3 : words <= 128 ? 2 : 1;
 }
 

@@ -1,8 +1,5 @@
-"""The mistakes that are planted in nf4_gemm's kernels for single numbers, as edits of their PTX for sm_75.
-
-A row is (fault, what kiln-verify must say, PTX, PTX in its stead, how often the PTX occurs). In the PTX $a, $b, ... are
-operands, and the same letter is the same operand.
-"""
+"""The mistakes that are planted in nf4_gemm's kernels for single numbers, as edits of their PTX for sm_75, with a
+window for sm_80; tests/faults plants them."""
 WRONG = r"elements are wrong.*\bout\["
 MEMORY = r"ILLEGAL_ADDRESS|outside"
 RACE = r"LAUNCH_FAILED"
@@ -105,3 +102,5 @@ WIDE = TILES + [
 SIMT = "nf4_gemm/a=f32,acc=f32,nibbles={},strategy=simt,tile_m={},tile_n={},slices={},table={},stages=2,splits=1"
 FAULTS = {SIMT.format("low", 1, 16, 4, "near"): NARROW, SIMT.format("low", 1, 32, 8, "window"): WINDOW,
           SIMT.format("high", 16, 32, 8, "near"): WIDE}
+# sm_87 has few multiprocessors, so that thread blocks have several tiles, and shared memory for a window.
+RUNS = [("table=window", "sm_80", "sm_87", "--max-elements 25000"), ("", "sm_75", "sm_87", "--max-elements 25000")]

@@ -1,4 +1,5 @@
-"""The mistakes that are planted in nf4_gemm's kernels for matrix units, as edits of their PTX for sm_80."""
+"""The mistakes that are planted in nf4_gemm's kernels for matrix units, as edits of their PTX for sm_80;
+tests/faults plants them."""
 from faults import EITHER, JOIN, MEMORY, RACE, TILES, UNWRITTEN, WRONG
 
 MMA = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 $d, {$a, $b, $c, $e}, {$f, $g}, $h;"
@@ -86,3 +87,4 @@ KERNEL = "nf4_gemm/a={},acc=f32,nibbles=low,strategy=mma,{},stages={},splits={}"
 FAULTS = {KERNEL.format("f16", "tile_m=1,tile_n=32,slices=8,table=near", 2, 1): NARROW,
           KERNEL.format("bf16", "tile_m=16,tile_n=64,slices=4,table=near", 4, 1): STAGED,
           KERNEL.format("bf16", "tile_m=4,tile_n=32,slices=8,table=window", 2, 2): SPLIT}
+RUNS = [("", "sm_80", "sm_80", "--max-elements 25000")]

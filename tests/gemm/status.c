@@ -2,7 +2,11 @@
  *
  *     gemm_status DRIVER
  */
-#include "gemm_test.h"
+#include "../calls.h"
+
+#include "gemm_sample.h"
+
+typedef gemm_sample_nf4_gemm_args arguments;
 
 enum {
     M = 3,
@@ -14,42 +18,17 @@ enum {
     NO_SUCH_WORD = 99
 };
 
-static unsigned launches, trials, wrong, threads, shared;
-
-static int note_launch(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
-                       unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
-                       CUstream stream, void **params, void **extra)
+static kiln_status call(const arguments *a)
 {
-    launches++;
-    threads = block_x;
-    shared = shared_bytes;
-    return real_launch(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream,
-                       params, extra);
-}
-
-static void check(const char *what, bool is_right, kiln_status status)
-{
-    trials++;
-    if (is_right)
-        return;
-    wrong++;
-    printf("WRONG %s: \"%s\", %u launches, %u threads, %u bytes\n", what, kiln_status_string(status),
-           launches, threads, shared);
-}
-
-static void expect(const char *what, const arguments *a, kiln_status expected, unsigned launched)
-{
-    launches = 0;
-    kiln_status status = gemm_sample_nf4_gemm(&loader, NULL, a);
-    check(what, status == expected && launches == launched, status);
+    return gemm_sample_nf4_gemm(&loader, NULL, a);
 }
 
 /* The call that is right but for what is said. */
-#define TRY(change, expected, launched)                                                                      \
+#define TRY(change, expected, launches)                                                                      \
     do {                                                                                                     \
         arguments a = right;                                                                                 \
         a.change;                                                                                            \
-        expect(#change, &a, expected, launched);                                                             \
+        expect(#change, call(&a), expected, launches);                                                       \
     } while (0)
 
 static void try_arguments(const arguments right)
@@ -76,8 +55,8 @@ static void try_arguments(const arguments right)
     TRY(a = NO_SUCH_WORD, KILN_ERROR_NO_VARIANT, 0);
     TRY(nibbles = NO_SUCH_WORD, KILN_ERROR_NO_VARIANT, 0);
     arguments none = {.m = 0};
-    expect("nothing but m = 0", &none, KILN_OK, 0);
-    expect("no arguments", NULL, KILN_ERROR_NULL_POINTER, 0);
+    expect("nothing but m = 0", call(&none), KILN_OK, 0);
+    expect("no arguments", call(NULL), KILN_ERROR_NULL_POINTER, 0);
 }
 
 static void try_types(arguments right)
@@ -88,37 +67,35 @@ static void try_types(arguments right)
 }
 
 /* Tiles by the number of rows; a window where a thread block may have so much shared memory. */
-static void try_dispatch(const arguments right)
+static void try_dispatch(arguments a, bool has_window)
 {
-    const bool has_window = loader.device.max_shared_bytes >= 101376;
-    arguments a = right;
     a.m = 1;
     a.n = MANY_COLUMNS;
-    expect("one row", &a, KILN_OK, 1);
-    check("one row: the window", (shared > WINDOW_BYTES) == has_window && threads == (has_window ? 256 : 128),
-          KILN_OK);
-    a = right;
+    expect("one row", call(&a), KILN_OK, 1);
+    judge((launched.shared_bytes > WINDOW_BYTES) == has_window &&
+              launched.threads == (has_window ? 256 : 128),
+          "one row: the window", KILN_OK);
     a.m = 8;
-    expect("eight rows", &a, KILN_OK, 1);
-    check("eight rows: the window", (shared > WINDOW_BYTES) == has_window && threads == 128, KILN_OK);
+    a.n = N;
+    expect("eight rows", call(&a), KILN_OK, 1);
+    judge((launched.shared_bytes > WINDOW_BYTES) == has_window && launched.threads == 128,
+          "eight rows: the window", KILN_OK);
     a.m = 17;
-    expect("17 rows", &a, KILN_OK, 1);
-    check("17 rows: 32 at once", shared == 80 * 4 * (32 + 64) + 272 * 64 && threads == 128, KILN_OK);
+    expect("17 rows", call(&a), KILN_OK, 1);
+    judge(launched.shared_bytes == 80 * 4 * (32 + 64) + 272 * 64 && launched.threads == 128,
+          "17 rows: 32 at once", KILN_OK);
 }
 
 /* The kernel with the window, asked for by its name. */
-static void try_forced(const arguments *right)
+static void try_forced(const arguments *right, bool has_window)
 {
-    const bool has_window = loader.device.max_shared_bytes >= 101376;
     kiln_error error;
-    launches = 0;
     kiln_status status = gemm_sample_nf4_gemm_f32_f32_low_simt_1_32_8_window_2_1(&loader, NULL, right);
-    kiln_status expected = has_window ? KILN_OK : KILN_ERROR_BAD_ARGUMENT;
-    check("the window by its name", status == expected && launches == has_window, status);
+    expect("the window by its name", status, has_window ? KILN_OK : KILN_ERROR_BAD_ARGUMENT, has_window);
     if (has_window)
         return;
     kiln_last_error(&loader, &error);
-    check("its details", error.needed > 66560 && error.present == loader.device.max_shared_bytes,
+    judge(error.needed > WINDOW_BYTES && error.present == loader.device.max_shared_bytes, "its details",
           error.status);
 }
 
@@ -126,7 +103,8 @@ int main(int argc, char **argv)
 {
     if (argc != 2)
         return 2;
-    open_device(argv[1], note_launch);
+    open_device(argv[1], &gemm_sample_bundle);
+    const bool has_window = loader.device.max_shared_bytes >= 101376;
     const arguments right = {.a = GEMM_SAMPLE_NF4_GEMM_A_F32,
                              .in = allocate(BYTES),
                              .packed = allocate(BYTES),
@@ -137,10 +115,7 @@ int main(int argc, char **argv)
                              .k = K};
     try_arguments(right);
     try_types(right);
-    try_dispatch(right);
-    try_forced(&right);
-    need(driver.ctx_synchronize() == 0, "cuCtxSynchronize");
-    need(kiln_close(&loader) == KILN_OK, "kiln_close");
-    printf("%u of %u calls ended as documented\n", trials - wrong, trials);
-    return wrong != 0;
+    try_dispatch(right, has_window);
+    try_forced(&right, has_window);
+    return end_calls();
 }

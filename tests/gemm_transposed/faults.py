@@ -1,8 +1,5 @@
-"""The mistakes that are planted in the transposed NF4 products, as edits of their PTX for sm_75.
-
-A row is (fault, what kiln-verify must say, PTX, PTX in its stead, how often the PTX occurs). In the PTX $a, $b, ... are
-operands, and the same letter is the same operand.
-"""
+"""The mistakes that are planted in the transposed NF4 products, as edits of their PTX for sm_75, bf16's for
+sm_80; tests/faults plants them."""
 WRONG = r"elements are wrong.*\bout\["
 MEMORY = r"ILLEGAL_ADDRESS|outside"
 CHECK = r"LAUNCH_FAILED"  # what the checks find while it runs: races, reads of what nobody wrote
@@ -107,4 +104,5 @@ FAULTS = {
     MMA.format("f16"): MATRIX,
     MMA.format("bf16"): MATRIX_BF16,
 }
-TARGETS = {MMA.format("bf16"): "sm_80"}
+OPTIONS = "--max-elements 800000"
+RUNS = [("a=bf16", "sm_80", "sm_80", OPTIONS), ("", "sm_75", "sm_75", OPTIONS)]

@@ -2,46 +2,32 @@
  *
  *     transposed_status DRIVER
  */
-#include "transposed_test.h"
+#include "../calls.h"
+
+#include "transposed_sample.h"
+
+typedef transposed_sample_nf4_gemm_transposed_args arguments;
 
 enum { M = 3, N = 5, K = 128, BYTES = 1 << 20, WORKSPACE = 1 * 4 * 512 };
-
-static unsigned launches, trials, wrong;
-
-static int count_launch(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
-                        unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
-                        CUstream stream, void **params, void **extra)
-{
-    launches++;
-    return real_launch(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream,
-                       params, extra);
-}
 
 static CUdeviceptr memory(void)
 {
     CUdeviceptr address = allocate(BYTES);
-    need(driver.memset_d8(address, 0, BYTES) == 0, "cuMemsetD8");
+    set(address, 0, BYTES);
     return address;
 }
 
-static void expect(const char *what, const arguments *a, kiln_status expected, unsigned launched)
+static kiln_status call(const arguments *a)
 {
-    launches = 0;
-    kiln_status status = transposed_sample_nf4_gemm_transposed(&loader, NULL, a);
-    trials++;
-    if (status == expected && launches == launched)
-        return;
-    wrong++;
-    printf("WRONG %s: \"%s\", %u launches; expected \"%s\", %u\n", what, kiln_status_string(status), launches,
-           kiln_status_string(expected), launched);
+    return transposed_sample_nf4_gemm_transposed(&loader, NULL, a);
 }
 
 /* The call that is right but for what is said. */
-#define TRY(change, expected, launched)                                                                      \
+#define TRY(change, expected, launches)                                                                      \
     do {                                                                                                     \
         arguments a = right;                                                                                 \
         a.change;                                                                                            \
-        expect(#change, &a, expected, launched);                                                             \
+        expect(#change, call(&a), expected, launches);                                                       \
     } while (0)
 
 static void try_all(const arguments right)
@@ -74,15 +60,11 @@ static void try_no_columns(arguments right)
     TRY(scale = 0, KILN_OK, 1);
     TRY(out = 0, KILN_ERROR_NULL_POINTER, 0);
     TRY(in += 1, KILN_ERROR_MISALIGNED, 0);
-    need(driver.memset_d8(right.out, 0xff, sizeof c) == 0, "cuMemsetD8");
+    set(right.out, 0xff, sizeof c);
     right.in = right.packed = right.scale = 0;
     TRY(n = 0, KILN_OK, 1);
-    need(driver.ctx_synchronize() == 0 && driver.memcpy_dtoh(c, right.out, sizeof c) == 0, "cuMemcpyDtoH");
-    trials++;
-    if (memcmp(c, zero, sizeof c) == 0)
-        return;
-    wrong++;
-    printf("WRONG: C is not zero without columns\n");
+    download(c, right.out, sizeof c);
+    judge(memcmp(c, zero, sizeof c) == 0, "C is zero without columns", KILN_OK);
 }
 
 /* One row of 512 columns, so that four parts have columns for all warps: dispatch takes them where it may. */
@@ -105,7 +87,7 @@ int main(int argc, char **argv)
 {
     if (argc != 2)
         return 2;
-    open_device(argv[1], count_launch);
+    open_device(argv[1], &transposed_sample_bundle);
     const arguments right = {.a = TRANSPOSED_SAMPLE_NF4_GEMM_TRANSPOSED_A_F32,
                              .in = memory(),
                              .packed = memory(),
@@ -119,7 +101,5 @@ int main(int argc, char **argv)
     try_all(right);
     try_no_columns(right);
     try_workspace(right);
-    need(kiln_close(&loader) == KILN_OK, "kiln_close");
-    printf("%u of %u calls ended as documented\n", trials - wrong, trials);
-    return wrong != 0;
+    return end_calls();
 }

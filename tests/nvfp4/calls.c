@@ -5,11 +5,9 @@
  *     nvfp4_calls DRIVER          all, where sizes meet in pairs; but:
  *     nvfp4_calls DRIVER many     all three of them, and 65538 vectors
  */
+#include "../calls.h"
+
 #include <math.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "families/nvfp4_gemv.h"
 #include "number.h"
@@ -29,38 +27,15 @@ enum {
 
 typedef nvfp4_sample_nvfp4_gemv_args call;
 
-static kiln_driver driver;
-static kiln_slot slots[NVFP4_SAMPLE_SLOTS];
-static kiln_loader loader;
 static CUdeviceptr at[5];
 static unsigned char a[MOST_BYTES], sfa[MOST_BYTES], b[MOST_BYTES], sfb[MOST_BYTES], out[MOST_BYTES];
-static unsigned trials, wrong, launches;
-static int (*real_launch)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                          CUstream, void **, void **);
 
-static void need(bool fine, const char *what)
+/* Of a call. */
+static void judge_call(bool is_right, const char *what, const call *c, kiln_status status)
 {
-    if (fine)
-        return;
-    fprintf(stderr, "%s failed\n", what);
-    exit(1);
-}
-
-static int count_launch(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
-                        unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
-                        CUstream stream, void **params, void **extra)
-{
-    launches++;
-    return real_launch(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream,
-                       params, extra);
-}
-
-static void judge(bool is_right, const char *what, const call *c)
-{
-    trials++;
-    wrong += !is_right;
+    judge(is_right, what, status);
     if (!is_right)
-        printf("WRONG %s: m=%u k=%u l=%u b_rows=%u c=%u\n", what, c->m, c->k, c->l, c->b_rows, c->c);
+        printf("    m=%u k=%u l=%u b_rows=%u c=%u\n", c->m, c->k, c->l, c->b_rows, c->c);
 }
 
 /* ---- products ----------------------------------------------------------------------------------------------------- */
@@ -120,16 +95,17 @@ static void try_product(const char *what, call c)
                     vector_row(&c, c.l) * c.k / 2 <= MOST_BYTES;
     need(is_right, "fitting the arrays");
     for (size_t i = 0; i < 4; i++)
-        need(driver.memcpy_htod(at[i], from[i], MOST_BYTES) == 0, "cuMemcpyHtoD");
-    need(driver.memset_d8(at[4], POISON, MOST_BYTES) == 0, "cuMemsetD8");
+        upload_to(at[i], from[i], MOST_BYTES);
+    set(at[4], POISON, MOST_BYTES);
     c.a = at[0], c.sfa = at[1], c.b = at[2], c.sfb = at[3], c.out = at[4];
-    is_right = nvfp4_sample_nvfp4_gemv(&loader, NULL, &c) == KILN_OK && driver.ctx_synchronize() == 0;
-    need(driver.memcpy_dtoh(out, at[4], MOST_BYTES) == 0, "cuMemcpyDtoH");
+    kiln_status status = nvfp4_sample_nvfp4_gemv(&loader, NULL, &c);
+    is_right = status == KILN_OK;
+    download(out, at[4], MOST_BYTES);
     for (uint64_t i = 0; i < count; i++)
         is_right &= is_same(type_of(&c), element_bits(type_of(&c), out, i), expected(&c, i % c.m, i / c.m));
     for (size_t i = count * size; i < count * size + GUARD; i++)
         is_right &= out[i] == POISON;
-    judge(is_right, what, &c);
+    judge_call(is_right, what, &c, status);
 }
 
 /* The first 25 are every pair of two sizes, once. */
@@ -203,52 +179,40 @@ static void try_nan(unsigned char scale)
 
 /* ---- filling the device ------------------------------------------------------------------------------------------- */
 
-static uint64_t launched_warps;
-
-static int note_launch(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
-                       unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
-                       CUstream stream, void **params, void **extra)
-{
-    (void)function, (void)grid_z, (void)block_y, (void)block_z, (void)shared_bytes, (void)stream,
-        (void)params, (void)extra;
-    launches++;
-    launched_warps = (uint64_t)grid_x * grid_y * (block_x / 32);
-    return 0;
-}
-
 /* The shapes that published kernels split over several streams: here one launch has warps enough. */
 static void try_filling(void)
 {
     enum { WARPS = 16 }; /* for each multiprocessor */
     static const unsigned shapes[][2] = {{7168, 16384}, {4096, 7168}, {7168, 2048}}, ls[] = {1, 4, 8};
-    driver.launch_kernel = note_launch;
+    is_dry = true;
     for (unsigned i = 0; i < 9; i++) {
         call c = {.a = at[0], .sfa = at[1], .b = at[2], .sfb = at[3], .out = at[4], .c = C_F32};
         c.m = shapes[i / 3][0], c.k = shapes[i / 3][1], c.l = ls[i % 3];
-        launches = 0;
-        bool is_right = nvfp4_sample_nvfp4_gemv(&loader, NULL, &c) == KILN_OK && launches == 1;
-        judge(is_right && launched_warps >= (uint64_t)WARPS * loader.device.multiprocessors,
-              "filling the device", &c);
+        launched.count = 0;
+        kiln_status status = nvfp4_sample_nvfp4_gemv(&loader, NULL, &c);
+        uint64_t warps = (uint64_t)launched.grid[0] * launched.grid[1] * (launched.threads / 32);
+        bool is_full = warps >= (uint64_t)WARPS * loader.device.multiprocessors;
+        judge_call(status == KILN_OK && launched.count == 1 && is_full, "filling the device", &c, status);
     }
-    driver.launch_kernel = count_launch;
+    is_dry = false;
 }
 
 /* ---- refusals ----------------------------------------------------------------------------------------------------- */
 
-static void expect(const char *what, const call *c, kiln_status status, kiln_status wanted, unsigned launched)
+static void check(const char *what, const call *c, kiln_status status, kiln_status wanted, unsigned launches)
 {
-    need(driver.ctx_synchronize() == 0 && driver.memcpy_dtoh(out, at[4], MOST_BYTES) == 0, "cuMemcpyDtoH");
+    download(out, at[4], MOST_BYTES);
     bool is_untouched = out[0] == POISON && memcmp(out, out + 1, MOST_BYTES - 1) == 0;
-    judge(status == wanted && launches == launched && is_untouched == !launched, what, c);
-    launches = 0;
-    need(driver.memset_d8(at[4], POISON, MOST_BYTES) == 0, "cuMemsetD8");
+    judge_call(status == wanted && launched.count == launches && is_untouched == !launches, what, c, status);
+    launched.count = 0;
+    set(at[4], POISON, MOST_BYTES);
 }
 
-#define TRY(change, wanted, launched)                                                                        \
+#define TRY(change, wanted, launches)                                                                        \
     do {                                                                                                     \
         call c = good;                                                                                       \
         c.change;                                                                                            \
-        expect(#change, &c, nvfp4_sample_nvfp4_gemv(&loader, NULL, &c), wanted, launched);                   \
+        check(#change, &c, nvfp4_sample_nvfp4_gemv(&loader, NULL, &c), wanted, launches);                    \
     } while (0)
 
 static void try_refusals(void)
@@ -263,8 +227,8 @@ static void try_refusals(void)
                        .l = 2,
                        .b_rows = 1,
                        .c = C_F32};
-    need(driver.memset_d8(at[4], POISON, MOST_BYTES) == 0, "cuMemsetD8");
-    launches = 0;
+    set(at[4], POISON, MOST_BYTES);
+    launched.count = 0;
     TRY(k = 64, KILN_OK, 1);
     TRY(k = 48, KILN_OK, 1);
     TRY(k = 0, KILN_OK, 1); /* sums of nothing */
@@ -288,10 +252,10 @@ static void try_refusals(void)
     TRY(out += 2, KILN_ERROR_MISALIGNED, 0);
     call narrow = good;
     narrow.k = 48;
-    expect("k = 48 of a variant for multiples of 32", &narrow,
-           nvfp4_sample_nvfp4_gemv_f32_software_simt_32_4_1(&loader, NULL, &narrow), KILN_ERROR_BAD_ARGUMENT,
-           0);
-    expect("no arguments", &good, nvfp4_sample_nvfp4_gemv(&loader, NULL, NULL), KILN_ERROR_NULL_POINTER, 0);
+    check("k = 48 of a variant for multiples of 32", &narrow,
+          nvfp4_sample_nvfp4_gemv_f32_software_simt_32_4_1(&loader, NULL, &narrow), KILN_ERROR_BAD_ARGUMENT,
+          0);
+    check("no arguments", &good, nvfp4_sample_nvfp4_gemv(&loader, NULL, NULL), KILN_ERROR_NULL_POINTER, 0);
 }
 
 static void try_all(void)
@@ -308,23 +272,14 @@ static void try_all(void)
 
 int main(int argc, char **argv)
 {
-    CUcontext context = NULL;
     if (argc != 2 && argc != 3)
         return 2;
-    need(kiln_driver_load(&driver, argv[1], NULL) == KILN_OK, "kiln_driver_load");
-    need(driver.init(0) == 0 && driver.device_primary_ctx_retain(&context, 0) == 0,
-         "cuDevicePrimaryCtxRetain");
-    need(driver.ctx_set_current(context) == 0, "cuCtxSetCurrent");
-    need(kiln_open(&loader, &driver, &nvfp4_sample_bundle, slots, NVFP4_SAMPLE_SLOTS, NULL) == KILN_OK,
-         "kiln_open");
-    real_launch = driver.launch_kernel;
-    driver.launch_kernel = count_launch;
+    open_device(argv[1], &nvfp4_sample_bundle);
     for (size_t i = 0; i < 5; i++)
-        need(driver.mem_alloc(&at[i], MOST_BYTES) == 0, "cuMemAlloc");
+        at[i] = allocate(MOST_BYTES);
     if (argc == 3)
         try_many();
     else
         try_all();
-    printf("%u of %u calls right\n", trials - wrong, trials);
-    return kiln_close(&loader) != KILN_OK || wrong != 0;
+    return end_calls();
 }

@@ -1,9 +1,5 @@
 """The mistakes that are planted in nvfp4_gemv, as edits of its PTX for sm_75, of strategy mma for sm_80, of what decodes by
-hardware for sm_100f.
-
-A row is (fault, what kiln-verify must say, PTX, PTX in its stead, how often the PTX occurs). In the PTX $a, $b, ... are
-operands, and the same letter is the same operand.
-"""
+hardware for sm_100f; tests/faults plants them."""
 WRONG = r"elements are wrong.*\bout\["
 MEMORY = r"ILLEGAL_ADDRESS|outside"
 CHECK = r"LAUNCH_FAILED"  # what the checks find while it runs: races, reads of what nobody wrote
@@ -177,3 +173,7 @@ FAULTS = {
     OF.format("f32", "hardware", "simt", 32, 4, 1): CONVERTED_ROWS,
     OF.format("f32", "hardware", "mma", 32, 16, 8): CONVERTED_MATRIX,
 }
+OPTIONS = "--max-elements 60000 --inputs 2"
+RUNS = [("decode=hardware", "sm_100f", "sm_100", OPTIONS), ("strategy=mma", "sm_80", "sm_80", OPTIONS),
+        ("", "sm_75", "sm_75", OPTIONS)]
+TALLY = r"strategy=\w+"

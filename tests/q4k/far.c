@@ -6,39 +6,15 @@
  * The emulated driver's memory takes no room until it is touched; of the large launch only the last thread block runs.
  */
 #define _POSIX_C_SOURCE 200809L /* setenv */
+#include "../calls.h"
+
 #include <inttypes.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "q4k_sample.h"
 
 enum { ROWS = 64, K = 4352, ROW_BYTES = K / 256 * 144, ALL_ROWS = 1 << 21 };
 
-static kiln_driver driver;
-static kiln_slot slots[Q4K_SAMPLE_SLOTS];
-static kiln_loader loader;
 static CUdeviceptr in, factors, few, all, out;
-
-static void need(bool fine, const char *what)
-{
-    if (fine)
-        return;
-    fprintf(stderr, "%s failed\n", what);
-    exit(1);
-}
-
-static void open_device(const char *path)
-{
-    CUcontext context;
-    need(kiln_driver_load(&driver, path, NULL) == KILN_OK, "kiln_driver_load");
-    need(driver.init(0) == 0 && driver.device_primary_ctx_retain(&context, 0) == 0,
-         "cuDevicePrimaryCtxRetain");
-    need(driver.ctx_set_current(context) == 0, "cuCtxSetCurrent");
-    need(kiln_open(&loader, &driver, &q4k_sample_bundle, slots, Q4K_SAMPLE_SLOTS, NULL) == KILN_OK,
-         "kiln_open");
-}
 
 /* The same pseudorandom rows at both places, with d and dmin of 2^-10, and vectors. */
 static void make_inputs(void)
@@ -53,15 +29,12 @@ static void make_inputs(void)
     }
     for (size_t i = 0; i < K; i++)
         x[i] = (float)(i % 23) - 11;
-    need(driver.mem_alloc(&few, sizeof rows) == 0 &&
-             driver.mem_alloc(&all, (size_t)ALL_ROWS * ROW_BYTES) == 0 &&
-             driver.mem_alloc(&in, sizeof x) == 0 && driver.mem_alloc(&factors, sizeof x) == 0 &&
-             driver.mem_alloc(&out, (size_t)ALL_ROWS * sizeof(float)) == 0,
-         "cuMemAlloc");
-    need(driver.memcpy_htod(few, rows, sizeof rows) == 0 &&
-             driver.memcpy_htod(all + (uint64_t)(ALL_ROWS - ROWS) * ROW_BYTES, rows, sizeof rows) == 0 &&
-             driver.memcpy_htod(in, x, sizeof x) == 0 && driver.memcpy_htod(factors, x, sizeof x) == 0,
-         "cuMemcpyHtoD");
+    few = upload(rows, sizeof rows);
+    all = allocate((size_t)ALL_ROWS * ROW_BYTES);
+    upload_to(all + (uint64_t)(ALL_ROWS - ROWS) * ROW_BYTES, rows, sizeof rows);
+    in = upload(x, sizeof x);
+    factors = upload(x, sizeof x);
+    out = allocate((size_t)ALL_ROWS * sizeof(float));
 }
 
 /* The last rows' products of n. */
@@ -79,10 +52,7 @@ static void multiply(CUdeviceptr w, uint32_t n, uint32_t activation, float produ
                                                                         .batch = 1,
                                                                         .activation = activation});
     need(status == KILN_OK, "rmsnorm_q4k_gemv");
-    need(driver.ctx_synchronize() == 0 &&
-             driver.memcpy_dtoh(products, out + (uint64_t)(n - ROWS) * sizeof(float), ROWS * sizeof(float)) ==
-                 0,
-         "cuMemcpyDtoH");
+    download(products, out + (uint64_t)(n - ROWS) * sizeof(float), ROWS * sizeof(float));
 }
 
 static bool try_activation(uint32_t activation)
@@ -103,7 +73,7 @@ int main(int argc, char **argv)
 {
     if (argc != 2)
         return 2;
-    open_device(argv[1]);
+    open_device(argv[1], &q4k_sample_bundle);
     make_inputs();
     bool fine[] = {try_activation(Q4K_SAMPLE_RMSNORM_Q4K_GEMV_ACTIVATION_EXACT),
                    try_activation(Q4K_SAMPLE_RMSNORM_Q4K_GEMV_ACTIVATION_Q8)};

@@ -1,8 +1,5 @@
-"""The mistakes that are planted in the Q4_K kernels, as edits of their PTX for sm_75.
-
-A row is (fault, what kiln-verify must say, PTX, PTX in its stead, how often the PTX occurs). In the PTX $a, $b, ... are
-operands, and the same letter is the same operand.
-"""
+"""The mistakes that are planted in the Q4_K kernels, as edits of their PTX for sm_75; tests/faults plants
+them."""
 WRONG = r"elements are wrong.*\bout\["
 MEMORY = r"ILLEGAL_ADDRESS|outside"
 RACE = r"LAUNCH_FAILED"
@@ -163,3 +160,4 @@ GEMV_Q8 = [
 KERNEL = "rmsnorm_q4k_gemv/norm=rms,x=f32,activation={},batch=1,y=f32,rows=2,chunk=65536"
 FAULTS = {"q4k_dequantize/type=f32": DEQUANTIZE, "q4k_dequantize/type=f16": TO_F16, "q4k_dequantize/type=bf16": TO_BF16,
           KERNEL.format("exact"): GEMV + GEMV_EXACT, KERNEL.format("q8"): GEMV_Q8}
+RUNS = [("", "sm_75", "sm_75", "--max-elements 60000 --big 400000")]

@@ -3,9 +3,7 @@
  *
  *     q4k_vectors DRIVER VECTORS
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "../calls.h"
 
 #include "number.h"
 #include "q4k_sample.h"
@@ -20,29 +18,6 @@ enum {
 
 static unsigned char blocks[MOST_BLOCKS * BLOCK_BYTES], seen[MOST_ELEMENTS * sizeof(float)];
 static float expected[MOST_ELEMENTS];
-
-static kiln_driver driver;
-static kiln_slot slots[Q4K_SAMPLE_SLOTS];
-static kiln_loader loader;
-
-static void need(bool fine, const char *what)
-{
-    if (fine)
-        return;
-    fprintf(stderr, "%s failed\n", what);
-    exit(1);
-}
-
-static void open_device(const char *path)
-{
-    CUcontext context = NULL;
-    need(kiln_driver_load(&driver, path, NULL) == KILN_OK, "kiln_driver_load");
-    need(driver.init(0) == 0 && driver.device_primary_ctx_retain(&context, 0) == 0,
-         "cuDevicePrimaryCtxRetain");
-    need(driver.ctx_set_current(context) == 0, "cuCtxSetCurrent");
-    need(kiln_open(&loader, &driver, &q4k_sample_bundle, slots, Q4K_SAMPLE_SLOTS, NULL) == KILN_OK,
-         "kiln_open");
-}
 
 static void read_vectors(const char *path)
 {
@@ -68,7 +43,7 @@ static bool try_blocks(const row *r, CUdeviceptr packed, CUdeviceptr out, size_t
         &(q4k_sample_q4k_dequantize_args){
             .packed = packed + first * BLOCK_BYTES, .out = out, .n = n, .type = r->type});
     need(status == KILN_OK, "q4k_dequantize");
-    need(driver.ctx_synchronize() == 0 && driver.memcpy_dtoh(seen, out, n * size) == 0, "cuMemcpyDtoH");
+    download(seen, out, n * size);
     for (size_t i = 0; i < n; i++) {
         double value = (double)expected[first * BLOCK_ELEMENTS + i];
         uint64_t got = element_bits(r->elements, seen, i), wanted = number_encode(r->elements, value);
@@ -89,7 +64,7 @@ static bool try_units(CUdeviceptr packed, CUdeviceptr out, CUdeviceptr in, size_
     memset(units, 0, sizeof units);
     for (size_t i = 0; i < BATCH; i++)
         units[i * BLOCK_ELEMENTS + first + i] = 1;
-    need(driver.memcpy_htod(in, units, sizeof units) == 0, "cuMemcpyHtoD");
+    upload_to(in, units, sizeof units);
     kiln_status status = q4k_sample_rmsnorm_q4k_gemv(&loader, NULL,
                                                      &(q4k_sample_rmsnorm_q4k_gemv_args){
                                                          .in = in,
@@ -101,8 +76,7 @@ static bool try_units(CUdeviceptr packed, CUdeviceptr out, CUdeviceptr in, size_
                                                          .batch = BATCH,
                                                      });
     need(status == KILN_OK, "rmsnorm_q4k_gemv");
-    need(driver.ctx_synchronize() == 0 && driver.memcpy_dtoh(products, out, sizeof products) == 0,
-         "cuMemcpyDtoH");
+    download(products, out, sizeof products);
     for (size_t i = 0; i < BATCH * MOST_BLOCKS; i++) {
         size_t element = first + i / MOST_BLOCKS, block = i % MOST_BLOCKS;
         float wanted = expected[block * BLOCK_ELEMENTS + element];
@@ -126,20 +100,17 @@ int main(int argc, char **argv)
         COUNTS = sizeof counts / sizeof counts[0],
         ALL = ROWS * COUNTS + BLOCK_ELEMENTS / BATCH
     };
-    CUdeviceptr packed = 0, out = 0, in = 0;
     unsigned right = 0;
     if (argc != 3)
         return 2;
-    open_device(argv[1]);
+    open_device(argv[1], &q4k_sample_bundle);
     read_vectors(argv[2]);
-    need(driver.mem_alloc(&packed, sizeof blocks) == 0 && driver.mem_alloc(&out, sizeof seen) == 0,
-         "cuMemAlloc");
-    need(driver.memcpy_htod(packed, blocks, sizeof blocks) == 0, "cuMemcpyHtoD");
+    CUdeviceptr packed = upload(blocks, sizeof blocks), out = allocate(sizeof seen),
+                in = allocate(BATCH * BLOCK_ELEMENTS * sizeof(float));
     for (size_t i = 0; i < ROWS * COUNTS; i++) {
         size_t count = counts[i % COUNTS];
         right += try_blocks(&rows[i / COUNTS], packed, out, MOST_BLOCKS - count, count);
     }
-    need(driver.mem_alloc(&in, BATCH * BLOCK_ELEMENTS * sizeof(float)) == 0, "cuMemAlloc");
     for (size_t first = 0; first < BLOCK_ELEMENTS; first += BATCH)
         right += try_units(packed, out, in, first);
     printf("%u of %u right\n", right, ALL);

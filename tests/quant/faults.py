@@ -1,9 +1,11 @@
-"""The mistakes that are planted in the quantisers, as edits of their PTX.
+"""The mistakes that are planted in the quantisers, as edits of their PTX for sm_75; tests/faults plants them.
 
-A row is (fault, what kiln-verify must say, PTX, PTX in its stead, {kernels: how often the PTX occurs}). In the PTX $a,
-$b, ... are operands, and the same letter is the same operand. Kernels are "scale/pack sym/nf4 any": all combinations of
-those words, of type f32 in groups of 64 with the low nibble first unless a word says otherwise; see kernel_id.
+A row is (fault, what kiln-verify must say, PTX, PTX in its stead, {kernels: how often the PTX occurs}). Kernels are
+"scale/pack sym/nf4 any": all combinations of those words, of type f32 in groups of 64 with the low nibble first unless
+a word says otherwise; see kernel_id. At the end FAULTS and FAR have the rows by kernel.
 """
+import itertools
+
 WRONG = r"elements are wrong"
 CODES = r"elements are wrong.*\bpacked\["
 OUT = r"elements are wrong.*\bout\["
@@ -16,6 +18,11 @@ UNWRITTEN = f"{WRONG}|two runs differ|uninitialised"
 
 ALL = "scale/pack/quantize/unpack sym/nf4"
 TENSOR_IN = "scale/pack/quantize sym/nf4"
+
+
+def expand(kernels):
+    """"pack/unpack sym" is "pack sym" and "unpack sym"."""
+    return [" ".join(words) for words in itertools.product(*(word.split("/") for word in kernels.split()))]
 
 
 def kernel_id(words):
@@ -35,7 +42,7 @@ def kernel_id(words):
 LOAD_N = "ld.param.u64 $a, [param_n];"
 LOAD_GROUP = "ld.param.u64 $a, [param_group_size];"
 
-FAULTS = [
+EDITS = [
     # ---- which elements ---------------------------------------------------------------------------------------------
     ("dropped tail", UNWRITTEN, "bra IF_2_ELSE;", "bra IF_2_END;", {"scale/unpack sym/nf4": 1}),
     ("dropped tail", UNWRITTEN, "mov.b32 $a, 1;", "mov.b32 $a, 0;", {"pack/quantize sym/nf4": 1}),
@@ -253,7 +260,7 @@ SWAPS = [
 
 # Found by quant_far alone: numbers of elements, bytes and groups that are cut to 32 bits.
 CUT = "and.b64 $a, $a, 4294967295;"
-FAR = [
+FAR_EDITS = [
     ("element's number in 32 bits", FAR_AWAY, "mul.wide.u32 $a, $b, 512;", "mul.wide.u32 $a, $b, 512; " + CUT,
      {ALL: 1}),
     ("n in 32 bits", FAR_AWAY, LOAD_N, LOAD_N + " " + CUT, {ALL: 1}),
@@ -271,3 +278,24 @@ FAR = [
      "mul.wide.u32 $d, $e, $f; mul.lo.u64 $a, $b, $c; " + CUT, {"scale/quantize sym/nf4 any": 1}),
     ("group_size in 32 bits", FAR_AWAY, LOAD_GROUP, LOAD_GROUP + " " + CUT, {"pack/unpack sym/nf4 any": 1}),
 ]
+
+
+def other_kernel(words, other):
+    """"pack sym f16" is another of "pack sym bf16", and "pack nf4" of "pack sym"."""
+    operation, coder = words.split()[:2]
+    return kernel_id(f"{operation} {other}" if other in ("sym", "nf4") else f"{operation} {coder} {other}")
+
+
+def by_kernel(rows):
+    table = {}
+    for name, says, *edit, kernels in rows:
+        for words, value in kernels.items():
+            for kernel in expand(words):
+                change = [*edit, value] if edit else [other_kernel(kernel, value)]
+                table.setdefault(kernel_id(kernel), []).append((name, says, *change))
+    return table
+
+
+FAULTS, FAR = by_kernel(EDITS + SWAPS), by_kernel(FAR_EDITS)
+# Of groups of any size there are many.
+RUNS = [("group=any", "sm_75", "sm_75", "--max-elements 4500"), ("", "sm_75", "sm_75", "--max-elements 20000")]

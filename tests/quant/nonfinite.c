@@ -5,7 +5,9 @@
  */
 #include <math.h>
 
-#include "quant_test.h"
+#include "../calls.h"
+
+#include "quant_sample.h"
 
 enum { GROUP = 64, FEW = 3, FULL_TILE = 512 };
 
@@ -110,7 +112,7 @@ static bool try_row(const row *r, uint64_t n, bool is_fused)
     float elements[FULL_TILE];
     for (uint64_t i = 0; i < n; i++)
         elements[i] = i % GROUP < FEW ? r->few[i % GROUP] : r->rest;
-    need(driver.memcpy_htod(in, elements, n * sizeof(float)) == 0, "cuMemcpyHtoD");
+    upload_to(in, elements, n * sizeof(float));
     quantize(r, n, is_fused);
     if (is_right(r, n))
         return true;
@@ -125,7 +127,7 @@ int main(int argc, char **argv)
     unsigned right = 0;
     if (argc != 2)
         return 2;
-    open_device(argv[1]);
+    open_device(argv[1], &quant_sample_bundle);
     in = allocate(FULL_TILE * sizeof(float));
     scale = allocate(FULL_TILE / GROUP * sizeof(float));
     zero = allocate(FULL_TILE / GROUP * sizeof(float));

@@ -2,24 +2,13 @@
  *
  *     quant_refuse DRIVER
  */
-#include "quant_test.h"
+#include "../calls.h"
+
+#include "quant_sample.h"
 
 enum { MEMORY_BYTES = 1 << 16, POISON = 0xDA, N = 1000, NO_SUCH_WORD = 99 };
 
 static CUdeviceptr memory; /* of poison: negative numbers, so that their scales are other bytes */
-static unsigned trials, wrong, launches;
-static int (*real_launch)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                          CUstream, void **, void **);
-
-static int count_launch(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
-                        unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
-                        CUstream stream, void **params, void **extra)
-{
-    launches++;
-    return real_launch(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream,
-                       params, extra);
-}
-
 static bool is_untouched(void)
 {
     static unsigned char seen[MEMORY_BYTES];
@@ -31,18 +20,12 @@ static bool is_untouched(void)
     return true;
 }
 
-/* `launched`: whether that is what a success does. */
-static void expect(const char *what, kiln_status status, kiln_status expected, unsigned launched)
+/* `launches`: whether that is what a success does. */
+static void check(const char *what, kiln_status status, kiln_status expected, unsigned launches)
 {
-    trials++;
-    bool is_right = status == expected && launches == launched && is_untouched() == !launched;
-    if (!is_right) {
-        wrong++;
-        printf("WRONG %s: \"%s\", %u launches; expected \"%s\", %u\n", what, kiln_status_string(status),
-               launches, kiln_status_string(expected), launched);
-    }
-    launches = 0;
-    need(driver.memset_d8(memory, POISON, MEMORY_BYTES) == 0, "cuMemsetD8");
+    judge(status == expected && launched.count == launches && is_untouched() == !launches, what, status);
+    launched.count = 0;
+    set(memory, POISON, MEMORY_BYTES);
 }
 
 /* The call that is right but for what is said. */
@@ -50,7 +33,7 @@ static void expect(const char *what, kiln_status status, kiln_status expected, u
     do {                                                                                                     \
         quant_sample_##entry##_args a = good;                                                                \
         a.change;                                                                                            \
-        expect(#entry ": " #change, quant_sample_##entry(&loader, NULL, &a), KILN_ERROR_##expected, 0);      \
+        check(#entry ": " #change, quant_sample_##entry(&loader, NULL, &a), KILN_ERROR_##expected, 0);       \
     } while (0)
 
 /* A pointer: null, off by one, by half its alignment. */
@@ -65,39 +48,39 @@ static void expect(const char *what, kiln_status status, kiln_status expected, u
 #define TRY_SIZES(entry, good)                                                                               \
     do {                                                                                                     \
         quant_sample_##entry##_args right = good, empty = {.n = 0}, any = good;                              \
-        expect(#entry ": right", quant_sample_##entry(&loader, NULL, &right), KILN_OK, 1);                   \
-        expect(#entry ": n = 0", quant_sample_##entry(&loader, NULL, &empty), KILN_OK, 0);                   \
+        check(#entry ": right", quant_sample_##entry(&loader, NULL, &right), KILN_OK, 1);                    \
+        check(#entry ": n = 0", quant_sample_##entry(&loader, NULL, &empty), KILN_OK, 0);                    \
         any.group = GROUP_ANY;                                                                               \
         any.group_size = UINT64_MAX;                                                                         \
-        expect(#entry ": the largest group_size", quant_sample_##entry(&loader, NULL, &any), KILN_OK, 1);    \
+        check(#entry ": the largest group_size", quant_sample_##entry(&loader, NULL, &any), KILN_OK, 1);     \
         any.group_size = 0;                                                                                  \
-        expect(#entry ": group_size = 0", quant_sample_##entry(&loader, NULL, &any),                         \
-               KILN_ERROR_BAD_ARGUMENT, 0);                                                                  \
+        check(#entry ": group_size = 0", quant_sample_##entry(&loader, NULL, &any), KILN_ERROR_BAD_ARGUMENT, \
+              0);                                                                                            \
         TRY(entry, good, n = (UINT64_C(1) << 40) + 1, BAD_ARGUMENT);                                         \
         TRY(entry, good, n = UINT64_MAX, BAD_ARGUMENT);                                                      \
         TRY(entry, good, type = NO_SUCH_WORD, NO_VARIANT);                                                   \
         TRY(entry, good, group = NO_SUCH_WORD, NO_VARIANT);                                                  \
         TRY(entry, good, group = GROUP_32, NO_VARIANT);                                                      \
-        expect(#entry ": no arguments", quant_sample_##entry(&loader, NULL, NULL), KILN_ERROR_NULL_POINTER,  \
-               0);                                                                                           \
-        expect(#entry ": no loader", quant_sample_##entry(NULL, NULL, &right), KILN_ERROR_NULL_POINTER, 0);  \
+        check(#entry ": no arguments", quant_sample_##entry(&loader, NULL, NULL), KILN_ERROR_NULL_POINTER,   \
+              0);                                                                                            \
+        check(#entry ": no loader", quant_sample_##entry(NULL, NULL, &right), KILN_ERROR_NULL_POINTER, 0);   \
         TRY_POINTER(entry, good, scale, 4);                                                                  \
         right.type = TYPE_F64;                                                                               \
         right.scale += 4;                                                                                    \
-        expect(#entry ": f64, scale += 4", quant_sample_##entry(&loader, NULL, &right),                      \
-               KILN_ERROR_MISALIGNED, 0);                                                                    \
+        check(#entry ": f64, scale += 4", quant_sample_##entry(&loader, NULL, &right),                       \
+              KILN_ERROR_MISALIGNED, 0);                                                                     \
     } while (0)
 
 #define TRY_ZERO(entry, good)                                                                                \
     do {                                                                                                     \
         quant_sample_##entry##_args asym = good;                                                             \
         asym.mode = MODE_ASYM;                                                                               \
-        expect(#entry ": asym", quant_sample_##entry(&loader, NULL, &asym), KILN_OK, 1);                     \
+        check(#entry ": asym", quant_sample_##entry(&loader, NULL, &asym), KILN_OK, 1);                      \
         TRY_POINTER(entry, asym, zero, 4);                                                                   \
         TRY(entry, good, mode = NO_SUCH_WORD, NO_VARIANT);                                                   \
         quant_sample_##entry##_args sym = good;                                                              \
         sym.zero = 1; /* is none of its business */                                                          \
-        expect(#entry ": sym, zero = 1", quant_sample_##entry(&loader, NULL, &sym), KILN_OK, 1);             \
+        check(#entry ": sym, zero = 1", quant_sample_##entry(&loader, NULL, &sym), KILN_OK, 1);              \
     } while (0)
 
 /* Words are numbered alike in all entries. */
@@ -163,10 +146,10 @@ static void try_nf4(CUdeviceptr at[4])
 static void try_variant(CUdeviceptr at[4])
 {
     quant_sample_nf4_scale_args a = {.in = at[0], .scale = at[1], .n = N};
-    expect("nf4_scale_f16_64: as left out", quant_sample_nf4_scale_f16_64(&loader, NULL, &a), KILN_OK, 1);
+    check("nf4_scale_f16_64: as left out", quant_sample_nf4_scale_f16_64(&loader, NULL, &a), KILN_OK, 1);
     a.type = TYPE_F64;
-    expect("nf4_scale_f16_64: f64", quant_sample_nf4_scale_f16_64(&loader, NULL, &a), KILN_ERROR_NO_VARIANT,
-           0);
+    check("nf4_scale_f16_64: f64", quant_sample_nf4_scale_f16_64(&loader, NULL, &a), KILN_ERROR_NO_VARIANT,
+          0);
 }
 
 /* The details name what was wrong. */
@@ -174,13 +157,11 @@ static void try_details(CUdeviceptr at[4])
 {
     kiln_error error;
     quant_sample_nf4_scale_args a = {.in = at[0] + 8, .scale = at[1], .n = N};
-    expect("nf4_scale: in += 8", quant_sample_nf4_scale(&loader, NULL, &a), KILN_ERROR_MISALIGNED, 0);
+    check("nf4_scale: in += 8", quant_sample_nf4_scale(&loader, NULL, &a), KILN_ERROR_MISALIGNED, 0);
     kiln_last_error(&loader, &error);
-    trials++;
-    if (error.status == KILN_ERROR_MISALIGNED && strcmp(error.detail, "in must be aligned to 16 bytes") == 0)
-        return;
-    wrong++;
-    printf("WRONG details: \"%s\"\n", error.detail);
+    judge(error.status == KILN_ERROR_MISALIGNED &&
+              strcmp(error.detail, "in must be aligned to 16 bytes") == 0,
+          error.detail, error.status);
 }
 
 int main(int argc, char **argv)
@@ -188,11 +169,9 @@ int main(int argc, char **argv)
     CUdeviceptr at[4];
     if (argc != 2)
         return 2;
-    open_device(argv[1]);
-    real_launch = driver.launch_kernel;
-    driver.launch_kernel = count_launch;
+    open_device(argv[1], &quant_sample_bundle);
     memory = allocate(MEMORY_BYTES);
-    need(driver.memset_d8(memory, POISON, MEMORY_BYTES) == 0, "cuMemsetD8");
+    set(memory, POISON, MEMORY_BYTES);
     for (size_t i = 0; i < 4; i++)
         at[i] = memory + i * MEMORY_BYTES / 4;
     try_int4(at);
@@ -201,7 +180,7 @@ int main(int argc, char **argv)
     try_details(at);
     const quant_sample_nf4_scale_args a = {.in = at[0], .scale = at[1], .n = N};
     need(kiln_close(&loader) == KILN_OK, "kiln_close");
-    expect("nf4_scale: after kiln_close", quant_sample_nf4_scale(&loader, NULL, &a), KILN_ERROR_CLOSED, 0);
+    check("nf4_scale: after kiln_close", quant_sample_nf4_scale(&loader, NULL, &a), KILN_ERROR_CLOSED, 0);
     printf("%u of %u calls ended as documented\n", trials - wrong, trials);
     return wrong != 0;
 }

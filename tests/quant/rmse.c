@@ -5,7 +5,9 @@
  */
 #include <math.h>
 
-#include "quant_test.h"
+#include "../calls.h"
+
+#include "quant_sample.h"
 #include "random.h"
 
 enum { COUNT = 65536, GROUPS = COUNT / 64 };
@@ -84,7 +86,7 @@ int main(int argc, char **argv)
     random_stream s = random_open(1, "rmse");
     if (argc != 2)
         return 2;
-    open_device(argv[1]);
+    open_device(argv[1], &quant_sample_bundle);
     for (uint64_t i = 0; i < COUNT; i++)
         samples[i] = (float)random_normal(s, i);
     in = upload(samples, sizeof samples);

@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 
-sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "quant"))
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "faults"))
 from plant import TARGET, Planter  # pylint: disable=wrong-import-position
 
 KERNEL = "rmsnorm_q4k_gemv/norm=rms,x=f32,activation=exact,batch=1,y=f32"

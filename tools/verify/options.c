@@ -35,6 +35,7 @@ void options_print_help(void)
         "  --inputs N          at each size N of the inputs in turn, the next ones at the next size "
         "(default: %s)\n"
         "  --big N             one more size near N, whatever --max-elements says\n"
+        "  --size NAME=N       only sizes at which this argument is N; without one the variant is wrong\n"
         "  --full              every input at every size, and more sizes\n"
         "  --data FILE         raw little-endian float32 numbers of a real model, as one more input\n"
         "  --json FILE         write the results as JSON too; - is standard output\n"
@@ -45,12 +46,12 @@ void options_print_help(void)
         inputs);
 }
 
-typedef enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_NUMBER, OPTION_SHARE } option_kind;
+typedef enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_NUMBER, OPTION_SHARE, OPTION_SIZE } option_kind;
 
 static const struct option_row {
     const char *name;
     option_kind kind;
-    size_t place; /* in the options: a bool, a string, a uint64_t, two of them */
+    size_t place; /* in the options: a bool, a string, a uint64_t, two of them, a size_value */
     uint64_t least, most;
 } option_rows[] = {
     {"--list", OPTION_FLAG, offsetof(options, is_listing), 0, 0},
@@ -61,6 +62,7 @@ static const struct option_row {
     {"--json", OPTION_TEXT, offsetof(options, json), 0, 0},
     {"--data", OPTION_TEXT, offsetof(options, data), 0, 0},
     {"--sample", OPTION_SHARE, offsetof(options, sample), 0, UINT32_MAX},
+    {"--size", OPTION_SIZE, offsetof(options, run.limits.only), 0, UINT32_MAX},
     {"--device", OPTION_NUMBER, offsetof(options, device), 0, 1023},
     {"--seed", OPTION_NUMBER, offsetof(options, run.seed), 0, UINT64_MAX},
     {"--max-elements", OPTION_NUMBER, offsetof(options, run.limits.max_elements), 64, MOST_ELEMENTS},
@@ -100,6 +102,17 @@ static bool read_share(const struct option_row *row, const char *text, sample_sh
     return share->first < share->step || refuse(row->name, text, "is not I/N with I < N");
 }
 
+/* "k=12288" */
+static bool read_size(const struct option_row *row, const char *text, size_value *size)
+{
+    size_t length = strcspn(text, "=");
+    if (text[length] != '=' || length == 0 || length >= sizeof size->name)
+        return refuse(row->name, text, "is not NAME=N");
+    memcpy(size->name, text, length);
+    size->name[length] = '\0';
+    return read_number(row, text + length + 1, &size->value);
+}
+
 static bool read_value(options *o, const struct option_row *row, const char *text)
 {
     void *place = (char *)o + row->place;
@@ -108,6 +121,8 @@ static bool read_value(options *o, const struct option_row *row, const char *tex
         return read_number(row, text, place);
     case OPTION_SHARE:
         return read_share(row, text, place);
+    case OPTION_SIZE:
+        return read_size(row, text, place);
     default:
         memcpy(place, &text, sizeof text);
         return true;

@@ -64,10 +64,21 @@ static bool fits_device(problem *p)
            shared_bytes <= p->device->max_shared_bytes;
 }
 
+static bool is_asked_for(const problem *p, const size_value *only)
+{
+    for (size_t i = 0; only->name[0] && i < p->arg_count; i++) {
+        if (strcmp(p->args[i].about->name, only->name) == 0)
+            return p->args[i].integer == only->value;
+    }
+    return !only->name[0];
+}
+
 void size_plan_add(size_plan *plan)
 {
     char error[256];
     problem *p = plan->problem;
+    if (!is_asked_for(p, &plan->limits.only))
+        return;
     problem_status status = problem_measure(p, NULL, error, sizeof error);
     if (status == PROBLEM_ILLEGAL || status == PROBLEM_BROKEN || plan->count >= plan->limits.max_problems ||
         problem_elements(p) > most_elements(&plan->limits) || !fits_device(p))

@@ -4,10 +4,17 @@
 
 #include "problem.h"
 
+/* An argument's value. */
+typedef struct size_value {
+    char name[32]; /* empty: of none */
+    uint64_t value;
+} size_value;
+
 typedef struct size_limits {
     uint64_t max_elements; /* of all buffers of a problem together */
     uint64_t max_problems; /* per variant */
     uint64_t big;          /* when not 0: one more size near this */
+    size_value only;       /* sizes with this alone */
     bool is_full;          /* every input at every size, and every size with every other */
 } size_limits;
 

@@ -312,6 +312,8 @@ static void plan_sizes(size_plan *plan)
     add(plan, 1, (2 * turn / step + 1) * step, 64);
     add(plan, 2, (turn / step + 3) * step, TILE_K + BLOCK);
     add(plan, 1, 67 / step * step, 2560);
+    if (plan->limits.big) /* one block of many columns */
+        add(plan, 1, plan->limits.big / BLOCK / step * step, BLOCK);
     if (plan->limits.is_full) {
         add(plan, 2, 12288 + step, 64);
         add(plan, 1, 3 * step, 65536);

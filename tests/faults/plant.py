@@ -1,6 +1,5 @@
 """Edits of the PTX that kiln embeds, and programs run with the edited text in its place (faulty_cuda.c)."""
 import functools
-import itertools
 import os
 import pathlib
 import re
@@ -31,20 +30,18 @@ def plant(text, ptx, instead, times):
     return faulty
 
 
-def expand(kernels):
-    """"pack/unpack sym" is "pack sym" and "unpack sym"."""
-    return [" ".join(words) for words in itertools.product(*(word.split("/") for word in kernels.split()))]
-
-
 class Planter:
-    """The kernels of one configuration, as they are for one target."""
+    """The kernels of one configuration."""
 
-    def __init__(self, kiln, config, target=TARGET):
-        self.show, self.target = [kiln, "show", config], target
+    def __init__(self, kiln, config):
+        self.show = [kiln, "show", config]
+
+    def target(self, _kernel):
+        return TARGET
 
     @functools.cache
     def image(self, kernel):
-        command = [*self.show, kernel, "--target", self.target]
+        command = [*self.show, kernel, "--target", self.target(kernel)]
         return subprocess.run(command, check=True, text=True, capture_output=True).stdout
 
     def entry(self, kernel):
