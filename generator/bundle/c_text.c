@@ -154,6 +154,15 @@ void c_add_prototype(text *out, const char *function, const char *args_struct, c
                   arena_format(a, "kiln_loader *loader, CUstream stream, const %s *args", args_struct), tail);
 }
 
+void c_add_pick_prototype(text *out, const bundle_family *f, const char *tail)
+{
+    arena *a = out->arena;
+    c_add_wrapped(
+        out, arena_format(a, "kiln_status %s_pick(", f->function),
+        arena_format(a, "kiln_loader *loader, const %s *args, const kiln_kernel **kernel", f->args_struct),
+        tail);
+}
+
 const char *c_expression(arena *a, const expression *e, const char *prefix)
 {
     uint64_t value;

@@ -26,6 +26,9 @@ void c_add_wrapped(text *out, const char *head, const char *list, const char *ta
 /* "kiln_status FUNCTION(kiln_loader *loader, CUstream stream, const ARGS *args)" and a tail. */
 void c_add_prototype(text *out, const char *function, const char *args_struct, const char *tail);
 
+/* "kiln_status FAMILY_pick(kiln_loader *loader, const ARGS *args, const kiln_kernel **kernel)" and a tail. */
+void c_add_pick_prototype(text *out, const bundle_family *f, const char *tail);
+
 /* An expression of arguments and device facts; arguments are printed with a prefix ("a->n"). */
 const char *c_expression(arena *a, const expression *e, const char *prefix);
 

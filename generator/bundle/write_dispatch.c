@@ -1,4 +1,4 @@
-/* Each family's typed function: which variant serves these arguments on this device.
+/* Each family's typed function, and the one that only tells which variant serves these arguments on this device.
  *
  * Variants that agree in the parameters that the caller names form a choice; within it the family's dispatch rows, in
  * order, pick. The last candidate of a choice does not ask whether the device can run it: when nothing can, its launch
@@ -105,7 +105,7 @@ static bool write_candidates(arena *a, text *out, const candidates *list, const 
             text_add(&condition, asked);
         if (condition.length > 0)
             c_add_wrapped(out, arena_format(a, "%sif (", indent), condition.data, ")\n    ");
-        text_printf(out, "%sreturn %s(loader, stream, args);\n", indent, c->variant->function);
+        text_printf(out, "%sreturn &%s_kernel;\n", indent, c->variant->function);
         if (condition.length == 0)
             return true;
     }
@@ -184,7 +184,7 @@ static bool write_choices(arena *a, text *out, const bundle_family *f)
     return always_ends;
 }
 
-/* ---- the function ------------------------------------------------------------------------------------------------ */
+/* ---- the functions ----------------------------------------------------------------------------------------------- */
 
 static bool names_params(const bundle_family *f)
 {
@@ -225,28 +225,62 @@ void write_defaults(arena *a, text *out, const bundle_family *f)
     }
 }
 
+/* choose_FAMILY; true when it never returns null. */
+static bool write_choose_function(arena *a, text *out, const bundle_family *f)
+{
+    text body = text_new(a);
+    write_defaults(a, &body, f);
+    const bool always_ends = write_choices(a, &body, f);
+    text_add(&body, always_ends ? "}\n" : "    return NULL;\n}\n");
+
+    text_add(out, "\n/* Which variant serves these arguments on this device. */\n");
+    c_add_wrapped(out, arena_format(a, "static const kiln_kernel *choose_%s(", f->family->name),
+                  arena_format(a, "const kiln_loader *loader, %s a", f->args_struct), ")\n{\n");
+    if (!strstr(body.data, "loader->") && !strstr(body.data, "(loader,"))
+        text_add(out, "    (void)loader;\n");
+    if (!names_params(f) && !conditions_use_arguments(a, f->family))
+        text_add(out, "    (void)a;\n");
+    text_add_bytes(out, body.data, body.length);
+    return always_ends;
+}
+
+static void write_pick_function(arena *a, text *out, const bundle_family *f, bool never_fails)
+{
+    const kiln_family *family = f->family;
+    text_add(out, "\n");
+    c_add_pick_prototype(out, f, ")\n{\n");
+    text_printf(out,
+                "    if (!kernel)\n"
+                "        return kiln_begin(loader, NULL, %s_name);\n"
+                "    *kernel = NULL;\n"
+                "    const kiln_status status = check_%s(loader, args);\n"
+                "    if (status != KILN_OK)\n"
+                "        return status;\n",
+                family->name, family->name);
+    if (family->empty)
+        text_printf(out, "    if (%s)\n        return KILN_OK;\n",
+                    c_expression(a, bind_text(a, family, family->empty, NULL), "args->"));
+    text_printf(out, "    *kernel = choose_%s(loader, *args);\n", family->name);
+    if (!never_fails) {
+        text_add(out, "    if (!*kernel) {\n");
+        c_add_text_constant(out, 8, "detail", what_there_is(a, f));
+        text_printf(out, "        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, %s_name, detail);\n    }\n",
+                    family->name);
+    }
+    text_add(out, "    return KILN_OK;\n}\n");
+}
+
 void write_family_function(arena *a, text *out, const bundle_family *f)
 {
     if (strcmp(f->function, f->variants[0]->function) == 0)
         return; /* no parameters: the variant's function is the family's */
-    const kiln_family *family = f->family;
+    write_pick_function(a, out, f, write_choose_function(a, out, f));
     text_add(out, "\n");
     c_add_prototype(out, f->function, f->args_struct, ")\n{\n");
     text_printf(out,
-                "    const kiln_status status = check_%s(loader, args);\n"
-                "    if (status != KILN_OK)\n"
-                "        return status;\n",
-                family->name);
-    if (family->empty || names_params(f) || conditions_use_arguments(a, family))
-        text_printf(out, "    %s a = *args;\n", f->args_struct);
-    if (family->empty)
-        text_printf(out, "    if (%s)\n        return KILN_OK;\n",
-                    c_expression(a, bind_text(a, family, family->empty, NULL), "a."));
-    write_defaults(a, out, f);
-    if (!write_choices(a, out, f)) {
-        c_add_text_constant(out, 4, "detail", what_there_is(a, f));
-        text_printf(out, "    return kiln_fail(loader, KILN_ERROR_NO_VARIANT, %s_name, detail);\n",
-                    family->name);
-    }
-    text_add(out, "}\n");
+                "    const kiln_kernel *kernel;\n"
+                "    const kiln_status status = %s_pick(loader, args, &kernel);\n"
+                "    return kernel ? (kiln_status)kernel->launch(loader, stream, args) : status;\n"
+                "}\n",
+                f->function);
 }

@@ -197,6 +197,8 @@ void write_declarations(arena *a, text *out, const bundle_family *f)
                       "when the bundle "
                       "has none. */\n");
         add_declaration(out, f, f->function);
+        text_add(out, "\n/* The kernel that it would launch. */\n");
+        c_add_pick_prototype(out, f, ");\n");
     }
     for (size_t i = 0; i < f->call_count; i++)
         write_call(a, out, &f->calls[i], f->function);
@@ -218,6 +220,11 @@ static const char how_functions_behave[] =
     "KILN_OK nothing was launched: NULL_POINTER, BAD_ARGUMENT, MISALIGNED "
     "and GRID_TOO_LARGE for the arguments, NO_VARIANT, CLOSED, LAUNCH, and those of kiln_preload; "
     "kiln_last_error has the details. Several threads may call at once.\n"
+    "\nA family's function picks one of its kernels and launches that. The function named ..._pick only "
+    "tells which one, and loads and launches nothing: `*kernel` is null when there is nothing to do, and "
+    "with any status but KILN_OK; what a kernel asks of its arguments beyond the family's rules is checked "
+    "when it is launched. Another kernel is forced by its own function, or by kernel->launch(loader, "
+    "stream, &args).\n"
     "\nIn the function of a single variant 0 stands for the variant's own value of each parameter; another "
     "value is NO_VARIANT.\n"
     "\nA program that calls functions of single variants only, and is compiled with -ffunction-sections "
@@ -255,13 +262,25 @@ static void write_overload(text *out, const char *function, const char *args_str
     text_printf(out, "    return %s(loader, stream, &args);\n}\n", function);
 }
 
+static void write_pick_overload(text *out, const bundle_family *f)
+{
+    arena *a = out->arena;
+    c_add_wrapped(
+        out, arena_format(a, "inline kiln_status %s_pick(", f->function),
+        arena_format(a, "kiln_loader *loader, const %s &args, const kiln_kernel **kernel", f->args_struct),
+        ")\n{\n");
+    text_printf(out, "    return %s_pick(loader, &args, kernel);\n}\n", f->function);
+}
+
 static void write_overloads(text *out, const bundle_model *m)
 {
     text_add(out, "\n#ifdef __cplusplus\n} /* extern \"C\" */\n\n");
     for (size_t i = 0; i < m->family_count; i++) {
         const bundle_family *f = &m->families[i];
-        if (strcmp(f->function, f->variants[0]->function) != 0)
+        if (strcmp(f->function, f->variants[0]->function) != 0) {
             write_overload(out, f->function, f->args_struct);
+            write_pick_overload(out, f);
+        }
         for (size_t k = 0; k < f->call_count; k++)
             write_overload(out, f->calls[k].function, f->calls[k].args_struct);
         for (size_t k = 0; k < f->variant_count; k++)

@@ -13,7 +13,9 @@
 extern "C" {
 #endif
 
-/* Changes whenever a struct of this file changes. kiln_open refuses a bundle of another layout. */
+/* Changes whenever a struct of this file, driver.h or kiln.h changes, or a function that generated code calls. kiln_open
+ * refuses a bundle of another layout. In every layout kiln_index begins with `bundle` and kiln_bundle with
+ * `layout_version`. */
 #define KILN_LAYOUT_VERSION 1
 
 typedef struct kiln_loader kiln_loader; /* kiln.h */

@@ -72,7 +72,14 @@ typedef unsigned long long CUdeviceptr; /* a device address in bytes */
 #define KILN_DRIVER_FUNCTIONS(X) KILN_DRIVER_RUNTIME_FUNCTIONS(X) KILN_DRIVER_TOOL_FUNCTIONS(X)
 
 /* Filled by kiln_driver_load (kiln.h), or by hand: a test's stub, or a program that links libcuda. Read-only after
- * that, so threads may share it. `library` is the dlopen handle, null when there is none. */
+ * that, so threads may share it. `library` is the dlopen handle, null when there is none. With the linker's addresses
+ * (gcc and clang):
+ *
+ *     #define DECLARE(member, symbol, parameters) extern int linked_##member parameters __asm__(symbol);
+ *     KILN_DRIVER_FUNCTIONS(DECLARE)
+ *     #define ENTRY(member, symbol, parameters) .member = linked_##member,
+ *     static const kiln_driver driver = {KILN_DRIVER_FUNCTIONS(ENTRY)};
+ */
 typedef struct kiln_driver {
     void *library;
 #define KILN_DRIVER_MEMBER(member, symbol, parameters) int(*member) parameters;

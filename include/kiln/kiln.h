@@ -14,6 +14,24 @@
  * may run on real-time threads and be captured into CUDA graphs.
  *
  * Errors: a status. kiln_last_error has the details of the loader's most recent failure.
+ *
+ * Stack: at most 1024 bytes, and 2048 with those of a generated function (x86-64, gcc and clang, -O2 and -Os, the
+ * families that come with kiln), beside what the driver, the callbacks in kiln_options and dlopen take.
+ *
+ * Several bundles in one program: one loader each; they share the driver's table. A bundle may also be a pack, a shared
+ * object that the program opens when it runs:
+ *
+ *     void *pack = dlopen("./pack.so", RTLD_NOW | RTLD_LOCAL);
+ *     const kiln_index *index = dlsym(pack, "NAME_index");
+ *     kiln_open(&loader, &driver, index->bundle, slots, slot_count, NULL);     (index->bundle->slot_count at least)
+ *     const kiln_kernel *kernel = kiln_find_name(index, "axpy/type=f32");
+ *     kernel->launch(&loader, stream, &args);                                  (the struct of the pack's NAME.h)
+ *
+ * kiln_open reads a pack's layout version before all else of it: look into the index only after that. A pack is
+ * NAME.c, compiled with -fPIC and linked with -shared and a version script `{ global: NAME_index; local: *; };`. Without
+ * one its names bind to those of a namesake in the program. It calls kiln_begin, kiln_fail, kiln_launch and kiln_usable:
+ * the program's, which is linked with -rdynamic for that (CMake: ENABLE_EXPORTS), or those of a libkiln_runtime.a of its
+ * own; all state is the loader's. Close the loader before dlclose; what kiln_last_error gave refers to the pack's texts.
  */
 #ifndef KILN_KILN_H
 #define KILN_KILN_H
@@ -54,7 +72,7 @@ typedef enum kiln_status {
     KILN_ERROR_DRIVER = 57  /* another driver call failed: error.subject, error.driver_result */
 } kiln_status;
 
-/* Details of a failure. All strings are static: they live as long as the program. */
+/* Details of a failure. All strings are static: they live as long as the program, or the pack that is asked. */
 typedef struct kiln_error {
     kiln_status status;
     int driver_result;   /* the CUresult, 0 when no driver call failed */

@@ -213,6 +213,87 @@ static void dispatches_by_arguments_and_device(void **state)
     assert_status(sample_blend_f16_f32_128_noclamp_wide(&loader, NULL, &args), KILN_ERROR_NO_IMAGE);
 }
 
+/* ---- picking without launching ------------------------------------------------------------------------------------- */
+
+/* What is picked is what is launched; picking itself calls no driver. */
+static void expect_picked(const sample_blend_args *args, const kiln_kernel *wanted)
+{
+    const kiln_kernel *kernel = NULL;
+    const int calls = fake.calls, launched = launches;
+    assert_status(sample_blend_pick(&loader, args, &kernel), KILN_OK);
+    assert_ptr_equal(kernel, wanted);
+    assert_int_equal(fake.calls, calls);
+    assert_int_equal(launches, launched);
+    assert_status(sample_blend(&loader, NULL, args), KILN_OK);
+    assert_int_equal(launches, launched + 1);
+    expect_loaded(wanted->entry);
+}
+
+static void tells_which_kernel_it_would_launch(void **state)
+{
+    (void)state;
+    sample_blend_args args = blend_args();
+    expect_picked(&args, &sample_blend_f32_f32_64_noclamp_narrow_kernel);
+    args.type = SAMPLE_BLEND_TYPE_F16;
+    args.width = 128;
+    expect_picked(&args, &sample_blend_f16_f32_128_noclamp_narrow_kernel);
+    args.rows = 1024;
+    expect_picked(&args, &sample_blend_f16_f32_128_noclamp_wide_kernel);
+    open_on(75);
+    expect_picked(&args, &sample_blend_f16_f32_128_noclamp_narrow_kernel);
+    const sample_parts_args parts = {.n = 1};
+    const kiln_kernel *kernel = NULL; /* its own rules speak when it is launched */
+    assert_status(sample_parts_pick(&loader, &parts, &kernel), KILN_OK);
+    assert_ptr_equal(kernel, &sample_parts_2_kernel);
+}
+
+static void picks_nothing_when_there_is_nothing_to_launch(void **state)
+{
+    (void)state;
+    static const kiln_kernel *const stale = &sample_axpy_kernel;
+    const kiln_kernel *kernel = stale;
+    sample_blend_args args = blend_args();
+    args.rows = 0;
+    assert_status(sample_blend_pick(&loader, &args, &kernel), KILN_OK);
+    assert_null(kernel);
+    args = blend_args();
+    args.stride = 12;
+    kernel = stale;
+    expect_failure(sample_blend_pick(&loader, &args, &kernel), KILN_ERROR_BAD_ARGUMENT, "blend",
+                   "stride must be a multiple of 8");
+    assert_null(kernel);
+    args = blend_args();
+    args.width = 32;
+    kernel = stale;
+    expect_failure(sample_blend_pick(&loader, &args, &kernel), KILN_ERROR_NO_VARIANT, "blend",
+                   "the bundle has type f32 f16 f64, acc f32 f64, width 64 128, clamp false true");
+    assert_null(kernel);
+    assert_status(sample_blend_pick(&loader, &args, NULL), KILN_ERROR_NULL_POINTER);
+    assert_status(sample_blend_pick(&loader, NULL, &kernel), KILN_ERROR_NULL_POINTER);
+    assert_status(sample_blend_pick(NULL, &args, &kernel), KILN_ERROR_NULL_POINTER);
+    assert_status(kiln_close(&loader), KILN_OK);
+    args = blend_args();
+    assert_status(sample_blend_pick(&loader, &args, &kernel), KILN_ERROR_CLOSED);
+    assert_int_equal(launches, 0);
+}
+
+static void another_kernel_can_be_forced(void **state)
+{
+    (void)state;
+    const sample_blend_args args = blend_args(); /* few rows: the narrow kernel is picked */
+    const kiln_kernel *const forced = &sample_blend_f32_f32_64_noclamp_wide_kernel;
+    const kiln_kernel *kernel = NULL;
+    assert_status(sample_blend_pick(&loader, &args, &kernel), KILN_OK);
+    assert_ptr_not_equal(kernel, forced);
+    assert_status((kiln_status)forced->launch(&loader, NULL, &args), KILN_OK);
+    expect_loaded(forced->entry);
+    open_on(90);
+    assert_status(sample_blend_f32_f32_64_noclamp_wide(&loader, NULL, &args), KILN_OK);
+    expect_loaded(forced->entry);
+}
+
+/* ---- what is refused ------------------------------------------------------------------------------------------------ */
+
 static void names_what_there_is(void **state)
 {
     (void)state;
@@ -222,7 +303,13 @@ static void names_what_there_is(void **state)
                    "the bundle has type f32 f16 f64, acc f32 f64, width 64 128, clamp false true");
     args.width = 128; /* a variant's own function takes selectors that name it, and zeros */
     expect_failure(sample_blend_f32_f32_64_noclamp_narrow(&loader, NULL, &args), KILN_ERROR_NO_VARIANT,
-                   "blend", "this variant has type f32, acc f32, width 64");
+                   "blend", "this variant has type f32, acc f32, width 64, clamp false");
+    args.width = 64;
+    args.clamp = 1;
+    expect_failure(sample_blend_f32_f32_64_noclamp_narrow(&loader, NULL, &args), KILN_ERROR_NO_VARIANT,
+                   "blend", "this variant has type f32, acc f32, width 64, clamp false");
+    args.clamp = 2;
+    expect_failure(sample_blend(&loader, NULL, &args), KILN_ERROR_BAD_ARGUMENT, "blend", "clamp must be 0 or 1");
 }
 
 static void checks_pointers_that_only_some_variants_have(void **state)
@@ -304,6 +391,9 @@ int main(void)
         cmocka_unit_test_setup(takes_zero_for_the_default, set_up),
         cmocka_unit_test_setup(asks_for_less, set_up),
         cmocka_unit_test_setup(dispatches_by_arguments_and_device, set_up),
+        cmocka_unit_test_setup(tells_which_kernel_it_would_launch, set_up),
+        cmocka_unit_test_setup(picks_nothing_when_there_is_nothing_to_launch, set_up),
+        cmocka_unit_test_setup(another_kernel_can_be_forced, set_up),
         cmocka_unit_test_setup(names_what_there_is, set_up),
         cmocka_unit_test_setup(checks_pointers_that_only_some_variants_have, set_up),
         cmocka_unit_test_setup(says_how_large_a_workspace_is_missing, set_up),

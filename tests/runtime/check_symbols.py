@@ -13,7 +13,7 @@ import re
 import sys
 import tempfile
 
-from compilers import c_compilers, run
+from compilers import c_compilers, compile_runtime, run
 
 ALLOWED_EVERYWHERE = {"memcpy", "memset", "memcmp", "strlen", "strcmp", "_GLOBAL_OFFSET_TABLE_"}
 ALLOWED_IN = {"driver_dlopen": {"dlopen", "dlsym", "dlclose"}, "wait": {"sched_yield"}}
@@ -43,15 +43,6 @@ def violations(members):
             yield f"{member} refers to {symbol}"
 
 
-def compile_all(compiler, level, source_dir, out):
-    objects = []
-    for source in sorted((source_dir / "runtime").glob("*.c")):
-        objects.append(out / (source.stem + ".o"))
-        run([compiler, "-std=gnu11", level, "-fPIC", "-ffunction-sections", "-fdata-sections",
-             "-fno-asynchronous-unwind-tables", "-I", source_dir / "include", "-c", source, "-o", objects[-1]])
-    return objects
-
-
 def text_bytes(objects):
     lines = run(["size", *objects]).splitlines()[1:]
     return {pathlib.Path(line.split()[-1]).stem: int(line.split()[0]) for line in lines}
@@ -79,7 +70,7 @@ def main():
     for compiler in c_compilers():
         for level in LEVELS:
             with tempfile.TemporaryDirectory() as out:
-                objects = compile_all(compiler, level, source_dir, pathlib.Path(out))
+                objects = compile_runtime(compiler, level, source_dir, pathlib.Path(out))
                 members = {}
                 for path in objects:
                     members.update(symbols(path))

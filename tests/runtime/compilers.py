@@ -27,3 +27,13 @@ def run(command):
         print("FAILED:", " ".join(map(str, command)), done.stdout, sep="\n")
         sys.exit(1)
     return done.stdout
+
+
+def compile_runtime(compiler, level, source_dir, out, *more):
+    """The runtime's objects in folder `out`, compiled as its CMakeLists.txt does."""
+    objects = []
+    for source in sorted((source_dir / "runtime").glob("*.c")):
+        objects.append(out / (source.stem + ".o"))
+        run([compiler, "-std=gnu11", level, "-fPIC", "-ffunction-sections", "-fdata-sections",
+             "-fno-asynchronous-unwind-tables", *more, "-I", source_dir / "include", "-c", source, "-o", objects[-1]])
+    return objects

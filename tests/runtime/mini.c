@@ -272,17 +272,37 @@ const kiln_kernel mini_axpy_f64_kernel = {
     .max_shared_bytes = 0,
 };
 
-kiln_status mini_axpy(kiln_loader *loader, CUstream stream, const mini_axpy_args *args)
+/* Which variant serves these arguments on this device. */
+static const kiln_kernel *choose_axpy(const kiln_loader *loader, mini_axpy_args a)
 {
+    if (a.type == MINI_AXPY_TYPE_F32 && kiln_usable(loader, &mini_axpy_f32_kernel))
+        return &mini_axpy_f32_kernel;
+    if (a.type == MINI_AXPY_TYPE_F64 && kiln_usable(loader, &mini_axpy_f64_kernel))
+        return &mini_axpy_f64_kernel;
+    return NULL;
+}
+
+kiln_status mini_axpy_pick(kiln_loader *loader, const mini_axpy_args *args, const kiln_kernel **kernel)
+{
+    if (!kernel)
+        return kiln_begin(loader, NULL, axpy_name);
+    *kernel = NULL;
     const kiln_status status = check_axpy(loader, args);
     if (status != KILN_OK)
         return status;
-    if (args->type == MINI_AXPY_TYPE_F32 && kiln_usable(loader, &mini_axpy_f32_kernel))
-        return mini_axpy_f32(loader, stream, args);
-    if (args->type == MINI_AXPY_TYPE_F64 && kiln_usable(loader, &mini_axpy_f64_kernel))
-        return mini_axpy_f64(loader, stream, args);
-    static const char detail[] = "no variant has this type or runs on this device";
-    return kiln_fail(loader, KILN_ERROR_NO_VARIANT, axpy_name, detail);
+    *kernel = choose_axpy(loader, *args);
+    if (!*kernel) {
+        static const char detail[] = "no variant has this type or runs on this device";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, axpy_name, detail);
+    }
+    return KILN_OK;
+}
+
+kiln_status mini_axpy(kiln_loader *loader, CUstream stream, const mini_axpy_args *args)
+{
+    const kiln_kernel *kernel;
+    const kiln_status status = mini_axpy_pick(loader, args, &kernel);
+    return kernel ? (kiln_status)kernel->launch(loader, stream, args) : status;
 }
 
 /* ==== the bundle ==== */

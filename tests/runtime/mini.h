@@ -27,6 +27,9 @@ typedef struct mini_axpy_args {
 /* Picks the variant for these arguments and this device. */
 kiln_status mini_axpy(kiln_loader *loader, CUstream stream, const mini_axpy_args *args);
 
+/* The kernel that it would launch. */
+kiln_status mini_axpy_pick(kiln_loader *loader, const mini_axpy_args *args, const kiln_kernel **kernel);
+
 /* One variant each; args->type is not looked at. */
 extern const kiln_kernel mini_axpy_f32_kernel;
 kiln_status mini_axpy_f32(kiln_loader *loader, CUstream stream, const mini_axpy_args *args);

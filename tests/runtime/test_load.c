@@ -1,4 +1,4 @@
-/* Opening, loading, closing, and every way in which they fail, over a scripted driver. */
+/* Opening, loading and closing, and what they refuse, over a scripted driver. test_faults.c has its failures. */
 #include "test.h"
 
 #include "fake_driver.h"
@@ -328,7 +328,7 @@ static void kernels_of_other_bundles_are_refused(void **state)
     assert_status(kiln_close(&loader), KILN_OK);
 }
 
-/* ---- failures of the driver ------------------------------------------------------------------------------------- */
+/* ---- the JIT log -------------------------------------------------------------------------------------------------- */
 
 static void the_jit_log_is_delivered(void **state)
 {
@@ -376,74 +376,6 @@ static void no_log_is_asked_for_without_a_buffer(void **state)
     assert_string_equal(log, "abc");
 }
 
-/* A run that makes every kind of call. Stops at the first failure, as a program would. */
-static const kiln_kernel *big_kernel(void)
-{
-    static kiln_kernel big;
-    big = mini_axpy_f64_kernel;
-    big.max_shared_bytes = 64 * 1024;
-    return &big;
-}
-
-static kiln_status run_script(void)
-{
-    static const uint64_t grid[3] = {1, 1, 1};
-    const kiln_kernel *both[] = {&mini_axpy_f32_kernel, big_kernel()};
-    kiln_status status = open_mini(NULL);
-    if (status == KILN_OK)
-        status = kiln_preload(&loader, both, 2);
-    if (status == KILN_OK)
-        status = mini_axpy_f32(&loader, NULL, &axpy);
-    if (status == KILN_OK)
-        status = kiln_launch(&loader, both[1], NULL, grid, 60000, NULL);
-    if (status == KILN_OK)
-        status = kiln_close(&loader);
-    return status;
-}
-
-static kiln_status expected_status(const char *symbol)
-{
-    if (strcmp(symbol, "cuModuleLoadDataEx") == 0 || strcmp(symbol, "cuModuleGetFunction") == 0 ||
-        strcmp(symbol, "cuFuncSetAttribute") == 0)
-        return KILN_ERROR_LOAD;
-    return strcmp(symbol, "cuLaunchKernel") == 0 ? KILN_ERROR_LAUNCH : KILN_ERROR_DRIVER;
-}
-
-static void a_failure_at_every_call_is_reported_and_survived(void **state)
-{
-    (void)state;
-    assert_status(run_script(), KILN_OK);
-    const int total = fake.calls;
-    int seen[FAKE_CALLS] = {0};
-    for (int n = 1; n <= total; n++) {
-        reset(NULL);
-        fake.fail_at = n;
-        kiln_status status = run_script();
-        fake_call call = fake.failed;
-        seen[call]++;
-        assert_status(status, expected_status(fake_call_symbol(call)));
-        kiln_error error = last_error();
-        assert_int_equal(error.driver_result, 999);
-        assert_string_equal(status == KILN_ERROR_DRIVER ? error.subject : error.detail,
-                            fake_call_symbol(call));
-
-        /* The same storage goes on to work, without a second load of what did load. */
-        if (loader.state == 0) {
-            assert_status(run_script(), KILN_OK);
-        } else {
-            const kiln_kernel *both[] = {&mini_axpy_f32_kernel, big_kernel()};
-            assert_status(kiln_preload(&loader, both, 2), KILN_OK);
-            assert_status(mini_axpy_f32(&loader, NULL, &axpy), KILN_OK);
-            assert_status(kiln_close(&loader), KILN_OK);
-            assert_int_equal(fake.loads, 2);
-        }
-        /* The driver itself refused to unload the one module that stays. */
-        assert_int_equal(fake.loads - fake.unloads, call == FAKE_module_unload ? 1 : 0);
-    }
-    for (int i = 0; i < FAKE_CALLS; i++)
-        assert_int_not_equal(seen[i], 0);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -463,7 +395,6 @@ int main(void)
         cmocka_unit_test_setup(kernels_of_other_bundles_are_refused, reset),
         cmocka_unit_test_setup(the_jit_log_is_delivered, reset),
         cmocka_unit_test_setup(no_log_is_asked_for_without_a_buffer, reset),
-        cmocka_unit_test_setup(a_failure_at_every_call_is_reported_and_survived, reset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

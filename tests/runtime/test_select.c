@@ -5,7 +5,7 @@
 
 /* Where each target runs, from the table in "NVIDIA CUDA Compiler Driver" (family-specific features) and from trials with
  * ptxas 13.0. One column per device: + runs, < the device is too old, . another device. */
-static const int devices[] = {75, 80, 86, 87, 89, 90, 100, 103, 110, 120, 121};
+static const int devices[] = {75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121};
 enum { DEVICES = sizeof devices / sizeof devices[0] };
 
 static const struct {
@@ -15,34 +15,35 @@ static const struct {
     const char *runs;
 } targets[] = {
     /* clang-format off */
-    /*                                                           75 80 86 87 89 90 100 103 110 120 121 */
-    {"sm_75",   75,  KILN_TARGET_BASE,   KILN_IMAGE_PTX,   "+++++++++++"},
-    {"sm_80",   80,  KILN_TARGET_BASE,   KILN_IMAGE_PTX,   "<++++++++++"},
-    {"sm_86",   86,  KILN_TARGET_BASE,   KILN_IMAGE_PTX,   "<<+++++++++"},
-    {"sm_89",   89,  KILN_TARGET_BASE,   KILN_IMAGE_PTX,   "<<<<+++++++"},
-    {"sm_90",   90,  KILN_TARGET_BASE,   KILN_IMAGE_PTX,   "<<<<<++++++"},
-    {"sm_100",  100, KILN_TARGET_BASE,   KILN_IMAGE_PTX,   "<<<<<<+++++"},
-    {"sm_103",  103, KILN_TARGET_BASE,   KILN_IMAGE_PTX,   "<<<<<<<++++"},
-    {"sm_110",  110, KILN_TARGET_BASE,   KILN_IMAGE_PTX,   "<<<<<<<<+++"},
-    {"sm_120",  120, KILN_TARGET_BASE,   KILN_IMAGE_PTX,   "<<<<<<<<<++"},
-    {"sm_121",  121, KILN_TARGET_BASE,   KILN_IMAGE_PTX,   "<<<<<<<<<<+"},
-    {"sm_90a",  90,  KILN_TARGET_ARCH,   KILN_IMAGE_PTX,   ".....+....."},
-    {"sm_100a", 100, KILN_TARGET_ARCH,   KILN_IMAGE_PTX,   "......+...."},
-    {"sm_103a", 103, KILN_TARGET_ARCH,   KILN_IMAGE_PTX,   ".......+..."},
-    {"sm_110a", 110, KILN_TARGET_ARCH,   KILN_IMAGE_PTX,   "........+.."},
-    {"sm_120a", 120, KILN_TARGET_ARCH,   KILN_IMAGE_PTX,   ".........+."},
-    {"sm_121a", 121, KILN_TARGET_ARCH,   KILN_IMAGE_PTX,   "..........+"},
-    {"sm_100f", 100, KILN_TARGET_FAMILY, KILN_IMAGE_PTX,   "......++..."},
-    {"sm_103f", 103, KILN_TARGET_FAMILY, KILN_IMAGE_PTX,   ".......+..."},
-    {"sm_110f", 110, KILN_TARGET_FAMILY, KILN_IMAGE_PTX,   "........+.."},
-    {"sm_120f", 120, KILN_TARGET_FAMILY, KILN_IMAGE_PTX,   ".........++"},
-    {"sm_121f", 121, KILN_TARGET_FAMILY, KILN_IMAGE_PTX,   "..........+"},
-    {"cubin75", 75,  KILN_TARGET_BASE,   KILN_IMAGE_CUBIN, "+.........."},
-    {"cubin80", 80,  KILN_TARGET_BASE,   KILN_IMAGE_CUBIN, ".+........."},
-    {"cubin90", 90,  KILN_TARGET_BASE,   KILN_IMAGE_CUBIN, ".....+....."},
-    {"cubin100", 100, KILN_TARGET_BASE,  KILN_IMAGE_CUBIN, "......+...."},
-    {"cubin100f", 100, KILN_TARGET_FAMILY, KILN_IMAGE_CUBIN, "......+...."},
-    {"cubin120a", 120, KILN_TARGET_ARCH, KILN_IMAGE_CUBIN, ".........+."},
+    /*                                                           75 80 86 87 88 89 90 100 103 110 120 121 */
+    {"sm_75",   75,  KILN_TARGET_BASE,   KILN_IMAGE_PTX,   "++++++++++++"},
+    {"sm_80",   80,  KILN_TARGET_BASE,   KILN_IMAGE_PTX,   "<+++++++++++"},
+    {"sm_86",   86,  KILN_TARGET_BASE,   KILN_IMAGE_PTX,   "<<++++++++++"},
+    {"sm_87",   87,  KILN_TARGET_BASE,   KILN_IMAGE_PTX,   "<<<+++++++++"},
+    {"sm_89",   89,  KILN_TARGET_BASE,   KILN_IMAGE_PTX,   "<<<<<+++++++"},
+    {"sm_90",   90,  KILN_TARGET_BASE,   KILN_IMAGE_PTX,   "<<<<<<++++++"},
+    {"sm_100",  100, KILN_TARGET_BASE,   KILN_IMAGE_PTX,   "<<<<<<<+++++"},
+    {"sm_103",  103, KILN_TARGET_BASE,   KILN_IMAGE_PTX,   "<<<<<<<<++++"},
+    {"sm_110",  110, KILN_TARGET_BASE,   KILN_IMAGE_PTX,   "<<<<<<<<<+++"},
+    {"sm_120",  120, KILN_TARGET_BASE,   KILN_IMAGE_PTX,   "<<<<<<<<<<++"},
+    {"sm_121",  121, KILN_TARGET_BASE,   KILN_IMAGE_PTX,   "<<<<<<<<<<<+"},
+    {"sm_90a",  90,  KILN_TARGET_ARCH,   KILN_IMAGE_PTX,   "......+....."},
+    {"sm_100a", 100, KILN_TARGET_ARCH,   KILN_IMAGE_PTX,   ".......+...."},
+    {"sm_103a", 103, KILN_TARGET_ARCH,   KILN_IMAGE_PTX,   "........+..."},
+    {"sm_110a", 110, KILN_TARGET_ARCH,   KILN_IMAGE_PTX,   ".........+.."},
+    {"sm_120a", 120, KILN_TARGET_ARCH,   KILN_IMAGE_PTX,   "..........+."},
+    {"sm_121a", 121, KILN_TARGET_ARCH,   KILN_IMAGE_PTX,   "...........+"},
+    {"sm_100f", 100, KILN_TARGET_FAMILY, KILN_IMAGE_PTX,   ".......++..."},
+    {"sm_103f", 103, KILN_TARGET_FAMILY, KILN_IMAGE_PTX,   "........+..."},
+    {"sm_110f", 110, KILN_TARGET_FAMILY, KILN_IMAGE_PTX,   ".........+.."},
+    {"sm_120f", 120, KILN_TARGET_FAMILY, KILN_IMAGE_PTX,   "..........++"},
+    {"sm_121f", 121, KILN_TARGET_FAMILY, KILN_IMAGE_PTX,   "...........+"},
+    {"cubin75", 75,  KILN_TARGET_BASE,   KILN_IMAGE_CUBIN, "+..........."},
+    {"cubin80", 80,  KILN_TARGET_BASE,   KILN_IMAGE_CUBIN, ".+.........."},
+    {"cubin90", 90,  KILN_TARGET_BASE,   KILN_IMAGE_CUBIN, "......+....."},
+    {"cubin100", 100, KILN_TARGET_BASE,  KILN_IMAGE_CUBIN, ".......+...."},
+    {"cubin100f", 100, KILN_TARGET_FAMILY, KILN_IMAGE_CUBIN, ".......+...."},
+    {"cubin120a", 120, KILN_TARGET_ARCH, KILN_IMAGE_CUBIN, "..........+."},
     /* clang-format on */
 };
 enum { TARGETS = sizeof targets / sizeof targets[0] };

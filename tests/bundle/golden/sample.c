@@ -1526,14 +1526,9 @@ const kiln_kernel sample_blend_f64_f64_64_clamp_narrow_kernel = {
     .max_shared_bytes = 256,
 };
 
-kiln_status sample_blend(kiln_loader *loader, CUstream stream, const sample_blend_args *args)
+/* Which variant serves these arguments on this device. */
+static const kiln_kernel *choose_blend(const kiln_loader *loader, sample_blend_args a)
 {
-    const kiln_status status = check_blend(loader, args);
-    if (status != KILN_OK)
-        return status;
-    sample_blend_args a = *args;
-    if ((uint64_t)a.rows == 0)
-        return KILN_OK;
     if (a.type == 0)
         a.type = SAMPLE_BLEND_TYPE_F32;
     if (a.acc == 0)
@@ -1544,35 +1539,59 @@ kiln_status sample_blend(kiln_loader *loader, CUstream stream, const sample_blen
         if ((((uint64_t)a.rows >= 1024 && a.stride % 16 == 0) ||
             ((uint64_t)loader->device.multiprocessors < 8 && a.stride % 16 == 0)) &&
             kiln_usable(loader, &sample_blend_f32_f32_64_noclamp_wide_kernel))
-            return sample_blend_f32_f32_64_noclamp_wide(loader, stream, args);
-        return sample_blend_f32_f32_64_noclamp_narrow(loader, stream, args);
+            return &sample_blend_f32_f32_64_noclamp_wide_kernel;
+        return &sample_blend_f32_f32_64_noclamp_narrow_kernel;
     }
     if (a.type == SAMPLE_BLEND_TYPE_F32 && a.acc == SAMPLE_BLEND_ACC_F32 && a.width == 128 && !a.clamp) {
         if ((((uint64_t)a.rows >= 1024 && a.stride % 16 == 0) ||
             ((uint64_t)loader->device.multiprocessors < 8 && a.stride % 16 == 0)) &&
             kiln_usable(loader, &sample_blend_f32_f32_128_noclamp_wide_kernel))
-            return sample_blend_f32_f32_128_noclamp_wide(loader, stream, args);
-        return sample_blend_f32_f32_128_noclamp_narrow(loader, stream, args);
+            return &sample_blend_f32_f32_128_noclamp_wide_kernel;
+        return &sample_blend_f32_f32_128_noclamp_narrow_kernel;
     }
     if (a.type == SAMPLE_BLEND_TYPE_F16 && a.acc == SAMPLE_BLEND_ACC_F32 && a.width == 64 && !a.clamp) {
         if ((((uint64_t)a.rows >= 1024 && a.stride % 16 == 0) ||
             ((uint64_t)loader->device.multiprocessors < 8 && a.stride % 16 == 0)) &&
             kiln_usable(loader, &sample_blend_f16_f32_64_noclamp_wide_kernel))
-            return sample_blend_f16_f32_64_noclamp_wide(loader, stream, args);
-        return sample_blend_f16_f32_64_noclamp_narrow(loader, stream, args);
+            return &sample_blend_f16_f32_64_noclamp_wide_kernel;
+        return &sample_blend_f16_f32_64_noclamp_narrow_kernel;
     }
     if (a.type == SAMPLE_BLEND_TYPE_F16 && a.acc == SAMPLE_BLEND_ACC_F32 && a.width == 128 && !a.clamp) {
         if ((((uint64_t)a.rows >= 1024 && a.stride % 16 == 0) ||
             ((uint64_t)loader->device.multiprocessors < 8 && a.stride % 16 == 0)) &&
             kiln_usable(loader, &sample_blend_f16_f32_128_noclamp_wide_kernel))
-            return sample_blend_f16_f32_128_noclamp_wide(loader, stream, args);
-        return sample_blend_f16_f32_128_noclamp_narrow(loader, stream, args);
+            return &sample_blend_f16_f32_128_noclamp_wide_kernel;
+        return &sample_blend_f16_f32_128_noclamp_narrow_kernel;
     }
     if (a.type == SAMPLE_BLEND_TYPE_F64 && a.acc == SAMPLE_BLEND_ACC_F64 && a.width == 64 && a.clamp)
-        return sample_blend_f64_f64_64_clamp_narrow(loader, stream, args);
-    static const char detail[] =
-        "the bundle has type f32 f16 f64, acc f32 f64, width 64 128, clamp false true";
-    return kiln_fail(loader, KILN_ERROR_NO_VARIANT, blend_name, detail);
+        return &sample_blend_f64_f64_64_clamp_narrow_kernel;
+    return NULL;
+}
+
+kiln_status sample_blend_pick(kiln_loader *loader, const sample_blend_args *args, const kiln_kernel **kernel)
+{
+    if (!kernel)
+        return kiln_begin(loader, NULL, blend_name);
+    *kernel = NULL;
+    const kiln_status status = check_blend(loader, args);
+    if (status != KILN_OK)
+        return status;
+    if ((uint64_t)args->rows == 0)
+        return KILN_OK;
+    *kernel = choose_blend(loader, *args);
+    if (!*kernel) {
+        static const char detail[] =
+            "the bundle has type f32 f16 f64, acc f32 f64, width 64 128, clamp false true";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, blend_name, detail);
+    }
+    return KILN_OK;
+}
+
+kiln_status sample_blend(kiln_loader *loader, CUstream stream, const sample_blend_args *args)
+{
+    const kiln_kernel *kernel;
+    const kiln_status status = sample_blend_pick(loader, args, &kernel);
+    return kernel ? (kiln_status)kernel->launch(loader, stream, args) : status;
 }
 
 kiln_status sample_blend_one(kiln_loader *loader, CUstream stream, const sample_blend_one_args *args)
@@ -1690,12 +1709,31 @@ const kiln_kernel sample_parts_2_kernel = {
     .max_shared_bytes = 0,
 };
 
-kiln_status sample_parts(kiln_loader *loader, CUstream stream, const sample_parts_args *args)
+/* Which variant serves these arguments on this device. */
+static const kiln_kernel *choose_parts(const kiln_loader *loader, sample_parts_args a)
 {
+    (void)loader;
+    (void)a;
+    return &sample_parts_2_kernel;
+}
+
+kiln_status sample_parts_pick(kiln_loader *loader, const sample_parts_args *args, const kiln_kernel **kernel)
+{
+    if (!kernel)
+        return kiln_begin(loader, NULL, parts_name);
+    *kernel = NULL;
     const kiln_status status = check_parts(loader, args);
     if (status != KILN_OK)
         return status;
-    return sample_parts_2(loader, stream, args);
+    *kernel = choose_parts(loader, *args);
+    return KILN_OK;
+}
+
+kiln_status sample_parts(kiln_loader *loader, CUstream stream, const sample_parts_args *args)
+{
+    const kiln_kernel *kernel;
+    const kiln_status status = sample_parts_pick(loader, args, &kernel);
+    return kernel ? (kiln_status)kernel->launch(loader, stream, args) : status;
 }
 
 /* ==== the bundle ======================================================================================== */

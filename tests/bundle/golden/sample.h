@@ -17,8 +17,10 @@
  * NO_VARIANT, CLOSED, LAUNCH, and those of kiln_preload; kiln_last_error has the details. Several threads
  * may call at once.
  *
- * In the function of a single variant 0 stands for the variant's own value of each parameter; another
- * value is NO_VARIANT.
+ * A family's function picks one of its kernels and launches that. The function named ..._pick only tells
+ * which one, and loads and launches nothing: `*kernel` is null when there is nothing to do, and with any
+ * status but KILN_OK; what a kernel asks of its arguments beyond the family's rules is checked when it is
+ * launched. Another kernel is forced by its own function, or by kernel->launch(loader, stream, &args).
  *
  * A program that calls functions of single variants only, and is compiled with -ffunction-sections
  * -fdata-sections and linked with -Wl,--gc-sections, carries those kernels only. A family's function
@@ -95,6 +97,9 @@ typedef struct sample_blend_args {
 /* Picks the variant for these arguments and this device. KILN_ERROR_NO_VARIANT when the bundle has none. */
 kiln_status sample_blend(kiln_loader *loader, CUstream stream, const sample_blend_args *args);
 
+/* The kernel that it would launch. */
+kiln_status sample_blend_pick(kiln_loader *loader, const sample_blend_args *args, const kiln_kernel **kernel);
+
 /* sample_blend_one: a row by itself. Else like sample_blend. */
 typedef struct sample_blend_one_args {
     CUdeviceptr x;   /* in, type[width], aligned to 16 bytes: the row */
@@ -169,6 +174,9 @@ typedef struct sample_parts_args {
 /* Picks the variant for these arguments and this device. KILN_ERROR_NO_VARIANT when the bundle has none. */
 kiln_status sample_parts(kiln_loader *loader, CUstream stream, const sample_parts_args *args);
 
+/* The kernel that it would launch. */
+kiln_status sample_parts_pick(kiln_loader *loader, const sample_parts_args *args, const kiln_kernel **kernel);
+
 /* parts/splits=2 */
 extern const kiln_kernel sample_parts_2_kernel;
 kiln_status sample_parts_2(kiln_loader *loader, CUstream stream, const sample_parts_args *args);
@@ -183,6 +191,11 @@ inline kiln_status sample_axpy(kiln_loader *loader, CUstream stream, const sampl
 inline kiln_status sample_blend(kiln_loader *loader, CUstream stream, const sample_blend_args &args)
 {
     return sample_blend(loader, stream, &args);
+}
+inline kiln_status sample_blend_pick(kiln_loader *loader, const sample_blend_args &args,
+                                     const kiln_kernel **kernel)
+{
+    return sample_blend_pick(loader, &args, kernel);
 }
 inline kiln_status sample_blend_one(kiln_loader *loader, CUstream stream, const sample_blend_one_args &args)
 {
@@ -236,6 +249,11 @@ inline kiln_status sample_blend_f64_f64_64_clamp_narrow(kiln_loader *loader, CUs
 inline kiln_status sample_parts(kiln_loader *loader, CUstream stream, const sample_parts_args &args)
 {
     return sample_parts(loader, stream, &args);
+}
+inline kiln_status sample_parts_pick(kiln_loader *loader, const sample_parts_args &args,
+                                     const kiln_kernel **kernel)
+{
+    return sample_parts_pick(loader, &args, kernel);
 }
 inline kiln_status sample_parts_2(kiln_loader *loader, CUstream stream, const sample_parts_args &args)
 {

@@ -1,0 +1,245 @@
+/* Over the emulated driver, which computes: threads that race for the first use of kernels in several contexts on two
+ * devices, and preloaded kernels that are captured into a CUDA graph. */
+#include "test.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "mini.h"
+
+enum { DEVICES = 2, CONTEXTS = 4, THREADS = 16, LAUNCHES = 6, ELEMENTS = 300 };
+
+/* ---- the driver, with its loads counted --------------------------------------------------------------------------- */
+
+static kiln_driver driver; /* its module_load_data_ex is count_load */
+static int (*real_load)(CUmodule *, const void *, unsigned, int *, void **);
+static int loads, loads_forbidden;
+
+static int count_load(CUmodule *module, const void *image, unsigned count, int *options, void **values)
+{
+    if (loads_forbidden)
+        return 900; /* CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED */
+    __atomic_add_fetch(&loads, 1, __ATOMIC_RELAXED);
+    return real_load(module, image, count, options, values);
+}
+
+/* Entry points that the table does not have. */
+static int (*ctx_create)(CUcontext *, unsigned, int);
+static int (*ctx_destroy)(CUcontext);
+static int (*begin_capture)(CUstream, int);
+static int (*end_capture)(CUstream, void **graph);
+static int (*graph_instantiate)(void **exec, void *graph, unsigned long long flags);
+static int (*graph_launch)(void *exec, CUstream);
+static int (*graph_exec_destroy)(void *exec);
+static int (*graph_destroy)(void *graph);
+
+static void find_symbols(void)
+{
+    static const struct {
+        const char *symbol;
+        void *function;
+    } rows[] = {{"cuCtxCreate_v2", &ctx_create},
+                {"cuCtxDestroy_v2", &ctx_destroy},
+                {"cuStreamBeginCapture_v2", &begin_capture},
+                {"cuStreamEndCapture", &end_capture},
+                {"cuGraphInstantiateWithFlags", &graph_instantiate},
+                {"cuGraphLaunch", &graph_launch},
+                {"cuGraphExecDestroy", &graph_exec_destroy},
+                {"cuGraphDestroy", &graph_destroy}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        void *address = dlsym(driver.library, rows[i].symbol);
+        assert_non_null(address);
+        memcpy(rows[i].function, &address, sizeof address);
+    }
+}
+
+#define DO(call) assert_int_equal(call, 0)
+
+static int set_up(void **state)
+{
+    (void)state;
+    setenv("KILN_EMU_DEVICE", "sm_90,sm_80", 1);
+    assert_status(kiln_driver_load(&driver, EMULATOR, NULL), KILN_OK);
+    real_load = driver.module_load_data_ex;
+    driver.module_load_data_ex = count_load;
+    find_symbols();
+    return driver.init(0);
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    kiln_driver_close(&driver);
+    return 0;
+}
+
+/* ---- a loader in each context, and what a thread does in one ------------------------------------------------------- */
+
+typedef struct place {
+    CUcontext context;
+    kiln_loader loader;
+    kiln_slot slots[MINI_SLOTS];
+} place;
+
+static place places[CONTEXTS];
+static pthread_barrier_t start;
+
+typedef struct job {
+    place *at;
+    CUdeviceptr x, y;
+    kiln_status status;
+    int driver_result;
+    int wrong; /* elements */
+} job;
+
+static mini_axpy_args args_of(const job *j, int launch)
+{
+    return (mini_axpy_args){.type = launch % 2 ? MINI_AXPY_TYPE_F64 : MINI_AXPY_TYPE_F32,
+                            .x = j->x,
+                            .y = j->y,
+                            .a = 0,
+                            .n = ELEMENTS};
+}
+
+/* y += 2 * x in f32, again and again, with launches of the f64 kernel in between that add 0. */
+static void *work(void *given)
+{
+    job *j = given;
+    static const float zero[2 * ELEMENTS];
+    float x[2 * ELEMENTS], y[2 * ELEMENTS]; /* room for doubles */
+    for (int i = 0; i < 2 * ELEMENTS; i++)
+        x[i] = (float)i;
+    j->driver_result = driver.ctx_set_current(j->at->context);
+    j->driver_result |= driver.mem_alloc(&j->x, sizeof x) | driver.mem_alloc(&j->y, sizeof y);
+    j->driver_result |= driver.memcpy_htod(j->x, x, sizeof x) | driver.memcpy_htod(j->y, zero, sizeof zero);
+    pthread_barrier_wait(&start);
+    for (int launch = 0; launch < LAUNCHES && j->driver_result == 0 && j->status == KILN_OK; launch++) {
+        mini_axpy_args args = args_of(j, launch);
+        args.a = launch % 2 ? 0 : 2;
+        j->status = mini_axpy(&j->at->loader, NULL, &args);
+    }
+    j->driver_result |= driver.ctx_synchronize() | driver.memcpy_dtoh(y, j->y, sizeof y);
+    for (int i = 0; i < 2 * ELEMENTS; i++)
+        j->wrong += y[i] != (i < ELEMENTS ? (float)(LAUNCHES / 2 * 2 * i) : 0);
+    j->driver_result |= driver.mem_free(j->x) | driver.mem_free(j->y);
+    return NULL;
+}
+
+/* Two on each device: the primary context and one more. */
+static void open_places(void)
+{
+    for (int p = 0; p < CONTEXTS; p++) {
+        if (p < DEVICES)
+            DO(driver.device_primary_ctx_retain(&places[p].context, p));
+        else
+            DO(ctx_create(&places[p].context, 0, p % DEVICES));
+        DO(driver.ctx_set_current(places[p].context));
+        assert_status(kiln_open(&places[p].loader, &driver, &mini_bundle, places[p].slots, MINI_SLOTS, NULL),
+                      KILN_OK);
+        assert_int_equal(places[p].loader.device.sm, p % DEVICES ? 80 : 90);
+    }
+}
+
+static void close_places(void)
+{
+    for (int p = 0; p < CONTEXTS; p++) {
+        DO(driver.ctx_set_current(places[p].context));
+        assert_status(kiln_close(&places[p].loader), KILN_OK);
+        DO(p < DEVICES ? driver.device_primary_ctx_release(p) : ctx_destroy(places[p].context));
+    }
+}
+
+static void threads_race_in_contexts_on_two_devices(void **state)
+{
+    (void)state;
+    pthread_barrier_init(&start, NULL, THREADS);
+    for (int round = 0; round < 3; round++) {
+        pthread_t threads[THREADS];
+        job jobs[THREADS] = {0};
+        loads = 0;
+        open_places();
+        for (int i = 0; i < THREADS; i++) {
+            jobs[i].at = &places[i % CONTEXTS];
+            DO(pthread_create(&threads[i], NULL, work, &jobs[i]));
+        }
+        for (int i = 0; i < THREADS; i++) {
+            DO(pthread_join(threads[i], NULL));
+            assert_status(jobs[i].status, KILN_OK);
+            assert_int_equal(jobs[i].driver_result, 0);
+            assert_int_equal(jobs[i].wrong, 0);
+        }
+        assert_int_equal(loads, CONTEXTS * MINI_KERNELS); /* once each */
+        close_places();
+    }
+    pthread_barrier_destroy(&start);
+}
+
+/* ---- graphs -------------------------------------------------------------------------------------------------------- */
+
+static kiln_status launch_both(const job *j, CUstream stream)
+{
+    kiln_status status = KILN_OK;
+    for (int launch = 0; launch < 2 && status == KILN_OK; launch++) {
+        mini_axpy_args args = args_of(j, launch);
+        args.a = launch % 2 ? 0 : 2;
+        status = mini_axpy(&j->at->loader, stream, &args);
+    }
+    return status;
+}
+
+/* A capture forbids loads; once preloaded, launches make none, and the graph does their work each time it is launched. */
+static void preloaded_kernels_are_captured_into_a_graph(void **state)
+{
+    (void)state;
+    static const double zero[ELEMENTS];
+    float x[ELEMENTS], y[ELEMENTS];
+    job j = {.at = &places[0]};
+    CUstream stream;
+    void *graph, *exec;
+    open_places();
+    DO(driver.ctx_set_current(j.at->context));
+    for (int i = 0; i < ELEMENTS; i++)
+        x[i] = (float)i;
+    DO(driver.mem_alloc(&j.x, sizeof zero));
+    DO(driver.mem_alloc(&j.y, sizeof zero));
+    DO(driver.memcpy_htod(j.x, zero, sizeof zero));
+    DO(driver.memcpy_htod(j.x, x, sizeof x));
+    DO(driver.memcpy_htod(j.y, zero, sizeof zero));
+    DO(driver.stream_create(&stream, 1));
+
+    loads_forbidden = 1;
+    assert_status(launch_both(&j, stream), KILN_ERROR_LOAD);
+    loads_forbidden = 0;
+    assert_status(kiln_preload(&j.at->loader, mini_index.kernels, MINI_KERNELS), KILN_OK);
+    loads_forbidden = 1;
+    DO(begin_capture(stream, 0));
+    assert_status(launch_both(&j, stream), KILN_OK);
+    DO(end_capture(stream, &graph));
+    loads_forbidden = 0;
+    DO(driver.memcpy_dtoh(y, j.y, sizeof y));
+    assert_memory_equal(y, zero, sizeof y); /* nothing has run yet */
+
+    DO(graph_instantiate(&exec, graph, 0));
+    for (int launch = 0; launch < 3; launch++)
+        DO(graph_launch(exec, stream));
+    DO(driver.stream_synchronize(stream));
+    DO(driver.memcpy_dtoh(y, j.y, sizeof y));
+    for (int i = 0; i < ELEMENTS; i++)
+        assert_true(y[i] == (float)(3 * 2 * i));
+    DO(graph_exec_destroy(exec));
+    DO(graph_destroy(graph));
+    DO(driver.stream_destroy(stream));
+    DO(driver.mem_free(j.x));
+    DO(driver.mem_free(j.y));
+    close_places();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads_race_in_contexts_on_two_devices),
+        cmocka_unit_test(preloaded_kernels_are_captured_into_a_graph),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
