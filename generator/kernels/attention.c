@@ -227,7 +227,8 @@ static const kiln_arg single_head_args[] = {
     {"v", KILN_ARG_IN, "$type", HEAD, 16, NULL, "V"},
     {"out", KILN_ARG_OUT, "$type", HEAD, 16, NULL, "O"},
     {"seq_len", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of each matrix, one behind the other"},
-    {"scale", KILN_ARG_VALUE, "$type:f64:f32", NULL, 0, NULL, "of the scores, at least 0; as a rule 1 / sqrt(head_dim)"},
+    {"scale", KILN_ARG_VALUE, "$type:f64:f32", NULL, 0, NULL,
+     "of the scores, at least 0; as a rule 1 / sqrt(head_dim)"},
     {.name = NULL},
 };
 
@@ -245,7 +246,8 @@ static const kiln_value single_head_values[] = {
 };
 
 static const kiln_call calls[] = {
-    {"single_head", "one head of as many queries as keys, in matrices without gaps", single_head_args, single_head_values},
+    {"single_head", "one head of as many queries as keys, in matrices without gaps", single_head_args,
+     single_head_values},
     {.name = NULL},
 };
 

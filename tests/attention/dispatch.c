@@ -3,67 +3,25 @@
  *
  *     attention_dispatch_test DRIVER
  */
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "../calls.h"
 
 #include "attention_dispatch.h"
 
 enum { DIM = 64, TILE_K = 64, SOME_ADDRESS = 1 << 20 };
 
-static kiln_driver driver;
-static kiln_slot slots[ATTENTION_DISPATCH_SLOTS];
-static kiln_loader loader;
-
-typedef struct launch {
-    unsigned x, y, shared;
-} launch;
-
-static launch last;
-
-static int note_launch(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
-                       unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
-                       CUstream stream, void **params, void **extra)
-{
-    (void)function, (void)grid_z, (void)block_x, (void)block_y, (void)block_z;
-    (void)stream, (void)params, (void)extra;
-    last = (launch){grid_x, grid_y, shared_bytes};
-    return 0;
-}
-
-static void need(bool fine, const char *what)
-{
-    if (fine)
-        return;
-    fprintf(stderr, "%s failed\n", what);
-    exit(1);
-}
-
-static void open_device(const char *path)
-{
-    CUcontext context = NULL;
-    need(kiln_driver_load(&driver, path, NULL) == KILN_OK, "kiln_driver_load");
-    need(driver.init(0) == 0 && driver.device_primary_ctx_retain(&context, 0) == 0,
-         "cuDevicePrimaryCtxRetain");
-    need(driver.ctx_set_current(context) == 0, "cuCtxSetCurrent");
-    driver.launch_kernel = note_launch;
-    need(kiln_open(&loader, &driver, &attention_dispatch_bundle, slots, ATTENTION_DISPATCH_SLOTS, NULL) ==
-             KILN_OK,
-         "kiln_open");
-}
-
 typedef enum of_heads { ALONE, PACKED } of_heads;
 
-/* M is the device's multiprocessors, `m` of them and `plus` the heads. A workspace for so many parts is given. */
-typedef struct trial {
+/* Heads of K: `m` for each multiprocessor, and `plus`; `group` of Q for each of them. Queries likewise. A workspace for so
+ * many parts is given. */
+typedef struct shape {
     const char *what;
     unsigned m, plus, group, queries, queries_m, keys, workspace_parts;
     unsigned tile, parts; /* 128 stands for 64 where there is no such tile: f32, and below sm_80 */
     of_heads heads;
-} trial;
+} shape;
 
 /* clang-format off */
-static const trial trials[] = {
+static const shape shapes[] = {
     /*                                    heads         queries     keys  given | tile parts */
     {"one query",                         0,  1,  1,    1,    0,    100,    0,      32,  1, ALONE},
     {"one query of many heads",           4,  0,  1,    1,    0,    100,    0,      32,  1, ALONE},
@@ -91,9 +49,9 @@ static const trial trials[] = {
 };
 /* clang-format on */
 
-enum { TRIALS = sizeof trials / sizeof trials[0] };
+enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 
-static attention_dispatch_attention_args arguments(const trial *t, uint32_t type)
+static attention_dispatch_attention_args arguments(const shape *t, uint32_t type)
 {
     uint32_t all = loader.device.multiprocessors, heads = t->m * all + t->plus;
     uint32_t queries = t->queries + t->queries_m * all;
@@ -130,43 +88,33 @@ static uint32_t shared_bytes(uint32_t type, uint32_t tile)
     return is_simt ? (tile + TILE_K) * 144 + tile * TILE_K * 4 + 512 : (tile + 2 * TILE_K) * (2 * DIM + 16);
 }
 
-static bool is_right(const trial *t, uint32_t type, uint32_t tile, uint32_t parts, of_heads heads)
+static void try_one(const shape *t, uint32_t type, uint32_t tile, uint32_t parts, of_heads heads)
 {
     attention_dispatch_attention_args a = arguments(t, type);
-    last = (launch){0};
-    kiln_status status = attention_dispatch_attention(&loader, NULL, &a);
     uint32_t rows = a.q_length * (heads == PACKED ? t->group : 1);
-    launch expected = {(rows + tile - 1) / tile * parts, heads == PACKED ? a.kv_heads : a.q_heads,
-                       shared_bytes(type, tile)};
-    bool fine =
-        status == KILN_OK && last.x == expected.x && last.y == expected.y && last.shared == expected.shared;
-    if (!fine)
-        printf("WRONG %s: \"%s\", %u x %u thread blocks of %u bytes; expected %u x %u of %u\n", t->what,
-               kiln_status_string(status), last.x, last.y, last.shared, expected.x, expected.y,
-               expected.shared);
-    return fine;
+    uint32_t blocks = (rows + tile - 1) / tile * parts,
+             rows_of_blocks = heads == PACKED ? a.kv_heads : a.q_heads;
+    launched = (launch){0};
+    kiln_status status = attention_dispatch_attention(&loader, NULL, &a);
+    judge(status == KILN_OK && launched.count == 1 && launched.grid[0] == blocks &&
+              launched.grid[1] == rows_of_blocks && launched.shared_bytes == shared_bytes(type, tile),
+          t->what, status);
 }
 
 int main(int argc, char **argv)
 {
     if (argc != 2)
         return 2;
-    open_device(argv[1]);
-    unsigned right = 0, count = 0;
+    is_dry = true;
+    open_device(argv[1], &attention_dispatch_bundle);
     bool is_old = loader.device.sm < 80;
-    for (int i = 0; i < TRIALS; i++) {
-        const trial *t = &trials[i];
+    for (int i = 0; i < SHAPES; i++) {
+        const shape *t = &shapes[i];
         uint32_t no_128 = t->tile == 128 ? 64 : t->tile;
-        count += 2;
-        right +=
-            is_right(t, ATTENTION_DISPATCH_ATTENTION_TYPE_F16, is_old ? no_128 : t->tile, t->parts, t->heads);
-        right += is_right(t, ATTENTION_DISPATCH_ATTENTION_TYPE_F32, no_128, t->parts, t->heads);
-        if (is_old)
-            continue;
-        count++; /* of bf16 the bundle has tiles of 128 and 64 alone */
-        right += is_right(t, ATTENTION_DISPATCH_ATTENTION_TYPE_BF16, t->tile == 32 ? 64 : t->tile, 1, ALONE);
+        try_one(t, ATTENTION_DISPATCH_ATTENTION_TYPE_F16, is_old ? no_128 : t->tile, t->parts, t->heads);
+        try_one(t, ATTENTION_DISPATCH_ATTENTION_TYPE_F32, no_128, t->parts, t->heads);
+        if (!is_old) /* of bf16 the bundle has tiles of 128 and 64 alone */
+            try_one(t, ATTENTION_DISPATCH_ATTENTION_TYPE_BF16, t->tile == 32 ? 64 : t->tile, 1, ALONE);
     }
-    need(kiln_close(&loader) == KILN_OK, "kiln_close");
-    printf("%u of %u launches as expected\n", right, count);
-    return right != count;
+    return end_calls();
 }
