@@ -22,6 +22,9 @@
  * status but KILN_OK; what a kernel asks of its arguments beyond the family's rules is checked when it is
  * launched. Another kernel is forced by its own function, or by kernel->launch(loader, stream, &args).
  *
+ * In the function of a single variant 0 stands for the variant's own value of each parameter; another
+ * value is NO_VARIANT.
+ *
  * A program that calls functions of single variants only, and is compiled with -ffunction-sections
  * -fdata-sections and linked with -Wl,--gc-sections, carries those kernels only. A family's function
  * carries all of the family, the index all of the bundle. */
