@@ -5974,15 +5974,10 @@ const kiln_kernel kiln_default_int4_quantize_bf16_asym_128_low_kernel = {
     .max_shared_bytes = 0,
 };
 
-kiln_status kiln_default_int4_quantize(kiln_loader *loader, CUstream stream,
-                                       const kiln_default_int4_quantize_args *args)
+/* Which variant serves these arguments on this device. */
+static const kiln_kernel *choose_int4_quantize(const kiln_loader *loader, kiln_default_int4_quantize_args a)
 {
-    const kiln_status status = check_int4_quantize(loader, args);
-    if (status != KILN_OK)
-        return status;
-    kiln_default_int4_quantize_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
+    (void)loader;
     if (a.type == 0)
         a.type = KILN_DEFAULT_INT4_QUANTIZE_TYPE_F32;
     if (a.mode == 0)
@@ -5991,42 +5986,69 @@ kiln_status kiln_default_int4_quantize(kiln_loader *loader, CUstream stream,
         a.nibbles = KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW;
     if (a.type == KILN_DEFAULT_INT4_QUANTIZE_TYPE_F32 && a.mode == KILN_DEFAULT_INT4_QUANTIZE_MODE_SYM &&
         a.group == KILN_DEFAULT_INT4_QUANTIZE_GROUP_32 && a.nibbles == KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW)
-        return kiln_default_int4_quantize_f32_sym_32_low(loader, stream, args);
+        return &kiln_default_int4_quantize_f32_sym_32_low_kernel;
     if (a.type == KILN_DEFAULT_INT4_QUANTIZE_TYPE_F32 && a.mode == KILN_DEFAULT_INT4_QUANTIZE_MODE_SYM &&
         a.group == KILN_DEFAULT_INT4_QUANTIZE_GROUP_128 &&
         a.nibbles == KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW)
-        return kiln_default_int4_quantize_f32_sym_128_low(loader, stream, args);
+        return &kiln_default_int4_quantize_f32_sym_128_low_kernel;
     if (a.type == KILN_DEFAULT_INT4_QUANTIZE_TYPE_F32 && a.mode == KILN_DEFAULT_INT4_QUANTIZE_MODE_ASYM &&
         a.group == KILN_DEFAULT_INT4_QUANTIZE_GROUP_32 && a.nibbles == KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW)
-        return kiln_default_int4_quantize_f32_asym_32_low(loader, stream, args);
+        return &kiln_default_int4_quantize_f32_asym_32_low_kernel;
     if (a.type == KILN_DEFAULT_INT4_QUANTIZE_TYPE_F32 && a.mode == KILN_DEFAULT_INT4_QUANTIZE_MODE_ASYM &&
         a.group == KILN_DEFAULT_INT4_QUANTIZE_GROUP_128 &&
         a.nibbles == KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW)
-        return kiln_default_int4_quantize_f32_asym_128_low(loader, stream, args);
+        return &kiln_default_int4_quantize_f32_asym_128_low_kernel;
     if (a.type == KILN_DEFAULT_INT4_QUANTIZE_TYPE_F16 && a.mode == KILN_DEFAULT_INT4_QUANTIZE_MODE_SYM &&
         a.group == KILN_DEFAULT_INT4_QUANTIZE_GROUP_32 && a.nibbles == KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW)
-        return kiln_default_int4_quantize_f16_sym_32_low(loader, stream, args);
+        return &kiln_default_int4_quantize_f16_sym_32_low_kernel;
     if (a.type == KILN_DEFAULT_INT4_QUANTIZE_TYPE_F16 && a.mode == KILN_DEFAULT_INT4_QUANTIZE_MODE_SYM &&
         a.group == KILN_DEFAULT_INT4_QUANTIZE_GROUP_128 &&
         a.nibbles == KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW)
-        return kiln_default_int4_quantize_f16_sym_128_low(loader, stream, args);
+        return &kiln_default_int4_quantize_f16_sym_128_low_kernel;
     if (a.type == KILN_DEFAULT_INT4_QUANTIZE_TYPE_F16 && a.mode == KILN_DEFAULT_INT4_QUANTIZE_MODE_ASYM &&
         a.group == KILN_DEFAULT_INT4_QUANTIZE_GROUP_32 && a.nibbles == KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW)
-        return kiln_default_int4_quantize_f16_asym_32_low(loader, stream, args);
+        return &kiln_default_int4_quantize_f16_asym_32_low_kernel;
     if (a.type == KILN_DEFAULT_INT4_QUANTIZE_TYPE_F16 && a.mode == KILN_DEFAULT_INT4_QUANTIZE_MODE_ASYM &&
         a.group == KILN_DEFAULT_INT4_QUANTIZE_GROUP_128 &&
         a.nibbles == KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW)
-        return kiln_default_int4_quantize_f16_asym_128_low(loader, stream, args);
+        return &kiln_default_int4_quantize_f16_asym_128_low_kernel;
     if (a.type == KILN_DEFAULT_INT4_QUANTIZE_TYPE_BF16 && a.mode == KILN_DEFAULT_INT4_QUANTIZE_MODE_SYM &&
         a.group == KILN_DEFAULT_INT4_QUANTIZE_GROUP_128 &&
         a.nibbles == KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW)
-        return kiln_default_int4_quantize_bf16_sym_128_low(loader, stream, args);
+        return &kiln_default_int4_quantize_bf16_sym_128_low_kernel;
     if (a.type == KILN_DEFAULT_INT4_QUANTIZE_TYPE_BF16 && a.mode == KILN_DEFAULT_INT4_QUANTIZE_MODE_ASYM &&
         a.group == KILN_DEFAULT_INT4_QUANTIZE_GROUP_128 &&
         a.nibbles == KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW)
-        return kiln_default_int4_quantize_bf16_asym_128_low(loader, stream, args);
-    static const char detail[] = "the bundle has type f32 f16 bf16, mode sym asym, group 32 128, nibbles low";
-    return kiln_fail(loader, KILN_ERROR_NO_VARIANT, int4_quantize_name, detail);
+        return &kiln_default_int4_quantize_bf16_asym_128_low_kernel;
+    return NULL;
+}
+
+kiln_status kiln_default_int4_quantize_pick(kiln_loader *loader, const kiln_default_int4_quantize_args *args,
+                                            const kiln_kernel **kernel)
+{
+    if (!kernel)
+        return kiln_begin(loader, NULL, int4_quantize_name);
+    *kernel = NULL;
+    const kiln_status status = check_int4_quantize(loader, args);
+    if (status != KILN_OK)
+        return status;
+    if (args->n == 0)
+        return KILN_OK;
+    *kernel = choose_int4_quantize(loader, *args);
+    if (!*kernel) {
+        static const char detail[] =
+            "the bundle has type f32 f16 bf16, mode sym asym, group 32 128, nibbles low";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, int4_quantize_name, detail);
+    }
+    return KILN_OK;
+}
+
+kiln_status kiln_default_int4_quantize(kiln_loader *loader, CUstream stream,
+                                       const kiln_default_int4_quantize_args *args)
+{
+    const kiln_kernel *kernel;
+    const kiln_status status = kiln_default_int4_quantize_pick(loader, args, &kernel);
+    return kernel ? (kiln_status)kernel->launch(loader, stream, args) : status;
 }
 
 /* ==== int4_unpack ======================================================================================= */
@@ -11521,15 +11543,10 @@ const kiln_kernel kiln_default_int4_unpack_bf16_asym_128_low_kernel = {
     .max_shared_bytes = 0,
 };
 
-kiln_status kiln_default_int4_unpack(kiln_loader *loader, CUstream stream,
-                                     const kiln_default_int4_unpack_args *args)
+/* Which variant serves these arguments on this device. */
+static const kiln_kernel *choose_int4_unpack(const kiln_loader *loader, kiln_default_int4_unpack_args a)
 {
-    const kiln_status status = check_int4_unpack(loader, args);
-    if (status != KILN_OK)
-        return status;
-    kiln_default_int4_unpack_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
+    (void)loader;
     if (a.type == 0)
         a.type = KILN_DEFAULT_INT4_UNPACK_TYPE_F32;
     if (a.mode == 0)
@@ -11538,36 +11555,63 @@ kiln_status kiln_default_int4_unpack(kiln_loader *loader, CUstream stream,
         a.nibbles = KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW;
     if (a.type == KILN_DEFAULT_INT4_UNPACK_TYPE_F32 && a.mode == KILN_DEFAULT_INT4_UNPACK_MODE_SYM &&
         a.group == KILN_DEFAULT_INT4_UNPACK_GROUP_32 && a.nibbles == KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW)
-        return kiln_default_int4_unpack_f32_sym_32_low(loader, stream, args);
+        return &kiln_default_int4_unpack_f32_sym_32_low_kernel;
     if (a.type == KILN_DEFAULT_INT4_UNPACK_TYPE_F32 && a.mode == KILN_DEFAULT_INT4_UNPACK_MODE_SYM &&
         a.group == KILN_DEFAULT_INT4_UNPACK_GROUP_128 && a.nibbles == KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW)
-        return kiln_default_int4_unpack_f32_sym_128_low(loader, stream, args);
+        return &kiln_default_int4_unpack_f32_sym_128_low_kernel;
     if (a.type == KILN_DEFAULT_INT4_UNPACK_TYPE_F32 && a.mode == KILN_DEFAULT_INT4_UNPACK_MODE_ASYM &&
         a.group == KILN_DEFAULT_INT4_UNPACK_GROUP_32 && a.nibbles == KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW)
-        return kiln_default_int4_unpack_f32_asym_32_low(loader, stream, args);
+        return &kiln_default_int4_unpack_f32_asym_32_low_kernel;
     if (a.type == KILN_DEFAULT_INT4_UNPACK_TYPE_F32 && a.mode == KILN_DEFAULT_INT4_UNPACK_MODE_ASYM &&
         a.group == KILN_DEFAULT_INT4_UNPACK_GROUP_128 && a.nibbles == KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW)
-        return kiln_default_int4_unpack_f32_asym_128_low(loader, stream, args);
+        return &kiln_default_int4_unpack_f32_asym_128_low_kernel;
     if (a.type == KILN_DEFAULT_INT4_UNPACK_TYPE_F16 && a.mode == KILN_DEFAULT_INT4_UNPACK_MODE_SYM &&
         a.group == KILN_DEFAULT_INT4_UNPACK_GROUP_32 && a.nibbles == KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW)
-        return kiln_default_int4_unpack_f16_sym_32_low(loader, stream, args);
+        return &kiln_default_int4_unpack_f16_sym_32_low_kernel;
     if (a.type == KILN_DEFAULT_INT4_UNPACK_TYPE_F16 && a.mode == KILN_DEFAULT_INT4_UNPACK_MODE_SYM &&
         a.group == KILN_DEFAULT_INT4_UNPACK_GROUP_128 && a.nibbles == KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW)
-        return kiln_default_int4_unpack_f16_sym_128_low(loader, stream, args);
+        return &kiln_default_int4_unpack_f16_sym_128_low_kernel;
     if (a.type == KILN_DEFAULT_INT4_UNPACK_TYPE_F16 && a.mode == KILN_DEFAULT_INT4_UNPACK_MODE_ASYM &&
         a.group == KILN_DEFAULT_INT4_UNPACK_GROUP_32 && a.nibbles == KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW)
-        return kiln_default_int4_unpack_f16_asym_32_low(loader, stream, args);
+        return &kiln_default_int4_unpack_f16_asym_32_low_kernel;
     if (a.type == KILN_DEFAULT_INT4_UNPACK_TYPE_F16 && a.mode == KILN_DEFAULT_INT4_UNPACK_MODE_ASYM &&
         a.group == KILN_DEFAULT_INT4_UNPACK_GROUP_128 && a.nibbles == KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW)
-        return kiln_default_int4_unpack_f16_asym_128_low(loader, stream, args);
+        return &kiln_default_int4_unpack_f16_asym_128_low_kernel;
     if (a.type == KILN_DEFAULT_INT4_UNPACK_TYPE_BF16 && a.mode == KILN_DEFAULT_INT4_UNPACK_MODE_SYM &&
         a.group == KILN_DEFAULT_INT4_UNPACK_GROUP_128 && a.nibbles == KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW)
-        return kiln_default_int4_unpack_bf16_sym_128_low(loader, stream, args);
+        return &kiln_default_int4_unpack_bf16_sym_128_low_kernel;
     if (a.type == KILN_DEFAULT_INT4_UNPACK_TYPE_BF16 && a.mode == KILN_DEFAULT_INT4_UNPACK_MODE_ASYM &&
         a.group == KILN_DEFAULT_INT4_UNPACK_GROUP_128 && a.nibbles == KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW)
-        return kiln_default_int4_unpack_bf16_asym_128_low(loader, stream, args);
-    static const char detail[] = "the bundle has type f32 f16 bf16, mode sym asym, group 32 128, nibbles low";
-    return kiln_fail(loader, KILN_ERROR_NO_VARIANT, int4_unpack_name, detail);
+        return &kiln_default_int4_unpack_bf16_asym_128_low_kernel;
+    return NULL;
+}
+
+kiln_status kiln_default_int4_unpack_pick(kiln_loader *loader, const kiln_default_int4_unpack_args *args,
+                                          const kiln_kernel **kernel)
+{
+    if (!kernel)
+        return kiln_begin(loader, NULL, int4_unpack_name);
+    *kernel = NULL;
+    const kiln_status status = check_int4_unpack(loader, args);
+    if (status != KILN_OK)
+        return status;
+    if (args->n == 0)
+        return KILN_OK;
+    *kernel = choose_int4_unpack(loader, *args);
+    if (!*kernel) {
+        static const char detail[] =
+            "the bundle has type f32 f16 bf16, mode sym asym, group 32 128, nibbles low";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, int4_unpack_name, detail);
+    }
+    return KILN_OK;
+}
+
+kiln_status kiln_default_int4_unpack(kiln_loader *loader, CUstream stream,
+                                     const kiln_default_int4_unpack_args *args)
+{
+    const kiln_kernel *kernel;
+    const kiln_status status = kiln_default_int4_unpack_pick(loader, args, &kernel);
+    return kernel ? (kiln_status)kernel->launch(loader, stream, args) : status;
 }
 
 /* ==== int4_scale ======================================================================================== */
@@ -12903,15 +12947,10 @@ const kiln_kernel kiln_default_int4_scale_f16_asym_128_kernel = {
     .max_shared_bytes = 0,
 };
 
-kiln_status kiln_default_int4_scale(kiln_loader *loader, CUstream stream,
-                                    const kiln_default_int4_scale_args *args)
+/* Which variant serves these arguments on this device. */
+static const kiln_kernel *choose_int4_scale(const kiln_loader *loader, kiln_default_int4_scale_args a)
 {
-    const kiln_status status = check_int4_scale(loader, args);
-    if (status != KILN_OK)
-        return status;
-    kiln_default_int4_scale_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
+    (void)loader;
     if (a.type == 0)
         a.type = KILN_DEFAULT_INT4_SCALE_TYPE_F32;
     if (a.mode == 0)
@@ -12920,18 +12959,44 @@ kiln_status kiln_default_int4_scale(kiln_loader *loader, CUstream stream,
         a.group = KILN_DEFAULT_INT4_SCALE_GROUP_128;
     if (a.type == KILN_DEFAULT_INT4_SCALE_TYPE_F32 && a.mode == KILN_DEFAULT_INT4_SCALE_MODE_SYM &&
         a.group == KILN_DEFAULT_INT4_SCALE_GROUP_128)
-        return kiln_default_int4_scale_f32_sym_128(loader, stream, args);
+        return &kiln_default_int4_scale_f32_sym_128_kernel;
     if (a.type == KILN_DEFAULT_INT4_SCALE_TYPE_F32 && a.mode == KILN_DEFAULT_INT4_SCALE_MODE_ASYM &&
         a.group == KILN_DEFAULT_INT4_SCALE_GROUP_128)
-        return kiln_default_int4_scale_f32_asym_128(loader, stream, args);
+        return &kiln_default_int4_scale_f32_asym_128_kernel;
     if (a.type == KILN_DEFAULT_INT4_SCALE_TYPE_F16 && a.mode == KILN_DEFAULT_INT4_SCALE_MODE_SYM &&
         a.group == KILN_DEFAULT_INT4_SCALE_GROUP_128)
-        return kiln_default_int4_scale_f16_sym_128(loader, stream, args);
+        return &kiln_default_int4_scale_f16_sym_128_kernel;
     if (a.type == KILN_DEFAULT_INT4_SCALE_TYPE_F16 && a.mode == KILN_DEFAULT_INT4_SCALE_MODE_ASYM &&
         a.group == KILN_DEFAULT_INT4_SCALE_GROUP_128)
-        return kiln_default_int4_scale_f16_asym_128(loader, stream, args);
-    static const char detail[] = "the bundle has type f32 f16, mode sym asym, group 128";
-    return kiln_fail(loader, KILN_ERROR_NO_VARIANT, int4_scale_name, detail);
+        return &kiln_default_int4_scale_f16_asym_128_kernel;
+    return NULL;
+}
+
+kiln_status kiln_default_int4_scale_pick(kiln_loader *loader, const kiln_default_int4_scale_args *args,
+                                         const kiln_kernel **kernel)
+{
+    if (!kernel)
+        return kiln_begin(loader, NULL, int4_scale_name);
+    *kernel = NULL;
+    const kiln_status status = check_int4_scale(loader, args);
+    if (status != KILN_OK)
+        return status;
+    if (args->n == 0)
+        return KILN_OK;
+    *kernel = choose_int4_scale(loader, *args);
+    if (!*kernel) {
+        static const char detail[] = "the bundle has type f32 f16, mode sym asym, group 128";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, int4_scale_name, detail);
+    }
+    return KILN_OK;
+}
+
+kiln_status kiln_default_int4_scale(kiln_loader *loader, CUstream stream,
+                                    const kiln_default_int4_scale_args *args)
+{
+    const kiln_kernel *kernel;
+    const kiln_status status = kiln_default_int4_scale_pick(loader, args, &kernel);
+    return kernel ? (kiln_status)kernel->launch(loader, stream, args) : status;
 }
 
 /* ==== int4_pack ========================================================================================= */
@@ -15209,15 +15274,10 @@ const kiln_kernel kiln_default_int4_pack_f16_asym_128_low_kernel = {
     .max_shared_bytes = 0,
 };
 
-kiln_status kiln_default_int4_pack(kiln_loader *loader, CUstream stream,
-                                   const kiln_default_int4_pack_args *args)
+/* Which variant serves these arguments on this device. */
+static const kiln_kernel *choose_int4_pack(const kiln_loader *loader, kiln_default_int4_pack_args a)
 {
-    const kiln_status status = check_int4_pack(loader, args);
-    if (status != KILN_OK)
-        return status;
-    kiln_default_int4_pack_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
+    (void)loader;
     if (a.type == 0)
         a.type = KILN_DEFAULT_INT4_PACK_TYPE_F32;
     if (a.mode == 0)
@@ -15228,18 +15288,44 @@ kiln_status kiln_default_int4_pack(kiln_loader *loader, CUstream stream,
         a.nibbles = KILN_DEFAULT_INT4_PACK_NIBBLES_LOW;
     if (a.type == KILN_DEFAULT_INT4_PACK_TYPE_F32 && a.mode == KILN_DEFAULT_INT4_PACK_MODE_SYM &&
         a.group == KILN_DEFAULT_INT4_PACK_GROUP_128 && a.nibbles == KILN_DEFAULT_INT4_PACK_NIBBLES_LOW)
-        return kiln_default_int4_pack_f32_sym_128_low(loader, stream, args);
+        return &kiln_default_int4_pack_f32_sym_128_low_kernel;
     if (a.type == KILN_DEFAULT_INT4_PACK_TYPE_F32 && a.mode == KILN_DEFAULT_INT4_PACK_MODE_ASYM &&
         a.group == KILN_DEFAULT_INT4_PACK_GROUP_128 && a.nibbles == KILN_DEFAULT_INT4_PACK_NIBBLES_LOW)
-        return kiln_default_int4_pack_f32_asym_128_low(loader, stream, args);
+        return &kiln_default_int4_pack_f32_asym_128_low_kernel;
     if (a.type == KILN_DEFAULT_INT4_PACK_TYPE_F16 && a.mode == KILN_DEFAULT_INT4_PACK_MODE_SYM &&
         a.group == KILN_DEFAULT_INT4_PACK_GROUP_128 && a.nibbles == KILN_DEFAULT_INT4_PACK_NIBBLES_LOW)
-        return kiln_default_int4_pack_f16_sym_128_low(loader, stream, args);
+        return &kiln_default_int4_pack_f16_sym_128_low_kernel;
     if (a.type == KILN_DEFAULT_INT4_PACK_TYPE_F16 && a.mode == KILN_DEFAULT_INT4_PACK_MODE_ASYM &&
         a.group == KILN_DEFAULT_INT4_PACK_GROUP_128 && a.nibbles == KILN_DEFAULT_INT4_PACK_NIBBLES_LOW)
-        return kiln_default_int4_pack_f16_asym_128_low(loader, stream, args);
-    static const char detail[] = "the bundle has type f32 f16, mode sym asym, group 128, nibbles low";
-    return kiln_fail(loader, KILN_ERROR_NO_VARIANT, int4_pack_name, detail);
+        return &kiln_default_int4_pack_f16_asym_128_low_kernel;
+    return NULL;
+}
+
+kiln_status kiln_default_int4_pack_pick(kiln_loader *loader, const kiln_default_int4_pack_args *args,
+                                        const kiln_kernel **kernel)
+{
+    if (!kernel)
+        return kiln_begin(loader, NULL, int4_pack_name);
+    *kernel = NULL;
+    const kiln_status status = check_int4_pack(loader, args);
+    if (status != KILN_OK)
+        return status;
+    if (args->n == 0)
+        return KILN_OK;
+    *kernel = choose_int4_pack(loader, *args);
+    if (!*kernel) {
+        static const char detail[] = "the bundle has type f32 f16, mode sym asym, group 128, nibbles low";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, int4_pack_name, detail);
+    }
+    return KILN_OK;
+}
+
+kiln_status kiln_default_int4_pack(kiln_loader *loader, CUstream stream,
+                                   const kiln_default_int4_pack_args *args)
+{
+    const kiln_kernel *kernel;
+    const kiln_status status = kiln_default_int4_pack_pick(loader, args, &kernel);
+    return kernel ? (kiln_status)kernel->launch(loader, stream, args) : status;
 }
 
 /* ==== nf4_quantize ====================================================================================== */
@@ -18895,15 +18981,10 @@ const kiln_kernel kiln_default_nf4_quantize_bf16_64_high_kernel = {
     .max_shared_bytes = 0,
 };
 
-kiln_status kiln_default_nf4_quantize(kiln_loader *loader, CUstream stream,
-                                      const kiln_default_nf4_quantize_args *args)
+/* Which variant serves these arguments on this device. */
+static const kiln_kernel *choose_nf4_quantize(const kiln_loader *loader, kiln_default_nf4_quantize_args a)
 {
-    const kiln_status status = check_nf4_quantize(loader, args);
-    if (status != KILN_OK)
-        return status;
-    kiln_default_nf4_quantize_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
+    (void)loader;
     if (a.type == 0)
         a.type = KILN_DEFAULT_NF4_QUANTIZE_TYPE_F32;
     if (a.group == 0)
@@ -18912,24 +18993,50 @@ kiln_status kiln_default_nf4_quantize(kiln_loader *loader, CUstream stream,
         a.nibbles = KILN_DEFAULT_NF4_QUANTIZE_NIBBLES_LOW;
     if (a.type == KILN_DEFAULT_NF4_QUANTIZE_TYPE_F32 && a.group == KILN_DEFAULT_NF4_QUANTIZE_GROUP_64 &&
         a.nibbles == KILN_DEFAULT_NF4_QUANTIZE_NIBBLES_LOW)
-        return kiln_default_nf4_quantize_f32_64_low(loader, stream, args);
+        return &kiln_default_nf4_quantize_f32_64_low_kernel;
     if (a.type == KILN_DEFAULT_NF4_QUANTIZE_TYPE_F32 && a.group == KILN_DEFAULT_NF4_QUANTIZE_GROUP_64 &&
         a.nibbles == KILN_DEFAULT_NF4_QUANTIZE_NIBBLES_HIGH)
-        return kiln_default_nf4_quantize_f32_64_high(loader, stream, args);
+        return &kiln_default_nf4_quantize_f32_64_high_kernel;
     if (a.type == KILN_DEFAULT_NF4_QUANTIZE_TYPE_F16 && a.group == KILN_DEFAULT_NF4_QUANTIZE_GROUP_64 &&
         a.nibbles == KILN_DEFAULT_NF4_QUANTIZE_NIBBLES_LOW)
-        return kiln_default_nf4_quantize_f16_64_low(loader, stream, args);
+        return &kiln_default_nf4_quantize_f16_64_low_kernel;
     if (a.type == KILN_DEFAULT_NF4_QUANTIZE_TYPE_F16 && a.group == KILN_DEFAULT_NF4_QUANTIZE_GROUP_64 &&
         a.nibbles == KILN_DEFAULT_NF4_QUANTIZE_NIBBLES_HIGH)
-        return kiln_default_nf4_quantize_f16_64_high(loader, stream, args);
+        return &kiln_default_nf4_quantize_f16_64_high_kernel;
     if (a.type == KILN_DEFAULT_NF4_QUANTIZE_TYPE_BF16 && a.group == KILN_DEFAULT_NF4_QUANTIZE_GROUP_64 &&
         a.nibbles == KILN_DEFAULT_NF4_QUANTIZE_NIBBLES_LOW)
-        return kiln_default_nf4_quantize_bf16_64_low(loader, stream, args);
+        return &kiln_default_nf4_quantize_bf16_64_low_kernel;
     if (a.type == KILN_DEFAULT_NF4_QUANTIZE_TYPE_BF16 && a.group == KILN_DEFAULT_NF4_QUANTIZE_GROUP_64 &&
         a.nibbles == KILN_DEFAULT_NF4_QUANTIZE_NIBBLES_HIGH)
-        return kiln_default_nf4_quantize_bf16_64_high(loader, stream, args);
-    static const char detail[] = "the bundle has type f32 f16 bf16, group 64, nibbles low high";
-    return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_quantize_name, detail);
+        return &kiln_default_nf4_quantize_bf16_64_high_kernel;
+    return NULL;
+}
+
+kiln_status kiln_default_nf4_quantize_pick(kiln_loader *loader, const kiln_default_nf4_quantize_args *args,
+                                           const kiln_kernel **kernel)
+{
+    if (!kernel)
+        return kiln_begin(loader, NULL, nf4_quantize_name);
+    *kernel = NULL;
+    const kiln_status status = check_nf4_quantize(loader, args);
+    if (status != KILN_OK)
+        return status;
+    if (args->n == 0)
+        return KILN_OK;
+    *kernel = choose_nf4_quantize(loader, *args);
+    if (!*kernel) {
+        static const char detail[] = "the bundle has type f32 f16 bf16, group 64, nibbles low high";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_quantize_name, detail);
+    }
+    return KILN_OK;
+}
+
+kiln_status kiln_default_nf4_quantize(kiln_loader *loader, CUstream stream,
+                                      const kiln_default_nf4_quantize_args *args)
+{
+    const kiln_kernel *kernel;
+    const kiln_status status = kiln_default_nf4_quantize_pick(loader, args, &kernel);
+    return kernel ? (kiln_status)kernel->launch(loader, stream, args) : status;
 }
 
 /* ==== nf4_unpack ======================================================================================== */
@@ -22197,15 +22304,10 @@ const kiln_kernel kiln_default_nf4_unpack_bf16_64_high_kernel = {
     .max_shared_bytes = 0,
 };
 
-kiln_status kiln_default_nf4_unpack(kiln_loader *loader, CUstream stream,
-                                    const kiln_default_nf4_unpack_args *args)
+/* Which variant serves these arguments on this device. */
+static const kiln_kernel *choose_nf4_unpack(const kiln_loader *loader, kiln_default_nf4_unpack_args a)
 {
-    const kiln_status status = check_nf4_unpack(loader, args);
-    if (status != KILN_OK)
-        return status;
-    kiln_default_nf4_unpack_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
+    (void)loader;
     if (a.type == 0)
         a.type = KILN_DEFAULT_NF4_UNPACK_TYPE_F32;
     if (a.group == 0)
@@ -22214,24 +22316,50 @@ kiln_status kiln_default_nf4_unpack(kiln_loader *loader, CUstream stream,
         a.nibbles = KILN_DEFAULT_NF4_UNPACK_NIBBLES_LOW;
     if (a.type == KILN_DEFAULT_NF4_UNPACK_TYPE_F32 && a.group == KILN_DEFAULT_NF4_UNPACK_GROUP_64 &&
         a.nibbles == KILN_DEFAULT_NF4_UNPACK_NIBBLES_LOW)
-        return kiln_default_nf4_unpack_f32_64_low(loader, stream, args);
+        return &kiln_default_nf4_unpack_f32_64_low_kernel;
     if (a.type == KILN_DEFAULT_NF4_UNPACK_TYPE_F32 && a.group == KILN_DEFAULT_NF4_UNPACK_GROUP_64 &&
         a.nibbles == KILN_DEFAULT_NF4_UNPACK_NIBBLES_HIGH)
-        return kiln_default_nf4_unpack_f32_64_high(loader, stream, args);
+        return &kiln_default_nf4_unpack_f32_64_high_kernel;
     if (a.type == KILN_DEFAULT_NF4_UNPACK_TYPE_F16 && a.group == KILN_DEFAULT_NF4_UNPACK_GROUP_64 &&
         a.nibbles == KILN_DEFAULT_NF4_UNPACK_NIBBLES_LOW)
-        return kiln_default_nf4_unpack_f16_64_low(loader, stream, args);
+        return &kiln_default_nf4_unpack_f16_64_low_kernel;
     if (a.type == KILN_DEFAULT_NF4_UNPACK_TYPE_F16 && a.group == KILN_DEFAULT_NF4_UNPACK_GROUP_64 &&
         a.nibbles == KILN_DEFAULT_NF4_UNPACK_NIBBLES_HIGH)
-        return kiln_default_nf4_unpack_f16_64_high(loader, stream, args);
+        return &kiln_default_nf4_unpack_f16_64_high_kernel;
     if (a.type == KILN_DEFAULT_NF4_UNPACK_TYPE_BF16 && a.group == KILN_DEFAULT_NF4_UNPACK_GROUP_64 &&
         a.nibbles == KILN_DEFAULT_NF4_UNPACK_NIBBLES_LOW)
-        return kiln_default_nf4_unpack_bf16_64_low(loader, stream, args);
+        return &kiln_default_nf4_unpack_bf16_64_low_kernel;
     if (a.type == KILN_DEFAULT_NF4_UNPACK_TYPE_BF16 && a.group == KILN_DEFAULT_NF4_UNPACK_GROUP_64 &&
         a.nibbles == KILN_DEFAULT_NF4_UNPACK_NIBBLES_HIGH)
-        return kiln_default_nf4_unpack_bf16_64_high(loader, stream, args);
-    static const char detail[] = "the bundle has type f32 f16 bf16, group 64, nibbles low high";
-    return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_unpack_name, detail);
+        return &kiln_default_nf4_unpack_bf16_64_high_kernel;
+    return NULL;
+}
+
+kiln_status kiln_default_nf4_unpack_pick(kiln_loader *loader, const kiln_default_nf4_unpack_args *args,
+                                         const kiln_kernel **kernel)
+{
+    if (!kernel)
+        return kiln_begin(loader, NULL, nf4_unpack_name);
+    *kernel = NULL;
+    const kiln_status status = check_nf4_unpack(loader, args);
+    if (status != KILN_OK)
+        return status;
+    if (args->n == 0)
+        return KILN_OK;
+    *kernel = choose_nf4_unpack(loader, *args);
+    if (!*kernel) {
+        static const char detail[] = "the bundle has type f32 f16 bf16, group 64, nibbles low high";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_unpack_name, detail);
+    }
+    return KILN_OK;
+}
+
+kiln_status kiln_default_nf4_unpack(kiln_loader *loader, CUstream stream,
+                                    const kiln_default_nf4_unpack_args *args)
+{
+    const kiln_kernel *kernel;
+    const kiln_status status = kiln_default_nf4_unpack_pick(loader, args, &kernel);
+    return kernel ? (kiln_status)kernel->launch(loader, stream, args) : status;
 }
 
 /* ==== nf4_scale ========================================================================================= */
@@ -22802,25 +22930,46 @@ const kiln_kernel kiln_default_nf4_scale_f16_64_kernel = {
     .max_shared_bytes = 0,
 };
 
-kiln_status kiln_default_nf4_scale(kiln_loader *loader, CUstream stream,
-                                   const kiln_default_nf4_scale_args *args)
+/* Which variant serves these arguments on this device. */
+static const kiln_kernel *choose_nf4_scale(const kiln_loader *loader, kiln_default_nf4_scale_args a)
 {
-    const kiln_status status = check_nf4_scale(loader, args);
-    if (status != KILN_OK)
-        return status;
-    kiln_default_nf4_scale_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
+    (void)loader;
     if (a.type == 0)
         a.type = KILN_DEFAULT_NF4_SCALE_TYPE_F32;
     if (a.group == 0)
         a.group = KILN_DEFAULT_NF4_SCALE_GROUP_64;
     if (a.type == KILN_DEFAULT_NF4_SCALE_TYPE_F32 && a.group == KILN_DEFAULT_NF4_SCALE_GROUP_64)
-        return kiln_default_nf4_scale_f32_64(loader, stream, args);
+        return &kiln_default_nf4_scale_f32_64_kernel;
     if (a.type == KILN_DEFAULT_NF4_SCALE_TYPE_F16 && a.group == KILN_DEFAULT_NF4_SCALE_GROUP_64)
-        return kiln_default_nf4_scale_f16_64(loader, stream, args);
-    static const char detail[] = "the bundle has type f32 f16, group 64";
-    return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_scale_name, detail);
+        return &kiln_default_nf4_scale_f16_64_kernel;
+    return NULL;
+}
+
+kiln_status kiln_default_nf4_scale_pick(kiln_loader *loader, const kiln_default_nf4_scale_args *args,
+                                        const kiln_kernel **kernel)
+{
+    if (!kernel)
+        return kiln_begin(loader, NULL, nf4_scale_name);
+    *kernel = NULL;
+    const kiln_status status = check_nf4_scale(loader, args);
+    if (status != KILN_OK)
+        return status;
+    if (args->n == 0)
+        return KILN_OK;
+    *kernel = choose_nf4_scale(loader, *args);
+    if (!*kernel) {
+        static const char detail[] = "the bundle has type f32 f16, group 64";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_scale_name, detail);
+    }
+    return KILN_OK;
+}
+
+kiln_status kiln_default_nf4_scale(kiln_loader *loader, CUstream stream,
+                                   const kiln_default_nf4_scale_args *args)
+{
+    const kiln_kernel *kernel;
+    const kiln_status status = kiln_default_nf4_scale_pick(loader, args, &kernel);
+    return kernel ? (kiln_status)kernel->launch(loader, stream, args) : status;
 }
 
 /* ==== nf4_pack ========================================================================================== */
@@ -23956,15 +24105,10 @@ const kiln_kernel kiln_default_nf4_pack_f16_64_low_kernel = {
     .max_shared_bytes = 0,
 };
 
-kiln_status kiln_default_nf4_pack(kiln_loader *loader, CUstream stream,
-                                  const kiln_default_nf4_pack_args *args)
+/* Which variant serves these arguments on this device. */
+static const kiln_kernel *choose_nf4_pack(const kiln_loader *loader, kiln_default_nf4_pack_args a)
 {
-    const kiln_status status = check_nf4_pack(loader, args);
-    if (status != KILN_OK)
-        return status;
-    kiln_default_nf4_pack_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
+    (void)loader;
     if (a.type == 0)
         a.type = KILN_DEFAULT_NF4_PACK_TYPE_F32;
     if (a.group == 0)
@@ -23973,12 +24117,38 @@ kiln_status kiln_default_nf4_pack(kiln_loader *loader, CUstream stream,
         a.nibbles = KILN_DEFAULT_NF4_PACK_NIBBLES_LOW;
     if (a.type == KILN_DEFAULT_NF4_PACK_TYPE_F32 && a.group == KILN_DEFAULT_NF4_PACK_GROUP_64 &&
         a.nibbles == KILN_DEFAULT_NF4_PACK_NIBBLES_LOW)
-        return kiln_default_nf4_pack_f32_64_low(loader, stream, args);
+        return &kiln_default_nf4_pack_f32_64_low_kernel;
     if (a.type == KILN_DEFAULT_NF4_PACK_TYPE_F16 && a.group == KILN_DEFAULT_NF4_PACK_GROUP_64 &&
         a.nibbles == KILN_DEFAULT_NF4_PACK_NIBBLES_LOW)
-        return kiln_default_nf4_pack_f16_64_low(loader, stream, args);
-    static const char detail[] = "the bundle has type f32 f16, group 64, nibbles low";
-    return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_pack_name, detail);
+        return &kiln_default_nf4_pack_f16_64_low_kernel;
+    return NULL;
+}
+
+kiln_status kiln_default_nf4_pack_pick(kiln_loader *loader, const kiln_default_nf4_pack_args *args,
+                                       const kiln_kernel **kernel)
+{
+    if (!kernel)
+        return kiln_begin(loader, NULL, nf4_pack_name);
+    *kernel = NULL;
+    const kiln_status status = check_nf4_pack(loader, args);
+    if (status != KILN_OK)
+        return status;
+    if (args->n == 0)
+        return KILN_OK;
+    *kernel = choose_nf4_pack(loader, *args);
+    if (!*kernel) {
+        static const char detail[] = "the bundle has type f32 f16, group 64, nibbles low";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_pack_name, detail);
+    }
+    return KILN_OK;
+}
+
+kiln_status kiln_default_nf4_pack(kiln_loader *loader, CUstream stream,
+                                  const kiln_default_nf4_pack_args *args)
+{
+    const kiln_kernel *kernel;
+    const kiln_status status = kiln_default_nf4_pack_pick(loader, args, &kernel);
+    return kernel ? (kiln_status)kernel->launch(loader, stream, args) : status;
 }
 
 /* ==== q4k_dequantize ==================================================================================== */
@@ -27056,25 +27226,47 @@ const kiln_kernel kiln_default_q4k_dequantize_bf16_kernel = {
     .max_shared_bytes = 0,
 };
 
-kiln_status kiln_default_q4k_dequantize(kiln_loader *loader, CUstream stream,
-                                        const kiln_default_q4k_dequantize_args *args)
+/* Which variant serves these arguments on this device. */
+static const kiln_kernel *choose_q4k_dequantize(const kiln_loader *loader, kiln_default_q4k_dequantize_args a)
 {
-    const kiln_status status = check_q4k_dequantize(loader, args);
-    if (status != KILN_OK)
-        return status;
-    kiln_default_q4k_dequantize_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
+    (void)loader;
     if (a.type == 0)
         a.type = KILN_DEFAULT_Q4K_DEQUANTIZE_TYPE_F32;
     if (a.type == KILN_DEFAULT_Q4K_DEQUANTIZE_TYPE_F32)
-        return kiln_default_q4k_dequantize_f32(loader, stream, args);
+        return &kiln_default_q4k_dequantize_f32_kernel;
     if (a.type == KILN_DEFAULT_Q4K_DEQUANTIZE_TYPE_F16)
-        return kiln_default_q4k_dequantize_f16(loader, stream, args);
+        return &kiln_default_q4k_dequantize_f16_kernel;
     if (a.type == KILN_DEFAULT_Q4K_DEQUANTIZE_TYPE_BF16)
-        return kiln_default_q4k_dequantize_bf16(loader, stream, args);
-    static const char detail[] = "the bundle has type f32 f16 bf16";
-    return kiln_fail(loader, KILN_ERROR_NO_VARIANT, q4k_dequantize_name, detail);
+        return &kiln_default_q4k_dequantize_bf16_kernel;
+    return NULL;
+}
+
+kiln_status kiln_default_q4k_dequantize_pick(kiln_loader *loader,
+                                             const kiln_default_q4k_dequantize_args *args,
+                                             const kiln_kernel **kernel)
+{
+    if (!kernel)
+        return kiln_begin(loader, NULL, q4k_dequantize_name);
+    *kernel = NULL;
+    const kiln_status status = check_q4k_dequantize(loader, args);
+    if (status != KILN_OK)
+        return status;
+    if (args->n == 0)
+        return KILN_OK;
+    *kernel = choose_q4k_dequantize(loader, *args);
+    if (!*kernel) {
+        static const char detail[] = "the bundle has type f32 f16 bf16";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, q4k_dequantize_name, detail);
+    }
+    return KILN_OK;
+}
+
+kiln_status kiln_default_q4k_dequantize(kiln_loader *loader, CUstream stream,
+                                        const kiln_default_q4k_dequantize_args *args)
+{
+    const kiln_kernel *kernel;
+    const kiln_status status = kiln_default_q4k_dequantize_pick(loader, args, &kernel);
+    return kernel ? (kiln_status)kernel->launch(loader, stream, args) : status;
 }
 
 /* ==== rmsnorm_q4k_gemv ================================================================================== */
@@ -31302,15 +31494,10 @@ const kiln_kernel kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048_kerne
     .max_shared_bytes = 46640,
 };
 
-kiln_status kiln_default_rmsnorm_q4k_gemv(kiln_loader *loader, CUstream stream,
-                                          const kiln_default_rmsnorm_q4k_gemv_args *args)
+/* Which variant serves these arguments on this device. */
+static const kiln_kernel *choose_rmsnorm_q4k_gemv(const kiln_loader *loader,
+                                                  kiln_default_rmsnorm_q4k_gemv_args a)
 {
-    const kiln_status status = check_rmsnorm_q4k_gemv(loader, args);
-    if (status != KILN_OK)
-        return status;
-    kiln_default_rmsnorm_q4k_gemv_args a = *args;
-    if ((uint64_t)a.n == 0)
-        return KILN_OK;
     if (a.norm == 0)
         a.norm = KILN_DEFAULT_RMSNORM_Q4K_GEMV_NORM_RMS;
     if (a.activation == 0)
@@ -31323,11 +31510,11 @@ kiln_status kiln_default_rmsnorm_q4k_gemv(kiln_loader *loader, CUstream stream,
         if ((uint64_t)a.n >= 24 * (uint64_t)loader->device.multiprocessors &&
             37936 + 8 * ceil_div(minimum((uint64_t)a.k, 65536),
             512) * 80 <= (uint64_t)loader->device.max_shared_bytes)
-            return kiln_default_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536(loader, stream, args);
+            return &kiln_default_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536_kernel;
         if (37936 + 8 * ceil_div(minimum((uint64_t)a.k, 65536),
             512) * 80 <= (uint64_t)loader->device.max_shared_bytes)
-            return kiln_default_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536(loader, stream, args);
-        return kiln_default_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536(loader, stream, args);
+            return &kiln_default_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536_kernel;
+        return &kiln_default_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536_kernel;
     }
     if (a.norm == KILN_DEFAULT_RMSNORM_Q4K_GEMV_NORM_RMS && a.x == KILN_DEFAULT_RMSNORM_Q4K_GEMV_X_BF16 &&
         a.activation == KILN_DEFAULT_RMSNORM_Q4K_GEMV_ACTIVATION_Q8 && a.batch == 1 &&
@@ -31335,26 +31522,53 @@ kiln_status kiln_default_rmsnorm_q4k_gemv(kiln_loader *loader, CUstream stream,
         if ((uint64_t)a.n >= 24 * (uint64_t)loader->device.multiprocessors &&
             37936 + 8 * ceil_div(minimum((uint64_t)a.k, 65536),
             512) * 80 <= (uint64_t)loader->device.max_shared_bytes)
-            return kiln_default_rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_65536(loader, stream, args);
+            return &kiln_default_rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_65536_kernel;
         if (37936 + 8 * ceil_div(minimum((uint64_t)a.k, 65536),
             512) * 80 <= (uint64_t)loader->device.max_shared_bytes)
-            return kiln_default_rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_65536(loader, stream, args);
-        return kiln_default_rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_65536(loader, stream, args);
+            return &kiln_default_rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_65536_kernel;
+        return &kiln_default_rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_65536_kernel;
     }
     if (a.norm == KILN_DEFAULT_RMSNORM_Q4K_GEMV_NORM_RMS && a.x == KILN_DEFAULT_RMSNORM_Q4K_GEMV_X_F16 &&
         a.activation == KILN_DEFAULT_RMSNORM_Q4K_GEMV_ACTIVATION_EXACT && a.batch == 1 &&
         a.y == KILN_DEFAULT_RMSNORM_Q4K_GEMV_Y_F16) {
         if (37936 + 8 * ceil_div(minimum((uint64_t)a.k, 2048),
             512) * 272 <= (uint64_t)loader->device.max_shared_bytes)
-            return kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048(loader, stream, args);
+            return &kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048_kernel;
         if (37936 + 8 * ceil_div(minimum((uint64_t)a.k, 2048),
             512) * 272 <= (uint64_t)loader->device.max_shared_bytes)
-            return kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048(loader, stream, args);
-        return kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048(loader, stream, args);
+            return &kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048_kernel;
+        return &kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048_kernel;
     }
-    static const char detail[] =
-        "the bundle has norm rms, x f16 bf16, activation q8 exact, batch 1, y f16 bf16";
-    return kiln_fail(loader, KILN_ERROR_NO_VARIANT, rmsnorm_q4k_gemv_name, detail);
+    return NULL;
+}
+
+kiln_status kiln_default_rmsnorm_q4k_gemv_pick(kiln_loader *loader,
+                                               const kiln_default_rmsnorm_q4k_gemv_args *args,
+                                               const kiln_kernel **kernel)
+{
+    if (!kernel)
+        return kiln_begin(loader, NULL, rmsnorm_q4k_gemv_name);
+    *kernel = NULL;
+    const kiln_status status = check_rmsnorm_q4k_gemv(loader, args);
+    if (status != KILN_OK)
+        return status;
+    if ((uint64_t)args->n == 0)
+        return KILN_OK;
+    *kernel = choose_rmsnorm_q4k_gemv(loader, *args);
+    if (!*kernel) {
+        static const char detail[] =
+            "the bundle has norm rms, x f16 bf16, activation q8 exact, batch 1, y f16 bf16";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, rmsnorm_q4k_gemv_name, detail);
+    }
+    return KILN_OK;
+}
+
+kiln_status kiln_default_rmsnorm_q4k_gemv(kiln_loader *loader, CUstream stream,
+                                          const kiln_default_rmsnorm_q4k_gemv_args *args)
+{
+    const kiln_kernel *kernel;
+    const kiln_status status = kiln_default_rmsnorm_q4k_gemv_pick(loader, args, &kernel);
+    return kernel ? (kiln_status)kernel->launch(loader, stream, args) : status;
 }
 
 /* ==== nf4_gemm ========================================================================================== */
@@ -47604,15 +47818,9 @@ const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_2_near_2_1_kerne
     .max_shared_bytes = 86016,
 };
 
-kiln_status kiln_default_nf4_gemm(kiln_loader *loader, CUstream stream,
-                                  const kiln_default_nf4_gemm_args *args)
+/* Which variant serves these arguments on this device. */
+static const kiln_kernel *choose_nf4_gemm(const kiln_loader *loader, kiln_default_nf4_gemm_args a)
 {
-    const kiln_status status = check_nf4_gemm(loader, args);
-    if (status != KILN_OK)
-        return status;
-    kiln_default_nf4_gemm_args a = *args;
-    if ((uint64_t)a.m == 0 || (uint64_t)a.n == 0)
-        return KILN_OK;
     if (a.a == 0)
         a.a = KILN_DEFAULT_NF4_GEMM_A_F16;
     if (a.acc == 0)
@@ -47622,62 +47830,88 @@ kiln_status kiln_default_nf4_gemm(kiln_loader *loader, CUstream stream,
     if (a.a == KILN_DEFAULT_NF4_GEMM_A_F32 && a.acc == KILN_DEFAULT_NF4_GEMM_ACC_F32 &&
         a.nibbles == KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW) {
         if ((uint64_t)a.m <= 1)
-            return kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_near_2_1(loader, stream, args);
+            return &kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_near_2_1_kernel;
         if ((uint64_t)a.m <= 4)
-            return kiln_default_nf4_gemm_f32_f32_low_simt_4_16_8_near_2_1(loader, stream, args);
+            return &kiln_default_nf4_gemm_f32_f32_low_simt_4_16_8_near_2_1_kernel;
         if ((uint64_t)a.m > 16)
-            return kiln_default_nf4_gemm_f32_f32_low_simt_32_32_4_near_2_1(loader, stream, args);
-        return kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_near_2_1(loader, stream, args);
+            return &kiln_default_nf4_gemm_f32_f32_low_simt_32_32_4_near_2_1_kernel;
+        return &kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_near_2_1_kernel;
     }
     if (a.a == KILN_DEFAULT_NF4_GEMM_A_F16 && a.acc == KILN_DEFAULT_NF4_GEMM_ACC_F32 &&
         a.nibbles == KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW) {
         if ((uint64_t)a.m <= 1 && (uint64_t)loader->device.max_shared_bytes >= 166912 &&
             kiln_usable(loader, &kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_window_2_1_kernel))
-            return kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_window_2_1(loader, stream, args);
+            return &kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_window_2_1_kernel;
         if ((uint64_t)a.m <= 1)
-            return kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_near_2_1(loader, stream, args);
+            return &kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_near_2_1_kernel;
         if ((uint64_t)a.m <= 8 &&
             kiln_usable(loader, &kiln_default_nf4_gemm_f16_f32_low_mma_8_32_8_near_2_1_kernel))
-            return kiln_default_nf4_gemm_f16_f32_low_mma_8_32_8_near_2_1(loader, stream, args);
+            return &kiln_default_nf4_gemm_f16_f32_low_mma_8_32_8_near_2_1_kernel;
         if ((uint64_t)loader->device.sm >= 80 && (uint64_t)a.m > 32 &&
             kiln_usable(loader, &kiln_default_nf4_gemm_f16_f32_low_mma_64_128_2_near_2_1_kernel))
-            return kiln_default_nf4_gemm_f16_f32_low_mma_64_128_2_near_2_1(loader, stream, args);
+            return &kiln_default_nf4_gemm_f16_f32_low_mma_64_128_2_near_2_1_kernel;
         if ((uint64_t)loader->device.sm >= 80 && (uint64_t)a.m > 8 && (uint64_t)a.k >= 2048 &&
             ceil_div((uint64_t)a.m, 16) * ceil_div((uint64_t)a.n,
             64) * 4 < 2 * (uint64_t)loader->device.multiprocessors &&
             a.workspace_size >= ceil_div((uint64_t)a.m, 16) * ceil_div((uint64_t)a.n, 64) * 4 * 16 * 64 &&
             kiln_usable(loader, &kiln_default_nf4_gemm_f16_f32_low_mma_16_64_4_near_2_4_kernel))
-            return kiln_default_nf4_gemm_f16_f32_low_mma_16_64_4_near_2_4(loader, stream, args);
+            return &kiln_default_nf4_gemm_f16_f32_low_mma_16_64_4_near_2_4_kernel;
         if ((uint64_t)a.m <= 1)
-            return kiln_default_nf4_gemm_f16_f32_low_simt_1_16_8_near_2_1(loader, stream, args);
-        return kiln_default_nf4_gemm_f16_f32_low_simt_1_16_8_near_2_1(loader, stream, args);
+            return &kiln_default_nf4_gemm_f16_f32_low_simt_1_16_8_near_2_1_kernel;
+        return &kiln_default_nf4_gemm_f16_f32_low_simt_1_16_8_near_2_1_kernel;
     }
     if (a.a == KILN_DEFAULT_NF4_GEMM_A_BF16 && a.acc == KILN_DEFAULT_NF4_GEMM_ACC_F32 &&
         a.nibbles == KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW) {
         if ((uint64_t)a.m <= 1 && (uint64_t)loader->device.max_shared_bytes >= 166912 &&
             kiln_usable(loader, &kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_window_2_1_kernel))
-            return kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_window_2_1(loader, stream, args);
+            return &kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_window_2_1_kernel;
         if ((uint64_t)a.m <= 1 &&
             kiln_usable(loader, &kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_near_2_1_kernel))
-            return kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_near_2_1(loader, stream, args);
+            return &kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_near_2_1_kernel;
         if ((uint64_t)a.m <= 8 &&
             kiln_usable(loader, &kiln_default_nf4_gemm_bf16_f32_low_mma_8_32_8_near_2_1_kernel))
-            return kiln_default_nf4_gemm_bf16_f32_low_mma_8_32_8_near_2_1(loader, stream, args);
+            return &kiln_default_nf4_gemm_bf16_f32_low_mma_8_32_8_near_2_1_kernel;
         if ((uint64_t)loader->device.sm >= 80 && (uint64_t)a.m > 32 &&
             kiln_usable(loader, &kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_2_near_2_1_kernel))
-            return kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_2_near_2_1(loader, stream, args);
+            return &kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_2_near_2_1_kernel;
         if ((uint64_t)loader->device.sm >= 80 && (uint64_t)a.m > 8 && (uint64_t)a.k >= 2048 &&
             ceil_div((uint64_t)a.m, 16) * ceil_div((uint64_t)a.n,
             64) * 4 < 2 * (uint64_t)loader->device.multiprocessors &&
             a.workspace_size >= ceil_div((uint64_t)a.m, 16) * ceil_div((uint64_t)a.n, 64) * 4 * 16 * 64 &&
             kiln_usable(loader, &kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_4_near_2_4_kernel))
-            return kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_4_near_2_4(loader, stream, args);
+            return &kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_4_near_2_4_kernel;
         if ((uint64_t)a.m <= 1)
-            return kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_8_near_2_1(loader, stream, args);
-        return kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_8_near_2_1(loader, stream, args);
+            return &kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_8_near_2_1_kernel;
+        return &kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_8_near_2_1_kernel;
     }
-    static const char detail[] = "the bundle has a f32 f16 bf16, acc f32, nibbles low";
-    return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_gemm_name, detail);
+    return NULL;
+}
+
+kiln_status kiln_default_nf4_gemm_pick(kiln_loader *loader, const kiln_default_nf4_gemm_args *args,
+                                       const kiln_kernel **kernel)
+{
+    if (!kernel)
+        return kiln_begin(loader, NULL, nf4_gemm_name);
+    *kernel = NULL;
+    const kiln_status status = check_nf4_gemm(loader, args);
+    if (status != KILN_OK)
+        return status;
+    if ((uint64_t)args->m == 0 || (uint64_t)args->n == 0)
+        return KILN_OK;
+    *kernel = choose_nf4_gemm(loader, *args);
+    if (!*kernel) {
+        static const char detail[] = "the bundle has a f32 f16 bf16, acc f32, nibbles low";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_gemm_name, detail);
+    }
+    return KILN_OK;
+}
+
+kiln_status kiln_default_nf4_gemm(kiln_loader *loader, CUstream stream,
+                                  const kiln_default_nf4_gemm_args *args)
+{
+    const kiln_kernel *kernel;
+    const kiln_status status = kiln_default_nf4_gemm_pick(loader, args, &kernel);
+    return kernel ? (kiln_status)kernel->launch(loader, stream, args) : status;
 }
 
 /* ==== nf4_gemm_transposed =============================================================================== */
@@ -60180,15 +60414,10 @@ const kiln_kernel kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_nea
     .max_shared_bytes = 57600,
 };
 
-kiln_status kiln_default_nf4_gemm_transposed(kiln_loader *loader, CUstream stream,
-                                             const kiln_default_nf4_gemm_transposed_args *args)
+/* Which variant serves these arguments on this device. */
+static const kiln_kernel *choose_nf4_gemm_transposed(const kiln_loader *loader,
+                                                     kiln_default_nf4_gemm_transposed_args a)
 {
-    const kiln_status status = check_nf4_gemm_transposed(loader, args);
-    if (status != KILN_OK)
-        return status;
-    kiln_default_nf4_gemm_transposed_args a = *args;
-    if ((uint64_t)a.m == 0 || (uint64_t)a.k == 0)
-        return KILN_OK;
     if (a.a == 0)
         a.a = KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_F16;
     if (a.acc == 0)
@@ -60198,50 +60427,77 @@ kiln_status kiln_default_nf4_gemm_transposed(kiln_loader *loader, CUstream strea
     if (a.a == KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_F32 && a.acc == KILN_DEFAULT_NF4_GEMM_TRANSPOSED_ACC_F32 &&
         a.nibbles == KILN_DEFAULT_NF4_GEMM_TRANSPOSED_NIBBLES_LOW) {
         if ((uint64_t)a.m <= 4)
-            return kiln_default_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_near(loader, stream, args);
-        return kiln_default_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_near(loader, stream, args);
+            return &kiln_default_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_near_kernel;
+        return &kiln_default_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_near_kernel;
     }
     if (a.a == KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_F16 && a.acc == KILN_DEFAULT_NF4_GEMM_TRANSPOSED_ACC_F32 &&
         a.nibbles == KILN_DEFAULT_NF4_GEMM_TRANSPOSED_NIBBLES_LOW) {
         if ((uint64_t)a.m <= 1)
-            return kiln_default_nf4_gemm_transposed_f16_f32_low_simt_1_8_1_1_near(loader, stream, args);
+            return &kiln_default_nf4_gemm_transposed_f16_f32_low_simt_1_8_1_1_near_kernel;
         if ((uint64_t)a.m > 16 && (uint64_t)a.n % 8 == 0 &&
             a.workspace_size >= ceil_div((uint64_t)a.m, 32) * ceil_div((uint64_t)a.k, 512) * 4 * 32 * 512 &&
             ceil_div((uint64_t)a.m, 32) * ceil_div((uint64_t)a.k,
             512) * 4 <= 2 * (uint64_t)loader->device.multiprocessors && (uint64_t)a.n >= 256)
-            return kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_4_8_near(loader, stream, args);
+            return &kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_4_8_near_kernel;
         if ((uint64_t)a.m > 16)
-            return kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_1_1_near(loader, stream, args);
+            return &kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_1_1_near_kernel;
         if ((uint64_t)a.m > 2 && (uint64_t)a.n % 8 == 0 &&
             a.workspace_size >= ceil_div((uint64_t)a.m, 8) * ceil_div((uint64_t)a.k, 512) * 4 * 8 * 512 &&
             ceil_div((uint64_t)a.m, 8) * ceil_div((uint64_t)a.k,
             512) * 4 <= 2 * (uint64_t)loader->device.multiprocessors && (uint64_t)a.n >= 256)
-            return kiln_default_nf4_gemm_transposed_f16_f32_low_mma_8_8_4_8_near(loader, stream, args);
-        return kiln_default_nf4_gemm_transposed_f16_f32_low_simt_1_8_1_1_near(loader, stream, args);
+            return &kiln_default_nf4_gemm_transposed_f16_f32_low_mma_8_8_4_8_near_kernel;
+        return &kiln_default_nf4_gemm_transposed_f16_f32_low_simt_1_8_1_1_near_kernel;
     }
     if (a.a == KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_BF16 && a.acc == KILN_DEFAULT_NF4_GEMM_TRANSPOSED_ACC_F32 &&
         a.nibbles == KILN_DEFAULT_NF4_GEMM_TRANSPOSED_NIBBLES_LOW) {
         if ((uint64_t)a.m <= 1)
-            return kiln_default_nf4_gemm_transposed_bf16_f32_low_simt_1_8_1_1_near(loader, stream, args);
+            return &kiln_default_nf4_gemm_transposed_bf16_f32_low_simt_1_8_1_1_near_kernel;
         if ((uint64_t)a.m > 16 && (uint64_t)a.n % 8 == 0 &&
             a.workspace_size >= ceil_div((uint64_t)a.m, 32) * ceil_div((uint64_t)a.k, 512) * 4 * 32 * 512 &&
             ceil_div((uint64_t)a.m, 32) * ceil_div((uint64_t)a.k,
             512) * 4 <= 2 * (uint64_t)loader->device.multiprocessors && (uint64_t)a.n >= 256 &&
             kiln_usable(loader, &kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_near_kernel))
-            return kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_near(loader, stream, args);
+            return &kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_near_kernel;
         if ((uint64_t)a.m > 16 &&
             kiln_usable(loader, &kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_1_1_near_kernel))
-            return kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_1_1_near(loader, stream, args);
+            return &kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_1_1_near_kernel;
         if ((uint64_t)a.m > 2 && (uint64_t)a.n % 8 == 0 &&
             a.workspace_size >= ceil_div((uint64_t)a.m, 8) * ceil_div((uint64_t)a.k, 512) * 4 * 8 * 512 &&
             ceil_div((uint64_t)a.m, 8) * ceil_div((uint64_t)a.k,
             512) * 4 <= 2 * (uint64_t)loader->device.multiprocessors && (uint64_t)a.n >= 256 &&
             kiln_usable(loader, &kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_8_8_4_8_near_kernel))
-            return kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_8_8_4_8_near(loader, stream, args);
-        return kiln_default_nf4_gemm_transposed_bf16_f32_low_simt_1_8_1_1_near(loader, stream, args);
+            return &kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_8_8_4_8_near_kernel;
+        return &kiln_default_nf4_gemm_transposed_bf16_f32_low_simt_1_8_1_1_near_kernel;
     }
-    static const char detail[] = "the bundle has a f32 f16 bf16, acc f32, nibbles low";
-    return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_gemm_transposed_name, detail);
+    return NULL;
+}
+
+kiln_status kiln_default_nf4_gemm_transposed_pick(kiln_loader *loader,
+                                                  const kiln_default_nf4_gemm_transposed_args *args,
+                                                  const kiln_kernel **kernel)
+{
+    if (!kernel)
+        return kiln_begin(loader, NULL, nf4_gemm_transposed_name);
+    *kernel = NULL;
+    const kiln_status status = check_nf4_gemm_transposed(loader, args);
+    if (status != KILN_OK)
+        return status;
+    if ((uint64_t)args->m == 0 || (uint64_t)args->k == 0)
+        return KILN_OK;
+    *kernel = choose_nf4_gemm_transposed(loader, *args);
+    if (!*kernel) {
+        static const char detail[] = "the bundle has a f32 f16 bf16, acc f32, nibbles low";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_gemm_transposed_name, detail);
+    }
+    return KILN_OK;
+}
+
+kiln_status kiln_default_nf4_gemm_transposed(kiln_loader *loader, CUstream stream,
+                                             const kiln_default_nf4_gemm_transposed_args *args)
+{
+    const kiln_kernel *kernel;
+    const kiln_status status = kiln_default_nf4_gemm_transposed_pick(loader, args, &kernel);
+    return kernel ? (kiln_status)kernel->launch(loader, stream, args) : status;
 }
 
 /* ==== nvfp4_gemv ======================================================================================== */
@@ -66690,49 +66946,69 @@ const kiln_kernel kiln_default_nvfp4_gemv_bf16_software_simt_16_2_1_kernel = {
     .max_shared_bytes = 18432,
 };
 
-kiln_status kiln_default_nvfp4_gemv(kiln_loader *loader, CUstream stream,
-                                    const kiln_default_nvfp4_gemv_args *args)
+/* Which variant serves these arguments on this device. */
+static const kiln_kernel *choose_nvfp4_gemv(const kiln_loader *loader, kiln_default_nvfp4_gemv_args a)
 {
-    const kiln_status status = check_nvfp4_gemv(loader, args);
-    if (status != KILN_OK)
-        return status;
-    kiln_default_nvfp4_gemv_args a = *args;
-    if ((uint64_t)a.m == 0 || (uint64_t)a.l == 0)
-        return KILN_OK;
     if (a.c == 0)
         a.c = KILN_DEFAULT_NVFP4_GEMV_C_F16;
     if (a.c == KILN_DEFAULT_NVFP4_GEMV_C_F16) {
         if ((uint64_t)a.k % 32 == 0 && (uint64_t)a.m >= 32 &&
             (uint64_t)a.m * (uint64_t)a.l >= 96 * (uint64_t)loader->device.multiprocessors)
-            return kiln_default_nvfp4_gemv_f16_software_simt_32_4_1(loader, stream, args);
+            return &kiln_default_nvfp4_gemv_f16_software_simt_32_4_1_kernel;
         if ((uint64_t)a.m >= 16 &&
             (uint64_t)a.m * (uint64_t)a.l >= 48 * (uint64_t)loader->device.multiprocessors)
-            return kiln_default_nvfp4_gemv_f16_software_simt_16_2_1(loader, stream, args);
+            return &kiln_default_nvfp4_gemv_f16_software_simt_16_2_1_kernel;
         if ((uint64_t)a.k % 32 == 0)
-            return kiln_default_nvfp4_gemv_f16_software_simt_32_1_4(loader, stream, args);
+            return &kiln_default_nvfp4_gemv_f16_software_simt_32_1_4_kernel;
         if ((uint64_t)a.k % 32 == 0)
-            return kiln_default_nvfp4_gemv_f16_software_simt_32_4_1(loader, stream, args);
+            return &kiln_default_nvfp4_gemv_f16_software_simt_32_4_1_kernel;
         if ((uint64_t)a.k % 32 == 0)
-            return kiln_default_nvfp4_gemv_f16_software_simt_32_1_4(loader, stream, args);
-        return kiln_default_nvfp4_gemv_f16_software_simt_16_2_1(loader, stream, args);
+            return &kiln_default_nvfp4_gemv_f16_software_simt_32_1_4_kernel;
+        return &kiln_default_nvfp4_gemv_f16_software_simt_16_2_1_kernel;
     }
     if (a.c == KILN_DEFAULT_NVFP4_GEMV_C_BF16) {
         if ((uint64_t)a.k % 32 == 0 && (uint64_t)a.m >= 32 &&
             (uint64_t)a.m * (uint64_t)a.l >= 96 * (uint64_t)loader->device.multiprocessors)
-            return kiln_default_nvfp4_gemv_bf16_software_simt_32_4_1(loader, stream, args);
+            return &kiln_default_nvfp4_gemv_bf16_software_simt_32_4_1_kernel;
         if ((uint64_t)a.m >= 16 &&
             (uint64_t)a.m * (uint64_t)a.l >= 48 * (uint64_t)loader->device.multiprocessors)
-            return kiln_default_nvfp4_gemv_bf16_software_simt_16_2_1(loader, stream, args);
+            return &kiln_default_nvfp4_gemv_bf16_software_simt_16_2_1_kernel;
         if ((uint64_t)a.k % 32 == 0)
-            return kiln_default_nvfp4_gemv_bf16_software_simt_32_1_4(loader, stream, args);
+            return &kiln_default_nvfp4_gemv_bf16_software_simt_32_1_4_kernel;
         if ((uint64_t)a.k % 32 == 0)
-            return kiln_default_nvfp4_gemv_bf16_software_simt_32_4_1(loader, stream, args);
+            return &kiln_default_nvfp4_gemv_bf16_software_simt_32_4_1_kernel;
         if ((uint64_t)a.k % 32 == 0)
-            return kiln_default_nvfp4_gemv_bf16_software_simt_32_1_4(loader, stream, args);
-        return kiln_default_nvfp4_gemv_bf16_software_simt_16_2_1(loader, stream, args);
+            return &kiln_default_nvfp4_gemv_bf16_software_simt_32_1_4_kernel;
+        return &kiln_default_nvfp4_gemv_bf16_software_simt_16_2_1_kernel;
     }
-    static const char detail[] = "the bundle has c f16 bf16";
-    return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nvfp4_gemv_name, detail);
+    return NULL;
+}
+
+kiln_status kiln_default_nvfp4_gemv_pick(kiln_loader *loader, const kiln_default_nvfp4_gemv_args *args,
+                                         const kiln_kernel **kernel)
+{
+    if (!kernel)
+        return kiln_begin(loader, NULL, nvfp4_gemv_name);
+    *kernel = NULL;
+    const kiln_status status = check_nvfp4_gemv(loader, args);
+    if (status != KILN_OK)
+        return status;
+    if ((uint64_t)args->m == 0 || (uint64_t)args->l == 0)
+        return KILN_OK;
+    *kernel = choose_nvfp4_gemv(loader, *args);
+    if (!*kernel) {
+        static const char detail[] = "the bundle has c f16 bf16";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nvfp4_gemv_name, detail);
+    }
+    return KILN_OK;
+}
+
+kiln_status kiln_default_nvfp4_gemv(kiln_loader *loader, CUstream stream,
+                                    const kiln_default_nvfp4_gemv_args *args)
+{
+    const kiln_kernel *kernel;
+    const kiln_status status = kiln_default_nvfp4_gemv_pick(loader, args, &kernel);
+    return kernel ? (kiln_status)kernel->launch(loader, stream, args) : status;
 }
 
 /* ==== attention ========================================================================================= */
@@ -66745,6 +67021,10 @@ static kiln_status check_attention(kiln_loader *loader, const kiln_default_atten
     const kiln_status status = kiln_begin(loader, a, attention_name);
     if (status != KILN_OK)
         return status;
+    if (a->causal > 1) {
+        static const char detail[] = "causal must be 0 or 1";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
+    }
     if (!((uint64_t)a->q_heads % maximum((uint64_t)a->kv_heads, 1) == 0 &&
         ((uint64_t)a->kv_heads >= 1 || (uint64_t)a->q_heads == 0))) {
         static const char detail[] = "q_heads must be a multiple of kv_heads";
@@ -69281,12 +69561,20 @@ kiln_status kiln_default_attention_f16_128_nocausal_mma_32_32_1_nopacked(kiln_lo
     if ((uint64_t)a.batch == 0 || (uint64_t)a.q_heads == 0 || (uint64_t)a.q_length == 0)
         return KILN_OK;
     if ((a.type != 0 && a.type != KILN_DEFAULT_ATTENTION_TYPE_F16) ||
-        (a.head_dim != 0 && a.head_dim != 128)) {
-        static const char detail[] = "this variant has type f16, head_dim 128";
+        (a.head_dim != 0 && a.head_dim != 128) || a.causal != 0) {
+        static const char detail[] = "this variant has type f16, head_dim 128, causal false";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, attention_name, detail);
     }
     if (!((uint64_t)a.out_row_stride >= 128 || (uint64_t)a.q_length <= 1)) {
         static const char detail[] = "out_row_stride must be at least head_dim";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
+    }
+    if (!(a.out_head_stride >= 128 || (uint64_t)a.q_heads <= 1)) {
+        static const char detail[] = "out_head_stride must be at least head_dim";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
+    }
+    if (!(a.out_batch_stride >= 128 || (uint64_t)a.batch <= 1)) {
+        static const char detail[] = "out_batch_stride must be at least head_dim";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
     }
     const uint64_t grid[3] = {ceil_div((uint64_t)a.q_length, 32), (uint64_t)a.q_heads, (uint64_t)a.batch};
@@ -71807,11 +72095,19 @@ kiln_status kiln_default_attention_f16_128_causal_mma_32_32_1_nopacked(kiln_load
         return KILN_OK;
     if ((a.type != 0 && a.type != KILN_DEFAULT_ATTENTION_TYPE_F16) ||
         (a.head_dim != 0 && a.head_dim != 128)) {
-        static const char detail[] = "this variant has type f16, head_dim 128";
+        static const char detail[] = "this variant has type f16, head_dim 128, causal true";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, attention_name, detail);
     }
     if (!((uint64_t)a.out_row_stride >= 128 || (uint64_t)a.q_length <= 1)) {
         static const char detail[] = "out_row_stride must be at least head_dim";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
+    }
+    if (!(a.out_head_stride >= 128 || (uint64_t)a.q_heads <= 1)) {
+        static const char detail[] = "out_head_stride must be at least head_dim";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
+    }
+    if (!(a.out_batch_stride >= 128 || (uint64_t)a.batch <= 1)) {
+        static const char detail[] = "out_batch_stride must be at least head_dim";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
     }
     const uint64_t grid[3] = {ceil_div((uint64_t)a.q_length, 32), (uint64_t)a.q_heads, (uint64_t)a.batch};
@@ -73134,12 +73430,20 @@ kiln_status kiln_default_attention_bf16_128_nocausal_mma_64_64_1_nopacked(kiln_l
     if ((uint64_t)a.batch == 0 || (uint64_t)a.q_heads == 0 || (uint64_t)a.q_length == 0)
         return KILN_OK;
     if ((a.type != 0 && a.type != KILN_DEFAULT_ATTENTION_TYPE_BF16) ||
-        (a.head_dim != 0 && a.head_dim != 128)) {
-        static const char detail[] = "this variant has type bf16, head_dim 128";
+        (a.head_dim != 0 && a.head_dim != 128) || a.causal != 0) {
+        static const char detail[] = "this variant has type bf16, head_dim 128, causal false";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, attention_name, detail);
     }
     if (!((uint64_t)a.out_row_stride >= 128 || (uint64_t)a.q_length <= 1)) {
         static const char detail[] = "out_row_stride must be at least head_dim";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
+    }
+    if (!(a.out_head_stride >= 128 || (uint64_t)a.q_heads <= 1)) {
+        static const char detail[] = "out_head_stride must be at least head_dim";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
+    }
+    if (!(a.out_batch_stride >= 128 || (uint64_t)a.batch <= 1)) {
+        static const char detail[] = "out_batch_stride must be at least head_dim";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
     }
     const uint64_t grid[3] = {ceil_div((uint64_t)a.q_length, 64), (uint64_t)a.q_heads, (uint64_t)a.batch};
@@ -74478,11 +74782,19 @@ kiln_status kiln_default_attention_bf16_128_causal_mma_64_64_1_nopacked(kiln_loa
         return KILN_OK;
     if ((a.type != 0 && a.type != KILN_DEFAULT_ATTENTION_TYPE_BF16) ||
         (a.head_dim != 0 && a.head_dim != 128)) {
-        static const char detail[] = "this variant has type bf16, head_dim 128";
+        static const char detail[] = "this variant has type bf16, head_dim 128, causal true";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, attention_name, detail);
     }
     if (!((uint64_t)a.out_row_stride >= 128 || (uint64_t)a.q_length <= 1)) {
         static const char detail[] = "out_row_stride must be at least head_dim";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
+    }
+    if (!(a.out_head_stride >= 128 || (uint64_t)a.q_heads <= 1)) {
+        static const char detail[] = "out_head_stride must be at least head_dim";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
+    }
+    if (!(a.out_batch_stride >= 128 || (uint64_t)a.batch <= 1)) {
+        static const char detail[] = "out_batch_stride must be at least head_dim";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
     }
     const uint64_t grid[3] = {ceil_div((uint64_t)a.q_length, 64), (uint64_t)a.q_heads, (uint64_t)a.batch};
@@ -75464,12 +75776,20 @@ kiln_status kiln_default_attention_bf16_64_nocausal_mma_64_64_1_nopacked(kiln_lo
     if ((uint64_t)a.batch == 0 || (uint64_t)a.q_heads == 0 || (uint64_t)a.q_length == 0)
         return KILN_OK;
     if ((a.type != 0 && a.type != KILN_DEFAULT_ATTENTION_TYPE_BF16) ||
-        (a.head_dim != 0 && a.head_dim != 64)) {
-        static const char detail[] = "this variant has type bf16, head_dim 64";
+        (a.head_dim != 0 && a.head_dim != 64) || a.causal != 0) {
+        static const char detail[] = "this variant has type bf16, head_dim 64, causal false";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, attention_name, detail);
     }
     if (!((uint64_t)a.out_row_stride >= 64 || (uint64_t)a.q_length <= 1)) {
         static const char detail[] = "out_row_stride must be at least head_dim";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
+    }
+    if (!(a.out_head_stride >= 64 || (uint64_t)a.q_heads <= 1)) {
+        static const char detail[] = "out_head_stride must be at least head_dim";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
+    }
+    if (!(a.out_batch_stride >= 64 || (uint64_t)a.batch <= 1)) {
+        static const char detail[] = "out_batch_stride must be at least head_dim";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
     }
     const uint64_t grid[3] = {ceil_div((uint64_t)a.q_length, 64), (uint64_t)a.q_heads, (uint64_t)a.batch};
@@ -76468,11 +76788,19 @@ kiln_status kiln_default_attention_bf16_64_causal_mma_64_64_1_nopacked(kiln_load
         return KILN_OK;
     if ((a.type != 0 && a.type != KILN_DEFAULT_ATTENTION_TYPE_BF16) ||
         (a.head_dim != 0 && a.head_dim != 64)) {
-        static const char detail[] = "this variant has type bf16, head_dim 64";
+        static const char detail[] = "this variant has type bf16, head_dim 64, causal true";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, attention_name, detail);
     }
     if (!((uint64_t)a.out_row_stride >= 64 || (uint64_t)a.q_length <= 1)) {
         static const char detail[] = "out_row_stride must be at least head_dim";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
+    }
+    if (!(a.out_head_stride >= 64 || (uint64_t)a.q_heads <= 1)) {
+        static const char detail[] = "out_head_stride must be at least head_dim";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
+    }
+    if (!(a.out_batch_stride >= 64 || (uint64_t)a.batch <= 1)) {
+        static const char detail[] = "out_batch_stride must be at least head_dim";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
     }
     const uint64_t grid[3] = {ceil_div((uint64_t)a.q_length, 64), (uint64_t)a.q_heads, (uint64_t)a.batch};
@@ -78196,8 +78524,8 @@ kiln_status kiln_default_attention_bf16_128_nocausal_mma_32_32_16_packed(kiln_lo
     if ((uint64_t)a.batch == 0 || (uint64_t)a.q_heads == 0 || (uint64_t)a.q_length == 0)
         return KILN_OK;
     if ((a.type != 0 && a.type != KILN_DEFAULT_ATTENTION_TYPE_BF16) ||
-        (a.head_dim != 0 && a.head_dim != 128)) {
-        static const char detail[] = "this variant has type bf16, head_dim 128";
+        (a.head_dim != 0 && a.head_dim != 128) || a.causal != 0) {
+        static const char detail[] = "this variant has type bf16, head_dim 128, causal false";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, attention_name, detail);
     }
     if (!(a.workspace_size >= (uint64_t)a.batch * (uint64_t)a.q_heads * (uint64_t)a.q_length * 16 * 136)) {
@@ -78217,6 +78545,14 @@ kiln_status kiln_default_attention_bf16_128_nocausal_mma_32_32_16_packed(kiln_lo
     }
     if (!((uint64_t)a.out_row_stride >= 128 || (uint64_t)a.q_length <= 1)) {
         static const char detail[] = "out_row_stride must be at least head_dim";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
+    }
+    if (!(a.out_head_stride >= 128 || (uint64_t)a.q_heads <= 1)) {
+        static const char detail[] = "out_head_stride must be at least head_dim";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
+    }
+    if (!(a.out_batch_stride >= 128 || (uint64_t)a.batch <= 1)) {
+        static const char detail[] = "out_batch_stride must be at least head_dim";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
     }
     if (a.workspace == 0) {
@@ -78264,23 +78600,17 @@ const kiln_kernel kiln_default_attention_bf16_128_nocausal_mma_32_32_16_packed_k
     .max_shared_bytes = 26112,
 };
 
-kiln_status kiln_default_attention(kiln_loader *loader, CUstream stream,
-                                   const kiln_default_attention_args *args)
+/* Which variant serves these arguments on this device. */
+static const kiln_kernel *choose_attention(const kiln_loader *loader, kiln_default_attention_args a)
 {
-    const kiln_status status = check_attention(loader, args);
-    if (status != KILN_OK)
-        return status;
-    kiln_default_attention_args a = *args;
-    if ((uint64_t)a.batch == 0 || (uint64_t)a.q_heads == 0 || (uint64_t)a.q_length == 0)
-        return KILN_OK;
     if (a.type == 0)
         a.type = KILN_DEFAULT_ATTENTION_TYPE_F16;
     if (a.head_dim == 0)
         a.head_dim = 128;
     if (a.type == KILN_DEFAULT_ATTENTION_TYPE_F16 && a.head_dim == 128 && !a.causal)
-        return kiln_default_attention_f16_128_nocausal_mma_32_32_1_nopacked(loader, stream, args);
+        return &kiln_default_attention_f16_128_nocausal_mma_32_32_1_nopacked_kernel;
     if (a.type == KILN_DEFAULT_ATTENTION_TYPE_F16 && a.head_dim == 128 && a.causal)
-        return kiln_default_attention_f16_128_causal_mma_32_32_1_nopacked(loader, stream, args);
+        return &kiln_default_attention_f16_128_causal_mma_32_32_1_nopacked_kernel;
     if (a.type == KILN_DEFAULT_ATTENTION_TYPE_BF16 && a.head_dim == 128 && !a.causal) {
         if ((uint64_t)a.q_heads > (uint64_t)a.kv_heads && (uint64_t)a.q_length <= 16 &&
             a.workspace_size >= (uint64_t)a.batch * (uint64_t)a.q_heads * (uint64_t)a.q_length * 16 * 136 &&
@@ -78288,49 +78618,75 @@ kiln_status kiln_default_attention(kiln_loader *loader, CUstream stream,
             (uint64_t)a.batch * (uint64_t)a.kv_heads * ceil_div((uint64_t)a.q_length * ((uint64_t)a.q_heads / maximum((uint64_t)a.kv_heads,
             1)), 32) * 16 <= 2 * (uint64_t)loader->device.multiprocessors &&
             kiln_usable(loader, &kiln_default_attention_bf16_128_nocausal_mma_32_32_16_packed_kernel))
-            return kiln_default_attention_bf16_128_nocausal_mma_32_32_16_packed(loader, stream, args);
+            return &kiln_default_attention_bf16_128_nocausal_mma_32_32_16_packed_kernel;
         if ((uint64_t)a.q_length > 32 &&
             (uint64_t)a.batch * (uint64_t)a.q_heads * ceil_div((uint64_t)a.q_length,
             64) >= (uint64_t)loader->device.multiprocessors &&
             kiln_usable(loader, &kiln_default_attention_bf16_128_nocausal_mma_64_64_1_nopacked_kernel))
-            return kiln_default_attention_bf16_128_nocausal_mma_64_64_1_nopacked(loader, stream, args);
+            return &kiln_default_attention_bf16_128_nocausal_mma_64_64_1_nopacked_kernel;
         if (kiln_usable(loader, &kiln_default_attention_bf16_128_nocausal_mma_64_64_1_nopacked_kernel))
-            return kiln_default_attention_bf16_128_nocausal_mma_64_64_1_nopacked(loader, stream, args);
+            return &kiln_default_attention_bf16_128_nocausal_mma_64_64_1_nopacked_kernel;
         if ((uint64_t)a.q_heads > (uint64_t)a.kv_heads && (uint64_t)a.q_length <= 16 &&
             a.workspace_size >= (uint64_t)a.batch * (uint64_t)a.q_heads * (uint64_t)a.q_length * 16 * 136 &&
             (uint64_t)a.k_length >= 2048 &&
             (uint64_t)a.batch * (uint64_t)a.kv_heads * ceil_div((uint64_t)a.q_length * ((uint64_t)a.q_heads / maximum((uint64_t)a.kv_heads,
             1)), 32) * 16 <= 2 * (uint64_t)loader->device.multiprocessors &&
             kiln_usable(loader, &kiln_default_attention_bf16_128_nocausal_mma_32_32_16_packed_kernel))
-            return kiln_default_attention_bf16_128_nocausal_mma_32_32_16_packed(loader, stream, args);
-        return kiln_default_attention_bf16_128_nocausal_mma_32_32_16_packed(loader, stream, args);
+            return &kiln_default_attention_bf16_128_nocausal_mma_32_32_16_packed_kernel;
+        return &kiln_default_attention_bf16_128_nocausal_mma_32_32_16_packed_kernel;
     }
     if (a.type == KILN_DEFAULT_ATTENTION_TYPE_BF16 && a.head_dim == 128 && a.causal) {
         if ((uint64_t)a.q_length > 32 &&
             (uint64_t)a.batch * (uint64_t)a.q_heads * ceil_div((uint64_t)a.q_length,
             64) >= (uint64_t)loader->device.multiprocessors &&
             kiln_usable(loader, &kiln_default_attention_bf16_128_causal_mma_64_64_1_nopacked_kernel))
-            return kiln_default_attention_bf16_128_causal_mma_64_64_1_nopacked(loader, stream, args);
-        return kiln_default_attention_bf16_128_causal_mma_64_64_1_nopacked(loader, stream, args);
+            return &kiln_default_attention_bf16_128_causal_mma_64_64_1_nopacked_kernel;
+        return &kiln_default_attention_bf16_128_causal_mma_64_64_1_nopacked_kernel;
     }
     if (a.type == KILN_DEFAULT_ATTENTION_TYPE_BF16 && a.head_dim == 64 && !a.causal) {
         if ((uint64_t)a.q_length > 32 &&
             (uint64_t)a.batch * (uint64_t)a.q_heads * ceil_div((uint64_t)a.q_length,
             64) >= (uint64_t)loader->device.multiprocessors &&
             kiln_usable(loader, &kiln_default_attention_bf16_64_nocausal_mma_64_64_1_nopacked_kernel))
-            return kiln_default_attention_bf16_64_nocausal_mma_64_64_1_nopacked(loader, stream, args);
-        return kiln_default_attention_bf16_64_nocausal_mma_64_64_1_nopacked(loader, stream, args);
+            return &kiln_default_attention_bf16_64_nocausal_mma_64_64_1_nopacked_kernel;
+        return &kiln_default_attention_bf16_64_nocausal_mma_64_64_1_nopacked_kernel;
     }
     if (a.type == KILN_DEFAULT_ATTENTION_TYPE_BF16 && a.head_dim == 64 && a.causal) {
         if ((uint64_t)a.q_length > 32 &&
             (uint64_t)a.batch * (uint64_t)a.q_heads * ceil_div((uint64_t)a.q_length,
             64) >= (uint64_t)loader->device.multiprocessors &&
             kiln_usable(loader, &kiln_default_attention_bf16_64_causal_mma_64_64_1_nopacked_kernel))
-            return kiln_default_attention_bf16_64_causal_mma_64_64_1_nopacked(loader, stream, args);
-        return kiln_default_attention_bf16_64_causal_mma_64_64_1_nopacked(loader, stream, args);
+            return &kiln_default_attention_bf16_64_causal_mma_64_64_1_nopacked_kernel;
+        return &kiln_default_attention_bf16_64_causal_mma_64_64_1_nopacked_kernel;
     }
-    static const char detail[] = "the bundle has type f16 bf16, head_dim 128 64, causal false true";
-    return kiln_fail(loader, KILN_ERROR_NO_VARIANT, attention_name, detail);
+    return NULL;
+}
+
+kiln_status kiln_default_attention_pick(kiln_loader *loader, const kiln_default_attention_args *args,
+                                        const kiln_kernel **kernel)
+{
+    if (!kernel)
+        return kiln_begin(loader, NULL, attention_name);
+    *kernel = NULL;
+    const kiln_status status = check_attention(loader, args);
+    if (status != KILN_OK)
+        return status;
+    if ((uint64_t)args->batch == 0 || (uint64_t)args->q_heads == 0 || (uint64_t)args->q_length == 0)
+        return KILN_OK;
+    *kernel = choose_attention(loader, *args);
+    if (!*kernel) {
+        static const char detail[] = "the bundle has type f16 bf16, head_dim 128 64, causal false true";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, attention_name, detail);
+    }
+    return KILN_OK;
+}
+
+kiln_status kiln_default_attention(kiln_loader *loader, CUstream stream,
+                                   const kiln_default_attention_args *args)
+{
+    const kiln_kernel *kernel;
+    const kiln_status status = kiln_default_attention_pick(loader, args, &kernel);
+    return kernel ? (kiln_status)kernel->launch(loader, stream, args) : status;
 }
 
 kiln_status kiln_default_attention_single_head(kiln_loader *loader, CUstream stream,

@@ -18,6 +18,14 @@
  * NO_VARIANT, CLOSED, LAUNCH, and those of kiln_preload; kiln_last_error has the details. Several threads
  * may call at once.
  *
+ * A family's function picks one of its kernels and launches that. The function named ..._pick only tells
+ * which one, and loads and launches nothing: `*kernel` is null when there is nothing to do, and with any
+ * status but KILN_OK; what a kernel asks of its arguments beyond the family's rules is checked when it is
+ * launched. Another kernel is forced by its own function, or by kernel->launch(loader, stream, &args).
+ *
+ * In the function of a single variant 0 stands for the variant's own value of each parameter; another
+ * value is NO_VARIANT.
+ *
  * A program that calls functions of single variants only, and is compiled with -ffunction-sections
  * -fdata-sections and linked with -Wl,--gc-sections, carries those kernels only. A family's function
  * carries all of the family, the index all of the bundle. */
@@ -95,6 +103,10 @@ typedef struct kiln_default_int4_quantize_args {
 /* Picks the variant for these arguments and this device. KILN_ERROR_NO_VARIANT when the bundle has none. */
 kiln_status kiln_default_int4_quantize(kiln_loader *loader, CUstream stream,
                                        const kiln_default_int4_quantize_args *args);
+
+/* The kernel that it would launch. */
+kiln_status kiln_default_int4_quantize_pick(kiln_loader *loader, const kiln_default_int4_quantize_args *args,
+                                            const kiln_kernel **kernel);
 
 /* int4_quantize/type=f32,mode=sym,group=32,nibbles=low */
 extern const kiln_kernel kiln_default_int4_quantize_f32_sym_32_low_kernel;
@@ -197,6 +209,10 @@ typedef struct kiln_default_int4_unpack_args {
 kiln_status kiln_default_int4_unpack(kiln_loader *loader, CUstream stream,
                                      const kiln_default_int4_unpack_args *args);
 
+/* The kernel that it would launch. */
+kiln_status kiln_default_int4_unpack_pick(kiln_loader *loader, const kiln_default_int4_unpack_args *args,
+                                          const kiln_kernel **kernel);
+
 /* int4_unpack/type=f32,mode=sym,group=32,nibbles=low */
 extern const kiln_kernel kiln_default_int4_unpack_f32_sym_32_low_kernel;
 kiln_status kiln_default_int4_unpack_f32_sym_32_low(kiln_loader *loader, CUstream stream,
@@ -293,6 +309,10 @@ typedef struct kiln_default_int4_scale_args {
 kiln_status kiln_default_int4_scale(kiln_loader *loader, CUstream stream,
                                     const kiln_default_int4_scale_args *args);
 
+/* The kernel that it would launch. */
+kiln_status kiln_default_int4_scale_pick(kiln_loader *loader, const kiln_default_int4_scale_args *args,
+                                         const kiln_kernel **kernel);
+
 /* int4_scale/type=f32,mode=sym,group=128 */
 extern const kiln_kernel kiln_default_int4_scale_f32_sym_128_kernel;
 kiln_status kiln_default_int4_scale_f32_sym_128(kiln_loader *loader, CUstream stream,
@@ -365,6 +385,10 @@ typedef struct kiln_default_int4_pack_args {
 kiln_status kiln_default_int4_pack(kiln_loader *loader, CUstream stream,
                                    const kiln_default_int4_pack_args *args);
 
+/* The kernel that it would launch. */
+kiln_status kiln_default_int4_pack_pick(kiln_loader *loader, const kiln_default_int4_pack_args *args,
+                                        const kiln_kernel **kernel);
+
 /* int4_pack/type=f32,mode=sym,group=128,nibbles=low */
 extern const kiln_kernel kiln_default_int4_pack_f32_sym_128_low_kernel;
 kiln_status kiln_default_int4_pack_f32_sym_128_low(kiln_loader *loader, CUstream stream,
@@ -428,6 +452,10 @@ typedef struct kiln_default_nf4_quantize_args {
 /* Picks the variant for these arguments and this device. KILN_ERROR_NO_VARIANT when the bundle has none. */
 kiln_status kiln_default_nf4_quantize(kiln_loader *loader, CUstream stream,
                                       const kiln_default_nf4_quantize_args *args);
+
+/* The kernel that it would launch. */
+kiln_status kiln_default_nf4_quantize_pick(kiln_loader *loader, const kiln_default_nf4_quantize_args *args,
+                                           const kiln_kernel **kernel);
 
 /* nf4_quantize/type=f32,group=64,nibbles=low */
 extern const kiln_kernel kiln_default_nf4_quantize_f32_64_low_kernel;
@@ -501,6 +529,10 @@ typedef struct kiln_default_nf4_unpack_args {
 kiln_status kiln_default_nf4_unpack(kiln_loader *loader, CUstream stream,
                                     const kiln_default_nf4_unpack_args *args);
 
+/* The kernel that it would launch. */
+kiln_status kiln_default_nf4_unpack_pick(kiln_loader *loader, const kiln_default_nf4_unpack_args *args,
+                                         const kiln_kernel **kernel);
+
 /* nf4_unpack/type=f32,group=64,nibbles=low */
 extern const kiln_kernel kiln_default_nf4_unpack_f32_64_low_kernel;
 kiln_status kiln_default_nf4_unpack_f32_64_low(kiln_loader *loader, CUstream stream,
@@ -565,6 +597,10 @@ typedef struct kiln_default_nf4_scale_args {
 kiln_status kiln_default_nf4_scale(kiln_loader *loader, CUstream stream,
                                    const kiln_default_nf4_scale_args *args);
 
+/* The kernel that it would launch. */
+kiln_status kiln_default_nf4_scale_pick(kiln_loader *loader, const kiln_default_nf4_scale_args *args,
+                                        const kiln_kernel **kernel);
+
 /* nf4_scale/type=f32,group=64 */
 extern const kiln_kernel kiln_default_nf4_scale_f32_64_kernel;
 kiln_status kiln_default_nf4_scale_f32_64(kiln_loader *loader, CUstream stream,
@@ -617,6 +653,10 @@ typedef struct kiln_default_nf4_pack_args {
 kiln_status kiln_default_nf4_pack(kiln_loader *loader, CUstream stream,
                                   const kiln_default_nf4_pack_args *args);
 
+/* The kernel that it would launch. */
+kiln_status kiln_default_nf4_pack_pick(kiln_loader *loader, const kiln_default_nf4_pack_args *args,
+                                       const kiln_kernel **kernel);
+
 /* nf4_pack/type=f32,group=64,nibbles=low */
 extern const kiln_kernel kiln_default_nf4_pack_f32_64_low_kernel;
 kiln_status kiln_default_nf4_pack_f32_64_low(kiln_loader *loader, CUstream stream,
@@ -654,6 +694,11 @@ typedef struct kiln_default_q4k_dequantize_args {
 /* Picks the variant for these arguments and this device. KILN_ERROR_NO_VARIANT when the bundle has none. */
 kiln_status kiln_default_q4k_dequantize(kiln_loader *loader, CUstream stream,
                                         const kiln_default_q4k_dequantize_args *args);
+
+/* The kernel that it would launch. */
+kiln_status kiln_default_q4k_dequantize_pick(kiln_loader *loader,
+                                             const kiln_default_q4k_dequantize_args *args,
+                                             const kiln_kernel **kernel);
 
 /* q4k_dequantize/type=f32 */
 extern const kiln_kernel kiln_default_q4k_dequantize_f32_kernel;
@@ -720,6 +765,11 @@ typedef struct kiln_default_rmsnorm_q4k_gemv_args {
 /* Picks the variant for these arguments and this device. KILN_ERROR_NO_VARIANT when the bundle has none. */
 kiln_status kiln_default_rmsnorm_q4k_gemv(kiln_loader *loader, CUstream stream,
                                           const kiln_default_rmsnorm_q4k_gemv_args *args);
+
+/* The kernel that it would launch. */
+kiln_status kiln_default_rmsnorm_q4k_gemv_pick(kiln_loader *loader,
+                                               const kiln_default_rmsnorm_q4k_gemv_args *args,
+                                               const kiln_kernel **kernel);
 
 /* rmsnorm_q4k_gemv/norm=rms,x=f16,activation=q8,batch=1,y=f16,rows=2,chunk=65536 */
 extern const kiln_kernel kiln_default_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536_kernel;
@@ -793,6 +843,10 @@ typedef struct kiln_default_nf4_gemm_args {
 /* Picks the variant for these arguments and this device. KILN_ERROR_NO_VARIANT when the bundle has none. */
 kiln_status kiln_default_nf4_gemm(kiln_loader *loader, CUstream stream,
                                   const kiln_default_nf4_gemm_args *args);
+
+/* The kernel that it would launch. */
+kiln_status kiln_default_nf4_gemm_pick(kiln_loader *loader, const kiln_default_nf4_gemm_args *args,
+                                       const kiln_kernel **kernel);
 
 /* nf4_gemm/a=f32,acc=f32,nibbles=low,strategy=simt,tile_m=1,tile_n=16,slices=8,table=near,stages=2,splits=1 */
 extern const kiln_kernel kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_near_2_1_kernel;
@@ -927,6 +981,11 @@ typedef struct kiln_default_nf4_gemm_transposed_args {
 kiln_status kiln_default_nf4_gemm_transposed(kiln_loader *loader, CUstream stream,
                                              const kiln_default_nf4_gemm_transposed_args *args);
 
+/* The kernel that it would launch. */
+kiln_status kiln_default_nf4_gemm_transposed_pick(kiln_loader *loader,
+                                                  const kiln_default_nf4_gemm_transposed_args *args,
+                                                  const kiln_kernel **kernel);
+
 /* nf4_gemm_transposed/a=f32,acc=f32,nibbles=low,strategy=simt,tile_m=4,warps=8,splits=1,vector=1,table=near */
 extern const kiln_kernel kiln_default_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_near_kernel;
 kiln_status kiln_default_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_near(kiln_loader *loader,
@@ -1010,13 +1069,18 @@ typedef struct kiln_default_nvfp4_gemv_args {
     uint32_t m;      /* u32: rows of a matrix */
     uint32_t k;      /* u32: columns of a matrix */
     uint32_t l;      /* u32: matrices */
-    uint32_t b_rows; /* u32: rows that each vector's batch is padded to; 0: 128 */
+    uint32_t b_rows; /* u32: rows that each vector lies in b, of which it is the first: 1 where there is no
+                      * padding; 0 is 128 */
     uint32_t c;      /* element type of c; KILN_DEFAULT_NVFP4_GEMV_C_...; 0 is f16 */
 } kiln_default_nvfp4_gemv_args;
 
 /* Picks the variant for these arguments and this device. KILN_ERROR_NO_VARIANT when the bundle has none. */
 kiln_status kiln_default_nvfp4_gemv(kiln_loader *loader, CUstream stream,
                                     const kiln_default_nvfp4_gemv_args *args);
+
+/* The kernel that it would launch. */
+kiln_status kiln_default_nvfp4_gemv_pick(kiln_loader *loader, const kiln_default_nvfp4_gemv_args *args,
+                                         const kiln_kernel **kernel);
 
 /* nvfp4_gemv/c=f16,decode=software,strategy=simt,lane_codes=32,rows=4,warps=1 */
 extern const kiln_kernel kiln_default_nvfp4_gemv_f16_software_simt_32_4_1_kernel;
@@ -1066,7 +1130,9 @@ kiln_status kiln_default_nvfp4_gemv_bf16_software_simt_16_2_1(kiln_loader *loade
  * != 1)
  *   - too many tiles for splits (where splits != 1)
  *   - q_length must be at most 2^30 over all heads of a tile (where packed != false)
- *   - out_row_stride must be at least head_dim */
+ *   - out_row_stride must be at least head_dim
+ *   - out_head_stride must be at least head_dim
+ *   - out_batch_stride must be at least head_dim */
 
 enum {
     KILN_DEFAULT_ATTENTION_TYPE_F16 = 3,
@@ -1109,8 +1175,8 @@ typedef struct kiln_default_attention_args {
     uint64_t k_head_stride;    /* u64: the same of K */
     uint64_t v_batch_stride;   /* u64: the same of V; 0: all batches share it */
     uint64_t v_head_stride;    /* u64: the same of V */
-    uint64_t out_batch_stride; /* u64: the same of O */
-    uint64_t out_head_stride;  /* u64: the same of O */
+    uint64_t out_batch_stride; /* u64: the same of O, whose batches must not overlap */
+    uint64_t out_head_stride;  /* u64: the same of O, whose heads must not overlap */
     CUdeviceptr workspace;     /* scratch, f32[batch * q_heads * q_length * splits * (head_dim + 8)],
                                 * aligned to 16 bytes, only when splits > 1: what parts of the keys come
                                 * to; workspace and arrivals belong to one launch at a time */
@@ -1126,6 +1192,10 @@ typedef struct kiln_default_attention_args {
 /* Picks the variant for these arguments and this device. KILN_ERROR_NO_VARIANT when the bundle has none. */
 kiln_status kiln_default_attention(kiln_loader *loader, CUstream stream,
                                    const kiln_default_attention_args *args);
+
+/* The kernel that it would launch. */
+kiln_status kiln_default_attention_pick(kiln_loader *loader, const kiln_default_attention_args *args,
+                                        const kiln_kernel **kernel);
 
 /* kiln_default_attention_single_head: one head of as many queries as keys, in matrices without gaps. Else
  * like kiln_default_attention. */
@@ -1188,6 +1258,12 @@ inline kiln_status kiln_default_int4_quantize(kiln_loader *loader, CUstream stre
 {
     return kiln_default_int4_quantize(loader, stream, &args);
 }
+inline kiln_status kiln_default_int4_quantize_pick(kiln_loader *loader,
+                                                   const kiln_default_int4_quantize_args &args,
+                                                   const kiln_kernel **kernel)
+{
+    return kiln_default_int4_quantize_pick(loader, &args, kernel);
+}
 inline kiln_status kiln_default_int4_quantize_f32_sym_32_low(kiln_loader *loader, CUstream stream,
                                                              const kiln_default_int4_quantize_args &args)
 {
@@ -1242,6 +1318,12 @@ inline kiln_status kiln_default_int4_unpack(kiln_loader *loader, CUstream stream
                                             const kiln_default_int4_unpack_args &args)
 {
     return kiln_default_int4_unpack(loader, stream, &args);
+}
+inline kiln_status kiln_default_int4_unpack_pick(kiln_loader *loader,
+                                                 const kiln_default_int4_unpack_args &args,
+                                                 const kiln_kernel **kernel)
+{
+    return kiln_default_int4_unpack_pick(loader, &args, kernel);
 }
 inline kiln_status kiln_default_int4_unpack_f32_sym_32_low(kiln_loader *loader, CUstream stream,
                                                            const kiln_default_int4_unpack_args &args)
@@ -1298,6 +1380,11 @@ inline kiln_status kiln_default_int4_scale(kiln_loader *loader, CUstream stream,
 {
     return kiln_default_int4_scale(loader, stream, &args);
 }
+inline kiln_status kiln_default_int4_scale_pick(kiln_loader *loader, const kiln_default_int4_scale_args &args,
+                                                const kiln_kernel **kernel)
+{
+    return kiln_default_int4_scale_pick(loader, &args, kernel);
+}
 inline kiln_status kiln_default_int4_scale_f32_sym_128(kiln_loader *loader, CUstream stream,
                                                        const kiln_default_int4_scale_args &args)
 {
@@ -1323,6 +1410,11 @@ inline kiln_status kiln_default_int4_pack(kiln_loader *loader, CUstream stream,
 {
     return kiln_default_int4_pack(loader, stream, &args);
 }
+inline kiln_status kiln_default_int4_pack_pick(kiln_loader *loader, const kiln_default_int4_pack_args &args,
+                                               const kiln_kernel **kernel)
+{
+    return kiln_default_int4_pack_pick(loader, &args, kernel);
+}
 inline kiln_status kiln_default_int4_pack_f32_sym_128_low(kiln_loader *loader, CUstream stream,
                                                           const kiln_default_int4_pack_args &args)
 {
@@ -1347,6 +1439,12 @@ inline kiln_status kiln_default_nf4_quantize(kiln_loader *loader, CUstream strea
                                              const kiln_default_nf4_quantize_args &args)
 {
     return kiln_default_nf4_quantize(loader, stream, &args);
+}
+inline kiln_status kiln_default_nf4_quantize_pick(kiln_loader *loader,
+                                                  const kiln_default_nf4_quantize_args &args,
+                                                  const kiln_kernel **kernel)
+{
+    return kiln_default_nf4_quantize_pick(loader, &args, kernel);
 }
 inline kiln_status kiln_default_nf4_quantize_f32_64_low(kiln_loader *loader, CUstream stream,
                                                         const kiln_default_nf4_quantize_args &args)
@@ -1383,6 +1481,11 @@ inline kiln_status kiln_default_nf4_unpack(kiln_loader *loader, CUstream stream,
 {
     return kiln_default_nf4_unpack(loader, stream, &args);
 }
+inline kiln_status kiln_default_nf4_unpack_pick(kiln_loader *loader, const kiln_default_nf4_unpack_args &args,
+                                                const kiln_kernel **kernel)
+{
+    return kiln_default_nf4_unpack_pick(loader, &args, kernel);
+}
 inline kiln_status kiln_default_nf4_unpack_f32_64_low(kiln_loader *loader, CUstream stream,
                                                       const kiln_default_nf4_unpack_args &args)
 {
@@ -1418,6 +1521,11 @@ inline kiln_status kiln_default_nf4_scale(kiln_loader *loader, CUstream stream,
 {
     return kiln_default_nf4_scale(loader, stream, &args);
 }
+inline kiln_status kiln_default_nf4_scale_pick(kiln_loader *loader, const kiln_default_nf4_scale_args &args,
+                                               const kiln_kernel **kernel)
+{
+    return kiln_default_nf4_scale_pick(loader, &args, kernel);
+}
 inline kiln_status kiln_default_nf4_scale_f32_64(kiln_loader *loader, CUstream stream,
                                                  const kiln_default_nf4_scale_args &args)
 {
@@ -1433,6 +1541,11 @@ inline kiln_status kiln_default_nf4_pack(kiln_loader *loader, CUstream stream,
 {
     return kiln_default_nf4_pack(loader, stream, &args);
 }
+inline kiln_status kiln_default_nf4_pack_pick(kiln_loader *loader, const kiln_default_nf4_pack_args &args,
+                                              const kiln_kernel **kernel)
+{
+    return kiln_default_nf4_pack_pick(loader, &args, kernel);
+}
 inline kiln_status kiln_default_nf4_pack_f32_64_low(kiln_loader *loader, CUstream stream,
                                                     const kiln_default_nf4_pack_args &args)
 {
@@ -1447,6 +1560,12 @@ inline kiln_status kiln_default_q4k_dequantize(kiln_loader *loader, CUstream str
                                                const kiln_default_q4k_dequantize_args &args)
 {
     return kiln_default_q4k_dequantize(loader, stream, &args);
+}
+inline kiln_status kiln_default_q4k_dequantize_pick(kiln_loader *loader,
+                                                    const kiln_default_q4k_dequantize_args &args,
+                                                    const kiln_kernel **kernel)
+{
+    return kiln_default_q4k_dequantize_pick(loader, &args, kernel);
 }
 inline kiln_status kiln_default_q4k_dequantize_f32(kiln_loader *loader, CUstream stream,
                                                    const kiln_default_q4k_dequantize_args &args)
@@ -1467,6 +1586,12 @@ inline kiln_status kiln_default_rmsnorm_q4k_gemv(kiln_loader *loader, CUstream s
                                                  const kiln_default_rmsnorm_q4k_gemv_args &args)
 {
     return kiln_default_rmsnorm_q4k_gemv(loader, stream, &args);
+}
+inline kiln_status kiln_default_rmsnorm_q4k_gemv_pick(kiln_loader *loader,
+                                                      const kiln_default_rmsnorm_q4k_gemv_args &args,
+                                                      const kiln_kernel **kernel)
+{
+    return kiln_default_rmsnorm_q4k_gemv_pick(loader, &args, kernel);
 }
 inline kiln_status kiln_default_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536(kiln_loader *loader,
                                                                           CUstream stream,
@@ -1490,6 +1615,11 @@ inline kiln_status kiln_default_nf4_gemm(kiln_loader *loader, CUstream stream,
                                          const kiln_default_nf4_gemm_args &args)
 {
     return kiln_default_nf4_gemm(loader, stream, &args);
+}
+inline kiln_status kiln_default_nf4_gemm_pick(kiln_loader *loader, const kiln_default_nf4_gemm_args &args,
+                                              const kiln_kernel **kernel)
+{
+    return kiln_default_nf4_gemm_pick(loader, &args, kernel);
 }
 inline kiln_status kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_near_2_1(kiln_loader *loader,
                                                                           CUstream stream,
@@ -1584,6 +1714,12 @@ inline kiln_status kiln_default_nf4_gemm_transposed(kiln_loader *loader, CUstrea
 {
     return kiln_default_nf4_gemm_transposed(loader, stream, &args);
 }
+inline kiln_status kiln_default_nf4_gemm_transposed_pick(kiln_loader *loader,
+                                                         const kiln_default_nf4_gemm_transposed_args &args,
+                                                         const kiln_kernel **kernel)
+{
+    return kiln_default_nf4_gemm_transposed_pick(loader, &args, kernel);
+}
 inline kiln_status kiln_default_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_near(kiln_loader *loader,
                                                                                   CUstream stream,
                                                                                   const kiln_default_nf4_gemm_transposed_args &args)
@@ -1643,6 +1779,11 @@ inline kiln_status kiln_default_nvfp4_gemv(kiln_loader *loader, CUstream stream,
 {
     return kiln_default_nvfp4_gemv(loader, stream, &args);
 }
+inline kiln_status kiln_default_nvfp4_gemv_pick(kiln_loader *loader, const kiln_default_nvfp4_gemv_args &args,
+                                                const kiln_kernel **kernel)
+{
+    return kiln_default_nvfp4_gemv_pick(loader, &args, kernel);
+}
 inline kiln_status kiln_default_nvfp4_gemv_f16_software_simt_32_4_1(kiln_loader *loader, CUstream stream,
                                                                     const kiln_default_nvfp4_gemv_args &args)
 {
@@ -1677,6 +1818,11 @@ inline kiln_status kiln_default_attention(kiln_loader *loader, CUstream stream,
                                           const kiln_default_attention_args &args)
 {
     return kiln_default_attention(loader, stream, &args);
+}
+inline kiln_status kiln_default_attention_pick(kiln_loader *loader, const kiln_default_attention_args &args,
+                                               const kiln_kernel **kernel)
+{
+    return kiln_default_attention_pick(loader, &args, kernel);
 }
 inline kiln_status kiln_default_attention_single_head(kiln_loader *loader, CUstream stream,
                                                       const kiln_default_attention_single_head_args &args)
