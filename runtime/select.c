@@ -11,9 +11,9 @@ kiln_fit kiln_image_fit(const kiln_device *device, const kiln_image *image)
     if (image->format == KILN_IMAGE_CUBIN || image->kind == KILN_TARGET_ARCH) {
         if (has != wants)
             return KILN_FIT_OTHER_DEVICE;
-    } else if (image->kind ==
-               KILN_TARGET_FAMILY) { /* the same major number, and from its own minor number on */
-        if (has / 10 != wants / 10 || has < wants)
+    } else if (image->kind == KILN_TARGET_FAMILY) {
+        /* the same major number, and from its own minor number on; 10.1 is 11.0, as drivers before CUDA 13 call it */
+        if (has / 10 != wants / 10 || has < wants || has == 101)
             return KILN_FIT_OTHER_DEVICE;
     } else if (has < wants) {
         return KILN_FIT_DEVICE_TOO_OLD;

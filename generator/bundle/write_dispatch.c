@@ -199,19 +199,33 @@ static bool conditions_use_arguments(arena *a, const kiln_family *family)
     return false;
 }
 
+static size_t count_choices(arena *a, const bundle_family *f)
+{
+    bundle_variant **left = arena_copy(a, f->variants, f->variant_count * sizeof *left);
+    bundle_variant **choice = arena_alloc(a, f->variant_count * sizeof *choice);
+    size_t left_count = f->variant_count, count = 0;
+    for (; left_count > 0; count++)
+        take_choice(f, left, &left_count, choice);
+    return count;
+}
+
 /* What the bundle has, for the caller who asked for something else: "the bundle has type f16 bf16, group 64". */
 static const char *what_there_is(arena *a, const bundle_family *f)
 {
+    size_t combinations = 1;
     text out = text_new(a);
     for (size_t i = 0; i < f->field_count; i++) {
         if (!f->fields[i].param)
             continue;
         const char **values;
         const size_t count = family_values(a, f, f->fields[i].param_index, &values);
+        combinations *= count;
         text_printf(&out, "%s%s", out.length > 0 ? ", " : "the bundle has ", f->fields[i].name);
         for (size_t k = 0; k < count; k++)
             text_printf(&out, " %s", values[k]);
     }
+    if (count_choices(a, f) < combinations)
+        text_add(&out, "; not each with each");
     return out.length > 0 ? out.data : "no variant of the bundle serves these arguments";
 }
 

@@ -265,8 +265,9 @@ static void picks_nothing_when_there_is_nothing_to_launch(void **state)
     args = blend_args();
     args.width = 32;
     kernel = stale;
-    expect_failure(sample_blend_pick(&loader, &args, &kernel), KILN_ERROR_NO_VARIANT, "blend",
-                   "the bundle has type f32 f16 f64, acc f32 f64, width 64 128, clamp false true");
+    expect_failure(
+        sample_blend_pick(&loader, &args, &kernel), KILN_ERROR_NO_VARIANT, "blend",
+        "the bundle has type f32 f16 f64, acc f32 f64, width 64 128, clamp false true; not each with each");
     assert_null(kernel);
     assert_status(sample_blend_pick(&loader, &args, NULL), KILN_ERROR_NULL_POINTER);
     assert_status(sample_blend_pick(&loader, NULL, &kernel), KILN_ERROR_NULL_POINTER);
@@ -309,7 +310,8 @@ static void names_what_there_is(void **state)
     expect_failure(sample_blend_f32_f32_64_noclamp_narrow(&loader, NULL, &args), KILN_ERROR_NO_VARIANT,
                    "blend", "this variant has type f32, acc f32, width 64, clamp false");
     args.clamp = 2;
-    expect_failure(sample_blend(&loader, NULL, &args), KILN_ERROR_BAD_ARGUMENT, "blend", "clamp must be 0 or 1");
+    expect_failure(sample_blend(&loader, NULL, &args), KILN_ERROR_BAD_ARGUMENT, "blend",
+                   "clamp must be 0 or 1");
 }
 
 static void checks_pointers_that_only_some_variants_have(void **state)

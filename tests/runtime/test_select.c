@@ -91,6 +91,15 @@ static void passes_over_cubins_where_only_ptx_is_wanted(void **state)
     assert_ptr_equal(kiln_select(&device, &module), &images[0]);
 }
 
+static void keeps_family_images_from_what_has_another_name(void **state)
+{
+    (void)state;
+    const kiln_image image = {.sm = 100, .kind = KILN_TARGET_FAMILY};
+    assert_int_equal(kiln_image_fit(&(kiln_device){.sm = 103, .driver_version = 12090}, &image), KILN_FIT);
+    assert_int_equal(kiln_image_fit(&(kiln_device){.sm = 101, .driver_version = 12090}, &image),
+                     KILN_FIT_OTHER_DEVICE);
+}
+
 /* Images in the order of preference where all of them fit: exact cubin, specific PTX, newest base PTX. */
 static const struct {
     int device;
@@ -158,6 +167,7 @@ static void null_selects_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(keeps_family_images_from_what_has_another_name),
         cmocka_unit_test(passes_over_cubins_where_only_ptx_is_wanted),
         cmocka_unit_test(every_target_on_every_device_with_every_driver),
         cmocka_unit_test(the_best_that_fits_is_taken),

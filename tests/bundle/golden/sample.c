@@ -1581,7 +1581,7 @@ kiln_status sample_blend_pick(kiln_loader *loader, const sample_blend_args *args
     *kernel = choose_blend(loader, *args);
     if (!*kernel) {
         static const char detail[] =
-            "the bundle has type f32 f16 f64, acc f32 f64, width 64 128, clamp false true";
+            "the bundle has type f32 f16 f64, acc f32 f64, width 64 128, clamp false true; not each with each";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, blend_name, detail);
     }
     return KILN_OK;
