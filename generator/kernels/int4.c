@@ -1,5 +1,5 @@
 /* INT4: 4-bit integers with a scale per group (symmetric), or a scale and a zero (asymmetric). */
-#include "kernels.h"
+#include <kiln/families.h>
 #include "quant_family.h"
 
 #define MODE_PARAM                                                                                           \

@@ -1,5 +1,5 @@
 /* NF4: 4-bit NormalFloat quantisation in groups. */
-#include "kernels.h"
+#include <kiln/families.h>
 #include "quant_family.h"
 
 #define SOURCE "QLoRA (arXiv:2305.14314)"

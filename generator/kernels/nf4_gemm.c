@@ -1,7 +1,7 @@
 /* nf4_gemm: a matrix times NF4 weights, C[m,n] = A[m,k] * B[k,n]. */
 #include "nf4_gemm.h"
 
-#include "kernels.h"
+#include <kiln/families.h>
 #include "nf4_gemm_mma_rules.h"
 
 /* clang-format off */

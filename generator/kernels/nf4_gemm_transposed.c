@@ -9,7 +9,7 @@
  */
 #include "nf4_gemm_transposed.h"
 
-#include "kernels.h"
+#include <kiln/families.h>
 #include "split.h"
 
 /* clang-format off */

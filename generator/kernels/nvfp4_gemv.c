@@ -1,5 +1,5 @@
 /* nvfp4_gemv: NVFP4 matrices times an NVFP4 vector each, c[m,l] = sum over k of A[m,k,l] * b[k,l]. */
-#include "kernels.h"
+#include <kiln/families.h>
 #include "nvfp4.h"
 
 /* clang-format off */

@@ -9,7 +9,7 @@
  * the sums of 256 rows are added up in shared memory: h is made again for every 256 rows.
  */
 #include "rmsnorm_q4k.h"
-#include "kernels.h"
+#include <kiln/families.h>
 #include "narrow.h"
 
 /* ---- shared memory ------------------------------------------------------------------------------------------------ */

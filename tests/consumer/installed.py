@@ -184,6 +184,24 @@ def reexport(scratch):
     runs(app)
 
 
+def own_family(scratch):
+    """A generator with one more family; verified as far as a family without a reference can be, and its mistakes told."""
+    folder = project(scratch, "own_family")
+    configure(folder)
+    build(folder)
+    runs(folder, "mine: success, 1 3 1999\n")
+    output = run(folder / "build/mykiln", "families")
+    expect("saxpy" in output and "nf4_gemm" in output, f"mykiln has its own families and kiln's: {output}")
+    output = run(folder / "build/mine_verify", "--driver", driver(), "--max-elements", "4096")
+    expect("2 executed but not compared, 0 skipped, 0 wrong" in output, f"verification: {output}")
+    source = folder / "saxpy.c"
+    text = source.read_text()
+    source.write_text(text.replace("ptx_fma(f, a, xi, yi)", "ptx_fma(f, n, xi, yi)"))
+    expect("saxpy.c:" in build(folder, fails=True), "a mistake in the kernel is told with its place")
+    source.write_text(text.replace('"2 * n *', '"2 * m *'))
+    expect("'m' is no parameter, argument or fact" in build(folder, fails=True), "a mistake in an expression")
+
+
 def two_bundles(scratch):
     folder = project(scratch, "two_bundles")
     configure(folder)
@@ -245,4 +263,4 @@ def by_hand(scratch):
     runs(folder, CROSS_RESULT)
 
 
-main((install, find_package, makefiles, pkg_config, cxx, reexport, two_bundles, no_generator, cross, by_hand), sys.argv[4])
+main((install, find_package, makefiles, pkg_config, cxx, reexport, own_family, two_bundles, no_generator, cross, by_hand), sys.argv[4])

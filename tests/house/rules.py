@@ -24,7 +24,7 @@ ROOMS = [
     ("include/kiln", [r"include/kiln/"], C_LIBRARY - {"stdio", "stdlib"}),
     ("runtime", [r"include/kiln/(kiln|bundle|driver)\.h$", r"runtime/"], FREESTANDING | {"dlfcn", "sched", "stdlib", "xxhash"}),
     ("generator/ptx", [r"include/kiln/ptx\.h$", r"generator/support/", r"generator/ptx/"], C_LIBRARY),
-    ("generator/kernels", [r"include/kiln/(ptx|family)\.h$", r"generator/kernels/"], C_LIBRARY - {"stdio"}),
+    ("generator/kernels", [r"include/kiln/(ptx|family|families)\.h$", r"generator/kernels/"], C_LIBRARY - {"stdio"}),
     ("generator/support", [r"generator/support/"], ANY),
     ("generator", [r"include/kiln/", r"generator/"], ANY),
     ("tools/emulator", [r"tools/emulator/"], ANY),

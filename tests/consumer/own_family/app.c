@@ -1,0 +1,41 @@
+/* Adds 2 * x to y with the kernel of saxpy.c: app [DRIVER]. */
+#include <stdio.h>
+
+#include "mine.h"
+
+enum { N = 1000 };
+
+static kiln_driver driver;
+static kiln_slot slots[MINE_SLOTS];
+static kiln_loader loader;
+
+int main(int argc, char **argv)
+{
+    static double x[N], y[N];
+    CUcontext context;
+    CUdeviceptr at_x, at_y;
+    for (int i = 0; i < N; i++) {
+        x[i] = i;
+        y[i] = 1;
+    }
+    if (kiln_driver_load(&driver, argc > 1 ? argv[1] : NULL, NULL) != KILN_OK)
+        return 77;
+    driver.init(0);
+    driver.device_primary_ctx_retain(&context, 0);
+    driver.ctx_set_current(context);
+    driver.mem_alloc(&at_x, sizeof x);
+    driver.mem_alloc(&at_y, sizeof y);
+    driver.memcpy_htod(at_x, x, sizeof x);
+    driver.memcpy_htod(at_y, y, sizeof y);
+
+    kiln_status status = kiln_open(&loader, &driver, &mine_bundle, slots, MINE_SLOTS, NULL);
+    if (status == KILN_OK)
+        status = mine_saxpy(&loader, NULL, &(mine_saxpy_args){.a = 2, .x = at_x, .y = at_y, .n = N,
+                                                              .type = MINE_SAXPY_TYPE_F64});
+    driver.memcpy_dtoh(y, at_y, sizeof y);
+    printf("%s: %s, %g %g %g\n", mine_bundle.name, kiln_status_string(status), y[0], y[1], y[N - 1]);
+    kiln_close(&loader);
+    driver.device_primary_ctx_release(0);
+    kiln_driver_close(&driver);
+    return status != KILN_OK;
+}

@@ -1,0 +1,41 @@
+# kiln_add_generator(NAME FAMILIES variable ... SOURCES file.c ... [ALONE])
+#
+# Makes a program NAME, a kiln with families of one's own, for kiln_add_bundle(... GENERATOR NAME). FAMILIES are the variables
+# of type kiln_family (kiln/family.h) that the sources define: "const kiln_family saxpy_family = {...};". Kiln's own families
+# are there too, but for ALONE.
+include_guard(GLOBAL)
+
+function(kiln_add_generator name)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "ALONE" "" "FAMILIES;SOURCES")
+    set(usage "kiln_add_generator(NAME FAMILIES variable ... SOURCES file.c ... [ALONE])")
+    if(arg_UNPARSED_ARGUMENTS)
+        message(FATAL_ERROR "kiln_add_generator(${name}): unknown argument '${arg_UNPARSED_ARGUMENTS}'; it is called as ${usage}")
+    endif()
+    if(NOT arg_FAMILIES OR NOT arg_SOURCES)
+        message(FATAL_ERROR "kiln_add_generator(${name}): FAMILIES and SOURCES are needed: ${usage}")
+    endif()
+    set(own "")
+    set(list "")
+    set(libraries kiln::main)
+    if(NOT arg_ALONE)
+        set(list "KILN_FAMILIES, ")
+        list(APPEND libraries kiln::kernels)
+    endif()
+    foreach(family IN LISTS arg_FAMILIES)
+        if(NOT family MATCHES "^[A-Za-z_][A-Za-z0-9_]*$")
+            message(FATAL_ERROR "kiln_add_generator(${name}): '${family}' is no name of a variable")
+        endif()
+        string(APPEND own "extern const kiln_family ${family};\n")
+        string(APPEND list "&${family}, ")
+    endforeach()
+    set(table ${CMAKE_CURRENT_BINARY_DIR}/${name}_families.c)
+    file(CONFIGURE OUTPUT ${table} CONTENT "/* Made by kiln_add_generator. */
+#include <kiln/families.h>
+
+${own}
+const kiln_family *const kiln_families[] = {${list}0};
+" @ONLY)
+    add_executable(${name} ${arg_SOURCES} ${table})
+    target_compile_features(${name} PRIVATE c_std_11)
+    target_link_libraries(${name} PRIVATE ${libraries})
+endfunction()
