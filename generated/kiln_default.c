@@ -6037,7 +6037,7 @@ kiln_status kiln_default_int4_quantize_pick(kiln_loader *loader, const kiln_defa
     *kernel = choose_int4_quantize(loader, *args);
     if (!*kernel) {
         static const char detail[] =
-            "the bundle has type f32 f16 bf16, mode sym asym, group 32 128, nibbles low";
+            "the bundle has type f32 f16 bf16, mode sym asym, group 32 128, nibbles low; not each with each";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, int4_quantize_name, detail);
     }
     return KILN_OK;
@@ -11600,7 +11600,7 @@ kiln_status kiln_default_int4_unpack_pick(kiln_loader *loader, const kiln_defaul
     *kernel = choose_int4_unpack(loader, *args);
     if (!*kernel) {
         static const char detail[] =
-            "the bundle has type f32 f16 bf16, mode sym asym, group 32 128, nibbles low";
+            "the bundle has type f32 f16 bf16, mode sym asym, group 32 128, nibbles low; not each with each";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, int4_unpack_name, detail);
     }
     return KILN_OK;
@@ -31557,7 +31557,7 @@ kiln_status kiln_default_rmsnorm_q4k_gemv_pick(kiln_loader *loader,
     *kernel = choose_rmsnorm_q4k_gemv(loader, *args);
     if (!*kernel) {
         static const char detail[] =
-            "the bundle has norm rms, x f16 bf16, activation q8 exact, batch 1, y f16 bf16";
+            "the bundle has norm rms, x f16 bf16, activation q8 exact, batch 1, y f16 bf16; not each with each";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, rmsnorm_q4k_gemv_name, detail);
     }
     return KILN_OK;
@@ -78675,7 +78675,8 @@ kiln_status kiln_default_attention_pick(kiln_loader *loader, const kiln_default_
         return KILN_OK;
     *kernel = choose_attention(loader, *args);
     if (!*kernel) {
-        static const char detail[] = "the bundle has type f16 bf16, head_dim 128 64, causal false true";
+        static const char detail[] =
+            "the bundle has type f16 bf16, head_dim 128 64, causal false true; not each with each";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, attention_name, detail);
     }
     return KILN_OK;

@@ -300,8 +300,9 @@ static void names_what_there_is(void **state)
     (void)state;
     sample_blend_args args = blend_args();
     args.width = 32;
-    expect_failure(sample_blend(&loader, NULL, &args), KILN_ERROR_NO_VARIANT, "blend",
-                   "the bundle has type f32 f16 f64, acc f32 f64, width 64 128, clamp false true");
+    expect_failure(
+        sample_blend(&loader, NULL, &args), KILN_ERROR_NO_VARIANT, "blend",
+        "the bundle has type f32 f16 f64, acc f32 f64, width 64 128, clamp false true; not each with each");
     args.width = 128; /* a variant's own function takes selectors that name it, and zeros */
     expect_failure(sample_blend_f32_f32_64_noclamp_narrow(&loader, NULL, &args), KILN_ERROR_NO_VARIANT,
                    "blend", "this variant has type f32, acc f32, width 64, clamp false");
