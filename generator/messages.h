@@ -59,7 +59,7 @@
     M(variant_twice, "expected each variant once, found %s again; the first is on line %d")                            \
     M(key_collision, "expected keys that differ, found %016llx for both %s and %s")                                    \
     M(entry_collision, "expected names that differ, found %s for both %s and %s")                                      \
-    M(variant_without_target, "expected a target that %s%s runs on (it needs sm_%u or newer%s), found none in 'targets'")                          \
+    M(variant_without_target, "expected a target that %s%s runs on (it %s), found none in 'targets'")                          \
     M(target_without_variant, "expected a variant of %s that runs on %s, found none; leave the target out or ask for "  \
                               "a variant that needs less")
 /* clang-format on */

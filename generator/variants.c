@@ -10,6 +10,7 @@
 #include "family.h"
 #include "messages.h"
 #include "refusals.h"
+#include "support/words.h"
 #include "targets.h"
 
 /* ---- names ------------------------------------------------------------------------------------------------------ */
@@ -129,14 +130,31 @@ static const char *shared_memory_text(arena *a, const kiln_variant *v)
                         (unsigned)SM_75_BYTES);
 }
 
+/* The lowest target alone does not say where a variant runs whose family asks for kinds of targets: sm_90a, sm_100f. */
+static const char *targets_text(arena *a, const family_limits *limits, const kiln_variant *v)
+{
+    text names = text_new(a);
+    const char *cursor = target_names;
+    size_t length;
+    for (const char *w; (w = words_next(&cursor, &length));) {
+        const char *name = arena_string(a, w, length);
+        target t;
+        if (target_parse(name, &t) && variant_runs_on(limits, v, t))
+            text_printf(&names, "%s%s", names.length > 0 ? ", " : "runs on ", name);
+    }
+    return names.data;
+}
+
 static void report_stranded(arena *a, const stranded_list *list, const family_limits *limits, diagnostics *d)
 {
     for (size_t i = 0; i < list->count; i++) {
         const stranded *s = &list->items[i];
         const char *others = s->count > 1 ? arena_format(a, " (and %u more)", (unsigned)(s->count - 1)) : "";
-        diagnose(d, s->first->at, message_variant_without_target, s->first->id, others,
-                 (unsigned)s->lowest_sm,
-                 limits->variant_runs_on ? ", of some kinds only" : shared_memory_text(a, s->first));
+        const char *what = limits->variant_runs_on
+                               ? targets_text(a, limits, s->first)
+                               : arena_format(a, "needs sm_%u or newer%s", (unsigned)s->lowest_sm,
+                                              shared_memory_text(a, s->first));
+        diagnose(d, s->first->at, message_variant_without_target, s->first->id, others, what);
     }
 }
 
