@@ -59,6 +59,23 @@ static void read_list(profile *p, bool given[MAX_ARGS])
     }
 }
 
+/* All that are missing at once. */
+static void check_given(const profile *p, const bool given[MAX_ARGS])
+{
+    const char *separator = "kiln-profile: --args lacks ";
+    for (size_t i = 0; i < p->problem.arg_count; i++) {
+        const argument *a = &p->problem.args[i];
+        if (!problem_is_size(a) || given[i])
+            continue;
+        fprintf(stderr, "%s%s (%s)", separator, a->about->name, a->about->type_name);
+        separator = ", ";
+    }
+    if (*separator == 'k')
+        return;
+    fputs("\n", stderr);
+    exit(2);
+}
+
 static void check_sizes(profile *p)
 {
     char error[512], list[1024];
@@ -92,9 +109,7 @@ void read_args(profile *p)
     const manifest_variant *v = p->problem.variant;
     const family_row *family = family_find(v->family);
     read_list(p, given);
-    for (size_t i = 0; i < p->problem.arg_count; i++)
-        if (problem_is_size(&p->problem.args[i]) && !given[i])
-            die(2, "--args lacks %s (%s)", v->args[i].name, v->args[i].type_name);
+    check_given(p, given);
     check_sizes(p);
     problem_allocate(&p->problem);
     memcpy(scalars, p->problem.args, sizeof scalars);
