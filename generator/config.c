@@ -279,17 +279,9 @@ static bool read_values(const reader *r, request *q, size_t index, const yaml_no
 
 /* ---- kernels ---------------------------------------------------------------------------------------------------- */
 
-static const yaml_node *member(const yaml_node *map, const char *key)
-{
-    for (const yaml_node *node = map->first; node; node = node->next)
-        if (strcmp(node->key, key) == 0)
-            return node;
-    return NULL;
-}
-
 static const kiln_family *read_family(const reader *r, const yaml_node *item)
 {
-    const yaml_node *ptx = member(item, "ptx"), *node = member(item, "family");
+    const yaml_node *ptx = yaml_member(item, "ptx"), *node = yaml_member(item, "family");
     if (ptx) {
         diagnose(r->d, ptx->key_at, message_ptx_not_supported);
         return NULL;
@@ -412,7 +404,7 @@ static void read_root(reader *r, const yaml_node *root)
 {
     check_keys(r, root);
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
-        const yaml_node *node = member(root, keys[i].key);
+        const yaml_node *node = yaml_member(root, keys[i].key);
         if (node)
             keys[i].read(r, node);
         else if (keys[i].example)

@@ -22,18 +22,10 @@ typedef struct tally {
 
 /* ---- trees ------------------------------------------------------------------------------------------------------- */
 
-static const yaml_node *member(const yaml_node *map, const char *key)
-{
-    for (const yaml_node *node = map && map->kind == YAML_MAP ? map->first : NULL; node; node = node->next)
-        if (strcmp(node->key, key) == 0)
-            return node;
-    return NULL;
-}
-
 /* The text of a member; "" where there is none. */
 static const char *text_of(const yaml_node *map, const char *key)
 {
-    const yaml_node *node = member(map, key);
+    const yaml_node *node = yaml_member(map, key);
     return node && node->kind == YAML_SCALAR ? node->text : "";
 }
 
@@ -72,7 +64,7 @@ static const yaml_node *same_image(const yaml_node *images, const yaml_node *wan
 static uint64_t bytes_of_images(const yaml_node *variant)
 {
     uint64_t bytes = 0;
-    const yaml_node *images = member(variant, "images");
+    const yaml_node *images = yaml_member(variant, "images");
     for (const yaml_node *image = images ? images->first : NULL; image; image = image->next)
         bytes += strtoull(text_of(image, "bytes"), NULL, 10);
     return bytes;
@@ -97,7 +89,7 @@ static bool expect(bool is_so, const yaml_node *node, const char *wanted, diagno
 
 static bool is_number(const yaml_node *map, const char *key)
 {
-    const yaml_node *node = member(map, key);
+    const yaml_node *node = yaml_member(map, key);
     return node && node->kind == YAML_SCALAR && !node->quoted && node->text[0] && strlen(node->text) <= 18 &&
            node->text[strspn(node->text, "0123456789")] == '\0';
 }
@@ -105,7 +97,7 @@ static bool is_number(const yaml_node *map, const char *key)
 static bool check_variant(const yaml_node *variants, const yaml_node *v, diagnostics *d)
 {
     const char *id = text_of(v, "id");
-    const yaml_node *images = member(v, "images");
+    const yaml_node *images = yaml_member(v, "images");
     if (!expect(*id, v, "a variant with an 'id'", d) ||
         !expect(element(variants, "id", id) == v, v, "each variant once", d) ||
         !expect(images && images->kind == YAML_LIST, v, "a variant with 'images'", d))
@@ -121,7 +113,7 @@ static bool check_variant(const yaml_node *variants, const yaml_node *v, diagnos
 /* What is compared line by line has to be there; whatever else there is, is compared as it is. */
 static bool check_manifest(const manifest *m, diagnostics *d)
 {
-    const yaml_node *targets = member(m->root, "targets");
+    const yaml_node *targets = yaml_member(m->root, "targets");
     if (!expect(is_number(m->root, "layout_version"), m->root, "the number 'layout_version'", d) ||
         !expect(targets && targets->kind == YAML_LIST, m->root, "a list 'targets'", d))
         return false;
@@ -141,7 +133,7 @@ static bool read_manifest(arena *a, const char *path, manifest *m, diagnostics *
         return false;
     }
     m->root = yaml_parse(a, path, data.data, data.length, d);
-    m->variants = member(m->root, "variants");
+    m->variants = yaml_member(m->root, "variants");
     const bool is_manifest = m->variants && m->variants->kind == YAML_LIST && *text_of(m->root, "generator");
     if (!is_manifest && d->count == before)
         diagnose(d, (place){path, 1, 1}, "expected a bundle's manifest, NAME.json, found something else");
@@ -180,9 +172,9 @@ static void add_key(text *out, const char *key, const yaml_node *before, const y
 static void add_bundle(text *out, const manifest *old, const manifest *new)
 {
     for (const yaml_node *i = old->root->first; i; i = i->next)
-        add_key(out, i->key, i, member(new->root, i->key));
+        add_key(out, i->key, i, yaml_member(new->root, i->key));
     for (const yaml_node *i = new->root->first; i; i = i->next)
-        if (!member(old->root, i->key))
+        if (!yaml_member(old->root, i->key))
             add_key(out, i->key, NULL, i);
 }
 
@@ -193,7 +185,7 @@ static void add_members(text *out, const yaml_node *old, const yaml_node *new)
     for (int turn = 0; turn < 2; turn++) {
         const yaml_node *all = turn == 0 ? old : new, *others = turn == 0 ? new : old;
         for (const yaml_node *i = all->first; i; i = i->next) {
-            const yaml_node *other = member(others, i->key);
+            const yaml_node *other = yaml_member(others, i->key);
             const bool is_told = strcmp(i->key, "images") == 0 || (turn == 1 && other);
             if (is_told || is_same(i, other))
                 continue;
@@ -206,7 +198,7 @@ static void add_members(text *out, const yaml_node *old, const yaml_node *new)
 /* What a family's variants share; the variants that follow from it have lines of their own. */
 static void add_families(text *out, const manifest *old, const manifest *new)
 {
-    const yaml_node *before = member(old->root, "families"), *after = member(new->root, "families");
+    const yaml_node *before = yaml_member(old->root, "families"), *after = yaml_member(new->root, "families");
     for (const yaml_node *f = before ? before->first : NULL; f; f = f->next)
         if (!element(after, "name", text_of(f, "name")))
             text_printf(out, "- family %s\n", text_of(f, "name"));
@@ -251,7 +243,7 @@ static void add_images(text *out, const yaml_node *old, const yaml_node *new)
 static void add_changed(text *out, const yaml_node *old, const yaml_node *new)
 {
     text_printf(out, "~ %s", text_of(new, "id"));
-    add_images(out, member(old, "images"), member(new, "images"));
+    add_images(out, yaml_member(old, "images"), yaml_member(new, "images"));
     add_members(out, old, new);
     text_add(out, "\n");
 }

@@ -299,6 +299,14 @@ yaml_node *yaml_parse(arena *a, const char *file, const char *data, size_t bytes
     return is_yaml && !r.partial ? root : NULL;
 }
 
+const yaml_node *yaml_member(const yaml_node *map, const char *key)
+{
+    for (const yaml_node *node = map && map->kind == YAML_MAP ? map->first : NULL; node; node = node->next)
+        if (strcmp(node->key, key) == 0)
+            return node;
+    return NULL;
+}
+
 bool yaml_is_null(const yaml_node *node)
 {
     if (node->kind != YAML_SCALAR || node->quoted)

@@ -26,6 +26,9 @@ struct yaml_node {
  * nesting. `file` is how places name it. */
 yaml_node *yaml_parse(arena *a, const char *file, const char *data, size_t bytes, diagnostics *d);
 
+/* The value under a key; null where there is none, or `map` is no mapping or null. */
+const yaml_node *yaml_member(const yaml_node *map, const char *key);
+
 /* Whether a plain scalar is YAML's null: nothing, ~ or null. */
 bool yaml_is_null(const yaml_node *node);
 
