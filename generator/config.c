@@ -384,9 +384,13 @@ static const struct {
     void (*read)(reader *, const yaml_node *);
     const char *example; /* null: may be left out */
 } keys[] = {
-    {"bundle", read_bundle, "NAME"},     {"targets", read_targets, "[sm_80, ...]"},
-    {"images", read_images, NULL},       {"kernels", read_kernels, "[...]"},
+    /* clang-format off */
+    {"bundle",    read_bundle,    "NAME"},
+    {"targets",   read_targets,   "[sm_80, ...]"},
+    {"images",    read_images,    NULL},
+    {"kernels",   read_kernels,   "[...]"},
     {"max_bytes", read_max_bytes, NULL},
+    /* clang-format on */
 };
 
 static const char known_keys[] = "bundle targets images kernels max_bytes";
