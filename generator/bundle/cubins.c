@@ -74,12 +74,12 @@ static const char *ask_version(assembler *s)
 
 bool assembler_open(assembler *s, arena *a, place at, diagnostics *d)
 {
-    const char *parent = getenv("TMPDIR");
+    const char *named = getenv("TMPDIR"), *parent = named && *named ? named : "/tmp";
     const long processors = sysconf(_SC_NPROCESSORS_ONLN);
     *s = (assembler){.arena = a, .at_once = processors > 1 ? (size_t)processors : 1};
-    snprintf(s->folder, sizeof s->folder, "%.200s/kiln-XXXXXX", parent && *parent ? parent : "/tmp");
+    s->folder = arena_format(a, "%s/kiln-XXXXXX", parent);
     if (!mkdtemp(s->folder)) {
-        diagnose(d, at, message_no_ptxas, strerror(errno));
+        diagnose(d, at, message_no_folder, parent, strerror(errno));
         return false;
     }
     const char *why = ask_version(s);
@@ -115,7 +115,8 @@ static const image *image_for(const image *images, size_t count, target t)
     return taken;
 }
 
-static bool start_one(const assembler *s, size_t i, const image *ptx, target t, pid_t *process)
+/* Null, or why it could not be started. */
+static const char *start_one(const assembler *s, size_t i, const image *ptx, target t, pid_t *process)
 {
     const char *in = path_of(s, i, "ptx"), *out = path_of(s, i, "cubin");
     const char *const arguments[] = {
@@ -123,7 +124,10 @@ static bool start_one(const assembler *s, size_t i, const image *ptx, target t, 
     FILE *file = fopen(in, "wb");
     const bool is_written = file && fwrite(ptx->ptx, 1, ptx->bytes, file) == ptx->bytes;
     const bool is_closed = file && fclose(file) == 0;
-    return is_written && is_closed && start(process, arguments, path_of(s, i, "txt")) == 0;
+    if (!is_written || !is_closed)
+        return strerror(errno);
+    const int why = start(process, arguments, path_of(s, i, "txt"));
+    return why ? strerror(why) : NULL;
 }
 
 /* The first line of what ptxas said. */
@@ -146,7 +150,7 @@ static bool take_one(const assembler *s, size_t i, pid_t process, target t, cons
         return false;
     }
     if (!file_read(s->arena, path_of(s, i, "cubin"), LARGEST_BYTES, &cubin, &why)) {
-        diagnose(d, v->at, message_ptxas_refused, v->id, target_text(s->arena, t), why);
+        diagnose(d, v->at, message_ptxas_not_run, v->id, target_text(s->arena, t), why);
         return false;
     }
     *made = (image){.made_for = t,
@@ -170,10 +174,11 @@ size_t assemble_variant(assembler *s, const plan *p, const kiln_variant *v, imag
     while (taken < wanted && (ok || taken < started)) {
         if (ok && started < wanted && started - taken < s->at_once) {
             const image *ptx = image_for(images, count, targets[started]);
-            ok = start_one(s, started, ptx, targets[started], &processes[started]);
-            if (!ok)
-                diagnose(d, v->at, message_ptxas_refused, v->id, target_text(s->arena, targets[started]),
-                         strerror(errno));
+            const char *why = start_one(s, started, ptx, targets[started], &processes[started]);
+            ok = !why;
+            if (why)
+                diagnose(d, v->at, message_ptxas_not_run, v->id, target_text(s->arena, targets[started]),
+                         why);
             started += ok;
             continue;
         }

@@ -7,7 +7,7 @@
 /* ptxas, and a folder for its files until assembler_close. */
 typedef struct assembler {
     arena *arena;
-    char folder[256];
+    char *folder;
     uint32_t min_driver; /* that loads its cubins: its own CUDA's first */
     size_t at_once;      /* how many may run side by side */
 } assembler;

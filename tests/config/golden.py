@@ -34,10 +34,13 @@ def messages():
 
 def run_error(kiln, name):
     """What it says, and what it wrote, which is nothing. Where a toolkit is asked for there is a false one, else none."""
-    path = HERE / ("fake_toolkit" if name.startswith("ptxas_") else "errors")
+    toolkits = {"ptxas_refused": "fake_toolkit", "ptxas_not_run": "idle_toolkit"}
+    environment = {"PATH": str(HERE / toolkits.get(name, "errors")), **LEAK_OPTIONS}
+    if name == "no_folder":
+        environment["TMPDIR"] = "/nowhere"
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run([kiln, "generate", name + ".yaml", "--output", folder], cwd=HERE / "errors",
-                              capture_output=True, env={"PATH": str(path), **LEAK_OPTIONS})
+                              capture_output=True, env=environment)
         written = "".join(f"[wrote {path.name}]\n" for path in sorted(pathlib.Path(folder).iterdir()))
     return f"{done.stdout.decode()}{done.stderr.decode()}{written}[exit {done.returncode}]\n"
 
