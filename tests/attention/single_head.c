@@ -3,55 +3,16 @@
  *
  * usage: attention_single_head DRIVER
  */
+#include "../calls.h"
+
 #include <math.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "attention_sample.h"
 
 enum { HEAD_DIM = 16, LONGEST = 100, NUMBERS = LONGEST * HEAD_DIM };
 
-static kiln_driver driver;
-static kiln_slot slots[ATTENTION_SAMPLE_SLOTS];
-static kiln_loader loader;
 static float q[NUMBERS], k[NUMBERS], v[NUMBERS];
 static CUdeviceptr at_q, at_k, at_v, at_out;
-static unsigned wrong;
-
-static void need(bool fine, const char *what)
-{
-    if (fine)
-        return;
-    fprintf(stderr, "%s failed\n", what);
-    exit(1);
-}
-
-static void judge(bool is_right, const char *what, uint32_t seq_len)
-{
-    wrong += !is_right;
-    printf("%s %s, seq_len %u\n", is_right ? "ok   " : "WRONG", what, (unsigned)seq_len);
-}
-
-static CUdeviceptr upload(const void *from, size_t bytes)
-{
-    CUdeviceptr address = 0;
-    need(driver.mem_alloc(&address, bytes) == 0 && driver.memcpy_htod(address, from, bytes) == 0,
-         "an upload");
-    return address;
-}
-
-static void open_device(const char *path)
-{
-    CUcontext context = NULL;
-    need(kiln_driver_load(&driver, path, NULL) == KILN_OK && driver.init(0) == 0, "the driver");
-    need(driver.device_primary_ctx_retain(&context, 0) == 0 && driver.ctx_set_current(context) == 0,
-         "the context");
-    need(kiln_open(&loader, &driver, &attention_sample_bundle, slots, ATTENTION_SAMPLE_SLOTS, NULL) ==
-             KILN_OK,
-         "kiln_open");
-}
 
 static void make_inputs(void)
 {
@@ -79,12 +40,6 @@ static attention_sample_attention_single_head_args single(uint32_t seq_len)
                                                          .causal = 1};
 }
 
-/* The driver's memory after a launch. */
-static void fetch(float *out)
-{
-    need(driver.ctx_synchronize() == 0 && driver.memcpy_dtoh(out, at_out, sizeof q) == 0, "a download");
-}
-
 /* One row of O; float64. */
 static void attend(uint32_t row, double *out)
 {
@@ -103,14 +58,22 @@ static void attend(uint32_t row, double *out)
         out[d] /= sum;
 }
 
+static void judge_at(bool is_right, const char *what, uint32_t seq_len, kiln_status status)
+{
+    char text[64];
+    snprintf(text, sizeof text, "%s, seq_len %u", what, (unsigned)seq_len);
+    judge(is_right, text, status);
+    launched.count = 0;
+}
+
 /* Right in all rows, and nothing behind them touched. */
 static void check_values(uint32_t seq_len)
 {
     static float out[NUMBERS];
     const attention_sample_attention_single_head_args args = single(seq_len);
-    need(driver.memcpy_htod(at_out, v, sizeof v) == 0, "an upload");
+    upload_to(at_out, v, sizeof v);
     const kiln_status status = attention_sample_attention_single_head(&loader, NULL, &args);
-    fetch(out);
+    download(out, at_out, sizeof out);
     bool is_right = status == KILN_OK && memcmp(out + seq_len * HEAD_DIM, v + seq_len * HEAD_DIM,
                                                 (LONGEST - seq_len) * HEAD_DIM * sizeof *out) == 0;
     for (uint32_t row = 0; row < seq_len; row++) {
@@ -119,7 +82,7 @@ static void check_values(uint32_t seq_len)
         for (uint32_t d = 0; d < HEAD_DIM; d++)
             is_right &= fabs(out[row * HEAD_DIM + d] - exact[d]) <= 0x1p-20; /* of values up to 1 */
     }
-    judge(is_right, "against float64", seq_len);
+    judge_at(is_right, "against float64", seq_len, status);
 }
 
 static void check_bits(uint32_t seq_len)
@@ -143,44 +106,48 @@ static void check_bits(uint32_t seq_len)
                                                  .type = a.type,
                                                  .head_dim = a.head_dim,
                                                  .causal = a.causal};
-    bool is_right = attention_sample_attention_single_head(&loader, NULL, &a) == KILN_OK;
-    fetch(out);
-    is_right &= attention_sample_attention(&loader, NULL, &all) == KILN_OK;
-    fetch(same);
-    judge(is_right && memcmp(out, same, sizeof out) == 0, "the bits of the family's function", seq_len);
+    upload_to(at_out, v, sizeof v);
+    const kiln_status one = attention_sample_attention_single_head(&loader, NULL, &a);
+    download(out, at_out, sizeof out);
+    upload_to(at_out, v, sizeof v);
+    const kiln_status other = attention_sample_attention(&loader, NULL, &all);
+    download(same, at_out, sizeof same);
+    const bool is_right = one == KILN_OK && other == KILN_OK && memcmp(out, same, sizeof out) == 0;
+    judge_at(is_right, "the bits of the family's function", seq_len, other);
+}
+
+static void expect_refused(const char *what, const attention_sample_attention_single_head_args *args,
+                           kiln_status wanted)
+{
+    expect(what, attention_sample_attention_single_head(&loader, NULL, args), wanted, 0);
 }
 
 static void check_refused(void)
 {
     attention_sample_attention_single_head_args args = single(LONGEST);
-    judge(attention_sample_attention_single_head(&loader, NULL, NULL) == KILN_ERROR_NULL_POINTER,
-          "no arguments", 0);
+    expect_refused("no arguments", NULL, KILN_ERROR_NULL_POINTER);
     args.k = 0;
-    judge(attention_sample_attention_single_head(&loader, NULL, &args) == KILN_ERROR_NULL_POINTER,
-          "k is null", LONGEST);
+    expect_refused("k is null", &args, KILN_ERROR_NULL_POINTER);
     args = single(LONGEST);
     args.v += 4;
-    judge(attention_sample_attention_single_head(&loader, NULL, &args) == KILN_ERROR_MISALIGNED,
-          "v is misaligned", LONGEST);
+    expect_refused("v is misaligned", &args, KILN_ERROR_MISALIGNED);
     args = single(LONGEST);
     args.head_dim = 208;
-    judge(attention_sample_attention_single_head(&loader, NULL, &args) == KILN_ERROR_NO_VARIANT,
-          "no such head_dim", LONGEST);
+    expect_refused("no such head_dim", &args, KILN_ERROR_NO_VARIANT);
     args = single(0);
-    judge(attention_sample_attention_single_head(&loader, NULL, &args) == KILN_OK, "nothing to do", 0);
+    expect_refused("nothing to do", &args, KILN_OK);
 }
 
 int main(int argc, char **argv)
 {
     static const uint32_t lengths[] = {1, 2, 31, 32, 33, 63, 64, 65, LONGEST};
     need(argc == 2, "attention_single_head DRIVER");
-    open_device(argv[1]);
+    open_device(argv[1], &attention_sample_bundle);
     make_inputs();
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         check_values(lengths[i]);
         check_bits(lengths[i]);
     }
     check_refused();
-    kiln_close(&loader);
-    return wrong != 0;
+    return end_calls();
 }
