@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config_reader.h"
 #include "family.h"
 #include "found.h"
 #include "messages.h"
@@ -11,7 +12,6 @@
 #include "support/words.h"
 #include "targets.h"
 #include "variants.h"
-#include "yaml.h"
 
 enum {
     LARGEST_FILE_BYTES = 16 * 1024 * 1024,
@@ -19,19 +19,9 @@ enum {
     LONGEST_BUNDLE = 47 /* kiln_bundle.name holds 48 bytes */
 };
 
-typedef struct reader {
-    arena *arena;
-    diagnostics *d;
-    plan *plan;
-    place *target_places;      /* beside plan->targets */
-    const char *target_option; /* or null */
-    size_t variant_capacity, budget_capacity;
-} reader;
-
 /* ---- any node --------------------------------------------------------------------------------------------------- */
 
-/* A node as "found": 'word', a list, a mapping, nothing. */
-static const char *found(const reader *r, const yaml_node *node)
+const char *reader_found(const reader *r, const yaml_node *node)
 {
     if (node->kind != YAML_SCALAR)
         return node->kind == YAML_LIST ? "a list" : "a mapping";
@@ -41,8 +31,7 @@ static const char *found(const reader *r, const yaml_node *node)
     return arena_format(r->arena, "%s%s%s", quote, found_text(r->arena, node->text), quote);
 }
 
-/* Whether the node is a scalar with a value, a list with elements or a mapping; else after a diagnostic. */
-static bool is_kind(const reader *r, const yaml_node *node, yaml_kind kind, const char *key,
+bool reader_is_kind(const reader *r, const yaml_node *node, yaml_kind kind, const char *key,
                     const char *expected)
 {
     if (node->refused)
@@ -53,7 +42,7 @@ static bool is_kind(const reader *r, const yaml_node *node, yaml_kind kind, cons
         return false;
     }
     if (node->kind != kind) {
-        diagnose(r->d, node->at, message_wrong_kind, expected, key, found(r, node));
+        diagnose(r->d, node->at, message_wrong_kind, expected, key, reader_found(r, node));
         return false;
     }
     if (kind == YAML_LIST && !node->first) {
@@ -61,6 +50,20 @@ static bool is_kind(const reader *r, const yaml_node *node, yaml_kind kind, cons
         return false;
     }
     return true;
+}
+
+bool reader_check_keys(const reader *r, const yaml_node *map, const char *keys, const char *of)
+{
+    bool ok = true;
+    for (const yaml_node *node = map->first; node; node = node->next) {
+        if (words_contain(keys, node->key))
+            continue;
+        ok = false;
+        diagnose(r->d, node->key_at, message_unknown_key, of,
+                 arena_format(r->arena, "'%s'", found_text(r->arena, node->key)),
+                 near_text(r->arena, node->key, keys));
+    }
+    return ok;
 }
 
 /* The element of `list` before `node` that says the same, or null. */
@@ -98,15 +101,15 @@ static const char *owner_of(const char *name)
 
 static void read_bundle(reader *r, const yaml_node *node)
 {
-    if (!is_kind(r, node, YAML_SCALAR, "bundle", "a C identifier"))
+    if (!reader_is_kind(r, node, YAML_SCALAR, "bundle", "a C identifier"))
         return;
     bool is_old_boolean = !node->quoted && words_contain("yes no on off", node->text);
     if (!is_identifier(node->text))
-        diagnose(r->d, node->at, message_bundle_not_identifier, found(r, node));
+        diagnose(r->d, node->at, message_bundle_not_identifier, reader_found(r, node));
     else if (words_contain(c_keywords, node->text) || is_old_boolean)
-        diagnose(r->d, node->at, message_bundle_keyword, found(r, node));
+        diagnose(r->d, node->at, message_bundle_keyword, reader_found(r, node));
     else if (owner_of(node->text))
-        diagnose(r->d, node->at, message_bundle_reserved, found(r, node), owner_of(node->text));
+        diagnose(r->d, node->at, message_bundle_reserved, reader_found(r, node), owner_of(node->text));
     else if (strlen(node->text) > LONGEST_BUNDLE)
         diagnose(r->d, node->at, message_bundle_too_long, LONGEST_BUNDLE, strlen(node->text));
     r->plan->bundle = node->text;
@@ -158,11 +161,11 @@ static void read_target_option(reader *r, const char *words)
 
 static void read_targets(reader *r, const yaml_node *list)
 {
-    if (!is_kind(r, list, YAML_LIST, "targets", "a list of targets"))
+    if (!reader_is_kind(r, list, YAML_LIST, "targets", "a list of targets"))
         return;
     for (const yaml_node *node = list->first; node; node = node->next)
-        if (is_kind(r, node, YAML_SCALAR, "targets", "a target"))
-            add_target(r, node->text, found(r, node), node->at);
+        if (reader_is_kind(r, node, YAML_SCALAR, "targets", "a target"))
+            add_target(r, node->text, reader_found(r, node), node->at);
     if (r->target_option)
         read_target_option(r, r->target_option);
 }
@@ -171,14 +174,14 @@ static void read_images(reader *r, const yaml_node *list)
 {
     static const char formats[] = "ptx cubin";
     bool has_ptx = false;
-    if (!is_kind(r, list, YAML_LIST, "images", "a list of image formats"))
+    if (!reader_is_kind(r, list, YAML_LIST, "images", "a list of image formats"))
         return;
     for (const yaml_node *node = list->first; node; node = node->next) {
-        if (!is_kind(r, node, YAML_SCALAR, "images", "an image format"))
+        if (!reader_is_kind(r, node, YAML_SCALAR, "images", "an image format"))
             continue;
         const yaml_node *first = earlier(list, node);
         if (!words_contain(formats, node->text))
-            diagnose(r->d, node->at, message_image_unknown, found(r, node),
+            diagnose(r->d, node->at, message_image_unknown, reader_found(r, node),
                      near_text(r->arena, node->text, formats));
         else if (first)
             diagnose(r->d, node->at, message_image_twice, node->text, first->at.line);
@@ -205,7 +208,7 @@ static bool take_word(const reader *r, const kiln_param *param, const yaml_node 
 {
     if (param_has_value(param, node->text))
         return true;
-    diagnose(r->d, node->at, message_value_unknown, param->name, found(r, node),
+    diagnose(r->d, node->at, message_value_unknown, param->name, reader_found(r, node),
              near_text(r->arena, node->text, param->words));
     return false;
 }
@@ -214,23 +217,23 @@ static bool take_boolean(const reader *r, const kiln_param *param, const yaml_no
 {
     bool is_value = param_has_value(param, node->text);
     if (is_value && node->quoted)
-        diagnose(r->d, node->at, message_value_quoted, "true or false", param->name, found(r, node));
+        diagnose(r->d, node->at, message_value_quoted, "true or false", param->name, reader_found(r, node));
     else if (!is_value)
-        diagnose(r->d, node->at, message_value_not_boolean, param->name, found(r, node));
+        diagnose(r->d, node->at, message_value_not_boolean, param->name, reader_found(r, node));
     return is_value && !node->quoted;
 }
 
 static bool take_integer(const reader *r, const kiln_param *param, const yaml_node *node)
 {
     if (!is_digits(node->text)) {
-        diagnose(r->d, node->at, message_value_not_integer, param->name, found(r, node));
+        diagnose(r->d, node->at, message_value_not_integer, param->name, reader_found(r, node));
     } else if (node->quoted) {
-        diagnose(r->d, node->at, message_value_quoted, "an integer", param->name, found(r, node));
+        diagnose(r->d, node->at, message_value_quoted, "an integer", param->name, reader_found(r, node));
     } else if (!param_has_value(param, node->text)) {
         const char *values = param_values_text(r->arena, param);
         diagnose(r->d, node->at, message_value_out_of_range,
                  param->words ? arena_format(r->arena, "one of %s", list_text(r->arena, values)) : values,
-                 param->name, found(r, node));
+                 param->name, reader_found(r, node));
     } else {
         return true;
     }
@@ -243,7 +246,7 @@ static bool take_value(const reader *r, const kiln_param *param, const yaml_node
         [KILN_PARAM_WORD] = take_word, [KILN_PARAM_INT] = take_integer, [KILN_PARAM_BOOL] = take_boolean};
     static const char *const expected[] = {
         [KILN_PARAM_WORD] = "a word", [KILN_PARAM_INT] = "an integer", [KILN_PARAM_BOOL] = "true or false"};
-    return is_kind(r, node, YAML_SCALAR, param->name, expected[param->type]) &&
+    return reader_is_kind(r, node, YAML_SCALAR, param->name, expected[param->type]) &&
            take[param->type](r, param, node);
 }
 
@@ -264,7 +267,7 @@ static bool read_values(const reader *r, request *q, size_t index, const yaml_no
             add_value(r, q, index, node);
         return ok;
     }
-    bool all = is_kind(r, node, YAML_LIST, param->name, "a value or a list of values");
+    bool all = reader_is_kind(r, node, YAML_LIST, param->name, "a value or a list of values");
     for (const yaml_node *item = node->first; item; item = item->next) {
         const yaml_node *first = NULL;
         bool ok = take_value(r, param, item);
@@ -281,28 +284,28 @@ static bool read_values(const reader *r, request *q, size_t index, const yaml_no
 
 static const kiln_family *read_family(const reader *r, const yaml_node *item)
 {
-    const yaml_node *ptx = yaml_member(item, "ptx"), *node = yaml_member(item, "family");
-    if (ptx) {
-        diagnose(r->d, ptx->key_at, message_ptx_not_supported);
-        return NULL;
-    }
+    const yaml_node *node = yaml_member(item, "family");
     if (!node) {
         diagnose(r->d, item->at, message_missing_key, "family", "NAME");
         return NULL;
     }
-    if (!is_kind(r, node, YAML_SCALAR, "family", "the name of a family"))
+    if (!reader_is_kind(r, node, YAML_SCALAR, "family", "the name of a family"))
         return NULL;
     const kiln_family *family = family_find(node->text);
     if (!family)
-        diagnose(r->d, node->at, message_family_unknown, found(r, node),
+        diagnose(r->d, node->at, message_family_unknown, reader_found(r, node),
                  near_text(r->arena, node->text, family_names(r->arena)));
     return family;
 }
 
 static void read_kernel(reader *r, const yaml_node *item)
 {
-    if (!is_kind(r, item, YAML_MAP, "kernels", "a mapping with 'family'"))
+    if (!reader_is_kind(r, item, YAML_MAP, "kernels", "a mapping with 'family' or 'ptx'"))
         return;
+    if (yaml_member(item, "ptx") && !yaml_member(item, "family")) {
+        reader_read_ptx(r, item);
+        return;
+    }
     request q = {.family = read_family(r, item), .at = item->at};
     if (!q.family)
         return;
@@ -326,7 +329,7 @@ static void read_kernel(reader *r, const yaml_node *item)
 
 static void read_kernels(reader *r, const yaml_node *list)
 {
-    if (!is_kind(r, list, YAML_LIST, "kernels", "a list of kernels"))
+    if (!reader_is_kind(r, list, YAML_LIST, "kernels", "a list of kernels"))
         return;
     for (const yaml_node *item = list->first; item; item = item->next)
         read_kernel(r, item);
@@ -336,15 +339,24 @@ static void read_kernels(reader *r, const yaml_node *list)
 
 static void read_budget(reader *r, const kiln_family *family, const yaml_node *node)
 {
-    if (!is_kind(r, node, YAML_SCALAR, "max_bytes", "a number of bytes"))
+    if (!reader_is_kind(r, node, YAML_SCALAR, "max_bytes", "a number of bytes"))
         return;
     if (node->quoted || !is_digits(node->text) || strlen(node->text) > DIGITS_OF_BYTES) {
-        diagnose(r->d, node->at, message_bytes_not_integer, found(r, node));
+        diagnose(r->d, node->at, message_bytes_not_integer, reader_found(r, node));
         return;
     }
     budget *b = arena_push(r->arena, (void **)&r->plan->budgets, &r->plan->budget_count, &r->budget_capacity,
                            sizeof *b);
     *b = (budget){family, strtoull(node->text, NULL, 10), node->at};
+}
+
+/* Of the variants; a kernel from elsewhere has one of its own. */
+static const kiln_family *budget_family(const reader *r, const char *name)
+{
+    size_t i = 0;
+    while (strcmp(r->plan->variants[i]->family->name, name) != 0)
+        i++;
+    return r->plan->variants[i]->family;
 }
 
 /* The keys that max_bytes may have: bundle, and the families of the variants. */
@@ -368,7 +380,7 @@ static void read_max_bytes(reader *r, const yaml_node *node)
     const char *names = budget_names(r);
     for (const yaml_node *item = node->first; item; item = item->next) {
         if (words_contain(names, item->key))
-            read_budget(r, strcmp(item->key, "bundle") == 0 ? NULL : family_find(item->key), item);
+            read_budget(r, strcmp(item->key, "bundle") == 0 ? NULL : budget_family(r, item->key), item);
         else
             diagnose(r->d, item->key_at, message_budget_unknown,
                      arena_format(r->arena, "'%s'", found_text(r->arena, item->key)),
@@ -395,18 +407,9 @@ static const struct {
 
 static const char known_keys[] = "bundle targets images kernels max_bytes";
 
-static void check_keys(const reader *r, const yaml_node *root)
-{
-    for (const yaml_node *node = root->first; node; node = node->next)
-        if (!words_contain(known_keys, node->key))
-            diagnose(r->d, node->key_at, message_unknown_key, "the configuration",
-                     arena_format(r->arena, "'%s'", found_text(r->arena, node->key)),
-                     near_text(r->arena, node->key, known_keys));
-}
-
 static void read_root(reader *r, const yaml_node *root)
 {
-    check_keys(r, root);
+    reader_check_keys(r, root, known_keys, "the configuration");
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         const yaml_node *node = yaml_member(root, keys[i].key);
         if (node)
@@ -429,9 +432,11 @@ plan *config_read_text(arena *a, const char *path, const char *data, size_t byte
     }
     reader r = {.arena = a, .d = d, .target_option = targets, .plan = arena_alloc(a, sizeof(plan))};
     r.plan->config_path = path;
+    *(const char **)arena_push(a, (void **)&r.plan->inputs, &r.plan->input_count, &r.plan->input_capacity,
+                               sizeof path) = path;
     r.plan->targets = arena_alloc(a, TARGETS_MOST * sizeof(target));
     r.target_places = arena_alloc(a, TARGETS_MOST * sizeof(place));
-    if (is_kind(&r, root, YAML_MAP, path, "a configuration (bundle, targets, kernels)"))
+    if (reader_is_kind(&r, root, YAML_MAP, path, "a configuration (bundle, targets, kernels)"))
         read_root(&r, root);
     return d->count == before ? r.plan : NULL;
 }

@@ -27,11 +27,15 @@ static const expression *parse_binary(parser *p, int precedence);
 
 /* ---- mistakes and characters ------------------------------------------------------------------------------------ */
 
-#define MISTAKE(p, ...) mistake(p, arena_format((p)->arena, __VA_ARGS__))
+#define MISTAKE(p, ...) expression_fail((p)->source, arena_format((p)->arena, __VA_ARGS__))
 
-_Noreturn static void mistake(const parser *p, const char *what)
+void expression_fail(const expression_source *source, const char *what)
 {
-    internal_error("family %s: expression \"%s\": %s", p->source->family->name, p->source->text, what);
+    if (source->trap) {
+        source->trap->why = what;
+        longjmp(source->trap->back, 1);
+    }
+    internal_error("family %s: expression \"%s\": %s", source->family->name, source->text, what);
 }
 
 static bool is_letter(char c)
@@ -312,7 +316,7 @@ static void check_words(parser *p, const expression *e)
 static parser begin(arena *a, const kiln_family *family, const char *source_text)
 {
     expression_source *source = arena_alloc(a, sizeof *source);
-    *source = (expression_source){family, source_text};
+    *source = (expression_source){family, source_text, NULL};
     return (parser){.arena = a, .source = source, .at = source_text};
 }
 
@@ -348,6 +352,42 @@ size_t expression_parse_list(arena *a, const kiln_family *family, const char *so
         MISTAKE(&p, "unexpected \"%s\"", p.at);
     *list = items;
     return count;
+}
+
+/* Whether some divisor is not a number: nothing says that it is not zero. */
+static bool divides_by_name(const expression *e)
+{
+    const bool divides = e->operation == OPERATION_DIVIDE || e->operation == OPERATION_REMAINDER ||
+                         e->operation == OPERATION_CEIL_DIV;
+    if (divides && e->operands[1]->operation != OPERATION_LITERAL)
+        return true;
+    for (int i = 0; i < expression_operations[e->operation].operands; i++)
+        if (divides_by_name(e->operands[i]))
+            return true;
+    return false;
+}
+
+static void try_all(parser *p)
+{
+    do {
+        const expression *e = expression_bind(p->arena, parse_one(p), NULL);
+        if (expression_uses(e, NAME_TARGET))
+            MISTAKE(p, "facts of the target have no value at a launch");
+        if (divides_by_name(e))
+            MISTAKE(p, "a divisor has to be a number, so that it is not zero");
+    } while (accept(p, ","));
+    if (*p->at)
+        MISTAKE(p, "unexpected \"%s\"", p->at);
+}
+
+const char *expression_try(arena *a, const kiln_family *family, const char *source_text)
+{
+    expression_trap *trap = arena_alloc(a, sizeof *trap);
+    expression_source source = {family, source_text, trap};
+    parser p = {.arena = a, .source = &source, .at = source_text};
+    if (setjmp(trap->back) == 0)
+        try_all(&p);
+    return trap->why;
 }
 
 static bool is_word_comparison(const expression *e)

@@ -2,6 +2,8 @@
 #ifndef GENERATOR_EXPRESSION_NODE_H
 #define GENERATOR_EXPRESSION_NODE_H
 
+#include <setjmp.h>
+
 #include "expression.h"
 
 /* clang-format off */
@@ -52,11 +54,20 @@ typedef struct operation_row {
 
 extern const operation_row expression_operations[OPERATION_COUNT];
 
-/* Where it was written, for internal errors. */
+/* Where a mistake leads that is not the program's own: to whoever asked for the expression to be tried. */
+typedef struct expression_trap {
+    jmp_buf back;
+    const char *why;
+} expression_trap;
+
+/* Where it was written, for mistakes: internal errors when there is no trap. */
 typedef struct expression_source {
     const kiln_family *family;
     const char *text;
+    expression_trap *trap;
 } expression_source;
+
+_Noreturn void expression_fail(const expression_source *source, const char *what);
 
 struct expression {
     operation operation;

@@ -6,15 +6,9 @@
 
 #include "expression_node.h"
 #include "plan.h"
-#include "support/diagnostics.h"
 #include "support/words.h"
 
-#define MISTAKE(e, what) mistake((e)->source, what)
-
-_Noreturn static void mistake(const expression_source *source, const char *what)
-{
-    internal_error("family %s: expression \"%s\": %s", source->family->name, source->text, what);
-}
+#define MISTAKE(e, what) expression_fail((e)->source, what)
 
 bool expression_is_constant(const expression *e, uint64_t *value)
 {

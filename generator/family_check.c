@@ -50,10 +50,15 @@ static bool is_name(const char *name)
     return true;
 }
 
+bool family_reserves(const char *name)
+{
+    return words_contain(reserved_names, name);
+}
+
 /* A name that may stand for a parameter or argument, in expressions and in generated C. */
 static bool is_free_name(const char *name)
 {
-    return is_name(name) && !words_contain(reserved_names, name) && !words_contain(c_keywords, name);
+    return is_name(name) && !family_reserves(name) && !words_contain(c_keywords, name);
 }
 
 static bool is_word(const char *word, size_t length)

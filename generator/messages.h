@@ -46,7 +46,27 @@
     M(budget_unknown, "expected 'bundle' or a family that kernels has, found %s%s")                                    \
     M(over_budget, "expected at most %llu bytes of images of %s, found %llu; the largest are of %s, %llu bytes")       \
     /* kernels */                                                                                                      \
-    M(ptx_not_supported, "expected 'family', found 'ptx', which is not yet supported")                                 \
+    M(ptx_unreadable, "cannot read the PTX %s: %s") \
+    M(ptx_syntax, "expected %s, found %s") \
+    M(ptx_header, "expected PTX with '%s', found none") \
+    M(ptx_no_entry, "expected PTX with an .entry, found none") \
+    M(ptx_extern, "expected PTX that is whole, found '%s', declared .extern: no driver has it, so link it in before") \
+    M(ptx_differs, "expected %s as in %s, found %s") \
+    M(ptx_same_target, "expected PTX files for different targets, found %s in %s and in %s") \
+    M(ptx_without_target, "expected a PTX file that runs on %s, found %s; leave the target out or list a file for it") \
+    M(entry_unknown, "expected an .entry of %s, found '%s'%s") \
+    M(entry_name, "expected a name for C, for the function or an argument, found '%s'") \
+    M(entry_family, "expected a name that no family has, found '%s'; give it another 'name' in 'entries'") \
+    M(entry_twice, "expected names that differ, found '%s' for %s and for %s; give one another 'name' in 'entries'") \
+    M(entry_args, "expected %u arguments, as many as %s has parameters, found %u") \
+    M(entry_arg, "expected for '%s', of %u bytes in the PTX (%s), a type or 'in f32[n]' (in, out, inout, optional_out, scratch), found '%s'") \
+    M(entry_arg_twice, "expected each argument once, found '%s' twice in %s") \
+    M(entry_dimensions, "expected at most three dimensions for '%s', found more") \
+    M(entry_count, "expected a number from 1 to %d for '%s', found '%s'") \
+    M(entry_block, "expected threads for %s as its PTX has them, %s") \
+    M(entry_shared, "expected no shared memory for %s, whose PTX has none that is .extern, found some") \
+    M(entry_expression, "expected an expression, found \"%s\": %s") \
+    M(name_taken, "expected names that are free, found %s_%s for %s and for %s") \
     M(family_unknown, "expected a family, found %s%s")                                                                 \
     M(param_unknown, "expected a parameter of %s, found %s%s")                                                         \
     M(value_unknown, "expected a value of %s, found %s%s")                                                             \

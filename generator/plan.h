@@ -20,16 +20,35 @@ typedef struct param_value {
     uint32_t number;
 } param_value;
 
+typedef struct ptx_file ptx_file; /* ptx_file.h */
+
+/* What a ptx: item embeds: one file, or several that have the same kernels for different targets. */
+typedef struct foreign_module {
+    const ptx_file **files; /* by their targets, ascending; no two for one */
+    size_t file_count;
+} foreign_module;
+
+/* A kernel of such a module. Its family is made for it alone, without parameters and with the kernel's own as the first
+ * arguments; those behind them are launch geometry that the caller gives. */
+typedef struct foreign_kernel {
+    const foreign_module *module;
+    const char *symbol; /* the .entry */
+    size_t param_count;
+    const char *block[3];         /* over arguments, when the caller gives the block; else null */
+    const char *why_not_launched; /* by a tool that knows no more than the manifest; null: it can be */
+} foreign_kernel;
+
 /* kiln_variant of family.h: one family with a value for each parameter. */
 struct kiln_variant {
     const kiln_family *family;
     param_value values[KILN_MAX_PARAMS]; /* in the order of family->params */
     const char *id;                      /* "family/param=value,..." */
     uint64_t key;                        /* XXH3, 64 bit, of id */
-    const char *entry;                   /* the .entry name, a PTX and C identifier: family_value_value... */
+    const char *entry;                   /* a PTX and C identifier: family_value_value... */
     place at;                            /* of the kernels: item that asked for it */
     uint32_t runs_on;                    /* bit i: the variant is emitted for targets[i] of the plan */
     target emitting_for;                 /* while emit runs */
+    const foreign_kernel *foreign;       /* null: the family's emit makes it */
 };
 
 enum { SHARDS_MOST = 99 };
@@ -44,6 +63,8 @@ typedef struct budget {
 typedef struct plan {
     const char *bundle; /* prefix of everything generated */
     const char *config_path;
+    const char **inputs; /* the files that were read, the configuration first */
+    size_t input_count, input_capacity;
     const char *target_option; /* what --targets said in place of the configuration; null: nothing */
     uint32_t shards;           /* files that the kernels are spread over; 0: all are in NAME.c */
     target *targets;           /* ascending, no duplicates */

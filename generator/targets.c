@@ -36,3 +36,12 @@ int target_compare(target a, target b)
         return a.sm < b.sm ? -1 : 1;
     return a.kind == b.kind ? 0 : a.kind < b.kind ? -1 : 1;
 }
+
+bool target_serves(target has, target wanted)
+{
+    if (has.kind == TARGET_BASE)
+        return has.sm <= wanted.sm;
+    if (has.kind == TARGET_ARCH)
+        return target_compare(has, wanted) == 0;
+    return wanted.kind != TARGET_BASE && has.sm <= wanted.sm && has.sm / 10 == wanted.sm / 10;
+}

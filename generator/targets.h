@@ -19,4 +19,7 @@ const char *target_print(target t, char name[TARGET_NAME_BYTES]);
 /* By number, then base, architecture-specific, family-specific: negative, 0 or positive. */
 int target_compare(target a, target b);
 
+/* Whether code that was made for `has` runs on every device that `wanted` stands for. */
+bool target_serves(target has, target wanted);
+
 #endif

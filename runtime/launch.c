@@ -14,8 +14,8 @@ kiln_status kiln_begin(kiln_loader *loader, const void *args, const char *subjec
     return KILN_OK;
 }
 
-kiln_status kiln_launch(kiln_loader *loader, const kiln_kernel *kernel, CUstream stream,
-                        const uint64_t grid[3], uint64_t shared_bytes, void **params)
+kiln_status kiln_launch(kiln_loader *loader, const kiln_kernel *kernel, CUstream stream, const uint64_t *grid,
+                        uint64_t shared_bytes, void **params)
 {
     if (kernel == NULL || grid == NULL)
         return kiln_fail(loader, KILN_ERROR_NULL_POINTER, "kiln_launch", "kernel and grid are required");
@@ -28,9 +28,12 @@ kiln_status kiln_launch(kiln_loader *loader, const kiln_kernel *kernel, CUstream
     if (status != KILN_OK)
         return status;
 
-    int result = loader->driver->launch_kernel(
-        function, (unsigned)grid[0], (unsigned)grid[1], (unsigned)grid[2], kernel->block[0], kernel->block[1],
-        kernel->block[2], (unsigned)shared_bytes, stream, params, NULL);
+    unsigned block[3]; /* a kernel without a block of its own has the caller's behind the grid */
+    for (int i = 0; i < 3; i++)
+        block[i] = kernel->block[0] != 0 ? kernel->block[i] : (unsigned)grid[3 + i];
+    int result = loader->driver->launch_kernel(function, (unsigned)grid[0], (unsigned)grid[1],
+                                               (unsigned)grid[2], block[0], block[1], block[2],
+                                               (unsigned)shared_bytes, stream, params, NULL);
     if (result != 0)
         return kiln_fail_call(loader, KILN_ERROR_LAUNCH, kernel->id, "cuLaunchKernel", result);
     return KILN_OK;

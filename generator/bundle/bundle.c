@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../family.h"
+#include "../foreign.h"
 #include "../messages.h"
 #include "../support/files.h"
 #include "write.h"
@@ -25,7 +26,7 @@ static bool is_within(const bundle_model *m, const budget *b, diagnostics *d)
         unsigned long long own = 0;
         for (size_t k = 0; k < v->image_count; k++)
             own += v->images[k].bytes;
-        if (b->family && v->variant->family != b->family)
+        if (b->family ? v->variant->family != b->family : v->owner != v)
             continue;
         bytes += own;
         largest = own > most ? v->variant->id : largest;
@@ -68,8 +69,8 @@ int bundle_generate(arena *a, const plan *p, diagnostics *d, const char *output_
     }
     for (size_t i = 0; i < count; i++)
         outputs[i] = files[i].path;
-    const text depfile = stamp ? write_depfile(a, &stamp, 1, &p->config_path, 1)
-                               : write_depfile(a, outputs, count, &p->config_path, 1);
+    const text depfile =
+        write_depfile(a, stamp ? &stamp : outputs, stamp ? 1 : count, p->inputs, p->input_count);
     add_file(files, &count, path_in(a, output_dir, p->bundle, "d"), depfile);
     return files_write(a, files, count, d) && (!stamp || file_stamp(stamp, d)) ? 0 : EXIT_BAD_INPUT;
 }
@@ -77,6 +78,12 @@ int bundle_generate(arena *a, const plan *p, diagnostics *d, const char *output_
 bool bundle_show(arena *a, const plan *p, const kiln_variant *v, target t, bool ir, FILE *out)
 {
     (void)p;
+    if (v->foreign) {
+        const ptx_file *file = foreign_file_for(v->foreign->module, t);
+        if (file && !ir)
+            fwrite(file->ptx, 1, file->bytes, out);
+        return file && !ir;
+    }
     const family_limits limits = family_limits_of(a, v->family);
     if (!variant_runs_on(&limits, v, t))
         return false;

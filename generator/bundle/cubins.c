@@ -101,15 +101,14 @@ void assembler_close(assembler *s)
 
 /* ---- a variant --------------------------------------------------------------------------------------------------- */
 
-/* The image that a target takes: its own, else that of the newest base target below. */
+/* The image that a target takes: its own, else the last that runs on it. */
 static const image *image_for(const image *images, size_t count, target t)
 {
     const image *taken = NULL;
     for (size_t i = 0; i < count; i++) {
-        const target has = images[i].made_for;
-        if (target_compare(has, t) == 0)
+        if (target_compare(images[i].made_for, t) == 0)
             return &images[i];
-        if (has.kind == TARGET_BASE && has.sm <= t.sm)
+        if (target_serves(images[i].made_for, t))
             taken = &images[i];
     }
     return taken;

@@ -8,6 +8,7 @@
 
 #include "../expression.h"
 #include "../family.h"
+#include "../ptx_file.h"
 #include "../targets.h"
 
 static uint64_t value_of(arena *a, const kiln_variant *v, const char *expression_text)
@@ -153,6 +154,23 @@ size_t bake_images(arena *a, const plan *p, const kiln_variant *v, image **image
     }
     *images = kept;
     return count;
+}
+
+size_t foreign_images(arena *a, const plan *p, const foreign_module *m, image **images)
+{
+    *images = arena_alloc(a, (m->file_count + p->target_count) * sizeof **images);
+    for (size_t i = 0; i < m->file_count; i++) {
+        const ptx_file *file = m->files[i];
+        image *made = &(*images)[i];
+        *made = (image){.made_for = file->made_for,
+                        .needs = floor_of(file->made_for),
+                        .min_driver = file->min_driver,
+                        .ptx = file->ptx,
+                        .bytes = file->bytes};
+        made->needs.version = file->version;
+        image_hash(made);
+    }
+    return m->file_count;
 }
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */

@@ -7,7 +7,8 @@
 
 /* One PTX text or cubin, and what selection has to know about it. */
 typedef struct image {
-    target made_for; /* the lowest listed target with this text; a cubin's own */
+    target
+        made_for; /* the lowest listed target with this text; of a cubin and of PTX from elsewhere its own */
     ptx_floor needs; /* what .target and .version say: the lowest that the operations take; not of a cubin */
     uint32_t min_driver;
     const char *ptx;            /* null for a cubin */
@@ -39,6 +40,9 @@ void image_hash(image *i);
  * base target already has is folded into that one. Returns how many; *images has room for as many cubins more as there are
  * targets. */
 size_t bake_images(arena *a, const plan *p, const kiln_variant *v, image **images);
+
+/* The files of a module from elsewhere, likewise. */
+size_t foreign_images(arena *a, const plan *p, const foreign_module *m, image **images);
 
 /* "sm_90a", and a floor's "sm_75" and "7.8". */
 const char *target_text(arena *a, target t);

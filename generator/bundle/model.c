@@ -1,10 +1,12 @@
 /* The bundle as its writers see it: every name, number and text decided. */
 #include "model.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include <kiln/bundle.h>
 
+#include "../messages.h"
 #include "cubins.h"
 
 /* ---- small helpers ----------------------------------------------------------------------------------------------- */
@@ -68,6 +70,11 @@ static const char *file_name(const char *path)
 
 /* ---- variants ---------------------------------------------------------------------------------------------------- */
 
+size_t variant_param_count(const kiln_variant *v)
+{
+    return v->foreign ? v->foreign->param_count : SIZE_MAX;
+}
+
 static uint32_t max_shared_bytes(arena *a, const kiln_variant *v)
 {
     const kiln_family *family = v->family;
@@ -81,11 +88,28 @@ static uint32_t max_shared_bytes(arena *a, const kiln_variant *v)
     return (uint32_t)bytes;
 }
 
-static void make_variant(arena *a, const plan *p, const kiln_variant *v, bundle_variant *made)
+/* Kernels of one PTX file have its images together. They stand one after another. */
+static void make_images(arena *a, const plan *p, const kiln_variant *v, bundle_variant *made,
+                        const bundle_variant *before)
+{
+    made->owner = made;
+    if (!v->foreign) {
+        made->image_count = bake_images(a, p, v, &made->images);
+    } else if (before && before->variant->foreign && before->variant->foreign->module == v->foreign->module) {
+        made->owner = before->owner;
+        made->images = before->images;
+        made->image_count = before->image_count;
+    } else {
+        made->image_count = foreign_images(a, p, v->foreign->module, &made->images);
+    }
+}
+
+static void make_variant(arena *a, const plan *p, const kiln_variant *v, bundle_variant *made,
+                         const bundle_variant *before)
 {
     made->variant = v;
     made->function = arena_format(a, "%s_%s", p->bundle, v->entry);
-    made->image_count = bake_images(a, p, v, &made->images);
+    make_images(a, p, v, made, before);
     for (size_t i = 0; i < made->image_count; i++)
         if (made->images[i].min_driver > made->min_driver)
             made->min_driver = made->images[i].min_driver;
@@ -107,7 +131,9 @@ static bool add_cubins(arena *a, bundle_model *m, diagnostics *d)
     bool ok = true;
     for (size_t i = 0; i < m->variant_count; i++) {
         bundle_variant *v = &m->variants[i];
-        v->image_count = assemble_variant(&s, m->plan, v->variant, v->images, v->image_count, d);
+        v->image_count = v->owner == v
+                             ? assemble_variant(&s, m->plan, v->variant, v->images, v->image_count, d)
+                             : v->owner->image_count;
         ok = v->image_count > 0 && ok;
     }
     assembler_close(&s);
@@ -120,10 +146,10 @@ static const struct scalar {
     const char *type, *c_type;
     uint32_t bytes;
 } scalars[] = {
-    {"u8", "uint8_t", 1}, {"u16", "uint16_t", 2}, {"u32", "uint32_t", 4}, {"u64", "uint64_t", 8},
-    {"i8", "int8_t", 1},  {"i16", "int16_t", 2},  {"i32", "int32_t", 4},  {"i64", "int64_t", 8},
-    {"s8", "int8_t", 1},  {"s16", "int16_t", 2},  {"s32", "int32_t", 4},  {"s64", "int64_t", 8},
-    {"f32", "float", 4},  {"f64", "double", 8},
+    {"u8", "uint8_t", 1}, {"u16", "uint16_t", 2}, {"u32", "uint32_t", 4},     {"u64", "uint64_t", 8},
+    {"i8", "int8_t", 1},  {"i16", "int16_t", 2},  {"i32", "int32_t", 4},      {"i64", "int64_t", 8},
+    {"s8", "int8_t", 1},  {"s16", "int16_t", 2},  {"s32", "int32_t", 4},      {"s64", "int64_t", 8},
+    {"f32", "float", 4},  {"f64", "double", 8},   {"b8", "unsigned char", 1}, {"address", "CUdeviceptr", 8},
 };
 
 /* A scalar whose type a parameter names is a double in the struct; the launcher narrows it. */
@@ -138,11 +164,14 @@ static struct scalar scalar_of(const kiln_family *family, const kiln_arg *arg)
     internal_error("family %s: a scalar argument cannot be %s, as %s is", family->name, arg->type, arg->name);
 }
 
-static void place_field(bundle_family *f, bundle_field *field, uint32_t bytes)
+/* Behind those that are there. */
+static void add_field(bundle_family *f, bundle_field field, uint32_t bytes)
 {
-    field->offset = (f->args_bytes + bytes - 1) / bytes * bytes;
-    f->args_bytes = field->offset + bytes;
-    f->field_count++;
+    if (field.alignment == 0)
+        field.alignment = bytes;
+    field.offset = (f->args_bytes + field.alignment - 1) / field.alignment * field.alignment;
+    f->args_bytes = field.offset + bytes * (field.elements ? field.elements : 1);
+    f->fields[f->field_count++] = field;
 }
 
 /* 0 stands for the bundle's only value, else for the family's default where the bundle has it. */
@@ -155,28 +184,39 @@ static const char *value_when_zero(arena *a, const bundle_family *f, size_t para
     return family_has_value(f, param_index, value) ? value : NULL;
 }
 
+/* A value with a shape is an array of bytes: a struct that a kernel from elsewhere takes by value. */
+static void add_arg_field(bundle_family *f, const kiln_arg *arg)
+{
+    const struct scalar scalar = scalar_of(f->family, arg);
+    bundle_field field = {.name = arg->name, .c_type = scalar.c_type, .arg = arg};
+    if (arg->kind == KILN_ARG_VALUE && arg->shape) {
+        field.elements = (uint32_t)strtoul(arg->shape, NULL, 10);
+        field.alignment = arg->alignment;
+    }
+    add_field(f, field, scalar.bytes);
+}
+
 static void make_fields(arena *a, bundle_family *f)
 {
-    uint32_t widest = 1;
-    for (const kiln_arg *arg = f->family->args; arg->name; arg++) {
-        const struct scalar scalar = scalar_of(f->family, arg);
-        bundle_field *field = &f->fields[f->field_count];
-        *field = (bundle_field){.name = arg->name, .c_type = scalar.c_type, .arg = arg};
-        place_field(f, field, scalar.bytes);
-        widest = scalar.bytes > widest ? scalar.bytes : widest;
-    }
     const kiln_param *params = f->family->params;
+    size_t arg_count = 0;
+    while (f->family->args[arg_count].name)
+        arg_count++;
+    f->fields = arena_alloc(a, (arg_count + KILN_MAX_PARAMS) * sizeof *f->fields);
+    for (const kiln_arg *arg = f->family->args; arg->name; arg++)
+        add_arg_field(f, arg);
     for (size_t i = 0; params && params[i].name; i++) {
         if (params[i].role != KILN_ROLE_CONTRACT)
             continue;
-        bundle_field *field = &f->fields[f->field_count];
-        *field = (bundle_field){
+        bundle_field field = {
             .name = params[i].name, .c_type = "uint32_t", .param = &params[i], .param_index = i};
         if (params[i].type != KILN_PARAM_BOOL)
-            field->when_zero = value_when_zero(a, f, i);
-        place_field(f, field, 4);
-        widest = widest < 4 ? 4 : widest;
+            field.when_zero = value_when_zero(a, f, i);
+        add_field(f, field, 4);
     }
+    uint32_t widest = 1;
+    for (size_t i = 0; i < f->field_count; i++)
+        widest = f->fields[i].alignment > widest ? f->fields[i].alignment : widest;
     f->args_bytes = (f->args_bytes + widest - 1) / widest * widest;
 }
 
@@ -248,6 +288,9 @@ static void make_slots(bundle_model *m)
     uint32_t used[SHARDS_MOST] = {0};
     for (size_t i = 0; i < m->family_count; i++)
         m->families[i].shard = (uint32_t)i % shards;
+    for (size_t i = 0; i < m->family_count;
+         i++) /* a module's kernels refer to it, so they stand in its file */
+        m->families[i].shard = m->families[i].variants[0]->owner->family->shard;
     for (size_t i = 0; i < m->variant_count; i++) {
         const uint32_t shard = m->variants[i].family->shard;
         const uint32_t slot = shard + shards * used[shard]++;
@@ -258,31 +301,73 @@ static void make_slots(bundle_model *m)
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
-/* Families and variants share one name space in the generated header, with what every bundle has. */
-static void check_name(const bundle_model *m, const bundle_family *f, const bundle_family *named)
+/* A name of the generated header, without the bundle's in front. */
+typedef struct public_name {
+    const char *name;
+    const kiln_variant *of; /* null: of every bundle */
+} public_name;
+
+typedef struct public_names {
+    public_name *items;
+    size_t count, capacity;
+} public_names;
+
+static void add_name(arena *a, public_names *all, const char *name, const char *suffix,
+                     const kiln_variant *of)
 {
-    const bool is_call = named != f;
-    for (size_t k = 0; k < m->variant_count; k++)
-        if (strcmp(m->variants[k].function, named->function) == 0 &&
-            (is_call || m->variants[k].family != f || f->variant_count > 1))
-            internal_error("family %s and variant %s share the name %s", f->family->name,
-                           m->variants[k].variant->id, named->function);
-    for (size_t i = 0; is_call && i < m->family_count; i++)
-        if (strcmp(m->families[i].function, named->function) == 0)
-            internal_error("a call of family %s is named like family %s", f->family->name,
-                           m->families[i].family->name);
+    *(public_name *)arena_push(a, (void **)&all->items, &all->count, &all->capacity, sizeof *all->items) =
+        (public_name){arena_format(a, "%s%s", name, suffix), of};
 }
 
-static void check_names(const bundle_model *m)
+static void add_family_names(arena *a, public_names *all, const bundle_family *f, size_t prefix)
 {
-    for (size_t i = 0; i < m->family_count; i++) {
-        const bundle_family *f = &m->families[i];
-        if (strcmp(f->family->name, "bundle") == 0 || strcmp(f->family->name, "index") == 0)
-            internal_error("a family cannot be called %s: every bundle has one", f->family->name);
-        check_name(m, f, f);
-        for (size_t k = 0; k < f->call_count; k++)
-            check_name(m, f, &f->calls[k]);
+    const kiln_variant *first = f->variants[0]->variant;
+    add_name(a, all, f->args_struct + prefix, "", first);
+    if (strcmp(f->function, f->variants[0]->function) != 0) {
+        add_name(a, all, f->function + prefix, "", first);
+        add_name(a, all, f->function + prefix, "_pick", first);
     }
+    for (size_t i = 0; i < f->call_count; i++) {
+        add_name(a, all, f->calls[i].function + prefix, "", first);
+        add_name(a, all, f->calls[i].args_struct + prefix, "", first);
+    }
+    for (size_t i = 0; i < f->variant_count; i++) {
+        add_name(a, all, f->variants[i]->function + prefix, "", f->variants[i]->variant);
+        add_name(a, all, f->variants[i]->function + prefix, "_kernel", f->variants[i]->variant);
+    }
+}
+
+static int compare_names(const void *x, const void *y)
+{
+    return strcmp(((const public_name *)x)->name, ((const public_name *)y)->name);
+}
+
+/* Only names that a user chose can be at fault; others are the families' authors'. */
+static bool report_name(const bundle_model *m, const public_name *x, const public_name *y, diagnostics *d)
+{
+    const kiln_variant *chosen = y->of && y->of->foreign ? y->of : x->of;
+    const char *first = x->of ? x->of->id : "every bundle", *second = y->of ? y->of->id : "every bundle";
+    if (!chosen || !chosen->foreign)
+        internal_error("%s_%s is a name of %s and of %s", m->name, x->name, first, second);
+    diagnose(d, chosen->at, message_name_taken, m->name, x->name, first, second);
+    return false;
+}
+
+/* Functions, structs and kernels share one name space in the generated header, with what every bundle has. */
+static bool check_names(arena *a, const bundle_model *m, diagnostics *d)
+{
+    static const char *const own[] = {"bundle", "index", "KERNELS", "SLOTS"};
+    public_names all = {0};
+    bool ok = true;
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        add_name(a, &all, own[i], "", NULL);
+    for (size_t i = 0; i < m->family_count; i++)
+        add_family_names(a, &all, &m->families[i], strlen(m->name) + 1);
+    qsort(all.items, all.count, sizeof *all.items, compare_names);
+    for (size_t i = 1; i < all.count; i++)
+        if (strcmp(all.items[i - 1].name, all.items[i].name) == 0)
+            ok = report_name(m, &all.items[i - 1], &all.items[i], d) && ok;
+    return ok;
 }
 
 /* ---- the index --------------------------------------------------------------------------------------------------- */
@@ -328,7 +413,8 @@ const bundle_model *model_build(arena *a, const plan *p, diagnostics *d)
                         .variant_count = p->variant_count};
     m->variants = arena_alloc(a, p->variant_count * sizeof *m->variants);
     for (size_t i = 0; i < p->variant_count; i++) {
-        make_variant(a, p, p->variants[i], &m->variants[i]);
+        make_variant(a, p, p->variants[i], &m->variants[i], i > 0 ? &m->variants[i - 1] : NULL);
+        m->module_count += m->variants[i].owner == &m->variants[i];
         if (m->variants[i].min_driver > m->min_driver)
             m->min_driver = m->variants[i].min_driver;
     }
@@ -336,7 +422,6 @@ const bundle_model *model_build(arena *a, const plan *p, diagnostics *d)
         return NULL;
     make_families(a, m);
     make_slots(m);
-    check_names(m);
     make_table(a, m);
-    return m;
+    return check_names(a, m, d) ? m : NULL;
 }

@@ -13,6 +13,8 @@ typedef struct bundle_variant {
     const char *function; /* NAME_entry, the public typed function */
     image *images;
     size_t image_count;
+    const struct bundle_variant
+        *owner;          /* the first variant of its module, which has the images; most are their own */
     uint32_t min_driver; /* with this driver every PTX image loads */
     uint32_t block[3];
     uint32_t max_shared_bytes;
@@ -25,6 +27,8 @@ typedef struct bundle_variant {
 typedef struct bundle_field {
     const char *name;
     const char *c_type;
+    uint32_t elements;       /* of an array; 0: it is none */
+    uint32_t alignment;      /* bytes */
     uint32_t offset;         /* bytes, from C's layout rules on a 64-bit machine */
     const kiln_arg *arg;     /* or null */
     const kiln_param *param; /* or null */
@@ -37,7 +41,7 @@ struct bundle_family {
     const char *function;    /* NAME_family; the only variant's function when there are no parameters */
     const char *args_struct; /* NAME_family_args */
     const char *enum_prefix; /* NAME_FAMILY_ */
-    bundle_field fields[KILN_MAX_ARGS + KILN_MAX_PARAMS];
+    bundle_field *fields;
     size_t field_count;
     uint32_t args_bytes;
     bundle_variant **variants;
@@ -52,8 +56,8 @@ typedef struct bundle_model {
     const char *name, *upper_name;
     const char *command; /* that makes the bundle; the configuration file without its folder */
     const plan *plan;
-    bundle_variant *variants; /* configuration order; one module and one slot each */
-    size_t variant_count;
+    bundle_variant *variants; /* configuration order; one slot each */
+    size_t variant_count, module_count;
     bundle_family *families; /* in the order in which the configuration first names them */
     size_t family_count;
     uint32_t *table; /* kiln_index.table */
@@ -62,8 +66,11 @@ typedef struct bundle_model {
     uint32_t min_driver; /* with this driver every PTX image of the bundle loads */
 } bundle_model;
 
-/* Bakes the plan's variants. Null after a diagnostic: a cubin could not be made. */
+/* Bakes the plan's variants. Null after a diagnostic: a cubin could not be made, or a name is taken. */
 const bundle_model *model_build(arena *a, const plan *p, diagnostics *d);
+
+/* How many of a variant's arguments its kernel takes as parameters: all, but for launch geometry behind them. */
+size_t variant_param_count(const kiln_variant *v);
 
 /* An expression of a family with a variant's parameters put in; v null: as it stands. */
 const expression *bind_text(arena *a, const kiln_family *family, const char *expression_text,

@@ -63,7 +63,9 @@ static const char *arg_comment(arena *a, const bundle_family *f, const kiln_arg 
         [KILN_ARG_SCRATCH] = "scratch, ",
     };
     text out = text_new(a);
-    if (arg->kind == KILN_ARG_VALUE) {
+    if (arg->kind == KILN_ARG_VALUE && arg->shape) {
+        text_printf(&out, "%s bytes", arg->shape);
+    } else if (arg->kind == KILN_ARG_VALUE) {
         text_printf(&out, "%s%s", type_text(a, f, arg), arg->type[0] == '$' ? ", passed as double" : "");
     } else {
         text_printf(&out, "%s%s", directions[arg->kind], type_text(a, f, arg));
@@ -114,19 +116,30 @@ static void write_enums(arena *a, text *out, const bundle_family *f)
             write_enum(a, out, f, &f->fields[i]);
 }
 
+/* "uint32_t n", "unsigned char range[24] __attribute__((aligned(8)))" */
+static const char *declarator(arena *a, const bundle_field *field)
+{
+    if (field->elements)
+        return arena_format(a, "%s %s[%u] __attribute__((aligned(%u)))", field->c_type, field->name,
+                            (unsigned)field->elements, (unsigned)field->alignment);
+    return arena_format(a, "%s %s", field->c_type, field->name);
+}
+
 static void write_struct(arena *a, text *out, const bundle_family *f)
 {
     int widest = 0;
     for (size_t i = 0; i < f->field_count; i++) {
-        const int width = (int)(strlen(f->fields[i].c_type) + strlen(f->fields[i].name));
+        const int width = (int)strlen(declarator(a, &f->fields[i]));
         widest = width > widest ? width : widest;
     }
-    const int column = 4 + widest + (int)strlen(" ; ");
+    const int column = 4 + widest + (int)strlen("; ");
     text_printf(out, "\ntypedef struct %s {\n", f->args_struct);
+    if (f->field_count == 0) /* C has no empty struct */
+        text_add(out, "    char nothing;\n");
     for (size_t i = 0; i < f->field_count; i++) {
         const bundle_field *field = &f->fields[i];
-        const int width = (int)(strlen(field->c_type) + strlen(field->name));
-        text_printf(out, "    %s %s;%*s", field->c_type, field->name, widest - width + 1, "");
+        const char *declared = declarator(a, field);
+        text_printf(out, "    %s;%*s", declared, widest - (int)strlen(declared) + 1, "");
         c_add_comment(out, column, field->arg ? arg_comment(a, f, field->arg) : param_comment(a, f, field));
         text_add(out, "\n");
     }

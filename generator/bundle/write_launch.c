@@ -145,7 +145,7 @@ static bool is_narrowed(const bundle_field *field, const kiln_variant *v)
 static void write_params(arena *a, text *out, const bundle_family *f, const kiln_variant *v)
 {
     text list = text_new(a);
-    for (size_t i = 0; i < f->field_count && f->fields[i].arg; i++) {
+    for (size_t i = 0; i < f->field_count && f->fields[i].arg && i < variant_param_count(v); i++) {
         const bundle_field *field = &f->fields[i];
         if (!variant_has_arg(a, v, field->arg))
             continue;
@@ -164,20 +164,24 @@ static void write_params(arena *a, text *out, const bundle_family *f, const kiln
         c_add_wrapped(out, "    void *params[] = {", list.data, "};\n");
 }
 
+/* A block that the caller gives stands behind the grid. */
 static void write_grid(arena *a, text *out, const kiln_variant *v)
 {
     text list = text_new(a);
-    for (int i = 0; i < 3; i++) {
-        const char *blocks = v->family->grid[i] ? v->family->grid[i] : "1";
-        text_printf(&list, "%s%s", i ? ", " : "", c_expression(a, bind_text(a, v->family, blocks, v), "a."));
+    const bool has_block = v->foreign && v->foreign->block[0];
+    for (int i = 0; i < (has_block ? 6 : 3); i++) {
+        const char *value = i < 3 ? v->family->grid[i] : v->foreign->block[i - 3];
+        text_printf(&list, "%s%s", i ? ", " : "",
+                    c_expression(a, bind_text(a, v->family, value ? value : "1", v), "a."));
     }
-    c_add_wrapped(out, "    const uint64_t grid[3] = {", list.data, "};\n");
+    c_add_wrapped(out, has_block ? "    const uint64_t grid[6] = {" : "    const uint64_t grid[3] = {",
+                  list.data, "};\n");
 }
 
 static bool takes_arguments(arena *a, const kiln_variant *v)
 {
-    for (const kiln_arg *arg = v->family->args; arg->name; arg++)
-        if (variant_has_arg(a, v, arg))
+    for (size_t i = 0; v->family->args[i].name && i < variant_param_count(v); i++)
+        if (variant_has_arg(a, v, &v->family->args[i]))
             return true;
     return false;
 }

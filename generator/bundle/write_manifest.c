@@ -5,6 +5,7 @@
 
 #include <kiln/bundle.h>
 
+#include "../ptx_file.h"
 #include "../support/json.h"
 
 /* ---- pieces ------------------------------------------------------------------------------------------------------ */
@@ -159,6 +160,13 @@ static void add_launch(arena *a, json *j, const bundle_variant *bv)
     for (int i = 0; i < 3; i++)
         json_number(j, bv->block[i]);
     json_end(j);
+    if (bv->block[0] == 0) {
+        json_key(j, "block_given");
+        json_begin_inline_array(j);
+        for (int i = 0; i < 3; i++)
+            json_string(j, bound(a, family, bv->variant->foreign->block[i], bv->variant));
+        json_end(j);
+    }
     json_string_member(j, "shared_bytes",
                        bound(a, family, family->shared_bytes ? family->shared_bytes : "0", bv->variant));
     json_number_member(j, "max_shared_bytes", bv->max_shared_bytes);
@@ -212,6 +220,21 @@ static void add_param_value(json *j, const kiln_param *param, param_value value)
         json_string_member(j, param->name, value.text);
 }
 
+/* Of a kernel from elsewhere: the kernel under whose name its images stand, their files, and what a tool lacks to launch
+ * it. */
+static void add_foreign(json *j, const bundle_variant *bv)
+{
+    const foreign_kernel *foreign = bv->variant->foreign;
+    json_string_member(j, "module", bv->owner->variant->id);
+    json_key(j, "files");
+    json_begin_inline_array(j);
+    for (size_t i = 0; i < foreign->module->file_count; i++)
+        json_string(j, foreign->module->files[i]->asked);
+    json_end(j);
+    if (foreign->why_not_launched)
+        json_string_member(j, "not_launched", foreign->why_not_launched);
+}
+
 static void add_variant(arena *a, json *j, const bundle_variant *bv)
 {
     const kiln_variant *v = bv->variant;
@@ -225,8 +248,10 @@ static void add_variant(arena *a, json *j, const bundle_variant *bv)
     for (size_t i = 0; v->family->params && v->family->params[i].name; i++)
         add_param_value(j, &v->family->params[i], v->values[i]);
     json_end(j);
-    json_string_member(j, "entry", v->entry);
+    json_string_member(j, "entry", v->foreign ? v->foreign->symbol : v->entry);
     json_string_member(j, "function", bv->function);
+    if (v->foreign)
+        add_foreign(j, bv);
     json_key(j, "args");
     json_begin_array(j);
     for (size_t i = 0; i < f->field_count && f->fields[i].arg; i++)

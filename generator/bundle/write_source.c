@@ -67,6 +67,12 @@ static void write_images(arena *a, text *out, const bundle_variant *v)
                 entry, entry, (unsigned)v->image_count, (unsigned)v->slot);
 }
 
+/* The name in the PTX: a kernel from elsewhere has one of its own. */
+static const char *symbol_of(const kiln_variant *v)
+{
+    return v->foreign ? v->foreign->symbol : v->entry;
+}
+
 static void write_kernel(text *out, const bundle_variant *v)
 {
     const char *entry = v->variant->entry;
@@ -81,8 +87,8 @@ static void write_kernel(text *out, const bundle_variant *v)
                 "    .slot = %u,\n"
                 "    .max_shared_bytes = %u,\n"
                 "};\n",
-                v->function, v->variant->key, entry, entry, entry, entry, (unsigned)v->block[0],
-                (unsigned)v->block[1], (unsigned)v->block[2], (unsigned)v->slot,
+                v->function, v->variant->key, entry, entry, v->owner->variant->entry, entry,
+                (unsigned)v->block[0], (unsigned)v->block[1], (unsigned)v->block[2], (unsigned)v->slot,
                 (unsigned)v->max_shared_bytes);
 }
 
@@ -91,8 +97,9 @@ static void write_variant(arena *a, text *out, const bundle_variant *v)
     const char *entry = v->variant->entry;
     text_printf(out, "\n/* %s */\n\n", v->variant->id);
     c_add_text_constant(out, 0, arena_format(a, "%s_id", entry), v->variant->id);
-    c_add_text_constant(out, 0, arena_format(a, "%s_entry", entry), entry);
-    write_images(a, out, v);
+    c_add_text_constant(out, 0, arena_format(a, "%s_entry", entry), symbol_of(v->variant));
+    if (v->owner == v)
+        write_images(a, out, v);
     write_variant_function(a, out, v);
     write_kernel(out, v);
 }
@@ -135,7 +142,7 @@ static void write_index(text *out, const bundle_model *m)
                 "    .slot_count = %s_SLOTS,\n"
                 "    .name = \"%s\",\n"
                 "};\n",
-                m->name, (unsigned)KILN_LAYOUT_VERSION, m->upper_name, (unsigned)m->variant_count,
+                m->name, (unsigned)KILN_LAYOUT_VERSION, m->upper_name, (unsigned)m->module_count,
                 m->upper_name, m->name);
     text_add(out, "\nstatic const kiln_kernel *const kernels[] = {\n");
     for (size_t i = 0; i < m->variant_count; i++)

@@ -55,7 +55,7 @@ typedef struct kiln_kernel {
     const char *entry; /* name of the .entry in the module */
     const kiln_module *module;
     kiln_launch_function launch;
-    uint32_t block[3]; /* threads */
+    uint32_t block[3]; /* threads; zeros when each launch says how many */
     uint32_t slot;     /* where its CUfunction is kept; the module's slot for the module's first kernel */
     uint32_t
         max_shared_bytes; /* most dynamic shared memory that a launch asks for; over 48 KB is opted in at load */

@@ -202,6 +202,51 @@ def own_family(scratch):
     expect("'m' is no parameter, argument or fact" in build(folder, fails=True), "a mistake in an expression")
 
 
+FOREIGN_RESULT = """saxpy: success
+nothing: success
+no y: a required pointer is null: y is null
+bounded_sums: success
+block: bad argument: block_x * block_y * block_z must be at most 128, the kernel's .maxntid
+shared: bad argument: more dynamic shared memory than the kernel declares
+grid: bad argument: grid_x must be at least 1
+transpose: success
+softmax: success
+columns: bad argument: columns <= 512 must hold
+right
+"""
+
+
+def foreign_ptx(scratch):
+    """PTX from nvcc, clang and Triton: launched, verified, built again when a file changes, and its mistakes told."""
+    folder = project(scratch, "foreign_ptx")
+    configure(folder)
+    build(folder)
+    runs(folder, FOREIGN_RESULT)
+    environment = {**os.environ, "KILN_EMU_CHECK": "all"}
+    output = run(folder / "build/foreign_verify", "--driver", driver(), "--max-elements", "4096", env=environment)
+    expect("1 of 6 variants right; 4 executed but not compared, 1 skipped, 0 wrong" in output, f"verification: {output}")
+    expect("bounds is a struct" in output, f"why one is skipped: {output}")
+    output = run(PREFIX / "bin/kiln-profile", folder / "build", "--variant", "saxpy", "--target", "sm_90", "--args",
+                 "n=1000,a=1")
+    expect("thread instructions" in output, f"kiln-profile: {output}")
+
+    ptx = folder / "ptx/nvcc.ptx"
+    text = ptx.read_text()
+    before = log(folder)
+    ptx.touch()
+    build(folder)
+    expect(objects_built(folder, before) == [], "a touched PTX file recompiles nothing")
+    ptx.write_text(text.replace("fma.rn.f32", "fma.rz.f32", 1))
+    before = log(folder)
+    build(folder)
+    expect("foreign.c" in objects_built(folder, before), "a changed PTX file is embedded again")
+    ptx.write_text(text.replace(".param .u32 bounded_sums_param_0", ".param .texref bounded_sums_param_0"))
+    output = build(folder, fails=True)
+    expect("nvcc.ptx:57:9: error: expected a number, a pointer or bytes as parameter, found '.texref'" in output,
+           f"a mistake is told with its place: {output}")
+    expect("fma.rz" in (folder / "build/foreign.c").read_text(), "what was generated before is there still")
+
+
 def two_bundles(scratch):
     folder = project(scratch, "two_bundles")
     configure(folder)
@@ -263,4 +308,4 @@ def by_hand(scratch):
     runs(folder, CROSS_RESULT)
 
 
-main((install, find_package, makefiles, pkg_config, cxx, reexport, own_family, two_bundles, no_generator, cross, by_hand), sys.argv[4])
+main((install, find_package, makefiles, pkg_config, cxx, reexport, own_family, foreign_ptx, two_bundles, no_generator, cross, by_hand), sys.argv[4])

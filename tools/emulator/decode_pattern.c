@@ -4,7 +4,7 @@
 #include <string.h>
 
 typedef struct pattern_item {
-    bool destination, sink, vector, optional, is_address, is_immediate, is_hint, is_zero;
+    bool destination, sink, vector, may_be_braced, optional, is_address, is_immediate, is_hint, is_zero;
     bool pair, pair_optional;
     unsigned allow;
     emu_type type;
@@ -73,7 +73,7 @@ static const char *parse_item(const char *at, const emu_mods *mods, pattern_item
         else if (*at == '%')
             item->allow |= EMU_SPECIAL;
         else if (*at == '*')
-            item->vector = mods->count > 1;
+            *(mods->count > 1 ? &item->vector : &item->may_be_braced) = true;
         else
             break;
     }
@@ -148,6 +148,8 @@ static void decode_pair(pattern_state *s, const emu_operand *o, const pattern_it
 
 static void decode_item(pattern_state *s, const emu_operand *o, const pattern_item *item)
 {
+    if (item->may_be_braced && o->kind == EMU_OPERAND_VECTOR && o->count == 1)
+        o = &o->items[0]; /* "ld.global.b32 {r}, [a]", which Triton writes and ptxas takes for one register */
     if (item->is_address) {
         push(s, emu_decode_address(s->d, o, s->op), false);
         s->has_address = true;

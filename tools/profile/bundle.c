@@ -185,6 +185,8 @@ static size_t join_literals(const char *at, char *text)
     for (bool inside = false; *at && (inside || *at != ';'); at++) {
         if (*at == '"')
             inside = !inside;
+        else if (inside && *at == '\\' && at[1] >= '0' && at[1] <= '7')
+            text[n++] = (char)((at[1] - '0') << 6 | (at[2] - '0') << 3 | (at[3] - '0')), at += 3;
         else if (inside && *at == '\\')
             text[n++] = (char)(*++at == 'n' ? '\n' : *at == 't' ? '\t' : *at);
         else if (inside)
@@ -201,7 +203,8 @@ static const char *read_image(profile *p, const char *manifest_path, const manif
     char *source = pool_copy(&p->memory, manifest_path, n + 2);
     memcpy(source + n, ".c", 3);
     const char *text = read_file(p, source, &length);
-    snprintf(symbol, sizeof symbol, "static const char %s_%s[] =\n", v->entry, p->image->target);
+    snprintf(symbol, sizeof symbol, "static const char %s_%s[] =\n", v->module ? v->module : v->entry,
+             p->image->target);
     const char *at = strstr(text, symbol);
     char *ptx = pool_allocate(&p->memory, length + 1);
     if (!at || join_literals(at + strlen(symbol), ptx) != p->image->bytes)
@@ -222,6 +225,8 @@ const manifest_variant *find_variant(profile *p)
         i++;
     if (i == m->variant_count)
         no_variant(p, m);
+    if (m->variants[i].why_not_launched)
+        die(1, "%s cannot be launched from here: %s", m->variants[i].id, m->variants[i].why_not_launched);
     p->image = find_image(p, &m->variants[i]);
     p->ptx = read_image(p, path, &m->variants[i]);
     return &m->variants[i];

@@ -37,7 +37,7 @@ execute_status execute(device *d, problem *p, const execution *e, bool is_empty,
 void outcome_free(outcome *o);
 
 /* The family's argument struct for these addresses (by argument; scalars are taken from the problem). */
-enum { STRUCT_BYTES = 512 };
+enum { STRUCT_BYTES = 1024 };
 typedef struct argument_struct {
     _Alignas(16) unsigned char bytes[STRUCT_BYTES];
 } argument_struct;

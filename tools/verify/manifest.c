@@ -70,6 +70,13 @@ static const char *get_text_member(reader *r, fy_node *object, const char *name)
     return get_text(r, get_member(r, object, name), name);
 }
 
+/* Null when it is not there, or null. */
+static const char *find_text(reader *r, fy_node *object, const char *name)
+{
+    fy_node *member = find_member(r, object, name);
+    return member ? get_text(r, member, name) : NULL;
+}
+
 static uint64_t parse_number(reader *r, const char *text, const char *name, int base)
 {
     char *end;
@@ -147,7 +154,9 @@ static void place_arg(reader *r, fy_node *family_args, manifest_arg *arg)
         if (strcmp(get_text_member(r, a, "name"), arg->name) != 0)
             continue;
         const char *type = get_text_member(r, a, "type");
-        arg->struct_type = type[0] == '$' ? ELEMENT_F64 : read_type(type);
+        arg->struct_type = type[0] == '$'                 ? ELEMENT_F64
+                           : strcmp(type, "address") == 0 ? ELEMENT_U64
+                                                          : read_type(type);
         arg->offset = get_number_member(r, a, "offset");
         return;
     }
@@ -272,16 +281,8 @@ static void read_images(reader *r, fy_node *images, manifest_variant *v)
     }
 }
 
-static void read_variant(reader *r, fy_node *node, fy_node *families, manifest_variant *v)
+static void read_call(reader *r, fy_node *node, fy_node *family, manifest_variant *v)
 {
-    v->id = r->where = get_text_member(r, node, "id");
-    v->key = parse_number(r, get_text_member(r, node, "key"), "key", 16);
-    v->family = get_text_member(r, node, "family");
-    v->entry = get_text_member(r, node, "entry");
-    fy_node *family = find_family(r, families, v->family);
-    v->family_function = get_text_member(r, family, "function");
-    v->struct_bytes = get_number_member(r, family, "args_bytes");
-    read_params(r, get_member(r, node, "params"), family, v);
     fy_node *args = get_member(r, node, "args");
     v->arg_count = get_count(r, args, "args");
     v->args = pool_allocate(r->memory, (v->arg_count + 1) * sizeof *v->args);
@@ -299,7 +300,23 @@ static void read_variant(reader *r, fy_node *node, fy_node *families, manifest_v
         v->instructions = find_formula(r, cost, "thread_instructions");
         v->elements = find_formula(r, cost, "elements");
     }
+}
+
+static void read_variant(reader *r, fy_node *node, fy_node *families, manifest_variant *v)
+{
+    v->id = r->where = get_text_member(r, node, "id");
+    v->key = parse_number(r, get_text_member(r, node, "key"), "key", 16);
+    v->family = get_text_member(r, node, "family");
+    v->entry = get_text_member(r, node, "entry");
+    fy_node *family = find_family(r, families, v->family);
+    v->family_function = get_text_member(r, family, "function");
+    v->struct_bytes = get_number_member(r, family, "args_bytes");
+    read_params(r, get_member(r, node, "params"), family, v);
     read_images(r, find_member(r, node, "images"), v);
+    v->module = find_text(r, node, "module");
+    v->why_not_launched = find_text(r, node, "not_launched");
+    if (!v->why_not_launched)
+        read_call(r, node, family, v);
 }
 
 static const manifest *read_document(reader *r)

@@ -7,7 +7,7 @@
 #include "manifest.h"
 #include "pool.h"
 
-enum { MAX_ARGS = 28 };
+enum { MAX_ARGS = 64 };
 
 /* What is known of an output. */
 typedef enum expectation {

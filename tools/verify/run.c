@@ -305,6 +305,10 @@ static bool run_sizes(runner *r, void (*progress)(const char *, uint64_t))
 static bool check_arguments(runner *r)
 {
     const manifest_variant *v = r->problem.variant;
+    if (v->why_not_launched) {
+        conclude(r, RUN_SKIPPED, "%s", v->why_not_launched);
+        return false;
+    }
     if (v->struct_bytes > STRUCT_BYTES) {
         conclude(r, RUN_WRONG, "its argument struct has %llu bytes; at most %d are supported",
                  (unsigned long long)v->struct_bytes, STRUCT_BYTES);
@@ -312,6 +316,10 @@ static bool check_arguments(runner *r)
     }
     for (size_t i = 0; i < v->arg_count; i++) {
         const manifest_arg *a = &v->args[i];
+        const bool is_null =
+            !manifest_is_pointer(a) && strcmp(a->type_name, "address") == 0; /* all that it can be */
+        if (is_null)
+            continue;
         if (a->type == ELEMENT_NONE || (manifest_is_pointer(a) && a->dimension_count == 0)) {
             conclude(r, RUN_SKIPPED, "argument %s: %s", a->name,
                      a->type == ELEMENT_NONE ? "a type that this program cannot make" : "no shape is stated");
@@ -397,7 +405,7 @@ bool run_variant(device *d, const manifest *m, const manifest_variant *v, const 
     *result = (run_result){.verdict = r.row ? RUN_OK : RUN_EXECUTED};
     if (!problem_open(&r.problem, v, &d->loader.device, result->detail, sizeof result->detail))
         result->verdict = RUN_SKIPPED;
-    else if (check_identity(&r) && is_usable(&r) && check_arguments(&r) && check_reference(&r))
+    else if (check_identity(&r) && check_arguments(&r) && is_usable(&r) && check_reference(&r))
         run_sizes(&r, progress);
     problem_close(&r.problem);
     result->seconds = now() - start;

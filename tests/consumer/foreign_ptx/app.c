@@ -1,0 +1,122 @@
+/* Launches kernels from elsewhere and compares what they give: app [DRIVER]. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "foreign.h"
+
+enum { N = 1000, BLOCKS = (N + 127) / 128, ROWS = 4, COLUMNS = N / ROWS };
+
+static kiln_driver driver;
+static kiln_slot slots[FOREIGN_SLOTS];
+static kiln_loader loader;
+static float x[N], y[N], sums[BLOCKS];
+
+static CUdeviceptr upload(const void *data, size_t bytes)
+{
+    CUdeviceptr at = 0;
+    driver.mem_alloc(&at, bytes);
+    driver.memcpy_htod(at, data, bytes);
+    return at;
+}
+
+static int check(const char *what, kiln_status status, kiln_status expected, int right)
+{
+    kiln_error error;
+    const int ok = status == expected && right;
+    kiln_last_error(&loader, &error);
+    printf("%s: %s%s%s%s\n", what, kiln_status_string(status), status == KILN_OK ? "" : ": ",
+           status == KILN_OK ? "" : error.detail, ok ? "" : ", WRONG");
+    return ok;
+}
+
+static int check_saxpy(CUdeviceptr at_x, CUdeviceptr at_y)
+{
+    const foreign_saxpy_args args = {.n = N, .a = 2, .x = at_x, .y = at_y};
+    int right = 1;
+    kiln_status status = foreign_saxpy(&loader, NULL, &args);
+    driver.memcpy_dtoh(y, at_y, sizeof y);
+    for (int i = 0; i < N; i++)
+        right &= y[i] == 2 * x[i] + 1;
+    right = check("saxpy", status, KILN_OK, right);
+    right &= check("nothing", foreign_saxpy(&loader, NULL, &(foreign_saxpy_args){.n = 0}), KILN_OK, 1);
+    status = foreign_saxpy(&loader, NULL, &(foreign_saxpy_args){.n = N, .x = at_x});
+    return right & check("no y", status, KILN_ERROR_NULL_POINTER, 1);
+}
+
+/* The struct that the kernel takes by value, and geometry that is left to the caller. */
+static int check_sums(CUdeviceptr at_x, CUdeviceptr at_sums)
+{
+    const struct bounds {
+        double low, high;
+        int weight;
+    } bounds = {.low = 100, .high = 700, .weight = 3};
+    foreign_bounded_sums_args args = {
+        .n = N, .x = at_x, .sums = at_sums, .grid_x = BLOCKS, .shared_bytes = 128 * 4};
+    double got = 0, expected = 0;
+    memcpy(args.bounds, &bounds, sizeof bounds);
+    kiln_status status = foreign_bounded_sums(&loader, NULL, &args); /* block_x = 0: as many as .maxntid */
+    driver.memcpy_dtoh(sums, at_sums, sizeof sums);
+    for (int i = 0; i < BLOCKS; i++)
+        got += sums[i];
+    for (int i = 100; i <= 700; i++)
+        expected += 3 * x[i];
+    int right = check("bounded_sums", status, KILN_OK, got == expected);
+    args.block_x = 256;
+    right &= check("block", foreign_bounded_sums(&loader, NULL, &args), KILN_ERROR_BAD_ARGUMENT, 1);
+    args.block_x = 128;
+    args.shared_bytes = 50000;
+    right &= check("shared", foreign_bounded_sums(&loader, NULL, &args), KILN_ERROR_BAD_ARGUMENT, 1);
+    args.shared_bytes = 512;
+    args.grid_x = 0;
+    return right & check("grid", foreign_bounded_sums(&loader, NULL, &args), KILN_ERROR_BAD_ARGUMENT, 1);
+}
+
+static int check_transpose(CUdeviceptr at_x, CUdeviceptr at_y)
+{
+    const foreign_transpose_args args = {.out = at_y, .in = at_x, .rows = ROWS, .columns = COLUMNS};
+    int right = 1;
+    kiln_status status = foreign_transpose(&loader, NULL, &args);
+    driver.memcpy_dtoh(y, at_y, sizeof y);
+    for (int i = 0; i < N; i++)
+        right &= y[i % COLUMNS * ROWS + i / COLUMNS] == x[i];
+    return check("transpose", status, KILN_OK, right);
+}
+
+static int check_softmax(CUdeviceptr at_x, CUdeviceptr at_y)
+{
+    foreign_softmax_args args = {.out = at_y, .x = at_x, .columns = COLUMNS, .grid_x = ROWS};
+    double sum = 0, worst = 0;
+    kiln_status status = foreign_softmax(&loader, NULL, &args);
+    driver.memcpy_dtoh(y, at_y, sizeof y);
+    for (int i = 0; i < COLUMNS; i++)
+        sum += exp(i - (COLUMNS - 1));
+    for (int i = 0; i < N; i++)
+        worst = fmax(worst, fabs(y[i] - exp(i % COLUMNS - (COLUMNS - 1)) / sum));
+    int right = check("softmax", status, KILN_OK, worst < 1e-6);
+    args.columns = 513;
+    return right & check("columns", foreign_softmax(&loader, NULL, &args), KILN_ERROR_BAD_ARGUMENT, 1);
+}
+
+int main(int argc, char **argv)
+{
+    CUcontext context;
+    for (int i = 0; i < N; i++) {
+        x[i] = (float)i;
+        y[i] = 1;
+    }
+    if (kiln_driver_load(&driver, argc > 1 ? argv[1] : NULL, NULL) != KILN_OK)
+        return 77;
+    driver.init(0);
+    driver.device_primary_ctx_retain(&context, 0);
+    driver.ctx_set_current(context);
+    CUdeviceptr at_x = upload(x, sizeof x), at_y = upload(y, sizeof y), at_sums = upload(sums, sizeof sums);
+    kiln_status status = kiln_open(&loader, &driver, &foreign_bundle, slots, FOREIGN_SLOTS, NULL);
+    int right = status == KILN_OK && check_saxpy(at_x, at_y) && check_sums(at_x, at_sums) &&
+                check_transpose(at_x, at_y) && check_softmax(at_x, at_y);
+    kiln_close(&loader);
+    driver.device_primary_ctx_release(0);
+    kiln_driver_close(&driver);
+    puts(right ? "right" : "WRONG");
+    return !right;
+}
