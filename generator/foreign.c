@@ -303,7 +303,7 @@ static void take_args(maker *m)
     const foreign_request *q = m->q;
     const size_t count = q->entry->param_count;
     if (q->has_args && q->arg_count != count) {
-        diagnose(m->d, q->args_at, message_entry_args, (unsigned)count, q->entry->name,
+        diagnose(m->d, q->args_at, message_entry_args, q->entry->name, (unsigned)count,
                  (unsigned)q->arg_count);
         return;
     }

@@ -58,7 +58,7 @@
     M(entry_name, "expected a name for C, for the function or an argument, found '%s'") \
     M(entry_family, "expected a name that no family has, found '%s'; give it another 'name' in 'entries'") \
     M(entry_twice, "expected names that differ, found '%s' for %s and for %s; give one another 'name' in 'entries'") \
-    M(entry_args, "expected %u arguments, as many as %s has parameters, found %u") \
+    M(entry_args, "expected as many arguments as %s has parameters, %u, found %u") \
     M(entry_arg, "expected for '%s', of %u bytes in the PTX (%s), a type or 'in f32[n]' (in, out, inout, optional_out, scratch), found '%s'") \
     M(entry_arg_twice, "expected each argument once, found '%s' twice in %s") \
     M(entry_dimensions, "expected at most three dimensions for '%s', found more") \

@@ -399,21 +399,16 @@ static void check_whole(scanner *s)
     s->failed = true;
 }
 
-const ptx_file *ptx_file_read(arena *a, const char *path, const char *asked, place at, diagnostics *d)
+const ptx_file *ptx_file_read_text(arena *a, const char *path, const char *asked, const char *data,
+                                   size_t bytes, diagnostics *d)
 {
     ptx_file *file = arena_alloc(a, sizeof *file);
-    text data;
-    const char *why;
-    if (!file_read(a, path, LARGEST_PTX_BYTES, &data, &why)) {
-        diagnose(d, at, message_ptx_unreadable, found_text(a, path), why);
-        return NULL;
-    }
-    *file = (ptx_file){.path = path, .asked = asked, .ptx = data.data, .bytes = data.length};
-    if (strlen(data.data) != data.length) {
+    *file = (ptx_file){.path = path, .asked = asked, .ptx = data, .bytes = bytes};
+    if (strlen(data) != bytes) {
         diagnose(d, (place){path, 1, 1}, message_ptx_header, ".version");
         return NULL;
     }
-    scanner s = {.arena = a, .d = d, .file = file, .at = data.data, .line_start = data.data, .line = 1};
+    scanner s = {.arena = a, .d = d, .file = file, .at = data, .line_start = data, .line = 1};
     for (next(&s); s.length && !s.failed;)
         read_statement(&s);
     if (!s.failed)
@@ -421,6 +416,16 @@ const ptx_file *ptx_file_read(arena *a, const char *path, const char *asked, pla
     for (size_t i = 0; i < file->entry_count; i++)
         file->entries[i].has_dynamic_shared |= s.in_function_dynamic;
     return s.failed ? NULL : file;
+}
+
+const ptx_file *ptx_file_read(arena *a, const char *path, const char *asked, place at, diagnostics *d)
+{
+    text data;
+    const char *why;
+    if (file_read(a, path, LARGEST_PTX_BYTES, &data, &why))
+        return ptx_file_read_text(a, path, asked, data.data, data.length, d);
+    diagnose(d, at, message_ptx_unreadable, found_text(a, path), why);
+    return NULL;
 }
 
 const ptx_file_entry *ptx_file_find(const ptx_file *file, const char *name)

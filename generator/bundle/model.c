@@ -104,11 +104,9 @@ static void make_images(arena *a, const plan *p, const kiln_variant *v, bundle_v
     }
 }
 
-static void make_variant(arena *a, const plan *p, const kiln_variant *v, bundle_variant *made,
-                         const bundle_variant *before)
+static void bake_variant(arena *a, const plan *p, bundle_variant *made, const bundle_variant *before)
 {
-    made->variant = v;
-    made->function = arena_format(a, "%s_%s", p->bundle, v->entry);
+    const kiln_variant *v = made->variant;
     make_images(a, p, v, made, before);
     for (size_t i = 0; i < made->image_count; i++)
         if (made->images[i].min_driver > made->min_driver)
@@ -413,15 +411,21 @@ const bundle_model *model_build(arena *a, const plan *p, diagnostics *d)
                         .variant_count = p->variant_count};
     m->variants = arena_alloc(a, p->variant_count * sizeof *m->variants);
     for (size_t i = 0; i < p->variant_count; i++) {
-        make_variant(a, p, p->variants[i], &m->variants[i], i > 0 ? &m->variants[i - 1] : NULL);
+        m->variants[i].variant = p->variants[i];
+        m->variants[i].function = arena_format(a, "%s_%s", p->bundle, p->variants[i]->entry);
+    }
+    make_families(a, m);
+    if (!check_names(a, m, d))
+        return NULL;
+    for (size_t i = 0; i < p->variant_count; i++) {
+        bake_variant(a, p, &m->variants[i], i > 0 ? &m->variants[i - 1] : NULL);
         m->module_count += m->variants[i].owner == &m->variants[i];
         if (m->variants[i].min_driver > m->min_driver)
             m->min_driver = m->variants[i].min_driver;
     }
     if (p->has_cubins && !add_cubins(a, m, d))
         return NULL;
-    make_families(a, m);
     make_slots(m);
     make_table(a, m);
-    return check_names(a, m, d) ? m : NULL;
+    return m;
 }

@@ -4,7 +4,7 @@
 usage: golden.py KILN errors | every_message | commands | output_fails | readme | rebase
 
 errors/NAME.yaml, NAME.txt  a configuration and the diagnostics that it gives. NAME is a row of generator/messages.h,
-                            or a row, '-' and what is special about it.
+                            or a row, '-' and what is special about it. ptx/ has what the configurations embed.
 commands.txt                commands ("$ kiln ..."), each followed by what it prints and by its exit status.
 """
 import os
@@ -87,7 +87,7 @@ def test_every_message(_kiln):
             failed += differ(name, "an example in tests/config/errors\n", "none\n")
         for example in examples:
             text = (HERE / "errors" / (example + ".txt")).read_text()
-            if not re.search(rf"^{re.escape(example)}\.yaml:\d+:\d+: error: {pattern}$", text, re.M):
+            if not re.search(rf"^({re.escape(example)}\.yaml|ptx/\w+\.ptx):\d+:\d+: error: {pattern}$", text, re.M):
                 failed += differ(example, pattern + "\n", text)
     for name in names:
         if name.partition("-")[0] not in rows:
