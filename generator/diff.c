@@ -70,11 +70,13 @@ static uint64_t bytes_of_images(const yaml_node *variant)
     return bytes;
 }
 
+/* Kernels of one PTX file have its images together, and name the first of them. */
 static uint64_t bytes_of_all(const manifest *m)
 {
     uint64_t bytes = 0;
     for (const yaml_node *v = m->variants->first; v; v = v->next)
-        bytes += bytes_of_images(v);
+        if (!*text_of(v, "module") || strcmp(text_of(v, "module"), text_of(v, "id")) == 0)
+            bytes += bytes_of_images(v);
     return bytes;
 }
 

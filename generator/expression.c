@@ -207,7 +207,7 @@ static const expression *parse_primary(parser *p)
     }
     const char *run = take_run(p);
     if (!run)
-        MISTAKE(p, "expected a value at \"%s\"", p->at);
+        MISTAKE(p, *p->at ? "expected a value at \"%s\"" : "expected a value at its end%s", p->at);
     if (is_digit(run[0]))
         return number(p, run);
     if (!accept(p, "("))

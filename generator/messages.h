@@ -65,7 +65,7 @@
     M(entry_count, "expected a number from 1 to %d for '%s', found '%s'") \
     M(entry_block, "expected threads for %s as its PTX has them, %s") \
     M(entry_shared, "expected no shared memory for %s, whose PTX has none that is .extern, found some") \
-    M(entry_expression, "expected an expression, found \"%s\": %s") \
+    M(entry_expression, "expected an expression, found '%s': %s") \
     M(name_taken, "expected names that are free, found %s_%s for %s and for %s") \
     M(family_unknown, "expected a family, found %s%s")                                                                 \
     M(param_unknown, "expected a parameter of %s, found %s%s")                                                         \

@@ -50,8 +50,8 @@ static void test_mistakes(void **state)
         question question;
         const char *expected;
     } rows[] = {
-        {{"axpy", ""}, "expected a value at \"\""},
-        {{"axpy", "n +"}, "expected a value at \"\""},
+        {{"axpy", ""}, "expected a value at its end"},
+        {{"axpy", "n +"}, "expected a value at its end"},
         {{"axpy", "n n"}, "unexpected \"n\""},
         {{"axpy", "(n"}, "expected ')' at \"\""},
         {{"axpy", "n)"}, "unexpected \")\""},

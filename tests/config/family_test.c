@@ -148,7 +148,7 @@ static void test_mistakes(void **state)
         {"family f: expression \"sm > 1\" cannot use device facts in its place",
          {BASE, .rules = RULES({"sm > 1", "t"})}},
         {"family f: the rule \"n > 1\" has no text", {BASE, .rules = RULES({"n > 1", NULL})}},
-        {"family f: expression \"n >\": expected a value at \"\"", {BASE, .rules = RULES({"n >", "t"})}},
+        {"family f: expression \"n >\": expected a value at its end", {BASE, .rules = RULES({"n >", "t"})}},
         {"family f: expression \"tile == 1\" cannot use parameters in its place",
          {BASE, .empty = "tile == 1"}},
         {"family f: expression \"n\" cannot use arguments in its place", {BASE, .block = {"n"}}},
