@@ -173,13 +173,14 @@ static void read_targets(reader *r, const yaml_node *list)
 static void read_images(reader *r, const yaml_node *list)
 {
     static const char formats[] = "ptx cubin";
-    bool has_ptx = false;
+    bool has_ptx = false, is_known = true;
     if (!reader_is_kind(r, list, YAML_LIST, "images", "a list of image formats"))
         return;
     for (const yaml_node *node = list->first; node; node = node->next) {
         if (!reader_is_kind(r, node, YAML_SCALAR, "images", "an image format"))
             continue;
         const yaml_node *first = earlier(list, node);
+        is_known = is_known && words_contain(formats, node->text);
         if (!words_contain(formats, node->text))
             diagnose(r->d, node->at, message_image_unknown, reader_found(r, node),
                      near_text(r->arena, node->text, formats));
@@ -191,7 +192,7 @@ static void read_images(reader *r, const yaml_node *list)
             has_ptx = true;
     }
     r->plan->images_at = list->at;
-    if (r->plan->has_cubins && !has_ptx)
+    if (r->plan->has_cubins && !has_ptx && is_known) /* else a word that was meant may be misspelt */
         diagnose(r->d, list->at, message_images_without_ptx);
 }
 

@@ -207,7 +207,11 @@ static const char *read_image(profile *p, const char *manifest_path, const manif
              p->image->target);
     const char *at = strstr(text, symbol);
     char *ptx = pool_allocate(&p->memory, length + 1);
-    if (!at || join_literals(at + strlen(symbol), ptx) != p->image->bytes)
+    const kiln_image image = {.data = ptx,
+                              .bytes = at ? join_literals(at + strlen(symbol), ptx) : 0,
+                              .hash_high = p->image->hash_high,
+                              .hash_low = p->image->hash_low};
+    if (image.bytes != p->image->bytes || kiln_check_image(&image) != KILN_OK)
         die(1, "%s does not have the image of %s for %s that the manifest names", source, v->id,
             p->image->target);
     return ptx;

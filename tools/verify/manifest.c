@@ -267,6 +267,14 @@ static fy_node *find_family(reader *r, fy_node *families, const char *name)
     refuse(r, "no family '%s' is described", name);
 }
 
+static void read_hash(reader *r, const char *digits, manifest_image *image)
+{
+    if (strlen(digits) != 32)
+        refuse(r, "'xxh3_128' has 32 digits");
+    image->hash_high = parse_number(r, pool_copy(r->memory, digits, 16), "xxh3_128", 16);
+    image->hash_low = parse_number(r, digits + 16, "xxh3_128", 16);
+}
+
 /* Of PTX; cubins have a "format". */
 static void read_images(reader *r, fy_node *images, manifest_variant *v)
 {
@@ -276,8 +284,10 @@ static void read_images(reader *r, fy_node *images, manifest_variant *v)
         fy_node *image = fy_node_sequence_get_by_index(images, (int)i);
         if (find_member(r, image, "format"))
             continue;
-        v->images[v->image_count].target = get_text_member(r, image, "target");
-        v->images[v->image_count++].bytes = get_number_member(r, image, "bytes");
+        manifest_image *read = &v->images[v->image_count++];
+        read->target = get_text_member(r, image, "target");
+        read->bytes = get_number_member(r, image, "bytes");
+        read_hash(r, get_text_member(r, image, "xxh3_128"), read);
     }
 }
 

@@ -46,6 +46,7 @@ typedef struct manifest_rule {
 typedef struct manifest_image {
     const char *target;
     uint64_t bytes;
+    uint64_t hash_high, hash_low; /* XXH3, 128 bit */
 } manifest_image;
 
 typedef struct manifest_variant {
