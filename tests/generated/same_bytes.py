@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """The generator's output for a configuration is byte for byte what is committed beside it.
 
-usage: same_bytes.py folder|locale|environment|compilers|aarch64 KILN CONFIG [--work DIR --full CONFIG [--targets T,...]]
+usage: same_bytes.py CASE KILN CONFIG [--work DIR] [--full CONFIG [--targets T,...]]
   folder       from another working folder, under another relative name of the configuration
   locale       in every installed locale that is not C (de_DE.UTF-8 where it is there), and in C
   environment  with an empty environment, and with a large one
-  compilers    by generators that gcc and clang built here and now (a compiler that is missing is named, one must be there)
-  aarch64      by generators that these built for aarch64, where chars have no sign, run by qemu; exits 77 where it cannot
-The last two build in --work, and have a second configuration, --full, for these --targets: nothing is committed beside it,
-so that they compare with what KILN makes of it.
+  compilers    by generators that gcc and clang built here and now (one that is missing is named, one must be there)
+  aarch64      by generators that these built for aarch64, where a char has no sign, run by qemu (exits 77 without)
+The last two build in --work, and have a second configuration, --full, for these --targets. Nothing is committed beside
+it: they compare with what KILN makes of it.
 """
 import argparse
 import os
@@ -35,9 +35,8 @@ def committed(config):
 
 def compare(what, made, kept):
     different = [name for name in sorted(made | kept) if made.get(name) != kept.get(name)]
-    total = sum(map(len, made.values()))
-    print(f"{what}: {len(made)} files, {total} bytes, " + (f"DIFFERENT: {' '.join(different)}" if different else "the same"),
-          flush=True)
+    found = f"DIFFERENT: {' '.join(different)}" if different else "the same"
+    print(f"{what}: {len(made)} files, {sum(map(len, made.values()))} bytes, {found}", flush=True)
     return not different and len(made) == len(SUFFIXES)
 
 
@@ -72,11 +71,12 @@ def environment(options):
 
 # ---- other generators -----------------------------------------------------------------------------------------------
 
-NATIVE = {"gcc": ["-DCMAKE_C_COMPILER=gcc"], "clang": ["-DCMAKE_C_COMPILER=clang"]}
+# The settings that each compiler needs.
+NATIVE = {"gcc": [], "clang": []}
 CROSS = ["-DCMAKE_SYSTEM_NAME=Linux", "-DCMAKE_SYSTEM_PROCESSOR=aarch64", "-DKILN_GENERATOR=ON",
          "-DCMAKE_EXE_LINKER_FLAGS=-static"]  # qemu then needs no libraries of that machine
-AARCH64 = {"gcc": ["-DCMAKE_C_COMPILER=aarch64-linux-gnu-gcc", *CROSS],
-           "clang": ["-DCMAKE_C_COMPILER=clang", "-DCMAKE_C_COMPILER_TARGET=aarch64-linux-gnu", *CROSS]}
+AARCH64_GCC = "aarch64-linux-gnu-gcc"
+AARCH64 = {AARCH64_GCC: CROSS, "clang": [*CROSS, "-DCMAKE_C_COMPILER_TARGET=aarch64-linux-gnu"]}
 
 
 def compilers(options):
@@ -93,12 +93,11 @@ def aarch64(options):
 
 def missing_for_aarch64():
     """What is not here, each with the Debian package that has it; which libraries there are, the compiler knows."""
-    compiler = "aarch64-linux-gnu-gcc"
-    for program, package in ((compiler, "gcc-aarch64-linux-gnu"), ("qemu-aarch64", "qemu-user")):
+    for program, package in ((AARCH64_GCC, "gcc-aarch64-linux-gnu"), ("qemu-aarch64", "qemu-user")):
         if not shutil.which(program):
             yield f"{program} ({package})"
     for library, package in (("libc.a", "libc6-dev-arm64-cross"), ("libfyaml.a", "libfyaml-dev:arm64")):
-        if shutil.which(compiler) and not os.path.isabs(run(compiler, f"-print-file-name={library}").strip()):
+        if shutil.which(AARCH64_GCC) and not os.path.isabs(run(AARCH64_GCC, f"-print-file-name={library}").strip()):
             yield f"{library} for aarch64 ({package})"
 
 
@@ -112,14 +111,14 @@ def by_builds(options, builds, *runner):
         if not shutil.which(compiler):
             print(f"{compiler}: not on this machine, its build is SKIPPED")
             continue
-        kiln = build(pathlib.Path(options.work) / compiler, settings)
+        kiln = build(pathlib.Path(options.work) / compiler, compiler, settings)
         for what, arguments, kept in wanted:
             yield compare(f"{what}, built by {compiler}", generate(kiln, *arguments, runner=runner), kept)
 
 
-def build(folder, settings):
-    run("cmake", "-S", SOURCE, "-B", folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DKILN_TESTS=OFF",
-        "-DKILN_TOOLS=OFF", *settings)
+def build(folder, compiler, settings):
+    run("cmake", "-S", SOURCE, "-B", folder, "-G", "Ninja", f"-DCMAKE_C_COMPILER={compiler}",
+        "-DCMAKE_BUILD_TYPE=Release", "-DKILN_TESTS=OFF", "-DKILN_TOOLS=OFF", *settings)
     run("cmake", "--build", folder, "--target", "kiln", "-j2")
     return folder / "bin/kiln"
 
