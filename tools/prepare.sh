@@ -2,11 +2,16 @@
 # Sourced by tools/demo and tools/test: installs what is missing on a Debian machine and builds the default preset.
 
 # Debian packages, each with a file or command by which one sees that it is there.
-needed_packages() {
+needed_packages=(cmake:cmake ninja-build:ninja gcc:gcc g++:g++ libc6-dev:/usr/include/stdio.h python3:python3
+    libxxhash-dev:/usr/include/xxhash.h libfyaml-dev:/usr/include/libfyaml.h libcmocka-dev:/usr/include/cmocka.h)
+# Those with which the tests build for aarch64 as well, and run that. Without them these tests are skipped.
+cross_packages=(gcc-aarch64-linux-gnu:aarch64-linux-gnu-gcc libc6-dev-arm64-cross:/usr/aarch64-linux-gnu/include/stdio.h
+    libfyaml-dev:arm64:/usr/lib/aarch64-linux-gnu/libfyaml.a qemu-user:qemu-aarch64)
+
+missing_packages() {
     local row package sign
-    for row in cmake:cmake ninja-build:ninja gcc:gcc g++:g++ libc6-dev:/usr/include/stdio.h python3:python3 \
-        libxxhash-dev:/usr/include/xxhash.h libfyaml-dev:/usr/include/libfyaml.h libcmocka-dev:/usr/include/cmocka.h; do
-        package=${row%%:*} sign=${row#*:}
+    for row in "$@"; do
+        package=${row%:*} sign=${row##*:}
         case $sign in
             /*) [ -e "$sign" ] || echo "$package" ;;
             *) command -v "$sign" >/dev/null || echo "$package" ;;
@@ -15,25 +20,42 @@ needed_packages() {
 }
 
 install_packages() {
-    local missing as_root=()
-    mapfile -t missing < <(needed_packages)
+    local missing
+    mapfile -t missing < <(missing_packages "${needed_packages[@]}")
     [ ${#missing[@]} -gt 0 ] || return 0
     echo "Missing Debian packages: ${missing[*]}"
     if ! command -v apt-get >/dev/null; then
         echo "Please install them: there is no apt-get here." >&2
         return 1
     fi
-    if [ "$(id -u)" -ne 0 ]; then
-        if ! command -v sudo >/dev/null; then
-            echo "Please install them as root: apt-get install ${missing[*]}" >&2
-            return 1
-        fi
-        as_root=(sudo)
+    if [ "$(id -u)" -ne 0 ] && ! command -v sudo >/dev/null; then
+        echo "Please install them as root: apt-get install ${missing[*]}" >&2
+        return 1
     fi
-    if ! { "${as_root[@]}" apt-get update -q &&
-        "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}"; }; then
+    if ! { as_root apt-get update -q && as_root apt-get install -q -y --no-install-recommends "${missing[@]}"; }; then
         echo "They could not be installed; please do it by hand: apt-get install ${missing[*]}" >&2
         return 1
+    fi
+}
+
+as_root() {
+    local sudo=()
+    [ "$(id -u)" -eq 0 ] || sudo=(sudo)
+    "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive "$@"
+}
+
+# Fails never, and what fetches has a time limit; what installs has none, as dpkg must not be stopped halfway.
+try_cross_packages() {
+    local missing log=build/cross-packages.log install=(apt-get install -q -y --no-install-recommends --no-remove)
+    mapfile -t missing < <(missing_packages "${cross_packages[@]}")
+    [ ${#missing[@]} -gt 0 ] || return 0
+    echo "Installing for the tests on aarch64: ${missing[*]}"
+    mkdir -p build
+    if ! { as_root dpkg --add-architecture arm64 && as_root timeout 60 apt-get update -q &&
+        as_root timeout 120 "${install[@]}" --download-only "${missing[@]}" &&
+        as_root "${install[@]}" --no-download "${missing[@]}"; } >"$log" 2>&1; then
+        as_root dpkg --remove-architecture arm64 >>"$log" 2>&1 || true
+        echo "They could not be installed, so that these tests are skipped; see $log"
     fi
 }
 

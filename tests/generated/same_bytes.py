@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 """The generator's output for a configuration is byte for byte what is committed beside it.
 
-usage: same_bytes.py folder|locale|environment|compilers KILN CONFIG [--work DIR]
+usage: same_bytes.py CASE KILN CONFIG [--work DIR] [--full CONFIG [--targets T,...]]
   folder       from another working folder, under another relative name of the configuration
   locale       in every installed locale that is not C (de_DE.UTF-8 where it is there), and in C
   environment  with an empty environment, and with a large one
-  compilers    by generators that gcc and clang built here and now (a compiler that is missing is named, one must be there)
+  compilers    by generators that gcc and clang built here and now (one that is missing is named, one must be there)
+  aarch64      by generators that these built for aarch64, where a char has no sign, run by qemu (exits 77 without)
+The last two build in --work, and have a second configuration, --full, for these --targets. Nothing is committed beside
+it: they compare with what KILN makes of it.
 """
 import argparse
 import os
@@ -16,70 +19,127 @@ import sys
 import tempfile
 
 SUFFIXES = (".c", ".h", ".json")
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+SKIPPED = 77
 
 
-def generate(kiln, config, environment=None, cwd=None):
+def generate(kiln, *arguments, runner=(), environment=None, cwd=None):
     with tempfile.TemporaryDirectory() as out:
-        subprocess.run([kiln, "generate", config, "--output", out], check=True, env=environment, cwd=cwd)
+        subprocess.run([*runner, kiln, "generate", *arguments, "--output", out], check=True, env=environment, cwd=cwd)
         return {p.name: p.read_bytes() for p in pathlib.Path(out).iterdir() if p.suffix in SUFFIXES}
 
 
-def committed(config, names):
-    return {name: (config.parent / name).read_bytes() for name in names}
+def committed(config):
+    return {p.name: p.read_bytes() for p in config.parent.iterdir() if p.suffix in SUFFIXES}
 
 
-def compare(what, made, config):
-    kept = committed(config, made)
-    different = [name for name in sorted(made) if made[name] != kept[name]]
-    total = sum(map(len, made.values()))
-    print(f"{what}: {len(made)} files, {total} bytes, " + (f"DIFFERENT: {' '.join(different)}" if different else "the same"))
+def compare(what, made, kept):
+    different = [name for name in sorted(made | kept) if made.get(name) != kept.get(name)]
+    found = f"DIFFERENT: {' '.join(different)}" if different else "the same"
+    print(f"{what}: {len(made)} files, {sum(map(len, made.values()))} bytes, {found}", flush=True)
     return not different and len(made) == len(SUFFIXES)
 
 
-def folder(kiln, config, _):
+def folder(options):
+    kiln, config = options.kiln, options.config
+    kept = committed(config)
     with tempfile.TemporaryDirectory() as other:
         copy = pathlib.Path(other) / "elsewhere.d" / config.name
         copy.parent.mkdir()
         shutil.copy(config, copy)
-        yield compare("from its own folder", generate(kiln, config.name, cwd=config.parent), config)
-        yield compare("from a copy elsewhere", generate(kiln, f"elsewhere.d/{config.name}", cwd=other), config)
-        yield compare("by its absolute name", generate(kiln, str(config), cwd="/"), config)
+        yield compare("from its own folder", generate(kiln, config.name, cwd=config.parent), kept)
+        yield compare("from a copy elsewhere", generate(kiln, f"elsewhere.d/{config.name}", cwd=other), kept)
+        yield compare("by its absolute name", generate(kiln, config, cwd="/"), kept)
 
 
-def locale(kiln, config, _):
+def in_environments(options, environments):
+    kept = committed(options.config)
+    for what, environment in environments.items():
+        yield compare(what, generate(options.kiln, options.config, environment=environment), kept)
+
+
+def locale(options):
     installed = subprocess.run(["locale", "-a"], capture_output=True, text=True).stdout.split()
-    for name in sorted({"C", "POSIX", "C.UTF-8", "de_DE.UTF-8", "tr_TR.UTF-8", *installed}):
-        yield compare(f"LC_ALL={name}", generate(kiln, str(config), {"LC_ALL": name, "LANG": name}), config)
+    names = sorted({"C", "POSIX", "C.UTF-8", "de_DE.UTF-8", "tr_TR.UTF-8", *installed})
+    return in_environments(options, {f"LC_ALL={name}": {"LC_ALL": name, "LANG": name} for name in names})
 
 
-def environment(kiln, config, _):
-    yield compare("empty environment", generate(kiln, str(config), {}), config)
-    large = {f"VARIABLE_{i}": "x" * 500 for i in range(200)}
-    yield compare("large environment", generate(kiln, str(config), large | {"SOURCE_DATE_EPOCH": "1", "TZ": "Asia/Tokyo"}), config)
+def environment(options):
+    large = {f"VARIABLE_{i}": "x" * 500 for i in range(200)} | {"SOURCE_DATE_EPOCH": "1", "TZ": "Asia/Tokyo"}
+    return in_environments(options, {"empty environment": {}, "large environment": large})
 
 
-def compilers(kiln, config, work):
-    source = pathlib.Path(__file__).resolve().parents[2]
-    found = [c for c in ("gcc", "clang") if shutil.which(c)]
-    for missing in {"gcc", "clang"} - set(found):
-        print(f"{missing}: not on this machine, its build is SKIPPED")
-    for compiler in found:
-        build = pathlib.Path(work) / compiler
-        quiet = {"check": True, "stdout": subprocess.DEVNULL}
-        subprocess.run(["cmake", "-S", source, "-B", build, "-G", "Ninja", f"-DCMAKE_C_COMPILER={compiler}",
-                        "-DCMAKE_BUILD_TYPE=Release", "-DKILN_TESTS=OFF", "-DKILN_TOOLS=OFF"], **quiet)
-        subprocess.run(["cmake", "--build", build, "--target", "kiln", "-j2"], **quiet)
-        yield compare(f"built by {compiler}", generate(str(build / "bin" / "kiln"), str(config)), config)
+# ---- other generators -----------------------------------------------------------------------------------------------
+
+# The settings that each compiler needs.
+NATIVE = {"gcc": [], "clang": []}
+CROSS = ["-DCMAKE_SYSTEM_NAME=Linux", "-DCMAKE_SYSTEM_PROCESSOR=aarch64", "-DKILN_GENERATOR=ON",
+         "-DCMAKE_EXE_LINKER_FLAGS=-static"]  # qemu then needs no libraries of that machine
+AARCH64_GCC = "aarch64-linux-gnu-gcc"
+AARCH64 = {AARCH64_GCC: CROSS, "clang": [*CROSS, "-DCMAKE_C_COMPILER_TARGET=aarch64-linux-gnu"]}
+
+
+def compilers(options):
+    return by_builds(options, NATIVE)
+
+
+def aarch64(options):
+    missing = list(missing_for_aarch64())
+    if missing:
+        print("SKIPPED: there is no", ", no ".join(missing))
+        sys.exit(SKIPPED)
+    return by_builds(options, AARCH64, "qemu-aarch64")
+
+
+def missing_for_aarch64():
+    """What is not here, each with the Debian package that has it; which libraries there are, the compiler knows."""
+    for program, package in ((AARCH64_GCC, "gcc-aarch64-linux-gnu"), ("qemu-aarch64", "qemu-user")):
+        if not shutil.which(program):
+            yield f"{program} ({package})"
+    for library, package in (("libc.a", "libc6-dev-arm64-cross"), ("libfyaml.a", "libfyaml-dev:arm64")):
+        if shutil.which(AARCH64_GCC) and not os.path.isabs(run(AARCH64_GCC, f"-print-file-name={library}").strip()):
+            yield f"{library} for aarch64 ({package})"
+
+
+def by_builds(options, builds, *runner):
+    wanted = [("the default bundle", [options.config], committed(options.config))]
+    if options.full:
+        full = [options.full, *(["--targets", options.targets] if options.targets else [])]
+        on = f"on {options.targets}" if options.targets else "on all its targets"
+        wanted.append((f"{options.full.name} {on}", full, generate(options.kiln, *full)))
+    for compiler, settings in builds.items():
+        if not shutil.which(compiler):
+            print(f"{compiler}: not on this machine, its build is SKIPPED")
+            continue
+        kiln = build(pathlib.Path(options.work) / compiler, compiler, settings)
+        for what, arguments, kept in wanted:
+            yield compare(f"{what}, built by {compiler}", generate(kiln, *arguments, runner=runner), kept)
+
+
+def build(folder, compiler, settings):
+    run("cmake", "-S", SOURCE, "-B", folder, "-G", "Ninja", f"-DCMAKE_C_COMPILER={compiler}",
+        "-DCMAKE_BUILD_TYPE=Release", "-DKILN_TESTS=OFF", "-DKILN_TOOLS=OFF", *settings)
+    run("cmake", "--build", folder, "--target", "kiln", "-j2")
+    return folder / "bin/kiln"
+
+
+def run(*command):
+    done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if done.returncode != 0:
+        sys.exit(f"FAILED: {' '.join(map(str, command))}\n{done.stdout}")
+    return done.stdout
 
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("case", choices=["folder", "locale", "environment", "compilers"])
-    parser.add_argument("kiln")
-    parser.add_argument("config", type=pathlib.Path)
+    parser.add_argument("case", choices=["folder", "locale", "environment", "compilers", "aarch64"])
+    parser.add_argument("kiln", type=os.path.abspath)
+    parser.add_argument("config", type=lambda name: pathlib.Path(name).resolve())
     parser.add_argument("--work")
+    parser.add_argument("--full", type=pathlib.Path)
+    parser.add_argument("--targets")
     options = parser.parse_args()
-    results = list(globals()[options.case](os.path.abspath(options.kiln), options.config.resolve(), options.work))
+    results = list(globals()[options.case](options))
     sys.exit(0 if results and all(results) else 1)
 
 
