@@ -115,6 +115,7 @@ static bool read_args(const reader *r, const yaml_node *node, foreign_request *q
     q->has_args = true;
     q->args_at = node->at;
     const bool is_map = node->kind == YAML_MAP && !node->refused;
+    q->has_descriptions = is_map;
     bool ok = is_map || reader_is_kind(r, node, YAML_LIST, "args", "a list of names");
     for (const yaml_node *n = ok ? node->first : NULL; n; n = n->next) {
         foreign_arg *arg =

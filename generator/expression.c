@@ -21,7 +21,7 @@ typedef struct parser {
     int depth;
 } parser;
 
-enum { DEEPEST = 64, BINARY_LOOSEST = 2, BINARY_TIGHTEST = 7 };
+enum { DEEPEST = 64, LONGEST_TRIED = 1000, BINARY_LOOSEST = 2, BINARY_TIGHTEST = 7 };
 
 static const expression *parse_binary(parser *p, int precedence);
 
@@ -358,7 +358,7 @@ size_t expression_parse_list(arena *a, const kiln_family *family, const char *so
 static bool divides_by_name(const expression *e)
 {
     const bool divides = e->operation == OPERATION_DIVIDE || e->operation == OPERATION_REMAINDER ||
-                         e->operation == OPERATION_CEIL_DIV;
+                         e->operation == OPERATION_CEIL_DIV || e->operation == OPERATION_ALIGNED;
     if (divides && e->operands[1]->operation != OPERATION_LITERAL)
         return true;
     for (int i = 0; i < expression_operations[e->operation].operands; i++)
@@ -367,7 +367,7 @@ static bool divides_by_name(const expression *e)
     return false;
 }
 
-static void try_all(parser *p)
+static void try_all(parser *p, bool is_list)
 {
     do {
         const expression *e = expression_bind(p->arena, parse_one(p), NULL);
@@ -375,18 +375,21 @@ static void try_all(parser *p)
             MISTAKE(p, "facts of the target have no value at a launch");
         if (divides_by_name(e))
             MISTAKE(p, "a divisor has to be a number, so that it is not zero");
-    } while (accept(p, ","));
+    } while (is_list && accept(p, ","));
     if (*p->at)
         MISTAKE(p, "unexpected \"%s\"", p->at);
 }
 
-const char *expression_try(arena *a, const kiln_family *family, const char *source_text)
+/* A long chain of operators nests deeply without a bracket, so what is tried is not long either. */
+const char *expression_try(arena *a, const kiln_family *family, const char *source_text, bool is_list)
 {
+    if (strlen(source_text) > LONGEST_TRIED)
+        return arena_format(a, "longer than %d characters", LONGEST_TRIED);
     expression_trap *trap = arena_alloc(a, sizeof *trap);
     expression_source source = {family, source_text, trap};
     parser p = {.arena = a, .source = &source, .at = source_text};
     if (setjmp(trap->back) == 0)
-        try_all(&p);
+        try_all(&p, is_list);
     return trap->why;
 }
 

@@ -17,9 +17,9 @@ const expression *expression_parse(arena *a, const kiln_family *family, const ch
 size_t expression_parse_list(arena *a, const kiln_family *family, const char *text,
                              const expression *const **list);
 
-/* Of a list that a user wrote, over arguments and facts of the device: what is wrong with it, or null. A divisor that is
- * no number is wrong too. */
-const char *expression_try(arena *a, const kiln_family *family, const char *text);
+/* Of an expression or a list of them that a user wrote, over arguments and facts of the device: what is wrong with it, or
+ * null. A divisor that is no number is wrong too. */
+const char *expression_try(arena *a, const kiln_family *family, const char *text, bool is_list);
 
 /* Which kinds of names it uses. */
 bool expression_uses(const expression *e, name_kind kind);

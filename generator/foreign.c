@@ -218,6 +218,7 @@ static const char *default_arg_name(maker *m, size_t i)
 /* As the PTX has it. */
 static void add_plain(maker *m, const char *name, const ptx_file_param *p)
 {
+    const bool is_open = p->bytes == 8 && p->type[0] != 'f' && !p->is_array && !m->q->has_descriptions;
     if (p->is_array) {
         kiln_arg *arg = add_arg(m, name, "b8", "a struct of the kernel's");
         arg->shape = arena_format(m->arena, "%u", (unsigned)p->bytes);
@@ -226,11 +227,11 @@ static void add_plain(maker *m, const char *name, const ptx_file_param *p)
     } else if (p->is_pointer) {
         add_arg(m, name, "address", NULL);
     } else {
-        const bool may_point = p->bytes == 8 && p->type[0] != 'f' && !m->q->has_args;
-        add_arg(m, name, value_type(m->arena, p), may_point ? "a number or an address" : NULL);
-        if (may_point)
-            cannot_launch(m, "the configuration gives no args");
+        add_arg(m, name, value_type(m->arena, p), is_open ? "a number or an address" : NULL);
     }
+    if (is_open)
+        cannot_launch(m, m->q->has_args ? "the configuration says no more of its args than their names"
+                                        : "the configuration gives no args");
 }
 
 typedef struct description {
@@ -278,16 +279,16 @@ static void add_described(maker *m, const char *name, const ptx_file_param *p, f
     static const char types[] = "u8 s8 u16 s16 u32 s32 u64 s64 f16 bf16 f32 f64";
     description said;
     int kind = KILN_ARG_VALUE;
-    if (read_description(m->arena, about.text, &said) && !said.direction && !p->is_array &&
-        value_bytes(said.type) == p->bytes) {
+    const bool is_read = read_description(m->arena, about.text, &said);
+    if (is_read && !said.direction && !p->is_array && value_bytes(said.type) == p->bytes) {
         add_arg(m, name, said.type, NULL);
         return;
     }
     for (int i = KILN_ARG_IN; said.direction && i <= KILN_ARG_SCRATCH; i++)
         kind = strcmp(said.direction, directions[i]) == 0 ? i : kind;
-    uint32_t alignment = p->is_pointer && p->alignment ? p->alignment : 1;
-    if (kind == KILN_ARG_VALUE || !words_contain(types, said.type) || p->bytes != 8 || p->is_array ||
-        (said.alignment && !take_alignment(said.alignment, &alignment))) {
+    uint32_t alignment = 1;
+    if (!is_read || kind == KILN_ARG_VALUE || !words_contain(types, said.type) || p->bytes != 8 ||
+        p->is_array || p->type[0] == 'f' || (said.alignment && !take_alignment(said.alignment, &alignment))) {
         diagnose(m->d, about.at, message_entry_arg, name, (unsigned)p->bytes,
                  p->is_array ? "a struct" : p->type, found_text(m->arena, about.text));
         return;
@@ -295,7 +296,7 @@ static void add_described(maker *m, const char *name, const ptx_file_param *p, f
     kiln_arg *arg = add_arg(m, name, said.type, NULL);
     arg->kind = (kiln_arg_kind)kind;
     arg->shape = said.shape;
-    arg->alignment = alignment;
+    arg->alignment = p->is_pointer && p->alignment > alignment ? p->alignment : alignment;
 }
 
 static void take_args(maker *m)
@@ -331,10 +332,23 @@ static void add_rule(maker *m, const char *condition, const char *words)
     m->rules[m->rule_count++] = (kiln_rule){condition, words};
 }
 
+/* As a whole name: grid_x is not in "my_grid_x". */
+static bool has_name(const char *shape, const char *name)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+    for (const char *c = shape + strcspn(shape, letters); *c; c += strcspn(c, letters)) {
+        const size_t length = strspn(c, letters);
+        if (strncmp(c, name, length) == 0 && name[length] == '\0')
+            return true;
+        c += length;
+    }
+    return false;
+}
+
 static bool is_in_shapes(const maker *m, const char *name)
 {
     for (size_t i = 0; i < m->kernel->param_count; i++)
-        if (m->args[i].kind != KILN_ARG_VALUE && strstr(m->args[i].shape, name))
+        if (m->args[i].kind != KILN_ARG_VALUE && has_name(m->args[i].shape, name))
             return true;
     return false;
 }
@@ -343,7 +357,8 @@ static bool is_in_shapes(const maker *m, const char *name)
 static void leave_grid(maker *m)
 {
     static const char *const names[] = {"grid_x", "grid_y", "grid_z"};
-    const bool are_named = is_in_shapes(m, "grid_");
+    const bool are_named =
+        is_in_shapes(m, "grid_x") || is_in_shapes(m, "grid_y") || is_in_shapes(m, "grid_z");
     for (int i = 0; i < 3; i++) {
         if (are_named && !is_in_shapes(m, names[i]))
             continue;
@@ -457,9 +472,9 @@ static void check_names(maker *m)
                          m->args[i].name, m->q->entry->name);
 }
 
-static void check_expression(maker *m, const char *source, place at)
+static void check_expression(maker *m, const char *source, place at, bool is_list)
 {
-    const char *why = source ? expression_try(m->arena, m->family, source) : NULL;
+    const char *why = source ? expression_try(m->arena, m->family, source, is_list) : NULL;
     if (why)
         diagnose(m->d, at, message_entry_expression, found_text(m->arena, source), why);
 }
@@ -470,12 +485,12 @@ static void check_expressions(maker *m)
     const foreign_request *q = m->q;
     for (size_t i = 0; i < q->arg_count; i++)
         if (m->args[i].kind != KILN_ARG_VALUE)
-            check_expression(m, m->args[i].shape, q->args[i].about.at);
+            check_expression(m, m->args[i].shape, q->args[i].about.at, true);
     for (size_t i = 0; i < q->rule_count; i++)
-        check_expression(m, q->rules[i].text, q->rules[i].at);
+        check_expression(m, q->rules[i].text, q->rules[i].at, false);
     for (int i = 0; i < 3; i++)
-        check_expression(m, q->grid[i].text, q->grid[i].at);
-    check_expression(m, q->shared_bytes.text, q->shared_bytes.at);
+        check_expression(m, q->grid[i].text, q->grid[i].at, false);
+    check_expression(m, q->shared_bytes.text, q->shared_bytes.at, false);
 }
 
 static void take_rules(maker *m)

@@ -24,6 +24,7 @@ typedef struct foreign_request {
     foreign_arg *args;
     size_t arg_count, arg_capacity;
     bool has_args;
+    bool has_descriptions; /* a mapping, in which an argument with nothing said is as the PTX has it */
     place args_at;
     foreign_text grid[3]; /* over arguments; none: the caller gives it */
     uint32_t block[3];    /* threads; 0: what the PTX or the caller says */
