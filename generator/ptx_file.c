@@ -9,8 +9,15 @@
 #include "ptx/builder.h"
 #include "support/files.h"
 #include "support/words.h"
+#include "targets.h"
 
-enum { LARGEST_PTX_BYTES = 64 * 1024 * 1024, OLDEST_SM = 10, NEWEST_VERSION = 91 };
+enum {
+    LARGEST_PTX_BYTES = 64 * 1024 * 1024,
+    OLDEST_SM = 10,
+    NEWEST_VERSION = 91,
+    LARGEST_PARAM_BYTES = 32764, /* of all of a kernel's together */
+    LARGEST_ALIGNMENT = 16384
+};
 
 /* What the driver itself defines for modules that declare it. */
 static const char driver_functions[] = "vprintf malloc free __assertfail";
@@ -35,7 +42,7 @@ typedef struct scanner {
 static bool is_word_character(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '$' || c == '%' || c == '.';
+           c == '$' || c == '%';
 }
 
 static void step(scanner *s)
@@ -61,6 +68,7 @@ static void skip_blanks(scanner *s)
         } else if (strncmp(s->at, "//", 2) == 0) {
             skip_until(s, "\n");
         } else if (strncmp(s->at, "/*", 2) == 0) {
+            s->at += 2; /* the star that opens does not close as well */
             skip_until(s, "*/");
             s->at += *s->at ? 2 : 0;
         } else {
@@ -69,24 +77,35 @@ static void skip_blanks(scanner *s)
     }
 }
 
-/* Strings are passed over: no name is in one. */
-static void next(scanner *s)
+/* Strings are passed over: no name is in one, and no backslash keeps one open. */
+static void skip_strings(scanner *s)
 {
     for (skip_blanks(s); *s->at == '"'; skip_blanks(s)) {
-        do {
-            if (*s->at == '\\' && s->at[1])
-                step(s);
-            step(s);
-        } while (*s->at && *s->at != '"');
+        step(s);
+        skip_until(s, "\"");
         if (*s->at)
             step(s);
     }
+}
+
+/* A dot begins a directive, with or without a blank before it, and is within numbers only. */
+static size_t token_length(const char *token)
+{
+    const bool has_dots = token[0] >= '0' && token[0] <= '9';
+    size_t length = token[0] != '\0';
+    if (!is_word_character(token[0]) && token[0] != '.')
+        return length;
+    while (is_word_character(token[length]) || (has_dots && token[length] == '.'))
+        length++;
+    return length;
+}
+
+static void next(scanner *s)
+{
+    skip_strings(s);
     s->token_at = (place){s->file->path, s->line, (int)(s->at - s->line_start) + 1};
     s->token = s->at;
-    s->length = 0;
-    while (is_word_character(s->at[s->length]))
-        s->length++;
-    s->length += s->length == 0 && *s->at;
+    s->length = token_length(s->at);
     s->at += s->length;
 }
 
@@ -103,7 +122,7 @@ static bool is_number(const scanner *s)
 /* A name of the file's own, not a directive or a number. */
 static bool is_name(const scanner *s)
 {
-    return s->length > 0 && is_word_character(s->token[0]) && s->token[0] != '.' && !is_number(s);
+    return s->length > 0 && is_word_character(s->token[0]) && !is_number(s);
 }
 
 static const char *copy(const scanner *s)
@@ -136,16 +155,31 @@ static bool expect(scanner *s, const char *token)
     return false;
 }
 
+/* 24, 0x18, 030 or 0b11000; a U may follow. */
 static uint32_t take_number(scanner *s)
 {
+    const bool is_binary = strncmp(s->token, "0b", 2) == 0 || strncmp(s->token, "0B", 2) == 0;
     char *end;
-    const unsigned long value = strtoul(s->token, &end, 0);
+    const unsigned long value = strtoul(s->token + (is_binary ? 2 : 0), &end, is_binary ? 2 : 0);
+    end += *end == 'U';
     if (!is_number(s) || end != s->token + s->length || value > UINT32_MAX) {
         fail(s, "a number");
         return 0;
     }
     next(s);
     return (uint32_t)value;
+}
+
+static uint32_t take_alignment(scanner *s)
+{
+    const scanner before = *s;
+    const uint32_t alignment = take_number(s);
+    if (!s->failed &&
+        (alignment == 0 || (alignment & (alignment - 1)) != 0 || alignment > LARGEST_ALIGNMENT)) {
+        *s = before;
+        fail(s, arena_format(s->arena, "a power of two up to %d", LARGEST_ALIGNMENT));
+    }
+    return alignment;
 }
 
 static const char *take_name(scanner *s)
@@ -189,10 +223,10 @@ static void read_target(scanner *s)
         fail(s, "a target such as sm_80");
         return;
     }
+    const target found = {(uint16_t)sm, !*end ? TARGET_BASE : *end == 'a' ? TARGET_ARCH : TARGET_FAMILY};
+    if (!s->has_target || target_compare(s->file->made_for, found) < 0) /* of several the highest counts */
+        s->file->made_for = found;
     s->has_target = true;
-    s->file->made_for = (target){(uint16_t)sm, !*end         ? TARGET_BASE
-                                               : *end == 'a' ? TARGET_ARCH
-                                                             : TARGET_FAMILY};
     for (next(s); accept(s, ",");) /* texmode_unified, debug, ... */
         next(s);
 }
@@ -231,31 +265,28 @@ static bool skip_block(scanner *s)
     return has_dynamic;
 }
 
-/* The name is what stands before a bracket or the end, after a function's result in brackets of its own. */
-static void read_extern(scanner *s)
+static void declare_extern(scanner *s, bool is_shared)
 {
-    const char *name = "";
-    place at = s->token_at;
-    bool is_shared = false;
-    for (; s->length && !is(s, ";") && !is(s, "["); next(s)) {
-        is_shared = is_shared || is(s, ".shared");
-        if (is(s, "(") && *name)
-            break;
-        if (is(s, "("))
-            skip_block(s);
-        if (is_name(s)) {
-            name = copy(s);
-            at = s->token_at;
-        }
-    }
-    while (s->length && !is(s, ";"))
-        next(s);
+    const char *name = copy(s);
     if (is_shared) {
         *(const char **)arena_push(s->arena, (void **)&s->dynamic, &s->dynamic_count, &s->dynamic_capacity,
                                    sizeof name) = name;
     } else if (!words_contain(driver_functions, name)) {
-        diagnose(s->d, at, message_ptx_extern, found_text(s->arena, name));
+        diagnose(s->d, s->token_at, message_ptx_extern, found_text(s->arena, name));
         s->failed = true;
+    }
+}
+
+/* Variables, or a function, whose result, parameters and attributes stand in brackets. */
+static void read_extern(scanner *s)
+{
+    bool is_shared = false;
+    for (int depth = 0; s->length && !is(s, ";"); next(s)) {
+        depth += is(s, "(") || is(s, "[");
+        depth -= is(s, ")") || is(s, "]");
+        is_shared = is_shared || is(s, ".shared");
+        if (depth == 0 && is_name(s))
+            declare_extern(s, is_shared);
     }
 }
 
@@ -277,7 +308,7 @@ static void read_pointer(scanner *s, ptx_file_param *p)
     while (is(s, ".global") || is(s, ".const") || is(s, ".local") || is(s, ".shared"))
         next(s);
     if (accept(s, ".align"))
-        p->alignment = take_number(s);
+        p->alignment = take_alignment(s);
 }
 
 static void read_param(scanner *s, ptx_file_entry *e)
@@ -287,19 +318,19 @@ static void read_param(scanner *s, ptx_file_entry *e)
     if (!expect(s, ".param"))
         return;
     if (accept(s, ".align"))
-        alignment = take_number(s);
+        alignment = take_alignment(s);
     const char *type = copy(s);
     const uint32_t element = type[0] == '.' ? scalar_bytes(type + 1) : 0;
     if (element == 0) {
         fail(s, "a number, a pointer or bytes as parameter");
         return;
     }
+    uint64_t bytes = element;
     p.type = type + 1;
-    p.bytes = element;
     p.alignment = alignment > element ? alignment : element;
     next(s);
     if (accept(s, ".align")) { /* in either order */
-        const uint32_t asked = take_number(s);
+        const uint32_t asked = take_alignment(s);
         p.alignment = asked > p.alignment ? asked : p.alignment;
     }
     if (accept(s, ".ptr"))
@@ -307,11 +338,12 @@ static void read_param(scanner *s, ptx_file_entry *e)
     p.name = take_name(s);
     if (accept(s, "[")) {
         p.is_array = true;
-        p.bytes *= take_number(s);
+        bytes *= take_number(s);
         expect(s, "]");
     }
-    if (!s->failed && p.bytes == 0)
-        fail(s, "a parameter that is not empty");
+    if (!s->failed && (bytes == 0 || bytes > LARGEST_PARAM_BYTES))
+        fail(s, arena_format(s->arena, "a parameter of 1 to %d bytes", LARGEST_PARAM_BYTES));
+    p.bytes = (uint32_t)bytes;
     *(ptx_file_param *)arena_push(s->arena, (void **)&e->params, &e->param_count, &e->param_capacity,
                                   sizeof p) = p;
 }
@@ -327,7 +359,15 @@ static void read_threads(scanner *s, uint32_t threads[3])
     }
 }
 
-/* .entry name (params) directives { body }; one that ends with a semicolon only announces another. */
+static void skip_statement(scanner *s)
+{
+    while (s->length && !is(s, ";"))
+        next(s);
+    next(s);
+}
+
+/* .entry name (params) directives { body }; one that ends with a semicolon only announces another, unless the semicolon is
+ * a .pragma's. */
 static void read_entry(scanner *s)
 {
     ptx_file_entry e = {.at = s->token_at};
@@ -343,6 +383,8 @@ static void read_entry(scanner *s)
             read_threads(s, e.reqntid);
         else if (accept(s, ".maxntid"))
             read_threads(s, e.maxntid);
+        else if (is(s, ".pragma"))
+            skip_statement(s);
         else
             next(s);
     }
