@@ -232,7 +232,7 @@ static void read_params(reader *r, fy_node *values, fy_node *family, manifest_va
 
 /* ---- variants --------------------------------------------------------------------------------------------------- */
 
-static void read_launch(reader *r, fy_node *node, manifest_variant *v)
+static void read_block(reader *r, fy_node *node, manifest_variant *v)
 {
     fy_node *block = get_member(r, node, "block"), *grid = get_member(r, node, "grid");
     if (get_count(r, block, "block") != 3 || get_count(r, grid, "grid") != 3)
@@ -240,8 +240,14 @@ static void read_launch(reader *r, fy_node *node, manifest_variant *v)
     for (int i = 0; i < 3; i++) {
         const char *threads = get_text(r, fy_node_sequence_get_by_index(block, i), "block");
         v->block[i] = (uint32_t)parse_number(r, threads, "block", 10);
-        v->grid[i] = parse_formula(r, fy_node_sequence_get_by_index(grid, i), "grid");
     }
+}
+
+static void read_launch(reader *r, fy_node *node, manifest_variant *v)
+{
+    fy_node *grid = get_member(r, node, "grid");
+    for (int i = 0; i < 3; i++)
+        v->grid[i] = parse_formula(r, fy_node_sequence_get_by_index(grid, i), "grid");
     v->shared_bytes = parse_formula(r, get_member(r, node, "shared_bytes"), "shared_bytes");
     v->max_shared_bytes = get_number_member(r, node, "max_shared_bytes");
 }
@@ -325,6 +331,7 @@ static void read_variant(reader *r, fy_node *node, fy_node *families, manifest_v
     read_images(r, find_member(r, node, "images"), v);
     v->module = find_text(r, node, "module");
     v->why_not_launched = find_text(r, node, "not_launched");
+    read_block(r, get_member(r, node, "launch"), v);
     if (!v->why_not_launched)
         read_call(r, node, family, v);
 }
