@@ -41,12 +41,8 @@ const ptx_file *foreign_file_for(const foreign_module *m, target t)
     const ptx_file *best = NULL;
     for (size_t i = 0; i < m->file_count; i++) {
         const target has = m->files[i]->made_for;
-        if (!target_serves(has, t))
-            continue;
-        const bool is_better = !best || (has.kind != TARGET_BASE && best->made_for.kind == TARGET_BASE) ||
-                               ((has.kind == TARGET_BASE) == (best->made_for.kind == TARGET_BASE) &&
-                                target_compare(best->made_for, has) < 0);
-        best = is_better ? m->files[i] : best;
+        if (target_serves(has, t) && (!best || target_is_preferred(has, best->made_for)))
+            best = m->files[i];
     }
     return best;
 }

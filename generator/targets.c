@@ -43,5 +43,13 @@ bool target_serves(target has, target wanted)
         return has.sm <= wanted.sm;
     if (has.kind == TARGET_ARCH)
         return target_compare(has, wanted) == 0;
-    return wanted.kind != TARGET_BASE && has.sm <= wanted.sm && has.sm / 10 == wanted.sm / 10;
+    const bool is_renamed = has.sm == 101; /* to 110: of another family than 100 and 103 */
+    return wanted.kind != TARGET_BASE && !is_renamed && has.sm <= wanted.sm && has.sm / 10 == wanted.sm / 10;
+}
+
+bool target_is_preferred(target x, target y)
+{
+    if ((x.kind == TARGET_BASE) != (y.kind == TARGET_BASE))
+        return y.kind == TARGET_BASE;
+    return x.sm != y.sm ? x.sm > y.sm : x.kind == TARGET_ARCH && y.kind == TARGET_FAMILY;
 }

@@ -22,4 +22,7 @@ int target_compare(target a, target b);
 /* Whether code that was made for `has` runs on every device that `wanted` stands for. */
 bool target_serves(target has, target wanted);
 
+/* Whether a device on which both run takes x, as kiln_select does: what is specific, then what is newest. */
+bool target_is_preferred(target x, target y);
+
 #endif

@@ -101,14 +101,15 @@ void assembler_close(assembler *s)
 
 /* ---- a variant --------------------------------------------------------------------------------------------------- */
 
-/* The image that a target takes: its own, else the last that runs on it. */
+/* The image that a target takes: its own, else that which a device would prefer. */
 static const image *image_for(const image *images, size_t count, target t)
 {
     const image *taken = NULL;
     for (size_t i = 0; i < count; i++) {
         if (target_compare(images[i].made_for, t) == 0)
             return &images[i];
-        if (target_serves(images[i].made_for, t))
+        if (target_serves(images[i].made_for, t) &&
+            (!taken || target_is_preferred(images[i].made_for, taken->made_for)))
             taken = &images[i];
     }
     return taken;

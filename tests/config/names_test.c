@@ -189,12 +189,34 @@ static void test_targets(void **state)
     arena_free(a);
 }
 
+static void test_which_target_serves(void **state)
+{
+    (void)state;
+    static const struct {
+        target has, wanted;
+        bool serves;
+    } rows[] = {
+        {{75, TARGET_BASE}, {121, TARGET_FAMILY}, true},   {{90, TARGET_BASE}, {90, TARGET_ARCH}, true},
+        {{90, TARGET_BASE}, {89, TARGET_BASE}, false},     {{90, TARGET_ARCH}, {90, TARGET_BASE}, false},
+        {{90, TARGET_ARCH}, {90, TARGET_ARCH}, true},      {{100, TARGET_FAMILY}, {103, TARGET_ARCH}, true},
+        {{100, TARGET_FAMILY}, {103, TARGET_BASE}, false}, {{103, TARGET_FAMILY}, {100, TARGET_ARCH}, false},
+        {{100, TARGET_FAMILY}, {110, TARGET_ARCH}, false}, {{101, TARGET_FAMILY}, {103, TARGET_ARCH}, false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        assert_int_equal(target_serves(rows[i].has, rows[i].wanted), rows[i].serves);
+    const target best_first[] = {{103, TARGET_ARCH},   {103, TARGET_FAMILY}, {100, TARGET_ARCH},
+                                 {100, TARGET_FAMILY}, {103, TARGET_BASE},   {75, TARGET_BASE}};
+    for (size_t i = 0; i < 6; i++)
+        for (size_t k = 0; k < 6; k++)
+            assert_int_equal(target_is_preferred(best_first[i], best_first[k]), i < k);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names),         cmocka_unit_test(test_order_of_targets),
         cmocka_unit_test(test_most_variants), cmocka_unit_test(test_accessors),
-        cmocka_unit_test(test_targets),
+        cmocka_unit_test(test_targets),       cmocka_unit_test(test_which_target_serves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
