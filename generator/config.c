@@ -94,6 +94,8 @@ static const char *owner_of(const char *name)
         return "which C keeps for itself";
     if (strcmp(name, "kiln") == 0)
         return "which the runtime's names begin with";
+    if (words_contain("check launch", name))
+        return "with which names of generated static functions begin";
     if (strcmp(name, "cuda") == 0)
         return "the CUDA driver's header";
     return words_contain(c_headers, name) ? "a header of the C library" : NULL;

@@ -144,7 +144,7 @@ static bool take_name(maker *m)
     const foreign_request *q = m->q;
     m->name = q->name.text ? q->name.text : plain_name(m->arena, q->entry->name);
     const place at = q->name.text ? q->name.at : q->at;
-    if (!is_free_name(m->name))
+    if (!is_free_name(m->name) || strcmp(m->name, "kiln") == 0) /* there is a type kiln_module */
         diagnose(m->d, at, message_entry_name, found_text(m->arena, m->name));
     else if (family_find(m->name))
         diagnose(m->d, at, message_entry_family, m->name);
