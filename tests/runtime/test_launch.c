@@ -63,6 +63,23 @@ static void grids_have_limits(void **state)
     }
 }
 
+static void a_kernel_without_a_block_takes_the_launch_s(void **state)
+{
+    (void)state;
+    static const uint64_t given[6] = {2, 3, 4, 1, 16, 64}; /* blocks, threads */
+    kiln_kernel kernel = mini_axpy_f32_kernel;
+    assert_status(kiln_launch(&loader, &mini_axpy_f32_kernel, NULL, given, 0, NULL), KILN_OK);
+    assert_int_equal(fake.launch.block[0], 256);
+    assert_int_equal(fake.launch.block[2], 1);
+    kernel.slot = mini_axpy_f64_kernel.slot;
+    kernel.block[0] = kernel.block[1] = kernel.block[2] = 0;
+    assert_status(kiln_launch(&loader, &kernel, NULL, given, 0, NULL), KILN_OK);
+    for (int axis = 0; axis < 3; axis++) {
+        assert_int_equal(fake.launch.grid[axis], given[axis]);
+        assert_int_equal(fake.launch.block[axis], given[3 + axis]);
+    }
+}
+
 /* A kernel that may ask for `most` bytes of dynamic shared memory. */
 static kiln_kernel kernel_sharing(uint32_t most)
 {
@@ -177,6 +194,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(grids_have_limits, open_mini, close_mini),
+        cmocka_unit_test_setup_teardown(a_kernel_without_a_block_takes_the_launch_s, open_mini, close_mini),
         cmocka_unit_test_setup_teardown(shared_memory_over_48_kb_is_opted_in_at_load, open_mini, close_mini),
         cmocka_unit_test_setup_teardown(shared_memory_has_limits, open_mini, close_mini),
         cmocka_unit_test_setup_teardown(a_refused_launch_is_reported, open_mini, close_mini),
