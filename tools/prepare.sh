@@ -46,15 +46,17 @@ as_root() {
 
 # Fails never, and what fetches has a time limit; what installs has none, as dpkg must not be stopped halfway.
 try_cross_packages() {
-    local missing log=build/cross-packages.log install=(apt-get install -q -y --no-install-recommends --no-remove)
+    local missing is_new=''
+    local log=build/cross-packages.log install=(apt-get install -q -y --no-install-recommends --no-remove)
     mapfile -t missing < <(missing_packages "${cross_packages[@]}")
     [ ${#missing[@]} -gt 0 ] || return 0
     echo "Installing for the tests on aarch64: ${missing[*]}"
     mkdir -p build
+    dpkg --print-foreign-architectures | grep -qx arm64 || is_new=1
     if ! { as_root dpkg --add-architecture arm64 && as_root timeout 60 apt-get update -q &&
         as_root timeout 120 "${install[@]}" --download-only "${missing[@]}" &&
         as_root "${install[@]}" --no-download "${missing[@]}"; } >"$log" 2>&1; then
-        as_root dpkg --remove-architecture arm64 >>"$log" 2>&1 || true
+        [ -z "$is_new" ] || as_root dpkg --remove-architecture arm64 >>"$log" 2>&1 || true
         echo "They could not be installed, so that these tests are skipped; see $log"
     fi
 }
