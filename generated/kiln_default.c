@@ -28499,6 +28499,10 @@ kiln_status kiln_default_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536(kiln_loader *
         static const char detail[] = "this variant has norm rms, x f16, activation q8, batch 1, y f16";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, rmsnorm_q4k_gemv_name, detail);
     }
+    if ((a.eps < 0)) {
+        static const char detail[] = "eps must be at least 0";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, rmsnorm_q4k_gemv_name, detail);
+    }
     if (a.gamma == 0) {
         static const char detail[] = "gamma is null";
         return kiln_fail(loader, KILN_ERROR_NULL_POINTER, rmsnorm_q4k_gemv_name, detail);
@@ -29706,6 +29710,10 @@ kiln_status kiln_default_rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_65536(kiln_loader
         (a.batch != 0 && a.batch != 1) || (a.y != 0 && a.y != KILN_DEFAULT_RMSNORM_Q4K_GEMV_Y_BF16)) {
         static const char detail[] = "this variant has norm rms, x bf16, activation q8, batch 1, y bf16";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, rmsnorm_q4k_gemv_name, detail);
+    }
+    if ((a.eps < 0)) {
+        static const char detail[] = "eps must be at least 0";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, rmsnorm_q4k_gemv_name, detail);
     }
     if (a.gamma == 0) {
         static const char detail[] = "gamma is null";
@@ -31461,6 +31469,10 @@ kiln_status kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048(kiln_loader
         (a.batch != 0 && a.batch != 1) || (a.y != 0 && a.y != KILN_DEFAULT_RMSNORM_Q4K_GEMV_Y_F16)) {
         static const char detail[] = "this variant has norm rms, x f16, activation exact, batch 1, y f16";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, rmsnorm_q4k_gemv_name, detail);
+    }
+    if ((a.eps < 0)) {
+        static const char detail[] = "eps must be at least 0";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, rmsnorm_q4k_gemv_name, detail);
     }
     if (a.gamma == 0) {
         static const char detail[] = "gamma is null";
@@ -67044,6 +67056,10 @@ static kiln_status check_attention(kiln_loader *loader, const kiln_default_atten
     }
     if (!((uint64_t)a->k_length <= 1073741824)) {
         static const char detail[] = "k_length must be at most 2^30";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
+    }
+    if ((a->scale < 0)) {
+        static const char detail[] = "scale must be at least 0";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
     }
     if (!((uint64_t)a->q_row_stride % 8 == 0 && a->q_head_stride % 8 == 0 && a->q_batch_stride % 8 == 0)) {

@@ -722,7 +722,8 @@ kiln_status kiln_default_q4k_dequantize_bf16(kiln_loader *loader, CUstream strea
  * Rules, else KILN_ERROR_BAD_ARGUMENT:
  *   - k must be a multiple of 256
  *   - k must be from 256 to 2^20
- *   - n must be at most 2^24 */
+ *   - n must be at most 2^24
+ *   - eps must be at least 0 (where norm == rms) */
 
 enum {
     KILN_DEFAULT_RMSNORM_Q4K_GEMV_NORM_RMS = 1,
@@ -1122,6 +1123,7 @@ kiln_status kiln_default_nvfp4_gemv_bf16_software_simt_16_2_1(kiln_loader *loade
  *   - q_heads must be at most 65535
  *   - q_length must be at most 2^30
  *   - k_length must be at most 2^30
+ *   - scale must be at least 0
  *   - strides of q must be multiples of 8
  *   - strides of k must be multiples of 8
  *   - strides of v must be multiples of 8

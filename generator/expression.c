@@ -183,6 +183,19 @@ static const expression *pointer(parser *p)
     return e;
 }
 
+static const expression *real(parser *p)
+{
+    const char *run = take_run(p);
+    expression *e = new_node(p, OPERATION_NAME);
+    e->kind = NAME_ARG;
+    e->name = run;
+    if (!run || !find_arg(p->source->family, run, &e->index) ||
+        p->source->family->args[e->index].kind != KILN_ARG_VALUE ||
+        words_contain("u8 u16 u32 u64", p->source->family->args[e->index].type))
+        MISTAKE(p, "negative() takes a scalar argument that is not unsigned, not '%s'", run ? run : p->at);
+    return e;
+}
+
 /* ---- grammar ---------------------------------------------------------------------------------------------------- */
 
 static const expression *call(parser *p, operation op)
@@ -191,8 +204,10 @@ static const expression *call(parser *p, operation op)
     for (int i = 0; i < expression_operations[op].operands; i++) {
         if (i > 0)
             expect(p, ",");
-        bool is_pointer = op == OPERATION_ALIGNED && i == 0;
-        e->operands[i] = is_pointer ? pointer(p) : parse_binary(p, BINARY_LOOSEST);
+        if (op == OPERATION_ALIGNED && i == 0)
+            e->operands[i] = pointer(p);
+        else
+            e->operands[i] = op == OPERATION_NEGATIVE ? real(p) : parse_binary(p, BINARY_LOOSEST);
     }
     expect(p, ")");
     return e;

@@ -34,7 +34,8 @@
     X(MIN,         "min",          2,        9,          0)                                                            \
     X(MAX,         "max",          2,        9,          0)                                                            \
     X(SELECT,      "select",       3,        9,          0)                                                            \
-    X(ALIGNED,     "aligned",      2,        9,          1)
+    X(ALIGNED,     "aligned",      2,        9,          1)                                                            \
+    X(NEGATIVE,    "negative",     1,        9,          1)
 /* clang-format on */
 
 typedef enum operation {

@@ -168,6 +168,9 @@ static void print_c_bare(const c_printer *p, const expression *e, c_place where)
     case OPERATION_ALIGNED:
         print_c_aligned(p, e);
         break;
+    case OPERATION_NEGATIVE:
+        text_printf(p->out, "(%s%s < 0)", p->prefix, e->operands[0]->name);
+        break;
     case OPERATION_IS_WORD:
     case OPERATION_IS_NOT_WORD:
         print_c_name(p, e);

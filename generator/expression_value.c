@@ -169,6 +169,10 @@ static const expression *fold(arena *a, const expression *e)
         MISTAKE(e, "division by zero");
     if (known_count == operands)
         return literal(a, e, apply(e, known[0], known[1]));
+    const expression *inner = e->operands[0];
+    if (e->operation == OPERATION_NOT && inner->operation == OPERATION_NOT &&
+        expression_is_truth(inner->operands[0]))
+        return inner->operands[0];
     return operands == 2 ? settle(a, e) : e;
 }
 

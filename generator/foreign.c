@@ -468,11 +468,21 @@ static void check_names(maker *m)
                          m->args[i].name, m->q->entry->name);
 }
 
+/* A list in brackets ends an element at its comma, be that within ceil_div(n, 256). */
+static bool is_torn(const char *source)
+{
+    int depth = 0;
+    for (const char *c = source; *c && depth >= 0; c++)
+        depth += *c == '(' ? 1 : *c == ')' ? -1 : 0;
+    return depth != 0;
+}
+
 static void check_expression(maker *m, const char *source, place at, bool is_list)
 {
     const char *why = source ? expression_try(m->arena, m->family, source, is_list) : NULL;
     if (why)
-        diagnose(m->d, at, message_entry_expression, found_text(m->arena, source), why);
+        diagnose(m->d, at, message_entry_expression, found_text(m->arena, source), why,
+                 is_torn(source) ? "; in a list, what has a comma wants quotes" : "");
 }
 
 /* What the user wrote. All of it is tried, in the scope of the arguments. */

@@ -12,7 +12,7 @@
     M(not_utf8, "expected UTF-8 text, found the byte 0x%02x")                                                          \
     /* YAML, and what of YAML is not taken */                                                                          \
     M(yaml_syntax, "not valid YAML: %s")                                                                               \
-    M(yaml_tag, "expected a plain value, found the tag '%s'; a configuration has no tags")                               \
+    M(yaml_tag, "expected a plain value, found the tag '%s'; a configuration has no tags")                             \
     M(yaml_anchor, "expected a plain value, found the anchor '&%s'; a configuration has no anchors")                   \
     M(yaml_alias, "expected a value, found the alias '*%s'; write the value out")                                      \
     M(yaml_merge_key, "expected a key, found the merge key '<<'; write its keys out")                                  \
@@ -36,9 +36,9 @@
     M(target_twice, "expected each target once, found '%s' again; the first is on line %d")                            \
     M(image_unknown, "expected an image format, found %s%s")                                                           \
     M(image_twice, "expected each image format once, found '%s' again; the first is on line %d")                       \
-    M(images_without_ptx, "expected ptx among the images, found cubin alone: newer devices and the emulated driver need it")\
+    M(images_without_ptx, "expected ptx among the images, found cubin alone: newer devices and the emulated driver need it") \
     M(no_ptxas, "expected ptxas, of the CUDA toolkit, on the PATH for cubin: %s")                                      \
-    M(no_folder, "expected a folder in %s for cubins, found that none can be made: %s")                                     \
+    M(no_folder, "expected a folder in %s for cubins, found that none can be made: %s")                                \
     M(ptxas_not_run, "expected %s as a cubin for %s, found no file for ptxas or of it: %s")                            \
     M(ptxas_refused, "expected %s as a cubin for %s, found that ptxas says: %s")                                       \
     /* budgets */                                                                                                      \
@@ -46,27 +46,27 @@
     M(budget_unknown, "expected 'bundle' or a family that kernels has, found %s%s")                                    \
     M(over_budget, "expected at most %llu bytes of images of %s, found %llu; the largest are of %s, %llu bytes")       \
     /* kernels */                                                                                                      \
-    M(ptx_unreadable, "cannot read the PTX %s: %s") \
-    M(ptx_syntax, "expected %s, found %s") \
-    M(ptx_header, "expected PTX with '%s', found none") \
-    M(ptx_no_entry, "expected PTX with an .entry, found none") \
-    M(ptx_extern, "expected PTX that is whole, found '%s', declared .extern: no driver has it, so link it in before") \
-    M(ptx_differs, "expected %s as in %s, found %s") \
-    M(ptx_same_target, "expected PTX files for different targets, found %s in %s and in %s") \
+    M(ptx_unreadable, "cannot read the PTX %s: %s")                                                                    \
+    M(ptx_syntax, "expected %s, found %s")                                                                             \
+    M(ptx_header, "expected PTX with '%s', found none")                                                                \
+    M(ptx_no_entry, "expected PTX with an .entry, found none")                                                         \
+    M(ptx_extern, "expected PTX that is whole, found '%s', declared .extern: no driver has it, so link it in before")  \
+    M(ptx_differs, "expected %s as in %s, found %s")                                                                   \
+    M(ptx_same_target, "expected PTX files for different targets, found %s in %s and in %s")                           \
     M(ptx_without_target, "expected a PTX file that runs on %s, found %s; leave the target out or list a file for it") \
-    M(entry_unknown, "expected an .entry of %s, found '%s'%s") \
-    M(entry_name, "expected a name for C, for the function or an argument, found '%s'") \
-    M(entry_family, "expected a name that no family has, found '%s'; give it another 'name' in 'entries'") \
-    M(entry_twice, "expected names that differ, found '%s' for %s and for %s; give one another 'name' in 'entries'") \
-    M(entry_args, "expected as many arguments as %s has parameters, %u, found %u") \
+    M(entry_unknown, "expected an .entry of %s, found '%s'%s")                                                         \
+    M(entry_name, "expected a name for C, for the function or an argument, found '%s'")                                \
+    M(entry_family, "expected a name that no family has, found '%s'; give it another 'name' in 'entries'")             \
+    M(entry_twice, "expected names that differ, found '%s' for %s and for %s; give one another 'name' in 'entries'")   \
+    M(entry_args, "expected as many arguments as %s has parameters, %u, found %u")                                     \
     M(entry_arg, "expected for '%s', of %u bytes in the PTX (%s), a type or 'in f32[n]' (in, out, inout, optional_out, scratch), found '%s'") \
-    M(entry_arg_twice, "expected each argument once, found '%s' twice in %s") \
-    M(entry_dimensions, "expected at most three dimensions for '%s', found more") \
-    M(entry_count, "expected a number from 1 to %d for '%s', found '%s'") \
-    M(entry_block, "expected threads for %s as its PTX has them, %s") \
-    M(entry_shared, "expected no shared memory for %s, whose PTX has none that is .extern, found some") \
-    M(entry_expression, "expected an expression, found '%s': %s") \
-    M(name_taken, "expected names that are free, found %s_%s for %s and for %s") \
+    M(entry_arg_twice, "expected each argument once, found '%s' twice in %s")                                          \
+    M(entry_dimensions, "expected at most three dimensions for '%s', found more")                                      \
+    M(entry_count, "expected a number from 1 to %d for '%s', found '%s'")                                              \
+    M(entry_block, "expected threads for %s as its PTX has them, %s")                                                  \
+    M(entry_shared, "expected no shared memory for %s, whose PTX has none that is .extern, found some")                \
+    M(entry_expression, "expected an expression, found '%s': %s%s")                                                    \
+    M(name_taken, "expected names that are free, found %s_%s for %s and for %s")                                       \
     M(family_unknown, "expected a family, found %s%s")                                                                 \
     M(param_unknown, "expected a parameter of %s, found %s%s")                                                         \
     M(value_unknown, "expected a value of %s, found %s%s")                                                             \
@@ -81,8 +81,8 @@
     M(variant_twice, "expected each variant once, found %s again; the first is on line %d")                            \
     M(key_collision, "expected keys that differ, found %016llx for both %s and %s")                                    \
     M(entry_collision, "expected names that differ, found %s for both %s and %s")                                      \
-    M(variant_without_target, "expected a target that %s%s runs on (it %s), found none in 'targets'")                          \
-    M(target_without_variant, "expected a variant of %s that runs on %s, found none; leave the target out or ask for "  \
+    M(variant_without_target, "expected a target that %s%s runs on (it %s), found none in 'targets'")                  \
+    M(target_without_variant, "expected a variant of %s that runs on %s, found none; leave the target out or ask for " \
                               "a variant that needs less")
 /* clang-format on */
 

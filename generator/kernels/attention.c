@@ -76,6 +76,7 @@ static const kiln_rule rules[] = {
     {"q_heads <= 65535", "q_heads must be at most 65535"},
     {"q_length <= " LONGEST, "q_length must be at most 2^30"},
     {"k_length <= " LONGEST, "k_length must be at most 2^30"},
+    {"!negative(scale)", "scale must be at least 0"},
     {EIGHTHS("q_row_stride", "q_head_stride", "q_batch_stride"), "strides of q must be multiples of 8"},
     {EIGHTHS("k_row_stride", "k_head_stride", "k_batch_stride"), "strides of k must be multiples of 8"},
     {EIGHTHS("v_row_stride", "v_head_stride", "v_batch_stride"), "strides of v must be multiples of 8"},

@@ -299,6 +299,7 @@ static const kiln_rule rules[] = {
     {"k % 256 == 0", "k must be a multiple of 256"},
     {"k >= 256 && k <= 1048576", "k must be from 256 to 2^20"},
     {"n <= 16777216", "n must be at most 2^24"},
+    {"norm != rms || !negative(eps)", "eps must be at least 0"},
     {NULL, NULL},
 };
 

@@ -50,8 +50,9 @@ typedef int (*kiln_launch_function)(kiln_loader *loader, CUstream stream, const 
 
 /* One baked kernel variant. */
 typedef struct kiln_kernel {
-    uint64_t key;   /* XXH3, 64 bit, of id */
-    const char *id; /* canonical text: "family/param=value,..." with every parameter, in the family's order */
+    uint64_t key; /* XXH3, 64 bit, of id */
+    /* "family/param=value,..." with every parameter, in the family's order; of PTX from elsewhere the kernel's name */
+    const char *id;
     const char *entry; /* name of the .entry in the module */
     const kiln_module *module;
     kiln_launch_function launch;

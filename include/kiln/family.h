@@ -14,6 +14,7 @@
  *     target        target_sm  target_is_specific (sm_90a, sm_100f): only in variant_runs_on
  *     operators     * / %   + -   == != < <= > >=   &&   ||   !   in C's order; a comparison is 0 or 1
  *     functions     ceil_div(a, b)  min(a, b)  max(a, b)  select(condition, a, b)  aligned(pointer, bytes)
+ *                   negative(x) of a signed integer or a float argument, which stands nowhere else; a NaN is not
  * Every expression of every family is parsed when the generator starts; a mistake is an internal error that names the
  * family and the text. Subtraction below zero and division by zero are mistakes of the family: rules must exclude them.
  */

@@ -134,6 +134,9 @@ static void check_refused(void)
     args = single(LONGEST);
     args.head_dim = 208;
     expect_refused("no such head_dim", &args, KILN_ERROR_NO_VARIANT);
+    args = single(LONGEST);
+    args.scale = -1;
+    expect_refused("scale is negative", &args, KILN_ERROR_BAD_ARGUMENT);
     args = single(0);
     expect_refused("nothing to do", &args, KILN_OK);
 }

@@ -82,6 +82,10 @@ static void test_mistakes(void **state)
         {{"axpy", "floor(n)"}, "'floor' is no function"},
         {{"axpy", "min"}, "'min' is no parameter, argument or fact"},
         {{"axpy", "aligned(n, 16)"}, "aligned() takes a pointer argument first, not 'n'"},
+        {{"axpy", "negative(n)"}, "negative() takes a scalar argument that is not unsigned, not 'n'"},
+        {{"axpy", "negative(x)"}, "negative() takes a scalar argument that is not unsigned, not 'x'"},
+        {{"axpy", "negative(a + 1)"}, "expected ')' at \"+ 1)\""},
+        {{"axpy", "a < 1"}, "'a' is of type f32; expressions take u8, u16, u32 and u64"},
         {{"axpy", "aligned(16, 16)"}, "aligned() takes a pointer argument first, not '16'"},
     };
     arena *a = arena_new();
@@ -234,6 +238,7 @@ static void test_uses(void **state)
         {"1", 0},
         {"n", 1 << NAME_ARG},
         {"aligned(x, 16)", 1 << NAME_ARG},
+        {"negative(a)", 1 << NAME_ARG},
         {"tile", 1 << NAME_PARAM},
         {"type == f16", 1 << NAME_PARAM | 1 << NAME_WORD},
         {"min(1, select(0, sm, n))", 1 << NAME_DEVICE | 1 << NAME_ARG},
@@ -272,6 +277,7 @@ static void test_print(void **state)
         {"min( n ,max(1,2) )", "min(n, max(1, 2))"},
         {"select((n),(1+2),(3))", "select(n, 1 + 2, 3)"},
         {"aligned(x,16)||0", "aligned(x, 16) || 0"},
+        {"! negative( a )&&n", "!negative(a) && n"},
     };
     arena *a = arena_new();
     for (size_t i = 0; i < ROWS(rows); i++) {
@@ -312,6 +318,8 @@ static void test_bind(void **state)
         {"n || 0", "n || 0"},
         {"select(n, tile, tile / 2)", "select(n, 64, 32)"},
         {"aligned(x, masked)", "1"},
+        {"!!negative(a)", "negative(a)"},
+        {"!!n", "!!n"},
         {"aligned(x, tile / 4)", "aligned(x, 16)"},
         {"!(masked && n < 4)", "!(n < 4)"},
         {"sm >= 80 && type == f32", "sm >= 80"},

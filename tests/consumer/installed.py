@@ -254,6 +254,28 @@ def two_bundles(scratch):
     runs(folder, "success, -2 2 0\n")
 
 
+def pack(scratch):
+    """A bundle in a shared object: it shows its index alone, and one of another layout is refused."""
+    folder = project(scratch, "pack")
+    configure(folder)
+    build(folder)
+    shared = folder / "build/extra_pack.so"
+    output = run(folder / "build/app", shared, driver())
+    expect(output == "extra: 3 kernels, success, -2 0 2\n", f"the program says: {output}")
+    shown = [line.split()[-1] for line in run("nm", "-D", "--defined-only", shared).splitlines()]
+    expect(shown == ["extra_index"], f"what the pack shows: {shown}")
+    expect("extra_index" not in run("nm", folder / "build/app"), "the program has no kernels of its own")
+    source = folder / "build/extra.c"
+    text = source.read_text()
+    expect(".layout_version = 1," in text, "where a bundle says its layout")
+    newer = folder / "newer.c"
+    newer.write_text(text.replace(".layout_version = 1,", ".layout_version = 2,"))
+    run("cc", "-shared", "-fPIC", f"-I{PREFIX}/include", f"-I{folder}/build", newer, *folder.glob("build/extra_?.c"), "-o",
+        folder / "newer.so", next(PREFIX.rglob("libkiln_runtime.a")))
+    output = run(folder / "build/app", folder / "newer.so", driver(), fails=True)
+    expect("layout" in output, f"a pack of another layout: {output}")
+
+
 def no_generator(scratch):
     """The program of ../minimal with the default bundle's names."""
     folder = project(scratch, "no_generator")
@@ -308,4 +330,4 @@ def by_hand(scratch):
     runs(folder, CROSS_RESULT)
 
 
-main((install, find_package, makefiles, pkg_config, cxx, reexport, own_family, foreign_ptx, two_bundles, no_generator, cross, by_hand), sys.argv[4])
+main((install, find_package, makefiles, pkg_config, cxx, reexport, own_family, foreign_ptx, pack, two_bundles, no_generator, cross, by_hand), sys.argv[4])

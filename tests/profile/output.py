@@ -164,37 +164,57 @@ def check_readme(c, readme):
              "the README's example; it should be\n    " + "\n    ".join(got))
 
 
-def check_shared(c, folder):
-    """Wavefronts over ideal, on a bundle whose image is replaced: 32 lanes that store to and load from one bank."""
+CONFLICT = """.version 7.4
+.target sm_75
+.address_size 64
+.visible .entry conflict(.param .u32 n) .reqntid 32
+{
+.reg .u32 %r<5>;
+.shared .align 128 .b8 s[32768];
+mov.u32 %r0, %tid.x;
+mov.u32 %r1, s;
+mad.lo.u32 %r2, %r0, 128, %r1;
+st.shared.u32 [%r2], %r0;
+ld.shared.u32 %r3, [%r2];
+ret;
+}
+"""
+CONFLICT_CONFIG = """bundle: conflicts
+targets: [sm_75]
+kernels:
+  - ptx: conflict.ptx
+    entries:
+      conflict: {args: [n], grid: n}
+"""
+
+
+def check_shared(c):
+    """Wavefronts over ideal, in a kernel of PTX from elsewhere: 32 lanes that store to and load from one bank."""
+    with tempfile.TemporaryDirectory() as scratch:
+        config = pathlib.Path(scratch, "kernels.yaml")
+        config.write_text(CONFLICT_CONFIG)
+        pathlib.Path(scratch, "conflict.ptx").write_text(CONFLICT)
+        run = c.run(config, "--variant", "conflict", "--target", "sm_75", "--args", "n=2", "--json")
+        c.expect(run.returncode == 0, run.stderr)
+        shared = json.loads(run.stdout)["shared"] if run.returncode == 0 else {}
+        for kind in ("write", "read") if shared else ():
+            c.expect(shared[kind]["wavefronts_over_ideal"] == 32, f"{kind}: {shared[kind]}")
+
+
+def check_wrong_manifest(c, folder):
+    """One that does not belong to its source is noticed, by length or by hash."""
     with tempfile.TemporaryDirectory() as copy:
         for file in pathlib.Path(folder).glob("kiln_default.*"):
             shutil.copy(file, copy)
         manifest = pathlib.Path(copy, "kiln_default.json")
         m = json.loads(manifest.read_text())
-        v = next(v for v in m["variants"] if v["id"] == VARIANT)
-        types = [a["type"] if a["direction"] == "value" else "u64" for a in v["args"]]
-        params = ", ".join(f".param .{t} p{i}" for i, t in enumerate(types))
-        ptx = (f".version 7.4\n.target sm_75\n.address_size 64\n.visible .entry {v['entry']}({params})\n"
-               "{\n.reg .u32 %r<5>;\n.shared .align 128 .b8 s[32768];\nmov.u32 %r0, %tid.x;\nand.b32 %r0, %r0, 31;\n"
-               "mov.u32 %r1, s;\nmad.lo.u32 %r2, %r0, 128, %r1;\nst.shared.u32 [%r2], %r0;\nld.shared.u32 %r3, [%r2];\n"
-               "ret;\n}\n")
-        name = f"{v['entry']}_{v['images'][-1]['target']}"
-        v["images"][-1]["bytes"] = len(ptx)
-        source = pathlib.Path(copy, "kiln_default.c")
-        literal = "".join(f'    "{line}\\n"\n' for line in ptx.splitlines())
-        source.write_text(re.sub(rf"(static const char {name}\[\] =\n).*?;\n\n", lambda at: at[1] + literal + ";\n\n",
-                                 source.read_text(), flags=re.S))
-        manifest.write_text(json.dumps(m))
-        run = c.run(copy, "--variant", VARIANT, "--args", "n=64", "--json")
-        c.expect(run.returncode == 0, run.stderr)
-        shared = json.loads(run.stdout)["shared"] if run.returncode == 0 else {}
-        for kind in ("write", "read") if shared else ():
-            c.expect(shared[kind]["wavefronts_over_ideal"] == 32, f"{kind}: {shared[kind]}")
-        # A manifest that does not belong to its source is noticed.
-        v["images"][-1]["bytes"] += 1
-        manifest.write_text(json.dumps(m))
-        c.refuses([copy, "--variant", VARIANT, "--args", "n=64"], 1, "does not have the image of",
-                  "that the manifest names")
+        image = next(v for v in m["variants"] if v["id"] == VARIANT)["images"][-1]
+        hashed, size = image["xxh3_128"], image["bytes"]
+        for change in ({"bytes": size + 1}, {"bytes": size, "xxh3_128": hashed[:-1] + format(int(hashed[-1], 16) ^ 1, "x")}):
+            image.update(change)
+            manifest.write_text(json.dumps(m))
+            c.refuses([copy, "--variant", VARIANT, "--args", "n=64"], 1, "does not have the image of",
+                      "that the manifest names")
 
 
 def check_sample(c, sample):
@@ -298,7 +318,8 @@ def main():
     check_registers(c, folder, p)
     check_table(c, folder, p)
     check_readme(c, readme)
-    check_shared(c, folder)
+    check_shared(c)
+    check_wrong_manifest(c, folder)
     check_sample(c, sample)
     check_refusals(c, config, folder)
     check_large(c)

@@ -1,4 +1,4 @@
-# kiln_add_bundle(NAME CONFIG file.yaml [TARGETS sm_80 ...] [SHARDS n] [GENERATOR program] [VERIFY])
+# kiln_add_bundle(NAME CONFIG file.yaml [TARGETS sm_80 ...] [SHARDS n] [GENERATOR program] [VERIFY] [PACK])
 #
 # Makes a static library NAME of the kernels that file.yaml names. Whoever links it gets NAME.h and the kiln runtime.
 # NAME.c, NAME.h, NAME.json (the manifest) and NAME.d are made at build time in the current binary folder, and only
@@ -9,6 +9,8 @@
 #              family recompiles its shard and NAME.c, which is the index then
 #   GENERATOR  the program that writes the bundle, a path or a target: a kiln with families of one's own
 #   VERIFY     makes the program NAME_verify too, by kiln_add_verify(NAME_verify NAME)
+#   PACK       makes the shared object NAME_pack.so too, the target NAME_pack, for programs that open it when they run: it
+#              shows NAME_index alone, and brings with it what its functions call of the runtime
 #
 # NAME is the bundle's name. What a configuration says after "bundle:" decides what its files and functions are called,
 # and only the generator reads YAML; but the build has to know the files' names before it runs. So the line is compared
@@ -24,7 +26,7 @@ include_guard(GLOBAL)
 set(KILN_HOST_EXECUTABLE "" CACHE FILEPATH "The kiln that generates bundles; empty for the one that this build makes")
 
 function(kiln_add_bundle name)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "VERIFY" "CONFIG;SHARDS;GENERATOR" "TARGETS")
+    cmake_parse_arguments(PARSE_ARGV 1 arg "VERIFY;PACK" "CONFIG;SHARDS;GENERATOR" "TARGETS")
     _kiln_check_arguments()
     cmake_path(ABSOLUTE_PATH arg_CONFIG BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE OUTPUT_VARIABLE config)
     _kiln_check_bundle_name(${name} ${config})
@@ -49,7 +51,21 @@ function(kiln_add_bundle name)
     if(arg_VERIFY)
         kiln_add_verify(${name}_verify ${name})
     endif()
+    if(arg_PACK)
+        _kiln_add_pack()
+    endif()
 endfunction()
+
+macro(_kiln_add_pack)
+    file(CONFIGURE OUTPUT ${folder}/${name}_pack.map CONTENT "{ global: ${name}_index; local: *; };\n" @ONLY)
+    add_library(${name}_pack MODULE $<TARGET_OBJECTS:${name}>)
+    target_link_libraries(${name}_pack PRIVATE kiln::runtime)
+    target_link_options(${name}_pack PRIVATE -Wl,--version-script=${folder}/${name}_pack.map)
+    set_target_properties(${name}_pack PROPERTIES
+        LINKER_LANGUAGE C
+        PREFIX ""
+        LINK_DEPENDS ${folder}/${name}_pack.map)
+endmacro()
 
 # The command that makes ${sources} and ${outputs}.
 macro(_kiln_generate)
@@ -93,7 +109,7 @@ endfunction()
 macro(_kiln_check_arguments)
     if(arg_UNPARSED_ARGUMENTS)
         _kiln_bundle_error("unknown argument '${arg_UNPARSED_ARGUMENTS}'; it is called as kiln_add_bundle(NAME \
-CONFIG file.yaml [TARGETS sm_80 ...] [SHARDS n] [GENERATOR program] [VERIFY])")
+CONFIG file.yaml [TARGETS sm_80 ...] [SHARDS n] [GENERATOR program] [VERIFY] [PACK])")
     endif()
     if(arg_KEYWORDS_MISSING_VALUES)
         _kiln_bundle_error("nothing stands after ${arg_KEYWORDS_MISSING_VALUES}")

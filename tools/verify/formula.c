@@ -12,7 +12,7 @@ typedef enum node_kind {
     NODE_MULTIPLY, NODE_DIVIDE, NODE_REMAINDER, NODE_ADD, NODE_SUBTRACT,
     NODE_LESS, NODE_LESS_EQUAL, NODE_GREATER, NODE_GREATER_EQUAL, NODE_EQUAL, NODE_NOT_EQUAL,
     NODE_AND, NODE_OR, NODE_NOT,
-    NODE_CEIL_DIV, NODE_MIN, NODE_MAX, NODE_SELECT, NODE_ALIGNED
+    NODE_CEIL_DIV, NODE_MIN, NODE_MAX, NODE_SELECT, NODE_ALIGNED, NODE_NEGATIVE
     /* clang-format on */
 } node_kind;
 
@@ -57,6 +57,7 @@ static const struct {
     {"max",      2, NODE_MAX},
     {"select",   3, NODE_SELECT},
     {"aligned",  2, NODE_ALIGNED},
+    {"negative", 1, NODE_NEGATIVE},
     /* clang-format on */
 };
 enum { FUNCTION_COUNT = sizeof FUNCTIONS / sizeof FUNCTIONS[0] };
@@ -351,6 +352,8 @@ static bool evaluate(const evaluation *e, const node *n, uint64_t *result)
             return false;
         *result = !a;
         return true;
+    case NODE_NEGATIVE: /* a float's number is whether it is below zero */
+        return number_of(e, n->operand[0], result);
     default:
         break;
     }
