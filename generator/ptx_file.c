@@ -16,7 +16,8 @@ enum {
     OLDEST_SM = 10,
     NEWEST_VERSION = 91,
     LARGEST_PARAM_BYTES = 32764, /* of all of a kernel's together */
-    LARGEST_ALIGNMENT = 16384
+    LARGEST_ALIGNMENT = 16384,
+    MOST_THREADS = 1024 /* of a block, on every device */
 };
 
 /* What the driver itself defines for modules that declare it. */
@@ -224,8 +225,10 @@ static void read_target(scanner *s)
         return;
     }
     const target found = {(uint16_t)sm, !*end ? TARGET_BASE : *end == 'a' ? TARGET_ARCH : TARGET_FAMILY};
-    if (!s->has_target || target_compare(s->file->made_for, found) < 0) /* of several the highest counts */
-        s->file->made_for = found;
+    if (!s->has_target || target_compare(s->file->says, found) < 0) /* of several the highest counts */
+        s->file->says = s->file->made_for = found;
+    if (s->file->says.sm == 101)
+        s->file->made_for.sm = 110; /* as it has been called since CUDA 13 */
     s->has_target = true;
     for (next(s); accept(s, ",");) /* texmode_unified, debug, ... */
         next(s);
@@ -359,6 +362,15 @@ static void read_threads(scanner *s, uint32_t threads[3])
     }
 }
 
+/* A limit beyond what every device has is none. */
+static void read_most_threads(scanner *s, uint32_t threads[3])
+{
+    read_threads(s, threads);
+    const uint64_t plane = (uint64_t)threads[0] * threads[1];
+    if (plane > MOST_THREADS || plane * threads[2] > MOST_THREADS)
+        memset(threads, 0, 3 * sizeof *threads);
+}
+
 static void skip_statement(scanner *s)
 {
     while (s->length && !is(s, ";"))
@@ -382,7 +394,7 @@ static void read_entry(scanner *s)
         if (accept(s, ".reqntid"))
             read_threads(s, e.reqntid);
         else if (accept(s, ".maxntid"))
-            read_threads(s, e.maxntid);
+            read_most_threads(s, e.maxntid);
         else if (is(s, ".pragma"))
             skip_statement(s);
         else

@@ -43,8 +43,7 @@ bool target_serves(target has, target wanted)
         return has.sm <= wanted.sm;
     if (has.kind == TARGET_ARCH)
         return target_compare(has, wanted) == 0;
-    const bool is_renamed = has.sm == 101; /* to 110: of another family than 100 and 103 */
-    return wanted.kind != TARGET_BASE && !is_renamed && has.sm <= wanted.sm && has.sm / 10 == wanted.sm / 10;
+    return wanted.kind != TARGET_BASE && has.sm <= wanted.sm && has.sm / 10 == wanted.sm / 10;
 }
 
 bool target_is_preferred(target x, target y)

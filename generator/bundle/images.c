@@ -163,7 +163,7 @@ size_t foreign_images(arena *a, const plan *p, const foreign_module *m, image **
         const ptx_file *file = m->files[i];
         image *made = &(*images)[i];
         *made = (image){.made_for = file->made_for,
-                        .needs = floor_of(file->made_for),
+                        .needs = floor_of(file->says),
                         .min_driver = file->min_driver,
                         .ptx = file->ptx,
                         .bytes = file->bytes};

@@ -299,25 +299,24 @@ static void make_slots(bundle_model *m)
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
-/* A name of the generated header, without the bundle's in front. */
-typedef struct public_name {
+/* A name of the generated header, without the bundle's in front, or of the generated source. */
+typedef struct taken_name {
     const char *name;
     const kiln_variant *of; /* null: of every bundle */
-} public_name;
+} taken_name;
 
-typedef struct public_names {
-    public_name *items;
+typedef struct taken_names {
+    taken_name *items;
     size_t count, capacity;
-} public_names;
+} taken_names;
 
-static void add_name(arena *a, public_names *all, const char *name, const char *suffix,
-                     const kiln_variant *of)
+static void add_name(arena *a, taken_names *all, const char *name, const char *suffix, const kiln_variant *of)
 {
-    *(public_name *)arena_push(a, (void **)&all->items, &all->count, &all->capacity, sizeof *all->items) =
-        (public_name){arena_format(a, "%s%s", name, suffix), of};
+    *(taken_name *)arena_push(a, (void **)&all->items, &all->count, &all->capacity, sizeof *all->items) =
+        (taken_name){arena_format(a, "%s%s", name, suffix), of};
 }
 
-static void add_family_names(arena *a, public_names *all, const bundle_family *f, size_t prefix)
+static void add_family_names(arena *a, taken_names *all, const bundle_family *f, size_t prefix)
 {
     const kiln_variant *first = f->variants[0]->variant;
     add_name(a, all, f->args_struct + prefix, "", first);
@@ -337,11 +336,11 @@ static void add_family_names(arena *a, public_names *all, const bundle_family *f
 
 static int compare_names(const void *x, const void *y)
 {
-    return strcmp(((const public_name *)x)->name, ((const public_name *)y)->name);
+    return strcmp(((const taken_name *)x)->name, ((const taken_name *)y)->name);
 }
 
 /* Only names that a user chose can be at fault; others are the families' authors'. */
-static bool report_name(const bundle_model *m, const public_name *x, const public_name *y, diagnostics *d)
+static bool report_name(const bundle_model *m, const taken_name *x, const taken_name *y, diagnostics *d)
 {
     const kiln_variant *chosen = y->of && y->of->foreign ? y->of : x->of;
     const char *first = x->of ? x->of->id : "every bundle", *second = y->of ? y->of->id : "every bundle";
@@ -351,21 +350,44 @@ static bool report_name(const bundle_model *m, const public_name *x, const publi
     return false;
 }
 
+/* Of the file-local names of write_source.c and its like; those of families and of kernels meet through what a user
+ * calls a kernel: "check" and "id" both have a check_id. */
+static void add_static_names(arena *a, taken_names *all, const bundle_model *m)
+{
+    static const char *const before[] = {"check_", "choose_", "launch_"};
+    static const char *const behind[] = {"_name", "_id", "_entry", "_images", "_module"};
+    for (size_t i = 0; i < m->variant_count; i++) {
+        const kiln_variant *v = m->variants[i].variant;
+        for (size_t k = 0; v->foreign && k < sizeof before / sizeof *before; k++)
+            add_name(a, all, before[k], v->entry, v);
+        for (size_t k = 0; v->foreign && k < sizeof behind / sizeof *behind; k++)
+            add_name(a, all, v->entry, behind[k], v);
+    }
+}
+
+static bool check_apart(const bundle_model *m, taken_names *all, diagnostics *d)
+{
+    bool ok = true;
+    if (all->count > 0)
+        qsort(all->items, all->count, sizeof *all->items, compare_names);
+    for (size_t i = 1; i < all->count; i++)
+        if (strcmp(all->items[i - 1].name, all->items[i].name) == 0)
+            ok = report_name(m, &all->items[i - 1], &all->items[i], d) && ok;
+    return ok;
+}
+
 /* Functions, structs and kernels share one name space in the generated header, with what every bundle has. */
 static bool check_names(arena *a, const bundle_model *m, diagnostics *d)
 {
     static const char *const own[] = {"bundle", "index", "KERNELS", "SLOTS"};
-    public_names all = {0};
-    bool ok = true;
+    taken_names all = {0}, statics = {0};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         add_name(a, &all, own[i], "", NULL);
     for (size_t i = 0; i < m->family_count; i++)
         add_family_names(a, &all, &m->families[i], strlen(m->name) + 1);
-    qsort(all.items, all.count, sizeof *all.items, compare_names);
-    for (size_t i = 1; i < all.count; i++)
-        if (strcmp(all.items[i - 1].name, all.items[i].name) == 0)
-            ok = report_name(m, &all.items[i - 1], &all.items[i], d) && ok;
-    return ok;
+    add_static_names(a, &statics, m);
+    const bool are_apart = check_apart(m, &all, d);
+    return check_apart(m, &statics, d) && are_apart;
 }
 
 /* ---- the index --------------------------------------------------------------------------------------------------- */
