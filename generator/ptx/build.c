@@ -102,9 +102,18 @@ ptx_val val_retyped(ptx_val v, ptx_type type)
     return v;
 }
 
+bool val_given(ptx_fn *f, ptx_val v, const char *what, ptx_place at)
+{
+    if (v.kind != VAL_POISON)
+        return true;
+    if (!f->problems.count)
+        fn_problem(f, at, "%s was never given a value", what);
+    return false;
+}
+
 bool val_usable(ptx_fn *f, ptx_val v, const char *what, ptx_place at)
 {
-    if (v.kind == VAL_POISON)
+    if (!val_given(f, v, what, at))
         return false;
     if (v.kind == VAL_IMMEDIATE)
         return true;
@@ -266,6 +275,18 @@ static ptx_type only_type(uint32_t types)
     return (ptx_type)type;
 }
 
+static bool operands_given(ptx_fn *f, const op_row *row, int count, const ptx_val operands[], ptx_place at)
+{
+    char name[24], what[48];
+    op_mnemonic(row, name);
+    for (int i = 0; i < count; i++) {
+        snprintf(what, sizeof what, "%s: operand %d", name, i + 1);
+        if (!val_given(f, operands[i], what, at))
+            return false;
+    }
+    return true;
+}
+
 static bool operands_fit(ptx_fn *f, const op_row *row, const char *letters, ptx_type type, ptx_type from,
                          const ptx_val operands[], ptx_place at)
 {
@@ -343,9 +364,8 @@ ptx_inst *inst_build(ptx_fn *f, ptx_op op, ptx_type type, ptx_type from, int vec
     const op_row *first = op_first(op);
     char letters[40], name[24];
     spread_signature(operands_of(first), vector, letters);
-    for (int i = 0; i < count; i++)
-        if (operands[i].kind == VAL_POISON)
-            return NULL;
+    if (!operands_given(f, first, count, operands, at))
+        return NULL;
     deduce_types(letters, operands, &type, &from);
     if (type == PTX_NONE && first->types)
         type = only_type(first->types);

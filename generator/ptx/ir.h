@@ -240,7 +240,11 @@ ptx_val val_born(ptx_fn *f, ptx_type type, ptx_place at); /* as the result of th
 ptx_val val_retyped(ptx_val v, ptx_type type);
 extern const ptx_val val_poison;
 
-/* True when a value may be used here. Poison: false, in silence. Else false and a problem that calls it `what`. */
+/* False for poison: in silence where a problem is known that it may come from, else with one that calls it `what`, for
+ * then its author never gave it a value. */
+bool val_given(ptx_fn *f, ptx_val v, const char *what, ptx_place at);
+
+/* True when a value may be used here: it is given, and neither moved away nor of a block that has ended. */
 bool val_usable(ptx_fn *f, ptx_val v, const char *what, ptx_place at);
 
 /* False, with a problem, when two of the values were emitted by two instructions on the line of the call that they are

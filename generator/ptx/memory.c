@@ -5,7 +5,7 @@
 
 static bool usable_pointer(ptx_fn *f, ptx_val pointer, const char *what, ptx_place at)
 {
-    if (pointer.kind == VAL_POISON)
+    if (!val_given(f, pointer, what, at))
         return false;
     if (pointer.type == PTX_PTR)
         return val_usable(f, pointer, what, at);
@@ -115,7 +115,8 @@ static ptx_val add_index(ptx_fn *f, ptx_val pointer, ptx_val index, ptx_place at
 ptx_val ptx_at_index(ptx_fn *f, ptx_val pointer, ptx_val index, const char *file, int line)
 {
     ptx_place at = {file, line};
-    if (index.kind == VAL_POISON || !usable_pointer(f, pointer, "ptx_at: the pointer", at) ||
+    if (!val_given(f, index, "ptx_at: the index", at) ||
+        !usable_pointer(f, pointer, "ptx_at: the pointer", at) ||
         !val_usable(f, index, "ptx_at: the index", at) ||
         !vals_in_order(f, 2, (ptx_val[]){pointer, index}, at))
         return val_poison;
@@ -367,18 +368,21 @@ void ptx_store_vec_at(ptx_fn *f, int count, ptx_val pointer, const ptx_val value
 {
     ptx_place at = {file, line};
     ptx_val operands[10];
+    char what[24];
     if (!access_fits(f, "store", count, pointer, hints, TAKE_STORE, at))
         return;
     ptx_type element = (ptx_type)pointer.element;
     operands[0] = pointer;
     for (int i = 0; i < count; i++) {
         ptx_type is = (ptx_type)values[i].type;
-        if (values[i].kind != VAL_POISON && !stores_as(is, element)) {
-            fn_problem(f, at, "store: value %d is %s, expected %s", i + 1, ptx_type_name(is),
-                       ptx_type_name(element));
+        snprintf(what, sizeof what, "store: value %d", i + 1);
+        if (!val_given(f, values[i], what, at))
+            return;
+        if (!stores_as(is, element)) {
+            fn_problem(f, at, "%s is %s, expected %s", what, ptx_type_name(is), ptx_type_name(element));
             return;
         }
-        operands[i + 1] = values[i].kind == VAL_POISON ? values[i] : val_retyped(values[i], element);
+        operands[i + 1] = val_retyped(values[i], element);
     }
     operands[count + 1] = pointer_policy(pointer);
     bool policy = operands[count + 1].kind == VAL_REGISTER;

@@ -89,7 +89,7 @@ ptx_val ptx_pack_at(ptx_fn *f, ptx_type type, int count, const ptx_val parts[], 
 {
     ptx_place at = {file, line};
     for (int i = 0; i < count; i++)
-        if (parts[i].kind == VAL_POISON)
+        if (!val_given(f, parts[i], "ptx_pack: a part", at))
             return val_poison;
     if (!parts_fit(f, "ptx_pack", type, (ptx_type)parts[0].type, count, at))
         return val_poison;
@@ -103,7 +103,8 @@ void ptx_unpack_at(ptx_fn *f, ptx_type type, int count, ptx_val parts[], ptx_val
     ptx_place at = {file, line};
     for (int i = 0; i < count; i++)
         parts[i] = val_poison;
-    if (a.kind == VAL_POISON || !parts_fit(f, "ptx_unpack", (ptx_type)a.type, type, count, at))
+    if (!val_given(f, a, "ptx_unpack: the value", at) ||
+        !parts_fit(f, "ptx_unpack", (ptx_type)a.type, type, count, at))
         return;
     ptx_inst *inst = inst_build(f, PTX_OP_UNPACK, PTX_NONE, type, count, 1, &a, at);
     for (int i = 0; inst && i < count; i++)

@@ -50,7 +50,8 @@ void ptx_cp_async_zfill_at(ptx_fn *f, ptx_val to, ptx_val from, uint32_t bytes, 
                            const char *file, int line)
 {
     ptx_place at = {file, line};
-    if (from_bytes.kind != VAL_POISON && vals_in_order(f, 3, (ptx_val[]){to, from, from_bytes}, at))
+    if (val_given(f, from_bytes, "cp.async: the number of bytes", at) &&
+        vals_in_order(f, 3, (ptx_val[]){to, from, from_bytes}, at))
         copy(f, to, from, bytes, from_bytes, hints, at);
 }
 

@@ -42,7 +42,8 @@ static ptx_val shuffle(ptx_fn *f, ptx_op op, ptx_val a, ptx_val lane, int lanes,
         fn_problem(f, at, "shfl: segments of %d lanes, expected 2, 4, 8, 16 or 32", lanes);
         return val_poison;
     }
-    if (a.kind == VAL_POISON || lane.kind == VAL_POISON || !vals_in_order(f, 2, (ptx_val[]){a, lane}, at))
+    if (!val_given(f, a, "shfl: the value", at) || !val_given(f, lane, "shfl: the lane", at) ||
+        !vals_in_order(f, 2, (ptx_val[]){a, lane}, at))
         return val_poison;
     if (a.type != PTX_PTR && ptx_type_bytes((ptx_type)a.type) == 8)
         return shuffle_two(f, op, a, lane, lanes, in_range, at);

@@ -129,8 +129,37 @@ void family_feature(ptx_fn *f)
     ptx_unpack(f, PTX_B8, 4, bytes, ptx_tid_x(f));
     ptx_f16x2_from_e2m1x2(f, bytes[0]);
 }
+/* Zeroed values, which nobody gave one. Each stands alone: after a mistake poison is taken in silence. */
+#define NEVER_GIVEN(name, ...)                                                                               \
+    static void never_given_##name(ptx_fn *f)                                                                \
+    {                                                                                                        \
+        ptx_val none = {0}, out[2];                                                                          \
+        (void)out;                                                                                           \
+        __VA_ARGS__;                                                                                         \
+    }
+#line 1 "k.c"
+NEVER_GIVEN(stored, ptx_store(f, ptx_param_ptr(f, PTX_U32, "x"), none))
+NEVER_GIVEN(multiplied, ptx_mul(f, ptx_tid_x(f), none))
+NEVER_GIVEN(pointer, ptx_load(f, none))
+NEVER_GIVEN(index, ptx_at(f, ptx_param_ptr(f, PTX_U32, "x"), none))
+NEVER_GIVEN(predicate, PTX_IF(f, none) {})
+NEVER_GIVEN(bound, PTX_FOR(f, i, ptx_u32(0), none, ptx_u32(1)) {})
+NEVER_GIVEN(first, ptx_var(f, none))
+NEVER_GIVEN(part, ptx_pack(f, PTX_B64, 2, ((ptx_val[]){ptx_u32(1), none})))
+NEVER_GIVEN(whole, ptx_unpack(f, PTX_U32, 2, out, none))
+NEVER_GIVEN(shuffled, ptx_shfl_xor(f, none, ptx_u32(1)))
+NEVER_GIVEN(lane, ptx_shfl_idx(f, ptx_u32(1), none))
+NEVER_GIVEN(added, ptx_red_add(f, ptx_param_ptr(f, PTX_U32, "x"), none, PTX_PLAIN))
+#line 1 "k.c"
+static void never_given_once(ptx_fn *f)
+{
+    ptx_val none = {0};
+    ptx_val q = ptx_add(f, none, ptx_u32(1));
+    ptx_store(f, ptx_param_ptr(f, PTX_U32, "x"), q);
+    ptx_store(f, ptx_param_ptr(f, PTX_U32, "y"), none);
+}
 /* clang-format on */
-#line 134 "bad_values.c"
+#line 163 "bad_values.c"
 
 const bad_kernel bad_values[] = {
     BAD(wrong_operand, "k.c:4: error: add: operand 2 is f32, expected u32\n"),
@@ -154,6 +183,19 @@ const bad_kernel bad_values[] = {
                     "name one first\n"
                     "k.c:6: error: two calls that emit are arguments of one call: C leaves their order open, "
                     "name one first\n"),
+    BAD(never_given_stored, "k.c:1: error: store: value 1 was never given a value\n"),
+    BAD(never_given_multiplied, "k.c:2: error: mul: operand 2 was never given a value\n"),
+    BAD(never_given_pointer, "k.c:3: error: load: the pointer was never given a value\n"),
+    BAD(never_given_index, "k.c:4: error: ptx_at: the index was never given a value\n"),
+    BAD(never_given_predicate, "k.c:5: error: PTX_IF: the predicate was never given a value\n"),
+    BAD(never_given_bound, "k.c:6: error: PTX_FOR: a bound was never given a value\n"),
+    BAD(never_given_first, "k.c:7: error: ptx_var: the first value was never given a value\n"),
+    BAD(never_given_part, "k.c:8: error: ptx_pack: a part was never given a value\n"),
+    BAD(never_given_whole, "k.c:9: error: ptx_unpack: the value was never given a value\n"),
+    BAD(never_given_shuffled, "k.c:10: error: shfl: the value was never given a value\n"),
+    BAD(never_given_lane, "k.c:11: error: shfl: the lane was never given a value\n"),
+    BAD(never_given_added, "k.c:12: error: red: operand 2 was never given a value\n"),
+    BAD(never_given_once, "k.c:4: error: add: operand 1 was never given a value\n"),
     BAD(above_target, "k.c:3: error: redux needs sm_80, the target is sm_75\n"),
     BAD(hint_above_target, "k.c:4: error: ld needs sm_80, the target is sm_75\n"),
     BAD(family_feature, "k.c:5: error: cvt needs sm_100f, the target is sm_75\n"),
