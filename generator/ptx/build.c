@@ -34,9 +34,20 @@ uint32_t ptx_block_x(const ptx_fn *f)
     return f->block[0];
 }
 
-void ptx_note(ptx_fn *f, const char *comment)
+bool text_is_ptx(const char *s)
 {
-    inst_append(f, INST_NOTE, 0, 0, (ptx_place){0})->symbol = arena_format(f->arena, "%s", comment);
+    while (*s >= ' ' && *s <= '~')
+        s++;
+    return !*s;
+}
+
+void ptx_note_at(ptx_fn *f, const char *comment, const char *file, int line)
+{
+    ptx_place at = {file, line};
+    if (text_is_ptx(comment))
+        inst_append(f, INST_NOTE, 0, 0, at)->symbol = arena_format(f->arena, "%s", comment);
+    else
+        fn_problem(f, at, "ptx_note: the text is printable ASCII on one line");
 }
 
 size_t ptx_param_count(const ptx_fn *f)

@@ -235,6 +235,9 @@ scope *fn_scope(const ptx_fn *f, uint32_t i);
 void *list_add(ptx_fn *f, list *l, size_t element_bytes);
 __attribute__((format(printf, 3, 4))) void fn_problem(ptx_fn *f, ptx_place at, const char *format, ...);
 
+/* Printable ASCII, which is all that PTX may be made of. */
+bool text_is_ptx(const char *s);
+
 ptx_val val_register(ptx_fn *f, ptx_type type);
 ptx_val val_born(ptx_fn *f, ptx_type type, ptx_place at); /* as the result of the instruction just appended */
 ptx_val val_retyped(ptx_val v, ptx_type type);

@@ -19,8 +19,10 @@ int raw_number(const char **s)
 static const char *text_trouble(const char *written, int values)
 {
     uint32_t named = 0;
-    if (strpbrk(written, ";\n"))
-        return "the text is one instruction, without a semicolon";
+    if (!text_is_ptx(written))
+        return "the text is printable ASCII on one line";
+    if (strchr(written, ';') || strstr(written, "//") || strstr(written, "/*"))
+        return "the text is one instruction, without a semicolon or a comment";
     for (const char *s = strchr(written, '$'); s; s = strchr(s + 1, '$')) {
         int number = raw_number(&s);
         if (number < 0 || number >= values)

@@ -97,8 +97,8 @@ ptx_val ptx_number(ptx_type type, double value);   /* any number type, rounded t
 #define ptx_param_ptr(f, element, name) ptx_param_ptr_at_line(f, element, name, PTX_HERE)
 /* .minnctapersm: at least this many thread blocks on a multiprocessor, at the price of registers. */
 void ptx_min_blocks(ptx_fn *f, uint32_t blocks);
-/* A comment line in the PTX. */
-void ptx_note(ptx_fn *f, const char *comment);
+/* A comment line in the PTX: printable ASCII, as all text in PTX. */
+#define ptx_note(f, comment)            ptx_note_at(f, comment, PTX_HERE)
 
 /* ---- control ---------------------------------------------------------------------------------------------------- */
 
@@ -429,7 +429,7 @@ uint32_t ptx_block_x(const ptx_fn *f);
 
 /* ---- what the builder lacks ------------------------------------------------------------------------------------- */
 
-/* One instruction as PTX text, without its semicolon: $0, $1 ... stand for the results and then the operands, each at
+/* One instruction as PTX text, without its semicolon or a comment: $0, $1 ... stand for the results and then the operands, each at
  * least once. Types are not checked against the instruction; the results may differ between lanes (ptx_warp_uniform).
  * Each use is recorded with the kernel. */
 typedef struct ptx_raw_form {

@@ -70,6 +70,7 @@ ptx_val ptx_as_at(ptx_fn *f, ptx_type type, ptx_val a, const char *file, int lin
 ptx_val ptx_pack_at(ptx_fn *f, ptx_type type, int count, const ptx_val parts[], const char *file, int line);
 void ptx_unpack_at(ptx_fn *f, ptx_type type, int count, ptx_val parts[], ptx_val a, const char *file, int line);
 
+void ptx_note_at(ptx_fn *f, const char *comment, const char *file, int line);
 ptx_val ptx_param_at_line(ptx_fn *f, ptx_type type, const char *name, const char *file, int line);
 ptx_val ptx_param_ptr_at_line(ptx_fn *f, ptx_type element, const char *name, const char *file, int line);
 ptx_val ptx_var_at(ptx_fn *f, ptx_val initial, const char *file, int line);

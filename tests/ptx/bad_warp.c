@@ -106,7 +106,17 @@ static void bad_raw(ptx_fn *f)
     ptx_raw(f, ((ptx_raw_form){.text = "mov.u32 $0, $1;"}), 1, &u32, out, 1, &tid);
     ptx_raw(f, ((ptx_raw_form){.text = "mov.u32 $0, $x"}), 1, &u32, out, 1, &tid);
     ptx_raw(f, ((ptx_raw_form){.text = "mov.u64 $0, $1"}), 1, &pointer, out, 1, &tid);
+    ptx_raw(f, ((ptx_raw_form){.text = "mov.u32 $0, $1 // copy"}), 1, &u32, out, 1, &tid);
+    ptx_raw(f, ((ptx_raw_form){.text = "mov.u32 $0, $1\n"}), 1, &u32, out, 1, &tid);
     ptx_add(f, out[0], tid);
+}
+#line 1 "k.c"
+static void bad_notes(ptx_fn *f)
+{
+    ptx_note(f, "gr\xc3\xbc\xc3\x9f" "e");
+    ptx_note(f, "\ttab");
+    ptx_note(f, "two\nlines");
+    ptx_note(f, "from ' ' to '~'");
 }
 #line 1 "k.c"
 static void raw_in_kernel(ptx_fn *f)
@@ -139,7 +149,7 @@ static void by_segment(ptx_fn *f)
     }
 }
 /* clang-format on */
-#line 143 "bad_warp.c"
+#line 153 "bad_warp.c"
 
 const bad_kernel bad_warp[] = {
     BAD(mma_types, "k.c:7: error: mma: a[0] is bf16x2, expected f16x2\n"
@@ -164,9 +174,14 @@ const bad_kernel bad_warp[] = {
                           "k.c:6: error: shfl: there is no form for u16\n"),
     BAD(bad_raw, "k.c:5: error: ptx_raw: the text names a value that is not there\n"
                  "k.c:6: error: ptx_raw: the text does not name every value\n"
-                 "k.c:7: error: ptx_raw: the text is one instruction, without a semicolon\n"
+                 "k.c:7: error: ptx_raw: the text is one instruction, without a semicolon or a comment\n"
                  "k.c:8: error: ptx_raw: the text names a value that is not there\n"
-                 "k.c:9: error: ptx_raw: a result cannot be a pointer: take an address\n"),
+                 "k.c:9: error: ptx_raw: a result cannot be a pointer: take an address\n"
+                 "k.c:10: error: ptx_raw: the text is one instruction, without a semicolon or a comment\n"
+                 "k.c:11: error: ptx_raw: the text is printable ASCII on one line\n"),
+    BAD(bad_notes, "k.c:3: error: ptx_note: the text is printable ASCII on one line\n"
+                   "k.c:4: error: ptx_note: the text is printable ASCII on one line\n"
+                   "k.c:5: error: ptx_note: the text is printable ASCII on one line\n"),
     BAD(raw_in_kernel, "k.c:8: error: a variable is used that is not set on every path to here\n"
                        "k.c:8: error: ptx_raw needs sm_80, the target is sm_75\n"
                        "k.c:8: error: ptx_raw where lanes of the warp may have taken different ways\n"),
