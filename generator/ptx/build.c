@@ -1,12 +1,8 @@
-/* The kernel under construction: making it, its registers, parameters and variables, and how operations are checked
- * and appended. */
+/* The kernel under construction: making it, its parameters and arrays, and how operations are checked and appended. */
 #include "ir.h"
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
-
-const ptx_val val_poison = {.kind = VAL_POISON};
 
 /* ---- the kernel ------------------------------------------------------------------------------------------------- */
 
@@ -93,77 +89,6 @@ void fn_problem(ptx_fn *f, ptx_place at, const char *format, ...)
     problem *p = list_add(f, &f->problems, sizeof *p);
     p->at = at;
     p->text = arena_string(f->arena, line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1);
-}
-
-/* ---- values ----------------------------------------------------------------------------------------------------- */
-
-ptx_val val_register(ptx_fn *f, ptx_type type)
-{
-    ptx_val v = {.kind = VAL_REGISTER, .type = (uint8_t)type, .reg = (uint32_t)f->regs.count};
-    ptx_reg *r = list_add(f, &f->regs, sizeof *r);
-    r->type = (uint8_t)type;
-    r->said = LEVEL_LANE;
-    r->scope = f->current;
-    return v;
-}
-
-ptx_val val_retyped(ptx_val v, ptx_type type)
-{
-    v.type = (uint8_t)type;
-    return v;
-}
-
-bool val_given(ptx_fn *f, ptx_val v, const char *what, ptx_place at)
-{
-    if (v.kind != VAL_POISON)
-        return true;
-    if (!f->problems.count)
-        fn_problem(f, at, "%s was never given a value", what);
-    return false;
-}
-
-bool val_usable(ptx_fn *f, ptx_val v, const char *what, ptx_place at)
-{
-    if (!val_given(f, v, what, at))
-        return false;
-    if (v.kind == VAL_IMMEDIATE)
-        return true;
-    const ptx_reg *r = fn_reg(f, v.reg);
-    if (r->moved_line) {
-        fn_problem(f, at, "%s was moved into a variable on line %d: use the variable", what, r->moved_line);
-        return false;
-    }
-    if (!fn_scope(f, r->scope)->open) {
-        fn_problem(f, at, "%s was made in a block that has ended", what);
-        return false;
-    }
-    return true;
-}
-
-static bool born_on(const ptx_fn *f, ptx_val v, ptx_place at)
-{
-    if (v.kind != VAL_REGISTER)
-        return false;
-    const ptx_reg *r = fn_reg(f, v.reg);
-    return r->born && r->born_line == at.line && strcmp(r->born_file, at.file) == 0;
-}
-
-bool vals_in_order(ptx_fn *f, int count, const ptx_val values[], ptx_place at)
-{
-    size_t first = 0;
-    for (int i = 0; i < count; i++) {
-        if (!born_on(f, values[i], at))
-            continue;
-        size_t born = fn_reg(f, values[i].reg)->born;
-        if (first && born != first) {
-            fn_problem(
-                f, at,
-                "two calls that emit are arguments of one call: C leaves their order open, name one first");
-            return false;
-        }
-        first = born;
-    }
-    return true;
 }
 
 /* ---- appending -------------------------------------------------------------------------------------------------- */
@@ -341,13 +266,11 @@ static ptx_type result_type(char letter, ptx_type type, ptx_type from)
     }
 }
 
-ptx_val val_born(ptx_fn *f, ptx_type type, ptx_place at)
+ptx_val val_born(ptx_fn *f, ptx_type type)
 {
     ptx_val v = val_register(f, type);
     ptx_reg *r = fn_reg(f, v.reg);
     r->born = f->body.count;
-    r->born_line = at.line;
-    r->born_file = at.file;
     return v;
 }
 
@@ -357,7 +280,7 @@ static void make_results(ptx_fn *f, ptx_inst *inst, const char *signature)
     for (const char *s = signature; *s != ':'; s++) {
         int times = *s == '|' ? 0 : is_several(*s) ? inst->vector : 1;
         for (int i = 0; i < times; i++)
-            inst->results[n++] = val_born(f, result_type(*s, inst->type, inst->from), inst->at);
+            inst->results[n++] = val_born(f, result_type(*s, inst->type, inst->from));
     }
 }
 

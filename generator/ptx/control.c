@@ -138,9 +138,9 @@ static bool less(ptx_val a, ptx_val b)
     }
 }
 
-ptx_block ptx_for_begin(ptx_fn *f, ptx_val from, ptx_val to, ptx_val step, const char *file, int line)
+ptx_block ptx_ordered_for_begin(ptx_fn *f, ptx_val from, ptx_val to, ptx_val step, const char *file, int line)
 {
-    ptx_place at = {file, line};
+    ptx_place at = call_place(f, file, line);
     ptx_val counter = val_poison;
     bool good = counts(f, from, to, step, at);
     bool never_empty = good && from.kind == VAL_IMMEDIATE && to.kind == VAL_IMMEDIATE && less(from, to);

@@ -25,9 +25,7 @@ typedef struct ptx_reg {
     uint8_t said;        /* level: differs at most so much, LEVEL_LANE when nothing is said */
     uint32_t align;      /* pointers: bytes that it is known to be a multiple of, 0 when not known */
     uint32_t scope;      /* index of the block that it was made in */
-    size_t born; /* position after the instruction that made it; 0 for variables, parameters and arrays */
-    int born_line;
-    const char *born_file;
+    size_t born;    /* position after the instruction that made it; 0 for variables, parameters and arrays */
     int moved_line; /* where ptx_set moved it into a variable, 0 when not */
 } ptx_reg;
 
@@ -219,6 +217,8 @@ struct ptx_fn {
     list params;      /* kernel_param */
     list symbols;     /* symbol */
     list problems;    /* problem */
+    list calls;       /* size_t: the body's length where calls began that wait for their arguments */
+    size_t called_at; /* the same of the last call that has its arguments */
     uint32_t current; /* innermost open scope */
     uint32_t labels;
     uint32_t shared_bytes; /* of static arrays */
@@ -239,7 +239,7 @@ __attribute__((format(printf, 3, 4))) void fn_problem(ptx_fn *f, ptx_place at, c
 bool text_is_ptx(const char *s);
 
 ptx_val val_register(ptx_fn *f, ptx_type type);
-ptx_val val_born(ptx_fn *f, ptx_type type, ptx_place at); /* as the result of the instruction just appended */
+ptx_val val_born(ptx_fn *f, ptx_type type); /* as the result of the instruction just appended */
 ptx_val val_retyped(ptx_val v, ptx_type type);
 extern const ptx_val val_poison;
 
@@ -250,8 +250,11 @@ bool val_given(ptx_fn *f, ptx_val v, const char *what, ptx_place at);
 /* True when a value may be used here: it is given, and neither moved away nor of a block that has ended. */
 bool val_usable(ptx_fn *f, ptx_val v, const char *what, ptx_place at);
 
-/* False, with a problem, when two of the values were emitted by two instructions on the line of the call that they are
- * arguments of: C leaves open which was emitted first. */
+/* The place of a call that ptx_call_begins has noted, now that its arguments are evaluated. */
+ptx_place call_place(ptx_fn *f, const char *file, int line);
+
+/* False, with a problem, when two of the values were emitted while the arguments of the last such call were evaluated:
+ * C leaves open which was emitted first. */
 bool vals_in_order(ptx_fn *f, int count, const ptx_val values[], ptx_place at);
 
 /* Appends an instruction with room for results and operands, under the current guard. */

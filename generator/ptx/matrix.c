@@ -128,7 +128,7 @@ void ptx_mma_at(ptx_fn *f, ptx_mma_shape shape, ptx_val d[], const ptx_val a[], 
     count += add_fragment(f, operands + count, info->c_count, c, at);
     ptx_inst *inst = append_mma(f, row, operands, count, at);
     for (int i = 0; i < info->c_count; i++) {
-        inst->results[i] = in_place ? c[i] : val_born(f, info->c_type, at);
+        inst->results[i] = in_place ? c[i] : val_born(f, info->c_type);
         d[i] = inst->results[i];
     }
 }

@@ -112,9 +112,9 @@ static ptx_val add_index(ptx_fn *f, ptx_val pointer, ptx_val index, ptx_place at
     return val_poison;
 }
 
-ptx_val ptx_at_index(ptx_fn *f, ptx_val pointer, ptx_val index, const char *file, int line)
+ptx_val ptx_ordered_at(ptx_fn *f, ptx_val pointer, ptx_val index, const char *file, int line)
 {
-    ptx_place at = {file, line};
+    ptx_place at = call_place(f, file, line);
     if (!val_given(f, index, "ptx_at: the index", at) ||
         !usable_pointer(f, pointer, "ptx_at: the pointer", at) ||
         !val_usable(f, index, "ptx_at: the index", at) ||
@@ -128,11 +128,12 @@ ptx_val ptx_at_index(ptx_fn *f, ptx_val pointer, ptx_val index, const char *file
     return with_step(f, pointer_in(f, add_index(f, pointer, index, at), pointer), zeros);
 }
 
-ptx_val ptx_with_policy_at(ptx_fn *f, ptx_val pointer, ptx_val policy, const char *file, int line)
+ptx_val ptx_ordered_with_policy(ptx_fn *f, ptx_val pointer, ptx_val policy, const char *file, int line)
 {
-    ptx_place at = {file, line};
+    ptx_place at = call_place(f, file, line);
     if (!usable_pointer(f, pointer, "ptx_with_policy: the pointer", at) ||
-        !val_usable(f, policy, "ptx_with_policy: the policy", at))
+        !val_usable(f, policy, "ptx_with_policy: the policy", at) ||
+        !vals_in_order(f, 2, (ptx_val[]){pointer, policy}, at))
         return val_poison;
     if (policy.kind != VAL_REGISTER || policy.type != PTX_B64 || pointer.space != PTX_GLOBAL) {
         fn_problem(f, at, "ptx_with_policy: expected a pointer to global memory and a policy in b64");
@@ -392,9 +393,9 @@ void ptx_store_vec_at(ptx_fn *f, int count, ptx_val pointer, const ptx_val value
         inst_describe(inst, pointer, hints);
 }
 
-void ptx_store_at(ptx_fn *f, ptx_val pointer, ptx_val value, int hints, const char *file, int line)
+void ptx_ordered_store(ptx_fn *f, ptx_val pointer, ptx_val value, int hints, const char *file, int line)
 {
-    if (vals_in_order(f, 2, (ptx_val[]){pointer, value}, (ptx_place){file, line}))
+    if (vals_in_order(f, 2, (ptx_val[]){pointer, value}, call_place(f, file, line)))
         ptx_store_vec_at(f, 1, pointer, &value, hints, file, line);
 }
 

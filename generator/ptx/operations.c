@@ -20,19 +20,20 @@ ptx_val ptx_op1(ptx_fn *f, ptx_op op, ptx_val a, const char *file, int line)
     return inst_apply(f, op, PTX_NONE, 1, &a, (ptx_place){file, line});
 }
 
-ptx_val ptx_op2(ptx_fn *f, ptx_op op, ptx_val a, ptx_val b, const char *file, int line)
+ptx_val ptx_ordered_op2(ptx_fn *f, ptx_op op, ptx_val a, ptx_val b, const char *file, int line)
 {
-    return ordered_apply(f, op, PTX_NONE, 2, (ptx_val[]){a, b}, (ptx_place){file, line});
+    return ordered_apply(f, op, PTX_NONE, 2, (ptx_val[]){a, b}, call_place(f, file, line));
 }
 
-ptx_val ptx_op3(ptx_fn *f, ptx_op op, ptx_val a, ptx_val b, ptx_val c, const char *file, int line)
+ptx_val ptx_ordered_op3(ptx_fn *f, ptx_op op, ptx_val a, ptx_val b, ptx_val c, const char *file, int line)
 {
-    return ordered_apply(f, op, PTX_NONE, 3, (ptx_val[]){a, b, c}, (ptx_place){file, line});
+    return ordered_apply(f, op, PTX_NONE, 3, (ptx_val[]){a, b, c}, call_place(f, file, line));
 }
 
-ptx_val ptx_op4(ptx_fn *f, ptx_op op, ptx_val a, ptx_val b, ptx_val c, ptx_val d, const char *file, int line)
+ptx_val ptx_ordered_op4(ptx_fn *f, ptx_op op, ptx_val a, ptx_val b, ptx_val c, ptx_val d, const char *file,
+                        int line)
 {
-    return ordered_apply(f, op, PTX_NONE, 4, (ptx_val[]){a, b, c, d}, (ptx_place){file, line});
+    return ordered_apply(f, op, PTX_NONE, 4, (ptx_val[]){a, b, c, d}, call_place(f, file, line));
 }
 
 void ptx_effect0(ptx_fn *f, ptx_op op, const char *file, int line)
@@ -45,9 +46,9 @@ void ptx_effect1(ptx_fn *f, ptx_op op, ptx_val a, const char *file, int line)
     ptx_op1(f, op, a, file, line);
 }
 
-void ptx_effect2(ptx_fn *f, ptx_op op, ptx_val a, ptx_val b, const char *file, int line)
+void ptx_ordered_effect2(ptx_fn *f, ptx_op op, ptx_val a, ptx_val b, const char *file, int line)
 {
-    ptx_op2(f, op, a, b, file, line);
+    ordered_apply(f, op, PTX_NONE, 2, (ptx_val[]){a, b}, call_place(f, file, line));
 }
 
 /* ---- conversion ------------------------------------------------------------------------------------------------- */
@@ -57,9 +58,9 @@ ptx_val ptx_cvt_at(ptx_fn *f, ptx_op op, ptx_type to, ptx_val a, const char *fil
     return inst_apply(f, op, to, 1, &a, (ptx_place){file, line});
 }
 
-ptx_val ptx_cvt_pair_at(ptx_fn *f, ptx_type to, ptx_val low, ptx_val high, const char *file, int line)
+ptx_val ptx_ordered_cvt_pair(ptx_fn *f, ptx_type to, ptx_val low, ptx_val high, const char *file, int line)
 {
-    return ordered_apply(f, PTX_OP_CVT_PAIR, to, 2, (ptx_val[]){high, low}, (ptx_place){file, line});
+    return ordered_apply(f, PTX_OP_CVT_PAIR, to, 2, (ptx_val[]){high, low}, call_place(f, file, line));
 }
 
 ptx_val ptx_as_at(ptx_fn *f, ptx_type type, ptx_val a, const char *file, int line)

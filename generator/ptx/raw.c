@@ -73,7 +73,7 @@ void ptx_raw_at(ptx_fn *f, ptx_raw_form form, int results, const ptx_type types[
     for (int i = 0; i < operands; i++)
         inst->operands[i] = ready[i];
     for (int i = 0; i < results; i++)
-        out[i] = inst->results[i] = val_born(f, types[i], at);
+        out[i] = inst->results[i] = val_born(f, types[i]);
 }
 
 /* ---- for the manifest ------------------------------------------------------------------------------------------- */

@@ -40,16 +40,16 @@ static void copy(ptx_fn *f, ptx_val to, ptx_val from, uint32_t bytes, ptx_val fr
         inst_describe(inst, from, hints);
 }
 
-void ptx_cp_async_at(ptx_fn *f, ptx_val to, ptx_val from, uint32_t bytes, int hints, const char *file,
-                     int line)
+void ptx_ordered_cp_async(ptx_fn *f, ptx_val to, ptx_val from, uint32_t bytes, int hints, const char *file,
+                          int line)
 {
-    copy(f, to, from, bytes, val_poison, hints, (ptx_place){file, line});
+    copy(f, to, from, bytes, val_poison, hints, call_place(f, file, line));
 }
 
-void ptx_cp_async_zfill_at(ptx_fn *f, ptx_val to, ptx_val from, uint32_t bytes, ptx_val from_bytes, int hints,
-                           const char *file, int line)
+void ptx_ordered_cp_async_zfill(ptx_fn *f, ptx_val to, ptx_val from, uint32_t bytes, ptx_val from_bytes,
+                                int hints, const char *file, int line)
 {
-    ptx_place at = {file, line};
+    ptx_place at = call_place(f, file, line);
     if (val_given(f, from_bytes, "cp.async: the number of bytes", at) &&
         vals_in_order(f, 3, (ptx_val[]){to, from, from_bytes}, at))
         copy(f, to, from, bytes, from_bytes, hints, at);
@@ -76,9 +76,9 @@ ptx_val ptx_mbarrier_at(ptx_fn *f, ptx_op op, ptx_val barrier, const char *file,
     return mbarrier(f, op, 1, &barrier, (ptx_place){file, line});
 }
 
-ptx_val ptx_mbarrier_with_at(ptx_fn *f, ptx_op op, ptx_val barrier, ptx_val b, const char *file, int line)
+ptx_val ptx_ordered_mbarrier(ptx_fn *f, ptx_op op, ptx_val barrier, ptx_val b, const char *file, int line)
 {
-    return mbarrier(f, op, 2, (ptx_val[]){barrier, b}, (ptx_place){file, line});
+    return mbarrier(f, op, 2, (ptx_val[]){barrier, b}, call_place(f, file, line));
 }
 
 /* ---- atomics ---------------------------------------------------------------------------------------------------- */
@@ -110,22 +110,23 @@ static ptx_val atomic(ptx_fn *f, ptx_op op, int takes, int count, const ptx_val 
     return inst->result_count ? inst->results[0] : val_poison;
 }
 
-ptx_val ptx_atom_at(ptx_fn *f, ptx_op op, ptx_val pointer, ptx_val value, int order, const char *file,
-                    int line)
+ptx_val ptx_ordered_atom(ptx_fn *f, ptx_op op, ptx_val pointer, ptx_val value, int order, const char *file,
+                         int line)
 {
-    return atomic(f, op, TAKE_ATOM, 2, (ptx_val[]){pointer, value}, order, (ptx_place){file, line});
+    return atomic(f, op, TAKE_ATOM, 2, (ptx_val[]){pointer, value}, order, call_place(f, file, line));
 }
 
-ptx_val ptx_atom_cas_at(ptx_fn *f, ptx_val pointer, ptx_val expected, ptx_val value, int order,
-                        const char *file, int line)
+ptx_val ptx_ordered_atom_cas(ptx_fn *f, ptx_val pointer, ptx_val expected, ptx_val value, int order,
+                             const char *file, int line)
 {
     const ptx_val values[] = {pointer, expected, value};
-    return atomic(f, PTX_OP_ATOM_CAS, TAKE_ATOM, 3, values, order, (ptx_place){file, line});
+    return atomic(f, PTX_OP_ATOM_CAS, TAKE_ATOM, 3, values, order, call_place(f, file, line));
 }
 
-void ptx_red_at(ptx_fn *f, ptx_op op, ptx_val pointer, ptx_val value, int order, const char *file, int line)
+void ptx_ordered_red(ptx_fn *f, ptx_op op, ptx_val pointer, ptx_val value, int order, const char *file,
+                     int line)
 {
-    atomic(f, op, TAKE_RED, 2, (ptx_val[]){pointer, value}, order, (ptx_place){file, line});
+    atomic(f, op, TAKE_RED, 2, (ptx_val[]){pointer, value}, order, call_place(f, file, line));
 }
 
 /* ---- fences ----------------------------------------------------------------------------------------------------- */

@@ -102,8 +102,10 @@ void ptx_update_at(ptx_fn *f, ptx_op op, ptx_val variable, ptx_val b, const char
     ptx_set_at(f, variable, ptx_op2(f, op, variable, b, file, line), file, line);
 }
 
-void ptx_accumulate_at(ptx_fn *f, ptx_op op, ptx_val variable, ptx_val a, ptx_val b, const char *file,
-                       int line)
+void ptx_ordered_accumulate(ptx_fn *f, ptx_op op, ptx_val variable, ptx_val a, ptx_val b, const char *file,
+                            int line)
 {
-    ptx_set_at(f, variable, ptx_op3(f, op, a, b, variable, file, line), file, line);
+    ptx_place at = call_place(f, file, line);
+    if (vals_in_order(f, 2, (ptx_val[]){a, b}, at))
+        ptx_set_at(f, variable, ptx_op3(f, op, a, b, variable, file, line), file, line);
 }

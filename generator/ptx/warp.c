@@ -53,16 +53,16 @@ static ptx_val shuffle(ptx_fn *f, ptx_op op, ptx_val a, ptx_val lane, int lanes,
     return inst ? inst->results[0] : val_poison;
 }
 
-ptx_val ptx_shfl_at(ptx_fn *f, ptx_op op, ptx_val a, ptx_val lane, int lanes, const char *file, int line)
+ptx_val ptx_ordered_shfl(ptx_fn *f, ptx_op op, ptx_val a, ptx_val lane, int lanes, const char *file, int line)
 {
-    return shuffle(f, op, a, lane, lanes, NULL, (ptx_place){file, line});
+    return shuffle(f, op, a, lane, lanes, NULL, call_place(f, file, line));
 }
 
-ptx_val ptx_shfl_pred_at(ptx_fn *f, ptx_op op, ptx_val a, ptx_val lane, int lanes, ptx_val *in_range,
-                         const char *file, int line)
+ptx_val ptx_ordered_shfl_pred(ptx_fn *f, ptx_op op, ptx_val a, ptx_val lane, int lanes, ptx_val *in_range,
+                              const char *file, int line)
 {
     *in_range = val_poison;
-    return shuffle(f, op, a, lane, lanes, in_range, (ptx_place){file, line});
+    return shuffle(f, op, a, lane, lanes, in_range, call_place(f, file, line));
 }
 
 /* ---- votes -------------------------------------------------------------------------------------------------------- */
@@ -117,7 +117,7 @@ ptx_val ptx_special_at(ptx_fn *f, ptx_sreg which, const char *file, int line)
     inst->symbol = row->name;
     inst->needs = row->needs;
     inst->varies = special_level(f, which);
-    inst->results[0] = val_born(f, row->type, inst->at);
+    inst->results[0] = val_born(f, row->type);
     facts_note(f, inst);
     return inst->results[0];
 }

@@ -58,14 +58,14 @@ typedef enum ptx_op {
 
 ptx_val ptx_op0(ptx_fn *f, ptx_op op, const char *file, int line);
 ptx_val ptx_op1(ptx_fn *f, ptx_op op, ptx_val a, const char *file, int line);
-ptx_val ptx_op2(ptx_fn *f, ptx_op op, ptx_val a, ptx_val b, const char *file, int line);
-ptx_val ptx_op3(ptx_fn *f, ptx_op op, ptx_val a, ptx_val b, ptx_val c, const char *file, int line);
-ptx_val ptx_op4(ptx_fn *f, ptx_op op, ptx_val a, ptx_val b, ptx_val c, ptx_val d, const char *file, int line);
+ptx_val ptx_ordered_op2(ptx_fn *f, ptx_op op, ptx_val a, ptx_val b, const char *file, int line);
+ptx_val ptx_ordered_op3(ptx_fn *f, ptx_op op, ptx_val a, ptx_val b, ptx_val c, const char *file, int line);
+ptx_val ptx_ordered_op4(ptx_fn *f, ptx_op op, ptx_val a, ptx_val b, ptx_val c, ptx_val d, const char *file, int line);
 void ptx_effect0(ptx_fn *f, ptx_op op, const char *file, int line);
 void ptx_effect1(ptx_fn *f, ptx_op op, ptx_val a, const char *file, int line);
-void ptx_effect2(ptx_fn *f, ptx_op op, ptx_val a, ptx_val b, const char *file, int line);
+void ptx_ordered_effect2(ptx_fn *f, ptx_op op, ptx_val a, ptx_val b, const char *file, int line);
 ptx_val ptx_cvt_at(ptx_fn *f, ptx_op op, ptx_type to, ptx_val a, const char *file, int line);
-ptx_val ptx_cvt_pair_at(ptx_fn *f, ptx_type to, ptx_val low, ptx_val high, const char *file, int line);
+ptx_val ptx_ordered_cvt_pair(ptx_fn *f, ptx_type to, ptx_val low, ptx_val high, const char *file, int line);
 ptx_val ptx_as_at(ptx_fn *f, ptx_type type, ptx_val a, const char *file, int line);
 ptx_val ptx_pack_at(ptx_fn *f, ptx_type type, int count, const ptx_val parts[], const char *file, int line);
 void ptx_unpack_at(ptx_fn *f, ptx_type type, int count, ptx_val parts[], ptx_val a, const char *file, int line);
@@ -77,16 +77,16 @@ ptx_val ptx_var_at(ptx_fn *f, ptx_val initial, const char *file, int line);
 ptx_val ptx_declare_at(ptx_fn *f, ptx_type type, const char *file, int line);
 void ptx_set_at(ptx_fn *f, ptx_val variable, ptx_val value, const char *file, int line);
 void ptx_update_at(ptx_fn *f, ptx_op op, ptx_val variable, ptx_val b, const char *file, int line);
-void ptx_accumulate_at(ptx_fn *f, ptx_op op, ptx_val variable, ptx_val a, ptx_val b, const char *file, int line);
+void ptx_ordered_accumulate(ptx_fn *f, ptx_op op, ptx_val variable, ptx_val a, ptx_val b, const char *file, int line);
 
-ptx_val ptx_at_index(ptx_fn *f, ptx_val pointer, ptx_val index, const char *file, int line);
+ptx_val ptx_ordered_at(ptx_fn *f, ptx_val pointer, ptx_val index, const char *file, int line);
 ptx_val ptx_at_elements(ptx_fn *f, ptx_val pointer, int64_t elements, const char *file, int line);
 ptx_val ptx_at_byte_count(ptx_fn *f, ptx_val pointer, int64_t bytes, const char *file, int line);
 ptx_val ptx_cast_ptr_at(ptx_fn *f, ptx_val pointer, ptx_type element, const char *file, int line);
 ptx_val ptx_address_at(ptx_fn *f, ptx_val pointer, const char *file, int line);
 ptx_val ptx_pointer_at(ptx_fn *f, ptx_space space, ptx_type element, ptx_val address, const char *file, int line);
 ptx_val ptx_load_at(ptx_fn *f, ptx_type type, ptx_val pointer, int hints, const char *file, int line);
-void ptx_store_at(ptx_fn *f, ptx_val pointer, ptx_val value, int hints, const char *file, int line);
+void ptx_ordered_store(ptx_fn *f, ptx_val pointer, ptx_val value, int hints, const char *file, int line);
 void ptx_load_vec_at(ptx_fn *f, int count, ptx_val out[], ptx_val pointer, int hints, const char *file, int line);
 void ptx_store_vec_at(ptx_fn *f, int count, ptx_val pointer, const ptx_val values[], int hints, const char *file,
                       int line);
@@ -95,11 +95,11 @@ ptx_val ptx_shared_dynamic_at(ptx_fn *f, ptx_type element, const char *file, int
 ptx_val ptx_table_at(ptx_fn *f, ptx_space space, ptx_type element, uint32_t count, const uint64_t bits[],
                      const char *file, int line);
 
-ptx_val ptx_with_policy_at(ptx_fn *f, ptx_val pointer, ptx_val policy, const char *file, int line);
+ptx_val ptx_ordered_with_policy(ptx_fn *f, ptx_val pointer, ptx_val policy, const char *file, int line);
 void ptx_prefetch_at(ptx_fn *f, ptx_op op, ptx_val pointer, const char *file, int line);
 
-ptx_val ptx_shfl_at(ptx_fn *f, ptx_op op, ptx_val a, ptx_val lane, int lanes, const char *file, int line);
-ptx_val ptx_shfl_pred_at(ptx_fn *f, ptx_op op, ptx_val a, ptx_val lane, int lanes, ptx_val *in_range,
+ptx_val ptx_ordered_shfl(ptx_fn *f, ptx_op op, ptx_val a, ptx_val lane, int lanes, const char *file, int line);
+ptx_val ptx_ordered_shfl_pred(ptx_fn *f, ptx_op op, ptx_val a, ptx_val lane, int lanes, ptx_val *in_range,
                          const char *file, int line);
 ptx_val ptx_match_all_at(ptx_fn *f, ptx_val a, const char *file, int line);
 ptx_val ptx_elect_at(ptx_fn *f, const char *file, int line);
@@ -115,15 +115,15 @@ void ptx_ldmatrix_at(ptx_fn *f, ptx_op op, int count, ptx_val out[], ptx_val poi
 void ptx_stmatrix_at(ptx_fn *f, ptx_op op, int count, ptx_val pointer, const ptx_val values[], const char *file,
                      int line);
 
-void ptx_cp_async_at(ptx_fn *f, ptx_val to, ptx_val from, uint32_t bytes, int hints, const char *file, int line);
-void ptx_cp_async_zfill_at(ptx_fn *f, ptx_val to, ptx_val from, uint32_t bytes, ptx_val from_bytes, int hints,
+void ptx_ordered_cp_async(ptx_fn *f, ptx_val to, ptx_val from, uint32_t bytes, int hints, const char *file, int line);
+void ptx_ordered_cp_async_zfill(ptx_fn *f, ptx_val to, ptx_val from, uint32_t bytes, ptx_val from_bytes, int hints,
                            const char *file, int line);
 ptx_val ptx_mbarrier_at(ptx_fn *f, ptx_op op, ptx_val barrier, const char *file, int line);
-ptx_val ptx_mbarrier_with_at(ptx_fn *f, ptx_op op, ptx_val barrier, ptx_val b, const char *file, int line);
-ptx_val ptx_atom_at(ptx_fn *f, ptx_op op, ptx_val pointer, ptx_val value, int order, const char *file, int line);
-ptx_val ptx_atom_cas_at(ptx_fn *f, ptx_val pointer, ptx_val expected, ptx_val value, int order, const char *file,
+ptx_val ptx_ordered_mbarrier(ptx_fn *f, ptx_op op, ptx_val barrier, ptx_val b, const char *file, int line);
+ptx_val ptx_ordered_atom(ptx_fn *f, ptx_op op, ptx_val pointer, ptx_val value, int order, const char *file, int line);
+ptx_val ptx_ordered_atom_cas(ptx_fn *f, ptx_val pointer, ptx_val expected, ptx_val value, int order, const char *file,
                         int line);
-void ptx_red_at(ptx_fn *f, ptx_op op, ptx_val pointer, ptx_val value, int order, const char *file, int line);
+void ptx_ordered_red(ptx_fn *f, ptx_op op, ptx_val pointer, ptx_val value, int order, const char *file, int line);
 void ptx_fence_at(ptx_fn *f, ptx_op op, int order, const char *file, int line);
 
 /* An open block of PTX_IF and the like. */
@@ -137,12 +137,36 @@ typedef struct ptx_block {
 ptx_block ptx_if_begin(ptx_fn *f, ptx_val predicate, const char *file, int line);
 ptx_block ptx_else_begin(ptx_fn *f, const char *file, int line);
 ptx_block ptx_when_begin(ptx_fn *f, ptx_val predicate, const char *file, int line);
-ptx_block ptx_for_begin(ptx_fn *f, ptx_val from, ptx_val to, ptx_val step, const char *file, int line);
+ptx_block ptx_ordered_for_begin(ptx_fn *f, ptx_val from, ptx_val to, ptx_val step, const char *file, int line);
 ptx_block ptx_loop_begin(ptx_fn *f, const char *file, int line);
 bool ptx_for_body(const ptx_block *block, ptx_val counter); /* still to be emitted? */
 void ptx_block_end(ptx_block *block);
 void ptx_repeat_if_at(ptx_fn *f, ptx_val predicate, const char *file, int line);
 void ptx_break_if_at(ptx_fn *f, ptx_val predicate, const char *file, int line);
+
+/* Calls that take several values, whose order must not be open: the first thing that one does, before C evaluates its
+ * arguments, is to note where it begins, so that what they emitted is known. */
+#define PTX_ORDERED_(f, call) (ptx_call_begins(f), call)
+void ptx_call_begins(ptx_fn *f);
+
+#define ptx_op2(f, ...)               PTX_ORDERED_(f, ptx_ordered_op2(f, __VA_ARGS__))
+#define ptx_op3(f, ...)               PTX_ORDERED_(f, ptx_ordered_op3(f, __VA_ARGS__))
+#define ptx_op4(f, ...)               PTX_ORDERED_(f, ptx_ordered_op4(f, __VA_ARGS__))
+#define ptx_effect2(f, ...)           PTX_ORDERED_(f, ptx_ordered_effect2(f, __VA_ARGS__))
+#define ptx_cvt_pair_at(f, ...)       PTX_ORDERED_(f, ptx_ordered_cvt_pair(f, __VA_ARGS__))
+#define ptx_accumulate_at(f, ...)     PTX_ORDERED_(f, ptx_ordered_accumulate(f, __VA_ARGS__))
+#define ptx_at_index(f, ...)          PTX_ORDERED_(f, ptx_ordered_at(f, __VA_ARGS__))
+#define ptx_store_at(f, ...)          PTX_ORDERED_(f, ptx_ordered_store(f, __VA_ARGS__))
+#define ptx_with_policy_at(f, ...)    PTX_ORDERED_(f, ptx_ordered_with_policy(f, __VA_ARGS__))
+#define ptx_shfl_at(f, ...)           PTX_ORDERED_(f, ptx_ordered_shfl(f, __VA_ARGS__))
+#define ptx_shfl_pred_at(f, ...)      PTX_ORDERED_(f, ptx_ordered_shfl_pred(f, __VA_ARGS__))
+#define ptx_cp_async_at(f, ...)       PTX_ORDERED_(f, ptx_ordered_cp_async(f, __VA_ARGS__))
+#define ptx_cp_async_zfill_at(f, ...) PTX_ORDERED_(f, ptx_ordered_cp_async_zfill(f, __VA_ARGS__))
+#define ptx_mbarrier_with_at(f, ...)  PTX_ORDERED_(f, ptx_ordered_mbarrier(f, __VA_ARGS__))
+#define ptx_atom_at(f, ...)           PTX_ORDERED_(f, ptx_ordered_atom(f, __VA_ARGS__))
+#define ptx_atom_cas_at(f, ...)       PTX_ORDERED_(f, ptx_ordered_atom_cas(f, __VA_ARGS__))
+#define ptx_red_at(f, ...)            PTX_ORDERED_(f, ptx_ordered_red(f, __VA_ARGS__))
+#define ptx_for_begin(f, ...)         PTX_ORDERED_(f, ptx_ordered_for_begin(f, __VA_ARGS__))
 
 #define PTX_PASTE_(a, b)         a##b
 #define PTX_PASTE_LINE_(a, line) PTX_PASTE_(a, line)

@@ -111,6 +111,18 @@ static void open_order(ptx_fn *f)
         ptx_add(f, i, sum);
     }
 }
+static ptx_val doubled(ptx_fn *f, ptx_val a)
+{
+    return ptx_add(f, a, a);
+}
+#line 1 "k.c"
+static void open_order_of_functions(ptx_fn *f)
+{
+    ptx_val a = ptx_param(f, PTX_U32, "a"), sum = ptx_var(f, a), x = ptx_param_ptr(f, PTX_U32, "x");
+    ptx_add(f, doubled(f, a), doubled(f, sum));
+    ptx_mad_to(f, sum, doubled(f, a), ptx_tid_x(f));
+    ptx_with_policy(f, ptx_at(f, x, a), ptx_policy_evict_first(f, 1));
+}
 #line 1 "k.c"
 void above_target(ptx_fn *f)
 {
@@ -159,7 +171,7 @@ static void never_given_once(ptx_fn *f)
     ptx_store(f, ptx_param_ptr(f, PTX_U32, "y"), none);
 }
 /* clang-format on */
-#line 163 "bad_values.c"
+#line 175 "bad_values.c"
 
 const bad_kernel bad_values[] = {
     BAD(wrong_operand, "k.c:4: error: add: operand 2 is f32, expected u32\n"),
@@ -183,6 +195,13 @@ const bad_kernel bad_values[] = {
                     "name one first\n"
                     "k.c:6: error: two calls that emit are arguments of one call: C leaves their order open, "
                     "name one first\n"),
+    BAD(open_order_of_functions,
+        "k.c:4: error: two calls that emit are arguments of one call: C leaves their order open, "
+        "name one first\n"
+        "k.c:5: error: two calls that emit are arguments of one call: C leaves their order open, "
+        "name one first\n"
+        "k.c:6: error: two calls that emit are arguments of one call: C leaves their order open, "
+        "name one first\n"),
     BAD(never_given_stored, "k.c:1: error: store: value 1 was never given a value\n"),
     BAD(never_given_multiplied, "k.c:2: error: mul: operand 2 was never given a value\n"),
     BAD(never_given_pointer, "k.c:3: error: load: the pointer was never given a value\n"),

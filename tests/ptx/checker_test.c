@@ -133,6 +133,31 @@ static void set_on_all_paths(ptx_fn *f)
     ptx_add(f, v, w);
 }
 
+/* Calls of one line that are not arguments of one call, and a macro of several. */
+#define STORE_SUM(f, to, a, b)                                                                               \
+    do {                                                                                                     \
+        ptx_val sum_ = ptx_add(f, a, b);                                                                     \
+        ptx_val product_ = ptx_mul(f, sum_, a);                                                              \
+        ptx_store(f, ptx_at(f, to, sum_), product_);                                                         \
+    } while (0)
+
+/* clang-format off */
+static void calls_on_one_line(ptx_fn *f)
+{
+    ptx_val x = ptx_param_ptr(f, PTX_U32, "x"), tid = ptx_tid_x(f), lane = ptx_laneid(f);
+    ptx_val q = ptx_add(f, tid, tid); ptx_store(f, ptx_at(f, x, lane), q);
+    STORE_SUM(f, x, tid, lane);
+    ptx_val a = ptx_not(f, tid), b = ptx_not(f, lane), c = ptx_add(f, a, b); ptx_mad(f, a, b, ptx_not(f, c));
+    ptx_add(f, ptx_mul(f, ptx_add(f, ptx_shl(f, c, ptx_u32(1)), a), b), c);
+}
+/* clang-format on */
+
+static void accepts_calls_on_one_line(void **state)
+{
+    (void)state;
+    check_text("", calls_on_one_line, (ptx_floor){63, 75, 0});
+}
+
 static void accepts_uniform_control(void **state)
 {
     (void)state;
@@ -270,6 +295,7 @@ int main(void)
                   {bad_memory, &bad_memory_count},
                   {bad_warp, &bad_warp_count}};
     static const struct CMUnitTest others[] = {
+        cmocka_unit_test(accepts_calls_on_one_line),
         cmocka_unit_test(accepts_uniform_control),
         cmocka_unit_test(accepts_warp_uniform_control),
         cmocka_unit_test(rows_and_warps),
