@@ -35,7 +35,7 @@ void expression_fail(const expression_source *source, const char *what)
         source->trap->why = what;
         longjmp(source->trap->back, 1);
     }
-    internal_error("family %s: expression \"%s\": %s", source->family->name, source->text, what);
+    family_error("family %s: expression \"%s\": %s", source->family->name, source->text, what);
 }
 
 static bool is_letter(char c)

@@ -10,7 +10,7 @@ typedef struct expression expression;
 
 typedef enum name_kind { NAME_PARAM, NAME_ARG, NAME_DEVICE, NAME_WORD, NAME_TARGET } name_kind;
 
-/* Parses text in the scope of a family. Never null: a mistake is an internal error that names family and text. */
+/* Parses text in the scope of a family. Never null: a mistake is a family_error that names family and text. */
 const expression *expression_parse(arena *a, const kiln_family *family, const char *text);
 
 /* The same for a list, "m, ceil_div(k, 2)": gives the count of expressions and the array of them. */

@@ -61,7 +61,7 @@ typedef struct expression_trap {
     const char *why;
 } expression_trap;
 
-/* Where it was written, for mistakes: internal errors when there is no trap. */
+/* Where it was written, for mistakes: family_error when there is no trap. */
 typedef struct expression_source {
     const kiln_family *family;
     const char *text;

@@ -181,16 +181,16 @@ static const param_value *value_of(const kiln_variant *v, const char *param, con
 {
     size_t index;
     if (!family_find_param(v->family, param, &index))
-        internal_error("family %s: emit asks for a parameter '%s' that it does not declare", v->family->name,
-                       param);
+        family_error("family %s: emit asks for a parameter '%s' that it does not declare", v->family->name,
+                     param);
     *row = &v->family->params[index];
     return &v->values[index];
 }
 
 _Noreturn static void wrong_type(const kiln_variant *v, const kiln_param *param, const char *asked)
 {
-    internal_error("family %s: emit asks for %s, but '%s' is %s", v->family->name, asked, param->name,
-                   type_names[param->type]);
+    family_error("family %s: emit asks for %s, but '%s' is %s", v->family->name, asked, param->name,
+                 type_names[param->type]);
 }
 
 uint32_t kiln_int(const kiln_variant *v, const char *param)
@@ -218,8 +218,8 @@ bool kiln_is(const kiln_variant *v, const char *param, const char *word)
     if (row->type != KILN_PARAM_WORD)
         wrong_type(v, row, "a word");
     if (!param_has_value(row, word))
-        internal_error("family %s: emit compares '%s' with '%s', which it never is", v->family->name, param,
-                       word);
+        family_error("family %s: emit compares '%s' with '%s', which it never is", v->family->name, param,
+                     word);
     return strcmp(value->text, word) == 0;
 }
 
@@ -229,14 +229,14 @@ ptx_type kiln_type(const kiln_variant *v, const char *param)
     const param_value *value = value_of(v, param, &row);
     ptx_type type = row->type == KILN_PARAM_WORD ? ptx_type_named(value->text) : PTX_NONE;
     if (type == PTX_NONE)
-        internal_error("family %s: emit asks for a type, but '%s' is '%s'", v->family->name, param,
-                       value->text);
+        family_error("family %s: emit asks for a type, but '%s' is '%s'", v->family->name, param,
+                     value->text);
     return type;
 }
 
 uint32_t kiln_target_sm(const kiln_variant *v)
 {
     if (v->emitting_for.sm == 0)
-        internal_error("family %s: the target is known inside emit only", v->family->name);
+        family_error("family %s: the target is known inside emit only", v->family->name);
     return v->emitting_for.sm;
 }

@@ -53,11 +53,11 @@ family_limits family_limits_of(arena *a, const kiln_family *family);
 uint32_t variant_lowest_sm(const family_limits *limits, const kiln_variant *v);
 bool variant_runs_on(const family_limits *limits, const kiln_variant *v, target t);
 
-/* Whether a name means something else in expressions and configurations. */
+/* Whether a name means something else in expressions, in configurations or in C's headers and kiln's. */
 bool family_reserves(const char *name);
 
 /* Checks a family: legal names, defaults and types; every expression parses and uses only what its place allows. A
- * mistake is an internal error that names family and text. */
+ * mistake is a family_error that names family and text. */
 void family_validate(const kiln_family *family);
 
 /* Checks all that the generator is built with, and that their names differ. */

@@ -7,9 +7,11 @@
 #include "family.h"
 #include "support/words.h"
 
-/* Types of arguments and of what pointers point at. */
-static const char argument_types[] =
+/* Types of what pointers point at, of scalars, and of scalars whose type a parameter names, which are doubles in C. */
+static const char pointer_types[] =
     "u8 i8 u16 i16 u32 i32 u64 i64 s8 s16 s32 s64 b8 b16 b32 b64 f16 bf16 f32 f64";
+static const char scalar_types[] = "u16 i16 u32 i32 u64 i64 s16 s32 s64 f32 f64";
+static const char chosen_scalar_types[] = "f32 f64";
 
 /* Words that YAML, or a reader of YAML 1.1, takes for something else. */
 static const char ambiguous_words[] = "yes no on off y n true false null";
@@ -35,7 +37,7 @@ __attribute__((format(printf, 2, 3), noreturn)) static void fail(const kiln_fami
     va_start(arguments, format);
     vsnprintf(what, sizeof what, format, arguments);
     va_end(arguments);
-    internal_error("family %s: %s", family->name, what);
+    family_error("family %s: %s", family->name, what);
 }
 
 /* ---- names and values ------------------------------------------------------------------------------------------- */
@@ -52,13 +54,22 @@ static bool is_name(const char *name)
 
 bool family_reserves(const char *name)
 {
-    return words_contain(reserved_names, name);
+    return words_contain(reserved_names, name) || c_headers_take(name);
 }
 
 /* A name that may stand for a parameter or argument, in expressions and in generated C. */
 static bool is_free_name(const char *name)
 {
     return is_name(name) && !family_reserves(name) && !words_contain(c_keywords, name);
+}
+
+static void check_name(const kiln_family *family, const char *name, const char *what)
+{
+    CHECK(family, is_name(name),
+          "'%s' is not a legal %s name: lower-case letters, digits and _, at most %d, and a letter first",
+          name, what, LONGEST_NAME);
+    CHECK(family, is_free_name(name),
+          "'%s' is not a legal %s name: C, C++, their headers, kiln or its expressions use it", name, what);
 }
 
 static bool is_word(const char *word, size_t length)
@@ -74,6 +85,8 @@ static bool is_word(const char *word, size_t length)
 static void check_words(arena *a, const kiln_family *family, const kiln_param *param)
 {
     CHECK(family, param->words && *param->words, "parameter '%s' has no words", param->name);
+    CHECK(family, words_are_single_spaced(param->words), "parameter '%s': single spaces stand between words",
+          param->name);
     text seen = text_new(a);
     const char *cursor = param->words;
     size_t length;
@@ -92,7 +105,7 @@ static void check_words(arena *a, const kiln_family *family, const kiln_param *p
 static void check_param(arena *a, const kiln_family *family, const kiln_param *param)
 {
     size_t first = 0;
-    CHECK(family, is_free_name(param->name), "'%s' is not a legal parameter name", param->name);
+    check_name(family, param->name, "parameter");
     family_find_param(family, param->name, &first);
     CHECK(family, param == &family->params[first], "parameter '%s' is declared twice", param->name);
     if (param->type == KILN_PARAM_WORD || (param->type == KILN_PARAM_INT && param->words))
@@ -166,15 +179,27 @@ static void check_expressions(arena *a, const kiln_family *f)
 
 /* ---- arguments -------------------------------------------------------------------------------------------------- */
 
+static void check_type_word(const kiln_family *family, const kiln_arg *arg, const char *type)
+{
+    const bool is_scalar = arg->kind == KILN_ARG_VALUE, is_chosen = arg->type[0] == '$';
+    CHECK(family, words_contain(pointer_types, type), "argument '%s': '%s' is no type", arg->name, type);
+    CHECK(family, !is_scalar || words_contain(is_chosen ? chosen_scalar_types : scalar_types, type),
+          "argument '%s': no %s can be %s, only %s", arg->name,
+          is_chosen ? "scalar whose type a parameter names" : "scalar", type,
+          is_chosen ? "f32 and f64, as of \"$name:f64:f32\"" : scalar_types);
+}
+
 /* "$name" and "$name:word:other" name a word parameter whose words all stand for types. */
 static void check_type(arena *a, const kiln_family *family, const kiln_arg *arg)
 {
     CHECK(family, arg->type && *arg->type, "argument '%s' has no type", arg->name);
     if (arg->type[0] != '$') {
-        CHECK(family, words_contain(argument_types, arg->type), "argument '%s': '%s' is no type", arg->name,
-              arg->type);
+        check_type_word(family, arg, arg->type);
         return;
     }
+    const char *colon = strchr(arg->type, ':');
+    CHECK(family, !colon || strchr(colon + 1, ':'), "argument '%s': the type '%s' is not $name:word:other",
+          arg->name, arg->type);
     size_t index;
     const arg_type_choice choice = family_arg_type_choice(arg);
     const char *name = arena_string(a, arg->type + 1, choice.name_length);
@@ -187,15 +212,14 @@ static void check_type(arena *a, const kiln_family *family, const kiln_arg *arg)
     const char *cursor = param->words;
     size_t length;
     for (const char *w; (w = words_next(&cursor, &length));) {
-        const char *type = arg_type_for(choice, arena_string(a, w, length));
-        CHECK(family, words_contain(argument_types, type), "argument '%s': '%s' is no type", arg->name, type);
+        check_type_word(family, arg, arg_type_for(choice, arena_string(a, w, length)));
     }
 }
 
 static void check_arg(arena *a, const kiln_family *family, const kiln_arg *arg)
 {
     size_t index;
-    CHECK(family, is_free_name(arg->name), "'%s' is not a legal argument name", arg->name);
+    check_name(family, arg->name, "argument");
     CHECK(family, !family_find_param(family, arg->name, &index), "'%s' is a parameter and an argument",
           arg->name);
     for (const kiln_arg *other = family->args; other < arg; other++)
@@ -207,7 +231,7 @@ static void check_arg(arena *a, const kiln_family *family, const kiln_arg *arg)
           "argument '%s': pointers have shapes, values none", arg->name);
     if (!arg->shape)
         return;
-    CHECK(family, arg->alignment != 0 && (arg->alignment & (arg->alignment - 1)) == 0,
+    CHECK(family, (arg->alignment & (arg->alignment - 1)) == 0,
           "argument '%s': the alignment %u is no power of two", arg->name, arg->alignment);
     const expression *const *dimensions;
     size_t count = expression_parse_list(a, family, arg->shape, &dimensions);

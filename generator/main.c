@@ -215,9 +215,10 @@ static void print_usage(FILE *out)
     fputs("kiln bakes GPU kernels as PTX into C.\n\nusage:\n", out);
     for (size_t i = 0; i < VERB_COUNT; i++)
         fprintf(out, "  kiln %-9s %s\n", verbs[i].verb, verbs[i].usage);
-    fputs("  kiln --help | --version\n\nexit status: 0, 1 bad input, 2 bad usage, 3 internal error, 4 diff "
-          "found a difference\n",
-          out);
+    fputs(
+        "  kiln --help | --version\n\nexit status: 0, 1 bad input, 2 bad usage, 3 a mistake in a family, or "
+        "inside kiln, 4 diff found a difference\n",
+        out);
 }
 
 static int bad_usage(const char *what, const char *word, const char *near)

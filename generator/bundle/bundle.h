@@ -11,7 +11,7 @@
  * output_dir. All of them are rendered before the first is written; a file whose bytes would not change is left alone.
  * `stamp`, when not null, is a file that is written after them, whatever changed, and stands for them in NAME.d: make
  * wants one that is newer than the inputs. Returns the exit status: 0, or 1 after a diagnostic. A kernel that fails its
- * check is an internal error (exit 3). */
+ * check is an error of its family (exit 3). */
 int bundle_generate(arena *a, const plan *p, diagnostics *d, const char *output_dir, const char *stamp);
 
 /* Prints one variant as PTX, or as the builder's IR, for one target. False when the variant cannot run on it. */

@@ -16,12 +16,32 @@ static uint64_t value_of(arena *a, const kiln_variant *v, const char *expression
     return expression_value(expression_parse(a, v->family, expression_text), v);
 }
 
-void variant_block(arena *a, const kiln_variant *v, uint32_t block[3])
+/* What every device takes: the CUDA programming guide, technical specifications. */
+enum { MOST_THREADS = 1024, MOST_THREADS_Z = 64 };
+
+static void check_block(const kiln_variant *v, const uint64_t block[3])
 {
     for (int i = 0; i < 3; i++) {
-        const char *threads = v->family->block[i];
-        block[i] = threads ? (uint32_t)value_of(a, v, threads) : 1;
+        const unsigned most = i == 2 ? MOST_THREADS_Z : MOST_THREADS;
+        if (block[i] < 1 || block[i] > most)
+            family_error("%s: %llu threads along %c of a block; 1 to %u can be there", v->id,
+                         (unsigned long long)block[i], 'x' + i, most);
     }
+    if (block[0] * block[1] * block[2] > MOST_THREADS)
+        family_error("%s: a block of %u threads; %u are the most", v->id,
+                     (unsigned)(block[0] * block[1] * block[2]), (unsigned)MOST_THREADS);
+}
+
+/* PTX from elsewhere has 0 where the caller gives it; what it has else was checked when it was read. */
+void variant_block(arena *a, const kiln_variant *v, uint32_t block[3])
+{
+    uint64_t threads[3];
+    for (int i = 0; i < 3; i++)
+        threads[i] = v->family->block[i] ? value_of(a, v, v->family->block[i]) : 1;
+    if (!v->foreign)
+        check_block(v, threads);
+    for (int i = 0; i < 3; i++)
+        block[i] = (uint32_t)threads[i];
 }
 
 bool variant_has_arg(arena *a, const kiln_variant *v, const kiln_arg *arg)
@@ -71,23 +91,23 @@ static void check_params(arena *a, const kiln_variant *v, const ptx_fn *kernel)
         if (!variant_has_arg(a, v, arg))
             continue;
         if (i == ptx_param_count(kernel))
-            internal_error("%s: the kernel has no parameter for argument %s", v->id, arg->name);
+            family_error("%s: the kernel has no parameter for argument %s", v->id, arg->name);
         ptx_type type, element;
         const char *name = ptx_param_at(kernel, i++, &type, &element);
         const ptx_type declared = ptx_type_of(a, variant_arg_type(v, arg));
         const bool is_pointer = arg->kind != KILN_ARG_VALUE;
         if (strcmp(name, arg->name) != 0)
-            internal_error("%s: the kernel's parameter is %s where the descriptor has %s", v->id, name,
-                           arg->name);
+            family_error("%s: the kernel's parameter is %s where the descriptor has %s", v->id, name,
+                         arg->name);
         if (is_pointer != (type == PTX_PTR) || (is_pointer ? element : type) != declared)
-            internal_error("%s: parameter %s is %s%s, its argument is %s%s", v->id, name,
-                           type == PTX_PTR ? "pointer to " : "",
-                           ptx_type_name(type == PTX_PTR ? element : type), is_pointer ? "pointer to " : "",
-                           ptx_type_name(declared));
+            family_error("%s: parameter %s is %s%s, its argument is %s%s", v->id, name,
+                         type == PTX_PTR ? "pointer to " : "",
+                         ptx_type_name(type == PTX_PTR ? element : type), is_pointer ? "pointer to " : "",
+                         ptx_type_name(declared));
     }
     if (i != ptx_param_count(kernel))
-        internal_error("%s: the kernel has %u parameters, the descriptor %u", v->id,
-                       (unsigned)ptx_param_count(kernel), (unsigned)i);
+        family_error("%s: the kernel has %u parameters, the descriptor %u", v->id,
+                     (unsigned)ptx_param_count(kernel), (unsigned)i);
 }
 
 ptx_fn *build_kernel(arena *a, const kiln_variant *v, target t)
@@ -99,7 +119,7 @@ ptx_fn *build_kernel(arena *a, const kiln_variant *v, target t)
     ptx_fn *kernel = ptx_new(a, v->entry, floor_of(t), block);
     v->family->emit(kernel, &emitted);
     if (!ptx_check(kernel, stderr))
-        internal_error("%s fails its check for %s", v->id, target_text(a, t));
+        family_error("%s fails its check for %s", v->id, target_text(a, t));
     check_params(a, v, kernel);
     return kernel;
 }

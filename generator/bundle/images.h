@@ -17,7 +17,7 @@ typedef struct image {
     uint64_t hash_high, hash_low; /* XXH3, 128 bit, of either */
 } image;
 
-/* The thread block's size. */
+/* The thread block's size; one that no device takes is an error of the family. */
 void variant_block(arena *a, const kiln_variant *v, uint32_t block[3]);
 
 /* Whether the variant's kernel takes this argument, and the argument's type with "$name" put in. */
@@ -27,7 +27,7 @@ const char *variant_arg_type(const kiln_variant *v, const kiln_arg *arg);
 /* Of a pointer: what the family asks for, or an element's size when that is more. */
 uint32_t variant_arg_alignment(arena *a, const kiln_variant *v, const kiln_arg *arg);
 
-/* The variant's kernel for one target, checked; a kernel that fails is an internal error. */
+/* The variant's kernel for one target, checked; a kernel that fails is an error of its family. */
 ptx_fn *build_kernel(arena *a, const kiln_variant *v, target t);
 
 /* The kernel as one text, header first. */

@@ -83,8 +83,7 @@ static uint32_t max_shared_bytes(arena *a, const kiln_variant *v)
         return 0;
     uint64_t bytes;
     if (!expression_is_constant(bind_text(a, family, most, v), &bytes) || bytes > UINT32_MAX)
-        internal_error("family %s: '%s' is no fixed amount of shared memory for %s", family->name, most,
-                       v->id);
+        family_error("family %s: '%s' is no fixed amount of shared memory for %s", family->name, most, v->id);
     return (uint32_t)bytes;
 }
 
@@ -159,7 +158,7 @@ static struct scalar scalar_of(const kiln_family *family, const kiln_arg *arg)
     for (size_t i = 0; i < sizeof scalars / sizeof *scalars; i++)
         if (strcmp(scalars[i].type, type) == 0)
             return scalars[i];
-    internal_error("family %s: a scalar argument cannot be %s, as %s is", family->name, arg->type, arg->name);
+    family_error("family %s: a scalar argument cannot be %s, as %s is", family->name, arg->type, arg->name);
 }
 
 /* Behind those that are there. */
@@ -345,7 +344,7 @@ static bool report_name(const bundle_model *m, const taken_name *x, const taken_
     const kiln_variant *chosen = y->of && y->of->foreign ? y->of : x->of;
     const char *first = x->of ? x->of->id : "every bundle", *second = y->of ? y->of->id : "every bundle";
     if (!chosen || !chosen->foreign)
-        internal_error("%s_%s is a name of %s and of %s", m->name, x->name, first, second);
+        family_error("%s_%s is a name of %s and of %s", m->name, x->name, first, second);
     diagnose(d, chosen->at, message_name_taken, m->name, x->name, first, second);
     return false;
 }

@@ -152,8 +152,8 @@ static void write_params(arena *a, text *out, const bundle_family *f, const kiln
         text_add(&list, list.length > 0 ? ", " : "");
         if (is_narrowed(field, v)) {
             if (strcmp(variant_arg_type(v, field->arg), "f32") != 0)
-                internal_error("%s: scalar %s is %s; only f32 and f64 can be passed", v->id, field->name,
-                               variant_arg_type(v, field->arg));
+                family_error("%s: scalar %s is %s; only f32 and f64 can be passed", v->id, field->name,
+                             variant_arg_type(v, field->arg));
             text_printf(out, "    float %s_f32 = (float)a.%s;\n", field->name, field->name);
             text_printf(&list, "&%s_f32", field->name);
         } else {

@@ -26,7 +26,7 @@ static void *or_out_of_memory(void *memory)
     if (memory)
         return memory;
     fputs("kiln: out of memory\n", stderr);
-    exit(EXIT_INTERNAL_ERROR);
+    exit(EXIT_BAD_KILN);
 }
 
 arena *arena_new(void)

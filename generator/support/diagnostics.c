@@ -1,4 +1,4 @@
-/* Diagnostics, internal errors, and the nearest word to a misspelt one. */
+/* Diagnostics, errors that end the program, and the nearest word to a misspelt one. */
 #include "diagnostics.h"
 
 #include <stdarg.h>
@@ -25,15 +25,27 @@ bool diagnostics_finish(diagnostics *d)
     return d->count == 0;
 }
 
-void internal_error(const char *format, ...)
+__attribute__((format(printf, 2, 0), noreturn)) static void end(const char *kind, const char *format,
+                                                                va_list arguments)
 {
-    fputs("kiln: internal error: ", stderr);
+    fprintf(stderr, "kiln: %s: ", kind);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+    exit(EXIT_BAD_KILN);
+}
+
+void family_error(const char *format, ...)
+{
     va_list arguments;
     va_start(arguments, format);
-    vfprintf(stderr, format, arguments);
-    va_end(arguments);
-    fputc('\n', stderr);
-    exit(EXIT_INTERNAL_ERROR);
+    end("error", format, arguments);
+}
+
+void internal_error(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    end("internal error", format, arguments);
 }
 
 /* ---- nearest word ----------------------------------------------------------------------------------------------- */

@@ -18,13 +18,16 @@ typedef struct diagnostics {
 enum { DIAGNOSTICS_SHOWN = 20 };
 
 /* What the program's exit status means. */
-enum { EXIT_BAD_INPUT = 1, EXIT_BAD_USAGE = 2, EXIT_INTERNAL_ERROR = 3, EXIT_DIFFERENT = 4 };
+enum { EXIT_BAD_INPUT = 1, EXIT_BAD_USAGE = 2, EXIT_BAD_KILN = 3 /* as it was built */, EXIT_DIFFERENT = 4 };
 
 /* "file:line:column: error: text" */
 __attribute__((format(printf, 3, 4))) void diagnose(diagnostics *d, place at, const char *format, ...);
 
 /* Says how many were not shown; true when there was none at all. */
 bool diagnostics_finish(diagnostics *d);
+
+/* A mistake of a family's author: prints "kiln: error: ..." and exits with status 3. */
+__attribute__((format(printf, 1, 2), noreturn)) void family_error(const char *format, ...);
 
 /* A contradiction inside kiln: prints "kiln: internal error: ..." and exits with status 3. */
 __attribute__((format(printf, 1, 2), noreturn)) void internal_error(const char *format, ...);

@@ -24,6 +24,41 @@ const char c_headers[] =
     "stdatomic "
     "stdbool stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar wchar wctype";
 
+static bool begins_with(const char *name, const char *prefix)
+{
+    return strncmp(name, prefix, strlen(prefix)) == 0;
+}
+
+static bool ends_with(const char *name, const char *suffix)
+{
+    const size_t length = strlen(name), own = strlen(suffix);
+    return length >= own && strcmp(name + length - own, suffix) == 0;
+}
+
+/* int8_t, uint_fast16_t; INT8_MAX, UINT64_C, SIZE_MAX. */
+static bool is_of_stdint(const char *name)
+{
+    static const char *const limited[] = {"INT",         "UINT",   "SIZE_", "PTRDIFF_",
+                                          "SIG_ATOMIC_", "WCHAR_", "WINT_"};
+    if (ends_with(name, "_t"))
+        return begins_with(name, "int") || begins_with(name, "uint");
+    if (!ends_with(name, "_MAX") && !ends_with(name, "_MIN") && !ends_with(name, "_C") &&
+        !ends_with(name, "_WIDTH"))
+        return false;
+    for (size_t i = 0; i < sizeof limited / sizeof limited[0]; i++)
+        if (begins_with(name, limited[i]))
+            return true;
+    return false;
+}
+
+bool c_headers_take(const char *name)
+{
+    static const char words[] = "linux unix i386 NULL errno offsetof size_t ptrdiff_t max_align_t nullptr_t "
+                                "CUcontext CUdeviceptr CUevent CUfunction CUmodule CUstream";
+    return words_contain(words, name) || is_of_stdint(name) || begins_with(name, "kiln_") ||
+           begins_with(name, "KILN_") || begins_with(name, "CU_") || begins_with(name, "CUDA_");
+}
+
 const char *words_next(const char **cursor, size_t *length)
 {
     const char *word = *cursor + strspn(*cursor, " ");
@@ -39,6 +74,11 @@ bool words_contain(const char *words, const char *word)
         if (length == wanted && memcmp(w, word, length) == 0)
             return true;
     return false;
+}
+
+bool words_are_single_spaced(const char *words)
+{
+    return words[0] != ' ' && !strstr(words, "  ") && !ends_with(words, " ");
 }
 
 static bool is_number(const char *word, size_t length)

@@ -8,10 +8,15 @@
 /* Words that C or C++ keeps for itself, so that nothing generated can be called so. */
 extern const char c_keywords[];
 
+/* Other names that mean something where the generated C or C++ is compiled: the macros and types of <stdint.h> and
+ * <stddef.h>, those of kiln's headers and of cuda.h, and what gcc and clang define in their GNU modes. */
+bool c_headers_take(const char *name);
+
 /* The C library's headers, without ".h". */
 extern const char c_headers[];
 
 bool words_contain(const char *words, const char *word);
+bool words_are_single_spaced(const char *words);
 
 /* The next word's start, with its length; null at the end. Begin with *cursor = words. */
 const char *words_next(const char **cursor, size_t *length);

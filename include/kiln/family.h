@@ -15,7 +15,7 @@
  *     operators     * / %   + -   == != < <= > >=   &&   ||   !   in C's order; a comparison is 0 or 1
  *     functions     ceil_div(a, b)  min(a, b)  max(a, b)  select(condition, a, b)  aligned(pointer, bytes)
  *                   negative(x) of a signed integer or a float argument, which stands nowhere else; a NaN is not
- * Every expression of every family is parsed when the generator starts; a mistake is an internal error that names the
+ * Every expression of every family is parsed when the generator starts; a mistake ends it with an error that names the
  * family and the text. Subtraction below zero and division by zero are mistakes of the family: rules must exclude them.
  */
 #ifndef KILN_FAMILY_H
@@ -48,7 +48,7 @@ typedef enum kiln_param_role {
 } kiln_param_role;
 
 typedef struct kiln_param {
-    const char *name; /* [a-z][a-z0-9_]*; null ends the list */
+    const char *name; /* [a-z][a-z0-9_]*, at most 40, no word of C's or kiln's; null ends the list */
     kiln_param_type type;
     kiln_param_role role;
     const char *words; /* legal values, separated by single spaces: "f32 f64 f16 bf16" */
@@ -69,16 +69,18 @@ typedef enum kiln_arg_kind {
 } kiln_arg_kind;
 
 typedef struct kiln_arg {
-    const char *name; /* null ends the list; the order is the kernel's parameter order */
+    const char *name; /* as kiln_param's; null ends the list; the order is the kernel's parameter order */
     kiln_arg_kind kind;
-    const char
-        *type; /* u8 u32 u64 i32 f16 bf16 f32 f64 ..., or "$name": the type that parameter `name` names,
-                * or "$name:f64:f32": f64 where the parameter is f64, else f32 */
+    /* Scalars: u16 u32 u64, i16 i32 i64 (or s16 s32 s64), f32 f64. What pointers point at: these, and u8 i8 s8,
+     * f16 bf16, b8 b16 b32 b64. "$name" is the type that the parameter `name` names; "$name:f64:f32" is f64 where it is
+     * f64, else f32. A scalar of such a type is a double in C and can be f32 or f64 only: one beside elements that may
+     * be f16 is of "$name:f64:f32". emit calls ptx_param and ptx_param_ptr with the same types, PTX_S32 for i32. */
+    const char *type;
     const char
         *shape; /* pointers: elements per dimension, outermost first, separated by ", ": "m, k"; else null */
     uint32_t
         alignment; /* pointers: bytes that the address must be a multiple of, or an element's size when that is
-                         * more; checked before a launch */
+                         * more, as it is than 0; checked before a launch */
     const char *when; /* condition over parameters; null: every variant has it */
     const char *summary;
 } kiln_arg;
@@ -153,8 +155,8 @@ typedef struct kiln_family {
 
 /* ---- inside emit ------------------------------------------------------------------------------------------------ */
 
-/* Values of the variant's parameters. A name that the family does not declare, or of another type, is an internal
- * error that names both. kiln_int takes a word made of digits too. */
+/* Values of the variant's parameters. A name that the family does not declare, or of another type, ends the generator
+ * with an error that names both. kiln_int takes a word made of digits too. */
 uint32_t kiln_int(const kiln_variant *v, const char *param);
 bool kiln_bool(const kiln_variant *v, const char *param);
 bool kiln_is(const kiln_variant *v, const char *param, const char *word);

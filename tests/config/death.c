@@ -27,7 +27,8 @@ static pid_t start(void (*do_it)(const void *), const void *argument, int pipe_e
     return child;
 }
 
-void assert_internal_error(void (*do_it)(const void *), const void *argument, const char *expected)
+static void assert_dies(void (*do_it)(const void *), const void *argument, const char *kind,
+                        const char *expected)
 {
     int pipe_ends[2], status = 0;
     pid_t child = start(do_it, argument, pipe_ends);
@@ -40,8 +41,18 @@ void assert_internal_error(void (*do_it)(const void *), const void *argument, co
     waitpid(child, &status, 0);
 
     arena *a = arena_new();
-    assert_string_equal(said, arena_format(a, "kiln: internal error: %s\n", expected));
+    assert_string_equal(said, arena_format(a, "kiln: %s: %s\n", kind, expected));
     arena_free(a);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 3);
+}
+
+void assert_internal_error(void (*do_it)(const void *), const void *argument, const char *expected)
+{
+    assert_dies(do_it, argument, "internal error", expected);
+}
+
+void assert_family_error(void (*do_it)(const void *), const void *argument, const char *expected)
+{
+    assert_dies(do_it, argument, "error", expected);
 }

@@ -90,14 +90,14 @@ static void test_mistakes(void **state)
     };
     arena *a = arena_new();
     for (size_t i = 0; i < ROWS(rows); i++)
-        assert_internal_error(parse, &rows[i].question,
-                              arena_format(a, "family %s: expression \"%s\": %s", rows[i].question.family,
-                                           rows[i].question.text, rows[i].expected));
+        assert_family_error(parse, &rows[i].question,
+                            arena_format(a, "family %s: expression \"%s\": %s", rows[i].question.family,
+                                         rows[i].question.text, rows[i].expected));
     char deep[201] = {0};
     memset(deep, '(', sizeof deep - 1);
     const question too_deep = {"axpy", deep};
-    assert_internal_error(parse, &too_deep,
-                          arena_format(a, "family axpy: expression \"%s\": nested deeper than 64", deep));
+    assert_family_error(parse, &too_deep,
+                        arena_format(a, "family axpy: expression \"%s\": nested deeper than 64", deep));
     arena_free(a);
 }
 
@@ -128,7 +128,7 @@ static void test_mistakes_of_values(void **state)
     };
     arena *a = arena_new();
     for (size_t i = 0; i < ROWS(rows); i++)
-        assert_internal_error(
+        assert_family_error(
             evaluate, &rows[i].question,
             arena_format(a, "family axpy: expression \"%s\": %s", rows[i].question.text, rows[i].expected));
     arena_free(a);

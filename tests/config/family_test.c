@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "bundle/images.h"
 #include "death.h"
 #include "family.h"
 
@@ -36,6 +37,9 @@ static const kiln_param params[] = {
      .default_value = "3",
      .summary = "size"},
     {0}};
+
+#define SPELLING "lower-case letters, digits and _, at most 40, and a letter first"
+#define TAKEN    "C, C++, their headers, kiln or its expressions use it"
 
 #define BASE                                                                                                 \
     .name = "f", .summary = "s", .source = "s", .params = params, .args = args, .min_sm = 75,                \
@@ -72,17 +76,21 @@ static void test_mistakes(void **state)
         {"family f: no emit function", {BASE, .emit = NULL}},
         {"family f: min_sm is 70; the lowest target is sm_75", {BASE, .min_sm = 70}},
         {"family f: no arguments", {BASE, .args = NULL}},
-        {"family f: 'Type' is not a legal parameter name",
+        {"family f: 'Type' is not a legal parameter name: " SPELLING,
          {BASE, .params = PARAMS({.name = "Type", .words = "a", WORD})}},
-        {"family f: 'sm' is not a legal parameter name",
+        {"family f: 'sm' is not a legal parameter name: " TAKEN,
          {BASE, .params = PARAMS({.name = "sm", .words = "a", WORD})}},
-        {"family f: 'family' is not a legal parameter name",
+        {"family f: 'family' is not a legal parameter name: " TAKEN,
          {BASE, .params = PARAMS({.name = "family", .words = "a", WORD})}},
-        {"family f: 'int' is not a legal parameter name",
+        {"family f: 'int' is not a legal parameter name: " TAKEN,
          {BASE, .params = PARAMS({.name = "int", .words = "a", WORD})}},
         {"family f: parameter 'p' is declared twice",
          {BASE, .params = PARAMS({.name = "p", .words = "a", WORD}, {.name = "p", .words = "a", WORD})}},
         {"family f: parameter 'p' has no words", {BASE, .params = PARAMS({.name = "p", WORD})}},
+        {"family f: parameter 'p': single spaces stand between words",
+         {BASE, .params = PARAMS({.name = "p", .words = "a  b", WORD})}},
+        {"family f: parameter 'p': single spaces stand between words",
+         {BASE, .params = PARAMS({.name = "p", .words = "a b ", WORD})}},
         {"family f: parameter 'p': 'b-c' is not a legal word",
          {BASE, .params = PARAMS({.name = "p", .words = "a b-c", WORD})}},
         {"family f: parameter 'p': YAML takes 'no' for another thing",
@@ -106,8 +114,17 @@ static void test_mistakes(void **state)
                                   .summary = "s",
                                   .default_value = "4"})}},
         {"family f: parameter 'p' has no summary", {BASE, .params = PARAMS({.name = "p", .words = "a"})}},
-        {"family f: 'max' is not a legal argument name",
+        {"family f: 'max' is not a legal argument name: " TAKEN,
          {BASE, .args = ARGS({.name = "max", .type = "u64", .summary = "s"})}},
+        {"family f: 'Gamma' is not a legal argument name: " SPELLING,
+         {BASE, .args = ARGS({.name = "Gamma", .type = "u64", .summary = "s"})}},
+        {"family f: 'a123456789b123456789c123456789d1234567890' is not a legal argument name: " SPELLING,
+         {BASE, .args = ARGS(
+                    {.name = "a123456789b123456789c123456789d1234567890", .type = "u64", .summary = "s"})}},
+        {"family f: 'linux' is not a legal argument name: " TAKEN,
+         {BASE, .args = ARGS({.name = "linux", .type = "u64", .summary = "s"})}},
+        {"family f: 'uint_fast8_t' is not a legal argument name: " TAKEN,
+         {BASE, .args = ARGS({.name = "uint_fast8_t", .type = "u64", .summary = "s"})}},
         {"family f: 'tile' is a parameter and an argument",
          {BASE, .args = ARGS({.name = "tile", .type = "u64", .summary = "s"})}},
         {"family f: argument 'n' is declared twice",
@@ -120,8 +137,17 @@ static void test_mistakes(void **state)
          {BASE, .args = ARGS({.name = "m", .type = "$t", .summary = "s"})}},
         {"family f: argument 'm': 'tile' has no words",
          {BASE, .args = ARGS({.name = "m", .type = "$tile", .summary = "s"})}},
+        {"family f: argument 'm': no scalar can be u8, only u16 i16 u32 i32 u64 i64 s16 s32 s64 f32 f64",
+         {BASE, .args = ARGS({.name = "m", .type = "u8", .summary = "s"})}},
+        {"family f: argument 'm': no scalar whose type a parameter names can be f16, only f32 and f64, as of "
+         "\"$name:f64:f32\"",
+         {BASE, .params = PARAMS({.name = "p", .words = "f32 f16", .summary = "s", .default_value = "f32"}),
+          .args = ARGS({.name = "m", .type = "$p", .summary = "s"})}},
+        {"family f: argument 'm': the type '$type:f64' is not $name:word:other",
+         {BASE, .args = ARGS({.name = "m", .type = "$type:f64", .summary = "s"})}},
         {"family f: argument 'm': 'none' is no type",
-         {BASE, .args = ARGS({.name = "m", .type = "$type", .summary = "s"})}},
+         {BASE,
+          .args = ARGS({.name = "m", .kind = KILN_ARG_IN, .type = "$type", .shape = "1", .summary = "s"})}},
         {"family f: argument 'n' has no summary", {BASE, .args = ARGS({.name = "n", .type = "u64"})}},
         {"family f: argument 'p': pointers have shapes, values none",
          {BASE, .args = ARGS({.name = "p", .kind = KILN_ARG_OUT, .type = "f32", .summary = "s"})}},
@@ -196,8 +222,46 @@ static void test_mistakes(void **state)
          {BASE, .calls = CALL(.args = ARGS(X), .values = VALUES({"n", "sm"}))}},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        assert_internal_error(validate, &rows[i].family, rows[i].expected);
+        assert_family_error(validate, &rows[i].family, rows[i].expected);
 }
+
+/* ---- blocks ----------------------------------------------------------------------------------------------------- */
+
+static void ask_block(const void *argument)
+{
+    const kiln_family *family = argument;
+    const kiln_variant v = {.family = family, .id = "f/type=f32,tile=3", .values = {{"f32", 0}, {"3", 3}}};
+    uint32_t block[3];
+    arena *a = arena_new();
+    variant_block(a, &v, block);
+    arena_free(a);
+}
+
+static void test_blocks(void **state)
+{
+    (void)state;
+    const struct {
+        const char *expected;
+        kiln_family family;
+    } rows[] = {
+        {"f/type=f32,tile=3: 1536 threads along x of a block; 1 to 1024 can be there",
+         {BASE, .block = {"tile * 512"}}},
+        {"f/type=f32,tile=3: 65 threads along z of a block; 1 to 64 can be there",
+         {BASE, .block = {NULL, NULL, "62 + tile"}}},
+        {"f/type=f32,tile=3: 0 threads along y of a block; 1 to 1024 can be there",
+         {BASE, .block = {NULL, "tile / 4"}}},
+        {"f/type=f32,tile=3: 4294967296 threads along x of a block; 1 to 1024 can be there",
+         {BASE, .block = {"0x100000000"}}},
+        {"f/type=f32,tile=3: a block of 1056 threads; 1024 are the most",
+         {BASE, .block = {"32", "11", "tile"}}},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        assert_family_error(ask_block, &rows[i].family, rows[i].expected);
+    const kiln_family most = {BASE, .block = {"4", "4", "64"}};
+    ask_block(&most);
+}
+
+/* ---- what is right ---------------------------------------------------------------------------------------------- */
 
 static void test_good(void **state)
 {
@@ -208,11 +272,23 @@ static void test_good(void **state)
                                     CALL(.args = ARGS(X, {.name = "rows", .type = "u32", .summary = "s"}),
                                          .values = VALUES({"n", "rows * 4"}))};
     family_validate(&family);
+    const kiln_family by_element = {BASE, .cost = {0},
+                                    .args = ARGS({.name = "x",
+                                                  .kind = KILN_ARG_IN,
+                                                  .type = "$type:f16:f32",
+                                                  .shape = "4",
+                                                  .summary = "aligned to its elements"})};
+    family_validate(&by_element);
+    const kiln_variant v = {.family = &by_element, .values = {{"f16", 0}, {"3", 3}}};
+    arena *a = arena_new();
+    assert_int_equal(variant_arg_alignment(a, &v, by_element.args), 2);
+    arena_free(a);
     families_validate();
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_mistakes), cmocka_unit_test(test_good)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_mistakes), cmocka_unit_test(test_blocks),
+                                       cmocka_unit_test(test_good)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -160,7 +160,7 @@ static void test_accessors(void **state)
         {{'s', NULL, NULL, axpy}, "family axpy: the target is known inside emit only"},
     };
     for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++)
-        assert_internal_error(ask, &mistakes[i].question, mistakes[i].expected);
+        assert_family_error(ask, &mistakes[i].question, mistakes[i].expected);
     arena_free(a);
 }
 

@@ -143,6 +143,21 @@ static void test_json_misuse(void **state)
 
 /* ---- words ------------------------------------------------------------------------------------------------------ */
 
+static void test_names_of_headers(void **state)
+{
+    (void)state;
+    static const char *const taken[] = {"linux",    "unix",        "NULL",        "size_t",
+                                        "uint32_t", "int_fast8_t", "intptr_t",    "INT64_MAX",
+                                        "UINT8_C",  "SIZE_MAX",    "PTRDIFF_MIN", "CUdeviceptr",
+                                        "CUstream", "kiln_loader", "KILN_OK",     "CU_STREAM_LEGACY"};
+    static const char *const free_[] = {"n",     "int4", "interval", "limit", "format",
+                                        "X_MAX", "CUBE", "kilns",    "UINT"};
+    for (size_t i = 0; i < sizeof taken / sizeof taken[0]; i++)
+        assert_true(c_headers_take(taken[i]));
+    for (size_t i = 0; i < sizeof free_ / sizeof free_[0]; i++)
+        assert_false(c_headers_take(free_[i]));
+}
+
 static void test_words(void **state)
 {
     (void)state;
@@ -155,6 +170,10 @@ static void test_words(void **state)
     assert_false(word_is_number("") || word_is_number("01") || word_is_number("4294967296") ||
                  word_is_number("1a") || word_is_number("-1") ||
                  word_is_number("99999999999999999999999999999999"));
+    assert_true(words_are_single_spaced("a bc d"));
+    assert_false(words_are_single_spaced("a  bc"));
+    assert_false(words_are_single_spaced(" a"));
+    assert_false(words_are_single_spaced("a "));
     assert_true(words_have_number("any 32"));
     assert_false(words_have_number("any 32b"));
 }
@@ -287,9 +306,15 @@ static void test_files_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_arena),       cmocka_unit_test(test_text),       cmocka_unit_test(test_json),
-        cmocka_unit_test(test_json_misuse), cmocka_unit_test(test_words),      cmocka_unit_test(test_nearest),
-        cmocka_unit_test(test_files),       cmocka_unit_test(test_files_fail),
+        cmocka_unit_test(test_arena),
+        cmocka_unit_test(test_text),
+        cmocka_unit_test(test_json),
+        cmocka_unit_test(test_json_misuse),
+        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_nearest),
+        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_files_fail),
+        cmocka_unit_test(test_names_of_headers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
