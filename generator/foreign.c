@@ -7,6 +7,7 @@
 #include "expression.h"
 #include "family.h"
 #include "found.h"
+#include "mangled.h"
 #include "messages.h"
 #include "support/words.h"
 #include "targets.h"
@@ -14,7 +15,9 @@
 
 enum {
     LONGEST_NAME = 100,
-    SHARED_BYTES_WITHOUT_OPTIN = 48 * 1024, /* CUDA programming guide: more is asked for per kernel */
+    SHARED_BYTES_WITHOUT_OPTIN = 48 * 1024, /* CUDA programming guide: more is asked for per kernel ... */
+    MOST_SHARED_BYTES = 227 * 1024,         /* ... up to this on 9.0 and 10.x, the most of any */
+    DEEPEST_BLOCK = 64,                     /* along z, on every device */
     MOST_THREADS = 1024,                    /* of a block, on every device */
     GEOMETRY_ARGS = 7,                      /* grid, block, shared_bytes */
     GEOMETRY_RULES = 3
@@ -45,26 +48,6 @@ static bool is_free_name(const char *name)
         if (!((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') || *c == '_'))
             return false;
     return true;
-}
-
-/* Of a C++ name as the Itanium ABI mangles it, "_Z5saxpyjfPKfPf" or "_ZN2ns5saxpyE...": the last plain name. */
-static const char *plain_name(arena *a, const char *symbol)
-{
-    if (strncmp(symbol, "_Z", 2) != 0)
-        return symbol;
-    const char *name = symbol, *c = symbol + 2;
-    c += *c == 'N';
-    c += *c == 'L';
-    while (*c >= '1' && *c <= '9') {
-        size_t length = 0;
-        for (; *c >= '0' && *c <= '9' && length < LONGEST_NAME; c++)
-            length = 10 * length + (size_t)(*c - '0');
-        if (strlen(c) < length)
-            break;
-        name = arena_string(a, c, length);
-        c += length;
-    }
-    return name;
 }
 
 static bool take_name(maker *m)
@@ -102,7 +85,7 @@ static uint32_t value_bytes(const char *type)
     static const struct {
         const char *types;
         uint32_t bytes;
-    } rows[] = {{"u8 s8", 1}, {"u16 s16", 2}, {"u32 s32 f32", 4}, {"u64 s64 f64", 8}};
+    } rows[] = {{"u8 s8 i8", 1}, {"u16 s16 i16", 2}, {"u32 s32 i32 f32", 4}, {"u64 s64 i64 f64", 8}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (words_contain(rows[i].types, type))
             return rows[i].bytes;
@@ -193,6 +176,20 @@ static bool take_alignment(const char *digits, uint32_t *alignment)
     return true;
 }
 
+static const char *expected_description(const ptx_file_param *p)
+{
+    static const struct {
+        uint32_t bytes;
+        const char *expected;
+    } rows[] = {{1, "u8 or s8"}, {2, "u16 or s16, which halves are passed as"}, {4, "u32, s32 or f32"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows && !p->is_array; i++)
+        if (rows[i].bytes == p->bytes)
+            return rows[i].expected;
+    if (p->is_array)
+        return "nothing: the caller fills its bytes";
+    return "u64, s64, f64 or, a pointer, 'in f32[n]' (in, out, inout, optional_out, scratch)";
+}
+
 static void add_described(maker *m, const char *name, const ptx_file_param *p, foreign_text about)
 {
     static const char *const directions[] = {[KILN_ARG_IN] = "in",
@@ -214,7 +211,8 @@ static void add_described(maker *m, const char *name, const ptx_file_param *p, f
     if (!is_read || kind == KILN_ARG_VALUE || !words_contain(types, said.type) || p->bytes != 8 ||
         p->is_array || p->type[0] == 'f' || (said.alignment && !take_alignment(said.alignment, &alignment))) {
         diagnose(m->d, about.at, message_entry_arg, name, (unsigned)p->bytes,
-                 p->is_array ? "a struct" : p->type, found_text(m->arena, about.text));
+                 p->is_array ? "a struct" : p->type, expected_description(p),
+                 found_text(m->arena, about.text));
         return;
     }
     kiln_arg *arg = add_arg(m, name, said.type, NULL);
@@ -332,7 +330,7 @@ static void leave_block(maker *m, const uint32_t *most)
     }
     add_rule(m,
              arena_format(a,
-                          "max(block_x, max(block_y, block_z)) <= %u && "
+                          "max(block_x, max(block_y, block_z)) <= %u && block_z <= 64 && "
                           "block_x * max(block_y, 1) * max(block_z, 1) <= %u",
                           (unsigned)MOST_THREADS, (unsigned)threads),
              arena_format(a, "block_x * block_y * block_z must be at most %u%s", (unsigned)threads,
@@ -354,8 +352,9 @@ static void take_block(maker *m)
                              (unsigned)e->reqntid[1], (unsigned)e->reqntid[2]);
     else if (most[0] && threads > most[0] * most[1] * most[2])
         limit = arena_format(m->arena, "at most %u, its .maxntid", (unsigned)(most[0] * most[1] * most[2]));
-    else if (threads > MOST_THREADS)
-        limit = arena_format(m->arena, "at most %u", (unsigned)MOST_THREADS);
+    else if (threads > MOST_THREADS || asked[2] > DEEPEST_BLOCK)
+        limit = arena_format(m->arena, "at most %u, %u of them along z", (unsigned)MOST_THREADS,
+                             (unsigned)DEEPEST_BLOCK);
     if (limit)
         diagnose(m->d, q->block_at, message_entry_block, e->name, limit);
     if (e->reqntid[0])
@@ -364,6 +363,28 @@ static void take_block(maker *m)
         set_block(m, asked);
     else
         leave_block(m, most);
+}
+
+/* A number of bytes is its own maximum; else the configuration's, else what every launch may use. */
+static uint32_t most_shared_bytes(maker *m)
+{
+    const foreign_request *q = m->q;
+    uint64_t bytes = 0;
+    const bool is_number =
+        q->shared_bytes.text && !expression_try(m->arena, m->family, q->shared_bytes.text, false) &&
+        expression_is_constant(
+            expression_bind(m->arena, expression_parse(m->arena, m->family, q->shared_bytes.text), NULL),
+            &bytes);
+    const uint32_t said = q->max_shared_bytes ? q->max_shared_bytes : MOST_SHARED_BYTES;
+    if (is_number && bytes > said)
+        diagnose(m->d, q->shared_bytes.at, message_entry_too_large, (unsigned)said, "shared_bytes",
+                 found_text(m->arena, q->shared_bytes.text));
+    if (q->max_shared_bytes > MOST_SHARED_BYTES)
+        diagnose(m->d, q->max_shared_at, message_entry_too_large, (unsigned)MOST_SHARED_BYTES,
+                 "max_shared_bytes", arena_format(m->arena, "%u", (unsigned)q->max_shared_bytes));
+    if (q->max_shared_bytes)
+        return q->max_shared_bytes;
+    return is_number ? (uint32_t)bytes : SHARED_BYTES_WITHOUT_OPTIN;
 }
 
 static void take_shared(maker *m)
@@ -375,7 +396,7 @@ static void take_shared(maker *m)
                      q->entry->name);
         return;
     }
-    const uint32_t most = q->max_shared_bytes ? q->max_shared_bytes : SHARED_BYTES_WITHOUT_OPTIN;
+    const uint32_t most = most_shared_bytes(m);
     if (!q->shared_bytes.text) {
         add_arg(m, "shared_bytes", "u32",
                 arena_format(m->arena, "of dynamic shared memory, at most %u", (unsigned)most));
@@ -393,7 +414,8 @@ static void check_names(maker *m)
         for (size_t k = 0; k < i; k++)
             if (strcmp(m->args[i].name, m->args[k].name) == 0)
                 diagnose(m->d, m->q->has_args ? m->q->args_at : m->q->at, message_entry_arg_twice,
-                         m->args[i].name, m->q->entry->name);
+                         m->args[i].name, m->q->entry->name,
+                         i >= m->kernel->param_count ? ", once for the launch" : "");
 }
 
 /* A list in brackets ends an element at its comma, be that within ceil_div(n, 256). */
@@ -425,6 +447,17 @@ static void check_expressions(maker *m)
     for (int i = 0; i < 3; i++)
         check_expression(m, q->grid[i].text, q->grid[i].at, false);
     check_expression(m, q->shared_bytes.text, q->shared_bytes.at, false);
+}
+
+static void check_grid(maker *m)
+{
+    uint64_t blocks;
+    for (int i = 0; i < 3 && m->q->grid[i].text; i++)
+        if (expression_is_constant(
+                expression_bind(m->arena, expression_parse(m->arena, m->family, m->q->grid[i].text), NULL),
+                &blocks) &&
+            blocks == 0)
+            diagnose(m->d, m->q->grid[i].at, message_entry_empty, "grid");
 }
 
 static void take_rules(maker *m)
@@ -480,6 +513,8 @@ void foreign_add(arena *a, const foreign_request *q, plan *p, size_t *capacity, 
         check_names(&m);
     if (d->count == before)
         check_expressions(&m);
+    if (d->count == before)
+        check_grid(&m);
     if (d->count != before)
         return;
     take_empty(&m);
