@@ -10,7 +10,6 @@
 #include "mangled.h"
 #include "messages.h"
 #include "support/words.h"
-#include "targets.h"
 #include "variants.h"
 
 enum { LONGEST_NAME = 100 };
