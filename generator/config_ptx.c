@@ -97,6 +97,13 @@ static uint32_t read_count(const reader *r, foreign_text t, const char *key)
     return 0;
 }
 
+static bool read_most_shared(const reader *r, foreign_text bytes, foreign_request *q)
+{
+    q->max_shared_at = bytes.at;
+    q->max_shared_bytes = read_count(r, bytes, "max_shared_bytes");
+    return q->max_shared_bytes > 0;
+}
+
 static bool read_block(const reader *r, const yaml_node *node, foreign_request *q)
 {
     foreign_text words[3] = {{0}};
@@ -161,7 +168,7 @@ static bool read_entry(const reader *r, const yaml_node *node, foreign_request *
             ok = read_text(r, n, "shared_bytes", "a number of bytes", &q->shared_bytes) && ok;
         else if (strcmp(n->key, "max_shared_bytes") == 0)
             ok = read_text(r, n, "max_shared_bytes", "a number of bytes", &bytes) &&
-                 (q->max_shared_bytes = read_count(r, bytes, "max_shared_bytes")) > 0 && ok;
+                 read_most_shared(r, bytes, q) && ok;
     }
     return ok;
 }
@@ -178,8 +185,11 @@ static const char *entry_names(const reader *r, const ptx_file *file)
 
 static void read_entries(reader *r, const yaml_node *node, const foreign_module *m)
 {
-    if (!reader_is_kind(r, node, YAML_MAP, "entries", "a mapping from entries to what they are"))
+    static const char expected[] = "a mapping from entries to what they are";
+    if (!reader_is_kind(r, node, YAML_MAP, "entries", expected))
         return;
+    if (!node->first)
+        diagnose(r->d, node->at, message_wrong_kind, expected, "entries", "an empty one");
     for (const yaml_node *n = node->first; n; n = n->next) {
         const ptx_file *file = m->files[0];
         foreign_request q = {.entry = ptx_file_find(file, n->key), .module = m, .at = n->key_at};

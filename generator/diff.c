@@ -61,22 +61,23 @@ static const yaml_node *same_image(const yaml_node *images, const yaml_node *wan
     return NULL;
 }
 
+/* Kernels of one PTX file have its images together: those of the first, which the others name. */
 static uint64_t bytes_of_images(const yaml_node *variant)
 {
     uint64_t bytes = 0;
+    if (*text_of(variant, "module") && strcmp(text_of(variant, "module"), text_of(variant, "id")) != 0)
+        return 0;
     const yaml_node *images = yaml_member(variant, "images");
     for (const yaml_node *image = images ? images->first : NULL; image; image = image->next)
         bytes += strtoull(text_of(image, "bytes"), NULL, 10);
     return bytes;
 }
 
-/* Kernels of one PTX file have its images together, and name the first of them. */
 static uint64_t bytes_of_all(const manifest *m)
 {
     uint64_t bytes = 0;
     for (const yaml_node *v = m->variants->first; v; v = v->next)
-        if (!*text_of(v, "module") || strcmp(text_of(v, "module"), text_of(v, "id")) == 0)
-            bytes += bytes_of_images(v);
+        bytes += bytes_of_images(v);
     return bytes;
 }
 

@@ -142,6 +142,36 @@ static const struct {
     {OPERATION_ALIGNED, 1, 1, SETTLED_ONE},
 };
 
+/* The largest value of an unsigned argument that is narrower than an expression; else all there are. */
+static uint64_t largest(const expression *e)
+{
+    if (e->operation != OPERATION_NAME || e->kind != NAME_ARG)
+        return UINT64_MAX;
+    const char *type = e->source->family->args[e->index].type;
+    return strcmp(type, "u8") == 0    ? UINT8_MAX
+           : strcmp(type, "u16") == 0 ? UINT16_MAX
+           : strcmp(type, "u32") == 0 ? UINT32_MAX
+                                      : UINT64_MAX;
+}
+
+/* Comparisons that no value of an argument can change: compilers warn of them. */
+static const expression *settle_comparison(arena *a, const expression *e)
+{
+    uint64_t limit;
+    if (!expression_is_constant(e->operands[1], &limit))
+        return e;
+    const uint64_t most = largest(e->operands[0]);
+    if (e->operation == OPERATION_LESS_EQUAL && most <= limit)
+        return literal(a, e, 1);
+    if (e->operation == OPERATION_LESS && most < limit)
+        return literal(a, e, 1);
+    if (e->operation == OPERATION_GREATER && most <= limit)
+        return literal(a, e, 0);
+    if (e->operation == OPERATION_GREATER_EQUAL && most < limit)
+        return literal(a, e, 0);
+    return e;
+}
+
 static const expression *settle(arena *a, const expression *e)
 {
     for (size_t i = 0; i < sizeof settling / sizeof settling[0]; i++) {
@@ -152,7 +182,7 @@ static const expression *settle(arena *a, const expression *e)
             return e->operands[1 - known];
         return literal(a, e, settling[i].settled == SETTLED_ONE);
     }
-    return e;
+    return settle_comparison(a, e);
 }
 
 /* An operation with bound operands. */

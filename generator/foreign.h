@@ -31,7 +31,8 @@ typedef struct foreign_request {
     place block_at;
     foreign_text shared_bytes; /* over arguments; none: the caller gives it, where the kernel takes any */
     uint32_t max_shared_bytes; /* 0: none was said */
-    foreign_text *rules;       /* conditions over arguments that hold at every launch */
+    place max_shared_at;
+    foreign_text *rules; /* conditions over arguments that hold at every launch */
     size_t rule_count, rule_capacity;
 } foreign_request;
 

@@ -22,20 +22,38 @@ static bool same_threads(const uint32_t *x, const uint32_t *y)
     return memcmp(x, y, 3 * sizeof *x) == 0;
 }
 
+/* Compilers write b32 where others write u32 or f32. */
+static bool is_alike(const ptx_file_param *x, const ptx_file_param *y)
+{
+    const bool may_be_both = x->type[0] == 'b' || y->type[0] == 'b';
+    return x->bytes == y->bytes && x->is_array == y->is_array &&
+           (may_be_both || (x->type[0] == 'f') == (y->type[0] == 'f'));
+}
+
 /* What differs between two files' entries of one name; null: nothing that the caller would see. */
 static const char *difference(arena *a, const ptx_file_entry *x, const ptx_file_entry *y)
 {
     if (x->param_count != y->param_count)
         return arena_format(a, "%u parameters, not %u", (unsigned)y->param_count, (unsigned)x->param_count);
     for (size_t i = 0; i < x->param_count; i++)
-        if (x->params[i].bytes != y->params[i].bytes || x->params[i].is_array != y->params[i].is_array)
-            return arena_format(a, "another parameter %s", y->params[i].name);
+        if (!is_alike(&x->params[i], &y->params[i]))
+            return arena_format(a, "parameter %s, of %u bytes (%s), not %u (%s)", y->params[i].name,
+                                (unsigned)y->params[i].bytes, y->params[i].type, (unsigned)x->params[i].bytes,
+                                x->params[i].type);
     if (!same_threads(x->reqntid, y->reqntid) || !same_threads(x->maxntid, y->maxntid))
         return "another number of threads";
     return NULL;
 }
 
-/* Dynamic shared memory is asked for where any of the files wants it. */
+/* What any of the files wants is asked of the caller. */
+static void add_needs(ptx_file_entry *e, const ptx_file_entry *other)
+{
+    e->has_dynamic_shared |= other->has_dynamic_shared;
+    for (size_t i = 0; i < e->param_count; i++)
+        if (other->params[i].alignment > e->params[i].alignment)
+            e->params[i].alignment = other->params[i].alignment;
+}
+
 static bool check_file(arena *a, const ptx_file *first, const ptx_file *other, diagnostics *d)
 {
     bool ok = true;
@@ -48,7 +66,7 @@ static bool check_file(arena *a, const ptx_file *first, const ptx_file *other, d
                      first->path, differs);
             ok = false;
         } else {
-            e->has_dynamic_shared |= same->has_dynamic_shared;
+            add_needs(e, same);
         }
     }
     return ok;

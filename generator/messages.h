@@ -49,18 +49,21 @@
     M(ptx_unreadable, "cannot read the PTX %s: %s")                                                                    \
     M(ptx_syntax, "expected %s, found %s")                                                                             \
     M(ptx_header, "expected PTX with '%s', found none")                                                                \
+    M(ptx_not_ascii, "expected PTX, which is ASCII text, found the byte 0x%02x")                                       \
+    M(entry_too_large, "expected at most %u for '%s', found %s")                                                       \
+    M(entry_empty, "expected at least one thread block for '%s', found 0")                                             \
     M(ptx_no_entry, "expected PTX with an .entry, found none")                                                         \
     M(ptx_extern, "expected PTX that is whole, found '%s', declared .extern: no driver has it, so link it in before")  \
     M(ptx_differs, "expected %s as in %s, found %s")                                                                   \
     M(ptx_same_target, "expected PTX files for different targets, found %s in %s and in %s")                           \
     M(ptx_without_target, "expected a PTX file that runs on %s, found %s; leave the target out or list a file for it") \
     M(entry_unknown, "expected an .entry of %s, found '%s'%s")                                                         \
-    M(entry_name, "expected a name for C, for the function or an argument, found '%s'")                                \
+    M(entry_name, "expected a name for C that is free (no leading or double _), found '%s'; 'name' and 'args' in 'entries' give others") \
     M(entry_family, "expected a name that no family has, found '%s'; give it another 'name' in 'entries'")             \
-    M(entry_twice, "expected names that differ, found '%s' for %s and for %s; give one another 'name' in 'entries'")   \
+    M(entry_twice, "expected names that differ, found '%s' for %s and for %s; list all that are wanted in 'entries', one with another 'name'") \
     M(entry_args, "expected as many arguments as %s has parameters, %u, found %u")                                     \
-    M(entry_arg, "expected for '%s', of %u bytes in the PTX (%s), a type or 'in f32[n]' (in, out, inout, optional_out, scratch), found '%s'") \
-    M(entry_arg_twice, "expected each argument once, found '%s' twice in %s")                                          \
+    M(entry_arg, "expected for '%s' (%u bytes, %s) %s, found '%s'")                                                    \
+    M(entry_arg_twice, "expected each argument once, found '%s' twice in %s%s")                                        \
     M(entry_dimensions, "expected at most three dimensions for '%s', found more")                                      \
     M(entry_count, "expected a number from 1 to %d for '%s', found '%s'")                                              \
     M(entry_block, "expected threads for %s as its PTX has them, %s")                                                  \

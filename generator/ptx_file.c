@@ -433,9 +433,10 @@ static void read_statement(scanner *s)
             next(s);
     else if (!is(s, "{"))
         next(s);
-    if (!s->failed && is(s, "{")) {
+    if (!s->failed &&
+        is(s, "{")) { /* a body; or an initialiser or debug information, which name what they describe */
         const bool has_dynamic = skip_block(s);
-        s->in_function_dynamic = s->in_function_dynamic || has_dynamic;
+        s->in_function_dynamic = s->in_function_dynamic || (is_function && has_dynamic);
     }
 }
 
@@ -453,15 +454,30 @@ static void check_whole(scanner *s)
     s->failed = true;
 }
 
+/* ptxas takes nothing else, not even in comments. */
+static bool is_ascii(const ptx_file *file, size_t bytes, diagnostics *d)
+{
+    place at = {file->path, 1, 1};
+    for (size_t i = 0; i < bytes; i++, at.column++) {
+        const unsigned char c = (unsigned char)file->ptx[i];
+        if (c >= 0x80 || (c == 0 && i + 1 < bytes)) {
+            diagnose(d, at, message_ptx_not_ascii, c);
+            return false;
+        }
+        if (c == '\n')
+            at = (place){file->path, at.line + 1, 0};
+    }
+    return true;
+}
+
 const ptx_file *ptx_file_read_text(arena *a, const char *path, const char *asked, const char *data,
                                    size_t bytes, diagnostics *d)
 {
     ptx_file *file = arena_alloc(a, sizeof *file);
-    *file = (ptx_file){.path = path, .asked = asked, .ptx = data, .bytes = bytes};
-    if (strlen(data) != bytes) {
-        diagnose(d, (place){path, 1, 1}, message_ptx_header, ".version");
+    const size_t length = strlen(data); /* NVRTC's has a NUL behind it */
+    *file = (ptx_file){.path = path, .asked = asked, .ptx = data, .bytes = length};
+    if (!is_ascii(file, bytes, d))
         return NULL;
-    }
     scanner s = {.arena = a, .d = d, .file = file, .at = data, .line_start = data, .line = 1};
     for (next(&s); s.length && !s.failed;)
         read_statement(&s);

@@ -130,14 +130,18 @@ static const char *start_one(const assembler *s, size_t i, const image *ptx, tar
     return why ? strerror(why) : NULL;
 }
 
-/* The first line of what ptxas said. */
+/* The first line of what ptxas said, with the PTX in place of the file that it was given. */
 static const char *complaint(const assembler *s, size_t i)
 {
     text said;
-    const char *why;
+    const char *why, *file = path_of(s, i, "ptx");
     if (!file_read(s->arena, path_of(s, i, "txt"), LARGEST_BYTES, &said, &why) || said.length == 0)
         return "nothing";
-    return arena_string(s->arena, said.data, strcspn(said.data, "\n"));
+    const char *line = arena_string(s->arena, said.data, strcspn(said.data, "\n")), *at = strstr(line, file);
+    if (!at)
+        return line;
+    return arena_format(s->arena, "%sthe PTX%s", arena_string(s->arena, line, (size_t)(at - line)),
+                        at + strlen(file));
 }
 
 static bool take_one(const assembler *s, size_t i, pid_t process, target t, const kiln_variant *v,

@@ -373,6 +373,25 @@ static void test_print_c(void **state)
     arena_free(a);
 }
 
+/* Comparisons that no value of a u32 changes; compilers warn of them. */
+static void test_settled_comparisons(void **state)
+{
+    (void)state;
+    static const char *const rows[][2] = {
+        {"group_size <= 4294967295 && n <= 4294967295", "n <= 4294967295"},
+        {"group_size > 4294967295 || group_size < 4294967295", "group_size < 4294967295"},
+        {"group_size < 4294967296 && !(group_size >= 4294967296) && n < 1", "n < 1"},
+    };
+    arena *a = arena_new();
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        text out = text_new(a);
+        expression_print(
+            &out, expression_bind(a, expression_parse(a, family_find("group_scale"), rows[i][0]), NULL));
+        assert_string_equal(out.data, rows[i][1]);
+    }
+    arena_free(a);
+}
+
 static void test_list(void **state)
 {
     (void)state;
@@ -395,7 +414,8 @@ int main(void)
         cmocka_unit_test(test_unbound_in_c), cmocka_unit_test(test_values),
         cmocka_unit_test(test_target_facts), cmocka_unit_test(test_uses),
         cmocka_unit_test(test_print),        cmocka_unit_test(test_bind),
-        cmocka_unit_test(test_print_c),      cmocka_unit_test(test_list),
+        cmocka_unit_test(test_print_c),      cmocka_unit_test(test_settled_comparisons),
+        cmocka_unit_test(test_list),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

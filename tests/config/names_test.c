@@ -12,6 +12,7 @@
 #include "config.h"
 #include "death.h"
 #include "family.h"
+#include "mangled.h"
 #include "targets.h"
 
 static const plan *read_config(arena *a, const char *kernels)
@@ -211,12 +212,44 @@ static void test_which_target_serves(void **state)
             assert_int_equal(target_is_preferred(best_first[i], best_first[k]), i < k);
 }
 
+static void test_plain_names(void **state)
+{
+    (void)state;
+    static const char *const rows[][2] = {
+        {"plain", "plain"},
+        {"_Z3foo1A1B", "foo"}, /* foo(A, B) */
+        {"_Z4tmplIN1SI1AE2InEEvT_", "tmpl"},
+        {"_Z3litILb1ELc120ELy99EEvi", "lit"},
+        {"_ZN2ns4fillIfLi3EEEvPT_", "fill"},
+        {"_ZN2ns4fillI3BigLin7EEEvPT_", "fill"},
+        {"_ZN2ns4packIJifEEEvDpT_", "pack"},
+        {"_ZN2ns2fnIPFi1AEEEvT_", "fn"},
+        {"_ZN2ns2in4deepEP1A", "deep"},
+        {"_ZN36_GLOBAL__N__8cc653f7_4_m_cu__Z3foo1A6hiddenEi", "hidden"},
+        /* more involved: the configuration has to name it */
+        {"_ZN2ns4modeIL4Mode1EEEvPi", "_ZN2ns4modeIL4Mode1EEEvPi"},
+        {"_ZN2ns2fnIN1SIA3_iE2InEEEvT_", "_ZN2ns2fnIN1SIA3_iE2InEEEvT_"},
+        /* not what a compiler makes */
+        {"_Z", "_Z"},
+        {"_Z9saxpy", "_Z9saxpy"},
+        {"_Z99999999999999999999saxpy", "_Z99999999999999999999saxpy"},
+        {"_ZN5saxpy", "_ZN5saxpy"},
+        {"_ZN5saxpyI", "_ZN5saxpyI"},
+        {"_ZNE", "_ZNE"},
+    };
+    arena *a = arena_new();
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        assert_string_equal(plain_name(a, rows[i][0]), rows[i][1]);
+    arena_free(a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),         cmocka_unit_test(test_order_of_targets),
-        cmocka_unit_test(test_most_variants), cmocka_unit_test(test_accessors),
-        cmocka_unit_test(test_targets),       cmocka_unit_test(test_which_target_serves),
+        cmocka_unit_test(test_plain_names),         cmocka_unit_test(test_names),
+        cmocka_unit_test(test_order_of_targets),    cmocka_unit_test(test_most_variants),
+        cmocka_unit_test(test_accessors),           cmocka_unit_test(test_targets),
+        cmocka_unit_test(test_which_target_serves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -213,7 +213,7 @@ def check_wrong_manifest(c, folder):
         for change in ({"bytes": size + 1}, {"bytes": size, "xxh3_128": hashed[:-1] + format(int(hashed[-1], 16) ^ 1, "x")}):
             image.update(change)
             manifest.write_text(json.dumps(m))
-            c.refuses([copy, "--variant", VARIANT, "--args", "n=64"], 1, "does not have the image of",
+            c.refuses([copy, "--variant", VARIANT, "--args", "n=64"], 1, "do not have the image of",
                       "that the manifest names")
 
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static bool ends_with(const char *text, const char *end)
 {
@@ -196,24 +197,41 @@ static size_t join_literals(const char *at, char *text)
     return n;
 }
 
+/* What stands behind `symbol` in NAME.c or, of a bundle in shards, in NAME_1.c and on; null where it stands in none. */
+static const char *find_symbol(profile *p, const char *manifest_path, const char *symbol, size_t *length)
+{
+    enum { SHARDS_MOST = 99 };
+    char path[4096];
+    const int base = (int)(strlen(manifest_path) - strlen(".json"));
+    for (int shard = 0; shard <= SHARDS_MOST; shard++) {
+        if (shard == 0)
+            snprintf(path, sizeof path, "%.*s.c", base, manifest_path);
+        else
+            snprintf(path, sizeof path, "%.*s_%d.c", base, manifest_path, shard);
+        if (shard > 0 && access(path, R_OK) != 0)
+            return NULL;
+        const char *at = strstr(read_file(p, path, length), symbol);
+        if (at)
+            return at + strlen(symbol);
+    }
+    return NULL;
+}
+
 static const char *read_image(profile *p, const char *manifest_path, const manifest_variant *v)
 {
     char symbol[512];
-    size_t length, n = strlen(manifest_path) - strlen(".json");
-    char *source = pool_copy(&p->memory, manifest_path, n + 2);
-    memcpy(source + n, ".c", 3);
-    const char *text = read_file(p, source, &length);
+    size_t length = 0;
     snprintf(symbol, sizeof symbol, "static const char %s_%s[] =\n", v->module ? v->module : v->entry,
              p->image->target);
-    const char *at = strstr(text, symbol);
+    const char *at = find_symbol(p, manifest_path, symbol, &length);
     char *ptx = pool_allocate(&p->memory, length + 1);
     const kiln_image image = {.data = ptx,
-                              .bytes = at ? join_literals(at + strlen(symbol), ptx) : 0,
+                              .bytes = at ? join_literals(at, ptx) : 0,
                               .hash_high = p->image->hash_high,
                               .hash_low = p->image->hash_low};
     if (image.bytes != p->image->bytes || kiln_check_image(&image) != KILN_OK)
-        die(1, "%s does not have the image of %s for %s that the manifest names", source, v->id,
-            p->image->target);
+        die(1, "the sources beside %s do not have the image of %s for %s that the manifest names",
+            manifest_path, v->id, p->image->target);
     return ptx;
 }
 

@@ -295,7 +295,9 @@ static bool run_sizes(runner *r, void (*progress)(const char *, uint64_t))
         fine = run_sizes_within(r, &limits, progress, &launching);
     }
     if (fine && launching == 0)
-        conclude(r, RUN_WRONG, "no sizes were found that its rules allow");
+        conclude(r, RUN_WRONG, "no sizes were found that its rules allow%s%s",
+                 r->options->limits.only.name[0] ? ", with that --size of " : "",
+                 r->options->limits.only.name);
     return fine;
 }
 

@@ -187,13 +187,15 @@ static void edges_of(problem *p, argument *a, const size_limits *limits, edge_li
     edges_add(list, 100003);
     if (limits->big)
         edges_add(list, limits->big | 1);
+    if (strcmp(limits->only.name, a->about->name) == 0)
+        edges_add(list, limits->only.value);
 }
 
-/* The smallest value from `from` on with which the rules hold; false: none of the next 1024. */
+/* The smallest value from `from` on with which the rules hold; false: none of the next 4096. */
 static bool make_legal(problem *p, argument *a, uint64_t from)
 {
     char error[256];
-    for (uint64_t value = from; value < from + 1024; value++) {
+    for (uint64_t value = from; value < from + 4096; value++) {
         a->integer = value;
         problem_status status = problem_measure(p, NULL, error, sizeof error);
         if (status == PROBLEM_LEGAL || (status == PROBLEM_EMPTY && value == from))
@@ -206,7 +208,7 @@ static bool make_legal(problem *p, argument *a, uint64_t from)
 static bool find_base(problem *p)
 {
     char error[256];
-    for (uint64_t value = 2; value <= 4096; value++) {
+    for (uint64_t value = 2; value <= 65536; value++) {
         for (size_t i = 0; i < p->arg_count; i++) {
             if (problem_is_size(&p->args[i]))
                 p->args[i].integer = value;

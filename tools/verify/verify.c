@@ -89,9 +89,8 @@ static bool wants_this_device(const options *o)
 
 static int fail_all_skipped(const program *p, size_t count)
 {
-    fprintf(stderr,
-            "kiln-verify: nothing was verified: %s runs none of the %zu variant%s; the table says why\n",
-            p->device.name, count, count == 1 ? "" : "s");
+    fprintf(stderr, "kiln-verify: nothing was verified: on %s %s skipped; the table says why\n",
+            p->device.name, count == 1 ? "the only variant was" : "all variants were");
     return wants_this_device(&p->options) ? VERIFY_EXIT_WRONG : VERIFY_EXIT_NO_DEVICE;
 }
 
