@@ -92,7 +92,7 @@ static void add_args(json *j, const kiln_family *family, const kiln_arg *args)
         json_string_member(j, "type", arg->type);
         add_shape(j, family, arg->shape);
         if (arg->shape)
-            json_number_member(j, "alignment", arg->alignment);
+            json_number_member(j, "alignment", arg_alignment(arg));
         add_expression(j, family, "when", arg->when);
         json_string_member(j, "summary", arg->summary);
         json_end(j);

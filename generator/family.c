@@ -63,6 +63,11 @@ const kiln_arg *arg_find(const kiln_arg *args, const char *name)
     return NULL;
 }
 
+uint32_t arg_alignment(const kiln_arg *arg)
+{
+    return arg->alignment ? arg->alignment : 1;
+}
+
 const char *call_value(const kiln_call *call, const char *arg)
 {
     for (const kiln_value *v = call->values; v && v->arg; v++)

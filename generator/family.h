@@ -40,6 +40,9 @@ const kiln_family *family_call_scope(arena *a, const kiln_family *family, const 
 /* The value that a call gives to an argument of the family; null where it gives none. */
 const char *call_value(const kiln_call *call, const char *arg);
 
+/* Of a pointer: the bytes that the family asks for, whatever its elements are. */
+uint32_t arg_alignment(const kiln_arg *arg);
+
 /* Null when there is none. */
 const kiln_arg *arg_find(const kiln_arg *args, const char *name);
 

@@ -5,6 +5,7 @@
 
 #include <kiln/bundle.h>
 
+#include "../family.h"
 #include "../ptx_file.h"
 #include "../support/json.h"
 
@@ -79,7 +80,7 @@ static void add_arg(arena *a, json *j, const bundle_family *f, const bundle_fiel
     if (arg->shape)
         add_shape(a, j, f->family, arg->shape, v);
     if (arg->kind != KILN_ARG_VALUE)
-        json_number_member(j, "alignment", v ? variant_arg_alignment(a, v, arg) : arg->alignment);
+        json_number_member(j, "alignment", v ? variant_arg_alignment(a, v, arg) : arg_alignment(arg));
     if (!v) {
         json_string_member(j, "c_type", field->c_type);
         json_number_member(j, "offset", field->offset);

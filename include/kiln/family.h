@@ -9,7 +9,7 @@
  *     literals      12  0x10
  *     names         n  group  type        a parameter's word is compared with a word on its right: type == f16
  *                   A word made of digits is a number too: select(group == any, group_size, group). A bool is 0 or 1.
- *                   Arguments are u8, u16, u32 or u64 values; pointers stand in aligned() only.
+ *                   Arguments are u16, u32 or u64 values; pointers stand in aligned() only.
  *     device        multiprocessors  max_shared_bytes  sm
  *     target        target_sm  target_is_specific (sm_90a, sm_100f): only in variant_runs_on
  *     operators     * / %   + -   == != < <= > >=   &&   ||   !   in C's order; a comparison is 0 or 1

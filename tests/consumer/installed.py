@@ -184,6 +184,14 @@ def reexport(scratch):
     runs(app)
 
 
+OWN_MISTAKES = (
+    ("ptx_fma(f, a, xi, yi)", "ptx_fma(f, n, xi, yi)", "saxpy.c:"),
+    ("ptx_val at = ", "ptx_val none = {0}; ptx_mul(f, n, none); ptx_val at = ", "mul: operand 2 was never given a value"),
+    ('"2 * n *', '"2 * m *', "kiln: error: family saxpy: expression \"2 * m * select(type == f64, 8, 4)\": 'm' is no parameter"),
+    ('.block = {"256"}', '.block = {"2048"}', "kiln: error: saxpy/type=f32: 2048 threads along x"),
+)
+
+
 def own_family(scratch):
     """A generator with one more family; verified as far as a family without a reference can be, and its mistakes told."""
     folder = project(scratch, "own_family")
@@ -195,11 +203,14 @@ def own_family(scratch):
     output = run(folder / "build/mine_verify", "--driver", driver(), "--max-elements", "4096")
     expect("2 executed but not compared, 0 skipped, 0 wrong" in output, f"verification: {output}")
     source = folder / "saxpy.c"
+    header = (folder / "build/mine.h").read_text()
+    expect("aligned to 4 bytes, or 8" in header, f"elements are aligned to their size: {header}")
     text = source.read_text()
-    source.write_text(text.replace("ptx_fma(f, a, xi, yi)", "ptx_fma(f, n, xi, yi)"))
-    expect("saxpy.c:" in build(folder, fails=True), "a mistake in the kernel is told with its place")
-    source.write_text(text.replace('"2 * n *', '"2 * m *'))
-    expect("'m' is no parameter, argument or fact" in build(folder, fails=True), "a mistake in an expression")
+    for right, wrong, told in OWN_MISTAKES:
+        expect(right in text, f"saxpy.c has '{right}'")
+        source.write_text(text.replace(right, wrong))
+        said = build(folder, fails=True)
+        expect(told in said and "internal error" not in said, f"the mistake '{wrong}' is told as its author's: {said}")
 
 
 FOREIGN_RESULT = """saxpy: success

@@ -12,8 +12,8 @@ static const kiln_param params[] = {
 
 static const kiln_arg args[] = {
     {.name = "a", .type = "$type", .summary = "the factor"},
-    {.name = "x", .kind = KILN_ARG_IN, .type = "$type", .shape = "n", .alignment = 4, .summary = "what is added"},
-    {.name = "y", .kind = KILN_ARG_INOUT, .type = "$type", .shape = "n", .alignment = 4, .summary = "the sum"},
+    {.name = "x", .kind = KILN_ARG_IN, .type = "$type", .shape = "n", .summary = "what is added"},
+    {.name = "y", .kind = KILN_ARG_INOUT, .type = "$type", .shape = "n", .summary = "the sum"},
     {.name = "n", .type = "u32", .summary = "elements"},
     {0}};
 
