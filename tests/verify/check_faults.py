@@ -118,14 +118,15 @@ def check_command_line(program, driver):
 def check_all_skipped(program, driver):
     """A driver that was asked for and runs none of the variants is an error; one that was just there is not."""
     failed = 0
-    rows = [(["--driver", driver], "3 variants", 1), (["--driver", driver, "--filter", "axpy"], "1 variant", 1),
-            (["--device", "0"], "3 variants", 1), ([], "3 variants", 77)]
+    rows = [(["--driver", driver], "all variants were", 1),
+            (["--driver", driver, "--filter", "axpy"], "the only variant was", 1),
+            (["--device", "0"], "all variants were", 1), ([], "all variants were", 77)]
     with tempfile.TemporaryDirectory() as folder:
         os.symlink(driver, os.path.join(folder, "libcuda.so.1"))
         environment = dict(os.environ, KILN_FAULT="device-too-old", LD_LIBRARY_PATH=folder)
-        for arguments, count, wanted in rows:
+        for arguments, skipped, wanted in rows:
             done = subprocess.run([program, *arguments], env=environment, capture_output=True, text=True, check=False)
-            said = f"nothing was verified: the host in disguise runs none of the {count}; the table says why\n"
+            said = f"nothing was verified: on the host in disguise {skipped} skipped; the table says why\n"
             if done.returncode != wanted or said not in done.stderr:
                 failed += fail("device-too-old", f"{arguments}: status {done.returncode}, expected {wanted}",
                                done.stdout + done.stderr)
