@@ -88,7 +88,8 @@ def aarch64(options):
     if missing:
         print("SKIPPED: there is no", ", no ".join(missing))
         sys.exit(SKIPPED)
-    return by_builds(options, AARCH64, "qemu-aarch64")
+    in_full = not options.targets  # else one compiler: qemu takes its time
+    return by_builds(options, AARCH64 if in_full else {AARCH64_GCC: CROSS}, "qemu-aarch64")
 
 
 def missing_for_aarch64():
