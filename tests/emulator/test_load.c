@@ -97,7 +97,7 @@ static const char *const accepted[] = {
     ".shared .b32 s[4]; .reg .u32 %u; ld.u32 %u, [s];",
     ".reg .v4 .f32 %v<2>; mov.f32 %v0.x, %v1.w; mov.v4.f32 %v0, %v1;",
     ".loc 1 2 3\n.pragma \"nounroll\";\nL1: ret; // comment\n/* another */ bra.uni L1;",
-    ".reg .u32 %i; .reg .b32 %r; brx.idx %i, T;\nT: .branchtargets A, B;\nA: mov.b32 %r, 1;\nB: ret;",
+    ".reg .u32 %i; .reg .b32 %r; T: .branchtargets A, B;\nbrx.idx %i, T;\nA: mov.b32 %r, 1;\nB: ret;",
     ".reg .u64 %d; .reg .b32 %r; ld.global.nc.L1::no_allocate.L2::128B.u32 %r, [%d]; "
     "ld.relaxed.gpu.global.u32 %r, [%d];",
     ".reg .u64 %d<2>; .reg .b32 %r; ld.global.L2::cache_hint.b32 %r, [%d0], %d1; st.release.sys.global.b32 "

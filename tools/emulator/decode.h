@@ -79,7 +79,7 @@ bool emu_variable_address(emu_decoder *d, const emu_symbol *s, uint64_t *address
 /* The parts of call{.uni} {(results),} callee{, (arguments)}{, prototype or targets}; callee is NULL when it is missing. */
 typedef struct emu_call {
     const emu_operand *results, *callee, *arguments;
-    bool has_prototype;
+    const emu_operand *prototype; /* or list of targets; NULL: none */
 } emu_call;
 
 emu_call emu_call_parts(const emu_instruction *i);

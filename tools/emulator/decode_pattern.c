@@ -4,7 +4,8 @@
 #include <string.h>
 
 typedef struct pattern_item {
-    bool destination, sink, vector, may_be_braced, optional, is_address, is_immediate, is_hint, is_zero;
+    bool destination, sink, vector, may_be_braced, optional, is_address, is_immediate, is_hint, is_zero,
+        is_barrier, is_threads;
     bool pair, pair_optional;
     unsigned allow;
     emu_type type;
@@ -83,7 +84,11 @@ static const char *parse_item(const char *at, const emu_mods *mods, pattern_item
     item->is_immediate = emu_text_is(name, "#");
     item->is_hint = emu_text_is(name, "hint");
     item->is_zero = emu_text_is(name, "zero");
-    if (!item->is_address && !item->is_immediate && !item->is_hint && !item->is_zero)
+    item->is_barrier = emu_text_is(name, "barrier");
+    item->is_threads = emu_text_is(name, "threads");
+    if (item->is_barrier || item->is_threads)
+        item->type = EMU_U32;
+    else if (!item->is_address && !item->is_immediate && !item->is_hint && !item->is_zero)
         item->type = operand_type(mods, name);
     at += size;
     if (strncmp(at, "|p", 2) == 0) {
@@ -122,7 +127,7 @@ static void decode_vector(pattern_state *s, const emu_operand *o, const pattern_
     for (unsigned i = 0; i < count; i++) {
         if (item->destination)
             args[i] = destination(s, &elements[i], item, item->type, true);
-        else if (elements[i].kind == EMU_OPERAND_SINK)
+        else if (elements[i].kind == EMU_OPERAND_SINK && count * emu_types[item->type].bytes == 32)
             args[i] = EMU_SINK;
         else
             args[i] = emu_decode_source(s->d, &elements[i], item->type, item->allow);
@@ -146,10 +151,22 @@ static void decode_pair(pattern_state *s, const emu_operand *o, const pattern_it
     push(s, is_pair ? destination(s, &o->items[1], item, EMU_PRED, true) : EMU_SINK, true);
 }
 
+/* Of registers, the launch will see to the same. */
+static void check_barrier_constant(pattern_state *s, const emu_operand *o, const pattern_item *item)
+{
+    if (o->kind != EMU_OPERAND_INT)
+        return;
+    if (item->is_barrier && o->value > 15)
+        emu_decode_error(s->d, "the barriers are numbered from 0 to 15");
+    if (item->is_threads && o->value % EMU_LANES != 0)
+        emu_decode_error(s->d, "the number of threads at a barrier must be a multiple of %d", EMU_LANES);
+}
+
 static void decode_item(pattern_state *s, const emu_operand *o, const pattern_item *item)
 {
     if (item->may_be_braced && o->kind == EMU_OPERAND_VECTOR && o->count == 1)
         o = &o->items[0]; /* "ld.global.b32 {r}, [a]", which Triton writes and ptxas takes for one register */
+    check_barrier_constant(s, o, item);
     if (item->is_address) {
         push(s, emu_decode_address(s->d, o, s->op), false);
         s->has_address = true;

@@ -53,6 +53,19 @@ _Noreturn void emu_fail(emu_lexer *l, const char *format, ...)
     longjmp(*l->recover, 1);
 }
 
+void emu_lex_check_bytes(emu_lexer *l)
+{
+    uint32_t line = 1;
+    for (const char *at = l->at; at < l->end; at++) {
+        line += *at == '\n';
+        if ((unsigned char)*at < 0x80)
+            continue;
+        l->token = (emu_token){.line = line, .text = {at, 1}};
+        emu_fail(l, "byte 0x%02X is not ASCII, which all of a PTX text must be, its comments too",
+                 (unsigned char)*at);
+    }
+}
+
 static void skip_comment(emu_lexer *l)
 {
     if (peek(l, 1) == '/') {
@@ -79,7 +92,7 @@ static void skip_space(emu_lexer *l)
         char c = *l->at;
         if (c == '\n')
             l->line++;
-        if (c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\f' || c == '\v')
+        if (c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\f')
             l->at++;
         else if (c == '/' && (peek(l, 1) == '/' || peek(l, 1) == '*'))
             skip_comment(l);

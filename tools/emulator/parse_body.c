@@ -19,21 +19,19 @@ static emu_operand parse_items(emu_parser *p, emu_operand_kind kind, const char 
     emu_operand items[256];
     emu_operand list = {.kind = kind};
     emu_lex_next(l);
-    while (!emu_lex_is(l, close)) {
+    for (bool more = !emu_lex_is(l, close); more; more = emu_lex_accept(l, ",")) {
         if (list.count == sizeof items / sizeof *items)
             emu_fail(l, "too many operands in one list");
         items[list.count++] = parse_operand(p, is_call);
-        if (!emu_lex_accept(l, ","))
-            break;
     }
     emu_lex_expect(l, close);
     list.items = keep(p, items, list.count);
     return list;
 }
 
-static emu_operand parse_constant(emu_parser *p, bool stop_at_bar)
+static emu_operand parse_constant(emu_parser *p)
 {
-    emu_value v = stop_at_bar ? emu_parse_unary(p) : emu_parse_expression(p);
+    emu_value v = emu_parse_expression(p);
     emu_operand o = {.kind = EMU_OPERAND_INT, .value = v.bits};
     if (v.kind == EMU_VALUE_DOUBLE)
         o.kind = EMU_OPERAND_DOUBLE;
@@ -72,9 +70,9 @@ static emu_operand parse_name(emu_parser *p)
         emu_lex_expect(l, "]");
         return o;
     }
-    while (emu_lex_accept(l, "+")) {
+    if (emu_lex_accept(l, "+")) {
         o.has_offset = true;
-        o.value += emu_parse_unary(p).bits;
+        o.value = emu_parse_integer(p, "an offset");
     }
     return o;
 }
@@ -116,7 +114,7 @@ static emu_operand parse_single(emu_parser *p, bool is_call)
     }
     if (l->token.kind == EMU_WORD && !emu_lex_is(l, "WARP_SZ"))
         return parse_name(p);
-    return parse_constant(p, false);
+    return parse_constant(p);
 }
 
 static emu_operand parse_operand(emu_parser *p, bool is_call)
@@ -155,12 +153,10 @@ static void parse_instruction(emu_parser *p)
         i.modifier_count++;
     emu_lex_next(l);
     bool is_call = emu_text_is(i.opcode, "call");
-    while (!emu_lex_is(l, ";")) {
+    for (bool more = !emu_lex_is(l, ";"); more; more = emu_lex_accept(l, ",")) {
         if (i.operand_count == EMU_MAX_OPERANDS)
             emu_fail(l, "too many operands");
         operands[i.operand_count++] = parse_operand(p, is_call);
-        if (!emu_lex_accept(l, ","))
-            break;
     }
     emu_lex_expect(l, ";");
     i.modifiers = emu_arena_alloc(arena, i.modifier_count * sizeof *modifiers);
