@@ -195,12 +195,47 @@ static void test_machine_code(void **state)
     assert_contains(test_log, "PTX text only");
 }
 
+/* PTX that is right and not emulated has a result of its own, unless something in the module is wrong as well. */
+static void test_unsupported(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *message;
+        CUresult result;
+    } cases[] = {
+        {".entry k() { wgmma.fence.sync.aligned; ret; }", "line 4: error: 'wgmma' is not emulated",
+         CUDA_ERROR_NOT_SUPPORTED},
+        {".extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);\n"
+         ".entry k() { .param .b32 r; .param .b64 a; call (r), vprintf, (a, a); ret; }",
+         "line 5: error: 'vprintf', a function of the device runtime, is not emulated",
+         CUDA_ERROR_NOT_SUPPORTED},
+        {".func f() { call f; ret; }\n.entry k() { call f; ret; }",
+         "'f', called by itself (recursion), is not emulated", CUDA_ERROR_NOT_SUPPORTED},
+        {".entry k() { .reg .u32 %r; mov.u32 %r, %clusterid.x; ret; }", "'%clusterid' is not emulated",
+         CUDA_ERROR_NOT_SUPPORTED},
+        {".global .texref t;", "variables for textures are not emulated", CUDA_ERROR_NOT_SUPPORTED},
+        {".entry k()\n.reqnctapercluster 2 { ret; }",
+         "line 5: error: clusters of thread blocks are not emulated", CUDA_ERROR_NOT_SUPPORTED},
+        {".entry k() { wgmma.fence.sync.aligned; ret; }\n.entry l() { frob; ret; }",
+         "line 5: error: 'frob' is not an instruction", CUDA_ERROR_INVALID_PTX},
+        {".extern .func f();\n.entry k() { call f; ret; }", "function 'f' has no body",
+         CUDA_ERROR_INVALID_PTX},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[1024];
+        CUmodule m;
+        snprintf(text, sizeof text, ".version 8.8\n.target sm_90a\n.address_size 64\n%s\n", cases[i].text);
+        assert_int_equal(load_text(text, &m), cases[i].result);
+        assert_contains(test_log, cases[i].message);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_refused),      cmocka_unit_test(test_accepted),
         cmocka_unit_test(test_many_errors),  cmocka_unit_test(test_globals),
-        cmocka_unit_test(test_machine_code),
+        cmocka_unit_test(test_machine_code), cmocka_unit_test(test_unsupported),
     };
     return cmocka_run_group_tests(tests, begin_context, end_context);
 }

@@ -181,6 +181,16 @@ static void take_results(emu_decoder *d, const emu_function *f, const emu_call *
         take_result(d, f->results[k], &call->results->items[k]);
 }
 
+/* What ptxas and the driver have a body for. */
+static bool is_of_device_runtime(const emu_function *f)
+{
+    static const char *const names[] = {"vprintf", "malloc", "free"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (emu_text_is(f->name, names[i]))
+            return true;
+    return false;
+}
+
 static bool decode_direct_call(emu_decoder *d, const emu_function *f, const emu_call *call, emu_op *op)
 {
     emu_placed *placed = emu_find_placed(d, f);
@@ -189,11 +199,16 @@ static bool decode_direct_call(emu_decoder *d, const emu_function *f, const emu_
         emu_emit(d, op, (emu_uses){0});
         return true;
     }
-    if (!placed || !placed->op_of_instruction || placed == d->placed) {
-        emu_decode_error(d,
-                         placed ? "recursion is not emulated yet"
-                                : "function '%.*s' has no body; those of the device runtime are not emulated",
-                         EMU_TEXT(f->name));
+    if (placed && (!placed->op_of_instruction || placed == d->placed)) {
+        emu_decode_unsupported(d, f->name, ", called by itself (recursion),");
+        return false;
+    }
+    if (!placed && is_of_device_runtime(f)) {
+        emu_decode_unsupported(d, f->name, ", a function of the device runtime,");
+        return false;
+    }
+    if (!placed) {
+        emu_decode_error(d, "function '%.*s' has no body", EMU_TEXT(f->name));
         return false;
     }
     if (call->results->count != f->result_count || call->arguments->count != f->parameter_count) {

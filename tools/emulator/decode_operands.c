@@ -104,6 +104,10 @@ static uint32_t decode_register_source(emu_decoder *d, const emu_operand *o, con
 static uint32_t decode_special(emu_decoder *d, const emu_operand *o, emu_type type)
 {
     emu_special special;
+    if (emu_special_is_refused(o->name)) {
+        emu_decode_unsupported(d, o->name, "");
+        return EMU_SINK;
+    }
     if (!emu_special_named(o->name, o->element, &special)) {
         emu_decode_error(d, "'%.*s' is not declared", EMU_TEXT(o->name));
         return EMU_SINK;
@@ -321,6 +325,8 @@ uint32_t emu_decode_address(emu_decoder *d, const emu_operand *o, emu_op *op)
     uint32_t slot;
     const emu_symbol *s = emu_decode_register(d, base, &slot);
     bool in_device_function = !d->placed->function->is_entry;
+    if (s && is_element)
+        emu_decode_error(d, "'%.*s' is not an array", EMU_TEXT(base->name));
     if (s && op->mods.space == EMU_PARAM && in_device_function)
         op->mods.space = EMU_PARAM_CALL;
     if (s)

@@ -53,6 +53,12 @@ _Noreturn void emu_fail(emu_lexer *l, const char *format, ...)
     longjmp(*l->recover, 1);
 }
 
+_Noreturn void emu_fail_unsupported(emu_lexer *l, const char *what)
+{
+    emu_log_unsupported(l->log, l->token.line, emu_lex_line_text(l, l->token.text.at), "%s", what);
+    longjmp(*l->recover, 1);
+}
+
 void emu_lex_check_bytes(emu_lexer *l)
 {
     uint32_t line = 1;

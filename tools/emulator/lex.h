@@ -49,5 +49,6 @@ emu_text emu_lex_line_text(const emu_lexer *lexer,
 
 /* Logs an error at the current token and leaves for lexer->recover. */
 _Noreturn void emu_fail(emu_lexer *lexer, const char *format, ...) __attribute__((format(printf, 2, 3)));
+_Noreturn void emu_fail_unsupported(emu_lexer *lexer, const char *what);
 
 #endif

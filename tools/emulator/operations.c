@@ -402,7 +402,7 @@ const emu_row *emu_match(const emu_decode_input *in, const emu_instruction *i, e
         }
     const char *refused = emu_refused(i);
     if (refused) {
-        emu_log_error(in->log, i->line, i->text, "%s not emulated", refused);
+        emu_log_unsupported(in->log, i->line, i->text, "%s not emulated", refused);
         return NULL;
     }
     if (other_count) {

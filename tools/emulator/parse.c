@@ -53,7 +53,7 @@ static void parse_header(emu_parser *p)
     if (!p->module->target.number)
         emu_fail(l, ".target names no architecture");
     if (emu_lex_accept(l, ".address_size") && emu_parse_integer(p, ".address_size") != 64)
-        emu_fail(l, "only .address_size 64 is supported");
+        emu_fail_unsupported(l, "only .address_size 64 is emulated");
 }
 
 typedef enum list_kind { PARAMETERS_OF_KERNEL, PARAMETERS, RESULTS } list_kind;
@@ -109,6 +109,9 @@ static bool parse_kernel_directive(emu_parser *p, emu_function *f)
         f->max_registers = parse_positive(p, ".maxnreg");
     } else if (emu_lex_accept(l, ".maxclusterrank")) {
         emu_parse_literal(p, ".maxclusterrank");
+    } else if (emu_lex_is(l, ".reqnctapercluster") || emu_lex_is(l, ".explicitcluster") ||
+               emu_lex_is(l, ".blocksareclusters")) {
+        emu_fail_unsupported(l, "clusters of thread blocks are not emulated");
     } else {
         return false;
     }

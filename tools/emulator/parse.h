@@ -27,7 +27,7 @@ typedef struct emu_value {
 
 emu_value emu_parse_expression(emu_parser *p);
 uint64_t emu_parse_integer(emu_parser *p, const char *what);
-uint64_t emu_parse_literal(emu_parser *p, const char *what); /* one unsigned number: directives take no more */
+uint64_t emu_parse_literal(emu_parser *p, const char *what); /* one number, as in directives */
 
 void *emu_list_add(emu_arena *arena, emu_list *list, size_t item_bytes);
 

@@ -161,6 +161,8 @@ static emu_symbol parse_type(emu_parser *p, emu_space space)
             continue;
         }
         s.type = emu_type_named((emu_text){l->token.text.at + 1, l->token.text.size - 1});
+        if (emu_lex_is(l, ".texref") || emu_lex_is(l, ".surfref") || emu_lex_is(l, ".samplerref"))
+            emu_fail_unsupported(l, "variables for textures are not emulated");
         if (s.type == EMU_NONE)
             emu_fail(l, "'%.*s' is not a type", EMU_TEXT(l->token.text));
         if (is_of_instructions(s.type) || (s.type == EMU_F16X2 && space == EMU_PARAM_CALL))
