@@ -84,7 +84,8 @@ static const emu_row rows[] = {
     {"barrier", "cta? red m:-|popc aligned? t:u32", "=t barrier zero !p", 60, 30, .run = barrier_red},
     {"barrier", "cta? red m:-|popc aligned? t:u32", "=t barrier threads !p", 60, 30, .run = barrier_red},
     {"barrier", "cta? red m:-|popc|and|or aligned? t:pred", "=t barrier zero !p", 60, 30, .run = barrier_red},
-    {"barrier", "cta? red m:-|popc|and|or aligned? t:pred", "=t barrier threads !p", 60, 30, .run = barrier_red},
+    {"barrier", "cta? red m:-|popc|and|or aligned? t:pred", "=t barrier threads !p", 60, 30,
+     .run = barrier_red},
 };
 
 EXPORT_ROWS(emu_rows_barrier);
