@@ -94,6 +94,10 @@ static uint32_t decode_register_source(emu_decoder *d, const emu_operand *o, con
         log_mismatch(d, o, s->vector > 1 && !o->element ? "a vector" : found, type);
         return EMU_SINK;
     }
+    if (s->vector == 1 && o->element) {
+        emu_decode_error(d, "'%.*s' is not a vector: it has no .%c", EMU_TEXT(o->name), o->element);
+        return EMU_SINK;
+    }
     if (o->is_negated && (!(allow & EMU_NEGATABLE) || s->type != EMU_PRED)) {
         emu_decode_error(d, "'!' is not allowed here");
         return EMU_SINK;
@@ -104,6 +108,10 @@ static uint32_t decode_register_source(emu_decoder *d, const emu_operand *o, con
 static uint32_t decode_special(emu_decoder *d, const emu_operand *o, emu_type type)
 {
     emu_special special;
+    if (o->has_offset || o->is_negated) {
+        emu_decode_error(d, "'%.*s' is taken as it is, without '!' or '+'", EMU_TEXT(o->name));
+        return EMU_SINK;
+    }
     if (emu_special_is_refused(o->name)) {
         emu_decode_unsupported(d, o->name, "");
         return EMU_SINK;

@@ -36,7 +36,13 @@ static emu_type widened(emu_type type)
     }
 }
 
-/* ISA: packed and bf16 operands are registers of bit type. */
+/* ISA: packed and bf16 operands are registers of bit type, which no other type fits. */
+static emu_type register_type(unsigned type)
+{
+    bool is_own = emu_types[type].class == EMU_PACKED || type == EMU_BF16;
+    return is_own ? (emu_type)type : emu_bits_type(emu_types[type].bytes);
+}
+
 static emu_type operand_type(const emu_mods *mods, emu_text name)
 {
     if (name.size != 1)
@@ -49,9 +55,9 @@ static emu_type operand_type(const emu_mods *mods, emu_text name)
     case 'w':
         return widened((emu_type)mods->type);
     case 'x':
-        return emu_bits_type(emu_types[mods->type].bytes);
+        return register_type(mods->type);
     case 'y':
-        return emu_bits_type(emu_types[mods->source].bytes);
+        return register_type(mods->source);
     default:
         return EMU_PRED;
     }

@@ -247,8 +247,9 @@ uint64_t emu_parse_literal(emu_parser *p, const char *what)
 {
     emu_lexer *l = &p->lexer;
     emu_token t = l->token;
-    if (t.kind != EMU_INT)
+    bool is_warp_size = emu_lex_is(l, "WARP_SZ");
+    if (t.kind != EMU_INT && !is_warp_size)
         emu_fail(l, "expected an integer for %s, found '%.*s'", what, EMU_TEXT(t.text));
     emu_lex_next(l);
-    return t.value;
+    return is_warp_size ? 32 : t.value;
 }

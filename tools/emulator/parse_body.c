@@ -84,6 +84,8 @@ static emu_operand parse_address(emu_parser *p)
     if (list.count == 0)
         emu_fail(&p->lexer, "expected an address between the brackets");
     emu_operand *base = &list.items[0];
+    if (base->is_negated || base->element)
+        emu_fail(&p->lexer, "an address is a register, a variable or an integer, with '+' and an integer");
     if (base->kind == EMU_OPERAND_NAME) {
         list.value = base->value;
         base->value = 0;

@@ -78,7 +78,13 @@ emu_scope *emu_open_scope(emu_parser *p, emu_function *function)
 emu_symbol *emu_declare(emu_parser *p, emu_scope *scope, emu_symbol_kind kind, emu_text name)
 {
     emu_module *m = p->module;
+    emu_text prefix;
+    uint32_t number;
     emu_symbol *old = find_here(m, scope, name);
+    if (!old && split_number(name, &prefix, &number)) { /* %r3 behind %r<9> */
+        old = find_here(m, scope, prefix);
+        old = old && old->is_numbered && number < old->count ? old : NULL;
+    }
     if (old)
         emu_fail(&p->lexer, "'%.*s' is declared twice; first in line %u", EMU_TEXT(name), old->line);
     emu_symbol *s = emu_arena_alloc(&m->arena, sizeof *s);
