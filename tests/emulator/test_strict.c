@@ -36,6 +36,8 @@ static const pair bodies[] = {
     {"barrier.sync -1;", "the barriers are numbered from 0 to 15", "barrier.sync %r1;"},
     {"bar.red.popc.u32 %r1, 16, %p1;", "numbered from 0 to 15", "bar.red.popc.u32 %r1, 15, %p1;"},
     {"bar.sync 1, 33;", "the number of threads at a barrier must be a multiple of 32", "bar.sync 1, 64;"},
+    {"mbarrier.test_wait.parity.shared.b64 %p1, [s], 2;", "the parity of a phase is 0 or 1",
+     "mbarrier.test_wait.parity.shared.b64 %p1, [s], 1;"},
     /* addresses */
     {"ld.global.u32 %r1, [%d1+9.0];", "line 8: error: expected an integer for an offset",
      "ld.global.u32 %r1, [%d1+3*3];"},
@@ -67,7 +69,10 @@ static const pair bodies[] = {
     {"ld.u64 %d1, [p0];", "'p0' is in .param", "ld.param.u64 %d1, [p0];"},
     {"ld.u32 %r1, [c];", "'c' is in .const", "ld.const.u32 %r1, [c];"},
     {"atom.add.u32 %r1, [p0], 1;", "'p0' is in .param", "atom.add.u32 %r1, [g], 1;"},
+    {"cvta.global.u64 %d1, s;", "'s' is in .shared, the instruction takes it for .global",
+     "cvta.shared.u64 %d1, s;"},
     /* the address of a variable */
+    {"mov.u32 %r1, !s;", "'!' is not allowed here", "mov.u32 %r1, s;"},
     {"mov.f64 %d1, g;", "line 8: error: the address of 'g' cannot be of type .f64", "mov.b64 %e1, g;"},
     {"mov.f32 %f1, s;", "the address of 's' cannot be of type .f32", "mov.b32 %f1, s;"},
     {"mov.u32 %r1, g;", "the address of 'g' takes 64 bits", "mov.u32 %r1, s;"},
@@ -116,6 +121,8 @@ static const pair modules[] = {
     {".entry k()\n.noreturn { ret; }", "expected '{', found '.noreturn'", ".func k()\n.noreturn { trap; }"},
     {".global .align 4+4 .b8 x[8];", "line 4: error: expected a type, found '+'",
      ".global .align 8 .b8 x[8];"},
+    {".func f(.param .u32 _) { ret; }", "expected a parameter's name, found '_'",
+     ".entry k(.param .u32 _) { ret; }"},
     {".global .u32 _;", "expected a name, found '_'", ".shared .u32 __[WARP_SZ];"},
     {".global .b8 x[4+4];", "expected ']', found '+'", ".global .b8 x[0x8];"},
     {".shared .b8 x[0];", "'x' has no size", ".extern .shared .b8 x[0];"},

@@ -151,6 +151,8 @@ static uint32_t decode_name(emu_decoder *d, const emu_operand *o, emu_type type,
     if (s)
         return decode_register_source(d, o, s, slot, type, allow);
     const emu_function *f = allow & EMU_ADDRESS_OF ? emu_find_function(d->in->module, o->name) : NULL;
+    if (o->is_negated && (f || emu_find_variable(d, o)))
+        emu_decode_error(d, "'!' is not allowed here");
     if (f && o->has_offset)
         emu_decode_error(d, "nothing can be added to the address of the function '%.*s'", EMU_TEXT(o->name));
     if (f)

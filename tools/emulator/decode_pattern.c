@@ -5,7 +5,7 @@
 
 typedef struct pattern_item {
     bool destination, sink, vector, may_be_braced, optional, is_address, is_immediate, is_hint, is_zero,
-        is_barrier, is_threads;
+        is_barrier, is_threads, is_parity;
     bool pair, pair_optional;
     unsigned allow;
     emu_type type;
@@ -92,7 +92,8 @@ static const char *parse_item(const char *at, const emu_mods *mods, pattern_item
     item->is_zero = emu_text_is(name, "zero");
     item->is_barrier = emu_text_is(name, "barrier");
     item->is_threads = emu_text_is(name, "threads");
-    if (item->is_barrier || item->is_threads)
+    item->is_parity = emu_text_is(name, "parity");
+    if (item->is_barrier || item->is_threads || item->is_parity)
         item->type = EMU_U32;
     else if (!item->is_address && !item->is_immediate && !item->is_hint && !item->is_zero)
         item->type = operand_type(mods, name);
@@ -160,12 +161,26 @@ static void decode_pair(pattern_state *s, const emu_operand *o, const pattern_it
 /* Of registers, the launch will see to the same. */
 static void check_barrier_constant(pattern_state *s, const emu_operand *o, const pattern_item *item)
 {
+    uint32_t value = (uint32_t)o->value;
     if (o->kind != EMU_OPERAND_INT)
         return;
-    if (item->is_barrier && o->value > 15)
+    if (item->is_parity && value > 1)
+        emu_decode_error(s->d, "the parity of a phase is 0 or 1");
+    if (item->is_barrier && value > 15)
         emu_decode_error(s->d, "the barriers are numbered from 0 to 15");
-    if (item->is_threads && o->value % EMU_LANES != 0)
+    if (item->is_threads && value % EMU_LANES != 0)
         emu_decode_error(s->d, "the number of threads at a barrier must be a multiple of %d", EMU_LANES);
+}
+
+/* cvta of a variable says in which space that is. */
+static void check_space(pattern_state *s, const emu_operand *o)
+{
+    const emu_symbol *v = o->kind == EMU_OPERAND_NAME ? emu_find_variable(s->d, o) : NULL;
+    unsigned space = s->op->mods.space;
+    bool agrees = !v || v->space == space || (space == EMU_PARAM && v->space == EMU_PARAM_CALL);
+    if (!agrees && emu_text_is(s->d->instruction->opcode, "cvta"))
+        emu_decode_error(s->d, "'%.*s' is in .%s, the instruction takes it for .%s", EMU_TEXT(o->name),
+                         emu_space_names[v->space], emu_space_names[space]);
 }
 
 static void decode_item(pattern_state *s, const emu_operand *o, const pattern_item *item)
@@ -194,6 +209,7 @@ static void decode_item(pattern_state *s, const emu_operand *o, const pattern_it
     } else if (item->destination) {
         push(s, destination(s, o, item, item->type, item->sink), true);
     } else {
+        check_space(s, o);
         push(s, emu_decode_source(s->d, o, item->type, item->allow), false);
     }
 }

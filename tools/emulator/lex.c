@@ -324,7 +324,7 @@ void emu_lex_expect(emu_lexer *l, const char *text)
 
 emu_text emu_lex_name(emu_lexer *l, const char *what)
 {
-    if (l->token.kind != EMU_WORD || emu_lex_is(l, "_") || emu_lex_is(l, "$"))
+    if (l->token.kind != EMU_WORD || emu_lex_is(l, "_") || emu_lex_is(l, "$") || emu_lex_is(l, "WARP_SZ"))
         fail_expected(l, what);
     emu_text name = l->token.text;
     emu_lex_next(l);

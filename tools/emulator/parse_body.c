@@ -109,6 +109,8 @@ static emu_operand parse_single(emu_parser *p, bool is_call)
         emu_lex_next(l);
         if (l->token.kind == EMU_WORD) {
             emu_operand o = parse_name(p);
+            if (o.kind == EMU_OPERAND_SINK)
+                emu_fail(l, "'!' is not allowed here");
             o.is_negated = true;
             return o;
         }

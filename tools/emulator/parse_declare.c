@@ -383,7 +383,9 @@ emu_symbol *emu_parse_parameter(emu_parser *p, bool of_kernel)
     emu_lex_next(l);
     emu_symbol type = parse_type(p, space);
     skip_pointer_attribute(p, of_kernel);
-    emu_text name = emu_lex_name(l, "a parameter's name");
+    emu_text name = l->token.text;
+    if (!of_kernel || !emu_lex_accept(l, "_")) /* which ptxas takes there, and nowhere else */
+        name = emu_lex_name(l, "a parameter's name");
     emu_symbol *s =
         emu_declare(p, p->scope, space == EMU_REG ? EMU_SYMBOL_REGISTER : EMU_SYMBOL_VARIABLE, name);
     emu_shape shape;
