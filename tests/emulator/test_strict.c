@@ -13,6 +13,8 @@ static const pair bodies[] = {
     {"ret;\n.pragma \"\xe9\";", "line 9: error: byte 0xE9 is not ASCII", "ret;\n.pragma \"e\v\";"},
     {"ret;\xa0", "line 8: error: byte 0xA0 is not ASCII", "ret; \t\f\r"},
     {"mov.u32\v%r1, 1;", "line 8: error: expected", "mov.u32\f%r1, 1;"},
+    {"add.. u32 %r1, %r2, %r3;", "line 8: error: expected",
+     "add .u32 %r1, %r2, %r3; ld.global\n.v2 .f32 {%f1, %f2}, [%d1];"},
     /* a comma and nothing behind it */
     {"add.f32 %f1, %f1, %f2, ;", "line 8: error: expected a constant, found ';'", "add.f32 %f1, %f1, %f2;"},
     {"bar.sync 0, ;", "line 8: error: expected a constant, found ';'", "bar.sync 0;"},

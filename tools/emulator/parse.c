@@ -52,7 +52,7 @@ static void parse_header(emu_parser *p)
     while (emu_lex_accept(l, ","));
     if (!p->module->target.number)
         emu_fail(l, ".target names no architecture");
-    if (emu_lex_accept(l, ".address_size") && emu_parse_integer(p, ".address_size") != 64)
+    if (emu_lex_accept(l, ".address_size") && emu_parse_literal(p, ".address_size") != 64)
         emu_fail_unsupported(l, "only .address_size 64 is emulated");
 }
 

@@ -156,6 +156,9 @@ static void parse_instruction(emu_parser *p)
     while (i.modifier_count < EMU_MAX_MODIFIERS && emu_lex_modifier(l, &modifiers[i.modifier_count]))
         i.modifier_count++;
     emu_lex_next(l);
+    /* ptxas lets spaces stand before modifiers */
+    for (; l->token.kind == EMU_DOT && i.modifier_count < EMU_MAX_MODIFIERS; emu_lex_next(l))
+        modifiers[i.modifier_count++] = (emu_text){l->token.text.at + 1, l->token.text.size - 1};
     bool is_call = emu_text_is(i.opcode, "call");
     for (bool more = !emu_lex_is(l, ";"); more; more = emu_lex_accept(l, ",")) {
         if (i.operand_count == EMU_MAX_OPERANDS)
