@@ -73,6 +73,10 @@ static const load_case refused[] = {
     {".version 8.8\n.target sm_91", "ret;", CUDA_ERROR_INVALID_PTX, "there is no .target sm_91"},
     {".version 8.8\n.target sm_100f", "ret;", CUDA_ERROR_NO_BINARY_FOR_GPU, "does not run on this device"},
     {"", "ret;", CUDA_ERROR_INVALID_PTX, "expected '.version'"},
+    {".version 8.0\n.target sm_80\n.entry l(.param .b8 a[4353]) { ret; }", "ret;", CUDA_ERROR_INVALID_PTX,
+     "line 3: error: the parameters take 4353 bytes; 4352 is the most at .version 8.0"},
+    {".version 8.1\n.target sm_80\n.entry l(.param .b8 a[32765]) { ret; }", "ret;", CUDA_ERROR_INVALID_PTX,
+     "32764 is the most at .version 8.1"},
 };
 
 static const char *const accepted[] = {

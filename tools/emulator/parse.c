@@ -151,8 +151,10 @@ static void layout_parameters(emu_parser *p, emu_function *f)
         at = emu_align_up(at, s->alignment) + s->bytes;
     }
     f->parameter_bytes = at;
-    if (at > 32764)
-        emu_fail(&p->lexer, "the parameters take %llu bytes; 32764 is the most", (unsigned long long)at);
+    unsigned most = p->module->version < 81 ? 4352 : 32764;
+    if (at > most)
+        emu_fail(&p->lexer, "the parameters take %llu bytes; %u is the most at .version %u.%u",
+                 (unsigned long long)at, most, p->module->version / 10, p->module->version % 10);
 }
 
 emu_function *emu_find_function(const emu_module *m, emu_text name)
