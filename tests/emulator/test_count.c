@@ -157,12 +157,12 @@ static void test_products(void **state)
 #define F4 "{%f0, %f1, %f2, %f3}"
 #define Z  "mov.f32 %f0, 0f00000000; mov.f32 %f1, %f0; mov.f32 %f2, %f0; mov.f32 %f3, %f0;\n"
     static const count_case cases[] = {
-        {Z "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 " F4 ", {%r0, %r0, %r0, %r0}, {%r0, %r0}, " F4
+        {Z "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 " F4 ", {%x0, %x0, %x0, %x0}, {%x0, %x0}, " F4
            ";",
          3, 64, "tensor.products=6 tensor.multiply_adds=12288 classes.tensor.thread=192"},
-        {Z "mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 " F4 ", {%r0, %r0}, {%r0}, " F4 ";", 1, 32,
+        {Z "mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 " F4 ", {%x0, %x0}, {%x0}, " F4 ";", 1, 32,
          "tensor.products=1 tensor.multiply_adds=1024"},
-        {Z "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 " F4 ", {%r0, %r0, %r0, %r0}, {%r0, %r0}, " F4
+        {Z "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 " F4 ", {%x0, %x0, %x0, %x0}, {%x0, %x0}, " F4
            ";",
          1, 32, "tensor.products=1 tensor.multiply_adds=1024"},
         {"mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%r1, %r2, %r3, %r4}, {%r0, %r0, %r0, %r0}, {%r0, "
@@ -172,9 +172,9 @@ static void test_products(void **state)
         {"mov.f64 %d0, 0d0000000000000000;\n"
          "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%d1, %d2}, {%d0}, {%d0}, {%d0, %d0};",
          1, 32, "tensor.products=1 tensor.multiply_adds=256"},
-        {"mma.sync.aligned.m8n8k4.row.col.f16.f16.f16.f16 {%r1, %r2, %r3, %r4}, {%r0, %r0}, {%r0, %r0}, "
-         "{%r0, %r0, "
-         "%r0, %r0};",
+        {"mma.sync.aligned.m8n8k4.row.col.f16.f16.f16.f16 {%x0, %x1, %x2, %x3}, {%x0, %x0}, {%x0, %x0}, "
+         "{%x0, %x0, "
+         "%x0, %x0};",
          1, 32, "tensor.products=1 tensor.multiply_adds=1024"},
         {"mov.u32 %r5, 0;\nL: mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%r1, %r2}, {%r0}, {%r0}, {%r0, "
          "%r0}; "

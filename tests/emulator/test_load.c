@@ -73,6 +73,10 @@ static const load_case refused[] = {
     {".version 8.8\n.target sm_91", "ret;", CUDA_ERROR_INVALID_PTX, "there is no .target sm_91"},
     {".version 8.8\n.target sm_100f", "ret;", CUDA_ERROR_NO_BINARY_FOR_GPU, "does not run on this device"},
     {"", "ret;", CUDA_ERROR_INVALID_PTX, "expected '.version'"},
+    {".version 8.0\n.target sm_80\n.entry l(.param .b8 a[4353]) { ret; }", "ret;", CUDA_ERROR_INVALID_PTX,
+     "line 3: error: the parameters take 4353 bytes; 4352 is the most at .version 8.0"},
+    {".version 8.1\n.target sm_80\n.entry l(.param .b8 a[32765]) { ret; }", "ret;", CUDA_ERROR_INVALID_PTX,
+     "32764 is the most at .version 8.1"},
 };
 
 static const char *const accepted[] = {
@@ -97,7 +101,7 @@ static const char *const accepted[] = {
     ".shared .b32 s[4]; .reg .u32 %u; ld.u32 %u, [s];",
     ".reg .v4 .f32 %v<2>; mov.f32 %v0.x, %v1.w; mov.v4.f32 %v0, %v1;",
     ".loc 1 2 3\n.pragma \"nounroll\";\nL1: ret; // comment\n/* another */ bra.uni L1;",
-    ".reg .u32 %i; .reg .b32 %r; brx.idx %i, T;\nT: .branchtargets A, B;\nA: mov.b32 %r, 1;\nB: ret;",
+    ".reg .u32 %i; .reg .b32 %r; T: .branchtargets A, B;\nbrx.idx %i, T;\nA: mov.b32 %r, 1;\nB: ret;",
     ".reg .u64 %d; .reg .b32 %r; ld.global.nc.L1::no_allocate.L2::128B.u32 %r, [%d]; "
     "ld.relaxed.gpu.global.u32 %r, [%d];",
     ".reg .u64 %d<2>; .reg .b32 %r; ld.global.L2::cache_hint.b32 %r, [%d0], %d1; st.release.sys.global.b32 "
@@ -195,12 +199,47 @@ static void test_machine_code(void **state)
     assert_contains(test_log, "PTX text only");
 }
 
+/* PTX that is right and not emulated has a result of its own, unless something in the module is wrong as well. */
+static void test_unsupported(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *message;
+        CUresult result;
+    } cases[] = {
+        {".entry k() { wgmma.fence.sync.aligned; ret; }", "line 4: error: 'wgmma' is not emulated",
+         CUDA_ERROR_NOT_SUPPORTED},
+        {".extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);\n"
+         ".entry k() { .param .b32 r; .param .b64 a; call (r), vprintf, (a, a); ret; }",
+         "line 5: error: 'vprintf', a function of the device runtime, is not emulated",
+         CUDA_ERROR_NOT_SUPPORTED},
+        {".func f() { call f; ret; }\n.entry k() { call f; ret; }",
+         "'f', called by itself (recursion), is not emulated", CUDA_ERROR_NOT_SUPPORTED},
+        {".entry k() { .reg .u32 %r; mov.u32 %r, %clusterid.x; ret; }", "'%clusterid' is not emulated",
+         CUDA_ERROR_NOT_SUPPORTED},
+        {".global .texref t;", "variables for textures are not emulated", CUDA_ERROR_NOT_SUPPORTED},
+        {".entry k()\n.reqnctapercluster 2 { ret; }",
+         "line 5: error: clusters of thread blocks are not emulated", CUDA_ERROR_NOT_SUPPORTED},
+        {".entry k() { wgmma.fence.sync.aligned; ret; }\n.entry l() { frob; ret; }",
+         "line 5: error: 'frob' is not an instruction", CUDA_ERROR_INVALID_PTX},
+        {".extern .func f();\n.entry k() { call f; ret; }", "function 'f' has no body",
+         CUDA_ERROR_INVALID_PTX},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[1024];
+        CUmodule m;
+        snprintf(text, sizeof text, ".version 8.8\n.target sm_90a\n.address_size 64\n%s\n", cases[i].text);
+        assert_int_equal(load_text(text, &m), cases[i].result);
+        assert_contains(test_log, cases[i].message);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_refused),      cmocka_unit_test(test_accepted),
         cmocka_unit_test(test_many_errors),  cmocka_unit_test(test_globals),
-        cmocka_unit_test(test_machine_code),
+        cmocka_unit_test(test_machine_code), cmocka_unit_test(test_unsupported),
     };
     return cmocka_run_group_tests(tests, begin_context, end_context);
 }

@@ -312,7 +312,7 @@ static void test_indexed_branch(void **state)
     uint32_t out[32];
     run_body(NULL,
              HEAD
-             "rem.u32 %r1, %r0, 3; brx.idx %r1, T; T: .branchtargets A, B, C; A: mov.u32 %r2, 10; bra E;\n"
+             "rem.u32 %r1, %r0, 3; T: .branchtargets A, B, C; brx.idx %r1, T; A: mov.u32 %r2, 10; bra E;\n"
              "B: mov.u32 %r2, 20; bra E; C: mov.u32 %r2, 30; E: vote.sync.ballot.b32 %r3, 1, -1; add.u32 "
              "%r2, %r2, %r3;\n"
              "st.global.u32 [%p2], %r2; ret;",

@@ -40,6 +40,7 @@ FAULTS = {
     "kernel-fails": ([QUANTIZE, UNPACK, "axpy"],
                      r"the kernel failed: CUDA_ERROR_ILLEGAL_ADDRESS \(700\): an illegal memory access"),
     "load-fails": ([QUANTIZE, UNPACK, "axpy"], r"\n      .*cuModuleLoadDataEx"),
+    "lacks": ([QUANTIZE, UNPACK, "axpy"], r"\n      .*cuModuleLoadDataEx.*'wgmma' is not emulated"),
     "launch-fails": ([QUANTIZE, UNPACK, "axpy"], r"\n      .*cuLaunchKernel"),
     "optional-required": (["axpy"], r"optional outputs null, seed 1:\n      the kernel failed"),
     # its launcher is wrong
@@ -133,9 +134,20 @@ def check_all_skipped(program, driver):
     return failed
 
 
+def check_lacks(program, driver):
+    """What the emulated driver does not have is no mistake of the kernel's."""
+    status, output, report = run(program, driver, "lacks-on-emulator")
+    said = {"the emulated driver cannot execute it: line 7: error: 'wgmma' is not emulated"}
+    variants = report.get("variants", [])
+    if status != 1 or {v["result"] for v in variants} != {"skipped"} or {v["detail"] for v in variants} != said:
+        return fail("lacks-on-emulator", f"status {status}", output)
+    return 0
+
+
 def main():
     program, driver = sys.argv[1:]
     failed = check_healthy(program, driver) + check_command_line(program, driver) + check_all_skipped(program, driver)
+    failed += check_lacks(program, driver)
     found = 0
     for fault in FAULTS:
         one = check_fault(program, driver, fault)

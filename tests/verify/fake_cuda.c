@@ -204,10 +204,10 @@ EXPORT(fake_stream_synchronize, "cuStreamSynchronize", CUstream stream)
 
 EXPORT(fake_device_get_name, "cuDeviceGetName", char *name, int bytes, int device)
 {
-    static const char text[] = "the host in disguise";
-    if (bytes < (int)sizeof text)
+    const char *text = fault("lacks-on-emulator") ? "the host, emulated" : "the host in disguise";
+    if (bytes <= (int)strlen(text))
         return 1;
-    memcpy(name, text, sizeof text);
+    strcpy(name, text);
     return device;
 }
 
@@ -241,9 +241,13 @@ EXPORT(fake_ctx_retain, "cuDevicePrimaryCtxRetain", CUcontext *context, int devi
 EXPORT(fake_module_load, "cuModuleLoadDataEx", CUmodule *module, const void *image, unsigned count,
        int *options, void **values)
 {
-    (void)count, (void)options, (void)values;
+    (void)options;
     *module = HANDLE(CUmodule, image);
-    return fault("load-fails") ? 218 : 0;
+    if (!fault("lacks") && !fault("lacks-on-emulator"))
+        return fault("load-fails") ? 218 : 0;
+    if (count)
+        strcpy(values[0], "line 7: error: 'wgmma' is not emulated\n     7 | wgmma.fence.sync.aligned;\n");
+    return 801;
 }
 
 EXPORT(fake_get_function, "cuModuleGetFunction", CUfunction *function, CUmodule module, const char *name)

@@ -17,6 +17,12 @@ void emu_decode_error(emu_decoder *d, const char *format, ...)
     emu_log_error(d->in->log, d->instruction->line, d->instruction->text, "%s", message);
 }
 
+void emu_decode_unsupported(emu_decoder *d, emu_text name, const char *what)
+{
+    emu_log_unsupported(d->in->log, d->instruction->line, d->instruction->text, "'%.*s'%s is not emulated",
+                        EMU_TEXT(name), what);
+}
+
 emu_placed *emu_find_placed(emu_decoder *d, const emu_function *f)
 {
     emu_placed **all = d->functions.items;

@@ -72,6 +72,8 @@ size_t emu_list_begin(emu_decoder *d);
 void emu_list_push(emu_decoder *d, uint32_t arg);
 
 void emu_decode_error(emu_decoder *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* For PTX that is right. */
+void emu_decode_unsupported(emu_decoder *d, emu_text name, const char *what);
 emu_placed *emu_find_placed(emu_decoder *d, const emu_function *f);
 const emu_symbol *emu_find_variable(emu_decoder *d, const emu_operand *o);
 bool emu_variable_address(emu_decoder *d, const emu_symbol *s, uint64_t *address);
@@ -79,7 +81,7 @@ bool emu_variable_address(emu_decoder *d, const emu_symbol *s, uint64_t *address
 /* The parts of call{.uni} {(results),} callee{, (arguments)}{, prototype or targets}; callee is NULL when it is missing. */
 typedef struct emu_call {
     const emu_operand *results, *callee, *arguments;
-    bool has_prototype;
+    const emu_operand *prototype; /* or list of targets; NULL: none */
 } emu_call;
 
 emu_call emu_call_parts(const emu_instruction *i);

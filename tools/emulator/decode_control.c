@@ -3,13 +3,24 @@
 
 #include <string.h>
 
+static bool is_plain_name(const emu_operand *o)
+{
+    return o->kind == EMU_OPERAND_NAME && !o->has_offset && !o->is_index && !o->is_negated && !o->element;
+}
+
+static size_t place_in_function(const emu_decoder *d)
+{
+    return (size_t)(d->instruction - d->placed->function->instructions);
+}
+
+/* A list of targets or a prototype, unlike a label, is declared before it is used. */
 static const emu_symbol *find_label(emu_decoder *d, const emu_operand *o, emu_symbol_kind kind)
 {
     uint32_t number;
     const emu_symbol *s = NULL;
-    if (o->kind == EMU_OPERAND_NAME)
+    if (is_plain_name(o))
         s = emu_find(d->in->module, d->instruction->scope, o->name, &number);
-    if (s && s->kind == kind)
+    if (s && s->kind == kind && (kind == EMU_SYMBOL_LABEL || s->instruction <= place_in_function(d)))
         return s;
     emu_decode_error(d, "'%.*s' is not a label that can be seen here", EMU_TEXT(o->name));
     return NULL;
@@ -154,7 +165,7 @@ emu_call emu_call_parts(const emu_instruction *i)
         call.callee = o++;
     if (call.callee && o < end && o->kind == EMU_OPERAND_LIST)
         call.arguments = o++;
-    call.has_prototype = o < end;
+    call.prototype = o < end ? o : NULL;
     return call;
 }
 
@@ -170,6 +181,16 @@ static void take_results(emu_decoder *d, const emu_function *f, const emu_call *
         take_result(d, f->results[k], &call->results->items[k]);
 }
 
+/* What ptxas and the driver have a body for. */
+static bool is_of_device_runtime(const emu_function *f)
+{
+    static const char *const names[] = {"vprintf", "malloc", "free"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (emu_text_is(f->name, names[i]))
+            return true;
+    return false;
+}
+
 static bool decode_direct_call(emu_decoder *d, const emu_function *f, const emu_call *call, emu_op *op)
 {
     emu_placed *placed = emu_find_placed(d, f);
@@ -178,11 +199,16 @@ static bool decode_direct_call(emu_decoder *d, const emu_function *f, const emu_
         emu_emit(d, op, (emu_uses){0});
         return true;
     }
-    if (!placed || !placed->op_of_instruction || placed == d->placed) {
-        emu_decode_error(d,
-                         placed ? "recursion is not emulated yet"
-                                : "function '%.*s' has no body; those of the device runtime are not emulated",
-                         EMU_TEXT(f->name));
+    if (placed && (!placed->op_of_instruction || placed == d->placed)) {
+        emu_decode_unsupported(d, f->name, ", called by itself (recursion),");
+        return false;
+    }
+    if (!placed && is_of_device_runtime(f)) {
+        emu_decode_unsupported(d, f->name, ", a function of the device runtime,");
+        return false;
+    }
+    if (!placed) {
+        emu_decode_error(d, "function '%.*s' has no body", EMU_TEXT(f->name));
         return false;
     }
     if (call->results->count != f->result_count || call->arguments->count != f->parameter_count) {
@@ -252,6 +278,13 @@ static bool decode_indirect_call(emu_decoder *d, const emu_call *call, emu_op *o
     return true;
 }
 
+static bool is_prototype(emu_decoder *d, const emu_operand *o)
+{
+    uint32_t number;
+    const emu_symbol *s = emu_find(d->in->module, d->instruction->scope, o->name, &number);
+    return s && s->kind == EMU_SYMBOL_PROTOTYPE;
+}
+
 bool emu_decode_call(emu_decoder *d, const emu_instruction *i, emu_op *op)
 {
     emu_call call = emu_call_parts(i);
@@ -259,16 +292,21 @@ bool emu_decode_call(emu_decoder *d, const emu_instruction *i, emu_op *op)
         emu_decode_error(d, "expected the function to call");
         return false;
     }
+    if (!is_plain_name(call.callee)) {
+        emu_decode_error(d, "expected the function to call by its name alone");
+        return false;
+    }
     const emu_function *f = emu_find_function(d->in->module, call.callee->name);
-    if (f && !call.has_prototype)
+    if (f && !call.prototype)
         return decode_direct_call(d, f, &call, op);
-    if (!call.has_prototype) {
+    if (!call.prototype) {
         emu_decode_error(
             d, "'%.*s' is not a function; a call through a register names its prototype or its targets",
             EMU_TEXT(call.callee->name));
         return false;
     }
-    return decode_indirect_call(d, &call, op);
+    emu_symbol_kind kind = is_prototype(d, call.prototype) ? EMU_SYMBOL_PROTOTYPE : EMU_SYMBOL_TARGETS;
+    return find_label(d, call.prototype, kind) && decode_indirect_call(d, &call, op);
 }
 
 /* {a, b} to one register, or one register to {a, b}: through byte positions in the wider one. */

@@ -54,6 +54,19 @@ static void push_vector(emu_decoder *d, const emu_operand *o, unsigned count, em
         emu_list_push(d, args[n]);
 }
 
+/* Halves and the like are kept in registers of bit type: among the elements is one of those. */
+static void check_is_bits(emu_decoder *d, const emu_operand *o)
+{
+    for (unsigned n = 0; n < o->count; n++) {
+        uint32_t slot;
+        const emu_symbol *s = emu_decode_register(d, &o->items[n], &slot);
+        if (s && (emu_types[s->type].class == EMU_BITS || emu_types[s->type].class == EMU_PACKED))
+            return;
+    }
+    emu_decode_error(d, "this operand of '%.*s' needs registers of type .b32",
+                     EMU_TEXT(d->instruction->opcode));
+}
+
 static emu_type register_type(unsigned type)
 {
     return type == EMU_F16 ? EMU_B32 : (emu_type)type;
@@ -79,6 +92,14 @@ bool emu_decode_mma(emu_decoder *d, const emu_instruction *i, emu_op *op)
     }
     unsigned results = emu_mma_c_registers(&f, f.d);
     emu_type factor = f.a == EMU_EL_F64 ? EMU_F64 : EMU_B32;
+    if (f.a == EMU_EL_F16 || f.a == EMU_EL_BF16 || f.a == EMU_EL_TF32) {
+        check_is_bits(d, &i->operands[1]);
+        check_is_bits(d, &i->operands[2]);
+    }
+    if (f.d == EMU_F16)
+        check_is_bits(d, &i->operands[0]);
+    if (f.c == EMU_F16)
+        check_is_bits(d, &i->operands[3]);
     size_t begin = emu_list_begin(d);
     op->list = (const uint32_t *)(uintptr_t)(begin + 1);
     push_vector(d, &i->operands[0], results, register_type(f.d), true);

@@ -61,8 +61,10 @@ const emu_symbol *emu_find_variable(emu_decoder *d, const emu_operand *o)
     return s && s->kind == EMU_SYMBOL_VARIABLE ? s : NULL;
 }
 
-static uint64_t byte_offset(const emu_operand *o, const emu_symbol *variable)
+static uint64_t byte_offset(emu_decoder *d, const emu_operand *o, const emu_symbol *variable)
 {
+    if (o->is_index && !variable->is_array)
+        emu_decode_error(d, "'%.*s' is not an array", EMU_TEXT(o->name));
     return o->is_index ? o->value * emu_types[variable->type].bytes * variable->vector : o->value;
 }
 
@@ -92,6 +94,10 @@ static uint32_t decode_register_source(emu_decoder *d, const emu_operand *o, con
         log_mismatch(d, o, s->vector > 1 && !o->element ? "a vector" : found, type);
         return EMU_SINK;
     }
+    if (s->vector == 1 && o->element) {
+        emu_decode_error(d, "'%.*s' is not a vector: it has no .%c", EMU_TEXT(o->name), o->element);
+        return EMU_SINK;
+    }
     if (o->is_negated && (!(allow & EMU_NEGATABLE) || s->type != EMU_PRED)) {
         emu_decode_error(d, "'!' is not allowed here");
         return EMU_SINK;
@@ -102,6 +108,14 @@ static uint32_t decode_register_source(emu_decoder *d, const emu_operand *o, con
 static uint32_t decode_special(emu_decoder *d, const emu_operand *o, emu_type type)
 {
     emu_special special;
+    if (o->has_offset || o->is_negated) {
+        emu_decode_error(d, "'%.*s' is taken as it is, without '!' or '+'", EMU_TEXT(o->name));
+        return EMU_SINK;
+    }
+    if (emu_special_is_refused(o->name)) {
+        emu_decode_unsupported(d, o->name, "");
+        return EMU_SINK;
+    }
     if (!emu_special_named(o->name, o->element, &special)) {
         emu_decode_error(d, "'%.*s' is not declared", EMU_TEXT(o->name));
         return EMU_SINK;
@@ -117,6 +131,18 @@ static uint32_t decode_special(emu_decoder *d, const emu_operand *o, emu_type ty
     return op.arg[0];
 }
 
+/* What ptxas says of taking an address: global ones do not fit 32 bits, and a call's parameters have none. */
+static void check_address_type(emu_decoder *d, const emu_symbol *v, emu_type type)
+{
+    if (emu_types[type].class == EMU_FLOAT)
+        emu_decode_error(d, "the address of '%.*s' cannot be of type .%s", EMU_TEXT(v->name),
+                         emu_types[type].name);
+    else if (v->space == EMU_GLOBAL && emu_types[type].bytes == 4)
+        emu_decode_error(d, "the address of '%.*s' takes 64 bits", EMU_TEXT(v->name));
+    else if (v->space == EMU_PARAM_CALL && !v->is_parameter)
+        emu_decode_error(d, "the address of the call parameter '%.*s' cannot be taken", EMU_TEXT(v->name));
+}
+
 static uint32_t decode_name(emu_decoder *d, const emu_operand *o, emu_type type, unsigned allow)
 {
     uint32_t slot;
@@ -125,11 +151,17 @@ static uint32_t decode_name(emu_decoder *d, const emu_operand *o, emu_type type,
     if (s)
         return decode_register_source(d, o, s, slot, type, allow);
     const emu_function *f = allow & EMU_ADDRESS_OF ? emu_find_function(d->in->module, o->name) : NULL;
+    if (o->is_negated && (f || emu_find_variable(d, o)))
+        emu_decode_error(d, "'!' is not allowed here");
+    if (f && o->has_offset)
+        emu_decode_error(d, "nothing can be added to the address of the function '%.*s'", EMU_TEXT(o->name));
     if (f)
-        return emu_decode_constant(d, emu_types[type].bytes, emu_function_address(f) + o->value);
+        return emu_decode_constant(d, emu_types[type].bytes, emu_function_address(f));
     const emu_symbol *v = emu_find_variable(d, o);
-    if (v && (allow & EMU_ADDRESS_OF) && emu_variable_address(d, v, &address))
-        return emu_decode_constant(d, emu_types[type].bytes, address + byte_offset(o, v));
+    if (v && (allow & EMU_ADDRESS_OF) && emu_variable_address(d, v, &address)) {
+        check_address_type(d, v, type);
+        return emu_decode_constant(d, emu_types[type].bytes, address + byte_offset(d, o, v));
+    }
     if (v) {
         emu_decode_error(d, "the variable '%.*s' cannot be an operand here", EMU_TEXT(o->name));
         return EMU_SINK;
@@ -274,9 +306,12 @@ static uint32_t address_register(emu_decoder *d, const emu_operand *o, const emu
     return extend.arg[0];
 }
 
+/* No generic access names a .const or .param variable, though its address can be made generic. */
 static bool spaces_agree(emu_op *op, emu_space variable)
 {
-    if (op->mods.space == EMU_GENERIC || (op->mods.space == EMU_PARAM && variable == EMU_PARAM_CALL))
+    bool has_generic = variable == EMU_GLOBAL || variable == EMU_SHARED || variable == EMU_LOCAL;
+    if ((op->mods.space == EMU_GENERIC && has_generic) ||
+        (op->mods.space == EMU_PARAM && variable == EMU_PARAM_CALL))
         op->mods.space = (uint8_t)variable;
     return op->mods.space == variable;
 }
@@ -290,11 +325,18 @@ uint32_t emu_decode_address(emu_decoder *d, const emu_operand *o, emu_op *op)
     }
     const emu_operand *base = is_element ? o : &o->items[0];
     op->imm = is_element ? 0 : (int64_t)o->value;
+    if (base->is_index && !is_element)
+        emu_decode_error(d, "brackets cannot hold brackets: expected [%.*s+...] or %.*s[...]",
+                         EMU_TEXT(base->name), EMU_TEXT(base->name));
+    if (base->kind == EMU_OPERAND_INT && op->mods.space != EMU_LOCAL)
+        emu_decode_error(d, "only an access to .local can have a constant as its address");
     if (base->kind == EMU_OPERAND_INT)
         return emu_decode_constant(d, 8, base->value);
     uint32_t slot;
     const emu_symbol *s = emu_decode_register(d, base, &slot);
     bool in_device_function = !d->placed->function->is_entry;
+    if (s && is_element)
+        emu_decode_error(d, "'%.*s' is not an array", EMU_TEXT(base->name));
     if (s && op->mods.space == EMU_PARAM && in_device_function)
         op->mods.space = EMU_PARAM_CALL;
     if (s)
@@ -310,7 +352,48 @@ uint32_t emu_decode_address(emu_decoder *d, const emu_operand *o, emu_op *op)
                          emu_space_names[v->space], emu_space_names[op->mods.space]);
         return EMU_SINK;
     }
-    return emu_decode_constant(d, 8, address + (is_element ? byte_offset(o, v) : 0));
+    return emu_decode_constant(d, 8, address + (is_element ? byte_offset(d, o, v) : 0));
+}
+
+typedef enum element_kind { ELEMENT_ANY, ELEMENT_INTEGER, ELEMENT_FLOAT } element_kind;
+
+static element_kind kind_of_element(emu_decoder *d, const emu_operand *o, unsigned *bytes)
+{
+    uint32_t slot;
+    const emu_symbol *s = emu_decode_register(d, o, &slot);
+    if (o->kind == EMU_OPERAND_INT)
+        return ELEMENT_INTEGER;
+    if (o->kind == EMU_OPERAND_SINGLE || o->kind == EMU_OPERAND_DOUBLE)
+        return ELEMENT_FLOAT;
+    if (!s)
+        return ELEMENT_ANY; /* whoever decodes the element will say what is wrong with it */
+    *bytes = emu_types[s->type].bytes;
+    unsigned class = emu_types[s->type].class;
+    return class == EMU_FLOAT                             ? ELEMENT_FLOAT
+           : class == EMU_UNSIGNED || class == EMU_SIGNED ? ELEMENT_INTEGER
+                                                          : ELEMENT_ANY;
+}
+
+/* The elements between braces are of one width, and either integers or floats; registers of bit type go with both. */
+static void check_elements_alike(emu_decoder *d, const emu_operand *elements, unsigned count)
+{
+    unsigned width = 0, sinks = 0;
+    bool has[3] = {false};
+    for (unsigned i = 0; i < count; i++) {
+        unsigned bytes = 0;
+        sinks += elements[i].kind == EMU_OPERAND_SINK;
+        has[kind_of_element(d, &elements[i], &bytes)] = true;
+        if (bytes && width && bytes != width) {
+            emu_decode_error(d, "the elements of a vector must be of one width; '%.*s' is not",
+                             EMU_TEXT(elements[i].name));
+            return;
+        }
+        width = bytes ? bytes : width;
+    }
+    if (sinks == count)
+        emu_decode_error(d, "a vector needs an element other than '_'");
+    if (has[ELEMENT_INTEGER] && has[ELEMENT_FLOAT])
+        emu_decode_error(d, "a vector cannot hold integers and floats");
 }
 
 bool emu_decode_elements(emu_decoder *d, const emu_operand *o, unsigned count, emu_operand *elements)
@@ -318,7 +401,7 @@ bool emu_decode_elements(emu_decoder *d, const emu_operand *o, unsigned count, e
     static const char names[] = "xyzw";
     uint32_t slot;
     const emu_symbol *s = emu_decode_register(d, o, &slot);
-    if (s && s->vector == count && count <= 4 && !o->element) {
+    if (s && s->vector == count && count > 1 && count <= 4 && !o->element) {
         for (unsigned i = 0; i < count; i++) {
             elements[i] = *o;
             elements[i].element = names[i];
@@ -330,5 +413,6 @@ bool emu_decode_elements(emu_decoder *d, const emu_operand *o, unsigned count, e
         return false;
     }
     memcpy(elements, o->items, count * sizeof *elements);
+    check_elements_alike(d, elements, count);
     return true;
 }

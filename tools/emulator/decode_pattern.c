@@ -4,7 +4,8 @@
 #include <string.h>
 
 typedef struct pattern_item {
-    bool destination, sink, vector, may_be_braced, optional, is_address, is_immediate, is_hint, is_zero;
+    bool destination, sink, vector, may_be_braced, optional, is_address, is_immediate, is_hint, is_zero,
+        is_barrier, is_threads, is_parity;
     bool pair, pair_optional;
     unsigned allow;
     emu_type type;
@@ -35,7 +36,13 @@ static emu_type widened(emu_type type)
     }
 }
 
-/* ISA: packed and bf16 operands are registers of bit type. */
+/* ISA: packed and bf16 operands are registers of bit type, which no other type fits. */
+static emu_type register_type(unsigned type)
+{
+    bool is_own = emu_types[type].class == EMU_PACKED || type == EMU_BF16;
+    return is_own ? (emu_type)type : emu_bits_type(emu_types[type].bytes);
+}
+
 static emu_type operand_type(const emu_mods *mods, emu_text name)
 {
     if (name.size != 1)
@@ -48,9 +55,9 @@ static emu_type operand_type(const emu_mods *mods, emu_text name)
     case 'w':
         return widened((emu_type)mods->type);
     case 'x':
-        return emu_bits_type(emu_types[mods->type].bytes);
+        return register_type(mods->type);
     case 'y':
-        return emu_bits_type(emu_types[mods->source].bytes);
+        return register_type(mods->source);
     default:
         return EMU_PRED;
     }
@@ -83,7 +90,12 @@ static const char *parse_item(const char *at, const emu_mods *mods, pattern_item
     item->is_immediate = emu_text_is(name, "#");
     item->is_hint = emu_text_is(name, "hint");
     item->is_zero = emu_text_is(name, "zero");
-    if (!item->is_address && !item->is_immediate && !item->is_hint && !item->is_zero)
+    item->is_barrier = emu_text_is(name, "barrier");
+    item->is_threads = emu_text_is(name, "threads");
+    item->is_parity = emu_text_is(name, "parity");
+    if (item->is_barrier || item->is_threads || item->is_parity)
+        item->type = EMU_U32;
+    else if (!item->is_address && !item->is_immediate && !item->is_hint && !item->is_zero)
         item->type = operand_type(mods, name);
     at += size;
     if (strncmp(at, "|p", 2) == 0) {
@@ -122,7 +134,7 @@ static void decode_vector(pattern_state *s, const emu_operand *o, const pattern_
     for (unsigned i = 0; i < count; i++) {
         if (item->destination)
             args[i] = destination(s, &elements[i], item, item->type, true);
-        else if (elements[i].kind == EMU_OPERAND_SINK)
+        else if (elements[i].kind == EMU_OPERAND_SINK && count * emu_types[item->type].bytes == 32)
             args[i] = EMU_SINK;
         else
             args[i] = emu_decode_source(s->d, &elements[i], item->type, item->allow);
@@ -146,10 +158,36 @@ static void decode_pair(pattern_state *s, const emu_operand *o, const pattern_it
     push(s, is_pair ? destination(s, &o->items[1], item, EMU_PRED, true) : EMU_SINK, true);
 }
 
+/* Of registers, the launch will see to the same. */
+static void check_barrier_constant(pattern_state *s, const emu_operand *o, const pattern_item *item)
+{
+    uint32_t value = (uint32_t)o->value;
+    if (o->kind != EMU_OPERAND_INT)
+        return;
+    if (item->is_parity && value > 1)
+        emu_decode_error(s->d, "the parity of a phase is 0 or 1");
+    if (item->is_barrier && value > 15)
+        emu_decode_error(s->d, "the barriers are numbered from 0 to 15");
+    if (item->is_threads && value % EMU_LANES != 0)
+        emu_decode_error(s->d, "the number of threads at a barrier must be a multiple of %d", EMU_LANES);
+}
+
+/* cvta of a variable says in which space that is. */
+static void check_space(pattern_state *s, const emu_operand *o)
+{
+    const emu_symbol *v = o->kind == EMU_OPERAND_NAME ? emu_find_variable(s->d, o) : NULL;
+    unsigned space = s->op->mods.space;
+    bool agrees = !v || v->space == space || (space == EMU_PARAM && v->space == EMU_PARAM_CALL);
+    if (!agrees && emu_text_is(s->d->instruction->opcode, "cvta"))
+        emu_decode_error(s->d, "'%.*s' is in .%s, the instruction takes it for .%s", EMU_TEXT(o->name),
+                         emu_space_names[v->space], emu_space_names[space]);
+}
+
 static void decode_item(pattern_state *s, const emu_operand *o, const pattern_item *item)
 {
     if (item->may_be_braced && o->kind == EMU_OPERAND_VECTOR && o->count == 1)
         o = &o->items[0]; /* "ld.global.b32 {r}, [a]", which Triton writes and ptxas takes for one register */
+    check_barrier_constant(s, o, item);
     if (item->is_address) {
         push(s, emu_decode_address(s->d, o, s->op), false);
         s->has_address = true;
@@ -171,6 +209,7 @@ static void decode_item(pattern_state *s, const emu_operand *o, const pattern_it
     } else if (item->destination) {
         push(s, destination(s, o, item, item->type, item->sink), true);
     } else {
+        check_space(s, o);
         push(s, emu_decode_source(s->d, o, item->type, item->allow), false);
     }
 }

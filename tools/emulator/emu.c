@@ -96,18 +96,32 @@ void emu_log_append(emu_log *log, const char *format, ...)
     va_end(args);
 }
 
-void emu_log_error(emu_log *log, uint32_t line, emu_text line_text, const char *format, ...)
+static void append_error(emu_log *log, uint32_t line, emu_text line_text, const char *format, va_list args)
 {
     if (++log->errors > EMU_MAX_ERRORS)
         return;
     emu_log_append(log, "line %u: error: ", line);
-    va_list args;
-    va_start(args, format);
     append(log, format, args);
-    va_end(args);
     emu_log_append(log, "\n");
     if (line_text.size)
         emu_log_append(log, "%6u | %.*s\n", line, EMU_TEXT(line_text));
+}
+
+void emu_log_error(emu_log *log, uint32_t line, emu_text line_text, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    append_error(log, line, line_text, format, args);
+    va_end(args);
+}
+
+void emu_log_unsupported(emu_log *log, uint32_t line, emu_text line_text, const char *format, ...)
+{
+    va_list args;
+    log->unsupported++;
+    va_start(args, format);
+    append_error(log, line, line_text, format, args);
+    va_end(args);
 }
 
 void emu_log_free(emu_log *log)

@@ -42,12 +42,15 @@ typedef struct emu_log {
     char *text;
     size_t size, room;
     unsigned errors;
+    unsigned unsupported; /* of the errors, those about PTX that is right, and that is not emulated */
 } emu_log;
 
 #define EMU_MAX_ERRORS 20
 
 /* Adds "line N: ...", then the source line itself when `line_text` is not empty. */
 void emu_log_error(emu_log *log, uint32_t line, emu_text line_text, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+void emu_log_unsupported(emu_log *log, uint32_t line, emu_text line_text, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 void emu_log_append(emu_log *log, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void emu_log_free(emu_log *log);

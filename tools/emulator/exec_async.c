@@ -408,9 +408,9 @@ static const emu_row rows[] = {
     ARRIVAL("arrive", mbarrier_arrive),
     ARRIVAL("arrive_drop", mbarrier_drop),
     WAIT("test_wait", 70, 80, "=p [] b64", mbarrier_test),
-    WAIT("test_wait parity", 71, 80, "=p [] u32", mbarrier_test_parity),
+    WAIT("test_wait parity", 71, 80, "=p [] parity", mbarrier_test_parity),
     WAIT("try_wait", 78, 90, "=p [] b64 u32?", mbarrier_try),
-    WAIT("try_wait parity", 78, 90, "=p [] u32 u32?", mbarrier_try_parity),
+    WAIT("try_wait parity", 78, 90, "=p [] parity u32?", mbarrier_try_parity),
     {"griddepcontrol", "launch_dependents|wait", "", 78, 90, .run = nothing},
     {"setmaxnreg", "inc|dec sync aligned u32", "#", 80, 90, "90a 100f 103f 110f 120f 121f", .run = nothing},
 };

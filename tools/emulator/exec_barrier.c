@@ -73,18 +73,19 @@ HANDLER(barrier_red)
 #define LOGIC_MODE " m:-|popc|and|or t:pred"
 
 static const emu_row rows[] = {
-    {"bar", "cta? sync", "u32 u32?", .run = bar_sync},
-    {"bar", "cta? arrive", "u32 u32", .run = bar_arrive},
-    {"bar", "cta? red" POPC_MODE, "=t u32 zero !p", .run = bar_red},
-    {"bar", "cta? red" POPC_MODE, "=t u32 u32 !p", .run = bar_red},
-    {"bar", "cta? red" LOGIC_MODE, "=t u32 zero !p", .run = bar_red},
-    {"bar", "cta? red" LOGIC_MODE, "=t u32 u32 !p", .run = bar_red},
-    {"barrier", "cta? sync aligned?", "u32 u32?", 60, 30, .run = barrier_sync},
-    {"barrier", "cta? arrive aligned?", "u32 u32", 60, 30, .run = barrier_arrive},
-    {"barrier", "cta? red m:-|popc aligned? t:u32", "=t u32 zero !p", 60, 30, .run = barrier_red},
-    {"barrier", "cta? red m:-|popc aligned? t:u32", "=t u32 u32 !p", 60, 30, .run = barrier_red},
-    {"barrier", "cta? red m:-|popc|and|or aligned? t:pred", "=t u32 zero !p", 60, 30, .run = barrier_red},
-    {"barrier", "cta? red m:-|popc|and|or aligned? t:pred", "=t u32 u32 !p", 60, 30, .run = barrier_red},
+    {"bar", "cta? sync", "barrier threads?", .run = bar_sync},
+    {"bar", "cta? arrive", "barrier threads", .run = bar_arrive},
+    {"bar", "cta? red" POPC_MODE, "=t barrier zero !p", .run = bar_red},
+    {"bar", "cta? red" POPC_MODE, "=t barrier threads !p", .run = bar_red},
+    {"bar", "cta? red" LOGIC_MODE, "=t barrier zero !p", .run = bar_red},
+    {"bar", "cta? red" LOGIC_MODE, "=t barrier threads !p", .run = bar_red},
+    {"barrier", "cta? sync aligned?", "barrier threads?", 60, 30, .run = barrier_sync},
+    {"barrier", "cta? arrive aligned?", "barrier threads", 60, 30, .run = barrier_arrive},
+    {"barrier", "cta? red m:-|popc aligned? t:u32", "=t barrier zero !p", 60, 30, .run = barrier_red},
+    {"barrier", "cta? red m:-|popc aligned? t:u32", "=t barrier threads !p", 60, 30, .run = barrier_red},
+    {"barrier", "cta? red m:-|popc|and|or aligned? t:pred", "=t barrier zero !p", 60, 30, .run = barrier_red},
+    {"barrier", "cta? red m:-|popc|and|or aligned? t:pred", "=t barrier threads !p", 60, 30,
+     .run = barrier_red},
 };
 
 EXPORT_ROWS(emu_rows_barrier);

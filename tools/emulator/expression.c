@@ -63,24 +63,24 @@ static emu_value negate(emu_parser *p, emu_value v)
     return v;
 }
 
-emu_value emu_parse_unary(emu_parser *p)
+static emu_value parse_unary(emu_parser *p)
 {
     emu_lexer *l = &p->lexer;
     if (emu_lex_accept(l, "+"))
-        return emu_parse_unary(p);
+        return parse_unary(p);
     if (emu_lex_accept(l, "-"))
-        return negate(p, emu_parse_unary(p));
+        return negate(p, parse_unary(p));
     if (emu_lex_accept(l, "!"))
-        return of_signed(!want_integer(p, emu_parse_unary(p)).bits);
+        return of_signed(!want_integer(p, parse_unary(p)).bits);
     if (emu_lex_accept(l, "~"))
-        return (emu_value){EMU_VALUE_UNSIGNED, ~want_integer(p, emu_parse_unary(p)).bits};
+        return (emu_value){EMU_VALUE_UNSIGNED, ~want_integer(p, parse_unary(p)).bits};
     if (!emu_lex_accept(l, "("))
         return parse_primary(p);
     bool to_signed = emu_lex_is(l, ".s64"), to_unsigned = emu_lex_is(l, ".u64");
     if (to_signed || to_unsigned) {
         emu_lex_next(l);
         emu_lex_expect(l, ")");
-        emu_value v = want_integer(p, emu_parse_unary(p));
+        emu_value v = want_integer(p, parse_unary(p));
         v.kind = to_signed ? EMU_VALUE_SIGNED : EMU_VALUE_UNSIGNED;
         return v;
     }
@@ -209,7 +209,7 @@ static emu_value apply(emu_parser *p, const char *op, emu_value a, emu_value b)
 
 static emu_value parse_binary(emu_parser *p, int lowest)
 {
-    emu_value left = emu_parse_unary(p);
+    emu_value left = parse_unary(p);
     for (const operator_row *op; (op = binary_operator(&p->lexer)) && op->precedence >= lowest;) {
         emu_lex_next(&p->lexer);
         emu_value right = parse_binary(p, op->precedence + 1);
@@ -241,4 +241,15 @@ uint64_t emu_parse_integer(emu_parser *p, const char *what)
     if (!is_integer(v))
         emu_fail(&p->lexer, "expected an integer for %s", what);
     return v.bits;
+}
+
+uint64_t emu_parse_literal(emu_parser *p, const char *what)
+{
+    emu_lexer *l = &p->lexer;
+    emu_token t = l->token;
+    bool is_warp_size = emu_lex_is(l, "WARP_SZ");
+    if (t.kind != EMU_INT && !is_warp_size)
+        emu_fail(l, "expected an integer for %s, found '%.*s'", what, EMU_TEXT(t.text));
+    emu_lex_next(l);
+    return is_warp_size ? 32 : t.value;
 }

@@ -53,6 +53,25 @@ _Noreturn void emu_fail(emu_lexer *l, const char *format, ...)
     longjmp(*l->recover, 1);
 }
 
+_Noreturn void emu_fail_unsupported(emu_lexer *l, const char *what)
+{
+    emu_log_unsupported(l->log, l->token.line, emu_lex_line_text(l, l->token.text.at), "%s", what);
+    longjmp(*l->recover, 1);
+}
+
+void emu_lex_check_bytes(emu_lexer *l)
+{
+    uint32_t line = 1;
+    for (const char *at = l->at; at < l->end; at++) {
+        line += *at == '\n';
+        if ((unsigned char)*at < 0x80)
+            continue;
+        l->token = (emu_token){.line = line, .text = {at, 1}};
+        emu_fail(l, "byte 0x%02X is not ASCII, which all of a PTX text must be, its comments too",
+                 (unsigned char)*at);
+    }
+}
+
 static void skip_comment(emu_lexer *l)
 {
     if (peek(l, 1) == '/') {
@@ -79,7 +98,7 @@ static void skip_space(emu_lexer *l)
         char c = *l->at;
         if (c == '\n')
             l->line++;
-        if (c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\f' || c == '\v')
+        if (c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\f')
             l->at++;
         else if (c == '/' && (peek(l, 1) == '/' || peek(l, 1) == '*'))
             skip_comment(l);
@@ -305,7 +324,7 @@ void emu_lex_expect(emu_lexer *l, const char *text)
 
 emu_text emu_lex_name(emu_lexer *l, const char *what)
 {
-    if (l->token.kind != EMU_WORD)
+    if (l->token.kind != EMU_WORD || emu_lex_is(l, "_") || emu_lex_is(l, "$") || emu_lex_is(l, "WARP_SZ"))
         fail_expected(l, what);
     emu_text name = l->token.text;
     emu_lex_next(l);

@@ -35,6 +35,7 @@ typedef struct emu_lexer {
 
 void emu_lex_start(emu_lexer *lexer, emu_text source, emu_log *log);
 void emu_lex_next(emu_lexer *lexer);
+void emu_lex_check_bytes(emu_lexer *lexer); /* of the whole source: fails when there is one that no PTX has */
 
 /* Reads one ".modifier" that follows the current token without space; may begin with a digit. */
 bool emu_lex_modifier(emu_lexer *lexer, emu_text *modifier);
@@ -48,5 +49,6 @@ emu_text emu_lex_line_text(const emu_lexer *lexer,
 
 /* Logs an error at the current token and leaves for lexer->recover. */
 _Noreturn void emu_fail(emu_lexer *lexer, const char *format, ...) __attribute__((format(printf, 2, 3)));
+_Noreturn void emu_fail_unsupported(emu_lexer *lexer, const char *what);
 
 #endif

@@ -173,7 +173,7 @@ static void add_function(CUmodule m, const emu_function *f, emu_program *program
 
 static void decode_functions(CUmodule m, emu_log *log)
 {
-    for (const emu_function *f = m->parsed->functions; f && !log->errors; f = f->next) {
+    for (const emu_function *f = m->parsed->functions; f && log->errors == log->unsupported; f = f->next) {
         if (!f->is_defined)
             continue;
         emu_program *program = decode(m, f, log);
@@ -182,6 +182,12 @@ static void decode_functions(CUmodule m, emu_log *log)
         else
             emu_program_free(program); /* a device function by itself: only to see whether it is right */
     }
+}
+
+/* Tools tell a text that is no PTX from one that a device would take. */
+static CUresult refusal(const emu_log *log)
+{
+    return log->errors == log->unsupported ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_PTX;
 }
 
 static CUresult load(CUmodule m, emu_log *log)
@@ -196,7 +202,7 @@ static CUresult load(CUmodule m, emu_log *log)
         return r;
     }
     if (!parsed)
-        return CUDA_ERROR_INVALID_PTX;
+        return refusal(log);
     m->addresses = emu_arena_alloc(&m->parsed->arena, m->parsed->symbol_count * sizeof *m->addresses);
     m->globals = emu_arena_alloc(&m->parsed->arena, m->parsed->symbol_count * sizeof *m->globals);
     if (!place_const(m, log) || !place_globals(m, log))
@@ -205,7 +211,7 @@ static CUresult load(CUmodule m, emu_log *log)
         initialise(m, m->parsed->variables[i], log);
     if (!log->errors)
         decode_functions(m, log);
-    return log->errors ? CUDA_ERROR_INVALID_PTX : CUDA_SUCCESS;
+    return log->errors ? refusal(log) : CUDA_SUCCESS;
 }
 
 CUresult emu_load_module(CUcontext context, const char *text, emu_log *log, CUmodule *module)

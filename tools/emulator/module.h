@@ -48,7 +48,7 @@ struct emu_symbol {
     /* variables */
     uint64_t bytes;
     uint32_t alignment;
-    bool is_external, is_unsized, is_parameter, is_entry_parameter;
+    bool is_external, is_unsized, is_array, is_parameter, is_entry_parameter;
     emu_initial *initial;
     size_t initial_count;
     /* labels: index of the next instruction of the function; lists of targets */

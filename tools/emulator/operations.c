@@ -111,6 +111,8 @@ static const struct {
     {"L1::evict_last", 74, 70},
     {"L1::no_allocate", 74, 70},
     {"L2::evict_normal", 74, 80},
+    {"param::entry", 83, 0},
+    {"param::func", 83, 0},
 
     {"L2::64B", 74, 75},
     {"L2::128B", 74, 75},
@@ -402,7 +404,7 @@ const emu_row *emu_match(const emu_decode_input *in, const emu_instruction *i, e
         }
     const char *refused = emu_refused(i);
     if (refused) {
-        emu_log_error(in->log, i->line, i->text, "%s not emulated", refused);
+        emu_log_unsupported(in->log, i->line, i->text, "%s not emulated", refused);
         return NULL;
     }
     if (other_count) {

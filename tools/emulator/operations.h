@@ -9,7 +9,7 @@
    A row's operands are space-separated items: a type letter (t, s; w: twice as wide as t; a type's name; p: predicate)
    with, before it, = destination, _ the sink is allowed, ~ wider registers are allowed (ld, st, cvt), ! may be negated,
    * as many elements as v says; after it, |p a second destination predicate, |p? an optional one, ? optional.
-   [] is an address, # an integer constant, which goes to op->imm, hint the cache policy that .L2::cache_hint asks for,
+   [] is an address, # an integer constant, which goes to op->imm, barrier, threads and parity a barrier's u32, hint the cache policy that .L2::cache_hint asks for,
    zero an argument that is not written and is 0. An alternative "-" only counts; no modifier is spelled so. */
 #ifndef EMU_OPERATIONS_H
 #define EMU_OPERATIONS_H

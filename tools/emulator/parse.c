@@ -52,23 +52,35 @@ static void parse_header(emu_parser *p)
     while (emu_lex_accept(l, ","));
     if (!p->module->target.number)
         emu_fail(l, ".target names no architecture");
-    if (emu_lex_accept(l, ".address_size") && emu_parse_integer(p, ".address_size") != 64)
-        emu_fail(l, "only .address_size 64 is supported");
+    if (emu_lex_accept(l, ".address_size") && emu_parse_literal(p, ".address_size") != 64)
+        emu_fail_unsupported(l, "only .address_size 64 is emulated");
 }
 
-static emu_symbol **parse_parameters(emu_parser *p, size_t *count)
+typedef enum list_kind { PARAMETERS_OF_KERNEL, PARAMETERS, RESULTS } list_kind;
+
+static emu_symbol **parse_parameters(emu_parser *p, list_kind kind, size_t *count)
 {
     emu_lexer *l = &p->lexer;
     emu_list list = {0};
     emu_lex_expect(l, "(");
-    while (!emu_lex_is(l, ")")) {
-        *(emu_symbol **)emu_list_add(&p->module->arena, &list, sizeof(emu_symbol *)) = emu_parse_parameter(p);
-        if (!emu_lex_accept(l, ","))
-            break;
+    for (bool more = !emu_lex_is(l, ")"); more; more = emu_lex_accept(l, ",")) {
+        emu_symbol *s = emu_parse_parameter(p, kind == PARAMETERS_OF_KERNEL);
+        if (s->is_unsized && (kind != PARAMETERS || emu_lex_is(l, ",")))
+            emu_fail(l, "'%.*s' has no size; only the last parameter of a .func may have none",
+                     EMU_TEXT(s->name));
+        *(emu_symbol **)emu_list_add(&p->module->arena, &list, sizeof s) = s;
     }
     emu_lex_expect(l, ")");
     *count = list.count;
     return list.items;
+}
+
+static unsigned parse_positive(emu_parser *p, const char *what)
+{
+    uint64_t n = emu_parse_literal(p, what);
+    if (n == 0 || n > UINT32_MAX)
+        emu_fail(&p->lexer, "%s must be from 1 to 4294967295", what);
+    return (unsigned)n;
 }
 
 static void parse_dimensions(emu_parser *p, unsigned dimensions[3])
@@ -78,35 +90,53 @@ static void parse_dimensions(emu_parser *p, unsigned dimensions[3])
     do {
         if (i == 3)
             emu_fail(&p->lexer, "at most three dimensions");
-        dimensions[i++] = (unsigned)emu_parse_integer(p, "a block dimension");
+        dimensions[i++] = parse_positive(p, "a block dimension");
     } while (emu_lex_accept(&p->lexer, ","));
+}
+
+static bool parse_kernel_directive(emu_parser *p, emu_function *f)
+{
+    emu_lexer *l = &p->lexer;
+    if (emu_lex_accept(l, ".maxntid")) {
+        parse_dimensions(p, f->max_threads);
+        f->has_max_threads = true;
+    } else if (emu_lex_accept(l, ".reqntid")) {
+        parse_dimensions(p, f->required_threads);
+        f->has_required_threads = true;
+    } else if (emu_lex_accept(l, ".minnctapersm")) {
+        f->min_blocks = parse_positive(p, ".minnctapersm");
+    } else if (emu_lex_accept(l, ".maxnreg")) {
+        f->max_registers = parse_positive(p, ".maxnreg");
+    } else if (emu_lex_accept(l, ".maxclusterrank")) {
+        emu_parse_literal(p, ".maxclusterrank");
+    } else if (emu_lex_is(l, ".reqnctapercluster") || emu_lex_is(l, ".explicitcluster") ||
+               emu_lex_is(l, ".blocksareclusters")) {
+        emu_fail_unsupported(l, "clusters of thread blocks are not emulated");
+    } else {
+        return false;
+    }
+    if (f->has_max_threads && f->has_required_threads)
+        emu_fail(l, ".maxntid and .reqntid exclude each other");
+    return true;
+}
+
+static bool parse_device_function_directive(emu_parser *p)
+{
+    emu_lexer *l = &p->lexer;
+    if (emu_lex_accept(l, ".noreturn"))
+        return true;
+    if (!emu_lex_accept(l, ".abi_preserve") && !emu_lex_accept(l, ".abi_preserve_control"))
+        return false;
+    emu_parse_literal(p, "the directive");
+    return true;
 }
 
 /* ".maxntid 256" and its like, between a function's parameters and its body (ISA 11.4). */
 static void parse_function_directives(emu_parser *p, emu_function *f)
 {
-    emu_lexer *l = &p->lexer;
-    for (;;) {
-        if (emu_lex_accept(l, ".maxntid")) {
-            parse_dimensions(p, f->max_threads);
-            f->has_max_threads = true;
-        } else if (emu_lex_accept(l, ".reqntid")) {
-            parse_dimensions(p, f->required_threads);
-            f->has_required_threads = true;
-        } else if (emu_lex_accept(l, ".minnctapersm")) {
-            f->min_blocks = (unsigned)emu_parse_integer(p, ".minnctapersm");
-        } else if (emu_lex_accept(l, ".maxnctapersm") || emu_lex_accept(l, ".maxclusterrank") ||
-                   emu_lex_accept(l, ".abi_preserve") || emu_lex_accept(l, ".abi_preserve_control")) {
-            emu_parse_integer(p, "the directive");
-        } else if (emu_lex_accept(l, ".maxnreg")) {
-            f->max_registers = (unsigned)emu_parse_integer(p, ".maxnreg");
-        } else if (emu_lex_accept(l, ".noreturn")) {
-        } else if (!emu_skip_debug(p)) {
-            break;
-        }
+    while ((f->is_entry ? parse_kernel_directive(p, f) : parse_device_function_directive(p)) ||
+           emu_skip_debug(p)) {
     }
-    if (f->has_max_threads && f->has_required_threads)
-        emu_fail(l, ".maxntid and .reqntid exclude each other");
 }
 
 static void layout_parameters(emu_parser *p, emu_function *f)
@@ -121,8 +151,10 @@ static void layout_parameters(emu_parser *p, emu_function *f)
         at = emu_align_up(at, s->alignment) + s->bytes;
     }
     f->parameter_bytes = at;
-    if (at > 32764)
-        emu_fail(&p->lexer, "the parameters take %llu bytes; 32764 is the most", (unsigned long long)at);
+    unsigned most = p->module->version < 81 ? 4352 : 32764;
+    if (at > most)
+        emu_fail(&p->lexer, "the parameters take %llu bytes; %u is the most at .version %u.%u",
+                 (unsigned long long)at, most, p->module->version / 10, p->module->version % 10);
 }
 
 emu_function *emu_find_function(const emu_module *m, emu_text name)
@@ -153,7 +185,16 @@ static emu_function *declare_function(emu_parser *p, emu_text name, bool is_entr
     return f;
 }
 
-static void parse_function(emu_parser *p, bool is_entry)
+static bool are_alike(emu_symbol *const *a, size_t a_count, emu_symbol *const *b, size_t b_count)
+{
+    bool alike = a_count == b_count;
+    for (size_t i = 0; alike && i < a_count; i++)
+        alike = a[i]->space == b[i]->space && a[i]->type == b[i]->type && a[i]->bytes == b[i]->bytes &&
+                a[i]->alignment == b[i]->alignment;
+    return alike;
+}
+
+static void parse_function(emu_parser *p, bool is_entry, bool is_external)
 {
     emu_lexer *l = &p->lexer;
     emu_function parsed = {0};
@@ -165,13 +206,18 @@ static void parse_function(emu_parser *p, bool is_entry)
     }
     emu_scope *scope = emu_open_scope(p, &parsed);
     if (emu_lex_is(l, "("))
-        parsed.results = parse_parameters(p, &parsed.result_count);
+        parsed.results = parse_parameters(p, RESULTS, &parsed.result_count);
     if (is_entry && parsed.result_count)
         emu_fail(l, "a kernel returns nothing");
     emu_text name = emu_lex_name(l, "a function's name");
     emu_function *f = declare_function(p, name, is_entry);
     if (emu_lex_is(l, "("))
-        parsed.parameters = parse_parameters(p, &parsed.parameter_count);
+        parsed.parameters =
+            parse_parameters(p, is_entry ? PARAMETERS_OF_KERNEL : PARAMETERS, &parsed.parameter_count);
+    if (f->scope &&
+        !(are_alike(f->parameters, f->parameter_count, parsed.parameters, parsed.parameter_count) &&
+          are_alike(f->results, f->result_count, parsed.results, parsed.result_count)))
+        emu_fail(l, "function '%.*s' was declared with other parameters", EMU_TEXT(name));
     f->scope = scope;
     scope->function = f;
     f->results = parsed.results;
@@ -185,16 +231,12 @@ static void parse_function(emu_parser *p, bool is_entry)
         p->scope = scope->outer;
         return;
     }
+    if (is_external)
+        emu_fail(l, "an external function has no body");
     p->function = f;
     f->is_defined = true;
     emu_parse_body(p);
     p->function = NULL;
-}
-
-static bool is_linkage(const emu_lexer *l)
-{
-    return emu_lex_is(l, ".visible") || emu_lex_is(l, ".extern") || emu_lex_is(l, ".weak") ||
-           emu_lex_is(l, ".common");
 }
 
 static void parse_module_item(emu_parser *p)
@@ -203,10 +245,10 @@ static void parse_module_item(emu_parser *p)
     if (emu_skip_debug(p))
         return;
     emu_lexer before = *l;
-    while (is_linkage(l))
-        emu_lex_next(l);
+    bool is_external = emu_lex_is(l, ".extern");
+    emu_accept_linkage(p);
     if (emu_lex_is(l, ".entry") || emu_lex_is(l, ".func")) {
-        parse_function(p, emu_lex_is(l, ".entry"));
+        parse_function(p, emu_lex_is(l, ".entry"), is_external);
         return;
     }
     if (!emu_at_declaration(p))
@@ -226,6 +268,7 @@ bool emu_parse(emu_module *m, emu_text source, emu_log *log)
     if (setjmp(recover) != 0)
         return false;
     m->scope = emu_open_scope(&p, NULL);
+    emu_lex_check_bytes(&p.lexer);
     emu_lex_next(&p.lexer);
     parse_header(&p);
     while (p.lexer.token.kind != EMU_END)

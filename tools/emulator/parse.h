@@ -26,8 +26,8 @@ typedef struct emu_value {
 } emu_value;
 
 emu_value emu_parse_expression(emu_parser *p);
-emu_value emu_parse_unary(emu_parser *p); /* without binary operators */
 uint64_t emu_parse_integer(emu_parser *p, const char *what);
+uint64_t emu_parse_literal(emu_parser *p, const char *what); /* one number, as in directives */
 
 void *emu_list_add(emu_arena *arena, emu_list *list, size_t item_bytes);
 
@@ -35,10 +35,11 @@ emu_scope *emu_open_scope(emu_parser *p, emu_function *function);
 emu_symbol *emu_declare(emu_parser *p, emu_scope *scope, emu_symbol_kind kind, emu_text name);
 
 bool emu_at_declaration(const emu_parser *p);
+void emu_accept_linkage(emu_parser *p); /* .visible and its like, at most one of them */
 /* One declaration statement up to and with its ';'. */
 void emu_parse_declaration(emu_parser *p);
 /* A formal parameter: ".param .u64 .ptr .global .align 16 name[12]" or ".reg .u32 name". */
-emu_symbol *emu_parse_parameter(emu_parser *p);
+emu_symbol *emu_parse_parameter(emu_parser *p, bool of_kernel);
 
 void emu_parse_body(emu_parser *p);
 void emu_skip_statement(emu_parser *p); /* to behind its ';' */

@@ -19,21 +19,19 @@ static emu_operand parse_items(emu_parser *p, emu_operand_kind kind, const char 
     emu_operand items[256];
     emu_operand list = {.kind = kind};
     emu_lex_next(l);
-    while (!emu_lex_is(l, close)) {
+    for (bool more = !emu_lex_is(l, close); more; more = emu_lex_accept(l, ",")) {
         if (list.count == sizeof items / sizeof *items)
             emu_fail(l, "too many operands in one list");
         items[list.count++] = parse_operand(p, is_call);
-        if (!emu_lex_accept(l, ","))
-            break;
     }
     emu_lex_expect(l, close);
     list.items = keep(p, items, list.count);
     return list;
 }
 
-static emu_operand parse_constant(emu_parser *p, bool stop_at_bar)
+static emu_operand parse_constant(emu_parser *p)
 {
-    emu_value v = stop_at_bar ? emu_parse_unary(p) : emu_parse_expression(p);
+    emu_value v = emu_parse_expression(p);
     emu_operand o = {.kind = EMU_OPERAND_INT, .value = v.bits};
     if (v.kind == EMU_VALUE_DOUBLE)
         o.kind = EMU_OPERAND_DOUBLE;
@@ -72,9 +70,9 @@ static emu_operand parse_name(emu_parser *p)
         emu_lex_expect(l, "]");
         return o;
     }
-    while (emu_lex_accept(l, "+")) {
+    if (emu_lex_accept(l, "+")) {
         o.has_offset = true;
-        o.value += emu_parse_unary(p).bits;
+        o.value = emu_parse_integer(p, "an offset");
     }
     return o;
 }
@@ -86,6 +84,8 @@ static emu_operand parse_address(emu_parser *p)
     if (list.count == 0)
         emu_fail(&p->lexer, "expected an address between the brackets");
     emu_operand *base = &list.items[0];
+    if (base->is_negated || base->element)
+        emu_fail(&p->lexer, "an address is a register, a variable or an integer, with '+' and an integer");
     if (base->kind == EMU_OPERAND_NAME) {
         list.value = base->value;
         base->value = 0;
@@ -109,6 +109,8 @@ static emu_operand parse_single(emu_parser *p, bool is_call)
         emu_lex_next(l);
         if (l->token.kind == EMU_WORD) {
             emu_operand o = parse_name(p);
+            if (o.kind == EMU_OPERAND_SINK)
+                emu_fail(l, "'!' is not allowed here");
             o.is_negated = true;
             return o;
         }
@@ -116,7 +118,7 @@ static emu_operand parse_single(emu_parser *p, bool is_call)
     }
     if (l->token.kind == EMU_WORD && !emu_lex_is(l, "WARP_SZ"))
         return parse_name(p);
-    return parse_constant(p, false);
+    return parse_constant(p);
 }
 
 static emu_operand parse_operand(emu_parser *p, bool is_call)
@@ -154,13 +156,14 @@ static void parse_instruction(emu_parser *p)
     while (i.modifier_count < EMU_MAX_MODIFIERS && emu_lex_modifier(l, &modifiers[i.modifier_count]))
         i.modifier_count++;
     emu_lex_next(l);
+    /* ptxas lets spaces stand before modifiers */
+    for (; l->token.kind == EMU_DOT && i.modifier_count < EMU_MAX_MODIFIERS; emu_lex_next(l))
+        modifiers[i.modifier_count++] = (emu_text){l->token.text.at + 1, l->token.text.size - 1};
     bool is_call = emu_text_is(i.opcode, "call");
-    while (!emu_lex_is(l, ";")) {
+    for (bool more = !emu_lex_is(l, ";"); more; more = emu_lex_accept(l, ",")) {
         if (i.operand_count == EMU_MAX_OPERANDS)
             emu_fail(l, "too many operands");
         operands[i.operand_count++] = parse_operand(p, is_call);
-        if (!emu_lex_accept(l, ","))
-            break;
     }
     emu_lex_expect(l, ";");
     i.modifiers = emu_arena_alloc(arena, i.modifier_count * sizeof *modifiers);

@@ -78,7 +78,13 @@ emu_scope *emu_open_scope(emu_parser *p, emu_function *function)
 emu_symbol *emu_declare(emu_parser *p, emu_scope *scope, emu_symbol_kind kind, emu_text name)
 {
     emu_module *m = p->module;
+    emu_text prefix;
+    uint32_t number;
     emu_symbol *old = find_here(m, scope, name);
+    if (!old && split_number(name, &prefix, &number)) { /* %r3 behind %r<9> */
+        old = find_here(m, scope, prefix);
+        old = old && old->is_numbered && number < old->count ? old : NULL;
+    }
     if (old)
         emu_fail(&p->lexer, "'%.*s' is declared twice; first in line %u", EMU_TEXT(name), old->line);
     emu_symbol *s = emu_arena_alloc(&m->arena, sizeof *s);
@@ -132,10 +138,16 @@ static void skip_parentheses(emu_lexer *l)
 
 static uint32_t parse_alignment(emu_parser *p)
 {
-    uint64_t n = emu_parse_integer(p, ".align");
+    uint64_t n = emu_parse_literal(p, ".align");
     if (n == 0 || n > 65536 || (n & (n - 1)))
         emu_fail(&p->lexer, "the alignment must be a power of two");
     return (uint32_t)n;
+}
+
+/* Registers for these are of bit type (ISA 5.2.3). */
+static bool is_of_instructions(emu_type type)
+{
+    return type == EMU_BF16 || (type > EMU_F16X2 && type < EMU_PRED);
 }
 
 /* ".align 8 .v4 .f32": what comes between the state space and the first name. */
@@ -155,40 +167,48 @@ static emu_symbol parse_type(emu_parser *p, emu_space space)
             continue;
         }
         s.type = emu_type_named((emu_text){l->token.text.at + 1, l->token.text.size - 1});
+        if (emu_lex_is(l, ".texref") || emu_lex_is(l, ".surfref") || emu_lex_is(l, ".samplerref"))
+            emu_fail_unsupported(l, "variables for textures are not emulated");
         if (s.type == EMU_NONE)
             emu_fail(l, "'%.*s' is not a type", EMU_TEXT(l->token.text));
+        if (is_of_instructions(s.type) || (s.type == EMU_F16X2 && space == EMU_PARAM_CALL))
+            emu_fail(l, "'%.*s' is a type of instructions, not of .%s", EMU_TEXT(l->token.text),
+                     emu_space_names[space]);
     }
-    if (s.type == EMU_PRED && space != EMU_REG)
-        emu_fail(l, "predicates live in .reg only");
+    if (s.type == EMU_PRED && (space != EMU_REG || s.vector > 1))
+        emu_fail(l, "predicates live in .reg only, one by one");
     if (s.vector * emu_types[s.type].bytes > 16)
         emu_fail(l, "a vector cannot be wider than 128 bits");
     return s;
 }
 
-static void parse_dimensions(emu_parser *p, emu_symbol *s, uint64_t *row_elements)
+/* How an initialiser nests: the extents of an array, the outermost first, and the elements of a vector. */
+typedef struct emu_shape {
+    uint64_t extents[16]; /* 0: what the initialiser makes of it */
+    unsigned count;
+} emu_shape;
+
+static void parse_dimensions(emu_parser *p, emu_symbol *s, emu_shape *shape)
 {
     emu_lexer *l = &p->lexer;
     uint64_t elements = 1;
-    bool first = true;
-    *row_elements = 1;
-    while (emu_lex_accept(l, "[")) {
-        uint64_t n = 0;
-        if (!emu_lex_is(l, "]"))
-            n = emu_parse_integer(p, "an array size");
-        else if (!first)
+    shape->count = 0;
+    for (; emu_lex_accept(l, "["); emu_lex_expect(l, "]")) {
+        uint64_t n = emu_lex_is(l, "]") ? 0 : emu_parse_literal(p, "an array size");
+        if (n == 0 && shape->count)
             emu_fail(l, "only the first dimension may be left out");
-        else
-            s->is_unsized = true;
-        emu_lex_expect(l, "]");
-        if (!first)
-            *row_elements *= n;
-        if (!s->is_unsized || !first)
-            elements *= n;
+        if (shape->count == sizeof shape->extents / sizeof *shape->extents - 1)
+            emu_fail(l, "too many dimensions");
+        s->is_unsized |= n == 0;
+        elements *= n ? n : 1;
         if (elements > (uint64_t)1 << 40)
             emu_fail(l, "the array is too large");
-        first = false;
+        shape->extents[shape->count++] = n;
     }
+    s->is_array = shape->count > 0;
     s->bytes = s->is_unsized ? 0 : elements * emu_types[s->type].bytes * s->vector;
+    if (s->vector > 1)
+        shape->extents[shape->count++] = s->vector;
 }
 
 static emu_initial parse_initial_value(emu_parser *p)
@@ -223,28 +243,36 @@ static emu_initial parse_initial_value(emu_parser *p)
     return e;
 }
 
-static void parse_initial_list(emu_parser *p, emu_list *list, uint64_t *index, uint64_t row)
+/* Braces stand as deep as the variable has dimensions; a short row leaves the rest of itself zero, but for a vector. Gives
+   the number of values or rows. */
+static uint64_t parse_initial_list(emu_parser *p, emu_symbol *s, emu_list *list, const emu_shape *shape,
+                                   unsigned depth, uint64_t index)
 {
     emu_lexer *l = &p->lexer;
-    if (!emu_lex_accept(l, "{")) {
+    if (depth == shape->count) {
+        if (emu_lex_is(l, "{"))
+            emu_fail(l, "expected a value of '%.*s', found '{'", EMU_TEXT(s->name));
         emu_initial e = parse_initial_value(p);
-        e.index = (*index)++;
+        e.index = index;
         *(emu_initial *)emu_list_add(&p->module->arena, list, sizeof e) = e;
-        return;
+        return 1;
     }
-    while (!emu_lex_is(l, "}")) {
-        uint64_t start = *index;
-        bool nested = emu_lex_is(l, "{");
-        parse_initial_list(p, list, index, row);
-        if (nested && row > 1) /* a short row leaves the rest of itself zero */
-            *index = start + (*index - start + row - 1) / row * row;
-        if (!emu_lex_accept(l, ","))
-            break;
+    uint64_t stride = 1, n = 0, extent = shape->extents[depth];
+    for (unsigned inner = depth + 1; inner < shape->count; inner++)
+        stride *= shape->extents[inner];
+    emu_lex_expect(l, "{");
+    for (bool more = !emu_lex_is(l, "}"); more; more = emu_lex_accept(l, ",")) {
+        if (extent && n == extent)
+            emu_fail(l, "the initialiser of '%.*s' has more elements than the variable", EMU_TEXT(s->name));
+        parse_initial_list(p, s, list, shape, depth + 1, index + n++ * stride);
     }
+    if (s->vector > 1 && depth + 1 == shape->count && n != s->vector)
+        emu_fail(l, "a vector of '%.*s' takes %u values", EMU_TEXT(s->name), s->vector);
     emu_lex_expect(l, "}");
+    return n;
 }
 
-static void parse_initialiser(emu_parser *p, emu_symbol *s, uint64_t row_elements)
+static void parse_initialiser(emu_parser *p, emu_symbol *s, const emu_shape *shape)
 {
     emu_lexer *l = &p->lexer;
     if (s->space != EMU_GLOBAL && s->space != EMU_CONST)
@@ -252,16 +280,15 @@ static void parse_initialiser(emu_parser *p, emu_symbol *s, uint64_t row_element
     if (s->is_external)
         emu_fail(l, "an external variable takes no initialiser");
     emu_list list = {0};
-    uint64_t elements = 0, element_bytes = emu_types[s->type].bytes;
-    parse_initial_list(p, &list, &elements, row_elements * s->vector);
+    uint64_t rows = parse_initial_list(p, s, &list, shape, 0, 0);
     s->initial = list.items;
     s->initial_count = list.count;
-    if (s->is_unsized) {
-        s->bytes = ((elements + row_elements - 1) / row_elements) * row_elements * element_bytes;
-        s->is_unsized = false;
-    } else if (elements * element_bytes > s->bytes) {
-        emu_fail(l, "the initialiser of '%.*s' has more elements than the variable", EMU_TEXT(s->name));
-    }
+    if (!s->is_unsized)
+        return;
+    s->bytes = rows * emu_types[s->type].bytes;
+    for (unsigned i = 1; i < shape->count; i++)
+        s->bytes *= shape->extents[i];
+    s->is_unsized = false;
 }
 
 static void finish_variable(emu_parser *p, emu_symbol *s, const emu_symbol *type)
@@ -283,10 +310,10 @@ static void parse_declarator(emu_parser *p, const emu_symbol *type)
     emu_text name = emu_lex_name(l, "a name");
     bool is_register = type->space == EMU_REG;
     emu_symbol *s = emu_declare(p, p->scope, is_register ? EMU_SYMBOL_REGISTER : EMU_SYMBOL_VARIABLE, name);
-    uint64_t row_elements;
+    emu_shape shape;
     finish_variable(p, s, type);
     if (emu_lex_accept(l, "<")) {
-        uint64_t n = emu_parse_unary(p).bits;
+        uint64_t n = emu_parse_literal(p, "the number of names");
         emu_lex_expect(l, ">");
         if (n > 1u << 20)
             emu_fail(l, "'%.*s' asks for too many names", EMU_TEXT(name));
@@ -298,15 +325,19 @@ static void parse_declarator(emu_parser *p, const emu_symbol *type)
     }
     if (is_register)
         return;
-    if (emu_lex_is(l, "[")) {
-        parse_dimensions(p, s, &row_elements);
-    } else {
-        row_elements = 1;
-    }
+    parse_dimensions(p, s, &shape);
     if (emu_lex_accept(l, "="))
-        parse_initialiser(p, s, row_elements);
+        parse_initialiser(p, s, &shape);
     if (s->is_unsized && !s->is_external)
         emu_fail(l, "'%.*s' has no size", EMU_TEXT(name));
+}
+
+void emu_accept_linkage(emu_parser *p)
+{
+    static const char *const words[] = {".visible", ".extern", ".weak", ".common"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (emu_lex_accept(&p->lexer, words[i]))
+            return;
 }
 
 void emu_parse_declaration(emu_parser *p)
@@ -314,13 +345,10 @@ void emu_parse_declaration(emu_parser *p)
     emu_lexer *l = &p->lexer;
     emu_symbol type = {0};
     emu_space space = EMU_GENERIC;
-    bool is_external = false;
-    for (; !space_at(l, &space); emu_lex_next(l)) {
-        is_external |= emu_lex_is(l, ".extern");
-        if (!emu_lex_is(l, ".extern") && !emu_lex_is(l, ".visible") && !emu_lex_is(l, ".weak") &&
-            !emu_lex_is(l, ".common"))
-            emu_fail(l, "expected a state space, found '%.*s'", EMU_TEXT(l->token.text));
-    }
+    bool is_external = emu_lex_is(l, ".extern");
+    emu_accept_linkage(p);
+    if (!space_at(l, &space))
+        emu_fail(l, "expected a state space, found '%.*s'", EMU_TEXT(l->token.text));
     if (!p->function && (space == EMU_REG || space == EMU_PARAM_CALL || space == EMU_LOCAL))
         emu_fail(l, "'%.*s' needs a function around it", EMU_TEXT(l->token.text));
     emu_lex_next(l);
@@ -332,19 +360,21 @@ void emu_parse_declaration(emu_parser *p)
     emu_lex_expect(l, ";");
 }
 
-static void skip_pointer_attribute(emu_parser *p)
+static void skip_pointer_attribute(emu_parser *p, bool of_kernel)
 {
     emu_lexer *l = &p->lexer;
     emu_space space;
-    if (!emu_lex_accept(l, ".ptr"))
+    if (of_kernel && !emu_lex_accept(l, ".ptr"))
         return;
-    if (space_at(l, &space))
+    if (emu_lex_is(l, ".ptr"))
+        emu_fail(l, "'.ptr' is for the parameters of kernels");
+    if (space_at(l, &space) && space != EMU_REG && space != EMU_PARAM_CALL)
         emu_lex_next(l);
     if (emu_lex_accept(l, ".align"))
         parse_alignment(p);
 }
 
-emu_symbol *emu_parse_parameter(emu_parser *p)
+emu_symbol *emu_parse_parameter(emu_parser *p, bool of_kernel)
 {
     emu_lexer *l = &p->lexer;
     emu_space space;
@@ -352,14 +382,15 @@ emu_symbol *emu_parse_parameter(emu_parser *p)
         emu_fail(l, "expected .param or .reg, found '%.*s'", EMU_TEXT(l->token.text));
     emu_lex_next(l);
     emu_symbol type = parse_type(p, space);
-    skip_pointer_attribute(p);
-    emu_text name = emu_lex_name(l, "a parameter's name");
+    skip_pointer_attribute(p, of_kernel);
+    emu_text name = l->token.text;
+    if (!of_kernel || !emu_lex_accept(l, "_")) /* which ptxas takes there, and nowhere else */
+        name = emu_lex_name(l, "a parameter's name");
     emu_symbol *s =
         emu_declare(p, p->scope, space == EMU_REG ? EMU_SYMBOL_REGISTER : EMU_SYMBOL_VARIABLE, name);
-    uint64_t row_elements;
+    emu_shape shape;
     finish_variable(p, s, &type);
     s->is_parameter = true;
-    if (emu_lex_is(l, "["))
-        parse_dimensions(p, s, &row_elements);
+    parse_dimensions(p, s, &shape);
     return s;
 }

@@ -27,6 +27,8 @@ static const struct {
     {"fence", "tensormap::generic", "'fence.proxy.tensormap' is"},
     {"fence", "sync_restrict::shared::cta", "'fence' with .sync_restrict (clusters) is"},
     {"fence", "sync_restrict::shared::cluster", "'fence' with .sync_restrict (clusters) is"},
+    {"cvta", "shared::cluster", "'cvta.shared::cluster' is"},
+    {"isspacep", "shared::cluster", "'isspacep.shared::cluster' is"},
     {"cp", "bulk", "'cp.async.bulk' is"},
     {"cp", "reduce", "'cp.reduce.async' is"},
     {"barrier", "cluster", "'barrier.cluster' is"},

@@ -59,6 +59,18 @@ bool emu_special_named(emu_text name, char element, emu_special *special)
     return is_zero_register(name) && !element;
 }
 
+bool emu_special_is_refused(emu_text name)
+{
+    static const char *const names[] = {
+        "%is_explicit_cluster",   "%clusterid",      "%nclusterid",
+        "%cluster_ctaid",         "%cluster_nctaid", "%reserved_smem_offset_0",
+        "%reserved_smem_offset_1"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (emu_text_is(name, names[i]))
+            return true;
+    return name.size == 7 && memcmp(name.at, "%pm", 3) == 0 && memcmp(name.at + 4, "_64", 3) == 0;
+}
+
 emu_type emu_special_type(emu_special special)
 {
     switch (special) {

@@ -45,6 +45,8 @@ typedef enum emu_special {
     EMU_ZERO64,
 } emu_special;
 
+/* Those of the ISA that are none of these. */
+bool emu_special_is_refused(emu_text name);
 bool emu_special_named(emu_text name, char element, emu_special *special);
 emu_type emu_special_type(emu_special special);
 

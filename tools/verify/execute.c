@@ -103,6 +103,9 @@ static execute_status check_geometry(attempt *t)
     return EXECUTE_OK;
 }
 
+/* What the emulated driver says of PTX that is right, and that it does not have. */
+enum { ERROR_NOT_SUPPORTED = 801 };
+
 static execute_status launch(attempt *t)
 {
     argument_struct arguments;
@@ -113,6 +116,12 @@ static execute_status launch(attempt *t)
     if (status != KILN_OK) {
         kiln_error details;
         kiln_last_error(&t->device->loader, &details);
+        if (t->device->is_emulated && status == KILN_ERROR_LOAD &&
+            details.driver_result == ERROR_NOT_SUPPORTED) {
+            snprintf(t->error, t->error_bytes, "the emulated driver cannot execute it: %.*s",
+                     (int)strcspn(t->device->log, "\n"), t->device->log);
+            return EXECUTE_LACKS;
+        }
         size_t length =
             kiln_describe_error(&t->device->loader, &details, t->how->kernel, t->error, t->error_bytes);
         if (details.log_bytes && length < t->error_bytes)

@@ -27,7 +27,8 @@ typedef struct outcome {
 typedef enum execute_status {
     EXECUTE_OK,
     EXECUTE_WRONG, /* a finding: the message says what */
-    EXECUTE_LOST   /* a finding too, and the context takes no more work */
+    EXECUTE_LOST,  /* a finding too, and the context takes no more work */
+    EXECUTE_LACKS  /* no finding: the emulated driver lacks what the kernel asks for, the message says what */
 } execute_status;
 
 /* Runs and waits, then checks: a launch exactly when the problem is not empty, with the manifest's geometry; inputs and

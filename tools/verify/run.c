@@ -68,6 +68,10 @@ static bool execute_case(runner *r, const one_case *c, const execution *e, outco
     r->result->launches += !c->is_empty;
     if (status == EXECUTE_OK)
         return true;
+    if (status == EXECUTE_LACKS) {
+        conclude(r, RUN_SKIPPED, "%s", error);
+        return false;
+    }
     r->is_lost = status == EXECUTE_LOST;
     return fail_case(r, c, error);
 }

@@ -1,0 +1,230 @@
+/* What ptxas 13.0 refuses, the emulated driver refuses as well, at the same line; the nearest text that ptxas takes is
+   taken. A bundle that was executed here would otherwise not load on a device. */
+#include "emu_test.h"
+
+typedef struct pair {
+    const char *refused, *message, *accepted;
+} pair;
+
+/* In the body of a kernel with these registers, line 8 on. */
+static const pair bodies[] = {
+    /* bytes */
+    {"ret; // \xc3\xa9", "line 8: error: byte 0xC3 is not ASCII", "ret; // e\x01"},
+    {"ret;\n.pragma \"\xe9\";", "line 9: error: byte 0xE9 is not ASCII", "ret;\n.pragma \"e\v\";"},
+    {"ret;\xa0", "line 8: error: byte 0xA0 is not ASCII", "ret; \t\f\r"},
+    {"mov.u32\v%r1, 1;", "line 8: error: expected", "mov.u32\f%r1, 1;"},
+    {"add.. u32 %r1, %r2, %r3;", "line 8: error: expected",
+     "add .u32 %r1, %r2, %r3; ld.global\n.v2 .f32 {%f1, %f2}, [%d1];"},
+    /* a comma and nothing behind it */
+    {"add.f32 %f1, %f1, %f2, ;", "line 8: error: expected a constant, found ';'", "add.f32 %f1, %f1, %f2;"},
+    {"bar.sync 0, ;", "line 8: error: expected a constant, found ';'", "bar.sync 0;"},
+    {"ld.global.u32 %r1, [%d1+48, ];", "line 8: error: expected a constant, found ']'",
+     "ld.global.u32 %r1, [%d1+48];"},
+    {"ld.global.v2.f32 {%f1, %f2, }, [%d1];", "found '}'", "ld.global.v2.f32 {%f1, %f2}, [%d1];"},
+    {"mov.b32 %r1, {%h1, %h2, };", "found '}'", "mov.b32 %r1, {%h1, %h2};"},
+    {"call f, (%u1, );", "found ')'", "call f, (%u1);"},
+    {"call f, (%u1), ;", "found ';'", "call f, (%u1);"},
+    /* labels and functions by their names alone */
+    {"L: bra L+4;", "line 8: error: 'L' is not a label that can be seen here", "L: bra L;"},
+    {"L: bra L[1];", "'L' is not a label", "L: bra L;"},
+    {"L: @!%p1 bra !L;", "'L' is not a label", "L: @!%p1 bra L;"},
+    {"call f+4, (%u1);", "expected the function to call by its name alone", "call f, (%u1);"},
+    {"brx.idx %r1, T; T: .branchtargets A; A: ret;", "'T' is not a label that can be seen here",
+     "T: .branchtargets A; brx.idx %r1, T; A: ret;"},
+    {"call %d1, (%r1), T; T: .callprototype _ (.param .b32 _);", "'T' is not a label that can be seen here",
+     "T: .callprototype _ (.param .b32 _); call %d1, (%r1), T;"},
+    /* barriers */
+    {"bar.sync 0+40;", "line 8: error: the barriers are numbered from 0 to 15", "bar.sync 0+15;"},
+    {"barrier.sync -1;", "the barriers are numbered from 0 to 15", "barrier.sync %r1;"},
+    {"bar.red.popc.u32 %r1, 16, %p1;", "numbered from 0 to 15", "bar.red.popc.u32 %r1, 15, %p1;"},
+    {"bar.sync 1, 33;", "the number of threads at a barrier must be a multiple of 32", "bar.sync 1, 64;"},
+    {"mbarrier.test_wait.parity.shared.b64 %p1, [s], 2;", "the parity of a phase is 0 or 1",
+     "mbarrier.test_wait.parity.shared.b64 %p1, [s], 1;"},
+    /* addresses */
+    {"ld.global.u32 %r1, [%d1+9.0];", "line 8: error: expected an integer for an offset",
+     "ld.global.u32 %r1, [%d1+3*3];"},
+    {"ld.param.u32 %r1, [n+0f40000000];", "expected an integer for an offset", "ld.param.u32 %r1, [n+0];"},
+    {"ld.param.u32 %r1, [+8];", "line 8: error: only an access to .local can have a constant as its address",
+     "ld.local.u32 %r1, [+8];"},
+    {"st.shared.u32 [8], %r1;", "only an access to .local", "st.local.u32 [8], %r1;"},
+    {"ld.shared.u32 %r1, [s[1]];", "brackets cannot hold brackets", "ld.shared.u32 %r1, s[1];"},
+    {"mov.u64 %d1, g[1];", "'g' is not an array", "mov.u64 %d1, g+4;"},
+    {"ld.global.u32 %r1, [!%d1];", "an address is a register, a variable or an integer",
+     "ld.global.u32 %r1, [%d1];"},
+    {"ld.global.u32 %r1, %d1[4];", "'%d1' is not an array", "ld.global.u32 %r1, [%d1+4];"},
+    /* registers */
+    {"add.u32 %r1.x, %r2, %r3;", "'%r1' is not a vector: it has no .x",
+     ".reg .v2 .u32 %v; add.u32 %v.x, %r2, %r3;"},
+    {"ld.global.u32 %r1, [%d1.x];", "an address is a register", "ld.global.u32 %r1, [%d1];"},
+    {"mov.u32 %r1, %tid.x+4;", "'%tid' is taken as it is", "mov.u32 %r1, %tid.x;"},
+    {"mov.u32 %r1, !%tid.x;", "'%tid' is taken as it is", "not.b32 %r1, %r2;"},
+    {".reg .b32 %r3;", "'%r3' is declared twice; first in line 7", ".reg .b32 %r9;"},
+    {"add.bf16x2 %u1, %r2, %r3;", "'%u1' is .u32; expected .bf16x2", "add.bf16x2 %r1, %r2, %r3;"},
+    {"add.bf16 %h1, %h2, 1;", "an integer constant cannot be of type .bf16", "add.bf16 %h1, %h2, %h3;"},
+    {".reg .u16 %x; cvt.rn.f16x2.e4m3x2 %r1, %x;", "'%x' is .u16; expected .e4m3x2",
+     "cvt.rn.f16x2.e4m3x2 %r1, %h1;"},
+    {"add.u16x2 %u1, %r2, %r3;", "'%u1' is .u32; expected .u16x2", ".reg .f16x2 %x; add.u16x2 %x, %r2, %r3;"},
+    /* spaces */
+    {"ld.volatile.u64 %d1, [p0];", "line 8: error: 'p0' is in .param, the instruction accesses .generic",
+     "ld.param.u64 %d1, [p0];"},
+    {"ld.volatile.param.u64 %d1, [p0];", "'.param' is not a modifier", "ld.weak.param.u64 %d1, [p0];"},
+    {"ld.u64 %d1, [p0];", "'p0' is in .param", "ld.param.u64 %d1, [p0];"},
+    {"ld.u32 %r1, [c];", "'c' is in .const", "ld.const.u32 %r1, [c];"},
+    {"atom.add.u32 %r1, [p0], 1;", "'p0' is in .param", "atom.add.u32 %r1, [g], 1;"},
+    {"cvta.global.u64 %d1, s;", "'s' is in .shared, the instruction takes it for .global",
+     "cvta.shared.u64 %d1, s;"},
+    /* the address of a variable */
+    {"mov.u32 %r1, !s;", "'!' is not allowed here", "mov.u32 %r1, s;"},
+    {"mov.f64 %d1, g;", "line 8: error: the address of 'g' cannot be of type .f64", "mov.b64 %e1, g;"},
+    {"mov.f32 %f1, s;", "the address of 's' cannot be of type .f32", "mov.b32 %f1, s;"},
+    {"mov.u32 %r1, g;", "the address of 'g' takes 64 bits", "mov.u32 %r1, s;"},
+    {".param .b32 q; mov.u64 %d1, q;", "the address of the call parameter 'q' cannot be taken",
+     "mov.u64 %d1, p0;"},
+    {"mov.u64 %d1, f+4;", "nothing can be added to the address of the function 'f'", "mov.u64 %d1, f;"},
+    /* vectors */
+    {"ld.global.v2.u16 {%r6, %h7}, [%d1];",
+     "line 8: error: the elements of a vector must be of one width; '%h7' is not",
+     "ld.global.v2.u16 {%r6, %r7}, [%d1];"},
+    {"st.global.v2.u16 [%d1], {%h6, %r7};", "of one width", "st.global.v2.u16 [%d1], {%h6, 7};"},
+    {"ld.global.v2.b32 {%u1, %f1}, [%d1];", "a vector cannot hold integers and floats",
+     "ld.global.v2.b32 {%r1, %f1}, [%d1];"},
+    {"st.global.v2.b32 [%d1], {1, %f1};", "a vector cannot hold integers and floats",
+     "st.global.v2.b32 [%d1], {1, %r1};"},
+    {"ld.global.v2.u32 {_, _}, [%d1];", "a vector needs an element other than '_'",
+     "ld.global.v2.u32 {%u1, _}, [%d1];"},
+    {"st.global.v2.f32 [%d1], {%f2, _};", "line 8: error:", "st.global.v2.f32 [%d1], {%f2, 0.0};"},
+    {"mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f1,%f2,%f3,%f4}, {%u1,%u2}, {%r1}, "
+     "{%f1,%f2,%f3,%f4};",
+     "this operand of 'mma' needs registers of type .b32",
+     "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f1,%f2,%f3,%f4}, {%r1,%r2}, {%r1}, "
+     "{%f1,%f2,%f3,%f4};"},
+    {"mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f1,%f2,%f3,%f4}, {%r1,%r2}, %r1, {%f1,%f2,%f3,%f4};",
+     "expected a vector of 1 elements",
+     "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f1,%f2,%f3,%f4}, {%r1,%r2}, {%r1}, "
+     "{%f1,%f2,%f3,%f4};"},
+    /* types that only instructions have */
+    {".reg .bf16 %x;", "line 8: error: '.bf16' is a type of instructions, not of .reg", ".reg .f16 %x;"},
+    {".shared .tf32 x;", "'.tf32' is a type of instructions, not of .shared", ".shared .f32 x;"},
+    {".param .f16x2 x;", "'.f16x2' is a type of instructions, not of .param", ".reg .f16x2 %x;"},
+};
+
+/* At the module's level, from line 4 on. */
+static const pair modules[] = {
+    {".entry k()\n.maxntid 64+464 { ret; }", "line 5: error: expected '{', found '+'",
+     ".entry k()\n.maxntid 0x40 { ret; }"},
+    {".entry k()\n.maxntid 64, (1) { ret; }",
+     "line 5: error: expected an integer for a block dimension, found '('",
+     ".entry k()\n.maxntid 64, 1U { ret; }"},
+    {".entry k()\n.reqntid 0 { ret; }", "a block dimension must be from 1",
+     ".entry k()\n.reqntid 1 { ret; }"},
+    {".entry k()\n.maxnreg -1 { ret; }", "expected an integer for .maxnreg",
+     ".entry k()\n.maxnreg 1 { ret; }"},
+    {".func f()\n.maxntid 64 { ret; }", "expected '{', found '.maxntid'", ".entry f()\n.maxntid 64 { ret; }"},
+    {".entry k()\n.noreturn { ret; }", "expected '{', found '.noreturn'", ".func k()\n.noreturn { trap; }"},
+    {".global .align 4+4 .b8 x[8];", "line 4: error: expected a type, found '+'",
+     ".global .align 8 .b8 x[8];"},
+    {".func f(.param .u32 _) { ret; }", "expected a parameter's name, found '_'",
+     ".entry k(.param .u32 _) { ret; }"},
+    {".global .u32 _;", "expected a name, found '_'", ".shared .u32 __[WARP_SZ];"},
+    {".global .b8 x[4+4];", "expected ']', found '+'", ".global .b8 x[0x8];"},
+    {".shared .b8 x[0];", "'x' has no size", ".extern .shared .b8 x[0];"},
+    {".visible .visible .global .u32 x;", "expected", ".visible .global .u32 x;"},
+    {".extern .func f() { ret; }", "an external function has no body", ".visible .func f() { ret; }"},
+    {".func f(.param .b32 a); .func f(.param .b64 a) { ret; }",
+     "function 'f' was declared with other parameters",
+     ".func f(.param .b32 a); .func f(.param .b32 b) { ret; }"},
+    /* parameters */
+    {".entry k(.param .u32 a, ) { ret; }", "line 4: error: expected .param or .reg, found ')'",
+     ".entry k(.param .u32 a) { ret; }"},
+    {".entry k(.param .b8 x[]) { ret; }", "'x' has no size", ".entry k(.param .b8 x[8]) { ret; }"},
+    {".func f(.param .b8 x[], .param .u32 y) { ret; }",
+     "'x' has no size; only the last parameter of a .func may have none",
+     ".func f(.param .u32 y, .param .b8 x[]) { ret; }"},
+    {".func (.param .b8 x[]) f() { ret; }", "'x' has no size", ".func (.param .b8 x[8]) f() { ret; }"},
+    {".func f(.param .u64 .ptr .global .align 4 y) { ret; }", "'.ptr' is for the parameters of kernels",
+     ".entry f(.param .u64 .ptr .global .align 4 y) { ret; }"},
+    {".entry k(.param .u64 .ptr .param y) { ret; }", "expected a parameter's name, found '.param'",
+     ".entry k(.param .u64 .ptr .shared y) { ret; }"},
+    /* initialisers */
+    {".global .u32 a[3] = {1, 2, };", "line 4: error: expected a constant, found '}'",
+     ".global .u32 a[2] = {1, 2};"},
+    {".global .u32 a[2] = 1;", "expected '{', found '1'", ".global .u32 a[2] = {1};"},
+    {".global .u32 a = {1};", "expected a value of 'a', found '{'", ".global .u32 a = 1;"},
+    {".global .u32 a[2][2] = {1, 2, 3, 4};", "expected '{', found '1'",
+     ".global .u32 a[2][2] = {{1, 2}, {3}};"},
+    {".global .v2 .u32 a[2] = {{1}, {3, 4}};", "a vector of 'a' takes 2 values",
+     ".global .v2 .u32 a[2] = {{1, 2}};"},
+    {".global .u32 a[2] = {1, 2, 3};", "the initialiser of 'a' has more elements than the variable",
+     ".global .u32 a[] = {1, 2, 3};"},
+};
+
+static void check(const pair *p, const char *format)
+{
+    static char text[4096];
+    CUmodule m;
+    snprintf(text, sizeof text, format, p->refused);
+    if (load_text(text, &m) != CUDA_ERROR_INVALID_PTX)
+        fail_msg("this was taken: %s", p->refused);
+    assert_contains(test_log, p->message);
+    snprintf(text, sizeof text, format, p->accepted);
+    if (load_text(text, &m) != CUDA_SUCCESS)
+        fail_msg("this was refused: %s\n%s", p->accepted, test_log);
+    cuModuleUnload(m);
+}
+
+#define HEADER ".version 8.8\n.target sm_90\n.address_size 64\n"
+
+static void test_bodies(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++)
+        check(&bodies[i], HEADER
+              ".global .u32 g; .const .u32 c; .shared .u32 s[4]; .func f(.reg .u32 a) { ret; }\n"
+              ".visible .entry k(.param .u64 p0, .param .u32 n)\n{\n"
+              ".reg .b32 %%r<9>; .reg .u32 %%u<9>; .reg .f32 %%f<9>; .reg .b64 %%d<9>; .reg .f64 %%e<9>; "
+              ".reg .b16 %%h<9>; .reg .pred %%p<9>;\n%s\n}\n");
+}
+
+static void test_modules(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof modules / sizeof *modules; i++)
+        check(&modules[i], HEADER "%s\n");
+}
+
+static void test_byte_order_mark(void **state)
+{
+    (void)state;
+    CUmodule m;
+    assert_int_equal(load_text("\xef\xbb\xbf" HEADER, &m), CUDA_ERROR_INVALID_PTX);
+    assert_contains(test_log, "line 1: error: byte 0xEF is not ASCII");
+    assert_int_equal(load_text(".version 8.8\r.target sm_90\r.address_size 64\r", &m), CUDA_SUCCESS);
+    cuModuleUnload(m);
+}
+
+static void test_deep_initialiser(void **state)
+{
+    (void)state;
+    CUmodule m;
+    CUdeviceptr p;
+    size_t bytes;
+    uint32_t got[8];
+    assert_int_equal(load_text(HEADER ".global .u32 x[2][2][2] = {{{1}, {2}}, {{3}, {4, 5}}};", &m),
+                     CUDA_SUCCESS);
+    assert_int_equal(cuModuleGetGlobal_v2(&p, &bytes, m, "x"), CUDA_SUCCESS);
+    assert_int_equal(bytes, sizeof got);
+    cuMemcpyDtoH_v2(got, p, sizeof got);
+    assert_memory_equal(got, ((uint32_t[]){1, 0, 2, 0, 3, 0, 4, 5}), sizeof got);
+    cuModuleUnload(m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bodies),
+        cmocka_unit_test(test_modules),
+        cmocka_unit_test(test_byte_order_mark),
+        cmocka_unit_test(test_deep_initialiser),
+    };
+    return cmocka_run_group_tests(tests, begin_context, end_context);
+}
