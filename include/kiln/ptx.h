@@ -17,7 +17,8 @@
  * ORDER OF EVALUATION. C leaves it open in which order the arguments of a call are evaluated. With two emitting calls
  * as arguments of one call, two compilers make two different kernels. Nest at most one emitting call in another, a
  * function of your own included; give the others a name first. (Making an immediate, ptx_at_const, ptx_as and
- * ptx_cast_ptr emit nothing and may nest.)
+ * ptx_cast_ptr emit nothing and may nest.) It is an error in the arguments of the calls here; in those of functions of
+ * your own, and in array initialisers, nothing sees it.
  *
  * ERRORS. A wrong type, a value used after its block, and so on, is recorded with the kernel's source line and reported
  * by the checker when the kernel is finished. The call then returns a poison value, which any later call takes in

@@ -110,6 +110,11 @@ static const pair bodies[] = {
 
 /* At the module's level, from line 4 on. */
 static const pair modules[] = {
+    {".entry k(.param .u64 p);\n.entry k(.param .u32 p) { ret; }",
+     "line 5: error: function 'k' was declared with other parameters",
+     ".entry k(.param .u64 p);\n.entry k(.param .u64 q) { ret; }"},
+    {".global .attribute(.managed) .align 3 .u32 m;", "line 4: error: the alignment must be a power of two",
+     ".global .attribute(.managed) .align 4 .u32 m = 3;"},
     {".entry k()\n.maxntid 64+464 { ret; }", "line 5: error: expected '{', found '+'",
      ".entry k()\n.maxntid 0x40 { ret; }"},
     {".entry k()\n.maxntid 64, (1) { ret; }",

@@ -214,6 +214,8 @@ static void parse_function(emu_parser *p, bool is_entry, bool is_external)
     if (emu_lex_is(l, "("))
         parsed.parameters =
             parse_parameters(p, is_entry ? PARAMETERS_OF_KERNEL : PARAMETERS, &parsed.parameter_count);
+    if (is_entry)
+        layout_parameters(p, &parsed);
     if (f->scope &&
         !(are_alike(f->parameters, f->parameter_count, parsed.parameters, parsed.parameter_count) &&
           are_alike(f->results, f->result_count, parsed.results, parsed.result_count)))
@@ -224,10 +226,9 @@ static void parse_function(emu_parser *p, bool is_entry, bool is_external)
     f->result_count = parsed.result_count;
     f->parameters = parsed.parameters;
     f->parameter_count = parsed.parameter_count;
-    if (is_entry)
-        layout_parameters(p, f);
+    f->parameter_bytes = parsed.parameter_bytes;
     parse_function_directives(p, f);
-    if (!is_entry && emu_lex_accept(l, ";")) {
+    if (emu_lex_accept(l, ";")) {
         p->scope = scope->outer;
         return;
     }

@@ -156,10 +156,12 @@ static emu_symbol parse_type(emu_parser *p, emu_space space)
     emu_lexer *l = &p->lexer;
     emu_symbol s = {.space = space, .vector = 1};
     for (; s.type == EMU_NONE; emu_lex_next(l)) {
-        if (emu_lex_accept(l, ".align"))
-            s.alignment = parse_alignment(p);
-        if (emu_lex_accept(l, ".attribute"))
-            skip_parentheses(l);
+        while (emu_lex_is(l, ".align") || emu_lex_is(l, ".attribute")) {
+            if (emu_lex_accept(l, ".align"))
+                s.alignment = parse_alignment(p);
+            else if (emu_lex_accept(l, ".attribute"))
+                skip_parentheses(l);
+        }
         if (l->token.kind != EMU_DOT)
             emu_fail(l, "expected a type, found '%.*s'", EMU_TEXT(l->token.text));
         if (emu_lex_is(l, ".v2") || emu_lex_is(l, ".v4")) {
