@@ -77,18 +77,12 @@ static void add_shape(json *j, const kiln_family *family, const char *shape)
 
 static void add_args(json *j, const kiln_family *family, const kiln_arg *args)
 {
-    static const char *const directions[] = {[KILN_ARG_VALUE] = "value",
-                                             [KILN_ARG_IN] = "in",
-                                             [KILN_ARG_OUT] = "out",
-                                             [KILN_ARG_INOUT] = "inout",
-                                             [KILN_ARG_OPTIONAL_OUT] = "optional_out",
-                                             [KILN_ARG_SCRATCH] = "scratch"};
     json_key(j, "args");
     json_begin_array(j);
     for (const kiln_arg *arg = args; arg->name; arg++) {
         json_begin_object(j);
         json_string_member(j, "name", arg->name);
-        json_string_member(j, "direction", directions[arg->kind]);
+        json_string_member(j, "direction", arg_direction(arg->kind));
         json_string_member(j, "type", arg->type);
         add_shape(j, family, arg->shape);
         if (arg->shape)

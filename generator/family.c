@@ -55,6 +55,17 @@ const char *family_param_names(arena *a, const kiln_family *family)
 
 /* ---- arguments and calls ------------------------------------------------------------------------------------------ */
 
+const char *arg_direction(kiln_arg_kind kind)
+{
+    static const char *const names[] = {[KILN_ARG_VALUE] = "value",
+                                        [KILN_ARG_IN] = "in",
+                                        [KILN_ARG_OUT] = "out",
+                                        [KILN_ARG_INOUT] = "inout",
+                                        [KILN_ARG_OPTIONAL_OUT] = "optional_out",
+                                        [KILN_ARG_SCRATCH] = "scratch"};
+    return names[kind];
+}
+
 const kiln_arg *arg_find(const kiln_arg *args, const char *name)
 {
     for (; args->name; args++)

@@ -43,6 +43,9 @@ const char *call_value(const kiln_call *call, const char *arg);
 /* Of a pointer: the bytes that the family asks for, whatever its elements are. */
 uint32_t arg_alignment(const kiln_arg *arg);
 
+/* "value", "in", "out", "inout", "optional_out" or "scratch". */
+const char *arg_direction(kiln_arg_kind kind);
+
 /* Null when there is none. */
 const kiln_arg *arg_find(const kiln_arg *args, const char *name);
 

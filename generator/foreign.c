@@ -156,11 +156,6 @@ static const char *expected_description(const ptx_file_param *p)
 
 static void add_described(maker *m, const char *name, const ptx_file_param *p, foreign_text about)
 {
-    static const char *const directions[] = {[KILN_ARG_IN] = "in",
-                                             [KILN_ARG_OUT] = "out",
-                                             [KILN_ARG_INOUT] = "inout",
-                                             [KILN_ARG_OPTIONAL_OUT] = "optional_out",
-                                             [KILN_ARG_SCRATCH] = "scratch"};
     static const char types[] = "u8 s8 u16 s16 u32 s32 u64 s64 f16 bf16 f32 f64";
     description said;
     int kind = KILN_ARG_VALUE;
@@ -170,7 +165,7 @@ static void add_described(maker *m, const char *name, const ptx_file_param *p, f
         return;
     }
     for (int i = KILN_ARG_IN; said.direction && i <= KILN_ARG_SCRATCH; i++)
-        kind = strcmp(said.direction, directions[i]) == 0 ? i : kind;
+        kind = strcmp(said.direction, arg_direction((kiln_arg_kind)i)) == 0 ? i : kind;
     uint32_t alignment = 1;
     if (!is_read || kind == KILN_ARG_VALUE || !words_contain(types, said.type) || p->bytes != 8 ||
         p->is_array || p->type[0] == 'f' || (said.alignment && !take_alignment(said.alignment, &alignment))) {

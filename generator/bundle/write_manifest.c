@@ -43,17 +43,6 @@ static void add_param(json *j, const bundle_family *f, const kiln_param *param)
     json_end(j);
 }
 
-static const char *direction(const kiln_arg *arg)
-{
-    static const char *const names[] = {[KILN_ARG_VALUE] = "value",
-                                        [KILN_ARG_IN] = "in",
-                                        [KILN_ARG_OUT] = "out",
-                                        [KILN_ARG_INOUT] = "inout",
-                                        [KILN_ARG_OPTIONAL_OUT] = "optional_out",
-                                        [KILN_ARG_SCRATCH] = "scratch"};
-    return names[arg->kind];
-}
-
 static void add_shape(arena *a, json *j, const kiln_family *family, const char *shape, const kiln_variant *v)
 {
     const expression *const *dimensions;
@@ -76,7 +65,7 @@ static void add_arg(arena *a, json *j, const bundle_family *f, const bundle_fiel
     json_begin_inline_object(j);
     json_string_member(j, "name", arg->name);
     json_string_member(j, "type", v ? variant_arg_type(v, arg) : arg->type);
-    json_string_member(j, "direction", direction(arg));
+    json_string_member(j, "direction", arg_direction(arg->kind));
     if (arg->shape)
         add_shape(a, j, f->family, arg->shape, v);
     if (arg->kind != KILN_ARG_VALUE)
