@@ -6,12 +6,11 @@
 #include "expression.h"
 #include "found.h"
 #include "messages.h"
+#include "targets.h"
 
 enum {
     SHARED_BYTES_WITHOUT_OPTIN = 48 * 1024, /* CUDA programming guide: more is asked for per kernel ... */
-    MOST_SHARED_BYTES = 227 * 1024,         /* ... up to this on 9.0 and 10.x, the most of any */
-    DEEPEST_BLOCK = 64,                     /* along z, on every device */
-    MOST_THREADS = 1024                     /* of a block, on every device */
+    MOST_SHARED_BYTES = 227 * 1024          /* ... up to this on 9.0 and 10.x, the most of any */
 };
 
 /* ---- what is made ------------------------------------------------------------------------------------------------ */
@@ -139,9 +138,9 @@ void maker_take_block(maker *m)
                              (unsigned)e->reqntid[1], (unsigned)e->reqntid[2]);
     else if (most[0] && threads > most[0] * most[1] * most[2])
         limit = arena_format(m->arena, "at most %u, its .maxntid", (unsigned)(most[0] * most[1] * most[2]));
-    else if (threads > MOST_THREADS || asked[2] > DEEPEST_BLOCK)
+    else if (threads > MOST_THREADS || asked[2] > MOST_THREADS_Z)
         limit = arena_format(m->arena, "at most %u, %u of them along z", (unsigned)MOST_THREADS,
-                             (unsigned)DEEPEST_BLOCK);
+                             (unsigned)MOST_THREADS_Z);
     if (limit)
         diagnose(m->d, q->block_at, message_entry_block, e->name, limit);
     if (e->reqntid[0])

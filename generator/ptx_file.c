@@ -16,8 +16,7 @@ enum {
     OLDEST_SM = 10,
     NEWEST_VERSION = 91,
     LARGEST_PARAM_BYTES = 32764, /* of all of a kernel's together */
-    LARGEST_ALIGNMENT = 16384,
-    MOST_THREADS = 1024 /* of a block, on every device */
+    LARGEST_ALIGNMENT = 16384
 };
 
 /* What the driver itself defines for modules that declare it. */

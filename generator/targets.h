@@ -10,6 +10,9 @@ enum { TARGET_NAME_BYTES = 12 };
 enum { TARGETS_MOST = 24 };
 extern const char target_names[];
 
+/* Of a thread block, in all and along z, on every device: CUDA programming guide, technical specifications. */
+enum { MOST_THREADS = 1024, MOST_THREADS_Z = 64 };
+
 /* "sm_90a" -> {90, ARCH}; false for what is no target. */
 bool target_parse(const char *name, target *out);
 

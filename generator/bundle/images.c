@@ -16,9 +16,6 @@ static uint64_t value_of(arena *a, const kiln_variant *v, const char *expression
     return expression_value(expression_parse(a, v->family, expression_text), v);
 }
 
-/* What every device takes: the CUDA programming guide, technical specifications. */
-enum { MOST_THREADS = 1024, MOST_THREADS_Z = 64 };
-
 static void check_block(const kiln_variant *v, const uint64_t block[3])
 {
     for (int i = 0; i < 3; i++) {
