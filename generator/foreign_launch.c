@@ -70,11 +70,13 @@ static void leave_grid(maker *m)
     for (int i = 0; i < 3; i++) {
         if (are_named && !is_in_shapes(m, names[i]))
             continue;
-        maker_add_arg(m, names[i], "u32", i == 0 ? "thread blocks" : "thread blocks; 0 is 1");
-        m->family->grid[i] = i == 0 ? names[i] : arena_format(m->arena, "max(%s, 1)", names[i]);
+        const bool is_needed = i == 0 || are_named; /* a shape has no room for what 0 would stand for */
+        maker_add_arg(m, names[i], "u32", is_needed ? "thread blocks" : "thread blocks; 0 is 1");
+        m->family->grid[i] = is_needed ? names[i] : arena_format(m->arena, "max(%s, 1)", names[i]);
+        if (is_needed)
+            maker_add_rule(m, arena_format(m->arena, "%s >= 1", names[i]),
+                           arena_format(m->arena, "%s must be at least 1", names[i]));
     }
-    if (m->family->grid[0])
-        maker_add_rule(m, "grid_x >= 1", "grid_x must be at least 1");
     if (!are_named)
         maker_cannot_launch(m, "the configuration gives no grid, and no shape has grid_x");
 }
@@ -116,11 +118,13 @@ static void leave_block(maker *m, const uint32_t *most)
     }
     maker_add_rule(m,
                    arena_format(a,
-                                "max(block_x, max(block_y, block_z)) <= %u && block_z <= 64 && "
+                                "max(block_x, max(block_y, block_z)) <= %u && "
                                 "block_x * max(block_y, 1) * max(block_z, 1) <= %u",
                                 (unsigned)MOST_THREADS, (unsigned)threads),
                    arena_format(a, "block_x * block_y * block_z must be at most %u%s", (unsigned)threads,
                                 most[0] ? ", the kernel's .maxntid" : ""));
+    maker_add_rule(m, arena_format(a, "block_z <= %u", (unsigned)MOST_THREADS_Z),
+                   arena_format(a, "block_z must be at most %u", (unsigned)MOST_THREADS_Z));
     if (!most[0])
         maker_add_rule(m, "block_x >= 1", "block_x must be at least 1");
     maker_cannot_launch(m, "the configuration gives no block");

@@ -4,7 +4,10 @@
 
 #include "foreign.h"
 
-enum { MAKER_LAUNCH_ARGS = 7 /* grid, block, shared_bytes */, MAKER_LAUNCH_RULES = 3 };
+enum {
+    MAKER_LAUNCH_ARGS = 7 /* grid, block, shared_bytes */,
+    MAKER_LAUNCH_RULES = 6 /* 3 of the grid, 3 of the block */
+};
 
 typedef struct maker {
     arena *arena;
