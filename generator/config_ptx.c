@@ -8,7 +8,7 @@
 #include "messages.h"
 #include "targets.h"
 
-enum { LONGEST_COUNT = 6, MOST_SHARED_BYTES = 999999 };
+enum { LONGEST_COUNT = 6, LARGEST_COUNT = 999999 };
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
@@ -93,15 +93,8 @@ static uint32_t read_count(const reader *r, foreign_text t, const char *key)
     const size_t length = strlen(t.text);
     if (length > 0 && length <= LONGEST_COUNT && t.text[0] != '0' && strspn(t.text, "0123456789") == length)
         return (uint32_t)strtoul(t.text, NULL, 10);
-    diagnose(r->d, t.at, message_entry_count, MOST_SHARED_BYTES, key, found_text(r->arena, t.text));
+    diagnose(r->d, t.at, message_entry_count, LARGEST_COUNT, key, found_text(r->arena, t.text));
     return 0;
-}
-
-static bool read_most_shared(const reader *r, foreign_text bytes, foreign_request *q)
-{
-    q->max_shared_at = bytes.at;
-    q->max_shared_bytes = read_count(r, bytes, "max_shared_bytes");
-    return q->max_shared_bytes > 0;
 }
 
 static bool read_block(const reader *r, const yaml_node *node, foreign_request *q)
@@ -147,28 +140,52 @@ static bool read_rules(const reader *r, const yaml_node *node, foreign_request *
     return ok;
 }
 
+static bool read_name(const reader *r, const yaml_node *node, foreign_request *q)
+{
+    return read_text(r, node, "name", "a name", &q->name);
+}
+
+static bool read_grid(const reader *r, const yaml_node *node, foreign_request *q)
+{
+    return read_three(r, node, "grid", "a number of thread blocks", q->grid);
+}
+
+static bool read_shared(const reader *r, const yaml_node *node, foreign_request *q)
+{
+    return read_text(r, node, "shared_bytes", "a number of bytes", &q->shared_bytes);
+}
+
+static bool read_most_shared(const reader *r, const yaml_node *node, foreign_request *q)
+{
+    foreign_text bytes;
+    if (!read_text(r, node, "max_shared_bytes", "a number of bytes", &bytes))
+        return false;
+    q->max_shared_at = bytes.at;
+    q->max_shared_bytes = read_count(r, bytes, "max_shared_bytes");
+    return q->max_shared_bytes > 0;
+}
+
 static const char entry_keys[] = "name args rules grid block shared_bytes max_shared_bytes";
+static const struct {
+    const char *key;
+    bool (*read)(const reader *, const yaml_node *, foreign_request *);
+} entry_readers[] = {
+    {"name", read_name},
+    {"args", read_args},
+    {"rules", read_rules},
+    {"grid", read_grid},
+    {"block", read_block},
+    {"shared_bytes", read_shared},
+    {"max_shared_bytes", read_most_shared},
+};
 
 static bool read_entry(const reader *r, const yaml_node *node, foreign_request *q)
 {
     bool ok = reader_check_keys(r, node, entry_keys, "an entry");
-    for (const yaml_node *n = node->first; n; n = n->next) {
-        foreign_text bytes;
-        if (strcmp(n->key, "name") == 0)
-            ok = read_text(r, n, "name", "a name", &q->name) && ok;
-        else if (strcmp(n->key, "args") == 0)
-            ok = read_args(r, n, q) && ok;
-        else if (strcmp(n->key, "rules") == 0)
-            ok = read_rules(r, n, q) && ok;
-        else if (strcmp(n->key, "grid") == 0)
-            ok = read_three(r, n, "grid", "a number of thread blocks", q->grid) && ok;
-        else if (strcmp(n->key, "block") == 0)
-            ok = read_block(r, n, q) && ok;
-        else if (strcmp(n->key, "shared_bytes") == 0)
-            ok = read_text(r, n, "shared_bytes", "a number of bytes", &q->shared_bytes) && ok;
-        else if (strcmp(n->key, "max_shared_bytes") == 0)
-            ok = read_text(r, n, "max_shared_bytes", "a number of bytes", &bytes) &&
-                 read_most_shared(r, bytes, q) && ok;
+    for (size_t i = 0; i < sizeof entry_readers / sizeof entry_readers[0]; i++) {
+        const yaml_node *value = yaml_member(node, entry_readers[i].key);
+        if (value)
+            ok = entry_readers[i].read(r, value, q) && ok;
     }
     return ok;
 }

@@ -247,11 +247,8 @@ static void check_expressions(maker *m)
 static void check_grid(maker *m)
 {
     uint64_t blocks;
-    for (int i = 0; i < 3 && m->q->grid[i].text; i++)
-        if (expression_is_constant(
-                expression_bind(m->arena, expression_parse(m->arena, m->family, m->q->grid[i].text), NULL),
-                &blocks) &&
-            blocks == 0)
+    for (int i = 0; i < 3; i++)
+        if (maker_is_number(m, m->q->grid[i].text, &blocks) && blocks == 0)
             diagnose(m->d, m->q->grid[i].at, message_entry_empty, "grid");
 }
 

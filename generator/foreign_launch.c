@@ -27,6 +27,14 @@ void maker_add_rule(maker *m, const char *condition, const char *words)
     m->rules[m->rule_count++] = (kiln_rule){condition, words};
 }
 
+bool maker_is_number(const maker *m, const char *source, uint64_t *number)
+{
+    if (!source || expression_try(m->arena, m->family, source, false))
+        return false;
+    return expression_is_constant(
+        expression_bind(m->arena, expression_parse(m->arena, m->family, source), NULL), number);
+}
+
 void maker_cannot_launch(maker *m, const char *why)
 {
     if (m->why_not_launched.length == 0)
@@ -160,11 +168,7 @@ static uint32_t most_shared_bytes(maker *m)
 {
     const foreign_request *q = m->q;
     uint64_t bytes = 0;
-    const bool is_number =
-        q->shared_bytes.text && !expression_try(m->arena, m->family, q->shared_bytes.text, false) &&
-        expression_is_constant(
-            expression_bind(m->arena, expression_parse(m->arena, m->family, q->shared_bytes.text), NULL),
-            &bytes);
+    const bool is_number = maker_is_number(m, q->shared_bytes.text, &bytes);
     const uint32_t said = q->max_shared_bytes ? q->max_shared_bytes : MOST_SHARED_BYTES;
     if (is_number && bytes > said)
         diagnose(m->d, q->shared_bytes.at, message_entry_too_large, (unsigned)said, "shared_bytes",

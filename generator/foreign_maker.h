@@ -26,6 +26,9 @@ typedef struct maker {
 kiln_arg *maker_add_arg(maker *m, const char *name, const char *type, const char *summary);
 void maker_add_rule(maker *m, const char *condition, const char *words);
 
+/* Whether a text of the configuration is a number, whatever the arguments are; false too where it is none or wrong. */
+bool maker_is_number(const maker *m, const char *source, uint64_t *number);
+
 /* The first reason stays. */
 void maker_cannot_launch(maker *m, const char *why);
 
