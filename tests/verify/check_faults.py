@@ -45,6 +45,8 @@ FAULTS = {
     "optional-required": (["axpy"], r"optional outputs null, seed 1:\n      the kernel failed"),
     # its launcher is wrong
     "rule-unchecked": ([QUANTIZE], r'^rule "n must be at most 2\^40" broken \(n=1099511627777\): got "success" and 1 launches'),
+    "aligned-rule-unchecked": (["axpy"], r'^rule "x must be aligned to 16 bytes for 100 elements or more" broken, with x '
+                               r'aligned to 8 bytes \(a=1 n=100\): got "success" and 1 launches'),
     "null-unchecked": ([QUANTIZE, UNPACK], r'^in null \(n=1\): got "success" and 1 launches'),
     "alignment-unchecked": ([QUANTIZE, UNPACK], r'^scale misaligned by 1 \(n=1\): got "success" and 1 launches'),
     "empty-launches": ([QUANTIZE, UNPACK], r"^n=0, .*\n\s*1 launches; expected 0"),

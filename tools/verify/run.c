@@ -187,10 +187,11 @@ static bool run_variations(runner *r, const one_case *c, bool is_compared, const
 {
     one_case dispatched = *c;
     dispatched.is_compared = is_compared;
-    execution e = {.launch = r->kernel->launch, .kernel = r->kernel, .poison = POISON, .shift_elements = 1};
+    execution e = {
+        .launch = r->kernel->launch, .kernel = r->kernel, .poison = POISON, .is_least_aligned = true};
     if (!execute_again(r, *c, &e, "pointers of the least alignment", first))
         return false;
-    e.shift_elements = 0;
+    e.is_least_aligned = false;
     e.without_optional = true;
     if (has_optional(&r->problem) && !execute_again(r, *c, &e, "optional outputs null", first))
         return false;
