@@ -109,11 +109,11 @@ static void axpy(const float *x, float *y, double *norm, float a, uint32_t n)
 {
     double sum = 0;
     for (uint32_t i = 0; i < n; i++) {
-        y[i] += a * x[i];
+        y[i] += (fault("axpy-sign") ? -a : a) * x[fault("axpy-neighbour") && i == n - 1 ? 0 : i];
         sum += (double)y[i] * (double)y[i];
     }
     if (norm || fault("optional-required"))
-        *norm = sum;
+        *norm = fault("axpy-norm") ? sum * (1 + 0x1p-20) : sum;
 }
 
 #define PARAM(type, i) (*(type *)params[i])

@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "compare.h"
-#include "families/families.h"
+#include "reference.h"
 
 enum { LARGE_ELEMENTS = 16384, POISON = 0xFF, OTHER_POISON = 0x5A };
 
@@ -143,16 +143,25 @@ static const manifest_variant *find_variant(const manifest *m, const char *id)
     return NULL;
 }
 
+/* The reference itself is wrong. */
+static bool fail_reference(runner *r, const char *mistake)
+{
+    conclude(r, RUN_WRONG, "%s", mistake);
+    return false;
+}
+
 /* By the bounds of the variant that ran. */
 static bool compare_picked(runner *r, const one_case *c, const kiln_kernel *picked, const outcome *o)
 {
     const manifest_variant *asked = r->problem.variant,
                            *ran = picked ? find_variant(r->manifest, picked->id) : asked;
+    char mistake[MISTAKE_BYTES];
+    bool fine = true;
     if (ran && ran != asked && c->is_compared) {
         r->problem.variant = ran;
-        r->row->expect(&r->problem, c->pattern);
+        fine = reference_expect(r->row, &r->problem, c->pattern, mistake) || fail_reference(r, mistake);
     }
-    bool fine = compare_case(r, c, o);
+    fine = fine && compare_case(r, c, o);
     r->problem.variant = asked;
     return fine;
 }
@@ -198,19 +207,26 @@ static bool run_variations(runner *r, const one_case *c, bool is_compared, const
     return !r->dispatch || run_dispatch(r, dispatched, first);
 }
 
+/* Whether the reference knows what comes out of this input. */
+static bool has_expectation(const runner *r, const input_pattern *pattern)
+{
+    return r->row && (!(pattern->flags & PATTERN_NONFINITE) || r->row->expects_nonfinite);
+}
+
 /* A second run starts from other bytes, or none, and its thread blocks from the last one where that can be asked for: so
  * it shows what was not written and what depends on chance. */
 static bool run_case(runner *r, const input_pattern *pattern, bool is_empty, bool with_variations)
 {
+    char mistake[MISTAKE_BYTES];
     one_case c = {.pattern = pattern, .is_empty = is_empty, .how = ""};
-    bool is_compared = r->row && (!(pattern->flags & PATTERN_NONFINITE) || r->row->expects_nonfinite);
+    const bool is_compared = has_expectation(r, pattern);
     c.is_compared = is_compared;
     random_stream s = random_open(r->options->seed, r->problem.variant->family);
     s = random_fork(random_fork(s, problem_elements(&r->problem)), (uint64_t)pattern->number);
     problem_allocate(&r->problem);
-    (r->row ? r->row->make : generic_make)(&r->problem, pattern, s);
-    if (c.is_compared && !is_empty)
-        r->row->expect(&r->problem, pattern);
+    if (!reference_make(r->row, &r->problem, pattern, s, mistake) ||
+        (c.is_compared && !is_empty && !reference_expect(r->row, &r->problem, pattern, mistake)))
+        return fail_reference(r, mistake);
     execution e = {.launch = r->kernel->launch, .kernel = r->kernel, .poison = POISON};
     outcome first;
     r->result->cases++;
@@ -232,13 +248,23 @@ static bool run_case(runner *r, const input_pattern *pattern, bool is_empty, boo
 /* The inputs that are for problems of this size; a problem without work has one. */
 static size_t choose_inputs(const runner *r, bool is_empty, const input_pattern *chosen[MOST_INPUTS])
 {
-    const input_pattern *patterns = r->row ? r->row->patterns : generic_patterns;
+    const input_pattern *patterns = family_patterns(r->row);
     bool is_large = problem_elements(&r->problem) > LARGE_ELEMENTS;
     size_t count = 0;
     for (const input_pattern *p = patterns; p->name && count < (is_empty ? 1 : MOST_INPUTS); p++)
         if (!is_large || r->options->limits.is_full || (p->flags & PATTERN_LARGE))
             chosen[count++] = p;
     return count;
+}
+
+/* The first from `at` on, and round, with an expectation; `at` where none has. */
+static size_t next_expected(const runner *r, const input_pattern *const *inputs, size_t count, size_t at)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (has_expectation(r, inputs[(at + i) % count]))
+            return (at + i) % count;
+    }
+    return at;
 }
 
 static bool run_size(runner *r, void (*progress)(const char *, uint64_t))
@@ -251,7 +277,10 @@ static bool run_size(runner *r, void (*progress)(const char *, uint64_t))
     for (size_t i = 0; i < taken; i++) {
         if (progress)
             progress(r->problem.variant->id, r->result->cases);
-        if (!run_case(r, inputs[(taken < count ? r->turn + i : i) % count], is_empty, i == 0))
+        size_t at = (taken < count ? r->turn + i : i) % count;
+        if (r->result->elements == 0 && taken < count) /* something is compared, however few the sizes are */
+            at = next_expected(r, inputs, count, at);
+        if (!run_case(r, inputs[at], is_empty, i == 0))
             return false;
     }
     r->turn += is_empty ? 0 : taken;
@@ -270,13 +299,11 @@ static bool run_sizes_within(runner *r, const size_limits *limits, bool is_repla
 {
     size_plan plan;
     bool fine = true;
-    char error[256];
+    char error[256], mistake[MISTAKE_BYTES];
     size_plan_open(&plan, &r->problem, limits);
     plan.is_replacing = is_replacing;
-    if (r->row && r->row->plan)
-        r->row->plan(&plan);
-    else
-        size_plan_fill(&plan, r->options->seed);
+    if (!reference_plan(r->row, &plan, r->options->seed, mistake))
+        fine = fail_reference(r, mistake);
     size_plan_sort(&plan);
     for (size_t i = 0; fine && i < plan.count; i++) {
         size_plan_use(&plan, i);
@@ -369,13 +396,14 @@ static bool check_arguments(runner *r)
 static bool check_reference(runner *r)
 {
     char name[64];
-    const char *names = r->row ? r->row->args : "";
+    const char *names = r->row && r->row->args ? r->row->args : "";
     while (*names) {
         size_t length = strcspn(names, " ");
         snprintf(name, sizeof name, "%.*s", (int)length, names);
         if (!manifest_find_arg(r->problem.variant, name)) {
-            conclude(r, RUN_WRONG, "the reference of %s asks for an argument \"%s\"; the manifest has none",
-                     r->row->name, name);
+            conclude(r, RUN_WRONG,
+                     "%s%sthe reference of %s asks for an argument \"%s\"; the manifest has none",
+                     r->row->file ? r->row->file : "", r->row->file ? ": " : "", r->row->name, name);
             return false;
         }
         names += length + (names[length] == ' ');
@@ -444,6 +472,9 @@ bool run_variant(device *d, const manifest *m, const manifest_variant *v, const 
         result->verdict = RUN_SKIPPED;
     else if (check_identity(&r) && check_arguments(&r) && is_usable(&r) && check_reference(&r))
         run_sizes(&r, progress);
+    if (result->verdict == RUN_OK &&
+        result->elements == 0) /* of kernels that write nothing, or expect says nothing */
+        conclude(&r, RUN_EXECUTED, "its reference compared nothing");
     problem_close(&r.problem);
     result->seconds = now() - start;
     char error[512];
