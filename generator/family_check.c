@@ -163,7 +163,6 @@ static void check_expressions(arena *a, const kiln_family *f)
         int allowed;
     } rows[] = {
         {f->empty, ARGS},
-        {f->unread, ARGS},
         {f->shared_bytes, f->max_shared_bytes ? ARGS | PARAMS : PARAMS},
         {f->max_shared_bytes, PARAMS},
         {f->variant_min_sm, PARAMS},

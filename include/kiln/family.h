@@ -76,8 +76,9 @@ typedef struct kiln_arg {
      * f64, else f32. A scalar of such a type is a double in C and can be f32 or f64 only: one beside elements that may
      * be f16 is of "$name:f64:f32". emit calls ptx_param and ptx_param_ptr with the same types, PTX_S32 for i32. */
     const char *type;
-    const char
-        *shape; /* pointers: elements per dimension, outermost first, separated by ", ": "m, k"; else null */
+    /* Pointers: elements per dimension, outermost first, separated by ", ": "m, k"; else null. Where a dimension is 0 in
+     * a call the pointer may be null, and the kernel must not follow it. */
+    const char *shape;
     uint32_t
         alignment; /* pointers: bytes that the address must be a multiple of, or an element's size when that is
                          * more, as it is than 0; checked before a launch */
@@ -137,7 +138,6 @@ typedef struct kiln_family {
         *refusals; /* over parameters: which combinations cannot be generated (condition that must hold) */
     const kiln_rule *rules; /* over arguments and parameters, checked at every launch; may be null */
     const char *empty;    /* condition over arguments: nothing to do, success without a launch; may be null */
-    const char *unread;   /* condition over arguments: inputs are not read and may be null; null: never */
     const char *block[3]; /* threads, over parameters; null: 1 */
     const char *grid[3];  /* thread blocks, over arguments, parameters and device; null: 1 */
     const char *shared_bytes; /* dynamic shared memory, over arguments and parameters; null: 0 */

@@ -43,7 +43,9 @@ FAULTS = {
     "lacks": ([QUANTIZE, UNPACK, "axpy"], r"\n      .*cuModuleLoadDataEx.*'wgmma' is not emulated"),
     "launch-fails": ([QUANTIZE, UNPACK, "axpy"], r"\n      .*cuLaunchKernel"),
     "optional-required": (["axpy"], r"optional outputs null, seed 1:\n      the kernel failed"),
+    "empty-read": (["axpy"], r"^a=1 n=0, .*second run, arrays without elements null, seed 1:\n      the kernel failed"),
     # its launcher is wrong
+    "empty-refused": (["axpy"], r"^a=1 n=0, .*arrays without elements null, seed 1:\n      a required pointer is null"),
     "rule-unchecked": ([QUANTIZE], r'^rule "n must be at most 2\^40" broken \(n=1099511627777\): got "success" and 1 launches'),
     "null-unchecked": ([QUANTIZE, UNPACK], r'^in null \(n=1\): got "success" and 1 launches'),
     "alignment-unchecked": ([QUANTIZE, UNPACK], r'^scale misaligned by 1 \(n=1\): got "success" and 1 launches'),

@@ -102,7 +102,7 @@ static int launch_axpy(kiln_loader *loader, CUstream stream, const void *args)
     axpy_args a = *(const axpy_args *)args;
     if (a.n % 2 != 0)
         return (int)kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, subject, odd);
-    if (a.x == 0 || a.y == 0)
+    if ((a.n > 0 || fault("empty-refused")) && (a.x == 0 || a.y == 0))
         return (int)kiln_fail(loader, KILN_ERROR_NULL_POINTER, subject, null);
     if (a.x % 8 || a.y % 8 || a.norm % 8)
         return (int)kiln_fail(loader, KILN_ERROR_MISALIGNED, subject, least);

@@ -23,6 +23,8 @@ typedef struct runner {
     run_result *result;
     size_t turn;  /* of the inputs that the next size takes, where it does not take all */
     bool is_lost; /* the context takes no more work */
+    bool has_refused,
+        has_refused_whole; /* calls that break a rule were tried; where all arrays have elements */
 } runner;
 
 static double now(void)
@@ -160,7 +162,7 @@ static bool compare_picked(runner *r, const one_case *c, const kiln_kernel *pick
 /* Another kernel than this may run, and round in its own way: then only the reference can judge. */
 static bool run_dispatch(runner *r, one_case c, const outcome *first)
 {
-    const execution e = {.launch = r->dispatch, .kernel = r->kernel, .poison = POISON};
+    const execution e = {.launch = r->dispatch, .kernel = r->kernel, .poison = POISON, .without_empty = true};
     char message[512];
     outcome o;
     c.how = "through the family's function";
@@ -197,8 +199,16 @@ static bool run_variations(runner *r, const one_case *c, bool is_compared, const
     return !r->dispatch || run_dispatch(r, dispatched, first);
 }
 
+static bool has_empty_array(const problem *p)
+{
+    for (size_t i = 0; i < p->arg_count; i++)
+        if (manifest_is_pointer(p->args[i].about) && p->args[i].bytes == 0)
+            return true;
+    return false;
+}
+
 /* A second run starts from other bytes, or none, and its thread blocks from the last one where that can be asked for: so
- * it shows what was not written and what depends on chance. */
+ * it shows what was not written and what depends on chance. Arrays without elements are not there. */
 static bool run_case(runner *r, const input_pattern *pattern, bool is_empty, bool with_variations)
 {
     one_case c = {.pattern = pattern, .is_empty = is_empty, .how = ""};
@@ -217,8 +227,12 @@ static bool run_case(runner *r, const input_pattern *pattern, bool is_empty, boo
     if (fine) {
         e.poison = OTHER_POISON;
         e.is_unpoisoned = e.is_reversed = r->device->is_emulated;
+        e.without_empty = true;
         c.is_compared = false;
-        fine = execute_again(r, c, &e, "second run", &first);
+        const char *how = has_empty_array(&r->problem) && !is_empty
+                              ? "second run, arrays without elements null"
+                              : "second run";
+        fine = execute_again(r, c, &e, how, &first);
     }
     if (fine && with_variations)
         fine = run_variations(r, &c, is_compared, &first);
@@ -257,6 +271,22 @@ static bool run_size(runner *r, void (*progress)(const char *, uint64_t))
     return true;
 }
 
+/* At the smallest size that launches, and at the smallest at which no pointer may be null. */
+static bool refuse(runner *r)
+{
+    const bool is_whole = !has_empty_array(&r->problem);
+    if (r->has_refused_whole || (r->has_refused && !is_whole))
+        return true;
+    r->has_refused = true;
+    r->has_refused_whole = is_whole;
+    r->result->refusals +=
+        run_refusals(r->device, &r->problem, r->kernel, r->result->detail, sizeof r->result->detail);
+    if (r->result->detail[0] == '\0')
+        return true;
+    r->result->verdict = RUN_WRONG;
+    return false;
+}
+
 /* False: something was wrong. `launching`: the sizes that had work. */
 static bool run_sizes_within(runner *r, const size_limits *limits, void (*progress)(const char *, uint64_t),
                              uint64_t *launching)
@@ -274,13 +304,8 @@ static bool run_sizes_within(runner *r, const size_limits *limits, void (*progre
         size_plan_use(&plan, i);
         fine = run_size(r, progress);
         bool launches = problem_measure(&r->problem, NULL, error, sizeof error) == PROBLEM_LEGAL;
-        if (fine && launches && (*launching)++ == 0) {
-            r->result->refusals =
-                run_refusals(r->device, &r->problem, r->kernel, r->result->detail, sizeof r->result->detail);
-            fine = r->result->detail[0] == '\0';
-            if (!fine)
-                r->result->verdict = RUN_WRONG;
-        }
+        *launching += fine && launches;
+        fine = fine && (!launches || refuse(r));
     }
     size_plan_close(&plan);
     return fine;

@@ -164,7 +164,7 @@ static kiln_status check_blend(kiln_loader *loader, const sample_blend_args *a)
         static const char detail[] = "x is null";
         return kiln_fail(loader, KILN_ERROR_NULL_POINTER, blend_name, detail);
     }
-    if (a->y == 0) {
+    if (a->y == 0 && a->stride != 0) {
         static const char detail[] = "y is null";
         return kiln_fail(loader, KILN_ERROR_NULL_POINTER, blend_name, detail);
     }
@@ -1680,7 +1680,7 @@ kiln_status sample_parts_2(kiln_loader *loader, CUstream stream, const sample_pa
         static const char detail[] = "workspace_size must be at least n * splits, with splits=2";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, parts_name, detail);
     }
-    if (a.workspace == 0) {
+    if (a.workspace == 0 && a.workspace_size != 0) {
         static const char detail[] = "workspace is null";
         return kiln_fail(loader, KILN_ERROR_NULL_POINTER, parts_name, detail);
     }
