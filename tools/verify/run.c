@@ -189,10 +189,11 @@ static bool run_variations(runner *r, const one_case *c, bool is_compared, const
 {
     one_case dispatched = *c;
     dispatched.is_compared = is_compared;
-    execution e = {.launch = r->kernel->launch, .kernel = r->kernel, .poison = POISON, .shift_elements = 1};
+    execution e = {
+        .launch = r->kernel->launch, .kernel = r->kernel, .poison = POISON, .is_least_aligned = true};
     if (!execute_again(r, *c, &e, "pointers of the least alignment", first))
         return false;
-    e.shift_elements = 0;
+    e.is_least_aligned = false;
     e.without_optional = true;
     if (has_optional(&r->problem) && !execute_again(r, *c, &e, "optional outputs null", first))
         return false;
@@ -287,14 +288,21 @@ static bool refuse(runner *r)
     return false;
 }
 
-/* False: something was wrong. `launching`: the sizes that had work. */
-static bool run_sizes_within(runner *r, const size_limits *limits, void (*progress)(const char *, uint64_t),
-                             uint64_t *launching)
+/* What a search for sizes found. */
+typedef struct sizes_found {
+    uint64_t launching;   /* those that had work */
+    const char *obstacle; /* to the last that was not taken */
+} sizes_found;
+
+/* False: something was wrong. */
+static bool run_sizes_within(runner *r, const size_limits *limits, bool is_replacing,
+                             void (*progress)(const char *, uint64_t), sizes_found *found)
 {
     size_plan plan;
     bool fine = true;
     char error[256];
     size_plan_open(&plan, &r->problem, limits);
+    plan.is_replacing = is_replacing;
     if (r->row && r->row->plan)
         r->row->plan(&plan);
     else
@@ -304,30 +312,53 @@ static bool run_sizes_within(runner *r, const size_limits *limits, void (*progre
         size_plan_use(&plan, i);
         fine = run_size(r, progress);
         bool launches = problem_measure(&r->problem, NULL, error, sizeof error) == PROBLEM_LEGAL;
-        *launching += fine && launches;
+        found->launching += fine && launches;
         fine = fine && (!launches || refuse(r));
     }
+    if (plan.obstacle)
+        found->obstacle = plan.obstacle;
     size_plan_close(&plan);
     return fine;
 }
 
-/* The tiles of some kernels are larger than the limit: those take the smallest sizes that they have. */
-enum { MOST_DOUBLINGS = 6 };
+static bool fail_sizes(runner *r, const sizes_found *found)
+{
+    const size_value *only = &r->options->limits.only;
+    const unsigned long long value = only->value;
+    if (!only->name[0])
+        conclude(r, RUN_WRONG, "no sizes were found that its rules allow");
+    else if (!found->obstacle)
+        conclude(r, RUN_SKIPPED, "where %s is %llu it has nothing to do", only->name, value);
+    else
+        conclude(r, RUN_WRONG, "no size was found where %s is %llu; of the last that was tried: %s",
+                 only->name, value, found->obstacle);
+    return false;
+}
+
+/* The tiles of some kernels are larger than the limit: those take the smallest sizes that they have. A size that the
+ * caller asks for has to be found. */
+enum { MOST_DOUBLINGS = 6, MOST_DOUBLINGS_ASKED = 14 };
 
 static bool run_sizes(runner *r, void (*progress)(const char *, uint64_t))
 {
+    const size_value *only = &r->options->limits.only;
     size_limits limits = r->options->limits;
-    uint64_t launching = 0;
-    bool fine = run_sizes_within(r, &limits, progress, &launching);
-    for (int i = 0; fine && launching == 0 && i < MOST_DOUBLINGS; i++) {
-        limits.max_elements *= 2;
-        fine = run_sizes_within(r, &limits, progress, &launching);
+    sizes_found found = {0, NULL};
+    bool fine = true;
+    const argument *asked = problem_find(&r->problem, only->name);
+    if (only->name[0] && !(asked && problem_is_size(asked))) {
+        conclude(r, RUN_SKIPPED, "it has no size %s", only->name);
+        return false;
     }
-    if (fine && launching == 0)
-        conclude(r, RUN_WRONG, "no sizes were found that its rules allow%s%s",
-                 r->options->limits.only.name[0] ? ", with that --size of " : "",
-                 r->options->limits.only.name);
-    return fine;
+    for (int i = 0; fine && i <= (asked ? MOST_DOUBLINGS_ASKED : MOST_DOUBLINGS); i++) {
+        fine = run_sizes_within(r, &limits, false, progress, &found);
+        if (fine && asked && found.launching == 0)
+            fine = run_sizes_within(r, &limits, true, progress, &found);
+        if (found.launching)
+            return fine;
+        limits.max_elements *= 2;
+    }
+    return fine && fail_sizes(r, &found);
 }
 
 /* ---- before ------------------------------------------------------------------------------------------------------ */
