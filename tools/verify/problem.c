@@ -84,9 +84,10 @@ static bool look_up(const void *context, const char *name, size_t length, formul
     const problem *p = context;
     for (size_t i = 0; i < p->arg_count; i++) {
         if (is_name(p->args[i].about->name, name, length)) {
-            /* a pointer's is 0, aligned to anything; a float's is for negative() */
-            value->number =
-                element_is_float(p->args[i].about->type) ? p->args[i].real < 0 : p->args[i].integer;
+            value->number = p->args[i].integer; /* a pointer's is 0, aligned to anything */
+            value->is_float =
+                !manifest_is_pointer(p->args[i].about) && element_is_float(p->args[i].about->type);
+            value->real = p->args[i].real;
             return true;
         }
     }
