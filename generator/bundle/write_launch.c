@@ -139,6 +139,16 @@ static bool is_narrowed(const bundle_field *field, const kiln_variant *v)
            strcmp(variant_arg_type(v, field->arg), "f64") != 0;
 }
 
+/* A double that is finite stays so. */
+static void write_narrowing(arena *a, text *out, const bundle_family *f, const bundle_field *field)
+{
+    const char *name = field->name;
+    text_printf(out, "    float %s_f32 = (float)a.%s;\n", name, name);
+    write_failure(out, f,
+                  arena_format(a, "a.%s - a.%s >= 0 && !(%s_f32 - %s_f32 >= 0)", name, name, name, name),
+                  "KILN_ERROR_BAD_ARGUMENT", arena_format(a, "%s is beyond the range of f32", name));
+}
+
 /* What cuLaunchKernel takes: where each of the kernel's parameters lies. */
 static void write_params(arena *a, text *out, const bundle_family *f, const kiln_variant *v)
 {
@@ -152,7 +162,7 @@ static void write_params(arena *a, text *out, const bundle_family *f, const kiln
             if (strcmp(variant_arg_type(v, field->arg), "f32") != 0)
                 family_error("%s: scalar %s is %s; only f32 and f64 can be passed", v->id, field->name,
                              variant_arg_type(v, field->arg));
-            text_printf(out, "    float %s_f32 = (float)a.%s;\n", field->name, field->name);
+            write_narrowing(a, out, f, field);
             text_printf(&list, "&%s_f32", field->name);
         } else {
             text_printf(&list, "&a.%s", field->name);

@@ -14,7 +14,8 @@
  *     target        target_sm  target_is_specific (sm_90a, sm_100f): only in variant_runs_on
  *     operators     * / %   + -   == != < <= > >=   &&   ||   !   in C's order; a comparison is 0 or 1
  *     functions     ceil_div(a, b)  min(a, b)  max(a, b)  select(condition, a, b)  aligned(pointer, bytes)
- *                   negative(x) of a signed integer or a float argument, which stands nowhere else; a NaN is not
+ *                   negative(x) of a signed integer or a float argument, which stands nowhere else: it is not at
+ *                   least 0, as neither is a NaN.  finite(x) of a float argument: neither an infinity nor a NaN
  * Every expression of every family is parsed when the generator starts; a mistake ends it with an error that names the
  * family and the text. Subtraction below zero and division by zero are mistakes of the family: rules must exclude them.
  */

@@ -162,9 +162,12 @@ static void check_refused(void)
     args = single(LONGEST);
     args.head_dim = 208;
     expect_refused("no such head_dim", &args, KILN_ERROR_NO_VARIANT);
-    args = single(LONGEST);
-    args.scale = -1;
-    expect_refused("scale is negative", &args, KILN_ERROR_BAD_ARGUMENT);
+    static const double scales[] = {-1, NAN, INFINITY, -INFINITY, 1e39}; /* the last is infinite in f32 */
+    for (size_t i = 0; i < sizeof scales / sizeof scales[0]; i++) {
+        args = single(LONGEST);
+        args.scale = scales[i];
+        expect_refused("scale is negative, not finite or beyond f32", &args, KILN_ERROR_BAD_ARGUMENT);
+    }
     args = single(0);
     expect_refused("nothing to do", &args, KILN_OK);
 }

@@ -85,6 +85,8 @@ static void test_mistakes(void **state)
         {{"axpy", "negative(n)"}, "negative() takes a scalar argument that is not unsigned, not 'n'"},
         {{"axpy", "negative(x)"}, "negative() takes a scalar argument that is not unsigned, not 'x'"},
         {{"axpy", "negative(a + 1)"}, "expected ')' at \"+ 1)\""},
+        {{"axpy", "finite(n)"}, "finite() takes a scalar argument of a float type, not 'n'"},
+        {{"axpy", "finite(x)"}, "finite() takes a scalar argument of a float type, not 'x'"},
         {{"axpy", "a < 1"}, "'a' is of type f32; expressions take u8, u16, u32 and u64"},
         {{"axpy", "aligned(16, 16)"}, "aligned() takes a pointer argument first, not '16'"},
     };
@@ -239,6 +241,7 @@ static void test_uses(void **state)
         {"n", 1 << NAME_ARG},
         {"aligned(x, 16)", 1 << NAME_ARG},
         {"negative(a)", 1 << NAME_ARG},
+        {"finite(a)", 1 << NAME_ARG},
         {"tile", 1 << NAME_PARAM},
         {"type == f16", 1 << NAME_PARAM | 1 << NAME_WORD},
         {"min(1, select(0, sm, n))", 1 << NAME_DEVICE | 1 << NAME_ARG},
@@ -338,6 +341,7 @@ static void test_print(void **state)
         {"select((n),(1+2),(3))", "select(n, 1 + 2, 3)"},
         {"aligned(x,16)||0", "aligned(x, 16) || 0"},
         {"! negative( a )&&n", "!negative(a) && n"},
+        {"finite( a )||negative(a)", "finite(a) || negative(a)"},
     };
     arena *a = arena_new();
     for (size_t i = 0; i < ROWS(rows); i++) {
