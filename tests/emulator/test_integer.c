@@ -276,6 +276,21 @@ static int64_t product24(uint64_t a, uint64_t b, bool is_signed)
             ((low32(b * c) + a + ((low32(a * b) + c) >> 32)) >> 32)))                                        \
     X('W', "mad.lo.cc.u64 %d4, %d0, %d1, %d2; madc.hi.u64 %d5, %d0, %d1, %d2;",                              \
       HIGH(WIDE(a) * WIDE(b) + WIDE(c)) + c)                                                                 \
+    X('r', "add.cc.u32 %r4, 1, 2; subc.u32 %r5, 7, 0;", 6)                                                   \
+    X('r', "sub.cc.u32 %r4, 1, 2; addc.u32 %r5, 7, 0;", 7)                                                   \
+    X('r', "add.cc.u32 %r4, %r0, %r1; subc.u32 %r5, %r2, 7;", low32(c - 8 + ((a + b) >> 32)))                \
+    X('r', "sub.cc.s32 %r4, %r0, %r1; addc.s32 %r5, %r2, 7;", low32(c + 7 + (a >= b)))                       \
+    X('r', "sub.cc.u32 %r4, %r0, %r1; subc.cc.u32 %r4, %r1, %r2; addc.u32 %r5, 0, 0;",                       \
+      b >= c + (a < b))                                                                                      \
+    X('r', "add.cc.u32 %r4, %r0, %r1; subc.cc.u32 %r4, %r1, %r2; madc.lo.u32 %r5, %r0, 3, 0;",               \
+      low32(a * 3 + (b >= c + !((a + b) >> 32))))                                                            \
+    X('r', "mad.lo.cc.u32 %r4, %r0, %r1, %r2; subc.u32 %r5, %r2, 0;",                                        \
+      low32(c - 1 + ((low32(a * b) + c) >> 32)))                                                             \
+    X('r', "mad.hi.cc.s32 %r4, %r0, %r1, %r2; subc.u32 %r5, %r2, 0;",                                        \
+      low32(c - 1 + ((low32((uint64_t)(S(a) * S(b) >> 32)) + c) >> 32)))                                     \
+    X('W', "add.cc.u64 %d4, %d0, %d1; subc.u64 %d5, %d2, 7;", c - 8 + HIGH(WIDE(a) + WIDE(b)))               \
+    X('W', "sub.cc.u64 %d4, %d0, %d1; madc.hi.u64 %d5, %d0, %d1, %d2;",                                      \
+      HIGH(WIDE(a) * WIDE(b)) + c + (a >= b))                                                                \
     X('r', "add.u16x2 %r5, %r0, %r1;", EACH(PLUS, false))                                                    \
     X('r', "add.s16x2 %r5, %r0, %r1;", EACH(PLUS, true))                                                     \
     X('r', "min.u16x2 %r5, %r0, %r1;", EACH(LEAST, false))                                                   \
