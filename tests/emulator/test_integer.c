@@ -280,8 +280,7 @@ static int64_t product24(uint64_t a, uint64_t b, bool is_signed)
     X('r', "sub.cc.u32 %r4, 1, 2; addc.u32 %r5, 7, 0;", 7)                                                   \
     X('r', "add.cc.u32 %r4, %r0, %r1; subc.u32 %r5, %r2, 7;", low32(c - 8 + ((a + b) >> 32)))                \
     X('r', "sub.cc.s32 %r4, %r0, %r1; addc.s32 %r5, %r2, 7;", low32(c + 7 + (a >= b)))                       \
-    X('r', "sub.cc.u32 %r4, %r0, %r1; subc.cc.u32 %r4, %r1, %r2; addc.u32 %r5, 0, 0;",                       \
-      b >= c + (a < b))                                                                                      \
+    X('r', "sub.cc.u32 %r4, %r0, %r1; subc.cc.u32 %r4, %r1, %r2; addc.u32 %r5, 0, 0;", b >= c + (a < b))     \
     X('r', "add.cc.u32 %r4, %r0, %r1; subc.cc.u32 %r4, %r1, %r2; madc.lo.u32 %r5, %r0, 3, 0;",               \
       low32(a * 3 + (b >= c + !((a + b) >> 32))))                                                            \
     X('r', "mad.lo.cc.u32 %r4, %r0, %r1, %r2; subc.u32 %r5, %r2, 0;",                                        \

@@ -257,9 +257,9 @@ static emu_handler *pick_dp4a(const emu_mods *m)
     CARRY_CHAIN(add_cc_##bits, uint##bits##_t, bits, a + b, false, true)                                     \
     CARRY_CHAIN(addc_##bits, uint##bits##_t, bits, a + b + in, true, false)                                  \
     CARRY_CHAIN(addc_cc_##bits, uint##bits##_t, bits, a + b + in, true, true)                                \
-    CARRY_CHAIN(sub_cc_##bits, uint##bits##_t, bits, a + (uint##bits##_t)~b + 1, false, true)                \
-    CARRY_CHAIN(subc_##bits, uint##bits##_t, bits, a + (uint##bits##_t)~b + in, true, false)                 \
-    CARRY_CHAIN(subc_cc_##bits, uint##bits##_t, bits, a + (uint##bits##_t)~b + in, true, true)               \
+    CARRY_CHAIN(sub_cc_##bits, uint##bits##_t, bits, a + (uint##bits##_t) ~b + 1, false, true)               \
+    CARRY_CHAIN(subc_##bits, uint##bits##_t, bits, a + (uint##bits##_t) ~b + in, true, false)                \
+    CARRY_CHAIN(subc_cc_##bits, uint##bits##_t, bits, a + (uint##bits##_t) ~b + in, true, true)              \
     CARRY_CHAIN(mad_lo_cc_##bits, uint##bits##_t, bits,                                                      \
                 (u128)HALF_PRODUCT(uint##bits##_t, bits, false) + z[i], false, true)                         \
     CARRY_CHAIN(madc_lo_##bits, uint##bits##_t, bits,                                                        \
