@@ -250,6 +250,8 @@ block: bad argument: block_x * block_y * block_z must be at most 128, the kernel
 shared: bad argument: more dynamic shared memory than the kernel declares
 grid: bad argument: grid_x must be at least 1
 transpose: success
+no columns: success
+no matrices: a required pointer is null: out is null
 softmax: success
 columns: bad argument: columns <= 512 must hold
 right

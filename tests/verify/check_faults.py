@@ -47,7 +47,9 @@ FAULTS = {
     "lacks": ([QUANTIZE, UNPACK, "axpy"], r"\n      .*cuModuleLoadDataEx.*'wgmma' is not emulated"),
     "launch-fails": ([QUANTIZE, UNPACK, "axpy"], r"\n      .*cuLaunchKernel"),
     "optional-required": (["axpy"], r"optional outputs null, seed 1:\n      the kernel failed"),
+    "empty-read": (["axpy"], r"^a=[0-9.-]+ n=0, .*second run, arrays without elements null, seed 1:\n      the kernel failed"),
     # its launcher is wrong
+    "empty-refused": (["axpy"], r"^a=[0-9.-]+ n=0, .*arrays without elements null, seed 1:\n      a required pointer is null"),
     "rule-unchecked": ([QUANTIZE], r'^rule "n must be at most 2\^40" broken \(n=1099511627777\): got "success" and 1 launches'),
     "aligned-rule-unchecked": (["axpy"], r'^rule "x must be aligned to 16 bytes for 100 elements or more" broken, with x '
                                r'aligned to 8 bytes \(a=[0-9.-]+ n=100\): got "success" and 1 launches'),

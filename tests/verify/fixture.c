@@ -105,7 +105,7 @@ static int launch_axpy(kiln_loader *loader, CUstream stream, const void *args)
         return (int)kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, subject, odd);
     if (a.n >= 100 && a.x % 16 != 0 && !fault("aligned-rule-unchecked"))
         return (int)kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, subject, wide);
-    if (a.x == 0 || a.y == 0)
+    if ((a.n > 0 || fault("empty-refused")) && (a.x == 0 || a.y == 0))
         return (int)kiln_fail(loader, KILN_ERROR_NULL_POINTER, subject, null);
     if (a.x % 8 || a.y % 8 || a.norm % 8)
         return (int)kiln_fail(loader, KILN_ERROR_MISALIGNED, subject, least);

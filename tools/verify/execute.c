@@ -49,7 +49,8 @@ static execute_status fail_driver(attempt *t, const char *what, int result)
 
 static bool is_left_out(const attempt *t, const argument *a)
 {
-    return a->about->direction == DIRECTION_OPTIONAL_OUT && t->how->without_optional;
+    return (a->about->direction == DIRECTION_OPTIONAL_OUT && t->how->without_optional) ||
+           (a->bytes == 0 && t->how->without_empty);
 }
 
 /* What is there before the launch is not the caller's. */

@@ -15,6 +15,7 @@ typedef struct execution {
     unsigned char poison;      /* what outputs hold before */
     bool is_unpoisoned;        /* outputs hold nothing, for a device that notices reads of it */
     bool without_optional;     /* outputs that may be null are */
+    bool without_empty;        /* pointers to arrays without elements are null */
     bool is_reversed;          /* thread blocks begin from the last one, where the device can do so */
 } execution;
 

@@ -85,8 +85,9 @@ static bool look_up(const void *context, const char *name, size_t length, formul
     for (size_t i = 0; i < p->arg_count; i++) {
         if (is_name(p->args[i].about->name, name, length)) {
             const argument *a = &p->args[i];
-            const bool is_real = !manifest_is_pointer(a->about) && element_is_float(a->about->type);
-            value->number = is_real ? a->real < 0 : a->integer; /* a float's is for negative() */
+            value->number = a->integer; /* a pointer's is its address, by which rules ask for alignment */
+            value->is_float = !manifest_is_pointer(a->about) && element_is_float(a->about->type);
+            value->real = a->real;
             return true;
         }
     }

@@ -1,4 +1,5 @@
 /* What a launcher must refuse: the right status, and no launch. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -55,10 +56,10 @@ static bool holds(const problem *p, const formula *f)
     return f && problem_evaluate(p, f, &value, error, sizeof error) && value;
 }
 
-static bool may_be_null(const problem *p, const manifest_arg *a)
+/* That null is then taken the runs of such sizes show. */
+static bool may_be_null(const argument *a)
 {
-    return a->direction == DIRECTION_OPTIONAL_OUT ||
-           (a->direction == DIRECTION_IN && holds(p, p->variant->unread));
+    return a->about->direction == DIRECTION_OPTIONAL_OUT || a->bytes == 0;
 }
 
 /* The rule that the i-th argument breaks at an address; null: none. */
@@ -81,7 +82,7 @@ static void try_pointers(trial *t)
         if (!manifest_is_pointer(a))
             continue;
         set_addresses(addresses);
-        if (!may_be_null(t->problem, a)) {
+        if (!may_be_null(&t->problem->args[i])) {
             addresses[i] = 0;
             snprintf(what, sizeof what, "%s null", a->name);
             expect_status(t, addresses, KILN_ERROR_NULL_POINTER, what);
@@ -185,6 +186,34 @@ static void try_rules(trial *t)
     }
 }
 
+/* Floats that no rule may take for sizes: those that break one, and what the kernel's type has no room for. */
+static void try_floats(trial *t)
+{
+    static const double values[] = {NAN, -NAN, -1, INFINITY, -INFINITY, 0x1p1000, -0x1p1000};
+    CUdeviceptr addresses[MAX_ARGS];
+    char error[256], what[512];
+    set_addresses(addresses);
+    for (size_t i = 0; i < t->problem->arg_count; i++) {
+        argument *a = &t->problem->args[i];
+        const double kept = a->real;
+        const bool is_float = !manifest_is_pointer(a->about) && element_is_float(a->about->type);
+        const bool is_narrowed = a->about->type != a->about->struct_type;
+        for (size_t v = 0; is_float && v < sizeof values / sizeof values[0]; v++) {
+            const manifest_rule *broken = NULL;
+            const bool is_beyond = is_narrowed && fabs(values[v]) == 0x1p1000;
+            a->real = values[v];
+            if (problem_measure(t->problem, &broken, error, sizeof error) == PROBLEM_ILLEGAL)
+                snprintf(what, sizeof what, "rule \"%s\" broken", broken->text);
+            else if (is_beyond)
+                snprintf(what, sizeof what, "%s beyond its type", a->about->name);
+            else
+                continue;
+            expect_status(t, addresses, KILN_ERROR_BAD_ARGUMENT, what);
+        }
+        a->real = kept;
+    }
+}
+
 /* The first size, by doubling, whose grid is larger than any launch may have. */
 static void try_grid(trial *t)
 {
@@ -222,6 +251,7 @@ uint64_t run_refusals(device *d, problem *p, const kiln_kernel *kernel, char *de
     try_pointers(&t);
     try_aligned_rules(&t);
     try_rules(&t);
+    try_floats(&t);
     try_grid(&t);
     launch_record_clear();
     if (!t.detail[0] && kernel->launch(&d->loader, NULL, NULL) != KILN_ERROR_NULL_POINTER)

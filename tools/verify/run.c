@@ -23,6 +23,8 @@ typedef struct runner {
     run_result *result;
     size_t turn;  /* of the inputs that the next size takes, where it does not take all */
     bool is_lost; /* the context takes no more work */
+    bool has_refused,
+        has_refused_whole; /* calls that break a rule were tried; where all arrays have elements */
 } runner;
 
 static double now(void)
@@ -169,7 +171,7 @@ static bool compare_picked(runner *r, const one_case *c, const kiln_kernel *pick
 /* Another kernel than this may run, and round in its own way: then only the reference can judge. */
 static bool run_dispatch(runner *r, one_case c, const outcome *first)
 {
-    const execution e = {.launch = r->dispatch, .kernel = r->kernel, .poison = POISON};
+    const execution e = {.launch = r->dispatch, .kernel = r->kernel, .poison = POISON, .without_empty = true};
     char message[512];
     outcome o;
     c.how = "through the family's function";
@@ -213,8 +215,16 @@ static bool has_expectation(const runner *r, const input_pattern *pattern)
     return r->row && (!(pattern->flags & PATTERN_NONFINITE) || r->row->expects_nonfinite);
 }
 
+static bool has_empty_array(const problem *p)
+{
+    for (size_t i = 0; i < p->arg_count; i++)
+        if (manifest_is_pointer(p->args[i].about) && p->args[i].bytes == 0)
+            return true;
+    return false;
+}
+
 /* A second run starts from other bytes, or none, and its thread blocks from the last one where that can be asked for: so
- * it shows what was not written and what depends on chance. */
+ * it shows what was not written and what depends on chance. Arrays without elements are not there. */
 static bool run_case(runner *r, const input_pattern *pattern, bool is_empty, bool with_variations)
 {
     char mistake[MISTAKE_BYTES];
@@ -234,8 +244,12 @@ static bool run_case(runner *r, const input_pattern *pattern, bool is_empty, boo
     if (fine) {
         e.poison = OTHER_POISON;
         e.is_unpoisoned = e.is_reversed = r->device->is_emulated;
+        e.without_empty = true;
         c.is_compared = false;
-        fine = execute_again(r, c, &e, "second run", &first);
+        const char *how = has_empty_array(&r->problem) && !is_empty
+                              ? "second run, arrays without elements null"
+                              : "second run";
+        fine = execute_again(r, c, &e, how, &first);
     }
     if (fine && with_variations)
         fine = run_variations(r, &c, is_compared, &first);
@@ -287,6 +301,22 @@ static bool run_size(runner *r, void (*progress)(const char *, uint64_t))
     return true;
 }
 
+/* At the smallest size that launches, and at the smallest at which no pointer may be null. */
+static bool refuse(runner *r)
+{
+    const bool is_whole = !has_empty_array(&r->problem);
+    if (r->has_refused_whole || (r->has_refused && !is_whole))
+        return true;
+    r->has_refused = true;
+    r->has_refused_whole = is_whole;
+    r->result->refusals +=
+        run_refusals(r->device, &r->problem, r->kernel, r->result->detail, sizeof r->result->detail);
+    if (r->result->detail[0] == '\0')
+        return true;
+    r->result->verdict = RUN_WRONG;
+    return false;
+}
+
 /* What a search for sizes found. */
 typedef struct sizes_found {
     uint64_t launching;   /* those that had work */
@@ -309,13 +339,8 @@ static bool run_sizes_within(runner *r, const size_limits *limits, bool is_repla
         size_plan_use(&plan, i);
         fine = run_size(r, progress);
         bool launches = problem_measure(&r->problem, NULL, error, sizeof error) == PROBLEM_LEGAL;
-        if (fine && launches && found->launching++ == 0) {
-            r->result->refusals =
-                run_refusals(r->device, &r->problem, r->kernel, r->result->detail, sizeof r->result->detail);
-            fine = r->result->detail[0] == '\0';
-            if (!fine)
-                r->result->verdict = RUN_WRONG;
-        }
+        found->launching += fine && launches;
+        fine = fine && (!launches || refuse(r));
     }
     if (plan.obstacle)
         found->obstacle = plan.obstacle;
@@ -363,85 +388,7 @@ static bool run_sizes(runner *r, void (*progress)(const char *, uint64_t))
     return fine && fail_sizes(r, &found);
 }
 
-/* ---- before ------------------------------------------------------------------------------------------------------ */
-
-/* Whether every argument is one that this program can make: a known type, and a shape for every pointer. */
-static bool check_arguments(runner *r)
-{
-    const manifest_variant *v = r->problem.variant;
-    if (v->why_not_launched) {
-        conclude(r, RUN_SKIPPED, "%s", v->why_not_launched);
-        return false;
-    }
-    if (v->struct_bytes > STRUCT_BYTES) {
-        conclude(r, RUN_WRONG, "its argument struct has %llu bytes; at most %d are supported",
-                 (unsigned long long)v->struct_bytes, STRUCT_BYTES);
-        return false;
-    }
-    for (size_t i = 0; i < v->arg_count; i++) {
-        const manifest_arg *a = &v->args[i];
-        const bool is_null =
-            !manifest_is_pointer(a) && strcmp(a->type_name, "address") == 0; /* all that it can be */
-        if (is_null)
-            continue;
-        if (a->type == ELEMENT_NONE || (manifest_is_pointer(a) && a->dimension_count == 0)) {
-            conclude(r, RUN_SKIPPED, "argument %s: %s", a->name,
-                     a->type == ELEMENT_NONE ? "a type that this program cannot make" : "no shape is stated");
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool check_reference(runner *r)
-{
-    char name[64];
-    const char *names = r->row && r->row->args ? r->row->args : "";
-    while (*names) {
-        size_t length = strcspn(names, " ");
-        snprintf(name, sizeof name, "%.*s", (int)length, names);
-        if (!manifest_find_arg(r->problem.variant, name)) {
-            conclude(r, RUN_WRONG,
-                     "%s%sthe reference of %s asks for an argument \"%s\"; the manifest has none",
-                     r->row->file ? r->row->file : "", r->row->file ? ": " : "", r->row->name, name);
-            return false;
-        }
-        names += length + (names[length] == ' ');
-    }
-    return true;
-}
-
-static bool check_identity(runner *r)
-{
-    const manifest_variant *v = r->problem.variant;
-    const kiln_kernel *k = r->kernel;
-    if (strcmp(k->id, v->id) == 0 && strcmp(k->entry, v->entry) == 0 && k->key == v->key &&
-        memcmp(k->block, v->block, sizeof v->block) == 0)
-        return true;
-    conclude(r, RUN_WRONG, "the bundle's kernel %s (entry %s) is not what the manifest describes", k->id,
-             k->entry);
-    return false;
-}
-
-static bool is_usable(runner *r)
-{
-    const uint32_t has = r->device->loader.device.max_shared_bytes;
-    char error[256];
-    uint64_t
-        needs; /* of sizes that are all 0, the least there is; sizes that need too much are left out later */
-    if (problem_evaluate(&r->problem, r->problem.variant->shared_bytes, &needs, error, sizeof error) &&
-        needs > has) {
-        conclude(r, RUN_SKIPPED, "it needs %llu bytes of shared memory per thread block, the device has %u",
-                 (unsigned long long)needs, has);
-        return false;
-    }
-    if (kiln_usable(&r->device->loader, r->kernel))
-        return true;
-    kiln_error none = {.status = KILN_ERROR_NO_IMAGE, .subject = r->kernel->id, .detail = ""};
-    r->result->verdict = RUN_SKIPPED;
-    kiln_describe_error(&r->device->loader, &none, r->kernel, r->result->detail, sizeof r->result->detail);
-    return false;
-}
+/* ---- the variant ------------------------------------------------------------------------------------------------- */
 
 /* The family's function has external linkage; the program exports its symbols so that its name finds it. Its parameters
  * are the launcher's, but for the struct's type. */
@@ -470,7 +417,7 @@ bool run_variant(device *d, const manifest *m, const manifest_variant *v, const 
     *result = (run_result){.verdict = r.row ? RUN_OK : RUN_EXECUTED};
     if (!problem_open(&r.problem, v, &d->loader.device, result->detail, sizeof result->detail))
         result->verdict = RUN_SKIPPED;
-    else if (check_identity(&r) && check_arguments(&r) && is_usable(&r) && check_reference(&r))
+    else if (run_may_begin(d, &r.problem, kernel, r.row, result))
         run_sizes(&r, progress);
     if (result->verdict == RUN_OK &&
         result->elements == 0) /* of kernels that write nothing, or expect says nothing */
