@@ -180,7 +180,6 @@ static void describe_launch(text *out, const kiln_family *f)
         {"thread blocks", dimensions(out->arena, f->grid)},
         {"shared bytes", f->shared_bytes},
         {"nothing to do when", f->empty},
-        {"inputs may be null when", f->unread},
         {"bytes read", f->cost.bytes_read},
         {"bytes written", f->cost.bytes_written},
         {"instructions", f->cost.thread_instructions},

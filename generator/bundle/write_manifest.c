@@ -251,8 +251,6 @@ static void add_variant(arena *a, json *j, const bundle_variant *bv)
     add_launch(a, j, bv);
     add_rules(a, j, v);
     json_string_member(j, "empty", bound(a, v->family, v->family->empty, v));
-    if (v->family->unread)
-        json_string_member(j, "unread", bound(a, v->family, v->family->unread, v));
     add_cost(a, j, v->family, v);
     json_key(j, "images");
     json_begin_array(j);

@@ -1,4 +1,6 @@
 /* The golden bundle, launched over the runtime's scripted driver: what reaches the driver, and what never does. */
+#include <math.h>
+
 #include "fake_driver.h"
 #include "test.h"
 
@@ -152,6 +154,21 @@ static void checks_rules_of_the_variant(void **state)
     expect_failure(sample_blend_f32_f32_64_noclamp_wide(&loader, NULL, &args), KILN_ERROR_BAD_ARGUMENT,
                    "blend", "stride must be a multiple of 16, with strategy=wide");
     assert_status(sample_blend_f32_f32_64_noclamp_narrow(&loader, NULL, &args), KILN_OK);
+}
+
+/* What is finite stays so where the variant has less room than the struct; an infinity is what it was. */
+static void refuses_what_narrowing_makes_infinite(void **state)
+{
+    (void)state;
+    static const double beyond[] = {1e39, -1e39};
+    sample_blend_args args = blend_args();
+    for (int i = 0; i < 2; i++) {
+        args.factor = beyond[i];
+        expect_failure(sample_blend(&loader, NULL, &args), KILN_ERROR_BAD_ARGUMENT, "blend",
+                       "factor is beyond the range of f32");
+    }
+    args.factor = INFINITY;
+    assert_status(sample_blend(&loader, NULL, &args), KILN_OK);
 }
 
 static void takes_zero_for_the_default(void **state)
@@ -391,6 +408,7 @@ int main(void)
         cmocka_unit_test_setup(refuses_misaligned_pointers, set_up),
         cmocka_unit_test_setup(checks_rules_before_pointers, set_up),
         cmocka_unit_test_setup(checks_rules_of_the_variant, set_up),
+        cmocka_unit_test_setup(refuses_what_narrowing_makes_infinite, set_up),
         cmocka_unit_test_setup(takes_zero_for_the_default, set_up),
         cmocka_unit_test_setup(asks_for_less, set_up),
         cmocka_unit_test_setup(dispatches_by_arguments_and_device, set_up),

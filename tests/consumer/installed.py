@@ -8,6 +8,7 @@ The verb `install` installs what BUILD_DIR built, and moves it to PREFIX; the ot
 import json
 import os
 import pathlib
+import re
 import shutil
 import sys
 import time
@@ -192,20 +193,48 @@ OWN_MISTAKES = (
 )
 
 
+def same_code(a, b):
+    """But for comments and how it is laid out."""
+    return "".join(re.sub(r"/\*.*?\*/", "", a, flags=re.S).split()) == "".join(re.sub(r"/\*.*?\*/", "", b, flags=re.S).split())
+
+
 def own_family(scratch):
-    """A generator with one more family; verified as far as a family without a reference can be, and its mistakes told."""
+    """A generator with one more family; verified by a reference of its own, and its mistakes told."""
     folder = project(scratch, "own_family")
     configure(folder)
     build(folder)
     runs(folder, "mine: success, 1 3 1999\n")
     output = run(folder / "build/mykiln", "families")
     expect("saxpy" in output and "nf4_gemm" in output, f"mykiln has its own families and kiln's: {output}")
-    output = run(folder / "build/mine_verify", "--driver", driver(), "--max-elements", "4096")
-    expect("2 executed but not compared, 0 skipped, 0 wrong" in output, f"verification: {output}")
+    verify = (folder / "build/mine_verify", "--driver", driver(), "--max-elements", "4096")
+    output = run(*verify)
+    expect("\n3 of 3 variants right; 0 executed" in output, f"verification: {output}")
+    shown = re.findall(r"^```c\n(.*?)^```", (SOURCE_DIR / "README.md").read_text(), re.M | re.S)
+    expect(any(same_code(code, (folder / "saxpy_reference.c").read_text()) for code in shown), "the README has saxpy_reference.c")
     source = folder / "saxpy.c"
     header = (folder / "build/mine.h").read_text()
     expect("aligned to 4 bytes, or 8" in header, f"elements are aligned to their size: {header}")
     text = source.read_text()
+    source.write_text(text.replace("ptx_fma(f, a, xi, yi)", "ptx_fma(f, xi, a, xi)"))
+    build(folder)
+    output = run(*verify, fails=True)
+    expect("2 wrong" in output and "elements are wrong; the first:\n      y[0] is " in output,
+           f"a wrong kernel is found by its own reference: {output}")
+    source.write_text(text)
+
+    lists = folder / "CMakeLists.txt"
+    said = lists.read_text()
+    lists.write_text(said.replace(" REFERENCES saxpy_reference.c", ""))
+    build(folder)
+    output = run(*verify, fails=True)
+    expect("1 of 3 variants right; 2 executed" in output and "not compared:\n  saxpy, which is not listed" in output,
+           f"without a reference: {output}")
+    lists.write_text(said.replace("REFERENCES saxpy_reference.c", "REFERENCES saxpy_reference.c UNCOMPARED saxpy"))
+    build(folder)
+    place = f"saxpy_reference.c:{(folder / 'saxpy_reference.c').read_text().partition('KILN_REFERENCE')[0].count(chr(10)) + 1}"
+    output = run(*verify, fails=True)
+    expect("UNCOMPARED saxpy: it is compared, with the reference at " in output and place in output, f"both: {output}")
+    lists.write_text(said)
     for right, wrong, told in OWN_MISTAKES:
         expect(right in text, f"saxpy.c has '{right}'")
         source.write_text(text.replace(right, wrong))
@@ -221,6 +250,8 @@ block: bad argument: block_x * block_y * block_z must be at most 128, the kernel
 shared: bad argument: more dynamic shared memory than the kernel declares
 grid: bad argument: grid_x must be at least 1
 transpose: success
+no columns: success
+no matrices: a required pointer is null: out is null
 softmax: success
 columns: bad argument: columns <= 512 must hold
 right
@@ -235,7 +266,8 @@ def foreign_ptx(scratch):
     runs(folder, FOREIGN_RESULT)
     environment = {**os.environ, "KILN_EMU_CHECK": "all"}
     output = run(folder / "build/foreign_verify", "--driver", driver(), "--max-elements", "4096", env=environment)
-    expect("1 of 7 variants right; 4 executed but not compared, 2 skipped, 0 wrong" in output, f"verification: {output}")
+    expect("4 of 7 variants right; 1 executed but not compared, 2 skipped, 0 wrong" in output, f"verification: {output}")
+    expect(output.endswith("not compared:\n  fill_f32\n"), f"the list: {output}")
     expect("says no more of its args than their names" in output and "gives no args" in output, f"why: {output}")
     output = run(PREFIX / "bin/kiln-profile", folder / "build", "--variant", "saxpy", "--target", "sm_90", "--args",
                  "n=1000,a=1")

@@ -165,7 +165,8 @@ HANDLER(red)
     atomic(w, op, mask, 0, false);
 }
 
-/* Elements of a vector are updated one by one. The list holds the destinations, if any, then the sources. */
+/* Elements of a vector are updated one by one; a destination may be another one's source. The list holds the destinations,
+   if any, then the sources. */
 static inline void vector(emu_warp *w, const emu_op *op, uint32_t mask, unsigned address_arg, bool returns)
 {
     uint64_t at[EMU_LANES];
@@ -176,12 +177,11 @@ static inline void vector(emu_warp *w, const emu_op *op, uint32_t mask, unsigned
     const uint32_t *sources = op->list + (returns ? count : 0);
     ACTIVE_LANES(mask)
     {
-        for (unsigned n = 0; n < count; n++) {
-            uint64_t b = element(w, sources[n], bytes, i);
-            uint64_t old = update(&op->mods, false, bytes, at[i] + n * bytes, b, 0);
-            if (returns)
-                memcpy((char *)emu_lanes(w, op->list[n]) + (size_t)i * bytes, &old, bytes);
-        }
+        uint64_t old[8];
+        for (unsigned n = 0; n < count; n++)
+            old[n] = update(&op->mods, false, bytes, at[i] + n * bytes, element(w, sources[n], bytes, i), 0);
+        for (unsigned n = 0; returns && n < count; n++)
+            memcpy((char *)emu_lanes(w, op->list[n]) + (size_t)i * bytes, &old[n], bytes);
     }
 }
 

@@ -7,6 +7,7 @@
 
 #include "families/inputs.h"
 #include "report.h"
+#include "uncompared.h"
 
 typedef struct program {
     options options;
@@ -128,7 +129,7 @@ static int run_program(program *p, const char *manifest_text, size_t manifest_by
         fprintf(stderr, "kiln-verify: the bundle has no such variant; --list shows all\n");
         return VERIFY_EXIT_USAGE;
     }
-    if (!check_manifest(p))
+    if (!check_manifest(p) || !references_check(p->manifest))
         return VERIFY_EXIT_WRONG;
     if (p->options.is_listing)
         return list_variants(p);

@@ -164,7 +164,7 @@ static kiln_status check_blend(kiln_loader *loader, const sample_blend_args *a)
         static const char detail[] = "x is null";
         return kiln_fail(loader, KILN_ERROR_NULL_POINTER, blend_name, detail);
     }
-    if (a->y == 0) {
+    if (a->y == 0 && a->stride != 0) {
         static const char detail[] = "y is null";
         return kiln_fail(loader, KILN_ERROR_NULL_POINTER, blend_name, detail);
     }
@@ -309,6 +309,10 @@ kiln_status sample_blend_f32_f32_64_noclamp_narrow(kiln_loader *loader, CUstream
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.rows, 64),
                               4 * (uint64_t)loader->device.multiprocessors), ceil_div(a.stride, 2048), 1};
     float factor_f32 = (float)a.factor;
+    if (a.factor - a.factor >= 0 && !(factor_f32 - factor_f32 >= 0)) {
+        static const char detail[] = "factor is beyond the range of f32";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
+    }
     void *params[] = {&a.x, &a.y, &a.norm, &factor_f32, &a.rows, &a.stride};
     return kiln_launch(loader, &sample_blend_f32_f32_64_noclamp_narrow_kernel, stream, grid, 256, params);
 }
@@ -459,6 +463,10 @@ kiln_status sample_blend_f32_f32_64_noclamp_wide(kiln_loader *loader, CUstream s
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.rows, 64),
                               4 * (uint64_t)loader->device.multiprocessors), ceil_div(a.stride, 2048), 1};
     float factor_f32 = (float)a.factor;
+    if (a.factor - a.factor >= 0 && !(factor_f32 - factor_f32 >= 0)) {
+        static const char detail[] = "factor is beyond the range of f32";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
+    }
     void *params[] = {&a.x, &a.y, &a.norm, &factor_f32, &a.rows, &a.stride};
     return kiln_launch(loader, &sample_blend_f32_f32_64_noclamp_wide_kernel, stream, grid,
                        minimum(a.stride, 4096) * 16, params);
@@ -606,6 +614,10 @@ kiln_status sample_blend_f32_f32_128_noclamp_narrow(kiln_loader *loader, CUstrea
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.rows, 128),
                               4 * (uint64_t)loader->device.multiprocessors), ceil_div(a.stride, 2048), 1};
     float factor_f32 = (float)a.factor;
+    if (a.factor - a.factor >= 0 && !(factor_f32 - factor_f32 >= 0)) {
+        static const char detail[] = "factor is beyond the range of f32";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
+    }
     void *params[] = {&a.x, &a.y, &a.norm, &factor_f32, &a.rows, &a.stride};
     return kiln_launch(loader, &sample_blend_f32_f32_128_noclamp_narrow_kernel, stream, grid, 512, params);
 }
@@ -756,6 +768,10 @@ kiln_status sample_blend_f32_f32_128_noclamp_wide(kiln_loader *loader, CUstream 
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.rows, 128),
                               4 * (uint64_t)loader->device.multiprocessors), ceil_div(a.stride, 2048), 1};
     float factor_f32 = (float)a.factor;
+    if (a.factor - a.factor >= 0 && !(factor_f32 - factor_f32 >= 0)) {
+        static const char detail[] = "factor is beyond the range of f32";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
+    }
     void *params[] = {&a.x, &a.y, &a.norm, &factor_f32, &a.rows, &a.stride};
     return kiln_launch(loader, &sample_blend_f32_f32_128_noclamp_wide_kernel, stream, grid,
                        minimum(a.stride, 4096) * 16, params);
@@ -903,6 +919,10 @@ kiln_status sample_blend_f16_f32_64_noclamp_narrow(kiln_loader *loader, CUstream
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.rows, 64),
                               4 * (uint64_t)loader->device.multiprocessors), ceil_div(a.stride, 2048), 1};
     float factor_f32 = (float)a.factor;
+    if (a.factor - a.factor >= 0 && !(factor_f32 - factor_f32 >= 0)) {
+        static const char detail[] = "factor is beyond the range of f32";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
+    }
     void *params[] = {&a.x, &a.y, &a.norm, &factor_f32, &a.rows, &a.stride};
     return kiln_launch(loader, &sample_blend_f16_f32_64_noclamp_narrow_kernel, stream, grid, 256, params);
 }
@@ -1053,6 +1073,10 @@ kiln_status sample_blend_f16_f32_64_noclamp_wide(kiln_loader *loader, CUstream s
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.rows, 64),
                               4 * (uint64_t)loader->device.multiprocessors), ceil_div(a.stride, 2048), 1};
     float factor_f32 = (float)a.factor;
+    if (a.factor - a.factor >= 0 && !(factor_f32 - factor_f32 >= 0)) {
+        static const char detail[] = "factor is beyond the range of f32";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
+    }
     void *params[] = {&a.x, &a.y, &a.norm, &factor_f32, &a.rows, &a.stride};
     return kiln_launch(loader, &sample_blend_f16_f32_64_noclamp_wide_kernel, stream, grid,
                        minimum(a.stride, 4096) * 16, params);
@@ -1200,6 +1224,10 @@ kiln_status sample_blend_f16_f32_128_noclamp_narrow(kiln_loader *loader, CUstrea
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.rows, 128),
                               4 * (uint64_t)loader->device.multiprocessors), ceil_div(a.stride, 2048), 1};
     float factor_f32 = (float)a.factor;
+    if (a.factor - a.factor >= 0 && !(factor_f32 - factor_f32 >= 0)) {
+        static const char detail[] = "factor is beyond the range of f32";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
+    }
     void *params[] = {&a.x, &a.y, &a.norm, &factor_f32, &a.rows, &a.stride};
     return kiln_launch(loader, &sample_blend_f16_f32_128_noclamp_narrow_kernel, stream, grid, 512, params);
 }
@@ -1350,6 +1378,10 @@ kiln_status sample_blend_f16_f32_128_noclamp_wide(kiln_loader *loader, CUstream 
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.rows, 128),
                               4 * (uint64_t)loader->device.multiprocessors), ceil_div(a.stride, 2048), 1};
     float factor_f32 = (float)a.factor;
+    if (a.factor - a.factor >= 0 && !(factor_f32 - factor_f32 >= 0)) {
+        static const char detail[] = "factor is beyond the range of f32";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
+    }
     void *params[] = {&a.x, &a.y, &a.norm, &factor_f32, &a.rows, &a.stride};
     return kiln_launch(loader, &sample_blend_f16_f32_128_noclamp_wide_kernel, stream, grid,
                        minimum(a.stride, 4096) * 16, params);
@@ -1680,7 +1712,7 @@ kiln_status sample_parts_2(kiln_loader *loader, CUstream stream, const sample_pa
         static const char detail[] = "workspace_size must be at least n * splits, with splits=2";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, parts_name, detail);
     }
-    if (a.workspace == 0) {
+    if (a.workspace == 0 && a.workspace_size != 0) {
         static const char detail[] = "workspace is null";
         return kiln_fail(loader, KILN_ERROR_NULL_POINTER, parts_name, detail);
     }

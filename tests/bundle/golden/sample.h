@@ -12,10 +12,10 @@
  *
  * A function checks its arguments, loads its kernel when it is used first, and launches it on the stream;
  * it does not wait for the kernel to end. `args` is read before it returns. Pointers are device addresses;
- * what a kernel writes must not overlap anything else that it is given. With any status but KILN_OK
- * nothing was launched: NULL_POINTER, BAD_ARGUMENT, MISALIGNED and GRID_TOO_LARGE for the arguments,
- * NO_VARIANT, CLOSED, LAUNCH, and those of kiln_preload; kiln_last_error has the details. Several threads
- * may call at once.
+ * one to an array that has no elements in this call may be null. What a kernel writes must not overlap
+ * anything else that it is given. With any status but KILN_OK nothing was launched: NULL_POINTER,
+ * BAD_ARGUMENT, MISALIGNED and GRID_TOO_LARGE for the arguments, NO_VARIANT, CLOSED, LAUNCH, and those of
+ * kiln_preload; kiln_last_error has the details. Several threads may call at once.
  *
  * A family's function picks one of its kernels and launches that. The function named ..._pick only tells
  * which one, and loads and launches nothing: `*kernel` is null when there is nothing to do, and with any
