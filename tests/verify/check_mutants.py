@@ -38,7 +38,7 @@ class Checker:
 
     def run(self, program, *arguments, driver=None, has_ptxas=False):
         path = os.environ["PATH"] if has_ptxas else "/nonexistent"
-        environment = dict(os.environ, KILN_EMU_DEVICE="sm_80", PATH=path)
+        environment = {"KILN_EMU_DEVICE": "sm_80", **os.environ, "PATH": path}
         return subprocess.run([program, "--driver", driver or self.driver, *arguments], env=environment, text=True,
                               capture_output=True, check=False)
 
@@ -132,6 +132,19 @@ def check_same_code(checker, program):
     check_tally(checker, report)
 
 
+def check_turns(checker, verify):
+    """Where each size takes one input, another device begins with another."""
+    names = set()
+    for target in ("sm_75", "sm_80", "sm_90", "sm_120"):
+        os.environ["KILN_EMU_DEVICE"] = target
+        report = checker.report(verify, "--filter", "nf4_scale/type=f32", "--mutate", "8", "--size", "n=65", "--inputs", "1")
+        found = {m["detail"].partition('input "')[2].partition('"')[0] for m in report["mutants"]} - {""}
+        checker.expect(len(found) == 1, f"{target}: inputs {found}")
+        names |= found
+    del os.environ["KILN_EMU_DEVICE"]
+    checker.expect(len(names) > 2, f"the first input of four devices is one of {names}")
+
+
 def check_refused(checker, verify, driver):
     done = checker.run(verify, "--mutate", "5", driver=driver)
     said = "--mutate is for the emulated driver: on the host in disguise a wrong kernel may hang"
@@ -146,6 +159,7 @@ def main():
     check_text(checker, program)
     check_reference(checker, verify)
     check_same_code(checker, program)
+    check_turns(checker, verify)
     check_refused(checker, real_program, real_driver)
     print("all as expected" if not checker.failed else f"{checker.failed} failed")
     sys.exit(checker.failed != 0)
