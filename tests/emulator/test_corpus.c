@@ -91,6 +91,7 @@ static struct {
     {"race_blocks", "of block (0,0,0) ", 0},
     {"race_copy", "nothing has waited for it", 0},
     {"race_arrival", "with nothing to order the two", 0},
+    {"read_only", "as read-only data", 0},
     {"divergent_barrier", "waits at an aligned barrier while", 0},
     {"incomplete_barrier", "threads have arrived", 0},
     {"exited_barrier", "threads of the block have exited", 0},

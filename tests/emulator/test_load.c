@@ -50,7 +50,7 @@ static const load_case refused[] = {
      "combination of modifiers"},
     {NULL, ".reg .f32 %f<3>;\ncvt.rn.f32.f32 %f1, %f2;", CUDA_ERROR_INVALID_PTX, "combination of modifiers"},
     {NULL, ".reg .f32 %f<3>;\nfma.f32 %f1, %f2, %f1, %f2;", CUDA_ERROR_INVALID_PTX,
-     "'fma' takes here; expected rn|rz|rm|rp"},
+     "'fma' needs one more modifier: rn|rz|rm|rp"},
     {NULL, ".shared .b8 s[50000];\n.reg .b32 %r; mov.u32 %r, s;", CUDA_ERROR_INVALID_PTX,
      "declares 50000 bytes of shared memory, 49152 are the most"},
     {NULL, ".maxntid 128;", CUDA_ERROR_INVALID_PTX,
@@ -149,7 +149,7 @@ static void test_many_errors(void **state)
         CUDA_ERROR_INVALID_PTX);
     assert_contains(test_log, "line 7: error: '%r9' is not declared\n     7 | add.u32 %r1, %r2, %r9;\n");
     assert_contains(test_log, "line 8: error:");
-    assert_contains(test_log, "line 9: error: '.u32' is not a modifier that 'mul' takes here; expected lo");
+    assert_contains(test_log, "line 9: error: 'mul' needs one more modifier: lo");
 }
 
 static void test_globals(void **state)

@@ -79,13 +79,16 @@ static void decode_instruction(emu_decoder *d, const emu_instruction *i)
     d->is_first = true;
     d->temporaries_used = 0;
     emu_op op = {0};
-    const emu_row *row = emu_match(d->in, i, &op.mods);
+    emu_text modifiers[EMU_MAX_MODIFIERS];
+    emu_instruction ordered = *i;
+    const emu_row *row = emu_match(d->in, i, &op.mods, modifiers);
     if (!row)
         return;
+    ordered.modifiers = modifiers;
     decode_guard(d, i);
     op.run = row->by_type ? row->by_type[op.mods.type] : row->pick ? row->pick(&op.mods) : row->run;
     if (row->decode)
-        row->decode(d, i, &op);
+        row->decode(d, &ordered, &op);
     else if (!op.run)
         emu_decode_error(d, "this combination of modifiers is not one that '%s' has", row->opcode);
     else
