@@ -93,6 +93,7 @@ static struct {
     {"race_arrival", "with nothing to order the two", 0},
     {"read_only", "as read-only data", 0},
     {"divergent_barrier", "waits at an aligned barrier while", 0},
+    {"skipped_barrier", "is at an aligned barrier that", 0},
     {"incomplete_barrier", "threads have arrived", 0},
     {"exited_barrier", "threads of the block have exited", 0},
     {"bad_barrier", "barrier", 0},

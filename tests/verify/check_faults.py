@@ -166,6 +166,12 @@ def check_lacks(program, driver):
     variants = report.get("variants", [])
     if status != 1 or {v["result"] for v in variants} != {"skipped"} or {v["detail"] for v in variants} != said:
         return fail("lacks-on-emulator", f"status {status}", output)
+    status, output, report = run(program, driver, "refused-on-emulator")
+    variants = {v["id"]: v for v in report.get("variants", [])}
+    refused = variants.pop("axpy", {})
+    if status != 0 or refused.get("result") != "skipped" or {refused.get("detail")} != said or not variants or \
+            {v["result"] for v in variants.values()} != {"ok"}:
+        return fail("refused-on-emulator", f"status {status}", output)
     return 0
 
 

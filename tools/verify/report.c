@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "json.h"
 #include "uncompared.h"
 #include "verify.h"
 
@@ -70,12 +71,6 @@ static void clear_progress(void)
         fputs("\r\033[K", stderr);
 }
 
-static const char *emulator_checks(void)
-{
-    const char *checks = getenv("KILN_EMU_CHECK");
-    return checks ? checks : "not set: the emulated driver's default";
-}
-
 void report_begin(const manifest *m, const device *d, const options *o)
 {
     people = o->json && strcmp(o->json, "-") == 0 ? stderr : stdout;
@@ -84,7 +79,7 @@ void report_begin(const manifest *m, const device *d, const options *o)
             d->version % 1000 / 10);
     if (d->is_emulated)
         fprintf(people, "checks   exact buffers; KILN_EMU_CHECK: %s; every case twice, the second time %s\n",
-                emulator_checks(), d->has_order ? "alike" : "from the last thread block to the first");
+                getenv("KILN_EMU_CHECK"), d->has_order ? "alike" : "from the last thread block to the first");
     else
         fprintf(people, "checks   guard bytes around every buffer; every case twice\n");
     fprintf(people, "seed     %" PRIu64 "\n\n", o->run.seed);
@@ -181,39 +176,19 @@ int report_end(const manifest_variant *const *variants, const run_result *result
 
 /* ---- JSON -------------------------------------------------------------------------------------------------------- */
 
-static void write_string(FILE *out, const char *text)
-{
-    fputc('"', out);
-    for (; *text; text++) {
-        if (*text == '"' || *text == '\\')
-            fprintf(out, "\\%c", *text);
-        else if ((unsigned char)*text < 0x20)
-            fprintf(out, "\\u%04x", (unsigned)*text);
-        else
-            fputc(*text, out);
-    }
-    fputc('"', out);
-}
-
-static void write_member(FILE *out, const char *name, const char *text)
-{
-    fprintf(out, "\"%s\": ", name);
-    write_string(out, text);
-}
-
 static void write_result(FILE *out, const manifest_variant *v, const run_result *r)
 {
     fputs("    {", out);
-    write_member(out, "id", v->id);
+    json_member(out, "id", v->id);
     fputs(", ", out);
-    write_member(out, "result", verdicts[r->verdict]);
+    json_member(out, "result", verdicts[r->verdict]);
     fprintf(out,
             ", \"cases\": %" PRIu64 ", \"launches\": %" PRIu64 ", \"refusals\": %" PRIu64
             ", \"elements\": %" PRIu64 ", \"worst_error_over_bound\": %.6g, \"seconds\": %.3f",
             r->cases, r->launches, r->refusals, r->elements, r->worst_ratio, r->seconds);
     if (r->detail[0]) {
         fputs(", ", out);
-        write_member(out, "detail", r->detail);
+        json_member(out, "detail", r->detail);
     }
     fputc('}', out);
 }
@@ -227,14 +202,14 @@ static void write_families(FILE *out, const manifest_variant *const *variants, c
             continue;
         const family_tally t = tally_family(family, variants, results, count);
         fputs(i > 0 ? ",\n    {" : "    {", out);
-        write_member(out, "family", family);
+        json_member(out, "family", family);
         fprintf(out,
                 ", \"variants\": %zu, \"ok\": %zu, \"elements\": %" PRIu64
                 ", \"worst_error_over_bound\": %.6g",
                 t.variants, t.right, t.elements, t.worst_ratio);
         if (t.worst_ratio > 0) {
             fputs(", ", out);
-            write_member(out, "worst", t.worst);
+            json_member(out, "worst", t.worst);
         }
         fputc('}', out);
     }
@@ -266,12 +241,12 @@ bool report_write_json(const char *path, const manifest *m, const device *d, con
         return false;
     }
     fputs("{\n  ", out);
-    write_member(out, "bundle", m->bundle);
+    json_member(out, "bundle", m->bundle);
     fputs(",\n  ", out);
-    write_member(out, "device", d->name);
+    json_member(out, "device", d->name);
     fprintf(out, ",\n  \"sm\": %u,\n  \"driver_version\": %d,\n  \"emulated\": %s,\n  ", d->loader.device.sm,
             d->version, d->is_emulated ? "true" : "false");
-    write_member(out, "checks", d->is_emulated ? emulator_checks() : "guards");
+    json_member(out, "checks", d->is_emulated ? getenv("KILN_EMU_CHECK") : "guards");
     fprintf(out, ",\n  \"seed\": %" PRIu64 ",\n  \"variants\": [\n", o->run.seed);
     for (size_t i = 0; i < count; i++) {
         write_result(out, variants[i], &results[i]);

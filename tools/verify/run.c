@@ -281,6 +281,15 @@ static size_t next_expected(const runner *r, const input_pattern *const *inputs,
     return at;
 }
 
+/* Where the inputs' turns begin: elsewhere for each variant and each device, so that what one does not meet with an input
+ * at some size another does. Steps of the golden ratio keep devices apart. */
+static size_t first_turn(const runner *r)
+{
+    const random_stream s = random_open(0, r->problem.variant->id);
+    const uint32_t share = (uint32_t)random_bits(s, 0) + r->device->loader.device.sm * UINT32_C(0x9e3779b9);
+    return (size_t)((uint64_t)share * MOST_INPUTS >> 32);
+}
+
 static bool run_size(runner *r, void (*progress)(const char *, uint64_t))
 {
     char error[256];
@@ -330,6 +339,7 @@ static bool run_sizes_within(runner *r, const size_limits *limits, bool is_repla
     size_plan plan;
     bool fine = true;
     char error[256], mistake[MISTAKE_BYTES];
+    r->turn = first_turn(r);
     size_plan_open(&plan, &r->problem, limits);
     plan.is_replacing = is_replacing;
     if (!reference_plan(r->row, &plan, r->options->seed, mistake))
