@@ -224,7 +224,7 @@ static void write_uncompared(FILE *out, const manifest_variant *const *variants,
     fputs("  \"uncompared\": [", out);
     for (size_t i = 0; (family = next_uncompared(variants, results, count, &i)); i++) {
         fputs(before, out);
-        write_member(out, "family", family);
+        json_member(out, "family", family);
         fprintf(out, ", \"is_listed\": %s}", is_listed_as_uncompared(family) ? "true" : "false");
         before = ",\n    {";
     }
