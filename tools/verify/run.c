@@ -22,6 +22,7 @@ typedef struct runner {
     problem problem;
     run_result *result;
     size_t turn;  /* of the inputs that the next size takes, where it does not take all */
+    size_t other; /* of those that are not for large sizes, which the next of these takes one of */
     bool is_lost; /* the context takes no more work */
 } runner;
 
@@ -228,15 +229,19 @@ static bool run_case(runner *r, const input_pattern *pattern, bool is_empty, boo
 
 /* ---- all cases --------------------------------------------------------------------------------------------------- */
 
-/* The inputs that are for problems of this size; a problem without work has one. */
-static size_t choose_inputs(const runner *r, bool is_empty, const input_pattern *chosen[MOST_INPUTS])
+/* The inputs that are for problems of this size; a problem without work has one. Large ones take those that say so, and of
+ * the others one in turn. */
+static size_t choose_inputs(runner *r, bool is_empty, const input_pattern *chosen[MOST_INPUTS])
 {
     const input_pattern *patterns = r->row ? r->row->patterns : generic_patterns;
-    bool is_large = problem_elements(&r->problem) > LARGE_ELEMENTS;
-    size_t count = 0;
+    const bool are_few = problem_elements(&r->problem) > LARGE_ELEMENTS && !r->options->limits.is_full;
+    size_t count = 0, others = 0, seen = 0;
+    for (const input_pattern *p = patterns; p->name; p++)
+        others += !(p->flags & PATTERN_LARGE);
     for (const input_pattern *p = patterns; p->name && count < (is_empty ? 1 : MOST_INPUTS); p++)
-        if (!is_large || r->options->limits.is_full || (p->flags & PATTERN_LARGE))
+        if (!are_few || (p->flags & PATTERN_LARGE) || seen++ == r->other % others)
             chosen[count++] = p;
+    r->other += are_few;
     return count;
 }
 
@@ -273,13 +278,13 @@ static bool run_sizes_within(runner *r, const size_limits *limits, void (*progre
     size_plan plan;
     bool fine = true;
     char error[256];
-    r->turn = first_turn(r);
+    r->turn = r->other = first_turn(r);
     size_plan_open(&plan, &r->problem, limits);
     if (r->row && r->row->plan)
         r->row->plan(&plan);
     else
         size_plan_fill(&plan, r->options->seed);
-    size_plan_sort(&plan);
+    size_plan_finish(&plan);
     for (size_t i = 0; fine && i < plan.count; i++) {
         size_plan_use(&plan, i);
         fine = run_size(r, progress);
