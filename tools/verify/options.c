@@ -38,7 +38,8 @@ void options_print_help(void)
         "  --inputs N          at each size N of the inputs in turn, the next ones at the next size "
         "(default: %s)\n"
         "  --big N             one more size near N, whatever --max-elements says\n"
-        "  --size NAME=N       only sizes at which this argument is N; without one the variant is wrong\n"
+        "  --size NAME=N       only sizes at which this argument is N: those that are tried anyhow, or else\n"
+        "                      the smallest of these with N in the argument's place\n"
         "  --full              every input at every size, and more sizes\n"
         "  --data FILE         raw little-endian float32 numbers of a real model, as one more input\n"
         "  --mutate N          change a word of the kernels' PTX, N times, each time another one, and tell "
@@ -78,7 +79,7 @@ static const struct option_row {
     {"--json", OPTION_TEXT, offsetof(options, json), 0, 0},
     {"--data", OPTION_TEXT, offsetof(options, data), 0, 0},
     {"--sample", OPTION_SHARE, offsetof(options, sample), 0, UINT32_MAX},
-    {"--size", OPTION_SIZE, offsetof(options, run.limits.only), 0, UINT32_MAX},
+    {"--size", OPTION_SIZE, offsetof(options, run.limits.only), 0, INT64_MAX},
     {"--device", OPTION_NUMBER, offsetof(options, device), 0, 1023},
     {"--seed", OPTION_NUMBER, offsetof(options, run.seed), 0, UINT64_MAX},
     {"--max-elements", OPTION_NUMBER, offsetof(options, run.limits.max_elements), 64, MOST_ELEMENTS},

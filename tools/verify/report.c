@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "json.h"
+#include "uncompared.h"
 #include "verify.h"
 
 /* Where the table goes: standard output, unless that is taken by JSON. */
@@ -128,6 +129,28 @@ static void report_families(const manifest_variant *const *variants, const run_r
     }
 }
 
+/* Returns how many of them are not excused. */
+static size_t report_uncompared(const manifest_variant *const *variants, const run_result *results,
+                                size_t count)
+{
+    const char *title = "\nrun under all checks, and not compared:\n", *family;
+    size_t missing = 0;
+    for (size_t i = 0; (family = next_uncompared(variants, results, count, &i)); i++) {
+        const bool is_listed = is_listed_as_uncompared(family);
+        fprintf(people, "%s  %s%s\n", title, family, is_listed ? "" : ", which is not listed as UNCOMPARED");
+        title = "";
+        missing += !is_listed;
+    }
+    fflush(people);
+    if (missing)
+        fprintf(stderr,
+                "kiln-verify: %zu %s not compared: write a reference of %s (kiln/reference.h) and give it to "
+                "kiln_add_verify as REFERENCES, or list %s there as UNCOMPARED\n",
+                missing, missing == 1 ? "kernel was" : "kernels were", missing == 1 ? "it" : "each",
+                missing == 1 ? "it" : "them");
+    return missing;
+}
+
 int report_end(const manifest_variant *const *variants, const run_result *results, size_t count)
 {
     size_t tally[4] = {0};
@@ -145,7 +168,8 @@ int report_end(const manifest_variant *const *variants, const run_result *result
             " launches, %" PRIu64 " elements compared, %.1f s\n",
             tally[RUN_OK], count, tally[RUN_EXECUTED], tally[RUN_SKIPPED], tally[RUN_WRONG], launches,
             elements, seconds);
-    if (tally[RUN_WRONG])
+    const size_t missing = report_uncompared(variants, results, count);
+    if (tally[RUN_WRONG] || missing)
         return VERIFY_EXIT_WRONG;
     return tally[RUN_SKIPPED] == count ? VERIFY_EXIT_NO_DEVICE : VERIFY_EXIT_OK;
 }
@@ -193,6 +217,20 @@ static void write_families(FILE *out, const manifest_variant *const *variants, c
         fputc('\n', out);
 }
 
+static void write_uncompared(FILE *out, const manifest_variant *const *variants, const run_result *results,
+                             size_t count)
+{
+    const char *family, *before = "\n    {";
+    fputs("  \"uncompared\": [", out);
+    for (size_t i = 0; (family = next_uncompared(variants, results, count, &i)); i++) {
+        fputs(before, out);
+        json_member(out, "family", family);
+        fprintf(out, ", \"is_listed\": %s}", is_listed_as_uncompared(family) ? "true" : "false");
+        before = ",\n    {";
+    }
+    fputs(*before == ',' ? "\n  ]\n}\n" : "]\n}\n", out);
+}
+
 bool report_write_json(const char *path, const manifest *m, const device *d, const options *o,
                        const manifest_variant *const *variants, const run_result *results, size_t count)
 {
@@ -216,7 +254,8 @@ bool report_write_json(const char *path, const manifest *m, const device *d, con
     }
     fputs("  ],\n  \"families\": [\n", out);
     write_families(out, variants, results, count);
-    fputs("  ]\n}\n", out);
+    fputs("  ],\n", out);
+    write_uncompared(out, variants, results, count);
     bool written = !ferror(out);
     if (!is_stdout)
         written = fclose(out) == 0 && written;

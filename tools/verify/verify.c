@@ -9,6 +9,7 @@
 #include "families/inputs.h"
 #include "mutate/trial.h"
 #include "report.h"
+#include "uncompared.h"
 
 typedef struct program {
     options options;
@@ -142,7 +143,7 @@ static int run_program(program *p, const char *manifest_text, size_t manifest_by
         fprintf(stderr, "kiln-verify: the bundle has no such variant; --list shows all\n");
         return VERIFY_EXIT_USAGE;
     }
-    if (!check_manifest(p))
+    if (!check_manifest(p) || !references_check(p->manifest))
         return VERIFY_EXIT_WRONG;
     if (p->options.is_listing)
         return list_variants(p);
