@@ -383,7 +383,8 @@ const emu_row *emu_match(const emu_decode_input *in, const emu_instruction *i, e
     word_kind kinds[EMU_MAX_MODIFIERS];
     const emu_row *plain = find_in_order(i, mods);
     if (plain) {
-        memcpy(ordered, i->modifiers, i->modifier_count * sizeof *ordered);
+        for (unsigned n = 0; n < i->modifier_count; n++)
+            ordered[n] = i->modifiers[n];
         return emu_is_allowed(in, i, plain, mods) ? plain : NULL;
     }
     for (unsigned n = 0; n < i->modifier_count; n++)
