@@ -149,6 +149,7 @@ static void add_launch(json *j, const kiln_family *family)
     add_dimensions(j, family, "grid", family->grid);
     add_expression(j, family, "shared_bytes", family->shared_bytes);
     add_expression(j, family, "max_shared_bytes", family->max_shared_bytes);
+    add_expression(j, family, "min_shared_bytes", family->min_shared_bytes);
     add_expression(j, family, "empty", family->empty);
     json_end(j);
 }

@@ -166,6 +166,7 @@ static void check_expressions(arena *a, const kiln_family *f)
         {f->unread, ARGS},
         {f->shared_bytes, f->max_shared_bytes ? ARGS | PARAMS : PARAMS},
         {f->max_shared_bytes, PARAMS},
+        {f->min_shared_bytes, PARAMS},
         {f->variant_min_sm, PARAMS},
         {f->variant_runs_on, PARAMS | TARGET},
         {f->cost.bytes_read, ARGS | PARAMS},

@@ -11,6 +11,7 @@ typedef struct image {
         made_for; /* the lowest listed target with this text; of a cubin and of PTX from elsewhere its own */
     ptx_floor needs; /* what .target and .version say: the lowest that the operations take; not of a cubin */
     uint32_t min_driver;
+    uint32_t static_shared_bytes; /* not of PTX from elsewhere */
     const char *ptx;            /* null for a cubin */
     const unsigned char *cubin; /* null for PTX */
     size_t bytes;

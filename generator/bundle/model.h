@@ -17,7 +17,8 @@ typedef struct bundle_variant {
         *owner;          /* the first variant of its module, which has the images; most are their own */
     uint32_t min_driver; /* with this driver every PTX image loads */
     uint32_t block[3];
-    uint32_t max_shared_bytes;
+    uint32_t max_shared_bytes, min_shared_bytes; /* dynamic */
+    uint32_t static_shared_bytes;
     uint32_t slot;
     bool runs_everywhere; /* on every listed target */
 } bundle_variant;

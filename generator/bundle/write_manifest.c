@@ -160,6 +160,8 @@ static void add_launch(arena *a, json *j, const bundle_variant *bv)
     json_string_member(j, "shared_bytes",
                        bound(a, family, family->shared_bytes ? family->shared_bytes : "0", bv->variant));
     json_number_member(j, "max_shared_bytes", bv->max_shared_bytes);
+    json_number_member(j, "min_shared_bytes", bv->min_shared_bytes);
+    json_number_member(j, "static_shared_bytes", bv->static_shared_bytes);
     json_key(j, "grid");
     json_begin_inline_array(j);
     for (int i = 0; i < 3; i++)

@@ -93,8 +93,8 @@ typedef struct kiln_rule {
     const char *text;      /* "k must be a multiple of 64" */
 } kiln_rule;
 
-/* Rows are tried in order; the first whose condition holds and whose variant the bundle has and the device can run is
- * launched. The last row must hold always. */
+/* Rows are tried in order; the first whose condition holds and whose variant the bundle has and the device can run, with
+ * the shared memory that this call takes, is launched. The last row must hold always. */
 typedef struct kiln_dispatch {
     const char *condition; /* over arguments, the variant's parameters, device; "1": always; null ends them */
     const char *prefer;    /* tuning parameters that the row picks: "strategy=mma,tile=64"; "" for any */
@@ -143,6 +143,7 @@ typedef struct kiln_family {
     const char *shared_bytes; /* dynamic shared memory, over arguments and parameters; null: 0 */
     const char *
         max_shared_bytes; /* the most that it can be, over parameters; null: shared_bytes needs no arguments */
+    const char *min_shared_bytes; /* likewise the least that a legal call asks for; null: 0, or shared_bytes */
     const kiln_dispatch *dispatch; /* null: any variant serves */
     const kiln_call *calls;        /* null: the family's own function is the only one */
     kiln_cost cost;

@@ -250,6 +250,8 @@ static void read_launch(reader *r, fy_node *node, manifest_variant *v)
         v->grid[i] = parse_formula(r, fy_node_sequence_get_by_index(grid, i), "grid");
     v->shared_bytes = parse_formula(r, get_member(r, node, "shared_bytes"), "shared_bytes");
     v->max_shared_bytes = get_number_member(r, node, "max_shared_bytes");
+    if (find_member(r, node, "static_shared_bytes")) /* a manifest from before it was there lacks it */
+        v->static_shared_bytes = get_number_member(r, node, "static_shared_bytes");
 }
 
 static void read_rules(reader *r, fy_node *node, manifest_variant *v)

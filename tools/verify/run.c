@@ -371,9 +371,9 @@ static bool is_usable(runner *r)
     uint64_t
         needs; /* of sizes that are all 0, the least there is; sizes that need too much are left out later */
     if (problem_evaluate(&r->problem, r->problem.variant->shared_bytes, &needs, error, sizeof error) &&
-        needs > has) {
+        needs + r->problem.variant->static_shared_bytes > has) {
         conclude(r, RUN_SKIPPED, "it needs %llu bytes of shared memory per thread block, the device has %u",
-                 (unsigned long long)needs, has);
+                 (unsigned long long)(needs + r->problem.variant->static_shared_bytes), has);
         return false;
     }
     if (kiln_usable(&r->device->loader, r->kernel))

@@ -138,6 +138,8 @@ const kiln_kernel sample_axpy_kernel = {
     .block = {256, 1, 1},
     .slot = 0,
     .max_shared_bytes = 0,
+    .static_shared_bytes = 0,
+    .least_shared_words = 0,
 };
 
 /* ==== blend ============================================================================================= */
@@ -327,6 +329,8 @@ const kiln_kernel sample_blend_f32_f32_64_noclamp_narrow_kernel = {
     .block = {64, 2, 1},
     .slot = 1,
     .max_shared_bytes = 256,
+    .static_shared_bytes = 0,
+    .least_shared_words = 64,
 };
 
 /* blend/type=f32,acc=f32,width=64,clamp=false,strategy=wide */
@@ -461,7 +465,7 @@ kiln_status sample_blend_f32_f32_64_noclamp_wide(kiln_loader *loader, CUstream s
     float factor_f32 = (float)a.factor;
     void *params[] = {&a.x, &a.y, &a.norm, &factor_f32, &a.rows, &a.stride};
     return kiln_launch(loader, &sample_blend_f32_f32_64_noclamp_wide_kernel, stream, grid,
-                       minimum(a.stride, 4096) * 16, params);
+                       minimum(a.stride, 8192) * 16, params);
 }
 
 static int launch_blend_f32_f32_64_noclamp_wide(kiln_loader *loader, CUstream stream, const void *args)
@@ -477,7 +481,9 @@ const kiln_kernel sample_blend_f32_f32_64_noclamp_wide_kernel = {
     .launch = launch_blend_f32_f32_64_noclamp_wide,
     .block = {256, 2, 1},
     .slot = 2,
-    .max_shared_bytes = 65536,
+    .max_shared_bytes = 131072,
+    .static_shared_bytes = 0,
+    .least_shared_words = 64,
 };
 
 /* blend/type=f32,acc=f32,width=128,clamp=false,strategy=narrow */
@@ -624,6 +630,8 @@ const kiln_kernel sample_blend_f32_f32_128_noclamp_narrow_kernel = {
     .block = {64, 2, 1},
     .slot = 3,
     .max_shared_bytes = 512,
+    .static_shared_bytes = 0,
+    .least_shared_words = 128,
 };
 
 /* blend/type=f32,acc=f32,width=128,clamp=false,strategy=wide */
@@ -758,7 +766,7 @@ kiln_status sample_blend_f32_f32_128_noclamp_wide(kiln_loader *loader, CUstream 
     float factor_f32 = (float)a.factor;
     void *params[] = {&a.x, &a.y, &a.norm, &factor_f32, &a.rows, &a.stride};
     return kiln_launch(loader, &sample_blend_f32_f32_128_noclamp_wide_kernel, stream, grid,
-                       minimum(a.stride, 4096) * 16, params);
+                       minimum(a.stride, 8192) * 16, params);
 }
 
 static int launch_blend_f32_f32_128_noclamp_wide(kiln_loader *loader, CUstream stream, const void *args)
@@ -774,7 +782,9 @@ const kiln_kernel sample_blend_f32_f32_128_noclamp_wide_kernel = {
     .launch = launch_blend_f32_f32_128_noclamp_wide,
     .block = {256, 2, 1},
     .slot = 4,
-    .max_shared_bytes = 65536,
+    .max_shared_bytes = 131072,
+    .static_shared_bytes = 0,
+    .least_shared_words = 64,
 };
 
 /* blend/type=f16,acc=f32,width=64,clamp=false,strategy=narrow */
@@ -921,6 +931,8 @@ const kiln_kernel sample_blend_f16_f32_64_noclamp_narrow_kernel = {
     .block = {64, 2, 1},
     .slot = 5,
     .max_shared_bytes = 256,
+    .static_shared_bytes = 0,
+    .least_shared_words = 64,
 };
 
 /* blend/type=f16,acc=f32,width=64,clamp=false,strategy=wide */
@@ -1055,7 +1067,7 @@ kiln_status sample_blend_f16_f32_64_noclamp_wide(kiln_loader *loader, CUstream s
     float factor_f32 = (float)a.factor;
     void *params[] = {&a.x, &a.y, &a.norm, &factor_f32, &a.rows, &a.stride};
     return kiln_launch(loader, &sample_blend_f16_f32_64_noclamp_wide_kernel, stream, grid,
-                       minimum(a.stride, 4096) * 16, params);
+                       minimum(a.stride, 8192) * 16, params);
 }
 
 static int launch_blend_f16_f32_64_noclamp_wide(kiln_loader *loader, CUstream stream, const void *args)
@@ -1071,7 +1083,9 @@ const kiln_kernel sample_blend_f16_f32_64_noclamp_wide_kernel = {
     .launch = launch_blend_f16_f32_64_noclamp_wide,
     .block = {256, 2, 1},
     .slot = 6,
-    .max_shared_bytes = 65536,
+    .max_shared_bytes = 131072,
+    .static_shared_bytes = 0,
+    .least_shared_words = 64,
 };
 
 /* blend/type=f16,acc=f32,width=128,clamp=false,strategy=narrow */
@@ -1218,6 +1232,8 @@ const kiln_kernel sample_blend_f16_f32_128_noclamp_narrow_kernel = {
     .block = {64, 2, 1},
     .slot = 7,
     .max_shared_bytes = 512,
+    .static_shared_bytes = 0,
+    .least_shared_words = 128,
 };
 
 /* blend/type=f16,acc=f32,width=128,clamp=false,strategy=wide */
@@ -1352,7 +1368,7 @@ kiln_status sample_blend_f16_f32_128_noclamp_wide(kiln_loader *loader, CUstream 
     float factor_f32 = (float)a.factor;
     void *params[] = {&a.x, &a.y, &a.norm, &factor_f32, &a.rows, &a.stride};
     return kiln_launch(loader, &sample_blend_f16_f32_128_noclamp_wide_kernel, stream, grid,
-                       minimum(a.stride, 4096) * 16, params);
+                       minimum(a.stride, 8192) * 16, params);
 }
 
 static int launch_blend_f16_f32_128_noclamp_wide(kiln_loader *loader, CUstream stream, const void *args)
@@ -1368,7 +1384,9 @@ const kiln_kernel sample_blend_f16_f32_128_noclamp_wide_kernel = {
     .launch = launch_blend_f16_f32_128_noclamp_wide,
     .block = {256, 2, 1},
     .slot = 8,
-    .max_shared_bytes = 65536,
+    .max_shared_bytes = 131072,
+    .static_shared_bytes = 0,
+    .least_shared_words = 64,
 };
 
 /* blend/type=f64,acc=f64,width=64,clamp=true,strategy=narrow */
@@ -1524,6 +1542,8 @@ const kiln_kernel sample_blend_f64_f64_64_clamp_narrow_kernel = {
     .block = {64, 2, 1},
     .slot = 9,
     .max_shared_bytes = 256,
+    .static_shared_bytes = 0,
+    .least_shared_words = 64,
 };
 
 /* Which variant serves these arguments on this device. */
@@ -1538,6 +1558,7 @@ static const kiln_kernel *choose_blend(const kiln_loader *loader, sample_blend_a
     if (a.type == SAMPLE_BLEND_TYPE_F32 && a.acc == SAMPLE_BLEND_ACC_F32 && a.width == 64 && !a.clamp) {
         if ((((uint64_t)a.rows >= 1024 && a.stride % 16 == 0) ||
             ((uint64_t)loader->device.multiprocessors < 8 && a.stride % 16 == 0)) &&
+            minimum(a.stride, 8192) * 16 <= (uint64_t)loader->device.max_shared_bytes &&
             kiln_usable(loader, &sample_blend_f32_f32_64_noclamp_wide_kernel))
             return &sample_blend_f32_f32_64_noclamp_wide_kernel;
         return &sample_blend_f32_f32_64_noclamp_narrow_kernel;
@@ -1545,6 +1566,7 @@ static const kiln_kernel *choose_blend(const kiln_loader *loader, sample_blend_a
     if (a.type == SAMPLE_BLEND_TYPE_F32 && a.acc == SAMPLE_BLEND_ACC_F32 && a.width == 128 && !a.clamp) {
         if ((((uint64_t)a.rows >= 1024 && a.stride % 16 == 0) ||
             ((uint64_t)loader->device.multiprocessors < 8 && a.stride % 16 == 0)) &&
+            minimum(a.stride, 8192) * 16 <= (uint64_t)loader->device.max_shared_bytes &&
             kiln_usable(loader, &sample_blend_f32_f32_128_noclamp_wide_kernel))
             return &sample_blend_f32_f32_128_noclamp_wide_kernel;
         return &sample_blend_f32_f32_128_noclamp_narrow_kernel;
@@ -1552,6 +1574,7 @@ static const kiln_kernel *choose_blend(const kiln_loader *loader, sample_blend_a
     if (a.type == SAMPLE_BLEND_TYPE_F16 && a.acc == SAMPLE_BLEND_ACC_F32 && a.width == 64 && !a.clamp) {
         if ((((uint64_t)a.rows >= 1024 && a.stride % 16 == 0) ||
             ((uint64_t)loader->device.multiprocessors < 8 && a.stride % 16 == 0)) &&
+            minimum(a.stride, 8192) * 16 <= (uint64_t)loader->device.max_shared_bytes &&
             kiln_usable(loader, &sample_blend_f16_f32_64_noclamp_wide_kernel))
             return &sample_blend_f16_f32_64_noclamp_wide_kernel;
         return &sample_blend_f16_f32_64_noclamp_narrow_kernel;
@@ -1559,6 +1582,7 @@ static const kiln_kernel *choose_blend(const kiln_loader *loader, sample_blend_a
     if (a.type == SAMPLE_BLEND_TYPE_F16 && a.acc == SAMPLE_BLEND_ACC_F32 && a.width == 128 && !a.clamp) {
         if ((((uint64_t)a.rows >= 1024 && a.stride % 16 == 0) ||
             ((uint64_t)loader->device.multiprocessors < 8 && a.stride % 16 == 0)) &&
+            minimum(a.stride, 8192) * 16 <= (uint64_t)loader->device.max_shared_bytes &&
             kiln_usable(loader, &sample_blend_f16_f32_128_noclamp_wide_kernel))
             return &sample_blend_f16_f32_128_noclamp_wide_kernel;
         return &sample_blend_f16_f32_128_noclamp_narrow_kernel;
@@ -1707,6 +1731,8 @@ const kiln_kernel sample_parts_2_kernel = {
     .block = {1, 1, 1},
     .slot = 10,
     .max_shared_bytes = 0,
+    .static_shared_bytes = 0,
+    .least_shared_words = 0,
 };
 
 /* Which variant serves these arguments on this device. */
