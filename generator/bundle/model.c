@@ -17,17 +17,33 @@ const expression *bind_text(arena *a, const kiln_family *family, const char *exp
     return expression_bind(a, expression_parse(a, family, expression_text), v);
 }
 
+/* Of a word made of digits; 0 for others, and for what is no number of a caller's: "007", more than BESIDE_NUMBERS. */
+static unsigned own_number(const char *word, size_t length)
+{
+    unsigned long number = 0;
+    for (size_t i = 0; i < length; i++) {
+        if (word[i] < '0' || word[i] > '9' || word[0] == '0' || i >= 9)
+            return 0;
+        number = number * 10 + (unsigned long)(word[i] - '0');
+    }
+    return (unsigned)number;
+}
+
 unsigned word_number(const kiln_param *param, const char *word)
 {
     const size_t length = strlen(word);
-    unsigned number = 1;
+    unsigned number = 1, found = 0, beside = 0;
     for (const char *w = param->words; *w; number++) {
         const size_t this_length = strcspn(w, " ");
         if (this_length == length && memcmp(w, word, length) == 0)
-            return number;
+            found = number;
+        if (own_number(w, this_length))
+            beside = BESIDE_NUMBERS;
         w += this_length + (w[this_length] == ' ');
     }
-    internal_error("parameter %s has no word %s", param->name, word);
+    if (!found)
+        internal_error("parameter %s has no word %s", param->name, word);
+    return own_number(word, length) ? own_number(word, length) : beside + found;
 }
 
 bool family_has_value(const bundle_family *f, size_t param_index, const char *value)

@@ -80,6 +80,14 @@ static const char *arg_comment(arena *a, const bundle_family *f, const kiln_arg 
     return out.data;
 }
 
+static bool has_numbers(const kiln_param *param)
+{
+    bool found = false;
+    for (const char *w = param->words; *w; w += strcspn(w, " "), w += *w == ' ')
+        found |= *w >= '0' && *w <= '9';
+    return found;
+}
+
 static const char *param_comment(arena *a, const bundle_family *f, const bundle_field *field)
 {
     text out = text_new(a);
@@ -89,7 +97,8 @@ static const char *param_comment(arena *a, const bundle_family *f, const bundle_
         text_add(&out, "; 0 or 1");
     } else {
         if (param->type == KILN_PARAM_WORD)
-            text_printf(&out, "; %s%s_...", f->enum_prefix, upper_case(a, param->name));
+            text_printf(&out, "; %s%s_...%s", f->enum_prefix, upper_case(a, param->name),
+                        has_numbers(param) ? ", a number for itself" : "");
         text_printf(&out, "; 0 is %s", field->when_zero ? field->when_zero : "none of them");
     }
     return out.data;
@@ -104,7 +113,9 @@ static void write_enum(arena *a, text *out, const bundle_family *f, const bundle
     for (const char *w = param->words; *w; w += strcspn(w, " "), w += *w == ' ') {
         const char *word = arena_string(a, w, strcspn(w, " "));
         if (family_has_value(f, field->param_index, word))
-            text_printf(out, "    %s = %u,\n", c_enumerator(a, f, param, word), word_number(param, word));
+            text_printf(out,
+                        word_number(param, word) > BESIDE_NUMBERS ? "    %s = 0x%x,\n" : "    %s = %u,\n",
+                        c_enumerator(a, f, param, word), word_number(param, word));
     }
     text_add(out, "};\n");
 }

@@ -187,14 +187,23 @@ static void read_arg(reader *r, fy_node *node, fy_node *family_args, manifest_va
 
 /* ---- parameters ------------------------------------------------------------------------------------------------- */
 
-/* The place of a word in "f32 f64 f16", from 1. */
+static bool is_number(const char *word, size_t length)
+{
+    return length > 0 && length < 10 && word[0] != '0' && strspn(word, "0123456789") >= length;
+}
+
+/* A number stands for itself, another word for its place in "f32 f64 f16", from 1; where the list has numbers, places
+ * are counted from 0x7fff0000. */
 static uint32_t word_number(reader *r, const char *words, const char *word)
 {
     size_t length = strlen(word);
+    uint32_t before = 0;
+    for (const char *w = words; *w; w += strcspn(w, " "), w += *w == ' ')
+        before = is_number(w, strcspn(w, " ")) ? 0x7fff0000 : before;
     for (uint32_t number = 1; *words; number++) {
         size_t this_length = strcspn(words, " ");
         if (this_length == length && memcmp(words, word, length) == 0)
-            return number;
+            return is_number(word, length) ? (uint32_t)parse_number(r, word, "word", 10) : before + number;
         words += this_length + (words[this_length] == ' ');
     }
     refuse(r, "'%s' is not one of the parameter's words", word);
