@@ -7,6 +7,7 @@
 #include <kiln/bundle.h>
 
 #include "../messages.h"
+#include "../support/words.h"
 #include "cubins.h"
 
 /* ---- small helpers ----------------------------------------------------------------------------------------------- */
@@ -17,33 +18,20 @@ const expression *bind_text(arena *a, const kiln_family *family, const char *exp
     return expression_bind(a, expression_parse(a, family, expression_text), v);
 }
 
-/* Of a word made of digits; 0 for others, and for what is no number of a caller's: "007", more than BESIDE_NUMBERS. */
-static unsigned own_number(const char *word, size_t length)
-{
-    unsigned long number = 0;
-    for (size_t i = 0; i < length; i++) {
-        if (word[i] < '0' || word[i] > '9' || word[0] == '0' || i >= 9)
-            return 0;
-        number = number * 10 + (unsigned long)(word[i] - '0');
-    }
-    return (unsigned)number;
-}
-
 unsigned word_number(const kiln_param *param, const char *word)
 {
+    const unsigned long own = word_is_number(word) ? strtoul(word, NULL, 10) : 0;
+    if (own > 0 && own < BESIDE_NUMBERS)
+        return (unsigned)own;
     const size_t length = strlen(word);
-    unsigned number = 1, found = 0, beside = 0;
+    unsigned number = words_have_number(param->words) ? BESIDE_NUMBERS + 1 : 1;
     for (const char *w = param->words; *w; number++) {
         const size_t this_length = strcspn(w, " ");
         if (this_length == length && memcmp(w, word, length) == 0)
-            found = number;
-        if (own_number(w, this_length))
-            beside = BESIDE_NUMBERS;
+            return number;
         w += this_length + (w[this_length] == ' ');
     }
-    if (!found)
-        internal_error("parameter %s has no word %s", param->name, word);
-    return own_number(word, length) ? own_number(word, length) : beside + found;
+    internal_error("parameter %s has no word %s", param->name, word);
 }
 
 bool family_has_value(const bundle_family *f, size_t param_index, const char *value)

@@ -7,6 +7,7 @@
 
 #include "../family.h"
 #include "../rule_text.h"
+#include "../support/words.h"
 #include "c_text.h"
 
 /* ---- texts ------------------------------------------------------------------------------------------------------- */
@@ -80,14 +81,6 @@ static const char *arg_comment(arena *a, const bundle_family *f, const kiln_arg 
     return out.data;
 }
 
-static bool has_numbers(const kiln_param *param)
-{
-    bool found = false;
-    for (const char *w = param->words; *w; w += strcspn(w, " "), w += *w == ' ')
-        found |= *w >= '0' && *w <= '9';
-    return found;
-}
-
 static const char *param_comment(arena *a, const bundle_family *f, const bundle_field *field)
 {
     text out = text_new(a);
@@ -98,7 +91,7 @@ static const char *param_comment(arena *a, const bundle_family *f, const bundle_
     } else {
         if (param->type == KILN_PARAM_WORD)
             text_printf(&out, "; %s%s_...%s", f->enum_prefix, upper_case(a, param->name),
-                        has_numbers(param) ? ", a number for itself" : "");
+                        words_have_number(param->words) ? ", a number for itself" : "");
         text_printf(&out, "; 0 is %s", field->when_zero ? field->when_zero : "none of them");
     }
     return out.data;

@@ -335,6 +335,7 @@ static bool evaluate_arithmetic(const evaluation *e, node_kind kind, uint64_t a,
 static bool evaluate(const evaluation *e, const node *n, uint64_t *result)
 {
     uint64_t a, b;
+    formula_value of;
     switch (n->kind) {
     case NODE_EQUAL:
         return equal(e, n, result);
@@ -352,8 +353,11 @@ static bool evaluate(const evaluation *e, const node *n, uint64_t *result)
             return false;
         *result = !a;
         return true;
-    case NODE_NEGATIVE: /* a float's number is whether it is below zero */
-        return number_of(e, n->operand[0], result);
+    case NODE_NEGATIVE:
+        if (!value_of(e, n->operand[0], &of) || of.word)
+            return fail(e, "negative() of what is no number");
+        *result = of.is_negative;
+        return true;
     default:
         break;
     }

@@ -17,6 +17,7 @@ typedef struct formula formula;
 /* A name's value: a number, or a word to be compared with words. */
 typedef struct formula_value {
     uint64_t number;
+    bool is_negative; /* of a float or a signed integer, which negative() asks for */
     const char *word; /* null: a number */
     size_t word_length;
 } formula_value;

@@ -136,12 +136,13 @@ static void read_shape(reader *r, fy_node *node, manifest_arg *arg)
         arg->shape[i] = parse_formula(r, fy_node_sequence_get_by_index(node, (int)i), "shape");
 }
 
+/* PTX's names: s32 is i32, b32 bits, which are as good as u32. */
 static element_type read_type(const char *name)
 {
     char spelled[8];
-    if (name[0] != 's')
+    if (strcmp(name, "bf16") == 0 || (name[0] != 's' && name[0] != 'b'))
         return element_parse(name);
-    snprintf(spelled, sizeof spelled, "i%s", name + 1);
+    snprintf(spelled, sizeof spelled, "%c%s", name[0] == 's' ? 'i' : 'u', name + 1);
     return element_parse(spelled);
 }
 

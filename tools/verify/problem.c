@@ -79,14 +79,24 @@ static void read_value(const char *text, formula_value *value)
     value->word_length = strlen(text);
 }
 
+/* A signed integer is kept as what it is converted to, or its own bytes alone. */
+static bool is_below_zero(const argument *a)
+{
+    const size_t bits = 8 * element_bytes(a->about->type);
+    const element_type type = a->about->type;
+    const bool is_signed =
+        type == ELEMENT_I8 || type == ELEMENT_I16 || type == ELEMENT_I32 || type == ELEMENT_I64;
+    return is_signed && (a->integer >> (bits - 1) & 1);
+}
+
 static bool look_up(const void *context, const char *name, size_t length, formula_value *value)
 {
     const problem *p = context;
     for (size_t i = 0; i < p->arg_count; i++) {
         if (is_name(p->args[i].about->name, name, length)) {
-            /* a pointer's is 0, aligned to anything; a float's is for negative() */
-            value->number =
-                element_is_float(p->args[i].about->type) ? p->args[i].real < 0 : p->args[i].integer;
+            const argument *a = &p->args[i];
+            value->number = a->integer; /* a pointer's is 0, aligned to anything */
+            value->is_negative = element_is_float(a->about->type) ? a->real < 0 : is_below_zero(a);
             return true;
         }
     }
