@@ -282,6 +282,7 @@ static void read_kernel(reader *r, const yaml_node *item)
         return;
     bool ok = true;
     for (const yaml_node *node = item->first; node; node = node->next) {
+        char near[64];
         size_t index;
         if (strcmp(node->key, "family") == 0)
             continue;
@@ -294,11 +295,11 @@ static void read_kernel(reader *r, const yaml_node *item)
             continue;
         }
         ok = false;
-        diagnose(
-            r->d, node->key_at, message_param_unknown, q.family->name,
-            arena_format(r->arena, "'%s'", found_text(r->arena, node->key)),
-            near_text(r->arena, node->key,
-                      arena_format(r->arena, "%s combinations", family_param_names(r->arena, q.family))));
+        const char *names = family_param_names(r->arena, q.family);
+        const bool is_near = nearest_word(node->key, "combinations", near, sizeof near) != NULL;
+        diagnose(r->d, node->key_at, message_param_unknown, q.family->name,
+                 arena_format(r->arena, "'%s'", found_text(r->arena, node->key)),
+                 near_text(r->arena, node->key, is_near ? "combinations" : names));
     }
     if (ok)
         request_expand(r->arena, &q, r->plan, &r->variant_capacity, r->d);

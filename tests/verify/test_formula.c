@@ -9,8 +9,8 @@ typedef struct name_value {
     const char *word;
 } name_value;
 
-static const name_value names[] = {
-    {"n", 100, NULL}, {"zero", 0, NULL}, {"group", 64, NULL}, {"type", 0, "f16"}, {"huge", UINT64_MAX, NULL}};
+static const name_value names[] = {{"n", 100, NULL},    {"zero", 0, NULL},  {"below", 0xffffffff, NULL},
+                                   {"group", 64, NULL}, {"type", 0, "f16"}, {"huge", UINT64_MAX, NULL}};
 
 static bool look_up(const void *context, const char *name, size_t length, formula_value *value)
 {
@@ -18,7 +18,10 @@ static bool look_up(const void *context, const char *name, size_t length, formul
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (strlen(names[i].name) != length || memcmp(names[i].name, name, length) != 0)
             continue;
-        *value = (formula_value){names[i].number, names[i].word, names[i].word ? strlen(names[i].word) : 0};
+        *value = (formula_value){.number = names[i].number,
+                                 .is_negative = strcmp(names[i].name, "below") == 0,
+                                 .word = names[i].word,
+                                 .word_length = names[i].word ? strlen(names[i].word) : 0};
         return true;
     }
     return false;
@@ -36,6 +39,7 @@ static void test_values(void **state)
         {"n", 100}, {" n ", 100}, {"(n)", 100},
         {"1 + 2 * 3", 7}, {"(1 + 2) * 3", 9}, {"10 - 3 - 2", 5}, {"100 / 10 / 5", 2}, {"17 % 10 * 2", 14},
         {"1 + 2 < 4", 1}, {"1 < 2 == 1", 1}, {"2 == 2 && 3 > 4 || 1", 1}, {"1 || 0 && 0", 1}, {"(1 || 0) && 0", 0},
+        {"negative(n)", 0}, {"negative(below)", 1}, {"!negative(below) || n < 4", 0}, {"negative(zero)", 0},
         {"!0 + 1", 2}, {"!(n == 100)", 0}, {"!!n", 1}, {"n != 100", 0}, {"n<=100", 1}, {"n>=101", 0}, {"n>99", 1},
         {"ceil_div(n, group)", 2}, {"ceil_div(0, 7)", 0}, {"ceil_div(huge, 2)", UINT64_C(1) << 63},
         {"min(n, group)", 64}, {"max(n, group)", 100}, {"select(n > 5, 1, 2)", 1}, {"select(n < 5, 1, 2)", 2},

@@ -389,7 +389,7 @@ static bool evaluate(const evaluation *e, const node *n, uint64_t *result)
 
 static bool value_of(const evaluation *e, const node *n, formula_value *value)
 {
-    *value = (formula_value){0, NULL, 0};
+    *value = (formula_value){.number = 0};
     if (n->kind == NODE_NUMBER) {
         value->number = n->number;
         return true;
