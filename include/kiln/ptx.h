@@ -319,8 +319,9 @@ typedef enum ptx_hint {
 #define ptx_load_as(f, type, pointer, hints) ptx_load_at(f, type, pointer, hints, PTX_HERE)
 #define ptx_store(f, pointer, value)       ptx_store_at(f, pointer, value, PTX_PLAIN, PTX_HERE)
 #define ptx_store_hint(f, pointer, value, hints) ptx_store_at(f, pointer, value, hints, PTX_HERE)
-/* 2, 4 or 8 neighbouring elements, together at most 16 bytes (32 from sm_100, in global memory); the address must be
- * a multiple of all of them together. */
+/* 2, 4 or 8 neighbouring elements, or 16 of 8 bits, together at most 16 bytes (32 from sm_100, in global memory); the
+ * address must be a multiple of all of them together. Eight and more of 8 or 16 bits are words, which a few instructions
+ * take apart or put together. */
 #define ptx_load_vec(f, count, out, pointer, hints)    ptx_load_vec_at(f, count, out, pointer, hints, PTX_HERE)
 #define ptx_store_vec(f, count, pointer, values, hints) ptx_store_vec_at(f, count, pointer, values, hints, PTX_HERE)
 
