@@ -23,7 +23,8 @@
  * ERRORS. A wrong type, a value used after its block, and so on, is recorded with the kernel's source line and reported
  * by the checker when the kernel is finished. The call then returns a poison value, which any later call takes in
  * silence, so that one mistake is reported once. A zeroed ptx_val is poison too: using one that was never given a value
- * is an error. No function here fails in another way.
+ * is an error, and so is one that was never initialised, wherever what it holds is no value of the kernel. No function here
+ * fails in another way.
  *
  * Values are small structs to be copied freely; they live as long as the ptx_fn. A ptx_fn is used by one thread.
  *
