@@ -186,17 +186,22 @@ static const expression *pointer(parser *p)
     return e;
 }
 
-static const expression *real(parser *p)
+/* The operand of negative() and finite(), which stands nowhere else: the second takes floats alone. */
+static const expression *real(parser *p, operation op)
 {
+    const char *illegal =
+        op == OPERATION_FINITE ? "u8 u16 u32 u64 i8 i16 i32 i64 s8 s16 s32 s64" : "u8 u16 u32 u64";
     const char *run = take_run(p);
     expression *e = new_node(p, OPERATION_NAME);
     e->kind = NAME_ARG;
     e->name = run;
-    if (!run || !find_arg(p->source->family, run, &e->index) ||
-        p->source->family->args[e->index].kind != KILN_ARG_VALUE ||
-        words_contain("u8 u16 u32 u64", p->source->family->args[e->index].type))
-        MISTAKE(p, "negative() takes a scalar argument that is not unsigned, not '%s'", run ? run : p->at);
-    return e;
+    if (run && find_arg(p->source->family, run, &e->index) &&
+        p->source->family->args[e->index].kind == KILN_ARG_VALUE &&
+        !words_contain(illegal, p->source->family->args[e->index].type))
+        return e;
+    if (op == OPERATION_FINITE)
+        MISTAKE(p, "finite() takes a scalar argument of a float type, not '%s'", run ? run : p->at);
+    MISTAKE(p, "negative() takes a scalar argument that is not unsigned, not '%s'", run ? run : p->at);
 }
 
 /* ---- grammar ---------------------------------------------------------------------------------------------------- */
@@ -210,7 +215,9 @@ static const expression *call(parser *p, operation op)
         if (op == OPERATION_ALIGNED && i == 0)
             e->operands[i] = pointer(p);
         else
-            e->operands[i] = op == OPERATION_NEGATIVE ? real(p) : parse_binary(p, BINARY_LOOSEST);
+            e->operands[i] = op == OPERATION_NEGATIVE || op == OPERATION_FINITE
+                                 ? real(p, op)
+                                 : parse_binary(p, BINARY_LOOSEST);
     }
     expect(p, ")");
     return e;

@@ -168,8 +168,12 @@ static void print_c_bare(const c_printer *p, const expression *e, c_place where)
     case OPERATION_ALIGNED:
         print_c_aligned(p, e);
         break;
-    case OPERATION_NEGATIVE:
-        text_printf(p->out, "(%s%s < 0)", p->prefix, e->operands[0]->name);
+    case OPERATION_NEGATIVE: /* so that a NaN is */
+        text_printf(p->out, "!(%s%s >= 0)", p->prefix, e->operands[0]->name);
+        break;
+    case OPERATION_FINITE: /* else the difference is a NaN */
+        text_printf(p->out, "(%s%s - %s%s >= 0)", p->prefix, e->operands[0]->name, p->prefix,
+                    e->operands[0]->name);
         break;
     case OPERATION_IS_WORD:
     case OPERATION_IS_NOT_WORD:

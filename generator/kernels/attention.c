@@ -43,7 +43,7 @@ static const kiln_arg args[] = {
     {"kv_heads", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "heads of K and V; each serves q_heads / kv_heads of Q in a row"},
     {"q_length", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of Q and O"},
     {"k_length", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of K and V"},
-    {"scale", KILN_ARG_VALUE, "$type:f64:f32", NULL, 0, NULL, "of the scores, at least 0; as a rule 1 / sqrt(head_dim)"},
+    {"scale", KILN_ARG_VALUE, "$type:f64:f32", NULL, 0, NULL, "of the scores, at least 0 and finite; as a rule 1 / sqrt(head_dim)"},
     {"q_row_stride", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "elements of Q from row to row"},
     {"k_row_stride", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "the same of K"},
     {"v_row_stride", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "the same of V"},
@@ -76,7 +76,7 @@ static const kiln_rule rules[] = {
     {"q_heads <= 65535", "q_heads must be at most 65535"},
     {"q_length <= " LONGEST, "q_length must be at most 2^30"},
     {"k_length <= " LONGEST, "k_length must be at most 2^30"},
-    {"!negative(scale)", "scale must be at least 0"},
+    {"!negative(scale) && finite(scale)", "scale must be at least 0 and finite"},
     {EIGHTHS("q_row_stride", "q_head_stride", "q_batch_stride"), "strides of q must be multiples of 8"},
     {EIGHTHS("k_row_stride", "k_head_stride", "k_batch_stride"), "strides of k must be multiples of 8"},
     {EIGHTHS("v_row_stride", "v_head_stride", "v_batch_stride"), "strides of v must be multiples of 8"},
@@ -229,7 +229,7 @@ static const kiln_arg single_head_args[] = {
     {"out", KILN_ARG_OUT, "$type", HEAD, 16, NULL, "O"},
     {"seq_len", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of each matrix, one behind the other"},
     {"scale", KILN_ARG_VALUE, "$type:f64:f32", NULL, 0, NULL,
-     "of the scores, at least 0; as a rule 1 / sqrt(head_dim)"},
+     "of the scores, at least 0 and finite; as a rule 1 / sqrt(head_dim)"},
     {.name = NULL},
 };
 

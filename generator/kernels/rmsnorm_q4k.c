@@ -9,8 +9,8 @@
  * the sums of 256 rows are added up in shared memory: h is made again for every 256 rows.
  */
 #include "rmsnorm_q4k.h"
-#include <kiln/families.h>
 #include "narrow.h"
+#include <kiln/families.h>
 
 /* ---- shared memory ------------------------------------------------------------------------------------------------ */
 
@@ -291,7 +291,8 @@ static const kiln_arg args[] = {
     {"out", KILN_ARG_OUT, "$y", "batch, n", 4, NULL, "y: the products, vector by vector"},
     {"n", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of w"},
     {"k", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "elements of a row"},
-    {"eps", KILN_ARG_VALUE, "f32", NULL, 0, "norm == rms", "added to the mean of the squares"},
+    {"eps", KILN_ARG_VALUE, "f32", NULL, 0, "norm == rms",
+     "added to the mean of the squares; at least 0 and finite"},
     {.name = NULL},
 };
 
@@ -299,7 +300,7 @@ static const kiln_rule rules[] = {
     {"k % 256 == 0", "k must be a multiple of 256"},
     {"k >= 256 && k <= 1048576", "k must be from 256 to 2^20"},
     {"n <= 16777216", "n must be at most 2^24"},
-    {"norm != rms || !negative(eps)", "eps must be at least 0"},
+    {"norm != rms || (!negative(eps) && finite(eps))", "eps must be at least 0 and finite"},
     {NULL, NULL},
 };
 

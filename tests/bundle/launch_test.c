@@ -1,4 +1,6 @@
 /* The golden bundle, launched over the runtime's scripted driver: what reaches the driver, and what never does. */
+#include <math.h>
+
 #include "fake_driver.h"
 #include "test.h"
 
@@ -158,6 +160,21 @@ static void checks_rules_of_the_variant(void **state)
     expect_failure(sample_blend_f32_f32_64_noclamp_wide(&loader, NULL, &args), KILN_ERROR_BAD_ARGUMENT,
                    "blend", "stride must be a multiple of 16, with strategy=wide");
     assert_status(sample_blend_f32_f32_64_noclamp_narrow(&loader, NULL, &args), KILN_OK);
+}
+
+/* What is finite stays so where the variant has less room than the struct; an infinity is what it was. */
+static void refuses_what_narrowing_makes_infinite(void **state)
+{
+    (void)state;
+    static const double beyond[] = {1e39, -1e39};
+    sample_blend_args args = blend_args();
+    for (int i = 0; i < 2; i++) {
+        args.factor = beyond[i];
+        expect_failure(sample_blend(&loader, NULL, &args), KILN_ERROR_BAD_ARGUMENT, "blend",
+                       "factor is beyond the range of f32");
+    }
+    args.factor = INFINITY;
+    assert_status(sample_blend(&loader, NULL, &args), KILN_OK);
 }
 
 static void takes_zero_for_the_default(void **state)
@@ -375,6 +392,22 @@ static void checks_pointers_that_only_some_variants_have(void **state)
     assert_memory_equal(&seen.words[4], &args.factor, 8);
 }
 
+/* Narrow ones take norm at any number, wide ones at every fourth alone. */
+static void checks_alignments_that_depend_on_the_variant(void **state)
+{
+    (void)state;
+    sample_blend_args args = blend_args();
+    args.norm = 0x4002;
+    expect_failure(sample_blend_f32_f32_64_noclamp_narrow(&loader, NULL, &args), KILN_ERROR_MISALIGNED,
+                   "blend", "norm must be aligned to 4 bytes");
+    args.norm = 0x4004;
+    expect_failure(sample_blend_f32_f32_64_noclamp_wide(&loader, NULL, &args), KILN_ERROR_MISALIGNED, "blend",
+                   "norm must be aligned to 16 bytes");
+    assert_status(sample_blend_f32_f32_64_noclamp_narrow(&loader, NULL, &args), KILN_OK);
+    args.norm = 0x4010;
+    assert_status(sample_blend_f32_f32_64_noclamp_wide(&loader, NULL, &args), KILN_OK);
+}
+
 /* Though every variant of this bundle has the pointer, the rule is what helps. */
 static void says_how_large_a_workspace_is_missing(void **state)
 {
@@ -428,6 +461,7 @@ int main(void)
         cmocka_unit_test_setup(refuses_misaligned_pointers, set_up),
         cmocka_unit_test_setup(checks_rules_before_pointers, set_up),
         cmocka_unit_test_setup(checks_rules_of_the_variant, set_up),
+        cmocka_unit_test_setup(refuses_what_narrowing_makes_infinite, set_up),
         cmocka_unit_test_setup(takes_zero_for_the_default, set_up),
         cmocka_unit_test_setup(asks_for_less, set_up),
         cmocka_unit_test_setup(dispatches_by_arguments_and_device, set_up),
@@ -437,6 +471,7 @@ int main(void)
         cmocka_unit_test_setup(another_kernel_can_be_forced, set_up),
         cmocka_unit_test_setup(names_what_there_is, set_up),
         cmocka_unit_test_setup(checks_pointers_that_only_some_variants_have, set_up),
+        cmocka_unit_test_setup(checks_alignments_that_depend_on_the_variant, set_up),
         cmocka_unit_test_setup(says_how_large_a_workspace_is_missing, set_up),
         cmocka_unit_test_setup(picks_the_image_for_the_device, set_up),
         cmocka_unit_test_setup(finds_every_kernel, set_up),

@@ -85,6 +85,8 @@ static void test_mistakes(void **state)
         {{"axpy", "negative(n)"}, "negative() takes a scalar argument that is not unsigned, not 'n'"},
         {{"axpy", "negative(x)"}, "negative() takes a scalar argument that is not unsigned, not 'x'"},
         {{"axpy", "negative(a + 1)"}, "expected ')' at \"+ 1)\""},
+        {{"axpy", "finite(n)"}, "finite() takes a scalar argument of a float type, not 'n'"},
+        {{"axpy", "finite(x)"}, "finite() takes a scalar argument of a float type, not 'x'"},
         {{"axpy", "a < 1"}, "'a' is of type f32; expressions take u8, u16, u32 and u64"},
         {{"axpy", "aligned(16, 16)"}, "aligned() takes a pointer argument first, not '16'"},
     };
@@ -239,6 +241,7 @@ static void test_uses(void **state)
         {"n", 1 << NAME_ARG},
         {"aligned(x, 16)", 1 << NAME_ARG},
         {"negative(a)", 1 << NAME_ARG},
+        {"finite(a)", 1 << NAME_ARG},
         {"tile", 1 << NAME_PARAM},
         {"type == f16", 1 << NAME_PARAM | 1 << NAME_WORD},
         {"min(1, select(0, sm, n))", 1 << NAME_DEVICE | 1 << NAME_ARG},
@@ -249,6 +252,66 @@ static void test_uses(void **state)
         const expression *e = expression_parse(a, family_find("axpy"), rows[i].text);
         for (int kind = NAME_PARAM; kind <= NAME_TARGET; kind++)
             assert_int_equal(expression_uses(e, (name_kind)kind), rows[i].kinds >> kind & 1);
+    }
+    arena_free(a);
+}
+
+/* ---- null pointers ---------------------------------------------------------------------------------------------- */
+
+#define POINTER(dimensions)                                                                                  \
+    {                                                                                                        \
+        .name = "p", .kind = KILN_ARG_IN, .type = "u8", .shape = dimensions, .summary = "s"                  \
+    }
+
+/* A pointer is missing where its array has elements, as its shape says; what `empty` says was tested before. */
+static void test_missing(void **state)
+{
+    (void)state;
+    static const kiln_param params[] = {
+        {.name = "tile", .type = KILN_PARAM_INT, .words = "16 32"},
+        {.name = "extra", .type = KILN_PARAM_INT, .min = 0, .max = 4, .step = 1},
+        {.name = "group", .words = "64 any"},
+        {0}};
+    static const struct {
+        const char *empty, *shape, *expected;
+    } rows[] = {
+        {NULL, "n", "p == 0 && n != 0"},
+        {NULL, "4", "p == 0"},
+        {NULL, "n, m, tile", "p == 0 && n != 0 && m != 0"},
+        {"n == 0", "n, m", "p == 0 && m != 0"},
+        {"n == 0 || m == 0", "n, m", "p == 0"},
+        {"n * m == 0", "n, m", "p == 0"},
+        {"ceil_div(n, 256) == 0", "n, m / 2", "p == 0 && m >= 2"},
+        {"n < 1", "n", "p == 0 && n != 0"}, /* not the same in words: tested twice, which is right */
+        {NULL, "ceil_div(n, select(group == any, m, group))", "p == 0 && n != 0"},
+        {NULL, "n / 256 * 144", "p == 0 && n >= 256"},
+        {NULL, "n + m", "p == 0 && (n != 0 || m != 0)"},
+        {NULL, "n + 1", "p == 0"},
+        {NULL, "n * 0", "0"},
+        {NULL, "min(n, m), 3", "p == 0 && n != 0 && m != 0"},
+        {NULL, "max(n, m)", "p == 0 && (n != 0 || m != 0)"},
+        {NULL, "n - m", "p == 0 && n - m != 0"},
+        {NULL, "n % 8", "p == 0 && n % 8 != 0"},
+        {NULL, "n > 4", "p == 0 && n > 4"},
+        {NULL, "select(n == 0, 128, n)", "p == 0"},
+        {NULL, "select(n == 0, 0, m + 8)", "p == 0 && n != 0"},
+        {NULL, "select(n < m, 0, tile)", "p == 0 && n >= m"},
+        {NULL, "select(!(n < m), n, 0)", "p == 0 && n >= m && n != 0"},
+        {NULL, "select(n < m, n, m)", "p == 0 && select(n < m, n, m) != 0"},
+        {NULL, "n * extra", "p == 0 && n != 0 && extra != 0"},
+        {NULL, "n, group == any", "p == 0 && n != 0 && group == any"},
+        {NULL, "n * (n == 0)", "0"},
+    };
+    arena *a = arena_new();
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        const kiln_arg args[] = {{.name = "n", .type = "u64", .summary = "s"},
+                                 {.name = "m", .type = "u32", .summary = "s"},
+                                 POINTER(rows[i].shape),
+                                 {0}};
+        const kiln_family family = {.name = "f", .params = params, .args = args, .empty = rows[i].empty};
+        text out = text_new(a);
+        expression_print(&out, expression_missing(a, &family, &args[2]));
+        assert_string_equal(out.data, rows[i].expected);
     }
     arena_free(a);
 }
@@ -278,6 +341,7 @@ static void test_print(void **state)
         {"select((n),(1+2),(3))", "select(n, 1 + 2, 3)"},
         {"aligned(x,16)||0", "aligned(x, 16) || 0"},
         {"! negative( a )&&n", "!negative(a) && n"},
+        {"finite( a )||negative(a)", "finite(a) || negative(a)"},
     };
     arena *a = arena_new();
     for (size_t i = 0; i < ROWS(rows); i++) {
@@ -410,11 +474,17 @@ static void test_list(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mistakes),     cmocka_unit_test(test_mistakes_of_values),
-        cmocka_unit_test(test_unbound_in_c), cmocka_unit_test(test_values),
-        cmocka_unit_test(test_target_facts), cmocka_unit_test(test_uses),
-        cmocka_unit_test(test_print),        cmocka_unit_test(test_bind),
-        cmocka_unit_test(test_print_c),      cmocka_unit_test(test_settled_comparisons),
+        cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_mistakes_of_values),
+        cmocka_unit_test(test_unbound_in_c),
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_target_facts),
+        cmocka_unit_test(test_uses),
+        cmocka_unit_test(test_missing),
+        cmocka_unit_test(test_print),
+        cmocka_unit_test(test_bind),
+        cmocka_unit_test(test_print_c),
+        cmocka_unit_test(test_settled_comparisons),
         cmocka_unit_test(test_list),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

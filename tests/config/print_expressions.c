@@ -2,7 +2,7 @@
  *
  * Every name is declared twice: as a parameter, so that the generator can evaluate, and as an argument, so that it is
  * printed as C. Expressions are made by a generator of pseudo-random numbers with a fixed seed; divisors and
- * subtractions are made so that they are legal. */
+ * subtractions are made so that they are legal. What floats are asked is held to values by hand. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -15,7 +15,8 @@ enum { EXPRESSIONS = 600, ASSIGNMENTS = 8, NAMES = 4, DEEPEST = 4 };
 #define PARAM(letter) {.name = letter, .type = KILN_PARAM_INT, .max = UINT32_MAX, .step = 1, .default_value = "0"}
 static const kiln_param params[] = {PARAM("b"), PARAM("h"), PARAM("w"), PARAM("q"), {0}};
 static const kiln_arg args[] = {
-    {.name = "b", .type = "u8"}, {.name = "h", .type = "u16"}, {.name = "w", .type = "u32"}, {.name = "q", .type = "u64"}, {0}};
+    {.name = "b", .type = "u8"}, {.name = "h", .type = "u16"}, {.name = "w", .type = "u32"}, {.name = "q", .type = "u64"},
+    {.name = "d", .type = "s32"}, {.name = "f", .type = "f32"}, {.name = "g", .type = "f64"}, {0}};
 static const uint32_t assignments[ASSIGNMENTS][NAMES] = {
     {0, 0, 0, 0},             {1, 1, 1, 1},           {255, 65535, 4294967295, 4294967295}, {3, 1000, 65536, 7},
     {200, 60000, 4000000000, 1}, {0, 7, 2147483648, 4096}, {16, 0, 2147483647, 255},          {128, 32768, 1, 2147483648}};
@@ -83,11 +84,39 @@ static void print_values(arena *a, const char *source)
     }
 }
 
+/* A function that counts what is wrong: each question, of each number. */
+static void print_questions(arena *a)
+{
+    static const char *const numbers[] = {"1", "-0.0", "-1", "NAN", "INFINITY", "-INFINITY"};
+    static const struct {
+        const char *text, *truths; /* of each number */
+    } rows[] = {{"negative(f)", "001101"},
+                {"negative(g)", "001101"},
+                {"!negative(g)", "110010"},
+                {"finite(f)", "111000"},
+                {"finite(g)", "111000"},
+                {"!finite(f)", "000111"},
+                {"!(!negative(f) && finite(f))", "001111"}};
+    puts("static int wrong_answers(void)\n{\n    int wrong = 0;\n    struct args x = {0}, *a = &x;\n"
+         "    x.d = -3;");
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        text c = text_new(a);
+        const expression *e = expression_parse(a, &as_args, rows[i].text);
+        expression_print_c(&c, expression_bind(a, e, NULL), "a->", "");
+        for (size_t n = 0; n < sizeof numbers / sizeof numbers[0]; n++)
+            printf("    x.f = (float)(x.g = %s);\n    wrong += (%s) != %c;\n", numbers[n], c.data,
+                   rows[i].truths[n]);
+    }
+    text c = text_new(a);
+    expression_print_c(&c, expression_parse(a, &as_args, "negative(d)"), "a->", "");
+    printf("    wrong += (%s) != 1;\n    return wrong;\n}\n", c.data);
+}
+
 int main(void)
 {
     arena *a = arena_new();
-    puts("#include <inttypes.h>\n#include <stdint.h>\n#include <stdio.h>\n"
-         "struct args { uint8_t b; uint16_t h; uint32_t w; uint64_t q; };\n"
+    puts("#include <inttypes.h>\n#include <math.h>\n#include <stdint.h>\n#include <stdio.h>\n"
+         "struct args { uint8_t b; uint16_t h; uint32_t w; uint64_t q; int32_t d; float f; double g; };\n"
          "static inline uint64_t ceil_div(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }\n"
          "static inline uint64_t minimum(uint64_t a, uint64_t b) { return a < b ? a : b; }\n"
          "static inline uint64_t maximum(uint64_t a, uint64_t b) { return a > b ? a : b; }");
@@ -110,10 +139,12 @@ int main(void)
     }
     puts("};\nstatic const struct args assignments[] = {");
     for (int i = 0; i < ASSIGNMENTS; i++)
-        printf("    {%u, %u, %" PRIu32 "u, %" PRIu32 "u},\n", assignments[i][0] & 0xffu,
+        printf("    {%u, %u, %" PRIu32 "u, %" PRIu32 "u, 0, 0, 0},\n", assignments[i][0] & 0xffu,
                assignments[i][1] & 0xffffu, assignments[i][2], assignments[i][3]);
+    puts("};");
+    print_questions(a);
     printf(
-        "};\nint main(void)\n{\n    int failed = 0;\n    for (int e = 0; e < %d; e++)\n"
+        "int main(void)\n{\n    int failed = wrong_answers() != 0;\n    for (int e = 0; e < %d; e++)\n"
         "        for (int i = 0; i < %d; i++) {\n            uint64_t found = "
         "expressions[e](&assignments[i]);\n"
         "            if (found == expected[e][i])\n                continue;\n"

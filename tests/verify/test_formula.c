@@ -1,16 +1,30 @@
 /* The expression language of manifests: precedence, laziness, words, and what is a mistake. */
 #include "test_verify.h"
 
+#include <math.h>
+
 #include "formula.h"
 
 typedef struct name_value {
     const char *name;
     uint64_t number;
     const char *word;
+    bool is_float;
+    double real;
 } name_value;
 
-static const name_value names[] = {{"n", 100, NULL},    {"zero", 0, NULL},  {"below", 0xffffffff, NULL},
-                                   {"group", 64, NULL}, {"type", 0, "f16"}, {"huge", UINT64_MAX, NULL}};
+static const name_value names[] = {{"n", 100, NULL, false, 0},
+                                   {"zero", 0, NULL, false, 0},
+                                   {"group", 64, NULL, false, 0},
+                                   {"type", 0, "f16", false, 0},
+                                   {"huge", UINT64_MAX, NULL, false, 0},
+                                   {"below", UINT64_MAX - 2, NULL, false, 0}, /* -3 */
+                                   {"half", 0, NULL, true, 0.5},
+                                   {"minus", 0, NULL, true, -0.5},
+                                   {"minus_zero", 0, NULL, true, -0.0},
+                                   {"nan", 0, NULL, true, NAN},
+                                   {"infinity", 0, NULL, true, INFINITY},
+                                   {"minus_infinity", 0, NULL, true, -INFINITY}};
 
 static bool look_up(const void *context, const char *name, size_t length, formula_value *value)
 {
@@ -18,10 +32,12 @@ static bool look_up(const void *context, const char *name, size_t length, formul
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (strlen(names[i].name) != length || memcmp(names[i].name, name, length) != 0)
             continue;
-        *value = (formula_value){.number = names[i].number,
-                                 .is_negative = strcmp(names[i].name, "below") == 0,
-                                 .word = names[i].word,
-                                 .word_length = names[i].word ? strlen(names[i].word) : 0};
+        const name_value *found = &names[i];
+        *value = (formula_value){.number = found->number,
+                                 .word = found->word,
+                                 .word_length = found->word ? strlen(found->word) : 0,
+                                 .is_float = found->is_float,
+                                 .real = found->real};
         return true;
     }
     return false;
@@ -39,13 +55,17 @@ static void test_values(void **state)
         {"n", 100}, {" n ", 100}, {"(n)", 100},
         {"1 + 2 * 3", 7}, {"(1 + 2) * 3", 9}, {"10 - 3 - 2", 5}, {"100 / 10 / 5", 2}, {"17 % 10 * 2", 14},
         {"1 + 2 < 4", 1}, {"1 < 2 == 1", 1}, {"2 == 2 && 3 > 4 || 1", 1}, {"1 || 0 && 0", 1}, {"(1 || 0) && 0", 0},
-        {"negative(n)", 0}, {"negative(below)", 1}, {"!negative(below) || n < 4", 0}, {"negative(zero)", 0},
+        {"!negative(below) || n < 4", 0}, {"negative(zero)", 0},
         {"!0 + 1", 2}, {"!(n == 100)", 0}, {"!!n", 1}, {"n != 100", 0}, {"n<=100", 1}, {"n>=101", 0}, {"n>99", 1},
         {"ceil_div(n, group)", 2}, {"ceil_div(0, 7)", 0}, {"ceil_div(huge, 2)", UINT64_C(1) << 63},
         {"min(n, group)", 64}, {"max(n, group)", 100}, {"select(n > 5, 1, 2)", 1}, {"select(n < 5, 1, 2)", 2},
         {"aligned(n, 4)", 1}, {"aligned(n, 8)", 0},
         {"type == f16", 1}, {"type == f32", 0}, {"type != f32", 1}, {"group == any", 0}, {"group != any", 1},
         {"n % group == 0", 0}, {"2 && 4", 1}, {"0 || 8", 1},
+        {"negative(below)", 1}, {"negative(n)", 0}, {"negative(half)", 0}, {"negative(minus)", 1},
+        {"negative(minus_zero)", 0}, {"negative(nan)", 1}, {"negative(infinity)", 0}, {"negative(minus_infinity)", 1},
+        {"finite(half)", 1}, {"finite(minus)", 1}, {"finite(nan)", 0}, {"finite(infinity)", 0},
+        {"finite(minus_infinity)", 0}, {"!negative(half) && finite(half)", 1},
         /* the side that does not count is not evaluated */
         {"zero != 0 && n / zero > 1", 0}, {"zero == 0 || n / zero > 1", 1}, {"select(zero, n / zero, 7)", 7},
         /* clang-format on */
@@ -115,6 +135,7 @@ static void test_evaluation_mistakes(void **state)
         {"huge * 2", "'huge * 2': the product passes 64 bits"},
         {"type + 1", "'type + 1': f16 is no number"},
         {"unknown", "'unknown': unknown is no number"},
+        {"half < 1", "'half < 1': a float stands in negative() and finite() only"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         pool memory = {NULL};

@@ -175,10 +175,20 @@ static void pass_arguments(emu_decoder *d, const emu_function *f, const emu_call
         pass_argument(d, f->parameters[k], &call->arguments->items[k]);
 }
 
+static bool is_guard(emu_decoder *d, const emu_operand *o)
+{
+    uint32_t slot;
+    return d->guard && emu_decode_register(d, o, &slot) && slot == (d->guard & ~1u);
+}
+
+/* Every copy has the call's guard, so a result that goes to the guard comes last. */
 static void take_results(emu_decoder *d, const emu_function *f, const emu_call *call)
 {
-    for (uint32_t k = 0; k < call->results->count; k++)
-        take_result(d, f->results[k], &call->results->items[k]);
+    const emu_operand *to = call->results->items;
+    for (int last = 0; last < 2; last++)
+        for (uint32_t k = 0; k < call->results->count; k++)
+            if (is_guard(d, &to[k]) == last)
+                take_result(d, f->results[k], &to[k]);
 }
 
 /* What ptxas and the driver have a body for. */
@@ -373,22 +383,50 @@ static bool decode_scalar_mov(emu_decoder *d, const emu_operand *to, const emu_o
     return true;
 }
 
+static bool is_written_before(const emu_destination *to, unsigned n, uint32_t source)
+{
+    for (unsigned k = 0; k < n; k++)
+        if (to[k].arg == source && source != EMU_SINK)
+            return true;
+    return false;
+}
+
+/* The elements move at once: what an earlier copy would overwrite goes through a temporary. */
+static bool decode_vector_mov(emu_decoder *d, const emu_operand *to, const emu_operand *from, unsigned count,
+                              emu_type type)
+{
+    unsigned errors = d->in->log->errors;
+    emu_operand a[4], b[4];
+    emu_destination destination[4];
+    uint32_t source[4];
+    if (!emu_decode_elements(d, to, count, a) || !emu_decode_elements(d, from, count, b))
+        return false;
+    for (unsigned k = 0; k < count; k++) {
+        source[k] = emu_decode_source(d, &b[k], type, EMU_SPECIAL | EMU_ADDRESS_OF);
+        destination[k] = emu_decode_destination(d, &a[k], type, 0, true);
+    }
+    if (d->in->log->errors != errors)
+        return false;
+    for (unsigned k = 0; k < count; k++)
+        if (is_written_before(destination, k, source[k])) {
+            uint32_t kept = emu_temporary(d);
+            copy_register(d, type, kept, source[k]);
+            source[k] = kept;
+        }
+    for (unsigned k = 0; k < count; k++)
+        if (destination[k].arg != EMU_SINK)
+            copy_register(d, type, destination[k].arg, source[k]);
+    return true;
+}
+
 bool emu_decode_mov(emu_decoder *d, const emu_instruction *i, emu_op *op)
 {
     if (!has_operands(d, i, 2, 2))
         return false;
     const emu_operand *to = &i->operands[0], *from = &i->operands[1];
     emu_type type = (emu_type)op->mods.type;
-    if (op->mods.count > 1) {
-        emu_operand a[8], b[8];
-        if (!emu_decode_elements(d, to, op->mods.count, a) ||
-            !emu_decode_elements(d, from, op->mods.count, b))
-            return false;
-        for (unsigned k = 0; k < op->mods.count; k++)
-            if (a[k].kind != EMU_OPERAND_SINK && !decode_scalar_mov(d, &a[k], &b[k], type))
-                return false;
-        return true;
-    }
+    if (op->mods.count > 1)
+        return decode_vector_mov(d, to, from, op->mods.count, type);
     if (from->kind == EMU_OPERAND_VECTOR)
         return decode_pack(d, from, to, true, op);
     if (to->kind == EMU_OPERAND_VECTOR)

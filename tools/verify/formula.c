@@ -1,6 +1,7 @@
 /* The expressions of a manifest: parse and evaluate. */
 #include "formula.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +13,7 @@ typedef enum node_kind {
     NODE_MULTIPLY, NODE_DIVIDE, NODE_REMAINDER, NODE_ADD, NODE_SUBTRACT,
     NODE_LESS, NODE_LESS_EQUAL, NODE_GREATER, NODE_GREATER_EQUAL, NODE_EQUAL, NODE_NOT_EQUAL,
     NODE_AND, NODE_OR, NODE_NOT,
-    NODE_CEIL_DIV, NODE_MIN, NODE_MAX, NODE_SELECT, NODE_ALIGNED, NODE_NEGATIVE
+    NODE_CEIL_DIV, NODE_MIN, NODE_MAX, NODE_SELECT, NODE_ALIGNED, NODE_NEGATIVE, NODE_FINITE
     /* clang-format on */
 } node_kind;
 
@@ -58,6 +59,7 @@ static const struct {
     {"select",   3, NODE_SELECT},
     {"aligned",  2, NODE_ALIGNED},
     {"negative", 1, NODE_NEGATIVE},
+    {"finite",   1, NODE_FINITE},
     /* clang-format on */
 };
 enum { FUNCTION_COUNT = sizeof FUNCTIONS / sizeof FUNCTIONS[0] };
@@ -265,7 +267,20 @@ static bool number_of(const evaluation *e, const node *n, uint64_t *number)
                  (int)value.word_length, value.word);
         return false;
     }
+    if (value.is_float)
+        return fail(e, "a float stands in negative() and finite() only");
     *number = value.number;
+    return true;
+}
+
+/* Signed integers come in 64 bits. */
+static bool tell_of_float(const evaluation *e, const node *n, uint64_t *result)
+{
+    formula_value value;
+    if (!value_of(e, n->operand[0], &value))
+        return false;
+    double real = value.is_float ? value.real : (double)(int64_t)value.number;
+    *result = n->kind == NODE_FINITE ? isfinite(real) : !(real >= 0);
     return true;
 }
 
@@ -335,7 +350,6 @@ static bool evaluate_arithmetic(const evaluation *e, node_kind kind, uint64_t a,
 static bool evaluate(const evaluation *e, const node *n, uint64_t *result)
 {
     uint64_t a, b;
-    formula_value of;
     switch (n->kind) {
     case NODE_EQUAL:
         return equal(e, n, result);
@@ -354,10 +368,8 @@ static bool evaluate(const evaluation *e, const node *n, uint64_t *result)
         *result = !a;
         return true;
     case NODE_NEGATIVE:
-        if (!value_of(e, n->operand[0], &of) || of.word)
-            return fail(e, "negative() of what is no number");
-        *result = of.is_negative;
-        return true;
+    case NODE_FINITE:
+        return tell_of_float(e, n, result);
     default:
         break;
     }
@@ -389,7 +401,7 @@ static bool evaluate(const evaluation *e, const node *n, uint64_t *result)
 
 static bool value_of(const evaluation *e, const node *n, formula_value *value)
 {
-    *value = (formula_value){.number = 0};
+    *value = (formula_value){0};
     if (n->kind == NODE_NUMBER) {
         value->number = n->number;
         return true;

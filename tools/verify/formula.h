@@ -14,12 +14,13 @@
 
 typedef struct formula formula;
 
-/* A name's value: a number, or a word to be compared with words. */
+/* A name's value: a number, a word to be compared with words, or a float, of which negative() and finite() tell. */
 typedef struct formula_value {
     uint64_t number;
-    bool is_negative; /* of a float or a signed integer, which negative() asks for */
     const char *word; /* null: a number */
     size_t word_length;
+    bool is_float;
+    double real;
 } formula_value;
 
 /* Finds the value of name[0..length). False: the name stands for itself, as a word. */

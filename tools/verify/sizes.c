@@ -64,24 +64,72 @@ static bool fits_device(problem *p)
            shared_bytes + p->variant->static_shared_bytes <= p->device->max_shared_bytes;
 }
 
-static bool is_asked_for(const problem *p, const size_value *only)
+/* Whether limits.only asks for a value of this argument. */
+static bool is_asked_for(const size_plan *plan, const argument *a)
 {
-    for (size_t i = 0; only->name[0] && i < p->arg_count; i++) {
-        if (strcmp(p->args[i].about->name, only->name) == 0)
-            return p->args[i].integer == only->value;
+    return plan->limits.only.name[0] && problem_is_size(a) &&
+           strcmp(a->about->name, plan->limits.only.name) == 0;
+}
+
+uint64_t size_plan_value(const size_plan *plan, const char *name, uint64_t otherwise)
+{
+    return plan->is_replacing && strcmp(plan->limits.only.name, name) == 0 ? plan->limits.only.value
+                                                                           : otherwise;
+}
+
+/* False: some argument has another value than the one that is asked for. */
+static bool has_asked_value(const size_plan *plan)
+{
+    for (size_t i = 0; i < plan->problem->arg_count; i++) {
+        argument *a = &plan->problem->args[i];
+        if (!is_asked_for(plan, a))
+            continue;
+        a->integer = size_plan_value(plan, a->about->name, a->integer);
+        return a->integer == plan->limits.only.value;
     }
-    return !only->name[0];
+    return true;
+}
+
+static bool fits_types(const problem *p)
+{
+    for (size_t i = 0; i < p->arg_count; i++) {
+        const argument *a = &p->args[i];
+        const element_type type = a->about->type;
+        if (problem_is_size(a) &&
+            number_decode(type, number_encode(type, (double)a->integer)) < (double)a->integer)
+            return false;
+    }
+    return true;
+}
+
+/* Null: none. */
+static const char *find_obstacle(const size_plan *plan)
+{
+    char error[256];
+    const manifest_rule *broken = NULL;
+    if (!fits_types(plan->problem))
+        return "it does not fit the argument's type";
+    switch (problem_measure(plan->problem, &broken, error, sizeof error)) {
+    case PROBLEM_ILLEGAL:
+        return broken->text;
+    case PROBLEM_BROKEN:
+        return "an expression of the manifest cannot be evaluated for it";
+    default:
+        break;
+    }
+    if (!fits_device(plan->problem))
+        return "the device has less shared memory than it needs";
+    const bool fits = problem_elements(plan->problem) <= most_elements(&plan->limits);
+    return fits ? NULL : "the buffers together have more elements than can be tried";
 }
 
 void size_plan_add(size_plan *plan)
 {
-    char error[256];
     problem *p = plan->problem;
-    if (!is_asked_for(p, &plan->limits.only))
+    if (!has_asked_value(plan))
         return;
-    problem_status status = problem_measure(p, NULL, error, sizeof error);
-    if (status == PROBLEM_ILLEGAL || status == PROBLEM_BROKEN || plan->count >= plan->limits.max_problems ||
-        problem_elements(p) > most_elements(&plan->limits) || !fits_device(p))
+    plan->obstacle = find_obstacle(plan);
+    if (plan->obstacle || plan->count >= plan->limits.max_problems)
         return;
     uint64_t row[MAX_ARGS] = {0};
     for (size_t i = 0; i < p->arg_count; i++)
@@ -176,26 +224,31 @@ void edges_add_tiles(edge_list *list, problem *p, argument *a)
 
 /* ---- the plan of a family that has none -------------------------------------------------------------------------- */
 
-static void edges_of(problem *p, argument *a, const size_limits *limits, edge_list *list)
+static void edges_of(const size_plan *plan, argument *a, edge_list *list)
 {
     static const uint64_t some[] = {0,   1,   2,   3,   31,  32,  33,   63,   64,  65,
                                     127, 128, 129, 255, 256, 257, 1000, 1001, 1024};
+    if (is_asked_for(plan, a)) {
+        edges_add(list, plan->limits.only.value);
+        return;
+    }
     for (size_t i = 0; i < sizeof some / sizeof some[0]; i++)
         edges_add(list, some[i]);
-    edges_add_tiles(list, p, a);
-    edges_add(list, limits->max_elements / 4 | 1);
+    edges_add_tiles(list, plan->problem, a);
+    edges_add(list, plan->limits.max_elements / 4 | 1);
     edges_add(list, 100003);
-    if (limits->big)
-        edges_add(list, limits->big | 1);
-    if (strcmp(limits->only.name, a->about->name) == 0)
-        edges_add(list, limits->only.value);
+    if (plan->limits.big)
+        edges_add(list, plan->limits.big | 1);
 }
 
-/* The smallest value from `from` on with which the rules hold; false: none of the next 4096. */
-static bool make_legal(problem *p, argument *a, uint64_t from)
+/* The smallest value from `from` on with which the rules hold; false: none of the next 4096, or `from` itself where that
+ * is asked for. */
+static bool make_legal(const size_plan *plan, argument *a, uint64_t from)
 {
+    problem *p = plan->problem;
     char error[256];
-    for (uint64_t value = from; value < from + 4096; value++) {
+    const uint64_t most = is_asked_for(plan, a) ? 1 : 4096;
+    for (uint64_t value = from; value < from + most; value++) {
         a->integer = value;
         problem_status status = problem_measure(p, NULL, error, sizeof error);
         if (status == PROBLEM_LEGAL || (status == PROBLEM_EMPTY && value == from))
@@ -204,18 +257,29 @@ static bool make_legal(problem *p, argument *a, uint64_t from)
     return false;
 }
 
-/* A base on which the rules hold: all sizes equal, as small as that can be. */
-static bool find_base(problem *p)
+static bool is_base(const size_plan *plan, uint64_t value)
 {
+    problem *p = plan->problem;
     char error[256];
-    for (uint64_t value = 2; value <= 65536; value++) {
-        for (size_t i = 0; i < p->arg_count; i++) {
-            if (problem_is_size(&p->args[i]))
-                p->args[i].integer = value;
-        }
-        if (problem_measure(p, NULL, error, sizeof error) == PROBLEM_LEGAL)
-            return true;
+    for (size_t i = 0; i < p->arg_count; i++) {
+        if (problem_is_size(&p->args[i]))
+            p->args[i].integer = is_asked_for(plan, &p->args[i]) ? plan->limits.only.value : value;
     }
+    return problem_measure(p, NULL, error, sizeof error) == PROBLEM_LEGAL;
+}
+
+/* A base on which the rules hold: all sizes equal, as small as that can be, or from the one that is asked for on. */
+static bool find_base(size_plan *plan)
+{
+    enum { MOST = 65536 };
+    uint64_t from[] = {2, plan->limits.only.value};
+    for (int i = 0; i < (plan->limits.only.name[0] ? 2 : 1); i++) {
+        for (uint64_t value = from[i]; value <= from[i] + MOST; value++) {
+            if (is_base(plan, value))
+                return true;
+        }
+    }
+    plan->obstacle = find_obstacle(plan);
     return false;
 }
 
@@ -224,7 +288,7 @@ void size_plan_fill(size_plan *plan, uint64_t seed)
     problem *p = plan->problem;
     uint64_t base[MAX_ARGS] = {0};
     edge_list edges[MAX_ARGS] = {{{0}, 0}};
-    if (!find_base(p))
+    if (!find_base(plan))
         return;
     for (size_t i = 0; i < p->arg_count; i++)
         base[i] = p->args[i].integer;
@@ -233,9 +297,9 @@ void size_plan_fill(size_plan *plan, uint64_t seed)
         argument *a = &p->args[i];
         if (!problem_is_size(a))
             continue;
-        edges_of(p, a, &plan->limits, &edges[i]);
+        edges_of(plan, a, &edges[i]);
         for (size_t e = 0; e < edges[i].count; e++) {
-            if (make_legal(p, a, edges[i].values[e]))
+            if (make_legal(plan, a, edges[i].values[e]))
                 size_plan_add(plan);
         }
         a->integer = base[i];
@@ -244,7 +308,7 @@ void size_plan_fill(size_plan *plan, uint64_t seed)
     for (uint64_t round = 0; round < 64; round++) { /* several sizes at an edge at once */
         for (size_t i = 0; i < p->arg_count; i++) {
             if (edges[i].count)
-                make_legal(p, &p->args[i],
+                make_legal(plan, &p->args[i],
                            edges[i].values[random_below(s, round * MAX_ARGS + i, edges[i].count)]);
         }
         size_plan_add(plan);

@@ -14,16 +14,21 @@ typedef struct size_limits {
     uint64_t max_elements; /* of all buffers of a problem together */
     uint64_t max_problems; /* per variant */
     uint64_t big;          /* when not 0: one more size near this */
-    size_value only;       /* sizes with this alone */
+    size_value only;       /* sizes with this alone: see size_plan */
     bool is_full;          /* every input at every size, and every size with every other */
 } size_limits;
 
-/* A growing list of problems' scalars. */
-typedef struct size_plan {
+/* A growing list of problems' scalars. Where limits.only asks for a value, those that have it are noted; once is_replacing
+ * is set, all, with that value in the place of theirs. */
+typedef struct kiln_size_plan {
     problem *problem; /* scratch: its scalars are what size_plan_add notes */
     size_limits limits;
+    bool is_replacing;
+    uint64_t seed;
     uint64_t (*rows)[MAX_ARGS];
     size_t count, capacity;
+    const char
+        *obstacle; /* why the last problem that was not noted was not; null: it was, or is noted already */
     pool memory;
 } size_plan;
 
@@ -33,6 +38,10 @@ void size_plan_close(size_plan *plan);
 /* Notes the problem's present scalars, unless they break a rule, pass a limit, need more shared memory than the device
  * has, or are noted already. */
 void size_plan_add(size_plan *plan);
+
+/* What the argument will be for size_plan_add: `otherwise`, or the value in its place. For plans that derive scalars from
+ * others, as strides from lengths. */
+uint64_t size_plan_value(const size_plan *plan, const char *name, uint64_t otherwise);
 
 /* Sets the scalars of the i-th noted problem. */
 void size_plan_use(const size_plan *plan, size_t i);

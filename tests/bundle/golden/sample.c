@@ -166,7 +166,7 @@ static kiln_status check_blend(kiln_loader *loader, const sample_blend_args *a)
         static const char detail[] = "x is null";
         return kiln_fail(loader, KILN_ERROR_NULL_POINTER, blend_name, detail);
     }
-    if (a->y == 0) {
+    if (a->y == 0 && a->stride != 0) {
         static const char detail[] = "y is null";
         return kiln_fail(loader, KILN_ERROR_NULL_POINTER, blend_name, detail);
     }
@@ -176,10 +176,6 @@ static kiln_status check_blend(kiln_loader *loader, const sample_blend_args *a)
     }
     if (a->y % 16 != 0) {
         static const char detail[] = "y must be aligned to 16 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, blend_name, detail);
-    }
-    if (a->norm % 4 != 0) {
-        static const char detail[] = "norm must be aligned to 4 bytes";
         return kiln_fail(loader, KILN_ERROR_MISALIGNED, blend_name, detail);
     }
     return KILN_OK;
@@ -308,9 +304,17 @@ kiln_status sample_blend_f32_f32_64_noclamp_narrow(kiln_loader *loader, CUstream
         static const char detail[] = "stride must be at least \"width\"";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
+    if (a.norm % 4 != 0) {
+        static const char detail[] = "norm must be aligned to 4 bytes";
+        return kiln_fail(loader, KILN_ERROR_MISALIGNED, blend_name, detail);
+    }
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.rows, 64),
                               4 * (uint64_t)loader->device.multiprocessors), ceil_div(a.stride, 2048), 1};
     float factor_f32 = (float)a.factor;
+    if (a.factor - a.factor >= 0 && !(factor_f32 - factor_f32 >= 0)) {
+        static const char detail[] = "factor is beyond the range of f32";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
+    }
     void *params[] = {&a.x, &a.y, &a.norm, &factor_f32, &a.rows, &a.stride};
     return kiln_launch(loader, &sample_blend_f32_f32_64_noclamp_narrow_kernel, stream, grid, 256, params);
 }
@@ -460,9 +464,17 @@ kiln_status sample_blend_f32_f32_64_noclamp_wide(kiln_loader *loader, CUstream s
         static const char detail[] = "stride must be a multiple of 16, with strategy=wide";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
+    if (a.norm % 16 != 0) {
+        static const char detail[] = "norm must be aligned to 16 bytes";
+        return kiln_fail(loader, KILN_ERROR_MISALIGNED, blend_name, detail);
+    }
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.rows, 64),
                               4 * (uint64_t)loader->device.multiprocessors), ceil_div(a.stride, 2048), 1};
     float factor_f32 = (float)a.factor;
+    if (a.factor - a.factor >= 0 && !(factor_f32 - factor_f32 >= 0)) {
+        static const char detail[] = "factor is beyond the range of f32";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
+    }
     void *params[] = {&a.x, &a.y, &a.norm, &factor_f32, &a.rows, &a.stride};
     return kiln_launch(loader, &sample_blend_f32_f32_64_noclamp_wide_kernel, stream, grid,
                        minimum(a.stride, 8192) * 16, params);
@@ -609,9 +621,17 @@ kiln_status sample_blend_f32_f32_128_noclamp_narrow(kiln_loader *loader, CUstrea
         static const char detail[] = "stride must be at least \"width\"";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
+    if (a.norm % 4 != 0) {
+        static const char detail[] = "norm must be aligned to 4 bytes";
+        return kiln_fail(loader, KILN_ERROR_MISALIGNED, blend_name, detail);
+    }
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.rows, 128),
                               4 * (uint64_t)loader->device.multiprocessors), ceil_div(a.stride, 2048), 1};
     float factor_f32 = (float)a.factor;
+    if (a.factor - a.factor >= 0 && !(factor_f32 - factor_f32 >= 0)) {
+        static const char detail[] = "factor is beyond the range of f32";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
+    }
     void *params[] = {&a.x, &a.y, &a.norm, &factor_f32, &a.rows, &a.stride};
     return kiln_launch(loader, &sample_blend_f32_f32_128_noclamp_narrow_kernel, stream, grid, 512, params);
 }
@@ -761,9 +781,17 @@ kiln_status sample_blend_f32_f32_128_noclamp_wide(kiln_loader *loader, CUstream 
         static const char detail[] = "stride must be a multiple of 16, with strategy=wide";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
+    if (a.norm % 16 != 0) {
+        static const char detail[] = "norm must be aligned to 16 bytes";
+        return kiln_fail(loader, KILN_ERROR_MISALIGNED, blend_name, detail);
+    }
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.rows, 128),
                               4 * (uint64_t)loader->device.multiprocessors), ceil_div(a.stride, 2048), 1};
     float factor_f32 = (float)a.factor;
+    if (a.factor - a.factor >= 0 && !(factor_f32 - factor_f32 >= 0)) {
+        static const char detail[] = "factor is beyond the range of f32";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
+    }
     void *params[] = {&a.x, &a.y, &a.norm, &factor_f32, &a.rows, &a.stride};
     return kiln_launch(loader, &sample_blend_f32_f32_128_noclamp_wide_kernel, stream, grid,
                        minimum(a.stride, 8192) * 16, params);
@@ -910,9 +938,17 @@ kiln_status sample_blend_f16_f32_64_noclamp_narrow(kiln_loader *loader, CUstream
         static const char detail[] = "stride must be at least \"width\"";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
+    if (a.norm % 4 != 0) {
+        static const char detail[] = "norm must be aligned to 4 bytes";
+        return kiln_fail(loader, KILN_ERROR_MISALIGNED, blend_name, detail);
+    }
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.rows, 64),
                               4 * (uint64_t)loader->device.multiprocessors), ceil_div(a.stride, 2048), 1};
     float factor_f32 = (float)a.factor;
+    if (a.factor - a.factor >= 0 && !(factor_f32 - factor_f32 >= 0)) {
+        static const char detail[] = "factor is beyond the range of f32";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
+    }
     void *params[] = {&a.x, &a.y, &a.norm, &factor_f32, &a.rows, &a.stride};
     return kiln_launch(loader, &sample_blend_f16_f32_64_noclamp_narrow_kernel, stream, grid, 256, params);
 }
@@ -1062,9 +1098,17 @@ kiln_status sample_blend_f16_f32_64_noclamp_wide(kiln_loader *loader, CUstream s
         static const char detail[] = "stride must be a multiple of 16, with strategy=wide";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
+    if (a.norm % 16 != 0) {
+        static const char detail[] = "norm must be aligned to 16 bytes";
+        return kiln_fail(loader, KILN_ERROR_MISALIGNED, blend_name, detail);
+    }
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.rows, 64),
                               4 * (uint64_t)loader->device.multiprocessors), ceil_div(a.stride, 2048), 1};
     float factor_f32 = (float)a.factor;
+    if (a.factor - a.factor >= 0 && !(factor_f32 - factor_f32 >= 0)) {
+        static const char detail[] = "factor is beyond the range of f32";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
+    }
     void *params[] = {&a.x, &a.y, &a.norm, &factor_f32, &a.rows, &a.stride};
     return kiln_launch(loader, &sample_blend_f16_f32_64_noclamp_wide_kernel, stream, grid,
                        minimum(a.stride, 8192) * 16, params);
@@ -1211,9 +1255,17 @@ kiln_status sample_blend_f16_f32_128_noclamp_narrow(kiln_loader *loader, CUstrea
         static const char detail[] = "stride must be at least \"width\"";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
+    if (a.norm % 4 != 0) {
+        static const char detail[] = "norm must be aligned to 4 bytes";
+        return kiln_fail(loader, KILN_ERROR_MISALIGNED, blend_name, detail);
+    }
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.rows, 128),
                               4 * (uint64_t)loader->device.multiprocessors), ceil_div(a.stride, 2048), 1};
     float factor_f32 = (float)a.factor;
+    if (a.factor - a.factor >= 0 && !(factor_f32 - factor_f32 >= 0)) {
+        static const char detail[] = "factor is beyond the range of f32";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
+    }
     void *params[] = {&a.x, &a.y, &a.norm, &factor_f32, &a.rows, &a.stride};
     return kiln_launch(loader, &sample_blend_f16_f32_128_noclamp_narrow_kernel, stream, grid, 512, params);
 }
@@ -1363,9 +1415,17 @@ kiln_status sample_blend_f16_f32_128_noclamp_wide(kiln_loader *loader, CUstream 
         static const char detail[] = "stride must be a multiple of 16, with strategy=wide";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
+    if (a.norm % 16 != 0) {
+        static const char detail[] = "norm must be aligned to 16 bytes";
+        return kiln_fail(loader, KILN_ERROR_MISALIGNED, blend_name, detail);
+    }
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.rows, 128),
                               4 * (uint64_t)loader->device.multiprocessors), ceil_div(a.stride, 2048), 1};
     float factor_f32 = (float)a.factor;
+    if (a.factor - a.factor >= 0 && !(factor_f32 - factor_f32 >= 0)) {
+        static const char detail[] = "factor is beyond the range of f32";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
+    }
     void *params[] = {&a.x, &a.y, &a.norm, &factor_f32, &a.rows, &a.stride};
     return kiln_launch(loader, &sample_blend_f16_f32_128_noclamp_wide_kernel, stream, grid,
                        minimum(a.stride, 8192) * 16, params);
@@ -1520,6 +1580,10 @@ kiln_status sample_blend_f64_f64_64_clamp_narrow(kiln_loader *loader, CUstream s
     }
     if (a.limit % 4 != 0) {
         static const char detail[] = "limit must be aligned to 4 bytes";
+        return kiln_fail(loader, KILN_ERROR_MISALIGNED, blend_name, detail);
+    }
+    if (a.norm % 4 != 0) {
+        static const char detail[] = "norm must be aligned to 4 bytes";
         return kiln_fail(loader, KILN_ERROR_MISALIGNED, blend_name, detail);
     }
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.rows, 64),
@@ -1704,7 +1768,7 @@ kiln_status sample_parts_2(kiln_loader *loader, CUstream stream, const sample_pa
         static const char detail[] = "workspace_size must be at least n * splits, with splits=2";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, parts_name, detail);
     }
-    if (a.workspace == 0) {
+    if (a.workspace == 0 && a.workspace_size != 0) {
         static const char detail[] = "workspace is null";
         return kiln_fail(loader, KILN_ERROR_NULL_POINTER, parts_name, detail);
     }
