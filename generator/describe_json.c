@@ -186,6 +186,8 @@ static void add_family(json *j, const kiln_family *family)
     json_string_member(j, "name", family->name);
     json_string_member(j, "summary", family->summary);
     json_string_member(j, "source", family->source);
+    if (family->accuracy)
+        json_string_member(j, "accuracy", family->accuracy);
     if (family->nonfinite)
         json_string_member(j, "nonfinite", family->nonfinite);
     json_number_member(j, "min_sm", family->min_sm);

@@ -174,6 +174,8 @@ static const char *family_comment(arena *a, const bundle_family *f)
     text_printf(&out, "%s: %s.", family->name, family->summary);
     if (family->source)
         text_printf(&out, "\nSource: %s.", family->source);
+    if (family->accuracy)
+        text_printf(&out, "\nAccuracy: %s.", family->accuracy);
     if (family->nonfinite)
         text_printf(&out, "\nNaN and infinity: %s.", family->nonfinite);
     if (family->empty)

@@ -143,6 +143,10 @@ static void add_family(arena *a, json *j, const bundle_family *f)
     json_string_member(j, "name", family->name);
     json_string_member(j, "summary", family->summary);
     json_string_member(j, "source", family->source);
+    if (family->accuracy)
+        json_string_member(j, "accuracy", family->accuracy);
+    if (family->nonfinite)
+        json_string_member(j, "nonfinite", family->nonfinite);
     json_string_member(j, "function", f->function);
     json_key(j, "params");
     json_begin_array(j);

@@ -139,6 +139,7 @@ typedef struct kiln_family {
     const char *summary;      /* one line */
     const char *source;       /* the paper, format or kernel that the contract comes from */
     const char *nonfinite;    /* what becomes of NaNs and infinities; null: nothing is said */
+    const char *accuracy; /* how far each output may be from the exact one, and for which inputs; null likewise */
     const kiln_param *params; /* ends with a null name; may be null */
     const kiln_arg *args;     /* ends with a null name */
     const kiln_alignment
