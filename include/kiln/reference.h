@@ -133,7 +133,8 @@ uint64_t kiln_get_param_number(const kiln_problem *p, const char *name);
 
 /* ---- arguments -------------------------------------------------------------------------------------------------- */
 
-/* "u8" "s8" ... "u64" "s64" "f16" "bf16" "f32" "f64": of the scalar, or of what the pointer points at. */
+/* Of the scalar, or of what the pointer points at: "u8" to "u64", "i8" to "i64" (however the family spells them), "f16",
+ * "bf16", "f32" or "f64". */
 const char *kiln_get_type(const kiln_argument *a);
 
 /* Elements of a buffer, in all and along one dimension of its shape, counted from 0; dimensions. */
@@ -215,7 +216,7 @@ void kiln_set_size(kiln_size_plan *plan, const char *name, uint64_t value);
  * --max-elements) or that is noted already is passed over, so edges may be given without care. */
 void kiln_add_sizes(kiln_size_plan *plan);
 
-/* The sizes that are tried without a `plan`, beside one's own. */
+/* Notes those that are tried without a `plan`, beside one's own. */
 void kiln_add_default_sizes(kiln_size_plan *plan);
 
 /* For kiln_get_param and kiln_has_argument; its buffers are not there yet. */

@@ -12,7 +12,7 @@
 /* Every element is also kept and computed on the host. */
 #define MOST_ELEMENTS (UINT64_C(1) << 32)
 
-enum { DEFAULT_ELEMENTS = 1 << 18, DEFAULT_PROBLEMS = 400, FULL_PROBLEMS = 5000 };
+enum { DEFAULT_PROBLEMS = 400, FULL_PROBLEMS = 5000 };
 
 void options_print_help(void)
 {
@@ -31,7 +31,10 @@ void options_print_help(void)
         "  --driver PATH       this driver library (default: libcuda.so.1)\n"
         "  --device N          the driver's N-th device (default: 0)\n"
         "  --seed N            of the random inputs (default: 1)\n"
-        "  --max-elements N    skip problems with more elements in all buffers together (default: 262144)\n"
+        "  --max-elements N    skip problems with more elements in all buffers together (default: 262144), "
+        "but for "
+        "the smallest\n"
+        "                      with a whole tile\n"
         "  --inputs N          at each size N of the inputs in turn, the next ones at the next size "
         "(default: %s)\n"
         "  --big N             one more size near N, whatever --max-elements says\n"

@@ -22,6 +22,7 @@ typedef struct runner {
     problem problem;
     run_result *result;
     size_t turn;  /* of the inputs that the next size takes, where it does not take all */
+    size_t other; /* of those that are not for large sizes, which the next of these takes one of */
     bool is_lost; /* the context takes no more work */
     bool has_refused,
         has_refused_whole; /* calls that break a rule were tried; where all arrays have elements */
@@ -259,15 +260,19 @@ static bool run_case(runner *r, const input_pattern *pattern, bool is_empty, boo
 
 /* ---- all cases --------------------------------------------------------------------------------------------------- */
 
-/* The inputs that are for problems of this size; a problem without work has one. */
-static size_t choose_inputs(const runner *r, bool is_empty, const input_pattern *chosen[MOST_INPUTS])
+/* The inputs that are for problems of this size; a problem without work has one. Large ones take those that say so, and of
+ * the others one in turn. */
+static size_t choose_inputs(runner *r, bool is_empty, const input_pattern *chosen[MOST_INPUTS])
 {
     const input_pattern *patterns = family_patterns(r->row);
-    bool is_large = problem_elements(&r->problem) > LARGE_ELEMENTS;
-    size_t count = 0;
+    const bool are_few = problem_elements(&r->problem) > LARGE_ELEMENTS && !r->options->limits.is_full;
+    size_t count = 0, others = 0, seen = 0;
+    for (const input_pattern *p = patterns; p->name; p++)
+        others += !(p->flags & PATTERN_LARGE);
     for (const input_pattern *p = patterns; p->name && count < (is_empty ? 1 : MOST_INPUTS); p++)
-        if (!is_large || r->options->limits.is_full || (p->flags & PATTERN_LARGE))
+        if (!are_few || (p->flags & PATTERN_LARGE) || seen++ == r->other % others)
             chosen[count++] = p;
+    r->other += are_few;
     return count;
 }
 
@@ -339,12 +344,12 @@ static bool run_sizes_within(runner *r, const size_limits *limits, bool is_repla
     size_plan plan;
     bool fine = true;
     char error[256], mistake[MISTAKE_BYTES];
-    r->turn = first_turn(r);
+    r->turn = r->other = first_turn(r);
     size_plan_open(&plan, &r->problem, limits);
     plan.is_replacing = is_replacing;
     if (!reference_plan(r->row, &plan, r->options->seed, mistake))
         fine = fail_reference(r, mistake);
-    size_plan_sort(&plan);
+    size_plan_finish(&plan);
     for (size_t i = 0; fine && i < plan.count; i++) {
         size_plan_use(&plan, i);
         fine = run_size(r, progress);
