@@ -135,11 +135,12 @@ typedef struct kiln_call {
 typedef struct kiln_variant kiln_variant;
 
 typedef struct kiln_family {
-    const char *name;         /* [a-z][a-z0-9_]* without double underscores */
-    const char *summary;      /* one line */
-    const char *source;       /* the paper, format or kernel that the contract comes from */
-    const char *nonfinite;    /* what becomes of NaNs and infinities; null: nothing is said */
-    const char *accuracy; /* how far each output may be from the exact one, and for which inputs; null likewise */
+    const char *name;      /* [a-z][a-z0-9_]* without double underscores */
+    const char *summary;   /* one line */
+    const char *source;    /* the paper, format or kernel that the contract comes from */
+    const char *nonfinite; /* what becomes of NaNs and infinities; null: nothing is said */
+    /* How far each output may be from the exact one, and for which inputs; null: nothing is said. */
+    const char *accuracy;
     const kiln_param *params; /* ends with a null name; may be null */
     const kiln_arg *args;     /* ends with a null name */
     const kiln_alignment
@@ -154,7 +155,8 @@ typedef struct kiln_family {
     const char *shared_bytes; /* dynamic shared memory, over arguments and parameters; null: 0 */
     const char *
         max_shared_bytes; /* the most that it can be, over parameters; null: shared_bytes needs no arguments */
-    const char *min_shared_bytes; /* likewise the least that a legal call asks for; null: 0, or shared_bytes */
+    /* Likewise the least that a legal call asks for; null: shared_bytes where it needs no arguments, else 0. */
+    const char *min_shared_bytes;
     const kiln_dispatch *dispatch; /* null: any variant serves */
     const kiln_call *calls;        /* null: the family's own function is the only one */
     kiln_cost cost;

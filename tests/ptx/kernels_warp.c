@@ -205,9 +205,9 @@ void emit_vectors(ptx_fn *f)
         ptx_type element;
         int count;
         ptx_type stored; /* PTX_NONE: as loaded */
-    } rows[] = {{"f16_in", "f16_out", PTX_F16, 8, PTX_NONE},  {"bf16_in", "bf16_out", PTX_BF16, 8, PTX_NONE},
-                {"u16_in", "u16_out", PTX_U16, 8, PTX_U32},   {"s8_in", "s8_out", PTX_S8, 16, PTX_NONE},
-                {"u8_in", "u8_out", PTX_U8, 8, PTX_U64},      {"b8_in", "b8_out", PTX_B8, 16, PTX_U16},
+    } rows[] = {{"f16_in", "f16_out", PTX_F16, 8, PTX_NONE}, {"bf16_in", "bf16_out", PTX_BF16, 8, PTX_NONE},
+                {"u16_in", "u16_out", PTX_U16, 8, PTX_U32},  {"s8_in", "s8_out", PTX_S8, 16, PTX_NONE},
+                {"u8_in", "u8_out", PTX_U8, 8, PTX_U64},     {"b8_in", "b8_out", PTX_B8, 16, PTX_U16},
                 {"s16_in", "s16_out", PTX_S16, 8, PTX_NONE}};
     enum { ROWS = sizeof rows / sizeof rows[0] };
     ptx_val from[ROWS], to[ROWS], wide = ptx_param_ptr(f, PTX_S32, "wide"), read[16], written[16];
