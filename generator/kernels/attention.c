@@ -59,7 +59,7 @@ static const kiln_arg args[] = {
     {"workspace", KILN_ARG_SCRATCH, "$type:f64:f32", WORKSPACE, 16, "splits > 1", "what parts of the keys come to; workspace and arrivals belong to one launch at a time"},
     {"arrivals", KILN_ARG_INOUT, "u32", "batch * q_heads * ceil_div(q_length, 32)", 4, "splits > 1",
      "all 0 before a launch, else O is wrong, and again after it; one launch at a time"},
-    {"workspace_size", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "numbers that workspace holds; 0: no tile's keys are shared"},
+    {"workspace_size", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "numbers that workspace holds; arrivals has one for each 32 queries of each head; 0: there are neither, and no tile's keys are shared"},
     {.name = NULL},
 };
 
