@@ -21,6 +21,7 @@ typedef struct runner {
     const family_row *row; /* null: no reference */
     problem problem;
     run_result *result;
+    bool on_one_multiprocessor;
     size_t turn;  /* of the inputs that the next size takes, where it does not take all */
     bool is_lost; /* the context takes no more work */
 } runner;
@@ -56,7 +57,8 @@ static bool fail_case(runner *r, const one_case *c, const char *what)
 {
     char sizes[256];
     problem_describe(&r->problem, sizes, sizeof sizes);
-    conclude(r, RUN_WRONG, "%s, input \"%s\"%s%s, seed %llu:\n      %s", sizes, c->pattern->name,
+    conclude(r, RUN_WRONG, "%s%s, input \"%s\"%s%s, seed %llu:\n      %s", sizes,
+             r->on_one_multiprocessor ? ", a grid for one multiprocessor" : "", c->pattern->name,
              c->how[0] ? ", " : "", c->how, (unsigned long long)r->options->seed, what);
     return false;
 }
@@ -246,11 +248,13 @@ static bool run_size(runner *r, void (*progress)(const char *, uint64_t))
     bool is_empty = problem_measure(&r->problem, NULL, error, sizeof error) == PROBLEM_EMPTY;
     const input_pattern *inputs[MOST_INPUTS];
     size_t count = choose_inputs(r, is_empty, inputs);
-    size_t taken = r->options->inputs < count ? (size_t)r->options->inputs : count;
+    const uint64_t wanted = r->on_one_multiprocessor ? 1 : r->options->inputs;
+    size_t taken = wanted < count ? (size_t)wanted : count;
     for (size_t i = 0; i < taken; i++) {
         if (progress)
             progress(r->problem.variant->id, r->result->cases);
-        if (!run_case(r, inputs[(taken < count ? r->turn + i : i) % count], is_empty, i == 0))
+        const bool with_variations = i == 0 && !r->on_one_multiprocessor;
+        if (!run_case(r, inputs[(taken < count ? r->turn + i : i) % count], is_empty, with_variations))
             return false;
     }
     r->turn += is_empty ? 0 : taken;
@@ -265,7 +269,9 @@ static bool run_sizes_within(runner *r, const size_limits *limits, void (*progre
     bool fine = true;
     char error[256];
     size_plan_open(&plan, &r->problem, limits);
-    if (r->row && r->row->plan)
+    if (r->on_one_multiprocessor)
+        r->row->plan_few(&plan);
+    else if (r->row && r->row->plan)
         r->row->plan(&plan);
     else
         size_plan_fill(&plan, r->options->seed);
@@ -286,6 +292,24 @@ static bool run_sizes_within(runner *r, const size_limits *limits, void (*progre
     return fine;
 }
 
+/* The launcher takes the number of multiprocessors from the loader, and a kernel whatever grid it gets. One input each:
+ * other sizes show what depends on inputs, and on how the kernel is called. */
+static bool run_few(runner *r, void (*progress)(const char *, uint64_t), uint64_t *launching)
+{
+    kiln_device *facts = &r->device->loader.device;
+    const uint32_t has = facts->multiprocessors;
+    size_limits limits = r->options->limits;
+    if (!r->row || !r->row->plan_few)
+        return true;
+    limits.max_elements = UINT64_MAX;
+    r->on_one_multiprocessor = true;
+    facts->multiprocessors = 1;
+    bool fine = run_sizes_within(r, &limits, progress, launching);
+    facts->multiprocessors = has;
+    r->on_one_multiprocessor = false;
+    return fine;
+}
+
 /* The tiles of some kernels are larger than the limit: those take the smallest sizes that they have. */
 enum { MOST_DOUBLINGS = 6 };
 
@@ -298,6 +322,7 @@ static bool run_sizes(runner *r, void (*progress)(const char *, uint64_t))
         limits.max_elements *= 2;
         fine = run_sizes_within(r, &limits, progress, &launching);
     }
+    fine = fine && run_few(r, progress, &launching);
     if (fine && launching == 0)
         conclude(r, RUN_WRONG, "no sizes were found that its rules allow%s%s",
                  r->options->limits.only.name[0] ? ", with that --size of " : "",

@@ -28,6 +28,9 @@ typedef struct family_row {
     const input_pattern *patterns;
     /* Notes the sizes to try; null: size_plan_fill. */
     void (*plan)(size_plan *plan);
+    /* Those that are tried with a grid for one multiprocessor, whatever the limit of elements: what a grid for all of them
+     * leaves to loops only when problems are large. May be null. */
+    void (*plan_few)(size_plan *plan);
     /* Fills the scalars that are no sizes, and the inputs. The outputs are zeroed and poisoned later. */
     void (*make)(problem *p, const input_pattern *pattern, random_stream s);
     /* States what comes out. */
