@@ -61,12 +61,13 @@ try_cross_packages() {
     fi
 }
 
-# Configures and builds quietly; what was said is shown when it fails.
+# Configures with these options and builds the targets, quietly; what was said is shown when it fails.
+targets=(all)
 build_preset() {
     local log=build/prepare.log
     mkdir -p build
     echo "Building in build/ ..."
-    if ! { cmake --preset default "$@" && cmake --build --preset default -j2; } >"$log" 2>&1; then
+    if ! { cmake --preset default "$@" && cmake --build --preset default -j2 --target "${targets[@]}"; } >"$log" 2>&1; then
         tail -n 60 "$log" >&2
         echo "The build failed; all of its output is in $log" >&2
         return 1

@@ -47,6 +47,11 @@ static void add_alignment(arena *a, text *out, const bundle_family *f, const kil
         least = bytes && bytes < least ? bytes : least;
         most = bytes > most ? bytes : most;
     }
+    const char *own = arg_variant_alignment(f->family, arg);
+    if (most > least && own) {
+        text_printf(out, ", aligned to %s bytes, %u to %u", own, (unsigned)least, (unsigned)most);
+        return;
+    }
     if (most > 1)
         text_printf(out, ", aligned to %u bytes", (unsigned)least);
     if (most > least)
@@ -169,8 +174,6 @@ static const char *family_comment(arena *a, const bundle_family *f)
         text_printf(&out, "\nNaN and infinity: %s.", family->nonfinite);
     if (family->empty)
         text_printf(&out, "\nWhen %s there is nothing to do: KILN_OK without a launch.", family->empty);
-    if (family->unread)
-        text_printf(&out, "\nWhen %s inputs are not read and may be null.", family->unread);
     const char *title = "\nRules, else KILN_ERROR_BAD_ARGUMENT:";
     for (const kiln_rule *rule = family->rules; rule && rule->condition; rule++) {
         if (!counts_here(a, f, rule))
@@ -229,7 +232,8 @@ void write_declarations(arena *a, text *out, const bundle_family *f)
 static const char how_functions_behave[] =
     "\nA function checks its arguments, loads its kernel when it is used first, and launches it on the "
     "stream; it does not wait for the kernel to end. `args` is read before it returns. Pointers are device "
-    "addresses; what a kernel writes must not overlap anything else that it is given. With any status but "
+    "addresses; one to an array that has no elements in this call may be null. What a kernel writes must not "
+    "overlap anything else that it is given. With any status but "
     "KILN_OK nothing was launched: NULL_POINTER, BAD_ARGUMENT, MISALIGNED "
     "and GRID_TOO_LARGE for the arguments, NO_VARIANT, CLOSED, LAUNCH, and those of kiln_preload; "
     "kiln_last_error has the details. Several threads may call at once.\n"

@@ -47,18 +47,17 @@ static void write_rules(arena *a, text *out, const bundle_family *f, const kiln_
     }
 }
 
+/* v null: of what every variant has; the variant's own check has the pointers that only some have, and those of which a
+ * parameter says whether they point at anything. */
 static void write_null_check(arena *a, text *out, const bundle_family *f, const kiln_arg *arg,
-                             const char *prefix)
+                             const kiln_variant *v, const char *prefix)
 {
     if (arg->kind == KILN_ARG_VALUE || arg->kind == KILN_ARG_OPTIONAL_OUT)
         return;
-    const char *condition = arena_format(a, "%s%s == 0", prefix, arg->name);
-    if (arg->kind == KILN_ARG_IN && f->family->unread) {
-        const char *is_read = arena_format(a, "!(%s)", f->family->unread);
-        const expression *e = bind_text(a, f->family, is_read, NULL);
-        condition = arena_format(a, "%s && %s", condition, c_expression(a, e, prefix));
-    }
-    write_failure(out, f, condition, "KILN_ERROR_NULL_POINTER", arena_format(a, "%s is null", arg->name));
+    const expression *missing = expression_missing(a, f->family, arg);
+    if ((arg->when || expression_uses(missing, NAME_PARAM)) == (v != NULL))
+        write_failure(out, f, c_expression(a, expression_bind(a, missing, v), prefix),
+                      "KILN_ERROR_NULL_POINTER", arena_format(a, "%s is null", arg->name));
 }
 
 static void write_alignment_check(arena *a, text *out, const bundle_family *f, const kiln_arg *arg,
@@ -75,8 +74,7 @@ static void write_alignment_check(arena *a, text *out, const bundle_family *f, c
 static void write_common_pointer_checks(arena *a, text *out, const bundle_family *f, const char *prefix)
 {
     for (const kiln_arg *arg = f->family->args; arg->name; arg++)
-        if (!arg->when)
-            write_null_check(a, out, f, arg, prefix);
+        write_null_check(a, out, f, arg, NULL, prefix);
     for (const kiln_arg *arg = f->family->args; arg->name; arg++)
         if (!arg->when)
             write_alignment_check(a, out, f, arg, arg->alignment, prefix);
@@ -89,8 +87,8 @@ static void write_own_pointer_checks(arena *a, text *out, const bundle_family *f
 {
     for (size_t i = 0; i < f->field_count; i++) {
         const bundle_field *field = &f->fields[i];
-        if (field->arg && field->arg->when && variant_has_arg(a, v, field->arg))
-            write_null_check(a, out, f, field->arg, prefix);
+        if (field->arg && variant_has_arg(a, v, field->arg))
+            write_null_check(a, out, f, field->arg, v, prefix);
     }
     for (size_t i = 0; i < f->field_count; i++) {
         const bundle_field *field = &f->fields[i];

@@ -70,6 +70,9 @@ static void add_arg(arena *a, json *j, const bundle_family *f, const bundle_fiel
         add_shape(a, j, f->family, arg->shape, v);
     if (arg->kind != KILN_ARG_VALUE)
         json_number_member(j, "alignment", v ? variant_arg_alignment(a, v, arg) : arg_alignment(arg));
+    const char *own = v ? NULL : arg_variant_alignment(f->family, arg);
+    if (own)
+        json_string_member(j, "variant_alignment", bound(a, f->family, own, NULL));
     if (!v) {
         json_string_member(j, "c_type", field->c_type);
         json_number_member(j, "offset", field->offset);
@@ -251,8 +254,6 @@ static void add_variant(arena *a, json *j, const bundle_variant *bv)
     add_launch(a, j, bv);
     add_rules(a, j, v);
     json_string_member(j, "empty", bound(a, v->family, v->family->empty, v));
-    if (v->family->unread)
-        json_string_member(j, "unread", bound(a, v->family, v->family->unread, v));
     add_cost(a, j, v->family, v);
     json_key(j, "images");
     json_begin_array(j);

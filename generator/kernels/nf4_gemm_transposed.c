@@ -217,7 +217,6 @@ const kiln_family nf4_gemm_transposed_family = {
     .refusals = refusals,
     .rules = rules,
     .empty = "m == 0 || k == 0",
-    .unread = "n == 0", /* C is zero then */
     .block = {"32 * warps"},
     .grid = {"ceil_div(k, 512)", "ceil_div(m, tile_m)", "splits"},
     .shared_bytes = SHARED,

@@ -48,7 +48,7 @@ extern "C" {
 typedef enum kiln_status {
     KILN_OK = 0,
     /* what the caller passed */
-    KILN_ERROR_NULL_POINTER = 10,   /* a required pointer is null */
+    KILN_ERROR_NULL_POINTER = 10,   /* a pointer is null whose array has elements in this call */
     KILN_ERROR_BAD_ARGUMENT = 11,   /* an argument breaks a rule of the family: error.detail is the rule */
     KILN_ERROR_MISALIGNED = 12,     /* a device pointer lacks the alignment that error.detail states */
     KILN_ERROR_GRID_TOO_LARGE = 13, /* the problem needs more thread blocks than a launch may have */

@@ -116,6 +116,34 @@ static void check_bits(uint32_t seq_len)
     judge_at(is_right, "the bits of the family's function", seq_len, other);
 }
 
+/* An empty cache: K and V are not there, and O is zero. */
+static void check_no_keys(void)
+{
+    static float out[NUMBERS], zero[NUMBERS];
+    const attention_sample_attention_single_head_args a = single(LONGEST);
+    attention_sample_attention_args all = {.q = a.q,
+                                           .out = a.out,
+                                           .batch = 1,
+                                           .q_heads = 1,
+                                           .kv_heads = 1,
+                                           .q_length = LONGEST,
+                                           .scale = a.scale,
+                                           .q_row_stride = HEAD_DIM,
+                                           .out_row_stride = HEAD_DIM,
+                                           .type = a.type,
+                                           .head_dim = a.head_dim,
+                                           .causal = a.causal};
+    upload_to(at_out, v, sizeof v);
+    kiln_status status = attention_sample_attention(&loader, NULL, &all);
+    download(out, at_out, sizeof out);
+    judge_at(status == KILN_OK && memcmp(out, zero, sizeof out) == 0, "no keys, K and V null", LONGEST,
+             status);
+    all.k_length = 1;
+    status = attention_sample_attention(&loader, NULL, &all);
+    judge_at(status == KILN_ERROR_NULL_POINTER && launched.count == 0, "one key, K and V null", LONGEST,
+             status);
+}
+
 static void expect_refused(const char *what, const attention_sample_attention_single_head_args *args,
                            kiln_status wanted)
 {
@@ -154,6 +182,7 @@ int main(int argc, char **argv)
         check_values(lengths[i]);
         check_bits(lengths[i]);
     }
+    check_no_keys();
     check_refused();
     return end_calls();
 }

@@ -1,6 +1,10 @@
 """Tests tools/bench/gpu without a GPU.
 
-usage: check.py ROOT BUILD rows|none|failures|floors|table|baselines|carry|emulated [DRIVER]
+usage: check.py ROOT BUILD none|failures|floors|table|baselines|carry
+       check.py ROOT BUILD rows KILN
+       check.py ROOT BUILD emulated DRIVER
+
+BUILD/bin/kiln-bench has a variant of each family.
 """
 import contextlib
 import gzip
@@ -31,10 +35,13 @@ def expect(what, got, wanted):
 
 def rows():
     """Every family of tests/full.yaml has a row that times some of its variants, and shapes that name all sizes."""
-    command = [str(BUILD / "bin/kiln-bench"), "--list"]
-    listing = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    variants = {line.split()[0]: line.split()[1:] for line in listing.splitlines()}
-    present = {name.partition("/")[0] for name in variants}
+    def lines(*command):
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    sizes = {name.partition("/")[0]: sizes for name, *sizes in map(str.split, lines(BUILD / "bin/kiln-bench", "--list"))}
+    named = [line.split()[1] for line in lines(sys.argv[4], "list", ROOT / "tests/full.yaml")]
+    present = {name.partition("/")[0] for name in named}
+    expect("families of tests/full.yaml that bench_sample.yaml lacks", present - set(sizes), set())
+    variants = {name: sizes[name.partition("/")[0]] for name in named}
     expect("families without a row", present - set(families.FAMILIES), set())
     expect("rows without a family", set(families.FAMILIES) - present, set())
     for is_quick in False, True:
@@ -204,7 +211,7 @@ def emulated():
     partial = gpu("--driver", driver, "--quick", "--only", "nf4_s", "--only", "int4_unpack", "--commit", "c0ffee")
     result = json.loads(partial.stdout)
     expect("of some families alone", [r["id"].partition("/")[0] for r in result["rows"]], ["int4_unpack", "nf4_scale"])
-    expect("exit status of a family that is not there", gpu("--driver", driver, "--only", "int5").returncode, 2)
+    expect("exit status of a family that is not there", gpu("--driver", driver, "--quick", "--only", "int5").returncode, 2)
     expect("exit status of a result among the real ones", (refused.returncode, target.exists()), (1, False))
 
 

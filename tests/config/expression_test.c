@@ -256,6 +256,66 @@ static void test_uses(void **state)
     arena_free(a);
 }
 
+/* ---- null pointers ---------------------------------------------------------------------------------------------- */
+
+#define POINTER(dimensions)                                                                                  \
+    {                                                                                                        \
+        .name = "p", .kind = KILN_ARG_IN, .type = "u8", .shape = dimensions, .summary = "s"                  \
+    }
+
+/* A pointer is missing where its array has elements, as its shape says; what `empty` says was tested before. */
+static void test_missing(void **state)
+{
+    (void)state;
+    static const kiln_param params[] = {
+        {.name = "tile", .type = KILN_PARAM_INT, .words = "16 32"},
+        {.name = "extra", .type = KILN_PARAM_INT, .min = 0, .max = 4, .step = 1},
+        {.name = "group", .words = "64 any"},
+        {0}};
+    static const struct {
+        const char *empty, *shape, *expected;
+    } rows[] = {
+        {NULL, "n", "p == 0 && n != 0"},
+        {NULL, "4", "p == 0"},
+        {NULL, "n, m, tile", "p == 0 && n != 0 && m != 0"},
+        {"n == 0", "n, m", "p == 0 && m != 0"},
+        {"n == 0 || m == 0", "n, m", "p == 0"},
+        {"n * m == 0", "n, m", "p == 0"},
+        {"ceil_div(n, 256) == 0", "n, m / 2", "p == 0 && m >= 2"},
+        {"n < 1", "n", "p == 0 && n != 0"}, /* not the same in words: tested twice, which is right */
+        {NULL, "ceil_div(n, select(group == any, m, group))", "p == 0 && n != 0"},
+        {NULL, "n / 256 * 144", "p == 0 && n >= 256"},
+        {NULL, "n + m", "p == 0 && (n != 0 || m != 0)"},
+        {NULL, "n + 1", "p == 0"},
+        {NULL, "n * 0", "0"},
+        {NULL, "min(n, m), 3", "p == 0 && n != 0 && m != 0"},
+        {NULL, "max(n, m)", "p == 0 && (n != 0 || m != 0)"},
+        {NULL, "n - m", "p == 0 && n - m != 0"},
+        {NULL, "n % 8", "p == 0 && n % 8 != 0"},
+        {NULL, "n > 4", "p == 0 && n > 4"},
+        {NULL, "select(n == 0, 128, n)", "p == 0"},
+        {NULL, "select(n == 0, 0, m + 8)", "p == 0 && n != 0"},
+        {NULL, "select(n < m, 0, tile)", "p == 0 && n >= m"},
+        {NULL, "select(!(n < m), n, 0)", "p == 0 && n >= m && n != 0"},
+        {NULL, "select(n < m, n, m)", "p == 0 && select(n < m, n, m) != 0"},
+        {NULL, "n * extra", "p == 0 && n != 0 && extra != 0"},
+        {NULL, "n, group == any", "p == 0 && n != 0 && group == any"},
+        {NULL, "n * (n == 0)", "0"},
+    };
+    arena *a = arena_new();
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        const kiln_arg args[] = {{.name = "n", .type = "u64", .summary = "s"},
+                                 {.name = "m", .type = "u32", .summary = "s"},
+                                 POINTER(rows[i].shape),
+                                 {0}};
+        const kiln_family family = {.name = "f", .params = params, .args = args, .empty = rows[i].empty};
+        text out = text_new(a);
+        expression_print(&out, expression_missing(a, &family, &args[2]));
+        assert_string_equal(out.data, rows[i].expected);
+    }
+    arena_free(a);
+}
+
 /* ---- printing and binding --------------------------------------------------------------------------------------- */
 
 static void test_print(void **state)
@@ -414,11 +474,17 @@ static void test_list(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mistakes),     cmocka_unit_test(test_mistakes_of_values),
-        cmocka_unit_test(test_unbound_in_c), cmocka_unit_test(test_values),
-        cmocka_unit_test(test_target_facts), cmocka_unit_test(test_uses),
-        cmocka_unit_test(test_print),        cmocka_unit_test(test_bind),
-        cmocka_unit_test(test_print_c),      cmocka_unit_test(test_settled_comparisons),
+        cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_mistakes_of_values),
+        cmocka_unit_test(test_unbound_in_c),
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_target_facts),
+        cmocka_unit_test(test_uses),
+        cmocka_unit_test(test_missing),
+        cmocka_unit_test(test_print),
+        cmocka_unit_test(test_bind),
+        cmocka_unit_test(test_print_c),
+        cmocka_unit_test(test_settled_comparisons),
         cmocka_unit_test(test_list),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

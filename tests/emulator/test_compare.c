@@ -1,4 +1,4 @@
-/* setp and set (ISA 9.7.6, 9.7.7): every comparison, type, boolean operator and .ftz against the ISA's rules for numbers and NaN,
+/* setp, set (ISA 9.7.6, 9.7.7) and testp (9.7.3.1): every comparison, type, boolean operator and .ftz against the ISA's rules for numbers and NaN,
    on values that are equal, ordered, subnormal, infinite and NaN. Which forms exist is decided here as well. */
 #include "emu_test.h"
 
@@ -249,8 +249,61 @@ static void test_forms(void **state)
     print_message("%d comparisons\n", taken);
 }
 
+/* testp (ISA 9.7.3.1), on both sides of every bound; zeros are normal. */
+static bool has_property(const char *property, int class)
+{
+    bool is_normal = class == FP_NORMAL || class == FP_ZERO;
+    return strcmp(property, "finite") == 0       ? is_normal || class == FP_SUBNORMAL
+           : strcmp(property, "infinite") == 0   ? class == FP_INFINITE
+           : strcmp(property, "number") == 0     ? class != FP_NAN
+           : strcmp(property, "notanumber") == 0 ? class == FP_NAN
+           : strcmp(property, "normal") == 0     ? is_normal
+                                                 : class == FP_SUBNORMAL;
+}
+
+static void check_property(const char *property, int bits)
+{
+    enum { VALUES = 12, TESTED = 2 * VALUES };
+    uint64_t one = UINT64_C(1) << (bits == 32 ? 23 : 52), sign = UINT64_C(1) << (bits - 1),
+             infinity = (sign / one - 1) * one, in[TESTED];
+    const uint64_t values[VALUES] = {
+        0,       1, 2, one - 1, one, one + 1, 5 * one, one | one / 2, infinity - 1, infinity, infinity + 1,
+        sign - 1};
+    uint32_t out[TESTED];
+    char body[512];
+    for (int i = 0; i < TESTED; i++)
+        in[i] = values[i / 2] | (i % 2 ? sign : 0);
+    snprintf(body, sizeof body,
+             ".reg .u64 %%p<3>; .reg .u32 %%r<2>; .reg .f%d %%f; .reg .pred %%q; ld.param.u64 %%p0, [p0];\n"
+             "ld.param.u64 %%p1, [p1]; mov.u32 %%r0, %%tid.x; mad.wide.u32 %%p1, %%r0, 8, %%p1;\n"
+             "mad.wide.u32 %%p0, %%r0, 4, %%p0; ld.global.f%d %%f, [%%p1]; testp.%s.f%d %%q, %%f;\n"
+             "selp.u32 %%r1, 1, 0, %%q; st.global.u32 [%%p0], %%r1; ret;",
+             bits, bits, property, bits);
+    run_body(NULL, body, TESTED, in, sizeof in, out, sizeof out);
+    for (int i = 0; i < TESTED; i++) {
+        double d;
+        float f;
+        uint32_t low = (uint32_t)in[i];
+        memcpy(&d, &in[i], sizeof d);
+        memcpy(&f, &low, sizeof f);
+        if (out[i] != has_property(property, bits == 32 ? fpclassify(f) : fpclassify(d)))
+            fail_msg("testp.%s.f%d of %llx gave %u", property, bits, (unsigned long long)in[i], out[i]);
+    }
+}
+
+static void test_properties(void **state)
+{
+    (void)state;
+    static const char *const properties[] = {"finite",     "infinite", "number",
+                                             "notanumber", "normal",   "subnormal"};
+    for (size_t n = 0; n < sizeof properties / sizeof *properties; n++) {
+        check_property(properties[n], 32);
+        check_property(properties[n], 64);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_forms)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_forms), cmocka_unit_test(test_properties)};
     return cmocka_run_group_tests(tests, begin_context, end_context);
 }

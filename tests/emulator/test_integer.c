@@ -1,5 +1,5 @@
-/* Integer, bit-field, permutation, carry and packed instructions against the ISA's pseudocode (9.7.1, 9.7.2, 9.7.8, 9.7.9.7), one
-   row per form, on random and hostile values; prmt with all selectors, lop3 with all tables, bit fields with all positions. */
+/* Integer, bit-field, permutation, carry and packed instructions, and mov that packs, against the ISA's pseudocode (9.7.1,
+   9.7.2, 9.7.8, 9.7.9.4, 9.7.9.7), one row per form, on random and hostile values; prmt with all selectors, lop3 with all tables, bit fields with all positions. */
 #include "emu_test.h"
 
 enum { COUNT = 65536 };
@@ -276,6 +276,20 @@ static int64_t product24(uint64_t a, uint64_t b, bool is_signed)
             ((low32(b * c) + a + ((low32(a * b) + c) >> 32)) >> 32)))                                        \
     X('W', "mad.lo.cc.u64 %d4, %d0, %d1, %d2; madc.hi.u64 %d5, %d0, %d1, %d2;",                              \
       HIGH(WIDE(a) * WIDE(b) + WIDE(c)) + c)                                                                 \
+    X('r', "add.cc.u32 %r4, 1, 2; subc.u32 %r5, 7, 0;", 6)                                                   \
+    X('r', "sub.cc.u32 %r4, 1, 2; addc.u32 %r5, 7, 0;", 7)                                                   \
+    X('r', "add.cc.u32 %r4, %r0, %r1; subc.u32 %r5, %r2, 7;", low32(c - 8 + ((a + b) >> 32)))                \
+    X('r', "sub.cc.s32 %r4, %r0, %r1; addc.s32 %r5, %r2, 7;", low32(c + 7 + (a >= b)))                       \
+    X('r', "sub.cc.u32 %r4, %r0, %r1; subc.cc.u32 %r4, %r1, %r2; addc.u32 %r5, 0, 0;", b >= c + (a < b))     \
+    X('r', "add.cc.u32 %r4, %r0, %r1; subc.cc.u32 %r4, %r1, %r2; madc.lo.u32 %r5, %r0, 3, 0;",               \
+      low32(a * 3 + (b >= c + !((a + b) >> 32))))                                                            \
+    X('r', "mad.lo.cc.u32 %r4, %r0, %r1, %r2; subc.u32 %r5, %r2, 0;",                                        \
+      low32(c - 1 + ((low32(a * b) + c) >> 32)))                                                             \
+    X('r', "mad.hi.cc.s32 %r4, %r0, %r1, %r2; subc.u32 %r5, %r2, 0;",                                        \
+      low32(c - 1 + ((low32((uint64_t)(S(a) * S(b) >> 32)) + c) >> 32)))                                     \
+    X('W', "add.cc.u64 %d4, %d0, %d1; subc.u64 %d5, %d2, 7;", c - 8 + HIGH(WIDE(a) + WIDE(b)))               \
+    X('W', "sub.cc.u64 %d4, %d0, %d1; madc.hi.u64 %d5, %d0, %d1, %d2;",                                      \
+      HIGH(WIDE(a) * WIDE(b)) + c + (a >= b))                                                                \
     X('r', "add.u16x2 %r5, %r0, %r1;", EACH(PLUS, false))                                                    \
     X('r', "add.s16x2 %r5, %r0, %r1;", EACH(PLUS, true))                                                     \
     X('r', "min.u16x2 %r5, %r0, %r1;", EACH(LEAST, false))                                                   \
@@ -292,7 +306,22 @@ static int64_t product24(uint64_t a, uint64_t b, bool is_signed)
     X('r', "lop3.and.b32 _|%q5, %r0, %r1, %r2, 0x80, !%q0;", (uint64_t)((a & b & c) && !(a & 1)) << 32)      \
     X('W', "cnot.b64 %d5, %d0;", a == 0)                                                                     \
     X('r', "abs.s32 %r5, %r0;", low32((uint64_t)(S(a) < 0 ? -S(a) : S(a))))                                  \
-    X('r', "slct.u32.s32 %r5, %r0, %r1, %r2;", S(c) >= 0 ? a : b)
+    X('r', "slct.u32.s32 %r5, %r0, %r1, %r2;", S(c) >= 0 ? a : b)                                            \
+    X('W', "mov.b64 {%r4, %r10}, %d0; mov.b64 %d5, {%r10, %r4};", a << 32 | a >> 32)                         \
+    X('W', "mov.b64 {%h1, %h2, %h3, %h4}, %d0; mov.b64 %d5, {%h4, %h3, %h2, %h1};",                          \
+      PAIR(a >> 48, a >> 32) | PAIR(a >> 16, a) << 32)                                                       \
+    X('r', "mov.b32 {%h1, %h2}, %r0; mov.b32 %r5, {%h2, %h1};", PAIR(a >> 16, a))                            \
+    X('r', "mov.b32 {%c0, %c1, %c2, %c3}, %r0; mov.b32 %r5, {%c3, %c2, %c1, %c0};", permuted(a, 0, 0x0123))  \
+    X('r', "mov.b16 {%c0, %c1}, %h0; mov.b16 %h5, {%c1, %c0};", permuted(a, 0, 0x4401))                      \
+    X('W', "mov.b128 %x, {%d0, %d1}; mov.b128 {%d4, %d5}, %x; sub.u64 %d5, %d5, %d4;", b - a)                \
+    X('r', "mov.b128 %x, {%r0, %r1, %r2, 7}; mov.b128 {%d4, %d5}, %x; add.u64 %d5, %d5, %d4;",               \
+      (c | UINT64_C(7) << 32) + (a | b << 32))                                                               \
+    X('W', "mov.b128 %x, {%d0, %d1}; mov.b128 {%r4, _, %r10, %r5}, %x; xor.b32 %r5, %r5, %r10;",             \
+      low32(b >> 32 ^ b))                                                                                    \
+    X('W', "@%q0 mov.b64 {_, %r5}, %d0;", a & 1 ? a >> 32 : 0)                                               \
+    X('W', "@%q0 mov.b64 {_, _, %h5, _}, %d0;", a & 1 ? a >> 32 & 0xffff : 0)                                \
+    X('r', "@%q0 mov.b64 %d5, {%r1, %r0};", a & 1 ? a << 32 | b : 0)                                         \
+    X('r', "@!%q0 mov.b64 %d5, {%h0, %h1, %h0, %h1};", a & 1 ? 0 : PAIR(a, b) | PAIR(a, b) << 32)
 
 typedef struct integer_case {
     char kind;
@@ -361,6 +390,7 @@ static const char *body_of(const char *instruction)
     snprintf(
         body, sizeof body,
         ".reg .u64 %%p<4>; .reg .b64 %%d<7>; .reg .b32 %%r<12>; .reg .b16 %%h<7>; .reg .pred %%q<6>;\n"
+        ".reg .b8 %%c<4>; .reg .b128 %%x;\n"
         "ld.param.u64 %%p0, [p0]; ld.param.u64 %%p1, [p1]; mov.u32 %%r6, %%ctaid.x; mov.u32 %%r7, %%tid.x;\n"
         "mad.lo.u32 %%r8, %%r6, 256, %%r7; mad.wide.u32 %%p1, %%r8, 24, %%p1; mad.wide.u32 %%p0, %%r8, 8, "
         "%%p0;\n"

@@ -51,14 +51,15 @@ typedef struct dot {
 static double add_terms(model m, const mma_form *f, const dot *v, int from, int to, double c)
 {
     double plain = c, sum = 0;
+    for (int n = from; n < to; n++)
+        plain += v->a[n] * v->b[n];
+    if (!isfinite(plain))
+        return plain;
     int largest = c != 0 ? exponent_of(f->d, c) : -126;
     for (int n = from; n < to; n++) {
-        plain += v->a[n] * v->b[n];
         int e = exponent_of(f->a, v->a[n]) + exponent_of(f->b, v->b[n]);
         largest = v->a[n] != 0 && v->b[n] != 0 && e > largest ? e : largest;
     }
-    if (!isfinite(plain))
-        return plain;
     double step = ldexp(1, largest - m.fraction_bits);
     for (int n = from; n < to; n++)
         sum += trunc(v->a[n] * v->b[n] / step);
@@ -266,6 +267,71 @@ static void test_rounding(void **state)
     assert_int_equal(sum_of(65504, 65504, 0, 0, 0x1.fffffep127), bits_of(0x1.fffffep127f));
 }
 
+/* NaN and infinities reach their row, column or element and nothing else: of no other product, and of none that follows. */
+static double special_expected(const mma_form *f, const matrices *m, int q, int i, int j)
+{
+    double sum = m->c[q][i][j];
+    for (int k = 0; k < f->k; k++)
+        sum += m->a[q][i][k] * m->b[q][k][j];
+    return sum;
+}
+
+static void fill_small(const mma_form *f, matrices *m)
+{
+    for (int q = 0; q < f->products; q++) {
+        for (int n = 0; n < f->m * f->k; n++)
+            m->a[q][n / f->k][n % f->k] = (n + q) % 3;
+        for (int n = 0; n < f->k * 8; n++)
+            m->b[q][n / 8][n % 8] = (n + q) % 2 - 1;
+        for (int n = 0; n < f->m * 8; n++)
+            m->c[q][n / 8][n % 8] = n % 4;
+    }
+}
+
+static void check_specials(const char *header, const mma_form *f)
+{
+    static matrices m;
+    double specials[] = {(double)NAN, (double)INFINITY, -(double)INFINITY, 1};
+    for (int n = 0; n < 4 * 3 * f->products; n++) {
+        char matrix = "ABC"[n / 4 % 3];
+        const element *t = matrix == 'C' ? f->c : matrix == 'A' ? f->a : f->b;
+        double special = specials[n % 4];
+        fill_small(f, &m);
+        if (!isnan(element_value(t, element_bits(t, (double)NAN))))
+            continue; /* the type has none */
+        if (isinf(special) && t->exponent < 5)
+            continue;
+        *value_at(&m, matrix, (place){n / 12, n % 4, (n + 1) % 4}) = special;
+        run_form(header, f, &m);
+        for (int q = 0; q < f->products; q++)
+            for (int i = 0; i < f->m; i++)
+                for (int j = 0; j < 8; j++)
+                    if (!same(m.d[q][i][j] + 0.0, special_expected(f, &m, q, i, j) + 0.0))
+                        fail_msg("%s with %g in %c of product %d: D[%d][%d] of product %d is %g, not %g",
+                                 f->name, special, matrix, n / 12, i, j, q, m.d[q][i][j],
+                                 special_expected(f, &m, q, i, j));
+    }
+}
+
+static void test_specials(void **state)
+{
+    (void)state;
+    for (size_t d = 0; d < sizeof devices / sizeof *devices; d++) {
+        char header[64];
+        CUcontext context;
+        snprintf(header, sizeof header, ".version 9.1\n.target sm_%d%s", devices[d],
+                 devices[d] == 120 ? "f" : "");
+        assert_int_equal(cuCtxCreate_v2(&context, 0, (CUdevice)d), CUDA_SUCCESS);
+        for (size_t n = 0; n < sizeof forms / sizeof *forms; n++) {
+            mma_form f;
+            assert_true(parse_form(forms[n].name, &f));
+            if (forms[n].target <= devices[d])
+                check_specials(header, &f);
+        }
+        assert_int_equal(cuCtxDestroy_v2(context), CUDA_SUCCESS);
+    }
+}
+
 static int begin_devices(void **state)
 {
     setenv("KILN_EMU_DEVICE", "sm_90,sm_120,sm_100,sm_89,sm_80,sm_75", 1);
@@ -277,6 +343,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rounding),
         cmocka_unit_test(test_model),
+        cmocka_unit_test(test_specials),
     };
     return cmocka_run_group_tests(tests, begin_devices, end_context);
 }

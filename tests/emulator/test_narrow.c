@@ -241,28 +241,61 @@ static void test_floats(void **state)
                     check_case(".version 9.1\n.target sm_100f", &cases[n], (rules){*mode, relu, satfinite});
 }
 
+/* 9.7.9.22, on both sides of every bound. */
+static uint32_t packed(int bits, bool is_signed, int32_t a, int32_t b, uint32_t c)
+{
+    int64_t most = (INT64_C(1) << (is_signed ? bits - 1 : bits)) - 1, least = is_signed ? -most - 1 : 0;
+    uint64_t ta = (uint64_t)(a < least  ? least
+                             : a > most ? most
+                                        : a),
+             tb = (uint64_t)(b < least  ? least
+                             : b > most ? most
+                                        : b),
+             d = 0;
+    for (int i = 0; i < 32; i++)
+        d |= (i < bits       ? tb >> i & 1
+              : i < 2 * bits ? ta >> (i - bits) & 1
+                             : (uint64_t)(c >> (i - 2 * bits) & 1))
+             << i;
+    return (uint32_t)d;
+}
+
+static void check_pack(int bits, bool is_signed)
+{
+    enum { VALUES = 12, COUNT = VALUES * VALUES };
+    static int32_t in[COUNT][3];
+    static uint32_t out[COUNT];
+    int32_t most = (1 << (is_signed ? bits - 1 : bits)) - 1, least = is_signed ? -most - 1 : 0;
+    const int32_t values[VALUES] = {0,         1,     -1,        most - 1,  most,      most + 1,
+                                    least - 1, least, least + 1, INT32_MAX, INT32_MIN, most / 2};
+    char body[512];
+    for (int i = 0; i < COUNT; i++) {
+        in[i][0] = values[i % VALUES];
+        in[i][1] = values[i / VALUES];
+        in[i][2] = (int32_t)random_bits();
+    }
+    snprintf(body, sizeof body,
+             ".reg .u64 %%p<3>; .reg .u32 %%r<3>; .reg .s32 %%i<3>; ld.param.u64 %%p0, [p0]; ld.param.u64 "
+             "%%p1, [p1];\n"
+             "mov.u32 %%r0, %%tid.x; mad.wide.u32 %%p1, %%r0, 12, %%p1; mad.wide.u32 %%p0, %%r0, 4, %%p0;\n"
+             "ld.global.s32 %%i0, [%%p1]; ld.global.s32 %%i1, [%%p1+4]; ld.global.u32 %%r1, [%%p1+8];\n"
+             "cvt.pack.sat.%c%d.s32%s %%r2, %%i0, %%i1%s; st.global.u32 [%%p0], %%r2; ret;",
+             is_signed ? 's' : 'u', bits, bits == 16 ? "" : ".b32", bits == 16 ? "" : ", %r1");
+    run_body(NULL, body, COUNT, in, sizeof in, out, sizeof out);
+    for (int i = 0; i < COUNT; i++) {
+        uint32_t want = packed(bits, is_signed, in[i][0], in[i][1], bits == 16 ? 0 : (uint32_t)in[i][2]);
+        if (out[i] != want)
+            fail_msg("cvt.pack.sat.%c%d of %d, %d, 0x%x gave 0x%x, not 0x%x", is_signed ? 's' : 'u', bits,
+                     in[i][0], in[i][1], (uint32_t)in[i][2], out[i], want);
+    }
+}
+
 static void test_pack(void **state)
 {
     (void)state;
-    static const int32_t in[8] = {0, 1, -1, 127, 128, 300, -128, -40000};
-    uint32_t out[8][4];
-    run_body(
-        NULL,
-        ".reg .u64 %p<3>; .reg .u32 %r<8>; .reg .s32 %i; ld.param.u64 %p0, [p0]; ld.param.u64 %p1, [p1];\n"
-        "mov.u32 %r0, %tid.x; mad.wide.u32 %p1, %r0, 4, %p1; mad.wide.u32 %p0, %r0, 16, %p0;\n"
-        "ld.global.s32 %i, [%p1]; cvt.pack.sat.s8.s32.b32 %r1, %i, 5, 0x1234; cvt.pack.sat.u8.s32.b32 %r2, "
-        "%i, 5, 0;\n"
-        "cvt.pack.sat.s16.s32 %r3, %i, -2; cvt.pack.sat.u4.s32.b32 %r4, %i, 99, 1;\n"
-        "st.global.v4.u32 [%p0], {%r1, %r2, %r3, %r4}; ret;",
-        8, in, sizeof in, out, sizeof out);
-    for (int i = 0; i < 8; i++) {
-        int32_t x = in[i], s8 = x < -128 ? -128 : x > 127 ? 127 : x, u8 = x < 0 ? 0 : x > 255 ? 255 : x;
-        int32_t s16 = x < -32768 ? -32768 : x, u4 = x < 0 ? 0 : x > 15 ? 15 : x;
-        assert_int_equal(out[i][0], 0x12340005u | (uint32_t)(s8 & 255) << 8);
-        assert_int_equal(out[i][1], 5u | (uint32_t)u8 << 8);
-        assert_int_equal(out[i][2], 0xfffeu | (uint32_t)s16 << 16);
-        assert_int_equal(out[i][3], 0x10fu | (uint32_t)u4 << 4);
-    }
+    for (int bits = 2; bits <= 16; bits *= 2)
+        for (int is_signed = 0; is_signed < 2; is_signed++)
+            check_pack(bits, is_signed);
 }
 
 static int begin_100(void **state)

@@ -3,9 +3,12 @@
 Which part and which target follow from the number of commits: the same commit always runs the same, and 23 in a row run
 them all.
 
-usage: sample.py FULL_VERIFY EMULATOR REPOSITORY
+usage: sample.py build REPOSITORY KILN CONFIG CMAKE BUILD_DIR   writes CONFIG, the part of tests/full.yaml, and builds it
+       sample.py verify REPOSITORY VERIFY EMULATOR              runs the program that was built
 """
 import os
+import pathlib
+import re
 import subprocess
 import sys
 
@@ -22,14 +25,35 @@ def count_commits(repository):
     return int(told.stdout) if told.returncode == 0 else 0
 
 
-def main():
-    verify, emulator, repository = sys.argv[1:]
+def cut(full, listed, part):
+    """The configuration of every 23rd variant, each an item of its own."""
+    targets = re.search("^targets: .*$", full.read_text(encoding="utf-8"), re.M)[0]
+    items = []
+    for variant in [line.split()[1] for line in listed.splitlines()][part::PARTS]:
+        family, _, params = variant.partition("/")
+        pairs = [p.replace("=", ": ") for p in params.split(",")]
+        items.append(f"  - {{{', '.join([f'family: {family}', *pairs])}}}\n")
+    return f"bundle: kiln_sample\n{targets}\nkernels:\n{''.join(items)}"
+
+
+def build(repository, kiln, config, cmake, build_dir):
+    full, config = pathlib.Path(repository) / "tests/full.yaml", pathlib.Path(config)
+    part = count_commits(repository) % PARTS
+    listed = subprocess.run([kiln, "list", str(full)], check=True, capture_output=True, text=True).stdout
+    text = cut(full, listed, part)
+    if config.read_text(encoding="utf-8") != text:
+        config.write_text(text, encoding="utf-8")
+    print(f"part {part} of {PARTS}: {text.count('family:')} variants", flush=True)
+    return subprocess.run([cmake, "--build", build_dir, "--target", "full_sample"]).returncode
+
+
+def verify(repository, program, emulator):
     commits = count_commits(repository)
-    part, target = commits % PARTS, TARGETS[commits % len(TARGETS)]
-    print(f"{commits} commits: part {part} of {PARTS}, on {target}", flush=True)
+    target = TARGETS[commits % len(TARGETS)]
+    print(f"{commits} commits: part {commits % PARTS} of {PARTS}, on {target}", flush=True)
     environment = dict(os.environ, KILN_EMU_DEVICE=target, KILN_EMU_CHECK="all")
-    command = [verify, "--driver", emulator, "--sample", f"{part}/{PARTS}", "--inputs", "1", "--max-elements", "8192"]
-    sys.exit(subprocess.run(command, env=environment).returncode)
+    command = [program, "--driver", emulator, "--inputs", "1", "--max-elements", "8192"]
+    return subprocess.run(command, env=environment).returncode
 
 
-main()
+sys.exit({"build": build, "verify": verify}[sys.argv[1]](*sys.argv[2:]))

@@ -37,6 +37,12 @@ static void try_arguments(const arguments right)
     TRY(m = 0, KILN_OK, 0);
     TRY(n = 0, KILN_OK, 0);
     TRY(k = 0, KILN_OK, 1); /* C is zero */
+    arguments without_k = right;
+    without_k.k = 0;
+    without_k.in = without_k.packed = without_k.scale = 0; /* they have no elements */
+    expect("k = 0, inputs null", call(&without_k), KILN_OK, 1);
+    without_k.out = 0;
+    expect("k = 0, all null", call(&without_k), KILN_ERROR_NULL_POINTER, 0);
     TRY(k = 1, KILN_ERROR_BAD_ARGUMENT, 0);
     TRY(k = 63, KILN_ERROR_BAD_ARGUMENT, 0);
     TRY(k = 96, KILN_ERROR_BAD_ARGUMENT, 0);

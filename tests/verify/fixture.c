@@ -95,14 +95,17 @@ typedef struct axpy_args {
 
 static int launch_axpy(kiln_loader *loader, CUstream stream, const void *args)
 {
-    static const char subject[] = "axpy", odd[] = "n must be even", null[] = "null", least[] = "aligned to 8";
+    static const char subject[] = "axpy", odd[] = "n must be even", null[] = "null", least[] = "aligned to 8",
+                      wide[] = "x must be aligned to 16 bytes";
     kiln_status status = kiln_begin(loader, args, subject);
     if (status != KILN_OK)
         return (int)status;
     axpy_args a = *(const axpy_args *)args;
     if (a.n % 2 != 0)
         return (int)kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, subject, odd);
-    if (a.x == 0 || a.y == 0)
+    if (a.n >= 100 && a.x % 16 != 0 && !fault("aligned-rule-unchecked"))
+        return (int)kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, subject, wide);
+    if ((a.n > 0 || fault("empty-refused")) && (a.x == 0 || a.y == 0))
         return (int)kiln_fail(loader, KILN_ERROR_NULL_POINTER, subject, null);
     if (a.x % 8 || a.y % 8 || a.norm % 8)
         return (int)kiln_fail(loader, KILN_ERROR_MISALIGNED, subject, least);

@@ -165,7 +165,8 @@ HANDLER(red)
     atomic(w, op, mask, 0, false);
 }
 
-/* Elements of a vector are updated one by one. The list holds the destinations, if any, then the sources. */
+/* Elements of a vector are updated one by one; a destination may be another one's source. The list holds the destinations,
+   if any, then the sources. */
 static inline void vector(emu_warp *w, const emu_op *op, uint32_t mask, unsigned address_arg, bool returns)
 {
     uint64_t at[EMU_LANES];
@@ -176,12 +177,11 @@ static inline void vector(emu_warp *w, const emu_op *op, uint32_t mask, unsigned
     const uint32_t *sources = op->list + (returns ? count : 0);
     ACTIVE_LANES(mask)
     {
-        for (unsigned n = 0; n < count; n++) {
-            uint64_t b = element(w, sources[n], bytes, i);
-            uint64_t old = update(&op->mods, false, bytes, at[i] + n * bytes, b, 0);
-            if (returns)
-                memcpy((char *)emu_lanes(w, op->list[n]) + (size_t)i * bytes, &old, bytes);
-        }
+        uint64_t old[8];
+        for (unsigned n = 0; n < count; n++)
+            old[n] = update(&op->mods, false, bytes, at[i] + n * bytes, element(w, sources[n], bytes, i), 0);
+        for (unsigned n = 0; returns && n < count; n++)
+            memcpy((char *)emu_lanes(w, op->list[n]) + (size_t)i * bytes, &old[n], bytes);
     }
 }
 
@@ -245,7 +245,7 @@ static bool exists(const emu_mods *m)
 
 static emu_handler *pick_atom(const emu_mods *m)
 {
-    return exists(m) ? atom : NULL;
+    return exists(m) && m->mode != CAS ? atom : NULL;
 }
 
 static emu_handler *pick_red(const emu_mods *m)
@@ -311,10 +311,6 @@ static const emu_row rows[] = {
      .pick = pick_atom_vector},
     {"atom", SEM "p:global? " OPERATIONS " noftz L2::cache_hint? v:v2|v4|v8 @half", "=*x [] *x hint?", 81, 90,
      .pick = pick_atom_vector},
-    {"atom", SEM "p:global? v:v2|v4 t:f32 " OPERATIONS " L2::cache_hint?", "=*t [] *t hint?", 81, 90,
-     .pick = pick_atom_vector}, /* as the ISA's examples have it */
-    {"atom", SEM "p:global? v:v2|v4|v8 @half " OPERATIONS " noftz L2::cache_hint?", "=*x [] *x hint?", 81, 90,
-     .pick = pick_atom_vector},
     {"red", SEM_RED SPACE OPERATIONS SCALARS, "[] t hint?", .pick = pick_red},
     {"red", SEM_RED SPACE OPERATIONS " noftz L2::cache_hint? t:f16|f16x2", "[] t hint?", 62, 60,
      .pick = pick_add_half_red},
@@ -323,10 +319,6 @@ static const emu_row rows[] = {
     {"red", SEM_RED "p:global? " OPERATIONS " L2::cache_hint? v:v2|v4 t:f32", "[] *t hint?", 81, 90,
      .pick = pick_red_vector},
     {"red", SEM_RED "p:global? " OPERATIONS " noftz L2::cache_hint? v:v2|v4|v8 @half", "[] *x hint?", 81, 90,
-     .pick = pick_red_vector},
-    {"red", SEM_RED "p:global? v:v2|v4 t:f32 " OPERATIONS " L2::cache_hint?", "[] *t hint?", 81, 90,
-     .pick = pick_red_vector},
-    {"red", SEM_RED "p:global? v:v2|v4|v8 @half " OPERATIONS " noftz L2::cache_hint?", "[] *x hint?", 81, 90,
      .pick = pick_red_vector},
 };
 

@@ -230,7 +230,9 @@ static emu_handler *pick_dp4a(const emu_mods *m)
     return pick_dot(&dp4a);
 }
 
-/* Extended precision: CC.CF is a lane mask in the warp. Subtraction keeps the borrow there. */
+/* Extended precision: CC.CF is a lane mask in the warp. The ISA writes a carry or a borrow to it and does not say what one is
+   to an instruction that takes the other. On devices it is the carry of a + ~b + 1, so that a borrow is a zero: ptxas makes
+   of subc the sum a + ~b + CC.CF, whoever has left that. It is 0 before anything has written it, which the ISA leaves open. */
 #define CARRY_CHAIN(name, T, bits, sum, carry_in, carry_out)                                                 \
     HANDLER(name)                                                                                            \
     {                                                                                                        \
@@ -255,9 +257,9 @@ static emu_handler *pick_dp4a(const emu_mods *m)
     CARRY_CHAIN(add_cc_##bits, uint##bits##_t, bits, a + b, false, true)                                     \
     CARRY_CHAIN(addc_##bits, uint##bits##_t, bits, a + b + in, true, false)                                  \
     CARRY_CHAIN(addc_cc_##bits, uint##bits##_t, bits, a + b + in, true, true)                                \
-    CARRY_CHAIN(sub_cc_##bits, uint##bits##_t, bits, a - b, false, true)                                     \
-    CARRY_CHAIN(subc_##bits, uint##bits##_t, bits, a - b - in, true, false)                                  \
-    CARRY_CHAIN(subc_cc_##bits, uint##bits##_t, bits, a - b - in, true, true)                                \
+    CARRY_CHAIN(sub_cc_##bits, uint##bits##_t, bits, a + (uint##bits##_t) ~b + 1, false, true)               \
+    CARRY_CHAIN(subc_##bits, uint##bits##_t, bits, a + (uint##bits##_t) ~b + in, true, false)                \
+    CARRY_CHAIN(subc_cc_##bits, uint##bits##_t, bits, a + (uint##bits##_t) ~b + in, true, true)              \
     CARRY_CHAIN(mad_lo_cc_##bits, uint##bits##_t, bits,                                                      \
                 (u128)HALF_PRODUCT(uint##bits##_t, bits, false) + z[i], false, true)                         \
     CARRY_CHAIN(madc_lo_##bits, uint##bits##_t, bits,                                                        \

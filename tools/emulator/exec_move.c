@@ -72,6 +72,11 @@ CHOP(64, uint64_t, 8, uint8_t)
 CHOP(64, uint64_t, 16, uint16_t)
 CHOP(64, uint64_t, 32, uint32_t)
 
+#define ADD(bits, T) DEFINE2(add_##bits, T, T, T, (T)(a + b))
+ADD(16, uint16_t)
+ADD(32, uint32_t)
+ADD(64, uint64_t)
+
 #define CHOP_128(to, D)                                                                                      \
     HANDLER(chop_128_##to)                                                                                   \
     {                                                                                                        \
@@ -316,6 +321,7 @@ const emu_micro EMU_LEVEL_NAME(emu_micro_move) = {
             {chop_64_8, chop_64_16, chop_64_32},
             {chop_128_8, chop_128_16, chop_128_32, chop_128_64},
         },
+    .add = {NULL, add_16, add_32, add_64},
     .copy = {copy_8, copy_16, copy_32, copy_64, copy_128},
     .copy_predicate = copy_predicate,
     .special = special,
@@ -324,12 +330,14 @@ const emu_micro EMU_LEVEL_NAME(emu_micro_move) = {
 struct emu_decoder;
 bool emu_decode_mov(struct emu_decoder *d, const emu_instruction *i, emu_op *op);
 
-#define MOV_TYPES "t:pred|b16|b32|b64|b128|u16|u32|u64|s16|s32|s64|f32|f64"
-#define SPACES    "p:global|shared|shared::cta|local|const|param|param::entry"
+#define MOV_TYPES    "t:pred|b16|b32|b64|b128|u16|u32|u64|s16|s32|s64|f32|f64"
+#define MOV_TYPES_32 "t:b16|b32|u16|u32|s16|s32|f32"
+#define SPACES       "p:global|shared|shared::cta|local|const|param|param::entry"
 
 static const emu_row rows[] = {
     {"mov", MOV_TYPES, "", .run = mov_vector, .decode = emu_decode_mov},
-    {"mov", "v:v2|v4 " MOV_TYPES, "", .run = mov_vector, .decode = emu_decode_mov},
+    {"mov", "v:v2 " MOV_TYPES_32 "|b64|u64|s64|f64", "", .run = mov_vector, .decode = emu_decode_mov},
+    {"mov", "v:v4 " MOV_TYPES_32, "", .run = mov_vector, .decode = emu_decode_mov},
     {"cvta", SPACES " t:u64", "=t &t", .run = cvta},
     {"cvta", "to " SPACES " t:u64", "=t t", .run = cvta},
     {"isspacep", SPACES, "=p u64", .run = isspacep},

@@ -13,6 +13,9 @@ enum { GUARD_BYTES = 512, GUARD_VALUE = 0xC5 };
 /* A million short executions: asking a real driver for memory each time takes longer than they do. */
 enum { ARENA_BYTES = 64 << 20, ARENA_ALIGNMENT = 512 };
 
+/* What every allocation is a multiple of: the CUDA programming guide's 256 bytes, and the emulated driver's pages. */
+enum { DRIVER_ALIGNMENT = 256, EMULATED_ALIGNMENT = 4096 };
+
 /* ---- launches --------------------------------------------------------------------------------------------------- */
 
 /* The driver table has no room for a context, and this program has one thread and one driver. */
@@ -59,6 +62,23 @@ const kiln_kernel *launch_record_kernel(const device *d)
             return k;
     }
     return NULL;
+}
+
+/* ---- texts ------------------------------------------------------------------------------------------------------- */
+
+static const void *replaced;
+static const char *replacement;
+static int (*real_load)(CUmodule *, const void *, unsigned, int *, void **);
+
+static int load_or_replace(CUmodule *module, const void *image, unsigned count, int *options, void **values)
+{
+    return real_load(module, image == replaced ? replacement : image, count, options, values);
+}
+
+void device_replace_image(const kiln_image *image, const char *text)
+{
+    replaced = image ? image->data : NULL;
+    replacement = text;
 }
 
 /* ---- driver and context ------------------------------------------------------------------------------------------ */
@@ -160,6 +180,8 @@ device_status device_open(device *d, const char *path, int ordinal, const kiln_i
     }
     real_launch = d->driver.launch_kernel;
     d->driver.launch_kernel = launch_and_record;
+    real_load = d->driver.module_load_data_ex;
+    d->driver.module_load_data_ex = load_or_replace;
     device_status status = find_device(d, ordinal, error, error_bytes);
     if (status == DEVICE_OK) {
         d->is_emulated = strstr(d->name, "emulated") || strstr(d->name, "Emulated");
@@ -201,16 +223,22 @@ static int allocate_from_arena(device *d, device_buffer *b, size_t total)
     return 0;
 }
 
-int device_allocate(device *d, device_buffer *b, size_t bytes, size_t shift)
+int device_allocate(device *d, device_buffer *b, size_t bytes, size_t alignment, size_t shift)
 {
-    size_t guard = d->is_emulated ? 0 : GUARD_BYTES;
+    const size_t guard = d->is_emulated ? 0 : GUARD_BYTES;
+    const size_t given = d->is_emulated ? EMULATED_ALIGNMENT : DRIVER_ALIGNMENT;
+    const size_t room = alignment > given ? alignment : 0;
     *b = (device_buffer){.bytes = bytes, .before = guard + shift, .after = guard};
-    size_t total = b->before + bytes + b->after;
+    size_t total = b->before + room + bytes + b->after;
     int result = guard && total <= ARENA_BYTES - d->arena_used
                      ? allocate_from_arena(d, b, total)
                      : d->driver.mem_alloc(&b->base, total ? total : 1);
     if (result != 0)
         return result;
+    if (room) {
+        const size_t beyond = (size_t)(b->base + guard) % alignment;
+        b->before += beyond ? alignment - beyond : 0;
+    }
     b->address = b->base + b->before;
     return guard ? d->driver.memset_d8(b->base, GUARD_VALUE, total) : 0;
 }

@@ -50,6 +50,9 @@ void launch_record_clear(void);
 const launch_record *launch_record_read(void);
 void launch_hold_back(bool held);
 
+/* Modules that are loaded from now on get this text in the place of the image's; with a null image none does. */
+void device_replace_image(const kiln_image *image, const char *text);
+
 /* On an emulated device the thread blocks of later launches begin from the last one, or from the first again; nothing
  * changes where the environment has KILN_EMU_ORDER. */
 void device_reverse_blocks(const device *d, bool are_reversed);
@@ -59,16 +62,16 @@ const kiln_kernel *launch_record_kernel(const device *d);
 
 /* ---- buffers ---------------------------------------------------------------------------------------------------- */
 
-/* Exactly `bytes` at `address`, after `shift` bytes that nobody may touch; on a device that does not check bounds,
- * between two guards. */
+/* Exactly `bytes` at `address`; on a device that does not check bounds, between two guards. */
 typedef struct device_buffer {
     CUdeviceptr base, address;
     size_t bytes, before, after;
     bool is_in_arena;
 } device_buffer;
 
-/* Results of the driver; 0 is success. `bytes` may be 0: the address is then valid and nothing may be accessed there. */
-int device_allocate(device *d, device_buffer *b, size_t bytes, size_t shift);
+/* Results of the driver; 0 is success. `bytes` may be 0: the address is then valid and nothing may be accessed there. The
+ * address lies `shift` bytes, which nobody may touch, behind a multiple of `alignment`, a power of two. */
+int device_allocate(device *d, device_buffer *b, size_t bytes, size_t alignment, size_t shift);
 void device_free(device *d, device_buffer *b);
 int device_upload(device *d, const device_buffer *b, const void *from);
 int device_fill(device *d, const device_buffer *b, unsigned char value);

@@ -49,7 +49,8 @@ static execute_status fail_driver(attempt *t, const char *what, int result)
 
 static bool is_left_out(const attempt *t, const argument *a)
 {
-    return a->about->direction == DIRECTION_OPTIONAL_OUT && t->how->without_optional;
+    return (a->about->direction == DIRECTION_OPTIONAL_OUT && t->how->without_optional) ||
+           (a->bytes == 0 && t->how->without_empty);
 }
 
 /* What is there before the launch is not the caller's. */
@@ -58,15 +59,15 @@ static bool is_poisoned(const argument *a)
     return a->about->direction != DIRECTION_IN && a->about->direction != DIRECTION_INOUT;
 }
 
-static execute_status prepare_buffer(attempt *t, size_t i)
+static execute_status prepare_buffer(attempt *t, size_t i, size_t alignment)
 {
-    const argument *a = &t->problem->args[i];
+    argument *a = &t->problem->args[i];
     device_buffer *b = &t->buffers[i];
-    size_t shift = t->how->shift_elements * (size_t)a->about->alignment;
-    int result = device_allocate(t->device, b, a->bytes, shift);
+    int result =
+        device_allocate(t->device, b, a->bytes, 2 * alignment, t->how->is_least_aligned ? alignment : 0);
     if (result != 0)
         return fail_driver(t, "allocating a buffer", result);
-    t->addresses[i] = b->address;
+    t->addresses[i] = a->integer = b->address;
     if (!is_poisoned(a))
         result = device_upload(t->device, b, a->host);
     else if (!t->how->is_unpoisoned)
@@ -106,6 +107,18 @@ static execute_status check_geometry(attempt *t)
 /* What the emulated driver says of PTX that is right, and that it does not have. */
 enum { ERROR_NOT_SUPPORTED = 801 };
 
+/* The log of the module's load has a line for each kernel that is refused, and then why; of a module that is refused as a
+   whole, only why. */
+static void describe_lack(attempt *t)
+{
+    char line[512];
+    snprintf(line, sizeof line, "kernel '%s' is refused:\n", t->how->kernel->entry);
+    const char *found = strstr(t->device->log, line);
+    const char *reason = found ? found + strlen(line) : t->device->log;
+    snprintf(t->error, t->error_bytes, "the emulated driver cannot execute it: %.*s",
+             (int)strcspn(reason, "\n"), reason);
+}
+
 static execute_status launch(attempt *t)
 {
     argument_struct arguments;
@@ -118,8 +131,7 @@ static execute_status launch(attempt *t)
         kiln_last_error(&t->device->loader, &details);
         if (t->device->is_emulated && status == KILN_ERROR_LOAD &&
             details.driver_result == ERROR_NOT_SUPPORTED) {
-            snprintf(t->error, t->error_bytes, "the emulated driver cannot execute it: %.*s",
-                     (int)strcspn(t->device->log, "\n"), t->device->log);
+            describe_lack(t);
             return EXECUTE_LACKS;
         }
         size_t length =
@@ -182,10 +194,12 @@ static execute_status collect_buffer(attempt *t, size_t i, outcome *o)
 static execute_status run_attempt(attempt *t, outcome *o)
 {
     execute_status status = EXECUTE_OK;
+    uint64_t alignments[MAX_ARGS];
+    problem_least_alignments(t->problem, alignments);
     for (size_t i = 0; status == EXECUTE_OK && i < t->problem->arg_count; i++) {
         const argument *a = &t->problem->args[i];
         if (manifest_is_pointer(a->about) && !is_left_out(t, a))
-            status = prepare_buffer(t, i);
+            status = prepare_buffer(t, i, (size_t)alignments[i]);
     }
     if (status == EXECUTE_OK)
         status = launch(t);
@@ -209,6 +223,7 @@ execute_status execute(device *d, problem *p, const execution *e, bool is_empty,
     execute_status status = run_attempt(&t, o);
     for (size_t i = 0; i < p->arg_count; i++)
         device_free(d, &t.buffers[i]);
+    problem_forget_addresses(p);
     return status;
 }
 

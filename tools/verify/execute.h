@@ -11,10 +11,11 @@ typedef int launch_function(kiln_loader *loader, CUstream stream, const void *ar
 typedef struct execution {
     launch_function *launch;
     const kiln_kernel *kernel; /* for messages */
-    size_t shift_elements;     /* every pointer lies this many alignments behind an allocation's start */
+    bool is_least_aligned;     /* every pointer is aligned to what it has to be, and to no more */
     unsigned char poison;      /* what outputs hold before */
     bool is_unpoisoned;        /* outputs hold nothing, for a device that notices reads of it */
     bool without_optional;     /* outputs that may be null are */
+    bool without_empty;        /* pointers to arrays without elements are null */
     bool is_reversed;          /* thread blocks begin from the last one, where the device can do so */
 } execution;
 

@@ -308,7 +308,6 @@ static void read_call(reader *r, fy_node *node, fy_node *family, manifest_varian
     read_launch(r, get_member(r, node, "launch"), v);
     read_rules(r, get_member(r, node, "rules"), v);
     v->empty = find_formula(r, node, "empty");
-    v->unread = find_formula(r, node, "unread");
     fy_node *cost = find_member(r, node, "cost");
     if (cost) {
         v->bytes_read = find_formula(r, cost, "bytes_read");

@@ -67,8 +67,7 @@ typedef struct manifest_variant {
     uint64_t max_shared_bytes; /* the most that it can be */
     manifest_rule *rules;
     size_t rule_count;
-    formula *empty;  /* null: never empty */
-    formula *unread; /* when inputs are not read and may be null; null: never */
+    formula *empty;                                                /* null: never empty */
     formula *bytes_read, *bytes_written, *instructions, *elements; /* null: not stated */
     manifest_image *images;
     size_t image_count;

@@ -84,10 +84,10 @@ static bool look_up(const void *context, const char *name, size_t length, formul
     const problem *p = context;
     for (size_t i = 0; i < p->arg_count; i++) {
         if (is_name(p->args[i].about->name, name, length)) {
-            value->number = p->args[i].integer; /* a pointer's is 0, aligned to anything */
-            value->is_float =
-                !manifest_is_pointer(p->args[i].about) && element_is_float(p->args[i].about->type);
-            value->real = p->args[i].real;
+            const argument *a = &p->args[i];
+            value->number = a->integer; /* a pointer's is its address, by which rules ask for alignment */
+            value->is_float = !manifest_is_pointer(a->about) && element_is_float(a->about->type);
+            value->real = a->real;
             return true;
         }
     }
@@ -120,12 +120,15 @@ static bool measure_buffer(const problem *p, argument *a, char *error, size_t er
             return false;
         }
         a->count *= extent;
+        a->extent[i] = extent;
     }
     a->bytes = (size_t)a->count * element;
     return true;
 }
 
-problem_status problem_measure(problem *p, const manifest_rule **broken, char *error, size_t error_bytes)
+/* PROBLEM_LEGAL as far as the rules go. */
+static problem_status try_rules(const problem *p, const manifest_rule **broken, char *error,
+                                size_t error_bytes)
 {
     const manifest_variant *v = p->variant;
     uint64_t holds;
@@ -138,6 +141,16 @@ problem_status problem_measure(problem *p, const manifest_rule **broken, char *e
             return PROBLEM_ILLEGAL;
         }
     }
+    return PROBLEM_LEGAL;
+}
+
+problem_status problem_measure(problem *p, const manifest_rule **broken, char *error, size_t error_bytes)
+{
+    const manifest_variant *v = p->variant;
+    uint64_t holds;
+    problem_status status = try_rules(p, broken, error, error_bytes);
+    if (status != PROBLEM_LEGAL)
+        return status;
     for (size_t i = 0; i < p->arg_count; i++) {
         if (manifest_is_pointer(p->args[i].about) && !measure_buffer(p, &p->args[i], error, error_bytes))
             return PROBLEM_BROKEN;
@@ -147,6 +160,47 @@ problem_status problem_measure(problem *p, const manifest_rule **broken, char *e
     if (!problem_evaluate(p, v->empty, &holds, error, error_bytes))
         return PROBLEM_BROKEN;
     return holds ? PROBLEM_EMPTY : PROBLEM_LEGAL;
+}
+
+/* ---- addresses -------------------------------------------------------------------------------------------------- */
+
+static bool has_legal_addresses(const problem *p)
+{
+    char error[256];
+    return try_rules(p, NULL, error, sizeof error) == PROBLEM_LEGAL;
+}
+
+bool problem_has_rule(const problem *p, const argument *a)
+{
+    for (size_t i = 0; i < p->variant->rule_count; i++) {
+        if (formula_mentions(p->variant->rules[i].condition, a->about->name))
+            return true;
+    }
+    return false;
+}
+
+/* One pointer after another, those before it as badly aligned as they may be: so all of them together keep the rules. */
+void problem_least_alignments(problem *p, uint64_t alignments[MAX_ARGS])
+{
+    problem_forget_addresses(p);
+    for (size_t i = 0; i < p->arg_count; i++) {
+        argument *a = &p->args[i];
+        alignments[i] = a->about->alignment;
+        if (!manifest_is_pointer(a->about) || !problem_has_rule(p, a))
+            continue;
+        a->integer = alignments[i];
+        while (!has_legal_addresses(p) && alignments[i] < MOST_ALIGNMENT)
+            a->integer = alignments[i] *= 2;
+    }
+    problem_forget_addresses(p);
+}
+
+void problem_forget_addresses(problem *p)
+{
+    for (size_t i = 0; i < p->arg_count; i++) {
+        if (manifest_is_pointer(p->args[i].about))
+            p->args[i].integer = 0;
+    }
 }
 
 uint64_t problem_elements(const problem *p)
@@ -170,6 +224,7 @@ void problem_allocate(problem *p)
         a->expectation = EXPECT_NOTHING;
         a->expected_bits = NULL;
         a->expected_value = a->bound = NULL;
+        a->is_said = NULL;
     }
 }
 

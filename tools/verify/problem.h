@@ -7,7 +7,10 @@
 #include "manifest.h"
 #include "pool.h"
 
-enum { MAX_ARGS = 64 };
+enum {
+    MAX_ARGS = 64,
+    MOST_ALIGNMENT = 1 << 16 /* bytes; the most that rules are tried with */
+};
 
 /* What is known of an output. */
 typedef enum expectation {
@@ -16,27 +19,33 @@ typedef enum expectation {
     EXPECT_VALUES   /* |got - value| <= bound, or both NaN, or equal */
 } expectation;
 
-typedef struct argument {
+typedef struct kiln_argument {
     const manifest_arg *about;
-    uint64_t integer; /* a scalar of an integer type */
-    double real;      /* a scalar of a float type */
-    uint64_t count;   /* pointers: elements */
+    uint64_t
+        integer; /* a scalar of an integer type; of a pointer its address, for rules: 0, which is aligned to
+                       * anything, until an execution has one */
+    double real; /* a scalar of a float type */
+    uint64_t count; /* pointers: elements, and how many along each dimension */
+    uint64_t extent[MAX_DIMENSIONS];
     size_t bytes;
     void *
         host; /* pointers: the elements, in the kernel's type; for outputs what lies there before the launch */
     expectation expectation;
     void *expected_bits;
     double *expected_value, *bound;
+    unsigned char *is_said; /* for each element whether `expect` said something; null: of none */
     double
         norm_bound; /* of all errors together, the square root of the sum of their squares; 0: there is none */
+    struct reference_call *call; /* within a function of a reference */
 } argument;
 
-typedef struct problem {
+typedef struct kiln_problem {
     const manifest_variant *variant;
     const kiln_device *device;
     argument args[MAX_ARGS];
     size_t arg_count;
-    pool memory; /* of the buffers */
+    pool memory;                 /* of the buffers */
+    struct reference_call *call; /* within a function of a reference */
 } problem;
 
 typedef enum problem_status {
@@ -66,6 +75,14 @@ bool problem_evaluate(const problem *p, const formula *f, uint64_t *value, char 
 /* Works out the buffers' sizes from the scalars, and whether the rules hold. `broken` gets the first rule that does not
  * (may be null). */
 problem_status problem_measure(problem *p, const manifest_rule **broken, char *error, size_t error_bytes);
+
+/* The bytes that each pointer's address has to be a multiple of, powers of two: what its declaration says, or more where
+ * the rules ask for more with these scalars. */
+void problem_least_alignments(problem *p, uint64_t alignments[MAX_ARGS]);
+void problem_forget_addresses(problem *p);
+
+/* Whether some rule speaks of the argument. */
+bool problem_has_rule(const problem *p, const argument *a);
 
 /* Elements of all buffers together, after problem_measure, but for scratch: nobody makes or compares that. */
 uint64_t problem_elements(const problem *p);

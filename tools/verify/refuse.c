@@ -22,8 +22,8 @@ static void set_addresses(CUdeviceptr addresses[MAX_ARGS])
         addresses[i] = UINT64_C(0x100000) * (i + 1);
 }
 
-static void expect_status(trial *t, const CUdeviceptr addresses[MAX_ARGS], kiln_status expected,
-                          const char *what)
+static void expect_either(trial *t, const CUdeviceptr addresses[MAX_ARGS], kiln_status expected,
+                          kiln_status other, const char *what)
 {
     argument_struct arguments;
     char sizes[256];
@@ -33,7 +33,7 @@ static void expect_status(trial *t, const CUdeviceptr addresses[MAX_ARGS], kiln_
     launch_record_clear();
     kiln_status status = (kiln_status)t->kernel->launch(&t->device->loader, NULL, arguments.bytes);
     uint64_t launches = launch_record_read()->count;
-    if (status == expected && launches == 0) {
+    if ((status == expected || status == other) && launches == 0) {
         t->refused++;
         return;
     }
@@ -43,6 +43,12 @@ static void expect_status(trial *t, const CUdeviceptr addresses[MAX_ARGS], kiln_
              kiln_status_string(expected));
 }
 
+static void expect_status(trial *t, const CUdeviceptr addresses[MAX_ARGS], kiln_status expected,
+                          const char *what)
+{
+    expect_either(t, addresses, expected, expected, what);
+}
+
 static bool holds(const problem *p, const formula *f)
 {
     char error[256];
@@ -50,10 +56,21 @@ static bool holds(const problem *p, const formula *f)
     return f && problem_evaluate(p, f, &value, error, sizeof error) && value;
 }
 
-static bool may_be_null(const problem *p, const manifest_arg *a)
+/* That null is then taken the runs of such sizes show. */
+static bool may_be_null(const argument *a)
 {
-    return a->direction == DIRECTION_OPTIONAL_OUT ||
-           (a->direction == DIRECTION_IN && holds(p, p->variant->unread));
+    return a->about->direction == DIRECTION_OPTIONAL_OUT || a->bytes == 0;
+}
+
+/* The rule that the i-th argument breaks at an address; null: none. */
+static const manifest_rule *broken_at(trial *t, size_t i, CUdeviceptr address)
+{
+    const manifest_rule *broken = NULL;
+    char error[256];
+    t->problem->args[i].integer = address;
+    problem_measure(t->problem, &broken, error, sizeof error);
+    t->problem->args[i].integer = 0;
+    return broken;
 }
 
 static void try_pointers(trial *t)
@@ -65,7 +82,7 @@ static void try_pointers(trial *t)
         if (!manifest_is_pointer(a))
             continue;
         set_addresses(addresses);
-        if (!may_be_null(t->problem, a)) {
+        if (!may_be_null(&t->problem->args[i])) {
             addresses[i] = 0;
             snprintf(what, sizeof what, "%s null", a->name);
             expect_status(t, addresses, KILN_ERROR_NULL_POINTER, what);
@@ -74,7 +91,9 @@ static void try_pointers(trial *t)
             set_addresses(addresses);
             addresses[i] += by;
             snprintf(what, sizeof what, "%s misaligned by %llu", a->name, (unsigned long long)by);
-            expect_status(t, addresses, KILN_ERROR_MISALIGNED, what);
+            const bool breaks = broken_at(t, i, addresses[i]) != NULL; /* a rule may be looked at first */
+            expect_either(t, addresses, KILN_ERROR_MISALIGNED,
+                          breaks ? KILN_ERROR_BAD_ARGUMENT : KILN_ERROR_MISALIGNED, what);
         }
     }
 }
@@ -96,6 +115,51 @@ static bool candidate(const argument *a, uint64_t i, uint64_t *value)
     uint64_t power = 9 + (i - SMALL) / 3;
     *value = (UINT64_C(1) << power % 64) + (i - SMALL) % 3 - 1;
     return power < bits;
+}
+
+/* Addresses of the i-th argument that its declaration allows, and a rule does not at these sizes. Returns how many. */
+static int try_addresses(trial *t, size_t i)
+{
+    const manifest_arg *a = t->problem->args[i].about;
+    CUdeviceptr addresses[MAX_ARGS];
+    char what[512];
+    int tried = 0;
+    for (uint64_t by = a->alignment; by < MOST_ALIGNMENT; by *= 2) {
+        set_addresses(addresses);
+        addresses[i] += by;
+        const manifest_rule *broken = broken_at(t, i, addresses[i]);
+        if (!broken)
+            continue;
+        snprintf(what, sizeof what, "rule \"%s\" broken, with %s aligned to %llu bytes", broken->text,
+                 a->name, (unsigned long long)by);
+        expect_status(t, addresses, KILN_ERROR_BAD_ARGUMENT, what);
+        tried++;
+    }
+    return tried;
+}
+
+/* Of each pointer that rules speak of, addresses that break one, at the first size where some do: "aligned(x, 16) ||
+ * n < 100". */
+static void try_aligned_rules(trial *t)
+{
+    problem *p = t->problem;
+    char error[256];
+    for (size_t i = 0; i < p->arg_count; i++) {
+        if (!manifest_is_pointer(p->args[i].about) || !problem_has_rule(p, &p->args[i]) ||
+            try_addresses(t, i))
+            continue;
+        int tried = 0;
+        for (size_t s = 0; s < p->arg_count && tried == 0; s++) {
+            argument *size = &p->args[s];
+            uint64_t kept = size->integer, value;
+            for (uint64_t c = 0; problem_is_size(size) && tried == 0 && candidate(size, c, &value); c++) {
+                size->integer = value;
+                if (problem_measure(p, NULL, error, sizeof error) == PROBLEM_LEGAL)
+                    tried = try_addresses(t, i);
+            }
+            size->integer = kept;
+        }
+    }
 }
 
 /* Values of each size in turn, as long as they break a rule. */
@@ -185,6 +249,7 @@ uint64_t run_refusals(device *d, problem *p, const kiln_kernel *kernel, char *de
     trial t = {d, p, kernel, 0, detail, detail_bytes};
     launch_hold_back(true);
     try_pointers(&t);
+    try_aligned_rules(&t);
     try_rules(&t);
     try_floats(&t);
     try_grid(&t);

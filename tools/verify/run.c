@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "compare.h"
-#include "families/families.h"
+#include "reference.h"
 
 enum { LARGE_ELEMENTS = 16384, POISON = 0xFF, OTHER_POISON = 0x5A };
 
@@ -23,7 +23,10 @@ typedef struct runner {
     run_result *result;
     bool on_one_multiprocessor;
     size_t turn;  /* of the inputs that the next size takes, where it does not take all */
+    size_t other; /* of those that are not for large sizes, which the next of these takes one of */
     bool is_lost; /* the context takes no more work */
+    bool has_refused,
+        has_refused_whole; /* calls that break a rule were tried; where all arrays have elements */
 } runner;
 
 static double now(void)
@@ -145,16 +148,25 @@ static const manifest_variant *find_variant(const manifest *m, const char *id)
     return NULL;
 }
 
+/* The reference itself is wrong. */
+static bool fail_reference(runner *r, const char *mistake)
+{
+    conclude(r, RUN_WRONG, "%s", mistake);
+    return false;
+}
+
 /* By the bounds of the variant that ran. */
 static bool compare_picked(runner *r, const one_case *c, const kiln_kernel *picked, const outcome *o)
 {
     const manifest_variant *asked = r->problem.variant,
                            *ran = picked ? find_variant(r->manifest, picked->id) : asked;
+    char mistake[MISTAKE_BYTES];
+    bool fine = true;
     if (ran && ran != asked && c->is_compared) {
         r->problem.variant = ran;
-        r->row->expect(&r->problem, c->pattern);
+        fine = reference_expect(r->row, &r->problem, c->pattern, mistake) || fail_reference(r, mistake);
     }
-    bool fine = compare_case(r, c, o);
+    fine = fine && compare_case(r, c, o);
     r->problem.variant = asked;
     return fine;
 }
@@ -162,7 +174,7 @@ static bool compare_picked(runner *r, const one_case *c, const kiln_kernel *pick
 /* Another kernel than this may run, and round in its own way: then only the reference can judge. */
 static bool run_dispatch(runner *r, one_case c, const outcome *first)
 {
-    const execution e = {.launch = r->dispatch, .kernel = r->kernel, .poison = POISON};
+    const execution e = {.launch = r->dispatch, .kernel = r->kernel, .poison = POISON, .without_empty = true};
     char message[512];
     outcome o;
     c.how = "through the family's function";
@@ -189,29 +201,45 @@ static bool run_variations(runner *r, const one_case *c, bool is_compared, const
 {
     one_case dispatched = *c;
     dispatched.is_compared = is_compared;
-    execution e = {.launch = r->kernel->launch, .kernel = r->kernel, .poison = POISON, .shift_elements = 1};
+    execution e = {
+        .launch = r->kernel->launch, .kernel = r->kernel, .poison = POISON, .is_least_aligned = true};
     if (!execute_again(r, *c, &e, "pointers of the least alignment", first))
         return false;
-    e.shift_elements = 0;
+    e.is_least_aligned = false;
     e.without_optional = true;
     if (has_optional(&r->problem) && !execute_again(r, *c, &e, "optional outputs null", first))
         return false;
     return !r->dispatch || run_dispatch(r, dispatched, first);
 }
 
+/* Whether the reference knows what comes out of this input. */
+static bool has_expectation(const runner *r, const input_pattern *pattern)
+{
+    return r->row && (!(pattern->flags & PATTERN_NONFINITE) || r->row->expects_nonfinite);
+}
+
+static bool has_empty_array(const problem *p)
+{
+    for (size_t i = 0; i < p->arg_count; i++)
+        if (manifest_is_pointer(p->args[i].about) && p->args[i].bytes == 0)
+            return true;
+    return false;
+}
+
 /* A second run starts from other bytes, or none, and its thread blocks from the last one where that can be asked for: so
- * it shows what was not written and what depends on chance. */
+ * it shows what was not written and what depends on chance. Arrays without elements are not there. */
 static bool run_case(runner *r, const input_pattern *pattern, bool is_empty, bool with_variations)
 {
+    char mistake[MISTAKE_BYTES];
     one_case c = {.pattern = pattern, .is_empty = is_empty, .how = ""};
-    bool is_compared = r->row && (!(pattern->flags & PATTERN_NONFINITE) || r->row->expects_nonfinite);
+    const bool is_compared = has_expectation(r, pattern);
     c.is_compared = is_compared;
     random_stream s = random_open(r->options->seed, r->problem.variant->family);
     s = random_fork(random_fork(s, problem_elements(&r->problem)), (uint64_t)pattern->number);
     problem_allocate(&r->problem);
-    (r->row ? r->row->make : generic_make)(&r->problem, pattern, s);
-    if (c.is_compared && !is_empty)
-        r->row->expect(&r->problem, pattern);
+    if (!reference_make(r->row, &r->problem, pattern, s, mistake) ||
+        (c.is_compared && !is_empty && !reference_expect(r->row, &r->problem, pattern, mistake)))
+        return fail_reference(r, mistake);
     execution e = {.launch = r->kernel->launch, .kernel = r->kernel, .poison = POISON};
     outcome first;
     r->result->cases++;
@@ -219,8 +247,12 @@ static bool run_case(runner *r, const input_pattern *pattern, bool is_empty, boo
     if (fine) {
         e.poison = OTHER_POISON;
         e.is_unpoisoned = e.is_reversed = r->device->is_emulated;
+        e.without_empty = true;
         c.is_compared = false;
-        fine = execute_again(r, c, &e, "second run", &first);
+        const char *how = has_empty_array(&r->problem) && !is_empty
+                              ? "second run, arrays without elements null"
+                              : "second run";
+        fine = execute_again(r, c, &e, how, &first);
     }
     if (fine && with_variations)
         fine = run_variations(r, &c, is_compared, &first);
@@ -230,16 +262,39 @@ static bool run_case(runner *r, const input_pattern *pattern, bool is_empty, boo
 
 /* ---- all cases --------------------------------------------------------------------------------------------------- */
 
-/* The inputs that are for problems of this size; a problem without work has one. */
-static size_t choose_inputs(const runner *r, bool is_empty, const input_pattern *chosen[MOST_INPUTS])
+/* The inputs that are for problems of this size; a problem without work has one. Large ones take those that say so, and of
+ * the others one in turn. */
+static size_t choose_inputs(runner *r, bool is_empty, const input_pattern *chosen[MOST_INPUTS])
 {
-    const input_pattern *patterns = r->row ? r->row->patterns : generic_patterns;
-    bool is_large = problem_elements(&r->problem) > LARGE_ELEMENTS;
-    size_t count = 0;
+    const input_pattern *patterns = family_patterns(r->row);
+    const bool are_few = problem_elements(&r->problem) > LARGE_ELEMENTS && !r->options->limits.is_full;
+    size_t count = 0, others = 0, seen = 0;
+    for (const input_pattern *p = patterns; p->name; p++)
+        others += !(p->flags & PATTERN_LARGE);
     for (const input_pattern *p = patterns; p->name && count < (is_empty ? 1 : MOST_INPUTS); p++)
-        if (!is_large || r->options->limits.is_full || (p->flags & PATTERN_LARGE))
+        if (!are_few || (p->flags & PATTERN_LARGE) || seen++ == r->other % others)
             chosen[count++] = p;
+    r->other += are_few;
     return count;
+}
+
+/* The first from `at` on, and round, with an expectation; `at` where none has. */
+static size_t next_expected(const runner *r, const input_pattern *const *inputs, size_t count, size_t at)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (has_expectation(r, inputs[(at + i) % count]))
+            return (at + i) % count;
+    }
+    return at;
+}
+
+/* Where the inputs' turns begin: elsewhere for each variant and each device, so that what one does not meet with an input
+ * at some size another does. Steps of the golden ratio keep devices apart. */
+static size_t first_turn(const runner *r)
+{
+    const random_stream s = random_open(0, r->problem.variant->id);
+    const uint32_t share = (uint32_t)random_bits(s, 0) + r->device->loader.device.sm * UINT32_C(0x9e3779b9);
+    return (size_t)((uint64_t)share * MOST_INPUTS >> 32);
 }
 
 static bool run_size(runner *r, void (*progress)(const char *, uint64_t))
@@ -253,161 +308,129 @@ static bool run_size(runner *r, void (*progress)(const char *, uint64_t))
     for (size_t i = 0; i < taken; i++) {
         if (progress)
             progress(r->problem.variant->id, r->result->cases);
-        const bool with_variations = i == 0 && !r->on_one_multiprocessor;
-        if (!run_case(r, inputs[(taken < count ? r->turn + i : i) % count], is_empty, with_variations))
+        size_t at = (taken < count ? r->turn + i : i) % count;
+        if (r->result->elements == 0 && taken < count) /* something is compared, however few the sizes are */
+            at = next_expected(r, inputs, count, at);
+        if (!run_case(r, inputs[at], is_empty, i == 0 && !r->on_one_multiprocessor))
             return false;
     }
     r->turn += is_empty ? 0 : taken;
     return true;
 }
 
-/* False: something was wrong. `launching`: the sizes that had work. */
-static bool run_sizes_within(runner *r, const size_limits *limits, void (*progress)(const char *, uint64_t),
-                             uint64_t *launching)
+/* At the smallest size that launches, and at the smallest at which no pointer may be null. */
+static bool refuse(runner *r)
+{
+    const bool is_whole = !has_empty_array(&r->problem);
+    if (r->has_refused_whole || (r->has_refused && !is_whole))
+        return true;
+    r->has_refused = true;
+    r->has_refused_whole = is_whole;
+    r->result->refusals +=
+        run_refusals(r->device, &r->problem, r->kernel, r->result->detail, sizeof r->result->detail);
+    if (r->result->detail[0] == '\0')
+        return true;
+    r->result->verdict = RUN_WRONG;
+    return false;
+}
+
+/* What a search for sizes found. */
+typedef struct sizes_found {
+    uint64_t launching;   /* those that had work */
+    const char *obstacle; /* to the last that was not taken */
+} sizes_found;
+
+/* False: something was wrong. */
+static bool run_sizes_within(runner *r, const size_limits *limits, bool is_replacing,
+                             void (*progress)(const char *, uint64_t), sizes_found *found)
 {
     size_plan plan;
     bool fine = true;
-    char error[256];
+    char error[256], mistake[MISTAKE_BYTES];
+    r->turn = r->other = first_turn(r);
     size_plan_open(&plan, &r->problem, limits);
-    if (r->on_one_multiprocessor)
-        r->row->plan_few(&plan);
-    else if (r->row && r->row->plan)
-        r->row->plan(&plan);
-    else
-        size_plan_fill(&plan, r->options->seed);
-    size_plan_sort(&plan);
+    plan.is_replacing = is_replacing;
+    if (!reference_plan(r->row, &plan, r->options->seed, mistake))
+        fine = fail_reference(r, mistake);
+    size_plan_finish(&plan);
     for (size_t i = 0; fine && i < plan.count; i++) {
         size_plan_use(&plan, i);
         fine = run_size(r, progress);
         bool launches = problem_measure(&r->problem, NULL, error, sizeof error) == PROBLEM_LEGAL;
-        if (fine && launches && (*launching)++ == 0) {
-            r->result->refusals =
-                run_refusals(r->device, &r->problem, r->kernel, r->result->detail, sizeof r->result->detail);
-            fine = r->result->detail[0] == '\0';
-            if (!fine)
-                r->result->verdict = RUN_WRONG;
-        }
+        found->launching += fine && launches;
+        fine = fine && (!launches || refuse(r));
     }
+    if (plan.obstacle)
+        found->obstacle = plan.obstacle;
     size_plan_close(&plan);
     return fine;
 }
 
 /* The launcher takes the number of multiprocessors from the loader, and a kernel whatever grid it gets. One input each:
  * other sizes show what depends on inputs, and on how the kernel is called. */
-static bool run_few(runner *r, void (*progress)(const char *, uint64_t), uint64_t *launching)
+static bool run_few(runner *r, void (*progress)(const char *, uint64_t))
 {
     kiln_device *facts = &r->device->loader.device;
     const uint32_t has = facts->multiprocessors;
+    const family_row *row = r->row;
     size_limits limits = r->options->limits;
-    if (!r->row || !r->row->plan_few)
+    sizes_found found = {0, NULL};
+    if (!row || !row->plan_few)
         return true;
+    family_row few = *row;
+    few.plan = row->plan_few;
     limits.max_elements = UINT64_MAX;
+    r->row = &few;
     r->on_one_multiprocessor = true;
     facts->multiprocessors = 1;
-    bool fine = run_sizes_within(r, &limits, progress, launching);
+    bool fine = run_sizes_within(r, &limits, false, progress, &found);
     facts->multiprocessors = has;
     r->on_one_multiprocessor = false;
+    r->row = row;
     return fine;
 }
 
-/* The tiles of some kernels are larger than the limit: those take the smallest sizes that they have. */
-enum { MOST_DOUBLINGS = 6 };
+static bool fail_sizes(runner *r, const sizes_found *found)
+{
+    const size_value *only = &r->options->limits.only;
+    const unsigned long long value = only->value;
+    if (!only->name[0])
+        conclude(r, RUN_WRONG, "no sizes were found that its rules allow");
+    else if (!found->obstacle)
+        conclude(r, RUN_SKIPPED, "where %s is %llu it has nothing to do", only->name, value);
+    else
+        conclude(r, RUN_WRONG, "no size was found where %s is %llu; of the last that was tried: %s",
+                 only->name, value, found->obstacle);
+    return false;
+}
+
+/* The tiles of some kernels are larger than the limit: those take the smallest sizes that they have. A size that the
+ * caller asks for has to be found. */
+enum { MOST_DOUBLINGS = 6, MOST_DOUBLINGS_ASKED = 14 };
 
 static bool run_sizes(runner *r, void (*progress)(const char *, uint64_t))
 {
+    const size_value *only = &r->options->limits.only;
     size_limits limits = r->options->limits;
-    uint64_t launching = 0;
-    bool fine = run_sizes_within(r, &limits, progress, &launching);
-    for (int i = 0; fine && launching == 0 && i < MOST_DOUBLINGS; i++) {
+    sizes_found found = {0, NULL};
+    bool fine = true;
+    const argument *asked = problem_find(&r->problem, only->name);
+    if (only->name[0] && !(asked && problem_is_size(asked))) {
+        conclude(r, RUN_SKIPPED, "it has no size %s", only->name);
+        return false;
+    }
+    for (int i = 0; fine && i <= (asked ? MOST_DOUBLINGS_ASKED : MOST_DOUBLINGS); i++) {
+        fine = run_sizes_within(r, &limits, false, progress, &found);
+        if (fine && asked && found.launching == 0)
+            fine = run_sizes_within(r, &limits, true, progress, &found);
+        if (found.launching)
+            return fine && run_few(r, progress);
         limits.max_elements *= 2;
-        fine = run_sizes_within(r, &limits, progress, &launching);
     }
-    fine = fine && run_few(r, progress, &launching);
-    if (fine && launching == 0)
-        conclude(r, RUN_WRONG, "no sizes were found that its rules allow%s%s",
-                 r->options->limits.only.name[0] ? ", with that --size of " : "",
-                 r->options->limits.only.name);
-    return fine;
+    return fine && fail_sizes(r, &found);
 }
 
-/* ---- before ------------------------------------------------------------------------------------------------------ */
-
-/* Whether every argument is one that this program can make: a known type, and a shape for every pointer. */
-static bool check_arguments(runner *r)
-{
-    const manifest_variant *v = r->problem.variant;
-    if (v->why_not_launched) {
-        conclude(r, RUN_SKIPPED, "%s", v->why_not_launched);
-        return false;
-    }
-    if (v->struct_bytes > STRUCT_BYTES) {
-        conclude(r, RUN_WRONG, "its argument struct has %llu bytes; at most %d are supported",
-                 (unsigned long long)v->struct_bytes, STRUCT_BYTES);
-        return false;
-    }
-    for (size_t i = 0; i < v->arg_count; i++) {
-        const manifest_arg *a = &v->args[i];
-        const bool is_null =
-            !manifest_is_pointer(a) && strcmp(a->type_name, "address") == 0; /* all that it can be */
-        if (is_null)
-            continue;
-        if (a->type == ELEMENT_NONE || (manifest_is_pointer(a) && a->dimension_count == 0)) {
-            conclude(r, RUN_SKIPPED, "argument %s: %s", a->name,
-                     a->type == ELEMENT_NONE ? "a type that this program cannot make" : "no shape is stated");
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool check_reference(runner *r)
-{
-    char name[64];
-    const char *names = r->row ? r->row->args : "";
-    while (*names) {
-        size_t length = strcspn(names, " ");
-        snprintf(name, sizeof name, "%.*s", (int)length, names);
-        if (!manifest_find_arg(r->problem.variant, name)) {
-            conclude(r, RUN_WRONG, "the reference of %s asks for an argument \"%s\"; the manifest has none",
-                     r->row->name, name);
-            return false;
-        }
-        names += length + (names[length] == ' ');
-    }
-    return true;
-}
-
-static bool check_identity(runner *r)
-{
-    const manifest_variant *v = r->problem.variant;
-    const kiln_kernel *k = r->kernel;
-    if (strcmp(k->id, v->id) == 0 && strcmp(k->entry, v->entry) == 0 && k->key == v->key &&
-        memcmp(k->block, v->block, sizeof v->block) == 0)
-        return true;
-    conclude(r, RUN_WRONG, "the bundle's kernel %s (entry %s) is not what the manifest describes", k->id,
-             k->entry);
-    return false;
-}
-
-static bool is_usable(runner *r)
-{
-    const uint32_t has = r->device->loader.device.max_shared_bytes;
-    char error[256];
-    uint64_t
-        needs; /* of sizes that are all 0, the least there is; sizes that need too much are left out later */
-    if (problem_evaluate(&r->problem, r->problem.variant->shared_bytes, &needs, error, sizeof error) &&
-        needs > has) {
-        conclude(r, RUN_SKIPPED, "it needs %llu bytes of shared memory per thread block, the device has %u",
-                 (unsigned long long)needs, has);
-        return false;
-    }
-    if (kiln_usable(&r->device->loader, r->kernel))
-        return true;
-    kiln_error none = {.status = KILN_ERROR_NO_IMAGE, .subject = r->kernel->id, .detail = ""};
-    r->result->verdict = RUN_SKIPPED;
-    kiln_describe_error(&r->device->loader, &none, r->kernel, r->result->detail, sizeof r->result->detail);
-    return false;
-}
+/* ---- the variant ------------------------------------------------------------------------------------------------- */
 
 /* The family's function has external linkage; the program exports its symbols so that its name finds it. Its parameters
  * are the launcher's, but for the struct's type. */
@@ -436,8 +459,11 @@ bool run_variant(device *d, const manifest *m, const manifest_variant *v, const 
     *result = (run_result){.verdict = r.row ? RUN_OK : RUN_EXECUTED};
     if (!problem_open(&r.problem, v, &d->loader.device, result->detail, sizeof result->detail))
         result->verdict = RUN_SKIPPED;
-    else if (check_identity(&r) && check_arguments(&r) && is_usable(&r) && check_reference(&r))
+    else if (run_may_begin(d, &r.problem, kernel, r.row, result))
         run_sizes(&r, progress);
+    if (result->verdict == RUN_OK &&
+        result->elements == 0) /* of kernels that write nothing, or expect says nothing */
+        conclude(&r, RUN_EXECUTED, "its reference compared nothing");
     problem_close(&r.problem);
     result->seconds = now() - start;
     char error[512];

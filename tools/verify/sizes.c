@@ -64,35 +64,140 @@ static bool fits_device(problem *p)
            shared_bytes <= p->device->max_shared_bytes;
 }
 
-static bool is_asked_for(const problem *p, const size_value *only)
+/* Whether limits.only asks for a value of this argument. */
+static bool is_asked_for(const size_plan *plan, const argument *a)
 {
-    for (size_t i = 0; only->name[0] && i < p->arg_count; i++) {
-        if (strcmp(p->args[i].about->name, only->name) == 0)
-            return p->args[i].integer == only->value;
-    }
-    return !only->name[0];
+    return plan->limits.only.name[0] && problem_is_size(a) &&
+           strcmp(a->about->name, plan->limits.only.name) == 0;
 }
 
-void size_plan_add(size_plan *plan)
+uint64_t size_plan_value(const size_plan *plan, const char *name, uint64_t otherwise)
+{
+    return plan->is_replacing && strcmp(plan->limits.only.name, name) == 0 ? plan->limits.only.value
+                                                                           : otherwise;
+}
+
+/* False: some argument has another value than the one that is asked for. */
+static bool has_asked_value(const size_plan *plan)
+{
+    for (size_t i = 0; i < plan->problem->arg_count; i++) {
+        argument *a = &plan->problem->args[i];
+        if (!is_asked_for(plan, a))
+            continue;
+        a->integer = size_plan_value(plan, a->about->name, a->integer);
+        return a->integer == plan->limits.only.value;
+    }
+    return true;
+}
+
+static bool fits_types(const problem *p)
+{
+    for (size_t i = 0; i < p->arg_count; i++) {
+        const argument *a = &p->args[i];
+        const element_type type = a->about->type;
+        if (problem_is_size(a) &&
+            number_decode(type, number_encode(type, (double)a->integer)) < (double)a->integer)
+            return false;
+    }
+    return true;
+}
+
+/* Null: none. */
+static const char *find_obstacle(const size_plan *plan)
 {
     char error[256];
-    problem *p = plan->problem;
-    if (!is_asked_for(p, &plan->limits.only))
-        return;
-    problem_status status = problem_measure(p, NULL, error, sizeof error);
-    if (status == PROBLEM_ILLEGAL || status == PROBLEM_BROKEN || plan->count >= plan->limits.max_problems ||
-        problem_elements(p) > most_elements(&plan->limits) || !fits_device(p))
-        return;
-    uint64_t row[MAX_ARGS] = {0};
-    for (size_t i = 0; i < p->arg_count; i++)
-        row[i] = p->args[i].integer;
+    const manifest_rule *broken = NULL;
+    if (!fits_types(plan->problem))
+        return "it does not fit the argument's type";
+    switch (problem_measure(plan->problem, &broken, error, sizeof error)) {
+    case PROBLEM_ILLEGAL:
+        return broken->text;
+    case PROBLEM_BROKEN:
+        return "an expression of the manifest cannot be evaluated for it";
+    default:
+        break;
+    }
+    return fits_device(plan->problem) ? NULL : "the device has less shared memory than it needs";
+}
+
+static void note_row(size_plan *plan, const uint64_t row[MAX_ARGS])
+{
     for (size_t i = 0; i < plan->count; i++) {
-        if (memcmp(plan->rows[i], row, sizeof row) == 0)
+        if (memcmp(plan->rows[i], row, MAX_ARGS * sizeof row[0]) == 0)
             return;
     }
     if (plan->count == plan->capacity)
         grow(plan);
-    memcpy(plan->rows[plan->count++], row, sizeof row);
+    memcpy(plan->rows[plan->count++], row, MAX_ARGS * sizeof row[0]);
+}
+
+/* Whether the launch has more than one thread block along a dimension of the grid. */
+static bool has_blocks(problem *p, int dimension)
+{
+    char error[256];
+    uint64_t blocks;
+    return problem_evaluate(p, p->variant->grid[dimension], &blocks, error, sizeof error) && blocks > 1;
+}
+
+/* Ascending; what is more than there is room for goes. */
+static void note_rest(size_rest *rest, const uint64_t row[MAX_ARGS], uint64_t elements)
+{
+    size_t at = 0;
+    while (at < rest->count && rest->elements[at] <= elements) {
+        if (memcmp(rest->rows[at++], row, sizeof rest->rows[0]) == 0)
+            return;
+    }
+    if (at == MAX_REST)
+        return;
+    rest->count += rest->count < MAX_REST;
+    memmove(&rest->rows[at + 1], &rest->rows[at], (rest->count - 1 - at) * sizeof rest->rows[0]);
+    memmove(&rest->elements[at + 1], &rest->elements[at], (rest->count - 1 - at) * sizeof rest->elements[0]);
+    memcpy(rest->rows[at], row, sizeof rest->rows[0]);
+    rest->elements[at] = elements;
+}
+
+/* Whether a problem that nothing is against has few enough elements; notes which thread blocks it has. */
+static bool fits_limit(size_plan *plan, const uint64_t row[MAX_ARGS])
+{
+    char error[256];
+    problem *p = plan->problem;
+    const uint64_t elements = problem_elements(p);
+    const bool fits = elements <= most_elements(&plan->limits),
+               launches = problem_measure(p, NULL, error, sizeof error) == PROBLEM_LEGAL;
+    for (int d = 0; d < 3 && launches; d++) {
+        if (!has_blocks(p, d))
+            continue;
+        plan->has_blocks[d] = plan->has_blocks[d] || fits;
+        if (!fits && elements <= DEFAULT_ELEMENTS)
+            note_rest(&plan->rest[d], row, elements);
+    }
+    return fits;
+}
+
+void size_plan_add(size_plan *plan)
+{
+    problem *p = plan->problem;
+    if (!has_asked_value(plan))
+        return;
+    plan->obstacle = find_obstacle(plan);
+    if (plan->obstacle || plan->count >= plan->limits.max_problems)
+        return;
+    uint64_t row[MAX_ARGS] = {0};
+    for (size_t i = 0; i < p->arg_count; i++)
+        row[i] = p->args[i].integer;
+    if (fits_limit(plan, row))
+        note_row(plan, row);
+    else
+        plan->obstacle = "the buffers together have more elements than can be tried";
+}
+
+void size_plan_add_always(size_plan *plan)
+{
+    const uint64_t kept = plan->limits.max_elements;
+    if (kept < DEFAULT_ELEMENTS)
+        plan->limits.max_elements = DEFAULT_ELEMENTS;
+    size_plan_add(plan);
+    plan->limits.max_elements = kept;
 }
 
 void size_plan_use(const size_plan *plan, size_t i)
@@ -110,7 +215,7 @@ static uint64_t elements_of(const size_plan *plan, size_t i)
 }
 
 /* Insertion: the lists are short, and equal ones keep their order. */
-void size_plan_sort(size_plan *plan)
+static void sort(size_plan *plan)
 {
     for (size_t i = 1; i < plan->count; i++) {
         uint64_t row[MAX_ARGS], elements = elements_of(plan, i);
@@ -120,6 +225,15 @@ void size_plan_sort(size_plan *plan)
             memcpy(plan->rows[at], plan->rows[at - 1], sizeof row);
         memcpy(plan->rows[at], row, sizeof row);
     }
+}
+
+void size_plan_finish(size_plan *plan)
+{
+    for (int d = 0; d < 3; d++) {
+        for (size_t i = 0; !plan->has_blocks[d] && i < plan->rest[d].count; i++)
+            note_row(plan, plan->rest[d].rows[i]);
+    }
+    sort(plan);
 }
 
 /* ---- edges of the launch geometry -------------------------------------------------------------------------------- */
@@ -176,26 +290,31 @@ void edges_add_tiles(edge_list *list, problem *p, argument *a)
 
 /* ---- the plan of a family that has none -------------------------------------------------------------------------- */
 
-static void edges_of(problem *p, argument *a, const size_limits *limits, edge_list *list)
+static void edges_of(const size_plan *plan, argument *a, edge_list *list)
 {
     static const uint64_t some[] = {0,   1,   2,   3,   31,  32,  33,   63,   64,  65,
                                     127, 128, 129, 255, 256, 257, 1000, 1001, 1024};
+    if (is_asked_for(plan, a)) {
+        edges_add(list, plan->limits.only.value);
+        return;
+    }
     for (size_t i = 0; i < sizeof some / sizeof some[0]; i++)
         edges_add(list, some[i]);
-    edges_add_tiles(list, p, a);
-    edges_add(list, limits->max_elements / 4 | 1);
+    edges_add_tiles(list, plan->problem, a);
+    edges_add(list, plan->limits.max_elements / 4 | 1);
     edges_add(list, 100003);
-    if (limits->big)
-        edges_add(list, limits->big | 1);
-    if (strcmp(limits->only.name, a->about->name) == 0)
-        edges_add(list, limits->only.value);
+    if (plan->limits.big)
+        edges_add(list, plan->limits.big | 1);
 }
 
-/* The smallest value from `from` on with which the rules hold; false: none of the next 4096. */
-static bool make_legal(problem *p, argument *a, uint64_t from)
+/* The smallest value from `from` on with which the rules hold; false: none of the next 4096, or `from` itself where that
+ * is asked for. */
+static bool make_legal(const size_plan *plan, argument *a, uint64_t from)
 {
+    problem *p = plan->problem;
     char error[256];
-    for (uint64_t value = from; value < from + 4096; value++) {
+    const uint64_t most = is_asked_for(plan, a) ? 1 : 4096;
+    for (uint64_t value = from; value < from + most; value++) {
         a->integer = value;
         problem_status status = problem_measure(p, NULL, error, sizeof error);
         if (status == PROBLEM_LEGAL || (status == PROBLEM_EMPTY && value == from))
@@ -204,18 +323,29 @@ static bool make_legal(problem *p, argument *a, uint64_t from)
     return false;
 }
 
-/* A base on which the rules hold: all sizes equal, as small as that can be. */
-static bool find_base(problem *p)
+static bool is_base(const size_plan *plan, uint64_t value)
 {
+    problem *p = plan->problem;
     char error[256];
-    for (uint64_t value = 2; value <= 65536; value++) {
-        for (size_t i = 0; i < p->arg_count; i++) {
-            if (problem_is_size(&p->args[i]))
-                p->args[i].integer = value;
-        }
-        if (problem_measure(p, NULL, error, sizeof error) == PROBLEM_LEGAL)
-            return true;
+    for (size_t i = 0; i < p->arg_count; i++) {
+        if (problem_is_size(&p->args[i]))
+            p->args[i].integer = is_asked_for(plan, &p->args[i]) ? plan->limits.only.value : value;
     }
+    return problem_measure(p, NULL, error, sizeof error) == PROBLEM_LEGAL;
+}
+
+/* A base on which the rules hold: all sizes equal, as small as that can be, or from the one that is asked for on. */
+static bool find_base(size_plan *plan)
+{
+    enum { MOST = 65536 };
+    uint64_t from[] = {2, plan->limits.only.value};
+    for (int i = 0; i < (plan->limits.only.name[0] ? 2 : 1); i++) {
+        for (uint64_t value = from[i]; value <= from[i] + MOST; value++) {
+            if (is_base(plan, value))
+                return true;
+        }
+    }
+    plan->obstacle = find_obstacle(plan);
     return false;
 }
 
@@ -224,7 +354,7 @@ void size_plan_fill(size_plan *plan, uint64_t seed)
     problem *p = plan->problem;
     uint64_t base[MAX_ARGS] = {0};
     edge_list edges[MAX_ARGS] = {{{0}, 0}};
-    if (!find_base(p))
+    if (!find_base(plan))
         return;
     for (size_t i = 0; i < p->arg_count; i++)
         base[i] = p->args[i].integer;
@@ -233,9 +363,9 @@ void size_plan_fill(size_plan *plan, uint64_t seed)
         argument *a = &p->args[i];
         if (!problem_is_size(a))
             continue;
-        edges_of(p, a, &plan->limits, &edges[i]);
+        edges_of(plan, a, &edges[i]);
         for (size_t e = 0; e < edges[i].count; e++) {
-            if (make_legal(p, a, edges[i].values[e]))
+            if (make_legal(plan, a, edges[i].values[e]))
                 size_plan_add(plan);
         }
         a->integer = base[i];
@@ -244,7 +374,7 @@ void size_plan_fill(size_plan *plan, uint64_t seed)
     for (uint64_t round = 0; round < 64; round++) { /* several sizes at an edge at once */
         for (size_t i = 0; i < p->arg_count; i++) {
             if (edges[i].count)
-                make_legal(p, &p->args[i],
+                make_legal(plan, &p->args[i],
                            edges[i].values[random_below(s, round * MAX_ARGS + i, edges[i].count)]);
         }
         size_plan_add(plan);

@@ -12,10 +12,10 @@
  *
  * A function checks its arguments, loads its kernel when it is used first, and launches it on the stream;
  * it does not wait for the kernel to end. `args` is read before it returns. Pointers are device addresses;
- * what a kernel writes must not overlap anything else that it is given. With any status but KILN_OK
- * nothing was launched: NULL_POINTER, BAD_ARGUMENT, MISALIGNED and GRID_TOO_LARGE for the arguments,
- * NO_VARIANT, CLOSED, LAUNCH, and those of kiln_preload; kiln_last_error has the details. Several threads
- * may call at once.
+ * one to an array that has no elements in this call may be null. What a kernel writes must not overlap
+ * anything else that it is given. With any status but KILN_OK nothing was launched: NULL_POINTER,
+ * BAD_ARGUMENT, MISALIGNED and GRID_TOO_LARGE for the arguments, NO_VARIANT, CLOSED, LAUNCH, and those of
+ * kiln_preload; kiln_last_error has the details. Several threads may call at once.
  *
  * A family's function picks one of its kernels and launches that. The function named ..._pick only tells
  * which one, and loads and launches nothing: `*kernel` is null when there is nothing to do, and with any
@@ -86,8 +86,9 @@ typedef struct sample_blend_args {
     CUdeviceptr y;     /* out, type[rows, stride], aligned to 16 bytes: result */
     CUdeviceptr limit; /* in, f32[rows], aligned to 4 bytes, only when clamp: the most that a row's
                         * elements may be */
-    CUdeviceptr norm;  /* out, may be null, f32[ceil_div(rows, 2)], aligned to 4 bytes: norms of pairs of
-                        * rows, which nobody needs unless they check that long comments are wrapped well */
+    CUdeviceptr norm;  /* out, may be null, f32[ceil_div(rows, 2)], aligned to select(strategy == wide, 16,
+                        * 4) bytes, 4 to 16: norms of pairs of rows, which nobody needs unless they check
+                        * that long comments are wrapped well */
     double factor;     /* acc, passed as double: multiplies x */
     uint32_t rows;     /* u32: rows */
     uint64_t stride;   /* u64: elements from one row to the next */

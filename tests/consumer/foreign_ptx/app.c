@@ -80,7 +80,12 @@ static int check_transpose(CUdeviceptr at_x, CUdeviceptr at_y)
     driver.memcpy_dtoh(y, at_y, sizeof y);
     for (int i = 0; i < N; i++)
         right &= y[i % COLUMNS * ROWS + i / COLUMNS] == x[i];
-    return check("transpose", status, KILN_OK, right);
+    right = check("transpose", status, KILN_OK, right);
+    /* Rows without elements: thread blocks for them, and nothing that they could touch. */
+    status = foreign_transpose(&loader, NULL, &(foreign_transpose_args){.rows = ROWS});
+    right &= check("no columns", status, KILN_OK, driver.ctx_synchronize() == 0);
+    status = foreign_transpose(&loader, NULL, &(foreign_transpose_args){.rows = ROWS, .columns = 1});
+    return right & check("no matrices", status, KILN_ERROR_NULL_POINTER, 1);
 }
 
 static int check_softmax(CUdeviceptr at_x, CUdeviceptr at_y)

@@ -340,6 +340,15 @@ static void set_strides(size_plan *plan, const char *prefix, uint64_t heads, uin
 static void add(size_plan *plan, lengths n, layout where)
 {
     uint64_t gap = where == GAPS ? 8 : 0;
+    if (plan->is_replacing && strncmp(plan->limits.only.name, "out_", strlen("out_")) == 0) {
+        plan->obstacle = "its reference knows no other gaps in out than those that are tried anyhow";
+        return;
+    }
+    n.batch = size_plan_value(plan, "batch", n.batch);
+    n.q_heads = size_plan_value(plan, "q_heads", n.q_heads);
+    n.kv_heads = size_plan_value(plan, "kv_heads", n.kv_heads);
+    n.q = size_plan_value(plan, "q_length", n.q);
+    n.k = size_plan_value(plan, "k_length", n.k);
     set(plan, "batch", "", n.batch);
     set(plan, "q_heads", "", n.q_heads);
     set(plan, "kv_heads", "", n.kv_heads);

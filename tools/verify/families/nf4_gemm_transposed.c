@@ -279,6 +279,9 @@ static uint64_t workspace_size(const problem *p, uint64_t m, uint64_t k)
 
 static void add(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
 {
+    m = size_plan_value(plan, "m", m);
+    n = size_plan_value(plan, "n", n);
+    k = size_plan_value(plan, "k", k);
     problem_find(plan->problem, "m")->integer = m;
     problem_find(plan->problem, "n")->integer = n;
     problem_find(plan->problem, "k")->integer = k;

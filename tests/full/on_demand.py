@@ -1,0 +1,30 @@
+#!/usr/bin/env python3
+"""A build of everything leaves tests/full.yaml, which is 52 MB of C, and programs over it alone; and they can be built.
+
+usage: on_demand.py BUILD_DIR NINJA
+"""
+import pathlib
+import subprocess
+import sys
+
+
+def inputs(build, ninja, target):
+    """Names of the files that a target is made of, also in between."""
+    told = subprocess.run([ninja, "-C", build, "-t", "inputs", target], check=True, capture_output=True, text=True).stdout
+    return {pathlib.Path(line).name for line in told.splitlines()}
+
+
+def main():
+    build, ninja = sys.argv[1:]
+    if not pathlib.Path(build, "build.ninja").exists():
+        print("SKIPPED: ninja tells what a target is made of, and this build has none")
+        sys.exit(77)
+    all_of_it = {"kiln_full.c", "kiln_full.json", "libkiln_full.a"}
+    built, bench = inputs(build, ninja, "all"), inputs(build, ninja, "kiln-bench")
+    wrong = sorted(all_of_it & built) + sorted(f"not {name}" for name in all_of_it - bench)
+    wrong += [f"not {name}" for name in ("kiln_default.c", "libkiln_runtime.a") if name not in built]
+    print("built by everything:", ", ".join(wrong) if wrong else "what it should be")
+    sys.exit(1 if wrong else 0)
+
+
+main()
