@@ -310,6 +310,7 @@ static const kiln_rule rules[] = {
 #define H_BYTES(of) "batch * 8 * ceil_div(" of ", 512) * select(activation == q8, 80, 272)"
 #define SHARED      FIXED_BYTES " + " H_BYTES("min(k, chunk)")
 #define MOST_SHARED FIXED_BYTES " + " H_BYTES("chunk")
+#define MIN_SHARED  FIXED_BYTES " + " H_BYTES("256")
 
 /* Each warp has a group of rows, where there are as many. */
 #define GRID "min(ceil_div(n, 8 * rows), multiprocessors * select(rows == 4, 1, 2))"
@@ -352,17 +353,15 @@ static const kiln_rule refusals[] = {
 };
 
 /* All of h where it fits, else as much as does; four rows at once where they leave no multiprocessor without. */
-#define FITS     SHARED " <= max_shared_bytes"
-#define HAS_MANY "n >= 24 * multiprocessors && "
+#define HAS_MANY "n >= 24 * multiprocessors"
 static const kiln_dispatch dispatch[] = {
-    {HAS_MANY FITS, "rows=4,chunk=65536"},
-    {HAS_MANY FITS, "rows=2,chunk=65536"},
-    {FITS, "rows=1,chunk=65536"},
-    {HAS_MANY FITS, "rows=4,chunk=8192"},
-    {HAS_MANY FITS, "rows=2,chunk=8192"},
-    {FITS, "rows=1,chunk=8192"},
-    {FITS, "chunk=2048"},
-    {FITS, ""},
+    {HAS_MANY, "rows=4,chunk=65536"},
+    {HAS_MANY, "rows=2,chunk=65536"},
+    {"1", "rows=1,chunk=65536"},
+    {HAS_MANY, "rows=4,chunk=8192"},
+    {HAS_MANY, "rows=2,chunk=8192"},
+    {"1", "rows=1,chunk=8192"},
+    {"1", "chunk=2048"},
     {"1", ""},
     {NULL, NULL},
 };
@@ -380,6 +379,7 @@ const kiln_family rmsnorm_q4k_gemv_family = {
     .grid = {GRID},
     .shared_bytes = SHARED,
     .max_shared_bytes = MOST_SHARED,
+    .min_shared_bytes = MIN_SHARED,
     .refusals = refusals,
     .dispatch = dispatch,
     .cost = {.bytes_read =

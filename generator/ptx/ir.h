@@ -189,7 +189,7 @@ typedef struct kernel_param {
     ptx_type type, element;
 } kernel_param;
 
-/* An array in shared or constant memory. */
+/* An array in shared, local or constant memory. */
 typedef struct memory_array {
     const char *name;
     ptx_space space;
@@ -222,7 +222,7 @@ struct ptx_fn {
     uint32_t current; /* innermost open scope */
     uint32_t labels;
     uint32_t shared_bytes; /* of static arrays */
-    uint32_t const_bytes;
+    uint32_t const_bytes, local_bytes;
     ptx_val guard;
 };
 
@@ -281,6 +281,12 @@ bool hints_fit(ptx_fn *f, const char *what, int takes, int hints, bool global, p
 ptx_val pointer_policy(ptx_val pointer);
 /* Writes space, hints and what they need into an instruction that goes through a pointer. */
 void inst_describe(ptx_inst *inst, ptx_val pointer, int hints);
+
+/* Vectors of 8 or 16 elements of 8 or 16 bits, which are loaded and stored as words. */
+bool vector_is_narrow(int count, ptx_val pointer);
+void vector_load_narrow(ptx_fn *f, int count, ptx_val out[], ptx_val pointer, int hints, ptx_place at);
+void vector_store_narrow(ptx_fn *f, int count, ptx_val pointer, const ptx_val values[], int hints,
+                         ptx_place at);
 
 /* The number after a $ of ptx_raw's text, at which *s stands, -1 for none; moves *s to its last digit. */
 int raw_number(const char **s);

@@ -23,7 +23,8 @@
  * ERRORS. A wrong type, a value used after its block, and so on, is recorded with the kernel's source line and reported
  * by the checker when the kernel is finished. The call then returns a poison value, which any later call takes in
  * silence, so that one mistake is reported once. A zeroed ptx_val is poison too: using one that was never given a value
- * is an error. No function here fails in another way.
+ * is an error, and so is one that was never initialised, wherever what it holds is no value of the kernel. No function here
+ * fails in another way.
  *
  * Values are small structs to be copied freely; they live as long as the ptx_fn. A ptx_fn is used by one thread.
  *
@@ -60,7 +61,7 @@ typedef enum ptx_type {
     PTX_PTR /* an address with a state space and an element type: 64 bits, in shared memory 32 */
 } ptx_type;
 
-typedef enum ptx_space { PTX_GENERIC, PTX_GLOBAL, PTX_SHARED, PTX_CONST } ptx_space;
+typedef enum ptx_space { PTX_GENERIC, PTX_GLOBAL, PTX_SHARED, PTX_CONST, PTX_LOCAL } ptx_space;
 
 /* A register, an immediate or poison (which a zeroed ptx_val is). The members are the builder's. */
 typedef struct ptx_val {
@@ -319,8 +320,9 @@ typedef enum ptx_hint {
 #define ptx_load_as(f, type, pointer, hints) ptx_load_at(f, type, pointer, hints, PTX_HERE)
 #define ptx_store(f, pointer, value)       ptx_store_at(f, pointer, value, PTX_PLAIN, PTX_HERE)
 #define ptx_store_hint(f, pointer, value, hints) ptx_store_at(f, pointer, value, hints, PTX_HERE)
-/* 2, 4 or 8 neighbouring elements, together at most 16 bytes (32 from sm_100, in global memory); the address must be
- * a multiple of all of them together. */
+/* 2, 4 or 8 neighbouring elements, or 16 of 8 bits, together at most 16 bytes (32 from sm_100, in global memory); the
+ * address must be a multiple of all of them together. Eight and more of 8 or 16 bits are words, which a few instructions
+ * take apart or put together. */
 #define ptx_load_vec(f, count, out, pointer, hints)    ptx_load_vec_at(f, count, out, pointer, hints, PTX_HERE)
 #define ptx_store_vec(f, count, pointer, values, hints) ptx_store_vec_at(f, count, pointer, values, hints, PTX_HERE)
 
@@ -339,6 +341,9 @@ typedef enum ptx_hint {
  * 48 KB, else use the dynamic ones, whose size the launch gives and of which there is one, aligned to 16 bytes. */
 #define ptx_shared(f, element, count, align) ptx_shared_at(f, element, count, align, PTX_HERE)
 #define ptx_shared_dynamic(f, element)    ptx_shared_dynamic_at(f, element, PTX_HERE)
+/* An array of each thread's own, in local memory, which is global memory behind the caches: for what is too much for
+ * registers and seldom needed. At most 512 KB together. */
+#define ptx_local(f, element, count, align) ptx_local_at(f, element, count, align, PTX_HERE)
 /* A table of constants (count elements, by their bits) in the module's constant memory, at most 64 KB together. Fast
  * where all lanes of a warp read one element. */
 #define ptx_const_table(f, element, count, bits) ptx_table_at(f, PTX_CONST, element, count, bits, PTX_HERE)

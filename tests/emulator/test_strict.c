@@ -68,8 +68,6 @@ static const pair bodies[] = {
     {"st.global.v2.u32 [%d1], {%r1, %r2+1};", "'%r2' stands in a list", "st.global.u32 [%d1], %r2+1;"},
     {"brx.idx %r1+1, T; T: .branchtargets A; A: ret;", "'%r1' with '+' cannot be",
      "T: .branchtargets A; brx.idx %r1, T; A: ret;"},
-    {"add.f32 %f1, %f2+1, %f3;", "'%f2' with '+' cannot be an operand of type .f32",
-     "add.f32 %f1, %r2+1, %f3;"},
     /* arguments of calls */
     {"call f, (%u1+1);", "'%u1' stands in a list", "call f, (1+2);"},
     {".reg .v2 .u32 %v; call f, (%v.x);", "an argument of a call is a register as a whole, not '%v.x'",

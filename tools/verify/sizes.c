@@ -61,7 +61,7 @@ static bool fits_device(problem *p)
     char error[256];
     uint64_t shared_bytes;
     return !problem_evaluate(p, p->variant->shared_bytes, &shared_bytes, error, sizeof error) ||
-           shared_bytes <= p->device->max_shared_bytes;
+           shared_bytes + p->variant->static_shared_bytes <= p->device->max_shared_bytes;
 }
 
 /* Whether limits.only asks for a value of this argument. */
