@@ -29,7 +29,7 @@ static bool is_possible(const ptx_fn *f, ptx_val v)
     if (v.reg == 0 || v.reg >= f->regs.count)
         return false;
     return v.type != PTX_PTR ||
-           (v.element <= PTX_PTR && v.space <= PTX_CONST && v.bits < (uint64_t)f->regs.count);
+           (v.element <= PTX_PTR && v.space <= PTX_LOCAL && v.bits < (uint64_t)f->regs.count);
 }
 
 bool val_given(ptx_fn *f, ptx_val v, const char *what, ptx_place at)
