@@ -10,7 +10,7 @@
 #include "compare.h"
 #include "reference.h"
 
-enum { LARGE_ELEMENTS = 16384, POISON = 0xFF, OTHER_POISON = 0x5A };
+enum { LARGE_ELEMENTS = 16384, LONG_INSTRUCTIONS = 400000, POISON = 0xFF, OTHER_POISON = 0x5A };
 
 typedef struct runner {
     device *device;
@@ -196,7 +196,7 @@ static bool has_optional(const problem *p)
     return false;
 }
 
-/* Ways to call that must not change the results, tried with the first pattern of every size. */
+/* Ways to call that must not change the results, tried with the first pattern of every size that does not take long. */
 static bool run_variations(runner *r, const one_case *c, bool is_compared, const outcome *first)
 {
     one_case dispatched = *c;
@@ -297,6 +297,16 @@ static size_t first_turn(const runner *r)
     return (size_t)((uint64_t)share * MOST_INPUTS >> 32);
 }
 
+/* By what the manifest says; false where it says nothing. */
+static bool takes_long(const runner *r)
+{
+    const formula *instructions = r->problem.variant->instructions;
+    char error[256];
+    uint64_t count;
+    return instructions && problem_evaluate(&r->problem, instructions, &count, error, sizeof error) &&
+           count > LONG_INSTRUCTIONS;
+}
+
 static bool run_size(runner *r, void (*progress)(const char *, uint64_t))
 {
     char error[256];
@@ -305,13 +315,14 @@ static bool run_size(runner *r, void (*progress)(const char *, uint64_t))
     size_t count = choose_inputs(r, is_empty, inputs);
     const uint64_t wanted = r->on_one_multiprocessor ? 1 : r->options->inputs;
     size_t taken = wanted < count ? (size_t)wanted : count;
+    const bool varies = !r->on_one_multiprocessor && (r->options->limits.is_full || !takes_long(r));
     for (size_t i = 0; i < taken; i++) {
         if (progress)
             progress(r->problem.variant->id, r->result->cases);
         size_t at = (taken < count ? r->turn + i : i) % count;
         if (r->result->elements == 0 && taken < count) /* something is compared, however few the sizes are */
             at = next_expected(r, inputs, count, at);
-        if (!run_case(r, inputs[at], is_empty, i == 0 && !r->on_one_multiprocessor))
+        if (!run_case(r, inputs[at], is_empty, i == 0 && varies))
             return false;
     }
     r->turn += is_empty ? 0 : taken;

@@ -451,7 +451,6 @@ static void plan_sizes(size_plan *plan)
     add(plan, (lengths){1, 1, 1, 5, tile_k + 3},
         HEADS_FIRST); /* causal: query 0 sees all of a tile but its last key */
     add(plan, (lengths){1, 1, 1, 5, 2 * tile_k + 1}, OVERLAPPING);
-    add(plan, (lengths){1, 1, 1, 3, 4 * tile_k}, OVERLAPPING);
     for (uint64_t i = tile_q - 1; i <= tile_q + 1; i++)
         add(plan, (lengths){1, 1, 1, i, i + (i & 1)}, i == tile_q ? OVERLAPPING : HEADS_FIRST);
     add(plan, (lengths){1, 2, 1, tile_q, 2 * tile_k}, ROWS_FIRST);
