@@ -156,6 +156,9 @@ static void note_rest(size_rest *rest, const uint64_t row[MAX_ARGS], uint64_t el
     rest->elements[at] = elements;
 }
 
+/* How far the smallest problem with a whole tile may be over the limit. */
+enum { OVER_LIMIT = 10 };
+
 /* Whether a problem that nothing is against has few enough elements; notes which thread blocks it has. */
 static bool fits_limit(size_plan *plan, const uint64_t row[MAX_ARGS])
 {
@@ -168,7 +171,7 @@ static bool fits_limit(size_plan *plan, const uint64_t row[MAX_ARGS])
         if (!has_blocks(p, d))
             continue;
         plan->has_blocks[d] = plan->has_blocks[d] || fits;
-        if (!fits && elements <= DEFAULT_ELEMENTS)
+        if (!fits && elements <= OVER_LIMIT * plan->limits.max_elements && elements <= DEFAULT_ELEMENTS)
             note_rest(&plan->rest[d], row, elements);
     }
     return fits;

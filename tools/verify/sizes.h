@@ -21,7 +21,7 @@ typedef struct size_limits {
 } size_limits;
 
 /* Problems' scalars that passed a limit, those with the fewest elements. */
-enum { MAX_REST = 3 };
+enum { MAX_REST = 2 };
 typedef struct size_rest {
     uint64_t rows[MAX_REST][MAX_ARGS], elements[MAX_REST];
     size_t count;
@@ -60,9 +60,9 @@ uint64_t size_plan_value(const size_plan *plan, const char *name, uint64_t other
 /* Sets the scalars of the i-th noted problem. */
 void size_plan_use(const size_plan *plan, size_t i);
 
-/* The plan is made: fewest elements first. Where no noted problem has two thread blocks along a dimension of the grid, the
- * smallest that have are noted too, whatever their elements, up to what is tried by default: a kernel is mostly what it does
- * with whole tiles. */
+/* The plan is made: fewest elements first. A kernel is mostly what it does with whole tiles: where no noted problem has two
+ * thread blocks along a dimension of the grid, the smallest that have are noted too, up to ten times max_elements, and to
+ * its default. */
 void size_plan_finish(size_plan *plan);
 
 /* Sizes of one argument, ascending, without duplicates. */
