@@ -163,8 +163,7 @@ static exact_sums sum_exactly(const long_case *c)
     e.o_sums = u * (c->keys + 4.0);
     e.l_sums = c->keys / 16.0;
     if (on_tensor_cores) {
-        e.o_sums = half_ulps[c->type]; /* of weights; where all are 1, for what sums lose */
-        e.o_sums += c->rises ? u * (1.5 * chunk + c->keys / 4096.0 + 8) : 0;
+        e.o_sums = half_ulps[c->type]; /* of weights, and for what sums lose */
         e.l_sums = chunk / 4 + c->keys / 4096.0;
     }
     e.l_sums = u * (e.l_sums + 2 * c->splits + 8 + 8 * (fabs(e.log) + fabs(e.most)));

@@ -6,18 +6,16 @@
  *     d_j = u * [(g(D) + 2) * |scale| * sum |q * k_j| + 2 * |s_j - m| + 8]
  *     |O - r| <= sum of p_j * d_j * |v_j - r|  +  u * (g(Lk) + 4) * sum of p_j * |v_j|  +  u_T * |r|
  *
- * With strategy mma d_j has (D / 16) * 2^-20 * |scale| * sum |q * k_j| more, and the second term is
- *
- *     (u_T + u * (g(3 / 2 * min(Lk, 4096)) + Lk / 4096 + 8)) * sum of p_j * |v_j|
- *
- * for f16 with 2^-25 * sum of |v_j| / l more, l the sum of e^(s_j - m): a tensor core cuts up to 5/4 of u off for each key,
- * a quarter of the keys is a lane's chain of weights, and after 4096 keys sums join a total. The logarithm of the sum of
+ * With strategy mma d_j has (D / 16) * 2^-20 * |scale| * sum |q * k_j| more, the second term is u_T * sum of p_j * |v_j|,
+ * for f16 with 2^-25 * sum of |v_j| / l more, l the sum of e^(s_j - m). No term is for what tensor cores cut off, 5/4 of u
+ * for each key of a chunk of 4096 at most: the rounding of weights leaves that room. The logarithm of the sum of
  * exponentials is within
  *
  *     sum of p_j * d_j  +  u * (g(n) + 2 * splits + 8 + 8 * (|lse| + |m|))
  *
- * of it, where n, the chain of a lane's weights, is Lk / 16, with strategy mma min(Lk, 4096) / 4 + Lk / 4096. Weights below the least normal number may be 0, and each addition and product may be off by the smallest number:
- * that is in the bounds too, and is nothing elsewhere.
+ * of it, where n, the chain of a lane's weights, is Lk / 16, with strategy mma min(Lk, 4096) / 4 + Lk / 4096. Weights below
+ * the least normal number may be 0, and each addition and product may be off by the smallest number: that is in the bounds
+ * too, and is nothing elsewhere.
  */
 #include "attention.h"
 
@@ -67,9 +65,7 @@ static double grow(const arithmetic *a, double n)
 /* Sums over so many keys, relative to the sum of magnitudes. */
 static double values_lose(const arithmetic *a, double keys)
 {
-    if (!a->is_mma)
-        return a->unit * (grow(a, keys) + 4);
-    return a->out + a->unit * (grow(a, 1.5 * fmin(keys, CHUNK)) + keys / CHUNK + 8);
+    return a->is_mma ? a->out : a->unit * (grow(a, keys) + 4);
 }
 
 static double weights_lose(const arithmetic *a, double keys)
