@@ -89,6 +89,10 @@ typedef struct kiln_reference {
      * together, as far as the rules allow. */
     void (*plan)(kiln_size_plan *plan);
 
+    /* Notes more of them, which are tried with a grid for one multiprocessor whatever the limit of elements: what a grid for
+     * all multiprocessors leaves to loops only when problems are large. Null: none. */
+    void (*plan_few)(kiln_size_plan *plan);
+
     /* Fills the inputs, and the scalars of float types; sizes are fixed by then, buffers are zeroed. Null: kiln_fill_all. */
     void (*make)(kiln_problem *p, const kiln_pattern *pattern, kiln_random s);
 

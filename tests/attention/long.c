@@ -1,6 +1,6 @@
-/* Many keys: O and the log-sum-exp against their bounds, where all scores are equal, and where they rise from the first keys
- * on. V has one row (its stride is 0), so that O is that row, however the weights come out: what O misses is what sums
- * lost. Equal scores need one row of K too.
+/* O and the log-sum-exp against their bounds: over many keys, where all scores are equal, and where they rise from the first
+ * keys on; and at both ends of the scores' range. V has one row (its stride is 0), so that O is that row, however the weights
+ * come out: what O misses is what sums lost. Equal scores need one row of K too.
  *
  *     attention_long_test DRIVER
  */
@@ -61,12 +61,20 @@ static void encode(element type, void *to, size_t i, double x)
     }
 }
 
+static double rounded(element type, double x)
+{
+    double held;
+    encode(type, &held, 0, x);
+    return decode(type, &held, 0);
+}
+
 /* ---- one problem ------------------------------------------------------------------------------------------------ */
 
 typedef struct long_case {
     element type;
     uint32_t dim, keys, splits;
     bool rises;
+    double query, key, scale; /* query not 0: every score is the product of the three */
 } long_case;
 
 static unsigned char q[MOST_DIM * 8], v[MOST_DIM * 8], out[MOST_DIM * 8];
@@ -75,6 +83,8 @@ static unsigned char q[MOST_DIM * 8], v[MOST_DIM * 8], out[MOST_DIM * 8];
  * those before them. */
 static double score_of(const long_case *c, uint32_t j)
 {
+    if (c->query != 0)
+        return c->scale * c->query * rounded(c->type, c->key);
     if (!c->rises)
         return c->dim * 0.125;
     return j < 100 ? 1 : 1.3125 + j / 3000 * 0.25;
@@ -86,7 +96,7 @@ static CUdeviceptr upload_k(const long_case *c)
     unsigned char *k = calloc(count, sizes[c->type]);
     need(k, "calloc");
     for (size_t i = 0; i < count && !c->rises; i++)
-        encode(c->type, k, i, 0.25);
+        encode(c->type, k, i, c->query == 0 ? 0.25 : i == 0 ? c->key : 0);
     for (uint32_t j = 0; j < c->keys && c->rises; j++)
         encode(c->type, k, (size_t)j * K_STRIDE, score_of(c, j));
     CUdeviceptr at = upload(k, count * sizes[c->type]);
@@ -97,7 +107,7 @@ static CUdeviceptr upload_k(const long_case *c)
 static attention_args arguments(const long_case *c)
 {
     for (uint32_t d = 0; d < c->dim; d++) {
-        encode(c->type, q, d, c->rises ? d == 0 : 0.5);
+        encode(c->type, q, d, c->query != 0 ? (d == 0 ? c->query : 0) : c->rises ? d == 0 : 0.5);
         encode(c->type, v, d, 1 + fmod(d * 0.6180339887, 1));
     }
     size_t bytes = c->dim * sizes[c->type];
@@ -113,7 +123,7 @@ static attention_args arguments(const long_case *c)
                         .kv_heads = 1,
                         .q_length = 1,
                         .k_length = c->keys,
-                        .scale = 1,
+                        .scale = c->query != 0 ? c->scale : 1,
                         .k_row_stride = c->rises ? K_STRIDE : 0,
                         .workspace_size = c->splits > 1 ? c->splits * (c->dim + 8) : 0,
                         .type = type_words[c->type],
@@ -144,9 +154,9 @@ static exact_sums sum_exactly(const long_case *c)
     exact_sums e = {.most = score_of(c, c->keys - 1)};
     for (uint32_t j = 0; j < c->keys; j++) {
         double score = score_of(c, j), weight = exp(score - e.most);
-        double d = u * ((c->dim + 2) * score + 2 * (e.most - score) + 8);
+        double size = fabs(score), d = u * ((c->dim + 2) * size + 2 * (e.most - score) + 8);
         sum += weight;
-        e.deviation += weight * (d + (on_tensor_cores ? ceil(c->dim / 16.0) * 0x1p-20 * score : 0));
+        e.deviation += weight * (d + (on_tensor_cores ? ceil(c->dim / 16.0) * 0x1p-20 * size : 0));
     }
     e.deviation /= sum;
     e.log = e.most + log(sum);
@@ -192,21 +202,45 @@ static const struct {
     long_case c;
     uint32_t least_sm, most_sm;
 } cases[] = {
-    {{F16,  16, 4096,    1, true},  75, -1U}, /* a chunk, and one key more */
-    {{F16,  16, 4097,    1, true},  75, -1U},
-    {{BF16, 16, 16390,   4, true},  80, -1U},
-    {{F16,  64, 65536,   1, false}, 75, -1U},
-    {{BF16, 64, 65536,   4, false}, 80, -1U},
-    {{F16,  16, 65600,   4, true},  75, -1U},
-    {{BF16, 16, 65600,   1, true},  80, -1U},
-    {{F16,  16, 262144,  1, false}, 75, -1U},
-    {{BF16, 16, 262144,  4, false}, 80, -1U},
-    {{BF16, 16, 1 << 20, 1, false}, 80, 89},
-    {{F16,  16, 1 << 20, 1, false}, 90, -1U},
-    {{F32,  16, 65536,   1, false}, 75, 89},
-    {{F64,  16, 20000,   1, true},  75, 89},
+    {{F16,  16, 4096,    1, true, 0, 0, 0},  75, -1U}, /* a chunk, and one key more */
+    {{F16,  16, 4097,    1, true, 0, 0, 0},  75, -1U},
+    {{BF16, 16, 16390,   4, true, 0, 0, 0},  80, -1U},
+    {{F16,  64, 65536,   1, false, 0, 0, 0}, 75, -1U},
+    {{BF16, 64, 65536,   4, false, 0, 0, 0}, 80, -1U},
+    {{F16,  16, 65600,   4, true, 0, 0, 0},  75, -1U},
+    {{BF16, 16, 65600,   1, true, 0, 0, 0},  80, -1U},
+    {{F16,  16, 262144,  1, false, 0, 0, 0}, 75, -1U},
+    {{BF16, 16, 262144,  4, false, 0, 0, 0}, 80, -1U},
+    {{BF16, 16, 1 << 20, 1, false, 0, 0, 0}, 80, 89},
+    {{F16,  16, 1 << 20, 1, false, 0, 0, 0}, 90, -1U},
+    {{F32,  16, 65536,   1, false, 0, 0, 0}, 75, 89},
+    {{F64,  16, 20000,   1, true, 0, 0, 0},  75, 89},
 };
 /* clang-format on */
+
+/* Scores at both ends of what they may be, 70 keys: ln(70) is 4.2484952420493594. */
+static void try_ends(void)
+{
+    static const struct {
+        element type;
+        double query, key, scale;
+    } ends[] = {
+        {F32, 0x1p60, 0x1p66, 1},          {F32, 0x1p60, -0x1p66, 1},          {F32, 0x1p-60, 0x1p-66, 1},
+        {F32, 1, -4.2484952420493594, 1},  {F32, 0x1p60, 0x1p66, 0x1p-126},    {F32, 0x1p60, 0x1p66, 0},
+        {F64, 0x1p500, 0x1p520, 1},        {F64, 0x1p500, -0x1p520, 1},        {F64, 0x1p-500, 0x1p-520, 1},
+        {F64, 1, -4.2484952420493594, 1},  {F64, 0x1p500, 0x1p520, 0x1p-1022}, {F64, 0x1p500, 0x1p520, 0},
+        {F16, 0x1p15, 0x1p15, 0x1p96},     {F16, 0x1p15, -0x1p15, 0x1p96},     {F16, 0x1p-14, 0x1p-14, 1},
+        {F16, 1, -4.2484952420493594, 1},  {F16, 0x1p15, 0x1p15, 0x1p-126},    {F16, 0x1p15, 0x1p15, 0},
+        {BF16, 0x1p60, 0x1p66, 1},         {BF16, 0x1p60, -0x1p66, 1},         {BF16, 0x1p-60, 0x1p-66, 1},
+        {BF16, 1, -4.2484952420493594, 1}, {BF16, 0x1p60, 0x1p66, 0x1p-126},   {BF16, 0x1p60, 0x1p66, 0},
+    };
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        if (ends[i].type == BF16 && loader.device.sm < 80)
+            continue;
+        printf("query %.3g, key %.3g, scale %.3g: ", ends[i].query, ends[i].key, ends[i].scale);
+        try_one(&(long_case){ends[i].type, 16, 70, 1, false, ends[i].query, ends[i].key, ends[i].scale});
+    }
+}
 
 int main(int argc, char **argv)
 {
@@ -215,5 +249,6 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         if (loader.device.sm >= cases[i].least_sm && loader.device.sm <= cases[i].most_sm)
             try_one(&cases[i].c);
+    try_ends();
     return end_calls();
 }

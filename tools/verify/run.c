@@ -10,7 +10,7 @@
 #include "compare.h"
 #include "reference.h"
 
-enum { LARGE_ELEMENTS = 16384, POISON = 0xFF, OTHER_POISON = 0x5A };
+enum { LARGE_ELEMENTS = 16384, LONG_INSTRUCTIONS = 400000, POISON = 0xFF, OTHER_POISON = 0x5A };
 
 typedef struct runner {
     device *device;
@@ -21,6 +21,7 @@ typedef struct runner {
     const family_row *row; /* null: no reference */
     problem problem;
     run_result *result;
+    bool on_one_multiprocessor;
     size_t turn;  /* of the inputs that the next size takes, where it does not take all */
     size_t other; /* of those that are not for large sizes, which the next of these takes one of */
     bool is_lost; /* the context takes no more work */
@@ -59,7 +60,8 @@ static bool fail_case(runner *r, const one_case *c, const char *what)
 {
     char sizes[256];
     problem_describe(&r->problem, sizes, sizeof sizes);
-    conclude(r, RUN_WRONG, "%s, input \"%s\"%s%s, seed %llu:\n      %s", sizes, c->pattern->name,
+    conclude(r, RUN_WRONG, "%s%s, input \"%s\"%s%s, seed %llu:\n      %s", sizes,
+             r->on_one_multiprocessor ? ", a grid for one multiprocessor" : "", c->pattern->name,
              c->how[0] ? ", " : "", c->how, (unsigned long long)r->options->seed, what);
     return false;
 }
@@ -194,7 +196,7 @@ static bool has_optional(const problem *p)
     return false;
 }
 
-/* Ways to call that must not change the results, tried with the first pattern of every size. */
+/* Ways to call that must not change the results, tried with the first pattern of every size that does not take long. */
 static bool run_variations(runner *r, const one_case *c, bool is_compared, const outcome *first)
 {
     one_case dispatched = *c;
@@ -295,20 +297,32 @@ static size_t first_turn(const runner *r)
     return (size_t)((uint64_t)share * MOST_INPUTS >> 32);
 }
 
+/* By what the manifest says; false where it says nothing. */
+static bool takes_long(const runner *r)
+{
+    const formula *instructions = r->problem.variant->instructions;
+    char error[256];
+    uint64_t count;
+    return instructions && problem_evaluate(&r->problem, instructions, &count, error, sizeof error) &&
+           count > LONG_INSTRUCTIONS;
+}
+
 static bool run_size(runner *r, void (*progress)(const char *, uint64_t))
 {
     char error[256];
     bool is_empty = problem_measure(&r->problem, NULL, error, sizeof error) == PROBLEM_EMPTY;
     const input_pattern *inputs[MOST_INPUTS];
     size_t count = choose_inputs(r, is_empty, inputs);
-    size_t taken = r->options->inputs < count ? (size_t)r->options->inputs : count;
+    const uint64_t wanted = r->on_one_multiprocessor ? 1 : r->options->inputs;
+    size_t taken = wanted < count ? (size_t)wanted : count;
+    const bool varies = !r->on_one_multiprocessor && (r->options->limits.is_full || !takes_long(r));
     for (size_t i = 0; i < taken; i++) {
         if (progress)
             progress(r->problem.variant->id, r->result->cases);
         size_t at = (taken < count ? r->turn + i : i) % count;
         if (r->result->elements == 0 && taken < count) /* something is compared, however few the sizes are */
             at = next_expected(r, inputs, count, at);
-        if (!run_case(r, inputs[at], is_empty, i == 0))
+        if (!run_case(r, inputs[at], is_empty, i == 0 && varies))
             return false;
     }
     r->turn += is_empty ? 0 : taken;
@@ -363,6 +377,30 @@ static bool run_sizes_within(runner *r, const size_limits *limits, bool is_repla
     return fine;
 }
 
+/* The launcher takes the number of multiprocessors from the loader, and a kernel whatever grid it gets. One input each:
+ * other sizes show what depends on inputs, and on how the kernel is called. */
+static bool run_few(runner *r, void (*progress)(const char *, uint64_t))
+{
+    kiln_device *facts = &r->device->loader.device;
+    const uint32_t has = facts->multiprocessors;
+    const family_row *row = r->row;
+    size_limits limits = r->options->limits;
+    sizes_found found = {0, NULL};
+    if (!row || !row->plan_few)
+        return true;
+    family_row few = *row;
+    few.plan = row->plan_few;
+    limits.max_elements = UINT64_MAX;
+    r->row = &few;
+    r->on_one_multiprocessor = true;
+    facts->multiprocessors = 1;
+    bool fine = run_sizes_within(r, &limits, false, progress, &found);
+    facts->multiprocessors = has;
+    r->on_one_multiprocessor = false;
+    r->row = row;
+    return fine;
+}
+
 static bool fail_sizes(runner *r, const sizes_found *found)
 {
     const size_value *only = &r->options->limits.only;
@@ -397,7 +435,7 @@ static bool run_sizes(runner *r, void (*progress)(const char *, uint64_t))
         if (fine && asked && found.launching == 0)
             fine = run_sizes_within(r, &limits, true, progress, &found);
         if (found.launching)
-            return fine;
+            return fine && run_few(r, progress);
         limits.max_elements *= 2;
     }
     return fine && fail_sizes(r, &found);

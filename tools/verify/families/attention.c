@@ -327,12 +327,18 @@ static void make(problem *p, const input_pattern *pattern, random_stream s)
     argument *scale = problem_find(p, "scale");
     uint64_t dim = parameter(p, "head_dim");
     int kind = pattern->number;
+    bool is_one_row = problem_integer(p, "k_row_stride") == 0 && problem_integer(p, "k_length") > CHUNK;
+    if (is_one_row) /* a NaN in it, or zeros, would hide all that is behind it */
+        kind = INPUT_NORMAL;
     double exact = kind == ATTENTION_SCALE_0 ? 0 : 1 / sqrt((double)dim);
     double score = kind == ATTENTION_EXTREME ? 1e4 : 60, size = sqrt(score / sqrt((double)dim));
     scale->real = number_decode(scale->about->type, number_encode(scale->about->type, exact));
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         fill(problem_find(p, names[i]), kind, size, dim, problem_integer(p, "k_length"),
              random_fork(s, i + 1));
+    argument *v = problem_find(p, "v");
+    for (uint64_t i = 0; is_one_row && i < v->count; i++) /* sums of thousands do not hide a 1 */
+        element_set(v->about->type, v->host, i, element_get(v->about->type, v->host, i) * 0x1p-10);
 }
 
 /* clang-format off */
@@ -451,7 +457,6 @@ static void plan_sizes(size_plan *plan)
     add(plan, (lengths){1, 1, 1, 5, tile_k + 3},
         HEADS_FIRST); /* causal: query 0 sees all of a tile but its last key */
     add(plan, (lengths){1, 1, 1, 5, 2 * tile_k + 1}, OVERLAPPING);
-    add(plan, (lengths){1, 1, 1, 3, 4 * tile_k}, OVERLAPPING);
     for (uint64_t i = tile_q - 1; i <= tile_q + 1; i++)
         add(plan, (lengths){1, 1, 1, i, i + (i & 1)}, i == tile_q ? OVERLAPPING : HEADS_FIRST);
     add(plan, (lengths){1, 2, 1, tile_q, 2 * tile_k}, ROWS_FIRST);
