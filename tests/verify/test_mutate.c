@@ -180,6 +180,7 @@ static const struct row {
      "cvt.rzi.s32.f32 %r1, %f1;|cvt.rmi.s32.f32 %r1, %f1;|cvt.rpi.s32.f32 %r1, %f1;"},
     {MUTATE_QUALIFIER, "shr.u32 %r1, %r2, 3;", ""},
     {MUTATE_QUALIFIER, "shr.s32 %r1, %r2, 3;", "shr.u32 %r1, %r2, 3;"},
+    {MUTATE_QUALIFIER, "dp4a.u32.s32 %r1, %r2, %r3, %r4;", "dp4a.u32.u32 %r1, %r2, %r3, %r4;"},
     {MUTATE_QUALIFIER, "cvt.rn.f32.u32 %f1, %r2;", "cvt.rn.f32.s32 %f1, %r2;"},
     {MUTATE_QUALIFIER, "add.u32 %r1, %r2, 3;", ""},
     {MUTATE_QUALIFIER, "mul.lo.u32 %r1, %r2, 3;", "mul.hi.u32 %r1, %r2, 3;"},

@@ -215,9 +215,9 @@ static bool is_extended(const offers *o)
 static void offer_signs(offers *o)
 {
     const bool is_float = opcode_has(o, "f16") || opcode_has(o, "f32") || opcode_has(o, "f64");
-    if (is_opcode_of(o, "bfe dp4a dp2a") || (is_opcode_of(o, "cvt") && is_float) || is_extended(o))
+    if (is_opcode_of(o, "bfe") || (is_opcode_of(o, "cvt") && is_float) || is_extended(o))
         offer_rows(o, 1, signs);
-    else if (is_opcode_of(o, "setp set min max shr div rem cvt bfind sad") ||
+    else if (is_opcode_of(o, "setp set min max shr div rem cvt bfind sad dp4a dp2a") ||
              (is_opcode_of(o, "mul mad") && !opcode_has(o, "lo")))
         offer_rows(o, 1, signs_lost);
 }

@@ -8,25 +8,27 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../verify.h"
 #include "jobs.h"
 #include "ptxas.h"
 
-/* How often a block may jump back before a mutant counts as one that does not end: what the variant is content with, and
- * some more. */
-static const uint64_t jump_limits[] = {UINT64_C(1) << 14, UINT64_C(1) << 18, UINT64_C(1) << 22,
-                                       UINT64_C(1) << 30};
+/* How often a block may jump back before a mutant counts as one that does not end: the first with which the variant itself
+ * passes, and some more. A loop that goes round thousands of times more is wrong even where its results are not. */
+static const uint64_t jump_limits[] = {UINT64_C(1) << 9, UINT64_C(1) << 12, UINT64_C(1) << 15,
+                                       UINT64_C(1) << 20, UINT64_C(1) << 30};
 enum { JUMPS_OVER = 4 };
 
-/* A mutant that is slow without jumping back is ended too, long after the variant itself has. */
-enum { LEAST_SECONDS = 60, SECONDS_OVER = 20 };
+/* Of processor time. A mutant that is slow without jumping back is ended too, long after the variant itself has ended. */
+enum { LEAST_SECONDS = 30, SECONDS_OVER = 10 };
 
 /* Of a variant as it is. */
 typedef struct healthy_result {
     bool has_run;
     uint64_t jumps; /* the limit with which it passed */
+    double seconds; /* of processor time that it took then */
     run_result result;
 } healthy_result;
 
@@ -81,7 +83,9 @@ static void run_healthy(void *context, size_t i, void *result)
     for (size_t k = 0; k < sizeof jump_limits / sizeof *jump_limits; k++) {
         h->jumps = jump_limits[k];
         set_environment(h->jumps);
+        const clock_t start = clock();
         run_variant(s->device, s->manifest, of->variant, of->kernel, &s->run, NULL, &h->result);
+        h->seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
         if (has_limit || !has_timed_out(&h->result))
             break;
         unsetenv("KILN_EMU_JUMPS");
@@ -93,7 +97,7 @@ static void run_healthy(void *context, size_t i, void *result)
 
 static void limit_seconds(const healthy_result *h)
 {
-    const rlim_t seconds = LEAST_SECONDS + (rlim_t)(SECONDS_OVER * h->result.seconds);
+    const rlim_t seconds = LEAST_SECONDS + (rlim_t)(SECONDS_OVER * h->seconds);
     setrlimit(RLIMIT_CPU, &(struct rlimit){.rlim_cur = seconds, .rlim_max = seconds});
 }
 
