@@ -394,12 +394,13 @@ ptx_val ptx_param_ptr_at_line(ptx_fn *f, ptx_type element, const char *name, con
 static ptx_val add_symbol(ptx_fn *f, memory_array s, ptx_place at)
 {
     static const char *const words[] = {
-        [PTX_SHARED] = "shared", [PTX_CONST] = "const", [PTX_GLOBAL] = "global"};
+        [PTX_SHARED] = "shared", [PTX_CONST] = "const", [PTX_GLOBAL] = "global", [PTX_LOCAL] = "local"};
     const char *word = words[s.space];
+    bool is_kernels = s.space == PTX_SHARED || s.space == PTX_LOCAL;
     unsigned number = (unsigned)f->symbols.count + 1;
-    s.name = s.dynamic               ? "dynamic_shared"
-             : s.space == PTX_SHARED ? arena_format(f->arena, "%s_%u", word, number)
-                                     : arena_format(f->arena, "%s_%s_%u", f->entry, word, number);
+    s.name = s.dynamic    ? "dynamic_shared"
+             : is_kernels ? arena_format(f->arena, "%s_%u", word, number)
+                          : arena_format(f->arena, "%s_%s_%u", f->entry, word, number);
     memory_array *slot = list_add(f, &f->symbols, sizeof *slot);
     *slot = s;
     ptx_val v = val_register(f, PTX_PTR);
@@ -433,6 +434,15 @@ ptx_val ptx_shared_at(ptx_fn *f, ptx_type element, uint32_t count, uint32_t alig
         return val_poison;
     return add_symbol(
         f, (memory_array){.space = PTX_SHARED, .element = element, .count = count, .align = align}, at);
+}
+
+ptx_val ptx_local_at(ptx_fn *f, ptx_type element, uint32_t count, uint32_t align, const char *file, int line)
+{
+    ptx_place at = {file, line};
+    if (!array_fits(f, element, count, align, &f->local_bytes, 512 * 1024, "local array", at))
+        return val_poison;
+    return add_symbol(
+        f, (memory_array){.space = PTX_LOCAL, .element = element, .count = count, .align = align}, at);
 }
 
 ptx_val ptx_shared_dynamic_at(ptx_fn *f, ptx_type element, const char *file, int line)

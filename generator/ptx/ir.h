@@ -189,7 +189,7 @@ typedef struct kernel_param {
     ptx_type type, element;
 } kernel_param;
 
-/* An array in shared or constant memory. */
+/* An array in shared, local or constant memory. */
 typedef struct memory_array {
     const char *name;
     ptx_space space;
@@ -222,7 +222,7 @@ struct ptx_fn {
     uint32_t current; /* innermost open scope */
     uint32_t labels;
     uint32_t shared_bytes; /* of static arrays */
-    uint32_t const_bytes;
+    uint32_t const_bytes, local_bytes;
     ptx_val guard;
 };
 

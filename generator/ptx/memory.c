@@ -269,7 +269,7 @@ bool pointer_fits(ptx_fn *f, const char *what, ptx_val pointer, uint32_t spaces,
 static bool access_fits(ptx_fn *f, const char *what, int count, ptx_val pointer, int hints, int takes,
                         ptx_place at)
 {
-    enum { ANYWHERE = 1 << PTX_GENERIC | 1 << PTX_GLOBAL | 1 << PTX_SHARED | 1 << PTX_CONST };
+    enum { ANYWHERE = 1 << PTX_GENERIC | 1 << PTX_GLOBAL | 1 << PTX_SHARED | 1 << PTX_CONST | 1 << PTX_LOCAL };
     char operand[48];
     snprintf(operand, sizeof operand, "%s: the pointer", what);
     if (!usable_pointer(f, pointer, operand, at) || !vector_fits(f, what, count, pointer, at))

@@ -177,7 +177,7 @@ static void print_hints(text *out, int hints, int which)
 
 static void print_escape(text *out, const ptx_inst *inst, char escape)
 {
-    static const char *const spaces[] = {"", ".global", ".shared", ".const"};
+    static const char *const spaces[] = {"", ".global", ".shared", ".const", ".local"};
     enum { ORDERS = HINT_ORDERS | HINT_SCOPES | PTX_VOLATILE };
     switch (escape) {
     case 't':
@@ -392,7 +392,7 @@ void ptx_print_header(text *out, ptx_floor floor)
 static void print_symbol(text *out, const memory_array *s)
 {
     static const char *const words[] = {
-        [PTX_SHARED] = "shared", [PTX_CONST] = "const", [PTX_GLOBAL] = "global"};
+        [PTX_SHARED] = "shared", [PTX_CONST] = "const", [PTX_GLOBAL] = "global", [PTX_LOCAL] = "local"};
     text_printf(out, "%s.%s .align %u .%s %s[", s->dynamic ? ".extern " : "", words[s->space], s->align,
                 type_bits_name(s->element), s->name);
     if (!s->dynamic)
@@ -405,13 +405,14 @@ static void print_symbol(text *out, const memory_array *s)
     text_add(out, s->bits ? "};\n" : ";\n");
 }
 
-/* Constants and dynamic shared memory belong to the module, static shared arrays to the kernel. */
+/* Constants and dynamic shared memory belong to the module, static shared and local arrays to the kernel. */
 static void print_symbols(text *out, const ptx_fn *f, bool module)
 {
     const memory_array *s = f->symbols.items;
     bool dynamic_done = false;
     for (size_t i = 0; i < f->symbols.count; i++) {
-        if ((s[i].space != PTX_SHARED || s[i].dynamic) != module || (s[i].dynamic && dynamic_done))
+        bool is_kernels = s[i].space == PTX_LOCAL || (s[i].space == PTX_SHARED && !s[i].dynamic);
+        if (is_kernels == module || (s[i].dynamic && dynamic_done))
             continue;
         dynamic_done |= s[i].dynamic;
         text_add(out, module ? "" : "\t");

@@ -60,7 +60,7 @@ typedef enum ptx_type {
     PTX_PTR /* an address with a state space and an element type: 64 bits, in shared memory 32 */
 } ptx_type;
 
-typedef enum ptx_space { PTX_GENERIC, PTX_GLOBAL, PTX_SHARED, PTX_CONST } ptx_space;
+typedef enum ptx_space { PTX_GENERIC, PTX_GLOBAL, PTX_SHARED, PTX_CONST, PTX_LOCAL } ptx_space;
 
 /* A register, an immediate or poison (which a zeroed ptx_val is). The members are the builder's. */
 typedef struct ptx_val {
@@ -339,6 +339,9 @@ typedef enum ptx_hint {
  * 48 KB, else use the dynamic ones, whose size the launch gives and of which there is one, aligned to 16 bytes. */
 #define ptx_shared(f, element, count, align) ptx_shared_at(f, element, count, align, PTX_HERE)
 #define ptx_shared_dynamic(f, element)    ptx_shared_dynamic_at(f, element, PTX_HERE)
+/* An array of each thread's own, in local memory, which is global memory behind the caches: for what is too much for
+ * registers and seldom needed. At most 512 KB together. */
+#define ptx_local(f, element, count, align) ptx_local_at(f, element, count, align, PTX_HERE)
 /* A table of constants (count elements, by their bits) in the module's constant memory, at most 64 KB together. Fast
  * where all lanes of a warp read one element. */
 #define ptx_const_table(f, element, count, bits) ptx_table_at(f, PTX_CONST, element, count, bits, PTX_HERE)

@@ -91,6 +91,7 @@ void ptx_load_vec_at(ptx_fn *f, int count, ptx_val out[], ptx_val pointer, int h
 void ptx_store_vec_at(ptx_fn *f, int count, ptx_val pointer, const ptx_val values[], int hints, const char *file,
                       int line);
 ptx_val ptx_shared_at(ptx_fn *f, ptx_type element, uint32_t count, uint32_t align, const char *file, int line);
+ptx_val ptx_local_at(ptx_fn *f, ptx_type element, uint32_t count, uint32_t align, const char *file, int line);
 ptx_val ptx_shared_dynamic_at(ptx_fn *f, ptx_type element, const char *file, int line);
 ptx_val ptx_table_at(ptx_fn *f, ptx_space space, ptx_type element, uint32_t count, const uint64_t bits[],
                      const char *file, int line);

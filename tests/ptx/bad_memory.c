@@ -23,6 +23,15 @@ static void too_much_shared(ptx_fn *f)
     ptx_shared(f, PTX_U32, 2304, 16);
 }
 #line 1 "k.c"
+static void bad_local(ptx_fn *f)
+{
+    ptx_val l = ptx_local(f, PTX_F32, 64, 8), v[4];
+    ptx_load_vec(f, 4, v, l, PTX_PLAIN);
+    ptx_load_hint(f, l, PTX_CG);
+    ptx_atom_add(f, l, ptx_f32(1), PTX_PLAIN);
+    ptx_local(f, PTX_F64, 65536, 8);
+}
+#line 1 "k.c"
 static void bad_vector(ptx_fn *f)
 {
     ptx_val x = ptx_param_ptr(f, PTX_F64, "x"), v[4];
@@ -139,7 +148,7 @@ static void misaligned_index(ptx_fn *f)
     }
 }
 /* clang-format on */
-#line 143 "bad_memory.c"
+#line 152 "bad_memory.c"
 
 const bad_kernel bad_memory[] = {
     BAD(misaligned, "k.c:4: error: load: an offset of 8 bytes is not a multiple of 16\n"
@@ -147,6 +156,11 @@ const bad_kernel bad_memory[] = {
     BAD(misaligned_shared, "k.c:4: error: load: 16 bytes at once, but the array is aligned to 8\n"),
     BAD(too_much_shared,
         "k.c:4: error: shared array: 49216 bytes with the arrays before it, the limit is 49152\n"),
+    BAD(bad_local,
+        "k.c:4: error: load: 16 bytes at once, but the array is aligned to 8\n"
+        "k.c:5: error: load: cache hints are for global memory\n"
+        "k.c:6: error: atom: the pointer is not to global or shared memory\n"
+        "k.c:7: error: local array: 524544 bytes with the arrays before it, the limit is 524288\n"),
     BAD(bad_vector,
         "k.c:4: error: load: no vector of 3 f64 there\nk.c:5: error: load: no vector of 4 f64 there\n"),
     BAD(bad_hints, "k.c:4: error: load: a cache hint that it does not take\n"

@@ -162,6 +162,20 @@ static void emit_lookup(ptx_fn *f)
     ptx_store(f, ptx_at(f, out, i), shifted);
 }
 
+/* out[i] = x[4 * i + i mod 4], by way of local memory.  block 32 */
+static void emit_pick(ptx_fn *f)
+{
+    enum { COUNT = 4 };
+    ptx_val x = ptx_param_ptr(f, PTX_F32, "x"), out = ptx_param_ptr(f, PTX_F32, "out");
+    ptx_val numbers = ptx_local(f, PTX_F32, COUNT, 16), v[COUNT];
+    ptx_val i = ptx_global_thread_x(f);
+    ptx_load_vec(f, COUNT, v, ptx_at(f, x, ptx_mul(f, i, ptx_u32(COUNT))), PTX_PLAIN);
+    ptx_store_vec(f, COUNT, numbers, v, PTX_PLAIN);
+    ptx_val at = ptx_at(f, numbers, ptx_and(f, i, ptx_u32(COUNT - 1)));
+    ptx_val own = ptx_load(f, at);
+    ptx_store(f, ptx_at(f, out, i), own);
+}
+
 const test_kernel test_kernels[] = {
     {"saxpy", {78, 90, 0}, {256, 1, 1}, emit_saxpy},
     {"block_sum", {78, 90, 0}, {256, 1, 1}, emit_block_sum},
@@ -175,5 +189,6 @@ const test_kernel test_kernels[] = {
     {"grid_sum", {80, 90, 0}, {256, 1, 1}, emit_grid_sum},
     {"mbarrier_copy", {78, 90, 0}, {64, 1, 1}, emit_mbarrier_copy},
     {"pairs", {88, 100, 0}, {128, 1, 1}, emit_pairs},
+    {"pick", {78, 90, 0}, {32, 1, 1}, emit_pick},
 };
 const size_t test_kernel_count = sizeof test_kernels / sizeof test_kernels[0];
