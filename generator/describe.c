@@ -110,7 +110,8 @@ static void describe_args(text *out, const kiln_family *family)
         const char *shape = arg->shape ? arena_format(out->arena, "[%s]", arg->shape) : "";
         row[0] = arg->name;
         row[1] = kinds[arg->kind];
-        row[2] = arg->shape ? arena_format(out->arena, "%u", (unsigned)arg_alignment(arg)) : "";
+        const char *own = arg_variant_alignment(family, arg);
+        row[2] = own ? own : arg->shape ? arena_format(out->arena, "%u", (unsigned)arg_alignment(arg)) : "";
         row[3] = arena_format(out->arena, "%s%s", type_text(out->arena, arg), shape);
         row[4] =
             arg->when ? arena_format(out->arena, "%s (where %s)", arg->summary, arg->when) : arg->summary;

@@ -87,6 +87,8 @@ static void add_args(json *j, const kiln_family *family, const kiln_arg *args)
         add_shape(j, family, arg->shape);
         if (arg->shape)
             json_number_member(j, "alignment", arg_alignment(arg));
+        if (arg_variant_alignment(family, arg))
+            add_expression(j, family, "variant_alignment", arg_variant_alignment(family, arg));
         add_expression(j, family, "when", arg->when);
         json_string_member(j, "summary", arg->summary);
         json_end(j);

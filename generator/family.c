@@ -74,6 +74,19 @@ const kiln_arg *arg_find(const kiln_arg *args, const char *name)
     return NULL;
 }
 
+const char *arg_variant_alignment(const kiln_family *family, const kiln_arg *arg)
+{
+    for (const kiln_alignment *row = family->alignments; row && row->arg; row++)
+        if (strcmp(row->arg, arg->name) == 0)
+            return row->bytes;
+    return NULL;
+}
+
+bool is_alignment(uint64_t bytes)
+{
+    return bytes > 0 && bytes <= MOST_ALIGNMENT && (bytes & (bytes - 1)) == 0;
+}
+
 uint32_t arg_alignment(const kiln_arg *arg)
 {
     return arg->alignment ? arg->alignment : 1;

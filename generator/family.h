@@ -40,8 +40,15 @@ const kiln_family *family_call_scope(arena *a, const kiln_family *family, const 
 /* The value that a call gives to an argument of the family; null where it gives none. */
 const char *call_value(const kiln_call *call, const char *arg);
 
-/* Of a pointer: the bytes that the family asks for, whatever its elements are. */
+/* Of a pointer: the bytes that the family asks for in every variant, whatever its elements are. */
 uint32_t arg_alignment(const kiln_arg *arg);
+
+/* The same per variant, an expression over parameters; null: it does not depend on them. */
+const char *arg_variant_alignment(const kiln_family *family, const kiln_arg *arg);
+
+/* What an alignment has to be: a power of two up to what every allocation is a multiple of. */
+enum { MOST_ALIGNMENT = 256 };
+bool is_alignment(uint64_t bytes);
 
 /* "value", "in", "out", "inout", "optional_out" or "scratch". */
 const char *arg_direction(kiln_arg_kind kind);

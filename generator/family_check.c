@@ -228,14 +228,32 @@ static void check_arg(arena *a, const kiln_family *family, const kiln_arg *arg)
     check_expression(a, family, arg->when, PARAMS);
     CHECK(family, (arg->kind == KILN_ARG_VALUE) == !arg->shape,
           "argument '%s': pointers have shapes, values none", arg->name);
+    CHECK(family, arg->shape || !arg->alignment, "argument '%s': a value has no alignment", arg->name);
     if (!arg->shape)
         return;
-    CHECK(family, (arg->alignment & (arg->alignment - 1)) == 0,
-          "argument '%s': the alignment %u is no power of two", arg->name, arg->alignment);
+    CHECK(family, !arg->alignment || is_alignment(arg->alignment),
+          "argument '%s': the alignment %u is no power of two up to %d", arg->name, arg->alignment,
+          MOST_ALIGNMENT);
     const expression *const *dimensions;
     size_t count = expression_parse_list(a, family, arg->shape, &dimensions);
     for (size_t i = 0; i < count; i++)
         check_uses(family, dimensions[i], arg->shape, ARGS | PARAMS);
+}
+
+static void check_alignments(arena *a, const kiln_family *family)
+{
+    for (const kiln_alignment *row = family->alignments; row && row->arg; row++) {
+        const kiln_arg *arg = arg_find(family->args, row->arg);
+        CHECK(family, arg && arg->kind != KILN_ARG_VALUE,
+              "an alignment is given to '%s', which is no pointer", row->arg);
+        CHECK(family, !arg->alignment,
+              "argument '%s' has an alignment of its own, %u, beside that of its variants", row->arg,
+              arg->alignment);
+        CHECK(family, row->bytes, "the alignment of '%s' is null", row->arg);
+        CHECK(family, arg_variant_alignment(family, arg) == row->bytes,
+              "argument '%s' is given two alignments", row->arg);
+        check_expression(a, family, row->bytes, PARAMS);
+    }
 }
 
 /* ---- dispatch --------------------------------------------------------------------------------------------------- */
@@ -340,6 +358,7 @@ void family_validate(const kiln_family *family)
     CHECK(family, args <= KILN_MAX_ARGS, "more than %d arguments", KILN_MAX_ARGS);
     for (size_t i = 0; i < args; i++)
         check_arg(a, family, &family->args[i]);
+    check_alignments(a, family);
     check_expressions(a, family);
     check_dispatch(a, family);
     check_calls(a, family);

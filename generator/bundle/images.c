@@ -69,7 +69,12 @@ static ptx_type ptx_type_of(arena *a, const char *type)
 uint32_t variant_arg_alignment(arena *a, const kiln_variant *v, const kiln_arg *arg)
 {
     const uint32_t element = ptx_type_bytes(ptx_type_of(a, variant_arg_type(v, arg)));
-    return arg->alignment > element ? arg->alignment : element;
+    const char *own = arg_variant_alignment(v->family, arg);
+    const uint64_t asked = own ? value_of(a, v, own) : arg->alignment;
+    if (own && !is_alignment(asked))
+        family_error("%s: argument %s: the alignment \"%s\" is %llu, no power of two up to %d", v->id,
+                     arg->name, own, (unsigned long long)asked, MOST_ALIGNMENT);
+    return asked > element ? (uint32_t)asked : element;
 }
 
 /* ---- build ------------------------------------------------------------------------------------------------------- */

@@ -47,6 +47,11 @@ static void add_alignment(arena *a, text *out, const bundle_family *f, const kil
         least = bytes && bytes < least ? bytes : least;
         most = bytes > most ? bytes : most;
     }
+    const char *own = arg_variant_alignment(f->family, arg);
+    if (most > least && own) {
+        text_printf(out, ", aligned to %s bytes, %u to %u", own, (unsigned)least, (unsigned)most);
+        return;
+    }
     if (most > 1)
         text_printf(out, ", aligned to %u bytes", (unsigned)least);
     if (most > least)

@@ -70,6 +70,9 @@ static void add_arg(arena *a, json *j, const bundle_family *f, const bundle_fiel
         add_shape(a, j, f->family, arg->shape, v);
     if (arg->kind != KILN_ARG_VALUE)
         json_number_member(j, "alignment", v ? variant_arg_alignment(a, v, arg) : arg_alignment(arg));
+    const char *own = v ? NULL : arg_variant_alignment(f->family, arg);
+    if (own)
+        json_string_member(j, "variant_alignment", bound(a, f->family, own, NULL));
     if (!v) {
         json_string_member(j, "c_type", field->c_type);
         json_number_member(j, "offset", field->offset);

@@ -80,9 +80,9 @@ typedef struct kiln_arg {
     /* Pointers: elements per dimension, outermost first, separated by ", ": "m, k"; else null. Where a dimension is 0 in
      * a call the pointer may be null, and the kernel must not follow it. */
     const char *shape;
-    uint32_t
-        alignment; /* pointers: bytes that the address must be a multiple of, or an element's size when that is
-                         * more, as it is than 0; checked before a launch */
+    /* Pointers: bytes that the address must be a multiple of, a power of two up to 256, which is all that cuMemAlloc
+     * promises; or an element's size when that is more, as it is than 0. Checked before a launch. */
+    uint32_t alignment;
     const char *when; /* condition over parameters; null: every variant has it */
     const char *summary;
 } kiln_arg;
@@ -111,6 +111,12 @@ typedef struct kiln_cost {
     const char *elements;            /* the unit of work that instructions are counted per: "n" */
 } kiln_cost;
 
+/* An alignment that depends on the variant. */
+typedef struct kiln_alignment {
+    const char *arg;   /* a pointer, whose own alignment is 0; null ends the list */
+    const char *bytes; /* over parameters: "4 * vector"; the value is as kiln_arg's alignment */
+} kiln_alignment;
+
 /* What a call gives to one of the family's arguments. */
 typedef struct kiln_value {
     const char *arg; /* null ends the list */
@@ -135,6 +141,9 @@ typedef struct kiln_family {
     const char *nonfinite;    /* what becomes of NaNs and infinities; null: nothing is said */
     const kiln_param *params; /* ends with a null name; may be null */
     const kiln_arg *args;     /* ends with a null name */
+    const kiln_alignment
+        *alignments; /* of arguments that are aligned to something else in each variant; may be null.
+                                       * Where a tuning parameter decides, dispatch has to ask: {"aligned(x, 16)", "vector=4"} */
     const kiln_rule
         *refusals; /* over parameters: which combinations cannot be generated (condition that must hold) */
     const kiln_rule *rules; /* over arguments and parameters, checked at every launch; may be null */

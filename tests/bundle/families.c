@@ -103,7 +103,6 @@ static const kiln_arg blend_args[] = {
      .kind = KILN_ARG_OPTIONAL_OUT,
      .type = "f32",
      .shape = "ceil_div(rows, 2)",
-     .alignment = 4,
      .summary =
          "norms of pairs of rows, which nobody needs unless they check that long comments are wrapped well"},
     {.name = "factor", .type = "$acc", .summary = "multiplies x"},
@@ -122,6 +121,7 @@ static const kiln_dispatch blend_dispatch[] = {
     {"1", "strategy=narrow"},
     {0}};
 
+static const kiln_alignment blend_alignments[] = {{"norm", "select(strategy == wide, 16, 4)"}, {0}};
 static const kiln_arg blend_one_args[] = {{.name = "x",
                                            .kind = KILN_ARG_IN,
                                            .type = "$type",
@@ -175,6 +175,7 @@ static const kiln_family blend = {
     .empty = "rows == 0",
     .block = {"select(strategy == wide, 256, 64)", "2"},
     .grid = {"min(ceil_div(rows, width), 4 * multiprocessors)", "ceil_div(stride, 2048)"},
+    .alignments = blend_alignments,
     .shared_bytes = "select(strategy == wide, min(stride, 4096) * 16, width * 4)",
     .max_shared_bytes = "select(strategy == wide, 65536, width * 4)",
     .dispatch = blend_dispatch,

@@ -355,6 +355,22 @@ static void checks_pointers_that_only_some_variants_have(void **state)
     assert_memory_equal(&seen.words[4], &args.factor, 8);
 }
 
+/* Narrow ones take norm at any number, wide ones at every fourth alone. */
+static void checks_alignments_that_depend_on_the_variant(void **state)
+{
+    (void)state;
+    sample_blend_args args = blend_args();
+    args.norm = 0x4002;
+    expect_failure(sample_blend_f32_f32_64_noclamp_narrow(&loader, NULL, &args), KILN_ERROR_MISALIGNED,
+                   "blend", "norm must be aligned to 4 bytes");
+    args.norm = 0x4004;
+    expect_failure(sample_blend_f32_f32_64_noclamp_wide(&loader, NULL, &args), KILN_ERROR_MISALIGNED, "blend",
+                   "norm must be aligned to 16 bytes");
+    assert_status(sample_blend_f32_f32_64_noclamp_narrow(&loader, NULL, &args), KILN_OK);
+    args.norm = 0x4010;
+    assert_status(sample_blend_f32_f32_64_noclamp_wide(&loader, NULL, &args), KILN_OK);
+}
+
 /* Though every variant of this bundle has the pointer, the rule is what helps. */
 static void says_how_large_a_workspace_is_missing(void **state)
 {
@@ -417,6 +433,7 @@ int main(void)
         cmocka_unit_test_setup(another_kernel_can_be_forced, set_up),
         cmocka_unit_test_setup(names_what_there_is, set_up),
         cmocka_unit_test_setup(checks_pointers_that_only_some_variants_have, set_up),
+        cmocka_unit_test_setup(checks_alignments_that_depend_on_the_variant, set_up),
         cmocka_unit_test_setup(says_how_large_a_workspace_is_missing, set_up),
         cmocka_unit_test_setup(picks_the_image_for_the_device, set_up),
         cmocka_unit_test_setup(finds_every_kernel, set_up),

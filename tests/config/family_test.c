@@ -48,6 +48,7 @@ static const kiln_param params[] = {
 #define ARGS(...)     ((const kiln_arg[]){__VA_ARGS__, {0}})
 #define PARAMS(...)   ((const kiln_param[]){__VA_ARGS__, {0}})
 #define RULES(...)    ((const kiln_rule[]){__VA_ARGS__, {0}})
+#define ALIGNED(...)  ((const kiln_alignment[]){__VA_ARGS__, {0}})
 #define DISPATCH(...) ((const kiln_dispatch[]){__VA_ARGS__, {0}})
 #define VALUES(...)   ((const kiln_value[]){__VA_ARGS__, {0}})
 #define CALL(...)     ((const kiln_call[]){{.name = "one", .summary = "s", __VA_ARGS__}, {0}})
@@ -55,7 +56,8 @@ static const kiln_param params[] = {
     {                                                                                                        \
         .name = "x", .kind = KILN_ARG_IN, .type = "f32", .shape = "4", .alignment = 4, .summary = "read"     \
     }
-#define WORD .summary = "s", .default_value = "a"
+#define POINTER .name = "p", .kind = KILN_ARG_OUT, .type = "f32", .shape = "1", .summary = "s"
+#define WORD    .summary = "s", .default_value = "a"
 
 #pragma GCC diagnostic ignored "-Woverride-init" /* a case overrides what BASE says */
 #ifdef __clang__
@@ -153,7 +155,27 @@ static void test_mistakes(void **state)
          {BASE, .args = ARGS({.name = "p", .kind = KILN_ARG_OUT, .type = "f32", .summary = "s"})}},
         {"family f: argument 'p': pointers have shapes, values none",
          {BASE, .args = ARGS({.name = "p", .type = "f32", .shape = "1", .summary = "s"})}},
-        {"family f: argument 'p': the alignment 12 is no power of two",
+        {"family f: argument 'p': the alignment 512 is no power of two up to 256",
+         {BASE, .args = ARGS({POINTER, .alignment = 512})}},
+        {"family f: an alignment is given to 'n', which is no pointer",
+         {BASE, .alignments = ALIGNED({"n", "8"})}},
+        {"family f: an alignment is given to 'q', which is no pointer",
+         {BASE, .alignments = ALIGNED({"q", "8"})}},
+        {"family f: the alignment of 'p' is null",
+         {BASE, .args = ARGS({POINTER}), .alignments = ALIGNED({"p", NULL})}},
+        {"family f: argument 'p' is given two alignments",
+         {BASE, .args = ARGS({POINTER}), .alignments = ALIGNED({"p", "4"}, {"p", "8"})}},
+        {"family f: argument 'm': a value has no alignment",
+         {BASE, .args = ARGS({.name = "m", .type = "u64", .alignment = 8, .summary = "s"})}},
+        {"family f: argument 'p' has an alignment of its own, 4, beside that of its variants",
+         {BASE, .args = ARGS({POINTER, .alignment = 4}), .alignments = ALIGNED({"p", "8"})}},
+        {"family f: expression \"n * 2\" cannot use arguments in its place",
+         {BASE, .alignments = ALIGNED({"x", "n * 2"}),
+          .args = ARGS({.name = "n", .type = "u64", .summary = "s"},
+                       {.name = "x", .kind = KILN_ARG_IN, .type = "f32", .shape = "n", .summary = "s"})}},
+        {"family f: expression \"vector * 2\": 'vector' is no parameter, argument or fact",
+         {BASE, .args = ARGS({POINTER}), .alignments = ALIGNED({"p", "vector * 2"})}},
+        {"family f: argument 'p': the alignment 12 is no power of two up to 256",
          {BASE, .args = ARGS({.name = "p",
                               .kind = KILN_ARG_OUT,
                               .type = "f32",
@@ -261,6 +283,57 @@ static void test_blocks(void **state)
     ask_block(&most);
 }
 
+/* ---- alignments that depend on the variant ---------------------------------------------------------------------------- */
+
+static void ask_alignment(const void *argument)
+{
+    const kiln_family *family = argument;
+    const kiln_variant v = {.family = family, .id = "f/type=f32,tile=3", .values = {{"f32", 0}, {"3", 3}}};
+    arena *a = arena_new();
+    variant_arg_alignment(a, &v, &family->args[0]);
+    arena_free(a);
+}
+
+static uint32_t alignment_of(const char *expression, const char *type, const char *tile, uint32_t number)
+{
+    const kiln_arg list[] = {
+        {.name = "p", .kind = KILN_ARG_IN, .type = type ? "$type" : "f32", .shape = "1", .summary = "s"},
+        {0}};
+    const kiln_alignment alignments[] = {{"p", expression}, {0}};
+    const kiln_family family = {BASE, .args = list, .alignments = alignments};
+    const kiln_variant v = {.family = &family, .values = {{type ? type : "f32", 0}, {tile, number}}};
+    arena *a = arena_new();
+    const uint32_t bytes = variant_arg_alignment(a, &v, family.args);
+    arena_free(a);
+    return bytes;
+}
+
+static void test_alignments(void **state)
+{
+    (void)state;
+    const struct {
+        const char *expected;
+        kiln_family family;
+    } rows[] = {
+        {"f/type=f32,tile=3: argument p: the alignment \"tile * 4\" is 12, no power of two up to 256",
+         {BASE, .args = ARGS({POINTER}), .alignments = ALIGNED({"p", "tile * 4"})}},
+        {"f/type=f32,tile=3: argument p: the alignment \"tile - 3\" is 0, no power of two up to 256",
+         {BASE, .args = ARGS({POINTER}), .alignments = ALIGNED({"p", "tile - 3"})}},
+        {"f/type=f32,tile=3: argument p: the alignment \"select(tile == 3, 512, 4)\" is 512, no power of two "
+         "up to 256",
+         {BASE, .args = ARGS({POINTER}), .alignments = ALIGNED({"p", "select(tile == 3, 512, 4)"})}},
+        {"f/type=f32,tile=3: argument p: the alignment \"4294967296 * 4\" is 17179869184, no power of two up "
+         "to 256",
+         {BASE, .args = ARGS({POINTER}), .alignments = ALIGNED({"p", "4294967296 * 4"})}},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        assert_family_error(ask_alignment, &rows[i].family, rows[i].expected);
+    assert_int_equal(alignment_of("(tile + 1) * 4", NULL, "1", 1), 8);
+    assert_int_equal(alignment_of("(tile + 1) * 4", NULL, "7", 7), 32);
+    assert_int_equal(alignment_of("tile + 1", "f16", "1", 1), 2);
+    assert_int_equal(alignment_of("tile + 1", "f32", "1", 1), 4); /* an element's size is more */
+}
+
 /* ---- what is right ---------------------------------------------------------------------------------------------- */
 
 static void test_good(void **state)
@@ -289,6 +362,6 @@ static void test_good(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_mistakes), cmocka_unit_test(test_blocks),
-                                       cmocka_unit_test(test_good)};
+                                       cmocka_unit_test(test_alignments), cmocka_unit_test(test_good)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

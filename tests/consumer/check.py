@@ -120,6 +120,9 @@ def readme_products(scratch):
                            "nf4_gemm_transposed_f16_f32_low_mma_8_8_8_8_near"], f"what ran on {device}: {entries}")
 
 
+ADD_VERIFY = "include(${KILN_SOURCE_DIR}/tools/cmake/KilnAddVerify.cmake)\nadd_library(x INTERFACE)\n"
+
+
 def messages(scratch):
     cases = (("kiln_add_bundle(a-b CONFIG k.yaml)", "", "the name of a bundle is a C identifier"),
              ("kiln_add_bundle(x)", "", "CONFIG file.yaml is missing"),
@@ -127,6 +130,11 @@ def messages(scratch):
              ("kiln_add_bundle(x CONFIG k.yaml SHARDS)", "", "nothing stands after SHARDS"),
              ("kiln_add_bundle(x CONFIG k.yaml SHARDS 0)", "", "SHARDS is a number from 1 to 99, found '0'"),
              ("kiln_add_bundle(x CONFIG k.yaml VERIFY)", "", "configure kiln with -DKILN_TOOLS=ON"),
+             ("kiln_add_bundle(x CONFIG k.yaml REFERENCES r.c)", "", "are for the program of VERIFY, which is not asked for"),
+             (ADD_VERIFY + "kiln_add_verify(v y)", "", "kiln_add_verify(v y): there is no bundle y; kiln_add_bundle makes it"),
+             (ADD_VERIFY + "kiln_add_verify(v x REFERENCE r.c)", "", "unknown argument 'REFERENCE;r.c'; it is called as"),
+             (ADD_VERIFY + "kiln_add_verify(v x UNCOMPARED)", "", "nothing stands after UNCOMPARED"),
+             (ADD_VERIFY + "kiln_add_verify(v x UNCOMPARED a/type=f32)", "", "UNCOMPARED lists 'a/type=f32'; a family's or an"),
              ("kiln_add_bundle(x CONFIG k.yaml)", "bundle: x\n", "there is no generator; a cross build"),
              ("kiln_add_bundle(x CONFIG k.yaml GENERATOR no)", "bundle: x\n", "neither a target nor a program: "),
              ("kiln_add_bundle(x CONFIG k.yaml GENERATOR k.yaml)", "bundle: x\n", "bundles are written in C: "),

@@ -8,6 +8,7 @@ The verb `install` installs what BUILD_DIR built, and moves it to PREFIX; the ot
 import json
 import os
 import pathlib
+import re
 import shutil
 import sys
 import time
@@ -185,32 +186,85 @@ def reexport(scratch):
 
 
 OWN_MISTAKES = (
-    ("ptx_fma(f, a, xi, yi)", "ptx_fma(f, n, xi, yi)", "saxpy.c:"),
-    ("ptx_val at = ", "ptx_val none = {0}; ptx_mul(f, n, none); ptx_val at = ", "mul: operand 2 was never given a value"),
-    ('"2 * n *', '"2 * m *', "kiln: error: family saxpy: expression \"2 * m * select(type == f64, 8, 4)\": 'm' is no parameter"),
-    ('.block = {"256"}', '.block = {"2048"}', "kiln: error: saxpy/type=f32: 2048 threads along x"),
+    ("saxpy.c", "ptx_fma(f, a, xi, yi)", "ptx_fma(f, n, xi, yi)", "saxpy.c:"),
+    ("saxpy.c", "ptx_val at = ", "ptx_val none = {0}; ptx_mul(f, n, none); ptx_val at = ", "mul: operand 2 was never given a value"),
+    ("saxpy.c", '"2 * n *', '"2 * m *', "kiln: error: family saxpy: expression \"2 * m * select(type == f64, 8, 4)\": 'm' is no parameter"),
+    ("saxpy.c", '.block = {"256"}', '.block = {"2048"}', "kiln: error: saxpy/type=f32: 2048 threads along x"),
+    ("halve.c", '{"x", "4 * vector"}', '{"x", "3 * vector"}',
+     'kiln: error: halve/vector=1: argument x: the alignment "3 * vector" is 3, no power of two up to 256'),
+    ("halve.c", '{"x", "4 * vector"}', '{"x", "512"}',
+     'kiln: error: halve/vector=1: argument x: the alignment "512" is 512, no power of two up to 256'),
+    ("halve.c", '{"x", "4 * vector"}', '{"x", "4 * n"}',
+     'kiln: error: family halve: expression "4 * n" cannot use arguments in its place'),
 )
 
 
+def same_code(a, b):
+    """But for comments and how it is laid out."""
+    return "".join(re.sub(r"/\*.*?\*/", "", a, flags=re.S).split()) == "".join(re.sub(r"/\*.*?\*/", "", b, flags=re.S).split())
+
+
 def own_family(scratch):
-    """A generator with one more family; verified as far as a family without a reference can be, and its mistakes told."""
+    """A generator with one more family; verified by a reference of its own, and its mistakes told."""
     folder = project(scratch, "own_family")
     configure(folder)
     build(folder)
     runs(folder, "mine: success, 1 3 1999\n")
     output = run(folder / "build/mykiln", "families")
     expect("saxpy" in output and "nf4_gemm" in output, f"mykiln has its own families and kiln's: {output}")
-    output = run(folder / "build/mine_verify", "--driver", driver(), "--max-elements", "4096")
-    expect("2 executed but not compared, 0 skipped, 0 wrong" in output, f"verification: {output}")
+    verify = (folder / "build/mine_verify", "--driver", driver(), "--max-elements", "4096")
+    output = run(*verify)
+    expect("\n6 of 6 variants right; 0 executed" in output, f"verification: {output}")
+    shown = re.findall(r"^```c\n(.*?)^```", (SOURCE_DIR / "README.md").read_text(), re.M | re.S)
+    expect(any(same_code(code, (folder / "saxpy_reference.c").read_text()) for code in shown), "the README has saxpy_reference.c")
     source = folder / "saxpy.c"
     header = (folder / "build/mine.h").read_text()
     expect("aligned to 4 bytes, or 8" in header, f"elements are aligned to their size: {header}")
+    expect("aligned to 4 * vector bytes, 4 to 16: what" in header, f"alignment by variant: {header}")
+    output = run(folder / "build/mykiln", "families", "halve")
+    expect(re.search(r"^ *x +in +4 \* vector +f32\[n\]", output, re.M), f"alignment by variant: {output}")
+    output = json.loads(run(folder / "build/mykiln", "families", "halve", "--json"))
+    expect([a.get("variant_alignment") for a in output[0]["args"]] == ["4 * vector", "4 * vector", None], output)
+    manifest = json.loads((folder / "build/mine.json").read_text())
+    expect([v["args"][0]["alignment"] for v in manifest["variants"] if v["family"] == "halve"] == [4, 8, 16], manifest)
     text = source.read_text()
-    for right, wrong, told in OWN_MISTAKES:
-        expect(right in text, f"saxpy.c has '{right}'")
+    source.write_text(text.replace("ptx_fma(f, a, xi, yi)", "ptx_fma(f, xi, a, xi)"))
+    build(folder)
+    output = run(*verify, fails=True)
+    expect("2 wrong" in output and "elements are wrong; the first:\n      y[0] is " in output,
+           f"a wrong kernel is found by its own reference: {output}")
+    source.write_text(text)
+
+    halve = folder / "halve.c"
+    right = halve.read_text()
+    halve.write_text(right.replace('{"x", "4 * vector"}', '{"x", "4"}'))
+    build(folder)
+    output = run(*verify, fails=True)
+    expect("2 wrong" in output and "pointers of the least alignment, seed 1:\n      the kernel failed: CUDA_ERROR_MISALIGNED"
+           in output, f"a variant that wants more than its family says: {output}")
+    halve.write_text(right)
+
+    lists = folder / "CMakeLists.txt"
+    said = lists.read_text()
+    lists.write_text(said.replace("saxpy_reference.c ", ""))
+    build(folder)
+    output = run(*verify, fails=True)
+    expect("4 of 6 variants right; 2 executed" in output and "not compared:\n  saxpy, which is not listed" in output,
+           f"without a reference: {output}")
+    lists.write_text(said.replace("halve_reference.c", "halve_reference.c UNCOMPARED saxpy"))
+    build(folder)
+    place = f"saxpy_reference.c:{(folder / 'saxpy_reference.c').read_text().partition('KILN_REFERENCE')[0].count(chr(10)) + 1}"
+    output = run(*verify, fails=True)
+    expect("UNCOMPARED saxpy: it is compared, with the reference at " in output and place in output, f"both: {output}")
+    lists.write_text(said)
+    for file, right, wrong, told in OWN_MISTAKES:
+        source = folder / file
+        text = source.read_text()
+        expect(right in text, f"{file} has '{right}'")
         source.write_text(text.replace(right, wrong))
         said = build(folder, fails=True)
         expect(told in said and "internal error" not in said, f"the mistake '{wrong}' is told as its author's: {said}")
+        source.write_text(text)
 
 
 FOREIGN_RESULT = """saxpy: success
@@ -221,6 +275,8 @@ block: bad argument: block_x * block_y * block_z must be at most 128, the kernel
 shared: bad argument: more dynamic shared memory than the kernel declares
 grid: bad argument: grid_x must be at least 1
 transpose: success
+no columns: success
+no matrices: a required pointer is null: out is null
 softmax: success
 columns: bad argument: columns <= 512 must hold
 right
@@ -235,7 +291,8 @@ def foreign_ptx(scratch):
     runs(folder, FOREIGN_RESULT)
     environment = {**os.environ, "KILN_EMU_CHECK": "all"}
     output = run(folder / "build/foreign_verify", "--driver", driver(), "--max-elements", "4096", env=environment)
-    expect("1 of 7 variants right; 4 executed but not compared, 2 skipped, 0 wrong" in output, f"verification: {output}")
+    expect("4 of 7 variants right; 1 executed but not compared, 2 skipped, 0 wrong" in output, f"verification: {output}")
+    expect(output.endswith("not compared:\n  fill_f32\n"), f"the list: {output}")
     expect("says no more of its args than their names" in output and "gives no args" in output, f"why: {output}")
     output = run(PREFIX / "bin/kiln-profile", folder / "build", "--variant", "saxpy", "--target", "sm_90", "--args",
                  "n=1000,a=1")

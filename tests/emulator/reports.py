@@ -123,6 +123,9 @@ def settings(corpus, folder):
         if done.returncode != 2 or f"KILN_EMU_{name}" not in done.stderr or word not in done.stderr:
             fail(f"KILN_EMU_{name}={value}: exit {done.returncode}, {done.stderr}")
     print("settings that are not understood are refused")
+    done = run(corpus, "correct", folder, DRIVER="12020")  # a chosen driver takes no newer PTX; that of no choice does
+    if "newer than 8.2, the newest that this driver takes" not in done.stdout + done.stderr:
+        fail(f"KILN_EMU_DRIVER=12020: exit {done.returncode}, {done.stdout}{done.stderr}")
     done = run(corpus, "correct", folder, BLOCKS="900-901")  # of no launch: nothing is written, nothing breaks
     if done.returncode not in (0, 1):
         fail(f"KILN_EMU_BLOCKS=900-901: exit {done.returncode}, {done.stderr}")

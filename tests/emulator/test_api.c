@@ -87,6 +87,38 @@ static void test_contexts(void **state)
     OK(cuCtxSetCurrent(NULL));
 }
 
+/* The newer ways to make a context: without parameters, and with some that are all zero, it is like any other. */
+static void test_context_parameters(void **state)
+{
+    (void)state;
+    CUctxCreateParams none = {0}, affinity = {.execAffinityParams = &none, .numExecAffinityParams = 1},
+                      cig = {.cigParams = &none};
+    CUcontext c, current;
+    CUdevice device;
+    CUdeviceptr p;
+    for (int way = 0; way < 3; way++) {
+        OK(way == 0   ? cuCtxCreate_v3(&c, NULL, 0, 0, 1)
+           : way == 1 ? cuCtxCreate_v4(&c, NULL, 0, 1)
+                      : cuCtxCreate_v4(&c, &none, 0, 1));
+        OK(cuCtxGetCurrent(&current));
+        assert_ptr_equal(current, c);
+        OK(cuMemAlloc_v2(&p, 4));
+        OK(cuCtxPopCurrent_v2(NULL));
+        OK(cuCtxGetDevice_v2(&device, c));
+        assert_int_equal(device, 1);
+        OK(cuCtxSynchronize_v2(c));
+        OK(cuCtxDestroy_v2(c));
+        FAILS(cuCtxGetDevice_v2(&device, c), CUDA_ERROR_INVALID_CONTEXT);
+        FAILS(cuCtxSynchronize_v2(c), CUDA_ERROR_INVALID_CONTEXT);
+    }
+    FAILS(cuCtxGetDevice_v2(&device, NULL), CUDA_ERROR_INVALID_CONTEXT);
+    FAILS(cuCtxCreate_v3(&c, &none, 1, 0, 0), CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY);
+    FAILS(cuCtxCreate_v4(&c, &affinity, 0, 0), CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY);
+    FAILS(cuCtxCreate_v4(&c, &cig, 0, 0), CUDA_ERROR_NOT_SUPPORTED);
+    FAILS(cuCtxCreate_v4(NULL, NULL, 0, 0), CUDA_ERROR_INVALID_VALUE);
+    FAILS(cuCtxCreate_v4(&c, NULL, 0, 99), CUDA_ERROR_INVALID_DEVICE);
+}
+
 static void test_launch_limits(void **state)
 {
     (void)state;
@@ -350,8 +382,65 @@ static void test_errors_and_symbols(void **state)
     FAILS(cuGetErrorName((CUresult)12345, &text), CUDA_ERROR_INVALID_VALUE);
     OK(cuGetProcAddress_v2("cuMemAlloc", &function, 12000, 0, &status));
     assert_ptr_equal(function, (void *)(uintptr_t)cuMemAlloc_v2);
-    FAILS(cuGetProcAddress_v2("cuNothing", &function, 12000, 0, &status), CUDA_ERROR_NOT_FOUND);
+    assert_int_equal(status, 0);
+    OK(cuGetProcAddress_v2("cuNothing", &function, 12000, 0, &status));
+    assert_null(function);
     assert_int_equal(status, 1);
+    FAILS(cuGetProcAddress("cuNothing", &function, 12000, 0), CUDA_ERROR_NOT_FOUND);
+    OK(cuGetProcAddress_v2("cuMemAllocAsync", &function, 11010, 0, &status)); /* it came with 11.2 */
+    assert_null(function);
+    assert_int_equal(status, 2);
+    FAILS(cuGetProcAddress_v2("cuMemAlloc", &function, 13020, 0, &status), CUDA_ERROR_INVALID_VALUE);
+    FAILS(cuGetProcAddress_v2("cuMemAlloc", &function, 12000, 4, &status), CUDA_ERROR_INVALID_VALUE);
+}
+
+/* One name is another entry point, with other parameters, for programs of other CUDA versions. */
+static void test_symbols_by_version(void **state)
+{
+    (void)state;
+    const struct {
+        int version;
+        uintptr_t function;
+    } cases[] = {{3020, (uintptr_t)cuCtxCreate_v2},  {11030, (uintptr_t)cuCtxCreate_v2},
+                 {11040, (uintptr_t)cuCtxCreate_v3}, {12040, (uintptr_t)cuCtxCreate_v3},
+                 {12050, (uintptr_t)cuCtxCreate_v4}, {13010, (uintptr_t)cuCtxCreate_v4}};
+    void *function;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        OK(cuGetProcAddress("cuCtxCreate", &function, cases[i].version, 2));
+        assert_ptr_equal(function, (void *)cases[i].function);
+    }
+}
+
+/* NVRTC asks for a table of NVIDIA's own and goes on without one. */
+static void test_export_table(void **state)
+{
+    (void)state;
+    const void *table = &table;
+    CUuuid id = {{1, 2, 3}};
+    FAILS(cuGetExportTable(&table, &id), CUDA_ERROR_NOT_SUPPORTED);
+    assert_null(table);
+    FAILS(cuGetExportTable(NULL, &id), CUDA_ERROR_INVALID_VALUE);
+    FAILS(cuGetExportTable(&table, NULL), CUDA_ERROR_INVALID_VALUE);
+}
+
+/* What a program calls that was compiled for a default stream per thread. */
+static void test_per_thread_names(void **state)
+{
+    (void)state;
+    const uint32_t value = 7;
+    uint32_t out = 0;
+    CUdeviceptr p;
+    CUcontext context;
+    CUgreenCtx green;
+    OK(cuMemAlloc_v2(&p, 4));
+    OK(cuMemcpyHtoDAsync_v2_ptsz(p, &value, 4, NULL));
+    OK(cuMemcpyDtoH_v2_ptds(&out, p, 4));
+    assert_int_equal(out, 7);
+    OK(cuStreamSynchronize_ptsz(NULL));
+    OK(cuStreamGetCtx_v2_ptsz(NULL, &context, &green));
+    assert_ptr_equal(context, test_context);
+    assert_null(green);
+    OK(cuMemFree_v2(p));
 }
 
 /* Threads have their own current context and may launch at once. */
@@ -397,6 +486,7 @@ int main(void)
         cmocka_unit_test(test_before_init),
         cmocka_unit_test(test_devices),
         cmocka_unit_test(test_contexts),
+        cmocka_unit_test(test_context_parameters),
     };
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_launch_limits),
@@ -408,6 +498,9 @@ int main(void)
         cmocka_unit_test(test_context_ends),
         cmocka_unit_test(test_sticky_errors),
         cmocka_unit_test(test_errors_and_symbols),
+        cmocka_unit_test(test_symbols_by_version),
+        cmocka_unit_test(test_export_table),
+        cmocka_unit_test(test_per_thread_names),
         cmocka_unit_test(test_threads),
     };
     int failed = cmocka_run_group_tests(first, NULL, NULL);

@@ -50,7 +50,7 @@ static const load_case refused[] = {
      "combination of modifiers"},
     {NULL, ".reg .f32 %f<3>;\ncvt.rn.f32.f32 %f1, %f2;", CUDA_ERROR_INVALID_PTX, "combination of modifiers"},
     {NULL, ".reg .f32 %f<3>;\nfma.f32 %f1, %f2, %f1, %f2;", CUDA_ERROR_INVALID_PTX,
-     "'fma' takes here; expected rn|rz|rm|rp"},
+     "'fma' needs one more modifier: rn|rz|rm|rp"},
     {NULL, ".shared .b8 s[50000];\n.reg .b32 %r; mov.u32 %r, s;", CUDA_ERROR_INVALID_PTX,
      "declares 50000 bytes of shared memory, 49152 are the most"},
     {NULL, ".maxntid 128;", CUDA_ERROR_INVALID_PTX,
@@ -64,8 +64,13 @@ static const load_case refused[] = {
     {".version 6.3\n.target sm_75", ".reg .b16 %h<9>;\nabs.f16 %h1, %h2;", CUDA_ERROR_INVALID_PTX,
      "'abs' needs .version 6.5"},
     {".version 6.3\n.target sm_80", "ret;", CUDA_ERROR_INVALID_PTX, ".target sm_80 needs .version 7.0"},
-    {".version 9.9\n.target sm_80", "ret;", CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
-     ".version 9.9 is newer than 9.1, the newest that this driver takes"},
+    {".version 3.9\n.target sm_30", "ret;", CUDA_ERROR_UNSUPPORTED_PTX_VERSION, "there is no .version 3.9"},
+    {".version 6.6\n.target sm_75", "ret;", CUDA_ERROR_UNSUPPORTED_PTX_VERSION, "there is no .version 6.6"},
+    {".version 9.9\n.target sm_80", "frob;", CUDA_ERROR_INVALID_PTX,
+     "note: .version 9.9 is newer than 9.1, by whose rules it is read\nline 6: error: 'frob' is not"},
+    {".version 1.4\n.target sm_10", "ret;", CUDA_ERROR_INVALID_PTX, "'.address_size' needs .version 2.3"},
+    {".version 4.0\n.target sm_14", "ret;", CUDA_ERROR_INVALID_PTX, "there is no .target sm_14"},
+    {".version 4.0\n.target sm_9", "ret;", CUDA_ERROR_INVALID_PTX, "'sm_9' is not a target"},
     {".version 8.8\n.target sm_100", "ret;", CUDA_ERROR_NO_BINARY_FOR_GPU,
      ".target sm_100 does not run on this device"},
     {".version 8.8\n.target sm_89", "ret;", CUDA_SUCCESS, ""},
@@ -138,6 +143,45 @@ static void test_accepted(void **state)
     }
 }
 
+/* What is older than any device runs on all of them; what is newer than the ISA that is known is read with a note. */
+static void test_versions(void **state)
+{
+    (void)state;
+    static const char *const targets[] = {"1.4\n.target sm_10", "1.4\n.target sm_11",
+                                          "1.5\n.target sm_12", "1.4\n.target sm_13, map_f64_to_f32",
+                                          "2.0\n.target sm_20", "2.0\n.target sm_21",
+                                          "3.0\n.target sm_30", "4.0\n.target sm_32",
+                                          "3.1\n.target sm_35", "4.1\n.target sm_37",
+                                          "4.0\n.target sm_50", "4.1\n.target sm_52",
+                                          "4.2\n.target sm_53", "5.0\n.target sm_60",
+                                          "5.0\n.target sm_61", "5.0\n.target sm_62",
+                                          "6.0\n.target sm_70", "6.1\n.target sm_72",
+                                          "9.2\n.target sm_80", "9.9\n.target sm_90a",
+                                          "10.0\n.target sm_75"};
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
+        char text[512], note[96];
+        CUmodule m;
+        CUfunction f;
+        uint32_t out = 0;
+        snprintf(text, sizeof text,
+                 ".version %s\n.entry k(.param .u64 a)\n{ .reg .u64 %%d; .reg .u32 %%r; ld.param.u64 %%d, "
+                 "[a]; mov.u32 %%r, 41; add.u32 %%r, %%r, 1; st.global.u32 [%%d], %%r; ret; }\n",
+                 targets[i]);
+        if (load_text(text, &m) != CUDA_SUCCESS)
+            fail_msg("%s: %s", targets[i], test_log);
+        snprintf(note, sizeof note, "note: .version %.*s is newer than 9.1, by whose rules it is read\n",
+                 (int)strcspn(targets[i], "\n"), targets[i]);
+        assert_string_equal(test_log, i < 18 ? "" : note);
+        CUdeviceptr to = device_bytes(4, NULL);
+        void *parameters[] = {&to};
+        assert_int_equal(cuModuleGetFunction(&f, m, "k"), CUDA_SUCCESS);
+        assert_int_equal(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL), CUDA_SUCCESS);
+        assert_int_equal(cuMemcpyDtoH_v2(&out, to, 4), CUDA_SUCCESS);
+        assert_int_equal(out, 42);
+        cuModuleUnload(m);
+    }
+}
+
 /* One load reports many mistakes, each with its own line. */
 static void test_many_errors(void **state)
 {
@@ -149,7 +193,7 @@ static void test_many_errors(void **state)
         CUDA_ERROR_INVALID_PTX);
     assert_contains(test_log, "line 7: error: '%r9' is not declared\n     7 | add.u32 %r1, %r2, %r9;\n");
     assert_contains(test_log, "line 8: error:");
-    assert_contains(test_log, "line 9: error: '.u32' is not a modifier that 'mul' takes here; expected lo");
+    assert_contains(test_log, "line 9: error: 'mul' needs one more modifier: lo");
 }
 
 static void test_globals(void **state)
@@ -199,47 +243,132 @@ static void test_machine_code(void **state)
     assert_contains(test_log, "PTX text only");
 }
 
-/* PTX that is right and not emulated has a result of its own, unless something in the module is wrong as well. */
+#define RIGHT                                                                                                \
+    ".entry right(.param .u64 a) { .reg .u64 %d; ld.param.u64 %d, [a]; st.global.u32 [%d], 7; ret; }\n"
+
+static void check_right(CUmodule m)
+{
+    CUfunction f;
+    uint32_t out = 0;
+    CUdeviceptr to = device_bytes(4, NULL);
+    void *parameters[] = {&to};
+    assert_int_equal(cuModuleGetFunction(&f, m, "right"), CUDA_SUCCESS);
+    assert_int_equal(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL), CUDA_SUCCESS);
+    assert_int_equal(cuMemcpyDtoH_v2(&out, to, 4), CUDA_SUCCESS);
+    assert_int_equal(out, 7);
+    cuMemFree_v2(to);
+}
+
+static void load_right_and(const char *more, CUresult result, CUmodule *m)
+{
+    char text[2048];
+    snprintf(text, sizeof text, ".version 8.8\n.target sm_90a\n.address_size 64\n%s%s\n", RIGHT, more);
+    if (load_text(text, m) != result)
+        fail_msg("%s\n%s", more, test_log);
+}
+
+/* A kernel that is right and not emulated is refused when it is asked for: by its own lines, or by those of what it calls. The
+   others of the module run. */
 static void test_unsupported(void **state)
 {
     (void)state;
     static const struct {
-        const char *text, *message;
-        CUresult result;
+        const char *text, *log;
     } cases[] = {
-        {".entry k() { wgmma.fence.sync.aligned; ret; }", "line 4: error: 'wgmma' is not emulated",
-         CUDA_ERROR_NOT_SUPPORTED},
+        {".entry k() { wgmma.fence.sync.aligned; ret; }",
+         "line 5: error: 'wgmma' is not emulated\n     5 | "},
+        {".func f() { wgmma.fence.sync.aligned; ret; }\n.entry k() { call f; ret; }",
+         "line 5: error: 'wgmma' is not"},
+        {".func f() { wgmma.fence.sync.aligned; ret; }\n.func g() { call f; ret; }\n.entry k() { call g; "
+         "ret; }",
+         "line 5: error: 'wgmma' is not"},
         {".extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);\n"
          ".entry k() { .param .b32 r; .param .b64 a; call (r), vprintf, (a, a); ret; }",
-         "line 5: error: 'vprintf', a function of the device runtime, is not emulated",
-         CUDA_ERROR_NOT_SUPPORTED},
+         "line 6: error: 'vprintf', a function of the device runtime, is not emulated\n"},
         {".func f() { call f; ret; }\n.entry k() { call f; ret; }",
-         "'f', called by itself (recursion), is not emulated", CUDA_ERROR_NOT_SUPPORTED},
-        {".entry k() { .reg .u32 %r; mov.u32 %r, %clusterid.x; ret; }", "'%clusterid' is not emulated",
-         CUDA_ERROR_NOT_SUPPORTED},
-        {".global .texref t;", "variables for textures are not emulated", CUDA_ERROR_NOT_SUPPORTED},
-        {".entry k()\n.reqnctapercluster 2 { ret; }",
-         "line 5: error: clusters of thread blocks are not emulated", CUDA_ERROR_NOT_SUPPORTED},
-        {".entry k() { wgmma.fence.sync.aligned; ret; }\n.entry l() { frob; ret; }",
-         "line 5: error: 'frob' is not an instruction", CUDA_ERROR_INVALID_PTX},
-        {".extern .func f();\n.entry k() { call f; ret; }", "function 'f' has no body",
-         CUDA_ERROR_INVALID_PTX},
+         "line 5: error: 'f', called by itself (recursion), is not emulated\n"},
+        {".entry k() { .reg .u32 %r; mov.u32 %r, %clusterid.x; ret; }",
+         "line 5: error: '%clusterid' is not emulated\n"},
+        {".entry k()\n.reqnctapercluster 2, 1, 1 .explicitcluster { ret; }",
+         "line 6: error: clusters of thread blocks are not emulated\n     6 | .reqnctapercluster 2, 1, 1"},
+        {".entry k(.param .texref t) { ret; }", "line 5: error: parameters for textures are not emulated\n"},
+        {".global .texref t; .global .surfref u[2];\n.entry k() { .reg .b32 %r<5>; tex.1d.v4.u32.s32 {%r0, "
+         "%r1, %r2, %r3}, [t, {%r4}]; ret; }",
+         "line 6: error: 'tex' is not emulated\n"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char text[1024];
         CUmodule m;
-        snprintf(text, sizeof text, ".version 8.8\n.target sm_90a\n.address_size 64\n%s\n", cases[i].text);
-        assert_int_equal(load_text(text, &m), cases[i].result);
-        assert_contains(test_log, cases[i].message);
+        CUfunction f = NULL;
+        unsigned count = 0;
+        load_right_and(cases[i].text, CUDA_SUCCESS, &m);
+        assert_memory_equal(test_log, "kernel 'k' is refused:\n", 23);
+        if (strncmp(test_log + 23, cases[i].log, strlen(cases[i].log)) != 0)
+            fail_msg("expected %s, got %s", cases[i].log, test_log);
+        assert_int_equal(cuModuleGetFunctionCount(&count, m), CUDA_SUCCESS);
+        assert_int_equal(count, 2);
+        assert_int_equal(cuModuleGetFunction(&f, m, "k"), CUDA_ERROR_NOT_SUPPORTED);
+        assert_null(f);
+        check_right(m);
+        assert_int_equal(cuModuleUnload(m), CUDA_SUCCESS);
     }
+}
+
+/* Nobody asked for the log: then the reason is printed with the refusal. */
+static void test_unsupported_without_log(void **state)
+{
+    (void)state;
+    CUmodule m;
+    CUfunction f;
+    static const char text[] = ".version 8.8\n.target sm_90a\n.address_size 64\n" RIGHT
+                               ".entry k() { wgmma.fence.sync.aligned; ret; }\n";
+    capture_stderr();
+    CUresult loaded = cuModuleLoadData(&m, text), got = cuModuleGetFunction(&f, m, "k");
+    assert_string_equal(captured_stderr(), "kernel 'k' is refused:\nline 5: error: 'wgmma' is not emulated\n"
+                                           "     5 | .entry k() { wgmma.fence.sync.aligned; ret; }\n");
+    assert_int_equal(loaded, CUDA_SUCCESS);
+    assert_int_equal(got, CUDA_ERROR_NOT_SUPPORTED);
+    check_right(m);
+    cuModuleUnload(m);
+}
+
+/* What is wrong refuses the module, behind any number of what is not emulated. */
+static void test_wrong_beside_unsupported(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {".entry k() { wgmma.fence.sync.aligned; ret; }\n.entry l() { frob; ret; }",
+         "line 6: error: 'frob' is not"},
+        {".entry k() { wgmma.fence.sync.aligned; frob; ret; }", "line 5: error: 'frob' is not"},
+        {".entry k()\n.explicitcluster { frob; ret; }", "line 6: error: 'frob' is not"},
+        {".func f() { frob; ret; }", "line 5: error: 'frob' is not"},
+        {".extern .func f();\n.entry k() { call f; ret; }", "line 6: error: function 'f' has no body"},
+        {".global .samplerref s;", "line 5: error: '.samplerref' needs .target texmode_independent"},
+        {".shared .texref t;", "line 5: error: '.texref' is a type of .global and of parameters"},
+    };
+    CUmodule m;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        load_right_and(cases[i][0], CUDA_ERROR_INVALID_PTX, &m);
+        assert_contains(test_log, cases[i][1]);
+    }
+    char text[2048] = ".entry k() {\n";
+    for (int i = 0; i < 25; i++)
+        strcat(text, "wgmma.fence.sync.aligned;\n");
+    load_right_and(strcat(text, "frob; }"), CUDA_ERROR_INVALID_PTX, &m);
+    assert_contains(test_log, "line 31: error: 'frob' is not an instruction");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refused),      cmocka_unit_test(test_accepted),
-        cmocka_unit_test(test_many_errors),  cmocka_unit_test(test_globals),
-        cmocka_unit_test(test_machine_code), cmocka_unit_test(test_unsupported),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_accepted),
+        cmocka_unit_test(test_many_errors),
+        cmocka_unit_test(test_globals),
+        cmocka_unit_test(test_machine_code),
+        cmocka_unit_test(test_versions),
+        cmocka_unit_test(test_unsupported),
+        cmocka_unit_test(test_unsupported_without_log),
+        cmocka_unit_test(test_wrong_beside_unsupported),
     };
     return cmocka_run_group_tests(tests, begin_context, end_context);
 }

@@ -213,11 +213,14 @@ static void test_refused(void **state)
     };
     for (size_t n = 0; n < sizeof cases / sizeof *cases; n++) {
         CUmodule module;
+        CUfunction f;
         char body[512];
         snprintf(body, sizeof body, ".reg .b32 %%r<6>; .reg .u64 %%p<2>;\n%s", cases[n][0]);
-        assert_int_not_equal(load_body(NULL, body, &module), CUDA_SUCCESS);
-        assert_contains(test_log, "line 7: error: ");
+        assert_int_equal(load_body(NULL, body, &module), CUDA_SUCCESS);
+        assert_contains(test_log, "kernel 'k' is refused:\nline 7: error: ");
         assert_contains(test_log, cases[n][1]);
+        assert_int_equal(cuModuleGetFunction(&f, module, "k"), CUDA_ERROR_NOT_SUPPORTED);
+        cuModuleUnload(module);
     }
 }
 

@@ -31,7 +31,7 @@ static void test_messages(void **state)
         char *next = split(name, "\n== "), *program = split(name, "\n"), *log = split(program, "\n--\n");
         CUmodule module;
         assert_non_null(log);
-        if (load_text(program, &module) == CUDA_SUCCESS)
+        if (load_text(program, &module) == CUDA_SUCCESS && !*test_log)
             fail_msg("taken: %s", name);
         if (strlen(test_log) != strlen(log) + 1 || strncmp(test_log, log, strlen(log)) != 0)
             fail_msg("%s says\n%s\nnot\n%s", name, test_log, log);

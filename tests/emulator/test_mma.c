@@ -148,7 +148,8 @@ static answer ask_decoder(const char *name)
     char body[256];
     CUmodule module;
     snprintf(body, sizeof body, "mma.sync.aligned%s%s %%a, %%b, %%c, %%d;", *name ? "." : "", name);
-    assert_int_not_equal(load_body(header_120, body, &module), CUDA_SUCCESS);
+    if (load_body(header_120, body, &module) == CUDA_SUCCESS) /* without the kernel, then */
+        assert_contains(test_log, "kernel 'k' is refused");
     if (strstr(test_log, "is not a modifier that"))
         return NO_SUCH_WORD;
     if (strstr(test_log, "needs one more modifier"))
@@ -159,25 +160,44 @@ static answer ask_decoder(const char *name)
     return COMPLETE;
 }
 
+/* Where the ISA puts a word: shape, layouts, kind and the like, types, operation. ptxas and the emulator take other orders
+   too: see orders.txt. */
+static int rank_of(const char *word)
+{
+    static const char *const types =
+        " f16 bf16 tf32 f32 f64 e4m3 e5m2 e3m2 e2m3 e2m1 s8 u8 s4 u4 b1 s32 u32 f16x2 ";
+    char quoted[40];
+    snprintf(quoted, sizeof quoted, " %s ", word);
+    if (strstr(" row col ", quoted))
+        return 1;
+    if (strstr(types, quoted))
+        return 3;
+    if (strstr(" xor and or ", quoted))
+        return 4;
+    return word[0] == 'm' ? 0 : strcmp(word, "popc") == 0 ? 5 : 2;
+}
+
 /* Depth first over all words; a word that does not fit ends its branch. */
-static void enumerate(const char *name, int depth)
+static void enumerate(const char *name, int depth, int rank)
 {
     assert_true(depth < MOST_WORDS);
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (rank_of(words[i]) < rank)
+            continue;
         char longer[96];
         snprintf(longer, sizeof longer, "%s%s%s", name, *name ? "." : "", words[i]);
         answer a = ask_decoder(longer);
         if (a == COMPLETE)
             add_form(&taken, longer);
         if (a == COMPLETE || a == NEEDS_MORE)
-            enumerate(longer, depth + 1);
+            enumerate(longer, depth + 1, rank_of(words[i]));
     }
 }
 
 static void test_forms_are_the_isas(void **state)
 {
     (void)state;
-    enumerate("", 0);
+    enumerate("", 0, 0);
     for (int i = 0; i < taken.count; i++)
         if (!is_listed(&isa, taken.names[i]))
             fail_msg("mma.sync.aligned.%s is taken, and the ISA does not have it", taken.names[i]);

@@ -33,15 +33,22 @@ static void test_block_barrier(void **state)
         assert_int_equal(out[i], 255 - i);
 }
 
-/* Threads that have exited are not waited for (ISA 9.7.13.1). */
+/* Threads that have exited are not waited for (ISA 9.7.13.1); an aligned barrier is still for all. */
 static void test_exited_threads(void **state)
 {
     (void)state;
     uint32_t out[96];
-    run_body(NULL, HEAD "setp.ge.u32 %q0, %r0, 40; @%q0 exit; bar.sync 0; st.global.u32 [%p2], 5; ret;", 96,
-             NULL, 0, out, sizeof out);
+    run_body(NULL, HEAD "setp.ge.u32 %q0, %r0, 40; @%q0 exit; barrier.sync 0; st.global.u32 [%p2], 5; ret;",
+             96, NULL, 0, out, sizeof out);
     assert_int_equal(out[39], 5);
     assert_int_equal(out[40], 0);
+    static const char skipped[] = HEAD "setp.ge.u32 %q0, %r0, 40; @%q0 exit; bar.sync 0; ret;";
+    assert_int_equal(run_faulty(skipped, 96), CUDA_ERROR_LAUNCH_FAILED);
+    assert_contains(printed, "is at an aligned barrier that 56 threads of its block skip by ending, first "
+                             "thread (40,0,0) of block (0,0,0)");
+    assert_int_equal(run_faulty(skipped, 40), CUDA_SUCCESS); /* the others never were */
+    assert_int_equal(run_faulty(HEAD "setp.ge.u32 %q0, %r0, 0; @%q0 exit; bar.sync 0; ret;", 96),
+                     CUDA_SUCCESS);
 }
 
 static void test_reductions(void **state)

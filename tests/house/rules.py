@@ -29,7 +29,7 @@ ROOMS = [
     ("generator", [r"include/kiln/", r"generator/"], ANY),
     ("tools/emulator", [r"tools/emulator/"], ANY),
     ("tools/verify/families", [r"tools/verify/"], ANY),
-    ("tools", [r"include/kiln/(kiln|bundle|driver)\.h$", r"tools/(?!emulator/)"], ANY),
+    ("tools", [r"include/kiln/(kiln|bundle|driver|reference)\.h$", r"tools/(?!emulator/)"], ANY),
     ("generated", [r"include/kiln/(kiln|bundle)\.h$", r"generated/"], FREESTANDING),
 ]
 # Narrower still: a system header that one file alone may include.

@@ -109,11 +109,11 @@ static void axpy(const float *x, float *y, double *norm, float a, uint32_t n)
 {
     double sum = 0;
     for (uint32_t i = 0; i < n; i++) {
-        y[i] += a * x[i];
+        y[i] += (fault("axpy-sign") ? -a : a) * x[fault("axpy-neighbour") && i == n - 1 ? 0 : i];
         sum += (double)y[i] * (double)y[i];
     }
     if (norm || fault("optional-required"))
-        *norm = sum;
+        *norm = fault("axpy-norm") ? sum * (1 + 0x1p-20) : sum;
 }
 
 #define PARAM(type, i) (*(type *)params[i])
@@ -205,7 +205,8 @@ EXPORT(fake_stream_synchronize, "cuStreamSynchronize", CUstream stream)
 
 EXPORT(fake_device_get_name, "cuDeviceGetName", char *name, int bytes, int device)
 {
-    const char *text = fault("lacks-on-emulator") ? "the host, emulated" : "the host in disguise";
+    int is_emulated = fault("lacks-on-emulator") || fault("refused-on-emulator");
+    const char *text = is_emulated ? "the host, emulated" : "the host in disguise";
     if (bytes <= (int)strlen(text))
         return 1;
     strcpy(name, text);
@@ -244,6 +245,9 @@ EXPORT(fake_module_load, "cuModuleLoadDataEx", CUmodule *module, const void *ima
 {
     (void)options;
     *module = HANDLE(CUmodule, image);
+    if (fault("refused-on-emulator") && count)
+        strcpy(values[0], "kernel 'other' is refused:\nline 3: error: 'tex' is not emulated\n"
+                          "kernel 'axpy' is refused:\nline 7: error: 'wgmma' is not emulated\n");
     if (!fault("lacks") && !fault("lacks-on-emulator"))
         return fault("load-fails") ? 218 : 0;
     if (count)
@@ -255,6 +259,8 @@ EXPORT(fake_get_function, "cuModuleGetFunction", CUfunction *function, CUmodule 
 {
     (void)module;
     *function = HANDLE(CUfunction, name);
+    if (fault("refused-on-emulator") && strcmp(name, "axpy") == 0)
+        return 801;
     return name ? 0 : ERROR_NOT_FOUND;
 }
 

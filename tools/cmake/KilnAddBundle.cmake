@@ -1,4 +1,5 @@
-# kiln_add_bundle(NAME CONFIG file.yaml [TARGETS sm_80 ...] [SHARDS n] [GENERATOR program] [VERIFY] [PACK])
+# kiln_add_bundle(NAME CONFIG file.yaml [TARGETS sm_80 ...] [SHARDS n] [GENERATOR program] [PACK]
+#                 [VERIFY [REFERENCES file.c ...] [UNCOMPARED kernel ...]])
 #
 # Makes a static library NAME of the kernels that file.yaml names. Whoever links it gets NAME.h and the kiln runtime.
 # NAME.c, NAME.h, NAME.json (the manifest) and NAME.d are made at build time in the current binary folder, and only
@@ -8,7 +9,7 @@
 #   SHARDS     spreads the families over n files more, NAME_1.c and on, which compile in parallel: a change of one
 #              family recompiles its shard and NAME.c, which is the index then
 #   GENERATOR  the program that writes the bundle, a path or a target: a kiln with families of one's own
-#   VERIFY     makes the program NAME_verify too, by kiln_add_verify(NAME_verify NAME)
+#   VERIFY     makes the program NAME_verify too, by kiln_add_verify(NAME_verify NAME), with REFERENCES and UNCOMPARED
 #   PACK       makes the shared object NAME_pack.so too, the target NAME_pack, for programs that open it when they run: it
 #              shows NAME_index alone, and brings with it what its functions call of the runtime
 #
@@ -26,7 +27,7 @@ include_guard(GLOBAL)
 set(KILN_HOST_EXECUTABLE "" CACHE FILEPATH "The kiln that generates bundles; empty for the one that this build makes")
 
 function(kiln_add_bundle name)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "VERIFY;PACK" "CONFIG;SHARDS;GENERATOR" "TARGETS")
+    cmake_parse_arguments(PARSE_ARGV 1 arg "VERIFY;PACK" "CONFIG;SHARDS;GENERATOR" "TARGETS;REFERENCES;UNCOMPARED")
     _kiln_check_arguments()
     cmake_path(ABSOLUTE_PATH arg_CONFIG BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE OUTPUT_VARIABLE config)
     _kiln_check_bundle_name(${name} ${config})
@@ -49,7 +50,13 @@ function(kiln_add_bundle name)
         PUBLIC_HEADER ${folder}/${name}.h
         KILN_MANIFEST ${folder}/${name}.json)
     if(arg_VERIFY)
-        kiln_add_verify(${name}_verify ${name})
+        set(lists)
+        foreach(list REFERENCES UNCOMPARED)
+            if(arg_${list})
+                list(APPEND lists ${list} ${arg_${list}})
+            endif()
+        endforeach()
+        kiln_add_verify(${name}_verify ${name} ${lists})
     endif()
     if(arg_PACK)
         _kiln_add_pack()
@@ -109,7 +116,8 @@ endfunction()
 macro(_kiln_check_arguments)
     if(arg_UNPARSED_ARGUMENTS)
         _kiln_bundle_error("unknown argument '${arg_UNPARSED_ARGUMENTS}'; it is called as kiln_add_bundle(NAME \
-CONFIG file.yaml [TARGETS sm_80 ...] [SHARDS n] [GENERATOR program] [VERIFY] [PACK])")
+CONFIG file.yaml [TARGETS sm_80 ...] [SHARDS n] [GENERATOR program] [PACK] [VERIFY [REFERENCES file.c ...] \
+[UNCOMPARED kernel ...]])")
     endif()
     if(arg_KEYWORDS_MISSING_VALUES)
         _kiln_bundle_error("nothing stands after ${arg_KEYWORDS_MISSING_VALUES}")
@@ -125,6 +133,9 @@ CONFIG file.yaml [TARGETS sm_80 ...] [SHARDS n] [GENERATOR program] [VERIFY] [PA
     endif()
     if(TARGET ${name})
         _kiln_bundle_error("there is a target of that name already")
+    endif()
+    if(NOT arg_VERIFY AND (arg_REFERENCES OR arg_UNCOMPARED))
+        _kiln_bundle_error("REFERENCES and UNCOMPARED are for the program of VERIFY, which is not asked for")
     endif()
     if(arg_VERIFY AND NOT COMMAND kiln_add_verify)
         _kiln_bundle_error("VERIFY needs kiln's tools: configure kiln with -DKILN_TOOLS=ON")

@@ -1,15 +1,37 @@
-# kiln_add_verify(TARGET BUNDLE [MANIFEST file.json])
+# kiln_add_verify(TARGET BUNDLE [REFERENCES file.c ...] [UNCOMPARED kernel ...] [MANIFEST file.json])
 #
 # Makes an executable TARGET that verifies the bundle BUNDLE, a library that kiln_add_bundle made, and with it the emulated
-# driver. Without MANIFEST it is the target's property KILN_MANIFEST, else BUNDLE.json in the folder where the target was
-# made.
+# driver.
+#
+#   REFERENCES  C sources with references of families of one's own and of external PTX: kiln/reference.h says how
+#   UNCOMPARED  families and external kernels, by their functions' names, that may run without a reference; any other that
+#               does fails the program, and so does a name here that is no kernel's, or that has a reference
+#   MANIFEST    in place of the target's property KILN_MANIFEST, or else of BUNDLE.json in the folder where it was made
 include_guard(GLOBAL)
 
 set(KILN_VERIFY_INPUTS 1 CACHE STRING
     "Inputs that programs of kiln_add_verify try at each size, in turn; 0 for all; their option --inputs comes first")
 
 function(kiln_add_verify target bundle)
-    cmake_parse_arguments(PARSE_ARGV 2 arg "" "MANIFEST" "")
+    cmake_parse_arguments(PARSE_ARGV 2 arg "" "MANIFEST" "REFERENCES;UNCOMPARED")
+    set(caller "kiln_add_verify(${target} ${bundle})")
+    if(arg_UNPARSED_ARGUMENTS)
+        message(FATAL_ERROR "${caller}: unknown argument '${arg_UNPARSED_ARGUMENTS}'; it is called as kiln_add_verify(TARGET \
+BUNDLE [REFERENCES file.c ...] [UNCOMPARED kernel ...] [MANIFEST file.json])")
+    endif()
+    if(arg_KEYWORDS_MISSING_VALUES)
+        message(FATAL_ERROR "${caller}: nothing stands after ${arg_KEYWORDS_MISSING_VALUES}")
+    endif()
+    if(NOT TARGET ${bundle})
+        message(FATAL_ERROR "${caller}: there is no bundle ${bundle}; kiln_add_bundle makes it")
+    endif()
+    foreach(kernel IN LISTS arg_UNCOMPARED)
+        if(NOT kernel MATCHES "^[A-Za-z_][A-Za-z0-9_]*$")
+            message(FATAL_ERROR "${caller}: UNCOMPARED lists '${kernel}'; a family's or an external kernel's name is wanted, \
+without variants")
+        endif()
+    endforeach()
+    list(JOIN arg_UNCOMPARED " " uncompared)
     if(NOT arg_MANIFEST)
         get_target_property(arg_MANIFEST ${bundle} KILN_MANIFEST)
     endif()
@@ -22,10 +44,11 @@ function(kiln_add_verify target bundle)
     get_property(main GLOBAL PROPERTY KILN_VERIFY_MAIN)
     set(source ${CMAKE_CURRENT_BINARY_DIR}/${target}_main.c) # a copy: what it is built from differs from bundle to bundle
     configure_file(${main} ${source} COPYONLY)
-    set_source_files_properties(${source} PROPERTIES OBJECT_DEPENDS ${arg_MANIFEST})
-    add_executable(${target} ${source})
-    target_compile_definitions(${target} PRIVATE
-        KILN_VERIFY_INDEX=${bundle}_index KILN_VERIFY_MANIFEST="${name}" KILN_VERIFY_INPUTS=${KILN_VERIFY_INPUTS})
+    set_source_files_properties(${source} PROPERTIES OBJECT_DEPENDS ${arg_MANIFEST} COMPILE_DEFINITIONS
+        "KILN_VERIFY_INDEX=${bundle}_index;KILN_VERIFY_MANIFEST=\"${name}\";KILN_VERIFY_INPUTS=${KILN_VERIFY_INPUTS};\
+KILN_VERIFY_UNCOMPARED=\"${uncompared}\"")
+    add_executable(${target} ${source} ${arg_REFERENCES})
+    target_compile_features(${target} PRIVATE c_std_11)
     target_include_directories(${target} PRIVATE ${folder})
     target_link_libraries(${target} PRIVATE $<TARGET_NAME_IF_EXISTS:kiln_flags> kiln::verify ${bundle})
     set_target_properties(${target} PROPERTIES ENABLE_EXPORTS ON) # families' functions are looked up by name

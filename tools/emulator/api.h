@@ -37,7 +37,8 @@ typedef struct emu_device {
 
 typedef struct emu_driver {
     bool is_initialised;
-    int version; /* 13010 */
+    int version;            /* 13010 */
+    bool is_version_chosen; /* else PTX that is newer is read, too */
     unsigned checks;
     emu_device devices[EMU_MOST_DEVICES];
     int device_count;
@@ -61,13 +62,15 @@ struct CUfunc_st {
     CUfunction next;
     CUmodule module;
     const emu_function *function;
-    emu_program *program;
+    emu_program *program; /* NULL: refused */
+    const char *refusal;
     char *name;
     int max_dynamic_shared_bytes, preferred_carveout, cache_config;
 };
 
 struct CUmod_st {
     CUmodule next;
+    bool has_told; /* what is refused, to a log of the caller */
     CUcontext context;
     char *source; /* follows a newline, see emu_parse */
     emu_module *parsed;
@@ -165,8 +168,8 @@ CUresult emu_check_copy(const emu_work *copy);
 bool emu_capture_forbids(CUcontext context);
 uint64_t emu_nanoseconds(void);
 
-/* Load and unload; the log gets all errors. */
-CUresult emu_load_module(CUcontext context, const char *text, emu_log *log, CUmodule *module);
+/* Load and unload. The log gets all errors, the notes what does not stop a load: a newer .version, refused kernels. */
+CUresult emu_load_module(CUcontext context, const char *text, emu_log *log, emu_log *notes, CUmodule *module);
 void emu_unload_module(CUmodule module);
 
 CUresult emu_launch_function(CUcontext context, const emu_work *work);

@@ -145,9 +145,14 @@ CUresult cuCtxCreate_v3(CUcontext *context, void *affinity, int count, unsigned 
     return affinity || count ? CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY : cuCtxCreate_v2(context, flags, device);
 }
 
-CUresult cuCtxCreate_v4(CUcontext *context, void *parameters, unsigned flags, CUdevice device)
+/* Without parameters, or with some that ask for nothing, it is a context as others are. */
+CUresult cuCtxCreate_v4(CUcontext *context, const CUctxCreateParams *parameters, unsigned flags,
+                        CUdevice device)
 {
-    return parameters ? CUDA_ERROR_NOT_SUPPORTED : cuCtxCreate_v2(context, flags, device);
+    if (parameters && parameters->cigParams)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    return cuCtxCreate_v3(context, parameters ? parameters->execAffinityParams : NULL,
+                          parameters ? parameters->numExecAffinityParams : 0, flags, device);
 }
 
 CUresult cuCtxDestroy_v2(CUcontext context)
@@ -221,6 +226,25 @@ CUresult cuCtxGetDevice(CUdevice *device)
     return CUDA_SUCCESS;
 }
 
+/* NULL: the current one. */
+static CUresult find_context(CUcontext *context)
+{
+    if (!emu_the_driver.is_initialised)
+        return CUDA_ERROR_NOT_INITIALIZED;
+    if (!*context)
+        return emu_enter(context);
+    return emu_is(*context, EMU_CONTEXT) ? (*context)->error : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext context)
+{
+    CUresult r = find_context(&context);
+    if (r != CUDA_SUCCESS || !device)
+        return r != CUDA_SUCCESS ? r : CUDA_ERROR_INVALID_VALUE;
+    *device = context->device->ordinal;
+    return CUDA_SUCCESS;
+}
+
 CUresult cuCtxGetFlags(unsigned *flags)
 {
     EMU_ENTER(context);
@@ -234,6 +258,14 @@ CUresult cuCtxGetFlags(unsigned *flags)
 CUresult cuCtxSynchronize(void)
 {
     EMU_ENTER(context);
+    return emu_capture_forbids(context) ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
+}
+
+CUresult cuCtxSynchronize_v2(CUcontext context)
+{
+    CUresult r = find_context(&context);
+    if (r != CUDA_SUCCESS)
+        return r;
     return emu_capture_forbids(context) ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
 }
 

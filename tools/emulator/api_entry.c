@@ -1,151 +1,176 @@
-/* cuGetProcAddress: names without a version mean the newest that a program of today is compiled against. */
+/* cuGetProcAddress: a name means the entry point that a program of the given CUDA version is compiled against. */
 #include "api.h"
 
 #include <string.h>
 
 typedef void entry_point(void);
 
+/* By the CUDA version in which the entry point came, in cudaTypedefs.h; of one name the newest comes last. */
 static const struct {
     const char *name;
+    int version;
     entry_point *function;
 } entries[] = {
-    {"cuCtxCreate", (entry_point *)cuCtxCreate_v2},
-    {"cuCtxDestroy", (entry_point *)cuCtxDestroy_v2},
-    {"cuCtxGetApiVersion", (entry_point *)cuCtxGetApiVersion},
-    {"cuCtxGetCacheConfig", (entry_point *)cuCtxGetCacheConfig},
-    {"cuCtxGetCurrent", (entry_point *)cuCtxGetCurrent},
-    {"cuCtxGetDevice", (entry_point *)cuCtxGetDevice},
-    {"cuCtxGetFlags", (entry_point *)cuCtxGetFlags},
-    {"cuCtxGetLimit", (entry_point *)cuCtxGetLimit},
-    {"cuCtxGetStreamPriorityRange", (entry_point *)cuCtxGetStreamPriorityRange},
-    {"cuCtxPopCurrent", (entry_point *)cuCtxPopCurrent_v2},
-    {"cuCtxPushCurrent", (entry_point *)cuCtxPushCurrent_v2},
-    {"cuCtxSetCacheConfig", (entry_point *)cuCtxSetCacheConfig},
-    {"cuCtxSetCurrent", (entry_point *)cuCtxSetCurrent},
-    {"cuCtxSetLimit", (entry_point *)cuCtxSetLimit},
-    {"cuCtxSynchronize", (entry_point *)cuCtxSynchronize},
-    {"cuDeviceCanAccessPeer", (entry_point *)cuDeviceCanAccessPeer},
-    {"cuDeviceComputeCapability", (entry_point *)cuDeviceComputeCapability},
-    {"cuDeviceGet", (entry_point *)cuDeviceGet},
-    {"cuDeviceGetAttribute", (entry_point *)cuDeviceGetAttribute},
-    {"cuDeviceGetCount", (entry_point *)cuDeviceGetCount},
-    {"cuDeviceGetName", (entry_point *)cuDeviceGetName},
-    {"cuDeviceGetPCIBusId", (entry_point *)cuDeviceGetPCIBusId},
-    {"cuDeviceGetUuid", (entry_point *)cuDeviceGetUuid_v2},
-    {"cuDevicePrimaryCtxGetState", (entry_point *)cuDevicePrimaryCtxGetState},
-    {"cuDevicePrimaryCtxRelease", (entry_point *)cuDevicePrimaryCtxRelease_v2},
-    {"cuDevicePrimaryCtxReset", (entry_point *)cuDevicePrimaryCtxReset_v2},
-    {"cuDevicePrimaryCtxRetain", (entry_point *)cuDevicePrimaryCtxRetain},
-    {"cuDevicePrimaryCtxSetFlags", (entry_point *)cuDevicePrimaryCtxSetFlags_v2},
-    {"cuDeviceTotalMem", (entry_point *)cuDeviceTotalMem_v2},
-    {"cuDriverGetVersion", (entry_point *)cuDriverGetVersion},
-    {"cuEventCreate", (entry_point *)cuEventCreate},
-    {"cuEventDestroy", (entry_point *)cuEventDestroy_v2},
-    {"cuEventElapsedTime", (entry_point *)cuEventElapsedTime_v2},
-    {"cuEventQuery", (entry_point *)cuEventQuery},
-    {"cuEventRecord", (entry_point *)cuEventRecord},
-    {"cuEventRecordWithFlags", (entry_point *)cuEventRecordWithFlags},
-    {"cuEventSynchronize", (entry_point *)cuEventSynchronize},
-    {"cuFuncGetAttribute", (entry_point *)cuFuncGetAttribute},
-    {"cuFuncGetModule", (entry_point *)cuFuncGetModule},
-    {"cuFuncGetName", (entry_point *)cuFuncGetName},
-    {"cuFuncSetAttribute", (entry_point *)cuFuncSetAttribute},
-    {"cuFuncSetCacheConfig", (entry_point *)cuFuncSetCacheConfig},
-    {"cuGetErrorName", (entry_point *)cuGetErrorName},
-    {"cuGetErrorString", (entry_point *)cuGetErrorString},
-    {"cuGetProcAddress", (entry_point *)cuGetProcAddress_v2},
-    {"cuGraphCreate", (entry_point *)cuGraphCreate},
-    {"cuGraphDestroy", (entry_point *)cuGraphDestroy},
-    {"cuGraphExecDestroy", (entry_point *)cuGraphExecDestroy},
-    {"cuGraphGetNodes", (entry_point *)cuGraphGetNodes},
-    {"cuGraphInstantiate", (entry_point *)cuGraphInstantiateWithFlags},
-    {"cuGraphInstantiateWithFlags", (entry_point *)cuGraphInstantiateWithFlags},
-    {"cuGraphLaunch", (entry_point *)cuGraphLaunch},
-    {"cuGraphUpload", (entry_point *)cuGraphUpload},
-    {"cuInit", (entry_point *)cuInit},
-    {"cuLaunchCooperativeKernel", (entry_point *)cuLaunchCooperativeKernel},
-    {"cuLaunchHostFunc", (entry_point *)cuLaunchHostFunc},
-    {"cuLaunchKernel", (entry_point *)cuLaunchKernel},
-    {"cuLaunchKernelEx", (entry_point *)cuLaunchKernelEx},
-    {"cuLinkAddData", (entry_point *)cuLinkAddData_v2},
-    {"cuLinkAddFile", (entry_point *)cuLinkAddFile_v2},
-    {"cuLinkComplete", (entry_point *)cuLinkComplete},
-    {"cuLinkCreate", (entry_point *)cuLinkCreate_v2},
-    {"cuLinkDestroy", (entry_point *)cuLinkDestroy},
-    {"cuMemAlloc", (entry_point *)cuMemAlloc_v2},
-    {"cuMemAllocAsync", (entry_point *)cuMemAllocAsync},
-    {"cuMemAllocHost", (entry_point *)cuMemAllocHost_v2},
-    {"cuMemAllocManaged", (entry_point *)cuMemAllocManaged},
-    {"cuMemAllocPitch", (entry_point *)cuMemAllocPitch_v2},
-    {"cuMemFree", (entry_point *)cuMemFree_v2},
-    {"cuMemFreeAsync", (entry_point *)cuMemFreeAsync},
-    {"cuMemFreeHost", (entry_point *)cuMemFreeHost},
-    {"cuMemGetAddressRange", (entry_point *)cuMemGetAddressRange_v2},
-    {"cuMemGetInfo", (entry_point *)cuMemGetInfo_v2},
-    {"cuMemHostAlloc", (entry_point *)cuMemHostAlloc},
-    {"cuMemHostGetDevicePointer", (entry_point *)cuMemHostGetDevicePointer_v2},
-    {"cuMemHostGetFlags", (entry_point *)cuMemHostGetFlags},
-    {"cuMemcpy", (entry_point *)cuMemcpy},
-    {"cuMemcpyAsync", (entry_point *)cuMemcpyAsync},
-    {"cuMemcpyDtoD", (entry_point *)cuMemcpyDtoD_v2},
-    {"cuMemcpyDtoDAsync", (entry_point *)cuMemcpyDtoDAsync_v2},
-    {"cuMemcpyDtoH", (entry_point *)cuMemcpyDtoH_v2},
-    {"cuMemcpyDtoHAsync", (entry_point *)cuMemcpyDtoHAsync_v2},
-    {"cuMemcpyHtoD", (entry_point *)cuMemcpyHtoD_v2},
-    {"cuMemcpyHtoDAsync", (entry_point *)cuMemcpyHtoDAsync_v2},
-    {"cuMemsetD16", (entry_point *)cuMemsetD16_v2},
-    {"cuMemsetD16Async", (entry_point *)cuMemsetD16Async},
-    {"cuMemsetD32", (entry_point *)cuMemsetD32_v2},
-    {"cuMemsetD32Async", (entry_point *)cuMemsetD32Async},
-    {"cuMemsetD8", (entry_point *)cuMemsetD8_v2},
-    {"cuMemsetD8Async", (entry_point *)cuMemsetD8Async},
-    {"cuModuleGetFunction", (entry_point *)cuModuleGetFunction},
-    {"cuModuleGetFunctionCount", (entry_point *)cuModuleGetFunctionCount},
-    {"cuModuleGetGlobal", (entry_point *)cuModuleGetGlobal_v2},
-    {"cuModuleGetLoadingMode", (entry_point *)cuModuleGetLoadingMode},
-    {"cuModuleLoad", (entry_point *)cuModuleLoad},
-    {"cuModuleLoadData", (entry_point *)cuModuleLoadData},
-    {"cuModuleLoadDataEx", (entry_point *)cuModuleLoadDataEx},
-    {"cuModuleLoadFatBinary", (entry_point *)cuModuleLoadFatBinary},
-    {"cuModuleUnload", (entry_point *)cuModuleUnload},
-    {"cuOccupancyMaxActiveBlocksPerMultiprocessor",
+    {"cuCtxCreate", 3020, (entry_point *)cuCtxCreate_v2},
+    {"cuCtxCreate", 11040, (entry_point *)cuCtxCreate_v3},
+    {"cuCtxCreate", 12050, (entry_point *)cuCtxCreate_v4},
+    {"cuCtxDestroy", 4000, (entry_point *)cuCtxDestroy_v2},
+    {"cuCtxGetApiVersion", 3020, (entry_point *)cuCtxGetApiVersion},
+    {"cuCtxGetCacheConfig", 3020, (entry_point *)cuCtxGetCacheConfig},
+    {"cuCtxGetCurrent", 4000, (entry_point *)cuCtxGetCurrent},
+    {"cuCtxGetDevice", 2000, (entry_point *)cuCtxGetDevice},
+    {"cuCtxGetDevice", 13000, (entry_point *)cuCtxGetDevice_v2},
+    {"cuCtxGetFlags", 7000, (entry_point *)cuCtxGetFlags},
+    {"cuCtxGetLimit", 3010, (entry_point *)cuCtxGetLimit},
+    {"cuCtxGetStreamPriorityRange", 5050, (entry_point *)cuCtxGetStreamPriorityRange},
+    {"cuCtxPopCurrent", 4000, (entry_point *)cuCtxPopCurrent_v2},
+    {"cuCtxPushCurrent", 4000, (entry_point *)cuCtxPushCurrent_v2},
+    {"cuCtxSetCacheConfig", 3020, (entry_point *)cuCtxSetCacheConfig},
+    {"cuCtxSetCurrent", 4000, (entry_point *)cuCtxSetCurrent},
+    {"cuCtxSetLimit", 3010, (entry_point *)cuCtxSetLimit},
+    {"cuCtxSynchronize", 2000, (entry_point *)cuCtxSynchronize},
+    {"cuCtxSynchronize", 13000, (entry_point *)cuCtxSynchronize_v2},
+    {"cuDeviceCanAccessPeer", 4000, (entry_point *)cuDeviceCanAccessPeer},
+    {"cuDeviceComputeCapability", 2000, (entry_point *)cuDeviceComputeCapability},
+    {"cuDeviceGet", 2000, (entry_point *)cuDeviceGet},
+    {"cuDeviceGetAttribute", 2000, (entry_point *)cuDeviceGetAttribute},
+    {"cuDeviceGetCount", 2000, (entry_point *)cuDeviceGetCount},
+    {"cuDeviceGetName", 2000, (entry_point *)cuDeviceGetName},
+    {"cuDeviceGetPCIBusId", 4010, (entry_point *)cuDeviceGetPCIBusId},
+    {"cuDeviceGetUuid", 9020, (entry_point *)cuDeviceGetUuid},
+    {"cuDeviceGetUuid", 11040, (entry_point *)cuDeviceGetUuid_v2},
+    {"cuDevicePrimaryCtxGetState", 7000, (entry_point *)cuDevicePrimaryCtxGetState},
+    {"cuDevicePrimaryCtxRelease", 11000, (entry_point *)cuDevicePrimaryCtxRelease_v2},
+    {"cuDevicePrimaryCtxReset", 11000, (entry_point *)cuDevicePrimaryCtxReset_v2},
+    {"cuDevicePrimaryCtxRetain", 7000, (entry_point *)cuDevicePrimaryCtxRetain},
+    {"cuDevicePrimaryCtxSetFlags", 11000, (entry_point *)cuDevicePrimaryCtxSetFlags_v2},
+    {"cuDeviceTotalMem", 3020, (entry_point *)cuDeviceTotalMem_v2},
+    {"cuDriverGetVersion", 2020, (entry_point *)cuDriverGetVersion},
+    {"cuEventCreate", 2000, (entry_point *)cuEventCreate},
+    {"cuEventDestroy", 4000, (entry_point *)cuEventDestroy_v2},
+    {"cuEventElapsedTime", 2000, (entry_point *)cuEventElapsedTime},
+    {"cuEventElapsedTime", 12080, (entry_point *)cuEventElapsedTime_v2},
+    {"cuEventQuery", 2000, (entry_point *)cuEventQuery},
+    {"cuEventRecord", 2000, (entry_point *)cuEventRecord},
+    {"cuEventRecordWithFlags", 11010, (entry_point *)cuEventRecordWithFlags},
+    {"cuEventSynchronize", 2000, (entry_point *)cuEventSynchronize},
+    {"cuFuncGetAttribute", 2020, (entry_point *)cuFuncGetAttribute},
+    {"cuFuncGetModule", 11000, (entry_point *)cuFuncGetModule},
+    {"cuFuncGetName", 12030, (entry_point *)cuFuncGetName},
+    {"cuFuncSetAttribute", 9000, (entry_point *)cuFuncSetAttribute},
+    {"cuFuncSetCacheConfig", 3000, (entry_point *)cuFuncSetCacheConfig},
+    {"cuGetErrorName", 6000, (entry_point *)cuGetErrorName},
+    {"cuGetErrorString", 6000, (entry_point *)cuGetErrorString},
+    {"cuGetExportTable", 3000, (entry_point *)cuGetExportTable},
+    {"cuGetProcAddress", 11030, (entry_point *)cuGetProcAddress},
+    {"cuGetProcAddress", 12000, (entry_point *)cuGetProcAddress_v2},
+    {"cuGraphCreate", 10000, (entry_point *)cuGraphCreate},
+    {"cuGraphDestroy", 10000, (entry_point *)cuGraphDestroy},
+    {"cuGraphExecDestroy", 10000, (entry_point *)cuGraphExecDestroy},
+    {"cuGraphGetNodes", 10000, (entry_point *)cuGraphGetNodes},
+    {"cuGraphInstantiate", 11000, (entry_point *)cuGraphInstantiate_v2},
+    {"cuGraphInstantiateWithFlags", 11040, (entry_point *)cuGraphInstantiateWithFlags},
+    {"cuGraphLaunch", 10000, (entry_point *)cuGraphLaunch},
+    {"cuGraphUpload", 11010, (entry_point *)cuGraphUpload},
+    {"cuInit", 2000, (entry_point *)cuInit},
+    {"cuLaunchCooperativeKernel", 9000, (entry_point *)cuLaunchCooperativeKernel},
+    {"cuLaunchHostFunc", 10000, (entry_point *)cuLaunchHostFunc},
+    {"cuLaunchKernel", 4000, (entry_point *)cuLaunchKernel},
+    {"cuLaunchKernelEx", 11060, (entry_point *)cuLaunchKernelEx},
+    {"cuLinkAddData", 6050, (entry_point *)cuLinkAddData_v2},
+    {"cuLinkAddFile", 6050, (entry_point *)cuLinkAddFile_v2},
+    {"cuLinkComplete", 5050, (entry_point *)cuLinkComplete},
+    {"cuLinkCreate", 6050, (entry_point *)cuLinkCreate_v2},
+    {"cuLinkDestroy", 5050, (entry_point *)cuLinkDestroy},
+    {"cuMemAlloc", 3020, (entry_point *)cuMemAlloc_v2},
+    {"cuMemAllocAsync", 11020, (entry_point *)cuMemAllocAsync},
+    {"cuMemAllocHost", 3020, (entry_point *)cuMemAllocHost_v2},
+    {"cuMemAllocManaged", 6000, (entry_point *)cuMemAllocManaged},
+    {"cuMemAllocPitch", 3020, (entry_point *)cuMemAllocPitch_v2},
+    {"cuMemFree", 3020, (entry_point *)cuMemFree_v2},
+    {"cuMemFreeAsync", 11020, (entry_point *)cuMemFreeAsync},
+    {"cuMemFreeHost", 2000, (entry_point *)cuMemFreeHost},
+    {"cuMemGetAddressRange", 3020, (entry_point *)cuMemGetAddressRange_v2},
+    {"cuMemGetInfo", 3020, (entry_point *)cuMemGetInfo_v2},
+    {"cuMemHostAlloc", 2020, (entry_point *)cuMemHostAlloc},
+    {"cuMemHostGetDevicePointer", 3020, (entry_point *)cuMemHostGetDevicePointer_v2},
+    {"cuMemHostGetFlags", 2030, (entry_point *)cuMemHostGetFlags},
+    {"cuMemcpy", 4000, (entry_point *)cuMemcpy},
+    {"cuMemcpyAsync", 4000, (entry_point *)cuMemcpyAsync},
+    {"cuMemcpyDtoD", 3020, (entry_point *)cuMemcpyDtoD_v2},
+    {"cuMemcpyDtoDAsync", 3020, (entry_point *)cuMemcpyDtoDAsync_v2},
+    {"cuMemcpyDtoH", 3020, (entry_point *)cuMemcpyDtoH_v2},
+    {"cuMemcpyDtoHAsync", 3020, (entry_point *)cuMemcpyDtoHAsync_v2},
+    {"cuMemcpyHtoD", 3020, (entry_point *)cuMemcpyHtoD_v2},
+    {"cuMemcpyHtoDAsync", 3020, (entry_point *)cuMemcpyHtoDAsync_v2},
+    {"cuMemsetD16", 3020, (entry_point *)cuMemsetD16_v2},
+    {"cuMemsetD16Async", 3020, (entry_point *)cuMemsetD16Async},
+    {"cuMemsetD32", 3020, (entry_point *)cuMemsetD32_v2},
+    {"cuMemsetD32Async", 3020, (entry_point *)cuMemsetD32Async},
+    {"cuMemsetD8", 3020, (entry_point *)cuMemsetD8_v2},
+    {"cuMemsetD8Async", 3020, (entry_point *)cuMemsetD8Async},
+    {"cuModuleGetFunction", 2000, (entry_point *)cuModuleGetFunction},
+    {"cuModuleGetFunctionCount", 12040, (entry_point *)cuModuleGetFunctionCount},
+    {"cuModuleGetGlobal", 3020, (entry_point *)cuModuleGetGlobal_v2},
+    {"cuModuleGetLoadingMode", 11070, (entry_point *)cuModuleGetLoadingMode},
+    {"cuModuleLoad", 2000, (entry_point *)cuModuleLoad},
+    {"cuModuleLoadData", 2000, (entry_point *)cuModuleLoadData},
+    {"cuModuleLoadDataEx", 2010, (entry_point *)cuModuleLoadDataEx},
+    {"cuModuleLoadFatBinary", 2000, (entry_point *)cuModuleLoadFatBinary},
+    {"cuModuleUnload", 2000, (entry_point *)cuModuleUnload},
+    {"cuOccupancyMaxActiveBlocksPerMultiprocessor", 6050,
      (entry_point *)cuOccupancyMaxActiveBlocksPerMultiprocessor},
-    {"cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags",
+    {"cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", 7000,
      (entry_point *)cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags},
-    {"cuPointerGetAttribute", (entry_point *)cuPointerGetAttribute},
-    {"cuStreamAddCallback", (entry_point *)cuStreamAddCallback},
-    {"cuStreamBeginCapture", (entry_point *)cuStreamBeginCapture_v2},
-    {"cuStreamCreate", (entry_point *)cuStreamCreate},
-    {"cuStreamCreateWithPriority", (entry_point *)cuStreamCreateWithPriority},
-    {"cuStreamDestroy", (entry_point *)cuStreamDestroy_v2},
-    {"cuStreamEndCapture", (entry_point *)cuStreamEndCapture},
-    {"cuStreamGetCtx", (entry_point *)cuStreamGetCtx},
-    {"cuStreamGetFlags", (entry_point *)cuStreamGetFlags},
-    {"cuStreamGetPriority", (entry_point *)cuStreamGetPriority},
-    {"cuStreamIsCapturing", (entry_point *)cuStreamIsCapturing},
-    {"cuStreamQuery", (entry_point *)cuStreamQuery},
-    {"cuStreamSynchronize", (entry_point *)cuStreamSynchronize},
-    {"cuStreamWaitEvent", (entry_point *)cuStreamWaitEvent},
-    {"cuThreadExchangeStreamCaptureMode", (entry_point *)cuThreadExchangeStreamCaptureMode},
+    {"cuPointerGetAttribute", 4000, (entry_point *)cuPointerGetAttribute},
+    {"cuStreamAddCallback", 5000, (entry_point *)cuStreamAddCallback},
+    {"cuStreamBeginCapture", 10010, (entry_point *)cuStreamBeginCapture_v2},
+    {"cuStreamCreate", 2000, (entry_point *)cuStreamCreate},
+    {"cuStreamCreateWithPriority", 5050, (entry_point *)cuStreamCreateWithPriority},
+    {"cuStreamDestroy", 4000, (entry_point *)cuStreamDestroy_v2},
+    {"cuStreamEndCapture", 10000, (entry_point *)cuStreamEndCapture},
+    {"cuStreamGetCtx", 9020, (entry_point *)cuStreamGetCtx},
+    {"cuStreamGetCtx", 12050, (entry_point *)cuStreamGetCtx_v2},
+    {"cuStreamGetFlags", 5050, (entry_point *)cuStreamGetFlags},
+    {"cuStreamGetPriority", 5050, (entry_point *)cuStreamGetPriority},
+    {"cuStreamIsCapturing", 10000, (entry_point *)cuStreamIsCapturing},
+    {"cuStreamQuery", 2000, (entry_point *)cuStreamQuery},
+    {"cuStreamSynchronize", 2000, (entry_point *)cuStreamSynchronize},
+    {"cuStreamWaitEvent", 3020, (entry_point *)cuStreamWaitEvent},
+    {"cuThreadExchangeStreamCaptureMode", 10010, (entry_point *)cuThreadExchangeStreamCaptureMode},
 };
 
 CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, uint64_t flags, int *status)
 {
-    enum { FOUND, NOT_FOUND };
-    (void)version;
-    (void)flags;
-    if (!symbol || !function)
+    enum { FOUND, NOT_FOUND, VERSION_NOT_SUFFICIENT, MOST_FLAGS = 3 };
+    int driver, answer = NOT_FOUND;
+    CUresult r = cuDriverGetVersion(&driver);
+    if (r != CUDA_SUCCESS || !symbol || !function || flags > MOST_FLAGS || version > driver)
         return CUDA_ERROR_INVALID_VALUE;
     *function = NULL;
     for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
-        if (strcmp(symbol, entries[i].name) == 0)
-            memcpy(function, &entries[i].function, sizeof *function);
+        if (strcmp(symbol, entries[i].name) == 0 && entries[i].version <= driver) {
+            if (version >= entries[i].version)
+                memcpy(function, &entries[i].function, sizeof *function);
+            answer = *function ? FOUND : VERSION_NOT_SUFFICIENT;
+        }
     if (status)
-        *status = *function ? FOUND : NOT_FOUND;
-    return *function ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+        *status = answer;
+    return CUDA_SUCCESS;
+}
+
+/* Tables of NVIDIA's own libraries, which no header describes: there is none. NVRTC calls this without asking whether it
+   is there. */
+CUresult cuGetExportTable(const void **table, const CUuuid *id)
+{
+    if (!table || !id)
+        return CUDA_ERROR_INVALID_VALUE;
+    *table = NULL;
+    return CUDA_ERROR_NOT_SUPPORTED;
 }
 
 CUresult cuGetProcAddress(const char *symbol, void **function, int version, uint64_t flags)
 {
-    return cuGetProcAddress_v2(symbol, function, version, flags, NULL);
+    CUresult r = cuGetProcAddress_v2(symbol, function, version, flags, NULL);
+    return r == CUDA_SUCCESS && !*function ? CUDA_ERROR_NOT_FOUND : r;
 }

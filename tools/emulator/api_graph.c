@@ -288,3 +288,9 @@ CUresult cuGraphExecDestroy(CUgraphExec exec)
     free(exec);
     return CUDA_SUCCESS;
 }
+
+EMU_PER_THREAD(cuGraphLaunch, _ptsz);
+EMU_PER_THREAD(cuGraphUpload, _ptsz);
+EMU_PER_THREAD(cuStreamBeginCapture_v2, _ptsz);
+EMU_PER_THREAD(cuStreamEndCapture, _ptsz);
+EMU_PER_THREAD(cuStreamIsCapturing, _ptsz);

@@ -170,3 +170,7 @@ CUresult emu_launch_function(CUcontext context, const emu_work *work)
     /* as on a device, the launch itself has succeeded; what comes after it learns of the failure */
     return is_blocking() ? r : CUDA_SUCCESS;
 }
+
+EMU_PER_THREAD(cuLaunchCooperativeKernel, _ptsz);
+EMU_PER_THREAD(cuLaunchKernelEx, _ptsz);
+EMU_PER_THREAD(cuLaunchKernel, _ptsz);

@@ -333,3 +333,20 @@ CUresult cuMemsetD32_v2(CUdeviceptr to, unsigned value, size_t count)
 {
     return cuMemsetD32Async(to, value, count, NULL);
 }
+
+EMU_PER_THREAD(cuMemAllocAsync, _ptsz);
+EMU_PER_THREAD(cuMemFreeAsync, _ptsz);
+EMU_PER_THREAD(cuMemcpyAsync, _ptsz);
+EMU_PER_THREAD(cuMemcpyDtoDAsync_v2, _ptsz);
+EMU_PER_THREAD(cuMemcpyDtoD_v2, _ptds);
+EMU_PER_THREAD(cuMemcpyDtoHAsync_v2, _ptsz);
+EMU_PER_THREAD(cuMemcpyDtoH_v2, _ptds);
+EMU_PER_THREAD(cuMemcpyHtoDAsync_v2, _ptsz);
+EMU_PER_THREAD(cuMemcpyHtoD_v2, _ptds);
+EMU_PER_THREAD(cuMemcpy, _ptds);
+EMU_PER_THREAD(cuMemsetD16Async, _ptsz);
+EMU_PER_THREAD(cuMemsetD16_v2, _ptds);
+EMU_PER_THREAD(cuMemsetD32Async, _ptsz);
+EMU_PER_THREAD(cuMemsetD32_v2, _ptds);
+EMU_PER_THREAD(cuMemsetD8Async, _ptsz);
+EMU_PER_THREAD(cuMemsetD8_v2, _ptds);

@@ -75,17 +75,22 @@ static bool is_machine_code(const char *image)
 
 static CUresult load_image(CUcontext context, CUmodule *module, const char *image, const jit_options *jit)
 {
-    emu_log log = {0};
+    emu_log log = {0}, notes = {0};
     CUresult r = CUDA_ERROR_NO_BINARY_FOR_GPU;
     if (is_machine_code(image))
         emu_log_append(&log, "the image is machine code; the emulated driver takes PTX text only\n");
     else
-        r = emu_load_module(context, image, &log, module);
-    give_log(jit->error_log, jit->error_room, jit->error_size, log.text, log.size);
-    give_log(jit->info_log, jit->info_room, jit->info_size, "", 0);
+        r = emu_load_module(context, image, &log, &notes, module);
+    give_log(jit->info_log, jit->info_room, jit->info_size, notes.text, notes.size);
+    if (r == CUDA_SUCCESS)
+        (*module)->has_told = jit->error_log || jit->info_log;
+    else
+        emu_log_append(&notes, "%s", log.text ? log.text : "");
+    give_log(jit->error_log, jit->error_room, jit->error_size, notes.text, notes.size);
     if (r != CUDA_SUCCESS && !jit->error_log && log.text)
         emu_print_report(log.text, 1); /* nobody else would say why */
     emu_log_free(&log);
+    emu_log_free(&notes);
     return r;
 }
 
@@ -144,6 +149,13 @@ CUresult cuModuleUnload(CUmodule module)
     return CUDA_SUCCESS;
 }
 
+static CUresult refuse(CUfunction f)
+{
+    if (!f->module->has_told)
+        emu_print_report(f->refusal, 1);
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
 {
     EMU_ENTER(context);
@@ -153,8 +165,8 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
         return CUDA_ERROR_INVALID_HANDLE;
     for (CUfunction f = module->functions; f; f = f->next)
         if (strcmp(f->name, name) == 0) {
-            *function = f;
-            return CUDA_SUCCESS;
+            *function = f->program ? f : NULL;
+            return f->program ? CUDA_SUCCESS : refuse(f);
         }
     return CUDA_ERROR_NOT_FOUND;
 }

@@ -106,6 +106,13 @@ CUresult cuStreamGetCtx(CUstream stream, CUcontext *result)
     return CUDA_SUCCESS;
 }
 
+CUresult cuStreamGetCtx_v2(CUstream stream, CUcontext *context, CUgreenCtx *green)
+{
+    if (green)
+        *green = NULL; /* the context is none of a part of the device */
+    return cuStreamGetCtx(stream, context);
+}
+
 CUresult cuStreamGetFlags(CUstream stream, unsigned *flags)
 {
     EMU_ENTER(context);
@@ -215,3 +222,15 @@ CUresult cuEventElapsedTime(float *milliseconds, CUevent start, CUevent end)
 {
     return cuEventElapsedTime_v2(milliseconds, start, end);
 }
+
+EMU_PER_THREAD(cuEventRecordWithFlags, _ptsz);
+EMU_PER_THREAD(cuEventRecord, _ptsz);
+EMU_PER_THREAD(cuLaunchHostFunc, _ptsz);
+EMU_PER_THREAD(cuStreamAddCallback, _ptsz);
+EMU_PER_THREAD(cuStreamGetCtx, _ptsz);
+EMU_PER_THREAD(cuStreamGetFlags, _ptsz);
+EMU_PER_THREAD(cuStreamGetPriority, _ptsz);
+EMU_PER_THREAD(cuStreamQuery, _ptsz);
+EMU_PER_THREAD(cuStreamSynchronize, _ptsz);
+EMU_PER_THREAD(cuStreamWaitEvent, _ptsz);
+EMU_PER_THREAD(cuStreamGetCtx_v2, _ptsz);

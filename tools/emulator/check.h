@@ -12,7 +12,7 @@ enum {
     EMU_CHECK_MEMORY = 1, /* bounds to the byte, alignment, freed allocations, wrong space */
     EMU_CHECK_INIT = 2,
     EMU_CHECK_RACE = 4,
-    EMU_CHECK_SYNC = 8, /* divergent barriers, member masks */
+    EMU_CHECK_SYNC = 8, /* divergent barriers, barriers that threads skip, member masks */
     EMU_CHECK_ALL = 15,
 };
 
@@ -92,6 +92,9 @@ void emu_race_waited(struct emu_block *block, uint32_t thread);
 /* check_sync.c */
 void emu_report_members(emu_warp *warp, const emu_op *op, uint32_t outside);
 void emu_report_divergent_barrier(emu_warp *warp);
+/* An aligned barrier that `count` threads will not reach, from `first` on: of the block, or of the warp. */
+void emu_report_exited(emu_warp *warp, const emu_op *op, uint32_t lanes, unsigned count, uint32_t first,
+                       bool of_block);
 void emu_report_barrier_misuse(emu_warp *warp, const emu_op *op, uint32_t lanes, const char *what);
 void emu_report_inactive_source(emu_warp *warp, const emu_op *op, uint32_t lanes);
 void emu_report_deadlock(struct emu_block *block);

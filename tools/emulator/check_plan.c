@@ -142,6 +142,9 @@ static void plan_op(const emu_program *p, size_t n, struct emu_plans *all)
     plan->flow = (uint8_t)flow_of(p, n, plan);
     if (plan->flow == EMU_FLOW_ATOMIC || plan->flow == EMU_FLOW_MBARRIER || plan->flow == EMU_FLOW_COPY)
         plan->address = slot_of(op->arg[gives_result(i) ? 1 : 0]);
+    plan->reads_only =
+        plan->flow == EMU_FLOW_LOAD && ((op->mods.flags & EMU_NON_COHERENT) || emu_text_is(i->opcode, "ldu"));
+    all->has_read_only |= plan->reads_only;
     all->copies_arrive |= plan->flow == EMU_FLOW_MBARRIER && emu_text_is(i->opcode, "cp");
     memcpy(plan->source, sources, sizeof plan->source);
     memcpy(plan->write, writes, sizeof plan->write);

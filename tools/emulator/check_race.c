@@ -9,7 +9,8 @@
    barrier after it) takes it. What the check does not see, always in favour of the program: what one lane acquires counts
    for its warp, and from another block for its whole block; a cell keeps one write and the readers of two warps;
    bytes of a word that several threads wrote are known by the last one only. Writes of the value that is there already
-   do not count. Asynchronous copies and mbarriers: check_race_async.c. */
+   do not count. Asynchronous copies and mbarriers: check_race_async.c; loads of read-only data:
+   check_read_only.c. */
 #include "check_race.h"
 
 #include <stdio.h>
@@ -49,8 +50,10 @@ void emu_race_free(emu_block *b)
 
 void emu_race_launch_end(emu_launch *l)
 {
-    if (l->race_grid)
+    if (l->race_grid) {
+        emu_read_only_free(l->race_grid);
         emu_arena_free(&l->race_grid->arena);
+    }
     free(l->race_grid);
     l->race_grid = NULL;
 }
@@ -183,6 +186,16 @@ void emu_race_fence(emu_warp *w, uint32_t mask, unsigned scope)
     r->time++;
 }
 
+emu_allocation *emu_race_allocation(const emu_block *b, const emu_op *op, uint64_t at)
+{
+    const emu_recent *recent = &b->recent[op->at % EMU_RECENT];
+    if (!emu_memory_contains(at))
+        return NULL;
+    emu_allocation *a =
+        at >= recent->base && at < recent->end ? recent->allocation : emu_memory_holding(at, 1);
+    return a && a->kind != EMU_ALLOCATION_CONST ? a : NULL;
+}
+
 static emu_race_cell *find_cell(emu_warp *w, const emu_op *op, uint64_t at, uint64_t *run)
 {
     emu_block *b = w->block;
@@ -192,12 +205,8 @@ static emu_race_cell *find_cell(emu_warp *w, const emu_op *op, uint64_t at, uint
         *run = r->run;
         return &r->shared[shared / 4];
     }
-    if (!emu_memory_contains(at))
-        return NULL;
-    const emu_recent *recent = &b->recent[op->at % EMU_RECENT];
-    emu_allocation *a =
-        at >= recent->base && at < recent->end ? recent->allocation : emu_memory_holding(at, 1);
-    if (!a || a->kind == EMU_ALLOCATION_CONST)
+    emu_allocation *a = emu_race_allocation(b, op, at);
+    if (!a)
         return NULL;
     if (!a->race) {
         a->race_bytes = (a->bytes / 4 + 8) * sizeof(emu_race_cell);
@@ -287,7 +296,6 @@ static void report(access *a)
     emu_warp *w = a->warp;
     const emu_race_record *o = &a->other;
     const emu_launch *l = w->block->launch;
-    const uint32_t *n = l->block, *g = l->grid;
     if (!a->racing)
         return;
     bool same_warp = o->block == w->block->index && o->clock == w->id;
@@ -295,9 +303,7 @@ static void report(access *a)
     uint32_t others = same_warp && !o->pending ? lanes & ~(1u << first) : lanes;
     uint32_t t =
         o->clock % w->block->warp_count * EMU_LANES + (uint32_t)__builtin_ctz(others ? others : lanes);
-    snprintf(thread, sizeof thread, "thread (%u,%u,%u) of block (%llu,%llu,%llu)", t % n[0], t / n[0] % n[1],
-             t / n[0] / n[1], (unsigned long long)(o->block % g[0]),
-             (unsigned long long)(o->block / g[0] % g[1]), (unsigned long long)(o->block / g[0] / g[1]));
+    emu_watch_thread(w, o->block, t, thread, sizeof thread);
     const char *verb = a->writes ? "writes" : "reads", *other_verb = a->other_wrote ? "writes" : "reads";
     unsigned line = l->program->instructions[o->at]->line;
     emu_watch_place(w, a->racing_at, place, sizeof place);
@@ -458,8 +464,11 @@ void emu_race_access(emu_warp *w, const emu_op *op, uint32_t mask, unsigned byte
     access a = {
         .warp = w, .op = op, .plan = plan, .bytes = bytes, .reads = is_atomic || !writes, .writes = writes};
     b->watch->race->step++;
-    if (op->mods.space == EMU_CONST || op->mods.space == EMU_PARAM || op->mods.space == EMU_LOCAL ||
-        (op->mods.flags & EMU_NON_COHERENT))
+    if (op->mods.space == EMU_CONST || op->mods.space == EMU_PARAM || op->mods.space == EMU_LOCAL)
+        return;
+    if (plan->reads_only || (writes && b->watch->plans->has_read_only))
+        emu_read_only_access(w, op, mask, bytes, writes, at);
+    if (plan->reads_only)
         return;
     for (a.lane = 0; a.lane < EMU_LANES; a.lane++)
         if (mask >> a.lane & 1) {

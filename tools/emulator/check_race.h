@@ -37,6 +37,7 @@ typedef struct emu_race_place {
 struct emu_race_grid {
     emu_arena arena;
     emu_race_place *places[4096];
+    struct emu_read_only *read_only;
     uint64_t run;
 };
 
@@ -64,6 +65,8 @@ static inline void emu_race_raise(uint32_t *to, uint32_t time)
         *to = time;
 }
 
+/* The allocation that a global address lies in; NULL: it is no global address, or one of .const. */
+emu_allocation *emu_race_allocation(const emu_block *block, const emu_op *op, uint64_t at);
 emu_race_place *emu_race_place_of(emu_launch *launch, uint64_t at, uint64_t run);
 void emu_race_acquire(emu_warp *warp, const emu_race_place *place, bool wide);
 /* To be acquired by the next fence or barrier. */
@@ -74,5 +77,10 @@ void emu_race_release_fenced(emu_warp *warp, emu_race_place *place, uint32_t lan
 
 /* check_race_async.c: the arrivals of a phase, of the mbarrier at the host address `at`. */
 void emu_race_mbarrier(emu_warp *warp, const emu_plan *plan, uint32_t lane, uint64_t at);
+
+/* check_read_only.c: a write, or a load of read-only data. */
+void emu_read_only_access(emu_warp *warp, const emu_op *op, uint32_t mask, unsigned bytes, bool writes,
+                          const uint64_t at[EMU_LANES]);
+void emu_read_only_free(struct emu_race_grid *grid);
 
 #endif

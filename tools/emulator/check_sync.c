@@ -2,6 +2,7 @@
 #include "check.h"
 
 #include "launch.h"
+#include "watch.h"
 
 enum { LAUNCH_FAILED = 719 };
 
@@ -28,4 +29,14 @@ void emu_report_divergent_barrier(emu_warp *w)
     emu_fault(w, f->pc, f->mask, LAUNCH_FAILED,
               "waits at an aligned barrier while lanes 0x%08x of its warp wait at another one, in line %u%s",
               g->mask, p->instructions[g->pc->at]->line, emu_source_of(p, g->pc->at, source));
+}
+
+void emu_report_exited(emu_warp *w, const emu_op *op, uint32_t lanes, unsigned count, uint32_t first,
+                       bool of_block)
+{
+    char thread[96];
+    emu_watch_thread(w, w->block->index, first, thread, sizeof thread);
+    emu_note(w, op, lanes, EMU_NOBODY,
+             "is at an aligned barrier that %u thread%s of its %s skip%s by ending, first %s", count,
+             count == 1 ? "" : "s", of_block ? "block" : "warp", count == 1 ? "s" : "", thread);
 }

@@ -77,3 +77,12 @@ const char *emu_watch_place(const emu_warp *w, uint64_t at, char *text, size_t r
         snprintf(text, room, "0x%llx", (unsigned long long)at);
     return text;
 }
+
+const char *emu_watch_thread(const emu_warp *w, uint64_t block, uint32_t thread, char *text, size_t room)
+{
+    const uint32_t *n = w->block->launch->block, *g = w->block->launch->grid;
+    snprintf(text, room, "thread (%u,%u,%u) of block (%llu,%llu,%llu)", thread % n[0], thread / n[0] % n[1],
+             thread / n[0] / n[1], (unsigned long long)(block % g[0]),
+             (unsigned long long)(block / g[0] % g[1]), (unsigned long long)(block / g[0] / g[1]));
+    return text;
+}

@@ -25,10 +25,17 @@ typedef struct CUgraph_st *CUgraph;
 typedef struct CUgraphExec_st *CUgraphExec;
 typedef struct CUgraphNode_st *CUgraphNode;
 typedef struct CUlinkState_st *CUlinkState;
+typedef struct CUgreenCtx_st *CUgreenCtx;
 
 typedef struct CUuuid {
     char bytes[16];
 } CUuuid;
+
+typedef struct CUctxCreateParams {
+    void *execAffinityParams;
+    int numExecAffinityParams;
+    void *cigParams;
+} CUctxCreateParams;
 
 typedef struct CUlaunchAttribute {
     unsigned id;
@@ -56,6 +63,11 @@ enum { CU_STREAM_LEGACY_HANDLE = 1, CU_STREAM_PER_THREAD_HANDLE = 2 };
 enum { CU_LAUNCH_COOPERATIVE = 2, CU_LAUNCH_CLUSTER_DIMENSION = 4 };
 
 /* Initialisation, errors */
+/* The names that a program compiled with CUDA_API_PER_THREAD_DEFAULT_STREAM calls. Work is done when it is submitted, so one
+   default stream is like another. */
+#define EMU_PER_THREAD(function, suffix)                                                                     \
+    __typeof__(function) function##suffix __attribute__((alias(#function)))
+
 EMU_API CUresult cuInit(unsigned flags);
 EMU_API CUresult cuDriverGetVersion(int *version);
 EMU_API CUresult cuGetErrorName(CUresult error, const char **name);
@@ -63,6 +75,7 @@ EMU_API CUresult cuGetErrorString(CUresult error, const char **text);
 EMU_API CUresult cuGetProcAddress(const char *symbol, void **function, int version, uint64_t flags);
 EMU_API CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, uint64_t flags,
                                      int *status);
+EMU_API CUresult cuGetExportTable(const void **table, const CUuuid *id);
 
 /* Devices */
 EMU_API CUresult cuDeviceGetCount(int *count);
@@ -85,15 +98,18 @@ EMU_API CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned flags);
 EMU_API CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device);
 EMU_API CUresult cuCtxCreate_v3(CUcontext *context, void *affinity, int count, unsigned flags,
                                 CUdevice device);
-EMU_API CUresult cuCtxCreate_v4(CUcontext *context, void *parameters, unsigned flags, CUdevice device);
+EMU_API CUresult cuCtxCreate_v4(CUcontext *context, const CUctxCreateParams *parameters, unsigned flags,
+                                CUdevice device);
 EMU_API CUresult cuCtxDestroy_v2(CUcontext context);
 EMU_API CUresult cuCtxPushCurrent_v2(CUcontext context);
 EMU_API CUresult cuCtxPopCurrent_v2(CUcontext *context);
 EMU_API CUresult cuCtxSetCurrent(CUcontext context);
 EMU_API CUresult cuCtxGetCurrent(CUcontext *context);
 EMU_API CUresult cuCtxGetDevice(CUdevice *device);
+EMU_API CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext context);
 EMU_API CUresult cuCtxGetFlags(unsigned *flags);
 EMU_API CUresult cuCtxSynchronize(void);
+EMU_API CUresult cuCtxSynchronize_v2(CUcontext context);
 EMU_API CUresult cuCtxGetApiVersion(CUcontext context, unsigned *version);
 EMU_API CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest);
 EMU_API CUresult cuCtxGetLimit(size_t *value, int limit);
@@ -170,6 +186,7 @@ EMU_API CUresult cuStreamSynchronize(CUstream stream);
 EMU_API CUresult cuStreamQuery(CUstream stream);
 EMU_API CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags);
 EMU_API CUresult cuStreamGetCtx(CUstream stream, CUcontext *context);
+EMU_API CUresult cuStreamGetCtx_v2(CUstream stream, CUcontext *context, CUgreenCtx *green);
 EMU_API CUresult cuStreamGetFlags(CUstream stream, unsigned *flags);
 EMU_API CUresult cuStreamGetPriority(CUstream stream, int *priority);
 EMU_API CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void *data, unsigned flags);
@@ -206,5 +223,24 @@ EMU_API CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, u
 EMU_API CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream);
 EMU_API CUresult cuGraphUpload(CUgraphExec exec, CUstream stream);
 EMU_API CUresult cuGraphExecDestroy(CUgraphExec exec);
+
+/* clang-format off */
+#define EMU_PER_THREAD_NAMES(X) \
+    X(cuGraphLaunch, _ptsz) X(cuGraphUpload, _ptsz) X(cuStreamBeginCapture_v2, _ptsz) \
+    X(cuStreamEndCapture, _ptsz) X(cuStreamIsCapturing, _ptsz) X(cuLaunchCooperativeKernel, _ptsz) \
+    X(cuLaunchKernelEx, _ptsz) X(cuLaunchKernel, _ptsz) X(cuMemAllocAsync, _ptsz) \
+    X(cuMemFreeAsync, _ptsz) X(cuMemcpyAsync, _ptsz) X(cuMemcpyDtoDAsync_v2, _ptsz) \
+    X(cuMemcpyDtoD_v2, _ptds) X(cuMemcpyDtoHAsync_v2, _ptsz) X(cuMemcpyDtoH_v2, _ptds) \
+    X(cuMemcpyHtoDAsync_v2, _ptsz) X(cuMemcpyHtoD_v2, _ptds) X(cuMemcpy, _ptds) \
+    X(cuMemsetD16Async, _ptsz) X(cuMemsetD16_v2, _ptds) X(cuMemsetD32Async, _ptsz) \
+    X(cuMemsetD32_v2, _ptds) X(cuMemsetD8Async, _ptsz) X(cuMemsetD8_v2, _ptds) \
+    X(cuEventRecordWithFlags, _ptsz) X(cuEventRecord, _ptsz) X(cuLaunchHostFunc, _ptsz) \
+    X(cuStreamAddCallback, _ptsz) X(cuStreamGetCtx, _ptsz) X(cuStreamGetFlags, _ptsz) \
+    X(cuStreamGetPriority, _ptsz) X(cuStreamQuery, _ptsz) X(cuStreamSynchronize, _ptsz) \
+    X(cuStreamWaitEvent, _ptsz) X(cuStreamGetCtx_v2, _ptsz)
+/* clang-format on */
+#define EMU_DECLARE(function, suffix) EMU_API __typeof__(function) function##suffix;
+EMU_PER_THREAD_NAMES(EMU_DECLARE)
+#undef EMU_DECLARE
 
 #endif

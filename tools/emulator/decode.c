@@ -79,13 +79,16 @@ static void decode_instruction(emu_decoder *d, const emu_instruction *i)
     d->is_first = true;
     d->temporaries_used = 0;
     emu_op op = {0};
-    const emu_row *row = emu_match(d->in, i, &op.mods);
+    emu_text modifiers[EMU_MAX_MODIFIERS];
+    emu_instruction ordered = *i;
+    const emu_row *row = emu_match(d->in, i, &op.mods, modifiers);
     if (!row)
         return;
+    ordered.modifiers = modifiers;
     decode_guard(d, i);
     op.run = row->by_type ? row->by_type[op.mods.type] : row->pick ? row->pick(&op.mods) : row->run;
     if (row->decode)
-        row->decode(d, i, &op);
+        row->decode(d, &ordered, &op);
     else if (!op.run)
         emu_decode_error(d, "this combination of modifiers is not one that '%s' has", row->opcode);
     else
@@ -106,13 +109,15 @@ static void decode_function(emu_decoder *d, emu_placed *placed)
 {
     const emu_function *f = placed->function;
     d->placed = placed;
+    if (f->lacks.what)
+        emu_log_unsupported(d->in->log, f->lacks.line, f->lacks.text, "%s", f->lacks.what);
     placed->start = d->ops.count;
     placed->op_of_instruction =
         emu_arena_alloc(&d->program->arena, (f->instruction_count + 1) * sizeof(uint32_t));
     for (size_t i = 0; i < f->instruction_count; i++) {
         placed->op_of_instruction[i] = (uint32_t)d->ops.count;
         decode_instruction(d, &f->instructions[i]);
-        if (d->in->log->errors >= EMU_MAX_ERRORS)
+        if (emu_log_wrong(d->in->log) >= EMU_MAX_ERRORS)
             return;
     }
     placed->op_of_instruction[f->instruction_count] = (uint32_t)d->ops.count;
@@ -189,7 +194,7 @@ emu_program *emu_decode(const emu_decode_input *in)
     emu_collect(&d, in->kernel);
     emu_place_shared(&d);
     emu_placed **functions = d.functions.items;
-    for (size_t i = 0; i < d.functions.count && in->log->errors < EMU_MAX_ERRORS; i++)
+    for (size_t i = 0; i < d.functions.count && emu_log_wrong(in->log) < EMU_MAX_ERRORS; i++)
         decode_function(&d, functions[i]);
     if (in->log->errors) {
         emu_program_free(p);

@@ -98,8 +98,6 @@ void emu_log_append(emu_log *log, const char *format, ...)
 
 static void append_error(emu_log *log, uint32_t line, emu_text line_text, const char *format, va_list args)
 {
-    if (++log->errors > EMU_MAX_ERRORS)
-        return;
     emu_log_append(log, "line %u: error: ", line);
     append(log, format, args);
     emu_log_append(log, "\n");
@@ -110,6 +108,9 @@ static void append_error(emu_log *log, uint32_t line, emu_text line_text, const 
 void emu_log_error(emu_log *log, uint32_t line, emu_text line_text, const char *format, ...)
 {
     va_list args;
+    log->errors++;
+    if (emu_log_wrong(log) > EMU_MAX_ERRORS)
+        return;
     va_start(args, format);
     append_error(log, line, line_text, format, args);
     va_end(args);
@@ -118,7 +119,9 @@ void emu_log_error(emu_log *log, uint32_t line, emu_text line_text, const char *
 void emu_log_unsupported(emu_log *log, uint32_t line, emu_text line_text, const char *format, ...)
 {
     va_list args;
-    log->unsupported++;
+    log->errors++;
+    if (++log->unsupported > EMU_MAX_ERRORS)
+        return;
     va_start(args, format);
     append_error(log, line, line_text, format, args);
     va_end(args);

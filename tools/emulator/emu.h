@@ -45,7 +45,12 @@ typedef struct emu_log {
     unsigned unsupported; /* of the errors, those about PTX that is right, and that is not emulated */
 } emu_log;
 
-#define EMU_MAX_ERRORS 20
+#define EMU_MAX_ERRORS 20 /* that are shown, of either kind */
+
+static inline unsigned emu_log_wrong(const emu_log *log)
+{
+    return log->errors - log->unsupported;
+}
 
 /* Adds "line N: ...", then the source line itself when `line_text` is not empty. */
 void emu_log_error(emu_log *log, uint32_t line, emu_text line_text, const char *format, ...)

@@ -245,7 +245,7 @@ static bool exists(const emu_mods *m)
 
 static emu_handler *pick_atom(const emu_mods *m)
 {
-    return exists(m) ? atom : NULL;
+    return exists(m) && m->mode != CAS ? atom : NULL;
 }
 
 static emu_handler *pick_red(const emu_mods *m)
@@ -311,10 +311,6 @@ static const emu_row rows[] = {
      .pick = pick_atom_vector},
     {"atom", SEM "p:global? " OPERATIONS " noftz L2::cache_hint? v:v2|v4|v8 @half", "=*x [] *x hint?", 81, 90,
      .pick = pick_atom_vector},
-    {"atom", SEM "p:global? v:v2|v4 t:f32 " OPERATIONS " L2::cache_hint?", "=*t [] *t hint?", 81, 90,
-     .pick = pick_atom_vector}, /* as the ISA's examples have it */
-    {"atom", SEM "p:global? v:v2|v4|v8 @half " OPERATIONS " noftz L2::cache_hint?", "=*x [] *x hint?", 81, 90,
-     .pick = pick_atom_vector},
     {"red", SEM_RED SPACE OPERATIONS SCALARS, "[] t hint?", .pick = pick_red},
     {"red", SEM_RED SPACE OPERATIONS " noftz L2::cache_hint? t:f16|f16x2", "[] t hint?", 62, 60,
      .pick = pick_add_half_red},
@@ -323,10 +319,6 @@ static const emu_row rows[] = {
     {"red", SEM_RED "p:global? " OPERATIONS " L2::cache_hint? v:v2|v4 t:f32", "[] *t hint?", 81, 90,
      .pick = pick_red_vector},
     {"red", SEM_RED "p:global? " OPERATIONS " noftz L2::cache_hint? v:v2|v4|v8 @half", "[] *x hint?", 81, 90,
-     .pick = pick_red_vector},
-    {"red", SEM_RED "p:global? v:v2|v4 t:f32 " OPERATIONS " L2::cache_hint?", "[] *t hint?", 81, 90,
-     .pick = pick_red_vector},
-    {"red", SEM_RED "p:global? v:v2|v4|v8 @half " OPERATIONS " noftz L2::cache_hint?", "[] *x hint?", 81, 90,
      .pick = pick_red_vector},
 };
 

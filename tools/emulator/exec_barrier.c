@@ -70,7 +70,7 @@ HANDLER(barrier_red)
 }
 
 #define POPC_MODE  " m:-|popc t:u32"
-#define LOGIC_MODE " m:-|popc|and|or t:pred"
+#define LOGIC_MODE " m:-|-|and|or t:pred"
 
 static const emu_row rows[] = {
     {"bar", "cta? sync", "barrier threads?", .run = bar_sync},
@@ -83,9 +83,8 @@ static const emu_row rows[] = {
     {"barrier", "cta? arrive aligned?", "barrier threads", 60, 30, .run = barrier_arrive},
     {"barrier", "cta? red m:-|popc aligned? t:u32", "=t barrier zero !p", 60, 30, .run = barrier_red},
     {"barrier", "cta? red m:-|popc aligned? t:u32", "=t barrier threads !p", 60, 30, .run = barrier_red},
-    {"barrier", "cta? red m:-|popc|and|or aligned? t:pred", "=t barrier zero !p", 60, 30, .run = barrier_red},
-    {"barrier", "cta? red m:-|popc|and|or aligned? t:pred", "=t barrier threads !p", 60, 30,
-     .run = barrier_red},
+    {"barrier", "cta? red m:-|-|and|or aligned? t:pred", "=t barrier zero !p", 60, 30, .run = barrier_red},
+    {"barrier", "cta? red m:-|-|and|or aligned? t:pred", "=t barrier threads !p", 60, 30, .run = barrier_red},
 };
 
 EXPORT_ROWS(emu_rows_barrier);

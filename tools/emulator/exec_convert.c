@@ -237,12 +237,12 @@ static emu_handler *pick_fast(const emu_mods *m)
     return any;
 }
 
-/* .sat is for destinations that do not hold every value of the source; of the floats .bf16 has none. */
+/* .sat is for destinations that do not hold every value of the source. */
 static bool can_saturate(const emu_mods *m)
 {
     unsigned from = emu_types[m->source].bytes, to = emu_types[m->type].bytes;
     if (is_float(m->source) || is_float(m->type))
-        return m->type != EMU_BF16;
+        return true;
     return is_signed(m->source) == is_signed(m->type) ? to < from : is_signed(m->source) || to <= from;
 }
 
@@ -299,8 +299,8 @@ static const emu_row rows[] = {
     {"cvt", "r:rn|rz relu? satfinite relu? t:f16 s:f32", "=~t s", 81, 80, .pick = pick_rounded},
     {"cvt", "r:rn|rz relu? satfinite relu? t:bf16 s:f32", "=t s", 81, 80, .pick = pick_rounded},
     {"cvt", "ftz? t:f32 s:bf16", "=t s", 71, 80, .pick = pick_unrounded},
-    {"cvt", "ftz? sat? t:" WITH_BF16 " s:" WITH_BF16, "=~t ~s", 78, 90, .pick = pick_unrounded},
-    {"cvt", ROUNDING " ftz? sat? t:" WITH_BF16 " s:" WITH_BF16, "=~t ~s", 78, 90, .pick = pick_rounded},
+    {"cvt", "ftz? t:" WITH_BF16 " s:" WITH_BF16, "=t s", 78, 90, .pick = pick_unrounded},
+    {"cvt", ROUNDING " ftz? t:" WITH_BF16 " s:" WITH_BF16, "=t s", 78, 90, .pick = pick_rounded},
     {"cvt", "r:rn|rz relu? t:f16x2|bf16x2 s:f32", "=~t s s", 70, 80, .pick = pick_pair},
     {"cvt", "r:rn|rz relu? satfinite relu? t:f16x2|bf16x2 s:f32", "=~t s s", 81, 80, .pick = pick_pair},
     {"cvt", "r:rna t:tf32 s:f32", "=t s", 70, 80, .run = any},

@@ -8,11 +8,18 @@
 
 #define CONST_BANK_BYTES 65536
 
-static CUresult check_target(const emu_module *m, const emu_device *device, emu_log *log)
+static CUresult check_target(const emu_module *m, const emu_device *device, emu_log *log, emu_log *notes)
 {
     unsigned newest = emu_driver_ptx_version(emu_the_driver.version);
     unsigned introduced = emu_target_version(m->target.number, m->target.kind);
-    if (m->version > newest) {
+    if (m->version && m->version <= newest && !emu_is_ptx_version(m->version)) {
+        emu_log_error(log, 1, (emu_text){0}, "there is no .version %u.%u", m->version / 10, m->version % 10);
+        return CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
+    }
+    if (m->version > newest && !emu_the_driver.is_version_chosen)
+        emu_log_append(notes, "note: .version %u.%u is newer than %u.%u, by whose rules it is read\n",
+                       m->version / 10, m->version % 10, newest / 10, newest % 10);
+    if (m->version > newest && emu_the_driver.is_version_chosen) {
         emu_log_error(log, 1, (emu_text){0},
                       ".version %u.%u is newer than %u.%u, the newest that this driver takes",
                       m->version / 10, m->version % 10, newest / 10, newest % 10);
@@ -153,56 +160,73 @@ static emu_program *decode(CUmodule m, const emu_function *f, emu_log *log)
     return emu_decode(&in);
 }
 
-static void add_function(CUmodule m, const emu_function *f, emu_program *program, emu_log *log)
+/* program is NULL where the kernel asks for what is not emulated, `refusal` says then for what. */
+static void add_function(CUmodule m, const emu_function *f, emu_program *program, const char *refusal,
+                         emu_log *log)
 {
     CUfunction function = emu_alloc(sizeof *function);
     function->module = m;
     function->function = f;
     function->program = program;
     function->name = emu_arena_format(&m->parsed->arena, "%.*s", EMU_TEXT(f->name));
-    function->max_dynamic_shared_bytes = (int)(EMU_SHARED_PER_BLOCK - program->static_shared_bytes);
     function->preferred_carveout = -1;
     function->next = m->functions;
     m->functions = function;
     emu_register(function, EMU_FUNCTION);
+    if (!program) {
+        function->refusal =
+            emu_arena_format(&m->parsed->arena, "kernel '%s' is refused:\n%s", function->name, refusal);
+        return;
+    }
+    function->max_dynamic_shared_bytes = (int)(EMU_SHARED_PER_BLOCK - program->static_shared_bytes);
     if (program->static_shared_bytes > EMU_SHARED_PER_BLOCK)
         emu_log_error(log, f->line, (emu_text){0},
                       "kernel '%.*s' declares %u bytes of shared memory, %u are the most", EMU_TEXT(f->name),
                       program->static_shared_bytes, EMU_SHARED_PER_BLOCK);
 }
 
-static void decode_functions(CUmodule m, emu_log *log)
+/* Every function has to be right; one that is right and not emulated is refused when it is asked for. */
+static void decode_functions(CUmodule m, emu_log *log, emu_log *notes)
 {
-    for (const emu_function *f = m->parsed->functions; f && log->errors == log->unsupported; f = f->next) {
+    for (const emu_function *f = m->parsed->functions; f && !log->errors; f = f->next) {
         if (!f->is_defined)
             continue;
-        emu_program *program = decode(m, f, log);
-        if (program && f->is_entry)
-            add_function(m, f, program, log);
+        emu_log own = {0};
+        emu_program *program = decode(m, f, &own);
+        if (emu_log_wrong(&own)) {
+            emu_log_free(log);
+            *log = own;
+            continue;
+        }
+        if (f->is_entry)
+            add_function(m, f, program, own.text, log);
         else
             emu_program_free(program); /* a device function by itself: only to see whether it is right */
+        if (f->is_entry && !program)
+            emu_log_append(notes, "%s", m->functions->refusal);
+        emu_log_free(&own);
     }
 }
 
 /* Tools tell a text that is no PTX from one that a device would take. */
-static CUresult refusal(const emu_log *log)
+static CUresult result_of(const emu_log *log)
 {
-    return log->errors == log->unsupported ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_PTX;
+    return emu_log_wrong(log) ? CUDA_ERROR_INVALID_PTX : CUDA_ERROR_NOT_SUPPORTED;
 }
 
-static CUresult load(CUmodule m, emu_log *log)
+static CUresult load(CUmodule m, emu_log *log, emu_log *notes)
 {
     emu_text source = {m->source + 1, strlen(m->source + 1)};
     bool parsed = emu_parse(m->parsed, source, log);
     emu_log target_log = {0};
-    CUresult r = check_target(m->parsed, m->context->device, &target_log);
+    CUresult r = check_target(m->parsed, m->context->device, &target_log, notes);
     if (r != CUDA_SUCCESS) { /* nothing else matters then */
         emu_log_free(log);
         *log = target_log;
         return r;
     }
     if (!parsed)
-        return refusal(log);
+        return result_of(log);
     m->addresses = emu_arena_alloc(&m->parsed->arena, m->parsed->symbol_count * sizeof *m->addresses);
     m->globals = emu_arena_alloc(&m->parsed->arena, m->parsed->symbol_count * sizeof *m->globals);
     if (!place_const(m, log) || !place_globals(m, log))
@@ -210,11 +234,11 @@ static CUresult load(CUmodule m, emu_log *log)
     for (size_t i = 0; i < m->parsed->variable_count; i++)
         initialise(m, m->parsed->variables[i], log);
     if (!log->errors)
-        decode_functions(m, log);
-    return log->errors ? refusal(log) : CUDA_SUCCESS;
+        decode_functions(m, log, notes);
+    return log->errors ? result_of(log) : CUDA_SUCCESS;
 }
 
-CUresult emu_load_module(CUcontext context, const char *text, emu_log *log, CUmodule *module)
+CUresult emu_load_module(CUcontext context, const char *text, emu_log *log, emu_log *notes, CUmodule *module)
 {
     CUmodule m = emu_alloc(sizeof *m);
     size_t size = strlen(text);
@@ -226,7 +250,7 @@ CUresult emu_load_module(CUcontext context, const char *text, emu_log *log, CUmo
     /* decimal points must mean the same in every locale */
     locale_t c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     locale_t before = c_locale ? uselocale(c_locale) : (locale_t)0;
-    CUresult r = load(m, log);
+    CUresult r = load(m, log, notes);
     if (c_locale) {
         uselocale(before);
         freelocale(c_locale);

@@ -49,6 +49,7 @@ struct emu_symbol {
     uint64_t bytes;
     uint32_t alignment;
     bool is_external, is_unsized, is_array, is_parameter, is_entry_parameter;
+    bool is_opaque; /* .texref and its like */
     emu_initial *initial;
     size_t initial_count;
     /* labels: index of the next instruction of the function; lists of targets */
@@ -113,6 +114,13 @@ typedef struct emu_instruction {
     emu_scope *scope;
 } emu_instruction;
 
+/* Something that is right and not emulated; `what` is NULL when there is nothing. */
+typedef struct emu_lack {
+    const char *what;
+    uint32_t line;
+    emu_text text; /* of the line */
+} emu_lack;
+
 struct emu_function {
     emu_function *next;
     emu_text name;
@@ -128,6 +136,7 @@ struct emu_function {
     unsigned max_threads[3], required_threads[3]; /* 0: not given */
     bool has_max_threads, has_required_threads;
     unsigned min_blocks, max_registers;
+    emu_lack lacks; /* among its directives and parameters */
 };
 
 /* What a pointer to the function holds: no address of memory, and not null. */
@@ -146,6 +155,7 @@ typedef struct emu_module {
         unsigned number; /* 90 for sm_90a */
         char kind;       /* 0, a, f */
         emu_text name;
+        bool independent_samplers; /* texmode_independent */
     } target;
     emu_scope *scope;
     emu_symbol *buckets[EMU_BUCKETS];

@@ -1,12 +1,7 @@
 /* Finding the table row for an instruction's modifiers: see operations.h. */
 #include "operations.h"
 
-#include "targets.h"
-
-#include <stdio.h>
 #include <string.h>
-
-enum { MOST_MODIFIERS = 24 };
 
 static const struct {
     const char *name, *item;
@@ -94,39 +89,6 @@ static const word_value comparisons[] = {
     {"eq", 0},   {"ne", 1},   {"lt", 2},  {"le", 3},  {"gt", 4},   {"ge", 5},
     {"equ", 6},  {"neu", 7},  {"ltu", 8}, {"leu", 9}, {"gtu", 10}, {"geu", 11},
     {"num", 12}, {"nan", 13}, {"lo", 14}, {"ls", 15}, {"hi", 16},  {"hs", 17},
-};
-
-/* Modifiers that need more than the row that they stand in. */
-static const struct {
-    const char *word;
-    unsigned version, target;
-} floors[] = {
-    {"relu", 70, 80},
-    {"NaN", 70, 80},
-    {"xorsign", 72, 86},
-    {"oob", 81, 90},
-    {"L1::evict_normal", 74, 70},
-    {"L1::evict_unchanged", 74, 70},
-    {"L1::evict_first", 74, 70},
-    {"L1::evict_last", 74, 70},
-    {"L1::no_allocate", 74, 70},
-    {"L2::evict_normal", 74, 80},
-    {"param::entry", 83, 0},
-    {"param::func", 83, 0},
-
-    {"L2::64B", 74, 75},
-    {"L2::128B", 74, 75},
-    {"L2::256B", 74, 80},
-    {"L2::cache_hint", 74, 80},
-    {"v8", 81, 90},
-    {"cluster", 78, 90},
-    {"shared::cluster", 78, 90},
-    {"shared::cta", 78, 30},
-    {"relaxed", 60, 70},
-    {"acquire", 60, 70},
-    {"release", 60, 70},
-    {"acq_rel", 60, 70},
-    {"mmio", 82, 70},
 };
 
 /* One item of a modifier pattern. */
@@ -231,96 +193,130 @@ static void keep(emu_mods *mods, char field, emu_text word, unsigned index)
     }
 }
 
-/* How far the modifiers go along with the row; all of them and a complete row: true. */
-static bool match_row(const emu_row *row, const emu_instruction *in, emu_mods *mods, size_t *matched,
-                      const char **wanted)
+/* Words that ptxas reads as a part of the instruction's name. */
+static const struct {
+    const char *opcodes, *words;
+} name_words[] = {
+    {"|mul|mad|madc|mul24|mad24|", "|lo|hi|wide|"},
+    {"|dp2a|", "|lo|hi|"},
+    {"|shf|", "|l|r|"},
+    {"|div|", "|full|"},
+    {"|cvta|", "|to|"},
+    {"|cvt|", "|pack|"},
+    {"|brx|", "|idx|"},
+    {"|setmaxnreg|", "|inc|dec|"},
+    {"|createpolicy|", "|fractional|"},
+    {"|fence|membar|", "|proxy|"},
+    {"|bar|barrier|", "|cta|warp|arrive|red|"},
+    {"|cp|", "|async|commit_group|wait_group|wait_all|mbarrier|arrive|"},
+    {"|mbarrier|",
+     "|init|inval|expect_tx|complete_tx|pending_count|arrive|arrive_drop|test_wait|try_wait|parity|"},
+};
+
+static bool is_listed(const char *list, emu_text word)
 {
-    item items[MAX_ITEMS];
-    size_t count = parse_pattern(row->modifiers, items), at = 0;
-    bool used[MAX_ITEMS] = {false};
-    *mods = (emu_mods){.count = 1};
-    *matched = 0;
-    for (; *matched < in->modifier_count; ++*matched) {
-        emu_text word = in->modifiers[*matched];
-        size_t i = at;
-        unsigned index = 0;
-        while (i < count && (used[i] || !matches(&items[i], word, &index)) && (used[i] || items[i].optional))
-            i++;
-        if (i == count || used[i] || !matches(&items[i], word, &index)) {
-            *wanted = at < count ? items[at].from : "";
-            return false;
-        }
-        used[i] = true;
-        keep(mods, items[i].field, word, index);
-        if (!items[i].optional)
-            at = i + 1;
-    }
-    for (size_t i = at; i < count; i++)
-        if (!items[i].optional) {
-            *wanted = items[i].from;
-            return false;
-        }
-    return true;
+    for (const char *at = list + 1; *at; at += strcspn(at, "|") + 1)
+        if (emu_text_same((emu_text){at, strcspn(at, "|")}, word))
+            return true;
+    return false;
 }
 
-static void log_no_form(const emu_decode_input *in, const emu_instruction *i, size_t best, const char *wanted)
+/* Modifiers of one kind keep the ISA's order among themselves, those of the name stand first. */
+typedef enum word_kind {
+    IN_NAME,
+    IS_TYPE,
+    IS_LAYOUT,
+    IS_SPACE,
+    IS_PRIORITY,
+    IS_OPERATION,
+    IS_FREE,
+    WORD_KINDS
+} word_kind;
+
+static word_kind kind_of(emu_text opcode, emu_text word)
+{
+    static const char *const lists[WORD_KINDS] = {
+        [IS_TYPE] = "|e4m3|e5m2|e3m2|e2m3|e2m1|s4|u4|s2|u2|b1|",
+        [IS_LAYOUT] = "|row|col|",
+        [IS_SPACE] = "|global|shared|shared::cta|shared::cluster|",
+        [IS_PRIORITY] = "|L2::evict_last|L2::evict_normal|L2::evict_first|L2::evict_unchanged|",
+        [IS_OPERATION] = "|xor|and|popc|",
+    };
+    for (size_t i = 0; i < sizeof name_words / sizeof *name_words; i++)
+        if (is_listed(name_words[i].opcodes, opcode) && is_listed(name_words[i].words, word))
+            return IN_NAME;
+    if (emu_type_named(word) != EMU_NONE)
+        return IS_TYPE;
+    for (word_kind k = IS_TYPE; k < IS_FREE; k++)
+        if (is_listed(lists[k], word))
+            return k;
+    return IS_FREE;
+}
+
+/* How a row's items take an instruction's modifiers. */
+typedef struct match {
+    item items[MAX_ITEMS];
+    size_t count, matched;
+    emu_text words[MAX_ITEMS]; /* by item; empty: none */
+    size_t behind[WORD_KINDS]; /* 1 + the last item that took a word of the kind */
+} match;
+
+static bool is_late_in_name(const word_kind *kinds, size_t at)
+{
+    return at > 0 && kinds[at] == IN_NAME && kinds[at - 1] != IN_NAME;
+}
+
+/* ptxas takes modifiers in any order, and CUDA's own headers have atom.add.release.gpu. */
+static bool take_word(match *m, emu_text word, word_kind kind, emu_mods *mods)
+{
+    unsigned index;
+    for (size_t i = kind == IS_FREE ? 0 : m->behind[kind]; i < m->count; i++)
+        if (!m->words[i].size && matches(&m->items[i], word, &index)) {
+            m->words[i] = word;
+            m->behind[kind] = i + 1;
+            keep(mods, m->items[i].field, word, index);
+            return true;
+        }
+    return false;
+}
+
+/* How far the modifiers go along with the row; all of them and a complete row: true. */
+static bool match_row(const emu_row *row, const emu_instruction *in, const word_kind *kinds, emu_mods *mods,
+                      match *m, const char **wanted)
+{
+    *m = (match){0};
+    m->count = parse_pattern(row->modifiers, m->items);
+    *mods = (emu_mods){.count = 1};
+    *wanted = "";
+    while (m->matched < in->modifier_count && !is_late_in_name(kinds, m->matched) &&
+           take_word(m, in->modifiers[m->matched], kinds[m->matched], mods))
+        m->matched++;
+    size_t open = 0;
+    bool complete = m->matched == in->modifier_count;
+    while (open < m->count && (m->words[open].size || (complete && m->items[open].optional)))
+        open++;
+    if (open < m->count)
+        *wanted = m->items[open].from;
+    return complete && open == m->count;
+}
+
+static void log_no_form(const emu_decode_input *in, const emu_instruction *i, const word_kind *kinds,
+                        size_t best, const char *wanted)
 {
     while (strncmp(wanted, "-|", 2) == 0) /* a place that only counts */
         wanted += 2;
     size_t size = strcspn(wanted, " ?");
-    if (best < i->modifier_count)
+    if (best < i->modifier_count && is_late_in_name(kinds, best))
+        emu_log_error(in->log, i->line, i->text,
+                      "'.%.*s' belongs to the name of '%.*s': it comes before '.%.*s'",
+                      EMU_TEXT(i->modifiers[best]), EMU_TEXT(i->opcode), EMU_TEXT(i->modifiers[best - 1]));
+    else if (best < i->modifier_count)
         emu_log_error(in->log, i->line, i->text, "'.%.*s' is not a modifier that '%.*s' takes here%s%.*s",
                       EMU_TEXT(i->modifiers[best]), EMU_TEXT(i->opcode), size ? "; expected " : "", (int)size,
                       wanted);
     else
         emu_log_error(in->log, i->line, i->text, "'%.*s' needs one more modifier%s%.*s", EMU_TEXT(i->opcode),
                       size ? ": " : "", (int)size, wanted);
-}
-
-static bool has_floor(const emu_decode_input *in, const emu_instruction *i, const char *what,
-                      unsigned version, unsigned target)
-{
-    const emu_module *m = in->module;
-    if (m->version < version)
-        emu_log_error(in->log, i->line, i->text, "'%s' needs .version %u.%u", what, version / 10,
-                      version % 10);
-    else if (m->target.number < target)
-        emu_log_error(in->log, i->line, i->text, "'%s' needs .target sm_%u", what, target);
-    else
-        return true;
-    return false;
-}
-
-/* Hints of ld and st are for global memory, known or generic. */
-static bool has_hint_of_other_space(const emu_instruction *i, const emu_mods *mods)
-{
-    bool has_hint = false;
-    for (size_t m = 0; m < i->modifier_count; m++)
-        has_hint |= i->modifiers[m].size > 4 && memcmp(i->modifiers[m].at + 2, "::", 2) == 0;
-    return has_hint && (emu_text_is(i->opcode, "ld") || emu_text_is(i->opcode, "st")) &&
-           mods->space != EMU_GLOBAL && mods->space != EMU_GENERIC;
-}
-
-static bool allowed(const emu_decode_input *in, const emu_instruction *i, const emu_row *row,
-                    const emu_mods *mods)
-{
-    if (!has_floor(in, i, row->opcode, row->version, row->target))
-        return false;
-    if (has_hint_of_other_space(i, mods)) {
-        emu_log_error(in->log, i->line, i->text, "a cache hint of '%s' is for global memory", row->opcode);
-        return false;
-    }
-    for (size_t m = 0; m < i->modifier_count; m++)
-        for (size_t f = 0; f < sizeof floors / sizeof *floors; f++)
-            if (emu_text_is(i->modifiers[m], floors[f].word) &&
-                !has_floor(in, i, floors[f].word, floors[f].version, floors[f].target))
-                return false;
-    if (row->only && !emu_target_in(in->module->target.number, in->module->target.kind, row->only)) {
-        emu_log_error(in->log, i->line, i->text, "this form of '%s' needs one of the targets %s", row->opcode,
-                      row->only);
-        return false;
-    }
-    return true;
 }
 
 /* Some forms differ in the number of operands only. */
@@ -340,44 +336,21 @@ static bool takes_operands(const emu_row *row, unsigned count)
     return row->decode || (count >= least && count <= most);
 }
 
-/* Where a modifier of a memory operation stands in the ISA's grammar: semantics, scope, space, all others. */
-static unsigned rank_of(emu_text modifier)
+/* The modifiers in the row's order, which is the one that decoders know. */
+static void put_in_order(const match *m, emu_text *ordered)
 {
-    static const char *const words[] = {
-        "|weak|volatile|mmio|relaxed|acquire|release|acq_rel|", "|cta|cluster|gpu|sys|",
-        "|const|global|local|param|param::entry|param::func|shared|shared::cta|shared::cluster|"};
-    char wanted[32];
-    if (modifier.size > sizeof wanted - 3)
-        return 3;
-    snprintf(wanted, sizeof wanted, "|%.*s|", EMU_TEXT(modifier));
-    unsigned rank = 0;
-    while (rank < 3 && !strstr(words[rank], wanted))
-        rank++;
-    return rank;
+    for (size_t i = 0; i < m->count; i++)
+        if (m->words[i].size)
+            *ordered++ = m->words[i];
 }
 
-/* ptxas takes the modifiers of memory operations in any order, and CUDA's own headers have atom.add.release.gpu. */
-static bool put_in_order(emu_instruction *i, emu_text ordered[MOST_MODIFIERS])
+const emu_row *emu_match(const emu_decode_input *in, const emu_instruction *i, emu_mods *mods,
+                         emu_text *ordered)
 {
-    bool is_memory = emu_text_is(i->opcode, "ld") || emu_text_is(i->opcode, "st") ||
-                     emu_text_is(i->opcode, "atom") || emu_text_is(i->opcode, "red");
-    unsigned count = 0;
-    if (!is_memory || i->modifier_count > MOST_MODIFIERS)
-        return false;
-    for (unsigned rank = 0; rank <= 3; rank++)
-        for (unsigned m = 0; m < i->modifier_count; m++)
-            if (rank_of(i->modifiers[m]) == rank)
-                ordered[count++] = i->modifiers[m];
-    i->modifiers = ordered;
-    return true;
-}
-
-const emu_row *emu_match(const emu_decode_input *in, const emu_instruction *i, emu_mods *mods)
-{
-    emu_text modifiers[MOST_MODIFIERS];
-    emu_instruction ordered = *i;
-    if (put_in_order(&ordered, modifiers))
-        i = &ordered;
+    match m;
+    word_kind kinds[EMU_MAX_MODIFIERS];
+    for (unsigned n = 0; n < i->modifier_count; n++)
+        kinds[n] = kind_of(i->opcode, i->modifiers[n]);
     const emu_level *level = emu_host_level();
     size_t best = 0;
     const char *wanted = "";
@@ -387,17 +360,17 @@ const emu_row *emu_match(const emu_decode_input *in, const emu_instruction *i, e
     for (size_t t = 0; t < level->table_count; t++)
         for (const emu_row *row = level->tables[t]->rows;
              row < level->tables[t]->rows + level->tables[t]->count; row++) {
-            size_t matched = 0;
-            const char *row_wanted = "";
+            const char *row_wanted;
             if (!emu_text_is(i->opcode, row->opcode))
                 continue;
-            if (match_row(row, i, mods, &matched, &row_wanted)) {
+            if (match_row(row, i, kinds, mods, &m, &row_wanted)) {
+                put_in_order(&m, ordered);
                 if (takes_operands(row, i->operand_count))
-                    return allowed(in, i, row, mods) ? row : NULL;
+                    return emu_is_allowed(in, i, row, mods) ? row : NULL;
                 other_count = row;
             }
-            if (!known || matched > best) {
-                best = matched;
+            if (!known || m.matched > best) {
+                best = m.matched;
                 wanted = row_wanted;
             }
             known = true;
@@ -408,12 +381,12 @@ const emu_row *emu_match(const emu_decode_input *in, const emu_instruction *i, e
         return NULL;
     }
     if (other_count) {
-        size_t matched;
-        match_row(other_count, i, mods, &matched, &wanted);
+        match_row(other_count, i, kinds, mods, &m, &wanted);
+        put_in_order(&m, ordered);
         return other_count;
     }
     if (known)
-        log_no_form(in, i, best, wanted);
+        log_no_form(in, i, kinds, best, wanted);
     else
         emu_log_error(in->log, i->line, i->text, "'%.*s' is not an instruction", EMU_TEXT(i->opcode));
     return NULL;

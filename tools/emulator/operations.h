@@ -1,8 +1,8 @@
 /* The table of instructions: one row per form, kept beside the handlers in the exec_*.c files.
 
    A row's modifiers are space-separated items, in the ISA's order. An item is a word ("ftz"), alternatives
-   ("lo|hi"), or a named set ("@int"), each perhaps optional ("ftz?"); neighbouring optional items may come in any
-   order. A letter and a colon before an item say where its choice is kept: t type, s source type, r rounding,
+   ("lo|hi"), or a named set ("@int"), each perhaps optional ("ftz?"). A program may have them in any order, but for words
+   of the instruction's name and those of one kind, as types. A letter and a colon before an item say where its choice is kept: t type, s source type, r rounding,
    b boolean operator, c comparison (mode), m mode (index of the alternative), p space, v vector size. Plain words set their flag
    when they have one.
 
@@ -35,8 +35,14 @@ typedef struct emu_rows {
     size_t count;
 } emu_rows;
 
-/* Finds the row for an instruction and fills its modifiers; NULL after logging what is wrong. */
-const emu_row *emu_match(const emu_decode_input *in, const emu_instruction *i, emu_mods *mods);
+/* Finds the row for an instruction, fills its modifiers, and gives their words in the row's order; NULL after logging what
+   is wrong. */
+const emu_row *emu_match(const emu_decode_input *in, const emu_instruction *i, emu_mods *mods,
+                         emu_text *ordered);
+
+/* allowed.c: what the row alone does not say; false after logging it. */
+bool emu_is_allowed(const emu_decode_input *in, const emu_instruction *i, const emu_row *row,
+                    const emu_mods *mods);
 
 /* refused.c: "'...' is" for instructions that exist and are left out; NULL: none of those. */
 const char *emu_refused(const emu_instruction *i);

@@ -8,10 +8,12 @@ static void parse_version(emu_parser *p)
     emu_lexer *l = &p->lexer;
     emu_lex_expect(l, ".version");
     emu_text t = l->token.text;
-    bool well_formed = l->token.kind == EMU_DOUBLE && t.size == 3 && t.at[1] == '.';
+    bool well_formed = l->token.kind == EMU_DOUBLE && (t.size == 3 || t.size == 4) && t.at[t.size - 2] == '.';
     if (!well_formed)
         emu_fail(l, "expected a version such as 8.0, found '%.*s'", EMU_TEXT(t));
-    p->module->version = 10 * (unsigned)(t.at[0] - '0') + (unsigned)(t.at[2] - '0');
+    for (size_t i = 0; i < t.size; i++)
+        if (t.at[i] != '.')
+            p->module->version = 10 * p->module->version + (unsigned)(t.at[i] - '0');
     emu_lex_next(l);
 }
 
@@ -21,6 +23,7 @@ static void parse_target_name(emu_parser *p)
                                                    "map_f64_to_f32"};
     emu_lexer *l = &p->lexer;
     emu_text name = emu_lex_name(l, "a target such as sm_80");
+    p->module->target.independent_samplers |= emu_text_is(name, "texmode_independent");
     for (size_t i = 0; i < sizeof platform_options / sizeof *platform_options; i++)
         if (emu_text_is(name, platform_options[i]))
             return;
@@ -33,7 +36,7 @@ static void parse_target_name(emu_parser *p)
     for (; i < name.size && name.at[i] >= '0' && name.at[i] <= '9'; i++)
         number = number * 10 + (unsigned)(name.at[i] - '0');
     char kind = i < name.size ? name.at[i++] : '\0';
-    if (i != name.size || (kind && kind != 'a' && kind != 'f') || number < 20 || number > 999)
+    if (i != name.size || (kind && kind != 'a' && kind != 'f') || number < 10 || number > 999)
         emu_fail(l, "'%.*s' is not a target", EMU_TEXT(name));
     p->module->target.number = number;
     p->module->target.kind = kind;
@@ -52,6 +55,8 @@ static void parse_header(emu_parser *p)
     while (emu_lex_accept(l, ","));
     if (!p->module->target.number)
         emu_fail(l, ".target names no architecture");
+    if (emu_lex_is(l, ".address_size") && p->module->version < 23)
+        emu_fail(l, "'.address_size' needs .version 2.3");
     if (emu_lex_accept(l, ".address_size") && emu_parse_literal(p, ".address_size") != 64)
         emu_fail_unsupported(l, "only .address_size 64 is emulated");
 }
@@ -94,8 +99,16 @@ static void parse_dimensions(emu_parser *p, unsigned dimensions[3])
     } while (emu_lex_accept(&p->lexer, ","));
 }
 
+void emu_lacks(emu_parser *p, const char *what)
+{
+    emu_token t = p->lexer.token;
+    if (!p->lacks.what)
+        p->lacks = (emu_lack){what, t.line, emu_lex_line_text(&p->lexer, t.text.at)};
+}
+
 static bool parse_kernel_directive(emu_parser *p, emu_function *f)
 {
+    static const char clusters[] = "clusters of thread blocks are not emulated";
     emu_lexer *l = &p->lexer;
     if (emu_lex_accept(l, ".maxntid")) {
         parse_dimensions(p, f->max_threads);
@@ -109,9 +122,14 @@ static bool parse_kernel_directive(emu_parser *p, emu_function *f)
         f->max_registers = parse_positive(p, ".maxnreg");
     } else if (emu_lex_accept(l, ".maxclusterrank")) {
         emu_parse_literal(p, ".maxclusterrank");
-    } else if (emu_lex_is(l, ".reqnctapercluster") || emu_lex_is(l, ".explicitcluster") ||
-               emu_lex_is(l, ".blocksareclusters")) {
-        emu_fail_unsupported(l, "clusters of thread blocks are not emulated");
+    } else if (emu_lex_is(l, ".reqnctapercluster")) {
+        unsigned blocks[3];
+        emu_lacks(p, clusters);
+        emu_lex_next(l);
+        parse_dimensions(p, blocks);
+    } else if (emu_lex_is(l, ".explicitcluster") || emu_lex_is(l, ".blocksareclusters")) {
+        emu_lacks(p, clusters);
+        emu_lex_next(l);
     } else {
         return false;
     }
@@ -198,6 +216,7 @@ static void parse_function(emu_parser *p, bool is_entry, bool is_external)
 {
     emu_lexer *l = &p->lexer;
     emu_function parsed = {0};
+    p->lacks = (emu_lack){0};
     emu_lex_next(l);
     if (emu_lex_accept(l, ".attribute")) {
         emu_lex_expect(l, "(");
@@ -228,6 +247,7 @@ static void parse_function(emu_parser *p, bool is_entry, bool is_external)
     f->parameter_count = parsed.parameter_count;
     f->parameter_bytes = parsed.parameter_bytes;
     parse_function_directives(p, f);
+    f->lacks = p->lacks;
     if (emu_lex_accept(l, ";")) {
         p->scope = scope->outer;
         return;

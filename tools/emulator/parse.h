@@ -17,6 +17,7 @@ typedef struct emu_parser {
     emu_function *function; /* whose body is being read */
     emu_list instructions, variables;
     const emu_source *source; /* what the last .loc of the body says */
+    emu_lack lacks;           /* of the function whose head is being read */
 } emu_parser;
 
 /* A constant expression's value (ISA 4.5.5). */
@@ -28,6 +29,9 @@ typedef struct emu_value {
 emu_value emu_parse_expression(emu_parser *p);
 uint64_t emu_parse_integer(emu_parser *p, const char *what);
 uint64_t emu_parse_literal(emu_parser *p, const char *what); /* one number, as in directives */
+
+/* What a function whose head is being read has, and the emulator has not; the first is kept. */
+void emu_lacks(emu_parser *p, const char *what);
 
 void *emu_list_add(emu_arena *arena, emu_list *list, size_t item_bytes);
 

@@ -266,7 +266,7 @@ static void parse_statement_or_recover(emu_parser *p)
         return;
     }
     p->lexer.recover = outer;
-    if (log->errors >= EMU_MAX_ERRORS)
+    if (emu_log_wrong(log) >= EMU_MAX_ERRORS)
         longjmp(*outer, 1);
     p->lexer.recover = &here; /* an unclosed comment or string on the way ends the load */
     if (setjmp(here) != 0) {

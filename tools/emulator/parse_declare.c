@@ -150,6 +150,19 @@ static bool is_of_instructions(emu_type type)
     return type == EMU_BF16 || (type > EMU_F16X2 && type < EMU_PRED);
 }
 
+/* Nothing that is emulated looks into such a variable; to a kernel none can be passed. */
+static emu_type opaque_type(emu_parser *p, emu_space space)
+{
+    emu_lexer *l = &p->lexer;
+    if (space != EMU_GLOBAL && (space != EMU_PARAM_CALL || p->function))
+        emu_fail(l, "'%.*s' is a type of .global and of parameters", EMU_TEXT(l->token.text));
+    if (emu_lex_is(l, ".samplerref") && !p->module->target.independent_samplers)
+        emu_fail(l, "'.samplerref' needs .target texmode_independent");
+    if (space != EMU_GLOBAL)
+        emu_lacks(p, "parameters for textures are not emulated");
+    return EMU_B64;
+}
+
 /* ".align 8 .v4 .f32": what comes between the state space and the first name. */
 static emu_symbol parse_type(emu_parser *p, emu_space space)
 {
@@ -170,7 +183,7 @@ static emu_symbol parse_type(emu_parser *p, emu_space space)
         }
         s.type = emu_type_named((emu_text){l->token.text.at + 1, l->token.text.size - 1});
         if (emu_lex_is(l, ".texref") || emu_lex_is(l, ".surfref") || emu_lex_is(l, ".samplerref"))
-            emu_fail_unsupported(l, "variables for textures are not emulated");
+            s.type = opaque_type(p, space), s.is_opaque = true;
         if (s.type == EMU_NONE)
             emu_fail(l, "'%.*s' is not a type", EMU_TEXT(l->token.text));
         if (is_of_instructions(s.type) || (s.type == EMU_F16X2 && space == EMU_PARAM_CALL))
@@ -281,6 +294,11 @@ static void parse_initialiser(emu_parser *p, emu_symbol *s, const emu_shape *sha
         emu_fail(l, "only .global and .const variables take an initialiser");
     if (s->is_external)
         emu_fail(l, "an external variable takes no initialiser");
+    if (s->is_opaque) { /* { filter_mode = nearest } */
+        while (!emu_lex_is(l, ";") && l->token.kind != EMU_END)
+            emu_lex_next(l);
+        return;
+    }
     emu_list list = {0};
     uint64_t rows = parse_initial_list(p, s, &list, shape, 0, 0);
     s->initial = list.items;
@@ -299,6 +317,7 @@ static void finish_variable(emu_parser *p, emu_symbol *s, const emu_symbol *type
     s->type = type->type;
     s->vector = type->vector;
     s->is_external = type->is_external;
+    s->is_opaque = type->is_opaque;
     uint32_t natural = (uint32_t)emu_types[s->type].bytes * s->vector;
     s->alignment = type->alignment ? type->alignment : natural;
     s->bytes = natural;

@@ -125,6 +125,7 @@ static bool read_driver_version(emu_driver *d)
         return false;
     }
     d->version = (int)version;
+    d->is_version_chosen = true;
     return true;
 }
 

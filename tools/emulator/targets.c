@@ -71,7 +71,8 @@ typedef struct target_version {
 } target_version;
 
 static const target_version target_versions[] = {
-    {20, 20, 0, 0},    {30, 30, 0, 0},    {32, 40, 0, 0},    {35, 31, 0, 0},    {37, 41, 0, 0},
+    {10, 14, 0, 0},    {11, 14, 0, 0},    {12, 14, 0, 0},    {13, 14, 0, 0},    {20, 20, 0, 0},
+    {21, 20, 0, 0},    {30, 30, 0, 0},    {32, 40, 0, 0},    {35, 31, 0, 0},    {37, 41, 0, 0},
     {50, 40, 0, 0},    {52, 41, 0, 0},    {53, 42, 0, 0},    {60, 50, 0, 0},    {61, 50, 0, 0},
     {62, 50, 0, 0},    {70, 60, 0, 0},    {72, 61, 0, 0},    {75, 63, 0, 0},    {80, 70, 0, 0},
     {86, 71, 0, 0},    {87, 74, 0, 0},    {88, 90, 0, 0},    {89, 78, 0, 0},    {90, 78, 80, 0},
@@ -87,6 +88,13 @@ unsigned emu_target_version(unsigned number, char kind)
             return kind == 'a' ? t->specific : kind == 'f' ? t->family : t->base;
     }
     return 0;
+}
+
+bool emu_is_ptx_version(unsigned version)
+{
+    static const uint8_t last_minor[] = {
+        [1] = 5, [2] = 3, [3] = 2, [4] = 3, [5] = 1, [6] = 5, [7] = 8, [8] = 8, [9] = 1};
+    return version >= 10 && version <= 91 && version % 10 <= last_minor[version / 10];
 }
 
 /* CUDA release notes: the PTX ISA that came with each driver. */

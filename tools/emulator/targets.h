@@ -30,6 +30,9 @@ extern const size_t emu_device_model_count;
 /* The .version in which a target was introduced (ISA 11.1.2), 10 * major + minor; 0: there is no such target. */
 unsigned emu_target_version(unsigned number, char kind);
 
+/* Was there such a .version, up to 9.1? */
+bool emu_is_ptx_version(unsigned version);
+
 /* The newest .version that a driver takes: 91 for 13010. */
 unsigned emu_driver_ptx_version(int driver);
 

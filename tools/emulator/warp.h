@@ -47,7 +47,8 @@ struct emu_warp {
     uint32_t carry; /* CC.CF, by lane */
     uint32_t id;    /* in the block */
     emu_warp_state state;
-    bool yields; /* gives its turn to the other warps */
+    bool yields;     /* gives its turn to the other warps */
+    uint32_t blamed; /* exited lanes that a barrier has missed and reported */
     uint32_t rank;
     uint32_t jumps_back; /* of this turn */
     uint32_t

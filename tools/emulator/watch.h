@@ -33,6 +33,7 @@ typedef struct emu_plan {
     const uint32_t *sources, *writes; /* all of them, when they do not fit above */
     uint16_t source_count, write_count;
     uint8_t flow;
+    bool reads_only;  /* .nc, ldu: data that nobody writes */
     uint8_t scope;    /* of a fence: 1 block, 2 beyond */
     uint16_t order;   /* EMU_RELAXED, EMU_ACQUIRE and so on, defaults that are not written included */
     uint32_t address; /* slot of an atomic's, mbarrier's or copy's address, which is no operand like others */
@@ -43,6 +44,7 @@ struct emu_plans {
     emu_plan *plans; /* beside the program's ops */
     uint32_t slots;
     bool copies_arrive; /* at mbarriers */
+    bool has_read_only; /* loads with reads_only */
 };
 
 struct emu_watch {
@@ -78,6 +80,8 @@ void emu_watch_start(emu_block *block);
 void emu_watch_free(emu_block *block);
 /* Where a host address lies, in terms of its allocation. */
 const char *emu_watch_place(const emu_warp *warp, uint64_t at, char *text, size_t room);
+/* A thread of any block of the warp's launch. */
+const char *emu_watch_thread(const emu_warp *warp, uint64_t block, uint32_t thread, char *text, size_t room);
 
 static inline uint32_t *emu_defined_of(const emu_warp *w)
 {

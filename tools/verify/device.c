@@ -64,6 +64,23 @@ const kiln_kernel *launch_record_kernel(const device *d)
     return NULL;
 }
 
+/* ---- texts ------------------------------------------------------------------------------------------------------- */
+
+static const void *replaced;
+static const char *replacement;
+static int (*real_load)(CUmodule *, const void *, unsigned, int *, void **);
+
+static int load_or_replace(CUmodule *module, const void *image, unsigned count, int *options, void **values)
+{
+    return real_load(module, image == replaced ? replacement : image, count, options, values);
+}
+
+void device_replace_image(const kiln_image *image, const char *text)
+{
+    replaced = image ? image->data : NULL;
+    replacement = text;
+}
+
 /* ---- driver and context ------------------------------------------------------------------------------------------ */
 
 void device_describe_result(const device *d, int result, char *text, size_t bytes)
@@ -163,6 +180,8 @@ device_status device_open(device *d, const char *path, int ordinal, const kiln_i
     }
     real_launch = d->driver.launch_kernel;
     d->driver.launch_kernel = launch_and_record;
+    real_load = d->driver.module_load_data_ex;
+    d->driver.module_load_data_ex = load_or_replace;
     device_status status = find_device(d, ordinal, error, error_bytes);
     if (status == DEVICE_OK) {
         d->is_emulated = strstr(d->name, "emulated") || strstr(d->name, "Emulated");

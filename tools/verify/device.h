@@ -50,6 +50,9 @@ void launch_record_clear(void);
 const launch_record *launch_record_read(void);
 void launch_hold_back(bool held);
 
+/* Modules that are loaded from now on get this text in the place of the image's; with a null image none does. */
+void device_replace_image(const kiln_image *image, const char *text);
+
 /* On an emulated device the thread blocks of later launches begin from the last one, or from the first again; nothing
  * changes where the environment has KILN_EMU_ORDER. */
 void device_reverse_blocks(const device *d, bool are_reversed);

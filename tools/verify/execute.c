@@ -107,6 +107,18 @@ static execute_status check_geometry(attempt *t)
 /* What the emulated driver says of PTX that is right, and that it does not have. */
 enum { ERROR_NOT_SUPPORTED = 801 };
 
+/* The log of the module's load has a line for each kernel that is refused, and then why; of a module that is refused as a
+   whole, only why. */
+static void describe_lack(attempt *t)
+{
+    char line[512];
+    snprintf(line, sizeof line, "kernel '%s' is refused:\n", t->how->kernel->entry);
+    const char *found = strstr(t->device->log, line);
+    const char *reason = found ? found + strlen(line) : t->device->log;
+    snprintf(t->error, t->error_bytes, "the emulated driver cannot execute it: %.*s",
+             (int)strcspn(reason, "\n"), reason);
+}
+
 static execute_status launch(attempt *t)
 {
     argument_struct arguments;
@@ -119,8 +131,7 @@ static execute_status launch(attempt *t)
         kiln_last_error(&t->device->loader, &details);
         if (t->device->is_emulated && status == KILN_ERROR_LOAD &&
             details.driver_result == ERROR_NOT_SUPPORTED) {
-            snprintf(t->error, t->error_bytes, "the emulated driver cannot execute it: %.*s",
-                     (int)strcspn(t->device->log, "\n"), t->device->log);
+            describe_lack(t);
             return EXECUTE_LACKS;
         }
         size_t length =

@@ -12,7 +12,7 @@
 /* Every element is also kept and computed on the host. */
 #define MOST_ELEMENTS (UINT64_C(1) << 32)
 
-enum { DEFAULT_SEED = 1, DEFAULT_ELEMENTS = 1 << 18, DEFAULT_PROBLEMS = 400, FULL_PROBLEMS = 5000 };
+enum { DEFAULT_ELEMENTS = 1 << 18, DEFAULT_PROBLEMS = 400, FULL_PROBLEMS = 5000 };
 
 void options_print_help(void)
 {
@@ -39,11 +39,21 @@ void options_print_help(void)
         "                      the smallest of these with N in the argument's place\n"
         "  --full              every input at every size, and more sizes\n"
         "  --data FILE         raw little-endian float32 numbers of a real model, as one more input\n"
+        "  --mutate N          change a word of the kernels' PTX, N times, each time another one, and tell "
+        "which changes the\n"
+        "                      cases above do not find; --seed draws them, the inputs are those of seed 1\n"
+        "  --mutate-least P    fail when less than P percent of them are found (default: 0)\n"
+        "  --jobs N            processes at a time that run them (default: one per processor)\n"
         "  --json FILE         write the results as JSON too; - is standard output\n"
         "  --help              print this\n"
         "\n"
-        "cases: sizes with inputs that ran. refused: sizes that break a rule, and calls with null or misaligned\n"
+        "cases: sizes with inputs that ran. refused: sizes that break a rule, and calls with null or "
+        "misaligned\n"
         "pointers, each of which the function has to refuse, with nothing launched.\n"
+        "\n"
+        "found: a wrong element, a report of the emulated driver, a launch that does not end. A change that "
+        "does not\n"
+        "load is drawn again. ptxas, where it is on the PATH, sets aside what is the same machine code.\n"
         "\n"
         "Exit status: 0 all right, 1 something is wrong, 2 bad usage, 77 no driver, no device, or one\n"
         "that runs none of the variants, unless --driver or --device asked for it: that is 1.\n",
@@ -71,6 +81,9 @@ static const struct option_row {
     {"--seed", OPTION_NUMBER, offsetof(options, run.seed), 0, UINT64_MAX},
     {"--max-elements", OPTION_NUMBER, offsetof(options, run.limits.max_elements), 64, MOST_ELEMENTS},
     {"--inputs", OPTION_NUMBER, offsetof(options, run.inputs), 1, MOST_INPUTS},
+    {"--mutate", OPTION_NUMBER, offsetof(options, mutants), 1, 1000000},
+    {"--mutate-least", OPTION_NUMBER, offsetof(options, least), 0, 100},
+    {"--jobs", OPTION_NUMBER, offsetof(options, jobs), 1, 256},
     {"--big", OPTION_NUMBER, offsetof(options, run.limits.big), 0, MOST_ELEMENTS},
 };
 
@@ -163,6 +176,10 @@ bool options_read(options *o, int argc, char **argv)
         }
         if (!read_value(o, row, argv[i]))
             return false;
+    }
+    if (o->mutants == 0 && (o->least || o->jobs)) {
+        fputs("kiln-verify: --mutate-least and --jobs are for --mutate\n", stderr);
+        return false;
     }
     if (o->run.limits.is_full)
         o->run.limits.max_problems = FULL_PROBLEMS;

@@ -14,6 +14,8 @@ typedef struct sample_share {
 
 #define DEVICE_UNNAMED UINT64_MAX
 
+enum { DEFAULT_SEED = 1 };
+
 typedef struct options {
     const char *driver; /* null: libcuda.so.1 */
     const char *filter; /* null: every variant */
@@ -21,6 +23,9 @@ typedef struct options {
     const char *data;   /* null: none */
     sample_share sample;
     uint64_t device; /* DEVICE_UNNAMED: the first */
+    uint64_t mutants; /* 0: none */
+    uint64_t least;   /* percent of them that have to be killed */
+    uint64_t jobs;    /* processes at a time that run them; 0: one per processor */
     bool is_listing, wants_help;
     run_options run;
 } options;

@@ -120,6 +120,7 @@ static bool measure_buffer(const problem *p, argument *a, char *error, size_t er
             return false;
         }
         a->count *= extent;
+        a->extent[i] = extent;
     }
     a->bytes = (size_t)a->count * element;
     return true;
@@ -223,6 +224,7 @@ void problem_allocate(problem *p)
         a->expectation = EXPECT_NOTHING;
         a->expected_bits = NULL;
         a->expected_value = a->bound = NULL;
+        a->is_said = NULL;
     }
 }
 

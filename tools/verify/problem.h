@@ -19,29 +19,33 @@ typedef enum expectation {
     EXPECT_VALUES   /* |got - value| <= bound, or both NaN, or equal */
 } expectation;
 
-typedef struct argument {
+typedef struct kiln_argument {
     const manifest_arg *about;
     uint64_t
         integer; /* a scalar of an integer type; of a pointer its address, for rules: 0, which is aligned to
                        * anything, until an execution has one */
     double real; /* a scalar of a float type */
-    uint64_t count; /* pointers: elements */
+    uint64_t count; /* pointers: elements, and how many along each dimension */
+    uint64_t extent[MAX_DIMENSIONS];
     size_t bytes;
     void *
         host; /* pointers: the elements, in the kernel's type; for outputs what lies there before the launch */
     expectation expectation;
     void *expected_bits;
     double *expected_value, *bound;
+    unsigned char *is_said; /* for each element whether `expect` said something; null: of none */
     double
         norm_bound; /* of all errors together, the square root of the sum of their squares; 0: there is none */
+    struct reference_call *call; /* within a function of a reference */
 } argument;
 
-typedef struct problem {
+typedef struct kiln_problem {
     const manifest_variant *variant;
     const kiln_device *device;
     argument args[MAX_ARGS];
     size_t arg_count;
-    pool memory; /* of the buffers */
+    pool memory;                 /* of the buffers */
+    struct reference_call *call; /* within a function of a reference */
 } problem;
 
 typedef enum problem_status {

@@ -5,9 +5,9 @@
 
 #include <stdint.h>
 
-typedef struct random_stream {
-    uint64_t key;
-} random_stream;
+#include <kiln/reference.h>
+
+typedef kiln_random random_stream;
 
 /* Streams of different names are independent. */
 random_stream random_open(uint64_t seed, const char *name);

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "json.h"
+#include "uncompared.h"
 #include "verify.h"
 
 /* Where the table goes: standard output, unless that is taken by JSON. */
@@ -69,12 +71,6 @@ static void clear_progress(void)
         fputs("\r\033[K", stderr);
 }
 
-static const char *emulator_checks(void)
-{
-    const char *checks = getenv("KILN_EMU_CHECK");
-    return checks ? checks : "not set: the emulated driver's default";
-}
-
 void report_begin(const manifest *m, const device *d, const options *o)
 {
     people = o->json && strcmp(o->json, "-") == 0 ? stderr : stdout;
@@ -83,7 +79,7 @@ void report_begin(const manifest *m, const device *d, const options *o)
             d->version % 1000 / 10);
     if (d->is_emulated)
         fprintf(people, "checks   exact buffers; KILN_EMU_CHECK: %s; every case twice, the second time %s\n",
-                emulator_checks(), d->has_order ? "alike" : "from the last thread block to the first");
+                getenv("KILN_EMU_CHECK"), d->has_order ? "alike" : "from the last thread block to the first");
     else
         fprintf(people, "checks   guard bytes around every buffer; every case twice\n");
     fprintf(people, "seed     %" PRIu64 "\n\n", o->run.seed);
@@ -133,6 +129,28 @@ static void report_families(const manifest_variant *const *variants, const run_r
     }
 }
 
+/* Returns how many of them are not excused. */
+static size_t report_uncompared(const manifest_variant *const *variants, const run_result *results,
+                                size_t count)
+{
+    const char *title = "\nrun under all checks, and not compared:\n", *family;
+    size_t missing = 0;
+    for (size_t i = 0; (family = next_uncompared(variants, results, count, &i)); i++) {
+        const bool is_listed = is_listed_as_uncompared(family);
+        fprintf(people, "%s  %s%s\n", title, family, is_listed ? "" : ", which is not listed as UNCOMPARED");
+        title = "";
+        missing += !is_listed;
+    }
+    fflush(people);
+    if (missing)
+        fprintf(stderr,
+                "kiln-verify: %zu %s not compared: write a reference of %s (kiln/reference.h) and give it to "
+                "kiln_add_verify as REFERENCES, or list %s there as UNCOMPARED\n",
+                missing, missing == 1 ? "kernel was" : "kernels were", missing == 1 ? "it" : "each",
+                missing == 1 ? "it" : "them");
+    return missing;
+}
+
 int report_end(const manifest_variant *const *variants, const run_result *results, size_t count)
 {
     size_t tally[4] = {0};
@@ -150,46 +168,27 @@ int report_end(const manifest_variant *const *variants, const run_result *result
             " launches, %" PRIu64 " elements compared, %.1f s\n",
             tally[RUN_OK], count, tally[RUN_EXECUTED], tally[RUN_SKIPPED], tally[RUN_WRONG], launches,
             elements, seconds);
-    if (tally[RUN_WRONG])
+    const size_t missing = report_uncompared(variants, results, count);
+    if (tally[RUN_WRONG] || missing)
         return VERIFY_EXIT_WRONG;
     return tally[RUN_SKIPPED] == count ? VERIFY_EXIT_NO_DEVICE : VERIFY_EXIT_OK;
 }
 
 /* ---- JSON -------------------------------------------------------------------------------------------------------- */
 
-static void write_string(FILE *out, const char *text)
-{
-    fputc('"', out);
-    for (; *text; text++) {
-        if (*text == '"' || *text == '\\')
-            fprintf(out, "\\%c", *text);
-        else if ((unsigned char)*text < 0x20)
-            fprintf(out, "\\u%04x", (unsigned)*text);
-        else
-            fputc(*text, out);
-    }
-    fputc('"', out);
-}
-
-static void write_member(FILE *out, const char *name, const char *text)
-{
-    fprintf(out, "\"%s\": ", name);
-    write_string(out, text);
-}
-
 static void write_result(FILE *out, const manifest_variant *v, const run_result *r)
 {
     fputs("    {", out);
-    write_member(out, "id", v->id);
+    json_member(out, "id", v->id);
     fputs(", ", out);
-    write_member(out, "result", verdicts[r->verdict]);
+    json_member(out, "result", verdicts[r->verdict]);
     fprintf(out,
             ", \"cases\": %" PRIu64 ", \"launches\": %" PRIu64 ", \"refusals\": %" PRIu64
             ", \"elements\": %" PRIu64 ", \"worst_error_over_bound\": %.6g, \"seconds\": %.3f",
             r->cases, r->launches, r->refusals, r->elements, r->worst_ratio, r->seconds);
     if (r->detail[0]) {
         fputs(", ", out);
-        write_member(out, "detail", r->detail);
+        json_member(out, "detail", r->detail);
     }
     fputc('}', out);
 }
@@ -203,19 +202,33 @@ static void write_families(FILE *out, const manifest_variant *const *variants, c
             continue;
         const family_tally t = tally_family(family, variants, results, count);
         fputs(i > 0 ? ",\n    {" : "    {", out);
-        write_member(out, "family", family);
+        json_member(out, "family", family);
         fprintf(out,
                 ", \"variants\": %zu, \"ok\": %zu, \"elements\": %" PRIu64
                 ", \"worst_error_over_bound\": %.6g",
                 t.variants, t.right, t.elements, t.worst_ratio);
         if (t.worst_ratio > 0) {
             fputs(", ", out);
-            write_member(out, "worst", t.worst);
+            json_member(out, "worst", t.worst);
         }
         fputc('}', out);
     }
     if (count)
         fputc('\n', out);
+}
+
+static void write_uncompared(FILE *out, const manifest_variant *const *variants, const run_result *results,
+                             size_t count)
+{
+    const char *family, *before = "\n    {";
+    fputs("  \"uncompared\": [", out);
+    for (size_t i = 0; (family = next_uncompared(variants, results, count, &i)); i++) {
+        fputs(before, out);
+        json_member(out, "family", family);
+        fprintf(out, ", \"is_listed\": %s}", is_listed_as_uncompared(family) ? "true" : "false");
+        before = ",\n    {";
+    }
+    fputs(*before == ',' ? "\n  ]\n}\n" : "]\n}\n", out);
 }
 
 bool report_write_json(const char *path, const manifest *m, const device *d, const options *o,
@@ -228,12 +241,12 @@ bool report_write_json(const char *path, const manifest *m, const device *d, con
         return false;
     }
     fputs("{\n  ", out);
-    write_member(out, "bundle", m->bundle);
+    json_member(out, "bundle", m->bundle);
     fputs(",\n  ", out);
-    write_member(out, "device", d->name);
+    json_member(out, "device", d->name);
     fprintf(out, ",\n  \"sm\": %u,\n  \"driver_version\": %d,\n  \"emulated\": %s,\n  ", d->loader.device.sm,
             d->version, d->is_emulated ? "true" : "false");
-    write_member(out, "checks", d->is_emulated ? emulator_checks() : "guards");
+    json_member(out, "checks", d->is_emulated ? getenv("KILN_EMU_CHECK") : "guards");
     fprintf(out, ",\n  \"seed\": %" PRIu64 ",\n  \"variants\": [\n", o->run.seed);
     for (size_t i = 0; i < count; i++) {
         write_result(out, variants[i], &results[i]);
@@ -241,7 +254,8 @@ bool report_write_json(const char *path, const manifest *m, const device *d, con
     }
     fputs("  ],\n  \"families\": [\n", out);
     write_families(out, variants, results, count);
-    fputs("  ]\n}\n", out);
+    fputs("  ],\n", out);
+    write_uncompared(out, variants, results, count);
     bool written = !ferror(out);
     if (!is_stdout)
         written = fclose(out) == 0 && written;

@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "compare.h"
-#include "families/families.h"
+#include "reference.h"
 
 enum { LARGE_ELEMENTS = 16384, POISON = 0xFF, OTHER_POISON = 0x5A };
 
@@ -145,16 +145,25 @@ static const manifest_variant *find_variant(const manifest *m, const char *id)
     return NULL;
 }
 
+/* The reference itself is wrong. */
+static bool fail_reference(runner *r, const char *mistake)
+{
+    conclude(r, RUN_WRONG, "%s", mistake);
+    return false;
+}
+
 /* By the bounds of the variant that ran. */
 static bool compare_picked(runner *r, const one_case *c, const kiln_kernel *picked, const outcome *o)
 {
     const manifest_variant *asked = r->problem.variant,
                            *ran = picked ? find_variant(r->manifest, picked->id) : asked;
+    char mistake[MISTAKE_BYTES];
+    bool fine = true;
     if (ran && ran != asked && c->is_compared) {
         r->problem.variant = ran;
-        r->row->expect(&r->problem, c->pattern);
+        fine = reference_expect(r->row, &r->problem, c->pattern, mistake) || fail_reference(r, mistake);
     }
-    bool fine = compare_case(r, c, o);
+    fine = fine && compare_case(r, c, o);
     r->problem.variant = asked;
     return fine;
 }
@@ -200,6 +209,12 @@ static bool run_variations(runner *r, const one_case *c, bool is_compared, const
     return !r->dispatch || run_dispatch(r, dispatched, first);
 }
 
+/* Whether the reference knows what comes out of this input. */
+static bool has_expectation(const runner *r, const input_pattern *pattern)
+{
+    return r->row && (!(pattern->flags & PATTERN_NONFINITE) || r->row->expects_nonfinite);
+}
+
 static bool has_empty_array(const problem *p)
 {
     for (size_t i = 0; i < p->arg_count; i++)
@@ -212,15 +227,16 @@ static bool has_empty_array(const problem *p)
  * it shows what was not written and what depends on chance. Arrays without elements are not there. */
 static bool run_case(runner *r, const input_pattern *pattern, bool is_empty, bool with_variations)
 {
+    char mistake[MISTAKE_BYTES];
     one_case c = {.pattern = pattern, .is_empty = is_empty, .how = ""};
-    bool is_compared = r->row && (!(pattern->flags & PATTERN_NONFINITE) || r->row->expects_nonfinite);
+    const bool is_compared = has_expectation(r, pattern);
     c.is_compared = is_compared;
     random_stream s = random_open(r->options->seed, r->problem.variant->family);
     s = random_fork(random_fork(s, problem_elements(&r->problem)), (uint64_t)pattern->number);
     problem_allocate(&r->problem);
-    (r->row ? r->row->make : generic_make)(&r->problem, pattern, s);
-    if (c.is_compared && !is_empty)
-        r->row->expect(&r->problem, pattern);
+    if (!reference_make(r->row, &r->problem, pattern, s, mistake) ||
+        (c.is_compared && !is_empty && !reference_expect(r->row, &r->problem, pattern, mistake)))
+        return fail_reference(r, mistake);
     execution e = {.launch = r->kernel->launch, .kernel = r->kernel, .poison = POISON};
     outcome first;
     r->result->cases++;
@@ -246,13 +262,32 @@ static bool run_case(runner *r, const input_pattern *pattern, bool is_empty, boo
 /* The inputs that are for problems of this size; a problem without work has one. */
 static size_t choose_inputs(const runner *r, bool is_empty, const input_pattern *chosen[MOST_INPUTS])
 {
-    const input_pattern *patterns = r->row ? r->row->patterns : generic_patterns;
+    const input_pattern *patterns = family_patterns(r->row);
     bool is_large = problem_elements(&r->problem) > LARGE_ELEMENTS;
     size_t count = 0;
     for (const input_pattern *p = patterns; p->name && count < (is_empty ? 1 : MOST_INPUTS); p++)
         if (!is_large || r->options->limits.is_full || (p->flags & PATTERN_LARGE))
             chosen[count++] = p;
     return count;
+}
+
+/* The first from `at` on, and round, with an expectation; `at` where none has. */
+static size_t next_expected(const runner *r, const input_pattern *const *inputs, size_t count, size_t at)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (has_expectation(r, inputs[(at + i) % count]))
+            return (at + i) % count;
+    }
+    return at;
+}
+
+/* Where the inputs' turns begin: elsewhere for each variant and each device, so that what one does not meet with an input
+ * at some size another does. Steps of the golden ratio keep devices apart. */
+static size_t first_turn(const runner *r)
+{
+    const random_stream s = random_open(0, r->problem.variant->id);
+    const uint32_t share = (uint32_t)random_bits(s, 0) + r->device->loader.device.sm * UINT32_C(0x9e3779b9);
+    return (size_t)((uint64_t)share * MOST_INPUTS >> 32);
 }
 
 static bool run_size(runner *r, void (*progress)(const char *, uint64_t))
@@ -265,7 +300,10 @@ static bool run_size(runner *r, void (*progress)(const char *, uint64_t))
     for (size_t i = 0; i < taken; i++) {
         if (progress)
             progress(r->problem.variant->id, r->result->cases);
-        if (!run_case(r, inputs[(taken < count ? r->turn + i : i) % count], is_empty, i == 0))
+        size_t at = (taken < count ? r->turn + i : i) % count;
+        if (r->result->elements == 0 && taken < count) /* something is compared, however few the sizes are */
+            at = next_expected(r, inputs, count, at);
+        if (!run_case(r, inputs[at], is_empty, i == 0))
             return false;
     }
     r->turn += is_empty ? 0 : taken;
@@ -300,13 +338,12 @@ static bool run_sizes_within(runner *r, const size_limits *limits, bool is_repla
 {
     size_plan plan;
     bool fine = true;
-    char error[256];
+    char error[256], mistake[MISTAKE_BYTES];
+    r->turn = first_turn(r);
     size_plan_open(&plan, &r->problem, limits);
     plan.is_replacing = is_replacing;
-    if (r->row && r->row->plan)
-        r->row->plan(&plan);
-    else
-        size_plan_fill(&plan, r->options->seed);
+    if (!reference_plan(r->row, &plan, r->options->seed, mistake))
+        fine = fail_reference(r, mistake);
     size_plan_sort(&plan);
     for (size_t i = 0; fine && i < plan.count; i++) {
         size_plan_use(&plan, i);
@@ -361,84 +398,7 @@ static bool run_sizes(runner *r, void (*progress)(const char *, uint64_t))
     return fine && fail_sizes(r, &found);
 }
 
-/* ---- before ------------------------------------------------------------------------------------------------------ */
-
-/* Whether every argument is one that this program can make: a known type, and a shape for every pointer. */
-static bool check_arguments(runner *r)
-{
-    const manifest_variant *v = r->problem.variant;
-    if (v->why_not_launched) {
-        conclude(r, RUN_SKIPPED, "%s", v->why_not_launched);
-        return false;
-    }
-    if (v->struct_bytes > STRUCT_BYTES) {
-        conclude(r, RUN_WRONG, "its argument struct has %llu bytes; at most %d are supported",
-                 (unsigned long long)v->struct_bytes, STRUCT_BYTES);
-        return false;
-    }
-    for (size_t i = 0; i < v->arg_count; i++) {
-        const manifest_arg *a = &v->args[i];
-        const bool is_null =
-            !manifest_is_pointer(a) && strcmp(a->type_name, "address") == 0; /* all that it can be */
-        if (is_null)
-            continue;
-        if (a->type == ELEMENT_NONE || (manifest_is_pointer(a) && a->dimension_count == 0)) {
-            conclude(r, RUN_SKIPPED, "argument %s: %s", a->name,
-                     a->type == ELEMENT_NONE ? "a type that this program cannot make" : "no shape is stated");
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool check_reference(runner *r)
-{
-    char name[64];
-    const char *names = r->row ? r->row->args : "";
-    while (*names) {
-        size_t length = strcspn(names, " ");
-        snprintf(name, sizeof name, "%.*s", (int)length, names);
-        if (!manifest_find_arg(r->problem.variant, name)) {
-            conclude(r, RUN_WRONG, "the reference of %s asks for an argument \"%s\"; the manifest has none",
-                     r->row->name, name);
-            return false;
-        }
-        names += length + (names[length] == ' ');
-    }
-    return true;
-}
-
-static bool check_identity(runner *r)
-{
-    const manifest_variant *v = r->problem.variant;
-    const kiln_kernel *k = r->kernel;
-    if (strcmp(k->id, v->id) == 0 && strcmp(k->entry, v->entry) == 0 && k->key == v->key &&
-        memcmp(k->block, v->block, sizeof v->block) == 0)
-        return true;
-    conclude(r, RUN_WRONG, "the bundle's kernel %s (entry %s) is not what the manifest describes", k->id,
-             k->entry);
-    return false;
-}
-
-static bool is_usable(runner *r)
-{
-    const uint32_t has = r->device->loader.device.max_shared_bytes;
-    char error[256];
-    uint64_t
-        needs; /* of sizes that are all 0, the least there is; sizes that need too much are left out later */
-    if (problem_evaluate(&r->problem, r->problem.variant->shared_bytes, &needs, error, sizeof error) &&
-        needs > has) {
-        conclude(r, RUN_SKIPPED, "it needs %llu bytes of shared memory per thread block, the device has %u",
-                 (unsigned long long)needs, has);
-        return false;
-    }
-    if (kiln_usable(&r->device->loader, r->kernel))
-        return true;
-    kiln_error none = {.status = KILN_ERROR_NO_IMAGE, .subject = r->kernel->id, .detail = ""};
-    r->result->verdict = RUN_SKIPPED;
-    kiln_describe_error(&r->device->loader, &none, r->kernel, r->result->detail, sizeof r->result->detail);
-    return false;
-}
+/* ---- the variant ------------------------------------------------------------------------------------------------- */
 
 /* The family's function has external linkage; the program exports its symbols so that its name finds it. Its parameters
  * are the launcher's, but for the struct's type. */
@@ -467,8 +427,11 @@ bool run_variant(device *d, const manifest *m, const manifest_variant *v, const 
     *result = (run_result){.verdict = r.row ? RUN_OK : RUN_EXECUTED};
     if (!problem_open(&r.problem, v, &d->loader.device, result->detail, sizeof result->detail))
         result->verdict = RUN_SKIPPED;
-    else if (check_identity(&r) && check_arguments(&r) && is_usable(&r) && check_reference(&r))
+    else if (run_may_begin(d, &r.problem, kernel, r.row, result))
         run_sizes(&r, progress);
+    if (result->verdict == RUN_OK &&
+        result->elements == 0) /* of kernels that write nothing, or expect says nothing */
+        conclude(&r, RUN_EXECUTED, "its reference compared nothing");
     problem_close(&r.problem);
     result->seconds = now() - start;
     char error[512];

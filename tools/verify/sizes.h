@@ -20,10 +20,11 @@ typedef struct size_limits {
 
 /* A growing list of problems' scalars. Where limits.only asks for a value, those that have it are noted; once is_replacing
  * is set, all, with that value in the place of theirs. */
-typedef struct size_plan {
+typedef struct kiln_size_plan {
     problem *problem; /* scratch: its scalars are what size_plan_add notes */
     size_limits limits;
     bool is_replacing;
+    uint64_t seed;
     uint64_t (*rows)[MAX_ARGS];
     size_t count, capacity;
     const char

@@ -1,4 +1,5 @@
 /* kiln-verify, for one bundle. */
+#define _POSIX_C_SOURCE 200809L /* setenv */
 #include "verify.h"
 
 #include <stdio.h>
@@ -6,7 +7,9 @@
 #include <string.h>
 
 #include "families/inputs.h"
+#include "mutate/trial.h"
 #include "report.h"
+#include "uncompared.h"
 
 typedef struct program {
     options options;
@@ -115,6 +118,18 @@ static int run_all(program *p)
     return status;
 }
 
+static int mutate_all(program *p)
+{
+    if (p->device.is_emulated)
+        return mutants_run(&p->device, p->manifest, p->variants, p->variant_count, &p->options);
+    fprintf(
+        stderr,
+        "kiln-verify: --mutate is for the emulated driver: on %s a wrong kernel may hang, or write where it "
+        "must not\n",
+        p->device.name);
+    return VERIFY_EXIT_USAGE;
+}
+
 static int run_program(program *p, const char *manifest_text, size_t manifest_bytes)
 {
     char error[1024];
@@ -128,12 +143,13 @@ static int run_program(program *p, const char *manifest_text, size_t manifest_by
         fprintf(stderr, "kiln-verify: the bundle has no such variant; --list shows all\n");
         return VERIFY_EXIT_USAGE;
     }
-    if (!check_manifest(p))
+    if (!check_manifest(p) || !references_check(p->manifest))
         return VERIFY_EXIT_WRONG;
     if (p->options.is_listing)
         return list_variants(p);
     if (!read_real_data(p))
         return VERIFY_EXIT_USAGE;
+    setenv("KILN_EMU_CHECK", "all", 0); /* the emulated driver reads it when it is opened */
     const bool has_number = p->options.device != DEVICE_UNNAMED;
     device_status opened = device_open(&p->device, p->options.driver, has_number ? (int)p->options.device : 0,
                                        p->index, error, sizeof error);
@@ -142,7 +158,7 @@ static int run_program(program *p, const char *manifest_text, size_t manifest_by
         bool may_skip = opened == DEVICE_NONE && !wants_this_device(&p->options);
         return may_skip ? VERIFY_EXIT_NO_DEVICE : VERIFY_EXIT_WRONG;
     }
-    int status = run_all(p);
+    int status = p->options.mutants ? mutate_all(p) : run_all(p);
     device_close(&p->device);
     return status;
 }

@@ -1,6 +1,6 @@
 /* The main function of a bundle's verification program. The build defines KILN_VERIFY_INDEX (the bundle's index),
  * KILN_VERIFY_MANIFEST (the manifest's file name, found through the include path, so that no path is kept) and
- * KILN_VERIFY_INPUTS (see verify.h). A program that does something else with bundle and manifest defines
+ * KILN_VERIFY_INPUTS and KILN_VERIFY_UNCOMPARED (see verify.h). A program that does something else with bundle and manifest defines
  * KILN_VERIFY_ENTRY. */
 #include "verify.h"
 
@@ -13,6 +13,7 @@ int KILN_VERIFY_ENTRY(int argc, char **argv, const kiln_index *index, const char
 extern const kiln_index KILN_VERIFY_INDEX;
 
 const unsigned kiln_verify_inputs = KILN_VERIFY_INPUTS;
+const char kiln_verify_uncompared[] = KILN_VERIFY_UNCOMPARED;
 
 __asm__(".pushsection .rodata\n"
         "kiln_verify_manifest_begin:\n"

@@ -176,10 +176,6 @@ static kiln_status check_blend(kiln_loader *loader, const sample_blend_args *a)
         static const char detail[] = "y must be aligned to 16 bytes";
         return kiln_fail(loader, KILN_ERROR_MISALIGNED, blend_name, detail);
     }
-    if (a->norm % 4 != 0) {
-        static const char detail[] = "norm must be aligned to 4 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, blend_name, detail);
-    }
     return KILN_OK;
 }
 
@@ -305,6 +301,10 @@ kiln_status sample_blend_f32_f32_64_noclamp_narrow(kiln_loader *loader, CUstream
     if (!(a.stride >= 64)) {
         static const char detail[] = "stride must be at least \"width\"";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
+    }
+    if (a.norm % 4 != 0) {
+        static const char detail[] = "norm must be aligned to 4 bytes";
+        return kiln_fail(loader, KILN_ERROR_MISALIGNED, blend_name, detail);
     }
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.rows, 64),
                               4 * (uint64_t)loader->device.multiprocessors), ceil_div(a.stride, 2048), 1};
@@ -460,6 +460,10 @@ kiln_status sample_blend_f32_f32_64_noclamp_wide(kiln_loader *loader, CUstream s
         static const char detail[] = "stride must be a multiple of 16, with strategy=wide";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
+    if (a.norm % 16 != 0) {
+        static const char detail[] = "norm must be aligned to 16 bytes";
+        return kiln_fail(loader, KILN_ERROR_MISALIGNED, blend_name, detail);
+    }
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.rows, 64),
                               4 * (uint64_t)loader->device.multiprocessors), ceil_div(a.stride, 2048), 1};
     float factor_f32 = (float)a.factor;
@@ -610,6 +614,10 @@ kiln_status sample_blend_f32_f32_128_noclamp_narrow(kiln_loader *loader, CUstrea
     if (!(a.stride >= 128)) {
         static const char detail[] = "stride must be at least \"width\"";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
+    }
+    if (a.norm % 4 != 0) {
+        static const char detail[] = "norm must be aligned to 4 bytes";
+        return kiln_fail(loader, KILN_ERROR_MISALIGNED, blend_name, detail);
     }
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.rows, 128),
                               4 * (uint64_t)loader->device.multiprocessors), ceil_div(a.stride, 2048), 1};
@@ -765,6 +773,10 @@ kiln_status sample_blend_f32_f32_128_noclamp_wide(kiln_loader *loader, CUstream 
         static const char detail[] = "stride must be a multiple of 16, with strategy=wide";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
+    if (a.norm % 16 != 0) {
+        static const char detail[] = "norm must be aligned to 16 bytes";
+        return kiln_fail(loader, KILN_ERROR_MISALIGNED, blend_name, detail);
+    }
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.rows, 128),
                               4 * (uint64_t)loader->device.multiprocessors), ceil_div(a.stride, 2048), 1};
     float factor_f32 = (float)a.factor;
@@ -915,6 +927,10 @@ kiln_status sample_blend_f16_f32_64_noclamp_narrow(kiln_loader *loader, CUstream
     if (!(a.stride >= 64)) {
         static const char detail[] = "stride must be at least \"width\"";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
+    }
+    if (a.norm % 4 != 0) {
+        static const char detail[] = "norm must be aligned to 4 bytes";
+        return kiln_fail(loader, KILN_ERROR_MISALIGNED, blend_name, detail);
     }
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.rows, 64),
                               4 * (uint64_t)loader->device.multiprocessors), ceil_div(a.stride, 2048), 1};
@@ -1070,6 +1086,10 @@ kiln_status sample_blend_f16_f32_64_noclamp_wide(kiln_loader *loader, CUstream s
         static const char detail[] = "stride must be a multiple of 16, with strategy=wide";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
+    if (a.norm % 16 != 0) {
+        static const char detail[] = "norm must be aligned to 16 bytes";
+        return kiln_fail(loader, KILN_ERROR_MISALIGNED, blend_name, detail);
+    }
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.rows, 64),
                               4 * (uint64_t)loader->device.multiprocessors), ceil_div(a.stride, 2048), 1};
     float factor_f32 = (float)a.factor;
@@ -1220,6 +1240,10 @@ kiln_status sample_blend_f16_f32_128_noclamp_narrow(kiln_loader *loader, CUstrea
     if (!(a.stride >= 128)) {
         static const char detail[] = "stride must be at least \"width\"";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
+    }
+    if (a.norm % 4 != 0) {
+        static const char detail[] = "norm must be aligned to 4 bytes";
+        return kiln_fail(loader, KILN_ERROR_MISALIGNED, blend_name, detail);
     }
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.rows, 128),
                               4 * (uint64_t)loader->device.multiprocessors), ceil_div(a.stride, 2048), 1};
@@ -1374,6 +1398,10 @@ kiln_status sample_blend_f16_f32_128_noclamp_wide(kiln_loader *loader, CUstream 
     if (!(a.stride % 16 == 0)) {
         static const char detail[] = "stride must be a multiple of 16, with strategy=wide";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
+    }
+    if (a.norm % 16 != 0) {
+        static const char detail[] = "norm must be aligned to 16 bytes";
+        return kiln_fail(loader, KILN_ERROR_MISALIGNED, blend_name, detail);
     }
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.rows, 128),
                               4 * (uint64_t)loader->device.multiprocessors), ceil_div(a.stride, 2048), 1};
@@ -1534,6 +1562,10 @@ kiln_status sample_blend_f64_f64_64_clamp_narrow(kiln_loader *loader, CUstream s
     }
     if (a.limit % 4 != 0) {
         static const char detail[] = "limit must be aligned to 4 bytes";
+        return kiln_fail(loader, KILN_ERROR_MISALIGNED, blend_name, detail);
+    }
+    if (a.norm % 4 != 0) {
+        static const char detail[] = "norm must be aligned to 4 bytes";
         return kiln_fail(loader, KILN_ERROR_MISALIGNED, blend_name, detail);
     }
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.rows, 64),

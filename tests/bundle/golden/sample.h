@@ -86,8 +86,9 @@ typedef struct sample_blend_args {
     CUdeviceptr y;     /* out, type[rows, stride], aligned to 16 bytes: result */
     CUdeviceptr limit; /* in, f32[rows], aligned to 4 bytes, only when clamp: the most that a row's
                         * elements may be */
-    CUdeviceptr norm;  /* out, may be null, f32[ceil_div(rows, 2)], aligned to 4 bytes: norms of pairs of
-                        * rows, which nobody needs unless they check that long comments are wrapped well */
+    CUdeviceptr norm;  /* out, may be null, f32[ceil_div(rows, 2)], aligned to select(strategy == wide, 16,
+                        * 4) bytes, 4 to 16: norms of pairs of rows, which nobody needs unless they check
+                        * that long comments are wrapped well */
     double factor;     /* acc, passed as double: multiplies x */
     uint32_t rows;     /* u32: rows */
     uint64_t stride;   /* u64: elements from one row to the next */

@@ -30,8 +30,9 @@ int main(int argc, char **argv)
 
     kiln_status status = kiln_open(&loader, &driver, &mine_bundle, slots, MINE_SLOTS, NULL);
     if (status == KILN_OK)
-        status = mine_saxpy(&loader, NULL, &(mine_saxpy_args){.a = 2, .x = at_x, .y = at_y, .n = N,
-                                                              .type = MINE_SAXPY_TYPE_F64});
+        status =
+            mine_saxpy(&loader, NULL,
+                       &(mine_saxpy_args){.a = 2, .x = at_x, .y = at_y, .n = N, .type = MINE_SAXPY_TYPE_F64});
     driver.memcpy_dtoh(y, at_y, sizeof y);
     printf("%s: %s, %g %g %g\n", mine_bundle.name, kiln_status_string(status), y[0], y[1], y[N - 1]);
     kiln_close(&loader);

@@ -1,14 +1,13 @@
 /* A family of one's own: y = a * x + y, in f32 or f64. */
 #include <kiln/family.h>
 
-static const kiln_param params[] = {
-    {.name = "type",
-     .type = KILN_PARAM_WORD,
-     .role = KILN_ROLE_CONTRACT,
-     .words = "f32 f64",
-     .default_value = "f32",
-     .summary = "element type of x and y"},
-    {0}};
+static const kiln_param params[] = {{.name = "type",
+                                     .type = KILN_PARAM_WORD,
+                                     .role = KILN_ROLE_CONTRACT,
+                                     .words = "f32 f64",
+                                     .default_value = "f32",
+                                     .summary = "element type of x and y"},
+                                    {0}};
 
 static const kiln_arg args[] = {
     {.name = "a", .type = "$type", .summary = "the factor"},

@@ -21,13 +21,51 @@ static const family_row *const rows[] = {
     &nvfp4_gemv_row,          &attention_row,
 };
 
-const family_row *family_find(const char *name)
+/* The linker's names for the begin and the end of what KILN_REFERENCE puts together; null where nothing is. */
+extern const family_row *const __start_kiln_references[] __attribute__((weak));
+extern const family_row *const __stop_kiln_references[] __attribute__((weak));
+
+const family_row *family_registered(size_t i)
+{
+    const size_t count = (size_t)(__stop_kiln_references - __start_kiln_references);
+    return i < count ? __start_kiln_references[i] : NULL;
+}
+
+const family_row *family_find_own(const char *name)
 {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         if (strcmp(rows[i]->name, name) == 0)
             return rows[i];
     }
     return NULL;
+}
+
+const family_row *family_find(const char *name)
+{
+    const family_row *row;
+    for (size_t i = 0; (row = family_registered(i)); i++) {
+        if (strcmp(row->name, name) == 0)
+            return row;
+    }
+    return family_find_own(name);
+}
+
+static const input_pattern default_patterns[] = {
+    {"normal", PATTERN_RANDOM | PATTERN_LARGE, INPUT_NORMAL},
+    {"uniform", PATTERN_RANDOM | PATTERN_LARGE, INPUT_UNIFORM},
+    {"huge-tiny", PATTERN_LARGE, INPUT_HUGE_TINY},
+    {"equal", 0, INPUT_EQUAL},
+    {"alternating", 0, INPUT_ALTERNATING},
+    {"zero", 0, INPUT_ZERO},
+    {"denormal", 0, INPUT_DENORMAL},
+    {NULL, 0, 0},
+};
+
+const input_pattern *family_patterns(const family_row *row)
+{
+    if (!row)
+        return generic_patterns;
+    return row->patterns ? row->patterns : default_patterns;
 }
 
 const input_pattern generic_patterns[] = {

@@ -11,33 +11,26 @@
 #include "../sizes.h"
 
 enum {
-    PATTERN_RANDOM = 1,   /* random data: bounds hold with sqrt(L) for L */
-    PATTERN_LARGE = 2,    /* also at the large sizes */
-    PATTERN_NONFINITE = 4 /* holds NaN or infinities */
+    PATTERN_RANDOM = KILN_PATTERN_RANDOM, /* random data: bounds hold with sqrt(L) for L */
+    PATTERN_LARGE = KILN_PATTERN_LARGE,
+    PATTERN_NONFINITE = KILN_PATTERN_NONFINITE
 };
 
-typedef struct input_pattern {
-    const char *name; /* null ends a list */
-    unsigned flags;
-    int number; /* the family's own */
-} input_pattern;
+/* The same for kiln's own families and for those of others. */
+typedef kiln_pattern input_pattern;
+typedef kiln_reference family_row;
 
-typedef struct family_row {
-    const char *name;
-    const char *args; /* the arguments that the functions below ask for, separated by spaces */
-    const input_pattern *patterns;
-    /* Notes the sizes to try; null: size_plan_fill. */
-    void (*plan)(size_plan *plan);
-    /* Fills the scalars that are no sizes, and the inputs. The outputs are zeroed and poisoned later. */
-    void (*make)(problem *p, const input_pattern *pattern, random_stream s);
-    /* States what comes out. */
-    void (*expect)(problem *p, const input_pattern *pattern);
-    bool
-        expects_nonfinite; /* `expect` holds for PATTERN_NONFINITE too; else those run compared with themselves alone */
-} family_row;
-
-/* Null: no reference. */
+/* Kiln's own reference, or one of KILN_REFERENCE; null: none. */
 const family_row *family_find(const char *name);
+
+/* Those of KILN_REFERENCE: the i-th, null behind the last. */
+const family_row *family_registered(size_t i);
+
+/* Kiln's own; null: none. */
+const family_row *family_find_own(const char *name);
+
+/* A row's, or where it has none, or is null, those for a kernel of which nothing is known. */
+const input_pattern *family_patterns(const family_row *row);
 
 /* For a kernel without a reference: random values of each type. */
 extern const input_pattern generic_patterns[];

@@ -4,19 +4,20 @@
 
 #include "families.h"
 
+/* kiln/reference.h says what they are. */
 typedef enum input_kind {
-    INPUT_NORMAL,  /* mean 0, deviation 1 */
-    INPUT_UNIFORM, /* in [-1, 1) */
-    INPUT_REAL, /* the numbers given to inputs_set_real, from a random place on; normal when there are none */
-    INPUT_DENORMAL,    /* up to 64 times the smallest positive value, both signs */
-    INPUT_LARGEST,     /* the largest finite magnitude, and random shares of it */
-    INPUT_ZERO,        /* both zeros */
-    INPUT_EQUAL,       /* one random number everywhere */
-    INPUT_ALTERNATING, /* x, -x, x, ... */
-    INPUT_HUGE_TINY,   /* one number in 41 of 2^12, the others of 2^-12 */
-    INPUT_SPREAD,      /* all magnitudes alike, from the smallest to 2^-10 of the root of the largest */
-    INPUT_ANY_BITS,    /* all finite bit patterns alike */
-    INPUT_NONFINITE    /* normal, one in 16 a NaN or an infinity */
+    INPUT_NORMAL = KILN_FILL_NORMAL,
+    INPUT_UNIFORM = KILN_FILL_UNIFORM,
+    INPUT_REAL = KILN_FILL_REAL, /* the numbers given to inputs_set_real */
+    INPUT_DENORMAL = KILN_FILL_DENORMAL,
+    INPUT_LARGEST = KILN_FILL_LARGEST,
+    INPUT_ZERO = KILN_FILL_ZERO,
+    INPUT_EQUAL = KILN_FILL_EQUAL,
+    INPUT_ALTERNATING = KILN_FILL_ALTERNATING,
+    INPUT_HUGE_TINY = KILN_FILL_HUGE_TINY,
+    INPUT_SPREAD = KILN_FILL_SPREAD,
+    INPUT_ANY_BITS = KILN_FILL_ANY_BITS,
+    INPUT_NONFINITE = KILN_FILL_NONFINITE
 } input_kind;
 
 void inputs_fill(argument *a, input_kind kind, random_stream s);

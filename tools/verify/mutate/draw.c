@@ -1,0 +1,144 @@
+/* Which mutants there are. */
+#include "draw.h"
+
+#include <string.h>
+
+void draw_open(draw *d, const char *family, const subject *subjects, size_t count, uint64_t seed,
+               uint64_t wanted, pool *memory)
+{
+    *d = (draw){.family = family, .subjects = subjects, .wanted = wanted, .memory = memory};
+    d->stream = random_fork(random_open(seed, family), MUTATION_KINDS);
+    d->own = pool_allocate(memory, (count + 1) * sizeof *d->own);
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(subjects[i].variant->family, family) == 0)
+            d->own[d->own_count++] = i;
+}
+
+static size_t draw_below(draw *d, size_t limit)
+{
+    return (size_t)random_below(d->stream, d->next++, limit);
+}
+
+/* One of the kinds that have fewest yet. */
+static mutation_kind choose_kind(draw *d)
+{
+    mutation_kind least[MUTATION_KINDS];
+    size_t count = 0;
+    for (mutation_kind kind = 0; kind < MUTATION_KINDS; kind++) {
+        if (d->is_exhausted[kind])
+            continue;
+        if (count && d->counted_of[kind] < d->counted_of[least[0]])
+            count = 0;
+        if (count == 0 || d->counted_of[kind] == d->counted_of[least[0]])
+            least[count++] = kind;
+    }
+    return count ? least[draw_below(d, count)] : MUTATION_KINDS;
+}
+
+static size_t sites_of(const subject *s, mutation_kind kind)
+{
+    return kind == MUTATION_KINDS ? s->site_count : s->site_count_of[kind];
+}
+
+/* A variant that has a place for a kind, or for any; false: none has. */
+static bool choose_subject(draw *d, mutation_kind kind, size_t *place)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < d->own_count; i++)
+        count += sites_of(&d->subjects[d->own[i]], kind) > 0;
+    size_t n = count ? draw_below(d, count) : 0;
+    for (size_t i = 0; count && i < d->own_count; i++)
+        if (sites_of(&d->subjects[d->own[i]], kind) && n-- == 0)
+            *place = d->own[i];
+    return count > 0;
+}
+
+static const mutation_site *choose_site(draw *d, const subject *s, mutation_kind kind)
+{
+    size_t n = draw_below(d, sites_of(s, kind));
+    for (size_t i = 0;; i++)
+        if ((kind == MUTATION_KINDS || s->sites[i].choices[kind]) && n-- == 0)
+            return &s->sites[i];
+}
+
+/* One of those that the instruction has. */
+static mutation_kind choose_kind_of(draw *d, const mutation_site *site)
+{
+    mutation_kind has[MUTATION_KINDS];
+    size_t count = 0;
+    for (mutation_kind kind = 0; kind < MUTATION_KINDS; kind++)
+        if (site->choices[kind])
+            has[count++] = kind;
+    return has[draw_below(d, count)];
+}
+
+static bool is_drawn(const draw *d, const mutant *m)
+{
+    for (size_t i = 0; i < d->drawn_count; i++) {
+        const mutant *other = &d->drawn[i];
+        if (other->subject == m->subject && other->change.span.at == m->change.span.at &&
+            other->change.span.length == m->change.span.length &&
+            strcmp(other->change.text, m->change.text) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Of a kind, or of any. */
+static bool draw_mutant(draw *d, mutation_kind kind, mutant *m)
+{
+    if (!choose_subject(d, kind, &m->subject))
+        return false;
+    const subject *s = &d->subjects[m->subject];
+    const mutation_site *site = choose_site(d, s, kind);
+    m->kind = kind == MUTATION_KINDS ? choose_kind_of(d, site) : kind;
+    m->statement = site->statement->whole;
+    m->change = mutation_at(&s->text, site->function, site->statement, m->kind,
+                            draw_below(d, site->choices[m->kind]));
+    return true;
+}
+
+static void note(draw *d, const mutant *m)
+{
+    if ((d->drawn_count & (d->drawn_count - 1)) == 0) {
+        mutant *larger = pool_allocate(d->memory, (d->drawn_count ? 2 * d->drawn_count : 1) * sizeof *larger);
+        if (d->drawn_count)
+            memcpy(larger, d->drawn, d->drawn_count * sizeof *larger);
+        d->drawn = larger;
+    }
+    d->drawn[d->drawn_count++] = *m;
+    d->counted++;
+    d->counted_of[m->kind]++;
+}
+
+/* One that was not drawn before. */
+static bool draw_new(draw *d, mutation_kind kind, mutant *m)
+{
+    enum { TRIES = 64 };
+    for (int i = 0; i < TRIES && draw_mutant(d, kind, m); i++) {
+        if (is_drawn(d, m))
+            continue;
+        note(d, m);
+        return true;
+    }
+    return false;
+}
+
+bool draw_next(draw *d, mutant *m)
+{
+    enum { BY_KIND = 4, MOST_IN_VAIN = 50 }; /* then hardly anything of the family loads */
+    if (d->counted == d->wanted || d->drawn_count > MOST_IN_VAIN * d->wanted)
+        return false;
+    if (d->drawn_count % BY_KIND && draw_new(d, MUTATION_KINDS, m))
+        return true;
+    for (mutation_kind kind; (kind = choose_kind(d)) != MUTATION_KINDS; d->is_exhausted[kind] = true)
+        if (draw_new(d, kind, m))
+            return true;
+    return false;
+}
+
+void draw_again(draw *d, mutation_kind kind)
+{
+    d->counted--;
+    d->counted_of[kind]--;
+}
