@@ -13,6 +13,7 @@ enum {
     CHUNK = 32,              /* columns of a stage */
     STEP = 16,               /* columns of an mma, or of two */
     STEPS = CHUNK / STEP,
+    FOLD = 1024 / CHUNK, /* stages that one set of sums takes: see nf4_gemm_transposed_mma.c */
     COLUMN_BYTES = TILE_K / 2,
     CODES_BYTES = CHUNK * COLUMN_BYTES,
     CODES_LOADS = CODES_BYTES / 16 / THREADS,
@@ -29,7 +30,7 @@ typedef struct transposed_mma {
     ptx_fn *f;
     ptx_type type, pair; /* f16, f16x2, or bf16 */
     uint32_t sm, groups, vector;
-    bool is_high_first;
+    bool is_high_first, is_tf32; /* products in tf32 of A in f16 */
 
     nf4_pairs pairs;
     transposed_args args;
@@ -40,7 +41,7 @@ typedef struct transposed_mma {
     ptx_val codes_to, scales_to, a_to, codes_from, scales_from, a_from; /* in the first of the buffers */
     ptx_val buffer;                                                     /* bytes to the one in use */
     ptx_val codes[CODES_LOADS][4], scales[2], a[MOST_GROUPS];           /* on the way */
-    ptx_val sum[FRAGMENTS][MOST_GROUPS][4];
+    ptx_val sum[FRAGMENTS][MOST_GROUPS][4], total; /* and in local memory what earlier ones came to */
 } transposed_mma;
 
 /* 32 columns, all threads of the thread block: where they are and go, into registers, from there into shared memory. */

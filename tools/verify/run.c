@@ -21,8 +21,9 @@ typedef struct runner {
     const family_row *row; /* null: no reference */
     problem problem;
     run_result *result;
-    size_t turn;  /* of the inputs that the next size takes, where it does not take all */
-    bool is_lost; /* the context takes no more work */
+    const size_limits *limits; /* of the sizes that are tried now */
+    size_t turn;               /* of the inputs that the next size takes, where it does not take all */
+    bool is_lost;              /* the context takes no more work */
     bool has_refused,
         has_refused_whole; /* calls that break a rule were tried; where all arrays have elements */
 } runner;
@@ -265,10 +266,20 @@ static size_t choose_inputs(const runner *r, bool is_empty, const input_pattern 
     const input_pattern *patterns = family_patterns(r->row);
     bool is_large = problem_elements(&r->problem) > LARGE_ELEMENTS;
     size_t count = 0;
+    const char *only = r->options->input;
     for (const input_pattern *p = patterns; p->name && count < (is_empty ? 1 : MOST_INPUTS); p++)
-        if (!is_large || r->options->limits.is_full || (p->flags & PATTERN_LARGE))
+        if (only ? strcmp(p->name, only) == 0
+                 : !is_large || r->options->limits.is_full || (p->flags & PATTERN_LARGE))
             chosen[count++] = p;
     return count;
+}
+
+static bool has_input(const runner *r, const char *name)
+{
+    const input_pattern *p = family_patterns(r->row);
+    while (p->name && strcmp(p->name, name) != 0)
+        p++;
+    return p->name;
 }
 
 /* The first from `at` on, and round, with an expectation; `at` where none has. */
@@ -290,20 +301,28 @@ static size_t first_turn(const runner *r)
     return (size_t)((uint64_t)share * MOST_INPUTS >> 32);
 }
 
+/* What is tried whatever the limits are. */
+static bool is_beyond_limits(const runner *r)
+{
+    return problem_elements(&r->problem) > size_limits_elements(r->limits);
+}
+
 static bool run_size(runner *r, void (*progress)(const char *, uint64_t))
 {
     char error[256];
     bool is_empty = problem_measure(&r->problem, NULL, error, sizeof error) == PROBLEM_EMPTY;
     const input_pattern *inputs[MOST_INPUTS];
     size_t count = choose_inputs(r, is_empty, inputs);
-    size_t taken = r->options->inputs < count ? (size_t)r->options->inputs : count;
+    const bool is_beyond = is_beyond_limits(r);
+    const uint64_t most = is_beyond ? 1 : r->options->inputs;
+    size_t taken = most < count ? (size_t)most : count;
     for (size_t i = 0; i < taken; i++) {
         if (progress)
             progress(r->problem.variant->id, r->result->cases);
         size_t at = (taken < count ? r->turn + i : i) % count;
         if (r->result->elements == 0 && taken < count) /* something is compared, however few the sizes are */
             at = next_expected(r, inputs, count, at);
-        if (!run_case(r, inputs[at], is_empty, i == 0))
+        if (!run_case(r, inputs[at], is_empty, i == 0 && !is_beyond))
             return false;
     }
     r->turn += is_empty ? 0 : taken;
@@ -340,6 +359,7 @@ static bool run_sizes_within(runner *r, const size_limits *limits, bool is_repla
     bool fine = true;
     char error[256], mistake[MISTAKE_BYTES];
     r->turn = first_turn(r);
+    r->limits = limits;
     size_plan_open(&plan, &r->problem, limits);
     plan.is_replacing = is_replacing;
     if (!reference_plan(r->row, &plan, r->options->seed, mistake))
@@ -349,7 +369,7 @@ static bool run_sizes_within(runner *r, const size_limits *limits, bool is_repla
         size_plan_use(&plan, i);
         fine = run_size(r, progress);
         bool launches = problem_measure(&r->problem, NULL, error, sizeof error) == PROBLEM_LEGAL;
-        found->launching += fine && launches;
+        found->launching += fine && launches && !is_beyond_limits(r);
         fine = fine && (!launches || refuse(r));
     }
     if (plan.obstacle)
@@ -385,6 +405,10 @@ static bool run_sizes(runner *r, void (*progress)(const char *, uint64_t))
     const argument *asked = problem_find(&r->problem, only->name);
     if (only->name[0] && !(asked && problem_is_size(asked))) {
         conclude(r, RUN_SKIPPED, "it has no size %s", only->name);
+        return false;
+    }
+    if (r->options->input && !has_input(r, r->options->input)) {
+        conclude(r, RUN_SKIPPED, "it has no input \"%s\"", r->options->input);
         return false;
     }
     for (int i = 0; fine && i <= (asked ? MOST_DOUBLINGS_ASKED : MOST_DOUBLINGS); i++) {

@@ -49,7 +49,7 @@ static void grow(size_plan *plan)
 }
 
 /* A big size may come with buffers of its own size beside it. */
-static uint64_t most_elements(const size_limits *limits)
+uint64_t size_limits_elements(const size_limits *limits)
 {
     uint64_t with_big = 2 * limits->big;
     return with_big > limits->max_elements ? with_big : limits->max_elements;
@@ -103,7 +103,7 @@ static bool fits_types(const problem *p)
 }
 
 /* Null: none. */
-static const char *find_obstacle(const size_plan *plan)
+static const char *find_obstacle(const size_plan *plan, bool is_limited)
 {
     char error[256];
     const manifest_rule *broken = NULL;
@@ -119,16 +119,16 @@ static const char *find_obstacle(const size_plan *plan)
     }
     if (!fits_device(plan->problem))
         return "the device has less shared memory than it needs";
-    const bool fits = problem_elements(plan->problem) <= most_elements(&plan->limits);
+    const bool fits = !is_limited || problem_elements(plan->problem) <= size_limits_elements(&plan->limits);
     return fits ? NULL : "the buffers together have more elements than can be tried";
 }
 
-void size_plan_add(size_plan *plan)
+static void add(size_plan *plan, bool is_limited)
 {
     problem *p = plan->problem;
     if (!has_asked_value(plan))
         return;
-    plan->obstacle = find_obstacle(plan);
+    plan->obstacle = find_obstacle(plan, is_limited);
     if (plan->obstacle || plan->count >= plan->limits.max_problems)
         return;
     uint64_t row[MAX_ARGS] = {0};
@@ -141,6 +141,16 @@ void size_plan_add(size_plan *plan)
     if (plan->count == plan->capacity)
         grow(plan);
     memcpy(plan->rows[plan->count++], row, sizeof row);
+}
+
+void size_plan_add(size_plan *plan)
+{
+    add(plan, true);
+}
+
+void size_plan_add_always(size_plan *plan)
+{
+    add(plan, plan->is_replacing);
 }
 
 void size_plan_use(const size_plan *plan, size_t i)
@@ -279,7 +289,7 @@ static bool find_base(size_plan *plan)
                 return true;
         }
     }
-    plan->obstacle = find_obstacle(plan);
+    plan->obstacle = find_obstacle(plan, true);
     return false;
 }
 

@@ -18,6 +18,9 @@ typedef struct size_limits {
     bool is_full;          /* every input at every size, and every size with every other */
 } size_limits;
 
+/* The most elements that a problem may have, but for those that are always tried. */
+uint64_t size_limits_elements(const size_limits *limits);
+
 /* A growing list of problems' scalars. Where limits.only asks for a value, those that have it are noted; once is_replacing
  * is set, all, with that value in the place of theirs. */
 typedef struct kiln_size_plan {
@@ -38,6 +41,9 @@ void size_plan_close(size_plan *plan);
 /* Notes the problem's present scalars, unless they break a rule, pass a limit, need more shared memory than the device
  * has, or are noted already. */
 void size_plan_add(size_plan *plan);
+
+/* The same whatever limits.max_elements says, for what only large problems enter; with one input. */
+void size_plan_add_always(size_plan *plan);
 
 /* What the argument will be for size_plan_add: `otherwise`, or the value in its place. For plans that derive scalars from
  * others, as strides from lengths. */
