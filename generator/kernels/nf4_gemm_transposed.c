@@ -128,7 +128,7 @@ static const kiln_rule refusals[] = {
  * sm_80 an mma takes half of the columns and narrowing more; bf16 scales A, not the weights; tf32 widens both. */
 #define MMA_CHUNK                                                                                                      \
     "(select(vector == 8, 228 + 11 * tile_m / 8, 227 + 14 * tile_m / 8) - 32 * (table == window)"                      \
-    " + (sm < 80) * (2 + tile_m) - select(a == bf16, 64 - tile_m, 0) + select(" IS_TF32 ", (25 + 9 * tile_m) / 2, 0))"
+    " + (sm < 80) * (2 + tile_m) - select(a == bf16, 64 - tile_m, 0) + select(" IS_TF32 ", (29 + 9 * tile_m) / 2, 0))"
 #define MMA_FOLDS "splits * (ceil_div(n, 32) / (32 * splits)) * (7 + 5 * tile_m)"
 #define MMA_FIXED                                                                                                      \
     "(select(vector == 8, 124 + 5 * tile_m, 112 + 47 * tile_m / 8) + 3 * (table == window) + 20 * (splits > 1))"

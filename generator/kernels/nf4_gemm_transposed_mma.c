@@ -99,17 +99,19 @@ static void load_fragments_of_rows(transposed_mma *g, ptx_val from, uint32_t ste
     }
 }
 
-static void load_codes_of_step(const transposed_mma *g, ptx_val from, uint32_t step, ptx_val words[4])
+/* Words of columns, from `column` of the stage on. */
+static void load_codes(const transposed_mma *g, ptx_val from, uint32_t column, uint32_t count,
+                       ptx_val words[])
 {
-    for (uint32_t c = 0; c < 4; c++)
-        words[c] = ptx_load(g->f, transposed_shared_at(g, PTX_U32, from, (step * STEP + c) * COLUMN_BYTES));
+    for (uint32_t c = 0; c < count; c++)
+        words[c] = ptx_load(g->f, transposed_shared_at(g, PTX_U32, from, (column + c) * COLUMN_BYTES));
 }
 
 static void multiply_step(transposed_mma *g, const ptx_val from[3], uint32_t step)
 {
     ptx_fn *f = g->f;
     ptx_val words[4], merged[2][2], halves[4], scales[2][2], rows[MOST_GROUPS][2];
-    load_codes_of_step(g, from[0], step, words);
+    load_codes(g, from[0], step * STEP, 4, words);
     ptx_load_vec(f, 4, halves, transposed_shared_at(g, PTX_U32, from[1], step * STEP / 2 * 8), PTX_PLAIN);
     for (uint32_t pair = 0; pair < 2; pair++) {
         merge_columns(g, words[2 * pair], words[2 * pair + 1], merged[pair]);
@@ -131,8 +133,8 @@ static void multiply_step(transposed_mma *g, const ptx_val from[3], uint32_t ste
     }
 }
 
-/* Of two columns, a half of what a lane has of a step: A, widened and times their scales, as mma's B. */
-static void scale_rows(const transposed_mma *g, ptx_val words[][2], uint32_t half, const ptx_val scales[4],
+/* A of two columns, a half of what a lane has of a step: widened and times their scales, as mma's B. */
+static void scale_rows(const transposed_mma *g, ptx_val words[][2], uint32_t half, const ptx_val scales[2],
                        ptx_val rows[][2])
 {
     ptx_fn *f = g->f;
@@ -140,7 +142,7 @@ static void scale_rows(const transposed_mma *g, ptx_val words[][2], uint32_t hal
         ptx_val x[2];
         widen_pair(f, PTX_F16, ptx_as(f, PTX_U32, words[group][half]), x);
         for (uint32_t i = 0; i < 2; i++)
-            rows[group][i] = ptx_cvt_tf32(f, ptx_mul(f, x[i], scales[2 * half + i]));
+            rows[group][i] = ptx_cvt_tf32(f, ptx_mul(f, x[i], scales[i]));
     }
 }
 
@@ -149,18 +151,19 @@ static void scale_rows(const transposed_mma *g, ptx_val words[][2], uint32_t hal
 static void multiply_step_in_tf32(transposed_mma *g, const ptx_val from[3], uint32_t step)
 {
     ptx_fn *f = g->f;
-    ptx_val words[4], scales[4], rows_of_step[MOST_GROUPS][2];
-    load_codes_of_step(g, from[0], step, words);
-    ptx_load_vec(f, 4, scales, transposed_shared_at(g, PTX_F32, from[1], step * STEP / 2 * 8), PTX_PLAIN);
+    ptx_val rows_of_step[MOST_GROUPS][2];
     load_fragments_of_rows(g, from[2], step, rows_of_step);
     for (uint32_t half = 0; half < 2; half++) {
-        ptx_val rows[MOST_GROUPS][2];
+        ptx_val words[2], scales[2], rows[MOST_GROUPS][2];
+        const uint32_t column = step * STEP + 2 * half;
+        load_codes(g, from[0], column, 2, words);
+        ptx_load_vec(f, 2, scales, transposed_shared_at(g, PTX_F32, from[1], column * 4), PTX_PLAIN);
         scale_rows(g, rows_of_step, half, scales, rows);
         for (uint32_t fragment = 0; fragment < FRAGMENTS; fragment++) {
             ptx_val weights[4];
             for (uint32_t i = 0; i < 2; i++) {
                 ptx_val pair[2], x[2];
-                nf4_pairs_decode(&g->pairs, words[2 * half + i], fragment, pair);
+                nf4_pairs_decode(&g->pairs, words[i], fragment, pair);
                 widen_pair(f, PTX_F16, pair[0], x);
                 for (uint32_t odd = 0; odd < 2; odd++)
                     weights[2 * i + odd] = ptx_as(f, PTX_B32, x[odd]);
@@ -202,9 +205,9 @@ static uint32_t columns_of_sums(const transposed_mma *g)
     return FOLD * CHUNK * g->args.splits;
 }
 
-/* The total up to a column, or so many columns from the part's first on: in the half of the array that this bit chooses.
- * ptxas would hold an array of which all is at known places in registers, and spill them. */
-static ptx_val total_before(const transposed_mma *g, ptx_val column)
+/* The total that is left after the sums of a column's set: in the half of the array that this bit chooses. ptxas would hold
+ * an array of which all is at known places in registers, and spill them. */
+static ptx_val total_of(const transposed_mma *g, ptx_val column)
 {
     ptx_fn *f = g->f;
     const uint32_t columns = columns_of_sums(g);
@@ -240,17 +243,34 @@ static void leave_total(transposed_mma *g, ptx_val total)
     }
 }
 
-/* `next`: the column behind the stage that was multiplied. */
-static void fold_sums(transposed_mma *g, ptx_val next)
+/* After a stage, of which `chunk` is the first column. */
+static void fold_sums(transposed_mma *g, ptx_val chunk)
+{
+    ptx_fn *f = g->f;
+    const uint32_t columns = columns_of_sums(g), last = columns - CHUNK * g->args.splits;
+    PTX_IF (f, ptx_eq(f, ptx_and(f, chunk, ptx_u32(last)), ptx_u32(last))) {
+        PTX_IF (f, ptx_ge(f, chunk, ptx_u32(columns))) {
+            add_total(g, total_of(g, ptx_xor(f, chunk, ptx_u32(columns))));
+        }
+        leave_total(g, total_of(g, chunk));
+    }
+}
+
+/* Of the thread block's part. */
+static ptx_val first_chunk(const transposed_mma *g)
+{
+    return g->args.splits == 1 ? ptx_u32(0) : ptx_mul(g->f, ptx_ctaid_z(g->f), ptx_u32(CHUNK));
+}
+
+/* Where there were as many stages as sums take, the rest joins the total. */
+static void add_last_total(transposed_mma *g)
 {
     ptx_fn *f = g->f;
     const uint32_t columns = columns_of_sums(g), turn = CHUNK * g->args.splits;
-    ptx_val in_sums = ptx_and(f, next, ptx_u32(columns - turn));
-    PTX_IF (f, ptx_eq(f, in_sums, ptx_u32(0))) {
-        PTX_IF (f, ptx_ge(f, next, ptx_u32(2 * columns))) {
-            add_total(g, total_before(g, ptx_sub(f, next, ptx_u32(columns))));
-        }
-        leave_total(g, total_before(g, next));
+    ptx_val start = first_chunk(g);
+    PTX_IF (f, ptx_lt(f, ptx_add(f, start, ptx_u32(columns - turn)), g->args.n)) {
+        ptx_val past_last = ptx_sub(f, ptx_add(f, g->args.n, ptx_u32(turn - 1)), start);
+        add_total(g, total_of(g, ptx_sub(f, past_last, ptx_u32(columns))));
     }
 }
 
@@ -261,7 +281,7 @@ static void multiply_columns(transposed_mma *g)
     clear_sums(g);
     g->buffer = ptx_var(f, ptx_u32(0));
     g->total = ptx_local(f, PTX_F32, 2 * total_words(g), 16);
-    ptx_val start = g->args.splits == 1 ? ptx_u32(0) : ptx_mul(f, ptx_ctaid_z(f), ptx_u32(CHUNK));
+    ptx_val start = first_chunk(g);
     PTX_IF (f, ptx_lt(f, start, g->args.n)) {
         transposed_load_columns(g, start);
     }
@@ -274,13 +294,22 @@ static void multiply_columns(transposed_mma *g)
         }
         multiply_chunk(g);
         ptx_set(f, g->buffer, ptx_sub(f, ptx_u32(stage_bytes(g)), g->buffer));
-        fold_sums(g, next);
+        fold_sums(g, chunk);
     }
-    ptx_val last_stage = ptx_add(f, start, ptx_u32(columns_of_sums(g) - turn));
-    PTX_IF (f, ptx_lt(f, last_stage, g->args.n)) {
-        ptx_val columns = ptx_sub(f, ptx_add(f, g->args.n, ptx_u32(turn - 1)), start);
-        add_total(g, total_before(g, columns));
-    }
+    add_last_total(g);
+}
+
+/* Before the loop, and again behind it where sums leave no registers for what both need. */
+static void place_thread(transposed_mma *g)
+{
+    ptx_fn *f = g->f;
+    g->tid = ptx_tid_x(f);
+    g->lane = ptx_laneid(f);
+    g->warp = ptx_warpid_x(f);
+    g->quad = ptx_shr(f, g->lane, ptx_u32(2));
+    g->member = ptx_and(f, g->lane, ptx_u32(3));
+    g->first_k = ptx_mul(f, ptx_ctaid_x(f), ptx_u32(TILE_K));
+    g->first_row = ptx_mul(f, ptx_ctaid_y(f), ptx_u32(8 * g->groups));
 }
 
 /* ---- results --------------------------------------------------------------------------------------------------- */
@@ -312,6 +341,8 @@ static void store_tile(transposed_mma *g)
 static void finish(transposed_mma *g)
 {
     ptx_fn *f = g->f;
+    if (g->groups == MOST_GROUPS || (g->args.splits > 1 && g->type == PTX_F16))
+        place_thread(g);
     if (g->args.splits == 1) {
         store_tile(g);
         return;
@@ -363,13 +394,7 @@ static void place_shared(transposed_mma *g)
 static void place(transposed_mma *g)
 {
     ptx_fn *f = g->f;
-    g->tid = ptx_tid_x(f);
-    g->lane = ptx_laneid(f);
-    g->warp = ptx_warpid_x(f);
-    g->quad = ptx_shr(f, g->lane, ptx_u32(2));
-    g->member = ptx_and(f, g->lane, ptx_u32(3));
-    g->first_k = ptx_mul(f, ptx_ctaid_x(f), ptx_u32(TILE_K));
-    g->first_row = ptx_mul(f, ptx_ctaid_y(f), ptx_u32(8 * g->groups));
+    place_thread(g);
     if (g->type == PTX_BF16)
         g->minus_zero = ptx_var(f, ptx_bits(PTX_BF16X2, 0x80008000));
     place_shared(g);
@@ -378,7 +403,8 @@ static void place(transposed_mma *g)
 void nf4_gemm_transposed_emit_mma(ptx_fn *f, const kiln_variant *v)
 {
     transposed_mma g = open_product(f, v);
-    ptx_min_blocks(f, g.groups <= 4 ? 2 : 1);
+    const bool is_tight = g.groups == 4 && g.vector == 1; /* its addresses of A leave two no registers */
+    ptx_min_blocks(f, g.groups <= 4 && !is_tight ? 2 : 1);
     place(&g);
     nf4_pairs_fill(&g.pairs, g.tid, THREADS, g.lane);
     transposed_place_columns(&g);

@@ -37,7 +37,7 @@ typedef struct transposed_mma {
     ptx_val tid, lane, warp, quad, member; /* of 8; of the lanes of four */
     ptx_val first_k, first_row, minus_zero;
     ptx_val codes_at, scales_at, a_at[MOST_GROUPS], a_column; /* where loads start, for column 0 */
-    ptx_val code_column, scale_column, column_bytes, scale_bytes, last_column;
+    ptx_val code_column, scale_column;
     ptx_val codes_to, scales_to, a_to, codes_from, scales_from, a_from; /* in the first of the buffers */
     ptx_val buffer;                                                     /* bytes to the one in use */
     ptx_val codes[CODES_LOADS][4], scales[2], a[MOST_GROUPS];           /* on the way */

@@ -103,9 +103,9 @@ MATRIX_TF32 = [
     ("second k of a byte by the first's weight", WRONG, "cvt.f32.f16 $a, $b; cvt.f32.f16 $c, $d; mma",
      "cvt.f32.f16 $a, $b; cvt.f32.f16 $c, $b; mma", 16),
     ("sums of the total over each other", EITHER, "st.local.v4.f32 [$a+16], $v;", "st.local.v4.f32 [$a+32], $v;", 1),
-    ("total so far not joined", WRONG, "setp.ge.u32 $a, $b, 4096;", "setp.lt.u32 $a, $b, 4096;", 1),
-    ("total of the stages before the last ones", EITHER, "sub.u32 $a, $b, 2048; and.b32 $c, $a, 2048;",
-     "sub.u32 $a, $b, 2048; and.b32 $c, $b, 2048;", 1),
+    ("total so far not joined", WRONG, "setp.ge.u32 $a, $b, 2048;", "setp.lt.u32 $a, $b, 2048;", 1),
+    ("total of the stages before the last ones", EITHER, "xor.b32 $a, $b, 2048; and.b32 $c, $a, 2048;",
+     "xor.b32 $a, $b, 2048; and.b32 $c, $b, 2048;", 1),
     ("total left behind at the end", EITHER, "add.u32 $a, $b, 1984; setp.lt.u32 $c, $a, $d;",
      "add.u32 $a, $b, 1984; setp.gt.u32 $c, $a, $d;", 1),
 ]
