@@ -90,7 +90,7 @@ static void add_target(reader *r, const char *word, const char *found_word, plac
 {
     target t;
     if (!target_parse(word, &t)) {
-        diagnose(r->d, at, message_target_unknown, found_word, near_text(r->arena, word, target_names));
+        diagnose(r->d, at, message_target_unknown, found_word, target_near_text(r->arena, word));
         return;
     }
     for (size_t i = 0; i < r->plan->target_count; i++)
@@ -256,6 +256,19 @@ static const kiln_family *read_family(const reader *r, const yaml_node *item)
     return family;
 }
 
+/* "legal": those that the family refuses are left out. */
+static bool read_combinations(const reader *r, request *q, const yaml_node *node)
+{
+    if (!reader_is_kind(r, node, YAML_SCALAR, "combinations", "all or legal"))
+        return false;
+    q->is_legal_only = strcmp(node->text, "legal") == 0;
+    if (words_contain("all legal", node->text))
+        return true;
+    diagnose(r->d, node->at, message_combinations_unknown, reader_found(r, node),
+             near_text(r->arena, node->text, "all legal"));
+    return false;
+}
+
 static void read_kernel(reader *r, const yaml_node *item)
 {
     if (!reader_is_kind(r, item, YAML_MAP, "kernels", "a mapping with 'family' or 'ptx'"))
@@ -269,17 +282,24 @@ static void read_kernel(reader *r, const yaml_node *item)
         return;
     bool ok = true;
     for (const yaml_node *node = item->first; node; node = node->next) {
+        char near[64];
         size_t index;
         if (strcmp(node->key, "family") == 0)
             continue;
+        if (strcmp(node->key, "combinations") == 0) {
+            ok = read_combinations(r, &q, node) && ok;
+            continue;
+        }
         if (family_find_param(q.family, node->key, &index)) {
             ok = read_values(r, &q, index, node) && ok;
             continue;
         }
         ok = false;
+        const char *names = family_param_names(r->arena, q.family);
+        const bool is_near = nearest_word(node->key, "combinations", near, sizeof near) != NULL;
         diagnose(r->d, node->key_at, message_param_unknown, q.family->name,
                  arena_format(r->arena, "'%s'", found_text(r->arena, node->key)),
-                 near_text(r->arena, node->key, family_param_names(r->arena, q.family)));
+                 near_text(r->arena, node->key, is_near ? "combinations" : names));
     }
     if (ok)
         request_expand(r->arena, &q, r->plan, &r->variant_capacity, r->d);

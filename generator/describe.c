@@ -198,11 +198,14 @@ static void describe_launch(text *out, const kiln_family *f)
     print_table(out, &t);
 }
 
-static void describe_nonfinite(text *out, const char *what)
+/* What null says nothing of. */
+static void describe_prose(text *out, const char *title, const char *what)
 {
     wrapper w = {.out = out};
-    wrap_prose(&w, "NaN and infinity: ");
-    wrap_move(&w, strlen("NaN and infinity: "));
+    if (!what)
+        return;
+    wrap_prose(&w, title);
+    wrap_move(&w, strlen(title));
     wrap_prose(&w, what);
     text_add(out, "\n");
 }
@@ -210,8 +213,8 @@ static void describe_nonfinite(text *out, const char *what)
 void describe_family(text *out, const kiln_family *family, bool in_full)
 {
     text_printf(out, "%s: %s\nsource: %s\n", family->name, family->summary, family->source);
-    if (family->nonfinite)
-        describe_nonfinite(out, family->nonfinite);
+    describe_prose(out, "accuracy: ", family->accuracy);
+    describe_prose(out, "NaN and infinity: ", family->nonfinite);
     text_printf(out, "needs sm_%u\n", family->min_sm);
     describe_params(out, family);
     describe_args(out, family);

@@ -151,6 +151,7 @@ static void add_launch(json *j, const kiln_family *family)
     add_dimensions(j, family, "grid", family->grid);
     add_expression(j, family, "shared_bytes", family->shared_bytes);
     add_expression(j, family, "max_shared_bytes", family->max_shared_bytes);
+    add_expression(j, family, "min_shared_bytes", family->min_shared_bytes);
     add_expression(j, family, "empty", family->empty);
     json_end(j);
 }
@@ -185,6 +186,8 @@ static void add_family(json *j, const kiln_family *family)
     json_string_member(j, "name", family->name);
     json_string_member(j, "summary", family->summary);
     json_string_member(j, "source", family->source);
+    if (family->accuracy)
+        json_string_member(j, "accuracy", family->accuracy);
     if (family->nonfinite)
         json_string_member(j, "nonfinite", family->nonfinite);
     json_number_member(j, "min_sm", family->min_sm);

@@ -158,8 +158,11 @@ static const expression *name(parser *p, const char *run)
         const kiln_arg *arg = &family->args[e->index];
         if (arg->kind != KILN_ARG_VALUE)
             MISTAKE(p, "'%s' is a pointer; only aligned() takes one", run);
-        if (!words_contain("u8 u16 u32 u64", arg->type))
-            MISTAKE(p, "'%s' is of type %s; expressions take u8, u16, u32 and u64", run, arg->type);
+        const bool is_foreign = !family->emit; /* what makes one adds the rule that it is not negative */
+        if (!words_contain("u8 u16 u32 u64", arg->type) &&
+            !(is_foreign && words_contain("s8 s16 s32 s64", arg->type)))
+            MISTAKE(p, "'%s' is of type %s; expressions take %s", run, arg->type,
+                    is_foreign ? "integers" : "u8, u16, u32 and u64");
         return e;
     }
     for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++) {
@@ -418,6 +421,18 @@ const char *expression_try(arena *a, const kiln_family *family, const char *sour
 static bool is_word_comparison(const expression *e)
 {
     return e->operation == OPERATION_IS_WORD || e->operation == OPERATION_IS_NOT_WORD;
+}
+
+bool expression_counts_with(const expression *e, size_t index)
+{
+    if (e->operation == OPERATION_NEGATIVE)
+        return false;
+    if (e->operation == OPERATION_NAME)
+        return e->kind == NAME_ARG && e->index == index;
+    for (int i = e->operation == OPERATION_ALIGNED; i < expression_operations[e->operation].operands; i++)
+        if (expression_counts_with(e->operands[i], index))
+            return true;
+    return false;
 }
 
 bool expression_uses_param(const expression *e, size_t index)

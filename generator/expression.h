@@ -27,6 +27,9 @@ bool expression_uses(const expression *e, name_kind kind);
 /* Whether it uses the family's parameter of this index. */
 bool expression_uses_param(const expression *e, size_t index);
 
+/* Whether it counts with the argument of this index: within negative() and aligned() nothing is counted with. */
+bool expression_counts_with(const expression *e, size_t index);
+
 /* Its value for a variant; it must use parameters only, and facts of the target while v->emitting_for is set. */
 uint64_t expression_value(const expression *e, const kiln_variant *v);
 

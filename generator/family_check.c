@@ -19,7 +19,7 @@ static const char ambiguous_words[] = "yes no on off y n true false null";
 /* Names that mean something else in expressions and configurations. */
 static const char reserved_names[] =
     "multiprocessors max_shared_bytes sm target_sm target_is_specific ceil_div min max "
-    "select aligned negative finite family ptx";
+    "select aligned negative finite family ptx combinations";
 
 enum { LONGEST_NAME = 40 };
 
@@ -165,6 +165,7 @@ static void check_expressions(arena *a, const kiln_family *f)
         {f->empty, ARGS},
         {f->shared_bytes, f->max_shared_bytes ? ARGS | PARAMS : PARAMS},
         {f->max_shared_bytes, PARAMS},
+        {f->min_shared_bytes, PARAMS},
         {f->variant_min_sm, PARAMS},
         {f->variant_runs_on, PARAMS | TARGET},
         {f->cost.bytes_read, ARGS | PARAMS},

@@ -105,6 +105,9 @@ static void add_plain(maker *m, const char *name, const ptx_file_param *p)
                                               : "the configuration gives no args");
 }
 
+/* What pointers may point at. */
+#define ELEMENT_TYPES "u8 s8 b8 u16 s16 b16 f16 bf16 u32 s32 b32 f32 u64 s64 b64 f64"
+
 typedef struct description {
     const char *direction, *type, *shape, *alignment; /* null: not said */
 } description;
@@ -151,12 +154,12 @@ static const char *expected_description(const ptx_file_param *p)
             return rows[i].expected;
     if (p->is_array)
         return "nothing: the caller fills its bytes";
-    return "u64, s64, f64 or, a pointer, 'in f32[n]' (in, out, inout, optional_out, scratch)";
+    return "u64, s64, f64 or, a pointer, 'in f32[n]' (in, out, inout, optional_out, scratch; " ELEMENT_TYPES
+           ")";
 }
 
 static void add_described(maker *m, const char *name, const ptx_file_param *p, foreign_text about)
 {
-    static const char types[] = "u8 s8 u16 s16 u32 s32 u64 s64 f16 bf16 f32 f64";
     description said;
     int kind = KILN_ARG_VALUE;
     const bool is_read = read_description(m->arena, about.text, &said);
@@ -167,7 +170,7 @@ static void add_described(maker *m, const char *name, const ptx_file_param *p, f
     for (int i = KILN_ARG_IN; said.direction && i <= KILN_ARG_SCRATCH; i++)
         kind = strcmp(said.direction, arg_direction((kiln_arg_kind)i)) == 0 ? i : kind;
     uint32_t alignment = 1;
-    if (!is_read || kind == KILN_ARG_VALUE || !words_contain(types, said.type) || p->bytes != 8 ||
+    if (!is_read || kind == KILN_ARG_VALUE || !words_contain(ELEMENT_TYPES, said.type) || p->bytes != 8 ||
         p->is_array || p->type[0] == 'f' || (said.alignment && !take_alignment(said.alignment, &alignment))) {
         diagnose(m->d, about.at, message_entry_arg, name, (unsigned)p->bytes,
                  p->is_array ? "a struct" : p->type, expected_description(p),
@@ -252,8 +255,35 @@ static void check_grid(maker *m)
             diagnose(m->d, m->q->grid[i].at, message_entry_empty, "grid");
 }
 
+static bool counts_with(maker *m, const char *source, size_t arg)
+{
+    const expression *const *list;
+    const size_t count = source ? expression_parse_list(m->arena, m->family, source, &list) : 0;
+    for (size_t i = 0; i < count; i++)
+        if (expression_counts_with(list[i], arg))
+            return true;
+    return false;
+}
+
+static bool is_counted_with(maker *m, size_t arg)
+{
+    bool found = counts_with(m, m->q->shared_bytes.text, arg);
+    for (size_t i = 0; i < m->q->arg_count; i++)
+        found = found || (m->args[i].kind != KILN_ARG_VALUE && counts_with(m, m->args[i].shape, arg));
+    for (size_t i = 0; i < m->q->rule_count; i++)
+        found = found || counts_with(m, m->q->rules[i].text, arg);
+    for (int i = 0; i < 3; i++)
+        found = found || counts_with(m, m->q->grid[i].text, arg);
+    return found;
+}
+
+/* Expressions are unsigned: a signed argument that they count with must not be negative, which is said before all else. */
 static void take_rules(maker *m)
 {
+    for (size_t i = 0; i < m->kernel->param_count; i++)
+        if (m->args[i].kind == KILN_ARG_VALUE && m->args[i].type[0] == 's' && is_counted_with(m, i))
+            maker_add_rule(m, arena_format(m->arena, "!negative(%s)", m->args[i].name),
+                           arena_format(m->arena, "%s must be at least 0", m->args[i].name));
     for (size_t i = 0; i < m->q->rule_count; i++)
         maker_add_rule(m, m->q->rules[i].text, arena_format(m->arena, "%s must hold", m->q->rules[i].text));
 }
@@ -288,7 +318,8 @@ void foreign_add(arena *a, const foreign_request *q, plan *p, size_t *capacity, 
     m.family = arena_alloc(a, sizeof *m.family);
     m.kernel = arena_alloc(a, sizeof *m.kernel);
     m.args = arena_alloc(a, (q->entry->param_count + MAKER_LAUNCH_ARGS + 1) * sizeof *m.args);
-    m.rules = arena_alloc(a, (q->rule_count + MAKER_LAUNCH_RULES + 1) * sizeof *m.rules);
+    const size_t most_rules = q->entry->param_count + q->rule_count + MAKER_LAUNCH_RULES;
+    m.rules = arena_alloc(a, (most_rules + 1) * sizeof *m.rules);
     *m.kernel = (foreign_kernel){.module = q->module, .symbol = q->entry->name};
     if (!take_name(&m) || !is_new(&m, p))
         return;
@@ -300,7 +331,6 @@ void foreign_add(arena *a, const foreign_request *q, plan *p, size_t *capacity, 
     maker_take_grid(&m);
     maker_take_block(&m);
     maker_take_shared(&m);
-    take_rules(&m);
     if (d->count == before)
         check_names(&m);
     if (d->count == before)
@@ -309,6 +339,7 @@ void foreign_add(arena *a, const foreign_request *q, plan *p, size_t *capacity, 
         check_grid(&m);
     if (d->count != before)
         return;
+    take_rules(&m);
     take_empty(&m);
     m.kernel->why_not_launched = m.why_not_launched.length ? m.why_not_launched.data : NULL;
     add_variant(&m, p, capacity);

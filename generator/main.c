@@ -108,13 +108,31 @@ static const kiln_variant *find_variant(const plan *p, const char *wanted)
     return NULL;
 }
 
+/* "; there are X, Y and 7 more": the variants whose ids begin so, as with a family's name; empty where none does. */
+static const char *begun_text(arena *a, const plan *p, const char *begin)
+{
+    enum { SHOWN = 3 };
+    text out = text_new(a);
+    size_t count = 0;
+    for (size_t i = 0; i < p->variant_count; i++) {
+        if (strncmp(p->variants[i]->id, begin, strlen(begin)) != 0)
+            continue;
+        if (count++ < SHOWN)
+            text_printf(&out, "%s%s", count == 1 ? "; there is " : ", ", p->variants[i]->id);
+    }
+    if (count > SHOWN)
+        text_printf(&out, " and %u more", (unsigned)(count - SHOWN));
+    return out.data;
+}
+
 static int fail_variant(const command_line *c, const plan *p)
 {
     text ids = text_new(c->arena);
     for (size_t i = 0; i < p->variant_count; i++)
         text_printf(&ids, "%s%s", i > 0 ? " " : "", p->variants[i]->id);
+    const char *begun = begun_text(c->arena, p, c->names[1]);
     return fail(arena_format(c->arena, "%s has no variant '%s'%s", c->names[0], c->names[1],
-                             near_text(c->arena, c->names[1], ids.data)));
+                             *begun ? begun : near_text(c->arena, c->names[1], ids.data)));
 }
 
 static bool lists_target(const plan *p, target t)

@@ -80,6 +80,7 @@
     M(value_twice, "expected each value of %s once, found '%s' again; the first is on line %d")                        \
     /* variants */                                                                                                     \
     M(too_many_variants, "expected at most %d variants, found more")                                                   \
+    M(combinations_unknown, "expected all or legal for 'combinations', found %s%s")                                     \
     M(refused, "expected a combination that %s has, found %s: %s%s")                                                   \
     M(variant_twice, "expected each variant once, found %s again; the first is on line %d")                            \
     M(key_collision, "expected keys that differ, found %016llx for both %s and %s")                                    \

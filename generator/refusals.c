@@ -161,7 +161,7 @@ static const char *advice(arena *a, const refusals *r, const refusal *broken, co
     }
     if (*found || refused == variants)
         return found;
-    return "; give values that go together an item of their own";
+    return "; give values that go together an item of their own, or write 'combinations: legal'";
 }
 
 void refusals_report(arena *a, const refusals *r, const request *q, diagnostics *d)

@@ -169,17 +169,20 @@ void request_expand(arena *a, request *r, plan *p, size_t *capacity, diagnostics
     const family_limits limits = family_limits_of(a, r->family);
     refusals refused = refusals_of(a, r->family);
     stranded_list nowhere = {0};
+    size_t taken = 0;
     for (size_t i = 0; i < count; i++) {
         kiln_variant *v = combination(a, r, i);
         if (refusals_take(a, &refused, v))
             continue;
+        taken++;
         v->runs_on = targets_of(&limits, v, p);
         if (v->runs_on == 0 && p->target_count > 0)
             add_stranded(a, &nowhere, variant_lowest_sm(&limits, v), v);
         kiln_variant **slot = arena_push(a, (void **)&p->variants, &p->variant_count, capacity, sizeof *slot);
         *slot = v;
     }
-    refusals_report(a, &refused, r, d);
+    if (!r->is_legal_only || taken == 0)
+        refusals_report(a, &refused, r, d);
     report_stranded(a, &nowhere, &limits, d);
 }
 

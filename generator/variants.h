@@ -10,6 +10,7 @@ enum { MOST_VARIANTS = 100000 };
 typedef struct request {
     const kiln_family *family;
     place at;
+    bool is_legal_only; /* combinations that the family refuses are left out */
     struct {
         param_value *items;
         size_t count, capacity;
@@ -19,7 +20,7 @@ typedef struct request {
 
 /* Fills in defaults and appends every combination to the plan, whose targets are known: the family's first parameter
  * changes slowest, values in the order listed. Diagnostics: too many; combinations that the family refuses, once for
- * each reason; variants that run on no target, once for each lowest one. */
+ * each reason, but for a request of the legal ones that has any; variants that run on no target, once for each lowest one. */
 void request_expand(arena *a, request *r, plan *p, size_t *capacity, diagnostics *d);
 
 /* How many combinations an expanded request has, and the values of one: the last parameter changes fastest. */

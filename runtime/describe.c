@@ -143,10 +143,11 @@ static void put_target(writer *w, const kiln_image *image)
 /* Why there is no image: of devices with so little, the generator leaves out the targets. */
 static void put_shared_bytes(writer *w, const kiln_device *device, const kiln_kernel *kernel)
 {
-    if (kernel->max_shared_bytes <= device->max_shared_bytes)
+    uint32_t most = kernel->max_shared_bytes + kernel->static_shared_bytes;
+    if (most <= device->max_shared_bytes)
         return;
     put(w, "; takes up to ");
-    put_number(w, kernel->max_shared_bytes);
+    put_number(w, most);
     put(w, " bytes of shared memory, the device has ");
     put_number(w, device->max_shared_bytes);
 }

@@ -42,6 +42,7 @@ kiln_status kiln_launch(kiln_loader *loader, const kiln_kernel *kernel, CUstream
 int kiln_usable(const kiln_loader *loader, const kiln_kernel *kernel)
 {
     return loader != NULL && kernel != NULL && loader->state == LOADER_OPEN &&
+           kernel->static_shared_bytes + 4u * kernel->least_shared_words <= loader->device.max_shared_bytes &&
            kiln_select(&loader->device, kernel->module) != NULL;
 }
 
@@ -62,9 +63,10 @@ static kiln_status check_geometry(kiln_loader *loader, const kiln_kernel *kernel
     if (shared_bytes > kernel->max_shared_bytes)
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, kernel->id,
                          "more dynamic shared memory than the kernel declares");
-    if (shared_bytes > loader->device.max_shared_bytes)
+    uint32_t needed = kernel->static_shared_bytes + (uint32_t)shared_bytes;
+    if (needed > loader->device.max_shared_bytes)
         return kiln_fail_count(loader, KILN_ERROR_BAD_ARGUMENT, kernel->id,
-                               "bytes of shared memory per thread block", (uint32_t)shared_bytes,
+                               "bytes of shared memory per thread block", needed,
                                loader->device.max_shared_bytes);
     return KILN_OK;
 }

@@ -255,17 +255,17 @@ static kiln_status load_function(kiln_loader *loader, const kiln_kernel *kernel,
                                  CUfunction *function)
 {
     const kiln_driver *driver = loader->driver;
+    const char *call = "cuModuleGetFunction";
     int result = driver->module_get_function(function, module, kernel->entry);
-    if (result != 0)
-        return kiln_fail_call(loader, KILN_ERROR_LOAD, kernel->id, "cuModuleGetFunction", result);
 
     /* A device with less than the most that the kernel may ask for still runs the launches that ask for less. */
-    uint32_t shared_bytes = kernel->max_shared_bytes;
-    if (shared_bytes > loader->device.max_shared_bytes)
-        shared_bytes = loader->device.max_shared_bytes;
-    if (shared_bytes > SHARED_BYTES_WITHOUT_OPTIN)
-        result = driver->func_set_attribute(*function, FUNCTION_MAX_DYNAMIC_SHARED_BYTES, (int)shared_bytes);
-    if (result != 0)
-        return kiln_fail_call(loader, KILN_ERROR_LOAD, kernel->id, "cuFuncSetAttribute", result);
-    return KILN_OK;
+    uint32_t fixed = kernel->static_shared_bytes, most = kernel->max_shared_bytes + fixed;
+    if (most > loader->device.max_shared_bytes)
+        most = loader->device.max_shared_bytes;
+    if (result == 0 && most > SHARED_BYTES_WITHOUT_OPTIN) {
+        call = "cuFuncSetAttribute";
+        result =
+            driver->func_set_attribute(*function, FUNCTION_MAX_DYNAMIC_SHARED_BYTES, (int)(most - fixed));
+    }
+    return result != 0 ? kiln_fail_call(loader, KILN_ERROR_LOAD, kernel->id, call, result) : KILN_OK;
 }

@@ -7,6 +7,7 @@
 #include "../foreign.h"
 #include "../messages.h"
 #include "../support/files.h"
+#include "../targets.h"
 #include "write.h"
 
 static const char *path_in(arena *a, const char *folder, const char *name, const char *extension)
@@ -72,7 +73,9 @@ int bundle_generate(arena *a, const plan *p, diagnostics *d, const char *output_
     const text depfile =
         write_depfile(a, stamp ? &stamp : outputs, stamp ? 1 : count, p->inputs, p->input_count);
     add_file(files, &count, path_in(a, output_dir, p->bundle, "d"), depfile);
-    return files_write(a, files, count, d) && (!stamp || file_stamp(stamp, d)) ? 0 : EXIT_BAD_INPUT;
+    return folder_make(output_dir, d) && files_write(a, files, count, d) && (!stamp || file_stamp(stamp, d))
+               ? 0
+               : EXIT_BAD_INPUT;
 }
 
 bool bundle_show(arena *a, const plan *p, const kiln_variant *v, target t, bool ir, FILE *out)
@@ -80,17 +83,27 @@ bool bundle_show(arena *a, const plan *p, const kiln_variant *v, target t, bool 
     (void)p;
     if (v->foreign) {
         const ptx_file *file = foreign_file_for(v->foreign->module, t);
-        if (file && !ir)
-            fwrite(file->ptx, 1, file->bytes, out);
-        return file && !ir;
+        if (!file || ir)
+            return false;
+        fwrite(file->ptx, 1, file->bytes, out);
+        if (target_compare(file->made_for, t) != 0)
+            fprintf(stderr, "kiln: %s is for %s, and runs on %s\n", file->asked,
+                    target_text(a, file->made_for), target_text(a, t));
+        return true;
     }
     const family_limits limits = family_limits_of(a, v->family);
     if (!variant_runs_on(&limits, v, t))
         return false;
     const ptx_fn *kernel = build_kernel(a, v, t);
-    if (ir)
+    if (ir) {
         ptx_dump(kernel, out);
-    else
-        fputs(print_kernel(a, kernel, t).ptx, out);
+        return true;
+    }
+    const image made = print_kernel(a, kernel, t);
+    const char *needs = floor_target_text(a, made.needs);
+    fputs(made.ptx, out);
+    if (strcmp(needs, target_text(a, t)) != 0)
+        fprintf(stderr, "kiln: .target %s is the lowest that this text needs; it runs on %s\n", needs,
+                target_text(a, t));
     return true;
 }

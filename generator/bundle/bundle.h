@@ -14,7 +14,8 @@
  * check is an error of its family (exit 3). */
 int bundle_generate(arena *a, const plan *p, diagnostics *d, const char *output_dir, const char *stamp);
 
-/* Prints one variant as PTX, or as the builder's IR, for one target. False when the variant cannot run on it. */
+/* Prints one variant as PTX, or as the builder's IR, for one target, and on stderr a line where the text's own target is a
+ * lower one. False when the variant cannot run on it. */
 bool bundle_show(arena *a, const plan *p, const kiln_variant *v, target t, bool ir, FILE *out);
 
 #endif

@@ -11,8 +11,9 @@ typedef struct image {
         made_for; /* the lowest listed target with this text; of a cubin and of PTX from elsewhere its own */
     ptx_floor needs; /* what .target and .version say: the lowest that the operations take; not of a cubin */
     uint32_t min_driver;
-    const char *ptx;            /* null for a cubin */
-    const unsigned char *cubin; /* null for PTX */
+    uint32_t static_shared_bytes; /* not of PTX from elsewhere */
+    const char *ptx;              /* null for a cubin */
+    const unsigned char *cubin;   /* null for PTX */
     size_t bytes;
     uint64_t hash_high, hash_low; /* XXH3, 128 bit, of either */
 } image;

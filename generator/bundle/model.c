@@ -7,6 +7,7 @@
 #include <kiln/bundle.h>
 
 #include "../messages.h"
+#include "../support/words.h"
 #include "cubins.h"
 
 /* ---- small helpers ----------------------------------------------------------------------------------------------- */
@@ -19,8 +20,11 @@ const expression *bind_text(arena *a, const kiln_family *family, const char *exp
 
 unsigned word_number(const kiln_param *param, const char *word)
 {
+    const unsigned long own = word_is_number(word) ? strtoul(word, NULL, 10) : 0;
+    if (own > 0 && own < BESIDE_NUMBERS)
+        return (unsigned)own;
     const size_t length = strlen(word);
-    unsigned number = 1;
+    unsigned number = words_have_number(param->words) ? BESIDE_NUMBERS + 1 : 1;
     for (const char *w = param->words; *w; number++) {
         const size_t this_length = strcspn(w, " ");
         if (this_length == length && memcmp(w, word, length) == 0)
@@ -75,16 +79,33 @@ size_t variant_param_count(const kiln_variant *v)
     return v->foreign ? v->foreign->param_count : SIZE_MAX;
 }
 
-static uint32_t max_shared_bytes(arena *a, const kiln_variant *v)
+static uint32_t fixed_bytes(arena *a, const kiln_variant *v, const char *expression_text)
 {
-    const kiln_family *family = v->family;
-    const char *most = family->max_shared_bytes ? family->max_shared_bytes : family->shared_bytes;
-    if (!most)
-        return 0;
     uint64_t bytes;
-    if (!expression_is_constant(bind_text(a, family, most, v), &bytes) || bytes > UINT32_MAX)
-        family_error("family %s: '%s' is no fixed amount of shared memory for %s", family->name, most, v->id);
+    if (!expression_is_constant(bind_text(a, v->family, expression_text, v), &bytes) || bytes > UINT32_MAX)
+        family_error("family %s: '%s' is no fixed amount of shared memory for %s", v->family->name,
+                     expression_text, v->id);
     return (uint32_t)bytes;
+}
+
+/* What needs no arguments is the most and the least. */
+static void find_shared_bytes(arena *a, bundle_variant *made)
+{
+    const kiln_variant *v = made->variant;
+    const kiln_family *family = v->family;
+    uint64_t bytes;
+    const bool is_fixed =
+        family->shared_bytes && expression_is_constant(bind_text(a, family, family->shared_bytes, v), &bytes);
+    const char *most = family->max_shared_bytes ? family->max_shared_bytes : family->shared_bytes;
+    const char *least = is_fixed ? family->shared_bytes : family->min_shared_bytes;
+    made->max_shared_bytes = most ? fixed_bytes(a, v, most) : 0;
+    made->min_shared_bytes = least ? fixed_bytes(a, v, least) : 0;
+    if (made->min_shared_bytes > made->max_shared_bytes)
+        family_error("%s: at least %u bytes of dynamic shared memory, at most %u", v->id,
+                     (unsigned)made->min_shared_bytes, (unsigned)made->max_shared_bytes);
+    for (size_t i = 0; i < made->image_count; i++)
+        if (made->images[i].static_shared_bytes > made->static_shared_bytes)
+            made->static_shared_bytes = made->images[i].static_shared_bytes;
 }
 
 /* Kernels of one PTX file have its images together. They stand one after another. */
@@ -111,7 +132,7 @@ static void bake_variant(arena *a, const plan *p, bundle_variant *made, const bu
         if (made->images[i].min_driver > made->min_driver)
             made->min_driver = made->images[i].min_driver;
     variant_block(a, v, made->block);
-    made->max_shared_bytes = max_shared_bytes(a, v);
+    find_shared_bytes(a, made);
     made->runs_everywhere = true;
     for (size_t i = 0; i < p->target_count; i++)
         made->runs_everywhere &= v->runs_on >> i & 1u;

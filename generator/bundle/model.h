@@ -17,7 +17,8 @@ typedef struct bundle_variant {
         *owner;          /* the first variant of its module, which has the images; most are their own */
     uint32_t min_driver; /* with this driver every PTX image loads */
     uint32_t block[3];
-    uint32_t max_shared_bytes;
+    uint32_t max_shared_bytes, min_shared_bytes; /* dynamic */
+    uint32_t static_shared_bytes;
     uint32_t slot;
     bool runs_everywhere; /* on every listed target */
 } bundle_variant;
@@ -76,7 +77,9 @@ size_t variant_param_count(const kiln_variant *v);
 const expression *bind_text(arena *a, const kiln_family *family, const char *expression_text,
                             const kiln_variant *v);
 
-/* The place of a word in a parameter's list, from 1. */
+/* What stands for a word of a parameter in argument structs: a number for itself, "64" for 64; other words for their
+ * place in the list, from 1, which beside numbers are counted from where no caller's number is. */
+enum { BESIDE_NUMBERS = 0x7fff0000 };
 unsigned word_number(const kiln_param *param, const char *word);
 
 /* The distinct values of a parameter among a family's variants, in the order in which they appear. */

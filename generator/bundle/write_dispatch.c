@@ -87,26 +87,58 @@ static bool may_be_unusable(const candidates *list, size_t i)
     return i + 1 < list->count && (!v->runs_everywhere || v->min_driver > last->min_driver);
 }
 
+/* What every device of a target and of the newer ones has for a thread block: CUDA programming guide, technical
+ * specifications per compute capability. */
+static uint32_t shared_bytes_everywhere(target t)
+{
+    return t.sm < 80 ? 64 * 1024 : 99 * 1024;
+}
+
+/* "61440 <= loader->device.max_shared_bytes" of a variant that some device has no room for, with this call's arguments;
+ * else null. */
+static const char *room_condition(arena *a, const bundle_variant *v)
+{
+    const uint32_t fixed = v->static_shared_bytes;
+    if (v->max_shared_bytes + fixed <= shared_bytes_everywhere(v->owner->images[0].made_for))
+        return NULL;
+    const char *needs = arena_format(a, "%s + %u", v->variant->family->shared_bytes, (unsigned)fixed);
+    const char *fits =
+        arena_format(a, "%s <= max_shared_bytes", fixed ? needs : v->variant->family->shared_bytes);
+    return c_expression(a, bind_text(a, v->variant->family, fits, v->variant), "a.");
+}
+
+/* The last one asks nothing of the device. Whether a device has room that does not depend on the call is told by
+ * kiln_usable too. */
+static const char *candidate_condition(arena *a, const candidates *list, size_t i)
+{
+    const candidate *c = &list->items[i];
+    const char *asked = c->condition ? c_expression(a, c->condition, "a.") : "";
+    const char *usable = may_be_unusable(list, i)
+                             ? arena_format(a, "kiln_usable(loader, &%s_kernel)", c->variant->function)
+                             : NULL;
+    const bool is_fixed = c->variant->min_shared_bytes == c->variant->max_shared_bytes;
+    const bool asks_room = i + 1 < list->count && !(usable && is_fixed);
+    const char *room = asks_room ? room_condition(a, c->variant) : NULL;
+    text out = text_new(a);
+    const bool is_alternative = strstr(asked, " || ") && (room || usable);
+    text_printf(&out, "%s%s%s", is_alternative ? "(" : "", asked, is_alternative ? ")" : "");
+    if (room)
+        text_printf(&out, "%s%s", out.length > 0 ? " && " : "", room);
+    if (usable)
+        text_printf(&out, "%s%s", out.length > 0 ? " && " : "", usable);
+    return out.data;
+}
+
 /* Writes the chain; true when its end cannot be reached. */
 static bool write_candidates(arena *a, text *out, const candidates *list, const char *indent)
 {
     for (size_t i = 0; i < list->count; i++) {
         const candidate *c = &list->items[i];
-        text condition = text_new(a);
-        const char *asked = c->condition ? c_expression(a, c->condition, "a.") : "";
-        if (may_be_unusable(list, i))
-            text_printf(&condition, "%s%s%skiln_usable(loader, &%s_kernel)", strstr(asked, " || ") ? "(" : "",
-                        asked,
-                        strstr(asked, " || ") ? ") && "
-                        : asked[0]            ? " && "
-                                              : "",
-                        c->variant->function);
-        else
-            text_add(&condition, asked);
-        if (condition.length > 0)
-            c_add_wrapped(out, arena_format(a, "%sif (", indent), condition.data, ")\n    ");
+        const char *condition = candidate_condition(a, list, i);
+        if (condition[0])
+            c_add_wrapped(out, arena_format(a, "%sif (", indent), condition, ")\n    ");
         text_printf(out, "%sreturn &%s_kernel;\n", indent, c->variant->function);
-        if (condition.length == 0)
+        if (!condition[0])
             return true;
     }
     return false;

@@ -7,6 +7,7 @@
 
 #include "../family.h"
 #include "../rule_text.h"
+#include "../support/words.h"
 #include "c_text.h"
 
 /* ---- texts ------------------------------------------------------------------------------------------------------- */
@@ -94,7 +95,8 @@ static const char *param_comment(arena *a, const bundle_family *f, const bundle_
         text_add(&out, "; 0 or 1");
     } else {
         if (param->type == KILN_PARAM_WORD)
-            text_printf(&out, "; %s%s_...", f->enum_prefix, upper_case(a, param->name));
+            text_printf(&out, "; %s%s_...%s", f->enum_prefix, upper_case(a, param->name),
+                        words_have_number(param->words) ? ", a number for itself" : "");
         text_printf(&out, "; 0 is %s", field->when_zero ? field->when_zero : "none of them");
     }
     return out.data;
@@ -109,7 +111,9 @@ static void write_enum(arena *a, text *out, const bundle_family *f, const bundle
     for (const char *w = param->words; *w; w += strcspn(w, " "), w += *w == ' ') {
         const char *word = arena_string(a, w, strcspn(w, " "));
         if (family_has_value(f, field->param_index, word))
-            text_printf(out, "    %s = %u,\n", c_enumerator(a, f, param, word), word_number(param, word));
+            text_printf(out,
+                        word_number(param, word) > BESIDE_NUMBERS ? "    %s = 0x%x,\n" : "    %s = %u,\n",
+                        c_enumerator(a, f, param, word), word_number(param, word));
     }
     text_add(out, "};\n");
 }
@@ -170,6 +174,8 @@ static const char *family_comment(arena *a, const bundle_family *f)
     text_printf(&out, "%s: %s.", family->name, family->summary);
     if (family->source)
         text_printf(&out, "\nSource: %s.", family->source);
+    if (family->accuracy)
+        text_printf(&out, "\nAccuracy: %s.", family->accuracy);
     if (family->nonfinite)
         text_printf(&out, "\nNaN and infinity: %s.", family->nonfinite);
     if (family->empty)

@@ -101,6 +101,39 @@ static void add_cost(arena *a, json *j, const kiln_family *family, const kiln_va
     json_end(j);
 }
 
+/* Of functions that ask for less: what they take, and what the family's own is given for the rest. */
+static void add_calls(arena *a, json *j, const bundle_family *f)
+{
+    json_key(j, "calls");
+    json_begin_array(j);
+    for (size_t i = 0; i < f->call_count; i++) {
+        const bundle_family *call = &f->calls[i];
+        json_begin_object(j);
+        json_string_member(j, "name", call->call->name);
+        json_string_member(j, "summary", call->call->summary);
+        json_string_member(j, "function", call->function);
+        json_key(j, "args");
+        json_begin_array(j);
+        for (size_t k = 0; k < call->field_count && call->fields[k].arg; k++)
+            add_arg(a, j, call, &call->fields[k], NULL);
+        json_end(j);
+        json_key(j, "params");
+        json_begin_inline_object(j);
+        for (size_t k = 0; k < call->field_count; k++)
+            if (call->fields[k].param)
+                json_number_member(j, call->fields[k].name, call->fields[k].offset);
+        json_end(j);
+        json_number_member(j, "args_bytes", call->args_bytes);
+        json_key(j, "values");
+        json_begin_object(j);
+        for (const kiln_value *v = call->call->values; v && v->arg; v++)
+            json_string_member(j, v->arg, v->value);
+        json_end(j);
+        json_end(j);
+    }
+    json_end(j);
+}
+
 /* ---- families ---------------------------------------------------------------------------------------------------- */
 
 static void add_family(arena *a, json *j, const bundle_family *f)
@@ -110,6 +143,10 @@ static void add_family(arena *a, json *j, const bundle_family *f)
     json_string_member(j, "name", family->name);
     json_string_member(j, "summary", family->summary);
     json_string_member(j, "source", family->source);
+    if (family->accuracy)
+        json_string_member(j, "accuracy", family->accuracy);
+    if (family->nonfinite)
+        json_string_member(j, "nonfinite", family->nonfinite);
     json_string_member(j, "function", f->function);
     json_key(j, "params");
     json_begin_array(j);
@@ -138,6 +175,8 @@ static void add_family(arena *a, json *j, const bundle_family *f)
     }
     json_end(j);
     add_cost(a, j, family, NULL);
+    if (f->call_count > 0)
+        add_calls(a, j, f);
     json_end(j);
 }
 
@@ -163,6 +202,8 @@ static void add_launch(arena *a, json *j, const bundle_variant *bv)
     json_string_member(j, "shared_bytes",
                        bound(a, family, family->shared_bytes ? family->shared_bytes : "0", bv->variant));
     json_number_member(j, "max_shared_bytes", bv->max_shared_bytes);
+    json_number_member(j, "min_shared_bytes", bv->min_shared_bytes);
+    json_number_member(j, "static_shared_bytes", bv->static_shared_bytes);
     json_key(j, "grid");
     json_begin_inline_array(j);
     for (int i = 0; i < 3; i++)

@@ -86,10 +86,13 @@ static void write_kernel(text *out, const bundle_variant *v)
                 "    .block = {%u, %u, %u},\n"
                 "    .slot = %u,\n"
                 "    .max_shared_bytes = %u,\n"
+                "    .static_shared_bytes = %u,\n"
+                "    .least_shared_words = %u,\n"
                 "};\n",
                 v->function, v->variant->key, entry, entry, v->owner->variant->entry, entry,
                 (unsigned)v->block[0], (unsigned)v->block[1], (unsigned)v->block[2], (unsigned)v->slot,
-                (unsigned)v->max_shared_bytes);
+                (unsigned)v->max_shared_bytes, (unsigned)v->static_shared_bytes,
+                (unsigned)(v->min_shared_bytes + 3) / 4);
 }
 
 static void write_variant(arena *a, text *out, const bundle_variant *v)

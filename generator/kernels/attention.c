@@ -59,7 +59,7 @@ static const kiln_arg args[] = {
     {"workspace", KILN_ARG_SCRATCH, "$type:f64:f32", WORKSPACE, 16, "splits > 1", "what parts of the keys come to; workspace and arrivals belong to one launch at a time"},
     {"arrivals", KILN_ARG_INOUT, "u32", "batch * q_heads * ceil_div(q_length, 32)", 4, "splits > 1",
      "all 0 before a launch, else O is wrong, and again after it; one launch at a time"},
-    {"workspace_size", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "numbers that workspace holds; 0: no tile's keys are shared"},
+    {"workspace_size", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "numbers that workspace holds; arrivals has one for each 32 queries of each head; 0: there are neither, and no tile's keys are shared"},
     {.name = NULL},
 };
 
@@ -95,8 +95,8 @@ static const kiln_rule rules[] = {
 #define SIMT_SHARED "((tile_q + tile_k) * select(type == f64, 272, 144) + tile_q * tile_k * " WIDE_BYTES " + 512)"
 #define GAP_BYTES   "select(head_dim % 64 == 0, 16, select(head_dim % 32 == 0, 8, select(head_dim % 16 == 0, 4, 0)))"
 #define MMA_SHARED  "((tile_q + 2 * tile_k) * (2 * head_dim + " GAP_BYTES "))"
-#define BLOCKS      "(1 + (tile_q > 64 && head_dim <= 128))"
-#define MMA_THREADS "min(2 * tile_q, 128 * (1 + (head_dim > 128)))"
+#define BLOCKS      "(1 + (tile_q > 64 && head_dim < 129))"
+#define MMA_THREADS "min(2 * tile_q, 128 + 128 * (head_dim > 128))"
 #define THREADS     "select(strategy == mma, " MMA_THREADS ", 128)"
 #define SHARED      "select(strategy == mma, " MMA_SHARED ", " SIMT_SHARED ")"
 
@@ -153,10 +153,12 @@ static const kiln_rule rules[] = {
     "(" BLOCKS " * (20 + tile_k * (9 + 2 * " OLD ") / 4 + head_dim / 16 * (tile_k / 4 * (1 + " OLD                     \
     ") + (head_dim > 128 || tile_q > 64)) + " ODD " * (1 + tile_k * (3 + " OLD ") / 16)) + head_dim / 16 * tile_k / 8"  \
     " + " ODD " * tile_k / 16 + 9 + 2 * " MMA_COPY ")"
+/* How often sums join a total of more keys: attention_total.h. */
+#define CHUNKS "(k_length / splits / 4097 * splits)"
 #define MMA_FIXED                                                                                                      \
-    "(166 + " BLOCKS " * (27 + head_dim * (13 + 2 * " OLD ") / 4) - head_dim / 8 + splits * (2 + 3 * " OLD " + 9 * "   \
+    "(182 + " BLOCKS " * (27 + head_dim * (13 + 2 * " OLD ") / 4 + " CHUNKS " * 2 * head_dim) - head_dim / 8 + splits * (2 + 3 * " OLD " + 9 * " \
     ODD ") * " MMA_TURNS ")"
-#define MMA_PART   "(128 + " BLOCKS " * (92 + head_dim * 21 / 8) + head_dim * 5 / 8)"
+#define MMA_PART   "(140 + " BLOCKS " * (92 + head_dim * 21 / 8) + head_dim * 5 / 8)"
 #define MMA_MASK   "(7 + tile_k * " BLOCKS ")"
 
 /* Beyond what a tile without splits takes: each part's beginning, leaving and joining, and what was summed shrinks in each
@@ -261,7 +263,11 @@ const kiln_family attention_family = {
     .name = "attention",
     .summary = "scaled-dot-product attention: O = softmax(scale * Q * K^T) * V, causal or not",
     .source = "FlashAttention-2 (arXiv:2307.08691)",
-    .nonfinite = "as the arithmetic goes, in the rows that see them; through V also in rows that do not",
+    .nonfinite = "a NaN in Q or K, or a score of +infinity, makes O and lse NaN in the rows that see it, and "
+                 "no others; a key "
+                 "whose score is -infinity counts as one that is not seen; with scale 0 Q is not read; what "
+                 "V has goes "
+                 "where the arithmetic takes it, also into rows that do not see it",
     .params = params,
     .args = args,
     .refusals = refusals,

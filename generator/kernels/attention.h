@@ -26,10 +26,11 @@ typedef struct attention {
     ptx_val q_length, k_length; /* U32 */
     ptx_val rows;               /* U32: q_length, packed times group */
     ptx_val head;               /* U32: of a batch, or what is packed, counted over all batches */
-    ptx_val before;             /* rows of O of all heads and batches before this one's; U64 */
-    ptx_val first;              /* the tile's first row */
-    ptx_val q_end;              /* rows of Q that count: none of them when scale is 0 */
-    ptx_val keys; /* behind the last key that some query of the tile sees, of this part: no other is read */
+    ptx_val q_heads;            /* U32 */
+    ptx_val before; /* attention_find_before: rows of O of all heads and batches before this one's; U64 */
+    ptx_val first;  /* the tile's first row */
+    ptx_val q_end;  /* rows of Q that count: none of them when scale is 0 */
+    ptx_val keys;   /* behind the last key that some query of the tile sees, of this part: no other is read */
     ptx_val all_see; /* how many keys all of them see */
     ptx_val factor;  /* scale * log2(e). With scale 0: log2(e), and Q is zeros, so that -inf stays -inf */
     /* With splits, attention_split.h: */
@@ -38,6 +39,9 @@ typedef struct attention {
 } attention;
 
 attention attention_open(ptx_fn *f, const kiln_variant *v);
+
+/* Not made with the rest: a loop over the keys would keep registers for it. */
+void attention_find_before(attention *a);
 
 /* `at`, moved by as many elements as it is to a row. */
 ptx_val attention_row_at(const attention *a, const attention_matrix *m, ptx_val at, ptx_val row);
@@ -54,7 +58,7 @@ ptx_val attention_none(const attention *a);
 /* 2^x, x at most about 0; F64: to an ulp, 0 below 2^-1022. */
 ptx_val attention_exp2(const attention *a, ptx_val x);
 
-/* ln(x) + top * ln(2), x at least 1 or 0. */
+/* ln(x) + top * ln(2); x is at least 1, or 0, or NaN, which comes out. */
 ptx_val attention_log(const attention *a, ptx_val x, ptx_val top);
 
 /* A row's running softmax. All in the scale of 2^x: sum is over 2^(score * factor - shift). */

@@ -11,6 +11,9 @@
  * second row; of 2, 6, ..., behind every fourth. So neither the eight rows of a matrix that ldmatrix takes meet in a bank,
  * nor the eight units that eight lanes copy; every address is the lane's own, made once, and a constant.
  *
+ * MANY KEYS. Tensor cores cut what they add. So no sum of O is over more than ATTENTION_CHUNK keys before it joins a total
+ * that is rounded; the sums of weights, which are one addition for each key of a lane, do the same. attention_total.h.
+ *
  * WHAT IS NOT THERE. Keys that no query of the tile sees, and rows of Q behind the last, are zeros in shared memory; a
  * score that its query does not see is replaced by -inf after the product, in the tiles that have one.
  *
@@ -23,6 +26,7 @@
  */
 #include "attention_copy.h"
 #include "attention_split.h"
+#include "attention_total.h"
 #include "narrow.h"
 
 enum {
@@ -475,21 +479,54 @@ static uint32_t blocks_per_multiprocessor(const mma *m)
     return blocks < 1 ? 1 : blocks;
 }
 
+/* More keys than one chunk has. */
+static ptx_val is_long(const mma *m)
+{
+    ptx_fn *f = m->f;
+    ptx_val end = ptx_add(f, m->a.first_key, ptx_u32(ATTENTION_CHUNK));
+    return ptx_gt(f, m->a.keys, end);
+}
+
+static void add_tiles(mma *m)
+{
+    ptx_fn *f = m->f;
+    const attention *a = &m->a;
+    attention_sums sums[MOST_BLOCKS];
+    for (uint32_t b = 0; b < m->blocks; b++)
+        sums[b] = (attention_sums){m->row[b], m->sum[b]};
+    attention_total total = attention_open_total(a, sums, m->blocks, 2 * m->steps + m->has_tail);
+    PTX_IF (f, is_long(m)) {
+        attention_clear_total(&total);
+    }
+    PTX_FOR (f, chunk, a->first_key, a->keys, ptx_u32(ATTENTION_CHUNK)) {
+        ptx_val behind = ptx_add(f, chunk, ptx_u32(ATTENTION_CHUNK));
+        ptx_val end = ptx_min(f, behind, a->keys);
+        PTX_FOR (f, key, chunk, end, ptx_u32(a->tile_k)) {
+            add_tile(m, key);
+        }
+        PTX_IF (f, is_long(m)) {
+            attention_add_to_total(&total);
+        }
+    }
+    PTX_IF (f, is_long(m)) {
+        attention_take_total(&total);
+    }
+}
+
 void attention_emit_mma(ptx_fn *f, const kiln_variant *v)
 {
     mma m = open_mma(f, v);
     ptx_val tid = ptx_tid_x(f), shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
     begin(&m, shared, tid);
     ptx_min_blocks(f, blocks_per_multiprocessor(&m));
-    PTX_FOR (f, key, m.a.first_key, m.a.keys, ptx_u32(m.a.tile_k)) {
-        add_tile(&m, key);
-    }
+    add_tiles(&m);
     if (m.a.sm >= 80)
         ptx_cp_async_wait_all(f);
     for (uint32_t i = 0; i < 2 * m.blocks; i++) {
         attention_row *row = &m.row[i / 2][i % 2];
         row->sum = ptx_var(f, ptx_reduce_lanes(f, PTX_OP_ADD, 4, row->sum));
     }
+    attention_find_before(&m.a);
     if (m.a.splits > 1)
         store_parts(&m, shared, tid);
     else

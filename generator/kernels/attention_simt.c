@@ -412,6 +412,7 @@ void attention_emit_simt(ptx_fn *f, const kiln_variant *v)
             weigh_row(&s, r);
         multiply_values(&s, key);
     }
+    attention_find_before(&s.a);
     ptx_val first = ptx_mad(f, s.group, ptx_u32(s.rows), s.a.first);
     for (uint32_t r = 0; r < s.rows; r++)
         s.row[r].sum = ptx_var(f, ptx_reduce_lanes(f, PTX_OP_ADD, GROUP_LANES, s.row[r].sum));

@@ -81,9 +81,8 @@ static void place_head(attention *a, ptx_val q_heads, ptx_val kv_heads, place st
     a->group = ptx_div(f, q_heads, kv_heads);
     ptx_val head = a->is_packed ? ptx_mul(f, block, a->group) : block;
     ptx_val kv_head = a->is_packed ? block : ptx_div(f, block, a->group);
-    ptx_val of_all = ptx_mad(f, batch, q_heads, head);
-    a->head = a->is_packed ? ptx_mad(f, batch, kv_heads, block) : of_all;
-    a->before = ptx_mul_wide(f, of_all, a->q_length);
+    a->q_heads = q_heads;
+    a->head = ptx_mad(f, batch, a->is_packed ? kv_heads : q_heads, block);
     a->rows = a->is_packed ? ptx_mul(f, a->q_length, a->group) : a->q_length;
     head = ptx_cvt(f, PTX_U64, head);
     kv_head = ptx_cvt(f, PTX_U64, kv_head);
@@ -97,6 +96,15 @@ static void place_head(attention *a, ptx_val q_heads, ptx_val kv_heads, place st
         all[i]->head_stride = strides[i].head;
         all[i]->is_packed = is_q && a->is_packed;
     }
+}
+
+void attention_find_before(attention *a)
+{
+    ptx_fn *f = a->f;
+    ptx_val block = ptx_ctaid_y(f), batch = ptx_ctaid_z(f);
+    ptx_val head = a->is_packed ? ptx_mul(f, block, a->group) : block;
+    ptx_val of_all = ptx_mad(f, batch, a->q_heads, head);
+    a->before = ptx_mul_wide(f, of_all, a->q_length);
 }
 
 static void scale_scores(attention *a, ptx_val scale)
@@ -242,7 +250,9 @@ ptx_val attention_log(const attention *a, ptx_val x, ptx_val top)
     ptx_val log = log_f64(f, x);
     ptx_val both = ptx_fma(f, top, ptx_f64(ln_2), log);
     ptx_val is_none = ptx_eq(f, x, ptx_f64(0));
-    return ptx_select(f, is_none, top, both);
+    ptx_val seen = ptx_select(f, is_none, top, both);
+    ptx_val is_number = ptx_eq(f, x, x); /* the bits of a NaN have a logarithm too */
+    return ptx_select(f, is_number, seen, x);
 }
 
 /* ---- rows ---------------------------------------------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /* INT4: 4-bit integers with a scale per group (symmetric), or a scale and a zero (asymmetric). */
-#include <kiln/families.h>
 #include "quant_family.h"
+#include <kiln/families.h>
 
 #define MODE_PARAM                                                                                           \
     QUANT_PARAM("mode", "sym asym", "sym", "sym: x = (code - 8) * scale; asym: x = (code - zero) * scale")
@@ -10,8 +10,10 @@
 #define NONFINITE                                                                                            \
     "a NaN has no part in its group's scale; NaNs alone have the least scale, and a NaN for a zero. An "     \
     "infinity makes the scale infinite, as does a range (asym) that overflows; minus infinity makes the "    \
-    "zero a NaN, equal elements beyond 1e25 (f32) make it infinite. What is a NaN before it is rounded "     \
-    "gets code 0: NaNs, infinite elements by an infinite scale, all elements of such zeros"
+    "zero a NaN. But equal elements have no range (asym), equal infinities neither: their scale is the "     \
+    "least one, and their zero infinite beyond 1e25 (f32), by which an infinity comes back as it was. "      \
+    "What is a NaN before it is rounded gets code 0: NaNs, infinite elements by an infinite scale, all "     \
+    "elements of such zeros"
 #define UNPACK_NONFINITE "as the arithmetic goes: 0 times an infinite scale is a NaN"
 #define SCALE_SUMMARY                                                                                        \
     "of each group; sym: max(largest magnitude, 1e-12) / 7; asym: max(largest - smallest, 1e-12) / 15"
@@ -53,6 +55,7 @@ const kiln_family int4_scale_family = {
     .name = "int4_scale",
     .summary = "scales, and zeros, for INT4 codes in groups",
     .source = SOURCE,
+    .accuracy = QUANT_ACCURACY,
     .nonfinite = NONFINITE,
     .params = scale_params,
     .args = scale_args,
@@ -90,6 +93,7 @@ const kiln_family int4_pack_family = {
     .name = "int4_pack",
     .summary = "a tensor to INT4 codes with given scales, and zeros",
     .source = SOURCE,
+    .accuracy = QUANT_ACCURACY,
     .nonfinite = NONFINITE,
     .params = params,
     .args = pack_args,
@@ -128,6 +132,7 @@ const kiln_family int4_quantize_family = {
     .name = "int4_quantize",
     .summary = "quantise to INT4 in groups: scales, zeros and packed codes, in one read",
     .source = SOURCE,
+    .accuracy = QUANT_ACCURACY,
     .nonfinite = NONFINITE,
     .params = params,
     .args = quantize_args,
@@ -167,6 +172,7 @@ const kiln_family int4_unpack_family = {
     .name = "int4_unpack",
     .summary = "INT4 codes, scales and zeros back to a tensor",
     .source = SOURCE,
+    .accuracy = QUANT_ACCURACY,
     .nonfinite = UNPACK_NONFINITE,
     .params = params,
     .args = unpack_args,

@@ -276,6 +276,7 @@ const kiln_family q4k_dequantize_family = {
     .name = "q4k_dequantize",
     .summary = "GGUF Q4_K super-blocks back to a tensor",
     .source = "GGUF's Q4_K, as the Python package gguf decodes it",
+    .accuracy = "bit for bit d * scale * code - dmin * minimum, exact, rounded to f32, and that to the type",
     .nonfinite =
         "as the arithmetic goes: an infinite d is a NaN where scale or code is 0; f16 overflows to infinity",
     .params = params,

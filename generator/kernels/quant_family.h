@@ -6,6 +6,10 @@
 
 /* clang-format off */
 
+#define QUANT_ACCURACY                                                                                                 \
+    "bit for bit what a scalar program makes of the format's rules, every operation rounded to nearest even; for finite " \
+    "inputs and those that are told of below"
+
 /* ---- parameters --------------------------------------------------------------------------------------------------- */
 
 #define QUANT_PARAM(param, values, first, text)                                                                        \

@@ -109,7 +109,10 @@ static void store_rows(gemv *g)
         for (uint32_t b = 0; b < g->batch; b++) {
             if (b > 0)
                 at = ptx_at(f, at, g->n);
-            store_sum(g, at, ptx_load(f, gemv_at(g, PTX_F32, from, 4 * GEMV_PASS_ROWS * b)));
+            ptx_val sum = ptx_load(f, gemv_at(g, PTX_F32, from, 4 * GEMV_PASS_ROWS * b));
+            if (g->has_rest)
+                sum = ptx_mul(f, sum, gemv_load_rest(g, b));
+            store_sum(g, at, sum);
         }
     }
 }
@@ -216,6 +219,7 @@ static gemv open_gemv(ptx_fn *f, const kiln_variant *v)
               .chunk = kiln_int(v, "chunk"),
               .has_norm = kiln_is(v, "norm", "rms"),
               .is_q8 = kiln_is(v, "activation", "q8")};
+    g.has_rest = g.has_norm && g.x_type != PTX_F16;
     g.tiles = g.rows == 1 && g.batch <= 2 ? 2 : 1;
     g.share_bytes = g.is_q8 ? GEMV_Q8_SHARE_BYTES : GEMV_EXACT_SHARE_BYTES;
     g.x[0] = ptx_param_ptr(f, g.x_type, "in");
@@ -310,6 +314,7 @@ static const kiln_rule rules[] = {
 #define H_BYTES(of) "batch * 8 * ceil_div(" of ", 512) * select(activation == q8, 80, 272)"
 #define SHARED      FIXED_BYTES " + " H_BYTES("min(k, chunk)")
 #define MOST_SHARED FIXED_BYTES " + " H_BYTES("chunk")
+#define MIN_SHARED  FIXED_BYTES " + " H_BYTES("256")
 
 /* Each warp has a group of rows, where there are as many. */
 #define GRID "min(ceil_div(n, 8 * rows), multiprocessors * select(rows == 4, 1, 2))"
@@ -331,10 +336,13 @@ static const kiln_rule rules[] = {
 #define WIDEN        "select(x == f32, 0, select(x == f16, 6, 4))"
 #define NARROW       "select(y == f32, 0, select(y == bf16 && sm < 80, 6, 1))"
 #define OF_THREADS   "(46 + batch + " HAS_NORM " * (2 + batch) + (rows > 1) * (2 + 9 * rows / 2))"
-#define OF_NORM      HAS_NORM " * (256 * (28 * batch + 2) + batch * (k / 4) * (9 + " WIDEN "))"
-#define OF_PASS      "(12 + 4 * (rows > 1))"
-#define OF_CHUNK     "(45 + 9 * rows + 2 * (rows > 1) + 7 * (" TILES " - 1) + " HAS_NORM " - 3 * (sm < 80))"
-#define OF_H_CHUNK   "(25 + " IS_EXACT " * (8 + 54 * batch))"
+#define HAS_REST     "(norm == rms && x != f16)"
+#define OF_NORM                                                                                              \
+    HAS_NORM " * (256 * (28 * batch + 2 + " HAS_REST " * (5 + 2 * batch)) + batch * (k / 4) * (9 + " WIDEN   \
+             "))"
+#define OF_PASS    "(12 + 4 * (rows > 1))"
+#define OF_CHUNK   "(45 + 9 * rows + 2 * (rows > 1) + 7 * (" TILES " - 1) + " HAS_NORM " - 3 * (sm < 80))"
+#define OF_H_CHUNK "(25 + " IS_EXACT " * (8 + 54 * batch))"
 #define OF_FOUR                                                                                              \
     "(select(activation == q8, 4 + 42 * batch, 2 + 38 * batch) + " HAS_NORM                                  \
     " * (2 + 8 * batch) + batch * " WIDEN ")"
@@ -344,7 +352,7 @@ static const kiln_rule rules[] = {
 #define OF_BLOCK                                                                                             \
     "select(activation == q8, 6 * batch - 1 + rows * (38 + 24 * batch), 18 * batch - 1 + rows * (94 + 68 * " \
     "batch))"
-#define OF_ROW "(9 * (k / 256) * select(sm < 80, 2, 1) + 2 + batch * (3 + " NARROW "))"
+#define OF_ROW "(9 * (k / 256) * select(sm < 80, 2, 1) + 2 + batch * (3 + 2 * " HAS_REST " + " NARROW "))"
 
 static const kiln_rule refusals[] = {
     {"rows * batch <= 8", "rows times batch is at most 8: registers"},
@@ -352,17 +360,15 @@ static const kiln_rule refusals[] = {
 };
 
 /* All of h where it fits, else as much as does; four rows at once where they leave no multiprocessor without. */
-#define FITS     SHARED " <= max_shared_bytes"
-#define HAS_MANY "n >= 24 * multiprocessors && "
+#define HAS_MANY "n >= 24 * multiprocessors"
 static const kiln_dispatch dispatch[] = {
-    {HAS_MANY FITS, "rows=4,chunk=65536"},
-    {HAS_MANY FITS, "rows=2,chunk=65536"},
-    {FITS, "rows=1,chunk=65536"},
-    {HAS_MANY FITS, "rows=4,chunk=8192"},
-    {HAS_MANY FITS, "rows=2,chunk=8192"},
-    {FITS, "rows=1,chunk=8192"},
-    {FITS, "chunk=2048"},
-    {FITS, ""},
+    {HAS_MANY, "rows=4,chunk=65536"},
+    {HAS_MANY, "rows=2,chunk=65536"},
+    {"1", "rows=1,chunk=65536"},
+    {HAS_MANY, "rows=4,chunk=8192"},
+    {HAS_MANY, "rows=2,chunk=8192"},
+    {"1", "rows=1,chunk=8192"},
+    {"1", "chunk=2048"},
     {"1", ""},
     {NULL, NULL},
 };
@@ -371,7 +377,11 @@ const kiln_family rmsnorm_q4k_gemv_family = {
     .name = "rmsnorm_q4k_gemv",
     .summary = "normalise vectors, and multiply them by GGUF Q4_K weights",
     .source = "RMSNorm (arXiv:1910.07467); GGUF's Q4_K, as the Python package gguf decodes it",
-    .nonfinite = "as the arithmetic goes; q8: a NaN gets code 0 and has no part in its block's scale",
+    .nonfinite = "a NaN or an infinity in h makes y of its vector a NaN with q8; exact: as the sums of code "
+                 "* h and of h "
+                 "over sub-blocks go. In d or dmin it makes y of its row a NaN. With the norm an infinity in "
+                 "x makes its "
+                 "own h a NaN and the others 0, a NaN makes all of them NaNs; so are zeros with an eps of 0",
     .params = params,
     .args = args,
     .rules = rules,
@@ -380,6 +390,7 @@ const kiln_family rmsnorm_q4k_gemv_family = {
     .grid = {GRID},
     .shared_bytes = SHARED,
     .max_shared_bytes = MOST_SHARED,
+    .min_shared_bytes = MIN_SHARED,
     .refusals = refusals,
     .dispatch = dispatch,
     .cost = {.bytes_read =

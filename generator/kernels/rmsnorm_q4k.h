@@ -40,6 +40,7 @@ typedef struct gemv {
     ptx_type x_type, y_type;
     uint32_t sm, batch, rows, tiles, chunk;
     bool has_norm, is_q8;
+    bool has_rest; /* of the norm's factor, which y is multiplied by */
     uint32_t share_bytes;
 
     ptx_val x[GEMV_MOST_BATCH], gamma, w, y, n, k, eps;
@@ -88,10 +89,24 @@ static inline uint32_t gemv_stage_bytes(const gemv *g)
     return g->rows * g->tiles * GEMV_TILE_BYTES;
 }
 
-/* ---- rmsnorm_q4k_h.c ---------------------------------------------------------------------------------------------- */
+/* ---- rmsnorm_q4k_norm.c ------------------------------------------------------------------------------------------- */
 
 /* The factor of each vector, for all threads. */
 void gemv_find_factors(gemv *g);
+
+/* What remains of a vector's factor. */
+ptx_val gemv_load_rest(gemv *g, uint32_t vector);
+
+/* Each warp's value, for all threads behind a barrier, where `partials` are. */
+void gemv_store_partial(gemv *g, ptx_val partials, uint32_t byte, ptx_val value);
+
+/* Over the warps, in their order. */
+ptx_val gemv_join_partials(gemv *g, ptx_val partials, uint32_t byte, ptx_op op);
+
+/* ---- rmsnorm_q4k_h.c ---------------------------------------------------------------------------------------------- */
+
+/* Four elements of x. */
+void gemv_load_four(gemv *g, ptx_val at, ptx_val x[4]);
 
 /* Where share `share` of h is, counted in shares. */
 ptx_val gemv_share_place(gemv *g, ptx_val share);

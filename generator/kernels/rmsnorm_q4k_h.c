@@ -23,7 +23,9 @@ enum {
     BIAS = 127
 };
 
-static void load_four(gemv *g, ptx_val at, ptx_val x[4])
+#define LEAST_MOST 0x1p-112f
+
+void gemv_load_four(gemv *g, ptx_val at, ptx_val x[4])
 {
     ptx_fn *f = g->f;
     ptx_val words[2];
@@ -36,70 +38,13 @@ static void load_four(gemv *g, ptx_val at, ptx_val x[4])
     widen_pair(f, g->x_type, words[1], &x[2]);
 }
 
-/* ---- the norm ----------------------------------------------------------------------------------------------------- */
-
-/* This warp's share of the sum of squares, in each of its lanes. */
-static ptx_val sum_squares(gemv *g, uint32_t vector)
-{
-    ptx_fn *f = g->f;
-    ptx_val start = ptx_shl(f, ptx_tid_x(f), ptx_u32(2));
-    ptx_val sum = ptx_var(f, ptx_f32(0));
-    PTX_FOR (f, i, start, g->k, ptx_u32(BLOCK_ELEMENTS)) {
-        ptx_val x[4];
-        load_four(g, ptx_at(f, g->x[vector], i), x);
-        for (uint32_t e = 0; e < 4; e++)
-            ptx_fma_to(f, sum, x[e], x[e]);
-    }
-    return ptx_reduce_lanes(f, PTX_OP_ADD, 32, sum);
-}
-
-/* Each warp's value, for all threads behind a barrier. */
-static void store_partial(gemv *g, uint32_t vector, ptx_val value)
-{
-    ptx_fn *f = g->f;
-    ptx_val is_first = ptx_eq(f, g->lane, ptx_u32(0));
-    ptx_val mine = ptx_mad(f, g->warp, ptx_u32(4), g->partials);
-    PTX_WHEN (f, is_first) {
-        ptx_store(f, gemv_at(g, PTX_F32, mine, 4 * GEMV_WARPS * vector), value);
-    }
-}
-
-/* Over the warps, in their order. */
-static ptx_val join_partials(gemv *g, uint32_t vector, ptx_op op)
-{
-    ptx_fn *f = g->f;
-    ptx_val part[GEMV_WARPS];
-    for (uint32_t i = 0; i < GEMV_WARPS; i += 4)
-        ptx_load_vec(f, 4, &part[i], gemv_at(g, PTX_F32, g->partials, 4 * (GEMV_WARPS * vector + i)),
-                     PTX_PLAIN);
-    ptx_val joined =
-        ptx_var(f, op == PTX_OP_ADD ? ptx_add(f, part[0], part[1]) : ptx_max(f, part[0], part[1]));
-    for (uint32_t i = 2; i < GEMV_WARPS; i++)
-        ptx_update_at(f, op, joined, part[i], PTX_HERE);
-    return joined;
-}
-
-void gemv_find_factors(gemv *g)
-{
-    ptx_fn *f = g->f;
-    for (uint32_t b = 0; b < g->batch; b++)
-        store_partial(g, b, sum_squares(g, b));
-    ptx_barrier(f);
-    ptx_val elements = ptx_cvt(f, PTX_F32, g->k);
-    for (uint32_t b = 0; b < g->batch; b++) {
-        ptx_val mean = ptx_div(f, join_partials(g, b, PTX_OP_ADD), elements);
-        ptx_val raised = ptx_add(f, mean, g->eps);
-        ptx_set(f, g->factor[b], ptx_rsqrt_approx(f, raised));
-    }
-}
-
 /* ---- h ------------------------------------------------------------------------------------------------------------ */
 
 /* h of element `in_chunk` and the next three, of each vector. */
 static void make_four(gemv *g, uint32_t vector, ptx_val element, const ptx_val gamma[4], ptx_val h[4])
 {
     ptx_fn *f = g->f;
-    load_four(g, ptx_at(f, g->x[vector], element), h);
+    gemv_load_four(g, ptx_at(f, g->x[vector], element), h);
     for (uint32_t i = 0; i < 4 && g->has_norm; i++) {
         ptx_val scaled = ptx_mul(f, h[i], g->factor[vector]);
         h[i] = ptx_mul(f, scaled, gamma[i]);
@@ -148,14 +93,32 @@ static ptx_val vector_at(gemv *g, ptx_val address, uint32_t vector)
 
 /* ---- q8 ----------------------------------------------------------------------------------------------------------- */
 
-/* A scale is at least 2^-112 / 127, so that neither it nor its inverse nor a 16th of it leaves the normal numbers. A NaN
- * has code 0. */
+/* The largest magnitude of a block; a NaN where there is one, which is above infinity for the integers that all are below
+ * sm_80. */
+static ptx_val most_of_block(gemv *g, const ptx_val h[4])
+{
+    ptx_fn *f = g->f;
+    if (g->sm >= 80) {
+        ptx_val most = ptx_abs(f, h[0]);
+        for (uint32_t i = 1; i < 4; i++)
+            most = ptx_max_nan(f, most, ptx_abs(f, h[i]));
+        most = ptx_reduce_lanes(f, PTX_OP_MAX_NAN, 8, most);
+        return ptx_max_nan(f, most, ptx_f32(LEAST_MOST));
+    }
+    ptx_val most = ptx_as(f, PTX_U32, ptx_abs(f, h[0]));
+    for (uint32_t i = 1; i < 4; i++)
+        most = ptx_max(f, most, ptx_as(f, PTX_U32, ptx_abs(f, h[i])));
+    most = ptx_reduce_lanes(f, PTX_OP_MAX, 8, most);
+    return ptx_as(f, PTX_F32, ptx_max(f, most, ptx_as(f, PTX_U32, ptx_f32(LEAST_MOST))));
+}
+
+/* A scale is at least 2^-112 / 127, so that neither it nor its inverse nor a 16th of it leaves the normal numbers. Where h
+ * is infinite or a NaN so is the scale, and codes are 0: all products with the block are NaNs. */
 static void store_codes(gemv *g, ptx_val codes_at, ptx_val numbers_at, ptx_val high, const ptx_val h[4])
 {
     ptx_fn *f = g->f;
     ptx_val code[4];
-    ptx_val of_block = ptx_reduce_lanes(f, PTX_OP_MAX, 8, most_of_four(f, h));
-    ptx_val most = ptx_max(f, of_block, ptx_f32(0x1p-112f));
+    ptx_val most = most_of_block(g, h);
     ptx_val inverse = ptx_div_full(f, ptx_f32(127), most);
     for (uint32_t i = 0; i < 4; i++) {
         ptx_val quotient = ptx_mul(f, h[i], inverse);
@@ -241,7 +204,7 @@ static void store_plain(gemv *g, ptx_val elements)
         next_place(g, at);
     }
     for (uint32_t b = 0; b < g->batch; b++)
-        store_partial(g, b, ptx_reduce_lanes(f, PTX_OP_MAX, 32, most[b]));
+        gemv_store_partial(g, g->partials, 4 * GEMV_WARPS * b, ptx_reduce_lanes(f, PTX_OP_MAX, 32, most[b]));
 }
 
 /* 2 to the power of `exponent`, S32, within the normal numbers. */
@@ -265,7 +228,7 @@ static void split_power(gemv *g, ptx_val exponent, ptx_val factor[2])
 static void find_units(gemv *g, uint32_t vector, ptx_val raise[2])
 {
     ptx_fn *f = g->f;
-    ptx_val most = join_partials(g, vector, PTX_OP_MAX), lower[2];
+    ptx_val most = gemv_join_partials(g, g->partials, 4 * GEMV_WARPS * vector, PTX_OP_MAX), lower[2];
     ptx_val biased = ptx_as(f, PTX_S32, ptx_shr(f, ptx_as(f, PTX_U32, most), ptx_u32(23)));
     ptx_val up = ptx_sub(f, ptx_s32(LARGEST_EXPONENT + BIAS), biased);
     ptx_val down = ptx_sub(f, ptx_s32(GEMV_EXACT_PLACE), up);

@@ -436,6 +436,11 @@ ptx_val ptx_shared_at(ptx_fn *f, ptx_type element, uint32_t count, uint32_t alig
         f, (memory_array){.space = PTX_SHARED, .element = element, .count = count, .align = align}, at);
 }
 
+uint32_t ptx_shared_bytes(const ptx_fn *f)
+{
+    return f->shared_bytes;
+}
+
 ptx_val ptx_local_at(ptx_fn *f, ptx_type element, uint32_t count, uint32_t align, const char *file, int line)
 {
     ptx_place at = {file, line};

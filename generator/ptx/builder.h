@@ -28,6 +28,9 @@ bool ptx_check(ptx_fn *f, FILE *out);
 size_t ptx_param_count(const ptx_fn *f);
 const char *ptx_param_at(const ptx_fn *f, size_t i, ptx_type *type, ptx_type *element);
 
+/* Of the kernel's static shared arrays together. */
+uint32_t ptx_shared_bytes(const ptx_fn *f);
+
 /* The uses of ptx_raw in the order of the kernel: how many, and the text of one as its author wrote it, which lives as
  * long as the kernel. */
 size_t ptx_raw_count(const ptx_fn *f);

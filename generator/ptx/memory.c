@@ -269,7 +269,9 @@ bool pointer_fits(ptx_fn *f, const char *what, ptx_val pointer, uint32_t spaces,
 static bool access_fits(ptx_fn *f, const char *what, int count, ptx_val pointer, int hints, int takes,
                         ptx_place at)
 {
-    enum { ANYWHERE = 1 << PTX_GENERIC | 1 << PTX_GLOBAL | 1 << PTX_SHARED | 1 << PTX_CONST | 1 << PTX_LOCAL };
+    enum {
+        ANYWHERE = 1 << PTX_GENERIC | 1 << PTX_GLOBAL | 1 << PTX_SHARED | 1 << PTX_CONST | 1 << PTX_LOCAL
+    };
     char operand[48];
     snprintf(operand, sizeof operand, "%s: the pointer", what);
     if (!usable_pointer(f, pointer, operand, at) || !vector_fits(f, what, count, pointer, at))
@@ -351,7 +353,11 @@ ptx_val ptx_load_at(ptx_fn *f, ptx_type type, ptx_val pointer, int hints, const 
 void ptx_load_vec_at(ptx_fn *f, int count, ptx_val out[], ptx_val pointer, int hints, const char *file,
                      int line)
 {
-    load(f, PTX_NONE, count, out, pointer, hints, (ptx_place){file, line});
+    ptx_place at = {file, line};
+    if (vector_is_narrow(count, pointer))
+        vector_load_narrow(f, count, out, pointer, hints, at);
+    else
+        load(f, PTX_NONE, count, out, pointer, hints, at);
 }
 
 /* ---- stores ----------------------------------------------------------------------------------------------------- */
@@ -364,27 +370,40 @@ static bool stores_as(ptx_type value, ptx_type element)
             ptx_type_bytes(value) >= 2 && ptx_type_bytes(value) > ptx_type_bytes(element));
 }
 
-void ptx_store_vec_at(ptx_fn *f, int count, ptx_val pointer, const ptx_val values[], int hints,
-                      const char *file, int line)
+static bool values_fit(ptx_fn *f, int count, const ptx_val values[], ptx_type element, ptx_place at)
 {
-    ptx_place at = {file, line};
-    ptx_val operands[10];
     char what[24];
-    if (!access_fits(f, "store", count, pointer, hints, TAKE_STORE, at))
-        return;
-    ptx_type element = (ptx_type)pointer.element;
-    operands[0] = pointer;
     for (int i = 0; i < count; i++) {
         ptx_type is = (ptx_type)values[i].type;
         snprintf(what, sizeof what, "store: value %d", i + 1);
         if (!val_given(f, values[i], what, at))
-            return;
+            return false;
         if (!stores_as(is, element)) {
             fn_problem(f, at, "%s is %s, expected %s", what, ptx_type_name(is), ptx_type_name(element));
-            return;
+            return false;
         }
-        operands[i + 1] = val_retyped(values[i], element);
     }
+    return true;
+}
+
+void ptx_store_vec_at(ptx_fn *f, int count, ptx_val pointer, const ptx_val values[], int hints,
+                      const char *file, int line)
+{
+    enum { MOST = 8 };
+    ptx_place at = {file, line};
+    ptx_val operands[MOST + 2];
+    ptx_type element = (ptx_type)pointer.element;
+    if (vector_is_narrow(count, pointer)) {
+        if (values_fit(f, count, values, element, at))
+            vector_store_narrow(f, count, pointer, values, hints, at);
+        return;
+    }
+    if (!access_fits(f, "store", count, pointer, hints, TAKE_STORE, at) ||
+        !values_fit(f, count, values, element, at))
+        return;
+    operands[0] = pointer;
+    for (int i = 0; i < count; i++)
+        operands[i + 1] = val_retyped(values[i], element);
     operands[count + 1] = pointer_policy(pointer);
     bool policy = operands[count + 1].kind == VAL_REGISTER;
     ptx_inst *inst = inst_build(f, policy ? PTX_OP_STORE_POLICY : PTX_OP_STORE, element, PTX_NONE, count,

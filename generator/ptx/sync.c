@@ -96,8 +96,12 @@ static ptx_val atomic(ptx_fn *f, ptx_op op, int takes, int count, const ptx_val 
         return val_poison;
     operands[0].bits = 0; /* no cache policy */
     for (int i = 1; i < count; i++) {
+        char operand[24];
+        snprintf(operand, sizeof operand, "%s: operand %d", what, i + 1);
         operands[i] = values[i];
-        if (values[i].kind != VAL_POISON && values[i].type != element) {
+        if (!val_given(f, values[i], operand, at))
+            return val_poison;
+        if (values[i].type != element) {
             fn_problem(f, at, "%s: value %d is %s, expected %s", what, i,
                        ptx_type_name((ptx_type)values[i].type), ptx_type_name(element));
             return val_poison;

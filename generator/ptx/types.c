@@ -22,9 +22,15 @@ static const struct {
 };
 enum { TYPE_COUNT = sizeof types / sizeof types[0] };
 
+/* A number that is no type's, of a value that was never initialised, is none. */
+static size_t known(ptx_type type)
+{
+    return (size_t)type < TYPE_COUNT ? (size_t)type : PTX_NONE;
+}
+
 const char *ptx_type_name(ptx_type type)
 {
-    return types[type].name;
+    return types[known(type)].name;
 }
 
 ptx_type ptx_type_named(const char *word)
@@ -37,17 +43,17 @@ ptx_type ptx_type_named(const char *word)
 
 uint32_t ptx_type_bytes(ptx_type type)
 {
-    return types[type].bytes;
+    return types[known(type)].bytes;
 }
 
 const char *type_bits_name(ptx_type type)
 {
-    return types[type].bits;
+    return types[known(type)].bits;
 }
 
 const char *type_memory_name(ptx_type type)
 {
-    return types[type].memory;
+    return types[known(type)].memory;
 }
 
 ptx_type type_wide(ptx_type type)

@@ -19,11 +19,25 @@ ptx_val val_retyped(ptx_val v, ptx_type type)
     return v;
 }
 
+/* Whether a call for this kernel may have returned it. What lies in memory that nobody initialised seldom is such. */
+static bool is_possible(const ptx_fn *f, ptx_val v)
+{
+    if (v.type > PTX_PTR)
+        return false;
+    if (v.kind != VAL_REGISTER)
+        return v.kind == VAL_IMMEDIATE;
+    if (v.reg == 0 || v.reg >= f->regs.count)
+        return false;
+    return v.type != PTX_PTR ||
+           (v.element <= PTX_PTR && v.space <= PTX_LOCAL && v.bits < (uint64_t)f->regs.count);
+}
+
 bool val_given(ptx_fn *f, ptx_val v, const char *what, ptx_place at)
 {
-    if (v.kind != VAL_POISON)
+    const bool is_poison = v.kind == VAL_POISON;
+    if (!is_poison && is_possible(f, v))
         return true;
-    if (!f->problems.count)
+    if (!is_poison || !f->problems.count)
         fn_problem(f, at, "%s was never given a value", what);
     return false;
 }
@@ -65,7 +79,8 @@ bool vals_in_order(ptx_fn *f, int count, const ptx_val values[], ptx_place at)
 {
     size_t first = 0;
     for (int i = 0; i < count; i++) {
-        size_t born = values[i].kind == VAL_REGISTER ? fn_reg(f, values[i].reg)->born : 0;
+        const bool is_register = values[i].kind == VAL_REGISTER && is_possible(f, values[i]);
+        size_t born = is_register ? fn_reg(f, values[i].reg)->born : 0;
         if (born <= f->called_at)
             continue;
         if (first && born != first) {

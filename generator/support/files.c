@@ -130,6 +130,14 @@ bool files_write(arena *a, const file_output *files, size_t count, diagnostics *
     return ok;
 }
 
+bool folder_make(const char *path, diagnostics *d)
+{
+    if (mkdir(path, 0777) == 0 || errno == EEXIST)
+        return true;
+    diagnose(d, (place){.file = path}, "cannot make the folder: %s", strerror(errno));
+    return false;
+}
+
 bool file_stamp(const char *path, diagnostics *d)
 {
     FILE *file = fopen(path, "wb");

@@ -22,6 +22,9 @@ typedef struct file_output {
  * there. False after a diagnostic that names the file. */
 bool files_write(arena *a, const file_output *files, size_t count, diagnostics *d);
 
+/* Makes a folder in one that is there; one that is there stays. False after a diagnostic. */
+bool folder_make(const char *path, diagnostics *d);
+
 /* Makes the file new, whatever was in it. False after a diagnostic. */
 bool file_stamp(const char *path, diagnostics *d);
 

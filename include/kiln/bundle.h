@@ -59,7 +59,10 @@ typedef struct kiln_kernel {
     uint32_t block[3]; /* threads; zeros when each launch says how many */
     uint32_t slot;     /* where its CUfunction is kept; the module's slot for the module's first kernel */
     uint32_t
-        max_shared_bytes; /* most dynamic shared memory that a launch asks for; over 48 KB is opted in at load */
+        max_shared_bytes; /* most dynamic shared memory that a launch asks for; opted in at load where it has to be */
+    /* The two fill what was padding, which is 0, so that the layout is the same. */
+    uint16_t static_shared_bytes; /* what the kernel has beside; 0 for PTX from elsewhere */
+    uint16_t least_shared_words;  /* of 4 bytes: the least dynamic shared memory that a launch asks for */
 } kiln_kernel;
 
 /* What kiln_open needs. No pointers, so that it keeps no kernel alive. */

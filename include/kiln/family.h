@@ -95,8 +95,8 @@ typedef struct kiln_rule {
     const char *text;      /* "k must be a multiple of 64" */
 } kiln_rule;
 
-/* Rows are tried in order; the first whose condition holds and whose variant the bundle has and the device can run is
- * launched. The last row must hold always. */
+/* Rows are tried in order; the first whose condition holds and whose variant the bundle has and the device can run, with
+ * the shared memory that this call takes, is launched. The last row must hold always. */
 typedef struct kiln_dispatch {
     const char *condition; /* over arguments, the variant's parameters, device; "1": always; null ends them */
     const char *prefer;    /* tuning parameters that the row picks: "strategy=mma,tile=64"; "" for any */
@@ -135,10 +135,12 @@ typedef struct kiln_call {
 typedef struct kiln_variant kiln_variant;
 
 typedef struct kiln_family {
-    const char *name;         /* [a-z][a-z0-9_]* without double underscores */
-    const char *summary;      /* one line */
-    const char *source;       /* the paper, format or kernel that the contract comes from */
-    const char *nonfinite;    /* what becomes of NaNs and infinities; null: nothing is said */
+    const char *name;      /* [a-z][a-z0-9_]* without double underscores */
+    const char *summary;   /* one line */
+    const char *source;    /* the paper, format or kernel that the contract comes from */
+    const char *nonfinite; /* what becomes of NaNs and infinities; null: nothing is said */
+    /* How far each output may be from the exact one, and for which inputs; null: nothing is said. */
+    const char *accuracy;
     const kiln_param *params; /* ends with a null name; may be null */
     const kiln_arg *args;     /* ends with a null name */
     const kiln_alignment
@@ -153,6 +155,8 @@ typedef struct kiln_family {
     const char *shared_bytes; /* dynamic shared memory, over arguments and parameters; null: 0 */
     const char *
         max_shared_bytes; /* the most that it can be, over parameters; null: shared_bytes needs no arguments */
+    /* Likewise the least that a legal call asks for; null: shared_bytes where it needs no arguments, else 0. */
+    const char *min_shared_bytes;
     const kiln_dispatch *dispatch; /* null: any variant serves */
     const kiln_call *calls;        /* null: the family's own function is the only one */
     kiln_cost cost;

@@ -197,12 +197,13 @@ kiln_status kiln_begin(kiln_loader *loader, const void *args, const char *subjec
 
 /* Loads on first use and launches. grid has three numbers of thread blocks, and behind them three of threads where the
  * kernel's own block is zeros; params as for cuLaunchKernel. NULL_POINTER, CLOSED, GRID_TOO_LARGE; BAD_ARGUMENT for a grid
- * of no blocks, more dynamic shared memory than the kernel's max_shared_bytes or the device has, or a kernel that is not of
+ * of no blocks, more dynamic shared memory than the kernel's max_shared_bytes or the device has room for, or a kernel that is not of
  * this loader's bundle; what a load can fail with; LAUNCH. */
 kiln_status kiln_launch(kiln_loader *loader, const kiln_kernel *kernel, CUstream stream, const uint64_t *grid,
                         uint64_t shared_bytes, void **params);
 
-/* Whether this kernel has an image that fits the loader's device. 0 for null and on a closed loader. */
+/* Whether this kernel has an image that fits the loader's device, and the device the shared memory that the least of its
+ * launches takes. 0 for null and on a closed loader. */
 int kiln_usable(const kiln_loader *loader, const kiln_kernel *kernel);
 
 /* Records a failure and returns its status. subject and detail must be static. */

@@ -23,7 +23,8 @@
  * ERRORS. A wrong type, a value used after its block, and so on, is recorded with the kernel's source line and reported
  * by the checker when the kernel is finished. The call then returns a poison value, which any later call takes in
  * silence, so that one mistake is reported once. A zeroed ptx_val is poison too: using one that was never given a value
- * is an error. No function here fails in another way.
+ * is an error, and so is one that was never initialised, wherever what it holds is no value of the kernel. No function here
+ * fails in another way.
  *
  * Values are small structs to be copied freely; they live as long as the ptx_fn. A ptx_fn is used by one thread.
  *
@@ -319,8 +320,9 @@ typedef enum ptx_hint {
 #define ptx_load_as(f, type, pointer, hints) ptx_load_at(f, type, pointer, hints, PTX_HERE)
 #define ptx_store(f, pointer, value)       ptx_store_at(f, pointer, value, PTX_PLAIN, PTX_HERE)
 #define ptx_store_hint(f, pointer, value, hints) ptx_store_at(f, pointer, value, hints, PTX_HERE)
-/* 2, 4 or 8 neighbouring elements, together at most 16 bytes (32 from sm_100, in global memory); the address must be
- * a multiple of all of them together. */
+/* 2, 4 or 8 neighbouring elements, or 16 of 8 bits, together at most 16 bytes (32 from sm_100, in global memory); the
+ * address must be a multiple of all of them together. Eight and more of 8 or 16 bits are words, which a few instructions
+ * take apart or put together. */
 #define ptx_load_vec(f, count, out, pointer, hints)    ptx_load_vec_at(f, count, out, pointer, hints, PTX_HERE)
 #define ptx_store_vec(f, count, pointer, values, hints) ptx_store_vec_at(f, count, pointer, values, hints, PTX_HERE)
 

@@ -89,6 +89,10 @@ typedef struct kiln_reference {
      * together, as far as the rules allow. */
     void (*plan)(kiln_size_plan *plan);
 
+    /* Notes more of them, which are tried with a grid for one multiprocessor whatever the limit of elements: what a grid for
+     * all multiprocessors leaves to loops only when problems are large. Null: none. */
+    void (*plan_few)(kiln_size_plan *plan);
+
     /* Fills the inputs, and the scalars of float types; sizes are fixed by then, buffers are zeroed. Null: kiln_fill_all. */
     void (*make)(kiln_problem *p, const kiln_pattern *pattern, kiln_random s);
 
@@ -133,7 +137,8 @@ uint64_t kiln_get_param_number(const kiln_problem *p, const char *name);
 
 /* ---- arguments -------------------------------------------------------------------------------------------------- */
 
-/* "u8" "s8" ... "u64" "s64" "f16" "bf16" "f32" "f64": of the scalar, or of what the pointer points at. */
+/* Of the scalar, or of what the pointer points at: "u8" to "u64", "i8" to "i64" (however the family spells them), "f16",
+ * "bf16", "f32" or "f64". */
 const char *kiln_get_type(const kiln_argument *a);
 
 /* Elements of a buffer, in all and along one dimension of its shape, counted from 0; dimensions. */
@@ -215,7 +220,7 @@ void kiln_set_size(kiln_size_plan *plan, const char *name, uint64_t value);
  * --max-elements) or that is noted already is passed over, so edges may be given without care. */
 void kiln_add_sizes(kiln_size_plan *plan);
 
-/* The sizes that are tried without a `plan`, beside one's own. */
+/* Notes those that are tried without a `plan`, beside one's own. */
 void kiln_add_default_sizes(kiln_size_plan *plan);
 
 /* For kiln_get_param and kiln_has_argument; its buffers are not there yet. */

@@ -12,13 +12,14 @@ RAISE = "selp.b32 $a, 0f00000000, $b, $c; sub.rn.f32 $d, $e, $a; ex2.approx.ftz.
 MASK = "selp.b32 $a, $a, 0fFF800000, $b;"
 SHARE = "setp.eq.f32 $a, $b, 0f00000000; rcp.rn.f32 $c, $b; selp.b32 $d, 0f00000000, $c, $a;"
 WEIGHT = "fma.rn.f32 $a, $b, $c, $d; ex2.approx.ftz.f32 $e, $a; add.rn.f32 $f, $f, $e;"
+WEIGHED = "neg.f32 $a, $b; fma"
 LOG = "lg2.approx.f32 $a, $b; add.rn.f32 $c, $a, $d; mul.rn.f32 $e, $c, 0f3F317218;"
 
 
 PLACES = [
     ("thread block's tile ignored", UNWRITTEN, "mov.u32 $a, %ctaid.x;", "mov.u32 $a, 0;", 1),
-    ("head ignored", EITHER, "mov.u32 $a, %ctaid.y;", "mov.u32 $a, 0;", 1),
-    ("batch ignored", EITHER, "mov.u32 $a, %ctaid.z;", "mov.u32 $a, 0;", 1),
+    ("head ignored", EITHER, "mov.u32 $a, %ctaid.y;", "mov.u32 $a, 0;", 2),
+    ("batch ignored", EITHER, "mov.u32 $a, %ctaid.z;", "mov.u32 $a, 0;", 2),
     ("one query too many", MEMORY, LOAD_QUERIES, LOAD_QUERIES + " add.u32 $a, $a, 1;", 1),
     ("last query left out", EITHER, LOAD_QUERIES, LOAD_QUERIES + " sub.u32 $a, $a, 1;", 1),
     ("one key too many", EITHER, LOAD_KEYS, LOAD_KEYS + " add.u32 $a, $a, 1;", 1),
@@ -41,8 +42,9 @@ UNSPLIT = [
 ]
 
 
-def softmax(rows, weights, kv_ends, raises):
-    """`rows` of a lane, `weights` of a tile, loads of K and V that may be behind the end, how often sums are scaled."""
+def softmax(rows, weights, kv_ends, raises, minus="neg.f32 $a, $b;"):
+    """`rows` of a lane, `weights` of a tile, loads of K and V that may be behind the end, how often sums are scaled;
+    where the largest score is made negative for the weights."""
     return [
         ("keys behind the last read", MEMORY, "@$p ld.global.nc.v4.u32", "ld.global.nc.v4.u32", kv_ends),
         ("no score masked", WRONG, MASK, "mov.b32 $a, $a;", weights),
@@ -54,7 +56,7 @@ def softmax(rows, weights, kv_ends, raises):
         ("a row of -inf subtracts -inf", WRONG, RAISE,
          RAISE.replace("selp.b32 $a, 0f00000000, $b, $c;", "mov.b32 $a, $b;"), raises),
         ("old sums not shrunk", WRONG, RAISE, RAISE + " mov.b32 $f, 0f3F800000;", raises),
-        ("largest not subtracted", WRONG, "neg.f32 $a, $b;", "mov.b32 $a, 0f00000000;", rows),
+        ("largest not subtracted", WRONG, minus, minus.replace("neg.f32 $a, $b", "mov.b32 $a, 0f00000000"), rows),
         ("weights a little too large", WRONG, WEIGHT,
          WEIGHT.replace("add", "fma.rn.f32 $e, $e, 0f3A800000, $e; add"), weights),
         ("rows without keys are NaN", WRONG, SHARE, "rcp.rn.f32 $d, $b;", rows),
@@ -75,7 +77,7 @@ SIMT = PLACES + UNPACKED + UNSPLIT + softmax(rows=4, weights=8, kv_ends=3, raise
     ("second keys by the first's row", WRONG, "+2304];", "];", 1),
 ]
 
-MMA = PLACES + UNPACKED + UNSPLIT + softmax(rows=2, weights=16, kv_ends=8, raises=2) + [
+MMA = PLACES + UNPACKED + UNSPLIT + softmax(rows=2, weights=16, kv_ends=8, raises=2, minus=WEIGHED) + [
     ("no barriers before V and the next K are copied", RACE, "bar.sync 0; add.u32 $a, $b, 32; setp.le.u32",
      "add.u32 $a, $b, 32; setp.le.u32", 2),
     ("lanes 2 apart not joined", WRONG, "shfl.sync.bfly.b32 $a, $b, 2, 31, 0xffffffff;", "mov.b32 $a, $b;", 4),
@@ -94,7 +96,7 @@ MMA = PLACES + UNPACKED + UNSPLIT + softmax(rows=2, weights=16, kv_ends=8, raise
      "shr.u32 $a, $b, 2; add.u32 $a, $a, 1; and.b32 $c, $b, 3; mad", 1),
 ]
 
-SPLIT = PLACES + UNPACKED + softmax(rows=2, weights=16, kv_ends=8, raises=4) + [
+SPLIT = PLACES + UNPACKED + softmax(rows=2, weights=16, kv_ends=8, raises=4, minus=WEIGHED) + [
     ("all parts take the first keys", WRONG, "rem.u32 $a, $b, 4;", "mov.b32 $a, 0;", 1),
     ("last keys in no part", WRONG, "add.u32 $a, $b, 127; div.u32 $c, $a, 128;", "div.u32 $c, $b, 128;", 1),
     ("a part goes on to the end", WRONG, "mul.lo.u32 $a, $b, $c; add.u32 $d, $a, $c; min.u32 $e, $f, $d;",
@@ -113,11 +115,10 @@ SPLIT = PLACES + UNPACKED + softmax(rows=2, weights=16, kv_ends=8, raises=4) + [
 ]
 
 QUERY = "div.u32 $a, $b, $c; rem.u32 $d, $b, $c; mul.wide.u32"
-PACKED = PLACES + UNSPLIT + softmax(rows=2, weights=16, kv_ends=12, raises=2) + [
+PACKED = PLACES + UNSPLIT + softmax(rows=2, weights=16, kv_ends=12, raises=2, minus=WEIGHED) + [
     ("each head of K by the first heads of Q", EITHER, "div.u32 $a, $b, $c; mul.lo.u32 $d, $e, $a; mad",
      "div.u32 $a, $b, $c; mov.b32 $d, $e; mad", 1),
-    ("the first head's queries alone", EITHER, "mul.wide.u32 $a, $b, $c; mul.lo.u32 $d, $c, $e; cvt",
-     "mul.wide.u32 $a, $b, $c; mov.b32 $d, $c; cvt", 1),
+    ("the first head's queries alone", EITHER, "mul.lo.u32 $d, $c, $e; cvt", "mov.b32 $d, $c; cvt", 1),
     ("queries of a head in a row", EITHER, QUERY, "rem.u32 $a, $b, $c; div.u32 $d, $b, $c; mul.wide.u32", 11),
     ("all rows of one head", EITHER, QUERY, "div.u32 $a, $b, $c; mov.b32 $d, 0; mul.wide.u32", 11),
     ("all rows of one query", EITHER, QUERY, "mov.b32 $a, 0; rem.u32 $d, $b, $c; mul.wide.u32", 11),

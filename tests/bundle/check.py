@@ -42,12 +42,17 @@ def expect(condition, message):
 
 def run(*command, status=0, **options):
     """Its output; anything but the expected exit status ends the test."""
-    done = subprocess.run([str(c) for c in command], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          check=False, **options)
+    options.setdefault("stderr", subprocess.STDOUT)
+    done = subprocess.run([str(c) for c in command], text=True, stdout=subprocess.PIPE, check=False, **options)
     if done.returncode != status:
         print("FAILED:", *command, f"\nexit status {done.returncode}, expected {status}\n", done.stdout)
         sys.exit(1)
     return done.stdout
+
+
+def show(config, variant, target):
+    """The text alone: of a target that is not the text's own a line on stderr tells."""
+    return run(GENERATOR, "show", config, variant, "--target", target, stderr=subprocess.DEVNULL)
 
 
 def generate(folder, config=HERE / "sample.yaml", status=0, **options):
@@ -119,7 +124,7 @@ def manifest(scratch):
     expect(len({v["key"] for v in data["variants"]}) == len(data["variants"]), "keys are not distinct")
     images = [(v, i) for v in data["variants"] for i in v["images"]]
     for variant, image in images:
-        text = run(GENERATOR, "show", HERE / "sample.yaml", variant["id"], "--target", image["target"])
+        text = show(HERE / "sample.yaml", variant["id"], image["target"])
         expect(len(text.encode()) == image["bytes"], f"{variant['id']} {image['target']}: bytes")
         expect(f".version {image['ptx_version']}\n.target {image['ptx_target']}\n" in text, "version and target")
         if shutil.which("xxhsum"):
@@ -211,7 +216,7 @@ def assembles(scratch):
     generate(scratch)
     for variant in json.loads((scratch / "sample.json").read_text())["variants"]:
         for target in (image["target"] for image in variant["images"]):
-            text = run(GENERATOR, "show", HERE / "sample.yaml", variant["id"], "--target", target)
+            text = show(HERE / "sample.yaml", variant["id"], target)
             run(ptxas, f"-arch={target}", "-o", scratch / "image.cubin", "-", input=text)
 
 
@@ -261,7 +266,7 @@ def cubins(scratch):
         usable = [t for t in data["targets"] if data["targets"].index(t) >= data["targets"].index(ptx[0])]
         expect(list(made) == usable, f"{variant['id']} has cubins for {list(made)}, PTX for {ptx}")
         for target, image in made.items():
-            text = run(GENERATOR, "show", config, variant["id"], "--target", target)
+            text = show(config, variant["id"], target)
             run("ptxas", f"-arch={target}", "-o", scratch / "image.cubin", "-", input=text)
             expect((scratch / "image.cubin").stat().st_size == image["bytes"], f"{variant['id']} for {target}")
     for compiler in compilers("gcc", "clang"):

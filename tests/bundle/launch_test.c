@@ -34,10 +34,11 @@ static int launch(CUfunction function, unsigned grid_x, unsigned grid_y, unsigne
     return 0;
 }
 
-static void open_on(int sm)
+static void open_on_with(int sm, int max_shared_bytes)
 {
     kiln_close(&loader);
     fake_reset();
+    fake.max_shared_bytes = max_shared_bytes;
     fake.major = sm / 10;
     fake.minor = sm % 10;
     fake.multiprocessors = 100;
@@ -46,6 +47,11 @@ static void open_on(int sm)
     launches = 0;
     sizes = NULL;
     assert_status(kiln_open(&loader, &driver, &sample_bundle, slots, SAMPLE_SLOTS, NULL), KILN_OK);
+}
+
+static void open_on(int sm)
+{
+    open_on_with(sm, 227 * 1024);
 }
 
 static int set_up(void **state)
@@ -217,7 +223,7 @@ static void dispatches_by_arguments_and_device(void **state)
     expect_loaded("blend_f16_f32_128_noclamp_wide");
     assert_int_equal(seen.grid[0], 400); /* 4 thread blocks per multiprocessor */
     assert_int_equal(seen.shared_bytes, 65536);
-    assert_int_equal(fake.attribute_value, 65536); /* opted in */
+    assert_int_equal(fake.attribute_value, 131072); /* opted in: the most that it may take */
 
     args.rows = 1023;
     assert_status(sample_blend(&loader, NULL, &args), KILN_OK);
@@ -228,6 +234,37 @@ static void dispatches_by_arguments_and_device(void **state)
     assert_status(sample_blend(&loader, NULL, &args), KILN_OK);
     expect_loaded("blend_f16_f32_128_noclamp_narrow");
     assert_status(sample_blend_f16_f32_128_noclamp_wide(&loader, NULL, &args), KILN_ERROR_NO_IMAGE);
+}
+
+/* What this call takes counts, not what the variant may take. */
+static void dispatches_by_room(void **state)
+{
+    (void)state;
+    const struct {
+        int max_shared_bytes;
+        uint64_t stride;
+        unsigned shared_bytes; /* of the launch: 512 of the narrow variant, 16 * stride of the wide one */
+    } rows[] = {{232448, 4096, 65536},  {232448, 8192, 131072}, {131072, 8192, 131072}, {131056, 8192, 512},
+                {131056, 8176, 130816}, {101376, 6336, 101376}, {101376, 6352, 512},    {65536, 4096, 65536}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        open_on_with(86, rows[i].max_shared_bytes);
+        sample_blend_args args = blend_args();
+        args.type = SAMPLE_BLEND_TYPE_F16;
+        args.width = 128;
+        args.rows = 1024;
+        args.stride = rows[i].stride;
+        assert_status(sample_blend(&loader, NULL, &args), KILN_OK);
+        assert_int_equal(seen.shared_bytes, rows[i].shared_bytes);
+    }
+    open_on_with(86, 101376);
+    assert_int_equal(kiln_usable(&loader, &sample_blend_f16_f32_128_noclamp_wide_kernel), 1);
+    sample_blend_args args = blend_args();
+    args.stride = 8192;
+    kiln_error error; /* the one that the caller asks for says what is missing */
+    assert_status(sample_blend_f16_f32_128_noclamp_wide(&loader, NULL, &args), KILN_ERROR_BAD_ARGUMENT);
+    kiln_last_error(&loader, &error);
+    assert_int_equal(error.needed, 131072);
+    assert_int_equal(error.present, 101376);
 }
 
 /* ---- picking without launching ------------------------------------------------------------------------------------- */
@@ -428,6 +465,7 @@ int main(void)
         cmocka_unit_test_setup(takes_zero_for_the_default, set_up),
         cmocka_unit_test_setup(asks_for_less, set_up),
         cmocka_unit_test_setup(dispatches_by_arguments_and_device, set_up),
+        cmocka_unit_test_setup(dispatches_by_room, set_up),
         cmocka_unit_test_setup(tells_which_kernel_it_would_launch, set_up),
         cmocka_unit_test_setup(picks_nothing_when_there_is_nothing_to_launch, set_up),
         cmocka_unit_test_setup(another_kernel_can_be_forced, set_up),

@@ -69,6 +69,9 @@ static const kiln_family axpy = {
     .name = "axpy",
     .summary = "y = a * x + y",
     .source = "BLAS saxpy",
+    .accuracy = "an element of y is within u * |a * x| + u * |y| of the exact one, u being half an ulp of "
+                "the type, where "
+                "neither a * x nor the sum overflows",
     .params = axpy_params,
     .args = axpy_args,
     .refusals = axpy_refusals,

@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
 
 HERE = pathlib.Path(__file__).resolve().parent
 MESSAGES = HERE.parent.parent / "generator" / "messages.h"
@@ -128,7 +129,21 @@ def test_readme(kiln):
         pathlib.Path(folder, "kernels.yaml").write_text(config)
         done = subprocess.run([kiln, *command.split()], cwd=folder, capture_output=True, text=True, env=LEAK_OPTIONS)
     expected = re.sub("^    ", "", expected, flags=re.M)
-    return differ("README.md", f"{expected}[exit 1]\n", f"{done.stdout}{done.stderr}[exit {done.returncode}]\n")
+    found = f"{done.stdout}{done.stderr}[exit {done.returncode}]\n"
+    return differ("README.md", f"{expected}[exit 1]\n", found) + differ("README.md's rebuild", "", rebuild(kiln))
+
+
+def rebuild(kiln):
+    """What goes wrong with the README's comparison with a rebuild, of its first configuration."""
+    readme = (HERE.parent.parent / "README.md").read_text()
+    config = textwrap.dedent(re.search(r"^ +```yaml\n(.*?)^ +```", readme, re.M | re.S)[1])
+    command = re.search(r"^    (kiln generate .* && cmp .*)$", readme, re.M)[1]
+    with tempfile.TemporaryDirectory() as folder:
+        pathlib.Path(folder, "kernels.yaml").write_text(config)
+        pathlib.Path(folder, "kiln").symlink_to(kiln)
+        done = subprocess.run(["sh", "-c", f"PATH=$PWD:$PATH; kiln generate kernels.yaml && {command}"], cwd=folder,
+                              capture_output=True, text=True)
+    return "" if done.returncode == 0 else f"{command}: {done.stdout}{done.stderr}\n"
 
 
 def rebase(kiln):

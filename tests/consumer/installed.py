@@ -277,6 +277,7 @@ grid: bad argument: grid_x must be at least 1
 transpose: success
 no columns: success
 no matrices: a required pointer is null: out is null
+fewer: bad argument: rows must be at least 0
 softmax: success
 columns: bad argument: columns <= 512 must hold
 right

@@ -51,14 +51,15 @@ typedef struct dot {
 static double add_terms(model m, const mma_form *f, const dot *v, int from, int to, double c)
 {
     double plain = c, sum = 0;
+    for (int n = from; n < to; n++)
+        plain += v->a[n] * v->b[n];
+    if (!isfinite(plain))
+        return plain;
     int largest = c != 0 ? exponent_of(f->d, c) : -126;
     for (int n = from; n < to; n++) {
-        plain += v->a[n] * v->b[n];
         int e = exponent_of(f->a, v->a[n]) + exponent_of(f->b, v->b[n]);
         largest = v->a[n] != 0 && v->b[n] != 0 && e > largest ? e : largest;
     }
-    if (!isfinite(plain))
-        return plain;
     double step = ldexp(1, largest - m.fraction_bits);
     for (int n = from; n < to; n++)
         sum += trunc(v->a[n] * v->b[n] / step);

@@ -57,6 +57,31 @@ static const pair bodies[] = {
      ".reg .v2 .u32 %v; add.u32 %v.x, %r2, %r3;"},
     {"ld.global.u32 %r1, [%d1.x];", "an address is a register", "ld.global.u32 %r1, [%d1];"},
     {"mov.u32 %r1, %tid.x+4;", "'%tid' is taken as it is", "mov.u32 %r1, %tid.x;"},
+    {"mov.u32 %r1, %r2-4;", "expected ';', found '-'", "mov.u32 %r1, %r2+-4;"},
+    {"mov.u32 %r1, %r2+1.0;", "expected an integer for an offset", "mov.u32 %r1, %r2+(1+2)*WARP_SZ;"},
+    {"add.u32 %r1+1, %r2, %r3;", "'%r1' is the destination: expected a register alone",
+     "add.u32 %r1, %r2+1, %r3+1;"},
+    {"mov.u32 %r1, %r2[1];", "'%r2' with '[]' cannot be an operand", "mov.u32 %r1, %r2+1;"},
+    {".reg .v2 .u32 %v; mov.u32 %r1, %v.x+1;", "'%v' with '+' cannot be an operand",
+     ".reg .v2 .u32 %v; mov.u32 %r1, %v.x;"},
+    {"mov.b64 %d1, {%r1+1, %r2};", "'%r1' stands in a list: expected ','", "mov.b64 %d1, {%r1, %r2};"},
+    {"st.global.v2.u32 [%d1], {%r1, %r2+1};", "'%r2' stands in a list", "st.global.u32 [%d1], %r2+1;"},
+    {"brx.idx %r1+1, T; T: .branchtargets A; A: ret;", "'%r1' with '+' cannot be",
+     "T: .branchtargets A; brx.idx %r1, T; A: ret;"},
+    /* arguments of calls */
+    {"call f, (%u1+1);", "'%u1' stands in a list", "call f, (1+2);"},
+    {".reg .v2 .u32 %v; call f, (%v.x);", "an argument of a call is a register as a whole, not '%v.x'",
+     ".reg .u32 %v; call f, (%v);"},
+    {"call f, ({%u1});", "expected a register or a constant of type .u32", "call f, (%u1);"},
+    {".reg .v2 .u32 %v; call f, (%v);", "'%v' is not of the size and kind of the parameter 'a'",
+     ".reg .v2 .u32 %v; call f2, (%v);"},
+    {"call f2, (%u1);", "the parameter 'a' takes a vector register", ".reg .v2 .b32 %v; call f2, (%v);"},
+    {".reg .v4 .f32 %v; call f2, (%v);", "'%v' is not of the size and kind",
+     ".reg .v2 .s32 %v; call f2, (%v);"},
+    {".reg .v2 .f32 %v; call fa, (%v);", "'%v' is not of the size and kind",
+     ".param .align 8 .b8 v[8]; call fa, (v);"},
+    {".param .b64 v; call fa, (v);", "'v' is not of the size and kind", ".param .b32 v; call f, (v);"},
+    {".param .v2 .f32 v;", "'v' is a vector: .param has them in arrays only", ".param .v2 .f32 v[2];"},
     {"mov.u32 %r1, !%tid.x;", "'%tid' is taken as it is", "not.b32 %r1, %r2;"},
     {".reg .b32 %r3;", "'%r3' is declared twice; first in line 7", ".reg .b32 %r9;"},
     {"add.bf16x2 %u1, %r2, %r3;", "'%u1' is .u32; expected .bf16x2", "add.bf16x2 %r1, %r2, %r3;"},
@@ -184,7 +209,8 @@ static void test_bodies(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++)
         check(&bodies[i], HEADER
-              ".global .u32 g; .const .u32 c; .shared .u32 s[4]; .func f(.reg .u32 a) { ret; }\n"
+              ".global .u32 g; .const .u32 c; .shared .u32 s[4]; .func f(.reg .u32 a) { ret; } "
+              ".func f2(.reg .v2 .f32 a) { ret; } .func fa(.param .align 8 .b8 a[8]) { ret; }\n"
               ".visible .entry k(.param .u64 p0, .param .u32 n)\n{\n"
               ".reg .b32 %%r<9>; .reg .u32 %%u<9>; .reg .f32 %%f<9>; .reg .b64 %%d<9>; .reg .f64 %%e<9>; "
               ".reg .b16 %%h<9>; .reg .pred %%p<9>;\n%s\n}\n");

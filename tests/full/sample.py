@@ -25,11 +25,24 @@ def count_commits(repository):
     return int(told.stdout) if told.returncode == 0 else 0
 
 
+def chosen(rows, part):
+    """Every 23rd of (variant, its targets); and where those of a family leave a target without one, the family's first
+    that runs on all."""
+    wanted, all_targets = rows[part::PARTS], set().union(*(targets for _, targets in rows))
+    for family in dict.fromkeys(variant.partition("/")[0] for variant, _ in wanted):
+        of_family = [row for row in rows if row[0].partition("/")[0] == family]
+        served = set().union(*(targets for variant, targets in of_family if (variant, targets) in wanted))
+        if served != all_targets:
+            wanted.append(next(row for row in of_family if row[1] == all_targets))
+    return [variant for variant, _ in wanted]
+
+
 def cut(full, listed, part):
-    """The configuration of every 23rd variant, each an item of its own."""
+    """The configuration of a part of the variants, each an item of its own."""
     targets = re.search("^targets: .*$", full.read_text(encoding="utf-8"), re.M)[0]
+    rows = [(variant, set(where.split(","))) for _, variant, where in map(str.split, listed.splitlines())]
     items = []
-    for variant in [line.split()[1] for line in listed.splitlines()][part::PARTS]:
+    for variant in chosen(rows, part):
         family, _, params = variant.partition("/")
         pairs = [p.replace("=", ": ") for p in params.split(",")]
         items.append(f"  - {{{', '.join([f'family: {family}', *pairs])}}}\n")

@@ -189,6 +189,7 @@ const test_kernel test_kernels[] = {
     {"grid_sum", {80, 90, 0}, {256, 1, 1}, emit_grid_sum},
     {"mbarrier_copy", {78, 90, 0}, {64, 1, 1}, emit_mbarrier_copy},
     {"pairs", {88, 100, 0}, {128, 1, 1}, emit_pairs},
+    {"vectors", {78, 90, 0}, {32, 1, 1}, emit_vectors}, /* vectors_test.c runs it */
     {"pick", {78, 90, 0}, {32, 1, 1}, emit_pick},
 };
 const size_t test_kernel_count = sizeof test_kernels / sizeof test_kernels[0];

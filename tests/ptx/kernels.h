@@ -16,6 +16,7 @@ void emit_stream_sum(ptx_fn *f);
 void emit_grid_sum(ptx_fn *f);
 void emit_mbarrier_copy(ptx_fn *f);
 void emit_pairs(ptx_fn *f);
+void emit_vectors(ptx_fn *f);
 
 extern const test_kernel test_kernels[];
 extern const size_t test_kernel_count;

@@ -195,3 +195,44 @@ void emit_pairs(ptx_fn *f)
     }
     ptx_store_vec(f, 4, y_at, into, PTX_L2_EVICT_LAST);
 }
+
+/* Narrow elements in vectors of 8 and 16: each thread writes its own in reverse. Of u8 and u16 wider registers are
+ * stored, one more than what was loaded. */
+void emit_vectors(ptx_fn *f)
+{
+    static const struct {
+        const char *from, *to;
+        ptx_type element;
+        int count;
+        ptx_type stored; /* PTX_NONE: as loaded */
+    } rows[] = {{"f16_in", "f16_out", PTX_F16, 8, PTX_NONE}, {"bf16_in", "bf16_out", PTX_BF16, 8, PTX_NONE},
+                {"u16_in", "u16_out", PTX_U16, 8, PTX_U32},  {"s8_in", "s8_out", PTX_S8, 16, PTX_NONE},
+                {"u8_in", "u8_out", PTX_U8, 8, PTX_U64},     {"b8_in", "b8_out", PTX_B8, 16, PTX_U16},
+                {"s16_in", "s16_out", PTX_S16, 8, PTX_NONE}};
+    enum { ROWS = sizeof rows / sizeof rows[0] };
+    ptx_val from[ROWS], to[ROWS], wide = ptx_param_ptr(f, PTX_S32, "wide"), read[16], written[16];
+    for (int r = 0; r < ROWS; r++) {
+        from[r] = ptx_param_ptr(f, rows[r].element, rows[r].from);
+        to[r] = ptx_param_ptr(f, rows[r].element, rows[r].to);
+    }
+    ptx_val tid = ptx_tid_x(f);
+    for (int r = 0; r < ROWS; r++) {
+        const int count = rows[r].count;
+        ptx_val first = ptx_mul(f, tid, ptx_u32((uint32_t)count));
+        ptx_val to_at = ptx_at(f, to[r], first);
+        ptx_load_vec(f, count, read, ptx_at(f, from[r], first), r == 0 ? PTX_NC : PTX_PLAIN);
+        for (int i = 0; i < count; i++) {
+            ptx_val v = read[count - 1 - i];
+            if (rows[r].stored == PTX_U16)
+                v = ptx_cvt(f, PTX_U16, v);
+            else if (rows[r].stored != PTX_NONE)
+                v = ptx_add(f, ptx_cvt(f, rows[r].stored, v), ptx_bits(rows[r].stored, 1));
+            written[i] = v;
+        }
+        ptx_store_vec(f, count, to_at, written, PTX_PLAIN);
+        if (rows[r].element == PTX_S8) { /* extended by the sign */
+            ptx_val at = ptx_at(f, wide, tid);
+            ptx_store(f, at, read[5]);
+        }
+    }
+}

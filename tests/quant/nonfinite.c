@@ -1,5 +1,6 @@
 /* NaNs and infinities in the quantisers, and numbers whose range or quotient overflows: what `kiln families` says of
- * them, worked out by hand. In groups of 64, in a tail and in a full tile, fused and step by step.
+ * them, worked out by hand, and what comes back of them. In groups of 64, in a tail and in a full tile, fused and step by
+ * step.
  *
  *     quant_nonfinite DRIVER
  */
@@ -22,28 +23,46 @@ typedef struct row {
     float few[FEW], rest;
     float scale, zero;
     unsigned few_codes[FEW], rest_code;
+    float few_values[FEW], rest_value; /* unpacked */
 } row;
 
 /* clang-format off */
 static const row rows[] = {
-    /* name                  coder  elements                          scale        zero       codes */
-    {"a NaN",                SYM,   {NAN, 7, -3.5f},            0,    1,           0,         {0, 15, 4}, 8},
-    {"a NaN",                ASYM,  {NAN, 15, 2.5f},            0,    1,           0,         {0, 15, 2}, 0},
-    {"a NaN",                NF4,   {NAN, 2, -2},               0,    2,           0,         {0, 15, 0}, 7},
-    {"NaNs alone",           SYM,   {NAN, NAN, NAN},            NAN,  LEAST / 7,   0,         {0, 0, 0},  0},
-    {"NaNs alone",           ASYM,  {NAN, NAN, NAN},            NAN,  LEAST / 15,  NAN,       {0, 0, 0},  0},
-    {"NaNs alone",           NF4,   {NAN, NAN, NAN},            NAN,  LEAST,       0,         {0, 0, 0},  0},
-    {"infinities",           SYM,   {INFINITY, -INFINITY, 5},   -1,   INFINITY,    0,         {0, 0, 8},  8},
-    {"infinities",           NF4,   {INFINITY, -INFINITY, 5},   -1,   INFINITY,    0,         {0, 0, 7},  7},
-    {"infinity",             ASYM,  {INFINITY, 5, 0},           1,    INFINITY,    0,         {0, 0, 0},  0},
-    {"minus infinity",       ASYM,  {-INFINITY, 5, 0},          1,    INFINITY,    NAN,       {0, 0, 0},  0},
-    {"a range too large",    ASYM,  {3e38f, -3e38f, 5},         0,    INFINITY,    0,         {0, 0, 0},  0},
-    {"a quotient too large", ASYM,  {1e30f, 1e30f, 1e30f},      1e30f, LEAST / 15, -INFINITY, {0, 0, 0},  0},
-    {"as far as it goes",    ASYM,  {1e25f, -1e25f, 0},         0,    2e25f / 15,  7.5f,      {15, 0, 8}, 8},
+    /* name                  coder  elements                           scale        zero       codes          values */
+    {"a NaN",                SYM,   {NAN, 7, -3.5f},            0,     1,           0,         {0, 15, 4}, 8,  {-8, 7, -4}, 0},
+    {"a NaN",                ASYM,  {NAN, 15, 2.5f},            0,     1,           0,         {0, 15, 2}, 0,  {0, 15, 2}, 0},
+    {"a NaN",                NF4,   {NAN, 2, -2},               0,     2,           0,         {0, 15, 0}, 7,  {-2, 2, -2}, 0},
+    {"NaNs alone",           SYM,   {NAN, NAN, NAN},            NAN,   LEAST / 7,   0,         {0, 0, 0},  0,
+     {-8 * (LEAST / 7), -8 * (LEAST / 7), -8 * (LEAST / 7)}, -8 * (LEAST / 7)},
+    {"NaNs alone",           ASYM,  {NAN, NAN, NAN},            NAN,   LEAST / 15,  NAN,       {0, 0, 0},  0,  {NAN, NAN, NAN}, NAN},
+    {"NaNs alone",           NF4,   {NAN, NAN, NAN},            NAN,   LEAST,       0,         {0, 0, 0},  0,
+     {-LEAST, -LEAST, -LEAST}, -LEAST},
+    {"infinities",           SYM,   {INFINITY, -INFINITY, 5},   -1,    INFINITY,    0,         {0, 0, 8},  8,
+     {-INFINITY, -INFINITY, NAN}, NAN},
+    {"infinities",           NF4,   {INFINITY, -INFINITY, 5},   -1,    INFINITY,    0,         {0, 0, 7},  7,
+     {-INFINITY, -INFINITY, NAN}, NAN},
+    {"infinities",           ASYM,  {INFINITY, -INFINITY, 5},   -1,    INFINITY,    NAN,       {0, 0, 0},  0,  {NAN, NAN, NAN}, NAN},
+    {"infinity",             ASYM,  {INFINITY, 5, 0},           1,     INFINITY,    0,         {0, 0, 0},  0,  {NAN, NAN, NAN}, NAN},
+    {"minus infinity",       ASYM,  {-INFINITY, 5, 0},          1,     INFINITY,    NAN,       {0, 0, 0},  0,  {NAN, NAN, NAN}, NAN},
+    {"infinity alone",       SYM,   {INFINITY, INFINITY, INFINITY}, INFINITY, INFINITY, 0,     {0, 0, 0},  0,
+     {-INFINITY, -INFINITY, -INFINITY}, -INFINITY},
+    {"infinity alone",       NF4,   {INFINITY, INFINITY, INFINITY}, INFINITY, INFINITY, 0,     {0, 0, 0},  0,
+     {-INFINITY, -INFINITY, -INFINITY}, -INFINITY},
+    {"infinity alone",       ASYM,  {INFINITY, INFINITY, INFINITY}, INFINITY, LEAST / 15, -INFINITY, {0, 0, 0}, 0,
+     {INFINITY, INFINITY, INFINITY}, INFINITY},
+    {"minus infinity alone", ASYM,  {-INFINITY, -INFINITY, -INFINITY}, -INFINITY, LEAST / 15, INFINITY, {0, 0, 0}, 0,
+     {-INFINITY, -INFINITY, -INFINITY}, -INFINITY},
+    {"infinity and NaNs",    ASYM,  {NAN, INFINITY, NAN},       INFINITY, LEAST / 15, -INFINITY, {0, 0, 0}, 0,
+     {INFINITY, INFINITY, INFINITY}, INFINITY},
+    {"a range too large",    ASYM,  {3e38f, -3e38f, 5},         0,     INFINITY,    0,         {0, 0, 0},  0,  {NAN, NAN, NAN}, NAN},
+    {"a quotient too large", ASYM,  {1e30f, 1e30f, 1e30f},      1e30f, LEAST / 15, -INFINITY,  {0, 0, 0},  0,
+     {INFINITY, INFINITY, INFINITY}, INFINITY},
+    {"as far as it goes",    ASYM,  {1e25f, -1e25f, 0},         0,     2e25f / 15,  7.5f,      {15, 0, 8}, 8,
+     {7.5f * (2e25f / 15), -7.5f * (2e25f / 15), 0.5f * (2e25f / 15)}, 0.5f * (2e25f / 15)},
 };
 /* clang-format on */
 
-static CUdeviceptr in, scale, zero, packed;
+static CUdeviceptr in, scale, zero, packed, out;
 
 static void quantize(const row *r, uint64_t n, bool is_fused)
 {
@@ -73,6 +92,26 @@ static void quantize(const row *r, uint64_t n, bool is_fused)
                 .in = in, .scale = scale, .zero = zero, .packed = packed, .n = n, .mode = mode});
     }
     need(status[0] == KILN_OK && status[1] == KILN_OK, "a launch");
+}
+
+static void unpack(const row *r, uint64_t n)
+{
+    kiln_status status;
+    if (r->coder == NF4)
+        status = quant_sample_nf4_unpack(
+            &loader, NULL,
+            &(quant_sample_nf4_unpack_args){.packed = packed, .scale = scale, .out = out, .n = n});
+    else
+        status = quant_sample_int4_unpack(
+            &loader, NULL,
+            &(quant_sample_int4_unpack_args){.packed = packed,
+                                             .scale = scale,
+                                             .zero = zero,
+                                             .out = out,
+                                             .n = n,
+                                             .mode = r->coder == ASYM ? QUANT_SAMPLE_INT4_UNPACK_MODE_ASYM
+                                                                      : QUANT_SAMPLE_INT4_UNPACK_MODE_SYM});
+    need(status == KILN_OK, "unpack");
 }
 
 static bool is_same(float a, float b)
@@ -106,6 +145,22 @@ static bool is_right(const row *r, uint64_t n)
     return true;
 }
 
+static bool comes_back(const row *r, uint64_t n)
+{
+    float values[FULL_TILE];
+    unpack(r, n);
+    download(values, out, n * sizeof(float));
+    for (uint64_t i = 0; i < n; i++) {
+        const float expected = i % GROUP < FEW ? r->few_values[i % GROUP] : r->rest_value;
+        if (!is_same(values[i], expected)) {
+            printf("value %llu is %g, expected %g; ", (unsigned long long)i, (double)values[i],
+                   (double)expected);
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool try_row(const row *r, uint64_t n, bool is_fused)
 {
     static const char *const coders[] = {"int4 sym", "int4 asym", "nf4"};
@@ -114,7 +169,7 @@ static bool try_row(const row *r, uint64_t n, bool is_fused)
         elements[i] = i % GROUP < FEW ? r->few[i % GROUP] : r->rest;
     upload_to(in, elements, n * sizeof(float));
     quantize(r, n, is_fused);
-    if (is_right(r, n))
+    if (is_right(r, n) && comes_back(r, n))
         return true;
     printf("WRONG %s, %s, n=%llu, %s\n", coders[r->coder], r->name, (unsigned long long)n,
            is_fused ? "fused" : "step by step");
@@ -132,6 +187,7 @@ int main(int argc, char **argv)
     scale = allocate(FULL_TILE / GROUP * sizeof(float));
     zero = allocate(FULL_TILE / GROUP * sizeof(float));
     packed = allocate(FULL_TILE / 2);
+    out = allocate(FULL_TILE * sizeof(float));
     for (size_t i = 0; i < ROWS; i++) {
         for (int way = 0; way < 4; way++)
             right += try_row(&rows[i], way & 1 ? FULL_TILE : GROUP, way & 2);

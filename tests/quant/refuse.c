@@ -60,7 +60,10 @@ static void check(const char *what, kiln_status status, kiln_status expected, un
         TRY(entry, good, n = UINT64_MAX, BAD_ARGUMENT);                                                      \
         TRY(entry, good, type = NO_SUCH_WORD, NO_VARIANT);                                                   \
         TRY(entry, good, group = NO_SUCH_WORD, NO_VARIANT);                                                  \
-        TRY(entry, good, group = GROUP_32, NO_VARIANT);                                                      \
+        TRY(entry, good, group = 32, NO_VARIANT); /* the bundle has none of these */                         \
+        TRY(entry, good, group = 5, NO_VARIANT);  /* no word's place */                                      \
+        right.group = 64;                         /* a number is itself */                                   \
+        check(#entry ": group = 64", quant_sample_##entry(&loader, NULL, &right), KILN_OK, 1);               \
         check(#entry ": no arguments", quant_sample_##entry(&loader, NULL, NULL), KILN_ERROR_NULL_POINTER,   \
               0);                                                                                            \
         check(#entry ": no loader", quant_sample_##entry(NULL, NULL, &right), KILN_ERROR_NULL_POINTER, 0);   \
@@ -87,8 +90,7 @@ static void check(const char *what, kiln_status status, kiln_status expected, un
 enum {
     TYPE_F64 = QUANT_SAMPLE_INT4_PACK_TYPE_F64,
     MODE_ASYM = QUANT_SAMPLE_INT4_PACK_MODE_ASYM,
-    GROUP_ANY = QUANT_SAMPLE_INT4_PACK_GROUP_ANY,
-    GROUP_32 = QUANT_SAMPLE_INT4_PACK_GROUP_64 - 1 /* the bundle has none of these */
+    GROUP_ANY = QUANT_SAMPLE_INT4_PACK_GROUP_ANY
 };
 
 static void try_int4(CUdeviceptr at[4])

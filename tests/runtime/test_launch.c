@@ -135,6 +135,41 @@ static void shared_memory_has_limits(void **state)
     assert_int_equal(error.present, 232448);
 }
 
+/* Static and dynamic shared memory are one: what a launch may take, what is opted in, and which kernels are usable. */
+static void static_shared_memory_counts(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t most, fixed, words; /* words: of 4 bytes, the least */
+        int device, is_usable, opted_in;
+        uint64_t shared_bytes; /* of the launch */
+        kiln_status status;
+    } rows[] = {
+        {49152, 0, 12288, 65536, 1, 0, 49152, KILN_OK},
+        {49152, 4, 12288, 65536, 1, 49152, 49152, KILN_OK},
+        {65532, 4, 16383, 65536, 1, 65532, 65532, KILN_OK},
+        {65536, 4, 16384, 65536, 0, 65532, 65536, KILN_ERROR_BAD_ARGUMENT},
+        {65536, 4, 16000, 65536, 1, 65532, 65532, KILN_OK},
+        {65536, 4, 16000, 65536, 1, 65532, 65533, KILN_ERROR_BAD_ARGUMENT},
+        {108288, 16, 27072, 101376, 0, 101360, 108288, KILN_ERROR_BAD_ARGUMENT},
+        {108288, 16, 27072, 166912, 1, 108288, 108288, KILN_OK},
+    };
+    static const uint64_t grid[3] = {1, 1, 1};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        kiln_kernel kernel = kernel_sharing(rows[i].most);
+        kernel.static_shared_bytes = (uint16_t)rows[i].fixed;
+        kernel.least_shared_words = (uint16_t)rows[i].words;
+        assert_status(kiln_close(&loader), KILN_OK);
+        fake_reset();
+        fake.max_shared_bytes = rows[i].device;
+        assert_status(kiln_open(&loader, &fake_table, &mini_bundle, slots, MINI_SLOTS, NULL), KILN_OK);
+        assert_int_equal(kiln_usable(&loader, &kernel), rows[i].is_usable);
+        assert_status(kiln_launch(&loader, &kernel, NULL, grid, rows[i].shared_bytes, NULL), rows[i].status);
+        assert_status(kiln_launch(&loader, &kernel, NULL, grid, 0, NULL), KILN_OK);
+        assert_int_equal(fake.attribute_value, rows[i].opted_in);
+    }
+}
+
 static void a_refused_launch_is_reported(void **state)
 {
     (void)state;
@@ -197,6 +232,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_kernel_without_a_block_takes_the_launch_s, open_mini, close_mini),
         cmocka_unit_test_setup_teardown(shared_memory_over_48_kb_is_opted_in_at_load, open_mini, close_mini),
         cmocka_unit_test_setup_teardown(shared_memory_has_limits, open_mini, close_mini),
+        cmocka_unit_test_setup_teardown(static_shared_memory_counts, open_mini, close_mini),
         cmocka_unit_test_setup_teardown(a_refused_launch_is_reported, open_mini, close_mini),
         cmocka_unit_test_setup_teardown(arguments_are_checked_before_anything, open_mini, close_mini),
         cmocka_unit_test_setup_teardown(the_launcher_of_a_found_kernel_is_the_typed_function, open_mini,

@@ -151,6 +151,17 @@ def check_refused(checker, verify, driver):
     checker.expect(done.returncode == 2 and said in done.stderr, f"status {done.returncode}: {done.stderr}")
 
 
+def check_not_begun(checker, program, verify, driver):
+    """A kernel that is wrong as it is has no mutants, nor has a text without instructions."""
+    done = checker.run(program, "--mutate", "5", "--size", "n=63")
+    checker.expect(done.returncode == 1 and "smooth is wrong as it is: no size was found" in done.stderr, done.stderr)
+    os.environ["KILN_FAULT"] = "lacks-on-emulator"
+    done = checker.run(verify, "--mutate", "5", driver=driver)
+    del os.environ["KILN_FAULT"]
+    said = "nothing could be changed in what was asked for"
+    checker.expect(done.returncode == 1 and said in done.stderr, f"status {done.returncode}: {done.stderr}")
+
+
 def main():
     driver, program, verify, ptx, real_program, real_driver = sys.argv[1:]
     checker = Checker(driver)
@@ -161,6 +172,7 @@ def main():
     check_same_code(checker, program)
     check_turns(checker, verify)
     check_refused(checker, real_program, real_driver)
+    check_not_begun(checker, program, real_program, real_driver)
     print("all as expected" if not checker.failed else f"{checker.failed} failed")
     sys.exit(checker.failed != 0)
 

@@ -91,9 +91,10 @@ static void test_torn(void **state)
 
 /* ---- kinds ------------------------------------------------------------------------------------------------------- */
 
-static const char head[] = ".version 8.0\n.target sm_80\n.entry k(.param .u64 p, .param .u64 q)\n{\n"
-                           ".reg .pred %p<9>; .reg .b32 %r<9>; .reg .f32 %f<9>; .reg .b64 %rd<9>;\n"
-                           "ld.param.u64 %rd7, [q];\n@%p8 add.u32 %r8, %r7, %r6;\nLAST:\n";
+static const char head[] =
+    ".version 8.0\n.target sm_80\n.entry k(.param .u64 p, .param .u64 q)\n{\n"
+    ".reg .pred %p<9>; .reg .b32 %r<9>; .reg .f32 %f<9>; .reg .b64 %rd<9>; .reg .b16 %h<9>;\n"
+    "ld.param.u64 %rd7, [q];\n@%p8 add.u32 %r8, %r7, %r6;\nLAST:\n";
 
 static const struct row {
     mutation_kind kind;
@@ -165,16 +166,12 @@ static const struct row {
     {MUTATE_WAIT, "cp.async.wait_all;", "-"},
     {MUTATE_WAIT, "cp.async.commit_group;", "-"},
     {MUTATE_LANES, "shfl.sync.bfly.b32 %r1, %r2, 2, 31, -1;",
-     "shfl.sync.down.b32 %r1, %r2, 2, 31, -1;|shfl.sync.idx.b32 %r1, %r2, 2, 31, -1;|"
+     "shfl.sync.up.b32 %r1, %r2, 2, 31, -1;|shfl.sync.idx.b32 %r1, %r2, 2, 31, -1;|"
      "shfl.sync.bfly.b32 %r1, %r2, 1, 31, -1;|shfl.sync.bfly.b32 %r1, %r2, 4, 31, -1;|"
-     "shfl.sync.bfly.b32 %r1, %r2, 2, 0x1e, -1;|shfl.sync.bfly.b32 %r1, %r2, 2, 0x1d, -1;|"
-     "shfl.sync.bfly.b32 %r1, %r2, 2, 0x1b, -1;|shfl.sync.bfly.b32 %r1, %r2, 2, 0x17, -1;|"
-     "shfl.sync.bfly.b32 %r1, %r2, 2, 0xf, -1;|shfl.sync.bfly.b32 %r1, %r2, 2, 31, 0xfffffffe;"},
-    {MUTATE_LANES, "shfl.sync.idx.b32 %r1, %r2, 0, 0, 1;",
-     "shfl.sync.bfly.b32 %r1, %r2, 0, 0, 1;|shfl.sync.idx.b32 %r1, %r2, 1, 0, 1;|"
-     "shfl.sync.idx.b32 %r1, %r2, 0, 0x1, 1;|shfl.sync.idx.b32 %r1, %r2, 0, 0x2, 1;|"
-     "shfl.sync.idx.b32 %r1, %r2, 0, 0x4, 1;|shfl.sync.idx.b32 %r1, %r2, 0, 0x8, 1;|"
-     "shfl.sync.idx.b32 %r1, %r2, 0, 0x10, 1;|shfl.sync.idx.b32 %r1, %r2, 0, 0, 0x0;"},
+     "shfl.sync.bfly.b32 %r1, %r2, 2, 31, 0xfffffffe;"},
+    {MUTATE_LANES, "shfl.sync.idx.b32 %r1, %r2, 0, 0x181f, 1;",
+     "shfl.sync.bfly.b32 %r1, %r2, 0, 0x181f, 1;|shfl.sync.idx.b32 %r1, %r2, 1, 0x181f, 1;|"
+     "shfl.sync.idx.b32 %r1, %r2, 0, 31, 1;|shfl.sync.idx.b32 %r1, %r2, 0, 0x181f, 0x0;"},
     {MUTATE_LANES, "vote.sync.all.pred %p1, %p2, 0xff;", "vote.sync.all.pred %p1, %p2, 0xfe;"},
     {MUTATE_LANES, "bar.warp.sync 3;", "bar.warp.sync 0x2;"},
     {MUTATE_ROUNDING, "fma.rn.f32 %f1, %f2, %f3, %f4;",
@@ -188,8 +185,10 @@ static const struct row {
     {MUTATE_QUALIFIER, "mul.lo.u32 %r1, %r2, 3;", "mul.hi.u32 %r1, %r2, 3;"},
     {MUTATE_QUALIFIER, "ld.global.u8 %r1, [%rd1];", "ld.global.s8 %r1, [%rd1];|ld.global.u16 %r1, [%rd1];"},
     {MUTATE_QUALIFIER, "ld.global.u32 %r1, [%rd1];", ""},
-    {MUTATE_QUALIFIER, "max.f32 %f1, %f2, %f3;", "max.ftz.f32 %f1, %f2, %f3;"},
-    {MUTATE_QUALIFIER, "add.ftz.f32 %f1, %f2, %f3;", "add.f32 %f1, %f2, %f3;|add.ftz.sat.f32 %f1, %f2, %f3;"},
+    {MUTATE_QUALIFIER, "ld.global.u16 %h1, [%rd1];", "ld.global.u8 %h1, [%rd1];"},
+    {MUTATE_QUALIFIER, "max.f32 %f1, %f2, %f3;", ""},
+    {MUTATE_QUALIFIER, "add.ftz.f32 %f1, %f2, %f3;", "add.ftz.sat.f32 %f1, %f2, %f3;"},
+    {MUTATE_QUALIFIER, "add.rn.sat.f32 %f1, %f2, %f3;", "add.rn.f32 %f1, %f2, %f3;"},
     {MUTATE_QUALIFIER, "ld.acquire.gpu.u32 %r1, [%rd1];",
      "ld.relaxed.gpu.u32 %r1, [%rd1];|ld.acquire.cta.u32 %r1, [%rd1];"},
     {MUTATE_BRANCH, "@!%p1 bra LAST;", "@%p1 bra LAST;| bra LAST;|-|@!%p1 bra END;"},

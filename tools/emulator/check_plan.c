@@ -80,7 +80,7 @@ static emu_flow flow_of(const emu_program *p, size_t n, emu_plan *plan)
     const emu_control *c = emu_control_handlers();
     bool is_help = op->run == m->special || op->run == m->copy_predicate;
     for (int k = 0; k < 5 && !is_help; k++) {
-        is_help = op->run == m->copy[k];
+        is_help = op->run == m->copy[k] || (k > 0 && k < 4 && op->run == m->add[k]);
         for (int j = 0; j < 4; j++)
             is_help |= op->run == m->chop[k][j];
     }

@@ -466,7 +466,7 @@ void emu_race_access(emu_warp *w, const emu_op *op, uint32_t mask, unsigned byte
     b->watch->race->step++;
     if (op->mods.space == EMU_CONST || op->mods.space == EMU_PARAM || op->mods.space == EMU_LOCAL)
         return;
-    if (plan->reads_only || (writes && b->watch->plans->has_read_only))
+    if (plan->reads_only || (writes && b->watch->plans->has_read_only && op->mods.space != EMU_SHARED))
         emu_read_only_access(w, op, mask, bytes, writes, at);
     if (plan->reads_only)
         return;

@@ -38,6 +38,7 @@ typedef struct emu_decoder {
     emu_list ops, uses, instructions, function_names, lists, fixups, table_fixups, functions;
     struct constant *constant_buckets[256];
     uint32_t temporaries[24], temporary_count, temporaries_used;
+    uint64_t scratch; /* in local memory; 0: none yet */
     uint32_t dynamic_shared_alignment;
 } emu_decoder;
 
@@ -85,6 +86,14 @@ typedef struct emu_call {
 } emu_call;
 
 emu_call emu_call_parts(const emu_instruction *i);
+
+void emu_copy_register(emu_decoder *d, emu_type type, uint32_t to, uint32_t from);
+/* A name and nothing else. */
+bool emu_is_plain_name(const emu_operand *o);
+/* The label, or list of targets, or prototype; NULL after an error. */
+const emu_symbol *emu_find_label(emu_decoder *d, const emu_operand *o, emu_symbol_kind kind);
+/* The next operation's target: a function's start or a label. */
+void emu_add_fixup(emu_decoder *d, const emu_function *f, const emu_symbol *label);
 
 /* Places the kernel, what it calls, and their shared and local variables. */
 void emu_collect(emu_decoder *d, const emu_function *f);

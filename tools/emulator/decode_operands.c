@@ -70,6 +70,11 @@ static uint64_t byte_offset(emu_decoder *d, const emu_operand *o, const emu_symb
 
 static void log_mismatch(emu_decoder *d, const emu_operand *o, const char *found, emu_type wanted)
 {
+    if (o->has_offset) {
+        emu_decode_error(d, "'%.*s' with '%s' cannot be an operand of type .%s here", EMU_TEXT(o->name),
+                         o->is_index ? "[]" : "+", emu_types[wanted].name);
+        return;
+    }
     emu_decode_error(d, "'%.*s' is %s; expected .%s", EMU_TEXT(o->name), found, emu_types[wanted].name);
 }
 
@@ -83,6 +88,24 @@ static uint32_t chop(emu_decoder *d, uint32_t slot, emu_type reg, emu_type wante
     return op.arg[0];
 }
 
+/* ptxas takes "%r1+4" for an integer register, in most places; the sum is as wide as the register. */
+static bool takes_offset(const emu_decoder *d, const emu_operand *o, const emu_symbol *s)
+{
+    unsigned class = emu_types[s->type].class, bytes = emu_types[s->type].bytes;
+    bool is_integer = class == EMU_BITS || class == EMU_UNSIGNED || class == EMU_SIGNED;
+    return is_integer && bytes >= 2 && bytes <= 8 && s->vector == 1 && !o->is_index && !o->is_negated &&
+           !emu_text_is(d->instruction->opcode, "brx");
+}
+
+static uint32_t add_offset(emu_decoder *d, const emu_operand *o, const emu_symbol *s, uint32_t slot)
+{
+    unsigned bytes = emu_types[s->type].bytes;
+    emu_op op = {.run = emu_micro_handlers()->add[__builtin_ctz(bytes)],
+                 .arg = {emu_temporary(d), slot, emu_decode_constant(d, bytes, o->value)}};
+    emu_emit(d, &op, (emu_uses){.writes = 1, .args = 3});
+    return op.arg[0];
+}
+
 static uint32_t decode_register_source(emu_decoder *d, const emu_operand *o, const emu_symbol *s,
                                        uint32_t slot, emu_type type, unsigned allow)
 {
@@ -90,7 +113,8 @@ static uint32_t decode_register_source(emu_decoder *d, const emu_operand *o, con
     strcat(found, emu_types[s->type].name);
     bool fits = emu_type_fits(s->type, type);
     bool wider = !fits && (allow & EMU_RELAXED_WIDTH) && emu_type_fits_relaxed(s->type, type);
-    if ((!fits && !wider) || o->has_offset || (s->vector > 1 && !o->element)) {
+    bool has_offset = o->has_offset && takes_offset(d, o, s);
+    if ((!fits && !wider) || (o->has_offset && !has_offset) || (s->vector > 1 && !o->element)) {
         log_mismatch(d, o, s->vector > 1 && !o->element ? "a vector" : found, type);
         return EMU_SINK;
     }
@@ -102,6 +126,8 @@ static uint32_t decode_register_source(emu_decoder *d, const emu_operand *o, con
         emu_decode_error(d, "'!' is not allowed here");
         return EMU_SINK;
     }
+    if (has_offset)
+        slot = add_offset(d, o, s, slot);
     return wider ? chop(d, slot, s->type, type) : slot | (o->is_negated ? 2u : 0u);
 }
 
@@ -249,6 +275,10 @@ emu_destination emu_decode_destination(emu_decoder *d, const emu_operand *o, emu
             emu_decode_error(d, "'%.*s' is not a declared register", EMU_TEXT(o->name));
         else
             emu_decode_error(d, "expected a register of type .%s as the destination", emu_types[type].name);
+        return to;
+    }
+    if (o->has_offset) {
+        emu_decode_error(d, "'%.*s' is the destination: expected a register alone", EMU_TEXT(o->name));
         return to;
     }
     uint32_t checked = decode_register_source(d, o, s, slot, s->type, 0);

@@ -72,6 +72,11 @@ CHOP(64, uint64_t, 8, uint8_t)
 CHOP(64, uint64_t, 16, uint16_t)
 CHOP(64, uint64_t, 32, uint32_t)
 
+#define ADD(bits, T) DEFINE2(add_##bits, T, T, T, (T)(a + b))
+ADD(16, uint16_t)
+ADD(32, uint32_t)
+ADD(64, uint64_t)
+
 #define CHOP_128(to, D)                                                                                      \
     HANDLER(chop_128_##to)                                                                                   \
     {                                                                                                        \
@@ -316,6 +321,7 @@ const emu_micro EMU_LEVEL_NAME(emu_micro_move) = {
             {chop_64_8, chop_64_16, chop_64_32},
             {chop_128_8, chop_128_16, chop_128_32, chop_128_64},
         },
+    .add = {NULL, add_16, add_32, add_64},
     .copy = {copy_8, copy_16, copy_32, copy_64, copy_128},
     .copy_predicate = copy_predicate,
     .special = special,

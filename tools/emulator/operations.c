@@ -280,6 +280,25 @@ static bool take_word(match *m, emu_text word, word_kind kind, emu_mods *mods)
     return false;
 }
 
+/* Most programs have them in the row's order, which is quickly seen. */
+static bool match_in_order(const emu_row *row, const emu_instruction *in, emu_mods *mods)
+{
+    item items[MAX_ITEMS];
+    size_t count = parse_pattern(row->modifiers, items), at = 0;
+    unsigned index;
+    *mods = (emu_mods){.count = 1};
+    for (unsigned n = 0; n < in->modifier_count; n++) {
+        while (at < count && !matches(&items[at], in->modifiers[n], &index) && items[at].optional)
+            at++;
+        if (at == count || !matches(&items[at], in->modifiers[n], &index))
+            return false;
+        keep(mods, items[at++].field, in->modifiers[n], index);
+    }
+    while (at < count && items[at].optional)
+        at++;
+    return at == count;
+}
+
 /* How far the modifiers go along with the row; all of them and a complete row: true. */
 static bool match_row(const emu_row *row, const emu_instruction *in, const word_kind *kinds, emu_mods *mods,
                       match *m, const char **wanted)
@@ -344,11 +363,30 @@ static void put_in_order(const match *m, emu_text *ordered)
             *ordered++ = m->words[i];
 }
 
+static const emu_row *find_in_order(const emu_instruction *i, emu_mods *mods)
+{
+    const emu_level *level = emu_host_level();
+    for (size_t t = 0; t < level->table_count; t++)
+        for (size_t n = 0; n < level->tables[t]->count; n++) {
+            const emu_row *row = &level->tables[t]->rows[n];
+            if (emu_text_is(i->opcode, row->opcode) && match_in_order(row, i, mods) &&
+                takes_operands(row, i->operand_count))
+                return row;
+        }
+    return NULL;
+}
+
 const emu_row *emu_match(const emu_decode_input *in, const emu_instruction *i, emu_mods *mods,
                          emu_text *ordered)
 {
     match m;
     word_kind kinds[EMU_MAX_MODIFIERS];
+    const emu_row *plain = find_in_order(i, mods);
+    if (plain) {
+        for (unsigned n = 0; n < i->modifier_count; n++)
+            ordered[n] = i->modifiers[n];
+        return emu_is_allowed(in, i, plain, mods) ? plain : NULL;
+    }
     for (unsigned n = 0; n < i->modifier_count; n++)
         kinds[n] = kind_of(i->opcode, i->modifiers[n]);
     const emu_level *level = emu_host_level();

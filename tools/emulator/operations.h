@@ -51,6 +51,7 @@ const char *emu_refused(const emu_instruction *i);
 typedef struct emu_micro {
     emu_handler *extend[EMU_TYPES][4]; /* from an integer or bit type to 2, 4, 8, 16 bytes ([log2 - 1]) */
     emu_handler *chop[5][4];           /* from 2^i bytes to 2^j bytes, j < i */
+    emu_handler *add[4];               /* 2^i bytes; from 2 bytes on */
     emu_handler *copy[5];              /* 2^i bytes */
     emu_handler *copy_predicate;
     emu_handler *special; /* imm: which special register */

@@ -13,6 +13,18 @@ static emu_operand *keep(emu_parser *p, const emu_operand *items, size_t count)
     return copy;
 }
 
+/* Between braces, and among the arguments of a call, ptxas takes a register as it is; of a call, a vector as a whole. */
+static void check_item(emu_parser *p, emu_operand_kind kind, const emu_operand *o)
+{
+    if (kind == EMU_OPERAND_ADDRESS || o->kind != EMU_OPERAND_NAME)
+        return;
+    if (o->has_offset)
+        emu_fail(&p->lexer, "'%.*s' stands in a list: expected ',' behind it", EMU_TEXT(o->name));
+    if (o->element && kind == EMU_OPERAND_LIST)
+        emu_fail(&p->lexer, "an argument of a call is a register as a whole, not '%.*s.%c'",
+                 EMU_TEXT(o->name), o->element);
+}
+
 static emu_operand parse_items(emu_parser *p, emu_operand_kind kind, const char *close, bool is_call)
 {
     emu_lexer *l = &p->lexer;
@@ -22,7 +34,8 @@ static emu_operand parse_items(emu_parser *p, emu_operand_kind kind, const char 
     for (bool more = !emu_lex_is(l, close); more; more = emu_lex_accept(l, ",")) {
         if (list.count == sizeof items / sizeof *items)
             emu_fail(l, "too many operands in one list");
-        items[list.count++] = parse_operand(p, is_call);
+        items[list.count] = parse_operand(p, is_call);
+        check_item(p, kind, &items[list.count++]);
     }
     emu_lex_expect(l, close);
     list.items = keep(p, items, list.count);

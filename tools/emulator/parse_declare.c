@@ -221,6 +221,8 @@ static void parse_dimensions(emu_parser *p, emu_symbol *s, emu_shape *shape)
         shape->extents[shape->count++] = n;
     }
     s->is_array = shape->count > 0;
+    if (s->vector > 1 && !s->is_array && s->space == EMU_PARAM_CALL)
+        emu_fail(l, "'%.*s' is a vector: .param has them in arrays only", EMU_TEXT(s->name));
     s->bytes = s->is_unsized ? 0 : elements * emu_types[s->type].bytes * s->vector;
     if (s->vector > 1)
         shape->extents[shape->count++] = s->vector;

@@ -156,7 +156,7 @@ static void say_shared_memory(profile *p, const manifest_variant *v)
     if (v->max_shared_bytes <= EVERY_DEVICE_HAS)
         return;
     open_device(p);
-    if (v->max_shared_bytes > p->device.max_shared_bytes)
+    if (v->max_shared_bytes + v->static_shared_bytes > p->device.max_shared_bytes)
         fprintf(stderr, "kiln-profile: it takes up to %llu bytes of shared memory, %s has %u\n",
                 (unsigned long long)v->max_shared_bytes, p->target, (unsigned)p->device.max_shared_bytes);
 }

@@ -106,8 +106,9 @@ void launch(profile *p)
     unsigned shared = evaluate(p, v->shared_bytes), grid[3];
     for (int i = 0; i < 3; i++)
         grid[i] = evaluate(p, v->grid[i]);
-    if (shared > p->device.max_shared_bytes)
-        die(1, "%s takes %u bytes of shared memory, %s has %u", v->id, shared, p->target,
+    const unsigned needs = shared + (unsigned)v->static_shared_bytes;
+    if (needs > p->device.max_shared_bytes)
+        die(1, "%s takes %u bytes of shared memory, %s has %u", v->id, needs, p->target,
             (unsigned)p->device.max_shared_bytes);
     if (shared)
         try(d, "cuFuncSetAttribute", d->func_set_attribute(f, MAX_DYNAMIC_SHARED_BYTES, (int)shared));

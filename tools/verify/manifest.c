@@ -136,12 +136,13 @@ static void read_shape(reader *r, fy_node *node, manifest_arg *arg)
         arg->shape[i] = parse_formula(r, fy_node_sequence_get_by_index(node, (int)i), "shape");
 }
 
+/* PTX's names: s32 is i32, b32 bits, which are as good as u32. */
 static element_type read_type(const char *name)
 {
     char spelled[8];
-    if (name[0] != 's')
+    if (strcmp(name, "bf16") == 0 || (name[0] != 's' && name[0] != 'b'))
         return element_parse(name);
-    snprintf(spelled, sizeof spelled, "i%s", name + 1);
+    snprintf(spelled, sizeof spelled, "%c%s", name[0] == 's' ? 'i' : 'u', name + 1);
     return element_parse(spelled);
 }
 
@@ -187,14 +188,23 @@ static void read_arg(reader *r, fy_node *node, fy_node *family_args, manifest_va
 
 /* ---- parameters ------------------------------------------------------------------------------------------------- */
 
-/* The place of a word in "f32 f64 f16", from 1. */
+static bool is_number(const char *word, size_t length)
+{
+    return length > 0 && length < 10 && word[0] != '0' && strspn(word, "0123456789") >= length;
+}
+
+/* A number stands for itself, another word for its place in "f32 f64 f16", from 1; where the list has numbers, places
+ * are counted from 0x7fff0000. */
 static uint32_t word_number(reader *r, const char *words, const char *word)
 {
     size_t length = strlen(word);
+    uint32_t before = 0;
+    for (const char *w = words; *w; w += strcspn(w, " "), w += *w == ' ')
+        before = is_number(w, strcspn(w, " ")) ? 0x7fff0000 : before;
     for (uint32_t number = 1; *words; number++) {
         size_t this_length = strcspn(words, " ");
         if (this_length == length && memcmp(words, word, length) == 0)
-            return number;
+            return is_number(word, length) ? (uint32_t)parse_number(r, word, "word", 10) : before + number;
         words += this_length + (words[this_length] == ' ');
     }
     refuse(r, "'%s' is not one of the parameter's words", word);
@@ -250,6 +260,8 @@ static void read_launch(reader *r, fy_node *node, manifest_variant *v)
         v->grid[i] = parse_formula(r, fy_node_sequence_get_by_index(grid, i), "grid");
     v->shared_bytes = parse_formula(r, get_member(r, node, "shared_bytes"), "shared_bytes");
     v->max_shared_bytes = get_number_member(r, node, "max_shared_bytes");
+    if (find_member(r, node, "static_shared_bytes")) /* a manifest from before it was there lacks it */
+        v->static_shared_bytes = get_number_member(r, node, "static_shared_bytes");
 }
 
 static void read_rules(reader *r, fy_node *node, manifest_variant *v)

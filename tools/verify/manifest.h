@@ -65,6 +65,7 @@ typedef struct manifest_variant {
     formula *grid[3];
     formula *shared_bytes;
     uint64_t max_shared_bytes; /* the most that it can be */
+    uint64_t static_shared_bytes;
     manifest_rule *rules;
     size_t rule_count;
     formula *empty;                                                /* null: never empty */

@@ -12,7 +12,7 @@
 /* Every element is also kept and computed on the host. */
 #define MOST_ELEMENTS (UINT64_C(1) << 32)
 
-enum { DEFAULT_ELEMENTS = 1 << 18, DEFAULT_PROBLEMS = 400, FULL_PROBLEMS = 5000 };
+enum { DEFAULT_PROBLEMS = 400, FULL_PROBLEMS = 5000 };
 
 void options_print_help(void)
 {
@@ -31,7 +31,10 @@ void options_print_help(void)
         "  --driver PATH       this driver library (default: libcuda.so.1)\n"
         "  --device N          the driver's N-th device (default: 0)\n"
         "  --seed N            of the random inputs (default: 1)\n"
-        "  --max-elements N    skip problems with more elements in all buffers together (default: 262144)\n"
+        "  --max-elements N    skip problems with more elements in all buffers together (default: 262144), "
+        "but for "
+        "the smallest\n"
+        "                      with a whole tile\n"
         "  --inputs N          at each size N of the inputs in turn, the next ones at the next size "
         "(default: %s)\n"
         "  --input NAME        only this one, as reports name it, at every size\n"
@@ -57,7 +60,9 @@ void options_print_help(void)
         "load is drawn again. ptxas, where it is on the PATH, sets aside what is the same machine code.\n"
         "\n"
         "Exit status: 0 all right, 1 something is wrong, 2 bad usage, 77 no driver, no device, or one\n"
-        "that runs none of the variants, unless --driver or --device asked for it: that is 1.\n",
+        "that runs none of the variants, unless --driver or --device asked for it: that is 1. With --mutate a change that\n"
+        "is not found is no failure, but for --mutate-least; a kernel that is wrong as it is, and a change that ends the\n"
+        "process that runs it, are.\n",
         inputs);
 }
 

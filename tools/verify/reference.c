@@ -349,19 +349,28 @@ void kiln_set_size(kiln_size_plan *plan, const char *name, uint64_t value)
     a->integer = value;
 }
 
-void kiln_add_sizes(kiln_size_plan *plan)
+/* The scalars stay as the caller has set them. */
+static void add(size_plan *plan, bool are_default)
 {
     uint64_t kept[MAX_ARGS];
     for (size_t i = 0; i < plan->problem->arg_count; i++)
         kept[i] = plan->problem->args[i].integer;
-    size_plan_add(plan);
+    if (are_default)
+        size_plan_fill(plan, plan->seed);
+    else
+        size_plan_add(plan);
     for (size_t i = 0; i < plan->problem->arg_count; i++)
         plan->problem->args[i].integer = kept[i];
 }
 
+void kiln_add_sizes(kiln_size_plan *plan)
+{
+    add(plan, false);
+}
+
 void kiln_add_default_sizes(kiln_size_plan *plan)
 {
-    size_plan_fill(plan, plan->seed);
+    add(plan, true);
 }
 
 const kiln_problem *kiln_get_problem(const kiln_size_plan *plan)

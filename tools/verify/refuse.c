@@ -104,17 +104,25 @@ static bool is_empty(const problem *p)
     return holds(p, p->variant->empty);
 }
 
+/* Of the largest power of two that a size can be. */
+static unsigned top_bit(const argument *a)
+{
+    const element_type type = a->about->struct_type;
+    const bool is_signed =
+        type == ELEMENT_I8 || type == ELEMENT_I16 || type == ELEMENT_I32 || type == ELEMENT_I64;
+    return 8 * (unsigned)element_bytes(type) - 1 - is_signed;
+}
+
 /* The i-th value to try for a size: all small ones, then those around the powers of two. False: no more. */
 static bool candidate(const argument *a, uint64_t i, uint64_t *value)
 {
     enum { SMALL = 300 };
-    unsigned bits = a->about->struct_type == ELEMENT_U64 ? 63 : 31;
     *value = i;
     if (i < SMALL)
         return true;
     uint64_t power = 9 + (i - SMALL) / 3;
     *value = (UINT64_C(1) << power % 64) + (i - SMALL) % 3 - 1;
-    return power < bits;
+    return power < top_bit(a);
 }
 
 /* Addresses of the i-th argument that its declaration allows, and a rule does not at these sizes. Returns how many. */
@@ -224,7 +232,7 @@ static void try_grid(trial *t)
     for (size_t i = 0; i < t->problem->arg_count; i++) {
         argument *a = &t->problem->args[i];
         uint64_t kept = a->integer;
-        uint64_t top = a->about->struct_type == ELEMENT_U64 ? UINT64_C(1) << 52 : UINT64_C(1) << 31;
+        uint64_t top = UINT64_C(1) << (problem_is_size(a) && top_bit(a) < 52 ? top_bit(a) : 52);
         for (uint64_t value = 1024; problem_is_size(a) && value <= top; value *= 2) {
             bool is_too_large = false;
             a->integer = value;

@@ -10,7 +10,7 @@
 #include "compare.h"
 #include "reference.h"
 
-enum { LARGE_ELEMENTS = 16384, POISON = 0xFF, OTHER_POISON = 0x5A };
+enum { LARGE_ELEMENTS = 16384, LONG_INSTRUCTIONS = 400000, POISON = 0xFF, OTHER_POISON = 0x5A };
 
 typedef struct runner {
     device *device;
@@ -21,9 +21,10 @@ typedef struct runner {
     const family_row *row; /* null: no reference */
     problem problem;
     run_result *result;
-    const size_limits *limits; /* of the sizes that are tried now */
-    size_t turn;               /* of the inputs that the next size takes, where it does not take all */
-    bool is_lost;              /* the context takes no more work */
+    bool on_one_multiprocessor;
+    size_t turn;  /* of the inputs that the next size takes, where it does not take all */
+    size_t other; /* of those that are not for large sizes, which the next of these takes one of */
+    bool is_lost; /* the context takes no more work */
     bool has_refused,
         has_refused_whole; /* calls that break a rule were tried; where all arrays have elements */
 } runner;
@@ -59,7 +60,8 @@ static bool fail_case(runner *r, const one_case *c, const char *what)
 {
     char sizes[256];
     problem_describe(&r->problem, sizes, sizeof sizes);
-    conclude(r, RUN_WRONG, "%s, input \"%s\"%s%s, seed %llu:\n      %s", sizes, c->pattern->name,
+    conclude(r, RUN_WRONG, "%s%s, input \"%s\"%s%s, seed %llu:\n      %s", sizes,
+             r->on_one_multiprocessor ? ", a grid for one multiprocessor" : "", c->pattern->name,
              c->how[0] ? ", " : "", c->how, (unsigned long long)r->options->seed, what);
     return false;
 }
@@ -194,7 +196,7 @@ static bool has_optional(const problem *p)
     return false;
 }
 
-/* Ways to call that must not change the results, tried with the first pattern of every size. */
+/* Ways to call that must not change the results, tried with the first pattern of every size that does not take long. */
 static bool run_variations(runner *r, const one_case *c, bool is_compared, const outcome *first)
 {
     one_case dispatched = *c;
@@ -260,17 +262,21 @@ static bool run_case(runner *r, const input_pattern *pattern, bool is_empty, boo
 
 /* ---- all cases --------------------------------------------------------------------------------------------------- */
 
-/* The inputs that are for problems of this size; a problem without work has one. */
-static size_t choose_inputs(const runner *r, bool is_empty, const input_pattern *chosen[MOST_INPUTS])
+/* The inputs that are for problems of this size; a problem without work has one. Large ones take those that say so, and of
+ * the others one in turn. */
+static size_t choose_inputs(runner *r, bool is_empty, const input_pattern *chosen[MOST_INPUTS])
 {
     const input_pattern *patterns = family_patterns(r->row);
-    bool is_large = problem_elements(&r->problem) > LARGE_ELEMENTS;
-    size_t count = 0;
+    const bool are_few = problem_elements(&r->problem) > LARGE_ELEMENTS && !r->options->limits.is_full;
+    size_t count = 0, others = 0, seen = 0;
+    for (const input_pattern *p = patterns; p->name; p++)
+        others += !(p->flags & PATTERN_LARGE);
     const char *only = r->options->input;
     for (const input_pattern *p = patterns; p->name && count < (is_empty ? 1 : MOST_INPUTS); p++)
         if (only ? strcmp(p->name, only) == 0
-                 : !is_large || r->options->limits.is_full || (p->flags & PATTERN_LARGE))
+                 : !are_few || (p->flags & PATTERN_LARGE) || seen++ == r->other % others)
             chosen[count++] = p;
+    r->other += are_few;
     return count;
 }
 
@@ -301,10 +307,14 @@ static size_t first_turn(const runner *r)
     return (size_t)((uint64_t)share * MOST_INPUTS >> 32);
 }
 
-/* What is tried whatever the limits are. */
-static bool is_beyond_limits(const runner *r)
+/* By what the manifest says; false where it says nothing. */
+static bool takes_long(const runner *r)
 {
-    return problem_elements(&r->problem) > size_limits_elements(r->limits);
+    const formula *instructions = r->problem.variant->instructions;
+    char error[256];
+    uint64_t count;
+    return instructions && problem_evaluate(&r->problem, instructions, &count, error, sizeof error) &&
+           count > LONG_INSTRUCTIONS;
 }
 
 static bool run_size(runner *r, void (*progress)(const char *, uint64_t))
@@ -313,16 +323,16 @@ static bool run_size(runner *r, void (*progress)(const char *, uint64_t))
     bool is_empty = problem_measure(&r->problem, NULL, error, sizeof error) == PROBLEM_EMPTY;
     const input_pattern *inputs[MOST_INPUTS];
     size_t count = choose_inputs(r, is_empty, inputs);
-    const bool is_beyond = is_beyond_limits(r);
-    const uint64_t most = is_beyond ? 1 : r->options->inputs;
-    size_t taken = most < count ? (size_t)most : count;
+    const uint64_t wanted = r->on_one_multiprocessor ? 1 : r->options->inputs;
+    size_t taken = wanted < count ? (size_t)wanted : count;
+    const bool varies = !r->on_one_multiprocessor && (r->options->limits.is_full || !takes_long(r));
     for (size_t i = 0; i < taken; i++) {
         if (progress)
             progress(r->problem.variant->id, r->result->cases);
         size_t at = (taken < count ? r->turn + i : i) % count;
         if (r->result->elements == 0 && taken < count) /* something is compared, however few the sizes are */
             at = next_expected(r, inputs, count, at);
-        if (!run_case(r, inputs[at], is_empty, i == 0 && !is_beyond))
+        if (!run_case(r, inputs[at], is_empty, i == 0 && varies))
             return false;
     }
     r->turn += is_empty ? 0 : taken;
@@ -358,23 +368,46 @@ static bool run_sizes_within(runner *r, const size_limits *limits, bool is_repla
     size_plan plan;
     bool fine = true;
     char error[256], mistake[MISTAKE_BYTES];
-    r->turn = first_turn(r);
-    r->limits = limits;
+    r->turn = r->other = first_turn(r);
     size_plan_open(&plan, &r->problem, limits);
     plan.is_replacing = is_replacing;
     if (!reference_plan(r->row, &plan, r->options->seed, mistake))
         fine = fail_reference(r, mistake);
-    size_plan_sort(&plan);
+    size_plan_finish(&plan);
     for (size_t i = 0; fine && i < plan.count; i++) {
         size_plan_use(&plan, i);
         fine = run_size(r, progress);
         bool launches = problem_measure(&r->problem, NULL, error, sizeof error) == PROBLEM_LEGAL;
-        found->launching += fine && launches && !is_beyond_limits(r);
+        found->launching += fine && launches;
         fine = fine && (!launches || refuse(r));
     }
     if (plan.obstacle)
         found->obstacle = plan.obstacle;
     size_plan_close(&plan);
+    return fine;
+}
+
+/* The launcher takes the number of multiprocessors from the loader, and a kernel whatever grid it gets. One input each:
+ * other sizes show what depends on inputs, and on how the kernel is called. */
+static bool run_few(runner *r, void (*progress)(const char *, uint64_t))
+{
+    kiln_device *facts = &r->device->loader.device;
+    const uint32_t has = facts->multiprocessors;
+    const family_row *row = r->row;
+    size_limits limits = r->options->limits;
+    sizes_found found = {0, NULL};
+    if (!row || !row->plan_few)
+        return true;
+    family_row few = *row;
+    few.plan = row->plan_few;
+    limits.max_elements = UINT64_MAX;
+    r->row = &few;
+    r->on_one_multiprocessor = true;
+    facts->multiprocessors = 1;
+    bool fine = run_sizes_within(r, &limits, false, progress, &found);
+    facts->multiprocessors = has;
+    r->on_one_multiprocessor = false;
+    r->row = row;
     return fine;
 }
 
@@ -416,7 +449,7 @@ static bool run_sizes(runner *r, void (*progress)(const char *, uint64_t))
         if (fine && asked && found.launching == 0)
             fine = run_sizes_within(r, &limits, true, progress, &found);
         if (found.launching)
-            return fine;
+            return fine && run_few(r, progress);
         limits.max_elements *= 2;
     }
     return fine && fail_sizes(r, &found);

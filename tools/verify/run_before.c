@@ -83,10 +83,11 @@ static bool is_usable(device *d, const problem *p, const kiln_kernel *kernel, ru
     char error[256];
     uint64_t
         needs; /* of sizes that are all 0, the least there is; sizes that need too much are left out later */
-    if (problem_evaluate(p, p->variant->shared_bytes, &needs, error, sizeof error) && needs > has) {
+    if (problem_evaluate(p, p->variant->shared_bytes, &needs, error, sizeof error) &&
+        needs + p->variant->static_shared_bytes > has) {
         conclude(result, RUN_SKIPPED,
                  "it needs %llu bytes of shared memory per thread block, the device has %u",
-                 (unsigned long long)needs, has);
+                 (unsigned long long)(needs + p->variant->static_shared_bytes), has);
         return false;
     }
     if (kiln_usable(&d->loader, kernel))

@@ -49,7 +49,7 @@ static void grow(size_plan *plan)
 }
 
 /* A big size may come with buffers of its own size beside it. */
-uint64_t size_limits_elements(const size_limits *limits)
+static uint64_t most_elements(const size_limits *limits)
 {
     uint64_t with_big = 2 * limits->big;
     return with_big > limits->max_elements ? with_big : limits->max_elements;
@@ -61,7 +61,7 @@ static bool fits_device(problem *p)
     char error[256];
     uint64_t shared_bytes;
     return !problem_evaluate(p, p->variant->shared_bytes, &shared_bytes, error, sizeof error) ||
-           shared_bytes <= p->device->max_shared_bytes;
+           shared_bytes + p->variant->static_shared_bytes <= p->device->max_shared_bytes;
 }
 
 /* Whether limits.only asks for a value of this argument. */
@@ -103,7 +103,7 @@ static bool fits_types(const problem *p)
 }
 
 /* Null: none. */
-static const char *find_obstacle(const size_plan *plan, bool is_limited)
+static const char *find_obstacle(const size_plan *plan)
 {
     char error[256];
     const manifest_rule *broken = NULL;
@@ -117,40 +117,90 @@ static const char *find_obstacle(const size_plan *plan, bool is_limited)
     default:
         break;
     }
-    if (!fits_device(plan->problem))
-        return "the device has less shared memory than it needs";
-    const bool fits = !is_limited || problem_elements(plan->problem) <= size_limits_elements(&plan->limits);
-    return fits ? NULL : "the buffers together have more elements than can be tried";
+    return fits_device(plan->problem) ? NULL : "the device has less shared memory than it needs";
 }
 
-static void add(size_plan *plan, bool is_limited)
+static void note_row(size_plan *plan, const uint64_t row[MAX_ARGS])
+{
+    for (size_t i = 0; i < plan->count; i++) {
+        if (memcmp(plan->rows[i], row, MAX_ARGS * sizeof row[0]) == 0)
+            return;
+    }
+    if (plan->count == plan->capacity)
+        grow(plan);
+    memcpy(plan->rows[plan->count++], row, MAX_ARGS * sizeof row[0]);
+}
+
+/* Whether the launch has more than one thread block along a dimension of the grid. */
+static bool has_blocks(problem *p, int dimension)
+{
+    char error[256];
+    uint64_t blocks;
+    return problem_evaluate(p, p->variant->grid[dimension], &blocks, error, sizeof error) && blocks > 1;
+}
+
+/* Ascending; what is more than there is room for goes. */
+static void note_rest(size_rest *rest, const uint64_t row[MAX_ARGS], uint64_t elements)
+{
+    size_t at = 0;
+    while (at < rest->count && rest->elements[at] <= elements) {
+        if (memcmp(rest->rows[at++], row, sizeof rest->rows[0]) == 0)
+            return;
+    }
+    if (at == MAX_REST)
+        return;
+    rest->count += rest->count < MAX_REST;
+    memmove(&rest->rows[at + 1], &rest->rows[at], (rest->count - 1 - at) * sizeof rest->rows[0]);
+    memmove(&rest->elements[at + 1], &rest->elements[at], (rest->count - 1 - at) * sizeof rest->elements[0]);
+    memcpy(rest->rows[at], row, sizeof rest->rows[0]);
+    rest->elements[at] = elements;
+}
+
+/* How far the smallest problem with a whole tile may be over the limit. */
+enum { OVER_LIMIT = 10 };
+
+/* Whether a problem that nothing is against has few enough elements; notes which thread blocks it has. */
+static bool fits_limit(size_plan *plan, const uint64_t row[MAX_ARGS])
+{
+    char error[256];
+    problem *p = plan->problem;
+    const uint64_t elements = problem_elements(p);
+    const bool fits = elements <= most_elements(&plan->limits),
+               launches = problem_measure(p, NULL, error, sizeof error) == PROBLEM_LEGAL;
+    for (int d = 0; d < 3 && launches; d++) {
+        if (!has_blocks(p, d))
+            continue;
+        plan->has_blocks[d] = plan->has_blocks[d] || fits;
+        if (!fits && elements <= OVER_LIMIT * plan->limits.max_elements && elements <= DEFAULT_ELEMENTS)
+            note_rest(&plan->rest[d], row, elements);
+    }
+    return fits;
+}
+
+void size_plan_add(size_plan *plan)
 {
     problem *p = plan->problem;
     if (!has_asked_value(plan))
         return;
-    plan->obstacle = find_obstacle(plan, is_limited);
+    plan->obstacle = find_obstacle(plan);
     if (plan->obstacle || plan->count >= plan->limits.max_problems)
         return;
     uint64_t row[MAX_ARGS] = {0};
     for (size_t i = 0; i < p->arg_count; i++)
         row[i] = p->args[i].integer;
-    for (size_t i = 0; i < plan->count; i++) {
-        if (memcmp(plan->rows[i], row, sizeof row) == 0)
-            return;
-    }
-    if (plan->count == plan->capacity)
-        grow(plan);
-    memcpy(plan->rows[plan->count++], row, sizeof row);
-}
-
-void size_plan_add(size_plan *plan)
-{
-    add(plan, true);
+    if (fits_limit(plan, row))
+        note_row(plan, row);
+    else
+        plan->obstacle = "the buffers together have more elements than can be tried";
 }
 
 void size_plan_add_always(size_plan *plan)
 {
-    add(plan, plan->is_replacing);
+    const uint64_t kept = plan->limits.max_elements;
+    if (kept < DEFAULT_ELEMENTS)
+        plan->limits.max_elements = DEFAULT_ELEMENTS;
+    size_plan_add(plan);
+    plan->limits.max_elements = kept;
 }
 
 void size_plan_use(const size_plan *plan, size_t i)
@@ -168,7 +218,7 @@ static uint64_t elements_of(const size_plan *plan, size_t i)
 }
 
 /* Insertion: the lists are short, and equal ones keep their order. */
-void size_plan_sort(size_plan *plan)
+static void sort(size_plan *plan)
 {
     for (size_t i = 1; i < plan->count; i++) {
         uint64_t row[MAX_ARGS], elements = elements_of(plan, i);
@@ -178,6 +228,15 @@ void size_plan_sort(size_plan *plan)
             memcpy(plan->rows[at], plan->rows[at - 1], sizeof row);
         memcpy(plan->rows[at], row, sizeof row);
     }
+}
+
+void size_plan_finish(size_plan *plan)
+{
+    for (int d = 0; d < 3; d++) {
+        for (size_t i = 0; !plan->has_blocks[d] && i < plan->rest[d].count; i++)
+            note_row(plan, plan->rest[d].rows[i]);
+    }
+    sort(plan);
 }
 
 /* ---- edges of the launch geometry -------------------------------------------------------------------------------- */
@@ -289,7 +348,7 @@ static bool find_base(size_plan *plan)
                 return true;
         }
     }
-    plan->obstacle = find_obstacle(plan, true);
+    plan->obstacle = find_obstacle(plan);
     return false;
 }
 

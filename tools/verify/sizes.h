@@ -10,6 +10,8 @@ typedef struct size_value {
     uint64_t value;
 } size_value;
 
+enum { DEFAULT_ELEMENTS = 1 << 18 }; /* of max_elements */
+
 typedef struct size_limits {
     uint64_t max_elements; /* of all buffers of a problem together */
     uint64_t max_problems; /* per variant */
@@ -18,8 +20,12 @@ typedef struct size_limits {
     bool is_full;          /* every input at every size, and every size with every other */
 } size_limits;
 
-/* The most elements that a problem may have, but for those that are always tried. */
-uint64_t size_limits_elements(const size_limits *limits);
+/* Problems' scalars that passed a limit, those with the fewest elements. */
+enum { MAX_REST = 2 };
+typedef struct size_rest {
+    uint64_t rows[MAX_REST][MAX_ARGS], elements[MAX_REST];
+    size_t count;
+} size_rest;
 
 /* A growing list of problems' scalars. Where limits.only asks for a value, those that have it are noted; once is_replacing
  * is set, all, with that value in the place of theirs. */
@@ -30,6 +36,8 @@ typedef struct kiln_size_plan {
     uint64_t seed;
     uint64_t (*rows)[MAX_ARGS];
     size_t count, capacity;
+    bool has_blocks[3]; /* along a dimension of the grid more than one is noted: a tile is whole */
+    size_rest rest[3];  /* the least that have, of those with too many elements */
     const char
         *obstacle; /* why the last problem that was not noted was not; null: it was, or is noted already */
     pool memory;
@@ -42,7 +50,7 @@ void size_plan_close(size_plan *plan);
  * has, or are noted already. */
 void size_plan_add(size_plan *plan);
 
-/* The same whatever limits.max_elements says, for what only large problems enter; with one input. */
+/* The same, whatever max_elements says, up to its default: of sizes without which a part of the kernel does not run. */
 void size_plan_add_always(size_plan *plan);
 
 /* What the argument will be for size_plan_add: `otherwise`, or the value in its place. For plans that derive scalars from
@@ -52,8 +60,10 @@ uint64_t size_plan_value(const size_plan *plan, const char *name, uint64_t other
 /* Sets the scalars of the i-th noted problem. */
 void size_plan_use(const size_plan *plan, size_t i);
 
-/* Fewest elements first. */
-void size_plan_sort(size_plan *plan);
+/* The plan is made: fewest elements first. A kernel is mostly what it does with whole tiles: where no noted problem has two
+ * thread blocks along a dimension of the grid, the smallest that have are noted too, up to ten times max_elements, and to
+ * its default. */
+void size_plan_finish(size_plan *plan);
 
 /* Sizes of one argument, ascending, without duplicates. */
 enum { MAX_EDGES = 128 };

@@ -138,6 +138,8 @@ const kiln_kernel sample_axpy_kernel = {
     .block = {256, 1, 1},
     .slot = 0,
     .max_shared_bytes = 0,
+    .static_shared_bytes = 0,
+    .least_shared_words = 0,
 };
 
 /* ==== blend ============================================================================================= */
@@ -331,6 +333,8 @@ const kiln_kernel sample_blend_f32_f32_64_noclamp_narrow_kernel = {
     .block = {64, 2, 1},
     .slot = 1,
     .max_shared_bytes = 256,
+    .static_shared_bytes = 0,
+    .least_shared_words = 64,
 };
 
 /* blend/type=f32,acc=f32,width=64,clamp=false,strategy=wide */
@@ -473,7 +477,7 @@ kiln_status sample_blend_f32_f32_64_noclamp_wide(kiln_loader *loader, CUstream s
     }
     void *params[] = {&a.x, &a.y, &a.norm, &factor_f32, &a.rows, &a.stride};
     return kiln_launch(loader, &sample_blend_f32_f32_64_noclamp_wide_kernel, stream, grid,
-                       minimum(a.stride, 4096) * 16, params);
+                       minimum(a.stride, 8192) * 16, params);
 }
 
 static int launch_blend_f32_f32_64_noclamp_wide(kiln_loader *loader, CUstream stream, const void *args)
@@ -489,7 +493,9 @@ const kiln_kernel sample_blend_f32_f32_64_noclamp_wide_kernel = {
     .launch = launch_blend_f32_f32_64_noclamp_wide,
     .block = {256, 2, 1},
     .slot = 2,
-    .max_shared_bytes = 65536,
+    .max_shared_bytes = 131072,
+    .static_shared_bytes = 0,
+    .least_shared_words = 64,
 };
 
 /* blend/type=f32,acc=f32,width=128,clamp=false,strategy=narrow */
@@ -644,6 +650,8 @@ const kiln_kernel sample_blend_f32_f32_128_noclamp_narrow_kernel = {
     .block = {64, 2, 1},
     .slot = 3,
     .max_shared_bytes = 512,
+    .static_shared_bytes = 0,
+    .least_shared_words = 128,
 };
 
 /* blend/type=f32,acc=f32,width=128,clamp=false,strategy=wide */
@@ -786,7 +794,7 @@ kiln_status sample_blend_f32_f32_128_noclamp_wide(kiln_loader *loader, CUstream 
     }
     void *params[] = {&a.x, &a.y, &a.norm, &factor_f32, &a.rows, &a.stride};
     return kiln_launch(loader, &sample_blend_f32_f32_128_noclamp_wide_kernel, stream, grid,
-                       minimum(a.stride, 4096) * 16, params);
+                       minimum(a.stride, 8192) * 16, params);
 }
 
 static int launch_blend_f32_f32_128_noclamp_wide(kiln_loader *loader, CUstream stream, const void *args)
@@ -802,7 +810,9 @@ const kiln_kernel sample_blend_f32_f32_128_noclamp_wide_kernel = {
     .launch = launch_blend_f32_f32_128_noclamp_wide,
     .block = {256, 2, 1},
     .slot = 4,
-    .max_shared_bytes = 65536,
+    .max_shared_bytes = 131072,
+    .static_shared_bytes = 0,
+    .least_shared_words = 64,
 };
 
 /* blend/type=f16,acc=f32,width=64,clamp=false,strategy=narrow */
@@ -957,6 +967,8 @@ const kiln_kernel sample_blend_f16_f32_64_noclamp_narrow_kernel = {
     .block = {64, 2, 1},
     .slot = 5,
     .max_shared_bytes = 256,
+    .static_shared_bytes = 0,
+    .least_shared_words = 64,
 };
 
 /* blend/type=f16,acc=f32,width=64,clamp=false,strategy=wide */
@@ -1099,7 +1111,7 @@ kiln_status sample_blend_f16_f32_64_noclamp_wide(kiln_loader *loader, CUstream s
     }
     void *params[] = {&a.x, &a.y, &a.norm, &factor_f32, &a.rows, &a.stride};
     return kiln_launch(loader, &sample_blend_f16_f32_64_noclamp_wide_kernel, stream, grid,
-                       minimum(a.stride, 4096) * 16, params);
+                       minimum(a.stride, 8192) * 16, params);
 }
 
 static int launch_blend_f16_f32_64_noclamp_wide(kiln_loader *loader, CUstream stream, const void *args)
@@ -1115,7 +1127,9 @@ const kiln_kernel sample_blend_f16_f32_64_noclamp_wide_kernel = {
     .launch = launch_blend_f16_f32_64_noclamp_wide,
     .block = {256, 2, 1},
     .slot = 6,
-    .max_shared_bytes = 65536,
+    .max_shared_bytes = 131072,
+    .static_shared_bytes = 0,
+    .least_shared_words = 64,
 };
 
 /* blend/type=f16,acc=f32,width=128,clamp=false,strategy=narrow */
@@ -1270,6 +1284,8 @@ const kiln_kernel sample_blend_f16_f32_128_noclamp_narrow_kernel = {
     .block = {64, 2, 1},
     .slot = 7,
     .max_shared_bytes = 512,
+    .static_shared_bytes = 0,
+    .least_shared_words = 128,
 };
 
 /* blend/type=f16,acc=f32,width=128,clamp=false,strategy=wide */
@@ -1412,7 +1428,7 @@ kiln_status sample_blend_f16_f32_128_noclamp_wide(kiln_loader *loader, CUstream 
     }
     void *params[] = {&a.x, &a.y, &a.norm, &factor_f32, &a.rows, &a.stride};
     return kiln_launch(loader, &sample_blend_f16_f32_128_noclamp_wide_kernel, stream, grid,
-                       minimum(a.stride, 4096) * 16, params);
+                       minimum(a.stride, 8192) * 16, params);
 }
 
 static int launch_blend_f16_f32_128_noclamp_wide(kiln_loader *loader, CUstream stream, const void *args)
@@ -1428,7 +1444,9 @@ const kiln_kernel sample_blend_f16_f32_128_noclamp_wide_kernel = {
     .launch = launch_blend_f16_f32_128_noclamp_wide,
     .block = {256, 2, 1},
     .slot = 8,
-    .max_shared_bytes = 65536,
+    .max_shared_bytes = 131072,
+    .static_shared_bytes = 0,
+    .least_shared_words = 64,
 };
 
 /* blend/type=f64,acc=f64,width=64,clamp=true,strategy=narrow */
@@ -1588,6 +1606,8 @@ const kiln_kernel sample_blend_f64_f64_64_clamp_narrow_kernel = {
     .block = {64, 2, 1},
     .slot = 9,
     .max_shared_bytes = 256,
+    .static_shared_bytes = 0,
+    .least_shared_words = 64,
 };
 
 /* Which variant serves these arguments on this device. */
@@ -1602,6 +1622,7 @@ static const kiln_kernel *choose_blend(const kiln_loader *loader, sample_blend_a
     if (a.type == SAMPLE_BLEND_TYPE_F32 && a.acc == SAMPLE_BLEND_ACC_F32 && a.width == 64 && !a.clamp) {
         if ((((uint64_t)a.rows >= 1024 && a.stride % 16 == 0) ||
             ((uint64_t)loader->device.multiprocessors < 8 && a.stride % 16 == 0)) &&
+            minimum(a.stride, 8192) * 16 <= (uint64_t)loader->device.max_shared_bytes &&
             kiln_usable(loader, &sample_blend_f32_f32_64_noclamp_wide_kernel))
             return &sample_blend_f32_f32_64_noclamp_wide_kernel;
         return &sample_blend_f32_f32_64_noclamp_narrow_kernel;
@@ -1609,6 +1630,7 @@ static const kiln_kernel *choose_blend(const kiln_loader *loader, sample_blend_a
     if (a.type == SAMPLE_BLEND_TYPE_F32 && a.acc == SAMPLE_BLEND_ACC_F32 && a.width == 128 && !a.clamp) {
         if ((((uint64_t)a.rows >= 1024 && a.stride % 16 == 0) ||
             ((uint64_t)loader->device.multiprocessors < 8 && a.stride % 16 == 0)) &&
+            minimum(a.stride, 8192) * 16 <= (uint64_t)loader->device.max_shared_bytes &&
             kiln_usable(loader, &sample_blend_f32_f32_128_noclamp_wide_kernel))
             return &sample_blend_f32_f32_128_noclamp_wide_kernel;
         return &sample_blend_f32_f32_128_noclamp_narrow_kernel;
@@ -1616,6 +1638,7 @@ static const kiln_kernel *choose_blend(const kiln_loader *loader, sample_blend_a
     if (a.type == SAMPLE_BLEND_TYPE_F16 && a.acc == SAMPLE_BLEND_ACC_F32 && a.width == 64 && !a.clamp) {
         if ((((uint64_t)a.rows >= 1024 && a.stride % 16 == 0) ||
             ((uint64_t)loader->device.multiprocessors < 8 && a.stride % 16 == 0)) &&
+            minimum(a.stride, 8192) * 16 <= (uint64_t)loader->device.max_shared_bytes &&
             kiln_usable(loader, &sample_blend_f16_f32_64_noclamp_wide_kernel))
             return &sample_blend_f16_f32_64_noclamp_wide_kernel;
         return &sample_blend_f16_f32_64_noclamp_narrow_kernel;
@@ -1623,6 +1646,7 @@ static const kiln_kernel *choose_blend(const kiln_loader *loader, sample_blend_a
     if (a.type == SAMPLE_BLEND_TYPE_F16 && a.acc == SAMPLE_BLEND_ACC_F32 && a.width == 128 && !a.clamp) {
         if ((((uint64_t)a.rows >= 1024 && a.stride % 16 == 0) ||
             ((uint64_t)loader->device.multiprocessors < 8 && a.stride % 16 == 0)) &&
+            minimum(a.stride, 8192) * 16 <= (uint64_t)loader->device.max_shared_bytes &&
             kiln_usable(loader, &sample_blend_f16_f32_128_noclamp_wide_kernel))
             return &sample_blend_f16_f32_128_noclamp_wide_kernel;
         return &sample_blend_f16_f32_128_noclamp_narrow_kernel;
@@ -1771,6 +1795,8 @@ const kiln_kernel sample_parts_2_kernel = {
     .block = {1, 1, 1},
     .slot = 10,
     .max_shared_bytes = 0,
+    .static_shared_bytes = 0,
+    .least_shared_words = 0,
 };
 
 /* Which variant serves these arguments on this device. */

@@ -85,7 +85,10 @@ static int check_transpose(CUdeviceptr at_x, CUdeviceptr at_y)
     status = foreign_transpose(&loader, NULL, &(foreign_transpose_args){.rows = ROWS});
     right &= check("no columns", status, KILN_OK, driver.ctx_synchronize() == 0);
     status = foreign_transpose(&loader, NULL, &(foreign_transpose_args){.rows = ROWS, .columns = 1});
-    return right & check("no matrices", status, KILN_ERROR_NULL_POINTER, 1);
+    right &= check("no matrices", status, KILN_ERROR_NULL_POINTER, 1);
+    status = foreign_transpose(&loader, NULL,
+                               &(foreign_transpose_args){.out = at_y, .in = at_x, .rows = -1, .columns = 1});
+    return right & check("fewer", status, KILN_ERROR_BAD_ARGUMENT, 1);
 }
 
 static int check_softmax(CUdeviceptr at_x, CUdeviceptr at_y)

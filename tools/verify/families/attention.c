@@ -6,12 +6,17 @@
  *     d_j = u * [(g(D) + 2) * |scale| * sum |q * k_j| + 2 * |s_j - m| + 8]
  *     |O - r| <= sum of p_j * d_j * |v_j - r|  +  u * (g(Lk) + 4) * sum of p_j * |v_j|  +  u_T * |r|
  *
- * With strategy mma d_j has (D / 16) * 2^-20 * |scale| * sum |q * k_j| more, the second term u_T * sum of p_j * |v_j|, and
- * for f16 2^-25 * sum of |v_j| / l, l the sum of e^(s_j - m). The logarithm of the sum of exponentials is within
+ * With strategy mma d_j has (D / 16) * 2^-20 * |scale| * sum |q * k_j| more, and the second term is
  *
- *     sum of p_j * d_j  +  u * (g(Lk) + 4)  +  4 * u * (|lse| + |m|)  +  2^-22, but for f64
+ *     (u_T + u * (g(3 / 2 * min(Lk, 4096)) + Lk / 4096 + 8)) * sum of p_j * |v_j|
  *
- * of it. Weights below the least normal number may be 0, and each addition and product may be off by the smallest number:
+ * for f16 with 2^-25 * sum of |v_j| / l more, l the sum of e^(s_j - m): a tensor core cuts up to 5/4 of u off for each key,
+ * a quarter of the keys is a lane's chain of weights, and after 4096 keys sums join a total. The logarithm of the sum of
+ * exponentials is within
+ *
+ *     sum of p_j * d_j  +  u * (g(n) + 2 * splits + 8 + 8 * (|lse| + |m|))
+ *
+ * of it, where n, the chain of a lane's weights, is Lk / 16, with strategy mma min(Lk, 4096) / 4 + Lk / 4096. Weights below the least normal number may be 0, and each addition and product may be off by the smallest number:
  * that is in the bounds too, and is nothing elsewhere.
  */
 #include "attention.h"
@@ -22,7 +27,7 @@
 
 #include "inputs.h"
 
-enum { MOST_HEAD_DIM = 256 };
+enum { MOST_HEAD_DIM = 256, CHUNK = 4096 /* keys that tensor cores sum before a total takes them */ };
 
 static bool has_parameter(const problem *p, const char *name, const char *word)
 {
@@ -48,14 +53,29 @@ typedef struct query {
 } query;
 
 typedef struct arithmetic {
-    double unit, sums, out, product; /* u; u or with mma u_T; u_T; (D / 16) * 2^-20 with mma */
+    double unit, out, product; /* u; u_T; (D / 16) * 2^-20 with mma */
+    double splits;
     double tiny_weight, least_normal, smallest;
-    bool is_f64, is_random;
+    bool is_mma, is_random;
 } arithmetic;
 
-static double grow(const arithmetic *a, uint64_t n)
+static double grow(const arithmetic *a, double n)
 {
-    return a->is_random ? sqrt((double)n) : (double)n;
+    return a->is_random ? sqrt(n) : n;
+}
+
+/* Sums over so many keys, relative to the sum of magnitudes. */
+static double values_lose(const arithmetic *a, double keys)
+{
+    if (!a->is_mma)
+        return a->unit * (grow(a, keys) + 4);
+    return a->out + a->unit * (grow(a, 1.5 * fmin(keys, CHUNK)) + keys / CHUNK + 8);
+}
+
+static double weights_lose(const arithmetic *a, double keys)
+{
+    double chain = a->is_mma ? fmin(keys, CHUNK) / 4 + keys / CHUNK : keys / 16;
+    return a->unit * (grow(a, chain) + 2 * a->splits + 8);
 }
 
 static arithmetic arithmetic_of(const problem *p, element_type type, uint64_t dim, bool is_random)
@@ -63,13 +83,13 @@ static arithmetic arithmetic_of(const problem *p, element_type type, uint64_t di
     bool is_mma = has_parameter(p, "strategy", "mma"), is_f64 = type == ELEMENT_F64;
     double unit = is_f64 ? 0x1p-53 : 0x1p-24, of_type = number_unit(type);
     return (arithmetic){.unit = unit,
-                        .sums = is_mma ? of_type : 0,
                         .out = of_type,
                         .product = is_mma ? ceil((double)dim / 16) * 0x1p-20 : 0,
                         .tiny_weight = is_mma && type == ELEMENT_F16 ? 0x1p-25 : 0,
                         .least_normal = is_f64 ? 0x1p-1022 : 0x1p-126,
                         .smallest = is_f64 ? 0x1p-1074 : 0x1p-149,
-                        .is_f64 = is_f64,
+                        .splits = (double)parameter(p, "splits"),
+                        .is_mma = is_mma,
                         .is_random = is_random};
 }
 
@@ -90,12 +110,20 @@ static void find_scores(problem *p, query *t, double scale)
         }
         t->score[j] = scale * sum;
         t->size[j] = fabs(scale) * size;
-        if (t->score[j] > t->most)
+        if (t->score[j] > t->most || isnan(t->score[j]))
             t->most = t->score[j];
+        if (isnan(t->most))
+            break;
     }
     t->sum = 0;
-    for (uint64_t j = 0; j < t->seen; j++)
+    for (uint64_t j = 0; j < t->seen && isfinite(t->most); j++)
         t->sum += expl(t->score[j] - t->most);
+}
+
+/* A NaN among the scores, or +infinity: O and the logarithm are NaN. */
+static bool is_lost(const query *t)
+{
+    return isnan(t->most) || t->most == INFINITY;
 }
 
 static long double probability(const query *t, uint64_t j)
@@ -106,17 +134,23 @@ static long double probability(const query *t, uint64_t j)
 static double deviation(const query *t, const arithmetic *a, uint64_t j)
 {
     double size = (double)t->size[j];
-    return a->unit * ((grow(a, t->dim) + 2) * size + 2 * (double)(t->most - t->score[j]) + 8) +
+    return a->unit * ((grow(a, (double)t->dim) + 2) * size + 2 * (double)(t->most - t->score[j]) + 8) +
            a->product * size;
 }
 
 static void expect_row(problem *p, const query *t, const arithmetic *a, uint64_t first)
 {
     argument *v = problem_find(p, "v"), *out = problem_find(p, "out");
+    for (uint64_t d = 0; d < t->dim && !isfinite(t->most); d++)
+        out->expected_value[first + d] = is_lost(t) ? NAN : 0;
+    if (!isfinite(t->most))
+        return;
     long double r[MOST_HEAD_DIM] = {0};
     double p_size[MOST_HEAD_DIM] = {0}, spread[MOST_HEAD_DIM] = {0}, v_size[MOST_HEAD_DIM] = {0};
     for (int pass = 0; pass < 2; pass++) {
         for (uint64_t j = 0; j < t->seen; j++) {
+            if (t->score[j] == -INFINITY)
+                continue;
             long double exact = probability(t, j);
             double weight = (double)exact, d_j = pass ? deviation(t, a, j) : 0;
             for (uint64_t d = 0; d < t->dim; d++) {
@@ -132,27 +166,28 @@ static void expect_row(problem *p, const query *t, const arithmetic *a, uint64_t
         }
     }
     for (uint64_t d = 0; d < t->dim; d++) {
-        double sums = (a->unit * (grow(a, t->seen) + 4) + a->sums) * p_size[d];
-        if (t->seen)
-            sums += (a->tiny_weight + a->least_normal) * v_size[d] / (double)t->sum +
-                    a->smallest * (double)(t->seen + 2);
+        double sums = values_lose(a, (double)t->seen) * p_size[d];
+        sums += (a->tiny_weight + a->least_normal) * v_size[d] / (double)t->sum +
+                a->smallest * (double)(t->seen + 2);
         out->expected_value[first + d] = (double)r[d];
         out->bound[first + d] =
             spread[d] + sums + a->out * (double)fabsl(r[d]) + number_smallest(out->about->type) / 2;
-        if (t->seen == 0)
-            out->bound[first + d] = 0;
     }
 }
 
 static void expect_log(problem *p, const query *t, const arithmetic *a, uint64_t i)
 {
     argument *lse = problem_find(p, "lse");
-    long double log = t->seen ? t->most + logl(t->sum) : -INFINITY;
-    double bound = a->unit * (grow(a, t->seen) + 4) + (a->is_f64 ? 0 : 0x1p-22);
+    if (!isfinite(t->most)) {
+        lse->expected_value[i] = is_lost(t) ? NAN : -INFINITY;
+        return;
+    }
+    long double log = t->most + logl(t->sum);
+    double bound = weights_lose(a, (double)t->seen);
     for (uint64_t j = 0; j < t->seen; j++)
-        bound += (double)probability(t, j) * deviation(t, a, j);
+        bound += t->score[j] == -INFINITY ? 0 : (double)probability(t, j) * deviation(t, a, j);
     lse->expected_value[i] = (double)log;
-    lse->bound[i] = t->seen ? bound + 4 * a->unit * (double)(fabsl(log) + fabsl(t->most)) : 0;
+    lse->bound[i] = bound + 8 * a->unit * (double)(fabsl(log) + fabsl(t->most));
 }
 
 static uint64_t keys_seen(problem *p, uint64_t i)
@@ -213,8 +248,9 @@ enum {
     ATTENTION_RISING,           /* each tile's scores above those before */
     ATTENTION_FALLING,
     ATTENTION_SCALE_0,
-    ATTENTION_LARGE_V, /* as large as the sums of weights allow */
-    ATTENTION_ONE_HOT  /* V is 1 at one place in each row: every weight at its own */
+    ATTENTION_LARGE_V,  /* as large as the sums of weights allow */
+    ATTENTION_ONE_HOT,  /* V is 1 at one place in each row: every weight at its own */
+    ATTENTION_NONFINITE /* NaN and infinities in one row of K, and in one of eight of Q */
 };
 
 static double q_of(int kind, double size, double normal)
@@ -251,6 +287,20 @@ static double v_of(int kind, element_type type, uint64_t row, uint64_t column, u
     return kind == ATTENTION_ONE_HOT ? column == row % dim : normal;
 }
 
+/* An infinity in K is a score of +infinity to some queries, of -infinity to others. */
+static void put_nonfinite(argument *a, uint64_t dim, random_stream s)
+{
+    static const double values[3] = {NAN, INFINITY, -INFINITY};
+    uint64_t rows = a->count / dim, only = rows ? random_below(s, 0, rows) : 0;
+    random_stream of_row = random_fork(s, 1), column = random_fork(s, 2), value = random_fork(s, 3);
+    for (uint64_t row = 0; row < rows; row++) {
+        bool is_hit = a->about->name[0] == 'k' ? row == only : random_below(of_row, row, 8) == 0;
+        if (is_hit)
+            element_set(a->about->type, a->host, row * dim + random_below(column, row, dim),
+                        values[random_below(value, row, 3)]);
+    }
+}
+
 /* Rows are counted by their place in memory: with gaps and shared heads too, some number of elements makes one. */
 static void fill(argument *a, int kind, double size, uint64_t dim, uint64_t keys, random_stream s)
 {
@@ -267,6 +317,8 @@ static void fill(argument *a, int kind, double size, uint64_t dim, uint64_t keys
                                               : v_of(kind, type, row, column, dim, keys, normal);
         element_set(type, a->host, i, x);
     }
+    if (kind == ATTENTION_NONFINITE && a->about->name[0] != 'v')
+        put_nonfinite(a, dim, random_fork(s, 8));
 }
 
 static void make(problem *p, const input_pattern *pattern, random_stream s)
@@ -275,12 +327,18 @@ static void make(problem *p, const input_pattern *pattern, random_stream s)
     argument *scale = problem_find(p, "scale");
     uint64_t dim = parameter(p, "head_dim");
     int kind = pattern->number;
+    bool is_one_row = problem_integer(p, "k_row_stride") == 0 && problem_integer(p, "k_length") > CHUNK;
+    if (is_one_row) /* a NaN in it, or zeros, would hide all that is behind it */
+        kind = INPUT_NORMAL;
     double exact = kind == ATTENTION_SCALE_0 ? 0 : 1 / sqrt((double)dim);
     double score = kind == ATTENTION_EXTREME ? 1e4 : 60, size = sqrt(score / sqrt((double)dim));
     scale->real = number_decode(scale->about->type, number_encode(scale->about->type, exact));
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         fill(problem_find(p, names[i]), kind, size, dim, problem_integer(p, "k_length"),
              random_fork(s, i + 1));
+    argument *v = problem_find(p, "v");
+    for (uint64_t i = 0; is_one_row && i < v->count; i++) /* sums of thousands do not hide a 1 */
+        element_set(v->about->type, v->host, i, element_get(v->about->type, v->host, i) * 0x1p-10);
 }
 
 /* clang-format off */
@@ -300,7 +358,7 @@ static const input_pattern patterns[] = {
     {"zero",       0,                              INPUT_ZERO},
     {"alternating", 0,                             INPUT_ALTERNATING},
     {"huge-tiny",  0,                              INPUT_HUGE_TINY},
-    {"nonfinite",  PATTERN_NONFINITE,              INPUT_NONFINITE},
+    {"nonfinite",  PATTERN_NONFINITE,              ATTENTION_NONFINITE},
     {NULL,         0,                              0},
 };
 /* clang-format on */
@@ -312,7 +370,9 @@ typedef enum layout {
     HEADS_FIRST, /* batch, head, row */
     ROWS_FIRST,  /* batch, row, head */
     GAPS,        /* Q, K and V with gaps between rows, heads and batches */
-    ONE_KV       /* all batches share K and V */
+    ONE_KV,      /* all batches share K and V */
+    OVERLAPPING, /* a row begins a few elements behind the one before it: few elements, many rows */
+    ONE_ROW      /* of K and of V, for all keys; those of Q far apart */
 } layout;
 
 typedef struct lengths {
@@ -330,16 +390,23 @@ static void set(size_plan *plan, const char *prefix, const char *suffix, uint64_
 static void set_strides(size_plan *plan, const char *prefix, uint64_t heads, uint64_t rows, layout where,
                         uint64_t gap)
 {
-    uint64_t dim = parameter(plan->problem, "head_dim") + gap;
-    bool rows_first = where == ROWS_FIRST;
-    set(plan, prefix, "_row_stride", rows_first ? heads * dim : dim);
-    set(plan, prefix, "_head_stride", rows_first ? dim : rows * dim + 3 * gap);
-    set(plan, prefix, "_batch_stride", where == ONE_KV ? 0 : heads * (rows * dim + 3 * gap) + 5 * gap);
+    uint64_t dim = parameter(plan->problem, "head_dim"), row = dim + gap, head;
+    if (where == OVERLAPPING || where == ONE_ROW)
+        row = gap;
+    head = where == ROWS_FIRST ? dim : rows * row + 3 * gap;
+    set(plan, prefix, "_row_stride", where == ROWS_FIRST ? heads * dim : row);
+    set(plan, prefix, "_head_stride", head);
+    set(plan, prefix, "_batch_stride",
+        where == ONE_KV ? 0 : heads * (where == ROWS_FIRST ? rows * dim : head) + 5 * gap);
 }
 
 static void add(size_plan *plan, lengths n, layout where)
 {
-    uint64_t gap = where == GAPS ? 8 : 0;
+    enum { APART = 4000 };
+    static const struct {
+        uint64_t q, k, v;
+    } gaps[] = {[GAPS] = {8, 8, 16}, [OVERLAPPING] = {24, 8, 16}, [ONE_ROW] = {APART, 0, 0}};
+    layout of_q = where == ONE_KV ? HEADS_FIRST : where;
     if (plan->is_replacing && strncmp(plan->limits.only.name, "out_", strlen("out_")) == 0) {
         plan->obstacle = "its reference knows no other gaps in out than those that are tried anyhow";
         return;
@@ -354,37 +421,52 @@ static void add(size_plan *plan, lengths n, layout where)
     set(plan, "kv_heads", "", n.kv_heads);
     set(plan, "q_length", "", n.q);
     set(plan, "k_length", "", n.k);
-    set_strides(plan, "q", n.q_heads, n.q, where == ONE_KV ? HEADS_FIRST : where, gap);
-    set_strides(plan, "k", n.kv_heads, n.k, where, gap);
-    set_strides(plan, "v", n.kv_heads, n.k, where, 2 * gap);
+    set_strides(plan, "q", n.q_heads, n.q, of_q, gaps[where].q);
+    set_strides(plan, "k", n.kv_heads, n.k, where, gaps[where].k);
+    set_strides(plan, "v", n.kv_heads, n.k, where, gaps[where].v);
     set_strides(plan, "out", n.q_heads, n.q, where == ROWS_FIRST ? where : HEADS_FIRST, 0);
     uint64_t splits = parameter(plan->problem, "splits"), rows = n.batch * n.q_heads * n.q;
     set(plan, "workspace_size", "", splits > 1 ? rows * splits * (MOST_HEAD_DIM + 8) : 0);
     size_plan_add(plan);
 }
 
-/* Around every edge of tiles, one side at a time and both together; heads, batches and layouts at small lengths. */
+/* More keys than tensor cores sum at once, in every part: one query tile. */
+static void add_long(size_plan *plan)
+{
+    const problem *p = plan->problem;
+    uint64_t splits = parameter(p, "splits"), dim = parameter(p, "head_dim"), tile_k = parameter(p, "tile_k");
+    enum { FEW_ELEMENTS = 8192, MANY_ELEMENTS = 65536, MUCH_WORK = 16 * CHUNK * 16 };
+    bool is_much = splits * CHUNK * dim > MUCH_WORK;
+    if (has_parameter(p, "strategy", "mma") &&
+        plan->limits.max_elements >= (is_much ? MANY_ELEMENTS : FEW_ELEMENTS))
+        add(plan, (lengths){1, 1, 1, 3, splits * CHUNK + tile_k + 3}, ONE_ROW);
+    if (has_parameter(p, "strategy", "mma") && splits == 1 && plan->limits.max_elements >= MANY_ELEMENTS)
+        add(plan, (lengths){1, 1, 1, 2, 2 * CHUNK + 7}, OVERLAPPING);
+}
+
+/* Around every edge of tiles, both sides together; whole tiles in every layout; heads and batches at small lengths. */
 static void plan_sizes(size_plan *plan)
 {
     const problem *p = plan->problem;
     uint64_t tile_q = parameter(p, "tile_q"), tile_k = parameter(p, "tile_k"), dim = parameter(p, "head_dim");
-    edge_list qs = {{0}, 0}, ks = {{0}, 0};
-    edges_add_around(&qs, 1);
-    edges_add_around(&qs, tile_q);
-    edges_add_around(&ks, 1);
-    edges_add_around(&ks, tile_k);
-    edges_add(&ks, 2 * tile_k + 1);
-    for (size_t i = 0; i < qs.count; i++)
-        add(plan, (lengths){1, 1, 1, qs.values[i], 2}, HEADS_FIRST);
-    for (size_t i = 0; i < ks.count; i++)
-        add(plan, (lengths){1, 1, 1, 5, ks.values[i]}, HEADS_FIRST);
-    for (uint64_t i = tile_q - 1; i <= tile_q + 1; i++)
-        add(plan, (lengths){1, 1, 1, i, i + (i & 1)}, HEADS_FIRST);
+    static const uint64_t few[][2] = {{0, 2}, {1, 1}, {1, 2}, {2, 2}, {5, 0}, {5, 1}};
+    for (size_t i = 0; i < sizeof few / sizeof *few; i++)
+        add(plan, (lengths){1, 1, 1, few[i][0], few[i][1]}, HEADS_FIRST);
+    for (uint64_t k = tile_k - 1; k <= tile_k + 1; k++)
+        add(plan, (lengths){1, 1, 1, 5, k}, k == tile_k ? OVERLAPPING : HEADS_FIRST);
     add(plan, (lengths){1, 1, 1, 5, tile_k + 3},
         HEADS_FIRST); /* causal: query 0 sees all of a tile but its last key */
+    add(plan, (lengths){1, 1, 1, 5, 2 * tile_k + 1}, OVERLAPPING);
+    for (uint64_t i = tile_q - 1; i <= tile_q + 1; i++)
+        add(plan, (lengths){1, 1, 1, i, i + (i & 1)}, i == tile_q ? OVERLAPPING : HEADS_FIRST);
+    add(plan, (lengths){1, 2, 1, tile_q, 2 * tile_k}, ROWS_FIRST);
+    add(plan, (lengths){1, 2, 2, tile_q, 2 * tile_k}, GAPS);
+    add(plan, (lengths){2, 1, 1, tile_q, 2 * tile_k}, ONE_KV);
+    add(plan, (lengths){1, 1, 1, tile_q + 3, 2 * tile_k + 5}, OVERLAPPING);
     add(plan, (lengths){1, 1, 1, 100, 100}, HEADS_FIRST);
     add(plan, (lengths){1, 1, 1, 70, 33}, HEADS_FIRST); /* causal: 37 rows see nothing */
     add(plan, (lengths){1, 1, 1, 3, 1000}, HEADS_FIRST);
+    add_long(plan);
     for (uint64_t i = 1; i <= 2 && parameter(p, "splits") > 1; i++) /* a part has one key, and none */
         add(plan, (lengths){1, 2, 1, 3, (parameter(p, "splits") - i) * tile_k + 1}, HEADS_FIRST);
     if (parameter(p, "splits") > 1)
@@ -409,4 +491,5 @@ const family_row attention_row = {
     .patterns = patterns,
     .plan = plan_sizes,
     .make = make,
-    .expect = expect};
+    .expect = expect,
+    .expects_nonfinite = true};

@@ -62,25 +62,55 @@ unsigned groups_even_shift(const problem *p)
 
 /* ---- inputs ----------------------------------------------------------------------------------------------------- */
 
-void groups_fill_elements(argument *in, int kind, random_stream s)
+static void fill_odd_numbers(argument *numbers, random_stream s)
 {
-    bool is_normal = kind >= GROUPS_NAN && kind <= GROUPS_TIE_SCALE;
+    for (uint64_t i = 1; i < numbers->count; i += 2)
+        element_set(numbers->about->type, numbers->host, i, random_normal(s, i));
+}
+
+static void fill_infinities(argument *in, uint64_t group, random_stream s)
+{
+    for (uint64_t i = 0; i < in->count; i++) {
+        const bool is_nan = random_below(random_fork(s, 1), i, 8) == 0 && i / group % 2;
+        const double infinity = random_below(s, i / group, 2) ? INFINITY : -INFINITY;
+        element_set(in->about->type, in->host, i, is_nan ? NAN : infinity);
+    }
+}
+
+void groups_fill_elements(problem *p, argument *in, int kind, random_stream s)
+{
+    bool is_normal = kind >= GROUPS_NAN && kind <= GROUPS_NEAR_TIE;
     inputs_fill(in, is_normal ? INPUT_NORMAL : (input_kind)kind, s);
+    if (kind == GROUPS_INFINITY)
+        fill_infinities(in, groups_size(p), s);
     for (uint64_t i = 0; kind == GROUPS_NAN && i < in->count; i++) {
         if (random_below(random_fork(s, 1), i, 16) == 0)
             element_set(in->about->type, in->host, i, NAN);
     }
 }
 
-/* Odd numbers of one bit more than f16 and bf16 keep; whole zeros, so that codes of 1 more or less give them back. */
+/* An odd number of one bit more than f16 or bf16 keeps. */
+static double make_tie(random_stream s, uint64_t g)
+{
+    int bits = random_below(random_fork(s, 1), g, 2) ? 8 : 11;
+    double odd = ldexp(1, bits) + 1 + 2 * (double)random_below(s, g, UINT64_C(1) << (bits - 1));
+    return ldexp(odd, (int)random_below(random_fork(s, 2), g, 8) - bits - 4);
+}
+
+/* Whole zeros, so that codes of 1 more or less give the scale back. */
 static void fill_ties(argument *numbers, random_stream s)
 {
     bool is_zero = strcmp(numbers->about->name, "zero") == 0;
-    for (uint64_t g = 0; g < numbers->count; g++) {
-        int bits = random_below(random_fork(s, 1), g, 2) ? 8 : 11;
-        double odd = ldexp(1, bits) + 1 + 2 * (double)random_below(s, g, UINT64_C(1) << (bits - 1));
-        double scale = ldexp(odd, (int)random_below(random_fork(s, 2), g, 8) - bits - 4);
-        element_set(numbers->about->type, numbers->host, g, is_zero ? (double)random_below(s, g, 16) : scale);
+    for (uint64_t g = 0; g < numbers->count; g++)
+        element_set(numbers->about->type, numbers->host, g,
+                    is_zero ? (double)random_below(s, g, 16) : make_tie(s, g));
+}
+
+void groups_fill_near_ties(argument *scales, const double values[], uint64_t count, random_stream s)
+{
+    for (uint64_t g = 0; g < scales->count; g++) {
+        double value = values[random_below(random_fork(s, 3), g, count)];
+        element_set(scales->about->type, scales->host, g, make_tie(s, g) / value);
     }
 }
 
@@ -95,6 +125,8 @@ void groups_fill_numbers(argument *numbers, int kind, random_stream s)
                        : kind == GROUPS_NONFINITE_SCALE ? INPUT_NONFINITE
                                                         : INPUT_NORMAL;
     inputs_fill(numbers, plain, s);
+    if (kind == INPUT_ZERO || kind == INPUT_DENORMAL)
+        fill_odd_numbers(numbers, random_fork(s, 2));
 }
 
 /* ---- sizes ------------------------------------------------------------------------------------------------------ */
@@ -105,11 +137,13 @@ static void add_counts(edge_list *n, const uint64_t *counts, size_t count)
         edges_add(n, counts[i]);
 }
 
-/* Brief: few counts beside those that lie at this group's own edges. */
+/* Brief: few counts beside those that lie at this group's own edges. A lane has up to 8 neighbouring elements, of which the
+ * last may have any number; a warp's full tile is at most 2048 elements, and 1024 where groups are fixed. */
 static void plan_group(size_plan *plan, uint64_t group, bool is_brief)
 {
-    static const uint64_t few[] = {1, 33, 4099};
-    static const uint64_t some[] = {0, 1, 2, 3, 7, 31, 33, 1001, 4096, 4099, 65536, 100003};
+    static const uint64_t few[] = {1, 36, 2054};
+    static const uint64_t some[] = {0,    1,    2,    3,    7,    38,   700,   1029,  1284,
+                                    1550, 1800, 2054, 2560, 4096, 4099, 65536, 100003};
     argument *size = problem_find(plan->problem, "n");
     edge_list n = {{0}, 0};
     if (is_brief)

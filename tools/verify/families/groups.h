@@ -34,16 +34,30 @@ static inline unsigned groups_shift(unsigned even_shift, uint64_t i)
 /* Inputs of every group-wise quantiser, beside those of inputs.h. */
 enum {
     GROUPS_NAN = 50,        /* normal, one in 16 a NaN */
+    GROUPS_INFINITY,        /* groups of one infinity, of either sign, some with NaNs */
     GROUPS_ANY_SCALE,       /* normal; given scales and zeros are any finite bits: negative, tiny, huge */
     GROUPS_NONFINITE_SCALE, /* normal; given scales and zeros are one in 16 a NaN or an infinity */
-    GROUPS_TIE_SCALE /* normal; given scales are half-way between two f16 or bf16 numbers, zeros are whole */
+    GROUPS_TIE_SCALE, /* normal; given scales are half-way between two f16 or bf16 numbers, zeros are whole */
+    GROUPS_NEAR_TIE   /* given scales times a code's value are this but for a rounding, zeros are whole */
 };
 
 /* Fills elements of any of these kinds, or of inputs.h. */
-void groups_fill_elements(argument *in, int kind, random_stream s);
+void groups_fill_elements(problem *p, argument *in, int kind, random_stream s);
 
-/* Fills given scales or zeros that do not belong to elements. */
+/* What a group is filled with: of three the first with the input's own kind, the others with what shows most of how codes
+ * are found, so that whichever input a size takes does. */
+typedef enum groups_share { GROUPS_OWN, GROUPS_NEAR, GROUPS_AT } groups_share;
+static inline groups_share groups_share_of(uint64_t g)
+{
+    return (groups_share)(g % 3);
+}
+
+/* Fills given scales or zeros that do not belong to elements; those of 0 and denormal ones alternate with normal ones. */
 void groups_fill_numbers(argument *numbers, int kind, random_stream s);
+
+/* GROUPS_NEAR_TIE: scales by which one of these values comes next to a tie of the 16-bit types. Where the product is
+ * rounded to that tie, to nearest, the tie goes to even; another rounding of the product shows. */
+void groups_fill_near_ties(argument *scales, const double values[], uint64_t count, random_stream s);
 
 /* Notes sizes around every edge of groups and tiles, for several sizes of group where that is an argument. */
 void groups_plan(size_plan *sizes);

@@ -150,12 +150,13 @@ static void expect_unpack(problem *p, const input_pattern *pattern)
 enum { INT4_TIES = 100, INT4_TIES_NEAR, INT4_NEAR_SMALLEST, INT4_EQUAL_GROUPS, INT4_HUGE, INT4_FAR };
 
 /* Quotients of k + 0.5: a group's extremes are 7 (asymmetric: 15) times an odd number m, and its elements odd numbers
- * of m / 2, all exact in 8 bits. `near`: one ulp above or below. */
+ * of m / 2, all exact in the type. `near`: one ulp above or below. */
 static double tie(int4_mode mode, bool near, element_type type, random_stream s, uint64_t g, uint64_t place)
 {
     bool is_asym = mode == INT4_ASYM;
-    double m = ldexp((double)(2 * random_below(s, 2 * g, is_asym ? 2 : 8) + 1),
-                     (int)random_below(s, 2 * g + 1, 9) - 4);
+    int bits = (type == ELEMENT_BF16 ? 8 : type == ELEMENT_F16 ? 11 : 20) - (is_asym ? 5 : 4);
+    double m = ldexp((double)(2 * random_below(s, 2 * g, UINT64_C(1) << (bits - 1)) + 1),
+                     (int)random_below(s, 2 * g + 1, 9) - 4 - bits / 2);
     double low = is_asym ? -(double)random_below(random_fork(s, 1), g, 16) : -7;
     uint64_t levels = is_asym ? 15 : 14;
     random_stream choice = random_fork(random_fork(s, 2), g);
@@ -193,22 +194,55 @@ static double make_element(int4_mode mode, element_type type, int kind, random_s
     }
 }
 
+/* A group's extremes, its first two, are anywhere in it. */
+static void fill_group(problem *p, argument *in, int kind, random_stream s, uint64_t g)
+{
+    const group_range range = groups_range(p, g);
+    const uint64_t count = range.last - range.first, turn = random_below(random_fork(s, 9), g, count);
+    const element_type type = in->about->type;
+    const int4_mode mode = mode_of(p);
+    for (uint64_t i = range.first; i < range.last; i++)
+        element_set(type, in->host, i,
+                    make_element(mode, type, kind, s, g, (i - range.first + turn) % count));
+}
+
 static void fill_elements(problem *p, argument *in, int kind, random_stream s)
 {
-    uint64_t group = groups_size(p);
-    if (kind < INT4_TIES) {
-        groups_fill_elements(in, kind, s);
-        return;
+    const int kinds[] = {kind, INT4_TIES_NEAR, INT4_TIES};
+    const uint64_t group = groups_size(p);
+    if (kind < INT4_TIES)
+        groups_fill_elements(p, in, kind, s);
+    for (uint64_t g = 0; in->count > 0 && g <= (in->count - 1) / group; g++) {
+        const int here = kinds[groups_share_of(g)];
+        if (here >= INT4_TIES)
+            fill_group(p, in, here, s, g);
     }
-    for (uint64_t i = 0; i < in->count; i++)
-        element_set(in->about->type, in->host, i,
-                    make_element(mode_of(p), in->about->type, kind, s, i / group, i % group));
+}
+
+/* Groups of even number have scales that make a tie of a code, and whole zeros; the others zeros that are rounded to a tie
+ * when codes from 8 on are taken less them, and scales of 1. */
+static void fill_near_ties(argument *scale, argument *zero, random_stream s)
+{
+    static const double values[] = {3, 5, 6, 7}; /* not the powers of two, by which nothing is rounded */
+    groups_fill_near_ties(scale, values, sizeof values / sizeof values[0], s);
+    for (uint64_t g = 0; zero && g < scale->count; g++) {
+        const int bits = g / 2 % 2 ? 8 : 5; /* of a tie's fraction, f16 and bf16 */
+        const double tie = ldexp(1 + 2 * (double)random_below(s, g, UINT64_C(1) << (bits - 1)), -bits);
+        const double whole = (double)random_below(s, g, 16);
+        element_set(zero->about->type, zero->host, g, g % 2 ? tie + (g / 4 % 2 ? 0x1p-22 : -0x1p-22) : whole);
+        if (g % 2)
+            element_set(scale->about->type, scale->host, g, 1);
+    }
 }
 
 /* What goes into a kernel: the numbers of the elements at hand, or moved a little, or random ones. */
 static void fill_numbers(problem *p, argument *in, int kind, random_stream s)
 {
     argument *scale = problem_find(p, "scale"), *zero = problem_find(p, "zero");
+    if (kind == GROUPS_NEAR_TIE) {
+        fill_near_ties(scale, zero, s);
+        return;
+    }
     if (!in || kind == GROUPS_ANY_SCALE || kind == GROUPS_NONFINITE_SCALE) {
         groups_fill_numbers(scale, kind, s);
         if (zero)
@@ -257,6 +291,7 @@ static const input_pattern element_patterns[] = {
     {"any-bits",      PATTERN_RANDOM,                 INPUT_ANY_BITS},
     {"nonfinite",     PATTERN_NONFINITE,              INPUT_NONFINITE},
     {"nan",           PATTERN_NONFINITE,              GROUPS_NAN},
+    {"infinity",      PATTERN_NONFINITE,              GROUPS_INFINITY},
     {NULL,            0,                              0},
 };
 
@@ -275,6 +310,7 @@ static const input_pattern pack_patterns[] = {
     {"any-scale",       PATTERN_RANDOM | PATTERN_LARGE, GROUPS_ANY_SCALE},
     {"nonfinite",       PATTERN_NONFINITE,              INPUT_NONFINITE},
     {"nan",             PATTERN_NONFINITE,              GROUPS_NAN},
+    {"infinity",        PATTERN_NONFINITE,              GROUPS_INFINITY},
     {"nonfinite-scale", PATTERN_NONFINITE,              GROUPS_NONFINITE_SCALE},
     {NULL,              0,                              0},
 };
@@ -282,6 +318,7 @@ static const input_pattern pack_patterns[] = {
 static const input_pattern code_patterns[] = {
     {"normal",    PATTERN_RANDOM | PATTERN_LARGE, INPUT_NORMAL},
     {"ties",      PATTERN_LARGE,                  GROUPS_TIE_SCALE},
+    {"near-ties", PATTERN_LARGE,                  GROUPS_NEAR_TIE},
     {"uniform",   PATTERN_RANDOM,                 INPUT_UNIFORM},
     {"denormal",  0,                              INPUT_DENORMAL},
     {"largest",   0,                              INPUT_LARGEST},

@@ -126,13 +126,16 @@ static void expect_unpack(problem *p, const input_pattern *pattern)
 enum { NF4_THRESHOLDS = 100, NF4_THRESHOLDS_ODD, NF4_NEAR_SMALLEST_SCALE };
 
 /* In every group one element of magnitude s and, around it, the thresholds times s: each exactly, one ulp below and
- * above. With s a power of two the quotient is the threshold itself; with any other s the division's rounding decides. */
-static void fill_thresholds(problem *p, argument *in, bool is_power_of_two, random_stream s)
+ * above. With s a power of two the quotient is the threshold itself; with any other s the division's rounding decides. `of`: the groups; null: all. */
+static void fill_thresholds(problem *p, argument *in, bool is_power_of_two, const groups_share *of,
+                            random_stream s)
 {
     element_type type = in->about->type, arithmetic = groups_arithmetic(type);
     uint64_t group = groups_size(p);
     for (uint64_t i = 0; i < in->count; i++) {
         uint64_t g = i / group, place = i % group;
+        if (of && groups_share_of(g) != *of)
+            continue;
         double factor = is_power_of_two ? 1 : 1 + random_uniform(s, 4 * g + 1);
         double wanted = ldexp(factor, (int)random_below(s, 4 * g, 13) - 6);
         double scale = number_decode(type, number_encode(type, wanted));
@@ -163,17 +166,24 @@ static void fill_near_smallest_scale(problem *p, argument *in, random_stream s)
 
 static void fill_elements(problem *p, argument *a, int kind, random_stream s)
 {
+    static const groups_share near = GROUPS_NEAR, at = GROUPS_AT;
     if (kind == NF4_THRESHOLDS || kind == NF4_THRESHOLDS_ODD)
-        fill_thresholds(p, a, kind == NF4_THRESHOLDS, s);
+        fill_thresholds(p, a, kind == NF4_THRESHOLDS, NULL, s);
     else if (kind == NF4_NEAR_SMALLEST_SCALE)
         fill_near_smallest_scale(p, a, s);
     else
-        groups_fill_elements(a, kind, s);
+        groups_fill_elements(p, a, kind, s);
+    fill_thresholds(p, a, false, &near, random_fork(s, 7));
+    fill_thresholds(p, a, true, &at, random_fork(s, 8));
 }
 
 /* The scale that goes into a kernel: that of the elements at hand, else random magnitudes. */
 static void fill_scales(problem *p, argument *scale, argument *in, int kind, random_stream s)
 {
+    if (kind == GROUPS_NEAR_TIE) {
+        groups_fill_near_ties(scale, nf4_table + 8, 7, s); /* but for 1 */
+        return;
+    }
     if (!in || kind == GROUPS_ANY_SCALE || kind == GROUPS_NONFINITE_SCALE) {
         groups_fill_numbers(scale, kind, s);
         return;
@@ -214,6 +224,7 @@ static const input_pattern element_patterns[] = {
     {"any-bits",            PATTERN_RANDOM,                 INPUT_ANY_BITS},
     {"nonfinite",           PATTERN_NONFINITE,              INPUT_NONFINITE},
     {"nan",                 PATTERN_NONFINITE,              GROUPS_NAN},
+    {"infinity",            PATTERN_NONFINITE,              GROUPS_INFINITY},
     {NULL,                  0,                              0},
 };
 
@@ -229,6 +240,7 @@ static const input_pattern pack_patterns[] = {
     {"any-scale",           PATTERN_RANDOM | PATTERN_LARGE, GROUPS_ANY_SCALE},
     {"nonfinite",           PATTERN_NONFINITE,              INPUT_NONFINITE},
     {"nan",                 PATTERN_NONFINITE,              GROUPS_NAN},
+    {"infinity",            PATTERN_NONFINITE,              GROUPS_INFINITY},
     {"nonfinite-scale",     PATTERN_NONFINITE,              GROUPS_NONFINITE_SCALE},
     {NULL,                  0,                              0},
 };
@@ -236,6 +248,7 @@ static const input_pattern pack_patterns[] = {
 static const input_pattern code_patterns[] = {
     {"normal",    PATTERN_RANDOM | PATTERN_LARGE, INPUT_NORMAL},
     {"ties",      PATTERN_LARGE,                  GROUPS_TIE_SCALE},
+    {"near-ties", PATTERN_LARGE,                  GROUPS_NEAR_TIE},
     {"uniform",   PATTERN_RANDOM,                 INPUT_UNIFORM},
     {"denormal",  0,                              INPUT_DENORMAL},
     {"largest",   0,                              INPUT_LARGEST},

@@ -399,8 +399,10 @@ static void plan_sizes(size_plan *plan)
     add(plan, 1, (2 * turn / step + 1) * step, 64);
     add(plan, 2, (turn / step + 3) * step, TILE_K + BLOCK);
     add(plan, 1, 67 / step * step, 2560);
-    if (is_mma(p)) /* sums that become a total, join it, and are joined by it */
-        add_always(plan, 1, 2 * MOST_SUMMED * parameter(p, "splits") + step, BLOCK);
+    const uint64_t splits =
+        parameter(p, "splits"); /* sums that become a total, join it, and are joined by it */
+    if (is_mma(p))
+        add_always(plan, 1, (splits > 2 ? splits : 2 * splits) * MOST_SUMMED + step, BLOCK);
     if (plan->limits.big) /* one block of many columns */
         add(plan, 1, plan->limits.big / BLOCK / step * step, BLOCK);
     if (plan->limits.is_full) {

@@ -22,28 +22,38 @@ static bool is_word(const problem *p, const char *param, const char *word)
  * the longest chains of additions in the product and in the norm:
  *
  *     u |r| + (2^-22 + (L_n/2 + 3) 2^-24) |r| with the norm + (L + 6) 2^-24 S
- *     q8: + sum over blocks of (scale/2) (1 + 2^-9) sum |w|; random data: 5 sqrt(sum of scale^2 w^2 / 12)
+ *     q8: + sum over blocks of (scale/2) (1 + 2^-9) sum |w|
+ *
+ * For q8 more is known than this: codes are rint(q) of a q within 2^-21 of h 127 / max|h|, relatively. So h is taken as
+ * code times scale here, and nothing added for the rounding but where a tie is so near that the code may be either.
  *
  * Random data have sqrt(L) and sqrt(L_n). A lane adds 32 products for each half of its 64 elements of a tile of 2048
  * (q8: exactly), and 4 of these per tile to its sum; then 5 lanes, and the chunks. In the norm a thread adds 4 squares of
  * each 1024, then 5 lanes and 8 warps.
  *
  * Below the least normal number an operation may be off by half a denormal, which no factor bounds: each of the 3 on an
- * element, with what they are multiplied by. Exact products are added up in units of at most 2^29 max|h|: there half a
- * denormal is 2^-121 max|h|. A scale of q8 is at least 2^-112 / 127. */
+ * element, with what they are multiplied by: x times the norm's factor by gamma. Where 1 / rms passes 2^90 the numbers are
+ * up to 2^36 times too small until the end. Exact products are added up in units of at most 2^29 max|h|: there half a
+ * denormal is 2^-121 max|h|. A scale of q8 is at least 2^-112 / 127, and none of its sums overflows up to |h| of 2^111.
+ *
+ * NaNs and infinities go through sums over sub-blocks, d scale (sum of code h) - dmin minimum (sum of h), as IEEE 754 has
+ * it; with q8 each in h makes its vector's y NaN, and each d or dmin that is one makes its row NaN. */
 typedef struct row_sums {
-    double product, size;          /* r and S */
-    double rounding, rounding_rms; /* of q8: sums of scale/2 |w| and scale^2 w^2 */
-    double weights;                /* sum of |d| scale code + |dmin| minimum */
+    double product, size; /* r and S */
+    double loose;         /* of q8: sum of scale |w| where the code is one of two */
+    double weights;       /* sum of |d| scale code + |dmin| minimum */
+    double weights_gamma; /* of these times |gamma| */
 } row_sums;
 
 /* Of one vector, as the kernel takes it. */
 typedef struct vector {
-    double *h, *scale; /* the second of the element's block */
-    double most;       /* largest |h| */
+    double *h, *loose, *gamma; /* the second: what h may be off by beside a tie */
+    double most;               /* largest |h| */
+    double factor;             /* 1 / rms */
+    bool is_finite;
 } vector;
 
-static double bound_of(const problem *p, const row_sums *s, element_type y, uint64_t k, double most_h,
+static double bound_of(const problem *p, const row_sums *s, element_type y, uint64_t k, const vector *v,
                        bool is_random)
 {
     bool has_norm = is_word(p, "norm", "rms"), is_q8 = is_word(p, "activation", "q8");
@@ -58,10 +68,11 @@ static double bound_of(const problem *p, const row_sums *s, element_type y, uint
     if (has_norm)
         bound += (0x1p-22 + (norm_chain / 2 + 3) * 0x1p-24) * fabs(s->product);
     if (is_q8)
-        bound += is_random ? 5 * sqrt(s->rounding_rms / 12) : s->rounding * (1 + 0x1p-9);
+        bound += s->loose;
     else
-        bound += 0x1p-121 * most_h * (s->weights + elements);
-    return bound + 0x1p-149 * (4 * s->weights + 3 * elements) + number_smallest(y);
+        bound += 0x1p-121 * v->most * (s->weights + elements);
+    double denormal = has_norm && v->factor > 0x1p88 ? 0x1p-113 : 0x1p-149;
+    return bound + denormal * (4 * s->weights + s->weights_gamma + 3 * elements) + number_smallest(y);
 }
 
 /* ---- the product ------------------------------------------------------------------------------------------------ */
@@ -70,49 +81,72 @@ static void make_h(problem *p, uint64_t number, vector *v)
 {
     argument *in = problem_find(p, "in"), *gamma = problem_find(p, "gamma"), *eps = problem_find(p, "eps");
     uint64_t k = problem_integer(p, "k");
-    double sum = 0, factor = 1;
+    double sum = 0;
     for (uint64_t i = 0; i < k; i++) {
         v->h[i] = element_get(in->about->type, in->host, number * k + i);
         sum += v->h[i] * v->h[i];
     }
-    if (gamma)
-        factor = 1 / sqrt(sum / (double)k + (double)(float)eps->real);
+    v->factor = gamma ? 1 / sqrt(sum / (double)k + (double)(float)eps->real) : 1;
     v->most = 0;
+    v->is_finite = true;
     for (uint64_t i = 0; i < k; i++) {
-        if (gamma)
-            v->h[i] *= factor * element_get(ELEMENT_F32, gamma->host, i);
+        v->gamma[i] = gamma ? element_get(ELEMENT_F32, gamma->host, i) : 1;
+        v->h[i] *= v->factor * v->gamma[i];
         v->most = fmax(v->most, fabs(v->h[i]));
+        v->is_finite = v->is_finite && isfinite(v->h[i]);
     }
 }
 
-static void make_scales(vector *v, uint64_t k)
+/* h as its codes have it. The norm's own error is alike in a block's h and its largest, but where that is below the least. */
+static void round_to_codes(vector *v, uint64_t k, bool has_norm)
 {
-    for (uint64_t first = 0; first < k; first += Q8_BLOCK) {
-        double most = 0x1p-112;
+    for (uint64_t first = 0; v->is_finite && first < k; first += Q8_BLOCK) {
+        double most = 0;
         for (uint64_t i = first; i < first + Q8_BLOCK; i++)
             most = fmax(most, fabs(v->h[i]));
-        for (uint64_t i = first; i < first + Q8_BLOCK; i++)
-            v->scale[i] = most / 127;
+        const double raised = fmax(most, 0x1p-112), scale = raised / 127;
+        const double near = !has_norm ? 0x1p-21 : most == raised ? 0x1p-20 : 0x1p-12;
+        for (uint64_t i = first; i < first + Q8_BLOCK; i++) {
+            const double quotient = fabs(v->h[i]) / scale, code = rint(quotient);
+            const double off = near * quotient + 0x1p-149 * fabs(v->gamma[i]) / scale;
+            v->loose[i] = fabs(quotient - floor(quotient) - 0.5) <= off ? scale : 0;
+            v->h[i] = copysign(code * scale, v->h[i]);
+        }
     }
 }
 
-static row_sums multiply(const unsigned char *row, uint64_t k, const vector *v)
+/* Elements [first, first + 32) of a row. */
+static void add_sub_block(row_sums *s, const q4k_block *b, const vector *v, uint64_t first)
+{
+    unsigned place = (unsigned)(first % Q4K_BLOCK_ELEMENTS), j = place / Q4K_SUB_ELEMENTS;
+    double d = number_decode(ELEMENT_F16, b->d) * b->scale[j], dot = 0, sum = 0;
+    double dmin = number_decode(ELEMENT_F16, b->dmin) * b->minimum[j];
+    for (unsigned i = 0; i < Q4K_SUB_ELEMENTS; i++) {
+        double code = b->code[place + i], w = d * code - dmin, size = fabs(d) * code + fabs(dmin);
+        double h = v->h[first + i];
+        dot += code * h;
+        sum += h;
+        s->size += size * fabs(h);
+        s->loose += v->loose[first + i] * fabs(w);
+        s->weights += size;
+        s->weights_gamma += size * fabs(v->gamma[first + i]);
+    }
+    s->product += d * dot - dmin * sum;
+}
+
+static row_sums multiply(const unsigned char *row, uint64_t k, const vector *v, bool is_q8)
 {
     row_sums s = {0};
     q4k_block b;
-    for (uint64_t i = 0; i < k; i++) {
-        unsigned place = (unsigned)(i % Q4K_BLOCK_ELEMENTS), j = place / Q4K_SUB_ELEMENTS;
-        if (place == 0)
+    for (uint64_t i = 0; i < k; i += Q4K_SUB_ELEMENTS) {
+        if (i % Q4K_BLOCK_ELEMENTS == 0)
             q4k_read(&b, row + i / Q4K_BLOCK_ELEMENTS * Q4K_BLOCK_BYTES);
-        double w = q4k_value(&b, place);
-        double size = fabs(number_decode(ELEMENT_F16, b.d)) * b.scale[j] * b.code[place] +
-                      fabs(number_decode(ELEMENT_F16, b.dmin)) * b.minimum[j];
-        s.product += w * v->h[i];
-        s.size += size * fabs(v->h[i]);
-        s.rounding += v->scale[i] / 2 * fabs(w);
-        s.rounding_rms += v->scale[i] * v->scale[i] * w * w;
-        s.weights += size;
+        if (!isfinite(number_decode(ELEMENT_F16, b.d)) || !isfinite(number_decode(ELEMENT_F16, b.dmin)))
+            s.product = NAN;
+        add_sub_block(&s, &b, v, i);
     }
+    if (is_q8 && !v->is_finite)
+        s.product = NAN;
     return s;
 }
 
@@ -120,34 +154,58 @@ static void expect(problem *p, const input_pattern *pattern)
 {
     argument *w = problem_find(p, "w"), *out = problem_find(p, "out");
     uint64_t n = problem_integer(p, "n"), k = problem_integer(p, "k"), row_bytes = k / 256 * 144;
+    const bool is_q8 = is_word(p, "activation", "q8");
     pool memory = {0};
     vector v = {.h = pool_allocate(&memory, (size_t)k * sizeof *v.h),
-                .scale = pool_allocate(&memory, (size_t)k * sizeof *v.scale)};
+                .loose = pool_allocate(&memory, (size_t)k * sizeof *v.loose),
+                .gamma = pool_allocate(&memory, (size_t)k * sizeof *v.gamma)};
     expect_values(p, out);
     for (uint64_t i = 0; i < out->count; i++) {
         if (i % n == 0) {
             make_h(p, i / n, &v);
-            make_scales(&v, k);
+            if (is_q8)
+                round_to_codes(&v, k, is_word(p, "norm", "rms"));
         }
-        row_sums s = multiply((const unsigned char *)w->host + i % n * row_bytes, k, &v);
+        row_sums s = multiply((const unsigned char *)w->host + i % n * row_bytes, k, &v, is_q8);
         out->expected_value[i] = s.product;
-        out->bound[i] = bound_of(p, &s, out->about->type, k, v.most, pattern->flags & PATTERN_RANDOM);
+        out->bound[i] = bound_of(p, &s, out->about->type, k, &v, pattern->flags & PATTERN_RANDOM);
     }
     pool_free(&memory);
 }
 
 /* ---- inputs ----------------------------------------------------------------------------------------------------- */
 
+/* By which powers of two the elements of a vector are moved, of the type's largest or least exponent. */
+typedef enum reach {
+    IN_REACH,
+    REACH_HUGE,   /* up to the largest number: squares overflow */
+    REACH_TINY,   /* squares are denormal, or 0; down to denormals themselves */
+    REACH_MIXED,  /* each vector another */
+    REACH_SQUARE, /* squares about as small as eps */
+    REACH_LEAST   /* denormals */
+} reach;
+
+/* What is no number, of one element (w: of one d or dmin) here and there. */
+typedef enum nonfinite { FINITE, NONFINITE_X, NONFINITE_GAMMA, NONFINITE_W } nonfinite;
+
 /* What x, gamma and W are. */
 typedef struct kinds {
     input_kind x, gamma;
     int w;
     double eps;
+    reach reach;
+    nonfinite nonfinite;
 } kinds;
 
 enum {
     RANDOM,
     REAL,
+    HUGE_X,
+    TINY_X,
+    MIXED_X,
+    BAD_X,
+    BAD_W,
+    BAD_GAMMA,
     CANCELLING,
     HUGE_TINY,
     SPREAD,
@@ -157,52 +215,149 @@ enum {
     DENORMAL_W,
     ZERO,
     ZERO_EPS,
-    NONFINITE
+    SMALL_EPS,
+    MIXED_EPS,
+    LOST_X,
+    NOTHING
 };
 
 /* clang-format off */
 static const kinds all_kinds[] = {
-    [RANDOM]     = {INPUT_NORMAL,      INPUT_UNIFORM, Q4K_RANDOM,                     1e-5},
-    [REAL]       = {INPUT_REAL,        INPUT_UNIFORM, Q4K_NUMBERS + INPUT_REAL,       1e-6},
-    [CANCELLING] = {INPUT_ALTERNATING, INPUT_EQUAL,   Q4K_NUMBERS + INPUT_EQUAL,      1e-5},
-    [HUGE_TINY]  = {INPUT_HUGE_TINY,   INPUT_NORMAL,  Q4K_NUMBERS + INPUT_HUGE_TINY,  1e-5},
-    [SPREAD]     = {INPUT_SPREAD,      INPUT_NORMAL,  Q4K_RANDOM,                     1e-5},
-    [SPREAD_GAMMA] = {INPUT_NORMAL,    INPUT_SPREAD,  Q4K_RANDOM,                     1e-5},
-    [DENORMAL]   = {INPUT_DENORMAL,    INPUT_NORMAL,  Q4K_RANDOM,                     1e-5},
-    [LARGEST_W]  = {INPUT_NORMAL,      INPUT_UNIFORM, Q4K_LARGEST,                    1e-5},
-    [DENORMAL_W] = {INPUT_NORMAL,      INPUT_UNIFORM, Q4K_DENORMAL,                   1e-5},
-    [ZERO]       = {INPUT_ZERO,        INPUT_NORMAL,  Q4K_RANDOM,                     1e-5},
-    [ZERO_EPS]   = {INPUT_UNIFORM,     INPUT_NORMAL,  Q4K_NUMBERS + INPUT_NORMAL,     0},
-    [NONFINITE]  = {INPUT_NONFINITE,   INPUT_NORMAL,  Q4K_NONFINITE,                  1e-5},
+    [RANDOM]     = {INPUT_NORMAL,      INPUT_UNIFORM, Q4K_RANDOM,                     1e-5, IN_REACH, FINITE},
+    [REAL]       = {INPUT_REAL,        INPUT_UNIFORM, Q4K_NUMBERS + INPUT_REAL,       1e-6, IN_REACH, FINITE},
+    [HUGE_X]       = {INPUT_NORMAL,      INPUT_UNIFORM, Q4K_RANDOM,                     1e-5, REACH_HUGE, FINITE},
+    [TINY_X]       = {INPUT_NORMAL,      INPUT_UNIFORM, Q4K_RANDOM,                     0,    REACH_TINY, FINITE},
+    [MIXED_X]      = {INPUT_NORMAL,      INPUT_UNIFORM, Q4K_RANDOM,                     0,    REACH_MIXED, FINITE},
+    [BAD_X]      = {INPUT_NORMAL,      INPUT_UNIFORM, Q4K_RANDOM,                     1e-5, IN_REACH, NONFINITE_X},
+    [BAD_W]      = {INPUT_NORMAL,      INPUT_UNIFORM, Q4K_RANDOM,                     1e-5, IN_REACH, NONFINITE_W},
+    [BAD_GAMMA]  = {INPUT_NORMAL,      INPUT_UNIFORM, Q4K_RANDOM,                     1e-5, IN_REACH, NONFINITE_GAMMA},
+    [CANCELLING] = {INPUT_ALTERNATING, INPUT_EQUAL,   Q4K_NUMBERS + INPUT_EQUAL,      1e-5, IN_REACH, FINITE},
+    [HUGE_TINY]  = {INPUT_HUGE_TINY,   INPUT_NORMAL,  Q4K_NUMBERS + INPUT_HUGE_TINY,  1e-5, IN_REACH, FINITE},
+    [SPREAD]     = {INPUT_SPREAD,      INPUT_NORMAL,  Q4K_RANDOM,                     1e-5, IN_REACH, FINITE},
+    [SPREAD_GAMMA] = {INPUT_NORMAL,    INPUT_SPREAD,  Q4K_RANDOM,                     1e-5, IN_REACH, FINITE},
+    [DENORMAL]   = {INPUT_DENORMAL,    INPUT_NORMAL,  Q4K_RANDOM,                     1e-5, IN_REACH, FINITE},
+    [LARGEST_W]  = {INPUT_NORMAL,      INPUT_UNIFORM, Q4K_LARGEST,                    1e-5, IN_REACH, FINITE},
+    [DENORMAL_W] = {INPUT_NORMAL,      INPUT_UNIFORM, Q4K_DENORMAL,                   1e-5, IN_REACH, FINITE},
+    [ZERO]       = {INPUT_ZERO,        INPUT_NORMAL,  Q4K_RANDOM,                     1e-5, IN_REACH, FINITE},
+    [ZERO_EPS]   = {INPUT_UNIFORM,     INPUT_NORMAL,  Q4K_NUMBERS + INPUT_NORMAL,     0,    IN_REACH, FINITE},
+    [SMALL_EPS]  = {INPUT_NORMAL,      INPUT_NORMAL,  Q4K_RANDOM,                     0x1p-129, REACH_SQUARE, FINITE},
+    [MIXED_EPS]  = {INPUT_NORMAL,      INPUT_UNIFORM, Q4K_RANDOM,                     1e-5, REACH_MIXED, FINITE},
+    [LOST_X]     = {INPUT_NORMAL,      INPUT_NORMAL,  Q4K_RANDOM,                     0x1p-102, REACH_LEAST, FINITE},
+    [NOTHING]    = {INPUT_ZERO,        INPUT_NORMAL,  Q4K_RANDOM,                     0,    IN_REACH, FINITE},
 };
 
 static const input_pattern patterns[] = {
     {"random",     PATTERN_RANDOM | PATTERN_LARGE, RANDOM},
     {"real",       PATTERN_LARGE,                  REAL},
+    {"huge",       0,                              HUGE_X},
+    {"tiny",       0,                              TINY_X},
+    {"nonfinite",  PATTERN_NONFINITE,              BAD_X},
     {"cancelling", 0,                              CANCELLING},
     {"huge-tiny",  0,                              HUGE_TINY},
+    {"mixed",      0,                              MIXED_X},
     {"spread",     0,                              SPREAD},
     {"spread-gamma", 0,                            SPREAD_GAMMA},
+    {"nonfinite-w", PATTERN_NONFINITE,             BAD_W},
     {"denormal",   0,                              DENORMAL},
     {"largest-w",  0,                              LARGEST_W},
     {"denormal-w", 0,                              DENORMAL_W},
+    {"nonfinite-gamma", PATTERN_NONFINITE,         BAD_GAMMA},
     {"zero",       0,                              ZERO},
     {"zero-eps",   PATTERN_RANDOM,                 ZERO_EPS},
-    {"nonfinite",  PATTERN_NONFINITE,              NONFINITE},
+    {"small-eps",  0,                              SMALL_EPS},
+    {"mixed-eps",  0,                              MIXED_EPS},
+    {"lost-x",     0,                              LOST_X}, /* beside an eps that is itself out of reach */
+    {"nothing",    PATTERN_NONFINITE,              NOTHING}, /* 0 / 0 with the norm */
     {NULL,         0,                              0},
 };
 /* clang-format on */
+
+/* Without the norm h itself is as large, and its products must stay within f32. */
+static int reach_exponent(reach where, element_type type, bool has_norm, random_stream s, uint64_t number)
+{
+    const int most = (int)log2(number_largest(type)), least = (int)log2(number_smallest(type));
+    const int tiny[] = {least / 2 + 4, least / 2 - 2, least / 4 * 3, least + 10, least};
+    const int huge = random_below(s, 2 * number, 2) ? most : most / 2 + 4;
+    const int small = tiny[random_below(s, 2 * number + 1, sizeof tiny / sizeof tiny[0])];
+    const int any[] = {0, has_norm ? huge : most / 2, small};
+    switch (where) {
+    case REACH_HUGE:
+        return any[1];
+    case REACH_TINY:
+        return small;
+    case REACH_MIXED:
+        return any[random_below(random_fork(s, 1), number, 3)];
+    case REACH_SQUARE:
+        return least / 2 + 10;
+    case REACH_LEAST:
+        return least + 9;
+    default:
+        return 0;
+    }
+}
+
+static void move_vectors(problem *p, reach where, random_stream s)
+{
+    argument *in = problem_find(p, "in");
+    const element_type type = in->about->type;
+    const uint64_t k = problem_integer(p, "k");
+    int exponent = 0;
+    for (uint64_t i = 0; i < in->count; i++) {
+        if (i % k == 0)
+            exponent = reach_exponent(where, type, is_word(p, "norm", "rms"), s, i / k);
+        double moved = ldexp(element_get(type, in->host, i), exponent);
+        element_set(type, in->host, i, fmax(fmin(moved, number_largest(type)), -number_largest(type)));
+    }
+}
+
+static double no_number(random_stream s, uint64_t i)
+{
+    static const double values[] = {NAN, INFINITY, -INFINITY};
+    return values[random_below(s, i, 3)];
+}
+
+/* In every second vector, or the only one. */
+static void spoil_elements(argument *a, uint64_t k, random_stream s)
+{
+    for (uint64_t v = 0; v < a->count / k; v++) {
+        uint64_t place = v * k + random_below(random_fork(s, 1), v, k);
+        if (a->count == k || random_below(random_fork(s, 2), v, 2))
+            element_set(a->about->type, a->host, place, no_number(s, v));
+    }
+}
+
+/* In every fourth row. */
+static void spoil_weights(argument *w, uint64_t k, random_stream s)
+{
+    const uint64_t row_blocks = k / Q4K_BLOCK_ELEMENTS;
+    for (uint64_t row = 0; row < w->bytes / (row_blocks * Q4K_BLOCK_BYTES); row++) {
+        uint64_t block = row * row_blocks + random_below(random_fork(s, 1), row, row_blocks);
+        if (random_below(random_fork(s, 2), row, 4) == 0)
+            element_set(ELEMENT_F16, (unsigned char *)w->host + block * Q4K_BLOCK_BYTES,
+                        random_below(random_fork(s, 3), row, 2), no_number(s, row));
+    }
+}
 
 static void make(problem *p, const input_pattern *pattern, random_stream s)
 {
     const kinds *of = &all_kinds[pattern->number];
     argument *gamma = problem_find(p, "gamma"), *eps = problem_find(p, "eps");
-    inputs_fill(problem_find(p, "in"), of->x, random_fork(s, 1));
-    q4k_fill(problem_find(p, "w"), of->w, random_fork(s, 2));
+    argument *in = problem_find(p, "in"), *w = problem_find(p, "w");
+    const uint64_t k = problem_integer(p, "k");
+    inputs_fill(in, of->x, random_fork(s, 1));
+    q4k_fill(w, of->w, random_fork(s, 2));
     if (gamma)
         inputs_fill(gamma, of->gamma, random_fork(s, 3));
     if (eps)
         eps->real = of->eps;
+    if (of->reach != IN_REACH)
+        move_vectors(p, of->reach, random_fork(s, 4));
+    if (of->nonfinite == NONFINITE_X || (of->nonfinite == NONFINITE_GAMMA && !gamma))
+        spoil_elements(in, k, random_fork(s, 5));
+    else if (of->nonfinite == NONFINITE_GAMMA)
+        spoil_elements(gamma, k, random_fork(s, 5));
+    else if (of->nonfinite == NONFINITE_W)
+        spoil_weights(w, k, random_fork(s, 5));
 }
 
 /* Rows around those of a warp, a thread block and two, and more than one has at once; tiles of 8 super-blocks, and chunks
@@ -223,6 +378,9 @@ static void plan_sizes(size_plan *plan)
     n->integer = 3;
     k->integer = 65536;
     size_plan_add(plan);
+    n->integer = 1;
+    k->integer = 65536 + 3 * 256; /* longer than any chunk */
+    size_plan_add(plan);
     n->integer = plan->limits.big / 256; /* several groups for each warp */
     k->integer = 768;
     size_plan_add(plan);
@@ -231,9 +389,31 @@ static void plan_sizes(size_plan *plan)
     size_plan_add(plan);
 }
 
+/* On one multiprocessor: one row more than the warps of its thread blocks have at once, and more than the 256 whose sums a
+ * block gathers, in one chunk of k and, where chunks are short, in several. */
+static void plan_few(size_plan *plan)
+{
+    argument *n = problem_find(plan->problem, "n"), *k = problem_find(plan->problem, "k");
+    const uint64_t rows = strtoul(manifest_param_value(plan->problem->variant, "rows"), NULL, 10);
+    const uint64_t chunk = strtoul(manifest_param_value(plan->problem->variant, "chunk"), NULL, 10);
+    const uint64_t batch = strtoul(manifest_param_value(plan->problem->variant, "batch"), NULL, 10);
+    const uint64_t blocks = rows == 4 ? 1 : 2;
+    k->integer = 256;
+    n->integer = blocks * 8 * rows + 1;
+    size_plan_add(plan);
+    k->integer = 256 * (rows == 1 ? 19 : 11); /* full tiles, of 16 and of 8 super-blocks, and a last one */
+    n->integer = blocks * 8 * rows + 3;
+    size_plan_add(plan);
+    n->integer = blocks * (256 + 1) + 1;
+    k->integer = chunk <= 2048 && batch <= 2 ? chunk + 256 : 256;
+    size_plan_add(plan);
+}
+
 const family_row rmsnorm_q4k_gemv_row = {.name = "rmsnorm_q4k_gemv",
                                          .args = "in w out n k",
                                          .patterns = patterns,
                                          .plan = plan_sizes,
+                                         .plan_few = plan_few,
                                          .make = make,
-                                         .expect = expect};
+                                         .expect = expect,
+                                         .expects_nonfinite = true};

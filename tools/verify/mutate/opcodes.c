@@ -2,6 +2,7 @@
 #include "offers.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
 /* ---- operation, comparison, rounding ----------------------------------------------------------------------------- */
 
@@ -123,23 +124,26 @@ static void offer_distances(offers *o, text_span word)
     }
 }
 
-/* The lowest five bits say where lanes are held. */
-static void offer_clamps(offers *o, text_span word)
+/* Lanes of segments, or all of them: bounds that no lane reads beyond can be others. */
+static void offer_all_lanes(offers *o, text_span word)
 {
+    enum { ALL = 31, ALL_UP = 0 };
+    const int64_t all = opcode_has(o, "up") ? ALL_UP : ALL;
     int64_t v;
-    for (int bit = 0; bit < 5 && read_integer(o->text, word, &v); bit++)
-        offer(o, word, "0x%" PRIx64, v ^ (int64_t)1 << bit);
+    if (read_integer(o->text, word, &v) && v != all)
+        offer(o, word, "%" PRId64, all);
 }
 
 void list_lanes(offers *o)
 {
+    /* From a butterfly down is the same for the lane that has the sum in the end. */
     static const word_row modes[] = {
-        {"up", "down idx"}, {"down", "up bfly"}, {"bfly", "down idx"}, {"idx", "bfly"}, {NULL, NULL},
+        {"up", "down idx"}, {"down", "up idx"}, {"bfly", "up idx"}, {"idx", "bfly"}, {NULL, NULL},
     };
     if (is_opcode_of(o, "shfl") && o->statement->operand_count > 3) {
         offer_rows(o, 1, modes);
         offer_distances(o, o->statement->operands[2]);
-        offer_clamps(o, o->statement->operands[3]);
+        offer_all_lanes(o, o->statement->operands[3]);
     }
     if (is_opcode_of(o, "shfl vote match redux") || (is_opcode_of(o, "bar") && opcode_has(o, "warp")))
         offer_fewer_lanes(o);
@@ -178,29 +182,40 @@ static void offer_without(offers *o, const char *word)
             offer(o, (text_span){part.at - 1, part.length + 1}, "%s", "");
 }
 
-/* Flushing and saturation come, in front of the type, and go. */
-static void offer_float_qualifiers(offers *o)
+/* Saturation comes, in front of the type, and goes. Flushing does not: it shows in numbers under 2^-126 alone, which most
+ * results do not come from. */
+static void offer_saturation(offers *o)
 {
     const text_span last = opcode_last(o);
-    offer_without(o, "ftz");
     offer_without(o, "sat");
-    if (!is_opcode_of(o, "add sub mul fma min max abs neg ex2 rcp sqrt rsqrt div") || !is_float_operation(o))
-        return;
-    if (!opcode_has(o, "ftz") && !opcode_has(o, "f64"))
-        offer(o, last, "ftz.%.*s", (int)last.length, o->text->bytes + last.at);
-    if (!opcode_has(o, "sat") && is_opcode_of(o, "add sub mul fma"))
+    if (is_opcode_of(o, "add sub mul fma") && is_float_operation(o) && !opcode_has(o, "sat") &&
+        !opcode_has(o, "f64"))
         offer(o, last, "sat.%.*s", (int)last.length, o->text->bytes + last.at);
+}
+
+/* A narrow load is extended, by its type, in a register that is wider. */
+static bool is_extended(const offers *o)
+{
+    const ptx_statement *s = o->statement;
+    text_span name, type = opcode_last(o);
+    const ptx_registers *declared = NULL;
+    if (!is_opcode_of(o, "ld") || opcode_has(o, "param") || s->operand_count == 0)
+        return false;
+    const size_t at = s->operands[0].at;
+    if (ptx_text_next_name(o->text, at, at + s->operands[0].length, &name))
+        declared = ptx_text_register(o->text, o->function, name);
+    if (!declared || declared->type.length < 2)
+        return false;
+    const char *wide = o->text->bytes + declared->type.at + 2, *narrow = o->text->bytes + type.at + 1;
+    return strtol(wide, NULL, 10) > strtol(narrow, NULL, 10);
 }
 
 /* Nobody sees the sign of a type where both give the same bits, and of an index or a length only where it is 2^31 or
  * more: then a type that has a sign was chosen for it. */
 static void offer_signs(offers *o)
 {
-    const bool is_narrow =
-        opcode_has(o, "u8") || opcode_has(o, "s8") || opcode_has(o, "u16") || opcode_has(o, "s16");
     const bool is_float = opcode_has(o, "f16") || opcode_has(o, "f32") || opcode_has(o, "f64");
-    if (is_opcode_of(o, "bfe dp4a dp2a") || (is_opcode_of(o, "cvt") && is_float) ||
-        (is_opcode_of(o, "ld") && !opcode_has(o, "param") && is_narrow))
+    if (is_opcode_of(o, "bfe dp4a dp2a") || (is_opcode_of(o, "cvt") && is_float) || is_extended(o))
         offer_rows(o, 1, signs);
     else if (is_opcode_of(o, "setp set min max shr div rem cvt bfind sad") ||
              (is_opcode_of(o, "mul mad") && !opcode_has(o, "lo")))
@@ -219,5 +234,5 @@ void list_qualifiers(offers *o)
     if (is_opcode_of(o, "ld st atom red"))
         offer_rows(o, 1, orders);
     offer_without(o, "trans");
-    offer_float_qualifiers(o);
+    offer_saturation(o);
 }

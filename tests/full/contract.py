@@ -1,0 +1,32 @@
+#!/usr/bin/env python3
+"""What every family's contract says: how far results may be from exact ones; and of memory that launches share, how large
+it is where the caller gives a number for another one.
+
+usage: contract.py KILN
+"""
+import json
+import subprocess
+import sys
+
+# Their bounds are in README.md until they are the descriptors'.
+IN_README = {"nf4_gemm", "nf4_gemm_transposed", "attention", "rmsnorm_q4k_gemv"}
+
+
+def main():
+    told = subprocess.run([sys.argv[1], "families", "--json"], check=True, capture_output=True, text=True).stdout
+    missing = []
+    for family in json.loads(told):
+        name, args = family["name"], {arg["name"]: arg for arg in family["args"]}
+        if not family.get("accuracy") and name not in IN_README:
+            missing.append(f"{name}: no accuracy")
+        if "arrivals" not in args:
+            continue
+        if not args["arrivals"].get("shape"):
+            missing.append(f"{name}: no shape of arrivals")
+        if "arrivals has one for each" not in args["workspace_size"]["summary"]:
+            missing.append(f"{name}: workspace_size does not say how many arrivals there are")
+    print("\n".join(f"MISSING {m}" for m in missing) or "all contracts are whole")
+    sys.exit(bool(missing))
+
+
+main()

@@ -1,0 +1,28 @@
+#!/usr/bin/env python3
+"""Asks every variant of tests/full.yaml on every emulated device whether it is usable, and compares that with a launch.
+
+usage: usable.py REPOSITORY KILN CC FULL_USABLE EMULATOR
+"""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+DEVICES = "sm_75 sm_80 sm_86 sm_87 sm_89 sm_90 sm_100 sm_103 sm_110 sm_120 sm_121".split()
+TARGETS = "sm_75,sm_80,sm_120f"  # on one of these every variant runs, and each device takes the image of one
+
+
+def main():
+    repository, kiln, compiler, program, emulator = sys.argv[1:]
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        pack, source, manifest = (folder / name for name in ("kiln_full.so", "kiln_full.c", "kiln_full.json"))
+        subprocess.run([kiln, "generate", f"{repository}/tests/full.yaml", "--targets", TARGETS, "--output", folder], check=True)
+        subprocess.run([compiler, "-O0", "-shared", "-fPIC", f"-I{repository}/include", source, "-o", pack], check=True)
+        command = [program, pack, "kiln_full_index", manifest, emulator]
+        environment = dict(os.environ, KILN_EMU_DEVICE=",".join(DEVICES), KILN_EMU_CHECK="none")
+        sys.exit(subprocess.run(command, env=environment).returncode)
+
+
+main()
