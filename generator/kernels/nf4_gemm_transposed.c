@@ -9,14 +9,14 @@
  */
 #include "nf4_gemm_transposed.h"
 
-#include <kiln/families.h>
 #include "split.h"
+#include <kiln/families.h>
 
 /* clang-format off */
 #define NONFINITE                                                                                                      \
     "as the arithmetic goes: a NaN or an infinity in a row of A, or in a scale, makes what it has part in one too, "   \
-    "and so does a product of A and a scale beyond f32, with mma in bf16 beyond that type, in f16 a scale beyond "     \
-    "65504; other elements are as without it"
+    "and so does a product of A and a scale beyond f32, with mma in bf16 beyond that type, with scales normal a "      \
+    "scale beyond 65504; other elements are as without it"
 
 static const kiln_param params[] = {
     {.name = "a", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "f32 f16 bf16", .default_value = "f16",
@@ -41,6 +41,9 @@ static const kiln_param params[] = {
     {.name = "table", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "near window",
      .default_value = "near",
      .summary = "of decoded bytes; window: an instruction less per two weights, for 66 KB of shared memory"},
+    {.name = "scales", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "any normal",
+     .default_value = "any",
+     .summary = "mma of f16: any: products in tf32, sm_80; normal: in f16, where the caller sets normal_scales"},
     {.name = NULL},
 };
 
@@ -62,6 +65,8 @@ static const kiln_arg args[] = {
     {"workspace_size", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "numbers that workspace holds; arrivals has one for each "
                                                              "512 of them; 0: there are neither, and n is not split. "
                                                              "32 * (m + 32) * (k + 512) are enough for any tiles"},
+    {"normal_scales", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "1: every scale is 0 or a normal number of f16, 2^-14 to 65504, so "
+                                                            "that tensor cores may take f16 products; 0: any scales"},
     {.name = NULL},
 };
 
@@ -72,9 +77,12 @@ static const kiln_rule rules[] = {
     {"k <= 2147483648", "k must be at most 2^31"},
     {"vector == 1 || n % 8 == 0", "n must be a multiple of 8"},
     {"splits == 1 || workspace_size >= " WORKSPACE, "workspace_size must be at least " WORKSPACE},
+    {"normal_scales <= 1", "normal_scales must be 0 or 1"},
+    {"scales == any || normal_scales == 1", "normal_scales must be 1"},
     {NULL, NULL},
 };
 
+#define IS_TF32    "(a == f16 && strategy == mma && scales == any)"
 #define WIDE_BYTES "select(acc == f64, 8, 4)"
 #define LANE_K     "select(tile_m * " WIDE_BYTES " <= 16, 32, 16)"
 #define SLICES     "(warps * " LANE_K " / 16)"
@@ -92,6 +100,7 @@ static const kiln_rule refusals[] = {
     {"strategy == simt || tile_m <= 32 || splits == 1", "parts of n are for tile_m up to 32: registers"},
     {"strategy == mma || tile_m <= 8", "simt is for tile_m up to 8: registers"},
     {"strategy == mma || vector == 1", "vector is for mma"},
+    {"scales == any || (strategy == mma && a == f16)", "scales normal is for mma of A in f16"},
     {SHARED " <= select(table == window, 101376, 65536)",
      "warps need more shared memory than every device has (64 KB, those with a window 99 KB)"},
     {"acc == f32 || tile_m <= 4", "sums in f64 are for tile_m up to 4: registers"},
@@ -115,16 +124,17 @@ static const kiln_rule refusals[] = {
     "32 * (" TILES ") * (ceil_div(n, 16) * " CHUNK " + warps * (splits * (" FIXED " + 25 * (splits > 1))"              \
     " - 6 * " ELEMENTS " * tile_m * (splits - 1)))"
 
-/* The same of mma: 32 columns; a thread block's table, places and stores. Below sm_80 an mma takes half of the columns
- * and narrowing more; bf16 scales A, not the weights. */
+/* The same of mma: 32 columns; a thread block's table, places and stores; 1024 columns whose sums join a total. Below
+ * sm_80 an mma takes half of the columns and narrowing more; bf16 scales A, not the weights; tf32 widens both. */
 #define MMA_CHUNK                                                                                                      \
-    "(select(vector == 8, 225 + 11 * tile_m / 8, 224 + 14 * tile_m / 8) - 32 * (table == window)"                      \
-    " + (sm < 80) * (2 + tile_m) - select(a == bf16, 64 - tile_m, 0))"
+    "(select(vector == 8, 228 + 11 * tile_m / 8, 227 + 14 * tile_m / 8) - 32 * (table == window)"                      \
+    " + (sm < 80) * (2 + tile_m) - select(a == bf16, 64 - tile_m, 0) + select(" IS_TF32 ", (29 + 9 * tile_m) / 2, 0))"
+#define MMA_FOLDS "splits * (ceil_div(n, 32) / (32 * splits)) * (7 + 5 * tile_m)"
 #define MMA_FIXED                                                                                                      \
     "(select(vector == 8, 124 + 5 * tile_m, 112 + 47 * tile_m / 8) + 3 * (table == window) + 20 * (splits > 1))"
 #define MMA_INSTRUCTIONS                                                                                               \
     "256 * (" TILES ") * (ceil_div(n, 32) * " MMA_CHUNK " + splits * " MMA_FIXED                                       \
-    " + (splits > 1) * (2 + tile_m) + (sm < 80) * 2 * tile_m)"
+    " + " MMA_FOLDS " + (splits > 1) * (2 + tile_m) + (sm < 80) * 2 * tile_m)"
 #define INSTRUCTIONS "select(strategy == mma, " MMA_INSTRUCTIONS ", " SIMT_INSTRUCTIONS ")"
 
 /* As many rows as there are, up to 8, so that the weights are read once. With a workspace, parts until two thread
@@ -141,9 +151,11 @@ static const kiln_rule refusals[] = {
     WINDOW(condition " && " PARTS(rows, "4", columns), prefer ",tile_m=" rows ",splits=4"),                            \
     WINDOW(condition " && " PARTS(rows, "2", columns), prefer ",tile_m=" rows ",splits=2"),                            \
     WINDOW(condition, prefer ",tile_m=" rows ",splits=1")
+#define MATRIX_OF(scales, condition, rows)                                                                             \
+    ROWS(condition " && n % 8 == 0", rows, "64", "strategy=mma,scales=" scales ",vector=8"),                           \
+    ROWS(condition, rows, "64", "strategy=mma,scales=" scales ",vector=1")
 #define MATRIX(condition, rows)                                                                                        \
-    ROWS(condition " && n % 8 == 0", rows, "64", "strategy=mma,vector=8"),                                             \
-    ROWS(condition, rows, "64", "strategy=mma,vector=1")
+    MATRIX_OF("normal", "normal_scales == 1 && " condition, rows), MATRIX_OF("any", condition, rows)
 #define SINGLE(condition, rows) ROWS(condition, rows, "128", "strategy=simt")
 
 static const kiln_dispatch dispatch[] = {
@@ -156,6 +168,7 @@ static const kiln_dispatch dispatch[] = {
     SINGLE("m <= 4", "4"),
     SINGLE("m > 4", "8"),
     WINDOW("1", "strategy=simt,splits=1"),
+    WINDOW("1", "vector=1,splits=1,scales=any"),
     WINDOW("1", "vector=1,splits=1"),
     {"max_shared_bytes < 101376", "vector=1,table=near"},
     {"1", ""},
@@ -186,7 +199,8 @@ transposed_args transposed_declare_args(ptx_fn *f, const kiln_variant *v)
     a.m = ptx_param(f, PTX_U32, "m");
     a.n = ptx_param(f, PTX_U32, "n");
     a.k = ptx_param(f, PTX_U32, "k");
-    ptx_param(f, PTX_U64, "workspace_size"); /* for dispatch */
+    ptx_param(f, PTX_U64, "workspace_size"); /* for the rules and dispatch, like what follows */
+    ptx_param(f, PTX_U32, "normal_scales");
     return a;
 }
 
@@ -226,6 +240,6 @@ const kiln_family nf4_gemm_transposed_family = {
              .thread_instructions = INSTRUCTIONS,
              .elements = "m * n * k"},
     .min_sm = 75,
-    .variant_min_sm = "select(table == window || (strategy == mma && a == bf16), 80, 75)",
+    .variant_min_sm = "select(table == window || (strategy == mma && scales == any), 80, 75)",
     .emit = emit,
 };

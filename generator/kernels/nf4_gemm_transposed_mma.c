@@ -12,16 +12,21 @@
  * DECODING. A register of mma's A has two columns of one k, a byte of codes two k of one column: the words of two
  * columns are merged first, four instructions for 16 weights; then nf4_pairs.h's table gives a register per byte.
  *
- * SCALES. They differ along the reduction and along k, so they go into an operand. A scale is kept as two numbers of
- * A's type, rounded and the rest, and x * high + x * low is rounded once: with the table's rounding a product is within
- * two half ulps, besides half of the smallest number that there is for each of three roundings. One part alone would be
- * a third half ulp. In bf16 x is A, for the 64 k of a warp at once. In f16 it is the weight, since a gradient times a
- * scale is often below what f16 has.
+ * SCALES. They differ along the reduction and along k, so they go into an operand: into A, for the 64 k of a warp at once,
+ * where the type of products has f32's range. For bf16 that is bf16. A scale is kept as two numbers of it, rounded and the
+ * rest, and a * high + a * low is rounded once; one part alone would be a third half ulp beside this and the table's. For
+ * f16 it is tf32, which has f16's fraction: a is widened, times the scale in f32, and rounded once. A gradient times a
+ * scale is often below what f16 has, and so is a weight where its scale is small; neither is ever below what tf32 has.
+ * Products in f16 take half of the time, and are for callers who know their scales (scales normal): the weight takes the
+ * scale, in two parts as above.
+ *
+ * SUMS. A tensor core cuts what it adds, by the exponent of the largest, so that after many columns small products would
+ * leave no trace. Every 1024 columns the sums join a total in f32, and begin again at 0.
  *
  * INSTRUCTIONS per weight in the loop beside mma: 1.5 for decoding (1.0 in a window), 0.25 for merging, 1 for scales in
  * f16 and tile_m / 64 in bf16, 0.16 for loads of codes and scales, tile_m / 256 for those of A, 0.6 for the stages.
  * With vector 8, from sm_80 on: 3.6 (3.1) at tile_m 8 and 3.9 (3.4) at 64; bf16 2.7 (2.2) at 8, 3.2 (2.7) at 32, and as
- * f16 at 64.
+ * f16 at 64. In tf32 nothing is merged; widening weights takes 1, scaling A 5 * tile_m / 64 below sm_90, of machine code.
  */
 #include "nf4_gemm_transposed_mma.h"
 #include "narrow.h"
@@ -94,12 +99,19 @@ static void load_fragments_of_rows(transposed_mma *g, ptx_val from, uint32_t ste
     }
 }
 
+/* Words of columns, from `column` of the stage on. */
+static void load_codes(const transposed_mma *g, ptx_val from, uint32_t column, uint32_t count,
+                       ptx_val words[])
+{
+    for (uint32_t c = 0; c < count; c++)
+        words[c] = ptx_load(g->f, transposed_shared_at(g, PTX_U32, from, (column + c) * COLUMN_BYTES));
+}
+
 static void multiply_step(transposed_mma *g, const ptx_val from[3], uint32_t step)
 {
     ptx_fn *f = g->f;
     ptx_val words[4], merged[2][2], halves[4], scales[2][2], rows[MOST_GROUPS][2];
-    for (uint32_t c = 0; c < 4; c++)
-        words[c] = ptx_load(f, transposed_shared_at(g, PTX_U32, from[0], (step * STEP + c) * COLUMN_BYTES));
+    load_codes(g, from[0], step * STEP, 4, words);
     ptx_load_vec(f, 4, halves, transposed_shared_at(g, PTX_U32, from[1], step * STEP / 2 * 8), PTX_PLAIN);
     for (uint32_t pair = 0; pair < 2; pair++) {
         merge_columns(g, words[2 * pair], words[2 * pair + 1], merged[pair]);
@@ -121,6 +133,47 @@ static void multiply_step(transposed_mma *g, const ptx_val from[3], uint32_t ste
     }
 }
 
+/* A of two columns, a half of what a lane has of a step: widened and times their scales, as mma's B. */
+static void scale_rows(const transposed_mma *g, ptx_val words[][2], uint32_t half, const ptx_val scales[2],
+                       ptx_val rows[][2])
+{
+    ptx_fn *f = g->f;
+    for (uint32_t group = 0; group < g->groups; group++) {
+        ptx_val x[2];
+        widen_pair(f, PTX_F16, ptx_as(f, PTX_U32, words[group][half]), x);
+        for (uint32_t i = 0; i < 2; i++)
+            rows[group][i] = ptx_cvt_tf32(f, ptx_mul(f, x[i], scales[i]));
+    }
+}
+
+/* A register of mma's A is one weight here, so a byte of codes, two k of one column, is decoded as it is. The table's
+ * numbers of f16 are some of tf32. */
+static void multiply_step_in_tf32(transposed_mma *g, const ptx_val from[3], uint32_t step)
+{
+    ptx_fn *f = g->f;
+    ptx_val rows_of_step[MOST_GROUPS][2];
+    load_fragments_of_rows(g, from[2], step, rows_of_step);
+    for (uint32_t half = 0; half < 2; half++) {
+        ptx_val words[2], scales[2], rows[MOST_GROUPS][2];
+        const uint32_t column = step * STEP + 2 * half;
+        load_codes(g, from[0], column, 2, words);
+        ptx_load_vec(f, 2, scales, transposed_shared_at(g, PTX_F32, from[1], column * 4), PTX_PLAIN);
+        scale_rows(g, rows_of_step, half, scales, rows);
+        for (uint32_t fragment = 0; fragment < FRAGMENTS; fragment++) {
+            ptx_val weights[4];
+            for (uint32_t i = 0; i < 2; i++) {
+                ptx_val pair[2], x[2];
+                nf4_pairs_decode(&g->pairs, words[i], fragment, pair);
+                widen_pair(f, PTX_F16, pair[0], x);
+                for (uint32_t odd = 0; odd < 2; odd++)
+                    weights[2 * i + odd] = ptx_as(f, PTX_B32, x[odd]);
+            }
+            for (uint32_t group = 0; group < g->groups; group++)
+                ptx_mma_to(f, PTX_MMA_M16N8K8_TF32_F32, g->sum[fragment][group], weights, rows[group]);
+        }
+    }
+}
+
 static void multiply_chunk(transposed_mma *g)
 {
     ptx_fn *f = g->f;
@@ -129,7 +182,7 @@ static void multiply_chunk(transposed_mma *g)
     from[1] = ptx_add(f, g->scales_from, g->buffer);
     from[2] = ptx_add(f, g->a_from, g->buffer);
     for (uint32_t step = 0; step < STEPS; step++)
-        multiply_step(g, from, step);
+        (g->is_tf32 ? multiply_step_in_tf32 : multiply_step)(g, from, step);
 }
 
 static void clear_sums(transposed_mma *g)
@@ -141,13 +194,94 @@ static void clear_sums(transposed_mma *g)
                 g->sum[i][group][e] = ptx_var(f, ptx_f32(0));
 }
 
+static uint32_t total_words(const transposed_mma *g)
+{
+    return FRAGMENTS * g->groups * 4;
+}
+
+/* What one set of sums takes, of the part's: a power of two. */
+static uint32_t columns_of_sums(const transposed_mma *g)
+{
+    return FOLD * CHUNK * g->args.splits;
+}
+
+/* The total that is left after the sums of a column's set: in the half of the array that this bit chooses. ptxas would hold
+ * an array of which all is at known places in registers, and spill them. */
+static ptx_val total_of(const transposed_mma *g, ptx_val column)
+{
+    ptx_fn *f = g->f;
+    const uint32_t columns = columns_of_sums(g);
+    ptx_val parity = ptx_and(f, column, ptx_u32(columns));
+    return ptx_at(f, g->total, ptx_div(f, parity, ptx_u32(columns / total_words(g))));
+}
+
+/* The total so far joins the sums. */
+static void add_total(transposed_mma *g, ptx_val total)
+{
+    ptx_fn *f = g->f;
+    for (uint32_t i = 0; i < FRAGMENTS; i++) {
+        for (uint32_t group = 0; group < g->groups; group++) {
+            ptx_val before[4];
+            ptx_load_vec(f, 4, before, ptx_at_const(f, total, 4 * (i * g->groups + group)), PTX_PLAIN);
+            for (uint32_t e = 0; e < 4; e++)
+                ptx_add_to(f, g->sum[i][group][e], before[e]);
+        }
+    }
+}
+
+/* The sums become the total, and begin again at 0. */
+static void leave_total(transposed_mma *g, ptx_val total)
+{
+    ptx_fn *f = g->f;
+    for (uint32_t i = 0; i < FRAGMENTS; i++) {
+        for (uint32_t group = 0; group < g->groups; group++) {
+            ptx_store_vec(f, 4, ptx_at_const(f, total, 4 * (i * g->groups + group)), g->sum[i][group],
+                          PTX_PLAIN);
+            for (uint32_t e = 0; e < 4; e++)
+                ptx_set(f, g->sum[i][group][e], ptx_f32(0));
+        }
+    }
+}
+
+/* After a stage, of which `chunk` is the first column. */
+static void fold_sums(transposed_mma *g, ptx_val chunk)
+{
+    ptx_fn *f = g->f;
+    const uint32_t columns = columns_of_sums(g), last = columns - CHUNK * g->args.splits;
+    PTX_IF (f, ptx_eq(f, ptx_and(f, chunk, ptx_u32(last)), ptx_u32(last))) {
+        PTX_IF (f, ptx_ge(f, chunk, ptx_u32(columns))) {
+            add_total(g, total_of(g, ptx_xor(f, chunk, ptx_u32(columns))));
+        }
+        leave_total(g, total_of(g, chunk));
+    }
+}
+
+/* Of the thread block's part. */
+static ptx_val first_chunk(const transposed_mma *g)
+{
+    return g->args.splits == 1 ? ptx_u32(0) : ptx_mul(g->f, ptx_ctaid_z(g->f), ptx_u32(CHUNK));
+}
+
+/* Where there were as many stages as sums take, the rest joins the total. */
+static void add_last_total(transposed_mma *g)
+{
+    ptx_fn *f = g->f;
+    const uint32_t columns = columns_of_sums(g), turn = CHUNK * g->args.splits;
+    ptx_val start = first_chunk(g);
+    PTX_IF (f, ptx_lt(f, ptx_add(f, start, ptx_u32(columns - turn)), g->args.n)) {
+        ptx_val past_last = ptx_sub(f, ptx_add(f, g->args.n, ptx_u32(turn - 1)), start);
+        add_total(g, total_of(g, ptx_sub(f, past_last, ptx_u32(columns))));
+    }
+}
+
 static void multiply_columns(transposed_mma *g)
 {
     ptx_fn *f = g->f;
     const uint32_t turn = g->args.splits * CHUNK;
     clear_sums(g);
     g->buffer = ptx_var(f, ptx_u32(0));
-    ptx_val start = g->args.splits == 1 ? ptx_u32(0) : ptx_mul(f, ptx_ctaid_z(f), ptx_u32(CHUNK));
+    g->total = ptx_local(f, PTX_F32, 2 * total_words(g), 16);
+    ptx_val start = first_chunk(g);
     PTX_IF (f, ptx_lt(f, start, g->args.n)) {
         transposed_load_columns(g, start);
     }
@@ -160,7 +294,22 @@ static void multiply_columns(transposed_mma *g)
         }
         multiply_chunk(g);
         ptx_set(f, g->buffer, ptx_sub(f, ptx_u32(stage_bytes(g)), g->buffer));
+        fold_sums(g, chunk);
     }
+    add_last_total(g);
+}
+
+/* Before the loop, and again behind it where sums leave no registers for what both need. */
+static void place_thread(transposed_mma *g)
+{
+    ptx_fn *f = g->f;
+    g->tid = ptx_tid_x(f);
+    g->lane = ptx_laneid(f);
+    g->warp = ptx_warpid_x(f);
+    g->quad = ptx_shr(f, g->lane, ptx_u32(2));
+    g->member = ptx_and(f, g->lane, ptx_u32(3));
+    g->first_k = ptx_mul(f, ptx_ctaid_x(f), ptx_u32(TILE_K));
+    g->first_row = ptx_mul(f, ptx_ctaid_y(f), ptx_u32(8 * g->groups));
 }
 
 /* ---- results --------------------------------------------------------------------------------------------------- */
@@ -192,6 +341,8 @@ static void store_tile(transposed_mma *g)
 static void finish(transposed_mma *g)
 {
     ptx_fn *f = g->f;
+    if (g->groups == MOST_GROUPS || (g->args.splits > 1 && g->type == PTX_F16))
+        place_thread(g);
     if (g->args.splits == 1) {
         store_tile(g);
         return;
@@ -216,7 +367,11 @@ static transposed_mma open_product(ptx_fn *f, const kiln_variant *v)
     g.groups = kiln_int(v, "tile_m") / 8;
     g.vector = kiln_int(v, "vector");
     g.is_high_first = kiln_is(v, "nibbles", "high");
-    g.pairs = (nf4_pairs){.f = f, .type = g.type, .in_window = kiln_is(v, "table", "window")};
+    g.is_tf32 = g.type == PTX_F16 && kiln_is(v, "scales", "any");
+    g.pairs = (nf4_pairs){.f = f,
+                          .type = g.type,
+                          .is_high_first = g.is_tf32 && g.is_high_first, /* else merge_columns sees to it */
+                          .in_window = kiln_is(v, "table", "window")};
 
     g.args = transposed_declare_args(f, v);
     return g;
@@ -239,13 +394,7 @@ static void place_shared(transposed_mma *g)
 static void place(transposed_mma *g)
 {
     ptx_fn *f = g->f;
-    g->tid = ptx_tid_x(f);
-    g->lane = ptx_laneid(f);
-    g->warp = ptx_warpid_x(f);
-    g->quad = ptx_shr(f, g->lane, ptx_u32(2));
-    g->member = ptx_and(f, g->lane, ptx_u32(3));
-    g->first_k = ptx_mul(f, ptx_ctaid_x(f), ptx_u32(TILE_K));
-    g->first_row = ptx_mul(f, ptx_ctaid_y(f), ptx_u32(8 * g->groups));
+    place_thread(g);
     if (g->type == PTX_BF16)
         g->minus_zero = ptx_var(f, ptx_bits(PTX_BF16X2, 0x80008000));
     place_shared(g);
@@ -254,7 +403,8 @@ static void place(transposed_mma *g)
 void nf4_gemm_transposed_emit_mma(ptx_fn *f, const kiln_variant *v)
 {
     transposed_mma g = open_product(f, v);
-    ptx_min_blocks(f, g.groups <= 4 ? 2 : 1);
+    const bool is_tight = g.groups == 4 && g.vector == 1; /* its addresses of A leave two no registers */
+    ptx_min_blocks(f, g.groups <= 4 && !is_tight ? 2 : 1);
     place(&g);
     nf4_pairs_fill(&g.pairs, g.tid, THREADS, g.lane);
     transposed_place_columns(&g);

@@ -13,6 +13,7 @@ enum {
     CHUNK = 32,              /* columns of a stage */
     STEP = 16,               /* columns of an mma, or of two */
     STEPS = CHUNK / STEP,
+    FOLD = 1024 / CHUNK, /* stages that one set of sums takes: see nf4_gemm_transposed_mma.c */
     COLUMN_BYTES = TILE_K / 2,
     CODES_BYTES = CHUNK * COLUMN_BYTES,
     CODES_LOADS = CODES_BYTES / 16 / THREADS,
@@ -29,18 +30,18 @@ typedef struct transposed_mma {
     ptx_fn *f;
     ptx_type type, pair; /* f16, f16x2, or bf16 */
     uint32_t sm, groups, vector;
-    bool is_high_first;
+    bool is_high_first, is_tf32; /* products in tf32 of A in f16 */
 
     nf4_pairs pairs;
     transposed_args args;
     ptx_val tid, lane, warp, quad, member; /* of 8; of the lanes of four */
     ptx_val first_k, first_row, minus_zero;
     ptx_val codes_at, scales_at, a_at[MOST_GROUPS], a_column; /* where loads start, for column 0 */
-    ptx_val code_column, scale_column, column_bytes, scale_bytes, last_column;
+    ptx_val code_column, scale_column;
     ptx_val codes_to, scales_to, a_to, codes_from, scales_from, a_from; /* in the first of the buffers */
     ptx_val buffer;                                                     /* bytes to the one in use */
     ptx_val codes[CODES_LOADS][4], scales[2], a[MOST_GROUPS];           /* on the way */
-    ptx_val sum[FRAGMENTS][MOST_GROUPS][4];
+    ptx_val sum[FRAGMENTS][MOST_GROUPS][4], total; /* and in local memory what earlier ones came to */
 } transposed_mma;
 
 /* 32 columns, all threads of the thread block: where they are and go, into registers, from there into shared memory. */

@@ -30,8 +30,6 @@ static void place_codes(transposed_mma *g)
     ptx_val codes = ptx_at(f, g->args.packed, ptx_shr(f, ptx_min(f, k, most), ptx_u32(1)));
     g->codes_at = ptx_address(f, codes);
     g->code_column = ptx_shr(f, g->tid, ptx_u32(4));
-    g->column_bytes = ptx_shr(f, g->args.k, ptx_u32(1));
-    g->last_column = ptx_sub(f, g->args.n, ptx_u32(1));
 
     ptx_val turn = ptx_and(f, ptx_shr(f, g->code_column, ptx_u32(2)), ptx_u32(3));
     ptx_val group = ptx_xor(f, ptx_shr(f, unit, ptx_u32(1)), turn);
@@ -55,7 +53,6 @@ static void place_scales(transposed_mma *g)
     ptx_val blocks = ptx_shr(f, g->args.k, ptx_u32(6));
     ptx_val mine = ptx_add(f, first, block), last = ptx_sub(f, blocks, ptx_u32(1));
     g->scales_at = ptx_address(f, ptx_at(f, g->args.scale, ptx_min(f, mine, last)));
-    g->scale_bytes = ptx_shr(f, g->args.k, ptx_u32(4));
     ptx_val pair = ptx_shr(f, g->tid, ptx_u32(3));
     g->scale_column = ptx_shl(f, pair, ptx_u32(1));
     ptx_val to = ptx_mad(f, block, ptx_u32(SCALES_STRIDE), ptx_mul(f, pair, ptx_u32(8)));
@@ -107,14 +104,16 @@ void transposed_place_columns(transposed_mma *g)
 
 /* ---- 32 columns into registers --------------------------------------------------------------------------------- */
 
+/* Numbers that take an instruction are made here, and not kept over the loop: with 32 rows no register is left. */
 static void load_codes(transposed_mma *g, ptx_val chunk)
 {
     ptx_fn *f = g->f;
-    ptx_val first = ptx_add(f, chunk, g->code_column);
+    ptx_val column_bytes = ptx_shr(f, g->args.k, ptx_u32(1));
+    ptx_val first = ptx_add(f, chunk, g->code_column), last = ptx_sub(f, g->args.n, ptx_u32(1));
     for (uint32_t i = 0; i < CODES_LOADS; i++) {
         ptx_val words[4];
-        ptx_val column = ptx_min(f, ptx_add(f, first, ptx_u32(i * CHUNK / CODES_LOADS)), g->last_column);
-        ptx_val at = ptx_mad_wide(f, column, g->column_bytes, g->codes_at);
+        ptx_val column = ptx_min(f, ptx_add(f, first, ptx_u32(i * CHUNK / CODES_LOADS)), last);
+        ptx_val at = ptx_mad_wide(f, column, column_bytes, g->codes_at);
         ptx_load_vec(f, 4, words, ptx_pointer(f, PTX_GLOBAL, PTX_U32, at), PTX_NC | PTX_NO_ALLOCATE);
         for (uint32_t e = 0; e < 4; e++)
             ptx_set(f, g->codes[i][e], words[e]);
@@ -126,9 +125,10 @@ static void load_scales(transposed_mma *g, ptx_val chunk)
 {
     ptx_fn *f = g->f;
     ptx_val first = ptx_add(f, chunk, g->scale_column);
+    ptx_val scale_bytes = ptx_shr(f, g->args.k, ptx_u32(4));
     for (uint32_t i = 0; i < 2; i++) {
         ptx_val column = ptx_add(f, first, ptx_u32(i));
-        ptx_val at = ptx_mad_wide(f, column, g->scale_bytes, g->scales_at);
+        ptx_val at = ptx_mad_wide(f, column, scale_bytes, g->scales_at);
         ptx_val exists = ptx_lt(f, column, g->args.n);
         ptx_set(f, g->scales[i], ptx_f32(0));
         PTX_WHEN (f, exists) {
@@ -184,12 +184,16 @@ static void store_scales(transposed_mma *g)
 {
     ptx_fn *f = g->f;
     ptx_val halves[2], high[2], low[2];
+    ptx_val to = ptx_add(f, g->scales_to, g->buffer);
+    if (g->is_tf32) {
+        ptx_store_vec(f, 2, transposed_shared_at(g, PTX_F32, to, 0), g->scales, PTX_PLAIN);
+        return;
+    }
     halves[0] = narrow_pair(f, g->type, g->sm, g->scales[0], g->scales[1]);
     widen_pair(f, g->type, halves[0], high);
     for (uint32_t i = 0; i < 2; i++)
         low[i] = ptx_sub(f, g->scales[i], high[i]);
     halves[1] = narrow_pair(f, g->type, g->sm, low[0], low[1]);
-    ptx_val to = ptx_add(f, g->scales_to, g->buffer);
     ptx_store_vec(f, 2, transposed_shared_at(g, PTX_U32, to, 0), halves, PTX_PLAIN);
 }
 

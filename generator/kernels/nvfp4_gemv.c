@@ -1,6 +1,6 @@
 /* nvfp4_gemv: NVFP4 matrices times an NVFP4 vector each, c[m,l] = sum over k of A[m,k,l] * b[k,l]. */
-#include <kiln/families.h>
 #include "nvfp4.h"
+#include <kiln/families.h>
 
 /* clang-format off */
 static const kiln_param params[] = {
@@ -54,6 +54,8 @@ static const kiln_rule rules[] = {
 
 #define BLOCK_ROWS  "(8 / warps * rows)"
 #define GRID_X      "ceil_div(m, " BLOCK_ROWS ")"
+/* A thread block takes every 256th vector: 2048 warps have enough loads on the way on any device. A grid may have 65535. */
+#define GRID_Y      "min(l, 256)"
 #define UNROLL      "max(1, 4 / (rows * warps))"
 #define BLOCKS      "(lane_codes / 16)"
 #define STEP_BYTES  "(" BLOCKS " * (64 + select(decode == hardware, 1024, 512)))"
@@ -79,7 +81,7 @@ static const kiln_rule rules[] = {
 #define OF_CHUNK \
     "(256 * select(" TURN " == 1, 17, 19) - 64 * (8 / warps * min(warps, " STEPS ") + min(8, " DECODED ")))"
 #define SIMT_INSTRUCTIONS \
-    GRID_X " * min(l, 65535) * 256 * select(warps > 1, 34, 33) + " GRID_X " * l * (256 * " OF_BATCH \
+    GRID_X " * " GRID_Y " * 256 * select(warps > 1, 34, 33) + " GRID_X " * l * (256 * " OF_BATCH \
     " + select(warps > 1, " OF_JOIN ", 256 * (7 + " OF_STORE ")) + ceil_div(k, 16384) * " OF_CHUNK \
     " + 32 * (" DECODED " * (" OF_DECODING ") + " ALL_TURNS " * " OF_TURN ")) + l * m"
 
@@ -92,7 +94,7 @@ static const kiln_rule rules[] = {
     "))) + select(warps > 1, 256 + 128 * " TILES " + " BLOCK_ROWS " * (9 + 2 * warps + " OF_STORE "), 0))"
 #define MMA_OF_CHUNK "(5376 - 2 * min(256, k / 32) - 64 * (8 / warps * min(warps, k / 512)))"
 #define MMA_INSTRUCTIONS \
-    GRID_X " * min(l, 65535) * (256 * select(warps > 1, 51, 50) + 32) + " GRID_X " * l * (" MMA_OF_BATCH \
+    GRID_X " * " GRID_Y " * (256 * select(warps > 1, 51, 50) + 32) + " GRID_X " * l * (" MMA_OF_BATCH \
     " + ceil_div(k, 16384) * " MMA_OF_CHUNK " + k / 32 * " BY_DECODER("105", "98", "42") \
     " + 256 / warps * (k / 512) * (27 + " TILES " * " BY_DECODER("390", "358", "278") ")) + l * m"
 #define INSTRUCTIONS "select(strategy == mma, " MMA_INSTRUCTIONS ", " SIMT_INSTRUCTIONS ")"
@@ -155,7 +157,7 @@ const kiln_family nvfp4_gemv_family = {
     .rules = rules,
     .empty = "m == 0 || l == 0",
     .block = {"256"},
-    .grid = {GRID_X, "min(l, 65535)"},
+    .grid = {GRID_X, GRID_Y},
     .shared_bytes = "select(strategy == mma, 512 + 1152 * ceil_div(min(k, 16384), 512), " TURNS " * " TURN
                     " * " STEP_BYTES ")",
     .max_shared_bytes = "select(strategy == mma, 37376, 16384 / (32 * lane_codes) * " STEP_BYTES ")",

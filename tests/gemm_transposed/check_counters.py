@@ -65,7 +65,8 @@ def main():
     def sizes(params):
         for tiles, n, k in (map(int, shape.split(",")) for shape in shapes):
             m = tiles * int(params["tile_m"])
-            yield f"m={m},n={n},k={k},workspace_size={workspace_size(params, m, k)}"
+            yield (f"m={m},n={n},k={k},workspace_size={workspace_size(params, m, k)},"
+                   f"normal_scales={int(params['scales'] == 'normal')}")
 
     counters.check(profile, manifest, ["nf4_gemm_transposed/"], sizes, judge)
 

@@ -1,5 +1,5 @@
-"""The mistakes that are planted in the transposed NF4 products, as edits of their PTX for sm_75, bf16's for
-sm_80; tests/faults plants them."""
+"""The mistakes that are planted in the transposed NF4 products, as edits of their PTX for sm_75, bf16's and tf32's
+for sm_80; tests/faults plants them."""
 WRONG = r"elements are wrong.*\bout\["
 MEMORY = r"ILLEGAL_ADDRESS|outside"
 CHECK = r"LAUNCH_FAILED"  # what the checks find while it runs: races, reads of what nobody wrote
@@ -65,7 +65,7 @@ EIGHT_ROWS = [
      "add.u32 $a, $b, 0; mul.wide.u32 $c, $a, $d;", 1),
 ]
 
-# f16 with mma, eight rows, two parts of n
+# f16 with mma, eight rows, two parts of n; products in f16
 MATRIX = [
     ("columns of a pair exchanged", WRONG, "lop3.b32 $a, 0x0f0f0f0f, $b, $c, 202;",
      "lop3.b32 $a, 0x0f0f0f0f, $b, $c, 172;", 8),
@@ -96,13 +96,29 @@ MATRIX_BF16 = [
      "fma.rn.bf16x2 $e, $b, $c, $d;", 4),
 ]
 
-SIMT = "nf4_gemm_transposed/a={},acc=f32,nibbles=low,strategy=simt,tile_m={},warps=8,splits={},vector=1,table=near"
-MMA = "nf4_gemm_transposed/a={},acc=f32,nibbles=low,strategy=mma,tile_m=8,warps=8,splits=2,vector=1,table=near"
+# f16 with mma, eight rows, two parts of n, for sm_80; products in tf32
+MATRIX_TF32 = [
+    ("scale left out", WRONG, "mul.rn.f32 $a, $b, $c; cvt.rna", "mov.b32 $a, $b; cvt.rna", 8),
+    ("a times its scale cut, not rounded", WRONG, "cvt.rna.tf32.f32 $a, $b;", "mov.b32 $a, $b;", 8),
+    ("second k of a byte by the first's weight", WRONG, "cvt.f32.f16 $a, $b; cvt.f32.f16 $c, $d; mma",
+     "cvt.f32.f16 $a, $b; cvt.f32.f16 $c, $b; mma", 16),
+    ("sums of the total over each other", EITHER, "st.local.v4.f32 [$a+16], $v;", "st.local.v4.f32 [$a+32], $v;", 1),
+    ("total so far not joined", WRONG, "setp.ge.u32 $a, $b, 2048;", "setp.lt.u32 $a, $b, 2048;", 1),
+    ("total of the stages before the last ones", EITHER, "xor.b32 $a, $b, 2048; and.b32 $c, $a, 2048;",
+     "xor.b32 $a, $b, 2048; and.b32 $c, $b, 2048;", 1),
+    ("total left behind at the end", EITHER, "add.u32 $a, $b, 1984; setp.lt.u32 $c, $a, $d;",
+     "add.u32 $a, $b, 1984; setp.gt.u32 $c, $a, $d;", 1),
+]
+
+SIMT = "nf4_gemm_transposed/a={},acc=f32,nibbles=low,strategy=simt,tile_m={},warps=8,splits={},vector=1,table=near,scales=any"
+MMA = "nf4_gemm_transposed/a={},acc=f32,nibbles=low,strategy=mma,tile_m=8,warps=8,splits=2,vector=1,table=near,scales={}"
 FAULTS = {
     SIMT.format("f32", 1, 4): ONE_ROW,
     SIMT.format("f16", 8, 1): EIGHT_ROWS,
-    MMA.format("f16"): MATRIX,
-    MMA.format("bf16"): MATRIX_BF16,
+    MMA.format("f16", "normal"): MATRIX,
+    MMA.format("f16", "any"): MATRIX_TF32,
+    MMA.format("bf16", "any"): MATRIX_BF16,
 }
 OPTIONS = "--max-elements 800000"
-RUNS = [("a=bf16", "sm_80", "sm_80", OPTIONS), ("", "sm_75", "sm_75", OPTIONS)]
+RUNS = [("a=bf16", "sm_80", "sm_80", OPTIONS), ("a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=8,warps=8,splits=2,"
+        "vector=1,table=near,scales=any", "sm_80", "sm_80", OPTIONS), ("", "sm_75", "sm_75", OPTIONS)]

@@ -67,6 +67,38 @@ static void try_no_columns(arguments right)
     judge(memcmp(c, zero, sizeof c) == 0, "C is zero without columns", KILN_OK);
 }
 
+static bool picks(const arguments *a, const char *wanted)
+{
+    const kiln_kernel *kernel = NULL;
+    const kiln_status status = transposed_sample_nf4_gemm_transposed_pick(&loader, a, &kernel);
+    const bool is_right = status == KILN_OK && kernel && strstr(kernel->id, wanted);
+    if (!is_right)
+        printf("picked %s, not %s\n", kernel ? kernel->id : "nothing", wanted);
+    return is_right;
+}
+
+/* Products in f16 are for callers who know their scales; without that word tf32 serves, and before sm_80 CUDA cores. */
+static void try_scales(arguments right)
+{
+    const bool has_tf32 = loader.device.sm >= 80;
+    right.a = TRANSPOSED_SAMPLE_NF4_GEMM_TRANSPOSED_A_F16;
+    right.m = 33;
+    judge(picks(&right, has_tf32 ? "strategy=mma,tile_m=64,warps=8,splits=1,vector=1,table=near,scales=any"
+                                 : "strategy=simt,tile_m=8,"),
+          "f16, any scales", KILN_OK);
+    TRY(normal_scales = 2, KILN_ERROR_BAD_ARGUMENT, 0);
+    kiln_status status =
+        transposed_sample_nf4_gemm_transposed_f16_f32_low_mma_64_8_1_1_near_normal(&loader, NULL, &right);
+    judge(status == KILN_ERROR_BAD_ARGUMENT, "f16 products, any scales", status);
+    right.normal_scales = 1;
+    judge(picks(&right, "strategy=mma,tile_m=64,warps=8,splits=1,vector=1,table=near,scales=normal"),
+          "f16, normal scales", KILN_OK);
+    right.m = 2; /* where there are no products in f16 the word changes nothing */
+    judge(picks(&right, "strategy=simt,tile_m=2,"), "two rows, normal scales", KILN_OK);
+    right.a = TRANSPOSED_SAMPLE_NF4_GEMM_TRANSPOSED_A_F32;
+    judge(picks(&right, "strategy=simt,tile_m=2,"), "f32, normal scales", KILN_OK);
+}
+
 /* One row of 512 columns, so that four parts have columns for all warps: dispatch takes them where it may. */
 static void try_workspace(arguments right)
 {
@@ -100,6 +132,7 @@ int main(int argc, char **argv)
                              .k = K};
     try_all(right);
     try_no_columns(right);
+    try_scales(right);
     try_workspace(right);
     return end_calls();
 }

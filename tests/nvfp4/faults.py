@@ -10,6 +10,7 @@ EITHER = f"{UNWRITTEN}|{MEMORY}|{CHECK}"
 FOUR_ROWS = [
     # ---- which rows, which vector -----------------------------------------------------------------------------------
     ("every thread block makes the first rows", UNWRITTEN, "mov.u32 $a, %ctaid.x;", "mov.u32 $a, 0;", 1),
+    ("vectors behind the grid's left out", UNWRITTEN, "mov.u32 $a, %nctaid.y;", "mov.u32 $a, 0x7fffffff;", 1),
     ("thread blocks 31 rows apart", UNWRITTEN, "mul.lo.u32 $a, $b, 32; mad", "mul.lo.u32 $a, $b, 31; mad", 1),
     ("warps three rows apart", UNWRITTEN, "mad.lo.u32 $a, $b, 4, $c; sub", "mad.lo.u32 $a, $b, 3, $c; sub", 1),
     ("rows behind the last read", MEMORY, "min.u32 $a, $b, $c; cvt.u64.u32", "mov.u32 $a, $b; cvt.u64.u32", 4),

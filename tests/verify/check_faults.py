@@ -109,7 +109,7 @@ def check_healthy(program, driver):
 def check_command_line(program, driver):
     missing = "/nonexistent/libcuda.so.1"
     rows = [(["--help"], 0), (["--list"], 0), (["--list", "--filter", "nothing of this kind"], 2), (["--what"], 2),
-            (["--seed"], 2), (["--seed", "x"], 2), (["--device", "5"], 1), (["--filter", "axpy"], 0),
+            (["--input", "thresholds"], 0), (["--input", "nothing of this kind"], 1), (["--seed"], 2), (["--seed", "x"], 2), (["--device", "5"], 1), (["--filter", "axpy"], 0),
             (["--driver", missing], 1)]
     failed = 0
     for arguments, wanted in rows:

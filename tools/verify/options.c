@@ -37,6 +37,7 @@ void options_print_help(void)
         "                      with a whole tile\n"
         "  --inputs N          at each size N of the inputs in turn, the next ones at the next size "
         "(default: %s)\n"
+        "  --input NAME        only this one, as reports name it, at every size\n"
         "  --big N             one more size near N, whatever --max-elements says\n"
         "  --size NAME=N       only sizes at which this argument is N: those that are tried anyhow, or else\n"
         "                      the smallest of these with N in the argument's place\n"
@@ -80,6 +81,7 @@ static const struct option_row {
     {"--driver", OPTION_TEXT, offsetof(options, driver), 0, 0},
     {"--json", OPTION_TEXT, offsetof(options, json), 0, 0},
     {"--data", OPTION_TEXT, offsetof(options, data), 0, 0},
+    {"--input", OPTION_TEXT, offsetof(options, run.input), 0, 0},
     {"--sample", OPTION_SHARE, offsetof(options, sample), 0, UINT32_MAX},
     {"--size", OPTION_SIZE, offsetof(options, run.limits.only), 0, INT64_MAX},
     {"--device", OPTION_NUMBER, offsetof(options, device), 0, 1023},

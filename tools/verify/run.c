@@ -271,11 +271,21 @@ static size_t choose_inputs(runner *r, bool is_empty, const input_pattern *chose
     size_t count = 0, others = 0, seen = 0;
     for (const input_pattern *p = patterns; p->name; p++)
         others += !(p->flags & PATTERN_LARGE);
+    const char *only = r->options->input;
     for (const input_pattern *p = patterns; p->name && count < (is_empty ? 1 : MOST_INPUTS); p++)
-        if (!are_few || (p->flags & PATTERN_LARGE) || seen++ == r->other % others)
+        if (only ? strcmp(p->name, only) == 0
+                 : !are_few || (p->flags & PATTERN_LARGE) || seen++ == r->other % others)
             chosen[count++] = p;
     r->other += are_few;
     return count;
+}
+
+static bool has_input(const runner *r, const char *name)
+{
+    const input_pattern *p = family_patterns(r->row);
+    while (p->name && strcmp(p->name, name) != 0)
+        p++;
+    return p->name;
 }
 
 /* The first from `at` on, and round, with an expectation; `at` where none has. */
@@ -428,6 +438,10 @@ static bool run_sizes(runner *r, void (*progress)(const char *, uint64_t))
     const argument *asked = problem_find(&r->problem, only->name);
     if (only->name[0] && !(asked && problem_is_size(asked))) {
         conclude(r, RUN_SKIPPED, "it has no size %s", only->name);
+        return false;
+    }
+    if (r->options->input && !has_input(r, r->options->input)) {
+        conclude(r, RUN_SKIPPED, "it has no input \"%s\"", r->options->input);
         return false;
     }
     for (int i = 0; fine && i <= (asked ? MOST_DOUBLINGS_ASKED : MOST_DOUBLINGS); i++) {

@@ -28,7 +28,8 @@ enum { MOST_INPUTS = 64 };
 typedef struct run_options {
     uint64_t seed;
     size_limits limits;
-    uint64_t inputs; /* at each size, in turn; at most MOST_INPUTS, which is all of them */
+    uint64_t inputs;   /* at each size, in turn; at most MOST_INPUTS, which is all of them */
+    const char *input; /* only the one of this name; null: any */
 } run_options;
 
 /* False: the device is lost, and nothing more can be run. `progress` is called before each case; may be null. */

@@ -1,18 +1,19 @@
 /* NF4 matrix product: reference, bound, inputs and sizes.
  *
  * With r the exact sum of a*s*t (s the block's scale, t the table's entry), S the sum of |a*s*t|, u_T half an ulp of
- * C's type and L the longest chain of additions that a product goes through:
+ * C's type, d_T half of the smallest number that it has, and L the longest chain of additions that a product goes through,
+ * for all finite inputs of which no sum overflows, before or after the scale:
  *
- *     sums in f32     |C - r| <= (L + 3) * 2^-24 * S, and for 16-bit C u_T * |r| more
- *     sums in f64     |C - r| <= 2^-24 * |r| + (L + 3) * 2^-53 * S
+ *     sums in f32     |C - r| <= (L + 3) * 2^-24 * S + (sum of |s| + k + 1) * 2^-150, and for 16-bit C u_T * |r| + d_T more
+ *     sums in f64     |C - r| <= 2^-24 * |r| + (L + 3) * 2^-53 * S + 2^-150
  *
- *     matrix units    |C - r| <= u_T * |r| + (5 * 2^-20 + (L + 3) * 2^-24 + u_T) * S
+ *     tensor cores    |C - r| <= u_T * |r| + d_T + (5 * 2^-20 + (L + 3) * 2^-24 + u_T) * S + (sum of |s| + k + 1) * 2^-150
  *
- * since a product there is aligned with the largest and cut off, and the table is rounded to T. Random data must meet
+ * since the table is rounded to T, and a step of a tensor core cuts what it adds: 8 products, each by less than 2^-24 of
+ * the largest, and the sum by 2^-23, so that 64 of them, which then take their scale in f32, lose up to 80 * 2^-24. The
+ * terms with 2^-150 are what products and sums lose that are too small to be normal numbers of f32. Random data must meet
  * the bound with sqrt(L), and with 16-bit C all elements together, from 64 on,
  * ||C - r|| <= u_T * (||r|| + ||sqrt(sum of (a*s*t)^2)||).
- * Where numbers are too small to be normal each rounding may add half of the
- * smallest one, whatever the size of its operands; that is in the bound too, and is nothing elsewhere.
  */
 #include "nf4_gemm.h"
 
@@ -141,12 +142,19 @@ enum {
     GEMM_OVERFLOW,      /* C is infinite in f16 */
     GEMM_TINY_SCALE,    /* denormal scales */
     GEMM_ANY_SCALE,     /* scales over 40 powers of two, both signs, and 0 */
-    GEMM_LAST_BLOCK     /* all of A but the last block along K is 0 */
+    GEMM_LAST_BLOCK,    /* all of A but the last block along K is 0 */
+    GEMM_SMALL_SCALE,   /* scales down to the smallest normal number of f32, A large enough to show them */
+    GEMM_LARGE_SCALE, /* scales beyond f16, up to 2^100 where C has room for them, A small, and smaller than normal */
+    GEMM_ABSORBED, /* after a block's first each product is just below what a tensor core keeps beside that */
+    GEMM_SWALLOWED /* 1, 2^-60, -1, so that r is less than the sum's last place */
 };
 
-static double any_scale(random_stream s, uint64_t i)
+/* From 2^low to below 2^high, of both signs, and 0. */
+static double scale_between(int low, int high, random_stream s, uint64_t i)
 {
-    double magnitude = ldexp(1 + random_uniform(s, 2 * i), (int)random_below(random_fork(s, 1), i, 41) - 20);
+    const uint64_t exponents = (uint64_t)(high - low);
+    double magnitude =
+        ldexp(1 + random_uniform(s, 2 * i), (int)random_below(random_fork(s, 1), i, exponents) + low);
     return random_below(random_fork(s, 2), i, 16) == 0 ? 0
            : random_bits(s, 2 * i + 1) & 1             ? -magnitude
                                                        : magnitude;
@@ -156,10 +164,16 @@ static double scale_of(element_type of_a, int kind, random_stream s, uint64_t i)
 {
     switch (kind) {
     case GEMM_ANY_SCALE:
-        return any_scale(s, i);
+        return scale_between(-20, 21, s, i);
+    case GEMM_SMALL_SCALE:
+        return scale_between(-126, -12, s, i);
+    case GEMM_LARGE_SCALE:
+        return scale_between(16, of_a == ELEMENT_F16 ? 28 : 100, s, i);
     case GEMM_TINY_SCALE:
         return 0x1p-149 * (double)random_below(s, i, 65);
     case GEMM_CANCELLING:
+    case GEMM_ABSORBED:
+    case GEMM_SWALLOWED:
     case GEMM_OVERFLOW:
         return 1;
     case GEMM_LARGE:
@@ -188,6 +202,29 @@ static double one_hot(random_stream s, uint64_t row, uint64_t column, uint64_t k
     return column == random_below(s, row, k) ? 1 : 0;
 }
 
+/* Just less than 2^-24 of the block's first, by the bits that A has. */
+static double absorbed(element_type type, uint64_t i)
+{
+    return i % BLOCK == 0 ? 0x1p12 : (1 - number_unit(type)) * 0x1p-12;
+}
+
+static double swallowed(element_type type, uint64_t i)
+{
+    const double small = type == ELEMENT_F16 ? 0x1p-24 : 0x1p-60;
+    return i % 3 == 0 ? 1 : i % 3 == 1 ? small : -1;
+}
+
+/* A where scales are small, and where they are large; of three in f32 and bf16 one is too small to be normal. */
+static double beside_small(element_type type, random_stream s, uint64_t i)
+{
+    return random_normal(s, i) * (type == ELEMENT_F16 ? 0x1p13 : 0x1p90);
+}
+
+static double beside_large(element_type type, random_stream s, uint64_t i)
+{
+    return random_normal(s, i) * (type == ELEMENT_F16 ? 0x1p-20 : i % 3 == 0 ? 0x1p-128 : 0x1p-70);
+}
+
 static void fill_a(problem *p, argument *in, int kind, random_stream s)
 {
     uint64_t k = problem_integer(p, "k");
@@ -208,6 +245,14 @@ static void fill_a(problem *p, argument *in, int kind, random_stream s)
             element_set(type, in->host, i, type == ELEMENT_F16 ? number_largest(type) : 1);
         else if (kind == GEMM_LAST_BLOCK && i % k + BLOCK < k)
             element_set(type, in->host, i, 0);
+        else if (kind == GEMM_SMALL_SCALE)
+            element_set(type, in->host, i, beside_small(type, s, i));
+        else if (kind == GEMM_LARGE_SCALE)
+            element_set(type, in->host, i, beside_large(type, s, i));
+        else if (kind == GEMM_ABSORBED)
+            element_set(type, in->host, i, absorbed(type, i % k));
+        else if (kind == GEMM_SWALLOWED)
+            element_set(type, in->host, i, swallowed(type, i % k));
     }
 }
 
@@ -221,28 +266,33 @@ static void make(problem *p, const input_pattern *pattern, random_stream s)
     for (uint64_t i = 0; i < scale->count; i++)
         element_set(scale->about->type, scale->host, i, scale_of(in->about->type, kind, of_scales, i));
     inputs_fill_bytes(packed, random_fork(s, 3));
-    if (kind == GEMM_CANCELLING || kind == GEMM_OVERFLOW || kind == GEMM_LIMIT)
+    if (kind == GEMM_CANCELLING || kind == GEMM_OVERFLOW || kind == GEMM_LIMIT || kind == GEMM_ABSORBED ||
+        kind == GEMM_SWALLOWED)
         memset(packed->host, kind == GEMM_CANCELLING ? 0x22 : 0xff, packed->bytes);
 }
 
 /* clang-format off */
 static const input_pattern patterns[] = {
-    {"normal",     PATTERN_RANDOM | PATTERN_LARGE, INPUT_NORMAL},
-    {"one-hot",    PATTERN_LARGE,                  GEMM_ONE_HOT},
-    {"last-block", 0,                              GEMM_LAST_BLOCK},
-    {"uniform",    PATTERN_RANDOM,                 INPUT_UNIFORM},
-    {"real",       PATTERN_LARGE,                  INPUT_REAL},
-    {"cancelling", 0,                              GEMM_CANCELLING},
-    {"denormal",   0,                              INPUT_DENORMAL},
-    {"tiny-scale", 0,                              GEMM_TINY_SCALE},
-    {"any-scale",  PATTERN_LARGE,                  GEMM_ANY_SCALE},
-    {"large",      0,                              GEMM_LARGE},
-    {"limit",      0,                              GEMM_LIMIT},
-    {"overflow",   0,                              GEMM_OVERFLOW},
-    {"zero",       0,                              INPUT_ZERO},
-    {"huge-tiny",  0,                              INPUT_HUGE_TINY},
-    {"nonfinite",  PATTERN_NONFINITE,              INPUT_NONFINITE},
-    {NULL,         0,                              0},
+    {"normal",      PATTERN_RANDOM | PATTERN_LARGE,  INPUT_NORMAL},
+    {"one-hot",     PATTERN_LARGE,                   GEMM_ONE_HOT},
+    {"small-scale", PATTERN_LARGE,                   GEMM_SMALL_SCALE},
+    {"last-block",  0,                               GEMM_LAST_BLOCK},
+    {"absorbed",    PATTERN_LARGE,                   GEMM_ABSORBED},
+    {"large-scale", 0,                               GEMM_LARGE_SCALE},
+    {"swallowed",   0,                               GEMM_SWALLOWED},
+    {"uniform",     PATTERN_RANDOM,                  INPUT_UNIFORM},
+    {"real",        PATTERN_LARGE,                   INPUT_REAL},
+    {"cancelling",  0,                               GEMM_CANCELLING},
+    {"denormal",    0,                               INPUT_DENORMAL},
+    {"tiny-scale",  0,                               GEMM_TINY_SCALE},
+    {"any-scale",   PATTERN_LARGE,                   GEMM_ANY_SCALE},
+    {"large",       0,                               GEMM_LARGE},
+    {"limit",       0,                               GEMM_LIMIT},
+    {"overflow",    0,                               GEMM_OVERFLOW},
+    {"zero",        0,                               INPUT_ZERO},
+    {"huge-tiny",   0,                               INPUT_HUGE_TINY},
+    {"nonfinite",   PATTERN_NONFINITE,               INPUT_NONFINITE},
+    {NULL,          0,                               0},
 };
 /* clang-format on */
 

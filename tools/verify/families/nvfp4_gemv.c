@@ -305,12 +305,17 @@ static const input_pattern patterns[] = {
 
 /* ---- sizes ------------------------------------------------------------------------------------------------------ */
 
-static void add(size_plan *plan, uint64_t m, uint64_t k, uint64_t l, uint64_t b_rows)
+static void set(size_plan *plan, uint64_t m, uint64_t k, uint64_t l, uint64_t b_rows)
 {
     problem_find(plan->problem, "m")->integer = m;
     problem_find(plan->problem, "k")->integer = k;
     problem_find(plan->problem, "l")->integer = l;
     problem_find(plan->problem, "b_rows")->integer = b_rows;
+}
+
+static void add(size_plan *plan, uint64_t m, uint64_t k, uint64_t l, uint64_t b_rows)
+{
+    set(plan, m, k, l, b_rows);
     size_plan_add(plan);
 }
 
@@ -344,6 +349,9 @@ static void plan_sizes(size_plan *plan)
     add(plan, 2 * tile + 3, 1056, 3, 0);
     add(plan, 67, 48, 3, 0);
     add(plan, 17, 2048, 4, 0);
+    /* more vectors than the grid has rows of thread blocks, of which some then take two */
+    set(plan, 1, is_mma(p) ? 512 : parameter(p, "lane_codes"), 256 + 3, 1);
+    size_plan_add_always(plan);
     if (plan->limits.is_full) {
         add(plan, 1, 32, 65537, 1);
         add(plan, 129, 7168, 2, 128);
