@@ -1,8 +1,8 @@
 /* nf4_gemm: a matrix times NF4 weights, C[m,n] = A[m,k] * B[k,n]. */
 #include "nf4_gemm.h"
 
-#include <kiln/families.h>
 #include "nf4_gemm_mma_rules.h"
+#include <kiln/families.h>
 
 /* clang-format off */
 static const kiln_param params[] = {
@@ -177,6 +177,19 @@ const kiln_family nf4_gemm_family = {
     .name = "nf4_gemm",
     .summary = "a matrix times NF4 weights: C[m,n] = A[m,k] * B[k,n]",
     .source = "QLoRA (arXiv:2305.14314)",
+    .accuracy =
+        "an element is within (L + 3) * 2^-24 of S, the sum of its products' magnitudes, L = 34 + slices + "
+        "ceil(ceil(k / 256) / slices), from tile_m 16 on 63 + slices + ceil(ceil(k / 64) / slices), plus one "
+        "rounding "
+        "to a 16-bit type; with sums in f64 within 2^-24 of itself and (L + 3) * 2^-53 of S; with mma within "
+        "u + "
+        "5 * 2^-20 + (L + 3) * 2^-24 of S, plus one rounding, u half an ulp of the type, L = slices + splits "
+        "+ "
+        "ceil(ceil(k / 64) / (slices * splits)); where nothing overflows, "
+        "with "
+        "2^-150 * (k + 1 + sum |scale|) more for products and sums that are not normal numbers of f32, and "
+        "half of "
+        "the least number of C's type",
     .nonfinite =
         "as the arithmetic goes: a NaN or an infinity in a row of A, or in a scale, makes what it has "
         "part in one too; other rows and columns are as without it. Up to 64 products with codes' "
