@@ -48,8 +48,10 @@ def partial_sums(tile_n, columns):
 
 def product(workspace, fits):
     """NF4 weights, past any L2 cache where that is what takes time. bf16 is left out: it takes what f16 does."""
+    def shape(m, n, k):
+        return {"m": m, "n": n, "k": k, "normal_scales": lambda parameters: int(parameters.get("scales") == "normal")}
     return Row(timed={"nibbles": ["low"], "acc": ["f32"], "a": ["f32", "f16"]}, shown={"a": ["f16"], "m": ["1", "16", "64"], "n": ["2560", "6912"]},
-               shapes=[{"m": m, "n": n, "k": k} for n, k in NK for m in ROWS], quick={"m": 3, "n": 67, "k": 2560},
+               shapes=[shape(m, n, k) for n, k in NK for m in ROWS], quick=shape(3, 67, 2560),
                fits=fits, workspace=workspace,
                baselines=["torch_matmul", "torch_lookup_matmul", "bitsandbytes_matmul"])
 
@@ -137,7 +139,7 @@ def sizes_of(shape, names, variant):
 def work(variant, sizes):
     """"nf4_gemm/a=f16 m=1 n=64 k=64": what is the same for all tiles and strategies, and for a baseline."""
     given = [f"{name}={value}" for name, value in parameters(variant).items() if name in CONTRACT]
-    shape = [f"{name}={size}" for name, size in sizes.items() if name != "workspace_size"]
+    shape = [f"{name}={size}" for name, size in sizes.items() if name not in ("workspace_size", "normal_scales")]
     return " ".join([variant.partition("/")[0] + "/" + ",".join(given), *shape])
 
 

@@ -17,7 +17,8 @@ static uint64_t align_up(uint64_t bytes)
 
 /* ---- the shape --------------------------------------------------------------------------------------------------- */
 
-static bool set_size(problem *p, const char *word, size_t length, char *error, size_t error_bytes)
+static bool set_size(problem *p, const char *word, size_t length, bool is_said[MAX_ARGS], char *error,
+                     size_t error_bytes)
 {
     char name[64], *end;
     size_t name_length = strcspn(word, "=");
@@ -25,8 +26,8 @@ static bool set_size(problem *p, const char *word, size_t length, char *error, s
     argument *a = name_length < length ? problem_find(p, name) : NULL;
     if (a && problem_is_size(a)) {
         a->integer = strtoull(word + name_length + 1, &end, 10);
-        if (end == word + length && a->integer > 0)
-            return true;
+        if (end == word + length && end > word + name_length + 1)
+            return is_said[a - p->args] = true;
     }
     snprintf(error, error_bytes, "'%.*s' is no size of this kernel", (int)length, word);
     return false;
@@ -34,14 +35,15 @@ static bool set_size(problem *p, const char *word, size_t length, char *error, s
 
 static bool read_shape(problem *p, const char *shape, char *error, size_t error_bytes)
 {
+    bool is_said[MAX_ARGS] = {false};
     for (shape += strspn(shape, " "); *shape; shape += strspn(shape, " ")) {
         size_t length = strcspn(shape, " ");
-        if (!set_size(p, shape, length, error, error_bytes))
+        if (!set_size(p, shape, length, is_said, error, error_bytes))
             return false;
         shape += length;
     }
     for (size_t i = 0; i < p->arg_count; i++) {
-        if (problem_is_size(&p->args[i]) && p->args[i].integer == 0) {
+        if (problem_is_size(&p->args[i]) && !is_said[i]) {
             snprintf(error, error_bytes, "the shape does not say %s", p->args[i].about->name);
             return false;
         }

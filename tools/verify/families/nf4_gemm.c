@@ -311,7 +311,7 @@ static uint64_t workspace_size(const problem *p, uint64_t m, uint64_t n)
     return splits > 1 ? tiles(m, tile_m) * tiles(n, tile_n) * splits * tile_m * tile_n : 0;
 }
 
-static void add(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
+static void set(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
 {
     m = size_plan_value(plan, "m", m);
     n = size_plan_value(plan, "n", n);
@@ -320,7 +320,24 @@ static void add(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
     problem_find(plan->problem, "m")->integer = m;
     problem_find(plan->problem, "n")->integer = n;
     problem_find(plan->problem, "k")->integer = k;
+}
+
+static void add(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
+{
+    set(plan, m, n, k);
     size_plan_add(plan);
+}
+
+/* A whole tile, and a column of the next, with so long a k that every warp has several rounds of its loop, or else one: on
+ * fewer blocks of k most of the loop does nothing. */
+static void add_whole_loop(size_plan *plan, uint64_t tile_m, uint64_t tile_n, uint64_t turn)
+{
+    enum { MOST = 200000 }; /* elements */
+    uint64_t k = turn + 5 * BLOCK;
+    while (k > turn / 2 && k * (tile_n / 2 + tile_m) > MOST)
+        k -= BLOCK;
+    set(plan, tile_m, tile_n + 1, k);
+    size_plan_add_always(plan);
 }
 
 /* More tiles of columns than thread blocks: they go over several, if only to write zeros. */
@@ -358,6 +375,7 @@ static void plan_sizes(size_plan *plan)
     for (uint64_t k = turn - BLOCK; k <= turn + BLOCK; k += BLOCK)
         add(plan, 2, 5, k);
     add(plan, tile_m, 7, 2 * turn + 256);
+    add_whole_loop(plan, tile_m, tile_n, turn);
     add(plan, 3, 67, 2560);
     add(plan, 1, 3, 6912);
     add(plan, 1, 3, 8192 + 2 * BLOCK);
