@@ -328,8 +328,8 @@ static void add(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
     size_plan_add(plan);
 }
 
-/* A whole tile, and a column of the next, with so long a k that every warp has several rounds of its loop, or else one: on
- * fewer blocks of k most of the loop does nothing. */
+/* Whole tiles, with so long a k that every warp has several rounds of its loop, or else one: on fewer blocks of k most of
+ * the loop does nothing. Two sizes, so that there are two inputs. */
 static void add_whole_loop(size_plan *plan, uint64_t tile_m, uint64_t tile_n, uint64_t turn)
 {
     enum { MOST = 200000 }; /* elements */
@@ -337,6 +337,8 @@ static void add_whole_loop(size_plan *plan, uint64_t tile_m, uint64_t tile_n, ui
     while (k > turn / 2 && k * (tile_n / 2 + tile_m) > MOST)
         k -= BLOCK;
     set(plan, tile_m, tile_n + 1, k);
+    size_plan_add_always(plan);
+    set(plan, tile_m, tile_n, k - BLOCK);
     size_plan_add_always(plan);
 }
 
