@@ -101,12 +101,12 @@ void emu_async_wait(emu_block *b, uint32_t thread, uint32_t pending, bool all)
         return;
     uint32_t groups = a->groups[thread], done = groups > pending ? groups - pending : 0;
     for (size_t n = 0; n < a->count; n++) {
-        emu_copy c = a->copies[n];
-        bool leaves = c.thread == thread && (c.bytes ? all || c.group < done : !is_held(a, kept, &c));
+        const emu_copy *c = &a->copies[n];
+        bool leaves = c->thread == thread && (c->bytes ? all || c->group < done : !is_held(a, kept, c));
         if (leaves)
-            complete(b, &c, b->watch && is_tracked(a, n, thread));
-        else
-            a->copies[kept++] = c;
+            complete(b, c, b->watch && is_tracked(a, n, thread));
+        else if (kept++ != n)
+            a->copies[kept - 1] = *c;
     }
     a->count = kept;
     if (b->watch)

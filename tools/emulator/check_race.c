@@ -35,7 +35,10 @@ void emu_race_start(emu_block *b)
     r->run = new_run();
     r->time = 1;
     r->clocks = b->warp_count * (b->watch->plans->copies_arrive ? 2 : 1);
-    r->shared = emu_alloc((b->shared_bytes / 4 + 8) * sizeof(emu_race_cell));
+    r->shared = l->race_grid->spare;
+    l->race_grid->spare = NULL;
+    if (!r->shared)
+        r->shared = emu_alloc((b->shared_bytes / 4 + 8) * sizeof(emu_race_cell));
 }
 
 void emu_race_free(emu_block *b)
@@ -43,14 +46,16 @@ void emu_race_free(emu_block *b)
     struct emu_race *r = b->watch->race;
     if (!r)
         return;
+    free(b->launch->race_grid->spare);
+    b->launch->race_grid->spare = r->shared;
     free(r->grid);
-    free(r->shared);
     free(r);
 }
 
 void emu_race_launch_end(emu_launch *l)
 {
     if (l->race_grid) {
+        free(l->race_grid->spare);
         emu_read_only_free(l->race_grid);
         emu_arena_free(&l->race_grid->arena);
     }
@@ -58,11 +63,14 @@ void emu_race_launch_end(emu_launch *l)
     l->race_grid = NULL;
 }
 
-static void know_own_warp(struct emu_race *r, unsigned warp)
+/* Every lane knows of every other up to a time. */
+static void know_own_warp(struct emu_race *r, unsigned warp, uint32_t time)
 {
-    for (unsigned i = 0; i < EMU_LANES; i++)
+    for (unsigned i = 0; i < EMU_LANES; i++) {
         for (unsigned k = 0; k < EMU_LANES; k++)
-            r->of[warp].lanes[i][k] = r->time;
+            emu_race_raise(&r->of[warp].lanes[i][k], time);
+        emu_race_raise(&r->of[warp].all[i], time);
+    }
 }
 
 static size_t grid_index(const emu_block *b, uint64_t block, unsigned clock)
@@ -82,9 +90,8 @@ void emu_race_acquire(emu_warp *w, const emu_race_place *p, bool wide)
         if (p->wide)
             emu_race_raise(&own[v], p->wide[grid_index(b, b->index, v)]);
     }
-    for (unsigned i = 0; i < EMU_LANES && own[w->id] != before; i++)
-        for (unsigned k = 0; k < EMU_LANES; k++)
-            emu_race_raise(&r->of[w->id].lanes[i][k], own[w->id]);
+    if (own[w->id] != before)
+        know_own_warp(r, w->id, own[w->id]);
     if (!wide || !p->wide)
         return;
     if (!r->grid)
@@ -151,7 +158,7 @@ void emu_race_leave(emu_warp *w, const uint32_t *clock)
         return;
     for (unsigned v = 0; v < r->clocks; v++)
         emu_race_raise(&r->known[w->id][v], clock[v]);
-    know_own_warp(r, w->id);
+    know_own_warp(r, w->id, r->time);
     acquire_reads(w, true);
     r->time++;
 }
@@ -159,15 +166,21 @@ void emu_race_leave(emu_warp *w, const uint32_t *clock)
 void emu_race_warp_sync(emu_warp *w, uint32_t lanes)
 {
     struct emu_race *r = w->block->watch->race;
-    uint32_t all[EMU_LANES] = {0};
+    uint32_t known[EMU_LANES] = {0}, least = UINT32_MAX;
     if (!r)
         return;
-    for (unsigned i = 0; i < EMU_LANES; i++)
-        for (unsigned k = 0; (lanes >> i & 1) && k < EMU_LANES; k++)
-            emu_race_raise(&all[k], lanes >> k & 1 ? r->time : r->of[w->id].lanes[i][k]);
-    for (unsigned i = 0; i < EMU_LANES; i++)
-        if (lanes >> i & 1)
-            memcpy(r->of[w->id].lanes[i], all, sizeof all);
+    for (unsigned k = 0; k < EMU_LANES; k++) {
+        for (unsigned i = 0; i < EMU_LANES; i++)
+            if (lanes >> i & 1)
+                emu_race_raise(&known[k], lanes >> k & 1 ? r->time : r->of[w->id].lanes[i][k]);
+        least = known[k] < least ? known[k] : least;
+    }
+    for (unsigned i = 0; i < EMU_LANES; i++) {
+        if (!(lanes >> i & 1))
+            continue;
+        memcpy(r->of[w->id].lanes[i], known, sizeof known);
+        r->of[w->id].all[i] = least;
+    }
     r->time++;
 }
 
@@ -243,8 +256,10 @@ static bool is_ordered(const emu_warp *w, const emu_race_record *o, uint32_t lan
         return r->grid && r->grid[grid_index(b, o->block, o->clock)] >= o->time;
     if (o->clock != w->id)
         return r->known[w->id][o->clock] >= o->time;
-    for (unsigned k = 0; k < EMU_LANES; k++)
-        if ((o->lanes >> k & 1) && k != lane && r->of[w->id].lanes[lane][k] < o->time)
+    if (r->of[w->id].all[lane] >= o->time)
+        return true;
+    for (uint32_t others = o->lanes & ~(1u << lane); others; others &= others - 1)
+        if (r->of[w->id].lanes[lane][__builtin_ctz(others)] < o->time)
             return false;
     return true;
 }
@@ -421,6 +436,14 @@ static void synchronise(access *a, uint64_t run, bool wide)
         emu_race_release_fenced(a->warp, p, a->lane, wide);
 }
 
+/* What is left of another run. */
+static void forget(emu_race_cell *c, uint64_t run)
+{
+    c->run = run;
+    c->write.time = c->reads[0].time = c->reads[1].time = 0;
+    c->write.pending = c->reads[0].pending = c->reads[1].pending = 0;
+}
+
 static void check_lane(access *a, bool strong, bool wide)
 {
     emu_warp *w = a->warp;
@@ -445,7 +468,7 @@ static void check_lane(access *a, bool strong, bool wide)
         if (!c)
             return;
         if (c->run != run)
-            *c = (emu_race_cell){.run = run};
+            forget(c, run);
         a->now.bytes = 0;
         for (unsigned k = 0; k < 4; k++)
             a->now.bytes |= (uint8_t)((word + k >= a->at && word + k < a->at + a->bytes) << k);

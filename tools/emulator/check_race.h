@@ -39,6 +39,7 @@ struct emu_race_grid {
     emu_race_place *places[4096];
     struct emu_read_only *read_only;
     uint64_t run;
+    emu_race_cell *spare; /* those of a block that has ended, for the next one; NULL: none */
 };
 
 #define EMU_RACE_READS 16
@@ -49,7 +50,8 @@ struct emu_race {
     unsigned clocks;                                 /* of each block */
     uint32_t known[EMU_RACE_WARPS][EMU_RACE_CLOCKS]; /* by warp */
     struct {
-        uint32_t lanes[EMU_LANES][EMU_LANES];
+        uint32_t lanes[EMU_LANES][EMU_LANES]; /* what each knows of each */
+        uint32_t all[EMU_LANES];              /* and of all: the least of those */
         uint32_t fenced[EMU_LANES]; /* time of the last fence; 0: none */
         uint8_t fence_scope[EMU_LANES];
         emu_race_place *read[EMU_RACE_READS]; /* by strong reads since the last fence */

@@ -69,28 +69,42 @@ static inline void set_d(const emu_warp *w, const emu_mma *f, const uint32_t *d,
         ((uint32_t *)emu_lanes(w, d[i]))[lane] = bits;
 }
 
+/* Inline, for types that are known where it is compiled. */
+__attribute__((always_inline)) static inline void read_vectors(const emu_warp *w, const emu_mma *f,
+                                                               const fragments *g, unsigned of_a,
+                                                               unsigned of_b, tensor_vector *a,
+                                                               tensor_vector *b)
+{
+    unsigned bits = emu_element_bits(of_a), each = 32 / bits;
+    uint32_t low = bits == 32 ? UINT32_MAX : (1u << bits) - 1;
+    for (unsigned n = 0; n < g->a_count * each; n++)
+        for (unsigned lane = 0; lane < EMU_LANES; lane++) {
+            fragment_place at = place_in_a(f, each, lane, n / each, n % each);
+            tensor_set(&a[at.row], at.k, of_a, word_of(w, g->a[n / each], lane) >> n % each * bits & low);
+        }
+    for (unsigned n = 0; n < g->b_count * each; n++)
+        for (unsigned lane = 0; lane < EMU_LANES; lane++) {
+            fragment_place at = place_in_b(each, lane, n / each, n % each);
+            tensor_set(&b[at.row], at.k, of_b, word_of(w, g->b[n / each], lane) >> n % each * bits & low);
+        }
+}
+
 static void multiply_float(emu_warp *w, const emu_op *op, uint32_t mask)
 {
     emu_mma f = emu_mma_of(op);
     fragments g = fragments_of(op, &f);
     tensor_model model = tensor_model_of(w->block->launch->device_number, &f);
     tensor_vector a[MOST_ROWS], b[COLUMNS];
-    unsigned bits = emu_element_bits(f.a), each = 32 / bits;
-    uint32_t low = bits == 32 ? UINT32_MAX : (1u << bits) - 1;
     for (unsigned n = 0; n < f.m; n++)
         a[n].is_special = false;
     for (unsigned n = 0; n < COLUMNS; n++)
         b[n].is_special = false;
-    for (unsigned lane = 0; lane < EMU_LANES; lane++) {
-        for (unsigned n = 0; n < g.a_count * each; n++) {
-            fragment_place at = place_in_a(&f, each, lane, n / each, n % each);
-            tensor_set(&a[at.row], at.k, f.a, word_of(w, g.a[n / each], lane) >> n % each * bits & low);
-        }
-        for (unsigned n = 0; n < g.b_count * each; n++) {
-            fragment_place at = place_in_b(each, lane, n / each, n % each);
-            tensor_set(&b[at.row], at.k, f.b, word_of(w, g.b[n / each], lane) >> n % each * bits & low);
-        }
-    }
+    if (f.a == EMU_EL_F16)
+        read_vectors(w, &f, &g, EMU_EL_F16, EMU_EL_F16, a, b);
+    else if (f.a == EMU_EL_BF16)
+        read_vectors(w, &f, &g, EMU_EL_BF16, EMU_EL_BF16, a, b);
+    else
+        read_vectors(w, &f, &g, f.a, f.b, a, b);
     ACTIVE_LANES(mask)
     {
         uint32_t d[4];

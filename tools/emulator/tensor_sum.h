@@ -30,10 +30,11 @@ typedef struct tensor_model {
     bool unpacks;        /* fp8 by way of f16 */
 } tensor_model;
 
-/* A row of A or a column of B: magnitude / 2^10 * 2^exponent each, zeros with a low exponent. */
+/* A row of A or a column of B. The exponent is the one that the format stores: a subnormal's is that of the least normal
+   number, and a zero's is far below all others. */
 typedef struct tensor_vector {
-    int32_t magnitude[TENSOR_MOST_TERMS], exponent[TENSOR_MOST_TERMS], negative[TENSOR_MOST_TERMS];
-    float value[TENSOR_MOST_TERMS];
+    double value[TENSOR_MOST_TERMS];
+    int32_t exponent[TENSOR_MOST_TERMS];
     bool is_special; /* holds an infinity or NaN */
 } tensor_vector;
 
@@ -63,53 +64,48 @@ static const tensor_format tensor_formats[] = {
     [EMU_EL_E2M1] = {2, 1, 2, false, false},
 };
 
-static inline float tensor_power(int exponent)
+static inline double tensor_power(int exponent)
 {
-    return exponent < -126 ? float_of_bits(exponent < -149 ? 0 : 1u << (exponent + 149))
-                           : float_of_bits((uint32_t)(exponent + 127) << 23);
+    return double_of_bits((uint64_t)(exponent + 1023) << 52);
 }
 
 static inline void tensor_set(tensor_vector *v, unsigned n, unsigned element, uint32_t bits)
 {
+    enum { EXPONENT_OF_ZERO = -1000 };
     tensor_format f = tensor_formats[element];
     bits >>= f.shift;
     int top = (1 << f.exponent_bits) - 1, bias = top >> 1;
     int fraction = (int)(bits & ((1u << f.fraction_bits) - 1)), e = (int)(bits >> f.fraction_bits) & top;
-    bool negative = bits >> (f.exponent_bits + f.fraction_bits) & 1;
     bool is_nan =
         f.has_nan && e == top && fraction && (f.has_infinity || fraction == (1 << f.fraction_bits) - 1);
     bool is_infinite = f.has_infinity && e == top && !fraction;
-    int magnitude = (e ? fraction | 1 << f.fraction_bits : fraction) << (10 - f.fraction_bits);
-    int exponent = (e ? e : 1) - bias;
-    float value = (float)magnitude * 0x1p-10f * tensor_power(exponent);
-    v->magnitude[n] = is_nan || is_infinite ? 0 : magnitude;
-    v->exponent[n] = magnitude ? exponent : -1000;
-    v->negative[n] = negative ? -1 : 0;
-    v->value[n] = is_nan ? NAN : is_infinite ? (negative ? -INFINITY : INFINITY) : negative ? -value : value;
-    v->is_special |= is_nan || is_infinite;
+    int magnitude = e ? fraction | 1 << f.fraction_bits : fraction, exponent = (e ? e : 1) - bias;
+    double value = magnitude * tensor_power(exponent - f.fraction_bits);
+    v->exponent[n] = magnitude ? exponent : EXPONENT_OF_ZERO;
+    if (is_nan || is_infinite) {
+        value = is_nan ? NAN : INFINITY;
+        v->is_special = true;
+    }
+    v->value[n] = bits >> (f.exponent_bits + f.fraction_bits) & 1 ? -value : value;
 }
 
-/* sum / 2^25 * 2^exponent to f32, cut. */
+/* sum / 2^25 * 2^exponent to f32, cut. The sum has fewer than 53 bits. */
 static inline float tensor_cut(int64_t sum, int exponent, unsigned result_bits)
 {
-    uint64_t magnitude = sum < 0 ? 0 - (uint64_t)sum : (uint64_t)sum;
-    if (!magnitude)
+    uint64_t bits = bits_of_double((double)sum * tensor_power(exponent - 25));
+    int e = (int)(bits >> 52 & 2047) - 1023;
+    int kept = e < -126 ? (int)result_bits + e + 126 : (int)result_bits;
+    if (!sum || kept < 0)
         return 0;
-    int top = 63 - __builtin_clzll(magnitude), e = exponent + top - 25;
-    int kept = e < -126 ? (int)result_bits + e + 126 : (int)result_bits, drop = top - kept;
     if (e > 127)
         return sum < 0 ? -INFINITY : INFINITY;
-    if (kept < 0)
-        return 0;
-    magnitude = drop > 0 ? magnitude >> drop << drop : magnitude;
-    double d = (double)magnitude * double_of_bits((uint64_t)(exponent - 25 + 1023) << 52); /* exact */
-    return (float)(sum < 0 ? -d : d);
+    return (float)double_of_bits(bits >> (52 - kept) << (52 - kept));
 }
 
-/* The same to the nearest f16. The sum has fewer than 53 bits. */
+/* The same to the nearest f16. */
 static inline uint16_t tensor_round_half(int64_t sum, int exponent)
 {
-    double d = (double)sum * double_of_bits((uint64_t)(exponent - 25 + 1023) << 52);
+    double d = (double)sum * tensor_power(exponent - 25);
     uint16_t h = float_to_half(double_to_float_odd(d));
     return h & 0x7fff ? h : 0;
 }
@@ -119,17 +115,18 @@ static inline double tensor_special(const tensor_vector *a, const tensor_vector 
 {
     double sum = (double)c; /* only what is not finite counts: products of doubles do not overflow here */
     for (unsigned n = from; n < to; n++)
-        sum += (double)a->value[n] * (double)b->value[n];
+        sum += a->value[n] * b->value[n];
     return sum;
 }
 
-/* Terms `from` to `to`. `c` is of f32 or, with is_half, of f16 value; so is the result. */
-static inline float tensor_step(tensor_model model, const tensor_vector *a, const tensor_vector *b,
-                                unsigned from, unsigned to, float c, bool is_half)
+/* Terms `from` on. `c` is of f32 or, with is_half, of f16 value; so is the result. Inline, for loops of a fixed count. */
+__attribute__((always_inline)) static inline float tensor_step(tensor_model model, const tensor_vector *a,
+                                                               const tensor_vector *b, unsigned from,
+                                                               unsigned count, float c, bool is_half)
 {
     uint32_t bits = bits_of_float(c), biased = bits >> 23 & 255;
     if (a->is_special || b->is_special || biased == 255) {
-        double special = tensor_special(a, b, from, to, c);
+        double special = tensor_special(a, b, from, from + count, c);
         if (special != special)
             return float_of_bits(0x7fffffff);
         if (special - special != 0)
@@ -140,26 +137,19 @@ static inline float tensor_step(tensor_model model, const tensor_vector *a, cons
         largest = c_exponent = -14;
     if (!(bits & 0x7fffffff))
         largest = c_exponent = -126;
-    int32_t product[TENSOR_MOST_TERMS], exponent[TENSOR_MOST_TERMS];
-    unsigned count = to - from;
     for (unsigned n = 0; n < count; n++) {
-        product[n] = a->magnitude[from + n] * b->magnitude[from + n];
-        exponent[n] = a->exponent[from + n] + b->exponent[from + n];
-        largest = exponent[n] > largest ? exponent[n] : largest;
+        int exponent = a->exponent[from + n] + b->exponent[from + n];
+        largest = exponent > largest ? exponent : largest;
     }
     int cut = 25 - model.fraction_bits;
-    int64_t sum = 0;
-    for (unsigned n = 0; n < count; n++) {
-        int shift = cut + largest - exponent[n];
-        int32_t term = (int32_t)((uint32_t)product[n] << 5 >> (shift > 31 ? 31 : shift));
-        int32_t negative = a->negative[from + n] ^ b->negative[from + n];
-        sum += (term ^ negative) - negative;
+    double unit = tensor_power(model.fraction_bits - largest);
+    int64_t sum = (int64_t)((double)c * unit);
+    for (unsigned n = 0; n < count; n += 8) {
+        int32_t part = 0;
+        for (unsigned i = 0; i < 8 && n + i < count; i++) /* terms below 2^27 */
+            part += (int32_t)(a->value[from + n + i] * b->value[from + n + i] * unit);
+        sum += part;
     }
-    uint32_t fraction = (bits & 0x7fffff) | (biased ? 0x800000 : 0);
-    int normal = biased ? (int)biased - 127 : -126;
-    int shift = cut + largest - normal; /* from where it stands as a normal number: the same bits */
-    int64_t term = (int64_t)((uint64_t)fraction << 2 >> (shift > 63 ? 63 : shift));
-    sum += bits >> 31 ? -term : term;
     sum *= INT64_C(1) << cut;
     if (is_half) {
         uint16_t h = tensor_round_half(sum, largest);
@@ -181,9 +171,7 @@ static inline uint32_t tensor_dot(tensor_model model, const tensor_vector *a, co
             for (unsigned n = 0; n < k; n++) {
                 tensor_vector *to = n & 2 ? &high[v] : &low[v];
                 unsigned at = n / 4 * 2 + (n & 1);
-                to->magnitude[at] = of[v]->magnitude[n];
                 to->exponent[at] = of[v]->exponent[n];
-                to->negative[at] = of[v]->negative[n];
                 to->value[at] = of[v]->value[n];
             }
         }
@@ -194,7 +182,9 @@ static inline uint32_t tensor_dot(tensor_model model, const tensor_vector *a, co
     } else {
         unsigned step = model.terms < k ? model.terms : k;
         for (unsigned n = 0; n < k; n += step)
-            sum = tensor_step(model, a, b, n, n + step, sum, is_half);
+            sum = step == 8    ? tensor_step(model, a, b, n, 8, sum, is_half)
+                  : step == 16 ? tensor_step(model, a, b, n, 16, sum, is_half)
+                               : tensor_step(model, a, b, n, step, sum, is_half);
     }
     return is_half ? float_to_half(sum) : bits_of_float(sum);
 }

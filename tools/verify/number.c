@@ -82,6 +82,15 @@ static uint64_t infinity_bits(element_type type)
     return ((UINT64_C(1) << TYPES[type].exponent) - 1) << TYPES[type].significand;
 }
 
+/* 2^exponent, a normal number. */
+static double power_of_two(int exponent)
+{
+    uint64_t bits = (uint64_t)(exponent + 1023) << 52;
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
 static double decode_float(element_type type, uint64_t bits)
 {
     int significand_bits = TYPES[type].significand;
@@ -92,13 +101,15 @@ static double decode_float(element_type type, uint64_t bits)
     double value;
     if (magnitude > infinity_bits(type))
         return NAN;
-    if (magnitude == infinity_bits(type))
+    if (type == ELEMENT_F64)
+        memcpy(&value, &magnitude, sizeof value);
+    else if (magnitude == infinity_bits(type))
         value = INFINITY;
     else if (exponent == 0)
-        value = ldexp((double)significand, 1 - bias - significand_bits);
+        value = (double)significand * power_of_two(1 - bias - significand_bits);
     else
-        value = ldexp((double)(significand | UINT64_C(1) << significand_bits),
-                      exponent - bias - significand_bits);
+        value = (double)(significand | UINT64_C(1) << significand_bits) *
+                power_of_two(exponent - bias - significand_bits);
     return bits & sign_bit(type) ? -value : value;
 }
 

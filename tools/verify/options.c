@@ -46,6 +46,7 @@ void options_print_help(void)
         "  --mutate N          change a word of the kernels' PTX, N times, each time another one, and tell "
         "which changes the\n"
         "                      cases above do not find; --seed draws them, the inputs are those of seed 1\n"
+        "  --mutants LIST      of them only these, by the numbers that a report gives them: 3,17,256\n"
         "  --mutate-least P    fail when less than P percent of them are found (default: 0)\n"
         "  --jobs N            processes at a time that run them (default: one per processor)\n"
         "  --json FILE         write the results as JSON too; - is standard output\n"
@@ -90,6 +91,7 @@ static const struct option_row {
     {"--inputs", OPTION_NUMBER, offsetof(options, run.inputs), 1, MOST_INPUTS},
     {"--mutate", OPTION_NUMBER, offsetof(options, mutants), 1, 1000000},
     {"--mutate-least", OPTION_NUMBER, offsetof(options, least), 0, 100},
+    {"--mutants", OPTION_TEXT, offsetof(options, only), 0, 0},
     {"--jobs", OPTION_NUMBER, offsetof(options, jobs), 1, 256},
     {"--big", OPTION_NUMBER, offsetof(options, run.limits.big), 0, MOST_ELEMENTS},
 };
@@ -124,6 +126,17 @@ static bool read_share(const struct option_row *row, const char *text, sample_sh
     if (!read_number(row, first, &share->first) || !read_number(row, text + length + 1, &share->step))
         return false;
     return share->first < share->step || refuse(row->name, text, "is not I/N with I < N");
+}
+
+/* "3,17" */
+static bool is_number_list(const char *text)
+{
+    for (size_t digits; (digits = strspn(text, "0123456789")) > 0; text += digits + 1)
+        if (text[digits] == '\0')
+            return true;
+        else if (text[digits] != ',')
+            return false;
+    return false;
 }
 
 /* "k=12288" */
@@ -184,8 +197,10 @@ bool options_read(options *o, int argc, char **argv)
         if (!read_value(o, row, argv[i]))
             return false;
     }
-    if (o->mutants == 0 && (o->least || o->jobs)) {
-        fputs("kiln-verify: --mutate-least and --jobs are for --mutate\n", stderr);
+    if (o->only && !is_number_list(o->only))
+        return refuse("--mutants", o->only, "is no list of numbers with commas between");
+    if (o->mutants == 0 && (o->least || o->jobs || o->only)) {
+        fputs("kiln-verify: --mutants, --mutate-least and --jobs are for --mutate\n", stderr);
         return false;
     }
     if (o->run.limits.is_full)

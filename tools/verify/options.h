@@ -24,6 +24,7 @@ typedef struct options {
     sample_share sample;
     uint64_t device; /* DEVICE_UNNAMED: the first */
     uint64_t mutants; /* 0: none */
+    const char *only; /* of them, by number: "3,17"; null: all */
     uint64_t least;   /* percent of them that have to be killed */
     uint64_t jobs;    /* processes at a time that run them; 0: one per processor */
     bool is_listing, wants_help;

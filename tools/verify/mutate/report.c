@@ -141,8 +141,9 @@ static void print_mutants(FILE *out, const trials *t, bool are_crashes)
                               : "\nthese live:\n",
                   out);
         const described d = describe(t, i);
-        fprintf(out, "%s\n  %s line %zu, %s: %s\n%*s-> %s\n", subject_of(t, i)->variant->id, d.target, d.line,
-                mutation_name(one->mutant.kind), d.before, 8, "", d.after[0] ? d.after : "(nothing)");
+        fprintf(out, "%" PRIu64 ": %s\n  %s line %zu, %s: %s\n%*s-> %s\n", one->number,
+                subject_of(t, i)->variant->id, d.target, d.line, mutation_name(one->mutant.kind), d.before, 8,
+                "", d.after[0] ? d.after : "(nothing)");
         if (are_crashes)
             fprintf(out, "%*s%s\n", 8, "", one->result.detail);
     }
@@ -163,7 +164,7 @@ void trials_report(const trials *t, const options *o)
     else if (all.killed < all.drawn)
         fputs("; there is no ptxas on the PATH, to tell those that are the same machine code", out);
     fprintf(out, "; %" PRIu64 " more did not load\n", t->redrawn);
-    if (all.drawn < o->mutants)
+    if (all.drawn < o->mutants && !o->only)
         fprintf(out, "%" PRIu64 " were asked for: there are no others\n", o->mutants);
 }
 
@@ -199,7 +200,7 @@ static void write_mutant(FILE *out, const trials *t, size_t i)
                    {"after", d.after},
                    {"result", fates[one->result.fate]},
                    {"detail", one->result.detail}};
-    fprintf(out, "%s\n    {\"line\": %zu", i ? "," : "", d.line);
+    fprintf(out, "%s\n    {\"number\": %" PRIu64 ", \"line\": %zu", i ? "," : "", one->number, d.line);
     for (size_t k = 0; k < sizeof members / sizeof *members; k++) {
         fputs(", ", out);
         json_member(out, members[k].name, members[k].text);

@@ -46,7 +46,7 @@ typedef struct session {
     trial *trials;
     size_t trial_count;
     size_t begun; /* trials of earlier rounds */
-    uint64_t redrawn;
+    uint64_t drawn, redrawn;
     size_t *chosen; /* subjects or trials that the jobs are of */
 } session;
 
@@ -95,6 +95,16 @@ static void run_healthy(void *context, size_t i, void *result)
 
 /* ---- a mutant ---------------------------------------------------------------------------------------------------- */
 
+static bool is_asked_for(const session *s, const trial *t)
+{
+    const char *at = s->options->only;
+    char *end;
+    for (; at; at = *end ? end + 1 : NULL)
+        if (strtoull(at, &end, 10) == t->number)
+            return true;
+    return !s->options->only;
+}
+
 static void limit_seconds(const healthy_result *h)
 {
     const rlim_t seconds = LEAST_SECONDS + (rlim_t)(SECONDS_OVER * h->seconds);
@@ -104,21 +114,26 @@ static void limit_seconds(const healthy_result *h)
 static void run_mutant(void *context, size_t i, void *result)
 {
     session *s = context;
-    const mutant *m = &s->trials[s->begun + i].mutant;
+    const trial *t = &s->trials[s->begun + i];
+    const mutant *m = &t->mutant;
     const subject *of = &s->subjects[m->subject];
     const healthy_result *h = &s->healthy[m->subject];
     trial_result *r = result;
     run_result run;
     if (h->result.verdict == RUN_SKIPPED)
         return;
-    set_environment(JUMPS_OVER * h->jumps);
-    limit_seconds(h);
     device_replace_image(of->image, mutation_apply(&of->text, &m->change, &s->memory));
     r->fate = MUTANT_KILLED; /* should this process die */
     if (kiln_preload(&s->device->loader, &of->kernel, 1) != KILN_OK) {
         r->fate = MUTANT_INVALID;
         return;
     }
+    if (!is_asked_for(s, t)) {
+        r->fate = MUTANT_UNTRIED;
+        return;
+    }
+    set_environment(JUMPS_OVER * h->jumps);
+    limit_seconds(h);
     run_variant(s->device, s->manifest, of->variant, of->kernel, &s->run, NULL, &run);
     r->fate = run.verdict == RUN_WRONG ? MUTANT_KILLED : MUTANT_LIVES;
     snprintf(r->detail, sizeof r->detail, "%.*s", (int)sizeof r->detail - 1, run.detail);
@@ -195,7 +210,7 @@ static void note_trial(session *s, const mutant *m)
             memcpy(larger, s->trials, s->trial_count * sizeof *larger);
         s->trials = larger;
     }
-    s->trials[s->trial_count++] = (trial){.mutant = *m};
+    s->trials[s->trial_count++] = (trial){.mutant = *m, .number = ++s->drawn};
 }
 
 /* Those of which there are mutants now, and have not run before. False: one is wrong, or no processes can be made. */
@@ -205,6 +220,8 @@ static bool run_unchanged(session *s)
     s->chosen = pool_allocate(&s->memory, (s->trial_count + 1) * sizeof *s->chosen);
     for (size_t i = s->begun; i < s->trial_count; i++) {
         size_t of = s->trials[i].mutant.subject;
+        if (!is_asked_for(s, &s->trials[i]))
+            continue;
         if (!s->healthy[of].has_run)
             s->chosen[count++] = of;
         s->healthy[of].has_run = true;
@@ -243,14 +260,15 @@ static bool run_mutants(session *s)
         return false;
     s->trial_count = s->begun;
     for (size_t i = 0; i < count; i++) {
-        trial t = {.mutant = s->trials[s->begun + i].mutant, .result = results[i]};
+        trial t = s->trials[s->begun + i];
+        t.result = results[i];
         note_end(&t.result, ends[i]);
-        if (t.result.fate != MUTANT_INVALID) {
+        if (t.result.fate == MUTANT_INVALID) {
+            draw_again(draw_of(s, &t.mutant), t.mutant.kind);
+            s->redrawn++;
+        } else if (t.result.fate != MUTANT_UNTRIED) {
             s->trials[s->trial_count++] = t;
-            continue;
         }
-        draw_again(draw_of(s, &t.mutant), t.mutant.kind);
-        s->redrawn++;
     }
     s->begun = s->trial_count;
     return true;

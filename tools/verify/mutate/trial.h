@@ -7,6 +7,7 @@
 
 typedef enum mutant_fate {
     MUTANT_INVALID, /* it does not load: another is drawn in its place */
+    MUTANT_UNTRIED, /* it loads, and was not asked for */
     MUTANT_KILLED,
     MUTANT_LIVES,
     MUTANT_SAME_CODE /* it lives, and ptxas makes the same machine code of it */
@@ -20,12 +21,13 @@ typedef struct trial_result {
 
 typedef struct trial {
     mutant mutant;
+    uint64_t number; /* from 1 on, in the order in which they were drawn, those that do not load included */
     trial_result result;
 } trial;
 
 typedef struct trials {
     const subject *subjects;
-    trial *list; /* by variant, and along its text; none is MUTANT_INVALID */
+    trial *list; /* by variant, and along its text; all have run */
     size_t count;
     uint64_t redrawn; /* that were invalid */
     char ptxas[128];  /* its version; empty: there is none */
