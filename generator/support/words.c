@@ -54,6 +54,7 @@ static bool is_of_stdint(const char *name)
 bool c_headers_take(const char *name)
 {
     static const char words[] = "linux unix i386 NULL errno offsetof size_t ptrdiff_t max_align_t nullptr_t "
+                                "EOF BUFSIZ I complex imaginary INFINITY NAN HUGE_VAL "
                                 "CUcontext CUdeviceptr CUevent CUfunction CUmodule CUstream";
     return words_contain(words, name) || is_of_stdint(name) || begins_with(name, "kiln_") ||
            begins_with(name, "KILN_") || begins_with(name, "CU_") || begins_with(name, "CUDA_");

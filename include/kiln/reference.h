@@ -168,7 +168,7 @@ double kiln_round(const kiln_argument *a, double value);
 /* What the kernel wrote may be this far from `value`. Both NaN, or both the same infinity, is right; an infinity where a
  * number is expected is as far away as the least number that rounds to it. The report's "worst" is the largest error as a
  * share of its bound: state what the contract promises, and see how close the kernel comes. `bound` is at least 0, where
- * 0 asks for equality; it is no NaN. */
+ * 0 asks for equality, and finite: what may be anything is for kiln_expect_nothing. */
 void kiln_expect_value(kiln_argument *a, uint64_t index, double value, double bound);
 
 /* Exactly these bits; where they are a NaN, any NaN. Not in one buffer with kiln_expect_value. */
@@ -198,7 +198,8 @@ typedef enum kiln_fill_kind {
 /* Fills a buffer of floats so; one of integers with random bits, whatever the kind. */
 void kiln_fill(kiln_argument *a, kiln_fill_kind kind, kiln_random s);
 
-/* Fills all inputs by the pattern's number, each from a stream of its own, and makes scalars of float types 1. */
+/* Fills all inputs by the pattern's number, each from a stream of its own. Scalars of float types are positive, small, each
+ * another number, with some patterns 1: what needs others has a `make` of its own. */
 void kiln_fill_all(kiln_problem *p, const kiln_pattern *pattern, kiln_random s);
 
 /* A stream that is independent of `s` and of those with other numbers. */

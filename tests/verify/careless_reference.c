@@ -1,4 +1,5 @@
 /* References of the fixture's axpy with one mistake each, by KILN_FAULT: what is said of it, and with which place. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,6 +44,8 @@ static void be_careless(kiln_problem *p, kiln_argument *x, kiln_argument *y)
         kiln_expect_value(y, 10, 0, 0);
     if (careless("bound"))
         kiln_expect_value(y, 3, 0, -1);
+    if (careless("any-bound"))
+        kiln_expect_value(y, 3, 0, HUGE_VAL);
     if (careless("input"))
         kiln_expect_value(x, 0, 0, 0);
     if (careless("scalar"))
@@ -65,7 +68,7 @@ static void expect(kiln_problem *p, const kiln_pattern *pattern)
     (void)pattern;
     be_careless(p, x, y);
     for (uint64_t i = 0; !careless("nothing") && i < kiln_get_count(y) - careless("unsaid"); i++)
-        kiln_expect_value(y, i, kiln_get_value(x, i) + kiln_get_value(y, i), 1);
+        kiln_expect_value(y, i, kiln_get_real(p, "a") * kiln_get_value(x, i) + kiln_get_value(y, i), 1);
     if (careless("nothing"))
         kiln_expect_nothing(y);
     if (!careless("unsaid-output"))

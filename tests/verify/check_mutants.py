@@ -113,6 +113,8 @@ def check_again(checker, program):
     every = checker.report(program, *arguments)["mutants"]
     asked = every[3:20:4]
     again = checker.report(program, *arguments, "--mutants", ",".join(str(m["number"]) for m in asked))["mutants"]
+    done = checker.run(program, *arguments, "--mutants", "5,100000")
+    checker.expect(done.returncode == 2 and "100000 is none of the mutants" in done.stderr, done.stderr)
     checker.expect(len({m["number"] for m in every}) == 30 and again == asked, f"again: {again}, expected {asked}")
 
 

@@ -23,6 +23,8 @@ CASES = [  # arguments, exit status, words on stderr or stdout
     ("--sample 2/2", 2, "'2/2' is not I/N with I < N"),
     ("--sample 0/0", 2, "is not I/N with I < N"),
     ("--sample a/2", 2, "'a' is no number"),
+    ("--size k=1 --size n=2", 2, "--size: 'n=2' is a second one: one argument can be held"),
+    ("--json /nonexistent/x", 2, "cannot write /nonexistent/x"),
     ("--size k", 2, "--size: 'k' is not NAME=N"),
     ("--size =1", 2, "is not NAME=N"),
     ("--size k=x", 2, "--size: 'x' is no number"),

@@ -46,6 +46,7 @@ MISTAKES = {
     "parameter": "expect of the reference of axpy: axpy has no parameter 'type'",
     "index": "expect of the reference of axpy: 'y' has 10 elements, there is no [10]",
     "bound": "expect of the reference of axpy: the bound of y[3] is -1",
+    "any-bound": "expect of the reference of axpy: the bound of y[3] is inf",
     "input": "expect of the reference of axpy: 'x' is no output",
     "scalar": "expect of the reference of axpy: 'n' is a scalar, not a buffer",
     "reads-output": "expect of the reference of axpy: 'norm' is no input: nothing is there to be read",

@@ -118,7 +118,7 @@ static double norm_of_errors(const argument *out, const void *got)
 static void compare_norm(const argument *out, const void *got, comparison *c, message *m)
 {
     double norm = norm_of_errors(out, got), ratio = norm / out->norm_bound;
-    if (ratio <= 1 && ratio > c->worst_ratio)
+    if (ratio > c->worst_ratio)
         c->worst_ratio = ratio;
     if (ratio <= 1 || c->wrong)
         return;
@@ -136,12 +136,11 @@ void compare_outcome(const problem *p, const outcome *o, comparison *c, char *te
         for (uint64_t index = 0; index < out->count; index++) {
             double ratio = ratio_of(out, index, o->outputs[i]);
             c->elements++;
-            if (!(ratio <= 1)) {
-                if (c->wrong++ == 0)
-                    describe(p, out, index, o->outputs[i], &m);
-            } else if (ratio > c->worst_ratio) {
+            c->has_bounds = c->has_bounds || (out->expectation == EXPECT_VALUES && out->bound[index] > 0);
+            if (!(ratio <= 1) && c->wrong++ == 0)
+                describe(p, out, index, o->outputs[i], &m);
+            if (ratio > c->worst_ratio)
                 c->worst_ratio = ratio;
-            }
         }
         if (out->norm_bound > 0)
             compare_norm(out, o->outputs[i], c, &m);

@@ -145,6 +145,8 @@ static bool read_size(const struct option_row *row, const char *text, size_value
     size_t length = strcspn(text, "=");
     if (text[length] != '=' || length == 0 || length >= sizeof size->name)
         return refuse(row->name, text, "is not NAME=N");
+    if (size->name[0])
+        return refuse(row->name, text, "is a second one: one argument can be held");
     memcpy(size->name, text, length);
     size->name[length] = '\0';
     return read_number(row, text + length + 1, &size->value);
@@ -205,6 +207,7 @@ bool options_read(options *o, int argc, char **argv)
     }
     if (o->run.limits.is_full)
         o->run.limits.max_problems = FULL_PROBLEMS;
+    o->run.may_add = o->run.inputs == 0;
     if (o->run.inputs == 0)
         o->run.inputs = o->run.limits.is_full || kiln_verify_inputs == 0 ? MOST_INPUTS : kiln_verify_inputs;
     return true;

@@ -250,7 +250,7 @@ void kiln_expect_value(kiln_argument *a, uint64_t index, double value, double bo
 {
     need_element(a, index);
     begin_expectation(a, EXPECT_VALUES);
-    if (!(bound >= 0))
+    if (!(bound >= 0 && isfinite(bound)))
         fail(a->call, "the bound of %s[%llu] is %g", a->about->name, (unsigned long long)index, bound);
     a->expected_value[index] = value;
     a->bound[index] = bound;

@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L /* isatty */
 #include "report.h"
 
+#include <float.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +26,7 @@ static const char *const verdicts[] = {[RUN_OK] = "ok",
 typedef struct family_tally {
     size_t variants, right;
     uint64_t elements;
+    bool has_bounds;
     double worst_ratio;
     const char *worst; /* the id of the variant that it is of, or the family's name: all is exact */
 } family_tally;
@@ -50,6 +52,7 @@ static family_tally tally_family(const char *family, const manifest_variant *con
         t.variants++;
         t.right += r->verdict == RUN_OK;
         t.elements += r->elements;
+        t.has_bounds = t.has_bounds || r->has_bounds;
         if (r->worst_ratio > t.worst_ratio) {
             t.worst_ratio = r->worst_ratio;
             t.worst = variants[i]->id;
@@ -85,6 +88,7 @@ void report_begin(const manifest *m, const device *d, const options *o)
     fprintf(people, "seed     %" PRIu64 "\n\n", o->run.seed);
     fprintf(people, "%6s %8s %12s %7s %8s  %s\n", "cases", "refused", "elements", "worst", "seconds",
             "variant");
+    fflush(people); /* a reference that dies takes nothing of it along */
 }
 
 void report_progress(const char *variant, uint64_t cases)
@@ -93,19 +97,19 @@ void report_progress(const char *variant, uint64_t cases)
         fprintf(stderr, "\r\033[K%6" PRIu64 " cases  %.90s", cases, variant);
 }
 
-static void write_worst(char *text, size_t bytes, uint64_t elements, double ratio)
+static void write_worst(char *text, size_t bytes, uint64_t elements, bool has_bounds, double ratio)
 {
-    if (elements == 0 || ratio == 0)
+    if (elements == 0 || (ratio == 0 && !has_bounds))
         snprintf(text, bytes, elements ? "exact" : "-");
     else
-        snprintf(text, bytes, "%.3f", ratio);
+        snprintf(text, bytes, ratio < 1000 ? "%.3f" : "%.3g", ratio);
 }
 
 void report_variant(const manifest_variant *v, const run_result *r)
 {
     char worst[16];
     clear_progress();
-    write_worst(worst, sizeof worst, r->elements, r->worst_ratio);
+    write_worst(worst, sizeof worst, r->elements, r->has_bounds, r->worst_ratio);
     fprintf(people, "%6" PRIu64 " %8" PRIu64 " %12" PRIu64 " %7s %8.2f  %s: %s\n", r->cases, r->refusals,
             r->elements, worst, r->seconds, v->id, verdicts[r->verdict]);
     if (r->detail[0])
@@ -124,7 +128,7 @@ static void report_families(const manifest_variant *const *variants, const run_r
             continue;
         const family_tally t = tally_family(family, variants, results, count);
         snprintf(right, sizeof right, "%zu of %zu", t.right, t.variants);
-        write_worst(worst, sizeof worst, t.elements, t.worst_ratio);
+        write_worst(worst, sizeof worst, t.elements, t.has_bounds, t.worst_ratio);
         fprintf(people, "%15s %12" PRIu64 " %7s  %s\n", right, t.elements, worst, t.worst);
     }
 }
@@ -151,6 +155,23 @@ static size_t report_uncompared(const manifest_variant *const *variants, const r
     return missing;
 }
 
+/* Of kernels that this device does not run. */
+static void report_unused(const manifest_variant *const *variants, const run_result *results, size_t count)
+{
+    const family_row *row;
+    for (size_t i = 0; (row = family_registered(i)); i++) {
+        size_t chosen = 0, skipped = 0;
+        for (size_t k = 0; k < count; k++) {
+            const bool is_own = strcmp(variants[k]->family, row->name) == 0;
+            chosen += is_own;
+            skipped += is_own && results[k].verdict == RUN_SKIPPED;
+        }
+        if (chosen && skipped == chosen)
+            fprintf(people, "\nits reference, at %s:%d, compared nothing, as it was skipped: %s\n", row->file,
+                    row->line, row->name);
+    }
+}
+
 int report_end(const manifest_variant *const *variants, const run_result *results, size_t count)
 {
     size_t tally[4] = {0};
@@ -168,6 +189,7 @@ int report_end(const manifest_variant *const *variants, const run_result *result
             " launches, %" PRIu64 " elements compared, %.1f s\n",
             tally[RUN_OK], count, tally[RUN_EXECUTED], tally[RUN_SKIPPED], tally[RUN_WRONG], launches,
             elements, seconds);
+    report_unused(variants, results, count);
     const size_t missing = report_uncompared(variants, results, count);
     if (tally[RUN_WRONG] || missing)
         return VERIFY_EXIT_WRONG;
@@ -175,6 +197,15 @@ int report_end(const manifest_variant *const *variants, const run_result *result
 }
 
 /* ---- JSON -------------------------------------------------------------------------------------------------------- */
+
+/* JSON has no infinity. */
+static void write_ratio(FILE *out, uint64_t elements, double ratio)
+{
+    if (elements && ratio <= DBL_MAX)
+        fprintf(out, "%.6g", ratio);
+    else
+        fputs("null", out);
+}
 
 static void write_result(FILE *out, const manifest_variant *v, const run_result *r)
 {
@@ -184,8 +215,10 @@ static void write_result(FILE *out, const manifest_variant *v, const run_result 
     json_member(out, "result", verdicts[r->verdict]);
     fprintf(out,
             ", \"cases\": %" PRIu64 ", \"launches\": %" PRIu64 ", \"refusals\": %" PRIu64
-            ", \"elements\": %" PRIu64 ", \"worst_error_over_bound\": %.6g, \"seconds\": %.3f",
-            r->cases, r->launches, r->refusals, r->elements, r->worst_ratio, r->seconds);
+            ", \"elements\": %" PRIu64 ", \"worst_error_over_bound\": ",
+            r->cases, r->launches, r->refusals, r->elements);
+    write_ratio(out, r->elements, r->worst_ratio);
+    fprintf(out, ", \"seconds\": %.3f", r->seconds);
     if (r->detail[0]) {
         fputs(", ", out);
         json_member(out, "detail", r->detail);
@@ -204,9 +237,9 @@ static void write_families(FILE *out, const manifest_variant *const *variants, c
         fputs(i > 0 ? ",\n    {" : "    {", out);
         json_member(out, "family", family);
         fprintf(out,
-                ", \"variants\": %zu, \"ok\": %zu, \"elements\": %" PRIu64
-                ", \"worst_error_over_bound\": %.6g",
-                t.variants, t.right, t.elements, t.worst_ratio);
+                ", \"variants\": %zu, \"ok\": %zu, \"elements\": %" PRIu64 ", \"worst_error_over_bound\": ",
+                t.variants, t.right, t.elements);
+        write_ratio(out, t.elements, t.worst_ratio);
         if (t.worst_ratio > 0) {
             fputs(", ", out);
             json_member(out, "worst", t.worst);
@@ -229,6 +262,16 @@ static void write_uncompared(FILE *out, const manifest_variant *const *variants,
         before = ",\n    {";
     }
     fputs(*before == ',' ? "\n  ]\n}\n" : "]\n}\n", out);
+}
+
+bool report_may_write(const char *path)
+{
+    FILE *out = path && strcmp(path, "-") != 0 ? fopen(path, "a") : stdout;
+    if (out && out != stdout)
+        fclose(out);
+    if (!out)
+        fprintf(stderr, "kiln-verify: cannot write %s\n", path);
+    return out != NULL;
 }
 
 bool report_write_json(const char *path, const manifest *m, const device *d, const options *o,

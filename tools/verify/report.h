@@ -11,7 +11,8 @@ void report_variant(const manifest_variant *v, const run_result *r);
 /* A line per family and one of all; returns the exit status. results[i] is of variants[i]. */
 int report_end(const manifest_variant *const *variants, const run_result *results, size_t count);
 
-/* False after a message on stderr. */
+/* False after a message on stderr. Null, or "-": no file is needed. */
+bool report_may_write(const char *path);
 bool report_write_json(const char *path, const manifest *m, const device *d, const options *o,
                        const manifest_variant *const *variants, const run_result *results, size_t count);
 

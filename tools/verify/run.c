@@ -23,6 +23,7 @@ typedef struct runner {
     run_result *result;
     bool on_one_multiprocessor;
     size_t turn;  /* of the inputs that the next size takes, where it does not take all */
+    size_t share; /* how many each size has to take so that all are taken; 0: they need not be */
     size_t other; /* of those that are not for large sizes, which the next of these takes one of */
     bool is_lost; /* the context takes no more work */
     bool has_refused,
@@ -84,11 +85,12 @@ static bool execute_case(runner *r, const one_case *c, const execution *e, outco
 static bool compare_case(runner *r, const one_case *c, const outcome *o)
 {
     char message[2048] = "";
-    comparison found = {0, 0, 0};
+    comparison found = {0};
     if (!c->is_compared || c->is_empty)
         return true;
     compare_outcome(&r->problem, o, &found, message, sizeof message);
     r->result->elements += found.elements;
+    r->result->has_bounds = r->result->has_bounds || found.has_bounds;
     if (found.worst_ratio > r->result->worst_ratio)
         r->result->worst_ratio = found.worst_ratio;
     if (found.wrong == 0)
@@ -164,7 +166,7 @@ static bool compare_picked(runner *r, const one_case *c, const kiln_kernel *pick
     bool fine = true;
     if (ran && ran != asked && c->is_compared) {
         r->problem.variant = ran;
-        fine = reference_expect(r->row, &r->problem, c->pattern, mistake) || fail_reference(r, mistake);
+        fine = reference_expect(r->row, &r->problem, c->pattern, mistake) || fail_case(r, c, mistake);
     }
     fine = fine && compare_case(r, c, o);
     r->problem.variant = asked;
@@ -239,7 +241,7 @@ static bool run_case(runner *r, const input_pattern *pattern, bool is_empty, boo
     problem_allocate(&r->problem);
     if (!reference_make(r->row, &r->problem, pattern, s, mistake) ||
         (c.is_compared && !is_empty && !reference_expect(r->row, &r->problem, pattern, mistake)))
-        return fail_reference(r, mistake);
+        return fail_case(r, &c, mistake);
     execution e = {.launch = r->kernel->launch, .kernel = r->kernel, .poison = POISON};
     outcome first;
     r->result->cases++;
@@ -323,7 +325,8 @@ static bool run_size(runner *r, void (*progress)(const char *, uint64_t))
     bool is_empty = problem_measure(&r->problem, NULL, error, sizeof error) == PROBLEM_EMPTY;
     const input_pattern *inputs[MOST_INPUTS];
     size_t count = choose_inputs(r, is_empty, inputs);
-    const uint64_t wanted = r->on_one_multiprocessor ? 1 : r->options->inputs;
+    const uint64_t asked = r->options->inputs > r->share ? r->options->inputs : r->share;
+    const uint64_t wanted = r->on_one_multiprocessor ? 1 : asked;
     size_t taken = wanted < count ? (size_t)wanted : count;
     const bool varies = !r->on_one_multiprocessor && (r->options->limits.is_full || !takes_long(r));
     for (size_t i = 0; i < taken; i++) {
@@ -361,6 +364,20 @@ typedef struct sizes_found {
     const char *obstacle; /* to the last that was not taken */
 } sizes_found;
 
+/* Of few sizes each takes more inputs than it would. */
+static size_t share_of_inputs(const runner *r, const size_plan *plan)
+{
+    size_t inputs = 0, launching = 0;
+    char error[256];
+    for (const input_pattern *p = family_patterns(r->row); p->name; p++)
+        inputs++;
+    for (size_t i = 0; i < plan->count; i++) {
+        size_plan_use(plan, i);
+        launching += problem_measure(plan->problem, NULL, error, sizeof error) == PROBLEM_LEGAL;
+    }
+    return r->options->may_add && launching ? (inputs + launching - 1) / launching : 0;
+}
+
 /* False: something was wrong. */
 static bool run_sizes_within(runner *r, const size_limits *limits, bool is_replacing,
                              void (*progress)(const char *, uint64_t), sizes_found *found)
@@ -374,6 +391,7 @@ static bool run_sizes_within(runner *r, const size_limits *limits, bool is_repla
     if (!reference_plan(r->row, &plan, r->options->seed, mistake))
         fine = fail_reference(r, mistake);
     size_plan_finish(&plan);
+    r->share = share_of_inputs(r, &plan);
     for (size_t i = 0; fine && i < plan.count; i++) {
         size_plan_use(&plan, i);
         fine = run_size(r, progress);
@@ -417,7 +435,7 @@ static bool fail_sizes(runner *r, const sizes_found *found)
     const unsigned long long value = only->value;
     if (!only->name[0])
         conclude(r, RUN_WRONG, "no sizes were found that its rules allow");
-    else if (!found->obstacle)
+    else if (!found->obstacle || r->result->cases)
         conclude(r, RUN_SKIPPED, "where %s is %llu it has nothing to do", only->name, value);
     else
         conclude(r, RUN_WRONG, "no size was found where %s is %llu; of the last that was tried: %s",
@@ -450,6 +468,8 @@ static bool run_sizes(runner *r, void (*progress)(const char *, uint64_t))
             fine = run_sizes_within(r, &limits, true, progress, &found);
         if (found.launching)
             return fine && run_few(r, progress);
+        if (asked && r->result->cases) /* all of them without work */
+            break;
         limits.max_elements *= 2;
     }
     return fine && fail_sizes(r, &found);

@@ -18,7 +18,8 @@ typedef struct run_result {
     run_verdict verdict;
     uint64_t cases, launches, refusals; /* sizes times inputs, all launches for them, refused calls */
     uint64_t elements;                  /* compared with the reference */
-    double worst_ratio;                 /* largest error as a share of its bound */
+    double worst_ratio;                 /* largest error as a share of its bound; infinite where that is 0 */
+    bool has_bounds;                    /* some element was compared with a bound that is not 0 */
     double seconds;
     char detail[4096];
 } run_result;
@@ -29,6 +30,7 @@ typedef struct run_options {
     uint64_t seed;
     size_limits limits;
     uint64_t inputs;   /* at each size, in turn; at most MOST_INPUTS, which is all of them */
+    bool may_add;      /* more, where there are fewer sizes than inputs, so that each is tried */
     const char *input; /* only the one of this name; null: any */
 } run_options;
 

@@ -1,10 +1,12 @@
 /* kiln-verify, for one bundle. */
-#define _POSIX_C_SOURCE 200809L /* setenv */
+#define _POSIX_C_SOURCE 200809L /* setenv, sigaction */
 #include "verify.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "families/inputs.h"
 #include "mutate/trial.h"
@@ -97,14 +99,35 @@ static int fail_all_skipped(const program *p, size_t count)
     return wants_this_device(&p->options) ? VERIFY_EXIT_WRONG : VERIFY_EXIT_NO_DEVICE;
 }
 
+/* The variant that runs, should a reference end the process. */
+static const char *running = "no variant";
+
+static void tell_death(int number)
+{
+    static const char before[] = "kiln-verify: this process dies while it runs ";
+    if (write(STDERR_FILENO, before, sizeof before - 1) < 0 || write(STDERR_FILENO, running, strlen(running)) < 0 ||
+        write(STDERR_FILENO, "\n", 1) < 0)
+        return;
+    raise(number);
+}
+
+static void watch_death(void)
+{
+    static const int deaths[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+    for (size_t i = 0; i < sizeof deaths / sizeof *deaths; i++)
+        sigaction(deaths[i], &(struct sigaction){.sa_handler = tell_death, .sa_flags = (int)SA_RESETHAND | SA_NODEFER}, NULL);
+}
+
 static int run_all(program *p)
 {
     run_result *results = pool_allocate(&p->memory, (p->variant_count + 1) * sizeof *results);
     size_t done = 0;
     bool has_device = true;
     report_begin(p->manifest, &p->device, &p->options);
+    watch_death();
     for (; has_device && done < p->variant_count; done++) {
         const manifest_variant *v = p->variants[done];
+        running = v->id;
         has_device = run_variant(&p->device, p->manifest, v, kiln_find(p->index, v->key), &p->options.run,
                                  report_progress, &results[done]);
         report_variant(v, &results[done]);
@@ -147,7 +170,7 @@ static int run_program(program *p, const char *manifest_text, size_t manifest_by
         return VERIFY_EXIT_WRONG;
     if (p->options.is_listing)
         return list_variants(p);
-    if (!read_real_data(p))
+    if (!read_real_data(p) || !report_may_write(p->options.json))
         return VERIFY_EXIT_USAGE;
     setenv("KILN_EMU_CHECK", "all", 0); /* the emulated driver reads it when it is opened */
     const bool has_number = p->options.device != DEVICE_UNNAMED;

@@ -291,6 +291,27 @@ static bool run_rounds(session *s)
 
 /* ---- all --------------------------------------------------------------------------------------------------------- */
 
+/* Whether all that were asked for by number ran. */
+static bool has_all_asked(const session *s)
+{
+    const char *at = s->options->only;
+    char *end;
+    for (; at; at = *end ? end + 1 : NULL) {
+        const uint64_t number = strtoull(at, &end, 10);
+        size_t i = 0;
+        while (i < s->trial_count && s->trials[i].number != number)
+            i++;
+        if (i < s->trial_count)
+            continue;
+        fprintf(stderr,
+                "kiln-verify: --mutants: %llu is none of the mutants that these options draw: numbers hold for one --mutate, "
+                "--seed and --filter\n",
+                (unsigned long long)number);
+        return false;
+    }
+    return true;
+}
+
 static int judge(const trials *t, const options *o)
 {
     const trial_tally all = trials_tally(t, NULL, MUTATION_KINDS);
@@ -317,7 +338,11 @@ static int run_session(session *s)
 {
     open_draws(s);
     trials t = {.subjects = s->subjects};
-    if (!run_rounds(s) || !set_aside_same_code(s, &t))
+    if (!run_rounds(s))
+        return VERIFY_EXIT_WRONG;
+    if (!has_all_asked(s))
+        return VERIFY_EXIT_USAGE;
+    if (!set_aside_same_code(s, &t))
         return VERIFY_EXIT_WRONG;
     t.list = s->trials;
     t.count = s->trial_count;
