@@ -31,6 +31,35 @@ double groups_divide(element_type arithmetic, double a, double b)
     return arithmetic == ELEMENT_F64 ? a / b : (double)((float)a / (float)b);
 }
 
+/* rest: what is lost. */
+static double round_other_way(element_type arithmetic, double rounded, double rest)
+{
+    return groups_step(arithmetic, rounded, rest > 0 ? 1 : rest < 0 ? -1 : 0);
+}
+
+double groups_other_sum(element_type arithmetic, double a, double b)
+{
+    const double sum = groups_add(arithmetic, a, b), of_b = sum - a;
+    return round_other_way(arithmetic, sum, a - (sum - of_b) + (b - of_b));
+}
+
+double groups_other_product(element_type arithmetic, double a, double b)
+{
+    const double product = groups_multiply(arithmetic, a, b);
+    return round_other_way(arithmetic, product, fma(a, b, -product));
+}
+
+double groups_other_quotient(element_type arithmetic, double a, double b)
+{
+    const double quotient = groups_divide(arithmetic, a, b);
+    return round_other_way(arithmetic, quotient, fma(-quotient, b, a));
+}
+
+double groups_step(element_type type, double x, int steps)
+{
+    return number_decode(type, number_step(type, number_encode(type, x), steps));
+}
+
 /* ---- the contract's parameters ----------------------------------------------------------------------------------- */
 
 uint64_t groups_size(problem *p)
@@ -60,7 +89,30 @@ unsigned groups_even_shift(const problem *p)
     return nibbles && strcmp(nibbles, "high") == 0 ? 4 : 0;
 }
 
+void groups_set_code(const problem *p, argument *packed, uint64_t i, unsigned code)
+{
+    unsigned char *byte = (unsigned char *)packed->host + i / 2;
+    const unsigned shift = groups_shift(groups_even_shift(p), i);
+    *byte = (unsigned char)((*byte & ~(15u << shift)) | code << shift);
+}
+
 /* ---- inputs ----------------------------------------------------------------------------------------------------- */
+
+groups_share groups_share_of(random_stream s, uint64_t g)
+{
+    return (groups_share)((g + random_below(random_fork(s, 91), 0, 3)) % 3);
+}
+
+uint64_t groups_extreme_place(random_stream s, uint64_t g, uint64_t count)
+{
+    return (random_below(random_fork(s, 92), 0, 1 << 20) + g % count * 37) % count;
+}
+
+double groups_any_mantissa(element_type type, random_stream s, uint64_t i)
+{
+    const double x = ldexp(1 + random_uniform(s, 2 * i), (int)random_below(s, 2 * i + 1, 13) - 6);
+    return number_decode(type, number_encode(type, x));
+}
 
 static void fill_odd_numbers(argument *numbers, random_stream s)
 {
@@ -89,10 +141,11 @@ void groups_fill_elements(problem *p, argument *in, int kind, random_stream s)
     }
 }
 
-/* An odd number of one bit more than f16 or bf16 keeps. */
-static double make_tie(random_stream s, uint64_t g)
+/* An odd number of one bit more than the type keeps. */
+static double make_tie(element_type type, random_stream s, uint64_t g)
 {
-    int bits = random_below(random_fork(s, 1), g, 2) ? 8 : 11;
+    const bool is_brief = type == ELEMENT_BF16 || (type != ELEMENT_F16 && random_below(random_fork(s, 1), g, 2));
+    int bits = is_brief ? 8 : 11;
     double odd = ldexp(1, bits) + 1 + 2 * (double)random_below(s, g, UINT64_C(1) << (bits - 1));
     return ldexp(odd, (int)random_below(random_fork(s, 2), g, 8) - bits - 4);
 }
@@ -103,15 +156,22 @@ static void fill_ties(argument *numbers, random_stream s)
     bool is_zero = strcmp(numbers->about->name, "zero") == 0;
     for (uint64_t g = 0; g < numbers->count; g++)
         element_set(numbers->about->type, numbers->host, g,
-                    is_zero ? (double)random_below(s, g, 16) : make_tie(s, g));
+                    is_zero ? (double)random_below(s, g, 16) : make_tie(ELEMENT_F32, s, g));
 }
 
-void groups_fill_near_ties(argument *scales, const double values[], uint64_t count, random_stream s)
+double groups_near_tie_scale(element_type outputs, double value, random_stream s, uint64_t g)
 {
-    for (uint64_t g = 0; g < scales->count; g++) {
-        double value = values[random_below(random_fork(s, 3), g, count)];
-        element_set(scales->about->type, scales->host, g, make_tie(s, g) / value);
+    enum { ATTEMPTS = 16 };
+    const element_type arithmetic = groups_arithmetic(outputs);
+    double scale = 1;
+    for (uint64_t attempt = 0; attempt < ATTEMPTS; attempt++) {
+        scale = make_tie(outputs, random_fork(s, 3 + attempt), g) / value;
+        scale = groups_step(arithmetic, scale, (int)(attempt % 3) - 1);
+        if (number_encode(outputs, groups_multiply(arithmetic, scale, value)) !=
+            number_encode(outputs, groups_other_product(arithmetic, scale, value)))
+            break;
     }
+    return scale;
 }
 
 void groups_fill_numbers(argument *numbers, int kind, random_stream s)

@@ -14,6 +14,11 @@ double groups_subtract(element_type arithmetic, double a, double b);
 double groups_multiply(element_type arithmetic, double a, double b);
 double groups_divide(element_type arithmetic, double a, double b);
 
+/* What these give when they are rounded the other way; the same where nothing is rounded. The divisor is positive. */
+double groups_other_sum(element_type arithmetic, double a, double b);
+double groups_other_product(element_type arithmetic, double a, double b);
+double groups_other_quotient(element_type arithmetic, double a, double b);
+
 /* Elements per scale: the parameter `group`, or the argument group_size when that is "any". */
 uint64_t groups_size(problem *p);
 
@@ -31,6 +36,9 @@ static inline unsigned groups_shift(unsigned even_shift, uint64_t i)
     return even_shift ^ (i % 2 ? 4 : 0);
 }
 
+/* Of element i, in given codes. */
+void groups_set_code(const problem *p, argument *packed, uint64_t i, unsigned code);
+
 /* Inputs of every group-wise quantiser, beside those of inputs.h. */
 enum {
     GROUPS_NAN = 50,        /* normal, one in 16 a NaN */
@@ -44,20 +52,28 @@ enum {
 /* Fills elements of any of these kinds, or of inputs.h. */
 void groups_fill_elements(problem *p, argument *in, int kind, random_stream s);
 
-/* What a group is filled with: of three the first with the input's own kind, the others with what shows most of how codes
- * are found, so that whichever input a size takes does. */
+/* What a group is filled with: one of three with the input's own kind, the others with what shows most of how codes are
+ * found, so that whichever input a size takes does. Which one begins is another one in each case: a kernel does the same
+ * groups of a tile with the same instructions. `s`: of the case. */
 typedef enum groups_share { GROUPS_OWN, GROUPS_NEAR, GROUPS_AT } groups_share;
-static inline groups_share groups_share_of(uint64_t g)
-{
-    return (groups_share)(g % 3);
-}
+groups_share groups_share_of(random_stream s, uint64_t g);
+
+/* Where in a group of `count` its largest element is: in neighbouring groups far apart, and at places of all remainders,
+ * since an instruction has every second to eighth element. */
+uint64_t groups_extreme_place(random_stream s, uint64_t g, uint64_t count);
+
+/* A normal number of the type, 1 to 2 times a power of two from 2^-6 to 2^6, with any mantissa. */
+double groups_any_mantissa(element_type type, random_stream s, uint64_t i);
+
+/* The number `steps` from x. */
+double groups_step(element_type type, double x, int steps);
 
 /* Fills given scales or zeros that do not belong to elements; those of 0 and denormal ones alternate with normal ones. */
 void groups_fill_numbers(argument *numbers, int kind, random_stream s);
 
-/* GROUPS_NEAR_TIE: scales by which one of these values comes next to a tie of the 16-bit types. Where the product is
- * rounded to that tie, to nearest, the tie goes to even; another rounding of the product shows. */
-void groups_fill_near_ties(argument *scales, const double values[], uint64_t count, random_stream s);
+/* GROUPS_NEAR_TIE: a scale by which this value comes so near to a tie of the outputs' type, where that has 16 bits, that
+ * what the product is rounded to decides. */
+double groups_near_tie_scale(element_type outputs, double value, random_stream s, uint64_t g);
 
 /* Notes sizes around every edge of groups and tiles, for several sizes of group where that is an argument. */
 void groups_plan(size_plan *sizes);
