@@ -103,9 +103,78 @@ groups_share groups_share_of(random_stream s, uint64_t g)
     return (groups_share)((g + random_below(random_fork(s, 91), 0, 3)) % 3);
 }
 
-uint64_t groups_extreme_place(random_stream s, uint64_t g, uint64_t count)
+/* Of the elements that a warp has at a time, or half of those. */
+static uint64_t block_number(problem *p, uint64_t g)
 {
-    return (random_below(random_fork(s, 92), 0, 1 << 20) + g % count * 37) % count;
+    return groups_range(p, g).first / 1024;
+}
+
+groups_block groups_block_of(problem *p, random_stream s, uint64_t g)
+{
+    static const groups_block blocks[] = {GROUPS_MIXED, GROUPS_MIXED, GROUPS_MIXED,    GROUPS_PURE,  GROUPS_FIT,
+                                          GROUPS_FIT,   GROUPS_SMALL, GROUPS_INFINITE, GROUPS_PARTLY};
+    return blocks[random_below(random_fork(s, 93), block_number(p, g), sizeof blocks / sizeof blocks[0])];
+}
+
+bool groups_are_unfit(int kind)
+{
+    return kind == INPUT_LARGEST || kind == INPUT_ANY_BITS || kind == INPUT_NONFINITE || kind == GROUPS_INFINITY ||
+           kind == GROUPS_ANY_SCALE || kind == GROUPS_NONFINITE_SCALE;
+}
+
+groups_share groups_share_in(problem *p, random_stream s, uint64_t g, int kind)
+{
+    const groups_block block = groups_block_of(p, s, g);
+    const groups_share share = groups_share_of(s, g);
+    if (block == GROUPS_PURE)
+        return GROUPS_OWN;
+    return block == GROUPS_FIT && share == GROUPS_OWN && groups_are_unfit(kind) ? GROUPS_NEAR : share;
+}
+
+/* Far below where a quotient by way of the scale's inverse keeps all bits. */
+static void make_small(problem *p, argument *in, argument *scale, uint64_t g)
+{
+    const element_type type = in->about->type, of_scale = scale->about->type;
+    const group_range range = groups_range(p, g);
+    const double power = of_scale == ELEMENT_F64 ? 0x1p-1000 : type == ELEMENT_F16 ? 0x1p-130 : 0x1p-118;
+    element_set(of_scale, scale->host, g, power * element_get(of_scale, scale->host, g));
+    for (uint64_t i = range.first; type != ELEMENT_F16 && i < range.last; i++)
+        element_set(type, in->host, i, power * element_get(type, in->host, i));
+}
+
+static void make_infinite(problem *p, argument *in, argument *scale, random_stream s, uint64_t g)
+{
+    const group_range range = groups_range(p, g);
+    const uint64_t place = groups_extreme_place(p, s, g, range.last - range.first);
+    for (uint64_t i = range.first; i < range.last; i++)
+        element_set(in->about->type, in->host, i, random_normal(s, i));
+    if (scale)
+        element_set(scale->about->type, scale->host, g, INFINITY);
+    else
+        element_set(in->about->type, in->host, range.first + place, INFINITY);
+}
+
+void groups_finish_blocks(problem *p, argument *in, argument *scale, random_stream s)
+{
+    const uint64_t group = groups_size(p);
+    for (uint64_t g = 0; in->count > 0 && g <= (in->count - 1) / group; g++) {
+        const groups_block block = groups_block_of(p, s, g);
+        const bool is_part = block == GROUPS_PARTLY && groups_share_of(s, g) == GROUPS_OWN;
+        if (scale && (block == GROUPS_SMALL || (is_part && g / 3 % 2)))
+            make_small(p, in, scale, g);
+        else if (block == GROUPS_INFINITE || is_part)
+            make_infinite(p, in, scale, s, g);
+    }
+}
+
+uint64_t groups_extreme_place(problem *p, random_stream s, uint64_t g, uint64_t count)
+{
+    return (random_below(random_fork(s, 92), 0, 1 << 20) + g % count * 37 + block_number(p, g) % count * 3) % count;
+}
+
+bool groups_extreme_is_negative(problem *p, uint64_t g)
+{
+    return (block_number(p, g) + block_number(p, g) / 4) % 2;
 }
 
 double groups_any_mantissa(element_type type, random_stream s, uint64_t i)
@@ -197,6 +266,18 @@ static void add_counts(edge_list *n, const uint64_t *counts, size_t count)
         edges_add(n, counts[i]);
 }
 
+/* A thread block and half of another: enough whole tiles for a group's largest element to have been everywhere. */
+static void add_tiles_always(size_plan *plan, argument *size)
+{
+    edge_list tiles = {{0}, 0};
+    edges_add_tiles(&tiles, plan->problem, size);
+    if (tiles.count < 3)
+        return;
+    const uint64_t block = tiles.values[1]; /* the most elements that have one thread block */
+    size->integer = block + block / 2 + 3;
+    size_plan_add_always(plan);
+}
+
 /* Brief: few counts beside those that lie at this group's own edges. A lane has up to 8 neighbouring elements, of which the
  * last may have any number; a warp's full tile is at most 2048 elements, and 1024 where groups are fixed. */
 static void plan_group(size_plan *plan, uint64_t group, bool is_brief)
@@ -234,6 +315,7 @@ void groups_plan(size_plan *sizes)
                                       100, 128, 1000, 1023, 1024, 2047, 2048, 2049, UINT64_MAX};
     argument *given = problem_find(sizes->problem, "group_size");
     if (!given) {
+        add_tiles_always(sizes, problem_find(sizes->problem, "n"));
         plan_group(sizes, groups_size(sizes->problem), false);
         return;
     }

@@ -58,9 +58,31 @@ void groups_fill_elements(problem *p, argument *in, int kind, random_stream s);
 typedef enum groups_share { GROUPS_OWN, GROUPS_NEAR, GROUPS_AT } groups_share;
 groups_share groups_share_of(random_stream s, uint64_t g);
 
-/* Where in a group of `count` its largest element is: in neighbouring groups far apart, and at places of all remainders,
- * since an instruction has every second to eighth element. */
-uint64_t groups_extreme_place(random_stream s, uint64_t g, uint64_t count);
+/* Kernels take a tile in another way where one of its groups is not fit for the quick one. So what is true of a group is, here
+ * and there, true of all groups of a tile: of those that begin in the same 1024 elements. */
+typedef enum groups_block {
+    GROUPS_MIXED,   /* shares of all kinds */
+    GROUPS_PURE,    /* all of the input's own kind */
+    GROUPS_FIT,     /* no share of a kind whose groups may be unfit */
+    GROUPS_SMALL,   /* mixed; scales that are given, and elements, are so small that the quick way is wrong */
+    GROUPS_INFINITE, /* normal elements with one infinity in each group, or given scales that are infinite */
+    GROUPS_PARTLY    /* one group in three small or infinite */
+} groups_block;
+groups_block groups_block_of(problem *p, random_stream s, uint64_t g);
+
+/* Whether groups of this kind may be unfit. */
+bool groups_are_unfit(int kind);
+
+/* The share of a group in its block. */
+groups_share groups_share_in(problem *p, random_stream s, uint64_t g, int kind);
+
+/* After all else is filled, what is small or infinite. Null `scale`: none is given. */
+void groups_finish_blocks(problem *p, argument *in, argument *scale, random_stream s);
+
+/* Where in a group of `count` its largest element is: in neighbouring groups far apart, and in those of neighbouring tiles at
+ * places of all remainders and with both signs, since an instruction has every second to eighth element. */
+uint64_t groups_extreme_place(problem *p, random_stream s, uint64_t g, uint64_t count);
+bool groups_extreme_is_negative(problem *p, uint64_t g);
 
 /* A normal number of the type, 1 to 2 times a power of two from 2^-6 to 2^6, with any mantissa. */
 double groups_any_mantissa(element_type type, random_stream s, uint64_t i);

@@ -165,7 +165,7 @@ enum { INT4_TIES = 100, INT4_HARD, INT4_NEAR_SMALLEST, INT4_EQUAL_GROUPS, INT4_H
 
 /* Quotients of k + 0.5: a group's extremes are 7 (asymmetric: 15) times an odd number m, and its elements odd numbers
  * of m / 2, all exact in the type; every other one is one ulp above or below that. */
-static double tie(int4_mode mode, element_type type, random_stream s, uint64_t g, uint64_t place)
+static double tie(int4_mode mode, element_type type, bool is_negative, random_stream s, uint64_t g, uint64_t place)
 {
     bool is_asym = mode == INT4_ASYM;
     int bits = (type == ELEMENT_BF16 ? 8 : type == ELEMENT_F16 ? 11 : 20) - (is_asym ? 5 : 4);
@@ -175,7 +175,7 @@ static double tie(int4_mode mode, element_type type, random_stream s, uint64_t g
     uint64_t levels = is_asym ? 15 : 14;
     random_stream choice = random_fork(random_fork(s, 2), g);
     if (place == 0)
-        return m * (is_asym || g / 3 % 2 ? low : -low);
+        return m * (is_asym || is_negative ? low : -low);
     if (place == 1 && is_asym)
         return m * (low + (double)levels);
     double x = m * (low + (double)random_below(choice, place, levels) + 0.5);
@@ -191,6 +191,7 @@ typedef struct hard_group {
     int4_numbers numbers;
     double least, most; /* that an element may be: of these come numbers that are not given */
     double middle;      /* next to a tie where any element of its type is */
+    bool is_negative;   /* the extreme of a symmetric one */
 } hard_group;
 
 /* Whether another rounding of the quotient or the sum gives another code. */
@@ -205,22 +206,34 @@ static bool is_hard(const hard_group *h, double x)
            code_of_sum(h->mode, groups_add(a, q, zero)) != code_of_sum(h->mode, groups_other_sum(a, q, zero));
 }
 
-/* All ones: with no other mantissa of a scale does the rounding of its inverse show, and that in the code of half of it. */
-static double all_ones(element_type arithmetic, random_stream s)
+/* The mantissas of scales, and of elements, with which alone it shows in codes how the scale's inverse is rounded: down in
+ * the first, up in the other. */
+typedef struct rare_pair {
+    double scale, element;
+} rare_pair;
+static const rare_pair rare_pairs[] = {{0x1.fffffep0, 1}, {0x1.fffff8p0, 0x1.3ffffcp2}};
+
+static void make_rare(hard_group *h, random_stream s)
 {
-    return groups_step(arithmetic, ldexp(1, (int)random_below(s, 0, 9) - 4), -1);
+    const rare_pair pair = rare_pairs[random_below(s, 10, 2)];
+    const double power = ldexp(1, (int)random_below(s, 11, 9) - 4);
+    h->numbers.scale = pair.scale * power;
+    h->middle = pair.element * power;
 }
 
-/* One in 8 has a scale of all ones, where that can come of an extreme of the type. */
+/* One in 8 has a rare scale, where that can come of an extreme of the type. */
 static void make_own_symmetric(hard_group *h, random_stream s)
 {
     double most = groups_any_mantissa(h->type, s, 0);
-    if (random_below(s, 2, 8) == 0)
-        most = groups_step(h->type, 7 * groups_step(h->arithmetic, all_ones(h->arithmetic, s), 1), -1);
+    const bool is_rare = random_below(s, 2, 8) == 0;
+    if (is_rare) {
+        make_rare(h, s);
+        most = number_decode(h->type, number_encode(h->type, 7 * h->numbers.scale));
+    }
     h->numbers = numbers_of(h->mode, h->arithmetic, most, 0);
     h->most = most;
     h->least = -most;
-    h->middle = most / 2;
+    h->middle = is_rare && h->type == ELEMENT_F32 ? h->middle : most / 2;
 }
 
 /* Half of them have zeros of k + 0.5, of scales of few bits; a quarter 0, and others any. */
@@ -228,6 +241,7 @@ static void make_own_asymmetric(hard_group *h, random_stream s)
 {
     const uint64_t choice = random_below(s, 2, 4);
     double least = 0, most = groups_any_mantissa(h->type, s, 0);
+    bool is_rare = false;
     h->has_half = choice < 2;
     if (h->has_half) {
         const double scale = ldexp(1 + 2 * (double)random_below(s, 3, 4), 1 + (int)random_below(s, 4, 7));
@@ -236,12 +250,15 @@ static void make_own_asymmetric(hard_group *h, random_stream s)
     } else if (choice == 2) {
         least = -groups_any_mantissa(h->type, s, 3);
     } else if (random_below(s, 6, 4) == 0) {
-        most = groups_step(h->type, 15 * groups_step(h->arithmetic, all_ones(h->arithmetic, s), 1), -1);
+        make_rare(h, s);
+        most = number_decode(h->type, number_encode(h->type, 15 * h->numbers.scale));
+        is_rare = h->type == ELEMENT_F32;
     }
     h->numbers = numbers_of(h->mode, h->arithmetic, most, -least);
     h->most = most;
     h->least = least;
-    h->middle = number_decode(h->type, number_encode(h->type, least + (most - least) / 2));
+    if (!is_rare)
+        h->middle = number_decode(h->type, number_encode(h->type, least + (most - least) / 2));
 }
 
 /* So that an element of few bits comes next to a tie of the quotient or of the sum. */
@@ -258,10 +275,8 @@ static void make_given(hard_group *h, random_stream s)
         quotient = 0.5;
     h->middle = copysign(groups_any_mantissa(h->type, s, 5), quotient);
     h->numbers.scale = groups_step(h->arithmetic, h->middle / quotient, (int)random_below(s, 6, 5) - 2);
-    if (random_below(s, 7, 8) == 0) {
-        h->numbers.scale = all_ones(h->arithmetic, s);
-        h->middle = groups_step(h->arithmetic, h->numbers.scale, 1) / 2;
-    }
+    if (random_below(s, 7, 8) == 0)
+        make_rare(h, s);
     h->most = INFINITY;
     h->least = -INFINITY;
 }
@@ -297,13 +312,25 @@ static double hard_candidate(const hard_group *h, random_stream s, uint64_t i)
     return groups_step(h->type, tie * scale, (int)random_below(s, 4 * i + 3, 3) - 1);
 }
 
-/* Of a few the first that is hard; the extremes first. */
+/* Where the code may end, or far beyond. */
+static double far_element(const hard_group *h, random_stream s, uint64_t place)
+{
+    const double code = random_uniform(s, 3 * place + 1) * 32 - 8, q = code - (h->mode == INT4_SYM ? 8 : h->numbers.zero);
+    const double largest = number_largest(h->type);
+    return random_below(s, 3 * place + 2, 4) ? q * h->numbers.scale : q < 0 ? -largest : largest;
+}
+
+/* Of a few the first that is hard; the extremes first, some NaNs, whose code is found in the same way, and where there are none some that may be beyond the codes. */
 static double hard_element(const hard_group *h, random_stream s, uint64_t place)
 {
     enum { ATTEMPTS = 6 };
     double x = 0;
     if (place < 2 && !isinf(h->most) && (place == 0 || h->mode == INT4_ASYM))
-        return place == 1 || (h->mode == INT4_SYM && random_below(s, 0, 2)) ? h->least : h->most;
+        return place == 1 || (h->mode == INT4_SYM && h->is_negative) ? h->least : h->most;
+    if (random_below(random_fork(s, 0), place, 12) == 0)
+        return NAN;
+    if (isinf(h->most) && random_below(s, 3 * place, 8) == 0)
+        return far_element(h, s, place);
     for (uint64_t attempt = 0; attempt < ATTEMPTS; attempt++) {
         x = hard_candidate(h, random_fork(s, 1 + attempt), place);
         x = fmin(fmax(number_decode(h->type, number_encode(h->type, x)), h->least), h->most);
@@ -320,15 +347,45 @@ static double near_smallest(element_type type, random_stream s, uint64_t g, uint
     return place == 0 ? most : place == 1 ? 0 : most * random_uniform(random_fork(s, g), place);
 }
 
-static double make_element(int4_mode mode, element_type type, int kind, random_stream s, uint64_t g,
-                           uint64_t place)
+/* What all elements of a group have in common. */
+typedef struct group_makings {
+    int4_mode mode;
+    element_type type;
+    int kind;
+    bool is_negative; /* its extreme */
+    uint64_t g;
+    group_range range;
+    uint64_t extreme; /* where that is */
+} group_makings;
+
+static group_makings makings_of(problem *p, const argument *in, int kind, random_stream s, uint64_t g)
 {
+    const group_range range = groups_range(p, g);
+    return (group_makings){.mode = mode_of(p),
+                           .type = in->about->type,
+                           .kind = kind,
+                           .is_negative = groups_extreme_is_negative(p, g),
+                           .g = g,
+                           .range = range,
+                           .extreme = groups_extreme_place(p, s, g, range.last - range.first)};
+}
+
+/* A group's first two, its extremes where it has them, are anywhere in it. */
+static uint64_t place_of(const group_makings *m, uint64_t i)
+{
+    const uint64_t count = m->range.last - m->range.first;
+    return (i - m->range.first + count - m->extreme) % count;
+}
+
+static double make_element(const group_makings *m, random_stream s, uint64_t place)
+{
+    const uint64_t g = m->g;
     random_stream here = random_fork(s, g);
-    switch (kind) {
+    switch (m->kind) {
     case INT4_TIES:
-        return tie(mode, type, s, g, place);
+        return tie(m->mode, m->type, m->is_negative, s, g, place);
     case INT4_NEAR_SMALLEST:
-        return near_smallest(type, s, g, place);
+        return (m->is_negative ? -1 : 1) * near_smallest(m->type, s, g, place);
     case INT4_EQUAL_GROUPS: /* smallest and largest are one number, of any size up to 1e25 */
         return random_normal(here, 0) * ldexp(1, (int)random_below(here, 1, 166) - 83);
     case INT4_HUGE:
@@ -339,19 +396,11 @@ static double make_element(int4_mode mode, element_type type, int kind, random_s
     }
 }
 
-/* A group's first two, its extremes where it has them, are anywhere in it. */
-static uint64_t place_of(group_range range, random_stream s, uint64_t g, uint64_t i)
-{
-    const uint64_t count = range.last - range.first;
-    return (i - range.first + count - groups_extreme_place(s, g, count)) % count;
-}
-
 static void fill_group(problem *p, argument *in, int kind, random_stream s, uint64_t g)
 {
-    const group_range range = groups_range(p, g);
-    const element_type type = in->about->type;
-    for (uint64_t i = range.first; i < range.last; i++)
-        element_set(type, in->host, i, make_element(mode_of(p), type, kind, s, g, place_of(range, s, g, i)));
+    const group_makings m = makings_of(p, in, kind, s, g);
+    for (uint64_t i = m.range.first; i < m.range.last; i++)
+        element_set(m.type, in->host, i, make_element(&m, s, place_of(&m, i)));
 }
 
 /* And its numbers, where they are given. */
@@ -359,11 +408,11 @@ static void fill_hard_group(problem *p, argument *in, random_stream s, uint64_t 
 {
     argument *scale = problem_find(p, "scale"), *zero = problem_find(p, "zero");
     const bool is_given = scale->about->direction == DIRECTION_IN;
-    const group_range range = groups_range(p, g);
-    const element_type type = in->about->type;
-    const hard_group h = make_hard_group(mode_of(p), type, is_given, s, g);
-    for (uint64_t i = range.first; i < range.last; i++)
-        element_set(type, in->host, i, hard_element(&h, random_fork(s, ~g), place_of(range, s, g, i)));
+    const group_makings m = makings_of(p, in, INT4_HARD, s, g);
+    hard_group h = make_hard_group(m.mode, m.type, is_given, s, g);
+    h.is_negative = m.is_negative;
+    for (uint64_t i = m.range.first; i < m.range.last; i++)
+        element_set(m.type, in->host, i, hard_element(&h, random_fork(s, ~g), place_of(&m, i)));
     if (is_given)
         element_set(scale->about->type, scale->host, g, h.numbers.scale);
     if (is_given && zero)
@@ -371,11 +420,11 @@ static void fill_hard_group(problem *p, argument *in, random_stream s, uint64_t 
 }
 
 /* Of a group: among those of the input's own kind are some whose range is smallest, and some far from 0. */
-static int kind_of(random_stream s, uint64_t g, int kind)
+static int kind_of(problem *p, random_stream s, uint64_t g, int kind)
 {
-    switch (groups_share_of(s, g)) {
+    switch (groups_share_in(p, s, g, kind)) {
     case GROUPS_NEAR:
-        return INT4_HARD;
+        return problem_find(p, "packed") ? INT4_HARD : kind; /* no codes, nothing to hang on them */
     case GROUPS_AT:
         return INT4_TIES;
     default:
@@ -389,7 +438,7 @@ static void fill_elements(problem *p, argument *in, int kind, random_stream s)
     if (kind < INT4_TIES)
         groups_fill_elements(p, in, kind, s);
     for (uint64_t g = 0; in->count > 0 && g <= (in->count - 1) / group; g++) {
-        const int here = kind_of(s, g, kind);
+        const int here = kind_of(p, s, g, kind);
         if (here >= INT4_TIES && here != INT4_HARD)
             fill_group(p, in, here, s, g);
     }
@@ -399,7 +448,7 @@ static void fill_hard_groups(problem *p, argument *in, int kind, random_stream s
 {
     const uint64_t group = groups_size(p);
     for (uint64_t g = 0; in->count > 0 && g <= (in->count - 1) / group; g++) {
-        if (kind_of(s, g, kind) == INT4_HARD)
+        if (kind_of(p, s, g, kind) == INT4_HARD)
             fill_hard_group(p, in, s, g);
     }
 }
@@ -470,8 +519,11 @@ static void make(problem *p, const input_pattern *pattern, random_stream s)
         fill_elements(p, in, pattern->number, random_fork(s, 1));
     if (scale->about->direction == DIRECTION_IN)
         fill_numbers(p, in, pattern->number, random_fork(s, 2));
-    if (in)
+    if (in) {
+        const bool is_given = scale->about->direction == DIRECTION_IN;
         fill_hard_groups(p, in, pattern->number, random_fork(s, 1));
+        groups_finish_blocks(p, in, is_given ? scale : NULL, random_fork(s, 1));
+    }
     if (!packed || packed->about->direction != DIRECTION_IN)
         return;
     inputs_fill_bytes(packed, random_fork(s, 3));
@@ -485,7 +537,7 @@ static void make(problem *p, const input_pattern *pattern, random_stream s)
 static const input_pattern element_patterns[] = {
     {"normal",        PATTERN_RANDOM | PATTERN_LARGE, INPUT_NORMAL},
     {"ties",          PATTERN_LARGE,                  INT4_TIES},
-    {"hard",          PATTERN_LARGE,                  INT4_HARD},
+    {"hard",          0,                              INT4_HARD},
     {"near-smallest", 0,                              INT4_NEAR_SMALLEST},
     {"equal-groups",  0,                              INT4_EQUAL_GROUPS},
     {"huge",          PATTERN_RANDOM,                 INT4_HUGE},
@@ -508,7 +560,7 @@ static const input_pattern element_patterns[] = {
 static const input_pattern pack_patterns[] = {
     {"normal",          PATTERN_RANDOM | PATTERN_LARGE, INPUT_NORMAL},
     {"ties",            PATTERN_LARGE,                  INT4_TIES},
-    {"hard",            PATTERN_LARGE,                  INT4_HARD},
+    {"hard",            0,                              INT4_HARD},
     {"equal-groups",    0,                              INT4_EQUAL_GROUPS},
     {"huge",            PATTERN_RANDOM,                 INT4_HUGE},
     {"far",             PATTERN_RANDOM,                 INT4_FAR},

@@ -131,13 +131,13 @@ static void fill_thresholds(problem *p, argument *in, uint64_t g, random_stream 
 {
     element_type type = in->about->type, arithmetic = groups_arithmetic(type);
     const group_range range = groups_range(p, g);
-    const uint64_t extreme = groups_extreme_place(s, g, range.last - range.first);
+    const uint64_t extreme = groups_extreme_place(p, s, g, range.last - range.first);
     const double scale = ldexp(1, (int)random_below(s, 4 * g, 13) - 6);
     for (uint64_t i = range.first; i < range.last; i++) {
         const uint64_t place = i - range.first, step = random_below(s, 4 * g + 2, 45) + place;
         const double x = nf4_threshold(arithmetic, (int)(step % 15)) * scale;
         if (place == extreme)
-            element_set(type, in->host, i, g / 3 % 2 ? -scale : scale);
+            element_set(type, in->host, i, groups_extreme_is_negative(p, g) ? -scale : scale);
         else
             element_set(type, in->host, i, groups_step(type, x, (int)(step / 15 % 3) - 1));
     }
@@ -156,14 +156,21 @@ static bool is_hard(const hard_group *h, double x)
            nf4_code(h->arithmetic, groups_other_quotient(h->arithmetic, x, h->scale));
 }
 
-/* An element of few bits comes next to a threshold by a scale that is given. One scale in 8 is all ones: there the rounding
- * of its inverse shows most. Of f16's pairs one alone has a threshold for its quotient, as that is rounded. */
-static hard_group make_hard_group(element_type type, bool is_given, random_stream s)
+/* Scales, and elements, with which alone it shows in codes how the scale's inverse is rounded: f32 up and down; of f16, where
+ * kernels may multiply by the inverse and no more, the one pair whose quotient is rounded to a threshold. */
+typedef struct rare_pair {
+    double scale, element;
+} rare_pair;
+static const rare_pair rare_f32[] = {{0x1.a7d1c2p0, -0x1.02cc4cp0}, {0x1.b79026p0, -0x1.74cab6p0}},
+                       rare_f16 = {0x1.edcp0, -0x1.2d8p0};
+
+/* An element of few bits comes next to a threshold by a scale that is given. One group in 8 is a rare pair's. */
+static hard_group make_group(element_type type, bool is_given, random_stream s)
 {
     hard_group h = {.type = type, .arithmetic = groups_arithmetic(type)};
     const uint64_t below = random_below(s, 2, 14);
     const double threshold = nf4_threshold(h.arithmetic, (int)below), power = ldexp(1, (int)random_below(s, 3, 9) - 4);
-    const bool is_special = random_below(s, 4, 8) == 0;
+    const bool is_rare = random_below(s, 4, 8) == 0;
     if (is_given) {
         h.near = copysign(groups_any_mantissa(type, s, 5), threshold);
         h.scale = groups_step(h.arithmetic, h.near / threshold, (int)random_below(s, 6, 5) - 2);
@@ -171,21 +178,38 @@ static hard_group make_hard_group(element_type type, bool is_given, random_strea
         h.scale = groups_any_mantissa(type, s, 5);
         h.near = threshold * h.scale;
     }
-    if (is_special && !is_given && type == ELEMENT_F16) {
-        h.scale = 0x1.edcp0 * power;
-        h.near = -0x1.2d8p0 * power;
-    } else if (is_special) {
-        h.scale = groups_step(type, power, -1);
-        h.near = threshold * h.scale;
+    if (is_rare && (type == ELEMENT_F32 || type == ELEMENT_F16)) {
+        const rare_pair pair = type == ELEMENT_F16 ? rare_f16 : rare_f32[below % 2];
+        h.scale = pair.scale * power;
+        h.near = pair.element * power;
     }
     return h;
 }
 
-/* Of a few the first that is hard. */
+/* Of a few the first in which the element next to a threshold is hard, and the product with the scale's inverse, which is
+ * where kernels begin, does not give its code. */
+static hard_group make_hard_group(element_type type, bool is_given, random_stream s)
+{
+    enum { ATTEMPTS = 24 };
+    hard_group h;
+    for (uint64_t attempt = 0; attempt < ATTEMPTS; attempt++) {
+        h = make_group(type, is_given, random_fork(s, attempt));
+        const element_type a = h.arithmetic;
+        const double product = groups_multiply(a, h.near, groups_divide(a, 1, h.scale));
+        const bool is_wrong = nf4_code(a, product) != nf4_code(a, groups_divide(a, h.near, h.scale));
+        if (!is_given || (is_hard(&h, h.near) && (is_wrong || attempt < 3)))
+            break;
+    }
+    return h;
+}
+
+/* Of a few the first that is hard; and NaNs, whose code is found in the same way. */
 static double hard_element(const hard_group *h, random_stream s, uint64_t i)
 {
     enum { ATTEMPTS = 6 };
     double x = 0;
+    if (random_below(random_fork(s, ATTEMPTS), i, 12) == 0)
+        return NAN;
     for (uint64_t attempt = 0; attempt < ATTEMPTS; attempt++) {
         const random_stream here = random_fork(s, attempt);
         const double threshold = nf4_threshold(h->arithmetic, (int)random_below(here, 4 * i, 15));
@@ -204,12 +228,12 @@ static void fill_hard_group(problem *p, argument *in, random_stream s, uint64_t 
     argument *scale = problem_find(p, "scale");
     const bool is_given = scale->about->direction == DIRECTION_IN;
     const group_range range = groups_range(p, g);
-    const uint64_t extreme = groups_extreme_place(s, g, range.last - range.first);
+    const uint64_t extreme = groups_extreme_place(p, s, g, range.last - range.first);
     const element_type type = in->about->type;
     const hard_group h = make_hard_group(type, is_given, random_fork(s, g));
     for (uint64_t i = range.first; i < range.last; i++) {
         const bool is_extreme = !is_given && i - range.first == extreme;
-        const double largest = g / 3 % 2 ? -h.scale : h.scale;
+        const double largest = groups_extreme_is_negative(p, g) ? -h.scale : h.scale;
         element_set(type, in->host, i, is_extreme ? largest : hard_element(&h, random_fork(s, 5), i));
     }
     if (is_given)
@@ -221,20 +245,20 @@ static void fill_near_smallest_scale(problem *p, argument *in, random_stream s, 
 {
     const element_type type = in->about->type;
     const group_range range = groups_range(p, g);
-    const uint64_t extreme = groups_extreme_place(s, g, range.last - range.first);
+    const uint64_t extreme = groups_extreme_place(p, s, g, range.last - range.first);
     const double most = groups_step(type, 1e-12, (int)random_below(s, g, 5) - 2);
     for (uint64_t i = range.first; i < range.last; i++) {
         const double x = i - range.first == extreme ? most : most * (2 * random_uniform(s, i) - 1);
-        element_set(type, in->host, i, g % 2 ? -x : x);
+        element_set(type, in->host, i, groups_extreme_is_negative(p, g) ? -x : x);
     }
 }
 
 /* Of a group: among those of the input's own kind are some with the smallest scale. */
-static int kind_of(random_stream s, uint64_t g, int kind)
+static int kind_of(problem *p, random_stream s, uint64_t g, int kind)
 {
-    switch (groups_share_of(s, g)) {
+    switch (groups_share_in(p, s, g, kind)) {
     case GROUPS_NEAR:
-        return NF4_HARD;
+        return problem_find(p, "packed") ? NF4_HARD : kind; /* no codes, nothing to hang on them */
     case GROUPS_AT:
         return NF4_THRESHOLDS;
     default:
@@ -248,7 +272,7 @@ static void fill_elements(problem *p, argument *in, int kind, random_stream s)
     if (kind < NF4_THRESHOLDS)
         groups_fill_elements(p, in, kind, s);
     for (uint64_t g = 0; in->count > 0 && g <= (in->count - 1) / group; g++) {
-        const int here = kind_of(s, g, kind);
+        const int here = kind_of(p, s, g, kind);
         if (here == NF4_THRESHOLDS)
             fill_thresholds(p, in, g, random_fork(s, 8));
         else if (here == NF4_NEAR_SMALLEST_SCALE)
@@ -260,7 +284,7 @@ static void fill_hard_groups(problem *p, argument *in, int kind, random_stream s
 {
     const uint64_t group = groups_size(p);
     for (uint64_t g = 0; in->count > 0 && g <= (in->count - 1) / group; g++) {
-        if (kind_of(s, g, kind) == NF4_HARD)
+        if (kind_of(p, s, g, kind) == NF4_HARD)
             fill_hard_group(p, in, random_fork(s, 6), g);
     }
 }
@@ -301,8 +325,11 @@ static void make(problem *p, const input_pattern *pattern, random_stream s)
         fill_elements(p, in, pattern->number, random_fork(s, 1));
     if (scale->about->direction == DIRECTION_IN)
         fill_scales(p, scale, in, pattern->number, random_fork(s, 2));
-    if (in)
+    if (in) {
+        const bool is_given = scale->about->direction == DIRECTION_IN;
         fill_hard_groups(p, in, pattern->number, random_fork(s, 1));
+        groups_finish_blocks(p, in, is_given ? scale : NULL, random_fork(s, 1));
+    }
     if (!packed || packed->about->direction != DIRECTION_IN)
         return;
     inputs_fill_bytes(packed, random_fork(s, 3));
@@ -316,7 +343,7 @@ static void make(problem *p, const input_pattern *pattern, random_stream s)
 static const input_pattern element_patterns[] = {
     {"normal",              PATTERN_RANDOM | PATTERN_LARGE, INPUT_NORMAL},
     {"thresholds",          PATTERN_LARGE,                  NF4_THRESHOLDS},
-    {"hard",                PATTERN_LARGE,                  NF4_HARD},
+    {"hard",                0,                              NF4_HARD},
     {"near-smallest-scale", 0,                              NF4_NEAR_SMALLEST_SCALE},
     {"uniform",             PATTERN_RANDOM,                 INPUT_UNIFORM},
     {"real",                PATTERN_LARGE,                  INPUT_REAL},
@@ -336,7 +363,7 @@ static const input_pattern element_patterns[] = {
 static const input_pattern pack_patterns[] = {
     {"normal",              PATTERN_RANDOM | PATTERN_LARGE, INPUT_NORMAL},
     {"thresholds",          PATTERN_LARGE,                  NF4_THRESHOLDS},
-    {"hard",                PATTERN_LARGE,                  NF4_HARD},
+    {"hard",                0,                              NF4_HARD},
     {"uniform",             PATTERN_RANDOM,                 INPUT_UNIFORM},
     {"real",                PATTERN_LARGE,                  INPUT_REAL},
     {"denormal",            0,                              INPUT_DENORMAL},
