@@ -111,15 +111,16 @@ static uint64_t block_number(problem *p, uint64_t g)
 
 groups_block groups_block_of(problem *p, random_stream s, uint64_t g)
 {
-    static const groups_block blocks[] = {GROUPS_MIXED, GROUPS_MIXED, GROUPS_MIXED,    GROUPS_PURE,  GROUPS_FIT,
-                                          GROUPS_FIT,   GROUPS_SMALL, GROUPS_INFINITE, GROUPS_PARTLY};
+    static const groups_block blocks[] = {GROUPS_MIXED, GROUPS_MIXED,    GROUPS_MIXED,
+                                          GROUPS_PURE,  GROUPS_FIT,      GROUPS_FIT,
+                                          GROUPS_SMALL, GROUPS_INFINITE, GROUPS_PARTLY};
     return blocks[random_below(random_fork(s, 93), block_number(p, g), sizeof blocks / sizeof blocks[0])];
 }
 
 bool groups_are_unfit(int kind)
 {
-    return kind == INPUT_LARGEST || kind == INPUT_ANY_BITS || kind == INPUT_NONFINITE || kind == GROUPS_INFINITY ||
-           kind == GROUPS_ANY_SCALE || kind == GROUPS_NONFINITE_SCALE;
+    return kind == INPUT_LARGEST || kind == INPUT_ANY_BITS || kind == INPUT_NONFINITE ||
+           kind == GROUPS_INFINITY || kind == GROUPS_ANY_SCALE || kind == GROUPS_NONFINITE_SCALE;
 }
 
 groups_share groups_share_in(problem *p, random_stream s, uint64_t g, int kind)
@@ -154,6 +155,17 @@ static void make_infinite(problem *p, argument *in, argument *scale, random_stre
         element_set(in->about->type, in->host, range.first + place, INFINITY);
 }
 
+static void make_last_largest(problem *p, argument *in, random_stream s)
+{
+    const element_type type = in->about->type;
+    const group_range range = groups_range(p, (in->count - 1) / groups_size(p));
+    double most = 0;
+    for (uint64_t i = range.first; i < range.last; i++)
+        most = fmax(most, fabs(element_get(type, in->host, i)));
+    if (most > 0 && most <= number_largest(type) / 2)
+        element_set(type, in->host, in->count - 1, random_below(s, 0, 2) ? 2 * most : -2 * most);
+}
+
 void groups_finish_blocks(problem *p, argument *in, argument *scale, random_stream s)
 {
     const uint64_t group = groups_size(p);
@@ -165,11 +177,14 @@ void groups_finish_blocks(problem *p, argument *in, argument *scale, random_stre
         else if (block == GROUPS_INFINITE || is_part)
             make_infinite(p, in, scale, s, g);
     }
+    if (!scale && in->count % group != 0 && random_below(random_fork(s, 94), 0, 2))
+        make_last_largest(p, in, random_fork(s, 95));
 }
 
 uint64_t groups_extreme_place(problem *p, random_stream s, uint64_t g, uint64_t count)
 {
-    return (random_below(random_fork(s, 92), 0, 1 << 20) + g % count * 37 + block_number(p, g) % count * 3) % count;
+    return (random_below(random_fork(s, 92), 0, 1 << 20) + g % count * 37 + block_number(p, g) % count * 3) %
+           count;
 }
 
 bool groups_extreme_is_negative(problem *p, uint64_t g)
@@ -213,7 +228,8 @@ void groups_fill_elements(problem *p, argument *in, int kind, random_stream s)
 /* An odd number of one bit more than the type keeps. */
 static double make_tie(element_type type, random_stream s, uint64_t g)
 {
-    const bool is_brief = type == ELEMENT_BF16 || (type != ELEMENT_F16 && random_below(random_fork(s, 1), g, 2));
+    const bool is_brief =
+        type == ELEMENT_BF16 || (type != ELEMENT_F16 && random_below(random_fork(s, 1), g, 2));
     int bits = is_brief ? 8 : 11;
     double odd = ldexp(1, bits) + 1 + 2 * (double)random_below(s, g, UINT64_C(1) << (bits - 1));
     return ldexp(odd, (int)random_below(random_fork(s, 2), g, 8) - bits - 4);

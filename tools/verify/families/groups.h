@@ -76,7 +76,8 @@ bool groups_are_unfit(int kind);
 /* The share of a group in its block. */
 groups_share groups_share_in(problem *p, random_stream s, uint64_t g, int kind);
 
-/* After all else is filled, what is small or infinite. Null `scale`: none is given. */
+/* After all else is filled, what is small or infinite; and of half of the short last groups whose scale is made, the last
+ * element is the largest: where the kernel loses it, that shows. Null `scale`: none is given. */
 void groups_finish_blocks(problem *p, argument *in, argument *scale, random_stream s);
 
 /* Where in a group of `count` its largest element is: in neighbouring groups far apart, and in those of neighbouring tiles at

@@ -165,7 +165,8 @@ enum { INT4_TIES = 100, INT4_HARD, INT4_NEAR_SMALLEST, INT4_EQUAL_GROUPS, INT4_H
 
 /* Quotients of k + 0.5: a group's extremes are 7 (asymmetric: 15) times an odd number m, and its elements odd numbers
  * of m / 2, all exact in the type; every other one is one ulp above or below that. */
-static double tie(int4_mode mode, element_type type, bool is_negative, random_stream s, uint64_t g, uint64_t place)
+static double tie(int4_mode mode, element_type type, bool is_negative, random_stream s, uint64_t g,
+                  uint64_t place)
 {
     bool is_asym = mode == INT4_ASYM;
     int bits = (type == ELEMENT_BF16 ? 8 : type == ELEMENT_F16 ? 11 : 20) - (is_asym ? 5 : 4);
@@ -281,9 +282,18 @@ static void make_given(hard_group *h, random_stream s)
     h->least = -INFINITY;
 }
 
-static hard_group make_hard_group(int4_mode mode, element_type type, bool is_given, random_stream s, uint64_t g)
+/* Whether the product with the scale's inverse, with which kernels begin, does not give the quotient's code. */
+static bool is_product_wrong(const hard_group *h, double x)
 {
-    enum { ATTEMPTS = 16 };
+    const element_type a = h->arithmetic;
+    const double product = groups_multiply(a, x, groups_divide(a, 1, h->numbers.scale));
+    return code_of_quotient(h->mode, a, h->numbers, product) != int4_code(h->mode, a, h->numbers, x);
+}
+
+static hard_group make_hard_group(int4_mode mode, element_type type, bool is_given, random_stream s,
+                                  uint64_t g)
+{
+    enum { ATTEMPTS = 32, THOROUGH = 16 };
     hard_group h;
     for (uint64_t attempt = 0; attempt < ATTEMPTS; attempt++) {
         const random_stream here = random_fork(random_fork(s, g), attempt);
@@ -294,7 +304,8 @@ static hard_group make_hard_group(int4_mode mode, element_type type, bool is_giv
             make_own_asymmetric(&h, here);
         else
             make_own_symmetric(&h, here);
-        if (h.has_half || is_hard(&h, h.middle) || (mode == INT4_SYM && is_hard(&h, -h.middle)))
+        const bool is_thorough = g % 2 && attempt < THOROUGH;
+        if (h.has_half || (is_hard(&h, h.middle) && (!is_thorough || is_product_wrong(&h, h.middle))))
             break;
     }
     return h;
@@ -305,17 +316,20 @@ static double hard_candidate(const hard_group *h, random_stream s, uint64_t i)
     const uint64_t choice = random_below(s, 4 * i, 8);
     const double scale = h->numbers.scale, sign = random_below(s, 4 * i + 1, 2) ? 1 : -1;
     if (h->has_half && choice < 6)
-        return sign * scale * ldexp(1 + random_uniform(s, 4 * i + 2), -20 - (int)random_below(s, 4 * i + 3, 8));
+        return sign * scale *
+               ldexp(1 + random_uniform(s, 4 * i + 2), -20 - (int)random_below(s, 4 * i + 3, 8));
     if (choice < 3)
         return h->mode == INT4_SYM ? sign * h->middle : h->middle;
-    const double tie = (double)random_below(s, 4 * i + 2, 19) - 1.5 - (h->mode == INT4_SYM ? 8 : h->numbers.zero);
+    const double tie =
+        (double)random_below(s, 4 * i + 2, 19) - 1.5 - (h->mode == INT4_SYM ? 8 : h->numbers.zero);
     return groups_step(h->type, tie * scale, (int)random_below(s, 4 * i + 3, 3) - 1);
 }
 
 /* Where the code may end, or far beyond. */
 static double far_element(const hard_group *h, random_stream s, uint64_t place)
 {
-    const double code = random_uniform(s, 3 * place + 1) * 32 - 8, q = code - (h->mode == INT4_SYM ? 8 : h->numbers.zero);
+    const double code = random_uniform(s, 3 * place + 1) * 32 - 8,
+                 q = code - (h->mode == INT4_SYM ? 8 : h->numbers.zero);
     const double largest = number_largest(h->type);
     return random_below(s, 3 * place + 2, 4) ? q * h->numbers.scale : q < 0 ? -largest : largest;
 }
@@ -490,7 +504,8 @@ static void fill_codes(problem *p, uint64_t g, unsigned code, unsigned most, ran
 static void fill_near_tie(problem *p, uint64_t g, random_stream s)
 {
     static const unsigned values[] = {3, 5, 6, 7}; /* not the powers of two, by which nothing is rounded */
-    argument *scale = problem_find(p, "scale"), *zero = problem_find(p, "zero"), *out = problem_find(p, "out");
+    argument *scale = problem_find(p, "scale"), *zero = problem_find(p, "zero"),
+             *out = problem_find(p, "out");
     const element_type outputs = out->about->type;
     const bool is_brief = outputs == ELEMENT_BF16 || (outputs != ELEMENT_F16 && random_below(s, g, 2));
     const int bits = is_brief ? 5 : 8; /* of a tie's fraction, below 8 */

@@ -169,7 +169,8 @@ static hard_group make_group(element_type type, bool is_given, random_stream s)
 {
     hard_group h = {.type = type, .arithmetic = groups_arithmetic(type)};
     const uint64_t below = random_below(s, 2, 14);
-    const double threshold = nf4_threshold(h.arithmetic, (int)below), power = ldexp(1, (int)random_below(s, 3, 9) - 4);
+    const double threshold = nf4_threshold(h.arithmetic, (int)below),
+                 power = ldexp(1, (int)random_below(s, 3, 9) - 4);
     const bool is_rare = random_below(s, 4, 8) == 0;
     if (is_given) {
         h.near = copysign(groups_any_mantissa(type, s, 5), threshold);
@@ -308,9 +309,11 @@ static void fill_near_tie(problem *p, uint64_t g, random_stream s)
 {
     argument *scale = problem_find(p, "scale"), *packed = problem_find(p, "packed");
     const element_type outputs = problem_find(p, "out")->about->type;
-    const unsigned code = 1 + (unsigned)random_below(s, 0, 13), tied = code < 7 ? code : code + 1; /* not -1, 0, 1 */
+    const unsigned code = 1 + (unsigned)random_below(s, 0, 13),
+                   tied = code < 7 ? code : code + 1; /* not -1, 0, 1 */
     const group_range range = groups_range(p, g);
-    element_set(scale->about->type, scale->host, g, groups_near_tie_scale(outputs, fabs(nf4_table[tied]), s, 0));
+    element_set(scale->about->type, scale->host, g,
+                groups_near_tie_scale(outputs, fabs(nf4_table[tied]), s, 0));
     for (uint64_t i = range.first; i < range.last; i++) {
         if (random_below(random_fork(s, 1), i, 2))
             groups_set_code(p, packed, i, tied);
