@@ -61,10 +61,10 @@ groups_share groups_share_of(random_stream s, uint64_t g);
 /* Kernels take a tile in another way where one of its groups is not fit for the quick one. So what is true of a group is, here
  * and there, true of all groups of a tile: of those that begin in the same 1024 elements. */
 typedef enum groups_block {
-    GROUPS_MIXED,   /* shares of all kinds */
-    GROUPS_PURE,    /* all of the input's own kind */
-    GROUPS_FIT,     /* no share of a kind whose groups may be unfit */
-    GROUPS_SMALL,   /* mixed; scales that are given, and elements, are so small that the quick way is wrong */
+    GROUPS_MIXED, /* shares of all kinds */
+    GROUPS_PURE,  /* all of the input's own kind */
+    GROUPS_FIT,   /* no share of a kind whose groups may be unfit */
+    GROUPS_SMALL, /* mixed; scales that are given, and elements, are so small that the quick way is wrong */
     GROUPS_INFINITE, /* normal elements with one infinity in each group, or given scales that are infinite */
     GROUPS_PARTLY    /* one group in three small or infinite */
 } groups_block;
