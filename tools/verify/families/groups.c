@@ -282,7 +282,7 @@ static void add_counts(edge_list *n, const uint64_t *counts, size_t count)
         edges_add(n, counts[i]);
 }
 
-/* A thread block and half of another: enough whole tiles for a group's largest element to have been everywhere. */
+/* Two thread blocks and half of another: enough whole tiles for a group's largest element to have been everywhere. */
 static void add_tiles_always(size_plan *plan, argument *size)
 {
     edge_list tiles = {{0}, 0};
@@ -290,7 +290,7 @@ static void add_tiles_always(size_plan *plan, argument *size)
     if (tiles.count < 3)
         return;
     const uint64_t block = tiles.values[1]; /* the most elements that have one thread block */
-    size->integer = block + block / 2 + 3;
+    size->integer = 2 * block + block / 2 + 3;
     size_plan_add_always(plan);
 }
 
