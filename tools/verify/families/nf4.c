@@ -207,7 +207,7 @@ static hard_group make_hard_group(element_type type, bool is_given, random_strea
 /* Of a few the first that is hard; and NaNs, whose code is found in the same way. */
 static double hard_element(const hard_group *h, random_stream s, uint64_t i)
 {
-    enum { ATTEMPTS = 6 };
+    enum { ATTEMPTS = 4 };
     double x = 0;
     if (random_below(random_fork(s, ATTEMPTS), i, 12) == 0)
         return NAN;
