@@ -31,6 +31,35 @@ double groups_divide(element_type arithmetic, double a, double b)
     return arithmetic == ELEMENT_F64 ? a / b : (double)((float)a / (float)b);
 }
 
+/* rest: what is lost. */
+static double round_other_way(element_type arithmetic, double rounded, double rest)
+{
+    return groups_step(arithmetic, rounded, rest > 0 ? 1 : rest < 0 ? -1 : 0);
+}
+
+double groups_other_sum(element_type arithmetic, double a, double b)
+{
+    const double sum = groups_add(arithmetic, a, b), of_b = sum - a;
+    return round_other_way(arithmetic, sum, a - (sum - of_b) + (b - of_b));
+}
+
+double groups_other_product(element_type arithmetic, double a, double b)
+{
+    const double product = groups_multiply(arithmetic, a, b);
+    return round_other_way(arithmetic, product, fma(a, b, -product));
+}
+
+double groups_other_quotient(element_type arithmetic, double a, double b)
+{
+    const double quotient = groups_divide(arithmetic, a, b);
+    return round_other_way(arithmetic, quotient, fma(-quotient, b, a));
+}
+
+double groups_step(element_type type, double x, int steps)
+{
+    return number_decode(type, number_step(type, number_encode(type, x), steps));
+}
+
 /* ---- the contract's parameters ----------------------------------------------------------------------------------- */
 
 uint64_t groups_size(problem *p)
@@ -60,7 +89,114 @@ unsigned groups_even_shift(const problem *p)
     return nibbles && strcmp(nibbles, "high") == 0 ? 4 : 0;
 }
 
+void groups_set_code(const problem *p, argument *packed, uint64_t i, unsigned code)
+{
+    unsigned char *byte = (unsigned char *)packed->host + i / 2;
+    const unsigned shift = groups_shift(groups_even_shift(p), i);
+    *byte = (unsigned char)((*byte & ~(15u << shift)) | code << shift);
+}
+
 /* ---- inputs ----------------------------------------------------------------------------------------------------- */
+
+groups_share groups_share_of(random_stream s, uint64_t g)
+{
+    return (groups_share)((g + random_below(random_fork(s, 91), 0, 3)) % 3);
+}
+
+/* Of the elements that a warp has at a time, or half of those. */
+static uint64_t block_number(problem *p, uint64_t g)
+{
+    return groups_range(p, g).first / 1024;
+}
+
+groups_block groups_block_of(problem *p, random_stream s, uint64_t g)
+{
+    static const groups_block blocks[] = {GROUPS_MIXED, GROUPS_MIXED,    GROUPS_MIXED,
+                                          GROUPS_PURE,  GROUPS_FIT,      GROUPS_FIT,
+                                          GROUPS_SMALL, GROUPS_INFINITE, GROUPS_PARTLY};
+    return blocks[random_below(random_fork(s, 93), block_number(p, g), sizeof blocks / sizeof blocks[0])];
+}
+
+bool groups_are_unfit(int kind)
+{
+    return kind == INPUT_LARGEST || kind == INPUT_ANY_BITS || kind == INPUT_NONFINITE ||
+           kind == GROUPS_INFINITY || kind == GROUPS_ANY_SCALE || kind == GROUPS_NONFINITE_SCALE;
+}
+
+groups_share groups_share_in(problem *p, random_stream s, uint64_t g, int kind)
+{
+    const groups_block block = groups_block_of(p, s, g);
+    const groups_share share = groups_share_of(s, g);
+    if (block == GROUPS_PURE)
+        return GROUPS_OWN;
+    return block == GROUPS_FIT && share == GROUPS_OWN && groups_are_unfit(kind) ? GROUPS_NEAR : share;
+}
+
+/* Far below where a quotient by way of the scale's inverse keeps all bits. */
+static void make_small(problem *p, argument *in, argument *scale, uint64_t g)
+{
+    const element_type type = in->about->type, of_scale = scale->about->type;
+    const group_range range = groups_range(p, g);
+    const double power = of_scale == ELEMENT_F64 ? 0x1p-1000 : type == ELEMENT_F16 ? 0x1p-130 : 0x1p-118;
+    element_set(of_scale, scale->host, g, power * element_get(of_scale, scale->host, g));
+    for (uint64_t i = range.first; type != ELEMENT_F16 && i < range.last; i++)
+        element_set(type, in->host, i, power * element_get(type, in->host, i));
+}
+
+static void make_infinite(problem *p, argument *in, argument *scale, random_stream s, uint64_t g)
+{
+    const group_range range = groups_range(p, g);
+    const uint64_t place = groups_extreme_place(p, s, g, range.last - range.first);
+    for (uint64_t i = range.first; i < range.last; i++)
+        element_set(in->about->type, in->host, i, random_normal(s, i));
+    if (scale)
+        element_set(scale->about->type, scale->host, g, INFINITY);
+    else
+        element_set(in->about->type, in->host, range.first + place, INFINITY);
+}
+
+static void make_last_largest(problem *p, argument *in, random_stream s)
+{
+    const element_type type = in->about->type;
+    const group_range range = groups_range(p, (in->count - 1) / groups_size(p));
+    double most = 0;
+    for (uint64_t i = range.first; i < range.last; i++)
+        most = fmax(most, fabs(element_get(type, in->host, i)));
+    if (most > 0 && most <= number_largest(type) / 2)
+        element_set(type, in->host, in->count - 1, random_below(s, 0, 2) ? 2 * most : -2 * most);
+}
+
+void groups_finish_blocks(problem *p, argument *in, argument *scale, random_stream s)
+{
+    const uint64_t group = groups_size(p);
+    for (uint64_t g = 0; in->count > 0 && g <= (in->count - 1) / group; g++) {
+        const groups_block block = groups_block_of(p, s, g);
+        const bool is_part = block == GROUPS_PARTLY && groups_share_of(s, g) == GROUPS_OWN;
+        if (scale && (block == GROUPS_SMALL || (is_part && g / 3 % 2)))
+            make_small(p, in, scale, g);
+        else if (block == GROUPS_INFINITE || is_part)
+            make_infinite(p, in, scale, s, g);
+    }
+    if (!scale && in->count % group != 0 && random_below(random_fork(s, 94), 0, 2))
+        make_last_largest(p, in, random_fork(s, 95));
+}
+
+uint64_t groups_extreme_place(problem *p, random_stream s, uint64_t g, uint64_t count)
+{
+    return (random_below(random_fork(s, 92), 0, 1 << 20) + g % count * 37 + block_number(p, g) % count * 3) %
+           count;
+}
+
+bool groups_extreme_is_negative(problem *p, uint64_t g)
+{
+    return (block_number(p, g) + block_number(p, g) / 4) % 2;
+}
+
+double groups_any_mantissa(element_type type, random_stream s, uint64_t i)
+{
+    const double x = ldexp(1 + random_uniform(s, 2 * i), (int)random_below(s, 2 * i + 1, 13) - 6);
+    return number_decode(type, number_encode(type, x));
+}
 
 static void fill_odd_numbers(argument *numbers, random_stream s)
 {
@@ -89,10 +225,12 @@ void groups_fill_elements(problem *p, argument *in, int kind, random_stream s)
     }
 }
 
-/* An odd number of one bit more than f16 or bf16 keeps. */
-static double make_tie(random_stream s, uint64_t g)
+/* An odd number of one bit more than the type keeps. */
+static double make_tie(element_type type, random_stream s, uint64_t g)
 {
-    int bits = random_below(random_fork(s, 1), g, 2) ? 8 : 11;
+    const bool is_brief =
+        type == ELEMENT_BF16 || (type != ELEMENT_F16 && random_below(random_fork(s, 1), g, 2));
+    int bits = is_brief ? 8 : 11;
     double odd = ldexp(1, bits) + 1 + 2 * (double)random_below(s, g, UINT64_C(1) << (bits - 1));
     return ldexp(odd, (int)random_below(random_fork(s, 2), g, 8) - bits - 4);
 }
@@ -103,15 +241,22 @@ static void fill_ties(argument *numbers, random_stream s)
     bool is_zero = strcmp(numbers->about->name, "zero") == 0;
     for (uint64_t g = 0; g < numbers->count; g++)
         element_set(numbers->about->type, numbers->host, g,
-                    is_zero ? (double)random_below(s, g, 16) : make_tie(s, g));
+                    is_zero ? (double)random_below(s, g, 16) : make_tie(ELEMENT_F32, s, g));
 }
 
-void groups_fill_near_ties(argument *scales, const double values[], uint64_t count, random_stream s)
+double groups_near_tie_scale(element_type outputs, double value, random_stream s, uint64_t g)
 {
-    for (uint64_t g = 0; g < scales->count; g++) {
-        double value = values[random_below(random_fork(s, 3), g, count)];
-        element_set(scales->about->type, scales->host, g, make_tie(s, g) / value);
+    enum { ATTEMPTS = 16 };
+    const element_type arithmetic = groups_arithmetic(outputs);
+    double scale = 1;
+    for (uint64_t attempt = 0; attempt < ATTEMPTS; attempt++) {
+        scale = make_tie(outputs, random_fork(s, 3 + attempt), g) / value;
+        scale = groups_step(arithmetic, scale, (int)(attempt % 3) - 1);
+        if (number_encode(outputs, groups_multiply(arithmetic, scale, value)) !=
+            number_encode(outputs, groups_other_product(arithmetic, scale, value)))
+            break;
     }
+    return scale;
 }
 
 void groups_fill_numbers(argument *numbers, int kind, random_stream s)
@@ -135,6 +280,18 @@ static void add_counts(edge_list *n, const uint64_t *counts, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         edges_add(n, counts[i]);
+}
+
+/* Two thread blocks and half of another: enough whole tiles for a group's largest element to have been everywhere. */
+static void add_tiles_always(size_plan *plan, argument *size)
+{
+    edge_list tiles = {{0}, 0};
+    edges_add_tiles(&tiles, plan->problem, size);
+    if (tiles.count < 3)
+        return;
+    const uint64_t block = tiles.values[1]; /* the most elements that have one thread block */
+    size->integer = 2 * block + block / 2 + 3;
+    size_plan_add_always(plan);
 }
 
 /* Brief: few counts beside those that lie at this group's own edges. A lane has up to 8 neighbouring elements, of which the
@@ -174,6 +331,7 @@ void groups_plan(size_plan *sizes)
                                       100, 128, 1000, 1023, 1024, 2047, 2048, 2049, UINT64_MAX};
     argument *given = problem_find(sizes->problem, "group_size");
     if (!given) {
+        add_tiles_always(sizes, problem_find(sizes->problem, "n"));
         plan_group(sizes, groups_size(sizes->problem), false);
         return;
     }

@@ -14,6 +14,11 @@ double groups_subtract(element_type arithmetic, double a, double b);
 double groups_multiply(element_type arithmetic, double a, double b);
 double groups_divide(element_type arithmetic, double a, double b);
 
+/* What these give when they are rounded the other way; the same where nothing is rounded. The divisor is positive. */
+double groups_other_sum(element_type arithmetic, double a, double b);
+double groups_other_product(element_type arithmetic, double a, double b);
+double groups_other_quotient(element_type arithmetic, double a, double b);
+
 /* Elements per scale: the parameter `group`, or the argument group_size when that is "any". */
 uint64_t groups_size(problem *p);
 
@@ -31,6 +36,9 @@ static inline unsigned groups_shift(unsigned even_shift, uint64_t i)
     return even_shift ^ (i % 2 ? 4 : 0);
 }
 
+/* Of element i, in given codes. */
+void groups_set_code(const problem *p, argument *packed, uint64_t i, unsigned code);
+
 /* Inputs of every group-wise quantiser, beside those of inputs.h. */
 enum {
     GROUPS_NAN = 50,        /* normal, one in 16 a NaN */
@@ -44,20 +52,51 @@ enum {
 /* Fills elements of any of these kinds, or of inputs.h. */
 void groups_fill_elements(problem *p, argument *in, int kind, random_stream s);
 
-/* What a group is filled with: of three the first with the input's own kind, the others with what shows most of how codes
- * are found, so that whichever input a size takes does. */
+/* What a group is filled with: one of three with the input's own kind, the others with what shows most of how codes are
+ * found, so that whichever input a size takes does. Which one begins is another one in each case: a kernel does the same
+ * groups of a tile with the same instructions. `s`: of the case. */
 typedef enum groups_share { GROUPS_OWN, GROUPS_NEAR, GROUPS_AT } groups_share;
-static inline groups_share groups_share_of(uint64_t g)
-{
-    return (groups_share)(g % 3);
-}
+groups_share groups_share_of(random_stream s, uint64_t g);
+
+/* Kernels take a tile in another way where one of its groups is not fit for the quick one. So what is true of a group is, here
+ * and there, true of all groups of a tile: of those that begin in the same 1024 elements. */
+typedef enum groups_block {
+    GROUPS_MIXED, /* shares of all kinds */
+    GROUPS_PURE,  /* all of the input's own kind */
+    GROUPS_FIT,   /* no share of a kind whose groups may be unfit */
+    GROUPS_SMALL, /* mixed; scales that are given, and elements, are so small that the quick way is wrong */
+    GROUPS_INFINITE, /* normal elements with one infinity in each group, or given scales that are infinite */
+    GROUPS_PARTLY    /* one group in three small or infinite */
+} groups_block;
+groups_block groups_block_of(problem *p, random_stream s, uint64_t g);
+
+/* Whether groups of this kind may be unfit. */
+bool groups_are_unfit(int kind);
+
+/* The share of a group in its block. */
+groups_share groups_share_in(problem *p, random_stream s, uint64_t g, int kind);
+
+/* After all else is filled, what is small or infinite; and of half of the short last groups whose scale is made, the last
+ * element is the largest: where the kernel loses it, that shows. Null `scale`: none is given. */
+void groups_finish_blocks(problem *p, argument *in, argument *scale, random_stream s);
+
+/* Where in a group of `count` its largest element is: in neighbouring groups far apart, and in those of neighbouring tiles at
+ * places of all remainders and with both signs, since an instruction has every second to eighth element. */
+uint64_t groups_extreme_place(problem *p, random_stream s, uint64_t g, uint64_t count);
+bool groups_extreme_is_negative(problem *p, uint64_t g);
+
+/* A normal number of the type, 1 to 2 times a power of two from 2^-6 to 2^6, with any mantissa. */
+double groups_any_mantissa(element_type type, random_stream s, uint64_t i);
+
+/* The number `steps` from x. */
+double groups_step(element_type type, double x, int steps);
 
 /* Fills given scales or zeros that do not belong to elements; those of 0 and denormal ones alternate with normal ones. */
 void groups_fill_numbers(argument *numbers, int kind, random_stream s);
 
-/* GROUPS_NEAR_TIE: scales by which one of these values comes next to a tie of the 16-bit types. Where the product is
- * rounded to that tie, to nearest, the tie goes to even; another rounding of the product shows. */
-void groups_fill_near_ties(argument *scales, const double values[], uint64_t count, random_stream s);
+/* GROUPS_NEAR_TIE: a scale by which this value comes so near to a tie of the outputs' type, where that has 16 bits, that
+ * what the product is rounded to decides. */
+double groups_near_tie_scale(element_type outputs, double value, random_stream s, uint64_t g);
 
 /* Notes sizes around every edge of groups and tiles, for several sizes of group where that is an argument. */
 void groups_plan(size_plan *sizes);

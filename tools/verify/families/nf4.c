@@ -123,67 +123,176 @@ static void expect_unpack(problem *p, const input_pattern *pattern)
 
 /* ---- inputs ----------------------------------------------------------------------------------------------------- */
 
-enum { NF4_THRESHOLDS = 100, NF4_THRESHOLDS_ODD, NF4_NEAR_SMALLEST_SCALE };
+enum { NF4_THRESHOLDS = 100, NF4_HARD, NF4_NEAR_SMALLEST_SCALE };
 
 /* In every group one element of magnitude s and, around it, the thresholds times s: each exactly, one ulp below and
- * above. With s a power of two the quotient is the threshold itself; with any other s the division's rounding decides. `of`: the groups; null: all. */
-static void fill_thresholds(problem *p, argument *in, bool is_power_of_two, const groups_share *of,
-                            random_stream s)
+ * above. s is a power of two, so that the quotient is the threshold itself. */
+static void fill_thresholds(problem *p, argument *in, uint64_t g, random_stream s)
 {
     element_type type = in->about->type, arithmetic = groups_arithmetic(type);
-    uint64_t group = groups_size(p);
-    for (uint64_t i = 0; i < in->count; i++) {
-        uint64_t g = i / group, place = i % group;
-        if (of && groups_share_of(g) != *of)
-            continue;
-        double factor = is_power_of_two ? 1 : 1 + random_uniform(s, 4 * g + 1);
-        double wanted = ldexp(factor, (int)random_below(s, 4 * g, 13) - 6);
-        double scale = number_decode(type, number_encode(type, wanted));
-        uint64_t step = random_below(s, 4 * g + 2, 45) + place;
-        uint64_t length =
-            in->count - g * group < group ? in->count - g * group : group; /* the last one may be short */
-        if (place == random_below(s, 4 * g + 3, length)) {
-            element_set(type, in->host, i, place % 2 ? -scale : scale);
-            continue;
-        }
-        uint64_t bits = number_encode(type, nf4_threshold(arithmetic, (int)(step % 15)) * scale);
-        element_set_bits(type, in->host, i, number_step(type, bits, (int)(step / 15 % 3) - 1));
+    const group_range range = groups_range(p, g);
+    const uint64_t extreme = groups_extreme_place(p, s, g, range.last - range.first);
+    const double scale = ldexp(1, (int)random_below(s, 4 * g, 13) - 6);
+    for (uint64_t i = range.first; i < range.last; i++) {
+        const uint64_t place = i - range.first, step = random_below(s, 4 * g + 2, 45) + place;
+        const double x = nf4_threshold(arithmetic, (int)(step % 15)) * scale;
+        if (place == extreme)
+            element_set(type, in->host, i, groups_extreme_is_negative(p, g) ? -scale : scale);
+        else
+            element_set(type, in->host, i, groups_step(type, x, (int)(step / 15 % 3) - 1));
     }
+}
+
+/* A group whose codes hang on how quotients are rounded. */
+typedef struct hard_group {
+    element_type type, arithmetic;
+    double scale, near; /* near: an element whose quotient is next to a threshold where any of its type is */
+} hard_group;
+
+/* Whether another rounding of the quotient gives another code. */
+static bool is_hard(const hard_group *h, double x)
+{
+    return nf4_code(h->arithmetic, groups_divide(h->arithmetic, x, h->scale)) !=
+           nf4_code(h->arithmetic, groups_other_quotient(h->arithmetic, x, h->scale));
+}
+
+/* Scales, and elements, with which alone it shows in codes how the scale's inverse is rounded: f32 up and down; of f16, where
+ * kernels may multiply by the inverse and no more, the one pair whose quotient is rounded to a threshold. */
+typedef struct rare_pair {
+    double scale, element;
+} rare_pair;
+static const rare_pair rare_f32[] = {{0x1.a7d1c2p0, -0x1.02cc4cp0}, {0x1.b79026p0, -0x1.74cab6p0}},
+                       rare_f16 = {0x1.edcp0, -0x1.2d8p0};
+
+/* An element of few bits comes next to a threshold by a scale that is given. One group in 8 is a rare pair's. */
+static hard_group make_group(element_type type, bool is_given, random_stream s)
+{
+    hard_group h = {.type = type, .arithmetic = groups_arithmetic(type)};
+    const uint64_t below = random_below(s, 2, 14);
+    const double threshold = nf4_threshold(h.arithmetic, (int)below),
+                 power = ldexp(1, (int)random_below(s, 3, 9) - 4);
+    const bool is_rare = random_below(s, 4, 8) == 0;
+    if (is_given) {
+        h.near = copysign(groups_any_mantissa(type, s, 5), threshold);
+        h.scale = groups_step(h.arithmetic, h.near / threshold, (int)random_below(s, 6, 5) - 2);
+    } else {
+        h.scale = groups_any_mantissa(type, s, 5);
+        h.near = threshold * h.scale;
+    }
+    if (is_rare && (type == ELEMENT_F32 || type == ELEMENT_F16)) {
+        const rare_pair pair = type == ELEMENT_F16 ? rare_f16 : rare_f32[below % 2];
+        h.scale = pair.scale * power;
+        h.near = pair.element * power;
+    }
+    return h;
+}
+
+/* Of a few the first in which the element next to a threshold is hard, and the product with the scale's inverse, which is
+ * where kernels begin, does not give its code. */
+static hard_group make_hard_group(element_type type, bool is_given, random_stream s)
+{
+    enum { ATTEMPTS = 24 };
+    hard_group h;
+    for (uint64_t attempt = 0; attempt < ATTEMPTS; attempt++) {
+        h = make_group(type, is_given, random_fork(s, attempt));
+        const element_type a = h.arithmetic;
+        const double product = groups_multiply(a, h.near, groups_divide(a, 1, h.scale));
+        const bool is_wrong = nf4_code(a, product) != nf4_code(a, groups_divide(a, h.near, h.scale));
+        if (!is_given || (is_hard(&h, h.near) && (is_wrong || attempt < 3)))
+            break;
+    }
+    return h;
+}
+
+/* Of a few the first that is hard; and NaNs, whose code is found in the same way. */
+static double hard_element(const hard_group *h, random_stream s, uint64_t i)
+{
+    enum { ATTEMPTS = 4 };
+    double x = 0;
+    if (random_below(random_fork(s, ATTEMPTS), i, 12) == 0)
+        return NAN;
+    for (uint64_t attempt = 0; attempt < ATTEMPTS; attempt++) {
+        const random_stream here = random_fork(s, attempt);
+        const double threshold = nf4_threshold(h->arithmetic, (int)random_below(here, 4 * i, 15));
+        const bool is_near = random_below(here, 4 * i + 1, 8) < 3;
+        x = is_near ? h->near : threshold * h->scale;
+        x = groups_step(h->type, x, is_near ? 0 : (int)random_below(here, 4 * i + 2, 5) - 2);
+        if (is_hard(h, x))
+            break;
+    }
+    return x;
+}
+
+/* And its scale, where that is given. */
+static void fill_hard_group(problem *p, argument *in, random_stream s, uint64_t g)
+{
+    argument *scale = problem_find(p, "scale");
+    const bool is_given = scale->about->direction == DIRECTION_IN;
+    const group_range range = groups_range(p, g);
+    const uint64_t extreme = groups_extreme_place(p, s, g, range.last - range.first);
+    const element_type type = in->about->type;
+    const hard_group h = make_hard_group(type, is_given, random_fork(s, g));
+    for (uint64_t i = range.first; i < range.last; i++) {
+        const bool is_extreme = !is_given && i - range.first == extreme;
+        const double largest = groups_extreme_is_negative(p, g) ? -h.scale : h.scale;
+        element_set(type, in->host, i, is_extreme ? largest : hard_element(&h, random_fork(s, 5), i));
+    }
+    if (is_given)
+        element_set(scale->about->type, scale->host, g, h.scale);
 }
 
 /* Group by group, the largest magnitude just below, at and just above the smallest scale, 1e-12. */
-static void fill_near_smallest_scale(problem *p, argument *in, random_stream s)
+static void fill_near_smallest_scale(problem *p, argument *in, random_stream s, uint64_t g)
 {
-    element_type type = in->about->type;
-    uint64_t group = groups_size(p);
-    for (uint64_t i = 0; i < in->count; i++) {
-        uint64_t limit = number_encode(type, 1e-12);
-        double most = number_decode(type, number_step(type, limit, (int)(i / group % 5) - 2));
-        double x = i % group == 0 ? most : most * (2 * random_uniform(s, i) - 1);
-        element_set(type, in->host, i, i / group % 2 ? -x : x);
+    const element_type type = in->about->type;
+    const group_range range = groups_range(p, g);
+    const uint64_t extreme = groups_extreme_place(p, s, g, range.last - range.first);
+    const double most = groups_step(type, 1e-12, (int)random_below(s, g, 5) - 2);
+    for (uint64_t i = range.first; i < range.last; i++) {
+        const double x = i - range.first == extreme ? most : most * (2 * random_uniform(s, i) - 1);
+        element_set(type, in->host, i, groups_extreme_is_negative(p, g) ? -x : x);
     }
 }
 
-static void fill_elements(problem *p, argument *a, int kind, random_stream s)
+/* Of a group: among those of the input's own kind are some with the smallest scale. */
+static int kind_of(problem *p, random_stream s, uint64_t g, int kind)
 {
-    static const groups_share near = GROUPS_NEAR, at = GROUPS_AT;
-    if (kind == NF4_THRESHOLDS || kind == NF4_THRESHOLDS_ODD)
-        fill_thresholds(p, a, kind == NF4_THRESHOLDS, NULL, s);
-    else if (kind == NF4_NEAR_SMALLEST_SCALE)
-        fill_near_smallest_scale(p, a, s);
-    else
-        groups_fill_elements(p, a, kind, s);
-    fill_thresholds(p, a, false, &near, random_fork(s, 7));
-    fill_thresholds(p, a, true, &at, random_fork(s, 8));
+    switch (groups_share_in(p, s, g, kind)) {
+    case GROUPS_NEAR:
+        return problem_find(p, "packed") ? NF4_HARD : kind; /* no codes, nothing to hang on them */
+    case GROUPS_AT:
+        return NF4_THRESHOLDS;
+    default:
+        return g / 3 % 4 == 1 ? NF4_NEAR_SMALLEST_SCALE : kind;
+    }
+}
+
+static void fill_elements(problem *p, argument *in, int kind, random_stream s)
+{
+    const uint64_t group = groups_size(p);
+    if (kind < NF4_THRESHOLDS)
+        groups_fill_elements(p, in, kind, s);
+    for (uint64_t g = 0; in->count > 0 && g <= (in->count - 1) / group; g++) {
+        const int here = kind_of(p, s, g, kind);
+        if (here == NF4_THRESHOLDS)
+            fill_thresholds(p, in, g, random_fork(s, 8));
+        else if (here == NF4_NEAR_SMALLEST_SCALE)
+            fill_near_smallest_scale(p, in, random_fork(s, 7), g);
+    }
+}
+
+static void fill_hard_groups(problem *p, argument *in, int kind, random_stream s)
+{
+    const uint64_t group = groups_size(p);
+    for (uint64_t g = 0; in->count > 0 && g <= (in->count - 1) / group; g++) {
+        if (kind_of(p, s, g, kind) == NF4_HARD)
+            fill_hard_group(p, in, random_fork(s, 6), g);
+    }
 }
 
 /* The scale that goes into a kernel: that of the elements at hand, else random magnitudes. */
 static void fill_scales(problem *p, argument *scale, argument *in, int kind, random_stream s)
 {
-    if (kind == GROUPS_NEAR_TIE) {
-        groups_fill_near_ties(scale, nf4_table + 8, 7, s); /* but for 1 */
-        return;
-    }
     if (!in || kind == GROUPS_ANY_SCALE || kind == GROUPS_NONFINITE_SCALE) {
         groups_fill_numbers(scale, kind, s);
         return;
@@ -195,23 +304,49 @@ static void fill_scales(problem *p, argument *scale, argument *in, int kind, ran
     }
 }
 
+/* A scale by which a value comes next to a tie, and that value for half of the codes. */
+static void fill_near_tie(problem *p, uint64_t g, random_stream s)
+{
+    argument *scale = problem_find(p, "scale"), *packed = problem_find(p, "packed");
+    const element_type outputs = problem_find(p, "out")->about->type;
+    const unsigned code = 1 + (unsigned)random_below(s, 0, 13),
+                   tied = code < 7 ? code : code + 1; /* not -1, 0, 1 */
+    const group_range range = groups_range(p, g);
+    element_set(scale->about->type, scale->host, g,
+                groups_near_tie_scale(outputs, fabs(nf4_table[tied]), s, 0));
+    for (uint64_t i = range.first; i < range.last; i++) {
+        if (random_below(random_fork(s, 1), i, 2))
+            groups_set_code(p, packed, i, tied);
+    }
+}
+
 static void make(problem *p, const input_pattern *pattern, random_stream s)
 {
     argument *in = problem_find(p, "in"), *scale = problem_find(p, "scale"),
              *packed = problem_find(p, "packed");
     if (in)
         fill_elements(p, in, pattern->number, random_fork(s, 1));
-    if (scale && scale->about->direction == DIRECTION_IN)
+    if (scale->about->direction == DIRECTION_IN)
         fill_scales(p, scale, in, pattern->number, random_fork(s, 2));
-    if (packed && packed->about->direction == DIRECTION_IN)
-        inputs_fill_bytes(packed, random_fork(s, 3));
+    if (in) {
+        const bool is_given = scale->about->direction == DIRECTION_IN;
+        fill_hard_groups(p, in, pattern->number, random_fork(s, 1));
+        groups_finish_blocks(p, in, is_given ? scale : NULL, random_fork(s, 1));
+    }
+    if (!packed || packed->about->direction != DIRECTION_IN)
+        return;
+    inputs_fill_bytes(packed, random_fork(s, 3));
+    for (uint64_t g = 0; g < scale->count; g++) {
+        if (pattern->number == GROUPS_NEAR_TIE || groups_share_of(s, g) != GROUPS_OWN)
+            fill_near_tie(p, g, random_fork(random_fork(s, 4), g));
+    }
 }
 
 /* clang-format off */
 static const input_pattern element_patterns[] = {
     {"normal",              PATTERN_RANDOM | PATTERN_LARGE, INPUT_NORMAL},
     {"thresholds",          PATTERN_LARGE,                  NF4_THRESHOLDS},
-    {"thresholds-odd",      0,                              NF4_THRESHOLDS_ODD},
+    {"hard",                0,                              NF4_HARD},
     {"near-smallest-scale", 0,                              NF4_NEAR_SMALLEST_SCALE},
     {"uniform",             PATTERN_RANDOM,                 INPUT_UNIFORM},
     {"real",                PATTERN_LARGE,                  INPUT_REAL},
@@ -231,7 +366,7 @@ static const input_pattern element_patterns[] = {
 static const input_pattern pack_patterns[] = {
     {"normal",              PATTERN_RANDOM | PATTERN_LARGE, INPUT_NORMAL},
     {"thresholds",          PATTERN_LARGE,                  NF4_THRESHOLDS},
-    {"thresholds-odd",      0,                              NF4_THRESHOLDS_ODD},
+    {"hard",                0,                              NF4_HARD},
     {"uniform",             PATTERN_RANDOM,                 INPUT_UNIFORM},
     {"real",                PATTERN_LARGE,                  INPUT_REAL},
     {"denormal",            0,                              INPUT_DENORMAL},

@@ -164,9 +164,60 @@ void q4k_fill(argument *packed, int kind, random_stream s)
         fill_fields(packed, kind, s);
 }
 
+/* Bits from the first that is set to the last. */
+static int bits_of(unsigned number)
+{
+    int bits = 0;
+    for (; number % 2 == 0 && number > 0;)
+        number /= 2;
+    for (; number > 0; number /= 2)
+        bits++;
+    return bits;
+}
+
+/* Of a few random numbers, the first whose product with the factor lies half-way between two elements: has one bit more
+ * than they have. */
+static unsigned char tied(unsigned factor, unsigned most, int bits, random_stream s, uint64_t i)
+{
+    enum { ATTEMPTS = 8 };
+    unsigned number = 0;
+    for (uint64_t attempt = 0; attempt < ATTEMPTS; attempt++) {
+        number = 1 + (unsigned)random_below(random_fork(s, attempt), i, most);
+        if (bits_of(factor * number) == bits)
+            break;
+    }
+    return (unsigned char)number;
+}
+
+/* A super-block whose elements are half-way between two of the type but for minima that are less than half an ulp of the
+ * f32 in which they are made: which way that is rounded shows. With f32 elements it shows anyhow. */
+static void make_hard_block(q4k_block *b, element_type type, random_stream s)
+{
+    const int bits = type == ELEMENT_BF16 ? 9 : 12;
+    const unsigned factor = 1 + 2 * (unsigned)random_below(s, 0, 32);
+    b->d = (uint16_t)number_encode(ELEMENT_F16, random_below(s, 1, 2) ? factor : -(double)factor);
+    b->dmin = (uint16_t)(1 + random_below(s, 2, 8) + (random_below(s, 3, 2) ? 0x8000 : 0)); /* subnormal */
+    for (unsigned j = 0; j < Q4K_SUB_BLOCKS; j++) {
+        b->scale[j] = (unsigned char)(1 + 2 * random_below(s, 4 + j, 32));
+        b->minimum[j] = (unsigned char)(1 + random_below(s, 16 + j, 63));
+    }
+    for (unsigned i = 0; i < Q4K_BLOCK_ELEMENTS; i++)
+        b->code[i] = tied(factor * b->scale[i / Q4K_SUB_ELEMENTS], 15, bits, random_fork(s, 1), i);
+}
+
+/* Two super-blocks of three are hard ones, whichever: a kernel does the same ones of a tile with the same instructions. */
 static void make(problem *p, const input_pattern *pattern, random_stream s)
 {
-    q4k_fill(problem_find(p, "packed"), pattern->number, s);
+    argument *packed = problem_find(p, "packed");
+    const element_type type = problem_find(p, "out")->about->type;
+    q4k_fill(packed, pattern->number, s);
+    for (uint64_t block = 0; block < packed->bytes / Q4K_BLOCK_BYTES; block++) {
+        q4k_block b;
+        if (random_below(random_fork(s, 7), block, 3) == 0)
+            continue;
+        make_hard_block(&b, type, random_fork(random_fork(s, 8), block));
+        q4k_write(&b, (unsigned char *)packed->host + block * Q4K_BLOCK_BYTES);
+    }
 }
 
 /* Around every edge of tiles (of 8 super-blocks, as it happens) and thread blocks, and each number below the first. */
