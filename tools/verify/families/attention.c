@@ -25,7 +25,11 @@
 
 #include "inputs.h"
 
-enum { MOST_HEAD_DIM = 256, CHUNK = 4096 /* keys that tensor cores sum before a total takes them */ };
+enum {
+    MOST_HEAD_DIM = 256,
+    CHUNK = 4096, /* keys that tensor cores sum before a total takes them */
+    APART = 2000  /* elements from row to row of Q */
+};
 
 static bool has_parameter(const problem *p, const char *name, const char *word)
 {
@@ -45,6 +49,23 @@ static bool is_long(problem *p)
     return has_parameter(p, "strategy", "mma") &&
            problem_integer(p, "k_length") > parameter(p, "splits") * CHUNK;
 }
+
+enum {
+    ATTENTION_DOMINATING = 100, /* one key in 37 far above the others */
+    ATTENTION_EXTREME,          /* scores of 1e4 and -1e4 */
+    ATTENTION_RISING,           /* each tile's scores above those before */
+    ATTENTION_FALLING,
+    ATTENTION_LATE,  /* the first of many tiles is not seen; scores rise by 1 after half, by 2 more in the last eighth */
+    ATTENTION_SCALE_0,
+    ATTENTION_LARGE_V,   /* as large as the sums of weights allow */
+    ATTENTION_ONE_HOT,   /* V is 1 at one place in each row: every weight at its own */
+    ATTENTION_NONFINITE, /* NaN and infinities in one row of K, and in one of eight of Q */
+    /* Of more keys than one chunk has. Scores behind the first are above its; no key of it is seen; all are alike. */
+    ATTENTION_CHUNKS_RISE,
+    ATTENTION_CHUNKS_NONE,
+    ATTENTION_CHUNKS_LIKE,
+    ATTENTION_DRIFT /* a lane's first weight is 1, its others nearly an ulp of that, or, in odd rows, hardly any */
+};
 
 /* ---- reference -------------------------------------------------------------------------------------------------- */
 
@@ -67,7 +88,7 @@ typedef struct arithmetic {
     double unit, out, product; /* u; u_T; (D / 16) * 2^-20 with mma */
     double splits;
     double tiny_weight, least_normal, smallest;
-    bool is_mma, is_random;
+    bool is_mma, is_random, drifts;
 } arithmetic;
 
 static double grow(const arithmetic *a, double n)
@@ -85,9 +106,23 @@ static double values_lose(const arithmetic *a, const query *t)
     return a->is_mma ? a->out : a->unit * (grow(a, keys) + 4);
 }
 
-static double weights_lose(const arithmetic *a, double keys)
+/* Where a lane's first weight is 1 and the others of its chunk are small, its sum is a multiple of 2^-23: an addition loses
+ * no more than what a weight is away from one. */
+static double additions_lose(const query *t)
 {
-    double chain = a->is_mma ? fmin(keys, CHUNK) / 4 + keys / CHUNK : keys / 16;
+    double sum = 0;
+    for (uint64_t j = 0; j < t->seen && j < CHUNK; j++) {
+        double weight = (double)(t->weight[j] * t->sum) * 0x1p23;
+        sum += fabs(weight - nearbyint(weight)) * 0x1p-23;
+    }
+    return sum / (double)t->sum;
+}
+
+static double weights_lose(const arithmetic *a, const query *t)
+{
+    double keys = (double)t->seen, chain = a->is_mma ? fmin(keys, CHUNK) / 4 + keys / CHUNK : keys / 16;
+    if (a->drifts)
+        return additions_lose(t) + a->unit * (fmax(keys - CHUNK, 0) / 4 + keys / CHUNK + 2 * a->splits + 8);
     return a->unit * (grow(a, chain) + 2 * a->splits + 8);
 }
 
@@ -234,7 +269,7 @@ static void expect_log(problem *p, const query *t, const arithmetic *a, uint64_t
     }
     long double log = t->most + logl(t->sum);
     lse->expected_value[i] = (double)log;
-    lse->bound[i] = weights_lose(a, (double)t->seen) + t->lost +
+    lse->bound[i] = weights_lose(a, t) + t->lost +
                     8 * a->unit * (double)(fabsl(log) + fabsl(t->most));
 }
 
@@ -275,8 +310,9 @@ static void expect(problem *p, const input_pattern *pattern)
     argument *out = problem_find(p, "out"), *lse = problem_find(p, "lse");
     uint64_t dim = parameter(p, "head_dim"), heads = problem_integer(p, "q_heads");
     uint64_t lengths = problem_integer(p, "q_length"), group = heads / problem_integer(p, "kv_heads");
-    bool is_random = (pattern->flags & PATTERN_RANDOM) && kind_at(p, pattern->number) == pattern->number;
-    arithmetic a = arithmetic_of(p, out->about->type, dim, is_random);
+    int kind = kind_at(p, pattern->number);
+    arithmetic a = arithmetic_of(p, out->about->type, dim, kind == pattern->number && pattern->flags & PATTERN_RANDOM);
+    a.drifts = kind == ATTENTION_DRIFT;
     size_t keys = (size_t)problem_integer(p, "k_length") + 1;
     query t = {.dim = dim,
                .k_row = problem_integer(p, "k_row_stride"),
@@ -307,30 +343,12 @@ static void expect(problem *p, const input_pattern *pattern)
 
 /* ---- inputs ----------------------------------------------------------------------------------------------------- */
 
-enum {
-    ATTENTION_DOMINATING = 100, /* one key in 37 far above the others */
-    ATTENTION_EXTREME,          /* scores of 1e4 and -1e4 */
-    ATTENTION_RISING,           /* each tile's scores above those before */
-    ATTENTION_FALLING,
-    ATTENTION_LATE,  /* scores rise by a little after half of the keys, by a lot in the last ones */
-    ATTENTION_SCALE_0,
-    ATTENTION_LARGE_V,   /* as large as the sums of weights allow */
-    ATTENTION_ONE_HOT,   /* V is 1 at one place in each row: every weight at its own */
-    ATTENTION_NONFINITE, /* NaN and infinities in one row of K, and in one of eight of Q */
-    /* Of one row of V for all keys. */
-    ATTENTION_DRIFT, /* a lane's first weight is 1, its others nearly an ulp of that, or, in odd rows, hardly any */
-    /* Of more keys than one chunk has: behind the first chunk scores are above those before, below them, or the same. */
-    ATTENTION_CHUNKS_RISE,
-    ATTENTION_CHUNKS_FALL,
-    ATTENTION_CHUNKS_LIKE
-};
-
 /* What is filled: rows are counted by their place in memory, so many elements apart. */
 typedef struct matrix {
     argument *a;
     int kind;
     double size; /* of numbers that make scores */
-    uint64_t dim, keys, apart, rows;
+    uint64_t dim, keys, tile_k, apart, rows;
     bool is_mma;
     random_stream s;
 } matrix;
@@ -345,9 +363,9 @@ static double q_of(const matrix *m, uint64_t row, uint64_t column, double normal
     case ATTENTION_LATE:
         return 1;
     case ATTENTION_DRIFT:
-        return column >= 8 ? 0 : row & 1 ? 1.17 : 1;
+        return column >= 8 ? 0 : (row + row / 8) % 2 ? 1.3125 : 1;
     case ATTENTION_CHUNKS_RISE:
-    case ATTENTION_CHUNKS_FALL:
+    case ATTENTION_CHUNKS_NONE:
     case ATTENTION_CHUNKS_LIKE:
         return 1 + (double)(row % 16) / 16;
     default:
@@ -355,12 +373,18 @@ static double q_of(const matrix *m, uint64_t row, uint64_t column, double normal
     }
 }
 
-/* Keys in which lanes' sums begin; the others' weights are 0.94 ulps of 1, or of f32 0.06. */
+/* Keys in which lanes' sums begin have 0, in the second chunk -2. The others' weights are 0.98 ulps of 1, or e^-21: seven
+ * columns come near the score, one to it. */
 static double drift_of(const matrix *m, uint64_t row, uint64_t column)
 {
-    bool begins = m->is_mma ? row < 8 && row % 2 == 0 : row < 16;
-    double score = log(1.88 * (m->a->about->type == ELEMENT_F64 ? 0x1p-53 : 0x1p-24));
-    return begins || column >= 8 ? 0 : score / 8 * sqrt((double)m->dim);
+    element_type type = m->a->about->type;
+    double root = sqrt((double)m->dim), score = log(0.98 * 0x1p-23) * root;
+    double most = number_decode(type, number_encode(type, score / 7));
+    if (column >= 8)
+        return 0;
+    if (row % CHUNK < 8 && row % 2 == 0)
+        return row < CHUNK ? 0 : -2 * root / 8;
+    return column < 7 ? most : score - 7 * most;
 }
 
 static double k_of(const matrix *m, uint64_t row, uint64_t column, double normal)
@@ -376,13 +400,15 @@ static double k_of(const matrix *m, uint64_t row, uint64_t column, double normal
     case ATTENTION_FALLING:
         return size * (double)(m->rows - row) / (double)m->rows + normal / 64;
     case ATTENTION_LATE:
-        return (8 * row >= 7 * m->rows ? 30 : 2 * row >= m->rows ? 1 : 0) * step + normal / 4;
+        if (row < m->tile_k && column == 0 && m->keys > m->tile_k)
+            return -INFINITY;
+        return (8 * row >= 7 * m->rows ? 3 : 2 * row >= m->rows ? 1 : 0) * step + normal / 4;
     case ATTENTION_DRIFT:
         return drift_of(m, row, column);
     case ATTENTION_CHUNKS_RISE:
         return (row >= CHUNK ? 4.7 : 0) * step + normal / 4;
-    case ATTENTION_CHUNKS_FALL:
-        return (row >= CHUNK ? 0 : 2) * step + normal / 4;
+    case ATTENTION_CHUNKS_NONE:
+        return row >= CHUNK ? normal : column == 0 ? -INFINITY : 0;
     default:
         return normal;
     }
@@ -395,7 +421,7 @@ static double v_of(const matrix *m, uint64_t row, uint64_t column, double normal
         type == ELEMENT_F16 ? number_largest(type) : number_largest(type) / (4 * (double)(m->keys + 1));
     if (m->kind == ATTENTION_LARGE_V)
         return normal > 0 ? most : -most;
-    if (m->kind >= ATTENTION_DRIFT) /* sums of thousands do not hide a 1 */
+    if (m->kind >= ATTENTION_CHUNKS_RISE) /* sums of thousands do not hide a 1 */
         return normal * (type == ELEMENT_F16 ? 0x1p-10 : 0x1p-14);
     return m->kind == ATTENTION_ONE_HOT ? column == row % m->apart : normal;
 }
@@ -445,6 +471,7 @@ static matrix matrix_of(problem *p, const char *name, int kind, double size, ran
                 .size = size,
                 .dim = dim,
                 .keys = problem_integer(p, "k_length"),
+                .tile_k = parameter(p, "tile_k"),
                 .apart = apart > 0 && (apart <= 2 * dim || name[0] == 'q') ? apart : dim,
                 .is_mma = has_parameter(p, "strategy", "mma"),
                 .s = s};
@@ -452,16 +479,21 @@ static matrix matrix_of(problem *p, const char *name, int kind, double size, ran
     return m;
 }
 
-/* Sizes with one row of V for all keys are for the sums of weights, and for totals, of which other inputs show little. */
+/* Where rows of Q are far apart the size is for what goes from tile to tile, or from chunk to chunk, of which many inputs
+ * show little. */
 static int kind_at(problem *p, int kind)
 {
-    if (problem_integer(p, "v_row_stride") != 0 || problem_integer(p, "k_length") <= 1)
+    if (problem_integer(p, "q_row_stride") != APART)
         return kind;
     if (!is_long(p))
-        return ATTENTION_DRIFT;
-    return kind == INPUT_NORMAL           ? ATTENTION_CHUNKS_RISE
-           : kind == ATTENTION_DOMINATING ? ATTENTION_CHUNKS_FALL
-                                          : ATTENTION_CHUNKS_LIKE;
+        return kind == INPUT_NORMAL ? kind : kind == ATTENTION_DOMINATING ? ATTENTION_LATE : ATTENTION_RISING;
+    if (problem_integer(p, "k_row_stride") == 0)
+        return ATTENTION_CHUNKS_LIKE;
+    bool is_none = kind == ATTENTION_NONFINITE || kind == ATTENTION_FALLING || kind == ATTENTION_SCALE_0 ||
+                   kind == ATTENTION_EXTREME;
+    return kind == ATTENTION_DOMINATING ? ATTENTION_DRIFT
+           : is_none                    ? ATTENTION_CHUNKS_NONE
+                                        : ATTENTION_CHUNKS_RISE;
 }
 
 static void make(problem *p, const input_pattern *pattern, random_stream s)
@@ -507,8 +539,9 @@ typedef enum layout {
     GAPS,        /* Q, K and V with gaps between rows, heads and batches */
     ONE_KV,      /* all batches share K and V */
     OVERLAPPING, /* a row of K or V begins a few elements behind the one before it: few elements, many rows */
-    ONE_VALUE,   /* the same of K, and one row of V for all keys; rows of Q far apart */
-    ONE_ROW      /* of K, too */
+    FAR_QUERIES, /* the same; rows of Q far apart */
+    ONE_VALUE,   /* and one row of V for all keys */
+    ONE_ROW      /* and of K */
 } layout;
 
 typedef struct lengths {
@@ -538,10 +571,9 @@ static void set_strides(size_plan *plan, const char *prefix, uint64_t heads, uin
 
 static void add_size(size_plan *plan, lengths n, layout where, bool is_always)
 {
-    enum { APART = 2000 };
     static const struct {
         uint64_t q, k, v;
-    } gaps[] = {[GAPS] = {8, 8, 16}, [OVERLAPPING] = {8, 8, 16}, [ONE_VALUE] = {APART, 8, 0}, [ONE_ROW] = {APART, 0, 0}};
+    } gaps[] = {[GAPS] = {8, 8, 16}, [OVERLAPPING] = {8, 8, 16}, [FAR_QUERIES] = {APART, 8, 16}, [ONE_VALUE] = {APART, 8, 0}, [ONE_ROW] = {APART, 0, 0}};
     layout of_q = where == ONE_KV ? HEADS_FIRST : where == OVERLAPPING ? GAPS : where;
     if (plan->is_replacing && strncmp(plan->limits.only.name, "out_", strlen("out_")) == 0) {
         plan->obstacle = "its reference knows no other gaps in out than those that are tried anyhow";
@@ -608,12 +640,29 @@ static void add_packed(size_plan *plan)
     add(plan, (lengths){1, 3, 1, tile_q / 2 + 1, tile_q}, GAPS);
 }
 
+/* Tiles whose last keys are not seen, so that each comparison of a key's number decides once; a lane of mma has pairs, of
+ * which only the one or the other comes always. Causal rows see all lengths. */
+static void add_masks(size_plan *plan)
+{
+    const problem *p = plan->problem;
+    const bool is_mma = has_parameter(p, "strategy", "mma");
+    enum { ODD = 3, EVEN = 6, SOME_ROWS = 9, MORE_ROWS = 27 };
+    for (uint64_t first = 0; first < parameter(p, "tile_k"); first += is_mma ? 8 : 16) {
+        const bool is_odd = first / 8 % 2;
+        if (has_parameter(p, "causal", "true"))
+            continue;
+        add_always(plan, (lengths){1, 1, 1, SOME_ROWS, first + (is_odd ? ODD : EVEN)}, OVERLAPPING);
+        if (is_mma)
+            add(plan, (lengths){1, 1, 1, MORE_ROWS, first + (is_odd ? EVEN : ODD)}, OVERLAPPING);
+    }
+}
+
 /* Around every edge of tiles, both sides together; whole tiles in every layout; heads and batches at small lengths. */
 static void plan_sizes(size_plan *plan)
 {
     const problem *p = plan->problem;
     uint64_t tile_q = parameter(p, "tile_q"), tile_k = parameter(p, "tile_k"), dim = parameter(p, "head_dim");
-    static const uint64_t few[][2] = {{0, 2}, {1, 1}, {1, 2}, {2, 2}, {5, 0}, {5, 1}};
+    static const uint64_t few[][2] = {{0, 2}, {1, 1}, {2, 2}, {5, 0}, {5, 1}};
     for (size_t i = 0; i < sizeof few / sizeof *few; i++)
         add(plan, (lengths){1, 1, 1, few[i][0], few[i][1]}, HEADS_FIRST);
     for (uint64_t i = 0; i <= 2; i++)
@@ -622,21 +671,22 @@ static void plan_sizes(size_plan *plan)
         add(plan, (lengths){1, 1, 1, 5, k}, HEADS_FIRST);
     for (uint64_t i = tile_q - 1; i <= tile_q + 1; i++)
         add(plan, (lengths){1, 1, 1, i, i + (i & 1)}, OVERLAPPING);
-    add_always(plan, (lengths){1, 1, 1, 5, tile_k + 3},
-               OVERLAPPING); /* causal: query 0 sees all of a tile but its last key */
     add(plan, (lengths){1, 2, 1, tile_q, 2 * tile_k}, ROWS_FIRST);
     add(plan, (lengths){1, 2, 2, tile_q, 2 * tile_k}, GAPS);
     add(plan, (lengths){2, 1, 1, tile_q, 2 * tile_k}, ONE_KV);
-    add_always(plan, (lengths){1, 1, 1, tile_q + 3, 2 * tile_k + 1}, OVERLAPPING);
-    add_always(plan, (lengths){1, 1, 1, 11, 5 * tile_k - 3}, ONE_VALUE);
+    add_masks(plan);
+    add_always(plan, (lengths){1, 1, 1, tile_q + 3, 2 * tile_k + 11}, OVERLAPPING); /* causal: 8 beyond the diagonal */
+    add_always(plan, (lengths){1, 1, 1, 11, 5 * tile_k - 3}, FAR_QUERIES);
     add(plan, (lengths){1, 1, 1, 100, 100}, HEADS_FIRST);
-    if (has_parameter(p, "causal", "true"))
-        add_always(plan, (lengths){1, 1, 1, 70, 33}, OVERLAPPING); /* 37 rows see nothing */
+    if (has_parameter(p, "causal", "true")) {
+        add_always(plan, (lengths){1, 1, 1, 5, tile_k + 3}, OVERLAPPING); /* query 0 does not see a tile's last key */
+        add_always(plan, (lengths){1, 1, 1, 70, 33}, OVERLAPPING);        /* 37 see nothing */
+    }
     add(plan, (lengths){1, 1, 1, 3, 1000}, OVERLAPPING);
     add_long(plan);
     if (parameter(p, "splits") > 1)
         add_parts(plan);
-    add_always(plan, (lengths){2, 4, 2, 2, 3}, OVERLAPPING); /* heads and batches at little cost */
+    add_always(plan, (lengths){2, 4, 2, 1, 3}, OVERLAPPING); /* heads and batches at little cost */
     add(plan, (lengths){2, 6, 2, 9, 21}, ROWS_FIRST);
     add(plan, (lengths){2, 3, 3, 5, 18}, GAPS);
     add(plan, (lengths){3, 2, 1, 4, 7}, ONE_KV);
