@@ -102,8 +102,8 @@ typedef struct tile {
 } tile;
 
 /* False: one of them is an infinity or a NaN. */
-__attribute__((always_inline)) static inline bool read_numbers(const uint16_t *bits, unsigned count, bool is_half,
-                                                               unsigned up, tile_numbers *to)
+__attribute__((always_inline)) static inline bool read_numbers(const uint16_t *bits, unsigned count,
+                                                               bool is_half, unsigned up, tile_numbers *to)
 {
     const uint32_t fraction = is_half ? 10 : 7, top = is_half ? 31 : 255;
     uint32_t is_special = 0;
@@ -125,8 +125,8 @@ static bool read_tile(const emu_warp *w, const emu_mma *f, const fragments *g, t
     uint16_t a[MOST_ROWS][MOST_STEP] = {{0}}, b[MOST_STEP][COLUMNS] = {{0}}, block[BLOCK][BLOCK];
     for (unsigned r = 0; r < g->a_count; r++)
         for (unsigned n = 0; n < BLOCK; n++)
-            memcpy(&a[(r & 1) * BLOCK + n][(r >> 1) * BLOCK], (const uint16_t *)emu_lanes(w, g->a[r]) + n * BLOCK,
-                   sizeof block[0]);
+            memcpy(&a[(r & 1) * BLOCK + n][(r >> 1) * BLOCK],
+                   (const uint16_t *)emu_lanes(w, g->a[r]) + n * BLOCK, sizeof block[0]);
     for (unsigned r = 0; r < g->b_count; r++) {
         memcpy(block, emu_lanes(w, g->b[r]), sizeof block);
         for (unsigned k = 0; k < BLOCK; k++)

@@ -55,7 +55,7 @@ enum {
     ATTENTION_EXTREME,          /* scores of 1e4 and -1e4 */
     ATTENTION_RISING,           /* each tile's scores above those before */
     ATTENTION_FALLING,
-    ATTENTION_LATE,  /* the first of many tiles is not seen; scores rise by 1 after half, by 2 more in the last eighth */
+    ATTENTION_LATE, /* the first of many tiles is not seen; scores rise by 1 after half, by 2 more in the last eighth */
     ATTENTION_SCALE_0,
     ATTENTION_LARGE_V,   /* as large as the sums of weights allow */
     ATTENTION_ONE_HOT,   /* V is 1 at one place in each row: every weight at its own */
@@ -269,8 +269,7 @@ static void expect_log(problem *p, const query *t, const arithmetic *a, uint64_t
     }
     long double log = t->most + logl(t->sum);
     lse->expected_value[i] = (double)log;
-    lse->bound[i] = weights_lose(a, t) + t->lost +
-                    8 * a->unit * (double)(fabsl(log) + fabsl(t->most));
+    lse->bound[i] = weights_lose(a, t) + t->lost + 8 * a->unit * (double)(fabsl(log) + fabsl(t->most));
 }
 
 static uint64_t keys_seen(problem *p, uint64_t i)
@@ -311,7 +310,8 @@ static void expect(problem *p, const input_pattern *pattern)
     uint64_t dim = parameter(p, "head_dim"), heads = problem_integer(p, "q_heads");
     uint64_t lengths = problem_integer(p, "q_length"), group = heads / problem_integer(p, "kv_heads");
     int kind = kind_at(p, pattern->number);
-    arithmetic a = arithmetic_of(p, out->about->type, dim, kind == pattern->number && pattern->flags & PATTERN_RANDOM);
+    arithmetic a =
+        arithmetic_of(p, out->about->type, dim, kind == pattern->number && pattern->flags & PATTERN_RANDOM);
     a.drifts = kind == ATTENTION_DRIFT;
     size_t keys = (size_t)problem_integer(p, "k_length") + 1;
     query t = {.dim = dim,
@@ -573,7 +573,11 @@ static void add_size(size_plan *plan, lengths n, layout where, bool is_always)
 {
     static const struct {
         uint64_t q, k, v;
-    } gaps[] = {[GAPS] = {8, 8, 16}, [OVERLAPPING] = {8, 8, 16}, [FAR_QUERIES] = {APART, 8, 16}, [ONE_VALUE] = {APART, 8, 0}, [ONE_ROW] = {APART, 0, 0}};
+    } gaps[] = {[GAPS] = {8, 8, 16},
+                [OVERLAPPING] = {8, 8, 16},
+                [FAR_QUERIES] = {APART, 8, 16},
+                [ONE_VALUE] = {APART, 8, 0},
+                [ONE_ROW] = {APART, 0, 0}};
     layout of_q = where == ONE_KV ? HEADS_FIRST : where == OVERLAPPING ? GAPS : where;
     if (plan->is_replacing && strncmp(plan->limits.only.name, "out_", strlen("out_")) == 0) {
         plan->obstacle = "its reference knows no other gaps in out than those that are tried anyhow";
@@ -675,12 +679,14 @@ static void plan_sizes(size_plan *plan)
     add(plan, (lengths){1, 2, 2, tile_q, 2 * tile_k}, GAPS);
     add(plan, (lengths){2, 1, 1, tile_q, 2 * tile_k}, ONE_KV);
     add_masks(plan);
-    add_always(plan, (lengths){1, 1, 1, tile_q + 3, 2 * tile_k + 11}, OVERLAPPING); /* causal: 8 beyond the diagonal */
+    add_always(plan, (lengths){1, 1, 1, tile_q + 3, 2 * tile_k + 11},
+               OVERLAPPING); /* causal: 8 beyond the diagonal */
     add_always(plan, (lengths){1, 1, 1, 11, 5 * tile_k - 3}, FAR_QUERIES);
     add(plan, (lengths){1, 1, 1, 100, 100}, HEADS_FIRST);
     if (has_parameter(p, "causal", "true")) {
-        add_always(plan, (lengths){1, 1, 1, 5, tile_k + 3}, OVERLAPPING); /* query 0 does not see a tile's last key */
-        add_always(plan, (lengths){1, 1, 1, 70, 33}, OVERLAPPING);        /* 37 see nothing */
+        add_always(plan, (lengths){1, 1, 1, 5, tile_k + 3},
+                   OVERLAPPING); /* query 0 does not see a tile's last key */
+        add_always(plan, (lengths){1, 1, 1, 70, 33}, OVERLAPPING); /* 37 see nothing */
     }
     add(plan, (lengths){1, 1, 1, 3, 1000}, OVERLAPPING);
     add_long(plan);
