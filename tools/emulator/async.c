@@ -93,24 +93,29 @@ static bool is_tracked(const emu_async *a, size_t n, uint32_t thread)
     return false;
 }
 
-void emu_async_wait(emu_block *b, uint32_t thread, uint32_t pending, bool all)
+void emu_async_wait(emu_block *b, uint32_t warp, uint32_t lanes, uint32_t pending, bool all)
 {
     emu_async *a = b->async;
     size_t kept = 0;
+    bool has_arrivals = false;
     if (!a)
         return;
-    uint32_t groups = a->groups[thread], done = groups > pending ? groups - pending : 0;
+    for (size_t n = 0; b->watch && n < a->count; n++)
+        has_arrivals |= !a->copies[n].bytes;
     for (size_t n = 0; n < a->count; n++) {
         const emu_copy *c = &a->copies[n];
-        bool leaves = c->thread == thread && (c->bytes ? all || c->group < done : !is_held(a, kept, c));
+        bool waits = c->thread / EMU_LANES == warp && lanes >> c->thread % EMU_LANES & 1;
+        uint32_t groups = a->groups[c->thread], done = groups > pending ? groups - pending : 0;
+        bool leaves = waits && (c->bytes ? all || c->group < done : !is_held(a, kept, c));
         if (leaves)
-            complete(b, c, b->watch && is_tracked(a, n, thread));
+            complete(b, c, has_arrivals && is_tracked(a, n, c->thread));
         else if (kept++ != n)
             a->copies[kept - 1] = *c;
     }
     a->count = kept;
-    if (b->watch)
-        emu_race_waited(b, thread);
+    for (uint32_t lane = 0; b->watch && lane < EMU_LANES; lane++)
+        if (lanes >> lane & 1)
+            emu_race_waited(b, warp * EMU_LANES + lane);
 }
 
 void emu_async_arrive_at(emu_block *b, uint32_t mbarrier)

@@ -20,8 +20,8 @@ typedef struct emu_copy {
 
 void emu_async_issue(emu_block *block, const emu_copy *copy);
 void emu_async_commit(emu_block *block, uint32_t thread);
-/* Completes the thread's groups but the last `pending`; `all`: also what is not committed. */
-void emu_async_wait(emu_block *block, uint32_t thread, uint32_t pending, bool all);
+/* Completes the groups of these lanes of a warp, of each but the last `pending`; `all`: also what is not committed. */
+void emu_async_wait(emu_block *block, uint32_t warp, uint32_t lanes, uint32_t pending, bool all);
 /* Completes what the mbarrier at this offset tracks: the copies before each arrival at it, then the arrival. */
 void emu_async_arrive_at(emu_block *block, uint32_t mbarrier);
 

@@ -134,13 +134,13 @@ HANDLER(commit)
 
 HANDLER(wait_group)
 {
-    ACTIVE_LANES(mask) emu_async_wait(w->block, thread_of(w, i), (uint32_t)op->imm, false);
+    emu_async_wait(w->block, w->id, mask, (uint32_t)op->imm, false);
 }
 
 HANDLER(wait_all)
 {
     (void)op;
-    ACTIVE_LANES(mask) emu_async_wait(w->block, thread_of(w, i), 0, true);
+    emu_async_wait(w->block, w->id, mask, 0, true);
 }
 
 /* The mbarrier objects of the lanes: host addresses. */

@@ -6,7 +6,7 @@
 #include "tensor_sum.h"
 #include "warp_op.h"
 
-enum { MOST_ROWS = 16, COLUMNS = 8 };
+enum { MOST_ROWS = 16, COLUMNS = 8, MOST_STEP = 16 /* of f16 and bf16, along the sum */ };
 
 /* Where element `e` of register r of a lane lies. Rows of A, columns of B; k counts the elements of one register. */
 typedef struct fragment_place {
@@ -89,10 +89,148 @@ __attribute__((always_inline)) static inline void read_vectors(const emu_warp *w
         }
 }
 
+/* Products of f16 or bf16 onto f32, as most are, a row of D at once, in whole numbers of 32 bits: what tensor_step does as
+   long as all is finite and no sum is tiny. */
+typedef struct tile_numbers {
+    int32_t exponent[MOST_ROWS * MOST_STEP], sign[MOST_ROWS * MOST_STEP]; /* sign: 0 or -1 */
+    uint32_t magnitude[MOST_ROWS * MOST_STEP];
+} tile_numbers;
+
+typedef struct tile {
+    tile_numbers a, b; /* A by row and k, B by k and column */
+    float d[MOST_ROWS][COLUMNS];
+} tile;
+
+/* False: one of them is an infinity or a NaN. */
+__attribute__((always_inline)) static inline bool read_numbers(const uint16_t *bits, unsigned count,
+                                                               bool is_half, unsigned up, tile_numbers *to)
+{
+    const uint32_t fraction = is_half ? 10 : 7, top = is_half ? 31 : 255;
+    uint32_t is_special = 0;
+    for (unsigned n = 0; n < count; n++) {
+        uint32_t magnitude = bits[n] & 0x7fffu, e = magnitude >> fraction, is_normal = e != 0;
+        int32_t exponent = (int32_t)(e + !is_normal) - (int32_t)(top >> 1);
+        to->exponent[n] = magnitude ? exponent : TENSOR_EXPONENT_OF_ZERO;
+        to->magnitude[n] = ((magnitude & ((1u << fraction) - 1)) | is_normal << fraction) << up;
+        to->sign[n] = -(int32_t)(bits[n] >> 15);
+        is_special |= e == top;
+    }
+    return !is_special;
+}
+
+/* A register of A or B is a block of eight rows of A, or columns of B, with eight elements along the sum. */
+static bool read_tile(const emu_warp *w, const emu_mma *f, const fragments *g, tensor_model model, tile *t)
+{
+    enum { BLOCK = 8, OF_A = MOST_ROWS * MOST_STEP, OF_B = MOST_STEP * COLUMNS };
+    uint16_t a[MOST_ROWS][MOST_STEP] = {{0}}, b[MOST_STEP][COLUMNS] = {{0}}, block[BLOCK][BLOCK];
+    for (unsigned r = 0; r < g->a_count; r++)
+        for (unsigned n = 0; n < BLOCK; n++)
+            memcpy(&a[(r & 1) * BLOCK + n][(r >> 1) * BLOCK],
+                   (const uint16_t *)emu_lanes(w, g->a[r]) + n * BLOCK, sizeof block[0]);
+    for (unsigned r = 0; r < g->b_count; r++) {
+        memcpy(block, emu_lanes(w, g->b[r]), sizeof block);
+        for (unsigned k = 0; k < BLOCK; k++)
+            for (unsigned n = 0; n < BLOCK; n++)
+                b[r * BLOCK + k][n] = block[n][k];
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        const uint32_t *c = (const uint32_t *)emu_lanes(w, g->c[i]);
+        for (unsigned lane = 0; lane < EMU_LANES; lane++)
+            t->d[lane / 4 + i / 2 * 8][lane % 4 * 2 + i % 2] = float_of_bits(c[lane]);
+    }
+    if (f->a == EMU_EL_F16)
+        return read_numbers(a[0], OF_A, true, model.fraction_bits - 20u, &t->a) &&
+               read_numbers(b[0], OF_B, true, 0, &t->b);
+    return read_numbers(a[0], OF_A, false, model.fraction_bits - 14u, &t->a) &&
+           read_numbers(b[0], OF_B, false, 0, &t->b);
+}
+
+/* A row of D: told to the compiler, which would rather go along the sum. */
+typedef int32_t integers __attribute__((vector_size(4 * COLUMNS)));
+typedef uint32_t naturals __attribute__((vector_size(4 * COLUMNS)));
+
+static inline void load(void *to, const void *from)
+{
+    memcpy(to, from, sizeof(integers));
+}
+
+/* Eight products; each is below 2^27. */
+__attribute__((always_inline)) static inline void add_products(const tile *t, unsigned row, unsigned from,
+                                                               const integers *largest, double sum[COLUMNS])
+{
+    integers part = {0}, exponent, sign;
+    naturals magnitude;
+    for (unsigned k = from; k < from + 8; k++) {
+        unsigned n = row * MOST_STEP + k;
+        load(&exponent, &t->b.exponent[k * COLUMNS]);
+        load(&sign, &t->b.sign[k * COLUMNS]);
+        load(&magnitude, &t->b.magnitude[k * COLUMNS]);
+        integers shift = *largest - t->a.exponent[n] - exponent, is_far = shift > 31;
+        naturals cut = magnitude * t->a.magnitude[n] >> (naturals)((shift & ~is_far) | (is_far & 31));
+        sign ^= t->a.sign[n];
+        part += ((integers)cut ^ sign) - sign;
+    }
+    for (unsigned i = 0; i < COLUMNS; i++)
+        sum[i] += part[i];
+}
+
+/* False: C or the sum is not finite, or the sum is below the normal numbers. */
+__attribute__((always_inline)) static inline bool step_row(tensor_model model, tile *t, unsigned row,
+                                                           unsigned from, unsigned count)
+{
+    double sum[COLUMNS];
+    integers largest, exponent;
+    uint32_t is_odd = 0;
+    load(&largest, t->d[row]);
+    largest = largest >> 23 & 255;
+    for (unsigned i = 0; i < COLUMNS; i++)
+        is_odd |= largest[i] == 255;
+    if (is_odd)
+        return false;
+    largest += -127 - (largest == 0);
+    for (unsigned k = from; k < from + count; k++) {
+        load(&exponent, &t->b.exponent[k * COLUMNS]);
+        exponent += t->a.exponent[row * MOST_STEP + k];
+        integers is_larger = exponent > largest;
+        largest = (exponent & is_larger) | (largest & ~is_larger);
+    }
+    for (unsigned i = 0; i < COLUMNS; i++)
+        sum[i] = (int32_t)(t->d[row][i] * tensor_power(model.fraction_bits - largest[i]));
+    for (unsigned k = from; k < from + count; k += 8)
+        add_products(t, row, k, &largest, sum);
+    for (unsigned i = 0; i < COLUMNS; i++) {
+        uint64_t bits = bits_of_double(sum[i] * tensor_power(largest[i] - model.fraction_bits));
+        uint32_t biased = (uint32_t)(bits >> 52) & 2047;
+        is_odd |= (uint32_t)(sum[i] != 0) & (biased - (1023 - 126) > 253);
+        t->d[row][i] = (float)double_of_bits(bits >> 29 << 29);
+    }
+    return !is_odd;
+}
+
+/* False: something is not finite or tiny, and nothing is done. */
+static bool multiply_tile(emu_warp *w, const emu_mma *f, const fragments *g, uint32_t mask)
+{
+    tensor_model model = tensor_model_of(w->block->launch->device_number, f);
+    tile t;
+    bool fine = read_tile(w, f, g, model, &t), at_once = model.terms > 8 && f->k == 16;
+    for (unsigned row = 0; row < MOST_ROWS && fine; row++)
+        fine = at_once ? step_row(model, &t, row, 0, 16) : step_row(model, &t, row, 0, 8);
+    for (unsigned row = 0; row < MOST_ROWS && fine && !at_once && f->k == 16; row++)
+        fine = step_row(model, &t, row, 8, 8);
+    if (!fine)
+        return false;
+    ACTIVE_LANES(mask)
+    for (unsigned n = 0; n < 4; n++)
+        set_d(w, f, g->d, i, n, bits_of_float(t.d[i / 4 + n / 2 * 8][i % 4 * 2 + n % 2]));
+    return true;
+}
+
 static void multiply_float(emu_warp *w, const emu_op *op, uint32_t mask)
 {
     emu_mma f = emu_mma_of(op);
     fragments g = fragments_of(op, &f);
+    if (f.a <= EMU_EL_BF16 && f.c == EMU_F32 && f.d == EMU_F32 && multiply_tile(w, &f, &g, mask))
+        return;
     tensor_model model = tensor_model_of(w->block->launch->device_number, &f);
     tensor_vector a[MOST_ROWS], b[COLUMNS];
     for (unsigned n = 0; n < f.m; n++)

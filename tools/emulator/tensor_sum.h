@@ -21,7 +21,7 @@
 
 #include <math.h>
 
-enum { TENSOR_MOST_TERMS = 32 };
+enum { TENSOR_MOST_TERMS = 32, TENSOR_EXPONENT_OF_ZERO = -1000 };
 
 typedef struct tensor_model {
     uint8_t fraction_bits;
@@ -71,7 +71,6 @@ static inline double tensor_power(int exponent)
 
 static inline void tensor_set(tensor_vector *v, unsigned n, unsigned element, uint32_t bits)
 {
-    enum { EXPONENT_OF_ZERO = -1000 };
     tensor_format f = tensor_formats[element];
     bits >>= f.shift;
     int top = (1 << f.exponent_bits) - 1, bias = top >> 1;
@@ -81,7 +80,7 @@ static inline void tensor_set(tensor_vector *v, unsigned n, unsigned element, ui
     bool is_infinite = f.has_infinity && e == top && !fraction;
     int magnitude = e ? fraction | 1 << f.fraction_bits : fraction, exponent = (e ? e : 1) - bias;
     double value = magnitude * tensor_power(exponent - f.fraction_bits);
-    v->exponent[n] = magnitude ? exponent : EXPONENT_OF_ZERO;
+    v->exponent[n] = magnitude ? exponent : TENSOR_EXPONENT_OF_ZERO;
     if (is_nan || is_infinite) {
         value = is_nan ? NAN : INFINITY;
         v->is_special = true;

@@ -25,7 +25,11 @@
 
 #include "inputs.h"
 
-enum { MOST_HEAD_DIM = 256, CHUNK = 4096 /* keys that tensor cores sum before a total takes them */ };
+enum {
+    MOST_HEAD_DIM = 256,
+    CHUNK = 4096, /* keys that tensor cores sum before a total takes them */
+    APART = 2000  /* elements from row to row of Q */
+};
 
 static bool has_parameter(const problem *p, const char *name, const char *word)
 {
@@ -39,22 +43,52 @@ static uint64_t parameter(const problem *p, const char *name)
     return text ? strtoull(text, NULL, 10) : 0;
 }
 
+/* More keys in every part than tensor cores sum before a total takes them. */
+static bool is_long(problem *p)
+{
+    return has_parameter(p, "strategy", "mma") &&
+           problem_integer(p, "k_length") > parameter(p, "splits") * CHUNK;
+}
+
+enum {
+    ATTENTION_DOMINATING = 100, /* one key in 37 far above the others */
+    ATTENTION_EXTREME,          /* scores of 1e4 and -1e4 */
+    ATTENTION_RISING,           /* each tile's scores above those before */
+    ATTENTION_FALLING,
+    ATTENTION_LATE, /* the first of many tiles is not seen; scores rise by 1 after half, by 2 more in the last eighth */
+    ATTENTION_SCALE_0,
+    ATTENTION_LARGE_V,   /* as large as the sums of weights allow */
+    ATTENTION_ONE_HOT,   /* V is 1 at one place in each row: every weight at its own */
+    ATTENTION_NONFINITE, /* NaN and infinities in one row of K, and in one of eight of Q */
+    /* Of more keys than one chunk has. Scores behind the first are above its; no key of it is seen; all are alike. */
+    ATTENTION_CHUNKS_RISE,
+    ATTENTION_CHUNKS_NONE,
+    ATTENTION_CHUNKS_LIKE,
+    ATTENTION_DRIFT /* a lane's first weight is 1, its others nearly an ulp of that, or, in odd rows, hardly any */
+};
+
 /* ---- reference -------------------------------------------------------------------------------------------------- */
 
-/* One query against its keys. */
+/* One query against its keys. Products of f32 and narrower numbers are exact in double, whose sums lose nothing that shows
+ * beside bounds of 2^-24; f64 takes long double. */
 typedef struct query {
     uint64_t dim, seen; /* elements of a row; keys that it sees */
     uint64_t q, k, v;   /* first elements */
     uint64_t k_row, v_row;
-    long double *score, *size; /* of each key: its score, |scale| * sum |q * k| */
-    long double most, sum;     /* the largest score; the sum of e^(score - most) */
+    const double *keys, *values; /* all elements of K and V */
+    bool is_wide;                /* f64 */
+    long double *score, *weight; /* of each key: its score, e^(score - most) */
+    double *size, *loss;         /* and |scale| * sum |q * k|, p_j * d_j */
+    long double most, sum;       /* the largest score; the sum of weights */
+    double lost;                 /* sum of p_j * d_j */
+    bool is_even;                /* all scores are exactly 0 */
 } query;
 
 typedef struct arithmetic {
     double unit, out, product; /* u; u_T; (D / 16) * 2^-20 with mma */
     double splits;
     double tiny_weight, least_normal, smallest;
-    bool is_mma, is_random;
+    bool is_mma, is_random, drifts;
 } arithmetic;
 
 static double grow(const arithmetic *a, double n)
@@ -62,15 +96,33 @@ static double grow(const arithmetic *a, double n)
     return a->is_random ? sqrt(n) : n;
 }
 
-/* Sums over so many keys, relative to the sum of magnitudes. */
-static double values_lose(const arithmetic *a, double keys)
+/* Sums over the keys, relative to the sum of magnitudes. Where all scores are 0 tensor cores take weights of exactly 1, of
+ * which 16 bits lose nothing: what is left is what they cut off, totals and parts, and the division. */
+static double values_lose(const arithmetic *a, const query *t)
 {
+    double keys = (double)t->seen;
+    if (a->is_mma && t->is_even)
+        return fmin(a->out, a->unit * (1.25 * fmin(keys, CHUNK) + keys / CHUNK + 2 * a->splits + 8));
     return a->is_mma ? a->out : a->unit * (grow(a, keys) + 4);
 }
 
-static double weights_lose(const arithmetic *a, double keys)
+/* Where a lane's first weight is 1 and the others of its chunk are small, its sum is a multiple of 2^-23: an addition loses
+ * no more than what a weight is away from one. */
+static double additions_lose(const query *t)
 {
-    double chain = a->is_mma ? fmin(keys, CHUNK) / 4 + keys / CHUNK : keys / 16;
+    double sum = 0;
+    for (uint64_t j = 0; j < t->seen && j < CHUNK; j++) {
+        double weight = (double)(t->weight[j] * t->sum) * 0x1p23;
+        sum += fabs(weight - nearbyint(weight)) * 0x1p-23;
+    }
+    return sum / (double)t->sum;
+}
+
+static double weights_lose(const arithmetic *a, const query *t)
+{
+    double keys = (double)t->seen, chain = a->is_mma ? fmin(keys, CHUNK) / 4 + keys / CHUNK : keys / 16;
+    if (a->drifts)
+        return additions_lose(t) + a->unit * (fmax(keys - CHUNK, 0) / 4 + keys / CHUNK + 2 * a->splits + 8);
     return a->unit * (grow(a, chain) + 2 * a->splits + 8);
 }
 
@@ -89,31 +141,44 @@ static arithmetic arithmetic_of(const problem *p, element_type type, uint64_t di
                         .is_random = is_random};
 }
 
+enum { AT_ONCE = 8 /* of which every head_dim is a multiple */ };
+
+static long double score_of(const query *t, const double *q, const double *k, double *size)
+{
+    long double sum = 0;
+    double sums[AT_ONCE] = {0}, sizes[AT_ONCE] = {0};
+    for (uint64_t d = 0; d < t->dim; d += AT_ONCE) {
+        for (uint64_t i = 0; i < AT_ONCE; i++) {
+            double term = q[d + i] * k[d + i];
+            sums[i] += term;
+            sizes[i] += fabs(term);
+        }
+    }
+    for (uint64_t d = 0; d < t->dim && t->is_wide; d++)
+        sum += (long double)q[d] * k[d];
+    *size = 0;
+    for (int i = 0; i < AT_ONCE; i++) {
+        sum += t->is_wide ? 0 : sums[i];
+        *size += sizes[i];
+    }
+    return sum;
+}
+
 static void find_scores(problem *p, query *t, double scale)
 {
-    argument *q = problem_find(p, "q"), *k = problem_find(p, "k");
+    argument *q = problem_find(p, "q");
     double row[MOST_HEAD_DIM];
     for (uint64_t d = 0; d < t->dim; d++)
         row[d] = element_get(q->about->type, q->host, t->q + d);
     t->most = -INFINITY;
-    for (uint64_t j = 0; j < t->seen; j++) {
-        long double sum = 0, size = 0;
-        for (uint64_t d = 0; d < t->dim; d++) {
-            long double term =
-                (long double)row[d] * element_get(k->about->type, k->host, t->k + j * t->k_row + d);
-            sum += term;
-            size += fabsl(term);
-        }
-        t->score[j] = scale * sum;
-        t->size[j] = fabs(scale) * size;
+    t->is_even = true;
+    for (uint64_t j = 0; j < t->seen && !isnan(t->most); j++) {
+        t->score[j] = scale * score_of(t, row, t->keys + t->k + j * t->k_row, &t->size[j]);
+        t->size[j] *= fabs(scale);
+        t->is_even = t->is_even && t->size[j] == 0;
         if (t->score[j] > t->most || isnan(t->score[j]))
             t->most = t->score[j];
-        if (isnan(t->most))
-            break;
     }
-    t->sum = 0;
-    for (uint64_t j = 0; j < t->seen && isfinite(t->most); j++)
-        t->sum += expl(t->score[j] - t->most);
 }
 
 /* A NaN among the scores, or +infinity: O and the logarithm are NaN. */
@@ -122,52 +187,76 @@ static bool is_lost(const query *t)
     return isnan(t->most) || t->most == INFINITY;
 }
 
-static long double probability(const query *t, uint64_t j)
-{
-    return expl(t->score[j] - t->most) / t->sum;
-}
-
 static double deviation(const query *t, const arithmetic *a, uint64_t j)
 {
-    double size = (double)t->size[j];
+    double size = t->size[j];
     return a->unit * ((grow(a, (double)t->dim) + 2) * size + 2 * (double)(t->most - t->score[j]) + 8) +
            a->product * size;
 }
 
+static void find_weights(query *t, const arithmetic *a)
+{
+    t->sum = t->lost = 0;
+    if (!isfinite(t->most))
+        return;
+    for (uint64_t j = 0; j < t->seen; j++) {
+        t->weight[j] = expl(t->score[j] - t->most);
+        t->sum += t->weight[j];
+    }
+    for (uint64_t j = 0; j < t->seen; j++) {
+        t->weight[j] /= t->sum;
+        t->loss[j] = t->weight[j] > 0 ? (double)t->weight[j] * deviation(t, a, j) : 0;
+        t->lost += t->loss[j];
+    }
+}
+
+/* Sums over the keys, of each column. */
+typedef struct columns {
+    double r[MOST_HEAD_DIM];
+    long double wide[MOST_HEAD_DIM]; /* r of f64 */
+    double p_size[MOST_HEAD_DIM], spread[MOST_HEAD_DIM], v_size[MOST_HEAD_DIM];
+} columns;
+
+static void add_values(const query *t, columns *c)
+{
+    for (uint64_t j = 0; j < t->seen; j++) {
+        const double *v = t->values + t->v + j * t->v_row, weight = (double)t->weight[j];
+        if (t->score[j] == -INFINITY)
+            continue;
+        for (uint64_t d = 0; d < t->dim; d++) {
+            c->r[d] += weight * v[d];
+            c->p_size[d] += weight * fabs(v[d]);
+            c->v_size[d] += fabs(v[d]);
+        }
+        for (uint64_t d = 0; d < t->dim && t->is_wide; d++)
+            c->wide[d] += t->weight[j] * v[d];
+    }
+    for (uint64_t d = 0; d < t->dim && t->is_wide; d++)
+        c->r[d] = (double)c->wide[d];
+    for (uint64_t j = 0; j < t->seen; j++) {
+        const double *v = t->values + t->v + j * t->v_row, loss = t->loss[j];
+        for (uint64_t d = 0; d < t->dim && loss > 0; d++)
+            c->spread[d] += loss * fabs(v[d] - c->r[d]);
+    }
+}
+
 static void expect_row(problem *p, const query *t, const arithmetic *a, uint64_t first)
 {
-    argument *v = problem_find(p, "v"), *out = problem_find(p, "out");
+    argument *out = problem_find(p, "out");
     for (uint64_t d = 0; d < t->dim && !isfinite(t->most); d++)
         out->expected_value[first + d] = is_lost(t) ? NAN : 0;
     if (!isfinite(t->most))
         return;
-    long double r[MOST_HEAD_DIM] = {0};
-    double p_size[MOST_HEAD_DIM] = {0}, spread[MOST_HEAD_DIM] = {0}, v_size[MOST_HEAD_DIM] = {0};
-    for (int pass = 0; pass < 2; pass++) {
-        for (uint64_t j = 0; j < t->seen; j++) {
-            if (t->score[j] == -INFINITY)
-                continue;
-            long double exact = probability(t, j);
-            double weight = (double)exact, d_j = pass ? deviation(t, a, j) : 0;
-            for (uint64_t d = 0; d < t->dim; d++) {
-                double x = element_get(v->about->type, v->host, t->v + j * t->v_row + d);
-                if (pass == 1) {
-                    spread[d] += weight * d_j * (double)fabsl(x - r[d]);
-                    continue;
-                }
-                r[d] += exact * x;
-                p_size[d] += weight * fabs(x);
-                v_size[d] += fabs(x);
-            }
-        }
-    }
+    columns c;
+    memset(&c, 0, sizeof c);
+    add_values(t, &c);
     for (uint64_t d = 0; d < t->dim; d++) {
-        double sums = values_lose(a, (double)t->seen) * p_size[d];
-        sums += (a->tiny_weight + a->least_normal) * v_size[d] / (double)t->sum +
+        double sums = values_lose(a, t) * c.p_size[d];
+        sums += (a->tiny_weight + a->least_normal) * c.v_size[d] / (double)t->sum +
                 a->smallest * (double)(t->seen + 2);
-        out->expected_value[first + d] = (double)r[d];
+        out->expected_value[first + d] = c.r[d];
         out->bound[first + d] =
-            spread[d] + sums + a->out * (double)fabsl(r[d]) + number_smallest(out->about->type) / 2;
+            c.spread[d] + sums + a->out * fabs(c.r[d]) + number_smallest(out->about->type) / 2;
     }
 }
 
@@ -179,11 +268,8 @@ static void expect_log(problem *p, const query *t, const arithmetic *a, uint64_t
         return;
     }
     long double log = t->most + logl(t->sum);
-    double bound = weights_lose(a, (double)t->seen);
-    for (uint64_t j = 0; j < t->seen; j++)
-        bound += t->score[j] == -INFINITY ? 0 : (double)probability(t, j) * deviation(t, a, j);
     lse->expected_value[i] = (double)log;
-    lse->bound[i] = bound + 8 * a->unit * (double)(fabsl(log) + fabsl(t->most));
+    lse->bound[i] = weights_lose(a, t) + t->lost + 8 * a->unit * (double)(fabsl(log) + fabsl(t->most));
 }
 
 static uint64_t keys_seen(problem *p, uint64_t i)
@@ -207,18 +293,37 @@ static uint64_t first_of(problem *p, const char *matrix, uint64_t batch, uint64_
     return batch * stride(p, matrix, "_batch_stride") + head * stride(p, matrix, "_head_stride");
 }
 
+static int kind_at(problem *p, int kind);
+
+static const double *decode(problem *p, const char *name)
+{
+    const argument *a = problem_find(p, name);
+    double *values = pool_allocate(&p->memory, (size_t)(a->count + 1) * sizeof *values);
+    for (uint64_t i = 0; i < a->count; i++)
+        values[i] = element_get(a->about->type, a->host, i);
+    return values;
+}
+
 static void expect(problem *p, const input_pattern *pattern)
 {
     argument *out = problem_find(p, "out"), *lse = problem_find(p, "lse");
     uint64_t dim = parameter(p, "head_dim"), heads = problem_integer(p, "q_heads");
     uint64_t lengths = problem_integer(p, "q_length"), group = heads / problem_integer(p, "kv_heads");
-    arithmetic a = arithmetic_of(p, out->about->type, dim, pattern->flags & PATTERN_RANDOM);
-    size_t bytes = (size_t)(problem_integer(p, "k_length") + 1) * sizeof(long double);
+    int kind = kind_at(p, pattern->number);
+    arithmetic a =
+        arithmetic_of(p, out->about->type, dim, kind == pattern->number && pattern->flags & PATTERN_RANDOM);
+    a.drifts = kind == ATTENTION_DRIFT;
+    size_t keys = (size_t)problem_integer(p, "k_length") + 1;
     query t = {.dim = dim,
                .k_row = problem_integer(p, "k_row_stride"),
                .v_row = problem_integer(p, "v_row_stride"),
-               .score = pool_allocate(&p->memory, bytes),
-               .size = pool_allocate(&p->memory, bytes)};
+               .keys = decode(p, "k"),
+               .values = decode(p, "v"),
+               .is_wide = out->about->type == ELEMENT_F64,
+               .score = pool_allocate(&p->memory, keys * sizeof *t.score),
+               .weight = pool_allocate(&p->memory, keys * sizeof *t.weight),
+               .size = pool_allocate(&p->memory, keys * sizeof *t.size),
+               .loss = pool_allocate(&p->memory, keys * sizeof *t.loss)};
     expect_values(p, out);
     expect_values(p, lse);
     if (problem_find(p, "arrivals"))
@@ -230,6 +335,7 @@ static void expect(problem *p, const input_pattern *pattern)
         t.v = first_of(p, "v", batch, head / group);
         t.seen = keys_seen(p, i);
         find_scores(p, &t, problem_find(p, "scale")->real);
+        find_weights(&t, &a);
         expect_row(p, &t, &a, first_of(p, "out", batch, head) + i * problem_integer(p, "out_row_stride"));
         expect_log(p, &t, &a, n);
     }
@@ -237,50 +343,87 @@ static void expect(problem *p, const input_pattern *pattern)
 
 /* ---- inputs ----------------------------------------------------------------------------------------------------- */
 
-enum {
-    ATTENTION_DOMINATING = 100, /* one key in 37 far above the others */
-    ATTENTION_EQUAL,            /* all keys alike */
-    ATTENTION_EXTREME,          /* scores of 1e4 and -1e4 */
-    ATTENTION_RISING,           /* each tile's scores above those before */
-    ATTENTION_FALLING,
-    ATTENTION_SCALE_0,
-    ATTENTION_LARGE_V,  /* as large as the sums of weights allow */
-    ATTENTION_ONE_HOT,  /* V is 1 at one place in each row: every weight at its own */
-    ATTENTION_NONFINITE /* NaN and infinities in one row of K, and in one of eight of Q */
-};
+/* What is filled: rows are counted by their place in memory, so many elements apart. */
+typedef struct matrix {
+    argument *a;
+    int kind;
+    double size; /* of numbers that make scores */
+    uint64_t dim, keys, tile_k, apart, rows;
+    bool is_mma;
+    random_stream s;
+} matrix;
 
-static double q_of(int kind, double size, double normal)
+static double q_of(const matrix *m, uint64_t row, uint64_t column, double normal)
 {
-    return kind == ATTENTION_EXTREME || kind == ATTENTION_RISING || kind == ATTENTION_FALLING ? size : normal;
-}
-
-static double k_of(int kind, double size, random_stream s, uint64_t row, uint64_t column, uint64_t rows,
-                   double normal)
-{
-    switch (kind) {
-    case ATTENTION_DOMINATING:
-        return row % 37 == 20 ? 6 * normal : normal / 4;
-    case ATTENTION_EQUAL:
-        return random_normal(s, column);
+    switch (m->kind) {
     case ATTENTION_EXTREME:
-        return random_bits(random_fork(s, 7), row) & 1 ? size : -size;
     case ATTENTION_RISING:
-        return size * (double)row / (double)rows + normal / 64;
     case ATTENTION_FALLING:
-        return size * (double)(rows - row) / (double)rows + normal / 64;
+        return m->size;
+    case ATTENTION_LATE:
+        return 1;
+    case ATTENTION_DRIFT:
+        return column >= 8 ? 0 : (row + row / 8) % 2 ? 1.3125 : 1;
+    case ATTENTION_CHUNKS_RISE:
+    case ATTENTION_CHUNKS_NONE:
+    case ATTENTION_CHUNKS_LIKE:
+        return 1 + (double)(row % 16) / 16;
     default:
         return normal;
     }
 }
 
-static double v_of(int kind, element_type type, uint64_t row, uint64_t column, uint64_t dim, uint64_t keys,
-                   double normal)
+/* Keys in which lanes' sums begin have 0, in the second chunk -2. The others' weights are 0.98 ulps of 1, or e^-21: seven
+ * columns come near the score, one to it. */
+static double drift_of(const matrix *m, uint64_t row, uint64_t column)
 {
+    element_type type = m->a->about->type;
+    double root = sqrt((double)m->dim), score = log(0.98 * 0x1p-23) * root;
+    double most = number_decode(type, number_encode(type, score / 7));
+    if (column >= 8)
+        return 0;
+    if (row % CHUNK < 8 && row % 2 == 0)
+        return row < CHUNK ? 0 : -2 * root / 8;
+    return column < 7 ? most : score - 7 * most;
+}
+
+static double k_of(const matrix *m, uint64_t row, uint64_t column, double normal)
+{
+    const double size = m->size, step = 1 / sqrt((double)m->dim); /* raises a score by 1 where Q is 1 */
+    switch (m->kind) {
+    case ATTENTION_DOMINATING:
+        return row % 37 == 20 ? 6 * normal : normal / 4;
+    case ATTENTION_EXTREME:
+        return random_bits(random_fork(m->s, 7), row) & 1 ? size : -size;
+    case ATTENTION_RISING:
+        return size * (double)row / (double)m->rows + normal / 64;
+    case ATTENTION_FALLING:
+        return size * (double)(m->rows - row) / (double)m->rows + normal / 64;
+    case ATTENTION_LATE:
+        if (row < m->tile_k && column == 0 && m->keys > m->tile_k)
+            return -INFINITY;
+        return (8 * row >= 7 * m->rows ? 3 : 2 * row >= m->rows ? 1 : 0) * step + normal / 4;
+    case ATTENTION_DRIFT:
+        return drift_of(m, row, column);
+    case ATTENTION_CHUNKS_RISE:
+        return (row >= CHUNK ? 4.7 : 0) * step + normal / 4;
+    case ATTENTION_CHUNKS_NONE:
+        return row >= CHUNK ? normal : column == 0 ? -INFINITY : 0;
+    default:
+        return normal;
+    }
+}
+
+static double v_of(const matrix *m, uint64_t row, uint64_t column, double normal)
+{
+    element_type type = m->a->about->type;
     double most =
-        type == ELEMENT_F16 ? number_largest(type) : number_largest(type) / (4 * (double)(keys + 1));
-    if (kind == ATTENTION_LARGE_V)
+        type == ELEMENT_F16 ? number_largest(type) : number_largest(type) / (4 * (double)(m->keys + 1));
+    if (m->kind == ATTENTION_LARGE_V)
         return normal > 0 ? most : -most;
-    return kind == ATTENTION_ONE_HOT ? column == row % dim : normal;
+    if (m->kind >= ATTENTION_CHUNKS_RISE) /* sums of thousands do not hide a 1 */
+        return normal * (type == ELEMENT_F16 ? 0x1p-10 : 0x1p-14);
+    return m->kind == ATTENTION_ONE_HOT ? column == row % m->apart : normal;
 }
 
 /* An infinity in K is a score of +infinity to some queries, of -infinity to others. */
@@ -297,62 +440,90 @@ static void put_nonfinite(argument *a, uint64_t dim, random_stream s)
     }
 }
 
-/* Rows are counted by their place in memory: with gaps and shared heads too, some number of elements makes one. */
-static void fill(argument *a, int kind, double size, uint64_t dim, uint64_t keys, random_stream s)
+static void fill(const matrix *m)
 {
-    element_type type = a->about->type;
-    if (kind < ATTENTION_DOMINATING) {
-        inputs_fill(a, (input_kind)kind, s);
+    element_type type = m->a->about->type;
+    const char name = m->a->about->name[0];
+    if (m->kind < ATTENTION_DOMINATING) {
+        inputs_fill(m->a, (input_kind)m->kind, m->s);
         return;
     }
-    for (uint64_t i = 0; i < a->count; i++) {
-        uint64_t row = i / dim, column = i % dim;
-        double normal = random_normal(s, i);
-        double x = a->about->name[0] == 'q'   ? q_of(kind, size, normal)
-                   : a->about->name[0] == 'k' ? k_of(kind, size, s, row, column, a->count / dim + 1, normal)
-                                              : v_of(kind, type, row, column, dim, keys, normal);
-        element_set(type, a->host, i, x);
+    for (uint64_t i = 0; i < m->a->count; i++) {
+        uint64_t row = i / m->apart, column = i % m->apart;
+        double normal = random_normal(m->s, i);
+        element_set(type, m->a->host, i,
+                    name == 'q'   ? q_of(m, row, column, normal)
+                    : name == 'k' ? k_of(m, row, column, normal)
+                                  : v_of(m, row, column, normal));
     }
-    if (kind == ATTENTION_NONFINITE && a->about->name[0] != 'v')
-        put_nonfinite(a, dim, random_fork(s, 8));
+    if (m->kind == ATTENTION_NONFINITE && name != 'v')
+        put_nonfinite(m->a, m->dim, random_fork(m->s, 8));
+}
+
+/* Rows that follow each other at once, with a gap, or that overlap; else some number of elements makes one. */
+static matrix matrix_of(problem *p, const char *name, int kind, double size, random_stream s)
+{
+    char stride[32];
+    strcat(strcpy(stride, name), "_row_stride");
+    uint64_t dim = parameter(p, "head_dim"), apart = problem_integer(p, stride);
+    matrix m = {.a = problem_find(p, name),
+                .kind = kind,
+                .size = size,
+                .dim = dim,
+                .keys = problem_integer(p, "k_length"),
+                .tile_k = parameter(p, "tile_k"),
+                .apart = apart > 0 && (apart <= 2 * dim || name[0] == 'q') ? apart : dim,
+                .is_mma = has_parameter(p, "strategy", "mma"),
+                .s = s};
+    m.rows = m.a->count / m.apart + 1;
+    return m;
+}
+
+/* Where rows of Q are far apart the size is for what goes from tile to tile, or from chunk to chunk, of which many inputs
+ * show little. */
+static int kind_at(problem *p, int kind)
+{
+    if (problem_integer(p, "q_row_stride") != APART)
+        return kind;
+    if (!is_long(p))
+        return kind == INPUT_NORMAL ? kind : kind == ATTENTION_DOMINATING ? ATTENTION_LATE : ATTENTION_RISING;
+    if (problem_integer(p, "k_row_stride") == 0)
+        return ATTENTION_CHUNKS_LIKE;
+    bool is_none = kind == ATTENTION_NONFINITE || kind == ATTENTION_FALLING || kind == ATTENTION_SCALE_0 ||
+                   kind == ATTENTION_EXTREME;
+    return kind == ATTENTION_DOMINATING ? ATTENTION_DRIFT
+           : is_none                    ? ATTENTION_CHUNKS_NONE
+                                        : ATTENTION_CHUNKS_RISE;
 }
 
 static void make(problem *p, const input_pattern *pattern, random_stream s)
 {
     static const char *const names[] = {"q", "k", "v"};
     argument *scale = problem_find(p, "scale");
-    uint64_t dim = parameter(p, "head_dim");
-    int kind = pattern->number;
-    bool is_one_row = problem_integer(p, "k_row_stride") == 0 && problem_integer(p, "k_length") > CHUNK;
-    if (is_one_row) /* a NaN in it, or zeros, would hide all that is behind it */
-        kind = INPUT_NORMAL;
-    double exact = kind == ATTENTION_SCALE_0 ? 0 : 1 / sqrt((double)dim);
-    double score = kind == ATTENTION_EXTREME ? 1e4 : 60, size = sqrt(score / sqrt((double)dim));
+    double dim = (double)parameter(p, "head_dim");
+    int kind = kind_at(p, pattern->number);
+    double exact = kind == ATTENTION_SCALE_0 ? 0 : 1 / sqrt(dim);
+    double score = kind == ATTENTION_EXTREME ? 1e4 : 60, size = sqrt(score / sqrt(dim));
     scale->real = number_decode(scale->about->type, number_encode(scale->about->type, exact));
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        fill(problem_find(p, names[i]), kind, size, dim, problem_integer(p, "k_length"),
-             random_fork(s, i + 1));
-    argument *v = problem_find(p, "v");
-    for (uint64_t i = 0; is_one_row && i < v->count; i++) /* sums of thousands do not hide a 1 */
-        element_set(v->about->type, v->host, i, element_get(v->about->type, v->host, i) * 0x1p-10);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        matrix m = matrix_of(p, names[i], kind, size, random_fork(s, i + 1));
+        fill(&m);
+    }
 }
 
 /* clang-format off */
 static const input_pattern patterns[] = {
     {"normal",     PATTERN_RANDOM | PATTERN_LARGE, INPUT_NORMAL},
     {"dominating", PATTERN_LARGE,                  ATTENTION_DOMINATING},
-    {"equal",      0,                              ATTENTION_EQUAL},
     {"extreme",    0,                              ATTENTION_EXTREME},
     {"rising",     0,                              ATTENTION_RISING},
     {"falling",    0,                              ATTENTION_FALLING},
+    {"late",       0,                              ATTENTION_LATE},
     {"scale-0",    0,                              ATTENTION_SCALE_0},
     {"large-v",    0,                              ATTENTION_LARGE_V},
     {"one-hot",    0,                              ATTENTION_ONE_HOT},
-    {"uniform",    PATTERN_RANDOM,                 INPUT_UNIFORM},
     {"real",       0,                              INPUT_REAL},
     {"denormal",   0,                              INPUT_DENORMAL},
-    {"zero",       0,                              INPUT_ZERO},
-    {"alternating", 0,                             INPUT_ALTERNATING},
     {"huge-tiny",  0,                              INPUT_HUGE_TINY},
     {"nonfinite",  PATTERN_NONFINITE,              ATTENTION_NONFINITE},
     {NULL,         0,                              0},
@@ -367,8 +538,10 @@ typedef enum layout {
     ROWS_FIRST,  /* batch, row, head */
     GAPS,        /* Q, K and V with gaps between rows, heads and batches */
     ONE_KV,      /* all batches share K and V */
-    OVERLAPPING, /* a row begins a few elements behind the one before it: few elements, many rows */
-    ONE_ROW      /* of K and of V, for all keys; those of Q far apart */
+    OVERLAPPING, /* a row of K or V begins a few elements behind the one before it: few elements, many rows */
+    FAR_QUERIES, /* the same; rows of Q far apart */
+    ONE_VALUE,   /* and one row of V for all keys */
+    ONE_ROW      /* and of K */
 } layout;
 
 typedef struct lengths {
@@ -387,7 +560,7 @@ static void set_strides(size_plan *plan, const char *prefix, uint64_t heads, uin
                         uint64_t gap)
 {
     uint64_t dim = parameter(plan->problem, "head_dim"), row = dim + gap, head;
-    if (where == OVERLAPPING || where == ONE_ROW)
+    if (where >= OVERLAPPING)
         row = gap;
     head = where == ROWS_FIRST ? dim : rows * row + 3 * gap;
     set(plan, prefix, "_row_stride", where == ROWS_FIRST ? heads * dim : row);
@@ -396,13 +569,16 @@ static void set_strides(size_plan *plan, const char *prefix, uint64_t heads, uin
         where == ONE_KV ? 0 : heads * (where == ROWS_FIRST ? rows * dim : head) + 5 * gap);
 }
 
-static void add(size_plan *plan, lengths n, layout where)
+static void add_size(size_plan *plan, lengths n, layout where, bool is_always)
 {
-    enum { APART = 4000 };
     static const struct {
         uint64_t q, k, v;
-    } gaps[] = {[GAPS] = {8, 8, 16}, [OVERLAPPING] = {24, 8, 16}, [ONE_ROW] = {APART, 0, 0}};
-    layout of_q = where == ONE_KV ? HEADS_FIRST : where;
+    } gaps[] = {[GAPS] = {8, 8, 16},
+                [OVERLAPPING] = {8, 8, 16},
+                [FAR_QUERIES] = {APART, 8, 16},
+                [ONE_VALUE] = {APART, 8, 0},
+                [ONE_ROW] = {APART, 0, 0}};
+    layout of_q = where == ONE_KV ? HEADS_FIRST : where == OVERLAPPING ? GAPS : where;
     if (plan->is_replacing && strncmp(plan->limits.only.name, "out_", strlen("out_")) == 0) {
         plan->obstacle = "its reference knows no other gaps in out than those that are tried anyhow";
         return;
@@ -423,21 +599,66 @@ static void add(size_plan *plan, lengths n, layout where)
     set_strides(plan, "out", n.q_heads, n.q, where == ROWS_FIRST ? where : HEADS_FIRST, 0);
     uint64_t splits = parameter(plan->problem, "splits"), rows = n.batch * n.q_heads * n.q;
     set(plan, "workspace_size", "", splits > 1 ? rows * splits * (MOST_HEAD_DIM + 8) : 0);
-    size_plan_add(plan);
+    (is_always ? size_plan_add_always : size_plan_add)(plan);
 }
 
-/* More keys than tensor cores sum at once, in every part: one query tile. */
+static void add(size_plan *plan, lengths n, layout where)
+{
+    add_size(plan, n, where, false);
+}
+
+/* Few elements, but for O's, that make a kernel do most of what it does. */
+static void add_always(size_plan *plan, lengths n, layout where)
+{
+    add_size(plan, n, where, true);
+}
+
+/* More keys than tensor cores sum at once, in every part: one query tile, and both rows of its lanes. */
 static void add_long(size_plan *plan)
 {
     const problem *p = plan->problem;
-    uint64_t splits = parameter(p, "splits"), dim = parameter(p, "head_dim"), tile_k = parameter(p, "tile_k");
-    enum { FEW_ELEMENTS = 8192, MANY_ELEMENTS = 65536, MUCH_WORK = 16 * CHUNK * 16 };
-    bool is_much = splits * CHUNK * dim > MUCH_WORK;
-    if (has_parameter(p, "strategy", "mma") &&
-        plan->limits.max_elements >= (is_much ? MANY_ELEMENTS : FEW_ELEMENTS))
-        add(plan, (lengths){1, 1, 1, 3, splits * CHUNK + tile_k + 3}, ONE_ROW);
-    if (has_parameter(p, "strategy", "mma") && splits == 1 && plan->limits.max_elements >= MANY_ELEMENTS)
-        add(plan, (lengths){1, 1, 1, 2, 2 * CHUNK + 7}, OVERLAPPING);
+    uint64_t splits = parameter(p, "splits"), tile_k = parameter(p, "tile_k");
+    uint64_t group = has_parameter(p, "packed", "true") ? 3 : 1;
+    lengths n = {1, group, 1, group == 3 ? 3 : 9, splits * CHUNK + tile_k + 3};
+    if (has_parameter(p, "strategy", "mma"))
+        splits > 1 ? add(plan, n, ONE_ROW) : add_always(plan, n, ONE_VALUE);
+}
+
+static void add_parts(size_plan *plan)
+{
+    const problem *p = plan->problem;
+    uint64_t splits = parameter(p, "splits"), tile_k = parameter(p, "tile_k");
+    for (uint64_t i = 1; i <= 2; i++) /* a part has one key, and none */
+        add_always(plan, (lengths){1, 2, 1, 5, (splits - i) * tile_k + 1}, OVERLAPPING);
+    add_always(plan, (lengths){1, 3, 1, 3, 128 * splits + 5}, OVERLAPPING);
+}
+
+/* A tile's rows, one more, and a head's queries in two tiles. */
+static void add_packed(size_plan *plan)
+{
+    const problem *p = plan->problem;
+    uint64_t tile_q = parameter(p, "tile_q"), tile_k = parameter(p, "tile_k");
+    add_always(plan, (lengths){1, tile_q / 4, 1, 4, tile_k + 3}, OVERLAPPING);
+    add(plan, (lengths){1, 2 * (tile_q / 3 + 1), 2, 3, 10}, ROWS_FIRST);
+    add_always(plan, (lengths){1, 3, 1, tile_q / 2 + 1, tile_q}, OVERLAPPING);
+    add(plan, (lengths){1, 3, 1, tile_q / 2 + 1, tile_q}, GAPS);
+}
+
+/* Tiles whose last keys are not seen, so that each comparison of a key's number decides once; a lane of mma has pairs, of
+ * which only the one or the other comes always. Causal rows see all lengths. */
+static void add_masks(size_plan *plan)
+{
+    const problem *p = plan->problem;
+    const bool is_mma = has_parameter(p, "strategy", "mma");
+    enum { ODD = 3, EVEN = 6, SOME_ROWS = 9, MORE_ROWS = 27 };
+    for (uint64_t first = 0; first < parameter(p, "tile_k"); first += is_mma ? 8 : 16) {
+        const bool is_odd = first / 8 % 2;
+        if (has_parameter(p, "causal", "true"))
+            continue;
+        add_always(plan, (lengths){1, 1, 1, SOME_ROWS, first + (is_odd ? ODD : EVEN)}, OVERLAPPING);
+        if (is_mma)
+            add(plan, (lengths){1, 1, 1, MORE_ROWS, first + (is_odd ? EVEN : ODD)}, OVERLAPPING);
+    }
 }
 
 /* Around every edge of tiles, both sides together; whole tiles in every layout; heads and batches at small lengths. */
@@ -445,36 +666,38 @@ static void plan_sizes(size_plan *plan)
 {
     const problem *p = plan->problem;
     uint64_t tile_q = parameter(p, "tile_q"), tile_k = parameter(p, "tile_k"), dim = parameter(p, "head_dim");
-    static const uint64_t few[][2] = {{0, 2}, {1, 1}, {1, 2}, {2, 2}, {5, 0}, {5, 1}};
+    static const uint64_t few[][2] = {{0, 2}, {1, 1}, {2, 2}, {5, 0}, {5, 1}};
     for (size_t i = 0; i < sizeof few / sizeof *few; i++)
         add(plan, (lengths){1, 1, 1, few[i][0], few[i][1]}, HEADS_FIRST);
+    for (uint64_t i = 0; i <= 2; i++)
+        add_always(plan, (lengths){1, 1, 1, tile_q - 1 + i, tile_k - 1 + i}, OVERLAPPING);
     for (uint64_t k = tile_k - 1; k <= tile_k + 1; k++)
-        add(plan, (lengths){1, 1, 1, 5, k}, k == tile_k ? OVERLAPPING : HEADS_FIRST);
-    add(plan, (lengths){1, 1, 1, 5, tile_k + 3},
-        HEADS_FIRST); /* causal: query 0 sees all of a tile but its last key */
-    add(plan, (lengths){1, 1, 1, 5, 2 * tile_k + 1}, OVERLAPPING);
+        add(plan, (lengths){1, 1, 1, 5, k}, HEADS_FIRST);
     for (uint64_t i = tile_q - 1; i <= tile_q + 1; i++)
-        add(plan, (lengths){1, 1, 1, i, i + (i & 1)}, i == tile_q ? OVERLAPPING : HEADS_FIRST);
+        add(plan, (lengths){1, 1, 1, i, i + (i & 1)}, OVERLAPPING);
     add(plan, (lengths){1, 2, 1, tile_q, 2 * tile_k}, ROWS_FIRST);
     add(plan, (lengths){1, 2, 2, tile_q, 2 * tile_k}, GAPS);
     add(plan, (lengths){2, 1, 1, tile_q, 2 * tile_k}, ONE_KV);
-    add(plan, (lengths){1, 1, 1, tile_q + 3, 2 * tile_k + 5}, OVERLAPPING);
+    add_masks(plan);
+    add_always(plan, (lengths){1, 1, 1, tile_q + 3, 2 * tile_k + 11},
+               OVERLAPPING); /* causal: 8 beyond the diagonal */
+    add_always(plan, (lengths){1, 1, 1, 11, 5 * tile_k - 3}, FAR_QUERIES);
     add(plan, (lengths){1, 1, 1, 100, 100}, HEADS_FIRST);
-    add(plan, (lengths){1, 1, 1, 70, 33}, HEADS_FIRST); /* causal: 37 rows see nothing */
-    add(plan, (lengths){1, 1, 1, 3, 1000}, HEADS_FIRST);
+    if (has_parameter(p, "causal", "true")) {
+        add_always(plan, (lengths){1, 1, 1, 5, tile_k + 3},
+                   OVERLAPPING); /* query 0 does not see a tile's last key */
+        add_always(plan, (lengths){1, 1, 1, 70, 33}, OVERLAPPING); /* 37 see nothing */
+    }
+    add(plan, (lengths){1, 1, 1, 3, 1000}, OVERLAPPING);
     add_long(plan);
-    for (uint64_t i = 1; i <= 2 && parameter(p, "splits") > 1; i++) /* a part has one key, and none */
-        add(plan, (lengths){1, 2, 1, 3, (parameter(p, "splits") - i) * tile_k + 1}, HEADS_FIRST);
     if (parameter(p, "splits") > 1)
-        add(plan, (lengths){1, 1, 1, 1, 128 * parameter(p, "splits") + 5}, HEADS_FIRST);
+        add_parts(plan);
+    add_always(plan, (lengths){2, 4, 2, 1, 3}, OVERLAPPING); /* heads and batches at little cost */
     add(plan, (lengths){2, 6, 2, 9, 21}, ROWS_FIRST);
     add(plan, (lengths){2, 3, 3, 5, 18}, GAPS);
     add(plan, (lengths){3, 2, 1, 4, 7}, ONE_KV);
-    if (has_parameter(p, "packed", "true")) { /* a tile's rows, one more, and a head's queries in two tiles */
-        add(plan, (lengths){1, tile_q / 4, 1, 4, tile_k + 3}, HEADS_FIRST);
-        add(plan, (lengths){1, 2 * (tile_q / 3 + 1), 2, 3, 10}, ROWS_FIRST);
-        add(plan, (lengths){1, 3, 1, tile_q / 2 + 1, tile_q}, GAPS);
-    }
+    if (has_parameter(p, "packed", "true"))
+        add_packed(plan);
     add(plan, (lengths){0, 2, 1, 4, 7}, HEADS_FIRST);
     add(plan, (lengths){1, 0, 1, 4, 7}, HEADS_FIRST);
     if (dim <= 16 || plan->limits.is_full)
