@@ -36,7 +36,8 @@ enum {
     GEMM_ANY_SCALE,
     GEMM_TINY_SCALE,
     GEMM_SMALL_SCALE, /* scales down to the smallest normal number of f32, A large enough to show them */
-    GEMM_LARGE_SCALE  /* scales beyond f16, up to 2^100 where C has room for them, A small, and smaller than normal */
+    GEMM_LARGE_SCALE, /* scales beyond f16, up to 2^100 where C has room for them, A small, and smaller than normal */
+    GEMM_NONFINITE    /* NaNs and infinities in each third row */
 };
 
 static uint64_t parameter(const problem *p, const char *name)
@@ -454,12 +455,12 @@ static double a_of(element_type type, int kind, random_stream s, uint64_t row, u
 static void fill_a(problem *p, argument *in, int kind, random_stream s)
 {
     uint64_t k = problem_integer(p, "k");
-    if (kind < GEMM_MIXED) {
-        inputs_fill(in, (input_kind)kind, s);
-        return;
+    if (kind < GEMM_MIXED || kind == GEMM_NONFINITE)
+        inputs_fill(in, kind == GEMM_NONFINITE ? INPUT_NONFINITE : (input_kind)kind, s);
+    for (uint64_t i = 0; kind >= GEMM_MIXED && i < in->count; i++) {
+        if (kind != GEMM_NONFINITE || i / k % 3 != 1)
+            element_set(in->about->type, in->host, i, a_of(in->about->type, kind, s, i / k, k, i % k));
     }
-    for (uint64_t i = 0; i < in->count; i++)
-        element_set(in->about->type, in->host, i, a_of(in->about->type, kind, s, i / k, k, i % k));
 }
 
 /* What all codes of a column are; negative: random. */
@@ -514,7 +515,7 @@ static const input_pattern patterns[] = {
     {"real",        PATTERN_LARGE,                   INPUT_REAL},
     {"large",       0,                               GEMM_LARGE},
     {"scales",      0,                               GEMM_SCALES},
-    {"nonfinite",   PATTERN_NONFINITE,               INPUT_NONFINITE},
+    {"nonfinite",   PATTERN_NONFINITE,               GEMM_NONFINITE},
     {NULL,          0,                               0},
 };
 /* clang-format on */
@@ -598,6 +599,7 @@ static void plan_sizes(size_plan *plan)
     uint64_t tile_m = parameter(p, "tile_m"), tile_n = parameter(p, "tile_n");
     uint64_t turn = is_mma(p) ? 2048 * parameter(p, "splits") : 256 * parameter(p, "slices");
     const uint64_t scales = (is_mma(p) ? turn : tile_m >= 16 ? 64 * BLOCK : 128 * BLOCK); /* at once */
+    const uint64_t some_rows[] = {2, tile_m / 4 + 1, tile_m / 2 + 1, tile_m * 3 / 4 + 1};
     edge_list rows = {{0}, 0}, columns = {{0}, 0};
     edges_add_around(&rows, 1);
     edges_add_around(&rows, tile_m);
@@ -608,11 +610,11 @@ static void plan_sizes(size_plan *plan)
     for (size_t i = 0; i < rows.count; i++)
         add(plan, rows.values[i], 3, 128);
     for (size_t i = 0; i < columns.count; i++)
-        add(plan, 2, columns.values[i], 64);
+        add(plan, some_rows[i % 4], columns.values[i], 64);
     add_always(plan, tile_m - 1, tile_n + 1, BLOCK);
     add_always(plan, tile_m + 1, tile_n - 1, 2 * BLOCK);
     for (size_t i = 0; i < sizeof ks / sizeof ks[0]; i++)
-        add(plan, 2, 3, ks[i]);
+        add(plan, ks[i] > 512 ? 2 : some_rows[i % 4], 3, ks[i]);
     add(plan, tile_m + 1, tile_n + 1, 0);
     add(plan, tile_m + 1, tile_n + 1, 320);
     for (uint64_t k = turn - BLOCK; k <= turn + BLOCK; k += BLOCK)
