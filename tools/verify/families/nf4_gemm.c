@@ -560,24 +560,33 @@ static void add_always(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
 
 /* Whole tiles, with so long a k that every warp has several rounds of its loop, or else one: on fewer blocks of k most of
  * the loop does nothing. Two sizes, so that there are two inputs. */
-static void add_whole_loop(size_plan *plan, uint64_t tile_m, uint64_t tile_n, uint64_t turn)
+static void add_whole_loop(size_plan *plan, uint64_t tile_m, uint64_t tile_n, uint64_t long_k)
 {
-    enum { MOST = 200000 }; /* elements */
-    uint64_t k = 2 * turn + 5 * BLOCK;
-    while (k > turn / 2 && k * (tile_n / 2 + tile_m) > MOST)
+    enum { MOST = 150000 }; /* elements */
+    uint64_t k = long_k + 5 * BLOCK;
+    while (k > long_k / 4 && k * (tile_n / 2 + tile_m) > MOST)
         k -= BLOCK;
     add_always(plan, tile_m, tile_n + 1, k);
     add_always(plan, tile_m, tile_n, k - BLOCK);
 }
 
-/* On tensor cores each of the blocks that a warp holds at once is loaded again for a later round of the loop: sizes at which
- * each in turn is the first that there is none of. */
-static void add_last_blocks(size_plan *plan)
+/* On tensor cores, blocks of K that a warp holds at once, each of which is loaded again for a later round of the loop. */
+static uint64_t held_blocks(const problem *p)
 {
-    enum { MOST_HELD = 4 };
-    const uint64_t slices = parameter(plan->problem, "slices"), splits = parameter(plan->problem, "splits");
-    for (uint64_t round = MOST_HELD; round < 2 * MOST_HELD; round++)
-        add_always(plan, 1, 2, (round * slices + round % slices) * splits * BLOCK);
+    return parameter(p, "tile_m") <= (parameter(p, "tile_n") >= 64 ? 16 : 4) ? 4 : 2;
+}
+
+/* Each of them in turn is the first that a warp has none of, in the first round and in the second; then with all columns,
+ * and as many rows as limits allow. */
+static void add_last_blocks(size_plan *plan, uint64_t tile_m, uint64_t tile_n)
+{
+    const problem *p = plan->problem;
+    const uint64_t slices = parameter(p, "slices"), splits = parameter(p, "splits"), held = held_blocks(p);
+    for (uint64_t block = 1; block < 2 * held; block++) {
+        const uint64_t k = (block * slices + 1) * splits * BLOCK, n = tile_n + (block % 2 ? 0 : 1);
+        const bool is_whole = block + 2 >= 2 * held, fits = k * (n / 2 + tile_m) < DEFAULT_ELEMENTS * 3 / 4;
+        add_always(plan, is_whole && !fits ? 1 : tile_m, is_whole ? n : 2, k);
+    }
 }
 
 /* More tiles of columns than thread blocks: they go over several, if only to write zeros. */
@@ -591,20 +600,35 @@ static void add_many_columns(size_plan *plan, uint64_t tile_n, uint64_t m, uint6
     add(plan, m, blocks * tile_n + tile_n + 1, k);
 }
 
-/* Around every edge: of tiles, of blocks, of stretches of 256, of a turn of all warps, and of 8192 or 4096. */
+/* Of K that all warps take in a round of their loop, and whose scales are in shared memory at once. */
+static uint64_t round_k(const problem *p)
+{
+    const uint64_t slices = parameter(p, "slices");
+    return is_mma(p) ? slices * held_blocks(p) * parameter(p, "splits") * BLOCK : 256 * slices;
+}
+
+static uint64_t scales_k(const problem *p)
+{
+    if (is_mma(p))
+        return (parameter(p, "tile_n") == 128 ? 16 : 32) * parameter(p, "splits") * BLOCK;
+    return (is_narrow(p) ? 128 : 64) * BLOCK;
+}
+
+/* Around every edge: of tiles, of blocks, of stretches of 256, of a round of all warps, and of scales brought at once. */
 static void plan_sizes(size_plan *plan)
 {
-    static const uint64_t ks[] = {64, 192, 448, 512, 576, 1024, 1088};
+    static const uint64_t ks[] = {192, 64, 448, 512, 576, 1024, 1088};
     const problem *p = plan->problem;
     uint64_t tile_m = parameter(p, "tile_m"), tile_n = parameter(p, "tile_n");
-    uint64_t turn = is_mma(p) ? 2048 * parameter(p, "splits") : 256 * parameter(p, "slices");
-    const uint64_t scales = (is_mma(p) ? turn : tile_m >= 16 ? 64 * BLOCK : 128 * BLOCK); /* at once */
+    const uint64_t round = round_k(p), scales = scales_k(p);
     const uint64_t some_rows[] = {2, tile_m / 4 + 1, tile_m / 2 + 1, tile_m * 3 / 4 + 1};
     edge_list rows = {{0}, 0}, columns = {{0}, 0};
-    edges_add_around(&rows, 1);
+    edges_add(&rows, 0);
+    edges_add(&rows, 1);
     edges_add_around(&rows, tile_m);
     edges_add(&rows, 2 * tile_m + 1);
-    edges_add_around(&columns, 1);
+    edges_add(&columns, 0);
+    edges_add(&columns, 1);
     edges_add_around(&columns, tile_n);
     edges_add(&columns, 2 * tile_n + 1);
     for (size_t i = 0; i < rows.count; i++)
@@ -613,18 +637,18 @@ static void plan_sizes(size_plan *plan)
         add(plan, some_rows[i % 4], columns.values[i], 64);
     add_always(plan, tile_m - 1, tile_n + 1, BLOCK);
     add_always(plan, tile_m + 1, tile_n - 1, 2 * BLOCK);
-    for (size_t i = 0; i < sizeof ks / sizeof ks[0]; i++)
+    for (size_t i = 0; i < (is_mma(p) ? 1 : sizeof ks / sizeof ks[0]); i++)
         add(plan, ks[i] > 512 ? 2 : some_rows[i % 4], 3, ks[i]);
     add(plan, tile_m + 1, tile_n + 1, 0);
     add(plan, tile_m + 1, tile_n + 1, 320);
-    for (uint64_t k = turn - BLOCK; k <= turn + BLOCK; k += BLOCK)
+    for (uint64_t k = round - BLOCK; k <= round + BLOCK; k += BLOCK)
         add(plan, 2, 5, k);
-    add(plan, tile_m, 7, 2 * turn + 256);
-    add_whole_loop(plan, tile_m, tile_n, turn);
-    add(plan, 3, 67, 2560);
-    add_always(plan, 1, 3, scales + 3 * BLOCK);
     if (is_mma(p))
-        add_last_blocks(plan);
+        add_last_blocks(plan, tile_m, tile_n);
+    else
+        add_whole_loop(plan, tile_m, tile_n, 2 * round > scales ? 2 * round : scales);
+    add(plan, 3, 67, 2560);
+    add_always(plan, 1, 3, (is_mma(p) ? 2 : 1) * scales + 3 * BLOCK);
     if (is_narrow(p))
         add_many_columns(plan, tile_n, 1, 0);
     for (uint64_t k = scales - BLOCK; !is_mma(p) && k <= scales + BLOCK; k += BLOCK)

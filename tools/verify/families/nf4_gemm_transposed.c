@@ -629,10 +629,11 @@ static void plan_sizes(size_plan *plan)
     uint64_t turn = chunk * parameter(p, "splits") * (is_mma(p) ? 1 : warps);
     const uint64_t some_rows[] = {2, tile_m / 4 + 1, tile_m / 2 + 1, tile_m * 3 / 4 + 1};
     edge_list rows = {{0}, 0}, columns = {{0}, 0};
-    edges_add_around(&rows, 1);
+    edges_add(&rows, 0);
+    edges_add(&rows, 1);
     edges_add_around(&rows, tile_m);
     edges_add(&rows, 2 * tile_m + 1);
-    edges_add_around(&columns, 1);
+    edges_add(&columns, 1);
     edges_add_around(&columns, chunk / step);
     edges_add_around(&columns, turn / step);
     edges_add(&columns, 2 * turn / step + 1);
