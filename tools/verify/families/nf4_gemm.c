@@ -31,6 +31,7 @@ enum { BLOCK = 64, LEAST_OF_NORM = 64 };
 enum {
     GEMM_MIXED = 100, /* rows and columns of several kinds: see mixed and codes_of_column */
     GEMM_EXACT,       /* sums of a block are exact, and blocks cancel in pairs: see exact and exact_scale */
+    GEMM_CANCELLING,  /* the same, and nearer to each other */
     GEMM_LARGE, /* A as large as its sums allow, before the scale too; a third of the columns is infinite in f16 */
     GEMM_SCALES,      /* scales over 40 powers of two, both signs, and 0; denormal ones: see scales_of_column */
     GEMM_ANY_SCALE,
@@ -39,6 +40,11 @@ enum {
     GEMM_LARGE_SCALE, /* scales beyond f16, up to 2^100 where C has room for them, A small, and smaller than normal */
     GEMM_NONFINITE    /* NaNs and infinities in each third row */
 };
+
+static bool is_exact(int kind)
+{
+    return kind == GEMM_EXACT || kind == GEMM_CANCELLING;
+}
 
 static uint64_t parameter(const problem *p, const char *name)
 {
@@ -283,7 +289,7 @@ static void expect(problem *p, const input_pattern *pattern)
 {
     argument *out = problem_find(p, "out");
     uint64_t m = problem_integer(p, "m"), n = problem_integer(p, "n");
-    const bool is_known = !is_mma(p) || pattern->number == GEMM_EXACT;
+    const bool is_known = !is_mma(p) || is_exact(pattern->number);
     double r_squares = 0, squares = 0;
     operands all = operands_open(p);
     expect_values(p, out);
@@ -329,10 +335,10 @@ static double usual_scale(random_stream s, uint64_t i)
 }
 
 /* Each second block takes nearly all of what the one before gave: what sums lose by rounding is seen in 16 bits too. */
-static double exact_scale(random_stream s, uint64_t block, uint64_t i)
+static double exact_scale(random_stream s, uint64_t block, uint64_t i, double apart)
 {
     double scale = usual_scale(s, i - block % 2);
-    return block % 2 ? -scale * (1 + 0x1p-17 * random_uniform(random_fork(s, 1), i)) : scale;
+    return block % 2 ? -scale * (1 + apart * random_uniform(random_fork(s, 1), i)) : scale;
 }
 
 /* Columns in turn. */
@@ -360,7 +366,9 @@ static double scale_of(element_type of_a, int kind, random_stream s, uint64_t co
     case GEMM_MIXED:
         return column % 3 ? 1 : usual_scale(s, i);
     case GEMM_EXACT:
-        return exact_scale(s, block, i);
+        return exact_scale(s, block, i, 0x1p-17);
+    case GEMM_CANCELLING:
+        return exact_scale(s, block, i, 0x1p-20);
     case GEMM_LARGE:
         return is_f16 ? column % 3 == 2 ? 1 : 0x1p-14 : 0x1p-12;
     default:
@@ -440,6 +448,7 @@ static double a_of(element_type type, int kind, random_stream s, uint64_t row, u
     case GEMM_MIXED:
         return mixed(type, s, row, i, k);
     case GEMM_EXACT:
+    case GEMM_CANCELLING:
         return exact(s, row, i);
     case GEMM_SMALL_SCALE:
         return beside_small(type, s, number);
@@ -476,8 +485,8 @@ static unsigned char codes_of(int kind, random_stream s, uint64_t byte)
 {
     static const unsigned char whole[] = {0, 7, 15};
     const uint64_t bits = random_bits(s, byte);
-    return kind == GEMM_EXACT ? (unsigned char)(whole[bits % 3] | whole[(bits >> 8) % 3] << 4)
-                              : (unsigned char)bits;
+    return is_exact(kind) ? (unsigned char)(whole[bits % 3] | whole[(bits >> 8) % 3] << 4)
+                          : (unsigned char)bits;
 }
 
 static void fill_codes(argument *packed, int kind, random_stream s, uint64_t k)
@@ -486,7 +495,7 @@ static void fill_codes(argument *packed, int kind, random_stream s, uint64_t k)
     const uint64_t block_bytes = BLOCK / 2;
     for (uint64_t i = 0; i < packed->bytes; i++) {
         const uint64_t column = i / (k / 2), block = i % (k / 2) / block_bytes;
-        const uint64_t from = kind == GEMM_EXACT ? i - block % 2 * block_bytes : i; /* with A, block by block */
+        const uint64_t from = is_exact(kind) ? i - block % 2 * block_bytes : i; /* with A, block by block */
         const int all = codes_of_column(kind, column);
         bytes[i] = all < 0 ? codes_of(kind, s, from) : (unsigned char)all;
     }
@@ -513,6 +522,7 @@ static const input_pattern patterns[] = {
     {"mixed",       PATTERN_LARGE,                   GEMM_MIXED},
     {"large-scale", 0,                               GEMM_LARGE_SCALE},
     {"real",        PATTERN_LARGE,                   INPUT_REAL},
+    {"cancelling",  PATTERN_LARGE,                   GEMM_CANCELLING},
     {"large",       0,                               GEMM_LARGE},
     {"scales",      0,                               GEMM_SCALES},
     {"nonfinite",   PATTERN_NONFINITE,               GEMM_NONFINITE},

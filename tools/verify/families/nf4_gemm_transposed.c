@@ -39,6 +39,7 @@ enum { BLOCK = 64, TILE_K = 512, CHUNK = 16, MMA_CHUNK = 32, MOST_SUMMED = 1024,
 enum {
     GEMM_MIXED = 100, /* rows of several kinds, and blocks of k: see mixed and codes_of_block */
     GEMM_EXACT,       /* sums of tensor cores are exact; else 16 columns take nearly all of what the 16 before gave */
+    GEMM_CANCELLING,  /* the same, and nearer to each other */
     GEMM_LARGE,       /* A as large as its sums allow; every second block of k is infinite in f16 */
     GEMM_SCALES,      /* scales over many powers of two, both signs, and 0; denormal ones: see scales_of_block */
     GEMM_ANY_SCALE,
@@ -48,6 +49,11 @@ enum {
     GEMM_LARGE_SCALE, /* scales beyond f16, up to 2^100 where C has room for them, A small */
     GEMM_NONFINITE    /* NaNs and infinities in each third row */
 };
+
+static bool is_exact(int kind)
+{
+    return kind == GEMM_EXACT || kind == GEMM_CANCELLING;
+}
 
 static uint64_t parameter(const problem *p, const char *name)
 {
@@ -296,7 +302,7 @@ static void expect(problem *p, const input_pattern *pattern)
     uint64_t m = problem_integer(p, "m"), k = problem_integer(p, "k");
     element_type type = out->about->type;
     bool is_random = pattern->flags & PATTERN_RANDOM;
-    const bool is_known = !is_mma(p) || pattern->number == GEMM_EXACT;
+    const bool is_known = !is_mma(p) || is_exact(pattern->number);
     double r_squares = 0, squares = 0;
     operands all = operands_open(p);
     expect_values(p, out);
@@ -388,7 +394,8 @@ static double paired_scale(const filling *f, uint64_t column, uint64_t block)
 {
     const uint64_t is_second = column / CHUNK % 2, i = (column - is_second * CHUNK) * f->blocks + block;
     const double scale = usual_scale(f->s, i);
-    return is_second ? -scale * (1 + 0x1p-17 * random_uniform(random_fork(f->s, 1), column)) : scale;
+    const double apart = f->kind == GEMM_CANCELLING ? 0x1p-20 : 0x1p-17;
+    return is_second ? -scale * (1 + apart * random_uniform(random_fork(f->s, 1), column)) : scale;
 }
 
 /* Blocks of k in turn. */
@@ -421,6 +428,7 @@ static double scale_of(const filling *f, int kind, uint64_t column, uint64_t blo
     case GEMM_MIXED:
         return block % 3 ? 1 : usual_scale(s, i);
     case GEMM_EXACT:
+    case GEMM_CANCELLING:
         return f->is_mma ? exact_scale(f, column, i) : paired_scale(f, column, block);
     case GEMM_LARGE:
         return !is_f16 ? 0x1p-8 : block % 2 ? 1 : 0x1p-14;
@@ -487,6 +495,7 @@ static double a_of(const filling *f, uint64_t row, uint64_t column)
     case GEMM_MIXED:
         return mixed(f, row, column);
     case GEMM_EXACT:
+    case GEMM_CANCELLING:
         return exact(f, row, column);
     case GEMM_SCALE_PARTS:
         return worst(f->type, column)->a;
@@ -515,7 +524,7 @@ static void fill_a(const filling *f, argument *in)
 static unsigned char codes_of_block(const filling *f, uint64_t column, uint64_t block, uint64_t byte)
 {
     static const unsigned char whole[] = {0, 7, 15};
-    const bool is_second = f->kind == GEMM_EXACT && !f->is_mma && column / CHUNK % 2;
+    const bool is_second = is_exact(f->kind) && !f->is_mma && column / CHUNK % 2;
     const uint64_t bits = random_bits(f->s, byte - (is_second ? CHUNK * f->blocks * BLOCK / 2 : 0));
     switch (f->kind) {
     case GEMM_SCALE_PARTS:
@@ -525,6 +534,7 @@ static unsigned char codes_of_block(const filling *f, uint64_t column, uint64_t 
     case GEMM_LARGE:
         return block % 2 ? 0xff : (unsigned char)bits;
     case GEMM_EXACT:
+    case GEMM_CANCELLING:
         return f->is_mma ? (unsigned char)(whole[bits % 3] | whole[(bits >> 8) % 3] << 4) : (unsigned char)bits;
     default:
         return (unsigned char)bits;
@@ -564,6 +574,7 @@ static const input_pattern patterns[] = {
     {"scale-parts", 0,                              GEMM_SCALE_PARTS},
     {"large-scale", 0,                              GEMM_LARGE_SCALE},
     {"real",        PATTERN_LARGE,                  INPUT_REAL},
+    {"cancelling",  PATTERN_LARGE,                  GEMM_CANCELLING},
     {"large",       0,                              GEMM_LARGE},
     {"scales",      0,                              GEMM_SCALES},
     {"nonfinite",   PATTERN_NONFINITE,              GEMM_NONFINITE},
