@@ -33,12 +33,12 @@ enum {
     GEMM_EXACT,       /* sums of a block are exact, and blocks cancel in pairs: see exact and exact_scale */
     GEMM_CANCELLING,  /* the same, and nearer to each other */
     GEMM_LARGE, /* A as large as its sums allow, before the scale too; a third of the columns is infinite in f16 */
-    GEMM_SCALES,      /* scales over 40 powers of two, both signs, and 0; denormal ones: see scales_of_column */
+    GEMM_SCALES, /* scales over 40 powers of two, both signs, and 0; denormal ones: see scales_of_column */
     GEMM_ANY_SCALE,
     GEMM_TINY_SCALE,
     GEMM_SMALL_SCALE, /* scales down to the smallest normal number of f32, A large enough to show them */
     GEMM_LARGE_SCALE, /* scales beyond f16, up to 2^100 where C has room for them, A small, and smaller than normal */
-    GEMM_NONFINITE    /* NaNs and infinities in each third row */
+    GEMM_NONFINITE /* NaNs and infinities in each third row */
 };
 
 static bool is_exact(int kind)
@@ -263,8 +263,7 @@ static double in_order(problem *p, const operands *x)
             sum = rounded(&o, sum + mma_part(&o, x, part));
         return sum;
     }
-    double (*of_slice)(const order *, const operands *, uint64_t) =
-        is_narrow(p) ? narrow_slice : wide_slice;
+    double (*of_slice)(const order *, const operands *, uint64_t) = is_narrow(p) ? narrow_slice : wide_slice;
     sum = of_slice(&o, x, 0);
     for (uint64_t slice = 1; slice < o.slices; slice++)
         sum = rounded(&o, sum + of_slice(&o, x, slice));
@@ -277,8 +276,8 @@ static void expect_in_order(problem *p, const operands *x, argument *out, uint64
     element_type type = out->about->type;
     double value = number_decode(type, number_encode(type, in_order(p, x)));
     double expected = out->expected_value[i];
-    const bool agrees = value == expected || (isnan(value) && isnan(expected)) ||
-                        fabs(value - expected) <= out->bound[i];
+    const bool agrees =
+        value == expected || (isnan(value) && isnan(expected)) || fabs(value - expected) <= out->bound[i];
     if (!agrees)
         return;
     out->expected_value[i] = value;
@@ -433,7 +432,8 @@ static double mixed(element_type type, random_stream s, uint64_t row, uint64_t i
     case 4:
         return normal * (i % 41 == 7 ? 0x1p12 : 0x1p-12);
     case 5:
-        return (normal < 0 ? -1 : 1) * number_smallest(type) * (double)random_below(random_fork(s, row), i, 65);
+        return (normal < 0 ? -1 : 1) * number_smallest(type) *
+               (double)random_below(random_fork(s, row), i, 65);
     case 6:
         return swallowed(type, i);
     default:

@@ -38,10 +38,10 @@ enum { BLOCK = 64, TILE_K = 512, CHUNK = 16, MMA_CHUNK = 32, MOST_SUMMED = 1024,
 /* Inputs beside those of inputs.h. */
 enum {
     GEMM_MIXED = 100, /* rows of several kinds, and blocks of k: see mixed and codes_of_block */
-    GEMM_EXACT,       /* sums of tensor cores are exact; else 16 columns take nearly all of what the 16 before gave */
-    GEMM_CANCELLING,  /* the same, and nearer to each other */
-    GEMM_LARGE,       /* A as large as its sums allow; every second block of k is infinite in f16 */
-    GEMM_SCALES,      /* scales over many powers of two, both signs, and 0; denormal ones: see scales_of_block */
+    GEMM_EXACT, /* sums of tensor cores are exact; else 16 columns take nearly all of what the 16 before gave */
+    GEMM_CANCELLING, /* the same, and nearer to each other */
+    GEMM_LARGE,      /* A as large as its sums allow; every second block of k is infinite in f16 */
+    GEMM_SCALES, /* scales over many powers of two, both signs, and 0; denormal ones: see scales_of_block */
     GEMM_ANY_SCALE,
     GEMM_TINY_SCALE,
     GEMM_SCALE_PARTS, /* C is near 0, and shows it when scales are rounded to A's type: see worst */
@@ -243,7 +243,8 @@ static double fused(const order *o, double a, double b, double c)
 static double lane_sum(const order *o, const operands *x, uint64_t part, uint64_t warp, uint64_t group)
 {
     double sum = 0;
-    for (uint64_t chunk = (part * o->warps + warp) * CHUNK; chunk < x->n; chunk += o->splits * o->warps * CHUNK)
+    for (uint64_t chunk = (part * o->warps + warp) * CHUNK; chunk < x->n;
+         chunk += o->splits * o->warps * CHUNK)
         for (uint64_t i = chunk + group; i < chunk + CHUNK && i < x->n; i += o->columns)
             sum = fused(o, rounded(o, x->in[i] * x->scales[i]), x->weights[i], sum);
     return sum;
@@ -288,8 +289,8 @@ static void expect_in_order(problem *p, const operands *x, argument *out, uint64
     element_type type = out->about->type;
     double value = number_decode(type, number_encode(type, in_order(p, x)));
     double expected = out->expected_value[i];
-    const bool agrees = value == expected || (isnan(value) && isnan(expected)) ||
-                        fabs(value - expected) <= out->bound[i];
+    const bool agrees =
+        value == expected || (isnan(value) && isnan(expected)) || fabs(value - expected) <= out->bound[i];
     if (!agrees)
         return;
     out->expected_value[i] = value;
@@ -419,8 +420,10 @@ static double scale_of(const filling *f, int kind, uint64_t column, uint64_t blo
     case GEMM_TINY_SCALE:
         return is_normal ? scale_between(-14, -13, s, i) : 0x1p-149 * (double)random_below(s, i, 65);
     case GEMM_SMALL_SCALE:
-        return block_scale_between(is_normal ? -14 : is_f16 && block % 2 == 0 ? -28 : -126, is_normal ? -8 : -12,
-                                   s, block, i);
+        return block_scale_between(is_normal                  ? -14
+                                   : is_f16 && block % 2 == 0 ? -28
+                                                              : -126,
+                                   is_normal ? -8 : -12, s, block, i);
     case GEMM_LARGE_SCALE:
         return block_scale_between(is_normal ? 12 : 16, is_normal ? 15 : is_f16 ? 28 : 100, s, block, i);
     case GEMM_SCALE_PARTS:
@@ -535,7 +538,8 @@ static unsigned char codes_of_block(const filling *f, uint64_t column, uint64_t 
         return block % 2 ? 0xff : (unsigned char)bits;
     case GEMM_EXACT:
     case GEMM_CANCELLING:
-        return f->is_mma ? (unsigned char)(whole[bits % 3] | whole[(bits >> 8) % 3] << 4) : (unsigned char)bits;
+        return f->is_mma ? (unsigned char)(whole[bits % 3] | whole[(bits >> 8) % 3] << 4)
+                         : (unsigned char)bits;
     default:
         return (unsigned char)bits;
     }
