@@ -50,9 +50,11 @@ void emu_block_start(emu_block *b, emu_launch *l, uint64_t index)
     b->registers = fit(b->registers, &b->register_room, register_bytes);
     b->shared = fit(b->shared, &b->shared_room, b->shared_bytes + 16u);
     b->local = fit(b->local, &b->local_room, local_bytes);
-    memset(b->registers, 0, register_bytes);
+    /* On a device they hold what others left there. NaNs show where what is undefined flows on into results. */
+    const int garbage = l->checks & EMU_CHECK_INIT ? 0xff : 0;
+    memset(b->registers, garbage, register_bytes);
     memset(b->shared, 0, b->shared_bytes);
-    memset(b->local, 0, local_bytes);
+    memset(b->local, garbage, local_bytes);
     memset(b->barriers, 0, sizeof b->barriers);
     memset(b->recent, 0, sizeof b->recent);
     emu_watch_start(b);

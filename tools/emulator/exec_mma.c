@@ -241,6 +241,8 @@ static void multiply_float(emu_warp *w, const emu_op *op, uint32_t mask)
         read_vectors(w, &f, &g, EMU_EL_F16, EMU_EL_F16, a, b);
     else if (f.a == EMU_EL_BF16)
         read_vectors(w, &f, &g, EMU_EL_BF16, EMU_EL_BF16, a, b);
+    else if (f.a == EMU_EL_TF32)
+        read_vectors(w, &f, &g, EMU_EL_TF32, EMU_EL_TF32, a, b);
     else
         read_vectors(w, &f, &g, f.a, f.b, a, b);
     ACTIVE_LANES(mask)

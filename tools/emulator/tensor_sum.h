@@ -181,7 +181,8 @@ static inline uint32_t tensor_dot(tensor_model model, const tensor_vector *a, co
     } else {
         unsigned step = model.terms < k ? model.terms : k;
         for (unsigned n = 0; n < k; n += step)
-            sum = step == 8    ? tensor_step(model, a, b, n, 8, sum, is_half)
+            sum = step == 4    ? tensor_step(model, a, b, n, 4, sum, is_half)
+                  : step == 8  ? tensor_step(model, a, b, n, 8, sum, is_half)
                   : step == 16 ? tensor_step(model, a, b, n, 16, sum, is_half)
                                : tensor_step(model, a, b, n, step, sum, is_half);
     }

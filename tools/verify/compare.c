@@ -97,6 +97,8 @@ static double ratio_of(const argument *out, uint64_t index, const void *got)
     double value = element_get(type, got, index), expected = out->expected_value[index];
     if (value == expected || (isnan(value) && isnan(expected)))
         return 0;
+    if (isinf(out->bound[index])) /* a NaN or an infinity, whichever */
+        return isfinite(value) ? INFINITY : 0;
     if (isnan(value) || isnan(expected) || isinf(expected))
         return INFINITY;
     double error = error_of(type, value, expected);

@@ -27,6 +27,25 @@
 
 enum { BLOCK = 64, LEAST_OF_NORM = 64 };
 
+/* Inputs beside those of inputs.h. */
+enum {
+    GEMM_MIXED = 100, /* rows and columns of several kinds: see mixed and codes_of_column */
+    GEMM_EXACT,       /* sums of a block are exact, and blocks cancel in pairs: see exact and exact_scale */
+    GEMM_CANCELLING,  /* the same, and nearer to each other */
+    GEMM_LARGE, /* A as large as its sums allow, before the scale too; a third of the columns is infinite in f16 */
+    GEMM_SCALES, /* scales over 40 powers of two, both signs, and 0; denormal ones: see scales_of_column */
+    GEMM_ANY_SCALE,
+    GEMM_TINY_SCALE,
+    GEMM_SMALL_SCALE, /* scales down to the smallest normal number of f32, A large enough to show them */
+    GEMM_LARGE_SCALE, /* scales beyond f16, up to 2^100 where C has room for them, A small, and smaller than normal */
+    GEMM_NONFINITE /* NaNs and infinities in each third row */
+};
+
+static bool is_exact(int kind)
+{
+    return kind == GEMM_EXACT || kind == GEMM_CANCELLING;
+}
+
 static uint64_t parameter(const problem *p, const char *name)
 {
     const char *text = manifest_param_value(p->variant, name);
@@ -44,6 +63,11 @@ static bool has_parameter(const problem *p, const char *name, const char *word)
 static bool is_mma(const problem *p)
 {
     return has_parameter(p, "strategy", "mma");
+}
+
+static bool is_narrow(const problem *p)
+{
+    return !is_mma(p) && parameter(p, "tile_m") < 16;
 }
 
 /* A warp adds its blocks of 64 one by one; what a block's products are added in is the matrix unit's affair. */
@@ -70,20 +94,52 @@ typedef struct product {
     double scales;            /* the sum of the scales' magnitudes */
 } product;
 
-static product multiply(problem *p, uint64_t row, uint64_t column)
+/* The operands as numbers: rows of A, columns of the table's entries, and of scales. */
+typedef struct operands {
+    uint64_t k;
+    double *in, *weights, *scales;
+} operands;
+
+static operands operands_open(problem *p)
 {
     argument *in = problem_find(p, "in"), *packed = problem_find(p, "packed"),
              *scale = problem_find(p, "scale");
-    uint64_t k = problem_integer(p, "k");
     const unsigned char *bytes = packed->host;
     const unsigned even_shift = groups_even_shift(p);
+    operands o = {problem_integer(p, "k"), malloc((in->count + 1) * sizeof(double)),
+                  malloc((2 * packed->count + 1) * sizeof(double)),
+                  malloc((scale->count + 1) * sizeof(double))};
+    if (!o.in || !o.weights || !o.scales)
+        abort();
+    for (uint64_t i = 0; i < in->count; i++)
+        o.in[i] = element_get(in->about->type, in->host, i);
+    for (uint64_t i = 0; i < 2 * packed->count; i++)
+        o.weights[i] = nf4_table[bytes[i / 2] >> groups_shift(even_shift, i) & 15];
+    for (uint64_t i = 0; i < scale->count; i++)
+        o.scales[i] = element_get(scale->about->type, scale->host, i);
+    return o;
+}
+
+static void operands_close(operands *o)
+{
+    free(o->in);
+    free(o->weights);
+    free(o->scales);
+}
+
+/* Of a row and a column. */
+static operands operands_at(const operands *o, uint64_t row, uint64_t column)
+{
+    return (operands){o->k, o->in + row * o->k, o->weights + column * o->k,
+                      o->scales + column * (o->k / BLOCK)};
+}
+
+static product multiply(const operands *o)
+{
     product sum = {0, 0, 0, 0};
-    for (uint64_t i = 0; i < k; i++) {
-        uint64_t block = column * (k / BLOCK) + i / BLOCK;
-        unsigned code = bytes[block * (BLOCK / 2) + i % BLOCK / 2] >> groups_shift(even_shift, i) & 15;
-        double s = element_get(scale->about->type, scale->host, block);
-        double a = element_get(in->about->type, in->host, row * k + i);
-        long double term = (long double)a * s * nf4_table[code];
+    for (uint64_t i = 0; i < o->k; i++) {
+        double s = o->scales[i / BLOCK];
+        long double term = (long double)(o->in[i] * s) * o->weights[i]; /* a * s fits a double */
         sum.r += term;
         sum.magnitude += fabsl(term);
         sum.squares += (double)(term * term);
@@ -114,40 +170,145 @@ static double value_of(element_type type, long double r, double bound)
     return fabsl(r) - bound >= limit ? copysign(INFINITY, (double)r) : (double)r;
 }
 
+/* ---- the kernels' own order --------------------------------------------------------------------------------------
+ *
+ * Each step is one IEEE operation, and the order is the one that longest_chain counts, so the result is known to the last
+ * bit: for one number at a time always, on tensor cores where the sums of a block are exact whatever they cut. */
+
+typedef struct order {
+    bool is_f64;
+    uint64_t slices, splits;
+} order;
+
+static double rounded(const order *o, double x)
+{
+    return o->is_f64 ? x : (double)(float)x;
+}
+
+static double fused(const order *o, double a, double b, double c)
+{
+    return o->is_f64 ? fma(a, b, c) : (double)fmaf((float)a, (float)b, (float)c);
+}
+
+/* Of the 256s that are a warp's, what lane `lane` of eight adds. */
+static double lane_sum(const order *o, const operands *x, uint64_t slice, uint64_t lane)
+{
+    enum { LANE_K = 32, STRETCH = 256 };
+    double sum = 0;
+    for (uint64_t k = slice * STRETCH + lane * LANE_K; k < x->k; k += o->slices * STRETCH) {
+        double partial = rounded(o, x->in[k] * x->weights[k]);
+        for (uint64_t i = k + 1; i < k + LANE_K; i++)
+            partial = fused(o, x->in[i], x->weights[i], partial);
+        sum = fused(o, partial, x->scales[k / BLOCK], sum);
+    }
+    return sum;
+}
+
+static double narrow_slice(const order *o, const operands *x, uint64_t slice)
+{
+    double sums[8];
+    for (uint64_t lane = 0; lane < 8; lane++)
+        sums[lane] = lane_sum(o, x, slice, lane);
+    for (uint64_t apart = 4; apart > 0; apart /= 2)
+        for (uint64_t lane = 0; lane < apart; lane++)
+            sums[lane] = rounded(o, sums[lane] + sums[lane + apart]);
+    return sums[0];
+}
+
+/* 16 at a time: eight of the block's first half and eight of the other. */
+static double wide_slice(const order *o, const operands *x, uint64_t slice)
+{
+    double sum = 0;
+    for (uint64_t block = slice; block < x->k / BLOCK; block += o->slices) {
+        double partial = 0;
+        for (uint64_t i = 0; i < BLOCK; i++) {
+            uint64_t at = block * BLOCK + i / 16 * 8 + i % 8 + (i % 16 / 8) * 32;
+            partial = fused(o, x->in[at], x->weights[at], partial);
+        }
+        sum = fused(o, partial, x->scales[block], sum);
+    }
+    return sum;
+}
+
+/* Blocks [first, last) of which a thread block has part of K. */
+static double mma_slice(const order *o, const operands *x, uint64_t first, uint64_t last, uint64_t slice)
+{
+    double sum = 0;
+    for (uint64_t block = first + slice; block < last; block += o->slices) {
+        double partial = 0;
+        for (uint64_t i = block * BLOCK; i < (block + 1) * BLOCK; i++)
+            partial += x->in[i] * x->weights[i];
+        sum = fused(o, partial, x->scales[block], sum);
+    }
+    return sum;
+}
+
+static double mma_part(const order *o, const operands *x, uint64_t part)
+{
+    const uint64_t blocks = x->k / BLOCK, each = blocks / o->splits, more = blocks % o->splits;
+    const uint64_t first = part * each + (part < more ? part : more), last = first + each + (part < more);
+    double sum = mma_slice(o, x, first, last, 0);
+    for (uint64_t slice = 1; slice < o->slices; slice++)
+        sum = rounded(o, sum + mma_slice(o, x, first, last, slice));
+    return sum;
+}
+
+static double in_order(problem *p, const operands *x)
+{
+    const order o = {has_parameter(p, "acc", "f64"), parameter(p, "slices"), parameter(p, "splits")};
+    double sum = 0;
+    if (is_mma(p)) {
+        sum = mma_part(&o, x, 0);
+        for (uint64_t part = 1; part < o.splits; part++)
+            sum = rounded(&o, sum + mma_part(&o, x, part));
+        return sum;
+    }
+    double (*of_slice)(const order *, const operands *, uint64_t) = is_narrow(p) ? narrow_slice : wide_slice;
+    sum = of_slice(&o, x, 0);
+    for (uint64_t slice = 1; slice < o.slices; slice++)
+        sum = rounded(&o, sum + of_slice(&o, x, slice));
+    return sum;
+}
+
+/* Where the last bit is known, it has to be right, and within the bound. */
+static void expect_in_order(problem *p, const operands *x, argument *out, uint64_t i)
+{
+    element_type type = out->about->type;
+    double value = number_decode(type, number_encode(type, in_order(p, x)));
+    double expected = out->expected_value[i];
+    const bool agrees =
+        value == expected || (isnan(value) && isnan(expected)) || fabs(value - expected) <= out->bound[i];
+    if (!agrees)
+        return;
+    out->expected_value[i] = value;
+    out->bound[i] = 0;
+}
+
 static void expect(problem *p, const input_pattern *pattern)
 {
     argument *out = problem_find(p, "out");
     uint64_t m = problem_integer(p, "m"), n = problem_integer(p, "n");
+    const bool is_known = !is_mma(p) || is_exact(pattern->number);
     double r_squares = 0, squares = 0;
+    operands all = operands_open(p);
     expect_values(p, out);
     for (uint64_t i = 0; i < m * n; i++) {
-        product sum = multiply(p, i / n, i % n);
+        const operands one = operands_at(&all, i / n, i % n);
+        product sum = multiply(&one);
         out->bound[i] = bound_of(p, &sum, out->about->type, pattern->flags & PATTERN_RANDOM);
         out->expected_value[i] = value_of(out->about->type, sum.r, out->bound[i]);
+        if (is_known)
+            expect_in_order(p, &one, out, i);
         r_squares += (double)(sum.r * sum.r);
         squares += sum.squares;
     }
     bool has_norm =
         pattern->flags & PATTERN_RANDOM && out->about->type != ELEMENT_F32 && m * n >= LEAST_OF_NORM;
     out->norm_bound = has_norm ? number_unit(out->about->type) * (sqrt(r_squares) + sqrt(squares)) : 0;
+    operands_close(&all);
 }
 
 /* ---- inputs ----------------------------------------------------------------------------------------------------- */
-
-enum {
-    GEMM_ONE_HOT = 100, /* a single 1 in each row of A: each weight at its own place */
-    GEMM_CANCELLING,    /* x, -x, ... times equal weights: r is 0 or one product, S is large */
-    GEMM_LARGE,         /* A as large as its sums allow */
-    GEMM_LIMIT,         /* 64 products of the largest A that may be added before the scale */
-    GEMM_OVERFLOW,      /* C is infinite in f16 */
-    GEMM_TINY_SCALE,    /* denormal scales */
-    GEMM_ANY_SCALE,     /* scales over 40 powers of two, both signs, and 0 */
-    GEMM_LAST_BLOCK,    /* all of A but the last block along K is 0 */
-    GEMM_SMALL_SCALE,   /* scales down to the smallest normal number of f32, A large enough to show them */
-    GEMM_LARGE_SCALE, /* scales beyond f16, up to 2^100 where C has room for them, A small, and smaller than normal */
-    GEMM_ABSORBED, /* after a block's first each product is just below what a tensor core keeps beside that */
-    GEMM_SWALLOWED /* 1, 2^-60, -1, so that r is less than the sum's last place */
-};
 
 /* From 2^low to below 2^high, of both signs, and 0. */
 static double scale_between(int low, int high, random_stream s, uint64_t i)
@@ -160,28 +321,57 @@ static double scale_between(int low, int high, random_stream s, uint64_t i)
                                                        : magnitude;
 }
 
-static double scale_of(element_type of_a, int kind, random_stream s, uint64_t i)
+/* The same, but for eight powers of two all of a column alike, so that each block of 64 shows beside the others. */
+static double column_scale_between(int low, int high, random_stream s, uint64_t column, uint64_t i)
 {
+    const int from = low + (int)random_below(random_fork(s, 3), column, (uint64_t)(high - low - 7));
+    return scale_between(from, from + 8, s, i);
+}
+
+static double usual_scale(random_stream s, uint64_t i)
+{
+    return fabs(random_normal(s, i)) + 0x1p-10;
+}
+
+/* Each second block takes nearly all of what the one before gave: what sums lose by rounding is seen in 16 bits too. */
+static double exact_scale(random_stream s, uint64_t block, uint64_t i, double apart)
+{
+    double scale = usual_scale(s, i - block % 2);
+    return block % 2 ? -scale * (1 + apart * random_uniform(random_fork(s, 1), i)) : scale;
+}
+
+/* Columns in turn. */
+static int scales_of_column(uint64_t column)
+{
+    static const int kinds[] = {GEMM_ANY_SCALE, INPUT_NORMAL, GEMM_TINY_SCALE};
+    return kinds[column % 3];
+}
+
+static double scale_of(element_type of_a, int kind, random_stream s, uint64_t column, uint64_t block,
+                       uint64_t i)
+{
+    const bool is_f16 = of_a == ELEMENT_F16;
     switch (kind) {
+    case GEMM_SCALES:
+        return scale_of(of_a, scales_of_column(column), s, column, block, i);
     case GEMM_ANY_SCALE:
         return scale_between(-20, 21, s, i);
-    case GEMM_SMALL_SCALE:
-        return scale_between(-126, -12, s, i);
-    case GEMM_LARGE_SCALE:
-        return scale_between(16, of_a == ELEMENT_F16 ? 28 : 100, s, i);
     case GEMM_TINY_SCALE:
         return 0x1p-149 * (double)random_below(s, i, 65);
+    case GEMM_SMALL_SCALE: /* in f16 every other column's are not too small for C */
+        return column_scale_between(is_f16 && column % 2 == 0 ? -28 : -126, -12, s, column, i);
+    case GEMM_LARGE_SCALE:
+        return column_scale_between(16, is_f16 ? 28 : 100, s, column, i);
+    case GEMM_MIXED:
+        return column % 3 ? 1 : usual_scale(s, i);
+    case GEMM_EXACT:
+        return exact_scale(s, block, i, 0x1p-17);
     case GEMM_CANCELLING:
-    case GEMM_ABSORBED:
-    case GEMM_SWALLOWED:
-    case GEMM_OVERFLOW:
-        return 1;
+        return exact_scale(s, block, i, 0x1p-20);
     case GEMM_LARGE:
-        return of_a == ELEMENT_F16 ? 0x1p-14 : 0x1p-8;
-    case GEMM_LIMIT:
-        return of_a == ELEMENT_F16 ? 0x1p-14 : 0x1p-12;
+        return is_f16 ? column % 3 == 2 ? 1 : 0x1p-14 : 0x1p-12;
     default:
-        return fabs(random_normal(s, i)) + 0x1p-10;
+        return usual_scale(s, i);
     }
 }
 
@@ -195,11 +385,6 @@ static double large(element_type type, random_stream s, uint64_t i)
 static double limit_of(element_type type)
 {
     return type == ELEMENT_F16 ? number_largest(type) : 0x1p122 * (1 - number_unit(type));
-}
-
-static double one_hot(random_stream s, uint64_t row, uint64_t column, uint64_t k)
-{
-    return column == random_below(s, row, k) ? 1 : 0;
 }
 
 /* Just less than 2^-24 of the block's first, by the bits that A has. */
@@ -225,34 +410,94 @@ static double beside_large(element_type type, random_stream s, uint64_t i)
     return random_normal(s, i) * (type == ELEMENT_F16 ? 0x1p-20 : i % 3 == 0 ? 0x1p-128 : 0x1p-70);
 }
 
+/* Whole numbers; a block has those of the one before. */
+static double exact(random_stream s, uint64_t row, uint64_t i)
+{
+    return (double)random_below(random_fork(s, row), i - i / BLOCK % 2 * BLOCK, 31) - 15;
+}
+
+/* Rows in turn; what comes first shows most. */
+static double mixed(element_type type, random_stream s, uint64_t row, uint64_t i, uint64_t k)
+{
+    const double normal = random_normal(random_fork(s, row), i);
+    switch (row % 8) {
+    case 0: /* x, -x, ...: times equal weights r is 0 or one product, and S is large */
+        return (i % 2 ? -1 : 1) * fabs(random_normal(random_fork(s, row), i / 2));
+    case 1:
+        return i == random_below(s, row, k) ? 1 : 0;
+    case 2:
+        return i + BLOCK < k ? 0 : normal;
+    case 3:
+        return absorbed(type, i);
+    case 4:
+        return normal * (i % 41 == 7 ? 0x1p12 : 0x1p-12);
+    case 5:
+        return (normal < 0 ? -1 : 1) * number_smallest(type) *
+               (double)random_below(random_fork(s, row), i, 65);
+    case 6:
+        return swallowed(type, i);
+    default:
+        return normal < 0 ? -0.0 : 0;
+    }
+}
+
+static double a_of(element_type type, int kind, random_stream s, uint64_t row, uint64_t k, uint64_t i)
+{
+    const uint64_t number = row * k + i;
+    switch (kind) {
+    case GEMM_MIXED:
+        return mixed(type, s, row, i, k);
+    case GEMM_EXACT:
+    case GEMM_CANCELLING:
+        return exact(s, row, i);
+    case GEMM_SMALL_SCALE:
+        return beside_small(type, s, number);
+    case GEMM_LARGE_SCALE:
+        return beside_large(type, s, number);
+    case GEMM_LARGE:
+        return row % 2 ? limit_of(type) : large(type, s, number);
+    default:
+        return random_normal(s, number);
+    }
+}
+
 static void fill_a(problem *p, argument *in, int kind, random_stream s)
 {
     uint64_t k = problem_integer(p, "k");
-    element_type type = in->about->type;
-    if (kind < GEMM_ONE_HOT) {
-        inputs_fill(in, (input_kind)kind, s);
-        return;
+    if (kind < GEMM_MIXED || kind == GEMM_NONFINITE)
+        inputs_fill(in, kind == GEMM_NONFINITE ? INPUT_NONFINITE : (input_kind)kind, s);
+    for (uint64_t i = 0; kind >= GEMM_MIXED && i < in->count; i++) {
+        if (kind != GEMM_NONFINITE || i / k % 3 != 1)
+            element_set(in->about->type, in->host, i, a_of(in->about->type, kind, s, i / k, k, i % k));
     }
-    inputs_fill(in, kind == GEMM_CANCELLING ? INPUT_ALTERNATING : INPUT_NORMAL, s);
-    for (uint64_t i = 0; i < in->count; i++) {
-        if (kind == GEMM_ONE_HOT)
-            element_set(type, in->host, i, one_hot(s, i / k, i % k, k));
-        else if (kind == GEMM_LARGE)
-            element_set(type, in->host, i, large(type, s, i));
-        else if (kind == GEMM_LIMIT)
-            element_set(type, in->host, i, limit_of(type));
-        else if (kind == GEMM_OVERFLOW)
-            element_set(type, in->host, i, type == ELEMENT_F16 ? number_largest(type) : 1);
-        else if (kind == GEMM_LAST_BLOCK && i % k + BLOCK < k)
-            element_set(type, in->host, i, 0);
-        else if (kind == GEMM_SMALL_SCALE)
-            element_set(type, in->host, i, beside_small(type, s, i));
-        else if (kind == GEMM_LARGE_SCALE)
-            element_set(type, in->host, i, beside_large(type, s, i));
-        else if (kind == GEMM_ABSORBED)
-            element_set(type, in->host, i, absorbed(type, i % k));
-        else if (kind == GEMM_SWALLOWED)
-            element_set(type, in->host, i, swallowed(type, i % k));
+}
+
+/* What all codes of a column are; negative: random. */
+static int codes_of_column(int kind, uint64_t column)
+{
+    if (kind == GEMM_MIXED && column % 3)
+        return column % 3 == 1 ? 0x22 : 0xff;
+    return kind == GEMM_LARGE && column % 3 ? 0xff : -1;
+}
+
+/* -1, 0 and 1, or all 16. */
+static unsigned char codes_of(int kind, random_stream s, uint64_t byte)
+{
+    static const unsigned char whole[] = {0, 7, 15};
+    const uint64_t bits = random_bits(s, byte);
+    return is_exact(kind) ? (unsigned char)(whole[bits % 3] | whole[(bits >> 8) % 3] << 4)
+                          : (unsigned char)bits;
+}
+
+static void fill_codes(argument *packed, int kind, random_stream s, uint64_t k)
+{
+    unsigned char *bytes = packed->host;
+    const uint64_t block_bytes = BLOCK / 2;
+    for (uint64_t i = 0; i < packed->bytes; i++) {
+        const uint64_t column = i / (k / 2), block = i % (k / 2) / block_bytes;
+        const uint64_t from = is_exact(kind) ? i - block % 2 * block_bytes : i; /* with A, block by block */
+        const int all = codes_of_column(kind, column);
+        bytes[i] = all < 0 ? codes_of(kind, s, from) : (unsigned char)all;
     }
 }
 
@@ -260,38 +505,27 @@ static void make(problem *p, const input_pattern *pattern, random_stream s)
 {
     argument *in = problem_find(p, "in"), *packed = problem_find(p, "packed"),
              *scale = problem_find(p, "scale");
-    int kind = pattern->number;
-    fill_a(p, in, kind, random_fork(s, 1));
+    const uint64_t k = problem_integer(p, "k"), blocks = k / BLOCK;
+    fill_a(p, in, pattern->number, random_fork(s, 1));
     random_stream of_scales = random_fork(s, 2);
     for (uint64_t i = 0; i < scale->count; i++)
-        element_set(scale->about->type, scale->host, i, scale_of(in->about->type, kind, of_scales, i));
-    inputs_fill_bytes(packed, random_fork(s, 3));
-    if (kind == GEMM_CANCELLING || kind == GEMM_OVERFLOW || kind == GEMM_LIMIT || kind == GEMM_ABSORBED ||
-        kind == GEMM_SWALLOWED)
-        memset(packed->host, kind == GEMM_CANCELLING ? 0x22 : 0xff, packed->bytes);
+        element_set(scale->about->type, scale->host, i,
+                    scale_of(in->about->type, pattern->number, of_scales, i / blocks, i % blocks, i));
+    fill_codes(packed, pattern->number, random_fork(s, 3), k);
 }
 
 /* clang-format off */
 static const input_pattern patterns[] = {
     {"normal",      PATTERN_RANDOM | PATTERN_LARGE,  INPUT_NORMAL},
-    {"one-hot",     PATTERN_LARGE,                   GEMM_ONE_HOT},
+    {"exact",       PATTERN_LARGE,                   GEMM_EXACT},
     {"small-scale", PATTERN_LARGE,                   GEMM_SMALL_SCALE},
-    {"last-block",  0,                               GEMM_LAST_BLOCK},
-    {"absorbed",    PATTERN_LARGE,                   GEMM_ABSORBED},
+    {"mixed",       PATTERN_LARGE,                   GEMM_MIXED},
     {"large-scale", 0,                               GEMM_LARGE_SCALE},
-    {"swallowed",   0,                               GEMM_SWALLOWED},
-    {"uniform",     PATTERN_RANDOM,                  INPUT_UNIFORM},
     {"real",        PATTERN_LARGE,                   INPUT_REAL},
-    {"cancelling",  0,                               GEMM_CANCELLING},
-    {"denormal",    0,                               INPUT_DENORMAL},
-    {"tiny-scale",  0,                               GEMM_TINY_SCALE},
-    {"any-scale",   PATTERN_LARGE,                   GEMM_ANY_SCALE},
+    {"cancelling",  PATTERN_LARGE,                   GEMM_CANCELLING},
     {"large",       0,                               GEMM_LARGE},
-    {"limit",       0,                               GEMM_LIMIT},
-    {"overflow",    0,                               GEMM_OVERFLOW},
-    {"zero",        0,                               INPUT_ZERO},
-    {"huge-tiny",   0,                               INPUT_HUGE_TINY},
-    {"nonfinite",   PATTERN_NONFINITE,               INPUT_NONFINITE},
+    {"scales",      0,                               GEMM_SCALES},
+    {"nonfinite",   PATTERN_NONFINITE,               GEMM_NONFINITE},
     {NULL,          0,                               0},
 };
 /* clang-format on */
@@ -328,62 +562,106 @@ static void add(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
     size_plan_add(plan);
 }
 
-/* Whole tiles, with so long a k that every warp has several rounds of its loop, or else one: on fewer blocks of k most of
- * the loop does nothing. Two sizes, so that there are two inputs. */
-static void add_whole_loop(size_plan *plan, uint64_t tile_m, uint64_t tile_n, uint64_t turn)
+static void add_always(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
 {
-    enum { MOST = 200000 }; /* elements */
-    uint64_t k = turn + 5 * BLOCK;
-    while (k > turn / 2 && k * (tile_n / 2 + tile_m) > MOST)
-        k -= BLOCK;
-    set(plan, tile_m, tile_n + 1, k);
-    size_plan_add_always(plan);
-    set(plan, tile_m, tile_n, k - BLOCK);
+    set(plan, m, n, k);
     size_plan_add_always(plan);
 }
 
+/* Whole tiles, with so long a k that every warp has several rounds of its loop, or else one: on fewer blocks of k most of
+ * the loop does nothing. Two sizes, so that there are two inputs. */
+static void add_whole_loop(size_plan *plan, uint64_t tile_m, uint64_t tile_n, uint64_t long_k)
+{
+    enum { MOST = 150000 }; /* elements */
+    uint64_t k = long_k + 5 * BLOCK;
+    while (k > long_k / 4 && k * (tile_n / 2 + tile_m) > MOST)
+        k -= BLOCK;
+    add_always(plan, tile_m, tile_n + 1, k);
+    add_always(plan, tile_m, tile_n, k - BLOCK);
+}
+
+/* On tensor cores, blocks of K that a warp holds at once, each of which is loaded again for a later round of the loop. */
+static uint64_t held_blocks(const problem *p)
+{
+    return parameter(p, "tile_m") <= (parameter(p, "tile_n") >= 64 ? 16 : 4) ? 4 : 2;
+}
+
+/* Each of them in turn is the first that a warp has none of, in the first round and in the second; then with all columns,
+ * and as many rows as limits allow. */
+static void add_last_blocks(size_plan *plan, uint64_t tile_m, uint64_t tile_n)
+{
+    const problem *p = plan->problem;
+    const uint64_t slices = parameter(p, "slices"), splits = parameter(p, "splits"), held = held_blocks(p);
+    for (uint64_t block = 1; block < 2 * held; block++) {
+        const uint64_t k = (block * slices + 1) * splits * BLOCK, n = tile_n + (block % 2 ? 0 : 1);
+        const bool is_whole = block + 2 >= 2 * held, fits = k * (n / 2 + tile_m) < DEFAULT_ELEMENTS * 3 / 4;
+        add_always(plan, is_whole && !fits ? 1 : tile_m, is_whole ? n : 2, k);
+    }
+}
+
 /* More tiles of columns than thread blocks: they go over several, if only to write zeros. */
-static void add_many_columns(size_plan *plan, uint64_t tile_n)
+static void add_many_columns(size_plan *plan, uint64_t tile_n, uint64_t m, uint64_t k)
 {
     char error[256];
     uint64_t blocks = 0;
     problem_find(plan->problem, "n")->integer = 1 << 24;
     if (!problem_evaluate(plan->problem, plan->problem->variant->grid[0], &blocks, error, sizeof error))
         return;
-    add(plan, 1, blocks * tile_n + tile_n + 1, BLOCK);
-    add(plan, 1, blocks * tile_n + tile_n + 1, 0);
+    add(plan, m, blocks * tile_n + tile_n + 1, k);
 }
 
-/* Around every edge: of tiles, of blocks, of stretches of 256, of a turn of all warps, and of 8192. */
+/* Of K that all warps take in a round of their loop, and whose scales are in shared memory at once. */
+static uint64_t round_k(const problem *p)
+{
+    const uint64_t slices = parameter(p, "slices");
+    return is_mma(p) ? slices * held_blocks(p) * parameter(p, "splits") * BLOCK : 256 * slices;
+}
+
+static uint64_t scales_k(const problem *p)
+{
+    if (is_mma(p))
+        return (parameter(p, "tile_n") == 128 ? 16 : 32) * parameter(p, "splits") * BLOCK;
+    return (is_narrow(p) ? 128 : 64) * BLOCK;
+}
+
+/* Around every edge: of tiles, of blocks, of stretches of 256, of a round of all warps, and of scales brought at once. */
 static void plan_sizes(size_plan *plan)
 {
-    static const uint64_t ks[] = {0, 64, 128, 192, 256, 320, 448, 512, 576, 768, 832, 1024, 1088};
+    static const uint64_t ks[] = {192, 64, 448, 512, 576, 1024, 1088};
     const problem *p = plan->problem;
     uint64_t tile_m = parameter(p, "tile_m"), tile_n = parameter(p, "tile_n");
-    uint64_t turn = is_mma(p) ? 2048 * parameter(p, "splits") : 256 * parameter(p, "slices");
+    const uint64_t round = round_k(p), scales = scales_k(p);
+    const uint64_t some_rows[] = {2, tile_m / 4 + 1, tile_m / 2 + 1, tile_m * 3 / 4 + 1};
     edge_list rows = {{0}, 0}, columns = {{0}, 0};
-    edges_add_around(&rows, 1);
+    edges_add(&rows, 0);
+    edges_add(&rows, 1);
     edges_add_around(&rows, tile_m);
-    edges_add_around(&rows, 2 * tile_m);
-    edges_add_around(&columns, 1);
+    edges_add(&rows, 2 * tile_m + 1);
+    edges_add(&columns, 0);
+    edges_add(&columns, 1);
     edges_add_around(&columns, tile_n);
-    edges_add_around(&columns, 2 * tile_n);
+    edges_add(&columns, 2 * tile_n + 1);
     for (size_t i = 0; i < rows.count; i++)
-        add(plan, rows.values[i], tile_n + 1, 192);
+        add(plan, rows.values[i], 3, 128);
     for (size_t i = 0; i < columns.count; i++)
-        add(plan, tile_m, columns.values[i], 320);
-    for (size_t i = 0; i < sizeof ks / sizeof ks[0]; i++)
-        add(plan, tile_m + 1, tile_n + 1, ks[i]);
-    for (uint64_t k = turn - BLOCK; k <= turn + BLOCK; k += BLOCK)
+        add(plan, some_rows[i % 4], columns.values[i], 64);
+    add_always(plan, tile_m - 1, tile_n + 1, BLOCK);
+    add_always(plan, tile_m + 1, tile_n - 1, 2 * BLOCK);
+    for (size_t i = 0; i < (is_mma(p) ? 1 : sizeof ks / sizeof ks[0]); i++)
+        add(plan, ks[i] > 512 ? 2 : some_rows[i % 4], 3, ks[i]);
+    add(plan, tile_m + 1, tile_n + 1, 0);
+    add(plan, tile_m + 1, tile_n + 1, 320);
+    for (uint64_t k = round - BLOCK; k <= round + BLOCK; k += BLOCK)
         add(plan, 2, 5, k);
-    add(plan, tile_m, 7, 2 * turn + 256);
-    add_whole_loop(plan, tile_m, tile_n, turn);
+    if (is_mma(p))
+        add_last_blocks(plan, tile_m, tile_n);
+    else
+        add_whole_loop(plan, tile_m, tile_n, 2 * round > scales ? 2 * round : scales);
     add(plan, 3, 67, 2560);
-    add(plan, 1, 3, 6912);
-    add(plan, 1, 3, 8192 + 2 * BLOCK);
-    if (!is_mma(p))
-        add_many_columns(plan, tile_n);
-    for (uint64_t k = 4096 - BLOCK; !is_mma(p) && tile_m >= 16 && k <= 4096 + BLOCK; k += BLOCK)
+    add_always(plan, 1, 3, (is_mma(p) ? 2 : 1) * scales + 3 * BLOCK);
+    if (is_narrow(p))
+        add_many_columns(plan, tile_n, 1, 0);
+    for (uint64_t k = scales - BLOCK; !is_mma(p) && k <= scales + BLOCK; k += BLOCK)
         add(plan, 1, 3, k);
     if (plan->limits.is_full) {
         add(plan, 1, 2, 12288);
@@ -392,9 +670,18 @@ static void plan_sizes(size_plan *plan)
     }
 }
 
+/* Thread blocks that go over several tiles of columns, with work for each. */
+static void plan_few(size_plan *plan)
+{
+    if (is_narrow(plan->problem))
+        add_many_columns(plan, parameter(plan->problem, "tile_n"), parameter(plan->problem, "tile_m"), BLOCK);
+}
+
 const family_row nf4_gemm_row = {.name = "nf4_gemm",
                                  .args = "in packed scale out m n k workspace_size",
                                  .patterns = patterns,
                                  .plan = plan_sizes,
+                                 .plan_few = plan_few,
                                  .make = make,
-                                 .expect = expect};
+                                 .expect = expect,
+                                 .expects_nonfinite = true};

@@ -35,6 +35,26 @@
 
 enum { BLOCK = 64, TILE_K = 512, CHUNK = 16, MMA_CHUNK = 32, MOST_SUMMED = 1024, LEAST_OF_NORM = 64 };
 
+/* Inputs beside those of inputs.h. */
+enum {
+    GEMM_MIXED = 100, /* rows of several kinds, and blocks of k: see mixed and codes_of_block */
+    GEMM_EXACT, /* sums of tensor cores are exact; else 16 columns take nearly all of what the 16 before gave */
+    GEMM_CANCELLING, /* the same, and nearer to each other */
+    GEMM_LARGE,      /* A as large as its sums allow; every second block of k is infinite in f16 */
+    GEMM_SCALES, /* scales over many powers of two, both signs, and 0; denormal ones: see scales_of_block */
+    GEMM_ANY_SCALE,
+    GEMM_TINY_SCALE,
+    GEMM_SCALE_PARTS, /* C is near 0, and shows it when scales are rounded to A's type: see worst */
+    GEMM_SMALL_SCALE, /* scales down to the smallest normal number of f32, A large enough to show them */
+    GEMM_LARGE_SCALE, /* scales beyond f16, up to 2^100 where C has room for them, A small */
+    GEMM_NONFINITE    /* NaNs and infinities in each third row */
+};
+
+static bool is_exact(int kind)
+{
+    return kind == GEMM_EXACT || kind == GEMM_CANCELLING;
+}
+
 static uint64_t parameter(const problem *p, const char *name)
 {
     const char *text = manifest_param_value(p->variant, name);
@@ -98,26 +118,62 @@ typedef struct product {
     double rows, weights, unscaled; /* the sums of |a|, |t| and |a*t| */
 } product;
 
-static product multiply(problem *p, uint64_t row, uint64_t i)
+/* The operands as numbers: rows of A, and for each k the columns' entries of the table, and for each block their scales. */
+typedef struct operands {
+    uint64_t n;
+    double *in, *weights, *scales;
+} operands;
+
+static double *numbers(uint64_t count)
+{
+    double *made = malloc((count + 1) * sizeof *made);
+    if (!made)
+        abort();
+    return made;
+}
+
+static operands operands_open(problem *p)
 {
     argument *in = problem_find(p, "in"), *packed = problem_find(p, "packed"),
              *scale = problem_find(p, "scale");
-    uint64_t n = problem_integer(p, "n"), k = problem_integer(p, "k");
+    const uint64_t n = problem_integer(p, "n"), k = problem_integer(p, "k"), blocks = k / BLOCK;
     const unsigned char *bytes = packed->host;
-    const unsigned shift = groups_shift(groups_even_shift(p), i);
+    const unsigned even_shift = groups_even_shift(p);
+    operands o = {n, numbers(in->count), numbers(n * k), numbers(scale->count)};
+    for (uint64_t i = 0; i < in->count; i++)
+        o.in[i] = element_get(in->about->type, in->host, i);
+    for (uint64_t i = 0; i < n * k; i++)
+        o.weights[i % k * n + i / k] = nf4_table[bytes[i / 2] >> groups_shift(even_shift, i) & 15];
+    for (uint64_t i = 0; i < scale->count; i++)
+        o.scales[i % blocks * n + i / blocks] = element_get(scale->about->type, scale->host, i);
+    return o;
+}
+
+static void operands_close(operands *o)
+{
+    free(o->in);
+    free(o->weights);
+    free(o->scales);
+}
+
+/* Of a row and a k. */
+static operands operands_at(const operands *o, uint64_t row, uint64_t i)
+{
+    return (operands){o->n, o->in + row * o->n, o->weights + i * o->n, o->scales + i / BLOCK * o->n};
+}
+
+static product multiply(const operands *o)
+{
     product sum = {0, 0, 0, 0, 0, 0};
-    for (uint64_t column = 0; column < n; column++) {
-        uint64_t block = column * (k / BLOCK) + i / BLOCK;
-        unsigned code = bytes[block * (BLOCK / 2) + i % BLOCK / 2] >> shift & 15;
-        double s = element_get(scale->about->type, scale->host, block);
-        double a = element_get(in->about->type, in->host, row * n + column);
-        long double term = (long double)a * s * nf4_table[code];
+    for (uint64_t column = 0; column < o->n; column++) {
+        const double a = o->in[column], t = o->weights[column];
+        long double term = (long double)(a * o->scales[column]) * t; /* a * s fits a double */
         sum.r += term;
         sum.magnitude += fabsl(term);
         sum.squares += (double)(term * term);
         sum.rows += fabs(a);
-        sum.weights += fabs(nf4_table[code]);
-        sum.unscaled += fabs(a * nf4_table[code]);
+        sum.weights += fabs(t);
+        sum.unscaled += fabs(a * t);
     }
     return sum;
 }
@@ -156,21 +212,114 @@ static double value_of(element_type type, long double r)
     return fabsl(r) >= limit ? copysign(INFINITY, (double)r) : (double)r;
 }
 
+/* ---- the kernels' own order --------------------------------------------------------------------------------------
+ *
+ * Each step is one IEEE operation, and the order is the one that longest_chain counts, so the result is known to the last
+ * bit: for one number at a time always, on tensor cores where their sums are exact whatever they cut. */
+
+typedef struct order {
+    bool is_f64;
+    uint64_t splits, warps, columns; /* columns: that a warp takes at once */
+} order;
+
+static order order_of(const problem *p)
+{
+    const bool is_f64 = has_parameter(p, "acc", "f64");
+    const uint64_t row_bytes = parameter(p, "tile_m") * (is_f64 ? 8 : 4);
+    return (order){is_f64, parameter(p, "splits"), parameter(p, "warps"), row_bytes <= 16 ? 2 : 1};
+}
+
+static double rounded(const order *o, double x)
+{
+    return o->is_f64 ? x : (double)(float)x;
+}
+
+static double fused(const order *o, double a, double b, double c)
+{
+    return o->is_f64 ? fma(a, b, c) : (double)fmaf((float)a, (float)b, (float)c);
+}
+
+/* Of each 16 columns that are a warp's, every so-manieth from `group` on. */
+static double lane_sum(const order *o, const operands *x, uint64_t part, uint64_t warp, uint64_t group)
+{
+    double sum = 0;
+    for (uint64_t chunk = (part * o->warps + warp) * CHUNK; chunk < x->n;
+         chunk += o->splits * o->warps * CHUNK)
+        for (uint64_t i = chunk + group; i < chunk + CHUNK && i < x->n; i += o->columns)
+            sum = fused(o, rounded(o, x->in[i] * x->scales[i]), x->weights[i], sum);
+    return sum;
+}
+
+static double simt_part(const order *o, const operands *x, uint64_t part)
+{
+    double sum = lane_sum(o, x, part, 0, 0);
+    for (uint64_t slice = 1; slice < o->warps * o->columns; slice++)
+        sum = rounded(o, sum + lane_sum(o, x, part, slice / o->columns, slice % o->columns));
+    return sum;
+}
+
+/* A set of sums takes 1024 of the part's columns, then joins the total. */
+static double mma_part(const order *o, const operands *x, uint64_t part)
+{
+    const uint64_t turn = o->splits * MMA_CHUNK, summed = MOST_SUMMED * o->splits;
+    double total = 0;
+    for (uint64_t set = 0; set < x->n; set += summed) {
+        double sum = 0;
+        for (uint64_t chunk = set + part * MMA_CHUNK; chunk < set + summed && chunk < x->n; chunk += turn)
+            for (uint64_t i = chunk; i < chunk + MMA_CHUNK && i < x->n; i++)
+                sum += x->in[i] * x->scales[i] * x->weights[i];
+        total = rounded(o, sum + total);
+    }
+    return total;
+}
+
+static double in_order(problem *p, const operands *x)
+{
+    const order o = order_of(p);
+    double (*of_part)(const order *, const operands *, uint64_t) = is_mma(p) ? mma_part : simt_part;
+    double sum = of_part(&o, x, 0);
+    for (uint64_t part = 1; part < o.splits; part++)
+        sum = rounded(&o, sum + of_part(&o, x, part));
+    return sum;
+}
+
+/* Where the last bit is known, it has to be right, and within the bound. */
+static void expect_in_order(problem *p, const operands *x, argument *out, uint64_t i)
+{
+    element_type type = out->about->type;
+    double value = number_decode(type, number_encode(type, in_order(p, x)));
+    double expected = out->expected_value[i];
+    const bool agrees =
+        value == expected || (isnan(value) && isnan(expected)) || fabs(value - expected) <= out->bound[i];
+    if (!agrees)
+        return;
+    out->expected_value[i] = value;
+    out->bound[i] = 0;
+}
+
 static void expect(problem *p, const input_pattern *pattern)
 {
     argument *out = problem_find(p, "out"), *arrivals = problem_find(p, "arrivals");
     uint64_t m = problem_integer(p, "m"), k = problem_integer(p, "k");
     element_type type = out->about->type;
     bool is_random = pattern->flags & PATTERN_RANDOM;
+    const bool is_known = !is_mma(p) || is_exact(pattern->number);
     double r_squares = 0, squares = 0;
+    operands all = operands_open(p);
     expect_values(p, out);
     for (uint64_t i = 0; i < m * k; i++) {
-        product sum = multiply(p, i / k, i % k);
+        const operands one = operands_at(&all, i / k, i % k);
+        product sum = multiply(&one);
         out->expected_value[i] = value_of(type, sum.r);
         out->bound[i] = bound_of(p, &sum, type, is_random);
+        if (is_known)
+            expect_in_order(p, &one, out, i);
+        else if (!isfinite((double)sum.magnitude)) /* scales in two parts may make a NaN of an infinity */
+            out->bound[i] = INFINITY;
         r_squares += (double)(sum.r * sum.r);
         squares += sum.squares;
     }
+    operands_close(&all);
     bool has_norm = is_random && type != ELEMENT_F32 && m * k >= LEAST_OF_NORM;
     out->norm_bound = has_norm ? number_unit(type) * (sqrt(r_squares) + sqrt(squares)) : 0;
     if (arrivals)
@@ -178,21 +327,6 @@ static void expect(problem *p, const input_pattern *pattern)
 }
 
 /* ---- inputs ----------------------------------------------------------------------------------------------------- */
-
-enum {
-    GEMM_ONE_HOT = 100, /* a single 1 in each row of A: each weight at its own place */
-    GEMM_CANCELLING,    /* x, -x, ... times equal weights: r is 0 or one product, S is large */
-    GEMM_LARGE,         /* A as large as its sums allow */
-    GEMM_OVERFLOW,      /* C is infinite in f16 */
-    GEMM_TINY_SCALE,    /* denormal scales */
-    GEMM_ANY_SCALE,     /* scales over many powers of two, both signs, and 0 */
-    GEMM_SCALE_PARTS,   /* C is near 0, and shows it when scales are rounded to A's type: see worst */
-    GEMM_LAST_COLUMN,   /* all of A but the last column is 0 */
-    GEMM_SMALL_SCALE,   /* scales down to the smallest normal number of f32, A large enough to show them */
-    GEMM_LARGE_SCALE,   /* scales beyond f16, up to 2^100 where C has room for them, A small */
-    GEMM_ABSORBED,      /* after the first each product is just below what a tensor core keeps beside that */
-    GEMM_SWALLOWED      /* 1, 2^-60, -1, so that r is less than the sum's last place */
-};
 
 /* Scales half-way between numbers of A's type, codes and A with which rounding them there makes a product larger, and
  * smaller, by most of all: in all by 2.2 u_T and more, with the table's error and that of what the scale is folded into;
@@ -210,6 +344,17 @@ static const factors *worst(element_type of_a, uint64_t column)
     return (of_a == ELEMENT_BF16 ? worst_bf16 : worst_f16) + column % 2;
 }
 
+/* What is filled, and with what. */
+typedef struct filling {
+    const problem *p;
+    element_type type; /* of A */
+    int kind;
+    bool is_normal; /* scales are normal numbers of f16 */
+    bool is_mma;
+    uint64_t n, blocks;
+    random_stream s;
+} filling;
+
 /* From 2^low to below 2^high, of both signs, and 0. */
 static double scale_between(int low, int high, random_stream s, uint64_t i)
 {
@@ -221,29 +366,77 @@ static double scale_between(int low, int high, random_stream s, uint64_t i)
                                                        : magnitude;
 }
 
-/* C is not to be near its type's end, where a bound has infinity in it. */
-static double scale_of(element_type of_a, bool is_normal, int kind, random_stream s, uint64_t i)
+/* The same, but for a few powers of two all of a block of k alike, so that each column shows beside the others. */
+static double block_scale_between(int low, int high, random_stream s, uint64_t block, uint64_t i)
 {
-    const bool is_f16 = of_a == ELEMENT_F16;
+    enum { APART = 6 };
+    if (high - low <= APART)
+        return scale_between(low, high, s, i);
+    const int from = low + (int)random_below(random_fork(s, 3), block, (uint64_t)(high - low - APART + 1));
+    return scale_between(from, from + APART, s, i);
+}
+
+static double usual_scale(random_stream s, uint64_t i)
+{
+    return fabs(random_normal(s, i)) + 0x1p-10;
+}
+
+/* Powers of two: with whole A and weights of -1, 0 and 1 nothing is rounded in a tensor core. What joins a total or another
+ * part is too small to change it, but for a tie that it breaks. */
+static double exact_scale(const filling *f, uint64_t column, uint64_t i)
+{
+    const uint64_t splits = parameter(f->p, "splits"), chunk = column / MMA_CHUNK;
+    const bool is_first = chunk % splits == 0 && chunk / splits < MOST_SUMMED / MMA_CHUNK;
+    return ldexp(1, (int)random_below(f->s, i, 3) - (is_first ? 0 : f->is_normal ? 14 : 30));
+}
+
+/* Each second 16 columns take nearly all of what the 16 before gave: what sums lose by rounding is seen in 16 bits too. */
+static double paired_scale(const filling *f, uint64_t column, uint64_t block)
+{
+    const uint64_t is_second = column / CHUNK % 2, i = (column - is_second * CHUNK) * f->blocks + block;
+    const double scale = usual_scale(f->s, i);
+    const double apart = f->kind == GEMM_CANCELLING ? 0x1p-20 : 0x1p-17;
+    return is_second ? -scale * (1 + apart * random_uniform(random_fork(f->s, 1), column)) : scale;
+}
+
+/* Blocks of k in turn. */
+static int scales_of_block(uint64_t block)
+{
+    static const int kinds[] = {GEMM_ANY_SCALE, INPUT_NORMAL, GEMM_TINY_SCALE};
+    return kinds[block % 3];
+}
+
+/* C is not to be near its type's end, where a bound has infinity in it. */
+static double scale_of(const filling *f, int kind, uint64_t column, uint64_t block)
+{
+    const bool is_f16 = f->type == ELEMENT_F16, is_normal = f->is_normal;
+    const uint64_t i = column * f->blocks + block;
+    const random_stream s = f->s;
     switch (kind) {
+    case GEMM_SCALES:
+        return scale_of(f, scales_of_block(block), column, block);
     case GEMM_ANY_SCALE:
         return scale_between(is_normal ? -14 : -20, is_f16 ? 8 : 21, s, i);
-    case GEMM_SMALL_SCALE:
-        return scale_between(is_normal ? -14 : -126, is_normal ? -8 : -12, s, i);
-    case GEMM_LARGE_SCALE:
-        return scale_between(is_normal ? 12 : 16, is_normal ? 15 : is_f16 ? 28 : 100, s, i);
     case GEMM_TINY_SCALE:
         return is_normal ? scale_between(-14, -13, s, i) : 0x1p-149 * (double)random_below(s, i, 65);
-    case GEMM_ABSORBED:
-        return 0x1p-2;
+    case GEMM_SMALL_SCALE:
+        return block_scale_between(is_normal                  ? -14
+                                   : is_f16 && block % 2 == 0 ? -28
+                                                              : -126,
+                                   is_normal ? -8 : -12, s, block, i);
+    case GEMM_LARGE_SCALE:
+        return block_scale_between(is_normal ? 12 : 16, is_normal ? 15 : is_f16 ? 28 : 100, s, block, i);
+    case GEMM_SCALE_PARTS:
+        return worst(f->type, column)->scale;
+    case GEMM_MIXED:
+        return block % 3 ? 1 : usual_scale(s, i);
+    case GEMM_EXACT:
     case GEMM_CANCELLING:
-    case GEMM_SWALLOWED:
-    case GEMM_OVERFLOW:
-        return 1;
+        return f->is_mma ? exact_scale(f, column, i) : paired_scale(f, column, block);
     case GEMM_LARGE:
-        return of_a == ELEMENT_F16 ? 0x1p-14 : 0x1p-8;
+        return !is_f16 ? 0x1p-8 : block % 2 ? 1 : 0x1p-14;
     default:
-        return fabs(random_normal(s, i)) + 0x1p-10;
+        return usual_scale(s, i);
     }
 }
 
@@ -265,87 +458,130 @@ static double swallowed(element_type type, uint64_t column)
     return column % 3 == 0 ? 1 : column % 3 == 1 ? small : -1;
 }
 
-static void fill_a(problem *p, argument *in, int kind, random_stream s)
+/* Rows in turn; what comes first shows most. */
+static double mixed(const filling *f, uint64_t row, uint64_t column)
 {
-    uint64_t n = problem_integer(p, "n");
-    element_type type = in->about->type;
-    if (kind < GEMM_ONE_HOT) {
-        inputs_fill(in, (input_kind)kind, s);
-        return;
-    }
-    inputs_fill(in, kind == GEMM_CANCELLING ? INPUT_ALTERNATING : INPUT_NORMAL, s);
-    for (uint64_t i = 0; i < in->count; i++) {
-        if (kind == GEMM_ONE_HOT)
-            element_set(type, in->host, i, i % n == random_below(s, i / n, n) ? 1 : 0);
-        else if (kind == GEMM_SCALE_PARTS)
-            element_set(type, in->host, i, worst(type, i % n)->a);
-        else if (kind == GEMM_LARGE)
-            element_set(type, in->host, i, large(type, s, i));
-        else if (kind == GEMM_OVERFLOW)
-            element_set(type, in->host, i, type == ELEMENT_F16 ? number_largest(type) : 1);
-        else if (kind == GEMM_LAST_COLUMN && i % n + 1 < n)
-            element_set(type, in->host, i, 0);
-        else if (kind == GEMM_SMALL_SCALE)
-            element_set(type, in->host, i, random_normal(s, i) * (type == ELEMENT_F16 ? 0x1p13 : 0x1p90));
-        else if (kind == GEMM_LARGE_SCALE)
-            element_set(type, in->host, i, random_normal(s, i) * (type == ELEMENT_F16 ? 0x1p-20 : 0x1p-70));
-        else if (kind == GEMM_ABSORBED)
-            element_set(type, in->host, i, absorbed(type, i % n));
-        else if (kind == GEMM_SWALLOWED)
-            element_set(type, in->host, i, swallowed(type, i % n));
+    const random_stream s = random_fork(f->s, row);
+    const double normal = random_normal(s, column);
+    switch (row % 8) {
+    case 0: /* x, -x, ...: times equal weights r is 0 or one product, and S is large */
+        return (column % 2 ? -1 : 1) * fabs(random_normal(s, column / 2));
+    case 1:
+        return column == random_below(f->s, row, f->n) ? 1 : 0;
+    case 2:
+        return column + 1 < f->n ? 0 : normal;
+    case 3:
+        return absorbed(f->type, column);
+    case 4:
+        return normal * (column % 41 == 7 ? 0x1p12 : 0x1p-12);
+    case 5:
+        return (normal < 0 ? -1 : 1) * number_smallest(f->type) * (double)random_below(s, column, 65);
+    case 6:
+        return swallowed(f->type, column);
+    default:
+        return normal < 0 ? -0.0 : 0;
     }
 }
 
-static void fill_scale_parts(element_type of_a, argument *packed, argument *scale, uint64_t blocks)
+/* Whole numbers; without tensor cores 16 columns have those of the 16 before. */
+static double exact(const filling *f, uint64_t row, uint64_t column)
 {
-    for (uint64_t i = 0; i < scale->count; i++) {
-        const factors *one = worst(of_a, i / blocks);
-        element_set(scale->about->type, scale->host, i, one->scale);
-        memset((unsigned char *)packed->host + i * (BLOCK / 2), (int)(one->code * 0x11), BLOCK / 2);
+    const random_stream s = random_fork(f->s, row);
+    return (double)random_below(s, f->is_mma ? column : column - column / CHUNK % 2 * CHUNK, 31) - 15;
+}
+
+static double a_of(const filling *f, uint64_t row, uint64_t column)
+{
+    const uint64_t i = row * f->n + column;
+    const bool is_f16 = f->type == ELEMENT_F16;
+    switch (f->kind) {
+    case GEMM_MIXED:
+        return mixed(f, row, column);
+    case GEMM_EXACT:
+    case GEMM_CANCELLING:
+        return exact(f, row, column);
+    case GEMM_SCALE_PARTS:
+        return worst(f->type, column)->a;
+    case GEMM_LARGE:
+        return large(f->type, f->s, i);
+    case GEMM_SMALL_SCALE:
+        return random_normal(f->s, i) * (is_f16 ? 0x1p13 : 0x1p90);
+    case GEMM_LARGE_SCALE:
+        return random_normal(f->s, i) * (is_f16 ? 0x1p-20 : 0x1p-70);
+    default:
+        return random_normal(f->s, i);
+    }
+}
+
+static void fill_a(const filling *f, argument *in)
+{
+    if (f->kind < GEMM_MIXED || f->kind == GEMM_NONFINITE)
+        inputs_fill(in, f->kind == GEMM_NONFINITE ? INPUT_NONFINITE : (input_kind)f->kind, f->s);
+    for (uint64_t i = 0; f->kind >= GEMM_MIXED && i < in->count; i++) {
+        if (f->kind != GEMM_NONFINITE || i / f->n % 3 != 1)
+            element_set(f->type, in->host, i, a_of(f, i / f->n, i % f->n));
+    }
+}
+
+/* A byte of codes of a block of k: all alike, -1, 0 and 1, or any. */
+static unsigned char codes_of_block(const filling *f, uint64_t column, uint64_t block, uint64_t byte)
+{
+    static const unsigned char whole[] = {0, 7, 15};
+    const bool is_second = is_exact(f->kind) && !f->is_mma && column / CHUNK % 2;
+    const uint64_t bits = random_bits(f->s, byte - (is_second ? CHUNK * f->blocks * BLOCK / 2 : 0));
+    switch (f->kind) {
+    case GEMM_SCALE_PARTS:
+        return (unsigned char)(worst(f->type, column)->code * 0x11);
+    case GEMM_MIXED:
+        return block % 3 == 1 ? 0x22 : block % 3 == 2 ? 0xff : (unsigned char)bits;
+    case GEMM_LARGE:
+        return block % 2 ? 0xff : (unsigned char)bits;
+    case GEMM_EXACT:
+    case GEMM_CANCELLING:
+        return f->is_mma ? (unsigned char)(whole[bits % 3] | whole[(bits >> 8) % 3] << 4)
+                         : (unsigned char)bits;
+    default:
+        return (unsigned char)bits;
     }
 }
 
 static void make(problem *p, const input_pattern *pattern, random_stream s)
 {
+    enum { BLOCK_BYTES = BLOCK / 2 };
     argument *in = problem_find(p, "in"), *packed = problem_find(p, "packed"),
              *scale = problem_find(p, "scale");
-    int kind = pattern->number;
-    const bool is_normal = problem_integer(p, "normal_scales");
-    fill_a(p, in, kind, random_fork(s, 1));
-    random_stream of_scales = random_fork(s, 2);
+    filling f = {p,
+                 in->about->type,
+                 pattern->number,
+                 problem_integer(p, "normal_scales"),
+                 is_mma(p),
+                 problem_integer(p, "n"),
+                 problem_integer(p, "k") / BLOCK,
+                 random_fork(s, 1)};
+    fill_a(&f, in);
+    f.s = random_fork(s, 2);
     for (uint64_t i = 0; i < scale->count; i++)
-        element_set(scale->about->type, scale->host, i,
-                    scale_of(in->about->type, is_normal, kind, of_scales, i));
-    inputs_fill_bytes(packed, random_fork(s, 3));
-    if (kind == GEMM_CANCELLING)
-        memset(packed->host, 0x22, packed->bytes);
-    if (kind == GEMM_OVERFLOW || kind == GEMM_ABSORBED || kind == GEMM_SWALLOWED)
-        memset(packed->host, 0xff, packed->bytes);
-    if (kind == GEMM_SCALE_PARTS)
-        fill_scale_parts(in->about->type, packed, scale, problem_integer(p, "k") / BLOCK);
+        element_set(scale->about->type, scale->host, i, scale_of(&f, f.kind, i / f.blocks, i % f.blocks));
+    f.s = random_fork(s, 3);
+    for (uint64_t i = 0; i < packed->bytes; i++) {
+        const uint64_t block = i / BLOCK_BYTES;
+        ((unsigned char *)packed->host)[i] = codes_of_block(&f, block / f.blocks, block % f.blocks, i);
+    }
 }
 
 /* clang-format off */
 static const input_pattern patterns[] = {
-    {"absorbed",    PATTERN_LARGE,                  GEMM_ABSORBED},
     {"normal",      PATTERN_RANDOM | PATTERN_LARGE, INPUT_NORMAL},
-    {"one-hot",     PATTERN_LARGE,                  GEMM_ONE_HOT},
+    {"exact",       PATTERN_LARGE,                  GEMM_EXACT},
+    {"mixed",       PATTERN_LARGE,                  GEMM_MIXED},
     {"small-scale", PATTERN_LARGE,                  GEMM_SMALL_SCALE},
     {"scale-parts", 0,                              GEMM_SCALE_PARTS},
     {"large-scale", 0,                              GEMM_LARGE_SCALE},
-    {"swallowed",   0,                              GEMM_SWALLOWED},
-    {"last-column", 0,                              GEMM_LAST_COLUMN},
-    {"uniform",     PATTERN_RANDOM,                 INPUT_UNIFORM},
     {"real",        PATTERN_LARGE,                  INPUT_REAL},
-    {"cancelling",  0,                              GEMM_CANCELLING},
-    {"denormal",    0,                              INPUT_DENORMAL},
-    {"tiny-scale",  0,                              GEMM_TINY_SCALE},
-    {"any-scale",   PATTERN_LARGE,                  GEMM_ANY_SCALE},
+    {"cancelling",  PATTERN_LARGE,                  GEMM_CANCELLING},
     {"large",       0,                              GEMM_LARGE},
-    {"overflow",    0,                              GEMM_OVERFLOW},
-    {"zero",        0,                              INPUT_ZERO},
-    {"huge-tiny",   0,                              INPUT_HUGE_TINY},
-    {"nonfinite",   PATTERN_NONFINITE,              INPUT_NONFINITE},
+    {"scales",      0,                              GEMM_SCALES},
+    {"nonfinite",   PATTERN_NONFINITE,              GEMM_NONFINITE},
     {NULL,          0,                              0},
 };
 /* clang-format on */
@@ -385,35 +621,49 @@ static void add_always(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
     size_plan_add_always(plan);
 }
 
+/* Sums that become a total, join it, and are joined by it, of all but the last rows of a tile, from which the lanes that
+ * have them take nothing that others do not: in spite of limits. */
+static void add_totals(size_plan *plan, uint64_t tile_m, uint64_t step)
+{
+    enum { MOST = 2 * DEFAULT_ELEMENTS };
+    const uint64_t kept = plan->limits.max_elements, splits = parameter(plan->problem, "splits");
+    const uint64_t rows = tile_m > 8 ? tile_m - 5 : tile_m, sets = splits == 1 ? 3 : 2;
+    if (kept < MOST)
+        plan->limits.max_elements = MOST;
+    add(plan, rows, sets * splits * MOST_SUMMED + step, BLOCK);
+    plan->limits.max_elements = kept;
+}
+
 /* Around every edge: of tiles, of blocks, of the columns that a warp and all warps take at once; no columns at all. */
 static void plan_sizes(size_plan *plan)
 {
-    static const uint64_t ks[] = {0, 64, 128, 192, 320, 448, 512, 576, 832, 1024, 1088};
+    static const uint64_t ks[] = {0, 64, 192, 448, 512, 576, 1088};
     const problem *p = plan->problem;
     uint64_t tile_m = parameter(p, "tile_m"), warps = parameter(p, "warps");
     uint64_t step = parameter(p, "vector") == 8 ? 8 : 1, chunk = is_mma(p) ? MMA_CHUNK : CHUNK;
     uint64_t turn = chunk * parameter(p, "splits") * (is_mma(p) ? 1 : warps);
+    const uint64_t some_rows[] = {2, tile_m / 4 + 1, tile_m / 2 + 1, tile_m * 3 / 4 + 1};
     edge_list rows = {{0}, 0}, columns = {{0}, 0};
-    edges_add_around(&rows, 1);
+    edges_add(&rows, 0);
+    edges_add(&rows, 1);
     edges_add_around(&rows, tile_m);
-    edges_add_around(&rows, 2 * tile_m);
-    edges_add_around(&columns, 1);
+    edges_add(&rows, 2 * tile_m + 1);
+    edges_add(&columns, 1);
     edges_add_around(&columns, chunk / step);
     edges_add_around(&columns, turn / step);
-    edges_add_around(&columns, 2 * turn / step);
+    edges_add(&columns, 2 * turn / step + 1);
     for (size_t i = 0; i < rows.count; i++)
         add(plan, rows.values[i], (2 * chunk / step + 1) * step, 64);
     for (size_t i = 0; i < columns.count; i++)
-        add(plan, tile_m, columns.values[i] * step, 128);
+        add(plan, some_rows[i % 4], columns.values[i] * step, 64);
     for (size_t i = 0; i < sizeof ks / sizeof ks[0]; i++)
-        add(plan, tile_m + 1, (chunk / step + 1) * step, ks[i]);
-    add(plan, 1, (2 * turn / step + 1) * step, 64);
-    add(plan, 2, (turn / step + 3) * step, TILE_K + BLOCK);
+        add(plan, some_rows[i % 4], step == 1 ? 5 : step, ks[i]);
+    add(plan, tile_m + 1, (chunk / step + 1) * step, TILE_K + BLOCK);
+    add_always(plan, tile_m + 1, (turn / step + 1) * step, BLOCK);
+    add_always(plan, tile_m, (3 * turn / step - 1) * step, 2 * BLOCK);
     add(plan, 1, 67 / step * step, 2560);
-    const uint64_t splits =
-        parameter(p, "splits"); /* sums that become a total, join it, and are joined by it */
     if (is_mma(p))
-        add_always(plan, 1, (splits > 2 ? splits : 2 * splits) * MOST_SUMMED + step, BLOCK);
+        add_totals(plan, tile_m, step);
     if (plan->limits.big) /* one block of many columns */
         add(plan, 1, plan->limits.big / BLOCK / step * step, BLOCK);
     if (plan->limits.is_full) {
@@ -428,4 +678,5 @@ const family_row nf4_gemm_transposed_row = {.name = "nf4_gemm_transposed",
                                             .patterns = patterns,
                                             .plan = plan_sizes,
                                             .make = make,
-                                            .expect = expect};
+                                            .expect = expect,
+                                            .expects_nonfinite = true};
