@@ -214,9 +214,10 @@ static ptx_type only_type(uint32_t types)
 static bool operands_given(ptx_fn *f, const op_row *row, int count, const ptx_val operands[], ptx_place at)
 {
     char name[24], what[48];
-    op_mnemonic(row, name);
     for (int i = 0; i < count; i++) {
-        snprintf(what, sizeof what, "%s: operand %d", name, i + 1);
+        if (val_is_fine(f, operands[i]))
+            continue;
+        snprintf(what, sizeof what, "%s: operand %d", op_mnemonic(row, name), i + 1);
         if (!val_given(f, operands[i], what, at))
             return false;
     }
@@ -227,12 +228,13 @@ static bool operands_fit(ptx_fn *f, const op_row *row, const char *letters, ptx_
                          const ptx_val operands[], ptx_place at)
 {
     char name[24], what[48];
-    op_mnemonic(row, name);
     for (int i = 0; letters[i]; i++) {
-        snprintf(what, sizeof what, "%s: operand %d", name, i + 1);
+        const char *expected = letter_expects(letters[i], operands[i], type, from);
+        if (!expected && val_is_fine(f, operands[i]))
+            continue;
+        snprintf(what, sizeof what, "%s: operand %d", op_mnemonic(row, name), i + 1);
         if (!val_usable(f, operands[i], what, at))
             return false;
-        const char *expected = letter_expects(letters[i], operands[i], type, from);
         if (expected) {
             fn_problem(f, at, "%s is %s, expected %s", what, ptx_type_name((ptx_type)operands[i].type),
                        expected);

@@ -250,6 +250,9 @@ bool val_given(ptx_fn *f, ptx_val v, const char *what, ptx_place at);
 /* True when a value may be used here: it is given, and neither moved away nor of a block that has ended. */
 bool val_usable(ptx_fn *f, ptx_val v, const char *what, ptx_place at);
 
+/* The same in silence, for the many values whose names nobody has to know. */
+bool val_is_fine(const ptx_fn *f, ptx_val v);
+
 /* The place of a call that ptx_call_begins has noted, now that its arguments are evaluated. */
 ptx_place call_place(ptx_fn *f, const char *file, int line);
 

@@ -56,10 +56,13 @@ static bool fragment_fits(ptx_fn *f, char name, int count, ptx_type type, const 
 {
     char what[24];
     for (int i = 0; i < count; i++) {
+        bool is_taken = fragment_takes(type, (ptx_type)values[i].type);
+        if (is_taken && val_is_fine(f, values[i]))
+            continue;
         snprintf(what, sizeof what, "mma: %c[%d]", name, i);
         if (!val_usable(f, values[i], what, at))
             return false;
-        if (!fragment_takes(type, (ptx_type)values[i].type)) {
+        if (!is_taken) {
             fn_problem(f, at, "%s is %s, expected %s", what, ptx_type_name((ptx_type)values[i].type),
                        ptx_type_name(type));
             return false;

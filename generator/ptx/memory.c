@@ -375,10 +375,13 @@ static bool values_fit(ptx_fn *f, int count, const ptx_val values[], ptx_type el
     char what[24];
     for (int i = 0; i < count; i++) {
         ptx_type is = (ptx_type)values[i].type;
+        bool is_stored = stores_as(is, element);
+        if (is_stored && val_is_fine(f, values[i]))
+            continue;
         snprintf(what, sizeof what, "store: value %d", i + 1);
         if (!val_given(f, values[i], what, at))
             return false;
-        if (!stores_as(is, element)) {
+        if (!is_stored) {
             fn_problem(f, at, "%s is %s, expected %s", what, ptx_type_name(is), ptx_type_name(element));
             return false;
         }

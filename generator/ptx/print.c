@@ -82,38 +82,40 @@ bool names_has(const names *n, const ptx_inst *inst)
 
 /* ---- values ----------------------------------------------------------------------------------------------------- */
 
-static void print_decimal(text *out, uint64_t value)
-{
-    char digits[21], *d = digits + sizeof digits - 1;
-    *d = '\0';
-    do
-        *--d = (char)('0' + value % 10);
-    while (value /= 10);
-    text_add(out, d);
-}
-
 static void print_signed(text *out, int64_t value)
 {
     if (value < 0)
-        text_add(out, "-");
-    print_decimal(out, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
+        text_add_char(out, '-');
+    text_add_decimal(out, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
+}
+
+static void print_mask(text *out, uint64_t bits, int digits)
+{
+    text_add(out, "0x");
+    text_add_hex(out, bits, digits, false);
+}
+
+static void print_float(text *out, const char *prefix, uint64_t bits, int digits)
+{
+    text_add(out, prefix);
+    text_add_hex(out, bits, digits, true);
 }
 
 static void print_immediate(text *out, ptx_type type, uint64_t bits)
 {
-    uint32_t low = (uint32_t)bits, high = (uint32_t)(bits >> 32);
+    uint32_t low = (uint32_t)bits;
     switch (type) {
     case PTX_U8:
-        print_decimal(out, bits & 0xff);
+        text_add_decimal(out, bits & 0xff);
         break;
     case PTX_U16:
-        print_decimal(out, bits & 0xffff);
+        text_add_decimal(out, bits & 0xffff);
         break;
     case PTX_U32:
-        low > UINT16_MAX ? text_printf(out, "0x%08x", low) : print_decimal(out, low);
-        break; /* masks */
+        low > UINT16_MAX ? print_mask(out, low, 8) : text_add_decimal(out, low);
+        break;
     case PTX_U64:
-        print_decimal(out, bits);
+        text_add_decimal(out, bits);
         break;
     case PTX_S8:
         print_signed(out, (int8_t)(uint8_t)bits);
@@ -128,26 +130,24 @@ static void print_immediate(text *out, ptx_type type, uint64_t bits)
         print_signed(out, (int64_t)bits);
         break;
     case PTX_F32:
-        text_printf(out, "0f%08X", low);
+        print_float(out, "0f", low, 8);
         break;
     case PTX_F64:
-        text_printf(out, "0d%08X%08X", high, low);
+        print_float(out, "0d", bits, 16);
         break;
     case PTX_B64:
     case PTX_F32X2:
-        text_printf(out, "0x%08x%08x", high, low);
+        print_mask(out, bits, 16);
         break;
     default:
-        if (ptx_type_bytes(type) == 4)
-            text_printf(out, "0x%08x", low);
-        else
-            text_printf(out, "0x%04x", low & 0xffff);
+        print_mask(out, bits, ptx_type_bytes(type) == 4 ? 8 : 4);
     }
 }
 
 static void print_register(text *out, const names *n, uint32_t reg)
 {
-    text_printf(out, "%s%u", classes[class_of(fn_reg(n->f, reg))].prefix, n->number[reg]);
+    text_add(out, classes[class_of(fn_reg(n->f, reg))].prefix);
+    text_add_decimal(out, n->number[reg]);
 }
 
 void print_value(text *out, const names *n, ptx_val v)
@@ -157,11 +157,13 @@ void print_value(text *out, const names *n, ptx_val v)
     } else if (v.type != PTX_PTR) {
         print_register(out, n, v.reg);
     } else {
-        text_add(out, "[");
+        text_add_char(out, '[');
         print_register(out, n, v.reg);
+        if (v.offset > 0)
+            text_add_char(out, '+');
         if (v.offset)
-            text_printf(out, "%s%d", v.offset > 0 ? "+" : "", (int)v.offset);
-        text_add(out, "]");
+            print_signed(out, v.offset);
+        text_add_char(out, ']');
     }
 }
 
@@ -232,7 +234,7 @@ static void print_name(text *out, const ptx_inst *inst)
         if (*s == '$')
             print_escape(out, inst, *++s);
         else
-            text_add_bytes(out, s, 1);
+            text_add_char(out, *s);
     }
 }
 
@@ -245,12 +247,15 @@ static void print_result(text *out, const names *n, ptx_val v)
 static void print_group(text *out, const names *n, const ptx_val values[], int count, bool braces,
                         bool results)
 {
-    text_add(out, braces ? "{" : "");
+    if (braces)
+        text_add_char(out, '{');
     for (int i = 0; i < count; i++) {
-        text_add(out, i ? ", " : "");
+        if (i)
+            text_add(out, ", ");
         (results ? print_result : print_value)(out, n, values[i]);
     }
-    text_add(out, braces ? "}" : "");
+    if (braces)
+        text_add_char(out, '}');
 }
 
 /* Walks the signature: one letter, one operand, but v, z and g stand for a whole vector in braces. */
@@ -285,7 +290,7 @@ static void print_raw(text *out, const names *n, const ptx_inst *inst)
 {
     for (const char *s = inst->symbol; *s; s++) {
         if (*s != '$') {
-            text_add_bytes(out, s, 1);
+            text_add_char(out, *s);
             continue;
         }
         int number = raw_number(&s);
@@ -299,9 +304,9 @@ static void print_raw(text *out, const names *n, const ptx_inst *inst)
 void print_instruction(text *out, const names *n, const ptx_inst *inst)
 {
     if (inst->guard.kind == VAL_REGISTER) {
-        text_add(out, "@");
+        text_add_char(out, '@');
         print_register(out, n, inst->guard.reg);
-        text_add(out, " ");
+        text_add_char(out, ' ');
     }
     if (inst->row->op == PTX_OP_RAW) {
         print_raw(out, n, inst);
@@ -309,7 +314,7 @@ void print_instruction(text *out, const names *n, const ptx_inst *inst)
         print_name(out, inst);
         print_list(out, n, inst);
     }
-    text_add(out, ";");
+    text_add_char(out, ';');
 }
 
 /* ---- control ---------------------------------------------------------------------------------------------------- */
@@ -318,7 +323,7 @@ void print_instruction(text *out, const names *n, const ptx_inst *inst)
 static void indent(text *out, int depth)
 {
     for (int i = 0; i < depth; i++)
-        text_add(out, "\t");
+        text_add_char(out, '\t');
 }
 
 static void print_branch(text *out, const names *n, const char *condition, ptx_val predicate)
@@ -374,7 +379,7 @@ static int print_item(text *out, const names *n, const ptx_inst *inst, int depth
         }
         break;
     }
-    text_add(out, "\n");
+    text_add_char(out, '\n');
     return depth;
 }
 

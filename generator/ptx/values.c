@@ -32,6 +32,14 @@ static bool is_possible(const ptx_fn *f, ptx_val v)
            (v.element <= PTX_PTR && v.space <= PTX_LOCAL && v.bits < (uint64_t)f->regs.count);
 }
 
+bool val_is_fine(const ptx_fn *f, ptx_val v)
+{
+    if (v.kind == VAL_POISON || !is_possible(f, v))
+        return false;
+    const ptx_reg *r = v.kind == VAL_REGISTER ? fn_reg(f, v.reg) : NULL;
+    return !r || (!r->moved_line && fn_scope(f, r->scope)->open);
+}
+
 bool val_given(ptx_fn *f, ptx_val v, const char *what, ptx_place at)
 {
     const bool is_poison = v.kind == VAL_POISON;

@@ -1,4 +1,5 @@
-/* Text that grows. Formatting is left to vsnprintf, which no locale changes for strings, integers and characters. */
+/* Text that grows. Formatting is left to vsnprintf, which no locale changes for strings, integers and characters, but
+ * for what PTX is full of: that is appended as it is. */
 #include <stdio.h>
 #include <string.h>
 
@@ -38,6 +39,30 @@ void text_add_bytes(text *t, const char *s, size_t length)
 void text_add(text *t, const char *s)
 {
     text_add_bytes(t, s, strlen(s));
+}
+
+void text_add_char(text *t, char c)
+{
+    reserve(t, 1);
+    t->data[t->length++] = c;
+    t->data[t->length] = '\0';
+}
+
+void text_add_decimal(text *t, uint64_t value)
+{
+    char digits[20], *const end = digits + sizeof digits, *d = end;
+    do
+        *--d = (char)('0' + value % 10);
+    while (value /= 10);
+    text_add_bytes(t, d, (size_t)(end - d));
+}
+
+void text_add_hex(text *t, uint64_t value, int count, bool is_upper)
+{
+    char digits[16];
+    for (int i = count; i-- > 0; value >>= 4)
+        digits[i] = (is_upper ? "0123456789ABCDEF" : "0123456789abcdef")[value & 15];
+    text_add_bytes(t, digits, (size_t)count);
 }
 
 void text_vprintf(text *t, const char *format, va_list arguments)

@@ -94,7 +94,7 @@ def check_text(checker, program):
     done = checker.run(program, "--mutate", "30", "--seed", "5", *SMALL)
     report = checker.report(program, "--mutate", "30", "--seed", "5", *SMALL)
     for m in report["mutants"]:
-        listed = f"smooth\n  sm_80 line {m['line']}, {m['kind']}: {m['before']}\n        -> {m['after'] or '(nothing)'}\n"
+        listed = f"{m['number']}: smooth\n  sm_80 line {m['line']}, {m['kind']}: {m['before']}\n        -> {m['after'] or '(nothing)'}\n"
         checker.expect((listed in done.stdout) == (m["result"] == "lives"), f"listed, or not: {listed}")
     words = f"{report['killed']} of 30 mutants killed, {report['raw_percent']:.1f} %; there is no ptxas on the PATH"
     checker.expect(words in done.stdout, f"'{words}' not in\n{done.stdout}")
@@ -105,6 +105,15 @@ def check_text(checker, program):
         checker.expect(done.returncode == status and said == bool(status), f"{percent}: status {done.returncode}")
     done = checker.run(program, "--mutate", "4000", "--seed", "5", "--filter", "nothing")
     checker.expect(done.returncode == 2, f"no such variant: status {done.returncode}")
+
+
+def check_again(checker, program):
+    """Single ones, by their numbers."""
+    arguments = ["--mutate", "30", "--seed", "5", *SMALL]
+    every = checker.report(program, *arguments)["mutants"]
+    asked = every[3:20:4]
+    again = checker.report(program, *arguments, "--mutants", ",".join(str(m["number"]) for m in asked))["mutants"]
+    checker.expect(len({m["number"] for m in every}) == 30 and again == asked, f"again: {again}, expected {asked}")
 
 
 def check_reference(checker, verify):
@@ -168,6 +177,7 @@ def main():
     check_kinds(checker, program, ptx)
     check_repeatable(checker, program)
     check_text(checker, program)
+    check_again(checker, program)
     check_reference(checker, verify)
     check_same_code(checker, program)
     check_turns(checker, verify)
