@@ -182,6 +182,7 @@ typedef enum reach {
     REACH_HUGE,   /* one element up to the largest number: its square overflows */
     REACH_LARGE,  /* all elements: the sum of their squares overflows, beside an eps that is about as large */
     REACH_TINY,   /* one element far above others: squares are denormal, or 0 */
+    REACH_LOW,    /* all elements, down to denormals themselves */
     REACH_SQUARE, /* squares about as small as eps */
     REACH_LEAST   /* denormals */
 } reach;
@@ -207,6 +208,7 @@ enum {
     HUGE_X,
     HUGE_EPS,
     TINY_X,
+    LOW_X,
     BAD,
     BAD_W,
     CANCELLING,
@@ -225,6 +227,7 @@ static const kinds all_kinds[] = {
     [HUGE_X]       = {INPUT_NORMAL,      INPUT_UNIFORM, Q4K_RANDOM,                    1e-5,      REACH_HUGE,   NONE},
     [HUGE_EPS]     = {INPUT_NORMAL,      INPUT_UNIFORM, Q4K_RANDOM,                    0x1p126,   REACH_LARGE,  NONE},
     [TINY_X]       = {INPUT_NORMAL,      INPUT_UNIFORM, Q4K_RANDOM,                    0,         REACH_TINY,   NONE},
+    [LOW_X]        = {INPUT_NORMAL,      INPUT_UNIFORM, Q4K_RANDOM,                    0,         REACH_LOW,    NONE},
     [BAD]          = {INPUT_NORMAL,      INPUT_UNIFORM, Q4K_RANDOM,                    1e-5,      IN_REACH,     SPOILED_H},
     [BAD_W]        = {INPUT_NORMAL,      INPUT_UNIFORM, Q4K_RANDOM,                    1e-5,      IN_REACH,     SPOILED_W},
     [CANCELLING]   = {INPUT_ALTERNATING, INPUT_EQUAL,   Q4K_NUMBERS + INPUT_EQUAL,     1e-5,      IN_REACH,     NONE},
@@ -246,6 +249,7 @@ static const input_pattern patterns[] = {
     {"small-eps",    0,                              SMALL_EPS},
     {"huge-tiny",    0,                              HUGE_TINY},
     {"huge-eps",     0,                              HUGE_EPS},
+    {"low",          0,                              LOW_X},
     {"mixed",        0,                              MIXED},
     {"nonfinite",    PATTERN_NONFINITE,              BAD},
     {"spread",       0,                              SPREAD},
@@ -271,6 +275,7 @@ static int reach_exponent(reach where, element_type type, bool has_norm, random_
     case REACH_LARGE:
         return most / 2;
     case REACH_TINY:
+    case REACH_LOW:
         return small;
     case REACH_SQUARE:
         return least / 2 + 10;
@@ -308,20 +313,31 @@ static uint64_t choose_largest(uint64_t k, random_stream s)
     return warps * WARP_ELEMENTS - LANE_ELEMENTS + random_below(s, 1, LANE_ELEMENTS);
 }
 
+/* By which power of two the largest element is moved: to one of which twice the inverse is below the normal numbers, or
+ * one whose square just overflows. */
+static int largest_exponent(reach where, bool is_f16, random_stream s)
+{
+    if (is_f16)
+        return where == REACH_HUGE ? 13 : 0;
+    if (where == REACH_HUGE)
+        return (random_bits(s, 0) & 1 ? 126 : 64) + (int)random_below(s, 1, 2);
+    return -56;
+}
+
 /* One element of the first vector is by so much the largest that its square, or of f16 what it is multiplied with, overflows
  * where it is scaled by what suits the others: so it has to be found. */
 static void raise_one(problem *p, reach where, random_stream s)
 {
     const argument *in = problem_find(p, "in");
     const element_type type = in->about->type;
-    const uint64_t k = problem_integer(p, "k");
-    const bool is_f16 = type == ELEMENT_F16, is_huge = where == REACH_HUGE;
-    const int of_others = is_f16 ? (is_huge ? 0 : -13) : is_huge ? -20 : -124;
-    const int of_one = is_f16 ? of_others + 13 : is_huge ? 64 + (int)random_below(s, 1, 60) : -56;
+    const uint64_t k = problem_integer(p, "k"), place = choose_largest(k, random_fork(s, 5));
+    const bool is_f16 = type == ELEMENT_F16;
+    const int of_one = largest_exponent(where, is_f16, random_fork(s, 1));
+    const int of_others = is_f16 ? of_one - 13 : where == REACH_HUGE ? -20 : -124;
     const double sign = random_bits(s, 2) & 1 ? -1 : 1, part = 1 + random_uniform(s, 3);
     for (uint64_t i = 0; i < k; i++)
         element_set(type, in->host, i, ldexp(random_normal(random_fork(s, 4), i), of_others));
-    element_set(type, in->host, choose_largest(k, random_fork(s, 5)), sign * ldexp(part, of_one));
+    element_set(type, in->host, place, clamp(type, sign * ldexp(part, of_one)));
 }
 
 static void reach_out(problem *p, reach where, random_stream s)
