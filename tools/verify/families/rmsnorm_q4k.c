@@ -175,18 +175,20 @@ static void expect(problem *p, const input_pattern *pattern)
 
 /* ---- inputs ----------------------------------------------------------------------------------------------------- */
 
-/* By which powers of two the elements of a vector are moved, of the type's largest or least exponent. */
+/* By which powers of two the elements of a vector are moved, of the type's largest or least exponent. Of several vectors
+ * all but the first are moved in another way each. */
 typedef enum reach {
     IN_REACH,
-    REACH_HUGE,   /* up to the largest number: squares overflow */
-    REACH_TINY,   /* squares are denormal, or 0; down to denormals themselves */
-    REACH_MIXED,  /* each vector another */
+    REACH_HUGE,   /* one element up to the largest number: its square overflows */
+    REACH_LARGE,  /* all elements: the sum of their squares overflows, beside an eps that is about as large */
+    REACH_TINY,   /* one element far above others: squares are denormal, or 0 */
+    REACH_LOW,    /* all elements, down to denormals themselves */
     REACH_SQUARE, /* squares about as small as eps */
     REACH_LEAST   /* denormals */
 } reach;
 
-/* What is no number, of one element (w: of one d or dmin) here and there. */
-typedef enum nonfinite { FINITE, NONFINITE_X, NONFINITE_GAMMA, NONFINITE_W } nonfinite;
+/* What has no plain number in it. */
+typedef enum spoiled { NONE, SPOILED_H, SPOILED_W } spoiled;
 
 /* What x, gamma and W are. */
 typedef struct kinds {
@@ -194,99 +196,87 @@ typedef struct kinds {
     int w;
     double eps;
     reach reach;
-    nonfinite nonfinite;
+    spoiled spoiled;
 } kinds;
+
+/* Of W: rows of another kind each. */
+enum { MIXED_W = -1 };
 
 enum {
     RANDOM,
     REAL,
     HUGE_X,
+    HUGE_EPS,
     TINY_X,
-    MIXED_X,
-    BAD_X,
+    LOW_X,
+    BAD,
     BAD_W,
-    BAD_GAMMA,
     CANCELLING,
     HUGE_TINY,
     SPREAD,
     SPREAD_GAMMA,
-    DENORMAL,
-    LARGEST_W,
-    DENORMAL_W,
-    ZERO,
-    ZERO_EPS,
+    MIXED,
     SMALL_EPS,
-    MIXED_EPS,
-    LOST_X,
-    NOTHING
+    LOST_X
 };
 
 /* clang-format off */
 static const kinds all_kinds[] = {
-    [RANDOM]     = {INPUT_NORMAL,      INPUT_UNIFORM, Q4K_RANDOM,                     1e-5, IN_REACH, FINITE},
-    [REAL]       = {INPUT_REAL,        INPUT_UNIFORM, Q4K_NUMBERS + INPUT_REAL,       1e-6, IN_REACH, FINITE},
-    [HUGE_X]       = {INPUT_NORMAL,      INPUT_UNIFORM, Q4K_RANDOM,                     1e-5, REACH_HUGE, FINITE},
-    [TINY_X]       = {INPUT_NORMAL,      INPUT_UNIFORM, Q4K_RANDOM,                     0,    REACH_TINY, FINITE},
-    [MIXED_X]      = {INPUT_NORMAL,      INPUT_UNIFORM, Q4K_RANDOM,                     0,    REACH_MIXED, FINITE},
-    [BAD_X]      = {INPUT_NORMAL,      INPUT_UNIFORM, Q4K_RANDOM,                     1e-5, IN_REACH, NONFINITE_X},
-    [BAD_W]      = {INPUT_NORMAL,      INPUT_UNIFORM, Q4K_RANDOM,                     1e-5, IN_REACH, NONFINITE_W},
-    [BAD_GAMMA]  = {INPUT_NORMAL,      INPUT_UNIFORM, Q4K_RANDOM,                     1e-5, IN_REACH, NONFINITE_GAMMA},
-    [CANCELLING] = {INPUT_ALTERNATING, INPUT_EQUAL,   Q4K_NUMBERS + INPUT_EQUAL,      1e-5, IN_REACH, FINITE},
-    [HUGE_TINY]  = {INPUT_HUGE_TINY,   INPUT_NORMAL,  Q4K_NUMBERS + INPUT_HUGE_TINY,  1e-5, IN_REACH, FINITE},
-    [SPREAD]     = {INPUT_SPREAD,      INPUT_NORMAL,  Q4K_RANDOM,                     1e-5, IN_REACH, FINITE},
-    [SPREAD_GAMMA] = {INPUT_NORMAL,    INPUT_SPREAD,  Q4K_RANDOM,                     1e-5, IN_REACH, FINITE},
-    [DENORMAL]   = {INPUT_DENORMAL,    INPUT_NORMAL,  Q4K_RANDOM,                     1e-5, IN_REACH, FINITE},
-    [LARGEST_W]  = {INPUT_NORMAL,      INPUT_UNIFORM, Q4K_LARGEST,                    1e-5, IN_REACH, FINITE},
-    [DENORMAL_W] = {INPUT_NORMAL,      INPUT_UNIFORM, Q4K_DENORMAL,                   1e-5, IN_REACH, FINITE},
-    [ZERO]       = {INPUT_ZERO,        INPUT_NORMAL,  Q4K_RANDOM,                     1e-5, IN_REACH, FINITE},
-    [ZERO_EPS]   = {INPUT_UNIFORM,     INPUT_NORMAL,  Q4K_NUMBERS + INPUT_NORMAL,     0,    IN_REACH, FINITE},
-    [SMALL_EPS]  = {INPUT_NORMAL,      INPUT_NORMAL,  Q4K_RANDOM,                     0x1p-129, REACH_SQUARE, FINITE},
-    [MIXED_EPS]  = {INPUT_NORMAL,      INPUT_UNIFORM, Q4K_RANDOM,                     1e-5, REACH_MIXED, FINITE},
-    [LOST_X]     = {INPUT_NORMAL,      INPUT_NORMAL,  Q4K_RANDOM,                     0x1p-102, REACH_LEAST, FINITE},
-    [NOTHING]    = {INPUT_ZERO,        INPUT_NORMAL,  Q4K_RANDOM,                     0,    IN_REACH, FINITE},
+    [RANDOM]       = {INPUT_NORMAL,      INPUT_UNIFORM, Q4K_RANDOM,                    0.75,      IN_REACH,     NONE},
+    [REAL]         = {INPUT_REAL,        INPUT_UNIFORM, Q4K_NUMBERS + INPUT_REAL,      1e-6,      IN_REACH,     NONE},
+    [HUGE_X]       = {INPUT_NORMAL,      INPUT_UNIFORM, Q4K_RANDOM,                    1e-5,      REACH_HUGE,   NONE},
+    [HUGE_EPS]     = {INPUT_NORMAL,      INPUT_UNIFORM, Q4K_RANDOM,                    0x1p126,   REACH_LARGE,  NONE},
+    [TINY_X]       = {INPUT_NORMAL,      INPUT_UNIFORM, Q4K_RANDOM,                    0,         REACH_TINY,   NONE},
+    [LOW_X]        = {INPUT_NORMAL,      INPUT_UNIFORM, Q4K_RANDOM,                    0,         REACH_LOW,    NONE},
+    [BAD]          = {INPUT_NORMAL,      INPUT_UNIFORM, Q4K_RANDOM,                    1e-5,      IN_REACH,     SPOILED_H},
+    [BAD_W]        = {INPUT_NORMAL,      INPUT_UNIFORM, Q4K_RANDOM,                    1e-5,      IN_REACH,     SPOILED_W},
+    [CANCELLING]   = {INPUT_ALTERNATING, INPUT_EQUAL,   Q4K_NUMBERS + INPUT_EQUAL,     1e-5,      IN_REACH,     NONE},
+    [HUGE_TINY]    = {INPUT_HUGE_TINY,   INPUT_NORMAL,  Q4K_NUMBERS + INPUT_HUGE_TINY, 0,         IN_REACH,     NONE},
+    [SPREAD]       = {INPUT_SPREAD,      INPUT_NORMAL,  Q4K_RANDOM,                    1e-5,      IN_REACH,     NONE},
+    [SPREAD_GAMMA] = {INPUT_NORMAL,      INPUT_SPREAD,  Q4K_RANDOM,                    1e-5,      IN_REACH,     NONE},
+    [MIXED]        = {INPUT_UNIFORM,     INPUT_NORMAL,  MIXED_W,                       0.1,       IN_REACH,     NONE},
+    [SMALL_EPS]    = {INPUT_NORMAL,      INPUT_NORMAL,  Q4K_RANDOM,                    0x1p-129,  REACH_SQUARE, NONE},
+    [LOST_X]       = {INPUT_NORMAL,      INPUT_NORMAL,  Q4K_RANDOM,                    0x1p-102,  REACH_LEAST,  NONE},
 };
 
 static const input_pattern patterns[] = {
-    {"random",     PATTERN_RANDOM | PATTERN_LARGE, RANDOM},
-    {"real",       PATTERN_LARGE,                  REAL},
-    {"huge",       0,                              HUGE_X},
-    {"tiny",       0,                              TINY_X},
-    {"nonfinite",  PATTERN_NONFINITE,              BAD_X},
-    {"cancelling", 0,                              CANCELLING},
-    {"huge-tiny",  0,                              HUGE_TINY},
-    {"mixed",      0,                              MIXED_X},
-    {"spread",     0,                              SPREAD},
-    {"spread-gamma", 0,                            SPREAD_GAMMA},
-    {"nonfinite-w", PATTERN_NONFINITE,             BAD_W},
-    {"denormal",   0,                              DENORMAL},
-    {"largest-w",  0,                              LARGEST_W},
-    {"denormal-w", 0,                              DENORMAL_W},
-    {"nonfinite-gamma", PATTERN_NONFINITE,         BAD_GAMMA},
-    {"zero",       0,                              ZERO},
-    {"zero-eps",   PATTERN_RANDOM,                 ZERO_EPS},
-    {"small-eps",  0,                              SMALL_EPS},
-    {"mixed-eps",  0,                              MIXED_EPS},
-    {"lost-x",     0,                              LOST_X}, /* beside an eps that is itself out of reach */
-    {"nothing",    PATTERN_NONFINITE,              NOTHING}, /* 0 / 0 with the norm */
-    {NULL,         0,                              0},
+    {"random",       PATTERN_RANDOM | PATTERN_LARGE, RANDOM},
+    {"huge",         0,                              HUGE_X},
+    {"real",         PATTERN_LARGE,                  REAL},
+    {"tiny",         0,                              TINY_X},
+    {"nonfinite-w",  PATTERN_NONFINITE,              BAD_W},
+    {"cancelling",   0,                              CANCELLING},
+    {"small-eps",    0,                              SMALL_EPS},
+    {"huge-tiny",    0,                              HUGE_TINY},
+    {"huge-eps",     0,                              HUGE_EPS},
+    {"low",          0,                              LOW_X},
+    {"mixed",        0,                              MIXED},
+    {"nonfinite",    PATTERN_NONFINITE,              BAD},
+    {"spread",       0,                              SPREAD},
+    {"lost-x",       0,                              LOST_X}, /* beside an eps that is itself out of reach */
+    {"spread-gamma", 0,                              SPREAD_GAMMA},
+    {NULL,           0,                              0},
 };
 /* clang-format on */
 
-/* Without the norm h itself is as large, and its products must stay within f32. */
+/* Of elements that are alike. Without the norm h itself is as large, and its products must stay within f32. */
 static int reach_exponent(reach where, element_type type, bool has_norm, random_stream s, uint64_t number)
 {
     const int most = (int)log2(number_largest(type)), least = (int)log2(number_smallest(type));
     const int tiny[] = {least / 2 + 4, least / 2 - 2, least / 4 * 3, least + 10, least};
-    const int huge = random_below(s, 2 * number, 2) ? most : most / 2 + 4;
+    const int huge = !has_norm ? most / 2 : random_below(s, 2 * number, 2) ? most : most / 2 + 4;
     const int small = tiny[random_below(s, 2 * number + 1, sizeof tiny / sizeof tiny[0])];
-    const int any[] = {0, has_norm ? huge : most / 2, small};
+    const int any[] = {0, huge, small};
+    if (number > 0)
+        return any[random_below(random_fork(s, 1), number, 3)];
     switch (where) {
     case REACH_HUGE:
-        return any[1];
+        return huge;
+    case REACH_LARGE:
+        return most / 2;
     case REACH_TINY:
+    case REACH_LOW:
         return small;
-    case REACH_MIXED:
-        return any[random_below(random_fork(s, 1), number, 3)];
     case REACH_SQUARE:
         return least / 2 + 10;
     case REACH_LEAST:
@@ -294,6 +284,11 @@ static int reach_exponent(reach where, element_type type, bool has_norm, random_
     default:
         return 0;
     }
+}
+
+static double clamp(element_type type, double x)
+{
+    return fmax(fmin(x, number_largest(type)), -number_largest(type));
 }
 
 static void move_vectors(problem *p, reach where, random_stream s)
@@ -305,9 +300,54 @@ static void move_vectors(problem *p, reach where, random_stream s)
     for (uint64_t i = 0; i < in->count; i++) {
         if (i % k == 0)
             exponent = reach_exponent(where, type, is_word(p, "norm", "rms"), s, i / k);
-        double moved = ldexp(element_get(type, in->host, i), exponent);
-        element_set(type, in->host, i, fmax(fmin(moved, number_largest(type)), -number_largest(type)));
+        element_set(type, in->host, i, clamp(type, ldexp(element_get(type, in->host, i), exponent)));
     }
+}
+
+/* The last lane's element of a warp's 128, and so the one that goes through all steps over lanes; any warp's of any 1024, and
+ * any of the lane's four. */
+static uint64_t choose_largest(uint64_t k, random_stream s)
+{
+    enum { LANE_ELEMENTS = 4, WARP_ELEMENTS = 128 };
+    const uint64_t warps = random_below(s, 0, k / WARP_ELEMENTS) + 1;
+    return warps * WARP_ELEMENTS - LANE_ELEMENTS + random_below(s, 1, LANE_ELEMENTS);
+}
+
+/* By which power of two the largest element is moved: to one of which twice the inverse is below the normal numbers, or
+ * one whose square just overflows. */
+static int largest_exponent(reach where, bool is_f16, random_stream s)
+{
+    if (is_f16)
+        return where == REACH_HUGE ? 13 : 0;
+    if (where == REACH_HUGE)
+        return (random_bits(s, 0) & 1 ? 126 : 64) + (int)random_below(s, 1, 2);
+    return -56;
+}
+
+/* One element of the first vector is by so much the largest that its square, or of f16 what it is multiplied with, overflows
+ * where it is scaled by what suits the others: so it has to be found. */
+static void raise_one(problem *p, reach where, random_stream s)
+{
+    const argument *in = problem_find(p, "in");
+    const element_type type = in->about->type;
+    const uint64_t k = problem_integer(p, "k"), place = choose_largest(k, random_fork(s, 5));
+    const bool is_f16 = type == ELEMENT_F16;
+    const int of_one = largest_exponent(where, is_f16, random_fork(s, 1));
+    const int of_others = is_f16 ? of_one - 13 : where == REACH_HUGE ? -20 : -124;
+    const double sign = random_bits(s, 2) & 1 ? -1 : 1, part = 1 + random_uniform(s, 3);
+    for (uint64_t i = 0; i < k; i++)
+        element_set(type, in->host, i, ldexp(random_normal(random_fork(s, 4), i), of_others));
+    element_set(type, in->host, place, clamp(type, sign * ldexp(part, of_one)));
+}
+
+static void reach_out(problem *p, reach where, random_stream s)
+{
+    argument *eps = problem_find(p, "eps");
+    move_vectors(p, where, s);
+    if (eps && where == REACH_LARGE && is_word(p, "x", "f16"))
+        eps->real = 0x1p14;
+    if ((where == REACH_HUGE || where == REACH_TINY) && is_word(p, "norm", "rms"))
+        raise_one(p, where, random_fork(s, 3));
 }
 
 static double no_number(random_stream s, uint64_t i)
@@ -338,75 +378,110 @@ static void spoil_weights(argument *w, uint64_t k, random_stream s)
     }
 }
 
+/* x, or gamma; or x is zeros, without eps or with. */
+static void spoil_h(problem *p, random_stream s)
+{
+    argument *in = problem_find(p, "in"), *gamma = problem_find(p, "gamma"), *eps = problem_find(p, "eps");
+    const uint64_t k = problem_integer(p, "k"), kind = random_below(s, 0, 4);
+    if (kind < 2)
+        spoil_elements(kind == 1 && gamma ? gamma : in, k, random_fork(s, 1));
+    else
+        inputs_fill(in, INPUT_ZERO, random_fork(s, 1));
+    if (eps && kind == 3)
+        eps->real = 0;
+}
+
+/* Rows of factors as large and as small as there are, and others, which a small gamma brings within f16. */
+static void mix_rows(problem *p, random_stream s)
+{
+    static const int row_kinds[] = {Q4K_LARGEST, Q4K_DENORMAL, Q4K_TIES, Q4K_ANY_BITS};
+    const size_t row_bytes = problem_integer(p, "k") / Q4K_BLOCK_ELEMENTS * Q4K_BLOCK_BYTES;
+    argument *w = problem_find(p, "w"), *gamma = problem_find(p, "gamma"), row = *w;
+    row.bytes = row_bytes;
+    for (size_t at = 0; at < w->bytes; at += row_bytes) {
+        row.host = (unsigned char *)w->host + at;
+        q4k_fill(&row, row_kinds[random_below(s, at, 4)], random_fork(random_fork(s, 1), at));
+    }
+    for (uint64_t i = 0; gamma && i < gamma->count; i++)
+        element_set(ELEMENT_F32, gamma->host, i, 0x1p-16 * element_get(ELEMENT_F32, gamma->host, i));
+}
+
 static void make(problem *p, const input_pattern *pattern, random_stream s)
 {
     const kinds *of = &all_kinds[pattern->number];
     argument *gamma = problem_find(p, "gamma"), *eps = problem_find(p, "eps");
     argument *in = problem_find(p, "in"), *w = problem_find(p, "w");
-    const uint64_t k = problem_integer(p, "k");
     inputs_fill(in, of->x, random_fork(s, 1));
-    q4k_fill(w, of->w, random_fork(s, 2));
     if (gamma)
         inputs_fill(gamma, of->gamma, random_fork(s, 3));
     if (eps)
         eps->real = of->eps;
+    if (of->w == MIXED_W)
+        mix_rows(p, random_fork(s, 2));
+    else
+        q4k_fill(w, of->w, random_fork(s, 2));
     if (of->reach != IN_REACH)
-        move_vectors(p, of->reach, random_fork(s, 4));
-    if (of->nonfinite == NONFINITE_X || (of->nonfinite == NONFINITE_GAMMA && !gamma))
-        spoil_elements(in, k, random_fork(s, 5));
-    else if (of->nonfinite == NONFINITE_GAMMA)
-        spoil_elements(gamma, k, random_fork(s, 5));
-    else if (of->nonfinite == NONFINITE_W)
-        spoil_weights(w, k, random_fork(s, 5));
+        reach_out(p, of->reach, random_fork(s, 4));
+    if (of->spoiled == SPOILED_H)
+        spoil_h(p, random_fork(s, 5));
+    else if (of->spoiled == SPOILED_W)
+        spoil_weights(w, problem_integer(p, "k"), random_fork(s, 5));
+}
+
+static void add(size_plan *plan, uint64_t n, uint64_t k)
+{
+    problem_find(plan->problem, "n")->integer = n;
+    problem_find(plan->problem, "k")->integer = k;
+    size_plan_add(plan);
 }
 
 /* Rows around those of a warp, a thread block and two, and more than one has at once; tiles of 8 super-blocks, and chunks
- * of 8 and more; rows that begin in the middle of a sector; and the longest row that is promised. */
+ * of 8 and more; rows that begin in the middle of a sector; and the longest row that is promised. Of one row the norm takes
+ * a second step of 1024, and the last copy of a tile ends where W does. */
 static void plan_sizes(size_plan *plan)
 {
-    static const uint64_t rows[] = {0, 1, 2, 3, 8, 9, 15, 16, 17, 33, 66},
+    static const uint64_t rows[] = {0, 3, 8, 9, 16, 17, 33, 66},
                           blocks[] = {1, 2, 3, 7, 8, 9, 15, 16, 17, 27, 48};
-    argument *n = problem_find(plan->problem, "n"), *k = problem_find(plan->problem, "k");
     for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
         for (size_t b = 0; b < sizeof blocks / sizeof blocks[0]; b++) {
-            n->integer = rows[r];
-            k->integer = 256 * blocks[b];
             if (rows[r] == 3 || b == 0 || b == r)
-                size_plan_add(plan);
+                add(plan, rows[r], 256 * blocks[b]);
         }
     }
-    n->integer = 3;
-    k->integer = 65536;
-    size_plan_add(plan);
-    n->integer = 1;
-    k->integer = 65536 + 3 * 256; /* longer than any chunk */
-    size_plan_add(plan);
-    n->integer = plan->limits.big / 256; /* several groups for each warp */
-    k->integer = 768;
-    size_plan_add(plan);
-    n->integer = plan->limits.big / 96; /* from 2952960 on more than 256 rows for each of 120 thread blocks */
-    k->integer = 256;
-    size_plan_add(plan);
+    add(plan, 1, 256);
+    add(plan, 1, 256 * 5);
+    add(plan, 2, 256 * 5);
+    add(plan, 1, 256 * 6);
+    add(plan, 3, 256 * 4);
+    problem_find(plan->problem, "n")->integer = 1;
+    problem_find(plan->problem, "k")->integer = 256 * 8;
+    size_plan_add_always(plan);
+    problem_find(plan->problem, "k")->integer = 256 * 9;
+    size_plan_add_always(plan);
+    problem_find(plan->problem, "k")->integer = 65536 + 256; /* longer than any chunk */
+    size_plan_add_always(plan);
+    add(plan, 3, 65536);
+    add(plan, plan->limits.big / 256, 768); /* several groups for each warp */
+    /* from 2952960 on more than 256 rows for each of 120 thread blocks */
+    add(plan, plan->limits.big / 96, 256);
 }
 
-/* On one multiprocessor: one row more than the warps of its thread blocks have at once, and more than the 256 whose sums a
- * block gathers, in one chunk of k and, where chunks are short, in several. */
+/* On one multiprocessor: what the warps of its thread blocks have at once, and twice that, so that the last row of W is
+ * the last that one of them has; a few more; and more than the 256 rows whose sums a block gathers, in one chunk of k and,
+ * where chunks are short, in several. */
 static void plan_few(size_plan *plan)
 {
-    argument *n = problem_find(plan->problem, "n"), *k = problem_find(plan->problem, "k");
     const uint64_t rows = strtoul(manifest_param_value(plan->problem->variant, "rows"), NULL, 10);
     const uint64_t chunk = strtoul(manifest_param_value(plan->problem->variant, "chunk"), NULL, 10);
     const uint64_t batch = strtoul(manifest_param_value(plan->problem->variant, "batch"), NULL, 10);
     const uint64_t blocks = rows == 4 ? 1 : 2;
-    k->integer = 256;
-    n->integer = blocks * 8 * rows + 1;
-    size_plan_add(plan);
-    k->integer = 256 * (rows == 1 ? 19 : 11); /* full tiles, of 16 and of 8 super-blocks, and a last one */
-    n->integer = blocks * 8 * rows + 3;
-    size_plan_add(plan);
-    n->integer = blocks * (256 + 1) + 1;
-    k->integer = chunk <= 2048 && batch <= 2 ? chunk + 256 : 256;
-    size_plan_add(plan);
+    add(plan, blocks * 16 * rows, 256 * 4);
+    add(plan, blocks * (16 * rows + 2), 256 * 4);
+    /* full tiles, of 16 and of 8 super-blocks, and a last one */
+    add(plan, blocks * (8 * rows + 4), 256 * (rows == 1 ? 19 : 11));
+    add(plan, blocks * (256 + 8 * rows + 2), 256);
+    if (chunk <= 2048 && batch <= 2)
+        add(plan, blocks * (256 + 1) + 1, chunk + 256);
 }
 
 const family_row rmsnorm_q4k_gemv_row = {.name = "rmsnorm_q4k_gemv",
