@@ -21,10 +21,10 @@ FAULTS = {
     "tail-dropped": ([QUANTIZE], r"^n=1, .*elements are wrong.*\n\s*packed\[0\] is 0xff"),
     "reciprocal": ([QUANTIZE], r"elements are wrong.*\n\s*packed\["),
     "threshold-included": ([QUANTIZE], r'input "thresholds".*elements are wrong'),
-    "smallest-scale": ([QUANTIZE], r'input "near-smallest-scale".*scale\[0\] is 9.99999779e-13 .*expected 9.99999996e-13'),
+    "smallest-scale": ([QUANTIZE], r"scale\[0\] is .*expected 9.99999996e-13 "),
     "signed-maximum": ([QUANTIZE], r"elements are wrong.*\n\s*scale\[0\] is"),
     "int4-scale": ([QUANTIZE], r"elements are wrong.*\n\s*scale\[0\] is"),
-    "absent-nibble": ([QUANTIZE], r"^n=1, .*1 of 2 elements are wrong.*packed\[0\] is 0x10; expected 0x00"),
+    "absent-nibble": ([QUANTIZE], r"^n=1, .*1 of 2 elements are wrong.*packed\[0\] is 0x1(.); expected 0x0\1"),
     "last-scale-lost": ([QUANTIZE], r"^n=65, .*1 of 35 elements are wrong.*\n\s*scale\[1\] is nan \(0xffffffff\)"),
     "table-entry": ([UNPACK], r"elements are wrong.*\n\s*out\["),
     "group-shifted": ([UNPACK], r"^n=65, .*elements are wrong.*\n\s*out\[63\] is"),
@@ -38,7 +38,7 @@ FAULTS = {
     "write-past-end": ([QUANTIZE], r"the kernel wrote outside packed"),
     "write-before": ([QUANTIZE], r"the kernel wrote outside scale"),
     "one-too-many": ([UNPACK], r"^n=1024, .*\n\s*the kernel wrote outside out"),
-    "input-changed": ([QUANTIZE], r"the kernel changed its input in, first at byte 0"),
+    "input-changed": ([QUANTIZE], r"the kernel changed its input in, first at byte [0-3]"),
     "chance": ([QUANTIZE], r"elements are wrong|two runs differ: packed, byte 0"),
     # it does not run at all
     "kernel-fails": ([QUANTIZE, UNPACK, "axpy"],
@@ -80,7 +80,7 @@ def fail(fault, why, output):
 
 
 def check_fault(program, driver, fault):
-    status, output, report = run(program, driver, fault)
+    status, output, report = run(program, driver, fault, ["--max-elements", "20000"])
     wanted, pattern = FAULTS[fault]
     wrong = {v["id"]: v["detail"] for v in report.get("variants", []) if v["result"] == "WRONG"}
     if status != 1 or list(wrong) != wanted:
