@@ -1,7 +1,7 @@
 """The mistakes that are planted in the transposed NF4 products, as edits of their PTX for sm_75, bf16's and tf32's
 for sm_80; tests/faults plants them."""
 WRONG = r"elements are wrong.*\bout\["
-MEMORY = r"ILLEGAL_ADDRESS|outside"
+MEMORY = r"ILLEGAL_ADDRESS|MISALIGNED_ADDRESS|outside"
 CHECK = r"LAUNCH_FAILED"  # what the checks find while it runs: races, reads of what nobody wrote
 UNWRITTEN = f"{WRONG}|two runs differ|uninitialised"
 EITHER = f"{UNWRITTEN}|{MEMORY}|{CHECK}"
