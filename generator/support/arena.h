@@ -33,7 +33,8 @@ void text_add(text *t, const char *s);
 void text_add_bytes(text *t, const char *s, size_t length);
 void text_add_char(text *t, char c);
 void text_add_decimal(text *t, uint64_t value);
-void text_add_hex(text *t, uint64_t value, int digits, bool is_upper); /* the lowest 4 * digits bits; at most 16 */
+void text_add_hex(text *t, uint64_t value, int digits,
+                  bool is_upper); /* the lowest 4 * digits bits; at most 16 */
 __attribute__((format(printf, 2, 3))) void text_printf(text *t, const char *format,
                                                        ...); /* %s %d %u %x %c only: no locale */
 __attribute__((format(printf, 2, 0))) void text_vprintf(text *t, const char *format, va_list arguments);

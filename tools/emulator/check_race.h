@@ -52,7 +52,7 @@ struct emu_race {
     struct {
         uint32_t lanes[EMU_LANES][EMU_LANES]; /* what each knows of each */
         uint32_t all[EMU_LANES];              /* and of all: the least of those */
-        uint32_t fenced[EMU_LANES]; /* time of the last fence; 0: none */
+        uint32_t fenced[EMU_LANES];           /* time of the last fence; 0: none */
         uint8_t fence_scope[EMU_LANES];
         emu_race_place *read[EMU_RACE_READS]; /* by strong reads since the last fence */
         unsigned read_count;

@@ -112,6 +112,7 @@ void read_args(profile *p)
     check_given(p, given);
     check_sizes(p);
     problem_allocate(&p->problem);
+    p->problem.is_plain = true;
     memcpy(scalars, p->problem.args, sizeof scalars);
     if (family)
         family->make(&p->problem, &family->patterns[0], random_open(1, v->id));

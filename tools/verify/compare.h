@@ -6,8 +6,9 @@
 
 typedef struct comparison {
     uint64_t elements, wrong;
-    double worst_ratio; /* largest error, of one element or of all, as a share of its bound; 0 where bits are compared */
-    bool has_bounds;    /* some bound was not 0 */
+    double
+        worst_ratio; /* largest error, of one element or of all, as a share of its bound; 0 where bits are compared */
+    bool has_bounds; /* some bound was not 0 */
 } comparison;
 
 /* Adds to `c`. The message describes the first wrong element: its place, what was got and expected, the inputs around. */

@@ -61,8 +61,10 @@ void options_print_help(void)
         "load is drawn again. ptxas, where it is on the PATH, sets aside what is the same machine code.\n"
         "\n"
         "Exit status: 0 all right, 1 something is wrong, 2 bad usage, 77 no driver, no device, or one\n"
-        "that runs none of the variants, unless --driver or --device asked for it: that is 1. With --mutate a change that\n"
-        "is not found is no failure, but for --mutate-least; a kernel that is wrong as it is, and a change that ends the\n"
+        "that runs none of the variants, unless --driver or --device asked for it: that is 1. With --mutate "
+        "a change that\n"
+        "is not found is no failure, but for --mutate-least; a kernel that is wrong as it is, and a change "
+        "that ends the\n"
         "process that runs it, are.\n",
         inputs);
 }

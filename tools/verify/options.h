@@ -22,7 +22,7 @@ typedef struct options {
     const char *json;   /* null: none */
     const char *data;   /* null: none */
     sample_share sample;
-    uint64_t device; /* DEVICE_UNNAMED: the first */
+    uint64_t device;  /* DEVICE_UNNAMED: the first */
     uint64_t mutants; /* 0: none */
     const char *only; /* of them, by number: "3,17"; null: all */
     uint64_t least;   /* percent of them that have to be killed */

@@ -105,8 +105,8 @@ static const char *running = "no variant";
 static void tell_death(int number)
 {
     static const char before[] = "kiln-verify: this process dies while it runs ";
-    if (write(STDERR_FILENO, before, sizeof before - 1) < 0 || write(STDERR_FILENO, running, strlen(running)) < 0 ||
-        write(STDERR_FILENO, "\n", 1) < 0)
+    if (write(STDERR_FILENO, before, sizeof before - 1) < 0 ||
+        write(STDERR_FILENO, running, strlen(running)) < 0 || write(STDERR_FILENO, "\n", 1) < 0)
         return;
     raise(number);
 }
@@ -115,7 +115,9 @@ static void watch_death(void)
 {
     static const int deaths[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
     for (size_t i = 0; i < sizeof deaths / sizeof *deaths; i++)
-        sigaction(deaths[i], &(struct sigaction){.sa_handler = tell_death, .sa_flags = (int)SA_RESETHAND | SA_NODEFER}, NULL);
+        sigaction(deaths[i],
+                  &(struct sigaction){.sa_handler = tell_death, .sa_flags = (int)SA_RESETHAND | SA_NODEFER},
+                  NULL);
 }
 
 static int run_all(program *p)

@@ -114,6 +114,8 @@ groups_block groups_block_of(problem *p, random_stream s, uint64_t g)
     static const groups_block blocks[] = {GROUPS_MIXED, GROUPS_MIXED,    GROUPS_MIXED,
                                           GROUPS_PURE,  GROUPS_FIT,      GROUPS_FIT,
                                           GROUPS_SMALL, GROUPS_INFINITE, GROUPS_PARTLY};
+    if (p->is_plain)
+        return GROUPS_PURE;
     return blocks[random_below(random_fork(s, 93), block_number(p, g), sizeof blocks / sizeof blocks[0])];
 }
 

@@ -436,6 +436,8 @@ static void fill_hard_group(problem *p, argument *in, random_stream s, uint64_t 
 /* Of a group: among those of the input's own kind are some whose range is smallest, and some far from 0. */
 static int kind_of(problem *p, random_stream s, uint64_t g, int kind)
 {
+    if (p->is_plain)
+        return kind;
     switch (groups_share_in(p, s, g, kind)) {
     case GROUPS_NEAR:
         return problem_find(p, "packed") ? INT4_HARD : kind; /* no codes, nothing to hang on them */

@@ -257,6 +257,8 @@ static void fill_near_smallest_scale(problem *p, argument *in, random_stream s, 
 /* Of a group: among those of the input's own kind are some with the smallest scale. */
 static int kind_of(problem *p, random_stream s, uint64_t g, int kind)
 {
+    if (p->is_plain)
+        return kind;
     switch (groups_share_in(p, s, g, kind)) {
     case GROUPS_NEAR:
         return problem_find(p, "packed") ? NF4_HARD : kind; /* no codes, nothing to hang on them */

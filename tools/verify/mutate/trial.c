@@ -304,7 +304,8 @@ static bool has_all_asked(const session *s)
         if (i < s->trial_count)
             continue;
         fprintf(stderr,
-                "kiln-verify: --mutants: %llu is none of the mutants that these options draw: numbers hold for one --mutate, "
+                "kiln-verify: --mutants: %llu is none of the mutants that these options draw: numbers hold "
+                "for one --mutate, "
                 "--seed and --filter\n",
                 (unsigned long long)number);
         return false;
