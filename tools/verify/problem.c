@@ -1,6 +1,7 @@
 /* One launch of one variant as the host sees it. */
 #include "problem.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -239,6 +240,16 @@ void expect_values(problem *p, argument *a)
     a->expectation = EXPECT_VALUES;
     a->expected_value = pool_allocate(&p->memory, (size_t)a->count * sizeof(double));
     a->bound = pool_allocate(&p->memory, (size_t)a->count * sizeof(double));
+}
+
+void expect_last_bit(argument *a, uint64_t i, double value)
+{
+    const double last = number_decode(a->about->type, number_encode(a->about->type, value));
+    const double expected = a->expected_value[i];
+    if (last != expected && !(isnan(last) && isnan(expected)) && !(fabs(last - expected) <= a->bound[i]))
+        return;
+    a->expected_value[i] = last;
+    a->bound[i] = 0;
 }
 
 void problem_describe(const problem *p, char *text, size_t bytes)

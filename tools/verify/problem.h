@@ -95,6 +95,10 @@ void problem_allocate(problem *p);
 void expect_bits(problem *p, argument *a);
 void expect_values(problem *p, argument *a);
 
+/* Element i, after expect_values, where the order of its additions is known: exactly this value, rounded to the type. One that
+ * is out of the bound changes nothing, since the bound holds for any order. */
+void expect_last_bit(argument *a, uint64_t i, double value);
+
 /* "n=65 group_size=32" */
 void problem_describe(const problem *p, char *text, size_t bytes);
 

@@ -134,6 +134,17 @@ groups_share groups_share_in(problem *p, random_stream s, uint64_t g, int kind)
     return block == GROUPS_FIT && share == GROUPS_OWN && groups_are_unfit(kind) ? GROUPS_NEAR : share;
 }
 
+int groups_kind_of(problem *p, random_stream s, uint64_t g, int own, const groups_kinds *kinds)
+{
+    const groups_share share = p->is_plain ? GROUPS_OWN : groups_share_in(p, s, g, own);
+    const unsigned turn = p->is_plain ? 0 : g / 3 % 4;
+    if (share == GROUPS_NEAR) /* without codes there is nothing to be near */
+        return problem_find(p, "packed") ? kinds->near : own;
+    if (share == GROUPS_AT)
+        return kinds->at;
+    return turn == 1 && kinds->smallest ? kinds->smallest : turn == 3 && kinds->far ? kinds->far : own;
+}
+
 /* Far below where a quotient by way of the scale's inverse keeps all bits. */
 static void make_small(problem *p, argument *in, argument *scale, uint64_t g)
 {

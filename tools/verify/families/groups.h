@@ -76,6 +76,15 @@ bool groups_are_unfit(int kind);
 /* The share of a group in its block. */
 groups_share groups_share_in(problem *p, random_stream s, uint64_t g, int kind);
 
+/* What a family fills the groups with that do not take the input's own kind; 0 where it has nothing. */
+typedef struct groups_kinds {
+    int near;     /* groups of GROUPS_NEAR, by the codes that they are given */
+    int at;       /* groups of GROUPS_AT */
+    int smallest; /* some of the others: their range is the smallest that has a scale */
+    int far;      /* and some: they are far from 0 */
+} groups_kinds;
+int groups_kind_of(problem *p, random_stream s, uint64_t g, int own, const groups_kinds *kinds);
+
 /* After all else is filled, what is small or infinite; and of half of the short last groups whose scale is made, the last
  * element is the largest: where the kernel loses it, that shows. Null `scale`: none is given. */
 void groups_finish_blocks(problem *p, argument *in, argument *scale, random_stream s);

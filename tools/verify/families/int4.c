@@ -433,20 +433,7 @@ static void fill_hard_group(problem *p, argument *in, random_stream s, uint64_t 
         element_set(zero->about->type, zero->host, g, h.numbers.zero);
 }
 
-/* Of a group: among those of the input's own kind are some whose range is smallest, and some far from 0. */
-static int kind_of(problem *p, random_stream s, uint64_t g, int kind)
-{
-    if (p->is_plain)
-        return kind;
-    switch (groups_share_in(p, s, g, kind)) {
-    case GROUPS_NEAR:
-        return problem_find(p, "packed") ? INT4_HARD : kind; /* no codes, nothing to hang on them */
-    case GROUPS_AT:
-        return INT4_TIES;
-    default:
-        return g / 3 % 4 == 1 ? INT4_NEAR_SMALLEST : g / 3 % 4 == 3 ? INT4_FAR : kind;
-    }
-}
+static const groups_kinds kinds = {INT4_HARD, INT4_TIES, INT4_NEAR_SMALLEST, INT4_FAR};
 
 static void fill_elements(problem *p, argument *in, int kind, random_stream s)
 {
@@ -454,7 +441,7 @@ static void fill_elements(problem *p, argument *in, int kind, random_stream s)
     if (kind < INT4_TIES)
         groups_fill_elements(p, in, kind, s);
     for (uint64_t g = 0; in->count > 0 && g <= (in->count - 1) / group; g++) {
-        const int here = kind_of(p, s, g, kind);
+        const int here = groups_kind_of(p, s, g, kind, &kinds);
         if (here >= INT4_TIES && here != INT4_HARD)
             fill_group(p, in, here, s, g);
     }
@@ -464,7 +451,7 @@ static void fill_hard_groups(problem *p, argument *in, int kind, random_stream s
 {
     const uint64_t group = groups_size(p);
     for (uint64_t g = 0; in->count > 0 && g <= (in->count - 1) / group; g++) {
-        if (kind_of(p, s, g, kind) == INT4_HARD)
+        if (groups_kind_of(p, s, g, kind, &kinds) == INT4_HARD)
             fill_hard_group(p, in, s, g);
     }
 }

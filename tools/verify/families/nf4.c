@@ -254,20 +254,7 @@ static void fill_near_smallest_scale(problem *p, argument *in, random_stream s, 
     }
 }
 
-/* Of a group: among those of the input's own kind are some with the smallest scale. */
-static int kind_of(problem *p, random_stream s, uint64_t g, int kind)
-{
-    if (p->is_plain)
-        return kind;
-    switch (groups_share_in(p, s, g, kind)) {
-    case GROUPS_NEAR:
-        return problem_find(p, "packed") ? NF4_HARD : kind; /* no codes, nothing to hang on them */
-    case GROUPS_AT:
-        return NF4_THRESHOLDS;
-    default:
-        return g / 3 % 4 == 1 ? NF4_NEAR_SMALLEST_SCALE : kind;
-    }
-}
+static const groups_kinds kinds = {NF4_HARD, NF4_THRESHOLDS, NF4_NEAR_SMALLEST_SCALE, 0};
 
 static void fill_elements(problem *p, argument *in, int kind, random_stream s)
 {
@@ -275,7 +262,7 @@ static void fill_elements(problem *p, argument *in, int kind, random_stream s)
     if (kind < NF4_THRESHOLDS)
         groups_fill_elements(p, in, kind, s);
     for (uint64_t g = 0; in->count > 0 && g <= (in->count - 1) / group; g++) {
-        const int here = kind_of(p, s, g, kind);
+        const int here = groups_kind_of(p, s, g, kind, &kinds);
         if (here == NF4_THRESHOLDS)
             fill_thresholds(p, in, g, random_fork(s, 8));
         else if (here == NF4_NEAR_SMALLEST_SCALE)
@@ -287,7 +274,7 @@ static void fill_hard_groups(problem *p, argument *in, int kind, random_stream s
 {
     const uint64_t group = groups_size(p);
     for (uint64_t g = 0; in->count > 0 && g <= (in->count - 1) / group; g++) {
-        if (kind_of(p, s, g, kind) == NF4_HARD)
+        if (groups_kind_of(p, s, g, kind, &kinds) == NF4_HARD)
             fill_hard_group(p, in, random_fork(s, 6), g);
     }
 }

@@ -270,20 +270,6 @@ static double in_order(problem *p, const operands *x)
     return sum;
 }
 
-/* Where the last bit is known, it has to be right, and within the bound. */
-static void expect_in_order(problem *p, const operands *x, argument *out, uint64_t i)
-{
-    element_type type = out->about->type;
-    double value = number_decode(type, number_encode(type, in_order(p, x)));
-    double expected = out->expected_value[i];
-    const bool agrees =
-        value == expected || (isnan(value) && isnan(expected)) || fabs(value - expected) <= out->bound[i];
-    if (!agrees)
-        return;
-    out->expected_value[i] = value;
-    out->bound[i] = 0;
-}
-
 static void expect(problem *p, const input_pattern *pattern)
 {
     argument *out = problem_find(p, "out");
@@ -298,7 +284,7 @@ static void expect(problem *p, const input_pattern *pattern)
         out->bound[i] = bound_of(p, &sum, out->about->type, pattern->flags & PATTERN_RANDOM);
         out->expected_value[i] = value_of(out->about->type, sum.r, out->bound[i]);
         if (is_known)
-            expect_in_order(p, &one, out, i);
+            expect_last_bit(out, i, in_order(p, &one));
         r_squares += (double)(sum.r * sum.r);
         squares += sum.squares;
     }

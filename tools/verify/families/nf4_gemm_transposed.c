@@ -283,20 +283,6 @@ static double in_order(problem *p, const operands *x)
     return sum;
 }
 
-/* Where the last bit is known, it has to be right, and within the bound. */
-static void expect_in_order(problem *p, const operands *x, argument *out, uint64_t i)
-{
-    element_type type = out->about->type;
-    double value = number_decode(type, number_encode(type, in_order(p, x)));
-    double expected = out->expected_value[i];
-    const bool agrees =
-        value == expected || (isnan(value) && isnan(expected)) || fabs(value - expected) <= out->bound[i];
-    if (!agrees)
-        return;
-    out->expected_value[i] = value;
-    out->bound[i] = 0;
-}
-
 static void expect(problem *p, const input_pattern *pattern)
 {
     argument *out = problem_find(p, "out"), *arrivals = problem_find(p, "arrivals");
@@ -313,7 +299,7 @@ static void expect(problem *p, const input_pattern *pattern)
         out->expected_value[i] = value_of(type, sum.r);
         out->bound[i] = bound_of(p, &sum, type, is_random);
         if (is_known)
-            expect_in_order(p, &one, out, i);
+            expect_last_bit(out, i, in_order(p, &one));
         else if (!isfinite((double)sum.magnitude)) /* scales in two parts may make a NaN of an infinity */
             out->bound[i] = INFINITY;
         r_squares += (double)(sum.r * sum.r);
