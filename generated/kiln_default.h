@@ -823,11 +823,11 @@ kiln_status kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048(kiln_loader
 /* nf4_gemm: a matrix times NF4 weights: C[m,n] = A[m,k] * B[k,n].
  * Source: QLoRA (arXiv:2305.14314).
  * Accuracy: an element is within (L + 3) * 2^-24 of S, the sum of its products' magnitudes, L = 34 +
- * slices + ceil(ceil(k / 256) / slices), from tile_m 16 on 63 + slices + ceil(ceil(k / 64) / slices), plus
- * one rounding to a 16-bit type; with sums in f64 within 2^-24 of itself and (L + 3) * 2^-53 of S; with
- * mma within u + 5 * 2^-20 + (L + 3) * 2^-24 of S, plus one rounding, u half an ulp of the type, L =
- * slices + splits + ceil(ceil(k / 64) / (slices * splits)); where nothing overflows, with 2^-150 * (k + 1
- * + sum |scale|) more for products and sums that are not normal numbers of f32, and half of the least
+ * k_warps + ceil(ceil(k / 256) / k_warps), from tile_m 16 on 63 + k_warps + ceil(ceil(k / 64) / k_warps),
+ * plus one rounding to a 16-bit type; with sums in f64 within 2^-24 of itself and (L + 3) * 2^-53 of S;
+ * with mma within u + 5 * 2^-20 + (L + 3) * 2^-24 of S, plus one rounding, u half an ulp of the type, L =
+ * k_warps + split_k + ceil(ceil(k / 64) / (k_warps * split_k)); where nothing overflows, with 2^-150 * (k
+ * + 1 + sum |scale|) more for products and sums that are not normal numbers of f32, and half of the least
  * number of C's type.
  * NaN and infinity: as the arithmetic goes: a NaN or an infinity in a row of A, or in a scale, makes what
  * it has part in one too; other rows and columns are as without it. Up to 64 products with codes' values
@@ -839,8 +839,8 @@ kiln_status kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048(kiln_loader
  *   - m must be at most 65535
  *   - n must be at most 2^31
  *   - k must be at most 2^31
- *   - workspace_size must be at least ceil_div(m, tile_m) * ceil_div(n, tile_n) * splits * tile_m * tile_n
- * (where splits != 1) */
+ *   - workspace_size must be at least ceil_div(m, tile_m) * ceil_div(n, tile_n) * split_k * tile_m *
+ * tile_n (where split_k != 1) */
 
 enum {
     KILN_DEFAULT_NF4_GEMM_A_F32 = 1,
@@ -857,28 +857,29 @@ enum {
 };
 
 typedef struct kiln_default_nf4_gemm_args {
-    CUdeviceptr in;          /* in, a[m, k], aligned to 16 bytes: A, row by row */
-    CUdeviceptr packed;      /* in, u8[n, k / 2], aligned to 16 bytes: two codes per byte, along K; column
-                              * after column */
-    CUdeviceptr scale;       /* in, f32[n, k / 64], aligned to 4 bytes: of each 64 along K of a column */
-    CUdeviceptr out;         /* out, a[m, n], aligned to 2 bytes, or 4 where its elements have as many: C,
-                              * row by row */
-    CUdeviceptr workspace;   /* scratch, f32[workspace_size], aligned to 16 bytes, only when splits != 1:
-                              * sums of parts of K; workspace and arrivals belong to one launch at a time */
-    CUdeviceptr arrivals;    /* in and out, u32[workspace_size / 32], aligned to 4 bytes, only when splits
-                              * != 1: all 0 before a launch, else C is wrong, and again after it; one
-                              * launch at a time */
-    uint32_t m;              /* u32: rows of A and C */
-    uint32_t n;              /* u32: columns of C */
-    uint32_t k;              /* u32: columns of A */
-    uint64_t workspace_size; /* u64: numbers that workspace holds; arrivals has one for each 32 of them; 0:
-                              * there are neither, and K is not split. 16 * (m + 64) * (n + 128) are enough
-                              * for any tiles */
-    uint32_t a;              /* element type of A and C; KILN_DEFAULT_NF4_GEMM_A_...; 0 is f16 */
-    uint32_t acc;            /* type of products and sums; f64 where A is f32 only;
-                              * KILN_DEFAULT_NF4_GEMM_ACC_...; 0 is f32 */
-    uint32_t nibbles;        /* low: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the other
-                              * way round; KILN_DEFAULT_NF4_GEMM_NIBBLES_...; 0 is low */
+    CUdeviceptr in;            /* in, a[m, k], aligned to 16 bytes: A, row by row */
+    CUdeviceptr packed;        /* in, u8[n, k / 2], aligned to 16 bytes: two codes per byte, along K;
+                                * column after column */
+    CUdeviceptr scale;         /* in, f32[n, k / 64], aligned to 4 bytes: of each 64 along K of a column */
+    CUdeviceptr out;           /* out, a[m, n], aligned to 2 bytes, or 4 where its elements have as many:
+                                * C, row by row */
+    CUdeviceptr workspace;     /* scratch, f32[workspace_size], aligned to 16 bytes, only when split_k !=
+                                * 1: sums of parts of K; workspace and tile_counters belong to one launch
+                                * at a time */
+    CUdeviceptr tile_counters; /* in and out, u32[workspace_size / 32], aligned to 4 bytes, only when
+                                * split_k != 1: all 0 before a launch, else C is wrong, and again after it;
+                                * one launch at a time */
+    uint32_t m;                /* u32: rows of A and C */
+    uint32_t n;                /* u32: columns of C */
+    uint32_t k;                /* u32: columns of A */
+    uint64_t workspace_size;   /* u64: numbers that workspace holds; tile_counters has one for each 32 of
+                                * them; 0: there are neither, and K is not split. 16 * (m + 64) * (n + 128)
+                                * are enough for any tiles */
+    uint32_t a;                /* element type of A and C; KILN_DEFAULT_NF4_GEMM_A_...; 0 is f16 */
+    uint32_t acc;              /* type of products and sums; f64 where A is f32 only;
+                                * KILN_DEFAULT_NF4_GEMM_ACC_...; 0 is f32 */
+    uint32_t nibbles;          /* low: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the other
+                                * way round; KILN_DEFAULT_NF4_GEMM_NIBBLES_...; 0 is low */
 } kiln_default_nf4_gemm_args;
 
 /* Picks the variant for these arguments and this device. KILN_ERROR_NO_VARIANT when the bundle has none. */
@@ -889,90 +890,90 @@ kiln_status kiln_default_nf4_gemm(kiln_loader *loader, CUstream stream,
 kiln_status kiln_default_nf4_gemm_pick(kiln_loader *loader, const kiln_default_nf4_gemm_args *args,
                                        const kiln_kernel **kernel);
 
-/* nf4_gemm/a=f32,acc=f32,nibbles=low,strategy=simt,tile_m=1,tile_n=16,slices=8,table=near,stages=2,splits=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_near_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_near_2_1(kiln_loader *loader, CUstream stream,
-                                                                   const kiln_default_nf4_gemm_args *args);
+/* nf4_gemm/a=f32,acc=f32,nibbles=low,strategy=simt,tile_m=1,tile_n=16,k_warps=8,table=compact,stages=2,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1_kernel;
+kiln_status kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                      const kiln_default_nf4_gemm_args *args);
 
-/* nf4_gemm/a=f32,acc=f32,nibbles=low,strategy=simt,tile_m=4,tile_n=16,slices=8,table=near,stages=2,splits=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_f32_f32_low_simt_4_16_8_near_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_f32_f32_low_simt_4_16_8_near_2_1(kiln_loader *loader, CUstream stream,
-                                                                   const kiln_default_nf4_gemm_args *args);
+/* nf4_gemm/a=f32,acc=f32,nibbles=low,strategy=simt,tile_m=4,tile_n=16,k_warps=8,table=compact,stages=2,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1_kernel;
+kiln_status kiln_default_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                      const kiln_default_nf4_gemm_args *args);
 
-/* nf4_gemm/a=f32,acc=f32,nibbles=low,strategy=simt,tile_m=32,tile_n=32,slices=4,table=near,stages=2,splits=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_f32_f32_low_simt_32_32_4_near_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_f32_f32_low_simt_32_32_4_near_2_1(kiln_loader *loader, CUstream stream,
-                                                                    const kiln_default_nf4_gemm_args *args);
+/* nf4_gemm/a=f32,acc=f32,nibbles=low,strategy=simt,tile_m=32,tile_n=32,k_warps=4,table=compact,stages=2,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1_kernel;
+kiln_status kiln_default_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                       const kiln_default_nf4_gemm_args *args);
 
-/* nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=simt,tile_m=1,tile_n=16,slices=8,table=near,stages=2,splits=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_simt_1_16_8_near_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_f16_f32_low_simt_1_16_8_near_2_1(kiln_loader *loader, CUstream stream,
-                                                                   const kiln_default_nf4_gemm_args *args);
+/* nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=simt,tile_m=1,tile_n=16,k_warps=8,table=compact,stages=2,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1_kernel;
+kiln_status kiln_default_nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                      const kiln_default_nf4_gemm_args *args);
 
-/* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=simt,tile_m=1,tile_n=16,slices=8,table=near,stages=2,splits=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_8_near_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_8_near_2_1(kiln_loader *loader, CUstream stream,
-                                                                    const kiln_default_nf4_gemm_args *args);
+/* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=simt,tile_m=1,tile_n=16,k_warps=8,table=compact,stages=2,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1_kernel;
+kiln_status kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                       const kiln_default_nf4_gemm_args *args);
 
-/* nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=1,tile_n=32,slices=8,table=near,stages=2,splits=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_near_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_near_2_1(kiln_loader *loader, CUstream stream,
-                                                                  const kiln_default_nf4_gemm_args *args);
-
-/* nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=1,tile_n=32,slices=8,table=window,stages=2,splits=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_window_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_window_2_1(kiln_loader *loader, CUstream stream,
-                                                                    const kiln_default_nf4_gemm_args *args);
-
-/* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=mma,tile_m=1,tile_n=32,slices=8,table=near,stages=2,splits=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_near_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_near_2_1(kiln_loader *loader, CUstream stream,
-                                                                   const kiln_default_nf4_gemm_args *args);
-
-/* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=mma,tile_m=1,tile_n=32,slices=8,table=window,stages=2,splits=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_window_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_window_2_1(kiln_loader *loader, CUstream stream,
+/* nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=1,tile_n=32,k_warps=8,table=compact,stages=2,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1_kernel;
+kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
                                                                      const kiln_default_nf4_gemm_args *args);
 
-/* nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=8,tile_n=32,slices=8,table=near,stages=2,splits=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_8_32_8_near_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_8_32_8_near_2_1(kiln_loader *loader, CUstream stream,
-                                                                  const kiln_default_nf4_gemm_args *args);
-
-/* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=mma,tile_m=8,tile_n=32,slices=8,table=near,stages=2,splits=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_8_32_8_near_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_8_32_8_near_2_1(kiln_loader *loader, CUstream stream,
-                                                                   const kiln_default_nf4_gemm_args *args);
-
-/* nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=16,tile_n=64,slices=4,table=near,stages=2,splits=4 */
-extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_16_64_4_near_2_4_kernel;
-kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_16_64_4_near_2_4(kiln_loader *loader, CUstream stream,
-                                                                   const kiln_default_nf4_gemm_args *args);
-
-/* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=mma,tile_m=16,tile_n=64,slices=4,table=near,stages=2,splits=4 */
-extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_4_near_2_4_kernel;
-kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_4_near_2_4(kiln_loader *loader, CUstream stream,
-                                                                    const kiln_default_nf4_gemm_args *args);
-
-/* nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=64,tile_n=128,slices=2,table=near,stages=2,splits=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_64_128_2_near_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_64_128_2_near_2_1(kiln_loader *loader, CUstream stream,
-                                                                    const kiln_default_nf4_gemm_args *args);
-
-/* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=mma,tile_m=64,tile_n=128,slices=2,table=near,stages=2,splits=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_2_near_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_2_near_2_1(kiln_loader *loader, CUstream stream,
+/* nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=1,tile_n=32,k_warps=8,table=aligned,stages=2,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1_kernel;
+kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1(kiln_loader *loader, CUstream stream,
                                                                      const kiln_default_nf4_gemm_args *args);
+
+/* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=mma,tile_m=1,tile_n=32,k_warps=8,table=compact,stages=2,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1_kernel;
+kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                      const kiln_default_nf4_gemm_args *args);
+
+/* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=mma,tile_m=1,tile_n=32,k_warps=8,table=aligned,stages=2,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1_kernel;
+kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1(kiln_loader *loader, CUstream stream,
+                                                                      const kiln_default_nf4_gemm_args *args);
+
+/* nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=8,tile_n=32,k_warps=8,table=compact,stages=2,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1_kernel;
+kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                     const kiln_default_nf4_gemm_args *args);
+
+/* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=mma,tile_m=8,tile_n=32,k_warps=8,table=compact,stages=2,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1_kernel;
+kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                      const kiln_default_nf4_gemm_args *args);
+
+/* nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=16,tile_n=64,k_warps=4,table=compact,stages=2,split_k=4 */
+extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4_kernel;
+kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4(kiln_loader *loader, CUstream stream,
+                                                                      const kiln_default_nf4_gemm_args *args);
+
+/* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=mma,tile_m=16,tile_n=64,k_warps=4,table=compact,stages=2,split_k=4 */
+extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4_kernel;
+kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4(kiln_loader *loader, CUstream stream,
+                                                                       const kiln_default_nf4_gemm_args *args);
+
+/* nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=64,tile_n=128,k_warps=2,table=compact,stages=2,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1_kernel;
+kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                       const kiln_default_nf4_gemm_args *args);
+
+/* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=mma,tile_m=64,tile_n=128,k_warps=2,table=compact,stages=2,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1_kernel;
+kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                        const kiln_default_nf4_gemm_args *args);
 
 /* nf4_gemm_transposed: a matrix times transposed NF4 weights: C[m,k] = A[m,n] * B[k,n]^T.
  * Source: QLoRA (arXiv:2305.14314).
  * Accuracy: an element is within (L + 3) * 2^-24 of S, the sum of its products' magnitudes, L = 16 *
- * ceil(ceil(n / 16) / (warps * splits)) + 2 * warps + splits, plus one rounding to a 16-bit type; with
- * sums in f64 within 2^-24 of itself and (L + 3) * 2^-53 of S; with mma within 2 * u + (L + 3) * 2^-24 of
- * S, plus one rounding, u half an ulp of the type, L = 1.5 * min(c, 1024) + ceil(c / 1024) + splits, c =
- * 32 * ceil(ceil(n / 32) / splits); where nothing overflows, with 2^-150 * (2 * n + 1) more for what is
- * not a normal number of f32, and half of the least number of C's type; scales normal adds 2^-25 * sum |a|
- * * (2 + |t|), t the table's entry, bf16 with mma 2^-134 * sum |t| * (2 + |a|).
+ * ceil(ceil(n / 16) / (k_warps * split_k)) + 2 * k_warps + split_k, plus one rounding to a 16-bit type;
+ * with sums in f64 within 2^-24 of itself and (L + 3) * 2^-53 of S; with mma within 2 * u + (L + 3) *
+ * 2^-24 of S, plus one rounding, u half an ulp of the type, L = 1.5 * min(c, 1024) + ceil(c / 1024) +
+ * split_k, c = 32 * ceil(ceil(n / 32) / split_k); where nothing overflows, with 2^-150 * (2 * n + 1) more
+ * for what is not a normal number of f32, and half of the least number of C's type; scales normal adds
+ * 2^-25 * sum |a| * (2 + |t|), t the table's entry, bf16 with mma 2^-134 * sum |t| * (2 + |a|).
  * NaN and infinity: as the arithmetic goes: a NaN or an infinity in a row of A, or in a scale, makes what
  * it has part in one too, and so does a product of A and a scale beyond f32, with mma in bf16 beyond that
  * type, with scales normal a scale beyond 65504; other elements are as without it.
@@ -983,8 +984,8 @@ kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_2_near_2_1(kiln_loader
  *   - n must be at most 2^31
  *   - k must be at most 2^31
  *   - n must be a multiple of 8 (where vector != 1)
- *   - workspace_size must be at least ceil_div(m, tile_m) * ceil_div(k, 512) * splits * tile_m * 512
- * (where splits != 1)
+ *   - workspace_size must be at least ceil_div(m, tile_m) * ceil_div(k, 512) * split_k * tile_m * 512
+ * (where split_k != 1)
  *   - normal_scales must be 0 or 1 */
 
 enum {
@@ -1002,29 +1003,30 @@ enum {
 };
 
 typedef struct kiln_default_nf4_gemm_transposed_args {
-    CUdeviceptr in;          /* in, a[m, n], aligned to 16 bytes: A, row by row */
-    CUdeviceptr packed;      /* in, u8[n, k / 2], aligned to 16 bytes: two codes per byte, along K; column
-                              * after column */
-    CUdeviceptr scale;       /* in, f32[n, k / 64], aligned to 4 bytes: of each 64 along K of a column */
-    CUdeviceptr out;         /* out, a[m, k], aligned to 16 bytes: C, row by row */
-    CUdeviceptr workspace;   /* scratch, f32[workspace_size], aligned to 16 bytes, only when splits != 1:
-                              * sums of parts of n; workspace and arrivals belong to one launch at a time */
-    CUdeviceptr arrivals;    /* in and out, u32[workspace_size / 512], aligned to 4 bytes, only when splits
-                              * != 1: all 0 before a launch, else C is wrong, and again after it; one
-                              * launch at a time */
-    uint32_t m;              /* u32: rows of A and C */
-    uint32_t n;              /* u32: columns of A; what the product sums over */
-    uint32_t k;              /* u32: columns of C */
-    uint64_t workspace_size; /* u64: numbers that workspace holds; arrivals has one for each 512 of them;
-                              * 0: there are neither, and n is not split. 32 * (m + 32) * (k + 512) are
-                              * enough for any tiles */
-    uint32_t normal_scales;  /* u32: 1: every scale is 0 or a normal number of f16, 2^-14 to 65504, so that
-                              * tensor cores may take f16 products; 0: any scales */
-    uint32_t a;              /* element type of A and C; KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_...; 0 is f16 */
-    uint32_t acc;            /* type of products and sums; f64 where A is f32 only;
-                              * KILN_DEFAULT_NF4_GEMM_TRANSPOSED_ACC_...; 0 is f32 */
-    uint32_t nibbles;        /* low: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the other
-                              * way round; KILN_DEFAULT_NF4_GEMM_TRANSPOSED_NIBBLES_...; 0 is low */
+    CUdeviceptr in;            /* in, a[m, n], aligned to 16 bytes: A, row by row */
+    CUdeviceptr packed;        /* in, u8[n, k / 2], aligned to 16 bytes: two codes per byte, along K;
+                                * column after column */
+    CUdeviceptr scale;         /* in, f32[n, k / 64], aligned to 4 bytes: of each 64 along K of a column */
+    CUdeviceptr out;           /* out, a[m, k], aligned to 16 bytes: C, row by row */
+    CUdeviceptr workspace;     /* scratch, f32[workspace_size], aligned to 16 bytes, only when split_k !=
+                                * 1: sums of parts of n; workspace and tile_counters belong to one launch
+                                * at a time */
+    CUdeviceptr tile_counters; /* in and out, u32[workspace_size / 512], aligned to 4 bytes, only when
+                                * split_k != 1: all 0 before a launch, else C is wrong, and again after it;
+                                * one launch at a time */
+    uint32_t m;                /* u32: rows of A and C */
+    uint32_t n;                /* u32: columns of A; what the product sums over */
+    uint32_t k;                /* u32: columns of C */
+    uint64_t workspace_size;   /* u64: numbers that workspace holds; tile_counters has one for each 512 of
+                                * them; 0: there are neither, and n is not split. 32 * (m + 32) * (k + 512)
+                                * are enough for any tiles */
+    uint32_t normal_scales;    /* u32: 1: every scale is 0 or a normal number of f16, 2^-14 to 65504, so
+                                * that tensor cores may take f16 products; 0: any scales */
+    uint32_t a;                /* element type of A and C; KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_...; 0 is f16 */
+    uint32_t acc;              /* type of products and sums; f64 where A is f32 only;
+                                * KILN_DEFAULT_NF4_GEMM_TRANSPOSED_ACC_...; 0 is f32 */
+    uint32_t nibbles;          /* low: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the other
+                                * way round; KILN_DEFAULT_NF4_GEMM_TRANSPOSED_NIBBLES_...; 0 is low */
 } kiln_default_nf4_gemm_transposed_args;
 
 /* Picks the variant for these arguments and this device. KILN_ERROR_NO_VARIANT when the bundle has none. */
@@ -1036,53 +1038,53 @@ kiln_status kiln_default_nf4_gemm_transposed_pick(kiln_loader *loader,
                                                   const kiln_default_nf4_gemm_transposed_args *args,
                                                   const kiln_kernel **kernel);
 
-/* nf4_gemm_transposed/a=f32,acc=f32,nibbles=low,strategy=simt,tile_m=4,warps=8,splits=1,vector=1,table=near,scales=any */
-extern const kiln_kernel kiln_default_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_near_any_kernel;
-kiln_status kiln_default_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_near_any(kiln_loader *loader,
-                                                                               CUstream stream,
-                                                                               const kiln_default_nf4_gemm_transposed_args *args);
+/* nf4_gemm_transposed/a=f32,acc=f32,nibbles=low,strategy=simt,tile_m=4,k_warps=8,split_k=1,vector=1,table=compact,scales=any */
+extern const kiln_kernel kiln_default_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_compact_any_kernel;
+kiln_status kiln_default_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_compact_any(kiln_loader *loader,
+                                                                                  CUstream stream,
+                                                                                  const kiln_default_nf4_gemm_transposed_args *args);
 
-/* nf4_gemm_transposed/a=f16,acc=f32,nibbles=low,strategy=simt,tile_m=1,warps=8,splits=1,vector=1,table=near,scales=any */
-extern const kiln_kernel kiln_default_nf4_gemm_transposed_f16_f32_low_simt_1_8_1_1_near_any_kernel;
-kiln_status kiln_default_nf4_gemm_transposed_f16_f32_low_simt_1_8_1_1_near_any(kiln_loader *loader,
-                                                                               CUstream stream,
-                                                                               const kiln_default_nf4_gemm_transposed_args *args);
+/* nf4_gemm_transposed/a=f16,acc=f32,nibbles=low,strategy=simt,tile_m=1,k_warps=8,split_k=1,vector=1,table=compact,scales=any */
+extern const kiln_kernel kiln_default_nf4_gemm_transposed_f16_f32_low_simt_1_8_1_1_compact_any_kernel;
+kiln_status kiln_default_nf4_gemm_transposed_f16_f32_low_simt_1_8_1_1_compact_any(kiln_loader *loader,
+                                                                                  CUstream stream,
+                                                                                  const kiln_default_nf4_gemm_transposed_args *args);
 
-/* nf4_gemm_transposed/a=bf16,acc=f32,nibbles=low,strategy=simt,tile_m=1,warps=8,splits=1,vector=1,table=near,scales=any */
-extern const kiln_kernel kiln_default_nf4_gemm_transposed_bf16_f32_low_simt_1_8_1_1_near_any_kernel;
-kiln_status kiln_default_nf4_gemm_transposed_bf16_f32_low_simt_1_8_1_1_near_any(kiln_loader *loader,
-                                                                                CUstream stream,
-                                                                                const kiln_default_nf4_gemm_transposed_args *args);
+/* nf4_gemm_transposed/a=bf16,acc=f32,nibbles=low,strategy=simt,tile_m=1,k_warps=8,split_k=1,vector=1,table=compact,scales=any */
+extern const kiln_kernel kiln_default_nf4_gemm_transposed_bf16_f32_low_simt_1_8_1_1_compact_any_kernel;
+kiln_status kiln_default_nf4_gemm_transposed_bf16_f32_low_simt_1_8_1_1_compact_any(kiln_loader *loader,
+                                                                                   CUstream stream,
+                                                                                   const kiln_default_nf4_gemm_transposed_args *args);
 
-/* nf4_gemm_transposed/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=32,warps=8,splits=1,vector=1,table=near,scales=any */
-extern const kiln_kernel kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_1_1_near_any_kernel;
-kiln_status kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_1_1_near_any(kiln_loader *loader,
-                                                                               CUstream stream,
-                                                                               const kiln_default_nf4_gemm_transposed_args *args);
+/* nf4_gemm_transposed/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=32,k_warps=8,split_k=1,vector=1,table=compact,scales=any */
+extern const kiln_kernel kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_1_1_compact_any_kernel;
+kiln_status kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_1_1_compact_any(kiln_loader *loader,
+                                                                                  CUstream stream,
+                                                                                  const kiln_default_nf4_gemm_transposed_args *args);
 
-/* nf4_gemm_transposed/a=bf16,acc=f32,nibbles=low,strategy=mma,tile_m=32,warps=8,splits=1,vector=1,table=near,scales=any */
-extern const kiln_kernel kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_1_1_near_any_kernel;
-kiln_status kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_1_1_near_any(kiln_loader *loader,
-                                                                                CUstream stream,
-                                                                                const kiln_default_nf4_gemm_transposed_args *args);
+/* nf4_gemm_transposed/a=bf16,acc=f32,nibbles=low,strategy=mma,tile_m=32,k_warps=8,split_k=1,vector=1,table=compact,scales=any */
+extern const kiln_kernel kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_1_1_compact_any_kernel;
+kiln_status kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_1_1_compact_any(kiln_loader *loader,
+                                                                                   CUstream stream,
+                                                                                   const kiln_default_nf4_gemm_transposed_args *args);
 
-/* nf4_gemm_transposed/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=32,warps=8,splits=4,vector=8,table=near,scales=any */
-extern const kiln_kernel kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_4_8_near_any_kernel;
-kiln_status kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_4_8_near_any(kiln_loader *loader,
-                                                                               CUstream stream,
-                                                                               const kiln_default_nf4_gemm_transposed_args *args);
+/* nf4_gemm_transposed/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=32,k_warps=8,split_k=4,vector=8,table=compact,scales=any */
+extern const kiln_kernel kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_4_8_compact_any_kernel;
+kiln_status kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_4_8_compact_any(kiln_loader *loader,
+                                                                                  CUstream stream,
+                                                                                  const kiln_default_nf4_gemm_transposed_args *args);
 
-/* nf4_gemm_transposed/a=bf16,acc=f32,nibbles=low,strategy=mma,tile_m=32,warps=8,splits=4,vector=8,table=near,scales=any */
-extern const kiln_kernel kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_near_any_kernel;
-kiln_status kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_near_any(kiln_loader *loader,
-                                                                                CUstream stream,
-                                                                                const kiln_default_nf4_gemm_transposed_args *args);
+/* nf4_gemm_transposed/a=bf16,acc=f32,nibbles=low,strategy=mma,tile_m=32,k_warps=8,split_k=4,vector=8,table=compact,scales=any */
+extern const kiln_kernel kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_compact_any_kernel;
+kiln_status kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_compact_any(kiln_loader *loader,
+                                                                                   CUstream stream,
+                                                                                   const kiln_default_nf4_gemm_transposed_args *args);
 
 /* nvfp4_gemv: NVFP4 matrices times an NVFP4 vector each, in one launch.
  * Source: NVFP4: e2m1 codes (OCP MX 1.0) in blocks of 16 with e4m3 scales.
  * Accuracy: an element is within (L + 1) * 2^-24 of the sum of its blocks' magnitudes, plus one rounding
- * to c's type, where L = 4 + warps + lane_codes / 16 * ceil(k / (32 * lane_codes * warps)), with mma 1 +
- * warps + 8 * ceil(k / (512 * warps)); for all scales and codes: products, block sums and scales are
+ * to c's type, where L = 4 + k_warps + lane_codes / 16 * ceil(k / (32 * lane_codes * k_warps)), with mma 1
+ * + k_warps + 8 * ceil(k / (512 * k_warps)); for all scales and codes: products, block sums and scales are
  * exact, and nothing overflows before that rounding.
  * NaN and infinity: a scale that is NaN (0x7f, 0xff) makes what it has part in one too: of a a row, of b a
  * whole vector c[.,l].
@@ -1124,32 +1126,32 @@ kiln_status kiln_default_nvfp4_gemv(kiln_loader *loader, CUstream stream,
 kiln_status kiln_default_nvfp4_gemv_pick(kiln_loader *loader, const kiln_default_nvfp4_gemv_args *args,
                                          const kiln_kernel **kernel);
 
-/* nvfp4_gemv/c=f16,decode=software,strategy=simt,lane_codes=32,rows=4,warps=1 */
+/* nvfp4_gemv/c=f16,decode=software,strategy=simt,lane_codes=32,rows=4,k_warps=1 */
 extern const kiln_kernel kiln_default_nvfp4_gemv_f16_software_simt_32_4_1_kernel;
 kiln_status kiln_default_nvfp4_gemv_f16_software_simt_32_4_1(kiln_loader *loader, CUstream stream,
                                                              const kiln_default_nvfp4_gemv_args *args);
 
-/* nvfp4_gemv/c=bf16,decode=software,strategy=simt,lane_codes=32,rows=4,warps=1 */
+/* nvfp4_gemv/c=bf16,decode=software,strategy=simt,lane_codes=32,rows=4,k_warps=1 */
 extern const kiln_kernel kiln_default_nvfp4_gemv_bf16_software_simt_32_4_1_kernel;
 kiln_status kiln_default_nvfp4_gemv_bf16_software_simt_32_4_1(kiln_loader *loader, CUstream stream,
                                                               const kiln_default_nvfp4_gemv_args *args);
 
-/* nvfp4_gemv/c=f16,decode=software,strategy=simt,lane_codes=32,rows=1,warps=4 */
+/* nvfp4_gemv/c=f16,decode=software,strategy=simt,lane_codes=32,rows=1,k_warps=4 */
 extern const kiln_kernel kiln_default_nvfp4_gemv_f16_software_simt_32_1_4_kernel;
 kiln_status kiln_default_nvfp4_gemv_f16_software_simt_32_1_4(kiln_loader *loader, CUstream stream,
                                                              const kiln_default_nvfp4_gemv_args *args);
 
-/* nvfp4_gemv/c=bf16,decode=software,strategy=simt,lane_codes=32,rows=1,warps=4 */
+/* nvfp4_gemv/c=bf16,decode=software,strategy=simt,lane_codes=32,rows=1,k_warps=4 */
 extern const kiln_kernel kiln_default_nvfp4_gemv_bf16_software_simt_32_1_4_kernel;
 kiln_status kiln_default_nvfp4_gemv_bf16_software_simt_32_1_4(kiln_loader *loader, CUstream stream,
                                                               const kiln_default_nvfp4_gemv_args *args);
 
-/* nvfp4_gemv/c=f16,decode=software,strategy=simt,lane_codes=16,rows=2,warps=1 */
+/* nvfp4_gemv/c=f16,decode=software,strategy=simt,lane_codes=16,rows=2,k_warps=1 */
 extern const kiln_kernel kiln_default_nvfp4_gemv_f16_software_simt_16_2_1_kernel;
 kiln_status kiln_default_nvfp4_gemv_f16_software_simt_16_2_1(kiln_loader *loader, CUstream stream,
                                                              const kiln_default_nvfp4_gemv_args *args);
 
-/* nvfp4_gemv/c=bf16,decode=software,strategy=simt,lane_codes=16,rows=2,warps=1 */
+/* nvfp4_gemv/c=bf16,decode=software,strategy=simt,lane_codes=16,rows=2,k_warps=1 */
 extern const kiln_kernel kiln_default_nvfp4_gemv_bf16_software_simt_16_2_1_kernel;
 kiln_status kiln_default_nvfp4_gemv_bf16_software_simt_16_2_1(kiln_loader *loader, CUstream stream,
                                                               const kiln_default_nvfp4_gemv_args *args);
@@ -1161,7 +1163,7 @@ kiln_status kiln_default_nvfp4_gemv_bf16_software_simt_16_2_1(kiln_loader *loade
  * m| + 8), an element of O is within sum p_j * d_j * |v_j - r| + u * (k_length + 4) * sum p_j * |v_j| +
  * u_T * |r| of r; on tensor cores d_j has head_dim / 16 * 2^-20 * scale * sum |q * k_j| more, and the
  * second term is u_T * sum p_j * |v_j|, in f16 with 2^-25 * sum |v_j| / sum e^(s_j - m) more; lse is
- * within sum p_j * d_j + u * (c + 2 * splits + 8 + 8 * (|lse| + |m|)), c = k_length / 16, on tensor cores
+ * within sum p_j * d_j + u * (c + 2 * split_k + 8 + 8 * (|lse| + |m|)), c = k_length / 16, on tensor cores
  * min(k_length, 4096) / 4 + k_length / 4096; while scale is 0 or a normal number, and sum |q * k_j| and 2
  * * scale * sum |q * k_j| are below the largest f32 (f64 for f64).
  * NaN and infinity: a NaN in Q or K, or a score of +infinity, makes O and lse NaN in the rows that see it,
@@ -1179,10 +1181,10 @@ kiln_status kiln_default_nvfp4_gemv_bf16_software_simt_16_2_1(kiln_loader *loade
  *   - strides of k must be multiples of 8
  *   - strides of v must be multiples of 8
  *   - strides of out must be multiples of 8
- *   - workspace_size must be at least batch * q_heads * q_length * splits * (head_dim + 8) (where splits
+ *   - workspace_size must be at least batch * q_heads * q_length * split_k * (head_dim + 8) (where split_k
  * != 1)
- *   - too many tiles for splits (where splits != 1)
- *   - q_length must be at most 2^30 over all heads of a tile (where packed != false)
+ *   - too many tiles for split_k (where split_k != 1)
+ *   - q_length must be at most 2^30 over all heads of a tile (where pack_gqa != false)
  *   - out_row_stride must be at least head_dim
  *   - out_head_stride must be at least head_dim
  *   - out_batch_stride must be at least head_dim */
@@ -1230,14 +1232,14 @@ typedef struct kiln_default_attention_args {
     uint64_t v_head_stride;    /* u64: the same of V */
     uint64_t out_batch_stride; /* u64: the same of O, whose batches must not overlap */
     uint64_t out_head_stride;  /* u64: the same of O, whose heads must not overlap */
-    CUdeviceptr workspace;     /* scratch, f32[batch * q_heads * q_length * splits * (head_dim + 8)],
-                                * aligned to 16 bytes, only when splits > 1: what parts of the keys come
-                                * to; workspace and arrivals belong to one launch at a time */
-    CUdeviceptr arrivals;      /* in and out, u32[batch * q_heads * ceil_div(q_length, 32)], aligned to 4
-                                * bytes, only when splits > 1: all 0 before a launch, else O is wrong, and
+    CUdeviceptr workspace;     /* scratch, f32[batch * q_heads * q_length * split_k * (head_dim + 8)],
+                                * aligned to 16 bytes, only when split_k > 1: what parts of the keys come
+                                * to; workspace and tile_counters belong to one launch at a time */
+    CUdeviceptr tile_counters; /* in and out, u32[batch * q_heads * ceil_div(q_length, 32)], aligned to 4
+                                * bytes, only when split_k > 1: all 0 before a launch, else O is wrong, and
                                 * again after it; one launch at a time */
-    uint64_t workspace_size;   /* u64: numbers that workspace holds; arrivals has one for each 32 queries
-                                * of each head; 0: there are neither, and no tile's keys are shared */
+    uint64_t workspace_size;   /* u64: numbers that workspace holds; tile_counters has one for each 32
+                                * queries of each head; 0: there are neither, and no tile's keys are shared */
     uint32_t type;             /* element type of Q, K, V and O; KILN_DEFAULT_ATTENTION_TYPE_...; 0 is f16 */
     uint32_t head_dim;         /* elements of a row of Q, K, V and O; 0 is 128 */
     uint32_t causal;           /* query i sees keys j <= i + k_length - q_length; false: all keys; 0 or 1 */
@@ -1269,41 +1271,45 @@ typedef struct kiln_default_attention_single_head_args {
 kiln_status kiln_default_attention_single_head(kiln_loader *loader, CUstream stream,
                                                const kiln_default_attention_single_head_args *args);
 
-/* attention/type=f16,head_dim=128,causal=false,strategy=mma,tile_q=32,tile_k=32,splits=1,packed=false */
-extern const kiln_kernel kiln_default_attention_f16_128_nocausal_mma_32_32_1_nopacked_kernel;
-kiln_status kiln_default_attention_f16_128_nocausal_mma_32_32_1_nopacked(kiln_loader *loader, CUstream stream,
+/* attention/type=f16,head_dim=128,causal=false,strategy=mma,tile_q=32,tile_k=32,split_k=1,pack_gqa=false */
+extern const kiln_kernel kiln_default_attention_f16_128_nocausal_mma_32_32_1_nopack_gqa_kernel;
+kiln_status kiln_default_attention_f16_128_nocausal_mma_32_32_1_nopack_gqa(kiln_loader *loader,
+                                                                           CUstream stream,
+                                                                           const kiln_default_attention_args *args);
+
+/* attention/type=f16,head_dim=128,causal=true,strategy=mma,tile_q=32,tile_k=32,split_k=1,pack_gqa=false */
+extern const kiln_kernel kiln_default_attention_f16_128_causal_mma_32_32_1_nopack_gqa_kernel;
+kiln_status kiln_default_attention_f16_128_causal_mma_32_32_1_nopack_gqa(kiln_loader *loader, CUstream stream,
                                                                          const kiln_default_attention_args *args);
 
-/* attention/type=f16,head_dim=128,causal=true,strategy=mma,tile_q=32,tile_k=32,splits=1,packed=false */
-extern const kiln_kernel kiln_default_attention_f16_128_causal_mma_32_32_1_nopacked_kernel;
-kiln_status kiln_default_attention_f16_128_causal_mma_32_32_1_nopacked(kiln_loader *loader, CUstream stream,
-                                                                       const kiln_default_attention_args *args);
+/* attention/type=bf16,head_dim=128,causal=false,strategy=mma,tile_q=64,tile_k=64,split_k=1,pack_gqa=false */
+extern const kiln_kernel kiln_default_attention_bf16_128_nocausal_mma_64_64_1_nopack_gqa_kernel;
+kiln_status kiln_default_attention_bf16_128_nocausal_mma_64_64_1_nopack_gqa(kiln_loader *loader,
+                                                                            CUstream stream,
+                                                                            const kiln_default_attention_args *args);
 
-/* attention/type=bf16,head_dim=128,causal=false,strategy=mma,tile_q=64,tile_k=64,splits=1,packed=false */
-extern const kiln_kernel kiln_default_attention_bf16_128_nocausal_mma_64_64_1_nopacked_kernel;
-kiln_status kiln_default_attention_bf16_128_nocausal_mma_64_64_1_nopacked(kiln_loader *loader,
+/* attention/type=bf16,head_dim=128,causal=true,strategy=mma,tile_q=64,tile_k=64,split_k=1,pack_gqa=false */
+extern const kiln_kernel kiln_default_attention_bf16_128_causal_mma_64_64_1_nopack_gqa_kernel;
+kiln_status kiln_default_attention_bf16_128_causal_mma_64_64_1_nopack_gqa(kiln_loader *loader,
                                                                           CUstream stream,
                                                                           const kiln_default_attention_args *args);
 
-/* attention/type=bf16,head_dim=128,causal=true,strategy=mma,tile_q=64,tile_k=64,splits=1,packed=false */
-extern const kiln_kernel kiln_default_attention_bf16_128_causal_mma_64_64_1_nopacked_kernel;
-kiln_status kiln_default_attention_bf16_128_causal_mma_64_64_1_nopacked(kiln_loader *loader, CUstream stream,
-                                                                        const kiln_default_attention_args *args);
+/* attention/type=bf16,head_dim=64,causal=false,strategy=mma,tile_q=64,tile_k=64,split_k=1,pack_gqa=false */
+extern const kiln_kernel kiln_default_attention_bf16_64_nocausal_mma_64_64_1_nopack_gqa_kernel;
+kiln_status kiln_default_attention_bf16_64_nocausal_mma_64_64_1_nopack_gqa(kiln_loader *loader,
+                                                                           CUstream stream,
+                                                                           const kiln_default_attention_args *args);
 
-/* attention/type=bf16,head_dim=64,causal=false,strategy=mma,tile_q=64,tile_k=64,splits=1,packed=false */
-extern const kiln_kernel kiln_default_attention_bf16_64_nocausal_mma_64_64_1_nopacked_kernel;
-kiln_status kiln_default_attention_bf16_64_nocausal_mma_64_64_1_nopacked(kiln_loader *loader, CUstream stream,
+/* attention/type=bf16,head_dim=64,causal=true,strategy=mma,tile_q=64,tile_k=64,split_k=1,pack_gqa=false */
+extern const kiln_kernel kiln_default_attention_bf16_64_causal_mma_64_64_1_nopack_gqa_kernel;
+kiln_status kiln_default_attention_bf16_64_causal_mma_64_64_1_nopack_gqa(kiln_loader *loader, CUstream stream,
                                                                          const kiln_default_attention_args *args);
 
-/* attention/type=bf16,head_dim=64,causal=true,strategy=mma,tile_q=64,tile_k=64,splits=1,packed=false */
-extern const kiln_kernel kiln_default_attention_bf16_64_causal_mma_64_64_1_nopacked_kernel;
-kiln_status kiln_default_attention_bf16_64_causal_mma_64_64_1_nopacked(kiln_loader *loader, CUstream stream,
-                                                                       const kiln_default_attention_args *args);
-
-/* attention/type=bf16,head_dim=128,causal=false,strategy=mma,tile_q=32,tile_k=32,splits=16,packed=true */
-extern const kiln_kernel kiln_default_attention_bf16_128_nocausal_mma_32_32_16_packed_kernel;
-kiln_status kiln_default_attention_bf16_128_nocausal_mma_32_32_16_packed(kiln_loader *loader, CUstream stream,
-                                                                         const kiln_default_attention_args *args);
+/* attention/type=bf16,head_dim=128,causal=false,strategy=mma,tile_q=32,tile_k=32,split_k=16,pack_gqa=true */
+extern const kiln_kernel kiln_default_attention_bf16_128_nocausal_mma_32_32_16_pack_gqa_kernel;
+kiln_status kiln_default_attention_bf16_128_nocausal_mma_32_32_16_pack_gqa(kiln_loader *loader,
+                                                                           CUstream stream,
+                                                                           const kiln_default_attention_args *args);
 
 #ifdef __cplusplus
 } /* extern "C" */
@@ -1676,93 +1682,95 @@ inline kiln_status kiln_default_nf4_gemm_pick(kiln_loader *loader, const kiln_de
 {
     return kiln_default_nf4_gemm_pick(loader, &args, kernel);
 }
-inline kiln_status kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_near_2_1(kiln_loader *loader,
-                                                                          CUstream stream,
-                                                                          const kiln_default_nf4_gemm_args &args)
+inline kiln_status kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1(kiln_loader *loader,
+                                                                             CUstream stream,
+                                                                             const kiln_default_nf4_gemm_args &args)
 {
-    return kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_near_2_1(loader, stream, &args);
+    return kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1(loader, stream, &args);
 }
-inline kiln_status kiln_default_nf4_gemm_f32_f32_low_simt_4_16_8_near_2_1(kiln_loader *loader,
-                                                                          CUstream stream,
-                                                                          const kiln_default_nf4_gemm_args &args)
+inline kiln_status kiln_default_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1(kiln_loader *loader,
+                                                                             CUstream stream,
+                                                                             const kiln_default_nf4_gemm_args &args)
 {
-    return kiln_default_nf4_gemm_f32_f32_low_simt_4_16_8_near_2_1(loader, stream, &args);
+    return kiln_default_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1(loader, stream, &args);
 }
-inline kiln_status kiln_default_nf4_gemm_f32_f32_low_simt_32_32_4_near_2_1(kiln_loader *loader,
-                                                                           CUstream stream,
-                                                                           const kiln_default_nf4_gemm_args &args)
+inline kiln_status kiln_default_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1(kiln_loader *loader,
+                                                                              CUstream stream,
+                                                                              const kiln_default_nf4_gemm_args &args)
 {
-    return kiln_default_nf4_gemm_f32_f32_low_simt_32_32_4_near_2_1(loader, stream, &args);
+    return kiln_default_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1(loader, stream, &args);
 }
-inline kiln_status kiln_default_nf4_gemm_f16_f32_low_simt_1_16_8_near_2_1(kiln_loader *loader,
-                                                                          CUstream stream,
-                                                                          const kiln_default_nf4_gemm_args &args)
+inline kiln_status kiln_default_nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1(kiln_loader *loader,
+                                                                             CUstream stream,
+                                                                             const kiln_default_nf4_gemm_args &args)
 {
-    return kiln_default_nf4_gemm_f16_f32_low_simt_1_16_8_near_2_1(loader, stream, &args);
+    return kiln_default_nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1(loader, stream, &args);
 }
-inline kiln_status kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_8_near_2_1(kiln_loader *loader,
-                                                                           CUstream stream,
-                                                                           const kiln_default_nf4_gemm_args &args)
+inline kiln_status kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1(kiln_loader *loader,
+                                                                              CUstream stream,
+                                                                              const kiln_default_nf4_gemm_args &args)
 {
-    return kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_8_near_2_1(loader, stream, &args);
+    return kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1(loader, stream, &args);
 }
-inline kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_near_2_1(kiln_loader *loader, CUstream stream,
-                                                                         const kiln_default_nf4_gemm_args &args)
-{
-    return kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_near_2_1(loader, stream, &args);
-}
-inline kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_window_2_1(kiln_loader *loader,
-                                                                           CUstream stream,
-                                                                           const kiln_default_nf4_gemm_args &args)
-{
-    return kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_window_2_1(loader, stream, &args);
-}
-inline kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_near_2_1(kiln_loader *loader,
-                                                                          CUstream stream,
-                                                                          const kiln_default_nf4_gemm_args &args)
-{
-    return kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_near_2_1(loader, stream, &args);
-}
-inline kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_window_2_1(kiln_loader *loader,
+inline kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1(kiln_loader *loader,
                                                                             CUstream stream,
                                                                             const kiln_default_nf4_gemm_args &args)
 {
-    return kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_window_2_1(loader, stream, &args);
+    return kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1(loader, stream, &args);
 }
-inline kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_8_32_8_near_2_1(kiln_loader *loader, CUstream stream,
-                                                                         const kiln_default_nf4_gemm_args &args)
-{
-    return kiln_default_nf4_gemm_f16_f32_low_mma_8_32_8_near_2_1(loader, stream, &args);
-}
-inline kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_8_32_8_near_2_1(kiln_loader *loader,
-                                                                          CUstream stream,
-                                                                          const kiln_default_nf4_gemm_args &args)
-{
-    return kiln_default_nf4_gemm_bf16_f32_low_mma_8_32_8_near_2_1(loader, stream, &args);
-}
-inline kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_16_64_4_near_2_4(kiln_loader *loader,
-                                                                          CUstream stream,
-                                                                          const kiln_default_nf4_gemm_args &args)
-{
-    return kiln_default_nf4_gemm_f16_f32_low_mma_16_64_4_near_2_4(loader, stream, &args);
-}
-inline kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_4_near_2_4(kiln_loader *loader,
-                                                                           CUstream stream,
-                                                                           const kiln_default_nf4_gemm_args &args)
-{
-    return kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_4_near_2_4(loader, stream, &args);
-}
-inline kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_64_128_2_near_2_1(kiln_loader *loader,
-                                                                           CUstream stream,
-                                                                           const kiln_default_nf4_gemm_args &args)
-{
-    return kiln_default_nf4_gemm_f16_f32_low_mma_64_128_2_near_2_1(loader, stream, &args);
-}
-inline kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_2_near_2_1(kiln_loader *loader,
+inline kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1(kiln_loader *loader,
                                                                             CUstream stream,
                                                                             const kiln_default_nf4_gemm_args &args)
 {
-    return kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_2_near_2_1(loader, stream, &args);
+    return kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1(loader, stream, &args);
+}
+inline kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1(kiln_loader *loader,
+                                                                             CUstream stream,
+                                                                             const kiln_default_nf4_gemm_args &args)
+{
+    return kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1(loader, stream, &args);
+}
+inline kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1(kiln_loader *loader,
+                                                                             CUstream stream,
+                                                                             const kiln_default_nf4_gemm_args &args)
+{
+    return kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1(loader, stream, &args);
+}
+inline kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1(kiln_loader *loader,
+                                                                            CUstream stream,
+                                                                            const kiln_default_nf4_gemm_args &args)
+{
+    return kiln_default_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1(loader, stream, &args);
+}
+inline kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1(kiln_loader *loader,
+                                                                             CUstream stream,
+                                                                             const kiln_default_nf4_gemm_args &args)
+{
+    return kiln_default_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1(loader, stream, &args);
+}
+inline kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4(kiln_loader *loader,
+                                                                             CUstream stream,
+                                                                             const kiln_default_nf4_gemm_args &args)
+{
+    return kiln_default_nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4(loader, stream, &args);
+}
+inline kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4(kiln_loader *loader,
+                                                                              CUstream stream,
+                                                                              const kiln_default_nf4_gemm_args &args)
+{
+    return kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4(loader, stream, &args);
+}
+inline kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1(kiln_loader *loader,
+                                                                              CUstream stream,
+                                                                              const kiln_default_nf4_gemm_args &args)
+{
+    return kiln_default_nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1(loader, stream, &args);
+}
+inline kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1(kiln_loader *loader,
+                                                                               CUstream stream,
+                                                                               const kiln_default_nf4_gemm_args &args)
+{
+    return kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1(loader, stream, &args);
 }
 inline kiln_status kiln_default_nf4_gemm_transposed(kiln_loader *loader, CUstream stream,
                                                     const kiln_default_nf4_gemm_transposed_args &args)
@@ -1775,47 +1783,47 @@ inline kiln_status kiln_default_nf4_gemm_transposed_pick(kiln_loader *loader,
 {
     return kiln_default_nf4_gemm_transposed_pick(loader, &args, kernel);
 }
-inline kiln_status kiln_default_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_near_any(kiln_loader *loader,
-                                                                                      CUstream stream,
-                                                                                      const kiln_default_nf4_gemm_transposed_args &args)
+inline kiln_status kiln_default_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_compact_any(kiln_loader *loader,
+                                                                                         CUstream stream,
+                                                                                         const kiln_default_nf4_gemm_transposed_args &args)
 {
-    return kiln_default_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_near_any(loader, stream, &args);
+    return kiln_default_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_compact_any(loader, stream, &args);
 }
-inline kiln_status kiln_default_nf4_gemm_transposed_f16_f32_low_simt_1_8_1_1_near_any(kiln_loader *loader,
-                                                                                      CUstream stream,
-                                                                                      const kiln_default_nf4_gemm_transposed_args &args)
+inline kiln_status kiln_default_nf4_gemm_transposed_f16_f32_low_simt_1_8_1_1_compact_any(kiln_loader *loader,
+                                                                                         CUstream stream,
+                                                                                         const kiln_default_nf4_gemm_transposed_args &args)
 {
-    return kiln_default_nf4_gemm_transposed_f16_f32_low_simt_1_8_1_1_near_any(loader, stream, &args);
+    return kiln_default_nf4_gemm_transposed_f16_f32_low_simt_1_8_1_1_compact_any(loader, stream, &args);
 }
-inline kiln_status kiln_default_nf4_gemm_transposed_bf16_f32_low_simt_1_8_1_1_near_any(kiln_loader *loader,
-                                                                                       CUstream stream,
-                                                                                       const kiln_default_nf4_gemm_transposed_args &args)
+inline kiln_status kiln_default_nf4_gemm_transposed_bf16_f32_low_simt_1_8_1_1_compact_any(kiln_loader *loader,
+                                                                                          CUstream stream,
+                                                                                          const kiln_default_nf4_gemm_transposed_args &args)
 {
-    return kiln_default_nf4_gemm_transposed_bf16_f32_low_simt_1_8_1_1_near_any(loader, stream, &args);
+    return kiln_default_nf4_gemm_transposed_bf16_f32_low_simt_1_8_1_1_compact_any(loader, stream, &args);
 }
-inline kiln_status kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_1_1_near_any(kiln_loader *loader,
-                                                                                      CUstream stream,
-                                                                                      const kiln_default_nf4_gemm_transposed_args &args)
+inline kiln_status kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_1_1_compact_any(kiln_loader *loader,
+                                                                                         CUstream stream,
+                                                                                         const kiln_default_nf4_gemm_transposed_args &args)
 {
-    return kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_1_1_near_any(loader, stream, &args);
+    return kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_1_1_compact_any(loader, stream, &args);
 }
-inline kiln_status kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_1_1_near_any(kiln_loader *loader,
-                                                                                       CUstream stream,
-                                                                                       const kiln_default_nf4_gemm_transposed_args &args)
+inline kiln_status kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_1_1_compact_any(kiln_loader *loader,
+                                                                                          CUstream stream,
+                                                                                          const kiln_default_nf4_gemm_transposed_args &args)
 {
-    return kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_1_1_near_any(loader, stream, &args);
+    return kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_1_1_compact_any(loader, stream, &args);
 }
-inline kiln_status kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_4_8_near_any(kiln_loader *loader,
-                                                                                      CUstream stream,
-                                                                                      const kiln_default_nf4_gemm_transposed_args &args)
+inline kiln_status kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_4_8_compact_any(kiln_loader *loader,
+                                                                                         CUstream stream,
+                                                                                         const kiln_default_nf4_gemm_transposed_args &args)
 {
-    return kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_4_8_near_any(loader, stream, &args);
+    return kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_4_8_compact_any(loader, stream, &args);
 }
-inline kiln_status kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_near_any(kiln_loader *loader,
-                                                                                       CUstream stream,
-                                                                                       const kiln_default_nf4_gemm_transposed_args &args)
+inline kiln_status kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_compact_any(kiln_loader *loader,
+                                                                                          CUstream stream,
+                                                                                          const kiln_default_nf4_gemm_transposed_args &args)
 {
-    return kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_near_any(loader, stream, &args);
+    return kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_compact_any(loader, stream, &args);
 }
 inline kiln_status kiln_default_nvfp4_gemv(kiln_loader *loader, CUstream stream,
                                            const kiln_default_nvfp4_gemv_args &args)
@@ -1872,47 +1880,47 @@ inline kiln_status kiln_default_attention_single_head(kiln_loader *loader, CUstr
 {
     return kiln_default_attention_single_head(loader, stream, &args);
 }
-inline kiln_status kiln_default_attention_f16_128_nocausal_mma_32_32_1_nopacked(kiln_loader *loader,
+inline kiln_status kiln_default_attention_f16_128_nocausal_mma_32_32_1_nopack_gqa(kiln_loader *loader,
+                                                                                  CUstream stream,
+                                                                                  const kiln_default_attention_args &args)
+{
+    return kiln_default_attention_f16_128_nocausal_mma_32_32_1_nopack_gqa(loader, stream, &args);
+}
+inline kiln_status kiln_default_attention_f16_128_causal_mma_32_32_1_nopack_gqa(kiln_loader *loader,
                                                                                 CUstream stream,
                                                                                 const kiln_default_attention_args &args)
 {
-    return kiln_default_attention_f16_128_nocausal_mma_32_32_1_nopacked(loader, stream, &args);
+    return kiln_default_attention_f16_128_causal_mma_32_32_1_nopack_gqa(loader, stream, &args);
 }
-inline kiln_status kiln_default_attention_f16_128_causal_mma_32_32_1_nopacked(kiln_loader *loader,
-                                                                              CUstream stream,
-                                                                              const kiln_default_attention_args &args)
+inline kiln_status kiln_default_attention_bf16_128_nocausal_mma_64_64_1_nopack_gqa(kiln_loader *loader,
+                                                                                   CUstream stream,
+                                                                                   const kiln_default_attention_args &args)
 {
-    return kiln_default_attention_f16_128_causal_mma_32_32_1_nopacked(loader, stream, &args);
+    return kiln_default_attention_bf16_128_nocausal_mma_64_64_1_nopack_gqa(loader, stream, &args);
 }
-inline kiln_status kiln_default_attention_bf16_128_nocausal_mma_64_64_1_nopacked(kiln_loader *loader,
+inline kiln_status kiln_default_attention_bf16_128_causal_mma_64_64_1_nopack_gqa(kiln_loader *loader,
                                                                                  CUstream stream,
                                                                                  const kiln_default_attention_args &args)
 {
-    return kiln_default_attention_bf16_128_nocausal_mma_64_64_1_nopacked(loader, stream, &args);
+    return kiln_default_attention_bf16_128_causal_mma_64_64_1_nopack_gqa(loader, stream, &args);
 }
-inline kiln_status kiln_default_attention_bf16_128_causal_mma_64_64_1_nopacked(kiln_loader *loader,
-                                                                               CUstream stream,
-                                                                               const kiln_default_attention_args &args)
+inline kiln_status kiln_default_attention_bf16_64_nocausal_mma_64_64_1_nopack_gqa(kiln_loader *loader,
+                                                                                  CUstream stream,
+                                                                                  const kiln_default_attention_args &args)
 {
-    return kiln_default_attention_bf16_128_causal_mma_64_64_1_nopacked(loader, stream, &args);
+    return kiln_default_attention_bf16_64_nocausal_mma_64_64_1_nopack_gqa(loader, stream, &args);
 }
-inline kiln_status kiln_default_attention_bf16_64_nocausal_mma_64_64_1_nopacked(kiln_loader *loader,
+inline kiln_status kiln_default_attention_bf16_64_causal_mma_64_64_1_nopack_gqa(kiln_loader *loader,
                                                                                 CUstream stream,
                                                                                 const kiln_default_attention_args &args)
 {
-    return kiln_default_attention_bf16_64_nocausal_mma_64_64_1_nopacked(loader, stream, &args);
+    return kiln_default_attention_bf16_64_causal_mma_64_64_1_nopack_gqa(loader, stream, &args);
 }
-inline kiln_status kiln_default_attention_bf16_64_causal_mma_64_64_1_nopacked(kiln_loader *loader,
-                                                                              CUstream stream,
-                                                                              const kiln_default_attention_args &args)
+inline kiln_status kiln_default_attention_bf16_128_nocausal_mma_32_32_16_pack_gqa(kiln_loader *loader,
+                                                                                  CUstream stream,
+                                                                                  const kiln_default_attention_args &args)
 {
-    return kiln_default_attention_bf16_64_causal_mma_64_64_1_nopacked(loader, stream, &args);
-}
-inline kiln_status kiln_default_attention_bf16_128_nocausal_mma_32_32_16_packed(kiln_loader *loader,
-                                                                                CUstream stream,
-                                                                                const kiln_default_attention_args &args)
-{
-    return kiln_default_attention_bf16_128_nocausal_mma_32_32_16_packed(loader, stream, &args);
+    return kiln_default_attention_bf16_128_nocausal_mma_32_32_16_pack_gqa(loader, stream, &args);
 }
 #endif
 

@@ -35,9 +35,28 @@ const char *list_text(arena *a, const char *words)
     return t.data;
 }
 
+/* What users wrote before 0.2.0, and the field's words that it is now. */
+static const struct {
+    const char *old, *now;
+} renamed[] = {
+    {"splits", "split_k"},  {"slices", "k_warps"}, {"warps", "k_warps"},
+    {"packed", "pack_gqa"}, {"near", "compact"},   {"window", "aligned"},
+};
+
+static const char *renamed_to(const char *found, const char *candidates)
+{
+    for (size_t i = 0; i < sizeof renamed / sizeof renamed[0]; i++)
+        if (strcmp(found, renamed[i].old) == 0 && words_contain(candidates, renamed[i].now))
+            return renamed[i].now;
+    return NULL;
+}
+
 const char *near_text(arena *a, const char *found, const char *candidates)
 {
     char buffer[64];
+    const char *now = renamed_to(found, candidates);
+    if (now)
+        return arena_format(a, "; it is called '%s' now", now);
     const char *near = nearest_word(found, candidates, buffer, sizeof buffer);
     if (near)
         return arena_format(a, "; did you mean '%s'?", near);

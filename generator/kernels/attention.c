@@ -12,14 +12,14 @@ static const kiln_param params[] = {
     {.name = "causal", .type = KILN_PARAM_BOOL, .role = KILN_ROLE_CONTRACT, .default_value = "false",
      .summary = "query i sees keys j <= i + k_length - q_length; false: all keys"},
     {.name = "strategy", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "simt mma",
-     .default_value = "simt", .summary = "simt: units for single numbers; mma: matrix units, for f16 and bf16"},
+     .default_value = "simt", .summary = "simt: CUDA cores; mma: tensor cores, for f16 and bf16"},
     {.name = "tile_q", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "32 64 128", .default_value = "64",
      .summary = "queries per thread block; K and V are read once for each such tile"},
     {.name = "tile_k", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "32 64", .default_value = "64",
      .summary = "keys at a time"},
-    {.name = "splits", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 4 16", .default_value = "1",
+    {.name = "split_k", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 4 16", .default_value = "1",
      .summary = "thread blocks that share the keys of a tile of queries; more than one take a workspace"},
-    {.name = "packed", .type = KILN_PARAM_BOOL, .role = KILN_ROLE_TUNING, .default_value = "false",
+    {.name = "pack_gqa", .type = KILN_PARAM_BOOL, .role = KILN_ROLE_TUNING, .default_value = "false",
      .summary = "a tile has queries of all heads that share one of K and V: for few queries; K and V are read once for them"},
     {.name = NULL},
 };
@@ -29,7 +29,7 @@ static const kiln_param params[] = {
     "select(batch * " heads " * " length " == 0, 0, " LAST("batch") " * " matrix "_batch_stride + " LAST(heads) " * "  \
     matrix "_head_stride + " LAST(length) " * " matrix "_row_stride + head_dim)"
 
-#define WORKSPACE "batch * q_heads * q_length * splits * (head_dim + 8)"
+#define WORKSPACE "batch * q_heads * q_length * split_k * (head_dim + 8)"
 
 static const kiln_arg args[] = {
     {"q", KILN_ARG_IN, "$type", SPAN("q", "q_heads", "q_length"), 16, NULL, "Q"},
@@ -56,18 +56,18 @@ static const kiln_arg args[] = {
     {"v_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same of V"},
     {"out_batch_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same of O, whose batches must not overlap"},
     {"out_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same of O, whose heads must not overlap"},
-    {"workspace", KILN_ARG_SCRATCH, "$type:f64:f32", WORKSPACE, 16, "splits > 1", "what parts of the keys come to; workspace and arrivals belong to one launch at a time"},
-    {"arrivals", KILN_ARG_INOUT, "u32", "batch * q_heads * ceil_div(q_length, 32)", 4, "splits > 1",
+    {"workspace", KILN_ARG_SCRATCH, "$type:f64:f32", WORKSPACE, 16, "split_k > 1", "what parts of the keys come to; workspace and tile_counters belong to one launch at a time"},
+    {"tile_counters", KILN_ARG_INOUT, "u32", "batch * q_heads * ceil_div(q_length, 32)", 4, "split_k > 1",
      "all 0 before a launch, else O is wrong, and again after it; one launch at a time"},
-    {"workspace_size", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "numbers that workspace holds; arrivals has one for each 32 queries of each head; 0: there are neither, and no tile's keys are shared"},
+    {"workspace_size", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "numbers that workspace holds; tile_counters has one for each 32 queries of each head; 0: there are neither, and no tile's keys are shared"},
     {.name = NULL},
 };
 
 #define LONGEST "1073741824"
 /* What a tile is made of: a head's queries; packed, those of the heads that share one of K and V. */
 #define GROUP "(q_heads / max(kv_heads, 1))"
-#define HEADS "select(packed, kv_heads, q_heads)"
-#define QUERIES "(q_length * select(packed, " GROUP ", 1))"
+#define HEADS "select(pack_gqa, kv_heads, q_heads)"
+#define QUERIES "(q_length * select(pack_gqa, " GROUP ", 1))"
 #define EIGHTHS(a, b, c) a " % 8 == 0 && " b " % 8 == 0 && " c " % 8 == 0"
 
 static const kiln_rule rules[] = {
@@ -81,9 +81,9 @@ static const kiln_rule rules[] = {
     {EIGHTHS("k_row_stride", "k_head_stride", "k_batch_stride"), "strides of k must be multiples of 8"},
     {EIGHTHS("v_row_stride", "v_head_stride", "v_batch_stride"), "strides of v must be multiples of 8"},
     {EIGHTHS("out_row_stride", "out_head_stride", "out_batch_stride"), "strides of out must be multiples of 8"},
-    {"splits == 1 || workspace_size >= " WORKSPACE, "workspace_size must be at least " WORKSPACE},
-    {"splits == 1 || batch * q_heads * ceil_div(q_length, 32) <= 2147483648", "too many tiles for splits"},
-    {"packed == false || q_length * " GROUP " <= " LONGEST, "q_length must be at most 2^30 over all heads of a tile"},
+    {"split_k == 1 || workspace_size >= " WORKSPACE, "workspace_size must be at least " WORKSPACE},
+    {"split_k == 1 || batch * q_heads * ceil_div(q_length, 32) <= 2147483648", "too many tiles for split_k"},
+    {"pack_gqa == false || q_length * " GROUP " <= " LONGEST, "q_length must be at most 2^30 over all heads of a tile"},
     {"out_row_stride >= head_dim || q_length <= 1", "out_row_stride must be at least head_dim"},
     {"out_head_stride >= head_dim || q_heads <= 1", "out_head_stride must be at least head_dim"},
     {"out_batch_stride >= head_dim || batch <= 1", "out_batch_stride must be at least head_dim"},
@@ -107,7 +107,7 @@ static const kiln_rule rules[] = {
 /* Tiles of keys that are visited. Causal: exact where lengths are multiples of tiles and q_length is at most k_length;
  * what is packed is taken to see all keys. */
 #define Q_TILES  "ceil_div(" QUERIES ", tile_q)"
-#define STAIRS   "(causal && packed == false)"
+#define STAIRS   "(causal && pack_gqa == false)"
 #define SEEING   "min(q_length, k_length)"
 #define ROUNDS   "ceil_div(" SEEING ", tile_q)"
 #define TRIANGLE                                                                                                       \
@@ -118,7 +118,7 @@ static const kiln_rule rules[] = {
     " * ceil_div(k_length, tile_k))"
 #define MASKED   "select(" STAIRS ", " ROUNDS " * max(tile_q / tile_k, 1), " Q_TILES " * (k_length % tile_k != 0))"
 
-/* Units for single numbers: a lane has ROWS x KEYS scores, and columns of O in vectors. */
+/* CUDA cores: a lane has ROWS x KEYS scores, and columns of O in vectors. */
 #define ROWS       "(tile_q / 8)"
 #define KEYS       "(tile_k / 16)"
 #define IN_16      "select(type == f64, 2, 4)"
@@ -131,9 +131,9 @@ static const kiln_rule rules[] = {
     "head_dim / 32 * 18 + (head_dim % 32 != 0) * 30 + " SIMT_TURN " * head_dim * (tile_q + tile_k) / " A_TURN
 #define OF_V       V_PANELS " * 12 + " SIMT_TURN " * tile_k * head_dim / " A_TURN
 #define SIMT_TILE                                                                                                      \
-    "(10 + " PANELS " + " ROWS " * " KEYS " + head_dim / 8 * (5 + 8 / " IN_16 " * (" ROWS " + " KEYS ") + 8 * " ROWS   \
-    " * " KEYS ") + " ROWS " * (" COLUMNS " + select(type == f64, 25 * " KEYS " + 51, 5 * " KEYS " + 19)) + " OF_V     \
-    " + tile_k / " IN_16 " * (4 + " ROWS " + " IN_16 " * " COLUMNS " / " VECTOR " + 1 + " IN_16 " * " ROWS " * "     \
+    "(10+" PANELS "+" ROWS "*" KEYS "+head_dim / 8*(5+8 / " IN_16 "*(" ROWS "+" KEYS ")+8*" ROWS   \
+    "*" KEYS ")+" ROWS "*(" COLUMNS "+select(type == f64, 25*" KEYS "+51, 5*" KEYS "+19))+" OF_V     \
+    "+tile_k / " IN_16 "*(4+" ROWS "+" IN_16 "*" COLUMNS " / " VECTOR "+1+" IN_16 "*" ROWS "*"     \
     COLUMNS "))"
 #define PAIR       "select(type == f16, 1 + 2 * " OLD ", select(type == bf16, 1 + 10 * " OLD ", 0))"
 #define SIMT_FIXED                                                                                                     \
@@ -143,7 +143,7 @@ static const kiln_rule rules[] = {
     "(105 + " ROWS " * (select(type == f64, 91, 39) + 3 * " COLUMNS " + 6 * " COLUMNS " / " VECTOR "))"
 #define SIMT_MASK  "(3 + " KEYS " + 2 * " ROWS " * " KEYS ")"
 
-/* Matrix units: a warp has BLOCKS of 16 rows; per score a maximum, an fma, an exponential and a sum, half of a conversion;
+/* Tensor cores: a warp has BLOCKS of 16 rows; per score a maximum, an fma, an exponential and a sum, half of a conversion;
  * per 16 x 16 of K or V one ldmatrix. What was summed is taken to shrink in the first tile alone. */
 #define MMA_TURNS  "ceil_div(tile_k * head_dim, 8 * " MMA_THREADS ")"
 #define MMA_COPY                                                                                                       \
@@ -154,20 +154,20 @@ static const kiln_rule rules[] = {
     ") + (head_dim > 128 || tile_q > 64)) + " ODD " * (1 + tile_k * (3 + " OLD ") / 16)) + head_dim / 16 * tile_k / 8"  \
     " + " ODD " * tile_k / 16 + 9 + 2 * " MMA_COPY ")"
 /* How often sums join a total of more keys: attention_total.h. */
-#define CHUNKS "(k_length / splits / 4097 * splits)"
+#define CHUNKS "(k_length / split_k / 4097 * split_k)"
 #define MMA_FIXED                                                                                                      \
-    "(182 + " BLOCKS " * (27 + head_dim * (13 + 2 * " OLD ") / 4 + " CHUNKS " * 2 * head_dim) - head_dim / 8 + splits * (2 + 3 * " OLD " + 9 * " \
+    "(182 + " BLOCKS " * (27 + head_dim * (13 + 2 * " OLD ") / 4 + " CHUNKS " * 2 * head_dim) - head_dim / 8 + split_k * (2 + 3 * " OLD " + 9 * " \
     ODD ") * " MMA_TURNS ")"
 #define MMA_PART   "(140 + " BLOCKS " * (92 + head_dim * 21 / 8) + head_dim * 5 / 8)"
 #define MMA_MASK   "(7 + tile_k * " BLOCKS ")"
 
-/* Beyond what a tile without splits takes: each part's beginning, leaving and joining, and what was summed shrinks in each
+/* Beyond what a tile with split_k 1 takes: each part's beginning, leaving and joining, and what was summed shrinks in each
  * part that has keys. */
-#define SHRINK     "min(splits, ceil_div(k_length, tile_k)) * (12 + head_dim / 2) / splits"
+#define SHRINK     "min(split_k, ceil_div(k_length, tile_k)) * (12 + head_dim / 2) / split_k"
 #define SPLIT                                                                                                          \
-    "(splits > 1) * (splits * select(strategy == mma, " MMA_PART " + " SHRINK ", " SIMT_PART ") - 145 - head_dim * 3 / 5)"
+    "(split_k > 1) * (split_k * select(strategy == mma, " MMA_PART " + " SHRINK ", " SIMT_PART ") - 145 - head_dim * 3 / 5)"
 #define INSTRUCTIONS                                                                                                   \
-    "batch * " HEADS " * " THREADS " * (" Q_TILES " * (14 * causal * splits + (40 + head_dim / 2) * packed + " SPLIT " + select(strategy == mma, " MMA_FIXED ", " SIMT_FIXED \
+    "batch * " HEADS " * " THREADS " * (" Q_TILES " * (14 * causal * split_k + (40 + head_dim / 2) * pack_gqa + " SPLIT " + select(strategy == mma, " MMA_FIXED ", " SIMT_FIXED \
     ")) + " TILES " * select(strategy == mma, " MMA_TILE ", " SIMT_TILE ") + " MASKED " * select(strategy == mma, "    \
     MMA_MASK ", " SIMT_MASK "))"
 
@@ -175,12 +175,12 @@ static const kiln_rule refusals[] = {
     {"strategy == simt || type == f16 || type == bf16", "strategy mma is for f16 and bf16"},
     {"type != f64 || tile_q == 32", "f64 needs tile_q 32: registers"},
     {"type != f64 || tile_k == 32 || head_dim <= 128", "f64 needs tile_k 32 beyond head_dim 128: registers"},
-    {"(packed == false && splits == 1) || strategy == mma || tile_q == 32 || head_dim <= 192",
-     "packed and splits need tile_q 32 beyond head_dim 192 with strategy simt: registers"},
+    {"(pack_gqa == false && split_k == 1) || strategy == mma || tile_q == 32 || head_dim <= 192",
+     "pack_gqa and split_k need tile_q 32 beyond head_dim 192 with strategy simt: registers"},
     {"strategy == mma || tile_q <= 64", "tile_q 128 is for strategy mma"},
     {"tile_q < 128 || tile_k == 32 || head_dim <= 96 || head_dim >= 128",
      "tile_q 128 needs tile_k 32 between head_dim 96 and 128: registers"},
-    {"strategy == simt || " MMA_SHARED " + 16 * (splits > 1) <= 101376", "the tiles need more than 99 KB of shared memory"},
+    {"strategy == simt || " MMA_SHARED " + 16 * (split_k > 1) <= 101376", "the tiles need more than 99 KB of shared memory"},
     {NULL, NULL},
 };
 
@@ -198,25 +198,25 @@ static const kiln_rule refusals[] = {
 #define MEDIUM        "q_length > 32 && " FILLS("64")
 
 static const kiln_dispatch dispatch[] = {
-    {PACKED("16"), "strategy=mma,tile_q=32,splits=16,packed=true"},
-    {PACKED("4"), "strategy=mma,tile_q=32,splits=4,packed=true"},
-    {FEW, "strategy=mma,tile_q=32,splits=1,packed=true"},
-    {SINGLE("16"), "strategy=mma,tile_q=32,splits=16,packed=false"},
-    {SINGLE("4"), "strategy=mma,tile_q=32,splits=4,packed=false"},
-    {LONG, "strategy=mma,tile_q=128,splits=1,packed=false"},
-    {MEDIUM, "strategy=mma,tile_q=64,splits=1,packed=false"},
-    {"1", "strategy=mma,tile_q=32,splits=1,packed=false"},
-    {"1", "strategy=mma,tile_q=64,splits=1,packed=false"},
-    {"1", "strategy=mma,splits=1,packed=false"},
-    {PACKED("16"), "splits=16,packed=true"},
-    {PACKED("4"), "splits=4,packed=true"},
-    {FEW, "tile_q=32,splits=1,packed=true"},
-    {SINGLE("16"), "splits=16,packed=false"},
-    {SINGLE("4"), "splits=4,packed=false"},
-    {MEDIUM, "tile_q=64,splits=1,packed=false"},
-    {"1", "tile_q=32,splits=1,packed=false"},
-    {"1", "splits=1,packed=false"},
-    {"1", "splits=1"},
+    {PACKED("16"), "strategy=mma,tile_q=32,split_k=16,pack_gqa=true"},
+    {PACKED("4"), "strategy=mma,tile_q=32,split_k=4,pack_gqa=true"},
+    {FEW, "strategy=mma,tile_q=32,split_k=1,pack_gqa=true"},
+    {SINGLE("16"), "strategy=mma,tile_q=32,split_k=16,pack_gqa=false"},
+    {SINGLE("4"), "strategy=mma,tile_q=32,split_k=4,pack_gqa=false"},
+    {LONG, "strategy=mma,tile_q=128,split_k=1,pack_gqa=false"},
+    {MEDIUM, "strategy=mma,tile_q=64,split_k=1,pack_gqa=false"},
+    {"1", "strategy=mma,tile_q=32,split_k=1,pack_gqa=false"},
+    {"1", "strategy=mma,tile_q=64,split_k=1,pack_gqa=false"},
+    {"1", "strategy=mma,split_k=1,pack_gqa=false"},
+    {PACKED("16"), "split_k=16,pack_gqa=true"},
+    {PACKED("4"), "split_k=4,pack_gqa=true"},
+    {FEW, "tile_q=32,split_k=1,pack_gqa=true"},
+    {SINGLE("16"), "split_k=16,pack_gqa=false"},
+    {SINGLE("4"), "split_k=4,pack_gqa=false"},
+    {MEDIUM, "tile_q=64,split_k=1,pack_gqa=false"},
+    {"1", "tile_q=32,split_k=1,pack_gqa=false"},
+    {"1", "split_k=1,pack_gqa=false"},
+    {"1", "split_k=1"},
     {"1", ""},
     {NULL, NULL},
 };
@@ -274,7 +274,7 @@ const kiln_family attention_family = {
         "term "
         "is u_T * sum p_j * |v_j|, in f16 with 2^-25 * sum |v_j| / sum e^(s_j - m) more; lse is within sum "
         "p_j * "
-        "d_j + u * (c + 2 * splits + 8 + 8 * (|lse| + |m|)), c = k_length / 16, on tensor cores "
+        "d_j + u * (c + 2 * split_k + 8 + 8 * (|lse| + |m|)), c = k_length / 16, on tensor cores "
         "min(k_length, "
         "4096) / 4 + k_length / 4096; while scale is 0 or a normal number, and sum |q * k_j| and 2 * scale * "
         "sum |q * k_j| are below the largest f32 (f64 for f64)",
@@ -289,7 +289,7 @@ const kiln_family attention_family = {
     .rules = rules,
     .empty = "batch == 0 || q_heads == 0 || q_length == 0",
     .block = {THREADS},
-    .grid = {"ceil_div(" QUERIES ", tile_q) * splits", HEADS, "batch"},
+    .grid = {"ceil_div(" QUERIES ", tile_q) * split_k", HEADS, "batch"},
     .shared_bytes = SHARED,
     .dispatch = dispatch,
     .calls = calls,

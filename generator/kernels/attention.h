@@ -17,7 +17,7 @@ typedef struct attention_matrix {
 typedef struct attention {
     ptx_fn *f;
     ptx_type type, wide; /* of Q, K, V and O; of scores and sums: F64 where Q is, else F32 */
-    uint32_t sm, head_dim, tile_q, tile_k, splits;
+    uint32_t sm, head_dim, tile_q, tile_k, split_k;
     bool is_causal, is_packed;
 
     attention_matrix q, k, v, out;
@@ -33,9 +33,9 @@ typedef struct attention {
     ptx_val keys;   /* behind the last key that some query of the tile sees, of this part: no other is read */
     ptx_val all_see; /* how many keys all of them see */
     ptx_val factor;  /* scale * log2(e). With scale 0: log2(e), and Q is zeros, so that -inf stays -inf */
-    /* With splits, attention_split.h: */
-    ptx_val workspace, arrivals, part, tile; /* U32, the tile counted over all heads and batches */
-    ptx_val first_key;                       /* of this part; else 0 */
+    /* With split_k, attention_split.h: */
+    ptx_val workspace, tile_counters, part, tile; /* U32, the tile counted over all heads and batches */
+    ptx_val first_key;                            /* of this part; else 0 */
 } attention;
 
 attention attention_open(ptx_fn *f, const kiln_variant *v);

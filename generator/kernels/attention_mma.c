@@ -1,4 +1,4 @@
-/* attention on the matrix units: f16 from sm_75 on, bf16 from sm_80 on.
+/* attention on tensor cores: f16 from sm_75 on, bf16 from sm_80 on.
  *
  * A warp makes a block of 16 rows of O, or two where tile_q is 128 and there are registers for that, so that a fragment of
  * K or V serves 32 rows; it goes over the keys with the other warps, in tiles of tile_k. Scores stay in the registers in
@@ -472,7 +472,7 @@ static uint32_t blocks_per_multiprocessor(const mma *m)
     enum { ALL_REGISTERS = 65536 };
     const attention *a = &m->a;
     bool is_old = a->sm < 80;
-    uint32_t others = (a->splits > 1 || (is_old && a->is_packed) ? 80U : 68U) + (is_old ? 8U : 0U);
+    uint32_t others = (a->split_k > 1 || (is_old && a->is_packed) ? 80U : 68U) + (is_old ? 8U : 0U);
     uint32_t numbers = m->blocks * (a->head_dim + a->tile_k) / 2 + (m->q_stays ? a->head_dim / 4 : 0);
     uint32_t warps = ALL_REGISTERS / (WARP_LANES * (numbers + others)) / 4 * 4;
     uint32_t blocks = warps * WARP_LANES / m->copier.threads;
@@ -527,7 +527,7 @@ void attention_emit_mma(ptx_fn *f, const kiln_variant *v)
         row->sum = ptx_var(f, ptx_reduce_lanes(f, PTX_OP_ADD, 4, row->sum));
     }
     attention_find_before(&m.a);
-    if (m.a.splits > 1)
+    if (m.a.split_k > 1)
         store_parts(&m, shared, tid);
     else
         store_results(&m, shared);

@@ -1,4 +1,4 @@
-/* attention on the units for single numbers: f32 and f64; f16 and bf16 widened to f32.
+/* attention on CUDA cores: f32 and f64; f16 and bf16 widened to f32.
  *
  * A thread block of 128 threads makes tile_q rows of O, an eighth of them for each group of 16 lanes. Of the scores of a
  * tile of keys a lane has its group's rows and every sixteenth key; of O the same rows and every sixteenth vector of
@@ -416,7 +416,7 @@ void attention_emit_simt(ptx_fn *f, const kiln_variant *v)
     ptx_val first = ptx_mad(f, s.group, ptx_u32(s.rows), s.a.first);
     for (uint32_t r = 0; r < s.rows; r++)
         s.row[r].sum = ptx_var(f, ptx_reduce_lanes(f, PTX_OP_ADD, GROUP_LANES, s.row[r].sum));
-    if (s.a.splits > 1)
+    if (s.a.split_k > 1)
         store_parts(&s, first);
     else
         store_rows(&s, first);

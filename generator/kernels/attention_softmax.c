@@ -16,16 +16,16 @@ typedef struct place {
     ptx_val batch, head;
 } place;
 
-/* With splits, the thread blocks of a tile of queries are neighbours. */
+/* With split_k, the thread blocks of a tile of queries are neighbours. */
 static ptx_val find_tile(attention *a)
 {
     ptx_fn *f = a->f;
     ptx_val number = ptx_ctaid_x(f), count = ptx_nctaid_x(f);
     ptx_val tile = number;
-    if (a->splits > 1) {
-        tile = ptx_div(f, number, ptx_u32(a->splits));
-        a->part = ptx_rem(f, number, ptx_u32(a->splits));
-        count = ptx_div(f, count, ptx_u32(a->splits));
+    if (a->split_k > 1) {
+        tile = ptx_div(f, number, ptx_u32(a->split_k));
+        a->part = ptx_rem(f, number, ptx_u32(a->split_k));
+        count = ptx_div(f, count, ptx_u32(a->split_k));
         a->tile = ptx_mad(f, a->head, count, tile);
     }
     if (!a->is_causal)
@@ -38,8 +38,8 @@ static ptx_val find_tile(attention *a)
 static void place_part(attention *a)
 {
     ptx_fn *f = a->f;
-    ptx_val up = ptx_add(f, a->keys, ptx_u32(a->splits * a->tile_k - 1));
-    ptx_val tiles = ptx_div(f, up, ptx_u32(a->splits * a->tile_k));
+    ptx_val up = ptx_add(f, a->keys, ptx_u32(a->split_k * a->tile_k - 1));
+    ptx_val tiles = ptx_div(f, up, ptx_u32(a->split_k * a->tile_k));
     ptx_val count = ptx_mul(f, tiles, ptx_u32(a->tile_k));
     a->first_key = ptx_mul(f, a->part, count);
     ptx_val end = ptx_add(f, a->first_key, count);
@@ -69,7 +69,7 @@ static void place_tile(attention *a)
         a->all_see = ptx_sub(f, ptx_max(f, least, a->q_length), a->q_length);
     }
     a->first_key = ptx_u32(0);
-    if (a->splits > 1)
+    if (a->split_k > 1)
         place_part(a);
 }
 
@@ -124,9 +124,9 @@ attention attention_open(ptx_fn *f, const kiln_variant *v)
                    .head_dim = kiln_int(v, "head_dim"),
                    .tile_q = kiln_int(v, "tile_q"),
                    .tile_k = kiln_int(v, "tile_k"),
-                   .splits = kiln_int(v, "splits"),
+                   .split_k = kiln_int(v, "split_k"),
                    .is_causal = kiln_bool(v, "causal"),
-                   .is_packed = kiln_bool(v, "packed")};
+                   .is_packed = kiln_bool(v, "pack_gqa")};
     a.wide = a.type == PTX_F64 ? PTX_F64 : PTX_F32;
     place strides[4];
     a.q.first = ptx_param_ptr(f, a.type, "q");
@@ -152,9 +152,9 @@ attention attention_open(ptx_fn *f, const kiln_variant *v)
     strides[2].head = ptx_param(f, PTX_U64, "v_head_stride");
     strides[3].batch = ptx_param(f, PTX_U64, "out_batch_stride");
     strides[3].head = ptx_param(f, PTX_U64, "out_head_stride");
-    if (a.splits > 1) {
+    if (a.split_k > 1) {
         a.workspace = ptx_param_ptr(f, a.wide, "workspace");
-        a.arrivals = ptx_param_ptr(f, PTX_U32, "arrivals");
+        a.tile_counters = ptx_param_ptr(f, PTX_U32, "tile_counters");
     }
     ptx_param(f, PTX_U64, "workspace_size"); /* for dispatch */
     place_head(&a, q_heads, kv_heads, strides);

@@ -11,7 +11,7 @@ static ptx_val find_row(const attention *a, ptx_val number)
 {
     ptx_fn *f = a->f;
     ptx_val row = ptx_add(f, a->before, ptx_cvt(f, PTX_U64, number));
-    ptx_val before = ptx_mul(f, row, ptx_u64(a->splits * (a->head_dim + ROW_NUMBERS)));
+    ptx_val before = ptx_mul(f, row, ptx_u64(a->split_k * (a->head_dim + ROW_NUMBERS)));
     return ptx_at(f, a->workspace, before);
 }
 
@@ -45,7 +45,7 @@ ptx_val attention_leave_part(const attention *a, const attention_slice slices[],
             store_slice(a, &slices[i]);
         }
     }
-    split s = {.f = f, .parts = a->splits, .arrivals = a->arrivals, .tile = a->tile, .tid = tid};
+    split s = {.f = f, .parts = a->split_k, .tile_counters = a->tile_counters, .tile = a->tile, .tid = tid};
     return split_arrive(&s);
 }
 
@@ -86,7 +86,7 @@ static void join_row(const attention *a, const attention_slice *s)
     for (uint32_t n = 0; n < s->count * s->width; n++)
         ptx_set(f, s->sums[n], ptx_number(a->wide, 0));
     /* There are never fewer blocks than parts; but ptxas does not know, and does not have all parts in registers at once. */
-    ptx_val parts = ptx_min(f, ptx_nctaid_x(f), ptx_u32(a->splits));
+    ptx_val parts = ptx_min(f, ptx_nctaid_x(f), ptx_u32(a->split_k));
     PTX_FOR (f, part, ptx_u32(0), parts, ptx_u32(1)) {
         join_part(a, s, first, part);
     }

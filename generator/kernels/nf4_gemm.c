@@ -14,40 +14,40 @@ static const kiln_param params[] = {
      .default_value = "low",
      .summary = "low: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the other way round"},
     {.name = "strategy", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "simt mma",
-     .default_value = "simt", .summary = "simt: units for single numbers; mma: for matrices of f16 and bf16"},
+     .default_value = "simt", .summary = "simt: CUDA cores; mma: tensor cores, for f16 and bf16"},
     {.name = "tile_m", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 2 4 8 16 32 64",
      .default_value = "1",
      .summary = "rows of C per thread block; the weights are read once for each such tile; simt: from 16 on f32 only"},
     {.name = "tile_n", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "16 32 64 128",
      .default_value = "16",
      .summary = "columns of C per thread block; A is read once for each such tile"},
-    {.name = "slices", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 2 4 8 16",
+    {.name = "k_warps", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 2 4 8 16",
      .default_value = "8", .summary = "warps per thread block that split K"},
-    {.name = "table", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "near window",
-     .default_value = "near",
-     .summary = "of decoded bytes, in shared memory: near 32 KB; window 65 KB, an instruction less per byte"},
+    {.name = "table", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "compact aligned",
+     .default_value = "compact",
+     .summary = "of decoded bytes, in shared memory: compact 32 KB; aligned 65 KB, an instruction less per byte"},
     {.name = "stages", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "2 4", .default_value = "2",
      .summary = "mma: copies of A in shared memory, all but one of them on the way"},
-    {.name = "splits", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 2 4 8 16", .default_value = "1",
+    {.name = "split_k", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 2 4 8 16", .default_value = "1",
      .summary = "mma: thread blocks that share K; more than one take a workspace"},
     {.name = NULL},
 };
 
-#define WORKSPACE "ceil_div(m, tile_m) * ceil_div(n, tile_n) * splits * tile_m * tile_n"
+#define WORKSPACE "ceil_div(m, tile_m) * ceil_div(n, tile_n) * split_k * tile_m * tile_n"
 
 static const kiln_arg args[] = {
     {"in", KILN_ARG_IN, "$a", "m, k", 16, NULL, "A, row by row"},
     {"packed", KILN_ARG_IN, "u8", "n, k / 2", 16, NULL, "two codes per byte, along K; column after column"},
     {"scale", KILN_ARG_IN, "f32", "n, k / 64", 4, NULL, "of each 64 along K of a column"},
     {"out", KILN_ARG_OUT, "$a", "m, n", 2, NULL, "C, row by row"},
-    {"workspace", KILN_ARG_SCRATCH, "f32", "workspace_size", 16, "splits != 1",
-     "sums of parts of K; workspace and arrivals belong to one launch at a time"},
-    {"arrivals", KILN_ARG_INOUT, "u32", "workspace_size / 32", 4, "splits != 1",
+    {"workspace", KILN_ARG_SCRATCH, "f32", "workspace_size", 16, "split_k != 1",
+     "sums of parts of K; workspace and tile_counters belong to one launch at a time"},
+    {"tile_counters", KILN_ARG_INOUT, "u32", "workspace_size / 32", 4, "split_k != 1",
      "all 0 before a launch, else C is wrong, and again after it; one launch at a time"},
     {"m", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of A and C"},
     {"n", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns of C"},
     {"k", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns of A"},
-    {"workspace_size", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "numbers that workspace holds; arrivals has one for each "
+    {"workspace_size", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "numbers that workspace holds; tile_counters has one for each "
                                                              "32 of them; 0: there are neither, and K is not split. "
                                                              "16 * (m + 64) * (n + 128) are enough for any tiles"},
     {.name = NULL},
@@ -58,7 +58,7 @@ static const kiln_rule rules[] = {
     {"m <= 65535", "m must be at most 65535"},
     {"n <= 2147483648", "n must be at most 2^31"},
     {"k <= 2147483648", "k must be at most 2^31"},
-    {"splits == 1 || workspace_size >= " WORKSPACE, "workspace_size must be at least " WORKSPACE},
+    {"split_k == 1 || workspace_size >= " WORKSPACE, "workspace_size must be at least " WORKSPACE},
     {NULL, NULL},
 };
 
@@ -66,19 +66,19 @@ static const kiln_rule rules[] = {
 #define DEPTH       "select(tile_m == 1, 32, select(tile_m == 2 || a != f32, 16, 8))"
 #define STAGE_BYTES "tile_m * " WIDE_BYTES " * (8 * " DEPTH " + 32)"
 #define IS_WIDE     "tile_m >= 16"
-#define WIDE_SHARED "(80 * slices * (tile_m + tile_n) + 272 * tile_n)"
+#define WIDE_SHARED "(80 * k_warps * (tile_m + tile_n) + 272 * tile_n)"
 #define SHARED                                                                                                         \
-    "select(" IS_WIDE ", " WIDE_SHARED ", select(table == window, 66560, 32768) + slices * " STAGE_BYTES               \
+    "select(" IS_WIDE ", " WIDE_SHARED ", select(table == aligned, 66560, 32768) + k_warps * " STAGE_BYTES               \
     " + 528 * tile_n)"
 /* What a thread's sums leave it, and what that leaves a multiprocessor. */
 #define SUM_WORDS   "2 * tile_m * (tile_n / 4) * " WIDE_BYTES " / 4"
 #define HELD_WORDS  SUM_WORDS " + tile_n"
 #define REGISTERS                                                                                                      \
-    "select(" SUM_WORDS " <= 8, select(slices == 4, 96, 85), "                                                         \
+    "select(" SUM_WORDS " <= 8, select(k_warps == 4, 96, 85), "                                                         \
     "select(" HELD_WORDS " <= 48, 128, select(" HELD_WORDS " <= 80, 168, 255)))"
 #define BLOCK_SHARED "(" SHARED " + 1024)"
 #define RESIDENT                                                                                                       \
-    "max(1, min(65536 / (32 * slices * " REGISTERS "), (max_shared_bytes + 1024) / " BLOCK_SHARED "))"
+    "max(1, min(65536 / (32 * k_warps * " REGISTERS "), (max_shared_bytes + 1024) / " BLOCK_SHARED "))"
 #define TILES_N     "ceil_div(n, tile_n)"
 #define GRID_N      "select(" IS_WIDE ", " TILES_N ", min(" TILES_N ", multiprocessors * " RESIDENT "))"
 
@@ -90,15 +90,15 @@ static const kiln_rule rules[] = {
 #define SIMT_LOADS   "(tile_m * " DEPTH " / (4 * " SIMT_VECTOR "))"
 #define SIMT_SUM     "select(acc == f64, 16, 7)"
 #define SIMT_BLOCK                                                                                                     \
-    "(4096 + 32 * slices * (55 + 7 * " SIMT_LOADS " + 12 * (slices == 4) + (table == window) * (3 + (slices == 4))))"
+    "(4096 + 32 * k_warps * (55 + 7 * " SIMT_LOADS " + 12 * (k_warps == 4) + (table == aligned) * (3 + (k_warps == 4))))"
 #define SIMT_TILE                                                                                                      \
-    "(slices * (348 + " SIMT_COLUMNS " * (192 + tile_m * (4 + 32 * " SIMT_SUM ")))"                                    \
-    " + tile_m * tile_n * (2 * slices + 13) + (tile_m * tile_n < 32 * slices) * (64 * slices - min(tile_m * tile_n, 64 * slices)))"
+    "(k_warps * (348 + " SIMT_COLUMNS " * (192 + tile_m * (4 + 32 * " SIMT_SUM ")))"                                    \
+    " + tile_m * tile_n * (2 * k_warps + 13) + (tile_m * tile_n < 32 * k_warps) * (64 * k_warps - min(tile_m * tile_n, 64 * k_warps)))"
 #define SIMT_SCALES                                                                                                    \
-    "(ceil_div(k, 8192) * 32 * (18 * slices + tile_n * select(k % 256 == 0, 7, 16))"                                   \
+    "(ceil_div(k, 8192) * 32 * (18 * k_warps + tile_n * select(k % 256 == 0, 7, 16))"                                   \
     " + tile_n * (k / 64) * select(k % 256 == 0, 1, 11))"
 #define SIMT_256                                                                                                       \
-    "(" SIMT_COLUMNS " * (select(table == window, 35, 51) + (acc == f64) + 33 * tile_m)"                               \
+    "(" SIMT_COLUMNS " * (select(table == aligned, 35, 51) + (acc == f64) + 33 * tile_m)"                               \
     " + 8 * tile_m * (1 + (acc == f64)) + 8 * tile_m / " SIMT_VECTOR " * " SIMT_LOAD " + 3 * (32 / " DEPTH ") + 9)"
 #define SIMT_INSTRUCTIONS                                                                                              \
     "ceil_div(m, tile_m) * (" GRID_N " * " SIMT_BLOCK " + " TILES_N " * (" SIMT_TILE " + " SIMT_SCALES                 \
@@ -110,55 +110,55 @@ static const kiln_rule rules[] = {
 #define WIDE_64                                                                                                        \
     "(tile_n / 4 + tile_m / 8 + 2 * " WIDE_SUMS " + 2 + 4 * (tile_m / 4 + 17 * tile_n / 16 + 3 + 4 * " WIDE_LOOP "))"
 #define WIDE_TILE                                                                                                      \
-    "(32 * slices * (67 + 7 * (tile_m / 8 + tile_n / 16)) + tile_m * tile_n * (4 * slices + 6))"
+    "(32 * k_warps * (67 + 7 * (tile_m / 8 + tile_n / 16)) + tile_m * tile_n * (4 * k_warps + 6))"
 #define WIDE_SCALES                                                                                                    \
-    "(ceil_div(k, 4096) * (576 * slices + 176 * tile_n) + tile_n * (k / 64) * select(k % 256 == 0, 3, 36) / 4)"
+    "(ceil_div(k, 4096) * (576 * k_warps + 176 * tile_n) + tile_n * (k / 64) * select(k % 256 == 0, 3, 36) / 4)"
 #define WIDE_INSTRUCTIONS                                                                                              \
     "ceil_div(m, tile_m) * " TILES_N " * (" WIDE_TILE " + " WIDE_SCALES " + 32 * (k / 64) * " WIDE_64 ")"
 
 static const kiln_rule refusals[] = {
     {"acc == f32 || a == f32", "sums in f64 are for A in f32"},
-    {"32 * slices <= 1024", "a thread block has at most 1024 threads"},
+    {"32 * k_warps <= 1024", "a thread block has at most 1024 threads"},
     MMA_REFUSALS,
-    {SIMT("tile_m <= 32 && tile_n <= 64 && slices >= 4"),
-     "strategy simt takes tile_m up to 32, tile_n up to 64, slices from 4"},
-    {SIMT(SHARED " <= select(table == window, 101376, 65536)"),
-     "tile_m, tile_n and slices need more shared memory than every device has (near: 64 KB; window: 99 KB)"},
-    {"acc == f32 || table == near", "sums in f64 are for table near"},
+    {SIMT("tile_m <= 32 && tile_n <= 64 && k_warps >= 4"),
+     "strategy simt takes tile_m up to 32, tile_n up to 64, k_warps from 4"},
+    {SIMT(SHARED " <= select(table == aligned, 101376, 65536)"),
+     "tile_m, tile_n and k_warps need more shared memory than every device has (compact: 64 KB; aligned: 99 KB)"},
+    {"acc == f32 || table == compact", "sums in f64 are for table compact"},
     {SIMT(IS_WIDE " || tile_n == 16 || (tile_n == 32 && tile_m <= 4 && acc == f32)"),
      "strategy simt: up to tile_m 8, tile_n 32 is for tile_m up to 4 with sums in f32: registers"},
     {"acc == f32 || tile_m <= 4", "sums in f64 are for tile_m up to 4: registers"},
-    {SIMT(IS_WIDE " || tile_m * slices <= 32"), "tile_m and slices need more registers than a multiprocessor has"},
-    {SIMT("tile_m < 16 || (a == f32 && table == near && tile_n >= 32 && slices <= 8)"),
-     "strategy simt: from tile_m 16 on a is f32, table near, tile_n 32 or 64, slices 4 or 8"},
+    {SIMT(IS_WIDE " || tile_m * k_warps <= 32"), "tile_m and k_warps need more registers than a multiprocessor has"},
+    {SIMT("tile_m < 16 || (a == f32 && table == compact && tile_n >= 32 && k_warps <= 8)"),
+     "strategy simt: from tile_m 16 on a is f32, table compact, tile_n 32 or 64, k_warps 4 or 8"},
     {NULL, NULL},
 };
 
-/* As many rows as there are, so that the weights are read once; many columns where that leaves enough tiles; the window
+/* As many rows as there are, so that the weights are read once; many columns where that leaves enough tiles; the aligned table
  * where a block may have so much shared memory. */
-#define HAS_WINDOW     "max_shared_bytes >= 101376"
+#define HAS_ALIGNED_ROOM     "max_shared_bytes >= 101376"
 #define HAS_COLUMNS    "n >= 48 * multiprocessors"
 #define FILLS(rows)    "ceil_div(m, " rows ") * ceil_div(n, 64) >= multiprocessors"
 static const kiln_dispatch dispatch[] = {
     MMA_DISPATCH,
-    {"m <= 1 && " HAS_COLUMNS " && " HAS_WINDOW, "strategy=simt,tile_m=1,tile_n=32,table=window"},
-    {"m <= 1 && " HAS_COLUMNS, "strategy=simt,tile_m=1,tile_n=32,table=near"},
-    {"m <= 1 && " HAS_WINDOW, "strategy=simt,tile_m=1,table=window"},
-    {"m <= 1", "strategy=simt,tile_m=1,table=near"},
-    {"m <= 2 && " HAS_COLUMNS " && " HAS_WINDOW, "strategy=simt,tile_m=2,tile_n=32,table=window"},
-    {"m <= 2 && " HAS_WINDOW, "strategy=simt,tile_m=2,table=window"},
-    {"m <= 2", "strategy=simt,tile_m=2,table=near"},
-    {"m <= 4 && " HAS_COLUMNS " && " HAS_WINDOW, "strategy=simt,tile_m=4,tile_n=32,table=window"},
-    {"m <= 4 && " HAS_WINDOW, "strategy=simt,tile_m=4,table=window"},
-    {"m <= 4", "strategy=simt,tile_m=4,table=near"},
+    {"m <= 1 && " HAS_COLUMNS " && " HAS_ALIGNED_ROOM, "strategy=simt,tile_m=1,tile_n=32,table=aligned"},
+    {"m <= 1 && " HAS_COLUMNS, "strategy=simt,tile_m=1,tile_n=32,table=compact"},
+    {"m <= 1 && " HAS_ALIGNED_ROOM, "strategy=simt,tile_m=1,table=aligned"},
+    {"m <= 1", "strategy=simt,tile_m=1,table=compact"},
+    {"m <= 2 && " HAS_COLUMNS " && " HAS_ALIGNED_ROOM, "strategy=simt,tile_m=2,tile_n=32,table=aligned"},
+    {"m <= 2 && " HAS_ALIGNED_ROOM, "strategy=simt,tile_m=2,table=aligned"},
+    {"m <= 2", "strategy=simt,tile_m=2,table=compact"},
+    {"m <= 4 && " HAS_COLUMNS " && " HAS_ALIGNED_ROOM, "strategy=simt,tile_m=4,tile_n=32,table=aligned"},
+    {"m <= 4 && " HAS_ALIGNED_ROOM, "strategy=simt,tile_m=4,table=aligned"},
+    {"m <= 4", "strategy=simt,tile_m=4,table=compact"},
     {"m > 16 && " FILLS("32"), "strategy=simt,tile_m=32,tile_n=64"},
     {"m > 16", "strategy=simt,tile_m=32"},
     {"m > 8 && " FILLS("16"), "strategy=simt,tile_m=16,tile_n=64"},
     {"m > 8", "strategy=simt,tile_m=16"},
-    {HAS_WINDOW, "strategy=simt,tile_m=8,table=window"},
-    {"1", "strategy=simt,tile_m=8,table=near"},
-    {"1", "strategy=simt,table=near"},
-    {"1", "strategy=mma,splits=1"},
+    {HAS_ALIGNED_ROOM, "strategy=simt,tile_m=8,table=aligned"},
+    {"1", "strategy=simt,tile_m=8,table=compact"},
+    {"1", "strategy=simt,table=compact"},
+    {"1", "strategy=mma,split_k=1"},
     {"1", ""},
     {NULL, NULL},
 };
@@ -178,14 +178,16 @@ const kiln_family nf4_gemm_family = {
     .summary = "a matrix times NF4 weights: C[m,n] = A[m,k] * B[k,n]",
     .source = "QLoRA (arXiv:2305.14314)",
     .accuracy =
-        "an element is within (L + 3) * 2^-24 of S, the sum of its products' magnitudes, L = 34 + slices + "
-        "ceil(ceil(k / 256) / slices), from tile_m 16 on 63 + slices + ceil(ceil(k / 64) / slices), plus one "
+        "an element is within (L + 3) * 2^-24 of S, the sum of its products' magnitudes, L = 34 + k_warps + "
+        "ceil(ceil(k / 256) / k_warps), from tile_m 16 on 63 + k_warps + ceil(ceil(k / 64) / k_warps), plus "
+        "one "
         "rounding "
         "to a 16-bit type; with sums in f64 within 2^-24 of itself and (L + 3) * 2^-53 of S; with mma within "
         "u + "
-        "5 * 2^-20 + (L + 3) * 2^-24 of S, plus one rounding, u half an ulp of the type, L = slices + splits "
+        "5 * 2^-20 + (L + 3) * 2^-24 of S, plus one rounding, u half an ulp of the type, L = k_warps + "
+        "split_k "
         "+ "
-        "ceil(ceil(k / 64) / (slices * splits)); where nothing overflows, "
+        "ceil(ceil(k / 64) / (k_warps * split_k)); where nothing overflows, "
         "with "
         "2^-150 * (k + 1 + sum |scale|) more for products and sums that are not normal numbers of f32, and "
         "half of "
@@ -200,8 +202,8 @@ const kiln_family nf4_gemm_family = {
     .refusals = refusals,
     .rules = rules,
     .empty = "m == 0 || n == 0",
-    .block = {"select(" IS_SIMT ", 32 * slices, " MMA_THREADS ")"},
-    .grid = {"select(" IS_SIMT ", " GRID_N ", " TILES_N ")", "ceil_div(m, tile_m)", "splits"},
+    .block = {"select(" IS_SIMT ", 32 * k_warps, " MMA_THREADS ")"},
+    .grid = {"select(" IS_SIMT ", " GRID_N ", " TILES_N ")", "ceil_div(m, tile_m)", "split_k"},
     .shared_bytes = "select(" IS_SIMT ", " SHARED ", " MMA_SHARED ")",
     .dispatch = dispatch,
     .cost = {.bytes_read = "select(a == f32, 4, 2) * m * k + n * (k / 2) + 4 * n * (k / 64)",

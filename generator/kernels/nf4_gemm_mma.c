@@ -1,14 +1,14 @@
-/* NF4 matrix product on the matrix units.
+/* NF4 matrix product on tensor cores.
  *
  * The weights are the first operand of mma, 16 columns of B as its 16 rows, and A the second, eight of its rows as the
  * 8 columns; so what comes out is C transposed, and 1 to 8 rows of A cost the same. A thread block makes tile_m rows
- * by tile_n columns of C. In a wide tile (tile_n from 64) warps have 32 columns beside each other, and `slices` such
- * groups share K; in a narrow one all warps have the same columns and share K. Warp s takes every slices-th block of
- * 64, and the warps' sums are added in their order. `splits` thread blocks share K in turn.
+ * by tile_n columns of C. In a wide tile (tile_n from 64) warps have 32 columns beside each other, and `k_warps` such
+ * groups share K; in a narrow one all warps have the same columns and share K. Warp s takes every k_warps-th block of
+ * 64, and the warps' sums are added in their order. `split_k` thread blocks share K in turn.
  *
  * ORDER ALONG K. It is free as long as both operands agree. In a block of 64, lane (g, t) takes the 16 codes from 16*t
  * on of columns g and g + 8, 8 bytes of each, and the same 16 elements of row g of A, 32 bytes. Each byte becomes one
- * register of an operand: prmt for the byte, mad for the address (not in a window), one load from the table, for two
+ * register of an operand: prmt for the byte, mad for the address (not with an aligned table), one load from the table, for two
  * weights. Four lanes read a whole sector of codes, a row of A in shared memory is 16 bytes longer than its elements,
  * and nothing is repacked.
  *
@@ -23,7 +23,7 @@
  * places, stages - 1 ahead: in a wide tile a block of 64 per slice, in a narrow one what a whole iteration takes. One
  * row of A is read once per thread block.
  *
- * INSTRUCTIONS per weight in the loop, tile_m 1, tile_n 32: 1.5 for decoding (1.0 with the table in a window), 0.125
+ * INSTRUCTIONS per weight in the loop, tile_m 1, tile_n 32: 1.5 for decoding (1.0 with an aligned table), 0.125
  * for mma, 0.125 for scales, 0.06 for codes, 0.03 for A, the rest for what exists, copies and the loop: 2.00 (1.50).
  * Below sm_80 a product takes half as much of K: 0.125 more. With tile_m 64, beside products, 1 for scales: 3.2 (2.7).
  */
@@ -75,7 +75,7 @@ static void load_into(mma_gemm *g, uint32_t count, ptx_val to[], ptx_val from, i
 /* Of this warp's block `ahead`, counted from the iteration's first. */
 static void load_codes(mma_gemm *g, uint32_t ahead)
 {
-    uint32_t words = ahead * g->slices * MMA_BLOCK_K / 8;
+    uint32_t words = ahead * g->k_warps * MMA_BLOCK_K / 8;
     for (uint32_t i = 0; i < 2 * g->groups; i++)
         load_into(g, 2, g->codes[ahead % g->depth][i / 2][i % 2],
                   ptx_at_const(g->f, g->codes_at[i / 2][i % 2], words), PTX_NC | PTX_NO_ALLOCATE);
@@ -101,7 +101,7 @@ static void load_ahead(mma_gemm *g, ptx_val done, uint32_t block)
 static void read_a(mma_gemm *g, uint32_t block, uint32_t row_tile, ptx_val out[8])
 {
     ptx_fn *f = g->f;
-    uint32_t place = g->is_wide ? block % g->stages * g->a_stage_bytes : block * g->slices * 2 * MMA_BLOCK_K;
+    uint32_t place = g->is_wide ? block % g->stages * g->a_stage_bytes : block * g->k_warps * 2 * MMA_BLOCK_K;
     uint32_t bytes = place + row_tile * MMA_ROWS * g->a_row_bytes;
     for (uint32_t half = 0; half < 2; half++)
         ptx_load_vec(f, 4, &out[4 * half], mma_shared_at(g, PTX_U32, g->a_read, bytes + 16 * half),
@@ -185,7 +185,7 @@ static void read_scales(mma_gemm *g)
 
 static uint32_t turn(const mma_gemm *g)
 {
-    return g->slices * g->depth;
+    return g->k_warps * g->depth;
 }
 
 static void copy_scales_ahead(mma_gemm *g, ptx_val done)
@@ -271,26 +271,26 @@ static void open_shape(mma_gemm *g, const kiln_variant *v)
     g->sm = kiln_target_sm(v);
     g->tile_m = kiln_int(v, "tile_m");
     g->tile_n = kiln_int(v, "tile_n");
-    g->slices = kiln_int(v, "slices");
+    g->k_warps = kiln_int(v, "k_warps");
     g->stages = kiln_int(v, "stages");
-    g->splits = kiln_int(v, "splits");
+    g->split_k = kiln_int(v, "split_k");
     g->groups = g->tile_n == 16 ? 1 : 2;
     g->row_tiles = g->tile_m < MMA_ROWS ? 1 : g->tile_m / MMA_ROWS;
     g->column_warps = g->tile_n / (MMA_COLUMNS * g->groups);
-    g->threads = MMA_WARP_LANES * g->column_warps * g->slices;
+    g->threads = MMA_WARP_LANES * g->column_warps * g->k_warps;
     g->is_wide = g->column_warps > 1;
-    g->chunk = g->tile_n == 128 && kiln_is(v, "table", "near") ? 16 : 32;
+    g->chunk = g->tile_n == 128 && kiln_is(v, "table", "compact") ? 16 : 32;
     g->depth = g->is_wide ? (g->tile_m <= 16 ? 4 : 2) : (g->tile_m <= 4 ? 4 : 2);
     g->stage_blocks = g->is_wide ? 1 : g->depth;
     g->scale_row_bytes = 4 * (2 * g->chunk + MMA_PAD_WORDS);
     g->scale_copies = g->tile_n * g->chunk / g->threads;
-    g->a_row_bytes = g->slices * g->stage_blocks * MMA_BLOCK_K * 2 + MMA_PAD_BYTES;
+    g->a_row_bytes = g->k_warps * g->stage_blocks * MMA_BLOCK_K * 2 + MMA_PAD_BYTES;
     g->a_stage_bytes = g->tile_m * g->a_row_bytes;
-    g->a_copies = g->tile_m * g->slices * g->stage_blocks * (MMA_BLOCK_K / 8) / g->threads;
+    g->a_copies = g->tile_m * g->k_warps * g->stage_blocks * (MMA_BLOCK_K / 8) / g->threads;
     g->pairs = (nf4_pairs){.f = g->f,
                            .type = g->type,
                            .is_high_first = kiln_is(v, "nibbles", "high"),
-                           .in_window = kiln_is(v, "table", "window")};
+                           .is_aligned = kiln_is(v, "table", "aligned")};
 }
 
 static void open_arguments(mma_gemm *g)
@@ -300,9 +300,9 @@ static void open_arguments(mma_gemm *g)
     g->packed = ptx_param_ptr(f, PTX_U8, "packed");
     g->scale = ptx_param_ptr(f, PTX_F32, "scale");
     g->out = ptx_param_ptr(f, g->type, "out");
-    if (g->splits > 1) {
+    if (g->split_k > 1) {
         g->workspace = ptx_param_ptr(f, PTX_F32, "workspace");
-        g->arrivals = ptx_param_ptr(f, PTX_U32, "arrivals");
+        g->tile_counters = ptx_param_ptr(f, PTX_U32, "tile_counters");
     }
     g->m = ptx_param(f, PTX_U32, "m");
     g->n = ptx_param(f, PTX_U32, "n");
@@ -315,9 +315,10 @@ static void place_part(mma_gemm *g)
     ptx_fn *f = g->f;
     ptx_val blocks = ptx_shr(f, g->k, ptx_u32(6));
     g->first_block = ptx_u32(0);
-    if (g->splits > 1) {
+    if (g->split_k > 1) {
         ptx_val part = ptx_ctaid_z(f);
-        ptx_val each = ptx_div(f, blocks, ptx_u32(g->splits)), more = ptx_rem(f, blocks, ptx_u32(g->splits));
+        ptx_val each = ptx_div(f, blocks, ptx_u32(g->split_k)),
+                more = ptx_rem(f, blocks, ptx_u32(g->split_k));
         g->first_block = ptx_mad(f, part, each, ptx_min(f, part, more));
         ptx_val longer = ptx_select(f, ptx_lt(f, part, more), ptx_u32(1), ptx_u32(0));
         blocks = ptx_add(f, each, longer);
@@ -339,10 +340,10 @@ static void place_warp(mma_gemm *g)
     g->first_column = ptx_mul(f, ptx_ctaid_x(f), ptx_u32(g->tile_n));
     ptx_val end = ptx_sub(f, g->block_count, ptx_as(f, PTX_S32, g->slice));
     for (uint32_t ahead = 0; ahead < 2 * g->depth; ahead++)
-        g->end[ahead] = ptx_sub(f, end, ptx_s32((int32_t)(ahead * g->slices)));
+        g->end[ahead] = ptx_sub(f, end, ptx_s32((int32_t)(ahead * g->k_warps)));
 }
 
-/* The table, then scales, then stages of A. In a window the table begins `reserved` bytes after a multiple of 64 KB, the one
+/* The table, then scales, then stages of A. An aligned table begins `reserved` bytes after a multiple of 64 KB, the one
  * that is nearest to the start of shared memory: this is 0 as long as no more than that lies before it, 1 KB of the
  * system's and what split_add has. */
 static void place_shared(mma_gemm *g)
@@ -351,11 +352,12 @@ static void place_shared(mma_gemm *g)
     uint32_t table_bytes = NF4_PAIRS_BYTES;
     g->shared = ptx_address(f, ptx_shared_dynamic(f, PTX_F32));
     g->pairs.start = g->shared;
-    if (g->pairs.in_window) {
-        const uint32_t window = NF4_PAIRS_WINDOW_BYTES, reserved = 1024 + (g->splits > 1 ? 16 : 0);
+    if (g->pairs.is_aligned) {
+        const uint32_t alignment = NF4_PAIRS_ALIGNED_BYTES, reserved = 1024 + (g->split_k > 1 ? 16 : 0);
         g->pairs.skipped = reserved;
-        g->pairs.start = ptx_and(f, ptx_add(f, g->shared, ptx_u32(window - 1 - reserved)), ptx_u32(-window));
-        table_bytes = window + reserved;
+        g->pairs.start =
+            ptx_and(f, ptx_add(f, g->shared, ptx_u32(alignment - 1 - reserved)), ptx_u32(-alignment));
+        table_bytes = alignment + reserved;
     }
     g->scales = ptx_add(f, g->shared, ptx_u32(table_bytes));
     ptx_val column = ptx_mad(f, g->column_warp, ptx_u32(MMA_COLUMNS * g->groups), g->g);
@@ -386,10 +388,10 @@ static void clear_sums(mma_gemm *g)
 static uint32_t blocks_per_multiprocessor(const mma_gemm *g)
 {
     enum { ALL_REGISTERS = 65536 };
-    uint32_t registers = g->tile_m == 64                    ? 255
-                         : g->is_wide                       ? 204
-                         : g->groups == 1 && g->splits == 1 ? 85
-                                                            : 128;
+    uint32_t registers = g->tile_m == 64                     ? 255
+                         : g->is_wide                        ? 204
+                         : g->groups == 1 && g->split_k == 1 ? 85
+                                                             : 128;
     uint32_t blocks = ALL_REGISTERS / (g->threads * registers);
     return blocks < 1 ? 1 : blocks;
 }

@@ -17,13 +17,13 @@ enum {
     MMA_MOST_ROW_TILES = 16,
     MMA_MOST_DEPTH = 4,
     MMA_MOST_COPIES = 16, /* per thread and stage */
-    MMA_MOST_SUMS = 64    /* per thread, of those of all slices */
+    MMA_MOST_SUMS = 64    /* per thread, of those of all k_warps together */
 };
 
 typedef struct mma_gemm {
     ptx_fn *f;
     ptx_type type; /* of A and C */
-    uint32_t sm, tile_m, tile_n, slices, stages, splits;
+    uint32_t sm, tile_m, tile_n, k_warps, stages, split_k;
     uint32_t groups, row_tiles, column_warps, threads;
     bool is_wide;          /* warps have columns beside each other */
     uint32_t depth;        /* blocks of 64 whose codes a warp has on the way; one iteration */
@@ -32,7 +32,7 @@ typedef struct mma_gemm {
     uint32_t scale_row_bytes, a_row_bytes, a_stage_bytes, scale_copies, a_copies;
 
     nf4_pairs pairs;
-    ptx_val in, packed, scale, out, workspace, arrivals, m, n, k; /* arguments */
+    ptx_val in, packed, scale, out, workspace, tile_counters, m, n, k; /* arguments */
     ptx_val tid, lane, g, t, slice, column_warp;
     ptx_val first_row, first_column;  /* of the tile */
     ptx_val shared, scales, a_stages; /* addresses in shared memory */
@@ -67,7 +67,7 @@ bool mma_takes_turns(
 void mma_copies_commit(mma_gemm *g);
 void mma_copies_wait(mma_gemm *g, uint32_t pending);
 
-/* The sums of all slices and parts, into C. */
+/* The sums of all warps and parts, into C. */
 void mma_store_tile(mma_gemm *g);
 
 ptx_val mma_shared_at(const mma_gemm *g, ptx_type type, ptx_val address, uint32_t bytes);

@@ -17,7 +17,7 @@ static uint32_t scale_step(const mma_gemm *g)
 static void place_scale_copies(mma_gemm *g)
 {
     ptx_fn *f = g->f;
-    uint32_t turn = g->slices * g->depth, step = scale_step(g);
+    uint32_t turn = g->k_warps * g->depth, step = scale_step(g);
     ptx_val block = ptx_and(f, g->tid, ptx_u32(g->chunk - 1)), row = ptx_div(f, g->tid, ptx_u32(g->chunk));
     ptx_val column = mma_clamp(f, ptx_add(f, row, g->first_column), g->n),
             at = ptx_add(f, block, g->first_block);
@@ -28,8 +28,8 @@ static void place_scale_copies(mma_gemm *g)
     g->columns_left = ptx_sub(f, ptx_sub(f, g->n, ptx_u32(1)), column);
     for (uint32_t i = 1; !g->is_wide && i < g->scale_copies; i++)
         g->column_of[i] = ptx_min(f, g->columns_left, ptx_u32(i * step));
-    ptx_val slice = ptx_and(f, block, ptx_u32(g->slices - 1));
-    ptx_val later = ptx_div(f, ptx_and(f, block, ptx_u32(turn - 1)), ptx_u32(g->slices));
+    ptx_val slice = ptx_and(f, block, ptx_u32(g->k_warps - 1));
+    ptx_val later = ptx_div(f, ptx_and(f, block, ptx_u32(turn - 1)), ptx_u32(g->k_warps));
     ptx_val whole = ptx_and(f, block, ptx_u32(~(turn - 1)));
     ptx_val place = ptx_add(f, ptx_mad(f, slice, ptx_u32(g->depth), later), whole);
     ptx_val to = ptx_mad(f, row, ptx_u32(g->scale_row_bytes), g->scales);
@@ -42,7 +42,7 @@ static void place_scale_copies(mma_gemm *g)
 
 static uint32_t a_row_units(const mma_gemm *g)
 {
-    return g->slices * g->stage_blocks * MMA_BLOCK_K / A_UNIT;
+    return g->k_warps * g->stage_blocks * MMA_BLOCK_K / A_UNIT;
 }
 
 /* Neighbouring threads copy neighbouring 16 bytes of a row. A thread's rows are as far apart as the threads reach. */
@@ -67,7 +67,7 @@ static void place_a_copies(mma_gemm *g)
     ptx_val block = ptx_div(f, unit, ptx_u32(MMA_BLOCK_K / A_UNIT));
     ptx_val end = ptx_sub(f, g->block_count, ptx_as(f, PTX_S32, block));
     for (uint32_t ahead = 0; ahead < g->depth + g->stage_blocks * (g->stages - 1); ahead += g->stage_blocks)
-        g->a_end[ahead] = ptx_sub(f, end, ptx_s32((int32_t)(ahead * g->slices)));
+        g->a_end[ahead] = ptx_sub(f, end, ptx_s32((int32_t)(ahead * g->k_warps)));
 }
 
 void mma_place_copies(mma_gemm *g)
@@ -152,13 +152,13 @@ static void load_row(mma_gemm *g, ptx_val from, uint32_t i, ptx_val raw[4])
     }
 }
 
-/* A's elements of the slices' blocks number `ahead` from the iteration's first; zeros for rows that are not there. */
+/* A's elements of the warps' blocks number `ahead` from the iteration's first; zeros for rows that are not there. */
 static void copy_rows(mma_gemm *g, uint32_t ahead)
 {
     ptx_fn *f = g->f;
     uint32_t step = g->threads / a_row_units(g),
              stage = g->is_wide ? ahead % g->stages * g->a_stage_bytes : 0;
-    ptx_val raw[MMA_MOST_COPIES][4], from = ptx_at_const(f, g->a_from, 2 * ahead * g->slices * MMA_BLOCK_K);
+    ptx_val raw[MMA_MOST_COPIES][4], from = ptx_at_const(f, g->a_from, 2 * ahead * g->k_warps * MMA_BLOCK_K);
     for (uint32_t i = 0; i < g->a_copies; i++) {
         ptx_val to = mma_shared_at(g, PTX_U32, g->a_to, stage + i * step * g->a_row_bytes);
         if (i > 0)
@@ -183,12 +183,12 @@ void mma_copy_a(mma_gemm *g, ptx_val done, uint32_t ahead)
 
 void mma_step_copies(mma_gemm *g)
 {
-    ptx_set(g->f, g->a_from, ptx_at_const(g->f, g->a_from, 2 * g->slices * g->depth * MMA_BLOCK_K));
+    ptx_set(g->f, g->a_from, ptx_at_const(g->f, g->a_from, 2 * g->k_warps * g->depth * MMA_BLOCK_K));
 }
 
 bool mma_takes_turns(const mma_gemm *g)
 {
-    return g->slices * g->depth == g->chunk;
+    return g->k_warps * g->depth == g->chunk;
 }
 
 void mma_copy_first(mma_gemm *g)
@@ -243,13 +243,13 @@ static void store_sums(mma_gemm *g)
     }
 }
 
-/* This thread's i-th element of the tile: the sum over the slices, in their order. */
+/* This thread's i-th element of the tile: the sum over the warps, in their order. */
 static ptx_val add_slices(mma_gemm *g, ptx_val from, uint32_t i)
 {
     ptx_fn *f = g->f;
     uint32_t row_bytes = sums_row_bytes(g), bytes = i * (g->threads / g->tile_n) * row_bytes;
     ptx_val sum = ptx_load(f, mma_shared_at(g, PTX_F32, from, bytes));
-    for (uint32_t s = 1; s < g->slices; s++) {
+    for (uint32_t s = 1; s < g->k_warps; s++) {
         ptx_val next =
             ptx_load(f, mma_shared_at(g, PTX_F32, from, bytes + s * g->row_tiles * MMA_ROWS * row_bytes));
         sum = ptx_add(f, sum, next);
@@ -263,11 +263,11 @@ static ptx_val add_splits(mma_gemm *g, ptx_val sums[], uint32_t count, uint32_t 
     ptx_val column_tiles = ptx_nctaid_x(f), row_tile = ptx_ctaid_y(f), column_tile = ptx_ctaid_x(f);
     split s = {.f = f,
                .type = PTX_F32,
-               .parts = g->splits,
+               .parts = g->split_k,
                .threads = threads,
                .block_threads = g->threads,
                .workspace = g->workspace,
-               .arrivals = g->arrivals,
+               .tile_counters = g->tile_counters,
                .tile = ptx_mad(f, row_tile, column_tiles, column_tile),
                .part = ptx_ctaid_z(f),
                .tid = g->tid};
@@ -319,7 +319,7 @@ void mma_store_tile(mma_gemm *g)
         for (uint32_t i = 0; i < count; i++)
             ptx_set(f, sums[i], add_slices(g, from, i));
     }
-    if (g->splits > 1)
+    if (g->split_k > 1)
         may = ptx_and(f, may, add_splits(g, sums, count, threads));
     store_column(g, ptx_add(f, row, g->first_row), column, may, sums, count, pass_rows);
 }

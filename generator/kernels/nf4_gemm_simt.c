@@ -1,13 +1,13 @@
-/* NF4 matrix product on the units for single numbers, for a few rows.
+/* NF4 matrix product on CUDA cores, for a few rows.
  *
  * Thread blocks stay, and make tiles of C, tile_m rows by tile_n columns, one after the other. A block's warps
- * share the tile and split K: warp s takes every slices-th 256, and the warps' sums are added in their order.
+ * share the tile and split K: warp s takes every k_warps-th 256, and the warps' sums are added in their order.
  * Eight lanes look after a column; the four such groups of a warp have every fourth column each. Of 256 along K a
  * lane takes 32 codes of a column, 16 bytes, and the eight of them 128 bytes in a row: every byte of the weights
  * is read once per tile_m rows.
  *
  * DECODING. A table in shared memory holds the two values of each byte; see nf4_pairs.h. `table` says which one:
- * near takes 32 KB and two instructions for each address; window takes 65 KB and one.
+ * compact takes 32 KB and two instructions for each address; aligned takes 65 KB and one.
  *
  * SCALES of 8192 along K are brought to shared memory at once, for in a smaller piece of a column, which may begin
  * in the middle of a sector, the sectors at its ends would weigh. A lane reads the scale of its block of 64 there.
@@ -105,7 +105,7 @@ static void multiply(gemm *g)
         ptx_val until = ptx_min(f, ptx_add(f, from, ptx_u32(SCALES * BLOCK_K)), g->k);
         ptx_val start = ptx_mad(f, g->slice, ptx_u32(STRETCH), from);
         ptx_val scales = ptx_sub(f, g->scales_from, ptx_shl(f, first, ptx_u32(2)));
-        PTX_FOR (f, k, start, until, ptx_u32(g->slices * STRETCH)) {
+        PTX_FOR (f, k, start, until, ptx_u32(g->k_warps * STRETCH)) {
             ptx_val at = ptx_shr(f, k, ptx_u32(4));
             multiply_stretch(g, k, ptx_add(f, scales, at));
         }
@@ -153,7 +153,7 @@ static void add_slices(gemm *g, ptx_val number, ptx_val first_row)
     ptx_val from = ptx_mad(f, number, ptx_u32(wide_bytes(g)), g->stages);
     uint32_t stage_bytes = g->rows * g->stage_row_bytes;
     ptx_val sum = ptx_load(f, shared_at(g, from, 0));
-    for (uint32_t s = 1; s < g->slices; s++) {
+    for (uint32_t s = 1; s < g->k_warps; s++) {
         ptx_val next = ptx_load(f, shared_at(g, from, s * stage_bytes));
         sum = ptx_add(f, sum, next);
     }
@@ -169,7 +169,7 @@ static void add_slices(gemm *g, ptx_val number, ptx_val first_row)
 static void store_tile(gemm *g, ptx_val tid, ptx_val first_row)
 {
     ptx_fn *f = g->f;
-    uint32_t threads = g->slices * WARP_LANES, count = g->rows * g->tile_n;
+    uint32_t threads = g->k_warps * WARP_LANES, count = g->rows * g->tile_n;
     ptx_barrier(f);
     if (count < threads) {
         PTX_IF (f, ptx_lt(f, tid, ptx_u32(count))) {
@@ -189,11 +189,11 @@ static gemm open_gemm(ptx_fn *f, const kiln_variant *v)
     g.rows = kiln_int(v, "tile_m");
     g.tile_n = kiln_int(v, "tile_n");
     g.columns = g.tile_n / (WARP_LANES / COLUMN_LANES);
-    g.slices = kiln_int(v, "slices");
+    g.k_warps = kiln_int(v, "k_warps");
     g.pairs = (nf4_pairs){.f = f,
                           .type = g.wide,
                           .is_high_first = kiln_is(v, "nibbles", "high"),
-                          .in_window = kiln_is(v, "table", "window")};
+                          .is_aligned = kiln_is(v, "table", "aligned")};
     g.vector = g.type == PTX_F32 ? 4 : 8;
     g.depth = g.rows == 1 ? 32 : g.rows == 2 || g.vector == 8 ? 16 : 8;
     g.pieces = g.depth / g.vector;
@@ -210,7 +210,7 @@ static gemm open_gemm(ptx_fn *f, const kiln_variant *v)
     return g;
 }
 
-/* The table, then a stage for each warp, then scales. In a window the table begins RESERVED_BYTES after a multiple
+/* The table, then a stage for each warp, then scales. An aligned table begins RESERVED_BYTES after a multiple
  * of 64 KB, the one that is nearest to the start of shared memory: this is 0 as long as no more than that is
  * reserved. */
 static void place_shared(gemm *g)
@@ -219,16 +219,16 @@ static void place_shared(gemm *g)
     ptx_val start = ptx_address(f, ptx_shared_dynamic(f, g->wide));
     uint32_t table_bytes = NF4_PAIRS_BYTES, stage_bytes = g->rows * g->stage_row_bytes;
     g->pairs.start = start;
-    if (g->pairs.in_window) {
-        const uint32_t window = NF4_PAIRS_WINDOW_BYTES;
+    if (g->pairs.is_aligned) {
+        const uint32_t alignment = NF4_PAIRS_ALIGNED_BYTES;
         g->pairs.skipped = RESERVED_BYTES;
         g->pairs.start =
-            ptx_and(f, ptx_add(f, start, ptx_u32(window - 1 - RESERVED_BYTES)), ptx_u32(-window));
-        table_bytes = window + RESERVED_BYTES;
+            ptx_and(f, ptx_add(f, start, ptx_u32(alignment - 1 - RESERVED_BYTES)), ptx_u32(-alignment));
+        table_bytes = alignment + RESERVED_BYTES;
     }
     g->stages = ptx_add(f, start, ptx_u32(table_bytes));
     g->stage = ptx_mad(f, g->slice, ptx_u32(stage_bytes), g->stages);
-    ptx_val scales = ptx_add(f, g->stages, ptx_u32(g->slices * stage_bytes));
+    ptx_val scales = ptx_add(f, g->stages, ptx_u32(g->k_warps * stage_bytes));
     g->scales_to = ptx_mad(f, g->slice, ptx_u32(4 * SCALES_STRIDE), scales);
     ptx_val mine = ptx_mad(f, g->group, ptx_u32(4 * SCALES_STRIDE), scales);
     g->scales_from = ptx_mad(f, ptx_shr(f, g->member, ptx_u32(1)), ptx_u32(4), mine);
@@ -265,11 +265,11 @@ static uint32_t blocks_per_multiprocessor(const gemm *g)
 {
     enum { ALL_REGISTERS = 65536, MOST_BLOCKS = 16 };
     uint32_t sums = 2 * g->rows * g->columns * wide_bytes(g) / 4;
-    uint32_t few = g->slices == 4 ? 96 : 85, many = g->sm < 80 ? 255 : 168;
+    uint32_t few = g->k_warps == 4 ? 96 : 85, many = g->sm < 80 ? 255 : 168;
     uint32_t held = sums + g->tile_n; /* codes too */
     uint32_t registers = sums <= 8 ? few : held <= 48 ? 128 : held <= 80 ? many : 255;
-    uint32_t blocks = ALL_REGISTERS / (g->slices * WARP_LANES * registers);
-    bool is_tight = g->rows == 8 || (g->tile_n == 32 && !g->pairs.in_window);
+    uint32_t blocks = ALL_REGISTERS / (g->k_warps * WARP_LANES * registers);
+    bool is_tight = g->rows == 8 || (g->tile_n == 32 && !g->pairs.is_aligned);
     if (g->sm >= 110 && is_tight && blocks > 1) /* there ptxas wants up to four registers more */
         blocks--;
     return blocks < 1 ? 1 : blocks > MOST_BLOCKS ? MOST_BLOCKS : blocks;
@@ -283,7 +283,7 @@ void nf4_gemm_emit_simt(ptx_fn *f, const kiln_variant *v)
     ptx_val first_row = ptx_mul(f, ptx_ctaid_y(f), ptx_u32(g.rows));
     place_warp(&g);
     place_shared(&g);
-    nf4_pairs_fill(&g.pairs, tid, g.slices * WARP_LANES, g.lane);
+    nf4_pairs_fill(&g.pairs, tid, g.k_warps * WARP_LANES, g.lane);
     simt_place_stage(&g, first_row);
     ptx_val first = ptx_mul(f, ptx_ctaid_x(f), ptx_u32(g.tile_n));
     ptx_val step = ptx_mul(f, ptx_nctaid_x(f), ptx_u32(g.tile_n));

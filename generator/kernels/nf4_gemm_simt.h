@@ -27,8 +27,8 @@ enum {
 /* A variant while it is emitted. */
 typedef struct gemm {
     ptx_fn *f;
-    ptx_type type, wide;                        /* of A and C; of arithmetic */
-    uint32_t sm, rows, columns, tile_n, slices; /* columns: of a lane */
+    ptx_type type, wide;                         /* of A and C; of arithmetic */
+    uint32_t sm, rows, columns, tile_n, k_warps; /* columns: of a lane */
     uint32_t depth, stage_row_bytes;
     uint32_t vector, pieces, loads; /* elements of A in a load; loads in a lane's share; loads per lane */
 

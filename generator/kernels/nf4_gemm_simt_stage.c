@@ -136,20 +136,20 @@ static void copy_aligned_scales(gemm *g, const ptx_val at[], const ptx_val to[],
     }
 }
 
-/* A warp takes every slices-th column. */
+/* A warp takes every k_warps-th column. */
 void simt_stage_scales(gemm *g, ptx_val first)
 {
     ptx_fn *f = g->f;
     ptx_val at[MOST_COLUMNS], to[MOST_COLUMNS];
-    uint32_t columns = g->tile_n / g->slices;
+    uint32_t columns = g->tile_n / g->k_warps;
     ptx_val count = ptx_min(f, ptx_sub(f, g->blocks, first), ptx_u32(SCALES));
     ptx_val mine = ptx_add(f, g->tile, g->slice);
     for (uint32_t i = 0; i < columns; i++) {
-        ptx_val column = clamp(f, ptx_add(f, mine, ptx_u32(i * g->slices)), g->n);
+        ptx_val column = clamp(f, ptx_add(f, mine, ptx_u32(i * g->k_warps)), g->n);
         ptx_val line = ptx_at(f, g->scale, ptx_mul_wide(f, column, g->blocks));
         at[i] = ptx_at(f, line, first);
-        to[i] =
-            ptx_at_const(f, ptx_pointer(f, PTX_SHARED, PTX_F32, g->scales_to), i * g->slices * SCALES_STRIDE);
+        to[i] = ptx_at_const(f, ptx_pointer(f, PTX_SHARED, PTX_F32, g->scales_to),
+                             i * g->k_warps * SCALES_STRIDE);
     }
     PTX_IF (f, g->has_aligned_scales) {
         copy_aligned_scales(g, at, to, columns, count);

@@ -28,19 +28,19 @@ static const kiln_param params[] = {
      .summary = "low: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the other way round"},
     {.name = "strategy", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "simt mma",
      .default_value = "simt",
-     .summary = "simt: units for single numbers; mma: matrix units, of 16-bit A; bf16 from sm_80"},
+     .summary = "simt: CUDA cores; mma: tensor cores, of 16-bit A; bf16 from sm_80"},
     {.name = "tile_m", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 2 4 8 16 32 64",
      .default_value = "1",
      .summary = "rows of C per thread block, which reads the weights once; up to 8 with simt, from 8 with mma"},
-    {.name = "warps", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "4 8 16", .default_value = "8",
+    {.name = "k_warps", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "4 8 16", .default_value = "8",
      .summary = "per thread block; with simt they share n, with mma k, and are 8"},
-    {.name = "splits", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 2 4 8 16 32", .default_value = "1",
+    {.name = "split_k", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 2 4 8 16 32", .default_value = "1",
      .summary = "thread blocks that share n; more than one take a workspace"},
     {.name = "vector", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 8", .default_value = "1",
      .summary = "elements of A in a load of mma's; 8 where n is a multiple of 8"},
-    {.name = "table", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "near window",
-     .default_value = "near",
-     .summary = "of decoded bytes; window: an instruction less per two weights, for 66 KB of shared memory"},
+    {.name = "table", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "compact aligned",
+     .default_value = "compact",
+     .summary = "of decoded bytes; aligned: an instruction less per two weights, for 66 KB of shared memory"},
     {.name = "scales", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "any normal",
      .default_value = "any",
      .summary = "mma of f16: any: products in tf32, sm_80; normal: in f16, where the caller sets normal_scales"},
@@ -48,21 +48,21 @@ static const kiln_param params[] = {
 };
 
 #define TILES     "ceil_div(m, tile_m) * ceil_div(k, 512)"
-#define WORKSPACE TILES " * splits * tile_m * 512"
+#define WORKSPACE TILES " * split_k * tile_m * 512"
 
 static const kiln_arg args[] = {
     {"in", KILN_ARG_IN, "$a", "m, n", 16, NULL, "A, row by row"},
     {"packed", KILN_ARG_IN, "u8", "n, k / 2", 16, NULL, "two codes per byte, along K; column after column"},
     {"scale", KILN_ARG_IN, "f32", "n, k / 64", 4, NULL, "of each 64 along K of a column"},
     {"out", KILN_ARG_OUT, "$a", "m, k", 16, NULL, "C, row by row"},
-    {"workspace", KILN_ARG_SCRATCH, "$acc", "workspace_size", 16, "splits != 1",
-     "sums of parts of n; workspace and arrivals belong to one launch at a time"},
-    {"arrivals", KILN_ARG_INOUT, "u32", "workspace_size / 512", 4, "splits != 1",
+    {"workspace", KILN_ARG_SCRATCH, "$acc", "workspace_size", 16, "split_k != 1",
+     "sums of parts of n; workspace and tile_counters belong to one launch at a time"},
+    {"tile_counters", KILN_ARG_INOUT, "u32", "workspace_size / 512", 4, "split_k != 1",
      "all 0 before a launch, else C is wrong, and again after it; one launch at a time"},
     {"m", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of A and C"},
     {"n", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns of A; what the product sums over"},
     {"k", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns of C"},
-    {"workspace_size", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "numbers that workspace holds; arrivals has one for each "
+    {"workspace_size", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "numbers that workspace holds; tile_counters has one for each "
                                                              "512 of them; 0: there are neither, and n is not split. "
                                                              "32 * (m + 32) * (k + 512) are enough for any tiles"},
     {"normal_scales", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "1: every scale is 0 or a normal number of f16, 2^-14 to 65504, so "
@@ -76,7 +76,7 @@ static const kiln_rule rules[] = {
     {"n <= 2147483648", "n must be at most 2^31"},
     {"k <= 2147483648", "k must be at most 2^31"},
     {"vector == 1 || n % 8 == 0", "n must be a multiple of 8"},
-    {"splits == 1 || workspace_size >= " WORKSPACE, "workspace_size must be at least " WORKSPACE},
+    {"split_k == 1 || workspace_size >= " WORKSPACE, "workspace_size must be at least " WORKSPACE},
     {"normal_scales <= 1", "normal_scales must be 0 or 1"},
     {"scales == any || normal_scales == 1", "normal_scales must be 1"},
     {NULL, NULL},
@@ -85,10 +85,10 @@ static const kiln_rule rules[] = {
 #define IS_TF32    "(a == f16 && strategy == mma && scales == any)"
 #define WIDE_BYTES "select(acc == f64, 8, 4)"
 #define LANE_K     "select(tile_m * " WIDE_BYTES " <= 16, 32, 16)"
-#define SLICES     "(warps * " LANE_K " / 16)"
+#define SLICES     "(k_warps * " LANE_K " / 16)"
 /* Of sums of a row: 16 bytes for every four or two, and some between them. */
 #define SLICE      "select(acc == f32, 2176, select(tile_m > 2, 4224, 4352))"
-#define TABLE      "select(table == window, 67584, 32768)"
+#define TABLE      "select(table == aligned, 67584, 32768)"
 #define STAGES     "2 * (9344 + 96 * tile_m)"
 #define SHARED     "select(strategy == mma, " TABLE " + " STAGES ", max(" TABLE ", " SLICES " * " SLICE "))"
 
@@ -96,61 +96,61 @@ static const kiln_rule refusals[] = {
     {"acc == f32 || a == f32", "sums in f64 are for A in f32"},
     {"strategy == simt || a != f32", "mma is for A in f16 or bf16"},
     {"strategy == simt || tile_m >= 8", "mma is for tile_m from 8 on"},
-    {"strategy == simt || warps == 8", "mma is for 8 warps"},
-    {"strategy == simt || tile_m <= 32 || splits == 1", "parts of n are for tile_m up to 32: registers"},
+    {"strategy == simt || k_warps == 8", "strategy mma takes k_warps 8"},
+    {"strategy == simt || tile_m <= 32 || split_k == 1", "parts of n are for tile_m up to 32: registers"},
     {"strategy == mma || tile_m <= 8", "simt is for tile_m up to 8: registers"},
     {"strategy == mma || vector == 1", "vector is for mma"},
     {"scales == any || (strategy == mma && a == f16)", "scales normal is for mma of A in f16"},
-    {SHARED " <= select(table == window, 101376, 65536)",
-     "warps need more shared memory than every device has (64 KB, those with a window 99 KB)"},
+    {SHARED " <= select(table == aligned, 101376, 65536)",
+     "k_warps need more shared memory than every device has (64 KB, those with an aligned table 99 KB)"},
     {"acc == f32 || tile_m <= 4", "sums in f64 are for tile_m up to 4: registers"},
-    {"strategy == mma || (warps * tile_m * " LANE_K " * " WIDE_BYTES " <= 4096 && (tile_m == 1 || warps <= 8))",
-     "tile_m and warps need more registers than there are"},
+    {"strategy == mma || (k_warps * tile_m * " LANE_K " * " WIDE_BYTES " <= 4096 && (tile_m == 1 || k_warps <= 8))",
+     "tile_m and k_warps need more registers than there are"},
     {NULL, NULL},
 };
 
 /* Thread instructions, counted: 16 columns; a thread block's table, places, sums of its warps, stores; what parts take
  * more and less. Within 1.5 %; a ragged tile and the last columns count as full. */
 #define IS_F64   "(acc == f64)"
-#define ELEMENTS "(16 / warps)"
+#define ELEMENTS "(16 / k_warps)"
 #define TURN                                                                                                           \
-    "(6 + " IS_F64 " + tile_m * (2 + " IS_F64 ") + " LANE_K " / 2 * (3 - (table == window) + 2 * tile_m))"
+    "(6 + " IS_F64 " + tile_m * (2 + " IS_F64 ") + " LANE_K " / 2 * (3 - (table == aligned) + 2 * tile_m))"
 #define CHUNK    "(256 / " LANE_K " * " TURN " + 6 + ceil_div(tile_m, 2) * (3 + (a != f32)))"
 #define OF_ROW                                                                                                         \
     "(" LANE_K " * (16 + " WIDE_BYTES ") / 16 + 20 + (a != f32 || acc == f64) * " ELEMENTS                             \
     " + " ELEMENTS " * (2 * " SLICES " + 4))"
-#define FIXED    "(128 / warps + 57 + 12 * (warps == 4) + 3 * (table == window) + tile_m * " OF_ROW ")"
+#define FIXED    "(128 / k_warps + 57 + 12 * (k_warps == 4) + 3 * (table == aligned) + tile_m * " OF_ROW ")"
 #define SIMT_INSTRUCTIONS                                                                                              \
-    "32 * (" TILES ") * (ceil_div(n, 16) * " CHUNK " + warps * (splits * (" FIXED " + 25 * (splits > 1))"              \
-    " - 6 * " ELEMENTS " * tile_m * (splits - 1)))"
+    "32 * (" TILES ") * (ceil_div(n, 16) * " CHUNK " + k_warps * (split_k * (" FIXED " + 25 * (split_k > 1))"              \
+    " - 6 * " ELEMENTS " * tile_m * (split_k - 1)))"
 
 /* The same of mma: 32 columns; a thread block's table, places and stores; 1024 columns whose sums join a total. Below
  * sm_80 an mma takes half of the columns and narrowing more; bf16 scales A, not the weights; tf32 widens both. */
 #define MMA_CHUNK                                                                                                      \
-    "(select(vector == 8, 228 + 11 * tile_m / 8, 227 + 14 * tile_m / 8) - 32 * (table == window)"                      \
+    "(select(vector == 8, 228 + 11 * tile_m / 8, 227 + 14 * tile_m / 8) - 32 * (table == aligned)"                      \
     " + (sm < 80) * (2 + tile_m) - select(a == bf16, 64 - tile_m, 0) + select(" IS_TF32 ", (29 + 9 * tile_m) / 2, 0))"
-#define MMA_FOLDS "splits * (ceil_div(n, 32) / (32 * splits)) * (7 + 5 * tile_m)"
+#define MMA_FOLDS "split_k * (ceil_div(n, 32) / (32 * split_k)) * (7 + 5 * tile_m)"
 #define MMA_FIXED                                                                                                      \
-    "(select(vector == 8, 124 + 5 * tile_m, 112 + 47 * tile_m / 8) + 3 * (table == window) + 20 * (splits > 1))"
+    "(select(vector == 8, 124 + 5 * tile_m, 112 + 47 * tile_m / 8) + 3 * (table == aligned) + 20 * (split_k > 1))"
 #define MMA_INSTRUCTIONS                                                                                               \
-    "256 * (" TILES ") * (ceil_div(n, 32) * " MMA_CHUNK " + splits * " MMA_FIXED                                       \
-    " + " MMA_FOLDS " + (splits > 1) * (2 + tile_m) + (sm < 80) * 2 * tile_m)"
+    "256 * (" TILES ") * (ceil_div(n, 32) * " MMA_CHUNK " + split_k * " MMA_FIXED                                       \
+    " + " MMA_FOLDS " + (split_k > 1) * (2 + tile_m) + (sm < 80) * 2 * tile_m)"
 #define INSTRUCTIONS "select(strategy == mma, " MMA_INSTRUCTIONS ", " SIMT_INSTRUCTIONS ")"
 
 /* As many rows as there are, up to 8, so that the weights are read once. With a workspace, parts until two thread
- * blocks per multiprocessor are at work, as long as each of their warps has columns. The window where it fits. */
+ * blocks per multiprocessor are at work, as long as each of their warps has columns. The aligned table where it fits. */
 #define PARTS(rows, parts, columns)                                                                                    \
     "workspace_size >= ceil_div(m, " rows ") * ceil_div(k, 512) * " parts " * " rows " * 512"                          \
     " && ceil_div(m, " rows ") * ceil_div(k, 512) * " parts " <= 2 * multiprocessors && n >= " columns " * " parts
 #define WINDOW(condition, prefer)                                                                                      \
-    {"max_shared_bytes >= 101376 && " condition, prefer ",table=window"}, {condition, prefer ",table=near"}
+    {"max_shared_bytes >= 101376 && " condition, prefer ",table=aligned"}, {condition, prefer ",table=compact"}
 #define ROWS(condition, rows, columns, prefer)                                                                         \
-    WINDOW(condition " && " PARTS(rows, "32", columns), prefer ",tile_m=" rows ",splits=32"),                          \
-    WINDOW(condition " && " PARTS(rows, "16", columns), prefer ",tile_m=" rows ",splits=16"),                          \
-    WINDOW(condition " && " PARTS(rows, "8", columns), prefer ",tile_m=" rows ",splits=8"),                            \
-    WINDOW(condition " && " PARTS(rows, "4", columns), prefer ",tile_m=" rows ",splits=4"),                            \
-    WINDOW(condition " && " PARTS(rows, "2", columns), prefer ",tile_m=" rows ",splits=2"),                            \
-    WINDOW(condition, prefer ",tile_m=" rows ",splits=1")
+    WINDOW(condition " && " PARTS(rows, "32", columns), prefer ",tile_m=" rows ",split_k=32"),                          \
+    WINDOW(condition " && " PARTS(rows, "16", columns), prefer ",tile_m=" rows ",split_k=16"),                          \
+    WINDOW(condition " && " PARTS(rows, "8", columns), prefer ",tile_m=" rows ",split_k=8"),                            \
+    WINDOW(condition " && " PARTS(rows, "4", columns), prefer ",tile_m=" rows ",split_k=4"),                            \
+    WINDOW(condition " && " PARTS(rows, "2", columns), prefer ",tile_m=" rows ",split_k=2"),                            \
+    WINDOW(condition, prefer ",tile_m=" rows ",split_k=1")
 #define MATRIX_OF(scales, condition, rows)                                                                             \
     ROWS(condition " && n % 8 == 0", rows, "64", "strategy=mma,scales=" scales ",vector=8"),                           \
     ROWS(condition, rows, "64", "strategy=mma,scales=" scales ",vector=1")
@@ -167,10 +167,10 @@ static const kiln_dispatch dispatch[] = {
     MATRIX("m > 2", "8"),
     SINGLE("m <= 4", "4"),
     SINGLE("m > 4", "8"),
-    WINDOW("1", "strategy=simt,splits=1"),
-    WINDOW("1", "vector=1,splits=1,scales=any"),
-    WINDOW("1", "vector=1,splits=1"),
-    {"max_shared_bytes < 101376", "vector=1,table=near"},
+    WINDOW("1", "strategy=simt,split_k=1"),
+    WINDOW("1", "vector=1,split_k=1,scales=any"),
+    WINDOW("1", "vector=1,split_k=1"),
+    {"max_shared_bytes < 101376", "vector=1,table=compact"},
     {"1", ""},
     {NULL, NULL},
 };
@@ -186,15 +186,15 @@ static void emit(ptx_fn *f, const kiln_variant *v)
 
 transposed_args transposed_declare_args(ptx_fn *f, const kiln_variant *v)
 {
-    transposed_args a = {.wide = kiln_type(v, "acc"), .splits = kiln_int(v, "splits")};
+    transposed_args a = {.wide = kiln_type(v, "acc"), .split_k = kiln_int(v, "split_k")};
     ptx_type type = kiln_type(v, "a");
     a.in = ptx_param_ptr(f, type, "in");
     a.packed = ptx_param_ptr(f, PTX_U8, "packed");
     a.scale = ptx_param_ptr(f, PTX_F32, "scale");
     a.out = ptx_param_ptr(f, type, "out");
-    if (a.splits > 1) {
+    if (a.split_k > 1) {
         a.workspace = ptx_param_ptr(f, a.wide, "workspace");
-        a.arrivals = ptx_param_ptr(f, PTX_U32, "arrivals");
+        a.tile_counters = ptx_param_ptr(f, PTX_U32, "tile_counters");
     }
     a.m = ptx_param(f, PTX_U32, "m");
     a.n = ptx_param(f, PTX_U32, "n");
@@ -209,11 +209,11 @@ ptx_val transposed_add_parts(ptx_fn *f, const transposed_args *given, uint32_t t
 {
     split s = {.f = f,
                .type = given->wide,
-               .parts = given->splits,
+               .parts = given->split_k,
                .threads = threads,
                .block_threads = threads,
                .workspace = given->workspace,
-               .arrivals = given->arrivals};
+               .tile_counters = given->tile_counters};
     ptx_val column = ptx_ctaid_x(f), row = ptx_ctaid_y(f);
     s.tile = ptx_mad(f, row, ptx_nctaid_x(f), column);
     s.part = ptx_ctaid_z(f);
@@ -225,26 +225,27 @@ const kiln_family nf4_gemm_transposed_family = {
     .name = "nf4_gemm_transposed",
     .summary = "a matrix times transposed NF4 weights: C[m,k] = A[m,n] * B[k,n]^T",
     .source = "QLoRA (arXiv:2305.14314)",
-    .accuracy = "an element is within (L + 3) * 2^-24 of S, the sum of its products' magnitudes, L = 16 * "
-                "ceil(ceil(n / 16) / "
-                "(warps * splits)) + 2 * warps + splits, plus one rounding to a 16-bit type; with sums in "
-                "f64 within 2^-24 of "
-                "itself and (L + 3) * 2^-53 of S; with mma within 2 * u + (L + 3) * 2^-24 of S, plus one "
-                "rounding, u half an "
-                "ulp of the type, L = 1.5 * min(c, 1024) + ceil(c / 1024) + splits, c = 32 * ceil(ceil(n / "
-                "32) / splits); where nothing overflows, with 2^-150 * (2 * n + 1) more for "
-                "what is not a "
-                "normal number of f32, and half of the least number of C's type; scales normal adds 2^-25 * "
-                "sum |a| * (2 + "
-                "|t|), t the table's entry, bf16 with mma 2^-134 * sum |t| * (2 + |a|)",
+    .accuracy =
+        "an element is within (L + 3) * 2^-24 of S, the sum of its products' magnitudes, L = 16 * "
+        "ceil(ceil(n / 16) / "
+        "(k_warps * split_k)) + 2 * k_warps + split_k, plus one rounding to a 16-bit type; with sums in "
+        "f64 within 2^-24 of "
+        "itself and (L + 3) * 2^-53 of S; with mma within 2 * u + (L + 3) * 2^-24 of S, plus one "
+        "rounding, u half an "
+        "ulp of the type, L = 1.5 * min(c, 1024) + ceil(c / 1024) + split_k, c = 32 * ceil(ceil(n / "
+        "32) / split_k); where nothing overflows, with 2^-150 * (2 * n + 1) more for "
+        "what is not a "
+        "normal number of f32, and half of the least number of C's type; scales normal adds 2^-25 * "
+        "sum |a| * (2 + "
+        "|t|), t the table's entry, bf16 with mma 2^-134 * sum |t| * (2 + |a|)",
     .nonfinite = NONFINITE,
     .params = params,
     .args = args,
     .refusals = refusals,
     .rules = rules,
     .empty = "m == 0 || k == 0",
-    .block = {"32 * warps"},
-    .grid = {"ceil_div(k, 512)", "ceil_div(m, tile_m)", "splits"},
+    .block = {"32 * k_warps"},
+    .grid = {"ceil_div(k, 512)", "ceil_div(m, tile_m)", "split_k"},
     .shared_bytes = SHARED,
     .dispatch = dispatch,
     .cost = {.bytes_read = "select(a == f32, 4, 2) * m * n + n * (k / 2) + 4 * n * (k / 64)",
@@ -252,6 +253,6 @@ const kiln_family nf4_gemm_transposed_family = {
              .thread_instructions = INSTRUCTIONS,
              .elements = "m * n * k"},
     .min_sm = 75,
-    .variant_min_sm = "select(table == window || (strategy == mma && scales == any), 80, 75)",
+    .variant_min_sm = "select(table == aligned || (strategy == mma && scales == any), 80, 75)",
     .emit = emit,
 };

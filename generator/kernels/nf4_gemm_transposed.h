@@ -10,9 +10,10 @@ void nf4_gemm_transposed_emit_simt(ptx_fn *f, const kiln_variant *v);
 void nf4_gemm_transposed_emit_mma(ptx_fn *f, const kiln_variant *v);
 
 typedef struct transposed_args {
-    ptx_val in, packed, scale, out, workspace, arrivals, m, n, k;
-    ptx_type wide;   /* of sums */
-    uint32_t splits; /* thread blocks that share n; workspace and arrivals are there where it is not 1 */
+    ptx_val in, packed, scale, out, workspace, tile_counters, m, n, k;
+    ptx_type wide; /* of sums */
+    uint32_t
+        split_k; /* thread blocks that share n; workspace and tile_counters are there where it is not 1 */
 } transposed_args;
 
 transposed_args transposed_declare_args(ptx_fn *f, const kiln_variant *v);

@@ -1,4 +1,4 @@
-/* The transposed NF4 product on the matrix units.
+/* The transposed NF4 product on tensor cores.
  *
  * A thread block makes a tile of C, tile_m rows by 512 along K; each of its eight warps has the 64 along K that share
  * a scale, so that no sums cross warps. Weights are mma's A: its 16 rows are values of k, the reduction runs over
@@ -23,7 +23,7 @@
  * SUMS. A tensor core cuts what it adds, by the exponent of the largest, so that after many columns small products would
  * leave no trace. Every 1024 columns the sums join a total in f32, and begin again at 0.
  *
- * INSTRUCTIONS per weight in the loop beside mma: 1.5 for decoding (1.0 in a window), 0.25 for merging, 1 for scales in
+ * INSTRUCTIONS per weight in the loop beside mma: 1.5 for decoding (1.0 with an aligned table), 0.25 for merging, 1 for scales in
  * f16 and tile_m / 64 in bf16, 0.16 for loads of codes and scales, tile_m / 256 for those of A, 0.6 for the stages.
  * With vector 8, from sm_80 on: 3.6 (3.1) at tile_m 8 and 3.9 (3.4) at 64; bf16 2.7 (2.2) at 8, 3.2 (2.7) at 32, and as
  * f16 at 64. In tf32 nothing is merged; widening weights takes 1, scaling A 5 * tile_m / 64 below sm_90, of machine code.
@@ -202,7 +202,7 @@ static uint32_t total_words(const transposed_mma *g)
 /* What one set of sums takes, of the part's: a power of two. */
 static uint32_t columns_of_sums(const transposed_mma *g)
 {
-    return FOLD * CHUNK * g->args.splits;
+    return FOLD * CHUNK * g->args.split_k;
 }
 
 /* The total that is left after the sums of a column's set: in the half of the array that this bit chooses. ptxas would hold
@@ -247,7 +247,7 @@ static void leave_total(transposed_mma *g, ptx_val total)
 static void fold_sums(transposed_mma *g, ptx_val chunk)
 {
     ptx_fn *f = g->f;
-    const uint32_t columns = columns_of_sums(g), last = columns - CHUNK * g->args.splits;
+    const uint32_t columns = columns_of_sums(g), last = columns - CHUNK * g->args.split_k;
     PTX_IF (f, ptx_eq(f, ptx_and(f, chunk, ptx_u32(last)), ptx_u32(last))) {
         PTX_IF (f, ptx_ge(f, chunk, ptx_u32(columns))) {
             add_total(g, total_of(g, ptx_xor(f, chunk, ptx_u32(columns))));
@@ -259,14 +259,14 @@ static void fold_sums(transposed_mma *g, ptx_val chunk)
 /* Of the thread block's part. */
 static ptx_val first_chunk(const transposed_mma *g)
 {
-    return g->args.splits == 1 ? ptx_u32(0) : ptx_mul(g->f, ptx_ctaid_z(g->f), ptx_u32(CHUNK));
+    return g->args.split_k == 1 ? ptx_u32(0) : ptx_mul(g->f, ptx_ctaid_z(g->f), ptx_u32(CHUNK));
 }
 
 /* Where there were as many stages as sums take, the rest joins the total. */
 static void add_last_total(transposed_mma *g)
 {
     ptx_fn *f = g->f;
-    const uint32_t columns = columns_of_sums(g), turn = CHUNK * g->args.splits;
+    const uint32_t columns = columns_of_sums(g), turn = CHUNK * g->args.split_k;
     ptx_val start = first_chunk(g);
     PTX_IF (f, ptx_lt(f, ptx_add(f, start, ptx_u32(columns - turn)), g->args.n)) {
         ptx_val past_last = ptx_sub(f, ptx_add(f, g->args.n, ptx_u32(turn - 1)), start);
@@ -277,7 +277,7 @@ static void add_last_total(transposed_mma *g)
 static void multiply_columns(transposed_mma *g)
 {
     ptx_fn *f = g->f;
-    const uint32_t turn = g->args.splits * CHUNK;
+    const uint32_t turn = g->args.split_k * CHUNK;
     clear_sums(g);
     g->buffer = ptx_var(f, ptx_u32(0));
     g->total = ptx_local(f, PTX_F32, 2 * total_words(g), 16);
@@ -341,9 +341,9 @@ static void store_tile(transposed_mma *g)
 static void finish(transposed_mma *g)
 {
     ptx_fn *f = g->f;
-    if (g->groups == MOST_GROUPS || (g->args.splits > 1 && g->type == PTX_F16))
+    if (g->groups == MOST_GROUPS || (g->args.split_k > 1 && g->type == PTX_F16))
         place_thread(g);
-    if (g->args.splits == 1) {
+    if (g->args.split_k == 1) {
         store_tile(g);
         return;
     }
@@ -371,7 +371,7 @@ static transposed_mma open_product(ptx_fn *f, const kiln_variant *v)
     g.pairs = (nf4_pairs){.f = f,
                           .type = g.type,
                           .is_high_first = g.is_tf32 && g.is_high_first, /* else merge_columns sees to it */
-                          .in_window = kiln_is(v, "table", "window")};
+                          .is_aligned = kiln_is(v, "table", "aligned")};
 
     g.args = transposed_declare_args(f, v);
     return g;

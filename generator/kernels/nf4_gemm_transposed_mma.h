@@ -1,4 +1,4 @@
-/* What the parts of the transposed NF4 product on the matrix units share: a variant while it is emitted. */
+/* What the parts of the transposed NF4 product on tensor cores share: a variant while it is emitted. */
 #ifndef KERNELS_NF4_GEMM_TRANSPOSED_MMA_H
 #define KERNELS_NF4_GEMM_TRANSPOSED_MMA_H
 

@@ -1,4 +1,4 @@
-/* What the transposed NF4 product on the matrix units brings to shared memory: 32 columns of codes, scales and A. They
+/* What the transposed NF4 product on tensor cores brings to shared memory: 32 columns of codes, scales and A. They
  * wait in registers while the 32 before them are multiplied.
  *
  * The 32 bytes that a warp needs of a column's 256 lie turned by the lane that reads them, so that no two lanes meet in

@@ -1,4 +1,4 @@
-/* The transposed NF4 product on the units for single numbers: the reduction runs over columns of the weights.
+/* The transposed NF4 product on CUDA cores: the reduction runs over columns of the weights.
  *
  * A thread block makes a tile of C, tile_m rows by 512 along K, so that a column's share is 256 bytes of codes and one
  * sector of scales. A lane looks after lane_k of the 512, of all rows: with 32 a warp takes two columns at a time, with
@@ -11,9 +11,9 @@
  * SCALES. A lane multiplies its a by the scale of its block of 64, once per column and row: one rounding more than the
  * exact product has, which the bound of products in f32 counts; in f64 there is none, for a * s fits in 48 bits.
  *
- * DECODING is nf4_pairs.h's: per two weights two instructions for the address, one in a window, and a load.
+ * DECODING is nf4_pairs.h's: per two weights two instructions for the address, one if it is aligned, and a load.
  *
- * INSTRUCTIONS per weight in the loop, one row: 1.5 for decoding, 1 for its window, 1 per row for the product, and
+ * INSTRUCTIONS per weight in the loop, one row: 1.5 for decoding, 1 for its word of codes, 1 per row for the product, and
  * (6 + 2 per row) / lane_k for the column's addresses, loads, shuffles and scales.
  */
 #include "narrow.h"
@@ -36,7 +36,7 @@ enum {
 typedef struct product {
     ptx_fn *f;
     ptx_type type, wide; /* of A and C; of arithmetic */
-    uint32_t sm, rows, warps;
+    uint32_t sm, rows, k_warps;
     uint32_t lane_k, column_lanes, columns,
         batch;            /* of a lane; lanes of a column; columns of a warp at once; loads on the way */
     uint32_t unit_stride; /* where the sums wait for each other: see store_row */
@@ -64,7 +64,7 @@ static uint32_t sum_registers(const product *g)
 
 static uint32_t threads(const product *g)
 {
-    return g->warps * WARP_LANES;
+    return g->k_warps * WARP_LANES;
 }
 
 static uint32_t loads_of_a(const product *g)
@@ -211,9 +211,10 @@ static void multiply_columns(product *g)
     for (uint32_t row = 0; row < g->rows; row++)
         for (uint32_t i = 0; i < g->lane_k; i++)
             g->sum[row][i] = ptx_var(f, ptx_number(g->wide, 0));
-    ptx_val number = g->args.splits == 1 ? g->warp : ptx_mad(f, ptx_ctaid_z(f), ptx_u32(g->warps), g->warp);
+    ptx_val number =
+        g->args.split_k == 1 ? g->warp : ptx_mad(f, ptx_ctaid_z(f), ptx_u32(g->k_warps), g->warp);
     ptx_val start = ptx_mul(f, number, ptx_u32(CHUNK));
-    PTX_FOR (f, chunk, start, g->args.n, ptx_u32(g->args.splits * g->warps * CHUNK)) {
+    PTX_FOR (f, chunk, start, g->args.n, ptx_u32(g->args.split_k * g->k_warps * CHUNK)) {
         multiply_chunk(g, chunk);
     }
 }
@@ -249,7 +250,7 @@ static void store_row(product *g, uint32_t row)
 static void add_slices(product *g, ptx_val totals[])
 {
     ptx_fn *f = g->f;
-    uint32_t slices = g->warps * g->columns;
+    uint32_t slices = g->k_warps * g->columns;
     ptx_val member = ptx_div(f, g->tid, ptx_u32(g->lane_k));
     ptx_val mine = ptx_and(f, g->tid, ptx_u32(g->lane_k - 1));
     ptx_val unit = ptx_div(f, mine, ptx_u32(unit_elements(g)));
@@ -305,7 +306,7 @@ static void add_all(product *g)
         ptx_barrier(f);
         add_slices(g, &g->total[row * (TILE_K / threads(g))]);
     }
-    if (g->args.splits == 1) {
+    if (g->args.split_k == 1) {
         store_tile(g);
         return;
     }
@@ -320,7 +321,7 @@ static product open_product(ptx_fn *f, const kiln_variant *v)
 {
     product g = {.f = f, .type = kiln_type(v, "a"), .wide = kiln_type(v, "acc"), .sm = kiln_target_sm(v)};
     g.rows = kiln_int(v, "tile_m");
-    g.warps = kiln_int(v, "warps");
+    g.k_warps = kiln_int(v, "k_warps");
     g.lane_k = g.rows * wide_bytes(&g) <= 16 ? 32 : 16;
     g.column_lanes = TILE_K / g.lane_k;
     g.columns = WARP_LANES / g.column_lanes;
@@ -330,7 +331,7 @@ static product open_product(ptx_fn *f, const kiln_variant *v)
     g.pairs = (nf4_pairs){.f = f,
                           .type = g.wide,
                           .is_high_first = kiln_is(v, "nibbles", "high"),
-                          .in_window = kiln_is(v, "table", "window")};
+                          .is_aligned = kiln_is(v, "table", "aligned")};
 
     g.args = transposed_declare_args(f, v);
     return g;

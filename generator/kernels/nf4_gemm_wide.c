@@ -1,7 +1,7 @@
-/* NF4 matrix product on the units for single numbers, for many rows: sums in f32, A in f32.
+/* NF4 matrix product on CUDA cores, for many rows: sums in f32, A in f32.
  *
  * A thread block makes a tile of C, tile_m (16 or 32) rows by tile_n (32 or 64) columns. Its warps share the tile
- * and split K: warp s takes every slices-th block of 64, and the warps' sums are added in their order. A lane has
+ * and split K: warp s takes every k_warps-th block of 64, and the warps' sums are added in their order. A lane has
  * tile_m / 4 by tile_n / 8 sums, of rows and columns that are 4 and 8 apart, so that of each 4 along K it loads so
  * many vectors of A and of the weights out of shared memory for 16 products per sum.
  *
@@ -39,7 +39,7 @@ enum {
 /* A variant while it is emitted. */
 typedef struct wide {
     ptx_fn *f;
-    uint32_t tile_m, tile_n, slices;
+    uint32_t tile_m, tile_n, k_warps;
     uint32_t rows, columns; /* of a lane */
     bool is_high_first;
 
@@ -96,7 +96,7 @@ static void place_shared(wide *g)
     ptx_fn *f = g->f;
     const uint32_t stage_bytes = 4 * STRIDE * (g->tile_m + g->tile_n), bytes = 4 * STRIDE;
     g->shared = ptx_address(f, ptx_shared_dynamic(f, PTX_F32));
-    g->scales = ptx_add(f, g->shared, ptx_u32(g->slices * stage_bytes));
+    g->scales = ptx_add(f, g->shared, ptx_u32(g->k_warps * stage_bytes));
     ptx_val a = ptx_mad(f, g->slice, ptx_u32(stage_bytes), g->shared);
     ptx_val w = ptx_add(f, a, ptx_u32(bytes * g->tile_m));
     ptx_val lane_row = ptx_shr(f, g->lane, ptx_u32(3)), lane_column = ptx_and(f, g->lane, ptx_u32(7));
@@ -136,7 +136,7 @@ static void stage_scales(wide *g, ptx_val first)
     ptx_val mine = ptx_mad(f, g->slice, ptx_u32(2), side);
     ptx_val to = ptx_mad(f, mine, ptx_u32(4 * SCALES_STRIDE), g->scales);
     ptx_val start = ptx_shl(f, ptx_and(f, g->lane, ptx_u32(SCALE_LANES - 1)), ptx_u32(2));
-    for (uint32_t i = 0; i < g->tile_n; i += 2 * g->slices) {
+    for (uint32_t i = 0; i < g->tile_n; i += 2 * g->k_warps) {
         ptx_val column = ptx_add(f, g->tile, ptx_add(f, mine, ptx_u32(i)));
         ptx_val line = ptx_at(f, g->scale, ptx_mul_wide(f, clamp(f, column, g->n), g->blocks));
         ptx_val at = ptx_at(f, line, first), into = shared_at(g, to, i * SCALES_STRIDE);
@@ -239,7 +239,7 @@ static void multiply(wide *g)
         ptx_val until = ptx_min(f, ptx_add(f, first, ptx_u32(SCALES)), g->blocks);
         ptx_val start = ptx_add(f, first, g->slice);
         ptx_val scales = ptx_sub(f, g->scales_from, ptx_shl(f, first, ptx_u32(2)));
-        PTX_FOR (f, number, start, until, ptx_u32(g->slices))
+        PTX_FOR (f, number, start, until, ptx_u32(g->k_warps))
             multiply_block(g, number, ptx_mad(f, number, ptx_u32(4), scales));
         ptx_barrier(f);
     }
@@ -264,7 +264,7 @@ static void store_sums(wide *g)
 static void store_tile(wide *g, ptx_val tid)
 {
     ptx_fn *f = g->f;
-    const uint32_t stride = g->tile_n + SUMS_PAD, rows_apart = g->slices * WARP_LANES / g->tile_n;
+    const uint32_t stride = g->tile_n + SUMS_PAD, rows_apart = g->k_warps * WARP_LANES / g->tile_n;
     ptx_val in_tile = ptx_and(f, tid, ptx_u32(g->tile_n - 1)), row = ptx_div(f, tid, ptx_u32(g->tile_n));
     ptx_val line = ptx_mad(f, row, ptx_u32(4 * stride), g->shared);
     ptx_val from = ptx_mad(f, in_tile, ptx_u32(4), line);
@@ -272,7 +272,7 @@ static void store_tile(wide *g, ptx_val tid)
     ptx_val has_column = ptx_lt(f, column, g->n), to = ptx_at(f, g->out, column);
     for (uint32_t r = 0; r < g->tile_m; r += rows_apart) {
         ptx_val sum = ptx_load(f, shared_at(g, from, r * stride));
-        for (uint32_t s = 1; s < g->slices; s++) {
+        for (uint32_t s = 1; s < g->k_warps; s++) {
             ptx_val next = ptx_load(f, shared_at(g, from, (s * g->tile_m + r) * stride));
             sum = ptx_add(f, sum, next);
         }
@@ -291,7 +291,7 @@ static wide open_wide(ptx_fn *f, const kiln_variant *v)
     wide g = {.f = f, .is_high_first = kiln_is(v, "nibbles", "high")};
     g.tile_m = kiln_int(v, "tile_m");
     g.tile_n = kiln_int(v, "tile_n");
-    g.slices = kiln_int(v, "slices");
+    g.k_warps = kiln_int(v, "k_warps");
     g.rows = g.tile_m / LANE_ROWS;
     g.columns = g.tile_n / LANE_COLUMNS;
     g.in = ptx_param_ptr(f, PTX_F32, "in");
@@ -326,7 +326,7 @@ void nf4_gemm_emit_wide(ptx_fn *f, const kiln_variant *v)
     enum { ALL_REGISTERS = 65536 };
     wide g = open_wide(f, v);
     uint32_t sums = 2 * g.rows * g.columns, registers = sums <= 32 ? 128 : sums <= 64 ? 168 : 255;
-    uint32_t blocks = ALL_REGISTERS / (g.slices * WARP_LANES * registers);
+    uint32_t blocks = ALL_REGISTERS / (g.k_warps * WARP_LANES * registers);
     ptx_min_blocks(f, blocks < 1 ? 1 : blocks);
     ptx_val tid = ptx_tid_x(f);
     place_warp(&g);

@@ -2,7 +2,7 @@
  * lanes meet in a bank. Shuffles out of a register would take a shift and a shuffle for each weight, and a shuffle costs
  * as much of the memory pipe as the load of a pair.
  *
- * Entries that are 128 bytes apart take a prmt for the byte and a mad for the address. In a window of 64 KB at a multiple
+ * Entries that are 128 bytes apart take a prmt for the byte and a mad for the address. In a table of 64 KB at a multiple
  * of that, 256 bytes apart, the byte goes where it belongs in the address: one prmt.
  */
 #include "nf4_pairs.h"
@@ -16,7 +16,7 @@ const double nf4_values[16] = {
 };
 /* clang-format on */
 
-enum { BYTES = 256, COPIES_BYTES = NF4_PAIRS_BYTES / BYTES, UNIT_BYTES = 16, WINDOW_STRIDE = 256 };
+enum { BYTES = 256, COPIES_BYTES = NF4_PAIRS_BYTES / BYTES, UNIT_BYTES = 16, ALIGNED_STRIDE = 256 };
 
 static bool is_packed(const nf4_pairs *p)
 {
@@ -41,14 +41,14 @@ static ptx_val at(const nf4_pairs *p, ptx_val address, uint32_t bytes)
 
 uint32_t nf4_pairs_place(nf4_pairs *p, ptx_val shared)
 {
-    const uint32_t window = NF4_PAIRS_WINDOW_BYTES, reserved = NF4_PAIRS_RESERVED_BYTES;
+    const uint32_t alignment = NF4_PAIRS_ALIGNED_BYTES, reserved = NF4_PAIRS_RESERVED_BYTES;
     p->start = shared;
-    if (!p->in_window)
+    if (!p->is_aligned)
         return NF4_PAIRS_BYTES;
-    ptx_val past = ptx_add(p->f, shared, ptx_u32(window - 1 - reserved));
-    p->start = ptx_and(p->f, past, ptx_u32(0u - window));
+    ptx_val past = ptx_add(p->f, shared, ptx_u32(alignment - 1 - reserved));
+    p->start = ptx_and(p->f, past, ptx_u32(0u - alignment));
     p->skipped = reserved;
-    return window + reserved;
+    return alignment + reserved;
 }
 
 /* ---- filling ------------------------------------------------------------------------------------------------------ */
@@ -97,9 +97,9 @@ static void fill_units(nf4_pairs *p, ptx_val pairs, ptx_val number, uint32_t thr
     ptx_val entry = ptx_shr(f, number, ptx_u32(3));
     ptx_val from = ptx_at(f, pairs, words == 1 ? entry : ptx_shl(f, entry, ptx_u32(1)));
     ptx_val to = ptx_mad(f, number, ptx_u32(UNIT_BYTES), p->start);
-    if (p->in_window)
-        to = ptx_mad(f, entry, ptx_u32(WINDOW_STRIDE - COPIES_BYTES), to);
-    uint32_t stride = p->in_window ? WINDOW_STRIDE : COPIES_BYTES;
+    if (p->is_aligned)
+        to = ptx_mad(f, entry, ptx_u32(ALIGNED_STRIDE - COPIES_BYTES), to);
+    uint32_t stride = p->is_aligned ? ALIGNED_STRIDE : COPIES_BYTES;
     for (uint32_t i = 0; i < count; i++)
         copy_entry(p, ptx_at_const(f, from, i * entries_apart * words),
                    at(p, to, p->skipped + i * entries_apart * stride));
@@ -127,7 +127,7 @@ void nf4_pairs_fill(nf4_pairs *p, ptx_val tid, uint32_t threads, ptx_val lane)
 static ptx_val entry_of(const nf4_pairs *p, ptx_val word, uint32_t byte)
 {
     ptx_fn *f = p->f;
-    if (p->in_window)
+    if (p->is_aligned)
         return ptx_prmt(f, word, p->mine, ptx_u32(0x7604 | byte << 4));
     ptx_val code = ptx_prmt(f, word, ptx_u32(0), ptx_u32(0x4440 | byte));
     return ptx_mad(f, code, ptx_u32(COPIES_BYTES), p->mine);

@@ -12,8 +12,8 @@ extern const double nf4_values[16];
 
 enum {
     NF4_PAIRS_BYTES = 32768, /* that the table takes, at a multiple of 16 bytes */
-    NF4_PAIRS_WINDOW_BYTES =
-        65536, /* in a window, at a multiple of as much; the second half of each 256 is free */
+    NF4_PAIRS_ALIGNED_BYTES =
+        65536, /* of an aligned table, at a multiple of as much; the second half of each 256 is free */
     NF4_PAIRS_RESERVED_BYTES = 2048 /* of shared memory, at most, before what is dynamic */
 };
 
@@ -22,14 +22,14 @@ typedef struct nf4_pairs {
     ptx_fn *f;
     ptx_type type; /* of the values: F32, F64, F16, BF16 */
     bool is_high_first;
-    bool in_window;   /* one instruction per address, not two */
+    bool is_aligned;  /* one instruction per address, not two */
     ptx_val start;    /* in shared memory, U32 */
-    uint32_t skipped; /* in a window: the table begins this many bytes after start, a multiple of 16 */
+    uint32_t skipped; /* of an aligned table, which begins this many bytes after start, a multiple of 16 */
     ptx_val mine;     /* this lane's copy of the first entry */
 } nf4_pairs;
 
-/* Sets `start`, and `skipped` in a window: the table lies in dynamic shared memory from `shared` on, of which the bytes
- * that are returned are then taken. In a window it begins NF4_PAIRS_RESERVED_BYTES after a multiple of 64 KB, the one
+/* Sets `start`, and `skipped` where it is aligned: the table lies in dynamic shared memory from `shared` on, of which the bytes
+ * that are returned are then taken. It then begins NF4_PAIRS_RESERVED_BYTES after a multiple of 64 KB, the one
  * that is nearest to `shared`: this is 0 as long as no more than that comes before. */
 uint32_t nf4_pairs_place(nf4_pairs *p, ptx_val shared);
 

@@ -1,7 +1,7 @@
-/* c = A * b in NVFP4 on the matrix units, for k that is a multiple of 512.
+/* c = A * b in NVFP4 on tensor cores, for k that is a multiple of 512.
  *
- * GEOMETRY. `warps` of a thread block's 8 warps share `rows` rows (16 or 32) of one batch, and go along k by super-steps of 512
- * codes, each taking every warps-th. With g = lane / 4 and t = lane % 4 a lane has rows g and g + 8 of each 16, and of a
+ * GEOMETRY. `k_warps` of a thread block's 8 warps share `rows` rows (16 or 32) of one batch, and go along k by super-steps of 512
+ * codes, each taking every k_warps-th. With g = lane / 4 and t = lane % 4 a lane has rows g and g + 8 of each 16, and of a
  * super-step the four chunks of 32 codes 8 * (t / 2) + 2 * s + t % 2, so that each load of a warp takes whole sectors of
  * codes, and 16 bytes of scales serve all four. b is decoded once per thread block into shared memory, up to NVFP4_DEPTH codes
  * at a time.
@@ -209,7 +209,7 @@ static void multiply_chunk(gemv *g, ptx_val first, ptx_val supers)
     ptx_val zero[4];
     for (uint32_t i = 0; i < 4; i++)
         zero[i] = ptx_var(f, g->of.is_hardware ? ptx_f32(0) : ptx_s32(0));
-    PTX_FOR (f, super, g->of.slice, supers, ptx_u32(g->of.warps)) {
+    PTX_FOR (f, super, g->of.slice, supers, ptx_u32(g->of.k_warps)) {
         piece p[MOST_ROWS];
         ptx_val block_at[2];
         ptx_val index = ptx_add(f, first, super);
@@ -260,7 +260,7 @@ static void end_rows(gemv *g)
         row_in_warp[r] = r == 0 ? g->group : ptx_add(f, g->group, ptx_u32(8 * r));
     }
     ptx_val is_first = ptx_eq(f, g->in_group, ptx_u32(0));
-    if (g->of.warps > 1) {
+    if (g->of.k_warps > 1) {
         nvfp4_join_warps(&g->of, sum, row_in_warp, 2 * g->tiles, is_first);
         return;
     }

@@ -33,16 +33,16 @@ nvfp4_rows nvfp4_begin(ptx_fn *f, const kiln_variant *v)
                     .c_type = kiln_type(v, "c"),
                     .sm = kiln_target_sm(v),
                     .rows = kiln_int(v, "rows"),
-                    .warps = kiln_int(v, "warps"),
+                    .k_warps = kiln_int(v, "k_warps"),
                     .is_hardware = kiln_is(v, "decode", "hardware")};
     read_params(&g);
     g.tid = ptx_tid_x(f);
     g.lane = ptx_laneid(f);
     g.warp = ptx_warpid_x(f);
-    g.slice = ptx_and(f, g.warp, ptx_u32(g.warps - 1));
-    ptx_val of_rows = ptx_shr(f, g.warp, ptx_u32(nvfp4_log2(g.warps)));
+    g.slice = ptx_and(f, g.warp, ptx_u32(g.k_warps - 1));
+    ptx_val of_rows = ptx_shr(f, g.warp, ptx_u32(nvfp4_log2(g.k_warps)));
     ptx_val thread_block = ptx_ctaid_x(f);
-    g.first_of_block = ptx_mul(f, thread_block, ptx_u32(NVFP4_WARPS / g.warps * g.rows));
+    g.first_of_block = ptx_mul(f, thread_block, ptx_u32(NVFP4_WARPS / g.k_warps * g.rows));
     g.first_of_warp = ptx_mad(f, of_rows, ptx_u32(g.rows), g.first_of_block);
     g.last_row = ptx_sub(f, g.m, ptx_u32(1));
     g.row_bytes = ptx_cvt(f, PTX_U64, ptx_shr(f, g.k, ptx_u32(1)));
@@ -114,13 +114,13 @@ void nvfp4_join_warps(const nvfp4_rows *g, const ptx_val sums[], const ptx_val r
             ptx_store(f, mine[i], sums[i]);
     }
     ptx_barrier(f);
-    ptx_val is_here = ptx_lt(f, g->tid, ptx_u32(NVFP4_WARPS / g->warps * g->rows));
+    ptx_val is_here = ptx_lt(f, g->tid, ptx_u32(NVFP4_WARPS / g->k_warps * g->rows));
     PTX_IF (f, is_here) {
         ptx_val of_warps = ptx_shr(f, g->tid, ptx_u32(nvfp4_log2(g->rows)));
         ptx_val in_warps = ptx_and(f, g->tid, ptx_u32(g->rows - 1));
-        ptx_val from = ptx_at(f, partial, ptx_mad(f, of_warps, ptx_u32(g->warps * g->rows), in_warps));
+        ptx_val from = ptx_at(f, partial, ptx_mad(f, of_warps, ptx_u32(g->k_warps * g->rows), in_warps));
         ptx_val total = ptx_var(f, ptx_load(f, from));
-        for (uint32_t s = 1; s < g->warps; s++) {
+        for (uint32_t s = 1; s < g->k_warps; s++) {
             ptx_val part = ptx_load(f, ptx_at_const(f, from, s * g->rows));
             ptx_add_to(f, total, part);
         }

@@ -1,7 +1,7 @@
 /* What the strategies of nvfp4_gemv share: the arguments, where a thread stands, rows and the vector, sums and their stores.
  *
- * A thread block has NVFP4_THREADS threads and rows of one batch after the other; each `warps` of its warps share `rows`
- * rows, of which they take every warps-th part along k. */
+ * A thread block has NVFP4_THREADS threads and rows of one batch after the other; each `k_warps` of its warps share `rows`
+ * rows, of which they take every k_warps-th part along k. */
 #ifndef KERNELS_NVFP4_ROWS_H
 #define KERNELS_NVFP4_ROWS_H
 
@@ -12,7 +12,7 @@ enum { NVFP4_WARPS = NVFP4_THREADS / 32 };
 typedef struct nvfp4_rows {
     ptx_fn *f;
     ptx_type c_type;
-    uint32_t sm, rows, warps;
+    uint32_t sm, rows, k_warps;
     bool is_hardware;
     ptx_val a, sfa, b, sfb, c, m, k, l, b_rows;
     ptx_val tid, lane, warp;
@@ -39,7 +39,7 @@ ptx_val nvfp4_finish(const nvfp4_rows *g, ptx_val sum, ptx_val marks);
 void nvfp4_store(const nvfp4_rows *g, ptx_val sum, ptx_val row, ptx_val is_here);
 
 /* Adds the sums of the warps that share rows, in the order of their slices, and stores them: `count` sums of each thread where
- * is_first holds, of these rows of its warp. All threads come here, when warps is more than 1. */
+ * is_first holds, of these rows of its warp. All threads come here, when k_warps is more than 1. */
 void nvfp4_join_warps(const nvfp4_rows *g, const ptx_val sums[], const ptx_val row_in_warp[], uint32_t count,
                       ptx_val is_first);
 

@@ -1,6 +1,6 @@
-/* c = A * b in NVFP4 on the units for single numbers.
+/* c = A * b in NVFP4 on CUDA cores.
  *
- * GEOMETRY. A thread block has 8 warps: `warps` of them share `rows` rows of one batch, each taking every warps-th step
+ * GEOMETRY. A thread block has 8 warps: `k_warps` of them share `rows` rows of one batch, each taking every k_warps-th step
  * along k. In a step a lane has the 32 (or 16) codes of one 16-byte (or 8-byte) load of each row, and a warp's loads are
  * linear. b is decoded once per thread block into shared memory, up to NVFP4_DEPTH codes at a time, step by step: planes of
  * 16 bytes for each lane, so that the lanes' reads meet no bank twice, and behind them each lane's scales. Lanes beyond the
@@ -92,7 +92,7 @@ static void store_codes(gemv *g, const piece *p, ptx_val at)
 static void decode_vector(gemv *g, ptx_val first_group, ptx_val steps)
 {
     ptx_fn *f = g->of.f;
-    uint32_t turn = g->of.warps * g->unroll;
+    uint32_t turn = g->of.k_warps * g->unroll;
     ptx_val end = steps;
     if (turn > 1) {
         ptx_val raised = ptx_add(f, steps, ptx_u32(turn - 1));
@@ -182,11 +182,11 @@ static void multiply(gemv *g, uint32_t r, const piece *p, const vector_piece *v)
 static void multiply_chunk(gemv *g, ptx_val first_group, ptx_val steps)
 {
     ptx_fn *f = g->of.f;
-    PTX_FOR (f, step, g->of.slice, steps, ptx_u32(g->of.warps * g->unroll)) {
+    PTX_FOR (f, step, g->of.slice, steps, ptx_u32(g->of.k_warps * g->unroll)) {
         piece p[MOST_UNROLL][MOST_ROWS];
         ptx_val group = ptx_mad(f, step, ptx_u32(32), first_group);
         for (uint32_t u = 0; u < g->unroll; u++) {
-            ptx_val ahead = u == 0 ? group : ptx_add(f, group, ptx_u32(32 * g->of.warps * u));
+            ptx_val ahead = u == 0 ? group : ptx_add(f, group, ptx_u32(32 * g->of.k_warps * u));
             ptx_val present = ptx_min(f, ahead, g->last_group);
             for (uint32_t r = 0; r < g->of.rows; r++)
                 p[u][r] = load_piece(g, g->a_at[r], g->sfa_at[r], present, PTX_NC | PTX_NO_ALLOCATE);
@@ -194,7 +194,7 @@ static void multiply_chunk(gemv *g, ptx_val first_group, ptx_val steps)
         ptx_val codes_at = at_step(g, g->codes, step);
         ptx_val scales_at = at_step(g, g->scales, step);
         for (uint32_t u = 0; u < g->unroll; u++) {
-            int64_t bytes = u * g->of.warps * g->step_bytes;
+            int64_t bytes = u * g->of.k_warps * g->step_bytes;
             vector_piece v =
                 load_vector(g, ptx_at_bytes(f, codes_at, bytes), ptx_at_bytes(f, scales_at, bytes));
             for (uint32_t r = 0; r < g->of.rows; r++)
@@ -248,7 +248,7 @@ static void end_rows(gemv *g)
     ptx_val row_in_warp = ptx_shr(f, g->of.lane, ptx_u32(5 - nvfp4_log2(g->of.rows)));
     ptx_val in_row = ptx_and(f, g->of.lane, ptx_u32(32 / g->of.rows - 1));
     ptx_val is_first = ptx_eq(f, in_row, ptx_u32(0));
-    if (g->of.warps > 1)
+    if (g->of.k_warps > 1)
         nvfp4_join_warps(&g->of, &sum, &row_in_warp, 1, is_first);
     else
         nvfp4_store(&g->of, sum, ptx_add(f, g->of.first_of_warp, row_in_warp), is_first);
@@ -279,7 +279,7 @@ static void multiply_rows(gemv *g)
 void nvfp4_emit_simt(ptx_fn *f, const kiln_variant *v)
 {
     gemv g = {.of = nvfp4_begin(f, v), .lane_codes = kiln_int(v, "lane_codes")};
-    uint32_t shared_rows = g.of.rows * g.of.warps;
+    uint32_t shared_rows = g.of.rows * g.of.k_warps;
     g.unroll = shared_rows < MOST_UNROLL ? MOST_UNROLL / shared_rows : 1;
     g.words = g.lane_codes / 8;
     g.blocks = g.lane_codes / NVFP4_BLOCK;

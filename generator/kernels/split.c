@@ -37,8 +37,8 @@ ptx_val split_arrive(const split *s)
     ptx_val order = ptx_shared(f, PTX_U32, 1, 4);
     ptx_barrier(f);
     PTX_IF (f, ptx_eq(f, s->tid, ptx_u32(0))) {
-        ptx_val before =
-            ptx_atom_inc(f, ptx_at(f, s->arrivals, s->tile), ptx_u32(s->parts - 1), PTX_ACQ_REL | PTX_GPU);
+        ptx_val before = ptx_atom_inc(f, ptx_at(f, s->tile_counters, s->tile), ptx_u32(s->parts - 1),
+                                      PTX_ACQ_REL | PTX_GPU);
         ptx_store(f, order, before);
     }
     ptx_barrier(f);

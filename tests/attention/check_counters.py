@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What attention moves and executes, as the emulated driver counts it: each argument's bytes exactly as the tiles say (K and
-V once per tile of queries, and no key that none of them sees), shared memory without conflicts on the matrix units,
+V once per tile of queries, and no key that none of them sees), shared memory without conflicts on tensor cores,
 instructions within 2 % of the manifest's cost where lengths are multiples of the tiles.
 
 usage: check_counters.py PROFILE MANIFEST BATCH,Q_HEADS,KV_HEADS,Q_LENGTH,K_LENGTH...
@@ -11,13 +11,13 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
 import counters
 
-ALIKE = 1e-4  # of scores: what was summed shrinks in the first tile alone, on the matrix units
+ALIKE = 1e-4  # of scores: what was summed shrinks in the first tile alone, on tensor cores
 BYTES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2}
 
 
 def rows_and_heads(params, args):
     """Rows that are cut into tiles, how many times: a head's queries, or those of the heads that share one of K and V."""
-    if params["packed"] == "true":
+    if params["pack_gqa"] == "true":
         return args["q_length"] * args["q_heads"] // args["kv_heads"], args["batch"] * args["kv_heads"]
     return args["q_length"], args["batch"] * args["q_heads"]
 
@@ -39,13 +39,13 @@ def expected_bytes(params, args):
     keys = sum(seen for _, seen in tiles(params, args))
     turns = {"mma": lambda seen: 1, "simt": lambda seen: -(-seen // int(params["tile_k"]))}[params["strategy"]]
     queries = sum(count * turns(seen) for count, seen in tiles(params, args))
-    splits, wide = int(params["splits"]), max(4, BYTES[params["type"]])
+    split_k, wide = int(params["split_k"]), max(4, BYTES[params["type"]])
     shared = {}
-    if splits > 1:  # each part is written once and read once; a block of each part arrives, and looks for a Q
+    if split_k > 1:  # each part is written once and read once; a block of each part arrives, and looks for a Q
         tile_count = sum(1 for _ in tiles(params, args))
-        numbers = heads * rows * splits * (int(params["head_dim"]) + 2)
-        shared = {"workspace": 2 * wide * numbers, "arrivals": 4 * heads * splits * tile_count}
-        queries *= splits if params["strategy"] == "mma" else 1
+        numbers = heads * rows * split_k * (int(params["head_dim"]) + 2)
+        shared = {"workspace": 2 * wide * numbers, "tile_counters": 4 * heads * split_k * tile_count}
+        queries *= split_k if params["strategy"] == "mma" else 1
     return {**shared, "q": row * heads * queries, "k": row * heads * keys, "v": row * heads * keys,
             "out": row * heads * rows, "lse": wide * heads * rows}
 
@@ -55,8 +55,8 @@ def judge(count):
     sizes = {name: row["bytes"] for name, row in count.arguments.items()}
     visited = sum(-(-seen // int(params["tile_k"])) for _, seen in tiles(params, args))
     scores = visited * int(params["tile_q"]) * int(params["tile_k"]) * rows_and_heads(params, args)[1]
-    is_packed = params["packed"] == "true"
-    is_some = args["q_length"] == 1 and params["splits"] == "1" if is_packed else args["q_length"] % 128 == 0
+    is_packed = params["pack_gqa"] == "true"
+    is_some = args["q_length"] == 1 and params["split_k"] == "1" if is_packed else args["q_length"] % 128 == 0
     is_whole = is_some and args["k_length"] % 128 == 0
     return [
         counters.equal("bytes", {name: count.total("bytes_used", [name]) for name in count.arguments},
@@ -81,7 +81,7 @@ def main():
                        (("q", q_heads, q), ("k", kv_heads, k), ("v", kv_heads, k), ("out", q_heads, q))
                        for of, size in (("row", 1), ("head", rows), ("batch", rows * heads))}
             scalars = {"batch": batch, "q_heads": q_heads, "kv_heads": kv_heads, "q_length": q, "k_length": k,
-                       "scale": ALIKE, "workspace_size": batch * q_heads * q * int(params["splits"]) * (dim + 8),
+                       "scale": ALIKE, "workspace_size": batch * q_heads * q * int(params["split_k"]) * (dim + 8),
                        **strides}
             yield ",".join(f"{name}={value}" for name, value in scalars.items())
 

@@ -61,7 +61,7 @@ static attention_dispatch_attention_args arguments(const shape *t, uint32_t type
                                                .v = some,
                                                .out = some,
                                                .workspace = some,
-                                               .arrivals = some,
+                                               .tile_counters = some,
                                                .batch = 1,
                                                .q_heads = heads * t->group,
                                                .kv_heads = heads,

@@ -105,7 +105,7 @@ SPLIT = PLACES + UNPACKED + softmax(rows=2, weights=16, kv_ends=8, raises=4, min
      "mov.b32 $a, 0; mad.wide.u32 $c, $a, 4, $d; mad", 2),
     ("the first to arrive joins", EITHER, "setp.eq.u32 $a, $b, 3; @!$a", "setp.eq.u32 $a, $b, 0; @!$a", 1),
     ("no barrier before the arrival", RACE, "bar.sync 0; setp.eq.u32 $a, $b, 0;", "setp.eq.u32 $a, $b, 0;", 1),
-    ("arrivals not reset", r"elements are wrong.*\barrivals\[", "inc.u32 $a, [$b], 3;", "inc.u32 $a, [$b], 9;", 1),
+    ("tile_counters not reset", r"elements are wrong.*\btile_counters\[", "inc.u32 $a, [$b], 3;", "inc.u32 $a, [$b], 9;", 1),
     ("last part left out", WRONG, "min.u32 $a, $b, 4;", "min.u32 $a, $b, 3;", 2),
     ("parts not scaled", WRONG, "ex2.approx.ftz.f32 $a, $b; mov.b32 $c, $d; mul.rn.f32 $e, $e, $f; fma",
      "mov.b32 $a, 0f3F800000; mov.b32 $c, $d; mul.rn.f32 $e, $e, $f; fma", 2),
@@ -125,10 +125,10 @@ PACKED = PLACES + UNSPLIT + softmax(rows=2, weights=16, kv_ends=12, raises=2, mi
     ("a row sees by its number", EITHER, "div.u32 $a, $b, $c; add.u32 $d, $a, 1;", "add.u32 $d, $b, 1;", 4),
 ]
 
-SCALAR_KERNEL = "attention/type=f32,head_dim=16,causal=true,strategy=simt,tile_q=32,tile_k=32,splits=1,packed=false"
-MATRIX_KERNEL = "attention/type=f16,head_dim=24,causal=true,strategy=mma,tile_q=32,tile_k=32,splits=1,packed=false"
-SPLIT_KERNEL = MATRIX_KERNEL.replace("splits=1", "splits=4")
-PACKED_KERNEL = "attention/type=f16,head_dim=40,causal=true,strategy=mma,tile_q=32,tile_k=32,splits=1,packed=true"
+SCALAR_KERNEL = "attention/type=f32,head_dim=16,causal=true,strategy=simt,tile_q=32,tile_k=32,split_k=1,pack_gqa=false"
+MATRIX_KERNEL = "attention/type=f16,head_dim=24,causal=true,strategy=mma,tile_q=32,tile_k=32,split_k=1,pack_gqa=false"
+SPLIT_KERNEL = MATRIX_KERNEL.replace("split_k=1", "split_k=4")
+PACKED_KERNEL = "attention/type=f16,head_dim=40,causal=true,strategy=mma,tile_q=32,tile_k=32,split_k=1,pack_gqa=true"
 FAULTS = {SCALAR_KERNEL: SIMT, MATRIX_KERNEL: MMA, SPLIT_KERNEL: SPLIT, PACKED_KERNEL: PACKED}
 RUNS = [("", "sm_75", "sm_75", "--max-elements 10000 --inputs 8")]
 TALLY = r".*"

@@ -72,7 +72,7 @@ static double rounded(element type, double x)
 
 typedef struct long_case {
     element type;
-    uint32_t dim, keys, splits;
+    uint32_t dim, keys, split_k;
     bool rises;
     double query, key, scale; /* query not 0: every score is the product of the three */
 } long_case;
@@ -117,7 +117,7 @@ static attention_args arguments(const long_case *c)
                         .out = upload(q, bytes),
                         .lse = allocate(8),
                         .workspace = allocate(MOST_SPLITS * (MOST_DIM + 8) * 8),
-                        .arrivals = allocate(4),
+                        .tile_counters = allocate(4),
                         .batch = 1,
                         .q_heads = 1,
                         .kv_heads = 1,
@@ -125,16 +125,16 @@ static attention_args arguments(const long_case *c)
                         .k_length = c->keys,
                         .scale = c->query != 0 ? c->scale : 1,
                         .k_row_stride = c->rises ? K_STRIDE : 0,
-                        .workspace_size = c->splits > 1 ? c->splits * (c->dim + 8) : 0,
+                        .workspace_size = c->split_k > 1 ? c->split_k * (c->dim + 8) : 0,
                         .type = type_words[c->type],
                         .head_dim = c->dim};
-    set(a.arrivals, 0, 4);
+    set(a.tile_counters, 0, 4);
     return a;
 }
 
 static void release(const attention_args *a)
 {
-    const CUdeviceptr all[] = {a->q, a->k, a->v, a->out, a->lse, a->workspace, a->arrivals};
+    const CUdeviceptr all[] = {a->q, a->k, a->v, a->out, a->lse, a->workspace, a->tile_counters};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         need(driver.mem_free(all[i]) == 0, "cuMemFree");
 }
@@ -166,7 +166,7 @@ static exact_sums sum_exactly(const long_case *c)
         e.o_sums = half_ulps[c->type]; /* of weights, and for what sums lose */
         e.l_sums = chunk / 4 + c->keys / 4096.0;
     }
-    e.l_sums = u * (e.l_sums + 2 * c->splits + 8 + 8 * (fabs(e.log) + fabs(e.most)));
+    e.l_sums = u * (e.l_sums + 2 * c->split_k + 8 + 8 * (fabs(e.log) + fabs(e.most)));
     return e;
 }
 
@@ -188,9 +188,10 @@ static void try_one(const long_case *c)
         worst = fmax(worst, isnan(error) ? INFINITY : error / (row * (e.o_sums + half_ulps[c->type])));
     }
     double of_log = fabs(lse - e.log) / (e.deviation + e.l_sums);
-    printf("%-4s head_dim %2u, %7u keys, splits %u, %s scores: O at %.3f of its bound, log-sum-exp at %.3f\n",
-           type_names[c->type], c->dim, c->keys, c->splits, c->rises ? "rising" : "equal", worst, of_log);
-    judge(status == KILN_OK && launched.count == 1 && launched.grid[0] == c->splits && worst <= 1 &&
+    printf(
+        "%-4s head_dim %2u, %7u keys, split_k %u, %s scores: O at %.3f of its bound, log-sum-exp at %.3f\n",
+        type_names[c->type], c->dim, c->keys, c->split_k, c->rises ? "rising" : "equal", worst, of_log);
+    judge(status == KILN_OK && launched.count == 1 && launched.grid[0] == c->split_k && worst <= 1 &&
               of_log <= 1,
           "sums over many keys", status);
     release(&a);

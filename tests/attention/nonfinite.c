@@ -139,7 +139,7 @@ static void try_one(const trial *t)
                         .out = upload(q, rows * t->dim * size),
                         .lse = allocate(rows * wide),
                         .workspace = allocate(rows * MOST_SPLITS * (t->dim + 8) * wide),
-                        .arrivals = allocate(rows * 4),
+                        .tile_counters = allocate(rows * 4),
                         .batch = BATCHES,
                         .q_heads = HEADS,
                         .kv_heads = 1,
@@ -160,13 +160,13 @@ static void try_one(const trial *t)
                         .type = t->type,
                         .head_dim = t->dim,
                         .causal = t->is_causal};
-    set(a.arrivals, 0, rows * 4);
+    set(a.tile_counters, 0, rows * 4);
     kiln_status status = attention_sample_attention(&loader, NULL, &a);
     judge(status == KILN_OK, "NaN in K and Q", status);
     download(r.out, a.out, rows * t->dim * size);
     download(r.lse, a.lse, rows * wide);
     check_rows(t, &r);
-    const CUdeviceptr buffers[] = {a.q, a.k, a.v, a.out, a.lse, a.workspace, a.arrivals};
+    const CUdeviceptr buffers[] = {a.q, a.k, a.v, a.out, a.lse, a.workspace, a.tile_counters};
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
         need(driver.mem_free(buffers[i]) == 0, "cuMemFree");
     bytes *const host[] = {q, k, v, r.out, r.lse};

@@ -191,7 +191,7 @@ static const kiln_family blend = {
 
 /* ---- parts: a pointer that only some variants have, of a size that a rule asks for -------------------------------- */
 
-static const kiln_param parts_params[] = {{.name = "splits",
+static const kiln_param parts_params[] = {{.name = "split_k",
                                            .type = KILN_PARAM_INT,
                                            .role = KILN_ROLE_TUNING,
                                            .words = "1 2",
@@ -206,18 +206,18 @@ static const kiln_arg parts_args[] = {
      .type = "f32",
      .shape = "workspace_size",
      .alignment = 4,
-     .when = "splits != 1",
+     .when = "split_k != 1",
      .summary = "sums of parts"},
     {.name = "workspace_size", .type = "u64", .summary = "numbers that workspace holds"},
     {0}};
 
 static const kiln_rule parts_rules[] = {
-    {"splits == 1 || workspace_size >= n * splits", "workspace_size must be at least n * splits"}, {0}};
+    {"split_k == 1 || workspace_size >= n * split_k", "workspace_size must be at least n * split_k"}, {0}};
 
 static void emit_parts(ptx_fn *f, const kiln_variant *v)
 {
     ptx_param(f, PTX_U64, "n");
-    if (kiln_int(v, "splits") != 1)
+    if (kiln_int(v, "split_k") != 1)
         ptx_param_ptr(f, PTX_F32, "workspace");
     ptx_param(f, PTX_U64, "workspace_size");
 }

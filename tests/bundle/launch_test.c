@@ -414,7 +414,7 @@ static void says_how_large_a_workspace_is_missing(void **state)
     (void)state;
     sample_parts_args args = {.n = 1000};
     expect_failure(sample_parts(&loader, NULL, &args), KILN_ERROR_BAD_ARGUMENT, "parts",
-                   "workspace_size must be at least n * splits, with splits=2");
+                   "workspace_size must be at least n * split_k, with split_k=2");
     args.workspace_size = 2000;
     expect_failure(sample_parts(&loader, NULL, &args), KILN_ERROR_NULL_POINTER, "parts", "workspace is null");
     args.workspace = 0x1000;

@@ -16,12 +16,12 @@ def main():
         name, args = family["name"], {arg["name"]: arg for arg in family["args"]}
         if not family.get("accuracy"):
             missing.append(f"{name}: no accuracy")
-        if "arrivals" not in args:
+        if "tile_counters" not in args:
             continue
-        if not args["arrivals"].get("shape"):
-            missing.append(f"{name}: no shape of arrivals")
-        if "arrivals has one for each" not in args["workspace_size"]["summary"]:
-            missing.append(f"{name}: workspace_size does not say how many arrivals there are")
+        if not args["tile_counters"].get("shape"):
+            missing.append(f"{name}: no shape of tile_counters")
+        if "tile_counters has one for each" not in args["workspace_size"]["summary"]:
+            missing.append(f"{name}: workspace_size does not say how many tile_counters there are")
     print("\n".join(f"MISSING {m}" for m in missing) or "all contracts are whole")
     sys.exit(bool(missing))
 

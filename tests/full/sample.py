@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 PARTS = 23  # a prime: a step in the list of variants meets every value of every parameter
-CALLS = ("a", "acc", "nibbles", "type", "head_dim", "causal")  # what callers name, of families with parameter splits
+CALLS = ("a", "acc", "nibbles", "type", "head_dim", "causal")  # what callers name, of families with parameter split_k
 TARGETS = "sm_75 sm_80 sm_86 sm_87 sm_89 sm_90 sm_100 sm_103 sm_110 sm_120 sm_121".split()
 
 
@@ -35,15 +35,15 @@ def unsplit(rows, variant):
     the workspace is too small for the others, so a bundle of parts needs one too."""
     def calls(other):
         return other.partition("/")[0], [values(other).get(name) for name in CALLS]
-    return [row for row in rows if calls(row[0]) == calls(variant) and values(row[0]).get("splits") == "1"][:1]
+    return [row for row in rows if calls(row[0]) == calls(variant) and values(row[0]).get("split_k") == "1"][:1]
 
 
 def chosen(rows, part):
-    """Every 23rd of (variant, its targets); one that splits no sum beside those that do; and where those of a family leave
+    """Every 23rd of (variant, its targets); one that split_k no sum beside those that do; and where those of a family leave
     a target without one, the family's first that runs on all."""
     wanted, all_targets = rows[part::PARTS], set().union(*(targets for _, targets in rows))
     for variant, _ in rows[part::PARTS]:
-        if values(variant).get("splits", "1") != "1":
+        if values(variant).get("split_k", "1") != "1":
             wanted += [row for row in unsplit(rows, variant) if row not in wanted]
     for family in dict.fromkeys(variant.partition("/")[0] for variant, _ in wanted):
         of_family = [row for row in rows if row[0].partition("/")[0] == family]

@@ -13,7 +13,7 @@ import counters
 
 MOST_WAVEFRONTS = {"f32": 1.02, "f64": 1.15}  # f64: the sums
 LEAST_PRODUCTS = {("32", "64"): 0.82, ("32", "32"): 0.78, ("16", "64"): 0.74, ("16", "32"): 0.68}  # of the wide tiles
-DEVICES = {"near": None, "window": ["sm_87"]}  # a window is more than sm_75 has
+DEVICES = {"compact": None, "aligned": ["sm_87"]}  # an aligned table is more than sm_75 has
 
 
 def expected_bytes(params, m, n, k):
@@ -28,7 +28,7 @@ def budget(params):
     """Instructions per weight of the loop with one row; infinite where there is no budget: tile_n 16 is for few columns."""
     if (params["tile_m"], params["acc"]) != ("1", "f32") or params["tile_n"] == "16" and params["a"] != "f32":
         return float("inf")
-    if params["table"] == "window":
+    if params["table"] == "aligned":
         return 2.6 if params["a"] == "f32" else 2.4
     return 2.8 if params["a"] == "f32" and params["tile_n"] == "32" else float("inf")
 

@@ -16,11 +16,11 @@ MOST_MOVED_SPLIT = 1.07  # a part of K may begin and end within a sector of scal
 LOOP = 4096  # of K, between two sizes: what comes once per thread block falls away
 # Thread instructions per weight and tile of rows; in wide tiles without mma, which the rows decide. What a narrow tile
 # copies for a block of 64 is shared by fewer weights where it has 16 columns or more rows; below sm_80 mma takes half.
-BUDGET, BUDGET_WIDE, LESS_IN_WINDOW, MORE_IN_SMALL, MORE_BELOW_80 = 2.0, 3.0, 0.45, 0.2, 0.2
+BUDGET, BUDGET_WIDE, LESS_IF_ALIGNED, MORE_IN_SMALL, MORE_BELOW_80 = 2.0, 3.0, 0.45, 0.2, 0.2
 
 
 def tiles(count):
-    number = {name: int(count.params[name]) for name in ("tile_m", "tile_n", "splits")}
+    number = {name: int(count.params[name]) for name in ("tile_m", "tile_n", "split_k")}
     return -(-count.args["m"] // number["tile_m"]), -(-count.args["n"] // number["tile_n"]), number
 
 
@@ -29,9 +29,9 @@ def expected_bytes(count):
     m, n, k = (count.args[name] for name in "mnk")
     rows, columns, number = tiles(count)
     out = {"in": 2 * m * k * columns, "packed": n * k // 2 * rows, "scale": 4 * n * (k // 64) * rows, "out": 2 * m * n}
-    if number["splits"] > 1:  # partial sums are written once and read once; arrivals, counted by one thread per part
-        out["workspace"] = 8 * rows * columns * number["splits"] * number["tile_m"] * number["tile_n"]
-        out["arrivals"] = 4 * rows * columns * number["splits"]
+    if number["split_k"] > 1:  # partial sums are written once and read once; tile_counters, counted by one thread per part
+        out["workspace"] = 8 * rows * columns * number["split_k"] * number["tile_m"] * number["tile_n"]
+        out["tile_counters"] = 4 * rows * columns * number["split_k"]
     return out
 
 
@@ -47,14 +47,14 @@ def loop_per_weight(count):
 def budget(count):
     is_wide, is_small = int(count.params["tile_m"]) > 8, count.params["tile_n"] == "16" or count.params["tile_m"] != "1"
     return ((BUDGET_WIDE if is_wide else BUDGET) + MORE_IN_SMALL * (is_small and not is_wide)
-            - LESS_IN_WINDOW * (count.params["table"] == "window" and not is_wide)
+            - LESS_IF_ALIGNED * (count.params["table"] == "aligned" and not is_wide)
             + MORE_BELOW_80 * (count.case[3] == "sm_75" and not is_wide))
 
 
 def judge(count):
     used = {name: count.total("bytes_used", [name]) for name in count.arguments}
     weights = used["packed"] + used["scale"]
-    most_moved = MOST_MOVED_SPLIT if int(count.params["splits"]) > 1 else counters.MOST_MOVED
+    most_moved = MOST_MOVED_SPLIT if int(count.params["split_k"]) > 1 else counters.MOST_MOVED
     inputs = sum(count.arguments[name]["bytes"] for name in ("in", "packed", "scale"))
     stated = count.cost["bytes_read"], count.cost["bytes_written"]
     return [
@@ -72,8 +72,8 @@ def judge(count):
 def sizes_of(params, shapes):
     for shape in shapes:
         row_tiles, n, k = map(int, shape.split(","))
-        tile_m, tile_n, splits = (int(params[name]) for name in ("tile_m", "tile_n", "splits"))
-        workspace = row_tiles * -(-n // tile_n) * splits * tile_m * tile_n if splits > 1 else 0
+        tile_m, tile_n, split_k = (int(params[name]) for name in ("tile_m", "tile_n", "split_k"))
+        workspace = row_tiles * -(-n // tile_n) * split_k * tile_m * tile_n if split_k > 1 else 0
         yield f"m={row_tiles * tile_m},n={n},k={k},workspace_size={workspace}"
 
 

@@ -1,5 +1,5 @@
-"""The mistakes that are planted in nf4_gemm's kernels for single numbers, as edits of their PTX for sm_75, with a
-window for sm_80; tests/faults plants them."""
+"""The mistakes that are planted in nf4_gemm's kernels on CUDA cores, as edits of their PTX for sm_75, with a
+aligned table for sm_80; tests/faults plants them."""
 WRONG = r"elements are wrong.*\bout\["
 MEMORY = r"ILLEGAL_ADDRESS|outside"
 RACE = r"LAUNCH_FAILED"
@@ -99,8 +99,8 @@ WIDE = TILES + [
     ("barrier before the next stage left out", RACE, "bar.warp.sync 0xffffffff; ld.global", "ld.global", 3),
 ]
 
-SIMT = "nf4_gemm/a=f32,acc=f32,nibbles={},strategy=simt,tile_m={},tile_n={},slices={},table={},stages=2,splits=1"
-FAULTS = {SIMT.format("low", 1, 16, 4, "near"): NARROW, SIMT.format("low", 1, 32, 8, "window"): WINDOW,
-          SIMT.format("high", 16, 32, 8, "near"): WIDE}
-# sm_87 has few multiprocessors, so that thread blocks have several tiles, and shared memory for a window.
-RUNS = [("table=window", "sm_80", "sm_87", "--max-elements 25000"), ("", "sm_75", "sm_87", "--max-elements 25000")]
+SIMT = "nf4_gemm/a=f32,acc=f32,nibbles={},strategy=simt,tile_m={},tile_n={},k_warps={},table={},stages=2,split_k=1"
+FAULTS = {SIMT.format("low", 1, 16, 4, "compact"): NARROW, SIMT.format("low", 1, 32, 8, "aligned"): WINDOW,
+          SIMT.format("high", 16, 32, 8, "compact"): WIDE}
+# sm_87 has few multiprocessors, so that thread blocks have several tiles, and shared memory for an aligned table.
+RUNS = [("table=aligned", "sm_80", "sm_87", "--max-elements 25000"), ("", "sm_75", "sm_87", "--max-elements 25000")]

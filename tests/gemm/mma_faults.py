@@ -1,4 +1,4 @@
-"""The mistakes that are planted in nf4_gemm's kernels for matrix units, as edits of their PTX for sm_80;
+"""The mistakes that are planted in nf4_gemm's kernels on tensor cores, as edits of their PTX for sm_80;
 tests/faults plants them."""
 from faults import EITHER, JOIN, MEMORY, RACE, TILES, UNWRITTEN, WRONG
 
@@ -80,11 +80,11 @@ SPLIT = [
     ("first part to arrive taken for the last", EITHER, "setp.eq.u32 $p, $a, 1; and.pred",
      "setp.eq.u32 $p, $a, 0; and.pred", 1),
     ("second part left out", WRONG, "ld.global.cg.f32 $a, [$b+512]; add.rn.f32 $c, $c, $a;", "", 1),
-    ("table at the wrong place of its window", EITHER, "and.b32 $a, $b, 0xffff0000;", "and.b32 $a, $b, 0xffffff00;", 1),
+    ("table at the wrong place of its 64 KB", EITHER, "and.b32 $a, $b, 0xffff0000;", "and.b32 $a, $b, 0xffffff00;", 1),
 ]
 
-KERNEL = "nf4_gemm/a={},acc=f32,nibbles=low,strategy=mma,{},stages={},splits={}"
-FAULTS = {KERNEL.format("f16", "tile_m=1,tile_n=32,slices=8,table=near", 2, 1): NARROW,
-          KERNEL.format("bf16", "tile_m=16,tile_n=64,slices=4,table=near", 4, 1): STAGED,
-          KERNEL.format("bf16", "tile_m=4,tile_n=32,slices=8,table=window", 2, 2): SPLIT}
+KERNEL = "nf4_gemm/a={},acc=f32,nibbles=low,strategy=mma,{},stages={},split_k={}"
+FAULTS = {KERNEL.format("f16", "tile_m=1,tile_n=32,k_warps=8,table=compact", 2, 1): NARROW,
+          KERNEL.format("bf16", "tile_m=16,tile_n=64,k_warps=4,table=compact", 4, 1): STAGED,
+          KERNEL.format("bf16", "tile_m=4,tile_n=32,k_warps=8,table=aligned", 2, 2): SPLIT}
 RUNS = [("", "sm_80", "sm_80", "--max-elements 25000")]

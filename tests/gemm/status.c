@@ -14,7 +14,7 @@ enum {
     K = 128,
     MANY_COLUMNS = 1 << 14,
     BYTES = 1 << 20,
-    WINDOW_BYTES = 66560,
+    ALIGNED_BYTES = 66560,
     NO_SUCH_WORD = 99
 };
 
@@ -72,36 +72,37 @@ static void try_types(arguments right)
     TRY(a = GEMM_SAMPLE_NF4_GEMM_A_F16, KILN_ERROR_NO_VARIANT, 0);
 }
 
-/* Tiles by the number of rows; a window where a thread block may have so much shared memory. */
-static void try_dispatch(arguments a, bool has_window)
+/* Tiles by the number of rows; the aligned table where a thread block may have so much shared memory. */
+static void try_dispatch(arguments a, bool has_aligned)
 {
     a.m = 1;
     a.n = MANY_COLUMNS;
     expect("one row", call(&a), KILN_OK, 1);
-    judge((launched.shared_bytes > WINDOW_BYTES) == has_window &&
-              launched.threads == (has_window ? 256 : 128),
-          "one row: the window", KILN_OK);
+    judge((launched.shared_bytes > ALIGNED_BYTES) == has_aligned &&
+              launched.threads == (has_aligned ? 256 : 128),
+          "one row: the aligned table", KILN_OK);
     a.m = 8;
     a.n = N;
     expect("eight rows", call(&a), KILN_OK, 1);
-    judge((launched.shared_bytes > WINDOW_BYTES) == has_window && launched.threads == 128,
-          "eight rows: the window", KILN_OK);
+    judge((launched.shared_bytes > ALIGNED_BYTES) == has_aligned && launched.threads == 128,
+          "eight rows: the aligned table", KILN_OK);
     a.m = 17;
     expect("17 rows", call(&a), KILN_OK, 1);
     judge(launched.shared_bytes == 80 * 4 * (32 + 64) + 272 * 64 && launched.threads == 128,
           "17 rows: 32 at once", KILN_OK);
 }
 
-/* The kernel with the window, asked for by its name. */
-static void try_forced(const arguments *right, bool has_window)
+/* The kernel with the aligned table, asked for by its name. */
+static void try_forced(const arguments *right, bool has_aligned)
 {
     kiln_error error;
-    kiln_status status = gemm_sample_nf4_gemm_f32_f32_low_simt_1_32_8_window_2_1(&loader, NULL, right);
-    expect("the window by its name", status, has_window ? KILN_OK : KILN_ERROR_BAD_ARGUMENT, has_window);
-    if (has_window)
+    kiln_status status = gemm_sample_nf4_gemm_f32_f32_low_simt_1_32_8_aligned_2_1(&loader, NULL, right);
+    expect("the aligned table by its name", status, has_aligned ? KILN_OK : KILN_ERROR_BAD_ARGUMENT,
+           has_aligned);
+    if (has_aligned)
         return;
     kiln_last_error(&loader, &error);
-    judge(error.needed > WINDOW_BYTES && error.present == loader.device.max_shared_bytes, "its details",
+    judge(error.needed > ALIGNED_BYTES && error.present == loader.device.max_shared_bytes, "its details",
           error.status);
 }
 
@@ -110,7 +111,7 @@ int main(int argc, char **argv)
     if (argc != 2)
         return 2;
     open_device(argv[1], &gemm_sample_bundle);
-    const bool has_window = loader.device.max_shared_bytes >= 101376;
+    const bool has_aligned = loader.device.max_shared_bytes >= 101376;
     const arguments right = {.a = GEMM_SAMPLE_NF4_GEMM_A_F32,
                              .in = allocate(BYTES),
                              .packed = allocate(BYTES),
@@ -121,7 +122,7 @@ int main(int argc, char **argv)
                              .k = K};
     try_arguments(right);
     try_types(right);
-    try_dispatch(right, has_window);
-    try_forced(&right, has_window);
+    try_dispatch(right, has_aligned);
+    try_forced(&right, has_aligned);
     return end_calls();
 }

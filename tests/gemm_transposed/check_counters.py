@@ -20,8 +20,8 @@ MOST_MOVED_UNALIGNED, LEAST_USED_UNALIGNED = 1.06, 0.94
 
 def workspace_size(params, m, k):
     tiles = -(-m // int(params["tile_m"])) * -(-k // TILE_K)
-    splits = int(params["splits"])
-    return 0 if splits == 1 else tiles * splits * int(params["tile_m"]) * TILE_K
+    split_k = int(params["split_k"])
+    return 0 if split_k == 1 else tiles * split_k * int(params["tile_m"]) * TILE_K
 
 
 def expected_bytes(params, m, n, k):
@@ -30,9 +30,9 @@ def expected_bytes(params, m, n, k):
     row_tiles, column_tiles = -(-m // int(params["tile_m"])), -(-k // TILE_K)
     expected = {"in": size * m * n * column_tiles, "packed": n * k // 2 * row_tiles,
                 "scale": 4 * n * (k // 64) * row_tiles, "out": size * m * k}
-    if params["splits"] != "1":
+    if params["split_k"] != "1":
         expected |= {"workspace": 2 * wide * workspace_size(params, m, k),
-                     "arrivals": 4 * int(params["splits"]) * row_tiles * column_tiles}
+                     "tile_counters": 4 * int(params["split_k"]) * row_tiles * column_tiles}
     return expected
 
 

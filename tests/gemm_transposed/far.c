@@ -51,7 +51,7 @@ int main(int argc, char **argv)
     before_launch = leave_blocks_out;
     for (size_t i = 0; i < transposed_sample_index.bundle->kernel_count; i++) {
         const kiln_kernel *kernel = transposed_sample_index.kernels[i];
-        bool is_tried = strstr(kernel->id, "a=f16,") && strstr(kernel->id, "splits=1,") &&
+        bool is_tried = strstr(kernel->id, "a=f16,") && strstr(kernel->id, "split_k=1,") &&
                         !strstr(kernel->id, "scales=normal");
         for (size_t t = 0; is_tried && t < sizeof trials_of_all / sizeof trials_of_all[0]; t++)
             try_far(kernel, multiply, &trials_of_all[t]);

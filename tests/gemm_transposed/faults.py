@@ -110,8 +110,8 @@ MATRIX_TF32 = [
      "add.u32 $a, $b, 1984; setp.gt.u32 $c, $a, $d;", 1),
 ]
 
-SIMT = "nf4_gemm_transposed/a={},acc=f32,nibbles=low,strategy=simt,tile_m={},warps=8,splits={},vector=1,table=near,scales=any"
-MMA = "nf4_gemm_transposed/a={},acc=f32,nibbles=low,strategy=mma,tile_m=8,warps=8,splits=2,vector=1,table=near,scales={}"
+SIMT = "nf4_gemm_transposed/a={},acc=f32,nibbles=low,strategy=simt,tile_m={},k_warps=8,split_k={},vector=1,table=compact,scales=any"
+MMA = "nf4_gemm_transposed/a={},acc=f32,nibbles=low,strategy=mma,tile_m=8,k_warps=8,split_k=2,vector=1,table=compact,scales={}"
 FAULTS = {
     SIMT.format("f32", 1, 4): ONE_ROW,
     SIMT.format("f16", 8, 1): EIGHT_ROWS,
@@ -120,5 +120,5 @@ FAULTS = {
     MMA.format("bf16", "any"): MATRIX_BF16,
 }
 OPTIONS = "--max-elements 800000"
-RUNS = [("a=bf16", "sm_80", "sm_80", OPTIONS), ("a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=8,warps=8,splits=2,"
-        "vector=1,table=near,scales=any", "sm_80", "sm_80", OPTIONS), ("", "sm_75", "sm_75", OPTIONS)]
+RUNS = [("a=bf16", "sm_80", "sm_80", OPTIONS), ("a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=8,k_warps=8,split_k=2,"
+        "vector=1,table=compact,scales=any", "sm_80", "sm_80", OPTIONS), ("", "sm_75", "sm_75", OPTIONS)]

@@ -83,15 +83,16 @@ static void try_scales(arguments right)
     const bool has_tf32 = loader.device.sm >= 80;
     right.a = TRANSPOSED_SAMPLE_NF4_GEMM_TRANSPOSED_A_F16;
     right.m = 33;
-    judge(picks(&right, has_tf32 ? "strategy=mma,tile_m=64,warps=8,splits=1,vector=1,table=near,scales=any"
-                                 : "strategy=simt,tile_m=8,"),
+    judge(picks(&right, has_tf32
+                            ? "strategy=mma,tile_m=64,k_warps=8,split_k=1,vector=1,table=compact,scales=any"
+                            : "strategy=simt,tile_m=8,"),
           "f16, any scales", KILN_OK);
     TRY(normal_scales = 2, KILN_ERROR_BAD_ARGUMENT, 0);
     kiln_status status =
-        transposed_sample_nf4_gemm_transposed_f16_f32_low_mma_64_8_1_1_near_normal(&loader, NULL, &right);
+        transposed_sample_nf4_gemm_transposed_f16_f32_low_mma_64_8_1_1_compact_normal(&loader, NULL, &right);
     judge(status == KILN_ERROR_BAD_ARGUMENT, "f16 products, any scales", status);
     right.normal_scales = 1;
-    judge(picks(&right, "strategy=mma,tile_m=64,warps=8,splits=1,vector=1,table=near,scales=normal"),
+    judge(picks(&right, "strategy=mma,tile_m=64,k_warps=8,split_k=1,vector=1,table=compact,scales=normal"),
           "f16, normal scales", KILN_OK);
     right.m = 2; /* where there are no products in f16 the word changes nothing */
     judge(picks(&right, "strategy=simt,tile_m=2,"), "two rows, normal scales", KILN_OK);
@@ -107,9 +108,9 @@ static void try_workspace(arguments right)
     right.workspace_size = WORKSPACE;
     TRY(m = 1, KILN_OK, 1);
     TRY(workspace = 0, KILN_ERROR_NULL_POINTER, 0);
-    TRY(arrivals = 0, KILN_ERROR_NULL_POINTER, 0);
+    TRY(tile_counters = 0, KILN_ERROR_NULL_POINTER, 0);
     TRY(workspace += 4, KILN_ERROR_MISALIGNED, 0);
-    TRY(arrivals += 2, KILN_ERROR_MISALIGNED, 0);
+    TRY(tile_counters += 2, KILN_ERROR_MISALIGNED, 0);
     right.workspace = 0;
     TRY(workspace_size = WORKSPACE - 1, KILN_OK, 1); /* too small: not looked at */
     TRY(workspace_size = 0, KILN_OK, 1);
@@ -126,7 +127,7 @@ int main(int argc, char **argv)
                              .scale = memory(),
                              .out = memory(),
                              .workspace = memory(),
-                             .arrivals = memory(),
+                             .tile_counters = memory(),
                              .m = M,
                              .n = N,
                              .k = K};

@@ -7,7 +7,7 @@
  *     |O - r| <= sum of p_j d_j |v_j - r| + 2^-24 (sqrt(n) + 4) sum of p_j |v_j| + u |r|
  *     |log - its exact value| <= sum of p_j d_j + 2^-24 (sqrt(n) + 4) + 2^-22 (|log| + |m|) + 2^-22
  *
- * u is half an ulp of O's type at 1. On the matrix units d_j has (HEAD / 16) 2^-20 scale sum |q k_j| more, and O
+ * u is half an ulp of O's type at 1. On tensor cores d_j has (HEAD / 16) 2^-20 scale sum |q k_j| more, and O
  * another u sum of p_j |v_j|, and for f16 2^-25 sum of |v_j| / l, for weights that are rounded to the type.
  */
 #include "attend.h"

@@ -67,8 +67,8 @@ static void cache_append(cache *to, const context *c, const tensors *t, uint32_t
 typedef struct layer {
     const context *c;
     cache kv;
-    CUdeviceptr q, out, workspace, arrivals;
-    size_t workspace_size, arrivals_size;
+    CUdeviceptr q, out, workspace, tile_counters;
+    size_t workspace_size, tile_counters_size;
 } layer;
 
 static const uint32_t types[] = {[F32] = LAYER_KERNELS_ATTENTION_TYPE_F32,
@@ -105,7 +105,7 @@ static void launch(const layer *l, uint32_t first, uint32_t count, bool is_causa
         .out_head_stride = HEAD,
         .out_batch_stride = (uint64_t)queries * QUERY_ROW,
         .workspace = l->workspace,
-        .arrivals = l->arrivals,
+        .tile_counters = l->tile_counters,
         .workspace_size = l->workspace_size,
         .type = types[l->kv.type],
         .head_dim = HEAD,
@@ -137,9 +137,9 @@ static layer layer_new(const context *c, const tensors *t, element_type type)
     l.q = elements_upload(t->q, t->q_count, type);
     l.out = device_new(t->q_count * element_bytes(type), NULL);
     l.workspace_size = (size_t)heads * MOST_SPLITS * (HEAD + 8);
-    l.arrivals_size = heads;
+    l.tile_counters_size = heads;
     l.workspace = device_new(l.workspace_size * sizeof(float), NULL);
-    l.arrivals = device_new(l.arrivals_size * sizeof(uint32_t), NULL);
+    l.tile_counters = device_new(l.tile_counters_size * sizeof(uint32_t), NULL);
     return l;
 }
 
@@ -158,14 +158,14 @@ static bool layer_close(layer *l, const tensors *t, bool should_share, results *
 {
     elements_take(r->out, l->out, t->q_count, l->kv.type);
     const bool are_shared = has_bits(l->workspace, l->workspace_size);
-    const bool is_left = has_bits(l->arrivals, l->arrivals_size);
+    const bool is_left = has_bits(l->tile_counters, l->tile_counters_size);
     device_free(l->kv.k.first);
     device_free(l->kv.v.first);
     device_free(l->q);
     if (are_shared != should_share)
         printf("WRONG: thread blocks %s the keys of a query\n", are_shared ? "shared" : "did not share");
     if (is_left)
-        puts("WRONG: arrivals are not all zero after the launches");
+        puts("WRONG: tile_counters are not all zero after the launches");
     return are_shared == should_share && !is_left;
 }
 

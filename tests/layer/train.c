@@ -21,11 +21,11 @@
 enum { TOKENS = 48, OUTPUTS = 512, INPUTS = 384, RANK = 8, GROUP = 64 };
 
 /* Where thread blocks that share a sum put their parts. It only has to be large enough; with none they share nothing. Zeros
- * in `arrivals` are zeros after each launch, so all products that follow each other can have the same ones. */
+ * in `tile_counters` are zeros after each launch, so all products that follow each other can have the same ones. */
 enum { WORKSPACE = 1 << 18, ARRIVALS = WORKSPACE / 256 };
 
 typedef struct workspace {
-    CUdeviceptr sums, arrivals;
+    CUdeviceptr sums, tile_counters;
 } workspace;
 
 static workspace workspace_new(void)
@@ -37,7 +37,7 @@ static workspace workspace_new(void)
 static void workspace_free(workspace *s)
 {
     device_free(s->sums);
-    device_free(s->arrivals);
+    device_free(s->tile_counters);
 }
 
 static const double adapter_scale = 2;
@@ -110,7 +110,7 @@ static void forward(const workspace *s, const nf4_weights *w, const float *x, fl
         .scale = w->scale,
         .out = elements_upload(y, TOKENS * OUTPUTS, type),
         .workspace = s->sums,
-        .arrivals = s->arrivals,
+        .tile_counters = s->tile_counters,
         .m = TOKENS,
         .n = OUTPUTS,
         .k = INPUTS,
@@ -130,7 +130,7 @@ static void backward(const workspace *s, const nf4_weights *w, const float *g, f
         .scale = w->scale,
         .out = elements_upload(dx, TOKENS * INPUTS, type),
         .workspace = s->sums,
-        .arrivals = s->arrivals,
+        .tile_counters = s->tile_counters,
         .m = TOKENS,
         .n = OUTPUTS,
         .k = INPUTS,

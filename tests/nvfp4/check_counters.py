@@ -31,21 +31,21 @@ def along_k(count, rows):
 
 def judge(count):
     m, k, l = (count.args[name] for name in "mkl")
-    lane_codes, rows, warps = (int(count.params[name]) for name in ("lane_codes", "rows", "warps"))
+    lane_codes, rows, k_warps = (int(count.params[name]) for name in ("lane_codes", "rows", "k_warps"))
     way = count.params["strategy"], count.params["decode"]
     codes = k // 2 + k // 16
     matrices = count.part * m * l * codes
-    turn = 512 if rows >= 16 else 32 * lane_codes * max(4 // rows, warps)
+    turn = 512 if rows >= 16 else 32 * lane_codes * max(4 // rows, k_warps)
     # else lanes beyond the end read the last codes again, and warps beyond it the last row
-    is_whole = k % turn == 0 and (count.part < 1 or m % (8 // warps * rows) == 0)
-    is_held = lane_codes == 32 and (rows >= 4 and warps <= 2 or warps == 1 and "software" in way)
-    budget = LOOP[way] + DECODING[way] / (32 * 8 // warps * rows) if is_held else float("inf")
+    is_whole = k % turn == 0 and (count.part < 1 or m % (8 // k_warps * rows) == 0)
+    is_held = lane_codes == 32 and (rows >= 4 and k_warps <= 2 or k_warps == 1 and "software" in way)
+    budget = LOOP[way] + DECODING[way] / (32 * 8 // k_warps * rows) if is_held else float("inf")
     return [
         counters.at_least("a read once", count.total("bytes_used", ["a", "sfa"]) / matrices, 1),
         counters.at_most("moved", count.moved_over(matrices, ["a", "sfa"]), counters.MOST_MOVED if is_whole else 3),
         counters.at_least("use", count.sector_use(kinds=["read"]), counters.LEAST_USED if is_whole else 0.3),
         counters.at_most("wavefronts", count.wavefronts_over_ideal(), 1.05),
-        counters.at_most("along k", along_k(count, 8 // warps * rows), budget),
+        counters.at_most("along k", along_k(count, 8 // k_warps * rows), budget),
         counters.figure("per weight", count.executed / (count.part * count.cost["elements"])),
         counters.model(count),
         counters.equal("cost's bytes", (count.cost["bytes_read"], count.cost["bytes_written"]),

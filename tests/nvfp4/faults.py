@@ -86,7 +86,7 @@ NARROW = [
     ("rows 16 codes too long", EITHER, "shr.u32 $a, $b, 4; sub.u32 $c, $a, 1;", "shr.u32 $a, $b, 4; mov.u32 $c, $a;", 1),
 ]
 
-# f32, 16 rows per two warps, on the matrix units
+# f32, 16 rows per two warps, on tensor cores
 MATRIX = [
     # ---- which rows, which codes ------------------------------------------------------------------------------------
     ("thread blocks 65 rows apart", UNWRITTEN, "mul.lo.u32 $a, $b, 64; mad", "mul.lo.u32 $a, $b, 65; mad", 1),
@@ -149,7 +149,7 @@ CONVERTED_ROWS = [
     ("third plane of b by the second's", WRONG, "ld.shared.v4.u32 $a, [$b+1024];", "ld.shared.v4.u32 $a, [$b+512];", 1),
 ]
 
-# f32, 16 rows per eight warps, by the conversion, on the matrix units
+# f32, 16 rows per eight warps, by the conversion, on tensor cores
 MMA = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 CONVERTED_MATRIX = [
     ("first half of the products left out", WRONG, f"{MMA} $a, $b, $c, $d; {MMA} $e, $f, $g, $a;", f"{MMA} $e, $f, $g, $d;", 16),
@@ -165,7 +165,7 @@ CONVERTED_MATRIX = [
     ("barrier before the warps' sums left out", f"{CHECK}|{WRONG}", "bar.sync 0; setp", "setp", 1),
 ]
 
-OF = "nvfp4_gemv/c={},decode={},strategy={},lane_codes={},rows={},warps={}"
+OF = "nvfp4_gemv/c={},decode={},strategy={},lane_codes={},rows={},k_warps={}"
 FAULTS = {
     OF.format("f32", "software", "simt", 32, 4, 1): FOUR_ROWS,
     OF.format("f32", "software", "simt", 32, 1, 8): EIGHT_WARPS,

@@ -283,7 +283,7 @@ def check_large(c):
     with tempfile.TemporaryDirectory() as folder:
         config = pathlib.Path(folder, "large.yaml")
         config.write_text("bundle: large\ntargets: [sm_80]\nkernels:\n  - {family: nf4_gemm, strategy: mma, tile_m: 64, "
-                          "tile_n: 128, slices: 2, table: window}\n")
+                          "tile_n: 128, k_warps: 2, table: aligned}\n")
         listed = subprocess.run([str(pathlib.Path(c.tool).with_name("kiln")), "list", str(config)], capture_output=True,
                                 text=True, check=True).stdout
         key, variant, _ = listed.split()

@@ -42,7 +42,7 @@ def partial_sums(tile_n, columns):
         p = {name: int(value) for name, value in parameters.items() if value.isdigit()}
         width = p.get("tile_n", tile_n)
         tiles = -(-shape["m"] // p["tile_m"]) * -(-shape[columns] // width)
-        return tiles * p.get("splits", 1) * p["tile_m"] * width
+        return tiles * p.get("split_k", 1) * p["tile_m"] * width
     return size
 
 
@@ -89,7 +89,7 @@ def attention_shape(batch, heads, length, k_length=None, kv_heads=None):
 
 
 def attention_workspace(parameters, shape):
-    return shape["batch"] * shape["q_heads"] * shape["q_length"] * int(parameters["splits"]) * (int(parameters["head_dim"]) + 8)
+    return shape["batch"] * shape["q_heads"] * shape["q_length"] * int(parameters["split_k"]) * (int(parameters["head_dim"]) + 8)
 
 
 def attention():

@@ -1720,9 +1720,9 @@ static kiln_status check_parts(kiln_loader *loader, const sample_parts_args *a)
     return KILN_OK;
 }
 
-/* parts/splits=2 */
+/* parts/split_k=2 */
 
-static const char parts_2_id[] = "parts/splits=2";
+static const char parts_2_id[] = "parts/split_k=2";
 static const char parts_2_entry[] = "parts_2";
 
 static const char parts_2_sm_75[] =
@@ -1765,7 +1765,7 @@ kiln_status sample_parts_2(kiln_loader *loader, CUstream stream, const sample_pa
         return status;
     sample_parts_args a = *args;
     if (!(a.workspace_size >= a.n * 2)) {
-        static const char detail[] = "workspace_size must be at least n * splits, with splits=2";
+        static const char detail[] = "workspace_size must be at least n * split_k, with split_k=2";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, parts_name, detail);
     }
     if (a.workspace == 0 && a.workspace_size != 0) {
@@ -1787,7 +1787,7 @@ static int launch_parts_2(kiln_loader *loader, CUstream stream, const void *args
 }
 
 const kiln_kernel sample_parts_2_kernel = {
-    .key = 0x065077bb069c63a3,
+    .key = 0x260f425c4546539c,
     .id = parts_2_id,
     .entry = parts_2_entry,
     .module = &parts_2_module,
@@ -1852,8 +1852,8 @@ static const kiln_kernel *const kernels[] = {
 
 /* The place of a kernel, from 1, by key & mask; 0 is free. */
 static const uint32_t table[] = {
-    0, 0, 8, 11, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-    0, 10, 0, 0, 0, 0, 5, 2, 7, 9, 0, 3, 0, 1, 4, 6,
+    0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    0, 10, 0, 0, 0, 0, 5, 2, 7, 9, 0, 3, 11, 1, 4, 6,
 };
 
 const kiln_index sample_index = {

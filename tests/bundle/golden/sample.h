@@ -168,11 +168,11 @@ kiln_status sample_blend_f64_f64_64_clamp_narrow(kiln_loader *loader, CUstream s
 /* parts: nothing, in parts.
  * Source: this file.
  * Rules, else KILN_ERROR_BAD_ARGUMENT:
- *   - workspace_size must be at least n * splits (where splits != 1) */
+ *   - workspace_size must be at least n * split_k (where split_k != 1) */
 
 typedef struct sample_parts_args {
     uint64_t n;              /* u64: elements */
-    CUdeviceptr workspace;   /* scratch, f32[workspace_size], aligned to 4 bytes, only when splits != 1:
+    CUdeviceptr workspace;   /* scratch, f32[workspace_size], aligned to 4 bytes, only when split_k != 1:
                               * sums of parts */
     uint64_t workspace_size; /* u64: numbers that workspace holds */
 } sample_parts_args;
@@ -183,7 +183,7 @@ kiln_status sample_parts(kiln_loader *loader, CUstream stream, const sample_part
 /* The kernel that it would launch. */
 kiln_status sample_parts_pick(kiln_loader *loader, const sample_parts_args *args, const kiln_kernel **kernel);
 
-/* parts/splits=2 */
+/* parts/split_k=2 */
 extern const kiln_kernel sample_parts_2_kernel;
 kiln_status sample_parts_2(kiln_loader *loader, CUstream stream, const sample_parts_args *args);
 

@@ -11,7 +11,7 @@
  * for each key of a chunk of 4096 at most: the rounding of weights leaves that room. The logarithm of the sum of
  * exponentials is within
  *
- *     sum of p_j * d_j  +  u * (g(n) + 2 * splits + 8 + 8 * (|lse| + |m|))
+ *     sum of p_j * d_j  +  u * (g(n) + 2 * split_k + 8 + 8 * (|lse| + |m|))
  *
  * of it, where n, the chain of a lane's weights, is Lk / 16, with strategy mma min(Lk, 4096) / 4 + Lk / 4096. Weights below
  * the least normal number may be 0, and each addition and product may be off by the smallest number: that is in the bounds
@@ -47,7 +47,7 @@ static uint64_t parameter(const problem *p, const char *name)
 static bool is_long(problem *p)
 {
     return has_parameter(p, "strategy", "mma") &&
-           problem_integer(p, "k_length") > parameter(p, "splits") * CHUNK;
+           problem_integer(p, "k_length") > parameter(p, "split_k") * CHUNK;
 }
 
 enum {
@@ -86,7 +86,7 @@ typedef struct query {
 
 typedef struct arithmetic {
     double unit, out, product; /* u; u_T; (D / 16) * 2^-20 with mma */
-    double splits;
+    double split_k;
     double tiny_weight, least_normal, smallest;
     bool is_mma, is_random, drifts;
 } arithmetic;
@@ -102,7 +102,7 @@ static double values_lose(const arithmetic *a, const query *t)
 {
     double keys = (double)t->seen;
     if (a->is_mma && t->is_even)
-        return fmin(a->out, a->unit * (1.25 * fmin(keys, CHUNK) + keys / CHUNK + 2 * a->splits + 8));
+        return fmin(a->out, a->unit * (1.25 * fmin(keys, CHUNK) + keys / CHUNK + 2 * a->split_k + 8));
     return a->is_mma ? a->out : a->unit * (grow(a, keys) + 4);
 }
 
@@ -122,8 +122,8 @@ static double weights_lose(const arithmetic *a, const query *t)
 {
     double keys = (double)t->seen, chain = a->is_mma ? fmin(keys, CHUNK) / 4 + keys / CHUNK : keys / 16;
     if (a->drifts)
-        return additions_lose(t) + a->unit * (fmax(keys - CHUNK, 0) / 4 + keys / CHUNK + 2 * a->splits + 8);
-    return a->unit * (grow(a, chain) + 2 * a->splits + 8);
+        return additions_lose(t) + a->unit * (fmax(keys - CHUNK, 0) / 4 + keys / CHUNK + 2 * a->split_k + 8);
+    return a->unit * (grow(a, chain) + 2 * a->split_k + 8);
 }
 
 static arithmetic arithmetic_of(const problem *p, element_type type, uint64_t dim, bool is_random)
@@ -136,7 +136,7 @@ static arithmetic arithmetic_of(const problem *p, element_type type, uint64_t di
                         .tiny_weight = is_mma && type == ELEMENT_F16 ? 0x1p-25 : 0,
                         .least_normal = is_f64 ? 0x1p-1022 : 0x1p-126,
                         .smallest = is_f64 ? 0x1p-1074 : 0x1p-149,
-                        .splits = (double)parameter(p, "splits"),
+                        .split_k = (double)parameter(p, "split_k"),
                         .is_mma = is_mma,
                         .is_random = is_random};
 }
@@ -326,8 +326,8 @@ static void expect(problem *p, const input_pattern *pattern)
                .loss = pool_allocate(&p->memory, keys * sizeof *t.loss)};
     expect_values(p, out);
     expect_values(p, lse);
-    if (problem_find(p, "arrivals"))
-        expect_bits(p, problem_find(p, "arrivals")); /* all 0, as before */
+    if (problem_find(p, "tile_counters"))
+        expect_bits(p, problem_find(p, "tile_counters")); /* all 0, as before */
     for (uint64_t n = 0; n < lse->count; n++) {
         uint64_t i = n % lengths, head = n / lengths % heads, batch = n / lengths / heads;
         t.q = first_of(p, "q", batch, head) + i * problem_integer(p, "q_row_stride");
@@ -597,8 +597,8 @@ static void add_size(size_plan *plan, lengths n, layout where, bool is_always)
     set_strides(plan, "k", n.kv_heads, n.k, where, gaps[where].k);
     set_strides(plan, "v", n.kv_heads, n.k, where, gaps[where].v);
     set_strides(plan, "out", n.q_heads, n.q, where == ROWS_FIRST ? where : HEADS_FIRST, 0);
-    uint64_t splits = parameter(plan->problem, "splits"), rows = n.batch * n.q_heads * n.q;
-    set(plan, "workspace_size", "", splits > 1 ? rows * splits * (MOST_HEAD_DIM + 8) : 0);
+    uint64_t split_k = parameter(plan->problem, "split_k"), rows = n.batch * n.q_heads * n.q;
+    set(plan, "workspace_size", "", split_k > 1 ? rows * split_k * (MOST_HEAD_DIM + 8) : 0);
     (is_always ? size_plan_add_always : size_plan_add)(plan);
 }
 
@@ -617,20 +617,20 @@ static void add_always(size_plan *plan, lengths n, layout where)
 static void add_long(size_plan *plan)
 {
     const problem *p = plan->problem;
-    uint64_t splits = parameter(p, "splits"), tile_k = parameter(p, "tile_k");
-    uint64_t group = has_parameter(p, "packed", "true") ? 3 : 1;
-    lengths n = {1, group, 1, group == 3 ? 3 : 9, splits * CHUNK + tile_k + 3};
+    uint64_t split_k = parameter(p, "split_k"), tile_k = parameter(p, "tile_k");
+    uint64_t group = has_parameter(p, "pack_gqa", "true") ? 3 : 1;
+    lengths n = {1, group, 1, group == 3 ? 3 : 9, split_k * CHUNK + tile_k + 3};
     if (has_parameter(p, "strategy", "mma"))
-        splits > 1 ? add(plan, n, ONE_ROW) : add_always(plan, n, ONE_VALUE);
+        split_k > 1 ? add(plan, n, ONE_ROW) : add_always(plan, n, ONE_VALUE);
 }
 
 static void add_parts(size_plan *plan)
 {
     const problem *p = plan->problem;
-    uint64_t splits = parameter(p, "splits"), tile_k = parameter(p, "tile_k");
+    uint64_t split_k = parameter(p, "split_k"), tile_k = parameter(p, "tile_k");
     for (uint64_t i = 1; i <= 2; i++) /* a part has one key, and none */
-        add_always(plan, (lengths){1, 2, 1, 5, (splits - i) * tile_k + 1}, OVERLAPPING);
-    add_always(plan, (lengths){1, 3, 1, 3, 128 * splits + 5}, OVERLAPPING);
+        add_always(plan, (lengths){1, 2, 1, 5, (split_k - i) * tile_k + 1}, OVERLAPPING);
+    add_always(plan, (lengths){1, 3, 1, 3, 128 * split_k + 5}, OVERLAPPING);
 }
 
 /* A tile's rows, one more, and a head's queries in two tiles. */
@@ -690,13 +690,13 @@ static void plan_sizes(size_plan *plan)
     }
     add(plan, (lengths){1, 1, 1, 3, 1000}, OVERLAPPING);
     add_long(plan);
-    if (parameter(p, "splits") > 1)
+    if (parameter(p, "split_k") > 1)
         add_parts(plan);
     add_always(plan, (lengths){2, 4, 2, 1, 3}, OVERLAPPING); /* heads and batches at little cost */
     add(plan, (lengths){2, 6, 2, 9, 21}, ROWS_FIRST);
     add(plan, (lengths){2, 3, 3, 5, 18}, GAPS);
     add(plan, (lengths){3, 2, 1, 4, 7}, ONE_KV);
-    if (has_parameter(p, "packed", "true"))
+    if (has_parameter(p, "pack_gqa", "true"))
         add_packed(plan);
     add(plan, (lengths){0, 2, 1, 4, 7}, HEADS_FIRST);
     add(plan, (lengths){1, 0, 1, 4, 7}, HEADS_FIRST);

@@ -70,12 +70,12 @@ static bool is_narrow(const problem *p)
     return !is_mma(p) && parameter(p, "tile_m") < 16;
 }
 
-/* A warp adds its blocks of 64 one by one; what a block's products are added in is the matrix unit's affair. */
+/* A warp adds its blocks of 64 one by one; what a block's products are added in is the tensor core's affair. */
 static double longest_chain_mma(problem *p)
 {
-    uint64_t slices = parameter(p, "slices"), splits = parameter(p, "splits");
-    uint64_t blocks = problem_integer(p, "k") / BLOCK, of_part = (blocks + splits - 1) / splits;
-    return (double)((of_part + slices - 1) / slices + slices - 1 + splits - 1);
+    uint64_t k_warps = parameter(p, "k_warps"), split_k = parameter(p, "split_k");
+    uint64_t blocks = problem_integer(p, "k") / BLOCK, of_part = (blocks + split_k - 1) / split_k;
+    return (double)((of_part + k_warps - 1) / k_warps + k_warps - 1 + split_k - 1);
 }
 
 /* Narrow tiles: a lane adds 32 products, then that sum to those of its warp's other 256s, then eight lanes and all
@@ -83,9 +83,9 @@ static double longest_chain_mma(problem *p)
 static double longest_chain(problem *p)
 {
     bool is_wide = parameter(p, "tile_m") >= 16;
-    uint64_t stretch = is_wide ? BLOCK : 256, slices = parameter(p, "slices");
+    uint64_t stretch = is_wide ? BLOCK : 256, k_warps = parameter(p, "k_warps");
     uint64_t stretches = (problem_integer(p, "k") + stretch - 1) / stretch;
-    return (double)((is_wide ? BLOCK : 32 + 3) + (stretches + slices - 1) / slices + slices - 1);
+    return (double)((is_wide ? BLOCK : 32 + 3) + (stretches + k_warps - 1) / k_warps + k_warps - 1);
 }
 
 typedef struct product {
@@ -177,7 +177,7 @@ static double value_of(element_type type, long double r, double bound)
 
 typedef struct order {
     bool is_f64;
-    uint64_t slices, splits;
+    uint64_t k_warps, split_k;
 } order;
 
 static double rounded(const order *o, double x)
@@ -195,7 +195,7 @@ static double lane_sum(const order *o, const operands *x, uint64_t slice, uint64
 {
     enum { LANE_K = 32, STRETCH = 256 };
     double sum = 0;
-    for (uint64_t k = slice * STRETCH + lane * LANE_K; k < x->k; k += o->slices * STRETCH) {
+    for (uint64_t k = slice * STRETCH + lane * LANE_K; k < x->k; k += o->k_warps * STRETCH) {
         double partial = rounded(o, x->in[k] * x->weights[k]);
         for (uint64_t i = k + 1; i < k + LANE_K; i++)
             partial = fused(o, x->in[i], x->weights[i], partial);
@@ -219,7 +219,7 @@ static double narrow_slice(const order *o, const operands *x, uint64_t slice)
 static double wide_slice(const order *o, const operands *x, uint64_t slice)
 {
     double sum = 0;
-    for (uint64_t block = slice; block < x->k / BLOCK; block += o->slices) {
+    for (uint64_t block = slice; block < x->k / BLOCK; block += o->k_warps) {
         double partial = 0;
         for (uint64_t i = 0; i < BLOCK; i++) {
             uint64_t at = block * BLOCK + i / 16 * 8 + i % 8 + (i % 16 / 8) * 32;
@@ -234,7 +234,7 @@ static double wide_slice(const order *o, const operands *x, uint64_t slice)
 static double mma_slice(const order *o, const operands *x, uint64_t first, uint64_t last, uint64_t slice)
 {
     double sum = 0;
-    for (uint64_t block = first + slice; block < last; block += o->slices) {
+    for (uint64_t block = first + slice; block < last; block += o->k_warps) {
         double partial = 0;
         for (uint64_t i = block * BLOCK; i < (block + 1) * BLOCK; i++)
             partial += x->in[i] * x->weights[i];
@@ -245,27 +245,27 @@ static double mma_slice(const order *o, const operands *x, uint64_t first, uint6
 
 static double mma_part(const order *o, const operands *x, uint64_t part)
 {
-    const uint64_t blocks = x->k / BLOCK, each = blocks / o->splits, more = blocks % o->splits;
+    const uint64_t blocks = x->k / BLOCK, each = blocks / o->split_k, more = blocks % o->split_k;
     const uint64_t first = part * each + (part < more ? part : more), last = first + each + (part < more);
     double sum = mma_slice(o, x, first, last, 0);
-    for (uint64_t slice = 1; slice < o->slices; slice++)
+    for (uint64_t slice = 1; slice < o->k_warps; slice++)
         sum = rounded(o, sum + mma_slice(o, x, first, last, slice));
     return sum;
 }
 
 static double in_order(problem *p, const operands *x)
 {
-    const order o = {has_parameter(p, "acc", "f64"), parameter(p, "slices"), parameter(p, "splits")};
+    const order o = {has_parameter(p, "acc", "f64"), parameter(p, "k_warps"), parameter(p, "split_k")};
     double sum = 0;
     if (is_mma(p)) {
         sum = mma_part(&o, x, 0);
-        for (uint64_t part = 1; part < o.splits; part++)
+        for (uint64_t part = 1; part < o.split_k; part++)
             sum = rounded(&o, sum + mma_part(&o, x, part));
         return sum;
     }
     double (*of_slice)(const order *, const operands *, uint64_t) = is_narrow(p) ? narrow_slice : wide_slice;
     sum = of_slice(&o, x, 0);
-    for (uint64_t slice = 1; slice < o.slices; slice++)
+    for (uint64_t slice = 1; slice < o.k_warps; slice++)
         sum = rounded(&o, sum + of_slice(&o, x, slice));
     return sum;
 }
@@ -527,8 +527,8 @@ static uint64_t tiles(uint64_t count, uint64_t tile)
 static uint64_t workspace_size(const problem *p, uint64_t m, uint64_t n)
 {
     uint64_t tile_m = parameter(p, "tile_m"), tile_n = parameter(p, "tile_n"),
-             splits = parameter(p, "splits");
-    return splits > 1 ? tiles(m, tile_m) * tiles(n, tile_n) * splits * tile_m * tile_n : 0;
+             split_k = parameter(p, "split_k");
+    return split_k > 1 ? tiles(m, tile_m) * tiles(n, tile_n) * split_k * tile_m * tile_n : 0;
 }
 
 static void set(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
@@ -577,9 +577,10 @@ static uint64_t held_blocks(const problem *p)
 static void add_last_blocks(size_plan *plan, uint64_t tile_m, uint64_t tile_n)
 {
     const problem *p = plan->problem;
-    const uint64_t slices = parameter(p, "slices"), splits = parameter(p, "splits"), held = held_blocks(p);
+    const uint64_t k_warps = parameter(p, "k_warps"), split_k = parameter(p, "split_k"),
+                   held = held_blocks(p);
     for (uint64_t block = 1; block < 2 * held; block++) {
-        const uint64_t k = (block * slices + 1) * splits * BLOCK, n = tile_n + (block % 2 ? 0 : 1);
+        const uint64_t k = (block * k_warps + 1) * split_k * BLOCK, n = tile_n + (block % 2 ? 0 : 1);
         const bool is_whole = block + 2 >= 2 * held, fits = k * (n / 2 + tile_m) < DEFAULT_ELEMENTS * 3 / 4;
         add_always(plan, is_whole && !fits ? 1 : tile_m, is_whole ? n : 2, k);
     }
@@ -599,14 +600,14 @@ static void add_many_columns(size_plan *plan, uint64_t tile_n, uint64_t m, uint6
 /* Of K that all warps take in a round of their loop, and whose scales are in shared memory at once. */
 static uint64_t round_k(const problem *p)
 {
-    const uint64_t slices = parameter(p, "slices");
-    return is_mma(p) ? slices * held_blocks(p) * parameter(p, "splits") * BLOCK : 256 * slices;
+    const uint64_t k_warps = parameter(p, "k_warps");
+    return is_mma(p) ? k_warps * held_blocks(p) * parameter(p, "split_k") * BLOCK : 256 * k_warps;
 }
 
 static uint64_t scales_k(const problem *p)
 {
     if (is_mma(p))
-        return (parameter(p, "tile_n") == 128 ? 16 : 32) * parameter(p, "splits") * BLOCK;
+        return (parameter(p, "tile_n") == 128 ? 16 : 32) * parameter(p, "split_k") * BLOCK;
     return (is_narrow(p) ? 128 : 64) * BLOCK;
 }
 

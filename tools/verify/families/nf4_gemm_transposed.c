@@ -87,29 +87,29 @@ static bool has_tf32(const problem *p)
 /* Of the columns of a thread block's part those that one set of a tensor core's sums takes, its totals, the parts. */
 static double longest_chain_mma(problem *p)
 {
-    uint64_t splits = parameter(p, "splits");
-    uint64_t columns = ceil_div(ceil_div(problem_integer(p, "n"), MMA_CHUNK), splits) * MMA_CHUNK;
+    uint64_t split_k = parameter(p, "split_k");
+    uint64_t columns = ceil_div(ceil_div(problem_integer(p, "n"), MMA_CHUNK), split_k) * MMA_CHUNK;
     uint64_t summed = columns < MOST_SUMMED ? columns : MOST_SUMMED;
-    return (has_tf32(p) ? 1.5 : 1.25) * (double)summed + (double)(ceil_div(columns, MOST_SUMMED) + splits);
+    return (has_tf32(p) ? 1.5 : 1.25) * (double)summed + (double)(ceil_div(columns, MOST_SUMMED) + split_k);
 }
 
 /* A lane adds its columns of each 16 that its warp takes; then come the warp's other lanes of the column, the other
  * warps and the other thread blocks. */
 static double longest_chain(problem *p)
 {
-    uint64_t warps = parameter(p, "warps"), splits = parameter(p, "splits");
+    uint64_t k_warps = parameter(p, "k_warps"), split_k = parameter(p, "split_k");
     if (is_mma(p))
         return longest_chain_mma(p);
-    uint64_t chunks = ceil_div(ceil_div(problem_integer(p, "n"), CHUNK), warps * splits);
-    return (double)(chunks * CHUNK + 2 * warps - 1 + splits - 1);
+    uint64_t chunks = ceil_div(ceil_div(problem_integer(p, "n"), CHUNK), k_warps * split_k);
+    return (double)(chunks * CHUNK + 2 * k_warps - 1 + split_k - 1);
 }
 
 /* What tensor cores cut where not every product is cut by the most there is: less than the bound up to 12000 columns. No
  * input is known that needs more, so all are held to it. */
 static double usually_lost(problem *p)
 {
-    uint64_t splits = parameter(p, "splits"), chunks = ceil_div(problem_integer(p, "n"), MMA_CHUNK);
-    return 5 * 0x1p-20 + (double)(ceil_div(chunks, splits) * 4 + 18 + splits) * 0x1p-24;
+    uint64_t split_k = parameter(p, "split_k"), chunks = ceil_div(problem_integer(p, "n"), MMA_CHUNK);
+    return 5 * 0x1p-20 + (double)(ceil_div(chunks, split_k) * 4 + 18 + split_k) * 0x1p-24;
 }
 
 typedef struct product {
@@ -219,14 +219,14 @@ static double value_of(element_type type, long double r)
 
 typedef struct order {
     bool is_f64;
-    uint64_t splits, warps, columns; /* columns: that a warp takes at once */
+    uint64_t split_k, k_warps, columns; /* columns: that a warp takes at once */
 } order;
 
 static order order_of(const problem *p)
 {
     const bool is_f64 = has_parameter(p, "acc", "f64");
     const uint64_t row_bytes = parameter(p, "tile_m") * (is_f64 ? 8 : 4);
-    return (order){is_f64, parameter(p, "splits"), parameter(p, "warps"), row_bytes <= 16 ? 2 : 1};
+    return (order){is_f64, parameter(p, "split_k"), parameter(p, "k_warps"), row_bytes <= 16 ? 2 : 1};
 }
 
 static double rounded(const order *o, double x)
@@ -243,8 +243,8 @@ static double fused(const order *o, double a, double b, double c)
 static double lane_sum(const order *o, const operands *x, uint64_t part, uint64_t warp, uint64_t group)
 {
     double sum = 0;
-    for (uint64_t chunk = (part * o->warps + warp) * CHUNK; chunk < x->n;
-         chunk += o->splits * o->warps * CHUNK)
+    for (uint64_t chunk = (part * o->k_warps + warp) * CHUNK; chunk < x->n;
+         chunk += o->split_k * o->k_warps * CHUNK)
         for (uint64_t i = chunk + group; i < chunk + CHUNK && i < x->n; i += o->columns)
             sum = fused(o, rounded(o, x->in[i] * x->scales[i]), x->weights[i], sum);
     return sum;
@@ -253,7 +253,7 @@ static double lane_sum(const order *o, const operands *x, uint64_t part, uint64_
 static double simt_part(const order *o, const operands *x, uint64_t part)
 {
     double sum = lane_sum(o, x, part, 0, 0);
-    for (uint64_t slice = 1; slice < o->warps * o->columns; slice++)
+    for (uint64_t slice = 1; slice < o->k_warps * o->columns; slice++)
         sum = rounded(o, sum + lane_sum(o, x, part, slice / o->columns, slice % o->columns));
     return sum;
 }
@@ -261,7 +261,7 @@ static double simt_part(const order *o, const operands *x, uint64_t part)
 /* A set of sums takes 1024 of the part's columns, then joins the total. */
 static double mma_part(const order *o, const operands *x, uint64_t part)
 {
-    const uint64_t turn = o->splits * MMA_CHUNK, summed = MOST_SUMMED * o->splits;
+    const uint64_t turn = o->split_k * MMA_CHUNK, summed = MOST_SUMMED * o->split_k;
     double total = 0;
     for (uint64_t set = 0; set < x->n; set += summed) {
         double sum = 0;
@@ -278,14 +278,14 @@ static double in_order(problem *p, const operands *x)
     const order o = order_of(p);
     double (*of_part)(const order *, const operands *, uint64_t) = is_mma(p) ? mma_part : simt_part;
     double sum = of_part(&o, x, 0);
-    for (uint64_t part = 1; part < o.splits; part++)
+    for (uint64_t part = 1; part < o.split_k; part++)
         sum = rounded(&o, sum + of_part(&o, x, part));
     return sum;
 }
 
 static void expect(problem *p, const input_pattern *pattern)
 {
-    argument *out = problem_find(p, "out"), *arrivals = problem_find(p, "arrivals");
+    argument *out = problem_find(p, "out"), *tile_counters = problem_find(p, "tile_counters");
     uint64_t m = problem_integer(p, "m"), k = problem_integer(p, "k");
     element_type type = out->about->type;
     bool is_random = pattern->flags & PATTERN_RANDOM;
@@ -308,8 +308,8 @@ static void expect(problem *p, const input_pattern *pattern)
     operands_close(&all);
     bool has_norm = is_random && type != ELEMENT_F32 && m * k >= LEAST_OF_NORM;
     out->norm_bound = has_norm ? number_unit(type) * (sqrt(r_squares) + sqrt(squares)) : 0;
-    if (arrivals)
-        expect_bits(p, arrivals); /* all 0, as before */
+    if (tile_counters)
+        expect_bits(p, tile_counters); /* all 0, as before */
 }
 
 /* ---- inputs ----------------------------------------------------------------------------------------------------- */
@@ -371,8 +371,8 @@ static double usual_scale(random_stream s, uint64_t i)
  * part is too small to change it, but for a tie that it breaks. */
 static double exact_scale(const filling *f, uint64_t column, uint64_t i)
 {
-    const uint64_t splits = parameter(f->p, "splits"), chunk = column / MMA_CHUNK;
-    const bool is_first = chunk % splits == 0 && chunk / splits < MOST_SUMMED / MMA_CHUNK;
+    const uint64_t split_k = parameter(f->p, "split_k"), chunk = column / MMA_CHUNK;
+    const bool is_first = chunk % split_k == 0 && chunk / split_k < MOST_SUMMED / MMA_CHUNK;
     return ldexp(1, (int)random_below(f->s, i, 3) - (is_first ? 0 : f->is_normal ? 14 : 30));
 }
 
@@ -578,8 +578,8 @@ static const input_pattern patterns[] = {
 /* As much as the variant needs. */
 static uint64_t workspace_size(const problem *p, uint64_t m, uint64_t k)
 {
-    uint64_t tile_m = parameter(p, "tile_m"), splits = parameter(p, "splits");
-    return splits == 1 ? 0 : ceil_div(m, tile_m) * ceil_div(k, TILE_K) * splits * tile_m * TILE_K;
+    uint64_t tile_m = parameter(p, "tile_m"), split_k = parameter(p, "split_k");
+    return split_k == 1 ? 0 : ceil_div(m, tile_m) * ceil_div(k, TILE_K) * split_k * tile_m * TILE_K;
 }
 
 static void set(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
@@ -613,11 +613,11 @@ static void add_always(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
 static void add_totals(size_plan *plan, uint64_t tile_m, uint64_t step)
 {
     enum { MOST = 2 * DEFAULT_ELEMENTS };
-    const uint64_t kept = plan->limits.max_elements, splits = parameter(plan->problem, "splits");
-    const uint64_t rows = tile_m > 8 ? tile_m - 5 : tile_m, sets = splits == 1 ? 3 : 2;
+    const uint64_t kept = plan->limits.max_elements, split_k = parameter(plan->problem, "split_k");
+    const uint64_t rows = tile_m > 8 ? tile_m - 5 : tile_m, sets = split_k == 1 ? 3 : 2;
     if (kept < MOST)
         plan->limits.max_elements = MOST;
-    add(plan, rows, sets * splits * MOST_SUMMED + step, BLOCK);
+    add(plan, rows, sets * split_k * MOST_SUMMED + step, BLOCK);
     plan->limits.max_elements = kept;
 }
 
@@ -626,9 +626,9 @@ static void plan_sizes(size_plan *plan)
 {
     static const uint64_t ks[] = {0, 64, 192, 448, 512, 576, 1088};
     const problem *p = plan->problem;
-    uint64_t tile_m = parameter(p, "tile_m"), warps = parameter(p, "warps");
+    uint64_t tile_m = parameter(p, "tile_m"), k_warps = parameter(p, "k_warps");
     uint64_t step = parameter(p, "vector") == 8 ? 8 : 1, chunk = is_mma(p) ? MMA_CHUNK : CHUNK;
-    uint64_t turn = chunk * parameter(p, "splits") * (is_mma(p) ? 1 : warps);
+    uint64_t turn = chunk * parameter(p, "split_k") * (is_mma(p) ? 1 : k_warps);
     const uint64_t some_rows[] = {2, tile_m / 4 + 1, tile_m / 2 + 1, tile_m * 3 / 4 + 1};
     edge_list rows = {{0}, 0}, columns = {{0}, 0};
     edges_add(&rows, 0);

@@ -62,9 +62,9 @@ static bool is_mma(const problem *p)
 /* Of mma: a lane has 8 blocks of each 512 codes, and 4 lanes a row; then the warps that share the row are added. */
 static double longest_chain(problem *p)
 {
-    uint64_t warps = parameter(p, "warps"),
-             turns = (problem_integer(p, "k") + 512 * warps - 1) / (512 * warps);
-    return (double)(8 * turns + 2 + warps - 1);
+    uint64_t k_warps = parameter(p, "k_warps"),
+             turns = (problem_integer(p, "k") + 512 * k_warps - 1) / (512 * k_warps);
+    return (double)(8 * turns + 2 + k_warps - 1);
 }
 
 typedef struct product {
@@ -130,17 +130,17 @@ static float add_lanes(float sum[LANES])
 }
 
 /* Of the warps that share a row each takes every warps-th step along k; a lane has the blocks of lane_codes neighbours of a
- * step, and adds them with one rounding each. Then lanes are added, and then warps, in their order. */
+ * step, and adds them with one rounding each. Then lanes are added, and then k_warps, in their order. */
 static float multiply_simt(const problem *p, const pair *of)
 {
-    const uint64_t warps = parameter(p, "warps"), lane_blocks = parameter(p, "lane_codes") / BLOCK;
+    const uint64_t k_warps = parameter(p, "k_warps"), lane_blocks = parameter(p, "lane_codes") / BLOCK;
     float sum[MOST_WARPS][LANES] = {{0}}, total = 0;
     for (uint64_t block = 0; block < of->blocks; block++) {
         const uint64_t share = block / lane_blocks;
-        float *at = &sum[share / LANES % warps][share % LANES];
+        float *at = &sum[share / LANES % k_warps][share % LANES];
         *at = fmaf((float)scale_of(of, block), (float)sum_codes(of, block), *at);
     }
-    for (uint64_t warp = 0; warp < warps; warp++)
+    for (uint64_t warp = 0; warp < k_warps; warp++)
         total = warp == 0 ? add_lanes(sum[0]) : total + add_lanes(sum[warp]);
     return total;
 }
@@ -412,8 +412,9 @@ static void plan_sizes(size_plan *plan)
 {
     static const uint64_t ks[] = {0, 16, 32, 48, 64, 96, 112, 256, 272}, ls[] = {0, 2, 3, 5, 7, 8, 33};
     const problem *p = plan->problem;
-    uint64_t warps = parameter(p, "warps"), warp_rows = parameter(p, "rows"), tile = 8 / warps * warp_rows,
-             step = is_mma(p) ? 512 : 32 * parameter(p, "lane_codes"), turn = step * warps;
+    uint64_t k_warps = parameter(p, "k_warps"), warp_rows = parameter(p, "rows"),
+             tile = 8 / k_warps * warp_rows, step = is_mma(p) ? 512 : 32 * parameter(p, "lane_codes"),
+             turn = step * k_warps;
     edge_list rows = {{0}, 0};
     edges_add_around(&rows, 1);
     edges_add_around(&rows, tile);
@@ -426,7 +427,7 @@ static void plan_sizes(size_plan *plan)
         add(plan, 5, 64, ls[i], i % 2);
     for (int64_t around = -32; around <= 32; around += 16) {
         add(plan, 3, step + (uint64_t)around, 1, 2);
-        if (warps > 1)
+        if (k_warps > 1)
             add(plan, 2, turn + (uint64_t)around, 2, 1);
         add(plan, 1, 4 * turn + (uint64_t)around, 1, 1);
         add(plan, 1, 16384 + (uint64_t)around, 2, 1);
