@@ -5,6 +5,7 @@
 
 #include "family.h"
 #include "rule_text.h"
+#include "shape.h"
 #include "wrap.h"
 
 enum { WIDEST_COLUMN = 36 };
@@ -175,15 +176,11 @@ static const char *dimensions(arena *a, const char *const dimension[3])
 static void describe_launch(text *out, const kiln_family *f)
 {
     const char *const rows[][2] = {
-        {"lowest target", f->variant_min_sm},
-        {"runs where", f->variant_runs_on},
-        {"threads", dimensions(out->arena, f->block)},
         {"thread blocks", dimensions(out->arena, f->grid)},
         {"shared bytes", f->shared_bytes},
         {"nothing to do when", f->empty},
         {"bytes read", f->cost.bytes_read},
         {"bytes written", f->cost.bytes_written},
-        {"instructions", f->cost.thread_instructions},
         {"elements", f->cost.elements},
     };
     table t = {.arena = out->arena, .columns = 2, .expressions = 1u << 1};
@@ -195,6 +192,16 @@ static void describe_launch(text *out, const kiln_family *f)
         row[1] = rows[i][1];
     }
     text_add(out, "\nlaunch and cost\n");
+    print_table(out, &t);
+}
+
+static void describe_constraints(text *out, const kiln_family *family)
+{
+    table t = {.arena = out->arena, .columns = 1};
+    const constraints all = constraints_of(out->arena, family_default_variant(out->arena, family));
+    for (size_t i = 0; i < all.count; i++)
+        add_row(&t)[0] = all.items[i].text;
+    text_add(out, t.count > 0 ? "\nrules of a combination\n" : "");
     print_table(out, &t);
 }
 
@@ -220,7 +227,7 @@ void describe_family(text *out, const kiln_family *family, bool in_full)
     describe_args(out, family);
     describe_calls(out, family);
     describe_rules(out, "rules of a launch", family, family->rules, in_full);
-    describe_rules(out, "rules of a combination", family, family->refusals, in_full);
+    describe_constraints(out, family);
     if (!in_full) {
         text_add(out, "\n--long: the rules' conditions, launch, cost and dispatch\n");
         return;

@@ -4,6 +4,7 @@
 #include "describe.h"
 #include "expression.h"
 #include "family.h"
+#include "shape.h"
 #include "support/json.h"
 #include "support/words.h"
 
@@ -147,11 +148,8 @@ static void add_launch(json *j, const kiln_family *family)
 {
     json_key(j, "launch");
     json_begin_object(j);
-    add_dimensions(j, family, "block", family->block);
     add_dimensions(j, family, "grid", family->grid);
     add_expression(j, family, "shared_bytes", family->shared_bytes);
-    add_expression(j, family, "max_shared_bytes", family->max_shared_bytes);
-    add_expression(j, family, "min_shared_bytes", family->min_shared_bytes);
     add_expression(j, family, "empty", family->empty);
     json_end(j);
 }
@@ -175,8 +173,22 @@ static void add_cost(json *j, const kiln_family *family)
     json_begin_object(j);
     add_expression(j, family, "bytes_read", family->cost.bytes_read);
     add_expression(j, family, "bytes_written", family->cost.bytes_written);
-    add_expression(j, family, "thread_instructions", family->cost.thread_instructions);
     add_expression(j, family, "elements", family->cost.elements);
+    json_end(j);
+}
+
+static void add_constraints(json *j, const kiln_family *family)
+{
+    arena *a = j->out->arena;
+    const constraints all = constraints_of(a, family_default_variant(a, family));
+    json_key(j, "constraints");
+    json_begin_array(j);
+    for (size_t i = 0; i < all.count; i++) {
+        json_begin_object(j);
+        json_string_member(j, "params", all.items[i].params);
+        json_string_member(j, "text", all.items[i].text);
+        json_end(j);
+    }
     json_end(j);
 }
 
@@ -191,11 +203,9 @@ static void add_family(json *j, const kiln_family *family)
     if (family->nonfinite)
         json_string_member(j, "nonfinite", family->nonfinite);
     json_number_member(j, "min_sm", family->min_sm);
-    add_expression(j, family, "variant_min_sm", family->variant_min_sm);
-    add_expression(j, family, "variant_runs_on", family->variant_runs_on);
     add_params(j, family);
     add_args(j, family, family->args);
-    add_rules(j, family, "refusals", family->refusals);
+    add_constraints(j, family);
     add_rules(j, family, "rules", family->rules);
     add_launch(j, family);
     add_dispatch(j, family);

@@ -129,8 +129,12 @@ static const struct {
     const char *name;
     name_kind kind;
 } facts[] = {
-    {"multiprocessors", NAME_DEVICE}, {"max_shared_bytes", NAME_DEVICE},   {"sm", NAME_DEVICE},
-    {"target_sm", NAME_TARGET},       {"target_is_specific", NAME_TARGET},
+    {"multiprocessors", NAME_DEVICE},
+    {"max_shared_bytes", NAME_DEVICE},
+    {"sm", NAME_DEVICE},
+    {"threads", NAME_SHAPE},
+    {"shared_bytes", NAME_SHAPE},
+    {"blocks_per_multiprocessor", NAME_SHAPE},
 };
 
 static bool find_arg(const kiln_family *family, const char *name, size_t *index)
@@ -396,8 +400,8 @@ static void try_all(parser *p, bool is_list)
 {
     do {
         const expression *e = expression_bind(p->arena, parse_one(p), NULL);
-        if (expression_uses(e, NAME_TARGET))
-            MISTAKE(p, "facts of the target have no value at a launch");
+        if (expression_uses(e, NAME_SHAPE))
+            MISTAKE(p, "threads, shared_bytes and blocks_per_multiprocessor are for families");
         if (divides_by_name(e))
             MISTAKE(p, "a divisor has to be a number, so that it is not zero");
     } while (is_list && accept(p, ","));

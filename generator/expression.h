@@ -8,7 +8,7 @@
 
 typedef struct expression expression;
 
-typedef enum name_kind { NAME_PARAM, NAME_ARG, NAME_DEVICE, NAME_WORD, NAME_TARGET } name_kind;
+typedef enum name_kind { NAME_PARAM, NAME_ARG, NAME_DEVICE, NAME_WORD, NAME_SHAPE } name_kind;
 
 /* Parses text in the scope of a family. Never null: a mistake is a family_error that names family and text. */
 const expression *expression_parse(arena *a, const kiln_family *family, const char *text);
@@ -30,10 +30,10 @@ bool expression_uses_param(const expression *e, size_t index);
 /* Whether it counts with the argument of this index: within negative() and aligned() nothing is counted with. */
 bool expression_counts_with(const expression *e, size_t index);
 
-/* Its value for a variant; it must use parameters only, and facts of the target while v->emitting_for is set. */
+/* Its value for a variant; it must use parameters and facts of its shape only. */
 uint64_t expression_value(const expression *e, const kiln_variant *v);
 
-/* With the variant's parameters put in and constants folded. v null: nothing is put in. */
+/* With the variant's parameters and shape put in and constants folded. v null: nothing is put in. */
 const expression *expression_bind(arena *a, const expression *e, const kiln_variant *v);
 bool expression_is_constant(const expression *e, uint64_t *value);
 

@@ -45,6 +45,33 @@ static uint64_t param_number(const expression *e, const kiln_variant *v)
     return value->number;
 }
 
+static uint64_t shape_number(const expression *e, const kiln_shape *s)
+{
+    if (strcmp(e->name, "threads") == 0)
+        return (uint64_t)s->block[0] * s->block[1] * s->block[2];
+    return strcmp(e->name, "shared_bytes") == 0 ? s->shared_bytes : s->blocks_per_multiprocessor;
+}
+
+/* select(sm >= 80, 2, 1): an image's, where images leave room for different numbers. */
+static const expression *blocks_of_image(arena *a, const expression *e, const kiln_variant *v)
+{
+    const expression *result = literal(a, e, v->blocks[0].blocks);
+    for (size_t i = 1; i < v->blocks_count; i++) {
+        expression *sm = arena_alloc(a, sizeof *sm), *from = arena_alloc(a, sizeof *from),
+                   *chosen = arena_alloc(a, sizeof *chosen);
+        *sm =
+            (expression){.operation = OPERATION_NAME, .source = e->source, .name = "sm", .kind = NAME_DEVICE};
+        *from = (expression){.operation = OPERATION_GREATER_EQUAL,
+                             .source = e->source,
+                             .operands = {sm, literal(a, e, v->blocks[i].from_sm)}};
+        *chosen = (expression){.operation = OPERATION_SELECT,
+                               .source = e->source,
+                               .operands = {from, literal(a, e, v->blocks[i].blocks), result}};
+        result = chosen;
+    }
+    return result;
+}
+
 /* False when v does not say: arguments and device facts are known at a launch only. */
 static bool name_value(const expression *e, const kiln_variant *v, uint64_t *value)
 {
@@ -52,9 +79,8 @@ static bool name_value(const expression *e, const kiln_variant *v, uint64_t *val
         *value = param_number(e, v);
         return true;
     }
-    if (v && e->kind == NAME_TARGET && v->emitting_for.sm != 0) {
-        bool wants_sm = strcmp(e->name, "target_sm") == 0;
-        *value = wants_sm ? v->emitting_for.sm : v->emitting_for.kind != TARGET_BASE;
+    if (v && e->kind == NAME_SHAPE) {
+        *value = shape_number(e, &v->shape);
         return true;
     }
     return false;
@@ -255,6 +281,9 @@ const expression *expression_bind(arena *a, const expression *e, const kiln_vari
     case OPERATION_LITERAL:
         return e;
     case OPERATION_NAME:
+        if (v && e->kind == NAME_SHAPE && v->blocks_count > 1 &&
+            strcmp(e->name, "blocks_per_multiprocessor") == 0)
+            return blocks_of_image(a, e, v);
         return name_value(e, v, &value) ? literal(a, e, value) : e;
     case OPERATION_IS_WORD:
     case OPERATION_IS_NOT_WORD:

@@ -66,6 +66,11 @@ const char *arg_direction(kiln_arg_kind kind)
     return names[kind];
 }
 
+const char *family_shared_bytes(const kiln_family *family)
+{
+    return family->shared_bytes ? family->shared_bytes : "shared_bytes";
+}
+
 const kiln_arg *arg_find(const kiln_arg *args, const char *name)
 {
     for (; args->name; args++)
@@ -170,35 +175,6 @@ const char *arg_type_for(arg_type_choice choice, const char *value)
     bool is_value = !choice.word || (strlen(value) == choice.word_length &&
                                      memcmp(value, choice.word, choice.word_length) == 0);
     return is_value ? value : choice.other;
-}
-
-/* ---- targets ---------------------------------------------------------------------------------------------------- */
-
-family_limits family_limits_of(arena *a, const kiln_family *family)
-{
-    family_limits limits = {.min_sm = family->min_sm};
-    if (family->variant_min_sm)
-        limits.variant_min_sm = expression_parse(a, family, family->variant_min_sm);
-    if (family->variant_runs_on)
-        limits.variant_runs_on = expression_parse(a, family, family->variant_runs_on);
-    return limits;
-}
-
-uint32_t variant_lowest_sm(const family_limits *limits, const kiln_variant *v)
-{
-    uint64_t own = limits->variant_min_sm ? expression_value(limits->variant_min_sm, v) : 0;
-    return own > limits->min_sm ? (uint32_t)own : limits->min_sm;
-}
-
-bool variant_runs_on(const family_limits *limits, const kiln_variant *v, target t)
-{
-    if (t.sm < variant_lowest_sm(limits, v))
-        return false;
-    if (!limits->variant_runs_on)
-        return true;
-    kiln_variant for_target = *v;
-    for_target.emitting_for = t;
-    return expression_value(limits->variant_runs_on, &for_target) != 0;
 }
 
 /* ---- inside emit ------------------------------------------------------------------------------------------------ */

@@ -53,18 +53,11 @@ bool is_alignment(uint64_t bytes);
 /* "value", "in", "out", "inout", "optional_out" or "scratch". */
 const char *arg_direction(kiln_arg_kind kind);
 
+/* Dynamic shared memory of a launch, an expression: the family's for a call, or the shape's. */
+const char *family_shared_bytes(const kiln_family *family);
+
 /* Null when there is none. */
 const kiln_arg *arg_find(const kiln_arg *args, const char *name);
-
-/* Whether a variant of this family can be emitted for a target. */
-typedef struct family_limits {
-    uint32_t min_sm;
-    const struct expression *variant_min_sm, *variant_runs_on; /* or null */
-} family_limits;
-
-family_limits family_limits_of(arena *a, const kiln_family *family);
-uint32_t variant_lowest_sm(const family_limits *limits, const kiln_variant *v);
-bool variant_runs_on(const family_limits *limits, const kiln_variant *v, target t);
 
 /* Whether a name means something else in expressions, in configurations or in C's headers and kiln's. */
 bool family_reserves(const char *name);

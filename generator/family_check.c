@@ -17,9 +17,8 @@ static const char chosen_scalar_types[] = "f32 f64";
 static const char ambiguous_words[] = "yes no on off y n true false null";
 
 /* Names that mean something else in expressions and configurations. */
-static const char reserved_names[] =
-    "multiprocessors max_shared_bytes sm target_sm target_is_specific ceil_div min max "
-    "select aligned negative finite family ptx combinations";
+static const char reserved_names[] = "multiprocessors max_shared_bytes sm ceil_div min max "
+                                     "select aligned negative finite family ptx combinations";
 
 enum { LONGEST_NAME = 40 };
 
@@ -125,13 +124,14 @@ enum {
     PARAMS = 1 << NAME_PARAM | 1 << NAME_WORD,
     ARGS = 1 << NAME_ARG,
     DEVICE = 1 << NAME_DEVICE,
-    TARGET = 1 << NAME_TARGET
+    SHAPE = 1 << NAME_SHAPE
 };
 
 static void check_uses(const kiln_family *family, const expression *e, const char *source, int allowed)
 {
-    static const char *const names[] = {"parameters", "arguments", "device facts", "words", "target facts"};
-    for (int kind = NAME_PARAM; kind <= NAME_TARGET; kind++)
+    static const char *const names[] = {"parameters", "arguments", "device facts", "words",
+                                        "facts of the shape"};
+    for (int kind = NAME_PARAM; kind <= NAME_SHAPE; kind++)
         CHECK(family, (allowed & 1 << kind) || !expression_uses(e, (name_kind)kind),
               "expression \"%s\" cannot use %s in its place", source, names[kind]);
 }
@@ -152,25 +152,18 @@ static void check_rules(arena *a, const kiln_family *family, const kiln_rule *ru
 
 static void check_expressions(arena *a, const kiln_family *f)
 {
-    check_rules(a, f, f->refusals, PARAMS);
     check_rules(a, f, f->rules, ARGS | PARAMS);
     for (int i = 0; i < 3; i++) {
-        check_expression(a, f, f->block[i], PARAMS);
-        check_expression(a, f, f->grid[i], ARGS | PARAMS | DEVICE);
+        check_expression(a, f, f->grid[i], ARGS | PARAMS | DEVICE | SHAPE);
     }
     const struct {
         const char *source;
         int allowed;
     } rows[] = {
         {f->empty, ARGS},
-        {f->shared_bytes, f->max_shared_bytes ? ARGS | PARAMS : PARAMS},
-        {f->max_shared_bytes, PARAMS},
-        {f->min_shared_bytes, PARAMS},
-        {f->variant_min_sm, PARAMS},
-        {f->variant_runs_on, PARAMS | TARGET},
+        {f->shared_bytes, ARGS | PARAMS | SHAPE},
         {f->cost.bytes_read, ARGS | PARAMS},
         {f->cost.bytes_written, ARGS | PARAMS},
-        {f->cost.thread_instructions, ARGS | PARAMS | DEVICE},
         {f->cost.elements, ARGS | PARAMS},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)

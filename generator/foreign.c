@@ -306,6 +306,7 @@ static void add_variant(maker *m, plan *p, size_t *capacity)
 {
     kiln_variant *v = arena_alloc(m->arena, sizeof *v);
     *v = (kiln_variant){.family = m->family, .at = m->q->at, .foreign = m->kernel};
+    v->shape = m->kernel->shape;
     v->runs_on = (UINT32_C(1) << p->target_count) - 1;
     variant_name(m->arena, v);
     *(kiln_variant **)arena_push(m->arena, (void **)&p->variants, &p->variant_count, capacity, sizeof v) = v;

@@ -102,8 +102,7 @@ void maker_take_grid(maker *m)
 
 static void set_block(maker *m, const uint32_t threads[3])
 {
-    for (int i = 0; i < 3; i++)
-        m->family->block[i] = arena_format(m->arena, "%u", (unsigned)threads[i]);
+    memcpy(m->kernel->shape.block, threads, sizeof m->kernel->shape.block);
 }
 
 /* The caller gives it; a block of 0 is the most that the PTX allows, where it says so. */
@@ -197,5 +196,8 @@ void maker_take_shared(maker *m)
         maker_cannot_launch(m, "the configuration gives no shared_bytes");
     }
     m->family->shared_bytes = text_of(q->shared_bytes, "shared_bytes");
-    m->family->max_shared_bytes = arena_format(m->arena, "%u", (unsigned)most);
+    m->kernel->shape.shared_bytes = most;
+    uint64_t fixed;
+    if (maker_is_number(m, q->shared_bytes.text, &fixed))
+        m->kernel->shape.least_shared_bytes = most;
 }

@@ -34,9 +34,16 @@ typedef struct foreign_kernel {
     const foreign_module *module;
     const char *symbol; /* the .entry */
     size_t param_count;
-    const char *block[3];         /* over arguments, when the caller gives the block; else null */
+    const char
+        *block[3]; /* over arguments, when the caller gives the block, and the shape has 0; else null */
+    kiln_shape shape;
     const char *why_not_launched; /* by a tool that knows no more than the manifest; null: it can be */
 } foreign_kernel;
+
+/* Of the images for targets from this one on. */
+typedef struct blocks_step {
+    uint32_t from_sm, blocks;
+} blocks_step;
 
 /* kiln_variant of family.h: one family with a value for each parameter. */
 struct kiln_variant {
@@ -46,9 +53,12 @@ struct kiln_variant {
     uint64_t key;                        /* XXH3, 64 bit, of id */
     const char *entry;                   /* a PTX and C identifier: family_value_value... */
     place at;                            /* of the kernels: item that asked for it */
-    uint32_t runs_on;                    /* bit i: the variant is emitted for targets[i] of the plan */
-    target emitting_for;                 /* while emit runs */
-    const foreign_kernel *foreign;       /* null: the family's emit makes it */
+    kiln_shape shape;                    /* for all targets of the plan together */
+    const struct blocks_step *blocks; /* blocks per multiprocessor of images, from a target on: ascending */
+    size_t blocks_count;
+    uint32_t runs_on;              /* bit i: the variant is emitted for targets[i] of the plan */
+    target emitting_for;           /* while emit runs */
+    const foreign_kernel *foreign; /* null: the family's emit makes it */
 };
 
 enum { SHARDS_MOST = 99 };

@@ -30,7 +30,7 @@ struct ptx_file {
     const char *ptx;
     size_t bytes;
     target says, made_for; /* .target, and the same by its present name */
-    uint16_t version; /* 78 is .version 7.8 */
+    uint16_t version;      /* 78 is .version 7.8 */
     uint32_t min_driver;
     ptx_file_entry *entries;
     size_t entry_count, entry_capacity;

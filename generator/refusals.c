@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-#include "expression.h"
 #include "family.h"
 #include "messages.h"
+#include "shape.h"
 #include "support/words.h"
 
 enum { SHOWN = 3, MOST_TRIED = 1000 /* combinations of a request for which advice is sought */ };
@@ -13,24 +13,30 @@ enum { SHOWN = 3, MOST_TRIED = 1000 /* combinations of a request for which advic
 refusals refusals_of(arena *a, const kiln_family *family)
 {
     refusals all = {0};
-    for (const kiln_rule *r = family->refusals; r && r->condition; r++) {
+    const constraints known = constraints_of(a, family_default_variant(a, family));
+    for (size_t i = 0; i < known.count; i++) {
         refusal *one = arena_push(a, (void **)&all.items, &all.count, &all.capacity, sizeof *one);
-        *one = (refusal){.condition = expression_parse(a, family, r->condition), .text = r->text};
+        *one = (refusal){.params = known.items[i].params, .text = known.items[i].text};
     }
     return all;
 }
 
-static refusal *first_broken(const refusals *r, const kiln_variant *v)
+static refusal *first_broken(arena *a, const refusals *r, const kiln_variant *v)
 {
-    for (size_t i = 0; i < r->count; i++)
-        if (!expression_value(r->items[i].condition, v))
+    const constraints c = constraints_of(a, v);
+    if (c.count != r->count)
+        family_error("family %s: shape has %u constraints for %s and %u else; kiln_require is called for "
+                     "every variant",
+                     v->family->name, (unsigned)c.count, v->id ? v->id : "some variant", (unsigned)r->count);
+    for (size_t i = 0; i < c.count; i++)
+        if (!c.items[i].holds)
             return &r->items[i];
     return NULL;
 }
 
 bool refusals_take(arena *a, refusals *r, const kiln_variant *v)
 {
-    refusal *broken = first_broken(r, v);
+    refusal *broken = first_broken(a, r, v);
     if (!broken)
         return false;
     const kiln_variant **slot =
@@ -46,7 +52,7 @@ static const char *values_text(arena *a, const refusal *r, const request *q, con
 {
     text out = text_new(a);
     for (size_t i = 0; i < family_param_count(q->family); i++)
-        if (expression_uses_param(r->condition, i))
+        if (words_contain(r->params, q->family->params[i].name))
             text_printf(&out, "%s%s=%s%s", out.length > 0 ? ", " : "", q->family->params[i].name,
                         v->values[i].text, q->values[i].is_default ? " (default)" : "");
     return out.data;
@@ -94,7 +100,7 @@ static bool serves(arena *a, const refusals *r, const request *q, size_t variant
         for (size_t k = 0; k < count; k++)
             v.values[changes[k].param] =
                 param_value_of(a, &q->family->params[changes[k].param], changes[k].value);
-        if (first_broken(r, &v))
+        if (first_broken(a, r, &v))
             return false;
     }
     return true;
@@ -153,7 +159,7 @@ static const char *advice(arena *a, const refusals *r, const refusal *broken, co
     size_t params = family_param_count(q->family);
     if (variants <= MOST_TRIED) {
         for (size_t i = 0; i < params && !*found; i++)
-            if (expression_uses_param(broken->condition, i))
+            if (words_contain(broken->params, q->family->params[i].name))
                 found = advise_one(a, r, q, variants, i);
         for (size_t i = 0; i < params && !*found; i++)
             for (size_t k = i + 1; k < params && !*found; k++)

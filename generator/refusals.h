@@ -4,11 +4,8 @@
 
 #include "variants.h"
 
-struct expression;
-
 typedef struct refusal {
-    const struct expression *condition; /* must hold */
-    const char *text;
+    const char *params, *text;      /* of kiln_require */
     const kiln_variant **broken_by; /* variants of the request */
     size_t count, capacity;
 } refusal;
@@ -18,7 +15,7 @@ typedef struct refusals {
     size_t count, capacity;
 } refusals;
 
-/* Those of a family, parsed, broken by nothing yet. */
+/* Those of a family, broken by nothing yet. */
 refusals refusals_of(arena *a, const kiln_family *family);
 
 /* Whether the variant breaks one; the first that it breaks notes it. */

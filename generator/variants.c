@@ -10,6 +10,7 @@
 #include "family.h"
 #include "messages.h"
 #include "refusals.h"
+#include "shape.h"
 #include "support/words.h"
 #include "targets.h"
 
@@ -107,23 +108,12 @@ static void add_stranded(arena *a, stranded_list *list, uint32_t lowest_sm, cons
     list->items[i].count++;
 }
 
-static uint32_t targets_of(const family_limits *limits, const kiln_variant *v, const plan *p)
-{
-    uint32_t runs_on = 0;
-    for (size_t i = 0; i < p->target_count; i++)
-        if (variant_runs_on(limits, v, p->targets[i]))
-            runs_on |= UINT32_C(1) << i;
-    return runs_on;
-}
-
 /* Why sm_75 is not enough, where every launch takes more shared memory than it has: CUDA programming guide, technical
  * specifications. */
 static const char *shared_memory_text(arena *a, const kiln_variant *v)
 {
     enum { SM_75_BYTES = 65536 };
-    const kiln_family *f = v->family;
-    const bool is_fixed = f->shared_bytes && !f->max_shared_bytes;
-    const uint64_t bytes = is_fixed ? expression_value(expression_parse(a, f, f->shared_bytes), v) : 0;
+    const uint32_t bytes = v->family->shared_bytes ? 0 : v->shape.shared_bytes;
     if (bytes <= SM_75_BYTES)
         return "";
     return arena_format(a, ", for %u bytes of shared memory; sm_75 has %u", (unsigned)bytes,
@@ -131,7 +121,7 @@ static const char *shared_memory_text(arena *a, const kiln_variant *v)
 }
 
 /* The lowest target alone does not say where a variant runs whose family asks for kinds of targets: sm_90a, sm_100f. */
-static const char *targets_text(arena *a, const family_limits *limits, const kiln_variant *v)
+static const char *targets_text(arena *a, const kiln_variant *v)
 {
     text names = text_new(a);
     const char *cursor = target_names;
@@ -139,19 +129,20 @@ static const char *targets_text(arena *a, const family_limits *limits, const kil
     for (const char *w; (w = words_next(&cursor, &length));) {
         const char *name = arena_string(a, w, length);
         target t;
-        if (target_parse(name, &t) && variant_runs_on(limits, v, t))
+        if (target_parse(name, &t) && variant_runs_on(v, t))
             text_printf(&names, "%s%s", names.length > 0 ? ", " : "runs on ", name);
     }
     return names.data;
 }
 
-static void report_stranded(arena *a, const stranded_list *list, const family_limits *limits, diagnostics *d)
+static void report_stranded(arena *a, const stranded_list *list, diagnostics *d)
 {
     for (size_t i = 0; i < list->count; i++) {
         const stranded *s = &list->items[i];
         const char *others = s->count > 1 ? arena_format(a, " (and %u more)", (unsigned)(s->count - 1)) : "";
-        const char *what = limits->variant_runs_on
-                               ? targets_text(a, limits, s->first)
+        const kiln_shape *shape = &s->first->shape;
+        const char *what = shape->is_specific || shape->max_sm
+                               ? targets_text(a, s->first)
                                : arena_format(a, "needs sm_%u or newer%s", (unsigned)s->lowest_sm,
                                               shared_memory_text(a, s->first));
         diagnose(d, s->first->at, message_variant_without_target, s->first->id, others, what);
@@ -166,7 +157,6 @@ void request_expand(arena *a, request *r, plan *p, size_t *capacity, diagnostics
         diagnose(d, r->at, message_too_many_variants, MOST_VARIANTS);
         return;
     }
-    const family_limits limits = family_limits_of(a, r->family);
     refusals refused = refusals_of(a, r->family);
     stranded_list nowhere = {0};
     size_t taken = 0;
@@ -175,15 +165,15 @@ void request_expand(arena *a, request *r, plan *p, size_t *capacity, diagnostics
         if (refusals_take(a, &refused, v))
             continue;
         taken++;
-        v->runs_on = targets_of(&limits, v, p);
+        variant_fill_shape(a, v, p);
         if (v->runs_on == 0 && p->target_count > 0)
-            add_stranded(a, &nowhere, variant_lowest_sm(&limits, v), v);
+            add_stranded(a, &nowhere, v->shape.min_sm, v);
         kiln_variant **slot = arena_push(a, (void **)&p->variants, &p->variant_count, capacity, sizeof *slot);
         *slot = v;
     }
     if (!r->is_legal_only || taken == 0)
         refusals_report(a, &refused, r, d);
-    report_stranded(a, &nowhere, &limits, d);
+    report_stranded(a, &nowhere, d);
 }
 
 /* ---- checks of the whole ---------------------------------------------------------------------------------------- */

@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 
-MOST_MOVED, LEAST_USED, MOST_MODEL_ERROR = 1.02, 0.95, 0.02
+MOST_MOVED, LEAST_USED = 1.02, 0.95
 KINDS = "read", "write", "atomic"
 
 
@@ -28,10 +28,6 @@ class Count:
         first, _, last = (size.partition("@")[2] or f"0-{self.blocks - 1}").partition("-")
         self.part = (min(int(last) + 1, self.blocks) - int(first)) / self.blocks
 
-    def at(self, size):
-        """The same image at another size: two of them tell a loop from what comes once."""
-        return run(*self.case[:-1], size)
-
     def total(self, counter, names=None, kinds=KINDS):
         """Of the arguments of these names, or of all. Tables of the module are none."""
         return sum(self.arguments[name][kind][counter] for name in names or self.arguments for kind in kinds)
@@ -46,11 +42,6 @@ class Count:
         """Of shared memory; 1 where it is not accessed."""
         ideal = sum(self.profile["shared"][kind]["ideal_wavefronts"] for kind in kinds)
         return sum(self.profile["shared"][kind]["wavefronts"] for kind in kinds) / ideal if ideal else 1.0
-
-    def model_error(self):
-        """Of the thread instructions that the manifest states; None where it does not model them."""
-        stated = self.cost["thread_instructions"]
-        return self.part * stated / self.executed - 1 if stated else None
 
 
 # ---- cells: heading, text, and whether the bound is kept ----
@@ -69,11 +60,6 @@ def at_least(heading, value, bound):
 
 def equal(heading, found, expected):
     return heading, "equal" if found == expected else f"{found}, not {expected}", found == expected
-
-
-def model(count, bound=MOST_MODEL_ERROR):
-    error = count.model_error()
-    return "model", "-" if error is None else f"{100 * error:+.2f} %", error is None or abs(error) <= bound
 
 
 # ---- runs ----

@@ -6,6 +6,7 @@
 #include "../family.h"
 #include "../foreign.h"
 #include "../messages.h"
+#include "../shape.h"
 #include "../support/files.h"
 #include "../targets.h"
 #include "write.h"
@@ -91,8 +92,7 @@ bool bundle_show(arena *a, const plan *p, const kiln_variant *v, target t, bool 
                     target_text(a, file->made_for), target_text(a, t));
         return true;
     }
-    const family_limits limits = family_limits_of(a, v->family);
-    if (!variant_runs_on(&limits, v, t))
+    if (!variant_runs_on(v, t))
         return false;
     const ptx_fn *kernel = build_kernel(a, v, t);
     if (ir) {

@@ -9,36 +9,12 @@
 #include "../expression.h"
 #include "../family.h"
 #include "../ptx_file.h"
+#include "../shape.h"
 #include "../targets.h"
 
 static uint64_t value_of(arena *a, const kiln_variant *v, const char *expression_text)
 {
     return expression_value(expression_parse(a, v->family, expression_text), v);
-}
-
-static void check_block(const kiln_variant *v, const uint64_t block[3])
-{
-    for (int i = 0; i < 3; i++) {
-        const unsigned most = i == 2 ? MOST_THREADS_Z : MOST_THREADS;
-        if (block[i] < 1 || block[i] > most)
-            family_error("%s: %llu threads along %c of a block; 1 to %u can be there", v->id,
-                         (unsigned long long)block[i], 'x' + i, most);
-    }
-    if (block[0] * block[1] * block[2] > MOST_THREADS)
-        family_error("%s: a block of %u threads; %u are the most", v->id,
-                     (unsigned)(block[0] * block[1] * block[2]), (unsigned)MOST_THREADS);
-}
-
-/* PTX from elsewhere has 0 where the caller gives it; what it has else was checked when it was read. */
-void variant_block(arena *a, const kiln_variant *v, uint32_t block[3])
-{
-    uint64_t threads[3];
-    for (int i = 0; i < 3; i++)
-        threads[i] = v->family->block[i] ? value_of(a, v, v->family->block[i]) : 1;
-    if (!v->foreign)
-        check_block(v, threads);
-    for (int i = 0; i < 3; i++)
-        block[i] = (uint32_t)threads[i];
 }
 
 bool variant_has_arg(arena *a, const kiln_variant *v, const kiln_arg *arg)
@@ -116,9 +92,10 @@ ptx_fn *build_kernel(arena *a, const kiln_variant *v, target t)
 {
     kiln_variant emitted = *v;
     emitted.emitting_for = t;
-    uint32_t block[3];
-    variant_block(a, v, block);
-    ptx_fn *kernel = ptx_new(a, v->entry, floor_of(t), block);
+    const kiln_shape shape = shape_for(v, t);
+    ptx_fn *kernel = ptx_new(a, v->entry, floor_of(t), shape.block);
+    if (shape.blocks_per_multiprocessor)
+        ptx_min_blocks(kernel, shape.blocks_per_multiprocessor);
     v->family->emit(kernel, &emitted);
     if (!ptx_check(kernel, stderr))
         family_error("%s fails its check for %s", v->id, target_text(a, t));

@@ -18,9 +18,6 @@ typedef struct image {
     uint64_t hash_high, hash_low; /* XXH3, 128 bit, of either */
 } image;
 
-/* The thread block's size; one that no device takes is an error of the family. */
-void variant_block(arena *a, const kiln_variant *v, uint32_t block[3]);
-
 /* Whether the variant's kernel takes this argument, and the argument's type with "$name" put in. */
 bool variant_has_arg(arena *a, const kiln_variant *v, const kiln_arg *arg);
 const char *variant_arg_type(const kiln_variant *v, const kiln_arg *arg);

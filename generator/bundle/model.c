@@ -79,30 +79,10 @@ size_t variant_param_count(const kiln_variant *v)
     return v->foreign ? v->foreign->param_count : SIZE_MAX;
 }
 
-static uint32_t fixed_bytes(arena *a, const kiln_variant *v, const char *expression_text)
+static void find_shared_bytes(bundle_variant *made)
 {
-    uint64_t bytes;
-    if (!expression_is_constant(bind_text(a, v->family, expression_text, v), &bytes) || bytes > UINT32_MAX)
-        family_error("family %s: '%s' is no fixed amount of shared memory for %s", v->family->name,
-                     expression_text, v->id);
-    return (uint32_t)bytes;
-}
-
-/* What needs no arguments is the most and the least. */
-static void find_shared_bytes(arena *a, bundle_variant *made)
-{
-    const kiln_variant *v = made->variant;
-    const kiln_family *family = v->family;
-    uint64_t bytes;
-    const bool is_fixed =
-        family->shared_bytes && expression_is_constant(bind_text(a, family, family->shared_bytes, v), &bytes);
-    const char *most = family->max_shared_bytes ? family->max_shared_bytes : family->shared_bytes;
-    const char *least = is_fixed ? family->shared_bytes : family->min_shared_bytes;
-    made->max_shared_bytes = most ? fixed_bytes(a, v, most) : 0;
-    made->min_shared_bytes = least ? fixed_bytes(a, v, least) : 0;
-    if (made->min_shared_bytes > made->max_shared_bytes)
-        family_error("%s: at least %u bytes of dynamic shared memory, at most %u", v->id,
-                     (unsigned)made->min_shared_bytes, (unsigned)made->max_shared_bytes);
+    made->max_shared_bytes = made->variant->shape.shared_bytes;
+    made->min_shared_bytes = made->variant->shape.least_shared_bytes;
     for (size_t i = 0; i < made->image_count; i++)
         if (made->images[i].static_shared_bytes > made->static_shared_bytes)
             made->static_shared_bytes = made->images[i].static_shared_bytes;
@@ -131,8 +111,8 @@ static void bake_variant(arena *a, const plan *p, bundle_variant *made, const bu
     for (size_t i = 0; i < made->image_count; i++)
         if (made->images[i].min_driver > made->min_driver)
             made->min_driver = made->images[i].min_driver;
-    variant_block(a, v, made->block);
-    find_shared_bytes(a, made);
+    memcpy(made->block, v->shape.block, sizeof made->block);
+    find_shared_bytes(made);
     made->runs_everywhere = true;
     for (size_t i = 0; i < p->target_count; i++)
         made->runs_everywhere &= v->runs_on >> i & 1u;

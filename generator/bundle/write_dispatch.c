@@ -5,6 +5,7 @@
  * says why. */
 #include <string.h>
 
+#include "../family.h"
 #include "c_text.h"
 #include "write.h"
 
@@ -101,9 +102,9 @@ static const char *room_condition(arena *a, const bundle_variant *v)
     const uint32_t fixed = v->static_shared_bytes;
     if (v->max_shared_bytes + fixed <= shared_bytes_everywhere(v->owner->images[0].made_for))
         return NULL;
-    const char *needs = arena_format(a, "%s + %u", v->variant->family->shared_bytes, (unsigned)fixed);
-    const char *fits =
-        arena_format(a, "%s <= max_shared_bytes", fixed ? needs : v->variant->family->shared_bytes);
+    const char *dynamic = family_shared_bytes(v->variant->family);
+    const char *needs = arena_format(a, "%s + %u", dynamic, (unsigned)fixed);
+    const char *fits = arena_format(a, "%s <= max_shared_bytes", fixed ? needs : dynamic);
     return c_expression(a, bind_text(a, v->variant->family, fits, v->variant), "a.");
 }
 

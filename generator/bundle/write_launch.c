@@ -236,7 +236,7 @@ void write_variant_function(arena *a, text *out, const bundle_variant *bv)
     write_own_pointer_checks(a, out, f, v, "a.");
     write_grid(a, out, v);
     write_params(a, out, f, v);
-    const char *shared = family->shared_bytes ? family->shared_bytes : "0";
+    const char *shared = family_shared_bytes(family);
     c_add_wrapped(out, "    return kiln_launch(",
                   arena_format(a, "loader, &%s_kernel, stream, grid, %s, %s", bv->function,
                                c_expression(a, bind_text(a, family, shared, v), "a."),

@@ -96,7 +96,6 @@ static void add_cost(arena *a, json *j, const kiln_family *family, const kiln_va
     json_begin_object(j);
     json_string_member(j, "bytes_read", bound(a, family, family->cost.bytes_read, v));
     json_string_member(j, "bytes_written", bound(a, family, family->cost.bytes_written, v));
-    json_string_member(j, "thread_instructions", bound(a, family, family->cost.thread_instructions, v));
     json_string_member(j, "elements", bound(a, family, family->cost.elements, v));
     json_end(j);
 }
@@ -199,8 +198,7 @@ static void add_launch(arena *a, json *j, const bundle_variant *bv)
             json_string(j, bound(a, family, bv->variant->foreign->block[i], bv->variant));
         json_end(j);
     }
-    json_string_member(j, "shared_bytes",
-                       bound(a, family, family->shared_bytes ? family->shared_bytes : "0", bv->variant));
+    json_string_member(j, "shared_bytes", bound(a, family, family_shared_bytes(family), bv->variant));
     json_number_member(j, "max_shared_bytes", bv->max_shared_bytes);
     json_number_member(j, "min_shared_bytes", bv->min_shared_bytes);
     json_number_member(j, "static_shared_bytes", bv->static_shared_bytes);

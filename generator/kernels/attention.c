@@ -92,97 +92,6 @@ static const kiln_rule rules[] = {
 
 #define WIDE_BYTES  "select(type == f64, 8, 4)"
 #define TYPE_BYTES  "select(type == f64, 8, select(type == f32, 4, 2))"
-#define SIMT_SHARED "((tile_q + tile_k) * select(type == f64, 272, 144) + tile_q * tile_k * " WIDE_BYTES " + 512)"
-#define GAP_BYTES   "select(head_dim % 64 == 0, 16, select(head_dim % 32 == 0, 8, select(head_dim % 16 == 0, 4, 0)))"
-#define MMA_SHARED  "((tile_q + 2 * tile_k) * (2 * head_dim + " GAP_BYTES "))"
-#define BLOCKS      "(1 + (tile_q > 64 && head_dim < 129))"
-#define MMA_THREADS "min(2 * tile_q, 128 + 128 * (head_dim > 128))"
-#define THREADS     "select(strategy == mma, " MMA_THREADS ", 128)"
-#define SHARED      "select(strategy == mma, " MMA_SHARED ", " SIMT_SHARED ")"
-
-/* Thread instructions, counted, of full tiles. Copies of rows take turns of all threads, 16 bytes each. */
-#define OLD      "(sm < 80)"
-#define ODD      "(head_dim / 8 % 2)"
-
-/* Tiles of keys that are visited. Causal: exact where lengths are multiples of tiles and q_length is at most k_length;
- * what is packed is taken to see all keys. */
-#define Q_TILES  "ceil_div(" QUERIES ", tile_q)"
-#define STAIRS   "(causal && pack_gqa == false)"
-#define SEEING   "min(q_length, k_length)"
-#define ROUNDS   "ceil_div(" SEEING ", tile_q)"
-#define TRIANGLE                                                                                                       \
-    "select(tile_q < tile_k, (" ROUNDS " / 2 + 1) * ((" ROUNDS " + 1) / 2), tile_q / tile_k * (" ROUNDS     \
-    " * (" ROUNDS " - 1) / 2) + ceil_div(" SEEING ", tile_k))"
-#define TILES                                                                                                          \
-    "select(" STAIRS ", " ROUNDS " * ceil_div(k_length - " SEEING ", tile_k) + " TRIANGLE ", " Q_TILES                     \
-    " * ceil_div(k_length, tile_k))"
-#define MASKED   "select(" STAIRS ", " ROUNDS " * max(tile_q / tile_k, 1), " Q_TILES " * (k_length % tile_k != 0))"
-
-/* CUDA cores: a lane has ROWS x KEYS scores, and columns of O in vectors. */
-#define ROWS       "(tile_q / 8)"
-#define KEYS       "(tile_k / 16)"
-#define IN_16      "select(type == f64, 2, 4)"
-#define COLUMNS    "ceil_div(head_dim, 16)"
-#define VECTOR     "select(head_dim % 64 == 0 && type != f64, 4, select(head_dim % 32 == 0, 2, 1))"
-#define SIMT_TURN  "select(type == f16, 16, select(type == bf16, 12, 3))"
-#define A_TURN     "(2048 / " TYPE_BYTES ")"
-#define V_PANELS   "max(tile_k / 32, ceil_div(tile_k * head_dim * 9, 8 * (tile_q + tile_k) * 32))"
-#define PANELS                                                                                                         \
-    "head_dim / 32 * 18 + (head_dim % 32 != 0) * 30 + " SIMT_TURN " * head_dim * (tile_q + tile_k) / " A_TURN
-#define OF_V       V_PANELS " * 12 + " SIMT_TURN " * tile_k * head_dim / " A_TURN
-#define SIMT_TILE                                                                                                      \
-    "(10+" PANELS "+" ROWS "*" KEYS "+head_dim / 8*(5+8 / " IN_16 "*(" ROWS "+" KEYS ")+8*" ROWS   \
-    "*" KEYS ")+" ROWS "*(" COLUMNS "+select(type == f64, 25*" KEYS "+51, 5*" KEYS "+19))+" OF_V     \
-    "+tile_k / " IN_16 "*(4+" ROWS "+" IN_16 "*" COLUMNS " / " VECTOR "+1+" IN_16 "*" ROWS "*"     \
-    COLUMNS "))"
-#define PAIR       "select(type == f16, 1 + 2 * " OLD ", select(type == bf16, 1 + 10 * " OLD ", 0))"
-#define SIMT_FIXED                                                                                                     \
-    "(72 + 15 * (head_dim >= 32) + " ROWS " * (select(type == f64, 37, 24) + 2 * " COLUMNS " + 4 * " COLUMNS " / "     \
-    VECTOR " + " PAIR " * " COLUMNS " / min(" VECTOR ", 2)))"
-#define SIMT_PART                                                                                                      \
-    "(105 + " ROWS " * (select(type == f64, 91, 39) + 3 * " COLUMNS " + 6 * " COLUMNS " / " VECTOR "))"
-#define SIMT_MASK  "(3 + " KEYS " + 2 * " ROWS " * " KEYS ")"
-
-/* Tensor cores: a warp has BLOCKS of 16 rows; per score a maximum, an fma, an exponential and a sum, half of a conversion;
- * per 16 x 16 of K or V one ldmatrix. What was summed is taken to shrink in the first tile alone. */
-#define MMA_TURNS  "ceil_div(tile_k * head_dim, 8 * " MMA_THREADS ")"
-#define MMA_COPY                                                                                                       \
-    "(select(" ODD ", 15 + (" MMA_TURNS " - 1) * (head_dim / 2 + " MMA_THREADS " % (head_dim / 8)) / (head_dim / 8), "  \
-    "8 - " OLD " + tile_k * " GAP_BYTES " / 2 / " MMA_THREADS ") + (1 + " OLD ") * " MMA_TURNS ")"
-#define MMA_TILE                                                                                                       \
-    "(" BLOCKS " * (20 + tile_k * (9 + 2 * " OLD ") / 4 + head_dim / 16 * (tile_k / 4 * (1 + " OLD                     \
-    ") + (head_dim > 128 || tile_q > 64)) + " ODD " * (1 + tile_k * (3 + " OLD ") / 16)) + head_dim / 16 * tile_k / 8"  \
-    " + " ODD " * tile_k / 16 + 9 + 2 * " MMA_COPY ")"
-/* How often sums join a total of more keys: attention_total.h. */
-#define CHUNKS "(k_length / split_k / 4097 * split_k)"
-#define MMA_FIXED                                                                                                      \
-    "(182 + " BLOCKS " * (27 + head_dim * (13 + 2 * " OLD ") / 4 + " CHUNKS " * 2 * head_dim) - head_dim / 8 + split_k * (2 + 3 * " OLD " + 9 * " \
-    ODD ") * " MMA_TURNS ")"
-#define MMA_PART   "(140 + " BLOCKS " * (92 + head_dim * 21 / 8) + head_dim * 5 / 8)"
-#define MMA_MASK   "(7 + tile_k * " BLOCKS ")"
-
-/* Beyond what a tile with split_k 1 takes: each part's beginning, leaving and joining, and what was summed shrinks in each
- * part that has keys. */
-#define SHRINK     "min(split_k, ceil_div(k_length, tile_k)) * (12 + head_dim / 2) / split_k"
-#define SPLIT                                                                                                          \
-    "(split_k > 1) * (split_k * select(strategy == mma, " MMA_PART " + " SHRINK ", " SIMT_PART ") - 145 - head_dim * 3 / 5)"
-#define INSTRUCTIONS                                                                                                   \
-    "batch * " HEADS " * " THREADS " * (" Q_TILES " * (14 * causal * split_k + (40 + head_dim / 2) * pack_gqa + " SPLIT " + select(strategy == mma, " MMA_FIXED ", " SIMT_FIXED \
-    ")) + " TILES " * select(strategy == mma, " MMA_TILE ", " SIMT_TILE ") + " MASKED " * select(strategy == mma, "    \
-    MMA_MASK ", " SIMT_MASK "))"
-
-static const kiln_rule refusals[] = {
-    {"strategy == simt || type == f16 || type == bf16", "strategy mma is for f16 and bf16"},
-    {"type != f64 || tile_q == 32", "f64 needs tile_q 32: registers"},
-    {"type != f64 || tile_k == 32 || head_dim <= 128", "f64 needs tile_k 32 beyond head_dim 128: registers"},
-    {"(pack_gqa == false && split_k == 1) || strategy == mma || tile_q == 32 || head_dim <= 192",
-     "pack_gqa and split_k need tile_q 32 beyond head_dim 192 with strategy simt: registers"},
-    {"strategy == mma || tile_q <= 64", "tile_q 128 is for strategy mma"},
-    {"tile_q < 128 || tile_k == 32 || head_dim <= 96 || head_dim >= 128",
-     "tile_q 128 needs tile_k 32 between head_dim 96 and 128: registers"},
-    {"strategy == simt || " MMA_SHARED " + 16 * (split_k > 1) <= 101376", "the tiles need more than 99 KB of shared memory"},
-    {NULL, NULL},
-};
 
 /* With a workspace, parts of the keys until two thread blocks per multiprocessor are at work, as long as each has some
  * tiles; packed where few queries have heads that share K and V. Else the largest tile of which all multiprocessors have one,
@@ -254,6 +163,32 @@ static const kiln_call calls[] = {
     {.name = NULL},
 };
 
+static void shape(kiln_shape *s, const kiln_variant *v)
+{
+    enum { SM_75_ROOM = 65536, MMA_ROOM = 101376 };
+    const bool is_mma = kiln_is(v, "strategy", "mma"), is_f64 = kiln_is(v, "type", "f64");
+    const bool is_bf16 = kiln_is(v, "type", "bf16"), is_half = is_bf16 || kiln_is(v, "type", "f16");
+    const uint32_t tile_q = kiln_int(v, "tile_q"), tile_k = kiln_int(v, "tile_k"),
+                   head_dim = kiln_int(v, "head_dim");
+    const bool is_split = kiln_int(v, "split_k") > 1, is_packed = kiln_bool(v, "pack_gqa");
+    (is_mma ? attention_shape_mma : attention_shape_simt)(s, v);
+    s->min_sm = is_mma && (is_bf16 || s->shared_bytes > SM_75_ROOM) ? 80 : 75;
+    kiln_require(s, !is_mma || is_half, "type strategy", "strategy mma is for f16 and bf16");
+    kiln_require(s, !is_f64 || tile_q == 32, "type tile_q", "f64 needs tile_q 32: registers");
+    kiln_require(s, !is_f64 || tile_k == 32 || head_dim <= 128, "type head_dim tile_k",
+                 "f64 needs tile_k 32 beyond head_dim 128: registers");
+    kiln_require(s, (!is_packed && !is_split) || is_mma || tile_q == 32 || head_dim <= 192,
+                 "head_dim strategy tile_q split_k pack_gqa",
+                 "pack_gqa and split_k need tile_q 32 beyond head_dim 192 with strategy simt: registers");
+    kiln_require(s, is_mma || tile_q <= 64, "strategy tile_q", "tile_q 128 is for strategy mma");
+    kiln_require(s, tile_q < 128 || tile_k == 32 || head_dim <= 96 || head_dim >= 128,
+                 "head_dim tile_q tile_k",
+                 "tile_q 128 needs tile_k 32 between head_dim 96 and 128: registers");
+    kiln_require(s, !is_mma || s->shared_bytes + 16 * is_split <= MMA_ROOM,
+                 "head_dim strategy tile_q tile_k split_k",
+                 "the tiles need more than 99 KB of shared memory");
+}
+
 static void emit(ptx_fn *f, const kiln_variant *v)
 {
     (kiln_is(v, "strategy", "mma") ? attention_emit_mma : attention_emit_simt)(f, v);
@@ -285,20 +220,16 @@ const kiln_family attention_family = {
                  "where the arithmetic takes it, also into rows that do not see it",
     .params = params,
     .args = args,
-    .refusals = refusals,
     .rules = rules,
     .empty = "batch == 0 || q_heads == 0 || q_length == 0",
-    .block = {THREADS},
+    .shape = shape,
     .grid = {"ceil_div(" QUERIES ", tile_q) * split_k", HEADS, "batch"},
-    .shared_bytes = SHARED,
     .dispatch = dispatch,
     .calls = calls,
     .cost = {.bytes_read = TYPE_BYTES " * head_dim * batch * (q_heads * q_length + 2 * kv_heads * k_length)",
              .bytes_written = TYPE_BYTES " * head_dim * batch * q_heads * q_length + " WIDE_BYTES
                                          " * batch * q_heads * q_length",
-             .thread_instructions = INSTRUCTIONS,
              .elements = "batch * q_heads * q_length * k_length"},
     .min_sm = 75,
-    .variant_min_sm = "select(strategy == mma && (type == bf16 || " MMA_SHARED " > 65536), 80, 75)",
     .emit = emit,
 };

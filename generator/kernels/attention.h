@@ -38,6 +38,9 @@ typedef struct attention {
     ptx_val first_key;                            /* of this part; else 0 */
 } attention;
 
+/* What is known before launch alone; f may be null. */
+attention attention_geometry(ptx_fn *f, const kiln_variant *v);
+
 attention attention_open(ptx_fn *f, const kiln_variant *v);
 
 /* Not made with the rest: a loop over the keys would keep registers for it. */
@@ -80,5 +83,7 @@ ptx_val attention_share(const attention *a, ptx_val sum);
 
 void attention_emit_simt(ptx_fn *f, const kiln_variant *v);
 void attention_emit_mma(ptx_fn *f, const kiln_variant *v);
+void attention_shape_simt(kiln_shape *s, const kiln_variant *v);
+void attention_shape_mma(kiln_shape *s, const kiln_variant *v);
 
 #endif

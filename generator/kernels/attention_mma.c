@@ -400,9 +400,9 @@ static attention_lines lines_of(uint32_t units)
     return (attention_lines){units * UNIT_BYTES, rows == 8 ? 0 : rows};
 }
 
-static mma open_mma(ptx_fn *f, const kiln_variant *v)
+static mma geometry(attention of)
 {
-    mma m = {.a = attention_open(f, v), .f = f};
+    mma m = {.a = of, .f = of.f};
     m.is_deep = m.a.sm >= 80;
     m.steps = m.a.head_dim / 16;
     m.has_tail = m.a.head_dim % 16 != 0;
@@ -411,6 +411,12 @@ static mma open_mma(ptx_fn *f, const kiln_variant *v)
     m.octet_bytes = attention_lines_bytes(m.lines, 8);
     m.blocks = m.a.tile_q == 128 && m.a.head_dim <= MOST_SMALL ? 2 : 1;
     m.q_stays = m.blocks == 1 && m.a.head_dim <= MOST_SMALL;
+    return m;
+}
+
+static mma open_mma(ptx_fn *f, const kiln_variant *v)
+{
+    mma m = geometry(attention_open(f, v));
     m.zero = ptx_var(f, ptx_f32(0));
     for (uint32_t b = 0; b < m.blocks; b++) {
         for (uint32_t r = 0; r < 2; r++)
@@ -419,6 +425,11 @@ static mma open_mma(ptx_fn *f, const kiln_variant *v)
             m.sum[b][i / 4][i % 4] = ptx_var(f, ptx_f32(0));
     }
     return m;
+}
+
+static uint32_t threads(const mma *m)
+{
+    return m->a.tile_q / BLOCK_ROWS / m->blocks * WARP_LANES;
 }
 
 /* Lane 8 * i + j points to row j of matrix i. Of Q and V: rows 0-7 and 8-15 of the first unit, then of the second; of K
@@ -452,7 +463,7 @@ static void begin(mma *m, ptx_val q_to, ptx_val tid)
     ptx_val v_to = ptx_add(f, k_to, ptx_u32(a->tile_k / 8 * m->octet_bytes)), none = ptx_u32(0);
     m->lane = ptx_laneid(f);
     m->warp = ptx_warpid_x(f);
-    m->copier = (attention_copier){a, copy_unit, a->tile_q / BLOCK_ROWS / m->blocks * WARP_LANES, 2, tid};
+    m->copier = (attention_copier){a, copy_unit, threads(m), 2, tid};
     attention_panel q = attention_open_panel(&m->copier, a->q, a->tile_q, a->head_dim, q_to, m->lines);
     m->k = attention_open_panel(&m->copier, a->k, a->tile_k, a->head_dim, k_to, m->lines);
     m->v = attention_open_panel(&m->copier, a->v, a->tile_k, a->head_dim, v_to, m->lines);
@@ -475,7 +486,7 @@ static uint32_t blocks_per_multiprocessor(const mma *m)
     uint32_t others = (a->split_k > 1 || (is_old && a->is_packed) ? 80U : 68U) + (is_old ? 8U : 0U);
     uint32_t numbers = m->blocks * (a->head_dim + a->tile_k) / 2 + (m->q_stays ? a->head_dim / 4 : 0);
     uint32_t warps = ALL_REGISTERS / (WARP_LANES * (numbers + others)) / 4 * 4;
-    uint32_t blocks = warps * WARP_LANES / m->copier.threads;
+    uint32_t blocks = warps * WARP_LANES / threads(m);
     return blocks < 1 ? 1 : blocks;
 }
 
@@ -513,12 +524,19 @@ static void add_tiles(mma *m)
     }
 }
 
+void attention_shape_mma(kiln_shape *s, const kiln_variant *v)
+{
+    const mma m = geometry(attention_geometry(NULL, v));
+    s->block[0] = threads(&m);
+    s->shared_bytes = (m.a.tile_q + 2 * m.a.tile_k) / 8 * m.octet_bytes;
+    s->blocks_per_multiprocessor = blocks_per_multiprocessor(&m);
+}
+
 void attention_emit_mma(ptx_fn *f, const kiln_variant *v)
 {
     mma m = open_mma(f, v);
     ptx_val tid = ptx_tid_x(f), shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
     begin(&m, shared, tid);
-    ptx_min_blocks(f, blocks_per_multiprocessor(&m));
     add_tiles(&m);
     if (m.a.sm >= 80)
         ptx_cp_async_wait_all(f);

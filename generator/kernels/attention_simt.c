@@ -334,9 +334,9 @@ static uint32_t largest_panel(const simt *s, uint32_t stage_bytes)
     return keys;
 }
 
-static simt open_simt(ptx_fn *f, const kiln_variant *v)
+static simt geometry(attention of)
 {
-    simt s = {.a = attention_open(f, v), .f = f};
+    simt s = {.a = of, .f = of.f};
     const attention *a = &s.a;
     s.bytes = a->wide == PTX_F64 ? 8 : 4;
     s.unit = UNIT_BYTES / s.bytes;
@@ -353,11 +353,16 @@ static simt open_simt(ptx_fn *f, const kiln_variant *v)
     return s;
 }
 
+/* Weights of a group's rows. */
+static uint32_t group_bytes(const simt *s)
+{
+    return s->rows * s->a.tile_k * s->bytes + GROUP_PAD_BYTES;
+}
+
 static void place_thread(simt *s)
 {
     ptx_fn *f = s->f;
     const attention *a = &s->a;
-    uint32_t group_bytes = s->rows * a->tile_k * s->bytes + GROUP_PAD_BYTES;
     uint32_t k_start = a->tile_q * s->row_bytes, weights_start = k_start + a->tile_k * s->row_bytes;
     ptx_val tid = ptx_tid_x(f);
     s->lane = ptx_and(f, tid, ptx_u32(GROUP_LANES - 1));
@@ -373,7 +378,7 @@ static void place_thread(simt *s)
     s->q_from = ptx_mad(f, s->group, ptx_u32(s->rows * s->row_bytes), s->stage);
     ptx_val k_row = ptx_mad(f, s->lane, ptx_u32(s->row_bytes), s->stage);
     s->k_from = ptx_add(f, k_row, ptx_u32(k_start));
-    ptx_val of_group = ptx_mad(f, s->group, ptx_u32(group_bytes), s->stage);
+    ptx_val of_group = ptx_mad(f, s->group, ptx_u32(group_bytes(s)), s->stage);
     ptx_val of_lane = ptx_mad(f, s->lane, ptx_u32(s->bytes), of_group);
     s->weights = ptx_add(f, of_lane, ptx_u32(weights_start));
     s->v_from = ptx_mad(f, s->lane, ptx_u32(s->vector * s->bytes), s->stage);
@@ -397,10 +402,18 @@ static uint32_t blocks_per_multiprocessor(const simt *s)
     return words <= most_of_three ? 3 : words <= 128 ? 2 : 1;
 }
 
+void attention_shape_simt(kiln_shape *s, const kiln_variant *v)
+{
+    const simt g = geometry(attention_geometry(NULL, v));
+    const uint32_t panels = (g.a.tile_q + g.a.tile_k) * g.row_bytes;
+    s->block[0] = THREADS;
+    s->shared_bytes = panels + GROUPS * group_bytes(&g);
+    s->blocks_per_multiprocessor = blocks_per_multiprocessor(&g);
+}
+
 void attention_emit_simt(ptx_fn *f, const kiln_variant *v)
 {
-    simt s = open_simt(f, v);
-    ptx_min_blocks(f, blocks_per_multiprocessor(&s));
+    simt s = geometry(attention_open(f, v));
     place_thread(&s);
     PTX_FOR (f, key, s.a.first_key, s.a.keys, ptx_u32(s.a.tile_k)) {
         multiply_scores(&s, key);

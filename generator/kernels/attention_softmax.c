@@ -116,7 +116,7 @@ static void scale_scores(attention *a, ptx_val scale)
     a->q_end = ptx_select(f, is_zero, ptx_u32(0), a->rows);
 }
 
-attention attention_open(ptx_fn *f, const kiln_variant *v)
+attention attention_geometry(ptx_fn *f, const kiln_variant *v)
 {
     attention a = {.f = f,
                    .type = kiln_type(v, "type"),
@@ -128,6 +128,12 @@ attention attention_open(ptx_fn *f, const kiln_variant *v)
                    .is_causal = kiln_bool(v, "causal"),
                    .is_packed = kiln_bool(v, "pack_gqa")};
     a.wide = a.type == PTX_F64 ? PTX_F64 : PTX_F32;
+    return a;
+}
+
+attention attention_open(ptx_fn *f, const kiln_variant *v)
+{
+    attention a = attention_geometry(f, v);
     place strides[4];
     a.q.first = ptx_param_ptr(f, a.type, "q");
     a.k.first = ptx_param_ptr(f, a.type, "k");

@@ -40,17 +40,6 @@ static const kiln_arg scale_args[] = {
     QUANT_IN_ARG, QUANT_SCALE_ARG(KILN_ARG_OUT, SCALE_SUMMARY),
     QUANT_ZERO_ARG(KILN_ARG_OUT, "of each group: (0 - smallest) / scale, not rounded"), QUANT_SIZE_ARGS};
 
-/* clang-format off */
-#define SCALE_SYM QUANT_BY_TYPE(QUANT_BY_GROUP(2576, 2632, 4168, 3780), \
-                                QUANT_BY_GROUP(2600, 2692, 3332, 3042), \
-                                QUANT_BY_GROUP(5088, 5136, 5192, 5188), \
-                                QUANT_BY_GROUP(4576, 4624, 4680, 4676))
-#define SCALE_ASYM QUANT_BY_TYPE(QUANT_BY_GROUP(3264, 3376, 5360, 4584), \
-                                 QUANT_BY_GROUP(3824, 4072, 4712, 4132), \
-                                 QUANT_BY_GROUP(5728, 5824, 5936, 5992), \
-                                 QUANT_BY_GROUP(5216, 5312, 5424, 5480))
-/* clang-format on */
-
 const kiln_family int4_scale_family = {
     .name = "int4_scale",
     .summary = "scales, and zeros, for INT4 codes in groups",
@@ -59,11 +48,8 @@ const kiln_family int4_scale_family = {
     .nonfinite = NONFINITE,
     .params = scale_params,
     .args = scale_args,
-    QUANT_LAUNCH(QUANT_SHARES),
-    .cost = {.bytes_read = QUANT_TENSOR_BYTES,
-             .bytes_written = NUMBERS_BYTES,
-             .thread_instructions = QUANT_INSTRUCTIONS("select(mode == asym, " SCALE_ASYM ", " SCALE_SYM ")"),
-             .elements = "n"},
+    QUANT_LAUNCH(quant_shape, QUANT_SHARES),
+    .cost = {.bytes_read = QUANT_TENSOR_BYTES, .bytes_written = NUMBERS_BYTES, .elements = "n"},
     .emit = emit_scale,
 };
 
@@ -78,17 +64,6 @@ static const kiln_arg pack_args[] = {QUANT_IN_ARG, QUANT_SCALE_ARG(KILN_ARG_IN, 
                                      QUANT_ZERO_ARG(KILN_ARG_IN, "of each group"), QUANT_PACKED_OUT,
                                      QUANT_SIZE_ARGS};
 
-/* clang-format off */
-#define PACK_SYM QUANT_BY_TYPE(QUANT_BY_GROUP(5472, 5472, 9632, 9376), \
-                               QUANT_BY_GROUP(4704, 4640, 7072, 6560), \
-                               QUANT_BY_GROUP(10720, 10720, 10720, 10656), \
-                               QUANT_BY_GROUP(10208, 10208, 10208, 10144))
-#define PACK_ASYM QUANT_BY_TYPE(QUANT_BY_GROUP(7520, 7520, 13472, 13088), \
-                                QUANT_BY_GROUP(6368, 6304, 9632, 8864), \
-                                QUANT_BY_GROUP(14304, 14304, 14304, 14240), \
-                                QUANT_BY_GROUP(13792, 13792, 13792, 13728))
-/* clang-format on */
-
 const kiln_family int4_pack_family = {
     .name = "int4_pack",
     .summary = "a tensor to INT4 codes with given scales, and zeros",
@@ -97,10 +72,9 @@ const kiln_family int4_pack_family = {
     .nonfinite = NONFINITE,
     .params = params,
     .args = pack_args,
-    QUANT_LAUNCH(QUANT_TILES),
+    QUANT_LAUNCH(quant_coding_shape, QUANT_TILES),
     .cost = {.bytes_read = QUANT_TENSOR_BYTES " + " NUMBERS_BYTES,
              .bytes_written = QUANT_PACKED_BYTES,
-             .thread_instructions = QUANT_INSTRUCTIONS("select(mode == asym, " PACK_ASYM ", " PACK_SYM ")"),
              .elements = "n"},
     .emit = emit_pack,
 };
@@ -117,17 +91,6 @@ static const kiln_arg quantize_args[] = {
     QUANT_ZERO_ARG(KILN_ARG_OUT, "of each group: (0 - smallest) / scale, not rounded"), QUANT_PACKED_OUT,
     QUANT_SIZE_ARGS};
 
-/* clang-format off */
-#define QUANTIZE_SYM QUANT_BY_TYPE(QUANT_BY_GROUP(6224, 6280, 11144, 10500), \
-                                   QUANT_BY_GROUP(5736, 5828, 8260, 7458), \
-                                   QUANT_BY_GROUP(11936, 11984, 12040, 12036), \
-                                   QUANT_BY_GROUP(11424, 11472, 11528, 11524))
-#define QUANTIZE_ASYM QUANT_BY_TYPE(QUANT_BY_GROUP(8160, 8272, 14736, 13576), \
-                                    QUANT_BY_GROUP(8080, 8328, 11272, 9924), \
-                                    QUANT_BY_GROUP(14848, 14944, 15056, 15112), \
-                                    QUANT_BY_GROUP(14336, 14432, 14544, 14600))
-/* clang-format on */
-
 const kiln_family int4_quantize_family = {
     .name = "int4_quantize",
     .summary = "quantise to INT4 in groups: scales, zeros and packed codes, in one read",
@@ -136,11 +99,9 @@ const kiln_family int4_quantize_family = {
     .nonfinite = NONFINITE,
     .params = params,
     .args = quantize_args,
-    QUANT_LAUNCH(QUANT_SHARES),
+    QUANT_LAUNCH(quant_coding_shape, QUANT_SHARES),
     .cost = {.bytes_read = QUANT_TENSOR_BYTES,
              .bytes_written = QUANT_PACKED_BYTES " + " NUMBERS_BYTES,
-             .thread_instructions =
-                 QUANT_INSTRUCTIONS("select(mode == asym, " QUANTIZE_ASYM ", " QUANTIZE_SYM ")"),
              .elements = "n"},
     .emit = emit_quantize,
 };
@@ -157,17 +118,6 @@ static const kiln_arg unpack_args[] = {
     QUANT_ZERO_ARG(KILN_ARG_IN, "of each group"),
     QUANT_OUT_ARG("(code - 8, or code - zero) * scale, rounded after each step"), QUANT_SIZE_ARGS};
 
-/* clang-format off */
-#define UNPACK_SYM QUANT_BY_TYPE(QUANT_BY_GROUP(2848, 2848, 4576, 4448), \
-                                 QUANT_BY_GROUP(2720, 2656, 3808, 3552), \
-                                 QUANT_BY_GROUP(4896, 4896, 4896, 4832), \
-                                 QUANT_BY_GROUP(4896, 4896, 4896, 4832))
-#define UNPACK_ASYM QUANT_BY_TYPE(QUANT_BY_GROUP(3616, 3616, 5984, 5728), \
-                                  QUANT_BY_GROUP(3616, 3552, 4960, 4448), \
-                                  QUANT_BY_GROUP(6176, 6176, 6176, 6112), \
-                                  QUANT_BY_GROUP(6176, 6176, 6176, 6112))
-/* clang-format on */
-
 const kiln_family int4_unpack_family = {
     .name = "int4_unpack",
     .summary = "INT4 codes, scales and zeros back to a tensor",
@@ -176,11 +126,9 @@ const kiln_family int4_unpack_family = {
     .nonfinite = UNPACK_NONFINITE,
     .params = params,
     .args = unpack_args,
-    QUANT_LAUNCH(QUANT_TILES),
+    QUANT_LAUNCH(quant_shape, QUANT_TILES),
     .cost = {.bytes_read = QUANT_PACKED_BYTES " + " NUMBERS_BYTES,
              .bytes_written = QUANT_TENSOR_BYTES,
-             .thread_instructions =
-                 QUANT_INSTRUCTIONS("select(mode == asym, " UNPACK_ASYM ", " UNPACK_SYM ")" QUANT_NARROWING),
              .elements = "n"},
     .emit = emit_unpack,
 };

@@ -1,6 +1,6 @@
 /* NF4: 4-bit NormalFloat quantisation in groups. */
-#include <kiln/families.h>
 #include "quant_family.h"
+#include <kiln/families.h>
 
 #define SOURCE "QLoRA (arXiv:2305.14314)"
 /* Of the entries that make codes or scales. */
@@ -26,13 +26,6 @@ static void emit_scale(ptx_fn *f, const kiln_variant *v)
 static const kiln_arg scale_args[] = {QUANT_IN_ARG, QUANT_SCALE_ARG(KILN_ARG_OUT, SCALE_SUMMARY),
                                       QUANT_SIZE_ARGS};
 
-/* clang-format off */
-#define SCALE_TILE QUANT_BY_TYPE(QUANT_BY_GROUP(2544, 2600, 4136, 3748), \
-                                 QUANT_BY_GROUP(2568, 2660, 3300, 3010), \
-                                 QUANT_BY_GROUP(5056, 5104, 5160, 5156), \
-                                 QUANT_BY_GROUP(4544, 4592, 4648, 4644))
-/* clang-format on */
-
 const kiln_family nf4_scale_family = {
     .name = "nf4_scale",
     .summary = "scales for NF4 codes in groups",
@@ -41,11 +34,8 @@ const kiln_family nf4_scale_family = {
     .nonfinite = NONFINITE,
     .params = scale_params,
     .args = scale_args,
-    QUANT_LAUNCH(QUANT_SHARES),
-    .cost = {.bytes_read = QUANT_TENSOR_BYTES,
-             .bytes_written = QUANT_NUMBER_BYTES,
-             .thread_instructions = QUANT_INSTRUCTIONS(SCALE_TILE),
-             .elements = "n"},
+    QUANT_LAUNCH(quant_shape, QUANT_SHARES),
+    .cost = {.bytes_read = QUANT_TENSOR_BYTES, .bytes_written = QUANT_NUMBER_BYTES, .elements = "n"},
     .emit = emit_scale,
 };
 
@@ -59,14 +49,6 @@ static void emit_pack(ptx_fn *f, const kiln_variant *v)
 static const kiln_arg pack_args[] = {QUANT_IN_ARG, QUANT_SCALE_ARG(KILN_ARG_IN, "of each group"),
                                      QUANT_PACKED_OUT, QUANT_SIZE_ARGS};
 
-/* clang-format off */
-/* Of the predicated additions, one per element, 0.35 are executed on normal data. */
-#define PACK_TILE QUANT_BY_TYPE(QUANT_BY_GROUP(7248, 7248, 12992, 12736), \
-                                QUANT_BY_GROUP(6392, 6328, 10256, 9744), \
-                                QUANT_BY_GROUP(14080, 14080, 14080, 14016), \
-                                QUANT_BY_GROUP(13568, 13568, 13568, 13504))
-/* clang-format on */
-
 const kiln_family nf4_pack_family = {
     .name = "nf4_pack",
     .summary = "a tensor to NF4 codes with given scales",
@@ -75,10 +57,9 @@ const kiln_family nf4_pack_family = {
     .nonfinite = NONFINITE,
     .params = params,
     .args = pack_args,
-    QUANT_LAUNCH(QUANT_TILES),
+    QUANT_LAUNCH(quant_coding_shape, QUANT_TILES),
     .cost = {.bytes_read = QUANT_TENSOR_BYTES " + " QUANT_NUMBER_BYTES,
              .bytes_written = QUANT_PACKED_BYTES,
-             .thread_instructions = QUANT_INSTRUCTIONS(PACK_TILE),
              .elements = "n"},
     .emit = emit_pack,
 };
@@ -93,13 +74,6 @@ static void emit_quantize(ptx_fn *f, const kiln_variant *v)
 static const kiln_arg quantize_args[] = {QUANT_IN_ARG, QUANT_SCALE_ARG(KILN_ARG_OUT, SCALE_SUMMARY),
                                          QUANT_PACKED_OUT, QUANT_SIZE_ARGS};
 
-/* clang-format off */
-#define QUANTIZE_TILE QUANT_BY_TYPE(QUANT_BY_GROUP(8096, 8152, 14728, 14084), \
-                                    QUANT_BY_GROUP(7520, 7612, 11668, 10866), \
-                                    QUANT_BY_GROUP(13184, 13232, 13288, 13284), \
-                                    QUANT_BY_GROUP(12672, 12720, 12776, 12772))
-/* clang-format on */
-
 const kiln_family nf4_quantize_family = {
     .name = "nf4_quantize",
     .summary = "quantise to NF4 in groups: scales and packed codes, in one read",
@@ -108,10 +82,9 @@ const kiln_family nf4_quantize_family = {
     .nonfinite = NONFINITE,
     .params = params,
     .args = quantize_args,
-    QUANT_LAUNCH(QUANT_SHARES),
+    QUANT_LAUNCH(quant_coding_shape, QUANT_SHARES),
     .cost = {.bytes_read = QUANT_TENSOR_BYTES,
              .bytes_written = QUANT_PACKED_BYTES " + " QUANT_NUMBER_BYTES,
-             .thread_instructions = QUANT_INSTRUCTIONS(QUANTIZE_TILE),
              .elements = "n"},
     .emit = emit_quantize,
 };
@@ -127,13 +100,6 @@ static const kiln_arg unpack_args[] = {QUANT_PACKED_IN, QUANT_SCALE_ARG(KILN_ARG
                                        QUANT_OUT_ARG("value of the code times the scale of its group"),
                                        QUANT_SIZE_ARGS};
 
-/* clang-format off */
-#define UNPACK_TILE QUANT_BY_TYPE(QUANT_BY_GROUP(2848, 2848, 4576, 4448), \
-                                  QUANT_BY_GROUP(2720, 2656, 3808, 3552), \
-                                  QUANT_BY_GROUP(4896, 4896, 4896, 4832), \
-                                  QUANT_BY_GROUP(4896, 4896, 4896, 4832))
-/* clang-format on */
-
 const kiln_family nf4_unpack_family = {
     .name = "nf4_unpack",
     .summary = "NF4 codes and scales back to a tensor",
@@ -142,10 +108,9 @@ const kiln_family nf4_unpack_family = {
     .nonfinite = UNPACK_NONFINITE,
     .params = params,
     .args = unpack_args,
-    QUANT_LAUNCH(QUANT_TILES),
+    QUANT_LAUNCH(quant_shape, QUANT_TILES),
     .cost = {.bytes_read = QUANT_PACKED_BYTES " + " QUANT_NUMBER_BYTES,
              .bytes_written = QUANT_TENSOR_BYTES,
-             .thread_instructions = QUANT_INSTRUCTIONS(UNPACK_TILE QUANT_NARROWING),
              .elements = "n"},
     .emit = emit_unpack,
 };

@@ -62,77 +62,11 @@ static const kiln_rule rules[] = {
     {NULL, NULL},
 };
 
-#define WIDE_BYTES  "select(acc == f64, 8, 4)"
-#define DEPTH       "select(tile_m == 1, 32, select(tile_m == 2 || a != f32, 16, 8))"
-#define STAGE_BYTES "tile_m * " WIDE_BYTES " * (8 * " DEPTH " + 32)"
-#define IS_WIDE     "tile_m >= 16"
-#define WIDE_SHARED "(80 * k_warps * (tile_m + tile_n) + 272 * tile_n)"
-#define SHARED                                                                                                         \
-    "select(" IS_WIDE ", " WIDE_SHARED ", select(table == aligned, 66560, 32768) + k_warps * " STAGE_BYTES               \
-    " + 528 * tile_n)"
-/* What a thread's sums leave it, and what that leaves a multiprocessor. */
-#define SUM_WORDS   "2 * tile_m * (tile_n / 4) * " WIDE_BYTES " / 4"
-#define HELD_WORDS  SUM_WORDS " + tile_n"
-#define REGISTERS                                                                                                      \
-    "select(" SUM_WORDS " <= 8, select(k_warps == 4, 96, 85), "                                                         \
-    "select(" HELD_WORDS " <= 48, 128, select(" HELD_WORDS " <= 80, 168, 255)))"
-#define BLOCK_SHARED "(" SHARED " + 1024)"
-#define RESIDENT                                                                                                       \
-    "max(1, min(65536 / (32 * k_warps * " REGISTERS "), (max_shared_bytes + 1024) / " BLOCK_SHARED "))"
+/* Thread blocks of strategy simt stay, as many as have room; a device may have less shared memory than registers for them. */
+#define RESIDENT \
+    "max(1, min(blocks_per_multiprocessor, (max_shared_bytes + 1024) / (shared_bytes + 1024)))"
 #define TILES_N     "ceil_div(n, tile_n)"
-#define GRID_N      "select(" IS_WIDE ", " TILES_N ", min(" TILES_N ", multiprocessors * " RESIDENT "))"
-
-/* Thread instructions of simt, counted: a block's table and places; a tile's places, sums and stores; its scales; 256
- * of K, of which decoding and products are columns * (48 or 32 + 32 * tile_m). Ragged tiles count as full. */
-#define SIMT_COLUMNS "(tile_n / 4)"
-#define SIMT_VECTOR  "select(a == f32, 4, 8)"
-#define SIMT_LOAD    "select(acc == f64, 8, select(a == f32, 3, select(a == f16, 16, 12)))"
-#define SIMT_LOADS   "(tile_m * " DEPTH " / (4 * " SIMT_VECTOR "))"
-#define SIMT_SUM     "select(acc == f64, 16, 7)"
-#define SIMT_BLOCK                                                                                                     \
-    "(4096 + 32 * k_warps * (55 + 7 * " SIMT_LOADS " + 12 * (k_warps == 4) + (table == aligned) * (3 + (k_warps == 4))))"
-#define SIMT_TILE                                                                                                      \
-    "(k_warps * (348 + " SIMT_COLUMNS " * (192 + tile_m * (4 + 32 * " SIMT_SUM ")))"                                    \
-    " + tile_m * tile_n * (2 * k_warps + 13) + (tile_m * tile_n < 32 * k_warps) * (64 * k_warps - min(tile_m * tile_n, 64 * k_warps)))"
-#define SIMT_SCALES                                                                                                    \
-    "(ceil_div(k, 8192) * 32 * (18 * k_warps + tile_n * select(k % 256 == 0, 7, 16))"                                   \
-    " + tile_n * (k / 64) * select(k % 256 == 0, 1, 11))"
-#define SIMT_256                                                                                                       \
-    "(" SIMT_COLUMNS " * (select(table == aligned, 35, 51) + (acc == f64) + 33 * tile_m)"                               \
-    " + 8 * tile_m * (1 + (acc == f64)) + 8 * tile_m / " SIMT_VECTOR " * " SIMT_LOAD " + 3 * (32 / " DEPTH ") + 9)"
-#define SIMT_INSTRUCTIONS                                                                                              \
-    "ceil_div(m, tile_m) * (" GRID_N " * " SIMT_BLOCK " + " TILES_N " * (" SIMT_TILE " + " SIMT_SCALES                 \
-    " + 32 * ceil_div(k, 256) * " SIMT_256 "))"
-
-/* Of the wide tiles: 64 of K, of which 2 * tile_m * tile_n are products; a tile's places, sums, stores; its scales. */
-#define WIDE_SUMS "(tile_m * tile_n / 32)"
-#define WIDE_LOOP "(5 + tile_m / 4 + tile_n / 8 + 4 * " WIDE_SUMS ")"
-#define WIDE_64                                                                                                        \
-    "(tile_n / 4 + tile_m / 8 + 2 * " WIDE_SUMS " + 2 + 4 * (tile_m / 4 + 17 * tile_n / 16 + 3 + 4 * " WIDE_LOOP "))"
-#define WIDE_TILE                                                                                                      \
-    "(32 * k_warps * (67 + 7 * (tile_m / 8 + tile_n / 16)) + tile_m * tile_n * (4 * k_warps + 6))"
-#define WIDE_SCALES                                                                                                    \
-    "(ceil_div(k, 4096) * (576 * k_warps + 176 * tile_n) + tile_n * (k / 64) * select(k % 256 == 0, 3, 36) / 4)"
-#define WIDE_INSTRUCTIONS                                                                                              \
-    "ceil_div(m, tile_m) * " TILES_N " * (" WIDE_TILE " + " WIDE_SCALES " + 32 * (k / 64) * " WIDE_64 ")"
-
-static const kiln_rule refusals[] = {
-    {"acc == f32 || a == f32", "sums in f64 are for A in f32"},
-    {"32 * k_warps <= 1024", "a thread block has at most 1024 threads"},
-    MMA_REFUSALS,
-    {SIMT("tile_m <= 32 && tile_n <= 64 && k_warps >= 4"),
-     "strategy simt takes tile_m up to 32, tile_n up to 64, k_warps from 4"},
-    {SIMT(SHARED " <= select(table == aligned, 101376, 65536)"),
-     "tile_m, tile_n and k_warps need more shared memory than every device has (compact: 64 KB; aligned: 99 KB)"},
-    {"acc == f32 || table == compact", "sums in f64 are for table compact"},
-    {SIMT(IS_WIDE " || tile_n == 16 || (tile_n == 32 && tile_m <= 4 && acc == f32)"),
-     "strategy simt: up to tile_m 8, tile_n 32 is for tile_m up to 4 with sums in f32: registers"},
-    {"acc == f32 || tile_m <= 4", "sums in f64 are for tile_m up to 4: registers"},
-    {SIMT(IS_WIDE " || tile_m * k_warps <= 32"), "tile_m and k_warps need more registers than a multiprocessor has"},
-    {SIMT("tile_m < 16 || (a == f32 && table == compact && tile_n >= 32 && k_warps <= 8)"),
-     "strategy simt: from tile_m 16 on a is f32, table compact, tile_n 32 or 64, k_warps 4 or 8"},
-    {NULL, NULL},
-};
+#define GRID_N      "select(tile_m >= 16, " TILES_N ", min(" TILES_N ", multiprocessors * " RESIDENT "))"
 
 /* As many rows as there are, so that the weights are read once; many columns where that leaves enough tiles; the aligned table
  * where a block may have so much shared memory. */
@@ -163,6 +97,42 @@ static const kiln_dispatch dispatch[] = {
     {NULL, NULL},
 };
 /* clang-format on */
+
+static void shape(kiln_shape *s, const kiln_variant *v)
+{
+    enum { COMPACT_ROOM = 65536, ALIGNED_ROOM = 101376 };
+    const bool is_simt = kiln_is(v, "strategy", "simt"), is_f32 = kiln_is(v, "a", "f32");
+    const bool is_compact = kiln_is(v, "table", "compact"), has_f32_sums = kiln_is(v, "acc", "f32");
+    const uint32_t tile_m = kiln_int(v, "tile_m"), tile_n = kiln_int(v, "tile_n"),
+                   k_warps = kiln_int(v, "k_warps");
+    const bool is_wide = tile_m >= 16;
+    kiln_require(s, has_f32_sums || is_f32, "a acc", "sums in f64 are for A in f32");
+    kiln_require(s, 32 * k_warps <= 1024, "k_warps", "a thread block has at most 1024 threads");
+    nf4_gemm_shape_mma(s, v);
+    if (is_simt)
+        (is_wide ? nf4_gemm_shape_wide : nf4_gemm_shape_simt)(s, v);
+    if (is_simt)
+        s->min_sm = s->shared_bytes > COMPACT_ROOM ? 80 : 75;
+    kiln_require(s, !is_simt || (tile_m <= 32 && tile_n <= 64 && k_warps >= 4),
+                 "strategy tile_m tile_n k_warps",
+                 "strategy simt takes tile_m up to 32, tile_n up to 64, k_warps from 4");
+    kiln_require(s, !is_simt || s->shared_bytes <= (is_compact ? COMPACT_ROOM : ALIGNED_ROOM),
+                 "a acc strategy tile_m tile_n k_warps table",
+                 "tile_m, tile_n and k_warps need more shared memory than every device has (compact: 64 KB; "
+                 "aligned: 99 KB)");
+    kiln_require(s, has_f32_sums || is_compact, "acc table", "sums in f64 are for table compact");
+    kiln_require(
+        s, !is_simt || is_wide || tile_n == 16 || (tile_n == 32 && tile_m <= 4 && has_f32_sums),
+        "acc strategy tile_m tile_n",
+        "strategy simt: up to tile_m 8, tile_n 32 is for tile_m up to 4 with sums in f32: registers");
+    kiln_require(s, has_f32_sums || tile_m <= 4, "acc tile_m",
+                 "sums in f64 are for tile_m up to 4: registers");
+    kiln_require(s, !is_simt || is_wide || tile_m * k_warps <= 32, "strategy tile_m k_warps",
+                 "tile_m and k_warps need more registers than a multiprocessor has");
+    kiln_require(s, !is_simt || !is_wide || (is_f32 && is_compact && tile_n >= 32 && k_warps <= 8),
+                 "a strategy tile_m tile_n k_warps table",
+                 "strategy simt: from tile_m 16 on a is f32, table compact, tile_n 32 or 64, k_warps 4 or 8");
+}
 
 static void emit(ptx_fn *f, const kiln_variant *v)
 {
@@ -199,19 +169,14 @@ const kiln_family nf4_gemm_family = {
         "scale (f16, and sums in f64: any A)",
     .params = params,
     .args = args,
-    .refusals = refusals,
     .rules = rules,
     .empty = "m == 0 || n == 0",
-    .block = {"select(" IS_SIMT ", 32 * k_warps, " MMA_THREADS ")"},
+    .shape = shape,
     .grid = {"select(" IS_SIMT ", " GRID_N ", " TILES_N ")", "ceil_div(m, tile_m)", "split_k"},
-    .shared_bytes = "select(" IS_SIMT ", " SHARED ", " MMA_SHARED ")",
     .dispatch = dispatch,
     .cost = {.bytes_read = "select(a == f32, 4, 2) * m * k + n * (k / 2) + 4 * n * (k / 64)",
              .bytes_written = "select(a == f32, 4, 2) * m * n",
-             .thread_instructions = "select(" IS_SIMT ", select(" IS_WIDE ", " WIDE_INSTRUCTIONS
-                                    ", " SIMT_INSTRUCTIONS "), " MMA_INSTRUCTIONS ")",
              .elements = "m * n * k"},
     .min_sm = 75,
-    .variant_min_sm = "select(" IS_SIMT ", select(" SHARED " > 65536, 80, 75), " MMA_MIN_SM ")",
     .emit = emit,
 };

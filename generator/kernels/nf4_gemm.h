@@ -10,4 +10,9 @@ void nf4_gemm_emit_wide(ptx_fn *f, const kiln_variant *v);
 
 void nf4_gemm_emit_mma(ptx_fn *f, const kiln_variant *v);
 
+/* Shapes of the strategies, for any parameters; mma's with its constraints. */
+void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v);
+void nf4_gemm_shape_simt(kiln_shape *s, const kiln_variant *v); /* tile_m up to 8 */
+void nf4_gemm_shape_wide(kiln_shape *s, const kiln_variant *v); /* and from 16 */
+
 #endif

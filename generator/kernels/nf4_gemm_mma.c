@@ -265,8 +265,9 @@ static void multiply_blocks(mma_gemm *g)
 
 /* ---- the kernel ---------------------------------------------------------------------------------------------------- */
 
-static void open_shape(mma_gemm *g, const kiln_variant *v)
+static mma_gemm geometry(ptx_fn *f, const kiln_variant *v)
 {
+    mma_gemm of = {.f = f}, *g = &of;
     g->type = kiln_type(v, "a");
     g->sm = kiln_target_sm(v);
     g->tile_m = kiln_int(v, "tile_m");
@@ -291,6 +292,7 @@ static void open_shape(mma_gemm *g, const kiln_variant *v)
                            .type = g->type,
                            .is_high_first = kiln_is(v, "nibbles", "high"),
                            .is_aligned = kiln_is(v, "table", "aligned")};
+    return of;
 }
 
 static void open_arguments(mma_gemm *g)
@@ -343,23 +345,40 @@ static void place_warp(mma_gemm *g)
         g->end[ahead] = ptx_sub(f, end, ptx_s32((int32_t)(ahead * g->k_warps)));
 }
 
+/* Of an aligned table: what lies before it, at most, 1 KB of the system's and what split_add has. */
+static uint32_t table_reserved(const mma_gemm *g)
+{
+    return 1024 + (g->split_k > 1 ? 16 : 0);
+}
+
+static uint32_t table_bytes(const mma_gemm *g)
+{
+    return g->pairs.is_aligned ? NF4_PAIRS_ALIGNED_BYTES + table_reserved(g) : NF4_PAIRS_BYTES;
+}
+
+/* The table, scales and stages of A; in the end sums of the warps in their place. */
+static uint32_t shared_bytes(const mma_gemm *g)
+{
+    const uint32_t copies = table_bytes(g) + g->tile_n * g->scale_row_bytes + g->stages * g->a_stage_bytes;
+    const uint32_t sums = g->k_warps * (g->tile_m < MMA_ROWS ? MMA_ROWS : g->tile_m) * mma_sums_row_bytes(g);
+    return copies > sums ? copies : sums;
+}
+
 /* The table, then scales, then stages of A. An aligned table begins `reserved` bytes after a multiple of 64 KB, the one
  * that is nearest to the start of shared memory: this is 0 as long as no more than that lies before it, 1 KB of the
  * system's and what split_add has. */
 static void place_shared(mma_gemm *g)
 {
     ptx_fn *f = g->f;
-    uint32_t table_bytes = NF4_PAIRS_BYTES;
     g->shared = ptx_address(f, ptx_shared_dynamic(f, PTX_F32));
     g->pairs.start = g->shared;
     if (g->pairs.is_aligned) {
-        const uint32_t alignment = NF4_PAIRS_ALIGNED_BYTES, reserved = 1024 + (g->split_k > 1 ? 16 : 0);
+        const uint32_t alignment = NF4_PAIRS_ALIGNED_BYTES, reserved = table_reserved(g);
         g->pairs.skipped = reserved;
         g->pairs.start =
             ptx_and(f, ptx_add(f, g->shared, ptx_u32(alignment - 1 - reserved)), ptx_u32(-alignment));
-        table_bytes = alignment + reserved;
     }
-    g->scales = ptx_add(f, g->shared, ptx_u32(table_bytes));
+    g->scales = ptx_add(f, g->shared, ptx_u32(table_bytes(g)));
     ptx_val column = ptx_mad(f, g->column_warp, ptx_u32(MMA_COLUMNS * g->groups), g->g);
     ptx_val of_slice = ptx_mad(f, g->slice, ptx_u32(4 * g->depth), g->scales);
     g->scales_read = ptx_var(f, ptx_mad(f, column, ptx_u32(g->scale_row_bytes), of_slice));
@@ -396,12 +415,46 @@ static uint32_t blocks_per_multiprocessor(const mma_gemm *g)
     return blocks < 1 ? 1 : blocks;
 }
 
+void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
+{
+    enum {
+        NARROW = 32,
+        K_WARPS_OF_NARROW = 8,
+        COMPACT_ROOM = 101376,
+        ALIGNED_ROOM = 166912,
+        SM_75_ROOM = 65536
+    };
+    const mma_gemm g = geometry(NULL, v);
+    const bool is_mma = kiln_is(v, "strategy", "mma"), is_narrow = g.tile_n <= NARROW;
+    s->block[0] = g.threads;
+    s->shared_bytes = shared_bytes(&g);
+    s->min_sm = g.type == PTX_BF16 || s->shared_bytes > SM_75_ROOM ? 80 : 75;
+    s->blocks_per_multiprocessor = blocks_per_multiprocessor(&g);
+    kiln_require(s, is_mma || (g.stages == 2 && g.split_k == 1), "strategy stages split_k",
+                 "stages and split_k are for strategy mma");
+    kiln_require(s, !is_mma || g.type != PTX_F32, "a strategy",
+                 "there are no products of f32 for strategy mma");
+    kiln_require(s, !is_mma || !is_narrow || (g.tile_m <= MMA_ROWS && g.k_warps == K_WARPS_OF_NARROW),
+                 "strategy tile_m tile_n k_warps",
+                 "strategy mma with tile_n 16 and 32 takes tile_m up to 8, k_warps 8");
+    kiln_require(s, !is_mma || is_narrow || (g.tile_m >= MMA_ROWS && g.tile_m >= g.tile_n / 8),
+                 "strategy tile_m tile_n",
+                 "strategy mma with tile_n 64 takes tile_m from 8, with 128 from 16");
+    kiln_require(s, !is_mma || is_narrow || (g.threads >= 128 && g.threads <= 256), "strategy tile_n k_warps",
+                 "strategy mma with tile_n 64 takes k_warps 2 and 4, with tile_n 128 k_warps 1 and 2");
+    kiln_require(s, !is_mma || g.stages == 2 || (!is_narrow && g.tile_m <= 16),
+                 "strategy tile_m tile_n stages", "stages 4 takes tile_n from 64 and tile_m up to 16");
+    kiln_require(
+        s, !is_mma || s->shared_bytes <= (g.pairs.is_aligned ? ALIGNED_ROOM : COMPACT_ROOM),
+        "strategy tile_m tile_n k_warps table stages split_k",
+        "tile_m, tile_n, k_warps and stages need more shared memory than devices have (compact: 99 KB; "
+        "aligned: 163 KB)");
+}
+
 void nf4_gemm_emit_mma(ptx_fn *f, const kiln_variant *v)
 {
-    mma_gemm g = {.f = f};
-    open_shape(&g, v);
+    mma_gemm g = geometry(f, v);
     open_arguments(&g);
-    ptx_min_blocks(f, blocks_per_multiprocessor(&g));
     place_part(&g);
     place_warp(&g);
     place_shared(&g);

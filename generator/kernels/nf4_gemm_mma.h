@@ -70,6 +70,9 @@ void mma_copies_wait(mma_gemm *g, uint32_t pending);
 /* The sums of all warps and parts, into C. */
 void mma_store_tile(mma_gemm *g);
 
+/* Of a row of sums in shared memory; a lane's rows are two apart, so that the lanes' banks differ. */
+uint32_t mma_sums_row_bytes(const mma_gemm *g);
+
 ptx_val mma_shared_at(const mma_gemm *g, ptx_type type, ptx_val address, uint32_t bytes);
 ptx_val mma_clamp(ptx_fn *f, ptx_val index, ptx_val count);
 

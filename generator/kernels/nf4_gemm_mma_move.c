@@ -219,8 +219,7 @@ void mma_copies_wait(mma_gemm *g, uint32_t pending)
 
 /* ---- sums into C --------------------------------------------------------------------------------------------------- */
 
-/* Of a row in shared memory; a lane's rows are two apart, so that the lanes' banks differ. */
-static uint32_t sums_row_bytes(const mma_gemm *g)
+uint32_t mma_sums_row_bytes(const mma_gemm *g)
 {
     return 4 * (g->tile_n + MMA_PAD_WORDS);
 }
@@ -229,7 +228,7 @@ static uint32_t sums_row_bytes(const mma_gemm *g)
 static void store_sums(mma_gemm *g)
 {
     ptx_fn *f = g->f;
-    uint32_t row_bytes = sums_row_bytes(g);
+    uint32_t row_bytes = mma_sums_row_bytes(g);
     ptx_val column = ptx_mad(f, g->column_warp, ptx_u32(MMA_COLUMNS * g->groups), g->g);
     ptx_val of_slice = ptx_mad(f, g->slice, ptx_u32(g->row_tiles * MMA_ROWS * row_bytes), g->shared);
     ptx_val line = ptx_mad(f, g->t, ptx_u32(2 * row_bytes), of_slice);
@@ -247,7 +246,7 @@ static void store_sums(mma_gemm *g)
 static ptx_val add_slices(mma_gemm *g, ptx_val from, uint32_t i)
 {
     ptx_fn *f = g->f;
-    uint32_t row_bytes = sums_row_bytes(g), bytes = i * (g->threads / g->tile_n) * row_bytes;
+    uint32_t row_bytes = mma_sums_row_bytes(g), bytes = i * (g->threads / g->tile_n) * row_bytes;
     ptx_val sum = ptx_load(f, mma_shared_at(g, PTX_F32, from, bytes));
     for (uint32_t s = 1; s < g->k_warps; s++) {
         ptx_val next =
@@ -301,7 +300,7 @@ void mma_store_tile(mma_gemm *g)
     uint32_t count = elements < g->threads ? 1 : elements / g->threads, threads = elements / count;
     ptx_val sums[MMA_MOST_SUMS], row = ptx_div(f, g->tid, ptx_u32(g->tile_n));
     ptx_val in_tile = ptx_and(f, g->tid, ptx_u32(g->tile_n - 1));
-    ptx_val line = ptx_mad(f, row, ptx_u32(sums_row_bytes(g)), g->shared);
+    ptx_val line = ptx_mad(f, row, ptx_u32(mma_sums_row_bytes(g)), g->shared);
     ptx_val from = ptx_mad(f, in_tile, ptx_u32(4), line);
     ptx_val column = ptx_add(f, in_tile, g->first_column), may = ptx_lt(f, column, g->n);
     ptx_barrier(f);

@@ -183,7 +183,7 @@ static void store_tile(gemm *g, ptx_val tid, ptx_val first_row)
 
 /* ---- the kernel ------------------------------------------------------------------------------------------------ */
 
-static gemm open_gemm(ptx_fn *f, const kiln_variant *v)
+static gemm geometry(ptx_fn *f, const kiln_variant *v)
 {
     gemm g = {.f = f, .type = kiln_type(v, "a"), .wide = kiln_type(v, "acc"), .sm = kiln_target_sm(v)};
     g.rows = kiln_int(v, "tile_m");
@@ -199,7 +199,12 @@ static gemm open_gemm(ptx_fn *f, const kiln_variant *v)
     g.pieces = g.depth / g.vector;
     g.loads = g.rows * COLUMN_LANES * g.pieces / WARP_LANES;
     g.stage_row_bytes = wide_bytes(&g) * (COLUMN_LANES * g.depth + 32);
+    return g;
+}
 
+static gemm open_gemm(ptx_fn *f, const kiln_variant *v)
+{
+    gemm g = geometry(f, v);
     g.in = ptx_param_ptr(f, g.type, "in");
     g.packed = ptx_param_ptr(f, PTX_U8, "packed");
     g.scale = ptx_param_ptr(f, PTX_F32, "scale");
@@ -210,6 +215,16 @@ static gemm open_gemm(ptx_fn *f, const kiln_variant *v)
     return g;
 }
 
+static uint32_t table_bytes(const gemm *g)
+{
+    return g->pairs.is_aligned ? NF4_PAIRS_ALIGNED_BYTES + RESERVED_BYTES : NF4_PAIRS_BYTES;
+}
+
+static uint32_t shared_bytes(const gemm *g)
+{
+    return table_bytes(g) + g->k_warps * g->rows * g->stage_row_bytes + g->tile_n * 4 * SCALES_STRIDE;
+}
+
 /* The table, then a stage for each warp, then scales. An aligned table begins RESERVED_BYTES after a multiple
  * of 64 KB, the one that is nearest to the start of shared memory: this is 0 as long as no more than that is
  * reserved. */
@@ -217,16 +232,15 @@ static void place_shared(gemm *g)
 {
     ptx_fn *f = g->f;
     ptx_val start = ptx_address(f, ptx_shared_dynamic(f, g->wide));
-    uint32_t table_bytes = NF4_PAIRS_BYTES, stage_bytes = g->rows * g->stage_row_bytes;
+    const uint32_t stage_bytes = g->rows * g->stage_row_bytes;
     g->pairs.start = start;
     if (g->pairs.is_aligned) {
         const uint32_t alignment = NF4_PAIRS_ALIGNED_BYTES;
         g->pairs.skipped = RESERVED_BYTES;
         g->pairs.start =
             ptx_and(f, ptx_add(f, start, ptx_u32(alignment - 1 - RESERVED_BYTES)), ptx_u32(-alignment));
-        table_bytes = alignment + RESERVED_BYTES;
     }
-    g->stages = ptx_add(f, start, ptx_u32(table_bytes));
+    g->stages = ptx_add(f, start, ptx_u32(table_bytes(g)));
     g->stage = ptx_mad(f, g->slice, ptx_u32(stage_bytes), g->stages);
     ptx_val scales = ptx_add(f, g->stages, ptx_u32(g->k_warps * stage_bytes));
     g->scales_to = ptx_mad(f, g->slice, ptx_u32(4 * SCALES_STRIDE), scales);
@@ -275,10 +289,17 @@ static uint32_t blocks_per_multiprocessor(const gemm *g)
     return blocks < 1 ? 1 : blocks > MOST_BLOCKS ? MOST_BLOCKS : blocks;
 }
 
+void nf4_gemm_shape_simt(kiln_shape *s, const kiln_variant *v)
+{
+    const gemm g = geometry(NULL, v);
+    s->block[0] = g.k_warps * WARP_LANES;
+    s->shared_bytes = shared_bytes(&g);
+    s->blocks_per_multiprocessor = blocks_per_multiprocessor(&g);
+}
+
 void nf4_gemm_emit_simt(ptx_fn *f, const kiln_variant *v)
 {
     gemm g = open_gemm(f, v);
-    ptx_min_blocks(f, blocks_per_multiprocessor(&g));
     ptx_val tid = ptx_tid_x(f);
     ptx_val first_row = ptx_mul(f, ptx_ctaid_y(f), ptx_u32(g.rows));
     place_warp(&g);

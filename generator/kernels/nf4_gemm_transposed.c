@@ -82,61 +82,6 @@ static const kiln_rule rules[] = {
     {NULL, NULL},
 };
 
-#define IS_TF32    "(a == f16 && strategy == mma && scales == any)"
-#define WIDE_BYTES "select(acc == f64, 8, 4)"
-#define LANE_K     "select(tile_m * " WIDE_BYTES " <= 16, 32, 16)"
-#define SLICES     "(k_warps * " LANE_K " / 16)"
-/* Of sums of a row: 16 bytes for every four or two, and some between them. */
-#define SLICE      "select(acc == f32, 2176, select(tile_m > 2, 4224, 4352))"
-#define TABLE      "select(table == aligned, 67584, 32768)"
-#define STAGES     "2 * (9344 + 96 * tile_m)"
-#define SHARED     "select(strategy == mma, " TABLE " + " STAGES ", max(" TABLE ", " SLICES " * " SLICE "))"
-
-static const kiln_rule refusals[] = {
-    {"acc == f32 || a == f32", "sums in f64 are for A in f32"},
-    {"strategy == simt || a != f32", "mma is for A in f16 or bf16"},
-    {"strategy == simt || tile_m >= 8", "mma is for tile_m from 8 on"},
-    {"strategy == simt || k_warps == 8", "strategy mma takes k_warps 8"},
-    {"strategy == simt || tile_m <= 32 || split_k == 1", "parts of n are for tile_m up to 32: registers"},
-    {"strategy == mma || tile_m <= 8", "simt is for tile_m up to 8: registers"},
-    {"strategy == mma || vector == 1", "vector is for mma"},
-    {"scales == any || (strategy == mma && a == f16)", "scales normal is for mma of A in f16"},
-    {SHARED " <= select(table == aligned, 101376, 65536)",
-     "k_warps need more shared memory than every device has (64 KB, those with an aligned table 99 KB)"},
-    {"acc == f32 || tile_m <= 4", "sums in f64 are for tile_m up to 4: registers"},
-    {"strategy == mma || (k_warps * tile_m * " LANE_K " * " WIDE_BYTES " <= 4096 && (tile_m == 1 || k_warps <= 8))",
-     "tile_m and k_warps need more registers than there are"},
-    {NULL, NULL},
-};
-
-/* Thread instructions, counted: 16 columns; a thread block's table, places, sums of its warps, stores; what parts take
- * more and less. Within 1.5 %; a ragged tile and the last columns count as full. */
-#define IS_F64   "(acc == f64)"
-#define ELEMENTS "(16 / k_warps)"
-#define TURN                                                                                                           \
-    "(6 + " IS_F64 " + tile_m * (2 + " IS_F64 ") + " LANE_K " / 2 * (3 - (table == aligned) + 2 * tile_m))"
-#define CHUNK    "(256 / " LANE_K " * " TURN " + 6 + ceil_div(tile_m, 2) * (3 + (a != f32)))"
-#define OF_ROW                                                                                                         \
-    "(" LANE_K " * (16 + " WIDE_BYTES ") / 16 + 20 + (a != f32 || acc == f64) * " ELEMENTS                             \
-    " + " ELEMENTS " * (2 * " SLICES " + 4))"
-#define FIXED    "(128 / k_warps + 57 + 12 * (k_warps == 4) + 3 * (table == aligned) + tile_m * " OF_ROW ")"
-#define SIMT_INSTRUCTIONS                                                                                              \
-    "32 * (" TILES ") * (ceil_div(n, 16) * " CHUNK " + k_warps * (split_k * (" FIXED " + 25 * (split_k > 1))"              \
-    " - 6 * " ELEMENTS " * tile_m * (split_k - 1)))"
-
-/* The same of mma: 32 columns; a thread block's table, places and stores; 1024 columns whose sums join a total. Below
- * sm_80 an mma takes half of the columns and narrowing more; bf16 scales A, not the weights; tf32 widens both. */
-#define MMA_CHUNK                                                                                                      \
-    "(select(vector == 8, 228 + 11 * tile_m / 8, 227 + 14 * tile_m / 8) - 32 * (table == aligned)"                      \
-    " + (sm < 80) * (2 + tile_m) - select(a == bf16, 64 - tile_m, 0) + select(" IS_TF32 ", (29 + 9 * tile_m) / 2, 0))"
-#define MMA_FOLDS "split_k * (ceil_div(n, 32) / (32 * split_k)) * (7 + 5 * tile_m)"
-#define MMA_FIXED                                                                                                      \
-    "(select(vector == 8, 124 + 5 * tile_m, 112 + 47 * tile_m / 8) + 3 * (table == aligned) + 20 * (split_k > 1))"
-#define MMA_INSTRUCTIONS                                                                                               \
-    "256 * (" TILES ") * (ceil_div(n, 32) * " MMA_CHUNK " + split_k * " MMA_FIXED                                       \
-    " + " MMA_FOLDS " + (split_k > 1) * (2 + tile_m) + (sm < 80) * 2 * tile_m)"
-#define INSTRUCTIONS "select(strategy == mma, " MMA_INSTRUCTIONS ", " SIMT_INSTRUCTIONS ")"
-
 /* As many rows as there are, up to 8, so that the weights are read once. With a workspace, parts until two thread
  * blocks per multiprocessor are at work, as long as each of their warps has columns. The aligned table where it fits. */
 #define PARTS(rows, parts, columns)                                                                                    \
@@ -175,6 +120,43 @@ static const kiln_dispatch dispatch[] = {
     {NULL, NULL},
 };
 /* clang-format on */
+
+static void shape(kiln_shape *s, const kiln_variant *v)
+{
+    enum {
+        COMPACT_ROOM = 65536,
+        ALIGNED_ROOM = 101376,
+        MOST_LANE_SUMS = 4096 /* words, by k_warps and lanes */
+    };
+    const bool is_mma = kiln_is(v, "strategy", "mma"), is_f32 = kiln_is(v, "a", "f32"),
+               is_f16 = kiln_is(v, "a", "f16");
+    const bool is_aligned = kiln_is(v, "table", "aligned"), is_any = kiln_is(v, "scales", "any");
+    const bool has_f32_sums = kiln_is(v, "acc", "f32");
+    const uint32_t tile_m = kiln_int(v, "tile_m"), k_warps = kiln_int(v, "k_warps"),
+                   vector = kiln_int(v, "vector");
+    const uint32_t wide_bytes = has_f32_sums ? 4 : 8, lane_k = tile_m * wide_bytes <= 16 ? 32 : 16;
+    (is_mma ? nf4_gemm_transposed_shape_mma : nf4_gemm_transposed_shape_simt)(s, v);
+    s->min_sm = is_aligned || (is_mma && is_any) ? 80 : 75;
+    kiln_require(s, has_f32_sums || is_f32, "a acc", "sums in f64 are for A in f32");
+    kiln_require(s, !is_mma || !is_f32, "a strategy", "mma is for A in f16 or bf16");
+    kiln_require(s, !is_mma || tile_m >= 8, "strategy tile_m", "mma is for tile_m from 8 on");
+    kiln_require(s, !is_mma || k_warps == 8, "strategy k_warps", "strategy mma takes k_warps 8");
+    kiln_require(s, !is_mma || tile_m <= 32 || kiln_int(v, "split_k") == 1, "strategy tile_m split_k",
+                 "parts of n are for tile_m up to 32: registers");
+    kiln_require(s, is_mma || tile_m <= 8, "strategy tile_m", "simt is for tile_m up to 8: registers");
+    kiln_require(s, is_mma || vector == 1, "strategy vector", "vector is for mma");
+    kiln_require(s, is_any || (is_mma && is_f16), "a strategy scales",
+                 "scales normal is for mma of A in f16");
+    kiln_require(
+        s, s->shared_bytes <= (is_aligned ? ALIGNED_ROOM : COMPACT_ROOM), "acc strategy tile_m k_warps table",
+        "k_warps need more shared memory than every device has (64 KB, those with an aligned table 99 KB)");
+    kiln_require(s, has_f32_sums || tile_m <= 4, "acc tile_m",
+                 "sums in f64 are for tile_m up to 4: registers");
+    kiln_require(
+        s,
+        is_mma || (k_warps * tile_m * lane_k * wide_bytes <= MOST_LANE_SUMS && (tile_m == 1 || k_warps <= 8)),
+        "acc strategy tile_m k_warps", "tile_m and k_warps need more registers than there are");
+}
 
 static void emit(ptx_fn *f, const kiln_variant *v)
 {
@@ -241,18 +223,14 @@ const kiln_family nf4_gemm_transposed_family = {
     .nonfinite = NONFINITE,
     .params = params,
     .args = args,
-    .refusals = refusals,
     .rules = rules,
     .empty = "m == 0 || k == 0",
-    .block = {"32 * k_warps"},
+    .shape = shape,
     .grid = {"ceil_div(k, 512)", "ceil_div(m, tile_m)", "split_k"},
-    .shared_bytes = SHARED,
     .dispatch = dispatch,
     .cost = {.bytes_read = "select(a == f32, 4, 2) * m * n + n * (k / 2) + 4 * n * (k / 64)",
              .bytes_written = "select(a == f32, 4, 2) * m * k",
-             .thread_instructions = INSTRUCTIONS,
              .elements = "m * n * k"},
     .min_sm = 75,
-    .variant_min_sm = "select(table == aligned || (strategy == mma && scales == any), 80, 75)",
     .emit = emit,
 };

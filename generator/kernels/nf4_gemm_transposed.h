@@ -8,6 +8,8 @@ enum { TRANSPOSED_TILE_K = 512 }; /* of C, per thread block */
 
 void nf4_gemm_transposed_emit_simt(ptx_fn *f, const kiln_variant *v);
 void nf4_gemm_transposed_emit_mma(ptx_fn *f, const kiln_variant *v);
+void nf4_gemm_transposed_shape_simt(kiln_shape *s, const kiln_variant *v);
+void nf4_gemm_transposed_shape_mma(kiln_shape *s, const kiln_variant *v);
 
 typedef struct transposed_args {
     ptx_val in, packed, scale, out, workspace, tile_counters, m, n, k;

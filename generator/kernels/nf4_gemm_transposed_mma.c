@@ -360,7 +360,7 @@ static void finish(transposed_mma *g)
 
 /* ---- the kernel ------------------------------------------------------------------------------------------------ */
 
-static transposed_mma open_product(ptx_fn *f, const kiln_variant *v)
+static transposed_mma geometry(ptx_fn *f, const kiln_variant *v)
 {
     transposed_mma g = {.f = f, .type = kiln_type(v, "a"), .sm = kiln_target_sm(v)};
     g.pair = g.type == PTX_F16 ? PTX_F16X2 : PTX_BF16X2;
@@ -372,9 +372,16 @@ static transposed_mma open_product(ptx_fn *f, const kiln_variant *v)
                           .type = g.type,
                           .is_high_first = g.is_tf32 && g.is_high_first, /* else merge_columns sees to it */
                           .is_aligned = kiln_is(v, "table", "aligned")};
-
-    g.args = transposed_declare_args(f, v);
     return g;
+}
+
+void nf4_gemm_transposed_shape_mma(kiln_shape *s, const kiln_variant *v)
+{
+    const transposed_mma g = geometry(NULL, v);
+    const bool is_tight = g.groups == 4 && g.vector == 1; /* its addresses of A leave two no registers */
+    s->block[0] = THREADS;
+    s->shared_bytes = nf4_pairs_bytes(&g.pairs) + 2 * (CODES_BYTES + SCALES_BYTES + 8 * g.groups * ROW_BYTES);
+    s->blocks_per_multiprocessor = g.groups <= 4 && !is_tight ? 2 : 1;
 }
 
 /* The table, then two stages. */
@@ -402,9 +409,8 @@ static void place(transposed_mma *g)
 
 void nf4_gemm_transposed_emit_mma(ptx_fn *f, const kiln_variant *v)
 {
-    transposed_mma g = open_product(f, v);
-    const bool is_tight = g.groups == 4 && g.vector == 1; /* its addresses of A leave two no registers */
-    ptx_min_blocks(f, g.groups <= 4 && !is_tight ? 2 : 1);
+    transposed_mma g = geometry(f, v);
+    g.args = transposed_declare_args(f, v);
     place(&g);
     nf4_pairs_fill(&g.pairs, g.tid, THREADS, g.lane);
     transposed_place_columns(&g);

@@ -317,7 +317,7 @@ static void add_all(product *g)
 
 /* ---- the kernel ------------------------------------------------------------------------------------------------ */
 
-static product open_product(ptx_fn *f, const kiln_variant *v)
+static product geometry(ptx_fn *f, const kiln_variant *v)
 {
     product g = {.f = f, .type = kiln_type(v, "a"), .wide = kiln_type(v, "acc"), .sm = kiln_target_sm(v)};
     g.rows = kiln_int(v, "tile_m");
@@ -332,8 +332,6 @@ static product open_product(ptx_fn *f, const kiln_variant *v)
                           .type = g.wide,
                           .is_high_first = kiln_is(v, "nibbles", "high"),
                           .is_aligned = kiln_is(v, "table", "aligned")};
-
-    g.args = transposed_declare_args(f, v);
     return g;
 }
 
@@ -360,10 +358,20 @@ static uint32_t blocks_per_multiprocessor(const product *g)
     return blocks ? blocks : 1;
 }
 
+/* Sums of the lanes of all columns, in the end, where the table was. */
+void nf4_gemm_transposed_shape_simt(kiln_shape *s, const kiln_variant *v)
+{
+    const product g = geometry(NULL, v);
+    const uint32_t table = nf4_pairs_bytes(&g.pairs), sums = g.k_warps * g.columns * slice_bytes(&g);
+    s->block[0] = threads(&g);
+    s->shared_bytes = table > sums ? table : sums;
+    s->blocks_per_multiprocessor = blocks_per_multiprocessor(&g);
+}
+
 void nf4_gemm_transposed_emit_simt(ptx_fn *f, const kiln_variant *v)
 {
-    product g = open_product(f, v);
-    ptx_min_blocks(f, blocks_per_multiprocessor(&g));
+    product g = geometry(f, v);
+    g.args = transposed_declare_args(f, v);
     g.lane = ptx_laneid(f);
     place(&g);
     nf4_pairs_place(&g.pairs, g.shared);

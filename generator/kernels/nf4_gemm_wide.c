@@ -286,7 +286,7 @@ static void store_tile(wide *g, ptx_val tid)
 
 /* ---- the kernel ------------------------------------------------------------------------------------------------ */
 
-static wide open_wide(ptx_fn *f, const kiln_variant *v)
+static wide geometry(ptx_fn *f, const kiln_variant *v)
 {
     wide g = {.f = f, .is_high_first = kiln_is(v, "nibbles", "high")};
     g.tile_m = kiln_int(v, "tile_m");
@@ -294,6 +294,12 @@ static wide open_wide(ptx_fn *f, const kiln_variant *v)
     g.k_warps = kiln_int(v, "k_warps");
     g.rows = g.tile_m / LANE_ROWS;
     g.columns = g.tile_n / LANE_COLUMNS;
+    return g;
+}
+
+static wide open_wide(ptx_fn *f, const kiln_variant *v)
+{
+    wide g = geometry(f, v);
     g.in = ptx_param_ptr(f, PTX_F32, "in");
     g.packed = ptx_param_ptr(f, PTX_U8, "packed");
     g.scale = ptx_param_ptr(f, PTX_F32, "scale");
@@ -321,13 +327,25 @@ static void place_warp(wide *g)
     g->has_aligned_scales = ptx_eq(f, ptx_and(f, odd, ptx_u32(15)), ptx_u32(0));
 }
 
-void nf4_gemm_emit_wide(ptx_fn *f, const kiln_variant *v)
+static uint32_t stage_bytes(const wide *g)
+{
+    return 4 * STRIDE * (g->tile_m + g->tile_n);
+}
+
+void nf4_gemm_shape_wide(kiln_shape *s, const kiln_variant *v)
 {
     enum { ALL_REGISTERS = 65536 };
+    const wide g = geometry(NULL, v);
+    const uint32_t sums = 2 * g.rows * g.columns, registers = sums <= 32 ? 128 : sums <= 64 ? 168 : 255;
+    const uint32_t blocks = ALL_REGISTERS / (g.k_warps * WARP_LANES * registers);
+    s->block[0] = g.k_warps * WARP_LANES;
+    s->shared_bytes = g.k_warps * stage_bytes(&g) + g.tile_n * 4 * SCALES_STRIDE;
+    s->blocks_per_multiprocessor = blocks < 1 ? 1 : blocks;
+}
+
+void nf4_gemm_emit_wide(ptx_fn *f, const kiln_variant *v)
+{
     wide g = open_wide(f, v);
-    uint32_t sums = 2 * g.rows * g.columns, registers = sums <= 32 ? 128 : sums <= 64 ? 168 : 255;
-    uint32_t blocks = ALL_REGISTERS / (g.k_warps * WARP_LANES * registers);
-    ptx_min_blocks(f, blocks < 1 ? 1 : blocks);
     ptx_val tid = ptx_tid_x(f);
     place_warp(&g);
     place_shared(&g);

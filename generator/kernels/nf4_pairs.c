@@ -39,16 +39,21 @@ static ptx_val at(const nf4_pairs *p, ptx_val address, uint32_t bytes)
     return ptx_at_bytes(p->f, ptx_pointer(p->f, PTX_SHARED, word_type(p), address), bytes);
 }
 
+uint32_t nf4_pairs_bytes(const nf4_pairs *p)
+{
+    return p->is_aligned ? NF4_PAIRS_ALIGNED_BYTES + NF4_PAIRS_RESERVED_BYTES : NF4_PAIRS_BYTES;
+}
+
 uint32_t nf4_pairs_place(nf4_pairs *p, ptx_val shared)
 {
     const uint32_t alignment = NF4_PAIRS_ALIGNED_BYTES, reserved = NF4_PAIRS_RESERVED_BYTES;
     p->start = shared;
     if (!p->is_aligned)
-        return NF4_PAIRS_BYTES;
+        return nf4_pairs_bytes(p);
     ptx_val past = ptx_add(p->f, shared, ptx_u32(alignment - 1 - reserved));
     p->start = ptx_and(p->f, past, ptx_u32(0u - alignment));
     p->skipped = reserved;
-    return alignment + reserved;
+    return nf4_pairs_bytes(p);
 }
 
 /* ---- filling ------------------------------------------------------------------------------------------------------ */

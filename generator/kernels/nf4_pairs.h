@@ -28,6 +28,9 @@ typedef struct nf4_pairs {
     ptx_val mine;     /* this lane's copy of the first entry */
 } nf4_pairs;
 
+/* Of dynamic shared memory, with what is skipped. */
+uint32_t nf4_pairs_bytes(const nf4_pairs *p);
+
 /* Sets `start`, and `skipped` where it is aligned: the table lies in dynamic shared memory from `shared` on, of which the bytes
  * that are returned are then taken. It then begins NF4_PAIRS_RESERVED_BYTES after a multiple of 64 KB, the one
  * that is nearest to `shared`: this is 0 as long as no more than that comes before. */

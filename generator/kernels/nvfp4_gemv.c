@@ -35,13 +35,6 @@ static const kiln_arg args[] = {
     {.name = NULL},
 };
 
-static const kiln_rule refusals[] = {
-    {"strategy == mma || rows <= 4", "strategy simt takes 1, 2 or 4 rows"},
-    {"strategy == simt || rows >= 16", "strategy mma takes 16 or 32 rows"},
-    {"strategy == simt || lane_codes == 32", "strategy mma reads 32 codes at once"},
-    {NULL, NULL},
-};
-
 static const kiln_rule rules[] = {
     {"k % 16 == 0", "k must be a multiple of 16"},
     {"k % lane_codes == 0", "k must be a multiple of lane_codes"},
@@ -61,43 +54,6 @@ static const kiln_rule rules[] = {
 #define STEP_BYTES  "(" BLOCKS " * (64 + select(decode == hardware, 1024, 512)))"
 #define TURN        "(k_warps * " UNROLL ")"
 #define TURNS       "ceil_div(ceil_div(min(k, 16384), 32 * lane_codes), " TURN ")"
-
-/* Thread instructions: of every thread; of a thread block for each vector, and for each 16384 along k; of the warps' steps
- * that decode b, up to a whole turn; of the warps' turns along k; and stores. Exact but where k is 0 or passes 16384. */
-#define STEPS       "ceil_div(k, 32 * lane_codes)"
-#define PLANES      "(" BLOCKS " * select(decode == hardware, 2, 1))"
-#define BY_DECODER(software_75, software_89, hardware) \
-    "select(decode == hardware, " hardware ", select(sm < 89, " software_75 ", " software_89 "))"
-#define OF_DECODING BY_DECODER("25 + 27 * " BLOCKS, "19 + 26 * " BLOCKS, "19 + 11 * " BLOCKS)
-#define OF_ROW      BY_DECODER("12 + 26 * " BLOCKS, "9 + 25 * " BLOCKS, "9 + 21 * " BLOCKS)
-#define OF_TURN     "(5 + " UNROLL " * (3 + " PLANES " + rows * (" OF_ROW ")))"
-#define OF_STORE    "(select(c == f32, 0, 1) + select(c == bf16 && sm < 80, 5, 0))"
-#define ALL_TURNS \
-    "select(k_warps == 2 && rows == 1, 4 * (ceil_div(" STEPS ", 4) + ceil_div(max(" STEPS ", 1) - 1, 4)), " \
-    "8 / k_warps * ceil_div(" STEPS ", " UNROLL "))"
-#define OF_BATCH    "(18 + rows * " BY_DECODER("19", "15", "16") ")"
-#define OF_JOIN     "(1280 + 8 * rows + " BLOCK_ROWS " * (9 + 2 * k_warps + " OF_STORE "))"
-#define DECODED     "(ceil_div(" STEPS ", " TURN ") * " TURN ")"
-#define OF_CHUNK \
-    "(256 * select(" TURN " == 1, 17, 19) - 64 * (8 / k_warps * min(k_warps, " STEPS ") + min(8, " DECODED ")))"
-#define SIMT_INSTRUCTIONS \
-    GRID_X " * " GRID_Y " * 256 * select(k_warps > 1, 34, 33) + " GRID_X " * l * (256 * " OF_BATCH \
-    " + select(k_warps > 1, " OF_JOIN ", 256 * (7 + " OF_STORE ")) + ceil_div(k, 16384) * " OF_CHUNK \
-    " + 32 * (" DECODED " * (" OF_DECODING ") + " ALL_TURNS " * " OF_TURN ")) + l * m"
-
-
-/* The same of strategy mma. */
-#define TILES "(rows / 16)"
-#define MMA_OF_BATCH \
-    "(256 * (14 + 2 * (k_warps > 1) + " TILES " * (" BY_DECODER("48", "40", "42") \
-    " + select(k_warps > 1, 0, 10 + 2 * " OF_STORE \
-    "))) + select(k_warps > 1, 256 + 128 * " TILES " + " BLOCK_ROWS " * (9 + 2 * k_warps + " OF_STORE "), 0))"
-#define MMA_OF_CHUNK "(5376 - 2 * min(256, k / 32) - 64 * (8 / k_warps * min(k_warps, k / 512)))"
-#define MMA_INSTRUCTIONS \
-    GRID_X " * " GRID_Y " * (256 * select(k_warps > 1, 51, 50) + 32) + " GRID_X " * l * (" MMA_OF_BATCH \
-    " + ceil_div(k, 16384) * " MMA_OF_CHUNK " + k / 32 * " BY_DECODER("105", "98", "42") \
-    " + 256 / k_warps * (k / 512) * (27 + " TILES " * " BY_DECODER("390", "358", "278") ")) + l * m"
-#define INSTRUCTIONS "select(strategy == mma, " MMA_INSTRUCTIONS ", " SIMT_INSTRUCTIONS ")"
 
 /* The wide path where k allows it, the conversion where the device has it. */
 #define PICK(condition, prefer) \
@@ -130,6 +86,24 @@ static const kiln_dispatch dispatch[] = {
 };
 /* clang-format on */
 
+/* b is decoded in chunks, of which the last may be smaller. */
+static void shape(kiln_shape *s, const kiln_variant *v)
+{
+    const bool is_mma = kiln_is(v, "strategy", "mma"), is_hardware = kiln_is(v, "decode", "hardware");
+    const uint32_t rows = kiln_int(v, "rows"), lane_codes = kiln_int(v, "lane_codes");
+    kiln_require(s, is_mma || rows <= 4, "strategy rows", "strategy simt takes 1, 2 or 4 rows");
+    kiln_require(s, !is_mma || rows >= 16, "strategy rows", "strategy mma takes 16 or 32 rows");
+    kiln_require(s, !is_mma || lane_codes == 32, "strategy lane_codes",
+                 "strategy mma reads 32 codes at once");
+    s->block[0] = NVFP4_THREADS;
+    s->shared_bytes = is_mma ? nvfp4_mma_shared_bytes() : nvfp4_simt_shared_bytes(lane_codes, is_hardware);
+    s->min_sm = is_hardware ? 100 : is_mma ? 80 : 75;
+    s->is_specific = is_hardware;
+    if (is_mma)
+        s->blocks_per_multiprocessor =
+            rows == 16 ? 2 : 1; /* left to itself, ptxas spills a little for one more */
+}
+
 static void emit(ptx_fn *f, const kiln_variant *v)
 {
     if (kiln_is(v, "strategy", "mma"))
@@ -154,21 +128,16 @@ const kiln_family nvfp4_gemv_family = {
         "vector c[.,l]",
     .params = params,
     .args = args,
-    .refusals = refusals,
     .rules = rules,
     .empty = "m == 0 || l == 0",
-    .block = {"256"},
+    .shape = shape,
     .grid = {GRID_X, GRID_Y},
     .shared_bytes = "select(strategy == mma, 512 + 1152 * ceil_div(min(k, 16384), 512), " TURNS " * " TURN
                     " * " STEP_BYTES ")",
-    .max_shared_bytes = "select(strategy == mma, 37376, 16384 / (32 * lane_codes) * " STEP_BYTES ")",
     .dispatch = dispatch,
     .cost = {.bytes_read = "l * (m + 1) * (k / 2 + k / 16)",
              .bytes_written = "l * m * select(c == f32, 4, 2)",
-             .thread_instructions = INSTRUCTIONS,
              .elements = "l * m * k"},
     .min_sm = 75,
-    .variant_min_sm = "select(strategy == mma, 80, 75)",
-    .variant_runs_on = "decode == software || (target_is_specific && target_sm >= 100)",
     .emit = emit,
 };

@@ -307,11 +307,15 @@ static void find_places(gemv *g)
     g->half_shift = ptx_shl(f, odd, ptx_u32(4));
 }
 
+uint32_t nvfp4_mma_shared_bytes(void)
+{
+    return ZERO_BYTES + NVFP4_DEPTH / 512 * SUPER_BYTES;
+}
+
 void nvfp4_emit_mma(ptx_fn *f, const kiln_variant *v)
 {
     gemv g = {.of = nvfp4_begin(f, v)};
     g.tiles = g.of.rows / 16;
-    ptx_min_blocks(f, g.tiles == 1 ? 2 : 1); /* left to itself, ptxas spills a little for one more */
     g.group = ptx_shr(f, g.of.lane, ptx_u32(2));
     g.in_group = ptx_and(f, g.of.lane, ptx_u32(3));
     g.shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U8));

@@ -276,6 +276,17 @@ static void multiply_rows(gemv *g)
 
 /* ---- the kernel --------------------------------------------------------------------------------------------------- */
 
+static uint32_t step_bytes(uint32_t lane_codes, bool is_hardware)
+{
+    const uint32_t blocks = lane_codes / NVFP4_BLOCK;
+    return 512 * blocks * (is_hardware ? 2 : 1) + 64 * blocks;
+}
+
+uint32_t nvfp4_simt_shared_bytes(uint32_t lane_codes, bool is_hardware)
+{
+    return NVFP4_DEPTH / (32 * lane_codes) * step_bytes(lane_codes, is_hardware);
+}
+
 void nvfp4_emit_simt(ptx_fn *f, const kiln_variant *v)
 {
     gemv g = {.of = nvfp4_begin(f, v), .lane_codes = kiln_int(v, "lane_codes")};
@@ -284,7 +295,7 @@ void nvfp4_emit_simt(ptx_fn *f, const kiln_variant *v)
     g.words = g.lane_codes / 8;
     g.blocks = g.lane_codes / NVFP4_BLOCK;
     g.planes = g.of.is_hardware ? 2 * g.blocks : g.blocks;
-    g.step_bytes = 512 * g.planes + 64 * g.blocks;
+    g.step_bytes = step_bytes(g.lane_codes, g.of.is_hardware);
     ptx_val shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U8));
     g.codes = ptx_mad(f, g.of.lane, ptx_u32(16), shared);
     ptx_val scales = ptx_add(f, shared, ptx_u32(512 * g.planes));

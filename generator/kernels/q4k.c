@@ -13,8 +13,8 @@
  * ARITHMETIC. d * scale has 17 bits, times a code 21, dmin * minimum has 17: exact in f32. The fma is the only rounding.
  */
 #include "q4k.h"
-#include <kiln/families.h>
 #include "narrow.h"
+#include <kiln/families.h>
 
 enum {
     ROWS = Q4K_TILE_BLOCKS * Q4K_BLOCK_WORDS / 32,
@@ -236,16 +236,13 @@ static void emit_dequantize(ptx_fn *f, const kiln_variant *v)
 /* ---- the family --------------------------------------------------------------------------------------------------- */
 
 #define BLOCKS "n / 256"
-#define TILES  "ceil_div(n, 2048)"
 #define GRID   "ceil_div(n, 16384)"
 
-/* Thread instructions, exactly: of every thread; of a tile's lanes, full or not; of a super-block's. */
-#define OF_THREADS    "256 * 13"
-#define OF_TILE       "32 * 89"
-#define OF_SHORT_TILE "select(n % 2048 == 0, 0, 32 * 15 + 36 * (n % 2048 / 256))"
-#define OF_BLOCK                                                                                             \
-    "32 * (select(type == f32, 37, 41) + select(sm < 80, select(type == f16, 8, select(type == bf16, 40, "   \
-    "0)), 0))"
+static void shape(kiln_shape *s, const kiln_variant *v)
+{
+    (void)v;
+    s->block[0] = 256;
+}
 
 static const kiln_param params[] = {
     {.name = "type",
@@ -283,12 +280,10 @@ const kiln_family q4k_dequantize_family = {
     .args = args,
     .rules = rules,
     .empty = "n == 0",
-    .block = {"256"},
+    .shape = shape,
     .grid = {GRID},
     .cost = {.bytes_read = BLOCKS " * 144",
              .bytes_written = "n * select(type == f32, 4, 2)",
-             .thread_instructions = GRID " * " OF_THREADS " + " TILES " * " OF_TILE " + " OF_SHORT_TILE
-                                         " + " BLOCKS " * " OF_BLOCK,
              .elements = "n"},
     .min_sm = 75,
     .emit = emit_dequantize,

@@ -71,6 +71,10 @@ typedef enum quant_division {
 /* Reads the variant's parameters. The entry makes the arguments. */
 quant quant_open(ptx_fn *f, const kiln_variant *v, quant_coder coder);
 
+/* kiln_family's shape: of what makes codes, and of all else. */
+void quant_coding_shape(kiln_shape *s, const kiln_variant *v);
+void quant_shape(kiln_shape *s, const kiln_variant *v);
+
 /* Finds the warp's tile. The predicate returned says whether there is one. */
 ptx_val quant_begin_tile(quant *q);
 /* Sets left and lane_first. The predicate says whether the tile is full. */

@@ -206,15 +206,6 @@ static void read_size_arguments(quant *q)
         q->group_size = ptx_param(q->f, PTX_U64, "group_size");
 }
 
-/* Without being told, ptxas spills a little to reach one more block. */
-static void say_min_blocks(const quant *q)
-{
-    if (q->lane_elements == 8)
-        ptx_min_blocks(q->f, 4);
-    else if (q->wide == PTX_F64 && q->steps == QUANT_MOST_STEPS)
-        ptx_min_blocks(q->f, 3);
-}
-
 /* ---- scale -------------------------------------------------------------------------------------------------------- */
 
 static void scale_carefully(quant *q)
@@ -266,7 +257,6 @@ typedef struct coding {
 static void emit_coding(ptx_fn *f, const kiln_variant *v, quant_coder coder, const coding *how)
 {
     quant q = quant_open(f, v, coder);
-    say_min_blocks(&q);
     q.is_high_first = kiln_is(v, "nibbles", "high");
     q.in = ptx_param_ptr(f, q.type, "in");
     read_number_arguments(&q);

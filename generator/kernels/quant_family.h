@@ -63,18 +63,8 @@
     "select(min(group_size, n) < " QUANT_LARGE_GROUP ", 2 * ceil_div(" QUANT_LARGE_GROUP " / 2, min(group_size, n)), 2)"
 #define QUANT_SHARES     "select(group == any, ceil_div(n, min(group_size, n) * " QUANT_ANY_GROUPS "), " QUANT_TILES ")"
 
-/* Thread instructions of a tile, all 32 lanes: counted in a full tile whose numbers are plain, in the order of groups 32,
- * 64, 128 and 256. A ragged tile counts as a full one. Not modelled, 0, where the group's size is an argument. */
-#define QUANT_BY_GROUP(g32, g64, g128, g256)                                                                           \
-    "select(group == 32, " #g32 ", select(group == 64, " #g64 ", select(group == 128, " #g128 ", " #g256 ")))"
-#define QUANT_BY_TYPE(f32, f64, f16, bf16)                                                                             \
-    "select(type == f32, " f32 ", select(type == f64, " f64 ", select(type == f16, " f16 ", " bf16 ")))"
-/* What stores of 16-bit types take more below sm_80, which has no conversion of pairs. */
-#define QUANT_NARROWING " + select(sm < 80, select(type == f16, 1024, select(type == bf16, 5120, 0)), 0)"
-#define QUANT_INSTRUCTIONS(of_tile) "select(group == any, 0, ceil_div(n, " QUANT_TILE ") * (" of_tile "))"
-
 /* Members that all eight families share. */
-#define QUANT_LAUNCH(blocks) .rules = rules, .empty = "n == 0", .block = {"256"}, .grid = {blocks}, .min_sm = 75
+#define QUANT_LAUNCH(shape_of, blocks) .rules = rules, .empty = "n == 0", .shape = shape_of, .grid = {blocks}, .min_sm = 75
 
 /* clang-format on */
 

@@ -34,6 +34,22 @@ quant quant_open(ptx_fn *f, const kiln_variant *v, quant_coder coder)
     return q;
 }
 
+void quant_shape(kiln_shape *s, const kiln_variant *v)
+{
+    (void)v;
+    s->block[0] = 32 * QUANT_WARPS;
+}
+
+/* Without being told, ptxas spills a little to reach one more block. */
+void quant_coding_shape(kiln_shape *s, const kiln_variant *v)
+{
+    const quant q = quant_open(NULL, v, QUANT_INT4_SYM);
+    quant_shape(s, v);
+    s->blocks_per_multiprocessor = q.lane_elements == 8                               ? 4
+                                   : q.wide == PTX_F64 && q.steps == QUANT_MOST_STEPS ? 3
+                                                                                      : 0;
+}
+
 /* ---- the warp's tile ---------------------------------------------------------------------------------------------- */
 
 ptx_val quant_begin_tile(quant *q)

@@ -14,10 +14,26 @@
 
 /* ---- shared memory ------------------------------------------------------------------------------------------------ */
 
+/* Stages of a warp; sums of a pass of rows, what warps tell each other, and h of each vector follow those of all warps. */
+static uint32_t stages_bytes(uint32_t rows, uint32_t batch)
+{
+    return GEMV_STAGES * rows * gemv_tiles(rows, batch) * GEMV_TILE_BYTES;
+}
+
+/* Of the dynamic shared memory, with h of chunks of so many elements. */
+static uint32_t shared_bytes(const kiln_variant *v, uint32_t elements)
+{
+    const uint32_t rows = kiln_int(v, "rows"), batch = kiln_int(v, "batch");
+    const uint32_t share = kiln_is(v, "activation", "q8") ? GEMV_Q8_SHARE_BYTES : GEMV_EXACT_SHARE_BYTES;
+    const uint32_t of_share = GEMV_SHARES * GEMV_SHARE_ELEMENTS;
+    const uint32_t h = (elements + of_share - 1) / of_share * GEMV_SHARES * share;
+    return GEMV_WARPS * stages_bytes(rows, batch) + batch * (4 * GEMV_PASS_ROWS + 4 * GEMV_WARPS + 16 + h);
+}
+
 static void place_shared(gemv *g)
 {
     ptx_fn *f = g->f;
-    uint32_t of_warp = GEMV_STAGES * g->rows * g->tiles * GEMV_TILE_BYTES;
+    uint32_t of_warp = stages_bytes(g->rows, g->batch);
     ptx_val start = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
     g->stages = ptx_mad(f, g->warp, ptx_u32(of_warp), start);
     g->sums = ptx_add(f, start, ptx_u32(GEMV_WARPS * of_warp));
@@ -220,7 +236,7 @@ static gemv open_gemv(ptx_fn *f, const kiln_variant *v)
               .has_norm = kiln_is(v, "norm", "rms"),
               .is_q8 = kiln_is(v, "activation", "q8")};
     g.has_rest = g.has_norm && g.x_type != PTX_F16;
-    g.tiles = g.rows == 1 && g.batch <= 2 ? 2 : 1;
+    g.tiles = gemv_tiles(g.rows, g.batch);
     g.share_bytes = g.is_q8 ? GEMV_Q8_SHARE_BYTES : GEMV_EXACT_SHARE_BYTES;
     g.x[0] = ptx_param_ptr(f, g.x_type, "in");
     if (g.has_norm)
@@ -237,7 +253,6 @@ static gemv open_gemv(ptx_fn *f, const kiln_variant *v)
 static void emit(ptx_fn *f, const kiln_variant *v)
 {
     gemv g = open_gemv(f, v);
-    ptx_min_blocks(f, g.rows < 4 && g.rows * g.batch <= (g.sm < 80 ? 2 : 4) ? 2 : 1); /* else some spill */
     for (uint32_t b = 1; b < g.batch; b++)
         g.x[b] = ptx_at(f, g.x[b - 1], g.k);
     g.lane = ptx_laneid(f);
@@ -313,51 +328,21 @@ static const kiln_rule rules[] = {
 #define FIXED_BYTES "18432 * rows * " TILES " + 1072 * batch"
 #define H_BYTES(of) "batch * 8 * ceil_div(" of ", 512) * select(activation == q8, 80, 272)"
 #define SHARED      FIXED_BYTES " + " H_BYTES("min(k, chunk)")
-#define MOST_SHARED FIXED_BYTES " + " H_BYTES("chunk")
-#define MIN_SHARED  FIXED_BYTES " + " H_BYTES("256")
 
 /* Each warp has a group of rows, where there are as many. */
 #define GRID "min(ceil_div(n, 8 * rows), multiprocessors * select(rows == 4, 1, 2))"
 
-/* Thread instructions, counted: of all threads of a thread block; of one that has rows, with the norm; of 256 rows; of a
- * chunk of these; of an h (see gemv_make_h); of a warp's group of rows, and of a stage; of a super-block of a group; of 16
- * bytes of w, and of a result. Without those that a few lanes do; a
- * branch counts where it is taken. */
-#define STRETCH      "max(1, ceil_div(n, " GRID "))"
-#define BUSY         "ceil_div(n, " STRETCH ")"
-#define PASSES       "(n / " STRETCH " * ceil_div(" STRETCH ", 256) + ceil_div(n % " STRETCH ", 256))"
-#define GROUPS_OF(x) "select(rows == 1, " x ", " x " / (2 * rows) * 2 + min(" x " % (2 * rows), 2))"
-#define GROUPS       "(n / " STRETCH " * " GROUPS_OF(STRETCH) " + " GROUPS_OF("(n % " STRETCH ")") ")"
-#define CHUNKS       "ceil_div(k, chunk)"
-#define STAGES       "(k / chunk * ceil_div(chunk, 2048 * " TILES ") + ceil_div(k % chunk, 2048 * " TILES "))"
-#define MAKES        "select(k <= chunk, " BUSY ", " PASSES ")"
-#define HAS_NORM     "(norm == rms)"
-#define IS_EXACT     "(activation == exact)"
-#define WIDEN        "select(x == f32, 0, select(x == f16, 6, 4))"
-#define NARROW       "select(y == f32, 0, select(y == bf16 && sm < 80, 6, 1))"
-#define OF_THREADS   "(46 + batch + " HAS_NORM " * (2 + batch) + (rows > 1) * (2 + 9 * rows / 2))"
-#define HAS_REST     "(norm == rms && x != f16)"
-#define OF_NORM                                                                                              \
-    HAS_NORM " * (256 * (28 * batch + 2 + " HAS_REST " * (5 + 2 * batch)) + batch * (k / 4) * (9 + " WIDEN   \
-             "))"
-#define OF_PASS    "(12 + 4 * (rows > 1))"
-#define OF_CHUNK   "(45 + 9 * rows + 2 * (rows > 1) + 7 * (" TILES " - 1) + " HAS_NORM " - 3 * (sm < 80))"
-#define OF_H_CHUNK "(25 + " IS_EXACT " * (8 + 54 * batch))"
-#define OF_FOUR                                                                                              \
-    "(select(activation == q8, 4 + 42 * batch, 2 + 38 * batch) + " HAS_NORM                                  \
-    " * (2 + 8 * batch) + batch * " WIDEN ")"
-#define OF_JOIN  "(select(rows == 1, 10, 6 + 4 * rows) + 3 * " IS_EXACT ")"
-#define OF_GROUP "(8 + 5 * (rows > 1) + rows * batch + batch * " OF_JOIN " + 2 * rows)"
-#define OF_STAGE "(16 + rows + 2 * (" TILES " - 1) + 2 * (sm < 80) * " TILES ")"
-#define OF_BLOCK                                                                                             \
-    "select(activation == q8, 6 * batch - 1 + rows * (38 + 24 * batch), 18 * batch - 1 + rows * (94 + 68 * " \
-    "batch))"
-#define OF_ROW "(9 * (k / 256) * select(sm < 80, 2, 1) + 2 + batch * (3 + 2 * " HAS_REST " + " NARROW "))"
-
-static const kiln_rule refusals[] = {
-    {"rows * batch <= 8", "rows times batch is at most 8: registers"},
-    {NULL, NULL},
-};
+static void shape(kiln_shape *s, const kiln_variant *v)
+{
+    const uint32_t batch = kiln_int(v, "batch"), rows = kiln_int(v, "rows");
+    const uint32_t most_for_two = kiln_target_sm(v) < 80 ? 2 : 4;
+    kiln_require(s, rows * batch <= 8, "batch rows", "rows times batch is at most 8: registers");
+    s->block[0] = 256;
+    s->shared_bytes = shared_bytes(v, kiln_int(v, "chunk"));
+    s->least_shared_bytes = shared_bytes(v, Q4K_BLOCK_ELEMENTS);
+    s->min_sm = rows == 4 ? 80 : 75; /* with less shared memory none has room for its stages */
+    s->blocks_per_multiprocessor = rows < 4 && rows * batch <= most_for_two ? 2 : 1; /* else some spill */
+}
 
 /* All of h where it fits, else as much as does; four rows at once where they leave no multiprocessor without. */
 #define HAS_MANY "n >= 24 * multiprocessors"
@@ -397,23 +382,14 @@ const kiln_family rmsnorm_q4k_gemv_family = {
     .args = args,
     .rules = rules,
     .empty = "n == 0",
-    .block = {"256"},
+    .shape = shape,
     .grid = {GRID},
     .shared_bytes = SHARED,
-    .max_shared_bytes = MOST_SHARED,
-    .min_shared_bytes = MIN_SHARED,
-    .refusals = refusals,
     .dispatch = dispatch,
     .cost = {.bytes_read =
                  "n * (k / 256) * 144 + batch * k * select(x == f32, 4, 2) + select(norm == rms, 4 * k, 0)",
              .bytes_written = "batch * n * select(y == f32, 4, 2)",
-             .thread_instructions =
-                 "256 * " GRID " * " OF_THREADS " + " BUSY " * " OF_NORM " + 256 * " PASSES " * (" OF_PASS
-                 " + " CHUNKS " * " OF_CHUNK ") + " MAKES " * (256 * " CHUNKS " * " OF_H_CHUNK
-                 " + k / 4 * " OF_FOUR ") + 4 * " GROUPS " * (8 * (" CHUNKS " * " OF_GROUP " + " STAGES
-                 " * " OF_STAGE ") + k / 256 * " OF_BLOCK ") + n * " OF_ROW,
              .elements = "n * k"},
     .min_sm = 75,
-    .variant_min_sm = "select(rows == 4, 80, 75)", /* with less shared memory none has room for its stages */
     .emit = emit,
 };

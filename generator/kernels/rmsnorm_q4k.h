@@ -84,6 +84,12 @@ static inline ptx_val gemv_at(const gemv *g, ptx_type type, ptx_val address, int
     return ptx_at_bytes(g->f, ptx_pointer(g->f, PTX_SHARED, type, address), bytes);
 }
 
+/* Tiles of a row that a warp has at a time. */
+static inline uint32_t gemv_tiles(uint32_t rows, uint32_t batch)
+{
+    return rows == 1 && batch <= 2 ? 2 : 1;
+}
+
 static inline uint32_t gemv_stage_bytes(const gemv *g)
 {
     return g->rows * g->tiles * GEMV_TILE_BYTES;

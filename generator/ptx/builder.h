@@ -19,6 +19,9 @@ typedef struct ptx_floor {
 /* A kernel for one target. block is the thread block's size, printed as .maxntid. */
 ptx_fn *ptx_new(arena *a, const char *entry, ptx_floor target, const uint32_t block[3]);
 
+/* .minnctapersm: at least this many thread blocks on a multiprocessor, at the price of registers. */
+void ptx_min_blocks(ptx_fn *f, uint32_t blocks);
+
 /* Checks the finished body: types, definition before use on every path, scopes closed, no barrier under control
  * that differs within a block and no operation on warps under control that differs within a warp, unless said, nothing
  * above the target. Prints "kernel-source-file:line: error: ..." lines to `out`. */

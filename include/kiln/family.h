@@ -11,7 +11,8 @@
  *                   A word made of digits is a number too: select(group == any, group_size, group). A bool is 0 or 1.
  *                   Arguments are u16, u32 or u64 values; pointers stand in aligned() only.
  *     device        multiprocessors  max_shared_bytes  sm
- *     target        target_sm  target_is_specific (sm_90a, sm_100f): only in variant_runs_on
+ *     shape         threads  shared_bytes  blocks_per_multiprocessor: the variant's, unless a parameter or an argument is
+ *                   called so
  *     operators     * / %   + -   == != < <= > >=   &&   ||   !   in C's order; a comparison is 0 or 1
  *     functions     ceil_div(a, b)  min(a, b)  max(a, b)  select(condition, a, b)  aligned(pointer, bytes)
  *                   negative(x) of a signed integer or a float argument, which stands nowhere else: it is not at
@@ -102,13 +103,11 @@ typedef struct kiln_dispatch {
     const char *prefer;    /* tuning parameters that the row picks: "strategy=mma,tile=64"; "" for any */
 } kiln_dispatch;
 
-/* The least that the work needs, in closed form, and what this kernel does. The emulator's counters are tested
- * against both. */
+/* The least that the work needs, in closed form. The emulator's counters are tested against it. */
 typedef struct kiln_cost {
     const char *bytes_read; /* compulsory bytes of all inputs and outputs */
     const char *bytes_written;
-    const char *thread_instructions; /* PTX instructions executed, summed over threads; null: not modelled */
-    const char *elements;            /* the unit of work that instructions are counted per: "n" */
+    const char *elements; /* the unit of work that reports count per: "n" */
 } kiln_cost;
 
 /* An alignment that depends on the variant. */
@@ -134,6 +133,26 @@ typedef struct kiln_call {
 
 typedef struct kiln_variant kiln_variant;
 
+/* What a variant takes of a multiprocessor, by its parameters alone. The launch, the grid, the kernel and the estimates of
+ * time read it. */
+typedef struct kiln_shape {
+    uint32_t block[3]; /* threads; 0 is 1, but for the first */
+    uint32_t
+        shared_bytes; /* dynamic shared memory; where the family has shared_bytes for a call, the most of them */
+    uint32_t least_shared_bytes; /* there, the least that a legal call asks for */
+    uint32_t min_sm,
+        max_sm;       /* targets that it runs on: from the family's min_sm on, unless set; 0: any newer */
+    bool is_specific; /* on those of one architecture or family alone: sm_90a, sm_100f */
+    /* That ptxas leaves registers for, as .minnctapersm; 0: as it comes. A target may have its own: kiln_target_sm. */
+    uint32_t blocks_per_multiprocessor;
+    struct kiln_constraints *constraints; /* the generator's */
+} kiln_shape;
+
+/* In `shape`: a combination exists only where this holds. `params` are those that it asks about, separated by single spaces,
+ * `text` says what has to be: "rows times batch is at most 8: registers". Each constraint is said for every variant, met or not,
+ * so that all are known; the shape of a variant that breaks one is not used. */
+void kiln_require(kiln_shape *s, bool holds, const char *params, const char *text);
+
 typedef struct kiln_family {
     const char *name;      /* [a-z][a-z0-9_]* without double underscores */
     const char *summary;   /* one line */
@@ -146,24 +165,18 @@ typedef struct kiln_family {
     const kiln_alignment
         *alignments; /* of arguments that are aligned to something else in each variant; may be null.
                                        * Where a tuning parameter decides, dispatch has to ask: {"aligned(x, 16)", "vector=4"} */
-    const kiln_rule
-        *refusals; /* over parameters: which combinations cannot be generated (condition that must hold) */
+    /* Says what a variant takes of a multiprocessor, and refuses combinations; null: one thread, any combination. */
+    void (*shape)(kiln_shape *s, const kiln_variant *v);
     const kiln_rule *rules; /* over arguments and parameters, checked at every launch; may be null */
-    const char *empty;    /* condition over arguments: nothing to do, success without a launch; may be null */
-    const char *block[3]; /* threads, over parameters; null: 1 */
-    const char *grid[3];  /* thread blocks, over arguments, parameters and device; null: 1 */
-    const char *shared_bytes; /* dynamic shared memory, over arguments and parameters; null: 0 */
+    const char *empty;   /* condition over arguments: nothing to do, success without a launch; may be null */
+    const char *grid[3]; /* thread blocks, over arguments, parameters, device and shape; null: 1 */
     const char *
-        max_shared_bytes; /* the most that it can be, over parameters; null: shared_bytes needs no arguments */
-    /* Likewise the least that a legal call asks for; null: shared_bytes where it needs no arguments, else 0. */
-    const char *min_shared_bytes;
+        shared_bytes; /* dynamic shared memory where a call's arguments decide, over these, parameters and shape; null:
+                               * always the shape's */
     const kiln_dispatch *dispatch; /* null: any variant serves */
     const kiln_call *calls;        /* null: the family's own function is the only one */
     kiln_cost cost;
-    uint32_t min_sm;            /* lowest target that some variant runs on */
-    const char *variant_min_sm; /* the same per variant, over parameters; null: min_sm */
-    const char *
-        variant_runs_on; /* condition over parameters and the target, beyond the lowest; null: holds always */
+    uint32_t min_sm; /* lowest target that some variant runs on */
     void (*emit)(ptx_fn *f, const kiln_variant *v);
 } kiln_family;
 

@@ -98,8 +98,6 @@ ptx_val ptx_number(ptx_type type, double value);   /* any number type, rounded t
 #define ptx_param(f, type, name)        ptx_param_at_line(f, type, name, PTX_HERE)
 /* A pointer to global memory with elements of a type. */
 #define ptx_param_ptr(f, element, name) ptx_param_ptr_at_line(f, element, name, PTX_HERE)
-/* .minnctapersm: at least this many thread blocks on a multiprocessor, at the price of registers. */
-void ptx_min_blocks(ptx_fn *f, uint32_t blocks);
 /* A comment line in the PTX: printable ASCII, as all text in PTX. */
 #define ptx_note(f, comment)            ptx_note_at(f, comment, PTX_HERE)
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What attention moves and executes, as the emulated driver counts it: each argument's bytes exactly as the tiles say (K and
-V once per tile of queries, and no key that none of them sees), shared memory without conflicts on tensor cores,
-instructions within 2 % of the manifest's cost where lengths are multiples of the tiles.
+"""What attention moves, as the emulated driver counts it: each argument's bytes exactly as the tiles say (K and
+V once per tile of queries, and no key that none of them sees), shared memory without conflicts on tensor
+cores.
 
 usage: check_counters.py PROFILE MANIFEST BATCH,Q_HEADS,KV_HEADS,Q_LENGTH,K_LENGTH...
 """
@@ -11,7 +11,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
 import counters
 
-ALIKE = 1e-4  # of scores: what was summed shrinks in the first tile alone, on tensor cores
+SCALE = 1e-4
 BYTES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2}
 
 
@@ -53,11 +53,6 @@ def expected_bytes(params, args):
 def judge(count):
     params, args = count.params, count.args
     sizes = {name: row["bytes"] for name, row in count.arguments.items()}
-    visited = sum(-(-seen // int(params["tile_k"])) for _, seen in tiles(params, args))
-    scores = visited * int(params["tile_q"]) * int(params["tile_k"]) * rows_and_heads(params, args)[1]
-    is_packed = params["pack_gqa"] == "true"
-    is_some = args["q_length"] == 1 and params["split_k"] == "1" if is_packed else args["q_length"] % 128 == 0
-    is_whole = is_some and args["k_length"] % 128 == 0
     return [
         counters.equal("bytes", {name: count.total("bytes_used", [name]) for name in count.arguments},
                        expected_bytes(params, args)),
@@ -65,8 +60,6 @@ def judge(count):
                        (sizes["q"] + sizes["k"] + sizes["v"], sizes["out"] + sizes["lse"])),
         counters.figure("use", count.sector_use()),
         counters.at_most("wavefronts", count.wavefronts_over_ideal(), 1.02 if params["strategy"] == "mma" else 1.05),
-        counters.figure("per score", count.executed / scores),
-        counters.model(count) if is_whole else counters.figure("model", 1 + count.model_error()),
     ]
 
 
@@ -81,7 +74,7 @@ def main():
                        (("q", q_heads, q), ("k", kv_heads, k), ("v", kv_heads, k), ("out", q_heads, q))
                        for of, size in (("row", 1), ("head", rows), ("batch", rows * heads))}
             scalars = {"batch": batch, "q_heads": q_heads, "kv_heads": kv_heads, "q_length": q, "k_length": k,
-                       "scale": ALIKE, "workspace_size": batch * q_heads * q * int(params["split_k"]) * (dim + 8),
+                       "scale": SCALE, "workspace_size": batch * q_heads * q * int(params["split_k"]) * (dim + 8),
                        **strides}
             yield ",".join(f"{name}={value}" for name, value in scalars.items())
 

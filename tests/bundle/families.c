@@ -31,13 +31,19 @@ static const kiln_arg axpy_args[] = {
     {.name = "y", .kind = KILN_ARG_INOUT, .type = "f32", .shape = "n", .alignment = 4, .summary = "the sum"},
     {0}};
 
+static void shape_axpy(kiln_shape *s, const kiln_variant *v)
+{
+    (void)v;
+    s->block[0] = 256;
+}
+
 static const kiln_family axpy = {
     .name = "axpy",
     .summary = "y[i] = a*x[i] + y[i]",
     .source = "BLAS saxpy",
     .args = axpy_args,
     .empty = "n == 0",
-    .block = {"256"},
+    .shape = shape_axpy,
     .grid = {"ceil_div(n, 256)"},
     .cost = {.bytes_read = "8 * n", .bytes_written = "4 * n", .elements = "n"},
     .min_sm = 75,
@@ -165,6 +171,16 @@ static void emit_blend(ptx_fn *f, const kiln_variant *v)
     }
 }
 
+static void shape_blend(kiln_shape *s, const kiln_variant *v)
+{
+    const bool is_wide = kiln_is(v, "strategy", "wide");
+    s->block[0] = is_wide ? 256 : 64;
+    s->block[1] = 2;
+    s->shared_bytes = is_wide ? 131072 : kiln_int(v, "width") * 4;
+    s->least_shared_bytes = is_wide ? 256 : s->shared_bytes;
+    s->min_sm = is_wide ? 80 : 75;
+}
+
 static const kiln_family blend = {
     .name = "blend",
     .summary = "y = factor*x, row by row",
@@ -175,17 +191,14 @@ static const kiln_family blend = {
     .args = blend_args,
     .rules = blend_rules,
     .empty = "rows == 0",
-    .block = {"select(strategy == wide, 256, 64)", "2"},
+    .shape = shape_blend,
     .grid = {"min(ceil_div(rows, width), 4 * multiprocessors)", "ceil_div(stride, 2048)"},
     .alignments = blend_alignments,
     .shared_bytes = "select(strategy == wide, min(stride, 8192) * 16, width * 4)",
-    .max_shared_bytes = "select(strategy == wide, 131072, width * 4)",
-    .min_shared_bytes = "select(strategy == wide, 256, width * 4)",
     .dispatch = blend_dispatch,
     .calls = blend_calls,
     .cost = {.bytes_read = "rows * stride", .bytes_written = "rows * stride", .elements = "rows * width"},
     .min_sm = 75,
-    .variant_min_sm = "select(strategy == wide, 80, 75)",
     .emit = emit_blend,
 };
 

@@ -125,7 +125,7 @@ static void test_mistakes_of_values(void **state)
         {{"axpy", "ceil_div(1, !masked)"}, "division by zero"},
         {{"axpy", "n"}, "its value depends on more than parameters"},
         {{"axpy", "sm"}, "its value depends on more than parameters"},
-        {{"axpy", "target_sm"}, "its value depends on more than parameters"},
+        {{"axpy", "sm"}, "its value depends on more than parameters"},
         {{"axpy", "aligned(x, 16)"}, "its value depends on more than parameters"},
     };
     arena *a = arena_new();
@@ -152,8 +152,8 @@ static void test_unbound_in_c(void **state)
         print_unbound, "type == f16",
         "family axpy: expression \"type == f16\": 'type' is printed as C before it is bound");
     assert_internal_error(
-        print_unbound, "target_sm",
-        "family axpy: expression \"target_sm\": 'target_sm' is printed as C before it is bound");
+        print_unbound, "threads",
+        "family axpy: expression \"threads\": 'threads' is printed as C before it is bound");
 }
 
 /* ---- values ----------------------------------------------------------------------------------------------------- */
@@ -215,18 +215,21 @@ static void test_values(void **state)
     arena_free(a);
 }
 
-static void test_target_facts(void **state)
+static void test_shape_facts(void **state)
 {
     (void)state;
     arena *a = arena_new();
     kiln_variant *v = variant(a, "hopper", "true");
-    const expression *e = expression_parse(a, v->family, "target_sm * 10 + target_is_specific");
-    v->emitting_for = (target){90, TARGET_BASE};
-    assert_int_equal(expression_value(e, v), 900);
-    v->emitting_for = (target){90, TARGET_ARCH};
-    assert_int_equal(expression_value(e, v), 901);
-    v->emitting_for = (target){120, TARGET_FAMILY};
-    assert_int_equal(expression_value(e, v), 1201);
+    const expression *e =
+        expression_parse(a, v->family, "threads * 1000 + shared_bytes * 10 + blocks_per_multiprocessor");
+    v->shape = (kiln_shape){.block = {32, 2, 1}, .shared_bytes = 48, .blocks_per_multiprocessor = 3};
+    assert_int_equal(expression_value(e, v), 64483);
+    const blocks_step steps[] = {{75, 2}, {90, 3}};
+    v->blocks = steps;
+    v->blocks_count = 2;
+    text printed = text_new(a);
+    expression_print(&printed, expression_bind(a, expression_parse(a, v->family, "blocks_per_multiprocessor"), v));
+    assert_string_equal(printed.data, "select(sm >= 90, 3, 2)");
     arena_free(a);
 }
 
@@ -245,12 +248,12 @@ static void test_uses(void **state)
         {"tile", 1 << NAME_PARAM},
         {"type == f16", 1 << NAME_PARAM | 1 << NAME_WORD},
         {"min(1, select(0, sm, n))", 1 << NAME_DEVICE | 1 << NAME_ARG},
-        {"!target_sm", 1 << NAME_TARGET},
+        {"!threads", 1 << NAME_SHAPE},
     };
     arena *a = arena_new();
     for (size_t i = 0; i < ROWS(rows); i++) {
         const expression *e = expression_parse(a, family_find("axpy"), rows[i].text);
-        for (int kind = NAME_PARAM; kind <= NAME_TARGET; kind++)
+        for (int kind = NAME_PARAM; kind <= NAME_SHAPE; kind++)
             assert_int_equal(expression_uses(e, (name_kind)kind), rows[i].kinds >> kind & 1);
     }
     arena_free(a);
@@ -478,7 +481,7 @@ int main(void)
         cmocka_unit_test(test_mistakes_of_values),
         cmocka_unit_test(test_unbound_in_c),
         cmocka_unit_test(test_values),
-        cmocka_unit_test(test_target_facts),
+        cmocka_unit_test(test_shape_facts),
         cmocka_unit_test(test_uses),
         cmocka_unit_test(test_missing),
         cmocka_unit_test(test_print),

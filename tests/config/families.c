@@ -53,10 +53,6 @@ static const kiln_arg axpy_args[] = {
      .summary = "a bit per element"},
     {0}};
 
-static const kiln_rule axpy_refusals[] = {{"type != f32 || strategy == simt", "f32 has no mma"},
-                                          {"!masked || tile >= 64", "a mask needs tiles of 64 or more"},
-                                          {0}};
-
 static const kiln_rule axpy_rules[] = {{"n % 2 == 0", "n must be even"},
                                        {"aligned(x, 32) || n < 64", "x must be aligned to 32 bytes"},
                                        {"!masked || type == f16 || n % 8 == 0", "n must be a multiple of 8"},
@@ -64,6 +60,17 @@ static const kiln_rule axpy_rules[] = {{"n % 2 == 0", "n must be even"},
 
 static const kiln_dispatch axpy_dispatch[] = {
     {"n >= 4096 && sm >= 80", "strategy=mma,tile=256"}, {"n >= 1024", "tile=128"}, {"1", ""}, {0}};
+
+static void shape_axpy(kiln_shape *s, const kiln_variant *v)
+{
+    kiln_require(s, !kiln_is(v, "type", "f32") || kiln_is(v, "strategy", "simt"), "type strategy",
+                 "f32 has no mma");
+    kiln_require(s, !kiln_bool(v, "masked") || kiln_int(v, "tile") >= 64, "masked tile",
+                 "a mask needs tiles of 64 or more");
+    s->block[0] = kiln_int(v, "tile");
+    s->shared_bytes = kiln_int(v, "tile") * (kiln_is(v, "type", "f64") ? 8 : 4);
+    s->min_sm = kiln_is(v, "strategy", "mma") ? 80 : 75;
+}
 
 static const kiln_family axpy = {
     .name = "axpy",
@@ -74,16 +81,13 @@ static const kiln_family axpy = {
                 "neither a * x nor the sum overflows",
     .params = axpy_params,
     .args = axpy_args,
-    .refusals = axpy_refusals,
+    .shape = shape_axpy,
     .rules = axpy_rules,
     .empty = "n == 0",
-    .block = {"tile"},
     .grid = {"min(ceil_div(n, tile), multiprocessors * 8)"},
-    .shared_bytes = "tile * select(type == f64, 8, 4)",
     .dispatch = axpy_dispatch,
     .cost = {.bytes_read = "n * 8 + 4", .bytes_written = "n * 4", .elements = "n"},
     .min_sm = 75,
-    .variant_min_sm = "select(strategy == mma, 80, 75)",
     .emit = emit_nothing,
 };
 
@@ -116,13 +120,18 @@ static const kiln_arg group_args[] = {
      .summary = "largest"},
     {0}};
 
+static void shape_group(kiln_shape *s, const kiln_variant *v)
+{
+    s->block[0] = kiln_int(v, "threads");
+}
+
 static const kiln_family group = {
     .name = "group_scale",
     .summary = "a scale per group",
     .source = "none",
     .params = group_params,
     .args = group_args,
-    .block = {"threads"},
+    .shape = shape_group,
     .grid = {"ceil_div(n, threads)"},
     .cost = {.bytes_read = "n * 4", .bytes_written = "0", .elements = "n"},
     .min_sm = 75,
@@ -136,6 +145,13 @@ static const kiln_param hopper_params[] = {
 
 static const kiln_arg only_n[] = {{.name = "n", .type = "u64", .summary = "elements"}, {0}};
 
+static void shape_hopper(kiln_shape *s, const kiln_variant *v)
+{
+    s->block[0] = 1;
+    s->max_sm = kiln_bool(v, "wide") ? 90 : 0;
+    s->is_specific = kiln_bool(v, "wide");
+}
+
 static const kiln_family hopper = {
     .name = "hopper",
     .summary = "needs what only sm_90a has",
@@ -144,7 +160,7 @@ static const kiln_family hopper = {
     .args = only_n,
     .cost = {.bytes_read = "0", .bytes_written = "0", .elements = "n"},
     .min_sm = 90,
-    .variant_runs_on = "!wide || (target_sm == 90 && target_is_specific)",
+    .shape = shape_hopper,
     .emit = emit_n,
 };
 
@@ -224,9 +240,6 @@ static const kiln_family wide = {
              .bytes_written =
                  "ceil_div(n, max(a * ceil_div(n, 1024 + 32 * b) + c, min(d * ceil_div(n, 4096 + 64 * e), "
                  "max(f, select(a == 0 || b == 0 || c == 0, 4, 8)))))",
-             .thread_instructions = "n * (1 + select(a == 0, select(b == 0, 100000, select(c == 0, 200000, "
-                                    "300000)), select(d == 0, 400000, "
-                                    "select(e == 0, 500000, 600000))) + f)",
              .elements = "n"},
     .min_sm = 75,
     .emit = emit_n,
@@ -240,9 +253,15 @@ static const kiln_param tall_params[] = {
     {.name = "columns", .words = "8 16", .default_value = "8", .summary = "of a tile"},
     {0}};
 
-static const kiln_rule tall_refusals[] = {{"shape == square || rows >= 32", "tall is from 32 rows on"},
-                                          {"rows == 8 || columns == 16", "from 32 rows on columns is 16"},
-                                          {0}};
+static void shape_tall(kiln_shape *s, const kiln_variant *v)
+{
+    const uint32_t rows = kiln_int(v, "rows"), columns = kiln_int(v, "columns");
+    kiln_require(s, kiln_is(v, "shape", "square") || rows >= 32, "shape rows", "tall is from 32 rows on");
+    kiln_require(s, rows == 8 || columns == 16, "rows columns", "from 32 rows on columns is 16");
+    s->block[0] = 1;
+    s->shared_bytes = rows * columns * 96;
+    s->min_sm = rows == 64 ? 80 : 75;
+}
 
 static const kiln_family tall = {
     .name = "tall",
@@ -250,11 +269,9 @@ static const kiln_family tall = {
     .source = "none",
     .params = tall_params,
     .args = only_n,
-    .refusals = tall_refusals,
-    .shared_bytes = "rows * columns * 96",
+    .shape = shape_tall,
     .cost = {.bytes_read = "0", .bytes_written = "0", .elements = "n"},
     .min_sm = 75,
-    .variant_min_sm = "select(rows == 64, 80, 75)",
     .emit = emit_n,
 };
 

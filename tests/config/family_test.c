@@ -9,6 +9,7 @@
 #include "bundle/images.h"
 #include "death.h"
 #include "family.h"
+#include "shape.h"
 
 static void emit_nothing(ptx_fn *f, const kiln_variant *v)
 {
@@ -191,23 +192,15 @@ static void test_mistakes(void **state)
                               .summary = "s"})}},
         {"family f: expression \"n == 1\" cannot use arguments in its place",
          {BASE, .args = ARGS({.name = "n", .type = "u64", .when = "n == 1", .summary = "s"})}},
-        {"family f: expression \"n > 1\" cannot use arguments in its place",
-         {BASE, .refusals = RULES({"n > 1", "t"})}},
         {"family f: expression \"sm > 1\" cannot use device facts in its place",
          {BASE, .rules = RULES({"sm > 1", "t"})}},
         {"family f: the rule \"n > 1\" has no text", {BASE, .rules = RULES({"n > 1", NULL})}},
         {"family f: expression \"n >\": expected a value at its end", {BASE, .rules = RULES({"n >", "t"})}},
         {"family f: expression \"tile == 1\" cannot use parameters in its place",
          {BASE, .empty = "tile == 1"}},
-        {"family f: expression \"n\" cannot use arguments in its place", {BASE, .block = {"n"}}},
-        {"family f: expression \"target_sm\" cannot use target facts in its place",
-         {BASE, .grid = {"1", "target_sm"}}},
-        {"family f: expression \"n * 4\" cannot use arguments in its place", {BASE, .shared_bytes = "n * 4"}},
-        {"family f: expression \"n\" cannot use arguments in its place",
-         {BASE, .shared_bytes = "n * 4", .max_shared_bytes = "n"}},
-        {"family f: expression \"target_sm\" cannot use target facts in its place",
-         {BASE, .variant_min_sm = "target_sm"}},
-        {"family f: expression \"sm\" cannot use device facts in its place", {BASE, .variant_runs_on = "sm"}},
+        {"family f: expression \"threads\" cannot use facts of the shape in its place",
+         {BASE, .rules = RULES({"threads", "t"})}},
+        {"family f: expression \"sm\" cannot use device facts in its place", {BASE, .shared_bytes = "sm"}},
         {"family f: expression \"sm\" cannot use device facts in its place",
          {BASE, .cost = {.elements = "sm"}}},
         {"family f: dispatch prefers 'tile', which is not param=value",
@@ -217,8 +210,6 @@ static void test_mistakes(void **state)
         {"family f: dispatch prefers '4', which 'tile' never is",
          {BASE, .dispatch = DISPATCH({"1", "tile=4"})}},
         {"family f: dispatch \"1\" prefers null; \"\" is any", {BASE, .dispatch = DISPATCH({"1", NULL})}},
-        {"family f: expression \"target_sm > 80\" cannot use target facts in its place",
-         {BASE, .dispatch = DISPATCH({"target_sm > 80", ""}, {"1", ""})}},
         {"family f: the condition of dispatch's last row is not \"1\"",
          {BASE, .dispatch = DISPATCH({"n > 1", "tile=3"})}},
         {"family f: call 'one' has no summary or no arguments", {BASE, .calls = CALL(.args = NULL)}},
@@ -247,40 +238,47 @@ static void test_mistakes(void **state)
         assert_family_error(validate, &rows[i].family, rows[i].expected);
 }
 
-/* ---- blocks ----------------------------------------------------------------------------------------------------- */
+/* ---- shapes ------------------------------------------------------------------------------------------------------ */
 
-static void ask_block(const void *argument)
+static void ask_shape(const void *argument)
 {
     const kiln_family *family = argument;
     const kiln_variant v = {.family = family, .id = "f/type=f32,tile=3", .values = {{"f32", 0}, {"3", 3}}};
-    uint32_t block[3];
-    arena *a = arena_new();
-    variant_block(a, &v, block);
-    arena_free(a);
+    shape_for(&v, (target){75, TARGET_BASE});
 }
 
-static void test_blocks(void **state)
+#define SHAPE(name, ...)                                                                                     \
+    static void name(kiln_shape *s, const kiln_variant *v)                                                   \
+    {                                                                                                        \
+        const kiln_shape made = {__VA_ARGS__};                                                               \
+        (void)v;                                                                                             \
+        *s = made;                                                                                           \
+    }
+SHAPE(wide, .block = {1536})
+SHAPE(deep, .block = {1, 1, 65})
+SHAPE(none, .shared_bytes = 4)
+SHAPE(large, .block = {32, 11, 3})
+SHAPE(upside_down, .block = {32}, .shared_bytes = 4, .least_shared_bytes = 8)
+SHAPE(most, .block = {4, 4, 64})
+
+static void test_shapes(void **state)
 {
     (void)state;
     const struct {
         const char *expected;
         kiln_family family;
     } rows[] = {
-        {"f/type=f32,tile=3: 1536 threads along x of a block; 1 to 1024 can be there",
-         {BASE, .block = {"tile * 512"}}},
-        {"f/type=f32,tile=3: 65 threads along z of a block; 1 to 64 can be there",
-         {BASE, .block = {NULL, NULL, "62 + tile"}}},
-        {"f/type=f32,tile=3: 0 threads along y of a block; 1 to 1024 can be there",
-         {BASE, .block = {NULL, "tile / 4"}}},
-        {"f/type=f32,tile=3: 4294967296 threads along x of a block; 1 to 1024 can be there",
-         {BASE, .block = {"0x100000000"}}},
-        {"f/type=f32,tile=3: a block of 1056 threads; 1024 are the most",
-         {BASE, .block = {"32", "11", "tile"}}},
+        {"f/type=f32,tile=3: 1536 threads along x of a block; 1 to 1024 can be there", {BASE, .shape = wide}},
+        {"f/type=f32,tile=3: 65 threads along z of a block; 1 to 64 can be there", {BASE, .shape = deep}},
+        {"f/type=f32,tile=3: 0 threads along x of a block; 1 to 1024 can be there", {BASE, .shape = none}},
+        {"f/type=f32,tile=3: a block of 1056 threads; 1024 are the most", {BASE, .shape = large}},
+        {"f/type=f32,tile=3: at least 8 bytes of dynamic shared memory, at most 4",
+         {BASE, .shape = upside_down, .shared_bytes = "n"}},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        assert_family_error(ask_block, &rows[i].family, rows[i].expected);
-    const kiln_family most = {BASE, .block = {"4", "4", "64"}};
-    ask_block(&most);
+        assert_family_error(ask_shape, &rows[i].family, rows[i].expected);
+    const kiln_family large_enough = {BASE, .shape = most};
+    ask_shape(&large_enough);
 }
 
 /* ---- alignments that depend on the variant ---------------------------------------------------------------------------- */
@@ -339,7 +337,10 @@ static void test_alignments(void **state)
 static void test_good(void **state)
 {
     (void)state;
-    const kiln_family family = {BASE, .shared_bytes = "n * 4", .max_shared_bytes = "tile * 4",
+    const kiln_family family = {BASE,
+                                .shared_bytes = "min(n * 4, shared_bytes)",
+                                .shape = most,
+                                .grid = {"min(n, threads * blocks_per_multiprocessor)"},
                                 .dispatch = DISPATCH({"n > tile && sm >= 80", "tile=3"}, {"1", ""}),
                                 .calls =
                                     CALL(.args = ARGS(X, {.name = "rows", .type = "u32", .summary = "s"}),
@@ -361,7 +362,7 @@ static void test_good(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_mistakes), cmocka_unit_test(test_blocks),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_mistakes), cmocka_unit_test(test_shapes),
                                        cmocka_unit_test(test_alignments), cmocka_unit_test(test_good)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

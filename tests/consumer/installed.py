@@ -189,7 +189,7 @@ OWN_MISTAKES = (
     ("saxpy.c", "ptx_fma(f, a, xi, yi)", "ptx_fma(f, n, xi, yi)", "saxpy.c:"),
     ("saxpy.c", "ptx_val at = ", "ptx_val none = {0}; ptx_mul(f, n, none); ptx_val at = ", "mul: operand 2 was never given a value"),
     ("saxpy.c", '"2 * n *', '"2 * m *', "kiln: error: family saxpy: expression \"2 * m * select(type == f64, 8, 4)\": 'm' is no parameter"),
-    ("saxpy.c", '.block = {"256"}', '.block = {"2048"}', "kiln: error: saxpy/type=f32: 2048 threads along x"),
+    ("saxpy.c", 's->block[0] = 256', 's->block[0] = 2048', "kiln: error: saxpy/type=f32: 2048 threads along x"),
     ("halve.c", '{"x", "4 * vector"}', '{"x", "3 * vector"}',
      'kiln: error: halve/vector=1: argument x: the alignment "3 * vector" is 3, no power of two up to 256'),
     ("halve.c", '{"x", "4 * vector"}', '{"x", "512"}',

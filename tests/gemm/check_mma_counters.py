@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
-"""What nf4_gemm's strategy mma moves and executes, as the emulated driver counts it: each argument's bytes exactly as the
-tiles say (weights once per tile of rows), sectors, wavefronts of shared memory, the loop's thread instructions per weight
-beside products against the budget, and all of them against the manifest's cost.
+"""What nf4_gemm's strategy mma moves, as the emulated driver counts it: each argument's bytes exactly as the
+tiles say (weights once per tile of rows), sectors, wavefronts of shared memory.
 
 usage: check_mma_counters.py PROFILE MANIFEST TILES,N,K[@FIRST-LAST]...      (M is TILES times the variant's tile_m)
 """
@@ -13,10 +12,6 @@ import counters
 
 MOST_WAVEFRONTS = 1.05
 MOST_MOVED_SPLIT = 1.07  # a part of K may begin and end within a sector of scales
-LOOP = 4096  # of K, between two sizes: what comes once per thread block falls away
-# Thread instructions per weight and tile of rows; in wide tiles without mma, which the rows decide. What a narrow tile
-# copies for a block of 64 is shared by fewer weights where it has 16 columns or more rows; below sm_80 mma takes half.
-BUDGET, BUDGET_WIDE, LESS_IF_ALIGNED, MORE_IN_SMALL, MORE_BELOW_80 = 2.0, 3.0, 0.45, 0.2, 0.2
 
 
 def tiles(count):
@@ -35,22 +30,6 @@ def expected_bytes(count):
     return out
 
 
-def loop_per_weight(count):
-    """Of one tile of rows; for more than 8 of them less its products, which cost what the tensor units do anyway."""
-    longer = count.at(",".join(f"{name}={value + LOOP * (name == 'k')}" for name, value in count.args.items()))
-    weights = tiles(count)[0] * count.args["n"] * LOOP
-    mma = 32 * (longer.profile["instructions"]["products"] - count.profile["instructions"]["products"])
-    rest = longer.executed - count.executed - (mma if int(count.params["tile_m"]) > 8 else 0)
-    return rest / weights
-
-
-def budget(count):
-    is_wide, is_small = int(count.params["tile_m"]) > 8, count.params["tile_n"] == "16" or count.params["tile_m"] != "1"
-    return ((BUDGET_WIDE if is_wide else BUDGET) + MORE_IN_SMALL * (is_small and not is_wide)
-            - LESS_IF_ALIGNED * (count.params["table"] == "aligned" and not is_wide)
-            + MORE_BELOW_80 * (count.case[3] == "sm_75" and not is_wide))
-
-
 def judge(count):
     used = {name: count.total("bytes_used", [name]) for name in count.arguments}
     weights = used["packed"] + used["scale"]
@@ -63,9 +42,6 @@ def judge(count):
         counters.at_most("weights", count.moved_over(weights, ("packed", "scale")), most_moved),
         counters.at_least("use", count.sector_use(("in", "packed", "scale", "out")), counters.LEAST_USED),
         counters.at_most("wavefronts", count.wavefronts_over_ideal(), MOST_WAVEFRONTS),
-        counters.at_most("loop", loop_per_weight(count), budget(count)),
-        counters.figure("/weight", count.executed / (tiles(count)[0] * count.args["n"] * count.args["k"])),
-        counters.model(count),
     ]
 
 

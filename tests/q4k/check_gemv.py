@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""What rmsnorm_q4k_gemv moves and executes, as the emulated driver counts it, and that the manifest's cost says so too.
+"""What rmsnorm_q4k_gemv moves, as the emulated driver counts it, and that the manifest's cost says so too.
 
 usage: check_gemv.py [--device DEVICE] PROFILE MANIFEST SHAPES WORD...
 (a shape is NxK; of the variants whose id holds a word; without a device, all images are counted, each on its own)
 
 Each byte of the weights is read once, by accesses that use whole sectors; every byte of the inputs is read and every one
-of the result written; x and gamma come again for each thread block, from the caches. The loop over the weights takes no
-more instructions than its budget; shared memory is used without conflicts. Shapes whose h has no room on the device, or on
+of the result written; x and gamma come again for each thread block, from the caches. Shared memory is used without conflicts. Shapes whose h has no room on the device, or on
 the least one, are left out. Without a device, all but one vector of f32 take the first shape only: types matter at either
 end alone, and rows are shared out alike for more vectors.
 """
@@ -25,9 +24,6 @@ def touched(count, kind):
     return sum(row["bytes"] for row in rows) if whole else None
 
 
-# Thread instructions per weight in the loop, of one vector; the fewer rows share h's loads, the more.
-BUDGETS = {"exact": {1: 3.1, 2: 2.9, 4: 2.9}, "q8": {1: 1.35, 2: 1.35, 4: 1.35}}
-LOOP_ROWS, LOOP_K = 32, 2560  # the least named K: a single stage of a warp's only row, not full
 ROOM = {"sm_75": 65536, "sm_80": 166912, "sm_86": 101376, "sm_90": 232448}  # bytes of shared memory
 LEAST = {1: "sm_75", 2: "sm_75", 4: "sm_86"}  # with least of it, of those that take this many rows
 MOST_WAVEFRONTS = 1.05
@@ -45,23 +41,6 @@ def size_of(params, n, k):
     return f"n={n},k={k}" + (",eps=1e-5" if params["norm"] == "rms" else "")
 
 
-def loop(count):
-    """Per weight: what more elements add to the rows of a thread block, less what they add to its h."""
-    def executed(rows, k):
-        return count.at(size_of(count.params, count.blocks * rows, k) + "@0-0").executed
-    few, many = (executed(r, 2 * LOOP_K) - executed(r, LOOP_K) for r in (LOOP_ROWS, 2 * LOOP_ROWS))
-    return (many - few) / (LOOP_ROWS * LOOP_K)
-
-
-def loop_cell(count):
-    """Once for a variant: where there are rows for all thread blocks that go at once."""
-    activation, rows = count.params["activation"], int(count.params["rows"])
-    is_full = count.args["n"] > 8 * rows * count.blocks
-    if count.case[3] != "sm_80" or count.params["batch"] != "1" or count.params["chunk"] != "65536" or not is_full:
-        return "loop", "-", True
-    return counters.at_most("loop", loop(count), BUDGETS[activation][rows])
-
-
 def judge(count):
     weights = count.args["n"] * count.args["k"] // 256 * 144
     half_tiles = count.params["chunk"] == "1024"
@@ -71,9 +50,6 @@ def judge(count):
                          MOST_MOVED_BY_HALF_TILES if half_tiles else counters.MOST_MOVED),
         counters.at_least("use", count.sector_use(kinds=["read"]), counters.LEAST_USED),
         counters.at_most("wavefronts", count.wavefronts_over_ideal(), MOST_WAVEFRONTS),
-        loop_cell(count),
-        counters.figure("per weight", count.executed / count.cost["elements"]),
-        counters.model(count),
         counters.equal("cost's bytes", (count.cost["bytes_read"], count.cost["bytes_written"]),
                        (touched(count, "read"), touched(count, "write"))),
     ]

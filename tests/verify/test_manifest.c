@@ -45,7 +45,6 @@ static void test_facts(void **state)
     assert_string_equal(v->rules[0].text, "n must be at most 2^40");
     assert_string_equal(formula_text(v->empty), "n == 0");
     assert_string_equal(formula_text(v->bytes_read), "4 * n");
-    assert_null(v->instructions);
     assert_string_equal(formula_text(v->elements), "n");
     const manifest_arg *packed = manifest_find_arg(v, "packed");
     assert_int_equal(packed->direction, DIRECTION_OUT);

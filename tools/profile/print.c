@@ -42,11 +42,9 @@ static void print_instructions(const profile *p)
     printf("branches %" PRIu64 ", divergent %" PRIu64 "; barriers %" PRIu64 "; matrix products %" PRIu64
            ", multiply-adds %" PRIu64 "\n",
            c->branches, c->divergent_branches, c->barriers, c->products, c->multiply_adds);
-    printf("cost by the manifest: %" PRIu64 " elements, %" PRIu64 " bytes read, %" PRIu64 " written",
+    printf("cost by the manifest: %" PRIu64 " elements, %" PRIu64 " bytes read, %" PRIu64 " written\n",
            p->elements, p->bytes_read, p->bytes_written);
-    if (p->instructions)
-        printf(", %" PRIu64 " thread instructions", p->instructions);
-    printf("\nmoved over that: read %.4f, written %.4f", ratio(moved_bytes(c, READ), p->bytes_read),
+    printf("moved over that: read %.4f, written %.4f", ratio(moved_bytes(c, READ), p->bytes_read),
            ratio(moved_bytes(c, WRITE), p->bytes_written));
     printf("\nregisters (ptxas, %s): ", p->image->target);
     if (p->registers.missing)
@@ -147,10 +145,8 @@ static void json_arguments(const profile *p)
 
 static void json_cost(const profile *p)
 {
-    printf(",\"cost\":{\"elements\":%" PRIu64 ",\"bytes_read\":%" PRIu64 ",\"bytes_written\":%" PRIu64
-           ",\"thread_instructions\":",
+    printf(",\"cost\":{\"elements\":%" PRIu64 ",\"bytes_read\":%" PRIu64 ",\"bytes_written\":%" PRIu64,
            p->elements, p->bytes_read, p->bytes_written);
-    printf(p->instructions ? "%" PRIu64 : "null", p->instructions);
     member_ratio("read_over_compulsory", moved_bytes(&p->counters, READ), p->bytes_read);
     member_ratio("written_over_compulsory", moved_bytes(&p->counters, WRITE), p->bytes_written);
     fputs("}", stdout);

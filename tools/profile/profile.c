@@ -95,7 +95,6 @@ int main(int argc, char **argv)
     read_args(&p);
     p.bytes_read = cost(&p, v->bytes_read);
     p.bytes_written = cost(&p, v->bytes_written);
-    p.instructions = cost(&p, v->instructions);
     p.elements = cost(&p, v->elements);
     launch(&p);
     read_counters(&p);

@@ -56,8 +56,8 @@ typedef struct profile {
     kiln_driver driver;
     kiln_device device;
     problem problem;
-    uint64_t bytes_read, bytes_written, instructions, elements; /* cost; 0: not stated */
-    const char *report;                                         /* JSON */
+    uint64_t bytes_read, bytes_written, elements; /* cost; 0: not stated */
+    const char *report;                           /* JSON */
     counters counters;
     registers registers;
 } profile;

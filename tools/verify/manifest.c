@@ -324,7 +324,6 @@ static void read_call(reader *r, fy_node *node, fy_node *family, manifest_varian
     if (cost) {
         v->bytes_read = find_formula(r, cost, "bytes_read");
         v->bytes_written = find_formula(r, cost, "bytes_written");
-        v->instructions = find_formula(r, cost, "thread_instructions");
         v->elements = find_formula(r, cost, "elements");
     }
 }

@@ -68,8 +68,8 @@ typedef struct manifest_variant {
     uint64_t static_shared_bytes;
     manifest_rule *rules;
     size_t rule_count;
-    formula *empty;                                                /* null: never empty */
-    formula *bytes_read, *bytes_written, *instructions, *elements; /* null: not stated */
+    formula *empty;                                 /* null: never empty */
+    formula *bytes_read, *bytes_written, *elements; /* null: not stated */
     manifest_image *images;
     size_t image_count;
 } manifest_variant;

@@ -10,7 +10,7 @@
 #include "compare.h"
 #include "reference.h"
 
-enum { LARGE_ELEMENTS = 16384, LONG_INSTRUCTIONS = 400000, POISON = 0xFF, OTHER_POISON = 0x5A };
+enum { LARGE_ELEMENTS = 16384, SMALL_ELEMENTS = 8192, POISON = 0xFF, OTHER_POISON = 0x5A };
 
 typedef struct runner {
     device *device;
@@ -22,10 +22,11 @@ typedef struct runner {
     problem problem;
     run_result *result;
     bool on_one_multiprocessor;
-    size_t turn;  /* of the inputs that the next size takes, where it does not take all */
-    size_t share; /* how many each size has to take so that all are taken; 0: they need not be */
-    size_t other; /* of those that are not for large sizes, which the next of these takes one of */
-    bool is_lost; /* the context takes no more work */
+    bool is_varied; /* other ways to call were tried */
+    size_t turn;    /* of the inputs that the next size takes, where it does not take all */
+    size_t share;   /* how many each size has to take so that all are taken; 0: they need not be */
+    size_t other;   /* of those that are not for large sizes, which the next of these takes one of */
+    bool is_lost;   /* the context takes no more work */
     bool has_refused,
         has_refused_whole; /* calls that break a rule were tried; where all arrays have elements */
 } runner;
@@ -309,14 +310,14 @@ static size_t first_turn(const runner *r)
     return (size_t)((uint64_t)share * MOST_INPUTS >> 32);
 }
 
-/* By what the manifest says; false where it says nothing. */
-static bool takes_long(const runner *r)
+/* Other ways to call are tried where that is cheap, and at one size in any case. */
+static bool varies(runner *r)
 {
-    const formula *instructions = r->problem.variant->instructions;
-    char error[256];
-    uint64_t count;
-    return instructions && problem_evaluate(&r->problem, instructions, &count, error, sizeof error) &&
-           count > LONG_INSTRUCTIONS;
+    const bool is_small = problem_elements(&r->problem) <= SMALL_ELEMENTS || r->options->limits.is_full;
+    if (r->on_one_multiprocessor || (r->is_varied && !is_small))
+        return false;
+    r->is_varied = true;
+    return true;
 }
 
 static bool run_size(runner *r, void (*progress)(const char *, uint64_t))
@@ -328,14 +329,14 @@ static bool run_size(runner *r, void (*progress)(const char *, uint64_t))
     const uint64_t asked = r->options->inputs > r->share ? r->options->inputs : r->share;
     const uint64_t wanted = r->on_one_multiprocessor ? 1 : asked;
     size_t taken = wanted < count ? (size_t)wanted : count;
-    const bool varies = !r->on_one_multiprocessor && (r->options->limits.is_full || !takes_long(r));
+    const bool has_variations = varies(r);
     for (size_t i = 0; i < taken; i++) {
         if (progress)
             progress(r->problem.variant->id, r->result->cases);
         size_t at = (taken < count ? r->turn + i : i) % count;
         if (r->result->elements == 0 && taken < count) /* something is compared, however few the sizes are */
             at = next_expected(r, inputs, count, at);
-        if (!run_case(r, inputs[at], is_empty, i == 0 && varies))
+        if (!run_case(r, inputs[at], is_empty, i == 0 && has_variations))
             return false;
     }
     r->turn += is_empty ? 0 : taken;

@@ -50,6 +50,12 @@ static void emit(ptx_fn *f, const kiln_variant *v)
     }
 }
 
+static void shape(kiln_shape *s, const kiln_variant *v)
+{
+    (void)v;
+    s->block[0] = 128;
+}
+
 const kiln_family halve_family = {
     .name = "halve",
     .summary = "y = x / 2",
@@ -59,7 +65,7 @@ const kiln_family halve_family = {
     .alignments = alignments,
     .rules = rules,
     .empty = "n == 0",
-    .block = {"128"},
+    .shape = shape,
     .grid = {"ceil_div(n, 128 * vector)"},
     .dispatch = dispatch,
     .cost = {.bytes_read = "4 * n", .bytes_written = "4 * n", .elements = "n"},

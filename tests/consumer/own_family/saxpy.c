@@ -35,6 +35,12 @@ static void emit(ptx_fn *f, const kiln_variant *v)
     }
 }
 
+static void shape(kiln_shape *s, const kiln_variant *v)
+{
+    (void)v;
+    s->block[0] = 256;
+}
+
 const kiln_family saxpy_family = {
     .name = "saxpy",
     .summary = "y = a*x + y",
@@ -43,7 +49,7 @@ const kiln_family saxpy_family = {
     .args = args,
     .rules = rules,
     .empty = "n == 0",
-    .block = {"256"},
+    .shape = shape,
     .grid = {"ceil_div(n, 256)"},
     .cost = {.bytes_read = "2 * n * select(type == f64, 8, 4)",
              .bytes_written = "n * select(type == f64, 8, 4)",

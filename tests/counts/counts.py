@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+"""What every kernel executes and moves, exactly, as the emulated driver counts it, against what is committed: a file per
+family, a row per image, at a size of whole tiles and at one that is larger than a tile by a little.
+
+usage: counts.py check  KILN PROFILE CONFIG... [--family NAME]...
+       counts.py rebase KILN PROFILE CONFIG... [--family NAME]...
+  check   fails where a variant of CONFIG counts otherwise than its row, or has none
+  rebase  writes the files anew for the variants of all CONFIGs, so name all there are; prints what became dearer and cheaper
+
+A change of a kernel that is meant rebases in the same commit, so that its price is read with it.
+"""
+import argparse
+import concurrent.futures
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+import counters
+
+HERE = pathlib.Path(__file__).parent
+HEADING = "variant\ttarget\t" + "\t".join(f"{column} {size}" for size in ("whole", "ragged")
+                                         for column in ("instructions", "sectors", "wavefronts"))
+COLUMNS = ["instructions", "sectors", "wavefronts"] * 2
+
+
+# ---- sizes ----------------------------------------------------------------------------------------------------------
+
+def quantiser(params):
+    group = ",group_size=96" if params.get("group") == "any" else ""
+    return [f"n={n}{group}" for n in (65536, 70001)]
+
+
+def q4k_dequantize(_):
+    return ["n=65536", "n=69888"]
+
+
+def product(params):
+    tile_m, split_k = int(params["tile_m"]), params["split_k"] != "1"
+    return [f"m={m},n={n},k={k},workspace_size={split_k * 16 * (m + 64) * (n + 128)}"
+            for m, n, k in ((tile_m, 256, 2048), (tile_m + 1, 200, 2112))]
+
+
+def transposed(params):
+    tile_m, split_k = int(params["tile_m"]), params["split_k"] != "1"
+    return [f"m={m},n={n},k={k},workspace_size={split_k * 32 * (m + 32) * (k + 512)},"
+            f"normal_scales={int(params['scales'] == 'normal')}"
+            for m, n, k in ((tile_m, 1024, 512), (tile_m + 1, 1040, 576))]
+
+
+def gguf(params):
+    """K so that h has room on the device that has the least."""
+    rows, batch = int(params["rows"]), int(params["batch"])
+    room = 101376 if rows == 4 else 65536
+    stages = 18432 * rows * (2 if rows == 1 and batch <= 2 else 1)
+    of_512 = 8 * (80 if params["activation"] == "q8" else 272)
+    steps = (room - stages - 1072 * batch) // (batch * of_512)
+    eps = ",eps=1e-5" if params["norm"] == "rms" else ""
+    return [f"n={n},k={k}{eps}" for n, k in ((256, 512 * min(steps, 4)), (100, 512 * min(steps, 8) - 256))]
+
+
+def nvfp4(_):
+    return [f"m={m},k={k},l={l},b_rows=1" for m, k, l in ((128, 4096, 1), (100, 5120, 2))]
+
+
+def attention(params):
+    dim, split_k = int(params["head_dim"]), int(params["split_k"])
+    for q_heads, kv_heads, q, k in ((2, 1, 128, 256), (2, 1, 5, 333)):
+        strides = "".join(f",{name}_{of}_stride={dim * size}" for name, heads, rows in
+                          (("q", q_heads, q), ("k", kv_heads, k), ("v", kv_heads, k), ("out", q_heads, q))
+                          for of, size in (("row", 1), ("head", rows), ("batch", rows * heads)))
+        yield (f"batch=1,q_heads={q_heads},kv_heads={kv_heads},q_length={q},k_length={k},scale=1e-4,"
+               f"workspace_size={q_heads * q * split_k * (dim + 8)}{strides}")
+
+
+SIZES = {
+    "int4": quantiser, "nf4": quantiser, "q4k_dequantize": q4k_dequantize, "nf4_gemm": product,
+    "nf4_gemm_transposed": transposed, "rmsnorm_q4k_gemv": gguf, "nvfp4_gemv": nvfp4, "attention": attention,
+}
+
+
+def sizes_of(variant):
+    family = variant["family"]
+    return SIZES.get(family) or SIZES[family.partition("_")[0]]
+
+
+# ---- counting -------------------------------------------------------------------------------------------------------
+
+def count(profile, manifest, variant, target, size):
+    counted = counters.run(profile, manifest, variant, target, size)
+    wavefronts = sum(counted.profile["shared"][kind]["wavefronts"] for kind in counters.KINDS)
+    return [counted.executed, counted.total("sectors"), wavefronts]
+
+
+def count_all(options, config, folder):
+    """{(family, variant, target): counts} of a configuration's images."""
+    subprocess.run([options.kiln, "generate", config, "--output", folder], check=True)
+    (manifest,) = pathlib.Path(folder).glob("*.json")
+    variants = json.loads(manifest.read_text(encoding="utf-8"))["variants"]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        running = {}
+        for v in variants:
+            if options.family and v["family"] not in options.family:
+                continue
+            params = {name: str(value) for name, value in counters.parameters(v["id"]).items()}
+            for image in v["images"]:
+                running[v["family"], v["id"], image["target"]] = [
+                    pool.submit(count, options.profile, manifest, v["id"], image["target"], size)
+                    for size in sizes_of(v)(params)]
+        return {key: sum((size.result() for size in sizes), []) for key, sizes in running.items()}
+
+
+def committed():
+    rows = {}
+    for path in sorted(HERE.glob("*.tsv")):
+        for line in path.read_text(encoding="utf-8").splitlines()[1:]:
+            variant, target, *counts = line.split("\t")
+            rows[path.stem, variant, target] = list(map(int, counts))
+    return rows
+
+
+# ---- verbs ----------------------------------------------------------------------------------------------------------
+
+def print_changes(before, after):
+    """A line for each count that changed, the dearest first."""
+    changes = [(new / old if old else float("inf"), key, COLUMNS[i], "whole" if i < 3 else "ragged", old, new)
+               for key, counts in after.items() if key in before
+               for i, (old, new) in enumerate(zip(before[key], counts)) if old != new]
+    for ratio, (_, variant, target), column, size, old, new in sorted(changes, key=lambda c: (-c[0], c[1:])):
+        print(f"{ratio:8.4f}  {column:12} {old:>12} -> {new:>12}  {size:6}  {target:7} {variant}")
+    return len(changes)
+
+
+def check(counted):
+    kept = committed()
+    missing = sorted(counted.keys() - kept.keys())
+    for _, variant, target in missing:
+        print(f"no row: {variant} {target}")
+    changed = print_changes(kept, counted)
+    print(f"{len(counted)} images, {changed} counts changed, {len(missing)} images without a row"
+          + ("; counts.py rebase writes them" if changed or missing else ""))
+    return bool(changed or missing)
+
+
+def rebase(counted, families):
+    kept = committed()
+    print_changes(kept, counted)
+    for family in families or {key[0] for key in counted}:
+        rows = sorted([variant, target, *map(str, counts)] for (of, variant, target), counts in counted.items() if of == family)
+        text = "".join("\t".join(row) + "\n" for row in rows)
+        (HERE / f"{family}.tsv").write_text(f"{HEADING}\n{text}", encoding="utf-8")
+    print(f"{len(counted)} images, {len(counted.keys() - kept.keys())} of them new")
+    return False
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("verb", choices=["check", "rebase"])
+    parser.add_argument("kiln")
+    parser.add_argument("profile")
+    parser.add_argument("configs", nargs="+")
+    parser.add_argument("--family", action="append")
+    options = parser.parse_args()
+    counted = {}
+    for config in options.configs:
+        with tempfile.TemporaryDirectory() as folder:
+            counted |= count_all(options, config, folder)
+    return check(counted) if options.verb == "check" else rebase(counted, options.family)
+
+
+sys.exit(main())
