@@ -27,23 +27,27 @@ def escaped(data):
     return (text if not text or text.endswith(b"\n") else text + b"\\\n").decode()
 
 
-def unescaped(text, place):
+def unescaped(text, path, line):
     wrong = re.search(r"\\(?!\\|\n|x[0-9a-f]{2})|[^\t\n -~]", re.sub(r"\\\\", "..", text))
     if wrong:
-        sys.exit(f"{place}, line {text.count(chr(10), 0, wrong.start()) + 1} of it: expected a printable character, "
-                 f"\\\\, \\xHH or \\ at the end of a line, found {text[wrong.start():wrong.start() + 4]!r}")
-    byte = {b"\\": b"\\", b"\n": b""}
-    return ESCAPE.sub(lambda m: byte.get(m[1]) if m[1] in byte else bytes.fromhex(m[1][1:].decode()), text.encode())
+        sys.exit(f"{path}:{line + text.count(chr(10), 0, wrong.start())}: expected a printable character, \\\\, \\xHH or \\ "
+                 f"at the end of the line, found {ascii(text[wrong.start():wrong.start() + 4])}")
+    plain = {b"\\": b"\\", b"\n": b""}
+    return ESCAPE.sub(lambda m: plain[m[1]] if m[1] in plain else bytes.fromhex(m[1][1:].decode()), text.encode())
 
 
 def read(path):
     """The comment, and {name: bytes} in the order of the file."""
-    comment, *rest = HEADER.split(pathlib.Path(path).read_bytes().decode("ascii", "surrogateescape"))
-    names = rest[::2]
-    for name in names:
-        if names.count(name) > 1 or name.startswith("/") or ".." in name.split("/"):
-            sys.exit(f"{path}: '-- {name} --': expected a name inside the folder, once")
-    return comment, {name: unescaped(text, f"{path}: {name}") for name, text in zip(names, rest[1::2])}
+    text = pathlib.Path(path).read_bytes().decode("utf-8", "surrogateescape")
+    heads = list(HEADER.finditer(text))
+    ends = [head.start() for head in heads] + [len(text)]
+    cases = {}
+    for head, end in zip(heads, ends[1:]):
+        name, line = head[1], text.count("\n", 0, head.start()) + 1
+        if name in cases or name.startswith("/") or ".." in name.split("/"):
+            sys.exit(f"{path}:{line}: expected a name inside the folder that no other case has, found '{name}'")
+        cases[name] = unescaped(text[head.end():end], path, line + 1)
+    return text[:ends[0]], cases
 
 
 def write(path, comment, cases):
@@ -86,7 +90,7 @@ def check(path, folder):
 
 
 def self_test():
-    """Any bytes come back."""
+    """Any bytes come back, and what no case can be is refused with its place."""
     draw = random.Random(1)
     hard = [b"", b"\n", b"\\", b"\\\n", b"\\x41", b"a\\", b"-- x --\n", b"a\n-- x --\nb", b"\r\n", bytes(range(256))]
     hard += [bytes(draw.choice(b"\\\n-x4 \t\0\xff") for _ in range(draw.randrange(40))) for _ in range(1000)]
@@ -99,6 +103,16 @@ def self_test():
         pack(folder, again)
         if gather(folder) != cases or read(again) != ("", cases):
             sys.exit("cases.py: what was packed is not what is read")
+        for text, place in (("-- a --\n-- a --\n", 2), ("-- /a --\n", 1), ("-- a/../../b --\n", 1), ("-- a --\nx\n\\y\n", 3),
+                            ("#\n-- a --\n\\x0\n", 3), ("-- a --\nn\u00e9\n", 2), ("-- a --\n\r\n", 2)):
+            path.write_text(text, encoding="utf-8", newline="")
+            try:
+                read(path)
+            except SystemExit as error:
+                if str(error).startswith(f"{path}:{place}: expected "):
+                    continue
+            sys.exit(f"cases.py: expected an error in line {place} of {text!r}")
+    print(f"{len(cases)} cases, the same bytes written and read")
 
 
 def main():
