@@ -1,4 +1,4 @@
-/* Every diagnostic about a configuration: its name and its text. tests/config/errors has an example of each.
+/* Every diagnostic about a configuration: its name and its text. tests/config/errors.txt has an example of each.
  *
  * What was found comes from found_text() of found.h, quoted; a last %s from near_text() is empty, or names what is near or
  * what it is called now. */

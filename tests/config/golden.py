@@ -3,10 +3,12 @@
 
 usage: golden.py KILN errors | every_message | commands | output_fails | readme | rebase
 
-errors/NAME.yaml, NAME.txt  a configuration and the diagnostics that it gives. NAME is a row of generator/messages.h,
-                            or a row, '-' and what is special about it. ptx/ has what the configurations embed.
-commands.txt                commands ("$ kiln ..."), each followed by what it prints and by its exit status.
+errors.txt    cases (tests/cases.py): NAME.yaml, a configuration, and NAME.txt, the diagnostics that it gives. NAME is a row
+              of generator/messages.h, or a row, '-' and what is special about it. ptx/ has what configurations embed.
+commands.txt  commands ("$ kiln ..."), each followed by what it prints and by its exit status.
+rebase        writes both files anew and prints what changes; a new NAME.yaml is given its NAME.txt.
 """
+import difflib
 import os
 import pathlib
 import re
@@ -17,6 +19,10 @@ import tempfile
 import textwrap
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+import cases  # noqa: E402
+ERRORS = HERE / "errors.txt"
+COMMANDS = HERE / "commands.txt"
 MESSAGES = HERE.parent.parent / "generator" / "messages.h"
 LOCALES = ("C", "POSIX", "C.UTF-8", "de_DE.UTF-8", "tr_TR.UTF-8")
 LEAK_OPTIONS = {"ASAN_OPTIONS": "detect_leaks=1"}
@@ -33,17 +39,32 @@ def messages():
     return rows
 
 
-def run_error(kiln, name):
+def errors():
+    """Of errors.txt: the files that are read, and the texts expected, by NAME. A NAME.txt alone is a NAME.yaml that is
+    not there."""
+    files = cases.read(ERRORS)[1]
+    expected = {pathlib.PurePath(file).stem: data.decode() for file, data in files.items() if file.endswith(".txt")}
+    return {file: data for file, data in files.items() if not file.endswith(".txt")}, expected
+
+
+def run_error(kiln, folder, name):
     """What it says, and what it wrote, which is nothing. Where a toolkit is asked for there is a false one, else none."""
     toolkits = {"ptxas_refused": "fake_toolkit", "ptxas_not_run": "idle_toolkit"}
-    environment = {"PATH": str(HERE / toolkits.get(name, "errors")), **LEAK_OPTIONS}
+    environment = {"PATH": str(HERE / toolkits[name]) if name in toolkits else folder, **LEAK_OPTIONS}
     if name == "no_folder":
         environment["TMPDIR"] = "/nowhere"
-    with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run([kiln, "generate", name + ".yaml", "--output", folder], cwd=HERE / "errors",
-                              capture_output=True, env=environment)
-        written = "".join(f"[wrote {path.name}]\n" for path in sorted(pathlib.Path(folder).iterdir()))
+    with tempfile.TemporaryDirectory() as output:
+        done = subprocess.run([kiln, "generate", name + ".yaml", "--output", output], cwd=folder, capture_output=True,
+                              env=environment)
+        written = "".join(f"[wrote {path.name}]\n" for path in sorted(pathlib.Path(output).iterdir()))
     return f"{done.stdout.decode()}{done.stderr.decode()}{written}[exit {done.returncode}]\n"
+
+
+def run_errors(kiln, names):
+    """{name: what is said of it}."""
+    with tempfile.TemporaryDirectory() as folder:
+        cases.fill(folder, errors()[0])
+        return {name: run_error(kiln, folder, name) for name in names}
 
 
 def run_commands(kiln, locale):
@@ -55,7 +76,7 @@ def run_commands(kiln, locale):
         (folder / "bin").mkdir()
         (folder / "bin" / "kiln").symlink_to(kiln)
         environment = {"PATH": f"{folder}/bin:/usr/bin:/bin", "LC_ALL": locale, **LEAK_OPTIONS}
-        for line in (HERE / "commands.txt").read_text().splitlines():
+        for line in COMMANDS.read_text().splitlines():
             if line.startswith("#"):
                 result.append(line + "\n")
             if not line.startswith("$ "):
@@ -74,35 +95,35 @@ def differ(what, expected, found):
 
 
 def test_errors(kiln):
-    goldens = sorted((HERE / "errors").glob("*.txt"))
-    return sum(differ(g.name, g.read_text(), run_error(kiln, g.stem)) for g in goldens)
+    expected = errors()[1]
+    found = run_errors(kiln, expected)
+    return sum(differ(name, text, found[name]) for name, text in expected.items())
 
 
 def test_every_message(_kiln):
     """Each row has an example that shows it, each example has a row and each configuration its text."""
     failed, rows = 0, messages()
-    names = {g.stem for g in (HERE / "errors").glob("*.txt")}
+    files, texts = errors()
     for name, pattern in rows.items():
-        examples = [n for n in names if n.partition("-")[0] == name]
+        examples = [n for n in texts if n.partition("-")[0] == name]
         if not examples:
-            failed += differ(name, "an example in tests/config/errors\n", "none\n")
+            failed += differ(name, "an example in tests/config/errors.txt\n", "none\n")
         for example in examples:
-            text = (HERE / "errors" / (example + ".txt")).read_text()
-            if not re.search(rf"^({re.escape(example)}\.yaml|ptx/\w+\.ptx):\d+:\d+: error: {pattern}$", text, re.M):
-                failed += differ(example, pattern + "\n", text)
-    for name in names:
+            if not re.search(rf"^({re.escape(example)}\.yaml|ptx/\w+\.ptx):\d+:\d+: error: {pattern}$", texts[example], re.M):
+                failed += differ(example, pattern + "\n", texts[example])
+    for name in texts:
         if name.partition("-")[0] not in rows:
             failed += differ(name, "a row of generator/messages.h\n", "none\n")
-    for config in (HERE / "errors").glob("*.yaml"):
-        if config.stem not in names:
-            failed += differ(config.name, "a .txt beside it\n", "none\n")
+    for file in files:
+        if file.endswith(".yaml") and file[:-5] not in texts:
+            failed += differ(file, "a .txt behind it: build the target rebase_config\n", "none\n")
     if len(rows) < 30:
         failed += differ("messages.h", "a table that this test can read\n", f"{len(rows)} rows\n")
     return failed
 
 
 def test_commands(kiln):
-    expected = (HERE / "commands.txt").read_text()
+    expected = COMMANDS.read_text()
     return sum(differ(f"commands.txt in locale {l}", expected, run_commands(kiln, l)) for l in LOCALES)
 
 
@@ -147,11 +168,22 @@ def rebuild(kiln):
 
 
 def rebase(kiln):
-    """Writes what is printed now; the differences are for a person to read."""
-    names = {c.stem for c in (HERE / "errors").glob("*.yaml")} | {g.stem for g in (HERE / "errors").glob("*.txt")}
-    for name in sorted(names):
-        (HERE / "errors" / (name + ".txt")).write_text(run_error(kiln, name))
-    (HERE / "commands.txt").write_text(run_commands(kiln, "C"))
+    """Writes what is printed now, and prints the differences, which are for a person to read."""
+    before = {path: path.read_text().splitlines(True) for path in (ERRORS, COMMANDS)}
+    comment, files = cases.read(ERRORS)
+    names = [pathlib.PurePath(file).stem for file in files if "/" not in file]
+    found = run_errors(kiln, dict.fromkeys(names))
+    result = {}
+    for file, data in files.items():
+        name, _, kind = file.rpartition(".")
+        if kind != "txt":
+            result[file] = data
+        if name in found:
+            result[name + ".txt"] = found[name].encode()
+    cases.write(ERRORS, comment, result)
+    COMMANDS.write_text(run_commands(kiln, "C"))
+    for path, old in before.items():
+        sys.stdout.writelines(difflib.unified_diff(old, path.read_text().splitlines(True), path.name, path.name))
     return 0
 
 

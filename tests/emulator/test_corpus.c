@@ -1,8 +1,8 @@
-/* Kernels from files under all checks. Broken ones: reports at the lines marked "// <--" and nowhere else, with the code
-   and words of the line "// expect CODE WORDS" and the words of the kind that begins the file's name; there are five or more
-   of every kind. Correct ones: no report, and the values of their lines "// expect ARRAY[FROM:TO] = VALUES", which are
-   numbers or A * (i ^ X) + B. Kernels take four addresses: out, 4096 bytes never written; in, the numbers from 0 on;
-   zeros; and freed memory. A third argument, "print", shows what every kernel reports. */
+/* Kernels under all checks; kernels.py writes their files. Broken ones: reports at the lines marked "// <--" and nowhere
+   else, with the code and words of the line "// expect CODE WORDS" and the words of the kind that begins the file's name;
+   there are five or more of every kind. Correct ones: no report, and the values of their lines "// expect ARRAY[FROM:TO] =
+   VALUES", which are numbers or A * (i ^ X) + B. Kernels take four addresses: out, 4096 bytes never written; in, the
+   numbers from 0 on; zeros; and freed memory. A third argument, "print", shows what every kernel reports. */
 #include "emu_test.h"
 
 #include <dirent.h>

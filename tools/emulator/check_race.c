@@ -417,8 +417,9 @@ static void check_word(access *a, emu_race_cell *c)
         return;
     }
     c->write = a->now;
+    /* A read without a time may be of another launch, and of a block that this one does not have. */
     for (int k = 0; k < 2; k++)
-        if (is_ordered(a->warp, &c->reads[k], a->lane))
+        if (c->reads[k].time && is_ordered(a->warp, &c->reads[k], a->lane))
             c->reads[k].time = 0;
 }
 

@@ -1,0 +1,64 @@
+"""Unpacks text files of kernels (tests/cases.py) into a folder, each kernel a file NAME.ptx that is complete.
+
+usage: kernels.py FOLDER FILE...
+
+What kernels have in common they leave out. One without ".version" is given MODULE. One without ".entry" stands inside
+ENTRY and END; without ".reg" too it finds NAMES before it: registers, memory, and what most kernels work out first. All
+of it comes behind the lines "//" that the kernel begins with.
+"""
+import pathlib
+import re
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import cases  # noqa: E402
+
+MODULE = """.version 8.8
+.target sm_90
+.address_size 64
+"""
+ENTRY = """.visible .entry k(.param .u64 out, .param .u64 in, .param .u64 zeros, .param .u64 freed)
+{
+"""
+NAMES = """.reg .u64 %p<12>; .reg .u32 %r<20>; .reg .pred %q<6>; .reg .f32 %f<6>; .reg .b16 %h<4>;
+.shared .align 16 .b32 s[256];
+.local .align 16 .b32 l[8];
+ld.param.u64 %p0, [out];
+ld.param.u64 %p1, [in];
+ld.param.u64 %p2, [zeros];
+ld.param.u64 %p3, [freed];
+mov.u32 %r0, %tid.x;
+mov.u32 %r1, %ctaid.x;
+and.b32 %r2, %r0, 31;
+mad.wide.u32 %p4, %r0, 4, %p0;
+mad.wide.u32 %p5, %r0, 4, %p1;
+mov.u32 %r3, s;
+mad.lo.u32 %r4, %r0, 4, %r3;
+shr.u32 %r5, %r0, 5;
+"""
+END = """ret;
+}
+"""
+
+
+def complete(text):
+    head, body = re.fullmatch(r"((?://[^\n]*\n)*)(.*)", text, re.S).groups()
+    if ".entry" not in body:
+        body = ENTRY + ("" if ".reg" in body else NAMES) + body + END
+    if ".version" not in body:
+        body = MODULE + body
+    return head + body
+
+
+def main(folder, *files):
+    kernels = {}
+    for file in files:
+        for name, text in cases.read(file)[1].items():
+            if name + ".ptx" in kernels:
+                sys.exit(f"{file}: '-- {name} --': expected a name of its own, found that of another file")
+            kernels[name + ".ptx"] = complete(text.decode()).encode()
+    cases.fill(folder, kernels)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
