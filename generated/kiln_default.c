@@ -28606,7 +28606,9 @@ kiln_status kiln_default_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536(kiln_loader *
         return kiln_fail(loader, KILN_ERROR_MISALIGNED, rmsnorm_q4k_gemv_name, detail);
     }
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.n, 16),
-                              (uint64_t)loader->device.multiprocessors * 2), 1, 1};
+                              (uint64_t)loader->device.multiprocessors * maximum(1, minimum(2,
+                              ((uint64_t)loader->device.max_shared_bytes + 1024) / (37936 + 8 * ceil_div(minimum((uint64_t)a.k,
+                              65536), 512) * 80 + 1024)))), 1, 1};
     void *params[] = {&a.in, &a.gamma, &a.w, &a.out, &a.n, &a.k, &a.eps};
     return kiln_launch(loader, &kiln_default_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536_kernel, stream, grid,
                        37936 + 8 * ceil_div(minimum((uint64_t)a.k, 65536), 512) * 80, params);
@@ -30104,7 +30106,9 @@ kiln_status kiln_default_rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_65536(kiln_loader
         return kiln_fail(loader, KILN_ERROR_MISALIGNED, rmsnorm_q4k_gemv_name, detail);
     }
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.n, 16),
-                              (uint64_t)loader->device.multiprocessors * 2), 1, 1};
+                              (uint64_t)loader->device.multiprocessors * maximum(1, minimum(2,
+                              ((uint64_t)loader->device.max_shared_bytes + 1024) / (37936 + 8 * ceil_div(minimum((uint64_t)a.k,
+                              65536), 512) * 80 + 1024)))), 1, 1};
     void *params[] = {&a.in, &a.gamma, &a.w, &a.out, &a.n, &a.k, &a.eps};
     return kiln_launch(loader, &kiln_default_rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_65536_kernel, stream, grid,
                        37936 + 8 * ceil_div(minimum((uint64_t)a.k, 65536), 512) * 80, params);
@@ -31865,7 +31869,9 @@ kiln_status kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048(kiln_loader
         return kiln_fail(loader, KILN_ERROR_MISALIGNED, rmsnorm_q4k_gemv_name, detail);
     }
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.n, 16),
-                              (uint64_t)loader->device.multiprocessors * 2), 1, 1};
+                              (uint64_t)loader->device.multiprocessors * maximum(1, minimum(2,
+                              ((uint64_t)loader->device.max_shared_bytes + 1024) / (37936 + 8 * ceil_div(minimum((uint64_t)a.k,
+                              2048), 512) * 272 + 1024)))), 1, 1};
     void *params[] = {&a.in, &a.gamma, &a.w, &a.out, &a.n, &a.k, &a.eps};
     return kiln_launch(loader, &kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048_kernel, stream, grid,
                        37936 + 8 * ceil_div(minimum((uint64_t)a.k, 2048), 512) * 272, params);

@@ -329,8 +329,10 @@ static const kiln_rule rules[] = {
 #define H_BYTES(of) "batch * 8 * ceil_div(" of ", 512) * select(activation == q8, 80, 272)"
 #define SHARED      FIXED_BYTES " + " H_BYTES("min(k, chunk)")
 
-/* Each warp has a group of rows, where there are as many. */
-#define GRID "min(ceil_div(n, 8 * rows), multiprocessors * select(rows == 4, 1, 2))"
+/* Each warp has a group of rows, where there are as many; thread blocks that the device has no room for at once would only
+ * make h once more. */
+#define RESIDENT "max(1, min(blocks_per_multiprocessor, (max_shared_bytes + 1024) / (" SHARED " + 1024)))"
+#define GRID     "min(ceil_div(n, 8 * rows), multiprocessors * " RESIDENT ")"
 
 static void shape(kiln_shape *s, const kiln_variant *v)
 {

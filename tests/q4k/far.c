@@ -59,8 +59,8 @@ static bool try_activation(uint32_t activation)
 {
     float near[ROWS], far[ROWS];
     char blocks[32];
-    /* As many thread blocks as go at once: one per multiprocessor where four rows go together, else two. */
-    uint32_t last = loader.device.multiprocessors * (loader.device.sm >= 80 ? 1 : 2) - 1;
+    /* As many thread blocks as go at once: where four rows go together the registers of one, else the shared memory. */
+    uint32_t last = loader.device.multiprocessors - 1;
     unsetenv("KILN_EMU_BLOCKS");
     multiply(few, ROWS, activation, near);
     snprintf(blocks, sizeof blocks, "%" PRIu32 "-%" PRIu32, last, last);
