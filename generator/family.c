@@ -239,9 +239,15 @@ ptx_type kiln_type(const kiln_variant *v, const char *param)
     return type;
 }
 
-uint32_t kiln_target_sm(const kiln_variant *v)
+bool kiln_has_sm(const kiln_variant *v, uint32_t sm)
 {
     if (v->emitting_for.sm == 0)
-        family_error("family %s: the target is known inside emit only", v->family->name);
-    return v->emitting_for.sm;
+        family_error("family %s: the target is known inside shape and emit only", v->family->name);
+    const bool has = v->emitting_for.sm >= sm;
+    target_range *alike = v->alike;
+    if (alike && has && sm > alike->from)
+        alike->from = sm;
+    if (alike && !has && sm < alike->below)
+        alike->below = sm;
+    return has;
 }

@@ -19,7 +19,7 @@ typedef struct command_line {
     diagnostics diagnostics;
     const char *names[2]; /* what stands without an option: CONFIG and ID, or NAME */
     size_t name_count;
-    const char *output, *target, *targets, *shards, *stamp; /* values of options, or null */
+    const char *output, *target, *targets, *shards, *jobs, *stamp; /* values of options, or null */
     bool ir, json, in_full;
 } command_line;
 
@@ -47,26 +47,30 @@ static plan *read_plan(command_line *c)
     return p;
 }
 
-/* "1" to "99"; 0 for what is no such number. */
-static uint32_t shard_count(const char *word)
+/* "1" to "99", or the option is not there: 0. False after a message. */
+static bool read_count(const command_line *c, const char *option, const char *word, uint32_t *count)
 {
+    *count = 0;
+    if (!word)
+        return true;
     const size_t digits = strspn(word, "0123456789");
-    const unsigned long count = word[digits] || digits > 2 ? 0 : strtoul(word, NULL, 10);
-    return (uint32_t)(count <= SHARDS_MOST ? count : 0);
+    *count = word[digits] || digits > 2 ? 0 : (uint32_t)strtoul(word, NULL, 10);
+    if (*count == 0)
+        fail(arena_format(c->arena, "expected a number from 1 to %d after %s, found '%s'", SHARDS_MOST,
+                          option, found_text(c->arena, word)));
+    return *count > 0;
 }
 
 static int run_generate(command_line *c)
 {
-    const uint32_t shards = c->shards ? shard_count(c->shards) : 0;
-    if (c->shards && shards == 0) {
-        fail(arena_format(c->arena, "expected a number from 1 to %d after --shards, found '%s'", SHARDS_MOST,
-                          found_text(c->arena, c->shards)));
+    uint32_t shards, jobs;
+    if (!read_count(c, "--shards", c->shards, &shards) || !read_count(c, "--jobs", c->jobs, &jobs))
         return EXIT_BAD_USAGE;
-    }
     plan *p = config_read(c->arena, c->names[0], c->targets, &c->diagnostics);
     int status = EXIT_BAD_INPUT;
     if (p) {
         p->shards = shards;
+        p->jobs = jobs;
         const char *folder = c->output ? c->output : folder_of(c->arena, c->names[0]);
         status = bundle_generate(c->arena, p, &c->diagnostics, folder, c->stamp);
     }
@@ -215,10 +219,11 @@ static const struct {
     int (*run)(command_line *);
     const char *usage;
 } verbs[] = {
-    {"generate", 1, 1, "--output --targets --shards --stamp",
+    {"generate", 1, 1, "--output --targets --shards --jobs --stamp",
                                         run_generate, "CONFIG [--output DIR]         write the bundle; default: beside CONFIG\n"
                  "                        [--targets T,...]      for these targets, not the configuration's\n"
                  "                        [--shards N]           with the families in N files that compile in parallel\n"
+                 "                        [--jobs N]             with N threads, which change no byte; default: one per processor\n"
                  "                        [--stamp FILE]         and then FILE, which stands for it in the depfile"},
     {"list",     1, 1, "--targets",     run_list,     "CONFIG [--targets T,...]      key, id and targets of each variant"},
     {"show",     2, 2, "--target --ir", run_show,     "CONFIG ID --target T [--ir]   print a variant, by id or key"},
@@ -251,11 +256,8 @@ static int take_option(command_line *c, const char *options, int argc, char **ar
     const char *option = argv[*i];
     const struct {
         const char *name, **value;
-    } valued[] = {{"--output", &c->output},
-                  {"--target", &c->target},
-                  {"--targets", &c->targets},
-                  {"--shards", &c->shards},
-                  {"--stamp", &c->stamp}};
+    } valued[] = {{"--output", &c->output}, {"--target", &c->target}, {"--targets", &c->targets},
+                  {"--shards", &c->shards}, {"--jobs", &c->jobs},     {"--stamp", &c->stamp}};
     const char **value = NULL;
     for (size_t k = 0; k < sizeof valued / sizeof valued[0]; k++)
         if (strcmp(option, valued[k].name) == 0)

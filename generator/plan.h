@@ -40,6 +40,11 @@ typedef struct foreign_kernel {
     const char *why_not_launched; /* by a tool that knows no more than the manifest; null: it can be */
 } foreign_kernel;
 
+/* Targets of which kiln_has_sm said the same: those from `from` to below `below`. */
+typedef struct target_range {
+    uint32_t from, below;
+} target_range;
+
 /* Of the images for targets from this one on. */
 typedef struct blocks_step {
     uint32_t from_sm, blocks;
@@ -57,7 +62,8 @@ struct kiln_variant {
     const struct blocks_step *blocks; /* blocks per multiprocessor of images, from a target on: ascending */
     size_t blocks_count;
     uint32_t runs_on;              /* bit i: the variant is emitted for targets[i] of the plan */
-    target emitting_for;           /* while emit runs */
+    target emitting_for;           /* while shape and emit run */
+    struct target_range *alike;    /* then narrowed by what they ask of it; may be null */
     const foreign_kernel *foreign; /* null: the family's emit makes it */
 };
 
@@ -76,6 +82,7 @@ typedef struct plan {
     const char **inputs; /* the files that were read, the configuration first */
     size_t input_count, input_capacity;
     const char *target_option; /* what --targets said in place of the configuration; null: nothing */
+    uint32_t jobs;             /* threads that bake; 0: one per processor */
     uint32_t shards;           /* files that the kernels are spread over; 0: all are in NAME.c */
     target *targets;           /* ascending, no duplicates */
     size_t target_count;

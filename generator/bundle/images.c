@@ -88,19 +88,28 @@ static void check_params(arena *a, const kiln_variant *v, const ptx_fn *kernel)
                      (unsigned)ptx_param_count(kernel), (unsigned)i);
 }
 
-ptx_fn *build_kernel(arena *a, const kiln_variant *v, target t)
+/* `alike` gets the targets whose kernels are built alike. */
+static ptx_fn *build_alike(arena *a, const kiln_variant *v, target t, target_range *alike)
 {
     kiln_variant emitted = *v;
+    *alike = (target_range){0, UINT32_MAX};
     emitted.emitting_for = t;
-    const kiln_shape shape = shape_for(v, t);
+    emitted.alike = alike;
+    const kiln_shape shape = shape_for(&emitted, t);
     ptx_fn *kernel = ptx_new(a, v->entry, floor_of(t), shape.block);
     if (shape.blocks_per_multiprocessor)
         ptx_min_blocks(kernel, shape.blocks_per_multiprocessor);
     v->family->emit(kernel, &emitted);
-    if (!ptx_check(kernel, stderr))
+    if (!ptx_check(kernel, family_errors_are_silent() ? NULL : stderr))
         family_error("%s fails its check for %s", v->id, target_text(a, t));
     check_params(a, v, kernel);
     return kernel;
+}
+
+ptx_fn *build_kernel(arena *a, const kiln_variant *v, target t)
+{
+    target_range alike;
+    return build_alike(a, v, t, &alike);
 }
 
 /* ---- print and fold ---------------------------------------------------------------------------------------------- */
@@ -135,20 +144,27 @@ size_t bake_images(arena *a, const plan *p, const kiln_variant *v, image **image
 {
     image *kept = arena_alloc(a, 2 * p->target_count * sizeof *kept);
     const image *newest_base = NULL;
+    target_range like_newest = {0, 0};
     size_t count = 0;
     for (size_t i = 0; i < p->target_count; i++) {
         const target t = p->targets[i];
         if (!(v->runs_on >> i & 1u))
             continue;
+        if (newest_base && t.sm >= like_newest.from && t.sm < like_newest.below &&
+            ptx_fits(newest_base->needs, floor_of(t)))
+            continue;
+        target_range alike;
         arena *scratch = arena_new(); /* a kernel takes hundreds of times its text */
-        kept[count] = print_kernel(scratch, build_kernel(scratch, v, t), t);
+        kept[count] = print_kernel(scratch, build_alike(scratch, v, t, &alike), t);
         const bool is_folded = newest_base && same_text(newest_base, &kept[count]);
         kept[count].ptx = is_folded ? NULL : arena_copy(a, kept[count].ptx, kept[count].bytes + 1);
         arena_free(scratch);
         if (is_folded)
             continue;
-        if (t.kind == TARGET_BASE)
+        if (t.kind == TARGET_BASE) {
             newest_base = &kept[count];
+            like_newest = alike;
+        }
         count++;
     }
     *images = kept;

@@ -8,6 +8,7 @@
 
 #include "../messages.h"
 #include "../support/words.h"
+#include "bake.h"
 #include "cubins.h"
 
 /* ---- small helpers ----------------------------------------------------------------------------------------------- */
@@ -89,12 +90,13 @@ static void find_shared_bytes(bundle_variant *made)
 }
 
 /* Kernels of one PTX file have its images together. They stand one after another. */
-static void make_images(arena *a, const plan *p, const kiln_variant *v, bundle_variant *made,
+static void make_images(arena *a, const plan *p, const kiln_variant *v, baked own, bundle_variant *made,
                         const bundle_variant *before)
 {
     made->owner = made;
     if (!v->foreign) {
-        made->image_count = bake_images(a, p, v, &made->images);
+        made->images = own.images;
+        made->image_count = own.count;
     } else if (before && before->variant->foreign && before->variant->foreign->module == v->foreign->module) {
         made->owner = before->owner;
         made->images = before->images;
@@ -104,10 +106,11 @@ static void make_images(arena *a, const plan *p, const kiln_variant *v, bundle_v
     }
 }
 
-static void bake_variant(arena *a, const plan *p, bundle_variant *made, const bundle_variant *before)
+static void take_images(arena *a, const plan *p, baked own, bundle_variant *made,
+                        const bundle_variant *before)
 {
     const kiln_variant *v = made->variant;
-    make_images(a, p, v, made, before);
+    make_images(a, p, v, own, made, before);
     for (size_t i = 0; i < made->image_count; i++)
         if (made->images[i].min_driver > made->min_driver)
             made->min_driver = made->images[i].min_driver;
@@ -439,8 +442,9 @@ const bundle_model *model_build(arena *a, const plan *p, diagnostics *d)
     make_families(a, m);
     if (!check_names(a, m, d))
         return NULL;
+    const baked *made = bake_all(a, p);
     for (size_t i = 0; i < p->variant_count; i++) {
-        bake_variant(a, p, &m->variants[i], i > 0 ? &m->variants[i - 1] : NULL);
+        take_images(a, p, made[i], &m->variants[i], i > 0 ? &m->variants[i - 1] : NULL);
         m->module_count += m->variants[i].owner == &m->variants[i];
         if (m->variants[i].min_driver > m->min_driver)
             m->min_driver = m->variants[i].min_driver;

@@ -17,8 +17,8 @@ typedef struct attention_matrix {
 typedef struct attention {
     ptx_fn *f;
     ptx_type type, wide; /* of Q, K, V and O; of scores and sums: F64 where Q is, else F32 */
-    uint32_t sm, head_dim, tile_q, tile_k, split_k;
-    bool is_causal, is_packed;
+    uint32_t head_dim, tile_q, tile_k, split_k;
+    bool has_sm_80, is_causal, is_packed;
 
     attention_matrix q, k, v, out;
     ptx_val lse;                /* first element, of all heads; may be null */

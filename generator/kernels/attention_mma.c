@@ -234,7 +234,7 @@ static void weigh_row(mma *m, uint32_t b, uint32_t r)
             pair[i] = attention_exp2(&m->a, x);
             ptx_add_to(f, m->row[b][r].sum, pair[i]);
         }
-        ptx_val word = narrow_pair(f, m->a.type, m->a.sm, pair[0], pair[1]);
+        ptx_val word = narrow_pair(f, m->a.type, m->a.has_sm_80, pair[0], pair[1]);
         m->weight[b][2 * o + r] = ptx_as(f, pairs, word);
     }
 }
@@ -245,7 +245,7 @@ static void copy_unit(const attention *a, ptx_val from, ptx_val to, const ptx_va
 {
     ptx_fn *f = a->f;
     ptx_val words[4];
-    if (a->sm < 80) {
+    if (!a->has_sm_80) {
         attention_load_unit(f, from, exists, words);
         ptx_store_vec(f, 4, to, words, PTX_PLAIN);
     } else if (exists) {
@@ -258,7 +258,7 @@ static void copy_unit(const attention *a, ptx_val from, ptx_val to, const ptx_va
 
 static void wait_for_copies(mma *m)
 {
-    if (m->a.sm >= 80)
+    if (m->a.has_sm_80)
         ptx_cp_async_wait_all(m->f);
     ptx_barrier(m->f);
 }
@@ -294,7 +294,7 @@ static void stage_block(mma *m, uint32_t b, ptx_val at)
         for (uint32_t n = 0; n < 2 * m->steps + m->has_tail; n++) {
             ptx_val low = ptx_mul(f, m->sum[b][n][2 * r], share);
             ptx_val high = ptx_mul(f, m->sum[b][n][2 * r + 1], share);
-            ptx_val word = narrow_pair(f, m->a.type, m->a.sm, low, high);
+            ptx_val word = narrow_pair(f, m->a.type, m->a.has_sm_80, low, high);
             ptx_store(f, ptx_at_bytes(f, at, n * UNIT_BYTES + (2 * b + r) * m->octet_bytes), word);
         }
     }
@@ -403,7 +403,7 @@ static attention_lines lines_of(uint32_t units)
 static mma geometry(attention of)
 {
     mma m = {.a = of, .f = of.f};
-    m.is_deep = m.a.sm >= 80;
+    m.is_deep = m.a.has_sm_80;
     m.steps = m.a.head_dim / 16;
     m.has_tail = m.a.head_dim % 16 != 0;
     m.octets = m.a.tile_k / 8;
@@ -482,7 +482,7 @@ static uint32_t blocks_per_multiprocessor(const mma *m)
 {
     enum { ALL_REGISTERS = 65536 };
     const attention *a = &m->a;
-    bool is_old = a->sm < 80;
+    bool is_old = !a->has_sm_80;
     uint32_t others = (a->split_k > 1 || (is_old && a->is_packed) ? 80U : 68U) + (is_old ? 8U : 0U);
     uint32_t numbers = m->blocks * (a->head_dim + a->tile_k) / 2 + (m->q_stays ? a->head_dim / 4 : 0);
     uint32_t warps = ALL_REGISTERS / (WARP_LANES * (numbers + others)) / 4 * 4;
@@ -538,7 +538,7 @@ void attention_emit_mma(ptx_fn *f, const kiln_variant *v)
     ptx_val tid = ptx_tid_x(f), shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
     begin(&m, shared, tid);
     add_tiles(&m);
-    if (m.a.sm >= 80)
+    if (m.a.has_sm_80)
         ptx_cp_async_wait_all(f);
     for (uint32_t i = 0; i < 2 * m.blocks; i++) {
         attention_row *row = &m.row[i / 2][i % 2];

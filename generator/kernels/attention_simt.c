@@ -257,12 +257,12 @@ static void store_vector(const simt *s, ptx_val at, const ptx_val x[])
     }
     ptx_val words[2];
     if (s->vector == 1) {
-        words[0] = narrow_pair(f, a->type, a->sm, x[0], x[0]);
+        words[0] = narrow_pair(f, a->type, a->has_sm_80, x[0], x[0]);
         ptx_store(f, ptx_cast_ptr(f, at, PTX_U16), words[0]);
         return;
     }
     for (uint32_t i = 0; i < s->vector; i += 2)
-        words[i / 2] = narrow_pair(f, a->type, a->sm, x[i], x[i + 1]);
+        words[i / 2] = narrow_pair(f, a->type, a->has_sm_80, x[i], x[i + 1]);
     ptx_val word_at = ptx_cast_ptr(f, at, PTX_U32);
     if (s->vector == 2)
         ptx_store(f, word_at, words[0]);

@@ -120,7 +120,7 @@ attention attention_geometry(ptx_fn *f, const kiln_variant *v)
 {
     attention a = {.f = f,
                    .type = kiln_type(v, "type"),
-                   .sm = kiln_target_sm(v),
+                   .has_sm_80 = kiln_has_sm(v, 80),
                    .head_dim = kiln_int(v, "head_dim"),
                    .tile_q = kiln_int(v, "tile_q"),
                    .tile_k = kiln_int(v, "tile_k"),

@@ -13,10 +13,10 @@ ptx_val narrow_to_bf16(ptx_fn *f, ptx_val x)
     return ptx_select(f, is_number, rounded, ptx_u32(0x7fff0000));
 }
 
-ptx_val narrow_pair(ptx_fn *f, ptx_type type, uint32_t sm, ptx_val low, ptx_val high)
+ptx_val narrow_pair(ptx_fn *f, ptx_type type, bool has_sm_80, ptx_val low, ptx_val high)
 {
     bool is_bf16 = type == PTX_BF16;
-    if (sm >= 80)
+    if (has_sm_80)
         return ptx_as(f, PTX_U32, ptx_cvt_pair(f, is_bf16 ? PTX_BF16X2 : PTX_F16X2, low, high));
     if (is_bf16) {
         ptx_val upper[2];

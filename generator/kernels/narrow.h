@@ -8,7 +8,7 @@
 ptx_val narrow_to_bf16(ptx_fn *f, ptx_val x);
 
 /* Two f32 to two F16 or BF16 as a word of memory, U32, the first in its lower half. `sm` is the target. */
-ptx_val narrow_pair(ptx_fn *f, ptx_type type, uint32_t sm, ptx_val low, ptx_val high);
+ptx_val narrow_pair(ptx_fn *f, ptx_type type, bool has_sm_80, ptx_val low, ptx_val high);
 
 /* The two F16 or BF16 of a word of memory as F32. */
 void widen_pair(ptx_fn *f, ptx_type type, ptx_val word, ptx_val x[2]);

@@ -111,7 +111,7 @@ static void read_a(mma_gemm *g, uint32_t block, uint32_t row_tile, ptx_val out[8
 static ptx_mma_shape shape_of(const mma_gemm *g)
 {
     return g->type == PTX_BF16 ? PTX_MMA_M16N8K16_BF16_F32
-           : g->sm >= 80       ? PTX_MMA_M16N8K16_F16_F32
+           : g->has_sm_80      ? PTX_MMA_M16N8K16_F16_F32
                                : PTX_MMA_M16N8K8_F16_F32;
 }
 
@@ -121,7 +121,7 @@ typedef ptx_val weight_pairs[MMA_MOST_GROUPS][2][8];
 static void multiply_block(mma_gemm *g, ptx_val weights[2][8], const ptx_val a[8], ptx_val out[4])
 {
     ptx_fn *f = g->f;
-    uint32_t pairs = g->sm >= 80 ? 2 : 1; /* of a lane and column, in one product */
+    uint32_t pairs = g->has_sm_80 ? 2 : 1; /* of a lane and column, in one product */
     for (int e = 0; e < 4; e++)
         out[e] = g->zero;
     for (uint32_t p = 0; p < 8; p += pairs) {
@@ -269,7 +269,7 @@ static mma_gemm geometry(ptx_fn *f, const kiln_variant *v)
 {
     mma_gemm of = {.f = f}, *g = &of;
     g->type = kiln_type(v, "a");
-    g->sm = kiln_target_sm(v);
+    g->has_sm_80 = kiln_has_sm(v, 80);
     g->tile_m = kiln_int(v, "tile_m");
     g->tile_n = kiln_int(v, "tile_n");
     g->k_warps = kiln_int(v, "k_warps");

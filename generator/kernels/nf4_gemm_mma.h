@@ -23,8 +23,9 @@ enum {
 typedef struct mma_gemm {
     ptx_fn *f;
     ptx_type type; /* of A and C */
-    uint32_t sm, tile_m, tile_n, k_warps, stages, split_k;
+    uint32_t tile_m, tile_n, k_warps, stages, split_k;
     uint32_t groups, row_tiles, column_warps, threads;
+    bool has_sm_80;
     bool is_wide;          /* warps have columns beside each other */
     uint32_t depth;        /* blocks of 64 whose codes a warp has on the way; one iteration */
     uint32_t stage_blocks; /* of A, per slice, that are copied at once */

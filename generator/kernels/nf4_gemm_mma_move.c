@@ -118,7 +118,7 @@ static void load_scales(mma_gemm *g, ptx_val to, ptx_val is_there)
 static void copy_chunk(mma_gemm *g, ptx_val to, ptx_val is_there)
 {
     ptx_fn *f = g->f;
-    if (g->sm >= 80) {
+    if (g->has_sm_80) {
         ptx_val bytes = ptx_select(f, is_there, ptx_u32(4), ptx_u32(0));
         for (uint32_t i = 0; i < g->scale_copies; i++)
             ptx_cp_async_zfill(f, scale_to_at(g, to, i), scale_at(g, i), 4, bytes, PTX_CA);
@@ -163,12 +163,12 @@ static void copy_rows(mma_gemm *g, uint32_t ahead)
         ptx_val to = mma_shared_at(g, PTX_U32, g->a_to, stage + i * step * g->a_row_bytes);
         if (i > 0)
             from = ptx_at(f, from, g->a_step);
-        if (g->sm >= 80)
+        if (g->has_sm_80)
             ptx_cp_async_zfill(f, to, ptx_cast_ptr(f, from, PTX_U32), UNIT_BYTES, g->a_bytes[i], PTX_CG);
         else
             load_row(g, ptx_cast_ptr(f, from, PTX_U32), i, raw[i]);
     }
-    for (uint32_t i = 0; g->sm < 80 && i < g->a_copies; i++)
+    for (uint32_t i = 0; !g->has_sm_80 && i < g->a_copies; i++)
         ptx_store_vec(f, 4, mma_shared_at(g, PTX_U32, g->a_to, stage + i * step * g->a_row_bytes), raw[i],
                       PTX_PLAIN);
 }
@@ -207,13 +207,13 @@ void mma_copy_first(mma_gemm *g)
 
 void mma_copies_commit(mma_gemm *g)
 {
-    if (g->sm >= 80)
+    if (g->has_sm_80)
         ptx_cp_async_commit(g->f);
 }
 
 void mma_copies_wait(mma_gemm *g, uint32_t pending)
 {
-    if (g->sm >= 80)
+    if (g->has_sm_80)
         ptx_cp_async_wait(g->f, pending);
 }
 

@@ -135,7 +135,7 @@ static void store_sums(gemm *g)
 static void store_result(gemm *g, ptx_val at, ptx_val x, ptx_val exists)
 {
     ptx_fn *f = g->f;
-    if (g->type == PTX_BF16 && g->sm < 80) {
+    if (g->type == PTX_BF16 && !g->has_sm_80) {
         x = ptx_shr(f, narrow_to_bf16(f, x), ptx_u32(16));
         at = ptx_cast_ptr(f, at, PTX_U16);
     } else if (g->type != g->wide) {
@@ -185,7 +185,9 @@ static void store_tile(gemm *g, ptx_val tid, ptx_val first_row)
 
 static gemm geometry(ptx_fn *f, const kiln_variant *v)
 {
-    gemm g = {.f = f, .type = kiln_type(v, "a"), .wide = kiln_type(v, "acc"), .sm = kiln_target_sm(v)};
+    gemm g = {.f = f, .type = kiln_type(v, "a"), .wide = kiln_type(v, "acc")};
+    g.has_sm_80 = kiln_has_sm(v, 80);
+    g.has_sm_110 = kiln_has_sm(v, 110);
     g.rows = kiln_int(v, "tile_m");
     g.tile_n = kiln_int(v, "tile_n");
     g.columns = g.tile_n / (WARP_LANES / COLUMN_LANES);
@@ -279,12 +281,12 @@ static uint32_t blocks_per_multiprocessor(const gemm *g)
 {
     enum { ALL_REGISTERS = 65536, MOST_BLOCKS = 16 };
     uint32_t sums = 2 * g->rows * g->columns * wide_bytes(g) / 4;
-    uint32_t few = g->k_warps == 4 ? 96 : 85, many = g->sm < 80 ? 255 : 168;
+    uint32_t few = g->k_warps == 4 ? 96 : 85, many = g->has_sm_80 ? 168 : 255;
     uint32_t held = sums + g->tile_n; /* codes too */
     uint32_t registers = sums <= 8 ? few : held <= 48 ? 128 : held <= 80 ? many : 255;
     uint32_t blocks = ALL_REGISTERS / (g->k_warps * WARP_LANES * registers);
     bool is_tight = g->rows == 8 || (g->tile_n == 32 && !g->pairs.is_aligned);
-    if (g->sm >= 110 && is_tight && blocks > 1) /* there ptxas wants up to four registers more */
+    if (g->has_sm_110 && is_tight && blocks > 1) /* there ptxas wants up to four registers more */
         blocks--;
     return blocks < 1 ? 1 : blocks > MOST_BLOCKS ? MOST_BLOCKS : blocks;
 }

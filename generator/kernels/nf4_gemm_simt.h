@@ -27,8 +27,9 @@ enum {
 /* A variant while it is emitted. */
 typedef struct gemm {
     ptx_fn *f;
-    ptx_type type, wide;                         /* of A and C; of arithmetic */
-    uint32_t sm, rows, columns, tile_n, k_warps; /* columns: of a lane */
+    ptx_type type, wide;                     /* of A and C; of arithmetic */
+    uint32_t rows, columns, tile_n, k_warps; /* columns: of a lane */
+    bool has_sm_80, has_sm_110;
     uint32_t depth, stage_row_bytes;
     uint32_t vector, pieces, loads; /* elements of A in a load; loads in a lane's share; loads per lane */
 

@@ -76,7 +76,7 @@ static void multiply_fragment(transposed_mma *g, uint32_t fragment, const ptx_va
     ptx_fn *f = g->f;
     for (uint32_t group = 0; group < g->groups; group++) {
         ptx_val *sum = g->sum[fragment][group];
-        if (g->sm >= 80) {
+        if (g->has_sm_80) {
             ptx_mma_to(f, g->type == PTX_F16 ? PTX_MMA_M16N8K16_F16_F32 : PTX_MMA_M16N8K16_BF16_F32, sum,
                        weights, rows[group]);
         } else {
@@ -329,7 +329,8 @@ static void store_tile(transposed_mma *g)
             ptx_val line = ptx_at(f, g->args.out, ptx_mul_wide(f, row, g->args.k));
             ptx_val at = ptx_cast_ptr(f, ptx_at(f, line, k), PTX_U32);
             for (uint32_t i = 0; i < FRAGMENTS; i++)
-                words[i] = narrow_pair(f, g->type, g->sm, g->sum[i][group][odd], g->sum[i][group][2 + odd]);
+                words[i] =
+                    narrow_pair(f, g->type, g->has_sm_80, g->sum[i][group][odd], g->sum[i][group][2 + odd]);
             ptx_val has_row = ptx_lt(f, row, g->args.m);
             PTX_WHEN (f, ptx_and(f, has_k, has_row)) {
                 ptx_store_vec(f, 4, at, words, PTX_PLAIN);
@@ -362,7 +363,7 @@ static void finish(transposed_mma *g)
 
 static transposed_mma geometry(ptx_fn *f, const kiln_variant *v)
 {
-    transposed_mma g = {.f = f, .type = kiln_type(v, "a"), .sm = kiln_target_sm(v)};
+    transposed_mma g = {.f = f, .type = kiln_type(v, "a"), .has_sm_80 = kiln_has_sm(v, 80)};
     g.pair = g.type == PTX_F16 ? PTX_F16X2 : PTX_BF16X2;
     g.groups = kiln_int(v, "tile_m") / 8;
     g.vector = kiln_int(v, "vector");

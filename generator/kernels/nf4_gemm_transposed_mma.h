@@ -29,8 +29,8 @@ enum {
 typedef struct transposed_mma {
     ptx_fn *f;
     ptx_type type, pair; /* f16, f16x2, or bf16 */
-    uint32_t sm, groups, vector;
-    bool is_high_first, is_tf32; /* products in tf32 of A in f16 */
+    uint32_t groups, vector;
+    bool has_sm_80, is_high_first, is_tf32; /* products in tf32 of A in f16 */
 
     nf4_pairs pairs;
     transposed_args args;

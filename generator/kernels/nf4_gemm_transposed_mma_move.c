@@ -189,11 +189,11 @@ static void store_scales(transposed_mma *g)
         ptx_store_vec(f, 2, transposed_shared_at(g, PTX_F32, to, 0), g->scales, PTX_PLAIN);
         return;
     }
-    halves[0] = narrow_pair(f, g->type, g->sm, g->scales[0], g->scales[1]);
+    halves[0] = narrow_pair(f, g->type, g->has_sm_80, g->scales[0], g->scales[1]);
     widen_pair(f, g->type, halves[0], high);
     for (uint32_t i = 0; i < 2; i++)
         low[i] = ptx_sub(f, g->scales[i], high[i]);
-    halves[1] = narrow_pair(f, g->type, g->sm, low[0], low[1]);
+    halves[1] = narrow_pair(f, g->type, g->has_sm_80, low[0], low[1]);
     ptx_store_vec(f, 2, transposed_shared_at(g, PTX_U32, to, 0), halves, PTX_PLAIN);
 }
 

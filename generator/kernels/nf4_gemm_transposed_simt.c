@@ -36,7 +36,8 @@ enum {
 typedef struct product {
     ptx_fn *f;
     ptx_type type, wide; /* of A and C; of arithmetic */
-    uint32_t sm, rows, k_warps;
+    bool has_sm_80;
+    uint32_t rows, k_warps;
     uint32_t lane_k, column_lanes, columns,
         batch;            /* of a lane; lanes of a column; columns of a warp at once; loads on the way */
     uint32_t unit_stride; /* where the sums wait for each other: see store_row */
@@ -269,7 +270,7 @@ static void add_slices(product *g, ptx_val totals[])
 static void store_result(product *g, ptx_val at, ptx_val x)
 {
     ptx_fn *f = g->f;
-    if (g->type == PTX_BF16 && g->sm < 80) {
+    if (g->type == PTX_BF16 && !g->has_sm_80) {
         x = ptx_shr(f, narrow_to_bf16(f, x), ptx_u32(16));
         at = ptx_cast_ptr(f, at, PTX_U16);
     } else if (g->type != g->wide) {
@@ -319,7 +320,8 @@ static void add_all(product *g)
 
 static product geometry(ptx_fn *f, const kiln_variant *v)
 {
-    product g = {.f = f, .type = kiln_type(v, "a"), .wide = kiln_type(v, "acc"), .sm = kiln_target_sm(v)};
+    product g = {
+        .f = f, .type = kiln_type(v, "a"), .wide = kiln_type(v, "acc"), .has_sm_80 = kiln_has_sm(v, 80)};
     g.rows = kiln_int(v, "tile_m");
     g.k_warps = kiln_int(v, "k_warps");
     g.lane_k = g.rows * wide_bytes(&g) <= 16 ? 32 : 16;

@@ -28,11 +28,11 @@ void nvfp4_halves(ptx_fn *f, ptx_val word, ptx_val pairs[4]);
 typedef struct nvfp4_scales {
     ptx_val pair, marks;
 } nvfp4_scales;
-nvfp4_scales nvfp4_widen_scales(ptx_fn *f, uint32_t sm, ptx_val raw);
+nvfp4_scales nvfp4_widen_scales(ptx_fn *f, bool has_sm_89, ptx_val raw);
 
 /* Two scales of b, of the low bytes of a U32 or U16, as F16X2 in a U32: what makes a quarter of the product with a pair of
  * nvfp4_widen_scales, which is exact, for it has 8 bits and lies between 2^-20 and 50176. A NaN is one. */
-ptx_val nvfp4_vector_scales(ptx_fn *f, uint32_t sm, ptx_val raw);
+ptx_val nvfp4_vector_scales(ptx_fn *f, bool has_sm_89, ptx_val raw);
 
 void nvfp4_emit_simt(ptx_fn *f, const kiln_variant *v);
 void nvfp4_emit_mma(ptx_fn *f, const kiln_variant *v);

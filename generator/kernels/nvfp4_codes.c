@@ -43,10 +43,10 @@ void nvfp4_halves(ptx_fn *f, ptx_val word, ptx_val pairs[4])
 
 /* f16 has one exponent bit more and a bias that is greater by 8: the magnitude one place below the sign's neighbour is 2^-8
  * times the number, a subnormal one too. */
-nvfp4_scales nvfp4_widen_scales(ptx_fn *f, uint32_t sm, ptx_val raw)
+nvfp4_scales nvfp4_widen_scales(ptx_fn *f, bool has_sm_89, ptx_val raw)
 {
     nvfp4_scales scales = {{0}, {0}};
-    if (sm >= 89) {
+    if (has_sm_89) {
         ptx_val both = raw.type == PTX_U16 ? raw : ptx_cvt(f, PTX_U16, raw);
         scales.pair = ptx_f16x2_from_e4m3x2(f, ptx_as(f, PTX_B16, both));
         return scales;
@@ -60,12 +60,12 @@ nvfp4_scales nvfp4_widen_scales(ptx_fn *f, uint32_t sm, ptx_val raw)
     return scales;
 }
 
-ptx_val nvfp4_vector_scales(ptx_fn *f, uint32_t sm, ptx_val raw)
+ptx_val nvfp4_vector_scales(ptx_fn *f, bool has_sm_89, ptx_val raw)
 {
-    nvfp4_scales scales = nvfp4_widen_scales(f, sm, raw);
-    ptx_val factor = ptx_number(PTX_F16X2, sm >= 89 ? 0.25 : 0x1p14);
+    nvfp4_scales scales = nvfp4_widen_scales(f, has_sm_89, raw);
+    ptx_val factor = ptx_number(PTX_F16X2, has_sm_89 ? 0.25 : 0x1p14);
     ptx_val scaled = ptx_as(f, PTX_U32, ptx_mul(f, scales.pair, factor));
-    if (sm >= 89)
+    if (has_sm_89)
         return scaled;
     ptx_val marked =
         ptx_and(f, scales.marks, ptx_u32(NVFP4_NAN_MARKS)); /* the highest exponent bits of two f16 */

@@ -96,7 +96,7 @@ static void decode_vector(gemv *g, ptx_val first, ptx_val chunks)
         ptx_val scales_at = ptx_mad(f, in_half, ptx_u32(4), half_at);
         ptx_val scales_to = ptx_pointer(f, PTX_SHARED, PTX_U32, scales_at);
         ptx_store(f, ptx_at_bytes(f, scales_to, ZERO_BYTES + SCALES_AT),
-                  nvfp4_vector_scales(f, g->of.sm, raw));
+                  nvfp4_vector_scales(f, g->of.has_sm_89, raw));
     }
 }
 
@@ -152,8 +152,8 @@ static void add_blocks(gemv *g, uint32_t row, ptx_val raw, ptx_val of_b, const p
 {
     ptx_fn *f = g->of.f;
     ptx_val halves[2];
-    nvfp4_scales scales = nvfp4_widen_scales(f, g->of.sm, raw);
-    if (g->of.sm < 89)
+    nvfp4_scales scales = nvfp4_widen_scales(f, g->of.has_sm_89, raw);
+    if (!g->of.has_sm_89)
         ptx_or_to(f, g->marks[row], scales.marks);
     ptx_val product = ptx_mul(f, scales.pair, of_b);
     ptx_unpack(f, PTX_F16, 2, halves, product);
@@ -244,7 +244,7 @@ static void begin_rows(gemv *g)
         ptx_val line = ptx_mad_wide(f, g->of.slice, ptx_u32(SUPER_CODES / 2), g->a_at[r]);
         ptx_prefetch_l2(f, ptx_pointer(f, PTX_GLOBAL, PTX_U8, line));
         g->sum[r] = ptx_var(f, ptx_f32(0));
-        if (g->of.sm < 89)
+        if (!g->of.has_sm_89)
             g->marks[r] = ptx_var(f, ptx_u32(0));
     }
     nvfp4_find_vector(&g->of);

@@ -31,7 +31,8 @@ nvfp4_rows nvfp4_begin(ptx_fn *f, const kiln_variant *v)
 {
     nvfp4_rows g = {.f = f,
                     .c_type = kiln_type(v, "c"),
-                    .sm = kiln_target_sm(v),
+                    .has_sm_80 = kiln_has_sm(v, 80),
+                    .has_sm_89 = kiln_has_sm(v, 89),
                     .rows = kiln_int(v, "rows"),
                     .k_warps = kiln_int(v, "k_warps"),
                     .is_hardware = kiln_is(v, "decode", "hardware")};
@@ -75,7 +76,7 @@ ptx_val nvfp4_finish(const nvfp4_rows *g, ptx_val sum, ptx_val marks)
     ptx_fn *f = g->f;
     if (g->is_hardware)
         return ptx_mul(f, sum, ptx_f32(4));
-    if (g->sm >= 89)
+    if (g->has_sm_89)
         return sum;
     ptx_val marked = ptx_and(f, marks, ptx_u32(NVFP4_NAN_MARKS));
     ptx_val is_nan = ptx_ne(f, marked, ptx_u32(0));
@@ -87,7 +88,7 @@ void nvfp4_store(const nvfp4_rows *g, ptx_val sum, ptx_val row, ptx_val is_here)
     ptx_fn *f = g->f;
     ptx_val index = ptx_mad_wide(f, g->batch, g->m, ptx_cvt(f, PTX_U64, row));
     ptx_val at = ptx_at(f, g->c, index);
-    if (g->c_type == PTX_BF16 && g->sm < 80) {
+    if (g->c_type == PTX_BF16 && !g->has_sm_80) {
         sum = ptx_shr(f, narrow_to_bf16(f, sum), ptx_u32(16));
         at = ptx_cast_ptr(f, at, PTX_U16);
     } else if (g->c_type != PTX_F32) {

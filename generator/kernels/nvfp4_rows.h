@@ -12,7 +12,8 @@ enum { NVFP4_WARPS = NVFP4_THREADS / 32 };
 typedef struct nvfp4_rows {
     ptx_fn *f;
     ptx_type c_type;
-    uint32_t sm, rows, k_warps;
+    bool has_sm_80, has_sm_89;
+    uint32_t rows, k_warps;
     bool is_hardware;
     ptx_val a, sfa, b, sfb, c, m, k, l, b_rows;
     ptx_val tid, lane, warp;

@@ -45,7 +45,7 @@ typedef struct vector_piece {
 /* Whether two scales come as U16, which the conversion from e4m3 takes; else as U32. */
 static bool is_narrow(const gemv *g)
 {
-    return g->of.sm >= 89 && g->blocks == 2;
+    return g->of.has_sm_89 && g->blocks == 2;
 }
 
 /* Of the row that begins at these addresses. */
@@ -105,7 +105,7 @@ static void decode_vector(gemv *g, ptx_val first_group, ptx_val steps)
         ptx_val exists = ptx_le(f, group, g->last_group);
         ptx_val raw = ptx_select(f, exists, p.scales, is_narrow(g) ? ptx_u16(0) : ptx_u32(0));
         store_codes(g, &p, at_step(g, g->codes, step));
-        ptx_val scales = nvfp4_vector_scales(f, g->of.sm, raw);
+        ptx_val scales = nvfp4_vector_scales(f, g->of.has_sm_89, raw);
         ptx_val scales_at = at_step(g, g->scales, step);
         ptx_store(f, g->blocks == 2 ? scales_at : ptx_cast_ptr(f, scales_at, PTX_U16), scales);
     }
@@ -163,8 +163,8 @@ static void multiply(gemv *g, uint32_t r, const piece *p, const vector_piece *v)
 {
     ptx_fn *f = g->of.f;
     ptx_val halves[2];
-    nvfp4_scales scales = nvfp4_widen_scales(f, g->of.sm, p->scales);
-    if (g->of.sm < 89)
+    nvfp4_scales scales = nvfp4_widen_scales(f, g->of.has_sm_89, p->scales);
+    if (!g->of.has_sm_89)
         ptx_or_to(f, g->marks[r], scales.marks);
     ptx_val product = ptx_mul(f, scales.pair, v->scales);
     ptx_unpack(f, PTX_F16, 2, halves, product);
@@ -214,7 +214,7 @@ static void begin_rows(gemv *g)
         ptx_val line = ptx_mad_wide(f, place, ptx_u32(g->lane_codes / 2), g->a_at[r]);
         ptx_prefetch_l2(f, ptx_pointer(f, PTX_GLOBAL, PTX_U8, line));
         g->sum[r] = ptx_var(f, ptx_f32(0));
-        if (g->of.sm < 89)
+        if (!g->of.has_sm_89)
             g->marks[r] = ptx_var(f, ptx_u32(0));
     }
     nvfp4_find_vector(&g->of);

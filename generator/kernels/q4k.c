@@ -26,7 +26,7 @@ enum {
 typedef struct tile {
     ptx_fn *f;
     ptx_type type; /* of the tensor */
-    uint32_t sm;
+    bool has_sm_80;
     ptx_val lane;
     ptx_val first;       /* its first super-block, U64 */
     ptx_val blocks;      /* that it has, at most Q4K_TILE_BLOCKS, U32 */
@@ -182,7 +182,7 @@ static void store_four(tile *t, ptx_val at, ptx_val nibbles, ptx_val scale, ptx_
         return;
     }
     for (uint32_t i = 0; i < Q4K_CODES / 2; i++)
-        words[i] = narrow_pair(f, t->type, t->sm, x[2 * i], x[2 * i + 1]);
+        words[i] = narrow_pair(f, t->type, t->has_sm_80, x[2 * i], x[2 * i + 1]);
     ptx_store_vec(f, Q4K_CODES / 2, ptx_cast_ptr(f, at, PTX_U32), words, PTX_CS);
 }
 
@@ -220,7 +220,7 @@ static void store_tile(tile *t, ptx_val out)
 
 static void emit_dequantize(ptx_fn *f, const kiln_variant *v)
 {
-    tile t = {.f = f, .type = kiln_type(v, "type"), .sm = kiln_target_sm(v)};
+    tile t = {.f = f, .type = kiln_type(v, "type"), .has_sm_80 = kiln_has_sm(v, 80)};
     ptx_val packed = ptx_param_ptr(f, PTX_U8, "packed");
     ptx_val out = ptx_param_ptr(f, t.type, "out");
     ptx_val n = ptx_param(f, PTX_U64, "n");

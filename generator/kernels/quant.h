@@ -27,7 +27,7 @@ typedef struct quant {
     quant_coder coder;
     ptx_type type; /* of the tensor */
     ptx_type wide; /* of arithmetic, scales and zeros */
-    uint32_t sm;
+    bool has_sm_80;
     bool is_high_first;
     uint32_t group; /* 0: an argument says */
 

@@ -18,7 +18,7 @@ uint32_t quant_log2(uint32_t power_of_two)
 
 quant quant_open(ptx_fn *f, const kiln_variant *v, quant_coder coder)
 {
-    quant q = {.f = f, .coder = coder, .type = kiln_type(v, "type"), .sm = kiln_target_sm(v)};
+    quant q = {.f = f, .coder = coder, .type = kiln_type(v, "type"), .has_sm_80 = kiln_has_sm(v, 80)};
     q.wide = q.type == PTX_F64 ? PTX_F64 : PTX_F32;
     q.lane_elements = q.type == PTX_F64 ? 2 : q.type == PTX_F32 ? 4 : 8;
     q.step_elements = 32 * q.lane_elements;
@@ -174,14 +174,14 @@ void quant_store_step(quant *q, ptx_val at, const ptx_val x[])
     }
     ptx_val words[4];
     for (int i = 0; i < 4; i++)
-        words[i] = narrow_pair(q->f, q->type, q->sm, x[2 * i], x[2 * i + 1]);
+        words[i] = narrow_pair(q->f, q->type, q->has_sm_80, x[2 * i], x[2 * i + 1]);
     ptx_store_vec(f, 4, ptx_cast_ptr(f, at, PTX_U32), words, PTX_CS);
 }
 
 void quant_store_element(quant *q, ptx_val at, ptx_val x, ptx_val exists)
 {
     ptx_fn *f = q->f;
-    if (q->type == PTX_BF16 && q->sm < 80) {
+    if (q->type == PTX_BF16 && !q->has_sm_80) {
         x = ptx_shr(f, narrow_to_bf16(f, x), ptx_u32(16));
         at = ptx_cast_ptr(f, at, PTX_U16);
     } else if (q->lane_elements == 8) {

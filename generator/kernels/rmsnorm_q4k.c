@@ -105,7 +105,7 @@ static void gather_sums(gemv *g, ptx_val group)
 static void store_sum(gemv *g, ptx_val at, ptx_val sum)
 {
     ptx_fn *f = g->f;
-    if (g->y_type == PTX_BF16 && g->sm < 80) {
+    if (g->y_type == PTX_BF16 && !g->has_sm_80) {
         sum = ptx_shr(f, narrow_to_bf16(f, sum), ptx_u32(16));
         at = ptx_cast_ptr(f, at, PTX_U16);
     } else if (g->y_type != PTX_F32) {
@@ -229,7 +229,7 @@ static gemv open_gemv(ptx_fn *f, const kiln_variant *v)
     gemv g = {.f = f,
               .x_type = kiln_type(v, "x"),
               .y_type = kiln_type(v, "y"),
-              .sm = kiln_target_sm(v),
+              .has_sm_80 = kiln_has_sm(v, 80),
               .batch = kiln_int(v, "batch"),
               .rows = kiln_int(v, "rows"),
               .chunk = kiln_int(v, "chunk"),
@@ -337,7 +337,7 @@ static const kiln_rule rules[] = {
 static void shape(kiln_shape *s, const kiln_variant *v)
 {
     const uint32_t batch = kiln_int(v, "batch"), rows = kiln_int(v, "rows");
-    const uint32_t most_for_two = kiln_target_sm(v) < 80 ? 2 : 4;
+    const uint32_t most_for_two = kiln_has_sm(v, 80) ? 4 : 2;
     kiln_require(s, rows * batch <= 8, "batch rows", "rows times batch is at most 8: registers");
     s->block[0] = 256;
     s->shared_bytes = shared_bytes(v, kiln_int(v, "chunk"));

@@ -38,7 +38,8 @@ typedef struct gemv_masks {
 typedef struct gemv {
     ptx_fn *f;
     ptx_type x_type, y_type;
-    uint32_t sm, batch, rows, tiles, chunk;
+    uint32_t batch, rows, tiles, chunk;
+    bool has_sm_80;
     bool has_norm, is_q8;
     bool has_rest; /* of the norm's factor, which y is multiplied by */
     uint32_t share_bytes;

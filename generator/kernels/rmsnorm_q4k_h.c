@@ -98,7 +98,7 @@ static ptx_val vector_at(gemv *g, ptx_val address, uint32_t vector)
 static ptx_val most_of_block(gemv *g, const ptx_val h[4])
 {
     ptx_fn *f = g->f;
-    if (g->sm >= 80) {
+    if (g->has_sm_80) {
         ptx_val most = ptx_abs(f, h[0]);
         for (uint32_t i = 1; i < 4; i++)
             most = ptx_max_nan(f, most, ptx_abs(f, h[i]));

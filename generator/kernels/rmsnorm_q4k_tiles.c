@@ -55,7 +55,7 @@ static void find_pieces(gemv *g)
     for (uint32_t i = 1; i < copies_of(g); i++)
         g->piece[i] = ptx_add(f, g->piece[0], ptx_u32(32 * i));
     g->lane_to = ptx_mad(f, g->piece[0], ptx_u32(GEMV_PIECE_BYTES), g->stages);
-    for (uint32_t i = 0; i < copies_of(g) && g->sm >= 80; i++) {
+    for (uint32_t i = 0; i < copies_of(g) && g->has_sm_80; i++) {
         g->in_stage[i] = ptx_lt(f, g->piece[i], ptx_u32(g->tiles * GEMV_TILE_PIECES));
         g->in_last[i] = ptx_lt(f, g->piece[i], g->last_pieces);
     }
@@ -89,7 +89,7 @@ static void count_stages(gemv *g)
 static void copy_piece(gemv *g, ptx_val to, ptx_val from)
 {
     ptx_fn *f = g->f;
-    if (g->sm >= 80) {
+    if (g->has_sm_80) {
         ptx_cp_async(f, to, from, GEMV_PIECE_BYTES, PTX_CG);
         return;
     }
@@ -138,22 +138,22 @@ static void fill_stage(gemv *g)
     ptx_fn *f = g->f;
     ptx_val to = ptx_add(f, g->lane_to, g->stage);
     ptx_val is_last = ptx_eq(f, g->next_left, ptx_u32(1));
-    if (g->sm < 80)
+    if (!g->has_sm_80)
         copy_through_registers(g, to, is_last);
     PTX_IF (f, is_last) {
-        if (g->sm >= 80)
+        if (g->has_sm_80)
             copy_rows(g, to, g->in_last);
         advance(g, g->group_step);
         ptx_add_to(f, g->next_row, ptx_u32(GEMV_WARPS * g->rows));
         check_group(g);
     }
     PTX_ELSE (f) {
-        if (g->sm >= 80)
+        if (g->has_sm_80)
             copy_rows(g, to, g->in_stage);
         advance(g, ptx_u64(g->tiles * GEMV_TILE_BYTES));
         ptx_sub_to(f, g->next_left, ptx_u32(1));
     }
-    if (g->sm >= 80)
+    if (g->has_sm_80)
         ptx_cp_async_commit(f);
 }
 
@@ -176,7 +176,7 @@ void gemv_next_tile(gemv *g)
     ptx_fn *f = g->f;
     ptx_set(f, g->stage, ptx_sub(f, ptx_u32(gemv_stage_bytes(g)), g->stage));
     fill_stage(g);
-    if (g->sm >= 80)
+    if (g->has_sm_80)
         ptx_cp_async_wait(f, GEMV_STAGES - 1);
     ptx_warp_barrier(f);
 }

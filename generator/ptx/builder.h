@@ -24,7 +24,7 @@ void ptx_min_blocks(ptx_fn *f, uint32_t blocks);
 
 /* Checks the finished body: types, definition before use on every path, scopes closed, no barrier under control
  * that differs within a block and no operation on warps under control that differs within a warp, unless said, nothing
- * above the target. Prints "kernel-source-file:line: error: ..." lines to `out`. */
+ * above the target. Prints "kernel-source-file:line: error: ..." lines to `out`, unless it is null. */
 bool ptx_check(ptx_fn *f, FILE *out);
 
 /* The kernel's parameters in order: count, and name and type of one. A PTX_PTR has its element type in *element. */
@@ -38,6 +38,9 @@ uint32_t ptx_shared_bytes(const ptx_fn *f);
  * long as the kernel. */
 size_t ptx_raw_count(const ptx_fn *f);
 const char *ptx_raw_text(const ptx_fn *f, size_t i);
+
+/* Whether a target has all that a body with these needs takes. */
+bool ptx_fits(ptx_floor needs, ptx_floor target);
 
 /* The lowest .version and .target that the body's operations take (never below the builder's lowest, sm_75). */
 ptx_floor ptx_needs(const ptx_fn *f);

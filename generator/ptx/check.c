@@ -30,7 +30,7 @@ static void check_target(ptx_fn *f, const ptx_inst *inst)
 {
     ptx_floor needs = needs_of(inst);
     char name[24], needed[16], target[16];
-    if (!floor_fits(needs, f->target))
+    if (!ptx_fits(needs, f->target))
         fn_problem(f, inst->at, "%s needs %s, the target is %s", op_mnemonic(inst->row, name),
                    target_text(needed, needs), target_text(target, f->target));
 }
@@ -106,7 +106,7 @@ bool ptx_check(ptx_fn *f, FILE *out)
     if (!f->problems.count)
         check_whole(f);
     const problem *p = f->problems.items;
-    for (size_t i = 0; i < f->problems.count; i++)
+    for (size_t i = 0; out && i < f->problems.count; i++)
         fprintf(out, "%s:%d: error: %s\n", p[i].at.file, p[i].at.line, p[i].text);
     return f->problems.count == 0;
 }

@@ -103,8 +103,6 @@ extern const mma_row mma_rows[PTX_MMA_SHAPE_COUNT];
 /* ---- floors ----------------------------------------------------------------------------------------------------- */
 
 extern const ptx_floor floor_lowest;
-/* Does a body that needs `needs` fit a target? */
-bool floor_fits(ptx_floor needs, ptx_floor target);
 /* What a body needs that holds both; for a target, since family features have no lowest target of their own. */
 ptx_floor floor_join(ptx_floor a, ptx_floor b);
 /* The .version that a .target came with; 0 for one that is not known. */

@@ -194,7 +194,7 @@ uint16_t floor_target_version(uint16_t sm, char kind)
     return 0;
 }
 
-bool floor_fits(ptx_floor needs, ptx_floor target)
+bool ptx_fits(ptx_floor needs, ptx_floor target)
 {
     if (needs.kind == 'a')
         return target.kind == 'a' && target.sm == needs.sm;

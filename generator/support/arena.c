@@ -70,6 +70,35 @@ void *arena_alloc(arena *a, size_t bytes)
     return memory;
 }
 
+/* Behind the newest chunk, which alone is allocated from. */
+void arena_adopt(arena *a, arena *from)
+{
+    chunk **end = &a->chunks;
+    while (*end)
+        end = &(*end)->next;
+    *end = from->chunks;
+    free(from);
+}
+
+/* What has a chunk to itself grows with it: no copy is left behind. */
+void *arena_grow(arena *a, void *memory, size_t used, size_t bytes, size_t grown)
+{
+    chunk **at = &a->chunks;
+    if (bytes >= CHUNK_BYTES)
+        while (*at && (*at)->bytes != memory)
+            at = &(*at)->next;
+    if (bytes < CHUNK_BYTES || !*at || (*at)->used != (*at)->capacity || grown > SIZE_MAX / 2) {
+        void *moved = arena_alloc(a, grown);
+        memcpy(moved, memory, used);
+        return moved;
+    }
+    const size_t step = alignof(max_align_t), capacity = (grown + step - 1) / step * step;
+    chunk *larger = or_out_of_memory(realloc(*at, sizeof *larger + capacity));
+    larger->used = larger->capacity = capacity;
+    *at = larger;
+    return larger->bytes;
+}
+
 void *arena_copy(arena *a, const void *from, size_t bytes)
 {
     void *to = arena_alloc(a, bytes);

@@ -12,6 +12,9 @@ typedef struct arena arena;
 arena *arena_new(void);
 void arena_free(arena *a);
 
+/* What `from` has lives as long as `a`; `from` itself is gone. */
+void arena_adopt(arena *a, arena *from);
+
 void *arena_alloc(arena *a, size_t bytes); /* zeroed, aligned for any type */
 void *arena_copy(arena *a, const void *from, size_t bytes);
 char *arena_string(arena *a, const char *text, size_t length); /* NUL-terminated copy */
@@ -20,6 +23,9 @@ __attribute__((format(printf, 2, 3))) char *arena_format(arena *a, const char *f
 /* Appends an element to an array that grows by doubling: counts it, returns where to write it, and moves the array
  * when it must. `array` is the address of the caller's pointer, cast. */
 void *arena_push(arena *a, void **array, size_t *count, size_t *capacity, size_t element_bytes);
+
+/* `bytes` that arena_alloc gave, of which `used` count, in a larger place; what is behind them is not cleared. */
+void *arena_grow(arena *a, void *memory, size_t used, size_t bytes, size_t grown);
 
 /* A text that grows. `data` is always NUL-terminated. */
 typedef struct text {

@@ -34,8 +34,22 @@ __attribute__((format(printf, 2, 0), noreturn)) static void end(const char *kind
     exit(EXIT_BAD_KILN);
 }
 
+static _Thread_local jmp_buf *errors_jump_to;
+
+void family_errors_jump_to(jmp_buf *where)
+{
+    errors_jump_to = where;
+}
+
+bool family_errors_are_silent(void)
+{
+    return errors_jump_to != NULL;
+}
+
 void family_error(const char *format, ...)
 {
+    if (errors_jump_to)
+        longjmp(*errors_jump_to, 1);
     va_list arguments;
     va_start(arguments, format);
     end("error", format, arguments);

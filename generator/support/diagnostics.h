@@ -2,6 +2,7 @@
 #ifndef SUPPORT_DIAGNOSTICS_H
 #define SUPPORT_DIAGNOSTICS_H
 
+#include <setjmp.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -28,6 +29,10 @@ bool diagnostics_finish(diagnostics *d);
 
 /* A mistake of a family's author: prints "kiln: error: ..." and exits with status 3. */
 __attribute__((format(printf, 1, 2), noreturn)) void family_error(const char *format, ...);
+
+/* Family errors of this thread then say nothing and jump; null: they end the generator, as they do at first. */
+void family_errors_jump_to(jmp_buf *where);
+bool family_errors_are_silent(void);
 
 /* A contradiction inside kiln: prints "kiln: internal error: ..." and exits with status 3. */
 __attribute__((format(printf, 1, 2), noreturn)) void internal_error(const char *format, ...);

@@ -21,9 +21,7 @@ static void reserve(text *t, size_t more)
     size_t grown = t->capacity * 2;
     while (grown - t->length <= more)
         grown *= 2;
-    char *moved = arena_alloc(t->arena, grown);
-    memcpy(moved, t->data, t->length);
-    t->data = moved;
+    t->data = arena_grow(t->arena, t->data, t->length, t->capacity, grown);
     t->capacity = grown;
 }
 

@@ -143,7 +143,7 @@ typedef struct kiln_shape {
     uint32_t min_sm,
         max_sm;       /* targets that it runs on: from the family's min_sm on, unless set; 0: any newer */
     bool is_specific; /* on those of one architecture or family alone: sm_90a, sm_100f */
-    /* That ptxas leaves registers for, as .minnctapersm; 0: as it comes. A target may have its own: kiln_target_sm. */
+    /* That ptxas leaves registers for, as .minnctapersm; 0: as it comes. A target may have its own: kiln_has_sm. */
     uint32_t blocks_per_multiprocessor;
     struct kiln_constraints *constraints; /* the generator's */
 } kiln_shape;
@@ -191,8 +191,9 @@ bool kiln_is(const kiln_variant *v, const char *param, const char *word);
 /* The PTX type that a word parameter names ("f16"). */
 ptx_type kiln_type(const kiln_variant *v, const char *param);
 
-/* The target that the body is emitted for: 75, 80, 90, 100, ... . A body that does not ask is the same for all. */
-uint32_t kiln_target_sm(const kiln_variant *v);
+/* Whether the target that the body is emitted for is this one, 80 for sm_80, or a newer one. A body that does not ask is the
+ * same for all; one that does is made once for each answer. */
+bool kiln_has_sm(const kiln_variant *v, uint32_t sm);
 
 /* ---- the families ------------------------------------------------------------------------------------------------ */
 

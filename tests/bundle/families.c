@@ -160,9 +160,9 @@ static void emit_blend(ptx_fn *f, const kiln_variant *v)
     ptx_param(f, acc, "factor");
     ptx_val rows = ptx_param(f, PTX_U32, "rows");
     ptx_param(f, PTX_U64, "stride");
-    ptx_note(f, kiln_target_sm(v) >= 90 ? "for sm_90 \\ and \"newer\""
-                                        : "for all, what?"
-                                          "?!");
+    ptx_note(f, kiln_has_sm(v, 90) ? "for sm_90 \\ and \"newer\""
+                                   : "for all, what?"
+                                     "?!");
     ptx_val i = ptx_global_thread_x(f);
     PTX_IF (f, ptx_lt(f, i, rows)) {
         ptx_val xi = ptx_load(f, ptx_at(f, x, i));

@@ -121,7 +121,7 @@ static void ask(const void *argument)
         kiln_type(q->variant, q->param);
         break;
     default:
-        kiln_target_sm(q->variant);
+        kiln_has_sm(q->variant, 80);
         break;
     }
 }
@@ -142,7 +142,14 @@ static void test_accessors(void **state)
     assert_int_equal(kiln_type(axpy, "type"), PTX_F16);
     kiln_variant emitting = *axpy;
     emitting.emitting_for = (target){90, TARGET_ARCH};
-    assert_int_equal(kiln_target_sm(&emitting), 90);
+    target_range alike = {0, UINT32_MAX};
+    emitting.alike = &alike;
+    assert_true(kiln_has_sm(&emitting, 90));
+    assert_true(kiln_has_sm(&emitting, 80));
+    assert_false(kiln_has_sm(&emitting, 110));
+    assert_false(kiln_has_sm(&emitting, 100));
+    assert_int_equal(alike.from, 90);
+    assert_int_equal(alike.below, 100);
 
     const struct {
         question question;
@@ -158,7 +165,7 @@ static void test_accessors(void **state)
         {{'w', "type", "f8", axpy}, "family axpy: emit compares 'type' with 'f8', which it never is"},
         {{'t', "strategy", NULL, axpy}, "family axpy: emit asks for a type, but 'strategy' is 'mma'"},
         {{'t', "tile", NULL, axpy}, "family axpy: emit asks for a type, but 'tile' is '96'"},
-        {{'s', NULL, NULL, axpy}, "family axpy: the target is known inside emit only"},
+        {{'s', NULL, NULL, axpy}, "family axpy: the target is known inside shape and emit only"},
     };
     for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++)
         assert_family_error(ask, &mistakes[i].question, mistakes[i].expected);

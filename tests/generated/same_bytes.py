@@ -5,6 +5,7 @@ usage: same_bytes.py CASE KILN CONFIG [--work DIR] [--full CONFIG [--targets T,.
   folder       from another working folder, under another relative name of the configuration
   locale       in every installed locale that is not C (de_DE.UTF-8 where it is there), and in C
   environment  with an empty environment, and with a large one
+  jobs         with 1, 2 and 7 threads
   compilers    by generators that gcc and clang built here and now (one that is missing is named, one must be there)
   aarch64      by generators that these built for aarch64, where a char has no sign, run by qemu (exits 77 without)
 The last two build in --work, and have a second configuration, --full, for these --targets. Nothing is committed beside
@@ -67,6 +68,12 @@ def locale(options):
 def environment(options):
     large = {f"VARIABLE_{i}": "x" * 500 for i in range(200)} | {"SOURCE_DATE_EPOCH": "1", "TZ": "Asia/Tokyo"}
     return in_environments(options, {"empty environment": {}, "large environment": large})
+
+
+def jobs(options):
+    kept = committed(options.config)
+    for count in (1, 2, 7):
+        yield compare(f"--jobs {count}", generate(options.kiln, options.config, "--jobs", str(count)), kept)
 
 
 # ---- other generators -----------------------------------------------------------------------------------------------
@@ -133,7 +140,7 @@ def run(*command):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("case", choices=["folder", "locale", "environment", "compilers", "aarch64"])
+    parser.add_argument("case", choices=["folder", "locale", "environment", "jobs", "compilers", "aarch64"])
     parser.add_argument("kiln", type=os.path.abspath)
     parser.add_argument("config", type=lambda name: pathlib.Path(name).resolve())
     parser.add_argument("--work")
