@@ -1,8 +1,8 @@
 #include "bake.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdatomic.h>
-#include <threads.h>
 #include <unistd.h>
 
 enum { MOST_JOBS = 64 };
@@ -18,11 +18,11 @@ typedef struct bakery {
 typedef struct baker {
     bakery *all;
     arena *arena;
-    thrd_t thread;
+    pthread_t thread;
 } baker;
 
 /* What a family does wrong is not said here, since another thread may be at an earlier variant that fails too. */
-static int bake_some(void *argument)
+static void *bake_some(void *argument)
 {
     const baker *b = argument;
     bakery *all = b->all;
@@ -30,7 +30,7 @@ static int bake_some(void *argument)
     if (setjmp(failure) != 0) {
         atomic_store(&all->has_failed, true);
         family_errors_jump_to(NULL);
-        return 0;
+        return NULL;
     }
     family_errors_jump_to(&failure);
     while (!atomic_load(&all->has_failed)) {
@@ -42,7 +42,7 @@ static int bake_some(void *argument)
                 bake_images(b->arena, all->plan, all->plan->variants[i], &all->made[i].images);
     }
     family_errors_jump_to(NULL);
-    return 0;
+    return NULL;
 }
 
 static size_t job_count(const plan *p)
@@ -70,14 +70,14 @@ baked *bake_all(arena *a, const plan *p)
     for (; helpers + 1 < jobs; helpers++) {
         baker *b = &bakers[helpers];
         *b = (baker){.all = &all, .arena = arena_new()};
-        if (thrd_create(&b->thread, bake_some, b) != thrd_success) {
+        if (pthread_create(&b->thread, NULL, bake_some, b) != 0) {
             arena_free(b->arena);
             break;
         }
     }
     bake_some(&(baker){.all = &all, .arena = a});
     for (size_t i = 0; i < helpers; i++) {
-        thrd_join(bakers[i].thread, NULL);
+        pthread_join(bakers[i].thread, NULL);
         arena_adopt(a, bakers[i].arena);
     }
     if (atomic_load(&all.has_failed))
