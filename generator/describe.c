@@ -3,9 +3,9 @@
 
 #include <string.h>
 
+#include "constraints.h"
 #include "family.h"
 #include "rule_text.h"
-#include "shape.h"
 #include "wrap.h"
 
 enum { WIDEST_COLUMN = 36 };
@@ -198,7 +198,7 @@ static void describe_launch(text *out, const kiln_family *f)
 static void describe_constraints(text *out, const kiln_family *family)
 {
     table t = {.arena = out->arena, .columns = 1};
-    const constraints all = constraints_of(out->arena, family_default_variant(out->arena, family));
+    const constraints all = constraints_of(out->arena, family);
     for (size_t i = 0; i < all.count; i++)
         add_row(&t)[0] = all.items[i].text;
     text_add(out, t.count > 0 ? "\nrules of a combination\n" : "");

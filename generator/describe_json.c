@@ -1,10 +1,10 @@
 /* What `kiln families --json` prints. */
 #include <string.h>
 
+#include "constraints.h"
 #include "describe.h"
 #include "expression.h"
 #include "family.h"
-#include "shape.h"
 #include "support/json.h"
 #include "support/words.h"
 
@@ -180,7 +180,7 @@ static void add_cost(json *j, const kiln_family *family)
 static void add_constraints(json *j, const kiln_family *family)
 {
     arena *a = j->out->arena;
-    const constraints all = constraints_of(a, family_default_variant(a, family));
+    const constraints all = constraints_of(a, family);
     json_key(j, "constraints");
     json_begin_array(j);
     for (size_t i = 0; i < all.count; i++) {

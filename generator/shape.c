@@ -2,15 +2,11 @@
 
 #include <string.h>
 
-#include "family.h"
-#include "support/words.h"
 #include "targets.h"
 
-static const target oldest = {75, TARGET_BASE};
+const target oldest_target = {75, TARGET_BASE};
 
-/* ---- constraints -------------------------------------------------------------------------------------------------- */
-
-static kiln_shape ask(const kiln_variant *v, target t, constraints *noted)
+kiln_shape shape_ask(const kiln_variant *v, target t, struct kiln_constraints *noted)
 {
     kiln_shape s = {.min_sm = v->family->min_sm, .constraints = noted};
     kiln_variant emitted = *v;
@@ -22,34 +18,6 @@ static kiln_shape ask(const kiln_variant *v, target t, constraints *noted)
     s.constraints = NULL;
     return s;
 }
-
-void kiln_require(kiln_shape *s, bool holds, const char *params, const char *sentence)
-{
-    constraints *c = s->constraints;
-    if (!c)
-        return;
-    constraint *one = arena_push(c->arena, (void **)&c->items, &c->count, &c->capacity, sizeof *one);
-    *one = (constraint){params, sentence, holds};
-}
-
-constraints constraints_of(arena *a, const kiln_variant *v)
-{
-    constraints noted = {.arena = a};
-    ask(v, oldest, &noted);
-    return noted;
-}
-
-kiln_variant *family_default_variant(arena *a, const kiln_family *family)
-{
-    kiln_variant *v = arena_alloc(a, sizeof *v);
-    v->family = family;
-    v->id = family->name;
-    for (size_t i = 0; i < family_param_count(family); i++)
-        v->values[i] = param_value_of(a, &family->params[i], family->params[i].default_value);
-    return v;
-}
-
-/* ---- shapes ------------------------------------------------------------------------------------------------------- */
 
 static void check_block(const kiln_variant *v, const uint32_t block[3])
 {
@@ -66,7 +34,7 @@ static void check_block(const kiln_variant *v, const uint32_t block[3])
 
 kiln_shape shape_for(const kiln_variant *v, target t)
 {
-    kiln_shape s = ask(v, t, NULL);
+    kiln_shape s = shape_ask(v, t, NULL);
     for (int i = 1; i < 3; i++)
         s.block[i] = s.block[i] ? s.block[i] : 1;
     check_block(v, s.block);
@@ -96,7 +64,7 @@ void variant_fill_shape(arena *a, kiln_variant *v, const plan *p)
 {
     blocks_step *steps = arena_alloc(a, (p->target_count + 1) * sizeof *steps);
     v->blocks = steps;
-    v->shape = shape_for(v, oldest);
+    v->shape = shape_for(v, oldest_target);
     for (size_t i = 0; i < p->target_count; i++) {
         const target t = p->targets[i];
         if (!variant_runs_on(v, t))

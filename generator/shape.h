@@ -1,26 +1,13 @@
-/* What a variant takes of a multiprocessor, and which combinations a family refuses: both from the family's `shape`. */
+/* What a variant takes of a multiprocessor, as its family's `shape` says. */
 #ifndef GENERATOR_SHAPE_H
 #define GENERATOR_SHAPE_H
 
 #include "plan.h"
 
-/* One call of kiln_require. */
-typedef struct constraint {
-    const char *params, *text;
-    bool holds;
-} constraint;
+extern const target oldest_target;
 
-typedef struct kiln_constraints {
-    arena *arena;
-    constraint *items;
-    size_t count, capacity;
-} constraints;
-
-/* The family's constraints, and whether they hold for the variant; in the order in which the family says them. */
-constraints constraints_of(arena *a, const kiln_variant *v);
-
-/* The variant with the family's defaults: for what is true of all. */
-kiln_variant *family_default_variant(arena *a, const kiln_family *family);
+/* As the family fills it, of any combination, for one target; `noted` gets its constraints and may be null. */
+kiln_shape shape_ask(const kiln_variant *v, target t, struct kiln_constraints *noted);
 
 /* For one target; a shape that no device takes is an error of the family. The variant is a legal one. */
 kiln_shape shape_for(const kiln_variant *v, target t);

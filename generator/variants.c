@@ -6,10 +6,10 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "constraints.h"
 #include "expression.h"
 #include "family.h"
 #include "messages.h"
-#include "refusals.h"
 #include "shape.h"
 #include "support/words.h"
 #include "targets.h"
@@ -157,12 +157,12 @@ void request_expand(arena *a, request *r, plan *p, size_t *capacity, diagnostics
         diagnose(d, r->at, message_too_many_variants, MOST_VARIANTS);
         return;
     }
-    refusals refused = refusals_of(a, r->family);
+    constraints all = constraints_of(a, r->family);
     stranded_list nowhere = {0};
     size_t taken = 0;
     for (size_t i = 0; i < count; i++) {
         kiln_variant *v = combination(a, r, i);
-        if (refusals_take(a, &refused, v))
+        if (constraints_refuse(a, &all, v))
             continue;
         taken++;
         variant_fill_shape(a, v, p);
@@ -172,7 +172,7 @@ void request_expand(arena *a, request *r, plan *p, size_t *capacity, diagnostics
         *slot = v;
     }
     if (!r->is_legal_only || taken == 0)
-        refusals_report(a, &refused, r, d);
+        constraints_report(a, &all, r, d);
     report_stranded(a, &nowhere, d);
 }
 

@@ -1,5 +1,5 @@
-/* Which combinations of a request its family refuses, and how that is said. */
-#include "refusals.h"
+/* What combinations have to meet, and how it is said that one does not. */
+#include "constraints.h"
 
 #include <string.h>
 
@@ -10,33 +10,47 @@
 
 enum { SHOWN = 3, MOST_TRIED = 1000 /* combinations of a request for which advice is sought */ };
 
-refusals refusals_of(arena *a, const kiln_family *family)
+void kiln_require(kiln_shape *s, bool holds, const char *params, const char *sentence)
 {
-    refusals all = {0};
-    const constraints known = constraints_of(a, family_default_variant(a, family));
-    for (size_t i = 0; i < known.count; i++) {
-        refusal *one = arena_push(a, (void **)&all.items, &all.count, &all.capacity, sizeof *one);
-        *one = (refusal){.params = known.items[i].params, .text = known.items[i].text};
-    }
-    return all;
+    constraints *c = s->constraints;
+    if (!c)
+        return;
+    constraint *one = arena_push(c->arena, (void **)&c->items, &c->count, &c->capacity, sizeof *one);
+    *one = (constraint){.params = params, .text = sentence, .holds = holds};
 }
 
-static refusal *first_broken(arena *a, const refusals *r, const kiln_variant *v)
+static constraints ask(arena *a, const kiln_variant *v)
 {
-    const constraints c = constraints_of(a, v);
-    if (c.count != r->count)
+    constraints noted = {.arena = a};
+    shape_ask(v, oldest_target, &noted);
+    return noted;
+}
+
+constraints constraints_of(arena *a, const kiln_family *family)
+{
+    kiln_variant v = {.family = family};
+    for (size_t i = 0; i < family_param_count(family); i++)
+        v.values[i] = param_value_of(a, &family->params[i], family->params[i].default_value);
+    return ask(a, &v);
+}
+
+static constraint *first_broken(arena *a, const constraints *known, const kiln_variant *v)
+{
+    const constraints asked = ask(a, v);
+    if (asked.count != known->count)
         family_error("family %s: shape has %u constraints for %s and %u else; kiln_require is called for "
                      "every variant",
-                     v->family->name, (unsigned)c.count, v->id ? v->id : "some variant", (unsigned)r->count);
-    for (size_t i = 0; i < c.count; i++)
-        if (!c.items[i].holds)
-            return &r->items[i];
+                     v->family->name, (unsigned)asked.count, v->id ? v->id : "some variant",
+                     (unsigned)known->count);
+    for (size_t i = 0; i < asked.count; i++)
+        if (!asked.items[i].holds)
+            return &known->items[i];
     return NULL;
 }
 
-bool refusals_take(arena *a, refusals *r, const kiln_variant *v)
+bool constraints_refuse(arena *a, constraints *c, const kiln_variant *v)
 {
-    refusal *broken = first_broken(a, r, v);
+    constraint *broken = first_broken(a, c, v);
     if (!broken)
         return false;
     const kiln_variant **slot =
@@ -47,8 +61,8 @@ bool refusals_take(arena *a, refusals *r, const kiln_variant *v)
 
 /* ---- what was found ---------------------------------------------------------------------------------------------- */
 
-/* "rows=4 (default), batch=3": the values that the refusal asks about. */
-static const char *values_text(arena *a, const refusal *r, const request *q, const kiln_variant *v)
+/* "rows=4 (default), batch=3": the values that the constraint asks about. */
+static const char *values_text(arena *a, const constraint *r, const request *q, const kiln_variant *v)
 {
     text out = text_new(a);
     for (size_t i = 0; i < family_param_count(q->family); i++)
@@ -59,7 +73,7 @@ static const char *values_text(arena *a, const refusal *r, const request *q, con
 }
 
 /* The first few that differ, and how many variants of how many have such. */
-static const char *found_values(arena *a, const refusal *r, const request *q, size_t variants)
+static const char *found_values(arena *a, const constraint *r, const request *q, size_t variants)
 {
     const char *shown[SHOWN];
     size_t count = 0;
@@ -91,7 +105,7 @@ typedef struct change {
     const char *value;
 } change;
 
-static bool serves(arena *a, const refusals *r, const request *q, size_t variants, const change *changes,
+static bool serves(arena *a, const constraints *r, const request *q, size_t variants, const change *changes,
                    size_t count)
 {
     for (size_t i = 0; i < variants; i++) {
@@ -115,7 +129,7 @@ static const char *choices(arena *a, const request *q, size_t param)
 }
 
 /* "write 'tile: 64' (or 128)": of one parameter every value that serves. */
-static const char *advise_one(arena *a, const refusals *r, const request *q, size_t variants, size_t param)
+static const char *advise_one(arena *a, const constraints *r, const request *q, size_t variants, size_t param)
 {
     text out = text_new(a);
     const char *cursor = choices(a, q, param);
@@ -134,7 +148,7 @@ static const char *advise_one(arena *a, const refusals *r, const request *q, siz
 }
 
 /* Of two parameters the first values that serve. */
-static const char *advise_two(arena *a, const refusals *r, const request *q, size_t variants, size_t first,
+static const char *advise_two(arena *a, const constraints *r, const request *q, size_t variants, size_t first,
                               size_t second)
 {
     const char *cursor = choices(a, q, first);
@@ -152,7 +166,7 @@ static const char *advise_two(arena *a, const refusals *r, const request *q, siz
     return "";
 }
 
-static const char *advice(arena *a, const refusals *r, const refusal *broken, const request *q,
+static const char *advice(arena *a, const constraints *r, const constraint *broken, const request *q,
                           size_t variants, size_t refused)
 {
     const char *found = "";
@@ -170,13 +184,13 @@ static const char *advice(arena *a, const refusals *r, const refusal *broken, co
     return "; give values that go together an item of their own, or write 'combinations: legal'";
 }
 
-void refusals_report(arena *a, const refusals *r, const request *q, diagnostics *d)
+void constraints_report(arena *a, const constraints *r, const request *q, diagnostics *d)
 {
     size_t variants = request_count(q), refused = 0;
     for (size_t i = 0; i < r->count; i++)
         refused += r->items[i].count;
     for (size_t i = 0; i < r->count; i++) {
-        const refusal *broken = &r->items[i];
+        const constraint *broken = &r->items[i];
         if (broken->count > 0)
             diagnose(d, q->at, message_refused, q->family->name, found_values(a, broken, q, variants),
                      broken->text, advice(a, r, broken, q, variants, refused));
