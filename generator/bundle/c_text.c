@@ -5,20 +5,30 @@
 
 /* ---- literals ---------------------------------------------------------------------------------------------------- */
 
+/* A tab may stay; PTX has many. A trigraph begins with two question marks. */
+static bool stands_as_it_is(const char *s, size_t i)
+{
+    const unsigned char c = (unsigned char)s[i];
+    return (c >= 0x20 || c == '\t') && c <= 0x7e && c != '"' && c != '\\' &&
+           !(c == '?' && i > 0 && s[i - 1] == '?');
+}
+
 void c_add_escaped(text *out, const char *s, size_t length)
 {
     for (size_t i = 0; i < length; i++) {
+        size_t run = i;
+        while (run < length && stands_as_it_is(s, run))
+            run++;
+        text_add_bytes(out, s + i, run - i);
+        if ((i = run) == length)
+            return;
         const unsigned char c = (unsigned char)s[i];
         if (c == '\n')
             text_add(out, "\\n");
-        else if (c == '"' || c == '\\')
+        else if (c == '"' || c == '\\' || c == '?')
             text_printf(out, "\\%c", c);
-        else if (c == '?' && i > 0 && s[i - 1] == '?') /* a trigraph begins with two */
-            text_add(out, "\\?");
-        else if ((c < 0x20 && c != '\t') || c > 0x7e) /* a tab may stay; PTX has many */
-            text_printf(out, "\\%o%o%o", c >> 6u, (c >> 3u) & 7u, c & 7u);
         else
-            text_add_bytes(out, &s[i], 1);
+            text_printf(out, "\\%o%o%o", c >> 6u, (c >> 3u) & 7u, c & 7u);
     }
 }
 
