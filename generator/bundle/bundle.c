@@ -51,7 +51,7 @@ static bool are_within(const bundle_model *m, diagnostics *d)
 
 static void add_file(file_output *files, size_t *count, const char *path, text content)
 {
-    files[(*count)++] = (file_output){path, content.data, content.length};
+    files[(*count)++] = (file_output){path, content};
 }
 
 int bundle_generate(arena *a, const plan *p, diagnostics *d, const char *output_dir, const char *stamp)

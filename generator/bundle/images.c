@@ -11,6 +11,7 @@
 #include "../ptx_file.h"
 #include "../shape.h"
 #include "../targets.h"
+#include "c_text.h"
 
 static uint64_t value_of(arena *a, const kiln_variant *v, const char *expression_text)
 {
@@ -139,10 +140,20 @@ static bool same_text(const image *a, const image *b)
     return a->bytes == b->bytes && memcmp(a->ptx, b->ptx, a->bytes) == 0;
 }
 
+/* As C has it, which is what is kept: it is a hundred times as much as all else of a bundle. */
+static text literal_of(arena *a, arena *scratch, const char *ptx)
+{
+    text literal = text_new(scratch);
+    c_add_literal_lines(&literal, ptx);
+    literal.data = arena_copy(a, literal.data, literal.length + 1);
+    return literal;
+}
+
 /* Only the newest base image below can be folded into: it is the one that selection would take instead. */
 size_t bake_images(arena *a, const plan *p, const kiln_variant *v, image **images)
 {
     image *kept = arena_alloc(a, 2 * p->target_count * sizeof *kept);
+    arena *texts = p->has_cubins ? a : arena_new(); /* ptxas reads them later */
     const image *newest_base = NULL;
     target_range like_newest = {0, 0};
     size_t count = 0;
@@ -157,7 +168,10 @@ size_t bake_images(arena *a, const plan *p, const kiln_variant *v, image **image
         arena *scratch = arena_new(); /* a kernel takes hundreds of times its text */
         kept[count] = print_kernel(scratch, build_alike(scratch, v, t, &alike), t);
         const bool is_folded = newest_base && same_text(newest_base, &kept[count]);
-        kept[count].ptx = is_folded ? NULL : arena_copy(a, kept[count].ptx, kept[count].bytes + 1);
+        if (!is_folded) {
+            kept[count].literal = literal_of(a, scratch, kept[count].ptx);
+            kept[count].ptx = arena_copy(texts, kept[count].ptx, kept[count].bytes + 1);
+        }
         arena_free(scratch);
         if (is_folded)
             continue;
@@ -166,6 +180,11 @@ size_t bake_images(arena *a, const plan *p, const kiln_variant *v, image **image
             like_newest = alike;
         }
         count++;
+    }
+    if (texts != a) {
+        for (size_t i = 0; i < count; i++)
+            kept[i].ptx = NULL;
+        arena_free(texts);
     }
     *images = kept;
     return count;
@@ -183,6 +202,8 @@ size_t foreign_images(arena *a, const plan *p, const foreign_module *m, image **
                         .ptx = file->ptx,
                         .bytes = file->bytes};
         made->needs.version = file->version;
+        made->literal = text_new(a);
+        c_add_literal_lines(&made->literal, file->ptx);
         image_hash(made);
     }
     return m->file_count;

@@ -31,7 +31,7 @@ static void write_data(arena *a, text *out, const bundle_variant *v, const image
     if (i->cubin)
         c_add_literal_bytes(out, i->cubin, i->bytes);
     else
-        c_add_literal_lines(out, i->ptx);
+        text_splice_bytes(out, i->literal.data, i->literal.length);
     text_add(out, ";\n");
 }
 
@@ -207,7 +207,7 @@ static text begin_file(arena *a, const bundle_model *m)
 static void end_file(text *out, const text *code)
 {
     write_functions_called(out, code->data);
-    text_add_bytes(out, code->data, code->length);
+    text_add_text(out, code);
 }
 
 text write_source(arena *a, const bundle_model *m)

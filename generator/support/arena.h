@@ -27,17 +27,28 @@ void *arena_push(arena *a, void **array, size_t *count, size_t *capacity, size_t
 /* `bytes` that arena_alloc gave, of which `used` count, in a larger place; what is behind them is not cleared. */
 void *arena_grow(arena *a, void *memory, size_t used, size_t bytes, size_t grown);
 
-/* A text that grows. `data` is always NUL-terminated. */
+/* Bytes that stand in a text without being copied into it: before its data from `at` on. */
+typedef struct text_splice {
+    size_t at;
+    const char *data;
+    size_t length;
+} text_splice;
+
+/* A text that grows. `data` is always NUL-terminated; it has none of the splices, which files_write puts in. */
 typedef struct text {
     arena *arena;
     char *data;
     size_t length, capacity;
+    text_splice *splices;
+    size_t splice_count, splice_capacity;
 } text;
 
 text text_new(arena *a);
 void text_add(text *t, const char *s);
 void text_add_bytes(text *t, const char *s, size_t length);
 void text_add_char(text *t, char c);
+void text_splice_bytes(text *t, const char *data, size_t length); /* they have to live as long as the text */
+void text_add_text(text *t, const text *other);                   /* with its splices */
 void text_add_decimal(text *t, uint64_t value);
 void text_add_hex(text *t, uint64_t value, int digits,
                   bool is_upper); /* the lowest 4 * digits bits; at most 16 */

@@ -36,6 +36,45 @@ bool file_read(arena *a, const char *path, size_t limit, text *out, const char *
 
 typedef enum file_state { FILE_SAME, FILE_DIFFERS, FILE_BROKEN } file_state;
 
+/* The i-th of the pieces that a text and its splices are, in their order; false behind the last. */
+static bool piece_of(const text *t, size_t i, const char **data, size_t *bytes)
+{
+    const size_t splice = i / 2;
+    if (splice > t->splice_count || (splice == t->splice_count && i % 2))
+        return false;
+    if (i % 2) {
+        *data = t->splices[splice].data;
+        *bytes = t->splices[splice].length;
+        return true;
+    }
+    const size_t from = splice == 0 ? 0 : t->splices[splice - 1].at;
+    const size_t to = splice == t->splice_count ? t->length : t->splices[splice].at;
+    *data = t->data + from;
+    *bytes = to - from;
+    return true;
+}
+
+static uint64_t bytes_of(const text *t)
+{
+    uint64_t bytes = t->length;
+    for (size_t i = 0; i < t->splice_count; i++)
+        bytes += t->splices[i].length;
+    return bytes;
+}
+
+static bool reads_as(FILE *file, const char *data, size_t bytes)
+{
+    char block[8192];
+    while (bytes > 0) {
+        const size_t wanted = bytes < sizeof block ? bytes : sizeof block;
+        if (fread(block, 1, wanted, file) != wanted || memcmp(block, data, wanted) != 0)
+            return false;
+        data += wanted;
+        bytes -= wanted;
+    }
+    return true;
+}
+
 /* Compares what is there with what is to be written. A missing file differs; what is no readable file is refused now,
  * before anything was replaced. */
 static file_state compare(const file_output *f)
@@ -47,17 +86,17 @@ static file_state compare(const file_output *f)
         errno = S_ISDIR(status.st_mode) ? EISDIR : EINVAL;
         return FILE_BROKEN;
     }
-    if (status.st_size < 0 || (uint64_t)status.st_size != f->bytes)
+    if (status.st_size < 0 || (uint64_t)status.st_size != bytes_of(&f->content))
         return FILE_DIFFERS;
     FILE *file = fopen(f->path, "rb");
     if (!file)
         return FILE_DIFFERS;
-    char block[8192];
-    size_t at = 0, got;
-    while ((got = fread(block, 1, sizeof block, file)) > 0 && got <= f->bytes - at &&
-           memcmp(block, f->data + at, got) == 0)
-        at += got;
-    bool same = got == 0 && at == f->bytes && !ferror(file);
+    const char *data;
+    size_t bytes;
+    bool same = true;
+    for (size_t i = 0; same && piece_of(&f->content, i, &data, &bytes); i++)
+        same = reads_as(file, data, bytes);
+    same = same && fgetc(file) == EOF && !ferror(file);
     fclose(file);
     return same ? FILE_SAME : FILE_DIFFERS;
 }
@@ -82,7 +121,11 @@ static bool write_new(const char *path, const file_output *f)
     int descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (descriptor < 0)
         return false;
-    bool ok = write_all(descriptor, f->data, f->bytes);
+    const char *data;
+    size_t bytes;
+    bool ok = true;
+    for (size_t i = 0; ok && piece_of(&f->content, i, &data, &bytes); i++)
+        ok = write_all(descriptor, data, bytes);
     int error = errno;
     if (close(descriptor) != 0 && ok) {
         ok = false;

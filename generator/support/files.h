@@ -13,8 +13,7 @@ bool file_read(arena *a, const char *path, size_t limit, text *out, const char *
 
 typedef struct file_output {
     const char *path;
-    const char *data;
-    size_t bytes;
+    text content;
 } file_output;
 
 /* Writes files that belong together. A file whose bytes would not change is not touched. All others are written under

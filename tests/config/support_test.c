@@ -233,7 +233,9 @@ static void close_sandbox(sandbox *s)
 
 static file_output output(const sandbox *s, const char *name, const char *data)
 {
-    return (file_output){arena_format(s->arena, "%s/%s", s->folder, name), data, strlen(data)};
+    text content = text_new(s->arena);
+    text_add(&content, data);
+    return (file_output){arena_format(s->arena, "%s/%s", s->folder, name), content};
 }
 
 static void assert_file(const sandbox *s, const file_output *f, const char *expected)
@@ -266,6 +268,20 @@ static void test_files(void **state)
     assert_int_not_equal(before[1].st_ino, after[1].st_ino);
     assert_file(&s, &files[1], "TWO");
     assert_int_equal(s.d.count, 0);
+
+    text joined = text_new(s.arena), part = text_new(s.arena);
+    text_splice_bytes(&part, "<1>", 3);
+    text_add(&part, "two");
+    text_splice_bytes(&part, "<2>", 3);
+    text_add(&joined, "one");
+    text_add_text(&joined, &part);
+    files[1].content = joined;
+    assert_true(files_write(s.arena, files, 2, &s.d));
+    assert_file(&s, &files[1], "one<1>two<2>");
+    assert_int_equal(stat(files[1].path, &before[1]), 0);
+    assert_true(files_write(s.arena, files, 2, &s.d));
+    assert_int_equal(stat(files[1].path, &after[1]), 0);
+    assert_int_equal(before[1].st_ino, after[1].st_ino);
 
     text found;
     const char *why;
