@@ -209,17 +209,13 @@ const kiln_family nf4_gemm_transposed_family = {
     .source = "QLoRA (arXiv:2305.14314)",
     .accuracy =
         "an element is within (L + 3) * 2^-24 of S, the sum of its products' magnitudes, L = 16 * "
-        "ceil(ceil(n / 16) / "
-        "(k_warps * split_k)) + 2 * k_warps + split_k, plus one rounding to a 16-bit type; with sums in "
-        "f64 within 2^-24 of "
-        "itself and (L + 3) * 2^-53 of S; with mma within 2 * u + (L + 3) * 2^-24 of S, plus one "
-        "rounding, u half an "
-        "ulp of the type, L = 1.5 * min(c, 1024) + ceil(c / 1024) + split_k, c = 32 * ceil(ceil(n / "
-        "32) / split_k); where nothing overflows, with 2^-150 * (2 * n + 1) more for "
-        "what is not a "
-        "normal number of f32, and half of the least number of C's type; scales normal adds 2^-25 * "
-        "sum |a| * (2 + "
-        "|t|), t the table's entry, bf16 with mma 2^-134 * sum |t| * (2 + |a|)",
+        "ceil(ceil(n / 16) / (k_warps * split_k)) + 2 * k_warps + split_k, plus one rounding to a 16-bit "
+        "type; with sums in f64 within 2^-24 of itself and (L + 3) * 2^-53 of S; with mma within 2 * u + (L "
+        "+ 3) * 2^-24 of S, plus one rounding, u half an ulp of the type, L = 1.5 * min(c, 1024) + ceil(c / "
+        "1024) + split_k, c = 32 * ceil(ceil(n / 32) / split_k); where nothing overflows, with 2^-150 * (2 * "
+        "n + 1) more for what is not a normal number of f32, and half of the least number of C's type; "
+        "scales normal adds 2^-25 * sum |a| * (2 + |t|), t the table's entry, bf16 with mma 2^-134 * sum |t| "
+        "* (2 + |a|)",
     .nonfinite = NONFINITE,
     .params = params,
     .args = args,
