@@ -2,7 +2,7 @@
 #ifndef GENERATOR_REFUSALS_H
 #define GENERATOR_REFUSALS_H
 
-#include "variants.h"
+#include "request.h"
 
 typedef struct refusal {
     const char *params, *text;      /* of kiln_require */

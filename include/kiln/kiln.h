@@ -204,7 +204,7 @@ const char *kiln_status_string(kiln_status status);
 size_t kiln_describe_error(const kiln_loader *loader, const kiln_error *error, const kiln_kernel *kernel,
                            char *text, size_t bytes);
 
-/* ---- launch.c: what generated code calls ----------------------------------------------------------------------- */
+/* ---- load.c, launch.c: what generated code calls --------------------------------------------------------------- */
 
 /* What a generated function does first, before it reads loader->device: NULL_POINTER when loader or args is null,
  * CLOSED when the loader is not open. */
