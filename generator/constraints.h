@@ -2,7 +2,7 @@
 #ifndef GENERATOR_CONSTRAINTS_H
 #define GENERATOR_CONSTRAINTS_H
 
-#include "variants.h"
+#include "request.h"
 
 /* One call of kiln_require. */
 typedef struct constraint {

@@ -8,12 +8,6 @@
 #include "support/diagnostics.h"
 #include "support/words.h"
 
-const operation_row expression_operations[OPERATION_COUNT] = {
-#define X(name, text, operands, precedence, truth) {text, operands, precedence, truth},
-    EXPRESSION_OPERATIONS(X)
-#undef X
-};
-
 typedef struct parser {
     arena *arena;
     const expression_source *source;
@@ -28,15 +22,6 @@ static const expression *parse_binary(parser *p, int precedence);
 /* ---- mistakes and characters ------------------------------------------------------------------------------------ */
 
 #define MISTAKE(p, ...) expression_fail((p)->source, arena_format((p)->arena, __VA_ARGS__))
-
-void expression_fail(const expression_source *source, const char *what)
-{
-    if (source->trap) {
-        source->trap->why = what;
-        longjmp(source->trap->back, 1);
-    }
-    family_error("family %s: expression \"%s\": %s", source->family->name, source->text, what);
-}
 
 static bool is_letter(char c)
 {

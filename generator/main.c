@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <kiln/kiln.h>
+
 #include "bundle/bundle.h"
 #include "config.h"
 #include "describe.h"

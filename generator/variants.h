@@ -2,30 +2,12 @@
 #ifndef GENERATOR_VARIANTS_H
 #define GENERATOR_VARIANTS_H
 
-#include "plan.h"
-
-enum { MOST_VARIANTS = 100000 };
-
-/* A kernels: item: the values asked for, per parameter. None: the default. */
-typedef struct request {
-    const kiln_family *family;
-    place at;
-    bool is_legal_only; /* combinations that the family refuses are left out */
-    struct {
-        param_value *items;
-        size_t count, capacity;
-        bool is_default; /* none was asked for; set by request_expand */
-    } values[KILN_MAX_PARAMS];
-} request;
+#include "request.h"
 
 /* Fills in defaults and appends every combination to the plan, whose targets are known: the family's first parameter
  * changes slowest, values in the order listed. Diagnostics: too many; combinations that the family refuses, once for
  * each reason, but for a request of the legal ones that has any; variants that run on no target, once for each lowest one. */
 void request_expand(arena *a, request *r, plan *p, size_t *capacity, diagnostics *d);
-
-/* How many combinations an expanded request has, and the values of one: the last parameter changes fastest. */
-size_t request_count(const request *r);
-void request_values(const request *r, size_t number, kiln_variant *v);
 
 /* Gives a variant with values its id, key and entry.
  *

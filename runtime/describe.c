@@ -1,9 +1,6 @@
 /* An error as one line of text, without stdio. */
 #include "internal.h"
 
-#define ONCE                                                                                                 \
-    __attribute__((noinline)) /* small beats fast here; compilers think otherwise of what is called often */
-
 /* Counts everything, keeps what has room. */
 typedef struct writer {
     char *text;

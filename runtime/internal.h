@@ -24,9 +24,12 @@ enum { SHARED_BYTES_WITHOUT_OPTIN = 48 * 1024 };
  * is unlikely to hold. */
 enum { LOADER_CLOSED = 0, LOADER_OPEN = 0x6b696c6e };
 
+/* Small beats fast in what only failures run; compilers think otherwise of what is called often. */
+#define ONCE __attribute__((noinline))
+
 /* Every failure of a loader goes through the first of these; the others, like kiln_fail, only fill the struct. All
  * return the status. */
-kiln_status kiln_record(kiln_loader *loader, const kiln_error *error);
+ONCE kiln_status kiln_record(kiln_loader *loader, const kiln_error *error);
 kiln_status kiln_fail_call(kiln_loader *loader, kiln_status status, const char *subject, const char *detail,
                            int driver_result);
 kiln_status kiln_fail_count(kiln_loader *loader, kiln_status status, const char *subject, const char *detail,

@@ -4,16 +4,6 @@
 static kiln_status check_geometry(kiln_loader *loader, const kiln_kernel *kernel, const uint64_t grid[3],
                                   uint64_t shared_bytes);
 
-kiln_status kiln_begin(kiln_loader *loader, const void *args, const char *subject)
-{
-    if (loader == NULL || args == NULL)
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, subject,
-                         "the loader and its arguments are required");
-    if (loader->state != LOADER_OPEN)
-        return kiln_fail(loader, KILN_ERROR_CLOSED, subject, "");
-    return KILN_OK;
-}
-
 kiln_status kiln_launch(kiln_loader *loader, const kiln_kernel *kernel, CUstream stream, const uint64_t *grid,
                         uint64_t shared_bytes, void **params)
 {

@@ -71,6 +71,16 @@ kiln_status kiln_close(kiln_loader *loader)
     return status;
 }
 
+kiln_status kiln_begin(kiln_loader *loader, const void *args, const char *subject)
+{
+    if (loader == NULL || args == NULL)
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, subject,
+                         "the loader and its arguments are required");
+    if (loader->state != LOADER_OPEN)
+        return kiln_fail(loader, KILN_ERROR_CLOSED, subject, "");
+    return KILN_OK;
+}
+
 kiln_status kiln_preload(kiln_loader *loader, const kiln_kernel *const *kernels, size_t count)
 {
     kiln_status status = kiln_begin(loader, loader, "kiln_preload");

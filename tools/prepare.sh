@@ -8,6 +8,9 @@ needed_packages=(cmake:cmake ninja-build:ninja gcc:gcc g++:g++ libc6-dev:/usr/in
 cross_packages=(gcc-aarch64-linux-gnu:aarch64-linux-gnu-gcc libc6-dev-arm64-cross:/usr/aarch64-linux-gnu/include/stdio.h
     libfyaml-dev:arm64:/usr/lib/aarch64-linux-gnu/libfyaml.a qemu-user:qemu-aarch64)
 
+# Those with which the tests look at layout and lint: of the version that tests/house/clang.py names.
+clang_packages=(clang-format-14:clang-format-14 clang-tidy-14:clang-tidy-14)
+
 missing_packages() {
     local row package sign
     for row in "$@"; do
@@ -44,21 +47,29 @@ as_root() {
     "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive "$@"
 }
 
-# Fails never, and what fetches has a time limit; what installs has none, as dpkg must not be stopped halfway.
-try_cross_packages() {
-    local missing is_new=''
-    local log=build/cross-packages.log install=(apt-get install -q -y --no-install-recommends --no-remove)
-    mapfile -t missing < <(missing_packages "${cross_packages[@]}")
+# Installs the packages for some TESTS where that works; else it says so and fails. What fetches has a time limit; what
+# installs has none, as dpkg must not be stopped halfway.
+try_packages() {
+    local tests=$1 missing
+    local log=build/packages.log install=(apt-get install -q -y --no-install-recommends --no-remove)
+    mapfile -t missing < <(missing_packages "${@:2}")
     [ ${#missing[@]} -gt 0 ] || return 0
-    echo "Installing for the tests on aarch64: ${missing[*]}"
+    echo "Installing for the tests $tests: ${missing[*]}"
     mkdir -p build
-    dpkg --print-foreign-architectures | grep -qx arm64 || is_new=1
-    if ! { as_root dpkg --add-architecture arm64 && as_root timeout 60 apt-get update -q &&
-        as_root timeout 120 "${install[@]}" --download-only "${missing[@]}" &&
-        as_root "${install[@]}" --no-download "${missing[@]}"; } >"$log" 2>&1; then
-        [ -z "$is_new" ] || as_root dpkg --remove-architecture arm64 >>"$log" 2>&1 || true
+    if ! { as_root timeout 60 apt-get update -q && as_root timeout 120 "${install[@]}" --download-only "${missing[@]}" &&
+        as_root "${install[@]}" --no-download "${missing[@]}"; } >>"$log" 2>&1; then
         echo "They could not be installed, so that these tests are skipped; see $log"
+        return 1
     fi
+}
+
+try_test_packages() {
+    local is_new=''
+    try_packages 'of layout and lint' "${clang_packages[@]}" || true
+    [ -n "$(missing_packages "${cross_packages[@]}")" ] || return 0
+    dpkg --print-foreign-architectures | grep -qx arm64 || is_new=1
+    as_root dpkg --add-architecture arm64 || return 0
+    try_packages 'on aarch64' "${cross_packages[@]}" || [ -z "$is_new" ] || as_root dpkg --remove-architecture arm64 || true
 }
 
 # Configures with these options and builds the targets, quietly; what was said is shown when it fails.

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include <kiln/bundle.h>
+#include <kiln/kiln.h>
 
 #include "../family.h"
 #include "../rule_text.h"

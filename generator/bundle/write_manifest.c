@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-#include <kiln/bundle.h>
+#include <kiln/kiln.h>
 
 #include "../family.h"
 #include "../ptx_file.h"

@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include <kiln/bundle.h>
+#include <kiln/kiln.h>
 
 #include "c_text.h"
 

@@ -200,24 +200,17 @@ const kiln_family attention_family = {
     .source = "FlashAttention-2 (arXiv:2307.08691)",
     .accuracy =
         "with r exact, p_j the exact probabilities, s_j the scores, m their maximum, u half an ulp of f32 "
-        "(f64 "
-        "for f64), u_T of O's type, and d_j = u * ((head_dim + 2) * scale * sum |q * k_j| + 2 * |s_j - m| + "
-        "8), "
-        "an element of O is within sum p_j * d_j * |v_j - r| + u * (k_length + 4) * sum p_j * |v_j| + u_T * "
-        "|r| "
-        "of r; on tensor cores d_j has head_dim / 16 * 2^-20 * scale * sum |q * k_j| more, and the second "
-        "term "
-        "is u_T * sum p_j * |v_j|, in f16 with 2^-25 * sum |v_j| / sum e^(s_j - m) more; lse is within sum "
-        "p_j * "
-        "d_j + u * (c + 2 * split_k + 8 + 8 * (|lse| + |m|)), c = k_length / 16, on tensor cores "
-        "min(k_length, "
-        "4096) / 4 + k_length / 4096; while scale is 0 or a normal number, and sum |q * k_j| and 2 * scale * "
-        "sum |q * k_j| are below the largest f32 (f64 for f64)",
+        "(f64 for f64), u_T of O's type, and d_j = u * ((head_dim + 2) * scale * sum |q * k_j| + 2 * |s_j - "
+        "m| + 8), an element of O is within sum p_j * d_j * |v_j - r| + u * (k_length + 4) * sum p_j * |v_j| "
+        "+ u_T * |r| of r; on tensor cores d_j has head_dim / 16 * 2^-20 * scale * sum |q * k_j| more, and "
+        "the second term is u_T * sum p_j * |v_j|, in f16 with 2^-25 * sum |v_j| / sum e^(s_j - m) more; lse "
+        "is within sum p_j * d_j + u * (c + 2 * split_k + 8 + 8 * (|lse| + |m|)), c = k_length / 16, on "
+        "tensor cores min(k_length, 4096) / 4 + k_length / 4096; while scale is 0 or a normal number, and "
+        "sum |q * k_j| and 2 * scale * sum |q * k_j| are below the largest f32 (f64 for f64)",
     .nonfinite = "a NaN in Q or K, or a score of +infinity, makes O and lse NaN in the rows that see it, and "
-                 "no others; a key "
-                 "whose score is -infinity counts as one that is not seen; with scale 0 Q is not read; what "
-                 "V has goes "
-                 "where the arithmetic takes it, also into rows that do not see it",
+                 "no others; a key whose score is -infinity counts as one that is not seen; with scale 0 Q "
+                 "is not read; what V has goes where the arithmetic takes it, also into rows that do not see "
+                 "it",
     .params = params,
     .args = args,
     .rules = rules,

@@ -150,23 +150,16 @@ const kiln_family nf4_gemm_family = {
     .accuracy =
         "an element is within (L + 3) * 2^-24 of S, the sum of its products' magnitudes, L = 34 + k_warps + "
         "ceil(ceil(k / 256) / k_warps), from tile_m 16 on 63 + k_warps + ceil(ceil(k / 64) / k_warps), plus "
-        "one "
-        "rounding "
-        "to a 16-bit type; with sums in f64 within 2^-24 of itself and (L + 3) * 2^-53 of S; with mma within "
-        "u + "
-        "5 * 2^-20 + (L + 3) * 2^-24 of S, plus one rounding, u half an ulp of the type, L = k_warps + "
-        "split_k "
-        "+ "
-        "ceil(ceil(k / 64) / (k_warps * split_k)); where nothing overflows, "
-        "with "
+        "one rounding to a 16-bit type; with sums in f64 within 2^-24 of itself and (L + 3) * 2^-53 of S; "
+        "with mma within u + 5 * 2^-20 + (L + 3) * 2^-24 of S, plus one rounding, u half an ulp of the type, "
+        "L = k_warps + split_k + ceil(ceil(k / 64) / (k_warps * split_k)); where nothing overflows, with "
         "2^-150 * (k + 1 + sum |scale|) more for products and sums that are not normal numbers of f32, and "
-        "half of "
-        "the least number of C's type",
+        "half of the least number of C's type",
     .nonfinite =
-        "as the arithmetic goes: a NaN or an infinity in a row of A, or in a scale, makes what it has "
-        "part in one too; other rows and columns are as without it. Up to 64 products with codes' "
-        "values are added before their scale: |A| below 2^122 never overflows there, whatever the "
-        "scale (f16, and sums in f64: any A)",
+        "as the arithmetic goes: a NaN or an infinity in a row of A, or in a scale, makes what it has part "
+        "in one too; other rows and columns are as without it. Up to 64 products with codes' values are "
+        "added before their scale: |A| below 2^122 never overflows there, whatever the scale (f16, and sums "
+        "in f64: any A)",
     .params = params,
     .args = args,
     .rules = rules,

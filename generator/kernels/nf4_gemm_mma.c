@@ -32,18 +32,6 @@
 
 /* ---- where this warp's codes and elements of A are --------------------------------------------------------------- */
 
-ptx_val mma_shared_at(const mma_gemm *g, ptx_type type, ptx_val address, uint32_t bytes)
-{
-    return ptx_at_bytes(g->f, ptx_pointer(g->f, PTX_SHARED, type, address), bytes);
-}
-
-/* The row or the column, at most the last one: what does not exist is calculated and not stored. */
-ptx_val mma_clamp(ptx_fn *f, ptx_val index, ptx_val count)
-{
-    ptx_val last = ptx_sub(f, count, ptx_u32(1));
-    return ptx_min(f, index, last);
-}
-
 static void place_codes(mma_gemm *g)
 {
     ptx_fn *f = g->f;

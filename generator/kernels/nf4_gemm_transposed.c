@@ -9,7 +9,6 @@
  */
 #include "nf4_gemm_transposed.h"
 
-#include "split.h"
 #include <kiln/families.h>
 
 /* clang-format off */
@@ -166,60 +165,19 @@ static void emit(ptx_fn *f, const kiln_variant *v)
         nf4_gemm_transposed_emit_simt(f, v);
 }
 
-transposed_args transposed_declare_args(ptx_fn *f, const kiln_variant *v)
-{
-    transposed_args a = {.wide = kiln_type(v, "acc"), .split_k = kiln_int(v, "split_k")};
-    ptx_type type = kiln_type(v, "a");
-    a.in = ptx_param_ptr(f, type, "in");
-    a.packed = ptx_param_ptr(f, PTX_U8, "packed");
-    a.scale = ptx_param_ptr(f, PTX_F32, "scale");
-    a.out = ptx_param_ptr(f, type, "out");
-    if (a.split_k > 1) {
-        a.workspace = ptx_param_ptr(f, a.wide, "workspace");
-        a.tile_counters = ptx_param_ptr(f, PTX_U32, "tile_counters");
-    }
-    a.m = ptx_param(f, PTX_U32, "m");
-    a.n = ptx_param(f, PTX_U32, "n");
-    a.k = ptx_param(f, PTX_U32, "k");
-    ptx_param(f, PTX_U64, "workspace_size"); /* for the rules and dispatch, like what follows */
-    ptx_param(f, PTX_U32, "normal_scales");
-    return a;
-}
-
-ptx_val transposed_add_parts(ptx_fn *f, const transposed_args *given, uint32_t threads, ptx_val sums[],
-                             uint32_t count)
-{
-    split s = {.f = f,
-               .type = given->wide,
-               .parts = given->split_k,
-               .threads = threads,
-               .block_threads = threads,
-               .workspace = given->workspace,
-               .tile_counters = given->tile_counters};
-    ptx_val column = ptx_ctaid_x(f), row = ptx_ctaid_y(f);
-    s.tile = ptx_mad(f, row, ptx_nctaid_x(f), column);
-    s.part = ptx_ctaid_z(f);
-    s.tid = ptx_tid_x(f);
-    return split_add(&s, sums, count);
-}
-
 const kiln_family nf4_gemm_transposed_family = {
     .name = "nf4_gemm_transposed",
     .summary = "a matrix times transposed NF4 weights: C[m,k] = A[m,n] * B[k,n]^T",
     .source = "QLoRA (arXiv:2305.14314)",
     .accuracy =
         "an element is within (L + 3) * 2^-24 of S, the sum of its products' magnitudes, L = 16 * "
-        "ceil(ceil(n / 16) / "
-        "(k_warps * split_k)) + 2 * k_warps + split_k, plus one rounding to a 16-bit type; with sums in "
-        "f64 within 2^-24 of "
-        "itself and (L + 3) * 2^-53 of S; with mma within 2 * u + (L + 3) * 2^-24 of S, plus one "
-        "rounding, u half an "
-        "ulp of the type, L = 1.5 * min(c, 1024) + ceil(c / 1024) + split_k, c = 32 * ceil(ceil(n / "
-        "32) / split_k); where nothing overflows, with 2^-150 * (2 * n + 1) more for "
-        "what is not a "
-        "normal number of f32, and half of the least number of C's type; scales normal adds 2^-25 * "
-        "sum |a| * (2 + "
-        "|t|), t the table's entry, bf16 with mma 2^-134 * sum |t| * (2 + |a|)",
+        "ceil(ceil(n / 16) / (k_warps * split_k)) + 2 * k_warps + split_k, plus one rounding to a 16-bit "
+        "type; with sums in f64 within 2^-24 of itself and (L + 3) * 2^-53 of S; with mma within 2 * u + (L "
+        "+ 3) * 2^-24 of S, plus one rounding, u half an ulp of the type, L = 1.5 * min(c, 1024) + ceil(c / "
+        "1024) + split_k, c = 32 * ceil(ceil(n / 32) / split_k); where nothing overflows, with 2^-150 * (2 * "
+        "n + 1) more for what is not a normal number of f32, and half of the least number of C's type; "
+        "scales normal adds 2^-25 * sum |a| * (2 + |t|), t the table's entry, bf16 with mma 2^-134 * sum |t| "
+        "* (2 + |a|)",
     .nonfinite = NONFINITE,
     .params = params,
     .args = args,

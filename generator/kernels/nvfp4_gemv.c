@@ -117,15 +117,13 @@ const kiln_family nvfp4_gemv_family = {
     .summary = "NVFP4 matrices times an NVFP4 vector each, in one launch",
     .source = "NVFP4: e2m1 codes (OCP MX 1.0) in blocks of 16 with e4m3 scales",
     .accuracy =
-        "an element is within (L + 1) * 2^-24 of the sum of its blocks' magnitudes, plus one "
-        "rounding to c's type, where L = "
-        "4 + k_warps + lane_codes / 16 * ceil(k / (32 * lane_codes * k_warps)), with mma 1 + k_warps + 8 * "
-        "ceil(k / (512 * k_warps)); "
-        "for all scales and codes: products, block sums and scales are exact, and nothing overflows "
-        "before that rounding",
+        "an element is within (L + 1) * 2^-24 of the sum of its blocks' magnitudes, plus one rounding to c's "
+        "type, where L = 4 + k_warps + lane_codes / 16 * ceil(k / (32 * lane_codes * k_warps)), with mma 1 + "
+        "k_warps + 8 * ceil(k / (512 * k_warps)); for all scales and codes: products, block sums and scales "
+        "are exact, and nothing overflows before that rounding",
     .nonfinite =
-        "a scale that is NaN (0x7f, 0xff) makes what it has part in one too: of a a row, of b a whole "
-        "vector c[.,l]",
+        "a scale that is NaN (0x7f, 0xff) makes what it has part in one too: of a a row, of b a whole vector "
+        "c[.,l]",
     .params = params,
     .args = args,
     .rules = rules,

@@ -365,21 +365,16 @@ const kiln_family rmsnorm_q4k_gemv_family = {
     .summary = "normalise vectors, and multiply them by GGUF Q4_K weights",
     .source = "RMSNorm (arXiv:1910.07467); GGUF's Q4_K, as the Python package gguf decodes it",
     .accuracy = "with r exact, S the sum of |h| * (|d| * scale * code + |dmin| * minimum), and u half an ulp "
-                "of y's type, "
-                "an element of y is within u * |r| + (2^-22 + (L_n / 2 + 3) * 2^-24) * |r| + (L + 6) * 2^-24 "
-                "* S of r, L = "
-                "4 * ceil(k / min(chunk, 2048)) + 5 + ceil(k / chunk), with exact products 32 more, L_n = 4 "
-                "* ceil(k / "
-                "1024) + 13; q8 adds scale / 2 * (1 + 2^-9) * sum |w| for each block of 32; for every finite "
-                "x, as far as "
-                "h, sums and y are normal numbers (a denormal x * r or h is off by half of the least "
-                "denormal besides), "
-                "with q8 for |h| up to 2^111",
+                "of y's type, an element of y is within u * |r| + (2^-22 + (L_n / 2 + 3) * 2^-24) * |r| + (L "
+                "+ 6) * 2^-24 * S of r, L = 4 * ceil(k / min(chunk, 2048)) + 5 + ceil(k / chunk), with exact "
+                "products 32 more, L_n = 4 * ceil(k / 1024) + 13; q8 adds scale / 2 * (1 + 2^-9) * sum |w| "
+                "for each block of 32; for every finite x, as far as h, sums and y are normal numbers (a "
+                "denormal x * r or h is off by half of the least denormal besides), with q8 for |h| up to "
+                "2^111",
     .nonfinite = "a NaN or an infinity in h makes y of its vector a NaN with q8; exact: as the sums of code "
-                 "* h and of h "
-                 "over sub-blocks go. In d or dmin it makes y of its row a NaN. With the norm an infinity in "
-                 "x makes its "
-                 "own h a NaN and the others 0, a NaN makes all of them NaNs; so are zeros with an eps of 0",
+                 "* h and of h over sub-blocks go. In d or dmin it makes y of its row a NaN. With the norm "
+                 "an infinity in x makes its own h a NaN and the others 0, a NaN makes all of them NaNs; so "
+                 "are zeros with an eps of 0",
     .params = params,
     .args = args,
     .rules = rules,

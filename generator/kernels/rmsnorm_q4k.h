@@ -98,6 +98,9 @@ static inline uint32_t gemv_stage_bytes(const gemv *g)
 
 /* ---- rmsnorm_q4k_norm.c ------------------------------------------------------------------------------------------- */
 
+/* Four elements of x. */
+void gemv_load_four(gemv *g, ptx_val at, ptx_val x[4]);
+
 /* The factor of each vector, for all threads. */
 void gemv_find_factors(gemv *g);
 
@@ -111,9 +114,6 @@ void gemv_store_partial(gemv *g, ptx_val partials, uint32_t byte, ptx_val value)
 ptx_val gemv_join_partials(gemv *g, ptx_val partials, uint32_t byte, ptx_op op);
 
 /* ---- rmsnorm_q4k_h.c ---------------------------------------------------------------------------------------------- */
-
-/* Four elements of x. */
-void gemv_load_four(gemv *g, ptx_val at, ptx_val x[4]);
 
 /* Where share `share` of h is, counted in shares. */
 ptx_val gemv_share_place(gemv *g, ptx_val share);

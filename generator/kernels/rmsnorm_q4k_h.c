@@ -13,7 +13,6 @@
  * that the largest |h| of the chunk comes to between 2^120 and 2^121: no sum overflows, and what falls below the least
  * denormal number is 2^-121 of that largest |h|, not of the result, but nothing that f32 sums would keep either.
  */
-#include "narrow.h"
 #include "rmsnorm_q4k.h"
 
 enum {
@@ -24,19 +23,6 @@ enum {
 };
 
 #define LEAST_MOST 0x1p-112f
-
-void gemv_load_four(gemv *g, ptx_val at, ptx_val x[4])
-{
-    ptx_fn *f = g->f;
-    ptx_val words[2];
-    if (g->x_type == PTX_F32) {
-        ptx_load_vec(f, 4, x, at, PTX_NC);
-        return;
-    }
-    ptx_load_vec(f, 2, words, ptx_cast_ptr(f, at, PTX_U32), PTX_NC);
-    widen_pair(f, g->x_type, words[0], &x[0]);
-    widen_pair(f, g->x_type, words[1], &x[2]);
-}
 
 /* ---- h ------------------------------------------------------------------------------------------------------------ */
 

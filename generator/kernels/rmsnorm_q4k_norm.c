@@ -8,6 +8,7 @@
  *
  * An infinity in x makes its own h a NaN and the others 0; vectors of zeros without an eps are 0 / 0, NaNs.
  */
+#include "narrow.h"
 #include "rmsnorm_q4k.h"
 
 /* A mean of squares lacks at most 2^-150, and this times 2^-50 is more. */
@@ -18,6 +19,19 @@ enum { BLOCK_ELEMENTS = 4 * GEMV_THREADS };
 
 /* Powers of two, as exponents of f32 with their bias. */
 enum { BIAS = 127, TWICE_BIAS = 2 * BIAS, LEAST_EARLY = BIAS - 116, MOST_EARLY = BIAS + 90 };
+
+void gemv_load_four(gemv *g, ptx_val at, ptx_val x[4])
+{
+    ptx_fn *f = g->f;
+    ptx_val words[2];
+    if (g->x_type == PTX_F32) {
+        ptx_load_vec(f, 4, x, at, PTX_NC);
+        return;
+    }
+    ptx_load_vec(f, 2, words, ptx_cast_ptr(f, at, PTX_U32), PTX_NC);
+    widen_pair(f, g->x_type, words[0], &x[0]);
+    widen_pair(f, g->x_type, words[1], &x[2]);
+}
 
 /* ---- sums of a vector --------------------------------------------------------------------------------------------- */
 

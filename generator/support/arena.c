@@ -115,16 +115,6 @@ char *arena_string(arena *a, const char *string, size_t length)
     return to;
 }
 
-char *arena_format(arena *a, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    text t = text_new(a);
-    text_vprintf(&t, format, arguments);
-    va_end(arguments);
-    return t.data;
-}
-
 void *arena_push(arena *a, void **array, size_t *count, size_t *capacity, size_t element_bytes)
 {
     /* The caller's pointer has another type than void *; copying its bytes keeps that legal. */

@@ -101,3 +101,13 @@ void text_printf(text *t, const char *format, ...)
     text_vprintf(t, format, arguments);
     va_end(arguments);
 }
+
+char *arena_format(arena *a, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    text t = text_new(a);
+    text_vprintf(&t, format, arguments);
+    va_end(arguments);
+    return t.data;
+}

@@ -5,24 +5,17 @@
 
 const char c_keywords[] =
     "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t "
-    "class "
-    "co_await co_return co_yield compl concept const const_cast consteval constexpr constinit continue "
-    "decltype default "
-    "delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline "
-    "int long "
-    "mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public register "
-    "reinterpret_cast requires restrict return short signed sizeof static static_assert static_cast struct "
-    "switch "
-    "template this thread_local throw true try typedef typeid typename typeof typeof_unqual union unsigned "
-    "using "
-    "virtual void volatile wchar_t while xor xor_eq _Alignas _Alignof _Atomic _Bool _Complex _Generic "
-    "_Imaginary "
-    "_Noreturn _Static_assert _Thread_local";
+    "class co_await co_return co_yield compl concept const const_cast consteval constexpr constinit continue "
+    "decltype default delete do double dynamic_cast else enum explicit export extern false float for friend "
+    "goto if inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private "
+    "protected public register reinterpret_cast requires restrict return short signed sizeof static "
+    "static_assert static_cast struct switch template this thread_local throw true try typedef typeid "
+    "typename typeof typeof_unqual union unsigned using virtual void volatile wchar_t while xor xor_eq "
+    "_Alignas _Alignof _Atomic _Bool _Complex _Generic _Imaginary _Noreturn _Static_assert _Thread_local";
 
 const char c_headers[] =
     "assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg "
-    "stdatomic "
-    "stdbool stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar wchar wctype";
+    "stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar wchar wctype";
 
 static bool begins_with(const char *name, const char *prefix)
 {

@@ -42,7 +42,22 @@
 extern "C" {
 #endif
 
-#define KILN_VERSION "0.1.0"
+/* The version of this header: CMake reads these three, and all else that states a version follows. */
+#define KILN_VERSION_MAJOR 0
+#define KILN_VERSION_MINOR 1
+#define KILN_VERSION_PATCH 0
+
+/* As a number, 1203 for 0.12.3; and as text. */
+#define KILN_VERSION_NUMBER (KILN_VERSION_MAJOR * 10000u + KILN_VERSION_MINOR * 100u + KILN_VERSION_PATCH)
+#define KILN_VERSION                                                                                         \
+    KILN_TEXT(KILN_VERSION_MAJOR) "." KILN_TEXT(KILN_VERSION_MINOR) "." KILN_TEXT(KILN_VERSION_PATCH)
+
+#define KILN_TEXT(macro)    KILN_TEXT_OF(macro)
+#define KILN_TEXT_OF(value) #value
+
+/* The KILN_VERSION_NUMBER of the runtime that is linked. Whether it reads a bundle depends on the bundle's layout alone,
+ * which kiln_open checks. */
+uint32_t kiln_version(void);
 
 /* Numbers are fixed for ever; gaps leave room beside their kin. */
 typedef enum kiln_status {
@@ -189,7 +204,7 @@ const char *kiln_status_string(kiln_status status);
 size_t kiln_describe_error(const kiln_loader *loader, const kiln_error *error, const kiln_kernel *kernel,
                            char *text, size_t bytes);
 
-/* ---- launch.c: what generated code calls ----------------------------------------------------------------------- */
+/* ---- load.c, launch.c: what generated code calls --------------------------------------------------------------- */
 
 /* What a generated function does first, before it reads loader->device: NULL_POINTER when loader or args is null,
  * CLOSED when the loader is not open. */

@@ -228,7 +228,8 @@ static void test_shape_facts(void **state)
     v->blocks = steps;
     v->blocks_count = 2;
     text printed = text_new(a);
-    expression_print(&printed, expression_bind(a, expression_parse(a, v->family, "blocks_per_multiprocessor"), v));
+    expression_print(&printed,
+                     expression_bind(a, expression_parse(a, v->family, "blocks_per_multiprocessor"), v));
     assert_string_equal(printed.data, "select(sm >= 90, 3, 2)");
     arena_free(a);
 }

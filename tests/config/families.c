@@ -77,8 +77,7 @@ static const kiln_family axpy = {
     .summary = "y = a * x + y",
     .source = "BLAS saxpy",
     .accuracy = "an element of y is within u * |a * x| + u * |y| of the exact one, u being half an ulp of "
-                "the type, where "
-                "neither a * x nor the sum overflows",
+                "the type, where neither a * x nor the sum overflows",
     .params = axpy_params,
     .args = axpy_args,
     .shape = shape_axpy,
@@ -216,11 +215,9 @@ static const kiln_param wide_params[] = {DIGIT("a"), DIGIT("b"), DIGIT("c"), DIG
 static const kiln_rule wide_rules[] = {
     {"n % 2 == 0", "n must be even"},
     {"n % select(a == 0, 16, select(b == 0, 32, select(c == 0, 64, select(d == 0, 128, select(e == 0, 256, "
-     "512))))) == 0 "
-     "|| n < 1024 && f == 0",
+     "512))))) == 0 || n < 1024 && f == 0",
      "n must be what the parameters say that it has to be a multiple of, whatever they may say, or less than "
-     "1024 when f "
-     "is nothing"},
+     "1024 when f is nothing"},
     {0},
 };
 
@@ -229,8 +226,7 @@ static const kiln_family wide = {
     .summary = "many combinations",
     .source = "none",
     .nonfinite = "there is neither a NaN nor an infinity in it, for it does nothing at all, however long the "
-                 "sentence that "
-                 "says so may become; a second line is enough",
+                 "sentence that says so may become; a second line is enough",
     .params = wide_params,
     .args = only_n,
     .rules = wide_rules,

@@ -166,19 +166,16 @@ static void test_products(void **state)
            ";",
          1, 32, "tensor.products=1 tensor.multiply_adds=1024"},
         {"mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%r1, %r2, %r3, %r4}, {%r0, %r0, %r0, %r0}, {%r0, "
-         "%r0}, "
-         "{%r0, %r0, %r0, %r0};",
+         "%r0}, {%r0, %r0, %r0, %r0};",
          1, 32, "tensor.products=1 tensor.multiply_adds=4096"},
         {"mov.f64 %d0, 0d0000000000000000;\n"
          "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%d1, %d2}, {%d0}, {%d0}, {%d0, %d0};",
          1, 32, "tensor.products=1 tensor.multiply_adds=256"},
         {"mma.sync.aligned.m8n8k4.row.col.f16.f16.f16.f16 {%x0, %x1, %x2, %x3}, {%x0, %x0}, {%x0, %x0}, "
-         "{%x0, %x0, "
-         "%x0, %x0};",
+         "{%x0, %x0, %x0, %x0};",
          1, 32, "tensor.products=1 tensor.multiply_adds=1024"},
         {"mov.u32 %r5, 0;\nL: mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%r1, %r2}, {%r0}, {%r0}, {%r0, "
-         "%r0}; "
-         "add.u32 %r5, %r5, 1; setp.lt.u32 %q0, %r5, 10; @%q0 bra L;",
+         "%r0}; add.u32 %r5, %r5, 1; setp.lt.u32 %q0, %r5, 10; @%q0 bra L;",
          1, 32, "tensor.products=10 tensor.multiply_adds=10240 branches.warp=10 branches.divergent=0"},
         {"add.u32 %r1, %r0, 1;", 1, 32, "tensor.products=0 tensor.multiply_adds=0"},
     };

@@ -2,22 +2,10 @@
    by argument, beside what the manifest says that it costs. */
 #include "profile.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-void die(int status, const char *format, ...)
-{
-    va_list values;
-    fputs("kiln-profile: ", stderr);
-    va_start(values, format);
-    vfprintf(stderr, format, values);
-    va_end(values);
-    fputs("\n", stderr);
-    exit(status);
-}
 
 static const char usage[] = "usage: kiln-profile CONFIG|BUNDLE --variant ID [--target T] [--args "
                             "n=1048576,...] [--driver PATH] [--json]\n"

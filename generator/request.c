@@ -1,0 +1,24 @@
+/* The combinations of a request, by number. */
+#include "request.h"
+
+#include "family.h"
+
+/* MOST_VARIANTS + 1 for all that are more. */
+size_t request_count(const request *r)
+{
+    size_t result = 1, params = family_param_count(r->family);
+    for (size_t i = 0; i < params; i++) {
+        result *= r->values[i].count;
+        if (result > MOST_VARIANTS)
+            return MOST_VARIANTS + 1;
+    }
+    return result;
+}
+
+void request_values(const request *r, size_t number, kiln_variant *v)
+{
+    for (size_t i = family_param_count(r->family); i-- > 0;) {
+        v->values[i] = r->values[i].items[number % r->values[i].count];
+        number /= r->values[i].count;
+    }
+}

@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""Circles between the object files of a library or program: files each of which needs a symbol of the next.
+
+usage: circles.py OBJECT... | circles.py --self-test
+
+A circle that is not in KNOWN fails, with a symbol for each edge;
+so does one of KNOWN that is undone: take it out.
+"""
+import re
+import shutil
+import subprocess
+import sys
+
+# Those that are still to be undone: the generator's builder of PTX, and the emulator's parser, its API, and its execution.
+KNOWN = {frozenset(circle.split()) for circle in (
+    "build facts values",
+    "memory vectors",
+    "parse parse_body parse_debug parse_declare",
+    "api_context api_graph api_launch api_memory api_module api_stream",
+    "async barrier block check_init check_memory check_plan check_race check_race_async check_read_only check_report "
+    "check_sync check_watch count decode decode_async decode_call decode_control decode_mma decode_operands "
+    "decode_pattern decode_place exec_async exec_atomic exec_barrier exec_control exec_matrix exec_memory exec_mma "
+    "exec_move exec_tables exec_warp levels operations report warp",
+)}
+SKIPPED = 77
+
+
+def name_of(path):
+    """The file without .c; in its library's folders, as bundle/images."""
+    return re.sub(r".*\.dir/(?:\./)?|\.c\.o$", "", path)
+
+
+def symbols(paths):
+    """file -> (defined, undefined), of global symbols."""
+    files = {name_of(path): (set(), set()) for path in paths}
+    if len(files) < len(paths):
+        sys.exit("two objects of one name among: " + ", ".join(sorted(map(name_of, paths))))
+    out = subprocess.run(["nm", "-A", "-g", "-P", *paths], capture_output=True, text=True, check=True).stdout
+    for line in out.splitlines():
+        path, rest = line.rsplit(": ", 1)
+        symbol, kind = rest.split()[:2]
+        files[name_of(path)][kind in "Uw"].add(symbol)
+    return files
+
+
+def edges_of(files):
+    """file -> {another file that it needs: one symbol}."""
+    owner = {symbol: file for file, (defined, _) in files.items() for symbol in defined}
+    edges = {file: {} for file in files}
+    for file, (_, undefined) in files.items():
+        for symbol in sorted(undefined & owner.keys()):
+            edges[file].setdefault(owner[symbol], symbol)
+    return edges
+
+
+def reached(edges, start):
+    found, waiting = set(), [start]
+    while waiting:
+        new = edges[waiting.pop()].keys() - found
+        found |= new
+        waiting += new
+    return found
+
+
+def circles_of(edges):
+    """The files that reach each other, as sets."""
+    reach = {file: reached(edges, file) for file in edges}
+    return {frozenset(other for other in reach[file] if file in reach[other]) for file in edges if file in reach[file]}
+
+
+def report(circle, edges):
+    for file in sorted(circle):
+        for other in sorted(circle & edges[file].keys()):
+            print(f"    {file} needs {edges[file][other]} of {other}")
+
+
+def check(paths):
+    edges = edges_of(symbols(paths))
+    found = circles_of(edges)
+    known = {circle for circle in KNOWN if circle <= edges.keys()}
+    for circle in sorted(found, key=sorted):
+        print("a circle" + (", known:" if circle in known else ":"))
+        report(circle, edges)
+    for circle in known - found:
+        print("no longer a circle, so take it out of KNOWN:", ", ".join(sorted(circle)))
+    print(f"{len(edges)} files, {len(found)} circles, {len(found & known)} of them known")
+    return found == known
+
+
+def self_test():
+    """Two circles, one of them of three files, and a file that belongs to none."""
+    files = {"a": ({"fa"}, {"fb", "memcpy"}), "b": ({"fb"}, {"fc"}), "c": ({"fc"}, {"fa", "fd"}),
+             "d": ({"fd"}, {"fe"}), "e": ({"fe"}, {"fd"}), "main": ({"main"}, {"fa"}), "leaf": ({"fl"}, set())}
+    found = circles_of(edges_of(files))
+    wanted = {frozenset("abc"), frozenset("de")}
+    print(f"found {sorted(map(sorted, found))}, wanted {sorted(map(sorted, wanted))}")
+    return found == wanted and edges_of(files)["a"] == {"b": "fb"}
+
+
+def main():
+    if sys.argv[1:] == ["--self-test"]:
+        sys.exit(0 if self_test() else 1)
+    if not shutil.which("nm"):
+        print("SKIPPED: nm is not installed")
+        sys.exit(SKIPPED)
+    sys.exit(0 if check(sys.argv[1:]) else 1)
+
+
+main()
