@@ -3,6 +3,15 @@
 
 #include <string.h>
 
+const char *upper_case(arena *a, const char *s)
+{
+    char *upper = arena_string(a, s, strlen(s));
+    for (char *c = upper; *c; c++)
+        if (*c >= 'a' && *c <= 'z')
+            *c = (char)(*c - 'a' + 'A');
+    return upper;
+}
+
 /* ---- literals ---------------------------------------------------------------------------------------------------- */
 
 /* A tab may stay; PTX has many. A trigraph begins with two question marks. */

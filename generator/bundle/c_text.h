@@ -6,6 +6,8 @@
 
 enum { C_COLUMNS = 110 };
 
+const char *upper_case(arena *a, const char *s);
+
 /* The characters of a string literal, without its quotes. */
 void c_add_escaped(text *out, const char *s, size_t length);
 

@@ -9,6 +9,7 @@
 #include "../messages.h"
 #include "../support/words.h"
 #include "bake.h"
+#include "c_text.h"
 #include "cubins.h"
 
 /* ---- small helpers ----------------------------------------------------------------------------------------------- */
@@ -56,15 +57,6 @@ size_t family_values(arena *a, const bundle_family *f, size_t param_index, const
             (*values)[count++] = value;
     }
     return count;
-}
-
-const char *upper_case(arena *a, const char *s)
-{
-    char *upper = arena_string(a, s, strlen(s));
-    for (char *c = upper; *c; c++)
-        if (*c >= 'a' && *c <= 'z')
-            *c = (char)(*c - 'a' + 'A');
-    return upper;
 }
 
 static const char *file_name(const char *path)

@@ -87,6 +87,4 @@ size_t family_values(arena *a, const bundle_family *f, size_t param_index, const
 
 bool family_has_value(const bundle_family *f, size_t param_index, const char *value);
 
-const char *upper_case(arena *a, const char *s);
-
 #endif
