@@ -137,11 +137,11 @@ typedef struct kiln_variant kiln_variant;
  * time read it. */
 typedef struct kiln_shape {
     uint32_t block[3]; /* threads; 0 is 1, but for the first */
-    uint32_t
-        shared_bytes; /* dynamic shared memory; where the family has shared_bytes for a call, the most of them */
-    uint32_t least_shared_bytes; /* there, the least that a legal call asks for */
-    uint32_t min_sm,
-        max_sm;       /* targets that it runs on: from the family's min_sm on, unless set; 0: any newer */
+    /* Dynamic shared memory. Where the family has shared_bytes for a call: the most and the least that a legal call asks
+     * for. */
+    uint32_t shared_bytes, least_shared_bytes;
+    /* Targets that it runs on: from the family's min_sm on unless set; max_sm 0: any newer. */
+    uint32_t min_sm, max_sm;
     bool is_specific; /* on those of one architecture or family alone: sm_90a, sm_100f */
     /* That ptxas leaves registers for, as .minnctapersm; 0: as it comes. A target may have its own: kiln_has_sm. */
     uint32_t blocks_per_multiprocessor;
@@ -170,9 +170,8 @@ typedef struct kiln_family {
     const kiln_rule *rules; /* over arguments and parameters, checked at every launch; may be null */
     const char *empty;   /* condition over arguments: nothing to do, success without a launch; may be null */
     const char *grid[3]; /* thread blocks, over arguments, parameters, device and shape; null: 1 */
-    const char *
-        shared_bytes; /* dynamic shared memory where a call's arguments decide, over these, parameters and shape; null:
-                               * always the shape's */
+    /* Dynamic shared memory where a call's arguments decide, over these, parameters and shape; null: always the shape's. */
+    const char *shared_bytes;
     const kiln_dispatch *dispatch; /* null: any variant serves */
     const kiln_call *calls;        /* null: the family's own function is the only one */
     kiln_cost cost;
