@@ -28,9 +28,9 @@ extern "C" {
 
 /* ---- barriers in shared memory, sm_80 --------------------------------------------------------------------------- */
 
-/* `barrier` points to a U64 or B64 in shared memory, which one thread initialises with the number of tile_counters that make
+/* `barrier` points to a U64 or B64 in shared memory, which one thread initialises with the number of arrivals that make
  * a phase; a ptx_barrier must come before its first use. */
-#define ptx_mbarrier_init(f, barrier, tile_counters)  ptx_mbarrier_with_at(f, PTX_OP_MBAR_INIT, barrier, tile_counters, PTX_HERE)
+#define ptx_mbarrier_init(f, barrier, arrivals)  ptx_mbarrier_with_at(f, PTX_OP_MBAR_INIT, barrier, arrivals, PTX_HERE)
 #define ptx_mbarrier_end(f, barrier)             ptx_mbarrier_at(f, PTX_OP_MBAR_INVAL, barrier, PTX_HERE)
 /* One arrival, or some; gives the phase that it counts for, a B64. */
 #define ptx_mbarrier_arrive(f, barrier)          ptx_mbarrier_at(f, PTX_OP_MBAR_ARRIVE, barrier, PTX_HERE)

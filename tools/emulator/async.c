@@ -97,18 +97,18 @@ void emu_async_wait(emu_block *b, uint32_t warp, uint32_t lanes, uint32_t pendin
 {
     emu_async *a = b->async;
     size_t kept = 0;
-    bool has_tile_counters = false;
+    bool has_arrivals = false;
     if (!a)
         return;
     for (size_t n = 0; b->watch && n < a->count; n++)
-        has_tile_counters |= !a->copies[n].bytes;
+        has_arrivals |= !a->copies[n].bytes;
     for (size_t n = 0; n < a->count; n++) {
         const emu_copy *c = &a->copies[n];
         bool waits = c->thread / EMU_LANES == warp && lanes >> c->thread % EMU_LANES & 1;
         uint32_t groups = a->groups[c->thread], done = groups > pending ? groups - pending : 0;
         bool leaves = waits && (c->bytes ? all || c->group < done : !is_held(a, kept, c));
         if (leaves)
-            complete(b, c, has_tile_counters && is_tracked(a, n, c->thread));
+            complete(b, c, has_arrivals && is_tracked(a, n, c->thread));
         else if (kept++ != n)
             a->copies[kept - 1] = *c;
     }

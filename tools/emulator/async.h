@@ -30,7 +30,7 @@ void emu_async_free(emu_block *block);
 
 /* An mbarrier object in its 64 bits. The state that arrive gives is the object before it. */
 typedef struct emu_mbarrier {
-    uint32_t expected, pending; /* tile_counters */
+    uint32_t expected, pending; /* arrivals */
     int32_t transactions;
     uint32_t phase; /* modulo 4 */
     bool is_valid;

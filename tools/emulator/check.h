@@ -84,7 +84,7 @@ void emu_watch_copied(struct emu_block *block, const struct emu_copy *copy, bool
 void emu_race_arrive(emu_warp *warp, uint32_t *clock);
 void emu_race_leave(emu_warp *warp, const uint32_t *clock);
 void emu_race_warp_sync(emu_warp *warp, uint32_t lanes);
-/* So do mbarriers, from tile_counters in a phase to those who see its end, and waits for copies: check_race_async.c. */
+/* So do mbarriers, from arrivals in a phase to those who see its end, and waits for copies: check_race_async.c. */
 void emu_race_phase_ended(struct emu_block *block, uint32_t mbarrier);
 void emu_race_phase_passed(emu_warp *warp, const emu_op *op, uint64_t mbarrier);
 void emu_race_waited(struct emu_block *block, uint32_t thread);

@@ -77,7 +77,7 @@ void emu_race_release(emu_warp *warp, emu_race_place *place, uint32_t time, bool
 /* A relaxed write after a fence releases what came before that. */
 void emu_race_release_fenced(emu_warp *warp, emu_race_place *place, uint32_t lane, bool wide);
 
-/* check_race_async.c: the tile_counters of a phase, of the mbarrier at the host address `at`. */
+/* check_race_async.c: the arrivals of a phase, of the mbarrier at the host address `at`. */
 void emu_race_mbarrier(emu_warp *warp, const emu_plan *plan, uint32_t lane, uint64_t at);
 
 /* check_read_only.c: a write, or a load of read-only data. */

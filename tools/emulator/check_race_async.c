@@ -2,7 +2,7 @@
    before, and from then on nothing is ordered after it, not even its own thread: its records are pending. A wait of the
    thread makes them the thread's own accesses of that moment. When they arrive at an mbarrier instead they are accesses of
    the warp's second clock, which only the end of that phase hands on: cp.async.mbarrier.arrive is no release of anything
-   else. What tile_counters release is collected, becomes that of the phase when it ends, and is acquired by a test that sees
+   else. What arrivals release is collected, becomes that of the phase when it ends, and is acquired by a test that sees
    the end. In favour of the program: what arrives between the end of a phase and the next one's counts as seen with it. */
 #include "async.h"
 #include "check_race.h"

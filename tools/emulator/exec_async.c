@@ -220,11 +220,10 @@ static void arrive(emu_warp *w, const emu_op *op, uint32_t mask, bool drops, boo
         if (!load_mbarrier(w, op, i, at[i], &bits, &m))
             return;
         if (count == 0 || count > m.pending || (op->mods.mode == NO_COMPLETE && count == m.pending)) {
-            emu_fault(
-                w, op, 1u << i, LAUNCH_FAILED,
-                "arrives with the count %u at an mbarrier object that waits for %u more tile_counters%s",
-                count, m.pending,
-                count && count == m.pending ? ", and .noComplete must not be the last" : "");
+            emu_fault(w, op, 1u << i, LAUNCH_FAILED,
+                      "arrives with the count %u at an mbarrier object that waits for %u more arrivals%s",
+                      count, m.pending,
+                      count && count == m.pending ? ", and .noComplete must not be the last" : "");
             return;
         }
         if (op->mods.mode == EXPECT_TX)

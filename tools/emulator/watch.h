@@ -22,7 +22,7 @@ typedef enum emu_flow {
     EMU_FLOW_PARAM_LOAD,
     EMU_FLOW_FENCE,
     EMU_FLOW_COPY,     /* cp.async: its destination is written later */
-    EMU_FLOW_MBARRIER, /* tile_counters and tests */
+    EMU_FLOW_MBARRIER, /* arrivals and tests */
 } emu_flow;
 
 #define EMU_PLAN_SOURCES 4
