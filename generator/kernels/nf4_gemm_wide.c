@@ -90,14 +90,20 @@ static void place_loads(wide *g)
     }
 }
 
-/* Each warp's stage of A, then of weights; after those of all warps, the scales. */
+/* A warp's stage: of A, then of weights. */
+static uint32_t stage_bytes(const wide *g)
+{
+    return 4 * STRIDE * (g->tile_m + g->tile_n);
+}
+
+/* The warps' stages; after those of all warps, the scales. */
 static void place_shared(wide *g)
 {
     ptx_fn *f = g->f;
-    const uint32_t stage_bytes = 4 * STRIDE * (g->tile_m + g->tile_n), bytes = 4 * STRIDE;
+    const uint32_t bytes = 4 * STRIDE;
     g->shared = ptx_address(f, ptx_shared_dynamic(f, PTX_F32));
-    g->scales = ptx_add(f, g->shared, ptx_u32(g->k_warps * stage_bytes));
-    ptx_val a = ptx_mad(f, g->slice, ptx_u32(stage_bytes), g->shared);
+    g->scales = ptx_add(f, g->shared, ptx_u32(g->k_warps * stage_bytes(g)));
+    ptx_val a = ptx_mad(f, g->slice, ptx_u32(stage_bytes(g)), g->shared);
     ptx_val w = ptx_add(f, a, ptx_u32(bytes * g->tile_m));
     ptx_val lane_row = ptx_shr(f, g->lane, ptx_u32(3)), lane_column = ptx_and(f, g->lane, ptx_u32(7));
     g->a_to = ptx_mad(f, lane_column, ptx_u32(bytes), ptx_mad(f, lane_row, ptx_u32(16), a));
@@ -325,11 +331,6 @@ static void place_warp(wide *g)
     ptx_val scale = ptx_cvt(f, PTX_U32, ptx_address(f, g->scale));
     ptx_val odd = ptx_or(f, scale, ptx_shl(f, g->blocks, ptx_u32(2)));
     g->has_aligned_scales = ptx_eq(f, ptx_and(f, odd, ptx_u32(15)), ptx_u32(0));
-}
-
-static uint32_t stage_bytes(const wide *g)
-{
-    return 4 * STRIDE * (g->tile_m + g->tile_n);
 }
 
 void nf4_gemm_shape_wide(kiln_shape *s, const kiln_variant *v)

@@ -107,7 +107,7 @@ typedef struct kiln_dispatch {
 typedef struct kiln_cost {
     const char *bytes_read; /* compulsory bytes of all inputs and outputs */
     const char *bytes_written;
-    const char *elements; /* the unit of work that reports count per: "n" */
+    const char *elements; /* the unit of work that kiln-profile counts per: "n" */
 } kiln_cost;
 
 /* An alignment that depends on the variant. */
@@ -133,8 +133,7 @@ typedef struct kiln_call {
 
 typedef struct kiln_variant kiln_variant;
 
-/* What a variant takes of a multiprocessor, by its parameters alone. The launch, the grid, the kernel and the estimates of
- * time read it. */
+/* What a variant takes of a multiprocessor, by its parameters alone. The launch, the grid and the kernel read it. */
 typedef struct kiln_shape {
     uint32_t block[3]; /* threads; 0 is 1, but for the first */
     /* Dynamic shared memory. Where the family has shared_bytes for a call: the most and the least that a legal call asks
