@@ -10,7 +10,7 @@
 #include "compare.h"
 #include "reference.h"
 
-enum { LARGE_ELEMENTS = 16384, SMALL_ELEMENTS = 32768, POISON = 0xFF, OTHER_POISON = 0x5A };
+enum { LARGE_ELEMENTS = 16384, SMALL_ELEMENTS = 8192, POISON = 0xFF, OTHER_POISON = 0x5A };
 
 typedef struct runner {
     device *device;
