@@ -2,6 +2,7 @@
 #pragma GCC diagnostic ignored "-Woverlength-strings"
 
 #include "kiln_default.h"
+#include <kiln/estimate.h>
 
 static uint64_t ceil_div(uint64_t a, uint64_t b)
 {
@@ -5994,8 +5995,9 @@ const kiln_kernel kiln_default_int4_quantize_bf16_asym_128_low_kernel = {
     .least_shared_words = 0,
 };
 
-/* Which variant serves these arguments on this device. */
-static const kiln_kernel *choose_int4_quantize(const kiln_loader *loader, kiln_default_int4_quantize_args a)
+/* Every variant that has what the caller names, and how long it would take. */
+static void consider_int4_quantize(kiln_choice *c, const kiln_loader *loader,
+                                   kiln_default_int4_quantize_args a)
 {
     (void)loader;
     if (a.type == 0)
@@ -6005,42 +6007,93 @@ static const kiln_kernel *choose_int4_quantize(const kiln_loader *loader, kiln_d
     if (a.nibbles == 0)
         a.nibbles = KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW;
     if (a.type == KILN_DEFAULT_INT4_QUANTIZE_TYPE_F32 && a.mode == KILN_DEFAULT_INT4_QUANTIZE_MODE_SYM &&
-        a.group == KILN_DEFAULT_INT4_QUANTIZE_GROUP_32 && a.nibbles == KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW)
-        return &kiln_default_int4_quantize_f32_sym_32_low_kernel;
+        a.group == KILN_DEFAULT_INT4_QUANTIZE_GROUP_32 &&
+        a.nibbles == KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW) {
+        {
+            kiln_consider(c, &kiln_default_int4_quantize_f32_sym_32_low_kernel, 1, NULL, NULL, NULL);
+        }
+        return;
+    }
     if (a.type == KILN_DEFAULT_INT4_QUANTIZE_TYPE_F32 && a.mode == KILN_DEFAULT_INT4_QUANTIZE_MODE_SYM &&
         a.group == KILN_DEFAULT_INT4_QUANTIZE_GROUP_128 &&
-        a.nibbles == KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW)
-        return &kiln_default_int4_quantize_f32_sym_128_low_kernel;
+        a.nibbles == KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW) {
+        {
+            kiln_consider(c, &kiln_default_int4_quantize_f32_sym_128_low_kernel, 1, NULL, NULL, NULL);
+        }
+        return;
+    }
     if (a.type == KILN_DEFAULT_INT4_QUANTIZE_TYPE_F32 && a.mode == KILN_DEFAULT_INT4_QUANTIZE_MODE_ASYM &&
-        a.group == KILN_DEFAULT_INT4_QUANTIZE_GROUP_32 && a.nibbles == KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW)
-        return &kiln_default_int4_quantize_f32_asym_32_low_kernel;
+        a.group == KILN_DEFAULT_INT4_QUANTIZE_GROUP_32 &&
+        a.nibbles == KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW) {
+        {
+            kiln_consider(c, &kiln_default_int4_quantize_f32_asym_32_low_kernel, 1, NULL, NULL, NULL);
+        }
+        return;
+    }
     if (a.type == KILN_DEFAULT_INT4_QUANTIZE_TYPE_F32 && a.mode == KILN_DEFAULT_INT4_QUANTIZE_MODE_ASYM &&
         a.group == KILN_DEFAULT_INT4_QUANTIZE_GROUP_128 &&
-        a.nibbles == KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW)
-        return &kiln_default_int4_quantize_f32_asym_128_low_kernel;
+        a.nibbles == KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW) {
+        {
+            kiln_consider(c, &kiln_default_int4_quantize_f32_asym_128_low_kernel, 1, NULL, NULL, NULL);
+        }
+        return;
+    }
     if (a.type == KILN_DEFAULT_INT4_QUANTIZE_TYPE_F16 && a.mode == KILN_DEFAULT_INT4_QUANTIZE_MODE_SYM &&
-        a.group == KILN_DEFAULT_INT4_QUANTIZE_GROUP_32 && a.nibbles == KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW)
-        return &kiln_default_int4_quantize_f16_sym_32_low_kernel;
+        a.group == KILN_DEFAULT_INT4_QUANTIZE_GROUP_32 &&
+        a.nibbles == KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW) {
+        {
+            kiln_consider(c, &kiln_default_int4_quantize_f16_sym_32_low_kernel, 1, NULL, NULL, NULL);
+        }
+        return;
+    }
     if (a.type == KILN_DEFAULT_INT4_QUANTIZE_TYPE_F16 && a.mode == KILN_DEFAULT_INT4_QUANTIZE_MODE_SYM &&
         a.group == KILN_DEFAULT_INT4_QUANTIZE_GROUP_128 &&
-        a.nibbles == KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW)
-        return &kiln_default_int4_quantize_f16_sym_128_low_kernel;
+        a.nibbles == KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW) {
+        {
+            kiln_consider(c, &kiln_default_int4_quantize_f16_sym_128_low_kernel, 1, NULL, NULL, NULL);
+        }
+        return;
+    }
     if (a.type == KILN_DEFAULT_INT4_QUANTIZE_TYPE_F16 && a.mode == KILN_DEFAULT_INT4_QUANTIZE_MODE_ASYM &&
-        a.group == KILN_DEFAULT_INT4_QUANTIZE_GROUP_32 && a.nibbles == KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW)
-        return &kiln_default_int4_quantize_f16_asym_32_low_kernel;
+        a.group == KILN_DEFAULT_INT4_QUANTIZE_GROUP_32 &&
+        a.nibbles == KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW) {
+        {
+            kiln_consider(c, &kiln_default_int4_quantize_f16_asym_32_low_kernel, 1, NULL, NULL, NULL);
+        }
+        return;
+    }
     if (a.type == KILN_DEFAULT_INT4_QUANTIZE_TYPE_F16 && a.mode == KILN_DEFAULT_INT4_QUANTIZE_MODE_ASYM &&
         a.group == KILN_DEFAULT_INT4_QUANTIZE_GROUP_128 &&
-        a.nibbles == KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW)
-        return &kiln_default_int4_quantize_f16_asym_128_low_kernel;
+        a.nibbles == KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW) {
+        {
+            kiln_consider(c, &kiln_default_int4_quantize_f16_asym_128_low_kernel, 1, NULL, NULL, NULL);
+        }
+        return;
+    }
     if (a.type == KILN_DEFAULT_INT4_QUANTIZE_TYPE_BF16 && a.mode == KILN_DEFAULT_INT4_QUANTIZE_MODE_SYM &&
         a.group == KILN_DEFAULT_INT4_QUANTIZE_GROUP_128 &&
-        a.nibbles == KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW)
-        return &kiln_default_int4_quantize_bf16_sym_128_low_kernel;
+        a.nibbles == KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW) {
+        {
+            kiln_consider(c, &kiln_default_int4_quantize_bf16_sym_128_low_kernel, 1, NULL, NULL, NULL);
+        }
+        return;
+    }
     if (a.type == KILN_DEFAULT_INT4_QUANTIZE_TYPE_BF16 && a.mode == KILN_DEFAULT_INT4_QUANTIZE_MODE_ASYM &&
         a.group == KILN_DEFAULT_INT4_QUANTIZE_GROUP_128 &&
-        a.nibbles == KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW)
-        return &kiln_default_int4_quantize_bf16_asym_128_low_kernel;
-    return NULL;
+        a.nibbles == KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW) {
+        {
+            kiln_consider(c, &kiln_default_int4_quantize_bf16_asym_128_low_kernel, 1, NULL, NULL, NULL);
+        }
+        return;
+    }
+}
+
+/* Which variant serves these arguments on this device. */
+static const kiln_kernel *choose_int4_quantize(const kiln_loader *loader, kiln_default_int4_quantize_args a)
+{
+    kiln_choice choice = {.loader = loader};
+    consider_int4_quantize(&choice, loader, a);
+    return choice.best ? choice.best : choice.fallback;
 }
 
 kiln_status kiln_default_int4_quantize_pick(kiln_loader *loader, const kiln_default_int4_quantize_args *args,
@@ -6060,6 +6113,25 @@ kiln_status kiln_default_int4_quantize_pick(kiln_loader *loader, const kiln_defa
             "the bundle has type f32 f16 bf16, mode sym asym, group 32 128, nibbles low; not each with each";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, int4_quantize_name, detail);
     }
+    return KILN_OK;
+}
+
+kiln_status kiln_default_int4_quantize_candidates(kiln_loader *loader,
+                                                  const kiln_default_int4_quantize_args *args,
+                                                  kiln_candidate *list, size_t capacity, size_t *count)
+{
+    if (!count || (capacity > 0 && !list))
+        return kiln_begin(loader, NULL, int4_quantize_name);
+    *count = 0;
+    const kiln_status status = check_int4_quantize(loader, args);
+    if (status != KILN_OK)
+        return status;
+    if (args->n == 0)
+        return KILN_OK;
+    kiln_candidate none;
+    kiln_choice choice = {.loader = loader, .list = list ? list : &none, .capacity = capacity};
+    consider_int4_quantize(&choice, loader, *args);
+    *count = choice.count;
     return KILN_OK;
 }
 
@@ -11583,8 +11655,8 @@ const kiln_kernel kiln_default_int4_unpack_bf16_asym_128_low_kernel = {
     .least_shared_words = 0,
 };
 
-/* Which variant serves these arguments on this device. */
-static const kiln_kernel *choose_int4_unpack(const kiln_loader *loader, kiln_default_int4_unpack_args a)
+/* Every variant that has what the caller names, and how long it would take. */
+static void consider_int4_unpack(kiln_choice *c, const kiln_loader *loader, kiln_default_int4_unpack_args a)
 {
     (void)loader;
     if (a.type == 0)
@@ -11594,36 +11666,83 @@ static const kiln_kernel *choose_int4_unpack(const kiln_loader *loader, kiln_def
     if (a.nibbles == 0)
         a.nibbles = KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW;
     if (a.type == KILN_DEFAULT_INT4_UNPACK_TYPE_F32 && a.mode == KILN_DEFAULT_INT4_UNPACK_MODE_SYM &&
-        a.group == KILN_DEFAULT_INT4_UNPACK_GROUP_32 && a.nibbles == KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW)
-        return &kiln_default_int4_unpack_f32_sym_32_low_kernel;
+        a.group == KILN_DEFAULT_INT4_UNPACK_GROUP_32 && a.nibbles == KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW) {
+        {
+            kiln_consider(c, &kiln_default_int4_unpack_f32_sym_32_low_kernel, 1, NULL, NULL, NULL);
+        }
+        return;
+    }
     if (a.type == KILN_DEFAULT_INT4_UNPACK_TYPE_F32 && a.mode == KILN_DEFAULT_INT4_UNPACK_MODE_SYM &&
-        a.group == KILN_DEFAULT_INT4_UNPACK_GROUP_128 && a.nibbles == KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW)
-        return &kiln_default_int4_unpack_f32_sym_128_low_kernel;
+        a.group == KILN_DEFAULT_INT4_UNPACK_GROUP_128 && a.nibbles == KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW) {
+        {
+            kiln_consider(c, &kiln_default_int4_unpack_f32_sym_128_low_kernel, 1, NULL, NULL, NULL);
+        }
+        return;
+    }
     if (a.type == KILN_DEFAULT_INT4_UNPACK_TYPE_F32 && a.mode == KILN_DEFAULT_INT4_UNPACK_MODE_ASYM &&
-        a.group == KILN_DEFAULT_INT4_UNPACK_GROUP_32 && a.nibbles == KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW)
-        return &kiln_default_int4_unpack_f32_asym_32_low_kernel;
+        a.group == KILN_DEFAULT_INT4_UNPACK_GROUP_32 && a.nibbles == KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW) {
+        {
+            kiln_consider(c, &kiln_default_int4_unpack_f32_asym_32_low_kernel, 1, NULL, NULL, NULL);
+        }
+        return;
+    }
     if (a.type == KILN_DEFAULT_INT4_UNPACK_TYPE_F32 && a.mode == KILN_DEFAULT_INT4_UNPACK_MODE_ASYM &&
-        a.group == KILN_DEFAULT_INT4_UNPACK_GROUP_128 && a.nibbles == KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW)
-        return &kiln_default_int4_unpack_f32_asym_128_low_kernel;
+        a.group == KILN_DEFAULT_INT4_UNPACK_GROUP_128 && a.nibbles == KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW) {
+        {
+            kiln_consider(c, &kiln_default_int4_unpack_f32_asym_128_low_kernel, 1, NULL, NULL, NULL);
+        }
+        return;
+    }
     if (a.type == KILN_DEFAULT_INT4_UNPACK_TYPE_F16 && a.mode == KILN_DEFAULT_INT4_UNPACK_MODE_SYM &&
-        a.group == KILN_DEFAULT_INT4_UNPACK_GROUP_32 && a.nibbles == KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW)
-        return &kiln_default_int4_unpack_f16_sym_32_low_kernel;
+        a.group == KILN_DEFAULT_INT4_UNPACK_GROUP_32 && a.nibbles == KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW) {
+        {
+            kiln_consider(c, &kiln_default_int4_unpack_f16_sym_32_low_kernel, 1, NULL, NULL, NULL);
+        }
+        return;
+    }
     if (a.type == KILN_DEFAULT_INT4_UNPACK_TYPE_F16 && a.mode == KILN_DEFAULT_INT4_UNPACK_MODE_SYM &&
-        a.group == KILN_DEFAULT_INT4_UNPACK_GROUP_128 && a.nibbles == KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW)
-        return &kiln_default_int4_unpack_f16_sym_128_low_kernel;
+        a.group == KILN_DEFAULT_INT4_UNPACK_GROUP_128 && a.nibbles == KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW) {
+        {
+            kiln_consider(c, &kiln_default_int4_unpack_f16_sym_128_low_kernel, 1, NULL, NULL, NULL);
+        }
+        return;
+    }
     if (a.type == KILN_DEFAULT_INT4_UNPACK_TYPE_F16 && a.mode == KILN_DEFAULT_INT4_UNPACK_MODE_ASYM &&
-        a.group == KILN_DEFAULT_INT4_UNPACK_GROUP_32 && a.nibbles == KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW)
-        return &kiln_default_int4_unpack_f16_asym_32_low_kernel;
+        a.group == KILN_DEFAULT_INT4_UNPACK_GROUP_32 && a.nibbles == KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW) {
+        {
+            kiln_consider(c, &kiln_default_int4_unpack_f16_asym_32_low_kernel, 1, NULL, NULL, NULL);
+        }
+        return;
+    }
     if (a.type == KILN_DEFAULT_INT4_UNPACK_TYPE_F16 && a.mode == KILN_DEFAULT_INT4_UNPACK_MODE_ASYM &&
-        a.group == KILN_DEFAULT_INT4_UNPACK_GROUP_128 && a.nibbles == KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW)
-        return &kiln_default_int4_unpack_f16_asym_128_low_kernel;
+        a.group == KILN_DEFAULT_INT4_UNPACK_GROUP_128 && a.nibbles == KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW) {
+        {
+            kiln_consider(c, &kiln_default_int4_unpack_f16_asym_128_low_kernel, 1, NULL, NULL, NULL);
+        }
+        return;
+    }
     if (a.type == KILN_DEFAULT_INT4_UNPACK_TYPE_BF16 && a.mode == KILN_DEFAULT_INT4_UNPACK_MODE_SYM &&
-        a.group == KILN_DEFAULT_INT4_UNPACK_GROUP_128 && a.nibbles == KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW)
-        return &kiln_default_int4_unpack_bf16_sym_128_low_kernel;
+        a.group == KILN_DEFAULT_INT4_UNPACK_GROUP_128 && a.nibbles == KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW) {
+        {
+            kiln_consider(c, &kiln_default_int4_unpack_bf16_sym_128_low_kernel, 1, NULL, NULL, NULL);
+        }
+        return;
+    }
     if (a.type == KILN_DEFAULT_INT4_UNPACK_TYPE_BF16 && a.mode == KILN_DEFAULT_INT4_UNPACK_MODE_ASYM &&
-        a.group == KILN_DEFAULT_INT4_UNPACK_GROUP_128 && a.nibbles == KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW)
-        return &kiln_default_int4_unpack_bf16_asym_128_low_kernel;
-    return NULL;
+        a.group == KILN_DEFAULT_INT4_UNPACK_GROUP_128 && a.nibbles == KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW) {
+        {
+            kiln_consider(c, &kiln_default_int4_unpack_bf16_asym_128_low_kernel, 1, NULL, NULL, NULL);
+        }
+        return;
+    }
+}
+
+/* Which variant serves these arguments on this device. */
+static const kiln_kernel *choose_int4_unpack(const kiln_loader *loader, kiln_default_int4_unpack_args a)
+{
+    kiln_choice choice = {.loader = loader};
+    consider_int4_unpack(&choice, loader, a);
+    return choice.best ? choice.best : choice.fallback;
 }
 
 kiln_status kiln_default_int4_unpack_pick(kiln_loader *loader, const kiln_default_int4_unpack_args *args,
@@ -11643,6 +11762,25 @@ kiln_status kiln_default_int4_unpack_pick(kiln_loader *loader, const kiln_defaul
             "the bundle has type f32 f16 bf16, mode sym asym, group 32 128, nibbles low; not each with each";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, int4_unpack_name, detail);
     }
+    return KILN_OK;
+}
+
+kiln_status kiln_default_int4_unpack_candidates(kiln_loader *loader,
+                                                const kiln_default_int4_unpack_args *args,
+                                                kiln_candidate *list, size_t capacity, size_t *count)
+{
+    if (!count || (capacity > 0 && !list))
+        return kiln_begin(loader, NULL, int4_unpack_name);
+    *count = 0;
+    const kiln_status status = check_int4_unpack(loader, args);
+    if (status != KILN_OK)
+        return status;
+    if (args->n == 0)
+        return KILN_OK;
+    kiln_candidate none;
+    kiln_choice choice = {.loader = loader, .list = list ? list : &none, .capacity = capacity};
+    consider_int4_unpack(&choice, loader, *args);
+    *count = choice.count;
     return KILN_OK;
 }
 
@@ -12995,8 +13133,8 @@ const kiln_kernel kiln_default_int4_scale_f16_asym_128_kernel = {
     .least_shared_words = 0,
 };
 
-/* Which variant serves these arguments on this device. */
-static const kiln_kernel *choose_int4_scale(const kiln_loader *loader, kiln_default_int4_scale_args a)
+/* Every variant that has what the caller names, and how long it would take. */
+static void consider_int4_scale(kiln_choice *c, const kiln_loader *loader, kiln_default_int4_scale_args a)
 {
     (void)loader;
     if (a.type == 0)
@@ -13006,18 +13144,41 @@ static const kiln_kernel *choose_int4_scale(const kiln_loader *loader, kiln_defa
     if (a.group == 0)
         a.group = KILN_DEFAULT_INT4_SCALE_GROUP_128;
     if (a.type == KILN_DEFAULT_INT4_SCALE_TYPE_F32 && a.mode == KILN_DEFAULT_INT4_SCALE_MODE_SYM &&
-        a.group == KILN_DEFAULT_INT4_SCALE_GROUP_128)
-        return &kiln_default_int4_scale_f32_sym_128_kernel;
+        a.group == KILN_DEFAULT_INT4_SCALE_GROUP_128) {
+        {
+            kiln_consider(c, &kiln_default_int4_scale_f32_sym_128_kernel, 1, NULL, NULL, NULL);
+        }
+        return;
+    }
     if (a.type == KILN_DEFAULT_INT4_SCALE_TYPE_F32 && a.mode == KILN_DEFAULT_INT4_SCALE_MODE_ASYM &&
-        a.group == KILN_DEFAULT_INT4_SCALE_GROUP_128)
-        return &kiln_default_int4_scale_f32_asym_128_kernel;
+        a.group == KILN_DEFAULT_INT4_SCALE_GROUP_128) {
+        {
+            kiln_consider(c, &kiln_default_int4_scale_f32_asym_128_kernel, 1, NULL, NULL, NULL);
+        }
+        return;
+    }
     if (a.type == KILN_DEFAULT_INT4_SCALE_TYPE_F16 && a.mode == KILN_DEFAULT_INT4_SCALE_MODE_SYM &&
-        a.group == KILN_DEFAULT_INT4_SCALE_GROUP_128)
-        return &kiln_default_int4_scale_f16_sym_128_kernel;
+        a.group == KILN_DEFAULT_INT4_SCALE_GROUP_128) {
+        {
+            kiln_consider(c, &kiln_default_int4_scale_f16_sym_128_kernel, 1, NULL, NULL, NULL);
+        }
+        return;
+    }
     if (a.type == KILN_DEFAULT_INT4_SCALE_TYPE_F16 && a.mode == KILN_DEFAULT_INT4_SCALE_MODE_ASYM &&
-        a.group == KILN_DEFAULT_INT4_SCALE_GROUP_128)
-        return &kiln_default_int4_scale_f16_asym_128_kernel;
-    return NULL;
+        a.group == KILN_DEFAULT_INT4_SCALE_GROUP_128) {
+        {
+            kiln_consider(c, &kiln_default_int4_scale_f16_asym_128_kernel, 1, NULL, NULL, NULL);
+        }
+        return;
+    }
+}
+
+/* Which variant serves these arguments on this device. */
+static const kiln_kernel *choose_int4_scale(const kiln_loader *loader, kiln_default_int4_scale_args a)
+{
+    kiln_choice choice = {.loader = loader};
+    consider_int4_scale(&choice, loader, a);
+    return choice.best ? choice.best : choice.fallback;
 }
 
 kiln_status kiln_default_int4_scale_pick(kiln_loader *loader, const kiln_default_int4_scale_args *args,
@@ -13036,6 +13197,24 @@ kiln_status kiln_default_int4_scale_pick(kiln_loader *loader, const kiln_default
         static const char detail[] = "the bundle has type f32 f16, mode sym asym, group 128";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, int4_scale_name, detail);
     }
+    return KILN_OK;
+}
+
+kiln_status kiln_default_int4_scale_candidates(kiln_loader *loader, const kiln_default_int4_scale_args *args,
+                                               kiln_candidate *list, size_t capacity, size_t *count)
+{
+    if (!count || (capacity > 0 && !list))
+        return kiln_begin(loader, NULL, int4_scale_name);
+    *count = 0;
+    const kiln_status status = check_int4_scale(loader, args);
+    if (status != KILN_OK)
+        return status;
+    if (args->n == 0)
+        return KILN_OK;
+    kiln_candidate none;
+    kiln_choice choice = {.loader = loader, .list = list ? list : &none, .capacity = capacity};
+    consider_int4_scale(&choice, loader, *args);
+    *count = choice.count;
     return KILN_OK;
 }
 
@@ -15330,8 +15509,8 @@ const kiln_kernel kiln_default_int4_pack_f16_asym_128_low_kernel = {
     .least_shared_words = 0,
 };
 
-/* Which variant serves these arguments on this device. */
-static const kiln_kernel *choose_int4_pack(const kiln_loader *loader, kiln_default_int4_pack_args a)
+/* Every variant that has what the caller names, and how long it would take. */
+static void consider_int4_pack(kiln_choice *c, const kiln_loader *loader, kiln_default_int4_pack_args a)
 {
     (void)loader;
     if (a.type == 0)
@@ -15343,18 +15522,41 @@ static const kiln_kernel *choose_int4_pack(const kiln_loader *loader, kiln_defau
     if (a.nibbles == 0)
         a.nibbles = KILN_DEFAULT_INT4_PACK_NIBBLES_LOW;
     if (a.type == KILN_DEFAULT_INT4_PACK_TYPE_F32 && a.mode == KILN_DEFAULT_INT4_PACK_MODE_SYM &&
-        a.group == KILN_DEFAULT_INT4_PACK_GROUP_128 && a.nibbles == KILN_DEFAULT_INT4_PACK_NIBBLES_LOW)
-        return &kiln_default_int4_pack_f32_sym_128_low_kernel;
+        a.group == KILN_DEFAULT_INT4_PACK_GROUP_128 && a.nibbles == KILN_DEFAULT_INT4_PACK_NIBBLES_LOW) {
+        {
+            kiln_consider(c, &kiln_default_int4_pack_f32_sym_128_low_kernel, 1, NULL, NULL, NULL);
+        }
+        return;
+    }
     if (a.type == KILN_DEFAULT_INT4_PACK_TYPE_F32 && a.mode == KILN_DEFAULT_INT4_PACK_MODE_ASYM &&
-        a.group == KILN_DEFAULT_INT4_PACK_GROUP_128 && a.nibbles == KILN_DEFAULT_INT4_PACK_NIBBLES_LOW)
-        return &kiln_default_int4_pack_f32_asym_128_low_kernel;
+        a.group == KILN_DEFAULT_INT4_PACK_GROUP_128 && a.nibbles == KILN_DEFAULT_INT4_PACK_NIBBLES_LOW) {
+        {
+            kiln_consider(c, &kiln_default_int4_pack_f32_asym_128_low_kernel, 1, NULL, NULL, NULL);
+        }
+        return;
+    }
     if (a.type == KILN_DEFAULT_INT4_PACK_TYPE_F16 && a.mode == KILN_DEFAULT_INT4_PACK_MODE_SYM &&
-        a.group == KILN_DEFAULT_INT4_PACK_GROUP_128 && a.nibbles == KILN_DEFAULT_INT4_PACK_NIBBLES_LOW)
-        return &kiln_default_int4_pack_f16_sym_128_low_kernel;
+        a.group == KILN_DEFAULT_INT4_PACK_GROUP_128 && a.nibbles == KILN_DEFAULT_INT4_PACK_NIBBLES_LOW) {
+        {
+            kiln_consider(c, &kiln_default_int4_pack_f16_sym_128_low_kernel, 1, NULL, NULL, NULL);
+        }
+        return;
+    }
     if (a.type == KILN_DEFAULT_INT4_PACK_TYPE_F16 && a.mode == KILN_DEFAULT_INT4_PACK_MODE_ASYM &&
-        a.group == KILN_DEFAULT_INT4_PACK_GROUP_128 && a.nibbles == KILN_DEFAULT_INT4_PACK_NIBBLES_LOW)
-        return &kiln_default_int4_pack_f16_asym_128_low_kernel;
-    return NULL;
+        a.group == KILN_DEFAULT_INT4_PACK_GROUP_128 && a.nibbles == KILN_DEFAULT_INT4_PACK_NIBBLES_LOW) {
+        {
+            kiln_consider(c, &kiln_default_int4_pack_f16_asym_128_low_kernel, 1, NULL, NULL, NULL);
+        }
+        return;
+    }
+}
+
+/* Which variant serves these arguments on this device. */
+static const kiln_kernel *choose_int4_pack(const kiln_loader *loader, kiln_default_int4_pack_args a)
+{
+    kiln_choice choice = {.loader = loader};
+    consider_int4_pack(&choice, loader, a);
+    return choice.best ? choice.best : choice.fallback;
 }
 
 kiln_status kiln_default_int4_pack_pick(kiln_loader *loader, const kiln_default_int4_pack_args *args,
@@ -15373,6 +15575,24 @@ kiln_status kiln_default_int4_pack_pick(kiln_loader *loader, const kiln_default_
         static const char detail[] = "the bundle has type f32 f16, mode sym asym, group 128, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, int4_pack_name, detail);
     }
+    return KILN_OK;
+}
+
+kiln_status kiln_default_int4_pack_candidates(kiln_loader *loader, const kiln_default_int4_pack_args *args,
+                                              kiln_candidate *list, size_t capacity, size_t *count)
+{
+    if (!count || (capacity > 0 && !list))
+        return kiln_begin(loader, NULL, int4_pack_name);
+    *count = 0;
+    const kiln_status status = check_int4_pack(loader, args);
+    if (status != KILN_OK)
+        return status;
+    if (args->n == 0)
+        return KILN_OK;
+    kiln_candidate none;
+    kiln_choice choice = {.loader = loader, .list = list ? list : &none, .capacity = capacity};
+    consider_int4_pack(&choice, loader, *args);
+    *count = choice.count;
     return KILN_OK;
 }
 
@@ -19049,8 +19269,8 @@ const kiln_kernel kiln_default_nf4_quantize_bf16_64_high_kernel = {
     .least_shared_words = 0,
 };
 
-/* Which variant serves these arguments on this device. */
-static const kiln_kernel *choose_nf4_quantize(const kiln_loader *loader, kiln_default_nf4_quantize_args a)
+/* Every variant that has what the caller names, and how long it would take. */
+static void consider_nf4_quantize(kiln_choice *c, const kiln_loader *loader, kiln_default_nf4_quantize_args a)
 {
     (void)loader;
     if (a.type == 0)
@@ -19060,24 +19280,55 @@ static const kiln_kernel *choose_nf4_quantize(const kiln_loader *loader, kiln_de
     if (a.nibbles == 0)
         a.nibbles = KILN_DEFAULT_NF4_QUANTIZE_NIBBLES_LOW;
     if (a.type == KILN_DEFAULT_NF4_QUANTIZE_TYPE_F32 && a.group == KILN_DEFAULT_NF4_QUANTIZE_GROUP_64 &&
-        a.nibbles == KILN_DEFAULT_NF4_QUANTIZE_NIBBLES_LOW)
-        return &kiln_default_nf4_quantize_f32_64_low_kernel;
+        a.nibbles == KILN_DEFAULT_NF4_QUANTIZE_NIBBLES_LOW) {
+        {
+            kiln_consider(c, &kiln_default_nf4_quantize_f32_64_low_kernel, 1, NULL, NULL, NULL);
+        }
+        return;
+    }
     if (a.type == KILN_DEFAULT_NF4_QUANTIZE_TYPE_F32 && a.group == KILN_DEFAULT_NF4_QUANTIZE_GROUP_64 &&
-        a.nibbles == KILN_DEFAULT_NF4_QUANTIZE_NIBBLES_HIGH)
-        return &kiln_default_nf4_quantize_f32_64_high_kernel;
+        a.nibbles == KILN_DEFAULT_NF4_QUANTIZE_NIBBLES_HIGH) {
+        {
+            kiln_consider(c, &kiln_default_nf4_quantize_f32_64_high_kernel, 1, NULL, NULL, NULL);
+        }
+        return;
+    }
     if (a.type == KILN_DEFAULT_NF4_QUANTIZE_TYPE_F16 && a.group == KILN_DEFAULT_NF4_QUANTIZE_GROUP_64 &&
-        a.nibbles == KILN_DEFAULT_NF4_QUANTIZE_NIBBLES_LOW)
-        return &kiln_default_nf4_quantize_f16_64_low_kernel;
+        a.nibbles == KILN_DEFAULT_NF4_QUANTIZE_NIBBLES_LOW) {
+        {
+            kiln_consider(c, &kiln_default_nf4_quantize_f16_64_low_kernel, 1, NULL, NULL, NULL);
+        }
+        return;
+    }
     if (a.type == KILN_DEFAULT_NF4_QUANTIZE_TYPE_F16 && a.group == KILN_DEFAULT_NF4_QUANTIZE_GROUP_64 &&
-        a.nibbles == KILN_DEFAULT_NF4_QUANTIZE_NIBBLES_HIGH)
-        return &kiln_default_nf4_quantize_f16_64_high_kernel;
+        a.nibbles == KILN_DEFAULT_NF4_QUANTIZE_NIBBLES_HIGH) {
+        {
+            kiln_consider(c, &kiln_default_nf4_quantize_f16_64_high_kernel, 1, NULL, NULL, NULL);
+        }
+        return;
+    }
     if (a.type == KILN_DEFAULT_NF4_QUANTIZE_TYPE_BF16 && a.group == KILN_DEFAULT_NF4_QUANTIZE_GROUP_64 &&
-        a.nibbles == KILN_DEFAULT_NF4_QUANTIZE_NIBBLES_LOW)
-        return &kiln_default_nf4_quantize_bf16_64_low_kernel;
+        a.nibbles == KILN_DEFAULT_NF4_QUANTIZE_NIBBLES_LOW) {
+        {
+            kiln_consider(c, &kiln_default_nf4_quantize_bf16_64_low_kernel, 1, NULL, NULL, NULL);
+        }
+        return;
+    }
     if (a.type == KILN_DEFAULT_NF4_QUANTIZE_TYPE_BF16 && a.group == KILN_DEFAULT_NF4_QUANTIZE_GROUP_64 &&
-        a.nibbles == KILN_DEFAULT_NF4_QUANTIZE_NIBBLES_HIGH)
-        return &kiln_default_nf4_quantize_bf16_64_high_kernel;
-    return NULL;
+        a.nibbles == KILN_DEFAULT_NF4_QUANTIZE_NIBBLES_HIGH) {
+        {
+            kiln_consider(c, &kiln_default_nf4_quantize_bf16_64_high_kernel, 1, NULL, NULL, NULL);
+        }
+        return;
+    }
+}
+
+/* Which variant serves these arguments on this device. */
+static const kiln_kernel *choose_nf4_quantize(const kiln_loader *loader, kiln_default_nf4_quantize_args a)
+{
+    kiln_choice choice = {.loader = loader};
+    consider_nf4_quantize(&choice, loader, a);
+    return choice.best ? choice.best : choice.fallback;
 }
 
 kiln_status kiln_default_nf4_quantize_pick(kiln_loader *loader, const kiln_default_nf4_quantize_args *args,
@@ -19096,6 +19347,25 @@ kiln_status kiln_default_nf4_quantize_pick(kiln_loader *loader, const kiln_defau
         static const char detail[] = "the bundle has type f32 f16 bf16, group 64, nibbles low high";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_quantize_name, detail);
     }
+    return KILN_OK;
+}
+
+kiln_status kiln_default_nf4_quantize_candidates(kiln_loader *loader,
+                                                 const kiln_default_nf4_quantize_args *args,
+                                                 kiln_candidate *list, size_t capacity, size_t *count)
+{
+    if (!count || (capacity > 0 && !list))
+        return kiln_begin(loader, NULL, nf4_quantize_name);
+    *count = 0;
+    const kiln_status status = check_nf4_quantize(loader, args);
+    if (status != KILN_OK)
+        return status;
+    if (args->n == 0)
+        return KILN_OK;
+    kiln_candidate none;
+    kiln_choice choice = {.loader = loader, .list = list ? list : &none, .capacity = capacity};
+    consider_nf4_quantize(&choice, loader, *args);
+    *count = choice.count;
     return KILN_OK;
 }
 
@@ -22384,8 +22654,8 @@ const kiln_kernel kiln_default_nf4_unpack_bf16_64_high_kernel = {
     .least_shared_words = 0,
 };
 
-/* Which variant serves these arguments on this device. */
-static const kiln_kernel *choose_nf4_unpack(const kiln_loader *loader, kiln_default_nf4_unpack_args a)
+/* Every variant that has what the caller names, and how long it would take. */
+static void consider_nf4_unpack(kiln_choice *c, const kiln_loader *loader, kiln_default_nf4_unpack_args a)
 {
     (void)loader;
     if (a.type == 0)
@@ -22395,24 +22665,55 @@ static const kiln_kernel *choose_nf4_unpack(const kiln_loader *loader, kiln_defa
     if (a.nibbles == 0)
         a.nibbles = KILN_DEFAULT_NF4_UNPACK_NIBBLES_LOW;
     if (a.type == KILN_DEFAULT_NF4_UNPACK_TYPE_F32 && a.group == KILN_DEFAULT_NF4_UNPACK_GROUP_64 &&
-        a.nibbles == KILN_DEFAULT_NF4_UNPACK_NIBBLES_LOW)
-        return &kiln_default_nf4_unpack_f32_64_low_kernel;
+        a.nibbles == KILN_DEFAULT_NF4_UNPACK_NIBBLES_LOW) {
+        {
+            kiln_consider(c, &kiln_default_nf4_unpack_f32_64_low_kernel, 1, NULL, NULL, NULL);
+        }
+        return;
+    }
     if (a.type == KILN_DEFAULT_NF4_UNPACK_TYPE_F32 && a.group == KILN_DEFAULT_NF4_UNPACK_GROUP_64 &&
-        a.nibbles == KILN_DEFAULT_NF4_UNPACK_NIBBLES_HIGH)
-        return &kiln_default_nf4_unpack_f32_64_high_kernel;
+        a.nibbles == KILN_DEFAULT_NF4_UNPACK_NIBBLES_HIGH) {
+        {
+            kiln_consider(c, &kiln_default_nf4_unpack_f32_64_high_kernel, 1, NULL, NULL, NULL);
+        }
+        return;
+    }
     if (a.type == KILN_DEFAULT_NF4_UNPACK_TYPE_F16 && a.group == KILN_DEFAULT_NF4_UNPACK_GROUP_64 &&
-        a.nibbles == KILN_DEFAULT_NF4_UNPACK_NIBBLES_LOW)
-        return &kiln_default_nf4_unpack_f16_64_low_kernel;
+        a.nibbles == KILN_DEFAULT_NF4_UNPACK_NIBBLES_LOW) {
+        {
+            kiln_consider(c, &kiln_default_nf4_unpack_f16_64_low_kernel, 1, NULL, NULL, NULL);
+        }
+        return;
+    }
     if (a.type == KILN_DEFAULT_NF4_UNPACK_TYPE_F16 && a.group == KILN_DEFAULT_NF4_UNPACK_GROUP_64 &&
-        a.nibbles == KILN_DEFAULT_NF4_UNPACK_NIBBLES_HIGH)
-        return &kiln_default_nf4_unpack_f16_64_high_kernel;
+        a.nibbles == KILN_DEFAULT_NF4_UNPACK_NIBBLES_HIGH) {
+        {
+            kiln_consider(c, &kiln_default_nf4_unpack_f16_64_high_kernel, 1, NULL, NULL, NULL);
+        }
+        return;
+    }
     if (a.type == KILN_DEFAULT_NF4_UNPACK_TYPE_BF16 && a.group == KILN_DEFAULT_NF4_UNPACK_GROUP_64 &&
-        a.nibbles == KILN_DEFAULT_NF4_UNPACK_NIBBLES_LOW)
-        return &kiln_default_nf4_unpack_bf16_64_low_kernel;
+        a.nibbles == KILN_DEFAULT_NF4_UNPACK_NIBBLES_LOW) {
+        {
+            kiln_consider(c, &kiln_default_nf4_unpack_bf16_64_low_kernel, 1, NULL, NULL, NULL);
+        }
+        return;
+    }
     if (a.type == KILN_DEFAULT_NF4_UNPACK_TYPE_BF16 && a.group == KILN_DEFAULT_NF4_UNPACK_GROUP_64 &&
-        a.nibbles == KILN_DEFAULT_NF4_UNPACK_NIBBLES_HIGH)
-        return &kiln_default_nf4_unpack_bf16_64_high_kernel;
-    return NULL;
+        a.nibbles == KILN_DEFAULT_NF4_UNPACK_NIBBLES_HIGH) {
+        {
+            kiln_consider(c, &kiln_default_nf4_unpack_bf16_64_high_kernel, 1, NULL, NULL, NULL);
+        }
+        return;
+    }
+}
+
+/* Which variant serves these arguments on this device. */
+static const kiln_kernel *choose_nf4_unpack(const kiln_loader *loader, kiln_default_nf4_unpack_args a)
+{
+    kiln_choice choice = {.loader = loader};
+    consider_nf4_unpack(&choice, loader, a);
+    return choice.best ? choice.best : choice.fallback;
 }
 
 kiln_status kiln_default_nf4_unpack_pick(kiln_loader *loader, const kiln_default_nf4_unpack_args *args,
@@ -22431,6 +22732,24 @@ kiln_status kiln_default_nf4_unpack_pick(kiln_loader *loader, const kiln_default
         static const char detail[] = "the bundle has type f32 f16 bf16, group 64, nibbles low high";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_unpack_name, detail);
     }
+    return KILN_OK;
+}
+
+kiln_status kiln_default_nf4_unpack_candidates(kiln_loader *loader, const kiln_default_nf4_unpack_args *args,
+                                               kiln_candidate *list, size_t capacity, size_t *count)
+{
+    if (!count || (capacity > 0 && !list))
+        return kiln_begin(loader, NULL, nf4_unpack_name);
+    *count = 0;
+    const kiln_status status = check_nf4_unpack(loader, args);
+    if (status != KILN_OK)
+        return status;
+    if (args->n == 0)
+        return KILN_OK;
+    kiln_candidate none;
+    kiln_choice choice = {.loader = loader, .list = list ? list : &none, .capacity = capacity};
+    consider_nf4_unpack(&choice, loader, *args);
+    *count = choice.count;
     return KILN_OK;
 }
 
@@ -23014,19 +23333,34 @@ const kiln_kernel kiln_default_nf4_scale_f16_64_kernel = {
     .least_shared_words = 0,
 };
 
-/* Which variant serves these arguments on this device. */
-static const kiln_kernel *choose_nf4_scale(const kiln_loader *loader, kiln_default_nf4_scale_args a)
+/* Every variant that has what the caller names, and how long it would take. */
+static void consider_nf4_scale(kiln_choice *c, const kiln_loader *loader, kiln_default_nf4_scale_args a)
 {
     (void)loader;
     if (a.type == 0)
         a.type = KILN_DEFAULT_NF4_SCALE_TYPE_F32;
     if (a.group == 0)
         a.group = KILN_DEFAULT_NF4_SCALE_GROUP_64;
-    if (a.type == KILN_DEFAULT_NF4_SCALE_TYPE_F32 && a.group == KILN_DEFAULT_NF4_SCALE_GROUP_64)
-        return &kiln_default_nf4_scale_f32_64_kernel;
-    if (a.type == KILN_DEFAULT_NF4_SCALE_TYPE_F16 && a.group == KILN_DEFAULT_NF4_SCALE_GROUP_64)
-        return &kiln_default_nf4_scale_f16_64_kernel;
-    return NULL;
+    if (a.type == KILN_DEFAULT_NF4_SCALE_TYPE_F32 && a.group == KILN_DEFAULT_NF4_SCALE_GROUP_64) {
+        {
+            kiln_consider(c, &kiln_default_nf4_scale_f32_64_kernel, 1, NULL, NULL, NULL);
+        }
+        return;
+    }
+    if (a.type == KILN_DEFAULT_NF4_SCALE_TYPE_F16 && a.group == KILN_DEFAULT_NF4_SCALE_GROUP_64) {
+        {
+            kiln_consider(c, &kiln_default_nf4_scale_f16_64_kernel, 1, NULL, NULL, NULL);
+        }
+        return;
+    }
+}
+
+/* Which variant serves these arguments on this device. */
+static const kiln_kernel *choose_nf4_scale(const kiln_loader *loader, kiln_default_nf4_scale_args a)
+{
+    kiln_choice choice = {.loader = loader};
+    consider_nf4_scale(&choice, loader, a);
+    return choice.best ? choice.best : choice.fallback;
 }
 
 kiln_status kiln_default_nf4_scale_pick(kiln_loader *loader, const kiln_default_nf4_scale_args *args,
@@ -23045,6 +23379,24 @@ kiln_status kiln_default_nf4_scale_pick(kiln_loader *loader, const kiln_default_
         static const char detail[] = "the bundle has type f32 f16, group 64";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_scale_name, detail);
     }
+    return KILN_OK;
+}
+
+kiln_status kiln_default_nf4_scale_candidates(kiln_loader *loader, const kiln_default_nf4_scale_args *args,
+                                              kiln_candidate *list, size_t capacity, size_t *count)
+{
+    if (!count || (capacity > 0 && !list))
+        return kiln_begin(loader, NULL, nf4_scale_name);
+    *count = 0;
+    const kiln_status status = check_nf4_scale(loader, args);
+    if (status != KILN_OK)
+        return status;
+    if (args->n == 0)
+        return KILN_OK;
+    kiln_candidate none;
+    kiln_choice choice = {.loader = loader, .list = list ? list : &none, .capacity = capacity};
+    consider_nf4_scale(&choice, loader, *args);
+    *count = choice.count;
     return KILN_OK;
 }
 
@@ -24193,8 +24545,8 @@ const kiln_kernel kiln_default_nf4_pack_f16_64_low_kernel = {
     .least_shared_words = 0,
 };
 
-/* Which variant serves these arguments on this device. */
-static const kiln_kernel *choose_nf4_pack(const kiln_loader *loader, kiln_default_nf4_pack_args a)
+/* Every variant that has what the caller names, and how long it would take. */
+static void consider_nf4_pack(kiln_choice *c, const kiln_loader *loader, kiln_default_nf4_pack_args a)
 {
     (void)loader;
     if (a.type == 0)
@@ -24204,12 +24556,27 @@ static const kiln_kernel *choose_nf4_pack(const kiln_loader *loader, kiln_defaul
     if (a.nibbles == 0)
         a.nibbles = KILN_DEFAULT_NF4_PACK_NIBBLES_LOW;
     if (a.type == KILN_DEFAULT_NF4_PACK_TYPE_F32 && a.group == KILN_DEFAULT_NF4_PACK_GROUP_64 &&
-        a.nibbles == KILN_DEFAULT_NF4_PACK_NIBBLES_LOW)
-        return &kiln_default_nf4_pack_f32_64_low_kernel;
+        a.nibbles == KILN_DEFAULT_NF4_PACK_NIBBLES_LOW) {
+        {
+            kiln_consider(c, &kiln_default_nf4_pack_f32_64_low_kernel, 1, NULL, NULL, NULL);
+        }
+        return;
+    }
     if (a.type == KILN_DEFAULT_NF4_PACK_TYPE_F16 && a.group == KILN_DEFAULT_NF4_PACK_GROUP_64 &&
-        a.nibbles == KILN_DEFAULT_NF4_PACK_NIBBLES_LOW)
-        return &kiln_default_nf4_pack_f16_64_low_kernel;
-    return NULL;
+        a.nibbles == KILN_DEFAULT_NF4_PACK_NIBBLES_LOW) {
+        {
+            kiln_consider(c, &kiln_default_nf4_pack_f16_64_low_kernel, 1, NULL, NULL, NULL);
+        }
+        return;
+    }
+}
+
+/* Which variant serves these arguments on this device. */
+static const kiln_kernel *choose_nf4_pack(const kiln_loader *loader, kiln_default_nf4_pack_args a)
+{
+    kiln_choice choice = {.loader = loader};
+    consider_nf4_pack(&choice, loader, a);
+    return choice.best ? choice.best : choice.fallback;
 }
 
 kiln_status kiln_default_nf4_pack_pick(kiln_loader *loader, const kiln_default_nf4_pack_args *args,
@@ -24228,6 +24595,24 @@ kiln_status kiln_default_nf4_pack_pick(kiln_loader *loader, const kiln_default_n
         static const char detail[] = "the bundle has type f32 f16, group 64, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_pack_name, detail);
     }
+    return KILN_OK;
+}
+
+kiln_status kiln_default_nf4_pack_candidates(kiln_loader *loader, const kiln_default_nf4_pack_args *args,
+                                             kiln_candidate *list, size_t capacity, size_t *count)
+{
+    if (!count || (capacity > 0 && !list))
+        return kiln_begin(loader, NULL, nf4_pack_name);
+    *count = 0;
+    const kiln_status status = check_nf4_pack(loader, args);
+    if (status != KILN_OK)
+        return status;
+    if (args->n == 0)
+        return KILN_OK;
+    kiln_candidate none;
+    kiln_choice choice = {.loader = loader, .list = list ? list : &none, .capacity = capacity};
+    consider_nf4_pack(&choice, loader, *args);
+    *count = choice.count;
     return KILN_OK;
 }
 
@@ -27320,19 +27705,39 @@ const kiln_kernel kiln_default_q4k_dequantize_bf16_kernel = {
     .least_shared_words = 0,
 };
 
-/* Which variant serves these arguments on this device. */
-static const kiln_kernel *choose_q4k_dequantize(const kiln_loader *loader, kiln_default_q4k_dequantize_args a)
+/* Every variant that has what the caller names, and how long it would take. */
+static void consider_q4k_dequantize(kiln_choice *c, const kiln_loader *loader,
+                                    kiln_default_q4k_dequantize_args a)
 {
     (void)loader;
     if (a.type == 0)
         a.type = KILN_DEFAULT_Q4K_DEQUANTIZE_TYPE_F32;
-    if (a.type == KILN_DEFAULT_Q4K_DEQUANTIZE_TYPE_F32)
-        return &kiln_default_q4k_dequantize_f32_kernel;
-    if (a.type == KILN_DEFAULT_Q4K_DEQUANTIZE_TYPE_F16)
-        return &kiln_default_q4k_dequantize_f16_kernel;
-    if (a.type == KILN_DEFAULT_Q4K_DEQUANTIZE_TYPE_BF16)
-        return &kiln_default_q4k_dequantize_bf16_kernel;
-    return NULL;
+    if (a.type == KILN_DEFAULT_Q4K_DEQUANTIZE_TYPE_F32) {
+        {
+            kiln_consider(c, &kiln_default_q4k_dequantize_f32_kernel, 1, NULL, NULL, NULL);
+        }
+        return;
+    }
+    if (a.type == KILN_DEFAULT_Q4K_DEQUANTIZE_TYPE_F16) {
+        {
+            kiln_consider(c, &kiln_default_q4k_dequantize_f16_kernel, 1, NULL, NULL, NULL);
+        }
+        return;
+    }
+    if (a.type == KILN_DEFAULT_Q4K_DEQUANTIZE_TYPE_BF16) {
+        {
+            kiln_consider(c, &kiln_default_q4k_dequantize_bf16_kernel, 1, NULL, NULL, NULL);
+        }
+        return;
+    }
+}
+
+/* Which variant serves these arguments on this device. */
+static const kiln_kernel *choose_q4k_dequantize(const kiln_loader *loader, kiln_default_q4k_dequantize_args a)
+{
+    kiln_choice choice = {.loader = loader};
+    consider_q4k_dequantize(&choice, loader, a);
+    return choice.best ? choice.best : choice.fallback;
 }
 
 kiln_status kiln_default_q4k_dequantize_pick(kiln_loader *loader,
@@ -27352,6 +27757,25 @@ kiln_status kiln_default_q4k_dequantize_pick(kiln_loader *loader,
         static const char detail[] = "the bundle has type f32 f16 bf16";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, q4k_dequantize_name, detail);
     }
+    return KILN_OK;
+}
+
+kiln_status kiln_default_q4k_dequantize_candidates(kiln_loader *loader,
+                                                   const kiln_default_q4k_dequantize_args *args,
+                                                   kiln_candidate *list, size_t capacity, size_t *count)
+{
+    if (!count || (capacity > 0 && !list))
+        return kiln_begin(loader, NULL, q4k_dequantize_name);
+    *count = 0;
+    const kiln_status status = check_q4k_dequantize(loader, args);
+    if (status != KILN_OK)
+        return status;
+    if (args->n == 0)
+        return KILN_OK;
+    kiln_candidate none;
+    kiln_choice choice = {.loader = loader, .list = list ? list : &none, .capacity = capacity};
+    consider_q4k_dequantize(&choice, loader, *args);
+    *count = choice.count;
     return KILN_OK;
 }
 
@@ -28606,8 +29030,9 @@ kiln_status kiln_default_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536(kiln_loader *
         return kiln_fail(loader, KILN_ERROR_MISALIGNED, rmsnorm_q4k_gemv_name, detail);
     }
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.n, 16),
-                              (uint64_t)loader->device.multiprocessors * maximum(1, minimum(2,
-                              ((uint64_t)loader->device.max_shared_bytes + 1024) / (37936 + 8 * ceil_div(minimum((uint64_t)a.k,
+                              (uint64_t)loader->device.multiprocessors * maximum(1,
+                              minimum(minimum(2, (uint64_t)loader->device.multiprocessor_threads / 256),
+                              (uint64_t)loader->device.multiprocessor_shared_bytes / (37936 + 8 * ceil_div(minimum((uint64_t)a.k,
                               65536), 512) * 80 + 1024)))), 1, 1};
     void *params[] = {&a.in, &a.gamma, &a.w, &a.out, &a.n, &a.k, &a.eps};
     return kiln_launch(loader, &kiln_default_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536_kernel, stream, grid,
@@ -30106,8 +30531,9 @@ kiln_status kiln_default_rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_65536(kiln_loader
         return kiln_fail(loader, KILN_ERROR_MISALIGNED, rmsnorm_q4k_gemv_name, detail);
     }
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.n, 16),
-                              (uint64_t)loader->device.multiprocessors * maximum(1, minimum(2,
-                              ((uint64_t)loader->device.max_shared_bytes + 1024) / (37936 + 8 * ceil_div(minimum((uint64_t)a.k,
+                              (uint64_t)loader->device.multiprocessors * maximum(1,
+                              minimum(minimum(2, (uint64_t)loader->device.multiprocessor_threads / 256),
+                              (uint64_t)loader->device.multiprocessor_shared_bytes / (37936 + 8 * ceil_div(minimum((uint64_t)a.k,
                               65536), 512) * 80 + 1024)))), 1, 1};
     void *params[] = {&a.in, &a.gamma, &a.w, &a.out, &a.n, &a.k, &a.eps};
     return kiln_launch(loader, &kiln_default_rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_65536_kernel, stream, grid,
@@ -31869,8 +32295,9 @@ kiln_status kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048(kiln_loader
         return kiln_fail(loader, KILN_ERROR_MISALIGNED, rmsnorm_q4k_gemv_name, detail);
     }
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.n, 16),
-                              (uint64_t)loader->device.multiprocessors * maximum(1, minimum(2,
-                              ((uint64_t)loader->device.max_shared_bytes + 1024) / (37936 + 8 * ceil_div(minimum((uint64_t)a.k,
+                              (uint64_t)loader->device.multiprocessors * maximum(1,
+                              minimum(minimum(2, (uint64_t)loader->device.multiprocessor_threads / 256),
+                              (uint64_t)loader->device.multiprocessor_shared_bytes / (37936 + 8 * ceil_div(minimum((uint64_t)a.k,
                               2048), 512) * 272 + 1024)))), 1, 1};
     void *params[] = {&a.in, &a.gamma, &a.w, &a.out, &a.n, &a.k, &a.eps};
     return kiln_launch(loader, &kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048_kernel, stream, grid,
@@ -31896,9 +32323,9 @@ const kiln_kernel kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048_kerne
     .least_shared_words = 10028,
 };
 
-/* Which variant serves these arguments on this device. */
-static const kiln_kernel *choose_rmsnorm_q4k_gemv(const kiln_loader *loader,
-                                                  kiln_default_rmsnorm_q4k_gemv_args a)
+/* Every variant that has what the caller names, and how long it would take. */
+static void consider_rmsnorm_q4k_gemv(kiln_choice *c, const kiln_loader *loader,
+                                      kiln_default_rmsnorm_q4k_gemv_args a)
 {
     if (a.norm == 0)
         a.norm = KILN_DEFAULT_RMSNORM_Q4K_GEMV_NORM_RMS;
@@ -31909,26 +32336,48 @@ static const kiln_kernel *choose_rmsnorm_q4k_gemv(const kiln_loader *loader,
     if (a.norm == KILN_DEFAULT_RMSNORM_Q4K_GEMV_NORM_RMS && a.x == KILN_DEFAULT_RMSNORM_Q4K_GEMV_X_F16 &&
         a.activation == KILN_DEFAULT_RMSNORM_Q4K_GEMV_ACTIVATION_Q8 && a.batch == 1 &&
         a.y == KILN_DEFAULT_RMSNORM_Q4K_GEMV_Y_F16) {
-        if ((uint64_t)a.n >= 24 * (uint64_t)loader->device.multiprocessors &&
-            37936 + 8 * ceil_div(minimum((uint64_t)a.k, 65536),
-            512) * 80 <= (uint64_t)loader->device.max_shared_bytes)
-            return &kiln_default_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536_kernel;
-        return &kiln_default_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536_kernel;
+        {
+            static const char why_1[] = "eps must be at least 0 and finite";
+            static const char why_2[] = "the device has less shared memory than this call takes";
+            kiln_consider(c, &kiln_default_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536_kernel, 0,
+                          !(!!(a.eps >= 0) &&
+                          (a.eps - a.eps >= 0)) ? why_1 : 37936 + 8 * ceil_div(minimum((uint64_t)a.k, 65536),
+                          512) * 80 > (uint64_t)loader->device.max_shared_bytes ? why_2 : NULL, NULL, NULL);
+        }
+        return;
     }
     if (a.norm == KILN_DEFAULT_RMSNORM_Q4K_GEMV_NORM_RMS && a.x == KILN_DEFAULT_RMSNORM_Q4K_GEMV_X_BF16 &&
         a.activation == KILN_DEFAULT_RMSNORM_Q4K_GEMV_ACTIVATION_Q8 && a.batch == 1 &&
         a.y == KILN_DEFAULT_RMSNORM_Q4K_GEMV_Y_BF16) {
-        if ((uint64_t)a.n >= 24 * (uint64_t)loader->device.multiprocessors &&
-            37936 + 8 * ceil_div(minimum((uint64_t)a.k, 65536),
-            512) * 80 <= (uint64_t)loader->device.max_shared_bytes)
-            return &kiln_default_rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_65536_kernel;
-        return &kiln_default_rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_65536_kernel;
+        {
+            static const char why_1[] = "eps must be at least 0 and finite";
+            static const char why_2[] = "the device has less shared memory than this call takes";
+            kiln_consider(c, &kiln_default_rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_65536_kernel, 0,
+                          !(!!(a.eps >= 0) &&
+                          (a.eps - a.eps >= 0)) ? why_1 : 37936 + 8 * ceil_div(minimum((uint64_t)a.k, 65536),
+                          512) * 80 > (uint64_t)loader->device.max_shared_bytes ? why_2 : NULL, NULL, NULL);
+        }
+        return;
     }
     if (a.norm == KILN_DEFAULT_RMSNORM_Q4K_GEMV_NORM_RMS && a.x == KILN_DEFAULT_RMSNORM_Q4K_GEMV_X_F16 &&
         a.activation == KILN_DEFAULT_RMSNORM_Q4K_GEMV_ACTIVATION_EXACT && a.batch == 1 &&
-        a.y == KILN_DEFAULT_RMSNORM_Q4K_GEMV_Y_F16)
-        return &kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048_kernel;
-    return NULL;
+        a.y == KILN_DEFAULT_RMSNORM_Q4K_GEMV_Y_F16) {
+        {
+            static const char why_1[] = "eps must be at least 0 and finite";
+            kiln_consider(c, &kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048_kernel, 1,
+                          !(!!(a.eps >= 0) && (a.eps - a.eps >= 0)) ? why_1 : NULL, NULL, NULL);
+        }
+        return;
+    }
+}
+
+/* Which variant serves these arguments on this device. */
+static const kiln_kernel *choose_rmsnorm_q4k_gemv(const kiln_loader *loader,
+                                                  kiln_default_rmsnorm_q4k_gemv_args a)
+{
+    kiln_choice choice = {.loader = loader};
+    consider_rmsnorm_q4k_gemv(&choice, loader, a);
+    return choice.best ? choice.best : choice.fallback;
 }
 
 kiln_status kiln_default_rmsnorm_q4k_gemv_pick(kiln_loader *loader,
@@ -31949,6 +32398,25 @@ kiln_status kiln_default_rmsnorm_q4k_gemv_pick(kiln_loader *loader,
             "the bundle has norm rms, x f16 bf16, activation q8 exact, batch 1, y f16 bf16; not each with each";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, rmsnorm_q4k_gemv_name, detail);
     }
+    return KILN_OK;
+}
+
+kiln_status kiln_default_rmsnorm_q4k_gemv_candidates(kiln_loader *loader,
+                                                     const kiln_default_rmsnorm_q4k_gemv_args *args,
+                                                     kiln_candidate *list, size_t capacity, size_t *count)
+{
+    if (!count || (capacity > 0 && !list))
+        return kiln_begin(loader, NULL, rmsnorm_q4k_gemv_name);
+    *count = 0;
+    const kiln_status status = check_rmsnorm_q4k_gemv(loader, args);
+    if (status != KILN_OK)
+        return status;
+    if ((uint64_t)args->n == 0)
+        return KILN_OK;
+    kiln_candidate none;
+    kiln_choice choice = {.loader = loader, .list = list ? list : &none, .capacity = capacity};
+    consider_rmsnorm_q4k_gemv(&choice, loader, *args);
+    *count = choice.count;
     return KILN_OK;
 }
 
@@ -32762,8 +33230,9 @@ kiln_status kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1(kiln_loade
     }
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.n, 16),
                               (uint64_t)loader->device.multiprocessors * maximum(1,
-                              minimum(3, ((uint64_t)loader->device.max_shared_bytes + 1024) / 51456))),
-                              (uint64_t)a.m, 1};
+                              minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 256),
+                              (uint64_t)loader->device.multiprocessor_shared_bytes / 51456))), (uint64_t)a.m,
+                              1};
     void *params[] = {&a.in, &a.packed, &a.scale, &a.out, &a.m, &a.n, &a.k, &a.workspace_size};
     return kiln_launch(loader, &kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1_kernel, stream,
                        grid, 50432, params);
@@ -34130,7 +34599,8 @@ kiln_status kiln_default_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1(kiln_loade
     }
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.n, 16),
                               (uint64_t)loader->device.multiprocessors * maximum(1,
-                              minimum(2, ((uint64_t)loader->device.max_shared_bytes + 1024) / 54528))),
+                              minimum(minimum(2, (uint64_t)loader->device.multiprocessor_threads / 256),
+                              (uint64_t)loader->device.multiprocessor_shared_bytes / 54528))),
                               ceil_div((uint64_t)a.m, 4), 1};
     void *params[] = {&a.in, &a.packed, &a.scale, &a.out, &a.m, &a.n, &a.k, &a.workspace_size};
     return kiln_launch(loader, &kiln_default_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1_kernel, stream,
@@ -36305,8 +36775,9 @@ kiln_status kiln_default_nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1(kiln_loade
     }
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.n, 16),
                               (uint64_t)loader->device.multiprocessors * maximum(1,
-                              minimum(3, ((uint64_t)loader->device.max_shared_bytes + 1024) / 51456))),
-                              (uint64_t)a.m, 1};
+                              minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 256),
+                              (uint64_t)loader->device.multiprocessor_shared_bytes / 51456))), (uint64_t)a.m,
+                              1};
     void *params[] = {&a.in, &a.packed, &a.scale, &a.out, &a.m, &a.n, &a.k, &a.workspace_size};
     return kiln_launch(loader, &kiln_default_nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1_kernel, stream,
                        grid, 50432, params);
@@ -37776,8 +38247,9 @@ kiln_status kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1(kiln_load
     }
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.n, 16),
                               (uint64_t)loader->device.multiprocessors * maximum(1,
-                              minimum(3, ((uint64_t)loader->device.max_shared_bytes + 1024) / 51456))),
-                              (uint64_t)a.m, 1};
+                              minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 256),
+                              (uint64_t)loader->device.multiprocessor_shared_bytes / 51456))), (uint64_t)a.m,
+                              1};
     void *params[] = {&a.in, &a.packed, &a.scale, &a.out, &a.m, &a.n, &a.k, &a.workspace_size};
     return kiln_launch(loader, &kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1_kernel, stream,
                        grid, 50432, params);
@@ -48237,8 +48709,8 @@ const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1_ke
     .least_shared_words = 21504,
 };
 
-/* Which variant serves these arguments on this device. */
-static const kiln_kernel *choose_nf4_gemm(const kiln_loader *loader, kiln_default_nf4_gemm_args a)
+/* Every variant that has what the caller names, and how long it would take. */
+static void consider_nf4_gemm(kiln_choice *c, const kiln_loader *loader, kiln_default_nf4_gemm_args a)
 {
     if (a.a == 0)
         a.a = KILN_DEFAULT_NF4_GEMM_A_F16;
@@ -48248,62 +48720,237 @@ static const kiln_kernel *choose_nf4_gemm(const kiln_loader *loader, kiln_defaul
         a.nibbles = KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW;
     if (a.a == KILN_DEFAULT_NF4_GEMM_A_F32 && a.acc == KILN_DEFAULT_NF4_GEMM_ACC_F32 &&
         a.nibbles == KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW) {
-        if ((uint64_t)a.m <= 1)
-            return &kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1_kernel;
-        if ((uint64_t)a.m <= 4)
-            return &kiln_default_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1_kernel;
-        if ((uint64_t)a.m > 16)
-            return &kiln_default_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1_kernel;
-        return &kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1_kernel;
+        {
+            static const kiln_code code = {{364, 196, 0}, {261, 89, 0}, 8};
+            kiln_consider(c, &kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1_kernel, 1, NULL,
+                          &code, &(kiln_work){.blocks = minimum(ceil_div((uint64_t)a.n, 16),
+                          (uint64_t)loader->device.multiprocessors * maximum(1,
+                          minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 256),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / 51456))) * (uint64_t)a.m,
+                          .resident = maximum(1,
+                          minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 256),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / 51456)),
+                          .trips = ceil_div(ceil_div((uint64_t)a.n, 16),
+                          (uint64_t)loader->device.multiprocessors * maximum(1,
+                          minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 256),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / 51456))) * ceil_div((uint64_t)a.k,
+                          2048), .wait = 600, .block_bytes = ceil_div(ceil_div((uint64_t)a.n, 16),
+                          (uint64_t)loader->device.multiprocessors * maximum(1,
+                          minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 256),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / 51456))) * (uint64_t)a.k * 13,
+                          .bytes = 4 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 4 * (uint64_t)a.m * (uint64_t)a.n});
+        }
+        {
+            static const kiln_code code = {{814, 340, 0}, {357, 137, 0}, 8};
+            kiln_consider(c, &kiln_default_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1_kernel, 1, NULL,
+                          &code, &(kiln_work){.blocks = minimum(ceil_div((uint64_t)a.n, 16),
+                          (uint64_t)loader->device.multiprocessors * maximum(1,
+                          minimum(minimum(2, (uint64_t)loader->device.multiprocessor_threads / 256),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / 54528))) * ceil_div((uint64_t)a.m,
+                          4), .resident = maximum(1,
+                          minimum(minimum(2, (uint64_t)loader->device.multiprocessor_threads / 256),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / 54528)),
+                          .trips = ceil_div(ceil_div((uint64_t)a.n, 16),
+                          (uint64_t)loader->device.multiprocessors * maximum(1,
+                          minimum(minimum(2, (uint64_t)loader->device.multiprocessor_threads / 256),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / 54528))) * ceil_div((uint64_t)a.k,
+                          2048), .wait = 600, .block_bytes = ceil_div(ceil_div((uint64_t)a.n, 16),
+                          (uint64_t)loader->device.multiprocessors * maximum(1,
+                          minimum(minimum(2, (uint64_t)loader->device.multiprocessor_threads / 256),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / 54528))) * (uint64_t)a.k * 25,
+                          .bytes = 4 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 4 * (uint64_t)a.m * (uint64_t)a.n});
+        }
+        {
+            static const kiln_code code = {{2599, 1036, 0}, {379, 105, 0}, 4};
+            kiln_consider(c, &kiln_default_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1_kernel, 1, NULL,
+                          &code,
+                          &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 32) * ceil_div((uint64_t)a.m, 32),
+                          .resident = maximum(1,
+                          minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 128),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / 30208)),
+                          .trips = ceil_div((uint64_t)a.k, 256), .wait = 600,
+                          .block_bytes = (uint64_t)a.k * 146,
+                          .bytes = 4 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 4 * (uint64_t)a.m * (uint64_t)a.n});
+        }
+        return;
     }
     if (a.a == KILN_DEFAULT_NF4_GEMM_A_F16 && a.acc == KILN_DEFAULT_NF4_GEMM_ACC_F32 &&
         a.nibbles == KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW) {
-        if ((uint64_t)a.m <= 1 && (uint64_t)loader->device.max_shared_bytes >= 166912 &&
-            kiln_usable(loader, &kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1_kernel))
-            return &kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1_kernel;
-        if ((uint64_t)a.m <= 1)
-            return &kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1_kernel;
-        if ((uint64_t)a.m <= 8 &&
-            kiln_usable(loader, &kiln_default_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1_kernel))
-            return &kiln_default_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1_kernel;
-        if ((uint64_t)loader->device.sm >= 80 && (uint64_t)a.m > 32 &&
-            kiln_usable(loader, &kiln_default_nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1_kernel))
-            return &kiln_default_nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1_kernel;
-        if ((uint64_t)loader->device.sm >= 80 && (uint64_t)a.m > 8 && (uint64_t)a.k >= 2048 &&
-            ceil_div((uint64_t)a.m, 16) * ceil_div((uint64_t)a.n,
-            64) * 4 < 2 * (uint64_t)loader->device.multiprocessors &&
-            a.workspace_size >= ceil_div((uint64_t)a.m, 16) * ceil_div((uint64_t)a.n, 64) * 4 * 16 * 64 &&
-            kiln_usable(loader, &kiln_default_nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4_kernel))
-            return &kiln_default_nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4_kernel;
-        if ((uint64_t)a.m <= 1)
-            return &kiln_default_nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1_kernel;
-        return &kiln_default_nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1_kernel;
+        {
+            static const kiln_code code = {{374, 192, 0}, {255, 89, 0}, 8};
+            kiln_consider(c, &kiln_default_nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1_kernel, 1, NULL,
+                          &code, &(kiln_work){.blocks = minimum(ceil_div((uint64_t)a.n, 16),
+                          (uint64_t)loader->device.multiprocessors * maximum(1,
+                          minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 256),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / 51456))) * (uint64_t)a.m,
+                          .resident = maximum(1,
+                          minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 256),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / 51456)),
+                          .trips = ceil_div(ceil_div((uint64_t)a.n, 16),
+                          (uint64_t)loader->device.multiprocessors * maximum(1,
+                          minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 256),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / 51456))) * ceil_div((uint64_t)a.k,
+                          2048), .wait = 600, .block_bytes = ceil_div(ceil_div((uint64_t)a.n, 16),
+                          (uint64_t)loader->device.multiprocessors * maximum(1,
+                          minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 256),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / 51456))) * (uint64_t)a.k * 11,
+                          .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n});
+        }
+        {
+            static const kiln_code code = {{522, 216, 256}, {320, 97, 0}, 8};
+            kiln_consider(c, &kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1_kernel, 1, NULL, &code,
+                          &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 32) * (uint64_t)a.m,
+                          .resident = maximum(1,
+                          minimum(minimum(2, (uint64_t)loader->device.multiprocessor_threads / 256),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / 50720)),
+                          .trips = ceil_div((uint64_t)a.k, 2048), .wait = 200,
+                          .block_bytes = (uint64_t)a.k * 20,
+                          .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n});
+        }
+        {
+            static const kiln_code code = {{394, 216, 256}, {323, 97, 0}, 8};
+            kiln_consider(c, &kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1_kernel, 0, NULL, &code,
+                          &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 32) * (uint64_t)a.m,
+                          .resident = maximum(1,
+                          minimum(minimum(2, (uint64_t)loader->device.multiprocessor_threads / 256),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / 84512)),
+                          .trips = ceil_div((uint64_t)a.k, 2048), .wait = 200,
+                          .block_bytes = (uint64_t)a.k * 20,
+                          .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n});
+        }
+        {
+            static const kiln_code code = {{291, 124, 128}, {297, 93, 0}, 8};
+            kiln_consider(c, &kiln_default_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1_kernel, 0, NULL, &code,
+                          &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 32) * ceil_div((uint64_t)a.m, 8),
+                          .resident = maximum(1,
+                          minimum(minimum(2, (uint64_t)loader->device.multiprocessor_threads / 256),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / 75520)),
+                          .trips = ceil_div((uint64_t)a.k, 1024), .wait = 200,
+                          .block_bytes = (uint64_t)a.k * 34,
+                          .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n});
+        }
+        {
+            static const char why_1[] =
+                "workspace_size must be at least ceil_div(m, tile_m) * ceil_div(n, tile_n) * split_k * tile_m * tile_n";
+            static const kiln_code code = {{643, 280, 512}, {475, 146, 0}, 8};
+            kiln_consider(c, &kiln_default_nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4_kernel, 0,
+                          !(a.workspace_size >= ceil_div((uint64_t)a.m, 16) * ceil_div((uint64_t)a.n,
+                          64) * 4 * 16 * 64) ? why_1 : NULL, &code,
+                          &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 64) * ceil_div((uint64_t)a.m,
+                          16) * 4, .resident = maximum(1,
+                          minimum(minimum(1, (uint64_t)loader->device.multiprocessor_threads / 256),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / 68096)),
+                          .trips = ceil_div(ceil_div((uint64_t)a.k, 4), 1024), .wait = 200,
+                          .block_bytes = ceil_div((uint64_t)a.k, 4) * 68,
+                          .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n,
+                          .extra = 2756});
+        }
+        {
+            static const kiln_code code = {{571, 256, 1024}, {741, 240, 0}, 8};
+            kiln_consider(c, &kiln_default_nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1_kernel, 0, NULL,
+                          &code, &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 128) * ceil_div((uint64_t)a.m,
+                          64), .resident = maximum(1,
+                          minimum(minimum(1, (uint64_t)loader->device.multiprocessor_threads / 256),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / 87040)),
+                          .trips = ceil_div((uint64_t)a.k, 256), .wait = 200,
+                          .block_bytes = (uint64_t)a.k * 200,
+                          .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n});
+        }
+        return;
     }
     if (a.a == KILN_DEFAULT_NF4_GEMM_A_BF16 && a.acc == KILN_DEFAULT_NF4_GEMM_ACC_F32 &&
         a.nibbles == KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW) {
-        if ((uint64_t)a.m <= 1 && (uint64_t)loader->device.max_shared_bytes >= 166912 &&
-            kiln_usable(loader, &kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1_kernel))
-            return &kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1_kernel;
-        if ((uint64_t)a.m <= 1 &&
-            kiln_usable(loader, &kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1_kernel))
-            return &kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1_kernel;
-        if ((uint64_t)a.m <= 8 &&
-            kiln_usable(loader, &kiln_default_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1_kernel))
-            return &kiln_default_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1_kernel;
-        if ((uint64_t)loader->device.sm >= 80 && (uint64_t)a.m > 32 &&
-            kiln_usable(loader, &kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1_kernel))
-            return &kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1_kernel;
-        if ((uint64_t)loader->device.sm >= 80 && (uint64_t)a.m > 8 && (uint64_t)a.k >= 2048 &&
-            ceil_div((uint64_t)a.m, 16) * ceil_div((uint64_t)a.n,
-            64) * 4 < 2 * (uint64_t)loader->device.multiprocessors &&
-            a.workspace_size >= ceil_div((uint64_t)a.m, 16) * ceil_div((uint64_t)a.n, 64) * 4 * 16 * 64 &&
-            kiln_usable(loader, &kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4_kernel))
-            return &kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4_kernel;
-        if ((uint64_t)a.m <= 1)
-            return &kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1_kernel;
-        return &kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1_kernel;
+        {
+            static const kiln_code code = {{370, 192, 0}, {255, 89, 0}, 8};
+            kiln_consider(c, &kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1_kernel, 1, NULL,
+                          &code, &(kiln_work){.blocks = minimum(ceil_div((uint64_t)a.n, 16),
+                          (uint64_t)loader->device.multiprocessors * maximum(1,
+                          minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 256),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / 51456))) * (uint64_t)a.m,
+                          .resident = maximum(1,
+                          minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 256),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / 51456)),
+                          .trips = ceil_div(ceil_div((uint64_t)a.n, 16),
+                          (uint64_t)loader->device.multiprocessors * maximum(1,
+                          minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 256),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / 51456))) * ceil_div((uint64_t)a.k,
+                          2048), .wait = 600, .block_bytes = ceil_div(ceil_div((uint64_t)a.n, 16),
+                          (uint64_t)loader->device.multiprocessors * maximum(1,
+                          minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 256),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / 51456))) * (uint64_t)a.k * 11,
+                          .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n});
+        }
+        {
+            static const kiln_code code = {{522, 216, 256}, {320, 97, 0}, 8};
+            kiln_consider(c, &kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1_kernel, 0, NULL,
+                          &code, &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 32) * (uint64_t)a.m,
+                          .resident = maximum(1,
+                          minimum(minimum(2, (uint64_t)loader->device.multiprocessor_threads / 256),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / 50720)),
+                          .trips = ceil_div((uint64_t)a.k, 2048), .wait = 200,
+                          .block_bytes = (uint64_t)a.k * 20,
+                          .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n});
+        }
+        {
+            static const kiln_code code = {{394, 216, 256}, {323, 97, 0}, 8};
+            kiln_consider(c, &kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1_kernel, 0, NULL,
+                          &code, &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 32) * (uint64_t)a.m,
+                          .resident = maximum(1,
+                          minimum(minimum(2, (uint64_t)loader->device.multiprocessor_threads / 256),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / 84512)),
+                          .trips = ceil_div((uint64_t)a.k, 2048), .wait = 200,
+                          .block_bytes = (uint64_t)a.k * 20,
+                          .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n});
+        }
+        {
+            static const kiln_code code = {{291, 124, 128}, {297, 93, 0}, 8};
+            kiln_consider(c, &kiln_default_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1_kernel, 0, NULL,
+                          &code,
+                          &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 32) * ceil_div((uint64_t)a.m, 8),
+                          .resident = maximum(1,
+                          minimum(minimum(2, (uint64_t)loader->device.multiprocessor_threads / 256),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / 75520)),
+                          .trips = ceil_div((uint64_t)a.k, 1024), .wait = 200,
+                          .block_bytes = (uint64_t)a.k * 34,
+                          .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n});
+        }
+        {
+            static const char why_1[] =
+                "workspace_size must be at least ceil_div(m, tile_m) * ceil_div(n, tile_n) * split_k * tile_m * tile_n";
+            static const kiln_code code = {{643, 280, 512}, {475, 146, 0}, 8};
+            kiln_consider(c, &kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4_kernel, 0,
+                          !(a.workspace_size >= ceil_div((uint64_t)a.m, 16) * ceil_div((uint64_t)a.n,
+                          64) * 4 * 16 * 64) ? why_1 : NULL, &code,
+                          &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 64) * ceil_div((uint64_t)a.m,
+                          16) * 4, .resident = maximum(1,
+                          minimum(minimum(1, (uint64_t)loader->device.multiprocessor_threads / 256),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / 68096)),
+                          .trips = ceil_div(ceil_div((uint64_t)a.k, 4), 1024), .wait = 200,
+                          .block_bytes = ceil_div((uint64_t)a.k, 4) * 68,
+                          .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n,
+                          .extra = 2756});
+        }
+        {
+            static const kiln_code code = {{571, 256, 1024}, {741, 240, 0}, 8};
+            kiln_consider(c, &kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1_kernel, 0, NULL,
+                          &code, &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 128) * ceil_div((uint64_t)a.m,
+                          64), .resident = maximum(1,
+                          minimum(minimum(1, (uint64_t)loader->device.multiprocessor_threads / 256),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / 87040)),
+                          .trips = ceil_div((uint64_t)a.k, 256), .wait = 200,
+                          .block_bytes = (uint64_t)a.k * 200,
+                          .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n});
+        }
+        return;
     }
-    return NULL;
+}
+
+/* Which variant serves these arguments on this device. */
+static const kiln_kernel *choose_nf4_gemm(const kiln_loader *loader, kiln_default_nf4_gemm_args a)
+{
+    kiln_choice choice = {.loader = loader};
+    consider_nf4_gemm(&choice, loader, a);
+    return choice.best ? choice.best : choice.fallback;
 }
 
 kiln_status kiln_default_nf4_gemm_pick(kiln_loader *loader, const kiln_default_nf4_gemm_args *args,
@@ -48322,6 +48969,24 @@ kiln_status kiln_default_nf4_gemm_pick(kiln_loader *loader, const kiln_default_n
         static const char detail[] = "the bundle has a f32 f16 bf16, acc f32, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_gemm_name, detail);
     }
+    return KILN_OK;
+}
+
+kiln_status kiln_default_nf4_gemm_candidates(kiln_loader *loader, const kiln_default_nf4_gemm_args *args,
+                                             kiln_candidate *list, size_t capacity, size_t *count)
+{
+    if (!count || (capacity > 0 && !list))
+        return kiln_begin(loader, NULL, nf4_gemm_name);
+    *count = 0;
+    const kiln_status status = check_nf4_gemm(loader, args);
+    if (status != KILN_OK)
+        return status;
+    if ((uint64_t)args->m == 0 || (uint64_t)args->n == 0)
+        return KILN_OK;
+    kiln_candidate none;
+    kiln_choice choice = {.loader = loader, .list = list ? list : &none, .capacity = capacity};
+    consider_nf4_gemm(&choice, loader, *args);
+    *count = choice.count;
     return KILN_OK;
 }
 
@@ -58502,9 +59167,9 @@ const kiln_kernel kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_com
     .least_shared_words = 14400,
 };
 
-/* Which variant serves these arguments on this device. */
-static const kiln_kernel *choose_nf4_gemm_transposed(const kiln_loader *loader,
-                                                     kiln_default_nf4_gemm_transposed_args a)
+/* Every variant that has what the caller names, and how long it would take. */
+static void consider_nf4_gemm_transposed(kiln_choice *c, const kiln_loader *loader,
+                                         kiln_default_nf4_gemm_transposed_args a)
 {
     if (a.a == 0)
         a.a = KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_F16;
@@ -58514,43 +59179,107 @@ static const kiln_kernel *choose_nf4_gemm_transposed(const kiln_loader *loader,
         a.nibbles = KILN_DEFAULT_NF4_GEMM_TRANSPOSED_NIBBLES_LOW;
     if (a.a == KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_F32 && a.acc == KILN_DEFAULT_NF4_GEMM_TRANSPOSED_ACC_F32 &&
         a.nibbles == KILN_DEFAULT_NF4_GEMM_TRANSPOSED_NIBBLES_LOW) {
-        if ((uint64_t)a.m <= 4)
-            return &kiln_default_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_compact_any_kernel;
-        return &kiln_default_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_compact_any_kernel;
+        {
+            kiln_consider(c, &kiln_default_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_compact_any_kernel, 1,
+                          NULL, NULL, NULL);
+        }
+        return;
     }
     if (a.a == KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_F16 && a.acc == KILN_DEFAULT_NF4_GEMM_TRANSPOSED_ACC_F32 &&
         a.nibbles == KILN_DEFAULT_NF4_GEMM_TRANSPOSED_NIBBLES_LOW) {
-        if ((uint64_t)a.m <= 1)
-            return &kiln_default_nf4_gemm_transposed_f16_f32_low_simt_1_8_1_1_compact_any_kernel;
-        if ((uint64_t)a.m > 16 && (uint64_t)a.n % 8 == 0 &&
-            a.workspace_size >= ceil_div((uint64_t)a.m, 32) * ceil_div((uint64_t)a.k, 512) * 4 * 32 * 512 &&
-            ceil_div((uint64_t)a.m, 32) * ceil_div((uint64_t)a.k,
-            512) * 4 <= 2 * (uint64_t)loader->device.multiprocessors && (uint64_t)a.n >= 256 &&
-            kiln_usable(loader,
-            &kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_4_8_compact_any_kernel))
-            return &kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_4_8_compact_any_kernel;
-        if ((uint64_t)a.m > 16 && kiln_usable(loader,
-            &kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_1_1_compact_any_kernel))
-            return &kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_1_1_compact_any_kernel;
-        return &kiln_default_nf4_gemm_transposed_f16_f32_low_simt_1_8_1_1_compact_any_kernel;
+        {
+            static const kiln_code code = {{715, 305, 0}, {253, 114, 0}, 8};
+            kiln_consider(c, &kiln_default_nf4_gemm_transposed_f16_f32_low_simt_1_8_1_1_compact_any_kernel, 1,
+                          NULL, &code, &(kiln_work){.blocks = ceil_div((uint64_t)a.k, 512) * (uint64_t)a.m,
+                          .resident = maximum(1,
+                          minimum(minimum(2, (uint64_t)loader->device.multiprocessor_threads / 256),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / 35840)),
+                          .trips = ceil_div((uint64_t)a.n, 128), .wait = 600,
+                          .block_bytes = (uint64_t)a.n * 290,
+                          .bytes = 2 * (uint64_t)a.m * (uint64_t)a.n + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.k});
+        }
+        {
+            static const kiln_code code = {{650, 220, 512}, {426, 150, 0}, 8};
+            kiln_consider(c, &kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_1_1_compact_any_kernel, 0,
+                          NULL, &code, &(kiln_work){.blocks = ceil_div((uint64_t)a.k,
+                          512) * ceil_div((uint64_t)a.m, 32), .resident = maximum(1,
+                          minimum(minimum(1, (uint64_t)loader->device.multiprocessor_threads / 256),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / 58624)),
+                          .trips = ceil_div((uint64_t)a.n, 32), .wait = 300,
+                          .block_bytes = (uint64_t)a.n * 352,
+                          .bytes = 2 * (uint64_t)a.m * (uint64_t)a.n + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.k});
+        }
+        {
+            static const char why_1[] = "n must be a multiple of 8";
+            static const char why_2[] =
+                "workspace_size must be at least ceil_div(m, tile_m) * ceil_div(k, 512) * split_k * tile_m * 512";
+            static const kiln_code code = {{647, 220, 512}, {724, 472, 0}, 8};
+            kiln_consider(c, &kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_4_8_compact_any_kernel, 0,
+                          !((uint64_t)a.n % 8 == 0) ? why_1 : !(a.workspace_size >= ceil_div((uint64_t)a.m,
+                          32) * ceil_div((uint64_t)a.k, 512) * 4 * 32 * 512) ? why_2 : NULL, &code,
+                          &(kiln_work){.blocks = ceil_div((uint64_t)a.k, 512) * ceil_div((uint64_t)a.m,
+                          32) * 4, .resident = maximum(1,
+                          minimum(minimum(2, (uint64_t)loader->device.multiprocessor_threads / 256),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / 58624)),
+                          .trips = ceil_div(ceil_div((uint64_t)a.n, 4), 32), .wait = 300,
+                          .block_bytes = ceil_div((uint64_t)a.n, 4) * 352,
+                          .bytes = 2 * (uint64_t)a.m * (uint64_t)a.n + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.k,
+                          .extra = 6596});
+        }
+        return;
     }
     if (a.a == KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_BF16 && a.acc == KILN_DEFAULT_NF4_GEMM_TRANSPOSED_ACC_F32 &&
         a.nibbles == KILN_DEFAULT_NF4_GEMM_TRANSPOSED_NIBBLES_LOW) {
-        if ((uint64_t)a.m <= 1)
-            return &kiln_default_nf4_gemm_transposed_bf16_f32_low_simt_1_8_1_1_compact_any_kernel;
-        if ((uint64_t)a.m > 16 && (uint64_t)a.n % 8 == 0 &&
-            a.workspace_size >= ceil_div((uint64_t)a.m, 32) * ceil_div((uint64_t)a.k, 512) * 4 * 32 * 512 &&
-            ceil_div((uint64_t)a.m, 32) * ceil_div((uint64_t)a.k,
-            512) * 4 <= 2 * (uint64_t)loader->device.multiprocessors && (uint64_t)a.n >= 256 &&
-            kiln_usable(loader,
-            &kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_compact_any_kernel))
-            return &kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_compact_any_kernel;
-        if ((uint64_t)a.m > 16 && kiln_usable(loader,
-            &kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_1_1_compact_any_kernel))
-            return &kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_1_1_compact_any_kernel;
-        return &kiln_default_nf4_gemm_transposed_bf16_f32_low_simt_1_8_1_1_compact_any_kernel;
+        {
+            static const kiln_code code = {{715, 305, 0}, {253, 114, 0}, 8};
+            kiln_consider(c, &kiln_default_nf4_gemm_transposed_bf16_f32_low_simt_1_8_1_1_compact_any_kernel,
+                          1, NULL, &code, &(kiln_work){.blocks = ceil_div((uint64_t)a.k, 512) * (uint64_t)a.m,
+                          .resident = maximum(1,
+                          minimum(minimum(2, (uint64_t)loader->device.multiprocessor_threads / 256),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / 35840)),
+                          .trips = ceil_div((uint64_t)a.n, 128), .wait = 600,
+                          .block_bytes = (uint64_t)a.n * 290,
+                          .bytes = 2 * (uint64_t)a.m * (uint64_t)a.n + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.k});
+        }
+        {
+            static const kiln_code code = {{462, 220, 256}, {427, 150, 0}, 8};
+            kiln_consider(c, &kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_1_1_compact_any_kernel,
+                          0, NULL, &code, &(kiln_work){.blocks = ceil_div((uint64_t)a.k,
+                          512) * ceil_div((uint64_t)a.m, 32), .resident = maximum(1,
+                          minimum(minimum(1, (uint64_t)loader->device.multiprocessor_threads / 256),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / 58624)),
+                          .trips = ceil_div((uint64_t)a.n, 32), .wait = 300,
+                          .block_bytes = (uint64_t)a.n * 352,
+                          .bytes = 2 * (uint64_t)a.m * (uint64_t)a.n + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.k});
+        }
+        {
+            static const char why_1[] = "n must be a multiple of 8";
+            static const char why_2[] =
+                "workspace_size must be at least ceil_div(m, tile_m) * ceil_div(k, 512) * split_k * tile_m * 512";
+            static const kiln_code code = {{459, 220, 256}, {715, 472, 0}, 8};
+            kiln_consider(c, &kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_compact_any_kernel,
+                          0, !((uint64_t)a.n % 8 == 0) ? why_1 : !(a.workspace_size >= ceil_div((uint64_t)a.m,
+                          32) * ceil_div((uint64_t)a.k, 512) * 4 * 32 * 512) ? why_2 : NULL, &code,
+                          &(kiln_work){.blocks = ceil_div((uint64_t)a.k, 512) * ceil_div((uint64_t)a.m,
+                          32) * 4, .resident = maximum(1,
+                          minimum(minimum(2, (uint64_t)loader->device.multiprocessor_threads / 256),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / 58624)),
+                          .trips = ceil_div(ceil_div((uint64_t)a.n, 4), 32), .wait = 300,
+                          .block_bytes = ceil_div((uint64_t)a.n, 4) * 352,
+                          .bytes = 2 * (uint64_t)a.m * (uint64_t)a.n + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.k,
+                          .extra = 6596});
+        }
+        return;
     }
-    return NULL;
+}
+
+/* Which variant serves these arguments on this device. */
+static const kiln_kernel *choose_nf4_gemm_transposed(const kiln_loader *loader,
+                                                     kiln_default_nf4_gemm_transposed_args a)
+{
+    kiln_choice choice = {.loader = loader};
+    consider_nf4_gemm_transposed(&choice, loader, a);
+    return choice.best ? choice.best : choice.fallback;
 }
 
 kiln_status kiln_default_nf4_gemm_transposed_pick(kiln_loader *loader,
@@ -58570,6 +59299,25 @@ kiln_status kiln_default_nf4_gemm_transposed_pick(kiln_loader *loader,
         static const char detail[] = "the bundle has a f32 f16 bf16, acc f32, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_gemm_transposed_name, detail);
     }
+    return KILN_OK;
+}
+
+kiln_status kiln_default_nf4_gemm_transposed_candidates(kiln_loader *loader,
+                                                        const kiln_default_nf4_gemm_transposed_args *args,
+                                                        kiln_candidate *list, size_t capacity, size_t *count)
+{
+    if (!count || (capacity > 0 && !list))
+        return kiln_begin(loader, NULL, nf4_gemm_transposed_name);
+    *count = 0;
+    const kiln_status status = check_nf4_gemm_transposed(loader, args);
+    if (status != KILN_OK)
+        return status;
+    if ((uint64_t)args->m == 0 || (uint64_t)args->k == 0)
+        return KILN_OK;
+    kiln_candidate none;
+    kiln_choice choice = {.loader = loader, .list = list ? list : &none, .capacity = capacity};
+    consider_nf4_gemm_transposed(&choice, loader, *args);
+    *count = choice.count;
     return KILN_OK;
 }
 
@@ -65039,42 +65787,115 @@ const kiln_kernel kiln_default_nvfp4_gemv_bf16_software_simt_16_2_1_kernel = {
     .least_shared_words = 0,
 };
 
-/* Which variant serves these arguments on this device. */
-static const kiln_kernel *choose_nvfp4_gemv(const kiln_loader *loader, kiln_default_nvfp4_gemv_args a)
+/* Every variant that has what the caller names, and how long it would take. */
+static void consider_nvfp4_gemv(kiln_choice *c, const kiln_loader *loader, kiln_default_nvfp4_gemv_args a)
 {
     if (a.c == 0)
         a.c = KILN_DEFAULT_NVFP4_GEMV_C_F16;
     if (a.c == KILN_DEFAULT_NVFP4_GEMV_C_F16) {
-        if ((uint64_t)a.k % 32 == 0 && (uint64_t)a.m >= 32 &&
-            (uint64_t)a.m * (uint64_t)a.l >= 96 * (uint64_t)loader->device.multiprocessors)
-            return &kiln_default_nvfp4_gemv_f16_software_simt_32_4_1_kernel;
-        if ((uint64_t)a.m >= 16 &&
-            (uint64_t)a.m * (uint64_t)a.l >= 48 * (uint64_t)loader->device.multiprocessors)
-            return &kiln_default_nvfp4_gemv_f16_software_simt_16_2_1_kernel;
-        if ((uint64_t)a.k % 32 == 0)
-            return &kiln_default_nvfp4_gemv_f16_software_simt_32_1_4_kernel;
-        if ((uint64_t)a.k % 32 == 0)
-            return &kiln_default_nvfp4_gemv_f16_software_simt_32_4_1_kernel;
-        if ((uint64_t)a.k % 32 == 0)
-            return &kiln_default_nvfp4_gemv_f16_software_simt_32_1_4_kernel;
-        return &kiln_default_nvfp4_gemv_f16_software_simt_16_2_1_kernel;
+        {
+            static const char why_1[] = "k must be a multiple of lane_codes";
+            static const kiln_code code = {{247, 29, 0}, {208, 21, 0}, 8};
+            kiln_consider(c, &kiln_default_nvfp4_gemv_f16_software_simt_32_4_1_kernel, 1,
+                          !((uint64_t)a.k % 32 == 0) ? why_1 : NULL, &code,
+                          &(kiln_work){.blocks = ceil_div((uint64_t)a.m, 32) * minimum((uint64_t)a.l, 256),
+                          .resident = maximum(1,
+                          minimum(minimum(5, (uint64_t)loader->device.multiprocessor_threads / 256),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / (ceil_div(minimum((uint64_t)a.k,
+                          16384), 1024) * 1152 + 1024))),
+                          .trips = ceil_div((uint64_t)a.l, 256) * ceil_div((uint64_t)a.k, 1024), .wait = 600,
+                          .block_bytes = ceil_div((uint64_t)a.l, 256) * (uint64_t)a.k * 33 * 9 / 16,
+                          .bytes = (uint64_t)a.l * ((uint64_t)a.m + 1) * ((uint64_t)a.k / 2 + (uint64_t)a.k / 16) + (uint64_t)a.l * (uint64_t)a.m * 2,
+                          .extra = ceil_div((uint64_t)a.l, 256) * (uint64_t)a.k / 32});
+        }
+        {
+            static const char why_1[] = "k must be a multiple of lane_codes";
+            static const kiln_code code = {{70, 14, 0}, {183, 25, 0}, 8};
+            kiln_consider(c, &kiln_default_nvfp4_gemv_f16_software_simt_32_1_4_kernel, 1,
+                          !((uint64_t)a.k % 32 == 0) ? why_1 : NULL, &code,
+                          &(kiln_work){.blocks = ceil_div((uint64_t)a.m, 2) * minimum((uint64_t)a.l, 256),
+                          .resident = maximum(1,
+                          minimum(minimum(5, (uint64_t)loader->device.multiprocessor_threads / 256),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / (ceil_div(ceil_div(minimum((uint64_t)a.k, 16384),
+                          1024), 4) * 4 * 1152 + 1024))),
+                          .trips = ceil_div((uint64_t)a.l, 256) * ceil_div((uint64_t)a.k, 4096), .wait = 600,
+                          .block_bytes = ceil_div((uint64_t)a.l, 256) * (uint64_t)a.k * 3 * 9 / 16,
+                          .bytes = (uint64_t)a.l * ((uint64_t)a.m + 1) * ((uint64_t)a.k / 2 + (uint64_t)a.k / 16) + (uint64_t)a.l * (uint64_t)a.m * 2,
+                          .extra = ceil_div((uint64_t)a.l, 256) * (uint64_t)a.k / 32});
+        }
+        {
+            static const char why_1[] = "k must be a multiple of lane_codes";
+            static const kiln_code code = {{150, 22, 0}, {154, 14, 0}, 8};
+            kiln_consider(c, &kiln_default_nvfp4_gemv_f16_software_simt_16_2_1_kernel, 1,
+                          !((uint64_t)a.k % 16 == 0) ? why_1 : NULL, &code,
+                          &(kiln_work){.blocks = ceil_div((uint64_t)a.m, 16) * minimum((uint64_t)a.l, 256),
+                          .resident = maximum(1,
+                          minimum(minimum(5, (uint64_t)loader->device.multiprocessor_threads / 256),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / (ceil_div(ceil_div(minimum((uint64_t)a.k, 16384),
+                          512), 2) * 2 * 576 + 1024))),
+                          .trips = ceil_div((uint64_t)a.l, 256) * ceil_div((uint64_t)a.k, 1024), .wait = 600,
+                          .block_bytes = ceil_div((uint64_t)a.l, 256) * (uint64_t)a.k * 17 * 9 / 16,
+                          .bytes = (uint64_t)a.l * ((uint64_t)a.m + 1) * ((uint64_t)a.k / 2 + (uint64_t)a.k / 16) + (uint64_t)a.l * (uint64_t)a.m * 2,
+                          .extra = ceil_div((uint64_t)a.l, 256) * (uint64_t)a.k / 32});
+        }
+        return;
     }
     if (a.c == KILN_DEFAULT_NVFP4_GEMV_C_BF16) {
-        if ((uint64_t)a.k % 32 == 0 && (uint64_t)a.m >= 32 &&
-            (uint64_t)a.m * (uint64_t)a.l >= 96 * (uint64_t)loader->device.multiprocessors)
-            return &kiln_default_nvfp4_gemv_bf16_software_simt_32_4_1_kernel;
-        if ((uint64_t)a.m >= 16 &&
-            (uint64_t)a.m * (uint64_t)a.l >= 48 * (uint64_t)loader->device.multiprocessors)
-            return &kiln_default_nvfp4_gemv_bf16_software_simt_16_2_1_kernel;
-        if ((uint64_t)a.k % 32 == 0)
-            return &kiln_default_nvfp4_gemv_bf16_software_simt_32_1_4_kernel;
-        if ((uint64_t)a.k % 32 == 0)
-            return &kiln_default_nvfp4_gemv_bf16_software_simt_32_4_1_kernel;
-        if ((uint64_t)a.k % 32 == 0)
-            return &kiln_default_nvfp4_gemv_bf16_software_simt_32_1_4_kernel;
-        return &kiln_default_nvfp4_gemv_bf16_software_simt_16_2_1_kernel;
+        {
+            static const char why_1[] = "k must be a multiple of lane_codes";
+            static const kiln_code code = {{247, 29, 0}, {208, 21, 0}, 8};
+            kiln_consider(c, &kiln_default_nvfp4_gemv_bf16_software_simt_32_4_1_kernel, 1,
+                          !((uint64_t)a.k % 32 == 0) ? why_1 : NULL, &code,
+                          &(kiln_work){.blocks = ceil_div((uint64_t)a.m, 32) * minimum((uint64_t)a.l, 256),
+                          .resident = maximum(1,
+                          minimum(minimum(5, (uint64_t)loader->device.multiprocessor_threads / 256),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / (ceil_div(minimum((uint64_t)a.k,
+                          16384), 1024) * 1152 + 1024))),
+                          .trips = ceil_div((uint64_t)a.l, 256) * ceil_div((uint64_t)a.k, 1024), .wait = 600,
+                          .block_bytes = ceil_div((uint64_t)a.l, 256) * (uint64_t)a.k * 33 * 9 / 16,
+                          .bytes = (uint64_t)a.l * ((uint64_t)a.m + 1) * ((uint64_t)a.k / 2 + (uint64_t)a.k / 16) + (uint64_t)a.l * (uint64_t)a.m * 2,
+                          .extra = ceil_div((uint64_t)a.l, 256) * (uint64_t)a.k / 32});
+        }
+        {
+            static const char why_1[] = "k must be a multiple of lane_codes";
+            static const kiln_code code = {{70, 14, 0}, {183, 25, 0}, 8};
+            kiln_consider(c, &kiln_default_nvfp4_gemv_bf16_software_simt_32_1_4_kernel, 1,
+                          !((uint64_t)a.k % 32 == 0) ? why_1 : NULL, &code,
+                          &(kiln_work){.blocks = ceil_div((uint64_t)a.m, 2) * minimum((uint64_t)a.l, 256),
+                          .resident = maximum(1,
+                          minimum(minimum(5, (uint64_t)loader->device.multiprocessor_threads / 256),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / (ceil_div(ceil_div(minimum((uint64_t)a.k, 16384),
+                          1024), 4) * 4 * 1152 + 1024))),
+                          .trips = ceil_div((uint64_t)a.l, 256) * ceil_div((uint64_t)a.k, 4096), .wait = 600,
+                          .block_bytes = ceil_div((uint64_t)a.l, 256) * (uint64_t)a.k * 3 * 9 / 16,
+                          .bytes = (uint64_t)a.l * ((uint64_t)a.m + 1) * ((uint64_t)a.k / 2 + (uint64_t)a.k / 16) + (uint64_t)a.l * (uint64_t)a.m * 2,
+                          .extra = ceil_div((uint64_t)a.l, 256) * (uint64_t)a.k / 32});
+        }
+        {
+            static const char why_1[] = "k must be a multiple of lane_codes";
+            static const kiln_code code = {{150, 22, 0}, {154, 14, 0}, 8};
+            kiln_consider(c, &kiln_default_nvfp4_gemv_bf16_software_simt_16_2_1_kernel, 1,
+                          !((uint64_t)a.k % 16 == 0) ? why_1 : NULL, &code,
+                          &(kiln_work){.blocks = ceil_div((uint64_t)a.m, 16) * minimum((uint64_t)a.l, 256),
+                          .resident = maximum(1,
+                          minimum(minimum(5, (uint64_t)loader->device.multiprocessor_threads / 256),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / (ceil_div(ceil_div(minimum((uint64_t)a.k, 16384),
+                          512), 2) * 2 * 576 + 1024))),
+                          .trips = ceil_div((uint64_t)a.l, 256) * ceil_div((uint64_t)a.k, 1024), .wait = 600,
+                          .block_bytes = ceil_div((uint64_t)a.l, 256) * (uint64_t)a.k * 17 * 9 / 16,
+                          .bytes = (uint64_t)a.l * ((uint64_t)a.m + 1) * ((uint64_t)a.k / 2 + (uint64_t)a.k / 16) + (uint64_t)a.l * (uint64_t)a.m * 2,
+                          .extra = ceil_div((uint64_t)a.l, 256) * (uint64_t)a.k / 32});
+        }
+        return;
     }
-    return NULL;
+}
+
+/* Which variant serves these arguments on this device. */
+static const kiln_kernel *choose_nvfp4_gemv(const kiln_loader *loader, kiln_default_nvfp4_gemv_args a)
+{
+    kiln_choice choice = {.loader = loader};
+    consider_nvfp4_gemv(&choice, loader, a);
+    return choice.best ? choice.best : choice.fallback;
 }
 
 kiln_status kiln_default_nvfp4_gemv_pick(kiln_loader *loader, const kiln_default_nvfp4_gemv_args *args,
@@ -65093,6 +65914,24 @@ kiln_status kiln_default_nvfp4_gemv_pick(kiln_loader *loader, const kiln_default
         static const char detail[] = "the bundle has c f16 bf16";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nvfp4_gemv_name, detail);
     }
+    return KILN_OK;
+}
+
+kiln_status kiln_default_nvfp4_gemv_candidates(kiln_loader *loader, const kiln_default_nvfp4_gemv_args *args,
+                                               kiln_candidate *list, size_t capacity, size_t *count)
+{
+    if (!count || (capacity > 0 && !list))
+        return kiln_begin(loader, NULL, nvfp4_gemv_name);
+    *count = 0;
+    const kiln_status status = check_nvfp4_gemv(loader, args);
+    if (status != KILN_OK)
+        return status;
+    if ((uint64_t)args->m == 0 || (uint64_t)args->l == 0)
+        return KILN_OK;
+    kiln_candidate none;
+    kiln_choice choice = {.loader = loader, .list = list ? list : &none, .capacity = capacity};
+    consider_nvfp4_gemv(&choice, loader, *args);
+    *count = choice.count;
     return KILN_OK;
 }
 
@@ -78784,66 +79623,132 @@ const kiln_kernel kiln_default_attention_bf16_128_nocausal_mma_32_32_16_pack_gqa
     .least_shared_words = 6528,
 };
 
-/* Which variant serves these arguments on this device. */
-static const kiln_kernel *choose_attention(const kiln_loader *loader, kiln_default_attention_args a)
+/* Every variant that has what the caller names, and how long it would take. */
+static void consider_attention(kiln_choice *c, const kiln_loader *loader, kiln_default_attention_args a)
 {
     if (a.type == 0)
         a.type = KILN_DEFAULT_ATTENTION_TYPE_F16;
     if (a.head_dim == 0)
         a.head_dim = 128;
-    if (a.type == KILN_DEFAULT_ATTENTION_TYPE_F16 && a.head_dim == 128 && !a.causal)
-        return &kiln_default_attention_f16_128_nocausal_mma_32_32_1_nopack_gqa_kernel;
-    if (a.type == KILN_DEFAULT_ATTENTION_TYPE_F16 && a.head_dim == 128 && a.causal)
-        return &kiln_default_attention_f16_128_causal_mma_32_32_1_nopack_gqa_kernel;
+    if (a.type == KILN_DEFAULT_ATTENTION_TYPE_F16 && a.head_dim == 128 && !a.causal) {
+        {
+            static const char why_1[] = "out_row_stride must be at least head_dim";
+            static const char why_2[] = "out_head_stride must be at least head_dim";
+            static const char why_3[] = "out_batch_stride must be at least head_dim";
+            kiln_consider(c, &kiln_default_attention_f16_128_nocausal_mma_32_32_1_nopack_gqa_kernel, 1,
+                          !((uint64_t)a.out_row_stride >= 128 ||
+                          (uint64_t)a.q_length <= 1) ? why_1 : !(a.out_head_stride >= 128 ||
+                          (uint64_t)a.q_heads <= 1) ? why_2 : !(a.out_batch_stride >= 128 ||
+                          (uint64_t)a.batch <= 1) ? why_3 : NULL, NULL, NULL);
+        }
+        return;
+    }
+    if (a.type == KILN_DEFAULT_ATTENTION_TYPE_F16 && a.head_dim == 128 && a.causal) {
+        {
+            static const char why_1[] = "out_row_stride must be at least head_dim";
+            static const char why_2[] = "out_head_stride must be at least head_dim";
+            static const char why_3[] = "out_batch_stride must be at least head_dim";
+            kiln_consider(c, &kiln_default_attention_f16_128_causal_mma_32_32_1_nopack_gqa_kernel, 1,
+                          !((uint64_t)a.out_row_stride >= 128 ||
+                          (uint64_t)a.q_length <= 1) ? why_1 : !(a.out_head_stride >= 128 ||
+                          (uint64_t)a.q_heads <= 1) ? why_2 : !(a.out_batch_stride >= 128 ||
+                          (uint64_t)a.batch <= 1) ? why_3 : NULL, NULL, NULL);
+        }
+        return;
+    }
     if (a.type == KILN_DEFAULT_ATTENTION_TYPE_BF16 && a.head_dim == 128 && !a.causal) {
-        if ((uint64_t)a.q_heads > (uint64_t)a.kv_heads && (uint64_t)a.q_length <= 16 &&
-            a.workspace_size >= (uint64_t)a.batch * (uint64_t)a.q_heads * (uint64_t)a.q_length * 16 * 136 &&
-            (uint64_t)a.k_length >= 2048 &&
-            (uint64_t)a.batch * (uint64_t)a.kv_heads * ceil_div((uint64_t)a.q_length * ((uint64_t)a.q_heads / maximum((uint64_t)a.kv_heads,
-            1)), 32) * 16 <= 2 * (uint64_t)loader->device.multiprocessors &&
-            kiln_usable(loader, &kiln_default_attention_bf16_128_nocausal_mma_32_32_16_pack_gqa_kernel))
-            return &kiln_default_attention_bf16_128_nocausal_mma_32_32_16_pack_gqa_kernel;
-        if ((uint64_t)a.q_length > 32 &&
-            (uint64_t)a.batch * (uint64_t)a.q_heads * ceil_div((uint64_t)a.q_length,
-            64) >= (uint64_t)loader->device.multiprocessors &&
-            kiln_usable(loader, &kiln_default_attention_bf16_128_nocausal_mma_64_64_1_nopack_gqa_kernel))
-            return &kiln_default_attention_bf16_128_nocausal_mma_64_64_1_nopack_gqa_kernel;
-        if (kiln_usable(loader, &kiln_default_attention_bf16_128_nocausal_mma_64_64_1_nopack_gqa_kernel))
-            return &kiln_default_attention_bf16_128_nocausal_mma_64_64_1_nopack_gqa_kernel;
-        if ((uint64_t)a.q_heads > (uint64_t)a.kv_heads && (uint64_t)a.q_length <= 16 &&
-            a.workspace_size >= (uint64_t)a.batch * (uint64_t)a.q_heads * (uint64_t)a.q_length * 16 * 136 &&
-            (uint64_t)a.k_length >= 2048 &&
-            (uint64_t)a.batch * (uint64_t)a.kv_heads * ceil_div((uint64_t)a.q_length * ((uint64_t)a.q_heads / maximum((uint64_t)a.kv_heads,
-            1)), 32) * 16 <= 2 * (uint64_t)loader->device.multiprocessors &&
-            kiln_usable(loader, &kiln_default_attention_bf16_128_nocausal_mma_32_32_16_pack_gqa_kernel))
-            return &kiln_default_attention_bf16_128_nocausal_mma_32_32_16_pack_gqa_kernel;
-        return &kiln_default_attention_bf16_128_nocausal_mma_32_32_16_pack_gqa_kernel;
+        {
+            static const char why_1[] = "out_row_stride must be at least head_dim";
+            static const char why_2[] = "out_head_stride must be at least head_dim";
+            static const char why_3[] = "out_batch_stride must be at least head_dim";
+            static const kiln_code code = {{660, 324, 1024}, {1013, 470, 0}, 4};
+            kiln_consider(c, &kiln_default_attention_bf16_128_nocausal_mma_64_64_1_nopack_gqa_kernel, 0,
+                          !((uint64_t)a.out_row_stride >= 128 ||
+                          (uint64_t)a.q_length <= 1) ? why_1 : !(a.out_head_stride >= 128 ||
+                          (uint64_t)a.q_heads <= 1) ? why_2 : !(a.out_batch_stride >= 128 ||
+                          (uint64_t)a.batch <= 1) ? why_3 : NULL, &code,
+                          &(kiln_work){.blocks = ceil_div((uint64_t)a.q_length,
+                          64) * (uint64_t)a.q_heads * (uint64_t)a.batch, .resident = maximum(1,
+                          minimum(minimum(2, (uint64_t)loader->device.multiprocessor_threads / 128),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / 53248)),
+                          .trips = ceil_div((uint64_t)a.k_length, 64), .wait = 100,
+                          .block_bytes = (2 * (uint64_t)a.k_length + 128) * 128 * 2,
+                          .bytes = 256 * (uint64_t)a.batch * ((uint64_t)a.q_heads * (uint64_t)a.q_length + 2 * (uint64_t)a.kv_heads * (uint64_t)a.k_length) + 256 * (uint64_t)a.batch * (uint64_t)a.q_heads * (uint64_t)a.q_length + 4 * (uint64_t)a.batch * (uint64_t)a.q_heads * (uint64_t)a.q_length});
+        }
+        {
+            static const char why_1[] =
+                "workspace_size must be at least batch * q_heads * q_length * split_k * (head_dim + 8)";
+            static const char why_2[] = "too many tiles for split_k";
+            static const char why_3[] = "q_length must be at most 2^30 over all heads of a tile";
+            static const char why_4[] = "out_row_stride must be at least head_dim";
+            static const char why_5[] = "out_head_stride must be at least head_dim";
+            static const char why_6[] = "out_batch_stride must be at least head_dim";
+            static const kiln_code code = {{412, 196, 512}, {1940, 608, 0}, 2};
+            kiln_consider(c, &kiln_default_attention_bf16_128_nocausal_mma_32_32_16_pack_gqa_kernel, 0,
+                          !(a.workspace_size >= (uint64_t)a.batch * (uint64_t)a.q_heads * (uint64_t)a.q_length * 16 * 136) ? why_1 : !((uint64_t)a.batch * (uint64_t)a.q_heads * ceil_div((uint64_t)a.q_length,
+                          32) <= UINT64_C(2147483648)) ? why_2 : !((uint64_t)a.q_length * ((uint64_t)a.q_heads / maximum((uint64_t)a.kv_heads,
+                          1)) <= 1073741824) ? why_3 : !((uint64_t)a.out_row_stride >= 128 ||
+                          (uint64_t)a.q_length <= 1) ? why_4 : !(a.out_head_stride >= 128 ||
+                          (uint64_t)a.q_heads <= 1) ? why_5 : !(a.out_batch_stride >= 128 ||
+                          (uint64_t)a.batch <= 1) ? why_6 : NULL, &code,
+                          &(kiln_work){.blocks = ceil_div((uint64_t)a.q_length * ((uint64_t)a.q_heads / maximum((uint64_t)a.kv_heads,
+                          1)), 32) * 16 * (uint64_t)a.kv_heads * (uint64_t)a.batch, .resident = maximum(1,
+                          minimum(minimum(4, (uint64_t)loader->device.multiprocessor_threads / 64),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / 27136)),
+                          .trips = ceil_div(ceil_div((uint64_t)a.k_length, 16), 32), .wait = 100,
+                          .block_bytes = (2 * ceil_div((uint64_t)a.k_length, 16) + 64) * 128 * 2,
+                          .bytes = 256 * (uint64_t)a.batch * ((uint64_t)a.q_heads * (uint64_t)a.q_length + 2 * (uint64_t)a.kv_heads * (uint64_t)a.k_length) + 256 * (uint64_t)a.batch * (uint64_t)a.q_heads * (uint64_t)a.q_length + 4 * (uint64_t)a.batch * (uint64_t)a.q_heads * (uint64_t)a.q_length,
+                          .extra = 4548});
+        }
+        return;
     }
     if (a.type == KILN_DEFAULT_ATTENTION_TYPE_BF16 && a.head_dim == 128 && a.causal) {
-        if ((uint64_t)a.q_length > 32 &&
-            (uint64_t)a.batch * (uint64_t)a.q_heads * ceil_div((uint64_t)a.q_length,
-            64) >= (uint64_t)loader->device.multiprocessors &&
-            kiln_usable(loader, &kiln_default_attention_bf16_128_causal_mma_64_64_1_nopack_gqa_kernel))
-            return &kiln_default_attention_bf16_128_causal_mma_64_64_1_nopack_gqa_kernel;
-        return &kiln_default_attention_bf16_128_causal_mma_64_64_1_nopack_gqa_kernel;
+        {
+            static const char why_1[] = "out_row_stride must be at least head_dim";
+            static const char why_2[] = "out_head_stride must be at least head_dim";
+            static const char why_3[] = "out_batch_stride must be at least head_dim";
+            kiln_consider(c, &kiln_default_attention_bf16_128_causal_mma_64_64_1_nopack_gqa_kernel, 0,
+                          !((uint64_t)a.out_row_stride >= 128 ||
+                          (uint64_t)a.q_length <= 1) ? why_1 : !(a.out_head_stride >= 128 ||
+                          (uint64_t)a.q_heads <= 1) ? why_2 : !(a.out_batch_stride >= 128 ||
+                          (uint64_t)a.batch <= 1) ? why_3 : NULL, NULL, NULL);
+        }
+        return;
     }
     if (a.type == KILN_DEFAULT_ATTENTION_TYPE_BF16 && a.head_dim == 64 && !a.causal) {
-        if ((uint64_t)a.q_length > 32 &&
-            (uint64_t)a.batch * (uint64_t)a.q_heads * ceil_div((uint64_t)a.q_length,
-            64) >= (uint64_t)loader->device.multiprocessors &&
-            kiln_usable(loader, &kiln_default_attention_bf16_64_nocausal_mma_64_64_1_nopack_gqa_kernel))
-            return &kiln_default_attention_bf16_64_nocausal_mma_64_64_1_nopack_gqa_kernel;
-        return &kiln_default_attention_bf16_64_nocausal_mma_64_64_1_nopack_gqa_kernel;
+        {
+            static const char why_1[] = "out_row_stride must be at least head_dim";
+            static const char why_2[] = "out_head_stride must be at least head_dim";
+            static const char why_3[] = "out_batch_stride must be at least head_dim";
+            kiln_consider(c, &kiln_default_attention_bf16_64_nocausal_mma_64_64_1_nopack_gqa_kernel, 0,
+                          !((uint64_t)a.out_row_stride >= 64 ||
+                          (uint64_t)a.q_length <= 1) ? why_1 : !(a.out_head_stride >= 64 ||
+                          (uint64_t)a.q_heads <= 1) ? why_2 : !(a.out_batch_stride >= 64 ||
+                          (uint64_t)a.batch <= 1) ? why_3 : NULL, NULL, NULL);
+        }
+        return;
     }
     if (a.type == KILN_DEFAULT_ATTENTION_TYPE_BF16 && a.head_dim == 64 && a.causal) {
-        if ((uint64_t)a.q_length > 32 &&
-            (uint64_t)a.batch * (uint64_t)a.q_heads * ceil_div((uint64_t)a.q_length,
-            64) >= (uint64_t)loader->device.multiprocessors &&
-            kiln_usable(loader, &kiln_default_attention_bf16_64_causal_mma_64_64_1_nopack_gqa_kernel))
-            return &kiln_default_attention_bf16_64_causal_mma_64_64_1_nopack_gqa_kernel;
-        return &kiln_default_attention_bf16_64_causal_mma_64_64_1_nopack_gqa_kernel;
+        {
+            static const char why_1[] = "out_row_stride must be at least head_dim";
+            static const char why_2[] = "out_head_stride must be at least head_dim";
+            static const char why_3[] = "out_batch_stride must be at least head_dim";
+            kiln_consider(c, &kiln_default_attention_bf16_64_causal_mma_64_64_1_nopack_gqa_kernel, 0,
+                          !((uint64_t)a.out_row_stride >= 64 ||
+                          (uint64_t)a.q_length <= 1) ? why_1 : !(a.out_head_stride >= 64 ||
+                          (uint64_t)a.q_heads <= 1) ? why_2 : !(a.out_batch_stride >= 64 ||
+                          (uint64_t)a.batch <= 1) ? why_3 : NULL, NULL, NULL);
+        }
+        return;
     }
-    return NULL;
+}
+
+/* Which variant serves these arguments on this device. */
+static const kiln_kernel *choose_attention(const kiln_loader *loader, kiln_default_attention_args a)
+{
+    kiln_choice choice = {.loader = loader};
+    consider_attention(&choice, loader, a);
+    return choice.best ? choice.best : choice.fallback;
 }
 
 kiln_status kiln_default_attention_pick(kiln_loader *loader, const kiln_default_attention_args *args,
@@ -78863,6 +79768,24 @@ kiln_status kiln_default_attention_pick(kiln_loader *loader, const kiln_default_
             "the bundle has type f16 bf16, head_dim 128 64, causal false true; not each with each";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, attention_name, detail);
     }
+    return KILN_OK;
+}
+
+kiln_status kiln_default_attention_candidates(kiln_loader *loader, const kiln_default_attention_args *args,
+                                              kiln_candidate *list, size_t capacity, size_t *count)
+{
+    if (!count || (capacity > 0 && !list))
+        return kiln_begin(loader, NULL, attention_name);
+    *count = 0;
+    const kiln_status status = check_attention(loader, args);
+    if (status != KILN_OK)
+        return status;
+    if ((uint64_t)args->batch == 0 || (uint64_t)args->q_heads == 0 || (uint64_t)args->q_length == 0)
+        return KILN_OK;
+    kiln_candidate none;
+    kiln_choice choice = {.loader = loader, .list = list ? list : &none, .capacity = capacity};
+    consider_attention(&choice, loader, *args);
+    *count = choice.count;
     return KILN_OK;
 }
 

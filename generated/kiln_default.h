@@ -112,6 +112,12 @@ kiln_status kiln_default_int4_quantize(kiln_loader *loader, CUstream stream,
 kiln_status kiln_default_int4_quantize_pick(kiln_loader *loader, const kiln_default_int4_quantize_args *args,
                                             const kiln_kernel **kernel);
 
+/* Why: each variant that has what the arguments name, in the configuration's order, of which the first
+ * `capacity` are written to the list, and how many there are. */
+kiln_status kiln_default_int4_quantize_candidates(kiln_loader *loader,
+                                                  const kiln_default_int4_quantize_args *args,
+                                                  kiln_candidate *list, size_t capacity, size_t *count);
+
 /* int4_quantize/type=f32,mode=sym,group=32,nibbles=low */
 extern const kiln_kernel kiln_default_int4_quantize_f32_sym_32_low_kernel;
 kiln_status kiln_default_int4_quantize_f32_sym_32_low(kiln_loader *loader, CUstream stream,
@@ -219,6 +225,12 @@ kiln_status kiln_default_int4_unpack(kiln_loader *loader, CUstream stream,
 kiln_status kiln_default_int4_unpack_pick(kiln_loader *loader, const kiln_default_int4_unpack_args *args,
                                           const kiln_kernel **kernel);
 
+/* Why: each variant that has what the arguments name, in the configuration's order, of which the first
+ * `capacity` are written to the list, and how many there are. */
+kiln_status kiln_default_int4_unpack_candidates(kiln_loader *loader,
+                                                const kiln_default_int4_unpack_args *args,
+                                                kiln_candidate *list, size_t capacity, size_t *count);
+
 /* int4_unpack/type=f32,mode=sym,group=32,nibbles=low */
 extern const kiln_kernel kiln_default_int4_unpack_f32_sym_32_low_kernel;
 kiln_status kiln_default_int4_unpack_f32_sym_32_low(kiln_loader *loader, CUstream stream,
@@ -323,6 +335,11 @@ kiln_status kiln_default_int4_scale(kiln_loader *loader, CUstream stream,
 kiln_status kiln_default_int4_scale_pick(kiln_loader *loader, const kiln_default_int4_scale_args *args,
                                          const kiln_kernel **kernel);
 
+/* Why: each variant that has what the arguments name, in the configuration's order, of which the first
+ * `capacity` are written to the list, and how many there are. */
+kiln_status kiln_default_int4_scale_candidates(kiln_loader *loader, const kiln_default_int4_scale_args *args,
+                                               kiln_candidate *list, size_t capacity, size_t *count);
+
 /* int4_scale/type=f32,mode=sym,group=128 */
 extern const kiln_kernel kiln_default_int4_scale_f32_sym_128_kernel;
 kiln_status kiln_default_int4_scale_f32_sym_128(kiln_loader *loader, CUstream stream,
@@ -403,6 +420,11 @@ kiln_status kiln_default_int4_pack(kiln_loader *loader, CUstream stream,
 kiln_status kiln_default_int4_pack_pick(kiln_loader *loader, const kiln_default_int4_pack_args *args,
                                         const kiln_kernel **kernel);
 
+/* Why: each variant that has what the arguments name, in the configuration's order, of which the first
+ * `capacity` are written to the list, and how many there are. */
+kiln_status kiln_default_int4_pack_candidates(kiln_loader *loader, const kiln_default_int4_pack_args *args,
+                                              kiln_candidate *list, size_t capacity, size_t *count);
+
 /* int4_pack/type=f32,mode=sym,group=128,nibbles=low */
 extern const kiln_kernel kiln_default_int4_pack_f32_sym_128_low_kernel;
 kiln_status kiln_default_int4_pack_f32_sym_128_low(kiln_loader *loader, CUstream stream,
@@ -472,6 +494,12 @@ kiln_status kiln_default_nf4_quantize(kiln_loader *loader, CUstream stream,
 /* The kernel that it would launch. */
 kiln_status kiln_default_nf4_quantize_pick(kiln_loader *loader, const kiln_default_nf4_quantize_args *args,
                                            const kiln_kernel **kernel);
+
+/* Why: each variant that has what the arguments name, in the configuration's order, of which the first
+ * `capacity` are written to the list, and how many there are. */
+kiln_status kiln_default_nf4_quantize_candidates(kiln_loader *loader,
+                                                 const kiln_default_nf4_quantize_args *args,
+                                                 kiln_candidate *list, size_t capacity, size_t *count);
 
 /* nf4_quantize/type=f32,group=64,nibbles=low */
 extern const kiln_kernel kiln_default_nf4_quantize_f32_64_low_kernel;
@@ -551,6 +579,11 @@ kiln_status kiln_default_nf4_unpack(kiln_loader *loader, CUstream stream,
 kiln_status kiln_default_nf4_unpack_pick(kiln_loader *loader, const kiln_default_nf4_unpack_args *args,
                                          const kiln_kernel **kernel);
 
+/* Why: each variant that has what the arguments name, in the configuration's order, of which the first
+ * `capacity` are written to the list, and how many there are. */
+kiln_status kiln_default_nf4_unpack_candidates(kiln_loader *loader, const kiln_default_nf4_unpack_args *args,
+                                               kiln_candidate *list, size_t capacity, size_t *count);
+
 /* nf4_unpack/type=f32,group=64,nibbles=low */
 extern const kiln_kernel kiln_default_nf4_unpack_f32_64_low_kernel;
 kiln_status kiln_default_nf4_unpack_f32_64_low(kiln_loader *loader, CUstream stream,
@@ -621,6 +654,11 @@ kiln_status kiln_default_nf4_scale(kiln_loader *loader, CUstream stream,
 kiln_status kiln_default_nf4_scale_pick(kiln_loader *loader, const kiln_default_nf4_scale_args *args,
                                         const kiln_kernel **kernel);
 
+/* Why: each variant that has what the arguments name, in the configuration's order, of which the first
+ * `capacity` are written to the list, and how many there are. */
+kiln_status kiln_default_nf4_scale_candidates(kiln_loader *loader, const kiln_default_nf4_scale_args *args,
+                                              kiln_candidate *list, size_t capacity, size_t *count);
+
 /* nf4_scale/type=f32,group=64 */
 extern const kiln_kernel kiln_default_nf4_scale_f32_64_kernel;
 kiln_status kiln_default_nf4_scale_f32_64(kiln_loader *loader, CUstream stream,
@@ -679,6 +717,11 @@ kiln_status kiln_default_nf4_pack(kiln_loader *loader, CUstream stream,
 kiln_status kiln_default_nf4_pack_pick(kiln_loader *loader, const kiln_default_nf4_pack_args *args,
                                        const kiln_kernel **kernel);
 
+/* Why: each variant that has what the arguments name, in the configuration's order, of which the first
+ * `capacity` are written to the list, and how many there are. */
+kiln_status kiln_default_nf4_pack_candidates(kiln_loader *loader, const kiln_default_nf4_pack_args *args,
+                                             kiln_candidate *list, size_t capacity, size_t *count);
+
 /* nf4_pack/type=f32,group=64,nibbles=low */
 extern const kiln_kernel kiln_default_nf4_pack_f32_64_low_kernel;
 kiln_status kiln_default_nf4_pack_f32_64_low(kiln_loader *loader, CUstream stream,
@@ -722,6 +765,12 @@ kiln_status kiln_default_q4k_dequantize(kiln_loader *loader, CUstream stream,
 kiln_status kiln_default_q4k_dequantize_pick(kiln_loader *loader,
                                              const kiln_default_q4k_dequantize_args *args,
                                              const kiln_kernel **kernel);
+
+/* Why: each variant that has what the arguments name, in the configuration's order, of which the first
+ * `capacity` are written to the list, and how many there are. */
+kiln_status kiln_default_q4k_dequantize_candidates(kiln_loader *loader,
+                                                   const kiln_default_q4k_dequantize_args *args,
+                                                   kiln_candidate *list, size_t capacity, size_t *count);
 
 /* q4k_dequantize/type=f32 */
 extern const kiln_kernel kiln_default_q4k_dequantize_f32_kernel;
@@ -804,6 +853,12 @@ kiln_status kiln_default_rmsnorm_q4k_gemv(kiln_loader *loader, CUstream stream,
 kiln_status kiln_default_rmsnorm_q4k_gemv_pick(kiln_loader *loader,
                                                const kiln_default_rmsnorm_q4k_gemv_args *args,
                                                const kiln_kernel **kernel);
+
+/* Why: each variant that has what the arguments name, in the configuration's order, of which the first
+ * `capacity` are written to the list, and how many there are. */
+kiln_status kiln_default_rmsnorm_q4k_gemv_candidates(kiln_loader *loader,
+                                                     const kiln_default_rmsnorm_q4k_gemv_args *args,
+                                                     kiln_candidate *list, size_t capacity, size_t *count);
 
 /* rmsnorm_q4k_gemv/norm=rms,x=f16,activation=q8,batch=1,y=f16,rows=2,chunk=65536 */
 extern const kiln_kernel kiln_default_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536_kernel;
@@ -889,6 +944,11 @@ kiln_status kiln_default_nf4_gemm(kiln_loader *loader, CUstream stream,
 /* The kernel that it would launch. */
 kiln_status kiln_default_nf4_gemm_pick(kiln_loader *loader, const kiln_default_nf4_gemm_args *args,
                                        const kiln_kernel **kernel);
+
+/* Why: each variant that has what the arguments name, in the configuration's order, of which the first
+ * `capacity` are written to the list, and how many there are. */
+kiln_status kiln_default_nf4_gemm_candidates(kiln_loader *loader, const kiln_default_nf4_gemm_args *args,
+                                             kiln_candidate *list, size_t capacity, size_t *count);
 
 /* nf4_gemm/a=f32,acc=f32,nibbles=low,strategy=simt,tile_m=1,tile_n=16,k_warps=8,table=compact,stages=2,split_k=1 */
 extern const kiln_kernel kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1_kernel;
@@ -1038,6 +1098,12 @@ kiln_status kiln_default_nf4_gemm_transposed_pick(kiln_loader *loader,
                                                   const kiln_default_nf4_gemm_transposed_args *args,
                                                   const kiln_kernel **kernel);
 
+/* Why: each variant that has what the arguments name, in the configuration's order, of which the first
+ * `capacity` are written to the list, and how many there are. */
+kiln_status kiln_default_nf4_gemm_transposed_candidates(kiln_loader *loader,
+                                                        const kiln_default_nf4_gemm_transposed_args *args,
+                                                        kiln_candidate *list, size_t capacity, size_t *count);
+
 /* nf4_gemm_transposed/a=f32,acc=f32,nibbles=low,strategy=simt,tile_m=4,k_warps=8,split_k=1,vector=1,table=compact,scales=any */
 extern const kiln_kernel kiln_default_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_compact_any_kernel;
 kiln_status kiln_default_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_compact_any(kiln_loader *loader,
@@ -1125,6 +1191,11 @@ kiln_status kiln_default_nvfp4_gemv(kiln_loader *loader, CUstream stream,
 /* The kernel that it would launch. */
 kiln_status kiln_default_nvfp4_gemv_pick(kiln_loader *loader, const kiln_default_nvfp4_gemv_args *args,
                                          const kiln_kernel **kernel);
+
+/* Why: each variant that has what the arguments name, in the configuration's order, of which the first
+ * `capacity` are written to the list, and how many there are. */
+kiln_status kiln_default_nvfp4_gemv_candidates(kiln_loader *loader, const kiln_default_nvfp4_gemv_args *args,
+                                               kiln_candidate *list, size_t capacity, size_t *count);
 
 /* nvfp4_gemv/c=f16,decode=software,strategy=simt,lane_codes=32,rows=4,k_warps=1 */
 extern const kiln_kernel kiln_default_nvfp4_gemv_f16_software_simt_32_4_1_kernel;
@@ -1252,6 +1323,11 @@ kiln_status kiln_default_attention(kiln_loader *loader, CUstream stream,
 /* The kernel that it would launch. */
 kiln_status kiln_default_attention_pick(kiln_loader *loader, const kiln_default_attention_args *args,
                                         const kiln_kernel **kernel);
+
+/* Why: each variant that has what the arguments name, in the configuration's order, of which the first
+ * `capacity` are written to the list, and how many there are. */
+kiln_status kiln_default_attention_candidates(kiln_loader *loader, const kiln_default_attention_args *args,
+                                              kiln_candidate *list, size_t capacity, size_t *count);
 
 /* kiln_default_attention_single_head: one head of as many queries as keys, in matrices without gaps. Else
  * like kiln_default_attention. */

@@ -154,16 +154,24 @@ static void describe_rules(text *out, const char *title, const kiln_family *fami
     print_table(out, &t);
 }
 
-static void describe_dispatch(text *out, const kiln_family *family)
+static void describe_time(text *out, const kiln_family *family)
 {
-    table t = {.arena = out->arena, .columns = 2, .expressions = 1u << 0};
-    for (const kiln_dispatch *d = family->dispatch; d && d->condition; d++) {
+    const struct {
+        const char *name, *value;
+    } rows[] = {{"trips", family->time.trips},
+                {"wait", family->time.wait},
+                {"block_bytes", family->time.block_bytes},
+                {"extra", family->time.extra}};
+    table t = {.arena = out->arena, .columns = 2, .expressions = 1u << 1};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (!rows[i].value)
+            continue;
         const char **row = add_row(&t);
-        row[0] = d->condition;
-        row[1] = *d->prefer ? d->prefer : "any";
+        row[0] = rows[i].name;
+        row[1] = rows[i].value;
     }
     if (t.count > 0)
-        text_add(out, "\ndispatch: the first condition that holds, of the variants at hand\n");
+        text_add(out, "\ntime, which dispatch estimates: of the main loop's trips in a thread block\n");
     print_table(out, &t);
 }
 
@@ -229,9 +237,9 @@ void describe_family(text *out, const kiln_family *family, bool in_full)
     describe_rules(out, "rules of a launch", family, family->rules, in_full);
     describe_constraints(out, family);
     if (!in_full) {
-        text_add(out, "\n--long: the rules' conditions, launch, cost and dispatch\n");
+        text_add(out, "\n--long: the rules' conditions, launch, cost and time\n");
         return;
     }
     describe_launch(out, family);
-    describe_dispatch(out, family);
+    describe_time(out, family);
 }

@@ -154,16 +154,14 @@ static void add_launch(json *j, const kiln_family *family)
     json_end(j);
 }
 
-static void add_dispatch(json *j, const kiln_family *family)
+static void add_time(json *j, const kiln_family *family)
 {
-    json_key(j, "dispatch");
-    json_begin_array(j);
-    for (const kiln_dispatch *d = family->dispatch; d && d->condition; d++) {
-        json_begin_object(j);
-        add_expression(j, family, "condition", d->condition);
-        json_string_member(j, "prefer", d->prefer);
-        json_end(j);
-    }
+    json_key(j, "time");
+    json_begin_object(j);
+    add_expression(j, family, "trips", family->time.trips);
+    add_expression(j, family, "wait", family->time.wait);
+    add_expression(j, family, "block_bytes", family->time.block_bytes);
+    add_expression(j, family, "extra", family->time.extra);
     json_end(j);
 }
 
@@ -208,7 +206,7 @@ static void add_family(json *j, const kiln_family *family)
     add_constraints(j, family);
     add_rules(j, family, "rules", family->rules);
     add_launch(j, family);
-    add_dispatch(j, family);
+    add_time(j, family);
     add_calls(j, family);
     add_cost(j, family);
     json_end(j);

@@ -116,10 +116,14 @@ static const struct {
 } facts[] = {
     {"multiprocessors", NAME_DEVICE},
     {"max_shared_bytes", NAME_DEVICE},
+    {"multiprocessor_shared_bytes", NAME_DEVICE},
+    {"multiprocessor_threads", NAME_DEVICE},
     {"sm", NAME_DEVICE},
     {"threads", NAME_SHAPE},
     {"shared_bytes", NAME_SHAPE},
-    {"blocks_per_multiprocessor", NAME_SHAPE},
+    {"image_blocks", NAME_SHAPE},  /* what blocks_per_multiprocessor is made of, */
+    {"image_threads", NAME_SHAPE}, /* under names that no parameter has */
+    {"trip", NAME_SHAPE},
 };
 
 static bool find_arg(const kiln_family *family, const char *name, size_t *index)
@@ -131,6 +135,19 @@ static bool find_arg(const kiln_family *family, const char *name, size_t *index)
         }
     }
     return false;
+}
+
+/* Thread blocks that the image leaves registers for and the device has room for; 1 KB of the shared memory of each is the
+ * system's. */
+static const expression *blocks_per_multiprocessor(parser *p)
+{
+    parser inner = *p;
+    inner.depth++;
+    inner.at = arena_format(p->arena,
+                            "max(1, min(min(image_blocks, multiprocessor_threads / image_threads), "
+                            "multiprocessor_shared_bytes / (%s + 1024)))",
+                            family_shared_bytes(p->source->family));
+    return parse_binary(&inner, BINARY_LOOSEST);
 }
 
 static const expression *name(parser *p, const char *run)
@@ -154,6 +171,8 @@ static const expression *name(parser *p, const char *run)
                     is_foreign ? "integers" : "u8, u16, u32 and u64");
         return e;
     }
+    if (strcmp(run, "blocks_per_multiprocessor") == 0)
+        return blocks_per_multiprocessor(p);
     for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++) {
         if (strcmp(run, facts[i].name) == 0) {
             e->kind = facts[i].kind;
@@ -386,7 +405,7 @@ static void try_all(parser *p, bool is_list)
     do {
         const expression *e = expression_bind(p->arena, parse_one(p), NULL);
         if (expression_uses(e, NAME_SHAPE))
-            MISTAKE(p, "threads, shared_bytes and blocks_per_multiprocessor are for families");
+            MISTAKE(p, "threads, shared_bytes, blocks_per_multiprocessor and trip are for families");
         if (divides_by_name(e))
             MISTAKE(p, "a divisor has to be a number, so that it is not zero");
     } while (is_list && accept(p, ","));

@@ -45,17 +45,28 @@ static uint64_t param_number(const expression *e, const kiln_variant *v)
     return value->number;
 }
 
-static uint64_t shape_number(const expression *e, const kiln_shape *s)
+/* That a body leaves registers for; where its family does not say, those of a usual one. */
+static uint64_t blocks_in_registers(const kiln_variant *v, uint32_t blocks)
 {
-    if (strcmp(e->name, "threads") == 0)
+    enum { USUAL_REGISTERS = 64, ALL_REGISTERS = 65536 };
+    const uint32_t threads = v->shape.block[0] * v->shape.block[1] * v->shape.block[2];
+    return blocks ? blocks : 1 + ALL_REGISTERS / (USUAL_REGISTERS * threads);
+}
+
+static uint64_t shape_number(const expression *e, const kiln_variant *v)
+{
+    const kiln_shape *s = &v->shape;
+    if (strcmp(e->name, "threads") == 0 || strcmp(e->name, "image_threads") == 0)
         return (uint64_t)s->block[0] * s->block[1] * s->block[2];
-    return strcmp(e->name, "shared_bytes") == 0 ? s->shared_bytes : s->blocks_per_multiprocessor;
+    if (strcmp(e->name, "shared_bytes") == 0)
+        return s->shared_bytes;
+    return strcmp(e->name, "trip") == 0 ? s->trip : blocks_in_registers(v, s->blocks_per_multiprocessor);
 }
 
 /* select(sm >= 80, 2, 1): an image's, where images leave room for different numbers. */
 static const expression *blocks_of_image(arena *a, const expression *e, const kiln_variant *v)
 {
-    const expression *result = literal(a, e, v->blocks[0].blocks);
+    const expression *result = literal(a, e, blocks_in_registers(v, v->blocks[0].blocks));
     for (size_t i = 1; i < v->blocks_count; i++) {
         expression *sm = arena_alloc(a, sizeof *sm), *from = arena_alloc(a, sizeof *from),
                    *chosen = arena_alloc(a, sizeof *chosen);
@@ -64,9 +75,10 @@ static const expression *blocks_of_image(arena *a, const expression *e, const ki
         *from = (expression){.operation = OPERATION_GREATER_EQUAL,
                              .source = e->source,
                              .operands = {sm, literal(a, e, v->blocks[i].from_sm)}};
-        *chosen = (expression){.operation = OPERATION_SELECT,
-                               .source = e->source,
-                               .operands = {from, literal(a, e, v->blocks[i].blocks), result}};
+        *chosen = (expression){
+            .operation = OPERATION_SELECT,
+            .source = e->source,
+            .operands = {from, literal(a, e, blocks_in_registers(v, v->blocks[i].blocks)), result}};
         result = chosen;
     }
     return result;
@@ -80,7 +92,7 @@ static bool name_value(const expression *e, const kiln_variant *v, uint64_t *val
         return true;
     }
     if (v && e->kind == NAME_SHAPE) {
-        *value = shape_number(e, &v->shape);
+        *value = shape_number(e, v);
         return true;
     }
     return false;
@@ -281,8 +293,7 @@ const expression *expression_bind(arena *a, const expression *e, const kiln_vari
     case OPERATION_LITERAL:
         return e;
     case OPERATION_NAME:
-        if (v && e->kind == NAME_SHAPE && v->blocks_count > 1 &&
-            strcmp(e->name, "blocks_per_multiprocessor") == 0)
+        if (v && e->kind == NAME_SHAPE && v->blocks_count > 1 && strcmp(e->name, "image_blocks") == 0)
             return blocks_of_image(a, e, v);
         return name_value(e, v, &value) ? literal(a, e, value) : e;
     case OPERATION_IS_WORD:
@@ -328,4 +339,24 @@ uint64_t expression_value(const expression *e, const kiln_variant *v)
     }
     uint64_t x = expression_value(operands[0], v);
     return apply(e, x, operands[1] ? expression_value(operands[1], v) : 0);
+}
+
+/* ---- calls ------------------------------------------------------------------------------------------------------ */
+
+static const expression *put_in(arena *a, const expression *e, number_of_name *number, void *context)
+{
+    if (e->operation == OPERATION_NAME)
+        return literal(a, e, number(context, e->kind, e->name, e->index));
+    if (e->operation == OPERATION_NEGATIVE || e->operation == OPERATION_FINITE)
+        return literal(a, e, e->operation == OPERATION_FINITE);
+    for (int i = 0; i < expression_operations[e->operation].operands; i++)
+        e = with_operand(a, e, i, put_in(a, e->operands[i], number, context));
+    if (e->operation == OPERATION_ALIGNED)
+        return literal(a, e, e->operands[0]->value % e->operands[1]->value == 0);
+    return e;
+}
+
+uint64_t expression_value_of_call(arena *a, const expression *e, number_of_name *number, void *context)
+{
+    return expression_value(put_in(a, e, number, context), NULL);
 }

@@ -165,6 +165,10 @@ static void check_expressions(arena *a, const kiln_family *f)
         {f->cost.bytes_read, ARGS | PARAMS},
         {f->cost.bytes_written, ARGS | PARAMS},
         {f->cost.elements, ARGS | PARAMS},
+        {f->time.trips, ARGS | PARAMS | DEVICE | SHAPE},
+        {f->time.wait, ARGS | PARAMS | DEVICE | SHAPE},
+        {f->time.block_bytes, ARGS | PARAMS | DEVICE | SHAPE},
+        {f->time.extra, ARGS | PARAMS | DEVICE | SHAPE},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         check_expression(a, f, rows[i].source, rows[i].allowed);
@@ -250,39 +254,6 @@ static void check_alignments(arena *a, const kiln_family *family)
     }
 }
 
-/* ---- dispatch --------------------------------------------------------------------------------------------------- */
-
-/* One "param=value" of a row's prefer. */
-static void check_preference(arena *a, const kiln_family *family, const char *preference)
-{
-    const char *equals = strchr(preference, '=');
-    CHECK(family, equals, "dispatch prefers '%s', which is not param=value", preference);
-    const char *name = arena_string(a, preference, (size_t)(equals - preference));
-    size_t index;
-    CHECK(family, family_find_param(family, name, &index) && family->params[index].role == KILN_ROLE_TUNING,
-          "dispatch prefers '%s', which is no tuning parameter", name);
-    CHECK(family, param_has_value(&family->params[index], equals + 1),
-          "dispatch prefers '%s', which '%s' never is", equals + 1, name);
-}
-
-static void check_dispatch(arena *a, const kiln_family *family)
-{
-    const kiln_dispatch *last = NULL;
-    for (const kiln_dispatch *d = family->dispatch; d && d->condition; d++) {
-        check_expression(a, family, d->condition, ARGS | PARAMS | DEVICE);
-        CHECK(family, d->prefer, "dispatch \"%s\" prefers null; \"\" is any", d->condition);
-        for (const char *c = d->prefer; *c;) {
-            size_t length = strcspn(c, ",");
-            check_preference(a, family, arena_string(a, c, length));
-            c += length;
-            c += *c == ',';
-        }
-        last = d;
-    }
-    CHECK(family, !family->dispatch || (last && strcmp(last->condition, "1") == 0),
-          "the condition of dispatch's last row is not \"1\"");
-}
-
 /* ---- calls ------------------------------------------------------------------------------------------------------ */
 
 static void check_call_values(arena *a, const kiln_family *family, const kiln_call *call)
@@ -354,7 +325,6 @@ void family_validate(const kiln_family *family)
         check_arg(a, family, &family->args[i]);
     check_alignments(a, family);
     check_expressions(a, family);
-    check_dispatch(a, family);
     check_calls(a, family);
     arena_free(a);
 }

@@ -8,8 +8,10 @@
 #include <kiln/kiln.h>
 
 #include "bundle/bundle.h"
+#include "bundle/explain.h"
 #include "config.h"
 #include "describe.h"
+#include "devices.h"
 #include "diff.h"
 #include "family.h"
 #include "found.h"
@@ -19,9 +21,10 @@
 typedef struct command_line {
     arena *arena;
     diagnostics diagnostics;
-    const char *names[2]; /* what stands without an option: CONFIG and ID, or NAME */
+    const char *names[KILN_MAX_ARGS + KILN_MAX_PARAMS +
+                      2]; /* what stands without an option: CONFIG and ID, or NAME */
     size_t name_count;
-    const char *output, *target, *targets, *shards, *jobs, *stamp; /* values of options, or null */
+    const char *output, *target, *targets, *shards, *jobs, *stamp, *device; /* values of options, or null */
     bool ir, json, in_full;
 } command_line;
 
@@ -198,6 +201,45 @@ static int run_families(command_line *c)
     return 0;
 }
 
+/* The device that is asked for; false after a message. */
+static bool find_device(const command_line *c, kiln_device *device, const char **name)
+{
+    target t = {0, TARGET_BASE};
+    if (!c->device && !(c->target && target_parse(c->target, &t))) {
+        fail(arena_format(c->arena, "explain needs --target T, T one of %s, or --device D, D one of %s",
+                          list_text(c->arena, target_names), device_names(c->arena)));
+        return false;
+    }
+    *name = device_find(t.sm, c->device, device);
+    if (!*name)
+        fail(arena_format(c->arena, "no device '%s'; there are %s", c->device ? c->device : c->target,
+                          device_names(c->arena)));
+    return *name;
+}
+
+static int run_explain(command_line *c)
+{
+    kiln_device device;
+    const char *device_name;
+    if (!find_device(c, &device, &device_name))
+        return EXIT_BAD_USAGE;
+    const plan *p = read_plan(c);
+    if (!p)
+        return EXIT_BAD_INPUT;
+    const kiln_family *family = family_find(c->names[1]);
+    if (!family)
+        return fail(arena_format(c->arena, "no family '%s'%s", c->names[1],
+                                 near_text(c->arena, c->names[1], family_names(c->arena))));
+    text out = text_new(c->arena);
+    text_printf(&out, "%s on %s, sm_%u, %u multiprocessors: estimated cycles, the first is launched\n",
+                family->name, device_name, (unsigned)device.sm, (unsigned)device.multiprocessors);
+    const char *wrong = explain_call(&out, p, family, &device, c->names + 2, c->name_count - 2);
+    if (wrong)
+        return fail(arena_format(c->arena, "%s: %s", family->name, wrong));
+    fwrite(out.data, 1, out.length, stdout);
+    return 0;
+}
+
 static int run_diff(command_line *c)
 {
     text out = text_new(c->arena);
@@ -230,6 +272,10 @@ static const struct {
     {"list",     1, 1, "--targets",     run_list,     "CONFIG [--targets T,...]      key, id and targets of each variant"},
     {"show",     2, 2, "--target --ir", run_show,     "CONFIG ID --target T [--ir]   print a variant, by id or key"},
     {"diff",     2, 2, "",              run_diff,     "OLD NEW                       what changed between two manifests"},
+    {"explain",  2, KILN_MAX_ARGS + KILN_MAX_PARAMS + 2, "--target --device",
+                                        run_explain,  "CONFIG FAMILY --target T [NAME=VALUE ...]\n"
+                 "                                               which variant a call would launch, with the estimates\n"
+                 "                        [--device D]           on this device, not the one that stands for the target"},
     {"families", 0, 1, "--long --json", run_families, "[NAME] [--long | --json]      what can be asked for; --long: and what follows from it"},
 };
 /* clang-format on */
@@ -259,7 +305,8 @@ static int take_option(command_line *c, const char *options, int argc, char **ar
     const struct {
         const char *name, **value;
     } valued[] = {{"--output", &c->output}, {"--target", &c->target}, {"--targets", &c->targets},
-                  {"--shards", &c->shards}, {"--jobs", &c->jobs},     {"--stamp", &c->stamp}};
+                  {"--shards", &c->shards}, {"--jobs", &c->jobs},     {"--stamp", &c->stamp},
+                  {"--device", &c->device}};
     const char **value = NULL;
     for (size_t k = 0; k < sizeof valued / sizeof valued[0]; k++)
         if (strcmp(option, valued[k].name) == 0)
@@ -312,8 +359,9 @@ static int run(command_line *c, int argc, char **argv)
     for (size_t i = 0; i < VERB_COUNT; i++)
         if (strcmp(argv[1], verbs[i].verb) == 0)
             return run_verb(c, i, argc, argv);
-    return bad_usage("unknown verb", argv[1],
-                     near_text(c->arena, argv[1], "generate list show diff families --help --version"));
+    return bad_usage(
+        "unknown verb", argv[1],
+        near_text(c->arena, argv[1], "generate list show explain diff families --help --version"));
 }
 
 int main(int argc, char **argv)

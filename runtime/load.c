@@ -11,6 +11,7 @@ static kiln_status check_open_arguments(kiln_loader *loader, const kiln_driver *
                                         const kiln_bundle *bundle, const kiln_slot *slots, size_t slot_count);
 static bool is_whole(const kiln_driver *driver);
 static kiln_status query_device(kiln_loader *loader);
+static uint32_t mma_cycles(uint32_t sm);
 static kiln_status driver_failed(kiln_loader *loader, const char *entry_point, int result);
 static kiln_status current_context(kiln_loader *loader, const char *subject, CUcontext *context);
 static kiln_status check_context(kiln_loader *loader, const char *subject);
@@ -125,11 +126,32 @@ static bool is_whole(const kiln_driver *driver)
 #undef AND_NOT_NULL
 }
 
+/* Attributes that every device has, then those that only estimates read: a driver that does not know one of these is as good. */
 static kiln_status query_device(kiln_loader *loader)
 {
-    static const int attributes[] = {DEVICE_COMPUTE_CAPABILITY_MAJOR, DEVICE_COMPUTE_CAPABILITY_MINOR,
-                                     DEVICE_MULTIPROCESSOR_COUNT, DEVICE_MAX_SHARED_BYTES_OPTIN};
-    int values[4], ordinal, version;
+    enum {
+        MAJOR,
+        MINOR,
+        MULTIPROCESSORS,
+        SHARED,
+        NEEDED,
+        ALL_SHARED = NEEDED,
+        THREADS,
+        CLOCK,
+        MEMORY_CLOCK,
+        BUS,
+        ALL
+    };
+    static const uint8_t attributes[ALL] = {DEVICE_COMPUTE_CAPABILITY_MAJOR,
+                                            DEVICE_COMPUTE_CAPABILITY_MINOR,
+                                            DEVICE_MULTIPROCESSOR_COUNT,
+                                            DEVICE_MAX_SHARED_BYTES_OPTIN,
+                                            DEVICE_MULTIPROCESSOR_SHARED_BYTES,
+                                            DEVICE_MULTIPROCESSOR_THREADS,
+                                            DEVICE_CLOCK_RATE,
+                                            DEVICE_MEMORY_CLOCK_RATE,
+                                            DEVICE_MEMORY_BUS_BITS};
+    int values[ALL], ordinal, version;
 
     int result = loader->driver->driver_get_version(&version);
     if (result != 0)
@@ -137,17 +159,35 @@ static kiln_status query_device(kiln_loader *loader)
     result = loader->driver->ctx_get_device(&ordinal);
     if (result != 0)
         return driver_failed(loader, "cuCtxGetDevice", result);
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < ALL; i++) {
         result = loader->driver->device_get_attribute(&values[i], attributes[i], ordinal);
-        if (result != 0)
+        if (result != 0 && i < NEEDED)
             return driver_failed(loader, "cuDeviceGetAttribute", result);
+        if (result != 0 || values[i] < 0)
+            values[i] = 0;
     }
-    loader->device = (kiln_device){.sm = (uint32_t)(10 * values[0] + values[1]),
-                                   .driver_version = (uint32_t)version,
-                                   .multiprocessors = (uint32_t)values[2],
-                                   .max_shared_bytes = (uint32_t)values[3],
-                                   .ptx_only = loader->options.ptx_only != 0};
+    const uint32_t sm = (uint32_t)(10 * values[MAJOR] + values[MINOR]);
+    /* Twice per clock the bus moves its width. */
+    const uint64_t moved = (uint64_t)values[MEMORY_CLOCK] * (uint32_t)values[BUS] / 4;
+    loader->device = (kiln_device){
+        .sm = sm,
+        .driver_version = (uint32_t)version,
+        .multiprocessors = (uint32_t)values[MULTIPROCESSORS],
+        .max_shared_bytes = (uint32_t)values[SHARED],
+        .ptx_only = loader->options.ptx_only != 0,
+        .multiprocessor_shared_bytes =
+            (uint32_t)(values[ALL_SHARED] ? values[ALL_SHARED] : values[SHARED] + 1024),
+        .multiprocessor_threads = (uint32_t)(values[THREADS] ? values[THREADS] : 1024),
+        .memory_cycles = moved && values[CLOCK] ? (uint32_t)(((uint64_t)values[CLOCK] << 20) / moved) : 1024,
+        .mma_cycles = mma_cycles(sm)};
     return KILN_OK;
+}
+
+/* NVIDIA's white papers: dense products of f16 with sums in f32, per multiprocessor and clock. GeForce devices have half or a
+ * quarter of what the others have. */
+static uint32_t mma_cycles(uint32_t sm)
+{
+    return sm < 80 ? 2 : sm == 86 || sm == 89 || sm >= 120 ? 4 : 1;
 }
 
 static kiln_status driver_failed(kiln_loader *loader, const char *entry_point, int result)

@@ -182,6 +182,17 @@ void c_add_pick_prototype(text *out, const bundle_family *f, const char *tail)
         tail);
 }
 
+void c_add_candidates_prototype(text *out, const bundle_family *f, const char *tail)
+{
+    arena *a = out->arena;
+    c_add_wrapped(out, arena_format(a, "kiln_status %s_candidates(", f->function),
+                  arena_format(a,
+                               "kiln_loader *loader, const %s *args, kiln_candidate *list, size_t capacity, "
+                               "size_t *count",
+                               f->args_struct),
+                  tail);
+}
+
 const char *c_expression(arena *a, const expression *e, const char *prefix)
 {
     uint64_t value;

@@ -124,7 +124,10 @@ void image_hash(image *i)
 
 image print_kernel(arena *a, const ptx_fn *kernel, target t)
 {
-    image made = {.made_for = t, .needs = ptx_needs(kernel), .static_shared_bytes = ptx_shared_bytes(kernel)};
+    image made = {.made_for = t,
+                  .needs = ptx_needs(kernel),
+                  .static_shared_bytes = ptx_shared_bytes(kernel),
+                  .costs = ptx_count(kernel)};
     made.min_driver = ptx_min_driver(made.needs.version);
     text ptx = text_new(a);
     ptx_print_header(&ptx, made.needs);

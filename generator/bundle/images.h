@@ -12,6 +12,7 @@ typedef struct image {
     ptx_floor needs; /* what .target and .version say: the lowest that the operations take; not of a cubin */
     uint32_t min_driver;
     uint32_t static_shared_bytes; /* not of PTX from elsewhere */
+    ptx_costs costs;              /* likewise */
     const char *ptx;              /* null for a cubin, and where nothing but C comes of it */
     text literal;                 /* of PTX, as C has it */
     const unsigned char *cubin;   /* null for PTX */

@@ -106,6 +106,7 @@ static void take_images(arena *a, const plan *p, baked own, bundle_variant *made
     for (size_t i = 0; i < made->image_count; i++)
         if (made->images[i].min_driver > made->min_driver)
             made->min_driver = made->images[i].min_driver;
+    made->costs = made->images[made->image_count - 1].costs;
     memcpy(made->block, v->shape.block, sizeof made->block);
     find_shared_bytes(made);
     made->runs_everywhere = true;
@@ -318,6 +319,7 @@ static void add_family_names(arena *a, taken_names *all, const bundle_family *f,
     if (strcmp(f->function, f->variants[0]->function) != 0) {
         add_name(a, all, f->function + prefix, "", first);
         add_name(a, all, f->function + prefix, "_pick", first);
+        add_name(a, all, f->function + prefix, "_candidates", first);
     }
     for (size_t i = 0; i < f->call_count; i++) {
         add_name(a, all, f->calls[i].function + prefix, "", first);
@@ -349,7 +351,7 @@ static bool report_name(const bundle_model *m, const taken_name *x, const taken_
  * calls a kernel: "check" and "id" both have a check_id. */
 static void add_static_names(arena *a, taken_names *all, const bundle_model *m)
 {
-    static const char *const before[] = {"check_", "choose_", "launch_"};
+    static const char *const before[] = {"check_", "choose_", "consider_", "launch_"};
     static const char *const behind[] = {"_name", "_id", "_entry", "_images", "_module"};
     for (size_t i = 0; i < m->variant_count; i++) {
         const kiln_variant *v = m->variants[i].variant;

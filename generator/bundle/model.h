@@ -19,6 +19,7 @@ typedef struct bundle_variant {
     uint32_t block[3];
     uint32_t max_shared_bytes, min_shared_bytes; /* dynamic */
     uint32_t static_shared_bytes;
+    ptx_costs costs; /* of the newest PTX image */
     uint32_t slot;
     bool runs_everywhere; /* on every listed target */
 } bundle_variant;

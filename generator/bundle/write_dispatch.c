@@ -1,92 +1,67 @@
-/* Each family's typed function, and the one that only tells which variant serves these arguments on this device.
+/* Each family's typed function, and those that only tell which variant would serve these arguments on this device.
  *
- * Variants that agree in the parameters that the caller names form a choice; within it the family's dispatch rows, in
- * order, pick. The last candidate of a choice does not ask whether the device can run it: when nothing can, its launch
- * says why. */
+ * Variants that agree in the parameters that the caller names form a choice. Of those whose rules this call keeps the one with
+ * the least estimated time is taken: kiln/estimate.h has the model, and here it gets its numbers. */
 #include <string.h>
 
 #include "../family.h"
 #include "c_text.h"
 #include "write.h"
 
-/* ---- candidates -------------------------------------------------------------------------------------------------- */
+/* ---- what a variant's launch takes ------------------------------------------------------------------------------- */
 
-typedef struct candidate {
-    const bundle_variant *variant;
-    const expression *condition; /* null: holds always */
-} candidate;
-
-typedef struct candidates {
-    candidate *items;
-    size_t count, capacity;
-} candidates;
-
-/* Whether a variant has the values of "strategy=mma,tile=64". */
-static bool has_values(const kiln_variant *v, const char *prefer)
+static const char *c_number(arena *a, const kiln_variant *v, const char *source)
 {
-    while (*prefer) {
-        const size_t name_length = strcspn(prefer, "=");
-        const char *value = prefer + name_length + 1;
-        const size_t value_length = strcspn(value, ",");
-        const kiln_param *params = v->family->params;
-        size_t i = 0;
-        while (params[i].name &&
-               !(strlen(params[i].name) == name_length && memcmp(params[i].name, prefer, name_length) == 0))
-            i++;
-        if (!params[i].name || prefer[name_length] != '=')
-            internal_error("family %s: dispatch prefers '%s', which names no parameter", v->family->name,
-                           prefer);
-        if (strlen(v->values[i].text) != value_length || memcmp(v->values[i].text, value, value_length) != 0)
-            return false;
-        prefer = value + value_length + (value[value_length] == ',');
-    }
-    return true;
+    return c_expression(a, bind_text(a, v->family, source, v), "a.");
 }
 
-/* Whether an earlier candidate, if the device can run it, always stands before this one. */
-static bool is_listed_always(const candidates *list, const bundle_variant *v)
+/* A member of the initialiser, unless it is 0. */
+static void add_member(arena *a, text *out, const kiln_variant *v, const char *name, const char *source)
 {
-    for (size_t i = 0; i < list->count; i++)
-        if (list->items[i].variant == v && !list->items[i].condition)
-            return true;
-    return false;
+    const char *value = source ? c_number(a, v, source) : "0";
+    if (strcmp(value, "0") != 0 && strcmp(value, "UINT64_C(0)") != 0)
+        text_printf(out, ".%s = %s, ", name, value);
 }
 
-static void add_row(arena *a, candidates *list, const kiln_dispatch *row, bundle_variant *const *choice,
-                    size_t count)
+static const char *grid_text(arena *a, const kiln_family *family)
 {
-    for (size_t i = 0; i < count; i++) {
-        const kiln_variant *v = choice[i]->variant;
-        if (!has_values(v, row->prefer) || is_listed_always(list, choice[i]))
-            continue;
-        const expression *condition = bind_text(a, v->family, row->condition, v);
-        uint64_t value;
-        if (expression_is_constant(condition, &value)) {
-            if (value == 0)
-                continue;
-            condition = NULL;
-        }
-        candidate *added = arena_push(a, (void **)&list->items, &list->count, &list->capacity, sizeof *added);
-        *added = (candidate){choice[i], condition};
-    }
+    text out = text_new(a);
+    for (int i = 0; i < 3; i++)
+        if (family->grid[i])
+            text_printf(&out, "%s(%s)", out.length ? " * " : "", family->grid[i]);
+    return out.length ? out.data : "1";
 }
 
-static candidates candidates_of(arena *a, const kiln_family *family, bundle_variant *const *choice,
-                                size_t count)
+/* The constant `code`. */
+static void write_code(text *out, const bundle_variant *v, const char *indent)
 {
-    static const kiln_dispatch any[] = {{"1", ""}, {0}};
-    candidates list = {0};
-    for (const kiln_dispatch *row = family->dispatch ? family->dispatch : any; row->condition; row++)
-        add_row(a, &list, row, choice, count);
-    return list;
+    const uint32_t threads = v->block[0] * v->block[1] * v->block[2];
+    const ptx_cost *loop = &v->costs.loop, *rest = &v->costs.rest;
+    text_printf(out, "%sstatic const kiln_code code = {{%u, %u, %u}, {%u, %u, %u}, %u};\n", indent,
+                (unsigned)loop->issues, (unsigned)loop->wavefronts, (unsigned)loop->products,
+                (unsigned)rest->issues, (unsigned)rest->wavefronts, (unsigned)rest->products,
+                (unsigned)(threads + 31) / 32);
 }
 
-/* Whether some listed target, or a driver that still takes the last candidate, cannot run this one. */
-static bool may_be_unusable(const candidates *list, size_t i)
+/* "&(kiln_work){...}" */
+static const char *work_of(arena *a, const kiln_variant *v)
 {
-    const bundle_variant *v = list->items[i].variant, *last = list->items[list->count - 1].variant;
-    return i + 1 < list->count && (!v->runs_everywhere || v->min_driver > last->min_driver);
+    const kiln_family *family = v->family;
+    text out = text_new(a);
+    text_add(&out, "&(kiln_work){");
+    add_member(a, &out, v, "blocks", grid_text(a, family));
+    add_member(a, &out, v, "resident", "blocks_per_multiprocessor");
+    add_member(a, &out, v, "trips", family->time.trips);
+    add_member(a, &out, v, "wait", family->time.wait);
+    add_member(a, &out, v, "block_bytes", family->time.block_bytes);
+    add_member(a, &out, v, "bytes",
+               arena_format(a, "%s + %s", family->cost.bytes_read, family->cost.bytes_written));
+    add_member(a, &out, v, "extra", family->time.extra);
+    out.data[out.length - 2] = '\0';
+    return arena_format(a, "%s}", out.data);
 }
+
+/* ---- what rules a variant out ------------------------------------------------------------------------------------ */
 
 /* What every device of a target and of the newer ones has for a thread block: CUDA programming guide, technical
  * specifications per compute capability. */
@@ -95,54 +70,87 @@ static uint32_t shared_bytes_everywhere(target t)
     return t.sm < 80 ? 64 * 1024 : 99 * 1024;
 }
 
-/* "61440 <= loader->device.max_shared_bytes" of a variant that some device has no room for, with this call's arguments;
- * else null. */
-static const char *room_condition(arena *a, const bundle_variant *v)
+/* "61440 > loader->device.max_shared_bytes" of a variant that some device has no room for, with this call's arguments; else
+ * null. What does not depend on the call kiln_usable tells. */
+static const char *no_room(arena *a, const bundle_variant *v)
 {
     const uint32_t fixed = v->static_shared_bytes;
-    if (v->max_shared_bytes + fixed <= shared_bytes_everywhere(v->owner->images[0].made_for))
+    if (v->min_shared_bytes == v->max_shared_bytes ||
+        v->max_shared_bytes + fixed <= shared_bytes_everywhere(v->owner->images[0].made_for))
         return NULL;
-    const char *dynamic = family_shared_bytes(v->variant->family);
-    const char *needs = arena_format(a, "%s + %u", dynamic, (unsigned)fixed);
-    const char *fits = arena_format(a, "%s <= max_shared_bytes", fixed ? needs : dynamic);
-    return c_expression(a, bind_text(a, v->variant->family, fits, v->variant), "a.");
+    return c_number(a, v->variant,
+                    arena_format(a, "%s + %u > max_shared_bytes", family_shared_bytes(v->variant->family),
+                                 (unsigned)fixed));
 }
 
-/* The last one asks nothing of the device. Whether a device has room that does not depend on the call is told by
- * kiln_usable too. */
-static const char *candidate_condition(arena *a, const candidates *list, size_t i)
+/* Each condition that rules the variant out, with the constant that says why: "a.k % 512 != 0 ? rule_1 : ". */
+typedef struct reasons {
+    text constants, chain;
+    size_t count;
+} reasons;
+
+static void add_reason(arena *a, reasons *r, const char *condition, const char *why)
 {
-    const candidate *c = &list->items[i];
-    const char *asked = c->condition ? c_expression(a, c->condition, "a.") : "";
-    const char *usable = may_be_unusable(list, i)
-                             ? arena_format(a, "kiln_usable(loader, &%s_kernel)", c->variant->function)
-                             : NULL;
-    const bool is_fixed = c->variant->min_shared_bytes == c->variant->max_shared_bytes;
-    const bool asks_room = i + 1 < list->count && !(usable && is_fixed);
-    const char *room = asks_room ? room_condition(a, c->variant) : NULL;
-    text out = text_new(a);
-    const bool is_alternative = strstr(asked, " || ") && (room || usable);
-    text_printf(&out, "%s%s%s", is_alternative ? "(" : "", asked, is_alternative ? ")" : "");
-    if (room)
-        text_printf(&out, "%s%s", out.length > 0 ? " && " : "", room);
-    if (usable)
-        text_printf(&out, "%s%s", out.length > 0 ? " && " : "", usable);
-    return out.data;
+    if (strcmp(condition, "0") == 0)
+        return;
+    const char *name = arena_format(a, "why_%u", (unsigned)++r->count);
+    c_add_text_constant(&r->constants, 12, name, why);
+    text_printf(&r->chain, "%s ? %s : ", condition, name);
 }
 
-/* Writes the chain; true when its end cannot be reached. */
-static bool write_candidates(arena *a, text *out, const candidates *list, const char *indent)
+static reasons reasons_of(arena *a, const bundle_family *f, const bundle_variant *bv)
 {
-    for (size_t i = 0; i < list->count; i++) {
-        const candidate *c = &list->items[i];
-        const char *condition = candidate_condition(a, list, i);
-        if (condition[0])
-            c_add_wrapped(out, arena_format(a, "%sif (", indent), condition, ")\n    ");
-        text_printf(out, "%sreturn &%s_kernel;\n", indent, c->variant->function);
-        if (!condition[0])
-            return true;
+    const kiln_variant *v = bv->variant;
+    reasons r = {.constants = text_new(a), .chain = text_new(a)};
+    for (const kiln_rule *rule = v->family->rules; rule && rule->condition; rule++) {
+        const expression *broken = expression_parse(a, v->family, arena_format(a, "!(%s)", rule->condition));
+        if (expression_uses(broken, NAME_PARAM))
+            add_reason(a, &r, c_expression(a, expression_bind(a, broken, v), "a."), rule->text);
     }
-    return false;
+    for (size_t i = 0; i < f->field_count; i++) {
+        const kiln_arg *arg = f->fields[i].arg;
+        if (!arg || arg->kind == KILN_ARG_VALUE || !variant_has_arg(a, v, arg))
+            continue;
+        const uint32_t alignment = variant_arg_alignment(a, v, arg);
+        if (alignment > arg->alignment && arg_variant_alignment(v->family, arg))
+            add_reason(a, &r, arena_format(a, "a.%s %% %u != 0", arg->name, (unsigned)alignment),
+                       arena_format(a, "%s must be aligned to %u bytes", arg->name, (unsigned)alignment));
+    }
+    const char *room = no_room(a, bv);
+    if (room)
+        add_reason(a, &r, room, "the device has less shared memory than this call takes");
+    return r;
+}
+
+/* Whether every device and driver that can run some variant of the choice can run this one. */
+static bool is_sure(bundle_variant *const *choice, size_t count, const bundle_variant *v)
+{
+    uint32_t least = v->min_driver;
+    for (size_t i = 0; i < count; i++)
+        least = choice[i]->min_driver < least ? choice[i]->min_driver : least;
+    return v->runs_everywhere && v->min_driver == least &&
+           v->max_shared_bytes + v->static_shared_bytes <=
+               shared_bytes_everywhere(v->owner->images[0].made_for);
+}
+
+/* A choice of one needs no estimate. */
+static void write_candidates(arena *a, text *out, const bundle_family *f, bundle_variant *const *choice,
+                             size_t count, const char *indent)
+{
+    for (size_t i = 0; i < count; i++) {
+        const reasons r = reasons_of(a, f, choice[i]);
+        const char *inner = arena_format(a, "%s    ", indent);
+        text_printf(out, "%s{\n%s", indent, r.constants.data);
+        if (count > 1)
+            write_code(out, choice[i], inner);
+        c_add_wrapped(out, arena_format(a, "%skiln_consider(", inner),
+                      arena_format(a, "c, &%s_kernel, %d, %sNULL, %s, %s", choice[i]->function,
+                                   is_sure(choice, count, choice[i]), r.chain.data,
+                                   count > 1 ? "&code" : "NULL",
+                                   count > 1 ? work_of(a, choice[i]->variant) : "NULL"),
+                      ");\n");
+        text_printf(out, "%s}\n", indent);
+    }
 }
 
 /* ---- choices ----------------------------------------------------------------------------------------------------- */
@@ -192,29 +200,22 @@ static const char *choice_condition(arena *a, const bundle_family *f, const kiln
     return out.data;
 }
 
-/* Writes all choices; true when the function's end cannot be reached. */
-static bool write_choices(arena *a, text *out, const bundle_family *f)
+static void write_choices(arena *a, text *out, const bundle_family *f)
 {
     bundle_variant **left = arena_copy(a, f->variants, f->variant_count * sizeof *left);
     bundle_variant **choice = arena_alloc(a, f->variant_count * sizeof *choice);
     size_t left_count = f->variant_count;
-    bool always_ends = false;
     while (left_count > 0) {
         const size_t count = take_choice(f, left, &left_count, choice);
-        const candidates list = candidates_of(a, f->family, choice, count);
         const char *condition = choice_condition(a, f, choice[0]->variant);
-        if (list.count == 0)
-            continue;
         if (condition[0] == '\0') {
-            always_ends = write_candidates(a, out, &list, "    ");
-            continue;
+            write_candidates(a, out, f, choice, count, "    ");
+            return;
         }
-        const bool is_one = list.count == 1 && !list.items[0].condition;
-        c_add_wrapped(out, "    if (", condition, is_one ? ")\n" : ") {\n");
-        write_candidates(a, out, &list, "        ");
-        text_add(out, is_one ? "" : "    }\n");
+        c_add_wrapped(out, "    if (", condition, ") {\n");
+        write_candidates(a, out, f, choice, count, "        ");
+        text_add(out, "        return;\n    }\n");
     }
-    return always_ends;
 }
 
 /* ---- the functions ----------------------------------------------------------------------------------------------- */
@@ -222,14 +223,6 @@ static bool write_choices(arena *a, text *out, const bundle_family *f)
 static bool names_params(const bundle_family *f)
 {
     return f->field_count > 0 && f->fields[f->field_count - 1].param;
-}
-
-static bool conditions_use_arguments(arena *a, const kiln_family *family)
-{
-    for (const kiln_dispatch *row = family->dispatch; row && row->condition; row++)
-        if (expression_uses(expression_parse(a, family, row->condition), NAME_ARG))
-            return true;
-    return false;
 }
 
 static size_t count_choices(arena *a, const bundle_family *f)
@@ -272,26 +265,35 @@ void write_defaults(arena *a, text *out, const bundle_family *f)
     }
 }
 
-/* choose_FAMILY; true when it never returns null. */
-static bool write_choose_function(arena *a, text *out, const bundle_family *f)
+static void write_choose_function(arena *a, text *out, const bundle_family *f)
 {
     text body = text_new(a);
     write_defaults(a, &body, f);
-    const bool always_ends = write_choices(a, &body, f);
-    text_add(&body, always_ends ? "}\n" : "    return NULL;\n}\n");
+    write_choices(a, &body, f);
+
+    text_add(out, "\n/* Every variant that has what the caller names, and how long it would take. */\n");
+    c_add_wrapped(out, arena_format(a, "static void consider_%s(", f->family->name),
+                  arena_format(a, "kiln_choice *c, const kiln_loader *loader, %s a", f->args_struct),
+                  ")\n{\n");
+    if (!strstr(body.data, "loader->"))
+        text_add(out, "    (void)loader;\n");
+    if (!strstr(body.data, "a."))
+        text_add(out, "    (void)a;\n");
+    text_add_bytes(out, body.data, body.length);
+    text_add(out, "}\n");
 
     text_add(out, "\n/* Which variant serves these arguments on this device. */\n");
     c_add_wrapped(out, arena_format(a, "static const kiln_kernel *choose_%s(", f->family->name),
                   arena_format(a, "const kiln_loader *loader, %s a", f->args_struct), ")\n{\n");
-    if (!strstr(body.data, "loader->") && !strstr(body.data, "(loader,"))
-        text_add(out, "    (void)loader;\n");
-    if (!names_params(f) && !conditions_use_arguments(a, f->family))
-        text_add(out, "    (void)a;\n");
-    text_add_bytes(out, body.data, body.length);
-    return always_ends;
+    text_printf(out,
+                "    kiln_choice choice = {.loader = loader};\n"
+                "    consider_%s(&choice, loader, a);\n"
+                "    return choice.best ? choice.best : choice.fallback;\n"
+                "}\n",
+                f->family->name);
 }
 
-static void write_pick_function(arena *a, text *out, const bundle_family *f, bool never_fails)
+static void write_pick_function(arena *a, text *out, const bundle_family *f)
 {
     const kiln_family *family = f->family;
     text_add(out, "\n");
@@ -308,7 +310,7 @@ static void write_pick_function(arena *a, text *out, const bundle_family *f, boo
         text_printf(out, "    if (%s)\n        return KILN_OK;\n",
                     c_expression(a, bind_text(a, family, family->empty, NULL), "args->"));
     text_printf(out, "    *kernel = choose_%s(loader, *args);\n", family->name);
-    if (!never_fails) {
+    if (names_params(f)) {
         text_add(out, "    if (!*kernel) {\n");
         c_add_text_constant(out, 8, "detail", what_there_is(a, f));
         text_printf(out, "        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, %s_name, detail);\n    }\n",
@@ -317,11 +319,39 @@ static void write_pick_function(arena *a, text *out, const bundle_family *f, boo
     text_add(out, "    return KILN_OK;\n}\n");
 }
 
+static void write_candidates_function(arena *a, text *out, const bundle_family *f)
+{
+    const kiln_family *family = f->family;
+    text_add(out, "\n");
+    c_add_candidates_prototype(out, f, ")\n{\n");
+    text_printf(out,
+                "    if (!count || (capacity > 0 && !list))\n"
+                "        return kiln_begin(loader, NULL, %s_name);\n"
+                "    *count = 0;\n"
+                "    const kiln_status status = check_%s(loader, args);\n"
+                "    if (status != KILN_OK)\n"
+                "        return status;\n",
+                family->name, family->name);
+    if (family->empty)
+        text_printf(out, "    if (%s)\n        return KILN_OK;\n",
+                    c_expression(a, bind_text(a, family, family->empty, NULL), "args->"));
+    text_printf(
+        out,
+        "    kiln_candidate none;\n"
+        "    kiln_choice choice = {.loader = loader, .list = list ? list : &none, .capacity = capacity};\n"
+        "    consider_%s(&choice, loader, *args);\n"
+        "    *count = choice.count;\n"
+        "    return KILN_OK;\n}\n",
+        family->name);
+}
+
 void write_family_function(arena *a, text *out, const bundle_family *f)
 {
     if (strcmp(f->function, f->variants[0]->function) == 0)
         return; /* no parameters: the variant's function is the family's */
-    write_pick_function(a, out, f, write_choose_function(a, out, f));
+    write_choose_function(a, out, f);
+    write_pick_function(a, out, f);
+    write_candidates_function(a, out, f);
     text_add(out, "\n");
     c_add_prototype(out, f->function, f->args_struct, ")\n{\n");
     text_printf(out,

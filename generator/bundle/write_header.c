@@ -221,6 +221,11 @@ void write_declarations(arena *a, text *out, const bundle_family *f)
         add_declaration(out, f, f->function);
         text_add(out, "\n/* The kernel that it would launch. */\n");
         c_add_pick_prototype(out, f, ");\n");
+        text_add(
+            out,
+            "\n/* Why: each variant that has what the arguments name, in the configuration's order, of which the first\n"
+            " * `capacity` are written to the list, and how many there are. */\n");
+        c_add_candidates_prototype(out, f, ");\n");
     }
     for (size_t i = 0; i < f->call_count; i++)
         write_call(a, out, &f->calls[i], f->function);

@@ -164,14 +164,12 @@ static void add_family(arena *a, json *j, const bundle_family *f)
         add_rule(j, rule->condition, rule->text);
     json_end(j);
     json_string_member(j, "empty", family->empty);
-    json_key(j, "dispatch");
-    json_begin_array(j);
-    for (const kiln_dispatch *row = family->dispatch; row && row->condition; row++) {
-        json_begin_inline_object(j);
-        json_string_member(j, "condition", row->condition);
-        json_string_member(j, "prefer", row->prefer);
-        json_end(j);
-    }
+    json_key(j, "time");
+    json_begin_object(j);
+    json_string_member(j, "trips", family->time.trips);
+    json_string_member(j, "wait", family->time.wait);
+    json_string_member(j, "block_bytes", family->time.block_bytes);
+    json_string_member(j, "extra", family->time.extra);
     json_end(j);
     add_cost(a, j, family, NULL);
     if (f->call_count > 0)

@@ -93,42 +93,8 @@ static const kiln_rule rules[] = {
 #define WIDE_BYTES  "select(type == f64, 8, 4)"
 #define TYPE_BYTES  "select(type == f64, 8, select(type == f32, 4, 2))"
 
-/* With a workspace, parts of the keys until two thread blocks per multiprocessor are at work, as long as each has some
- * tiles; packed where few queries have heads that share K and V. Else the largest tile of which all multiprocessors have one,
- * since K and V are read once for each; 128 only where little of the last tile is empty. */
-#define PARTS(parts, heads, queries)                                                                                   \
-    "workspace_size >= batch * q_heads * q_length * " parts " * (head_dim + 8) && k_length >= 128 * " parts               \
-    " && batch * " heads " * ceil_div(" queries ", 32) * " parts " <= 2 * multiprocessors"
-#define SINGLE(parts) PARTS(parts, "q_heads", "q_length")
-#define PACKED(parts) FEW " && " PARTS(parts, "kv_heads", "q_length * " GROUP)
-#define FEW           "q_heads > kv_heads && q_length <= 16"
-#define FILLS(rows)   "batch * q_heads * ceil_div(q_length, " rows ") >= multiprocessors"
-#define LONG          "q_length >= 512 && " FILLS("128") " && sm >= 80"
-#define MEDIUM        "q_length > 32 && " FILLS("64")
-
-static const kiln_dispatch dispatch[] = {
-    {PACKED("16"), "strategy=mma,tile_q=32,split_k=16,pack_gqa=true"},
-    {PACKED("4"), "strategy=mma,tile_q=32,split_k=4,pack_gqa=true"},
-    {FEW, "strategy=mma,tile_q=32,split_k=1,pack_gqa=true"},
-    {SINGLE("16"), "strategy=mma,tile_q=32,split_k=16,pack_gqa=false"},
-    {SINGLE("4"), "strategy=mma,tile_q=32,split_k=4,pack_gqa=false"},
-    {LONG, "strategy=mma,tile_q=128,split_k=1,pack_gqa=false"},
-    {MEDIUM, "strategy=mma,tile_q=64,split_k=1,pack_gqa=false"},
-    {"1", "strategy=mma,tile_q=32,split_k=1,pack_gqa=false"},
-    {"1", "strategy=mma,tile_q=64,split_k=1,pack_gqa=false"},
-    {"1", "strategy=mma,split_k=1,pack_gqa=false"},
-    {PACKED("16"), "split_k=16,pack_gqa=true"},
-    {PACKED("4"), "split_k=4,pack_gqa=true"},
-    {FEW, "tile_q=32,split_k=1,pack_gqa=true"},
-    {SINGLE("16"), "split_k=16,pack_gqa=false"},
-    {SINGLE("4"), "split_k=4,pack_gqa=false"},
-    {MEDIUM, "tile_q=64,split_k=1,pack_gqa=false"},
-    {"1", "tile_q=32,split_k=1,pack_gqa=false"},
-    {"1", "split_k=1,pack_gqa=false"},
-    {"1", "split_k=1"},
-    {"1", ""},
-    {NULL, NULL},
-};
+/* Of a thread block: its part of the keys. */
+#define PART_KEYS "ceil_div(k_length, split_k)"
 /* clang-format on */
 
 #define HEAD "seq_len, head_dim"
@@ -217,7 +183,10 @@ const kiln_family attention_family = {
     .empty = "batch == 0 || q_heads == 0 || q_length == 0",
     .shape = shape,
     .grid = {"ceil_div(" QUERIES ", tile_q) * split_k", HEADS, "batch"},
-    .dispatch = dispatch,
+    .time = {.trips = "ceil_div(" PART_KEYS ", tile_k)",
+             .wait = "select(strategy == simt, 400, 100)",
+             .block_bytes = "(2 * " PART_KEYS " + 2 * tile_q) * head_dim * " TYPE_BYTES,
+             .extra = "select(split_k == 1, 0, 2500 + split_k * tile_q * head_dim / 32)"},
     .calls = calls,
     .cost = {.bytes_read = TYPE_BYTES " * head_dim * batch * (q_heads * q_length + 2 * kv_heads * k_length)",
              .bytes_written = TYPE_BYTES " * head_dim * batch * q_heads * q_length + " WIDE_BYTES

@@ -513,6 +513,7 @@ static void add_tiles(mma *m)
         ptx_val behind = ptx_add(f, chunk, ptx_u32(ATTENTION_CHUNK));
         ptx_val end = ptx_min(f, behind, a->keys);
         PTX_FOR (f, key, chunk, end, ptx_u32(a->tile_k)) {
+            ptx_main_loop(f);
             add_tile(m, key);
         }
         PTX_IF (f, is_long(m)) {

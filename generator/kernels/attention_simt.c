@@ -416,6 +416,7 @@ void attention_emit_simt(ptx_fn *f, const kiln_variant *v)
     simt s = geometry(attention_open(f, v));
     place_thread(&s);
     PTX_FOR (f, key, s.a.first_key, s.a.keys, ptx_u32(s.a.tile_k)) {
+        ptx_main_loop(f);
         multiply_scores(&s, key);
         ptx_val end = ptx_add(f, key, ptx_u32(s.a.tile_k));
         PTX_IF (f, ptx_gt(f, end, s.a.all_see)) {

@@ -1,7 +1,6 @@
 /* nf4_gemm: a matrix times NF4 weights, C[m,n] = A[m,k] * B[k,n]. */
 #include "nf4_gemm.h"
 
-#include "nf4_gemm_mma_rules.h"
 #include <kiln/families.h>
 
 /* clang-format off */
@@ -62,40 +61,16 @@ static const kiln_rule rules[] = {
     {NULL, NULL},
 };
 
-/* Thread blocks of strategy simt stay, as many as have room; a device may have less shared memory than registers for them. */
-#define RESIDENT \
-    "max(1, min(blocks_per_multiprocessor, (max_shared_bytes + 1024) / (shared_bytes + 1024)))"
-#define TILES_N     "ceil_div(n, tile_n)"
-#define GRID_N      "select(tile_m >= 16, " TILES_N ", min(" TILES_N ", multiprocessors * " RESIDENT "))"
+#define IS_SIMT "strategy == simt"
 
-/* As many rows as there are, so that the weights are read once; many columns where that leaves enough tiles; the aligned table
- * where a block may have so much shared memory. */
-#define HAS_ALIGNED_ROOM     "max_shared_bytes >= 101376"
-#define HAS_COLUMNS    "n >= 48 * multiprocessors"
-#define FILLS(rows)    "ceil_div(m, " rows ") * ceil_div(n, 64) >= multiprocessors"
-static const kiln_dispatch dispatch[] = {
-    MMA_DISPATCH,
-    {"m <= 1 && " HAS_COLUMNS " && " HAS_ALIGNED_ROOM, "strategy=simt,tile_m=1,tile_n=32,table=aligned"},
-    {"m <= 1 && " HAS_COLUMNS, "strategy=simt,tile_m=1,tile_n=32,table=compact"},
-    {"m <= 1 && " HAS_ALIGNED_ROOM, "strategy=simt,tile_m=1,table=aligned"},
-    {"m <= 1", "strategy=simt,tile_m=1,table=compact"},
-    {"m <= 2 && " HAS_COLUMNS " && " HAS_ALIGNED_ROOM, "strategy=simt,tile_m=2,tile_n=32,table=aligned"},
-    {"m <= 2 && " HAS_ALIGNED_ROOM, "strategy=simt,tile_m=2,table=aligned"},
-    {"m <= 2", "strategy=simt,tile_m=2,table=compact"},
-    {"m <= 4 && " HAS_COLUMNS " && " HAS_ALIGNED_ROOM, "strategy=simt,tile_m=4,tile_n=32,table=aligned"},
-    {"m <= 4 && " HAS_ALIGNED_ROOM, "strategy=simt,tile_m=4,table=aligned"},
-    {"m <= 4", "strategy=simt,tile_m=4,table=compact"},
-    {"m > 16 && " FILLS("32"), "strategy=simt,tile_m=32,tile_n=64"},
-    {"m > 16", "strategy=simt,tile_m=32"},
-    {"m > 8 && " FILLS("16"), "strategy=simt,tile_m=16,tile_n=64"},
-    {"m > 8", "strategy=simt,tile_m=16"},
-    {HAS_ALIGNED_ROOM, "strategy=simt,tile_m=8,table=aligned"},
-    {"1", "strategy=simt,tile_m=8,table=compact"},
-    {"1", "strategy=simt,table=compact"},
-    {"1", "strategy=mma,split_k=1"},
-    {"1", ""},
-    {NULL, NULL},
-};
+/* Thread blocks of strategy simt stay, as many as have room. */
+#define TILES_N     "ceil_div(n, tile_n)"
+#define HAS_TO_STAY "(" IS_SIMT " && tile_m < 16)"
+#define GRID_N      "select(" HAS_TO_STAY ", min(" TILES_N ", multiprocessors * blocks_per_multiprocessor), " TILES_N ")"
+
+/* Of a thread block: its part of K, and the tiles that it makes. */
+#define PART_K "ceil_div(k, split_k)"
+#define TILES  "select(" HAS_TO_STAY ", ceil_div(" TILES_N ", multiprocessors * blocks_per_multiprocessor), 1)"
 /* clang-format on */
 
 static void shape(kiln_shape *s, const kiln_variant *v)
@@ -165,8 +140,11 @@ const kiln_family nf4_gemm_family = {
     .rules = rules,
     .empty = "m == 0 || n == 0",
     .shape = shape,
-    .grid = {"select(" IS_SIMT ", " GRID_N ", " TILES_N ")", "ceil_div(m, tile_m)", "split_k"},
-    .dispatch = dispatch,
+    .grid = {GRID_N, "ceil_div(m, tile_m)", "split_k"},
+    .time = {.trips = TILES " * ceil_div(" PART_K ", trip)",
+             .wait = "select(" IS_SIMT ", 600, 200)",
+             .block_bytes = TILES " * " PART_K " * (tile_n * 9 / 16 + tile_m * select(a == f32, 4, 2))",
+             .extra = "select(split_k == 1, 0, 2500 + split_k * tile_m * tile_n / 16)"},
     .cost = {.bytes_read = "select(a == f32, 4, 2) * m * k + n * (k / 2) + 4 * n * (k / 64)",
              .bytes_written = "select(a == f32, 4, 2) * m * n",
              .elements = "m * n * k"},

@@ -236,6 +236,7 @@ static void multiply_blocks(mma_gemm *g)
 {
     ptx_fn *f = g->f;
     PTX_FOR (f, done, ptx_s32(0), g->block_count, ptx_s32((int32_t)turn(g))) {
+        ptx_main_loop(f);
         for (uint32_t block = 0; block < g->depth; block++) {
             if (block % g->stage_blocks == 0)
                 turn_stage(g, done, block);
@@ -418,6 +419,7 @@ void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
     s->shared_bytes = shared_bytes(&g);
     s->min_sm = g.type == PTX_BF16 || s->shared_bytes > SM_75_ROOM ? 80 : 75;
     s->blocks_per_multiprocessor = blocks_per_multiprocessor(&g);
+    s->trip = turn(&g) * MMA_BLOCK_K;
     kiln_require(s, is_mma || (g.stages == 2 && g.split_k == 1), "strategy stages split_k",
                  "stages and split_k are for strategy mma");
     kiln_require(s, !is_mma || g.type != PTX_F32, "a strategy",

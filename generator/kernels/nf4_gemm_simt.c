@@ -106,6 +106,7 @@ static void multiply(gemm *g)
         ptx_val start = ptx_mad(f, g->slice, ptx_u32(STRETCH), from);
         ptx_val scales = ptx_sub(f, g->scales_from, ptx_shl(f, first, ptx_u32(2)));
         PTX_FOR (f, k, start, until, ptx_u32(g->k_warps * STRETCH)) {
+            ptx_main_loop(f);
             ptx_val at = ptx_shr(f, k, ptx_u32(4));
             multiply_stretch(g, k, ptx_add(f, scales, at));
         }
@@ -297,6 +298,7 @@ void nf4_gemm_shape_simt(kiln_shape *s, const kiln_variant *v)
     s->block[0] = g.k_warps * WARP_LANES;
     s->shared_bytes = shared_bytes(&g);
     s->blocks_per_multiprocessor = blocks_per_multiprocessor(&g);
+    s->trip = g.k_warps * STRETCH;
 }
 
 void nf4_gemm_emit_simt(ptx_fn *f, const kiln_variant *v)

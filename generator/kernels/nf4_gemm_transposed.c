@@ -81,43 +81,8 @@ static const kiln_rule rules[] = {
     {NULL, NULL},
 };
 
-/* As many rows as there are, up to 8, so that the weights are read once. With a workspace, parts until two thread
- * blocks per multiprocessor are at work, as long as each of their warps has columns. The aligned table where it fits. */
-#define PARTS(rows, parts, columns)                                                                                    \
-    "workspace_size >= ceil_div(m, " rows ") * ceil_div(k, 512) * " parts " * " rows " * 512"                          \
-    " && ceil_div(m, " rows ") * ceil_div(k, 512) * " parts " <= 2 * multiprocessors && n >= " columns " * " parts
-#define WINDOW(condition, prefer)                                                                                      \
-    {"max_shared_bytes >= 101376 && " condition, prefer ",table=aligned"}, {condition, prefer ",table=compact"}
-#define ROWS(condition, rows, columns, prefer)                                                                         \
-    WINDOW(condition " && " PARTS(rows, "32", columns), prefer ",tile_m=" rows ",split_k=32"),                          \
-    WINDOW(condition " && " PARTS(rows, "16", columns), prefer ",tile_m=" rows ",split_k=16"),                          \
-    WINDOW(condition " && " PARTS(rows, "8", columns), prefer ",tile_m=" rows ",split_k=8"),                            \
-    WINDOW(condition " && " PARTS(rows, "4", columns), prefer ",tile_m=" rows ",split_k=4"),                            \
-    WINDOW(condition " && " PARTS(rows, "2", columns), prefer ",tile_m=" rows ",split_k=2"),                            \
-    WINDOW(condition, prefer ",tile_m=" rows ",split_k=1")
-#define MATRIX_OF(scales, condition, rows)                                                                             \
-    ROWS(condition " && n % 8 == 0", rows, "64", "strategy=mma,scales=" scales ",vector=8"),                           \
-    ROWS(condition, rows, "64", "strategy=mma,scales=" scales ",vector=1")
-#define MATRIX(condition, rows)                                                                                        \
-    MATRIX_OF("normal", "normal_scales == 1 && " condition, rows), MATRIX_OF("any", condition, rows)
-#define SINGLE(condition, rows) ROWS(condition, rows, "128", "strategy=simt")
-
-static const kiln_dispatch dispatch[] = {
-    SINGLE("m <= 1", "1"),
-    SINGLE("m <= 2", "2"),
-    MATRIX("m > 32 && (workspace_size == 0 || ceil_div(m, 64) * ceil_div(k, 512) >= multiprocessors)", "64"),
-    MATRIX("m > 16", "32"),
-    MATRIX("m > 8", "16"),
-    MATRIX("m > 2", "8"),
-    SINGLE("m <= 4", "4"),
-    SINGLE("m > 4", "8"),
-    WINDOW("1", "strategy=simt,split_k=1"),
-    WINDOW("1", "vector=1,split_k=1,scales=any"),
-    WINDOW("1", "vector=1,split_k=1"),
-    {"max_shared_bytes < 101376", "vector=1,table=compact"},
-    {"1", ""},
-    {NULL, NULL},
-};
+/* Columns of a thread block's part of n. */
+#define PART_N "ceil_div(n, split_k)"
 /* clang-format on */
 
 static void shape(kiln_shape *s, const kiln_variant *v)
@@ -185,7 +150,10 @@ const kiln_family nf4_gemm_transposed_family = {
     .empty = "m == 0 || k == 0",
     .shape = shape,
     .grid = {"ceil_div(k, 512)", "ceil_div(m, tile_m)", "split_k"},
-    .dispatch = dispatch,
+    .time = {.trips = "ceil_div(" PART_N ", trip)",
+             .wait = "select(strategy == simt, 600, 300)",
+             .block_bytes = PART_N " * (288 + tile_m * select(a == f32, 4, 2))",
+             .extra = "select(split_k == 1, 0, 2500 + split_k * tile_m * 32)"},
     .cost = {.bytes_read = "select(a == f32, 4, 2) * m * n + n * (k / 2) + 4 * n * (k / 64)",
              .bytes_written = "select(a == f32, 4, 2) * m * k",
              .elements = "m * n * k"},

@@ -286,6 +286,7 @@ static void multiply_columns(transposed_mma *g)
         transposed_load_columns(g, start);
     }
     PTX_FOR (f, chunk, start, g->args.n, ptx_u32(turn)) {
+        ptx_main_loop(f);
         transposed_store_columns(g);
         ptx_barrier(f);
         ptx_val next = ptx_add(f, chunk, ptx_u32(turn));
@@ -383,6 +384,7 @@ void nf4_gemm_transposed_shape_mma(kiln_shape *s, const kiln_variant *v)
     s->block[0] = THREADS;
     s->shared_bytes = nf4_pairs_bytes(&g.pairs) + 2 * (CODES_BYTES + SCALES_BYTES + 8 * g.groups * ROW_BYTES);
     s->blocks_per_multiprocessor = g.groups <= 4 && !is_tight ? 2 : 1;
+    s->trip = CHUNK;
 }
 
 /* The table, then two stages. */

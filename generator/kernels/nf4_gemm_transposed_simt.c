@@ -216,6 +216,7 @@ static void multiply_columns(product *g)
         g->args.split_k == 1 ? g->warp : ptx_mad(f, ptx_ctaid_z(f), ptx_u32(g->k_warps), g->warp);
     ptx_val start = ptx_mul(f, number, ptx_u32(CHUNK));
     PTX_FOR (f, chunk, start, g->args.n, ptx_u32(g->args.split_k * g->k_warps * CHUNK)) {
+        ptx_main_loop(f);
         multiply_chunk(g, chunk);
     }
 }
@@ -368,6 +369,7 @@ void nf4_gemm_transposed_shape_simt(kiln_shape *s, const kiln_variant *v)
     s->block[0] = threads(&g);
     s->shared_bytes = table > sums ? table : sums;
     s->blocks_per_multiprocessor = blocks_per_multiprocessor(&g);
+    s->trip = g.k_warps * CHUNK;
 }
 
 void nf4_gemm_transposed_emit_simt(ptx_fn *f, const kiln_variant *v)

@@ -245,8 +245,10 @@ static void multiply(wide *g)
         ptx_val until = ptx_min(f, ptx_add(f, first, ptx_u32(SCALES)), g->blocks);
         ptx_val start = ptx_add(f, first, g->slice);
         ptx_val scales = ptx_sub(f, g->scales_from, ptx_shl(f, first, ptx_u32(2)));
-        PTX_FOR (f, number, start, until, ptx_u32(g->k_warps))
+        PTX_FOR (f, number, start, until, ptx_u32(g->k_warps)) {
+            ptx_main_loop(f);
             multiply_block(g, number, ptx_mad(f, number, ptx_u32(4), scales));
+        }
         ptx_barrier(f);
     }
 }
@@ -342,6 +344,7 @@ void nf4_gemm_shape_wide(kiln_shape *s, const kiln_variant *v)
     s->block[0] = g.k_warps * WARP_LANES;
     s->shared_bytes = g.k_warps * stage_bytes(&g) + g.tile_n * 4 * SCALES_STRIDE;
     s->blocks_per_multiprocessor = blocks < 1 ? 1 : blocks;
+    s->trip = g.k_warps * 64;
 }
 
 void nf4_gemm_emit_wide(ptx_fn *f, const kiln_variant *v)

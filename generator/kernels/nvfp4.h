@@ -41,4 +41,8 @@ void nvfp4_emit_mma(ptx_fn *f, const kiln_variant *v);
 uint32_t nvfp4_simt_shared_bytes(uint32_t lane_codes, bool is_hardware);
 uint32_t nvfp4_mma_shared_bytes(void);
 
+/* Codes of each row in a trip of the main loop. */
+uint32_t nvfp4_simt_trip(const kiln_variant *v);
+uint32_t nvfp4_mma_trip(const kiln_variant *v);
+
 #endif

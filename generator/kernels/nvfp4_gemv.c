@@ -55,35 +55,8 @@ static const kiln_rule rules[] = {
 #define TURN        "(k_warps * " UNROLL ")"
 #define TURNS       "ceil_div(ceil_div(min(k, 16384), 32 * lane_codes), " TURN ")"
 
-/* The wide path where k allows it, the conversion where the device has it. */
-#define PICK(condition, prefer) \
-    {"k % 32 == 0 && " condition, "decode=hardware,strategy=simt,lane_codes=32" prefer}, \
-    {"k % 32 == 0 && " condition, "strategy=simt,lane_codes=32" prefer}, \
-    {condition, "decode=hardware,lane_codes=16" prefer}, \
-    {condition, "lane_codes=16" prefer}
-
-/* Tensor cores, with as many warps for 16 rows as make 16 for each multiprocessor, but no more than k gives work to where
- * fewer leave it a thread block; with integers below sm_100 only. Chosen by their count of instructions, not yet by
- * measurements. */
-#define MATRIX "k % 512 == 0 && "
-#define PICK_MMA(condition, prefer) \
-    {MATRIX condition, "decode=hardware,strategy=mma,rows=16" prefer}, \
-    {MATRIX "sm < 100 && " condition, "decode=software,strategy=mma,rows=16" prefer}
-
-/* As many rows per warp as leave 24 warps to each multiprocessor; few rows are shared by warps. */
-static const kiln_dispatch dispatch[] = {
-    PICK_MMA("m * l >= select(k < 1024, 128, 256) * multiprocessors", ",k_warps=1"),
-    PICK_MMA("m * l >= select(k < 2048, 64, 128) * multiprocessors", ",k_warps=2"),
-    PICK_MMA("m * l >= select(k < 4096, 32, 64) * multiprocessors", ",k_warps=4"),
-    PICK_MMA("m * l >= 32 * multiprocessors", ",k_warps=8"),
-    PICK("m >= 32 && m * l >= 96 * multiprocessors", ",rows=4,k_warps=1"),
-    PICK("m >= 16 && m * l >= 48 * multiprocessors", ",rows=2,k_warps=1"),
-    PICK("m >= 8 && (m * l >= 24 * multiprocessors || k < 4096)", ",rows=1,k_warps=1"),
-    PICK("1", ",rows=1,k_warps=4"),
-    PICK("1", ""),
-    {"1", ""},
-    {NULL, NULL},
-};
+/* Vectors of a thread block. */
+#define VECTORS     "ceil_div(l, 256)"
 /* clang-format on */
 
 /* b is decoded in chunks, of which the last may be smaller. */
@@ -97,6 +70,7 @@ static void shape(kiln_shape *s, const kiln_variant *v)
                  "strategy mma reads 32 codes at once");
     s->block[0] = NVFP4_THREADS;
     s->shared_bytes = is_mma ? nvfp4_mma_shared_bytes() : nvfp4_simt_shared_bytes(lane_codes, is_hardware);
+    s->trip = is_mma ? nvfp4_mma_trip(v) : nvfp4_simt_trip(v);
     s->min_sm = is_hardware ? 100 : is_mma ? 80 : 75;
     s->is_specific = is_hardware;
     if (is_mma)
@@ -132,7 +106,10 @@ const kiln_family nvfp4_gemv_family = {
     .grid = {GRID_X, GRID_Y},
     .shared_bytes = "select(strategy == mma, 512 + 1152 * ceil_div(min(k, 16384), 512), " TURNS " * " TURN
                     " * " STEP_BYTES ")",
-    .dispatch = dispatch,
+    .time = {.trips = VECTORS " * ceil_div(k, trip)",
+             .wait = "600",
+             .block_bytes = VECTORS " * k * (" BLOCK_ROWS " + 1) * 9 / 16",
+             .extra = VECTORS " * k / 32"}, /* b is decoded in each thread block */
     .cost = {.bytes_read = "l * (m + 1) * (k / 2 + k / 16)",
              .bytes_written = "l * m * select(c == f32, 4, 2)",
              .elements = "l * m * k"},

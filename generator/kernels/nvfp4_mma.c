@@ -210,6 +210,7 @@ static void multiply_chunk(gemv *g, ptx_val first, ptx_val supers)
     for (uint32_t i = 0; i < 4; i++)
         zero[i] = ptx_var(f, g->of.is_hardware ? ptx_f32(0) : ptx_s32(0));
     PTX_FOR (f, super, g->of.slice, supers, ptx_u32(g->of.k_warps)) {
+        ptx_main_loop(f);
         piece p[MOST_ROWS];
         ptx_val block_at[2];
         ptx_val index = ptx_add(f, first, super);
@@ -310,6 +311,11 @@ static void find_places(gemv *g)
 uint32_t nvfp4_mma_shared_bytes(void)
 {
     return ZERO_BYTES + NVFP4_DEPTH / 512 * SUPER_BYTES;
+}
+
+uint32_t nvfp4_mma_trip(const kiln_variant *v)
+{
+    return SUPER_CODES * kiln_int(v, "k_warps");
 }
 
 void nvfp4_emit_mma(ptx_fn *f, const kiln_variant *v)

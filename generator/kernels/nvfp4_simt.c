@@ -183,6 +183,7 @@ static void multiply_chunk(gemv *g, ptx_val first_group, ptx_val steps)
 {
     ptx_fn *f = g->of.f;
     PTX_FOR (f, step, g->of.slice, steps, ptx_u32(g->of.k_warps * g->unroll)) {
+        ptx_main_loop(f);
         piece p[MOST_UNROLL][MOST_ROWS];
         ptx_val group = ptx_mad(f, step, ptx_u32(32), first_group);
         for (uint32_t u = 0; u < g->unroll; u++) {
@@ -287,11 +288,21 @@ uint32_t nvfp4_simt_shared_bytes(uint32_t lane_codes, bool is_hardware)
     return NVFP4_DEPTH / (32 * lane_codes) * step_bytes(lane_codes, is_hardware);
 }
 
+static uint32_t unroll_of(const kiln_variant *v)
+{
+    const uint32_t shared_rows = kiln_int(v, "rows") * kiln_int(v, "k_warps");
+    return shared_rows < MOST_UNROLL ? MOST_UNROLL / shared_rows : 1;
+}
+
+uint32_t nvfp4_simt_trip(const kiln_variant *v)
+{
+    return 32 * kiln_int(v, "lane_codes") * kiln_int(v, "k_warps") * unroll_of(v);
+}
+
 void nvfp4_emit_simt(ptx_fn *f, const kiln_variant *v)
 {
     gemv g = {.of = nvfp4_begin(f, v), .lane_codes = kiln_int(v, "lane_codes")};
-    uint32_t shared_rows = g.of.rows * g.of.k_warps;
-    g.unroll = shared_rows < MOST_UNROLL ? MOST_UNROLL / shared_rows : 1;
+    g.unroll = unroll_of(v);
     g.words = g.lane_codes / 8;
     g.blocks = g.lane_codes / NVFP4_BLOCK;
     g.planes = g.of.is_hardware ? 2 * g.blocks : g.blocks;

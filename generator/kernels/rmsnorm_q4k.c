@@ -142,6 +142,7 @@ static void multiply_group(gemv *g, ptx_val group)
         for (uint32_t b = 0; b < g->batch; b++)
             g->sum[r][b] = ptx_var(f, ptx_f32(0));
     PTX_FOR (f, first, ptx_u32(0), g->chunk_blocks, ptx_u32(g->tiles * Q4K_TILE_BLOCKS)) {
+        ptx_main_loop(f);
         gemv_next_tile(g);
         gemv_multiply_tile(g, first);
         gemv_end_tile(g);
@@ -331,8 +332,8 @@ static const kiln_rule rules[] = {
 
 /* Each warp has a group of rows, where there are as many; thread blocks that the device has no room for at once would only
  * make h once more. */
-#define RESIDENT "max(1, min(blocks_per_multiprocessor, (max_shared_bytes + 1024) / (" SHARED " + 1024)))"
-#define GRID     "min(ceil_div(n, 8 * rows), multiprocessors * " RESIDENT ")"
+#define GRID      "min(ceil_div(n, 8 * rows), multiprocessors * blocks_per_multiprocessor)"
+#define ROWS_HERE "ceil_div(n, " GRID ")"
 
 static void shape(kiln_shape *s, const kiln_variant *v)
 {
@@ -343,22 +344,9 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     s->shared_bytes = shared_bytes(v, kiln_int(v, "chunk"));
     s->least_shared_bytes = shared_bytes(v, Q4K_BLOCK_ELEMENTS);
     s->min_sm = rows == 4 ? 80 : 75; /* with less shared memory none has room for its stages */
+    s->trip = gemv_tiles(rows, batch) * Q4K_TILE_BLOCKS * Q4K_BLOCK_ELEMENTS;
     s->blocks_per_multiprocessor = rows < 4 && rows * batch <= most_for_two ? 2 : 1; /* else some spill */
 }
-
-/* All of h where it fits, else as much as does; four rows at once where they leave no multiprocessor without. */
-#define HAS_MANY "n >= 24 * multiprocessors"
-static const kiln_dispatch dispatch[] = {
-    {HAS_MANY, "rows=4,chunk=65536"},
-    {HAS_MANY, "rows=2,chunk=65536"},
-    {"1", "rows=1,chunk=65536"},
-    {HAS_MANY, "rows=4,chunk=8192"},
-    {HAS_MANY, "rows=2,chunk=8192"},
-    {"1", "rows=1,chunk=8192"},
-    {"1", "chunk=2048"},
-    {"1", ""},
-    {NULL, NULL},
-};
 
 const kiln_family rmsnorm_q4k_gemv_family = {
     .name = "rmsnorm_q4k_gemv",
@@ -382,7 +370,11 @@ const kiln_family rmsnorm_q4k_gemv_family = {
     .shape = shape,
     .grid = {GRID},
     .shared_bytes = SHARED,
-    .dispatch = dispatch,
+    .time = {.trips = "ceil_div(" ROWS_HERE ", 8 * rows) * ceil_div(k, trip)",
+             .wait = "select(rows == 1, 100, 300)",
+             .block_bytes = ROWS_HERE " * k * 9 / 16 + batch * k * 4",
+             /* h, which is made again for each 256 rows where a chunk is less than all of it */
+             .extra = "batch * (k / 8) * select(k > chunk, ceil_div(" ROWS_HERE ", 256), 1)"},
     .cost = {.bytes_read =
                  "n * (k / 256) * 144 + batch * k * select(x == f32, 4, 2) + select(norm == rms, 4 * k, 0)",
              .bytes_written = "batch * n * select(y == f32, 4, 2)",

@@ -153,6 +153,7 @@ ptx_block ptx_ordered_for_begin(ptx_fn *f, ptx_val from, ptx_val to, ptx_val ste
     scope *loop = fn_scope(f, s);
     loop->test = test;
     loop->counter = counter;
+    loop->start = from;
     loop->to = to;
     loop->step = step;
     if (good) {
@@ -204,6 +205,17 @@ void ptx_break_if_at(ptx_fn *f, ptx_val predicate, const char *file, int line)
     }
     append_control(f, INST_BREAK, s, predicate_or_poison(f, predicate, "ptx_break_if", at), at);
     fn_scope(f, s)->has_break = true;
+}
+
+void ptx_main_loop_at(ptx_fn *f, const char *file, int line)
+{
+    scope *s = fn_scope(f, f->current);
+    if (s->kind != SCOPE_FOR && s->kind != SCOPE_LOOP)
+        fn_problem(f, (ptx_place){file, line}, "ptx_main_loop: not directly inside a PTX_FOR or PTX_LOOP");
+    else if (f->has_main_loop)
+        fn_problem(f, (ptx_place){file, line}, "ptx_main_loop: the kernel has one already");
+    s->is_main_loop = true;
+    f->has_main_loop = true;
 }
 
 /* ---- ends ------------------------------------------------------------------------------------------------------- */

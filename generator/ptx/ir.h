@@ -172,13 +172,14 @@ typedef struct scope {
     scope_kind kind;
     uint32_t parent;
     bool open;
-    bool has_else;             /* SCOPE_IF */
-    bool has_break;            /* loops */
-    bool repeated;             /* SCOPE_LOOP: ptx_repeat_if was called */
-    uint32_t test;             /* SCOPE_FOR: the block of the test for an empty loop, 0 for none */
-    uint32_t label;            /* number in its labels; an else has its if's */
-    uint32_t pair;             /* SCOPE_ELSE: the block of its if */
-    ptx_val counter, to, step; /* SCOPE_FOR */
+    bool has_else;                    /* SCOPE_IF */
+    bool has_break;                   /* loops */
+    bool repeated;                    /* SCOPE_LOOP: ptx_repeat_if was called */
+    bool is_main_loop;                /* loops: ptx_main_loop was called */
+    uint32_t test;                    /* SCOPE_FOR: the block of the test for an empty loop, 0 for none */
+    uint32_t label;                   /* number in its labels; an else has its if's */
+    uint32_t pair;                    /* SCOPE_ELSE: the block of its if */
+    ptx_val counter, start, to, step; /* SCOPE_FOR */
     ptx_place at;
 } scope;
 
@@ -219,6 +220,7 @@ struct ptx_fn {
     size_t called_at; /* the same of the last call that has its arguments */
     uint32_t current; /* innermost open scope */
     uint32_t labels;
+    bool has_main_loop;
     uint32_t shared_bytes; /* of static arrays */
     uint32_t const_bytes, local_bytes;
     ptx_val guard;

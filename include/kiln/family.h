@@ -10,9 +10,9 @@
  *     names         n  group  type        a parameter's word is compared with a word on its right: type == f16
  *                   A word made of digits is a number too: select(group == any, group_size, group). A bool is 0 or 1.
  *                   Arguments are u16, u32 or u64 values; pointers stand in aligned() only.
- *     device        multiprocessors  max_shared_bytes  sm
- *     shape         threads  shared_bytes  blocks_per_multiprocessor: the variant's, unless a parameter or an argument is
- *                   called so
+ *     device        multiprocessors  max_shared_bytes  sm  multiprocessor_shared_bytes  multiprocessor_threads
+ *     shape         threads  shared_bytes  trip: the variant's; blocks_per_multiprocessor: of the variant, on this device.
+ *                   Unless a parameter or an argument is called so
  *     operators     * / %   + -   == != < <= > >=   &&   ||   !   in C's order; a comparison is 0 or 1
  *     functions     ceil_div(a, b)  min(a, b)  max(a, b)  select(condition, a, b)  aligned(pointer, bytes)
  *                   negative(x) of a signed integer or a float argument, which stands nowhere else: it is not at
@@ -96,12 +96,14 @@ typedef struct kiln_rule {
     const char *text;      /* "k must be a multiple of 64" */
 } kiln_rule;
 
-/* Rows are tried in order; the first whose condition holds and whose variant the bundle has and the device can run, with
- * the shared memory that this call takes, is launched. The last row must hold always. */
-typedef struct kiln_dispatch {
-    const char *condition; /* over arguments, the variant's parameters, device; "1": always; null ends them */
-    const char *prefer;    /* tuning parameters that the row picks: "strategy=mma,tile=64"; "" for any */
-} kiln_dispatch;
+/* What dispatch estimates the time of a variant by, beside the grid and the instructions that the generator counts in the
+ * kernel: see kiln/estimate.h. Each over arguments, parameters, device and shape; null: 0. */
+typedef struct kiln_time {
+    const char *trips;       /* of the loop that ptx_main_loop marks, in a thread block */
+    const char *wait;        /* cycles that a trip waits for memory where no other warp has work */
+    const char *block_bytes; /* that a thread block asks the L2 cache for */
+    const char *extra;       /* cycles beside: what joins parts of a sum */
+} kiln_time;
 
 /* The least that the work needs, in closed form. The emulator's counters are tested against it. */
 typedef struct kiln_cost {
@@ -144,6 +146,8 @@ typedef struct kiln_shape {
     bool is_specific; /* on those of one architecture or family alone: sm_90a, sm_100f */
     /* That ptxas leaves registers for, as .minnctapersm; 0: as it comes. A target may have its own: kiln_has_sm. */
     uint32_t blocks_per_multiprocessor;
+    uint32_t
+        trip; /* what a thread block does in a trip of its main loop, in the unit that kiln_time.trips counts in */
     struct kiln_constraints *constraints; /* the generator's */
 } kiln_shape;
 
@@ -162,8 +166,7 @@ typedef struct kiln_family {
     const kiln_param *params; /* ends with a null name; may be null */
     const kiln_arg *args;     /* ends with a null name */
     const kiln_alignment
-        *alignments; /* of arguments that are aligned to something else in each variant; may be null.
-                                       * Where a tuning parameter decides, dispatch has to ask: {"aligned(x, 16)", "vector=4"} */
+        *alignments; /* of arguments that are aligned to something else in each variant; may be null */
     /* Says what a variant takes of a multiprocessor, and refuses combinations; null: one thread, any combination. */
     void (*shape)(kiln_shape *s, const kiln_variant *v);
     const kiln_rule *rules; /* over arguments and parameters, checked at every launch; may be null */
@@ -171,8 +174,10 @@ typedef struct kiln_family {
     const char *grid[3]; /* thread blocks, over arguments, parameters, device and shape; null: 1 */
     /* Dynamic shared memory where a call's arguments decide, over these, parameters and shape; null: always the shape's. */
     const char *shared_bytes;
-    const kiln_dispatch *dispatch; /* null: any variant serves */
-    const kiln_call *calls;        /* null: the family's own function is the only one */
+    /* Of the variants with the caller's contract words, whose rules and alignments this call keeps and that the device can
+     * run, the family's function launches the one with the least estimate; of equals the first of the configuration. */
+    kiln_time time;
+    const kiln_call *calls; /* null: the family's own function is the only one */
     kiln_cost cost;
     uint32_t min_sm; /* lowest target that some variant runs on */
     void (*emit)(ptx_fn *f, const kiln_variant *v);

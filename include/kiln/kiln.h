@@ -116,7 +116,22 @@ typedef struct kiln_device {
     uint32_t multiprocessors;
     uint32_t max_shared_bytes; /* per thread block, after opt-in */
     uint32_t ptx_only;         /* of kiln_options */
+    /* What estimates read (estimate.h); where the driver does not say, what kiln_open falls back to is in brackets. */
+    uint32_t multiprocessor_shared_bytes; /* [max_shared_bytes + 1 KB] */
+    uint32_t multiprocessor_threads;      /* [1024] */
+    uint32_t memory_cycles;               /* of a multiprocessor, for a MiB of memory [of 1 KB per cycle] */
+    uint32_t
+        mma_cycles; /* of a quarter of a multiprocessor, for 256 multiply-adds of 16-bit types, sums in f32 */
 } kiln_device;
+
+/* What dispatch found of a variant: NAME_FAMILY_candidates. */
+typedef struct kiln_candidate {
+    const kiln_kernel *kernel;
+    uint64_t
+        cycles; /* the estimate: estimate.h; 0 where it is ruled out, or where there is nothing to choose from */
+    const char *
+        why_not; /* which rule this call breaks, or that the device cannot run it; null: it could be launched */
+} kiln_candidate;
 
 /* The caller's storage for one module or kernel. Private. */
 typedef struct kiln_slot {

@@ -123,6 +123,10 @@ ptx_val ptx_number(ptx_type type, double value);   /* any number type, rounded t
 /* Leaves the innermost PTX_FOR or PTX_LOOP where the predicate holds. */
 #define ptx_break_if(f, predicate)  ptx_break_if_at(f, predicate, PTX_HERE)
 
+/* Marks the loop that it stands in, a PTX_FOR or PTX_LOOP, as the one that the kernel's time goes into: the generator counts what
+ * a trip of it executes, for the estimates that dispatch compares (kiln_time). At most one of a kernel; emits nothing. */
+#define ptx_main_loop(f) ptx_main_loop_at(f, PTX_HERE)
+
 /* ---- variables -------------------------------------------------------------------------------------------------- */
 
 /* A register that can be set again. When the value is the result of the instruction just emitted, that instruction

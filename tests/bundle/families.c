@@ -122,11 +122,6 @@ static const kiln_rule blend_rules[] = {
     {"strategy != wide || stride % 16 == 0", "stride must be a multiple of 16"},
     {0}};
 
-static const kiln_dispatch blend_dispatch[] = {
-    {"rows >= 1024 && stride % 16 == 0 || multiprocessors < 8 && stride % 16 == 0", "strategy=wide"},
-    {"1", "strategy=narrow"},
-    {0}};
-
 static const kiln_alignment blend_alignments[] = {{"norm", "select(strategy == wide, 16, 4)"}, {0}};
 static const kiln_arg blend_one_args[] = {{.name = "x",
                                            .kind = KILN_ARG_IN,
@@ -195,7 +190,9 @@ static const kiln_family blend = {
     .grid = {"min(ceil_div(rows, width), 4 * multiprocessors)", "ceil_div(stride, 2048)"},
     .alignments = blend_alignments,
     .shared_bytes = "select(strategy == wide, min(stride, 8192) * 16, width * 4)",
-    .dispatch = blend_dispatch,
+    .time =
+        {.extra =
+             "select(strategy == wide, select(rows >= 1024 || multiprocessors < 8, 0, 2000000), 1000000)"},
     .calls = blend_calls,
     .cost = {.bytes_read = "rows * stride", .bytes_written = "rows * stride", .elements = "rows * width"},
     .min_sm = 75,

@@ -58,9 +58,6 @@ static const kiln_rule axpy_rules[] = {{"n % 2 == 0", "n must be even"},
                                        {"!masked || type == f16 || n % 8 == 0", "n must be a multiple of 8"},
                                        {0}};
 
-static const kiln_dispatch axpy_dispatch[] = {
-    {"n >= 4096 && sm >= 80", "strategy=mma,tile=256"}, {"n >= 1024", "tile=128"}, {"1", ""}, {0}};
-
 static void shape_axpy(kiln_shape *s, const kiln_variant *v)
 {
     kiln_require(s, !kiln_is(v, "type", "f32") || kiln_is(v, "strategy", "simt"), "type strategy",
@@ -84,7 +81,7 @@ static const kiln_family axpy = {
     .rules = axpy_rules,
     .empty = "n == 0",
     .grid = {"min(ceil_div(n, tile), multiprocessors * 8)"},
-    .dispatch = axpy_dispatch,
+    .time = {.trips = "ceil_div(n, tile)", .wait = "select(sm >= 80, 400, 600)", .extra = "trip"},
     .cost = {.bytes_read = "n * 8 + 4", .bytes_written = "n * 4", .elements = "n"},
     .min_sm = 75,
     .emit = emit_nothing,

@@ -46,13 +46,12 @@ static const kiln_param params[] = {
     .name = "f", .summary = "s", .source = "s", .params = params, .args = args, .min_sm = 75,                \
     .emit = emit_nothing, .cost = {.bytes_read = "0", .bytes_written = "0", .elements = "n"}
 
-#define ARGS(...)     ((const kiln_arg[]){__VA_ARGS__, {0}})
-#define PARAMS(...)   ((const kiln_param[]){__VA_ARGS__, {0}})
-#define RULES(...)    ((const kiln_rule[]){__VA_ARGS__, {0}})
-#define ALIGNED(...)  ((const kiln_alignment[]){__VA_ARGS__, {0}})
-#define DISPATCH(...) ((const kiln_dispatch[]){__VA_ARGS__, {0}})
-#define VALUES(...)   ((const kiln_value[]){__VA_ARGS__, {0}})
-#define CALL(...)     ((const kiln_call[]){{.name = "one", .summary = "s", __VA_ARGS__}, {0}})
+#define ARGS(...)    ((const kiln_arg[]){__VA_ARGS__, {0}})
+#define PARAMS(...)  ((const kiln_param[]){__VA_ARGS__, {0}})
+#define RULES(...)   ((const kiln_rule[]){__VA_ARGS__, {0}})
+#define ALIGNED(...) ((const kiln_alignment[]){__VA_ARGS__, {0}})
+#define VALUES(...)  ((const kiln_value[]){__VA_ARGS__, {0}})
+#define CALL(...)    ((const kiln_call[]){{.name = "one", .summary = "s", __VA_ARGS__}, {0}})
 #define X                                                                                                    \
     {                                                                                                        \
         .name = "x", .kind = KILN_ARG_IN, .type = "f32", .shape = "4", .alignment = 4, .summary = "read"     \
@@ -203,15 +202,8 @@ static void test_mistakes(void **state)
         {"family f: expression \"sm\" cannot use device facts in its place", {BASE, .shared_bytes = "sm"}},
         {"family f: expression \"sm\" cannot use device facts in its place",
          {BASE, .cost = {.elements = "sm"}}},
-        {"family f: dispatch prefers 'tile', which is not param=value",
-         {BASE, .dispatch = DISPATCH({"1", "tile"})}},
-        {"family f: dispatch prefers 'type', which is no tuning parameter",
-         {BASE, .dispatch = DISPATCH({"1", "type=f16"})}},
-        {"family f: dispatch prefers '4', which 'tile' never is",
-         {BASE, .dispatch = DISPATCH({"1", "tile=4"})}},
-        {"family f: dispatch \"1\" prefers null; \"\" is any", {BASE, .dispatch = DISPATCH({"1", NULL})}},
-        {"family f: the condition of dispatch's last row is not \"1\"",
-         {BASE, .dispatch = DISPATCH({"n > 1", "tile=3"})}},
+        {"family f: expression \"n >\": expected a value at its end", {BASE, .time = {.trips = "n >"}}},
+        {"family f: expression \"z\": 'z' is no parameter, argument or fact", {BASE, .time = {.extra = "z"}}},
         {"family f: call 'one' has no summary or no arguments", {BASE, .calls = CALL(.args = NULL)}},
         {"family f: call 'one' leaves 'x' null",
          {BASE, .calls = CALL(.args = ARGS({.name = "n", .type = "u64", .summary = "s"}))}},
@@ -341,7 +333,7 @@ static void test_good(void **state)
                                 .shared_bytes = "min(n * 4, shared_bytes)",
                                 .shape = most,
                                 .grid = {"min(n, threads * blocks_per_multiprocessor)"},
-                                .dispatch = DISPATCH({"n > tile && sm >= 80", "tile=3"}, {"1", ""}),
+                                .time = {.trips = "n / tile + trip", .wait = "sm"},
                                 .calls =
                                     CALL(.args = ARGS(X, {.name = "rows", .type = "u32", .summary = "s"}),
                                          .values = VALUES({"n", "rows * 4"}))};

@@ -15,7 +15,7 @@ import tempfile
 
 from compilers import SKIPPED, c_compilers, cxx_compiler, run
 
-HEADERS = ("kiln/driver.h", "kiln/bundle.h", "kiln/kiln.h", "kiln/reference.h")
+HEADERS = ("kiln/driver.h", "kiln/bundle.h", "kiln/kiln.h", "kiln/estimate.h", "kiln/reference.h")
 WARNINGS = ("-Wall", "-Wextra", "-pedantic", "-Wshadow", "-Wconversion", "-Werror")
 
 COMPARE_HEAD = """
@@ -34,6 +34,11 @@ template <class R, class... A> struct plain<R (*)(A...)> {
 """
 
 NUMBERS = {
+    "DEVICE_CLOCK_RATE": "CU_DEVICE_ATTRIBUTE_CLOCK_RATE",
+    "DEVICE_MEMORY_CLOCK_RATE": "CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE",
+    "DEVICE_MEMORY_BUS_BITS": "CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH",
+    "DEVICE_MULTIPROCESSOR_THREADS": "CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR",
+    "DEVICE_MULTIPROCESSOR_SHARED_BYTES": "CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR",
     "DEVICE_MULTIPROCESSOR_COUNT": "CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT",
     "DEVICE_COMPUTE_CAPABILITY_MAJOR": "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR",
     "DEVICE_COMPUTE_CAPABILITY_MINOR": "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR",

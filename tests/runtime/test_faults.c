@@ -94,6 +94,7 @@ static const struct {
     {0, 1, "cuDriverGetVersion",   KILN_ERROR_DRIVER, "cuDriverGetVersion",   ""},
     {0, 1, "cuCtxGetDevice",       KILN_ERROR_DRIVER, "cuCtxGetDevice",       ""},
     {0, 4, "cuDeviceGetAttribute", KILN_ERROR_DRIVER, "cuDeviceGetAttribute", ""},
+    {0, 5, "cuDeviceGetAttribute", KILN_OK,           "",                     ""}, /* what only estimates read */
     {1, 1, "cuCtxGetCurrent",      KILN_ERROR_DRIVER, "cuCtxGetCurrent",      ""},
     {1, 1, "cuModuleLoadDataEx",   KILN_ERROR_LOAD,   FIRST,                  "cuModuleLoadDataEx"},
     {1, 1, "cuModuleGetFunction",  KILN_ERROR_LOAD,   FIRST,                  "cuModuleGetFunction"},
@@ -129,6 +130,8 @@ static void assert_outcome(size_t row, int position, int result)
     fake.fail_at = position;
     fake.fail_result = result;
     assert_status(run_from(0, &stopped_at), outcomes[row].status);
+    if (outcomes[row].status == KILN_OK)
+        return;
     assert_int_equal(stopped_at, outcomes[row].step);
     assert_string_equal(fake_call_symbol(fake.failed), outcomes[row].symbol);
 

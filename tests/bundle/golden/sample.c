@@ -2,6 +2,7 @@
 #pragma GCC diagnostic ignored "-Woverlength-strings"
 
 #include "sample.h"
+#include <kiln/estimate.h>
 
 static uint64_t ceil_div(uint64_t a, uint64_t b)
 {
@@ -1610,8 +1611,8 @@ const kiln_kernel sample_blend_f64_f64_64_clamp_narrow_kernel = {
     .least_shared_words = 64,
 };
 
-/* Which variant serves these arguments on this device. */
-static const kiln_kernel *choose_blend(const kiln_loader *loader, sample_blend_args a)
+/* Every variant that has what the caller names, and how long it would take. */
+static void consider_blend(kiln_choice *c, const kiln_loader *loader, sample_blend_args a)
 {
     if (a.type == 0)
         a.type = SAMPLE_BLEND_TYPE_F32;
@@ -1620,40 +1621,166 @@ static const kiln_kernel *choose_blend(const kiln_loader *loader, sample_blend_a
     if (a.width == 0)
         a.width = 64;
     if (a.type == SAMPLE_BLEND_TYPE_F32 && a.acc == SAMPLE_BLEND_ACC_F32 && a.width == 64 && !a.clamp) {
-        if ((((uint64_t)a.rows >= 1024 && a.stride % 16 == 0) ||
-            ((uint64_t)loader->device.multiprocessors < 8 && a.stride % 16 == 0)) &&
-            minimum(a.stride, 8192) * 16 <= (uint64_t)loader->device.max_shared_bytes &&
-            kiln_usable(loader, &sample_blend_f32_f32_64_noclamp_wide_kernel))
-            return &sample_blend_f32_f32_64_noclamp_wide_kernel;
-        return &sample_blend_f32_f32_64_noclamp_narrow_kernel;
+        {
+            static const char why_1[] = "stride must be at least \"width\"";
+            static const char why_2[] = "norm must be aligned to 4 bytes";
+            static const kiln_code code = {{0, 0, 0}, {10, 2, 0}, 4};
+            kiln_consider(c, &sample_blend_f32_f32_64_noclamp_narrow_kernel, 1,
+                          !(a.stride >= 64) ? why_1 : a.norm % 4 != 0 ? why_2 : NULL, &code,
+                          &(kiln_work){.blocks = minimum(ceil_div((uint64_t)a.rows, 64),
+                          4 * (uint64_t)loader->device.multiprocessors) * ceil_div(a.stride, 2048),
+                          .resident = maximum(1,
+                          minimum(minimum(9, (uint64_t)loader->device.multiprocessor_threads / 128),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / 1280)),
+                          .bytes = (uint64_t)a.rows * a.stride + (uint64_t)a.rows * a.stride,
+                          .extra = 1000000});
+        }
+        {
+            static const char why_1[] = "stride must be at least \"width\"";
+            static const char why_2[] = "stride must be a multiple of 16";
+            static const char why_3[] = "norm must be aligned to 16 bytes";
+            static const char why_4[] = "the device has less shared memory than this call takes";
+            static const kiln_code code = {{0, 0, 0}, {10, 2, 0}, 16};
+            kiln_consider(c, &sample_blend_f32_f32_64_noclamp_wide_kernel, 0,
+                          !(a.stride >= 64) ? why_1 : !(a.stride % 16 == 0) ? why_2 : a.norm % 16 != 0 ? why_3 : minimum(a.stride,
+                          8192) * 16 > (uint64_t)loader->device.max_shared_bytes ? why_4 : NULL, &code,
+                          &(kiln_work){.blocks = minimum(ceil_div((uint64_t)a.rows, 64),
+                          4 * (uint64_t)loader->device.multiprocessors) * ceil_div(a.stride, 2048),
+                          .resident = maximum(1,
+                          minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 512),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / (minimum(a.stride,
+                          8192) * 16 + 1024))),
+                          .bytes = (uint64_t)a.rows * a.stride + (uint64_t)a.rows * a.stride,
+                          .extra = ((uint64_t)a.rows >= 1024 ||
+                          (uint64_t)loader->device.multiprocessors < 8 ? UINT64_C(0) : UINT64_C(2000000))});
+        }
+        return;
     }
     if (a.type == SAMPLE_BLEND_TYPE_F32 && a.acc == SAMPLE_BLEND_ACC_F32 && a.width == 128 && !a.clamp) {
-        if ((((uint64_t)a.rows >= 1024 && a.stride % 16 == 0) ||
-            ((uint64_t)loader->device.multiprocessors < 8 && a.stride % 16 == 0)) &&
-            minimum(a.stride, 8192) * 16 <= (uint64_t)loader->device.max_shared_bytes &&
-            kiln_usable(loader, &sample_blend_f32_f32_128_noclamp_wide_kernel))
-            return &sample_blend_f32_f32_128_noclamp_wide_kernel;
-        return &sample_blend_f32_f32_128_noclamp_narrow_kernel;
+        {
+            static const char why_1[] = "stride must be at least \"width\"";
+            static const char why_2[] = "norm must be aligned to 4 bytes";
+            static const kiln_code code = {{0, 0, 0}, {10, 2, 0}, 4};
+            kiln_consider(c, &sample_blend_f32_f32_128_noclamp_narrow_kernel, 1,
+                          !(a.stride >= 128) ? why_1 : a.norm % 4 != 0 ? why_2 : NULL, &code,
+                          &(kiln_work){.blocks = minimum(ceil_div((uint64_t)a.rows, 128),
+                          4 * (uint64_t)loader->device.multiprocessors) * ceil_div(a.stride, 2048),
+                          .resident = maximum(1,
+                          minimum(minimum(9, (uint64_t)loader->device.multiprocessor_threads / 128),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / 1536)),
+                          .bytes = (uint64_t)a.rows * a.stride + (uint64_t)a.rows * a.stride,
+                          .extra = 1000000});
+        }
+        {
+            static const char why_1[] = "stride must be at least \"width\"";
+            static const char why_2[] = "stride must be a multiple of 16";
+            static const char why_3[] = "norm must be aligned to 16 bytes";
+            static const char why_4[] = "the device has less shared memory than this call takes";
+            static const kiln_code code = {{0, 0, 0}, {10, 2, 0}, 16};
+            kiln_consider(c, &sample_blend_f32_f32_128_noclamp_wide_kernel, 0,
+                          !(a.stride >= 128) ? why_1 : !(a.stride % 16 == 0) ? why_2 : a.norm % 16 != 0 ? why_3 : minimum(a.stride,
+                          8192) * 16 > (uint64_t)loader->device.max_shared_bytes ? why_4 : NULL, &code,
+                          &(kiln_work){.blocks = minimum(ceil_div((uint64_t)a.rows, 128),
+                          4 * (uint64_t)loader->device.multiprocessors) * ceil_div(a.stride, 2048),
+                          .resident = maximum(1,
+                          minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 512),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / (minimum(a.stride,
+                          8192) * 16 + 1024))),
+                          .bytes = (uint64_t)a.rows * a.stride + (uint64_t)a.rows * a.stride,
+                          .extra = ((uint64_t)a.rows >= 1024 ||
+                          (uint64_t)loader->device.multiprocessors < 8 ? UINT64_C(0) : UINT64_C(2000000))});
+        }
+        return;
     }
     if (a.type == SAMPLE_BLEND_TYPE_F16 && a.acc == SAMPLE_BLEND_ACC_F32 && a.width == 64 && !a.clamp) {
-        if ((((uint64_t)a.rows >= 1024 && a.stride % 16 == 0) ||
-            ((uint64_t)loader->device.multiprocessors < 8 && a.stride % 16 == 0)) &&
-            minimum(a.stride, 8192) * 16 <= (uint64_t)loader->device.max_shared_bytes &&
-            kiln_usable(loader, &sample_blend_f16_f32_64_noclamp_wide_kernel))
-            return &sample_blend_f16_f32_64_noclamp_wide_kernel;
-        return &sample_blend_f16_f32_64_noclamp_narrow_kernel;
+        {
+            static const char why_1[] = "stride must be at least \"width\"";
+            static const char why_2[] = "norm must be aligned to 4 bytes";
+            static const kiln_code code = {{0, 0, 0}, {10, 2, 0}, 4};
+            kiln_consider(c, &sample_blend_f16_f32_64_noclamp_narrow_kernel, 1,
+                          !(a.stride >= 64) ? why_1 : a.norm % 4 != 0 ? why_2 : NULL, &code,
+                          &(kiln_work){.blocks = minimum(ceil_div((uint64_t)a.rows, 64),
+                          4 * (uint64_t)loader->device.multiprocessors) * ceil_div(a.stride, 2048),
+                          .resident = maximum(1,
+                          minimum(minimum(9, (uint64_t)loader->device.multiprocessor_threads / 128),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / 1280)),
+                          .bytes = (uint64_t)a.rows * a.stride + (uint64_t)a.rows * a.stride,
+                          .extra = 1000000});
+        }
+        {
+            static const char why_1[] = "stride must be at least \"width\"";
+            static const char why_2[] = "stride must be a multiple of 16";
+            static const char why_3[] = "norm must be aligned to 16 bytes";
+            static const char why_4[] = "the device has less shared memory than this call takes";
+            static const kiln_code code = {{0, 0, 0}, {10, 2, 0}, 16};
+            kiln_consider(c, &sample_blend_f16_f32_64_noclamp_wide_kernel, 0,
+                          !(a.stride >= 64) ? why_1 : !(a.stride % 16 == 0) ? why_2 : a.norm % 16 != 0 ? why_3 : minimum(a.stride,
+                          8192) * 16 > (uint64_t)loader->device.max_shared_bytes ? why_4 : NULL, &code,
+                          &(kiln_work){.blocks = minimum(ceil_div((uint64_t)a.rows, 64),
+                          4 * (uint64_t)loader->device.multiprocessors) * ceil_div(a.stride, 2048),
+                          .resident = maximum(1,
+                          minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 512),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / (minimum(a.stride,
+                          8192) * 16 + 1024))),
+                          .bytes = (uint64_t)a.rows * a.stride + (uint64_t)a.rows * a.stride,
+                          .extra = ((uint64_t)a.rows >= 1024 ||
+                          (uint64_t)loader->device.multiprocessors < 8 ? UINT64_C(0) : UINT64_C(2000000))});
+        }
+        return;
     }
     if (a.type == SAMPLE_BLEND_TYPE_F16 && a.acc == SAMPLE_BLEND_ACC_F32 && a.width == 128 && !a.clamp) {
-        if ((((uint64_t)a.rows >= 1024 && a.stride % 16 == 0) ||
-            ((uint64_t)loader->device.multiprocessors < 8 && a.stride % 16 == 0)) &&
-            minimum(a.stride, 8192) * 16 <= (uint64_t)loader->device.max_shared_bytes &&
-            kiln_usable(loader, &sample_blend_f16_f32_128_noclamp_wide_kernel))
-            return &sample_blend_f16_f32_128_noclamp_wide_kernel;
-        return &sample_blend_f16_f32_128_noclamp_narrow_kernel;
+        {
+            static const char why_1[] = "stride must be at least \"width\"";
+            static const char why_2[] = "norm must be aligned to 4 bytes";
+            static const kiln_code code = {{0, 0, 0}, {10, 2, 0}, 4};
+            kiln_consider(c, &sample_blend_f16_f32_128_noclamp_narrow_kernel, 1,
+                          !(a.stride >= 128) ? why_1 : a.norm % 4 != 0 ? why_2 : NULL, &code,
+                          &(kiln_work){.blocks = minimum(ceil_div((uint64_t)a.rows, 128),
+                          4 * (uint64_t)loader->device.multiprocessors) * ceil_div(a.stride, 2048),
+                          .resident = maximum(1,
+                          minimum(minimum(9, (uint64_t)loader->device.multiprocessor_threads / 128),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / 1536)),
+                          .bytes = (uint64_t)a.rows * a.stride + (uint64_t)a.rows * a.stride,
+                          .extra = 1000000});
+        }
+        {
+            static const char why_1[] = "stride must be at least \"width\"";
+            static const char why_2[] = "stride must be a multiple of 16";
+            static const char why_3[] = "norm must be aligned to 16 bytes";
+            static const char why_4[] = "the device has less shared memory than this call takes";
+            static const kiln_code code = {{0, 0, 0}, {10, 2, 0}, 16};
+            kiln_consider(c, &sample_blend_f16_f32_128_noclamp_wide_kernel, 0,
+                          !(a.stride >= 128) ? why_1 : !(a.stride % 16 == 0) ? why_2 : a.norm % 16 != 0 ? why_3 : minimum(a.stride,
+                          8192) * 16 > (uint64_t)loader->device.max_shared_bytes ? why_4 : NULL, &code,
+                          &(kiln_work){.blocks = minimum(ceil_div((uint64_t)a.rows, 128),
+                          4 * (uint64_t)loader->device.multiprocessors) * ceil_div(a.stride, 2048),
+                          .resident = maximum(1,
+                          minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 512),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / (minimum(a.stride,
+                          8192) * 16 + 1024))),
+                          .bytes = (uint64_t)a.rows * a.stride + (uint64_t)a.rows * a.stride,
+                          .extra = ((uint64_t)a.rows >= 1024 ||
+                          (uint64_t)loader->device.multiprocessors < 8 ? UINT64_C(0) : UINT64_C(2000000))});
+        }
+        return;
     }
-    if (a.type == SAMPLE_BLEND_TYPE_F64 && a.acc == SAMPLE_BLEND_ACC_F64 && a.width == 64 && a.clamp)
-        return &sample_blend_f64_f64_64_clamp_narrow_kernel;
-    return NULL;
+    if (a.type == SAMPLE_BLEND_TYPE_F64 && a.acc == SAMPLE_BLEND_ACC_F64 && a.width == 64 && a.clamp) {
+        {
+            static const char why_1[] = "stride must be at least \"width\"";
+            static const char why_2[] = "norm must be aligned to 4 bytes";
+            kiln_consider(c, &sample_blend_f64_f64_64_clamp_narrow_kernel, 1,
+                          !(a.stride >= 64) ? why_1 : a.norm % 4 != 0 ? why_2 : NULL, NULL, NULL);
+        }
+        return;
+    }
+}
+
+/* Which variant serves these arguments on this device. */
+static const kiln_kernel *choose_blend(const kiln_loader *loader, sample_blend_args a)
+{
+    kiln_choice choice = {.loader = loader};
+    consider_blend(&choice, loader, a);
+    return choice.best ? choice.best : choice.fallback;
 }
 
 kiln_status sample_blend_pick(kiln_loader *loader, const sample_blend_args *args, const kiln_kernel **kernel)
@@ -1672,6 +1799,24 @@ kiln_status sample_blend_pick(kiln_loader *loader, const sample_blend_args *args
             "the bundle has type f32 f16 f64, acc f32 f64, width 64 128, clamp false true; not each with each";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, blend_name, detail);
     }
+    return KILN_OK;
+}
+
+kiln_status sample_blend_candidates(kiln_loader *loader, const sample_blend_args *args, kiln_candidate *list,
+                                    size_t capacity, size_t *count)
+{
+    if (!count || (capacity > 0 && !list))
+        return kiln_begin(loader, NULL, blend_name);
+    *count = 0;
+    const kiln_status status = check_blend(loader, args);
+    if (status != KILN_OK)
+        return status;
+    if ((uint64_t)args->rows == 0)
+        return KILN_OK;
+    kiln_candidate none;
+    kiln_choice choice = {.loader = loader, .list = list ? list : &none, .capacity = capacity};
+    consider_blend(&choice, loader, *args);
+    *count = choice.count;
     return KILN_OK;
 }
 
@@ -1799,12 +1944,23 @@ const kiln_kernel sample_parts_2_kernel = {
     .least_shared_words = 0,
 };
 
+/* Every variant that has what the caller names, and how long it would take. */
+static void consider_parts(kiln_choice *c, const kiln_loader *loader, sample_parts_args a)
+{
+    (void)loader;
+    {
+            static const char why_1[] = "workspace_size must be at least n * split_k";
+        kiln_consider(c, &sample_parts_2_kernel, 1, !(a.workspace_size >= a.n * 2) ? why_1 : NULL, NULL,
+                      NULL);
+    }
+}
+
 /* Which variant serves these arguments on this device. */
 static const kiln_kernel *choose_parts(const kiln_loader *loader, sample_parts_args a)
 {
-    (void)loader;
-    (void)a;
-    return &sample_parts_2_kernel;
+    kiln_choice choice = {.loader = loader};
+    consider_parts(&choice, loader, a);
+    return choice.best ? choice.best : choice.fallback;
 }
 
 kiln_status sample_parts_pick(kiln_loader *loader, const sample_parts_args *args, const kiln_kernel **kernel)
@@ -1816,6 +1972,22 @@ kiln_status sample_parts_pick(kiln_loader *loader, const sample_parts_args *args
     if (status != KILN_OK)
         return status;
     *kernel = choose_parts(loader, *args);
+    return KILN_OK;
+}
+
+kiln_status sample_parts_candidates(kiln_loader *loader, const sample_parts_args *args, kiln_candidate *list,
+                                    size_t capacity, size_t *count)
+{
+    if (!count || (capacity > 0 && !list))
+        return kiln_begin(loader, NULL, parts_name);
+    *count = 0;
+    const kiln_status status = check_parts(loader, args);
+    if (status != KILN_OK)
+        return status;
+    kiln_candidate none;
+    kiln_choice choice = {.loader = loader, .list = list ? list : &none, .capacity = capacity};
+    consider_parts(&choice, loader, *args);
+    *count = choice.count;
     return KILN_OK;
 }
 

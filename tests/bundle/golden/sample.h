@@ -106,6 +106,11 @@ kiln_status sample_blend(kiln_loader *loader, CUstream stream, const sample_blen
 /* The kernel that it would launch. */
 kiln_status sample_blend_pick(kiln_loader *loader, const sample_blend_args *args, const kiln_kernel **kernel);
 
+/* Why: each variant that has what the arguments name, in the configuration's order, of which the first
+ * `capacity` are written to the list, and how many there are. */
+kiln_status sample_blend_candidates(kiln_loader *loader, const sample_blend_args *args, kiln_candidate *list,
+                                    size_t capacity, size_t *count);
+
 /* sample_blend_one: a row by itself. Else like sample_blend. */
 typedef struct sample_blend_one_args {
     CUdeviceptr x;   /* in, type[width], aligned to 16 bytes: the row */
@@ -182,6 +187,11 @@ kiln_status sample_parts(kiln_loader *loader, CUstream stream, const sample_part
 
 /* The kernel that it would launch. */
 kiln_status sample_parts_pick(kiln_loader *loader, const sample_parts_args *args, const kiln_kernel **kernel);
+
+/* Why: each variant that has what the arguments name, in the configuration's order, of which the first
+ * `capacity` are written to the list, and how many there are. */
+kiln_status sample_parts_candidates(kiln_loader *loader, const sample_parts_args *args, kiln_candidate *list,
+                                    size_t capacity, size_t *count);
 
 /* parts/split_k=2 */
 extern const kiln_kernel sample_parts_2_kernel;

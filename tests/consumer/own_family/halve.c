@@ -23,9 +23,6 @@ static const kiln_rule rules[] = {
     {"aligned(y, 64) || n < 1000", "y must be aligned to 64 bytes for 1000 numbers or more"},
     {0}};
 
-static const kiln_dispatch dispatch[] = {
-    {"n % 4 == 0 && aligned(x, 16) && aligned(y, 16)", "vector=4"}, {"1", "vector=1"}, {0}};
-
 static void emit(ptx_fn *f, const kiln_variant *v)
 {
     const uint32_t vector = kiln_int(v, "vector");
@@ -67,7 +64,6 @@ const kiln_family halve_family = {
     .empty = "n == 0",
     .shape = shape,
     .grid = {"ceil_div(n, 128 * vector)"},
-    .dispatch = dispatch,
     .cost = {.bytes_read = "4 * n", .bytes_written = "4 * n", .elements = "n"},
     .min_sm = 75,
     .emit = emit,

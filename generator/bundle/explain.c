@@ -1,0 +1,229 @@
+#include "explain.h"
+
+#include <kiln/estimate.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../expression.h"
+#include "../family.h"
+#include "../found.h"
+#include "../targets.h"
+#include "images.h"
+
+/* ---- what is given ----------------------------------------------------------------------------------------------- */
+
+typedef struct given {
+    uint64_t args[KILN_MAX_ARGS];
+    const char *params[KILN_MAX_PARAMS]; /* of contract parameters; null: the default */
+} given;
+
+/* Null where it could be read. */
+static const char *read_number(arena *a, const kiln_arg *arg, const char *word, uint64_t *number)
+{
+    char *end;
+    const bool is_real = arg->type[0] == 'f' || arg->type[0] == '$';
+    *number = is_real ? (uint64_t)strtod(word, &end) : strtoull(word, &end, 0);
+    if (*word == '\0' || *word == '-' || *end)
+        return arena_format(a, "expected a number for %s, found '%s'", arg->name, found_text(a, word));
+    return NULL;
+}
+
+static const char *read_value(arena *a, const kiln_family *family, const char *value, given *g)
+{
+    const char *equals = strchr(value, '=');
+    if (!equals)
+        return arena_format(a, "expected name=value, found '%s'", found_text(a, value));
+    const char *name = arena_string(a, value, (size_t)(equals - value));
+    for (size_t i = 0; family->args[i].name; i++)
+        if (strcmp(family->args[i].name, name) == 0)
+            return read_number(a, &family->args[i], equals + 1, &g->args[i]);
+    size_t index;
+    text names = text_new(a);
+    for (size_t i = 0; family->args[i].name; i++)
+        text_printf(&names, "%s%s", i ? " " : "", family->args[i].name);
+    for (size_t i = 0; i < family_param_count(family); i++)
+        if (family->params[i].role == KILN_ROLE_CONTRACT)
+            text_printf(&names, " %s", family->params[i].name);
+    if (!family_find_param(family, name, &index) || family->params[index].role != KILN_ROLE_CONTRACT)
+        return arena_format(a, "%s has no argument and no contract parameter '%s'%s", family->name,
+                            found_text(a, name), near_text(a, name, names.data));
+    if (!param_has_value(&family->params[index], equals + 1))
+        return arena_format(a, "%s is never '%s'; it is %s", name, found_text(a, equals + 1),
+                            param_values_text(a, &family->params[index]));
+    g->params[index] = param_value_of(a, &family->params[index], equals + 1).text;
+    return NULL;
+}
+
+/* ---- expressions of a call --------------------------------------------------------------------------------------- */
+
+typedef struct call {
+    arena *arena;
+    const kiln_family *family;
+    const kiln_device *device;
+    const given *given;
+} call;
+
+static uint64_t device_number(const kiln_device *d, const char *name)
+{
+    const struct {
+        const char *name;
+        uint32_t value;
+    } rows[] = {{"sm", d->sm},
+                {"multiprocessors", d->multiprocessors},
+                {"max_shared_bytes", d->max_shared_bytes},
+                {"multiprocessor_shared_bytes", d->multiprocessor_shared_bytes},
+                {"multiprocessor_threads", d->multiprocessor_threads}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (strcmp(rows[i].name, name) == 0)
+            return rows[i].value;
+    internal_error("no device fact %s", name);
+}
+
+static uint64_t number_of(void *context, name_kind kind, const char *name, size_t index)
+{
+    const call *c = context;
+    return kind == NAME_ARG ? c->given->args[index] : device_number(c->device, name);
+}
+
+static uint64_t value_of(const call *c, const kiln_variant *v, const char *source)
+{
+    if (!source)
+        return 0;
+    const expression *e = expression_bind(c->arena, expression_parse(c->arena, c->family, source), v);
+    return expression_value_of_call(c->arena, e, number_of, (void *)c);
+}
+
+/* ---- candidates -------------------------------------------------------------------------------------------------- */
+
+typedef struct candidate {
+    const kiln_variant *variant;
+    const char *why_not;
+    uint64_t cycles;
+    size_t place; /* in the configuration */
+} candidate;
+
+/* The rule that the call breaks; v null: of those that ask for no parameter. */
+static const char *broken_rule(const call *c, const kiln_variant *v)
+{
+    for (const kiln_rule *rule = c->family->rules; rule && rule->condition; rule++) {
+        const bool asks = expression_uses(expression_parse(c->arena, c->family, rule->condition), NAME_PARAM);
+        if (asks == (v != NULL) && !value_of(c, v, rule->condition))
+            return rule->text;
+    }
+    return NULL;
+}
+
+static uint64_t blocks_of(const call *c, const kiln_variant *v)
+{
+    uint64_t blocks = 1;
+    for (int i = 0; i < 3; i++)
+        blocks *= c->family->grid[i] ? value_of(c, v, c->family->grid[i]) : 1;
+    return blocks;
+}
+
+static kiln_warp_code code_of(ptx_cost cost)
+{
+    return (kiln_warp_code){cost.issues, cost.wavefronts, cost.products};
+}
+
+static uint64_t estimate(const call *c, const plan *p, const kiln_variant *v)
+{
+    image *images;
+    const size_t count = bake_images(c->arena, p, v, &images);
+    const ptx_costs costs = images[count - 1].costs;
+    const kiln_time *time = &c->family->time;
+    const uint32_t *block = v->shape.block;
+    const kiln_code code = {code_of(costs.loop), code_of(costs.rest),
+                            (block[0] * block[1] * block[2] + 31) / 32};
+    const kiln_work work = {.blocks = blocks_of(c, v),
+                            .resident = value_of(c, v, "blocks_per_multiprocessor"),
+                            .trips = value_of(c, v, time->trips),
+                            .wait = value_of(c, v, time->wait),
+                            .block_bytes = value_of(c, v, time->block_bytes),
+                            .bytes = value_of(c, v, c->family->cost.bytes_read) +
+                                     value_of(c, v, c->family->cost.bytes_written),
+                            .extra = value_of(c, v, time->extra)};
+    return kiln_estimate(c->device, &code, &work);
+}
+
+static bool runs_here(const plan *p, const kiln_variant *v, uint32_t sm)
+{
+    const target here = {(uint16_t)sm, TARGET_FAMILY};
+    for (size_t i = 0; i < p->target_count; i++)
+        if ((v->runs_on >> i & 1u) && target_serves(p->targets[i], here))
+            return true;
+    return false;
+}
+
+static candidate consider(const call *c, const plan *p, const kiln_variant *v)
+{
+    candidate made = {.variant = v, .why_not = broken_rule(c, v)};
+    if (!made.why_not && !runs_here(p, v, c->device->sm))
+        made.why_not = "no image for this device";
+    if (!made.why_not && value_of(c, v, family_shared_bytes(c->family)) > c->device->max_shared_bytes)
+        made.why_not = "the device has less shared memory than this call takes";
+    if (!made.why_not)
+        made.cycles = estimate(c, p, v);
+    return made;
+}
+
+/* Whether a variant has what the caller names, or what stands for it. */
+static bool has_contract(const kiln_variant *v, const given *g)
+{
+    for (size_t i = 0; i < family_param_count(v->family); i++) {
+        const kiln_param *param = &v->family->params[i];
+        const char *wanted = g->params[i] ? g->params[i] : param->default_value;
+        if (param->role == KILN_ROLE_CONTRACT && strcmp(v->values[i].text, wanted) != 0)
+            return false;
+    }
+    return true;
+}
+
+static int compare(const void *x, const void *y)
+{
+    const candidate *a = x, *b = y;
+    if (!a->why_not != !b->why_not)
+        return a->why_not ? 1 : -1;
+    if (a->cycles != b->cycles)
+        return a->cycles < b->cycles ? -1 : 1;
+    return a->place < b->place ? -1 : 1;
+}
+
+const char *explain_call(text *out, const plan *p, const kiln_family *family, const kiln_device *device,
+                         const char *const *values, size_t value_count)
+{
+    arena *a = out->arena;
+    given g = {0};
+    for (size_t i = 0; family->args[i].name; i++)
+        g.args[i] = family->args[i].kind == KILN_ARG_VALUE ? 0 : MOST_ALIGNMENT;
+    for (size_t i = 0; i < value_count; i++) {
+        const char *wrong = read_value(a, family, values[i], &g);
+        if (wrong)
+            return wrong;
+    }
+    const call c = {a, family, device, &g};
+    const char *broken = broken_rule(&c, NULL);
+    if (broken)
+        return broken;
+    if (family->empty && value_of(&c, NULL, family->empty)) {
+        text_add(out, "nothing to do: no launch\n");
+        return NULL;
+    }
+    candidate *all = arena_alloc(a, p->variant_count * sizeof *all);
+    size_t count = 0;
+    for (size_t i = 0; i < p->variant_count; i++)
+        if (p->variants[i]->family == family && has_contract(p->variants[i], &g))
+            all[count++] = consider(&c, p, p->variants[i]);
+    if (count == 0)
+        return "the configuration has no variant with what the call names; `kiln list` shows what there is";
+    for (size_t i = 0; i < count; i++)
+        all[i].place = i;
+    qsort(all, count, sizeof *all, compare);
+    for (size_t i = 0; i < count; i++) {
+        if (all[i].why_not)
+            text_printf(out, "%12s  %s: %s\n", "-", all[i].variant->id, all[i].why_not);
+        else
+            text_printf(out, "%12llu  %s\n", (unsigned long long)all[i].cycles, all[i].variant->id);
+    }
+    return NULL;
+}

@@ -1,0 +1,15 @@
+/* `kiln explain`: what dispatch would pick for a call, and why. */
+#ifndef BUNDLE_EXPLAIN_H
+#define BUNDLE_EXPLAIN_H
+
+#include <kiln/kiln.h>
+
+#include "../plan.h"
+
+/* Writes to `out` what the family's function would do on the device, were it called with these values: "name=value", of
+ * arguments and of the parameters that a caller names, which are their defaults otherwise; other arguments are 0, pointers are
+ * aligned. Returns what is wrong with them, or null. */
+const char *explain_call(text *out, const plan *p, const kiln_family *family, const kiln_device *device,
+                         const char *const *values, size_t value_count);
+
+#endif

@@ -1,0 +1,134 @@
+/* What one warp executes, counted while nothing runs: for estimates of time (kiln/estimate.h).
+ *
+ * A loop between constants counts as often as it runs, any other once. Of an if with an else the first arm counts, which
+ * is to be the usual one. */
+#include "ir.h"
+
+enum {
+    WAVEFRONT_BYTES = 128,
+    PRODUCT = 256,   /* multiply-adds */
+    SLOW_ISSUES = 4, /* of a special function: a warp takes its unit for eight cycles, beside others */
+    DIVIDE_ISSUES = 12
+};
+
+/* Of an instruction that is more than one issue slot. */
+static uint32_t issues_of(const ptx_inst *inst)
+{
+    switch (inst->row->op) {
+    case PTX_OP_EX2:
+    case PTX_OP_EX2_FTZ:
+    case PTX_OP_LG2:
+    case PTX_OP_LG2_FTZ:
+    case PTX_OP_RCP_APPROX:
+    case PTX_OP_RSQRT_APPROX:
+    case PTX_OP_SQRT_APPROX:
+    case PTX_OP_TANH:
+    case PTX_OP_SIN:
+    case PTX_OP_COS:
+        return SLOW_ISSUES;
+    case PTX_OP_DIV:
+    case PTX_OP_REM:
+    case PTX_OP_RCP:
+    case PTX_OP_SQRT:
+        return DIVIDE_ISSUES;
+    default:
+        return 1;
+    }
+}
+
+/* Every lane at its own address, the warp's side by side. */
+static uint32_t wavefronts_of_lanes(uint32_t bytes)
+{
+    const uint32_t all = 32 * bytes;
+    return all <= WAVEFRONT_BYTES ? 1 : all / WAVEFRONT_BYTES;
+}
+
+static uint32_t wavefronts_of(const ptx_inst *inst)
+{
+    switch (inst->row->op) {
+    case PTX_OP_LOAD:
+    case PTX_OP_LOAD_POLICY:
+    case PTX_OP_STORE:
+    case PTX_OP_STORE_POLICY:
+        return wavefronts_of_lanes((uint32_t)inst->vector * ptx_type_bytes(inst->type));
+    case PTX_OP_CP_ASYNC:
+    case PTX_OP_CP_ASYNC_POLICY:
+    case PTX_OP_CP_ASYNC_ZFILL:
+    case PTX_OP_CP_ASYNC_ZFILL_POLICY:
+        return wavefronts_of_lanes((uint32_t)inst->operands[2].bits);
+    case PTX_OP_LDMATRIX:
+    case PTX_OP_LDMATRIX_TRANS:
+    case PTX_OP_STMATRIX:
+    case PTX_OP_STMATRIX_TRANS:
+        return (uint32_t)inst->vector;
+    case PTX_OP_SHFL_BFLY:
+    case PTX_OP_SHFL_IDX:
+    case PTX_OP_SHFL_UP:
+    case PTX_OP_SHFL_DOWN:
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+/* 8-bit types take half as long, 32-bit ones twice. */
+static uint32_t products_of(const ptx_inst *inst)
+{
+    for (int i = 0; inst->row->op == PTX_OP_MMA && i < PTX_MMA_SHAPE_COUNT; i++) {
+        const mma_row *row = &mma_rows[i];
+        if (row->text == inst->symbol)
+            return (uint32_t)(row->info.m * row->info.n * row->info.k * row->bits / (16 * PRODUCT));
+    }
+    return 0;
+}
+
+/* How often a block runs within the loop that is counted by itself, or within the kernel; 0: not counted. */
+typedef struct frequency {
+    uint32_t times;
+    bool in_main_loop;
+} frequency;
+
+static uint32_t times_of(const scope *s)
+{
+    if (s->kind == SCOPE_ELSE)
+        return 0;
+    if (s->kind != SCOPE_FOR || s->test || s->has_break || s->start.kind != VAL_IMMEDIATE ||
+        s->to.kind != VAL_IMMEDIATE || s->step.kind != VAL_IMMEDIATE || s->step.bits == 0)
+        return 1;
+    return (uint32_t)((s->to.bits - s->start.bits + s->step.bits - 1) / s->step.bits);
+}
+
+static frequency *frequencies(const ptx_fn *f)
+{
+    frequency *all = arena_alloc(f->arena, f->scopes.count * sizeof *all);
+    all[0] = (frequency){1, false};
+    for (uint32_t i = 1; i < f->scopes.count; i++) {
+        const scope *s = fn_scope(f, i);
+        const frequency around = all[s->parent];
+        all[i] = (frequency){around.times * times_of(s), around.in_main_loop};
+        if (s->is_main_loop)
+            all[i] = (frequency){1, true};
+    }
+    return all;
+}
+
+ptx_costs ptx_count(const ptx_fn *f)
+{
+    ptx_costs costs = {0};
+    const frequency *all = frequencies(f);
+    for (size_t i = 0; i < f->body.count; i++) {
+        const ptx_inst *inst = fn_inst(&f->body, i);
+        const frequency here = all[inst->within];
+        ptx_cost *part = here.in_main_loop ? &costs.loop : &costs.rest;
+        if (inst->kind == INST_NOTE)
+            continue;
+        if (inst->kind != INST_OP) {
+            part->issues += here.times;
+            continue;
+        }
+        part->issues += here.times * issues_of(inst);
+        part->wavefronts += here.times * wavefronts_of(inst);
+        part->products += here.times * products_of(inst);
+    }
+    return costs;
+}

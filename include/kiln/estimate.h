@@ -1,0 +1,133 @@
+/* How long a launch takes, estimated: what dispatch compares variants by. Generated functions and `kiln explain` call this
+ * one function.
+ *
+ * UNIT. Clock cycles of a multiprocessor, without what every launch takes alike.
+ *
+ * MODEL. Thread blocks spread evenly, so the busiest multiprocessor has ceil(blocks / multiprocessors) of them, of which
+ * `resident` run at once. A launch takes as long as what it has most of:
+ *   pipes    instructions of all its warps. A multiprocessor has four issue slots per cycle; shared memory and the L1
+ *            cache give one wavefront of 128 bytes; tensor cores take device->mma_cycles for 256 multiply-adds
+ *   waiting  thread blocks that run one after the other, each as long as one warp alone: an instruction every
+ *            WARP_CYCLES, and for each trip of the loop the cycles that its loads are not ahead
+ *   caches   bytes that the busiest multiprocessor asks the L2 cache for, CACHE_BYTES in a cycle
+ *   memory   bytes that the whole launch moves, device->memory_cycles for a MiB
+ * and an eighth of the others, which overlap only in part. The constants are round figures for devices from Turing to
+ * Blackwell: an estimate ranks variants of one family, it foretells no time.
+ *
+ * Instructions are those that the generator counted in PTX: of one warp, in a trip of the kernel's main loop, and outside of
+ * it.
+ */
+#ifndef KILN_ESTIMATE_H
+#define KILN_ESTIMATE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <kiln/kiln.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What one warp executes. */
+typedef struct kiln_warp_code {
+    uint32_t issues;     /* issue slots */
+    uint32_t wavefronts; /* of 128 bytes */
+    uint32_t products;   /* on tensor cores: 256 multiply-adds of 16-bit types */
+} kiln_warp_code;
+
+/* Of a kernel: a trip of the main loop, all else, and the warps of a thread block. */
+typedef struct kiln_code {
+    kiln_warp_code loop, rest;
+    uint32_t warps;
+} kiln_code;
+
+/* Of a launch. */
+typedef struct kiln_work {
+    uint64_t blocks;      /* thread blocks */
+    uint64_t resident;    /* those that have room on a multiprocessor */
+    uint64_t trips;       /* of the main loop, in a thread block */
+    uint64_t wait;        /* cycles per trip that loads are not ahead */
+    uint64_t block_bytes; /* that a thread block asks the L2 cache for */
+    uint64_t bytes;       /* that the launch reads and writes at least */
+    uint64_t extra;       /* cycles beside */
+} kiln_work;
+
+static inline uint64_t kiln_warp_slots(const kiln_warp_code *code, uint32_t mma_cycles)
+{
+    const uint64_t memory = 4 * (uint64_t)code->wavefronts, mma = (uint64_t)code->products * mma_cycles;
+    const uint64_t most = memory > mma ? memory : mma;
+    return most > code->issues ? most : code->issues;
+}
+
+static inline uint64_t kiln_estimate(const kiln_device *device, const kiln_code *code, const kiln_work *work)
+{
+    enum { SLOTS = 4, WARP_CYCLES = 3, CACHE_BYTES = 48 };
+    const uint32_t blocks = work->blocks < UINT32_MAX / 2 ? (uint32_t)work->blocks : UINT32_MAX / 2;
+    const uint32_t multiprocessors = device->multiprocessors ? device->multiprocessors : 1;
+    const uint32_t most = (blocks + multiprocessors - 1) / multiprocessors;
+    const uint32_t resident = work->resident ? (uint32_t)work->resident : 1;
+    const uint32_t mma = device->mma_cycles;
+
+    const uint64_t of_warp =
+        kiln_warp_slots(&code->rest, mma) + work->trips * kiln_warp_slots(&code->loop, mma);
+    const uint64_t alone =
+        WARP_CYCLES * (code->rest.issues + work->trips * code->loop.issues) + (work->trips + 1) * work->wait;
+    const uint64_t costs[4] = {most * code->warps * of_warp / SLOTS, (most + resident - 1) / resident * alone,
+                               most * work->block_bytes / CACHE_BYTES,
+                               (work->bytes >> 10) * device->memory_cycles >> 10};
+    uint64_t longest = 0, sum = 0;
+    for (int i = 0; i < 4; i++) {
+        longest = costs[i] > longest ? costs[i] : longest;
+        sum += costs[i];
+    }
+    return longest + (sum - longest) / 8 + work->extra;
+}
+
+/* ---- choosing ---------------------------------------------------------------------------------------------------- */
+
+/* A choice under way. Zeros, but for the loader, to begin with. */
+typedef struct kiln_choice {
+    const kiln_loader *loader;
+    const kiln_kernel *best, *fallback; /* fallback: whose launch says why nothing can be launched */
+    uint64_t cycles;                    /* of the best */
+    kiln_candidate *list;               /* what was considered, or null */
+    size_t capacity, count;
+    int fallback_is_usable;
+} kiln_choice;
+
+/* Takes the kernel when it is better than those before. is_sure: any device that the bundle is made for can run it. why_not: which
+ * rule the call breaks, or null. code null: nothing to choose from. Once per bundle, small rather than fast. */
+__attribute__((noinline, unused)) static void kiln_consider(kiln_choice *c, const kiln_kernel *kernel,
+                                                            int is_sure, const char *why_not,
+                                                            const kiln_code *code, const kiln_work *work)
+{
+    static const char not_usable[] = "no image for this device and driver, or too little shared memory";
+    const uint64_t cycles =
+        code != NULL && why_not == NULL ? kiln_estimate(&c->loader->device, code, work) : 0;
+    if (c->list == NULL && c->best != NULL && (why_not != NULL || cycles >= c->cycles))
+        return;
+    const int is_usable = is_sure || kiln_usable(c->loader, kernel);
+    if (c->fallback == NULL || (is_usable && !c->fallback_is_usable)) {
+        c->fallback = kernel;
+        c->fallback_is_usable = is_usable;
+    }
+    if (why_not == NULL && !is_usable)
+        why_not = not_usable;
+    if (c->count < c->capacity) {
+        c->list[c->count].kernel = kernel;
+        c->list[c->count].cycles = why_not == NULL ? cycles : 0;
+        c->list[c->count].why_not = why_not;
+    }
+    c->count++;
+    if (why_not == NULL && (c->best == NULL || cycles < c->cycles)) {
+        c->best = kernel;
+        c->cycles = cycles;
+    }
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
