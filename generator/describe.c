@@ -158,10 +158,9 @@ static void describe_time(text *out, const kiln_family *family)
 {
     const struct {
         const char *name, *value;
-    } rows[] = {{"trips", family->time.trips},
-                {"wait", family->time.wait},
-                {"block_bytes", family->time.block_bytes},
-                {"extra", family->time.extra}};
+    } rows[] = {{"length", family->time.length},           {"repeats", family->time.repeats},
+                {"side_trips", family->time.side_trips},   {"wait", family->time.wait},
+                {"block_bytes", family->time.block_bytes}, {"extra", family->time.extra}};
     table t = {.arena = out->arena, .columns = 2, .expressions = 1u << 1};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (!rows[i].value)
@@ -171,7 +170,7 @@ static void describe_time(text *out, const kiln_family *family)
         row[1] = rows[i].value;
     }
     if (t.count > 0)
-        text_add(out, "\ntime, which dispatch estimates: of the main loop's trips in a thread block\n");
+        text_add(out, "\ntime, which dispatch estimates: of the main loop, in a thread block\n");
     print_table(out, &t);
 }
 

@@ -158,7 +158,9 @@ static void add_time(json *j, const kiln_family *family)
 {
     json_key(j, "time");
     json_begin_object(j);
-    add_expression(j, family, "trips", family->time.trips);
+    add_expression(j, family, "length", family->time.length);
+    add_expression(j, family, "repeats", family->time.repeats);
+    add_expression(j, family, "side_trips", family->time.side_trips);
     add_expression(j, family, "wait", family->time.wait);
     add_expression(j, family, "block_bytes", family->time.block_bytes);
     add_expression(j, family, "extra", family->time.extra);

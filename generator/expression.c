@@ -123,7 +123,6 @@ static const struct {
     {"shared_bytes", NAME_SHAPE},
     {"image_blocks", NAME_SHAPE},  /* what blocks_per_multiprocessor is made of, */
     {"image_threads", NAME_SHAPE}, /* under names that no parameter has */
-    {"trip", NAME_SHAPE},
 };
 
 static bool find_arg(const kiln_family *family, const char *name, size_t *index)
@@ -405,7 +404,7 @@ static void try_all(parser *p, bool is_list)
     do {
         const expression *e = expression_bind(p->arena, parse_one(p), NULL);
         if (expression_uses(e, NAME_SHAPE))
-            MISTAKE(p, "threads, shared_bytes, blocks_per_multiprocessor and trip are for families");
+            MISTAKE(p, "threads, shared_bytes and blocks_per_multiprocessor are for families");
         if (divides_by_name(e))
             MISTAKE(p, "a divisor has to be a number, so that it is not zero");
     } while (is_list && accept(p, ","));

@@ -60,7 +60,7 @@ static uint64_t shape_number(const expression *e, const kiln_variant *v)
         return (uint64_t)s->block[0] * s->block[1] * s->block[2];
     if (strcmp(e->name, "shared_bytes") == 0)
         return s->shared_bytes;
-    return strcmp(e->name, "trip") == 0 ? s->trip : blocks_in_registers(v, s->blocks_per_multiprocessor);
+    return blocks_in_registers(v, s->blocks_per_multiprocessor);
 }
 
 /* select(sm >= 80, 2, 1): an image's, where images leave room for different numbers. */

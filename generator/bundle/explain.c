@@ -123,7 +123,7 @@ static uint64_t blocks_of(const call *c, const kiln_variant *v)
 
 static kiln_warp_code code_of(ptx_cost cost)
 {
-    return (kiln_warp_code){cost.issues, cost.wavefronts, cost.products};
+    return (kiln_warp_code){cost.issues, cost.integers, cost.wavefronts, cost.products};
 }
 
 static uint64_t estimate(const call *c, const plan *p, const kiln_variant *v)
@@ -133,11 +133,17 @@ static uint64_t estimate(const call *c, const plan *p, const kiln_variant *v)
     const ptx_costs costs = images[count - 1].costs;
     const kiln_time *time = &c->family->time;
     const uint32_t *block = v->shape.block;
-    const kiln_code code = {code_of(costs.loop), code_of(costs.rest),
-                            (block[0] * block[1] * block[2] + 31) / 32};
+    const kiln_code code = {.loop = code_of(costs.loop),
+                            .side = code_of(costs.side),
+                            .rest = code_of(costs.rest),
+                            .warps = (block[0] * block[1] * block[2] + 31) / 32,
+                            .trip = v->shape.trip ? v->shape.trip : 1,
+                            .loop_warps = v->shape.loop_warps ? v->shape.loop_warps : 1};
     const kiln_work work = {.blocks = blocks_of(c, v),
                             .resident = value_of(c, v, "blocks_per_multiprocessor"),
-                            .trips = value_of(c, v, time->trips),
+                            .length = value_of(c, v, time->length),
+                            .repeats = time->repeats ? value_of(c, v, time->repeats) : 1,
+                            .side_trips = value_of(c, v, time->side_trips),
                             .wait = value_of(c, v, time->wait),
                             .block_bytes = value_of(c, v, time->block_bytes),
                             .bytes = value_of(c, v, c->family->cost.bytes_read) +

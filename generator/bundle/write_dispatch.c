@@ -36,11 +36,14 @@ static const char *grid_text(arena *a, const kiln_family *family)
 static void write_code(text *out, const bundle_variant *v, const char *indent)
 {
     const uint32_t threads = v->block[0] * v->block[1] * v->block[2];
-    const ptx_cost *loop = &v->costs.loop, *rest = &v->costs.rest;
-    text_printf(out, "%sstatic const kiln_code code = {{%u, %u, %u}, {%u, %u, %u}, %u};\n", indent,
-                (unsigned)loop->issues, (unsigned)loop->wavefronts, (unsigned)loop->products,
-                (unsigned)rest->issues, (unsigned)rest->wavefronts, (unsigned)rest->products,
-                (unsigned)(threads + 31) / 32);
+    const ptx_cost parts[] = {v->costs.loop, v->costs.side, v->costs.rest};
+    text_printf(out, "%sstatic const kiln_code code = {", indent);
+    for (int i = 0; i < 3; i++)
+        text_printf(out, "{%u, %u, %u, %u}, ", (unsigned)parts[i].issues, (unsigned)parts[i].integers,
+                    (unsigned)parts[i].wavefronts, (unsigned)parts[i].products);
+    const kiln_shape *s = &v->variant->shape;
+    text_printf(out, "%u, %u, %u};\n", (unsigned)(threads + 31) / 32, s->trip ? (unsigned)s->trip : 1,
+                s->loop_warps ? (unsigned)s->loop_warps : 1);
 }
 
 /* "&(kiln_work){...}" */
@@ -51,7 +54,9 @@ static const char *work_of(arena *a, const kiln_variant *v)
     text_add(&out, "&(kiln_work){");
     add_member(a, &out, v, "blocks", grid_text(a, family));
     add_member(a, &out, v, "resident", "blocks_per_multiprocessor");
-    add_member(a, &out, v, "trips", family->time.trips);
+    add_member(a, &out, v, "length", family->time.length);
+    add_member(a, &out, v, "repeats", family->time.repeats ? family->time.repeats : "1");
+    add_member(a, &out, v, "side_trips", family->time.side_trips);
     add_member(a, &out, v, "wait", family->time.wait);
     add_member(a, &out, v, "block_bytes", family->time.block_bytes);
     add_member(a, &out, v, "bytes",

@@ -166,7 +166,9 @@ static void add_family(arena *a, json *j, const bundle_family *f)
     json_string_member(j, "empty", family->empty);
     json_key(j, "time");
     json_begin_object(j);
-    json_string_member(j, "trips", family->time.trips);
+    json_string_member(j, "length", family->time.length);
+    json_string_member(j, "repeats", family->time.repeats);
+    json_string_member(j, "side_trips", family->time.side_trips);
     json_string_member(j, "wait", family->time.wait);
     json_string_member(j, "block_bytes", family->time.block_bytes);
     json_string_member(j, "extra", family->time.extra);

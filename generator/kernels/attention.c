@@ -183,10 +183,10 @@ const kiln_family attention_family = {
     .empty = "batch == 0 || q_heads == 0 || q_length == 0",
     .shape = shape,
     .grid = {"ceil_div(" QUERIES ", tile_q) * split_k", HEADS, "batch"},
-    .time = {.trips = "ceil_div(" PART_KEYS ", tile_k)",
-             .wait = "select(strategy == simt, 400, 100)",
+    .time = {.length = PART_KEYS,
+             .wait = "select(strategy == simt, 400, 250)",
              .block_bytes = "(2 * " PART_KEYS " + 2 * tile_q) * head_dim * " TYPE_BYTES,
-             .extra = "select(split_k == 1, 0, 2500 + split_k * tile_q * head_dim / 32)"},
+             .extra = "select(split_k == 1, 0, 3500 + split_k * tile_q * head_dim / 32)"},
     .calls = calls,
     .cost = {.bytes_read = TYPE_BYTES " * head_dim * batch * (q_heads * q_length + 2 * kv_heads * k_length)",
              .bytes_written = TYPE_BYTES " * head_dim * batch * q_heads * q_length + " WIDE_BYTES

@@ -217,6 +217,7 @@ static void raise_rows(mma *m)
         has_grown = i == 0 ? is_over : ptx_or(f, has_grown, is_over);
     }
     PTX_IF (f, ptx_vote_any(f, has_grown)) {
+        ptx_rarely(f);
         for (uint32_t i = 0; i < 2 * m->blocks; i++)
             raise_row(m, i / 2, i % 2, shift[i]);
     }
@@ -273,6 +274,7 @@ static void add_tile(mma *m, ptx_val key)
     multiply_scores(m);
     ptx_val end = ptx_add(f, key, ptx_u32(a->tile_k));
     PTX_IF (f, ptx_gt(f, end, a->all_see)) {
+        ptx_rarely(f);
         mask_scores(m, key);
     }
     raise_rows(m);
@@ -384,6 +386,7 @@ static void store_parts(mma *m, ptx_val shared, ptx_val tid)
         slices[i] = (attention_slice){number, column, 2, UNIT, count, &m->row[block][r], sums[i]};
     }
     PTX_IF (f, attention_leave_part(&m->a, slices, 2 * m->blocks, tid)) {
+        ptx_rarely(f);
         attention_join_parts(&m->a, slices, 2 * m->blocks);
         store_results(m, shared);
     }
@@ -507,6 +510,7 @@ static void add_tiles(mma *m)
         sums[b] = (attention_sums){m->row[b], m->sum[b]};
     attention_total total = attention_open_total(a, sums, m->blocks, 2 * m->steps + m->has_tail);
     PTX_IF (f, is_long(m)) {
+        ptx_rarely(f);
         attention_clear_total(&total);
     }
     PTX_FOR (f, chunk, a->first_key, a->keys, ptx_u32(ATTENTION_CHUNK)) {
@@ -517,10 +521,12 @@ static void add_tiles(mma *m)
             add_tile(m, key);
         }
         PTX_IF (f, is_long(m)) {
+            ptx_rarely(f);
             attention_add_to_total(&total);
         }
     }
     PTX_IF (f, is_long(m)) {
+        ptx_rarely(f);
         attention_take_total(&total);
     }
 }
@@ -531,6 +537,7 @@ void attention_shape_mma(kiln_shape *s, const kiln_variant *v)
     s->block[0] = threads(&m);
     s->shared_bytes = (m.a.tile_q + 2 * m.a.tile_k) / 8 * m.octet_bytes;
     s->blocks_per_multiprocessor = blocks_per_multiprocessor(&m);
+    s->trip = m.a.tile_k;
 }
 
 void attention_emit_mma(ptx_fn *f, const kiln_variant *v)

@@ -319,6 +319,7 @@ static void store_parts(simt *s, ptx_val first)
         slices[r] = (attention_slice){number, column, s->vector, step, s->vectors, &s->row[r], s->sum[r]};
     }
     PTX_IF (f, attention_leave_part(&s->a, slices, s->rows, s->copier.tid)) {
+        ptx_rarely(f);
         attention_join_parts(&s->a, slices, s->rows);
         store_rows(s, first);
     }
@@ -409,6 +410,7 @@ void attention_shape_simt(kiln_shape *s, const kiln_variant *v)
     s->block[0] = THREADS;
     s->shared_bytes = panels + GROUPS * group_bytes(&g);
     s->blocks_per_multiprocessor = blocks_per_multiprocessor(&g);
+    s->trip = g.a.tile_k;
 }
 
 void attention_emit_simt(ptx_fn *f, const kiln_variant *v)
@@ -420,6 +422,7 @@ void attention_emit_simt(ptx_fn *f, const kiln_variant *v)
         multiply_scores(&s, key);
         ptx_val end = ptx_add(f, key, ptx_u32(s.a.tile_k));
         PTX_IF (f, ptx_gt(f, end, s.a.all_see)) {
+            ptx_rarely(f);
             mask_scores(&s, key);
         }
         for (uint32_t r = 0; r < s.rows; r++)

@@ -298,7 +298,8 @@ void nf4_gemm_shape_simt(kiln_shape *s, const kiln_variant *v)
     s->block[0] = g.k_warps * WARP_LANES;
     s->shared_bytes = shared_bytes(&g);
     s->blocks_per_multiprocessor = blocks_per_multiprocessor(&g);
-    s->trip = g.k_warps * STRETCH;
+    s->trip = STRETCH;
+    s->loop_warps = g.k_warps;
 }
 
 void nf4_gemm_emit_simt(ptx_fn *f, const kiln_variant *v)

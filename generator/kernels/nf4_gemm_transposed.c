@@ -150,7 +150,7 @@ const kiln_family nf4_gemm_transposed_family = {
     .empty = "m == 0 || k == 0",
     .shape = shape,
     .grid = {"ceil_div(k, 512)", "ceil_div(m, tile_m)", "split_k"},
-    .time = {.trips = "ceil_div(" PART_N ", trip)",
+    .time = {.length = PART_N,
              .wait = "select(strategy == simt, 600, 300)",
              .block_bytes = PART_N " * (288 + tile_m * select(a == f32, 4, 2))",
              .extra = "select(split_k == 1, 0, 2500 + split_k * tile_m * 32)"},

@@ -249,6 +249,7 @@ static void fold_sums(transposed_mma *g, ptx_val chunk)
     ptx_fn *f = g->f;
     const uint32_t columns = columns_of_sums(g), last = columns - CHUNK * g->args.split_k;
     PTX_IF (f, ptx_eq(f, ptx_and(f, chunk, ptx_u32(last)), ptx_u32(last))) {
+        ptx_rarely(f);
         PTX_IF (f, ptx_ge(f, chunk, ptx_u32(columns))) {
             add_total(g, total_of(g, ptx_xor(f, chunk, ptx_u32(columns))));
         }
@@ -269,6 +270,7 @@ static void add_last_total(transposed_mma *g)
     const uint32_t columns = columns_of_sums(g), turn = CHUNK * g->args.split_k;
     ptx_val start = first_chunk(g);
     PTX_IF (f, ptx_lt(f, ptx_add(f, start, ptx_u32(columns - turn)), g->args.n)) {
+        ptx_rarely(f);
         ptx_val past_last = ptx_sub(f, ptx_add(f, g->args.n, ptx_u32(turn - 1)), start);
         add_total(g, total_of(g, ptx_sub(f, past_last, ptx_u32(columns))));
     }
@@ -356,6 +358,7 @@ static void finish(transposed_mma *g)
             for (uint32_t e = 0; e < 4; e++)
                 sums[count++] = g->sum[i][group][e];
     PTX_IF (f, transposed_add_parts(f, &g->args, THREADS, sums, count)) {
+        ptx_rarely(f);
         store_tile(g);
     }
 }

@@ -369,7 +369,8 @@ void nf4_gemm_transposed_shape_simt(kiln_shape *s, const kiln_variant *v)
     s->block[0] = threads(&g);
     s->shared_bytes = table > sums ? table : sums;
     s->blocks_per_multiprocessor = blocks_per_multiprocessor(&g);
-    s->trip = g.k_warps * CHUNK;
+    s->trip = CHUNK;
+    s->loop_warps = g.k_warps;
 }
 
 void nf4_gemm_transposed_emit_simt(ptx_fn *f, const kiln_variant *v)

@@ -344,7 +344,8 @@ void nf4_gemm_shape_wide(kiln_shape *s, const kiln_variant *v)
     s->block[0] = g.k_warps * WARP_LANES;
     s->shared_bytes = g.k_warps * stage_bytes(&g) + g.tile_n * 4 * SCALES_STRIDE;
     s->blocks_per_multiprocessor = blocks < 1 ? 1 : blocks;
-    s->trip = g.k_warps * 64;
+    s->trip = 64;
+    s->loop_warps = g.k_warps;
 }
 
 void nf4_gemm_emit_wide(ptx_fn *f, const kiln_variant *v)

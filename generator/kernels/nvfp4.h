@@ -5,9 +5,10 @@
 #include <kiln/family.h>
 
 enum {
-    NVFP4_BLOCK = 16,    /* codes per scale */
-    NVFP4_DEPTH = 16384, /* codes of b that are decoded at once */
-    NVFP4_THREADS = 256, /* per thread block */
+    NVFP4_BLOCK = 16,        /* codes per scale */
+    NVFP4_DEPTH = 16384,     /* codes of b that are decoded at once */
+    NVFP4_THREADS = 256,     /* per thread block */
+    NVFP4_SUPER_CODES = 512, /* of a row, in a trip of strategy mma's main loop */
     NVFP4_NAN_MARKS = 0x40004000
 };
 
@@ -41,8 +42,7 @@ void nvfp4_emit_mma(ptx_fn *f, const kiln_variant *v);
 uint32_t nvfp4_simt_shared_bytes(uint32_t lane_codes, bool is_hardware);
 uint32_t nvfp4_mma_shared_bytes(void);
 
-/* Codes of each row in a trip of the main loop. */
+/* Codes of each row in a trip of a warp's main loop. */
 uint32_t nvfp4_simt_trip(const kiln_variant *v);
-uint32_t nvfp4_mma_trip(const kiln_variant *v);
 
 #endif

@@ -70,7 +70,8 @@ static void shape(kiln_shape *s, const kiln_variant *v)
                  "strategy mma reads 32 codes at once");
     s->block[0] = NVFP4_THREADS;
     s->shared_bytes = is_mma ? nvfp4_mma_shared_bytes() : nvfp4_simt_shared_bytes(lane_codes, is_hardware);
-    s->trip = is_mma ? nvfp4_mma_trip(v) : nvfp4_simt_trip(v);
+    s->trip = is_mma ? NVFP4_SUPER_CODES : nvfp4_simt_trip(v);
+    s->loop_warps = kiln_int(v, "k_warps");
     s->min_sm = is_hardware ? 100 : is_mma ? 80 : 75;
     s->is_specific = is_hardware;
     if (is_mma)
@@ -106,10 +107,13 @@ const kiln_family nvfp4_gemv_family = {
     .grid = {GRID_X, GRID_Y},
     .shared_bytes = "select(strategy == mma, 512 + 1152 * ceil_div(min(k, 16384), 512), " TURNS " * " TURN
                     " * " STEP_BYTES ")",
-    .time = {.trips = VECTORS " * ceil_div(k, trip)",
-             .wait = "600",
-             .block_bytes = VECTORS " * k * (" BLOCK_ROWS " + 1) * 9 / 16",
-             .extra = VECTORS " * k / 32"}, /* b is decoded in each thread block */
+    .time =
+        {.length = "k",
+         .repeats = VECTORS,
+         .side_trips = VECTORS
+         " * ceil_div(k, 256 * select(strategy == mma, 32, lane_codes))", /* b is decoded in each thread block */
+         .wait = "600",
+         .block_bytes = VECTORS " * k * (" BLOCK_ROWS " + 1) * 9 / 16"},
     .cost = {.bytes_read = "l * (m + 1) * (k / 2 + k / 16)",
              .bytes_written = "l * m * select(c == f32, 4, 2)",
              .elements = "l * m * k"},

@@ -18,7 +18,7 @@ enum {
     MOST_TILES = 2,
     MOST_ROWS = 2 * MOST_TILES, /* of a lane */
     STEPS = 4,                  /* of a super-step */
-    SUPER_CODES = 512,
+
     HALF_CHUNKS = 8,   /* of 32 codes, in half a super-step */
     PLANE_BYTES = 128, /* of b: 16 bytes of each such chunk */
     BLOCK_BYTES = 2 * PLANE_BYTES,
@@ -80,6 +80,7 @@ static void decode_vector(gemv *g, ptx_val first, ptx_val chunks)
 {
     ptx_fn *f = g->of.f;
     PTX_FOR (f, chunk, g->of.tid, chunks, ptx_u32(NVFP4_THREADS)) {
+        ptx_side_loop(f);
         ptx_val word[4];
         ptx_val index = ptx_add(f, first, chunk);
         ptx_val from = ptx_mad_wide(f, index, ptx_u32(16), g->of.b_at);
@@ -193,11 +194,11 @@ static piece load_piece(gemv *g, uint32_t row, ptx_val super)
     ptx_fn *f = g->of.f;
     const int hints = PTX_NC | PTX_NO_ALLOCATE;
     piece p;
-    ptx_val at = ptx_mad_wide(f, super, ptx_u32(SUPER_CODES / 2), g->a_at[row]);
+    ptx_val at = ptx_mad_wide(f, super, ptx_u32(NVFP4_SUPER_CODES / 2), g->a_at[row]);
     ptx_val pointer = ptx_pointer(f, PTX_GLOBAL, PTX_U32, at);
     for (uint32_t s = 0; s < STEPS; s++)
         ptx_load_vec(f, 4, p.word[s], ptx_at_bytes(f, pointer, 32 * s), hints);
-    ptx_val scales_at = ptx_mad_wide(f, super, ptx_u32(SUPER_CODES / NVFP4_BLOCK), g->sfa_at[row]);
+    ptx_val scales_at = ptx_mad_wide(f, super, ptx_u32(NVFP4_SUPER_CODES / NVFP4_BLOCK), g->sfa_at[row]);
     ptx_load_vec(f, 4, p.scales, ptx_pointer(f, PTX_GLOBAL, PTX_U32, scales_at), hints);
     return p;
 }
@@ -242,7 +243,7 @@ static void begin_rows(gemv *g)
         nvfp4_find_row(&g->of, r == 0 ? row : ptx_add(f, row, ptx_u32(8 * r)), &codes, &scales);
         g->a_at[r] = ptx_add(f, codes, code_place);
         g->sfa_at[r] = ptx_add(f, scales, scale_place);
-        ptx_val line = ptx_mad_wide(f, g->of.slice, ptx_u32(SUPER_CODES / 2), g->a_at[r]);
+        ptx_val line = ptx_mad_wide(f, g->of.slice, ptx_u32(NVFP4_SUPER_CODES / 2), g->a_at[r]);
         ptx_prefetch_l2(f, ptx_pointer(f, PTX_GLOBAL, PTX_U8, line));
         g->sum[r] = ptx_var(f, ptx_f32(0));
         if (!g->of.has_sm_89)
@@ -311,11 +312,6 @@ static void find_places(gemv *g)
 uint32_t nvfp4_mma_shared_bytes(void)
 {
     return ZERO_BYTES + NVFP4_DEPTH / 512 * SUPER_BYTES;
-}
-
-uint32_t nvfp4_mma_trip(const kiln_variant *v)
-{
-    return SUPER_CODES * kiln_int(v, "k_warps");
 }
 
 void nvfp4_emit_mma(ptx_fn *f, const kiln_variant *v)

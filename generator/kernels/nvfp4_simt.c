@@ -99,6 +99,7 @@ static void decode_vector(gemv *g, ptx_val first_group, ptx_val steps)
         end = ptx_and(f, raised, ptx_u32(~(turn - 1)));
     }
     PTX_FOR (f, step, g->of.warp, end, ptx_u32(NVFP4_WARPS)) {
+        ptx_side_loop(f);
         ptx_val group = ptx_mad(f, step, ptx_u32(32), first_group);
         ptx_val present = ptx_min(f, group, g->last_group);
         piece p = load_piece(g, g->of.b_at, g->of.sfb_at, present, PTX_NC);
@@ -296,7 +297,7 @@ static uint32_t unroll_of(const kiln_variant *v)
 
 uint32_t nvfp4_simt_trip(const kiln_variant *v)
 {
-    return 32 * kiln_int(v, "lane_codes") * kiln_int(v, "k_warps") * unroll_of(v);
+    return 32 * kiln_int(v, "lane_codes") * unroll_of(v);
 }
 
 void nvfp4_emit_simt(ptx_fn *f, const kiln_variant *v)

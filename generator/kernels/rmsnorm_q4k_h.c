@@ -149,6 +149,7 @@ static void make_q8(gemv *g, ptx_val elements)
     ptx_val start = ptx_mul(f, g->warp, ptx_u32(WARP_ELEMENTS));
     ptx_val codes_at = first_place(g, 1);
     PTX_FOR (f, first, start, elements, ptx_u32(BLOCK_ELEMENTS)) {
+        ptx_side_loop(f);
         ptx_val in_chunk = ptx_mad(f, g->lane, ptx_u32(4), first);
         ptx_val element = ptx_add(f, in_chunk, g->chunk_first);
         ptx_val numbers_at = ptx_sub(f, codes_at, past_share);
@@ -176,6 +177,7 @@ static void store_plain(gemv *g, ptx_val elements)
     ptx_val start = ptx_mul(f, g->warp, ptx_u32(WARP_ELEMENTS));
     ptx_val at = first_place(g, 4);
     PTX_FOR (f, first, start, elements, ptx_u32(BLOCK_ELEMENTS)) {
+        ptx_side_loop(f);
         ptx_val in_chunk = ptx_mad(f, g->lane, ptx_u32(4), first);
         ptx_val element = ptx_add(f, in_chunk, g->chunk_first);
         ptx_val gamma[4];
@@ -238,6 +240,7 @@ static void raise_plain(gemv *g, uint32_t vector, ptx_val elements, ptx_val is_o
     ptx_val start = ptx_mul(f, g->warp, ptx_u32(WARP_ELEMENTS));
     ptx_val at = ptx_var(f, vector_at(g, first_place(g, 4), vector));
     PTX_FOR (f, first, start, elements, ptx_u32(BLOCK_ELEMENTS)) {
+        ptx_side_loop(f);
         ptx_val h[4], raised[4];
         ptx_load_vec(f, 4, h, gemv_at(g, PTX_F32, at, 0), PTX_PLAIN);
         for (uint32_t i = 0; i < 4; i++) {

@@ -192,6 +192,7 @@ void gemv_find_factors(gemv *g)
     ptx_val is_below = ptx_lt(f, least, ptx_f32(LEAST_MEAN));
     ptx_val is_out = ptx_or(f, is_beyond, is_below);
     PTX_IF (f, ptx_uniform(f, is_out)) {
+        ptx_rarely(f);
         find_all_scaled(g, elements);
     }
 }

@@ -141,6 +141,7 @@ static void fill_stage(gemv *g)
     if (!g->has_sm_80)
         copy_through_registers(g, to, is_last);
     PTX_IF (f, is_last) {
+        ptx_rarely(f);
         if (g->has_sm_80)
             copy_rows(g, to, g->in_last);
         advance(g, g->group_step);

@@ -87,6 +87,7 @@ ptx_val split_add(const split *s, ptx_val sums[], uint32_t count)
     }
     ptx_val is_last = split_arrive(s);
     PTX_IF (f, all_have ? is_last : ptx_and(f, is_last, has_sums)) {
+        ptx_rarely(f);
         add_parts(s, first, sums, count, vector);
     }
     return is_last;

@@ -39,15 +39,15 @@ uint32_t ptx_shared_bytes(const ptx_fn *f);
 size_t ptx_raw_count(const ptx_fn *f);
 const char *ptx_raw_text(const ptx_fn *f, size_t i);
 
-/* What one warp executes: issue slots; wavefronts of 128 bytes through shared memory and the L1 cache; on tensor cores, 256
+/* What one warp executes: issue slots; those of integer instructions, conversions and moves; wavefronts of 128 bytes through shared memory and the L1 cache; on tensor cores, 256
  * multiply-adds of 16-bit types. */
 typedef struct ptx_cost {
-    uint32_t issues, wavefronts, products;
+    uint32_t issues, integers, wavefronts, products;
 } ptx_cost;
 
-/* A trip of the loop that ptx_main_loop marks, and all else. */
+/* A trip of the loop that ptx_main_loop marks, one of each that ptx_side_loop marks, and all else. */
 typedef struct ptx_costs {
-    ptx_cost loop, rest;
+    ptx_cost loop, side, rest;
 } ptx_costs;
 ptx_costs ptx_count(const ptx_fn *f);
 

@@ -214,8 +214,24 @@ void ptx_main_loop_at(ptx_fn *f, const char *file, int line)
         fn_problem(f, (ptx_place){file, line}, "ptx_main_loop: not directly inside a PTX_FOR or PTX_LOOP");
     else if (f->has_main_loop)
         fn_problem(f, (ptx_place){file, line}, "ptx_main_loop: the kernel has one already");
-    s->is_main_loop = true;
+    s->counted = COUNT_MAIN;
     f->has_main_loop = true;
+}
+
+void ptx_side_loop_at(ptx_fn *f, const char *file, int line)
+{
+    scope *s = fn_scope(f, f->current);
+    if (s->kind != SCOPE_FOR && s->kind != SCOPE_LOOP)
+        fn_problem(f, (ptx_place){file, line}, "ptx_side_loop: not directly inside a PTX_FOR or PTX_LOOP");
+    s->counted = COUNT_SIDE;
+}
+
+void ptx_rarely_at(ptx_fn *f, const char *file, int line)
+{
+    scope *s = fn_scope(f, f->current);
+    if (s->kind != SCOPE_IF && s->kind != SCOPE_ELSE)
+        fn_problem(f, (ptx_place){file, line}, "ptx_rarely: not directly inside a PTX_IF or PTX_ELSE");
+    s->counted = COUNT_NOT;
 }
 
 /* ---- ends ------------------------------------------------------------------------------------------------------- */

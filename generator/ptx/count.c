@@ -1,7 +1,6 @@
 /* What one warp executes, counted while nothing runs: for estimates of time (kiln/estimate.h).
  *
- * A loop between constants counts as often as it runs, any other once. Of an if with an else the first arm counts, which
- * is to be the usual one. */
+ * A loop between constants counts as often as it runs, any other once; an if as taken. */
 #include "ir.h"
 
 enum {
@@ -33,6 +32,38 @@ static uint32_t issues_of(const ptx_inst *inst)
         return DIVIDE_ISSUES;
     default:
         return 1;
+    }
+}
+
+/* What the integer pipe takes: whatever works on integers, bits and predicates, but for addresses in memory and products. */
+static uint32_t integers_of(const ptx_inst *inst)
+{
+    switch (inst->row->op) {
+    case PTX_OP_LOAD:
+    case PTX_OP_LOAD_POLICY:
+    case PTX_OP_STORE:
+    case PTX_OP_STORE_POLICY:
+    case PTX_OP_MMA:
+    case PTX_OP_LDMATRIX:
+    case PTX_OP_LDMATRIX_TRANS:
+    case PTX_OP_STMATRIX:
+    case PTX_OP_STMATRIX_TRANS:
+    case PTX_OP_SHFL_BFLY:
+    case PTX_OP_SHFL_IDX:
+    case PTX_OP_SHFL_UP:
+    case PTX_OP_SHFL_DOWN:
+    case PTX_OP_BARRIER:
+    case PTX_OP_WARP_BARRIER:
+        return 0;
+    case PTX_OP_CVT:
+    case PTX_OP_CVT_PAIR:
+    case PTX_OP_CVT_TF32:
+    case PTX_OP_MOV:
+    case PTX_OP_PACK:
+    case PTX_OP_UNPACK:
+        return 1;
+    default:
+        return type_is_integer(inst->type) || inst->type == PTX_PRED || inst->type == PTX_PTR;
     }
 }
 
@@ -82,15 +113,16 @@ static uint32_t products_of(const ptx_inst *inst)
     return 0;
 }
 
-/* How often a block runs within the loop that is counted by itself, or within the kernel; 0: not counted. */
+/* How often a block runs, and in what. */
 typedef struct frequency {
     uint32_t times;
-    bool in_main_loop;
+    uint8_t counted; /* COUNT_; not COUNT_NOT */
 } frequency;
 
-static uint32_t times_of(const scope *s)
+/* Of an if with an else one arm counts: the first, unless it is the rare one. */
+static uint32_t times_of(const ptx_fn *f, const scope *s)
 {
-    if (s->kind == SCOPE_ELSE)
+    if (s->counted == COUNT_NOT || (s->kind == SCOPE_ELSE && fn_scope(f, s->pair)->counted != COUNT_NOT))
         return 0;
     if (s->kind != SCOPE_FOR || s->test || s->has_break || s->start.kind != VAL_IMMEDIATE ||
         s->to.kind != VAL_IMMEDIATE || s->step.kind != VAL_IMMEDIATE || s->step.bits == 0)
@@ -101,13 +133,13 @@ static uint32_t times_of(const scope *s)
 static frequency *frequencies(const ptx_fn *f)
 {
     frequency *all = arena_alloc(f->arena, f->scopes.count * sizeof *all);
-    all[0] = (frequency){1, false};
+    all[0] = (frequency){1, COUNT_AROUND};
     for (uint32_t i = 1; i < f->scopes.count; i++) {
         const scope *s = fn_scope(f, i);
         const frequency around = all[s->parent];
-        all[i] = (frequency){around.times * times_of(s), around.in_main_loop};
-        if (s->is_main_loop)
-            all[i] = (frequency){1, true};
+        const bool is_marked = s->counted == COUNT_MAIN || s->counted == COUNT_SIDE;
+        all[i] = is_marked ? (frequency){around.times > 0, s->counted}
+                           : (frequency){around.times * times_of(f, s), around.counted};
     }
     return all;
 }
@@ -115,20 +147,21 @@ static frequency *frequencies(const ptx_fn *f)
 ptx_costs ptx_count(const ptx_fn *f)
 {
     ptx_costs costs = {0};
+    ptx_cost *const parts[] = {
+        [COUNT_AROUND] = &costs.rest, [COUNT_MAIN] = &costs.loop, [COUNT_SIDE] = &costs.side};
     const frequency *all = frequencies(f);
     for (size_t i = 0; i < f->body.count; i++) {
         const ptx_inst *inst = fn_inst(&f->body, i);
         const frequency here = all[inst->within];
-        ptx_cost *part = here.in_main_loop ? &costs.loop : &costs.rest;
-        if (inst->kind == INST_NOTE)
-            continue;
-        if (inst->kind != INST_OP) {
+        ptx_cost *part = parts[here.counted];
+        if (inst->kind == INST_OP) {
+            part->issues += here.times * issues_of(inst);
+            part->integers += here.times * integers_of(inst);
+            part->wavefronts += here.times * wavefronts_of(inst);
+            part->products += here.times * products_of(inst);
+        } else if (inst->kind != INST_NOTE) {
             part->issues += here.times;
-            continue;
         }
-        part->issues += here.times * issues_of(inst);
-        part->wavefronts += here.times * wavefronts_of(inst);
-        part->products += here.times * products_of(inst);
     }
     return costs;
 }

@@ -168,6 +168,9 @@ typedef enum scope_kind {
     SCOPE_LOOP
 } scope_kind;
 
+/* Where what a block executes is counted: as what is around it, per trip of a loop, or not at all. */
+enum { COUNT_AROUND, COUNT_MAIN, COUNT_SIDE, COUNT_NOT };
+
 typedef struct scope {
     scope_kind kind;
     uint32_t parent;
@@ -175,7 +178,7 @@ typedef struct scope {
     bool has_else;                    /* SCOPE_IF */
     bool has_break;                   /* loops */
     bool repeated;                    /* SCOPE_LOOP: ptx_repeat_if was called */
-    bool is_main_loop;                /* loops: ptx_main_loop was called */
+    uint8_t counted;                  /* COUNT_: what was called of ptx_main_loop and its like */
     uint32_t test;                    /* SCOPE_FOR: the block of the test for an empty loop, 0 for none */
     uint32_t label;                   /* number in its labels; an else has its if's */
     uint32_t pair;                    /* SCOPE_ELSE: the block of its if */

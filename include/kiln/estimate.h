@@ -5,7 +5,7 @@
  *
  * MODEL. Thread blocks spread evenly, so the busiest multiprocessor has ceil(blocks / multiprocessors) of them, of which
  * `resident` run at once. A launch takes as long as what it has most of:
- *   pipes    instructions of all its warps. A multiprocessor has four issue slots per cycle; shared memory and the L1
+ *   pipes    instructions of all its warps. A multiprocessor has four issue slots per cycle, two of integers below sm_100; shared memory and the L1
  *            cache give one wavefront of 128 bytes; tensor cores take device->mma_cycles for 256 multiply-adds
  *   waiting  thread blocks that run one after the other, each as long as one warp alone: an instruction every
  *            WARP_CYCLES, and for each trip of the loop the cycles that its loads are not ahead
@@ -32,32 +32,40 @@ extern "C" {
 /* What one warp executes. */
 typedef struct kiln_warp_code {
     uint32_t issues;     /* issue slots */
+    uint32_t integers;   /* those of integer instructions, conversions and moves */
     uint32_t wavefronts; /* of 128 bytes */
     uint32_t products;   /* on tensor cores: 256 multiply-adds of 16-bit types */
 } kiln_warp_code;
 
-/* Of a kernel: a trip of the main loop, all else, and the warps of a thread block. */
+/* Of a kernel: a trip of the main loop, one of the side loops, all else. */
 typedef struct kiln_code {
-    kiln_warp_code loop, rest;
-    uint32_t warps;
+    kiln_warp_code loop, side, rest;
+    uint32_t warps;      /* of a thread block */
+    uint32_t trip;       /* what a warp does in a trip, in the unit of kiln_work.length */
+    uint32_t loop_warps; /* warps that share the main loop's trips; others have the same beside them */
 } kiln_code;
 
 /* Of a launch. */
 typedef struct kiln_work {
     uint64_t blocks;      /* thread blocks */
     uint64_t resident;    /* those that have room on a multiprocessor */
-    uint64_t trips;       /* of the main loop, in a thread block */
+    uint64_t length;      /* of the main loop */
+    uint64_t repeats;     /* how often a thread block runs it */
+    uint64_t side_trips;  /* of the loops beside it */
     uint64_t wait;        /* cycles per trip that loads are not ahead */
     uint64_t block_bytes; /* that a thread block asks the L2 cache for */
     uint64_t bytes;       /* that the launch reads and writes at least */
     uint64_t extra;       /* cycles beside */
 } kiln_work;
 
-static inline uint64_t kiln_warp_slots(const kiln_warp_code *code, uint32_t mma_cycles)
+static inline uint64_t kiln_warp_slots(const kiln_device *device, const kiln_warp_code *code)
 {
-    const uint64_t memory = 4 * (uint64_t)code->wavefronts, mma = (uint64_t)code->products * mma_cycles;
-    const uint64_t most = memory > mma ? memory : mma;
-    return most > code->issues ? most : code->issues;
+    const uint64_t pipes[] = {code->issues, (uint64_t)code->integers * (device->sm < 100 ? 2 : 1),
+                              4 * (uint64_t)code->wavefronts, (uint64_t)code->products * device->mma_cycles};
+    uint64_t most = 0;
+    for (int i = 0; i < 4; i++)
+        most = pipes[i] > most ? pipes[i] : most;
+    return most;
 }
 
 static inline uint64_t kiln_estimate(const kiln_device *device, const kiln_code *code, const kiln_work *work)
@@ -67,12 +75,15 @@ static inline uint64_t kiln_estimate(const kiln_device *device, const kiln_code 
     const uint32_t multiprocessors = device->multiprocessors ? device->multiprocessors : 1;
     const uint32_t most = (blocks + multiprocessors - 1) / multiprocessors;
     const uint32_t resident = work->resident ? (uint32_t)work->resident : 1;
-    const uint32_t mma = device->mma_cycles;
 
-    const uint64_t of_warp =
-        kiln_warp_slots(&code->rest, mma) + work->trips * kiln_warp_slots(&code->loop, mma);
-    const uint64_t alone =
-        WARP_CYCLES * (code->rest.issues + work->trips * code->loop.issues) + (work->trips + 1) * work->wait;
+    const uint64_t trips = (work->length + code->trip - 1) / code->trip; /* of all warps that share them */
+    const uint64_t most_trips = work->repeats * ((trips + code->loop_warps - 1) / code->loop_warps);
+    const uint64_t of_warp = kiln_warp_slots(device, &code->rest) +
+                             work->side_trips * kiln_warp_slots(device, &code->side) +
+                             work->repeats * trips * kiln_warp_slots(device, &code->loop) / code->loop_warps;
+    const uint64_t issues =
+        code->rest.issues + most_trips * code->loop.issues + work->side_trips * code->side.issues;
+    const uint64_t alone = WARP_CYCLES * issues + (most_trips + 1) * work->wait;
     const uint64_t costs[4] = {most * code->warps * of_warp / SLOTS, (most + resident - 1) / resident * alone,
                                most * work->block_bytes / CACHE_BYTES,
                                (work->bytes >> 10) * device->memory_cycles >> 10};

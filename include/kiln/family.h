@@ -11,7 +11,7 @@
  *                   A word made of digits is a number too: select(group == any, group_size, group). A bool is 0 or 1.
  *                   Arguments are u16, u32 or u64 values; pointers stand in aligned() only.
  *     device        multiprocessors  max_shared_bytes  sm  multiprocessor_shared_bytes  multiprocessor_threads
- *     shape         threads  shared_bytes  trip: the variant's; blocks_per_multiprocessor: of the variant, on this device.
+ *     shape         threads  shared_bytes: the variant's; blocks_per_multiprocessor: of the variant, on this device.
  *                   Unless a parameter or an argument is called so
  *     operators     * / %   + -   == != < <= > >=   &&   ||   !   in C's order; a comparison is 0 or 1
  *     functions     ceil_div(a, b)  min(a, b)  max(a, b)  select(condition, a, b)  aligned(pointer, bytes)
@@ -97,9 +97,11 @@ typedef struct kiln_rule {
 } kiln_rule;
 
 /* What dispatch estimates the time of a variant by, beside the grid and the instructions that the generator counts in the
- * kernel: see kiln/estimate.h. Each over arguments, parameters, device and shape; null: 0. */
+ * kernel: see kiln/estimate.h. Each over arguments, parameters, device and shape; null: 0, unless said. */
 typedef struct kiln_time {
-    const char *trips;       /* of the loop that ptx_main_loop marks, in a thread block */
+    const char *length;      /* of the main loop in a thread block, in the unit of kiln_shape.trip */
+    const char *repeats;     /* how often a thread block runs it; null: 1 */
+    const char *side_trips;  /* of those that ptx_side_loop marks */
     const char *wait;        /* cycles that a trip waits for memory where no other warp has work */
     const char *block_bytes; /* that a thread block asks the L2 cache for */
     const char *extra;       /* cycles beside: what joins parts of a sum */
@@ -146,8 +148,9 @@ typedef struct kiln_shape {
     bool is_specific; /* on those of one architecture or family alone: sm_90a, sm_100f */
     /* That ptxas leaves registers for, as .minnctapersm; 0: as it comes. A target may have its own: kiln_has_sm. */
     uint32_t blocks_per_multiprocessor;
-    uint32_t
-        trip; /* what a thread block does in a trip of its main loop, in the unit that kiln_time.trips counts in */
+    /* Of the loop that ptx_main_loop marks. What a warp does in a trip, in the unit that kiln_time.length counts in; 0: 1. And
+     * how many warps of a thread block share its trips; 0: 1, so that each has them all. */
+    uint32_t trip, loop_warps;
     struct kiln_constraints *constraints; /* the generator's */
 } kiln_shape;
 

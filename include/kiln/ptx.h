@@ -126,6 +126,11 @@ ptx_val ptx_number(ptx_type type, double value);   /* any number type, rounded t
 /* Marks the loop that it stands in, a PTX_FOR or PTX_LOOP, as the one that the kernel's time goes into: the generator counts what
  * a trip of it executes, for the estimates that dispatch compares (kiln_time). At most one of a kernel; emits nothing. */
 #define ptx_main_loop(f) ptx_main_loop_at(f, PTX_HERE)
+/* The same of loops beside it, which all run equally often: what prepares the main loop's data. */
+#define ptx_side_loop(f) ptx_side_loop_at(f, PTX_HERE)
+/* Marks the arm of an if as one that few warps or few trips take: it is not counted. Else an if counts as taken, and of one with
+ * an else the first arm. */
+#define ptx_rarely(f)    ptx_rarely_at(f, PTX_HERE)
 
 /* ---- variables -------------------------------------------------------------------------------------------------- */
 

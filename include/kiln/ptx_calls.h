@@ -145,6 +145,8 @@ void ptx_block_end(ptx_block *block);
 void ptx_repeat_if_at(ptx_fn *f, ptx_val predicate, const char *file, int line);
 void ptx_break_if_at(ptx_fn *f, ptx_val predicate, const char *file, int line);
 void ptx_main_loop_at(ptx_fn *f, const char *file, int line);
+void ptx_side_loop_at(ptx_fn *f, const char *file, int line);
+void ptx_rarely_at(ptx_fn *f, const char *file, int line);
 
 /* Calls that take several values, whose order must not be open: the first thing that one does, before C evaluates its
  * arguments, is to note where it begins, so that what they emitted is known. */

@@ -220,8 +220,8 @@ static void test_shape_facts(void **state)
     (void)state;
     arena *a = arena_new();
     kiln_variant *v = variant(a, "hopper", "true");
-    const expression *e = expression_parse(a, v->family, "threads * 1000 + shared_bytes * 10 + trip");
-    v->shape = (kiln_shape){.block = {32, 2, 1}, .shared_bytes = 48, .trip = 3};
+    const expression *e = expression_parse(a, v->family, "threads * 1000 + shared_bytes * 10 + image_blocks");
+    v->shape = (kiln_shape){.block = {32, 2, 1}, .shared_bytes = 48, .blocks_per_multiprocessor = 3};
     assert_int_equal(expression_value(e, v), 64483);
     const blocks_step steps[] = {{75, 2}, {90, 3}};
     v->blocks = steps;

@@ -81,7 +81,7 @@ static const kiln_family axpy = {
     .rules = axpy_rules,
     .empty = "n == 0",
     .grid = {"min(ceil_div(n, tile), multiprocessors * 8)"},
-    .time = {.trips = "ceil_div(n, tile)", .wait = "select(sm >= 80, 400, 600)", .extra = "trip"},
+    .time = {.length = "n", .repeats = "ceil_div(n, tile)", .wait = "select(sm >= 80, 400, 600)"},
     .cost = {.bytes_read = "n * 8 + 4", .bytes_written = "n * 4", .elements = "n"},
     .min_sm = 75,
     .emit = emit_nothing,

@@ -202,7 +202,7 @@ static void test_mistakes(void **state)
         {"family f: expression \"sm\" cannot use device facts in its place", {BASE, .shared_bytes = "sm"}},
         {"family f: expression \"sm\" cannot use device facts in its place",
          {BASE, .cost = {.elements = "sm"}}},
-        {"family f: expression \"n >\": expected a value at its end", {BASE, .time = {.trips = "n >"}}},
+        {"family f: expression \"n >\": expected a value at its end", {BASE, .time = {.length = "n >"}}},
         {"family f: expression \"z\": 'z' is no parameter, argument or fact", {BASE, .time = {.extra = "z"}}},
         {"family f: call 'one' has no summary or no arguments", {BASE, .calls = CALL(.args = NULL)}},
         {"family f: call 'one' leaves 'x' null",
@@ -333,7 +333,7 @@ static void test_good(void **state)
                                 .shared_bytes = "min(n * 4, shared_bytes)",
                                 .shape = most,
                                 .grid = {"min(n, threads * blocks_per_multiprocessor)"},
-                                .time = {.trips = "n / tile + trip", .wait = "sm"},
+                                .time = {.length = "n / tile + threads", .wait = "sm"},
                                 .calls =
                                     CALL(.args = ARGS(X, {.name = "rows", .type = "u32", .summary = "s"}),
                                          .values = VALUES({"n", "rows * 4"}))};

@@ -6,8 +6,14 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MULTIPROCESSORS = 16, MAX_SHARED_BYTES = 97 }; /* CUdevice_attribute: ..._COUNT, ..._PER_BLOCK_OPTIN */
-enum { MAX_DYNAMIC_SHARED_BYTES = 8 };                /* CUfunction_attribute */
+/* CUdevice_attribute: ..._COUNT, MAX_THREADS_PER_..., MAX_SHARED_MEMORY_PER_..., ..._PER_BLOCK_OPTIN */
+enum {
+    MULTIPROCESSORS = 16,
+    MULTIPROCESSOR_THREADS = 39,
+    MULTIPROCESSOR_SHARED_BYTES = 81,
+    MAX_SHARED_BYTES = 97
+};
+enum { MAX_DYNAMIC_SHARED_BYTES = 8 }; /* CUfunction_attribute */
 
 static void try(kiln_driver *d, const char *what, int result)
 {
@@ -69,6 +75,8 @@ void open_device(profile *p)
     try(d, "cuCtxSetCurrent", d->ctx_set_current(context));
     p->device.multiprocessors = attribute(d, MULTIPROCESSORS, device);
     p->device.max_shared_bytes = attribute(d, MAX_SHARED_BYTES, device);
+    p->device.multiprocessor_shared_bytes = attribute(d, MULTIPROCESSOR_SHARED_BYTES, device);
+    p->device.multiprocessor_threads = attribute(d, MULTIPROCESSOR_THREADS, device);
 }
 
 /* Fills in the kernel's parameters; pointers get device memory with the problem's bytes. */

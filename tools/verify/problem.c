@@ -53,15 +53,21 @@ static bool is_name(const char *candidate, const char *name, size_t length)
 
 static bool find_device_fact(const kiln_device *device, const char *name, size_t length, uint64_t *value)
 {
-    if (is_name("sm", name, length))
-        *value = device->sm;
-    else if (is_name("multiprocessors", name, length))
-        *value = device->multiprocessors;
-    else if (is_name("max_shared_bytes", name, length))
-        *value = device->max_shared_bytes;
-    else
-        return false;
-    return true;
+    const struct {
+        const char *name;
+        uint32_t value;
+    } facts[] = {{"sm", device->sm},
+                 {"multiprocessors", device->multiprocessors},
+                 {"max_shared_bytes", device->max_shared_bytes},
+                 {"multiprocessor_shared_bytes", device->multiprocessor_shared_bytes},
+                 {"multiprocessor_threads", device->multiprocessor_threads}};
+    for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++) {
+        if (is_name(facts[i].name, name, length)) {
+            *value = facts[i].value;
+            return true;
+        }
+    }
+    return false;
 }
 
 /* A parameter's value: a number when it is spelled like one, a truth value, or else a word. */
