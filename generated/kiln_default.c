@@ -48721,7 +48721,7 @@ static void consider_nf4_gemm(kiln_choice *c, const kiln_loader *loader, kiln_de
     if (a.a == KILN_DEFAULT_NF4_GEMM_A_F32 && a.acc == KILN_DEFAULT_NF4_GEMM_ACC_F32 &&
         a.nibbles == KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW) {
         {
-            static const kiln_code code = {{364, 196, 0}, {261, 89, 0}, 8};
+            static const kiln_code code = {{364, 142, 196, 0}, {0, 0, 0, 0}, {261, 142, 89, 0}, 8, 256, 8};
             kiln_consider(c, &kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1_kernel, 1, NULL,
                           &code, &(kiln_work){.blocks = minimum(ceil_div((uint64_t)a.n, 16),
                           (uint64_t)loader->device.multiprocessors * maximum(1,
@@ -48730,18 +48730,18 @@ static void consider_nf4_gemm(kiln_choice *c, const kiln_loader *loader, kiln_de
                           .resident = maximum(1,
                           minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 256),
                           (uint64_t)loader->device.multiprocessor_shared_bytes / 51456)),
-                          .trips = ceil_div(ceil_div((uint64_t)a.n, 16),
+                          .length = (uint64_t)a.k, .repeats = ceil_div(ceil_div((uint64_t)a.n, 16),
                           (uint64_t)loader->device.multiprocessors * maximum(1,
                           minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 256),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / 51456))) * ceil_div((uint64_t)a.k,
-                          2048), .wait = 600, .block_bytes = ceil_div(ceil_div((uint64_t)a.n, 16),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / 51456))), .wait = 600,
+                          .block_bytes = ceil_div(ceil_div((uint64_t)a.n, 16),
                           (uint64_t)loader->device.multiprocessors * maximum(1,
                           minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 256),
                           (uint64_t)loader->device.multiprocessor_shared_bytes / 51456))) * (uint64_t)a.k * 13,
                           .bytes = 4 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 4 * (uint64_t)a.m * (uint64_t)a.n});
         }
         {
-            static const kiln_code code = {{814, 340, 0}, {357, 137, 0}, 8};
+            static const kiln_code code = {{814, 148, 340, 0}, {0, 0, 0, 0}, {357, 154, 137, 0}, 8, 256, 8};
             kiln_consider(c, &kiln_default_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1_kernel, 1, NULL,
                           &code, &(kiln_work){.blocks = minimum(ceil_div((uint64_t)a.n, 16),
                           (uint64_t)loader->device.multiprocessors * maximum(1,
@@ -48750,25 +48750,25 @@ static void consider_nf4_gemm(kiln_choice *c, const kiln_loader *loader, kiln_de
                           4), .resident = maximum(1,
                           minimum(minimum(2, (uint64_t)loader->device.multiprocessor_threads / 256),
                           (uint64_t)loader->device.multiprocessor_shared_bytes / 54528)),
-                          .trips = ceil_div(ceil_div((uint64_t)a.n, 16),
+                          .length = (uint64_t)a.k, .repeats = ceil_div(ceil_div((uint64_t)a.n, 16),
                           (uint64_t)loader->device.multiprocessors * maximum(1,
                           minimum(minimum(2, (uint64_t)loader->device.multiprocessor_threads / 256),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / 54528))) * ceil_div((uint64_t)a.k,
-                          2048), .wait = 600, .block_bytes = ceil_div(ceil_div((uint64_t)a.n, 16),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / 54528))), .wait = 600,
+                          .block_bytes = ceil_div(ceil_div((uint64_t)a.n, 16),
                           (uint64_t)loader->device.multiprocessors * maximum(1,
                           minimum(minimum(2, (uint64_t)loader->device.multiprocessor_threads / 256),
                           (uint64_t)loader->device.multiprocessor_shared_bytes / 54528))) * (uint64_t)a.k * 25,
                           .bytes = 4 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 4 * (uint64_t)a.m * (uint64_t)a.n});
         }
         {
-            static const kiln_code code = {{2599, 1036, 0}, {379, 105, 0}, 4};
+            static const kiln_code code = {{2599, 167, 1036, 0}, {0, 0, 0, 0}, {379, 238, 105, 0}, 4, 64, 4};
             kiln_consider(c, &kiln_default_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1_kernel, 1, NULL,
                           &code,
                           &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 32) * ceil_div((uint64_t)a.m, 32),
                           .resident = maximum(1,
                           minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 128),
                           (uint64_t)loader->device.multiprocessor_shared_bytes / 30208)),
-                          .trips = ceil_div((uint64_t)a.k, 256), .wait = 600,
+                          .length = (uint64_t)a.k, .repeats = 1, .wait = 600,
                           .block_bytes = (uint64_t)a.k * 146,
                           .bytes = 4 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 4 * (uint64_t)a.m * (uint64_t)a.n});
         }
@@ -48777,7 +48777,7 @@ static void consider_nf4_gemm(kiln_choice *c, const kiln_loader *loader, kiln_de
     if (a.a == KILN_DEFAULT_NF4_GEMM_A_F16 && a.acc == KILN_DEFAULT_NF4_GEMM_ACC_F32 &&
         a.nibbles == KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW) {
         {
-            static const kiln_code code = {{374, 192, 0}, {255, 89, 0}, 8};
+            static const kiln_code code = {{374, 153, 192, 0}, {0, 0, 0, 0}, {255, 136, 89, 0}, 8, 256, 8};
             kiln_consider(c, &kiln_default_nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1_kernel, 1, NULL,
                           &code, &(kiln_work){.blocks = minimum(ceil_div((uint64_t)a.n, 16),
                           (uint64_t)loader->device.multiprocessors * maximum(1,
@@ -48786,53 +48786,53 @@ static void consider_nf4_gemm(kiln_choice *c, const kiln_loader *loader, kiln_de
                           .resident = maximum(1,
                           minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 256),
                           (uint64_t)loader->device.multiprocessor_shared_bytes / 51456)),
-                          .trips = ceil_div(ceil_div((uint64_t)a.n, 16),
+                          .length = (uint64_t)a.k, .repeats = ceil_div(ceil_div((uint64_t)a.n, 16),
                           (uint64_t)loader->device.multiprocessors * maximum(1,
                           minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 256),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / 51456))) * ceil_div((uint64_t)a.k,
-                          2048), .wait = 600, .block_bytes = ceil_div(ceil_div((uint64_t)a.n, 16),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / 51456))), .wait = 600,
+                          .block_bytes = ceil_div(ceil_div((uint64_t)a.n, 16),
                           (uint64_t)loader->device.multiprocessors * maximum(1,
                           minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 256),
                           (uint64_t)loader->device.multiprocessor_shared_bytes / 51456))) * (uint64_t)a.k * 11,
                           .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n});
         }
         {
-            static const kiln_code code = {{522, 216, 256}, {320, 97, 0}, 8};
+            static const kiln_code code = {{522, 282, 216, 256}, {0, 0, 0, 0}, {320, 194, 97, 0}, 8, 256, 8};
             kiln_consider(c, &kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1_kernel, 1, NULL, &code,
                           &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 32) * (uint64_t)a.m,
                           .resident = maximum(1,
                           minimum(minimum(2, (uint64_t)loader->device.multiprocessor_threads / 256),
                           (uint64_t)loader->device.multiprocessor_shared_bytes / 50720)),
-                          .trips = ceil_div((uint64_t)a.k, 2048), .wait = 200,
+                          .length = (uint64_t)a.k, .repeats = 1, .wait = 200,
                           .block_bytes = (uint64_t)a.k * 20,
                           .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n});
         }
         {
-            static const kiln_code code = {{394, 216, 256}, {323, 97, 0}, 8};
+            static const kiln_code code = {{394, 154, 216, 256}, {0, 0, 0, 0}, {323, 197, 97, 0}, 8, 256, 8};
             kiln_consider(c, &kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1_kernel, 0, NULL, &code,
                           &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 32) * (uint64_t)a.m,
                           .resident = maximum(1,
                           minimum(minimum(2, (uint64_t)loader->device.multiprocessor_threads / 256),
                           (uint64_t)loader->device.multiprocessor_shared_bytes / 84512)),
-                          .trips = ceil_div((uint64_t)a.k, 2048), .wait = 200,
+                          .length = (uint64_t)a.k, .repeats = 1, .wait = 200,
                           .block_bytes = (uint64_t)a.k * 20,
                           .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n});
         }
         {
-            static const kiln_code code = {{291, 124, 128}, {297, 93, 0}, 8};
+            static const kiln_code code = {{291, 158, 124, 128}, {0, 0, 0, 0}, {297, 178, 93, 0}, 8, 128, 8};
             kiln_consider(c, &kiln_default_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1_kernel, 0, NULL, &code,
                           &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 32) * ceil_div((uint64_t)a.m, 8),
                           .resident = maximum(1,
                           minimum(minimum(2, (uint64_t)loader->device.multiprocessor_threads / 256),
                           (uint64_t)loader->device.multiprocessor_shared_bytes / 75520)),
-                          .trips = ceil_div((uint64_t)a.k, 1024), .wait = 200,
+                          .length = (uint64_t)a.k, .repeats = 1, .wait = 200,
                           .block_bytes = (uint64_t)a.k * 34,
                           .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n});
         }
         {
             static const char why_1[] =
                 "workspace_size must be at least ceil_div(m, tile_m) * ceil_div(n, tile_n) * split_k * tile_m * tile_n";
-            static const kiln_code code = {{643, 280, 512}, {475, 146, 0}, 8};
+            static const kiln_code code = {{643, 303, 280, 512}, {0, 0, 0, 0}, {457, 253, 130, 0}, 8, 256, 4};
             kiln_consider(c, &kiln_default_nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4_kernel, 0,
                           !(a.workspace_size >= ceil_div((uint64_t)a.m, 16) * ceil_div((uint64_t)a.n,
                           64) * 4 * 16 * 64) ? why_1 : NULL, &code,
@@ -48840,19 +48840,19 @@ static void consider_nf4_gemm(kiln_choice *c, const kiln_loader *loader, kiln_de
                           16) * 4, .resident = maximum(1,
                           minimum(minimum(1, (uint64_t)loader->device.multiprocessor_threads / 256),
                           (uint64_t)loader->device.multiprocessor_shared_bytes / 68096)),
-                          .trips = ceil_div(ceil_div((uint64_t)a.k, 4), 1024), .wait = 200,
+                          .length = ceil_div((uint64_t)a.k, 4), .repeats = 1, .wait = 200,
                           .block_bytes = ceil_div((uint64_t)a.k, 4) * 68,
                           .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n,
                           .extra = 2756});
         }
         {
-            static const kiln_code code = {{571, 256, 1024}, {741, 240, 0}, 8};
+            static const kiln_code code = {{571, 171, 256, 1024}, {0, 0, 0, 0}, {741, 428, 240, 0}, 8, 128, 2};
             kiln_consider(c, &kiln_default_nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1_kernel, 0, NULL,
                           &code, &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 128) * ceil_div((uint64_t)a.m,
                           64), .resident = maximum(1,
                           minimum(minimum(1, (uint64_t)loader->device.multiprocessor_threads / 256),
                           (uint64_t)loader->device.multiprocessor_shared_bytes / 87040)),
-                          .trips = ceil_div((uint64_t)a.k, 256), .wait = 200,
+                          .length = (uint64_t)a.k, .repeats = 1, .wait = 200,
                           .block_bytes = (uint64_t)a.k * 200,
                           .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n});
         }
@@ -48861,7 +48861,7 @@ static void consider_nf4_gemm(kiln_choice *c, const kiln_loader *loader, kiln_de
     if (a.a == KILN_DEFAULT_NF4_GEMM_A_BF16 && a.acc == KILN_DEFAULT_NF4_GEMM_ACC_F32 &&
         a.nibbles == KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW) {
         {
-            static const kiln_code code = {{370, 192, 0}, {255, 89, 0}, 8};
+            static const kiln_code code = {{370, 149, 192, 0}, {0, 0, 0, 0}, {255, 136, 89, 0}, 8, 256, 8};
             kiln_consider(c, &kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1_kernel, 1, NULL,
                           &code, &(kiln_work){.blocks = minimum(ceil_div((uint64_t)a.n, 16),
                           (uint64_t)loader->device.multiprocessors * maximum(1,
@@ -48870,54 +48870,54 @@ static void consider_nf4_gemm(kiln_choice *c, const kiln_loader *loader, kiln_de
                           .resident = maximum(1,
                           minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 256),
                           (uint64_t)loader->device.multiprocessor_shared_bytes / 51456)),
-                          .trips = ceil_div(ceil_div((uint64_t)a.n, 16),
+                          .length = (uint64_t)a.k, .repeats = ceil_div(ceil_div((uint64_t)a.n, 16),
                           (uint64_t)loader->device.multiprocessors * maximum(1,
                           minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 256),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / 51456))) * ceil_div((uint64_t)a.k,
-                          2048), .wait = 600, .block_bytes = ceil_div(ceil_div((uint64_t)a.n, 16),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / 51456))), .wait = 600,
+                          .block_bytes = ceil_div(ceil_div((uint64_t)a.n, 16),
                           (uint64_t)loader->device.multiprocessors * maximum(1,
                           minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 256),
                           (uint64_t)loader->device.multiprocessor_shared_bytes / 51456))) * (uint64_t)a.k * 11,
                           .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n});
         }
         {
-            static const kiln_code code = {{522, 216, 256}, {320, 97, 0}, 8};
+            static const kiln_code code = {{522, 282, 216, 256}, {0, 0, 0, 0}, {320, 194, 97, 0}, 8, 256, 8};
             kiln_consider(c, &kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1_kernel, 0, NULL,
                           &code, &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 32) * (uint64_t)a.m,
                           .resident = maximum(1,
                           minimum(minimum(2, (uint64_t)loader->device.multiprocessor_threads / 256),
                           (uint64_t)loader->device.multiprocessor_shared_bytes / 50720)),
-                          .trips = ceil_div((uint64_t)a.k, 2048), .wait = 200,
+                          .length = (uint64_t)a.k, .repeats = 1, .wait = 200,
                           .block_bytes = (uint64_t)a.k * 20,
                           .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n});
         }
         {
-            static const kiln_code code = {{394, 216, 256}, {323, 97, 0}, 8};
+            static const kiln_code code = {{394, 154, 216, 256}, {0, 0, 0, 0}, {323, 197, 97, 0}, 8, 256, 8};
             kiln_consider(c, &kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1_kernel, 0, NULL,
                           &code, &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 32) * (uint64_t)a.m,
                           .resident = maximum(1,
                           minimum(minimum(2, (uint64_t)loader->device.multiprocessor_threads / 256),
                           (uint64_t)loader->device.multiprocessor_shared_bytes / 84512)),
-                          .trips = ceil_div((uint64_t)a.k, 2048), .wait = 200,
+                          .length = (uint64_t)a.k, .repeats = 1, .wait = 200,
                           .block_bytes = (uint64_t)a.k * 20,
                           .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n});
         }
         {
-            static const kiln_code code = {{291, 124, 128}, {297, 93, 0}, 8};
+            static const kiln_code code = {{291, 158, 124, 128}, {0, 0, 0, 0}, {297, 178, 93, 0}, 8, 128, 8};
             kiln_consider(c, &kiln_default_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1_kernel, 0, NULL,
                           &code,
                           &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 32) * ceil_div((uint64_t)a.m, 8),
                           .resident = maximum(1,
                           minimum(minimum(2, (uint64_t)loader->device.multiprocessor_threads / 256),
                           (uint64_t)loader->device.multiprocessor_shared_bytes / 75520)),
-                          .trips = ceil_div((uint64_t)a.k, 1024), .wait = 200,
+                          .length = (uint64_t)a.k, .repeats = 1, .wait = 200,
                           .block_bytes = (uint64_t)a.k * 34,
                           .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n});
         }
         {
             static const char why_1[] =
                 "workspace_size must be at least ceil_div(m, tile_m) * ceil_div(n, tile_n) * split_k * tile_m * tile_n";
-            static const kiln_code code = {{643, 280, 512}, {475, 146, 0}, 8};
+            static const kiln_code code = {{643, 303, 280, 512}, {0, 0, 0, 0}, {457, 253, 130, 0}, 8, 256, 4};
             kiln_consider(c, &kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4_kernel, 0,
                           !(a.workspace_size >= ceil_div((uint64_t)a.m, 16) * ceil_div((uint64_t)a.n,
                           64) * 4 * 16 * 64) ? why_1 : NULL, &code,
@@ -48925,19 +48925,19 @@ static void consider_nf4_gemm(kiln_choice *c, const kiln_loader *loader, kiln_de
                           16) * 4, .resident = maximum(1,
                           minimum(minimum(1, (uint64_t)loader->device.multiprocessor_threads / 256),
                           (uint64_t)loader->device.multiprocessor_shared_bytes / 68096)),
-                          .trips = ceil_div(ceil_div((uint64_t)a.k, 4), 1024), .wait = 200,
+                          .length = ceil_div((uint64_t)a.k, 4), .repeats = 1, .wait = 200,
                           .block_bytes = ceil_div((uint64_t)a.k, 4) * 68,
                           .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n,
                           .extra = 2756});
         }
         {
-            static const kiln_code code = {{571, 256, 1024}, {741, 240, 0}, 8};
+            static const kiln_code code = {{571, 171, 256, 1024}, {0, 0, 0, 0}, {741, 428, 240, 0}, 8, 128, 2};
             kiln_consider(c, &kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1_kernel, 0, NULL,
                           &code, &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 128) * ceil_div((uint64_t)a.m,
                           64), .resident = maximum(1,
                           minimum(minimum(1, (uint64_t)loader->device.multiprocessor_threads / 256),
                           (uint64_t)loader->device.multiprocessor_shared_bytes / 87040)),
-                          .trips = ceil_div((uint64_t)a.k, 256), .wait = 200,
+                          .length = (uint64_t)a.k, .repeats = 1, .wait = 200,
                           .block_bytes = (uint64_t)a.k * 200,
                           .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n});
         }
@@ -59188,24 +59188,24 @@ static void consider_nf4_gemm_transposed(kiln_choice *c, const kiln_loader *load
     if (a.a == KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_F16 && a.acc == KILN_DEFAULT_NF4_GEMM_TRANSPOSED_ACC_F32 &&
         a.nibbles == KILN_DEFAULT_NF4_GEMM_TRANSPOSED_NIBBLES_LOW) {
         {
-            static const kiln_code code = {{715, 305, 0}, {253, 114, 0}, 8};
+            static const kiln_code code = {{715, 296, 305, 0}, {0, 0, 0, 0}, {253, 105, 114, 0}, 8, 16, 8};
             kiln_consider(c, &kiln_default_nf4_gemm_transposed_f16_f32_low_simt_1_8_1_1_compact_any_kernel, 1,
                           NULL, &code, &(kiln_work){.blocks = ceil_div((uint64_t)a.k, 512) * (uint64_t)a.m,
                           .resident = maximum(1,
                           minimum(minimum(2, (uint64_t)loader->device.multiprocessor_threads / 256),
                           (uint64_t)loader->device.multiprocessor_shared_bytes / 35840)),
-                          .trips = ceil_div((uint64_t)a.n, 128), .wait = 600,
+                          .length = (uint64_t)a.n, .repeats = 1, .wait = 600,
                           .block_bytes = (uint64_t)a.n * 290,
                           .bytes = 2 * (uint64_t)a.m * (uint64_t)a.n + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.k});
         }
         {
-            static const kiln_code code = {{650, 220, 512}, {426, 150, 0}, 8};
+            static const kiln_code code = {{456, 284, 92, 512}, {0, 0, 0, 0}, {327, 289, 86, 0}, 8, 32, 1};
             kiln_consider(c, &kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_1_1_compact_any_kernel, 0,
                           NULL, &code, &(kiln_work){.blocks = ceil_div((uint64_t)a.k,
                           512) * ceil_div((uint64_t)a.m, 32), .resident = maximum(1,
                           minimum(minimum(1, (uint64_t)loader->device.multiprocessor_threads / 256),
                           (uint64_t)loader->device.multiprocessor_shared_bytes / 58624)),
-                          .trips = ceil_div((uint64_t)a.n, 32), .wait = 300,
+                          .length = (uint64_t)a.n, .repeats = 1, .wait = 300,
                           .block_bytes = (uint64_t)a.n * 352,
                           .bytes = 2 * (uint64_t)a.m * (uint64_t)a.n + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.k});
         }
@@ -59213,7 +59213,7 @@ static void consider_nf4_gemm_transposed(kiln_choice *c, const kiln_loader *load
             static const char why_1[] = "n must be a multiple of 8";
             static const char why_2[] =
                 "workspace_size must be at least ceil_div(m, tile_m) * ceil_div(k, 512) * split_k * tile_m * 512";
-            static const kiln_code code = {{647, 220, 512}, {724, 472, 0}, 8};
+            static const kiln_code code = {{453, 283, 92, 512}, {0, 0, 0, 0}, {265, 214, 120, 0}, 8, 32, 1};
             kiln_consider(c, &kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_4_8_compact_any_kernel, 0,
                           !((uint64_t)a.n % 8 == 0) ? why_1 : !(a.workspace_size >= ceil_div((uint64_t)a.m,
                           32) * ceil_div((uint64_t)a.k, 512) * 4 * 32 * 512) ? why_2 : NULL, &code,
@@ -59221,7 +59221,7 @@ static void consider_nf4_gemm_transposed(kiln_choice *c, const kiln_loader *load
                           32) * 4, .resident = maximum(1,
                           minimum(minimum(2, (uint64_t)loader->device.multiprocessor_threads / 256),
                           (uint64_t)loader->device.multiprocessor_shared_bytes / 58624)),
-                          .trips = ceil_div(ceil_div((uint64_t)a.n, 4), 32), .wait = 300,
+                          .length = ceil_div((uint64_t)a.n, 4), .repeats = 1, .wait = 300,
                           .block_bytes = ceil_div((uint64_t)a.n, 4) * 352,
                           .bytes = 2 * (uint64_t)a.m * (uint64_t)a.n + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.k,
                           .extra = 6596});
@@ -59231,24 +59231,24 @@ static void consider_nf4_gemm_transposed(kiln_choice *c, const kiln_loader *load
     if (a.a == KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_BF16 && a.acc == KILN_DEFAULT_NF4_GEMM_TRANSPOSED_ACC_F32 &&
         a.nibbles == KILN_DEFAULT_NF4_GEMM_TRANSPOSED_NIBBLES_LOW) {
         {
-            static const kiln_code code = {{715, 305, 0}, {253, 114, 0}, 8};
+            static const kiln_code code = {{715, 296, 305, 0}, {0, 0, 0, 0}, {253, 105, 114, 0}, 8, 16, 8};
             kiln_consider(c, &kiln_default_nf4_gemm_transposed_bf16_f32_low_simt_1_8_1_1_compact_any_kernel,
                           1, NULL, &code, &(kiln_work){.blocks = ceil_div((uint64_t)a.k, 512) * (uint64_t)a.m,
                           .resident = maximum(1,
                           minimum(minimum(2, (uint64_t)loader->device.multiprocessor_threads / 256),
                           (uint64_t)loader->device.multiprocessor_shared_bytes / 35840)),
-                          .trips = ceil_div((uint64_t)a.n, 128), .wait = 600,
+                          .length = (uint64_t)a.n, .repeats = 1, .wait = 600,
                           .block_bytes = (uint64_t)a.n * 290,
                           .bytes = 2 * (uint64_t)a.m * (uint64_t)a.n + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.k});
         }
         {
-            static const kiln_code code = {{462, 220, 256}, {427, 150, 0}, 8};
+            static const kiln_code code = {{268, 128, 92, 256}, {0, 0, 0, 0}, {328, 290, 86, 0}, 8, 32, 1};
             kiln_consider(c, &kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_1_1_compact_any_kernel,
                           0, NULL, &code, &(kiln_work){.blocks = ceil_div((uint64_t)a.k,
                           512) * ceil_div((uint64_t)a.m, 32), .resident = maximum(1,
                           minimum(minimum(1, (uint64_t)loader->device.multiprocessor_threads / 256),
                           (uint64_t)loader->device.multiprocessor_shared_bytes / 58624)),
-                          .trips = ceil_div((uint64_t)a.n, 32), .wait = 300,
+                          .length = (uint64_t)a.n, .repeats = 1, .wait = 300,
                           .block_bytes = (uint64_t)a.n * 352,
                           .bytes = 2 * (uint64_t)a.m * (uint64_t)a.n + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.k});
         }
@@ -59256,7 +59256,7 @@ static void consider_nf4_gemm_transposed(kiln_choice *c, const kiln_loader *load
             static const char why_1[] = "n must be a multiple of 8";
             static const char why_2[] =
                 "workspace_size must be at least ceil_div(m, tile_m) * ceil_div(k, 512) * split_k * tile_m * 512";
-            static const kiln_code code = {{459, 220, 256}, {715, 472, 0}, 8};
+            static const kiln_code code = {{265, 127, 92, 256}, {0, 0, 0, 0}, {256, 205, 120, 0}, 8, 32, 1};
             kiln_consider(c, &kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_compact_any_kernel,
                           0, !((uint64_t)a.n % 8 == 0) ? why_1 : !(a.workspace_size >= ceil_div((uint64_t)a.m,
                           32) * ceil_div((uint64_t)a.k, 512) * 4 * 32 * 512) ? why_2 : NULL, &code,
@@ -59264,7 +59264,7 @@ static void consider_nf4_gemm_transposed(kiln_choice *c, const kiln_loader *load
                           32) * 4, .resident = maximum(1,
                           minimum(minimum(2, (uint64_t)loader->device.multiprocessor_threads / 256),
                           (uint64_t)loader->device.multiprocessor_shared_bytes / 58624)),
-                          .trips = ceil_div(ceil_div((uint64_t)a.n, 4), 32), .wait = 300,
+                          .length = ceil_div((uint64_t)a.n, 4), .repeats = 1, .wait = 300,
                           .block_bytes = ceil_div((uint64_t)a.n, 4) * 352,
                           .bytes = 2 * (uint64_t)a.m * (uint64_t)a.n + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.k,
                           .extra = 6596});
@@ -65795,96 +65795,102 @@ static void consider_nvfp4_gemv(kiln_choice *c, const kiln_loader *loader, kiln_
     if (a.c == KILN_DEFAULT_NVFP4_GEMV_C_F16) {
         {
             static const char why_1[] = "k must be a multiple of lane_codes";
-            static const kiln_code code = {{247, 29, 0}, {208, 21, 0}, 8};
+            static const kiln_code code = {{247, 218, 29, 0}, {72, 63, 14, 0}, {136, 99, 7, 0}, 8, 1024, 1};
             kiln_consider(c, &kiln_default_nvfp4_gemv_f16_software_simt_32_4_1_kernel, 1,
                           !((uint64_t)a.k % 32 == 0) ? why_1 : NULL, &code,
                           &(kiln_work){.blocks = ceil_div((uint64_t)a.m, 32) * minimum((uint64_t)a.l, 256),
                           .resident = maximum(1,
                           minimum(minimum(5, (uint64_t)loader->device.multiprocessor_threads / 256),
                           (uint64_t)loader->device.multiprocessor_shared_bytes / (ceil_div(minimum((uint64_t)a.k,
-                          16384), 1024) * 1152 + 1024))),
-                          .trips = ceil_div((uint64_t)a.l, 256) * ceil_div((uint64_t)a.k, 1024), .wait = 600,
+                          16384), 1024) * 1152 + 1024))), .length = (uint64_t)a.k,
+                          .repeats = ceil_div((uint64_t)a.l, 256),
+                          .side_trips = ceil_div((uint64_t)a.l, 256) * ceil_div((uint64_t)a.k, 8192),
+                          .wait = 600,
                           .block_bytes = ceil_div((uint64_t)a.l, 256) * (uint64_t)a.k * 33 * 9 / 16,
-                          .bytes = (uint64_t)a.l * ((uint64_t)a.m + 1) * ((uint64_t)a.k / 2 + (uint64_t)a.k / 16) + (uint64_t)a.l * (uint64_t)a.m * 2,
-                          .extra = ceil_div((uint64_t)a.l, 256) * (uint64_t)a.k / 32});
+                          .bytes = (uint64_t)a.l * ((uint64_t)a.m + 1) * ((uint64_t)a.k / 2 + (uint64_t)a.k / 16) + (uint64_t)a.l * (uint64_t)a.m * 2});
         }
         {
             static const char why_1[] = "k must be a multiple of lane_codes";
-            static const kiln_code code = {{70, 14, 0}, {183, 25, 0}, 8};
+            static const kiln_code code = {{70, 59, 14, 0}, {72, 63, 14, 0}, {111, 74, 11, 0}, 8, 1024, 4};
             kiln_consider(c, &kiln_default_nvfp4_gemv_f16_software_simt_32_1_4_kernel, 1,
                           !((uint64_t)a.k % 32 == 0) ? why_1 : NULL, &code,
                           &(kiln_work){.blocks = ceil_div((uint64_t)a.m, 2) * minimum((uint64_t)a.l, 256),
                           .resident = maximum(1,
                           minimum(minimum(5, (uint64_t)loader->device.multiprocessor_threads / 256),
                           (uint64_t)loader->device.multiprocessor_shared_bytes / (ceil_div(ceil_div(minimum((uint64_t)a.k, 16384),
-                          1024), 4) * 4 * 1152 + 1024))),
-                          .trips = ceil_div((uint64_t)a.l, 256) * ceil_div((uint64_t)a.k, 4096), .wait = 600,
+                          1024), 4) * 4 * 1152 + 1024))), .length = (uint64_t)a.k,
+                          .repeats = ceil_div((uint64_t)a.l, 256),
+                          .side_trips = ceil_div((uint64_t)a.l, 256) * ceil_div((uint64_t)a.k, 8192),
+                          .wait = 600,
                           .block_bytes = ceil_div((uint64_t)a.l, 256) * (uint64_t)a.k * 3 * 9 / 16,
-                          .bytes = (uint64_t)a.l * ((uint64_t)a.m + 1) * ((uint64_t)a.k / 2 + (uint64_t)a.k / 16) + (uint64_t)a.l * (uint64_t)a.m * 2,
-                          .extra = ceil_div((uint64_t)a.l, 256) * (uint64_t)a.k / 32});
+                          .bytes = (uint64_t)a.l * ((uint64_t)a.m + 1) * ((uint64_t)a.k / 2 + (uint64_t)a.k / 16) + (uint64_t)a.l * (uint64_t)a.m * 2});
         }
         {
             static const char why_1[] = "k must be a multiple of lane_codes";
-            static const kiln_code code = {{150, 22, 0}, {154, 14, 0}, 8};
+            static const kiln_code code = {{150, 124, 22, 0}, {46, 38, 8, 0}, {108, 79, 6, 0}, 8, 1024, 1};
             kiln_consider(c, &kiln_default_nvfp4_gemv_f16_software_simt_16_2_1_kernel, 1,
                           !((uint64_t)a.k % 16 == 0) ? why_1 : NULL, &code,
                           &(kiln_work){.blocks = ceil_div((uint64_t)a.m, 16) * minimum((uint64_t)a.l, 256),
                           .resident = maximum(1,
                           minimum(minimum(5, (uint64_t)loader->device.multiprocessor_threads / 256),
                           (uint64_t)loader->device.multiprocessor_shared_bytes / (ceil_div(ceil_div(minimum((uint64_t)a.k, 16384),
-                          512), 2) * 2 * 576 + 1024))),
-                          .trips = ceil_div((uint64_t)a.l, 256) * ceil_div((uint64_t)a.k, 1024), .wait = 600,
+                          512), 2) * 2 * 576 + 1024))), .length = (uint64_t)a.k,
+                          .repeats = ceil_div((uint64_t)a.l, 256),
+                          .side_trips = ceil_div((uint64_t)a.l, 256) * ceil_div((uint64_t)a.k, 4096),
+                          .wait = 600,
                           .block_bytes = ceil_div((uint64_t)a.l, 256) * (uint64_t)a.k * 17 * 9 / 16,
-                          .bytes = (uint64_t)a.l * ((uint64_t)a.m + 1) * ((uint64_t)a.k / 2 + (uint64_t)a.k / 16) + (uint64_t)a.l * (uint64_t)a.m * 2,
-                          .extra = ceil_div((uint64_t)a.l, 256) * (uint64_t)a.k / 32});
+                          .bytes = (uint64_t)a.l * ((uint64_t)a.m + 1) * ((uint64_t)a.k / 2 + (uint64_t)a.k / 16) + (uint64_t)a.l * (uint64_t)a.m * 2});
         }
         return;
     }
     if (a.c == KILN_DEFAULT_NVFP4_GEMV_C_BF16) {
         {
             static const char why_1[] = "k must be a multiple of lane_codes";
-            static const kiln_code code = {{247, 29, 0}, {208, 21, 0}, 8};
+            static const kiln_code code = {{247, 218, 29, 0}, {72, 63, 14, 0}, {136, 99, 7, 0}, 8, 1024, 1};
             kiln_consider(c, &kiln_default_nvfp4_gemv_bf16_software_simt_32_4_1_kernel, 1,
                           !((uint64_t)a.k % 32 == 0) ? why_1 : NULL, &code,
                           &(kiln_work){.blocks = ceil_div((uint64_t)a.m, 32) * minimum((uint64_t)a.l, 256),
                           .resident = maximum(1,
                           minimum(minimum(5, (uint64_t)loader->device.multiprocessor_threads / 256),
                           (uint64_t)loader->device.multiprocessor_shared_bytes / (ceil_div(minimum((uint64_t)a.k,
-                          16384), 1024) * 1152 + 1024))),
-                          .trips = ceil_div((uint64_t)a.l, 256) * ceil_div((uint64_t)a.k, 1024), .wait = 600,
+                          16384), 1024) * 1152 + 1024))), .length = (uint64_t)a.k,
+                          .repeats = ceil_div((uint64_t)a.l, 256),
+                          .side_trips = ceil_div((uint64_t)a.l, 256) * ceil_div((uint64_t)a.k, 8192),
+                          .wait = 600,
                           .block_bytes = ceil_div((uint64_t)a.l, 256) * (uint64_t)a.k * 33 * 9 / 16,
-                          .bytes = (uint64_t)a.l * ((uint64_t)a.m + 1) * ((uint64_t)a.k / 2 + (uint64_t)a.k / 16) + (uint64_t)a.l * (uint64_t)a.m * 2,
-                          .extra = ceil_div((uint64_t)a.l, 256) * (uint64_t)a.k / 32});
+                          .bytes = (uint64_t)a.l * ((uint64_t)a.m + 1) * ((uint64_t)a.k / 2 + (uint64_t)a.k / 16) + (uint64_t)a.l * (uint64_t)a.m * 2});
         }
         {
             static const char why_1[] = "k must be a multiple of lane_codes";
-            static const kiln_code code = {{70, 14, 0}, {183, 25, 0}, 8};
+            static const kiln_code code = {{70, 59, 14, 0}, {72, 63, 14, 0}, {111, 74, 11, 0}, 8, 1024, 4};
             kiln_consider(c, &kiln_default_nvfp4_gemv_bf16_software_simt_32_1_4_kernel, 1,
                           !((uint64_t)a.k % 32 == 0) ? why_1 : NULL, &code,
                           &(kiln_work){.blocks = ceil_div((uint64_t)a.m, 2) * minimum((uint64_t)a.l, 256),
                           .resident = maximum(1,
                           minimum(minimum(5, (uint64_t)loader->device.multiprocessor_threads / 256),
                           (uint64_t)loader->device.multiprocessor_shared_bytes / (ceil_div(ceil_div(minimum((uint64_t)a.k, 16384),
-                          1024), 4) * 4 * 1152 + 1024))),
-                          .trips = ceil_div((uint64_t)a.l, 256) * ceil_div((uint64_t)a.k, 4096), .wait = 600,
+                          1024), 4) * 4 * 1152 + 1024))), .length = (uint64_t)a.k,
+                          .repeats = ceil_div((uint64_t)a.l, 256),
+                          .side_trips = ceil_div((uint64_t)a.l, 256) * ceil_div((uint64_t)a.k, 8192),
+                          .wait = 600,
                           .block_bytes = ceil_div((uint64_t)a.l, 256) * (uint64_t)a.k * 3 * 9 / 16,
-                          .bytes = (uint64_t)a.l * ((uint64_t)a.m + 1) * ((uint64_t)a.k / 2 + (uint64_t)a.k / 16) + (uint64_t)a.l * (uint64_t)a.m * 2,
-                          .extra = ceil_div((uint64_t)a.l, 256) * (uint64_t)a.k / 32});
+                          .bytes = (uint64_t)a.l * ((uint64_t)a.m + 1) * ((uint64_t)a.k / 2 + (uint64_t)a.k / 16) + (uint64_t)a.l * (uint64_t)a.m * 2});
         }
         {
             static const char why_1[] = "k must be a multiple of lane_codes";
-            static const kiln_code code = {{150, 22, 0}, {154, 14, 0}, 8};
+            static const kiln_code code = {{150, 124, 22, 0}, {46, 38, 8, 0}, {108, 79, 6, 0}, 8, 1024, 1};
             kiln_consider(c, &kiln_default_nvfp4_gemv_bf16_software_simt_16_2_1_kernel, 1,
                           !((uint64_t)a.k % 16 == 0) ? why_1 : NULL, &code,
                           &(kiln_work){.blocks = ceil_div((uint64_t)a.m, 16) * minimum((uint64_t)a.l, 256),
                           .resident = maximum(1,
                           minimum(minimum(5, (uint64_t)loader->device.multiprocessor_threads / 256),
                           (uint64_t)loader->device.multiprocessor_shared_bytes / (ceil_div(ceil_div(minimum((uint64_t)a.k, 16384),
-                          512), 2) * 2 * 576 + 1024))),
-                          .trips = ceil_div((uint64_t)a.l, 256) * ceil_div((uint64_t)a.k, 1024), .wait = 600,
+                          512), 2) * 2 * 576 + 1024))), .length = (uint64_t)a.k,
+                          .repeats = ceil_div((uint64_t)a.l, 256),
+                          .side_trips = ceil_div((uint64_t)a.l, 256) * ceil_div((uint64_t)a.k, 4096),
+                          .wait = 600,
                           .block_bytes = ceil_div((uint64_t)a.l, 256) * (uint64_t)a.k * 17 * 9 / 16,
-                          .bytes = (uint64_t)a.l * ((uint64_t)a.m + 1) * ((uint64_t)a.k / 2 + (uint64_t)a.k / 16) + (uint64_t)a.l * (uint64_t)a.m * 2,
-                          .extra = ceil_div((uint64_t)a.l, 256) * (uint64_t)a.k / 32});
+                          .bytes = (uint64_t)a.l * ((uint64_t)a.m + 1) * ((uint64_t)a.k / 2 + (uint64_t)a.k / 16) + (uint64_t)a.l * (uint64_t)a.m * 2});
         }
         return;
     }
@@ -79661,7 +79667,7 @@ static void consider_attention(kiln_choice *c, const kiln_loader *loader, kiln_d
             static const char why_1[] = "out_row_stride must be at least head_dim";
             static const char why_2[] = "out_head_stride must be at least head_dim";
             static const char why_3[] = "out_batch_stride must be at least head_dim";
-            static const kiln_code code = {{660, 324, 1024}, {1013, 470, 0}, 4};
+            static const kiln_code code = {{502, 42, 324, 1024}, {0, 0, 0, 0}, {779, 342, 198, 0}, 4, 64, 1};
             kiln_consider(c, &kiln_default_attention_bf16_128_nocausal_mma_64_64_1_nopack_gqa_kernel, 0,
                           !((uint64_t)a.out_row_stride >= 128 ||
                           (uint64_t)a.q_length <= 1) ? why_1 : !(a.out_head_stride >= 128 ||
@@ -79671,7 +79677,7 @@ static void consider_attention(kiln_choice *c, const kiln_loader *loader, kiln_d
                           64) * (uint64_t)a.q_heads * (uint64_t)a.batch, .resident = maximum(1,
                           minimum(minimum(2, (uint64_t)loader->device.multiprocessor_threads / 128),
                           (uint64_t)loader->device.multiprocessor_shared_bytes / 53248)),
-                          .trips = ceil_div((uint64_t)a.k_length, 64), .wait = 100,
+                          .length = (uint64_t)a.k_length, .repeats = 1, .wait = 250,
                           .block_bytes = (2 * (uint64_t)a.k_length + 128) * 128 * 2,
                           .bytes = 256 * (uint64_t)a.batch * ((uint64_t)a.q_heads * (uint64_t)a.q_length + 2 * (uint64_t)a.kv_heads * (uint64_t)a.k_length) + 256 * (uint64_t)a.batch * (uint64_t)a.q_heads * (uint64_t)a.q_length + 4 * (uint64_t)a.batch * (uint64_t)a.q_heads * (uint64_t)a.q_length});
         }
@@ -79683,7 +79689,7 @@ static void consider_attention(kiln_choice *c, const kiln_loader *loader, kiln_d
             static const char why_4[] = "out_row_stride must be at least head_dim";
             static const char why_5[] = "out_head_stride must be at least head_dim";
             static const char why_6[] = "out_batch_stride must be at least head_dim";
-            static const kiln_code code = {{412, 196, 512}, {1940, 608, 0}, 2};
+            static const kiln_code code = {{286, 34, 196, 512}, {0, 0, 0, 0}, {546, 278, 170, 0}, 2, 32, 1};
             kiln_consider(c, &kiln_default_attention_bf16_128_nocausal_mma_32_32_16_pack_gqa_kernel, 0,
                           !(a.workspace_size >= (uint64_t)a.batch * (uint64_t)a.q_heads * (uint64_t)a.q_length * 16 * 136) ? why_1 : !((uint64_t)a.batch * (uint64_t)a.q_heads * ceil_div((uint64_t)a.q_length,
                           32) <= UINT64_C(2147483648)) ? why_2 : !((uint64_t)a.q_length * ((uint64_t)a.q_heads / maximum((uint64_t)a.kv_heads,
@@ -79695,10 +79701,10 @@ static void consider_attention(kiln_choice *c, const kiln_loader *loader, kiln_d
                           1)), 32) * 16 * (uint64_t)a.kv_heads * (uint64_t)a.batch, .resident = maximum(1,
                           minimum(minimum(4, (uint64_t)loader->device.multiprocessor_threads / 64),
                           (uint64_t)loader->device.multiprocessor_shared_bytes / 27136)),
-                          .trips = ceil_div(ceil_div((uint64_t)a.k_length, 16), 32), .wait = 100,
+                          .length = ceil_div((uint64_t)a.k_length, 16), .repeats = 1, .wait = 250,
                           .block_bytes = (2 * ceil_div((uint64_t)a.k_length, 16) + 64) * 128 * 2,
                           .bytes = 256 * (uint64_t)a.batch * ((uint64_t)a.q_heads * (uint64_t)a.q_length + 2 * (uint64_t)a.kv_heads * (uint64_t)a.k_length) + 256 * (uint64_t)a.batch * (uint64_t)a.q_heads * (uint64_t)a.q_length + 4 * (uint64_t)a.batch * (uint64_t)a.q_heads * (uint64_t)a.q_length,
-                          .extra = 4548});
+                          .extra = 5548});
         }
         return;
     }

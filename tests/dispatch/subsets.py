@@ -233,13 +233,14 @@ class Variant:
         image = "sm_100f" if self.target == "sm_100f" else "sm_80"
         ptx = subprocess.run([options.kiln, "show", CONFIG, identity, "--target", image], capture_output=True, text=True, check=True)
         self.is_async, self.counted, self.registers = "cp.async" in ptx.stdout, {}, None
+        self.tensor_share = 2 if ".tf32" in ptx.stdout else 1  # products of tf32 take twice as long
         promised = re.search(r"\.minnctapersm (\d+)", ptx.stdout)
         self.promised = int(promised.group(1)) if promised else 99
 
     def outside(self, a):
-        """Instructions of a thread block whose main loop has next to nothing to do."""
+        """Of a thread block whose main loop has next to nothing to do."""
         shortest = {"k": 512 if self.p["strategy"] == "mma" else 64} if "k" in a and "strategy" in self.p else {}
-        return self.count({**a, **shortest})[0]["issue"] if shortest else 0
+        return self.count({**a, **shortest})[0] if shortest else {}
 
     def count(self, a):
         size = self.family.small(self.p, a)
@@ -257,16 +258,16 @@ class Variant:
 
 def time_of(variant, a, device):
     of, shape = variant.count(a)
-    outside = min(of["issue"], variant.outside(a))
+    outside = {name: min(count, variant.outside(a).get(name, 0)) for name, count in of.items()}
     warps = ceil_div(shape["threads"], 32)
     resident = variant.resident(shape, device, 65536 // (warps * ceil_div(variant.registers * 32, 256) * 256))
     work = variant.family.work(variant.p, a, variant.resident(shape, device, variant.promised), device)
-    of = {name: value * work.times for name, value in of.items()}
+    of = {name: outside[name] + (count - outside[name]) * work.times for name, count in of.items()}
     most = ceil_div(work.blocks, device.multiprocessors)
     pipes = most * max(of["issue"] / 4, of["integer"] * 32 / device.integer, of["float"] * 32 / device.float,
-                       of["special"] * 2, of["wavefronts"], of["tensor"] / device.tensor)
-    of_loop = (of["issue"] - outside) * ISSUE_CYCLES + of["requests"] / LOADS_AHEAD[variant.is_async] * MEMORY_CYCLES
-    alone = (outside * ISSUE_CYCLES + of["barriers"] * BARRIER_CYCLES + of_loop / work.active) / warps
+                       of["special"] * 2, of["wavefronts"], of["tensor"] * variant.tensor_share / device.tensor)
+    of_loop = (of["issue"] - outside["issue"]) * ISSUE_CYCLES + of["requests"] / LOADS_AHEAD[variant.is_async] * MEMORY_CYCLES
+    alone = (outside["issue"] * ISSUE_CYCLES + of["barriers"] * BARRIER_CYCLES + of_loop / work.active) / warps
     waits = ceil_div(most, resident) * alone + MEMORY_CYCLES
     caches = most * of["sectors"] * 32 / L2_BYTES
     memory = variant.family.bytes(variant.p, a) / device.memory

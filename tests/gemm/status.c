@@ -72,24 +72,30 @@ static void try_types(arguments right)
     TRY(a = GEMM_SAMPLE_NF4_GEMM_A_F16, KILN_ERROR_NO_VARIANT, 0);
 }
 
-/* Tiles by the number of rows; the aligned table where a thread block may have so much shared memory. */
+/* Dispatch takes the least estimate; the aligned table stands out where a thread block may not have so much shared memory. */
 static void try_dispatch(arguments a, bool has_aligned)
 {
-    a.m = 1;
-    a.n = MANY_COLUMNS;
-    expect("one row", call(&a), KILN_OK, 1);
-    judge((launched.shared_bytes > ALIGNED_BYTES) == has_aligned &&
-              launched.threads == (has_aligned ? 256 : 128),
-          "one row: the aligned table", KILN_OK);
-    a.m = 8;
-    a.n = N;
-    expect("eight rows", call(&a), KILN_OK, 1);
-    judge((launched.shared_bytes > ALIGNED_BYTES) == has_aligned && launched.threads == 128,
-          "eight rows: the aligned table", KILN_OK);
-    a.m = 17;
-    expect("17 rows", call(&a), KILN_OK, 1);
-    judge(launched.shared_bytes == 80 * 4 * (32 + 64) + 272 * 64 && launched.threads == 128,
-          "17 rows: 32 at once", KILN_OK);
+    const uint32_t rows[] = {1, 8, 17};
+    is_dry = true;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        kiln_candidate list[32];
+        const kiln_kernel *picked = NULL;
+        size_t count = 0, ruled_out = 0;
+        a.m = rows[i];
+        a.n = MANY_COLUMNS;
+        expect("the pick", gemm_sample_nf4_gemm_pick(&loader, &a, &picked), KILN_OK, 0);
+        expect("the candidates", gemm_sample_nf4_gemm_candidates(&loader, &a, list, 32, &count), KILN_OK, 0);
+        const kiln_candidate *best = NULL;
+        for (size_t k = 0; k < count; k++) {
+            if (!list[k].why_not && (!best || list[k].cycles < best->cycles))
+                best = &list[k];
+            ruled_out += list[k].why_not && strstr(list[k].kernel->id, "table=aligned");
+        }
+        judge(best && picked == best->kernel && (ruled_out == 0) == has_aligned, "the pick is the least",
+              KILN_OK);
+        expect("it is launched", call(&a), KILN_OK, 1);
+    }
+    is_dry = false;
 }
 
 /* The kernel with the aligned table, asked for by its name. */

@@ -1624,14 +1624,14 @@ static void consider_blend(kiln_choice *c, const kiln_loader *loader, sample_ble
         {
             static const char why_1[] = "stride must be at least \"width\"";
             static const char why_2[] = "norm must be aligned to 4 bytes";
-            static const kiln_code code = {{0, 0, 0}, {10, 2, 0}, 4};
+            static const kiln_code code = {{0, 0, 0, 0}, {0, 0, 0, 0}, {10, 6, 2, 0}, 4, 1, 1};
             kiln_consider(c, &sample_blend_f32_f32_64_noclamp_narrow_kernel, 1,
                           !(a.stride >= 64) ? why_1 : a.norm % 4 != 0 ? why_2 : NULL, &code,
                           &(kiln_work){.blocks = minimum(ceil_div((uint64_t)a.rows, 64),
                           4 * (uint64_t)loader->device.multiprocessors) * ceil_div(a.stride, 2048),
                           .resident = maximum(1,
                           minimum(minimum(9, (uint64_t)loader->device.multiprocessor_threads / 128),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / 1280)),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / 1280)), .repeats = 1,
                           .bytes = (uint64_t)a.rows * a.stride + (uint64_t)a.rows * a.stride,
                           .extra = 1000000});
         }
@@ -1640,7 +1640,7 @@ static void consider_blend(kiln_choice *c, const kiln_loader *loader, sample_ble
             static const char why_2[] = "stride must be a multiple of 16";
             static const char why_3[] = "norm must be aligned to 16 bytes";
             static const char why_4[] = "the device has less shared memory than this call takes";
-            static const kiln_code code = {{0, 0, 0}, {10, 2, 0}, 16};
+            static const kiln_code code = {{0, 0, 0, 0}, {0, 0, 0, 0}, {10, 6, 2, 0}, 16, 1, 1};
             kiln_consider(c, &sample_blend_f32_f32_64_noclamp_wide_kernel, 0,
                           !(a.stride >= 64) ? why_1 : !(a.stride % 16 == 0) ? why_2 : a.norm % 16 != 0 ? why_3 : minimum(a.stride,
                           8192) * 16 > (uint64_t)loader->device.max_shared_bytes ? why_4 : NULL, &code,
@@ -1649,7 +1649,7 @@ static void consider_blend(kiln_choice *c, const kiln_loader *loader, sample_ble
                           .resident = maximum(1,
                           minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 512),
                           (uint64_t)loader->device.multiprocessor_shared_bytes / (minimum(a.stride,
-                          8192) * 16 + 1024))),
+                          8192) * 16 + 1024))), .repeats = 1,
                           .bytes = (uint64_t)a.rows * a.stride + (uint64_t)a.rows * a.stride,
                           .extra = ((uint64_t)a.rows >= 1024 ||
                           (uint64_t)loader->device.multiprocessors < 8 ? UINT64_C(0) : UINT64_C(2000000))});
@@ -1660,14 +1660,14 @@ static void consider_blend(kiln_choice *c, const kiln_loader *loader, sample_ble
         {
             static const char why_1[] = "stride must be at least \"width\"";
             static const char why_2[] = "norm must be aligned to 4 bytes";
-            static const kiln_code code = {{0, 0, 0}, {10, 2, 0}, 4};
+            static const kiln_code code = {{0, 0, 0, 0}, {0, 0, 0, 0}, {10, 6, 2, 0}, 4, 1, 1};
             kiln_consider(c, &sample_blend_f32_f32_128_noclamp_narrow_kernel, 1,
                           !(a.stride >= 128) ? why_1 : a.norm % 4 != 0 ? why_2 : NULL, &code,
                           &(kiln_work){.blocks = minimum(ceil_div((uint64_t)a.rows, 128),
                           4 * (uint64_t)loader->device.multiprocessors) * ceil_div(a.stride, 2048),
                           .resident = maximum(1,
                           minimum(minimum(9, (uint64_t)loader->device.multiprocessor_threads / 128),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / 1536)),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / 1536)), .repeats = 1,
                           .bytes = (uint64_t)a.rows * a.stride + (uint64_t)a.rows * a.stride,
                           .extra = 1000000});
         }
@@ -1676,7 +1676,7 @@ static void consider_blend(kiln_choice *c, const kiln_loader *loader, sample_ble
             static const char why_2[] = "stride must be a multiple of 16";
             static const char why_3[] = "norm must be aligned to 16 bytes";
             static const char why_4[] = "the device has less shared memory than this call takes";
-            static const kiln_code code = {{0, 0, 0}, {10, 2, 0}, 16};
+            static const kiln_code code = {{0, 0, 0, 0}, {0, 0, 0, 0}, {10, 6, 2, 0}, 16, 1, 1};
             kiln_consider(c, &sample_blend_f32_f32_128_noclamp_wide_kernel, 0,
                           !(a.stride >= 128) ? why_1 : !(a.stride % 16 == 0) ? why_2 : a.norm % 16 != 0 ? why_3 : minimum(a.stride,
                           8192) * 16 > (uint64_t)loader->device.max_shared_bytes ? why_4 : NULL, &code,
@@ -1685,7 +1685,7 @@ static void consider_blend(kiln_choice *c, const kiln_loader *loader, sample_ble
                           .resident = maximum(1,
                           minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 512),
                           (uint64_t)loader->device.multiprocessor_shared_bytes / (minimum(a.stride,
-                          8192) * 16 + 1024))),
+                          8192) * 16 + 1024))), .repeats = 1,
                           .bytes = (uint64_t)a.rows * a.stride + (uint64_t)a.rows * a.stride,
                           .extra = ((uint64_t)a.rows >= 1024 ||
                           (uint64_t)loader->device.multiprocessors < 8 ? UINT64_C(0) : UINT64_C(2000000))});
@@ -1696,14 +1696,14 @@ static void consider_blend(kiln_choice *c, const kiln_loader *loader, sample_ble
         {
             static const char why_1[] = "stride must be at least \"width\"";
             static const char why_2[] = "norm must be aligned to 4 bytes";
-            static const kiln_code code = {{0, 0, 0}, {10, 2, 0}, 4};
+            static const kiln_code code = {{0, 0, 0, 0}, {0, 0, 0, 0}, {10, 6, 2, 0}, 4, 1, 1};
             kiln_consider(c, &sample_blend_f16_f32_64_noclamp_narrow_kernel, 1,
                           !(a.stride >= 64) ? why_1 : a.norm % 4 != 0 ? why_2 : NULL, &code,
                           &(kiln_work){.blocks = minimum(ceil_div((uint64_t)a.rows, 64),
                           4 * (uint64_t)loader->device.multiprocessors) * ceil_div(a.stride, 2048),
                           .resident = maximum(1,
                           minimum(minimum(9, (uint64_t)loader->device.multiprocessor_threads / 128),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / 1280)),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / 1280)), .repeats = 1,
                           .bytes = (uint64_t)a.rows * a.stride + (uint64_t)a.rows * a.stride,
                           .extra = 1000000});
         }
@@ -1712,7 +1712,7 @@ static void consider_blend(kiln_choice *c, const kiln_loader *loader, sample_ble
             static const char why_2[] = "stride must be a multiple of 16";
             static const char why_3[] = "norm must be aligned to 16 bytes";
             static const char why_4[] = "the device has less shared memory than this call takes";
-            static const kiln_code code = {{0, 0, 0}, {10, 2, 0}, 16};
+            static const kiln_code code = {{0, 0, 0, 0}, {0, 0, 0, 0}, {10, 6, 2, 0}, 16, 1, 1};
             kiln_consider(c, &sample_blend_f16_f32_64_noclamp_wide_kernel, 0,
                           !(a.stride >= 64) ? why_1 : !(a.stride % 16 == 0) ? why_2 : a.norm % 16 != 0 ? why_3 : minimum(a.stride,
                           8192) * 16 > (uint64_t)loader->device.max_shared_bytes ? why_4 : NULL, &code,
@@ -1721,7 +1721,7 @@ static void consider_blend(kiln_choice *c, const kiln_loader *loader, sample_ble
                           .resident = maximum(1,
                           minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 512),
                           (uint64_t)loader->device.multiprocessor_shared_bytes / (minimum(a.stride,
-                          8192) * 16 + 1024))),
+                          8192) * 16 + 1024))), .repeats = 1,
                           .bytes = (uint64_t)a.rows * a.stride + (uint64_t)a.rows * a.stride,
                           .extra = ((uint64_t)a.rows >= 1024 ||
                           (uint64_t)loader->device.multiprocessors < 8 ? UINT64_C(0) : UINT64_C(2000000))});
@@ -1732,14 +1732,14 @@ static void consider_blend(kiln_choice *c, const kiln_loader *loader, sample_ble
         {
             static const char why_1[] = "stride must be at least \"width\"";
             static const char why_2[] = "norm must be aligned to 4 bytes";
-            static const kiln_code code = {{0, 0, 0}, {10, 2, 0}, 4};
+            static const kiln_code code = {{0, 0, 0, 0}, {0, 0, 0, 0}, {10, 6, 2, 0}, 4, 1, 1};
             kiln_consider(c, &sample_blend_f16_f32_128_noclamp_narrow_kernel, 1,
                           !(a.stride >= 128) ? why_1 : a.norm % 4 != 0 ? why_2 : NULL, &code,
                           &(kiln_work){.blocks = minimum(ceil_div((uint64_t)a.rows, 128),
                           4 * (uint64_t)loader->device.multiprocessors) * ceil_div(a.stride, 2048),
                           .resident = maximum(1,
                           minimum(minimum(9, (uint64_t)loader->device.multiprocessor_threads / 128),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / 1536)),
+                          (uint64_t)loader->device.multiprocessor_shared_bytes / 1536)), .repeats = 1,
                           .bytes = (uint64_t)a.rows * a.stride + (uint64_t)a.rows * a.stride,
                           .extra = 1000000});
         }
@@ -1748,7 +1748,7 @@ static void consider_blend(kiln_choice *c, const kiln_loader *loader, sample_ble
             static const char why_2[] = "stride must be a multiple of 16";
             static const char why_3[] = "norm must be aligned to 16 bytes";
             static const char why_4[] = "the device has less shared memory than this call takes";
-            static const kiln_code code = {{0, 0, 0}, {10, 2, 0}, 16};
+            static const kiln_code code = {{0, 0, 0, 0}, {0, 0, 0, 0}, {10, 6, 2, 0}, 16, 1, 1};
             kiln_consider(c, &sample_blend_f16_f32_128_noclamp_wide_kernel, 0,
                           !(a.stride >= 128) ? why_1 : !(a.stride % 16 == 0) ? why_2 : a.norm % 16 != 0 ? why_3 : minimum(a.stride,
                           8192) * 16 > (uint64_t)loader->device.max_shared_bytes ? why_4 : NULL, &code,
@@ -1757,7 +1757,7 @@ static void consider_blend(kiln_choice *c, const kiln_loader *loader, sample_ble
                           .resident = maximum(1,
                           minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 512),
                           (uint64_t)loader->device.multiprocessor_shared_bytes / (minimum(a.stride,
-                          8192) * 16 + 1024))),
+                          8192) * 16 + 1024))), .repeats = 1,
                           .bytes = (uint64_t)a.rows * a.stride + (uint64_t)a.rows * a.stride,
                           .extra = ((uint64_t)a.rows >= 1024 ||
                           (uint64_t)loader->device.multiprocessors < 8 ? UINT64_C(0) : UINT64_C(2000000))});

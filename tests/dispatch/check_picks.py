@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+"""The default bundle's dispatch as compiled C, on an emulated device, against `kiln explain`: the same candidates, the same
+estimates, the same reasons; and that calls which rows of exact values once sent to the CUDA cores go to the tensor cores.
+
+usage: check_picks.py PROGRAM DRIVER KILN CONFIG DEVICE TARGET
+"""
+import os
+import subprocess
+import sys
+
+
+def calls(program, driver, target):
+    """[(family, arguments, {variant: estimate or reason})]."""
+    out = subprocess.run([program, driver], capture_output=True, text=True, check=False,
+                         env={**os.environ, "KILN_EMU_DEVICE": target})
+    found, sizes = [], []
+    for line in out.stdout.splitlines():
+        if line.startswith("sizes "):
+            sizes = line.split()[1:]
+        elif line.startswith("call "):
+            family, *given = line.split()[1:]
+            found.append((family, given + sizes, {}))
+        elif line.startswith("- "):
+            variant, _, why = line[2:].partition(": ")
+            found[-1][2][variant] = why
+        elif line[0].isdigit() and found and "/" in line:
+            cycles, variant = line.split()
+            found[-1][2][variant] = int(cycles)
+    if out.returncode or not found:
+        sys.exit(out.stdout[-2000:] + out.stderr)
+    return found
+
+
+def explained(kiln, config, device, family, given):
+    out = subprocess.run([kiln, "explain", config, family, "--device", device, *given], capture_output=True, text=True, check=False)
+    if out.returncode:
+        sys.exit(f"{family} {' '.join(given)}: {out.stderr}")
+    rows = [line.split(maxsplit=1) for line in out.stdout.splitlines()[1:]]
+    made = {}
+    for cycles, rest in rows:
+        variant, _, why = rest.partition(": ")
+        made[variant] = why if cycles == "-" else int(cycles)
+    return made
+
+
+def main(program, driver, kiln, config, device, target):
+    wrong = tensor = 0
+    found = calls(program, driver, target)
+    for family, given, candidates in found:
+        expected = explained(kiln, config, device, family, given)
+        numbers = {variant: what for variant, what in candidates.items() if isinstance(what, int)}
+        if expected != candidates and len(candidates) > 1:
+            wrong += 1
+            print(f"WRONG {family} {' '.join(given)}")
+            for variant in sorted(set(expected) | set(candidates)):
+                if expected.get(variant) != candidates.get(variant):
+                    print(f"    {variant}\n        explain  {expected.get(variant)}\n        the call {candidates.get(variant)}")
+        rows = next((int(word[2:]) for word in given if word.startswith("m=")), 0)
+        if family == "nf4_gemm" and "a=f16" in given and 9 <= rows <= 32:
+            tensor += 1
+            if "strategy=mma" not in min(numbers, key=numbers.get):
+                wrong += 1
+                print(f"WRONG {family} {' '.join(given)}: not on the tensor cores")
+    print(f"{len(found)} calls, {tensor} of them of 9 to 32 rows without a workspace, {wrong} wrong")
+    return wrong > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
