@@ -404,9 +404,9 @@ kiln_status kiln_default_int4_quantize_f32_sym_32_low(kiln_loader *loader, CUstr
     return kiln_launch(loader, &kiln_default_int4_quantize_f32_sym_32_low_kernel, stream, grid, 0, params);
 }
 
-static int launch_int4_quantize_f32_sym_32_low(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_int4_quantize_f32_sym_32_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    return (int)kiln_default_int4_quantize_f32_sym_32_low(loader, stream, args);
+    return kiln_default_int4_quantize_f32_sym_32_low(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_int4_quantize_f32_sym_32_low_kernel = {
@@ -924,9 +924,10 @@ kiln_status kiln_default_int4_quantize_f32_sym_128_low(kiln_loader *loader, CUst
     return kiln_launch(loader, &kiln_default_int4_quantize_f32_sym_128_low_kernel, stream, grid, 0, params);
 }
 
-static int launch_int4_quantize_f32_sym_128_low(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_int4_quantize_f32_sym_128_low(kiln_loader *loader, CUstream stream,
+                                                        const void *args)
 {
-    return (int)kiln_default_int4_quantize_f32_sym_128_low(loader, stream, args);
+    return kiln_default_int4_quantize_f32_sym_128_low(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_int4_quantize_f32_sym_128_low_kernel = {
@@ -1373,9 +1374,10 @@ kiln_status kiln_default_int4_quantize_f32_asym_32_low(kiln_loader *loader, CUst
     return kiln_launch(loader, &kiln_default_int4_quantize_f32_asym_32_low_kernel, stream, grid, 0, params);
 }
 
-static int launch_int4_quantize_f32_asym_32_low(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_int4_quantize_f32_asym_32_low(kiln_loader *loader, CUstream stream,
+                                                        const void *args)
 {
-    return (int)kiln_default_int4_quantize_f32_asym_32_low(loader, stream, args);
+    return kiln_default_int4_quantize_f32_asym_32_low(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_int4_quantize_f32_asym_32_low_kernel = {
@@ -2036,9 +2038,10 @@ kiln_status kiln_default_int4_quantize_f32_asym_128_low(kiln_loader *loader, CUs
     return kiln_launch(loader, &kiln_default_int4_quantize_f32_asym_128_low_kernel, stream, grid, 0, params);
 }
 
-static int launch_int4_quantize_f32_asym_128_low(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_int4_quantize_f32_asym_128_low(kiln_loader *loader, CUstream stream,
+                                                         const void *args)
 {
-    return (int)kiln_default_int4_quantize_f32_asym_128_low(loader, stream, args);
+    return kiln_default_int4_quantize_f32_asym_128_low(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_int4_quantize_f32_asym_128_low_kernel = {
@@ -2630,9 +2633,9 @@ kiln_status kiln_default_int4_quantize_f16_sym_32_low(kiln_loader *loader, CUstr
     return kiln_launch(loader, &kiln_default_int4_quantize_f16_sym_32_low_kernel, stream, grid, 0, params);
 }
 
-static int launch_int4_quantize_f16_sym_32_low(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_int4_quantize_f16_sym_32_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    return (int)kiln_default_int4_quantize_f16_sym_32_low(loader, stream, args);
+    return kiln_default_int4_quantize_f16_sym_32_low(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_int4_quantize_f16_sym_32_low_kernel = {
@@ -3233,9 +3236,10 @@ kiln_status kiln_default_int4_quantize_f16_sym_128_low(kiln_loader *loader, CUst
     return kiln_launch(loader, &kiln_default_int4_quantize_f16_sym_128_low_kernel, stream, grid, 0, params);
 }
 
-static int launch_int4_quantize_f16_sym_128_low(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_int4_quantize_f16_sym_128_low(kiln_loader *loader, CUstream stream,
+                                                        const void *args)
 {
-    return (int)kiln_default_int4_quantize_f16_sym_128_low(loader, stream, args);
+    return kiln_default_int4_quantize_f16_sym_128_low(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_int4_quantize_f16_sym_128_low_kernel = {
@@ -3947,9 +3951,10 @@ kiln_status kiln_default_int4_quantize_f16_asym_32_low(kiln_loader *loader, CUst
     return kiln_launch(loader, &kiln_default_int4_quantize_f16_asym_32_low_kernel, stream, grid, 0, params);
 }
 
-static int launch_int4_quantize_f16_asym_32_low(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_int4_quantize_f16_asym_32_low(kiln_loader *loader, CUstream stream,
+                                                        const void *args)
 {
-    return (int)kiln_default_int4_quantize_f16_asym_32_low(loader, stream, args);
+    return kiln_default_int4_quantize_f16_asym_32_low(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_int4_quantize_f16_asym_32_low_kernel = {
@@ -4677,9 +4682,10 @@ kiln_status kiln_default_int4_quantize_f16_asym_128_low(kiln_loader *loader, CUs
     return kiln_launch(loader, &kiln_default_int4_quantize_f16_asym_128_low_kernel, stream, grid, 0, params);
 }
 
-static int launch_int4_quantize_f16_asym_128_low(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_int4_quantize_f16_asym_128_low(kiln_loader *loader, CUstream stream,
+                                                         const void *args)
 {
-    return (int)kiln_default_int4_quantize_f16_asym_128_low(loader, stream, args);
+    return kiln_default_int4_quantize_f16_asym_128_low(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_int4_quantize_f16_asym_128_low_kernel = {
@@ -5263,9 +5269,10 @@ kiln_status kiln_default_int4_quantize_bf16_sym_128_low(kiln_loader *loader, CUs
     return kiln_launch(loader, &kiln_default_int4_quantize_bf16_sym_128_low_kernel, stream, grid, 0, params);
 }
 
-static int launch_int4_quantize_bf16_sym_128_low(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_int4_quantize_bf16_sym_128_low(kiln_loader *loader, CUstream stream,
+                                                         const void *args)
 {
-    return (int)kiln_default_int4_quantize_bf16_sym_128_low(loader, stream, args);
+    return kiln_default_int4_quantize_bf16_sym_128_low(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_int4_quantize_bf16_sym_128_low_kernel = {
@@ -5976,9 +5983,10 @@ kiln_status kiln_default_int4_quantize_bf16_asym_128_low(kiln_loader *loader, CU
     return kiln_launch(loader, &kiln_default_int4_quantize_bf16_asym_128_low_kernel, stream, grid, 0, params);
 }
 
-static int launch_int4_quantize_bf16_asym_128_low(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_int4_quantize_bf16_asym_128_low(kiln_loader *loader, CUstream stream,
+                                                          const void *args)
 {
-    return (int)kiln_default_int4_quantize_bf16_asym_128_low(loader, stream, args);
+    return kiln_default_int4_quantize_bf16_asym_128_low(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_int4_quantize_bf16_asym_128_low_kernel = {
@@ -6068,7 +6076,7 @@ kiln_status kiln_default_int4_quantize(kiln_loader *loader, CUstream stream,
 {
     const kiln_kernel *kernel;
     const kiln_status status = kiln_default_int4_quantize_pick(loader, args, &kernel);
-    return kernel ? (kiln_status)kernel->launch(loader, stream, args) : status;
+    return kernel ? kernel->launch(loader, stream, args) : status;
 }
 
 /* ==== int4_unpack ======================================================================================= */
@@ -6318,9 +6326,9 @@ kiln_status kiln_default_int4_unpack_f32_sym_32_low(kiln_loader *loader, CUstrea
     return kiln_launch(loader, &kiln_default_int4_unpack_f32_sym_32_low_kernel, stream, grid, 0, params);
 }
 
-static int launch_int4_unpack_f32_sym_32_low(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_int4_unpack_f32_sym_32_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    return (int)kiln_default_int4_unpack_f32_sym_32_low(loader, stream, args);
+    return kiln_default_int4_unpack_f32_sym_32_low(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_int4_unpack_f32_sym_32_low_kernel = {
@@ -6594,9 +6602,9 @@ kiln_status kiln_default_int4_unpack_f32_sym_128_low(kiln_loader *loader, CUstre
     return kiln_launch(loader, &kiln_default_int4_unpack_f32_sym_128_low_kernel, stream, grid, 0, params);
 }
 
-static int launch_int4_unpack_f32_sym_128_low(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_int4_unpack_f32_sym_128_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    return (int)kiln_default_int4_unpack_f32_sym_128_low(loader, stream, args);
+    return kiln_default_int4_unpack_f32_sym_128_low(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_int4_unpack_f32_sym_128_low_kernel = {
@@ -6859,9 +6867,9 @@ kiln_status kiln_default_int4_unpack_f32_asym_32_low(kiln_loader *loader, CUstre
     return kiln_launch(loader, &kiln_default_int4_unpack_f32_asym_32_low_kernel, stream, grid, 0, params);
 }
 
-static int launch_int4_unpack_f32_asym_32_low(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_int4_unpack_f32_asym_32_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    return (int)kiln_default_int4_unpack_f32_asym_32_low(loader, stream, args);
+    return kiln_default_int4_unpack_f32_asym_32_low(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_int4_unpack_f32_asym_32_low_kernel = {
@@ -7198,9 +7206,9 @@ kiln_status kiln_default_int4_unpack_f32_asym_128_low(kiln_loader *loader, CUstr
     return kiln_launch(loader, &kiln_default_int4_unpack_f32_asym_128_low_kernel, stream, grid, 0, params);
 }
 
-static int launch_int4_unpack_f32_asym_128_low(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_int4_unpack_f32_asym_128_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    return (int)kiln_default_int4_unpack_f32_asym_128_low(loader, stream, args);
+    return kiln_default_int4_unpack_f32_asym_128_low(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_int4_unpack_f32_asym_128_low_kernel = {
@@ -7811,9 +7819,9 @@ kiln_status kiln_default_int4_unpack_f16_sym_32_low(kiln_loader *loader, CUstrea
     return kiln_launch(loader, &kiln_default_int4_unpack_f16_sym_32_low_kernel, stream, grid, 0, params);
 }
 
-static int launch_int4_unpack_f16_sym_32_low(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_int4_unpack_f16_sym_32_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    return (int)kiln_default_int4_unpack_f16_sym_32_low(loader, stream, args);
+    return kiln_default_int4_unpack_f16_sym_32_low(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_int4_unpack_f16_sym_32_low_kernel = {
@@ -8424,9 +8432,9 @@ kiln_status kiln_default_int4_unpack_f16_sym_128_low(kiln_loader *loader, CUstre
     return kiln_launch(loader, &kiln_default_int4_unpack_f16_sym_128_low_kernel, stream, grid, 0, params);
 }
 
-static int launch_int4_unpack_f16_sym_128_low(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_int4_unpack_f16_sym_128_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    return (int)kiln_default_int4_unpack_f16_sym_128_low(loader, stream, args);
+    return kiln_default_int4_unpack_f16_sym_128_low(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_int4_unpack_f16_sym_128_low_kernel = {
@@ -9155,9 +9163,9 @@ kiln_status kiln_default_int4_unpack_f16_asym_32_low(kiln_loader *loader, CUstre
     return kiln_launch(loader, &kiln_default_int4_unpack_f16_asym_32_low_kernel, stream, grid, 0, params);
 }
 
-static int launch_int4_unpack_f16_asym_32_low(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_int4_unpack_f16_asym_32_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    return (int)kiln_default_int4_unpack_f16_asym_32_low(loader, stream, args);
+    return kiln_default_int4_unpack_f16_asym_32_low(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_int4_unpack_f16_asym_32_low_kernel = {
@@ -9886,9 +9894,9 @@ kiln_status kiln_default_int4_unpack_f16_asym_128_low(kiln_loader *loader, CUstr
     return kiln_launch(loader, &kiln_default_int4_unpack_f16_asym_128_low_kernel, stream, grid, 0, params);
 }
 
-static int launch_int4_unpack_f16_asym_128_low(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_int4_unpack_f16_asym_128_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    return (int)kiln_default_int4_unpack_f16_asym_128_low(loader, stream, args);
+    return kiln_default_int4_unpack_f16_asym_128_low(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_int4_unpack_f16_asym_128_low_kernel = {
@@ -10666,9 +10674,9 @@ kiln_status kiln_default_int4_unpack_bf16_sym_128_low(kiln_loader *loader, CUstr
     return kiln_launch(loader, &kiln_default_int4_unpack_bf16_sym_128_low_kernel, stream, grid, 0, params);
 }
 
-static int launch_int4_unpack_bf16_sym_128_low(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_int4_unpack_bf16_sym_128_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    return (int)kiln_default_int4_unpack_bf16_sym_128_low(loader, stream, args);
+    return kiln_default_int4_unpack_bf16_sym_128_low(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_int4_unpack_bf16_sym_128_low_kernel = {
@@ -11565,9 +11573,10 @@ kiln_status kiln_default_int4_unpack_bf16_asym_128_low(kiln_loader *loader, CUst
     return kiln_launch(loader, &kiln_default_int4_unpack_bf16_asym_128_low_kernel, stream, grid, 0, params);
 }
 
-static int launch_int4_unpack_bf16_asym_128_low(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_int4_unpack_bf16_asym_128_low(kiln_loader *loader, CUstream stream,
+                                                        const void *args)
 {
-    return (int)kiln_default_int4_unpack_bf16_asym_128_low(loader, stream, args);
+    return kiln_default_int4_unpack_bf16_asym_128_low(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_int4_unpack_bf16_asym_128_low_kernel = {
@@ -11651,7 +11660,7 @@ kiln_status kiln_default_int4_unpack(kiln_loader *loader, CUstream stream,
 {
     const kiln_kernel *kernel;
     const kiln_status status = kiln_default_int4_unpack_pick(loader, args, &kernel);
-    return kernel ? (kiln_status)kernel->launch(loader, stream, args) : status;
+    return kernel ? kernel->launch(loader, stream, args) : status;
 }
 
 /* ==== int4_scale ======================================================================================== */
@@ -11940,9 +11949,9 @@ kiln_status kiln_default_int4_scale_f32_sym_128(kiln_loader *loader, CUstream st
     return kiln_launch(loader, &kiln_default_int4_scale_f32_sym_128_kernel, stream, grid, 0, params);
 }
 
-static int launch_int4_scale_f32_sym_128(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_int4_scale_f32_sym_128(kiln_loader *loader, CUstream stream, const void *args)
 {
-    return (int)kiln_default_int4_scale_f32_sym_128(loader, stream, args);
+    return kiln_default_int4_scale_f32_sym_128(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_int4_scale_f32_sym_128_kernel = {
@@ -12273,9 +12282,9 @@ kiln_status kiln_default_int4_scale_f32_asym_128(kiln_loader *loader, CUstream s
     return kiln_launch(loader, &kiln_default_int4_scale_f32_asym_128_kernel, stream, grid, 0, params);
 }
 
-static int launch_int4_scale_f32_asym_128(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_int4_scale_f32_asym_128(kiln_loader *loader, CUstream stream, const void *args)
 {
-    return (int)kiln_default_int4_scale_f32_asym_128(loader, stream, args);
+    return kiln_default_int4_scale_f32_asym_128(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_int4_scale_f32_asym_128_kernel = {
@@ -12601,9 +12610,9 @@ kiln_status kiln_default_int4_scale_f16_sym_128(kiln_loader *loader, CUstream st
     return kiln_launch(loader, &kiln_default_int4_scale_f16_sym_128_kernel, stream, grid, 0, params);
 }
 
-static int launch_int4_scale_f16_sym_128(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_int4_scale_f16_sym_128(kiln_loader *loader, CUstream stream, const void *args)
 {
-    return (int)kiln_default_int4_scale_f16_sym_128(loader, stream, args);
+    return kiln_default_int4_scale_f16_sym_128(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_int4_scale_f16_sym_128_kernel = {
@@ -12977,9 +12986,9 @@ kiln_status kiln_default_int4_scale_f16_asym_128(kiln_loader *loader, CUstream s
     return kiln_launch(loader, &kiln_default_int4_scale_f16_asym_128_kernel, stream, grid, 0, params);
 }
 
-static int launch_int4_scale_f16_asym_128(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_int4_scale_f16_asym_128(kiln_loader *loader, CUstream stream, const void *args)
 {
-    return (int)kiln_default_int4_scale_f16_asym_128(loader, stream, args);
+    return kiln_default_int4_scale_f16_asym_128(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_int4_scale_f16_asym_128_kernel = {
@@ -13044,7 +13053,7 @@ kiln_status kiln_default_int4_scale(kiln_loader *loader, CUstream stream,
 {
     const kiln_kernel *kernel;
     const kiln_status status = kiln_default_int4_scale_pick(loader, args, &kernel);
-    return kernel ? (kiln_status)kernel->launch(loader, stream, args) : status;
+    return kernel ? kernel->launch(loader, stream, args) : status;
 }
 
 /* ==== int4_pack ========================================================================================= */
@@ -13522,9 +13531,9 @@ kiln_status kiln_default_int4_pack_f32_sym_128_low(kiln_loader *loader, CUstream
     return kiln_launch(loader, &kiln_default_int4_pack_f32_sym_128_low_kernel, stream, grid, 0, params);
 }
 
-static int launch_int4_pack_f32_sym_128_low(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_int4_pack_f32_sym_128_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    return (int)kiln_default_int4_pack_f32_sym_128_low(loader, stream, args);
+    return kiln_default_int4_pack_f32_sym_128_low(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_int4_pack_f32_sym_128_low_kernel = {
@@ -14111,9 +14120,9 @@ kiln_status kiln_default_int4_pack_f32_asym_128_low(kiln_loader *loader, CUstrea
     return kiln_launch(loader, &kiln_default_int4_pack_f32_asym_128_low_kernel, stream, grid, 0, params);
 }
 
-static int launch_int4_pack_f32_asym_128_low(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_int4_pack_f32_asym_128_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    return (int)kiln_default_int4_pack_f32_asym_128_low(loader, stream, args);
+    return kiln_default_int4_pack_f32_asym_128_low(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_int4_pack_f32_asym_128_low_kernel = {
@@ -14644,9 +14653,9 @@ kiln_status kiln_default_int4_pack_f16_sym_128_low(kiln_loader *loader, CUstream
     return kiln_launch(loader, &kiln_default_int4_pack_f16_sym_128_low_kernel, stream, grid, 0, params);
 }
 
-static int launch_int4_pack_f16_sym_128_low(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_int4_pack_f16_sym_128_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    return (int)kiln_default_int4_pack_f16_sym_128_low(loader, stream, args);
+    return kiln_default_int4_pack_f16_sym_128_low(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_int4_pack_f16_sym_128_low_kernel = {
@@ -15312,9 +15321,9 @@ kiln_status kiln_default_int4_pack_f16_asym_128_low(kiln_loader *loader, CUstrea
     return kiln_launch(loader, &kiln_default_int4_pack_f16_asym_128_low_kernel, stream, grid, 0, params);
 }
 
-static int launch_int4_pack_f16_asym_128_low(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_int4_pack_f16_asym_128_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    return (int)kiln_default_int4_pack_f16_asym_128_low(loader, stream, args);
+    return kiln_default_int4_pack_f16_asym_128_low(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_int4_pack_f16_asym_128_low_kernel = {
@@ -15381,7 +15390,7 @@ kiln_status kiln_default_int4_pack(kiln_loader *loader, CUstream stream,
 {
     const kiln_kernel *kernel;
     const kiln_status status = kiln_default_int4_pack_pick(loader, args, &kernel);
-    return kernel ? (kiln_status)kernel->launch(loader, stream, args) : status;
+    return kernel ? kernel->launch(loader, stream, args) : status;
 }
 
 /* ==== nf4_quantize ====================================================================================== */
@@ -15859,9 +15868,9 @@ kiln_status kiln_default_nf4_quantize_f32_64_low(kiln_loader *loader, CUstream s
     return kiln_launch(loader, &kiln_default_nf4_quantize_f32_64_low_kernel, stream, grid, 0, params);
 }
 
-static int launch_nf4_quantize_f32_64_low(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_nf4_quantize_f32_64_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    return (int)kiln_default_nf4_quantize_f32_64_low(loader, stream, args);
+    return kiln_default_nf4_quantize_f32_64_low(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_nf4_quantize_f32_64_low_kernel = {
@@ -16309,9 +16318,9 @@ kiln_status kiln_default_nf4_quantize_f32_64_high(kiln_loader *loader, CUstream 
     return kiln_launch(loader, &kiln_default_nf4_quantize_f32_64_high_kernel, stream, grid, 0, params);
 }
 
-static int launch_nf4_quantize_f32_64_high(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_nf4_quantize_f32_64_high(kiln_loader *loader, CUstream stream, const void *args)
 {
-    return (int)kiln_default_nf4_quantize_f32_64_high(loader, stream, args);
+    return kiln_default_nf4_quantize_f32_64_high(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_nf4_quantize_f32_64_high_kernel = {
@@ -16998,9 +17007,9 @@ kiln_status kiln_default_nf4_quantize_f16_64_low(kiln_loader *loader, CUstream s
     return kiln_launch(loader, &kiln_default_nf4_quantize_f16_64_low_kernel, stream, grid, 0, params);
 }
 
-static int launch_nf4_quantize_f16_64_low(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_nf4_quantize_f16_64_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    return (int)kiln_default_nf4_quantize_f16_64_low(loader, stream, args);
+    return kiln_default_nf4_quantize_f16_64_low(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_nf4_quantize_f16_64_low_kernel = {
@@ -17687,9 +17696,9 @@ kiln_status kiln_default_nf4_quantize_f16_64_high(kiln_loader *loader, CUstream 
     return kiln_launch(loader, &kiln_default_nf4_quantize_f16_64_high_kernel, stream, grid, 0, params);
 }
 
-static int launch_nf4_quantize_f16_64_high(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_nf4_quantize_f16_64_high(kiln_loader *loader, CUstream stream, const void *args)
 {
-    return (int)kiln_default_nf4_quantize_f16_64_high(loader, stream, args);
+    return kiln_default_nf4_quantize_f16_64_high(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_nf4_quantize_f16_64_high_kernel = {
@@ -18359,9 +18368,9 @@ kiln_status kiln_default_nf4_quantize_bf16_64_low(kiln_loader *loader, CUstream 
     return kiln_launch(loader, &kiln_default_nf4_quantize_bf16_64_low_kernel, stream, grid, 0, params);
 }
 
-static int launch_nf4_quantize_bf16_64_low(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_nf4_quantize_bf16_64_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    return (int)kiln_default_nf4_quantize_bf16_64_low(loader, stream, args);
+    return kiln_default_nf4_quantize_bf16_64_low(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_nf4_quantize_bf16_64_low_kernel = {
@@ -19031,9 +19040,9 @@ kiln_status kiln_default_nf4_quantize_bf16_64_high(kiln_loader *loader, CUstream
     return kiln_launch(loader, &kiln_default_nf4_quantize_bf16_64_high_kernel, stream, grid, 0, params);
 }
 
-static int launch_nf4_quantize_bf16_64_high(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_nf4_quantize_bf16_64_high(kiln_loader *loader, CUstream stream, const void *args)
 {
-    return (int)kiln_default_nf4_quantize_bf16_64_high(loader, stream, args);
+    return kiln_default_nf4_quantize_bf16_64_high(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_nf4_quantize_bf16_64_high_kernel = {
@@ -19104,7 +19113,7 @@ kiln_status kiln_default_nf4_quantize(kiln_loader *loader, CUstream stream,
 {
     const kiln_kernel *kernel;
     const kiln_status status = kiln_default_nf4_quantize_pick(loader, args, &kernel);
-    return kernel ? (kiln_status)kernel->launch(loader, stream, args) : status;
+    return kernel ? kernel->launch(loader, stream, args) : status;
 }
 
 /* ==== nf4_unpack ======================================================================================== */
@@ -19354,9 +19363,9 @@ kiln_status kiln_default_nf4_unpack_f32_64_low(kiln_loader *loader, CUstream str
     return kiln_launch(loader, &kiln_default_nf4_unpack_f32_64_low_kernel, stream, grid, 0, params);
 }
 
-static int launch_nf4_unpack_f32_64_low(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_nf4_unpack_f32_64_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    return (int)kiln_default_nf4_unpack_f32_64_low(loader, stream, args);
+    return kiln_default_nf4_unpack_f32_64_low(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_nf4_unpack_f32_64_low_kernel = {
@@ -19576,9 +19585,9 @@ kiln_status kiln_default_nf4_unpack_f32_64_high(kiln_loader *loader, CUstream st
     return kiln_launch(loader, &kiln_default_nf4_unpack_f32_64_high_kernel, stream, grid, 0, params);
 }
 
-static int launch_nf4_unpack_f32_64_high(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_nf4_unpack_f32_64_high(kiln_loader *loader, CUstream stream, const void *args)
 {
-    return (int)kiln_default_nf4_unpack_f32_64_high(loader, stream, args);
+    return kiln_default_nf4_unpack_f32_64_high(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_nf4_unpack_f32_64_high_kernel = {
@@ -20190,9 +20199,9 @@ kiln_status kiln_default_nf4_unpack_f16_64_low(kiln_loader *loader, CUstream str
     return kiln_launch(loader, &kiln_default_nf4_unpack_f16_64_low_kernel, stream, grid, 0, params);
 }
 
-static int launch_nf4_unpack_f16_64_low(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_nf4_unpack_f16_64_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    return (int)kiln_default_nf4_unpack_f16_64_low(loader, stream, args);
+    return kiln_default_nf4_unpack_f16_64_low(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_nf4_unpack_f16_64_low_kernel = {
@@ -20804,9 +20813,9 @@ kiln_status kiln_default_nf4_unpack_f16_64_high(kiln_loader *loader, CUstream st
     return kiln_launch(loader, &kiln_default_nf4_unpack_f16_64_high_kernel, stream, grid, 0, params);
 }
 
-static int launch_nf4_unpack_f16_64_high(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_nf4_unpack_f16_64_high(kiln_loader *loader, CUstream stream, const void *args)
 {
-    return (int)kiln_default_nf4_unpack_f16_64_high(loader, stream, args);
+    return kiln_default_nf4_unpack_f16_64_high(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_nf4_unpack_f16_64_high_kernel = {
@@ -21585,9 +21594,9 @@ kiln_status kiln_default_nf4_unpack_bf16_64_low(kiln_loader *loader, CUstream st
     return kiln_launch(loader, &kiln_default_nf4_unpack_bf16_64_low_kernel, stream, grid, 0, params);
 }
 
-static int launch_nf4_unpack_bf16_64_low(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_nf4_unpack_bf16_64_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    return (int)kiln_default_nf4_unpack_bf16_64_low(loader, stream, args);
+    return kiln_default_nf4_unpack_bf16_64_low(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_nf4_unpack_bf16_64_low_kernel = {
@@ -22366,9 +22375,9 @@ kiln_status kiln_default_nf4_unpack_bf16_64_high(kiln_loader *loader, CUstream s
     return kiln_launch(loader, &kiln_default_nf4_unpack_bf16_64_high_kernel, stream, grid, 0, params);
 }
 
-static int launch_nf4_unpack_bf16_64_high(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_nf4_unpack_bf16_64_high(kiln_loader *loader, CUstream stream, const void *args)
 {
-    return (int)kiln_default_nf4_unpack_bf16_64_high(loader, stream, args);
+    return kiln_default_nf4_unpack_bf16_64_high(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_nf4_unpack_bf16_64_high_kernel = {
@@ -22439,7 +22448,7 @@ kiln_status kiln_default_nf4_unpack(kiln_loader *loader, CUstream stream,
 {
     const kiln_kernel *kernel;
     const kiln_status status = kiln_default_nf4_unpack_pick(loader, args, &kernel);
-    return kernel ? (kiln_status)kernel->launch(loader, stream, args) : status;
+    return kernel ? kernel->launch(loader, stream, args) : status;
 }
 
 /* ==== nf4_scale ========================================================================================= */
@@ -22675,9 +22684,9 @@ kiln_status kiln_default_nf4_scale_f32_64(kiln_loader *loader, CUstream stream,
     return kiln_launch(loader, &kiln_default_nf4_scale_f32_64_kernel, stream, grid, 0, params);
 }
 
-static int launch_nf4_scale_f32_64(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_nf4_scale_f32_64(kiln_loader *loader, CUstream stream, const void *args)
 {
-    return (int)kiln_default_nf4_scale_f32_64(loader, stream, args);
+    return kiln_default_nf4_scale_f32_64(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_nf4_scale_f32_64_kernel = {
@@ -22996,9 +23005,9 @@ kiln_status kiln_default_nf4_scale_f16_64(kiln_loader *loader, CUstream stream,
     return kiln_launch(loader, &kiln_default_nf4_scale_f16_64_kernel, stream, grid, 0, params);
 }
 
-static int launch_nf4_scale_f16_64(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_nf4_scale_f16_64(kiln_loader *loader, CUstream stream, const void *args)
 {
-    return (int)kiln_default_nf4_scale_f16_64(loader, stream, args);
+    return kiln_default_nf4_scale_f16_64(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_nf4_scale_f16_64_kernel = {
@@ -23053,7 +23062,7 @@ kiln_status kiln_default_nf4_scale(kiln_loader *loader, CUstream stream,
 {
     const kiln_kernel *kernel;
     const kiln_status status = kiln_default_nf4_scale_pick(loader, args, &kernel);
-    return kernel ? (kiln_status)kernel->launch(loader, stream, args) : status;
+    return kernel ? kernel->launch(loader, stream, args) : status;
 }
 
 /* ==== nf4_pack ========================================================================================== */
@@ -23484,9 +23493,9 @@ kiln_status kiln_default_nf4_pack_f32_64_low(kiln_loader *loader, CUstream strea
     return kiln_launch(loader, &kiln_default_nf4_pack_f32_64_low_kernel, stream, grid, 0, params);
 }
 
-static int launch_nf4_pack_f32_64_low(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_nf4_pack_f32_64_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    return (int)kiln_default_nf4_pack_f32_64_low(loader, stream, args);
+    return kiln_default_nf4_pack_f32_64_low(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_nf4_pack_f32_64_low_kernel = {
@@ -24175,9 +24184,9 @@ kiln_status kiln_default_nf4_pack_f16_64_low(kiln_loader *loader, CUstream strea
     return kiln_launch(loader, &kiln_default_nf4_pack_f16_64_low_kernel, stream, grid, 0, params);
 }
 
-static int launch_nf4_pack_f16_64_low(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_nf4_pack_f16_64_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    return (int)kiln_default_nf4_pack_f16_64_low(loader, stream, args);
+    return kiln_default_nf4_pack_f16_64_low(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_nf4_pack_f16_64_low_kernel = {
@@ -24236,7 +24245,7 @@ kiln_status kiln_default_nf4_pack(kiln_loader *loader, CUstream stream,
 {
     const kiln_kernel *kernel;
     const kiln_status status = kiln_default_nf4_pack_pick(loader, args, &kernel);
-    return kernel ? (kiln_status)kernel->launch(loader, stream, args) : status;
+    return kernel ? kernel->launch(loader, stream, args) : status;
 }
 
 /* ==== q4k_dequantize ==================================================================================== */
@@ -24786,9 +24795,9 @@ kiln_status kiln_default_q4k_dequantize_f32(kiln_loader *loader, CUstream stream
     return kiln_launch(loader, &kiln_default_q4k_dequantize_f32_kernel, stream, grid, 0, params);
 }
 
-static int launch_q4k_dequantize_f32(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_q4k_dequantize_f32(kiln_loader *loader, CUstream stream, const void *args)
 {
-    return (int)kiln_default_q4k_dequantize_f32(loader, stream, args);
+    return kiln_default_q4k_dequantize_f32(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_q4k_dequantize_f32_kernel = {
@@ -25916,9 +25925,9 @@ kiln_status kiln_default_q4k_dequantize_f16(kiln_loader *loader, CUstream stream
     return kiln_launch(loader, &kiln_default_q4k_dequantize_f16_kernel, stream, grid, 0, params);
 }
 
-static int launch_q4k_dequantize_f16(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_q4k_dequantize_f16(kiln_loader *loader, CUstream stream, const void *args)
 {
-    return (int)kiln_default_q4k_dequantize_f16(loader, stream, args);
+    return kiln_default_q4k_dequantize_f16(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_q4k_dequantize_f16_kernel = {
@@ -27302,9 +27311,9 @@ kiln_status kiln_default_q4k_dequantize_bf16(kiln_loader *loader, CUstream strea
     return kiln_launch(loader, &kiln_default_q4k_dequantize_bf16_kernel, stream, grid, 0, params);
 }
 
-static int launch_q4k_dequantize_bf16(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_q4k_dequantize_bf16(kiln_loader *loader, CUstream stream, const void *args)
 {
-    return (int)kiln_default_q4k_dequantize_bf16(loader, stream, args);
+    return kiln_default_q4k_dequantize_bf16(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_q4k_dequantize_bf16_kernel = {
@@ -27360,7 +27369,7 @@ kiln_status kiln_default_q4k_dequantize(kiln_loader *loader, CUstream stream,
 {
     const kiln_kernel *kernel;
     const kiln_status status = kiln_default_q4k_dequantize_pick(loader, args, &kernel);
-    return kernel ? (kiln_status)kernel->launch(loader, stream, args) : status;
+    return kernel ? kernel->launch(loader, stream, args) : status;
 }
 
 /* ==== rmsnorm_q4k_gemv ================================================================================== */
@@ -28614,10 +28623,10 @@ kiln_status kiln_default_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536(kiln_loader *
                        37936 + 8 * ceil_div(minimum((uint64_t)a.k, 65536), 512) * 80, params);
 }
 
-static int launch_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536(kiln_loader *loader, CUstream stream,
-                                                            const void *args)
+static kiln_status launch_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536(kiln_loader *loader, CUstream stream,
+                                                                    const void *args)
 {
-    return (int)kiln_default_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536(loader, stream, args);
+    return kiln_default_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536_kernel = {
@@ -30114,10 +30123,10 @@ kiln_status kiln_default_rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_65536(kiln_loader
                        37936 + 8 * ceil_div(minimum((uint64_t)a.k, 65536), 512) * 80, params);
 }
 
-static int launch_rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_65536(kiln_loader *loader, CUstream stream,
-                                                              const void *args)
+static kiln_status launch_rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_65536(kiln_loader *loader, CUstream stream,
+                                                                      const void *args)
 {
-    return (int)kiln_default_rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_65536(loader, stream, args);
+    return kiln_default_rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_65536(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_65536_kernel = {
@@ -31877,10 +31886,10 @@ kiln_status kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048(kiln_loader
                        37936 + 8 * ceil_div(minimum((uint64_t)a.k, 2048), 512) * 272, params);
 }
 
-static int launch_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048(kiln_loader *loader, CUstream stream,
-                                                              const void *args)
+static kiln_status launch_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048(kiln_loader *loader, CUstream stream,
+                                                                      const void *args)
 {
-    return (int)kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048(loader, stream, args);
+    return kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048_kernel = {
@@ -31957,7 +31966,7 @@ kiln_status kiln_default_rmsnorm_q4k_gemv(kiln_loader *loader, CUstream stream,
 {
     const kiln_kernel *kernel;
     const kiln_status status = kiln_default_rmsnorm_q4k_gemv_pick(loader, args, &kernel);
-    return kernel ? (kiln_status)kernel->launch(loader, stream, args) : status;
+    return kernel ? kernel->launch(loader, stream, args) : status;
 }
 
 /* ==== nf4_gemm ========================================================================================== */
@@ -32769,10 +32778,10 @@ kiln_status kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1(kiln_loade
                        grid, 50432, params);
 }
 
-static int launch_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                               const void *args)
+static kiln_status launch_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                       const void *args)
 {
-    return (int)kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1(loader, stream, args);
+    return kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1_kernel = {
@@ -34137,10 +34146,10 @@ kiln_status kiln_default_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1(kiln_loade
                        grid, 53504, params);
 }
 
-static int launch_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                               const void *args)
+static kiln_status launch_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                       const void *args)
 {
-    return (int)kiln_default_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1(loader, stream, args);
+    return kiln_default_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1_kernel = {
@@ -35541,10 +35550,10 @@ kiln_status kiln_default_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1(kiln_load
                        grid, 29184, params);
 }
 
-static int launch_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                const void *args)
+static kiln_status launch_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                        const void *args)
 {
-    return (int)kiln_default_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1(loader, stream, args);
+    return kiln_default_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1_kernel = {
@@ -36312,10 +36321,10 @@ kiln_status kiln_default_nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1(kiln_loade
                        grid, 50432, params);
 }
 
-static int launch_nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                               const void *args)
+static kiln_status launch_nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                       const void *args)
 {
-    return (int)kiln_default_nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1(loader, stream, args);
+    return kiln_default_nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1_kernel = {
@@ -37783,10 +37792,10 @@ kiln_status kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1(kiln_load
                        grid, 50432, params);
 }
 
-static int launch_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                const void *args)
+static kiln_status launch_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                        const void *args)
 {
-    return (int)kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1(loader, stream, args);
+    return kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1_kernel = {
@@ -39559,10 +39568,10 @@ kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1(kiln_loader
                        49696, params);
 }
 
-static int launch_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                              const void *args)
+static kiln_status launch_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                      const void *args)
 {
-    return (int)kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1(loader, stream, args);
+    return kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1_kernel = {
@@ -40323,10 +40332,10 @@ kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1(kiln_loader
                        83488, params);
 }
 
-static int launch_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1(kiln_loader *loader, CUstream stream,
-                                                              const void *args)
+static kiln_status launch_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1(kiln_loader *loader, CUstream stream,
+                                                                      const void *args)
 {
-    return (int)kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1(loader, stream, args);
+    return kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1_kernel = {
@@ -41212,10 +41221,10 @@ kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1(kiln_loade
                        grid, 49696, params);
 }
 
-static int launch_nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                               const void *args)
+static kiln_status launch_nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                       const void *args)
 {
-    return (int)kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1(loader, stream, args);
+    return kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1_kernel = {
@@ -41976,10 +41985,10 @@ kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1(kiln_loade
                        grid, 83488, params);
 }
 
-static int launch_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1(kiln_loader *loader, CUstream stream,
-                                                               const void *args)
+static kiln_status launch_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1(kiln_loader *loader, CUstream stream,
+                                                                       const void *args)
 {
-    return (int)kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1(loader, stream, args);
+    return kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1_kernel = {
@@ -42611,10 +42620,10 @@ kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1(kiln_loader
                        74496, params);
 }
 
-static int launch_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                              const void *args)
+static kiln_status launch_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                      const void *args)
 {
-    return (int)kiln_default_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1(loader, stream, args);
+    return kiln_default_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1_kernel = {
@@ -43246,10 +43255,10 @@ kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1(kiln_loade
                        grid, 74496, params);
 }
 
-static int launch_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                               const void *args)
+static kiln_status launch_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                       const void *args)
 {
-    return (int)kiln_default_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1(loader, stream, args);
+    return kiln_default_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1_kernel = {
@@ -44395,10 +44404,10 @@ kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4(kiln_loade
                        grid, 67072, params);
 }
 
-static int launch_nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4(kiln_loader *loader, CUstream stream,
-                                                               const void *args)
+static kiln_status launch_nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4(kiln_loader *loader, CUstream stream,
+                                                                       const void *args)
 {
-    return (int)kiln_default_nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4(loader, stream, args);
+    return kiln_default_nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4_kernel = {
@@ -45544,10 +45553,10 @@ kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4(kiln_load
                        grid, 67072, params);
 }
 
-static int launch_nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4(kiln_loader *loader, CUstream stream,
-                                                                const void *args)
+static kiln_status launch_nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4(kiln_loader *loader, CUstream stream,
+                                                                        const void *args)
 {
-    return (int)kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4(loader, stream, args);
+    return kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4_kernel = {
@@ -46881,10 +46890,10 @@ kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1(kiln_load
                        grid, 86016, params);
 }
 
-static int launch_nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                const void *args)
+static kiln_status launch_nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                        const void *args)
 {
-    return (int)kiln_default_nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1(loader, stream, args);
+    return kiln_default_nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1_kernel = {
@@ -48218,10 +48227,10 @@ kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1(kiln_loa
                        grid, 86016, params);
 }
 
-static int launch_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                 const void *args)
+static kiln_status launch_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                         const void *args)
 {
-    return (int)kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1(loader, stream, args);
+    return kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1_kernel = {
@@ -48330,7 +48339,7 @@ kiln_status kiln_default_nf4_gemm(kiln_loader *loader, CUstream stream,
 {
     const kiln_kernel *kernel;
     const kiln_status status = kiln_default_nf4_gemm_pick(loader, args, &kernel);
-    return kernel ? (kiln_status)kernel->launch(loader, stream, args) : status;
+    return kernel ? kernel->launch(loader, stream, args) : status;
 }
 
 /* ==== nf4_gemm_transposed =============================================================================== */
@@ -50609,10 +50618,11 @@ kiln_status kiln_default_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_compact_an
                        stream, grid, 34816, params);
 }
 
-static int launch_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_compact_any(kiln_loader *loader,
-                                                                           CUstream stream, const void *args)
+static kiln_status launch_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_compact_any(kiln_loader *loader,
+                                                                                   CUstream stream,
+                                                                                   const void *args)
 {
-    return (int)kiln_default_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_compact_any(loader, stream, args);
+    return kiln_default_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_compact_any(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_compact_any_kernel = {
@@ -51628,10 +51638,11 @@ kiln_status kiln_default_nf4_gemm_transposed_f16_f32_low_simt_1_8_1_1_compact_an
                        stream, grid, 34816, params);
 }
 
-static int launch_nf4_gemm_transposed_f16_f32_low_simt_1_8_1_1_compact_any(kiln_loader *loader,
-                                                                           CUstream stream, const void *args)
+static kiln_status launch_nf4_gemm_transposed_f16_f32_low_simt_1_8_1_1_compact_any(kiln_loader *loader,
+                                                                                   CUstream stream,
+                                                                                   const void *args)
 {
-    return (int)kiln_default_nf4_gemm_transposed_f16_f32_low_simt_1_8_1_1_compact_any(loader, stream, args);
+    return kiln_default_nf4_gemm_transposed_f16_f32_low_simt_1_8_1_1_compact_any(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_nf4_gemm_transposed_f16_f32_low_simt_1_8_1_1_compact_any_kernel = {
@@ -53617,10 +53628,11 @@ kiln_status kiln_default_nf4_gemm_transposed_bf16_f32_low_simt_1_8_1_1_compact_a
                        stream, grid, 34816, params);
 }
 
-static int launch_nf4_gemm_transposed_bf16_f32_low_simt_1_8_1_1_compact_any(kiln_loader *loader,
-                                                                            CUstream stream, const void *args)
+static kiln_status launch_nf4_gemm_transposed_bf16_f32_low_simt_1_8_1_1_compact_any(kiln_loader *loader,
+                                                                                    CUstream stream,
+                                                                                    const void *args)
 {
-    return (int)kiln_default_nf4_gemm_transposed_bf16_f32_low_simt_1_8_1_1_compact_any(loader, stream, args);
+    return kiln_default_nf4_gemm_transposed_bf16_f32_low_simt_1_8_1_1_compact_any(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_nf4_gemm_transposed_bf16_f32_low_simt_1_8_1_1_compact_any_kernel = {
@@ -54767,10 +54779,11 @@ kiln_status kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_1_1_compact_an
                        stream, grid, 57600, params);
 }
 
-static int launch_nf4_gemm_transposed_f16_f32_low_mma_32_8_1_1_compact_any(kiln_loader *loader,
-                                                                           CUstream stream, const void *args)
+static kiln_status launch_nf4_gemm_transposed_f16_f32_low_mma_32_8_1_1_compact_any(kiln_loader *loader,
+                                                                                   CUstream stream,
+                                                                                   const void *args)
 {
-    return (int)kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_1_1_compact_any(loader, stream, args);
+    return kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_1_1_compact_any(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_1_1_compact_any_kernel = {
@@ -55729,10 +55742,11 @@ kiln_status kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_1_1_compact_a
                        stream, grid, 57600, params);
 }
 
-static int launch_nf4_gemm_transposed_bf16_f32_low_mma_32_8_1_1_compact_any(kiln_loader *loader,
-                                                                            CUstream stream, const void *args)
+static kiln_status launch_nf4_gemm_transposed_bf16_f32_low_mma_32_8_1_1_compact_any(kiln_loader *loader,
+                                                                                    CUstream stream,
+                                                                                    const void *args)
 {
-    return (int)kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_1_1_compact_any(loader, stream, args);
+    return kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_1_1_compact_any(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_1_1_compact_any_kernel = {
@@ -57205,10 +57219,11 @@ kiln_status kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_4_8_compact_an
                        stream, grid, 57600, params);
 }
 
-static int launch_nf4_gemm_transposed_f16_f32_low_mma_32_8_4_8_compact_any(kiln_loader *loader,
-                                                                           CUstream stream, const void *args)
+static kiln_status launch_nf4_gemm_transposed_f16_f32_low_mma_32_8_4_8_compact_any(kiln_loader *loader,
+                                                                                   CUstream stream,
+                                                                                   const void *args)
 {
-    return (int)kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_4_8_compact_any(loader, stream, args);
+    return kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_4_8_compact_any(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_4_8_compact_any_kernel = {
@@ -58483,10 +58498,11 @@ kiln_status kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_compact_a
                        stream, grid, 57600, params);
 }
 
-static int launch_nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_compact_any(kiln_loader *loader,
-                                                                            CUstream stream, const void *args)
+static kiln_status launch_nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_compact_any(kiln_loader *loader,
+                                                                                    CUstream stream,
+                                                                                    const void *args)
 {
-    return (int)kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_compact_any(loader, stream, args);
+    return kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_compact_any(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_compact_any_kernel = {
@@ -58578,7 +58594,7 @@ kiln_status kiln_default_nf4_gemm_transposed(kiln_loader *loader, CUstream strea
 {
     const kiln_kernel *kernel;
     const kiln_status status = kiln_default_nf4_gemm_transposed_pick(loader, args, &kernel);
-    return kernel ? (kiln_status)kernel->launch(loader, stream, args) : status;
+    return kernel ? kernel->launch(loader, stream, args) : status;
 }
 
 /* ==== nvfp4_gemv ======================================================================================== */
@@ -59736,9 +59752,10 @@ kiln_status kiln_default_nvfp4_gemv_f16_software_simt_32_4_1(kiln_loader *loader
                        ceil_div(minimum((uint64_t)a.k, 16384), 1024) * 1152, params);
 }
 
-static int launch_nvfp4_gemv_f16_software_simt_32_4_1(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_nvfp4_gemv_f16_software_simt_32_4_1(kiln_loader *loader, CUstream stream,
+                                                              const void *args)
 {
-    return (int)kiln_default_nvfp4_gemv_f16_software_simt_32_4_1(loader, stream, args);
+    return kiln_default_nvfp4_gemv_f16_software_simt_32_4_1(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_nvfp4_gemv_f16_software_simt_32_4_1_kernel = {
@@ -61388,9 +61405,10 @@ kiln_status kiln_default_nvfp4_gemv_bf16_software_simt_32_4_1(kiln_loader *loade
                        ceil_div(minimum((uint64_t)a.k, 16384), 1024) * 1152, params);
 }
 
-static int launch_nvfp4_gemv_bf16_software_simt_32_4_1(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_nvfp4_gemv_bf16_software_simt_32_4_1(kiln_loader *loader, CUstream stream,
+                                                               const void *args)
 {
-    return (int)kiln_default_nvfp4_gemv_bf16_software_simt_32_4_1(loader, stream, args);
+    return kiln_default_nvfp4_gemv_bf16_software_simt_32_4_1(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_nvfp4_gemv_bf16_software_simt_32_4_1_kernel = {
@@ -62063,9 +62081,10 @@ kiln_status kiln_default_nvfp4_gemv_f16_software_simt_32_1_4(kiln_loader *loader
                        ceil_div(ceil_div(minimum((uint64_t)a.k, 16384), 1024), 4) * 4 * 1152, params);
 }
 
-static int launch_nvfp4_gemv_f16_software_simt_32_1_4(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_nvfp4_gemv_f16_software_simt_32_1_4(kiln_loader *loader, CUstream stream,
+                                                              const void *args)
 {
-    return (int)kiln_default_nvfp4_gemv_f16_software_simt_32_1_4(loader, stream, args);
+    return kiln_default_nvfp4_gemv_f16_software_simt_32_1_4(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_nvfp4_gemv_f16_software_simt_32_1_4_kernel = {
@@ -63061,9 +63080,10 @@ kiln_status kiln_default_nvfp4_gemv_bf16_software_simt_32_1_4(kiln_loader *loade
                        ceil_div(ceil_div(minimum((uint64_t)a.k, 16384), 1024), 4) * 4 * 1152, params);
 }
 
-static int launch_nvfp4_gemv_bf16_software_simt_32_1_4(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_nvfp4_gemv_bf16_software_simt_32_1_4(kiln_loader *loader, CUstream stream,
+                                                               const void *args)
 {
-    return (int)kiln_default_nvfp4_gemv_bf16_software_simt_32_1_4(loader, stream, args);
+    return kiln_default_nvfp4_gemv_bf16_software_simt_32_1_4(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_nvfp4_gemv_bf16_software_simt_32_1_4_kernel = {
@@ -63848,9 +63868,10 @@ kiln_status kiln_default_nvfp4_gemv_f16_software_simt_16_2_1(kiln_loader *loader
                        ceil_div(ceil_div(minimum((uint64_t)a.k, 16384), 512), 2) * 2 * 576, params);
 }
 
-static int launch_nvfp4_gemv_f16_software_simt_16_2_1(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_nvfp4_gemv_f16_software_simt_16_2_1(kiln_loader *loader, CUstream stream,
+                                                              const void *args)
 {
-    return (int)kiln_default_nvfp4_gemv_f16_software_simt_16_2_1(loader, stream, args);
+    return kiln_default_nvfp4_gemv_f16_software_simt_16_2_1(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_nvfp4_gemv_f16_software_simt_16_2_1_kernel = {
@@ -65021,9 +65042,10 @@ kiln_status kiln_default_nvfp4_gemv_bf16_software_simt_16_2_1(kiln_loader *loade
                        ceil_div(ceil_div(minimum((uint64_t)a.k, 16384), 512), 2) * 2 * 576, params);
 }
 
-static int launch_nvfp4_gemv_bf16_software_simt_16_2_1(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_nvfp4_gemv_bf16_software_simt_16_2_1(kiln_loader *loader, CUstream stream,
+                                                               const void *args)
 {
-    return (int)kiln_default_nvfp4_gemv_bf16_software_simt_16_2_1(loader, stream, args);
+    return kiln_default_nvfp4_gemv_bf16_software_simt_16_2_1(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_nvfp4_gemv_bf16_software_simt_16_2_1_kernel = {
@@ -65101,7 +65123,7 @@ kiln_status kiln_default_nvfp4_gemv(kiln_loader *loader, CUstream stream,
 {
     const kiln_kernel *kernel;
     const kiln_status status = kiln_default_nvfp4_gemv_pick(loader, args, &kernel);
-    return kernel ? (kiln_status)kernel->launch(loader, stream, args) : status;
+    return kernel ? kernel->launch(loader, stream, args) : status;
 }
 
 /* ==== attention ========================================================================================= */
@@ -68188,10 +68210,10 @@ kiln_status kiln_default_attention_f16_128_nocausal_mma_32_32_1_nopack_gqa(kiln_
                        grid, 26112, params);
 }
 
-static int launch_attention_f16_128_nocausal_mma_32_32_1_nopack_gqa(kiln_loader *loader, CUstream stream,
-                                                                    const void *args)
+static kiln_status launch_attention_f16_128_nocausal_mma_32_32_1_nopack_gqa(kiln_loader *loader,
+                                                                            CUstream stream, const void *args)
 {
-    return (int)kiln_default_attention_f16_128_nocausal_mma_32_32_1_nopack_gqa(loader, stream, args);
+    return kiln_default_attention_f16_128_nocausal_mma_32_32_1_nopack_gqa(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_attention_f16_128_nocausal_mma_32_32_1_nopack_gqa_kernel = {
@@ -71225,10 +71247,10 @@ kiln_status kiln_default_attention_f16_128_causal_mma_32_32_1_nopack_gqa(kiln_lo
                        grid, 26112, params);
 }
 
-static int launch_attention_f16_128_causal_mma_32_32_1_nopack_gqa(kiln_loader *loader, CUstream stream,
-                                                                  const void *args)
+static kiln_status launch_attention_f16_128_causal_mma_32_32_1_nopack_gqa(kiln_loader *loader,
+                                                                          CUstream stream, const void *args)
 {
-    return (int)kiln_default_attention_f16_128_causal_mma_32_32_1_nopack_gqa(loader, stream, args);
+    return kiln_default_attention_f16_128_causal_mma_32_32_1_nopack_gqa(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_attention_f16_128_causal_mma_32_32_1_nopack_gqa_kernel = {
@@ -72816,10 +72838,11 @@ kiln_status kiln_default_attention_bf16_128_nocausal_mma_64_64_1_nopack_gqa(kiln
                        stream, grid, 52224, params);
 }
 
-static int launch_attention_bf16_128_nocausal_mma_64_64_1_nopack_gqa(kiln_loader *loader, CUstream stream,
-                                                                     const void *args)
+static kiln_status launch_attention_bf16_128_nocausal_mma_64_64_1_nopack_gqa(kiln_loader *loader,
+                                                                             CUstream stream,
+                                                                             const void *args)
 {
-    return (int)kiln_default_attention_bf16_128_nocausal_mma_64_64_1_nopack_gqa(loader, stream, args);
+    return kiln_default_attention_bf16_128_nocausal_mma_64_64_1_nopack_gqa(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_attention_bf16_128_nocausal_mma_64_64_1_nopack_gqa_kernel = {
@@ -74423,10 +74446,10 @@ kiln_status kiln_default_attention_bf16_128_causal_mma_64_64_1_nopack_gqa(kiln_l
                        grid, 52224, params);
 }
 
-static int launch_attention_bf16_128_causal_mma_64_64_1_nopack_gqa(kiln_loader *loader, CUstream stream,
-                                                                   const void *args)
+static kiln_status launch_attention_bf16_128_causal_mma_64_64_1_nopack_gqa(kiln_loader *loader,
+                                                                           CUstream stream, const void *args)
 {
-    return (int)kiln_default_attention_bf16_128_causal_mma_64_64_1_nopack_gqa(loader, stream, args);
+    return kiln_default_attention_bf16_128_causal_mma_64_64_1_nopack_gqa(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_attention_bf16_128_causal_mma_64_64_1_nopack_gqa_kernel = {
@@ -75574,10 +75597,10 @@ kiln_status kiln_default_attention_bf16_64_nocausal_mma_64_64_1_nopack_gqa(kiln_
                        grid, 27648, params);
 }
 
-static int launch_attention_bf16_64_nocausal_mma_64_64_1_nopack_gqa(kiln_loader *loader, CUstream stream,
-                                                                    const void *args)
+static kiln_status launch_attention_bf16_64_nocausal_mma_64_64_1_nopack_gqa(kiln_loader *loader,
+                                                                            CUstream stream, const void *args)
 {
-    return (int)kiln_default_attention_bf16_64_nocausal_mma_64_64_1_nopack_gqa(loader, stream, args);
+    return kiln_default_attention_bf16_64_nocausal_mma_64_64_1_nopack_gqa(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_attention_bf16_64_nocausal_mma_64_64_1_nopack_gqa_kernel = {
@@ -76740,10 +76763,10 @@ kiln_status kiln_default_attention_bf16_64_causal_mma_64_64_1_nopack_gqa(kiln_lo
                        grid, 27648, params);
 }
 
-static int launch_attention_bf16_64_causal_mma_64_64_1_nopack_gqa(kiln_loader *loader, CUstream stream,
-                                                                  const void *args)
+static kiln_status launch_attention_bf16_64_causal_mma_64_64_1_nopack_gqa(kiln_loader *loader,
+                                                                          CUstream stream, const void *args)
 {
-    return (int)kiln_default_attention_bf16_64_causal_mma_64_64_1_nopack_gqa(loader, stream, args);
+    return kiln_default_attention_bf16_64_causal_mma_64_64_1_nopack_gqa(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_attention_bf16_64_causal_mma_64_64_1_nopack_gqa_kernel = {
@@ -78765,10 +78788,10 @@ kiln_status kiln_default_attention_bf16_128_nocausal_mma_32_32_16_pack_gqa(kiln_
                        grid, 26112, params);
 }
 
-static int launch_attention_bf16_128_nocausal_mma_32_32_16_pack_gqa(kiln_loader *loader, CUstream stream,
-                                                                    const void *args)
+static kiln_status launch_attention_bf16_128_nocausal_mma_32_32_16_pack_gqa(kiln_loader *loader,
+                                                                            CUstream stream, const void *args)
 {
-    return (int)kiln_default_attention_bf16_128_nocausal_mma_32_32_16_pack_gqa(loader, stream, args);
+    return kiln_default_attention_bf16_128_nocausal_mma_32_32_16_pack_gqa(loader, stream, args);
 }
 
 const kiln_kernel kiln_default_attention_bf16_128_nocausal_mma_32_32_16_pack_gqa_kernel = {
@@ -78871,7 +78894,7 @@ kiln_status kiln_default_attention(kiln_loader *loader, CUstream stream,
 {
     const kiln_kernel *kernel;
     const kiln_status status = kiln_default_attention_pick(loader, args, &kernel);
-    return kernel ? (kiln_status)kernel->launch(loader, stream, args) : status;
+    return kernel ? kernel->launch(loader, stream, args) : status;
 }
 
 kiln_status kiln_default_attention_single_head(kiln_loader *loader, CUstream stream,

@@ -327,7 +327,7 @@ void write_family_function(arena *a, text *out, const bundle_family *f)
     text_printf(out,
                 "    const kiln_kernel *kernel;\n"
                 "    const kiln_status status = %s_pick(loader, args, &kernel);\n"
-                "    return kernel ? (kiln_status)kernel->launch(loader, stream, args) : status;\n"
+                "    return kernel ? kernel->launch(loader, stream, args) : status;\n"
                 "}\n",
                 f->function);
 }

@@ -243,7 +243,7 @@ void write_variant_function(arena *a, text *out, const bundle_variant *bv)
                                takes_arguments(a, v) ? "params" : "NULL"),
                   ");\n}\n");
     text_add(out, "\n");
-    c_add_wrapped(out, arena_format(a, "static int launch_%s(", v->entry),
+    c_add_wrapped(out, arena_format(a, "static kiln_status launch_%s(", v->entry),
                   "kiln_loader *loader, CUstream stream, const void *args", ")\n{\n");
-    text_printf(out, "    return (int)%s(loader, stream, args);\n}\n", bv->function);
+    text_printf(out, "    return %s(loader, stream, args);\n}\n", bv->function);
 }

@@ -8,6 +8,7 @@
 #define KILN_BUNDLE_H
 
 #include <kiln/driver.h>
+#include <kiln/status.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -46,7 +47,7 @@ typedef struct kiln_module {
 } kiln_module;
 
 /* args points at the family's generated argument struct. */
-typedef int (*kiln_launch_function)(kiln_loader *loader, CUstream stream, const void *args);
+typedef kiln_status (*kiln_launch_function)(kiln_loader *loader, CUstream stream, const void *args);
 
 /* One baked kernel variant. */
 typedef struct kiln_kernel {

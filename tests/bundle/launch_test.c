@@ -340,7 +340,7 @@ static void another_kernel_can_be_forced(void **state)
     const kiln_kernel *kernel = NULL;
     assert_status(sample_blend_pick(&loader, &args, &kernel), KILN_OK);
     assert_ptr_not_equal(kernel, forced);
-    assert_status((kiln_status)forced->launch(&loader, NULL, &args), KILN_OK);
+    assert_status(forced->launch(&loader, NULL, &args), KILN_OK);
     expect_loaded(forced->entry);
     open_on(90);
     assert_status(sample_blend_f32_f32_64_noclamp_wide(&loader, NULL, &args), KILN_OK);
@@ -447,7 +447,7 @@ static void finds_every_kernel(void **state)
             assert_status(kiln_check_image(&kernel->module->images[k]), KILN_OK);
     }
     assert_null(kiln_find_name(&sample_index, "axpy/type=f32"));
-    assert_status((kiln_status)kiln_find_name(&sample_index, "axpy")->launch(&loader, NULL, &args), KILN_OK);
+    assert_status(kiln_find_name(&sample_index, "axpy")->launch(&loader, NULL, &args), KILN_OK);
     assert_status(kiln_preload(&loader, sample_index.kernels, SAMPLE_KERNELS), KILN_OK);
     assert_int_equal(fake.loads, SAMPLE_KERNELS);
 }

@@ -15,7 +15,7 @@ import tempfile
 
 from compilers import SKIPPED, c_compilers, cxx_compiler, run
 
-HEADERS = ("kiln/driver.h", "kiln/bundle.h", "kiln/kiln.h", "kiln/reference.h")
+HEADERS = ("kiln/status.h", "kiln/driver.h", "kiln/bundle.h", "kiln/kiln.h", "kiln/reference.h")
 WARNINGS = ("-Wall", "-Wextra", "-pedantic", "-Wshadow", "-Wconversion", "-Werror")
 
 COMPARE_HEAD = """

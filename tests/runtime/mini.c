@@ -163,9 +163,9 @@ kiln_status mini_axpy_f32(kiln_loader *loader, CUstream stream, const mini_axpy_
     return kiln_launch(loader, &mini_axpy_f32_kernel, stream, grid, 0, params);
 }
 
-static int launch_axpy_f32(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_axpy_f32(kiln_loader *loader, CUstream stream, const void *args)
 {
-    return (int)mini_axpy_f32(loader, stream, args);
+    return mini_axpy_f32(loader, stream, args);
 }
 
 const kiln_kernel mini_axpy_f32_kernel = {
@@ -256,9 +256,9 @@ kiln_status mini_axpy_f64(kiln_loader *loader, CUstream stream, const mini_axpy_
     return kiln_launch(loader, &mini_axpy_f64_kernel, stream, grid, 0, params);
 }
 
-static int launch_axpy_f64(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_axpy_f64(kiln_loader *loader, CUstream stream, const void *args)
 {
-    return (int)mini_axpy_f64(loader, stream, args);
+    return mini_axpy_f64(loader, stream, args);
 }
 
 const kiln_kernel mini_axpy_f64_kernel = {
@@ -302,7 +302,7 @@ kiln_status mini_axpy(kiln_loader *loader, CUstream stream, const mini_axpy_args
 {
     const kiln_kernel *kernel;
     const kiln_status status = mini_axpy_pick(loader, args, &kernel);
-    return kernel ? (kiln_status)kernel->launch(loader, stream, args) : status;
+    return kernel ? kernel->launch(loader, stream, args) : status;
 }
 
 /* ==== the bundle ==== */

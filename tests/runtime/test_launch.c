@@ -220,7 +220,7 @@ static void the_launcher_of_a_found_kernel_is_the_typed_function(void **state)
     (void)state;
     const mini_axpy_args args = {.type = MINI_AXPY_TYPE_F64, .x = 256, .y = 512, .a = 3, .n = 257};
     const kiln_kernel *kernel = kiln_find_name(&mini_index, "axpy/type=f64");
-    assert_status((kiln_status)kernel->launch(&loader, NULL, &args), KILN_OK);
+    assert_status(kernel->launch(&loader, NULL, &args), KILN_OK);
     assert_ptr_equal(fake.launch.function, kernel->entry);
     assert_int_equal(fake.launch.grid[0], 2);
 }

@@ -184,7 +184,7 @@ static void assert_closed(void)
     assert_status(kiln_preload(&loader, NULL, 0), KILN_ERROR_CLOSED);
     assert_status(mini_axpy(&loader, NULL, &axpy), KILN_ERROR_CLOSED);
     assert_status(mini_axpy_f32(&loader, NULL, &axpy), KILN_ERROR_CLOSED);
-    assert_status((kiln_status)mini_axpy_f32_kernel.launch(&loader, NULL, &axpy), KILN_ERROR_CLOSED);
+    assert_status(mini_axpy_f32_kernel.launch(&loader, NULL, &axpy), KILN_ERROR_CLOSED);
     assert_int_equal(kiln_usable(&loader, &mini_axpy_f32_kernel), 0);
     assert_status(kiln_close(&loader), KILN_OK);
     assert_status(kiln_last_error(&loader, &error), KILN_OK);

@@ -124,9 +124,9 @@ kiln_status sample_axpy(kiln_loader *loader, CUstream stream, const sample_axpy_
     return kiln_launch(loader, &sample_axpy_kernel, stream, grid, 0, params);
 }
 
-static int launch_axpy(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_axpy(kiln_loader *loader, CUstream stream, const void *args)
 {
-    return (int)sample_axpy(loader, stream, args);
+    return sample_axpy(loader, stream, args);
 }
 
 const kiln_kernel sample_axpy_kernel = {
@@ -319,9 +319,10 @@ kiln_status sample_blend_f32_f32_64_noclamp_narrow(kiln_loader *loader, CUstream
     return kiln_launch(loader, &sample_blend_f32_f32_64_noclamp_narrow_kernel, stream, grid, 256, params);
 }
 
-static int launch_blend_f32_f32_64_noclamp_narrow(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_blend_f32_f32_64_noclamp_narrow(kiln_loader *loader, CUstream stream,
+                                                          const void *args)
 {
-    return (int)sample_blend_f32_f32_64_noclamp_narrow(loader, stream, args);
+    return sample_blend_f32_f32_64_noclamp_narrow(loader, stream, args);
 }
 
 const kiln_kernel sample_blend_f32_f32_64_noclamp_narrow_kernel = {
@@ -480,9 +481,10 @@ kiln_status sample_blend_f32_f32_64_noclamp_wide(kiln_loader *loader, CUstream s
                        minimum(a.stride, 8192) * 16, params);
 }
 
-static int launch_blend_f32_f32_64_noclamp_wide(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_blend_f32_f32_64_noclamp_wide(kiln_loader *loader, CUstream stream,
+                                                        const void *args)
 {
-    return (int)sample_blend_f32_f32_64_noclamp_wide(loader, stream, args);
+    return sample_blend_f32_f32_64_noclamp_wide(loader, stream, args);
 }
 
 const kiln_kernel sample_blend_f32_f32_64_noclamp_wide_kernel = {
@@ -636,9 +638,10 @@ kiln_status sample_blend_f32_f32_128_noclamp_narrow(kiln_loader *loader, CUstrea
     return kiln_launch(loader, &sample_blend_f32_f32_128_noclamp_narrow_kernel, stream, grid, 512, params);
 }
 
-static int launch_blend_f32_f32_128_noclamp_narrow(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_blend_f32_f32_128_noclamp_narrow(kiln_loader *loader, CUstream stream,
+                                                           const void *args)
 {
-    return (int)sample_blend_f32_f32_128_noclamp_narrow(loader, stream, args);
+    return sample_blend_f32_f32_128_noclamp_narrow(loader, stream, args);
 }
 
 const kiln_kernel sample_blend_f32_f32_128_noclamp_narrow_kernel = {
@@ -797,9 +800,10 @@ kiln_status sample_blend_f32_f32_128_noclamp_wide(kiln_loader *loader, CUstream 
                        minimum(a.stride, 8192) * 16, params);
 }
 
-static int launch_blend_f32_f32_128_noclamp_wide(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_blend_f32_f32_128_noclamp_wide(kiln_loader *loader, CUstream stream,
+                                                         const void *args)
 {
-    return (int)sample_blend_f32_f32_128_noclamp_wide(loader, stream, args);
+    return sample_blend_f32_f32_128_noclamp_wide(loader, stream, args);
 }
 
 const kiln_kernel sample_blend_f32_f32_128_noclamp_wide_kernel = {
@@ -953,9 +957,10 @@ kiln_status sample_blend_f16_f32_64_noclamp_narrow(kiln_loader *loader, CUstream
     return kiln_launch(loader, &sample_blend_f16_f32_64_noclamp_narrow_kernel, stream, grid, 256, params);
 }
 
-static int launch_blend_f16_f32_64_noclamp_narrow(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_blend_f16_f32_64_noclamp_narrow(kiln_loader *loader, CUstream stream,
+                                                          const void *args)
 {
-    return (int)sample_blend_f16_f32_64_noclamp_narrow(loader, stream, args);
+    return sample_blend_f16_f32_64_noclamp_narrow(loader, stream, args);
 }
 
 const kiln_kernel sample_blend_f16_f32_64_noclamp_narrow_kernel = {
@@ -1114,9 +1119,10 @@ kiln_status sample_blend_f16_f32_64_noclamp_wide(kiln_loader *loader, CUstream s
                        minimum(a.stride, 8192) * 16, params);
 }
 
-static int launch_blend_f16_f32_64_noclamp_wide(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_blend_f16_f32_64_noclamp_wide(kiln_loader *loader, CUstream stream,
+                                                        const void *args)
 {
-    return (int)sample_blend_f16_f32_64_noclamp_wide(loader, stream, args);
+    return sample_blend_f16_f32_64_noclamp_wide(loader, stream, args);
 }
 
 const kiln_kernel sample_blend_f16_f32_64_noclamp_wide_kernel = {
@@ -1270,9 +1276,10 @@ kiln_status sample_blend_f16_f32_128_noclamp_narrow(kiln_loader *loader, CUstrea
     return kiln_launch(loader, &sample_blend_f16_f32_128_noclamp_narrow_kernel, stream, grid, 512, params);
 }
 
-static int launch_blend_f16_f32_128_noclamp_narrow(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_blend_f16_f32_128_noclamp_narrow(kiln_loader *loader, CUstream stream,
+                                                           const void *args)
 {
-    return (int)sample_blend_f16_f32_128_noclamp_narrow(loader, stream, args);
+    return sample_blend_f16_f32_128_noclamp_narrow(loader, stream, args);
 }
 
 const kiln_kernel sample_blend_f16_f32_128_noclamp_narrow_kernel = {
@@ -1431,9 +1438,10 @@ kiln_status sample_blend_f16_f32_128_noclamp_wide(kiln_loader *loader, CUstream 
                        minimum(a.stride, 8192) * 16, params);
 }
 
-static int launch_blend_f16_f32_128_noclamp_wide(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_blend_f16_f32_128_noclamp_wide(kiln_loader *loader, CUstream stream,
+                                                         const void *args)
 {
-    return (int)sample_blend_f16_f32_128_noclamp_wide(loader, stream, args);
+    return sample_blend_f16_f32_128_noclamp_wide(loader, stream, args);
 }
 
 const kiln_kernel sample_blend_f16_f32_128_noclamp_wide_kernel = {
@@ -1592,9 +1600,10 @@ kiln_status sample_blend_f64_f64_64_clamp_narrow(kiln_loader *loader, CUstream s
     return kiln_launch(loader, &sample_blend_f64_f64_64_clamp_narrow_kernel, stream, grid, 256, params);
 }
 
-static int launch_blend_f64_f64_64_clamp_narrow(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_blend_f64_f64_64_clamp_narrow(kiln_loader *loader, CUstream stream,
+                                                        const void *args)
 {
-    return (int)sample_blend_f64_f64_64_clamp_narrow(loader, stream, args);
+    return sample_blend_f64_f64_64_clamp_narrow(loader, stream, args);
 }
 
 const kiln_kernel sample_blend_f64_f64_64_clamp_narrow_kernel = {
@@ -1679,7 +1688,7 @@ kiln_status sample_blend(kiln_loader *loader, CUstream stream, const sample_blen
 {
     const kiln_kernel *kernel;
     const kiln_status status = sample_blend_pick(loader, args, &kernel);
-    return kernel ? (kiln_status)kernel->launch(loader, stream, args) : status;
+    return kernel ? kernel->launch(loader, stream, args) : status;
 }
 
 kiln_status sample_blend_one(kiln_loader *loader, CUstream stream, const sample_blend_one_args *args)
@@ -1781,9 +1790,9 @@ kiln_status sample_parts_2(kiln_loader *loader, CUstream stream, const sample_pa
     return kiln_launch(loader, &sample_parts_2_kernel, stream, grid, 0, params);
 }
 
-static int launch_parts_2(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_parts_2(kiln_loader *loader, CUstream stream, const void *args)
 {
-    return (int)sample_parts_2(loader, stream, args);
+    return sample_parts_2(loader, stream, args);
 }
 
 const kiln_kernel sample_parts_2_kernel = {
@@ -1823,7 +1832,7 @@ kiln_status sample_parts(kiln_loader *loader, CUstream stream, const sample_part
 {
     const kiln_kernel *kernel;
     const kiln_status status = sample_parts_pick(loader, args, &kernel);
-    return kernel ? (kiln_status)kernel->launch(loader, stream, args) : status;
+    return kernel ? kernel->launch(loader, stream, args) : status;
 }
 
 /* ==== the bundle ======================================================================================== */
