@@ -22,6 +22,28 @@ static uint64_t maximum(uint64_t a, uint64_t b)
 
 static const char int4_quantize_name[] = "int4_quantize";
 
+static const char int4_quantize_pointers_texts[] =
+    "in is null\000"
+    "in must be aligned to 16 bytes\000"
+    "scale is null\000"
+    "scale must be aligned to 4 bytes\000"
+    "packed is null\000"
+    "packed must be aligned to 16 bytes\000";
+static const kiln_pointer int4_quantize_pointers_rows[] = {
+    {offsetof(kiln_default_int4_quantize_args, in), 16, 0, 11},
+    {offsetof(kiln_default_int4_quantize_args, scale), 4, 42, 56},
+    {offsetof(kiln_default_int4_quantize_args, packed), 16, 89, 104},
+};
+static const kiln_pointers int4_quantize_pointers = {int4_quantize_pointers_texts, int4_quantize_pointers_rows, 3};
+
+static const char int4_quantize_pointers_2_texts[] =
+    "zero is null\000"
+    "zero must be aligned to 4 bytes\000";
+static const kiln_pointer int4_quantize_pointers_2_rows[] = {
+    {offsetof(kiln_default_int4_quantize_args, zero), 4, 0, 13},
+};
+static const kiln_pointers int4_quantize_pointers_2 = {int4_quantize_pointers_2_texts, int4_quantize_pointers_2_rows, 1};
+
 /* What every variant asks of its arguments. */
 static kiln_status check_int4_quantize(kiln_loader *loader, const kiln_default_int4_quantize_args *a)
 {
@@ -34,31 +56,7 @@ static kiln_status check_int4_quantize(kiln_loader *loader, const kiln_default_i
     }
     if (a->n == 0)
         return KILN_OK;
-    if (a->in == 0) {
-        static const char detail[] = "in is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, int4_quantize_name, detail);
-    }
-    if (a->scale == 0) {
-        static const char detail[] = "scale is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, int4_quantize_name, detail);
-    }
-    if (a->packed == 0) {
-        static const char detail[] = "packed is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, int4_quantize_name, detail);
-    }
-    if (a->in % 16 != 0) {
-        static const char detail[] = "in must be aligned to 16 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, int4_quantize_name, detail);
-    }
-    if (a->scale % 4 != 0) {
-        static const char detail[] = "scale must be aligned to 4 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, int4_quantize_name, detail);
-    }
-    if (a->packed % 16 != 0) {
-        static const char detail[] = "packed must be aligned to 16 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, int4_quantize_name, detail);
-    }
-    return KILN_OK;
+    return kiln_check_pointers(loader, int4_quantize_name, &int4_quantize_pointers, a, 0x7u);
 }
 
 /* int4_quantize/type=f32,mode=sym,group=32,nibbles=low */
@@ -383,25 +381,28 @@ static const kiln_module int4_quantize_f32_sym_32_low_module = {
     .slot = 0,
 };
 
-kiln_status kiln_default_int4_quantize_f32_sym_32_low(kiln_loader *loader, CUstream stream,
-                                                      const kiln_default_int4_quantize_args *args)
+static kiln_status run_int4_quantize_f32_sym_32_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_int4_quantize(loader, args);
-    if (status != KILN_OK)
+    const kiln_default_int4_quantize_args *a = args;
+    const uint64_t grid[3] = {ceil_div(a->n, 4096), 1, 1};
+    const void *const params[] = {&a->in, &a->scale, &a->packed, &a->n};
+    return kiln_launch(loader, &kiln_default_int4_quantize_f32_sym_32_low_kernel, stream, grid, 0, params);
+}
+
+kiln_status kiln_default_int4_quantize_f32_sym_32_low(kiln_loader *loader, CUstream stream,
+                                                      const kiln_default_int4_quantize_args *a)
+{
+    const kiln_status status = check_int4_quantize(loader, a);
+    if (status != KILN_OK || a->n == 0)
         return status;
-    kiln_default_int4_quantize_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_INT4_QUANTIZE_TYPE_F32) ||
-        (a.mode != 0 && a.mode != KILN_DEFAULT_INT4_QUANTIZE_MODE_SYM) ||
-        (a.group != 0 && a.group != KILN_DEFAULT_INT4_QUANTIZE_GROUP_32) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW)) {
+    if ((a->type != 0 && a->type != KILN_DEFAULT_INT4_QUANTIZE_TYPE_F32) ||
+        (a->mode != 0 && a->mode != KILN_DEFAULT_INT4_QUANTIZE_MODE_SYM) ||
+        (a->group != 0 && a->group != KILN_DEFAULT_INT4_QUANTIZE_GROUP_32) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW)) {
         static const char detail[] = "this variant has type f32, mode sym, group 32, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, int4_quantize_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div(a.n, 4096), 1, 1};
-    void *params[] = {&a.in, &a.scale, &a.packed, &a.n};
-    return kiln_launch(loader, &kiln_default_int4_quantize_f32_sym_32_low_kernel, stream, grid, 0, params);
+    return run_int4_quantize_f32_sym_32_low(loader, stream, a);
 }
 
 static kiln_status launch_int4_quantize_f32_sym_32_low(kiln_loader *loader, CUstream stream, const void *args)
@@ -415,11 +416,9 @@ const kiln_kernel kiln_default_int4_quantize_f32_sym_32_low_kernel = {
     .entry = int4_quantize_f32_sym_32_low_entry,
     .module = &int4_quantize_f32_sym_32_low_module,
     .launch = launch_int4_quantize_f32_sym_32_low,
+    .run = run_int4_quantize_f32_sym_32_low,
     .block = {256, 1, 1},
     .slot = 0,
-    .max_shared_bytes = 0,
-    .static_shared_bytes = 0,
-    .least_shared_words = 0,
 };
 
 /* int4_quantize/type=f32,mode=sym,group=128,nibbles=low */
@@ -903,25 +902,28 @@ static const kiln_module int4_quantize_f32_sym_128_low_module = {
     .slot = 1,
 };
 
-kiln_status kiln_default_int4_quantize_f32_sym_128_low(kiln_loader *loader, CUstream stream,
-                                                       const kiln_default_int4_quantize_args *args)
+static kiln_status run_int4_quantize_f32_sym_128_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_int4_quantize(loader, args);
-    if (status != KILN_OK)
+    const kiln_default_int4_quantize_args *a = args;
+    const uint64_t grid[3] = {ceil_div(a->n, 8192), 1, 1};
+    const void *const params[] = {&a->in, &a->scale, &a->packed, &a->n};
+    return kiln_launch(loader, &kiln_default_int4_quantize_f32_sym_128_low_kernel, stream, grid, 0, params);
+}
+
+kiln_status kiln_default_int4_quantize_f32_sym_128_low(kiln_loader *loader, CUstream stream,
+                                                       const kiln_default_int4_quantize_args *a)
+{
+    const kiln_status status = check_int4_quantize(loader, a);
+    if (status != KILN_OK || a->n == 0)
         return status;
-    kiln_default_int4_quantize_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_INT4_QUANTIZE_TYPE_F32) ||
-        (a.mode != 0 && a.mode != KILN_DEFAULT_INT4_QUANTIZE_MODE_SYM) ||
-        (a.group != 0 && a.group != KILN_DEFAULT_INT4_QUANTIZE_GROUP_128) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW)) {
+    if ((a->type != 0 && a->type != KILN_DEFAULT_INT4_QUANTIZE_TYPE_F32) ||
+        (a->mode != 0 && a->mode != KILN_DEFAULT_INT4_QUANTIZE_MODE_SYM) ||
+        (a->group != 0 && a->group != KILN_DEFAULT_INT4_QUANTIZE_GROUP_128) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW)) {
         static const char detail[] = "this variant has type f32, mode sym, group 128, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, int4_quantize_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div(a.n, 8192), 1, 1};
-    void *params[] = {&a.in, &a.scale, &a.packed, &a.n};
-    return kiln_launch(loader, &kiln_default_int4_quantize_f32_sym_128_low_kernel, stream, grid, 0, params);
+    return run_int4_quantize_f32_sym_128_low(loader, stream, a);
 }
 
 static kiln_status launch_int4_quantize_f32_sym_128_low(kiln_loader *loader, CUstream stream,
@@ -936,11 +938,9 @@ const kiln_kernel kiln_default_int4_quantize_f32_sym_128_low_kernel = {
     .entry = int4_quantize_f32_sym_128_low_entry,
     .module = &int4_quantize_f32_sym_128_low_module,
     .launch = launch_int4_quantize_f32_sym_128_low,
+    .run = run_int4_quantize_f32_sym_128_low,
     .block = {256, 1, 1},
     .slot = 1,
-    .max_shared_bytes = 0,
-    .static_shared_bytes = 0,
-    .least_shared_words = 0,
 };
 
 /* int4_quantize/type=f32,mode=asym,group=32,nibbles=low */
@@ -1345,33 +1345,32 @@ static const kiln_module int4_quantize_f32_asym_32_low_module = {
     .slot = 2,
 };
 
-kiln_status kiln_default_int4_quantize_f32_asym_32_low(kiln_loader *loader, CUstream stream,
-                                                       const kiln_default_int4_quantize_args *args)
+static kiln_status run_int4_quantize_f32_asym_32_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_int4_quantize(loader, args);
+    const kiln_default_int4_quantize_args *a = args;
+    const kiln_status status = kiln_check_pointers(loader, int4_quantize_name, &int4_quantize_pointers_2, a,
+                                                   0x1u);
     if (status != KILN_OK)
         return status;
-    kiln_default_int4_quantize_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_INT4_QUANTIZE_TYPE_F32) ||
-        (a.mode != 0 && a.mode != KILN_DEFAULT_INT4_QUANTIZE_MODE_ASYM) ||
-        (a.group != 0 && a.group != KILN_DEFAULT_INT4_QUANTIZE_GROUP_32) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW)) {
+    const uint64_t grid[3] = {ceil_div(a->n, 4096), 1, 1};
+    const void *const params[] = {&a->in, &a->scale, &a->zero, &a->packed, &a->n};
+    return kiln_launch(loader, &kiln_default_int4_quantize_f32_asym_32_low_kernel, stream, grid, 0, params);
+}
+
+kiln_status kiln_default_int4_quantize_f32_asym_32_low(kiln_loader *loader, CUstream stream,
+                                                       const kiln_default_int4_quantize_args *a)
+{
+    const kiln_status status = check_int4_quantize(loader, a);
+    if (status != KILN_OK || a->n == 0)
+        return status;
+    if ((a->type != 0 && a->type != KILN_DEFAULT_INT4_QUANTIZE_TYPE_F32) ||
+        (a->mode != 0 && a->mode != KILN_DEFAULT_INT4_QUANTIZE_MODE_ASYM) ||
+        (a->group != 0 && a->group != KILN_DEFAULT_INT4_QUANTIZE_GROUP_32) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW)) {
         static const char detail[] = "this variant has type f32, mode asym, group 32, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, int4_quantize_name, detail);
     }
-    if (a.zero == 0) {
-        static const char detail[] = "zero is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, int4_quantize_name, detail);
-    }
-    if (a.zero % 4 != 0) {
-        static const char detail[] = "zero must be aligned to 4 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, int4_quantize_name, detail);
-    }
-    const uint64_t grid[3] = {ceil_div(a.n, 4096), 1, 1};
-    void *params[] = {&a.in, &a.scale, &a.zero, &a.packed, &a.n};
-    return kiln_launch(loader, &kiln_default_int4_quantize_f32_asym_32_low_kernel, stream, grid, 0, params);
+    return run_int4_quantize_f32_asym_32_low(loader, stream, a);
 }
 
 static kiln_status launch_int4_quantize_f32_asym_32_low(kiln_loader *loader, CUstream stream,
@@ -1386,11 +1385,9 @@ const kiln_kernel kiln_default_int4_quantize_f32_asym_32_low_kernel = {
     .entry = int4_quantize_f32_asym_32_low_entry,
     .module = &int4_quantize_f32_asym_32_low_module,
     .launch = launch_int4_quantize_f32_asym_32_low,
+    .run = run_int4_quantize_f32_asym_32_low,
     .block = {256, 1, 1},
     .slot = 2,
-    .max_shared_bytes = 0,
-    .static_shared_bytes = 0,
-    .least_shared_words = 0,
 };
 
 /* int4_quantize/type=f32,mode=asym,group=128,nibbles=low */
@@ -2009,33 +2006,32 @@ static const kiln_module int4_quantize_f32_asym_128_low_module = {
     .slot = 3,
 };
 
-kiln_status kiln_default_int4_quantize_f32_asym_128_low(kiln_loader *loader, CUstream stream,
-                                                        const kiln_default_int4_quantize_args *args)
+static kiln_status run_int4_quantize_f32_asym_128_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_int4_quantize(loader, args);
+    const kiln_default_int4_quantize_args *a = args;
+    const kiln_status status = kiln_check_pointers(loader, int4_quantize_name, &int4_quantize_pointers_2, a,
+                                                   0x1u);
     if (status != KILN_OK)
         return status;
-    kiln_default_int4_quantize_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_INT4_QUANTIZE_TYPE_F32) ||
-        (a.mode != 0 && a.mode != KILN_DEFAULT_INT4_QUANTIZE_MODE_ASYM) ||
-        (a.group != 0 && a.group != KILN_DEFAULT_INT4_QUANTIZE_GROUP_128) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW)) {
+    const uint64_t grid[3] = {ceil_div(a->n, 8192), 1, 1};
+    const void *const params[] = {&a->in, &a->scale, &a->zero, &a->packed, &a->n};
+    return kiln_launch(loader, &kiln_default_int4_quantize_f32_asym_128_low_kernel, stream, grid, 0, params);
+}
+
+kiln_status kiln_default_int4_quantize_f32_asym_128_low(kiln_loader *loader, CUstream stream,
+                                                        const kiln_default_int4_quantize_args *a)
+{
+    const kiln_status status = check_int4_quantize(loader, a);
+    if (status != KILN_OK || a->n == 0)
+        return status;
+    if ((a->type != 0 && a->type != KILN_DEFAULT_INT4_QUANTIZE_TYPE_F32) ||
+        (a->mode != 0 && a->mode != KILN_DEFAULT_INT4_QUANTIZE_MODE_ASYM) ||
+        (a->group != 0 && a->group != KILN_DEFAULT_INT4_QUANTIZE_GROUP_128) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW)) {
         static const char detail[] = "this variant has type f32, mode asym, group 128, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, int4_quantize_name, detail);
     }
-    if (a.zero == 0) {
-        static const char detail[] = "zero is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, int4_quantize_name, detail);
-    }
-    if (a.zero % 4 != 0) {
-        static const char detail[] = "zero must be aligned to 4 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, int4_quantize_name, detail);
-    }
-    const uint64_t grid[3] = {ceil_div(a.n, 8192), 1, 1};
-    void *params[] = {&a.in, &a.scale, &a.zero, &a.packed, &a.n};
-    return kiln_launch(loader, &kiln_default_int4_quantize_f32_asym_128_low_kernel, stream, grid, 0, params);
+    return run_int4_quantize_f32_asym_128_low(loader, stream, a);
 }
 
 static kiln_status launch_int4_quantize_f32_asym_128_low(kiln_loader *loader, CUstream stream,
@@ -2050,11 +2046,9 @@ const kiln_kernel kiln_default_int4_quantize_f32_asym_128_low_kernel = {
     .entry = int4_quantize_f32_asym_128_low_entry,
     .module = &int4_quantize_f32_asym_128_low_module,
     .launch = launch_int4_quantize_f32_asym_128_low,
+    .run = run_int4_quantize_f32_asym_128_low,
     .block = {256, 1, 1},
     .slot = 3,
-    .max_shared_bytes = 0,
-    .static_shared_bytes = 0,
-    .least_shared_words = 0,
 };
 
 /* int4_quantize/type=f16,mode=sym,group=32,nibbles=low */
@@ -2612,25 +2606,28 @@ static const kiln_module int4_quantize_f16_sym_32_low_module = {
     .slot = 4,
 };
 
-kiln_status kiln_default_int4_quantize_f16_sym_32_low(kiln_loader *loader, CUstream stream,
-                                                      const kiln_default_int4_quantize_args *args)
+static kiln_status run_int4_quantize_f16_sym_32_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_int4_quantize(loader, args);
-    if (status != KILN_OK)
+    const kiln_default_int4_quantize_args *a = args;
+    const uint64_t grid[3] = {ceil_div(a->n, 8192), 1, 1};
+    const void *const params[] = {&a->in, &a->scale, &a->packed, &a->n};
+    return kiln_launch(loader, &kiln_default_int4_quantize_f16_sym_32_low_kernel, stream, grid, 0, params);
+}
+
+kiln_status kiln_default_int4_quantize_f16_sym_32_low(kiln_loader *loader, CUstream stream,
+                                                      const kiln_default_int4_quantize_args *a)
+{
+    const kiln_status status = check_int4_quantize(loader, a);
+    if (status != KILN_OK || a->n == 0)
         return status;
-    kiln_default_int4_quantize_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_INT4_QUANTIZE_TYPE_F16) ||
-        (a.mode != 0 && a.mode != KILN_DEFAULT_INT4_QUANTIZE_MODE_SYM) ||
-        (a.group != 0 && a.group != KILN_DEFAULT_INT4_QUANTIZE_GROUP_32) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW)) {
+    if ((a->type != 0 && a->type != KILN_DEFAULT_INT4_QUANTIZE_TYPE_F16) ||
+        (a->mode != 0 && a->mode != KILN_DEFAULT_INT4_QUANTIZE_MODE_SYM) ||
+        (a->group != 0 && a->group != KILN_DEFAULT_INT4_QUANTIZE_GROUP_32) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW)) {
         static const char detail[] = "this variant has type f16, mode sym, group 32, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, int4_quantize_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div(a.n, 8192), 1, 1};
-    void *params[] = {&a.in, &a.scale, &a.packed, &a.n};
-    return kiln_launch(loader, &kiln_default_int4_quantize_f16_sym_32_low_kernel, stream, grid, 0, params);
+    return run_int4_quantize_f16_sym_32_low(loader, stream, a);
 }
 
 static kiln_status launch_int4_quantize_f16_sym_32_low(kiln_loader *loader, CUstream stream, const void *args)
@@ -2644,11 +2641,9 @@ const kiln_kernel kiln_default_int4_quantize_f16_sym_32_low_kernel = {
     .entry = int4_quantize_f16_sym_32_low_entry,
     .module = &int4_quantize_f16_sym_32_low_module,
     .launch = launch_int4_quantize_f16_sym_32_low,
+    .run = run_int4_quantize_f16_sym_32_low,
     .block = {256, 1, 1},
     .slot = 4,
-    .max_shared_bytes = 0,
-    .static_shared_bytes = 0,
-    .least_shared_words = 0,
 };
 
 /* int4_quantize/type=f16,mode=sym,group=128,nibbles=low */
@@ -3215,25 +3210,28 @@ static const kiln_module int4_quantize_f16_sym_128_low_module = {
     .slot = 5,
 };
 
-kiln_status kiln_default_int4_quantize_f16_sym_128_low(kiln_loader *loader, CUstream stream,
-                                                       const kiln_default_int4_quantize_args *args)
+static kiln_status run_int4_quantize_f16_sym_128_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_int4_quantize(loader, args);
-    if (status != KILN_OK)
+    const kiln_default_int4_quantize_args *a = args;
+    const uint64_t grid[3] = {ceil_div(a->n, 8192), 1, 1};
+    const void *const params[] = {&a->in, &a->scale, &a->packed, &a->n};
+    return kiln_launch(loader, &kiln_default_int4_quantize_f16_sym_128_low_kernel, stream, grid, 0, params);
+}
+
+kiln_status kiln_default_int4_quantize_f16_sym_128_low(kiln_loader *loader, CUstream stream,
+                                                       const kiln_default_int4_quantize_args *a)
+{
+    const kiln_status status = check_int4_quantize(loader, a);
+    if (status != KILN_OK || a->n == 0)
         return status;
-    kiln_default_int4_quantize_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_INT4_QUANTIZE_TYPE_F16) ||
-        (a.mode != 0 && a.mode != KILN_DEFAULT_INT4_QUANTIZE_MODE_SYM) ||
-        (a.group != 0 && a.group != KILN_DEFAULT_INT4_QUANTIZE_GROUP_128) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW)) {
+    if ((a->type != 0 && a->type != KILN_DEFAULT_INT4_QUANTIZE_TYPE_F16) ||
+        (a->mode != 0 && a->mode != KILN_DEFAULT_INT4_QUANTIZE_MODE_SYM) ||
+        (a->group != 0 && a->group != KILN_DEFAULT_INT4_QUANTIZE_GROUP_128) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW)) {
         static const char detail[] = "this variant has type f16, mode sym, group 128, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, int4_quantize_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div(a.n, 8192), 1, 1};
-    void *params[] = {&a.in, &a.scale, &a.packed, &a.n};
-    return kiln_launch(loader, &kiln_default_int4_quantize_f16_sym_128_low_kernel, stream, grid, 0, params);
+    return run_int4_quantize_f16_sym_128_low(loader, stream, a);
 }
 
 static kiln_status launch_int4_quantize_f16_sym_128_low(kiln_loader *loader, CUstream stream,
@@ -3248,11 +3246,9 @@ const kiln_kernel kiln_default_int4_quantize_f16_sym_128_low_kernel = {
     .entry = int4_quantize_f16_sym_128_low_entry,
     .module = &int4_quantize_f16_sym_128_low_module,
     .launch = launch_int4_quantize_f16_sym_128_low,
+    .run = run_int4_quantize_f16_sym_128_low,
     .block = {256, 1, 1},
     .slot = 5,
-    .max_shared_bytes = 0,
-    .static_shared_bytes = 0,
-    .least_shared_words = 0,
 };
 
 /* int4_quantize/type=f16,mode=asym,group=32,nibbles=low */
@@ -3922,33 +3918,32 @@ static const kiln_module int4_quantize_f16_asym_32_low_module = {
     .slot = 6,
 };
 
-kiln_status kiln_default_int4_quantize_f16_asym_32_low(kiln_loader *loader, CUstream stream,
-                                                       const kiln_default_int4_quantize_args *args)
+static kiln_status run_int4_quantize_f16_asym_32_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_int4_quantize(loader, args);
+    const kiln_default_int4_quantize_args *a = args;
+    const kiln_status status = kiln_check_pointers(loader, int4_quantize_name, &int4_quantize_pointers_2, a,
+                                                   0x1u);
     if (status != KILN_OK)
         return status;
-    kiln_default_int4_quantize_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_INT4_QUANTIZE_TYPE_F16) ||
-        (a.mode != 0 && a.mode != KILN_DEFAULT_INT4_QUANTIZE_MODE_ASYM) ||
-        (a.group != 0 && a.group != KILN_DEFAULT_INT4_QUANTIZE_GROUP_32) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW)) {
+    const uint64_t grid[3] = {ceil_div(a->n, 8192), 1, 1};
+    const void *const params[] = {&a->in, &a->scale, &a->zero, &a->packed, &a->n};
+    return kiln_launch(loader, &kiln_default_int4_quantize_f16_asym_32_low_kernel, stream, grid, 0, params);
+}
+
+kiln_status kiln_default_int4_quantize_f16_asym_32_low(kiln_loader *loader, CUstream stream,
+                                                       const kiln_default_int4_quantize_args *a)
+{
+    const kiln_status status = check_int4_quantize(loader, a);
+    if (status != KILN_OK || a->n == 0)
+        return status;
+    if ((a->type != 0 && a->type != KILN_DEFAULT_INT4_QUANTIZE_TYPE_F16) ||
+        (a->mode != 0 && a->mode != KILN_DEFAULT_INT4_QUANTIZE_MODE_ASYM) ||
+        (a->group != 0 && a->group != KILN_DEFAULT_INT4_QUANTIZE_GROUP_32) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW)) {
         static const char detail[] = "this variant has type f16, mode asym, group 32, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, int4_quantize_name, detail);
     }
-    if (a.zero == 0) {
-        static const char detail[] = "zero is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, int4_quantize_name, detail);
-    }
-    if (a.zero % 4 != 0) {
-        static const char detail[] = "zero must be aligned to 4 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, int4_quantize_name, detail);
-    }
-    const uint64_t grid[3] = {ceil_div(a.n, 8192), 1, 1};
-    void *params[] = {&a.in, &a.scale, &a.zero, &a.packed, &a.n};
-    return kiln_launch(loader, &kiln_default_int4_quantize_f16_asym_32_low_kernel, stream, grid, 0, params);
+    return run_int4_quantize_f16_asym_32_low(loader, stream, a);
 }
 
 static kiln_status launch_int4_quantize_f16_asym_32_low(kiln_loader *loader, CUstream stream,
@@ -3963,11 +3958,9 @@ const kiln_kernel kiln_default_int4_quantize_f16_asym_32_low_kernel = {
     .entry = int4_quantize_f16_asym_32_low_entry,
     .module = &int4_quantize_f16_asym_32_low_module,
     .launch = launch_int4_quantize_f16_asym_32_low,
+    .run = run_int4_quantize_f16_asym_32_low,
     .block = {256, 1, 1},
     .slot = 6,
-    .max_shared_bytes = 0,
-    .static_shared_bytes = 0,
-    .least_shared_words = 0,
 };
 
 /* int4_quantize/type=f16,mode=asym,group=128,nibbles=low */
@@ -4653,33 +4646,32 @@ static const kiln_module int4_quantize_f16_asym_128_low_module = {
     .slot = 7,
 };
 
-kiln_status kiln_default_int4_quantize_f16_asym_128_low(kiln_loader *loader, CUstream stream,
-                                                        const kiln_default_int4_quantize_args *args)
+static kiln_status run_int4_quantize_f16_asym_128_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_int4_quantize(loader, args);
+    const kiln_default_int4_quantize_args *a = args;
+    const kiln_status status = kiln_check_pointers(loader, int4_quantize_name, &int4_quantize_pointers_2, a,
+                                                   0x1u);
     if (status != KILN_OK)
         return status;
-    kiln_default_int4_quantize_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_INT4_QUANTIZE_TYPE_F16) ||
-        (a.mode != 0 && a.mode != KILN_DEFAULT_INT4_QUANTIZE_MODE_ASYM) ||
-        (a.group != 0 && a.group != KILN_DEFAULT_INT4_QUANTIZE_GROUP_128) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW)) {
+    const uint64_t grid[3] = {ceil_div(a->n, 8192), 1, 1};
+    const void *const params[] = {&a->in, &a->scale, &a->zero, &a->packed, &a->n};
+    return kiln_launch(loader, &kiln_default_int4_quantize_f16_asym_128_low_kernel, stream, grid, 0, params);
+}
+
+kiln_status kiln_default_int4_quantize_f16_asym_128_low(kiln_loader *loader, CUstream stream,
+                                                        const kiln_default_int4_quantize_args *a)
+{
+    const kiln_status status = check_int4_quantize(loader, a);
+    if (status != KILN_OK || a->n == 0)
+        return status;
+    if ((a->type != 0 && a->type != KILN_DEFAULT_INT4_QUANTIZE_TYPE_F16) ||
+        (a->mode != 0 && a->mode != KILN_DEFAULT_INT4_QUANTIZE_MODE_ASYM) ||
+        (a->group != 0 && a->group != KILN_DEFAULT_INT4_QUANTIZE_GROUP_128) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW)) {
         static const char detail[] = "this variant has type f16, mode asym, group 128, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, int4_quantize_name, detail);
     }
-    if (a.zero == 0) {
-        static const char detail[] = "zero is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, int4_quantize_name, detail);
-    }
-    if (a.zero % 4 != 0) {
-        static const char detail[] = "zero must be aligned to 4 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, int4_quantize_name, detail);
-    }
-    const uint64_t grid[3] = {ceil_div(a.n, 8192), 1, 1};
-    void *params[] = {&a.in, &a.scale, &a.zero, &a.packed, &a.n};
-    return kiln_launch(loader, &kiln_default_int4_quantize_f16_asym_128_low_kernel, stream, grid, 0, params);
+    return run_int4_quantize_f16_asym_128_low(loader, stream, a);
 }
 
 static kiln_status launch_int4_quantize_f16_asym_128_low(kiln_loader *loader, CUstream stream,
@@ -4694,11 +4686,9 @@ const kiln_kernel kiln_default_int4_quantize_f16_asym_128_low_kernel = {
     .entry = int4_quantize_f16_asym_128_low_entry,
     .module = &int4_quantize_f16_asym_128_low_module,
     .launch = launch_int4_quantize_f16_asym_128_low,
+    .run = run_int4_quantize_f16_asym_128_low,
     .block = {256, 1, 1},
     .slot = 7,
-    .max_shared_bytes = 0,
-    .static_shared_bytes = 0,
-    .least_shared_words = 0,
 };
 
 /* int4_quantize/type=bf16,mode=sym,group=128,nibbles=low */
@@ -5248,25 +5238,28 @@ static const kiln_module int4_quantize_bf16_sym_128_low_module = {
     .slot = 8,
 };
 
-kiln_status kiln_default_int4_quantize_bf16_sym_128_low(kiln_loader *loader, CUstream stream,
-                                                        const kiln_default_int4_quantize_args *args)
+static kiln_status run_int4_quantize_bf16_sym_128_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_int4_quantize(loader, args);
-    if (status != KILN_OK)
+    const kiln_default_int4_quantize_args *a = args;
+    const uint64_t grid[3] = {ceil_div(a->n, 8192), 1, 1};
+    const void *const params[] = {&a->in, &a->scale, &a->packed, &a->n};
+    return kiln_launch(loader, &kiln_default_int4_quantize_bf16_sym_128_low_kernel, stream, grid, 0, params);
+}
+
+kiln_status kiln_default_int4_quantize_bf16_sym_128_low(kiln_loader *loader, CUstream stream,
+                                                        const kiln_default_int4_quantize_args *a)
+{
+    const kiln_status status = check_int4_quantize(loader, a);
+    if (status != KILN_OK || a->n == 0)
         return status;
-    kiln_default_int4_quantize_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_INT4_QUANTIZE_TYPE_BF16) ||
-        (a.mode != 0 && a.mode != KILN_DEFAULT_INT4_QUANTIZE_MODE_SYM) ||
-        (a.group != 0 && a.group != KILN_DEFAULT_INT4_QUANTIZE_GROUP_128) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW)) {
+    if ((a->type != 0 && a->type != KILN_DEFAULT_INT4_QUANTIZE_TYPE_BF16) ||
+        (a->mode != 0 && a->mode != KILN_DEFAULT_INT4_QUANTIZE_MODE_SYM) ||
+        (a->group != 0 && a->group != KILN_DEFAULT_INT4_QUANTIZE_GROUP_128) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW)) {
         static const char detail[] = "this variant has type bf16, mode sym, group 128, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, int4_quantize_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div(a.n, 8192), 1, 1};
-    void *params[] = {&a.in, &a.scale, &a.packed, &a.n};
-    return kiln_launch(loader, &kiln_default_int4_quantize_bf16_sym_128_low_kernel, stream, grid, 0, params);
+    return run_int4_quantize_bf16_sym_128_low(loader, stream, a);
 }
 
 static kiln_status launch_int4_quantize_bf16_sym_128_low(kiln_loader *loader, CUstream stream,
@@ -5281,11 +5274,9 @@ const kiln_kernel kiln_default_int4_quantize_bf16_sym_128_low_kernel = {
     .entry = int4_quantize_bf16_sym_128_low_entry,
     .module = &int4_quantize_bf16_sym_128_low_module,
     .launch = launch_int4_quantize_bf16_sym_128_low,
+    .run = run_int4_quantize_bf16_sym_128_low,
     .block = {256, 1, 1},
     .slot = 8,
-    .max_shared_bytes = 0,
-    .static_shared_bytes = 0,
-    .least_shared_words = 0,
 };
 
 /* int4_quantize/type=bf16,mode=asym,group=128,nibbles=low */
@@ -5954,33 +5945,32 @@ static const kiln_module int4_quantize_bf16_asym_128_low_module = {
     .slot = 9,
 };
 
-kiln_status kiln_default_int4_quantize_bf16_asym_128_low(kiln_loader *loader, CUstream stream,
-                                                         const kiln_default_int4_quantize_args *args)
+static kiln_status run_int4_quantize_bf16_asym_128_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_int4_quantize(loader, args);
+    const kiln_default_int4_quantize_args *a = args;
+    const kiln_status status = kiln_check_pointers(loader, int4_quantize_name, &int4_quantize_pointers_2, a,
+                                                   0x1u);
     if (status != KILN_OK)
         return status;
-    kiln_default_int4_quantize_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_INT4_QUANTIZE_TYPE_BF16) ||
-        (a.mode != 0 && a.mode != KILN_DEFAULT_INT4_QUANTIZE_MODE_ASYM) ||
-        (a.group != 0 && a.group != KILN_DEFAULT_INT4_QUANTIZE_GROUP_128) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW)) {
+    const uint64_t grid[3] = {ceil_div(a->n, 8192), 1, 1};
+    const void *const params[] = {&a->in, &a->scale, &a->zero, &a->packed, &a->n};
+    return kiln_launch(loader, &kiln_default_int4_quantize_bf16_asym_128_low_kernel, stream, grid, 0, params);
+}
+
+kiln_status kiln_default_int4_quantize_bf16_asym_128_low(kiln_loader *loader, CUstream stream,
+                                                         const kiln_default_int4_quantize_args *a)
+{
+    const kiln_status status = check_int4_quantize(loader, a);
+    if (status != KILN_OK || a->n == 0)
+        return status;
+    if ((a->type != 0 && a->type != KILN_DEFAULT_INT4_QUANTIZE_TYPE_BF16) ||
+        (a->mode != 0 && a->mode != KILN_DEFAULT_INT4_QUANTIZE_MODE_ASYM) ||
+        (a->group != 0 && a->group != KILN_DEFAULT_INT4_QUANTIZE_GROUP_128) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW)) {
         static const char detail[] = "this variant has type bf16, mode asym, group 128, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, int4_quantize_name, detail);
     }
-    if (a.zero == 0) {
-        static const char detail[] = "zero is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, int4_quantize_name, detail);
-    }
-    if (a.zero % 4 != 0) {
-        static const char detail[] = "zero must be aligned to 4 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, int4_quantize_name, detail);
-    }
-    const uint64_t grid[3] = {ceil_div(a.n, 8192), 1, 1};
-    void *params[] = {&a.in, &a.scale, &a.zero, &a.packed, &a.n};
-    return kiln_launch(loader, &kiln_default_int4_quantize_bf16_asym_128_low_kernel, stream, grid, 0, params);
+    return run_int4_quantize_bf16_asym_128_low(loader, stream, a);
 }
 
 static kiln_status launch_int4_quantize_bf16_asym_128_low(kiln_loader *loader, CUstream stream,
@@ -5995,11 +5985,9 @@ const kiln_kernel kiln_default_int4_quantize_bf16_asym_128_low_kernel = {
     .entry = int4_quantize_bf16_asym_128_low_entry,
     .module = &int4_quantize_bf16_asym_128_low_module,
     .launch = launch_int4_quantize_bf16_asym_128_low,
+    .run = run_int4_quantize_bf16_asym_128_low,
     .block = {256, 1, 1},
     .slot = 9,
-    .max_shared_bytes = 0,
-    .static_shared_bytes = 0,
-    .least_shared_words = 0,
 };
 
 /* Which variant serves these arguments on this device. */
@@ -6058,10 +6046,8 @@ kiln_status kiln_default_int4_quantize_pick(kiln_loader *loader, const kiln_defa
         return kiln_begin(loader, NULL, int4_quantize_name);
     *kernel = NULL;
     const kiln_status status = check_int4_quantize(loader, args);
-    if (status != KILN_OK)
+    if (status != KILN_OK || args->n == 0)
         return status;
-    if (args->n == 0)
-        return KILN_OK;
     *kernel = choose_int4_quantize(loader, *args);
     if (!*kernel) {
         static const char detail[] =
@@ -6076,12 +6062,34 @@ kiln_status kiln_default_int4_quantize(kiln_loader *loader, CUstream stream,
 {
     const kiln_kernel *kernel;
     const kiln_status status = kiln_default_int4_quantize_pick(loader, args, &kernel);
-    return kernel ? kernel->launch(loader, stream, args) : status;
+    return kernel ? kernel->run(loader, stream, args) : status;
 }
 
 /* ==== int4_unpack ======================================================================================= */
 
 static const char int4_unpack_name[] = "int4_unpack";
+
+static const char int4_unpack_pointers_texts[] =
+    "packed is null\000"
+    "packed must be aligned to 16 bytes\000"
+    "scale is null\000"
+    "scale must be aligned to 4 bytes\000"
+    "out is null\000"
+    "out must be aligned to 16 bytes\000";
+static const kiln_pointer int4_unpack_pointers_rows[] = {
+    {offsetof(kiln_default_int4_unpack_args, packed), 16, 0, 15},
+    {offsetof(kiln_default_int4_unpack_args, scale), 4, 50, 64},
+    {offsetof(kiln_default_int4_unpack_args, out), 16, 97, 109},
+};
+static const kiln_pointers int4_unpack_pointers = {int4_unpack_pointers_texts, int4_unpack_pointers_rows, 3};
+
+static const char int4_unpack_pointers_2_texts[] =
+    "zero is null\000"
+    "zero must be aligned to 4 bytes\000";
+static const kiln_pointer int4_unpack_pointers_2_rows[] = {
+    {offsetof(kiln_default_int4_unpack_args, zero), 4, 0, 13},
+};
+static const kiln_pointers int4_unpack_pointers_2 = {int4_unpack_pointers_2_texts, int4_unpack_pointers_2_rows, 1};
 
 /* What every variant asks of its arguments. */
 static kiln_status check_int4_unpack(kiln_loader *loader, const kiln_default_int4_unpack_args *a)
@@ -6095,31 +6103,7 @@ static kiln_status check_int4_unpack(kiln_loader *loader, const kiln_default_int
     }
     if (a->n == 0)
         return KILN_OK;
-    if (a->packed == 0) {
-        static const char detail[] = "packed is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, int4_unpack_name, detail);
-    }
-    if (a->scale == 0) {
-        static const char detail[] = "scale is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, int4_unpack_name, detail);
-    }
-    if (a->out == 0) {
-        static const char detail[] = "out is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, int4_unpack_name, detail);
-    }
-    if (a->packed % 16 != 0) {
-        static const char detail[] = "packed must be aligned to 16 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, int4_unpack_name, detail);
-    }
-    if (a->scale % 4 != 0) {
-        static const char detail[] = "scale must be aligned to 4 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, int4_unpack_name, detail);
-    }
-    if (a->out % 16 != 0) {
-        static const char detail[] = "out must be aligned to 16 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, int4_unpack_name, detail);
-    }
-    return KILN_OK;
+    return kiln_check_pointers(loader, int4_unpack_name, &int4_unpack_pointers, a, 0x7u);
 }
 
 /* int4_unpack/type=f32,mode=sym,group=32,nibbles=low */
@@ -6305,25 +6289,28 @@ static const kiln_module int4_unpack_f32_sym_32_low_module = {
     .slot = 10,
 };
 
-kiln_status kiln_default_int4_unpack_f32_sym_32_low(kiln_loader *loader, CUstream stream,
-                                                    const kiln_default_int4_unpack_args *args)
+static kiln_status run_int4_unpack_f32_sym_32_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_int4_unpack(loader, args);
-    if (status != KILN_OK)
+    const kiln_default_int4_unpack_args *a = args;
+    const uint64_t grid[3] = {ceil_div(a->n, 4096), 1, 1};
+    const void *const params[] = {&a->packed, &a->scale, &a->out, &a->n};
+    return kiln_launch(loader, &kiln_default_int4_unpack_f32_sym_32_low_kernel, stream, grid, 0, params);
+}
+
+kiln_status kiln_default_int4_unpack_f32_sym_32_low(kiln_loader *loader, CUstream stream,
+                                                    const kiln_default_int4_unpack_args *a)
+{
+    const kiln_status status = check_int4_unpack(loader, a);
+    if (status != KILN_OK || a->n == 0)
         return status;
-    kiln_default_int4_unpack_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_INT4_UNPACK_TYPE_F32) ||
-        (a.mode != 0 && a.mode != KILN_DEFAULT_INT4_UNPACK_MODE_SYM) ||
-        (a.group != 0 && a.group != KILN_DEFAULT_INT4_UNPACK_GROUP_32) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW)) {
+    if ((a->type != 0 && a->type != KILN_DEFAULT_INT4_UNPACK_TYPE_F32) ||
+        (a->mode != 0 && a->mode != KILN_DEFAULT_INT4_UNPACK_MODE_SYM) ||
+        (a->group != 0 && a->group != KILN_DEFAULT_INT4_UNPACK_GROUP_32) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW)) {
         static const char detail[] = "this variant has type f32, mode sym, group 32, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, int4_unpack_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div(a.n, 4096), 1, 1};
-    void *params[] = {&a.packed, &a.scale, &a.out, &a.n};
-    return kiln_launch(loader, &kiln_default_int4_unpack_f32_sym_32_low_kernel, stream, grid, 0, params);
+    return run_int4_unpack_f32_sym_32_low(loader, stream, a);
 }
 
 static kiln_status launch_int4_unpack_f32_sym_32_low(kiln_loader *loader, CUstream stream, const void *args)
@@ -6337,11 +6324,9 @@ const kiln_kernel kiln_default_int4_unpack_f32_sym_32_low_kernel = {
     .entry = int4_unpack_f32_sym_32_low_entry,
     .module = &int4_unpack_f32_sym_32_low_module,
     .launch = launch_int4_unpack_f32_sym_32_low,
+    .run = run_int4_unpack_f32_sym_32_low,
     .block = {256, 1, 1},
     .slot = 10,
-    .max_shared_bytes = 0,
-    .static_shared_bytes = 0,
-    .least_shared_words = 0,
 };
 
 /* int4_unpack/type=f32,mode=sym,group=128,nibbles=low */
@@ -6581,25 +6566,28 @@ static const kiln_module int4_unpack_f32_sym_128_low_module = {
     .slot = 11,
 };
 
-kiln_status kiln_default_int4_unpack_f32_sym_128_low(kiln_loader *loader, CUstream stream,
-                                                     const kiln_default_int4_unpack_args *args)
+static kiln_status run_int4_unpack_f32_sym_128_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_int4_unpack(loader, args);
-    if (status != KILN_OK)
+    const kiln_default_int4_unpack_args *a = args;
+    const uint64_t grid[3] = {ceil_div(a->n, 8192), 1, 1};
+    const void *const params[] = {&a->packed, &a->scale, &a->out, &a->n};
+    return kiln_launch(loader, &kiln_default_int4_unpack_f32_sym_128_low_kernel, stream, grid, 0, params);
+}
+
+kiln_status kiln_default_int4_unpack_f32_sym_128_low(kiln_loader *loader, CUstream stream,
+                                                     const kiln_default_int4_unpack_args *a)
+{
+    const kiln_status status = check_int4_unpack(loader, a);
+    if (status != KILN_OK || a->n == 0)
         return status;
-    kiln_default_int4_unpack_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_INT4_UNPACK_TYPE_F32) ||
-        (a.mode != 0 && a.mode != KILN_DEFAULT_INT4_UNPACK_MODE_SYM) ||
-        (a.group != 0 && a.group != KILN_DEFAULT_INT4_UNPACK_GROUP_128) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW)) {
+    if ((a->type != 0 && a->type != KILN_DEFAULT_INT4_UNPACK_TYPE_F32) ||
+        (a->mode != 0 && a->mode != KILN_DEFAULT_INT4_UNPACK_MODE_SYM) ||
+        (a->group != 0 && a->group != KILN_DEFAULT_INT4_UNPACK_GROUP_128) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW)) {
         static const char detail[] = "this variant has type f32, mode sym, group 128, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, int4_unpack_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div(a.n, 8192), 1, 1};
-    void *params[] = {&a.packed, &a.scale, &a.out, &a.n};
-    return kiln_launch(loader, &kiln_default_int4_unpack_f32_sym_128_low_kernel, stream, grid, 0, params);
+    return run_int4_unpack_f32_sym_128_low(loader, stream, a);
 }
 
 static kiln_status launch_int4_unpack_f32_sym_128_low(kiln_loader *loader, CUstream stream, const void *args)
@@ -6613,11 +6601,9 @@ const kiln_kernel kiln_default_int4_unpack_f32_sym_128_low_kernel = {
     .entry = int4_unpack_f32_sym_128_low_entry,
     .module = &int4_unpack_f32_sym_128_low_module,
     .launch = launch_int4_unpack_f32_sym_128_low,
+    .run = run_int4_unpack_f32_sym_128_low,
     .block = {256, 1, 1},
     .slot = 11,
-    .max_shared_bytes = 0,
-    .static_shared_bytes = 0,
-    .least_shared_words = 0,
 };
 
 /* int4_unpack/type=f32,mode=asym,group=32,nibbles=low */
@@ -6838,33 +6824,32 @@ static const kiln_module int4_unpack_f32_asym_32_low_module = {
     .slot = 12,
 };
 
-kiln_status kiln_default_int4_unpack_f32_asym_32_low(kiln_loader *loader, CUstream stream,
-                                                     const kiln_default_int4_unpack_args *args)
+static kiln_status run_int4_unpack_f32_asym_32_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_int4_unpack(loader, args);
+    const kiln_default_int4_unpack_args *a = args;
+    const kiln_status status = kiln_check_pointers(loader, int4_unpack_name, &int4_unpack_pointers_2, a,
+                                                   0x1u);
     if (status != KILN_OK)
         return status;
-    kiln_default_int4_unpack_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_INT4_UNPACK_TYPE_F32) ||
-        (a.mode != 0 && a.mode != KILN_DEFAULT_INT4_UNPACK_MODE_ASYM) ||
-        (a.group != 0 && a.group != KILN_DEFAULT_INT4_UNPACK_GROUP_32) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW)) {
+    const uint64_t grid[3] = {ceil_div(a->n, 4096), 1, 1};
+    const void *const params[] = {&a->packed, &a->scale, &a->zero, &a->out, &a->n};
+    return kiln_launch(loader, &kiln_default_int4_unpack_f32_asym_32_low_kernel, stream, grid, 0, params);
+}
+
+kiln_status kiln_default_int4_unpack_f32_asym_32_low(kiln_loader *loader, CUstream stream,
+                                                     const kiln_default_int4_unpack_args *a)
+{
+    const kiln_status status = check_int4_unpack(loader, a);
+    if (status != KILN_OK || a->n == 0)
+        return status;
+    if ((a->type != 0 && a->type != KILN_DEFAULT_INT4_UNPACK_TYPE_F32) ||
+        (a->mode != 0 && a->mode != KILN_DEFAULT_INT4_UNPACK_MODE_ASYM) ||
+        (a->group != 0 && a->group != KILN_DEFAULT_INT4_UNPACK_GROUP_32) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW)) {
         static const char detail[] = "this variant has type f32, mode asym, group 32, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, int4_unpack_name, detail);
     }
-    if (a.zero == 0) {
-        static const char detail[] = "zero is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, int4_unpack_name, detail);
-    }
-    if (a.zero % 4 != 0) {
-        static const char detail[] = "zero must be aligned to 4 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, int4_unpack_name, detail);
-    }
-    const uint64_t grid[3] = {ceil_div(a.n, 4096), 1, 1};
-    void *params[] = {&a.packed, &a.scale, &a.zero, &a.out, &a.n};
-    return kiln_launch(loader, &kiln_default_int4_unpack_f32_asym_32_low_kernel, stream, grid, 0, params);
+    return run_int4_unpack_f32_asym_32_low(loader, stream, a);
 }
 
 static kiln_status launch_int4_unpack_f32_asym_32_low(kiln_loader *loader, CUstream stream, const void *args)
@@ -6878,11 +6863,9 @@ const kiln_kernel kiln_default_int4_unpack_f32_asym_32_low_kernel = {
     .entry = int4_unpack_f32_asym_32_low_entry,
     .module = &int4_unpack_f32_asym_32_low_module,
     .launch = launch_int4_unpack_f32_asym_32_low,
+    .run = run_int4_unpack_f32_asym_32_low,
     .block = {256, 1, 1},
     .slot = 12,
-    .max_shared_bytes = 0,
-    .static_shared_bytes = 0,
-    .least_shared_words = 0,
 };
 
 /* int4_unpack/type=f32,mode=asym,group=128,nibbles=low */
@@ -7177,33 +7160,32 @@ static const kiln_module int4_unpack_f32_asym_128_low_module = {
     .slot = 13,
 };
 
-kiln_status kiln_default_int4_unpack_f32_asym_128_low(kiln_loader *loader, CUstream stream,
-                                                      const kiln_default_int4_unpack_args *args)
+static kiln_status run_int4_unpack_f32_asym_128_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_int4_unpack(loader, args);
+    const kiln_default_int4_unpack_args *a = args;
+    const kiln_status status = kiln_check_pointers(loader, int4_unpack_name, &int4_unpack_pointers_2, a,
+                                                   0x1u);
     if (status != KILN_OK)
         return status;
-    kiln_default_int4_unpack_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_INT4_UNPACK_TYPE_F32) ||
-        (a.mode != 0 && a.mode != KILN_DEFAULT_INT4_UNPACK_MODE_ASYM) ||
-        (a.group != 0 && a.group != KILN_DEFAULT_INT4_UNPACK_GROUP_128) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW)) {
+    const uint64_t grid[3] = {ceil_div(a->n, 8192), 1, 1};
+    const void *const params[] = {&a->packed, &a->scale, &a->zero, &a->out, &a->n};
+    return kiln_launch(loader, &kiln_default_int4_unpack_f32_asym_128_low_kernel, stream, grid, 0, params);
+}
+
+kiln_status kiln_default_int4_unpack_f32_asym_128_low(kiln_loader *loader, CUstream stream,
+                                                      const kiln_default_int4_unpack_args *a)
+{
+    const kiln_status status = check_int4_unpack(loader, a);
+    if (status != KILN_OK || a->n == 0)
+        return status;
+    if ((a->type != 0 && a->type != KILN_DEFAULT_INT4_UNPACK_TYPE_F32) ||
+        (a->mode != 0 && a->mode != KILN_DEFAULT_INT4_UNPACK_MODE_ASYM) ||
+        (a->group != 0 && a->group != KILN_DEFAULT_INT4_UNPACK_GROUP_128) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW)) {
         static const char detail[] = "this variant has type f32, mode asym, group 128, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, int4_unpack_name, detail);
     }
-    if (a.zero == 0) {
-        static const char detail[] = "zero is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, int4_unpack_name, detail);
-    }
-    if (a.zero % 4 != 0) {
-        static const char detail[] = "zero must be aligned to 4 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, int4_unpack_name, detail);
-    }
-    const uint64_t grid[3] = {ceil_div(a.n, 8192), 1, 1};
-    void *params[] = {&a.packed, &a.scale, &a.zero, &a.out, &a.n};
-    return kiln_launch(loader, &kiln_default_int4_unpack_f32_asym_128_low_kernel, stream, grid, 0, params);
+    return run_int4_unpack_f32_asym_128_low(loader, stream, a);
 }
 
 static kiln_status launch_int4_unpack_f32_asym_128_low(kiln_loader *loader, CUstream stream, const void *args)
@@ -7217,11 +7199,9 @@ const kiln_kernel kiln_default_int4_unpack_f32_asym_128_low_kernel = {
     .entry = int4_unpack_f32_asym_128_low_entry,
     .module = &int4_unpack_f32_asym_128_low_module,
     .launch = launch_int4_unpack_f32_asym_128_low,
+    .run = run_int4_unpack_f32_asym_128_low,
     .block = {256, 1, 1},
     .slot = 13,
-    .max_shared_bytes = 0,
-    .static_shared_bytes = 0,
-    .least_shared_words = 0,
 };
 
 /* int4_unpack/type=f16,mode=sym,group=32,nibbles=low */
@@ -7798,25 +7778,28 @@ static const kiln_module int4_unpack_f16_sym_32_low_module = {
     .slot = 14,
 };
 
-kiln_status kiln_default_int4_unpack_f16_sym_32_low(kiln_loader *loader, CUstream stream,
-                                                    const kiln_default_int4_unpack_args *args)
+static kiln_status run_int4_unpack_f16_sym_32_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_int4_unpack(loader, args);
-    if (status != KILN_OK)
+    const kiln_default_int4_unpack_args *a = args;
+    const uint64_t grid[3] = {ceil_div(a->n, 8192), 1, 1};
+    const void *const params[] = {&a->packed, &a->scale, &a->out, &a->n};
+    return kiln_launch(loader, &kiln_default_int4_unpack_f16_sym_32_low_kernel, stream, grid, 0, params);
+}
+
+kiln_status kiln_default_int4_unpack_f16_sym_32_low(kiln_loader *loader, CUstream stream,
+                                                    const kiln_default_int4_unpack_args *a)
+{
+    const kiln_status status = check_int4_unpack(loader, a);
+    if (status != KILN_OK || a->n == 0)
         return status;
-    kiln_default_int4_unpack_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_INT4_UNPACK_TYPE_F16) ||
-        (a.mode != 0 && a.mode != KILN_DEFAULT_INT4_UNPACK_MODE_SYM) ||
-        (a.group != 0 && a.group != KILN_DEFAULT_INT4_UNPACK_GROUP_32) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW)) {
+    if ((a->type != 0 && a->type != KILN_DEFAULT_INT4_UNPACK_TYPE_F16) ||
+        (a->mode != 0 && a->mode != KILN_DEFAULT_INT4_UNPACK_MODE_SYM) ||
+        (a->group != 0 && a->group != KILN_DEFAULT_INT4_UNPACK_GROUP_32) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW)) {
         static const char detail[] = "this variant has type f16, mode sym, group 32, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, int4_unpack_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div(a.n, 8192), 1, 1};
-    void *params[] = {&a.packed, &a.scale, &a.out, &a.n};
-    return kiln_launch(loader, &kiln_default_int4_unpack_f16_sym_32_low_kernel, stream, grid, 0, params);
+    return run_int4_unpack_f16_sym_32_low(loader, stream, a);
 }
 
 static kiln_status launch_int4_unpack_f16_sym_32_low(kiln_loader *loader, CUstream stream, const void *args)
@@ -7830,11 +7813,9 @@ const kiln_kernel kiln_default_int4_unpack_f16_sym_32_low_kernel = {
     .entry = int4_unpack_f16_sym_32_low_entry,
     .module = &int4_unpack_f16_sym_32_low_module,
     .launch = launch_int4_unpack_f16_sym_32_low,
+    .run = run_int4_unpack_f16_sym_32_low,
     .block = {256, 1, 1},
     .slot = 14,
-    .max_shared_bytes = 0,
-    .static_shared_bytes = 0,
-    .least_shared_words = 0,
 };
 
 /* int4_unpack/type=f16,mode=sym,group=128,nibbles=low */
@@ -8411,25 +8392,28 @@ static const kiln_module int4_unpack_f16_sym_128_low_module = {
     .slot = 15,
 };
 
-kiln_status kiln_default_int4_unpack_f16_sym_128_low(kiln_loader *loader, CUstream stream,
-                                                     const kiln_default_int4_unpack_args *args)
+static kiln_status run_int4_unpack_f16_sym_128_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_int4_unpack(loader, args);
-    if (status != KILN_OK)
+    const kiln_default_int4_unpack_args *a = args;
+    const uint64_t grid[3] = {ceil_div(a->n, 8192), 1, 1};
+    const void *const params[] = {&a->packed, &a->scale, &a->out, &a->n};
+    return kiln_launch(loader, &kiln_default_int4_unpack_f16_sym_128_low_kernel, stream, grid, 0, params);
+}
+
+kiln_status kiln_default_int4_unpack_f16_sym_128_low(kiln_loader *loader, CUstream stream,
+                                                     const kiln_default_int4_unpack_args *a)
+{
+    const kiln_status status = check_int4_unpack(loader, a);
+    if (status != KILN_OK || a->n == 0)
         return status;
-    kiln_default_int4_unpack_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_INT4_UNPACK_TYPE_F16) ||
-        (a.mode != 0 && a.mode != KILN_DEFAULT_INT4_UNPACK_MODE_SYM) ||
-        (a.group != 0 && a.group != KILN_DEFAULT_INT4_UNPACK_GROUP_128) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW)) {
+    if ((a->type != 0 && a->type != KILN_DEFAULT_INT4_UNPACK_TYPE_F16) ||
+        (a->mode != 0 && a->mode != KILN_DEFAULT_INT4_UNPACK_MODE_SYM) ||
+        (a->group != 0 && a->group != KILN_DEFAULT_INT4_UNPACK_GROUP_128) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW)) {
         static const char detail[] = "this variant has type f16, mode sym, group 128, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, int4_unpack_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div(a.n, 8192), 1, 1};
-    void *params[] = {&a.packed, &a.scale, &a.out, &a.n};
-    return kiln_launch(loader, &kiln_default_int4_unpack_f16_sym_128_low_kernel, stream, grid, 0, params);
+    return run_int4_unpack_f16_sym_128_low(loader, stream, a);
 }
 
 static kiln_status launch_int4_unpack_f16_sym_128_low(kiln_loader *loader, CUstream stream, const void *args)
@@ -8443,11 +8427,9 @@ const kiln_kernel kiln_default_int4_unpack_f16_sym_128_low_kernel = {
     .entry = int4_unpack_f16_sym_128_low_entry,
     .module = &int4_unpack_f16_sym_128_low_module,
     .launch = launch_int4_unpack_f16_sym_128_low,
+    .run = run_int4_unpack_f16_sym_128_low,
     .block = {256, 1, 1},
     .slot = 15,
-    .max_shared_bytes = 0,
-    .static_shared_bytes = 0,
-    .least_shared_words = 0,
 };
 
 /* int4_unpack/type=f16,mode=asym,group=32,nibbles=low */
@@ -9134,33 +9116,32 @@ static const kiln_module int4_unpack_f16_asym_32_low_module = {
     .slot = 16,
 };
 
-kiln_status kiln_default_int4_unpack_f16_asym_32_low(kiln_loader *loader, CUstream stream,
-                                                     const kiln_default_int4_unpack_args *args)
+static kiln_status run_int4_unpack_f16_asym_32_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_int4_unpack(loader, args);
+    const kiln_default_int4_unpack_args *a = args;
+    const kiln_status status = kiln_check_pointers(loader, int4_unpack_name, &int4_unpack_pointers_2, a,
+                                                   0x1u);
     if (status != KILN_OK)
         return status;
-    kiln_default_int4_unpack_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_INT4_UNPACK_TYPE_F16) ||
-        (a.mode != 0 && a.mode != KILN_DEFAULT_INT4_UNPACK_MODE_ASYM) ||
-        (a.group != 0 && a.group != KILN_DEFAULT_INT4_UNPACK_GROUP_32) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW)) {
+    const uint64_t grid[3] = {ceil_div(a->n, 8192), 1, 1};
+    const void *const params[] = {&a->packed, &a->scale, &a->zero, &a->out, &a->n};
+    return kiln_launch(loader, &kiln_default_int4_unpack_f16_asym_32_low_kernel, stream, grid, 0, params);
+}
+
+kiln_status kiln_default_int4_unpack_f16_asym_32_low(kiln_loader *loader, CUstream stream,
+                                                     const kiln_default_int4_unpack_args *a)
+{
+    const kiln_status status = check_int4_unpack(loader, a);
+    if (status != KILN_OK || a->n == 0)
+        return status;
+    if ((a->type != 0 && a->type != KILN_DEFAULT_INT4_UNPACK_TYPE_F16) ||
+        (a->mode != 0 && a->mode != KILN_DEFAULT_INT4_UNPACK_MODE_ASYM) ||
+        (a->group != 0 && a->group != KILN_DEFAULT_INT4_UNPACK_GROUP_32) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW)) {
         static const char detail[] = "this variant has type f16, mode asym, group 32, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, int4_unpack_name, detail);
     }
-    if (a.zero == 0) {
-        static const char detail[] = "zero is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, int4_unpack_name, detail);
-    }
-    if (a.zero % 4 != 0) {
-        static const char detail[] = "zero must be aligned to 4 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, int4_unpack_name, detail);
-    }
-    const uint64_t grid[3] = {ceil_div(a.n, 8192), 1, 1};
-    void *params[] = {&a.packed, &a.scale, &a.zero, &a.out, &a.n};
-    return kiln_launch(loader, &kiln_default_int4_unpack_f16_asym_32_low_kernel, stream, grid, 0, params);
+    return run_int4_unpack_f16_asym_32_low(loader, stream, a);
 }
 
 static kiln_status launch_int4_unpack_f16_asym_32_low(kiln_loader *loader, CUstream stream, const void *args)
@@ -9174,11 +9155,9 @@ const kiln_kernel kiln_default_int4_unpack_f16_asym_32_low_kernel = {
     .entry = int4_unpack_f16_asym_32_low_entry,
     .module = &int4_unpack_f16_asym_32_low_module,
     .launch = launch_int4_unpack_f16_asym_32_low,
+    .run = run_int4_unpack_f16_asym_32_low,
     .block = {256, 1, 1},
     .slot = 16,
-    .max_shared_bytes = 0,
-    .static_shared_bytes = 0,
-    .least_shared_words = 0,
 };
 
 /* int4_unpack/type=f16,mode=asym,group=128,nibbles=low */
@@ -9865,33 +9844,32 @@ static const kiln_module int4_unpack_f16_asym_128_low_module = {
     .slot = 17,
 };
 
-kiln_status kiln_default_int4_unpack_f16_asym_128_low(kiln_loader *loader, CUstream stream,
-                                                      const kiln_default_int4_unpack_args *args)
+static kiln_status run_int4_unpack_f16_asym_128_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_int4_unpack(loader, args);
+    const kiln_default_int4_unpack_args *a = args;
+    const kiln_status status = kiln_check_pointers(loader, int4_unpack_name, &int4_unpack_pointers_2, a,
+                                                   0x1u);
     if (status != KILN_OK)
         return status;
-    kiln_default_int4_unpack_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_INT4_UNPACK_TYPE_F16) ||
-        (a.mode != 0 && a.mode != KILN_DEFAULT_INT4_UNPACK_MODE_ASYM) ||
-        (a.group != 0 && a.group != KILN_DEFAULT_INT4_UNPACK_GROUP_128) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW)) {
+    const uint64_t grid[3] = {ceil_div(a->n, 8192), 1, 1};
+    const void *const params[] = {&a->packed, &a->scale, &a->zero, &a->out, &a->n};
+    return kiln_launch(loader, &kiln_default_int4_unpack_f16_asym_128_low_kernel, stream, grid, 0, params);
+}
+
+kiln_status kiln_default_int4_unpack_f16_asym_128_low(kiln_loader *loader, CUstream stream,
+                                                      const kiln_default_int4_unpack_args *a)
+{
+    const kiln_status status = check_int4_unpack(loader, a);
+    if (status != KILN_OK || a->n == 0)
+        return status;
+    if ((a->type != 0 && a->type != KILN_DEFAULT_INT4_UNPACK_TYPE_F16) ||
+        (a->mode != 0 && a->mode != KILN_DEFAULT_INT4_UNPACK_MODE_ASYM) ||
+        (a->group != 0 && a->group != KILN_DEFAULT_INT4_UNPACK_GROUP_128) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW)) {
         static const char detail[] = "this variant has type f16, mode asym, group 128, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, int4_unpack_name, detail);
     }
-    if (a.zero == 0) {
-        static const char detail[] = "zero is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, int4_unpack_name, detail);
-    }
-    if (a.zero % 4 != 0) {
-        static const char detail[] = "zero must be aligned to 4 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, int4_unpack_name, detail);
-    }
-    const uint64_t grid[3] = {ceil_div(a.n, 8192), 1, 1};
-    void *params[] = {&a.packed, &a.scale, &a.zero, &a.out, &a.n};
-    return kiln_launch(loader, &kiln_default_int4_unpack_f16_asym_128_low_kernel, stream, grid, 0, params);
+    return run_int4_unpack_f16_asym_128_low(loader, stream, a);
 }
 
 static kiln_status launch_int4_unpack_f16_asym_128_low(kiln_loader *loader, CUstream stream, const void *args)
@@ -9905,11 +9883,9 @@ const kiln_kernel kiln_default_int4_unpack_f16_asym_128_low_kernel = {
     .entry = int4_unpack_f16_asym_128_low_entry,
     .module = &int4_unpack_f16_asym_128_low_module,
     .launch = launch_int4_unpack_f16_asym_128_low,
+    .run = run_int4_unpack_f16_asym_128_low,
     .block = {256, 1, 1},
     .slot = 17,
-    .max_shared_bytes = 0,
-    .static_shared_bytes = 0,
-    .least_shared_words = 0,
 };
 
 /* int4_unpack/type=bf16,mode=sym,group=128,nibbles=low */
@@ -10653,25 +10629,28 @@ static const kiln_module int4_unpack_bf16_sym_128_low_module = {
     .slot = 18,
 };
 
-kiln_status kiln_default_int4_unpack_bf16_sym_128_low(kiln_loader *loader, CUstream stream,
-                                                      const kiln_default_int4_unpack_args *args)
+static kiln_status run_int4_unpack_bf16_sym_128_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_int4_unpack(loader, args);
-    if (status != KILN_OK)
+    const kiln_default_int4_unpack_args *a = args;
+    const uint64_t grid[3] = {ceil_div(a->n, 8192), 1, 1};
+    const void *const params[] = {&a->packed, &a->scale, &a->out, &a->n};
+    return kiln_launch(loader, &kiln_default_int4_unpack_bf16_sym_128_low_kernel, stream, grid, 0, params);
+}
+
+kiln_status kiln_default_int4_unpack_bf16_sym_128_low(kiln_loader *loader, CUstream stream,
+                                                      const kiln_default_int4_unpack_args *a)
+{
+    const kiln_status status = check_int4_unpack(loader, a);
+    if (status != KILN_OK || a->n == 0)
         return status;
-    kiln_default_int4_unpack_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_INT4_UNPACK_TYPE_BF16) ||
-        (a.mode != 0 && a.mode != KILN_DEFAULT_INT4_UNPACK_MODE_SYM) ||
-        (a.group != 0 && a.group != KILN_DEFAULT_INT4_UNPACK_GROUP_128) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW)) {
+    if ((a->type != 0 && a->type != KILN_DEFAULT_INT4_UNPACK_TYPE_BF16) ||
+        (a->mode != 0 && a->mode != KILN_DEFAULT_INT4_UNPACK_MODE_SYM) ||
+        (a->group != 0 && a->group != KILN_DEFAULT_INT4_UNPACK_GROUP_128) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW)) {
         static const char detail[] = "this variant has type bf16, mode sym, group 128, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, int4_unpack_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div(a.n, 8192), 1, 1};
-    void *params[] = {&a.packed, &a.scale, &a.out, &a.n};
-    return kiln_launch(loader, &kiln_default_int4_unpack_bf16_sym_128_low_kernel, stream, grid, 0, params);
+    return run_int4_unpack_bf16_sym_128_low(loader, stream, a);
 }
 
 static kiln_status launch_int4_unpack_bf16_sym_128_low(kiln_loader *loader, CUstream stream, const void *args)
@@ -10685,11 +10664,9 @@ const kiln_kernel kiln_default_int4_unpack_bf16_sym_128_low_kernel = {
     .entry = int4_unpack_bf16_sym_128_low_entry,
     .module = &int4_unpack_bf16_sym_128_low_module,
     .launch = launch_int4_unpack_bf16_sym_128_low,
+    .run = run_int4_unpack_bf16_sym_128_low,
     .block = {256, 1, 1},
     .slot = 18,
-    .max_shared_bytes = 0,
-    .static_shared_bytes = 0,
-    .least_shared_words = 0,
 };
 
 /* int4_unpack/type=bf16,mode=asym,group=128,nibbles=low */
@@ -11544,33 +11521,32 @@ static const kiln_module int4_unpack_bf16_asym_128_low_module = {
     .slot = 19,
 };
 
-kiln_status kiln_default_int4_unpack_bf16_asym_128_low(kiln_loader *loader, CUstream stream,
-                                                       const kiln_default_int4_unpack_args *args)
+static kiln_status run_int4_unpack_bf16_asym_128_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_int4_unpack(loader, args);
+    const kiln_default_int4_unpack_args *a = args;
+    const kiln_status status = kiln_check_pointers(loader, int4_unpack_name, &int4_unpack_pointers_2, a,
+                                                   0x1u);
     if (status != KILN_OK)
         return status;
-    kiln_default_int4_unpack_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_INT4_UNPACK_TYPE_BF16) ||
-        (a.mode != 0 && a.mode != KILN_DEFAULT_INT4_UNPACK_MODE_ASYM) ||
-        (a.group != 0 && a.group != KILN_DEFAULT_INT4_UNPACK_GROUP_128) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW)) {
+    const uint64_t grid[3] = {ceil_div(a->n, 8192), 1, 1};
+    const void *const params[] = {&a->packed, &a->scale, &a->zero, &a->out, &a->n};
+    return kiln_launch(loader, &kiln_default_int4_unpack_bf16_asym_128_low_kernel, stream, grid, 0, params);
+}
+
+kiln_status kiln_default_int4_unpack_bf16_asym_128_low(kiln_loader *loader, CUstream stream,
+                                                       const kiln_default_int4_unpack_args *a)
+{
+    const kiln_status status = check_int4_unpack(loader, a);
+    if (status != KILN_OK || a->n == 0)
+        return status;
+    if ((a->type != 0 && a->type != KILN_DEFAULT_INT4_UNPACK_TYPE_BF16) ||
+        (a->mode != 0 && a->mode != KILN_DEFAULT_INT4_UNPACK_MODE_ASYM) ||
+        (a->group != 0 && a->group != KILN_DEFAULT_INT4_UNPACK_GROUP_128) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW)) {
         static const char detail[] = "this variant has type bf16, mode asym, group 128, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, int4_unpack_name, detail);
     }
-    if (a.zero == 0) {
-        static const char detail[] = "zero is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, int4_unpack_name, detail);
-    }
-    if (a.zero % 4 != 0) {
-        static const char detail[] = "zero must be aligned to 4 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, int4_unpack_name, detail);
-    }
-    const uint64_t grid[3] = {ceil_div(a.n, 8192), 1, 1};
-    void *params[] = {&a.packed, &a.scale, &a.zero, &a.out, &a.n};
-    return kiln_launch(loader, &kiln_default_int4_unpack_bf16_asym_128_low_kernel, stream, grid, 0, params);
+    return run_int4_unpack_bf16_asym_128_low(loader, stream, a);
 }
 
 static kiln_status launch_int4_unpack_bf16_asym_128_low(kiln_loader *loader, CUstream stream,
@@ -11585,11 +11561,9 @@ const kiln_kernel kiln_default_int4_unpack_bf16_asym_128_low_kernel = {
     .entry = int4_unpack_bf16_asym_128_low_entry,
     .module = &int4_unpack_bf16_asym_128_low_module,
     .launch = launch_int4_unpack_bf16_asym_128_low,
+    .run = run_int4_unpack_bf16_asym_128_low,
     .block = {256, 1, 1},
     .slot = 19,
-    .max_shared_bytes = 0,
-    .static_shared_bytes = 0,
-    .least_shared_words = 0,
 };
 
 /* Which variant serves these arguments on this device. */
@@ -11642,10 +11616,8 @@ kiln_status kiln_default_int4_unpack_pick(kiln_loader *loader, const kiln_defaul
         return kiln_begin(loader, NULL, int4_unpack_name);
     *kernel = NULL;
     const kiln_status status = check_int4_unpack(loader, args);
-    if (status != KILN_OK)
+    if (status != KILN_OK || args->n == 0)
         return status;
-    if (args->n == 0)
-        return KILN_OK;
     *kernel = choose_int4_unpack(loader, *args);
     if (!*kernel) {
         static const char detail[] =
@@ -11660,12 +11632,31 @@ kiln_status kiln_default_int4_unpack(kiln_loader *loader, CUstream stream,
 {
     const kiln_kernel *kernel;
     const kiln_status status = kiln_default_int4_unpack_pick(loader, args, &kernel);
-    return kernel ? kernel->launch(loader, stream, args) : status;
+    return kernel ? kernel->run(loader, stream, args) : status;
 }
 
 /* ==== int4_scale ======================================================================================== */
 
 static const char int4_scale_name[] = "int4_scale";
+
+static const char int4_scale_pointers_texts[] =
+    "in is null\000"
+    "in must be aligned to 16 bytes\000"
+    "scale is null\000"
+    "scale must be aligned to 4 bytes\000";
+static const kiln_pointer int4_scale_pointers_rows[] = {
+    {offsetof(kiln_default_int4_scale_args, in), 16, 0, 11},
+    {offsetof(kiln_default_int4_scale_args, scale), 4, 42, 56},
+};
+static const kiln_pointers int4_scale_pointers = {int4_scale_pointers_texts, int4_scale_pointers_rows, 2};
+
+static const char int4_scale_pointers_2_texts[] =
+    "zero is null\000"
+    "zero must be aligned to 4 bytes\000";
+static const kiln_pointer int4_scale_pointers_2_rows[] = {
+    {offsetof(kiln_default_int4_scale_args, zero), 4, 0, 13},
+};
+static const kiln_pointers int4_scale_pointers_2 = {int4_scale_pointers_2_texts, int4_scale_pointers_2_rows, 1};
 
 /* What every variant asks of its arguments. */
 static kiln_status check_int4_scale(kiln_loader *loader, const kiln_default_int4_scale_args *a)
@@ -11679,23 +11670,7 @@ static kiln_status check_int4_scale(kiln_loader *loader, const kiln_default_int4
     }
     if (a->n == 0)
         return KILN_OK;
-    if (a->in == 0) {
-        static const char detail[] = "in is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, int4_scale_name, detail);
-    }
-    if (a->scale == 0) {
-        static const char detail[] = "scale is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, int4_scale_name, detail);
-    }
-    if (a->in % 16 != 0) {
-        static const char detail[] = "in must be aligned to 16 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, int4_scale_name, detail);
-    }
-    if (a->scale % 4 != 0) {
-        static const char detail[] = "scale must be aligned to 4 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, int4_scale_name, detail);
-    }
-    return KILN_OK;
+    return kiln_check_pointers(loader, int4_scale_name, &int4_scale_pointers, a, 0x3u);
 }
 
 /* int4_scale/type=f32,mode=sym,group=128 */
@@ -11929,24 +11904,27 @@ static const kiln_module int4_scale_f32_sym_128_module = {
     .slot = 20,
 };
 
-kiln_status kiln_default_int4_scale_f32_sym_128(kiln_loader *loader, CUstream stream,
-                                                const kiln_default_int4_scale_args *args)
+static kiln_status run_int4_scale_f32_sym_128(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_int4_scale(loader, args);
-    if (status != KILN_OK)
+    const kiln_default_int4_scale_args *a = args;
+    const uint64_t grid[3] = {ceil_div(a->n, 8192), 1, 1};
+    const void *const params[] = {&a->in, &a->scale, &a->n};
+    return kiln_launch(loader, &kiln_default_int4_scale_f32_sym_128_kernel, stream, grid, 0, params);
+}
+
+kiln_status kiln_default_int4_scale_f32_sym_128(kiln_loader *loader, CUstream stream,
+                                                const kiln_default_int4_scale_args *a)
+{
+    const kiln_status status = check_int4_scale(loader, a);
+    if (status != KILN_OK || a->n == 0)
         return status;
-    kiln_default_int4_scale_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_INT4_SCALE_TYPE_F32) ||
-        (a.mode != 0 && a.mode != KILN_DEFAULT_INT4_SCALE_MODE_SYM) ||
-        (a.group != 0 && a.group != KILN_DEFAULT_INT4_SCALE_GROUP_128)) {
+    if ((a->type != 0 && a->type != KILN_DEFAULT_INT4_SCALE_TYPE_F32) ||
+        (a->mode != 0 && a->mode != KILN_DEFAULT_INT4_SCALE_MODE_SYM) ||
+        (a->group != 0 && a->group != KILN_DEFAULT_INT4_SCALE_GROUP_128)) {
         static const char detail[] = "this variant has type f32, mode sym, group 128";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, int4_scale_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div(a.n, 8192), 1, 1};
-    void *params[] = {&a.in, &a.scale, &a.n};
-    return kiln_launch(loader, &kiln_default_int4_scale_f32_sym_128_kernel, stream, grid, 0, params);
+    return run_int4_scale_f32_sym_128(loader, stream, a);
 }
 
 static kiln_status launch_int4_scale_f32_sym_128(kiln_loader *loader, CUstream stream, const void *args)
@@ -11960,11 +11938,9 @@ const kiln_kernel kiln_default_int4_scale_f32_sym_128_kernel = {
     .entry = int4_scale_f32_sym_128_entry,
     .module = &int4_scale_f32_sym_128_module,
     .launch = launch_int4_scale_f32_sym_128,
+    .run = run_int4_scale_f32_sym_128,
     .block = {256, 1, 1},
     .slot = 20,
-    .max_shared_bytes = 0,
-    .static_shared_bytes = 0,
-    .least_shared_words = 0,
 };
 
 /* int4_scale/type=f32,mode=asym,group=128 */
@@ -12254,32 +12230,30 @@ static const kiln_module int4_scale_f32_asym_128_module = {
     .slot = 21,
 };
 
-kiln_status kiln_default_int4_scale_f32_asym_128(kiln_loader *loader, CUstream stream,
-                                                 const kiln_default_int4_scale_args *args)
+static kiln_status run_int4_scale_f32_asym_128(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_int4_scale(loader, args);
+    const kiln_default_int4_scale_args *a = args;
+    const kiln_status status = kiln_check_pointers(loader, int4_scale_name, &int4_scale_pointers_2, a, 0x1u);
     if (status != KILN_OK)
         return status;
-    kiln_default_int4_scale_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_INT4_SCALE_TYPE_F32) ||
-        (a.mode != 0 && a.mode != KILN_DEFAULT_INT4_SCALE_MODE_ASYM) ||
-        (a.group != 0 && a.group != KILN_DEFAULT_INT4_SCALE_GROUP_128)) {
+    const uint64_t grid[3] = {ceil_div(a->n, 8192), 1, 1};
+    const void *const params[] = {&a->in, &a->scale, &a->zero, &a->n};
+    return kiln_launch(loader, &kiln_default_int4_scale_f32_asym_128_kernel, stream, grid, 0, params);
+}
+
+kiln_status kiln_default_int4_scale_f32_asym_128(kiln_loader *loader, CUstream stream,
+                                                 const kiln_default_int4_scale_args *a)
+{
+    const kiln_status status = check_int4_scale(loader, a);
+    if (status != KILN_OK || a->n == 0)
+        return status;
+    if ((a->type != 0 && a->type != KILN_DEFAULT_INT4_SCALE_TYPE_F32) ||
+        (a->mode != 0 && a->mode != KILN_DEFAULT_INT4_SCALE_MODE_ASYM) ||
+        (a->group != 0 && a->group != KILN_DEFAULT_INT4_SCALE_GROUP_128)) {
         static const char detail[] = "this variant has type f32, mode asym, group 128";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, int4_scale_name, detail);
     }
-    if (a.zero == 0) {
-        static const char detail[] = "zero is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, int4_scale_name, detail);
-    }
-    if (a.zero % 4 != 0) {
-        static const char detail[] = "zero must be aligned to 4 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, int4_scale_name, detail);
-    }
-    const uint64_t grid[3] = {ceil_div(a.n, 8192), 1, 1};
-    void *params[] = {&a.in, &a.scale, &a.zero, &a.n};
-    return kiln_launch(loader, &kiln_default_int4_scale_f32_asym_128_kernel, stream, grid, 0, params);
+    return run_int4_scale_f32_asym_128(loader, stream, a);
 }
 
 static kiln_status launch_int4_scale_f32_asym_128(kiln_loader *loader, CUstream stream, const void *args)
@@ -12293,11 +12267,9 @@ const kiln_kernel kiln_default_int4_scale_f32_asym_128_kernel = {
     .entry = int4_scale_f32_asym_128_entry,
     .module = &int4_scale_f32_asym_128_module,
     .launch = launch_int4_scale_f32_asym_128,
+    .run = run_int4_scale_f32_asym_128,
     .block = {256, 1, 1},
     .slot = 21,
-    .max_shared_bytes = 0,
-    .static_shared_bytes = 0,
-    .least_shared_words = 0,
 };
 
 /* int4_scale/type=f16,mode=sym,group=128 */
@@ -12590,24 +12562,27 @@ static const kiln_module int4_scale_f16_sym_128_module = {
     .slot = 22,
 };
 
-kiln_status kiln_default_int4_scale_f16_sym_128(kiln_loader *loader, CUstream stream,
-                                                const kiln_default_int4_scale_args *args)
+static kiln_status run_int4_scale_f16_sym_128(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_int4_scale(loader, args);
-    if (status != KILN_OK)
+    const kiln_default_int4_scale_args *a = args;
+    const uint64_t grid[3] = {ceil_div(a->n, 8192), 1, 1};
+    const void *const params[] = {&a->in, &a->scale, &a->n};
+    return kiln_launch(loader, &kiln_default_int4_scale_f16_sym_128_kernel, stream, grid, 0, params);
+}
+
+kiln_status kiln_default_int4_scale_f16_sym_128(kiln_loader *loader, CUstream stream,
+                                                const kiln_default_int4_scale_args *a)
+{
+    const kiln_status status = check_int4_scale(loader, a);
+    if (status != KILN_OK || a->n == 0)
         return status;
-    kiln_default_int4_scale_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_INT4_SCALE_TYPE_F16) ||
-        (a.mode != 0 && a.mode != KILN_DEFAULT_INT4_SCALE_MODE_SYM) ||
-        (a.group != 0 && a.group != KILN_DEFAULT_INT4_SCALE_GROUP_128)) {
+    if ((a->type != 0 && a->type != KILN_DEFAULT_INT4_SCALE_TYPE_F16) ||
+        (a->mode != 0 && a->mode != KILN_DEFAULT_INT4_SCALE_MODE_SYM) ||
+        (a->group != 0 && a->group != KILN_DEFAULT_INT4_SCALE_GROUP_128)) {
         static const char detail[] = "this variant has type f16, mode sym, group 128";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, int4_scale_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div(a.n, 8192), 1, 1};
-    void *params[] = {&a.in, &a.scale, &a.n};
-    return kiln_launch(loader, &kiln_default_int4_scale_f16_sym_128_kernel, stream, grid, 0, params);
+    return run_int4_scale_f16_sym_128(loader, stream, a);
 }
 
 static kiln_status launch_int4_scale_f16_sym_128(kiln_loader *loader, CUstream stream, const void *args)
@@ -12621,11 +12596,9 @@ const kiln_kernel kiln_default_int4_scale_f16_sym_128_kernel = {
     .entry = int4_scale_f16_sym_128_entry,
     .module = &int4_scale_f16_sym_128_module,
     .launch = launch_int4_scale_f16_sym_128,
+    .run = run_int4_scale_f16_sym_128,
     .block = {256, 1, 1},
     .slot = 22,
-    .max_shared_bytes = 0,
-    .static_shared_bytes = 0,
-    .least_shared_words = 0,
 };
 
 /* int4_scale/type=f16,mode=asym,group=128 */
@@ -12958,32 +12931,30 @@ static const kiln_module int4_scale_f16_asym_128_module = {
     .slot = 23,
 };
 
-kiln_status kiln_default_int4_scale_f16_asym_128(kiln_loader *loader, CUstream stream,
-                                                 const kiln_default_int4_scale_args *args)
+static kiln_status run_int4_scale_f16_asym_128(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_int4_scale(loader, args);
+    const kiln_default_int4_scale_args *a = args;
+    const kiln_status status = kiln_check_pointers(loader, int4_scale_name, &int4_scale_pointers_2, a, 0x1u);
     if (status != KILN_OK)
         return status;
-    kiln_default_int4_scale_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_INT4_SCALE_TYPE_F16) ||
-        (a.mode != 0 && a.mode != KILN_DEFAULT_INT4_SCALE_MODE_ASYM) ||
-        (a.group != 0 && a.group != KILN_DEFAULT_INT4_SCALE_GROUP_128)) {
+    const uint64_t grid[3] = {ceil_div(a->n, 8192), 1, 1};
+    const void *const params[] = {&a->in, &a->scale, &a->zero, &a->n};
+    return kiln_launch(loader, &kiln_default_int4_scale_f16_asym_128_kernel, stream, grid, 0, params);
+}
+
+kiln_status kiln_default_int4_scale_f16_asym_128(kiln_loader *loader, CUstream stream,
+                                                 const kiln_default_int4_scale_args *a)
+{
+    const kiln_status status = check_int4_scale(loader, a);
+    if (status != KILN_OK || a->n == 0)
+        return status;
+    if ((a->type != 0 && a->type != KILN_DEFAULT_INT4_SCALE_TYPE_F16) ||
+        (a->mode != 0 && a->mode != KILN_DEFAULT_INT4_SCALE_MODE_ASYM) ||
+        (a->group != 0 && a->group != KILN_DEFAULT_INT4_SCALE_GROUP_128)) {
         static const char detail[] = "this variant has type f16, mode asym, group 128";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, int4_scale_name, detail);
     }
-    if (a.zero == 0) {
-        static const char detail[] = "zero is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, int4_scale_name, detail);
-    }
-    if (a.zero % 4 != 0) {
-        static const char detail[] = "zero must be aligned to 4 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, int4_scale_name, detail);
-    }
-    const uint64_t grid[3] = {ceil_div(a.n, 8192), 1, 1};
-    void *params[] = {&a.in, &a.scale, &a.zero, &a.n};
-    return kiln_launch(loader, &kiln_default_int4_scale_f16_asym_128_kernel, stream, grid, 0, params);
+    return run_int4_scale_f16_asym_128(loader, stream, a);
 }
 
 static kiln_status launch_int4_scale_f16_asym_128(kiln_loader *loader, CUstream stream, const void *args)
@@ -12997,11 +12968,9 @@ const kiln_kernel kiln_default_int4_scale_f16_asym_128_kernel = {
     .entry = int4_scale_f16_asym_128_entry,
     .module = &int4_scale_f16_asym_128_module,
     .launch = launch_int4_scale_f16_asym_128,
+    .run = run_int4_scale_f16_asym_128,
     .block = {256, 1, 1},
     .slot = 23,
-    .max_shared_bytes = 0,
-    .static_shared_bytes = 0,
-    .least_shared_words = 0,
 };
 
 /* Which variant serves these arguments on this device. */
@@ -13036,10 +13005,8 @@ kiln_status kiln_default_int4_scale_pick(kiln_loader *loader, const kiln_default
         return kiln_begin(loader, NULL, int4_scale_name);
     *kernel = NULL;
     const kiln_status status = check_int4_scale(loader, args);
-    if (status != KILN_OK)
+    if (status != KILN_OK || args->n == 0)
         return status;
-    if (args->n == 0)
-        return KILN_OK;
     *kernel = choose_int4_scale(loader, *args);
     if (!*kernel) {
         static const char detail[] = "the bundle has type f32 f16, mode sym asym, group 128";
@@ -13053,12 +13020,34 @@ kiln_status kiln_default_int4_scale(kiln_loader *loader, CUstream stream,
 {
     const kiln_kernel *kernel;
     const kiln_status status = kiln_default_int4_scale_pick(loader, args, &kernel);
-    return kernel ? kernel->launch(loader, stream, args) : status;
+    return kernel ? kernel->run(loader, stream, args) : status;
 }
 
 /* ==== int4_pack ========================================================================================= */
 
 static const char int4_pack_name[] = "int4_pack";
+
+static const char int4_pack_pointers_texts[] =
+    "in is null\000"
+    "in must be aligned to 16 bytes\000"
+    "scale is null\000"
+    "scale must be aligned to 4 bytes\000"
+    "packed is null\000"
+    "packed must be aligned to 16 bytes\000";
+static const kiln_pointer int4_pack_pointers_rows[] = {
+    {offsetof(kiln_default_int4_pack_args, in), 16, 0, 11},
+    {offsetof(kiln_default_int4_pack_args, scale), 4, 42, 56},
+    {offsetof(kiln_default_int4_pack_args, packed), 16, 89, 104},
+};
+static const kiln_pointers int4_pack_pointers = {int4_pack_pointers_texts, int4_pack_pointers_rows, 3};
+
+static const char int4_pack_pointers_2_texts[] =
+    "zero is null\000"
+    "zero must be aligned to 4 bytes\000";
+static const kiln_pointer int4_pack_pointers_2_rows[] = {
+    {offsetof(kiln_default_int4_pack_args, zero), 4, 0, 13},
+};
+static const kiln_pointers int4_pack_pointers_2 = {int4_pack_pointers_2_texts, int4_pack_pointers_2_rows, 1};
 
 /* What every variant asks of its arguments. */
 static kiln_status check_int4_pack(kiln_loader *loader, const kiln_default_int4_pack_args *a)
@@ -13072,31 +13061,7 @@ static kiln_status check_int4_pack(kiln_loader *loader, const kiln_default_int4_
     }
     if (a->n == 0)
         return KILN_OK;
-    if (a->in == 0) {
-        static const char detail[] = "in is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, int4_pack_name, detail);
-    }
-    if (a->scale == 0) {
-        static const char detail[] = "scale is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, int4_pack_name, detail);
-    }
-    if (a->packed == 0) {
-        static const char detail[] = "packed is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, int4_pack_name, detail);
-    }
-    if (a->in % 16 != 0) {
-        static const char detail[] = "in must be aligned to 16 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, int4_pack_name, detail);
-    }
-    if (a->scale % 4 != 0) {
-        static const char detail[] = "scale must be aligned to 4 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, int4_pack_name, detail);
-    }
-    if (a->packed % 16 != 0) {
-        static const char detail[] = "packed must be aligned to 16 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, int4_pack_name, detail);
-    }
-    return KILN_OK;
+    return kiln_check_pointers(loader, int4_pack_name, &int4_pack_pointers, a, 0x7u);
 }
 
 /* int4_pack/type=f32,mode=sym,group=128,nibbles=low */
@@ -13510,25 +13475,28 @@ static const kiln_module int4_pack_f32_sym_128_low_module = {
     .slot = 24,
 };
 
-kiln_status kiln_default_int4_pack_f32_sym_128_low(kiln_loader *loader, CUstream stream,
-                                                   const kiln_default_int4_pack_args *args)
+static kiln_status run_int4_pack_f32_sym_128_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_int4_pack(loader, args);
-    if (status != KILN_OK)
+    const kiln_default_int4_pack_args *a = args;
+    const uint64_t grid[3] = {ceil_div(a->n, 8192), 1, 1};
+    const void *const params[] = {&a->in, &a->scale, &a->packed, &a->n};
+    return kiln_launch(loader, &kiln_default_int4_pack_f32_sym_128_low_kernel, stream, grid, 0, params);
+}
+
+kiln_status kiln_default_int4_pack_f32_sym_128_low(kiln_loader *loader, CUstream stream,
+                                                   const kiln_default_int4_pack_args *a)
+{
+    const kiln_status status = check_int4_pack(loader, a);
+    if (status != KILN_OK || a->n == 0)
         return status;
-    kiln_default_int4_pack_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_INT4_PACK_TYPE_F32) ||
-        (a.mode != 0 && a.mode != KILN_DEFAULT_INT4_PACK_MODE_SYM) ||
-        (a.group != 0 && a.group != KILN_DEFAULT_INT4_PACK_GROUP_128) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_INT4_PACK_NIBBLES_LOW)) {
+    if ((a->type != 0 && a->type != KILN_DEFAULT_INT4_PACK_TYPE_F32) ||
+        (a->mode != 0 && a->mode != KILN_DEFAULT_INT4_PACK_MODE_SYM) ||
+        (a->group != 0 && a->group != KILN_DEFAULT_INT4_PACK_GROUP_128) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_INT4_PACK_NIBBLES_LOW)) {
         static const char detail[] = "this variant has type f32, mode sym, group 128, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, int4_pack_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div(a.n, 8192), 1, 1};
-    void *params[] = {&a.in, &a.scale, &a.packed, &a.n};
-    return kiln_launch(loader, &kiln_default_int4_pack_f32_sym_128_low_kernel, stream, grid, 0, params);
+    return run_int4_pack_f32_sym_128_low(loader, stream, a);
 }
 
 static kiln_status launch_int4_pack_f32_sym_128_low(kiln_loader *loader, CUstream stream, const void *args)
@@ -13542,11 +13510,9 @@ const kiln_kernel kiln_default_int4_pack_f32_sym_128_low_kernel = {
     .entry = int4_pack_f32_sym_128_low_entry,
     .module = &int4_pack_f32_sym_128_low_module,
     .launch = launch_int4_pack_f32_sym_128_low,
+    .run = run_int4_pack_f32_sym_128_low,
     .block = {256, 1, 1},
     .slot = 24,
-    .max_shared_bytes = 0,
-    .static_shared_bytes = 0,
-    .least_shared_words = 0,
 };
 
 /* int4_pack/type=f32,mode=asym,group=128,nibbles=low */
@@ -14091,33 +14057,31 @@ static const kiln_module int4_pack_f32_asym_128_low_module = {
     .slot = 25,
 };
 
-kiln_status kiln_default_int4_pack_f32_asym_128_low(kiln_loader *loader, CUstream stream,
-                                                    const kiln_default_int4_pack_args *args)
+static kiln_status run_int4_pack_f32_asym_128_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_int4_pack(loader, args);
+    const kiln_default_int4_pack_args *a = args;
+    const kiln_status status = kiln_check_pointers(loader, int4_pack_name, &int4_pack_pointers_2, a, 0x1u);
     if (status != KILN_OK)
         return status;
-    kiln_default_int4_pack_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_INT4_PACK_TYPE_F32) ||
-        (a.mode != 0 && a.mode != KILN_DEFAULT_INT4_PACK_MODE_ASYM) ||
-        (a.group != 0 && a.group != KILN_DEFAULT_INT4_PACK_GROUP_128) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_INT4_PACK_NIBBLES_LOW)) {
+    const uint64_t grid[3] = {ceil_div(a->n, 8192), 1, 1};
+    const void *const params[] = {&a->in, &a->scale, &a->zero, &a->packed, &a->n};
+    return kiln_launch(loader, &kiln_default_int4_pack_f32_asym_128_low_kernel, stream, grid, 0, params);
+}
+
+kiln_status kiln_default_int4_pack_f32_asym_128_low(kiln_loader *loader, CUstream stream,
+                                                    const kiln_default_int4_pack_args *a)
+{
+    const kiln_status status = check_int4_pack(loader, a);
+    if (status != KILN_OK || a->n == 0)
+        return status;
+    if ((a->type != 0 && a->type != KILN_DEFAULT_INT4_PACK_TYPE_F32) ||
+        (a->mode != 0 && a->mode != KILN_DEFAULT_INT4_PACK_MODE_ASYM) ||
+        (a->group != 0 && a->group != KILN_DEFAULT_INT4_PACK_GROUP_128) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_INT4_PACK_NIBBLES_LOW)) {
         static const char detail[] = "this variant has type f32, mode asym, group 128, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, int4_pack_name, detail);
     }
-    if (a.zero == 0) {
-        static const char detail[] = "zero is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, int4_pack_name, detail);
-    }
-    if (a.zero % 4 != 0) {
-        static const char detail[] = "zero must be aligned to 4 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, int4_pack_name, detail);
-    }
-    const uint64_t grid[3] = {ceil_div(a.n, 8192), 1, 1};
-    void *params[] = {&a.in, &a.scale, &a.zero, &a.packed, &a.n};
-    return kiln_launch(loader, &kiln_default_int4_pack_f32_asym_128_low_kernel, stream, grid, 0, params);
+    return run_int4_pack_f32_asym_128_low(loader, stream, a);
 }
 
 static kiln_status launch_int4_pack_f32_asym_128_low(kiln_loader *loader, CUstream stream, const void *args)
@@ -14131,11 +14095,9 @@ const kiln_kernel kiln_default_int4_pack_f32_asym_128_low_kernel = {
     .entry = int4_pack_f32_asym_128_low_entry,
     .module = &int4_pack_f32_asym_128_low_module,
     .launch = launch_int4_pack_f32_asym_128_low,
+    .run = run_int4_pack_f32_asym_128_low,
     .block = {256, 1, 1},
     .slot = 25,
-    .max_shared_bytes = 0,
-    .static_shared_bytes = 0,
-    .least_shared_words = 0,
 };
 
 /* int4_pack/type=f16,mode=sym,group=128,nibbles=low */
@@ -14632,25 +14594,28 @@ static const kiln_module int4_pack_f16_sym_128_low_module = {
     .slot = 26,
 };
 
-kiln_status kiln_default_int4_pack_f16_sym_128_low(kiln_loader *loader, CUstream stream,
-                                                   const kiln_default_int4_pack_args *args)
+static kiln_status run_int4_pack_f16_sym_128_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_int4_pack(loader, args);
-    if (status != KILN_OK)
+    const kiln_default_int4_pack_args *a = args;
+    const uint64_t grid[3] = {ceil_div(a->n, 8192), 1, 1};
+    const void *const params[] = {&a->in, &a->scale, &a->packed, &a->n};
+    return kiln_launch(loader, &kiln_default_int4_pack_f16_sym_128_low_kernel, stream, grid, 0, params);
+}
+
+kiln_status kiln_default_int4_pack_f16_sym_128_low(kiln_loader *loader, CUstream stream,
+                                                   const kiln_default_int4_pack_args *a)
+{
+    const kiln_status status = check_int4_pack(loader, a);
+    if (status != KILN_OK || a->n == 0)
         return status;
-    kiln_default_int4_pack_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_INT4_PACK_TYPE_F16) ||
-        (a.mode != 0 && a.mode != KILN_DEFAULT_INT4_PACK_MODE_SYM) ||
-        (a.group != 0 && a.group != KILN_DEFAULT_INT4_PACK_GROUP_128) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_INT4_PACK_NIBBLES_LOW)) {
+    if ((a->type != 0 && a->type != KILN_DEFAULT_INT4_PACK_TYPE_F16) ||
+        (a->mode != 0 && a->mode != KILN_DEFAULT_INT4_PACK_MODE_SYM) ||
+        (a->group != 0 && a->group != KILN_DEFAULT_INT4_PACK_GROUP_128) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_INT4_PACK_NIBBLES_LOW)) {
         static const char detail[] = "this variant has type f16, mode sym, group 128, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, int4_pack_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div(a.n, 8192), 1, 1};
-    void *params[] = {&a.in, &a.scale, &a.packed, &a.n};
-    return kiln_launch(loader, &kiln_default_int4_pack_f16_sym_128_low_kernel, stream, grid, 0, params);
+    return run_int4_pack_f16_sym_128_low(loader, stream, a);
 }
 
 static kiln_status launch_int4_pack_f16_sym_128_low(kiln_loader *loader, CUstream stream, const void *args)
@@ -14664,11 +14629,9 @@ const kiln_kernel kiln_default_int4_pack_f16_sym_128_low_kernel = {
     .entry = int4_pack_f16_sym_128_low_entry,
     .module = &int4_pack_f16_sym_128_low_module,
     .launch = launch_int4_pack_f16_sym_128_low,
+    .run = run_int4_pack_f16_sym_128_low,
     .block = {256, 1, 1},
     .slot = 26,
-    .max_shared_bytes = 0,
-    .static_shared_bytes = 0,
-    .least_shared_words = 0,
 };
 
 /* int4_pack/type=f16,mode=asym,group=128,nibbles=low */
@@ -15292,33 +15255,31 @@ static const kiln_module int4_pack_f16_asym_128_low_module = {
     .slot = 27,
 };
 
-kiln_status kiln_default_int4_pack_f16_asym_128_low(kiln_loader *loader, CUstream stream,
-                                                    const kiln_default_int4_pack_args *args)
+static kiln_status run_int4_pack_f16_asym_128_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_int4_pack(loader, args);
+    const kiln_default_int4_pack_args *a = args;
+    const kiln_status status = kiln_check_pointers(loader, int4_pack_name, &int4_pack_pointers_2, a, 0x1u);
     if (status != KILN_OK)
         return status;
-    kiln_default_int4_pack_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_INT4_PACK_TYPE_F16) ||
-        (a.mode != 0 && a.mode != KILN_DEFAULT_INT4_PACK_MODE_ASYM) ||
-        (a.group != 0 && a.group != KILN_DEFAULT_INT4_PACK_GROUP_128) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_INT4_PACK_NIBBLES_LOW)) {
+    const uint64_t grid[3] = {ceil_div(a->n, 8192), 1, 1};
+    const void *const params[] = {&a->in, &a->scale, &a->zero, &a->packed, &a->n};
+    return kiln_launch(loader, &kiln_default_int4_pack_f16_asym_128_low_kernel, stream, grid, 0, params);
+}
+
+kiln_status kiln_default_int4_pack_f16_asym_128_low(kiln_loader *loader, CUstream stream,
+                                                    const kiln_default_int4_pack_args *a)
+{
+    const kiln_status status = check_int4_pack(loader, a);
+    if (status != KILN_OK || a->n == 0)
+        return status;
+    if ((a->type != 0 && a->type != KILN_DEFAULT_INT4_PACK_TYPE_F16) ||
+        (a->mode != 0 && a->mode != KILN_DEFAULT_INT4_PACK_MODE_ASYM) ||
+        (a->group != 0 && a->group != KILN_DEFAULT_INT4_PACK_GROUP_128) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_INT4_PACK_NIBBLES_LOW)) {
         static const char detail[] = "this variant has type f16, mode asym, group 128, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, int4_pack_name, detail);
     }
-    if (a.zero == 0) {
-        static const char detail[] = "zero is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, int4_pack_name, detail);
-    }
-    if (a.zero % 4 != 0) {
-        static const char detail[] = "zero must be aligned to 4 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, int4_pack_name, detail);
-    }
-    const uint64_t grid[3] = {ceil_div(a.n, 8192), 1, 1};
-    void *params[] = {&a.in, &a.scale, &a.zero, &a.packed, &a.n};
-    return kiln_launch(loader, &kiln_default_int4_pack_f16_asym_128_low_kernel, stream, grid, 0, params);
+    return run_int4_pack_f16_asym_128_low(loader, stream, a);
 }
 
 static kiln_status launch_int4_pack_f16_asym_128_low(kiln_loader *loader, CUstream stream, const void *args)
@@ -15332,11 +15293,9 @@ const kiln_kernel kiln_default_int4_pack_f16_asym_128_low_kernel = {
     .entry = int4_pack_f16_asym_128_low_entry,
     .module = &int4_pack_f16_asym_128_low_module,
     .launch = launch_int4_pack_f16_asym_128_low,
+    .run = run_int4_pack_f16_asym_128_low,
     .block = {256, 1, 1},
     .slot = 27,
-    .max_shared_bytes = 0,
-    .static_shared_bytes = 0,
-    .least_shared_words = 0,
 };
 
 /* Which variant serves these arguments on this device. */
@@ -15373,10 +15332,8 @@ kiln_status kiln_default_int4_pack_pick(kiln_loader *loader, const kiln_default_
         return kiln_begin(loader, NULL, int4_pack_name);
     *kernel = NULL;
     const kiln_status status = check_int4_pack(loader, args);
-    if (status != KILN_OK)
+    if (status != KILN_OK || args->n == 0)
         return status;
-    if (args->n == 0)
-        return KILN_OK;
     *kernel = choose_int4_pack(loader, *args);
     if (!*kernel) {
         static const char detail[] = "the bundle has type f32 f16, mode sym asym, group 128, nibbles low";
@@ -15390,12 +15347,26 @@ kiln_status kiln_default_int4_pack(kiln_loader *loader, CUstream stream,
 {
     const kiln_kernel *kernel;
     const kiln_status status = kiln_default_int4_pack_pick(loader, args, &kernel);
-    return kernel ? kernel->launch(loader, stream, args) : status;
+    return kernel ? kernel->run(loader, stream, args) : status;
 }
 
 /* ==== nf4_quantize ====================================================================================== */
 
 static const char nf4_quantize_name[] = "nf4_quantize";
+
+static const char nf4_quantize_pointers_texts[] =
+    "in is null\000"
+    "in must be aligned to 16 bytes\000"
+    "scale is null\000"
+    "scale must be aligned to 4 bytes\000"
+    "packed is null\000"
+    "packed must be aligned to 16 bytes\000";
+static const kiln_pointer nf4_quantize_pointers_rows[] = {
+    {offsetof(kiln_default_nf4_quantize_args, in), 16, 0, 11},
+    {offsetof(kiln_default_nf4_quantize_args, scale), 4, 42, 56},
+    {offsetof(kiln_default_nf4_quantize_args, packed), 16, 89, 104},
+};
+static const kiln_pointers nf4_quantize_pointers = {nf4_quantize_pointers_texts, nf4_quantize_pointers_rows, 3};
 
 /* What every variant asks of its arguments. */
 static kiln_status check_nf4_quantize(kiln_loader *loader, const kiln_default_nf4_quantize_args *a)
@@ -15409,31 +15380,7 @@ static kiln_status check_nf4_quantize(kiln_loader *loader, const kiln_default_nf
     }
     if (a->n == 0)
         return KILN_OK;
-    if (a->in == 0) {
-        static const char detail[] = "in is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, nf4_quantize_name, detail);
-    }
-    if (a->scale == 0) {
-        static const char detail[] = "scale is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, nf4_quantize_name, detail);
-    }
-    if (a->packed == 0) {
-        static const char detail[] = "packed is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, nf4_quantize_name, detail);
-    }
-    if (a->in % 16 != 0) {
-        static const char detail[] = "in must be aligned to 16 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, nf4_quantize_name, detail);
-    }
-    if (a->scale % 4 != 0) {
-        static const char detail[] = "scale must be aligned to 4 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, nf4_quantize_name, detail);
-    }
-    if (a->packed % 16 != 0) {
-        static const char detail[] = "packed must be aligned to 16 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, nf4_quantize_name, detail);
-    }
-    return KILN_OK;
+    return kiln_check_pointers(loader, nf4_quantize_name, &nf4_quantize_pointers, a, 0x7u);
 }
 
 /* nf4_quantize/type=f32,group=64,nibbles=low */
@@ -15848,24 +15795,27 @@ static const kiln_module nf4_quantize_f32_64_low_module = {
     .slot = 28,
 };
 
-kiln_status kiln_default_nf4_quantize_f32_64_low(kiln_loader *loader, CUstream stream,
-                                                 const kiln_default_nf4_quantize_args *args)
+static kiln_status run_nf4_quantize_f32_64_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_nf4_quantize(loader, args);
-    if (status != KILN_OK)
+    const kiln_default_nf4_quantize_args *a = args;
+    const uint64_t grid[3] = {ceil_div(a->n, 4096), 1, 1};
+    const void *const params[] = {&a->in, &a->scale, &a->packed, &a->n};
+    return kiln_launch(loader, &kiln_default_nf4_quantize_f32_64_low_kernel, stream, grid, 0, params);
+}
+
+kiln_status kiln_default_nf4_quantize_f32_64_low(kiln_loader *loader, CUstream stream,
+                                                 const kiln_default_nf4_quantize_args *a)
+{
+    const kiln_status status = check_nf4_quantize(loader, a);
+    if (status != KILN_OK || a->n == 0)
         return status;
-    kiln_default_nf4_quantize_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_NF4_QUANTIZE_TYPE_F32) ||
-        (a.group != 0 && a.group != KILN_DEFAULT_NF4_QUANTIZE_GROUP_64) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_NF4_QUANTIZE_NIBBLES_LOW)) {
+    if ((a->type != 0 && a->type != KILN_DEFAULT_NF4_QUANTIZE_TYPE_F32) ||
+        (a->group != 0 && a->group != KILN_DEFAULT_NF4_QUANTIZE_GROUP_64) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_NF4_QUANTIZE_NIBBLES_LOW)) {
         static const char detail[] = "this variant has type f32, group 64, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_quantize_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div(a.n, 4096), 1, 1};
-    void *params[] = {&a.in, &a.scale, &a.packed, &a.n};
-    return kiln_launch(loader, &kiln_default_nf4_quantize_f32_64_low_kernel, stream, grid, 0, params);
+    return run_nf4_quantize_f32_64_low(loader, stream, a);
 }
 
 static kiln_status launch_nf4_quantize_f32_64_low(kiln_loader *loader, CUstream stream, const void *args)
@@ -15879,11 +15829,9 @@ const kiln_kernel kiln_default_nf4_quantize_f32_64_low_kernel = {
     .entry = nf4_quantize_f32_64_low_entry,
     .module = &nf4_quantize_f32_64_low_module,
     .launch = launch_nf4_quantize_f32_64_low,
+    .run = run_nf4_quantize_f32_64_low,
     .block = {256, 1, 1},
     .slot = 28,
-    .max_shared_bytes = 0,
-    .static_shared_bytes = 0,
-    .least_shared_words = 0,
 };
 
 /* nf4_quantize/type=f32,group=64,nibbles=high */
@@ -16298,24 +16246,27 @@ static const kiln_module nf4_quantize_f32_64_high_module = {
     .slot = 29,
 };
 
-kiln_status kiln_default_nf4_quantize_f32_64_high(kiln_loader *loader, CUstream stream,
-                                                  const kiln_default_nf4_quantize_args *args)
+static kiln_status run_nf4_quantize_f32_64_high(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_nf4_quantize(loader, args);
-    if (status != KILN_OK)
+    const kiln_default_nf4_quantize_args *a = args;
+    const uint64_t grid[3] = {ceil_div(a->n, 4096), 1, 1};
+    const void *const params[] = {&a->in, &a->scale, &a->packed, &a->n};
+    return kiln_launch(loader, &kiln_default_nf4_quantize_f32_64_high_kernel, stream, grid, 0, params);
+}
+
+kiln_status kiln_default_nf4_quantize_f32_64_high(kiln_loader *loader, CUstream stream,
+                                                  const kiln_default_nf4_quantize_args *a)
+{
+    const kiln_status status = check_nf4_quantize(loader, a);
+    if (status != KILN_OK || a->n == 0)
         return status;
-    kiln_default_nf4_quantize_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_NF4_QUANTIZE_TYPE_F32) ||
-        (a.group != 0 && a.group != KILN_DEFAULT_NF4_QUANTIZE_GROUP_64) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_NF4_QUANTIZE_NIBBLES_HIGH)) {
+    if ((a->type != 0 && a->type != KILN_DEFAULT_NF4_QUANTIZE_TYPE_F32) ||
+        (a->group != 0 && a->group != KILN_DEFAULT_NF4_QUANTIZE_GROUP_64) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_NF4_QUANTIZE_NIBBLES_HIGH)) {
         static const char detail[] = "this variant has type f32, group 64, nibbles high";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_quantize_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div(a.n, 4096), 1, 1};
-    void *params[] = {&a.in, &a.scale, &a.packed, &a.n};
-    return kiln_launch(loader, &kiln_default_nf4_quantize_f32_64_high_kernel, stream, grid, 0, params);
+    return run_nf4_quantize_f32_64_high(loader, stream, a);
 }
 
 static kiln_status launch_nf4_quantize_f32_64_high(kiln_loader *loader, CUstream stream, const void *args)
@@ -16329,11 +16280,9 @@ const kiln_kernel kiln_default_nf4_quantize_f32_64_high_kernel = {
     .entry = nf4_quantize_f32_64_high_entry,
     .module = &nf4_quantize_f32_64_high_module,
     .launch = launch_nf4_quantize_f32_64_high,
+    .run = run_nf4_quantize_f32_64_high,
     .block = {256, 1, 1},
     .slot = 29,
-    .max_shared_bytes = 0,
-    .static_shared_bytes = 0,
-    .least_shared_words = 0,
 };
 
 /* nf4_quantize/type=f16,group=64,nibbles=low */
@@ -16987,24 +16936,27 @@ static const kiln_module nf4_quantize_f16_64_low_module = {
     .slot = 30,
 };
 
-kiln_status kiln_default_nf4_quantize_f16_64_low(kiln_loader *loader, CUstream stream,
-                                                 const kiln_default_nf4_quantize_args *args)
+static kiln_status run_nf4_quantize_f16_64_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_nf4_quantize(loader, args);
-    if (status != KILN_OK)
+    const kiln_default_nf4_quantize_args *a = args;
+    const uint64_t grid[3] = {ceil_div(a->n, 8192), 1, 1};
+    const void *const params[] = {&a->in, &a->scale, &a->packed, &a->n};
+    return kiln_launch(loader, &kiln_default_nf4_quantize_f16_64_low_kernel, stream, grid, 0, params);
+}
+
+kiln_status kiln_default_nf4_quantize_f16_64_low(kiln_loader *loader, CUstream stream,
+                                                 const kiln_default_nf4_quantize_args *a)
+{
+    const kiln_status status = check_nf4_quantize(loader, a);
+    if (status != KILN_OK || a->n == 0)
         return status;
-    kiln_default_nf4_quantize_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_NF4_QUANTIZE_TYPE_F16) ||
-        (a.group != 0 && a.group != KILN_DEFAULT_NF4_QUANTIZE_GROUP_64) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_NF4_QUANTIZE_NIBBLES_LOW)) {
+    if ((a->type != 0 && a->type != KILN_DEFAULT_NF4_QUANTIZE_TYPE_F16) ||
+        (a->group != 0 && a->group != KILN_DEFAULT_NF4_QUANTIZE_GROUP_64) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_NF4_QUANTIZE_NIBBLES_LOW)) {
         static const char detail[] = "this variant has type f16, group 64, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_quantize_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div(a.n, 8192), 1, 1};
-    void *params[] = {&a.in, &a.scale, &a.packed, &a.n};
-    return kiln_launch(loader, &kiln_default_nf4_quantize_f16_64_low_kernel, stream, grid, 0, params);
+    return run_nf4_quantize_f16_64_low(loader, stream, a);
 }
 
 static kiln_status launch_nf4_quantize_f16_64_low(kiln_loader *loader, CUstream stream, const void *args)
@@ -17018,11 +16970,9 @@ const kiln_kernel kiln_default_nf4_quantize_f16_64_low_kernel = {
     .entry = nf4_quantize_f16_64_low_entry,
     .module = &nf4_quantize_f16_64_low_module,
     .launch = launch_nf4_quantize_f16_64_low,
+    .run = run_nf4_quantize_f16_64_low,
     .block = {256, 1, 1},
     .slot = 30,
-    .max_shared_bytes = 0,
-    .static_shared_bytes = 0,
-    .least_shared_words = 0,
 };
 
 /* nf4_quantize/type=f16,group=64,nibbles=high */
@@ -17676,24 +17626,27 @@ static const kiln_module nf4_quantize_f16_64_high_module = {
     .slot = 31,
 };
 
-kiln_status kiln_default_nf4_quantize_f16_64_high(kiln_loader *loader, CUstream stream,
-                                                  const kiln_default_nf4_quantize_args *args)
+static kiln_status run_nf4_quantize_f16_64_high(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_nf4_quantize(loader, args);
-    if (status != KILN_OK)
+    const kiln_default_nf4_quantize_args *a = args;
+    const uint64_t grid[3] = {ceil_div(a->n, 8192), 1, 1};
+    const void *const params[] = {&a->in, &a->scale, &a->packed, &a->n};
+    return kiln_launch(loader, &kiln_default_nf4_quantize_f16_64_high_kernel, stream, grid, 0, params);
+}
+
+kiln_status kiln_default_nf4_quantize_f16_64_high(kiln_loader *loader, CUstream stream,
+                                                  const kiln_default_nf4_quantize_args *a)
+{
+    const kiln_status status = check_nf4_quantize(loader, a);
+    if (status != KILN_OK || a->n == 0)
         return status;
-    kiln_default_nf4_quantize_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_NF4_QUANTIZE_TYPE_F16) ||
-        (a.group != 0 && a.group != KILN_DEFAULT_NF4_QUANTIZE_GROUP_64) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_NF4_QUANTIZE_NIBBLES_HIGH)) {
+    if ((a->type != 0 && a->type != KILN_DEFAULT_NF4_QUANTIZE_TYPE_F16) ||
+        (a->group != 0 && a->group != KILN_DEFAULT_NF4_QUANTIZE_GROUP_64) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_NF4_QUANTIZE_NIBBLES_HIGH)) {
         static const char detail[] = "this variant has type f16, group 64, nibbles high";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_quantize_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div(a.n, 8192), 1, 1};
-    void *params[] = {&a.in, &a.scale, &a.packed, &a.n};
-    return kiln_launch(loader, &kiln_default_nf4_quantize_f16_64_high_kernel, stream, grid, 0, params);
+    return run_nf4_quantize_f16_64_high(loader, stream, a);
 }
 
 static kiln_status launch_nf4_quantize_f16_64_high(kiln_loader *loader, CUstream stream, const void *args)
@@ -17707,11 +17660,9 @@ const kiln_kernel kiln_default_nf4_quantize_f16_64_high_kernel = {
     .entry = nf4_quantize_f16_64_high_entry,
     .module = &nf4_quantize_f16_64_high_module,
     .launch = launch_nf4_quantize_f16_64_high,
+    .run = run_nf4_quantize_f16_64_high,
     .block = {256, 1, 1},
     .slot = 31,
-    .max_shared_bytes = 0,
-    .static_shared_bytes = 0,
-    .least_shared_words = 0,
 };
 
 /* nf4_quantize/type=bf16,group=64,nibbles=low */
@@ -18348,24 +18299,27 @@ static const kiln_module nf4_quantize_bf16_64_low_module = {
     .slot = 32,
 };
 
-kiln_status kiln_default_nf4_quantize_bf16_64_low(kiln_loader *loader, CUstream stream,
-                                                  const kiln_default_nf4_quantize_args *args)
+static kiln_status run_nf4_quantize_bf16_64_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_nf4_quantize(loader, args);
-    if (status != KILN_OK)
+    const kiln_default_nf4_quantize_args *a = args;
+    const uint64_t grid[3] = {ceil_div(a->n, 8192), 1, 1};
+    const void *const params[] = {&a->in, &a->scale, &a->packed, &a->n};
+    return kiln_launch(loader, &kiln_default_nf4_quantize_bf16_64_low_kernel, stream, grid, 0, params);
+}
+
+kiln_status kiln_default_nf4_quantize_bf16_64_low(kiln_loader *loader, CUstream stream,
+                                                  const kiln_default_nf4_quantize_args *a)
+{
+    const kiln_status status = check_nf4_quantize(loader, a);
+    if (status != KILN_OK || a->n == 0)
         return status;
-    kiln_default_nf4_quantize_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_NF4_QUANTIZE_TYPE_BF16) ||
-        (a.group != 0 && a.group != KILN_DEFAULT_NF4_QUANTIZE_GROUP_64) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_NF4_QUANTIZE_NIBBLES_LOW)) {
+    if ((a->type != 0 && a->type != KILN_DEFAULT_NF4_QUANTIZE_TYPE_BF16) ||
+        (a->group != 0 && a->group != KILN_DEFAULT_NF4_QUANTIZE_GROUP_64) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_NF4_QUANTIZE_NIBBLES_LOW)) {
         static const char detail[] = "this variant has type bf16, group 64, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_quantize_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div(a.n, 8192), 1, 1};
-    void *params[] = {&a.in, &a.scale, &a.packed, &a.n};
-    return kiln_launch(loader, &kiln_default_nf4_quantize_bf16_64_low_kernel, stream, grid, 0, params);
+    return run_nf4_quantize_bf16_64_low(loader, stream, a);
 }
 
 static kiln_status launch_nf4_quantize_bf16_64_low(kiln_loader *loader, CUstream stream, const void *args)
@@ -18379,11 +18333,9 @@ const kiln_kernel kiln_default_nf4_quantize_bf16_64_low_kernel = {
     .entry = nf4_quantize_bf16_64_low_entry,
     .module = &nf4_quantize_bf16_64_low_module,
     .launch = launch_nf4_quantize_bf16_64_low,
+    .run = run_nf4_quantize_bf16_64_low,
     .block = {256, 1, 1},
     .slot = 32,
-    .max_shared_bytes = 0,
-    .static_shared_bytes = 0,
-    .least_shared_words = 0,
 };
 
 /* nf4_quantize/type=bf16,group=64,nibbles=high */
@@ -19020,24 +18972,27 @@ static const kiln_module nf4_quantize_bf16_64_high_module = {
     .slot = 33,
 };
 
-kiln_status kiln_default_nf4_quantize_bf16_64_high(kiln_loader *loader, CUstream stream,
-                                                   const kiln_default_nf4_quantize_args *args)
+static kiln_status run_nf4_quantize_bf16_64_high(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_nf4_quantize(loader, args);
-    if (status != KILN_OK)
+    const kiln_default_nf4_quantize_args *a = args;
+    const uint64_t grid[3] = {ceil_div(a->n, 8192), 1, 1};
+    const void *const params[] = {&a->in, &a->scale, &a->packed, &a->n};
+    return kiln_launch(loader, &kiln_default_nf4_quantize_bf16_64_high_kernel, stream, grid, 0, params);
+}
+
+kiln_status kiln_default_nf4_quantize_bf16_64_high(kiln_loader *loader, CUstream stream,
+                                                   const kiln_default_nf4_quantize_args *a)
+{
+    const kiln_status status = check_nf4_quantize(loader, a);
+    if (status != KILN_OK || a->n == 0)
         return status;
-    kiln_default_nf4_quantize_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_NF4_QUANTIZE_TYPE_BF16) ||
-        (a.group != 0 && a.group != KILN_DEFAULT_NF4_QUANTIZE_GROUP_64) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_NF4_QUANTIZE_NIBBLES_HIGH)) {
+    if ((a->type != 0 && a->type != KILN_DEFAULT_NF4_QUANTIZE_TYPE_BF16) ||
+        (a->group != 0 && a->group != KILN_DEFAULT_NF4_QUANTIZE_GROUP_64) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_NF4_QUANTIZE_NIBBLES_HIGH)) {
         static const char detail[] = "this variant has type bf16, group 64, nibbles high";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_quantize_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div(a.n, 8192), 1, 1};
-    void *params[] = {&a.in, &a.scale, &a.packed, &a.n};
-    return kiln_launch(loader, &kiln_default_nf4_quantize_bf16_64_high_kernel, stream, grid, 0, params);
+    return run_nf4_quantize_bf16_64_high(loader, stream, a);
 }
 
 static kiln_status launch_nf4_quantize_bf16_64_high(kiln_loader *loader, CUstream stream, const void *args)
@@ -19051,11 +19006,9 @@ const kiln_kernel kiln_default_nf4_quantize_bf16_64_high_kernel = {
     .entry = nf4_quantize_bf16_64_high_entry,
     .module = &nf4_quantize_bf16_64_high_module,
     .launch = launch_nf4_quantize_bf16_64_high,
+    .run = run_nf4_quantize_bf16_64_high,
     .block = {256, 1, 1},
     .slot = 33,
-    .max_shared_bytes = 0,
-    .static_shared_bytes = 0,
-    .least_shared_words = 0,
 };
 
 /* Which variant serves these arguments on this device. */
@@ -19096,10 +19049,8 @@ kiln_status kiln_default_nf4_quantize_pick(kiln_loader *loader, const kiln_defau
         return kiln_begin(loader, NULL, nf4_quantize_name);
     *kernel = NULL;
     const kiln_status status = check_nf4_quantize(loader, args);
-    if (status != KILN_OK)
+    if (status != KILN_OK || args->n == 0)
         return status;
-    if (args->n == 0)
-        return KILN_OK;
     *kernel = choose_nf4_quantize(loader, *args);
     if (!*kernel) {
         static const char detail[] = "the bundle has type f32 f16 bf16, group 64, nibbles low high";
@@ -19113,12 +19064,26 @@ kiln_status kiln_default_nf4_quantize(kiln_loader *loader, CUstream stream,
 {
     const kiln_kernel *kernel;
     const kiln_status status = kiln_default_nf4_quantize_pick(loader, args, &kernel);
-    return kernel ? kernel->launch(loader, stream, args) : status;
+    return kernel ? kernel->run(loader, stream, args) : status;
 }
 
 /* ==== nf4_unpack ======================================================================================== */
 
 static const char nf4_unpack_name[] = "nf4_unpack";
+
+static const char nf4_unpack_pointers_texts[] =
+    "packed is null\000"
+    "packed must be aligned to 16 bytes\000"
+    "scale is null\000"
+    "scale must be aligned to 4 bytes\000"
+    "out is null\000"
+    "out must be aligned to 16 bytes\000";
+static const kiln_pointer nf4_unpack_pointers_rows[] = {
+    {offsetof(kiln_default_nf4_unpack_args, packed), 16, 0, 15},
+    {offsetof(kiln_default_nf4_unpack_args, scale), 4, 50, 64},
+    {offsetof(kiln_default_nf4_unpack_args, out), 16, 97, 109},
+};
+static const kiln_pointers nf4_unpack_pointers = {nf4_unpack_pointers_texts, nf4_unpack_pointers_rows, 3};
 
 /* What every variant asks of its arguments. */
 static kiln_status check_nf4_unpack(kiln_loader *loader, const kiln_default_nf4_unpack_args *a)
@@ -19132,31 +19097,7 @@ static kiln_status check_nf4_unpack(kiln_loader *loader, const kiln_default_nf4_
     }
     if (a->n == 0)
         return KILN_OK;
-    if (a->packed == 0) {
-        static const char detail[] = "packed is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, nf4_unpack_name, detail);
-    }
-    if (a->scale == 0) {
-        static const char detail[] = "scale is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, nf4_unpack_name, detail);
-    }
-    if (a->out == 0) {
-        static const char detail[] = "out is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, nf4_unpack_name, detail);
-    }
-    if (a->packed % 16 != 0) {
-        static const char detail[] = "packed must be aligned to 16 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, nf4_unpack_name, detail);
-    }
-    if (a->scale % 4 != 0) {
-        static const char detail[] = "scale must be aligned to 4 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, nf4_unpack_name, detail);
-    }
-    if (a->out % 16 != 0) {
-        static const char detail[] = "out must be aligned to 16 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, nf4_unpack_name, detail);
-    }
-    return KILN_OK;
+    return kiln_check_pointers(loader, nf4_unpack_name, &nf4_unpack_pointers, a, 0x7u);
 }
 
 /* nf4_unpack/type=f32,group=64,nibbles=low */
@@ -19343,24 +19284,27 @@ static const kiln_module nf4_unpack_f32_64_low_module = {
     .slot = 34,
 };
 
-kiln_status kiln_default_nf4_unpack_f32_64_low(kiln_loader *loader, CUstream stream,
-                                               const kiln_default_nf4_unpack_args *args)
+static kiln_status run_nf4_unpack_f32_64_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_nf4_unpack(loader, args);
-    if (status != KILN_OK)
+    const kiln_default_nf4_unpack_args *a = args;
+    const uint64_t grid[3] = {ceil_div(a->n, 4096), 1, 1};
+    const void *const params[] = {&a->packed, &a->scale, &a->out, &a->n};
+    return kiln_launch(loader, &kiln_default_nf4_unpack_f32_64_low_kernel, stream, grid, 0, params);
+}
+
+kiln_status kiln_default_nf4_unpack_f32_64_low(kiln_loader *loader, CUstream stream,
+                                               const kiln_default_nf4_unpack_args *a)
+{
+    const kiln_status status = check_nf4_unpack(loader, a);
+    if (status != KILN_OK || a->n == 0)
         return status;
-    kiln_default_nf4_unpack_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_NF4_UNPACK_TYPE_F32) ||
-        (a.group != 0 && a.group != KILN_DEFAULT_NF4_UNPACK_GROUP_64) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_NF4_UNPACK_NIBBLES_LOW)) {
+    if ((a->type != 0 && a->type != KILN_DEFAULT_NF4_UNPACK_TYPE_F32) ||
+        (a->group != 0 && a->group != KILN_DEFAULT_NF4_UNPACK_GROUP_64) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_NF4_UNPACK_NIBBLES_LOW)) {
         static const char detail[] = "this variant has type f32, group 64, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_unpack_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div(a.n, 4096), 1, 1};
-    void *params[] = {&a.packed, &a.scale, &a.out, &a.n};
-    return kiln_launch(loader, &kiln_default_nf4_unpack_f32_64_low_kernel, stream, grid, 0, params);
+    return run_nf4_unpack_f32_64_low(loader, stream, a);
 }
 
 static kiln_status launch_nf4_unpack_f32_64_low(kiln_loader *loader, CUstream stream, const void *args)
@@ -19374,11 +19318,9 @@ const kiln_kernel kiln_default_nf4_unpack_f32_64_low_kernel = {
     .entry = nf4_unpack_f32_64_low_entry,
     .module = &nf4_unpack_f32_64_low_module,
     .launch = launch_nf4_unpack_f32_64_low,
+    .run = run_nf4_unpack_f32_64_low,
     .block = {256, 1, 1},
     .slot = 34,
-    .max_shared_bytes = 0,
-    .static_shared_bytes = 0,
-    .least_shared_words = 0,
 };
 
 /* nf4_unpack/type=f32,group=64,nibbles=high */
@@ -19565,24 +19507,27 @@ static const kiln_module nf4_unpack_f32_64_high_module = {
     .slot = 35,
 };
 
-kiln_status kiln_default_nf4_unpack_f32_64_high(kiln_loader *loader, CUstream stream,
-                                                const kiln_default_nf4_unpack_args *args)
+static kiln_status run_nf4_unpack_f32_64_high(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_nf4_unpack(loader, args);
-    if (status != KILN_OK)
+    const kiln_default_nf4_unpack_args *a = args;
+    const uint64_t grid[3] = {ceil_div(a->n, 4096), 1, 1};
+    const void *const params[] = {&a->packed, &a->scale, &a->out, &a->n};
+    return kiln_launch(loader, &kiln_default_nf4_unpack_f32_64_high_kernel, stream, grid, 0, params);
+}
+
+kiln_status kiln_default_nf4_unpack_f32_64_high(kiln_loader *loader, CUstream stream,
+                                                const kiln_default_nf4_unpack_args *a)
+{
+    const kiln_status status = check_nf4_unpack(loader, a);
+    if (status != KILN_OK || a->n == 0)
         return status;
-    kiln_default_nf4_unpack_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_NF4_UNPACK_TYPE_F32) ||
-        (a.group != 0 && a.group != KILN_DEFAULT_NF4_UNPACK_GROUP_64) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_NF4_UNPACK_NIBBLES_HIGH)) {
+    if ((a->type != 0 && a->type != KILN_DEFAULT_NF4_UNPACK_TYPE_F32) ||
+        (a->group != 0 && a->group != KILN_DEFAULT_NF4_UNPACK_GROUP_64) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_NF4_UNPACK_NIBBLES_HIGH)) {
         static const char detail[] = "this variant has type f32, group 64, nibbles high";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_unpack_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div(a.n, 4096), 1, 1};
-    void *params[] = {&a.packed, &a.scale, &a.out, &a.n};
-    return kiln_launch(loader, &kiln_default_nf4_unpack_f32_64_high_kernel, stream, grid, 0, params);
+    return run_nf4_unpack_f32_64_high(loader, stream, a);
 }
 
 static kiln_status launch_nf4_unpack_f32_64_high(kiln_loader *loader, CUstream stream, const void *args)
@@ -19596,11 +19541,9 @@ const kiln_kernel kiln_default_nf4_unpack_f32_64_high_kernel = {
     .entry = nf4_unpack_f32_64_high_entry,
     .module = &nf4_unpack_f32_64_high_module,
     .launch = launch_nf4_unpack_f32_64_high,
+    .run = run_nf4_unpack_f32_64_high,
     .block = {256, 1, 1},
     .slot = 35,
-    .max_shared_bytes = 0,
-    .static_shared_bytes = 0,
-    .least_shared_words = 0,
 };
 
 /* nf4_unpack/type=f16,group=64,nibbles=low */
@@ -20179,24 +20122,27 @@ static const kiln_module nf4_unpack_f16_64_low_module = {
     .slot = 36,
 };
 
-kiln_status kiln_default_nf4_unpack_f16_64_low(kiln_loader *loader, CUstream stream,
-                                               const kiln_default_nf4_unpack_args *args)
+static kiln_status run_nf4_unpack_f16_64_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_nf4_unpack(loader, args);
-    if (status != KILN_OK)
+    const kiln_default_nf4_unpack_args *a = args;
+    const uint64_t grid[3] = {ceil_div(a->n, 8192), 1, 1};
+    const void *const params[] = {&a->packed, &a->scale, &a->out, &a->n};
+    return kiln_launch(loader, &kiln_default_nf4_unpack_f16_64_low_kernel, stream, grid, 0, params);
+}
+
+kiln_status kiln_default_nf4_unpack_f16_64_low(kiln_loader *loader, CUstream stream,
+                                               const kiln_default_nf4_unpack_args *a)
+{
+    const kiln_status status = check_nf4_unpack(loader, a);
+    if (status != KILN_OK || a->n == 0)
         return status;
-    kiln_default_nf4_unpack_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_NF4_UNPACK_TYPE_F16) ||
-        (a.group != 0 && a.group != KILN_DEFAULT_NF4_UNPACK_GROUP_64) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_NF4_UNPACK_NIBBLES_LOW)) {
+    if ((a->type != 0 && a->type != KILN_DEFAULT_NF4_UNPACK_TYPE_F16) ||
+        (a->group != 0 && a->group != KILN_DEFAULT_NF4_UNPACK_GROUP_64) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_NF4_UNPACK_NIBBLES_LOW)) {
         static const char detail[] = "this variant has type f16, group 64, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_unpack_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div(a.n, 8192), 1, 1};
-    void *params[] = {&a.packed, &a.scale, &a.out, &a.n};
-    return kiln_launch(loader, &kiln_default_nf4_unpack_f16_64_low_kernel, stream, grid, 0, params);
+    return run_nf4_unpack_f16_64_low(loader, stream, a);
 }
 
 static kiln_status launch_nf4_unpack_f16_64_low(kiln_loader *loader, CUstream stream, const void *args)
@@ -20210,11 +20156,9 @@ const kiln_kernel kiln_default_nf4_unpack_f16_64_low_kernel = {
     .entry = nf4_unpack_f16_64_low_entry,
     .module = &nf4_unpack_f16_64_low_module,
     .launch = launch_nf4_unpack_f16_64_low,
+    .run = run_nf4_unpack_f16_64_low,
     .block = {256, 1, 1},
     .slot = 36,
-    .max_shared_bytes = 0,
-    .static_shared_bytes = 0,
-    .least_shared_words = 0,
 };
 
 /* nf4_unpack/type=f16,group=64,nibbles=high */
@@ -20793,24 +20737,27 @@ static const kiln_module nf4_unpack_f16_64_high_module = {
     .slot = 37,
 };
 
-kiln_status kiln_default_nf4_unpack_f16_64_high(kiln_loader *loader, CUstream stream,
-                                                const kiln_default_nf4_unpack_args *args)
+static kiln_status run_nf4_unpack_f16_64_high(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_nf4_unpack(loader, args);
-    if (status != KILN_OK)
+    const kiln_default_nf4_unpack_args *a = args;
+    const uint64_t grid[3] = {ceil_div(a->n, 8192), 1, 1};
+    const void *const params[] = {&a->packed, &a->scale, &a->out, &a->n};
+    return kiln_launch(loader, &kiln_default_nf4_unpack_f16_64_high_kernel, stream, grid, 0, params);
+}
+
+kiln_status kiln_default_nf4_unpack_f16_64_high(kiln_loader *loader, CUstream stream,
+                                                const kiln_default_nf4_unpack_args *a)
+{
+    const kiln_status status = check_nf4_unpack(loader, a);
+    if (status != KILN_OK || a->n == 0)
         return status;
-    kiln_default_nf4_unpack_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_NF4_UNPACK_TYPE_F16) ||
-        (a.group != 0 && a.group != KILN_DEFAULT_NF4_UNPACK_GROUP_64) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_NF4_UNPACK_NIBBLES_HIGH)) {
+    if ((a->type != 0 && a->type != KILN_DEFAULT_NF4_UNPACK_TYPE_F16) ||
+        (a->group != 0 && a->group != KILN_DEFAULT_NF4_UNPACK_GROUP_64) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_NF4_UNPACK_NIBBLES_HIGH)) {
         static const char detail[] = "this variant has type f16, group 64, nibbles high";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_unpack_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div(a.n, 8192), 1, 1};
-    void *params[] = {&a.packed, &a.scale, &a.out, &a.n};
-    return kiln_launch(loader, &kiln_default_nf4_unpack_f16_64_high_kernel, stream, grid, 0, params);
+    return run_nf4_unpack_f16_64_high(loader, stream, a);
 }
 
 static kiln_status launch_nf4_unpack_f16_64_high(kiln_loader *loader, CUstream stream, const void *args)
@@ -20824,11 +20771,9 @@ const kiln_kernel kiln_default_nf4_unpack_f16_64_high_kernel = {
     .entry = nf4_unpack_f16_64_high_entry,
     .module = &nf4_unpack_f16_64_high_module,
     .launch = launch_nf4_unpack_f16_64_high,
+    .run = run_nf4_unpack_f16_64_high,
     .block = {256, 1, 1},
     .slot = 37,
-    .max_shared_bytes = 0,
-    .static_shared_bytes = 0,
-    .least_shared_words = 0,
 };
 
 /* nf4_unpack/type=bf16,group=64,nibbles=low */
@@ -21574,24 +21519,27 @@ static const kiln_module nf4_unpack_bf16_64_low_module = {
     .slot = 38,
 };
 
-kiln_status kiln_default_nf4_unpack_bf16_64_low(kiln_loader *loader, CUstream stream,
-                                                const kiln_default_nf4_unpack_args *args)
+static kiln_status run_nf4_unpack_bf16_64_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_nf4_unpack(loader, args);
-    if (status != KILN_OK)
+    const kiln_default_nf4_unpack_args *a = args;
+    const uint64_t grid[3] = {ceil_div(a->n, 8192), 1, 1};
+    const void *const params[] = {&a->packed, &a->scale, &a->out, &a->n};
+    return kiln_launch(loader, &kiln_default_nf4_unpack_bf16_64_low_kernel, stream, grid, 0, params);
+}
+
+kiln_status kiln_default_nf4_unpack_bf16_64_low(kiln_loader *loader, CUstream stream,
+                                                const kiln_default_nf4_unpack_args *a)
+{
+    const kiln_status status = check_nf4_unpack(loader, a);
+    if (status != KILN_OK || a->n == 0)
         return status;
-    kiln_default_nf4_unpack_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_NF4_UNPACK_TYPE_BF16) ||
-        (a.group != 0 && a.group != KILN_DEFAULT_NF4_UNPACK_GROUP_64) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_NF4_UNPACK_NIBBLES_LOW)) {
+    if ((a->type != 0 && a->type != KILN_DEFAULT_NF4_UNPACK_TYPE_BF16) ||
+        (a->group != 0 && a->group != KILN_DEFAULT_NF4_UNPACK_GROUP_64) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_NF4_UNPACK_NIBBLES_LOW)) {
         static const char detail[] = "this variant has type bf16, group 64, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_unpack_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div(a.n, 8192), 1, 1};
-    void *params[] = {&a.packed, &a.scale, &a.out, &a.n};
-    return kiln_launch(loader, &kiln_default_nf4_unpack_bf16_64_low_kernel, stream, grid, 0, params);
+    return run_nf4_unpack_bf16_64_low(loader, stream, a);
 }
 
 static kiln_status launch_nf4_unpack_bf16_64_low(kiln_loader *loader, CUstream stream, const void *args)
@@ -21605,11 +21553,9 @@ const kiln_kernel kiln_default_nf4_unpack_bf16_64_low_kernel = {
     .entry = nf4_unpack_bf16_64_low_entry,
     .module = &nf4_unpack_bf16_64_low_module,
     .launch = launch_nf4_unpack_bf16_64_low,
+    .run = run_nf4_unpack_bf16_64_low,
     .block = {256, 1, 1},
     .slot = 38,
-    .max_shared_bytes = 0,
-    .static_shared_bytes = 0,
-    .least_shared_words = 0,
 };
 
 /* nf4_unpack/type=bf16,group=64,nibbles=high */
@@ -22355,24 +22301,27 @@ static const kiln_module nf4_unpack_bf16_64_high_module = {
     .slot = 39,
 };
 
-kiln_status kiln_default_nf4_unpack_bf16_64_high(kiln_loader *loader, CUstream stream,
-                                                 const kiln_default_nf4_unpack_args *args)
+static kiln_status run_nf4_unpack_bf16_64_high(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_nf4_unpack(loader, args);
-    if (status != KILN_OK)
+    const kiln_default_nf4_unpack_args *a = args;
+    const uint64_t grid[3] = {ceil_div(a->n, 8192), 1, 1};
+    const void *const params[] = {&a->packed, &a->scale, &a->out, &a->n};
+    return kiln_launch(loader, &kiln_default_nf4_unpack_bf16_64_high_kernel, stream, grid, 0, params);
+}
+
+kiln_status kiln_default_nf4_unpack_bf16_64_high(kiln_loader *loader, CUstream stream,
+                                                 const kiln_default_nf4_unpack_args *a)
+{
+    const kiln_status status = check_nf4_unpack(loader, a);
+    if (status != KILN_OK || a->n == 0)
         return status;
-    kiln_default_nf4_unpack_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_NF4_UNPACK_TYPE_BF16) ||
-        (a.group != 0 && a.group != KILN_DEFAULT_NF4_UNPACK_GROUP_64) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_NF4_UNPACK_NIBBLES_HIGH)) {
+    if ((a->type != 0 && a->type != KILN_DEFAULT_NF4_UNPACK_TYPE_BF16) ||
+        (a->group != 0 && a->group != KILN_DEFAULT_NF4_UNPACK_GROUP_64) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_NF4_UNPACK_NIBBLES_HIGH)) {
         static const char detail[] = "this variant has type bf16, group 64, nibbles high";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_unpack_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div(a.n, 8192), 1, 1};
-    void *params[] = {&a.packed, &a.scale, &a.out, &a.n};
-    return kiln_launch(loader, &kiln_default_nf4_unpack_bf16_64_high_kernel, stream, grid, 0, params);
+    return run_nf4_unpack_bf16_64_high(loader, stream, a);
 }
 
 static kiln_status launch_nf4_unpack_bf16_64_high(kiln_loader *loader, CUstream stream, const void *args)
@@ -22386,11 +22335,9 @@ const kiln_kernel kiln_default_nf4_unpack_bf16_64_high_kernel = {
     .entry = nf4_unpack_bf16_64_high_entry,
     .module = &nf4_unpack_bf16_64_high_module,
     .launch = launch_nf4_unpack_bf16_64_high,
+    .run = run_nf4_unpack_bf16_64_high,
     .block = {256, 1, 1},
     .slot = 39,
-    .max_shared_bytes = 0,
-    .static_shared_bytes = 0,
-    .least_shared_words = 0,
 };
 
 /* Which variant serves these arguments on this device. */
@@ -22431,10 +22378,8 @@ kiln_status kiln_default_nf4_unpack_pick(kiln_loader *loader, const kiln_default
         return kiln_begin(loader, NULL, nf4_unpack_name);
     *kernel = NULL;
     const kiln_status status = check_nf4_unpack(loader, args);
-    if (status != KILN_OK)
+    if (status != KILN_OK || args->n == 0)
         return status;
-    if (args->n == 0)
-        return KILN_OK;
     *kernel = choose_nf4_unpack(loader, *args);
     if (!*kernel) {
         static const char detail[] = "the bundle has type f32 f16 bf16, group 64, nibbles low high";
@@ -22448,12 +22393,23 @@ kiln_status kiln_default_nf4_unpack(kiln_loader *loader, CUstream stream,
 {
     const kiln_kernel *kernel;
     const kiln_status status = kiln_default_nf4_unpack_pick(loader, args, &kernel);
-    return kernel ? kernel->launch(loader, stream, args) : status;
+    return kernel ? kernel->run(loader, stream, args) : status;
 }
 
 /* ==== nf4_scale ========================================================================================= */
 
 static const char nf4_scale_name[] = "nf4_scale";
+
+static const char nf4_scale_pointers_texts[] =
+    "in is null\000"
+    "in must be aligned to 16 bytes\000"
+    "scale is null\000"
+    "scale must be aligned to 4 bytes\000";
+static const kiln_pointer nf4_scale_pointers_rows[] = {
+    {offsetof(kiln_default_nf4_scale_args, in), 16, 0, 11},
+    {offsetof(kiln_default_nf4_scale_args, scale), 4, 42, 56},
+};
+static const kiln_pointers nf4_scale_pointers = {nf4_scale_pointers_texts, nf4_scale_pointers_rows, 2};
 
 /* What every variant asks of its arguments. */
 static kiln_status check_nf4_scale(kiln_loader *loader, const kiln_default_nf4_scale_args *a)
@@ -22467,23 +22423,7 @@ static kiln_status check_nf4_scale(kiln_loader *loader, const kiln_default_nf4_s
     }
     if (a->n == 0)
         return KILN_OK;
-    if (a->in == 0) {
-        static const char detail[] = "in is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, nf4_scale_name, detail);
-    }
-    if (a->scale == 0) {
-        static const char detail[] = "scale is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, nf4_scale_name, detail);
-    }
-    if (a->in % 16 != 0) {
-        static const char detail[] = "in must be aligned to 16 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, nf4_scale_name, detail);
-    }
-    if (a->scale % 4 != 0) {
-        static const char detail[] = "scale must be aligned to 4 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, nf4_scale_name, detail);
-    }
-    return KILN_OK;
+    return kiln_check_pointers(loader, nf4_scale_name, &nf4_scale_pointers, a, 0x3u);
 }
 
 /* nf4_scale/type=f32,group=64 */
@@ -22665,23 +22605,26 @@ static const kiln_module nf4_scale_f32_64_module = {
     .slot = 40,
 };
 
-kiln_status kiln_default_nf4_scale_f32_64(kiln_loader *loader, CUstream stream,
-                                          const kiln_default_nf4_scale_args *args)
+static kiln_status run_nf4_scale_f32_64(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_nf4_scale(loader, args);
-    if (status != KILN_OK)
+    const kiln_default_nf4_scale_args *a = args;
+    const uint64_t grid[3] = {ceil_div(a->n, 4096), 1, 1};
+    const void *const params[] = {&a->in, &a->scale, &a->n};
+    return kiln_launch(loader, &kiln_default_nf4_scale_f32_64_kernel, stream, grid, 0, params);
+}
+
+kiln_status kiln_default_nf4_scale_f32_64(kiln_loader *loader, CUstream stream,
+                                          const kiln_default_nf4_scale_args *a)
+{
+    const kiln_status status = check_nf4_scale(loader, a);
+    if (status != KILN_OK || a->n == 0)
         return status;
-    kiln_default_nf4_scale_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_NF4_SCALE_TYPE_F32) ||
-        (a.group != 0 && a.group != KILN_DEFAULT_NF4_SCALE_GROUP_64)) {
+    if ((a->type != 0 && a->type != KILN_DEFAULT_NF4_SCALE_TYPE_F32) ||
+        (a->group != 0 && a->group != KILN_DEFAULT_NF4_SCALE_GROUP_64)) {
         static const char detail[] = "this variant has type f32, group 64";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_scale_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div(a.n, 4096), 1, 1};
-    void *params[] = {&a.in, &a.scale, &a.n};
-    return kiln_launch(loader, &kiln_default_nf4_scale_f32_64_kernel, stream, grid, 0, params);
+    return run_nf4_scale_f32_64(loader, stream, a);
 }
 
 static kiln_status launch_nf4_scale_f32_64(kiln_loader *loader, CUstream stream, const void *args)
@@ -22695,11 +22638,9 @@ const kiln_kernel kiln_default_nf4_scale_f32_64_kernel = {
     .entry = nf4_scale_f32_64_entry,
     .module = &nf4_scale_f32_64_module,
     .launch = launch_nf4_scale_f32_64,
+    .run = run_nf4_scale_f32_64,
     .block = {256, 1, 1},
     .slot = 40,
-    .max_shared_bytes = 0,
-    .static_shared_bytes = 0,
-    .least_shared_words = 0,
 };
 
 /* nf4_scale/type=f16,group=64 */
@@ -22986,23 +22927,26 @@ static const kiln_module nf4_scale_f16_64_module = {
     .slot = 41,
 };
 
-kiln_status kiln_default_nf4_scale_f16_64(kiln_loader *loader, CUstream stream,
-                                          const kiln_default_nf4_scale_args *args)
+static kiln_status run_nf4_scale_f16_64(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_nf4_scale(loader, args);
-    if (status != KILN_OK)
+    const kiln_default_nf4_scale_args *a = args;
+    const uint64_t grid[3] = {ceil_div(a->n, 8192), 1, 1};
+    const void *const params[] = {&a->in, &a->scale, &a->n};
+    return kiln_launch(loader, &kiln_default_nf4_scale_f16_64_kernel, stream, grid, 0, params);
+}
+
+kiln_status kiln_default_nf4_scale_f16_64(kiln_loader *loader, CUstream stream,
+                                          const kiln_default_nf4_scale_args *a)
+{
+    const kiln_status status = check_nf4_scale(loader, a);
+    if (status != KILN_OK || a->n == 0)
         return status;
-    kiln_default_nf4_scale_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_NF4_SCALE_TYPE_F16) ||
-        (a.group != 0 && a.group != KILN_DEFAULT_NF4_SCALE_GROUP_64)) {
+    if ((a->type != 0 && a->type != KILN_DEFAULT_NF4_SCALE_TYPE_F16) ||
+        (a->group != 0 && a->group != KILN_DEFAULT_NF4_SCALE_GROUP_64)) {
         static const char detail[] = "this variant has type f16, group 64";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_scale_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div(a.n, 8192), 1, 1};
-    void *params[] = {&a.in, &a.scale, &a.n};
-    return kiln_launch(loader, &kiln_default_nf4_scale_f16_64_kernel, stream, grid, 0, params);
+    return run_nf4_scale_f16_64(loader, stream, a);
 }
 
 static kiln_status launch_nf4_scale_f16_64(kiln_loader *loader, CUstream stream, const void *args)
@@ -23016,11 +22960,9 @@ const kiln_kernel kiln_default_nf4_scale_f16_64_kernel = {
     .entry = nf4_scale_f16_64_entry,
     .module = &nf4_scale_f16_64_module,
     .launch = launch_nf4_scale_f16_64,
+    .run = run_nf4_scale_f16_64,
     .block = {256, 1, 1},
     .slot = 41,
-    .max_shared_bytes = 0,
-    .static_shared_bytes = 0,
-    .least_shared_words = 0,
 };
 
 /* Which variant serves these arguments on this device. */
@@ -23045,10 +22987,8 @@ kiln_status kiln_default_nf4_scale_pick(kiln_loader *loader, const kiln_default_
         return kiln_begin(loader, NULL, nf4_scale_name);
     *kernel = NULL;
     const kiln_status status = check_nf4_scale(loader, args);
-    if (status != KILN_OK)
+    if (status != KILN_OK || args->n == 0)
         return status;
-    if (args->n == 0)
-        return KILN_OK;
     *kernel = choose_nf4_scale(loader, *args);
     if (!*kernel) {
         static const char detail[] = "the bundle has type f32 f16, group 64";
@@ -23062,12 +23002,26 @@ kiln_status kiln_default_nf4_scale(kiln_loader *loader, CUstream stream,
 {
     const kiln_kernel *kernel;
     const kiln_status status = kiln_default_nf4_scale_pick(loader, args, &kernel);
-    return kernel ? kernel->launch(loader, stream, args) : status;
+    return kernel ? kernel->run(loader, stream, args) : status;
 }
 
 /* ==== nf4_pack ========================================================================================== */
 
 static const char nf4_pack_name[] = "nf4_pack";
+
+static const char nf4_pack_pointers_texts[] =
+    "in is null\000"
+    "in must be aligned to 16 bytes\000"
+    "scale is null\000"
+    "scale must be aligned to 4 bytes\000"
+    "packed is null\000"
+    "packed must be aligned to 16 bytes\000";
+static const kiln_pointer nf4_pack_pointers_rows[] = {
+    {offsetof(kiln_default_nf4_pack_args, in), 16, 0, 11},
+    {offsetof(kiln_default_nf4_pack_args, scale), 4, 42, 56},
+    {offsetof(kiln_default_nf4_pack_args, packed), 16, 89, 104},
+};
+static const kiln_pointers nf4_pack_pointers = {nf4_pack_pointers_texts, nf4_pack_pointers_rows, 3};
 
 /* What every variant asks of its arguments. */
 static kiln_status check_nf4_pack(kiln_loader *loader, const kiln_default_nf4_pack_args *a)
@@ -23081,31 +23035,7 @@ static kiln_status check_nf4_pack(kiln_loader *loader, const kiln_default_nf4_pa
     }
     if (a->n == 0)
         return KILN_OK;
-    if (a->in == 0) {
-        static const char detail[] = "in is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, nf4_pack_name, detail);
-    }
-    if (a->scale == 0) {
-        static const char detail[] = "scale is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, nf4_pack_name, detail);
-    }
-    if (a->packed == 0) {
-        static const char detail[] = "packed is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, nf4_pack_name, detail);
-    }
-    if (a->in % 16 != 0) {
-        static const char detail[] = "in must be aligned to 16 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, nf4_pack_name, detail);
-    }
-    if (a->scale % 4 != 0) {
-        static const char detail[] = "scale must be aligned to 4 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, nf4_pack_name, detail);
-    }
-    if (a->packed % 16 != 0) {
-        static const char detail[] = "packed must be aligned to 16 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, nf4_pack_name, detail);
-    }
-    return KILN_OK;
+    return kiln_check_pointers(loader, nf4_pack_name, &nf4_pack_pointers, a, 0x7u);
 }
 
 /* nf4_pack/type=f32,group=64,nibbles=low */
@@ -23473,24 +23403,27 @@ static const kiln_module nf4_pack_f32_64_low_module = {
     .slot = 42,
 };
 
-kiln_status kiln_default_nf4_pack_f32_64_low(kiln_loader *loader, CUstream stream,
-                                             const kiln_default_nf4_pack_args *args)
+static kiln_status run_nf4_pack_f32_64_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_nf4_pack(loader, args);
-    if (status != KILN_OK)
+    const kiln_default_nf4_pack_args *a = args;
+    const uint64_t grid[3] = {ceil_div(a->n, 4096), 1, 1};
+    const void *const params[] = {&a->in, &a->scale, &a->packed, &a->n};
+    return kiln_launch(loader, &kiln_default_nf4_pack_f32_64_low_kernel, stream, grid, 0, params);
+}
+
+kiln_status kiln_default_nf4_pack_f32_64_low(kiln_loader *loader, CUstream stream,
+                                             const kiln_default_nf4_pack_args *a)
+{
+    const kiln_status status = check_nf4_pack(loader, a);
+    if (status != KILN_OK || a->n == 0)
         return status;
-    kiln_default_nf4_pack_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_NF4_PACK_TYPE_F32) ||
-        (a.group != 0 && a.group != KILN_DEFAULT_NF4_PACK_GROUP_64) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_NF4_PACK_NIBBLES_LOW)) {
+    if ((a->type != 0 && a->type != KILN_DEFAULT_NF4_PACK_TYPE_F32) ||
+        (a->group != 0 && a->group != KILN_DEFAULT_NF4_PACK_GROUP_64) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_NF4_PACK_NIBBLES_LOW)) {
         static const char detail[] = "this variant has type f32, group 64, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_pack_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div(a.n, 4096), 1, 1};
-    void *params[] = {&a.in, &a.scale, &a.packed, &a.n};
-    return kiln_launch(loader, &kiln_default_nf4_pack_f32_64_low_kernel, stream, grid, 0, params);
+    return run_nf4_pack_f32_64_low(loader, stream, a);
 }
 
 static kiln_status launch_nf4_pack_f32_64_low(kiln_loader *loader, CUstream stream, const void *args)
@@ -23504,11 +23437,9 @@ const kiln_kernel kiln_default_nf4_pack_f32_64_low_kernel = {
     .entry = nf4_pack_f32_64_low_entry,
     .module = &nf4_pack_f32_64_low_module,
     .launch = launch_nf4_pack_f32_64_low,
+    .run = run_nf4_pack_f32_64_low,
     .block = {256, 1, 1},
     .slot = 42,
-    .max_shared_bytes = 0,
-    .static_shared_bytes = 0,
-    .least_shared_words = 0,
 };
 
 /* nf4_pack/type=f16,group=64,nibbles=low */
@@ -24164,24 +24095,27 @@ static const kiln_module nf4_pack_f16_64_low_module = {
     .slot = 43,
 };
 
-kiln_status kiln_default_nf4_pack_f16_64_low(kiln_loader *loader, CUstream stream,
-                                             const kiln_default_nf4_pack_args *args)
+static kiln_status run_nf4_pack_f16_64_low(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_nf4_pack(loader, args);
-    if (status != KILN_OK)
+    const kiln_default_nf4_pack_args *a = args;
+    const uint64_t grid[3] = {ceil_div(a->n, 8192), 1, 1};
+    const void *const params[] = {&a->in, &a->scale, &a->packed, &a->n};
+    return kiln_launch(loader, &kiln_default_nf4_pack_f16_64_low_kernel, stream, grid, 0, params);
+}
+
+kiln_status kiln_default_nf4_pack_f16_64_low(kiln_loader *loader, CUstream stream,
+                                             const kiln_default_nf4_pack_args *a)
+{
+    const kiln_status status = check_nf4_pack(loader, a);
+    if (status != KILN_OK || a->n == 0)
         return status;
-    kiln_default_nf4_pack_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_NF4_PACK_TYPE_F16) ||
-        (a.group != 0 && a.group != KILN_DEFAULT_NF4_PACK_GROUP_64) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_NF4_PACK_NIBBLES_LOW)) {
+    if ((a->type != 0 && a->type != KILN_DEFAULT_NF4_PACK_TYPE_F16) ||
+        (a->group != 0 && a->group != KILN_DEFAULT_NF4_PACK_GROUP_64) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_NF4_PACK_NIBBLES_LOW)) {
         static const char detail[] = "this variant has type f16, group 64, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_pack_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div(a.n, 8192), 1, 1};
-    void *params[] = {&a.in, &a.scale, &a.packed, &a.n};
-    return kiln_launch(loader, &kiln_default_nf4_pack_f16_64_low_kernel, stream, grid, 0, params);
+    return run_nf4_pack_f16_64_low(loader, stream, a);
 }
 
 static kiln_status launch_nf4_pack_f16_64_low(kiln_loader *loader, CUstream stream, const void *args)
@@ -24195,11 +24129,9 @@ const kiln_kernel kiln_default_nf4_pack_f16_64_low_kernel = {
     .entry = nf4_pack_f16_64_low_entry,
     .module = &nf4_pack_f16_64_low_module,
     .launch = launch_nf4_pack_f16_64_low,
+    .run = run_nf4_pack_f16_64_low,
     .block = {256, 1, 1},
     .slot = 43,
-    .max_shared_bytes = 0,
-    .static_shared_bytes = 0,
-    .least_shared_words = 0,
 };
 
 /* Which variant serves these arguments on this device. */
@@ -24228,10 +24160,8 @@ kiln_status kiln_default_nf4_pack_pick(kiln_loader *loader, const kiln_default_n
         return kiln_begin(loader, NULL, nf4_pack_name);
     *kernel = NULL;
     const kiln_status status = check_nf4_pack(loader, args);
-    if (status != KILN_OK)
+    if (status != KILN_OK || args->n == 0)
         return status;
-    if (args->n == 0)
-        return KILN_OK;
     *kernel = choose_nf4_pack(loader, *args);
     if (!*kernel) {
         static const char detail[] = "the bundle has type f32 f16, group 64, nibbles low";
@@ -24245,12 +24175,23 @@ kiln_status kiln_default_nf4_pack(kiln_loader *loader, CUstream stream,
 {
     const kiln_kernel *kernel;
     const kiln_status status = kiln_default_nf4_pack_pick(loader, args, &kernel);
-    return kernel ? kernel->launch(loader, stream, args) : status;
+    return kernel ? kernel->run(loader, stream, args) : status;
 }
 
 /* ==== q4k_dequantize ==================================================================================== */
 
 static const char q4k_dequantize_name[] = "q4k_dequantize";
+
+static const char q4k_dequantize_pointers_texts[] =
+    "packed is null\000"
+    "packed must be aligned to 16 bytes\000"
+    "out is null\000"
+    "out must be aligned to 16 bytes\000";
+static const kiln_pointer q4k_dequantize_pointers_rows[] = {
+    {offsetof(kiln_default_q4k_dequantize_args, packed), 16, 0, 15},
+    {offsetof(kiln_default_q4k_dequantize_args, out), 16, 50, 62},
+};
+static const kiln_pointers q4k_dequantize_pointers = {q4k_dequantize_pointers_texts, q4k_dequantize_pointers_rows, 2};
 
 /* What every variant asks of its arguments. */
 static kiln_status check_q4k_dequantize(kiln_loader *loader, const kiln_default_q4k_dequantize_args *a)
@@ -24268,23 +24209,8 @@ static kiln_status check_q4k_dequantize(kiln_loader *loader, const kiln_default_
     }
     if (a->n == 0)
         return KILN_OK;
-    if (a->packed == 0 && a->n >= 256) {
-        static const char detail[] = "packed is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, q4k_dequantize_name, detail);
-    }
-    if (a->out == 0) {
-        static const char detail[] = "out is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, q4k_dequantize_name, detail);
-    }
-    if (a->packed % 16 != 0) {
-        static const char detail[] = "packed must be aligned to 16 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, q4k_dequantize_name, detail);
-    }
-    if (a->out % 16 != 0) {
-        static const char detail[] = "out must be aligned to 16 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, q4k_dequantize_name, detail);
-    }
-    return KILN_OK;
+    return kiln_check_pointers(loader, q4k_dequantize_name, &q4k_dequantize_pointers, a,
+                               0x2u | (a->n >= 256 ? 0x1u : 0));
 }
 
 /* q4k_dequantize/type=f32 */
@@ -24777,22 +24703,25 @@ static const kiln_module q4k_dequantize_f32_module = {
     .slot = 44,
 };
 
-kiln_status kiln_default_q4k_dequantize_f32(kiln_loader *loader, CUstream stream,
-                                            const kiln_default_q4k_dequantize_args *args)
+static kiln_status run_q4k_dequantize_f32(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_q4k_dequantize(loader, args);
-    if (status != KILN_OK)
+    const kiln_default_q4k_dequantize_args *a = args;
+    const uint64_t grid[3] = {ceil_div(a->n, 16384), 1, 1};
+    const void *const params[] = {&a->packed, &a->out, &a->n};
+    return kiln_launch(loader, &kiln_default_q4k_dequantize_f32_kernel, stream, grid, 0, params);
+}
+
+kiln_status kiln_default_q4k_dequantize_f32(kiln_loader *loader, CUstream stream,
+                                            const kiln_default_q4k_dequantize_args *a)
+{
+    const kiln_status status = check_q4k_dequantize(loader, a);
+    if (status != KILN_OK || a->n == 0)
         return status;
-    kiln_default_q4k_dequantize_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_Q4K_DEQUANTIZE_TYPE_F32)) {
+    if ((a->type != 0 && a->type != KILN_DEFAULT_Q4K_DEQUANTIZE_TYPE_F32)) {
         static const char detail[] = "this variant has type f32";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, q4k_dequantize_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div(a.n, 16384), 1, 1};
-    void *params[] = {&a.packed, &a.out, &a.n};
-    return kiln_launch(loader, &kiln_default_q4k_dequantize_f32_kernel, stream, grid, 0, params);
+    return run_q4k_dequantize_f32(loader, stream, a);
 }
 
 static kiln_status launch_q4k_dequantize_f32(kiln_loader *loader, CUstream stream, const void *args)
@@ -24806,11 +24735,9 @@ const kiln_kernel kiln_default_q4k_dequantize_f32_kernel = {
     .entry = q4k_dequantize_f32_entry,
     .module = &q4k_dequantize_f32_module,
     .launch = launch_q4k_dequantize_f32,
+    .run = run_q4k_dequantize_f32,
     .block = {256, 1, 1},
     .slot = 44,
-    .max_shared_bytes = 0,
-    .static_shared_bytes = 0,
-    .least_shared_words = 0,
 };
 
 /* q4k_dequantize/type=f16 */
@@ -25907,22 +25834,25 @@ static const kiln_module q4k_dequantize_f16_module = {
     .slot = 45,
 };
 
-kiln_status kiln_default_q4k_dequantize_f16(kiln_loader *loader, CUstream stream,
-                                            const kiln_default_q4k_dequantize_args *args)
+static kiln_status run_q4k_dequantize_f16(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_q4k_dequantize(loader, args);
-    if (status != KILN_OK)
+    const kiln_default_q4k_dequantize_args *a = args;
+    const uint64_t grid[3] = {ceil_div(a->n, 16384), 1, 1};
+    const void *const params[] = {&a->packed, &a->out, &a->n};
+    return kiln_launch(loader, &kiln_default_q4k_dequantize_f16_kernel, stream, grid, 0, params);
+}
+
+kiln_status kiln_default_q4k_dequantize_f16(kiln_loader *loader, CUstream stream,
+                                            const kiln_default_q4k_dequantize_args *a)
+{
+    const kiln_status status = check_q4k_dequantize(loader, a);
+    if (status != KILN_OK || a->n == 0)
         return status;
-    kiln_default_q4k_dequantize_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_Q4K_DEQUANTIZE_TYPE_F16)) {
+    if ((a->type != 0 && a->type != KILN_DEFAULT_Q4K_DEQUANTIZE_TYPE_F16)) {
         static const char detail[] = "this variant has type f16";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, q4k_dequantize_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div(a.n, 16384), 1, 1};
-    void *params[] = {&a.packed, &a.out, &a.n};
-    return kiln_launch(loader, &kiln_default_q4k_dequantize_f16_kernel, stream, grid, 0, params);
+    return run_q4k_dequantize_f16(loader, stream, a);
 }
 
 static kiln_status launch_q4k_dequantize_f16(kiln_loader *loader, CUstream stream, const void *args)
@@ -25936,11 +25866,9 @@ const kiln_kernel kiln_default_q4k_dequantize_f16_kernel = {
     .entry = q4k_dequantize_f16_entry,
     .module = &q4k_dequantize_f16_module,
     .launch = launch_q4k_dequantize_f16,
+    .run = run_q4k_dequantize_f16,
     .block = {256, 1, 1},
     .slot = 45,
-    .max_shared_bytes = 0,
-    .static_shared_bytes = 0,
-    .least_shared_words = 0,
 };
 
 /* q4k_dequantize/type=bf16 */
@@ -27293,22 +27221,25 @@ static const kiln_module q4k_dequantize_bf16_module = {
     .slot = 46,
 };
 
-kiln_status kiln_default_q4k_dequantize_bf16(kiln_loader *loader, CUstream stream,
-                                             const kiln_default_q4k_dequantize_args *args)
+static kiln_status run_q4k_dequantize_bf16(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_q4k_dequantize(loader, args);
-    if (status != KILN_OK)
+    const kiln_default_q4k_dequantize_args *a = args;
+    const uint64_t grid[3] = {ceil_div(a->n, 16384), 1, 1};
+    const void *const params[] = {&a->packed, &a->out, &a->n};
+    return kiln_launch(loader, &kiln_default_q4k_dequantize_bf16_kernel, stream, grid, 0, params);
+}
+
+kiln_status kiln_default_q4k_dequantize_bf16(kiln_loader *loader, CUstream stream,
+                                             const kiln_default_q4k_dequantize_args *a)
+{
+    const kiln_status status = check_q4k_dequantize(loader, a);
+    if (status != KILN_OK || a->n == 0)
         return status;
-    kiln_default_q4k_dequantize_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_Q4K_DEQUANTIZE_TYPE_BF16)) {
+    if ((a->type != 0 && a->type != KILN_DEFAULT_Q4K_DEQUANTIZE_TYPE_BF16)) {
         static const char detail[] = "this variant has type bf16";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, q4k_dequantize_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div(a.n, 16384), 1, 1};
-    void *params[] = {&a.packed, &a.out, &a.n};
-    return kiln_launch(loader, &kiln_default_q4k_dequantize_bf16_kernel, stream, grid, 0, params);
+    return run_q4k_dequantize_bf16(loader, stream, a);
 }
 
 static kiln_status launch_q4k_dequantize_bf16(kiln_loader *loader, CUstream stream, const void *args)
@@ -27322,11 +27253,9 @@ const kiln_kernel kiln_default_q4k_dequantize_bf16_kernel = {
     .entry = q4k_dequantize_bf16_entry,
     .module = &q4k_dequantize_bf16_module,
     .launch = launch_q4k_dequantize_bf16,
+    .run = run_q4k_dequantize_bf16,
     .block = {256, 1, 1},
     .slot = 46,
-    .max_shared_bytes = 0,
-    .static_shared_bytes = 0,
-    .least_shared_words = 0,
 };
 
 /* Which variant serves these arguments on this device. */
@@ -27352,10 +27281,8 @@ kiln_status kiln_default_q4k_dequantize_pick(kiln_loader *loader,
         return kiln_begin(loader, NULL, q4k_dequantize_name);
     *kernel = NULL;
     const kiln_status status = check_q4k_dequantize(loader, args);
-    if (status != KILN_OK)
+    if (status != KILN_OK || args->n == 0)
         return status;
-    if (args->n == 0)
-        return KILN_OK;
     *kernel = choose_q4k_dequantize(loader, *args);
     if (!*kernel) {
         static const char detail[] = "the bundle has type f32 f16 bf16";
@@ -27369,12 +27296,34 @@ kiln_status kiln_default_q4k_dequantize(kiln_loader *loader, CUstream stream,
 {
     const kiln_kernel *kernel;
     const kiln_status status = kiln_default_q4k_dequantize_pick(loader, args, &kernel);
-    return kernel ? kernel->launch(loader, stream, args) : status;
+    return kernel ? kernel->run(loader, stream, args) : status;
 }
 
 /* ==== rmsnorm_q4k_gemv ================================================================================== */
 
 static const char rmsnorm_q4k_gemv_name[] = "rmsnorm_q4k_gemv";
+
+static const char rmsnorm_q4k_gemv_pointers_texts[] =
+    "in is null\000"
+    "in must be aligned to 16 bytes\000"
+    "w is null\000"
+    "w must be aligned to 16 bytes\000"
+    "out is null\000"
+    "out must be aligned to 4 bytes\000";
+static const kiln_pointer rmsnorm_q4k_gemv_pointers_rows[] = {
+    {offsetof(kiln_default_rmsnorm_q4k_gemv_args, in), 16, 0, 11},
+    {offsetof(kiln_default_rmsnorm_q4k_gemv_args, w), 16, 42, 52},
+    {offsetof(kiln_default_rmsnorm_q4k_gemv_args, out), 4, 82, 94},
+};
+static const kiln_pointers rmsnorm_q4k_gemv_pointers = {rmsnorm_q4k_gemv_pointers_texts, rmsnorm_q4k_gemv_pointers_rows, 3};
+
+static const char rmsnorm_q4k_gemv_pointers_1_texts[] =
+    "gamma is null\000"
+    "gamma must be aligned to 16 bytes\000";
+static const kiln_pointer rmsnorm_q4k_gemv_pointers_1_rows[] = {
+    {offsetof(kiln_default_rmsnorm_q4k_gemv_args, gamma), 16, 0, 14},
+};
+static const kiln_pointers rmsnorm_q4k_gemv_pointers_1 = {rmsnorm_q4k_gemv_pointers_1_texts, rmsnorm_q4k_gemv_pointers_1_rows, 1};
 
 /* What every variant asks of its arguments. */
 static kiln_status check_rmsnorm_q4k_gemv(kiln_loader *loader, const kiln_default_rmsnorm_q4k_gemv_args *a)
@@ -27396,31 +27345,8 @@ static kiln_status check_rmsnorm_q4k_gemv(kiln_loader *loader, const kiln_defaul
     }
     if ((uint64_t)a->n == 0)
         return KILN_OK;
-    if (a->in == 0 && (uint64_t)a->k != 0) {
-        static const char detail[] = "in is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, rmsnorm_q4k_gemv_name, detail);
-    }
-    if (a->w == 0 && (uint64_t)a->k >= 256) {
-        static const char detail[] = "w is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, rmsnorm_q4k_gemv_name, detail);
-    }
-    if (a->out == 0) {
-        static const char detail[] = "out is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, rmsnorm_q4k_gemv_name, detail);
-    }
-    if (a->in % 16 != 0) {
-        static const char detail[] = "in must be aligned to 16 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, rmsnorm_q4k_gemv_name, detail);
-    }
-    if (a->w % 16 != 0) {
-        static const char detail[] = "w must be aligned to 16 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, rmsnorm_q4k_gemv_name, detail);
-    }
-    if (a->out % 4 != 0) {
-        static const char detail[] = "out must be aligned to 4 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, rmsnorm_q4k_gemv_name, detail);
-    }
-    return KILN_OK;
+    return kiln_check_pointers(loader, rmsnorm_q4k_gemv_name, &rmsnorm_q4k_gemv_pointers, a,
+                               0x4u | ((uint64_t)a->k != 0 ? 0x1u : 0) | ((uint64_t)a->k >= 256 ? 0x2u : 0));
 }
 
 /* rmsnorm_q4k_gemv/norm=rms,x=f16,activation=q8,batch=1,y=f16,rows=2,chunk=65536 */
@@ -28586,41 +28512,42 @@ static const kiln_module rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536_module = {
     .slot = 47,
 };
 
-kiln_status kiln_default_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536(kiln_loader *loader, CUstream stream,
-                                                                   const kiln_default_rmsnorm_q4k_gemv_args *args)
+static kiln_status run_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536(kiln_loader *loader, CUstream stream,
+                                                                 const void *args)
 {
-    const kiln_status status = check_rmsnorm_q4k_gemv(loader, args);
-    if (status != KILN_OK)
-        return status;
-    kiln_default_rmsnorm_q4k_gemv_args a = *args;
-    if ((uint64_t)a.n == 0)
-        return KILN_OK;
-    if ((a.norm != 0 && a.norm != KILN_DEFAULT_RMSNORM_Q4K_GEMV_NORM_RMS) ||
-        (a.x != 0 && a.x != KILN_DEFAULT_RMSNORM_Q4K_GEMV_X_F16) ||
-        (a.activation != 0 && a.activation != KILN_DEFAULT_RMSNORM_Q4K_GEMV_ACTIVATION_Q8) ||
-        (a.batch != 0 && a.batch != 1) || (a.y != 0 && a.y != KILN_DEFAULT_RMSNORM_Q4K_GEMV_Y_F16)) {
-        static const char detail[] = "this variant has norm rms, x f16, activation q8, batch 1, y f16";
-        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, rmsnorm_q4k_gemv_name, detail);
-    }
-    if (!(!!(a.eps >= 0) && (a.eps - a.eps >= 0))) {
+    const kiln_default_rmsnorm_q4k_gemv_args *a = args;
+    if (!(!!(a->eps >= 0) && (a->eps - a->eps >= 0))) {
         static const char detail[] = "eps must be at least 0 and finite";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, rmsnorm_q4k_gemv_name, detail);
     }
-    if (a.gamma == 0 && (uint64_t)a.k != 0) {
-        static const char detail[] = "gamma is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, rmsnorm_q4k_gemv_name, detail);
-    }
-    if (a.gamma % 16 != 0) {
-        static const char detail[] = "gamma must be aligned to 16 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, rmsnorm_q4k_gemv_name, detail);
-    }
-    const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.n, 16),
+    const kiln_status status = kiln_check_pointers(loader, rmsnorm_q4k_gemv_name,
+                                                   &rmsnorm_q4k_gemv_pointers_1, a,
+                                                   ((uint64_t)a->k != 0 ? 0x1u : 0));
+    if (status != KILN_OK)
+        return status;
+    const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a->n, 16),
                               (uint64_t)loader->device.multiprocessors * maximum(1, minimum(2,
-                              ((uint64_t)loader->device.max_shared_bytes + 1024) / (37936 + 8 * ceil_div(minimum((uint64_t)a.k,
+                              ((uint64_t)loader->device.max_shared_bytes + 1024) / (37936 + 8 * ceil_div(minimum((uint64_t)a->k,
                               65536), 512) * 80 + 1024)))), 1, 1};
-    void *params[] = {&a.in, &a.gamma, &a.w, &a.out, &a.n, &a.k, &a.eps};
+    const void *const params[] = {&a->in, &a->gamma, &a->w, &a->out, &a->n, &a->k, &a->eps};
     return kiln_launch(loader, &kiln_default_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536_kernel, stream, grid,
-                       37936 + 8 * ceil_div(minimum((uint64_t)a.k, 65536), 512) * 80, params);
+                       37936 + 8 * ceil_div(minimum((uint64_t)a->k, 65536), 512) * 80, params);
+}
+
+kiln_status kiln_default_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536(kiln_loader *loader, CUstream stream,
+                                                                   const kiln_default_rmsnorm_q4k_gemv_args *a)
+{
+    const kiln_status status = check_rmsnorm_q4k_gemv(loader, a);
+    if (status != KILN_OK || (uint64_t)a->n == 0)
+        return status;
+    if ((a->norm != 0 && a->norm != KILN_DEFAULT_RMSNORM_Q4K_GEMV_NORM_RMS) ||
+        (a->x != 0 && a->x != KILN_DEFAULT_RMSNORM_Q4K_GEMV_X_F16) ||
+        (a->activation != 0 && a->activation != KILN_DEFAULT_RMSNORM_Q4K_GEMV_ACTIVATION_Q8) ||
+        (a->batch != 0 && a->batch != 1) || (a->y != 0 && a->y != KILN_DEFAULT_RMSNORM_Q4K_GEMV_Y_F16)) {
+        static const char detail[] = "this variant has norm rms, x f16, activation q8, batch 1, y f16";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, rmsnorm_q4k_gemv_name, detail);
+    }
+    return run_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536(loader, stream, a);
 }
 
 static kiln_status launch_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536(kiln_loader *loader, CUstream stream,
@@ -28635,10 +28562,10 @@ const kiln_kernel kiln_default_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536_kernel 
     .entry = rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536_entry,
     .module = &rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536_module,
     .launch = launch_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536,
+    .run = run_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536,
     .block = {256, 1, 1},
     .slot = 47,
     .max_shared_bytes = 119856,
-    .static_shared_bytes = 0,
     .least_shared_words = 9644,
 };
 
@@ -30086,41 +30013,42 @@ static const kiln_module rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_65536_module = {
     .slot = 48,
 };
 
-kiln_status kiln_default_rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_65536(kiln_loader *loader, CUstream stream,
-                                                                     const kiln_default_rmsnorm_q4k_gemv_args *args)
+static kiln_status run_rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_65536(kiln_loader *loader, CUstream stream,
+                                                                   const void *args)
 {
-    const kiln_status status = check_rmsnorm_q4k_gemv(loader, args);
-    if (status != KILN_OK)
-        return status;
-    kiln_default_rmsnorm_q4k_gemv_args a = *args;
-    if ((uint64_t)a.n == 0)
-        return KILN_OK;
-    if ((a.norm != 0 && a.norm != KILN_DEFAULT_RMSNORM_Q4K_GEMV_NORM_RMS) ||
-        (a.x != 0 && a.x != KILN_DEFAULT_RMSNORM_Q4K_GEMV_X_BF16) ||
-        (a.activation != 0 && a.activation != KILN_DEFAULT_RMSNORM_Q4K_GEMV_ACTIVATION_Q8) ||
-        (a.batch != 0 && a.batch != 1) || (a.y != 0 && a.y != KILN_DEFAULT_RMSNORM_Q4K_GEMV_Y_BF16)) {
-        static const char detail[] = "this variant has norm rms, x bf16, activation q8, batch 1, y bf16";
-        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, rmsnorm_q4k_gemv_name, detail);
-    }
-    if (!(!!(a.eps >= 0) && (a.eps - a.eps >= 0))) {
+    const kiln_default_rmsnorm_q4k_gemv_args *a = args;
+    if (!(!!(a->eps >= 0) && (a->eps - a->eps >= 0))) {
         static const char detail[] = "eps must be at least 0 and finite";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, rmsnorm_q4k_gemv_name, detail);
     }
-    if (a.gamma == 0 && (uint64_t)a.k != 0) {
-        static const char detail[] = "gamma is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, rmsnorm_q4k_gemv_name, detail);
-    }
-    if (a.gamma % 16 != 0) {
-        static const char detail[] = "gamma must be aligned to 16 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, rmsnorm_q4k_gemv_name, detail);
-    }
-    const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.n, 16),
+    const kiln_status status = kiln_check_pointers(loader, rmsnorm_q4k_gemv_name,
+                                                   &rmsnorm_q4k_gemv_pointers_1, a,
+                                                   ((uint64_t)a->k != 0 ? 0x1u : 0));
+    if (status != KILN_OK)
+        return status;
+    const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a->n, 16),
                               (uint64_t)loader->device.multiprocessors * maximum(1, minimum(2,
-                              ((uint64_t)loader->device.max_shared_bytes + 1024) / (37936 + 8 * ceil_div(minimum((uint64_t)a.k,
+                              ((uint64_t)loader->device.max_shared_bytes + 1024) / (37936 + 8 * ceil_div(minimum((uint64_t)a->k,
                               65536), 512) * 80 + 1024)))), 1, 1};
-    void *params[] = {&a.in, &a.gamma, &a.w, &a.out, &a.n, &a.k, &a.eps};
+    const void *const params[] = {&a->in, &a->gamma, &a->w, &a->out, &a->n, &a->k, &a->eps};
     return kiln_launch(loader, &kiln_default_rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_65536_kernel, stream, grid,
-                       37936 + 8 * ceil_div(minimum((uint64_t)a.k, 65536), 512) * 80, params);
+                       37936 + 8 * ceil_div(minimum((uint64_t)a->k, 65536), 512) * 80, params);
+}
+
+kiln_status kiln_default_rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_65536(kiln_loader *loader, CUstream stream,
+                                                                     const kiln_default_rmsnorm_q4k_gemv_args *a)
+{
+    const kiln_status status = check_rmsnorm_q4k_gemv(loader, a);
+    if (status != KILN_OK || (uint64_t)a->n == 0)
+        return status;
+    if ((a->norm != 0 && a->norm != KILN_DEFAULT_RMSNORM_Q4K_GEMV_NORM_RMS) ||
+        (a->x != 0 && a->x != KILN_DEFAULT_RMSNORM_Q4K_GEMV_X_BF16) ||
+        (a->activation != 0 && a->activation != KILN_DEFAULT_RMSNORM_Q4K_GEMV_ACTIVATION_Q8) ||
+        (a->batch != 0 && a->batch != 1) || (a->y != 0 && a->y != KILN_DEFAULT_RMSNORM_Q4K_GEMV_Y_BF16)) {
+        static const char detail[] = "this variant has norm rms, x bf16, activation q8, batch 1, y bf16";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, rmsnorm_q4k_gemv_name, detail);
+    }
+    return run_rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_65536(loader, stream, a);
 }
 
 static kiln_status launch_rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_65536(kiln_loader *loader, CUstream stream,
@@ -30135,10 +30063,10 @@ const kiln_kernel kiln_default_rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_65536_kerne
     .entry = rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_65536_entry,
     .module = &rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_65536_module,
     .launch = launch_rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_65536,
+    .run = run_rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_65536,
     .block = {256, 1, 1},
     .slot = 48,
     .max_shared_bytes = 119856,
-    .static_shared_bytes = 0,
     .least_shared_words = 9644,
 };
 
@@ -31849,41 +31777,42 @@ static const kiln_module rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048_module = {
     .slot = 49,
 };
 
-kiln_status kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048(kiln_loader *loader, CUstream stream,
-                                                                     const kiln_default_rmsnorm_q4k_gemv_args *args)
+static kiln_status run_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048(kiln_loader *loader, CUstream stream,
+                                                                   const void *args)
 {
-    const kiln_status status = check_rmsnorm_q4k_gemv(loader, args);
-    if (status != KILN_OK)
-        return status;
-    kiln_default_rmsnorm_q4k_gemv_args a = *args;
-    if ((uint64_t)a.n == 0)
-        return KILN_OK;
-    if ((a.norm != 0 && a.norm != KILN_DEFAULT_RMSNORM_Q4K_GEMV_NORM_RMS) ||
-        (a.x != 0 && a.x != KILN_DEFAULT_RMSNORM_Q4K_GEMV_X_F16) ||
-        (a.activation != 0 && a.activation != KILN_DEFAULT_RMSNORM_Q4K_GEMV_ACTIVATION_EXACT) ||
-        (a.batch != 0 && a.batch != 1) || (a.y != 0 && a.y != KILN_DEFAULT_RMSNORM_Q4K_GEMV_Y_F16)) {
-        static const char detail[] = "this variant has norm rms, x f16, activation exact, batch 1, y f16";
-        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, rmsnorm_q4k_gemv_name, detail);
-    }
-    if (!(!!(a.eps >= 0) && (a.eps - a.eps >= 0))) {
+    const kiln_default_rmsnorm_q4k_gemv_args *a = args;
+    if (!(!!(a->eps >= 0) && (a->eps - a->eps >= 0))) {
         static const char detail[] = "eps must be at least 0 and finite";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, rmsnorm_q4k_gemv_name, detail);
     }
-    if (a.gamma == 0 && (uint64_t)a.k != 0) {
-        static const char detail[] = "gamma is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, rmsnorm_q4k_gemv_name, detail);
-    }
-    if (a.gamma % 16 != 0) {
-        static const char detail[] = "gamma must be aligned to 16 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, rmsnorm_q4k_gemv_name, detail);
-    }
-    const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.n, 16),
+    const kiln_status status = kiln_check_pointers(loader, rmsnorm_q4k_gemv_name,
+                                                   &rmsnorm_q4k_gemv_pointers_1, a,
+                                                   ((uint64_t)a->k != 0 ? 0x1u : 0));
+    if (status != KILN_OK)
+        return status;
+    const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a->n, 16),
                               (uint64_t)loader->device.multiprocessors * maximum(1, minimum(2,
-                              ((uint64_t)loader->device.max_shared_bytes + 1024) / (37936 + 8 * ceil_div(minimum((uint64_t)a.k,
+                              ((uint64_t)loader->device.max_shared_bytes + 1024) / (37936 + 8 * ceil_div(minimum((uint64_t)a->k,
                               2048), 512) * 272 + 1024)))), 1, 1};
-    void *params[] = {&a.in, &a.gamma, &a.w, &a.out, &a.n, &a.k, &a.eps};
+    const void *const params[] = {&a->in, &a->gamma, &a->w, &a->out, &a->n, &a->k, &a->eps};
     return kiln_launch(loader, &kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048_kernel, stream, grid,
-                       37936 + 8 * ceil_div(minimum((uint64_t)a.k, 2048), 512) * 272, params);
+                       37936 + 8 * ceil_div(minimum((uint64_t)a->k, 2048), 512) * 272, params);
+}
+
+kiln_status kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048(kiln_loader *loader, CUstream stream,
+                                                                     const kiln_default_rmsnorm_q4k_gemv_args *a)
+{
+    const kiln_status status = check_rmsnorm_q4k_gemv(loader, a);
+    if (status != KILN_OK || (uint64_t)a->n == 0)
+        return status;
+    if ((a->norm != 0 && a->norm != KILN_DEFAULT_RMSNORM_Q4K_GEMV_NORM_RMS) ||
+        (a->x != 0 && a->x != KILN_DEFAULT_RMSNORM_Q4K_GEMV_X_F16) ||
+        (a->activation != 0 && a->activation != KILN_DEFAULT_RMSNORM_Q4K_GEMV_ACTIVATION_EXACT) ||
+        (a->batch != 0 && a->batch != 1) || (a->y != 0 && a->y != KILN_DEFAULT_RMSNORM_Q4K_GEMV_Y_F16)) {
+        static const char detail[] = "this variant has norm rms, x f16, activation exact, batch 1, y f16";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, rmsnorm_q4k_gemv_name, detail);
+    }
+    return run_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048(loader, stream, a);
 }
 
 static kiln_status launch_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048(kiln_loader *loader, CUstream stream,
@@ -31898,10 +31827,10 @@ const kiln_kernel kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048_kerne
     .entry = rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048_entry,
     .module = &rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048_module,
     .launch = launch_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048,
+    .run = run_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048,
     .block = {256, 1, 1},
     .slot = 49,
     .max_shared_bytes = 46640,
-    .static_shared_bytes = 0,
     .least_shared_words = 10028,
 };
 
@@ -31948,10 +31877,8 @@ kiln_status kiln_default_rmsnorm_q4k_gemv_pick(kiln_loader *loader,
         return kiln_begin(loader, NULL, rmsnorm_q4k_gemv_name);
     *kernel = NULL;
     const kiln_status status = check_rmsnorm_q4k_gemv(loader, args);
-    if (status != KILN_OK)
+    if (status != KILN_OK || (uint64_t)args->n == 0)
         return status;
-    if ((uint64_t)args->n == 0)
-        return KILN_OK;
     *kernel = choose_rmsnorm_q4k_gemv(loader, *args);
     if (!*kernel) {
         static const char detail[] =
@@ -31966,12 +31893,47 @@ kiln_status kiln_default_rmsnorm_q4k_gemv(kiln_loader *loader, CUstream stream,
 {
     const kiln_kernel *kernel;
     const kiln_status status = kiln_default_rmsnorm_q4k_gemv_pick(loader, args, &kernel);
-    return kernel ? kernel->launch(loader, stream, args) : status;
+    return kernel ? kernel->run(loader, stream, args) : status;
 }
 
 /* ==== nf4_gemm ========================================================================================== */
 
 static const char nf4_gemm_name[] = "nf4_gemm";
+
+static const char nf4_gemm_pointers_texts[] =
+    "in is null\000"
+    "in must be aligned to 16 bytes\000"
+    "packed is null\000"
+    "packed must be aligned to 16 bytes\000"
+    "scale is null\000"
+    "scale must be aligned to 4 bytes\000"
+    "out is null\000"
+    "out must be aligned to 2 bytes\000";
+static const kiln_pointer nf4_gemm_pointers_rows[] = {
+    {offsetof(kiln_default_nf4_gemm_args, in), 16, 0, 11},
+    {offsetof(kiln_default_nf4_gemm_args, packed), 16, 42, 57},
+    {offsetof(kiln_default_nf4_gemm_args, scale), 4, 92, 106},
+    {offsetof(kiln_default_nf4_gemm_args, out), 2, 139, 151},
+};
+static const kiln_pointers nf4_gemm_pointers = {nf4_gemm_pointers_texts, nf4_gemm_pointers_rows, 4};
+
+static const char nf4_gemm_pointers_1_texts[] =
+    "out must be aligned to 4 bytes\000";
+static const kiln_pointer nf4_gemm_pointers_1_rows[] = {
+    {offsetof(kiln_default_nf4_gemm_args, out), 4, 0, 0},
+};
+static const kiln_pointers nf4_gemm_pointers_1 = {nf4_gemm_pointers_1_texts, nf4_gemm_pointers_1_rows, 1};
+
+static const char nf4_gemm_pointers_3_texts[] =
+    "workspace is null\000"
+    "workspace must be aligned to 16 bytes\000"
+    "tile_counters is null\000"
+    "tile_counters must be aligned to 4 bytes\000";
+static const kiln_pointer nf4_gemm_pointers_3_rows[] = {
+    {offsetof(kiln_default_nf4_gemm_args, workspace), 16, 0, 18},
+    {offsetof(kiln_default_nf4_gemm_args, tile_counters), 4, 56, 78},
+};
+static const kiln_pointers nf4_gemm_pointers_3 = {nf4_gemm_pointers_3_texts, nf4_gemm_pointers_3_rows, 2};
 
 /* What every variant asks of its arguments. */
 static kiln_status check_nf4_gemm(kiln_loader *loader, const kiln_default_nf4_gemm_args *a)
@@ -31997,39 +31959,8 @@ static kiln_status check_nf4_gemm(kiln_loader *loader, const kiln_default_nf4_ge
     }
     if ((uint64_t)a->m == 0 || (uint64_t)a->n == 0)
         return KILN_OK;
-    if (a->in == 0 && (uint64_t)a->k != 0) {
-        static const char detail[] = "in is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, nf4_gemm_name, detail);
-    }
-    if (a->packed == 0 && (uint64_t)a->k >= 2) {
-        static const char detail[] = "packed is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, nf4_gemm_name, detail);
-    }
-    if (a->scale == 0 && (uint64_t)a->k >= 64) {
-        static const char detail[] = "scale is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, nf4_gemm_name, detail);
-    }
-    if (a->out == 0) {
-        static const char detail[] = "out is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, nf4_gemm_name, detail);
-    }
-    if (a->in % 16 != 0) {
-        static const char detail[] = "in must be aligned to 16 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, nf4_gemm_name, detail);
-    }
-    if (a->packed % 16 != 0) {
-        static const char detail[] = "packed must be aligned to 16 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, nf4_gemm_name, detail);
-    }
-    if (a->scale % 4 != 0) {
-        static const char detail[] = "scale must be aligned to 4 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, nf4_gemm_name, detail);
-    }
-    if (a->out % 2 != 0) {
-        static const char detail[] = "out must be aligned to 2 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, nf4_gemm_name, detail);
-    }
-    return KILN_OK;
+    return kiln_check_pointers(loader, nf4_gemm_name, &nf4_gemm_pointers, a,
+                               0x8u | ((uint64_t)a->k != 0 ? 0x1u : 0) | ((uint64_t)a->k >= 2 ? 0x2u : 0) | ((uint64_t)a->k >= 64 ? 0x4u : 0));
 }
 
 /* nf4_gemm/a=f32,acc=f32,nibbles=low,strategy=simt,tile_m=1,tile_n=16,k_warps=8,table=compact,stages=2,split_k=1 */
@@ -32750,32 +32681,36 @@ static const kiln_module nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1_module = {
     .slot = 50,
 };
 
-kiln_status kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                      const kiln_default_nf4_gemm_args *args)
+static kiln_status run_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                    const void *args)
 {
-    const kiln_status status = check_nf4_gemm(loader, args);
+    const kiln_default_nf4_gemm_args *a = args;
+    const kiln_status status = kiln_check_pointers(loader, nf4_gemm_name, &nf4_gemm_pointers_1, a, 0x0u);
     if (status != KILN_OK)
         return status;
-    kiln_default_nf4_gemm_args a = *args;
-    if ((uint64_t)a.m == 0 || (uint64_t)a.n == 0)
-        return KILN_OK;
-    if ((a.a != 0 && a.a != KILN_DEFAULT_NF4_GEMM_A_F32) ||
-        (a.acc != 0 && a.acc != KILN_DEFAULT_NF4_GEMM_ACC_F32) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW)) {
+    const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a->n, 16),
+                              (uint64_t)loader->device.multiprocessors * maximum(1,
+                              minimum(3, ((uint64_t)loader->device.max_shared_bytes + 1024) / 51456))),
+                              (uint64_t)a->m, 1};
+    const void *const params[] = {&a->in, &a->packed, &a->scale, &a->out, &a->m, &a->n, &a->k,
+                                  &a->workspace_size};
+    return kiln_launch(loader, &kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1_kernel, stream,
+                       grid, 50432, params);
+}
+
+kiln_status kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                      const kiln_default_nf4_gemm_args *a)
+{
+    const kiln_status status = check_nf4_gemm(loader, a);
+    if (status != KILN_OK || (uint64_t)a->m == 0 || (uint64_t)a->n == 0)
+        return status;
+    if ((a->a != 0 && a->a != KILN_DEFAULT_NF4_GEMM_A_F32) ||
+        (a->acc != 0 && a->acc != KILN_DEFAULT_NF4_GEMM_ACC_F32) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW)) {
         static const char detail[] = "this variant has a f32, acc f32, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_gemm_name, detail);
     }
-    if (a.out % 4 != 0) {
-        static const char detail[] = "out must be aligned to 4 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, nf4_gemm_name, detail);
-    }
-    const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.n, 16),
-                              (uint64_t)loader->device.multiprocessors * maximum(1,
-                              minimum(3, ((uint64_t)loader->device.max_shared_bytes + 1024) / 51456))),
-                              (uint64_t)a.m, 1};
-    void *params[] = {&a.in, &a.packed, &a.scale, &a.out, &a.m, &a.n, &a.k, &a.workspace_size};
-    return kiln_launch(loader, &kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1_kernel, stream,
-                       grid, 50432, params);
+    return run_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1(loader, stream, a);
 }
 
 static kiln_status launch_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
@@ -32790,10 +32725,10 @@ const kiln_kernel kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1_kern
     .entry = nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1_entry,
     .module = &nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1_module,
     .launch = launch_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1,
+    .run = run_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1,
     .block = {256, 1, 1},
     .slot = 50,
     .max_shared_bytes = 50432,
-    .static_shared_bytes = 0,
     .least_shared_words = 12608,
 };
 
@@ -34118,32 +34053,36 @@ static const kiln_module nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1_module = {
     .slot = 51,
 };
 
-kiln_status kiln_default_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                      const kiln_default_nf4_gemm_args *args)
+static kiln_status run_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                    const void *args)
 {
-    const kiln_status status = check_nf4_gemm(loader, args);
+    const kiln_default_nf4_gemm_args *a = args;
+    const kiln_status status = kiln_check_pointers(loader, nf4_gemm_name, &nf4_gemm_pointers_1, a, 0x0u);
     if (status != KILN_OK)
         return status;
-    kiln_default_nf4_gemm_args a = *args;
-    if ((uint64_t)a.m == 0 || (uint64_t)a.n == 0)
-        return KILN_OK;
-    if ((a.a != 0 && a.a != KILN_DEFAULT_NF4_GEMM_A_F32) ||
-        (a.acc != 0 && a.acc != KILN_DEFAULT_NF4_GEMM_ACC_F32) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW)) {
+    const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a->n, 16),
+                              (uint64_t)loader->device.multiprocessors * maximum(1,
+                              minimum(2, ((uint64_t)loader->device.max_shared_bytes + 1024) / 54528))),
+                              ceil_div((uint64_t)a->m, 4), 1};
+    const void *const params[] = {&a->in, &a->packed, &a->scale, &a->out, &a->m, &a->n, &a->k,
+                                  &a->workspace_size};
+    return kiln_launch(loader, &kiln_default_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1_kernel, stream,
+                       grid, 53504, params);
+}
+
+kiln_status kiln_default_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                      const kiln_default_nf4_gemm_args *a)
+{
+    const kiln_status status = check_nf4_gemm(loader, a);
+    if (status != KILN_OK || (uint64_t)a->m == 0 || (uint64_t)a->n == 0)
+        return status;
+    if ((a->a != 0 && a->a != KILN_DEFAULT_NF4_GEMM_A_F32) ||
+        (a->acc != 0 && a->acc != KILN_DEFAULT_NF4_GEMM_ACC_F32) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW)) {
         static const char detail[] = "this variant has a f32, acc f32, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_gemm_name, detail);
     }
-    if (a.out % 4 != 0) {
-        static const char detail[] = "out must be aligned to 4 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, nf4_gemm_name, detail);
-    }
-    const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.n, 16),
-                              (uint64_t)loader->device.multiprocessors * maximum(1,
-                              minimum(2, ((uint64_t)loader->device.max_shared_bytes + 1024) / 54528))),
-                              ceil_div((uint64_t)a.m, 4), 1};
-    void *params[] = {&a.in, &a.packed, &a.scale, &a.out, &a.m, &a.n, &a.k, &a.workspace_size};
-    return kiln_launch(loader, &kiln_default_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1_kernel, stream,
-                       grid, 53504, params);
+    return run_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1(loader, stream, a);
 }
 
 static kiln_status launch_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
@@ -34158,10 +34097,10 @@ const kiln_kernel kiln_default_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1_kern
     .entry = nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1_entry,
     .module = &nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1_module,
     .launch = launch_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1,
+    .run = run_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1,
     .block = {256, 1, 1},
     .slot = 51,
     .max_shared_bytes = 53504,
-    .static_shared_bytes = 0,
     .least_shared_words = 13376,
 };
 
@@ -35525,29 +35464,33 @@ static const kiln_module nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1_module = 
     .slot = 52,
 };
 
-kiln_status kiln_default_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                       const kiln_default_nf4_gemm_args *args)
+static kiln_status run_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                     const void *args)
 {
-    const kiln_status status = check_nf4_gemm(loader, args);
+    const kiln_default_nf4_gemm_args *a = args;
+    const kiln_status status = kiln_check_pointers(loader, nf4_gemm_name, &nf4_gemm_pointers_1, a, 0x0u);
     if (status != KILN_OK)
         return status;
-    kiln_default_nf4_gemm_args a = *args;
-    if ((uint64_t)a.m == 0 || (uint64_t)a.n == 0)
-        return KILN_OK;
-    if ((a.a != 0 && a.a != KILN_DEFAULT_NF4_GEMM_A_F32) ||
-        (a.acc != 0 && a.acc != KILN_DEFAULT_NF4_GEMM_ACC_F32) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW)) {
+    const uint64_t grid[3] = {ceil_div((uint64_t)a->n, 32), ceil_div((uint64_t)a->m, 32), 1};
+    const void *const params[] = {&a->in, &a->packed, &a->scale, &a->out, &a->m, &a->n, &a->k,
+                                  &a->workspace_size};
+    return kiln_launch(loader, &kiln_default_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1_kernel, stream,
+                       grid, 29184, params);
+}
+
+kiln_status kiln_default_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                       const kiln_default_nf4_gemm_args *a)
+{
+    const kiln_status status = check_nf4_gemm(loader, a);
+    if (status != KILN_OK || (uint64_t)a->m == 0 || (uint64_t)a->n == 0)
+        return status;
+    if ((a->a != 0 && a->a != KILN_DEFAULT_NF4_GEMM_A_F32) ||
+        (a->acc != 0 && a->acc != KILN_DEFAULT_NF4_GEMM_ACC_F32) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW)) {
         static const char detail[] = "this variant has a f32, acc f32, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_gemm_name, detail);
     }
-    if (a.out % 4 != 0) {
-        static const char detail[] = "out must be aligned to 4 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, nf4_gemm_name, detail);
-    }
-    const uint64_t grid[3] = {ceil_div((uint64_t)a.n, 32), ceil_div((uint64_t)a.m, 32), 1};
-    void *params[] = {&a.in, &a.packed, &a.scale, &a.out, &a.m, &a.n, &a.k, &a.workspace_size};
-    return kiln_launch(loader, &kiln_default_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1_kernel, stream,
-                       grid, 29184, params);
+    return run_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1(loader, stream, a);
 }
 
 static kiln_status launch_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1(kiln_loader *loader, CUstream stream,
@@ -35562,10 +35505,10 @@ const kiln_kernel kiln_default_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1_ker
     .entry = nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1_entry,
     .module = &nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1_module,
     .launch = launch_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1,
+    .run = run_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1,
     .block = {128, 1, 1},
     .slot = 52,
     .max_shared_bytes = 29184,
-    .static_shared_bytes = 0,
     .least_shared_words = 7296,
 };
 
@@ -36297,28 +36240,33 @@ static const kiln_module nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1_module = {
     .slot = 53,
 };
 
-kiln_status kiln_default_nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                      const kiln_default_nf4_gemm_args *args)
+static kiln_status run_nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                    const void *args)
 {
-    const kiln_status status = check_nf4_gemm(loader, args);
-    if (status != KILN_OK)
+    const kiln_default_nf4_gemm_args *a = args;
+    const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a->n, 16),
+                              (uint64_t)loader->device.multiprocessors * maximum(1,
+                              minimum(3, ((uint64_t)loader->device.max_shared_bytes + 1024) / 51456))),
+                              (uint64_t)a->m, 1};
+    const void *const params[] = {&a->in, &a->packed, &a->scale, &a->out, &a->m, &a->n, &a->k,
+                                  &a->workspace_size};
+    return kiln_launch(loader, &kiln_default_nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1_kernel, stream,
+                       grid, 50432, params);
+}
+
+kiln_status kiln_default_nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                      const kiln_default_nf4_gemm_args *a)
+{
+    const kiln_status status = check_nf4_gemm(loader, a);
+    if (status != KILN_OK || (uint64_t)a->m == 0 || (uint64_t)a->n == 0)
         return status;
-    kiln_default_nf4_gemm_args a = *args;
-    if ((uint64_t)a.m == 0 || (uint64_t)a.n == 0)
-        return KILN_OK;
-    if ((a.a != 0 && a.a != KILN_DEFAULT_NF4_GEMM_A_F16) ||
-        (a.acc != 0 && a.acc != KILN_DEFAULT_NF4_GEMM_ACC_F32) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW)) {
+    if ((a->a != 0 && a->a != KILN_DEFAULT_NF4_GEMM_A_F16) ||
+        (a->acc != 0 && a->acc != KILN_DEFAULT_NF4_GEMM_ACC_F32) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW)) {
         static const char detail[] = "this variant has a f16, acc f32, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_gemm_name, detail);
     }
-    const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.n, 16),
-                              (uint64_t)loader->device.multiprocessors * maximum(1,
-                              minimum(3, ((uint64_t)loader->device.max_shared_bytes + 1024) / 51456))),
-                              (uint64_t)a.m, 1};
-    void *params[] = {&a.in, &a.packed, &a.scale, &a.out, &a.m, &a.n, &a.k, &a.workspace_size};
-    return kiln_launch(loader, &kiln_default_nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1_kernel, stream,
-                       grid, 50432, params);
+    return run_nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1(loader, stream, a);
 }
 
 static kiln_status launch_nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
@@ -36333,10 +36281,10 @@ const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1_kern
     .entry = nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1_entry,
     .module = &nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1_module,
     .launch = launch_nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1,
+    .run = run_nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1,
     .block = {256, 1, 1},
     .slot = 53,
     .max_shared_bytes = 50432,
-    .static_shared_bytes = 0,
     .least_shared_words = 12608,
 };
 
@@ -37768,28 +37716,33 @@ static const kiln_module nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1_module = 
     .slot = 54,
 };
 
-kiln_status kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                       const kiln_default_nf4_gemm_args *args)
+static kiln_status run_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                     const void *args)
 {
-    const kiln_status status = check_nf4_gemm(loader, args);
-    if (status != KILN_OK)
+    const kiln_default_nf4_gemm_args *a = args;
+    const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a->n, 16),
+                              (uint64_t)loader->device.multiprocessors * maximum(1,
+                              minimum(3, ((uint64_t)loader->device.max_shared_bytes + 1024) / 51456))),
+                              (uint64_t)a->m, 1};
+    const void *const params[] = {&a->in, &a->packed, &a->scale, &a->out, &a->m, &a->n, &a->k,
+                                  &a->workspace_size};
+    return kiln_launch(loader, &kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1_kernel, stream,
+                       grid, 50432, params);
+}
+
+kiln_status kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                       const kiln_default_nf4_gemm_args *a)
+{
+    const kiln_status status = check_nf4_gemm(loader, a);
+    if (status != KILN_OK || (uint64_t)a->m == 0 || (uint64_t)a->n == 0)
         return status;
-    kiln_default_nf4_gemm_args a = *args;
-    if ((uint64_t)a.m == 0 || (uint64_t)a.n == 0)
-        return KILN_OK;
-    if ((a.a != 0 && a.a != KILN_DEFAULT_NF4_GEMM_A_BF16) ||
-        (a.acc != 0 && a.acc != KILN_DEFAULT_NF4_GEMM_ACC_F32) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW)) {
+    if ((a->a != 0 && a->a != KILN_DEFAULT_NF4_GEMM_A_BF16) ||
+        (a->acc != 0 && a->acc != KILN_DEFAULT_NF4_GEMM_ACC_F32) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW)) {
         static const char detail[] = "this variant has a bf16, acc f32, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_gemm_name, detail);
     }
-    const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.n, 16),
-                              (uint64_t)loader->device.multiprocessors * maximum(1,
-                              minimum(3, ((uint64_t)loader->device.max_shared_bytes + 1024) / 51456))),
-                              (uint64_t)a.m, 1};
-    void *params[] = {&a.in, &a.packed, &a.scale, &a.out, &a.m, &a.n, &a.k, &a.workspace_size};
-    return kiln_launch(loader, &kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1_kernel, stream,
-                       grid, 50432, params);
+    return run_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1(loader, stream, a);
 }
 
 static kiln_status launch_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
@@ -37804,10 +37757,10 @@ const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1_ker
     .entry = nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1_entry,
     .module = &nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1_module,
     .launch = launch_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1,
+    .run = run_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1,
     .block = {256, 1, 1},
     .slot = 54,
     .max_shared_bytes = 50432,
-    .static_shared_bytes = 0,
     .least_shared_words = 12608,
 };
 
@@ -39547,25 +39500,30 @@ static const kiln_module nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1_module = {
     .slot = 55,
 };
 
-kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                     const kiln_default_nf4_gemm_args *args)
+static kiln_status run_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                   const void *args)
 {
-    const kiln_status status = check_nf4_gemm(loader, args);
-    if (status != KILN_OK)
+    const kiln_default_nf4_gemm_args *a = args;
+    const uint64_t grid[3] = {ceil_div((uint64_t)a->n, 32), (uint64_t)a->m, 1};
+    const void *const params[] = {&a->in, &a->packed, &a->scale, &a->out, &a->m, &a->n, &a->k,
+                                  &a->workspace_size};
+    return kiln_launch(loader, &kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1_kernel, stream, grid,
+                       49696, params);
+}
+
+kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                     const kiln_default_nf4_gemm_args *a)
+{
+    const kiln_status status = check_nf4_gemm(loader, a);
+    if (status != KILN_OK || (uint64_t)a->m == 0 || (uint64_t)a->n == 0)
         return status;
-    kiln_default_nf4_gemm_args a = *args;
-    if ((uint64_t)a.m == 0 || (uint64_t)a.n == 0)
-        return KILN_OK;
-    if ((a.a != 0 && a.a != KILN_DEFAULT_NF4_GEMM_A_F16) ||
-        (a.acc != 0 && a.acc != KILN_DEFAULT_NF4_GEMM_ACC_F32) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW)) {
+    if ((a->a != 0 && a->a != KILN_DEFAULT_NF4_GEMM_A_F16) ||
+        (a->acc != 0 && a->acc != KILN_DEFAULT_NF4_GEMM_ACC_F32) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW)) {
         static const char detail[] = "this variant has a f16, acc f32, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_gemm_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div((uint64_t)a.n, 32), (uint64_t)a.m, 1};
-    void *params[] = {&a.in, &a.packed, &a.scale, &a.out, &a.m, &a.n, &a.k, &a.workspace_size};
-    return kiln_launch(loader, &kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1_kernel, stream, grid,
-                       49696, params);
+    return run_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1(loader, stream, a);
 }
 
 static kiln_status launch_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
@@ -39580,10 +39538,10 @@ const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1_kerne
     .entry = nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1_entry,
     .module = &nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1_module,
     .launch = launch_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1,
+    .run = run_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1,
     .block = {256, 1, 1},
     .slot = 55,
     .max_shared_bytes = 49696,
-    .static_shared_bytes = 0,
     .least_shared_words = 12424,
 };
 
@@ -40311,25 +40269,30 @@ static const kiln_module nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1_module = {
     .slot = 56,
 };
 
-kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1(kiln_loader *loader, CUstream stream,
-                                                                     const kiln_default_nf4_gemm_args *args)
+static kiln_status run_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1(kiln_loader *loader, CUstream stream,
+                                                                   const void *args)
 {
-    const kiln_status status = check_nf4_gemm(loader, args);
-    if (status != KILN_OK)
+    const kiln_default_nf4_gemm_args *a = args;
+    const uint64_t grid[3] = {ceil_div((uint64_t)a->n, 32), (uint64_t)a->m, 1};
+    const void *const params[] = {&a->in, &a->packed, &a->scale, &a->out, &a->m, &a->n, &a->k,
+                                  &a->workspace_size};
+    return kiln_launch(loader, &kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1_kernel, stream, grid,
+                       83488, params);
+}
+
+kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1(kiln_loader *loader, CUstream stream,
+                                                                     const kiln_default_nf4_gemm_args *a)
+{
+    const kiln_status status = check_nf4_gemm(loader, a);
+    if (status != KILN_OK || (uint64_t)a->m == 0 || (uint64_t)a->n == 0)
         return status;
-    kiln_default_nf4_gemm_args a = *args;
-    if ((uint64_t)a.m == 0 || (uint64_t)a.n == 0)
-        return KILN_OK;
-    if ((a.a != 0 && a.a != KILN_DEFAULT_NF4_GEMM_A_F16) ||
-        (a.acc != 0 && a.acc != KILN_DEFAULT_NF4_GEMM_ACC_F32) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW)) {
+    if ((a->a != 0 && a->a != KILN_DEFAULT_NF4_GEMM_A_F16) ||
+        (a->acc != 0 && a->acc != KILN_DEFAULT_NF4_GEMM_ACC_F32) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW)) {
         static const char detail[] = "this variant has a f16, acc f32, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_gemm_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div((uint64_t)a.n, 32), (uint64_t)a.m, 1};
-    void *params[] = {&a.in, &a.packed, &a.scale, &a.out, &a.m, &a.n, &a.k, &a.workspace_size};
-    return kiln_launch(loader, &kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1_kernel, stream, grid,
-                       83488, params);
+    return run_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1(loader, stream, a);
 }
 
 static kiln_status launch_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1(kiln_loader *loader, CUstream stream,
@@ -40344,10 +40307,10 @@ const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1_kerne
     .entry = nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1_entry,
     .module = &nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1_module,
     .launch = launch_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1,
+    .run = run_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1,
     .block = {256, 1, 1},
     .slot = 56,
     .max_shared_bytes = 83488,
-    .static_shared_bytes = 0,
     .least_shared_words = 20872,
 };
 
@@ -41200,25 +41163,30 @@ static const kiln_module nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1_module = {
     .slot = 57,
 };
 
-kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                      const kiln_default_nf4_gemm_args *args)
+static kiln_status run_nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                    const void *args)
 {
-    const kiln_status status = check_nf4_gemm(loader, args);
-    if (status != KILN_OK)
+    const kiln_default_nf4_gemm_args *a = args;
+    const uint64_t grid[3] = {ceil_div((uint64_t)a->n, 32), (uint64_t)a->m, 1};
+    const void *const params[] = {&a->in, &a->packed, &a->scale, &a->out, &a->m, &a->n, &a->k,
+                                  &a->workspace_size};
+    return kiln_launch(loader, &kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1_kernel, stream,
+                       grid, 49696, params);
+}
+
+kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                      const kiln_default_nf4_gemm_args *a)
+{
+    const kiln_status status = check_nf4_gemm(loader, a);
+    if (status != KILN_OK || (uint64_t)a->m == 0 || (uint64_t)a->n == 0)
         return status;
-    kiln_default_nf4_gemm_args a = *args;
-    if ((uint64_t)a.m == 0 || (uint64_t)a.n == 0)
-        return KILN_OK;
-    if ((a.a != 0 && a.a != KILN_DEFAULT_NF4_GEMM_A_BF16) ||
-        (a.acc != 0 && a.acc != KILN_DEFAULT_NF4_GEMM_ACC_F32) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW)) {
+    if ((a->a != 0 && a->a != KILN_DEFAULT_NF4_GEMM_A_BF16) ||
+        (a->acc != 0 && a->acc != KILN_DEFAULT_NF4_GEMM_ACC_F32) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW)) {
         static const char detail[] = "this variant has a bf16, acc f32, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_gemm_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div((uint64_t)a.n, 32), (uint64_t)a.m, 1};
-    void *params[] = {&a.in, &a.packed, &a.scale, &a.out, &a.m, &a.n, &a.k, &a.workspace_size};
-    return kiln_launch(loader, &kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1_kernel, stream,
-                       grid, 49696, params);
+    return run_nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1(loader, stream, a);
 }
 
 static kiln_status launch_nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
@@ -41233,10 +41201,10 @@ const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1_kern
     .entry = nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1_entry,
     .module = &nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1_module,
     .launch = launch_nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1,
+    .run = run_nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1,
     .block = {256, 1, 1},
     .slot = 57,
     .max_shared_bytes = 49696,
-    .static_shared_bytes = 0,
     .least_shared_words = 12424,
 };
 
@@ -41964,25 +41932,30 @@ static const kiln_module nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1_module = {
     .slot = 58,
 };
 
-kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1(kiln_loader *loader, CUstream stream,
-                                                                      const kiln_default_nf4_gemm_args *args)
+static kiln_status run_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1(kiln_loader *loader, CUstream stream,
+                                                                    const void *args)
 {
-    const kiln_status status = check_nf4_gemm(loader, args);
-    if (status != KILN_OK)
+    const kiln_default_nf4_gemm_args *a = args;
+    const uint64_t grid[3] = {ceil_div((uint64_t)a->n, 32), (uint64_t)a->m, 1};
+    const void *const params[] = {&a->in, &a->packed, &a->scale, &a->out, &a->m, &a->n, &a->k,
+                                  &a->workspace_size};
+    return kiln_launch(loader, &kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1_kernel, stream,
+                       grid, 83488, params);
+}
+
+kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1(kiln_loader *loader, CUstream stream,
+                                                                      const kiln_default_nf4_gemm_args *a)
+{
+    const kiln_status status = check_nf4_gemm(loader, a);
+    if (status != KILN_OK || (uint64_t)a->m == 0 || (uint64_t)a->n == 0)
         return status;
-    kiln_default_nf4_gemm_args a = *args;
-    if ((uint64_t)a.m == 0 || (uint64_t)a.n == 0)
-        return KILN_OK;
-    if ((a.a != 0 && a.a != KILN_DEFAULT_NF4_GEMM_A_BF16) ||
-        (a.acc != 0 && a.acc != KILN_DEFAULT_NF4_GEMM_ACC_F32) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW)) {
+    if ((a->a != 0 && a->a != KILN_DEFAULT_NF4_GEMM_A_BF16) ||
+        (a->acc != 0 && a->acc != KILN_DEFAULT_NF4_GEMM_ACC_F32) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW)) {
         static const char detail[] = "this variant has a bf16, acc f32, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_gemm_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div((uint64_t)a.n, 32), (uint64_t)a.m, 1};
-    void *params[] = {&a.in, &a.packed, &a.scale, &a.out, &a.m, &a.n, &a.k, &a.workspace_size};
-    return kiln_launch(loader, &kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1_kernel, stream,
-                       grid, 83488, params);
+    return run_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1(loader, stream, a);
 }
 
 static kiln_status launch_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1(kiln_loader *loader, CUstream stream,
@@ -41997,10 +41970,10 @@ const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1_kern
     .entry = nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1_entry,
     .module = &nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1_module,
     .launch = launch_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1,
+    .run = run_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1,
     .block = {256, 1, 1},
     .slot = 58,
     .max_shared_bytes = 83488,
-    .static_shared_bytes = 0,
     .least_shared_words = 20872,
 };
 
@@ -42599,25 +42572,30 @@ static const kiln_module nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1_module = {
     .slot = 59,
 };
 
-kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                     const kiln_default_nf4_gemm_args *args)
+static kiln_status run_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                   const void *args)
 {
-    const kiln_status status = check_nf4_gemm(loader, args);
-    if (status != KILN_OK)
+    const kiln_default_nf4_gemm_args *a = args;
+    const uint64_t grid[3] = {ceil_div((uint64_t)a->n, 32), ceil_div((uint64_t)a->m, 8), 1};
+    const void *const params[] = {&a->in, &a->packed, &a->scale, &a->out, &a->m, &a->n, &a->k,
+                                  &a->workspace_size};
+    return kiln_launch(loader, &kiln_default_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1_kernel, stream, grid,
+                       74496, params);
+}
+
+kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                     const kiln_default_nf4_gemm_args *a)
+{
+    const kiln_status status = check_nf4_gemm(loader, a);
+    if (status != KILN_OK || (uint64_t)a->m == 0 || (uint64_t)a->n == 0)
         return status;
-    kiln_default_nf4_gemm_args a = *args;
-    if ((uint64_t)a.m == 0 || (uint64_t)a.n == 0)
-        return KILN_OK;
-    if ((a.a != 0 && a.a != KILN_DEFAULT_NF4_GEMM_A_F16) ||
-        (a.acc != 0 && a.acc != KILN_DEFAULT_NF4_GEMM_ACC_F32) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW)) {
+    if ((a->a != 0 && a->a != KILN_DEFAULT_NF4_GEMM_A_F16) ||
+        (a->acc != 0 && a->acc != KILN_DEFAULT_NF4_GEMM_ACC_F32) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW)) {
         static const char detail[] = "this variant has a f16, acc f32, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_gemm_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div((uint64_t)a.n, 32), ceil_div((uint64_t)a.m, 8), 1};
-    void *params[] = {&a.in, &a.packed, &a.scale, &a.out, &a.m, &a.n, &a.k, &a.workspace_size};
-    return kiln_launch(loader, &kiln_default_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1_kernel, stream, grid,
-                       74496, params);
+    return run_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1(loader, stream, a);
 }
 
 static kiln_status launch_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
@@ -42632,10 +42610,10 @@ const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1_kerne
     .entry = nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1_entry,
     .module = &nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1_module,
     .launch = launch_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1,
+    .run = run_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1,
     .block = {256, 1, 1},
     .slot = 59,
     .max_shared_bytes = 74496,
-    .static_shared_bytes = 0,
     .least_shared_words = 18624,
 };
 
@@ -43234,25 +43212,30 @@ static const kiln_module nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1_module = {
     .slot = 60,
 };
 
-kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                      const kiln_default_nf4_gemm_args *args)
+static kiln_status run_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                    const void *args)
 {
-    const kiln_status status = check_nf4_gemm(loader, args);
-    if (status != KILN_OK)
+    const kiln_default_nf4_gemm_args *a = args;
+    const uint64_t grid[3] = {ceil_div((uint64_t)a->n, 32), ceil_div((uint64_t)a->m, 8), 1};
+    const void *const params[] = {&a->in, &a->packed, &a->scale, &a->out, &a->m, &a->n, &a->k,
+                                  &a->workspace_size};
+    return kiln_launch(loader, &kiln_default_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1_kernel, stream,
+                       grid, 74496, params);
+}
+
+kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                      const kiln_default_nf4_gemm_args *a)
+{
+    const kiln_status status = check_nf4_gemm(loader, a);
+    if (status != KILN_OK || (uint64_t)a->m == 0 || (uint64_t)a->n == 0)
         return status;
-    kiln_default_nf4_gemm_args a = *args;
-    if ((uint64_t)a.m == 0 || (uint64_t)a.n == 0)
-        return KILN_OK;
-    if ((a.a != 0 && a.a != KILN_DEFAULT_NF4_GEMM_A_BF16) ||
-        (a.acc != 0 && a.acc != KILN_DEFAULT_NF4_GEMM_ACC_F32) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW)) {
+    if ((a->a != 0 && a->a != KILN_DEFAULT_NF4_GEMM_A_BF16) ||
+        (a->acc != 0 && a->acc != KILN_DEFAULT_NF4_GEMM_ACC_F32) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW)) {
         static const char detail[] = "this variant has a bf16, acc f32, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_gemm_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div((uint64_t)a.n, 32), ceil_div((uint64_t)a.m, 8), 1};
-    void *params[] = {&a.in, &a.packed, &a.scale, &a.out, &a.m, &a.n, &a.k, &a.workspace_size};
-    return kiln_launch(loader, &kiln_default_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1_kernel, stream,
-                       grid, 74496, params);
+    return run_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1(loader, stream, a);
 }
 
 static kiln_status launch_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
@@ -43267,10 +43250,10 @@ const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1_kern
     .entry = nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1_entry,
     .module = &nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1_module,
     .launch = launch_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1,
+    .run = run_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1,
     .block = {256, 1, 1},
     .slot = 60,
     .max_shared_bytes = 74496,
-    .static_shared_bytes = 0,
     .least_shared_words = 18624,
 };
 
@@ -44361,47 +44344,39 @@ static const kiln_module nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4_module = {
     .slot = 61,
 };
 
-kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4(kiln_loader *loader, CUstream stream,
-                                                                      const kiln_default_nf4_gemm_args *args)
+static kiln_status run_nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4(kiln_loader *loader, CUstream stream,
+                                                                    const void *args)
 {
-    const kiln_status status = check_nf4_gemm(loader, args);
-    if (status != KILN_OK)
-        return status;
-    kiln_default_nf4_gemm_args a = *args;
-    if ((uint64_t)a.m == 0 || (uint64_t)a.n == 0)
-        return KILN_OK;
-    if ((a.a != 0 && a.a != KILN_DEFAULT_NF4_GEMM_A_F16) ||
-        (a.acc != 0 && a.acc != KILN_DEFAULT_NF4_GEMM_ACC_F32) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW)) {
-        static const char detail[] = "this variant has a f16, acc f32, nibbles low";
-        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_gemm_name, detail);
-    }
-    if (!(a.workspace_size >= ceil_div((uint64_t)a.m, 16) * ceil_div((uint64_t)a.n, 64) * 4 * 16 * 64)) {
+    const kiln_default_nf4_gemm_args *a = args;
+    if (!(a->workspace_size >= ceil_div((uint64_t)a->m, 16) * ceil_div((uint64_t)a->n, 64) * 4 * 16 * 64)) {
         static const char detail[] =
             "workspace_size must be at least ceil_div(m, tile_m) * ceil_div(n, tile_n) * split_k * tile_m * tile_n, with tile_m=16, tile_n=64, split_k=4";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, nf4_gemm_name, detail);
     }
-    if (a.workspace == 0 && a.workspace_size != 0) {
-        static const char detail[] = "workspace is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, nf4_gemm_name, detail);
-    }
-    if (a.tile_counters == 0 && a.workspace_size >= 32) {
-        static const char detail[] = "tile_counters is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, nf4_gemm_name, detail);
-    }
-    if (a.workspace % 16 != 0) {
-        static const char detail[] = "workspace must be aligned to 16 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, nf4_gemm_name, detail);
-    }
-    if (a.tile_counters % 4 != 0) {
-        static const char detail[] = "tile_counters must be aligned to 4 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, nf4_gemm_name, detail);
-    }
-    const uint64_t grid[3] = {ceil_div((uint64_t)a.n, 64), ceil_div((uint64_t)a.m, 16), 4};
-    void *params[] = {&a.in, &a.packed, &a.scale, &a.out, &a.workspace, &a.tile_counters, &a.m, &a.n, &a.k,
-                      &a.workspace_size};
+    const kiln_status status = kiln_check_pointers(loader, nf4_gemm_name, &nf4_gemm_pointers_3, a,
+                                                   (a->workspace_size != 0 ? 0x1u : 0) | (a->workspace_size >= 32 ? 0x2u : 0));
+    if (status != KILN_OK)
+        return status;
+    const uint64_t grid[3] = {ceil_div((uint64_t)a->n, 64), ceil_div((uint64_t)a->m, 16), 4};
+    const void *const params[] = {&a->in, &a->packed, &a->scale, &a->out, &a->workspace, &a->tile_counters,
+                                  &a->m, &a->n, &a->k, &a->workspace_size};
     return kiln_launch(loader, &kiln_default_nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4_kernel, stream,
                        grid, 67072, params);
+}
+
+kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4(kiln_loader *loader, CUstream stream,
+                                                                      const kiln_default_nf4_gemm_args *a)
+{
+    const kiln_status status = check_nf4_gemm(loader, a);
+    if (status != KILN_OK || (uint64_t)a->m == 0 || (uint64_t)a->n == 0)
+        return status;
+    if ((a->a != 0 && a->a != KILN_DEFAULT_NF4_GEMM_A_F16) ||
+        (a->acc != 0 && a->acc != KILN_DEFAULT_NF4_GEMM_ACC_F32) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW)) {
+        static const char detail[] = "this variant has a f16, acc f32, nibbles low";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_gemm_name, detail);
+    }
+    return run_nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4(loader, stream, a);
 }
 
 static kiln_status launch_nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4(kiln_loader *loader, CUstream stream,
@@ -44416,6 +44391,7 @@ const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4_kern
     .entry = nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4_entry,
     .module = &nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4_module,
     .launch = launch_nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4,
+    .run = run_nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4,
     .block = {256, 1, 1},
     .slot = 61,
     .max_shared_bytes = 67072,
@@ -45510,47 +45486,39 @@ static const kiln_module nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4_module = 
     .slot = 62,
 };
 
-kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4(kiln_loader *loader, CUstream stream,
-                                                                       const kiln_default_nf4_gemm_args *args)
+static kiln_status run_nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4(kiln_loader *loader, CUstream stream,
+                                                                     const void *args)
 {
-    const kiln_status status = check_nf4_gemm(loader, args);
-    if (status != KILN_OK)
-        return status;
-    kiln_default_nf4_gemm_args a = *args;
-    if ((uint64_t)a.m == 0 || (uint64_t)a.n == 0)
-        return KILN_OK;
-    if ((a.a != 0 && a.a != KILN_DEFAULT_NF4_GEMM_A_BF16) ||
-        (a.acc != 0 && a.acc != KILN_DEFAULT_NF4_GEMM_ACC_F32) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW)) {
-        static const char detail[] = "this variant has a bf16, acc f32, nibbles low";
-        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_gemm_name, detail);
-    }
-    if (!(a.workspace_size >= ceil_div((uint64_t)a.m, 16) * ceil_div((uint64_t)a.n, 64) * 4 * 16 * 64)) {
+    const kiln_default_nf4_gemm_args *a = args;
+    if (!(a->workspace_size >= ceil_div((uint64_t)a->m, 16) * ceil_div((uint64_t)a->n, 64) * 4 * 16 * 64)) {
         static const char detail[] =
             "workspace_size must be at least ceil_div(m, tile_m) * ceil_div(n, tile_n) * split_k * tile_m * tile_n, with tile_m=16, tile_n=64, split_k=4";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, nf4_gemm_name, detail);
     }
-    if (a.workspace == 0 && a.workspace_size != 0) {
-        static const char detail[] = "workspace is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, nf4_gemm_name, detail);
-    }
-    if (a.tile_counters == 0 && a.workspace_size >= 32) {
-        static const char detail[] = "tile_counters is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, nf4_gemm_name, detail);
-    }
-    if (a.workspace % 16 != 0) {
-        static const char detail[] = "workspace must be aligned to 16 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, nf4_gemm_name, detail);
-    }
-    if (a.tile_counters % 4 != 0) {
-        static const char detail[] = "tile_counters must be aligned to 4 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, nf4_gemm_name, detail);
-    }
-    const uint64_t grid[3] = {ceil_div((uint64_t)a.n, 64), ceil_div((uint64_t)a.m, 16), 4};
-    void *params[] = {&a.in, &a.packed, &a.scale, &a.out, &a.workspace, &a.tile_counters, &a.m, &a.n, &a.k,
-                      &a.workspace_size};
+    const kiln_status status = kiln_check_pointers(loader, nf4_gemm_name, &nf4_gemm_pointers_3, a,
+                                                   (a->workspace_size != 0 ? 0x1u : 0) | (a->workspace_size >= 32 ? 0x2u : 0));
+    if (status != KILN_OK)
+        return status;
+    const uint64_t grid[3] = {ceil_div((uint64_t)a->n, 64), ceil_div((uint64_t)a->m, 16), 4};
+    const void *const params[] = {&a->in, &a->packed, &a->scale, &a->out, &a->workspace, &a->tile_counters,
+                                  &a->m, &a->n, &a->k, &a->workspace_size};
     return kiln_launch(loader, &kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4_kernel, stream,
                        grid, 67072, params);
+}
+
+kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4(kiln_loader *loader, CUstream stream,
+                                                                       const kiln_default_nf4_gemm_args *a)
+{
+    const kiln_status status = check_nf4_gemm(loader, a);
+    if (status != KILN_OK || (uint64_t)a->m == 0 || (uint64_t)a->n == 0)
+        return status;
+    if ((a->a != 0 && a->a != KILN_DEFAULT_NF4_GEMM_A_BF16) ||
+        (a->acc != 0 && a->acc != KILN_DEFAULT_NF4_GEMM_ACC_F32) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW)) {
+        static const char detail[] = "this variant has a bf16, acc f32, nibbles low";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_gemm_name, detail);
+    }
+    return run_nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4(loader, stream, a);
 }
 
 static kiln_status launch_nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4(kiln_loader *loader, CUstream stream,
@@ -45565,6 +45533,7 @@ const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4_ker
     .entry = nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4_entry,
     .module = &nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4_module,
     .launch = launch_nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4,
+    .run = run_nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4,
     .block = {256, 1, 1},
     .slot = 62,
     .max_shared_bytes = 67072,
@@ -46869,25 +46838,30 @@ static const kiln_module nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1_module = 
     .slot = 63,
 };
 
-kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                       const kiln_default_nf4_gemm_args *args)
+static kiln_status run_nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                     const void *args)
 {
-    const kiln_status status = check_nf4_gemm(loader, args);
-    if (status != KILN_OK)
+    const kiln_default_nf4_gemm_args *a = args;
+    const uint64_t grid[3] = {ceil_div((uint64_t)a->n, 128), ceil_div((uint64_t)a->m, 64), 1};
+    const void *const params[] = {&a->in, &a->packed, &a->scale, &a->out, &a->m, &a->n, &a->k,
+                                  &a->workspace_size};
+    return kiln_launch(loader, &kiln_default_nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1_kernel, stream,
+                       grid, 86016, params);
+}
+
+kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                       const kiln_default_nf4_gemm_args *a)
+{
+    const kiln_status status = check_nf4_gemm(loader, a);
+    if (status != KILN_OK || (uint64_t)a->m == 0 || (uint64_t)a->n == 0)
         return status;
-    kiln_default_nf4_gemm_args a = *args;
-    if ((uint64_t)a.m == 0 || (uint64_t)a.n == 0)
-        return KILN_OK;
-    if ((a.a != 0 && a.a != KILN_DEFAULT_NF4_GEMM_A_F16) ||
-        (a.acc != 0 && a.acc != KILN_DEFAULT_NF4_GEMM_ACC_F32) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW)) {
+    if ((a->a != 0 && a->a != KILN_DEFAULT_NF4_GEMM_A_F16) ||
+        (a->acc != 0 && a->acc != KILN_DEFAULT_NF4_GEMM_ACC_F32) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW)) {
         static const char detail[] = "this variant has a f16, acc f32, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_gemm_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div((uint64_t)a.n, 128), ceil_div((uint64_t)a.m, 64), 1};
-    void *params[] = {&a.in, &a.packed, &a.scale, &a.out, &a.m, &a.n, &a.k, &a.workspace_size};
-    return kiln_launch(loader, &kiln_default_nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1_kernel, stream,
-                       grid, 86016, params);
+    return run_nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1(loader, stream, a);
 }
 
 static kiln_status launch_nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1(kiln_loader *loader, CUstream stream,
@@ -46902,10 +46876,10 @@ const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1_ker
     .entry = nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1_entry,
     .module = &nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1_module,
     .launch = launch_nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1,
+    .run = run_nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1,
     .block = {256, 1, 1},
     .slot = 63,
     .max_shared_bytes = 86016,
-    .static_shared_bytes = 0,
     .least_shared_words = 21504,
 };
 
@@ -48206,25 +48180,30 @@ static const kiln_module nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1_module =
     .slot = 64,
 };
 
-kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                        const kiln_default_nf4_gemm_args *args)
+static kiln_status run_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                      const void *args)
 {
-    const kiln_status status = check_nf4_gemm(loader, args);
-    if (status != KILN_OK)
+    const kiln_default_nf4_gemm_args *a = args;
+    const uint64_t grid[3] = {ceil_div((uint64_t)a->n, 128), ceil_div((uint64_t)a->m, 64), 1};
+    const void *const params[] = {&a->in, &a->packed, &a->scale, &a->out, &a->m, &a->n, &a->k,
+                                  &a->workspace_size};
+    return kiln_launch(loader, &kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1_kernel, stream,
+                       grid, 86016, params);
+}
+
+kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                        const kiln_default_nf4_gemm_args *a)
+{
+    const kiln_status status = check_nf4_gemm(loader, a);
+    if (status != KILN_OK || (uint64_t)a->m == 0 || (uint64_t)a->n == 0)
         return status;
-    kiln_default_nf4_gemm_args a = *args;
-    if ((uint64_t)a.m == 0 || (uint64_t)a.n == 0)
-        return KILN_OK;
-    if ((a.a != 0 && a.a != KILN_DEFAULT_NF4_GEMM_A_BF16) ||
-        (a.acc != 0 && a.acc != KILN_DEFAULT_NF4_GEMM_ACC_F32) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW)) {
+    if ((a->a != 0 && a->a != KILN_DEFAULT_NF4_GEMM_A_BF16) ||
+        (a->acc != 0 && a->acc != KILN_DEFAULT_NF4_GEMM_ACC_F32) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW)) {
         static const char detail[] = "this variant has a bf16, acc f32, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_gemm_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div((uint64_t)a.n, 128), ceil_div((uint64_t)a.m, 64), 1};
-    void *params[] = {&a.in, &a.packed, &a.scale, &a.out, &a.m, &a.n, &a.k, &a.workspace_size};
-    return kiln_launch(loader, &kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1_kernel, stream,
-                       grid, 86016, params);
+    return run_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1(loader, stream, a);
 }
 
 static kiln_status launch_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1(kiln_loader *loader, CUstream stream,
@@ -48239,10 +48218,10 @@ const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1_ke
     .entry = nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1_entry,
     .module = &nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1_module,
     .launch = launch_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1,
+    .run = run_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1,
     .block = {256, 1, 1},
     .slot = 64,
     .max_shared_bytes = 86016,
-    .static_shared_bytes = 0,
     .least_shared_words = 21504,
 };
 
@@ -48322,10 +48301,8 @@ kiln_status kiln_default_nf4_gemm_pick(kiln_loader *loader, const kiln_default_n
         return kiln_begin(loader, NULL, nf4_gemm_name);
     *kernel = NULL;
     const kiln_status status = check_nf4_gemm(loader, args);
-    if (status != KILN_OK)
+    if (status != KILN_OK || (uint64_t)args->m == 0 || (uint64_t)args->n == 0)
         return status;
-    if ((uint64_t)args->m == 0 || (uint64_t)args->n == 0)
-        return KILN_OK;
     *kernel = choose_nf4_gemm(loader, *args);
     if (!*kernel) {
         static const char detail[] = "the bundle has a f32 f16 bf16, acc f32, nibbles low";
@@ -48339,12 +48316,40 @@ kiln_status kiln_default_nf4_gemm(kiln_loader *loader, CUstream stream,
 {
     const kiln_kernel *kernel;
     const kiln_status status = kiln_default_nf4_gemm_pick(loader, args, &kernel);
-    return kernel ? kernel->launch(loader, stream, args) : status;
+    return kernel ? kernel->run(loader, stream, args) : status;
 }
 
 /* ==== nf4_gemm_transposed =============================================================================== */
 
 static const char nf4_gemm_transposed_name[] = "nf4_gemm_transposed";
+
+static const char nf4_gemm_transposed_pointers_texts[] =
+    "in is null\000"
+    "in must be aligned to 16 bytes\000"
+    "packed is null\000"
+    "packed must be aligned to 16 bytes\000"
+    "scale is null\000"
+    "scale must be aligned to 4 bytes\000"
+    "out is null\000"
+    "out must be aligned to 16 bytes\000";
+static const kiln_pointer nf4_gemm_transposed_pointers_rows[] = {
+    {offsetof(kiln_default_nf4_gemm_transposed_args, in), 16, 0, 11},
+    {offsetof(kiln_default_nf4_gemm_transposed_args, packed), 16, 42, 57},
+    {offsetof(kiln_default_nf4_gemm_transposed_args, scale), 4, 92, 106},
+    {offsetof(kiln_default_nf4_gemm_transposed_args, out), 16, 139, 151},
+};
+static const kiln_pointers nf4_gemm_transposed_pointers = {nf4_gemm_transposed_pointers_texts, nf4_gemm_transposed_pointers_rows, 4};
+
+static const char nf4_gemm_transposed_pointers_2_texts[] =
+    "workspace is null\000"
+    "workspace must be aligned to 16 bytes\000"
+    "tile_counters is null\000"
+    "tile_counters must be aligned to 4 bytes\000";
+static const kiln_pointer nf4_gemm_transposed_pointers_2_rows[] = {
+    {offsetof(kiln_default_nf4_gemm_transposed_args, workspace), 16, 0, 18},
+    {offsetof(kiln_default_nf4_gemm_transposed_args, tile_counters), 4, 56, 78},
+};
+static const kiln_pointers nf4_gemm_transposed_pointers_2 = {nf4_gemm_transposed_pointers_2_texts, nf4_gemm_transposed_pointers_2_rows, 2};
 
 /* What every variant asks of its arguments. */
 static kiln_status check_nf4_gemm_transposed(kiln_loader *loader, const kiln_default_nf4_gemm_transposed_args *a)
@@ -48374,39 +48379,10 @@ static kiln_status check_nf4_gemm_transposed(kiln_loader *loader, const kiln_def
     }
     if ((uint64_t)a->m == 0 || (uint64_t)a->k == 0)
         return KILN_OK;
-    if (a->in == 0 && (uint64_t)a->n != 0) {
-        static const char detail[] = "in is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, nf4_gemm_transposed_name, detail);
-    }
-    if (a->packed == 0 && (uint64_t)a->n != 0 && (uint64_t)a->k >= 2) {
-        static const char detail[] = "packed is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, nf4_gemm_transposed_name, detail);
-    }
-    if (a->scale == 0 && (uint64_t)a->n != 0 && (uint64_t)a->k >= 64) {
-        static const char detail[] = "scale is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, nf4_gemm_transposed_name, detail);
-    }
-    if (a->out == 0) {
-        static const char detail[] = "out is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, nf4_gemm_transposed_name, detail);
-    }
-    if (a->in % 16 != 0) {
-        static const char detail[] = "in must be aligned to 16 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, nf4_gemm_transposed_name, detail);
-    }
-    if (a->packed % 16 != 0) {
-        static const char detail[] = "packed must be aligned to 16 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, nf4_gemm_transposed_name, detail);
-    }
-    if (a->scale % 4 != 0) {
-        static const char detail[] = "scale must be aligned to 4 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, nf4_gemm_transposed_name, detail);
-    }
-    if (a->out % 16 != 0) {
-        static const char detail[] = "out must be aligned to 16 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, nf4_gemm_transposed_name, detail);
-    }
-    return KILN_OK;
+    return kiln_check_pointers(loader, nf4_gemm_transposed_name, &nf4_gemm_transposed_pointers, a,
+                               0x8u | ((uint64_t)a->n != 0 ? 0x1u : 0) | ((uint64_t)a->n != 0 &&
+                               (uint64_t)a->k >= 2 ? 0x2u : 0) | ((uint64_t)a->n != 0 &&
+                               (uint64_t)a->k >= 64 ? 0x4u : 0));
 }
 
 /* nf4_gemm_transposed/a=f32,acc=f32,nibbles=low,strategy=simt,tile_m=4,k_warps=8,split_k=1,vector=1,table=compact,scales=any */
@@ -50595,27 +50571,32 @@ static const kiln_module nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_compact_an
     .slot = 65,
 };
 
+static kiln_status run_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_compact_any(kiln_loader *loader,
+                                                                                CUstream stream,
+                                                                                const void *args)
+{
+    const kiln_default_nf4_gemm_transposed_args *a = args;
+    const uint64_t grid[3] = {ceil_div((uint64_t)a->k, 512), ceil_div((uint64_t)a->m, 4), 1};
+    const void *const params[] = {&a->in, &a->packed, &a->scale, &a->out, &a->m, &a->n, &a->k,
+                                  &a->workspace_size, &a->normal_scales};
+    return kiln_launch(loader, &kiln_default_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_compact_any_kernel,
+                       stream, grid, 34816, params);
+}
+
 kiln_status kiln_default_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_compact_any(kiln_loader *loader,
                                                                                   CUstream stream,
-                                                                                  const kiln_default_nf4_gemm_transposed_args *args)
+                                                                                  const kiln_default_nf4_gemm_transposed_args *a)
 {
-    const kiln_status status = check_nf4_gemm_transposed(loader, args);
-    if (status != KILN_OK)
+    const kiln_status status = check_nf4_gemm_transposed(loader, a);
+    if (status != KILN_OK || (uint64_t)a->m == 0 || (uint64_t)a->k == 0)
         return status;
-    kiln_default_nf4_gemm_transposed_args a = *args;
-    if ((uint64_t)a.m == 0 || (uint64_t)a.k == 0)
-        return KILN_OK;
-    if ((a.a != 0 && a.a != KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_F32) ||
-        (a.acc != 0 && a.acc != KILN_DEFAULT_NF4_GEMM_TRANSPOSED_ACC_F32) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_NF4_GEMM_TRANSPOSED_NIBBLES_LOW)) {
+    if ((a->a != 0 && a->a != KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_F32) ||
+        (a->acc != 0 && a->acc != KILN_DEFAULT_NF4_GEMM_TRANSPOSED_ACC_F32) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_NF4_GEMM_TRANSPOSED_NIBBLES_LOW)) {
         static const char detail[] = "this variant has a f32, acc f32, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_gemm_transposed_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div((uint64_t)a.k, 512), ceil_div((uint64_t)a.m, 4), 1};
-    void *params[] = {&a.in, &a.packed, &a.scale, &a.out, &a.m, &a.n, &a.k, &a.workspace_size,
-                      &a.normal_scales};
-    return kiln_launch(loader, &kiln_default_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_compact_any_kernel,
-                       stream, grid, 34816, params);
+    return run_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_compact_any(loader, stream, a);
 }
 
 static kiln_status launch_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_compact_any(kiln_loader *loader,
@@ -50631,10 +50612,10 @@ const kiln_kernel kiln_default_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_comp
     .entry = nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_compact_any_entry,
     .module = &nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_compact_any_module,
     .launch = launch_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_compact_any,
+    .run = run_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_compact_any,
     .block = {256, 1, 1},
     .slot = 65,
     .max_shared_bytes = 34816,
-    .static_shared_bytes = 0,
     .least_shared_words = 8704,
 };
 
@@ -51615,27 +51596,32 @@ static const kiln_module nf4_gemm_transposed_f16_f32_low_simt_1_8_1_1_compact_an
     .slot = 66,
 };
 
+static kiln_status run_nf4_gemm_transposed_f16_f32_low_simt_1_8_1_1_compact_any(kiln_loader *loader,
+                                                                                CUstream stream,
+                                                                                const void *args)
+{
+    const kiln_default_nf4_gemm_transposed_args *a = args;
+    const uint64_t grid[3] = {ceil_div((uint64_t)a->k, 512), (uint64_t)a->m, 1};
+    const void *const params[] = {&a->in, &a->packed, &a->scale, &a->out, &a->m, &a->n, &a->k,
+                                  &a->workspace_size, &a->normal_scales};
+    return kiln_launch(loader, &kiln_default_nf4_gemm_transposed_f16_f32_low_simt_1_8_1_1_compact_any_kernel,
+                       stream, grid, 34816, params);
+}
+
 kiln_status kiln_default_nf4_gemm_transposed_f16_f32_low_simt_1_8_1_1_compact_any(kiln_loader *loader,
                                                                                   CUstream stream,
-                                                                                  const kiln_default_nf4_gemm_transposed_args *args)
+                                                                                  const kiln_default_nf4_gemm_transposed_args *a)
 {
-    const kiln_status status = check_nf4_gemm_transposed(loader, args);
-    if (status != KILN_OK)
+    const kiln_status status = check_nf4_gemm_transposed(loader, a);
+    if (status != KILN_OK || (uint64_t)a->m == 0 || (uint64_t)a->k == 0)
         return status;
-    kiln_default_nf4_gemm_transposed_args a = *args;
-    if ((uint64_t)a.m == 0 || (uint64_t)a.k == 0)
-        return KILN_OK;
-    if ((a.a != 0 && a.a != KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_F16) ||
-        (a.acc != 0 && a.acc != KILN_DEFAULT_NF4_GEMM_TRANSPOSED_ACC_F32) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_NF4_GEMM_TRANSPOSED_NIBBLES_LOW)) {
+    if ((a->a != 0 && a->a != KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_F16) ||
+        (a->acc != 0 && a->acc != KILN_DEFAULT_NF4_GEMM_TRANSPOSED_ACC_F32) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_NF4_GEMM_TRANSPOSED_NIBBLES_LOW)) {
         static const char detail[] = "this variant has a f16, acc f32, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_gemm_transposed_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div((uint64_t)a.k, 512), (uint64_t)a.m, 1};
-    void *params[] = {&a.in, &a.packed, &a.scale, &a.out, &a.m, &a.n, &a.k, &a.workspace_size,
-                      &a.normal_scales};
-    return kiln_launch(loader, &kiln_default_nf4_gemm_transposed_f16_f32_low_simt_1_8_1_1_compact_any_kernel,
-                       stream, grid, 34816, params);
+    return run_nf4_gemm_transposed_f16_f32_low_simt_1_8_1_1_compact_any(loader, stream, a);
 }
 
 static kiln_status launch_nf4_gemm_transposed_f16_f32_low_simt_1_8_1_1_compact_any(kiln_loader *loader,
@@ -51651,10 +51637,10 @@ const kiln_kernel kiln_default_nf4_gemm_transposed_f16_f32_low_simt_1_8_1_1_comp
     .entry = nf4_gemm_transposed_f16_f32_low_simt_1_8_1_1_compact_any_entry,
     .module = &nf4_gemm_transposed_f16_f32_low_simt_1_8_1_1_compact_any_module,
     .launch = launch_nf4_gemm_transposed_f16_f32_low_simt_1_8_1_1_compact_any,
+    .run = run_nf4_gemm_transposed_f16_f32_low_simt_1_8_1_1_compact_any,
     .block = {256, 1, 1},
     .slot = 66,
     .max_shared_bytes = 34816,
-    .static_shared_bytes = 0,
     .least_shared_words = 8704,
 };
 
@@ -53605,27 +53591,32 @@ static const kiln_module nf4_gemm_transposed_bf16_f32_low_simt_1_8_1_1_compact_a
     .slot = 67,
 };
 
+static kiln_status run_nf4_gemm_transposed_bf16_f32_low_simt_1_8_1_1_compact_any(kiln_loader *loader,
+                                                                                 CUstream stream,
+                                                                                 const void *args)
+{
+    const kiln_default_nf4_gemm_transposed_args *a = args;
+    const uint64_t grid[3] = {ceil_div((uint64_t)a->k, 512), (uint64_t)a->m, 1};
+    const void *const params[] = {&a->in, &a->packed, &a->scale, &a->out, &a->m, &a->n, &a->k,
+                                  &a->workspace_size, &a->normal_scales};
+    return kiln_launch(loader, &kiln_default_nf4_gemm_transposed_bf16_f32_low_simt_1_8_1_1_compact_any_kernel,
+                       stream, grid, 34816, params);
+}
+
 kiln_status kiln_default_nf4_gemm_transposed_bf16_f32_low_simt_1_8_1_1_compact_any(kiln_loader *loader,
                                                                                    CUstream stream,
-                                                                                   const kiln_default_nf4_gemm_transposed_args *args)
+                                                                                   const kiln_default_nf4_gemm_transposed_args *a)
 {
-    const kiln_status status = check_nf4_gemm_transposed(loader, args);
-    if (status != KILN_OK)
+    const kiln_status status = check_nf4_gemm_transposed(loader, a);
+    if (status != KILN_OK || (uint64_t)a->m == 0 || (uint64_t)a->k == 0)
         return status;
-    kiln_default_nf4_gemm_transposed_args a = *args;
-    if ((uint64_t)a.m == 0 || (uint64_t)a.k == 0)
-        return KILN_OK;
-    if ((a.a != 0 && a.a != KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_BF16) ||
-        (a.acc != 0 && a.acc != KILN_DEFAULT_NF4_GEMM_TRANSPOSED_ACC_F32) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_NF4_GEMM_TRANSPOSED_NIBBLES_LOW)) {
+    if ((a->a != 0 && a->a != KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_BF16) ||
+        (a->acc != 0 && a->acc != KILN_DEFAULT_NF4_GEMM_TRANSPOSED_ACC_F32) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_NF4_GEMM_TRANSPOSED_NIBBLES_LOW)) {
         static const char detail[] = "this variant has a bf16, acc f32, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_gemm_transposed_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div((uint64_t)a.k, 512), (uint64_t)a.m, 1};
-    void *params[] = {&a.in, &a.packed, &a.scale, &a.out, &a.m, &a.n, &a.k, &a.workspace_size,
-                      &a.normal_scales};
-    return kiln_launch(loader, &kiln_default_nf4_gemm_transposed_bf16_f32_low_simt_1_8_1_1_compact_any_kernel,
-                       stream, grid, 34816, params);
+    return run_nf4_gemm_transposed_bf16_f32_low_simt_1_8_1_1_compact_any(loader, stream, a);
 }
 
 static kiln_status launch_nf4_gemm_transposed_bf16_f32_low_simt_1_8_1_1_compact_any(kiln_loader *loader,
@@ -53641,10 +53632,10 @@ const kiln_kernel kiln_default_nf4_gemm_transposed_bf16_f32_low_simt_1_8_1_1_com
     .entry = nf4_gemm_transposed_bf16_f32_low_simt_1_8_1_1_compact_any_entry,
     .module = &nf4_gemm_transposed_bf16_f32_low_simt_1_8_1_1_compact_any_module,
     .launch = launch_nf4_gemm_transposed_bf16_f32_low_simt_1_8_1_1_compact_any,
+    .run = run_nf4_gemm_transposed_bf16_f32_low_simt_1_8_1_1_compact_any,
     .block = {256, 1, 1},
     .slot = 67,
     .max_shared_bytes = 34816,
-    .static_shared_bytes = 0,
     .least_shared_words = 8704,
 };
 
@@ -54756,27 +54747,32 @@ static const kiln_module nf4_gemm_transposed_f16_f32_low_mma_32_8_1_1_compact_an
     .slot = 68,
 };
 
+static kiln_status run_nf4_gemm_transposed_f16_f32_low_mma_32_8_1_1_compact_any(kiln_loader *loader,
+                                                                                CUstream stream,
+                                                                                const void *args)
+{
+    const kiln_default_nf4_gemm_transposed_args *a = args;
+    const uint64_t grid[3] = {ceil_div((uint64_t)a->k, 512), ceil_div((uint64_t)a->m, 32), 1};
+    const void *const params[] = {&a->in, &a->packed, &a->scale, &a->out, &a->m, &a->n, &a->k,
+                                  &a->workspace_size, &a->normal_scales};
+    return kiln_launch(loader, &kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_1_1_compact_any_kernel,
+                       stream, grid, 57600, params);
+}
+
 kiln_status kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_1_1_compact_any(kiln_loader *loader,
                                                                                   CUstream stream,
-                                                                                  const kiln_default_nf4_gemm_transposed_args *args)
+                                                                                  const kiln_default_nf4_gemm_transposed_args *a)
 {
-    const kiln_status status = check_nf4_gemm_transposed(loader, args);
-    if (status != KILN_OK)
+    const kiln_status status = check_nf4_gemm_transposed(loader, a);
+    if (status != KILN_OK || (uint64_t)a->m == 0 || (uint64_t)a->k == 0)
         return status;
-    kiln_default_nf4_gemm_transposed_args a = *args;
-    if ((uint64_t)a.m == 0 || (uint64_t)a.k == 0)
-        return KILN_OK;
-    if ((a.a != 0 && a.a != KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_F16) ||
-        (a.acc != 0 && a.acc != KILN_DEFAULT_NF4_GEMM_TRANSPOSED_ACC_F32) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_NF4_GEMM_TRANSPOSED_NIBBLES_LOW)) {
+    if ((a->a != 0 && a->a != KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_F16) ||
+        (a->acc != 0 && a->acc != KILN_DEFAULT_NF4_GEMM_TRANSPOSED_ACC_F32) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_NF4_GEMM_TRANSPOSED_NIBBLES_LOW)) {
         static const char detail[] = "this variant has a f16, acc f32, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_gemm_transposed_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div((uint64_t)a.k, 512), ceil_div((uint64_t)a.m, 32), 1};
-    void *params[] = {&a.in, &a.packed, &a.scale, &a.out, &a.m, &a.n, &a.k, &a.workspace_size,
-                      &a.normal_scales};
-    return kiln_launch(loader, &kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_1_1_compact_any_kernel,
-                       stream, grid, 57600, params);
+    return run_nf4_gemm_transposed_f16_f32_low_mma_32_8_1_1_compact_any(loader, stream, a);
 }
 
 static kiln_status launch_nf4_gemm_transposed_f16_f32_low_mma_32_8_1_1_compact_any(kiln_loader *loader,
@@ -54792,10 +54788,10 @@ const kiln_kernel kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_1_1_comp
     .entry = nf4_gemm_transposed_f16_f32_low_mma_32_8_1_1_compact_any_entry,
     .module = &nf4_gemm_transposed_f16_f32_low_mma_32_8_1_1_compact_any_module,
     .launch = launch_nf4_gemm_transposed_f16_f32_low_mma_32_8_1_1_compact_any,
+    .run = run_nf4_gemm_transposed_f16_f32_low_mma_32_8_1_1_compact_any,
     .block = {256, 1, 1},
     .slot = 68,
     .max_shared_bytes = 57600,
-    .static_shared_bytes = 0,
     .least_shared_words = 14400,
 };
 
@@ -55719,27 +55715,32 @@ static const kiln_module nf4_gemm_transposed_bf16_f32_low_mma_32_8_1_1_compact_a
     .slot = 69,
 };
 
+static kiln_status run_nf4_gemm_transposed_bf16_f32_low_mma_32_8_1_1_compact_any(kiln_loader *loader,
+                                                                                 CUstream stream,
+                                                                                 const void *args)
+{
+    const kiln_default_nf4_gemm_transposed_args *a = args;
+    const uint64_t grid[3] = {ceil_div((uint64_t)a->k, 512), ceil_div((uint64_t)a->m, 32), 1};
+    const void *const params[] = {&a->in, &a->packed, &a->scale, &a->out, &a->m, &a->n, &a->k,
+                                  &a->workspace_size, &a->normal_scales};
+    return kiln_launch(loader, &kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_1_1_compact_any_kernel,
+                       stream, grid, 57600, params);
+}
+
 kiln_status kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_1_1_compact_any(kiln_loader *loader,
                                                                                    CUstream stream,
-                                                                                   const kiln_default_nf4_gemm_transposed_args *args)
+                                                                                   const kiln_default_nf4_gemm_transposed_args *a)
 {
-    const kiln_status status = check_nf4_gemm_transposed(loader, args);
-    if (status != KILN_OK)
+    const kiln_status status = check_nf4_gemm_transposed(loader, a);
+    if (status != KILN_OK || (uint64_t)a->m == 0 || (uint64_t)a->k == 0)
         return status;
-    kiln_default_nf4_gemm_transposed_args a = *args;
-    if ((uint64_t)a.m == 0 || (uint64_t)a.k == 0)
-        return KILN_OK;
-    if ((a.a != 0 && a.a != KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_BF16) ||
-        (a.acc != 0 && a.acc != KILN_DEFAULT_NF4_GEMM_TRANSPOSED_ACC_F32) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_NF4_GEMM_TRANSPOSED_NIBBLES_LOW)) {
+    if ((a->a != 0 && a->a != KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_BF16) ||
+        (a->acc != 0 && a->acc != KILN_DEFAULT_NF4_GEMM_TRANSPOSED_ACC_F32) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_NF4_GEMM_TRANSPOSED_NIBBLES_LOW)) {
         static const char detail[] = "this variant has a bf16, acc f32, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_gemm_transposed_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div((uint64_t)a.k, 512), ceil_div((uint64_t)a.m, 32), 1};
-    void *params[] = {&a.in, &a.packed, &a.scale, &a.out, &a.m, &a.n, &a.k, &a.workspace_size,
-                      &a.normal_scales};
-    return kiln_launch(loader, &kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_1_1_compact_any_kernel,
-                       stream, grid, 57600, params);
+    return run_nf4_gemm_transposed_bf16_f32_low_mma_32_8_1_1_compact_any(loader, stream, a);
 }
 
 static kiln_status launch_nf4_gemm_transposed_bf16_f32_low_mma_32_8_1_1_compact_any(kiln_loader *loader,
@@ -55755,10 +55756,10 @@ const kiln_kernel kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_1_1_com
     .entry = nf4_gemm_transposed_bf16_f32_low_mma_32_8_1_1_compact_any_entry,
     .module = &nf4_gemm_transposed_bf16_f32_low_mma_32_8_1_1_compact_any_module,
     .launch = launch_nf4_gemm_transposed_bf16_f32_low_mma_32_8_1_1_compact_any,
+    .run = run_nf4_gemm_transposed_bf16_f32_low_mma_32_8_1_1_compact_any,
     .block = {256, 1, 1},
     .slot = 69,
     .max_shared_bytes = 57600,
-    .static_shared_bytes = 0,
     .least_shared_words = 14400,
 };
 
@@ -57171,52 +57172,46 @@ static const kiln_module nf4_gemm_transposed_f16_f32_low_mma_32_8_4_8_compact_an
     .slot = 70,
 };
 
-kiln_status kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_4_8_compact_any(kiln_loader *loader,
-                                                                                  CUstream stream,
-                                                                                  const kiln_default_nf4_gemm_transposed_args *args)
+static kiln_status run_nf4_gemm_transposed_f16_f32_low_mma_32_8_4_8_compact_any(kiln_loader *loader,
+                                                                                CUstream stream,
+                                                                                const void *args)
 {
-    const kiln_status status = check_nf4_gemm_transposed(loader, args);
-    if (status != KILN_OK)
-        return status;
-    kiln_default_nf4_gemm_transposed_args a = *args;
-    if ((uint64_t)a.m == 0 || (uint64_t)a.k == 0)
-        return KILN_OK;
-    if ((a.a != 0 && a.a != KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_F16) ||
-        (a.acc != 0 && a.acc != KILN_DEFAULT_NF4_GEMM_TRANSPOSED_ACC_F32) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_NF4_GEMM_TRANSPOSED_NIBBLES_LOW)) {
-        static const char detail[] = "this variant has a f16, acc f32, nibbles low";
-        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_gemm_transposed_name, detail);
-    }
-    if (!((uint64_t)a.n % 8 == 0)) {
+    const kiln_default_nf4_gemm_transposed_args *a = args;
+    if (!((uint64_t)a->n % 8 == 0)) {
         static const char detail[] = "n must be a multiple of 8, with vector=8";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, nf4_gemm_transposed_name, detail);
     }
-    if (!(a.workspace_size >= ceil_div((uint64_t)a.m, 32) * ceil_div((uint64_t)a.k, 512) * 4 * 32 * 512)) {
+    if (!(a->workspace_size >= ceil_div((uint64_t)a->m, 32) * ceil_div((uint64_t)a->k, 512) * 4 * 32 * 512)) {
         static const char detail[] =
             "workspace_size must be at least ceil_div(m, tile_m) * ceil_div(k, 512) * split_k * tile_m * 512, with tile_m=32, split_k=4";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, nf4_gemm_transposed_name, detail);
     }
-    if (a.workspace == 0 && a.workspace_size != 0) {
-        static const char detail[] = "workspace is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, nf4_gemm_transposed_name, detail);
-    }
-    if (a.tile_counters == 0 && a.workspace_size >= 512) {
-        static const char detail[] = "tile_counters is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, nf4_gemm_transposed_name, detail);
-    }
-    if (a.workspace % 16 != 0) {
-        static const char detail[] = "workspace must be aligned to 16 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, nf4_gemm_transposed_name, detail);
-    }
-    if (a.tile_counters % 4 != 0) {
-        static const char detail[] = "tile_counters must be aligned to 4 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, nf4_gemm_transposed_name, detail);
-    }
-    const uint64_t grid[3] = {ceil_div((uint64_t)a.k, 512), ceil_div((uint64_t)a.m, 32), 4};
-    void *params[] = {&a.in, &a.packed, &a.scale, &a.out, &a.workspace, &a.tile_counters, &a.m, &a.n, &a.k,
-                      &a.workspace_size, &a.normal_scales};
+    const kiln_status status = kiln_check_pointers(loader, nf4_gemm_transposed_name,
+                                                   &nf4_gemm_transposed_pointers_2, a,
+                                                   (a->workspace_size != 0 ? 0x1u : 0) | (a->workspace_size >= 512 ? 0x2u : 0));
+    if (status != KILN_OK)
+        return status;
+    const uint64_t grid[3] = {ceil_div((uint64_t)a->k, 512), ceil_div((uint64_t)a->m, 32), 4};
+    const void *const params[] = {&a->in, &a->packed, &a->scale, &a->out, &a->workspace, &a->tile_counters,
+                                  &a->m, &a->n, &a->k, &a->workspace_size, &a->normal_scales};
     return kiln_launch(loader, &kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_4_8_compact_any_kernel,
                        stream, grid, 57600, params);
+}
+
+kiln_status kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_4_8_compact_any(kiln_loader *loader,
+                                                                                  CUstream stream,
+                                                                                  const kiln_default_nf4_gemm_transposed_args *a)
+{
+    const kiln_status status = check_nf4_gemm_transposed(loader, a);
+    if (status != KILN_OK || (uint64_t)a->m == 0 || (uint64_t)a->k == 0)
+        return status;
+    if ((a->a != 0 && a->a != KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_F16) ||
+        (a->acc != 0 && a->acc != KILN_DEFAULT_NF4_GEMM_TRANSPOSED_ACC_F32) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_NF4_GEMM_TRANSPOSED_NIBBLES_LOW)) {
+        static const char detail[] = "this variant has a f16, acc f32, nibbles low";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_gemm_transposed_name, detail);
+    }
+    return run_nf4_gemm_transposed_f16_f32_low_mma_32_8_4_8_compact_any(loader, stream, a);
 }
 
 static kiln_status launch_nf4_gemm_transposed_f16_f32_low_mma_32_8_4_8_compact_any(kiln_loader *loader,
@@ -57232,6 +57227,7 @@ const kiln_kernel kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_4_8_comp
     .entry = nf4_gemm_transposed_f16_f32_low_mma_32_8_4_8_compact_any_entry,
     .module = &nf4_gemm_transposed_f16_f32_low_mma_32_8_4_8_compact_any_module,
     .launch = launch_nf4_gemm_transposed_f16_f32_low_mma_32_8_4_8_compact_any,
+    .run = run_nf4_gemm_transposed_f16_f32_low_mma_32_8_4_8_compact_any,
     .block = {256, 1, 1},
     .slot = 70,
     .max_shared_bytes = 57600,
@@ -58450,52 +58446,46 @@ static const kiln_module nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_compact_a
     .slot = 71,
 };
 
-kiln_status kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_compact_any(kiln_loader *loader,
-                                                                                   CUstream stream,
-                                                                                   const kiln_default_nf4_gemm_transposed_args *args)
+static kiln_status run_nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_compact_any(kiln_loader *loader,
+                                                                                 CUstream stream,
+                                                                                 const void *args)
 {
-    const kiln_status status = check_nf4_gemm_transposed(loader, args);
-    if (status != KILN_OK)
-        return status;
-    kiln_default_nf4_gemm_transposed_args a = *args;
-    if ((uint64_t)a.m == 0 || (uint64_t)a.k == 0)
-        return KILN_OK;
-    if ((a.a != 0 && a.a != KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_BF16) ||
-        (a.acc != 0 && a.acc != KILN_DEFAULT_NF4_GEMM_TRANSPOSED_ACC_F32) ||
-        (a.nibbles != 0 && a.nibbles != KILN_DEFAULT_NF4_GEMM_TRANSPOSED_NIBBLES_LOW)) {
-        static const char detail[] = "this variant has a bf16, acc f32, nibbles low";
-        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_gemm_transposed_name, detail);
-    }
-    if (!((uint64_t)a.n % 8 == 0)) {
+    const kiln_default_nf4_gemm_transposed_args *a = args;
+    if (!((uint64_t)a->n % 8 == 0)) {
         static const char detail[] = "n must be a multiple of 8, with vector=8";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, nf4_gemm_transposed_name, detail);
     }
-    if (!(a.workspace_size >= ceil_div((uint64_t)a.m, 32) * ceil_div((uint64_t)a.k, 512) * 4 * 32 * 512)) {
+    if (!(a->workspace_size >= ceil_div((uint64_t)a->m, 32) * ceil_div((uint64_t)a->k, 512) * 4 * 32 * 512)) {
         static const char detail[] =
             "workspace_size must be at least ceil_div(m, tile_m) * ceil_div(k, 512) * split_k * tile_m * 512, with tile_m=32, split_k=4";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, nf4_gemm_transposed_name, detail);
     }
-    if (a.workspace == 0 && a.workspace_size != 0) {
-        static const char detail[] = "workspace is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, nf4_gemm_transposed_name, detail);
-    }
-    if (a.tile_counters == 0 && a.workspace_size >= 512) {
-        static const char detail[] = "tile_counters is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, nf4_gemm_transposed_name, detail);
-    }
-    if (a.workspace % 16 != 0) {
-        static const char detail[] = "workspace must be aligned to 16 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, nf4_gemm_transposed_name, detail);
-    }
-    if (a.tile_counters % 4 != 0) {
-        static const char detail[] = "tile_counters must be aligned to 4 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, nf4_gemm_transposed_name, detail);
-    }
-    const uint64_t grid[3] = {ceil_div((uint64_t)a.k, 512), ceil_div((uint64_t)a.m, 32), 4};
-    void *params[] = {&a.in, &a.packed, &a.scale, &a.out, &a.workspace, &a.tile_counters, &a.m, &a.n, &a.k,
-                      &a.workspace_size, &a.normal_scales};
+    const kiln_status status = kiln_check_pointers(loader, nf4_gemm_transposed_name,
+                                                   &nf4_gemm_transposed_pointers_2, a,
+                                                   (a->workspace_size != 0 ? 0x1u : 0) | (a->workspace_size >= 512 ? 0x2u : 0));
+    if (status != KILN_OK)
+        return status;
+    const uint64_t grid[3] = {ceil_div((uint64_t)a->k, 512), ceil_div((uint64_t)a->m, 32), 4};
+    const void *const params[] = {&a->in, &a->packed, &a->scale, &a->out, &a->workspace, &a->tile_counters,
+                                  &a->m, &a->n, &a->k, &a->workspace_size, &a->normal_scales};
     return kiln_launch(loader, &kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_compact_any_kernel,
                        stream, grid, 57600, params);
+}
+
+kiln_status kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_compact_any(kiln_loader *loader,
+                                                                                   CUstream stream,
+                                                                                   const kiln_default_nf4_gemm_transposed_args *a)
+{
+    const kiln_status status = check_nf4_gemm_transposed(loader, a);
+    if (status != KILN_OK || (uint64_t)a->m == 0 || (uint64_t)a->k == 0)
+        return status;
+    if ((a->a != 0 && a->a != KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_BF16) ||
+        (a->acc != 0 && a->acc != KILN_DEFAULT_NF4_GEMM_TRANSPOSED_ACC_F32) ||
+        (a->nibbles != 0 && a->nibbles != KILN_DEFAULT_NF4_GEMM_TRANSPOSED_NIBBLES_LOW)) {
+        static const char detail[] = "this variant has a bf16, acc f32, nibbles low";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_gemm_transposed_name, detail);
+    }
+    return run_nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_compact_any(loader, stream, a);
 }
 
 static kiln_status launch_nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_compact_any(kiln_loader *loader,
@@ -58511,6 +58501,7 @@ const kiln_kernel kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_com
     .entry = nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_compact_any_entry,
     .module = &nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_compact_any_module,
     .launch = launch_nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_compact_any,
+    .run = run_nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_compact_any,
     .block = {256, 1, 1},
     .slot = 71,
     .max_shared_bytes = 57600,
@@ -58577,10 +58568,8 @@ kiln_status kiln_default_nf4_gemm_transposed_pick(kiln_loader *loader,
         return kiln_begin(loader, NULL, nf4_gemm_transposed_name);
     *kernel = NULL;
     const kiln_status status = check_nf4_gemm_transposed(loader, args);
-    if (status != KILN_OK)
+    if (status != KILN_OK || (uint64_t)args->m == 0 || (uint64_t)args->k == 0)
         return status;
-    if ((uint64_t)args->m == 0 || (uint64_t)args->k == 0)
-        return KILN_OK;
     *kernel = choose_nf4_gemm_transposed(loader, *args);
     if (!*kernel) {
         static const char detail[] = "the bundle has a f32 f16 bf16, acc f32, nibbles low";
@@ -58594,12 +58583,32 @@ kiln_status kiln_default_nf4_gemm_transposed(kiln_loader *loader, CUstream strea
 {
     const kiln_kernel *kernel;
     const kiln_status status = kiln_default_nf4_gemm_transposed_pick(loader, args, &kernel);
-    return kernel ? kernel->launch(loader, stream, args) : status;
+    return kernel ? kernel->run(loader, stream, args) : status;
 }
 
 /* ==== nvfp4_gemv ======================================================================================== */
 
 static const char nvfp4_gemv_name[] = "nvfp4_gemv";
+
+static const char nvfp4_gemv_pointers_texts[] =
+    "a is null\000"
+    "a must be aligned to 16 bytes\000"
+    "sfa is null\000"
+    "sfa must be aligned to 16 bytes\000"
+    "b is null\000"
+    "b must be aligned to 16 bytes\000"
+    "sfb is null\000"
+    "sfb must be aligned to 2 bytes\000"
+    "out is null\000"
+    "out must be aligned to 2 bytes\000";
+static const kiln_pointer nvfp4_gemv_pointers_rows[] = {
+    {offsetof(kiln_default_nvfp4_gemv_args, a), 16, 0, 10},
+    {offsetof(kiln_default_nvfp4_gemv_args, sfa), 16, 40, 52},
+    {offsetof(kiln_default_nvfp4_gemv_args, b), 16, 84, 94},
+    {offsetof(kiln_default_nvfp4_gemv_args, sfb), 2, 124, 136},
+    {offsetof(kiln_default_nvfp4_gemv_args, out), 2, 167, 179},
+};
+static const kiln_pointers nvfp4_gemv_pointers = {nvfp4_gemv_pointers_texts, nvfp4_gemv_pointers_rows, 5};
 
 /* What every variant asks of its arguments. */
 static kiln_status check_nvfp4_gemv(kiln_loader *loader, const kiln_default_nvfp4_gemv_args *a)
@@ -58625,47 +58634,8 @@ static kiln_status check_nvfp4_gemv(kiln_loader *loader, const kiln_default_nvfp
     }
     if ((uint64_t)a->m == 0 || (uint64_t)a->l == 0)
         return KILN_OK;
-    if (a->a == 0 && (uint64_t)a->k >= 2) {
-        static const char detail[] = "a is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, nvfp4_gemv_name, detail);
-    }
-    if (a->sfa == 0 && (uint64_t)a->k >= 16) {
-        static const char detail[] = "sfa is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, nvfp4_gemv_name, detail);
-    }
-    if (a->b == 0 && (uint64_t)a->k >= 2) {
-        static const char detail[] = "b is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, nvfp4_gemv_name, detail);
-    }
-    if (a->sfb == 0 && (uint64_t)a->k >= 16) {
-        static const char detail[] = "sfb is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, nvfp4_gemv_name, detail);
-    }
-    if (a->out == 0) {
-        static const char detail[] = "out is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, nvfp4_gemv_name, detail);
-    }
-    if (a->a % 16 != 0) {
-        static const char detail[] = "a must be aligned to 16 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, nvfp4_gemv_name, detail);
-    }
-    if (a->sfa % 16 != 0) {
-        static const char detail[] = "sfa must be aligned to 16 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, nvfp4_gemv_name, detail);
-    }
-    if (a->b % 16 != 0) {
-        static const char detail[] = "b must be aligned to 16 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, nvfp4_gemv_name, detail);
-    }
-    if (a->sfb % 2 != 0) {
-        static const char detail[] = "sfb must be aligned to 2 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, nvfp4_gemv_name, detail);
-    }
-    if (a->out % 2 != 0) {
-        static const char detail[] = "out must be aligned to 2 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, nvfp4_gemv_name, detail);
-    }
-    return KILN_OK;
+    return kiln_check_pointers(loader, nvfp4_gemv_name, &nvfp4_gemv_pointers, a,
+                               0x10u | ((uint64_t)a->k >= 2 ? 0x5u : 0) | ((uint64_t)a->k >= 16 ? 0xau : 0));
 }
 
 /* nvfp4_gemv/c=f16,decode=software,strategy=simt,lane_codes=32,rows=4,k_warps=1 */
@@ -59729,27 +59699,31 @@ static const kiln_module nvfp4_gemv_f16_software_simt_32_4_1_module = {
     .slot = 72,
 };
 
-kiln_status kiln_default_nvfp4_gemv_f16_software_simt_32_4_1(kiln_loader *loader, CUstream stream,
-                                                             const kiln_default_nvfp4_gemv_args *args)
+static kiln_status run_nvfp4_gemv_f16_software_simt_32_4_1(kiln_loader *loader, CUstream stream,
+                                                           const void *args)
 {
-    const kiln_status status = check_nvfp4_gemv(loader, args);
-    if (status != KILN_OK)
-        return status;
-    kiln_default_nvfp4_gemv_args a = *args;
-    if ((uint64_t)a.m == 0 || (uint64_t)a.l == 0)
-        return KILN_OK;
-    if ((a.c != 0 && a.c != KILN_DEFAULT_NVFP4_GEMV_C_F16)) {
-        static const char detail[] = "this variant has c f16";
-        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nvfp4_gemv_name, detail);
-    }
-    if (!((uint64_t)a.k % 32 == 0)) {
+    const kiln_default_nvfp4_gemv_args *a = args;
+    if (!((uint64_t)a->k % 32 == 0)) {
         static const char detail[] = "k must be a multiple of lane_codes, with lane_codes=32";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, nvfp4_gemv_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div((uint64_t)a.m, 32), minimum((uint64_t)a.l, 256), 1};
-    void *params[] = {&a.a, &a.sfa, &a.b, &a.sfb, &a.out, &a.m, &a.k, &a.l, &a.b_rows};
+    const uint64_t grid[3] = {ceil_div((uint64_t)a->m, 32), minimum((uint64_t)a->l, 256), 1};
+    const void *const params[] = {&a->a, &a->sfa, &a->b, &a->sfb, &a->out, &a->m, &a->k, &a->l, &a->b_rows};
     return kiln_launch(loader, &kiln_default_nvfp4_gemv_f16_software_simt_32_4_1_kernel, stream, grid,
-                       ceil_div(minimum((uint64_t)a.k, 16384), 1024) * 1152, params);
+                       ceil_div(minimum((uint64_t)a->k, 16384), 1024) * 1152, params);
+}
+
+kiln_status kiln_default_nvfp4_gemv_f16_software_simt_32_4_1(kiln_loader *loader, CUstream stream,
+                                                             const kiln_default_nvfp4_gemv_args *a)
+{
+    const kiln_status status = check_nvfp4_gemv(loader, a);
+    if (status != KILN_OK || (uint64_t)a->m == 0 || (uint64_t)a->l == 0)
+        return status;
+    if ((a->c != 0 && a->c != KILN_DEFAULT_NVFP4_GEMV_C_F16)) {
+        static const char detail[] = "this variant has c f16";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nvfp4_gemv_name, detail);
+    }
+    return run_nvfp4_gemv_f16_software_simt_32_4_1(loader, stream, a);
 }
 
 static kiln_status launch_nvfp4_gemv_f16_software_simt_32_4_1(kiln_loader *loader, CUstream stream,
@@ -59764,11 +59738,10 @@ const kiln_kernel kiln_default_nvfp4_gemv_f16_software_simt_32_4_1_kernel = {
     .entry = nvfp4_gemv_f16_software_simt_32_4_1_entry,
     .module = &nvfp4_gemv_f16_software_simt_32_4_1_module,
     .launch = launch_nvfp4_gemv_f16_software_simt_32_4_1,
+    .run = run_nvfp4_gemv_f16_software_simt_32_4_1,
     .block = {256, 1, 1},
     .slot = 72,
     .max_shared_bytes = 18432,
-    .static_shared_bytes = 0,
-    .least_shared_words = 0,
 };
 
 /* nvfp4_gemv/c=bf16,decode=software,strategy=simt,lane_codes=32,rows=4,k_warps=1 */
@@ -61382,27 +61355,31 @@ static const kiln_module nvfp4_gemv_bf16_software_simt_32_4_1_module = {
     .slot = 73,
 };
 
-kiln_status kiln_default_nvfp4_gemv_bf16_software_simt_32_4_1(kiln_loader *loader, CUstream stream,
-                                                              const kiln_default_nvfp4_gemv_args *args)
+static kiln_status run_nvfp4_gemv_bf16_software_simt_32_4_1(kiln_loader *loader, CUstream stream,
+                                                            const void *args)
 {
-    const kiln_status status = check_nvfp4_gemv(loader, args);
-    if (status != KILN_OK)
-        return status;
-    kiln_default_nvfp4_gemv_args a = *args;
-    if ((uint64_t)a.m == 0 || (uint64_t)a.l == 0)
-        return KILN_OK;
-    if ((a.c != 0 && a.c != KILN_DEFAULT_NVFP4_GEMV_C_BF16)) {
-        static const char detail[] = "this variant has c bf16";
-        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nvfp4_gemv_name, detail);
-    }
-    if (!((uint64_t)a.k % 32 == 0)) {
+    const kiln_default_nvfp4_gemv_args *a = args;
+    if (!((uint64_t)a->k % 32 == 0)) {
         static const char detail[] = "k must be a multiple of lane_codes, with lane_codes=32";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, nvfp4_gemv_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div((uint64_t)a.m, 32), minimum((uint64_t)a.l, 256), 1};
-    void *params[] = {&a.a, &a.sfa, &a.b, &a.sfb, &a.out, &a.m, &a.k, &a.l, &a.b_rows};
+    const uint64_t grid[3] = {ceil_div((uint64_t)a->m, 32), minimum((uint64_t)a->l, 256), 1};
+    const void *const params[] = {&a->a, &a->sfa, &a->b, &a->sfb, &a->out, &a->m, &a->k, &a->l, &a->b_rows};
     return kiln_launch(loader, &kiln_default_nvfp4_gemv_bf16_software_simt_32_4_1_kernel, stream, grid,
-                       ceil_div(minimum((uint64_t)a.k, 16384), 1024) * 1152, params);
+                       ceil_div(minimum((uint64_t)a->k, 16384), 1024) * 1152, params);
+}
+
+kiln_status kiln_default_nvfp4_gemv_bf16_software_simt_32_4_1(kiln_loader *loader, CUstream stream,
+                                                              const kiln_default_nvfp4_gemv_args *a)
+{
+    const kiln_status status = check_nvfp4_gemv(loader, a);
+    if (status != KILN_OK || (uint64_t)a->m == 0 || (uint64_t)a->l == 0)
+        return status;
+    if ((a->c != 0 && a->c != KILN_DEFAULT_NVFP4_GEMV_C_BF16)) {
+        static const char detail[] = "this variant has c bf16";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nvfp4_gemv_name, detail);
+    }
+    return run_nvfp4_gemv_bf16_software_simt_32_4_1(loader, stream, a);
 }
 
 static kiln_status launch_nvfp4_gemv_bf16_software_simt_32_4_1(kiln_loader *loader, CUstream stream,
@@ -61417,11 +61394,10 @@ const kiln_kernel kiln_default_nvfp4_gemv_bf16_software_simt_32_4_1_kernel = {
     .entry = nvfp4_gemv_bf16_software_simt_32_4_1_entry,
     .module = &nvfp4_gemv_bf16_software_simt_32_4_1_module,
     .launch = launch_nvfp4_gemv_bf16_software_simt_32_4_1,
+    .run = run_nvfp4_gemv_bf16_software_simt_32_4_1,
     .block = {256, 1, 1},
     .slot = 73,
     .max_shared_bytes = 18432,
-    .static_shared_bytes = 0,
-    .least_shared_words = 0,
 };
 
 /* nvfp4_gemv/c=f16,decode=software,strategy=simt,lane_codes=32,rows=1,k_warps=4 */
@@ -62058,27 +62034,31 @@ static const kiln_module nvfp4_gemv_f16_software_simt_32_1_4_module = {
     .slot = 74,
 };
 
-kiln_status kiln_default_nvfp4_gemv_f16_software_simt_32_1_4(kiln_loader *loader, CUstream stream,
-                                                             const kiln_default_nvfp4_gemv_args *args)
+static kiln_status run_nvfp4_gemv_f16_software_simt_32_1_4(kiln_loader *loader, CUstream stream,
+                                                           const void *args)
 {
-    const kiln_status status = check_nvfp4_gemv(loader, args);
-    if (status != KILN_OK)
-        return status;
-    kiln_default_nvfp4_gemv_args a = *args;
-    if ((uint64_t)a.m == 0 || (uint64_t)a.l == 0)
-        return KILN_OK;
-    if ((a.c != 0 && a.c != KILN_DEFAULT_NVFP4_GEMV_C_F16)) {
-        static const char detail[] = "this variant has c f16";
-        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nvfp4_gemv_name, detail);
-    }
-    if (!((uint64_t)a.k % 32 == 0)) {
+    const kiln_default_nvfp4_gemv_args *a = args;
+    if (!((uint64_t)a->k % 32 == 0)) {
         static const char detail[] = "k must be a multiple of lane_codes, with lane_codes=32";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, nvfp4_gemv_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div((uint64_t)a.m, 2), minimum((uint64_t)a.l, 256), 1};
-    void *params[] = {&a.a, &a.sfa, &a.b, &a.sfb, &a.out, &a.m, &a.k, &a.l, &a.b_rows};
+    const uint64_t grid[3] = {ceil_div((uint64_t)a->m, 2), minimum((uint64_t)a->l, 256), 1};
+    const void *const params[] = {&a->a, &a->sfa, &a->b, &a->sfb, &a->out, &a->m, &a->k, &a->l, &a->b_rows};
     return kiln_launch(loader, &kiln_default_nvfp4_gemv_f16_software_simt_32_1_4_kernel, stream, grid,
-                       ceil_div(ceil_div(minimum((uint64_t)a.k, 16384), 1024), 4) * 4 * 1152, params);
+                       ceil_div(ceil_div(minimum((uint64_t)a->k, 16384), 1024), 4) * 4 * 1152, params);
+}
+
+kiln_status kiln_default_nvfp4_gemv_f16_software_simt_32_1_4(kiln_loader *loader, CUstream stream,
+                                                             const kiln_default_nvfp4_gemv_args *a)
+{
+    const kiln_status status = check_nvfp4_gemv(loader, a);
+    if (status != KILN_OK || (uint64_t)a->m == 0 || (uint64_t)a->l == 0)
+        return status;
+    if ((a->c != 0 && a->c != KILN_DEFAULT_NVFP4_GEMV_C_F16)) {
+        static const char detail[] = "this variant has c f16";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nvfp4_gemv_name, detail);
+    }
+    return run_nvfp4_gemv_f16_software_simt_32_1_4(loader, stream, a);
 }
 
 static kiln_status launch_nvfp4_gemv_f16_software_simt_32_1_4(kiln_loader *loader, CUstream stream,
@@ -62093,11 +62073,11 @@ const kiln_kernel kiln_default_nvfp4_gemv_f16_software_simt_32_1_4_kernel = {
     .entry = nvfp4_gemv_f16_software_simt_32_1_4_entry,
     .module = &nvfp4_gemv_f16_software_simt_32_1_4_module,
     .launch = launch_nvfp4_gemv_f16_software_simt_32_1_4,
+    .run = run_nvfp4_gemv_f16_software_simt_32_1_4,
     .block = {256, 1, 1},
     .slot = 74,
     .max_shared_bytes = 18432,
     .static_shared_bytes = 32,
-    .least_shared_words = 0,
 };
 
 /* nvfp4_gemv/c=bf16,decode=software,strategy=simt,lane_codes=32,rows=1,k_warps=4 */
@@ -63057,27 +63037,31 @@ static const kiln_module nvfp4_gemv_bf16_software_simt_32_1_4_module = {
     .slot = 75,
 };
 
-kiln_status kiln_default_nvfp4_gemv_bf16_software_simt_32_1_4(kiln_loader *loader, CUstream stream,
-                                                              const kiln_default_nvfp4_gemv_args *args)
+static kiln_status run_nvfp4_gemv_bf16_software_simt_32_1_4(kiln_loader *loader, CUstream stream,
+                                                            const void *args)
 {
-    const kiln_status status = check_nvfp4_gemv(loader, args);
-    if (status != KILN_OK)
-        return status;
-    kiln_default_nvfp4_gemv_args a = *args;
-    if ((uint64_t)a.m == 0 || (uint64_t)a.l == 0)
-        return KILN_OK;
-    if ((a.c != 0 && a.c != KILN_DEFAULT_NVFP4_GEMV_C_BF16)) {
-        static const char detail[] = "this variant has c bf16";
-        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nvfp4_gemv_name, detail);
-    }
-    if (!((uint64_t)a.k % 32 == 0)) {
+    const kiln_default_nvfp4_gemv_args *a = args;
+    if (!((uint64_t)a->k % 32 == 0)) {
         static const char detail[] = "k must be a multiple of lane_codes, with lane_codes=32";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, nvfp4_gemv_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div((uint64_t)a.m, 2), minimum((uint64_t)a.l, 256), 1};
-    void *params[] = {&a.a, &a.sfa, &a.b, &a.sfb, &a.out, &a.m, &a.k, &a.l, &a.b_rows};
+    const uint64_t grid[3] = {ceil_div((uint64_t)a->m, 2), minimum((uint64_t)a->l, 256), 1};
+    const void *const params[] = {&a->a, &a->sfa, &a->b, &a->sfb, &a->out, &a->m, &a->k, &a->l, &a->b_rows};
     return kiln_launch(loader, &kiln_default_nvfp4_gemv_bf16_software_simt_32_1_4_kernel, stream, grid,
-                       ceil_div(ceil_div(minimum((uint64_t)a.k, 16384), 1024), 4) * 4 * 1152, params);
+                       ceil_div(ceil_div(minimum((uint64_t)a->k, 16384), 1024), 4) * 4 * 1152, params);
+}
+
+kiln_status kiln_default_nvfp4_gemv_bf16_software_simt_32_1_4(kiln_loader *loader, CUstream stream,
+                                                              const kiln_default_nvfp4_gemv_args *a)
+{
+    const kiln_status status = check_nvfp4_gemv(loader, a);
+    if (status != KILN_OK || (uint64_t)a->m == 0 || (uint64_t)a->l == 0)
+        return status;
+    if ((a->c != 0 && a->c != KILN_DEFAULT_NVFP4_GEMV_C_BF16)) {
+        static const char detail[] = "this variant has c bf16";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nvfp4_gemv_name, detail);
+    }
+    return run_nvfp4_gemv_bf16_software_simt_32_1_4(loader, stream, a);
 }
 
 static kiln_status launch_nvfp4_gemv_bf16_software_simt_32_1_4(kiln_loader *loader, CUstream stream,
@@ -63092,11 +63076,11 @@ const kiln_kernel kiln_default_nvfp4_gemv_bf16_software_simt_32_1_4_kernel = {
     .entry = nvfp4_gemv_bf16_software_simt_32_1_4_entry,
     .module = &nvfp4_gemv_bf16_software_simt_32_1_4_module,
     .launch = launch_nvfp4_gemv_bf16_software_simt_32_1_4,
+    .run = run_nvfp4_gemv_bf16_software_simt_32_1_4,
     .block = {256, 1, 1},
     .slot = 75,
     .max_shared_bytes = 18432,
     .static_shared_bytes = 32,
-    .least_shared_words = 0,
 };
 
 /* nvfp4_gemv/c=f16,decode=software,strategy=simt,lane_codes=16,rows=2,k_warps=1 */
@@ -63845,27 +63829,31 @@ static const kiln_module nvfp4_gemv_f16_software_simt_16_2_1_module = {
     .slot = 76,
 };
 
-kiln_status kiln_default_nvfp4_gemv_f16_software_simt_16_2_1(kiln_loader *loader, CUstream stream,
-                                                             const kiln_default_nvfp4_gemv_args *args)
+static kiln_status run_nvfp4_gemv_f16_software_simt_16_2_1(kiln_loader *loader, CUstream stream,
+                                                           const void *args)
 {
-    const kiln_status status = check_nvfp4_gemv(loader, args);
-    if (status != KILN_OK)
-        return status;
-    kiln_default_nvfp4_gemv_args a = *args;
-    if ((uint64_t)a.m == 0 || (uint64_t)a.l == 0)
-        return KILN_OK;
-    if ((a.c != 0 && a.c != KILN_DEFAULT_NVFP4_GEMV_C_F16)) {
-        static const char detail[] = "this variant has c f16";
-        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nvfp4_gemv_name, detail);
-    }
-    if (!((uint64_t)a.k % 16 == 0)) {
+    const kiln_default_nvfp4_gemv_args *a = args;
+    if (!((uint64_t)a->k % 16 == 0)) {
         static const char detail[] = "k must be a multiple of lane_codes, with lane_codes=16";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, nvfp4_gemv_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div((uint64_t)a.m, 16), minimum((uint64_t)a.l, 256), 1};
-    void *params[] = {&a.a, &a.sfa, &a.b, &a.sfb, &a.out, &a.m, &a.k, &a.l, &a.b_rows};
+    const uint64_t grid[3] = {ceil_div((uint64_t)a->m, 16), minimum((uint64_t)a->l, 256), 1};
+    const void *const params[] = {&a->a, &a->sfa, &a->b, &a->sfb, &a->out, &a->m, &a->k, &a->l, &a->b_rows};
     return kiln_launch(loader, &kiln_default_nvfp4_gemv_f16_software_simt_16_2_1_kernel, stream, grid,
-                       ceil_div(ceil_div(minimum((uint64_t)a.k, 16384), 512), 2) * 2 * 576, params);
+                       ceil_div(ceil_div(minimum((uint64_t)a->k, 16384), 512), 2) * 2 * 576, params);
+}
+
+kiln_status kiln_default_nvfp4_gemv_f16_software_simt_16_2_1(kiln_loader *loader, CUstream stream,
+                                                             const kiln_default_nvfp4_gemv_args *a)
+{
+    const kiln_status status = check_nvfp4_gemv(loader, a);
+    if (status != KILN_OK || (uint64_t)a->m == 0 || (uint64_t)a->l == 0)
+        return status;
+    if ((a->c != 0 && a->c != KILN_DEFAULT_NVFP4_GEMV_C_F16)) {
+        static const char detail[] = "this variant has c f16";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nvfp4_gemv_name, detail);
+    }
+    return run_nvfp4_gemv_f16_software_simt_16_2_1(loader, stream, a);
 }
 
 static kiln_status launch_nvfp4_gemv_f16_software_simt_16_2_1(kiln_loader *loader, CUstream stream,
@@ -63880,11 +63868,10 @@ const kiln_kernel kiln_default_nvfp4_gemv_f16_software_simt_16_2_1_kernel = {
     .entry = nvfp4_gemv_f16_software_simt_16_2_1_entry,
     .module = &nvfp4_gemv_f16_software_simt_16_2_1_module,
     .launch = launch_nvfp4_gemv_f16_software_simt_16_2_1,
+    .run = run_nvfp4_gemv_f16_software_simt_16_2_1,
     .block = {256, 1, 1},
     .slot = 76,
     .max_shared_bytes = 18432,
-    .static_shared_bytes = 0,
-    .least_shared_words = 0,
 };
 
 /* nvfp4_gemv/c=bf16,decode=software,strategy=simt,lane_codes=16,rows=2,k_warps=1 */
@@ -65019,27 +65006,31 @@ static const kiln_module nvfp4_gemv_bf16_software_simt_16_2_1_module = {
     .slot = 77,
 };
 
-kiln_status kiln_default_nvfp4_gemv_bf16_software_simt_16_2_1(kiln_loader *loader, CUstream stream,
-                                                              const kiln_default_nvfp4_gemv_args *args)
+static kiln_status run_nvfp4_gemv_bf16_software_simt_16_2_1(kiln_loader *loader, CUstream stream,
+                                                            const void *args)
 {
-    const kiln_status status = check_nvfp4_gemv(loader, args);
-    if (status != KILN_OK)
-        return status;
-    kiln_default_nvfp4_gemv_args a = *args;
-    if ((uint64_t)a.m == 0 || (uint64_t)a.l == 0)
-        return KILN_OK;
-    if ((a.c != 0 && a.c != KILN_DEFAULT_NVFP4_GEMV_C_BF16)) {
-        static const char detail[] = "this variant has c bf16";
-        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nvfp4_gemv_name, detail);
-    }
-    if (!((uint64_t)a.k % 16 == 0)) {
+    const kiln_default_nvfp4_gemv_args *a = args;
+    if (!((uint64_t)a->k % 16 == 0)) {
         static const char detail[] = "k must be a multiple of lane_codes, with lane_codes=16";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, nvfp4_gemv_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div((uint64_t)a.m, 16), minimum((uint64_t)a.l, 256), 1};
-    void *params[] = {&a.a, &a.sfa, &a.b, &a.sfb, &a.out, &a.m, &a.k, &a.l, &a.b_rows};
+    const uint64_t grid[3] = {ceil_div((uint64_t)a->m, 16), minimum((uint64_t)a->l, 256), 1};
+    const void *const params[] = {&a->a, &a->sfa, &a->b, &a->sfb, &a->out, &a->m, &a->k, &a->l, &a->b_rows};
     return kiln_launch(loader, &kiln_default_nvfp4_gemv_bf16_software_simt_16_2_1_kernel, stream, grid,
-                       ceil_div(ceil_div(minimum((uint64_t)a.k, 16384), 512), 2) * 2 * 576, params);
+                       ceil_div(ceil_div(minimum((uint64_t)a->k, 16384), 512), 2) * 2 * 576, params);
+}
+
+kiln_status kiln_default_nvfp4_gemv_bf16_software_simt_16_2_1(kiln_loader *loader, CUstream stream,
+                                                              const kiln_default_nvfp4_gemv_args *a)
+{
+    const kiln_status status = check_nvfp4_gemv(loader, a);
+    if (status != KILN_OK || (uint64_t)a->m == 0 || (uint64_t)a->l == 0)
+        return status;
+    if ((a->c != 0 && a->c != KILN_DEFAULT_NVFP4_GEMV_C_BF16)) {
+        static const char detail[] = "this variant has c bf16";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nvfp4_gemv_name, detail);
+    }
+    return run_nvfp4_gemv_bf16_software_simt_16_2_1(loader, stream, a);
 }
 
 static kiln_status launch_nvfp4_gemv_bf16_software_simt_16_2_1(kiln_loader *loader, CUstream stream,
@@ -65054,11 +65045,10 @@ const kiln_kernel kiln_default_nvfp4_gemv_bf16_software_simt_16_2_1_kernel = {
     .entry = nvfp4_gemv_bf16_software_simt_16_2_1_entry,
     .module = &nvfp4_gemv_bf16_software_simt_16_2_1_module,
     .launch = launch_nvfp4_gemv_bf16_software_simt_16_2_1,
+    .run = run_nvfp4_gemv_bf16_software_simt_16_2_1,
     .block = {256, 1, 1},
     .slot = 77,
     .max_shared_bytes = 18432,
-    .static_shared_bytes = 0,
-    .least_shared_words = 0,
 };
 
 /* Which variant serves these arguments on this device. */
@@ -65106,10 +65096,8 @@ kiln_status kiln_default_nvfp4_gemv_pick(kiln_loader *loader, const kiln_default
         return kiln_begin(loader, NULL, nvfp4_gemv_name);
     *kernel = NULL;
     const kiln_status status = check_nvfp4_gemv(loader, args);
-    if (status != KILN_OK)
+    if (status != KILN_OK || (uint64_t)args->m == 0 || (uint64_t)args->l == 0)
         return status;
-    if ((uint64_t)args->m == 0 || (uint64_t)args->l == 0)
-        return KILN_OK;
     *kernel = choose_nvfp4_gemv(loader, *args);
     if (!*kernel) {
         static const char detail[] = "the bundle has c f16 bf16";
@@ -65123,12 +65111,42 @@ kiln_status kiln_default_nvfp4_gemv(kiln_loader *loader, CUstream stream,
 {
     const kiln_kernel *kernel;
     const kiln_status status = kiln_default_nvfp4_gemv_pick(loader, args, &kernel);
-    return kernel ? kernel->launch(loader, stream, args) : status;
+    return kernel ? kernel->run(loader, stream, args) : status;
 }
 
 /* ==== attention ========================================================================================= */
 
 static const char attention_name[] = "attention";
+
+static const char attention_pointers_texts[] =
+    "q is null\000"
+    "q must be aligned to 16 bytes\000"
+    "k is null\000"
+    "k must be aligned to 16 bytes\000"
+    "v is null\000"
+    "v must be aligned to 16 bytes\000"
+    "out is null\000"
+    "out must be aligned to 16 bytes\000"
+    "lse must be aligned to 4 bytes\000";
+static const kiln_pointer attention_pointers_rows[] = {
+    {offsetof(kiln_default_attention_args, q), 16, 0, 10},
+    {offsetof(kiln_default_attention_args, k), 16, 40, 50},
+    {offsetof(kiln_default_attention_args, v), 16, 80, 90},
+    {offsetof(kiln_default_attention_args, out), 16, 120, 132},
+    {offsetof(kiln_default_attention_args, lse), 4, 164, 164},
+};
+static const kiln_pointers attention_pointers = {attention_pointers_texts, attention_pointers_rows, 5};
+
+static const char attention_pointers_2_texts[] =
+    "workspace is null\000"
+    "workspace must be aligned to 16 bytes\000"
+    "tile_counters is null\000"
+    "tile_counters must be aligned to 4 bytes\000";
+static const kiln_pointer attention_pointers_2_rows[] = {
+    {offsetof(kiln_default_attention_args, workspace), 16, 0, 18},
+    {offsetof(kiln_default_attention_args, tile_counters), 4, 56, 78},
+};
+static const kiln_pointers attention_pointers_2 = {attention_pointers_2_texts, attention_pointers_2_rows, 2};
 
 /* What every variant asks of its arguments. */
 static kiln_status check_attention(kiln_loader *loader, const kiln_default_attention_args *a)
@@ -65184,43 +65202,8 @@ static kiln_status check_attention(kiln_loader *loader, const kiln_default_atten
     }
     if ((uint64_t)a->batch == 0 || (uint64_t)a->q_heads == 0 || (uint64_t)a->q_length == 0)
         return KILN_OK;
-    if (a->q == 0) {
-        static const char detail[] = "q is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, attention_name, detail);
-    }
-    if (a->k == 0 && (uint64_t)a->kv_heads != 0 && (uint64_t)a->k_length != 0) {
-        static const char detail[] = "k is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, attention_name, detail);
-    }
-    if (a->v == 0 && (uint64_t)a->kv_heads != 0 && (uint64_t)a->k_length != 0) {
-        static const char detail[] = "v is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, attention_name, detail);
-    }
-    if (a->out == 0) {
-        static const char detail[] = "out is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, attention_name, detail);
-    }
-    if (a->q % 16 != 0) {
-        static const char detail[] = "q must be aligned to 16 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, attention_name, detail);
-    }
-    if (a->k % 16 != 0) {
-        static const char detail[] = "k must be aligned to 16 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, attention_name, detail);
-    }
-    if (a->v % 16 != 0) {
-        static const char detail[] = "v must be aligned to 16 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, attention_name, detail);
-    }
-    if (a->out % 16 != 0) {
-        static const char detail[] = "out must be aligned to 16 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, attention_name, detail);
-    }
-    if (a->lse % 4 != 0) {
-        static const char detail[] = "lse must be aligned to 4 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, attention_name, detail);
-    }
-    return KILN_OK;
+    return kiln_check_pointers(loader, attention_name, &attention_pointers, a,
+                               0x9u | ((uint64_t)a->kv_heads != 0 && (uint64_t)a->k_length != 0 ? 0x6u : 0));
 }
 
 /* attention/type=f16,head_dim=128,causal=false,strategy=mma,tile_q=32,tile_k=32,split_k=1,pack_gqa=false */
@@ -68168,46 +68151,52 @@ static const kiln_module attention_f16_128_nocausal_mma_32_32_1_nopack_gqa_modul
     .slot = 78,
 };
 
-kiln_status kiln_default_attention_f16_128_nocausal_mma_32_32_1_nopack_gqa(kiln_loader *loader,
-                                                                           CUstream stream,
-                                                                           const kiln_default_attention_args *args)
+static kiln_status run_attention_f16_128_nocausal_mma_32_32_1_nopack_gqa(kiln_loader *loader, CUstream stream,
+                                                                         const void *args)
 {
-    const kiln_status status = check_attention(loader, args);
-    if (status != KILN_OK)
-        return status;
-    kiln_default_attention_args a = *args;
-    if ((uint64_t)a.batch == 0 || (uint64_t)a.q_heads == 0 || (uint64_t)a.q_length == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_ATTENTION_TYPE_F16) ||
-        (a.head_dim != 0 && a.head_dim != 128) || a.causal != 0) {
-        static const char detail[] = "this variant has type f16, head_dim 128, causal false";
-        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, attention_name, detail);
-    }
-    if (!((uint64_t)a.out_row_stride >= 128 || (uint64_t)a.q_length <= 1)) {
+    const kiln_default_attention_args *a = args;
+    if (!((uint64_t)a->out_row_stride >= 128 || (uint64_t)a->q_length <= 1)) {
         static const char detail[] = "out_row_stride must be at least head_dim";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
     }
-    if (!(a.out_head_stride >= 128 || (uint64_t)a.q_heads <= 1)) {
+    if (!(a->out_head_stride >= 128 || (uint64_t)a->q_heads <= 1)) {
         static const char detail[] = "out_head_stride must be at least head_dim";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
     }
-    if (!(a.out_batch_stride >= 128 || (uint64_t)a.batch <= 1)) {
+    if (!(a->out_batch_stride >= 128 || (uint64_t)a->batch <= 1)) {
         static const char detail[] = "out_batch_stride must be at least head_dim";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div((uint64_t)a.q_length, 32), (uint64_t)a.q_heads, (uint64_t)a.batch};
-    float scale_f32 = (float)a.scale;
-    if (a.scale - a.scale >= 0 && !(scale_f32 - scale_f32 >= 0)) {
+    const uint64_t grid[3] = {ceil_div((uint64_t)a->q_length, 32), (uint64_t)a->q_heads, (uint64_t)a->batch};
+    float scale_f32 = (float)a->scale;
+    if (a->scale - a->scale >= 0 && !(scale_f32 - scale_f32 >= 0)) {
         static const char detail[] = "scale is beyond the range of f32";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
     }
-    void *params[] = {&a.q, &a.k, &a.v, &a.out, &a.lse, &a.batch, &a.q_heads, &a.kv_heads, &a.q_length,
-                      &a.k_length, &scale_f32, &a.q_row_stride, &a.k_row_stride, &a.v_row_stride,
-                      &a.out_row_stride, &a.q_batch_stride, &a.q_head_stride, &a.k_batch_stride,
-                      &a.k_head_stride, &a.v_batch_stride, &a.v_head_stride, &a.out_batch_stride,
-                      &a.out_head_stride, &a.workspace_size};
+    const void *const params[] = {&a->q, &a->k, &a->v, &a->out, &a->lse, &a->batch, &a->q_heads, &a->kv_heads,
+                                  &a->q_length, &a->k_length, &scale_f32, &a->q_row_stride, &a->k_row_stride,
+                                  &a->v_row_stride, &a->out_row_stride, &a->q_batch_stride, &a->q_head_stride,
+                                  &a->k_batch_stride, &a->k_head_stride, &a->v_batch_stride,
+                                  &a->v_head_stride, &a->out_batch_stride, &a->out_head_stride,
+                                  &a->workspace_size};
     return kiln_launch(loader, &kiln_default_attention_f16_128_nocausal_mma_32_32_1_nopack_gqa_kernel, stream,
                        grid, 26112, params);
+}
+
+kiln_status kiln_default_attention_f16_128_nocausal_mma_32_32_1_nopack_gqa(kiln_loader *loader,
+                                                                           CUstream stream,
+                                                                           const kiln_default_attention_args *a)
+{
+    const kiln_status status = check_attention(loader, a);
+    if (status != KILN_OK || (uint64_t)a->batch == 0 || (uint64_t)a->q_heads == 0 ||
+        (uint64_t)a->q_length == 0)
+        return status;
+    if ((a->type != 0 && a->type != KILN_DEFAULT_ATTENTION_TYPE_F16) ||
+        (a->head_dim != 0 && a->head_dim != 128) || a->causal != 0) {
+        static const char detail[] = "this variant has type f16, head_dim 128, causal false";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, attention_name, detail);
+    }
+    return run_attention_f16_128_nocausal_mma_32_32_1_nopack_gqa(loader, stream, a);
 }
 
 static kiln_status launch_attention_f16_128_nocausal_mma_32_32_1_nopack_gqa(kiln_loader *loader,
@@ -68222,10 +68211,10 @@ const kiln_kernel kiln_default_attention_f16_128_nocausal_mma_32_32_1_nopack_gqa
     .entry = attention_f16_128_nocausal_mma_32_32_1_nopack_gqa_entry,
     .module = &attention_f16_128_nocausal_mma_32_32_1_nopack_gqa_module,
     .launch = launch_attention_f16_128_nocausal_mma_32_32_1_nopack_gqa,
+    .run = run_attention_f16_128_nocausal_mma_32_32_1_nopack_gqa,
     .block = {64, 1, 1},
     .slot = 78,
     .max_shared_bytes = 26112,
-    .static_shared_bytes = 0,
     .least_shared_words = 6528,
 };
 
@@ -71206,45 +71195,51 @@ static const kiln_module attention_f16_128_causal_mma_32_32_1_nopack_gqa_module 
     .slot = 79,
 };
 
-kiln_status kiln_default_attention_f16_128_causal_mma_32_32_1_nopack_gqa(kiln_loader *loader, CUstream stream,
-                                                                         const kiln_default_attention_args *args)
+static kiln_status run_attention_f16_128_causal_mma_32_32_1_nopack_gqa(kiln_loader *loader, CUstream stream,
+                                                                       const void *args)
 {
-    const kiln_status status = check_attention(loader, args);
-    if (status != KILN_OK)
-        return status;
-    kiln_default_attention_args a = *args;
-    if ((uint64_t)a.batch == 0 || (uint64_t)a.q_heads == 0 || (uint64_t)a.q_length == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_ATTENTION_TYPE_F16) ||
-        (a.head_dim != 0 && a.head_dim != 128)) {
-        static const char detail[] = "this variant has type f16, head_dim 128, causal true";
-        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, attention_name, detail);
-    }
-    if (!((uint64_t)a.out_row_stride >= 128 || (uint64_t)a.q_length <= 1)) {
+    const kiln_default_attention_args *a = args;
+    if (!((uint64_t)a->out_row_stride >= 128 || (uint64_t)a->q_length <= 1)) {
         static const char detail[] = "out_row_stride must be at least head_dim";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
     }
-    if (!(a.out_head_stride >= 128 || (uint64_t)a.q_heads <= 1)) {
+    if (!(a->out_head_stride >= 128 || (uint64_t)a->q_heads <= 1)) {
         static const char detail[] = "out_head_stride must be at least head_dim";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
     }
-    if (!(a.out_batch_stride >= 128 || (uint64_t)a.batch <= 1)) {
+    if (!(a->out_batch_stride >= 128 || (uint64_t)a->batch <= 1)) {
         static const char detail[] = "out_batch_stride must be at least head_dim";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div((uint64_t)a.q_length, 32), (uint64_t)a.q_heads, (uint64_t)a.batch};
-    float scale_f32 = (float)a.scale;
-    if (a.scale - a.scale >= 0 && !(scale_f32 - scale_f32 >= 0)) {
+    const uint64_t grid[3] = {ceil_div((uint64_t)a->q_length, 32), (uint64_t)a->q_heads, (uint64_t)a->batch};
+    float scale_f32 = (float)a->scale;
+    if (a->scale - a->scale >= 0 && !(scale_f32 - scale_f32 >= 0)) {
         static const char detail[] = "scale is beyond the range of f32";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
     }
-    void *params[] = {&a.q, &a.k, &a.v, &a.out, &a.lse, &a.batch, &a.q_heads, &a.kv_heads, &a.q_length,
-                      &a.k_length, &scale_f32, &a.q_row_stride, &a.k_row_stride, &a.v_row_stride,
-                      &a.out_row_stride, &a.q_batch_stride, &a.q_head_stride, &a.k_batch_stride,
-                      &a.k_head_stride, &a.v_batch_stride, &a.v_head_stride, &a.out_batch_stride,
-                      &a.out_head_stride, &a.workspace_size};
+    const void *const params[] = {&a->q, &a->k, &a->v, &a->out, &a->lse, &a->batch, &a->q_heads, &a->kv_heads,
+                                  &a->q_length, &a->k_length, &scale_f32, &a->q_row_stride, &a->k_row_stride,
+                                  &a->v_row_stride, &a->out_row_stride, &a->q_batch_stride, &a->q_head_stride,
+                                  &a->k_batch_stride, &a->k_head_stride, &a->v_batch_stride,
+                                  &a->v_head_stride, &a->out_batch_stride, &a->out_head_stride,
+                                  &a->workspace_size};
     return kiln_launch(loader, &kiln_default_attention_f16_128_causal_mma_32_32_1_nopack_gqa_kernel, stream,
                        grid, 26112, params);
+}
+
+kiln_status kiln_default_attention_f16_128_causal_mma_32_32_1_nopack_gqa(kiln_loader *loader, CUstream stream,
+                                                                         const kiln_default_attention_args *a)
+{
+    const kiln_status status = check_attention(loader, a);
+    if (status != KILN_OK || (uint64_t)a->batch == 0 || (uint64_t)a->q_heads == 0 ||
+        (uint64_t)a->q_length == 0)
+        return status;
+    if ((a->type != 0 && a->type != KILN_DEFAULT_ATTENTION_TYPE_F16) ||
+        (a->head_dim != 0 && a->head_dim != 128)) {
+        static const char detail[] = "this variant has type f16, head_dim 128, causal true";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, attention_name, detail);
+    }
+    return run_attention_f16_128_causal_mma_32_32_1_nopack_gqa(loader, stream, a);
 }
 
 static kiln_status launch_attention_f16_128_causal_mma_32_32_1_nopack_gqa(kiln_loader *loader,
@@ -71259,10 +71254,10 @@ const kiln_kernel kiln_default_attention_f16_128_causal_mma_32_32_1_nopack_gqa_k
     .entry = attention_f16_128_causal_mma_32_32_1_nopack_gqa_entry,
     .module = &attention_f16_128_causal_mma_32_32_1_nopack_gqa_module,
     .launch = launch_attention_f16_128_causal_mma_32_32_1_nopack_gqa,
+    .run = run_attention_f16_128_causal_mma_32_32_1_nopack_gqa,
     .block = {64, 1, 1},
     .slot = 79,
     .max_shared_bytes = 26112,
-    .static_shared_bytes = 0,
     .least_shared_words = 6528,
 };
 
@@ -72796,46 +72791,52 @@ static const kiln_module attention_bf16_128_nocausal_mma_64_64_1_nopack_gqa_modu
     .slot = 80,
 };
 
-kiln_status kiln_default_attention_bf16_128_nocausal_mma_64_64_1_nopack_gqa(kiln_loader *loader,
-                                                                            CUstream stream,
-                                                                            const kiln_default_attention_args *args)
+static kiln_status run_attention_bf16_128_nocausal_mma_64_64_1_nopack_gqa(kiln_loader *loader,
+                                                                          CUstream stream, const void *args)
 {
-    const kiln_status status = check_attention(loader, args);
-    if (status != KILN_OK)
-        return status;
-    kiln_default_attention_args a = *args;
-    if ((uint64_t)a.batch == 0 || (uint64_t)a.q_heads == 0 || (uint64_t)a.q_length == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_ATTENTION_TYPE_BF16) ||
-        (a.head_dim != 0 && a.head_dim != 128) || a.causal != 0) {
-        static const char detail[] = "this variant has type bf16, head_dim 128, causal false";
-        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, attention_name, detail);
-    }
-    if (!((uint64_t)a.out_row_stride >= 128 || (uint64_t)a.q_length <= 1)) {
+    const kiln_default_attention_args *a = args;
+    if (!((uint64_t)a->out_row_stride >= 128 || (uint64_t)a->q_length <= 1)) {
         static const char detail[] = "out_row_stride must be at least head_dim";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
     }
-    if (!(a.out_head_stride >= 128 || (uint64_t)a.q_heads <= 1)) {
+    if (!(a->out_head_stride >= 128 || (uint64_t)a->q_heads <= 1)) {
         static const char detail[] = "out_head_stride must be at least head_dim";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
     }
-    if (!(a.out_batch_stride >= 128 || (uint64_t)a.batch <= 1)) {
+    if (!(a->out_batch_stride >= 128 || (uint64_t)a->batch <= 1)) {
         static const char detail[] = "out_batch_stride must be at least head_dim";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div((uint64_t)a.q_length, 64), (uint64_t)a.q_heads, (uint64_t)a.batch};
-    float scale_f32 = (float)a.scale;
-    if (a.scale - a.scale >= 0 && !(scale_f32 - scale_f32 >= 0)) {
+    const uint64_t grid[3] = {ceil_div((uint64_t)a->q_length, 64), (uint64_t)a->q_heads, (uint64_t)a->batch};
+    float scale_f32 = (float)a->scale;
+    if (a->scale - a->scale >= 0 && !(scale_f32 - scale_f32 >= 0)) {
         static const char detail[] = "scale is beyond the range of f32";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
     }
-    void *params[] = {&a.q, &a.k, &a.v, &a.out, &a.lse, &a.batch, &a.q_heads, &a.kv_heads, &a.q_length,
-                      &a.k_length, &scale_f32, &a.q_row_stride, &a.k_row_stride, &a.v_row_stride,
-                      &a.out_row_stride, &a.q_batch_stride, &a.q_head_stride, &a.k_batch_stride,
-                      &a.k_head_stride, &a.v_batch_stride, &a.v_head_stride, &a.out_batch_stride,
-                      &a.out_head_stride, &a.workspace_size};
+    const void *const params[] = {&a->q, &a->k, &a->v, &a->out, &a->lse, &a->batch, &a->q_heads, &a->kv_heads,
+                                  &a->q_length, &a->k_length, &scale_f32, &a->q_row_stride, &a->k_row_stride,
+                                  &a->v_row_stride, &a->out_row_stride, &a->q_batch_stride, &a->q_head_stride,
+                                  &a->k_batch_stride, &a->k_head_stride, &a->v_batch_stride,
+                                  &a->v_head_stride, &a->out_batch_stride, &a->out_head_stride,
+                                  &a->workspace_size};
     return kiln_launch(loader, &kiln_default_attention_bf16_128_nocausal_mma_64_64_1_nopack_gqa_kernel,
                        stream, grid, 52224, params);
+}
+
+kiln_status kiln_default_attention_bf16_128_nocausal_mma_64_64_1_nopack_gqa(kiln_loader *loader,
+                                                                            CUstream stream,
+                                                                            const kiln_default_attention_args *a)
+{
+    const kiln_status status = check_attention(loader, a);
+    if (status != KILN_OK || (uint64_t)a->batch == 0 || (uint64_t)a->q_heads == 0 ||
+        (uint64_t)a->q_length == 0)
+        return status;
+    if ((a->type != 0 && a->type != KILN_DEFAULT_ATTENTION_TYPE_BF16) ||
+        (a->head_dim != 0 && a->head_dim != 128) || a->causal != 0) {
+        static const char detail[] = "this variant has type bf16, head_dim 128, causal false";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, attention_name, detail);
+    }
+    return run_attention_bf16_128_nocausal_mma_64_64_1_nopack_gqa(loader, stream, a);
 }
 
 static kiln_status launch_attention_bf16_128_nocausal_mma_64_64_1_nopack_gqa(kiln_loader *loader,
@@ -72851,10 +72852,10 @@ const kiln_kernel kiln_default_attention_bf16_128_nocausal_mma_64_64_1_nopack_gq
     .entry = attention_bf16_128_nocausal_mma_64_64_1_nopack_gqa_entry,
     .module = &attention_bf16_128_nocausal_mma_64_64_1_nopack_gqa_module,
     .launch = launch_attention_bf16_128_nocausal_mma_64_64_1_nopack_gqa,
+    .run = run_attention_bf16_128_nocausal_mma_64_64_1_nopack_gqa,
     .block = {128, 1, 1},
     .slot = 80,
     .max_shared_bytes = 52224,
-    .static_shared_bytes = 0,
     .least_shared_words = 13056,
 };
 
@@ -74404,46 +74405,52 @@ static const kiln_module attention_bf16_128_causal_mma_64_64_1_nopack_gqa_module
     .slot = 81,
 };
 
-kiln_status kiln_default_attention_bf16_128_causal_mma_64_64_1_nopack_gqa(kiln_loader *loader,
-                                                                          CUstream stream,
-                                                                          const kiln_default_attention_args *args)
+static kiln_status run_attention_bf16_128_causal_mma_64_64_1_nopack_gqa(kiln_loader *loader, CUstream stream,
+                                                                        const void *args)
 {
-    const kiln_status status = check_attention(loader, args);
-    if (status != KILN_OK)
-        return status;
-    kiln_default_attention_args a = *args;
-    if ((uint64_t)a.batch == 0 || (uint64_t)a.q_heads == 0 || (uint64_t)a.q_length == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_ATTENTION_TYPE_BF16) ||
-        (a.head_dim != 0 && a.head_dim != 128)) {
-        static const char detail[] = "this variant has type bf16, head_dim 128, causal true";
-        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, attention_name, detail);
-    }
-    if (!((uint64_t)a.out_row_stride >= 128 || (uint64_t)a.q_length <= 1)) {
+    const kiln_default_attention_args *a = args;
+    if (!((uint64_t)a->out_row_stride >= 128 || (uint64_t)a->q_length <= 1)) {
         static const char detail[] = "out_row_stride must be at least head_dim";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
     }
-    if (!(a.out_head_stride >= 128 || (uint64_t)a.q_heads <= 1)) {
+    if (!(a->out_head_stride >= 128 || (uint64_t)a->q_heads <= 1)) {
         static const char detail[] = "out_head_stride must be at least head_dim";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
     }
-    if (!(a.out_batch_stride >= 128 || (uint64_t)a.batch <= 1)) {
+    if (!(a->out_batch_stride >= 128 || (uint64_t)a->batch <= 1)) {
         static const char detail[] = "out_batch_stride must be at least head_dim";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div((uint64_t)a.q_length, 64), (uint64_t)a.q_heads, (uint64_t)a.batch};
-    float scale_f32 = (float)a.scale;
-    if (a.scale - a.scale >= 0 && !(scale_f32 - scale_f32 >= 0)) {
+    const uint64_t grid[3] = {ceil_div((uint64_t)a->q_length, 64), (uint64_t)a->q_heads, (uint64_t)a->batch};
+    float scale_f32 = (float)a->scale;
+    if (a->scale - a->scale >= 0 && !(scale_f32 - scale_f32 >= 0)) {
         static const char detail[] = "scale is beyond the range of f32";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
     }
-    void *params[] = {&a.q, &a.k, &a.v, &a.out, &a.lse, &a.batch, &a.q_heads, &a.kv_heads, &a.q_length,
-                      &a.k_length, &scale_f32, &a.q_row_stride, &a.k_row_stride, &a.v_row_stride,
-                      &a.out_row_stride, &a.q_batch_stride, &a.q_head_stride, &a.k_batch_stride,
-                      &a.k_head_stride, &a.v_batch_stride, &a.v_head_stride, &a.out_batch_stride,
-                      &a.out_head_stride, &a.workspace_size};
+    const void *const params[] = {&a->q, &a->k, &a->v, &a->out, &a->lse, &a->batch, &a->q_heads, &a->kv_heads,
+                                  &a->q_length, &a->k_length, &scale_f32, &a->q_row_stride, &a->k_row_stride,
+                                  &a->v_row_stride, &a->out_row_stride, &a->q_batch_stride, &a->q_head_stride,
+                                  &a->k_batch_stride, &a->k_head_stride, &a->v_batch_stride,
+                                  &a->v_head_stride, &a->out_batch_stride, &a->out_head_stride,
+                                  &a->workspace_size};
     return kiln_launch(loader, &kiln_default_attention_bf16_128_causal_mma_64_64_1_nopack_gqa_kernel, stream,
                        grid, 52224, params);
+}
+
+kiln_status kiln_default_attention_bf16_128_causal_mma_64_64_1_nopack_gqa(kiln_loader *loader,
+                                                                          CUstream stream,
+                                                                          const kiln_default_attention_args *a)
+{
+    const kiln_status status = check_attention(loader, a);
+    if (status != KILN_OK || (uint64_t)a->batch == 0 || (uint64_t)a->q_heads == 0 ||
+        (uint64_t)a->q_length == 0)
+        return status;
+    if ((a->type != 0 && a->type != KILN_DEFAULT_ATTENTION_TYPE_BF16) ||
+        (a->head_dim != 0 && a->head_dim != 128)) {
+        static const char detail[] = "this variant has type bf16, head_dim 128, causal true";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, attention_name, detail);
+    }
+    return run_attention_bf16_128_causal_mma_64_64_1_nopack_gqa(loader, stream, a);
 }
 
 static kiln_status launch_attention_bf16_128_causal_mma_64_64_1_nopack_gqa(kiln_loader *loader,
@@ -74458,10 +74465,10 @@ const kiln_kernel kiln_default_attention_bf16_128_causal_mma_64_64_1_nopack_gqa_
     .entry = attention_bf16_128_causal_mma_64_64_1_nopack_gqa_entry,
     .module = &attention_bf16_128_causal_mma_64_64_1_nopack_gqa_module,
     .launch = launch_attention_bf16_128_causal_mma_64_64_1_nopack_gqa,
+    .run = run_attention_bf16_128_causal_mma_64_64_1_nopack_gqa,
     .block = {128, 1, 1},
     .slot = 81,
     .max_shared_bytes = 52224,
-    .static_shared_bytes = 0,
     .least_shared_words = 13056,
 };
 
@@ -75555,46 +75562,52 @@ static const kiln_module attention_bf16_64_nocausal_mma_64_64_1_nopack_gqa_modul
     .slot = 82,
 };
 
-kiln_status kiln_default_attention_bf16_64_nocausal_mma_64_64_1_nopack_gqa(kiln_loader *loader,
-                                                                           CUstream stream,
-                                                                           const kiln_default_attention_args *args)
+static kiln_status run_attention_bf16_64_nocausal_mma_64_64_1_nopack_gqa(kiln_loader *loader, CUstream stream,
+                                                                         const void *args)
 {
-    const kiln_status status = check_attention(loader, args);
-    if (status != KILN_OK)
-        return status;
-    kiln_default_attention_args a = *args;
-    if ((uint64_t)a.batch == 0 || (uint64_t)a.q_heads == 0 || (uint64_t)a.q_length == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_ATTENTION_TYPE_BF16) ||
-        (a.head_dim != 0 && a.head_dim != 64) || a.causal != 0) {
-        static const char detail[] = "this variant has type bf16, head_dim 64, causal false";
-        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, attention_name, detail);
-    }
-    if (!((uint64_t)a.out_row_stride >= 64 || (uint64_t)a.q_length <= 1)) {
+    const kiln_default_attention_args *a = args;
+    if (!((uint64_t)a->out_row_stride >= 64 || (uint64_t)a->q_length <= 1)) {
         static const char detail[] = "out_row_stride must be at least head_dim";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
     }
-    if (!(a.out_head_stride >= 64 || (uint64_t)a.q_heads <= 1)) {
+    if (!(a->out_head_stride >= 64 || (uint64_t)a->q_heads <= 1)) {
         static const char detail[] = "out_head_stride must be at least head_dim";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
     }
-    if (!(a.out_batch_stride >= 64 || (uint64_t)a.batch <= 1)) {
+    if (!(a->out_batch_stride >= 64 || (uint64_t)a->batch <= 1)) {
         static const char detail[] = "out_batch_stride must be at least head_dim";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div((uint64_t)a.q_length, 64), (uint64_t)a.q_heads, (uint64_t)a.batch};
-    float scale_f32 = (float)a.scale;
-    if (a.scale - a.scale >= 0 && !(scale_f32 - scale_f32 >= 0)) {
+    const uint64_t grid[3] = {ceil_div((uint64_t)a->q_length, 64), (uint64_t)a->q_heads, (uint64_t)a->batch};
+    float scale_f32 = (float)a->scale;
+    if (a->scale - a->scale >= 0 && !(scale_f32 - scale_f32 >= 0)) {
         static const char detail[] = "scale is beyond the range of f32";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
     }
-    void *params[] = {&a.q, &a.k, &a.v, &a.out, &a.lse, &a.batch, &a.q_heads, &a.kv_heads, &a.q_length,
-                      &a.k_length, &scale_f32, &a.q_row_stride, &a.k_row_stride, &a.v_row_stride,
-                      &a.out_row_stride, &a.q_batch_stride, &a.q_head_stride, &a.k_batch_stride,
-                      &a.k_head_stride, &a.v_batch_stride, &a.v_head_stride, &a.out_batch_stride,
-                      &a.out_head_stride, &a.workspace_size};
+    const void *const params[] = {&a->q, &a->k, &a->v, &a->out, &a->lse, &a->batch, &a->q_heads, &a->kv_heads,
+                                  &a->q_length, &a->k_length, &scale_f32, &a->q_row_stride, &a->k_row_stride,
+                                  &a->v_row_stride, &a->out_row_stride, &a->q_batch_stride, &a->q_head_stride,
+                                  &a->k_batch_stride, &a->k_head_stride, &a->v_batch_stride,
+                                  &a->v_head_stride, &a->out_batch_stride, &a->out_head_stride,
+                                  &a->workspace_size};
     return kiln_launch(loader, &kiln_default_attention_bf16_64_nocausal_mma_64_64_1_nopack_gqa_kernel, stream,
                        grid, 27648, params);
+}
+
+kiln_status kiln_default_attention_bf16_64_nocausal_mma_64_64_1_nopack_gqa(kiln_loader *loader,
+                                                                           CUstream stream,
+                                                                           const kiln_default_attention_args *a)
+{
+    const kiln_status status = check_attention(loader, a);
+    if (status != KILN_OK || (uint64_t)a->batch == 0 || (uint64_t)a->q_heads == 0 ||
+        (uint64_t)a->q_length == 0)
+        return status;
+    if ((a->type != 0 && a->type != KILN_DEFAULT_ATTENTION_TYPE_BF16) ||
+        (a->head_dim != 0 && a->head_dim != 64) || a->causal != 0) {
+        static const char detail[] = "this variant has type bf16, head_dim 64, causal false";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, attention_name, detail);
+    }
+    return run_attention_bf16_64_nocausal_mma_64_64_1_nopack_gqa(loader, stream, a);
 }
 
 static kiln_status launch_attention_bf16_64_nocausal_mma_64_64_1_nopack_gqa(kiln_loader *loader,
@@ -75609,10 +75622,10 @@ const kiln_kernel kiln_default_attention_bf16_64_nocausal_mma_64_64_1_nopack_gqa
     .entry = attention_bf16_64_nocausal_mma_64_64_1_nopack_gqa_entry,
     .module = &attention_bf16_64_nocausal_mma_64_64_1_nopack_gqa_module,
     .launch = launch_attention_bf16_64_nocausal_mma_64_64_1_nopack_gqa,
+    .run = run_attention_bf16_64_nocausal_mma_64_64_1_nopack_gqa,
     .block = {128, 1, 1},
     .slot = 82,
     .max_shared_bytes = 27648,
-    .static_shared_bytes = 0,
     .least_shared_words = 6912,
 };
 
@@ -76722,45 +76735,51 @@ static const kiln_module attention_bf16_64_causal_mma_64_64_1_nopack_gqa_module 
     .slot = 83,
 };
 
-kiln_status kiln_default_attention_bf16_64_causal_mma_64_64_1_nopack_gqa(kiln_loader *loader, CUstream stream,
-                                                                         const kiln_default_attention_args *args)
+static kiln_status run_attention_bf16_64_causal_mma_64_64_1_nopack_gqa(kiln_loader *loader, CUstream stream,
+                                                                       const void *args)
 {
-    const kiln_status status = check_attention(loader, args);
-    if (status != KILN_OK)
-        return status;
-    kiln_default_attention_args a = *args;
-    if ((uint64_t)a.batch == 0 || (uint64_t)a.q_heads == 0 || (uint64_t)a.q_length == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_ATTENTION_TYPE_BF16) ||
-        (a.head_dim != 0 && a.head_dim != 64)) {
-        static const char detail[] = "this variant has type bf16, head_dim 64, causal true";
-        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, attention_name, detail);
-    }
-    if (!((uint64_t)a.out_row_stride >= 64 || (uint64_t)a.q_length <= 1)) {
+    const kiln_default_attention_args *a = args;
+    if (!((uint64_t)a->out_row_stride >= 64 || (uint64_t)a->q_length <= 1)) {
         static const char detail[] = "out_row_stride must be at least head_dim";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
     }
-    if (!(a.out_head_stride >= 64 || (uint64_t)a.q_heads <= 1)) {
+    if (!(a->out_head_stride >= 64 || (uint64_t)a->q_heads <= 1)) {
         static const char detail[] = "out_head_stride must be at least head_dim";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
     }
-    if (!(a.out_batch_stride >= 64 || (uint64_t)a.batch <= 1)) {
+    if (!(a->out_batch_stride >= 64 || (uint64_t)a->batch <= 1)) {
         static const char detail[] = "out_batch_stride must be at least head_dim";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
     }
-    const uint64_t grid[3] = {ceil_div((uint64_t)a.q_length, 64), (uint64_t)a.q_heads, (uint64_t)a.batch};
-    float scale_f32 = (float)a.scale;
-    if (a.scale - a.scale >= 0 && !(scale_f32 - scale_f32 >= 0)) {
+    const uint64_t grid[3] = {ceil_div((uint64_t)a->q_length, 64), (uint64_t)a->q_heads, (uint64_t)a->batch};
+    float scale_f32 = (float)a->scale;
+    if (a->scale - a->scale >= 0 && !(scale_f32 - scale_f32 >= 0)) {
         static const char detail[] = "scale is beyond the range of f32";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
     }
-    void *params[] = {&a.q, &a.k, &a.v, &a.out, &a.lse, &a.batch, &a.q_heads, &a.kv_heads, &a.q_length,
-                      &a.k_length, &scale_f32, &a.q_row_stride, &a.k_row_stride, &a.v_row_stride,
-                      &a.out_row_stride, &a.q_batch_stride, &a.q_head_stride, &a.k_batch_stride,
-                      &a.k_head_stride, &a.v_batch_stride, &a.v_head_stride, &a.out_batch_stride,
-                      &a.out_head_stride, &a.workspace_size};
+    const void *const params[] = {&a->q, &a->k, &a->v, &a->out, &a->lse, &a->batch, &a->q_heads, &a->kv_heads,
+                                  &a->q_length, &a->k_length, &scale_f32, &a->q_row_stride, &a->k_row_stride,
+                                  &a->v_row_stride, &a->out_row_stride, &a->q_batch_stride, &a->q_head_stride,
+                                  &a->k_batch_stride, &a->k_head_stride, &a->v_batch_stride,
+                                  &a->v_head_stride, &a->out_batch_stride, &a->out_head_stride,
+                                  &a->workspace_size};
     return kiln_launch(loader, &kiln_default_attention_bf16_64_causal_mma_64_64_1_nopack_gqa_kernel, stream,
                        grid, 27648, params);
+}
+
+kiln_status kiln_default_attention_bf16_64_causal_mma_64_64_1_nopack_gqa(kiln_loader *loader, CUstream stream,
+                                                                         const kiln_default_attention_args *a)
+{
+    const kiln_status status = check_attention(loader, a);
+    if (status != KILN_OK || (uint64_t)a->batch == 0 || (uint64_t)a->q_heads == 0 ||
+        (uint64_t)a->q_length == 0)
+        return status;
+    if ((a->type != 0 && a->type != KILN_DEFAULT_ATTENTION_TYPE_BF16) ||
+        (a->head_dim != 0 && a->head_dim != 64)) {
+        static const char detail[] = "this variant has type bf16, head_dim 64, causal true";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, attention_name, detail);
+    }
+    return run_attention_bf16_64_causal_mma_64_64_1_nopack_gqa(loader, stream, a);
 }
 
 static kiln_status launch_attention_bf16_64_causal_mma_64_64_1_nopack_gqa(kiln_loader *loader,
@@ -76775,10 +76794,10 @@ const kiln_kernel kiln_default_attention_bf16_64_causal_mma_64_64_1_nopack_gqa_k
     .entry = attention_bf16_64_causal_mma_64_64_1_nopack_gqa_entry,
     .module = &attention_bf16_64_causal_mma_64_64_1_nopack_gqa_module,
     .launch = launch_attention_bf16_64_causal_mma_64_64_1_nopack_gqa,
+    .run = run_attention_bf16_64_causal_mma_64_64_1_nopack_gqa,
     .block = {128, 1, 1},
     .slot = 83,
     .max_shared_bytes = 27648,
-    .static_shared_bytes = 0,
     .least_shared_words = 6912,
 };
 
@@ -78714,78 +78733,71 @@ static const kiln_module attention_bf16_128_nocausal_mma_32_32_16_pack_gqa_modul
     .slot = 84,
 };
 
-kiln_status kiln_default_attention_bf16_128_nocausal_mma_32_32_16_pack_gqa(kiln_loader *loader,
-                                                                           CUstream stream,
-                                                                           const kiln_default_attention_args *args)
+static kiln_status run_attention_bf16_128_nocausal_mma_32_32_16_pack_gqa(kiln_loader *loader, CUstream stream,
+                                                                         const void *args)
 {
-    const kiln_status status = check_attention(loader, args);
-    if (status != KILN_OK)
-        return status;
-    kiln_default_attention_args a = *args;
-    if ((uint64_t)a.batch == 0 || (uint64_t)a.q_heads == 0 || (uint64_t)a.q_length == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != KILN_DEFAULT_ATTENTION_TYPE_BF16) ||
-        (a.head_dim != 0 && a.head_dim != 128) || a.causal != 0) {
-        static const char detail[] = "this variant has type bf16, head_dim 128, causal false";
-        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, attention_name, detail);
-    }
-    if (!(a.workspace_size >= (uint64_t)a.batch * (uint64_t)a.q_heads * (uint64_t)a.q_length * 16 * 136)) {
+    const kiln_default_attention_args *a = args;
+    if (!(a->workspace_size >= (uint64_t)a->batch * (uint64_t)a->q_heads * (uint64_t)a->q_length * 16 * 136)) {
         static const char detail[] =
             "workspace_size must be at least batch * q_heads * q_length * split_k * (head_dim + 8), with split_k=16";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
     }
-    if (!((uint64_t)a.batch * (uint64_t)a.q_heads * ceil_div((uint64_t)a.q_length,
+    if (!((uint64_t)a->batch * (uint64_t)a->q_heads * ceil_div((uint64_t)a->q_length,
         32) <= UINT64_C(2147483648))) {
         static const char detail[] = "too many tiles for split_k, with split_k=16";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
     }
-    if (!((uint64_t)a.q_length * ((uint64_t)a.q_heads / maximum((uint64_t)a.kv_heads, 1)) <= 1073741824)) {
+    if (!((uint64_t)a->q_length * ((uint64_t)a->q_heads / maximum((uint64_t)a->kv_heads, 1)) <= 1073741824)) {
         static const char detail[] =
             "q_length must be at most 2^30 over all heads of a tile, with pack_gqa=true";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
     }
-    if (!((uint64_t)a.out_row_stride >= 128 || (uint64_t)a.q_length <= 1)) {
+    if (!((uint64_t)a->out_row_stride >= 128 || (uint64_t)a->q_length <= 1)) {
         static const char detail[] = "out_row_stride must be at least head_dim";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
     }
-    if (!(a.out_head_stride >= 128 || (uint64_t)a.q_heads <= 1)) {
+    if (!(a->out_head_stride >= 128 || (uint64_t)a->q_heads <= 1)) {
         static const char detail[] = "out_head_stride must be at least head_dim";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
     }
-    if (!(a.out_batch_stride >= 128 || (uint64_t)a.batch <= 1)) {
+    if (!(a->out_batch_stride >= 128 || (uint64_t)a->batch <= 1)) {
         static const char detail[] = "out_batch_stride must be at least head_dim";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
     }
-    if (a.workspace == 0) {
-        static const char detail[] = "workspace is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, attention_name, detail);
-    }
-    if (a.tile_counters == 0) {
-        static const char detail[] = "tile_counters is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, attention_name, detail);
-    }
-    if (a.workspace % 16 != 0) {
-        static const char detail[] = "workspace must be aligned to 16 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, attention_name, detail);
-    }
-    if (a.tile_counters % 4 != 0) {
-        static const char detail[] = "tile_counters must be aligned to 4 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, attention_name, detail);
-    }
-    const uint64_t grid[3] = {ceil_div((uint64_t)a.q_length * ((uint64_t)a.q_heads / maximum((uint64_t)a.kv_heads,
-                              1)), 32) * 16, (uint64_t)a.kv_heads, (uint64_t)a.batch};
-    float scale_f32 = (float)a.scale;
-    if (a.scale - a.scale >= 0 && !(scale_f32 - scale_f32 >= 0)) {
+    const kiln_status status = kiln_check_pointers(loader, attention_name, &attention_pointers_2, a, 0x3u);
+    if (status != KILN_OK)
+        return status;
+    const uint64_t grid[3] = {ceil_div((uint64_t)a->q_length * ((uint64_t)a->q_heads / maximum((uint64_t)a->kv_heads,
+                              1)), 32) * 16, (uint64_t)a->kv_heads, (uint64_t)a->batch};
+    float scale_f32 = (float)a->scale;
+    if (a->scale - a->scale >= 0 && !(scale_f32 - scale_f32 >= 0)) {
         static const char detail[] = "scale is beyond the range of f32";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
     }
-    void *params[] = {&a.q, &a.k, &a.v, &a.out, &a.lse, &a.batch, &a.q_heads, &a.kv_heads, &a.q_length,
-                      &a.k_length, &scale_f32, &a.q_row_stride, &a.k_row_stride, &a.v_row_stride,
-                      &a.out_row_stride, &a.q_batch_stride, &a.q_head_stride, &a.k_batch_stride,
-                      &a.k_head_stride, &a.v_batch_stride, &a.v_head_stride, &a.out_batch_stride,
-                      &a.out_head_stride, &a.workspace, &a.tile_counters, &a.workspace_size};
+    const void *const params[] = {&a->q, &a->k, &a->v, &a->out, &a->lse, &a->batch, &a->q_heads, &a->kv_heads,
+                                  &a->q_length, &a->k_length, &scale_f32, &a->q_row_stride, &a->k_row_stride,
+                                  &a->v_row_stride, &a->out_row_stride, &a->q_batch_stride, &a->q_head_stride,
+                                  &a->k_batch_stride, &a->k_head_stride, &a->v_batch_stride,
+                                  &a->v_head_stride, &a->out_batch_stride, &a->out_head_stride, &a->workspace,
+                                  &a->tile_counters, &a->workspace_size};
     return kiln_launch(loader, &kiln_default_attention_bf16_128_nocausal_mma_32_32_16_pack_gqa_kernel, stream,
                        grid, 26112, params);
+}
+
+kiln_status kiln_default_attention_bf16_128_nocausal_mma_32_32_16_pack_gqa(kiln_loader *loader,
+                                                                           CUstream stream,
+                                                                           const kiln_default_attention_args *a)
+{
+    const kiln_status status = check_attention(loader, a);
+    if (status != KILN_OK || (uint64_t)a->batch == 0 || (uint64_t)a->q_heads == 0 ||
+        (uint64_t)a->q_length == 0)
+        return status;
+    if ((a->type != 0 && a->type != KILN_DEFAULT_ATTENTION_TYPE_BF16) ||
+        (a->head_dim != 0 && a->head_dim != 128) || a->causal != 0) {
+        static const char detail[] = "this variant has type bf16, head_dim 128, causal false";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, attention_name, detail);
+    }
+    return run_attention_bf16_128_nocausal_mma_32_32_16_pack_gqa(loader, stream, a);
 }
 
 static kiln_status launch_attention_bf16_128_nocausal_mma_32_32_16_pack_gqa(kiln_loader *loader,
@@ -78800,6 +78812,7 @@ const kiln_kernel kiln_default_attention_bf16_128_nocausal_mma_32_32_16_pack_gqa
     .entry = attention_bf16_128_nocausal_mma_32_32_16_pack_gqa_entry,
     .module = &attention_bf16_128_nocausal_mma_32_32_16_pack_gqa_module,
     .launch = launch_attention_bf16_128_nocausal_mma_32_32_16_pack_gqa,
+    .run = run_attention_bf16_128_nocausal_mma_32_32_16_pack_gqa,
     .block = {64, 1, 1},
     .slot = 84,
     .max_shared_bytes = 26112,
@@ -78876,10 +78889,9 @@ kiln_status kiln_default_attention_pick(kiln_loader *loader, const kiln_default_
         return kiln_begin(loader, NULL, attention_name);
     *kernel = NULL;
     const kiln_status status = check_attention(loader, args);
-    if (status != KILN_OK)
+    if (status != KILN_OK || (uint64_t)args->batch == 0 || (uint64_t)args->q_heads == 0 ||
+        (uint64_t)args->q_length == 0)
         return status;
-    if ((uint64_t)args->batch == 0 || (uint64_t)args->q_heads == 0 || (uint64_t)args->q_length == 0)
-        return KILN_OK;
     *kernel = choose_attention(loader, *args);
     if (!*kernel) {
         static const char detail[] =
@@ -78894,7 +78906,7 @@ kiln_status kiln_default_attention(kiln_loader *loader, CUstream stream,
 {
     const kiln_kernel *kernel;
     const kiln_status status = kiln_default_attention_pick(loader, args, &kernel);
-    return kernel ? kernel->launch(loader, stream, args) : status;
+    return kernel ? kernel->run(loader, stream, args) : status;
 }
 
 kiln_status kiln_default_attention_single_head(kiln_loader *loader, CUstream stream,
@@ -78932,7 +78944,7 @@ kiln_status kiln_default_attention_single_head(kiln_loader *loader, CUstream str
 /* ==== the bundle ======================================================================================== */
 
 const kiln_bundle kiln_default_bundle = {
-    .layout_version = 1,
+    .layout_version = 2,
     .kernel_count = KILN_DEFAULT_KERNELS,
     .module_count = 85,
     .slot_count = KILN_DEFAULT_SLOTS,

@@ -11,6 +11,7 @@
 #include "bake.h"
 #include "c_text.h"
 #include "cubins.h"
+#include "pointers.h"
 
 /* ---- small helpers ----------------------------------------------------------------------------------------------- */
 
@@ -269,6 +270,7 @@ static void make_families(arena *a, bundle_model *m)
     for (size_t i = 0; i < m->family_count; i++) {
         make_fields(a, &m->families[i]);
         make_calls(a, &m->families[i]);
+        pointers_make(a, &m->families[i]);
     }
 }
 
@@ -349,8 +351,8 @@ static bool report_name(const bundle_model *m, const taken_name *x, const taken_
  * calls a kernel: "check" and "id" both have a check_id. */
 static void add_static_names(arena *a, taken_names *all, const bundle_model *m)
 {
-    static const char *const before[] = {"check_", "choose_", "launch_"};
-    static const char *const behind[] = {"_name", "_id", "_entry", "_images", "_module"};
+    static const char *const before[] = {"check_", "choose_", "run_", "launch_"};
+    static const char *const behind[] = {"_name", "_id", "_entry", "_images", "_module", "_pointers"};
     for (size_t i = 0; i < m->variant_count; i++) {
         const kiln_variant *v = m->variants[i].variant;
         for (size_t k = 0; v->foreign && k < sizeof before / sizeof *before; k++)

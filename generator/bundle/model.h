@@ -7,6 +7,19 @@
 
 typedef struct bundle_family bundle_family;
 
+/* One of the pointers that a launch asks something of: the row of a table in C. */
+typedef struct pointer_check {
+    const struct bundle_field *field;
+    uint32_t alignment;            /* bytes; 1: any */
+    const expression *is_required; /* when it must not be null; null: never */
+} pointer_check;
+
+typedef struct pointer_table {
+    const char *name; /* of the kiln_pointers */
+    pointer_check *rows;
+    size_t count;
+} pointer_table;
+
 typedef struct bundle_variant {
     const kiln_variant *variant;
     const bundle_family *family;
@@ -20,7 +33,8 @@ typedef struct bundle_variant {
     uint32_t max_shared_bytes, min_shared_bytes; /* dynamic */
     uint32_t static_shared_bytes;
     uint32_t slot;
-    bool runs_everywhere; /* on every listed target */
+    pointer_table pointers; /* what it asks beside its family; `name` may be another variant's too */
+    bool runs_everywhere;   /* on every listed target */
 } bundle_variant;
 
 /* One field of a family's argument struct, in the struct's order: the kernel's arguments, then the parameters that the
@@ -47,6 +61,8 @@ struct bundle_family {
     uint32_t args_bytes;
     bundle_variant **variants;
     size_t variant_count;
+    pointer_table *pointers; /* what every variant asks; then those of variants, each once */
+    size_t pointer_table_count;
     uint32_t shard;       /* which of plan->shards files has it, from 0 */
     bundle_family *calls; /* as families that have a call's arguments: each with `call` and no calls */
     size_t call_count;

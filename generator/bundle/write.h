@@ -21,9 +21,12 @@ void write_declarations(arena *a, text *out, const bundle_family *f);
 
 /* Parts of NAME.c. */
 void write_family_check(arena *a, text *out, const bundle_family *f);      /* check_FAMILY */
-void write_variant_function(arena *a, text *out, const bundle_variant *v); /* NAME_ENTRY and launch_ENTRY */
+void write_variant_function(arena *a, text *out, const bundle_variant *v); /* run_, NAME_ and launch_ENTRY */
 void write_family_function(arena *a, text *out, const bundle_family *f);   /* NAME_FAMILY */
 void write_calls(arena *a, text *out, const bundle_family *f);             /* NAME_FAMILY_CALL */
+
+/* Calls check_FAMILY, and returns when it fails or there is nothing to do; `args` is the pointer's name. */
+void write_call_of_check(arena *a, text *out, const bundle_family *f, const char *args);
 
 /* Puts in what 0 stands for, in the argument struct `a`. */
 void write_defaults(arena *a, text *out, const bundle_family *f);

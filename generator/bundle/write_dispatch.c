@@ -299,14 +299,9 @@ static void write_pick_function(arena *a, text *out, const bundle_family *f, boo
     text_printf(out,
                 "    if (!kernel)\n"
                 "        return kiln_begin(loader, NULL, %s_name);\n"
-                "    *kernel = NULL;\n"
-                "    const kiln_status status = check_%s(loader, args);\n"
-                "    if (status != KILN_OK)\n"
-                "        return status;\n",
-                family->name, family->name);
-    if (family->empty)
-        text_printf(out, "    if (%s)\n        return KILN_OK;\n",
-                    c_expression(a, bind_text(a, family, family->empty, NULL), "args->"));
+                "    *kernel = NULL;\n",
+                family->name);
+    write_call_of_check(a, out, f, "args");
     text_printf(out, "    *kernel = choose_%s(loader, *args);\n", family->name);
     if (!never_fails) {
         text_add(out, "    if (!*kernel) {\n");
@@ -327,7 +322,7 @@ void write_family_function(arena *a, text *out, const bundle_family *f)
     text_printf(out,
                 "    const kiln_kernel *kernel;\n"
                 "    const kiln_status status = %s_pick(loader, args, &kernel);\n"
-                "    return kernel ? kernel->launch(loader, stream, args) : status;\n"
+                "    return kernel ? kernel->run(loader, stream, args) : status;\n"
                 "}\n",
                 f->function);
 }

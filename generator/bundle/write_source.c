@@ -10,6 +10,7 @@
 #include <kiln/kiln.h>
 
 #include "c_text.h"
+#include "pointers.h"
 
 static const char *const kind_names[] = {[TARGET_BASE] = "KILN_TARGET_BASE",
                                          [TARGET_ARCH] = "KILN_TARGET_ARCH",
@@ -73,6 +74,13 @@ static const char *symbol_of(const kiln_variant *v)
     return v->foreign ? v->foreign->symbol : v->entry;
 }
 
+/* Of a struct's number; 0 goes without saying. */
+static void write_field(text *out, const char *name, uint32_t value)
+{
+    if (value != 0)
+        text_printf(out, "    .%s = %u,\n", name, (unsigned)value);
+}
+
 static void write_kernel(text *out, const bundle_variant *v)
 {
     const char *entry = v->variant->entry;
@@ -83,16 +91,15 @@ static void write_kernel(text *out, const bundle_variant *v)
                 "    .entry = %s_entry,\n"
                 "    .module = &%s_module,\n"
                 "    .launch = launch_%s,\n"
+                "    .run = run_%s,\n"
                 "    .block = {%u, %u, %u},\n"
-                "    .slot = %u,\n"
-                "    .max_shared_bytes = %u,\n"
-                "    .static_shared_bytes = %u,\n"
-                "    .least_shared_words = %u,\n"
-                "};\n",
-                v->function, v->variant->key, entry, entry, v->owner->variant->entry, entry,
-                (unsigned)v->block[0], (unsigned)v->block[1], (unsigned)v->block[2], (unsigned)v->slot,
-                (unsigned)v->max_shared_bytes, (unsigned)v->static_shared_bytes,
-                (unsigned)(v->min_shared_bytes + 3) / 4);
+                "    .slot = %u,\n",
+                v->function, v->variant->key, entry, entry, v->owner->variant->entry, entry, entry,
+                (unsigned)v->block[0], (unsigned)v->block[1], (unsigned)v->block[2], (unsigned)v->slot);
+    write_field(out, "max_shared_bytes", v->max_shared_bytes);
+    write_field(out, "static_shared_bytes", v->static_shared_bytes);
+    write_field(out, "least_shared_words", (v->min_shared_bytes + 3) / 4);
+    text_add(out, "};\n");
 }
 
 static void write_variant(arena *a, text *out, const bundle_variant *v)
@@ -122,6 +129,7 @@ static void write_family(arena *a, text *out, const bundle_family *f)
     const char *name = f->family->name;
     write_section(out, name);
     c_add_text_constant(out, 0, arena_format(a, "%s_name", name), name);
+    pointers_write(a, out, f);
     write_family_check(a, out, f);
     for (size_t i = 0; i < f->variant_count; i++)
         write_variant(a, out, f->variants[i]);

@@ -17,7 +17,7 @@ extern "C" {
 /* Changes whenever a struct of this file, driver.h or kiln.h changes, or a function that generated code calls. kiln_open
  * refuses a bundle of another layout. In every layout kiln_index begins with `bundle` and kiln_bundle with
  * `layout_version`. */
-#define KILN_LAYOUT_VERSION 1
+#define KILN_LAYOUT_VERSION 2
 
 typedef struct kiln_loader kiln_loader; /* kiln.h */
 
@@ -46,6 +46,20 @@ typedef struct kiln_module {
     uint32_t slot; /* where in the loader's slots its CUmodule is kept */
 } kiln_module;
 
+/* What a launch asks of a device pointer of an argument struct. */
+typedef struct kiln_pointer {
+    uint16_t offset;     /* in the struct */
+    uint16_t alignment;  /* bytes, a power of two; 1: any */
+    uint16_t is_null;    /* where in the table's texts it is said that the pointer is null */
+    uint16_t misaligned; /* and that it is misaligned */
+} kiln_pointer;
+
+typedef struct kiln_pointers {
+    const char *texts;
+    const kiln_pointer *rows;
+    uint32_t count; /* at most 32 */
+} kiln_pointers;
+
 /* args points at the family's generated argument struct. */
 typedef kiln_status (*kiln_launch_function)(kiln_loader *loader, CUstream stream, const void *args);
 
@@ -56,9 +70,10 @@ typedef struct kiln_kernel {
     const char *id;
     const char *entry; /* name of the .entry in the module */
     const kiln_module *module;
-    kiln_launch_function launch;
-    uint32_t block[3]; /* threads; zeros when each launch says how many */
-    uint32_t slot;     /* where its CUfunction is kept; the module's slot for the module's first kernel */
+    kiln_launch_function launch; /* checks its arguments and runs */
+    kiln_launch_function run;    /* for who has checked what every variant asks: the family's function */
+    uint32_t block[3];           /* threads; zeros when each launch says how many */
+    uint32_t slot; /* where its CUfunction is kept; the module's slot for the module's first kernel */
     uint32_t
         max_shared_bytes; /* most dynamic shared memory that a launch asks for; opted in at load where it has to be */
     /* The two fill what was padding, which is 0, so that the layout is the same. */

@@ -29,7 +29,7 @@
  *
  * kiln_open reads a pack's layout version before all else of it: look into the index only after that. A pack is
  * NAME.c, compiled with -fPIC and linked with -shared and a version script `{ global: NAME_index; local: *; };`. Without
- * one its names bind to those of a namesake in the program. It calls kiln_begin, kiln_fail, kiln_launch and kiln_usable:
+ * one its names bind to those of a namesake in the program. It calls kiln_begin, kiln_check_pointers, kiln_fail, kiln_launch and kiln_usable:
  * the program's, which is linked with -rdynamic for that (CMake: ENABLE_EXPORTS), or those of a libkiln_runtime.a of its
  * own; all state is the loader's. Close the loader before dlclose; what kiln_last_error gave refers to the pack's texts.
  */
@@ -182,12 +182,17 @@ size_t kiln_describe_error(const kiln_loader *loader, const kiln_error *error, c
  * CLOSED when the loader is not open. */
 kiln_status kiln_begin(kiln_loader *loader, const void *args, const char *subject);
 
-/* Loads on first use and launches. grid has three numbers of thread blocks, and behind them three of threads where the
- * kernel's own block is zeros; params as for cuLaunchKernel. NULL_POINTER, CLOSED, GRID_TOO_LARGE; BAD_ARGUMENT for a grid
+/* Checks the pointers of an argument struct: NULL_POINTER where bit i of `required` says that the i-th must not be null,
+ * else MISALIGNED. */
+kiln_status kiln_check_pointers(kiln_loader *loader, const char *subject, const kiln_pointers *pointers,
+                                const void *args, uint32_t required);
+
+/* Behind kiln_begin: loads on first use and launches. grid has three numbers of thread blocks, and behind them three of
+ * threads where the kernel's own block is zeros; params as for cuLaunchKernel. GRID_TOO_LARGE; BAD_ARGUMENT for a grid
  * of no blocks, more dynamic shared memory than the kernel's max_shared_bytes or the device has room for, or a kernel that is not of
  * this loader's bundle; what a load can fail with; LAUNCH. */
 kiln_status kiln_launch(kiln_loader *loader, const kiln_kernel *kernel, CUstream stream, const uint64_t *grid,
-                        uint64_t shared_bytes, void **params);
+                        uint64_t shared_bytes, const void *const *params);
 
 /* Whether this kernel has an image that fits the loader's device, and the device the shared memory that the least of its
  * launches takes. 0 for null and on a closed loader. */

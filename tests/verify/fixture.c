@@ -61,7 +61,7 @@ static kiln_status launch_nf4(kiln_loader *loader, const kiln_kernel *kernel, CU
         return kiln_fail(loader, KILN_ERROR_MISALIGNED, subject, least);
     uint64_t blocks = (a.n + per_block - 1) / per_block + (fault("one-block-more") || a.n == 0);
     const uint64_t grid[3] = {blocks < most_blocks ? blocks : most_blocks, 1, 1};
-    void *params[] = {&a.first, &a.scale, &a.last, &a.n};
+    const void *const params[] = {&a.first, &a.scale, &a.last, &a.n};
     return kiln_launch(loader, kernel, stream, grid, 0, params);
 }
 
@@ -110,7 +110,7 @@ static kiln_status launch_axpy(kiln_loader *loader, CUstream stream, const void 
     if (a.x % 8 || a.y % 8 || a.norm % 8)
         return kiln_fail(loader, KILN_ERROR_MISALIGNED, subject, least);
     const uint64_t blocks = (a.n + UINT64_C(255)) / 256, grid[3] = {blocks ? blocks : 1, 1, 1};
-    void *params[] = {&a.x, &a.y, &a.norm, &a.a, &a.n};
+    const void *const params[] = {&a.x, &a.y, &a.norm, &a.a, &a.n};
     return kiln_launch(loader, &verify_fixture_axpy_kernel, stream, grid, UINT64_C(16) * a.n, params);
 }
 

@@ -22,6 +22,17 @@ static uint64_t maximum(uint64_t a, uint64_t b)
 
 static const char axpy_name[] = "axpy";
 
+static const char axpy_pointers_texts[] =
+    "x is null\000"
+    "x must be aligned to 4 bytes\000"
+    "y is null\000"
+    "y must be aligned to 4 bytes\000";
+static const kiln_pointer axpy_pointers_rows[] = {
+    {offsetof(sample_axpy_args, x), 4, 0, 10},
+    {offsetof(sample_axpy_args, y), 4, 39, 49},
+};
+static const kiln_pointers axpy_pointers = {axpy_pointers_texts, axpy_pointers_rows, 2};
+
 /* What every variant asks of its arguments. */
 static kiln_status check_axpy(kiln_loader *loader, const sample_axpy_args *a)
 {
@@ -30,23 +41,7 @@ static kiln_status check_axpy(kiln_loader *loader, const sample_axpy_args *a)
         return status;
     if (a->n == 0)
         return KILN_OK;
-    if (a->x == 0) {
-        static const char detail[] = "x is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, axpy_name, detail);
-    }
-    if (a->y == 0) {
-        static const char detail[] = "y is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, axpy_name, detail);
-    }
-    if (a->x % 4 != 0) {
-        static const char detail[] = "x must be aligned to 4 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, axpy_name, detail);
-    }
-    if (a->y % 4 != 0) {
-        static const char detail[] = "y must be aligned to 4 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, axpy_name, detail);
-    }
-    return KILN_OK;
+    return kiln_check_pointers(loader, axpy_name, &axpy_pointers, a, 0x3u);
 }
 
 /* axpy */
@@ -111,17 +106,20 @@ static const kiln_module axpy_module = {
     .slot = 0,
 };
 
-kiln_status sample_axpy(kiln_loader *loader, CUstream stream, const sample_axpy_args *args)
+static kiln_status run_axpy(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_axpy(loader, args);
-    if (status != KILN_OK)
-        return status;
-    sample_axpy_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
-    const uint64_t grid[3] = {ceil_div(a.n, 256), 1, 1};
-    void *params[] = {&a.n, &a.a, &a.x, &a.y};
+    const sample_axpy_args *a = args;
+    const uint64_t grid[3] = {ceil_div(a->n, 256), 1, 1};
+    const void *const params[] = {&a->n, &a->a, &a->x, &a->y};
     return kiln_launch(loader, &sample_axpy_kernel, stream, grid, 0, params);
+}
+
+kiln_status sample_axpy(kiln_loader *loader, CUstream stream, const sample_axpy_args *a)
+{
+    const kiln_status status = check_axpy(loader, a);
+    if (status != KILN_OK || a->n == 0)
+        return status;
+    return run_axpy(loader, stream, a);
 }
 
 static kiln_status launch_axpy(kiln_loader *loader, CUstream stream, const void *args)
@@ -135,16 +133,49 @@ const kiln_kernel sample_axpy_kernel = {
     .entry = axpy_entry,
     .module = &axpy_module,
     .launch = launch_axpy,
+    .run = run_axpy,
     .block = {256, 1, 1},
     .slot = 0,
-    .max_shared_bytes = 0,
-    .static_shared_bytes = 0,
-    .least_shared_words = 0,
 };
 
 /* ==== blend ============================================================================================= */
 
 static const char blend_name[] = "blend";
+
+static const char blend_pointers_texts[] =
+    "x is null\000"
+    "x must be aligned to 16 bytes\000"
+    "y is null\000"
+    "y must be aligned to 16 bytes\000";
+static const kiln_pointer blend_pointers_rows[] = {
+    {offsetof(sample_blend_args, x), 16, 0, 10},
+    {offsetof(sample_blend_args, y), 16, 40, 50},
+};
+static const kiln_pointers blend_pointers = {blend_pointers_texts, blend_pointers_rows, 2};
+
+static const char blend_pointers_1_texts[] =
+    "norm must be aligned to 4 bytes\000";
+static const kiln_pointer blend_pointers_1_rows[] = {
+    {offsetof(sample_blend_args, norm), 4, 0, 0},
+};
+static const kiln_pointers blend_pointers_1 = {blend_pointers_1_texts, blend_pointers_1_rows, 1};
+
+static const char blend_pointers_2_texts[] =
+    "norm must be aligned to 16 bytes\000";
+static const kiln_pointer blend_pointers_2_rows[] = {
+    {offsetof(sample_blend_args, norm), 16, 0, 0},
+};
+static const kiln_pointers blend_pointers_2 = {blend_pointers_2_texts, blend_pointers_2_rows, 1};
+
+static const char blend_pointers_3_texts[] =
+    "limit is null\000"
+    "limit must be aligned to 4 bytes\000"
+    "norm must be aligned to 4 bytes\000";
+static const kiln_pointer blend_pointers_3_rows[] = {
+    {offsetof(sample_blend_args, limit), 4, 0, 14},
+    {offsetof(sample_blend_args, norm), 4, 47, 47},
+};
+static const kiln_pointers blend_pointers_3 = {blend_pointers_3_texts, blend_pointers_3_rows, 2};
 
 /* What every variant asks of its arguments. */
 static kiln_status check_blend(kiln_loader *loader, const sample_blend_args *a)
@@ -162,23 +193,7 @@ static kiln_status check_blend(kiln_loader *loader, const sample_blend_args *a)
     }
     if ((uint64_t)a->rows == 0)
         return KILN_OK;
-    if (a->x == 0) {
-        static const char detail[] = "x is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, blend_name, detail);
-    }
-    if (a->y == 0 && a->stride != 0) {
-        static const char detail[] = "y is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, blend_name, detail);
-    }
-    if (a->x % 16 != 0) {
-        static const char detail[] = "x must be aligned to 16 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, blend_name, detail);
-    }
-    if (a->y % 16 != 0) {
-        static const char detail[] = "y must be aligned to 16 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, blend_name, detail);
-    }
-    return KILN_OK;
+    return kiln_check_pointers(loader, blend_name, &blend_pointers, a, 0x1u | (a->stride != 0 ? 0x2u : 0));
 }
 
 /* blend/type=f32,acc=f32,width=64,clamp=false,strategy=narrow */
@@ -286,37 +301,40 @@ static const kiln_module blend_f32_f32_64_noclamp_narrow_module = {
     .slot = 1,
 };
 
-kiln_status sample_blend_f32_f32_64_noclamp_narrow(kiln_loader *loader, CUstream stream,
-                                                   const sample_blend_args *args)
+static kiln_status run_blend_f32_f32_64_noclamp_narrow(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_blend(loader, args);
-    if (status != KILN_OK)
-        return status;
-    sample_blend_args a = *args;
-    if ((uint64_t)a.rows == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != SAMPLE_BLEND_TYPE_F32) || (a.acc != 0 && a.acc != SAMPLE_BLEND_ACC_F32) ||
-        (a.width != 0 && a.width != 64) || a.clamp != 0) {
-        static const char detail[] = "this variant has type f32, acc f32, width 64, clamp false";
-        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, blend_name, detail);
-    }
-    if (!(a.stride >= 64)) {
+    const sample_blend_args *a = args;
+    if (!(a->stride >= 64)) {
         static const char detail[] = "stride must be at least \"width\"";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
-    if (a.norm % 4 != 0) {
-        static const char detail[] = "norm must be aligned to 4 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, blend_name, detail);
-    }
-    const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.rows, 64),
-                              4 * (uint64_t)loader->device.multiprocessors), ceil_div(a.stride, 2048), 1};
-    float factor_f32 = (float)a.factor;
-    if (a.factor - a.factor >= 0 && !(factor_f32 - factor_f32 >= 0)) {
+    const kiln_status status = kiln_check_pointers(loader, blend_name, &blend_pointers_1, a, 0x0u);
+    if (status != KILN_OK)
+        return status;
+    const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a->rows, 64),
+                              4 * (uint64_t)loader->device.multiprocessors), ceil_div(a->stride, 2048), 1};
+    float factor_f32 = (float)a->factor;
+    if (a->factor - a->factor >= 0 && !(factor_f32 - factor_f32 >= 0)) {
         static const char detail[] = "factor is beyond the range of f32";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
-    void *params[] = {&a.x, &a.y, &a.norm, &factor_f32, &a.rows, &a.stride};
+    const void *const params[] = {&a->x, &a->y, &a->norm, &factor_f32, &a->rows, &a->stride};
     return kiln_launch(loader, &sample_blend_f32_f32_64_noclamp_narrow_kernel, stream, grid, 256, params);
+}
+
+kiln_status sample_blend_f32_f32_64_noclamp_narrow(kiln_loader *loader, CUstream stream,
+                                                   const sample_blend_args *a)
+{
+    const kiln_status status = check_blend(loader, a);
+    if (status != KILN_OK || (uint64_t)a->rows == 0)
+        return status;
+    if ((a->type != 0 && a->type != SAMPLE_BLEND_TYPE_F32) ||
+        (a->acc != 0 && a->acc != SAMPLE_BLEND_ACC_F32) || (a->width != 0 && a->width != 64) ||
+        a->clamp != 0) {
+        static const char detail[] = "this variant has type f32, acc f32, width 64, clamp false";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, blend_name, detail);
+    }
+    return run_blend_f32_f32_64_noclamp_narrow(loader, stream, a);
 }
 
 static kiln_status launch_blend_f32_f32_64_noclamp_narrow(kiln_loader *loader, CUstream stream,
@@ -331,10 +349,10 @@ const kiln_kernel sample_blend_f32_f32_64_noclamp_narrow_kernel = {
     .entry = blend_f32_f32_64_noclamp_narrow_entry,
     .module = &blend_f32_f32_64_noclamp_narrow_module,
     .launch = launch_blend_f32_f32_64_noclamp_narrow,
+    .run = run_blend_f32_f32_64_noclamp_narrow,
     .block = {64, 2, 1},
     .slot = 1,
     .max_shared_bytes = 256,
-    .static_shared_bytes = 0,
     .least_shared_words = 64,
 };
 
@@ -443,42 +461,45 @@ static const kiln_module blend_f32_f32_64_noclamp_wide_module = {
     .slot = 2,
 };
 
-kiln_status sample_blend_f32_f32_64_noclamp_wide(kiln_loader *loader, CUstream stream,
-                                                 const sample_blend_args *args)
+static kiln_status run_blend_f32_f32_64_noclamp_wide(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_blend(loader, args);
-    if (status != KILN_OK)
-        return status;
-    sample_blend_args a = *args;
-    if ((uint64_t)a.rows == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != SAMPLE_BLEND_TYPE_F32) || (a.acc != 0 && a.acc != SAMPLE_BLEND_ACC_F32) ||
-        (a.width != 0 && a.width != 64) || a.clamp != 0) {
-        static const char detail[] = "this variant has type f32, acc f32, width 64, clamp false";
-        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, blend_name, detail);
-    }
-    if (!(a.stride >= 64)) {
+    const sample_blend_args *a = args;
+    if (!(a->stride >= 64)) {
         static const char detail[] = "stride must be at least \"width\"";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
-    if (!(a.stride % 16 == 0)) {
+    if (!(a->stride % 16 == 0)) {
         static const char detail[] = "stride must be a multiple of 16, with strategy=wide";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
-    if (a.norm % 16 != 0) {
-        static const char detail[] = "norm must be aligned to 16 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, blend_name, detail);
-    }
-    const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.rows, 64),
-                              4 * (uint64_t)loader->device.multiprocessors), ceil_div(a.stride, 2048), 1};
-    float factor_f32 = (float)a.factor;
-    if (a.factor - a.factor >= 0 && !(factor_f32 - factor_f32 >= 0)) {
+    const kiln_status status = kiln_check_pointers(loader, blend_name, &blend_pointers_2, a, 0x0u);
+    if (status != KILN_OK)
+        return status;
+    const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a->rows, 64),
+                              4 * (uint64_t)loader->device.multiprocessors), ceil_div(a->stride, 2048), 1};
+    float factor_f32 = (float)a->factor;
+    if (a->factor - a->factor >= 0 && !(factor_f32 - factor_f32 >= 0)) {
         static const char detail[] = "factor is beyond the range of f32";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
-    void *params[] = {&a.x, &a.y, &a.norm, &factor_f32, &a.rows, &a.stride};
+    const void *const params[] = {&a->x, &a->y, &a->norm, &factor_f32, &a->rows, &a->stride};
     return kiln_launch(loader, &sample_blend_f32_f32_64_noclamp_wide_kernel, stream, grid,
-                       minimum(a.stride, 8192) * 16, params);
+                       minimum(a->stride, 8192) * 16, params);
+}
+
+kiln_status sample_blend_f32_f32_64_noclamp_wide(kiln_loader *loader, CUstream stream,
+                                                 const sample_blend_args *a)
+{
+    const kiln_status status = check_blend(loader, a);
+    if (status != KILN_OK || (uint64_t)a->rows == 0)
+        return status;
+    if ((a->type != 0 && a->type != SAMPLE_BLEND_TYPE_F32) ||
+        (a->acc != 0 && a->acc != SAMPLE_BLEND_ACC_F32) || (a->width != 0 && a->width != 64) ||
+        a->clamp != 0) {
+        static const char detail[] = "this variant has type f32, acc f32, width 64, clamp false";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, blend_name, detail);
+    }
+    return run_blend_f32_f32_64_noclamp_wide(loader, stream, a);
 }
 
 static kiln_status launch_blend_f32_f32_64_noclamp_wide(kiln_loader *loader, CUstream stream,
@@ -493,10 +514,10 @@ const kiln_kernel sample_blend_f32_f32_64_noclamp_wide_kernel = {
     .entry = blend_f32_f32_64_noclamp_wide_entry,
     .module = &blend_f32_f32_64_noclamp_wide_module,
     .launch = launch_blend_f32_f32_64_noclamp_wide,
+    .run = run_blend_f32_f32_64_noclamp_wide,
     .block = {256, 2, 1},
     .slot = 2,
     .max_shared_bytes = 131072,
-    .static_shared_bytes = 0,
     .least_shared_words = 64,
 };
 
@@ -605,37 +626,41 @@ static const kiln_module blend_f32_f32_128_noclamp_narrow_module = {
     .slot = 3,
 };
 
-kiln_status sample_blend_f32_f32_128_noclamp_narrow(kiln_loader *loader, CUstream stream,
-                                                    const sample_blend_args *args)
+static kiln_status run_blend_f32_f32_128_noclamp_narrow(kiln_loader *loader, CUstream stream,
+                                                        const void *args)
 {
-    const kiln_status status = check_blend(loader, args);
-    if (status != KILN_OK)
-        return status;
-    sample_blend_args a = *args;
-    if ((uint64_t)a.rows == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != SAMPLE_BLEND_TYPE_F32) || (a.acc != 0 && a.acc != SAMPLE_BLEND_ACC_F32) ||
-        (a.width != 0 && a.width != 128) || a.clamp != 0) {
-        static const char detail[] = "this variant has type f32, acc f32, width 128, clamp false";
-        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, blend_name, detail);
-    }
-    if (!(a.stride >= 128)) {
+    const sample_blend_args *a = args;
+    if (!(a->stride >= 128)) {
         static const char detail[] = "stride must be at least \"width\"";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
-    if (a.norm % 4 != 0) {
-        static const char detail[] = "norm must be aligned to 4 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, blend_name, detail);
-    }
-    const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.rows, 128),
-                              4 * (uint64_t)loader->device.multiprocessors), ceil_div(a.stride, 2048), 1};
-    float factor_f32 = (float)a.factor;
-    if (a.factor - a.factor >= 0 && !(factor_f32 - factor_f32 >= 0)) {
+    const kiln_status status = kiln_check_pointers(loader, blend_name, &blend_pointers_1, a, 0x0u);
+    if (status != KILN_OK)
+        return status;
+    const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a->rows, 128),
+                              4 * (uint64_t)loader->device.multiprocessors), ceil_div(a->stride, 2048), 1};
+    float factor_f32 = (float)a->factor;
+    if (a->factor - a->factor >= 0 && !(factor_f32 - factor_f32 >= 0)) {
         static const char detail[] = "factor is beyond the range of f32";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
-    void *params[] = {&a.x, &a.y, &a.norm, &factor_f32, &a.rows, &a.stride};
+    const void *const params[] = {&a->x, &a->y, &a->norm, &factor_f32, &a->rows, &a->stride};
     return kiln_launch(loader, &sample_blend_f32_f32_128_noclamp_narrow_kernel, stream, grid, 512, params);
+}
+
+kiln_status sample_blend_f32_f32_128_noclamp_narrow(kiln_loader *loader, CUstream stream,
+                                                    const sample_blend_args *a)
+{
+    const kiln_status status = check_blend(loader, a);
+    if (status != KILN_OK || (uint64_t)a->rows == 0)
+        return status;
+    if ((a->type != 0 && a->type != SAMPLE_BLEND_TYPE_F32) ||
+        (a->acc != 0 && a->acc != SAMPLE_BLEND_ACC_F32) || (a->width != 0 && a->width != 128) ||
+        a->clamp != 0) {
+        static const char detail[] = "this variant has type f32, acc f32, width 128, clamp false";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, blend_name, detail);
+    }
+    return run_blend_f32_f32_128_noclamp_narrow(loader, stream, a);
 }
 
 static kiln_status launch_blend_f32_f32_128_noclamp_narrow(kiln_loader *loader, CUstream stream,
@@ -650,10 +675,10 @@ const kiln_kernel sample_blend_f32_f32_128_noclamp_narrow_kernel = {
     .entry = blend_f32_f32_128_noclamp_narrow_entry,
     .module = &blend_f32_f32_128_noclamp_narrow_module,
     .launch = launch_blend_f32_f32_128_noclamp_narrow,
+    .run = run_blend_f32_f32_128_noclamp_narrow,
     .block = {64, 2, 1},
     .slot = 3,
     .max_shared_bytes = 512,
-    .static_shared_bytes = 0,
     .least_shared_words = 128,
 };
 
@@ -762,42 +787,45 @@ static const kiln_module blend_f32_f32_128_noclamp_wide_module = {
     .slot = 4,
 };
 
-kiln_status sample_blend_f32_f32_128_noclamp_wide(kiln_loader *loader, CUstream stream,
-                                                  const sample_blend_args *args)
+static kiln_status run_blend_f32_f32_128_noclamp_wide(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_blend(loader, args);
-    if (status != KILN_OK)
-        return status;
-    sample_blend_args a = *args;
-    if ((uint64_t)a.rows == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != SAMPLE_BLEND_TYPE_F32) || (a.acc != 0 && a.acc != SAMPLE_BLEND_ACC_F32) ||
-        (a.width != 0 && a.width != 128) || a.clamp != 0) {
-        static const char detail[] = "this variant has type f32, acc f32, width 128, clamp false";
-        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, blend_name, detail);
-    }
-    if (!(a.stride >= 128)) {
+    const sample_blend_args *a = args;
+    if (!(a->stride >= 128)) {
         static const char detail[] = "stride must be at least \"width\"";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
-    if (!(a.stride % 16 == 0)) {
+    if (!(a->stride % 16 == 0)) {
         static const char detail[] = "stride must be a multiple of 16, with strategy=wide";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
-    if (a.norm % 16 != 0) {
-        static const char detail[] = "norm must be aligned to 16 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, blend_name, detail);
-    }
-    const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.rows, 128),
-                              4 * (uint64_t)loader->device.multiprocessors), ceil_div(a.stride, 2048), 1};
-    float factor_f32 = (float)a.factor;
-    if (a.factor - a.factor >= 0 && !(factor_f32 - factor_f32 >= 0)) {
+    const kiln_status status = kiln_check_pointers(loader, blend_name, &blend_pointers_2, a, 0x0u);
+    if (status != KILN_OK)
+        return status;
+    const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a->rows, 128),
+                              4 * (uint64_t)loader->device.multiprocessors), ceil_div(a->stride, 2048), 1};
+    float factor_f32 = (float)a->factor;
+    if (a->factor - a->factor >= 0 && !(factor_f32 - factor_f32 >= 0)) {
         static const char detail[] = "factor is beyond the range of f32";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
-    void *params[] = {&a.x, &a.y, &a.norm, &factor_f32, &a.rows, &a.stride};
+    const void *const params[] = {&a->x, &a->y, &a->norm, &factor_f32, &a->rows, &a->stride};
     return kiln_launch(loader, &sample_blend_f32_f32_128_noclamp_wide_kernel, stream, grid,
-                       minimum(a.stride, 8192) * 16, params);
+                       minimum(a->stride, 8192) * 16, params);
+}
+
+kiln_status sample_blend_f32_f32_128_noclamp_wide(kiln_loader *loader, CUstream stream,
+                                                  const sample_blend_args *a)
+{
+    const kiln_status status = check_blend(loader, a);
+    if (status != KILN_OK || (uint64_t)a->rows == 0)
+        return status;
+    if ((a->type != 0 && a->type != SAMPLE_BLEND_TYPE_F32) ||
+        (a->acc != 0 && a->acc != SAMPLE_BLEND_ACC_F32) || (a->width != 0 && a->width != 128) ||
+        a->clamp != 0) {
+        static const char detail[] = "this variant has type f32, acc f32, width 128, clamp false";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, blend_name, detail);
+    }
+    return run_blend_f32_f32_128_noclamp_wide(loader, stream, a);
 }
 
 static kiln_status launch_blend_f32_f32_128_noclamp_wide(kiln_loader *loader, CUstream stream,
@@ -812,10 +840,10 @@ const kiln_kernel sample_blend_f32_f32_128_noclamp_wide_kernel = {
     .entry = blend_f32_f32_128_noclamp_wide_entry,
     .module = &blend_f32_f32_128_noclamp_wide_module,
     .launch = launch_blend_f32_f32_128_noclamp_wide,
+    .run = run_blend_f32_f32_128_noclamp_wide,
     .block = {256, 2, 1},
     .slot = 4,
     .max_shared_bytes = 131072,
-    .static_shared_bytes = 0,
     .least_shared_words = 64,
 };
 
@@ -924,37 +952,40 @@ static const kiln_module blend_f16_f32_64_noclamp_narrow_module = {
     .slot = 5,
 };
 
-kiln_status sample_blend_f16_f32_64_noclamp_narrow(kiln_loader *loader, CUstream stream,
-                                                   const sample_blend_args *args)
+static kiln_status run_blend_f16_f32_64_noclamp_narrow(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_blend(loader, args);
-    if (status != KILN_OK)
-        return status;
-    sample_blend_args a = *args;
-    if ((uint64_t)a.rows == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != SAMPLE_BLEND_TYPE_F16) || (a.acc != 0 && a.acc != SAMPLE_BLEND_ACC_F32) ||
-        (a.width != 0 && a.width != 64) || a.clamp != 0) {
-        static const char detail[] = "this variant has type f16, acc f32, width 64, clamp false";
-        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, blend_name, detail);
-    }
-    if (!(a.stride >= 64)) {
+    const sample_blend_args *a = args;
+    if (!(a->stride >= 64)) {
         static const char detail[] = "stride must be at least \"width\"";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
-    if (a.norm % 4 != 0) {
-        static const char detail[] = "norm must be aligned to 4 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, blend_name, detail);
-    }
-    const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.rows, 64),
-                              4 * (uint64_t)loader->device.multiprocessors), ceil_div(a.stride, 2048), 1};
-    float factor_f32 = (float)a.factor;
-    if (a.factor - a.factor >= 0 && !(factor_f32 - factor_f32 >= 0)) {
+    const kiln_status status = kiln_check_pointers(loader, blend_name, &blend_pointers_1, a, 0x0u);
+    if (status != KILN_OK)
+        return status;
+    const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a->rows, 64),
+                              4 * (uint64_t)loader->device.multiprocessors), ceil_div(a->stride, 2048), 1};
+    float factor_f32 = (float)a->factor;
+    if (a->factor - a->factor >= 0 && !(factor_f32 - factor_f32 >= 0)) {
         static const char detail[] = "factor is beyond the range of f32";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
-    void *params[] = {&a.x, &a.y, &a.norm, &factor_f32, &a.rows, &a.stride};
+    const void *const params[] = {&a->x, &a->y, &a->norm, &factor_f32, &a->rows, &a->stride};
     return kiln_launch(loader, &sample_blend_f16_f32_64_noclamp_narrow_kernel, stream, grid, 256, params);
+}
+
+kiln_status sample_blend_f16_f32_64_noclamp_narrow(kiln_loader *loader, CUstream stream,
+                                                   const sample_blend_args *a)
+{
+    const kiln_status status = check_blend(loader, a);
+    if (status != KILN_OK || (uint64_t)a->rows == 0)
+        return status;
+    if ((a->type != 0 && a->type != SAMPLE_BLEND_TYPE_F16) ||
+        (a->acc != 0 && a->acc != SAMPLE_BLEND_ACC_F32) || (a->width != 0 && a->width != 64) ||
+        a->clamp != 0) {
+        static const char detail[] = "this variant has type f16, acc f32, width 64, clamp false";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, blend_name, detail);
+    }
+    return run_blend_f16_f32_64_noclamp_narrow(loader, stream, a);
 }
 
 static kiln_status launch_blend_f16_f32_64_noclamp_narrow(kiln_loader *loader, CUstream stream,
@@ -969,10 +1000,10 @@ const kiln_kernel sample_blend_f16_f32_64_noclamp_narrow_kernel = {
     .entry = blend_f16_f32_64_noclamp_narrow_entry,
     .module = &blend_f16_f32_64_noclamp_narrow_module,
     .launch = launch_blend_f16_f32_64_noclamp_narrow,
+    .run = run_blend_f16_f32_64_noclamp_narrow,
     .block = {64, 2, 1},
     .slot = 5,
     .max_shared_bytes = 256,
-    .static_shared_bytes = 0,
     .least_shared_words = 64,
 };
 
@@ -1081,42 +1112,45 @@ static const kiln_module blend_f16_f32_64_noclamp_wide_module = {
     .slot = 6,
 };
 
-kiln_status sample_blend_f16_f32_64_noclamp_wide(kiln_loader *loader, CUstream stream,
-                                                 const sample_blend_args *args)
+static kiln_status run_blend_f16_f32_64_noclamp_wide(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_blend(loader, args);
-    if (status != KILN_OK)
-        return status;
-    sample_blend_args a = *args;
-    if ((uint64_t)a.rows == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != SAMPLE_BLEND_TYPE_F16) || (a.acc != 0 && a.acc != SAMPLE_BLEND_ACC_F32) ||
-        (a.width != 0 && a.width != 64) || a.clamp != 0) {
-        static const char detail[] = "this variant has type f16, acc f32, width 64, clamp false";
-        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, blend_name, detail);
-    }
-    if (!(a.stride >= 64)) {
+    const sample_blend_args *a = args;
+    if (!(a->stride >= 64)) {
         static const char detail[] = "stride must be at least \"width\"";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
-    if (!(a.stride % 16 == 0)) {
+    if (!(a->stride % 16 == 0)) {
         static const char detail[] = "stride must be a multiple of 16, with strategy=wide";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
-    if (a.norm % 16 != 0) {
-        static const char detail[] = "norm must be aligned to 16 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, blend_name, detail);
-    }
-    const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.rows, 64),
-                              4 * (uint64_t)loader->device.multiprocessors), ceil_div(a.stride, 2048), 1};
-    float factor_f32 = (float)a.factor;
-    if (a.factor - a.factor >= 0 && !(factor_f32 - factor_f32 >= 0)) {
+    const kiln_status status = kiln_check_pointers(loader, blend_name, &blend_pointers_2, a, 0x0u);
+    if (status != KILN_OK)
+        return status;
+    const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a->rows, 64),
+                              4 * (uint64_t)loader->device.multiprocessors), ceil_div(a->stride, 2048), 1};
+    float factor_f32 = (float)a->factor;
+    if (a->factor - a->factor >= 0 && !(factor_f32 - factor_f32 >= 0)) {
         static const char detail[] = "factor is beyond the range of f32";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
-    void *params[] = {&a.x, &a.y, &a.norm, &factor_f32, &a.rows, &a.stride};
+    const void *const params[] = {&a->x, &a->y, &a->norm, &factor_f32, &a->rows, &a->stride};
     return kiln_launch(loader, &sample_blend_f16_f32_64_noclamp_wide_kernel, stream, grid,
-                       minimum(a.stride, 8192) * 16, params);
+                       minimum(a->stride, 8192) * 16, params);
+}
+
+kiln_status sample_blend_f16_f32_64_noclamp_wide(kiln_loader *loader, CUstream stream,
+                                                 const sample_blend_args *a)
+{
+    const kiln_status status = check_blend(loader, a);
+    if (status != KILN_OK || (uint64_t)a->rows == 0)
+        return status;
+    if ((a->type != 0 && a->type != SAMPLE_BLEND_TYPE_F16) ||
+        (a->acc != 0 && a->acc != SAMPLE_BLEND_ACC_F32) || (a->width != 0 && a->width != 64) ||
+        a->clamp != 0) {
+        static const char detail[] = "this variant has type f16, acc f32, width 64, clamp false";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, blend_name, detail);
+    }
+    return run_blend_f16_f32_64_noclamp_wide(loader, stream, a);
 }
 
 static kiln_status launch_blend_f16_f32_64_noclamp_wide(kiln_loader *loader, CUstream stream,
@@ -1131,10 +1165,10 @@ const kiln_kernel sample_blend_f16_f32_64_noclamp_wide_kernel = {
     .entry = blend_f16_f32_64_noclamp_wide_entry,
     .module = &blend_f16_f32_64_noclamp_wide_module,
     .launch = launch_blend_f16_f32_64_noclamp_wide,
+    .run = run_blend_f16_f32_64_noclamp_wide,
     .block = {256, 2, 1},
     .slot = 6,
     .max_shared_bytes = 131072,
-    .static_shared_bytes = 0,
     .least_shared_words = 64,
 };
 
@@ -1243,37 +1277,41 @@ static const kiln_module blend_f16_f32_128_noclamp_narrow_module = {
     .slot = 7,
 };
 
-kiln_status sample_blend_f16_f32_128_noclamp_narrow(kiln_loader *loader, CUstream stream,
-                                                    const sample_blend_args *args)
+static kiln_status run_blend_f16_f32_128_noclamp_narrow(kiln_loader *loader, CUstream stream,
+                                                        const void *args)
 {
-    const kiln_status status = check_blend(loader, args);
-    if (status != KILN_OK)
-        return status;
-    sample_blend_args a = *args;
-    if ((uint64_t)a.rows == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != SAMPLE_BLEND_TYPE_F16) || (a.acc != 0 && a.acc != SAMPLE_BLEND_ACC_F32) ||
-        (a.width != 0 && a.width != 128) || a.clamp != 0) {
-        static const char detail[] = "this variant has type f16, acc f32, width 128, clamp false";
-        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, blend_name, detail);
-    }
-    if (!(a.stride >= 128)) {
+    const sample_blend_args *a = args;
+    if (!(a->stride >= 128)) {
         static const char detail[] = "stride must be at least \"width\"";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
-    if (a.norm % 4 != 0) {
-        static const char detail[] = "norm must be aligned to 4 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, blend_name, detail);
-    }
-    const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.rows, 128),
-                              4 * (uint64_t)loader->device.multiprocessors), ceil_div(a.stride, 2048), 1};
-    float factor_f32 = (float)a.factor;
-    if (a.factor - a.factor >= 0 && !(factor_f32 - factor_f32 >= 0)) {
+    const kiln_status status = kiln_check_pointers(loader, blend_name, &blend_pointers_1, a, 0x0u);
+    if (status != KILN_OK)
+        return status;
+    const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a->rows, 128),
+                              4 * (uint64_t)loader->device.multiprocessors), ceil_div(a->stride, 2048), 1};
+    float factor_f32 = (float)a->factor;
+    if (a->factor - a->factor >= 0 && !(factor_f32 - factor_f32 >= 0)) {
         static const char detail[] = "factor is beyond the range of f32";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
-    void *params[] = {&a.x, &a.y, &a.norm, &factor_f32, &a.rows, &a.stride};
+    const void *const params[] = {&a->x, &a->y, &a->norm, &factor_f32, &a->rows, &a->stride};
     return kiln_launch(loader, &sample_blend_f16_f32_128_noclamp_narrow_kernel, stream, grid, 512, params);
+}
+
+kiln_status sample_blend_f16_f32_128_noclamp_narrow(kiln_loader *loader, CUstream stream,
+                                                    const sample_blend_args *a)
+{
+    const kiln_status status = check_blend(loader, a);
+    if (status != KILN_OK || (uint64_t)a->rows == 0)
+        return status;
+    if ((a->type != 0 && a->type != SAMPLE_BLEND_TYPE_F16) ||
+        (a->acc != 0 && a->acc != SAMPLE_BLEND_ACC_F32) || (a->width != 0 && a->width != 128) ||
+        a->clamp != 0) {
+        static const char detail[] = "this variant has type f16, acc f32, width 128, clamp false";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, blend_name, detail);
+    }
+    return run_blend_f16_f32_128_noclamp_narrow(loader, stream, a);
 }
 
 static kiln_status launch_blend_f16_f32_128_noclamp_narrow(kiln_loader *loader, CUstream stream,
@@ -1288,10 +1326,10 @@ const kiln_kernel sample_blend_f16_f32_128_noclamp_narrow_kernel = {
     .entry = blend_f16_f32_128_noclamp_narrow_entry,
     .module = &blend_f16_f32_128_noclamp_narrow_module,
     .launch = launch_blend_f16_f32_128_noclamp_narrow,
+    .run = run_blend_f16_f32_128_noclamp_narrow,
     .block = {64, 2, 1},
     .slot = 7,
     .max_shared_bytes = 512,
-    .static_shared_bytes = 0,
     .least_shared_words = 128,
 };
 
@@ -1400,42 +1438,45 @@ static const kiln_module blend_f16_f32_128_noclamp_wide_module = {
     .slot = 8,
 };
 
-kiln_status sample_blend_f16_f32_128_noclamp_wide(kiln_loader *loader, CUstream stream,
-                                                  const sample_blend_args *args)
+static kiln_status run_blend_f16_f32_128_noclamp_wide(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_blend(loader, args);
-    if (status != KILN_OK)
-        return status;
-    sample_blend_args a = *args;
-    if ((uint64_t)a.rows == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != SAMPLE_BLEND_TYPE_F16) || (a.acc != 0 && a.acc != SAMPLE_BLEND_ACC_F32) ||
-        (a.width != 0 && a.width != 128) || a.clamp != 0) {
-        static const char detail[] = "this variant has type f16, acc f32, width 128, clamp false";
-        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, blend_name, detail);
-    }
-    if (!(a.stride >= 128)) {
+    const sample_blend_args *a = args;
+    if (!(a->stride >= 128)) {
         static const char detail[] = "stride must be at least \"width\"";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
-    if (!(a.stride % 16 == 0)) {
+    if (!(a->stride % 16 == 0)) {
         static const char detail[] = "stride must be a multiple of 16, with strategy=wide";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
-    if (a.norm % 16 != 0) {
-        static const char detail[] = "norm must be aligned to 16 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, blend_name, detail);
-    }
-    const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.rows, 128),
-                              4 * (uint64_t)loader->device.multiprocessors), ceil_div(a.stride, 2048), 1};
-    float factor_f32 = (float)a.factor;
-    if (a.factor - a.factor >= 0 && !(factor_f32 - factor_f32 >= 0)) {
+    const kiln_status status = kiln_check_pointers(loader, blend_name, &blend_pointers_2, a, 0x0u);
+    if (status != KILN_OK)
+        return status;
+    const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a->rows, 128),
+                              4 * (uint64_t)loader->device.multiprocessors), ceil_div(a->stride, 2048), 1};
+    float factor_f32 = (float)a->factor;
+    if (a->factor - a->factor >= 0 && !(factor_f32 - factor_f32 >= 0)) {
         static const char detail[] = "factor is beyond the range of f32";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
-    void *params[] = {&a.x, &a.y, &a.norm, &factor_f32, &a.rows, &a.stride};
+    const void *const params[] = {&a->x, &a->y, &a->norm, &factor_f32, &a->rows, &a->stride};
     return kiln_launch(loader, &sample_blend_f16_f32_128_noclamp_wide_kernel, stream, grid,
-                       minimum(a.stride, 8192) * 16, params);
+                       minimum(a->stride, 8192) * 16, params);
+}
+
+kiln_status sample_blend_f16_f32_128_noclamp_wide(kiln_loader *loader, CUstream stream,
+                                                  const sample_blend_args *a)
+{
+    const kiln_status status = check_blend(loader, a);
+    if (status != KILN_OK || (uint64_t)a->rows == 0)
+        return status;
+    if ((a->type != 0 && a->type != SAMPLE_BLEND_TYPE_F16) ||
+        (a->acc != 0 && a->acc != SAMPLE_BLEND_ACC_F32) || (a->width != 0 && a->width != 128) ||
+        a->clamp != 0) {
+        static const char detail[] = "this variant has type f16, acc f32, width 128, clamp false";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, blend_name, detail);
+    }
+    return run_blend_f16_f32_128_noclamp_wide(loader, stream, a);
 }
 
 static kiln_status launch_blend_f16_f32_128_noclamp_wide(kiln_loader *loader, CUstream stream,
@@ -1450,10 +1491,10 @@ const kiln_kernel sample_blend_f16_f32_128_noclamp_wide_kernel = {
     .entry = blend_f16_f32_128_noclamp_wide_entry,
     .module = &blend_f16_f32_128_noclamp_wide_module,
     .launch = launch_blend_f16_f32_128_noclamp_wide,
+    .run = run_blend_f16_f32_128_noclamp_wide,
     .block = {256, 2, 1},
     .slot = 8,
     .max_shared_bytes = 131072,
-    .static_shared_bytes = 0,
     .least_shared_words = 64,
 };
 
@@ -1564,40 +1605,34 @@ static const kiln_module blend_f64_f64_64_clamp_narrow_module = {
     .slot = 9,
 };
 
-kiln_status sample_blend_f64_f64_64_clamp_narrow(kiln_loader *loader, CUstream stream,
-                                                 const sample_blend_args *args)
+static kiln_status run_blend_f64_f64_64_clamp_narrow(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_blend(loader, args);
-    if (status != KILN_OK)
-        return status;
-    sample_blend_args a = *args;
-    if ((uint64_t)a.rows == 0)
-        return KILN_OK;
-    if ((a.type != 0 && a.type != SAMPLE_BLEND_TYPE_F64) || (a.acc != 0 && a.acc != SAMPLE_BLEND_ACC_F64) ||
-        (a.width != 0 && a.width != 64)) {
-        static const char detail[] = "this variant has type f64, acc f64, width 64, clamp true";
-        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, blend_name, detail);
-    }
-    if (!(a.stride >= 64)) {
+    const sample_blend_args *a = args;
+    if (!(a->stride >= 64)) {
         static const char detail[] = "stride must be at least \"width\"";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
-    if (a.limit == 0) {
-        static const char detail[] = "limit is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, blend_name, detail);
-    }
-    if (a.limit % 4 != 0) {
-        static const char detail[] = "limit must be aligned to 4 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, blend_name, detail);
-    }
-    if (a.norm % 4 != 0) {
-        static const char detail[] = "norm must be aligned to 4 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, blend_name, detail);
-    }
-    const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a.rows, 64),
-                              4 * (uint64_t)loader->device.multiprocessors), ceil_div(a.stride, 2048), 1};
-    void *params[] = {&a.x, &a.y, &a.limit, &a.norm, &a.factor, &a.rows, &a.stride};
+    const kiln_status status = kiln_check_pointers(loader, blend_name, &blend_pointers_3, a, 0x1u);
+    if (status != KILN_OK)
+        return status;
+    const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a->rows, 64),
+                              4 * (uint64_t)loader->device.multiprocessors), ceil_div(a->stride, 2048), 1};
+    const void *const params[] = {&a->x, &a->y, &a->limit, &a->norm, &a->factor, &a->rows, &a->stride};
     return kiln_launch(loader, &sample_blend_f64_f64_64_clamp_narrow_kernel, stream, grid, 256, params);
+}
+
+kiln_status sample_blend_f64_f64_64_clamp_narrow(kiln_loader *loader, CUstream stream,
+                                                 const sample_blend_args *a)
+{
+    const kiln_status status = check_blend(loader, a);
+    if (status != KILN_OK || (uint64_t)a->rows == 0)
+        return status;
+    if ((a->type != 0 && a->type != SAMPLE_BLEND_TYPE_F64) ||
+        (a->acc != 0 && a->acc != SAMPLE_BLEND_ACC_F64) || (a->width != 0 && a->width != 64)) {
+        static const char detail[] = "this variant has type f64, acc f64, width 64, clamp true";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, blend_name, detail);
+    }
+    return run_blend_f64_f64_64_clamp_narrow(loader, stream, a);
 }
 
 static kiln_status launch_blend_f64_f64_64_clamp_narrow(kiln_loader *loader, CUstream stream,
@@ -1612,10 +1647,10 @@ const kiln_kernel sample_blend_f64_f64_64_clamp_narrow_kernel = {
     .entry = blend_f64_f64_64_clamp_narrow_entry,
     .module = &blend_f64_f64_64_clamp_narrow_module,
     .launch = launch_blend_f64_f64_64_clamp_narrow,
+    .run = run_blend_f64_f64_64_clamp_narrow,
     .block = {64, 2, 1},
     .slot = 9,
     .max_shared_bytes = 256,
-    .static_shared_bytes = 0,
     .least_shared_words = 64,
 };
 
@@ -1671,10 +1706,8 @@ kiln_status sample_blend_pick(kiln_loader *loader, const sample_blend_args *args
         return kiln_begin(loader, NULL, blend_name);
     *kernel = NULL;
     const kiln_status status = check_blend(loader, args);
-    if (status != KILN_OK)
+    if (status != KILN_OK || (uint64_t)args->rows == 0)
         return status;
-    if ((uint64_t)args->rows == 0)
-        return KILN_OK;
     *kernel = choose_blend(loader, *args);
     if (!*kernel) {
         static const char detail[] =
@@ -1688,7 +1721,7 @@ kiln_status sample_blend(kiln_loader *loader, CUstream stream, const sample_blen
 {
     const kiln_kernel *kernel;
     const kiln_status status = sample_blend_pick(loader, args, &kernel);
-    return kernel ? kernel->launch(loader, stream, args) : status;
+    return kernel ? kernel->run(loader, stream, args) : status;
 }
 
 kiln_status sample_blend_one(kiln_loader *loader, CUstream stream, const sample_blend_one_args *args)
@@ -1719,6 +1752,14 @@ kiln_status sample_blend_one(kiln_loader *loader, CUstream stream, const sample_
 /* ==== parts ============================================================================================= */
 
 static const char parts_name[] = "parts";
+
+static const char parts_pointers_1_texts[] =
+    "workspace is null\000"
+    "workspace must be aligned to 4 bytes\000";
+static const kiln_pointer parts_pointers_1_rows[] = {
+    {offsetof(sample_parts_args, workspace), 4, 0, 18},
+};
+static const kiln_pointers parts_pointers_1 = {parts_pointers_1_texts, parts_pointers_1_rows, 1};
 
 /* What every variant asks of its arguments. */
 static kiln_status check_parts(kiln_loader *loader, const sample_parts_args *a)
@@ -1767,27 +1808,28 @@ static const kiln_module parts_2_module = {
     .slot = 10,
 };
 
-kiln_status sample_parts_2(kiln_loader *loader, CUstream stream, const sample_parts_args *args)
+static kiln_status run_parts_2(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_parts(loader, args);
-    if (status != KILN_OK)
-        return status;
-    sample_parts_args a = *args;
-    if (!(a.workspace_size >= a.n * 2)) {
+    const sample_parts_args *a = args;
+    if (!(a->workspace_size >= a->n * 2)) {
         static const char detail[] = "workspace_size must be at least n * split_k, with split_k=2";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, parts_name, detail);
     }
-    if (a.workspace == 0 && a.workspace_size != 0) {
-        static const char detail[] = "workspace is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, parts_name, detail);
-    }
-    if (a.workspace % 4 != 0) {
-        static const char detail[] = "workspace must be aligned to 4 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, parts_name, detail);
-    }
+    const kiln_status status = kiln_check_pointers(loader, parts_name, &parts_pointers_1, a,
+                                                   (a->workspace_size != 0 ? 0x1u : 0));
+    if (status != KILN_OK)
+        return status;
     const uint64_t grid[3] = {1, 1, 1};
-    void *params[] = {&a.n, &a.workspace, &a.workspace_size};
+    const void *const params[] = {&a->n, &a->workspace, &a->workspace_size};
     return kiln_launch(loader, &sample_parts_2_kernel, stream, grid, 0, params);
+}
+
+kiln_status sample_parts_2(kiln_loader *loader, CUstream stream, const sample_parts_args *a)
+{
+    const kiln_status status = check_parts(loader, a);
+    if (status != KILN_OK)
+        return status;
+    return run_parts_2(loader, stream, a);
 }
 
 static kiln_status launch_parts_2(kiln_loader *loader, CUstream stream, const void *args)
@@ -1801,11 +1843,9 @@ const kiln_kernel sample_parts_2_kernel = {
     .entry = parts_2_entry,
     .module = &parts_2_module,
     .launch = launch_parts_2,
+    .run = run_parts_2,
     .block = {1, 1, 1},
     .slot = 10,
-    .max_shared_bytes = 0,
-    .static_shared_bytes = 0,
-    .least_shared_words = 0,
 };
 
 /* Which variant serves these arguments on this device. */
@@ -1832,13 +1872,13 @@ kiln_status sample_parts(kiln_loader *loader, CUstream stream, const sample_part
 {
     const kiln_kernel *kernel;
     const kiln_status status = sample_parts_pick(loader, args, &kernel);
-    return kernel ? kernel->launch(loader, stream, args) : status;
+    return kernel ? kernel->run(loader, stream, args) : status;
 }
 
 /* ==== the bundle ======================================================================================== */
 
 const kiln_bundle sample_bundle = {
-    .layout_version = 1,
+    .layout_version = 2,
     .kernel_count = SAMPLE_KERNELS,
     .module_count = 11,
     .slot_count = SAMPLE_SLOTS,

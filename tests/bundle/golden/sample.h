@@ -33,7 +33,7 @@
 
 #include <kiln/kiln.h>
 
-#if KILN_LAYOUT_VERSION != 1
+#if KILN_LAYOUT_VERSION != 2
 #error "these kiln headers are of another layout: generate the bundle again with their kiln"
 #endif
 
