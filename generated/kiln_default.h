@@ -63,9 +63,9 @@ extern const kiln_index kiln_default_index;   /* all kernels, to find, enumerate
  *   - n must be at most 2^40 */
 
 enum {
-    KILN_DEFAULT_INT4_QUANTIZE_TYPE_F32 = 1,
-    KILN_DEFAULT_INT4_QUANTIZE_TYPE_F16 = 3,
-    KILN_DEFAULT_INT4_QUANTIZE_TYPE_BF16 = 4,
+    KILN_DEFAULT_INT4_QUANTIZE_TYPE_F32 = 3,
+    KILN_DEFAULT_INT4_QUANTIZE_TYPE_F16 = 1,
+    KILN_DEFAULT_INT4_QUANTIZE_TYPE_BF16 = 2,
 };
 
 enum {
@@ -172,9 +172,9 @@ kiln_status kiln_default_int4_quantize_bf16_asym_128_low(kiln_loader *loader, CU
  *   - n must be at most 2^40 */
 
 enum {
-    KILN_DEFAULT_INT4_UNPACK_TYPE_F32 = 1,
-    KILN_DEFAULT_INT4_UNPACK_TYPE_F16 = 3,
-    KILN_DEFAULT_INT4_UNPACK_TYPE_BF16 = 4,
+    KILN_DEFAULT_INT4_UNPACK_TYPE_F32 = 3,
+    KILN_DEFAULT_INT4_UNPACK_TYPE_F16 = 1,
+    KILN_DEFAULT_INT4_UNPACK_TYPE_BF16 = 2,
 };
 
 enum {
@@ -284,8 +284,8 @@ kiln_status kiln_default_int4_unpack_bf16_asym_128_low(kiln_loader *loader, CUst
  *   - n must be at most 2^40 */
 
 enum {
-    KILN_DEFAULT_INT4_SCALE_TYPE_F32 = 1,
-    KILN_DEFAULT_INT4_SCALE_TYPE_F16 = 3,
+    KILN_DEFAULT_INT4_SCALE_TYPE_F32 = 3,
+    KILN_DEFAULT_INT4_SCALE_TYPE_F16 = 1,
 };
 
 enum {
@@ -358,8 +358,8 @@ kiln_status kiln_default_int4_scale_f16_asym_128(kiln_loader *loader, CUstream s
  *   - n must be at most 2^40 */
 
 enum {
-    KILN_DEFAULT_INT4_PACK_TYPE_F32 = 1,
-    KILN_DEFAULT_INT4_PACK_TYPE_F16 = 3,
+    KILN_DEFAULT_INT4_PACK_TYPE_F32 = 3,
+    KILN_DEFAULT_INT4_PACK_TYPE_F16 = 1,
 };
 
 enum {
@@ -435,9 +435,9 @@ kiln_status kiln_default_int4_pack_f16_asym_128_low(kiln_loader *loader, CUstrea
  *   - n must be at most 2^40 */
 
 enum {
-    KILN_DEFAULT_NF4_QUANTIZE_TYPE_F32 = 1,
-    KILN_DEFAULT_NF4_QUANTIZE_TYPE_F16 = 3,
-    KILN_DEFAULT_NF4_QUANTIZE_TYPE_BF16 = 4,
+    KILN_DEFAULT_NF4_QUANTIZE_TYPE_F32 = 3,
+    KILN_DEFAULT_NF4_QUANTIZE_TYPE_F16 = 1,
+    KILN_DEFAULT_NF4_QUANTIZE_TYPE_BF16 = 2,
 };
 
 enum {
@@ -513,9 +513,9 @@ kiln_status kiln_default_nf4_quantize_bf16_64_high(kiln_loader *loader, CUstream
  *   - n must be at most 2^40 */
 
 enum {
-    KILN_DEFAULT_NF4_UNPACK_TYPE_F32 = 1,
-    KILN_DEFAULT_NF4_UNPACK_TYPE_F16 = 3,
-    KILN_DEFAULT_NF4_UNPACK_TYPE_BF16 = 4,
+    KILN_DEFAULT_NF4_UNPACK_TYPE_F32 = 3,
+    KILN_DEFAULT_NF4_UNPACK_TYPE_F16 = 1,
+    KILN_DEFAULT_NF4_UNPACK_TYPE_BF16 = 2,
 };
 
 enum {
@@ -593,8 +593,8 @@ kiln_status kiln_default_nf4_unpack_bf16_64_high(kiln_loader *loader, CUstream s
  *   - n must be at most 2^40 */
 
 enum {
-    KILN_DEFAULT_NF4_SCALE_TYPE_F32 = 1,
-    KILN_DEFAULT_NF4_SCALE_TYPE_F16 = 3,
+    KILN_DEFAULT_NF4_SCALE_TYPE_F32 = 3,
+    KILN_DEFAULT_NF4_SCALE_TYPE_F16 = 1,
 };
 
 enum {
@@ -643,8 +643,8 @@ kiln_status kiln_default_nf4_scale_f16_64(kiln_loader *loader, CUstream stream,
  *   - n must be at most 2^40 */
 
 enum {
-    KILN_DEFAULT_NF4_PACK_TYPE_F32 = 1,
-    KILN_DEFAULT_NF4_PACK_TYPE_F16 = 3,
+    KILN_DEFAULT_NF4_PACK_TYPE_F32 = 3,
+    KILN_DEFAULT_NF4_PACK_TYPE_F16 = 1,
 };
 
 enum {
@@ -700,9 +700,9 @@ kiln_status kiln_default_nf4_pack_f16_64_low(kiln_loader *loader, CUstream strea
  *   - n must be at most 2^40 */
 
 enum {
-    KILN_DEFAULT_Q4K_DEQUANTIZE_TYPE_F32 = 1,
-    KILN_DEFAULT_Q4K_DEQUANTIZE_TYPE_F16 = 2,
-    KILN_DEFAULT_Q4K_DEQUANTIZE_TYPE_BF16 = 3,
+    KILN_DEFAULT_Q4K_DEQUANTIZE_TYPE_F32 = 3,
+    KILN_DEFAULT_Q4K_DEQUANTIZE_TYPE_F16 = 1,
+    KILN_DEFAULT_Q4K_DEQUANTIZE_TYPE_BF16 = 2,
 };
 
 typedef struct kiln_default_q4k_dequantize_args {
@@ -762,8 +762,8 @@ enum {
 };
 
 enum {
-    KILN_DEFAULT_RMSNORM_Q4K_GEMV_X_F16 = 2,
-    KILN_DEFAULT_RMSNORM_Q4K_GEMV_X_BF16 = 3,
+    KILN_DEFAULT_RMSNORM_Q4K_GEMV_X_F16 = 1,
+    KILN_DEFAULT_RMSNORM_Q4K_GEMV_X_BF16 = 2,
 };
 
 enum {
@@ -772,8 +772,8 @@ enum {
 };
 
 enum {
-    KILN_DEFAULT_RMSNORM_Q4K_GEMV_Y_F16 = 2,
-    KILN_DEFAULT_RMSNORM_Q4K_GEMV_Y_BF16 = 3,
+    KILN_DEFAULT_RMSNORM_Q4K_GEMV_Y_F16 = 1,
+    KILN_DEFAULT_RMSNORM_Q4K_GEMV_Y_BF16 = 2,
 };
 
 typedef struct kiln_default_rmsnorm_q4k_gemv_args {
@@ -843,13 +843,13 @@ kiln_status kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048(kiln_loader
  * tile_n (where split_k != 1) */
 
 enum {
-    KILN_DEFAULT_NF4_GEMM_A_F32 = 1,
-    KILN_DEFAULT_NF4_GEMM_A_F16 = 2,
-    KILN_DEFAULT_NF4_GEMM_A_BF16 = 3,
+    KILN_DEFAULT_NF4_GEMM_A_F32 = 3,
+    KILN_DEFAULT_NF4_GEMM_A_F16 = 1,
+    KILN_DEFAULT_NF4_GEMM_A_BF16 = 2,
 };
 
 enum {
-    KILN_DEFAULT_NF4_GEMM_ACC_F32 = 1,
+    KILN_DEFAULT_NF4_GEMM_ACC_F32 = 3,
 };
 
 enum {
@@ -989,13 +989,13 @@ kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1(kiln_loa
  *   - normal_scales must be 0 or 1 */
 
 enum {
-    KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_F32 = 1,
-    KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_F16 = 2,
-    KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_BF16 = 3,
+    KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_F32 = 3,
+    KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_F16 = 1,
+    KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_BF16 = 2,
 };
 
 enum {
-    KILN_DEFAULT_NF4_GEMM_TRANSPOSED_ACC_F32 = 1,
+    KILN_DEFAULT_NF4_GEMM_TRANSPOSED_ACC_F32 = 3,
 };
 
 enum {
@@ -1190,8 +1190,8 @@ kiln_status kiln_default_nvfp4_gemv_bf16_software_simt_16_2_1(kiln_loader *loade
  *   - out_batch_stride must be at least head_dim */
 
 enum {
-    KILN_DEFAULT_ATTENTION_TYPE_F16 = 3,
-    KILN_DEFAULT_ATTENTION_TYPE_BF16 = 4,
+    KILN_DEFAULT_ATTENTION_TYPE_F16 = 1,
+    KILN_DEFAULT_ATTENTION_TYPE_BF16 = 2,
 };
 
 typedef struct kiln_default_attention_args {

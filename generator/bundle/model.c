@@ -21,22 +21,6 @@ const expression *bind_text(arena *a, const kiln_family *family, const char *exp
     return expression_bind(a, expression_parse(a, family, expression_text), v);
 }
 
-unsigned word_number(const kiln_param *param, const char *word)
-{
-    const unsigned long own = word_is_number(word) ? strtoul(word, NULL, 10) : 0;
-    if (own > 0 && own < BESIDE_NUMBERS)
-        return (unsigned)own;
-    const size_t length = strlen(word);
-    unsigned number = words_have_number(param->words) ? BESIDE_NUMBERS + 1 : 1;
-    for (const char *w = param->words; *w; number++) {
-        const size_t this_length = strcspn(w, " ");
-        if (this_length == length && memcmp(w, word, length) == 0)
-            return number;
-        w += this_length + (w[this_length] == ' ');
-    }
-    internal_error("parameter %s has no word %s", param->name, word);
-}
-
 bool family_has_value(const bundle_family *f, size_t param_index, const char *value)
 {
     for (size_t i = 0; i < f->variant_count; i++)

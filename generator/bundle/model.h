@@ -93,11 +93,6 @@ size_t variant_param_count(const kiln_variant *v);
 const expression *bind_text(arena *a, const kiln_family *family, const char *expression_text,
                             const kiln_variant *v);
 
-/* What stands for a word of a parameter in argument structs: a number for itself, "64" for 64; other words for their
- * place in the list, from 1, which beside numbers are counted from where no caller's number is. */
-enum { BESIDE_NUMBERS = 0x7fff0000 };
-unsigned word_number(const kiln_param *param, const char *word);
-
 /* The distinct values of a parameter among a family's variants, in the order in which they appear. */
 size_t family_values(arena *a, const bundle_family *f, size_t param_index, const char ***values);
 

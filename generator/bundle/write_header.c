@@ -8,6 +8,7 @@
 #include "../family.h"
 #include "../rule_text.h"
 #include "../support/words.h"
+#include "../word_number.h"
 #include "c_text.h"
 
 /* ---- texts ------------------------------------------------------------------------------------------------------- */
@@ -110,10 +111,10 @@ static void write_enum(arena *a, text *out, const bundle_family *f, const bundle
     text_add(out, "\nenum {\n");
     for (const char *w = param->words; *w; w += strcspn(w, " "), w += *w == ' ') {
         const char *word = arena_string(a, w, strcspn(w, " "));
+        const uint32_t number = word_number(a, param, word);
         if (family_has_value(f, field->param_index, word))
-            text_printf(out,
-                        word_number(param, word) > BESIDE_NUMBERS ? "    %s = 0x%x,\n" : "    %s = %u,\n",
-                        c_enumerator(a, f, param, word), word_number(param, word));
+            text_printf(out, number > BESIDE_NUMBERS ? "    %s = 0x%x,\n" : "    %s = %u,\n",
+                        c_enumerator(a, f, param, word), (unsigned)number);
     }
     text_add(out, "};\n");
 }

@@ -54,6 +54,10 @@ typedef struct kiln_param {
     kiln_param_type type;
     kiln_param_role role;
     const char *words; /* legal values, separated by single spaces: "f32 f64 f16 bf16" */
+    /* Of a contract parameter's words, but for f16 bf16 f32 f64, low high, any, and those of digits, which have theirs: what
+     * stands for each in argument structs, in the order of `words`: "1 2". Callers compile them in: a new word takes a new
+     * one, wherever it stands. */
+    const char *numbers;
     uint32_t min, max, step;
     const char *default_value;
     const char *summary; /* one line */

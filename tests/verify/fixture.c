@@ -142,7 +142,7 @@ const kiln_kernel verify_fixture_axpy_kernel = {.key = 0x70020ac917cc9f7d,
 kiln_status verify_fixture_nf4_quantize(kiln_loader *loader, CUstream stream, const void *args)
 {
     const nf4_args *a = args;
-    if (a && (a->type != 1 || a->group != 64 || a->nibbles != 1))
+    if (a && (a->type != 3 || a->group != 64 || a->nibbles != 1))
         return KILN_ERROR_NO_VARIANT;
     return fault("dispatch") ? KILN_OK : launch_quantize(loader, stream, args);
 }
@@ -150,7 +150,7 @@ kiln_status verify_fixture_nf4_quantize(kiln_loader *loader, CUstream stream, co
 kiln_status verify_fixture_nf4_unpack(kiln_loader *loader, CUstream stream, const void *args)
 {
     const nf4_args *a = args;
-    if (a && (a->type != 1 || a->group != 64 || a->nibbles != 2))
+    if (a && (a->type != 3 || a->group != 64 || a->nibbles != 2))
         return KILN_ERROR_NO_VARIANT;
     return launch_unpack(loader, stream, args);
 }

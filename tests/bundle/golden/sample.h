@@ -73,14 +73,14 @@ kiln_status sample_axpy(kiln_loader *loader, CUstream stream, const sample_axpy_
  *   - stride must be a multiple of 16 (where strategy == wide) */
 
 enum {
-    SAMPLE_BLEND_TYPE_F32 = 1,
-    SAMPLE_BLEND_TYPE_F64 = 2,
-    SAMPLE_BLEND_TYPE_F16 = 3,
+    SAMPLE_BLEND_TYPE_F32 = 3,
+    SAMPLE_BLEND_TYPE_F64 = 4,
+    SAMPLE_BLEND_TYPE_F16 = 1,
 };
 
 enum {
-    SAMPLE_BLEND_ACC_F32 = 1,
-    SAMPLE_BLEND_ACC_F64 = 2,
+    SAMPLE_BLEND_ACC_F32 = 3,
+    SAMPLE_BLEND_ACC_F64 = 4,
 };
 
 typedef struct sample_blend_args {
