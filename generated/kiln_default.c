@@ -31936,7 +31936,7 @@ static const kiln_pointer nf4_gemm_pointers_3_rows[] = {
 static const kiln_pointers nf4_gemm_pointers_3 = {nf4_gemm_pointers_3_texts, nf4_gemm_pointers_3_rows, 2};
 
 /* What every variant asks of its arguments. */
-static kiln_status check_nf4_gemm(kiln_loader *loader, const kiln_default_nf4_gemm_args *a)
+static kiln_status rules_nf4_gemm(kiln_loader *loader, const kiln_default_nf4_gemm_args *a)
 {
     const kiln_status status = kiln_begin(loader, a, nf4_gemm_name);
     if (status != KILN_OK)
@@ -31957,8 +31957,14 @@ static kiln_status check_nf4_gemm(kiln_loader *loader, const kiln_default_nf4_ge
         static const char detail[] = "k must be at most 2^31";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, nf4_gemm_name, detail);
     }
-    if ((uint64_t)a->m == 0 || (uint64_t)a->n == 0)
-        return KILN_OK;
+    return KILN_OK;
+}
+
+static kiln_status check_nf4_gemm(kiln_loader *loader, const kiln_default_nf4_gemm_args *a)
+{
+    const kiln_status status = rules_nf4_gemm(loader, a);
+    if (status != KILN_OK || (uint64_t)a->m == 0 || (uint64_t)a->n == 0)
+        return status;
     return kiln_check_pointers(loader, nf4_gemm_name, &nf4_gemm_pointers, a,
                                0x8u | ((uint64_t)a->k != 0 ? 0x1u : 0) | ((uint64_t)a->k >= 2 ? 0x2u : 0) | ((uint64_t)a->k >= 64 ? 0x4u : 0));
 }
@@ -48319,6 +48325,72 @@ kiln_status kiln_default_nf4_gemm(kiln_loader *loader, CUstream stream,
     return kernel ? kernel->run(loader, stream, args) : status;
 }
 
+/* The bytes that this kernel takes; null: the most of any that has what the caller names. */
+static void need_nf4_gemm(const kiln_kernel *kernel, kiln_default_nf4_gemm_args a, uint64_t *workspace_bytes,
+                          uint64_t *counter_bytes)
+{
+    if (a.a == 0)
+        a.a = KILN_DEFAULT_NF4_GEMM_A_F16;
+    if (a.acc == 0)
+        a.acc = KILN_DEFAULT_NF4_GEMM_ACC_F32;
+    if (a.nibbles == 0)
+        a.nibbles = KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW;
+    if (kernel ? kernel == &kiln_default_nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4_kernel
+               : a.a == KILN_DEFAULT_NF4_GEMM_A_F16 && a.acc == KILN_DEFAULT_NF4_GEMM_ACC_F32 &&
+                 a.nibbles == KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW) {
+        a.workspace_size = ceil_div((uint64_t)a.m, 16) * ceil_div((uint64_t)a.n, 64) * 4 * 16 * 64;
+        *workspace_bytes = maximum(*workspace_bytes, a.workspace_size * 4);
+        *counter_bytes = maximum(*counter_bytes, a.workspace_size / 32 * 4);
+    }
+    if (kernel ? kernel == &kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4_kernel
+               : a.a == KILN_DEFAULT_NF4_GEMM_A_BF16 && a.acc == KILN_DEFAULT_NF4_GEMM_ACC_F32 &&
+                 a.nibbles == KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW) {
+        a.workspace_size = ceil_div((uint64_t)a.m, 16) * ceil_div((uint64_t)a.n, 64) * 4 * 16 * 64;
+        *workspace_bytes = maximum(*workspace_bytes, a.workspace_size * 4);
+        *counter_bytes = maximum(*counter_bytes, a.workspace_size / 32 * 4);
+    }
+}
+
+kiln_status kiln_default_nf4_gemm_workspace(kiln_loader *loader, const kiln_default_nf4_gemm_args *args,
+                                            uint64_t *workspace_bytes, uint64_t *counter_bytes)
+{
+    if (!workspace_bytes || !counter_bytes)
+        return kiln_begin(loader, NULL, nf4_gemm_name);
+    *workspace_bytes = *counter_bytes = 0;
+    const kiln_status status = rules_nf4_gemm(loader, args);
+    if (status != KILN_OK || (uint64_t)args->m == 0 || (uint64_t)args->n == 0)
+        return status;
+    kiln_default_nf4_gemm_args a = *args;
+    a.workspace_size = UINT64_MAX;
+    const kiln_kernel *kernel = choose_nf4_gemm(loader, a);
+    if (!kernel) {
+        static const char detail[] = "the bundle has a f32 f16 bf16, acc f32, nibbles low";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_gemm_name, detail);
+    }
+    need_nf4_gemm(kernel, a, workspace_bytes, counter_bytes);
+    return KILN_OK;
+}
+
+kiln_status kiln_default_nf4_gemm_workspace_max(kiln_loader *loader, const kiln_default_nf4_gemm_args *args,
+                                                uint64_t *workspace_bytes, uint64_t *counter_bytes)
+{
+    if (!workspace_bytes || !counter_bytes)
+        return kiln_begin(loader, NULL, nf4_gemm_name);
+    *workspace_bytes = *counter_bytes = 0;
+    const kiln_status status = rules_nf4_gemm(loader, args);
+    if (status != KILN_OK || (uint64_t)args->m == 0 || (uint64_t)args->n == 0)
+        return status;
+    kiln_default_nf4_gemm_args a = *args;
+    a.workspace_size = UINT64_MAX;
+    const kiln_kernel *kernel = choose_nf4_gemm(loader, a);
+    if (!kernel) {
+        static const char detail[] = "the bundle has a f32 f16 bf16, acc f32, nibbles low";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_gemm_name, detail);
+    }
+    need_nf4_gemm(NULL, a, workspace_bytes, counter_bytes);
+    return KILN_OK;
+}
+
 /* ==== nf4_gemm_transposed =============================================================================== */
 
 static const char nf4_gemm_transposed_name[] = "nf4_gemm_transposed";
@@ -48352,7 +48424,8 @@ static const kiln_pointer nf4_gemm_transposed_pointers_2_rows[] = {
 static const kiln_pointers nf4_gemm_transposed_pointers_2 = {nf4_gemm_transposed_pointers_2_texts, nf4_gemm_transposed_pointers_2_rows, 2};
 
 /* What every variant asks of its arguments. */
-static kiln_status check_nf4_gemm_transposed(kiln_loader *loader, const kiln_default_nf4_gemm_transposed_args *a)
+static kiln_status rules_nf4_gemm_transposed(kiln_loader *loader,
+                                             const kiln_default_nf4_gemm_transposed_args *a)
 {
     const kiln_status status = kiln_begin(loader, a, nf4_gemm_transposed_name);
     if (status != KILN_OK)
@@ -48377,8 +48450,15 @@ static kiln_status check_nf4_gemm_transposed(kiln_loader *loader, const kiln_def
         static const char detail[] = "normal_scales must be 0 or 1";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, nf4_gemm_transposed_name, detail);
     }
-    if ((uint64_t)a->m == 0 || (uint64_t)a->k == 0)
-        return KILN_OK;
+    return KILN_OK;
+}
+
+static kiln_status check_nf4_gemm_transposed(kiln_loader *loader,
+                                             const kiln_default_nf4_gemm_transposed_args *a)
+{
+    const kiln_status status = rules_nf4_gemm_transposed(loader, a);
+    if (status != KILN_OK || (uint64_t)a->m == 0 || (uint64_t)a->k == 0)
+        return status;
     return kiln_check_pointers(loader, nf4_gemm_transposed_name, &nf4_gemm_transposed_pointers, a,
                                0x8u | ((uint64_t)a->n != 0 ? 0x1u : 0) | ((uint64_t)a->n != 0 &&
                                (uint64_t)a->k >= 2 ? 0x2u : 0) | ((uint64_t)a->n != 0 &&
@@ -58586,6 +58666,76 @@ kiln_status kiln_default_nf4_gemm_transposed(kiln_loader *loader, CUstream strea
     return kernel ? kernel->run(loader, stream, args) : status;
 }
 
+/* The bytes that this kernel takes; null: the most of any that has what the caller names. */
+static void need_nf4_gemm_transposed(const kiln_kernel *kernel, kiln_default_nf4_gemm_transposed_args a,
+                                     uint64_t *workspace_bytes, uint64_t *counter_bytes)
+{
+    if (a.a == 0)
+        a.a = KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_F16;
+    if (a.acc == 0)
+        a.acc = KILN_DEFAULT_NF4_GEMM_TRANSPOSED_ACC_F32;
+    if (a.nibbles == 0)
+        a.nibbles = KILN_DEFAULT_NF4_GEMM_TRANSPOSED_NIBBLES_LOW;
+    if (kernel ? kernel == &kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_4_8_compact_any_kernel
+               : a.a == KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_F16 &&
+                 a.acc == KILN_DEFAULT_NF4_GEMM_TRANSPOSED_ACC_F32 &&
+                 a.nibbles == KILN_DEFAULT_NF4_GEMM_TRANSPOSED_NIBBLES_LOW) {
+        a.workspace_size = ceil_div((uint64_t)a.m, 32) * ceil_div((uint64_t)a.k, 512) * 4 * 32 * 512;
+        *workspace_bytes = maximum(*workspace_bytes, a.workspace_size * 4);
+        *counter_bytes = maximum(*counter_bytes, a.workspace_size / 512 * 4);
+    }
+    if (kernel ? kernel == &kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_compact_any_kernel
+               : a.a == KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_BF16 &&
+                 a.acc == KILN_DEFAULT_NF4_GEMM_TRANSPOSED_ACC_F32 &&
+                 a.nibbles == KILN_DEFAULT_NF4_GEMM_TRANSPOSED_NIBBLES_LOW) {
+        a.workspace_size = ceil_div((uint64_t)a.m, 32) * ceil_div((uint64_t)a.k, 512) * 4 * 32 * 512;
+        *workspace_bytes = maximum(*workspace_bytes, a.workspace_size * 4);
+        *counter_bytes = maximum(*counter_bytes, a.workspace_size / 512 * 4);
+    }
+}
+
+kiln_status kiln_default_nf4_gemm_transposed_workspace(kiln_loader *loader,
+                                                       const kiln_default_nf4_gemm_transposed_args *args,
+                                                       uint64_t *workspace_bytes, uint64_t *counter_bytes)
+{
+    if (!workspace_bytes || !counter_bytes)
+        return kiln_begin(loader, NULL, nf4_gemm_transposed_name);
+    *workspace_bytes = *counter_bytes = 0;
+    const kiln_status status = rules_nf4_gemm_transposed(loader, args);
+    if (status != KILN_OK || (uint64_t)args->m == 0 || (uint64_t)args->k == 0)
+        return status;
+    kiln_default_nf4_gemm_transposed_args a = *args;
+    a.workspace_size = UINT64_MAX;
+    const kiln_kernel *kernel = choose_nf4_gemm_transposed(loader, a);
+    if (!kernel) {
+        static const char detail[] = "the bundle has a f32 f16 bf16, acc f32, nibbles low";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_gemm_transposed_name, detail);
+    }
+    need_nf4_gemm_transposed(kernel, a, workspace_bytes, counter_bytes);
+    return KILN_OK;
+}
+
+kiln_status kiln_default_nf4_gemm_transposed_workspace_max(kiln_loader *loader,
+                                                           const kiln_default_nf4_gemm_transposed_args *args,
+                                                           uint64_t *workspace_bytes, uint64_t *counter_bytes)
+{
+    if (!workspace_bytes || !counter_bytes)
+        return kiln_begin(loader, NULL, nf4_gemm_transposed_name);
+    *workspace_bytes = *counter_bytes = 0;
+    const kiln_status status = rules_nf4_gemm_transposed(loader, args);
+    if (status != KILN_OK || (uint64_t)args->m == 0 || (uint64_t)args->k == 0)
+        return status;
+    kiln_default_nf4_gemm_transposed_args a = *args;
+    a.workspace_size = UINT64_MAX;
+    const kiln_kernel *kernel = choose_nf4_gemm_transposed(loader, a);
+    if (!kernel) {
+        static const char detail[] = "the bundle has a f32 f16 bf16, acc f32, nibbles low";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_gemm_transposed_name, detail);
+    }
+    need_nf4_gemm_transposed(NULL, a, workspace_bytes, counter_bytes);
+    return KILN_OK;
+}
+
 /* ==== nvfp4_gemv ======================================================================================== */
 
 static const char nvfp4_gemv_name[] = "nvfp4_gemv";
@@ -65149,7 +65299,7 @@ static const kiln_pointer attention_pointers_2_rows[] = {
 static const kiln_pointers attention_pointers_2 = {attention_pointers_2_texts, attention_pointers_2_rows, 2};
 
 /* What every variant asks of its arguments. */
-static kiln_status check_attention(kiln_loader *loader, const kiln_default_attention_args *a)
+static kiln_status rules_attention(kiln_loader *loader, const kiln_default_attention_args *a)
 {
     const kiln_status status = kiln_begin(loader, a, attention_name);
     if (status != KILN_OK)
@@ -65200,8 +65350,15 @@ static kiln_status check_attention(kiln_loader *loader, const kiln_default_atten
         static const char detail[] = "strides of out must be multiples of 8";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
     }
-    if ((uint64_t)a->batch == 0 || (uint64_t)a->q_heads == 0 || (uint64_t)a->q_length == 0)
-        return KILN_OK;
+    return KILN_OK;
+}
+
+static kiln_status check_attention(kiln_loader *loader, const kiln_default_attention_args *a)
+{
+    const kiln_status status = rules_attention(loader, a);
+    if (status != KILN_OK || (uint64_t)a->batch == 0 || (uint64_t)a->q_heads == 0 ||
+        (uint64_t)a->q_length == 0)
+        return status;
     return kiln_check_pointers(loader, attention_name, &attention_pointers, a,
                                0x9u | ((uint64_t)a->kv_heads != 0 && (uint64_t)a->k_length != 0 ? 0x6u : 0));
 }
@@ -78907,6 +79064,67 @@ kiln_status kiln_default_attention(kiln_loader *loader, CUstream stream,
     const kiln_kernel *kernel;
     const kiln_status status = kiln_default_attention_pick(loader, args, &kernel);
     return kernel ? kernel->run(loader, stream, args) : status;
+}
+
+/* The bytes that this kernel takes; null: the most of any that has what the caller names. */
+static void need_attention(const kiln_kernel *kernel, kiln_default_attention_args a,
+                           uint64_t *workspace_bytes, uint64_t *counter_bytes)
+{
+    if (a.type == 0)
+        a.type = KILN_DEFAULT_ATTENTION_TYPE_F16;
+    if (a.head_dim == 0)
+        a.head_dim = 128;
+    if (kernel ? kernel == &kiln_default_attention_bf16_128_nocausal_mma_32_32_16_pack_gqa_kernel
+               : a.type == KILN_DEFAULT_ATTENTION_TYPE_BF16 && a.head_dim == 128 && !a.causal) {
+        a.workspace_size = minimum((uint64_t)a.batch * (uint64_t)a.q_heads * (uint64_t)a.q_length, UINT64_C(68719476736)) * 16 * 136;
+        *workspace_bytes = maximum(*workspace_bytes, a.workspace_size * 4);
+        *counter_bytes = maximum(*counter_bytes, (uint64_t)a.batch * (uint64_t)a.q_heads * ceil_div((uint64_t)a.q_length,
+                                                 32) * 4);
+    }
+}
+
+kiln_status kiln_default_attention_workspace(kiln_loader *loader, const kiln_default_attention_args *args,
+                                             uint64_t *workspace_bytes, uint64_t *counter_bytes)
+{
+    if (!workspace_bytes || !counter_bytes)
+        return kiln_begin(loader, NULL, attention_name);
+    *workspace_bytes = *counter_bytes = 0;
+    const kiln_status status = rules_attention(loader, args);
+    if (status != KILN_OK || (uint64_t)args->batch == 0 || (uint64_t)args->q_heads == 0 ||
+        (uint64_t)args->q_length == 0)
+        return status;
+    kiln_default_attention_args a = *args;
+    a.workspace_size = UINT64_MAX;
+    const kiln_kernel *kernel = choose_attention(loader, a);
+    if (!kernel) {
+        static const char detail[] =
+            "the bundle has type f16 bf16, head_dim 128 64, causal false true; not each with each";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, attention_name, detail);
+    }
+    need_attention(kernel, a, workspace_bytes, counter_bytes);
+    return KILN_OK;
+}
+
+kiln_status kiln_default_attention_workspace_max(kiln_loader *loader, const kiln_default_attention_args *args,
+                                                 uint64_t *workspace_bytes, uint64_t *counter_bytes)
+{
+    if (!workspace_bytes || !counter_bytes)
+        return kiln_begin(loader, NULL, attention_name);
+    *workspace_bytes = *counter_bytes = 0;
+    const kiln_status status = rules_attention(loader, args);
+    if (status != KILN_OK || (uint64_t)args->batch == 0 || (uint64_t)args->q_heads == 0 ||
+        (uint64_t)args->q_length == 0)
+        return status;
+    kiln_default_attention_args a = *args;
+    a.workspace_size = UINT64_MAX;
+    const kiln_kernel *kernel = choose_attention(loader, a);
+    if (!kernel) {
+        static const char detail[] =
+            "the bundle has type f16 bf16, head_dim 128 64, causal false true; not each with each";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, attention_name, detail);
+    }
+    need_attention(NULL, a, workspace_bytes, counter_bytes);
+    return KILN_OK;
 }
 
 kiln_status kiln_default_attention_single_head(kiln_loader *loader, CUstream stream,

@@ -890,6 +890,17 @@ kiln_status kiln_default_nf4_gemm(kiln_loader *loader, CUstream stream,
 kiln_status kiln_default_nf4_gemm_pick(kiln_loader *loader, const kiln_default_nf4_gemm_args *args,
                                        const kiln_kernel **kernel);
 
+/* The bytes of workspace and tile_counters that the variant takes which is picked when there are as many;
+ * 0 and 0: none. Neither they nor any pointer need be in `args` yet. workspace_size is the bytes over
+ * those of an element. */
+kiln_status kiln_default_nf4_gemm_workspace(kiln_loader *loader, const kiln_default_nf4_gemm_args *args,
+                                            uint64_t *workspace_bytes, uint64_t *counter_bytes);
+
+/* Those that are enough for any variant that has what `args` names, at these sizes and at all that are not
+ * larger in any. */
+kiln_status kiln_default_nf4_gemm_workspace_max(kiln_loader *loader, const kiln_default_nf4_gemm_args *args,
+                                                uint64_t *workspace_bytes, uint64_t *counter_bytes);
+
 /* nf4_gemm/a=f32,acc=f32,nibbles=low,strategy=simt,tile_m=1,tile_n=16,k_warps=8,table=compact,stages=2,split_k=1 */
 extern const kiln_kernel kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1_kernel;
 kiln_status kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
@@ -1037,6 +1048,20 @@ kiln_status kiln_default_nf4_gemm_transposed(kiln_loader *loader, CUstream strea
 kiln_status kiln_default_nf4_gemm_transposed_pick(kiln_loader *loader,
                                                   const kiln_default_nf4_gemm_transposed_args *args,
                                                   const kiln_kernel **kernel);
+
+/* The bytes of workspace and tile_counters that the variant takes which is picked when there are as many;
+ * 0 and 0: none. Neither they nor any pointer need be in `args` yet. workspace_size is the bytes over
+ * those of an element. */
+kiln_status kiln_default_nf4_gemm_transposed_workspace(kiln_loader *loader,
+                                                       const kiln_default_nf4_gemm_transposed_args *args,
+                                                       uint64_t *workspace_bytes, uint64_t *counter_bytes);
+
+/* Those that are enough for any variant that has what `args` names, at these sizes and at all that are not
+ * larger in any. */
+kiln_status kiln_default_nf4_gemm_transposed_workspace_max(kiln_loader *loader,
+                                                           const kiln_default_nf4_gemm_transposed_args *args,
+                                                           uint64_t *workspace_bytes,
+                                                           uint64_t *counter_bytes);
 
 /* nf4_gemm_transposed/a=f32,acc=f32,nibbles=low,strategy=simt,tile_m=4,k_warps=8,split_k=1,vector=1,table=compact,scales=any */
 extern const kiln_kernel kiln_default_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_compact_any_kernel;
@@ -1252,6 +1277,17 @@ kiln_status kiln_default_attention(kiln_loader *loader, CUstream stream,
 /* The kernel that it would launch. */
 kiln_status kiln_default_attention_pick(kiln_loader *loader, const kiln_default_attention_args *args,
                                         const kiln_kernel **kernel);
+
+/* The bytes of workspace and tile_counters that the variant takes which is picked when there are as many;
+ * 0 and 0: none. Neither they nor any pointer need be in `args` yet. workspace_size is the bytes over
+ * those of an element. */
+kiln_status kiln_default_attention_workspace(kiln_loader *loader, const kiln_default_attention_args *args,
+                                             uint64_t *workspace_bytes, uint64_t *counter_bytes);
+
+/* Those that are enough for any variant that has what `args` names, at these sizes and at all that are not
+ * larger in any. */
+kiln_status kiln_default_attention_workspace_max(kiln_loader *loader, const kiln_default_attention_args *args,
+                                                 uint64_t *workspace_bytes, uint64_t *counter_bytes);
 
 /* kiln_default_attention_single_head: one head of as many queries as keys, in matrices without gaps. Else
  * like kiln_default_attention. */

@@ -27,6 +27,9 @@ bool expression_uses(const expression *e, name_kind kind);
 /* Whether it uses the family's parameter of this index. */
 bool expression_uses_param(const expression *e, size_t index);
 
+/* Whether it is made so that it never falls where an argument grows. */
+bool expression_only_grows(const expression *e);
+
 /* Whether it counts with the argument of this index: within negative() and aligned() nothing is counted with. */
 bool expression_counts_with(const expression *e, size_t index);
 

@@ -307,6 +307,33 @@ static void check_dispatch(arena *a, const kiln_family *family)
           "the condition of dispatch's last row is not \"1\"");
 }
 
+/* ---- workspace -------------------------------------------------------------------------------------------------- */
+
+static void check_grows(arena *a, const kiln_family *family, const char *source)
+{
+    CHECK(family, expression_only_grows(expression_parse(a, family, source)),
+          "workspace: \"%s\" may fall where an argument grows", source);
+}
+
+static void check_workspace(arena *a, const kiln_family *family)
+{
+    const kiln_workspace *w = family->workspace;
+    if (!w)
+        return;
+    const char *const pointers[] = {w->arg, w->counters};
+    for (int i = 0; i < 2; i++) {
+        const kiln_arg *arg = arg_find(family->args, pointers[i]);
+        CHECK(family, arg && arg->shape && arg->when,
+              "workspace: '%s' is no pointer that only some variants have", pointers[i]);
+    }
+    const kiln_arg *size = arg_find(family->args, w->size);
+    CHECK(family, size && size->kind == KILN_ARG_VALUE && strcmp(size->type, "u64") == 0,
+          "workspace: '%s' is no u64 argument", w->size);
+    check_grows(a, family, arg_find(family->args, w->counters)->shape);
+    check_expression(a, family, w->elements, ARGS | PARAMS);
+    check_grows(a, family, w->elements);
+}
+
 /* ---- calls ------------------------------------------------------------------------------------------------------ */
 
 static void check_call_values(arena *a, const kiln_family *family, const kiln_call *call)
@@ -379,6 +406,7 @@ void family_validate(const kiln_family *family)
     check_alignments(a, family);
     check_expressions(a, family);
     check_dispatch(a, family);
+    check_workspace(a, family);
     check_calls(a, family);
     arena_free(a);
 }

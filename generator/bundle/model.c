@@ -255,6 +255,8 @@ static void make_families(arena *a, bundle_model *m)
         make_fields(a, &m->families[i]);
         make_calls(a, &m->families[i]);
         pointers_make(a, &m->families[i]);
+        if (strcmp(m->families[i].function, m->families[i].variants[0]->function) != 0)
+            m->families[i].workspace = m->families[i].family->workspace;
     }
 }
 
@@ -304,6 +306,10 @@ static void add_family_names(arena *a, taken_names *all, const bundle_family *f,
     if (strcmp(f->function, f->variants[0]->function) != 0) {
         add_name(a, all, f->function + prefix, "", first);
         add_name(a, all, f->function + prefix, "_pick", first);
+        if (f->workspace) {
+            add_name(a, all, f->function + prefix, "_workspace", first);
+            add_name(a, all, f->function + prefix, "_workspace_max", first);
+        }
     }
     for (size_t i = 0; i < f->call_count; i++) {
         add_name(a, all, f->calls[i].function + prefix, "", first);

@@ -63,7 +63,8 @@ struct bundle_family {
     size_t variant_count;
     pointer_table *pointers; /* what every variant asks; then those of variants, each once */
     size_t pointer_table_count;
-    uint32_t shard;       /* which of plan->shards files has it, from 0 */
+    const kiln_workspace *workspace; /* null: there is no NAME_family_workspace */
+    uint32_t shard;                  /* which of plan->shards files has it, from 0 */
     bundle_family *calls; /* as families that have a call's arguments: each with `call` and no calls */
     size_t call_count;
     const kiln_call *call; /* or null */

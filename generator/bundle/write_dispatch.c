@@ -174,8 +174,7 @@ static size_t take_choice(const bundle_family *f, bundle_variant **left, size_t 
     return count;
 }
 
-/* "a.type == NAME_FAMILY_TYPE_F16 && a.causal"; empty when the caller names no parameters. */
-static const char *choice_condition(arena *a, const bundle_family *f, const kiln_variant *v)
+const char *choice_condition(arena *a, const bundle_family *f, const kiln_variant *v)
 {
     text out = text_new(a);
     for (size_t i = 0; i < f->field_count; i++) {
@@ -242,8 +241,7 @@ static size_t count_choices(arena *a, const bundle_family *f)
     return count;
 }
 
-/* What the bundle has, for the caller who asked for something else: "the bundle has type f16 bf16, group 64". */
-static const char *what_there_is(arena *a, const bundle_family *f)
+const char *what_there_is(arena *a, const bundle_family *f)
 {
     size_t combinations = 1;
     text out = text_new(a);
@@ -301,7 +299,7 @@ static void write_pick_function(arena *a, text *out, const bundle_family *f, boo
                 "        return kiln_begin(loader, NULL, %s_name);\n"
                 "    *kernel = NULL;\n",
                 family->name);
-    write_call_of_check(a, out, f, "args");
+    write_call_of_check(a, out, f, "check", "args");
     text_printf(out, "    *kernel = choose_%s(loader, *args);\n", family->name);
     if (!never_fails) {
         text_add(out, "    if (!*kernel) {\n");

@@ -57,22 +57,35 @@ static void write_bool_checks(arena *a, text *out, const bundle_family *f)
     }
 }
 
+static void begin_check(text *out, const bundle_family *f, const char *check)
+{
+    c_add_wrapped(out, arena_format(out->arena, "static kiln_status %s_%s(", check, f->family->name),
+                  arena_format(out->arena, "kiln_loader *loader, const %s *a", f->args_struct), ")\n{\n");
+}
+
+/* A workspace's size is told before there are pointers, so its family has the rules in a function of their own. */
 void write_family_check(arena *a, text *out, const bundle_family *f)
 {
     const kiln_family *family = f->family;
+    const bool has_two = f->workspace != NULL;
+    const char *empty =
+        family->empty ? c_expression(a, bind_text(a, family, family->empty, NULL), "a->") : NULL;
+    text_add(out, "\n/* What every variant asks of its arguments. */\n");
+    begin_check(out, f, has_two ? "rules" : "check");
     text_printf(out,
-                "\n/* What every variant asks of its arguments. */\n"
-                "static kiln_status check_%s(kiln_loader *loader, const %s *a)\n"
-                "{\n"
                 "    const kiln_status status = kiln_begin(loader, a, %s_name);\n"
                 "    if (status != KILN_OK)\n"
                 "        return status;\n",
-                family->name, f->args_struct, family->name);
+                family->name);
     write_bool_checks(a, out, f);
     write_rules(a, out, f, NULL);
-    if (family->empty)
-        text_printf(out, "    if (%s)\n        return KILN_OK;\n",
-                    c_expression(a, bind_text(a, family, family->empty, NULL), "a->"));
+    if (has_two) {
+        text_add(out, "    return KILN_OK;\n}\n\n");
+        begin_check(out, f, "check");
+        write_call_of_check(a, out, f, "rules", "a");
+    } else if (empty) {
+        text_printf(out, "    if (%s)\n        return KILN_OK;\n", empty);
+    }
     if (f->pointers[0].count > 0)
         pointers_write_check(a, out, f, &f->pointers[0], "return ");
     else
@@ -80,7 +93,7 @@ void write_family_check(arena *a, text *out, const bundle_family *f)
     text_add(out, "}\n");
 }
 
-void write_call_of_check(arena *a, text *out, const bundle_family *f, const char *args)
+void write_call_of_check(arena *a, text *out, const bundle_family *f, const char *check, const char *args)
 {
     const kiln_family *family = f->family;
     const char *empty = "";
@@ -88,7 +101,7 @@ void write_call_of_check(arena *a, text *out, const bundle_family *f, const char
         empty = arena_format(
             a, " || %s",
             c_expression(a, bind_text(a, family, family->empty, NULL), arena_format(a, "%s->", args)));
-    text_printf(out, "    const kiln_status status = check_%s(loader, %s);\n", family->name, args);
+    text_printf(out, "    const kiln_status status = %s_%s(loader, %s);\n", check, family->name, args);
     c_add_wrapped(out, "    if (", arena_format(a, "status != KILN_OK%s", empty),
                   ")\n        return status;\n");
 }
@@ -219,7 +232,7 @@ void write_variant_function(arena *a, text *out, const bundle_variant *bv)
     c_add_wrapped(out, arena_format(a, "kiln_status %s(", bv->function),
                   arena_format(a, "kiln_loader *loader, CUstream stream, const %s *a", f->args_struct),
                   ")\n{\n");
-    write_call_of_check(a, out, f, "a");
+    write_call_of_check(a, out, f, "check", "a");
     write_selector_check(a, out, f, v);
     text_printf(out, "    return run_%s(loader, stream, a);\n}\n\n", v->entry);
     c_add_wrapped(out, arena_format(a, "static kiln_status launch_%s(", v->entry),

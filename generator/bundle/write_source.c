@@ -134,6 +134,7 @@ static void write_family(arena *a, text *out, const bundle_family *f)
     for (size_t i = 0; i < f->variant_count; i++)
         write_variant(a, out, f->variants[i]);
     write_family_function(a, out, f);
+    write_workspace_functions(a, out, f);
     write_calls(a, out, f);
 }
 

@@ -120,6 +120,15 @@ typedef struct kiln_alignment {
     const char *bytes; /* over parameters: "4 * vector"; the value is as kiln_arg's alignment */
 } kiln_alignment;
 
+/* Memory that some variants need beside what the caller's arrays hold. */
+typedef struct kiln_workspace {
+    const char *arg,
+        *counters;    /* pointers that only some variants have: scratch, and counters that are zero */
+    const char *size; /* the u64 argument that says how many elements `arg` has, for dispatch and rules */
+    /* How many a call needs, over arguments and parameters. This and the two shapes only grow with the arguments. */
+    const char *elements;
+} kiln_workspace;
+
 /* What a call gives to one of the family's arguments. */
 typedef struct kiln_value {
     const char *arg; /* null ends the list */
@@ -175,8 +184,9 @@ typedef struct kiln_family {
     const char *grid[3]; /* thread blocks, over arguments, parameters, device and shape; null: 1 */
     /* Dynamic shared memory where a call's arguments decide, over these, parameters and shape; null: always the shape's. */
     const char *shared_bytes;
-    const kiln_dispatch *dispatch; /* null: any variant serves */
-    const kiln_call *calls;        /* null: the family's own function is the only one */
+    const kiln_dispatch *dispatch;   /* null: any variant serves */
+    const kiln_workspace *workspace; /* null: none. Else the bundle tells its size: NAME_FAMILY_workspace */
+    const kiln_call *calls;          /* null: the family's own function is the only one */
     kiln_cost cost;
     uint32_t min_sm; /* lowest target that some variant runs on */
     void (*emit)(ptx_fn *f, const kiln_variant *v);

@@ -414,11 +414,35 @@ static void says_how_large_a_workspace_is_missing(void **state)
     (void)state;
     sample_parts_args args = {.n = 1000};
     expect_failure(sample_parts(&loader, NULL, &args), KILN_ERROR_BAD_ARGUMENT, "parts",
-                   "workspace_size must be at least n * split_k, with split_k=2");
-    args.workspace_size = 2000;
+                   "workspace_size must be at least ceil_div(n, 16) * 16 * split_k, with split_k=2");
+    args.workspace_size = 2016;
     expect_failure(sample_parts(&loader, NULL, &args), KILN_ERROR_NULL_POINTER, "parts", "workspace is null");
     args.workspace = 0x1000;
+    args.tile_counters = 0x2000;
     assert_status(sample_parts(&loader, NULL, &args), KILN_OK);
+}
+
+/* Before there are any pointers; what the rules of all variants refuse is refused here too. */
+static void tells_how_large_a_workspace_is(void **state)
+{
+    (void)state;
+    sample_parts_args args = {.n = 1000};
+    uint64_t bytes = 1, counters = 1;
+    assert_status(sample_parts_workspace(&loader, &args, &bytes, &counters), KILN_OK);
+    assert_int_equal(bytes, 4 * 2016);
+    assert_int_equal(counters, 4 * 504);
+    assert_status(sample_parts_workspace_max(&loader, &args, &bytes, &counters), KILN_OK);
+    assert_int_equal(bytes, 4 * 2016);
+    assert_int_equal(counters, 4 * 504);
+    assert_int_equal(launches, 0);
+    expect_failure(sample_parts_workspace(&loader, &args, NULL, &counters), KILN_ERROR_NULL_POINTER, "parts",
+                   "the loader and its arguments are required");
+    assert_status(sample_parts_workspace(&loader, &args, &bytes, NULL), KILN_ERROR_NULL_POINTER);
+    assert_status(sample_parts_workspace(&loader, NULL, &bytes, &counters), KILN_ERROR_NULL_POINTER);
+    assert_int_equal(bytes, 0);
+    assert_status(sample_parts_workspace(NULL, &args, &bytes, &counters), KILN_ERROR_NULL_POINTER);
+    assert_status(kiln_close(&loader), KILN_OK);
+    assert_status(sample_parts_workspace_max(&loader, &args, &bytes, &counters), KILN_ERROR_CLOSED);
 }
 
 static void picks_the_image_for_the_device(void **state)
@@ -473,6 +497,7 @@ int main(void)
         cmocka_unit_test_setup(checks_pointers_that_only_some_variants_have, set_up),
         cmocka_unit_test_setup(checks_alignments_that_depend_on_the_variant, set_up),
         cmocka_unit_test_setup(says_how_large_a_workspace_is_missing, set_up),
+        cmocka_unit_test_setup(tells_how_large_a_workspace_is, set_up),
         cmocka_unit_test_setup(picks_the_image_for_the_device, set_up),
         cmocka_unit_test_setup(finds_every_kernel, set_up),
     };

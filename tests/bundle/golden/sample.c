@@ -1755,16 +1755,27 @@ static const char parts_name[] = "parts";
 
 static const char parts_pointers_1_texts[] =
     "workspace is null\000"
-    "workspace must be aligned to 4 bytes\000";
+    "workspace must be aligned to 4 bytes\000"
+    "tile_counters is null\000"
+    "tile_counters must be aligned to 4 bytes\000";
 static const kiln_pointer parts_pointers_1_rows[] = {
     {offsetof(sample_parts_args, workspace), 4, 0, 18},
+    {offsetof(sample_parts_args, tile_counters), 4, 55, 77},
 };
-static const kiln_pointers parts_pointers_1 = {parts_pointers_1_texts, parts_pointers_1_rows, 1};
+static const kiln_pointers parts_pointers_1 = {parts_pointers_1_texts, parts_pointers_1_rows, 2};
 
 /* What every variant asks of its arguments. */
-static kiln_status check_parts(kiln_loader *loader, const sample_parts_args *a)
+static kiln_status rules_parts(kiln_loader *loader, const sample_parts_args *a)
 {
     const kiln_status status = kiln_begin(loader, a, parts_name);
+    if (status != KILN_OK)
+        return status;
+    return KILN_OK;
+}
+
+static kiln_status check_parts(kiln_loader *loader, const sample_parts_args *a)
+{
+    const kiln_status status = rules_parts(loader, a);
     if (status != KILN_OK)
         return status;
     return KILN_OK;
@@ -1783,6 +1794,7 @@ static const char parts_2_sm_75[] =
 ".visible .entry parts_2(\n"
 "	.param .u64 param_n,\n"
 "	.param .u64 param_workspace,\n"
+"	.param .u64 param_tile_counters,\n"
 "	.param .u64 param_workspace_size\n"
 ")\n"
 ".maxntid 1, 1, 1\n"
@@ -1794,8 +1806,8 @@ static const char parts_2_sm_75[] =
 static const kiln_image parts_2_images[] = {
     {.data = parts_2_sm_75,
      .bytes = sizeof parts_2_sm_75 - 1,
-     .hash_high = 0x29050b23831660fa,
-     .hash_low = 0x9f76cba92de9ab01,
+     .hash_high = 0xcd2356814aacb379,
+     .hash_low = 0xcae1e83e9b595a2b,
      .min_driver = 10000,
      .sm = 75,
      .kind = KILN_TARGET_BASE,
@@ -1811,16 +1823,17 @@ static const kiln_module parts_2_module = {
 static kiln_status run_parts_2(kiln_loader *loader, CUstream stream, const void *args)
 {
     const sample_parts_args *a = args;
-    if (!(a->workspace_size >= a->n * 2)) {
-        static const char detail[] = "workspace_size must be at least n * split_k, with split_k=2";
+    if (!(a->workspace_size >= ceil_div(a->n, 16) * 16 * 2)) {
+        static const char detail[] =
+            "workspace_size must be at least ceil_div(n, 16) * 16 * split_k, with split_k=2";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, parts_name, detail);
     }
     const kiln_status status = kiln_check_pointers(loader, parts_name, &parts_pointers_1, a,
-                                                   (a->workspace_size != 0 ? 0x1u : 0));
+                                                   (a->workspace_size != 0 ? 0x1u : 0) | (a->workspace_size >= 8 ? 0x2u : 0));
     if (status != KILN_OK)
         return status;
     const uint64_t grid[3] = {1, 1, 1};
-    const void *const params[] = {&a->n, &a->workspace, &a->workspace_size};
+    const void *const params[] = {&a->n, &a->workspace, &a->tile_counters, &a->workspace_size};
     return kiln_launch(loader, &sample_parts_2_kernel, stream, grid, 0, params);
 }
 
@@ -1873,6 +1886,58 @@ kiln_status sample_parts(kiln_loader *loader, CUstream stream, const sample_part
     const kiln_kernel *kernel;
     const kiln_status status = sample_parts_pick(loader, args, &kernel);
     return kernel ? kernel->run(loader, stream, args) : status;
+}
+
+/* The bytes that this kernel takes; null: the most of any that has what the caller names. */
+static void need_parts(const kiln_kernel *kernel, sample_parts_args a, uint64_t *workspace_bytes,
+                       uint64_t *counter_bytes)
+{
+    if (kernel ? kernel == &sample_parts_2_kernel
+               : 1) {
+        a.workspace_size = ceil_div(a.n, 16) * 16 * 2;
+        *workspace_bytes = maximum(*workspace_bytes, a.workspace_size * 4);
+        *counter_bytes = maximum(*counter_bytes, a.workspace_size / 8 * 2 * 4);
+    }
+}
+
+kiln_status sample_parts_workspace(kiln_loader *loader, const sample_parts_args *args,
+                                   uint64_t *workspace_bytes, uint64_t *counter_bytes)
+{
+    if (!workspace_bytes || !counter_bytes)
+        return kiln_begin(loader, NULL, parts_name);
+    *workspace_bytes = *counter_bytes = 0;
+    const kiln_status status = rules_parts(loader, args);
+    if (status != KILN_OK)
+        return status;
+    sample_parts_args a = *args;
+    a.workspace_size = UINT64_MAX;
+    const kiln_kernel *kernel = choose_parts(loader, a);
+    if (!kernel) {
+        static const char detail[] = "no variant of the bundle serves these arguments";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, parts_name, detail);
+    }
+    need_parts(kernel, a, workspace_bytes, counter_bytes);
+    return KILN_OK;
+}
+
+kiln_status sample_parts_workspace_max(kiln_loader *loader, const sample_parts_args *args,
+                                       uint64_t *workspace_bytes, uint64_t *counter_bytes)
+{
+    if (!workspace_bytes || !counter_bytes)
+        return kiln_begin(loader, NULL, parts_name);
+    *workspace_bytes = *counter_bytes = 0;
+    const kiln_status status = rules_parts(loader, args);
+    if (status != KILN_OK)
+        return status;
+    sample_parts_args a = *args;
+    a.workspace_size = UINT64_MAX;
+    const kiln_kernel *kernel = choose_parts(loader, a);
+    if (!kernel) {
+        static const char detail[] = "no variant of the bundle serves these arguments";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, parts_name, detail);
+    }
+    need_parts(NULL, a, workspace_bytes, counter_bytes);
+    return KILN_OK;
 }
 
 /* ==== the bundle ======================================================================================== */

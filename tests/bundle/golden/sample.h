@@ -168,13 +168,15 @@ kiln_status sample_blend_f64_f64_64_clamp_narrow(kiln_loader *loader, CUstream s
 /* parts: nothing, in parts.
  * Source: this file.
  * Rules, else KILN_ERROR_BAD_ARGUMENT:
- *   - workspace_size must be at least n * split_k (where split_k != 1) */
+ *   - workspace_size must be at least ceil_div(n, 16) * 16 * split_k (where split_k != 1) */
 
 typedef struct sample_parts_args {
-    uint64_t n;              /* u64: elements */
-    CUdeviceptr workspace;   /* scratch, f32[workspace_size], aligned to 4 bytes, only when split_k != 1:
-                              * sums of parts */
-    uint64_t workspace_size; /* u64: numbers that workspace holds */
+    uint64_t n;                /* u64: elements */
+    CUdeviceptr workspace;     /* scratch, f32[workspace_size], aligned to 4 bytes, only when split_k != 1:
+                                * sums of parts */
+    CUdeviceptr tile_counters; /* in and out, u32[workspace_size / 8 * 2], aligned to 4 bytes, only when
+                                * split_k != 1: a pair for each 8 numbers */
+    uint64_t workspace_size;   /* u64: numbers that workspace holds */
 } sample_parts_args;
 
 /* Picks the variant for these arguments and this device. KILN_ERROR_NO_VARIANT when the bundle has none. */
@@ -182,6 +184,17 @@ kiln_status sample_parts(kiln_loader *loader, CUstream stream, const sample_part
 
 /* The kernel that it would launch. */
 kiln_status sample_parts_pick(kiln_loader *loader, const sample_parts_args *args, const kiln_kernel **kernel);
+
+/* The bytes of workspace and tile_counters that the variant takes which is picked when there are as many;
+ * 0 and 0: none. Neither they nor any pointer need be in `args` yet. workspace_size is the bytes over
+ * those of an element. */
+kiln_status sample_parts_workspace(kiln_loader *loader, const sample_parts_args *args,
+                                   uint64_t *workspace_bytes, uint64_t *counter_bytes);
+
+/* Those that are enough for any variant that has what `args` names, at these sizes and at all that are not
+ * larger in any. */
+kiln_status sample_parts_workspace_max(kiln_loader *loader, const sample_parts_args *args,
+                                       uint64_t *workspace_bytes, uint64_t *counter_bytes);
 
 /* parts/split_k=2 */
 extern const kiln_kernel sample_parts_2_kernel;
