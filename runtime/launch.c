@@ -48,7 +48,7 @@ kiln_status kiln_check_pointers(kiln_loader *loader, const char *subject, const 
 int kiln_usable(const kiln_loader *loader, const kiln_kernel *kernel)
 {
     return loader != NULL && kernel != NULL && loader->state == LOADER_OPEN &&
-           kernel->static_shared_bytes + 4u * kernel->least_shared_words <= loader->device.max_shared_bytes &&
+           kernel->static_shared_bytes + kernel->min_shared_bytes <= loader->device.max_shared_bytes &&
            kiln_select(&loader->device, kernel->module) != NULL;
 }
 

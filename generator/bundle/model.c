@@ -341,7 +341,7 @@ static bool report_name(const bundle_model *m, const taken_name *x, const taken_
  * calls a kernel: "check" and "id" both have a check_id. */
 static void add_static_names(arena *a, taken_names *all, const bundle_model *m)
 {
-    static const char *const before[] = {"check_", "choose_", "run_", "launch_"};
+    static const char *const before[] = {"check_", "choose_", "call_", "run_", "launch_"};
     static const char *const behind[] = {"_name", "_id", "_entry", "_images", "_module", "_pointers"};
     for (size_t i = 0; i < m->variant_count; i++) {
         const kiln_variant *v = m->variants[i].variant;

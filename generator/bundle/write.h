@@ -22,6 +22,7 @@ void write_declarations(arena *a, text *out, const bundle_family *f);
 /* Parts of NAME.c. */
 void write_family_check(arena *a, text *out,
                         const bundle_family *f); /* check_FAMILY, and rules_FAMILY of one with a workspace */
+void write_call_function(arena *a, text *out, const bundle_family *f);     /* call_FAMILY */
 void write_variant_function(arena *a, text *out, const bundle_variant *v); /* run_, NAME_ and launch_ENTRY */
 void write_family_function(arena *a, text *out, const bundle_family *f);   /* NAME_FAMILY */
 void write_workspace_functions(arena *a, text *out, const bundle_family *f);
@@ -35,6 +36,8 @@ const char *choice_condition(arena *a, const bundle_family *f, const kiln_varian
 
 /* What the bundle has, for the caller who asked for something else: "the bundle has type f16 bf16, group 64". */
 const char *what_there_is(arena *a, const bundle_family *f);
+
+void write_index(arena *a, text *out, const bundle_model *m); /* NAME_bundle and NAME_index */
 
 /* Puts in what 0 stands for, in the argument struct `a`. */
 void write_defaults(arena *a, text *out, const bundle_family *f);

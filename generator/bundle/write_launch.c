@@ -170,29 +170,6 @@ static bool takes_arguments(arena *a, const kiln_variant *v)
     return false;
 }
 
-/* ---- the variant's function -------------------------------------------------------------------------------------- */
-
-/* A selector that names another variant. 0 names none, of a bool too: it cannot be told from one that was left out. */
-static void write_selector_check(arena *a, text *out, const bundle_family *f, const kiln_variant *v)
-{
-    text other = text_new(a), has = text_new(a);
-    for (size_t i = 0; i < f->field_count; i++) {
-        const bundle_field *field = &f->fields[i];
-        if (!field->param)
-            continue;
-        const char *value = v->values[field->param_index].text;
-        const bool is_bool = field->param->type == KILN_PARAM_BOOL, is_false = strcmp(value, "false") == 0;
-        if (!is_bool)
-            text_printf(&other, "%s(a->%s != 0 && a->%s != %s)", other.length > 0 ? " || " : "", field->name,
-                        field->name, c_value(a, f, field->param, value));
-        else if (is_false)
-            text_printf(&other, "%sa->%s != 0", other.length > 0 ? " || " : "", field->name);
-        text_printf(&has, "%s%s %s", has.length > 0 ? ", " : "this variant has ", field->name, value);
-    }
-    if (other.length > 0)
-        write_failure(out, f, other.data, "KILN_ERROR_NO_VARIANT", has.data);
-}
-
 /* run_ENTRY: what only this variant asks, and the launch. The argument struct is checked as check_FAMILY does it. */
 static void write_run_function(arena *a, text *out, const bundle_variant *bv)
 {
@@ -222,6 +199,64 @@ static void write_run_function(arena *a, text *out, const bundle_variant *bv)
     text_add_text(out, &body);
 }
 
+/* ---- the variant's function -------------------------------------------------------------------------------------- */
+
+/* call_FAMILY: checks, and runs one kernel, when nothing that the caller names is another variant's. 0 names nothing, of a
+ * bool too: it cannot be told from one that was left out. */
+void write_call_function(arena *a, text *out, const bundle_family *f)
+{
+    text values = text_new(a), other = text_new(a);
+    for (size_t i = 0; i < f->field_count; i++) {
+        const bundle_field *field = &f->fields[i];
+        if (!field->param)
+            continue;
+        text_printf(&values, ", uint32_t its_%s", field->name);
+        text_printf(&other, "%s(a->%s != 0 && a->%s != its_%s)", other.length > 0 ? " || " : "", field->name,
+                    field->name, field->name);
+    }
+    if (values.length == 0)
+        return;
+    text_add(
+        out,
+        "\n/* What one variant's function does; the numbers and the text say what the variant has. */\n");
+    c_add_wrapped(out, arena_format(a, "static kiln_status call_%s(", f->family->name),
+                  arena_format(a,
+                               "kiln_loader *loader, CUstream stream, const %s *a, const kiln_kernel "
+                               "*kernel%s, const char *has",
+                               f->args_struct, values.data),
+                  ")\n{\n");
+    write_call_of_check(a, out, f, "check", "a");
+    c_add_wrapped(out, "    if (", other.data, ")\n");
+    text_printf(out,
+                "        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, %s_name, has);\n"
+                "    return kernel->run(loader, stream, a);\n}\n",
+                f->family->name);
+}
+
+/* What the variant's function does through call_FAMILY; false: the family has none. */
+static bool write_call(arena *a, text *out, const bundle_variant *bv)
+{
+    const bundle_family *f = bv->family;
+    text values = text_new(a), has = text_new(a);
+    for (size_t i = 0; i < f->field_count; i++) {
+        const bundle_field *field = &f->fields[i];
+        if (!field->param)
+            continue;
+        const char *value = bv->variant->values[field->param_index].text;
+        const bool is_bool = field->param->type == KILN_PARAM_BOOL;
+        text_printf(&has, "%s%s %s", has.length > 0 ? ", " : "this variant has ", field->name, value);
+        text_printf(&values, "%s, ",
+                    is_bool ? (value[0] == 't' ? "1" : "0") : c_value(a, f, field->param, value));
+    }
+    if (has.length == 0)
+        return false;
+    c_add_text_constant(out, 4, "has", has.data);
+    c_add_wrapped(out, arena_format(a, "    return call_%s(", f->family->name),
+                  arena_format(a, "loader, stream, a, &%s_kernel, %shas", bv->function, values.data),
+                  ");\n}\n\n");
+    return true;
+}
+
 /* Its own function, and the same for who has no type of its arguments. */
 void write_variant_function(arena *a, text *out, const bundle_variant *bv)
 {
@@ -232,9 +267,10 @@ void write_variant_function(arena *a, text *out, const bundle_variant *bv)
     c_add_wrapped(out, arena_format(a, "kiln_status %s(", bv->function),
                   arena_format(a, "kiln_loader *loader, CUstream stream, const %s *a", f->args_struct),
                   ")\n{\n");
-    write_call_of_check(a, out, f, "check", "a");
-    write_selector_check(a, out, f, v);
-    text_printf(out, "    return run_%s(loader, stream, a);\n}\n\n", v->entry);
+    if (!write_call(a, out, bv)) {
+        write_call_of_check(a, out, f, "check", "a");
+        text_printf(out, "    return run_%s(loader, stream, a);\n}\n\n", v->entry);
+    }
     c_add_wrapped(out, arena_format(a, "static kiln_status launch_%s(", v->entry),
                   "kiln_loader *loader, CUstream stream, const void *args", ")\n{\n");
     text_printf(out, "    return %s(loader, stream, args);\n}\n", bv->function);

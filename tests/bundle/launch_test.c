@@ -1,5 +1,6 @@
 /* The golden bundle, launched over the runtime's scripted driver: what reaches the driver, and what never does. */
 #include <math.h>
+#include <stdio.h>
 
 #include "fake_driver.h"
 #include "test.h"
@@ -75,9 +76,7 @@ static void expect_failure(kiln_status got, kiln_status wanted, const char *subj
 static void expect_loaded(const char *entry)
 {
     char line[128];
-    strcpy(line, ".visible .entry ");
-    strcat(line, entry);
-    strcat(line, "(");
+    snprintf(line, sizeof line, ".visible .entry %s(", entry);
     assert_non_null(strstr(fake.loaded_image, line));
 }
 
@@ -476,6 +475,47 @@ static void finds_every_kernel(void **state)
     assert_int_equal(fake.loads, SAMPLE_KERNELS);
 }
 
+/* "type" -> f16 -> 1: what a program needs that has no header of the bundle. */
+static void tells_families_and_the_numbers_of_words(void **state)
+{
+    (void)state;
+    const kiln_index *index = &sample_index;
+    const kiln_index_family *blend = index->families;
+    uint32_t kernels = 0;
+    for (uint32_t i = 0; i < index->family_count; i++) {
+        const kiln_index_family *f = &index->families[i];
+        const char *name = index->texts + f->text;
+        if (strcmp(name, "blend") == 0)
+            blend = f;
+        assert_int_equal(f->first_kernel, kernels);
+        for (uint32_t k = 0; k < f->kernel_count; k++) {
+            const kiln_kernel *kernel = index->kernels[index->family_kernels[kernels++]];
+            assert_memory_equal(kernel->id, name, strlen(name));
+        }
+    }
+    assert_int_equal(kernels, SAMPLE_KERNELS);
+    assert_string_equal(index->texts + blend->text, "blend");
+    assert_int_equal(blend->args_bytes, sizeof(sample_blend_args));
+    assert_int_equal(blend->selector_count, 4);
+    const kiln_selector *type = &index->selectors[blend->first_selector];
+    assert_string_equal(index->texts + type->text, "type");
+    assert_int_equal(type->offset, offsetof(sample_blend_args, type));
+    static const struct {
+        const char *word;
+        uint32_t number;
+    } words[] = {
+        {"f32", SAMPLE_BLEND_TYPE_F32}, {"f16", SAMPLE_BLEND_TYPE_F16}, {"f64", SAMPLE_BLEND_TYPE_F64}};
+    assert_int_equal(type->word_count, 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        const kiln_word *word = &index->words[type->first_word + i];
+        assert_string_equal(index->texts + word->text, words[i].word);
+        assert_int_equal(word->number, words[i].number);
+    }
+    const kiln_selector *width = &index->selectors[blend->first_selector + 2];
+    assert_string_equal(index->texts + width->text, "width");
+    assert_int_equal(width->word_count, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -500,6 +540,7 @@ int main(void)
         cmocka_unit_test_setup(tells_how_large_a_workspace_is, set_up),
         cmocka_unit_test_setup(picks_the_image_for_the_device, set_up),
         cmocka_unit_test_setup(finds_every_kernel, set_up),
+        cmocka_unit_test_setup(tells_families_and_the_numbers_of_words, set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

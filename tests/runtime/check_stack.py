@@ -66,12 +66,13 @@ def graph(objects):
 
 
 def add_picked(nodes):
-    """What relocations do not show: a family's function runs one of its kernels through kernel->run."""
+    """What relocations do not show: a family's functions run one of its kernels through kernel->run."""
     run_by = {node[1]: node for node in nodes if node[1].startswith("run_")}
     assert run_by
     for (_, name), (_, called) in nodes.items():
         is_kernel = name.replace(BUNDLE, "run_", 1) in run_by
-        if name.startswith(BUNDLE) and not name.endswith("_pick") and not is_kernel:
+        is_family = name.startswith(BUNDLE) and not name.endswith("_pick") and not is_kernel
+        if is_family or name.startswith("call_"):
             called += run_by.values()
 
 

@@ -157,8 +157,8 @@ static void static_shared_memory_counts(void **state)
     static const uint64_t grid[3] = {1, 1, 1};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         kiln_kernel kernel = kernel_sharing(rows[i].most);
-        kernel.static_shared_bytes = (uint16_t)rows[i].fixed;
-        kernel.least_shared_words = (uint16_t)rows[i].words;
+        kernel.static_shared_bytes = rows[i].fixed;
+        kernel.min_shared_bytes = 4 * rows[i].words;
         assert_status(kiln_close(&loader), KILN_OK);
         fake_reset();
         fake.max_shared_bytes = rows[i].device;

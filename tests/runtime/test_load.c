@@ -118,7 +118,7 @@ static void kernels_of_one_module_share_it(void **state)
         .id = "first", .entry = "first", .module = &module, .block = {1, 1, 1}, .slot = 0};
     static const kiln_kernel second = {
         .id = "second", .entry = "second", .module = &module, .block = {1, 1, 1}, .slot = 1};
-    static const kiln_bundle bundle = {KILN_LAYOUT_VERSION, 2, 1, 2, "two"};
+    static const kiln_bundle bundle = {KILN_LAYOUT_VERSION, 2, 1, 2, 0, "two"};
     static const uint64_t grid[3] = {1, 1, 1};
     const kiln_kernel *orders[2][2] = {{&first, &second}, {&second, &first}};
     for (int order = 0; order < 2; order++) {

@@ -161,6 +161,7 @@ static const kiln_kernel *const kernels[] = {&verify_fixture_quantize_kernel, &v
                                              &verify_fixture_axpy_kernel};
 /* Places of the keys' low three bits, 1, 4 and 5. */
 static const uint32_t table[8] = {0, 1, 0, 0, 2, 3, 0, 0};
-static const kiln_bundle bundle = {KILN_LAYOUT_VERSION, 3, 3, 3, "verify_fixture"};
+static const kiln_bundle bundle = {KILN_LAYOUT_VERSION, 3, 3, 3, 0, "verify_fixture"};
 extern const kiln_index verify_fixture_index;
-const kiln_index verify_fixture_index = {&bundle, kernels, table, 7};
+const kiln_index verify_fixture_index = {
+    .bundle = &bundle, .kernels = kernels, .table = table, .table_mask = 7};
