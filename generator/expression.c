@@ -452,6 +452,24 @@ bool expression_uses_param(const expression *e, size_t index)
     return false;
 }
 
+bool expression_only_grows(const expression *e)
+{
+    switch (e->operation) {
+    case OPERATION_ADD:
+    case OPERATION_MULTIPLY:
+    case OPERATION_MIN:
+    case OPERATION_MAX:
+        return expression_only_grows(e->operands[0]) && expression_only_grows(e->operands[1]);
+    case OPERATION_DIVIDE:
+    case OPERATION_CEIL_DIV:
+        return expression_only_grows(e->operands[0]) && !expression_uses(e->operands[1], NAME_ARG);
+    case OPERATION_NAME:
+        return true;
+    default:
+        return !expression_uses(e, NAME_ARG);
+    }
+}
+
 bool expression_uses(const expression *e, name_kind kind)
 {
     if (is_word_comparison(e) && (kind == NAME_WORD || kind == NAME_PARAM))

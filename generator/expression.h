@@ -27,6 +27,9 @@ bool expression_uses(const expression *e, name_kind kind);
 /* Whether it uses the family's parameter of this index. */
 bool expression_uses_param(const expression *e, size_t index);
 
+/* Whether it is made so that it never falls where an argument grows. */
+bool expression_only_grows(const expression *e);
+
 /* Whether it counts with the argument of this index: within negative() and aligned() nothing is counted with. */
 bool expression_counts_with(const expression *e, size_t index);
 
@@ -42,9 +45,9 @@ uint64_t expression_value_of_call(arena *a, const expression *e, number_of_name 
 const expression *expression_bind(arena *a, const expression *e, const kiln_variant *v);
 bool expression_is_constant(const expression *e, uint64_t *value);
 
-/* "x == 0 && n != 0": when a pointer is null that must not be, because its array has elements in this call, by its shape.
- * What the family's `empty` says is taken to be tested before. Bind it: a shape may ask for parameters. */
-const expression *expression_missing(arena *a, const kiln_family *family, const kiln_arg *arg);
+/* "n != 0": when a pointer's array has elements in a call, by its shape, so that the pointer must not be null. What the
+ * family's `empty` says is taken to be tested before. Bind it: a shape may ask for parameters. */
+const expression *expression_has_elements(arena *a, const kiln_family *family, const kiln_arg *arg);
 
 /* As C: an argument is printed as prefix and its name ("a->n"), a device fact as device and its name
  * ("loader->device." gives "loader->device.sm"). All names must be arguments or device facts: bind first. The value is

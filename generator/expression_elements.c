@@ -148,7 +148,7 @@ static const expression *when_nonzero(arena *a, const expression *e, bool wanted
     }
 }
 
-/* ---- a pointer --------------------------------------------------------------------------------------------------- */
+/* ---- an array ----------------------------------------------------------------------------------------------------- */
 
 /* `condition` without what `known` says already; both are joined by && where they have parts. */
 static const expression *without(arena *a, const expression *condition, const expression *known)
@@ -161,27 +161,14 @@ static const expression *without(arena *a, const expression *condition, const ex
     return is_same(a, condition, known) ? literal(a, condition, 1) : condition;
 }
 
-/* A chain of && that groups from the left, as it prints without brackets. */
-static const expression *chain(arena *a, const expression *x, const expression *y)
-{
-    if (y->operation == OPERATION_AND)
-        return chain(a, chain(a, x, y->operands[0]), y->operands[1]);
-    return join(a, true, x, y);
-}
-
-const expression *expression_missing(arena *a, const kiln_family *family, const kiln_arg *arg)
+const expression *expression_has_elements(arena *a, const kiln_family *family, const kiln_arg *arg)
 {
     const expression *const *dimensions;
     const size_t count = expression_parse_list(a, family, arg->shape, &dimensions);
     const expression *has_elements = when_nonzero(a, dimensions[0], true);
     for (size_t i = 1; i < count; i++)
         has_elements = join(a, true, has_elements, when_nonzero(a, dimensions[i], true));
-    if (family->empty)
-        has_elements = without(a, has_elements, when(a, expression_parse(a, family, family->empty), false));
-    expression *pointer = arena_copy(a, literal(a, has_elements, 0), sizeof *pointer);
-    pointer->operation = OPERATION_NAME;
-    pointer->kind = NAME_ARG;
-    pointer->name = arg->name;
-    pointer->index = (size_t)(arg - family->args);
-    return chain(a, node(a, pointer, OPERATION_EQUAL, pointer, literal(a, pointer, 0)), has_elements);
+    if (!family->empty)
+        return has_elements;
+    return without(a, has_elements, when(a, expression_parse(a, family, family->empty), false));
 }

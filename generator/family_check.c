@@ -6,6 +6,7 @@
 #include "expression.h"
 #include "family.h"
 #include "support/words.h"
+#include "word_number.h"
 
 /* Types of what pointers point at, of scalars, and of scalars whose type a parameter names, which are doubles in C. */
 static const char pointer_types[] =
@@ -101,6 +102,27 @@ static void check_words(arena *a, const kiln_family *family, const kiln_param *p
     }
 }
 
+/* Of a parameter that the caller names. */
+static void check_numbers(arena *a, const kiln_family *family, const kiln_param *param)
+{
+    const size_t wanted = words_of_own_number(a, param);
+    const char *cursor = param->numbers ? param->numbers : "", *words = param->words;
+    size_t length, count = 0;
+    for (const char *n; (n = words_next(&cursor, &length)); count++)
+        CHECK(family, word_is_number(arena_string(a, n, length)) && n[0] != '0',
+              "parameter '%s': '%.*s' is no number of a word", param->name, (int)length, n);
+    CHECK(family, count == wanted, "parameter '%s': %u words take a number of their own, `numbers` has %u",
+          param->name, (unsigned)wanted, (unsigned)count);
+    for (const char *w; (w = words_next(&words, &length));) {
+        const char *word = arena_string(a, w, length), *others = words;
+        for (const char *o; (o = words_next(&others, &length));) {
+            const char *other = arena_string(a, o, length);
+            CHECK(family, word_number(a, param, word) != word_number(a, param, other),
+                  "parameter '%s': '%s' and '%s' have the same number", param->name, word, other);
+        }
+    }
+}
+
 static void check_param(arena *a, const kiln_family *family, const kiln_param *param)
 {
     size_t first = 0;
@@ -116,6 +138,8 @@ static void check_param(arena *a, const kiln_family *family, const kiln_param *p
     CHECK(family, param->default_value && param_has_value(param, param->default_value),
           "parameter '%s': the default '%s' is no legal value", param->name,
           param->default_value ? param->default_value : "");
+    if (param->type == KILN_PARAM_WORD && param->role == KILN_ROLE_CONTRACT)
+        check_numbers(a, family, param);
 }
 
 /* ---- expressions ------------------------------------------------------------------------------------------------ */
@@ -256,6 +280,33 @@ static void check_alignments(arena *a, const kiln_family *family)
     }
 }
 
+/* ---- workspace -------------------------------------------------------------------------------------------------- */
+
+static void check_grows(arena *a, const kiln_family *family, const char *source)
+{
+    CHECK(family, expression_only_grows(expression_parse(a, family, source)),
+          "workspace: \"%s\" may fall where an argument grows", source);
+}
+
+static void check_workspace(arena *a, const kiln_family *family)
+{
+    const kiln_workspace *w = family->workspace;
+    if (!w)
+        return;
+    const char *const pointers[] = {w->arg, w->counters};
+    for (int i = 0; i < 2; i++) {
+        const kiln_arg *arg = arg_find(family->args, pointers[i]);
+        CHECK(family, arg && arg->shape && arg->when,
+              "workspace: '%s' is no pointer that only some variants have", pointers[i]);
+    }
+    const kiln_arg *size = arg_find(family->args, w->size);
+    CHECK(family, size && size->kind == KILN_ARG_VALUE && strcmp(size->type, "u64") == 0,
+          "workspace: '%s' is no u64 argument", w->size);
+    check_grows(a, family, arg_find(family->args, w->counters)->shape);
+    check_expression(a, family, w->elements, ARGS | PARAMS);
+    check_grows(a, family, w->elements);
+}
+
 /* ---- calls ------------------------------------------------------------------------------------------------------ */
 
 static void check_call_values(arena *a, const kiln_family *family, const kiln_call *call)
@@ -327,6 +378,7 @@ void family_validate(const kiln_family *family)
         check_arg(a, family, &family->args[i]);
     check_alignments(a, family);
     check_expressions(a, family);
+    check_workspace(a, family);
     check_calls(a, family);
     arena_free(a);
 }

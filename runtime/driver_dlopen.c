@@ -37,20 +37,23 @@ void kiln_driver_close(kiln_driver *driver)
     memset(driver, 0, sizeof *driver);
 }
 
-/* Null, or the first entry point that the library lacks. */
+/* Null, or the first entry point that the library lacks and must have. */
 static const char *fill(kiln_driver *driver)
 {
     static const struct {
         const char *symbol;
-        size_t offset;
+        uint16_t offset, is_optional;
     } entries[] = {
-#define ENTRY(member, symbol, parameters) {symbol, offsetof(kiln_driver, member)},
-        KILN_DRIVER_FUNCTIONS(ENTRY)
-#undef ENTRY
+#define REQUIRED(member, symbol, parameters) {symbol, offsetof(kiln_driver, member), 0},
+#define OPTIONAL(member, symbol, parameters) {symbol, offsetof(kiln_driver, member), 1},
+        KILN_DRIVER_RUNTIME_FUNCTIONS(REQUIRED) KILN_DRIVER_APPLICATION_FUNCTIONS(REQUIRED)
+            KILN_DRIVER_OPTIONAL_FUNCTIONS(OPTIONAL)
+#undef REQUIRED
+#undef OPTIONAL
     };
     for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++) {
         void *address = dlsym(driver->library, entries[i].symbol);
-        if (address == NULL)
+        if (address == NULL && !entries[i].is_optional)
             return entries[i].symbol;
         /* ISO C has no conversion from an object pointer to a function pointer; POSIX promises one representation. */
         memcpy((char *)driver + entries[i].offset, &address, sizeof address);

@@ -5,14 +5,10 @@ static kiln_status check_geometry(kiln_loader *loader, const kiln_kernel *kernel
                                   uint64_t shared_bytes);
 
 kiln_status kiln_launch(kiln_loader *loader, const kiln_kernel *kernel, CUstream stream, const uint64_t *grid,
-                        uint64_t shared_bytes, void **params)
+                        uint64_t shared_bytes, const void *const *params)
 {
-    if (kernel == NULL || grid == NULL)
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, "kiln_launch", "kernel and grid are required");
     CUfunction function;
-    kiln_status status = kiln_begin(loader, kernel, kernel->id);
-    if (status == KILN_OK)
-        status = check_geometry(loader, kernel, grid, shared_bytes);
+    kiln_status status = check_geometry(loader, kernel, grid, shared_bytes);
     if (status == KILN_OK)
         status = kiln_load(loader, kernel, &function);
     if (status != KILN_OK)
@@ -21,18 +17,38 @@ kiln_status kiln_launch(kiln_loader *loader, const kiln_kernel *kernel, CUstream
     unsigned block[3]; /* a kernel without a block of its own has the caller's behind the grid */
     for (int i = 0; i < 3; i++)
         block[i] = kernel->block[0] != 0 ? kernel->block[i] : (unsigned)grid[3 + i];
-    int result = loader->driver->launch_kernel(function, (unsigned)grid[0], (unsigned)grid[1],
-                                               (unsigned)grid[2], block[0], block[1], block[2],
-                                               (unsigned)shared_bytes, stream, params, NULL);
+    int result = loader->driver->launch_kernel(
+        function, (unsigned)grid[0], (unsigned)grid[1], (unsigned)grid[2], block[0], block[1], block[2],
+        (unsigned)shared_bytes, stream, (void **)(uintptr_t)params, NULL);
     if (result != 0)
         return kiln_fail_call(loader, KILN_ERROR_LAUNCH, kernel->id, "cuLaunchKernel", result);
+    return KILN_OK;
+}
+
+/* The first that is null comes before the first that is misaligned. */
+kiln_status kiln_check_pointers(kiln_loader *loader, const char *subject, const kiln_pointers *pointers,
+                                const void *args, uint32_t required)
+{
+    const kiln_pointer *null = NULL, *misaligned = NULL;
+    for (uint32_t i = pointers->count; i-- > 0;) {
+        const kiln_pointer *row = &pointers->rows[i];
+        const CUdeviceptr address = *(const CUdeviceptr *)((const char *)args + row->offset);
+        if (address == 0 && (required >> i & 1u) != 0)
+            null = row;
+        if ((address & (row->alignment - 1u)) != 0)
+            misaligned = row;
+    }
+    if (null != NULL)
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, subject, pointers->texts + null->is_null);
+    if (misaligned != NULL)
+        return kiln_fail(loader, KILN_ERROR_MISALIGNED, subject, pointers->texts + misaligned->misaligned);
     return KILN_OK;
 }
 
 int kiln_usable(const kiln_loader *loader, const kiln_kernel *kernel)
 {
     return loader != NULL && kernel != NULL && loader->state == LOADER_OPEN &&
-           kernel->static_shared_bytes + 4u * kernel->least_shared_words <= loader->device.max_shared_bytes &&
+           kernel->static_shared_bytes + kernel->min_shared_bytes <= loader->device.max_shared_bytes &&
            kiln_select(&loader->device, kernel->module) != NULL;
 }
 

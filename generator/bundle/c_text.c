@@ -193,6 +193,17 @@ void c_add_candidates_prototype(text *out, const bundle_family *f, const char *t
                   tail);
 }
 
+void c_add_workspace_prototype(text *out, const bundle_family *f, const char *name, const char *tail)
+{
+    arena *a = out->arena;
+    c_add_wrapped(out, arena_format(a, "kiln_status %s_%s(", f->function, name),
+                  arena_format(a,
+                               "kiln_loader *loader, const %s *args, uint64_t *workspace_bytes, uint64_t "
+                               "*counter_bytes",
+                               f->args_struct),
+                  tail);
+}
+
 const char *c_expression(arena *a, const expression *e, const char *prefix)
 {
     uint64_t value;

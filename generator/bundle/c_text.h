@@ -34,6 +34,9 @@ void c_add_pick_prototype(text *out, const bundle_family *f, const char *tail);
 /* "kiln_status FAMILY_candidates(kiln_loader *loader, const ARGS *args, kiln_candidate *list, size_t capacity, size_t *count)" */
 void c_add_candidates_prototype(text *out, const bundle_family *f, const char *tail);
 
+/* "kiln_status FAMILY_NAME(kiln_loader *loader, const ARGS *args, uint64_t *workspace_bytes, uint64_t *counter_bytes)". */
+void c_add_workspace_prototype(text *out, const bundle_family *f, const char *name, const char *tail);
+
 /* An expression of arguments and device facts; arguments are printed with a prefix ("a->n"). */
 const char *c_expression(arena *a, const expression *e, const char *prefix);
 

@@ -43,9 +43,14 @@ static ptx_type ptx_type_of(arena *a, const char *type)
     return ptx_type_named(type[0] == 'i' ? arena_format(a, "s%s", type + 1) : type);
 }
 
+uint32_t variant_element_bytes(arena *a, const kiln_variant *v, const kiln_arg *arg)
+{
+    return ptx_type_bytes(ptx_type_of(a, variant_arg_type(v, arg)));
+}
+
 uint32_t variant_arg_alignment(arena *a, const kiln_variant *v, const kiln_arg *arg)
 {
-    const uint32_t element = ptx_type_bytes(ptx_type_of(a, variant_arg_type(v, arg)));
+    const uint32_t element = variant_element_bytes(a, v, arg);
     const char *own = arg_variant_alignment(v->family, arg);
     const uint64_t asked = own ? value_of(a, v, own) : arg->alignment;
     if (own && !is_alignment(asked))

@@ -24,6 +24,9 @@ typedef struct image {
 bool variant_has_arg(arena *a, const kiln_variant *v, const kiln_arg *arg);
 const char *variant_arg_type(const kiln_variant *v, const kiln_arg *arg);
 
+/* Of a pointer: what an element takes. */
+uint32_t variant_element_bytes(arena *a, const kiln_variant *v, const kiln_arg *arg);
+
 /* Of a pointer: what the family asks for, or an element's size when that is more. */
 uint32_t variant_arg_alignment(arena *a, const kiln_variant *v, const kiln_arg *arg);
 

@@ -11,6 +11,7 @@
 #include "bake.h"
 #include "c_text.h"
 #include "cubins.h"
+#include "pointers.h"
 
 /* ---- small helpers ----------------------------------------------------------------------------------------------- */
 
@@ -18,22 +19,6 @@ const expression *bind_text(arena *a, const kiln_family *family, const char *exp
                             const kiln_variant *v)
 {
     return expression_bind(a, expression_parse(a, family, expression_text), v);
-}
-
-unsigned word_number(const kiln_param *param, const char *word)
-{
-    const unsigned long own = word_is_number(word) ? strtoul(word, NULL, 10) : 0;
-    if (own > 0 && own < BESIDE_NUMBERS)
-        return (unsigned)own;
-    const size_t length = strlen(word);
-    unsigned number = words_have_number(param->words) ? BESIDE_NUMBERS + 1 : 1;
-    for (const char *w = param->words; *w; number++) {
-        const size_t this_length = strcspn(w, " ");
-        if (this_length == length && memcmp(w, word, length) == 0)
-            return number;
-        w += this_length + (w[this_length] == ' ');
-    }
-    internal_error("parameter %s has no word %s", param->name, word);
 }
 
 bool family_has_value(const bundle_family *f, size_t param_index, const char *value)
@@ -270,6 +255,9 @@ static void make_families(arena *a, bundle_model *m)
     for (size_t i = 0; i < m->family_count; i++) {
         make_fields(a, &m->families[i]);
         make_calls(a, &m->families[i]);
+        pointers_make(a, &m->families[i]);
+        if (strcmp(m->families[i].function, m->families[i].variants[0]->function) != 0)
+            m->families[i].workspace = m->families[i].family->workspace;
     }
 }
 
@@ -320,6 +308,10 @@ static void add_family_names(arena *a, taken_names *all, const bundle_family *f,
         add_name(a, all, f->function + prefix, "", first);
         add_name(a, all, f->function + prefix, "_pick", first);
         add_name(a, all, f->function + prefix, "_candidates", first);
+        if (f->workspace) {
+            add_name(a, all, f->function + prefix, "_workspace", first);
+            add_name(a, all, f->function + prefix, "_workspace_max", first);
+        }
     }
     for (size_t i = 0; i < f->call_count; i++) {
         add_name(a, all, f->calls[i].function + prefix, "", first);
@@ -351,8 +343,8 @@ static bool report_name(const bundle_model *m, const taken_name *x, const taken_
  * calls a kernel: "check" and "id" both have a check_id. */
 static void add_static_names(arena *a, taken_names *all, const bundle_model *m)
 {
-    static const char *const before[] = {"check_", "choose_", "consider_", "launch_"};
-    static const char *const behind[] = {"_name", "_id", "_entry", "_images", "_module"};
+    static const char *const before[] = {"check_", "choose_", "consider_", "call_", "run_", "launch_"};
+    static const char *const behind[] = {"_name", "_id", "_entry", "_images", "_module", "_pointers"};
     for (size_t i = 0; i < m->variant_count; i++) {
         const kiln_variant *v = m->variants[i].variant;
         for (size_t k = 0; v->foreign && k < sizeof before / sizeof *before; k++)

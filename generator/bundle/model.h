@@ -7,6 +7,19 @@
 
 typedef struct bundle_family bundle_family;
 
+/* One of the pointers that a launch asks something of: the row of a table in C. */
+typedef struct pointer_check {
+    const struct bundle_field *field;
+    uint32_t alignment;            /* bytes; 1: any */
+    const expression *is_required; /* when it must not be null; null: never */
+} pointer_check;
+
+typedef struct pointer_table {
+    const char *name; /* of the kiln_pointers */
+    pointer_check *rows;
+    size_t count;
+} pointer_table;
+
 typedef struct bundle_variant {
     const kiln_variant *variant;
     const bundle_family *family;
@@ -21,7 +34,8 @@ typedef struct bundle_variant {
     uint32_t static_shared_bytes;
     ptx_costs costs; /* of the newest PTX image */
     uint32_t slot;
-    bool runs_everywhere; /* on every listed target */
+    pointer_table pointers; /* what it asks beside its family; `name` may be another variant's too */
+    bool runs_everywhere;   /* on every listed target */
 } bundle_variant;
 
 /* One field of a family's argument struct, in the struct's order: the kernel's arguments, then the parameters that the
@@ -48,7 +62,10 @@ struct bundle_family {
     uint32_t args_bytes;
     bundle_variant **variants;
     size_t variant_count;
-    uint32_t shard;       /* which of plan->shards files has it, from 0 */
+    pointer_table *pointers; /* what every variant asks; then those of variants, each once */
+    size_t pointer_table_count;
+    const kiln_workspace *workspace; /* null: there is no NAME_family_workspace */
+    uint32_t shard;                  /* which of plan->shards files has it, from 0 */
     bundle_family *calls; /* as families that have a call's arguments: each with `call` and no calls */
     size_t call_count;
     const kiln_call *call; /* or null */
@@ -77,11 +94,6 @@ size_t variant_param_count(const kiln_variant *v);
 /* An expression of a family with a variant's parameters put in; v null: as it stands. */
 const expression *bind_text(arena *a, const kiln_family *family, const char *expression_text,
                             const kiln_variant *v);
-
-/* What stands for a word of a parameter in argument structs: a number for itself, "64" for 64; other words for their
- * place in the list, from 1, which beside numbers are counted from where no caller's number is. */
-enum { BESIDE_NUMBERS = 0x7fff0000 };
-unsigned word_number(const kiln_param *param, const char *word);
 
 /* The distinct values of a parameter among a family's variants, in the order in which they appear. */
 size_t family_values(arena *a, const bundle_family *f, size_t param_index, const char ***values);

@@ -20,10 +20,24 @@ void write_layout_check(text *out);
 void write_declarations(arena *a, text *out, const bundle_family *f);
 
 /* Parts of NAME.c. */
-void write_family_check(arena *a, text *out, const bundle_family *f);      /* check_FAMILY */
-void write_variant_function(arena *a, text *out, const bundle_variant *v); /* NAME_ENTRY and launch_ENTRY */
+void write_family_check(arena *a, text *out,
+                        const bundle_family *f); /* check_FAMILY, and rules_FAMILY of one with a workspace */
+void write_call_function(arena *a, text *out, const bundle_family *f);     /* call_FAMILY */
+void write_variant_function(arena *a, text *out, const bundle_variant *v); /* run_, NAME_ and launch_ENTRY */
 void write_family_function(arena *a, text *out, const bundle_family *f);   /* NAME_FAMILY */
-void write_calls(arena *a, text *out, const bundle_family *f);             /* NAME_FAMILY_CALL */
+void write_workspace_functions(arena *a, text *out, const bundle_family *f);
+void write_calls(arena *a, text *out, const bundle_family *f); /* NAME_FAMILY_CALL */
+
+/* Calls check_FAMILY, or rules_FAMILY, and returns when it fails or there is nothing to do; `args` is the pointer's name. */
+void write_call_of_check(arena *a, text *out, const bundle_family *f, const char *check, const char *args);
+
+/* "a.type == NAME_FAMILY_TYPE_F16 && a.causal": what the caller names is the variant's; empty where nothing is named. */
+const char *choice_condition(arena *a, const bundle_family *f, const kiln_variant *v);
+
+/* What the bundle has, for the caller who asked for something else: "the bundle has type f16 bf16, group 64". */
+const char *what_there_is(arena *a, const bundle_family *f);
+
+void write_index(arena *a, text *out, const bundle_model *m); /* NAME_bundle and NAME_index */
 
 /* Puts in what 0 stands for, in the argument struct `a`. */
 void write_defaults(arena *a, text *out, const bundle_family *f);

@@ -187,8 +187,7 @@ static size_t take_choice(const bundle_family *f, bundle_variant **left, size_t 
     return count;
 }
 
-/* "a.type == NAME_FAMILY_TYPE_F16 && a.causal"; empty when the caller names no parameters. */
-static const char *choice_condition(arena *a, const bundle_family *f, const kiln_variant *v)
+const char *choice_condition(arena *a, const bundle_family *f, const kiln_variant *v)
 {
     text out = text_new(a);
     for (size_t i = 0; i < f->field_count; i++) {
@@ -240,8 +239,7 @@ static size_t count_choices(arena *a, const bundle_family *f)
     return count;
 }
 
-/* What the bundle has, for the caller who asked for something else: "the bundle has type f16 bf16, group 64". */
-static const char *what_there_is(arena *a, const bundle_family *f)
+const char *what_there_is(arena *a, const bundle_family *f)
 {
     size_t combinations = 1;
     text out = text_new(a);
@@ -306,14 +304,9 @@ static void write_pick_function(arena *a, text *out, const bundle_family *f)
     text_printf(out,
                 "    if (!kernel)\n"
                 "        return kiln_begin(loader, NULL, %s_name);\n"
-                "    *kernel = NULL;\n"
-                "    const kiln_status status = check_%s(loader, args);\n"
-                "    if (status != KILN_OK)\n"
-                "        return status;\n",
-                family->name, family->name);
-    if (family->empty)
-        text_printf(out, "    if (%s)\n        return KILN_OK;\n",
-                    c_expression(a, bind_text(a, family, family->empty, NULL), "args->"));
+                "    *kernel = NULL;\n",
+                family->name);
+    write_call_of_check(a, out, f, "check", "args");
     text_printf(out, "    *kernel = choose_%s(loader, *args);\n", family->name);
     if (names_params(f)) {
         text_add(out, "    if (!*kernel) {\n");
@@ -362,7 +355,7 @@ void write_family_function(arena *a, text *out, const bundle_family *f)
     text_printf(out,
                 "    const kiln_kernel *kernel;\n"
                 "    const kiln_status status = %s_pick(loader, args, &kernel);\n"
-                "    return kernel ? (kiln_status)kernel->launch(loader, stream, args) : status;\n"
+                "    return kernel ? kernel->run(loader, stream, args) : status;\n"
                 "}\n",
                 f->function);
 }

@@ -8,6 +8,7 @@
 #include "../family.h"
 #include "../rule_text.h"
 #include "../support/words.h"
+#include "../word_number.h"
 #include "c_text.h"
 
 /* ---- texts ------------------------------------------------------------------------------------------------------- */
@@ -110,10 +111,10 @@ static void write_enum(arena *a, text *out, const bundle_family *f, const bundle
     text_add(out, "\nenum {\n");
     for (const char *w = param->words; *w; w += strcspn(w, " "), w += *w == ' ') {
         const char *word = arena_string(a, w, strcspn(w, " "));
+        const uint32_t number = word_number(a, param, word);
         if (family_has_value(f, field->param_index, word))
-            text_printf(out,
-                        word_number(param, word) > BESIDE_NUMBERS ? "    %s = 0x%x,\n" : "    %s = %u,\n",
-                        c_enumerator(a, f, param, word), word_number(param, word));
+            text_printf(out, number > BESIDE_NUMBERS ? "    %s = 0x%x,\n" : "    %s = %u,\n",
+                        c_enumerator(a, f, param, word), (unsigned)number);
     }
     text_add(out, "};\n");
 }
@@ -206,6 +207,29 @@ static void write_call(arena *a, text *out, const bundle_family *call, const cha
     add_declaration(out, call, call->function);
 }
 
+static void write_workspace_declarations(arena *a, text *out, const bundle_family *f)
+{
+    const kiln_workspace *w = f->workspace;
+    text_add(out, "\n");
+    c_add_comment(
+        out, 0,
+        arena_format(
+            a,
+            "The bytes of %s and %s that the variant takes which is picked when there are as many; 0 "
+            "and 0: none. Neither they nor any pointer need be in `args` yet. %s is the bytes over "
+            "those of an element.",
+            w->arg, w->counters, w->size));
+    text_add(out, "\n");
+    c_add_workspace_prototype(out, f, "workspace", ");\n");
+    text_add(out, "\n");
+    c_add_comment(
+        out, 0,
+        "Those that are enough for any variant that has what `args` names, at these sizes and at all that are "
+        "not larger in any.");
+    text_add(out, "\n");
+    c_add_workspace_prototype(out, f, "workspace_max", ");\n");
+}
+
 void write_declarations(arena *a, text *out, const bundle_family *f)
 {
     const bool has_own = strcmp(f->function, f->variants[0]->function) != 0;
@@ -227,6 +251,8 @@ void write_declarations(arena *a, text *out, const bundle_family *f)
             " * `capacity` are written to the list, and how many there are. */\n");
         c_add_candidates_prototype(out, f, ");\n");
     }
+    if (f->workspace)
+        write_workspace_declarations(a, out, f);
     for (size_t i = 0; i < f->call_count; i++)
         write_call(a, out, &f->calls[i], f->function);
     for (size_t i = 0; i < f->variant_count; i++) {

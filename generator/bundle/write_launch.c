@@ -3,6 +3,7 @@
 
 #include "../family.h"
 #include "c_text.h"
+#include "pointers.h"
 #include "write.h"
 
 /* ---- checks ------------------------------------------------------------------------------------------------------ */
@@ -30,8 +31,7 @@ static const char *rule_detail(arena *a, const kiln_rule *rule, const expression
 }
 
 /* The rules that ask for parameters, with those of v put in; v null: the rules that ask for none. */
-static void write_rules(arena *a, text *out, const bundle_family *f, const kiln_variant *v,
-                        const char *prefix)
+static void write_rules(arena *a, text *out, const bundle_family *f, const kiln_variant *v)
 {
     const kiln_family *family = f->family;
     for (const kiln_rule *rule = family->rules; rule && rule->condition; rule++) {
@@ -43,60 +43,7 @@ static void write_rules(arena *a, text *out, const bundle_family *f, const kiln_
         uint64_t value;
         const bool never = expression_is_constant(broken, &value) && value == 0;
         if (!never)
-            write_failure(out, f, c_expression(a, broken, prefix), "KILN_ERROR_BAD_ARGUMENT", detail);
-    }
-}
-
-/* v null: of what every variant has; the variant's own check has the pointers that only some have, and those of which a
- * parameter says whether they point at anything. */
-static void write_null_check(arena *a, text *out, const bundle_family *f, const kiln_arg *arg,
-                             const kiln_variant *v, const char *prefix)
-{
-    if (arg->kind == KILN_ARG_VALUE || arg->kind == KILN_ARG_OPTIONAL_OUT)
-        return;
-    const expression *missing = expression_missing(a, f->family, arg);
-    if ((arg->when || expression_uses(missing, NAME_PARAM)) == (v != NULL))
-        write_failure(out, f, c_expression(a, expression_bind(a, missing, v), prefix),
-                      "KILN_ERROR_NULL_POINTER", arena_format(a, "%s is null", arg->name));
-}
-
-static void write_alignment_check(arena *a, text *out, const bundle_family *f, const kiln_arg *arg,
-                                  uint32_t alignment, const char *prefix)
-{
-    if (arg->kind == KILN_ARG_VALUE || alignment <= 1)
-        return;
-    write_failure(out, f, arena_format(a, "%s%s %% %u != 0", prefix, arg->name, (unsigned)alignment),
-                  "KILN_ERROR_MISALIGNED",
-                  arena_format(a, "%s must be aligned to %u bytes", arg->name, (unsigned)alignment));
-}
-
-/* Of the pointers that every variant of the family has. */
-static void write_common_pointer_checks(arena *a, text *out, const bundle_family *f, const char *prefix)
-{
-    for (const kiln_arg *arg = f->family->args; arg->name; arg++)
-        write_null_check(a, out, f, arg, NULL, prefix);
-    for (const kiln_arg *arg = f->family->args; arg->name; arg++)
-        if (!arg->when)
-            write_alignment_check(a, out, f, arg, arg->alignment, prefix);
-}
-
-/* Of the pointers that this variant has and others lack, in this bundle or in another, or that it wants aligned to more:
- * after the variant's rules, which say better why a workspace is missing than that its pointer is null. */
-static void write_own_pointer_checks(arena *a, text *out, const bundle_family *f, const kiln_variant *v,
-                                     const char *prefix)
-{
-    for (size_t i = 0; i < f->field_count; i++) {
-        const bundle_field *field = &f->fields[i];
-        if (field->arg && variant_has_arg(a, v, field->arg))
-            write_null_check(a, out, f, field->arg, v, prefix);
-    }
-    for (size_t i = 0; i < f->field_count; i++) {
-        const bundle_field *field = &f->fields[i];
-        if (!field->arg || field->arg->kind == KILN_ARG_VALUE || !variant_has_arg(a, v, field->arg))
-            continue;
-        const uint32_t alignment = variant_arg_alignment(a, v, field->arg);
-        if (field->arg->when || alignment > field->arg->alignment)
-            write_alignment_check(a, out, f, field->arg, alignment, prefix);
+            write_failure(out, f, c_expression(a, broken, "a->"), "KILN_ERROR_BAD_ARGUMENT", detail);
     }
 }
 
@@ -110,27 +57,56 @@ static void write_bool_checks(arena *a, text *out, const bundle_family *f)
     }
 }
 
+static void begin_check(text *out, const bundle_family *f, const char *check)
+{
+    c_add_wrapped(out, arena_format(out->arena, "static kiln_status %s_%s(", check, f->family->name),
+                  arena_format(out->arena, "kiln_loader *loader, const %s *a", f->args_struct), ")\n{\n");
+}
+
+/* A workspace's size is told before there are pointers, so its family has the rules in a function of their own. */
 void write_family_check(arena *a, text *out, const bundle_family *f)
 {
     const kiln_family *family = f->family;
+    const bool has_two = f->workspace != NULL;
+    const char *empty =
+        family->empty ? c_expression(a, bind_text(a, family, family->empty, NULL), "a->") : NULL;
+    text_add(out, "\n/* What every variant asks of its arguments. */\n");
+    begin_check(out, f, has_two ? "rules" : "check");
     text_printf(out,
-                "\n/* What every variant asks of its arguments. */\n"
-                "static kiln_status check_%s(kiln_loader *loader, const %s *a)\n"
-                "{\n"
                 "    const kiln_status status = kiln_begin(loader, a, %s_name);\n"
                 "    if (status != KILN_OK)\n"
                 "        return status;\n",
-                family->name, f->args_struct, family->name);
+                family->name);
     write_bool_checks(a, out, f);
-    write_rules(a, out, f, NULL, "a->");
-    if (family->empty)
-        text_printf(out, "    if (%s)\n        return KILN_OK;\n",
-                    c_expression(a, bind_text(a, family, family->empty, NULL), "a->"));
-    write_common_pointer_checks(a, out, f, "a->");
-    text_add(out, "    return KILN_OK;\n}\n");
+    write_rules(a, out, f, NULL);
+    if (has_two) {
+        text_add(out, "    return KILN_OK;\n}\n\n");
+        begin_check(out, f, "check");
+        write_call_of_check(a, out, f, "rules", "a");
+    } else if (empty) {
+        text_printf(out, "    if (%s)\n        return KILN_OK;\n", empty);
+    }
+    if (f->pointers[0].count > 0)
+        pointers_write_check(a, out, f, &f->pointers[0], "return ");
+    else
+        text_add(out, "    return KILN_OK;\n");
+    text_add(out, "}\n");
 }
 
-/* ---- launch ------------------------------------------------------------------------------------------------------ */
+void write_call_of_check(arena *a, text *out, const bundle_family *f, const char *check, const char *args)
+{
+    const kiln_family *family = f->family;
+    const char *empty = "";
+    if (family->empty)
+        empty = arena_format(
+            a, " || %s",
+            c_expression(a, bind_text(a, family, family->empty, NULL), arena_format(a, "%s->", args)));
+    text_printf(out, "    const kiln_status status = %s_%s(loader, %s);\n", check, family->name, args);
+    c_add_wrapped(out, "    if (", arena_format(a, "status != KILN_OK%s", empty),
+                  ")\n        return status;\n");
+}
+
+/* ---- run --------------------------------------------------------------------------------------------------------- */
 
 /* The scalar types that a struct's double is narrowed to. */
 static bool is_narrowed(const bundle_field *field, const kiln_variant *v)
@@ -143,9 +119,9 @@ static bool is_narrowed(const bundle_field *field, const kiln_variant *v)
 static void write_narrowing(arena *a, text *out, const bundle_family *f, const bundle_field *field)
 {
     const char *name = field->name;
-    text_printf(out, "    float %s_f32 = (float)a.%s;\n", name, name);
+    text_printf(out, "    float %s_f32 = (float)a->%s;\n", name, name);
     write_failure(out, f,
-                  arena_format(a, "a.%s - a.%s >= 0 && !(%s_f32 - %s_f32 >= 0)", name, name, name, name),
+                  arena_format(a, "a->%s - a->%s >= 0 && !(%s_f32 - %s_f32 >= 0)", name, name, name, name),
                   "KILN_ERROR_BAD_ARGUMENT", arena_format(a, "%s is beyond the range of f32", name));
 }
 
@@ -165,11 +141,11 @@ static void write_params(arena *a, text *out, const bundle_family *f, const kiln
             write_narrowing(a, out, f, field);
             text_printf(&list, "&%s_f32", field->name);
         } else {
-            text_printf(&list, "&a.%s", field->name);
+            text_printf(&list, "&a->%s", field->name);
         }
     }
     if (list.length > 0)
-        c_add_wrapped(out, "    void *params[] = {", list.data, "};\n");
+        c_add_wrapped(out, "    const void *const params[] = {", list.data, "};\n");
 }
 
 /* A block that the caller gives stands behind the grid. */
@@ -180,7 +156,7 @@ static void write_grid(arena *a, text *out, const kiln_variant *v)
     for (int i = 0; i < (has_block ? 6 : 3); i++) {
         const char *value = i < 3 ? v->family->grid[i] : v->foreign->block[i - 3];
         text_printf(&list, "%s%s", i ? ", " : "",
-                    c_expression(a, bind_text(a, v->family, value ? value : "1", v), "a."));
+                    c_expression(a, bind_text(a, v->family, value ? value : "1", v), "a->"));
     }
     c_add_wrapped(out, has_block ? "    const uint64_t grid[6] = {" : "    const uint64_t grid[3] = {",
                   list.data, "};\n");
@@ -194,56 +170,108 @@ static bool takes_arguments(arena *a, const kiln_variant *v)
     return false;
 }
 
-/* A selector that names another variant. 0 names none, of a bool too: it cannot be told from one that was left out. */
-static void write_selector_check(arena *a, text *out, const bundle_family *f, const kiln_variant *v)
+/* run_ENTRY: what only this variant asks, and the launch. The argument struct is checked as check_FAMILY does it. */
+static void write_run_function(arena *a, text *out, const bundle_variant *bv)
 {
-    text other = text_new(a), has = text_new(a);
+    const kiln_variant *v = bv->variant;
+    const bundle_family *f = bv->family;
+    const char *shared = c_expression(a, bind_text(a, v->family, family_shared_bytes(v->family), v), "a->");
+    text body = text_new(a);
+    write_rules(a, &body, f, v);
+    if (bv->pointers.count > 0) {
+        pointers_write_check(a, &body, f, &bv->pointers, "const kiln_status status = ");
+        text_add(&body, "    if (status != KILN_OK)\n        return status;\n");
+    }
+    write_grid(a, &body, v);
+    write_params(a, &body, f, v);
+    c_add_wrapped(&body, "    return kiln_launch(",
+                  arena_format(a, "loader, &%s_kernel, stream, grid, %s, %s", bv->function, shared,
+                               takes_arguments(a, v) ? "params" : "NULL"),
+                  ");\n}\n");
+
+    text_add(out, "\n");
+    c_add_wrapped(out, arena_format(a, "static kiln_status run_%s(", v->entry),
+                  "kiln_loader *loader, CUstream stream, const void *args", ")\n{\n");
+    if (strstr(body.data, "a->"))
+        text_printf(out, "    const %s *a = args;\n", f->args_struct);
+    else
+        text_add(out, "    (void)args;\n");
+    text_add_text(out, &body);
+}
+
+/* ---- the variant's function -------------------------------------------------------------------------------------- */
+
+/* call_FAMILY: checks, and runs one kernel, when nothing that the caller names is another variant's. 0 names nothing, of a
+ * bool too: it cannot be told from one that was left out. */
+void write_call_function(arena *a, text *out, const bundle_family *f)
+{
+    text values = text_new(a), other = text_new(a);
     for (size_t i = 0; i < f->field_count; i++) {
         const bundle_field *field = &f->fields[i];
         if (!field->param)
             continue;
-        const char *value = v->values[field->param_index].text;
-        const bool is_bool = field->param->type == KILN_PARAM_BOOL, is_false = strcmp(value, "false") == 0;
-        if (!is_bool)
-            text_printf(&other, "%s(a.%s != 0 && a.%s != %s)", other.length > 0 ? " || " : "", field->name,
-                        field->name, c_value(a, f, field->param, value));
-        else if (is_false)
-            text_printf(&other, "%sa.%s != 0", other.length > 0 ? " || " : "", field->name);
-        text_printf(&has, "%s%s %s", has.length > 0 ? ", " : "this variant has ", field->name, value);
+        text_printf(&values, ", uint32_t its_%s", field->name);
+        text_printf(&other, "%s(a->%s != 0 && a->%s != its_%s)", other.length > 0 ? " || " : "", field->name,
+                    field->name, field->name);
     }
-    if (other.length > 0)
-        write_failure(out, f, other.data, "KILN_ERROR_NO_VARIANT", has.data);
+    if (values.length == 0)
+        return;
+    text_add(
+        out,
+        "\n/* What one variant's function does; the numbers and the text say what the variant has. */\n");
+    c_add_wrapped(out, arena_format(a, "static kiln_status call_%s(", f->family->name),
+                  arena_format(a,
+                               "kiln_loader *loader, CUstream stream, const %s *a, const kiln_kernel "
+                               "*kernel%s, const char *has",
+                               f->args_struct, values.data),
+                  ")\n{\n");
+    write_call_of_check(a, out, f, "check", "a");
+    c_add_wrapped(out, "    if (", other.data, ")\n");
+    text_printf(out,
+                "        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, %s_name, has);\n"
+                "    return kernel->run(loader, stream, a);\n}\n",
+                f->family->name);
 }
 
+/* What the variant's function does through call_FAMILY; false: the family has none. */
+static bool write_call(arena *a, text *out, const bundle_variant *bv)
+{
+    const bundle_family *f = bv->family;
+    text values = text_new(a), has = text_new(a);
+    for (size_t i = 0; i < f->field_count; i++) {
+        const bundle_field *field = &f->fields[i];
+        if (!field->param)
+            continue;
+        const char *value = bv->variant->values[field->param_index].text;
+        const bool is_bool = field->param->type == KILN_PARAM_BOOL;
+        text_printf(&has, "%s%s %s", has.length > 0 ? ", " : "this variant has ", field->name, value);
+        text_printf(&values, "%s, ",
+                    is_bool ? (value[0] == 't' ? "1" : "0") : c_value(a, f, field->param, value));
+    }
+    if (has.length == 0)
+        return false;
+    c_add_text_constant(out, 4, "has", has.data);
+    c_add_wrapped(out, arena_format(a, "    return call_%s(", f->family->name),
+                  arena_format(a, "loader, stream, a, &%s_kernel, %shas", bv->function, values.data),
+                  ");\n}\n\n");
+    return true;
+}
+
+/* Its own function, and the same for who has no type of its arguments. */
 void write_variant_function(arena *a, text *out, const bundle_variant *bv)
 {
     const kiln_variant *v = bv->variant;
-    const kiln_family *family = v->family;
     const bundle_family *f = bv->family;
+    write_run_function(a, out, bv);
     text_add(out, "\n");
-    c_add_prototype(out, bv->function, f->args_struct, ")\n{\n");
-    text_printf(out,
-                "    const kiln_status status = check_%s(loader, args);\n"
-                "    if (status != KILN_OK)\n"
-                "        return status;\n"
-                "    %s a = *args;\n",
-                family->name, f->args_struct);
-    if (family->empty)
-        text_printf(out, "    if (%s)\n        return KILN_OK;\n",
-                    c_expression(a, bind_text(a, family, family->empty, v), "a."));
-    write_selector_check(a, out, f, v);
-    write_rules(a, out, f, v, "a.");
-    write_own_pointer_checks(a, out, f, v, "a.");
-    write_grid(a, out, v);
-    write_params(a, out, f, v);
-    const char *shared = family_shared_bytes(family);
-    c_add_wrapped(out, "    return kiln_launch(",
-                  arena_format(a, "loader, &%s_kernel, stream, grid, %s, %s", bv->function,
-                               c_expression(a, bind_text(a, family, shared, v), "a."),
-                               takes_arguments(a, v) ? "params" : "NULL"),
-                  ");\n}\n");
-    text_add(out, "\n");
-    c_add_wrapped(out, arena_format(a, "static int launch_%s(", v->entry),
+    c_add_wrapped(out, arena_format(a, "kiln_status %s(", bv->function),
+                  arena_format(a, "kiln_loader *loader, CUstream stream, const %s *a", f->args_struct),
+                  ")\n{\n");
+    if (!write_call(a, out, bv)) {
+        write_call_of_check(a, out, f, "check", "a");
+        text_printf(out, "    return run_%s(loader, stream, a);\n}\n\n", v->entry);
+    }
+    c_add_wrapped(out, arena_format(a, "static kiln_status launch_%s(", v->entry),
                   "kiln_loader *loader, CUstream stream, const void *args", ")\n{\n");
-    text_printf(out, "    return (int)%s(loader, stream, args);\n}\n", bv->function);
+    text_printf(out, "    return %s(loader, stream, args);\n}\n", bv->function);
 }

@@ -8,6 +8,8 @@
 #include "../family.h"
 #include "../ptx_file.h"
 #include "../support/json.h"
+#include "../support/words.h"
+#include "../word_number.h"
 
 /* ---- pieces ------------------------------------------------------------------------------------------------------ */
 
@@ -21,7 +23,19 @@ static const char *bound(arena *a, const kiln_family *family, const char *expres
     return out.data;
 }
 
-static void add_param(json *j, const bundle_family *f, const kiln_param *param)
+/* What stands for each word in argument structs. */
+static void add_numbers(arena *a, json *j, const kiln_param *param)
+{
+    const char *words = param->words;
+    size_t length;
+    json_key(j, "numbers");
+    json_begin_inline_array(j);
+    for (const char *w; (w = words_next(&words, &length));)
+        json_number(j, word_number(a, param, arena_string(a, w, length)));
+    json_end(j);
+}
+
+static void add_param(arena *a, json *j, const bundle_family *f, const kiln_param *param)
 {
     static const char *const types[] = {
         [KILN_PARAM_WORD] = "word", [KILN_PARAM_INT] = "int", [KILN_PARAM_BOOL] = "bool"};
@@ -31,6 +45,8 @@ static void add_param(json *j, const bundle_family *f, const kiln_param *param)
     json_string_member(j, "role", param->role == KILN_ROLE_CONTRACT ? "contract" : "tuning");
     if (param->words) {
         json_string_member(j, "words", param->words);
+        if (param->role == KILN_ROLE_CONTRACT && param->type == KILN_PARAM_WORD)
+            add_numbers(a, j, param);
     } else if (param->type == KILN_PARAM_INT) {
         json_number_member(j, "min", param->min);
         json_number_member(j, "max", param->max);
@@ -150,7 +166,7 @@ static void add_family(arena *a, json *j, const bundle_family *f)
     json_key(j, "params");
     json_begin_array(j);
     for (const kiln_param *param = family->params; param && param->name; param++)
-        add_param(j, f, param);
+        add_param(a, j, f, param);
     json_end(j);
     json_key(j, "args");
     json_begin_array(j);

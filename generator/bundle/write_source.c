@@ -10,6 +10,7 @@
 #include <kiln/kiln.h>
 
 #include "c_text.h"
+#include "pointers.h"
 
 static const char *const kind_names[] = {[TARGET_BASE] = "KILN_TARGET_BASE",
                                          [TARGET_ARCH] = "KILN_TARGET_ARCH",
@@ -73,9 +74,18 @@ static const char *symbol_of(const kiln_variant *v)
     return v->foreign ? v->foreign->symbol : v->entry;
 }
 
+/* Of a struct's number; 0 goes without saying. */
+static void write_field(text *out, const char *name, uint32_t value)
+{
+    if (value != 0)
+        text_printf(out, "    .%s = %u,\n", name, (unsigned)value);
+}
+
 static void write_kernel(text *out, const bundle_variant *v)
 {
-    const char *entry = v->variant->entry;
+    const char *entry = v->variant->entry, *pointers = "";
+    if (v->pointers.count > 0)
+        pointers = arena_format(out->arena, "    .pointers = &%s,\n", v->pointers.name);
     text_printf(out,
                 "\nconst kiln_kernel %s_kernel = {\n"
                 "    .key = 0x%016" PRIx64 ",\n"
@@ -83,16 +93,17 @@ static void write_kernel(text *out, const bundle_variant *v)
                 "    .entry = %s_entry,\n"
                 "    .module = &%s_module,\n"
                 "    .launch = launch_%s,\n"
+                "    .run = run_%s,\n"
+                "%s"
                 "    .block = {%u, %u, %u},\n"
-                "    .slot = %u,\n"
-                "    .max_shared_bytes = %u,\n"
-                "    .static_shared_bytes = %u,\n"
-                "    .least_shared_words = %u,\n"
-                "};\n",
-                v->function, v->variant->key, entry, entry, v->owner->variant->entry, entry,
-                (unsigned)v->block[0], (unsigned)v->block[1], (unsigned)v->block[2], (unsigned)v->slot,
-                (unsigned)v->max_shared_bytes, (unsigned)v->static_shared_bytes,
-                (unsigned)(v->min_shared_bytes + 3) / 4);
+                "    .slot = %u,\n",
+                v->function, v->variant->key, entry, entry, v->owner->variant->entry, entry, entry, pointers,
+                (unsigned)v->block[0], (unsigned)v->block[1], (unsigned)v->block[2], (unsigned)v->slot);
+    write_field(out, "max_shared_bytes", v->max_shared_bytes);
+    write_field(out, "min_shared_bytes", v->min_shared_bytes);
+    write_field(out, "static_shared_bytes", v->static_shared_bytes);
+    write_field(out, "blocks_per_multiprocessor", v->variant->shape.blocks_per_multiprocessor);
+    text_add(out, "};\n");
 }
 
 static void write_variant(arena *a, text *out, const bundle_variant *v)
@@ -122,47 +133,14 @@ static void write_family(arena *a, text *out, const bundle_family *f)
     const char *name = f->family->name;
     write_section(out, name);
     c_add_text_constant(out, 0, arena_format(a, "%s_name", name), name);
+    pointers_write(a, out, f);
     write_family_check(a, out, f);
+    write_call_function(a, out, f);
     for (size_t i = 0; i < f->variant_count; i++)
         write_variant(a, out, f->variants[i]);
     write_family_function(a, out, f);
+    write_workspace_functions(a, out, f);
     write_calls(a, out, f);
-}
-
-static void write_numbers(text *out, const uint32_t *numbers, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        text_printf(out, "%s%u,", i % 16 == 0 ? "\n    " : " ", (unsigned)numbers[i]);
-}
-
-static void write_index(text *out, const bundle_model *m)
-{
-    text_printf(out,
-                "const kiln_bundle %s_bundle = {\n"
-                "    .layout_version = %u,\n"
-                "    .kernel_count = %s_KERNELS,\n"
-                "    .module_count = %u,\n"
-                "    .slot_count = %s_SLOTS,\n"
-                "    .name = \"%s\",\n"
-                "};\n",
-                m->name, (unsigned)KILN_LAYOUT_VERSION, m->upper_name, (unsigned)m->module_count,
-                m->upper_name, m->name);
-    text_add(out, "\nstatic const kiln_kernel *const kernels[] = {\n");
-    for (size_t i = 0; i < m->variant_count; i++)
-        text_printf(out, "    &%s_kernel,\n", m->variants[i].function);
-    text_add(out, "};\n");
-    text_add(out, "\n/* The place of a kernel, from 1, by key & mask; 0 is free. */\n");
-    text_add(out, "static const uint32_t table[] = {");
-    write_numbers(out, m->table, (size_t)m->table_mask + 1);
-    text_add(out, "\n};\n");
-    text_printf(out,
-                "\nconst kiln_index %s_index = {\n"
-                "    .bundle = &%s_bundle,\n"
-                "    .kernels = kernels,\n"
-                "    .table = table,\n"
-                "    .table_mask = %u,\n"
-                "};\n",
-                m->name, m->name, (unsigned)m->table_mask);
 }
 
 /* ---- the file ---------------------------------------------------------------------------------------------------- */
@@ -218,7 +196,7 @@ text write_source(arena *a, const bundle_model *m)
     for (size_t i = 0; i < m->family_count && !m->plan->shards; i++)
         write_family(a, &code, &m->families[i]);
     write_section(&code, "the bundle");
-    write_index(&code, m);
+    write_index(a, &code, m);
 
     text out = begin_file(a, m);
     text_printf(&out, "#include \"%s.h\"\n", m->name);

@@ -70,6 +70,11 @@ static const kiln_arg args[] = {
 #define QUERIES "(q_length * select(pack_gqa, " GROUP ", 1))"
 #define EIGHTHS(a, b, c) a " % 8 == 0 && " b " % 8 == 0 && " c " % 8 == 0"
 
+/* The rule on tiles refuses more rows than 2^36 where keys are split. */
+static const kiln_workspace workspace = {
+    "workspace", "tile_counters", "workspace_size",
+    "min(batch * q_heads * q_length, 68719476736) * split_k * (head_dim + 8)"};
+
 static const kiln_rule rules[] = {
     {"q_heads % max(kv_heads, 1) == 0 && (kv_heads >= 1 || q_heads == 0)", "q_heads must be a multiple of kv_heads"},
     {"batch <= 65535", "batch must be at most 65535"},
@@ -179,6 +184,7 @@ const kiln_family attention_family = {
                  "it",
     .params = params,
     .args = args,
+    .workspace = &workspace,
     .rules = rules,
     .empty = "batch == 0 || q_heads == 0 || q_length == 0",
     .shape = shape,

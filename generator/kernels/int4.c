@@ -3,7 +3,8 @@
 #include <kiln/families.h>
 
 #define MODE_PARAM                                                                                           \
-    QUANT_PARAM("mode", "sym asym", "sym", "sym: x = (code - 8) * scale; asym: x = (code - zero) * scale")
+    QUANT_PARAM("mode", "sym asym", "1 2", "sym",                                                            \
+                "sym: x = (code - 8) * scale; asym: x = (code - zero) * scale")
 #define NUMBERS_BYTES "select(mode == asym, 2, 1) * " QUANT_NUMBER_BYTES
 #define SOURCE        "round to nearest with a scale per group, as in GPTQ's and AWQ's baselines"
 /* Of the entries that make codes or scales. */

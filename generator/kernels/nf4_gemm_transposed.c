@@ -69,6 +69,8 @@ static const kiln_arg args[] = {
     {.name = NULL},
 };
 
+static const kiln_workspace workspace = {"workspace", "tile_counters", "workspace_size", WORKSPACE};
+
 static const kiln_rule rules[] = {
     {"k % 64 == 0", "k must be a multiple of 64"},
     {"m <= 65535", "m must be at most 65535"},
@@ -146,6 +148,7 @@ const kiln_family nf4_gemm_transposed_family = {
     .nonfinite = NONFINITE,
     .params = params,
     .args = args,
+    .workspace = &workspace,
     .rules = rules,
     .empty = "m == 0 || k == 0",
     .shape = shape,

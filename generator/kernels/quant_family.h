@@ -12,15 +12,15 @@
 
 /* ---- parameters --------------------------------------------------------------------------------------------------- */
 
-#define QUANT_PARAM(param, values, first, text)                                                                        \
-    {.name = param, .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = values, .default_value = first,      \
-     .summary = text}
+#define QUANT_PARAM(param, values, own_numbers, first, text)                                                                     \
+    {.name = param, .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = values,                              \
+     .numbers = own_numbers, .default_value = first, .summary = text}
 #define QUANT_TYPE_PARAM                                                                                               \
-    QUANT_PARAM("type", "f32 f64 f16 bf16", "f32", "element type of the tensor that is not quantised")
+    QUANT_PARAM("type", "f32 f64 f16 bf16", NULL, "f32", "element type of the tensor that is not quantised")
 #define QUANT_GROUP_PARAM                                                                                              \
-    QUANT_PARAM("group", "32 64 128 256 any", "64", "elements that share a scale; any: the argument group_size, slower")
+    QUANT_PARAM("group", "32 64 128 256 any", NULL, "64", "elements that share a scale; any: the argument group_size, slower")
 #define QUANT_NIBBLES_PARAM                                                                                            \
-    QUANT_PARAM("nibbles", "low high", "low",                                                                          \
+    QUANT_PARAM("nibbles", "low high", NULL, "low",                                                                          \
                 "low: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the other way round")
 
 /* ---- arguments ---------------------------------------------------------------------------------------------------- */

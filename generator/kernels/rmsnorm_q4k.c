@@ -268,16 +268,16 @@ static void emit(ptx_fn *f, const kiln_variant *v)
 
 /* ---- the family --------------------------------------------------------------------------------------------------- */
 
-#define PARAM(param, values, first, text)                                                                    \
+#define PARAM(param, values, own_numbers, first, text)                                                       \
     {                                                                                                        \
         .name = param, .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = values,                 \
-        .default_value = first, .summary = text                                                              \
+        .numbers = own_numbers, .default_value = first, .summary = text                                      \
     }
 
 static const kiln_param params[] = {
-    PARAM("norm", "rms none", "rms", "rms: h = x * rsqrt(mean(x^2) + eps) * gamma; none: h = x"),
-    PARAM("x", "f32 f16 bf16", "f32", "element type of x; gamma is f32"),
-    PARAM("activation", "exact q8", "exact",
+    PARAM("norm", "rms none", "1 2", "rms", "rms: h = x * rsqrt(mean(x^2) + eps) * gamma; none: h = x"),
+    PARAM("x", "f32 f16 bf16", NULL, "f32", "element type of x; gamma is f32"),
+    PARAM("activation", "exact q8", "1 2", "exact",
           "exact: products in f32; q8: h in blocks of 32, rounded to whole multiples of max|h| / 127"),
     {.name = "batch",
      .type = KILN_PARAM_INT,
@@ -287,7 +287,7 @@ static const kiln_param params[] = {
      .step = 1,
      .default_value = "1",
      .summary = "vectors"},
-    PARAM("y", "f32 f16 bf16", "f32", "element type of y"),
+    PARAM("y", "f32 f16 bf16", NULL, "f32", "element type of y"),
     {.name = "rows",
      .type = KILN_PARAM_INT,
      .role = KILN_ROLE_TUNING,

@@ -8,6 +8,7 @@
 #define KILN_BUNDLE_H
 
 #include <kiln/driver.h>
+#include <kiln/status.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -16,7 +17,7 @@ extern "C" {
 /* Changes whenever a struct of this file, driver.h or kiln.h changes, or a function that generated code calls. kiln_open
  * refuses a bundle of another layout. In every layout kiln_index begins with `bundle` and kiln_bundle with
  * `layout_version`. */
-#define KILN_LAYOUT_VERSION 1
+#define KILN_LAYOUT_VERSION 2
 
 typedef struct kiln_loader kiln_loader; /* kiln.h */
 
@@ -26,16 +27,20 @@ enum { KILN_TARGET_BASE = 0, KILN_TARGET_ARCH = 1, KILN_TARGET_FAMILY = 2 };
 
 enum { KILN_IMAGE_PTX = 0, KILN_IMAGE_CUBIN = 1 };
 
+enum { KILN_CODEC_NONE = 0 };
+
 /* One compiled form of a module. */
 typedef struct kiln_image {
-    const char *data;   /* PTX text, NUL-terminated, or a cubin */
-    uint64_t bytes;     /* without the NUL */
+    const char *data;   /* PTX text, NUL-terminated, or a cubin; as its codec has packed it */
+    uint64_t bytes;     /* of data, without the NUL */
     uint64_t hash_high; /* XXH3, 128 bit, of data[0..bytes): high and low half */
     uint64_t hash_low;
-    uint32_t min_driver; /* as cuDriverGetVersion reports it: 12080 is CUDA 12.8 */
-    uint16_t sm;         /* the target it was made for: 75, 80, 90, 100, 120 */
-    uint8_t kind;        /* KILN_TARGET_... */
-    uint8_t format;      /* KILN_IMAGE_... */
+    uint32_t min_driver;     /* as cuDriverGetVersion reports it: 12080 is CUDA 12.8 */
+    uint16_t sm;             /* the target it was made for: 75, 80, 90, 100, 120 */
+    uint8_t kind;            /* KILN_TARGET_... */
+    uint8_t format;          /* KILN_IMAGE_... */
+    uint64_t expanded_bytes; /* what the codec makes of data, without a NUL; 0 without a codec */
+    uint32_t codec;          /* KILN_CODEC_...; always NONE today */
 } kiln_image;
 
 /* What one cuModuleLoadDataEx loads. */
@@ -45,8 +50,25 @@ typedef struct kiln_module {
     uint32_t slot; /* where in the loader's slots its CUmodule is kept */
 } kiln_module;
 
+/* What a launch asks of a device pointer of an argument struct. */
+typedef struct kiln_pointer {
+    uint16_t offset;     /* in the struct */
+    uint16_t alignment;  /* bytes, a power of two; 1: any */
+    uint16_t is_null;    /* where in the table's texts it is said that the pointer is null */
+    uint16_t misaligned; /* and that it is misaligned */
+} kiln_pointer;
+
+typedef struct kiln_pointers {
+    const char *texts;
+    const kiln_pointer *rows;
+    uint32_t count; /* at most 32 */
+} kiln_pointers;
+
 /* args points at the family's generated argument struct. */
-typedef int (*kiln_launch_function)(kiln_loader *loader, CUstream stream, const void *args);
+typedef kiln_status (*kiln_launch_function)(kiln_loader *loader, CUstream stream, const void *args);
+
+/* kiln_kernel.flags. DEPENDENT: it may begin before the launch in front of it has ended (programmatic dependent launch). */
+enum { KILN_KERNEL_DEPENDENT = 1 };
 
 /* One baked kernel variant. */
 typedef struct kiln_kernel {
@@ -55,14 +77,16 @@ typedef struct kiln_kernel {
     const char *id;
     const char *entry; /* name of the .entry in the module */
     const kiln_module *module;
-    kiln_launch_function launch;
-    uint32_t block[3]; /* threads; zeros when each launch says how many */
-    uint32_t slot;     /* where its CUfunction is kept; the module's slot for the module's first kernel */
-    uint32_t
-        max_shared_bytes; /* most dynamic shared memory that a launch asks for; opted in at load where it has to be */
-    /* The two fill what was padding, which is 0, so that the layout is the same. */
-    uint16_t static_shared_bytes; /* what the kernel has beside; 0 for PTX from elsewhere */
-    uint16_t least_shared_words;  /* of 4 bytes: the least dynamic shared memory that a launch asks for */
+    kiln_launch_function launch;   /* checks its arguments and runs */
+    kiln_launch_function run;      /* for who has checked what every variant asks: the family's function */
+    const kiln_pointers *pointers; /* what it asks of pointers beyond its family; null: nothing */
+    uint32_t block[3];             /* threads; zeros when each launch says how many */
+    uint32_t slot; /* where its CUfunction is kept; the module's slot for the module's first kernel */
+    /* Most dynamic shared memory that a launch asks for, opted in at load where it has to be, and least. */
+    uint32_t max_shared_bytes, min_shared_bytes;
+    uint32_t static_shared_bytes;       /* what the kernel has beside; 0 for PTX from elsewhere */
+    uint32_t blocks_per_multiprocessor; /* that it was made for, as .minnctapersm; 0: it says nothing */
+    uint32_t flags;                     /* KILN_KERNEL_...; always 0 today */
 } kiln_kernel;
 
 /* What kiln_open needs. No pointers, so that it keeps no kernel alive. */
@@ -71,8 +95,33 @@ typedef struct kiln_bundle {
     uint32_t kernel_count;
     uint32_t module_count;
     uint32_t slot_count;
+    uint64_t scratch_bytes; /* memory that expanding an image takes; 0: no image has a codec */
     char name[48];
 } kiln_bundle;
+
+/* What a number stands for in an argument struct. Texts are offsets in kiln_index.texts. */
+typedef struct kiln_word {
+    uint32_t text; /* "f16" */
+    uint32_t number;
+} kiln_word;
+
+/* A parameter that the caller of a family names. */
+typedef struct kiln_selector {
+    uint32_t text;   /* "type" */
+    uint32_t offset; /* of its uint32_t in the argument struct */
+    uint32_t
+        first_word; /* in kiln_index.words, those that this bundle has kernels for; none: it is a number */
+    uint32_t word_count;
+} kiln_selector;
+
+typedef struct kiln_index_family {
+    uint32_t text;         /* "nf4_gemm" */
+    uint32_t args_bytes;   /* of the argument struct */
+    uint32_t first_kernel; /* in kiln_index.family_kernels */
+    uint32_t kernel_count;
+    uint32_t first_selector; /* in kiln_index.selectors */
+    uint32_t selector_count;
+} kiln_index_family;
 
 /* All kernels of a bundle. Only programs that find, enumerate or preload everything refer to it. */
 typedef struct kiln_index {
@@ -81,6 +130,12 @@ typedef struct kiln_index {
     const uint32_t
         *table; /* open addressing, linear probing from key & table_mask: kernel's place + 1, 0 if free */
     uint32_t table_mask;
+    uint32_t family_count;
+    const kiln_index_family *families;
+    const uint32_t *family_kernels; /* places in `kernels`, family after family */
+    const kiln_selector *selectors;
+    const kiln_word *words;
+    const char *texts; /* of families, selectors and words, each NUL-terminated */
 } kiln_index;
 
 #ifdef __cplusplus

@@ -18,11 +18,10 @@ typedef struct CUctx_st *CUcontext;
 typedef struct CUmod_st *CUmodule;
 typedef struct CUfunc_st *CUfunction;
 typedef struct CUstream_st *CUstream;
-typedef struct CUevent_st *CUevent;
 typedef unsigned long long CUdeviceptr; /* a device address in bytes */
 
 /* One row per entry point: member of kiln_driver, exported (versioned) symbol, parameters. The result is an int.
- * First what the runtime itself calls: a table filled by hand needs these alone. */
+ * First what every use of the runtime calls: a table filled by hand needs these alone. */
 #define KILN_DRIVER_RUNTIME_FUNCTIONS(X)                                                                     \
     X(driver_get_version, "cuDriverGetVersion", (int *version))                                              \
     X(ctx_get_current, "cuCtxGetCurrent", (CUcontext * context))                                             \
@@ -39,11 +38,9 @@ typedef unsigned long long CUdeviceptr; /* a device address in bytes */
        unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes,          \
        CUstream stream, void **params, void **extra))
 
-/* What serves applications and kiln's tools. */
-#define KILN_DRIVER_TOOL_FUNCTIONS(X)                                                                        \
+/* What a program calls before and after: a device, a context, memory. */
+#define KILN_DRIVER_APPLICATION_FUNCTIONS(X)                                                                 \
     X(init, "cuInit", (unsigned int flags))                                                                  \
-    X(get_error_name, "cuGetErrorName", (int result, const char **text))                                     \
-    X(get_error_string, "cuGetErrorString", (int result, const char **text))                                 \
     X(device_get_count, "cuDeviceGetCount", (int *count))                                                    \
     X(device_get, "cuDeviceGet", (int *device, int ordinal))                                                 \
     X(device_get_name, "cuDeviceGetName", (char *name, int bytes, int device))                               \
@@ -51,25 +48,19 @@ typedef unsigned long long CUdeviceptr; /* a device address in bytes */
     X(device_primary_ctx_release, "cuDevicePrimaryCtxRelease_v2", (int device))                              \
     X(ctx_set_current, "cuCtxSetCurrent", (CUcontext context))                                               \
     X(ctx_synchronize, "cuCtxSynchronize", (void))                                                           \
-    X(func_get_attribute, "cuFuncGetAttribute", (int *value, int attribute, CUfunction function))            \
     X(mem_alloc, "cuMemAlloc_v2", (CUdeviceptr * address, size_t bytes))                                     \
     X(mem_free, "cuMemFree_v2", (CUdeviceptr address))                                                       \
-    X(mem_get_info, "cuMemGetInfo_v2", (size_t * free_bytes, size_t * total_bytes))                          \
     X(memcpy_htod, "cuMemcpyHtoD_v2", (CUdeviceptr to, const void *from, size_t bytes))                      \
     X(memcpy_dtoh, "cuMemcpyDtoH_v2", (void *to, CUdeviceptr from, size_t bytes))                            \
-    X(memcpy_dtod_async, "cuMemcpyDtoDAsync_v2",                                                             \
-      (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream))                                     \
-    X(memset_d8, "cuMemsetD8_v2", (CUdeviceptr to, unsigned char value, size_t bytes))                       \
-    X(stream_create, "cuStreamCreate", (CUstream * stream, unsigned int flags))                              \
-    X(stream_destroy, "cuStreamDestroy_v2", (CUstream stream))                                               \
-    X(stream_synchronize, "cuStreamSynchronize", (CUstream stream))                                          \
-    X(event_create, "cuEventCreate", (CUevent * event, unsigned int flags))                                  \
-    X(event_destroy, "cuEventDestroy_v2", (CUevent event))                                                   \
-    X(event_record, "cuEventRecord", (CUevent event, CUstream stream))                                       \
-    X(event_synchronize, "cuEventSynchronize", (CUevent event))                                              \
-    X(event_elapsed_time, "cuEventElapsedTime", (float *milliseconds, CUevent start, CUevent end))
+    X(memset_d8, "cuMemsetD8_v2", (CUdeviceptr to, unsigned char value, size_t bytes))
 
-#define KILN_DRIVER_FUNCTIONS(X) KILN_DRIVER_RUNTIME_FUNCTIONS(X) KILN_DRIVER_TOOL_FUNCTIONS(X)
+/* What only some features of the runtime call. Null where the driver lacks it: such a feature fails, or does without. */
+#define KILN_DRIVER_OPTIONAL_FUNCTIONS(X)                                                                    \
+    X(get_error_name, "cuGetErrorName", (int result, const char **text))                                     \
+    X(get_error_string, "cuGetErrorString", (int result, const char **text))
+
+#define KILN_DRIVER_FUNCTIONS(X)                                                                             \
+    KILN_DRIVER_RUNTIME_FUNCTIONS(X) KILN_DRIVER_APPLICATION_FUNCTIONS(X) KILN_DRIVER_OPTIONAL_FUNCTIONS(X)
 
 /* Filled by kiln_driver_load (kiln.h), or by hand: a test's stub, or a program that links libcuda. Read-only after
  * that, so threads may share it. `library` is the dlopen handle, null when there is none. With the linker's addresses

@@ -54,6 +54,10 @@ typedef struct kiln_param {
     kiln_param_type type;
     kiln_param_role role;
     const char *words; /* legal values, separated by single spaces: "f32 f64 f16 bf16" */
+    /* Of a contract parameter's words, but for f16 bf16 f32 f64, low high, any, and those of digits, which have theirs: what
+     * stands for each in argument structs, in the order of `words`: "1 2". Callers compile them in: a new word takes a new
+     * one, wherever it stands. */
+    const char *numbers;
     uint32_t min, max, step;
     const char *default_value;
     const char *summary; /* one line */
@@ -120,6 +124,15 @@ typedef struct kiln_alignment {
     const char *bytes; /* over parameters: "4 * vector"; the value is as kiln_arg's alignment */
 } kiln_alignment;
 
+/* Memory that some variants need beside what the caller's arrays hold. */
+typedef struct kiln_workspace {
+    const char *arg,
+        *counters;    /* pointers that only some variants have: scratch, and counters that are zero */
+    const char *size; /* the u64 argument that says how many elements `arg` has, for dispatch and rules */
+    /* How many a call needs, over arguments and parameters. This and the two shapes only grow with the arguments. */
+    const char *elements;
+} kiln_workspace;
+
 /* What a call gives to one of the family's arguments. */
 typedef struct kiln_value {
     const char *arg; /* null ends the list */
@@ -180,7 +193,8 @@ typedef struct kiln_family {
     /* Of the variants with the caller's contract words, whose rules and alignments this call keeps and that the device can
      * run, the family's function launches the one with the least estimate; of equals the first of the configuration. */
     kiln_time time;
-    const kiln_call *calls; /* null: the family's own function is the only one */
+    const kiln_workspace *workspace; /* null: none. Else the bundle tells its size: NAME_FAMILY_workspace */
+    const kiln_call *calls;          /* null: the family's own function is the only one */
     kiln_cost cost;
     uint32_t min_sm; /* lowest target that some variant runs on */
     void (*emit)(ptx_fn *f, const kiln_variant *v);

@@ -29,7 +29,7 @@
  *
  * kiln_open reads a pack's layout version before all else of it: look into the index only after that. A pack is
  * NAME.c, compiled with -fPIC and linked with -shared and a version script `{ global: NAME_index; local: *; };`. Without
- * one its names bind to those of a namesake in the program. It calls kiln_begin, kiln_fail, kiln_launch and kiln_usable:
+ * one its names bind to those of a namesake in the program. It calls kiln_begin, kiln_check_pointers, kiln_fail, kiln_launch and kiln_usable:
  * the program's, which is linked with -rdynamic for that (CMake: ENABLE_EXPORTS), or those of a libkiln_runtime.a of its
  * own; all state is the loader's. Close the loader before dlclose; what kiln_last_error gave refers to the pack's texts.
  */
@@ -44,7 +44,7 @@ extern "C" {
 
 /* The version of this header: CMake reads these three, and all else that states a version follows. */
 #define KILN_VERSION_MAJOR 0
-#define KILN_VERSION_MINOR 1
+#define KILN_VERSION_MINOR 2
 #define KILN_VERSION_PATCH 0
 
 /* As a number, 1203 for 0.12.3; and as text. */
@@ -58,34 +58,6 @@ extern "C" {
 /* The KILN_VERSION_NUMBER of the runtime that is linked. Whether it reads a bundle depends on the bundle's layout alone,
  * which kiln_open checks. */
 uint32_t kiln_version(void);
-
-/* Numbers are fixed for ever; gaps leave room beside their kin. */
-typedef enum kiln_status {
-    KILN_OK = 0,
-    /* what the caller passed */
-    KILN_ERROR_NULL_POINTER = 10,   /* a pointer is null whose array has elements in this call */
-    KILN_ERROR_BAD_ARGUMENT = 11,   /* an argument breaks a rule of the family: error.detail is the rule */
-    KILN_ERROR_MISALIGNED = 12,     /* a device pointer lacks the alignment that error.detail states */
-    KILN_ERROR_GRID_TOO_LARGE = 13, /* the problem needs more thread blocks than a launch may have */
-    KILN_ERROR_TOO_FEW_SLOTS = 14,  /* fewer than NAME_SLOTS slots: error.needed, error.present */
-    KILN_ERROR_CLOSED = 15,         /* the loader is not open */
-    KILN_ERROR_ALREADY_OPEN = 16,   /* kiln_open of a loader that is open: it stays as it was */
-    /* the bundle */
-    KILN_ERROR_LAYOUT = 30,        /* made by a generator of another layout: error.needed, error.present */
-    KILN_ERROR_NOT_FOUND = 31,     /* no kernel of that key or name */
-    KILN_ERROR_NO_VARIANT = 32,    /* the bundle has the family, but no variant for these arguments */
-    KILN_ERROR_NO_IMAGE = 33,      /* no image of this kernel runs on this device */
-    KILN_ERROR_CORRUPT_IMAGE = 34, /* an image's bytes do not have the hash that was baked in */
-    /* the driver */
-    KILN_ERROR_DRIVER_NOT_FOUND = 50, /* the driver library cannot be opened */
-    KILN_ERROR_DRIVER_SYMBOL = 51,    /* it, or the table, lacks an entry point */
-    KILN_ERROR_DRIVER_TOO_OLD = 52,   /* images that fit need a newer driver: error.needed, error.present */
-    KILN_ERROR_NO_CONTEXT = 53,       /* no CUcontext is current on this thread */
-    KILN_ERROR_WRONG_CONTEXT = 54,    /* another context than at kiln_open is current */
-    KILN_ERROR_LOAD = 55,   /* the call in error.detail failed: error.driver_result, and the JIT log */
-    KILN_ERROR_LAUNCH = 56, /* the driver refused the launch: error.driver_result */
-    KILN_ERROR_DRIVER = 57  /* another driver call failed: error.subject, error.driver_result */
-} kiln_status;
 
 /* Details of a failure. All strings are static: they live as long as the program, or the pack that is asked. */
 typedef struct kiln_error {
@@ -158,7 +130,7 @@ struct kiln_loader {
 
 /* Opens a driver library and fills the table; path null means "libcuda.so.1". Calls nothing in it: cuInit and the
  * context are the caller's. DRIVER_NOT_FOUND or DRIVER_SYMBOL leave the table zeroed; missing_symbol, when not null,
- * then names the entry point (or null). */
+ * then names the entry point (or null). One of KILN_DRIVER_OPTIONAL_FUNCTIONS that an older driver lacks is null. */
 kiln_status kiln_driver_load(kiln_driver *driver, const char *path, const char **missing_symbol);
 
 /* Closes the library. No loader may still use the table. */
@@ -225,12 +197,17 @@ size_t kiln_describe_error(const kiln_loader *loader, const kiln_error *error, c
  * CLOSED when the loader is not open. */
 kiln_status kiln_begin(kiln_loader *loader, const void *args, const char *subject);
 
-/* Loads on first use and launches. grid has three numbers of thread blocks, and behind them three of threads where the
- * kernel's own block is zeros; params as for cuLaunchKernel. NULL_POINTER, CLOSED, GRID_TOO_LARGE; BAD_ARGUMENT for a grid
+/* Checks the pointers of an argument struct: NULL_POINTER where bit i of `required` says that the i-th must not be null,
+ * else MISALIGNED. */
+kiln_status kiln_check_pointers(kiln_loader *loader, const char *subject, const kiln_pointers *pointers,
+                                const void *args, uint32_t required);
+
+/* Behind kiln_begin: loads on first use and launches. grid has three numbers of thread blocks, and behind them three of
+ * threads where the kernel's own block is zeros; params as for cuLaunchKernel. GRID_TOO_LARGE; BAD_ARGUMENT for a grid
  * of no blocks, more dynamic shared memory than the kernel's max_shared_bytes or the device has room for, or a kernel that is not of
  * this loader's bundle; what a load can fail with; LAUNCH. */
 kiln_status kiln_launch(kiln_loader *loader, const kiln_kernel *kernel, CUstream stream, const uint64_t *grid,
-                        uint64_t shared_bytes, void **params);
+                        uint64_t shared_bytes, const void *const *params);
 
 /* Whether this kernel has an image that fits the loader's device, and the device the shared memory that the least of its
  * launches takes. 0 for null and on a closed loader. */

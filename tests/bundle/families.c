@@ -218,17 +218,30 @@ static const kiln_arg parts_args[] = {
      .alignment = 4,
      .when = "split_k != 1",
      .summary = "sums of parts"},
+    {.name = "tile_counters",
+     .kind = KILN_ARG_INOUT,
+     .type = "u32",
+     .shape = "workspace_size / 8 * 2",
+     .alignment = 4,
+     .when = "split_k != 1",
+     .summary = "a pair for each 8 numbers"},
     {.name = "workspace_size", .type = "u64", .summary = "numbers that workspace holds"},
     {0}};
 
-static const kiln_rule parts_rules[] = {
-    {"split_k == 1 || workspace_size >= n * split_k", "workspace_size must be at least n * split_k"}, {0}};
+static const kiln_workspace parts_workspace = {"workspace", "tile_counters", "workspace_size",
+                                               "ceil_div(n, 16) * 16 * split_k"};
+
+static const kiln_rule parts_rules[] = {{"split_k == 1 || workspace_size >= ceil_div(n, 16) * 16 * split_k",
+                                         "workspace_size must be at least ceil_div(n, 16) * 16 * split_k"},
+                                        {0}};
 
 static void emit_parts(ptx_fn *f, const kiln_variant *v)
 {
     ptx_param(f, PTX_U64, "n");
     if (kiln_int(v, "split_k") != 1)
         ptx_param_ptr(f, PTX_F32, "workspace");
+    if (kiln_int(v, "split_k") != 1)
+        ptx_param_ptr(f, PTX_U32, "tile_counters");
     ptx_param(f, PTX_U64, "workspace_size");
 }
 
@@ -238,6 +251,7 @@ static const kiln_family parts = {
     .source = "this file",
     .params = parts_params,
     .args = parts_args,
+    .workspace = &parts_workspace,
     .rules = parts_rules,
     .cost = {.bytes_read = "0", .bytes_written = "0", .elements = "n"},
     .min_sm = 75,

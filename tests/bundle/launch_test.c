@@ -1,5 +1,6 @@
 /* The golden bundle, launched over the runtime's scripted driver: what reaches the driver, and what never does. */
 #include <math.h>
+#include <stdio.h>
 
 #include "fake_driver.h"
 #include "test.h"
@@ -75,9 +76,7 @@ static void expect_failure(kiln_status got, kiln_status wanted, const char *subj
 static void expect_loaded(const char *entry)
 {
     char line[128];
-    strcpy(line, ".visible .entry ");
-    strcat(line, entry);
-    strcat(line, "(");
+    snprintf(line, sizeof line, ".visible .entry %s(", entry);
     assert_non_null(strstr(fake.loaded_image, line));
 }
 
@@ -340,7 +339,7 @@ static void another_kernel_can_be_forced(void **state)
     const kiln_kernel *kernel = NULL;
     assert_status(sample_blend_pick(&loader, &args, &kernel), KILN_OK);
     assert_ptr_not_equal(kernel, forced);
-    assert_status((kiln_status)forced->launch(&loader, NULL, &args), KILN_OK);
+    assert_status(forced->launch(&loader, NULL, &args), KILN_OK);
     expect_loaded(forced->entry);
     open_on(90);
     assert_status(sample_blend_f32_f32_64_noclamp_wide(&loader, NULL, &args), KILN_OK);
@@ -414,11 +413,35 @@ static void says_how_large_a_workspace_is_missing(void **state)
     (void)state;
     sample_parts_args args = {.n = 1000};
     expect_failure(sample_parts(&loader, NULL, &args), KILN_ERROR_BAD_ARGUMENT, "parts",
-                   "workspace_size must be at least n * split_k, with split_k=2");
-    args.workspace_size = 2000;
+                   "workspace_size must be at least ceil_div(n, 16) * 16 * split_k, with split_k=2");
+    args.workspace_size = 2016;
     expect_failure(sample_parts(&loader, NULL, &args), KILN_ERROR_NULL_POINTER, "parts", "workspace is null");
     args.workspace = 0x1000;
+    args.tile_counters = 0x2000;
     assert_status(sample_parts(&loader, NULL, &args), KILN_OK);
+}
+
+/* Before there are any pointers; what the rules of all variants refuse is refused here too. */
+static void tells_how_large_a_workspace_is(void **state)
+{
+    (void)state;
+    sample_parts_args args = {.n = 1000};
+    uint64_t bytes = 1, counters = 1;
+    assert_status(sample_parts_workspace(&loader, &args, &bytes, &counters), KILN_OK);
+    assert_int_equal(bytes, 4 * 2016);
+    assert_int_equal(counters, 4 * 504);
+    assert_status(sample_parts_workspace_max(&loader, &args, &bytes, &counters), KILN_OK);
+    assert_int_equal(bytes, 4 * 2016);
+    assert_int_equal(counters, 4 * 504);
+    assert_int_equal(launches, 0);
+    expect_failure(sample_parts_workspace(&loader, &args, NULL, &counters), KILN_ERROR_NULL_POINTER, "parts",
+                   "the loader and its arguments are required");
+    assert_status(sample_parts_workspace(&loader, &args, &bytes, NULL), KILN_ERROR_NULL_POINTER);
+    assert_status(sample_parts_workspace(&loader, NULL, &bytes, &counters), KILN_ERROR_NULL_POINTER);
+    assert_int_equal(bytes, 0);
+    assert_status(sample_parts_workspace(NULL, &args, &bytes, &counters), KILN_ERROR_NULL_POINTER);
+    assert_status(kiln_close(&loader), KILN_OK);
+    assert_status(sample_parts_workspace_max(&loader, &args, &bytes, &counters), KILN_ERROR_CLOSED);
 }
 
 static void picks_the_image_for_the_device(void **state)
@@ -447,9 +470,50 @@ static void finds_every_kernel(void **state)
             assert_status(kiln_check_image(&kernel->module->images[k]), KILN_OK);
     }
     assert_null(kiln_find_name(&sample_index, "axpy/type=f32"));
-    assert_status((kiln_status)kiln_find_name(&sample_index, "axpy")->launch(&loader, NULL, &args), KILN_OK);
+    assert_status(kiln_find_name(&sample_index, "axpy")->launch(&loader, NULL, &args), KILN_OK);
     assert_status(kiln_preload(&loader, sample_index.kernels, SAMPLE_KERNELS), KILN_OK);
     assert_int_equal(fake.loads, SAMPLE_KERNELS);
+}
+
+/* "type" -> f16 -> 1: what a program needs that has no header of the bundle. */
+static void tells_families_and_the_numbers_of_words(void **state)
+{
+    (void)state;
+    const kiln_index *index = &sample_index;
+    const kiln_index_family *blend = index->families;
+    uint32_t kernels = 0;
+    for (uint32_t i = 0; i < index->family_count; i++) {
+        const kiln_index_family *f = &index->families[i];
+        const char *name = index->texts + f->text;
+        if (strcmp(name, "blend") == 0)
+            blend = f;
+        assert_int_equal(f->first_kernel, kernels);
+        for (uint32_t k = 0; k < f->kernel_count; k++) {
+            const kiln_kernel *kernel = index->kernels[index->family_kernels[kernels++]];
+            assert_memory_equal(kernel->id, name, strlen(name));
+        }
+    }
+    assert_int_equal(kernels, SAMPLE_KERNELS);
+    assert_string_equal(index->texts + blend->text, "blend");
+    assert_int_equal(blend->args_bytes, sizeof(sample_blend_args));
+    assert_int_equal(blend->selector_count, 4);
+    const kiln_selector *type = &index->selectors[blend->first_selector];
+    assert_string_equal(index->texts + type->text, "type");
+    assert_int_equal(type->offset, offsetof(sample_blend_args, type));
+    static const struct {
+        const char *word;
+        uint32_t number;
+    } words[] = {
+        {"f32", SAMPLE_BLEND_TYPE_F32}, {"f16", SAMPLE_BLEND_TYPE_F16}, {"f64", SAMPLE_BLEND_TYPE_F64}};
+    assert_int_equal(type->word_count, 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        const kiln_word *word = &index->words[type->first_word + i];
+        assert_string_equal(index->texts + word->text, words[i].word);
+        assert_int_equal(word->number, words[i].number);
+    }
+    const kiln_selector *width = &index->selectors[blend->first_selector + 2];
+    assert_string_equal(index->texts + width->text, "width");
+    assert_int_equal(width->word_count, 0);
 }
 
 int main(void)
@@ -473,8 +537,10 @@ int main(void)
         cmocka_unit_test_setup(checks_pointers_that_only_some_variants_have, set_up),
         cmocka_unit_test_setup(checks_alignments_that_depend_on_the_variant, set_up),
         cmocka_unit_test_setup(says_how_large_a_workspace_is_missing, set_up),
+        cmocka_unit_test_setup(tells_how_large_a_workspace_is, set_up),
         cmocka_unit_test_setup(picks_the_image_for_the_device, set_up),
         cmocka_unit_test_setup(finds_every_kernel, set_up),
+        cmocka_unit_test_setup(tells_families_and_the_numbers_of_words, set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

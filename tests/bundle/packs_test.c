@@ -48,7 +48,7 @@ static const char blend_id[] = "blend/type=f32,acc=f32,width=64,clamp=false,stra
 static void launch_by_pointer(loaded *l, const kiln_kernel *kernel, const void *args)
 {
     const int launches = fake.counts[FAKE_launch_kernel];
-    assert_status((kiln_status)kernel->launch(&l->loader, NULL, args), KILN_OK);
+    assert_status(kernel->launch(&l->loader, NULL, args), KILN_OK);
     assert_int_equal(fake.counts[FAKE_launch_kernel], launches + 1);
     assert_ptr_equal(fake.launch.function, kernel->entry); /* this kernel's own name, not a namesake's */
 }
@@ -83,7 +83,7 @@ static void a_packs_kernels_are_found_and_launched(void **state)
         sample_blend_args odd = blend;
         odd.stride = 12;
         kiln_error error;
-        assert_status((kiln_status)kernel->launch(&pack.loader, NULL, &odd), KILN_ERROR_BAD_ARGUMENT);
+        assert_status(kernel->launch(&pack.loader, NULL, &odd), KILN_ERROR_BAD_ARGUMENT);
         assert_status(kiln_last_error(&pack.loader, &error), KILN_OK);
         assert_string_equal(error.detail, "stride must be a multiple of 8");
 

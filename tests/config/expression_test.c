@@ -267,8 +267,8 @@ static void test_uses(void **state)
         .name = "p", .kind = KILN_ARG_IN, .type = "u8", .shape = dimensions, .summary = "s"                  \
     }
 
-/* A pointer is missing where its array has elements, as its shape says; what `empty` says was tested before. */
-static void test_missing(void **state)
+/* An array has elements where its shape says so; what `empty` says was tested before. */
+static void test_has_elements(void **state)
 {
     (void)state;
     static const kiln_param params[] = {
@@ -279,31 +279,31 @@ static void test_missing(void **state)
     static const struct {
         const char *empty, *shape, *expected;
     } rows[] = {
-        {NULL, "n", "p == 0 && n != 0"},
-        {NULL, "4", "p == 0"},
-        {NULL, "n, m, tile", "p == 0 && n != 0 && m != 0"},
-        {"n == 0", "n, m", "p == 0 && m != 0"},
-        {"n == 0 || m == 0", "n, m", "p == 0"},
-        {"n * m == 0", "n, m", "p == 0"},
-        {"ceil_div(n, 256) == 0", "n, m / 2", "p == 0 && m >= 2"},
-        {"n < 1", "n", "p == 0 && n != 0"}, /* not the same in words: tested twice, which is right */
-        {NULL, "ceil_div(n, select(group == any, m, group))", "p == 0 && n != 0"},
-        {NULL, "n / 256 * 144", "p == 0 && n >= 256"},
-        {NULL, "n + m", "p == 0 && (n != 0 || m != 0)"},
-        {NULL, "n + 1", "p == 0"},
+        {NULL, "n", "n != 0"},
+        {NULL, "4", "1"},
+        {NULL, "n, m, tile", "n != 0 && m != 0"},
+        {"n == 0", "n, m", "m != 0"},
+        {"n == 0 || m == 0", "n, m", "1"},
+        {"n * m == 0", "n, m", "1"},
+        {"ceil_div(n, 256) == 0", "n, m / 2", "m >= 2"},
+        {"n < 1", "n", "n != 0"}, /* not the same in words: tested twice, which is right */
+        {NULL, "ceil_div(n, select(group == any, m, group))", "n != 0"},
+        {NULL, "n / 256 * 144", "n >= 256"},
+        {NULL, "n + m", "n != 0 || m != 0"},
+        {NULL, "n + 1", "1"},
         {NULL, "n * 0", "0"},
-        {NULL, "min(n, m), 3", "p == 0 && n != 0 && m != 0"},
-        {NULL, "max(n, m)", "p == 0 && (n != 0 || m != 0)"},
-        {NULL, "n - m", "p == 0 && n - m != 0"},
-        {NULL, "n % 8", "p == 0 && n % 8 != 0"},
-        {NULL, "n > 4", "p == 0 && n > 4"},
-        {NULL, "select(n == 0, 128, n)", "p == 0"},
-        {NULL, "select(n == 0, 0, m + 8)", "p == 0 && n != 0"},
-        {NULL, "select(n < m, 0, tile)", "p == 0 && n >= m"},
-        {NULL, "select(!(n < m), n, 0)", "p == 0 && n >= m && n != 0"},
-        {NULL, "select(n < m, n, m)", "p == 0 && select(n < m, n, m) != 0"},
-        {NULL, "n * extra", "p == 0 && n != 0 && extra != 0"},
-        {NULL, "n, group == any", "p == 0 && n != 0 && group == any"},
+        {NULL, "min(n, m), 3", "n != 0 && m != 0"},
+        {NULL, "max(n, m)", "n != 0 || m != 0"},
+        {NULL, "n - m", "n - m != 0"},
+        {NULL, "n % 8", "n % 8 != 0"},
+        {NULL, "n > 4", "n > 4"},
+        {NULL, "select(n == 0, 128, n)", "1"},
+        {NULL, "select(n == 0, 0, m + 8)", "n != 0"},
+        {NULL, "select(n < m, 0, tile)", "n >= m"},
+        {NULL, "select(!(n < m), n, 0)", "n >= m && n != 0"},
+        {NULL, "select(n < m, n, m)", "select(n < m, n, m) != 0"},
+        {NULL, "n * extra", "n != 0 && extra != 0"},
+        {NULL, "n, group == any", "n != 0 && group == any"},
         {NULL, "n * (n == 0)", "0"},
     };
     arena *a = arena_new();
@@ -314,7 +314,7 @@ static void test_missing(void **state)
                                  {0}};
         const kiln_family family = {.name = "f", .params = params, .args = args, .empty = rows[i].empty};
         text out = text_new(a);
-        expression_print(&out, expression_missing(a, &family, &args[2]));
+        expression_print(&out, expression_has_elements(a, &family, &args[2]));
         assert_string_equal(out.data, rows[i].expected);
     }
     arena_free(a);
@@ -484,7 +484,7 @@ int main(void)
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_shape_facts),
         cmocka_unit_test(test_uses),
-        cmocka_unit_test(test_missing),
+        cmocka_unit_test(test_has_elements),
         cmocka_unit_test(test_print),
         cmocka_unit_test(test_bind),
         cmocka_unit_test(test_print_c),

@@ -163,8 +163,8 @@ static const kiln_family hopper = {
 /* ---- clash: different values, one entry name --------------------------------------------------------------------- */
 
 static const kiln_param clash_params[] = {
-    {.name = "p", .words = "x x_y", .default_value = "x", .summary = "first half"},
-    {.name = "q", .words = "y_z z", .default_value = "z", .summary = "second half"},
+    {.name = "p", .words = "x x_y", .numbers = "1 2", .default_value = "x", .summary = "first half"},
+    {.name = "q", .words = "y_z z", .numbers = "1 2", .default_value = "z", .summary = "second half"},
     {0}};
 
 static const kiln_family clash = {
@@ -182,6 +182,7 @@ static const kiln_family clash = {
 
 static const kiln_param twin_params[] = {{.name = "word",
                                           .words = "968952aaab3cd248 28eb84270c0b5bd6",
+                                          .numbers = "1 2",
                                           .default_value = "968952aaab3cd248",
                                           .summary = "both give the key 6bc4d751fef5402e"},
                                          {0}};
@@ -241,7 +242,11 @@ static const kiln_family wide = {
 /* ---- tall: what one value asks of the others, and of a device ----------------------------------------------------- */
 
 static const kiln_param tall_params[] = {
-    {.name = "shape", .words = "square tall", .default_value = "square", .summary = "of a tile"},
+    {.name = "shape",
+     .words = "square tall",
+     .numbers = "1 2",
+     .default_value = "square",
+     .summary = "of a tile"},
     {.name = "rows", .words = "8 32 64", .default_value = "8", .summary = "of a tile"},
     {.name = "columns", .words = "8 16", .default_value = "8", .summary = "of a tile"},
     {0}};

@@ -109,7 +109,7 @@ static kiln_status launch(const manifest_variant *v, const uint64_t scalars[MAX_
         p.args[i].integer = scalars[i];
     argument_struct_fill(&arguments, &p, addresses);
     problem_close(&p);
-    return (kiln_status)kernel->launch(&d.loader, NULL, arguments.bytes);
+    return kernel->launch(&d.loader, NULL, arguments.bytes);
 }
 
 /* The runtime refuses what the device has no room for before the driver does, which would not say why. */

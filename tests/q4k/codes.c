@@ -74,7 +74,7 @@ static kiln_status multiply(const kiln_kernel *kernel, const buffers *b, uint32_
     const q4k_sample_rmsnorm_q4k_gemv_args args = {
         .in = b->in, .gamma = b->factors, .w = b->w, .out = b->out, .n = rows, .k = K, .eps = 1e-12F};
     upload_to(b->in, from, sizeof x);
-    const kiln_status status = (kiln_status)kernel->launch(&loader, NULL, &args);
+    const kiln_status status = kernel->launch(&loader, NULL, &args);
     download(to, b->out, sizeof y);
     return status;
 }

@@ -60,7 +60,7 @@ static void check(const kiln_kernel *kernel, const buffers *b)
     const unsigned batch = (unsigned)strtoul(strstr(kernel->id, "batch=") + strlen("batch="), NULL, 10);
     const q4k_sample_rmsnorm_q4k_gemv_args args = {
         .in = b->in[x], .gamma = b->gamma, .w = b->w, .out = b->out, .n = ROWS, .k = K, .eps = 0};
-    const kiln_status status = (kiln_status)kernel->launch(&loader, NULL, &args);
+    const kiln_status status = kernel->launch(&loader, NULL, &args);
     download(out, b->out, sizeof out);
     bool is_right = status == KILN_OK;
     for (unsigned v = 0; v < batch; v++) {

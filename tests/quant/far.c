@@ -203,7 +203,7 @@ static bool launch(trial *t, const window *w)
     argument_struct_fill(&arguments, &t->far, t->addresses);
     launch_record_clear();
     const kiln_kernel *kernel = kiln_find(t->device.index, t->variant->key);
-    kiln_status status = (kiln_status)kernel->launch(&t->device.loader, NULL, arguments.bytes);
+    kiln_status status = kernel->launch(&t->device.loader, NULL, arguments.bytes);
     if (status != KILN_OK) {
         snprintf(t->error, sizeof t->error, "%s", kiln_status_string(status));
         return false;

@@ -15,7 +15,8 @@ import tempfile
 
 from compilers import SKIPPED, c_compilers, cxx_compiler, run
 
-HEADERS = ("kiln/driver.h", "kiln/bundle.h", "kiln/kiln.h", "kiln/estimate.h", "kiln/reference.h")
+HEADERS = ("kiln/status.h", "kiln/driver.h", "kiln/bundle.h", "kiln/kiln.h", "kiln/estimate.h", "kiln/reference.h")
+TABLES = (("kiln_driver", "include/kiln/driver.h"), ("driver_tools", "tools/bench/driver_tools.h"))
 WARNINGS = ("-Wall", "-Wextra", "-pedantic", "-Wshadow", "-Wconversion", "-Werror")
 
 COMPARE_HEAD = """
@@ -23,14 +24,15 @@ COMPARE_HEAD = """
 #include <type_traits>
 #include <kiln/kiln.h>
 #include "runtime/internal.h"
+#include "tools/bench/driver_tools.h"
 /* cuda.h's enumerations are int in the table. */
 template <class T> struct plain { using type = std::conditional_t<std::is_enum_v<T>, int, T>; };
 template <class T> struct plain<T *> { using type = std::conditional_t<std::is_enum_v<T>, int, T> *; };
 template <class R, class... A> struct plain<R (*)(A...)> {
     using type = typename plain<R>::type (*)(typename plain<A>::type...);
 };
-#define SAME(member, function) \\
-    static_assert(std::is_same_v<decltype(kiln_driver::member), plain<decltype(&function)>::type>, #member)
+#define SAME(table, member, function) \\
+    static_assert(std::is_same_v<decltype(table::member), plain<decltype(&function)>::type>, #member)
 """
 
 NUMBERS = {
@@ -82,7 +84,8 @@ def has_toolkit(source_dir):
 
 
 def table_rows(source_dir):
-    rows = re.findall(r'X\((\w+),\s*"(\w+)"', (source_dir / "include/kiln/driver.h").read_text())
+    rows = [(table, *row) for table, header in TABLES
+            for row in re.findall(r'X\((\w+),\s*"(\w+)"', (source_dir / header).read_text())]
     assert len(rows) == len(set(rows)) and len(rows) >= 30
     return rows
 
@@ -95,7 +98,7 @@ def check_cuda(source_dir):
         compile_text(source_dir, include("cuda.h", header))
         compile_text(source_dir, include(header, "cuda.h"))
     rows = table_rows(source_dir)
-    same = "".join(f"SAME({member}, {symbol});\n" for member, symbol in rows)
+    same = "".join(f"SAME({table}, {member}, {symbol});\n" for table, member, symbol in rows)
     same += "".join(f"static_assert((int){ours} == (int){theirs});\n" for ours, theirs in NUMBERS.items())
     compile_text(source_dir, COMPARE_HEAD + same, ("c++",))
     print(f"{len(rows)} rows have the types of cuda.h")

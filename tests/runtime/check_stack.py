@@ -66,13 +66,14 @@ def graph(objects):
 
 
 def add_picked(nodes):
-    """What relocations do not show: a family's function launches one of its kernels through kernel->launch."""
-    launched = {node[1]: node for node in nodes if node[1].startswith("launch_")}
-    assert launched
+    """What relocations do not show: a family's functions run one of its kernels through kernel->run."""
+    run_by = {node[1]: node for node in nodes if node[1].startswith("run_")}
+    assert run_by
     for (_, name), (_, called) in nodes.items():
-        is_kernel = name.replace(BUNDLE, "launch_", 1) in launched
-        if name.startswith(BUNDLE) and not name.endswith("_pick") and not is_kernel:
-            called += launched.values()
+        is_kernel = name.replace(BUNDLE, "run_", 1) in run_by
+        is_family = name.startswith(BUNDLE) and not name.endswith("_pick") and not is_kernel
+        if is_family or name.startswith("call_"):
+            called += run_by.values()
 
 
 def deepest(nodes, node, known, above=()):

@@ -15,6 +15,24 @@ static uint64_t ceil_div(uint64_t a, uint64_t b)
 
 static const char axpy_name[] = "axpy";
 
+static const char axpy_pointers_texts[] = "x is null\0"
+                                          "x must be aligned to 4 bytes\0"
+                                          "y is null\0"
+                                          "y must be aligned to 4 bytes";
+static const kiln_pointer axpy_pointers_rows[] = {
+    {offsetof(mini_axpy_args, x), 4, 0, 10},
+    {offsetof(mini_axpy_args, y), 4, 39, 49},
+};
+static const kiln_pointers axpy_pointers = {axpy_pointers_texts, axpy_pointers_rows, 2};
+
+static const char axpy_pointers_1_texts[] = "x must be aligned to 8 bytes\0"
+                                            "y must be aligned to 8 bytes";
+static const kiln_pointer axpy_pointers_1_rows[] = {
+    {offsetof(mini_axpy_args, x), 8, 0, 0},
+    {offsetof(mini_axpy_args, y), 8, 29, 29},
+};
+static const kiln_pointers axpy_pointers_1 = {axpy_pointers_1_texts, axpy_pointers_1_rows, 2};
+
 /* What every variant asks of its arguments. */
 static kiln_status check_axpy(kiln_loader *loader, const mini_axpy_args *a)
 {
@@ -27,23 +45,7 @@ static kiln_status check_axpy(kiln_loader *loader, const mini_axpy_args *a)
     }
     if (a->n == 0)
         return KILN_OK;
-    if (a->x == 0) {
-        static const char detail[] = "x is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, axpy_name, detail);
-    }
-    if (a->y == 0) {
-        static const char detail[] = "y is null";
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, axpy_name, detail);
-    }
-    if (a->x % 4 != 0) {
-        static const char detail[] = "x must be aligned to 4 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, axpy_name, detail);
-    }
-    if (a->y % 4 != 0) {
-        static const char detail[] = "y must be aligned to 4 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, axpy_name, detail);
-    }
-    return KILN_OK;
+    return kiln_check_pointers(loader, axpy_name, &axpy_pointers, a, 0x3u);
 }
 
 /* axpy/type=f32 */
@@ -149,23 +151,26 @@ static const kiln_image axpy_f32_images[] = {
 };
 static const kiln_module axpy_f32_module = {.images = axpy_f32_images, .image_count = 2, .slot = 0};
 
-kiln_status mini_axpy_f32(kiln_loader *loader, CUstream stream, const mini_axpy_args *args)
+static kiln_status run_axpy_f32(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_axpy(loader, args);
-    if (status != KILN_OK)
-        return status;
-    mini_axpy_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
-    const uint64_t grid[3] = {ceil_div(a.n, 256), 1, 1};
-    float a_f32 = (float)a.a;
-    void *params[] = {&a.x, &a.y, &a_f32, &a.n};
+    const mini_axpy_args *a = args;
+    const uint64_t grid[3] = {ceil_div(a->n, 256), 1, 1};
+    float a_f32 = (float)a->a;
+    const void *const params[] = {&a->x, &a->y, &a_f32, &a->n};
     return kiln_launch(loader, &mini_axpy_f32_kernel, stream, grid, 0, params);
 }
 
-static int launch_axpy_f32(kiln_loader *loader, CUstream stream, const void *args)
+kiln_status mini_axpy_f32(kiln_loader *loader, CUstream stream, const mini_axpy_args *a)
 {
-    return (int)mini_axpy_f32(loader, stream, args);
+    const kiln_status status = check_axpy(loader, a);
+    if (status != KILN_OK || a->n == 0)
+        return status;
+    return run_axpy_f32(loader, stream, a);
+}
+
+static kiln_status launch_axpy_f32(kiln_loader *loader, CUstream stream, const void *args)
+{
+    return mini_axpy_f32(loader, stream, args);
 }
 
 const kiln_kernel mini_axpy_f32_kernel = {
@@ -174,6 +179,7 @@ const kiln_kernel mini_axpy_f32_kernel = {
     .entry = axpy_f32_entry,
     .module = &axpy_f32_module,
     .launch = launch_axpy_f32,
+    .run = run_axpy_f32,
     .block = {256, 1, 1},
     .slot = 0,
     .max_shared_bytes = 0,
@@ -235,30 +241,28 @@ static const kiln_image axpy_f64_images[] = {
 };
 static const kiln_module axpy_f64_module = {.images = axpy_f64_images, .image_count = 1, .slot = 1};
 
-kiln_status mini_axpy_f64(kiln_loader *loader, CUstream stream, const mini_axpy_args *args)
+static kiln_status run_axpy_f64(kiln_loader *loader, CUstream stream, const void *args)
 {
-    const kiln_status status = check_axpy(loader, args);
+    const mini_axpy_args *a = args;
+    const kiln_status status = kiln_check_pointers(loader, axpy_name, &axpy_pointers_1, a, 0x0u);
     if (status != KILN_OK)
         return status;
-    mini_axpy_args a = *args;
-    if (a.n == 0)
-        return KILN_OK;
-    if (a.x % 8 != 0) {
-        static const char detail[] = "x must be aligned to 8 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, axpy_name, detail);
-    }
-    if (a.y % 8 != 0) {
-        static const char detail[] = "y must be aligned to 8 bytes";
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, axpy_name, detail);
-    }
-    const uint64_t grid[3] = {ceil_div(a.n, 256), 1, 1};
-    void *params[] = {&a.x, &a.y, &a.a, &a.n};
+    const uint64_t grid[3] = {ceil_div(a->n, 256), 1, 1};
+    const void *const params[] = {&a->x, &a->y, &a->a, &a->n};
     return kiln_launch(loader, &mini_axpy_f64_kernel, stream, grid, 0, params);
 }
 
-static int launch_axpy_f64(kiln_loader *loader, CUstream stream, const void *args)
+kiln_status mini_axpy_f64(kiln_loader *loader, CUstream stream, const mini_axpy_args *a)
 {
-    return (int)mini_axpy_f64(loader, stream, args);
+    const kiln_status status = check_axpy(loader, a);
+    if (status != KILN_OK || a->n == 0)
+        return status;
+    return run_axpy_f64(loader, stream, a);
+}
+
+static kiln_status launch_axpy_f64(kiln_loader *loader, CUstream stream, const void *args)
+{
+    return mini_axpy_f64(loader, stream, args);
 }
 
 const kiln_kernel mini_axpy_f64_kernel = {
@@ -267,6 +271,7 @@ const kiln_kernel mini_axpy_f64_kernel = {
     .entry = axpy_f64_entry,
     .module = &axpy_f64_module,
     .launch = launch_axpy_f64,
+    .run = run_axpy_f64,
     .block = {256, 1, 1},
     .slot = 1,
     .max_shared_bytes = 0,
@@ -288,7 +293,7 @@ kiln_status mini_axpy_pick(kiln_loader *loader, const mini_axpy_args *args, cons
         return kiln_begin(loader, NULL, axpy_name);
     *kernel = NULL;
     const kiln_status status = check_axpy(loader, args);
-    if (status != KILN_OK)
+    if (status != KILN_OK || args->n == 0)
         return status;
     *kernel = choose_axpy(loader, *args);
     if (!*kernel) {
@@ -302,13 +307,13 @@ kiln_status mini_axpy(kiln_loader *loader, CUstream stream, const mini_axpy_args
 {
     const kiln_kernel *kernel;
     const kiln_status status = mini_axpy_pick(loader, args, &kernel);
-    return kernel ? (kiln_status)kernel->launch(loader, stream, args) : status;
+    return kernel ? kernel->run(loader, stream, args) : status;
 }
 
 /* ==== the bundle ==== */
 
 const kiln_bundle mini_bundle = {
-    .layout_version = 1,
+    .layout_version = 2,
     .kernel_count = MINI_KERNELS,
     .module_count = 2,
     .slot_count = MINI_SLOTS,

@@ -46,7 +46,7 @@ static void a_missing_entry_point_is_named_and_nothing_is_left(void **state)
     (void)state;
     static const struct {
         const char *path, *symbol;
-    } rows[] = {{STUB_WITHOUT_FIRST, "cuDriverGetVersion"}, {STUB_WITHOUT_LAST, "cuEventElapsedTime"}};
+    } rows[] = {{STUB_WITHOUT_FIRST, "cuDriverGetVersion"}, {STUB_WITHOUT_LAST, "cuMemsetD8_v2"}};
     for (int i = 0; i < 2; i++) {
         kiln_driver driver;
         const char *missing = NULL;
@@ -57,6 +57,21 @@ static void a_missing_entry_point_is_named_and_nothing_is_left(void **state)
         assert_false(is_mapped(rows[i].path));
         assert_status(kiln_driver_load(&driver, rows[i].path, NULL), KILN_ERROR_DRIVER_SYMBOL);
     }
+}
+
+static void what_is_optional_may_be_missing(void **state)
+{
+    (void)state;
+    kiln_driver driver;
+    const char *missing = "";
+    fill(&driver);
+    assert_status(kiln_driver_load(&driver, STUB_WITHOUT_OPTIONAL, &missing), KILN_OK);
+    assert_null(missing);
+#define CHECK_NULL(member, symbol, parameters) assert_true(driver.member == NULL);
+    KILN_DRIVER_OPTIONAL_FUNCTIONS(CHECK_NULL)
+#define CHECK_NOT_NULL(member, symbol, parameters) assert_true(driver.member != NULL);
+    KILN_DRIVER_APPLICATION_FUNCTIONS(CHECK_NOT_NULL)
+    kiln_driver_close(&driver);
 }
 
 static void a_library_that_is_not_there_is_reported(void **state)
@@ -87,6 +102,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_whole_library_fills_every_row_with_its_own_function),
         cmocka_unit_test(a_missing_entry_point_is_named_and_nothing_is_left),
+        cmocka_unit_test(what_is_optional_may_be_missing),
         cmocka_unit_test(a_library_that_is_not_there_is_reported),
         cmocka_unit_test(null_is_refused),
     };

@@ -157,8 +157,8 @@ static void static_shared_memory_counts(void **state)
     static const uint64_t grid[3] = {1, 1, 1};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         kiln_kernel kernel = kernel_sharing(rows[i].most);
-        kernel.static_shared_bytes = (uint16_t)rows[i].fixed;
-        kernel.least_shared_words = (uint16_t)rows[i].words;
+        kernel.static_shared_bytes = rows[i].fixed;
+        kernel.min_shared_bytes = 4 * rows[i].words;
         assert_status(kiln_close(&loader), KILN_OK);
         fake_reset();
         fake.max_shared_bytes = rows[i].device;
@@ -215,12 +215,43 @@ static void arguments_are_checked_before_anything(void **state)
     assert_int_equal(fake.counts[FAKE_launch_kernel], 0);
 }
 
+/* Three pointers of a struct; of each it is said when it has to be there. */
+static void pointers_are_checked_by_a_table(void **state)
+{
+    (void)state;
+    static const char texts[] = "a null\0a odd\0b null\0c odd";
+    static const kiln_pointer of[] = {{0, 4, 0, 7}, {8, 1, 13, 0}, {16, 256, 0, 20}};
+    static const kiln_pointers table = {texts, of, 3};
+    static const struct {
+        CUdeviceptr args[3];
+        uint32_t required;
+        kiln_status status;
+        const char *detail;
+    } rows[] = {
+        {{4, 1, 256}, 7, KILN_OK, ""},
+        {{0, 0, 0}, 0, KILN_OK, ""},
+        {{0, 0, 0}, 3, KILN_ERROR_NULL_POINTER, "a null"},
+        {{0, 0, 0}, 2, KILN_ERROR_NULL_POINTER, "b null"},
+        {{2, 0, 128}, 2, KILN_ERROR_NULL_POINTER, "b null"},
+        {{2, 0, 128}, 0, KILN_ERROR_MISALIGNED, "a odd"},
+        {{4, 3, 128}, 7, KILN_ERROR_MISALIGNED, "c odd"},
+        {{4, 3, 257}, 0, KILN_ERROR_MISALIGNED, "c odd"},
+        {{4, 3, UINT64_C(0xffffffffffffff00)}, 7, KILN_OK, ""},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        assert_status(kiln_check_pointers(&loader, "it", &table, rows[i].args, rows[i].required),
+                      rows[i].status);
+        if (rows[i].status != KILN_OK)
+            assert_last_error(rows[i].status, "it", rows[i].detail);
+    }
+}
+
 static void the_launcher_of_a_found_kernel_is_the_typed_function(void **state)
 {
     (void)state;
     const mini_axpy_args args = {.type = MINI_AXPY_TYPE_F64, .x = 256, .y = 512, .a = 3, .n = 257};
     const kiln_kernel *kernel = kiln_find_name(&mini_index, "axpy/type=f64");
-    assert_status((kiln_status)kernel->launch(&loader, NULL, &args), KILN_OK);
+    assert_status(kernel->launch(&loader, NULL, &args), KILN_OK);
     assert_ptr_equal(fake.launch.function, kernel->entry);
     assert_int_equal(fake.launch.grid[0], 2);
 }
@@ -235,6 +266,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(static_shared_memory_counts, open_mini, close_mini),
         cmocka_unit_test_setup_teardown(a_refused_launch_is_reported, open_mini, close_mini),
         cmocka_unit_test_setup_teardown(arguments_are_checked_before_anything, open_mini, close_mini),
+        cmocka_unit_test_setup_teardown(pointers_are_checked_by_a_table, open_mini, close_mini),
         cmocka_unit_test_setup_teardown(the_launcher_of_a_found_kernel_is_the_typed_function, open_mini,
                                         close_mini),
     };

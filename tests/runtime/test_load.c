@@ -118,7 +118,7 @@ static void kernels_of_one_module_share_it(void **state)
         .id = "first", .entry = "first", .module = &module, .block = {1, 1, 1}, .slot = 0};
     static const kiln_kernel second = {
         .id = "second", .entry = "second", .module = &module, .block = {1, 1, 1}, .slot = 1};
-    static const kiln_bundle bundle = {KILN_LAYOUT_VERSION, 2, 1, 2, "two"};
+    static const kiln_bundle bundle = {KILN_LAYOUT_VERSION, 2, 1, 2, 0, "two"};
     static const uint64_t grid[3] = {1, 1, 1};
     const kiln_kernel *orders[2][2] = {{&first, &second}, {&second, &first}};
     for (int order = 0; order < 2; order++) {
@@ -141,7 +141,6 @@ static void null_arguments_are_refused(void **state)
 {
     (void)state;
     kiln_error error;
-    static const uint64_t grid[3] = {1, 1, 1};
     const kiln_kernel *null_kernel = NULL;
     assert_status(kiln_open(NULL, &fake_table, &mini_bundle, slots, 2, NULL), KILN_ERROR_NULL_POINTER);
     assert_status(kiln_open(&loader, NULL, &mini_bundle, slots, 2, NULL), KILN_ERROR_NULL_POINTER);
@@ -153,7 +152,6 @@ static void null_arguments_are_refused(void **state)
     assert_status(kiln_last_error(NULL, &error), KILN_ERROR_NULL_POINTER);
     assert_status(kiln_last_error(&loader, NULL), KILN_ERROR_NULL_POINTER);
     assert_status(kiln_begin(NULL, &axpy, "x"), KILN_ERROR_NULL_POINTER);
-    assert_status(kiln_launch(NULL, &mini_axpy_f32_kernel, NULL, grid, 0, NULL), KILN_ERROR_NULL_POINTER);
     assert_status(kiln_fail(NULL, KILN_ERROR_NOT_FOUND, NULL, NULL), KILN_ERROR_NOT_FOUND);
     assert_int_equal(kiln_usable(NULL, &mini_axpy_f32_kernel), 0);
     assert_status(mini_axpy(NULL, NULL, &axpy), KILN_ERROR_NULL_POINTER);
@@ -161,8 +159,6 @@ static void null_arguments_are_refused(void **state)
     assert_status(open_mini(NULL), KILN_OK);
     assert_status(kiln_preload(&loader, NULL, 1), KILN_ERROR_NULL_POINTER);
     assert_status(kiln_preload(&loader, &null_kernel, 1), KILN_ERROR_NULL_POINTER);
-    assert_status(kiln_launch(&loader, NULL, NULL, grid, 0, NULL), KILN_ERROR_NULL_POINTER);
-    assert_status(kiln_launch(&loader, &mini_axpy_f32_kernel, NULL, NULL, 0, NULL), KILN_ERROR_NULL_POINTER);
     assert_status(kiln_begin(&loader, NULL, "x"), KILN_ERROR_NULL_POINTER);
     assert_status(kiln_fail(&loader, KILN_ERROR_NOT_FOUND, NULL, NULL), KILN_ERROR_NOT_FOUND);
     assert_last_error(KILN_ERROR_NOT_FOUND, "", "", 0);
@@ -176,15 +172,13 @@ static void null_arguments_are_refused(void **state)
 
 static void assert_closed(void)
 {
-    static const uint64_t grid[3] = {1, 1, 1};
     kiln_error error;
     assert_status(kiln_begin(&loader, &axpy, "x"), KILN_ERROR_CLOSED);
-    assert_status(kiln_launch(&loader, &mini_axpy_f32_kernel, NULL, grid, 0, NULL), KILN_ERROR_CLOSED);
     assert_status(kiln_preload(&loader, mini_index.kernels, 2), KILN_ERROR_CLOSED);
     assert_status(kiln_preload(&loader, NULL, 0), KILN_ERROR_CLOSED);
     assert_status(mini_axpy(&loader, NULL, &axpy), KILN_ERROR_CLOSED);
     assert_status(mini_axpy_f32(&loader, NULL, &axpy), KILN_ERROR_CLOSED);
-    assert_status((kiln_status)mini_axpy_f32_kernel.launch(&loader, NULL, &axpy), KILN_ERROR_CLOSED);
+    assert_status(mini_axpy_f32_kernel.launch(&loader, NULL, &axpy), KILN_ERROR_CLOSED);
     assert_int_equal(kiln_usable(&loader, &mini_axpy_f32_kernel), 0);
     assert_status(kiln_close(&loader), KILN_OK);
     assert_status(kiln_last_error(&loader, &error), KILN_OK);

@@ -61,7 +61,7 @@ static kiln_status launch_nf4(kiln_loader *loader, const kiln_kernel *kernel, CU
         return kiln_fail(loader, KILN_ERROR_MISALIGNED, subject, least);
     uint64_t blocks = (a.n + per_block - 1) / per_block + (fault("one-block-more") || a.n == 0);
     const uint64_t grid[3] = {blocks < most_blocks ? blocks : most_blocks, 1, 1};
-    void *params[] = {&a.first, &a.scale, &a.last, &a.n};
+    const void *const params[] = {&a.first, &a.scale, &a.last, &a.n};
     return kiln_launch(loader, kernel, stream, grid, 0, params);
 }
 
@@ -69,22 +69,22 @@ static kiln_status launch_nf4(kiln_loader *loader, const kiln_kernel *kernel, CU
 
 extern const kiln_kernel verify_fixture_quantize_kernel, verify_fixture_unpack_kernel,
     verify_fixture_axpy_kernel;
-int verify_fixture_nf4_quantize(kiln_loader *loader, CUstream stream, const void *args);
-int verify_fixture_nf4_unpack(kiln_loader *loader, CUstream stream, const void *args);
+kiln_status verify_fixture_nf4_quantize(kiln_loader *loader, CUstream stream, const void *args);
+kiln_status verify_fixture_nf4_unpack(kiln_loader *loader, CUstream stream, const void *args);
 
-static int launch_quantize(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_quantize(kiln_loader *loader, CUstream stream, const void *args)
 {
     const nf4_args *a = args;
-    return (int)launch_nf4(loader, &verify_fixture_quantize_kernel, stream, a, 2048, UINT64_MAX,
-                           a == NULL || a->first % 4 == 0);
+    return launch_nf4(loader, &verify_fixture_quantize_kernel, stream, a, 2048, UINT64_MAX,
+                      a == NULL || a->first % 4 == 0);
 }
 
-static int launch_unpack(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_unpack(kiln_loader *loader, CUstream stream, const void *args)
 {
     const nf4_args *a = args;
-    return (int)launch_nf4(loader, &verify_fixture_unpack_kernel, stream, a, 1024,
-                           loader ? 4 * (uint64_t)loader->device.multiprocessors : 1,
-                           a == NULL || a->last % 4 == 0);
+    return launch_nf4(loader, &verify_fixture_unpack_kernel, stream, a, 1024,
+                      loader ? 4 * (uint64_t)loader->device.multiprocessors : 1,
+                      a == NULL || a->last % 4 == 0);
 }
 
 typedef struct axpy_args {
@@ -93,25 +93,25 @@ typedef struct axpy_args {
     uint32_t n;
 } axpy_args;
 
-static int launch_axpy(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_axpy(kiln_loader *loader, CUstream stream, const void *args)
 {
     static const char subject[] = "axpy", odd[] = "n must be even", null[] = "null", least[] = "aligned to 8",
                       wide[] = "x must be aligned to 16 bytes";
     kiln_status status = kiln_begin(loader, args, subject);
     if (status != KILN_OK)
-        return (int)status;
+        return status;
     axpy_args a = *(const axpy_args *)args;
     if (a.n % 2 != 0)
-        return (int)kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, subject, odd);
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, subject, odd);
     if (a.n >= 100 && a.x % 16 != 0 && !fault("aligned-rule-unchecked"))
-        return (int)kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, subject, wide);
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, subject, wide);
     if ((a.n > 0 || fault("empty-refused")) && (a.x == 0 || a.y == 0))
-        return (int)kiln_fail(loader, KILN_ERROR_NULL_POINTER, subject, null);
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, subject, null);
     if (a.x % 8 || a.y % 8 || a.norm % 8)
-        return (int)kiln_fail(loader, KILN_ERROR_MISALIGNED, subject, least);
+        return kiln_fail(loader, KILN_ERROR_MISALIGNED, subject, least);
     const uint64_t blocks = (a.n + UINT64_C(255)) / 256, grid[3] = {blocks ? blocks : 1, 1, 1};
-    void *params[] = {&a.x, &a.y, &a.norm, &a.a, &a.n};
-    return (int)kiln_launch(loader, &verify_fixture_axpy_kernel, stream, grid, UINT64_C(16) * a.n, params);
+    const void *const params[] = {&a.x, &a.y, &a.norm, &a.a, &a.n};
+    return kiln_launch(loader, &verify_fixture_axpy_kernel, stream, grid, UINT64_C(16) * a.n, params);
 }
 
 const kiln_kernel verify_fixture_quantize_kernel = {.key = 0xbd68b5aefb33a5b9,
@@ -139,18 +139,18 @@ const kiln_kernel verify_fixture_axpy_kernel = {.key = 0x70020ac917cc9f7d,
 
 /* ---- families' functions: the caller names the variant -------------------------------------------------------------- */
 
-int verify_fixture_nf4_quantize(kiln_loader *loader, CUstream stream, const void *args)
+kiln_status verify_fixture_nf4_quantize(kiln_loader *loader, CUstream stream, const void *args)
 {
     const nf4_args *a = args;
-    if (a && (a->type != 1 || a->group != 64 || a->nibbles != 1))
+    if (a && (a->type != 3 || a->group != 64 || a->nibbles != 1))
         return KILN_ERROR_NO_VARIANT;
     return fault("dispatch") ? KILN_OK : launch_quantize(loader, stream, args);
 }
 
-int verify_fixture_nf4_unpack(kiln_loader *loader, CUstream stream, const void *args)
+kiln_status verify_fixture_nf4_unpack(kiln_loader *loader, CUstream stream, const void *args)
 {
     const nf4_args *a = args;
-    if (a && (a->type != 1 || a->group != 64 || a->nibbles != 2))
+    if (a && (a->type != 3 || a->group != 64 || a->nibbles != 2))
         return KILN_ERROR_NO_VARIANT;
     return launch_unpack(loader, stream, args);
 }
@@ -161,6 +161,7 @@ static const kiln_kernel *const kernels[] = {&verify_fixture_quantize_kernel, &v
                                              &verify_fixture_axpy_kernel};
 /* Places of the keys' low three bits, 1, 4 and 5. */
 static const uint32_t table[8] = {0, 1, 0, 0, 2, 3, 0, 0};
-static const kiln_bundle bundle = {KILN_LAYOUT_VERSION, 3, 3, 3, "verify_fixture"};
+static const kiln_bundle bundle = {KILN_LAYOUT_VERSION, 3, 3, 3, 0, "verify_fixture"};
 extern const kiln_index verify_fixture_index;
-const kiln_index verify_fixture_index = {&bundle, kernels, table, 7};
+const kiln_index verify_fixture_index = {
+    .bundle = &bundle, .kernels = kernels, .table = table, .table_mask = 7};

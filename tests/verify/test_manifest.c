@@ -58,7 +58,7 @@ static void test_facts(void **state)
     free(text);
 }
 
-/* The fields that select a variant follow the arguments; a word is its place in the list, from 1. */
+/* The fields that select a variant follow the arguments; a word has the number beside it. */
 static void test_selectors(void **state)
 {
     (void)state;
@@ -70,7 +70,7 @@ static void test_selectors(void **state)
     static const struct {
         const char *name;
         uint64_t offset, selector;
-    } rows[] = {{"type", 32, 1}, {"group", 36, 64}, {"nibbles", 40, 2}};
+    } rows[] = {{"type", 32, 3}, {"group", 36, 64}, {"nibbles", 40, 2}};
     assert_int_equal(unpack->param_count, 3);
     for (size_t i = 0; i < 3; i++) {
         assert_string_equal(unpack->params[i].name, rows[i].name);

@@ -29,6 +29,7 @@ typedef struct bench {
     uint64_t device_ordinal, samples, copy_bytes, seconds; /* seconds 0: no limit */
     bool is_listing, wants_help;
     device device;
+    driver_tools tools;
     stopwatch stopwatch;
     uint64_t l2_bytes;
     CUdeviceptr copy_from, copy_to;
@@ -167,8 +168,8 @@ static int submit_copy(void *context, CUstream stream, uint64_t turn)
     const copy *c = context;
     uint64_t step = (c->bytes + COPY_ALIGNMENT - 1) / COPY_ALIGNMENT * COPY_ALIGNMENT;
     uint64_t places = c->bench->copy_bytes / step, at = places ? turn % places * step : 0;
-    return c->bench->device.driver.memcpy_dtod_async(c->bench->copy_to + at, c->bench->copy_from + at,
-                                                     c->bytes, stream);
+    return c->bench->tools.memcpy_dtod_async(c->bench->copy_to + at, c->bench->copy_from + at, c->bytes,
+                                             stream);
 }
 
 typedef struct empty_kernel {
@@ -207,7 +208,7 @@ static int print_device(bench *b)
 {
     size_t free_bytes = 0, total_bytes = 0;
     const kiln_device *about = &b->device.loader.device;
-    int result = b->device.driver.mem_get_info(&free_bytes, &total_bytes);
+    int result = b->tools.mem_get_info(&free_bytes, &total_bytes);
     fputs("{\"device\": {", stdout);
     print_string("name", b->device.name);
     printf(", \"sm\": %u, \"multiprocessors\": %u, \"l2_bytes\": %" PRIu64
@@ -305,7 +306,7 @@ static bool run_line(bench *b, char *line)
         return true;
     }
     subject s;
-    if (!subject_open(&s, &b->device, v, kernel, shape, b->l2_bytes, error, sizeof error)) {
+    if (!subject_open(&s, &b->device, &b->tools, v, kernel, shape, b->l2_bytes, error, sizeof error)) {
         print_reason(line, s.is_too_large ? "skipped" : "error", error);
         return true;
     }
@@ -338,7 +339,7 @@ static int prepare(bench *b)
     int value = 0, result = d->device_get_attribute(&value, ATTRIBUTE_L2_BYTES, b->device.ordinal);
     b->l2_bytes = value > 0 ? (uint64_t)value : 0;
     if (result == 0)
-        result = stopwatch_open(&b->stopwatch, d, (unsigned)b->samples, FIRST_WARM_UP_US);
+        result = stopwatch_open(&b->stopwatch, &b->tools, (unsigned)b->samples, FIRST_WARM_UP_US);
     if (result == 0)
         result = d->mem_alloc(&b->copy_from, b->copy_bytes);
     if (result == 0)
@@ -357,6 +358,12 @@ static int run_device(bench *b)
         fprintf(stderr, "kiln-bench: %s\n", error);
         bool is_named = b->driver || b->device_ordinal > 0;
         return opened == DEVICE_NONE && !is_named ? VERIFY_EXIT_NO_DEVICE : VERIFY_EXIT_WRONG;
+    }
+    const char *missing = driver_tools_load(&b->tools, &b->device.driver);
+    if (missing) {
+        fprintf(stderr, "kiln-bench: the driver lacks %s\n", missing);
+        device_close(&b->device);
+        return VERIFY_EXIT_WRONG;
     }
     int result = prepare(b), status = VERIFY_EXIT_WRONG;
     fflush(stdout);

@@ -4,7 +4,7 @@
 /* An event's clock ticks about once a microsecond and a launch takes a few: a batch of this length makes both small. */
 #define BATCH_US 1000.0
 
-int stopwatch_open(stopwatch *w, const kiln_driver *driver, unsigned samples, double warm_up_us)
+int stopwatch_open(stopwatch *w, const driver_tools *driver, unsigned samples, double warm_up_us)
 {
     *w = (stopwatch){.driver = driver, .samples = samples, .warm_up_us = warm_up_us};
     int result = driver->stream_create(&w->stream, 1); /* without implied waits for the null stream */

@@ -4,6 +4,8 @@
 
 #include <kiln/kiln.h>
 
+#include "driver_tools.h"
+
 enum { MOST_SAMPLES = 1000, MOST_BATCH = 256 };
 
 /* Work that can be submitted again and again: a launch, a copy. */
@@ -18,7 +20,7 @@ typedef struct task {
 } task;
 
 typedef struct stopwatch {
-    const kiln_driver *driver;
+    const driver_tools *driver;
     CUstream stream;
     CUevent start, end;
     unsigned samples;  /* of each task; at most MOST_SAMPLES */
@@ -26,7 +28,7 @@ typedef struct stopwatch {
 } stopwatch;
 
 /* Both return the driver's result, 0 for success. */
-int stopwatch_open(stopwatch *w, const kiln_driver *driver, unsigned samples, double warm_up_us);
+int stopwatch_open(stopwatch *w, const driver_tools *driver, unsigned samples, double warm_up_us);
 void stopwatch_close(stopwatch *w);
 
 /* Warms each task up, sizes its batches, then samples the tasks in turns, so that they see the same clocks. */

@@ -118,13 +118,13 @@ static void make_tiles(problem *small)
 }
 
 /* Fills `bytes` with copies of the tile. */
-static int spread(const kiln_driver *d, CUdeviceptr to, uint64_t bytes, const void *tile, uint64_t tile_bytes)
+static int spread(const subject *s, CUdeviceptr to, uint64_t bytes, const void *tile, uint64_t tile_bytes)
 {
     uint64_t done = tile_bytes < bytes ? tile_bytes : bytes;
-    int result = d->memcpy_htod(to, tile, done);
+    int result = s->device->driver.memcpy_htod(to, tile, done);
     while (result == 0 && done < bytes) {
         uint64_t more = done < bytes - done ? done : bytes - done;
-        result = d->memcpy_dtod_async(to + done, to, more, NULL);
+        result = s->tools->memcpy_dtod_async(to + done, to, more, NULL);
         done += more;
     }
     return result;
@@ -141,7 +141,7 @@ static int fill_first_set(subject *s, problem *small)
             continue;
         }
         if (tile->bytes && (a->about->direction == DIRECTION_IN || a->about->direction == DIRECTION_INOUT))
-            result = spread(&s->device->driver, at, a->bytes, tile->host, tile->bytes);
+            result = spread(s, at, a->bytes, tile->host, tile->bytes);
         at += align_up(a->bytes);
     }
     return result;
@@ -149,11 +149,10 @@ static int fill_first_set(subject *s, problem *small)
 
 static int fill_other_sets(subject *s)
 {
-    const kiln_driver *d = &s->device->driver;
     int result = 0;
     for (uint64_t set = 1; result == 0 && set < s->sets; set++)
-        result = d->memcpy_dtod_async(s->memory + set * s->set_bytes, s->memory, s->set_bytes, NULL);
-    return result == 0 ? d->ctx_synchronize() : result;
+        result = s->tools->memcpy_dtod_async(s->memory + set * s->set_bytes, s->memory, s->set_bytes, NULL);
+    return result == 0 ? s->device->driver.ctx_synchronize() : result;
 }
 
 static void fill_arguments(subject *s)
@@ -209,10 +208,11 @@ static bool prepare_memory(subject *s, char *error, size_t error_bytes)
 
 /* ---- in and out -------------------------------------------------------------------------------------------------- */
 
-bool subject_open(subject *s, device *d, const manifest_variant *v, const kiln_kernel *kernel,
-                  const char *shape, uint64_t l2_bytes, char *error, size_t error_bytes)
+bool subject_open(subject *s, device *d, const driver_tools *tools, const manifest_variant *v,
+                  const kiln_kernel *kernel, const char *shape, uint64_t l2_bytes, char *error,
+                  size_t error_bytes)
 {
-    *s = (subject){.device = d, .kernel = kernel};
+    *s = (subject){.device = d, .tools = tools, .kernel = kernel};
     if (!problem_open(&s->problem, v, &d->loader.device, error, error_bytes) ||
         !read_shape(&s->problem, shape, error, error_bytes) || !measure(&s->problem, error, error_bytes) ||
         !evaluate_cost(s, error, error_bytes))

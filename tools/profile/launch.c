@@ -20,7 +20,8 @@ static void try(kiln_driver *d, const char *what, int result)
     const char *name = NULL;
     if (result == 0)
         return;
-    d->get_error_name(result, &name);
+    if (d->get_error_name)
+        d->get_error_name(result, &name);
     die(1, "%s: %s", what, name ? name : "an unknown error");
 }
 

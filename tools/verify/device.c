@@ -86,8 +86,10 @@ void device_replace_image(const kiln_image *image, const char *text)
 void device_describe_result(const device *d, int result, char *text, size_t bytes)
 {
     const char *name = NULL, *meaning = NULL;
-    d->driver.get_error_name(result, &name);
-    d->driver.get_error_string(result, &meaning);
+    if (d->driver.get_error_name)
+        d->driver.get_error_name(result, &name);
+    if (d->driver.get_error_string)
+        d->driver.get_error_string(result, &meaning);
     snprintf(text, bytes, "%s (%d): %s", name ? name : "unknown error", result, meaning ? meaning : "");
 }
 

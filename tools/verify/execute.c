@@ -125,7 +125,7 @@ static execute_status launch(attempt *t)
     argument_struct_fill(&arguments, t->problem, t->addresses);
     launch_record_clear();
     device_reverse_blocks(t->device, t->how->is_reversed);
-    kiln_status status = (kiln_status)t->how->launch(&t->device->loader, NULL, arguments.bytes);
+    kiln_status status = t->how->launch(&t->device->loader, NULL, arguments.bytes);
     if (status != KILN_OK) {
         kiln_error details;
         kiln_last_error(&t->device->loader, &details);

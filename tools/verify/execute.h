@@ -5,18 +5,15 @@
 #include "device.h"
 #include "problem.h"
 
-/* Calls a kernel's launcher or a family's function; args is the family's argument struct. */
-typedef int launch_function(kiln_loader *loader, CUstream stream, const void *args);
-
 typedef struct execution {
-    launch_function *launch;
-    const kiln_kernel *kernel; /* for messages */
-    bool is_least_aligned;     /* every pointer is aligned to what it has to be, and to no more */
-    unsigned char poison;      /* what outputs hold before */
-    bool is_unpoisoned;        /* outputs hold nothing, for a device that notices reads of it */
-    bool without_optional;     /* outputs that may be null are */
-    bool without_empty;        /* pointers to arrays without elements are null */
-    bool is_reversed;          /* thread blocks begin from the last one, where the device can do so */
+    kiln_launch_function launch; /* a kernel's launcher or a family's function */
+    const kiln_kernel *kernel;   /* for messages */
+    bool is_least_aligned;       /* every pointer is aligned to what it has to be, and to no more */
+    unsigned char poison;        /* what outputs hold before */
+    bool is_unpoisoned;          /* outputs hold nothing, for a device that notices reads of it */
+    bool without_optional;       /* outputs that may be null are */
+    bool without_empty;          /* pointers to arrays without elements are null */
+    bool is_reversed;            /* thread blocks begin from the last one, where the device can do so */
 } execution;
 
 /* What came back: for each output its bytes, in `memory`; null for inputs and outputs left out. */

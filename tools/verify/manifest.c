@@ -188,23 +188,18 @@ static void read_arg(reader *r, fy_node *node, fy_node *family_args, manifest_va
 
 /* ---- parameters ------------------------------------------------------------------------------------------------- */
 
-static bool is_number(const char *word, size_t length)
+/* Of "f32 f64 f16" and as many numbers. */
+static uint32_t word_number(reader *r, fy_node *declared, const char *word)
 {
-    return length > 0 && length < 10 && word[0] != '0' && strspn(word, "0123456789") >= length;
-}
-
-/* A number stands for itself, another word for its place in "f32 f64 f16", from 1; where the list has numbers, places
- * are counted from 0x7fff0000. */
-static uint32_t word_number(reader *r, const char *words, const char *word)
-{
-    size_t length = strlen(word);
-    uint32_t before = 0;
-    for (const char *w = words; *w; w += strcspn(w, " "), w += *w == ' ')
-        before = is_number(w, strcspn(w, " ")) ? 0x7fff0000 : before;
-    for (uint32_t number = 1; *words; number++) {
-        size_t this_length = strcspn(words, " ");
-        if (this_length == length && memcmp(words, word, length) == 0)
-            return is_number(word, length) ? (uint32_t)parse_number(r, word, "word", 10) : before + number;
+    const char *words = get_text_member(r, declared, "words");
+    fy_node *numbers = get_member(r, declared, "numbers");
+    const size_t count = get_count(r, numbers, "numbers"), length = strlen(word);
+    for (size_t i = 0; i < count && *words; i++) {
+        const size_t this_length = strcspn(words, " ");
+        if (this_length == length && memcmp(words, word, length) == 0) {
+            const char *number = get_text(r, fy_node_sequence_get_by_index(numbers, (int)i), "numbers");
+            return (uint32_t)parse_number(r, number, "numbers", 10);
+        }
         words += this_length + (words[this_length] == ' ');
     }
     refuse(r, "'%s' is not one of the parameter's words", word);
@@ -214,7 +209,7 @@ static uint32_t selector_of(reader *r, fy_node *declared, const char *value)
 {
     const char *type = get_text_member(r, declared, "type");
     if (strcmp(type, "word") == 0)
-        return word_number(r, get_text_member(r, declared, "words"), value);
+        return word_number(r, declared, value);
     if (strcmp(type, "bool") == 0)
         return strcmp(value, "true") == 0;
     return (uint32_t)parse_number(r, value, "value", 10);

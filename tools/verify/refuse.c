@@ -31,7 +31,7 @@ static void expect_either(trial *t, const CUdeviceptr addresses[MAX_ARGS], kiln_
         return;
     argument_struct_fill(&arguments, t->problem, addresses);
     launch_record_clear();
-    kiln_status status = (kiln_status)t->kernel->launch(&t->device->loader, NULL, arguments.bytes);
+    kiln_status status = t->kernel->launch(&t->device->loader, NULL, arguments.bytes);
     uint64_t launches = launch_record_read()->count;
     if ((status == expected || status == other) && launches == 0) {
         t->refused++;

@@ -16,7 +16,7 @@ typedef struct runner {
     device *device;
     const manifest *manifest;
     const kiln_kernel *kernel;
-    launch_function *dispatch; /* the family's function; null: not in this program */
+    kiln_launch_function dispatch; /* the family's function; null: not in this program */
     const run_options *options;
     const family_row *row; /* null: no reference */
     problem problem;
@@ -480,10 +480,10 @@ static bool run_sizes(runner *r, void (*progress)(const char *, uint64_t))
 
 /* The family's function has external linkage; the program exports its symbols so that its name finds it. Its parameters
  * are the launcher's, but for the struct's type. */
-static launch_function *find_dispatch(const char *name)
+static kiln_launch_function find_dispatch(const char *name)
 {
     void *program = dlopen(NULL, RTLD_NOW), *symbol = program ? dlsym(program, name) : NULL;
-    launch_function *function = NULL;
+    kiln_launch_function function = NULL;
     if (program)
         dlclose(program);
     memcpy(&function, &symbol, sizeof function);

@@ -28,7 +28,7 @@ static kiln_status unpack(const kiln_kernel *kernel, float *out)
     driver.mem_alloc(&at_out, N * sizeof *out);
     driver.memcpy_htod(at_packed, packed, sizeof packed);
     driver.memcpy_htod(at_scale, &scale, sizeof scale);
-    kiln_status status = (kiln_status)kernel->launch(
+    kiln_status status = kernel->launch(
         &loader, NULL,
         &(extra_nf4_unpack_args){.packed = at_packed, .scale = at_scale, .out = at_out, .n = N});
     driver.memcpy_dtoh(out, at_out, N * sizeof *out);

@@ -1,0 +1,90 @@
+/* The functions that tell how large a workspace a family's call takes: for the variant that would be picked were it large
+ * enough, and enough for every variant at every smaller size.
+ *
+ * A variant that is the best of all with a workspace without end is so too with the one that it needs. What a variant
+ * needs grows with the arguments alone (the family is checked for it), so the most at the largest sizes is enough. */
+#include <string.h>
+
+#include "../family.h"
+#include "c_text.h"
+#include "write.h"
+
+/* Of one variant that has a workspace. */
+static void write_need(arena *a, text *out, const bundle_family *f, const bundle_variant *bv)
+{
+    const kiln_workspace *w = f->workspace;
+    const kiln_variant *v = bv->variant;
+    const kiln_arg *arg = arg_find(v->family->args, w->arg),
+                   *counters = arg_find(v->family->args, w->counters);
+    const char *counter_bytes =
+        arena_format(a, "(%s) * %u", counters->shape, (unsigned)variant_element_bytes(a, v, counters));
+    const char *condition = choice_condition(a, f, v);
+    text_printf(out, "    if (kernel ? kernel == &%s_kernel\n", bv->function);
+    c_add_wrapped(out, "               : ", condition[0] ? condition : "1", ") {\n");
+    text_printf(out, "        a.%s = %s;\n", w->size,
+                c_expression(a, bind_text(a, v->family, w->elements, v), "a."));
+    text_printf(out, "        *workspace_bytes = maximum(*workspace_bytes, a.%s * %u);\n", w->size,
+                (unsigned)variant_element_bytes(a, v, arg));
+    c_add_wrapped(out, "        *counter_bytes = maximum(*counter_bytes, ",
+                  c_expression(a, bind_text(a, v->family, counter_bytes, v), "a."), ");\n    }\n");
+}
+
+/* need_FAMILY: the kernel's, or when that is null the most of all that the caller's parameters name. */
+static void write_need_function(arena *a, text *out, const bundle_family *f)
+{
+    text_add(
+        out,
+        "\n/* The bytes that this kernel takes; null: the most of any that has what the caller names. */\n");
+    c_add_wrapped(out, arena_format(a, "static void need_%s(", f->family->name),
+                  arena_format(a,
+                               "const kiln_kernel *kernel, %s a, uint64_t *workspace_bytes, uint64_t "
+                               "*counter_bytes",
+                               f->args_struct),
+                  ")\n{\n");
+    write_defaults(a, out, f);
+    size_t count = 0;
+    for (size_t i = 0; i < f->variant_count; i++) {
+        const kiln_variant *v = f->variants[i]->variant;
+        if (!variant_has_arg(a, v, arg_find(v->family->args, f->workspace->arg)))
+            continue;
+        write_need(a, out, f, f->variants[i]);
+        count++;
+    }
+    if (count == 0)
+        text_add(out, "    (void)kernel, (void)a, (void)workspace_bytes, (void)counter_bytes;\n");
+    text_add(out, "}\n");
+}
+
+static void write_function(arena *a, text *out, const bundle_family *f, const char *suffix, const char *of)
+{
+    const kiln_family *family = f->family;
+    text_add(out, "\n");
+    c_add_workspace_prototype(out, f, suffix, ")\n{\n");
+    text_printf(out,
+                "    if (!workspace_bytes || !counter_bytes)\n"
+                "        return kiln_begin(loader, NULL, %s_name);\n"
+                "    *workspace_bytes = *counter_bytes = 0;\n",
+                family->name);
+    write_call_of_check(a, out, f, "rules", "args");
+    text_printf(out,
+                "    %s a = *args;\n"
+                "    a.%s = UINT64_MAX;\n"
+                "    const kiln_kernel *kernel = choose_%s(loader, a);\n"
+                "    if (!kernel) {\n",
+                f->args_struct, f->workspace->size, family->name);
+    c_add_text_constant(out, 8, "detail", what_there_is(a, f));
+    text_printf(out,
+                "        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, %s_name, detail);\n    }\n"
+                "    need_%s(%s, a, workspace_bytes, counter_bytes);\n"
+                "    return KILN_OK;\n}\n",
+                family->name, family->name, of);
+}
+
+void write_workspace_functions(arena *a, text *out, const bundle_family *f)
+{
+    if (!f->workspace)
+        return;
+    write_need_function(a, out, f);
+    write_function(a, out, f, "workspace", "kernel");
+    write_function(a, out, f, "workspace_max", "NULL");
+}

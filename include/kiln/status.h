@@ -1,0 +1,41 @@
+/* What every function of kiln's runtime, and every generated one, returns. */
+#ifndef KILN_STATUS_H
+#define KILN_STATUS_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Numbers are fixed for ever; gaps leave room beside their kin. */
+typedef enum kiln_status {
+    KILN_OK = 0,
+    /* what the caller passed */
+    KILN_ERROR_NULL_POINTER = 10,   /* a pointer is null whose array has elements in this call */
+    KILN_ERROR_BAD_ARGUMENT = 11,   /* an argument breaks a rule of the family: error.detail is the rule */
+    KILN_ERROR_MISALIGNED = 12,     /* a device pointer lacks the alignment that error.detail states */
+    KILN_ERROR_GRID_TOO_LARGE = 13, /* the problem needs more thread blocks than a launch may have */
+    KILN_ERROR_TOO_FEW_SLOTS = 14,  /* fewer than NAME_SLOTS slots: error.needed, error.present */
+    KILN_ERROR_CLOSED = 15,         /* the loader is not open */
+    KILN_ERROR_ALREADY_OPEN = 16,   /* kiln_open of a loader that is open: it stays as it was */
+    /* the bundle */
+    KILN_ERROR_LAYOUT = 30,        /* made by a generator of another layout: error.needed, error.present */
+    KILN_ERROR_NOT_FOUND = 31,     /* no kernel of that key or name */
+    KILN_ERROR_NO_VARIANT = 32,    /* the bundle has the family, but no variant for these arguments */
+    KILN_ERROR_NO_IMAGE = 33,      /* no image of this kernel runs on this device */
+    KILN_ERROR_CORRUPT_IMAGE = 34, /* an image's bytes do not have the hash that was baked in */
+    /* the driver */
+    KILN_ERROR_DRIVER_NOT_FOUND = 50, /* the driver library cannot be opened */
+    KILN_ERROR_DRIVER_SYMBOL = 51,    /* it, or the table, lacks an entry point */
+    KILN_ERROR_DRIVER_TOO_OLD = 52,   /* images that fit need a newer driver: error.needed, error.present */
+    KILN_ERROR_NO_CONTEXT = 53,       /* no CUcontext is current on this thread */
+    KILN_ERROR_WRONG_CONTEXT = 54,    /* another context than at kiln_open is current */
+    KILN_ERROR_LOAD = 55,   /* the call in error.detail failed: error.driver_result, and the JIT log */
+    KILN_ERROR_LAUNCH = 56, /* the driver refused the launch: error.driver_result */
+    KILN_ERROR_DRIVER = 57  /* another driver call failed: error.subject, error.driver_result */
+} kiln_status;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,31 @@
+/* The driver's entry points that measuring takes, beside those of kiln_driver. */
+#ifndef BENCH_DRIVER_TOOLS_H
+#define BENCH_DRIVER_TOOLS_H
+
+#include <kiln/driver.h>
+
+typedef struct CUevent_st *CUevent;
+
+/* As in driver.h: member, exported symbol, parameters. */
+#define DRIVER_TOOLS_FUNCTIONS(X)                                                                            \
+    X(mem_get_info, "cuMemGetInfo_v2", (size_t * free_bytes, size_t * total_bytes))                          \
+    X(memcpy_dtod_async, "cuMemcpyDtoDAsync_v2",                                                             \
+      (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream))                                     \
+    X(stream_create, "cuStreamCreate", (CUstream * stream, unsigned int flags))                              \
+    X(stream_destroy, "cuStreamDestroy_v2", (CUstream stream))                                               \
+    X(event_create, "cuEventCreate", (CUevent * event, unsigned int flags))                                  \
+    X(event_destroy, "cuEventDestroy_v2", (CUevent event))                                                   \
+    X(event_record, "cuEventRecord", (CUevent event, CUstream stream))                                       \
+    X(event_synchronize, "cuEventSynchronize", (CUevent event))                                              \
+    X(event_elapsed_time, "cuEventElapsedTime", (float *milliseconds, CUevent start, CUevent end))
+
+typedef struct driver_tools {
+#define DRIVER_TOOLS_MEMBER(member, symbol, parameters) int(*member) parameters;
+    DRIVER_TOOLS_FUNCTIONS(DRIVER_TOOLS_MEMBER)
+#undef DRIVER_TOOLS_MEMBER
+} driver_tools;
+
+/* From the library of a table that kiln_driver_load filled. Null, or the entry point that it lacks. */
+const char *driver_tools_load(driver_tools *tools, const kiln_driver *driver);
+
+#endif
