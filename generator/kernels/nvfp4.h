@@ -37,8 +37,8 @@ ptx_val nvfp4_vector_scales(ptx_fn *f, bool has_sm_89, ptx_val raw);
 void nvfp4_emit_simt(ptx_fn *f, const kiln_variant *v);
 void nvfp4_emit_mma(ptx_fn *f, const kiln_variant *v);
 
-/* Of dynamic shared memory, at most. */
+/* Dynamic shared memory: the most that a call takes; on tensor cores what a call takes whose chunk of b has `depth` codes. */
 uint32_t nvfp4_simt_shared_bytes(uint32_t lane_codes, bool is_hardware);
-uint32_t nvfp4_mma_shared_bytes(void);
+uint32_t nvfp4_mma_shared_bytes(uint32_t depth);
 
 #endif

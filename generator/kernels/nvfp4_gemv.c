@@ -96,7 +96,9 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     kiln_require(s, !is_mma || lane_codes == 32, "strategy lane_codes",
                  "strategy mma reads 32 codes at once");
     s->block[0] = NVFP4_THREADS;
-    s->shared_bytes = is_mma ? nvfp4_mma_shared_bytes() : nvfp4_simt_shared_bytes(lane_codes, is_hardware);
+    s->shared_bytes =
+        is_mma ? nvfp4_mma_shared_bytes(NVFP4_DEPTH) : nvfp4_simt_shared_bytes(lane_codes, is_hardware);
+    s->least_shared_bytes = is_mma ? nvfp4_mma_shared_bytes(0) : 0;
     s->min_sm = is_hardware ? 100 : is_mma ? 80 : 75;
     s->is_specific = is_hardware;
     if (is_mma)

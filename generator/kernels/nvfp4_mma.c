@@ -307,9 +307,9 @@ static void find_places(gemv *g)
     g->half_shift = ptx_shl(f, odd, ptx_u32(4));
 }
 
-uint32_t nvfp4_mma_shared_bytes(void)
+uint32_t nvfp4_mma_shared_bytes(uint32_t depth)
 {
-    return ZERO_BYTES + NVFP4_DEPTH / 512 * SUPER_BYTES;
+    return ZERO_BYTES + depth / 512 * SUPER_BYTES;
 }
 
 void nvfp4_emit_mma(ptx_fn *f, const kiln_variant *v)
