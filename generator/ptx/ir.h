@@ -283,12 +283,6 @@ ptx_val pointer_policy(ptx_val pointer);
 /* Writes space, hints and what they need into an instruction that goes through a pointer. */
 void inst_describe(ptx_inst *inst, ptx_val pointer, int hints);
 
-/* Vectors of 8 or 16 elements of 8 or 16 bits, which are loaded and stored as words. */
-bool vector_is_narrow(int count, ptx_val pointer);
-void vector_load_narrow(ptx_fn *f, int count, ptx_val out[], ptx_val pointer, int hints, ptx_place at);
-void vector_store_narrow(ptx_fn *f, int count, ptx_val pointer, const ptx_val values[], int hints,
-                         ptx_place at);
-
 /* The number after a $ of ptx_raw's text, at which *s stands, -1 for none; moves *s to its last digit. */
 int raw_number(const char **s);
 
