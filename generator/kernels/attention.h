@@ -41,7 +41,7 @@ typedef struct attention {
 /* What is known before launch alone; f may be null. */
 attention attention_geometry(ptx_fn *f, const kiln_variant *v);
 
-attention attention_open(ptx_fn *f, const kiln_variant *v);
+attention attention_init(ptx_fn *f, const kiln_variant *v);
 
 /* Not made with the rest: a loop over the keys would keep registers for it. */
 void attention_find_before(attention *a);
@@ -70,7 +70,7 @@ typedef struct attention_row {
     ptx_val sum;
 } attention_row;
 
-void attention_open_row(const attention *a, attention_row *row);
+void attention_init_row(const attention *a, attention_row *row);
 
 /* Raises the shift to a tile's; what was summed before is to be multiplied by the result. */
 ptx_val attention_raise(const attention *a, attention_row *row, ptx_val shift);

@@ -5,7 +5,7 @@
 #include "attention.h"
 
 /* Copies 16 bytes of global memory; zeros where they are not to be read. `exists` is null where they all are. */
-typedef void attention_copy_unit(const attention *a, ptx_val from, ptx_val to, const ptx_val *exists);
+typedef void attention_copy_unit(const attention *a, ptx_val from, ptx_val to, const ptx_val *in_bounds);
 
 typedef struct attention_copier {
     const attention *a;
@@ -33,16 +33,16 @@ typedef struct attention_panel {
     uint32_t rows, elements;
     attention_lines lines;
     ptx_val row, column, at,
-        place; /* this thread's first unit: its column in units; where it lies, where it goes */
+        to; /* this thread's first unit: its column in units; where it lies, where it goes */
 } attention_panel;
 
-attention_panel attention_open_panel(const attention_copier *by, attention_matrix from, uint32_t rows,
+attention_panel attention_init_panel(const attention_copier *by, attention_matrix from, uint32_t rows,
                                      uint32_t elements, ptx_val to, attention_lines lines);
 
 /* Its rows, counted from `row`, from `element` on; rows from `end` on are zeros. */
 void attention_copy_rows(const attention_panel *p, ptx_val row, ptx_val end, ptx_val element);
 
 /* 16 bytes of global memory in registers, as words; zeros where they are not to be read. */
-void attention_load_unit(ptx_fn *f, ptx_val from, const ptx_val *exists, ptx_val words[4]);
+void attention_load_unit(ptx_fn *f, ptx_val from, const ptx_val *in_bounds, ptx_val words[4]);
 
 #endif

@@ -241,15 +241,15 @@ static void weigh_row(mma *m, uint32_t b, uint32_t r)
 
 /* ---- copies -------------------------------------------------------------------------------------------------------- */
 
-static void copy_unit(const attention *a, ptx_val from, ptx_val to, const ptx_val *exists)
+static void copy_unit(const attention *a, ptx_val from, ptx_val to, const ptx_val *in_bounds)
 {
     ptx_fn *f = a->f;
     ptx_val words[4];
     if (!a->has_sm_80) {
-        attention_load_unit(f, from, exists, words);
+        attention_load_unit(f, from, in_bounds, words);
         ptx_store_vec(f, 4, to, words, PTX_PLAIN);
-    } else if (exists) {
-        ptx_val bytes = ptx_select(f, *exists, ptx_u32(UNIT_BYTES), ptx_u32(0));
+    } else if (in_bounds) {
+        ptx_val bytes = ptx_select(f, *in_bounds, ptx_u32(UNIT_BYTES), ptx_u32(0));
         ptx_cp_async_zfill(f, to, from, UNIT_BYTES, bytes, PTX_CG);
     } else {
         ptx_cp_async(f, to, from, UNIT_BYTES, PTX_CG);
@@ -321,18 +321,18 @@ static void store_rows(mma *m, ptx_val shared)
     uint32_t row_units = a->head_dim / UNIT, rows = m->blocks * BLOCK_ROWS, units = rows * row_units;
     ptx_val first = ptx_mul(f, m->warp, ptx_u32(rows));
     for (uint32_t i = 0; i < units; i += WARP_LANES) {
-        ptx_val words[4], place = i == 0 ? m->lane : ptx_add(f, m->lane, ptx_u32(i));
-        ptx_val row = ptx_add(f, ptx_div(f, place, ptx_u32(row_units)), first);
-        ptx_val unit = ptx_rem(f, place, ptx_u32(row_units));
+        ptx_val words[4], position = i == 0 ? m->lane : ptx_add(f, m->lane, ptx_u32(i));
+        ptx_val row = ptx_add(f, ptx_div(f, position, ptx_u32(row_units)), first);
+        ptx_val unit = ptx_rem(f, position, ptx_u32(row_units));
         ptx_val line = ptx_add(f, attention_line(f, m->lines, row), shared);
         ptx_val from = ptx_pointer(f, PTX_SHARED, PTX_U32, ptx_mad(f, unit, ptx_u32(UNIT_BYTES), line));
         ptx_val number = ptx_add(f, row, a->first);
-        ptx_val exists = ptx_lt(f, number, a->rows);
+        ptx_val in_bounds = ptx_lt(f, number, a->rows);
         if (i + WARP_LANES > units)
-            exists = ptx_and(f, exists, ptx_lt(f, m->lane, ptx_u32(units - i)));
+            in_bounds = ptx_and(f, in_bounds, ptx_lt(f, m->lane, ptx_u32(units - i)));
         ptx_val out = attention_row_at(a, &a->out, a->out.first, number);
         ptx_val to = ptx_at(f, out, ptx_mul(f, unit, ptx_u32(UNIT)));
-        PTX_WHEN (f, exists) {
+        PTX_WHEN (f, in_bounds) {
             ptx_load_vec(f, 4, words, from, PTX_PLAIN);
             ptx_store_vec(f, 4, ptx_cast_ptr(f, to, PTX_U32), words, PTX_PLAIN);
         }
@@ -352,10 +352,10 @@ static void store_logs(mma *m)
         for (uint32_t i = 0; i < 2 * m->blocks; i++) {
             const attention_row *of = &m->row[i / 2][i % 2];
             ptx_val number = i == 0 ? row : ptx_add(f, row, ptx_u32(8 * i));
-            ptx_val exists = ptx_lt(f, number, a->rows);
+            ptx_val in_bounds = ptx_lt(f, number, a->rows);
             ptx_val log = attention_log(a, of->sum, of->shift);
             ptx_val to = a->is_packed && i > 0 ? attention_log_at(a, number) : ptx_at_const(f, at, 8 * i);
-            PTX_WHEN (f, exists) {
+            PTX_WHEN (f, in_bounds) {
                 ptx_store(f, to, log);
             }
         }
@@ -414,13 +414,13 @@ static mma geometry(attention of)
     return m;
 }
 
-static mma open_mma(ptx_fn *f, const kiln_variant *v)
+static mma init_mma(ptx_fn *f, const kiln_variant *v)
 {
-    mma m = geometry(attention_open(f, v));
+    mma m = geometry(attention_init(f, v));
     m.zero = ptx_var(f, ptx_f32(0));
     for (uint32_t b = 0; b < m.blocks; b++) {
         for (uint32_t r = 0; r < 2; r++)
-            attention_open_row(&m.a, &m.row[b][r]);
+            attention_init_row(&m.a, &m.row[b][r]);
         for (uint32_t i = 0; i < 4 * (2 * m.steps + m.has_tail); i++)
             m.sum[b][i / 4][i % 4] = ptx_var(f, ptx_f32(0));
     }
@@ -434,7 +434,7 @@ static uint32_t threads(const mma *m)
 
 /* Lane 8 * i + j points to row j of matrix i. Of Q and V: rows 0-7 and 8-15 of the first unit, then of the second; of K
  * the two units of keys 0-7, then of keys 8-15; of the tails one unit of 32 keys. */
-static void place_lane(mma *m, ptx_val q, ptx_val k, ptx_val v)
+static void init_lane(mma *m, ptx_val q, ptx_val k, ptx_val v)
 {
     ptx_fn *f = m->f;
     ptx_val in_octet = ptx_and(f, m->lane, ptx_u32(7)), upper = ptx_shr(f, m->lane, ptx_u32(4));
@@ -455,7 +455,7 @@ static void place_lane(mma *m, ptx_val q, ptx_val k, ptx_val v)
     }
 }
 
-static void begin(mma *m, ptx_val q_to, ptx_val tid)
+static void init_copies(mma *m, ptx_val q_to, ptx_val tid)
 {
     ptx_fn *f = m->f;
     const attention *a = &m->a;
@@ -464,10 +464,10 @@ static void begin(mma *m, ptx_val q_to, ptx_val tid)
     m->lane = ptx_laneid(f);
     m->warp = ptx_warpid_x(f);
     m->copier = (attention_copier){a, copy_unit, threads(m), 2, tid};
-    attention_panel q = attention_open_panel(&m->copier, a->q, a->tile_q, a->head_dim, q_to, m->lines);
-    m->k = attention_open_panel(&m->copier, a->k, a->tile_k, a->head_dim, k_to, m->lines);
-    m->v = attention_open_panel(&m->copier, a->v, a->tile_k, a->head_dim, v_to, m->lines);
-    place_lane(m, q_to, k_to, v_to);
+    attention_panel q = attention_init_panel(&m->copier, a->q, a->tile_q, a->head_dim, q_to, m->lines);
+    m->k = attention_init_panel(&m->copier, a->k, a->tile_k, a->head_dim, k_to, m->lines);
+    m->v = attention_init_panel(&m->copier, a->v, a->tile_k, a->head_dim, v_to, m->lines);
+    init_lane(m, q_to, k_to, v_to);
     attention_copy_rows(&q, a->first, a->q_end, none);
     attention_copy_rows(&m->k, a->first_key, a->keys, none);
     wait_for_copies(m);
@@ -505,7 +505,7 @@ static void add_tiles(mma *m)
     attention_sums sums[MOST_BLOCKS];
     for (uint32_t b = 0; b < m->blocks; b++)
         sums[b] = (attention_sums){m->row[b], m->sum[b]};
-    attention_total total = attention_open_total(a, sums, m->blocks, 2 * m->steps + m->has_tail);
+    attention_total total = attention_init_total(a, sums, m->blocks, 2 * m->steps + m->has_tail);
     PTX_IF (f, is_long(m)) {
         attention_clear_total(&total);
     }
@@ -534,9 +534,9 @@ void attention_shape_mma(kiln_shape *s, const kiln_variant *v)
 
 void attention_emit_mma(ptx_fn *f, const kiln_variant *v)
 {
-    mma m = open_mma(f, v);
+    mma m = init_mma(f, v);
     ptx_val tid = ptx_tid_x(f), shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
-    begin(&m, shared, tid);
+    init_copies(&m, shared, tid);
     add_tiles(&m);
     if (m.a.has_sm_80)
         ptx_cp_async_wait_all(f);

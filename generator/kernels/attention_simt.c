@@ -59,11 +59,11 @@ static ptx_val shared_at(const simt *s, ptx_val address, uint32_t bytes)
 
 /* ---- panels into shared memory ------------------------------------------------------------------------------------ */
 
-static void copy_unit(const attention *a, ptx_val from, ptx_val to, const ptx_val *exists)
+static void copy_unit(const attention *a, ptx_val from, ptx_val to, const ptx_val *in_bounds)
 {
     ptx_fn *f = a->f;
     ptx_val words[4], x[8];
-    attention_load_unit(f, from, exists, words);
+    attention_load_unit(f, from, in_bounds, words);
     if (a->type == a->wide) {
         ptx_store_vec(f, 4, to, words, PTX_PLAIN);
         return;
@@ -98,15 +98,15 @@ static void multiply_panel(simt *s, uint32_t elements)
     }
 }
 
-static attention_panel open_q(const simt *s, uint32_t elements)
+static attention_panel init_q(const simt *s, uint32_t elements)
 {
-    return attention_open_panel(&s->copier, s->a.q, s->a.tile_q, elements, s->stage, s->lines);
+    return attention_init_panel(&s->copier, s->a.q, s->a.tile_q, elements, s->stage, s->lines);
 }
 
-static attention_panel open_k(const simt *s, uint32_t elements)
+static attention_panel init_k(const simt *s, uint32_t elements)
 {
     ptx_val to = ptx_add(s->f, s->stage, ptx_u32(s->a.tile_q * s->row_bytes));
-    return attention_open_panel(&s->copier, s->a.k, s->a.tile_k, elements, to, s->lines);
+    return attention_init_panel(&s->copier, s->a.k, s->a.tile_k, elements, to, s->lines);
 }
 
 static void add_panel(simt *s, const attention_panel *q, const attention_panel *k, ptx_val key,
@@ -133,7 +133,7 @@ static void multiply_scores(simt *s, ptx_val key)
         }
     }
     if (full < s->a.head_dim) {
-        attention_panel q = open_q(s, s->a.head_dim - full), k = open_k(s, s->a.head_dim - full);
+        attention_panel q = init_q(s, s->a.head_dim - full), k = init_k(s, s->a.head_dim - full);
         add_panel(s, &q, &k, key, ptx_u32(full));
     }
 }
@@ -274,10 +274,10 @@ static void store_row(simt *s, uint32_t r, ptx_val row)
 {
     ptx_fn *f = s->f;
     const attention *a = &s->a;
-    ptx_val exists = ptx_lt(f, row, a->rows);
+    ptx_val in_bounds = ptx_lt(f, row, a->rows);
     ptx_val sum = s->row[r].sum;
     ptx_val share = attention_share(a, sum);
-    PTX_IF (f, exists) {
+    PTX_IF (f, in_bounds) {
         ptx_val line = attention_row_at(a, &a->out, a->out.first, row);
         for (uint32_t i = 0; i < s->vectors; i++) {
             ptx_val x[4], number = ptx_add(f, s->lane, ptx_u32(i * GROUP_LANES));
@@ -359,7 +359,7 @@ static uint32_t group_bytes(const simt *s)
     return s->rows * s->a.tile_k * s->bytes + GROUP_PAD_BYTES;
 }
 
-static void place_thread(simt *s)
+static void init_thread(simt *s)
 {
     ptx_fn *f = s->f;
     const attention *a = &s->a;
@@ -370,10 +370,10 @@ static void place_thread(simt *s)
     s->stage = ptx_address(f, ptx_shared_dynamic(f, a->wide));
     s->copier = (attention_copier){&s->a, copy_unit, THREADS, s->bytes, tid};
     if (a->head_dim >= PANEL) {
-        s->q = open_q(s, PANEL);
-        s->k = open_k(s, PANEL);
+        s->q = init_q(s, PANEL);
+        s->k = init_k(s, PANEL);
     }
-    s->v = attention_open_panel(&s->copier, a->v, s->panel_keys, a->head_dim, s->stage,
+    s->v = attention_init_panel(&s->copier, a->v, s->panel_keys, a->head_dim, s->stage,
                                 (attention_lines){s->v_row_bytes, 0});
     s->q_from = ptx_mad(f, s->group, ptx_u32(s->rows * s->row_bytes), s->stage);
     ptx_val k_row = ptx_mad(f, s->lane, ptx_u32(s->row_bytes), s->stage);
@@ -388,7 +388,7 @@ static void place_thread(simt *s)
         s->v_last = ptx_mad(f, vector, ptx_u32(s->vector * s->bytes), s->stage);
     }
     for (uint32_t r = 0; r < s->rows; r++) {
-        attention_open_row(a, &s->row[r]);
+        attention_init_row(a, &s->row[r]);
         for (uint32_t i = 0; i < s->vector * s->vectors; i++)
             s->sum[r][i] = ptx_var(f, ptx_number(a->wide, 0));
     }
@@ -413,8 +413,8 @@ void attention_shape_simt(kiln_shape *s, const kiln_variant *v)
 
 void attention_emit_simt(ptx_fn *f, const kiln_variant *v)
 {
-    simt s = geometry(attention_open(f, v));
-    place_thread(&s);
+    simt s = geometry(attention_init(f, v));
+    init_thread(&s);
     PTX_FOR (f, key, s.a.first_key, s.a.keys, ptx_u32(s.a.tile_k)) {
         multiply_scores(&s, key);
         ptx_val end = ptx_add(f, key, ptx_u32(s.a.tile_k));

@@ -12,9 +12,9 @@ static const double log2_e = 0x1.71547652b82fep+0, ln_2 = 0x1.62e42fefa39efp-1;
 /* ---- places ------------------------------------------------------------------------------------------------------ */
 
 /* Elements of a matrix from batch to batch and from head to head, U64. */
-typedef struct place {
+typedef struct matrix_strides {
     ptx_val batch, head;
-} place;
+} matrix_strides;
 
 /* With split_k, the thread blocks of a tile of queries are neighbours. */
 static ptx_val find_tile(attention *a)
@@ -35,7 +35,7 @@ static ptx_val find_tile(attention *a)
 }
 
 /* Whole tiles of keys; the last parts may have none. */
-static void place_part(attention *a)
+static void init_part(attention *a)
 {
     ptx_fn *f = a->f;
     ptx_val up = ptx_add(f, a->keys, ptx_u32(a->split_k * a->tile_k - 1));
@@ -55,7 +55,7 @@ static ptx_val seen_and_more(const attention *a, ptx_val row)
     return ptx_add(f, next, a->k_length);
 }
 
-static void place_tile(attention *a)
+static void init_tile(attention *a)
 {
     ptx_fn *f = a->f;
     a->first = ptx_mul(f, find_tile(a), ptx_u32(a->tile_q));
@@ -70,11 +70,11 @@ static void place_tile(attention *a)
     }
     a->first_key = ptx_u32(0);
     if (a->split_k > 1)
-        place_part(a);
+        init_part(a);
 }
 
 /* Packed, a thread block has a head of K and V, and all heads of Q and O that it serves. */
-static void place_head(attention *a, ptx_val q_heads, ptx_val kv_heads, place strides[4])
+static void init_head(attention *a, ptx_val q_heads, ptx_val kv_heads, matrix_strides strides[4])
 {
     ptx_fn *f = a->f;
     ptx_val block = ptx_ctaid_y(f), batch = ptx_ctaid_z(f);
@@ -131,10 +131,10 @@ attention attention_geometry(ptx_fn *f, const kiln_variant *v)
     return a;
 }
 
-attention attention_open(ptx_fn *f, const kiln_variant *v)
+attention attention_init(ptx_fn *f, const kiln_variant *v)
 {
     attention a = attention_geometry(f, v);
-    place strides[4];
+    matrix_strides strides[4];
     a.q.first = ptx_param_ptr(f, a.type, "q");
     a.k.first = ptx_param_ptr(f, a.type, "k");
     a.v.first = ptx_param_ptr(f, a.type, "v");
@@ -163,8 +163,8 @@ attention attention_open(ptx_fn *f, const kiln_variant *v)
         a.tile_counters = ptx_param_ptr(f, PTX_U32, "tile_counters");
     }
     ptx_param(f, PTX_U64, "workspace_size"); /* for dispatch */
-    place_head(&a, q_heads, kv_heads, strides);
-    place_tile(&a);
+    init_head(&a, q_heads, kv_heads, strides);
+    init_tile(&a);
     scale_scores(&a, scale);
     return a;
 }
@@ -268,7 +268,7 @@ ptx_val attention_none(const attention *a)
     return a->wide == PTX_F64 ? ptx_bits(PTX_F64, UINT64_C(0xfff) << 52) : ptx_bits(PTX_F32, 0xff800000);
 }
 
-void attention_open_row(const attention *a, attention_row *row)
+void attention_init_row(const attention *a, attention_row *row)
 {
     row->shift = ptx_var(a->f, attention_none(a));
     row->sum = ptx_var(a->f, ptx_number(a->wide, 0));

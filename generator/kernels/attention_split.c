@@ -22,8 +22,8 @@ static void store_slice(const attention *a, const attention_slice *s)
     ptx_val part = ptx_at(f, first, ptx_mul(f, a->part, ptx_u32(a->head_dim + ROW_NUMBERS)));
     ptx_val at = ptx_at(f, part, s->column);
     for (uint32_t i = 0; i < s->count; i++) {
-        ptx_val exists = ptx_le(f, s->column, ptx_u32(a->head_dim - s->width - i * s->step));
-        PTX_WHEN (f, exists) {
+        ptx_val in_bounds = ptx_le(f, s->column, ptx_u32(a->head_dim - s->width - i * s->step));
+        PTX_WHEN (f, in_bounds) {
             if (s->width == 1)
                 ptx_store(f, ptx_at_const(f, at, i * s->step), s->sums[i]);
             else

@@ -22,7 +22,7 @@ typedef struct attention_total {
     ptx_val at;
 } attention_total;
 
-attention_total attention_open_total(const attention *a, const attention_sums sums[], uint32_t blocks,
+attention_total attention_init_total(const attention *a, const attention_sums sums[], uint32_t blocks,
                                      uint32_t fragments);
 
 /* A total of no keys. */

@@ -32,7 +32,7 @@
 
 /* ---- where this warp's codes and elements of A are --------------------------------------------------------------- */
 
-static void place_codes(mma_gemm *g)
+static void init_codes(mma_gemm *g)
 {
     ptx_fn *f = g->f;
     ptx_val of_warp = ptx_mad(f, g->column_warp, ptx_u32(MMA_COLUMNS * g->groups), g->first_column);
@@ -70,7 +70,7 @@ static void load_codes(mma_gemm *g, uint32_t ahead)
 }
 
 /* Whether this warp has a block `ahead` of them after the iteration's first, `done`. */
-static ptx_val exists(const mma_gemm *g, ptx_val done, uint32_t ahead)
+static ptx_val in_bounds(const mma_gemm *g, ptx_val done, uint32_t ahead)
 {
     return ptx_gt(g->f, g->end[ahead], done);
 }
@@ -78,7 +78,7 @@ static ptx_val exists(const mma_gemm *g, ptx_val done, uint32_t ahead)
 static void load_ahead(mma_gemm *g, ptx_val done, uint32_t block)
 {
     ptx_fn *f = g->f;
-    PTX_WHEN (f, exists(g, done, block)) {
+    PTX_WHEN (f, in_bounds(g, done, block)) {
         load_codes(g, block);
     }
 }
@@ -165,13 +165,13 @@ static void add_block(mma_gemm *g, uint32_t block)
 static void read_scales(mma_gemm *g)
 {
     ptx_fn *f = g->f;
-    ptx_val from = mma_takes_turns(g) ? g->scales_read : ptx_add(f, g->scales_read, g->ring);
+    ptx_val from = mma_is_double_buffered(g) ? g->scales_read : ptx_add(f, g->scales_read, g->ring);
     for (uint32_t i = 0; i < 2 * g->groups; i++)
         ptx_load_vec(f, (int)g->depth, g->scale_of[i / 2][i % 2],
                      mma_shared_at(g, PTX_F32, from, 8 * i * g->scale_row_bytes), PTX_PLAIN);
 }
 
-static uint32_t turn(const mma_gemm *g)
+static uint32_t iteration_blocks(const mma_gemm *g)
 {
     return g->k_warps * g->depth;
 }
@@ -179,7 +179,7 @@ static uint32_t turn(const mma_gemm *g)
 static void copy_scales_ahead(mma_gemm *g, ptx_val done)
 {
     ptx_fn *f = g->f;
-    if (mma_takes_turns(g)) {
+    if (mma_is_double_buffered(g)) {
         mma_copy_scales(g, done);
         return;
     }
@@ -190,7 +190,7 @@ static void copy_scales_ahead(mma_gemm *g, ptx_val done)
 }
 
 /* What was copied for a block is there and seen by all; the place that it frees is filled. */
-static void turn_stage(mma_gemm *g, ptx_val done, uint32_t block)
+static void next_stage(mma_gemm *g, ptx_val done, uint32_t block)
 {
     mma_copies_wait(g, g->stages - 2);
     ptx_barrier(g->f);
@@ -201,7 +201,7 @@ static void turn_stage(mma_gemm *g, ptx_val done, uint32_t block)
 }
 
 /* The other of two places. */
-static void take_turns(mma_gemm *g, ptx_val place, ptx_val both)
+static void toggle(mma_gemm *g, ptx_val place, ptx_val both)
 {
     ptx_set(g->f, place, ptx_sub(g->f, both, place));
 }
@@ -209,16 +209,16 @@ static void take_turns(mma_gemm *g, ptx_val place, ptx_val both)
 static void step_ring(mma_gemm *g)
 {
     ptx_fn *f = g->f;
-    if (mma_takes_turns(g)) {
-        take_turns(g, g->scales_read, g->both_read);
-        take_turns(g, g->scale_to, g->both_to);
+    if (mma_is_double_buffered(g)) {
+        toggle(g, g->scales_read, g->toggle_read);
+        toggle(g, g->scale_to, g->toggle_to);
     } else {
-        ptx_val next = ptx_add(f, g->ring, ptx_u32(4 * turn(g)));
+        ptx_val next = ptx_add(f, g->ring, ptx_u32(4 * iteration_blocks(g)));
         ptx_set(f, g->ring, ptx_and(f, next, ptx_u32(8 * g->chunk - 1)));
     }
     if (!g->is_wide) {
-        take_turns(g, g->a_read, g->both_a);
-        take_turns(g, g->a_to, g->both_a_to);
+        toggle(g, g->a_read, g->toggle_a);
+        toggle(g, g->a_to, g->toggle_a_to);
     }
 }
 
@@ -227,7 +227,7 @@ static void step(mma_gemm *g)
     ptx_fn *f = g->f;
     for (uint32_t i = 0; i < 2 * g->groups; i++)
         ptx_set(f, g->codes_at[i / 2][i % 2],
-                ptx_at_const(f, g->codes_at[i / 2][i % 2], turn(g) * MMA_BLOCK_K / 8));
+                ptx_at_const(f, g->codes_at[i / 2][i % 2], iteration_blocks(g) * MMA_BLOCK_K / 8));
     step_ring(g);
     mma_step_copies(g);
 }
@@ -235,13 +235,13 @@ static void step(mma_gemm *g)
 static void multiply_blocks(mma_gemm *g)
 {
     ptx_fn *f = g->f;
-    PTX_FOR (f, done, ptx_s32(0), g->block_count, ptx_s32((int32_t)turn(g))) {
+    PTX_FOR (f, done, ptx_s32(0), g->block_count, ptx_s32((int32_t)iteration_blocks(g))) {
         for (uint32_t block = 0; block < g->depth; block++) {
             if (block % g->stage_blocks == 0)
-                turn_stage(g, done, block);
+                next_stage(g, done, block);
             if (block == 0)
                 read_scales(g);
-            PTX_IF (f, exists(g, done, block)) {
+            PTX_IF (f, in_bounds(g, done, block)) {
                 add_block(g, block);
             }
             load_ahead(g, done, block + g->depth);
@@ -283,7 +283,7 @@ static mma_gemm geometry(ptx_fn *f, const kiln_variant *v)
     return of;
 }
 
-static void open_arguments(mma_gemm *g)
+static void read_arguments(mma_gemm *g)
 {
     ptx_fn *f = g->f;
     g->in = ptx_param_ptr(f, g->type, "in");
@@ -300,7 +300,7 @@ static void open_arguments(mma_gemm *g)
 }
 
 /* Which blocks of 64 are this thread block's: the first parts have one more where they do not come out even. */
-static void place_part(mma_gemm *g)
+static void init_part(mma_gemm *g)
 {
     ptx_fn *f = g->f;
     ptx_val blocks = ptx_shr(f, g->k, ptx_u32(6));
@@ -316,7 +316,7 @@ static void place_part(mma_gemm *g)
     g->block_count = ptx_as(f, PTX_S32, blocks);
 }
 
-static void place_warp(mma_gemm *g)
+static void init_warp(mma_gemm *g)
 {
     ptx_fn *f = g->f;
     g->tid = ptx_tid_x(f);
@@ -355,7 +355,7 @@ static uint32_t shared_bytes(const mma_gemm *g)
 /* The table, then scales, then stages of A. An aligned table begins `reserved` bytes after a multiple of 64 KB, the one
  * that is nearest to the start of shared memory: this is 0 as long as no more than that lies before it, 1 KB of the
  * system's and what split_add has. */
-static void place_shared(mma_gemm *g)
+static void layout_shared(mma_gemm *g)
 {
     ptx_fn *f = g->f;
     g->shared = ptx_address(f, ptx_shared_dynamic(f, PTX_F32));
@@ -375,10 +375,10 @@ static void place_shared(mma_gemm *g)
     ptx_val row = g->tile_m < MMA_ROWS ? ptx_and(f, g->g, ptx_u32(g->tile_m - 1)) : g->g;
     ptx_val line = ptx_mad(f, row, ptx_u32(g->a_row_bytes), block);
     g->a_read = ptx_var(f, ptx_mad(f, g->t, ptx_u32(32), line));
-    if (mma_takes_turns(g))
-        g->both_read = ptx_mad(f, g->scales_read, ptx_u32(2), ptx_u32(4 * g->chunk));
+    if (mma_is_double_buffered(g))
+        g->toggle_read = ptx_mad(f, g->scales_read, ptx_u32(2), ptx_u32(4 * g->chunk));
     if (!g->is_wide)
-        g->both_a = ptx_mad(f, g->a_read, ptx_u32(2), ptx_u32(g->a_stage_bytes));
+        g->toggle_a = ptx_mad(f, g->a_read, ptx_u32(2), ptx_u32(g->a_stage_bytes));
 }
 
 static void clear_sums(mma_gemm *g)
@@ -442,12 +442,12 @@ void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
 void nf4_gemm_emit_mma(ptx_fn *f, const kiln_variant *v)
 {
     mma_gemm g = geometry(f, v);
-    open_arguments(&g);
-    place_part(&g);
-    place_warp(&g);
-    place_shared(&g);
-    place_codes(&g);
-    mma_place_copies(&g);
+    read_arguments(&g);
+    init_part(&g);
+    init_warp(&g);
+    layout_shared(&g);
+    init_codes(&g);
+    mma_init_copies(&g);
     for (uint32_t block = 0; block < g.depth; block++)
         load_ahead(&g, ptx_s32(0), block);
     mma_copy_first(&g);

@@ -45,8 +45,8 @@ typedef struct mma_gemm {
     ptx_val a_from, a_step, a_bytes[MMA_MOST_COPIES], a_to, a_end[2 * MMA_MOST_DEPTH];
     ptx_val scales_read, a_read; /* where this lane reads them */
     ptx_val ring;                /* where in the scales' ring this iteration's are, bytes */
-    ptx_val both_to, both_read, both_a_to,
-        both_a;                      /* of two places that take turns, the sum of their addresses */
+    ptx_val toggle_to, toggle_read, toggle_a_to,
+        toggle_a;                    /* of two places that take turns, the sum of their addresses */
     ptx_val end[2 * MMA_MOST_DEPTH]; /* this warp's blocks: until where the first exists, the next, ... */
 
     ptx_val codes_at[MMA_MOST_GROUPS][2]; /* of this lane, the next to be loaded */
@@ -58,12 +58,12 @@ typedef struct mma_gemm {
 
 /* Copies into shared memory, in the background where the target can: from the block of 64 that an iteration begins with,
  * `done`, counted from this thread block's first. */
-void mma_place_copies(mma_gemm *g);
+void mma_init_copies(mma_gemm *g);
 void mma_copy_first(mma_gemm *g);                           /* the first scales, the first stages */
 void mma_copy_scales(mma_gemm *g, ptx_val done);            /* the next chunk's */
 void mma_copy_a(mma_gemm *g, ptx_val done, uint32_t ahead); /* a block per slice, the ahead-th of them */
 void mma_step_copies(mma_gemm *g);                          /* to the next iteration */
-bool mma_takes_turns(
+bool mma_is_double_buffered(
     const mma_gemm *g); /* an iteration takes a whole chunk of scales, so that two places will do */
 void mma_copies_commit(mma_gemm *g);
 void mma_copies_wait(mma_gemm *g, uint32_t pending);

@@ -26,10 +26,10 @@ static uint32_t scale_step(const mma_gemm *g)
 
 /* Neighbouring threads copy neighbouring blocks' scales of a column. In shared memory those that a warp takes in one
  * iteration lie together: of each turn of all warps, `depth` after each other per slice. */
-static void place_scale_copies(mma_gemm *g)
+static void init_scale_copies(mma_gemm *g)
 {
     ptx_fn *f = g->f;
-    uint32_t turn = g->k_warps * g->depth, step = scale_step(g);
+    uint32_t iteration = g->k_warps * g->depth, step = scale_step(g);
     ptx_val block = ptx_and(f, g->tid, ptx_u32(g->chunk - 1)), row = ptx_div(f, g->tid, ptx_u32(g->chunk));
     ptx_val column = mma_clamp(f, ptx_add(f, row, g->first_column), g->n),
             at = ptx_add(f, block, g->first_block);
@@ -41,15 +41,15 @@ static void place_scale_copies(mma_gemm *g)
     for (uint32_t i = 1; !g->is_wide && i < g->scale_copies; i++)
         g->column_of[i] = ptx_min(f, g->columns_left, ptx_u32(i * step));
     ptx_val slice = ptx_and(f, block, ptx_u32(g->k_warps - 1));
-    ptx_val later = ptx_div(f, ptx_and(f, block, ptx_u32(turn - 1)), ptx_u32(g->k_warps));
-    ptx_val whole = ptx_and(f, block, ptx_u32(~(turn - 1)));
-    ptx_val place = ptx_add(f, ptx_mad(f, slice, ptx_u32(g->depth), later), whole);
+    ptx_val later = ptx_div(f, ptx_and(f, block, ptx_u32(iteration - 1)), ptx_u32(g->k_warps));
+    ptx_val whole = ptx_and(f, block, ptx_u32(~(iteration - 1)));
+    ptx_val position = ptx_add(f, ptx_mad(f, slice, ptx_u32(g->depth), later), whole);
     ptx_val to = ptx_mad(f, row, ptx_u32(g->scale_row_bytes), g->scales);
-    g->scale_to = ptx_var(f, ptx_mad(f, place, ptx_u32(4), to));
+    g->scale_to = ptx_var(f, ptx_mad(f, position, ptx_u32(4), to));
     g->scale_end = ptx_sub(f, g->block_count, ptx_as(f, PTX_S32, block));
     g->scale_next_end = ptx_sub(f, g->scale_end, ptx_s32((int32_t)g->chunk));
-    if (mma_takes_turns(g))
-        g->both_to = ptx_mad(f, g->scale_to, ptx_u32(2), ptx_u32(4 * g->chunk));
+    if (mma_is_double_buffered(g))
+        g->toggle_to = ptx_mad(f, g->scale_to, ptx_u32(2), ptx_u32(4 * g->chunk));
 }
 
 static uint32_t a_row_units(const mma_gemm *g)
@@ -58,34 +58,34 @@ static uint32_t a_row_units(const mma_gemm *g)
 }
 
 /* Neighbouring threads copy neighbouring 16 bytes of a row. A thread's rows are as far apart as the threads reach. */
-static void place_a_copies(mma_gemm *g)
+static void init_a_copies(mma_gemm *g)
 {
     ptx_fn *f = g->f;
     uint32_t row_units = a_row_units(g), step = g->threads / row_units;
     ptx_val unit = ptx_and(f, g->tid, ptx_u32(row_units - 1)), row = ptx_div(f, g->tid, ptx_u32(row_units));
     ptx_val start = ptx_mul(f, g->first_block, ptx_u32(MMA_BLOCK_K));
-    ptx_val place = ptx_mad(f, unit, ptx_u32(A_UNIT), start), first = ptx_add(f, row, g->first_row);
+    ptx_val position = ptx_mad(f, unit, ptx_u32(A_UNIT), start), first = ptx_add(f, row, g->first_row);
     ptx_val line = ptx_at(f, g->in, ptx_mul_wide(f, first, g->k));
-    g->a_from = ptx_var(f, ptx_cast_ptr(f, ptx_at(f, line, place), PTX_U8));
+    g->a_from = ptx_var(f, ptx_cast_ptr(f, ptx_at(f, line, position), PTX_U8));
     g->a_step = ptx_mul_wide(f, g->k, ptx_u32(2 * step));
     for (uint32_t i = 0; i < g->a_copies; i++) {
-        ptx_val exists = ptx_lt(f, ptx_add(f, first, ptx_u32(i * step)), g->m);
-        g->a_bytes[i] = ptx_select(f, exists, ptx_u32(UNIT_BYTES), ptx_u32(0));
+        ptx_val in_bounds = ptx_lt(f, ptx_add(f, first, ptx_u32(i * step)), g->m);
+        g->a_bytes[i] = ptx_select(f, in_bounds, ptx_u32(UNIT_BYTES), ptx_u32(0));
     }
     ptx_val to = ptx_mad(f, row, ptx_u32(g->a_row_bytes), g->a_stages);
     g->a_to = ptx_var(f, ptx_mad(f, unit, ptx_u32(UNIT_BYTES), to));
     if (!g->is_wide)
-        g->both_a_to = ptx_mad(f, g->a_to, ptx_u32(2), ptx_u32(g->a_stage_bytes));
+        g->toggle_a_to = ptx_mad(f, g->a_to, ptx_u32(2), ptx_u32(g->a_stage_bytes));
     ptx_val block = ptx_div(f, unit, ptx_u32(MMA_BLOCK_K / A_UNIT));
     ptx_val end = ptx_sub(f, g->block_count, ptx_as(f, PTX_S32, block));
     for (uint32_t ahead = 0; ahead < g->depth + g->stage_blocks * (g->stages - 1); ahead += g->stage_blocks)
         g->a_end[ahead] = ptx_sub(f, end, ptx_s32((int32_t)(ahead * g->k_warps)));
 }
 
-void mma_place_copies(mma_gemm *g)
+void mma_init_copies(mma_gemm *g)
 {
-    place_scale_copies(g);
-    place_a_copies(g);
+    init_scale_copies(g);
+    init_a_copies(g);
 }
 
 /* Where the i-th column's scales are. A pointer for each would cost a wide tile, which has many, too many registers. */
@@ -145,7 +145,7 @@ void mma_copy_scales(mma_gemm *g, ptx_val done)
 {
     ptx_fn *f = g->f;
     ptx_val to = g->scale_to;
-    if (!mma_takes_turns(g))
+    if (!mma_is_double_buffered(g))
         to = ptx_add(f, g->scale_to, ptx_xor(f, g->ring, ptx_u32(4 * g->chunk)));
     copy_chunk(g, to, ptx_gt(f, g->scale_next_end, done));
 }
@@ -154,10 +154,10 @@ void mma_copy_scales(mma_gemm *g, ptx_val done)
 static void load_row(mma_gemm *g, ptx_val from, uint32_t i, ptx_val raw[4])
 {
     ptx_fn *f = g->f;
-    ptx_val loaded[4], exists = ptx_ne(f, g->a_bytes[i], ptx_u32(0));
+    ptx_val loaded[4], in_bounds = ptx_ne(f, g->a_bytes[i], ptx_u32(0));
     for (uint32_t e = 0; e < 4; e++)
         raw[e] = ptx_var(f, ptx_u32(0));
-    PTX_WHEN (f, exists) {
+    PTX_WHEN (f, in_bounds) {
         ptx_load_vec(f, 4, loaded, from, PTX_NC);
         for (uint32_t e = 0; e < 4; e++)
             ptx_set(f, raw[e], loaded[e]);
@@ -198,7 +198,7 @@ void mma_step_copies(mma_gemm *g)
     ptx_set(g->f, g->a_from, ptx_at_const(g->f, g->a_from, 2 * g->k_warps * g->depth * MMA_BLOCK_K));
 }
 
-bool mma_takes_turns(const mma_gemm *g)
+bool mma_is_double_buffered(const mma_gemm *g)
 {
     return g->k_warps * g->depth == g->chunk;
 }
@@ -211,10 +211,10 @@ void mma_copy_first(mma_gemm *g)
         mma_copy_a(g, ptx_s32(0), stage * g->stage_blocks);
         mma_copies_commit(g);
     }
-    if (mma_takes_turns(g))
-        ptx_set(f, g->scale_to, ptx_sub(f, g->both_to, g->scale_to));
+    if (mma_is_double_buffered(g))
+        ptx_set(f, g->scale_to, ptx_sub(f, g->toggle_to, g->scale_to));
     if (!g->is_wide)
-        ptx_set(f, g->a_to, ptx_sub(f, g->both_a_to, g->a_to));
+        ptx_set(f, g->a_to, ptx_sub(f, g->toggle_a_to, g->a_to));
 }
 
 void mma_copies_commit(mma_gemm *g)
@@ -296,9 +296,9 @@ static void store_column(mma_gemm *g, ptx_val row, ptx_val column, ptx_val may, 
     for (uint32_t i = 0; i < count; i++) {
         if (i > 0)
             at = ptx_at(f, at, line_step);
-        ptx_val exists = ptx_and(f, ptx_gt(f, left, ptx_s32((int32_t)(i * step))), may);
+        ptx_val in_bounds = ptx_and(f, ptx_gt(f, left, ptx_s32((int32_t)(i * step))), may);
         ptx_val narrow = ptx_cvt(f, g->type, sums[i]);
-        PTX_WHEN (f, exists) {
+        PTX_WHEN (f, in_bounds) {
             ptx_store(f, at, narrow);
         }
     }

@@ -44,17 +44,17 @@ static void multiply_four(gemm *g, ptx_val words[MOST_COLUMNS][4], uint32_t roun
 {
     ptx_fn *f = g->f;
     ptx_val weights[MOST_COLUMNS][4];
-    uint32_t place = round * g->depth + 4 * i;
+    uint32_t position = round * g->depth + 4 * i;
     for (uint32_t c = 0; c < g->columns; c++) {
-        nf4_pairs_decode(&g->pairs, words[c][place / 8], place % 8 / 2, &weights[c][0]);
-        nf4_pairs_decode(&g->pairs, words[c][place / 8], place % 8 / 2 + 1, &weights[c][2]);
+        nf4_pairs_decode(&g->pairs, words[c][position / 8], position % 8 / 2, &weights[c][0]);
+        nf4_pairs_decode(&g->pairs, words[c][position / 8], position % 8 / 2 + 1, &weights[c][2]);
     }
     for (uint32_t row = 0; row < g->rows; row++) {
         ptx_val x[4];
         load_four(g, row, i, x);
         for (uint32_t c = 0; c < g->columns; c++) {
             for (uint32_t e = 0; e < 4; e++) {
-                if (place + e == 0)
+                if (position + e == 0)
                     partial[row][c] = ptx_var(f, ptx_mul(f, x[0], weights[c][0]));
                 else
                     ptx_fma_to(f, partial[row][c], x[e], weights[c][e]);
@@ -132,7 +132,7 @@ static void store_sums(gemm *g)
     }
 }
 
-static void store_result(gemm *g, ptx_val at, ptx_val x, ptx_val exists)
+static void store_result(gemm *g, ptx_val at, ptx_val x, ptx_val in_bounds)
 {
     ptx_fn *f = g->f;
     if (g->type == PTX_BF16 && !g->has_sm_80) {
@@ -141,7 +141,7 @@ static void store_result(gemm *g, ptx_val at, ptx_val x, ptx_val exists)
     } else if (g->type != g->wide) {
         x = ptx_cvt(f, g->type, x);
     }
-    PTX_WHEN (f, exists) {
+    PTX_WHEN (f, in_bounds) {
         ptx_store(f, at, x);
     }
 }
@@ -161,9 +161,9 @@ static void add_slices(gemm *g, ptx_val number, ptx_val first_row)
     ptx_val column = ptx_add(f, g->tile, in_tile);
     ptx_val row = ptx_add(f, ptx_div(f, number, ptx_u32(g->tile_n)), first_row);
     ptx_val has_column = ptx_lt(f, column, g->n), has_row = ptx_lt(f, row, g->m);
-    ptx_val exists = ptx_and(f, has_column, has_row);
+    ptx_val in_bounds = ptx_and(f, has_column, has_row);
     ptx_val line = ptx_at(f, g->out, ptx_mul_wide(f, row, g->n));
-    store_result(g, ptx_at(f, line, column), sum, exists);
+    store_result(g, ptx_at(f, line, column), sum, in_bounds);
 }
 
 static void store_tile(gemm *g, ptx_val tid, ptx_val first_row)
@@ -204,7 +204,7 @@ static gemm geometry(ptx_fn *f, const kiln_variant *v)
     return g;
 }
 
-static gemm open_gemm(ptx_fn *f, const kiln_variant *v)
+static gemm init_gemm(ptx_fn *f, const kiln_variant *v)
 {
     gemm g = geometry(f, v);
     g.in = ptx_param_ptr(f, g.type, "in");
@@ -230,7 +230,7 @@ static uint32_t shared_bytes(const gemm *g)
 /* The table, then a stage for each warp, then scales. An aligned table begins RESERVED_BYTES after a multiple
  * of 64 KB, the one that is nearest to the start of shared memory: this is 0 as long as no more than that is
  * reserved. */
-static void place_shared(gemm *g)
+static void layout_shared(gemm *g)
 {
     ptx_fn *f = g->f;
     ptx_val start = ptx_address(f, ptx_shared_dynamic(f, g->wide));
@@ -250,7 +250,7 @@ static void place_shared(gemm *g)
     g->scales_from = ptx_mad(f, ptx_shr(f, g->member, ptx_u32(1)), ptx_u32(4), mine);
 }
 
-static void place_warp(gemm *g)
+static void init_warp(gemm *g)
 {
     ptx_fn *f = g->f;
     g->lane = ptx_laneid(f);
@@ -265,7 +265,7 @@ static void place_warp(gemm *g)
     g->has_aligned_scales = ptx_eq(f, ptx_and(f, odd, ptx_u32(15)), ptx_u32(0));
 }
 
-static void place_columns(gemm *g)
+static void init_columns(gemm *g)
 {
     ptx_fn *f = g->f;
     ptx_val first = ptx_add(f, g->tile, g->group), words = ptx_shr(f, g->k, ptx_u32(3));
@@ -301,18 +301,18 @@ void nf4_gemm_shape_simt(kiln_shape *s, const kiln_variant *v)
 
 void nf4_gemm_emit_simt(ptx_fn *f, const kiln_variant *v)
 {
-    gemm g = open_gemm(f, v);
+    gemm g = init_gemm(f, v);
     ptx_val tid = ptx_tid_x(f);
     ptx_val first_row = ptx_mul(f, ptx_ctaid_y(f), ptx_u32(g.rows));
-    place_warp(&g);
-    place_shared(&g);
+    init_warp(&g);
+    layout_shared(&g);
     nf4_pairs_fill(&g.pairs, tid, g.k_warps * WARP_LANES, g.lane);
-    simt_place_stage(&g, first_row);
+    simt_init_stage(&g, first_row);
     ptx_val first = ptx_mul(f, ptx_ctaid_x(f), ptx_u32(g.tile_n));
     ptx_val step = ptx_mul(f, ptx_nctaid_x(f), ptx_u32(g.tile_n));
     PTX_FOR (f, tile, first, g.n, step) {
         g.tile = tile;
-        place_columns(&g);
+        init_columns(&g);
         multiply(&g);
         store_sums(&g);
         store_tile(&g, tid, first_row);

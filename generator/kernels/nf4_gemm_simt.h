@@ -48,7 +48,7 @@ typedef struct gemm {
 } gemm;
 
 /* Where this lane's loads of A and its part of the stage are. */
-void simt_place_stage(gemm *g, ptx_val first_row);
+void simt_init_stage(gemm *g, ptx_val first_row);
 
 /* `depth` of each lane's share of the stretch at k, of all rows, into the warp's stage. */
 void simt_stage_rows(gemm *g, ptx_val k, ptx_val is_full, uint32_t round);

@@ -6,7 +6,7 @@
 /* ---- A --------------------------------------------------------------------------------------------------------- */
 
 /* Loads of A are numbered by piece, then lane of the column, then row; lane l takes numbers l, l + 32, ... */
-void simt_place_stage(gemm *g, ptx_val first_row)
+void simt_init_stage(gemm *g, ptx_val first_row)
 {
     ptx_fn *f = g->f;
     uint32_t row_loads = COLUMN_LANES * g->pieces;
@@ -63,10 +63,10 @@ static void stage_ragged(gemm *g, ptx_val at, ptx_val past, uint32_t i, uint32_t
     ptx_fn *f = g->f;
     ptx_type held = g->vector == 8 ? PTX_U32 : PTX_F32;
     ptx_val raw[4], loaded[4];
-    ptx_val exists = ptx_lt(f, ptx_add(f, past, ptx_u32(offset)), g->k);
+    ptx_val in_bounds = ptx_lt(f, ptx_add(f, past, ptx_u32(offset)), g->k);
     for (int e = 0; e < 4; e++)
         raw[e] = ptx_var(f, ptx_bits(held, 0));
-    PTX_WHEN (f, exists) {
+    PTX_WHEN (f, in_bounds) {
         ptx_load_vec(f, 4, loaded, at, PTX_NC);
         for (int e = 0; e < 4; e++)
             ptx_set(f, raw[e], loaded[e]);
@@ -112,8 +112,8 @@ static void copy_scales(gemm *g, ptx_val at, ptx_val to, ptx_val count)
     PTX_FOR (f, i, first, ptx_as(f, PTX_S32, end), ptx_s32(WARP_LANES)) {
         PTX_IF (f, ptx_ge(f, i, ptx_s32(0))) {
             ptx_val x = ptx_var(f, ptx_f32(0)), from = ptx_at(f, at, i);
-            ptx_val exists = ptx_lt(f, i, ptx_as(f, PTX_S32, count));
-            PTX_WHEN (f, exists) {
+            ptx_val in_bounds = ptx_lt(f, i, ptx_as(f, PTX_S32, count));
+            PTX_WHEN (f, in_bounds) {
                 ptx_set(f, x, ptx_load_hint(f, from, PTX_NC));
             }
             ptx_store(f, ptx_at(f, to, i), x);

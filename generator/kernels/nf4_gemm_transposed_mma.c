@@ -266,10 +266,10 @@ static ptx_val first_chunk(const transposed_mma *g)
 static void add_last_total(transposed_mma *g)
 {
     ptx_fn *f = g->f;
-    const uint32_t columns = columns_of_sums(g), turn = CHUNK * g->args.split_k;
+    const uint32_t columns = columns_of_sums(g), stride = CHUNK * g->args.split_k;
     ptx_val start = first_chunk(g);
-    PTX_IF (f, ptx_lt(f, ptx_add(f, start, ptx_u32(columns - turn)), g->args.n)) {
-        ptx_val past_last = ptx_sub(f, ptx_add(f, g->args.n, ptx_u32(turn - 1)), start);
+    PTX_IF (f, ptx_lt(f, ptx_add(f, start, ptx_u32(columns - stride)), g->args.n)) {
+        ptx_val past_last = ptx_sub(f, ptx_add(f, g->args.n, ptx_u32(stride - 1)), start);
         add_total(g, total_of(g, ptx_sub(f, past_last, ptx_u32(columns))));
     }
 }
@@ -277,7 +277,7 @@ static void add_last_total(transposed_mma *g)
 static void multiply_columns(transposed_mma *g)
 {
     ptx_fn *f = g->f;
-    const uint32_t turn = g->args.split_k * CHUNK;
+    const uint32_t stride = g->args.split_k * CHUNK;
     clear_sums(g);
     g->buffer = ptx_var(f, ptx_u32(0));
     g->total = ptx_local(f, PTX_F32, 2 * total_words(g), 16);
@@ -285,10 +285,10 @@ static void multiply_columns(transposed_mma *g)
     PTX_IF (f, ptx_lt(f, start, g->args.n)) {
         transposed_load_columns(g, start);
     }
-    PTX_FOR (f, chunk, start, g->args.n, ptx_u32(turn)) {
+    PTX_FOR (f, chunk, start, g->args.n, ptx_u32(stride)) {
         transposed_store_columns(g);
         ptx_barrier(f);
-        ptx_val next = ptx_add(f, chunk, ptx_u32(turn));
+        ptx_val next = ptx_add(f, chunk, ptx_u32(stride));
         PTX_IF (f, ptx_lt(f, next, g->args.n)) {
             transposed_load_columns(g, next);
         }
@@ -300,7 +300,7 @@ static void multiply_columns(transposed_mma *g)
 }
 
 /* Before the loop, and again behind it where sums leave no registers for what both need. */
-static void place_thread(transposed_mma *g)
+static void init_thread(transposed_mma *g)
 {
     ptx_fn *f = g->f;
     g->tid = ptx_tid_x(f);
@@ -343,7 +343,7 @@ static void finish(transposed_mma *g)
 {
     ptx_fn *f = g->f;
     if (g->groups == MOST_GROUPS || (g->args.split_k > 1 && g->type == PTX_F16))
-        place_thread(g);
+        init_thread(g);
     if (g->args.split_k == 1) {
         store_tile(g);
         return;
@@ -386,11 +386,11 @@ void nf4_gemm_transposed_shape_mma(kiln_shape *s, const kiln_variant *v)
 }
 
 /* The table, then two stages. */
-static void place_shared(transposed_mma *g)
+static void layout_shared(transposed_mma *g)
 {
     ptx_fn *f = g->f;
     ptx_val start = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
-    uint32_t table_bytes = nf4_pairs_place(&g->pairs, start);
+    uint32_t table_bytes = nf4_pairs_layout(&g->pairs, start);
     g->codes_to = ptx_add(f, start, ptx_u32(table_bytes));
     g->scales_to = ptx_add(f, g->codes_to, ptx_u32(CODES_BYTES));
     g->a_to = ptx_add(f, g->scales_to, ptx_u32(SCALES_BYTES));
@@ -399,22 +399,22 @@ static void place_shared(transposed_mma *g)
     g->a_from = g->a_to;
 }
 
-static void place(transposed_mma *g)
+static void init(transposed_mma *g)
 {
     ptx_fn *f = g->f;
-    place_thread(g);
+    init_thread(g);
     if (g->type == PTX_BF16)
         g->minus_zero = ptx_var(f, ptx_bits(PTX_BF16X2, 0x80008000));
-    place_shared(g);
+    layout_shared(g);
 }
 
 void nf4_gemm_transposed_emit_mma(ptx_fn *f, const kiln_variant *v)
 {
     transposed_mma g = geometry(f, v);
     g.args = transposed_declare_args(f, v);
-    place(&g);
+    init(&g);
     nf4_pairs_fill(&g.pairs, g.tid, THREADS, g.lane);
-    transposed_place_columns(&g);
+    transposed_init_columns(&g);
     multiply_columns(&g); /* its first barrier is the table's too */
     finish(&g);
 }

@@ -45,7 +45,7 @@ typedef struct transposed_mma {
 } transposed_mma;
 
 /* 32 columns, all threads of the thread block: where they are and go, into registers, from there into shared memory. */
-void transposed_place_columns(transposed_mma *g);
+void transposed_init_columns(transposed_mma *g);
 void transposed_load_columns(transposed_mma *g, ptx_val chunk);
 void transposed_store_columns(transposed_mma *g);
 

@@ -21,7 +21,7 @@ static uint32_t loads_of_a(const transposed_mma *g)
 /* ---- what lies where ------------------------------------------------------------------------------------------- */
 
 /* What is behind the end of K repeats what is before it. */
-static void place_codes(transposed_mma *g)
+static void init_codes(transposed_mma *g)
 {
     ptx_fn *f = g->f;
     ptx_val unit = ptx_and(f, g->tid, ptx_u32(COLUMN_BYTES / 16 - 1));
@@ -45,7 +45,7 @@ static void place_codes(transposed_mma *g)
 }
 
 /* Half of the threads bring the scales of two columns and one block each. */
-static void place_scales(transposed_mma *g)
+static void init_scales(transposed_mma *g)
 {
     ptx_fn *f = g->f;
     ptx_val block = ptx_and(f, g->tid, ptx_u32(WARPS - 1));
@@ -62,7 +62,7 @@ static void place_scales(transposed_mma *g)
 }
 
 /* A thread loads an element of each eighth row, or eight of one row. Rows behind the last repeat it. */
-static void place_rows(transposed_mma *g)
+static void init_rows(transposed_mma *g)
 {
     ptx_fn *f = g->f;
     bool is_vector = g->vector == 8;
@@ -94,11 +94,11 @@ static void declare(transposed_mma *g)
         g->a[i] = ptx_var(f, ptx_u32(0));
 }
 
-void transposed_place_columns(transposed_mma *g)
+void transposed_init_columns(transposed_mma *g)
 {
-    place_codes(g);
-    place_scales(g);
-    place_rows(g);
+    init_codes(g);
+    init_scales(g);
+    init_rows(g);
     declare(g);
 }
 
@@ -129,9 +129,9 @@ static void load_scales(transposed_mma *g, ptx_val chunk)
     for (uint32_t i = 0; i < 2; i++) {
         ptx_val column = ptx_add(f, first, ptx_u32(i));
         ptx_val at = ptx_mad_wide(f, column, scale_bytes, g->scales_at);
-        ptx_val exists = ptx_lt(f, column, g->args.n);
+        ptx_val in_bounds = ptx_lt(f, column, g->args.n);
         ptx_set(f, g->scales[i], ptx_f32(0));
-        PTX_WHEN (f, exists) {
+        PTX_WHEN (f, in_bounds) {
             ptx_set(f, g->scales[i], ptx_load_hint(f, ptx_pointer(f, PTX_GLOBAL, PTX_F32, at), PTX_NC));
         }
     }
@@ -140,12 +140,12 @@ static void load_scales(transposed_mma *g, ptx_val chunk)
 static void load_rows(transposed_mma *g, ptx_val chunk)
 {
     ptx_fn *f = g->f;
-    ptx_val exists = ptx_lt(f, ptx_add(f, chunk, g->a_column), g->args.n);
+    ptx_val in_bounds = ptx_lt(f, ptx_add(f, chunk, g->a_column), g->args.n);
     for (uint32_t i = 0; i < loads_of_a(g); i++)
         ptx_set(f, g->a[i], ptx_u32(0));
     if (g->vector == 8) {
         ptx_val at = ptx_cast_ptr(f, ptx_at(f, g->a_at[0], chunk), PTX_U32), words[4];
-        PTX_WHEN (f, exists) {
+        PTX_WHEN (f, in_bounds) {
             ptx_load_vec(f, 4, words, at, PTX_NC);
             for (uint32_t e = 0; e < 4; e++)
                 ptx_set(f, g->a[e], words[e]);
@@ -154,7 +154,7 @@ static void load_rows(transposed_mma *g, ptx_val chunk)
     }
     for (uint32_t i = 0; i < g->groups; i++) {
         ptx_val at = ptx_cast_ptr(f, ptx_at(f, g->a_at[i], chunk), PTX_U16);
-        PTX_WHEN (f, exists) {
+        PTX_WHEN (f, in_bounds) {
             ptx_set(f, g->a[i], ptx_load_as(f, PTX_U32, at, PTX_NC));
         }
     }

@@ -82,7 +82,7 @@ static ptx_val shared_at(const product *g, ptx_val address, uint32_t bytes)
 /* ---- what lies where ------------------------------------------------------------------------------------------- */
 
 /* A lane behind the end of K repeats the last one's work. */
-static void place_codes(product *g)
+static void init_codes(product *g)
 {
     ptx_fn *f = g->f;
     ptx_val mine = ptx_mad(f, g->member, ptx_u32(g->lane_k), g->first_k);
@@ -100,13 +100,13 @@ static void place_codes(product *g)
 /* Of the lanes of a column, the first half load the even rows, the others the odd ones: of the columns that are theirs,
  * so that the lane that has a column's a has the same number in every such group of lanes. Rows behind the last repeat
  * it. */
-static void place_rows(product *g)
+static void init_rows(product *g)
 {
     ptx_fn *f = g->f;
-    uint32_t turns = CHUNK / g->columns;
-    ptx_val turn = ptx_and(f, g->member, ptx_u32(turns - 1));
-    g->a_column = ptx_mad(f, turn, ptx_u32(g->columns), g->group);
-    ptx_val odd = ptx_div(f, g->member, ptx_u32(turns));
+    uint32_t rounds = CHUNK / g->columns;
+    ptx_val round = ptx_and(f, g->member, ptx_u32(rounds - 1));
+    g->a_column = ptx_mad(f, round, ptx_u32(g->columns), g->group);
+    ptx_val odd = ptx_div(f, g->member, ptx_u32(rounds));
     ptx_val row = g->rows == 1 ? g->first_row : ptx_add(f, odd, g->first_row);
     ptx_val last = ptx_sub(f, g->args.m, ptx_u32(1));
     for (uint32_t i = 0; i < loads_of_a(g); i++) {
@@ -118,12 +118,12 @@ static void place_rows(product *g)
 
 /* ---- the product ----------------------------------------------------------------------------------------------- */
 
-static ptx_val load_number(product *g, ptx_val at, ptx_val exists)
+static ptx_val load_number(product *g, ptx_val at, ptx_val in_bounds)
 {
     ptx_fn *f = g->f;
     bool is_bf16 = g->type == PTX_BF16;
     ptx_val raw = ptx_var(f, is_bf16 ? ptx_u32(0) : ptx_number(g->type, 0));
-    PTX_WHEN (f, exists) {
+    PTX_WHEN (f, in_bounds) {
         if (is_bf16)
             ptx_set(f, raw, ptx_load_as(f, PTX_U32, ptx_cast_ptr(f, at, PTX_U16), PTX_NC));
         else
@@ -139,9 +139,9 @@ static void load_rows(product *g, ptx_val chunk, ptx_val a[])
 {
     ptx_fn *f = g->f;
     ptx_val column = ptx_add(f, chunk, g->a_column);
-    ptx_val exists = ptx_lt(f, column, g->args.n);
+    ptx_val in_bounds = ptx_lt(f, column, g->args.n);
     for (uint32_t i = 0; i < loads_of_a(g); i++)
-        a[i] = load_number(g, ptx_at(f, g->a_at[i], chunk), exists);
+        a[i] = load_number(g, ptx_at(f, g->a_at[i], chunk), in_bounds);
 }
 
 typedef struct codes {
@@ -149,11 +149,11 @@ typedef struct codes {
 } codes;
 
 /* Behind the last column it is that one's, and a is 0. */
-static codes load_codes(product *g, ptx_val chunk, uint32_t turn)
+static codes load_codes(product *g, ptx_val chunk, uint32_t round)
 {
     ptx_fn *f = g->f;
     codes c;
-    ptx_val mine = ptx_add(f, chunk, ptx_u32(turn * g->columns));
+    ptx_val mine = ptx_add(f, chunk, ptx_u32(round * g->columns));
     ptx_val column = ptx_min(f, mine, g->last_column);
     ptx_val at = ptx_mad_wide(f, column, g->column_bytes, g->codes_at);
     int words = (int)(g->lane_k / 8);
@@ -164,13 +164,13 @@ static codes load_codes(product *g, ptx_val chunk, uint32_t turn)
 }
 
 /* a * s of every row. */
-static void scale_rows(product *g, const codes *c, uint32_t turn, const ptx_val a[], ptx_val x[])
+static void scale_rows(product *g, const codes *c, uint32_t round, const ptx_val a[], ptx_val x[])
 {
     ptx_fn *f = g->f;
-    uint32_t turns = CHUNK / g->columns;
+    uint32_t rounds = CHUNK / g->columns;
     ptx_val scale = g->wide == PTX_F64 ? ptx_cvt(f, PTX_F64, c->scale) : c->scale;
     for (uint32_t row = 0; row < g->rows; row++) {
-        ptx_val from = ptx_u32(turn + row % 2 * turns);
+        ptx_val from = ptx_u32(round + row % 2 * rounds);
         ptx_val mine = ptx_shfl_idx_in(f, a[row / 2], from, (int)g->column_lanes);
         if (g->wide == PTX_F64)
             mine = ptx_cvt(f, PTX_F64, mine);
@@ -194,13 +194,13 @@ static void multiply_chunk(product *g, ptx_val chunk)
 {
     ptx_val a[MOST_ROWS / 2], mine = ptx_add(g->f, chunk, g->group);
     load_rows(g, chunk, a);
-    for (uint32_t turn = 0; turn < CHUNK / g->columns; turn += g->batch) {
+    for (uint32_t round = 0; round < CHUNK / g->columns; round += g->batch) {
         codes c[MOST_BATCH];
         for (uint32_t i = 0; i < g->batch; i++)
-            c[i] = load_codes(g, mine, turn + i);
+            c[i] = load_codes(g, mine, round + i);
         for (uint32_t i = 0; i < g->batch; i++) {
             ptx_val x[MOST_ROWS];
-            scale_rows(g, &c[i], turn + i, a, x);
+            scale_rows(g, &c[i], round + i, a, x);
             multiply_column(g, &c[i], x);
         }
     }
@@ -255,8 +255,8 @@ static void add_slices(product *g, ptx_val totals[])
     ptx_val member = ptx_div(f, g->tid, ptx_u32(g->lane_k));
     ptx_val mine = ptx_and(f, g->tid, ptx_u32(g->lane_k - 1));
     ptx_val unit = ptx_div(f, mine, ptx_u32(unit_elements(g)));
-    ptx_val place = ptx_mad(f, unit, ptx_u32(g->unit_stride), member);
-    ptx_val start = ptx_mad(f, place, ptx_u32(UNIT_BYTES), g->shared);
+    ptx_val position = ptx_mad(f, unit, ptx_u32(g->unit_stride), member);
+    ptx_val start = ptx_mad(f, position, ptx_u32(UNIT_BYTES), g->shared);
     ptx_val in_unit = ptx_and(f, mine, ptx_u32(unit_elements(g) - 1));
     ptx_val from = ptx_mad(f, in_unit, ptx_u32(wide_bytes(g)), start);
     for (uint32_t i = 0; i < TILE_K / threads(g); i++) {
@@ -338,7 +338,7 @@ static product geometry(ptx_fn *f, const kiln_variant *v)
 }
 
 /* Before the loop and again behind it: what both need would take registers in between, and be spilled. */
-static void place(product *g)
+static void init(product *g)
 {
     ptx_fn *f = g->f;
     g->tid = ptx_tid_x(f);
@@ -375,13 +375,13 @@ void nf4_gemm_transposed_emit_simt(ptx_fn *f, const kiln_variant *v)
     product g = geometry(f, v);
     g.args = transposed_declare_args(f, v);
     g.lane = ptx_laneid(f);
-    place(&g);
-    nf4_pairs_place(&g.pairs, g.shared);
+    init(&g);
+    nf4_pairs_layout(&g.pairs, g.shared);
     nf4_pairs_fill(&g.pairs, g.tid, threads(&g), g.lane);
-    place_codes(&g);
-    place_rows(&g);
+    init_codes(&g);
+    init_rows(&g);
     ptx_barrier(f);
     multiply_columns(&g);
-    place(&g);
+    init(&g);
     add_all(&g);
 }

@@ -68,7 +68,7 @@ static ptx_val clamp(ptx_fn *f, ptx_val index, ptx_val count)
 
 /* ---- what lies where ------------------------------------------------------------------------------------------- */
 
-static void place_loads(wide *g)
+static void init_loads(wide *g)
 {
     ptx_fn *f = g->f;
     ptx_val row = ptx_and(f, g->lane, ptx_u32(7)), piece = ptx_shr(f, g->lane, ptx_u32(3));
@@ -97,7 +97,7 @@ static uint32_t stage_bytes(const wide *g)
 }
 
 /* The warps' stages; after those of all warps, the scales. */
-static void place_shared(wide *g)
+static void layout_shared(wide *g)
 {
     ptx_fn *f = g->f;
     const uint32_t bytes = 4 * STRIDE;
@@ -283,9 +283,9 @@ static void store_tile(wide *g, ptx_val tid)
             sum = ptx_add(f, sum, next);
         }
         ptx_val at = ptx_add(f, first, ptx_u32(r)), has_row = ptx_lt(f, at, g->m);
-        ptx_val place = ptx_at(f, to, ptx_mul_wide(f, at, g->n));
+        ptx_val row_at = ptx_at(f, to, ptx_mul_wide(f, at, g->n));
         PTX_WHEN (f, ptx_and(f, has_row, has_column)) {
-            ptx_store(f, place, sum);
+            ptx_store(f, row_at, sum);
         }
     }
 }
@@ -303,7 +303,7 @@ static wide geometry(ptx_fn *f, const kiln_variant *v)
     return g;
 }
 
-static wide open_wide(ptx_fn *f, const kiln_variant *v)
+static wide init_wide(ptx_fn *f, const kiln_variant *v)
 {
     wide g = geometry(f, v);
     g.in = ptx_param_ptr(f, PTX_F32, "in");
@@ -316,7 +316,7 @@ static wide open_wide(ptx_fn *f, const kiln_variant *v)
     return g;
 }
 
-static void place_warp(wide *g)
+static void init_warp(wide *g)
 {
     ptx_fn *f = g->f;
     uint64_t bits[WARP_LANES];
@@ -346,11 +346,11 @@ void nf4_gemm_shape_wide(kiln_shape *s, const kiln_variant *v)
 
 void nf4_gemm_emit_wide(ptx_fn *f, const kiln_variant *v)
 {
-    wide g = open_wide(f, v);
+    wide g = init_wide(f, v);
     ptx_val tid = ptx_tid_x(f);
-    place_warp(&g);
-    place_shared(&g);
-    place_loads(&g);
+    init_warp(&g);
+    layout_shared(&g);
+    init_loads(&g);
     multiply(&g);
     store_sums(&g);
     ptx_barrier(f);

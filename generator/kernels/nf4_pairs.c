@@ -44,7 +44,7 @@ uint32_t nf4_pairs_bytes(const nf4_pairs *p)
     return p->is_aligned ? NF4_PAIRS_ALIGNED_BYTES + NF4_PAIRS_RESERVED_BYTES : NF4_PAIRS_BYTES;
 }
 
-uint32_t nf4_pairs_place(nf4_pairs *p, ptx_val shared)
+uint32_t nf4_pairs_layout(nf4_pairs *p, ptx_val shared)
 {
     const uint32_t alignment = NF4_PAIRS_ALIGNED_BYTES, reserved = NF4_PAIRS_RESERVED_BYTES;
     p->start = shared;

@@ -34,7 +34,7 @@ uint32_t nf4_pairs_bytes(const nf4_pairs *p);
 /* Sets `start`, and `skipped` where it is aligned: the table lies in dynamic shared memory from `shared` on, of which the bytes
  * that are returned are then taken. It then begins NF4_PAIRS_RESERVED_BYTES after a multiple of 64 KB, the one
  * that is nearest to `shared`: this is 0 as long as no more than that comes before. */
-uint32_t nf4_pairs_place(nf4_pairs *p, ptx_val shared);
+uint32_t nf4_pairs_layout(nf4_pairs *p, ptx_val shared);
 
 /* All `threads` of the block fill it, eight of them an entry; a barrier must follow. */
 void nf4_pairs_fill(nf4_pairs *p, ptx_val tid, uint32_t threads, ptx_val lane);

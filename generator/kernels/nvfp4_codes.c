@@ -47,8 +47,8 @@ nvfp4_scales nvfp4_widen_scales(ptx_fn *f, bool has_sm_89, ptx_val raw)
 {
     nvfp4_scales scales = {{0}, {0}};
     if (has_sm_89) {
-        ptx_val both = raw.type == PTX_U16 ? raw : ptx_cvt(f, PTX_U16, raw);
-        scales.pair = ptx_f16x2_from_e4m3x2(f, ptx_as(f, PTX_B16, both));
+        ptx_val pair = raw.type == PTX_U16 ? raw : ptx_cvt(f, PTX_U16, raw);
+        scales.pair = ptx_f16x2_from_e4m3x2(f, ptx_as(f, PTX_B16, pair));
         return scales;
     }
     ptx_val spread = ptx_prmt(f, raw, ptx_u32(0), ptx_u32(0x1404));

@@ -52,8 +52,8 @@ static const kiln_rule rules[] = {
 #define UNROLL      "max(1, 4 / (rows * k_warps))"
 #define BLOCKS      "(lane_codes / 16)"
 #define STEP_BYTES  "(" BLOCKS " * (64 + select(decode == hardware, 1024, 512)))"
-#define TURN        "(k_warps * " UNROLL ")"
-#define TURNS       "ceil_div(ceil_div(min(k, 16384), 32 * lane_codes), " TURN ")"
+#define ITERATION        "(k_warps * " UNROLL ")"
+#define ITERATIONS       "ceil_div(ceil_div(min(k, 16384), 32 * lane_codes), " ITERATION ")"
 
 /* The wide path where k allows it, the conversion where the device has it. */
 #define PICK(condition, prefer) \
@@ -132,8 +132,8 @@ const kiln_family nvfp4_gemv_family = {
     .empty = "m == 0 || l == 0",
     .shape = shape,
     .grid = {GRID_X, GRID_Y},
-    .shared_bytes = "select(strategy == mma, 512 + 1152 * ceil_div(min(k, 16384), 512), " TURNS " * " TURN
-                    " * " STEP_BYTES ")",
+    .shared_bytes = "select(strategy == mma, 512 + 1152 * ceil_div(min(k, 16384), 512), " ITERATIONS
+                    " * " ITERATION " * " STEP_BYTES ")",
     .dispatch = dispatch,
     .cost = {.bytes_read = "l * (m + 1) * (k / 2 + k / 16)",
              .bytes_written = "l * m * select(c == f32, 4, 2)",

@@ -228,19 +228,19 @@ static void multiply_chunk(gemv *g, ptx_val first, ptx_val supers)
 
 /* ---- rows --------------------------------------------------------------------------------------------------------- */
 
-static void begin_rows(gemv *g)
+static void init_rows(gemv *g)
 {
     ptx_fn *f = g->of.f;
     ptx_val upper = ptx_shr(f, g->in_group, ptx_u32(1));
     ptx_val odd = ptx_and(f, g->in_group, ptx_u32(1));
-    ptx_val code_place = ptx_mul_wide(f, ptx_mad(f, upper, ptx_u32(8), odd), ptx_u32(16));
-    ptx_val scale_place = ptx_mul_wide(f, upper, ptx_u32(16));
+    ptx_val code_offset = ptx_mul_wide(f, ptx_mad(f, upper, ptx_u32(8), odd), ptx_u32(16));
+    ptx_val scale_offset = ptx_mul_wide(f, upper, ptx_u32(16));
     ptx_val row = ptx_add(f, g->of.first_of_warp, g->group);
     for (uint32_t r = 0; r < 2 * g->tiles; r++) {
         ptx_val codes, scales;
         nvfp4_find_row(&g->of, r == 0 ? row : ptx_add(f, row, ptx_u32(8 * r)), &codes, &scales);
-        g->a_at[r] = ptx_add(f, codes, code_place);
-        g->sfa_at[r] = ptx_add(f, scales, scale_place);
+        g->a_at[r] = ptx_add(f, codes, code_offset);
+        g->sfa_at[r] = ptx_add(f, scales, scale_offset);
         ptx_val line = ptx_mad_wide(f, g->of.slice, ptx_u32(SUPER_CODES / 2), g->a_at[r]);
         ptx_prefetch_l2(f, ptx_pointer(f, PTX_GLOBAL, PTX_U8, line));
         g->sum[r] = ptx_var(f, ptx_f32(0));
@@ -271,7 +271,7 @@ static void end_rows(gemv *g)
 static void multiply_rows(gemv *g)
 {
     ptx_fn *f = g->of.f;
-    begin_rows(g);
+    init_rows(g);
     PTX_FOR (f, first, ptx_u32(0), g->of.k, ptx_u32(NVFP4_DEPTH)) {
         ptx_val left = ptx_sub(f, g->of.k, first);
         ptx_val codes = ptx_min(f, left, ptx_u32(NVFP4_DEPTH));
@@ -286,7 +286,7 @@ static void multiply_rows(gemv *g)
 }
 
 /* Where this lane's numbers of b are: of block i it owns column 2t + i, if that is g. */
-static void find_places(gemv *g)
+static void init_offsets(gemv *g)
 {
     ptx_fn *f = g->of.f;
     ptx_val upper = ptx_shr(f, g->in_group, ptx_u32(1));
@@ -314,12 +314,12 @@ uint32_t nvfp4_mma_shared_bytes(uint32_t depth)
 
 void nvfp4_emit_mma(ptx_fn *f, const kiln_variant *v)
 {
-    gemv g = {.of = nvfp4_begin(f, v)};
+    gemv g = {.of = nvfp4_init(f, v)};
     g.tiles = g.of.rows / 16;
     g.group = ptx_shr(f, g.of.lane, ptx_u32(2));
     g.in_group = ptx_and(f, g.of.lane, ptx_u32(3));
     g.shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U8));
-    find_places(&g);
+    init_offsets(&g);
     clear_zeros(&g);
     PTX_FOR (f, batch, g.of.first_batch, g.of.l, g.of.batches) {
         g.of.batch = batch;

@@ -25,7 +25,7 @@ typedef struct nvfp4_rows {
     ptx_val b_at, sfb_at; /* where the batch's vector begins: addresses */
 } nvfp4_rows;
 
-nvfp4_rows nvfp4_begin(ptx_fn *f, const kiln_variant *v);
+nvfp4_rows nvfp4_init(ptx_fn *f, const kiln_variant *v);
 
 /* Sets b_at and sfb_at. */
 void nvfp4_find_vector(nvfp4_rows *g);

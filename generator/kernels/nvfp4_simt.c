@@ -92,18 +92,18 @@ static void store_codes(gemv *g, const piece *p, ptx_val at)
 static void decode_vector(gemv *g, ptx_val first_group, ptx_val steps)
 {
     ptx_fn *f = g->of.f;
-    uint32_t turn = g->of.k_warps * g->unroll;
+    uint32_t iteration = g->of.k_warps * g->unroll;
     ptx_val end = steps;
-    if (turn > 1) {
-        ptx_val raised = ptx_add(f, steps, ptx_u32(turn - 1));
-        end = ptx_and(f, raised, ptx_u32(~(turn - 1)));
+    if (iteration > 1) {
+        ptx_val raised = ptx_add(f, steps, ptx_u32(iteration - 1));
+        end = ptx_and(f, raised, ptx_u32(~(iteration - 1)));
     }
     PTX_FOR (f, step, g->of.warp, end, ptx_u32(NVFP4_WARPS)) {
         ptx_val group = ptx_mad(f, step, ptx_u32(32), first_group);
         ptx_val present = ptx_min(f, group, g->last_group);
         piece p = load_piece(g, g->of.b_at, g->of.sfb_at, present, PTX_NC);
-        ptx_val exists = ptx_le(f, group, g->last_group);
-        ptx_val raw = ptx_select(f, exists, p.scales, is_narrow(g) ? ptx_u16(0) : ptx_u32(0));
+        ptx_val in_bounds = ptx_le(f, group, g->last_group);
+        ptx_val raw = ptx_select(f, in_bounds, p.scales, is_narrow(g) ? ptx_u16(0) : ptx_u32(0));
         store_codes(g, &p, at_step(g, g->codes, step));
         ptx_val scales = nvfp4_vector_scales(f, g->of.has_sm_89, raw);
         ptx_val scales_at = at_step(g, g->scales, step);
@@ -155,8 +155,8 @@ static void add_halves(gemv *g, ptx_val sum, const ptx_val word[2], const ptx_va
     }
     ptx_unpack(f, PTX_F16, 2, halves, total);
     ptx_val of_first = ptx_fma_mixed(f, halves[0], scale, ptx_f32(0));
-    ptx_val of_both = ptx_fma_mixed(f, halves[1], scale, of_first); /* exact: scale times the block's sum */
-    ptx_add_to(f, sum, of_both);
+    ptx_val of_pair = ptx_fma_mixed(f, halves[1], scale, of_first); /* exact: scale times the block's sum */
+    ptx_add_to(f, sum, of_pair);
 }
 
 static void multiply(gemv *g, uint32_t r, const piece *p, const vector_piece *v)
@@ -204,14 +204,14 @@ static void multiply_chunk(gemv *g, ptx_val first_group, ptx_val steps)
 }
 
 /* Where the rows are; rows beyond the last are the last. The lines that come first are asked for before b is decoded. */
-static void begin_rows(gemv *g)
+static void init_rows(gemv *g)
 {
     ptx_fn *f = g->of.f;
-    ptx_val place = ptx_mad(f, g->of.slice, ptx_u32(32), g->of.lane);
+    ptx_val offset = ptx_mad(f, g->of.slice, ptx_u32(32), g->of.lane);
     for (uint32_t r = 0; r < g->of.rows; r++) {
         ptx_val row = r == 0 ? g->of.first_of_warp : ptx_add(f, g->of.first_of_warp, ptx_u32(r));
         nvfp4_find_row(&g->of, row, &g->a_at[r], &g->sfa_at[r]);
-        ptx_val line = ptx_mad_wide(f, place, ptx_u32(g->lane_codes / 2), g->a_at[r]);
+        ptx_val line = ptx_mad_wide(f, offset, ptx_u32(g->lane_codes / 2), g->a_at[r]);
         ptx_prefetch_l2(f, ptx_pointer(f, PTX_GLOBAL, PTX_U8, line));
         g->sum[r] = ptx_var(f, ptx_f32(0));
         if (!g->of.has_sm_89)
@@ -258,7 +258,7 @@ static void multiply_rows(gemv *g)
 {
     ptx_fn *f = g->of.f;
     uint32_t shift = g->lane_codes == 32 ? 5 : 4;
-    begin_rows(g);
+    init_rows(g);
     PTX_FOR (f, first, ptx_u32(0), g->of.k, ptx_u32(NVFP4_DEPTH)) {
         ptx_val left = ptx_sub(f, g->of.k, first);
         ptx_val codes = ptx_min(f, left, ptx_u32(NVFP4_DEPTH));
@@ -289,7 +289,7 @@ uint32_t nvfp4_simt_shared_bytes(uint32_t lane_codes, bool is_hardware)
 
 void nvfp4_emit_simt(ptx_fn *f, const kiln_variant *v)
 {
-    gemv g = {.of = nvfp4_begin(f, v), .lane_codes = kiln_int(v, "lane_codes")};
+    gemv g = {.of = nvfp4_init(f, v), .lane_codes = kiln_int(v, "lane_codes")};
     uint32_t shared_rows = g.of.rows * g.of.k_warps;
     g.unroll = shared_rows < MOST_UNROLL ? MOST_UNROLL / shared_rows : 1;
     g.words = g.lane_codes / 8;

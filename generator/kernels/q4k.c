@@ -36,7 +36,7 @@ typedef struct tile {
 
 /* ---- loading ------------------------------------------------------------------------------------------------------ */
 
-static ptx_val begin_tile(tile *t, ptx_val all_blocks)
+static ptx_val find_tile(tile *t, ptx_val all_blocks)
 {
     ptx_fn *f = t->f;
     t->lane = ptx_laneid(f);
@@ -67,9 +67,9 @@ static void load_rows(tile *t, ptx_val packed, ptx_val all_blocks)
         ptx_val words = ptx_mul(f, t->blocks, ptx_u32(Q4K_BLOCK_WORDS));
         ptx_val to_end = ptx_as(f, PTX_S32, ptx_sub(f, words, t->lane));
         for (uint32_t i = 0; i < ROWS; i++) {
-            ptx_val exists = ptx_gt(f, to_end, ptx_s32(32 * (int)i));
+            ptx_val in_bounds = ptx_gt(f, to_end, ptx_s32(32 * (int)i));
             ptx_set(f, t->row[i], ptx_u32(0));
-            PTX_WHEN (f, exists) {
+            PTX_WHEN (f, in_bounds) {
                 ptx_set(f, t->row[i], ptx_load_hint(f, ptx_at_const(f, at, 32 * i), LOAD_HINTS));
             }
         }
@@ -116,7 +116,7 @@ static void multiply_bytes(ptx_fn *f, ptx_val bytes, ptx_val shift, ptx_val fact
 q4k_numbers q4k_decode_header(ptx_fn *f, ptx_val lane, const ptx_val word[Q4K_HEADER_WORDS])
 {
     q4k_numbers numbers;
-    ptx_val both[2];
+    ptx_val halves[2];
     ptx_val late_bit = ptx_and(f, lane, ptx_u32(2));
     ptx_val is_late = ptx_ne(f, late_bit, ptx_u32(0));
     ptx_val odd = ptx_and(f, lane, ptx_u32(1));
@@ -124,9 +124,9 @@ q4k_numbers q4k_decode_header(ptx_fn *f, ptx_val lane, const ptx_val word[Q4K_HE
     ptx_val high_nibbles = ptx_shr(f, word[3], ptx_u32(4));
     ptx_val scales = six_bits(f, word[1], word[3], is_late);
     ptx_val minima = six_bits(f, word[2], high_nibbles, is_late);
-    ptx_unpack(f, PTX_F16, 2, both, word[0]);
-    ptx_val d = ptx_cvt(f, PTX_F32, both[0]);
-    ptx_val dmin = ptx_cvt(f, PTX_F32, both[1]);
+    ptx_unpack(f, PTX_F16, 2, halves, word[0]);
+    ptx_val d = ptx_cvt(f, PTX_F32, halves[0]);
+    ptx_val dmin = ptx_cvt(f, PTX_F32, halves[1]);
     ptx_val minus_dmin = ptx_neg(f, dmin);
     multiply_bytes(f, scales, shift, d, numbers.scale);
     multiply_bytes(f, minima, shift, minus_dmin, numbers.minimum);
@@ -205,14 +205,14 @@ static void store_tile(tile *t, ptx_val out)
     ptx_fn *f = t->f;
     ptx_val pair = ptx_shr(f, t->lane, ptx_u32(3));
     ptx_val in_pair = ptx_and(f, t->lane, ptx_u32(7));
-    ptx_val wide_place = ptx_shl(f, pair, ptx_u32(6));
-    ptx_val place = ptx_mad(f, in_pair, ptx_u32(Q4K_CODES), wide_place);
+    ptx_val pair_offset = ptx_shl(f, pair, ptx_u32(6));
+    ptx_val offset = ptx_mad(f, in_pair, ptx_u32(Q4K_CODES), pair_offset);
     ptx_val element = ptx_shl(f, t->first, ptx_u32(8));
     ptx_val tile_at = ptx_at(f, out, element);
-    ptx_val at = ptx_at(f, tile_at, place);
+    ptx_val at = ptx_at(f, tile_at, offset);
     for (uint32_t s = 0; s < Q4K_TILE_BLOCKS; s++) {
-        ptx_val exists = ptx_gt(f, t->blocks, ptx_u32(s));
-        PTX_IF (f, exists) {
+        ptx_val in_bounds = ptx_gt(f, t->blocks, ptx_u32(s));
+        PTX_IF (f, in_bounds) {
             store_block(t, at, pair, s);
         }
     }
@@ -225,8 +225,8 @@ static void emit_dequantize(ptx_fn *f, const kiln_variant *v)
     ptx_val out = ptx_param_ptr(f, t.type, "out");
     ptx_val n = ptx_param(f, PTX_U64, "n");
     ptx_val all_blocks = ptx_shr(f, n, ptx_u32(8));
-    ptx_val exists = begin_tile(&t, all_blocks);
-    PTX_IF (f, exists) {
+    ptx_val in_bounds = find_tile(&t, all_blocks);
+    PTX_IF (f, in_bounds) {
         load_rows(&t, packed, all_blocks);
         decode_header(&t);
         store_tile(&t, out);

@@ -39,7 +39,7 @@ typedef struct quant {
 
     ptx_val in, out, scale, zero, packed, n, group_size; /* arguments, those that the entry has */
 
-    /* This warp's tile, after quant_begin_tile. */
+    /* This warp's tile, after quant_find_tile. */
     ptx_val lane;       /* U32 */
     ptx_val first;      /* its first element, U64 */
     ptx_val lane_first; /* this lane's first, U64 */
@@ -69,14 +69,14 @@ typedef enum quant_division {
 /* ---- quant_tile.c: types and geometry ----------------------------------------------------------------------------- */
 
 /* Reads the variant's parameters. The entry makes the arguments. */
-quant quant_open(ptx_fn *f, const kiln_variant *v, quant_coder coder);
+quant quant_init(ptx_fn *f, const kiln_variant *v, quant_coder coder);
 
 /* kiln_family's shape: of what makes codes, and of all else. */
 void quant_coding_shape(kiln_shape *s, const kiln_variant *v);
 void quant_shape(kiln_shape *s, const kiln_variant *v);
 
 /* Finds the warp's tile. The predicate returned says whether there is one. */
-ptx_val quant_begin_tile(quant *q);
+ptx_val quant_find_tile(quant *q);
 /* Sets left and lane_first. The predicate says whether the tile is full. */
 ptx_val quant_find_left(quant *q);
 
@@ -91,12 +91,12 @@ void quant_load_tile(quant *q, ptx_val at, quant_elements x);
 /* One step's. */
 void quant_load_step(quant *q, ptx_val at, ptx_val x[]);
 /* One element where the predicate holds, else a NaN, which is neutral: it changes no extreme, and its code is 0. */
-ptx_val quant_load_element(quant *q, ptx_val at, ptx_val exists);
+ptx_val quant_load_element(quant *q, ptx_val at, ptx_val in_bounds);
 /* Two neighbours, the first of even number, of which the second may be missing, or both. */
-void quant_load_pair(quant *q, ptx_val at, const ptx_val exists[2], ptx_val x[2]);
+void quant_load_pair(quant *q, ptx_val at, const ptx_val in_bounds[2], ptx_val x[2]);
 /* A lane's elements of one step, and one element where the predicate holds. */
 void quant_store_step(quant *q, ptx_val at, const ptx_val x[]);
-void quant_store_element(quant *q, ptx_val at, ptx_val x, ptx_val exists);
+void quant_store_element(quant *q, ptx_val at, ptx_val x, ptx_val in_bounds);
 
 /* What holds a lane's codes of one step: U8, U16 or U32. */
 ptx_type quant_word_type(const quant *q);
@@ -106,11 +106,11 @@ uint32_t quant_nibble(const quant *q, uint32_t i);
 /* Lane l looks after the numbers of row l mod rows, of the group that its own elements of that row are in. Scales of a
  * tile are thus loaded and stored with one access. The place is this lane's, in the arrays of scales and zeros: index
  * groups (U32) behind the tile's first (U64). */
-typedef struct quant_number_place {
+typedef struct quant_number_slot {
     ptx_val first, index;
-} quant_number_place;
-quant_number_place quant_find_numbers(quant *q);
-ptx_val quant_number_at(quant *q, quant_number_place place, ptx_val tensor);
+} quant_number_slot;
+quant_number_slot quant_find_numbers(quant *q);
+ptx_val quant_number_at(quant *q, quant_number_slot slot, ptx_val tensor);
 /* Whether this lane is the one that stores the numbers it looks after. */
 ptx_val quant_number_owner(quant *q);
 /* The numbers of this lane's group in a row, from those that the lanes look after. Needs all lanes. */

@@ -93,8 +93,8 @@ ptx_val quant_is_plain(quant *q, const quant_numbers *g, quant_division how)
     }
     if (has_zero(q)) {
         ptx_val distance = ptx_abs(f, g->at[QUANT_ZERO]);
-        ptx_val is_near = ptx_le(f, distance, number(q, 0x1p60));
-        is_plain = ptx_and(f, is_plain, is_near);
+        ptx_val is_bounded = ptx_le(f, distance, number(q, 0x1p60));
+        is_plain = ptx_and(f, is_plain, is_bounded);
     }
     return is_plain;
 }
@@ -202,11 +202,11 @@ static ptx_val quotient(quant *q, const quant_numbers *g, const limits *l, ptx_v
         x = ptx_max(f, x, l->low);
         x = ptx_min(f, x, l->high);
     }
-    ptx_val near = ptx_mul(f, x, g->at[QUANT_INVERSE]);
+    ptx_val approximate = ptx_mul(f, x, g->at[QUANT_INVERSE]);
     if (needs_product_only(q, how))
-        return near;
-    ptx_val rest = ptx_fma(f, near, g->at[QUANT_MINUS_SCALE], x);
-    return ptx_fma(f, rest, g->at[QUANT_INVERSE], near);
+        return approximate;
+    ptx_val rest = ptx_fma(f, approximate, g->at[QUANT_MINUS_SCALE], x);
+    return ptx_fma(f, rest, g->at[QUANT_INVERSE], approximate);
 }
 
 /* Within the coder's low and high; a NaN becomes low. What cannot be outside is not looked at. */
@@ -227,24 +227,24 @@ static void add_code(quant *q, const quant_tables *t, ptx_val r, uint32_t nibble
                      ptx_val *word)
 {
     ptx_fn *f = q->f;
-    ptx_val place = ptx_u32(UINT32_C(1) << 4 * nibble);
+    ptx_val weight = ptx_u32(UINT32_C(1) << 4 * nibble);
     if (q->coder != QUANT_NF4) {
         ptx_val sum = ptx_add(f, r, rounder(q, coders[q->coder].shift));
         ptx_val bits = whole_bits(q, sum);
         if (nibble == 0)
             *word = excess == 0 ? bits : ptx_sub(f, bits, ptx_u32(excess));
         else
-            *word = ptx_mad(f, bits, place, *word);
+            *word = ptx_mad(f, bits, weight, *word);
         return;
     }
     ptx_val sum = ptx_fma(f, r, number(q, BUCKETS_PER_UNIT), rounder(q, MIDDLE_BUCKET));
     ptx_val bucket = whole_bits(q, sum); /* a shuffle looks at its low five bits */
     ptx_val threshold = ptx_shfl_idx(f, t->threshold, bucket);
     ptx_val base = ptx_shfl_idx(f, t->base, bucket);
-    *word = ptx_var(f, nibble == 0 ? base : ptx_mad(f, base, place, *word));
+    *word = ptx_var(f, nibble == 0 ? base : ptx_mad(f, base, weight, *word));
     ptx_val is_above = ptx_gt(f, r, threshold);
     PTX_WHEN (f, is_above) {
-        ptx_add_to(f, *word, place);
+        ptx_add_to(f, *word, weight);
     }
 }
 

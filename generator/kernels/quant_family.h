@@ -52,7 +52,7 @@
 #define QUANT_PACKED_BYTES  "ceil_div(n, 2)"
 #define QUANT_NUMBER_BYTES  "select(type == f64, 8, 4) * " QUANT_GROUPS
 
-/* A thread block has eight warps with a tile of 2 or 4 KB of the tensor each (see quant_open). Where the group's size is
+/* A thread block has eight warps with a tile of 2 or 4 KB of the tensor each (see quant_init). Where the group's size is
  * an argument and scales are made, it has whole groups instead, an even number of them. */
 #define QUANT_TILE_BYTES                                                                                               \
     "select(group == any || ((type == f32 || type == f64) && (group == 128 || group == 256)), 4096, 2048)"

@@ -30,7 +30,7 @@ static uint32_t shared_bytes(const kiln_variant *v, uint32_t elements)
     return GEMV_WARPS * stages_bytes(rows, batch) + batch * (4 * GEMV_PASS_ROWS + 4 * GEMV_WARPS + 16 + h);
 }
 
-static void place_shared(gemv *g)
+static void layout_shared(gemv *g)
 {
     ptx_fn *f = g->f;
     uint32_t of_warp = stages_bytes(g->rows, g->batch);
@@ -118,8 +118,8 @@ static void store_rows(gemv *g)
 {
     ptx_fn *f = g->f;
     ptx_val thread = ptx_tid_x(f);
-    ptx_val exists = ptx_lt(f, thread, g->rows_here);
-    PTX_IF (f, exists) {
+    ptx_val in_bounds = ptx_lt(f, thread, g->rows_here);
+    PTX_IF (f, in_bounds) {
         ptx_val from = ptx_mad(f, thread, ptx_u32(4), g->sums);
         ptx_val at = ptx_at(f, g->y, ptx_add(f, thread, g->first_row));
         for (uint32_t b = 0; b < g->batch; b++) {
@@ -189,7 +189,7 @@ static void make_pass(gemv *g, ptx_val is_first_pass)
         ptx_val left = ptx_sub(f, g->k, chunk_first);
         ptx_val elements = ptx_min(f, left, ptx_u32(g->chunk));
         g->chunk_blocks = ptx_shr(f, elements, ptx_u32(8));
-        gemv_begin_tiles(g);
+        gemv_init_tiles(g);
         gemv_limit_lanes(g);
         prepare_h(g, is_first_pass);
         PTX_FOR (f, group, g->warp, g->groups, ptx_u32(GEMV_WARPS)) {
@@ -224,7 +224,7 @@ static void make_rows(gemv *g)
 
 /* ---- the kernel --------------------------------------------------------------------------------------------------- */
 
-static gemv open_gemv(ptx_fn *f, const kiln_variant *v)
+static gemv init_gemv(ptx_fn *f, const kiln_variant *v)
 {
     gemv g = {.f = f,
               .x_type = kiln_type(v, "x"),
@@ -252,16 +252,16 @@ static gemv open_gemv(ptx_fn *f, const kiln_variant *v)
 
 static void emit(ptx_fn *f, const kiln_variant *v)
 {
-    gemv g = open_gemv(f, v);
+    gemv g = init_gemv(f, v);
     for (uint32_t b = 1; b < g.batch; b++)
         g.x[b] = ptx_at(f, g.x[b - 1], g.k);
     g.lane = ptx_laneid(f);
     g.warp = ptx_warpid_x(f);
     g.row_blocks = ptx_shr(f, g.k, ptx_u32(8));
-    place_shared(&g);
+    layout_shared(&g);
     if (g.rows > 1)
         gemv_clear_stages(&g);
-    gemv_begin_products(&g);
+    gemv_init_products(&g);
     make_rows(&g);
 }
 

@@ -24,7 +24,7 @@ enum {
     GEMV_SHARES = 8, /* that are placed together */
     GEMV_EXACT_SHARE_BYTES = 4 * GEMV_SHARE_ELEMENTS + 16,
     GEMV_Q8_SHARE_BYTES = GEMV_SHARE_ELEMENTS + 16,
-    GEMV_EXACT_PLACE = 149 /* a code read as a denormal is that many powers of two too small */
+    GEMV_EXACT_EXPONENT = 149 /* a code read as a denormal is that many powers of two too small */
 };
 
 /* How a lane unpacks its scales and minima out of a header. */
@@ -58,11 +58,11 @@ typedef struct gemv {
     ptx_val groups;                    /* of rows, in this pass */
 
     /* What is copied next. */
-    ptx_val next_row;                    /* of a group, its first, in the pass */
-    ptx_val next_left;                   /* stages of each of its rows, of row_stages */
-    ptx_val next_from[GEMV_MOST_ROWS];   /* this lane's first piece, U64 */
-    ptx_val next_exists[GEMV_MOST_ROWS]; /* of its rows */
-    ptx_val stage;                       /* that it fills: its offset; the other one is multiplied */
+    ptx_val next_row;                       /* of a group, its first, in the pass */
+    ptx_val next_left;                      /* stages of each of its rows, of row_stages */
+    ptx_val next_from[GEMV_MOST_ROWS];      /* this lane's first piece, U64 */
+    ptx_val next_in_bounds[GEMV_MOST_ROWS]; /* of its rows */
+    ptx_val stage;                          /* that it fills: its offset; the other one is multiplied */
 
     /* Of a row of the chunk. */
     ptx_val row_stages, last_pieces;    /* in the last of the stages */
@@ -116,7 +116,7 @@ ptx_val gemv_join_partials(gemv *g, ptx_val partials, uint32_t byte, ptx_op op);
 /* ---- rmsnorm_q4k_h.c ---------------------------------------------------------------------------------------------- */
 
 /* Where share `share` of h is, counted in shares. */
-ptx_val gemv_share_place(gemv *g, ptx_val share);
+ptx_val gemv_share_slot(gemv *g, ptx_val share);
 
 /* h of the chunk, for all threads once a barrier has followed. */
 void gemv_make_h(gemv *g);
@@ -124,7 +124,7 @@ void gemv_make_h(gemv *g);
 /* ---- rmsnorm_q4k_tiles.c ------------------------------------------------------------------------------------------ */
 
 /* The first tile of this warp's first group of rows is on its way. */
-void gemv_begin_tiles(gemv *g);
+void gemv_init_tiles(gemv *g);
 
 /* The next tile is on its way, and the one before it is there. */
 void gemv_next_tile(gemv *g);
@@ -141,7 +141,7 @@ ptx_val gemv_row(gemv *g, ptx_val group);
 /* ---- rmsnorm_q4k_products.c --------------------------------------------------------------------------------------- */
 
 /* What depends on the lane alone. */
-void gemv_begin_products(gemv *g);
+void gemv_init_products(gemv *g);
 
 /* What depends on the chunk. */
 void gemv_limit_lanes(gemv *g);

@@ -47,7 +47,7 @@ static ptx_val most_of_four(ptx_fn *f, const ptx_val h[4])
     return most;
 }
 
-ptx_val gemv_share_place(gemv *g, ptx_val share)
+ptx_val gemv_share_slot(gemv *g, ptx_val share)
 {
     ptx_fn *f = g->f;
     ptx_val pair = ptx_bfe(f, share, ptx_u32(1), ptx_u32(2));
@@ -58,18 +58,18 @@ ptx_val gemv_share_place(gemv *g, ptx_val share)
 }
 
 /* Where this thread's first four elements are. */
-static ptx_val first_place(gemv *g, uint32_t element_bytes)
+static ptx_val first_slot(gemv *g, uint32_t element_bytes)
 {
     ptx_fn *f = g->f;
-    ptx_val place = gemv_share_place(g, ptx_shr(f, ptx_tid_x(f), ptx_u32(4)));
-    ptx_val share = ptx_mad(f, place, ptx_u32(g->share_bytes), g->h);
+    ptx_val slot = gemv_share_slot(g, ptx_shr(f, ptx_tid_x(f), ptx_u32(4)));
+    ptx_val share = ptx_mad(f, slot, ptx_u32(g->share_bytes), g->h);
     ptx_val in_share = ptx_and(f, g->lane, ptx_u32(15));
     return ptx_var(f, ptx_mad(f, in_share, ptx_u32(4 * element_bytes), share));
 }
 
-static void next_place(gemv *g, ptx_val place)
+static void next_slot(gemv *g, ptx_val slot)
 {
-    ptx_add_to(g->f, place, ptx_u32(BLOCK_ELEMENTS / GEMV_SHARE_ELEMENTS * g->share_bytes));
+    ptx_add_to(g->f, slot, ptx_u32(BLOCK_ELEMENTS / GEMV_SHARE_ELEMENTS * g->share_bytes));
 }
 
 static ptx_val vector_at(gemv *g, ptx_val address, uint32_t vector)
@@ -147,7 +147,7 @@ static void make_q8(gemv *g, ptx_val elements)
     ptx_val high = ptx_select(f, is_odd, ptx_f32(0x1p-4f), ptx_f32(1));
     ptx_val past_share = ptx_select(f, is_odd, ptx_u32(32 - 8), ptx_u32(0));
     ptx_val start = ptx_mul(f, g->warp, ptx_u32(WARP_ELEMENTS));
-    ptx_val codes_at = first_place(g, 1);
+    ptx_val codes_at = first_slot(g, 1);
     PTX_FOR (f, first, start, elements, ptx_u32(BLOCK_ELEMENTS)) {
         ptx_val in_chunk = ptx_mad(f, g->lane, ptx_u32(4), first);
         ptx_val element = ptx_add(f, in_chunk, g->chunk_first);
@@ -160,7 +160,7 @@ static void make_q8(gemv *g, ptx_val elements)
             ptx_val to = vector_at(g, codes_at, b);
             store_codes(g, to, b == 0 ? numbers_at : vector_at(g, numbers_at, b), high, h);
         }
-        next_place(g, codes_at);
+        next_slot(g, codes_at);
     }
 }
 
@@ -174,7 +174,7 @@ static void store_plain(gemv *g, ptx_val elements)
     for (uint32_t b = 0; b < g->batch; b++)
         most[b] = ptx_var(f, ptx_f32(0));
     ptx_val start = ptx_mul(f, g->warp, ptx_u32(WARP_ELEMENTS));
-    ptx_val at = first_place(g, 4);
+    ptx_val at = first_slot(g, 4);
     PTX_FOR (f, first, start, elements, ptx_u32(BLOCK_ELEMENTS)) {
         ptx_val in_chunk = ptx_mad(f, g->lane, ptx_u32(4), first);
         ptx_val element = ptx_add(f, in_chunk, g->chunk_first);
@@ -187,7 +187,7 @@ static void store_plain(gemv *g, ptx_val elements)
             ptx_store_vec(f, 4, gemv_at(g, PTX_F32, to, 0), h, PTX_PLAIN);
             ptx_max_to(f, most[b], most_of_four(f, h));
         }
-        next_place(g, at);
+        next_slot(g, at);
     }
     for (uint32_t b = 0; b < g->batch; b++)
         gemv_store_partial(g, g->partials, 4 * GEMV_WARPS * b, ptx_reduce_lanes(f, PTX_OP_MAX, 32, most[b]));
@@ -217,7 +217,7 @@ static void find_units(gemv *g, uint32_t vector, ptx_val raise[2])
     ptx_val most = gemv_join_partials(g, g->partials, 4 * GEMV_WARPS * vector, PTX_OP_MAX), lower[2];
     ptx_val biased = ptx_as(f, PTX_S32, ptx_shr(f, ptx_as(f, PTX_U32, most), ptx_u32(23)));
     ptx_val up = ptx_sub(f, ptx_s32(LARGEST_EXPONENT + BIAS), biased);
-    ptx_val down = ptx_sub(f, ptx_s32(GEMV_EXACT_PLACE), up);
+    ptx_val down = ptx_sub(f, ptx_s32(GEMV_EXACT_EXPONENT), up);
     split_power(g, up, raise);
     split_power(g, down, lower);
     ptx_val is_first = ptx_eq(f, ptx_tid_x(f), ptx_u32(0));
@@ -230,19 +230,19 @@ static void find_units(gemv *g, uint32_t vector, ptx_val raise[2])
 static void raise_plain(gemv *g, uint32_t vector, ptx_val elements, ptx_val is_odd, ptx_val sum_gap)
 {
     ptx_fn *f = g->f;
-    ptx_val raise[2], place[2];
+    ptx_val raise[2], factor[2];
     find_units(g, vector, raise);
     ptx_val high = ptx_select(f, is_odd, ptx_f32(0x1p-4f), ptx_f32(1));
-    place[0] = ptx_mul(f, raise[1], high);
-    place[1] = ptx_mul(f, place[0], ptx_f32(0x1p-8f));
+    factor[0] = ptx_mul(f, raise[1], high);
+    factor[1] = ptx_mul(f, factor[0], ptx_f32(0x1p-8f));
     ptx_val start = ptx_mul(f, g->warp, ptx_u32(WARP_ELEMENTS));
-    ptx_val at = ptx_var(f, vector_at(g, first_place(g, 4), vector));
+    ptx_val at = ptx_var(f, vector_at(g, first_slot(g, 4), vector));
     PTX_FOR (f, first, start, elements, ptx_u32(BLOCK_ELEMENTS)) {
         ptx_val h[4], raised[4];
         ptx_load_vec(f, 4, h, gemv_at(g, PTX_F32, at, 0), PTX_PLAIN);
         for (uint32_t i = 0; i < 4; i++) {
             h[i] = ptx_mul(f, h[i], raise[0]);
-            raised[i] = ptx_mul(f, h[i], place[i % 2]);
+            raised[i] = ptx_mul(f, h[i], factor[i % 2]);
         }
         ptx_store_vec(f, 4, gemv_at(g, PTX_F32, at, 0), raised, PTX_PLAIN);
         ptx_val low = ptx_add(f, h[0], h[1]), upper = ptx_add(f, h[2], h[3]);
@@ -253,7 +253,7 @@ static void raise_plain(gemv *g, uint32_t vector, ptx_val elements, ptx_val is_o
         PTX_WHEN (f, g->is_first_of_eight) {
             ptx_store(f, gemv_at(g, PTX_F32, to, 4 * GEMV_SHARE_ELEMENTS), minus_sum);
         }
-        next_place(g, at);
+        next_slot(g, at);
     }
 }
 

@@ -47,7 +47,7 @@ static void unpack_header(gemv *g, ptx_val header, quarter *q)
 {
     ptx_fn *f = g->f;
     const gemv_masks *m = &g->masks;
-    ptx_val word[Q4K_HEADER_WORDS], both[2];
+    ptx_val word[Q4K_HEADER_WORDS], halves[2];
     ptx_load_vec(f, Q4K_HEADER_WORDS, word, header, PTX_PLAIN);
     ptx_val low = ptx_prmt(f, word[1], word[2], m->bytes);
     ptx_val high_nibbles = ptx_shr(f, word[3], ptx_u32(4));
@@ -55,9 +55,9 @@ static void unpack_header(gemv *g, ptx_val header, quarter *q)
     ptx_val shifted = ptx_shr(f, low, m->shift);
     ptx_val first_bits = ptx_and(f, shifted, m->first);
     ptx_val numbers = ptx_lop3(f, last, m->last, first_bits, 0xEA);
-    ptx_unpack(f, PTX_F16, 2, both, word[0]);
-    ptx_val d = ptx_cvt(f, PTX_F32, both[0]);
-    ptx_val dmin = ptx_cvt(f, PTX_F32, both[1]);
+    ptx_unpack(f, PTX_F16, 2, halves, word[0]);
+    ptx_val d = ptx_cvt(f, PTX_F32, halves[0]);
+    ptx_val dmin = ptx_cvt(f, PTX_F32, halves[1]);
     ptx_val minus_d_raised = ptx_mul(f, d, ptx_f32(-0x1p23f));
     ptx_val minus_dmin_raised = ptx_mul(f, dmin, ptx_f32(-0x1p23f));
     for (uint32_t i = 0; i < SUBS; i++) {
@@ -74,7 +74,7 @@ static ptx_val h_at(gemv *g, ptx_val h, ptx_type type, uint32_t bytes)
 }
 
 /* Nibbles of a word, 8 instructions and a shift: element i of the low ones (and of the high ones) of four. */
-static void place_codes(ptx_fn *f, ptx_val word, ptx_val low[4], ptx_val high[4])
+static void mask_codes(ptx_fn *f, ptx_val word, ptx_val low[4], ptx_val high[4])
 {
     for (uint32_t half = 0; half < 2; half++) {
         ptx_val bits = half == 0 ? word : ptx_shr(f, word, ptx_u32(16));
@@ -101,7 +101,7 @@ static void dot_exact(gemv *g, quarter q[], const ptx_val h[])
     for (uint32_t w = 0; w < WORDS; w++) {
         ptx_val code[GEMV_MOST_ROWS][SUBS][4];
         for (uint32_t r = 0; r < g->rows; r++)
-            place_codes(f, q[r].code[w], code[r][0], code[r][1]);
+            mask_codes(f, q[r].code[w], code[r][0], code[r][1]);
         for (uint32_t b = 0; b < g->batch; b++) {
             for (uint32_t i = 0; i < SUBS; i++) {
                 ptx_val four[4];
@@ -177,7 +177,7 @@ static void add_products(gemv *g, quarter *q, const share_numbers *s, uint32_t b
 
 /* ---- the lane's part of a tile ------------------------------------------------------------------------------------ */
 
-void gemv_begin_products(gemv *g)
+void gemv_init_products(gemv *g)
 {
     ptx_fn *f = g->f;
     find_masks(g, &g->masks);
@@ -186,7 +186,7 @@ void gemv_begin_products(gemv *g)
     ptx_val second = ptx_add(f, g->stages, ptx_u32(gemv_stage_bytes(g)));
     g->lane_header = ptx_mad(f, g->lane_block, ptx_u32(Q4K_BLOCK_BYTES), second);
     g->lane_codes = ptx_mad(f, of_four, ptx_u32(4 * WORDS), g->lane_header);
-    ptx_val share = gemv_share_place(g, g->lane);
+    ptx_val share = gemv_share_slot(g, g->lane);
     g->lane_h = ptx_mad(f, share, ptx_u32(g->share_bytes), g->h);
 }
 
@@ -232,8 +232,8 @@ void gemv_multiply_tile(gemv *g, ptx_val first)
     ptx_val codes = ptx_sub(f, g->lane_codes, g->stage);
     ptx_val start = ptx_mad(f, first, ptx_u32(4 * g->share_bytes), g->lane_h);
     for (uint32_t t = 0; t < g->tiles; t++) {
-        ptx_val exists = ptx_lt(f, ptx_as(f, PTX_S32, first), g->lane_end[t]);
-        PTX_IF (f, exists) {
+        ptx_val in_bounds = ptx_lt(f, ptx_as(f, PTX_S32, first), g->lane_end[t]);
+        PTX_IF (f, in_bounds) {
             ptx_val h[GEMV_MOST_BATCH], vector = start;
             for (uint32_t b = 0; b < g->batch; b++) {
                 if (b > 0)

@@ -40,7 +40,7 @@ static void check_group(gemv *g)
     ptx_set(f, g->next_left, g->row_stages);
     for (uint32_t r = 0; r < g->rows; r++) {
         ptx_val row = r == 0 ? g->next_row : ptx_add(f, g->next_row, ptx_u32(2 * r));
-        ptx_set(f, g->next_exists[r], ptx_lt(f, row, g->rows_here));
+        ptx_set(f, g->next_in_bounds[r], ptx_lt(f, row, g->rows_here));
     }
 }
 
@@ -102,7 +102,7 @@ static void copy_rows(gemv *g, ptx_val to, const ptx_val is_mine[])
 {
     ptx_fn *f = g->f;
     for (uint32_t r = 0; r < g->rows; r++) {
-        PTX_IF (f, g->next_exists[r]) {
+        PTX_IF (f, g->next_in_bounds[r]) {
             ptx_val from = ptx_pointer(f, PTX_GLOBAL, PTX_U32, g->next_from[r]);
             for (uint32_t i = 0; i < copies_of(g); i++) {
                 uint32_t byte = 32 * GEMV_PIECE_BYTES * i;
@@ -157,13 +157,13 @@ static void fill_stage(gemv *g)
         ptx_cp_async_commit(f);
 }
 
-void gemv_begin_tiles(gemv *g)
+void gemv_init_tiles(gemv *g)
 {
     ptx_fn *f = g->f;
     g->next_row = ptx_var(f, gemv_row(g, g->warp));
     g->next_left = ptx_declare(f, PTX_U32);
     for (uint32_t r = 0; r < g->rows; r++)
-        g->next_exists[r] = ptx_declare(f, PTX_PRED);
+        g->next_in_bounds[r] = ptx_declare(f, PTX_PRED);
     count_stages(g);
     find_pieces(g);
     check_group(g);
