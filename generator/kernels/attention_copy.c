@@ -1,7 +1,6 @@
-/* A row has U units of 16 bytes. Where U is even, a team of threads takes as many neighbouring units as its greatest common
- * divisor with 8 says, 2, 4 or 8, and each of them the units of its row that are so many apart: constants. Where U is odd,
- * unit after unit is a thread's, row after row; from one of its units to the next it is the same way each time, but for the
- * turns in which it comes to the end of a row. */
+/* A row has U units of 16 bytes. Where U is even, a team of gcd(U, 8) threads, 2, 4 or 8, takes neighbouring units, and each
+ * thread the units of its row that are a team apart: these offsets are constants. Where U is odd, units go to threads one
+ * by one, row after row. From one unit of a thread to its next the step is always the same, except at the end of a row. */
 #include "attention_copy.h"
 
 enum { UNIT_BYTES = 16, OCTET = 8 };
@@ -31,7 +30,7 @@ static uint32_t row_units(const attention_panel *p)
     return p->elements / unit_elements(p->by->a);
 }
 
-/* In shared memory, where numbers may be wider. */
+/* Bytes in shared memory, where elements may be wider. */
 static uint32_t units_bytes(const attention_panel *p, uint32_t units)
 {
     return units * unit_elements(p->by->a) * p->by->bytes;
@@ -39,7 +38,7 @@ static uint32_t units_bytes(const attention_panel *p, uint32_t units)
 
 /* ---- even rows ------------------------------------------------------------------------------------------------------- */
 
-/* All threads: `parts` times `rows` times `team`. Parts take the teams' turns of a row alternately. */
+/* There are parts * rows * team threads. The parts share the rounds that a team needs for a row. */
 typedef struct teams {
     uint32_t team, rows, parts;
 } teams;
@@ -53,7 +52,7 @@ static teams teams_of(const attention_panel *p)
     return (teams){team, rows, p->by->threads / team / rows};
 }
 
-/* One unit, by all threads or by the first ones. */
+/* Copies one unit per thread, for all threads or the first ones. */
 static void copy_unit(const attention_panel *p, uint32_t threads, ptx_val from, ptx_val address,
                       uint32_t bytes, const ptx_val *in_bounds)
 {
@@ -78,10 +77,10 @@ static void copy_even(const attention_panel *p, ptx_val row, const ptx_val *end,
     if (t.rows < p->rows)
         step = ptx_mul_wide(f, p->from.row_stride, ptx_u32(t.rows * bytes));
     for (uint32_t first = 0; first < p->rows; first += t.rows) {
-        if (first > 0 && (end || p->from.is_packed))
+        if (first > 0 && (end || p->from.pack_gqa))
             mine = ptx_add(f, mine, ptx_u32(t.rows));
         if (first > 0)
-            at = p->from.is_packed
+            at = p->from.pack_gqa
                      ? attention_row_at(p->by->a, &p->from, from, mine)
                      : ptx_cast_ptr(f, ptx_at(f, ptx_cast_ptr(f, at, PTX_U8), step), p->by->a->type);
         if (end)
@@ -121,10 +120,10 @@ static void init_odd(attention_panel *p)
 
 typedef struct unit {
     ptx_val row, column, at;
-    ptx_val to; /* but for the units before it: what the gaps between rows add */
+    ptx_val to; /* without the units before it: only the padding before its row */
 } unit;
 
-/* Where a unit is, wherever that may be. */
+/* Finds a unit's source from its row and column. */
 static void find_unit(const attention_panel *p, ptx_val from, unit *u)
 {
     ptx_fn *f = p->by->a->f;
@@ -133,9 +132,9 @@ static void find_unit(const attention_panel *p, ptx_val from, unit *u)
     u->at = ptx_at(f, line, column);
 }
 
-/* How it goes on from unit to unit, in bytes of global memory. */
+/* Steps from a unit to the thread's next one, in bytes of global memory. */
 typedef struct hops {
-    ptx_val within, over; /* into another row: so many, and to the next one */
+    ptx_val within, over; /* without and with one more row */
 } hops;
 
 static hops init_hops(const attention_panel *p)
@@ -150,7 +149,7 @@ static hops init_hops(const attention_panel *p)
     return (hops){within, ptx_sub(f, over, ptx_u64(units * UNIT_BYTES))};
 }
 
-/* As many units on as there are threads. Where hops lead on, the row is for those that ask whether it exists. */
+/* Moves on by as many units as there are threads. Where hops are enough, only a bounds check needs the row. */
 static void step(const attention_panel *p, const hops *h, bool has_row, unit *u)
 {
     ptx_fn *f = p->by->a->f;
@@ -179,7 +178,7 @@ static void copy_odd(const attention_panel *p, ptx_val row, const ptx_val *end, 
 {
     ptx_fn *f = p->by->a->f;
     uint32_t units = p->rows * row_units(p), threads = p->by->threads;
-    bool has_hops = units > threads && !p->from.is_packed;
+    bool has_hops = units > threads && !p->from.pack_gqa;
     unit u = {.row = ptx_add(f, p->row, row), .column = p->column, .to = p->to};
     ptx_val from = ptx_at(f, p->from.first, element), in_bounds;
     hops h = {0};

@@ -1,20 +1,19 @@
 /* attention on CUDA cores: f32 and f64; f16 and bf16 widened to f32.
  *
- * A thread block of 128 threads makes tile_q rows of O, an eighth of them for each group of 16 lanes. Of the scores of a
- * tile of keys a lane has its group's rows and every sixteenth key; of O the same rows and every sixteenth vector of
+ * A thread block of 128 threads makes tile_q rows of O; each group of 16 lanes makes an eighth of them. A lane has its
+ * group's rows and every sixteenth key of the scores of a tile, and of O the same rows and every sixteenth vector of
  * columns. Both products are sums of outer products in registers. Their operands come through shared memory: Q and K in
- * panels of 32 along head_dim, V in panels of some keys over all of head_dim, in the same place. Q passes again for every
- * tile of keys, out of the L2 cache; K and V are read once per tile of queries, and only the keys that some of them sees.
- * So every head_dim fits into less than 48 KB.
+ * panels of 32 along head_dim, then V in the same bytes, in panels of some keys over all of head_dim. Q is read again, from
+ * the L2 cache, for every tile of keys. K and V are read once per tile of queries, and only keys that some query sees. So
+ * every head_dim fits into less than 48 KB.
  *
- * Weights go from the lanes that have them to the others of their group through shared memory of the group's own; the
- * barrier before V comes between.
+ * A group exchanges weights through shared memory of its own; the barrier before V orders that.
  *
  * BANKS. Panels of Q and K have rows of an odd number of 16-byte units: eight lanes that read the same unit of eight
- * neighbouring rows meet in no bank. The 16 lanes of a group share their rows of Q, and read one address.
+ * neighbouring rows have no bank conflict. The 16 lanes of a group share their rows of Q, and read one address.
  *
- * WHAT IS NOT THERE. Keys that no query of the tile sees, and rows of Q behind the last, are zeros in shared memory; a
- * score that its query does not see is replaced by -inf after the product.
+ * MASK AND BOUNDS. Keys that no query of the tile sees, and rows of Q beyond the last, are zeros in shared memory. Masked
+ * scores are replaced by -inf after the product.
  */
 #include "attention_copy.h"
 #include "attention_split.h"
@@ -25,7 +24,7 @@ enum {
     GROUP_LANES = 16,
     GROUPS = THREADS / GROUP_LANES,
     PANEL = 32, /* elements of head_dim */
-    STEP = 8,   /* of them, in a turn of the loop */
+    STEP = 8,   /* of them, per iteration of the loop */
     UNIT_BYTES = 16,
     GROUP_PAD_BYTES = 64, /* the two groups of a warp write weights into different banks */
     MOST_ROWS = 8,
@@ -37,17 +36,17 @@ typedef struct simt {
     attention a;
     ptx_fn *f;
     uint32_t rows, keys;             /* scores of a lane */
-    uint32_t vector, vectors;        /* columns of O: so many, so many times */
-    uint32_t bytes, unit;            /* of a wide number; wide numbers in 16 bytes */
+    uint32_t vector, vectors;        /* columns of O in a vector; vectors */
+    uint32_t bytes, unit;            /* of a wide element; wide elements in 16 bytes */
     uint32_t panel_keys;             /* of V */
     attention_lines lines;           /* of panels of Q and K */
-    uint32_t row_bytes, v_row_bytes; /* of those; of V */
+    uint32_t row_bytes, v_row_bytes; /* of panels of Q and K; of V */
     attention_copier copier;
     attention_panel q, k, v;
-    ptx_val lane, group;    /* lane of the group */
+    ptx_val lane, group;    /* lane in the group */
     ptx_val stage, weights; /* shared memory: panels; this group's weights */
     ptx_val q_from, k_from; /* this lane's rows of the panels */
-    ptx_val v_from, v_last; /* its first vector of columns; the last one, where not all lanes have one */
+    ptx_val v_from, v_last; /* its first vector of columns; its last one, where some lanes have none */
     attention_row row[MOST_ROWS];
     ptx_val score[MOST_ROWS][MOST_KEYS], sum[MOST_ROWS][MOST_COLUMNS];
 } simt;
@@ -140,14 +139,15 @@ static void multiply_scores(simt *s, ptx_val key)
 
 /* ---- weights ------------------------------------------------------------------------------------------------------- */
 
-/* Row r sees a key when the key's number less what row 0 sees is below r; packed, each has its own query. */
+/* Row r sees a key where the key's number less the number of keys that row 0 sees is below r. With pack_gqa a row's query
+ * decides instead. */
 static void mask_scores(simt *s, ptx_val key)
 {
     ptx_fn *f = s->f;
     const attention *a = &s->a;
     ptx_val first = ptx_mad(f, s->group, ptx_u32(s->rows), a->first), beyond[MOST_ROWS] = {{0}};
     ptx_val mine = ptx_as(f, PTX_S32, ptx_add(f, key, s->lane));
-    bool is_each = a->is_causal && a->is_packed;
+    bool is_each = a->is_causal && a->pack_gqa;
     for (uint32_t r = 0; r < (is_each ? s->rows : 1); r++) {
         ptx_val row = r == 0 ? first : ptx_add(f, first, ptx_u32(r));
         ptx_val seen = attention_visible(a, row);
@@ -189,7 +189,7 @@ static bool is_ragged(const simt *s)
     return s->a.head_dim % (GROUP_LANES * s->vector) != 0;
 }
 
-/* Of the row that `from` is in, and `last`. */
+/* Loads the lane's columns of the row that `from` and `last` point into. */
 static void load_columns(simt *s, ptx_val from, ptx_val last, ptx_val v[MOST_COLUMNS])
 {
     ptx_fn *f = s->f;
@@ -382,7 +382,7 @@ static void init_thread(simt *s)
     ptx_val of_lane = ptx_mad(f, s->lane, ptx_u32(s->bytes), of_group);
     s->weights = ptx_add(f, of_lane, ptx_u32(weights_start));
     s->v_from = ptx_mad(f, s->lane, ptx_u32(s->vector * s->bytes), s->stage);
-    if (is_ragged(s)) { /* what is behind the last column is that again, and not stored */
+    if (is_ragged(s)) { /* beyond the last column it is repeated, and not stored */
         ptx_val number = ptx_add(f, s->lane, ptx_u32((s->vectors - 1) * GROUP_LANES));
         ptx_val vector = ptx_min(f, number, ptx_u32(a->head_dim / s->vector - 1));
         s->v_last = ptx_mad(f, vector, ptx_u32(s->vector * s->bytes), s->stage);
@@ -394,11 +394,11 @@ static void init_thread(simt *s)
     }
 }
 
-/* Left to itself, ptxas has room for one thread block more, and spills. */
+/* Left to itself, ptxas fits one more thread block and spills. */
 static uint32_t blocks_per_multiprocessor(const simt *s)
 {
     uint32_t words = s->rows * (s->vector * s->vectors + s->keys) * s->bytes / 4;
-    uint32_t most_of_three = s->bytes == 8 || s->a.is_packed ? 56 : 64;
+    uint32_t most_of_three = s->bytes == 8 || s->a.pack_gqa ? 56 : 64;
     return words <= most_of_three ? 3 : words <= 128 ? 2 : 1;
 }
 

@@ -1,8 +1,8 @@
-/* In local memory a block has its fragments, then the shifts of both its rows, then the sums of their weights. */
+/* Layout of a block in local memory: its fragments, then the shifts of its two rows, then the sums of their weights. */
 #include "attention_total.h"
 
 enum {
-    NUMBERS = 4, /* of a fragment, and of both rows */
+    NUMBERS = 4, /* of a fragment, and of two rows */
     AT_ONCE = 4  /* fragments */
 };
 
@@ -13,7 +13,7 @@ attention_total attention_init_total(const attention *a, const attention_sums su
     return (attention_total){a, sums, blocks, fragments, at};
 }
 
-/* Fragment n of a block; behind the last, the numbers of its rows. */
+/* The offset of fragment n of a block; after the last, of the numbers of its rows. */
 static uint32_t offset_of(const attention_total *t, uint32_t block, uint32_t n)
 {
     return (block * (t->fragments + 1) + n) * NUMBERS;
@@ -29,7 +29,7 @@ void attention_clear_total(const attention_total *t)
                           n < t->fragments ? zeros : rows, PTX_PLAIN);
 }
 
-/* What the total is to be multiplied by, for each row. */
+/* Adds the rows; gets the factor by which each row's total shrinks. */
 static void add_rows(const attention_total *t, const attention_sums *s, ptx_val at, ptx_val shrink[2])
 {
     ptx_fn *f = t->a->f;
@@ -62,8 +62,8 @@ static void add_fragments(const attention_total *t, ptx_val fragments[][4], uint
     }
 }
 
-/* Where ptxas knows that addresses differ, it loads all there is at once, and has registers for that alone. There is never
- * less than one thread block; but it does not know. */
+/* Where ptxas knows that addresses differ, it loads everything at once, and has registers for nothing else. So offsets are
+ * multiplied by a one that it does not know: min(thread blocks, 1). */
 void attention_add_to_total(const attention_total *t)
 {
     ptx_fn *f = t->a->f;

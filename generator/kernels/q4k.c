@@ -4,11 +4,11 @@
  * elements, at 4; 128 bytes of codes at 16. Word w of the codes (4 bytes) has elements 64*(w/8) + 4*(w%8) and the next
  * three in its low nibbles, and those 32 further in its high ones.
  *
- * GEOMETRY. A warp has a tile of 8 super-blocks: 1152 bytes, 36 whole sectors, where one super-block is 4.5 of them. It
- * loads them as 9 rows of 32 words, each byte once. Lane l then takes word l of the codes of each super-block in turn. That
- * word is in lane l + 4*s + 4 of row s, or, past lane 31, that many lanes on in row s + 1; so a lane knows by its own
- * number which of the two rows it is asked for, and one shuffle does it. Lane 4*s + k has word k of the header of
- * super-block s, in row s, and works out scale and minimum of its sub-blocks 2k and 2k + 1, for all lanes.
+ * GEOMETRY. A warp has a tile of 8 super-blocks: 1152 bytes, 36 whole sectors; one super-block is 4.5 of them. It loads
+ * the tile as 9 rows of 32 words, each byte once. Then lane l takes word l of the codes of super-block s, for each s. Lane
+ * l + 4*s + 4 has that word in row s, or, past lane 31, lane l + 4*s - 28 in row s + 1. A lane's own number tells which of
+ * the two rows it has to give, so one shuffle is enough. Lane 4*s + k has word k of the header of super-block s, in row s,
+ * and decodes scale and minimum of sub-blocks 2k and 2k + 1 for all lanes.
  *
  * ARITHMETIC. d * scale has 17 bits, times a code 21, dmin * minimum has 17: exact in f32. The fma is the only rounding.
  */
@@ -29,7 +29,7 @@ typedef struct tile {
     bool has_sm_80;
     ptx_val lane;
     ptx_val first;       /* its first super-block, U64 */
-    ptx_val blocks;      /* that it has, at most Q4K_TILE_BLOCKS, U32 */
+    ptx_val blocks;      /* super-blocks that it has, at most Q4K_TILE_BLOCKS, U32 */
     ptx_val row[ROWS];   /* this lane's words */
     q4k_numbers numbers; /* of two sub-blocks; see above */
 } tile;
@@ -90,8 +90,8 @@ static ptx_val own_header_word(tile *t)
     return own;
 }
 
-/* In each byte: scales (or minima) of sub-blocks 0 to 3 are six bits of `low`; those of 4 to 7 are four bits of `last`, a
- * nibble already, and above them the two bits that `low` has left. */
+/* In each byte: a scale (or minimum) of sub-blocks 0 to 3 is the low six bits of `low`. One of 4 to 7 is four bits of
+ * `last`, already a nibble, and above them the high two bits of `low`. */
 static ptx_val six_bits(ptx_fn *f, ptx_val low, ptx_val last, ptx_val is_late)
 {
     ptx_val early = ptx_and(f, low, ptx_u32(0x3f3f3f3f));
@@ -102,7 +102,7 @@ static ptx_val six_bits(ptx_fn *f, ptx_val low, ptx_val last, ptx_val is_late)
     return ptx_select(f, is_late, late, early);
 }
 
-/* factor times each of two neighbouring bytes. */
+/* Multiplies each of two neighbouring bytes by the factor. */
 static void multiply_bytes(ptx_fn *f, ptx_val bytes, ptx_val shift, ptx_val factor, ptx_val product[2])
 {
     ptx_val two = ptx_shr(f, bytes, shift);
@@ -162,7 +162,7 @@ ptx_val q4k_nibbles(ptx_fn *f, ptx_val word, uint32_t half)
     return ptx_and(f, low, ptx_u32(0x0f0f0f0f));
 }
 
-/* 2^23 + code is a float with the code for its low bits. */
+/* 2^23 + code is a float whose low bits are the code. */
 ptx_val q4k_code(ptx_fn *f, ptx_val nibbles, uint32_t i)
 {
     ptx_val raised = ptx_prmt(f, nibbles, ptx_u32(0x4b000000), ptx_u32(0x7440 + i));

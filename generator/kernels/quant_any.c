@@ -1,16 +1,16 @@
 /* The 4-bit quantisers where the group's size is an argument, from 1 to more than there are elements.
  *
- * Tile by tile, as for fixed groups; but a lane's elements may be of several groups, so each element fetches its own
- * numbers: from the lane that keeps them, or from memory in tiles of more groups than there are lanes. Scales are made in
- * quant_any_scale.c.
+ * The kernels go tile by tile, as for fixed groups. But a lane's elements may be of several groups, so each element fetches
+ * its own numbers: from the lane that keeps them, or from memory where a tile has more groups than there are lanes.
+ * quant_any_scale.c makes scales.
  *
- * Places are divided by the group's size in f32: (p + 0.5) * (1 / size) is at least 0.5 / size away from a whole number,
- * and with p < 2^15 its error is below 2^15 / size * 2^-22.
+ * A position p is divided by the group's size in f32: (p + 0.5) * (1 / size) is at least 0.5 / size away from a whole
+ * number, and with p < 2^15 its error is below 2^15 / size * 2^-22.
  */
 #include "quant.h"
 
 enum {
-    LARGE_GROUP = 2048 /* and more: does not end twice in a tile */
+    LARGE_GROUP = 2048 /* a group of this size or more ends at most once in a tile */
 };
 
 /* No group is larger than the tensor. */
@@ -25,10 +25,10 @@ typedef struct finder {
     ptx_val first_group; /* of the tile's first element, U64 */
     ptx_val position;    /* of that element in its group, U32 */
     ptx_val inverse;     /* 1 / group's size, F32 */
-    quant_numbers kept;  /* of the group that this lane looks after; none: numbers are in memory */
+    quant_numbers kept;  /* of the group that this lane owns; none: numbers are in memory */
 } finder;
 
-/* Of a large group only its end matters, if it comes within a tile: the group is taken for one of 4096 that ends there. */
+/* Of a large group only its end matters, where a tile has it: so it counts as a group of 4096 that ends there. */
 static finder find_groups(quant *q)
 {
     ptx_fn *f = q->f;
@@ -49,7 +49,7 @@ static finder find_groups(quant *q)
     return w;
 }
 
-/* Groups from the tile's first to that of the element `offset` behind the tile's first, before rounding down. */
+/* Groups from the tile's first to the one of the element `offset` after the tile's first, not yet rounded down. */
 static ptx_val group_offset(quant *q, const finder *w, ptx_val offset)
 {
     ptx_fn *f = q->f;
@@ -59,7 +59,7 @@ static ptx_val group_offset(quant *q, const finder *w, ptx_val offset)
     return ptx_mul(f, middle, w->inverse);
 }
 
-/* Calls for each number that the coder has. */
+/* Calls `find` for each number that the coder has. */
 static quant_numbers each_number(quant *q, ptx_val (*find)(quant *, const finder *, int, ptx_val, ptx_val),
                                  const finder *w, ptx_val group, ptx_val in_bounds)
 {
@@ -72,7 +72,7 @@ static quant_numbers each_number(quant *q, ptx_val (*find)(quant *, const finder
     return g;
 }
 
-/* A number of a group counted from the tile's first; 1 where it does not exist. */
+/* A number of a group, counted from the tile's first; 1 where the group is out of bounds. */
 static ptx_val load_number(quant *q, const finder *w, int number, ptx_val group, ptx_val in_bounds)
 {
     ptx_fn *f = q->f;
@@ -92,7 +92,7 @@ static ptx_val fetch_number(quant *q, const finder *w, int number, ptx_val group
     return ptx_shfl_idx(q->f, w->kept.at[number], group);
 }
 
-/* The numbers of the element i behind the one that `offset` is of. */
+/* The numbers of the i-th element after the one that `offset` belongs to. */
 static quant_numbers element_numbers(quant *q, const finder *w, ptx_val offset, uint32_t i, ptx_val in_bounds)
 {
     ptx_fn *f = q->f;
@@ -101,8 +101,8 @@ static quant_numbers element_numbers(quant *q, const finder *w, ptx_val offset, 
     return each_number(q, w->kept.has ? fetch_number : load_number, w, group, in_bounds);
 }
 
-/* Where a tile has no more than 32 groups, lane i keeps the numbers of the i-th, and `emit` makes a body that counts on
- * it; and another where each element looks them up in memory. */
+/* Emits two bodies. Where a tile has at most 32 groups, lane i keeps the numbers of the i-th and elements fetch them from
+ * there; in the other one each element loads its numbers from memory. */
 static void with_numbers(quant *q, finder *w, void (*emit)(quant *, const finder *, const void *),
                          const void *tables)
 {

@@ -1,29 +1,29 @@
-/* Scales of groups whose size is an argument, and the quantizer that goes on to the codes.
+/* Scales of groups whose size is an argument, and the quantizer that also makes the codes.
  *
  * A thread block owns whole groups: two large ones, or small ones that together have about as many elements as it keeps in
- * shared memory; always an even number, so that it shares no byte of codes with another block. A team of lanes (1 to 32,
- * or all of the block) goes along a group, and the extremes of its parts meet in shared memory, as integers in the order
- * of the floats, under an atomic maximum. 0 stands for no number at all. Of large groups the quantizer reads the elements
- * again. Accesses to memory begin where a sector does, ahead of the block's or group's first element.
+ * shared memory. Their number is even, so that two thread blocks never share a byte of codes. A team of lanes (1 to 32, or
+ * the whole thread block) reads a group. An atomic maximum in shared memory joins the extremes of its parts, as integers
+ * in the order of the floats; 0 means that there was no number. The quantizer reads the elements of large groups twice.
+ * Accesses to memory start at a sector, before the first element of the thread block or group.
  */
 #include "quant.h"
 
 enum {
     THREADS = 32 * QUANT_WARPS,
     UNROLL = 4,
-    SECTOR_ELEMENTS = 32, /* of one byte: as many of any type begin with a sector */
-    BLOCK_TEAM = 512      /* groups of this size and more get all of the block */
+    SECTOR_ELEMENTS = 32, /* of one byte: that many of any type fill whole sectors */
+    BLOCK_TEAM = 512      /* groups of this size and more get the whole thread block */
 };
 
 /* What a thread block owns. */
 typedef struct share {
     ptx_val size;   /* of a group, U64 */
-    uint32_t large; /* elements of a group that is not kept in shared memory; two less than that are */
+    uint32_t large; /* least elements of a group that is not kept in shared memory */
     ptx_val is_large;
-    ptx_val groups;             /* that the block has room for, U32 */
+    ptx_val groups;             /* that the thread block has room for, U32 */
     ptx_val first_group, first; /* U64 */
-    ptx_val count;              /* elements that there are, U64 */
-    ptx_val thread;             /* in the block, U32 */
+    ptx_val count;              /* elements in bounds, U64 */
+    ptx_val thread;             /* in the thread block, U32 */
     ptx_val kept;               /* shared memory: the elements, unless groups are large */
     ptx_val most, minus_least;  /* shared memory: keys of extremes, then scales and zeros */
 } share;
@@ -46,13 +46,13 @@ static share find_share(quant *q)
     s.count = ptx_min(f, left, room);
     ptx_type key = q->wide == PTX_F64 ? PTX_U64 : PTX_U32;
     s.kept = ptx_shared(f, q->wide, 2 * s.large, 16);
-    s.most = ptx_shared(f, key, s.large, 16); /* as many groups as there can be, of one element */
+    s.most = ptx_shared(f, key, s.large, 16); /* the most groups: those of one element */
     if (q->coder == QUANT_INT4_ASYM)
         s.minus_least = ptx_shared(f, key, s.large, 16);
     return s;
 }
 
-/* The first element of the block's group g, from the block's first, U64. */
+/* The first element of the thread block's group g, from the thread block's first, U64. */
 static ptx_val group_start(quant *q, const share *s, ptx_val group)
 {
     ptx_val wide = ptx_cvt(q->f, PTX_U64, group);
@@ -66,7 +66,7 @@ static ptx_val key_number(const quant *q, uint64_t bits)
     return q->wide == PTX_F64 ? ptx_u64(bits) : ptx_u32((uint32_t)(bits >> 32));
 }
 
-/* All ones where the sign is set, and the sign's bit anyway. */
+/* All ones where the sign is set, else the sign's bit. */
 static ptx_val key_mask(quant *q, ptx_val bits)
 {
     ptx_fn *f = q->f;
@@ -85,7 +85,7 @@ static ptx_val key_of(quant *q, ptx_val x)
     return ptx_select(f, is_number, key, key_number(q, 0));
 }
 
-/* Of 0 a NaN. */
+/* A NaN for 0. */
 static ptx_val float_of(quant *q, ptx_val key)
 {
     ptx_fn *f = q->f;
@@ -101,7 +101,7 @@ static ptx_val not_a_number(const quant *q)
     return ptx_bits(q->wide, q->wide == PTX_F64 ? UINT64_C(0x7fffffffffffffff) : 0x7fffffff);
 }
 
-/* From where a sector begins to the block's element `from`: U64. */
+/* Elements from the start of a sector to the thread block's element `from`: U64. */
 static ptx_val lead_of(quant *q, const share *s, ptx_val from)
 {
     ptx_val element = ptx_add(q->f, s->first, from);
@@ -119,7 +119,7 @@ static void keep_elements(quant *q, const share *s)
         ptx_val x[UNROLL], in_bounds[UNROLL], element[UNROLL];
         for (uint32_t i = 0; i < UNROLL; i++) {
             element[i] = ptx_sub(f, i == 0 ? from : ptx_add(f, from, ptx_u32(i * THREADS)), lead);
-            in_bounds[i] = ptx_lt(f, element[i], count); /* before the first: a huge number */
+            in_bounds[i] = ptx_lt(f, element[i], count); /* before the first it wraps to a huge number */
             x[i] = quant_load_element(q, ptx_at(f, in, element[i]), in_bounds[i]);
         }
         for (uint32_t i = 0; i < UNROLL; i++) {
@@ -131,7 +131,7 @@ static void keep_elements(quant *q, const share *s)
     }
 }
 
-/* A NaN where there is none. */
+/* A NaN where it is out of bounds. */
 static ptx_val load_kept(quant *q, ptx_val at, ptx_val in_bounds)
 {
     ptx_fn *f = q->f;
@@ -155,13 +155,13 @@ static void clear_keys(quant *q, const share *s)
     ptx_barrier(f);
 }
 
-/* Lanes that go along a group together. */
+/* Lanes that read a group together. */
 typedef struct team {
     ptx_val lanes, log;  /* U32 */
     ptx_val position;    /* of this thread in its team */
     ptx_val first_group; /* of this thread's team */
-    ptx_val teams;       /* in the block */
-    ptx_val joins[5];    /* whether lanes of a distance of 1, 2, ... 16 are of one team */
+    ptx_val teams;       /* in the thread block */
+    ptx_val joins[5];    /* whether lanes 1, 2, ... 16 apart are of one team */
 } team;
 
 static team find_team(quant *q, const share *s)
@@ -217,7 +217,7 @@ static void add_part(quant *q, const share *s, const team *t, ptx_val start, ptx
     }
 }
 
-/* The same of elements that are kept. */
+/* The same for elements in shared memory. */
 static void add_kept_part(quant *q, const share *s, const team *t, ptx_val start, ptx_val size,
                           quant_extremes *all)
 {
@@ -254,7 +254,7 @@ static quant_extremes extremes_of_part(quant *q, const share *s, const team *t, 
     return all;
 }
 
-/* Of the team's lanes in this warp. */
+/* Reduces over the team's lanes in this warp. */
 static ptx_val reduce_team(quant *q, const team *t, ptx_op op, ptx_val value)
 {
     ptx_fn *f = q->f;
@@ -346,7 +346,7 @@ static quant_numbers numbers_at(quant *q, const share *s, ptx_val group)
 typedef struct pair {
     ptx_val in_bounds[2];
     ptx_val x[2];
-    ptx_val group[2]; /* U32; any that there is where the element does not exist */
+    ptx_val group[2]; /* U32; of an element out of bounds any group that there is */
     ptx_val at;       /* of the byte */
 } pair;
 
@@ -360,7 +360,7 @@ static void store_pair(quant *q, const share *s, const quant_tables *t, const pa
     }
 }
 
-/* Elements from where a sector of codes begins to the block's first: U64. */
+/* Elements from the start of a sector of codes to the thread block's first: U64. */
 static ptx_val lead_of_codes(quant *q, const share *s)
 {
     return ptx_and(q->f, s->first, ptx_u64(2 * SECTOR_ELEMENTS - 1));

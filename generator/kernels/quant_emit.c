@@ -1,8 +1,8 @@
 /* The entries of the 4-bit quantisers for groups of a fixed size.
  *
- * Each has two bodies. The fast one takes a full tile whose numbers are plain. The careful one takes all others, the last
- * tile above all: it goes row by row with predicated accesses of one element, and divides by div.rn. A fused quantizer
- * knows its numbers only after it has read the tile, and starts again with the careful body when they are not plain.
+ * Each has two bodies. The fast one takes full tiles whose numbers are plain. The predicated one takes all others, above
+ * all the tail of the tensor: it goes row by row, predicates each access of one element, and divides by div.rn. A fused
+ * quantizer knows its numbers only after it has read the tile; where they are not plain, the predicated body starts over.
  */
 #include "quant.h"
 
@@ -73,12 +73,12 @@ static void store_codes_of_tile(quant *q, const quant_tables *t, const quant_num
     }
 }
 
-/* ---- steps shared by the careful bodies --------------------------------------------------------------------------- */
+/* ---- steps shared by the predicated bodies ------------------------------------------------------------------------ */
 
-/* One row of a tile that may end within it. */
+/* A row of a tile; the tensor may end within it. */
 typedef struct tile_row {
     ptx_val start;                 /* elements from the tile's first, U32 */
-    ptx_val has[QUANT_MOST_STEPS]; /* elements of this lane's from each step's first to the end, S32 */
+    ptx_val has[QUANT_MOST_STEPS]; /* this lane's elements from each step's first to the end, S32 */
     ptx_val group;                 /* of this lane, from the tile's first group, U32 */
     ptx_val group_in_bounds;
 } tile_row;
@@ -166,7 +166,7 @@ static quant_numbers numbers_of_row(quant *q, quant_elements x)
     return quant_numbers_of(q, e);
 }
 
-/* Byte by byte; absent elements are NaNs, whose code is the 0 that an absent last nibble has to be. */
+/* Byte by byte. Elements out of bounds are NaNs, and a NaN's code is 0, which the unused last nibble has to be. */
 static void store_codes_predicated(quant *q, const quant_tables *t, const tile_row *r, const quant_numbers *g,
                                    quant_elements x)
 {
@@ -247,7 +247,7 @@ void quant_emit_scale(ptx_fn *f, const kiln_variant *v, quant_coder coder)
 
 /* ---- what makes codes --------------------------------------------------------------------------------------------- */
 
-/* `any` where the group's size is an argument; `full_tile` clears `careful` when the tile is done. */
+/* `any` where the group's size is an argument; `full_tile` sets its last argument to 0 when the tile is done. */
 typedef struct coding {
     void (*any)(quant *q);
     void (*full_tile)(quant *q, const quant_tables *t, ptx_val predicated);

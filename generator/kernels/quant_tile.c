@@ -1,9 +1,9 @@
 /* Types and geometry of the 4-bit quantisers.
  *
- * A warp works on a tile of 4 steps, or 8 where that makes its scales whole sectors of 32 bytes, or neighbours share
- * fewer of them (groups whose size is an argument). In a step each lane takes 16 bytes of the tensor (2, 4 or 8
- * elements), so that a warp's access to either side is whole sectors too. A group is 4 to 32 lanes of a step, or all
- * lanes of 2 or 4 steps. Nothing goes through shared memory, but for what quant_any_scale.c says.
+ * A warp works on a tile of 4 steps. It takes 8 where its scales then fill whole sectors of 32 bytes, or where fewer
+ * neighbours share a sector (groups whose size is an argument). In a step each lane takes 16 bytes of the tensor (2, 4 or
+ * 8 elements), so that a warp reads and writes whole sectors. A group is 4 to 32 lanes of a step, or all lanes of 2 or 4
+ * steps. Only quant_any_scale.c uses shared memory.
  */
 #include "narrow.h"
 #include "quant.h"
@@ -40,7 +40,7 @@ void quant_shape(kiln_shape *s, const kiln_variant *v)
     s->block[0] = 32 * QUANT_WARPS;
 }
 
-/* Without being told, ptxas spills a little to reach one more block. */
+/* Left to itself, ptxas spills a little to fit one more thread block. */
 void quant_coding_shape(kiln_shape *s, const kiln_variant *v)
 {
     const quant q = quant_init(NULL, v, QUANT_INT4_SYM);
@@ -86,7 +86,7 @@ ptx_val quant_packed_at(quant *q)
 
 /* ---- elements ----------------------------------------------------------------------------------------------------- */
 
-/* The words of a step as they come from memory: 2 or 4 of them. */
+/* The 2 or 4 words of a step, as memory has them. */
 static int load_raw(quant *q, ptx_val at, uint32_t step, ptx_val raw[4])
 {
     bool is_half = q->lane_elements == 8;
@@ -240,7 +240,7 @@ quant_numbers quant_numbers_of_row(quant *q, const quant_numbers *kept, uint32_t
     return g;
 }
 
-/* Over the group's lanes that differ in bit `distance` or higher ones. */
+/* Reduces over the group's lanes that differ in bit `distance` or in higher ones. */
 static ptx_val reduce_from(quant *q, ptx_op op, ptx_val value, uint32_t distance)
 {
     for (; distance < q->lanes; distance *= 2) {
@@ -255,7 +255,7 @@ ptx_val quant_reduce_lanes(quant *q, ptx_op op, ptx_val value)
     return reduce_from(q, op, value, 1);
 }
 
-/* As long as there are several rows, two lanes share two of them: each gives away one and keeps the other. */
+/* While there are several rows, two lanes share two of them: each gives one away and keeps the other. */
 ptx_val quant_reduce_rows(quant *q, ptx_op op, ptx_val values[])
 {
     ptx_fn *f = q->f;
