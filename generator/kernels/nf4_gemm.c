@@ -62,14 +62,14 @@ static const kiln_rule rules[] = {
     {NULL, NULL},
 };
 
-/* Thread blocks of strategy simt stay, as many as have room; a device may have less shared memory than registers for them. */
+/* Strategy simt launches as many persistent thread blocks as fit; shared memory may allow fewer of them than registers do. */
 #define RESIDENT \
     "max(1, min(blocks_per_multiprocessor, (max_shared_bytes + 1024) / (shared_bytes + 1024)))"
 #define TILES_N     "ceil_div(n, tile_n)"
 #define GRID_N      "select(tile_m >= 16, " TILES_N ", min(" TILES_N ", multiprocessors * " RESIDENT "))"
 
-/* As many rows as there are, so that the weights are read once; many columns where that leaves enough tiles; the aligned table
- * where a block may have so much shared memory. */
+/* Tiles of as many rows as there are, so that the weights are read once; of many columns where that leaves enough tiles; the
+ * aligned table where a thread block may have that much shared memory. */
 #define HAS_ALIGNED_ROOM     "max_shared_bytes >= 101376"
 #define HAS_COLUMNS    "n >= 48 * multiprocessors"
 #define FILLS(rows)    "ceil_div(m, " rows ") * ceil_div(n, 64) >= multiprocessors"

@@ -1,43 +1,43 @@
 /* NF4 matrix product on tensor cores.
  *
- * The weights are the first operand of mma, 16 columns of B as its 16 rows, and A the second, eight of its rows as the
- * 8 columns; so what comes out is C transposed, and 1 to 8 rows of A cost the same. A thread block makes tile_m rows
- * by tile_n columns of C. In a wide tile (tile_n from 64) warps have 32 columns beside each other, and `k_warps` such
- * groups share K; in a narrow one all warps have the same columns and share K. Warp s takes every k_warps-th block of
- * 64, and the warps' sums are added in their order. `split_k` thread blocks share K in turn.
+ * The weights are the first operand of mma: 16 columns of B are its 16 rows. A is the second: eight of its rows are the 8
+ * columns. So mma gives C transposed, and 1 to 8 rows of A cost the same. A thread block makes tile_m rows by tile_n
+ * columns of C. In a wide tile (tile_n from 64) each warp has 32 columns, and `k_warps` groups of such warps share K; in a
+ * narrow one all warps have the same columns and share K. A quantised block is 64 weights along K with one scale. Each
+ * k_warp takes every k_warps-th quantised block, and the sums are added in the order of the warps. `split_k` thread blocks
+ * share K in turn.
  *
- * ORDER ALONG K. It is free as long as both operands agree. In a block of 64, lane (g, t) takes the 16 codes from 16*t
- * on of columns g and g + 8, 8 bytes of each, and the same 16 elements of row g of A, 32 bytes. Each byte becomes one
- * register of an operand: prmt for the byte, mad for the address (not with an aligned table), one load from the table, for two
- * weights. Four lanes read a whole sector of codes, a row of A in shared memory is 16 bytes longer than its elements,
- * and nothing is repacked.
+ * ORDER ALONG K. Any order will do as long as the operands agree. In a quantised block, lane (g, t) takes the 16 codes from
+ * 16*t on of columns g and g + 8, 8 bytes each, and the same 16 elements of row g of A, 32 bytes. Each byte becomes one
+ * register of an operand, two weights: prmt for the byte, mad for the address (not with an aligned table), one load from
+ * the table. Four lanes read a whole sector of codes, rows of A in shared memory have 16 bytes of padding, and nothing is
+ * repacked.
  *
- * SCALES go onto the sums of a block of 64, in f32: weights keep the 11 or 8 bits that the table has, and no scale is
- * too large or too small for the type. A column's scales are 4 bytes each; they are copied into shared memory for 32
- * blocks at a time (16 where that leaves no room), so that their sectors are full, in the order in which a lane takes
- * them.
+ * SCALES multiply the sums of a quantised block, in f32: weights keep the 11 or 8 bits that the table has, and no scale is
+ * too large or too small for the type. A scale is 4 bytes; a column's are copied into shared memory 32 at a time (16 where
+ * there is no room for more), so that their sectors are full, and in the order in which a lane takes them.
  *
- * WHAT IS ON THE WAY. Codes go straight into registers, since no two warps need the same: through shared memory they
- * would take twice the bandwidth of what already limits the table. A block's registers are loaded again as soon as it
- * is done, for the block that comes `depth` later. A and the scales are copied in the background, into one of `stages`
- * places, stages - 1 ahead: in a wide tile a block of 64 per slice, in a narrow one what a whole iteration takes. One
- * row of A is read once per thread block.
+ * PREFETCHING. Codes go straight into registers, since no two warps need the same ones: through shared memory they would
+ * take twice the bandwidth that already limits the table. As soon as a quantised block is done, its registers are loaded
+ * for the one that comes `depth` later. A and the scales are copied in the background, stages - 1 ahead, into one of
+ * `stages` stages: in a wide tile a quantised block per k_warp, in a narrow one all that an iteration takes. A thread block
+ * reads each row of A once.
  *
  * INSTRUCTIONS per weight in the loop, tile_m 1, tile_n 32: 1.5 for decoding (1.0 with an aligned table), 0.125
- * for mma, 0.125 for scales, 0.06 for codes, 0.03 for A, the rest for what exists, copies and the loop: 2.00 (1.50).
- * Below sm_80 a product takes half as much of K: 0.125 more. With tile_m 64, beside products, 1 for scales: 3.2 (2.7).
+ * for mma, 0.125 for scales, 0.06 for codes, 0.03 for A, the rest for bounds, copies and the loop: 2.00 (1.50).
+ * Below sm_80 a product takes half as much of K: 0.125 more. With tile_m 64, besides products, 1 for scales: 3.2 (2.7).
  */
 #include "nf4_gemm_mma.h"
 #include "nf4_gemm.h"
 
-/* ---- where this warp's codes and elements of A are --------------------------------------------------------------- */
+/* ---- this warp's codes ------------------------------------------------------------------------------------------- */
 
 static void init_codes(mma_gemm *g)
 {
     ptx_fn *f = g->f;
     ptx_val of_warp = ptx_mad(f, g->column_warp, ptx_u32(MMA_COLUMNS * g->groups), g->first_column);
     ptx_val mine = ptx_add(f, of_warp, g->g);
-    ptx_val block = ptx_add(f, g->first_block, g->slice);
+    ptx_val block = ptx_add(f, g->first_block, g->k_warp);
     ptx_val byte = ptx_mad(f, g->t, ptx_u32(8), ptx_mul(f, block, ptx_u32(MMA_BLOCK_K / 2)));
     ptx_val column_bytes = ptx_shr(f, g->k, ptx_u32(1));
     for (uint32_t i = 0; i < 2 * g->groups; i++) {
@@ -60,7 +60,7 @@ static void load_into(mma_gemm *g, uint32_t count, ptx_val to[], ptx_val from, i
         ptx_set(g->f, to[i], loaded[i]);
 }
 
-/* Of this warp's block `ahead`, counted from the iteration's first. */
+/* Loads the codes of this warp's block `ahead`, counted from the iteration's first. */
 static void load_codes(mma_gemm *g, uint32_t ahead)
 {
     uint32_t words = ahead * g->k_warps * MMA_BLOCK_K / 8;
@@ -69,7 +69,7 @@ static void load_codes(mma_gemm *g, uint32_t ahead)
                   ptx_at_const(g->f, g->codes_at[i / 2][i % 2], words), PTX_NC | PTX_NO_ALLOCATE);
 }
 
-/* Whether this warp has a block `ahead` of them after the iteration's first, `done`. */
+/* Whether this warp has a block `ahead`, counted from the iteration's first, which is `done`. */
 static ptx_val in_bounds(const mma_gemm *g, ptx_val done, uint32_t ahead)
 {
     return ptx_gt(g->f, g->end[ahead], done);
@@ -85,7 +85,7 @@ static void load_ahead(mma_gemm *g, ptx_val done, uint32_t block)
 
 /* ---- the product --------------------------------------------------------------------------------------------------- */
 
-/* A's fragment for eight rows: eight registers, of two elements each, of block `block` of an iteration. */
+/* A's fragment of eight rows for block `block` of an iteration: eight registers of two elements each. */
 static void read_a(mma_gemm *g, uint32_t block, uint32_t row_tile, ptx_val out[8])
 {
     ptx_fn *f = g->f;
@@ -109,7 +109,7 @@ typedef ptx_val weight_pairs[MMA_MOST_GROUPS][2][8];
 static void multiply_block(mma_gemm *g, ptx_val weights[2][8], const ptx_val a[8], ptx_val out[4])
 {
     ptx_fn *f = g->f;
-    uint32_t pairs = g->has_sm_80 ? 2 : 1; /* of a lane and column, in one product */
+    uint32_t pairs = g->has_sm_80 ? 2 : 1; /* per lane and column, in one product */
     for (int e = 0; e < 4; e++)
         out[e] = g->zero;
     for (uint32_t p = 0; p < 8; p += pairs) {
@@ -133,8 +133,8 @@ static void decode_block(mma_gemm *g, uint32_t block, weight_pairs out)
                 nf4_pairs_decode(&g->pairs, g->codes[block][group][half][p / 4], p % 4, &out[group][half][p]);
 }
 
-/* ptxas takes no load across a barrier: without one it would have all of a large tile's A under way, in more registers
- * than there are. */
+/* ptxas moves no load across a barrier. Without one it would load all of a large tile's A at once, and run out of
+ * registers. */
 static void bound_loads_ahead(mma_gemm *g, uint32_t row_tile)
 {
     enum { ROW_TILES_AHEAD = 4 };
@@ -189,7 +189,7 @@ static void copy_scales_ahead(mma_gemm *g, ptx_val done)
     }
 }
 
-/* What was copied for a block is there and seen by all; the place that it frees is filled. */
+/* Waits for a block's stage, so that all threads see it, and fills the stage that is free now. */
 static void next_stage(mma_gemm *g, ptx_val done, uint32_t block)
 {
     mma_copies_wait(g, g->stages - 2);
@@ -200,10 +200,10 @@ static void next_stage(mma_gemm *g, ptx_val done, uint32_t block)
     mma_copies_commit(g);
 }
 
-/* The other of two places. */
-static void toggle(mma_gemm *g, ptx_val place, ptx_val both)
+/* Switches an address to the other buffer of two; `sum` is the sum of their addresses. */
+static void toggle(mma_gemm *g, ptx_val address, ptx_val sum)
 {
-    ptx_set(g->f, place, ptx_sub(g->f, both, place));
+    ptx_set(g->f, address, ptx_sub(g->f, sum, address));
 }
 
 static void step_ring(mma_gemm *g)
@@ -299,7 +299,7 @@ static void read_arguments(mma_gemm *g)
     g->k = ptx_param(f, PTX_U32, "k");
 }
 
-/* Which blocks of 64 are this thread block's: the first parts have one more where they do not come out even. */
+/* This thread block's part of the quantised blocks. Where they do not divide evenly, the first parts have one more. */
 static void init_part(mma_gemm *g)
 {
     ptx_fn *f = g->f;
@@ -324,16 +324,16 @@ static void init_warp(mma_gemm *g)
     g->g = ptx_shr(f, g->lane, ptx_u32(2));
     g->t = ptx_and(f, g->lane, ptx_u32(3));
     ptx_val warp = ptx_warpid_x(f);
-    g->slice = g->column_warps == 1 ? warp : ptx_div(f, warp, ptx_u32(g->column_warps));
+    g->k_warp = g->column_warps == 1 ? warp : ptx_div(f, warp, ptx_u32(g->column_warps));
     g->column_warp = g->column_warps == 1 ? ptx_u32(0) : ptx_rem(f, warp, ptx_u32(g->column_warps));
     g->first_row = ptx_mul(f, ptx_ctaid_y(f), ptx_u32(g->tile_m));
     g->first_column = ptx_mul(f, ptx_ctaid_x(f), ptx_u32(g->tile_n));
-    ptx_val end = ptx_sub(f, g->block_count, ptx_as(f, PTX_S32, g->slice));
+    ptx_val end = ptx_sub(f, g->block_count, ptx_as(f, PTX_S32, g->k_warp));
     for (uint32_t ahead = 0; ahead < 2 * g->depth; ahead++)
         g->end[ahead] = ptx_sub(f, end, ptx_s32((int32_t)(ahead * g->k_warps)));
 }
 
-/* Of an aligned table: what lies before it, at most, 1 KB of the system's and what split_add has. */
+/* The most that lies before an aligned table: 1 KB of the system's and the shared memory of split_add. */
 static uint32_t table_reserved(const mma_gemm *g)
 {
     return 1024 + (g->split_k > 1 ? 16 : 0);
@@ -344,7 +344,7 @@ static uint32_t table_bytes(const mma_gemm *g)
     return g->pairs.is_aligned ? NF4_PAIRS_ALIGNED_BYTES + table_reserved(g) : NF4_PAIRS_BYTES;
 }
 
-/* The table, scales and stages of A; in the end sums of the warps in their place. */
+/* The table, scales and stages of A; at the end the sums of the warps take their bytes. */
 static uint32_t shared_bytes(const mma_gemm *g)
 {
     const uint32_t copies = table_bytes(g) + g->tile_n * g->scale_row_bytes + g->stages * g->a_stage_bytes;
@@ -352,9 +352,8 @@ static uint32_t shared_bytes(const mma_gemm *g)
     return copies > sums ? copies : sums;
 }
 
-/* The table, then scales, then stages of A. An aligned table begins `reserved` bytes after a multiple of 64 KB, the one
- * that is nearest to the start of shared memory: this is 0 as long as no more than that lies before it, 1 KB of the
- * system's and what split_add has. */
+/* The table, then scales, then stages of A. An aligned table starts `reserved` bytes after the multiple of 64 KB nearest to
+ * the start of shared memory. That multiple is 0 as long as no more than `reserved` lies before the table. */
 static void layout_shared(mma_gemm *g)
 {
     ptx_fn *f = g->f;
@@ -368,10 +367,10 @@ static void layout_shared(mma_gemm *g)
     }
     g->scales = ptx_add(f, g->shared, ptx_u32(table_bytes(g)));
     ptx_val column = ptx_mad(f, g->column_warp, ptx_u32(MMA_COLUMNS * g->groups), g->g);
-    ptx_val of_slice = ptx_mad(f, g->slice, ptx_u32(4 * g->depth), g->scales);
-    g->scales_read = ptx_var(f, ptx_mad(f, column, ptx_u32(g->scale_row_bytes), of_slice));
+    ptx_val of_k_warp = ptx_mad(f, g->k_warp, ptx_u32(4 * g->depth), g->scales);
+    g->scales_read = ptx_var(f, ptx_mad(f, column, ptx_u32(g->scale_row_bytes), of_k_warp));
     g->a_stages = ptx_add(f, g->scales, ptx_u32(g->tile_n * g->scale_row_bytes));
-    ptx_val block = ptx_mad(f, g->slice, ptx_u32(2 * MMA_BLOCK_K), g->a_stages);
+    ptx_val block = ptx_mad(f, g->k_warp, ptx_u32(2 * MMA_BLOCK_K), g->a_stages);
     ptx_val row = g->tile_m < MMA_ROWS ? ptx_and(f, g->g, ptx_u32(g->tile_m - 1)) : g->g;
     ptx_val line = ptx_mad(f, row, ptx_u32(g->a_row_bytes), block);
     g->a_read = ptx_var(f, ptx_mad(f, g->t, ptx_u32(32), line));
@@ -391,7 +390,7 @@ static void clear_sums(mma_gemm *g)
             g->sum[row_tile][i / 4][i % 4] = ptx_var(f, ptx_f32(0));
 }
 
-/* As many as leave a thread the registers that its sums need. */
+/* As many as leave enough registers for a thread's sums. */
 static uint32_t blocks_per_multiprocessor(const mma_gemm *g)
 {
     enum { ALL_REGISTERS = 65536 };

@@ -1,4 +1,4 @@
-/* What the matrix-unit NF4 product moves: scales and A into shared memory, sums out of it into C. */
+/* What the NF4 product on tensor cores moves: scales and A into shared memory, sums from there to C. */
 #include "nf4_gemm_mma.h"
 #include "split.h"
 
@@ -9,7 +9,7 @@ ptx_val mma_shared_at(const mma_gemm *g, ptx_type type, ptx_val address, uint32_
     return ptx_at_bytes(g->f, ptx_pointer(g->f, PTX_SHARED, type, address), bytes);
 }
 
-/* The row or the column, at most the last one: what does not exist is calculated and not stored. */
+/* Clamps a row or column to the last one: what is out of bounds is calculated, but not stored. */
 ptx_val mma_clamp(ptx_fn *f, ptx_val index, ptx_val count)
 {
     ptx_val last = ptx_sub(f, count, ptx_u32(1));
@@ -24,8 +24,8 @@ static uint32_t scale_step(const mma_gemm *g)
     return g->threads / g->chunk;
 }
 
-/* Neighbouring threads copy neighbouring blocks' scales of a column. In shared memory those that a warp takes in one
- * iteration lie together: of each turn of all warps, `depth` after each other per slice. */
+/* Neighbouring threads copy the scales of neighbouring blocks of a column. In shared memory the `depth` scales that a
+ * k_warp takes in one iteration lie together. */
 static void init_scale_copies(mma_gemm *g)
 {
     ptx_fn *f = g->f;
@@ -40,10 +40,10 @@ static void init_scale_copies(mma_gemm *g)
     g->columns_left = ptx_sub(f, ptx_sub(f, g->n, ptx_u32(1)), column);
     for (uint32_t i = 1; !g->is_wide && i < g->scale_copies; i++)
         g->column_of[i] = ptx_min(f, g->columns_left, ptx_u32(i * step));
-    ptx_val slice = ptx_and(f, block, ptx_u32(g->k_warps - 1));
+    ptx_val k_warp = ptx_and(f, block, ptx_u32(g->k_warps - 1));
     ptx_val later = ptx_div(f, ptx_and(f, block, ptx_u32(iteration - 1)), ptx_u32(g->k_warps));
     ptx_val whole = ptx_and(f, block, ptx_u32(~(iteration - 1)));
-    ptx_val position = ptx_add(f, ptx_mad(f, slice, ptx_u32(g->depth), later), whole);
+    ptx_val position = ptx_add(f, ptx_mad(f, k_warp, ptx_u32(g->depth), later), whole);
     ptx_val to = ptx_mad(f, row, ptx_u32(g->scale_row_bytes), g->scales);
     g->scale_to = ptx_var(f, ptx_mad(f, position, ptx_u32(4), to));
     g->scale_end = ptx_sub(f, g->block_count, ptx_as(f, PTX_S32, block));
@@ -57,7 +57,7 @@ static uint32_t a_row_units(const mma_gemm *g)
     return g->k_warps * g->stage_blocks * MMA_BLOCK_K / A_UNIT;
 }
 
-/* Neighbouring threads copy neighbouring 16 bytes of a row. A thread's rows are as far apart as the threads reach. */
+/* Neighbouring threads copy neighbouring 16 bytes of a row. A thread's rows are as far apart as all threads reach at once. */
 static void init_a_copies(mma_gemm *g)
 {
     ptx_fn *f = g->f;
@@ -88,7 +88,7 @@ void mma_init_copies(mma_gemm *g)
     init_a_copies(g);
 }
 
-/* Where the i-th column's scales are. A pointer for each would cost a wide tile, which has many, too many registers. */
+/* The address of the i-th column's scales. A wide tile has many columns: pointers to all would take too many registers. */
 static ptx_val scale_at(mma_gemm *g, uint32_t i)
 {
     ptx_fn *f = g->f;
@@ -106,7 +106,7 @@ static ptx_val scale_to_at(mma_gemm *g, ptx_val to, uint32_t i)
     return mma_shared_at(g, PTX_F32, to, i * scale_step(g) * g->scale_row_bytes);
 }
 
-/* Below sm_80 through registers, a few at once. */
+/* Below sm_80: through registers, a few at a time. */
 static void load_scales(mma_gemm *g, ptx_val to, ptx_val is_there)
 {
     enum { AT_ONCE = 8 };
@@ -126,7 +126,7 @@ static void load_scales(mma_gemm *g, ptx_val to, ptx_val is_there)
     }
 }
 
-/* The scales of a chunk, at `to`; those of blocks that are not there count as 0. */
+/* Copies the scales of a chunk to `to`; scales of blocks out of bounds are 0. */
 static void copy_chunk(mma_gemm *g, ptx_val to, ptx_val is_there)
 {
     ptx_fn *f = g->f;
@@ -140,7 +140,7 @@ static void copy_chunk(mma_gemm *g, ptx_val to, ptx_val is_there)
     ptx_set(f, g->scale_from, ptx_add(f, g->scale_from, ptx_u64(4 * g->chunk)));
 }
 
-/* The chunk after the one that block `done` begins, into the ring's other half. */
+/* Copies the chunk after the one that starts at block `done` into the ring's other half. */
 void mma_copy_scales(mma_gemm *g, ptx_val done)
 {
     ptx_fn *f = g->f;
@@ -150,7 +150,7 @@ void mma_copy_scales(mma_gemm *g, ptx_val done)
     copy_chunk(g, to, ptx_gt(f, g->scale_next_end, done));
 }
 
-/* Below sm_80 through registers. */
+/* Below sm_80: through registers. */
 static void load_row(mma_gemm *g, ptx_val from, uint32_t i, ptx_val raw[4])
 {
     ptx_fn *f = g->f;
@@ -164,7 +164,7 @@ static void load_row(mma_gemm *g, ptx_val from, uint32_t i, ptx_val raw[4])
     }
 }
 
-/* A's elements of the warps' blocks number `ahead` from the iteration's first; zeros for rows that are not there. */
+/* Copies A's elements for block `ahead` of each k_warp; zeros for rows out of bounds. */
 static void copy_rows(mma_gemm *g, uint32_t ahead)
 {
     ptx_fn *f = g->f;
@@ -236,14 +236,14 @@ uint32_t mma_sums_row_bytes(const mma_gemm *g)
     return 4 * (g->tile_n + MMA_PAD_WORDS);
 }
 
-/* Each slice's tile of sums, where the table and the copies were. */
+/* Stores each k_warp's tile of sums where the table and the copies were. */
 static void store_sums(mma_gemm *g)
 {
     ptx_fn *f = g->f;
     uint32_t row_bytes = mma_sums_row_bytes(g);
     ptx_val column = ptx_mad(f, g->column_warp, ptx_u32(MMA_COLUMNS * g->groups), g->g);
-    ptx_val of_slice = ptx_mad(f, g->slice, ptx_u32(g->row_tiles * MMA_ROWS * row_bytes), g->shared);
-    ptx_val line = ptx_mad(f, g->t, ptx_u32(2 * row_bytes), of_slice);
+    ptx_val of_k_warp = ptx_mad(f, g->k_warp, ptx_u32(g->row_tiles * MMA_ROWS * row_bytes), g->shared);
+    ptx_val line = ptx_mad(f, g->t, ptx_u32(2 * row_bytes), of_k_warp);
     ptx_val to = ptx_mad(f, column, ptx_u32(4), line);
     for (uint32_t row_tile = 0; row_tile < g->row_tiles; row_tile++) {
         for (uint32_t i = 0; i < 4 * g->groups; i++) {
@@ -254,8 +254,8 @@ static void store_sums(mma_gemm *g)
     }
 }
 
-/* This thread's i-th element of the tile: the sum over the warps, in their order. */
-static ptx_val add_slices(mma_gemm *g, ptx_val from, uint32_t i)
+/* This thread's i-th element of the tile: the sum over the k_warps, in their order. */
+static ptx_val add_k_warps(mma_gemm *g, ptx_val from, uint32_t i)
 {
     ptx_fn *f = g->f;
     uint32_t row_bytes = mma_sums_row_bytes(g), bytes = i * (g->threads / g->tile_n) * row_bytes;
@@ -285,7 +285,7 @@ static ptx_val add_splits(mma_gemm *g, ptx_val sums[], uint32_t count, uint32_t 
     return split_add(&s, sums, count);
 }
 
-/* This thread's elements, one below the other: from `row` on, in every `step`-th row. */
+/* Stores this thread's elements of a column: from `row` on, every `step`-th row. */
 static void store_column(mma_gemm *g, ptx_val row, ptx_val column, ptx_val may, const ptx_val sums[],
                          uint32_t count, uint32_t step)
 {
@@ -324,11 +324,11 @@ void mma_store_tile(mma_gemm *g)
         ptx_val has_sums = ptx_lt(f, g->tid, ptx_u32(threads));
         may = ptx_and(f, may, has_sums);
         PTX_IF (f, has_sums) {
-            ptx_set(f, sums[0], add_slices(g, from, 0));
+            ptx_set(f, sums[0], add_k_warps(g, from, 0));
         }
     } else {
         for (uint32_t i = 0; i < count; i++)
-            ptx_set(f, sums[i], add_slices(g, from, i));
+            ptx_set(f, sums[i], add_k_warps(g, from, i));
     }
     if (g->split_k > 1)
         may = ptx_and(f, may, add_splits(g, sums, count, threads));

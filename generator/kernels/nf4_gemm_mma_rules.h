@@ -7,7 +7,7 @@
 
 /* ---- which one -------------------------------------------------------------------------------------------------- */
 
-/* With a workspace, parts until every multiprocessor has a thread block. */
+/* With a workspace, as many parts as it takes until every multiprocessor has a thread block. */
 #define MMA_PARTS(rows, columns, parts)                                                                                \
     "ceil_div(m, " rows ") * ceil_div(n, " columns ") * " parts " < 2 * multiprocessors && "                           \
     "workspace_size >= ceil_div(m, " rows ") * ceil_div(n, " columns ") * " parts " * " rows " * " columns
@@ -18,7 +18,7 @@
     {condition " && k >= 1024 && " MMA_PARTS(rows, columns, "2"), MMA_TILE(rows, columns, shape) ",split_k=2"},         \
     {condition, MMA_TILE(rows, columns, shape) ",split_k=1"}
 
-/* Few columns: tiles of 16, so that there are more of them. The aligned table where two thread blocks with one have room on a
+/* For few columns, tiles of 16, so that there are more of them. The aligned table where two thread blocks with one fit on a
  * multiprocessor. */
 #define MMA_HAS_ROOM "max_shared_bytes >= 166912"
 #define MMA_IS_FEW   "n < 32 * multiprocessors && workspace_size == 0"

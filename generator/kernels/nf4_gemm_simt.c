@@ -1,20 +1,21 @@
 /* NF4 matrix product on CUDA cores, for a few rows.
  *
- * Thread blocks stay, and make tiles of C, tile_m rows by tile_n columns, one after the other. A block's warps
- * share the tile and split K: warp s takes every k_warps-th 256, and the warps' sums are added in their order.
- * Eight lanes look after a column; the four such groups of a warp have every fourth column each. Of 256 along K a
- * lane takes 32 codes of a column, 16 bytes, and the eight of them 128 bytes in a row: every byte of the weights
- * is read once per tile_m rows.
+ * Thread blocks are persistent: they make tiles of C, tile_m rows by tile_n columns, one after the other. The warps of a
+ * thread block share the tile and split K: each takes every k_warps-th 256, and their sums are added in the order of the
+ * warps. Eight lanes work on a column; each of the four such groups of a warp has every fourth column. Of 256 along K a
+ * lane takes 32 codes of a column, 16 bytes, and the eight together 128 consecutive bytes. Every byte of the weights is
+ * read once per tile_m rows.
  *
  * DECODING. A table in shared memory holds the two values of each byte; see nf4_pairs.h. `table` says which one:
  * compact takes 32 KB and two instructions for each address; aligned takes 65 KB and one.
  *
- * SCALES of 8192 along K are brought to shared memory at once, for in a smaller piece of a column, which may begin
- * in the middle of a sector, the sectors at its ends would weigh. A lane reads the scale of its block of 64 there.
+ * SCALES of 8192 along K are copied to shared memory at once: a piece of a column may start in the middle of a sector, and
+ * in a smaller piece the partial sectors at its ends would count for more. A lane reads the scale of its quantised block of
+ * 64 there.
  *
- * ROWS OF A. A warp widens what it needs of A into its own part of shared memory, `depth` of each lane's 32, so
- * that lane j finds its share at unit (row, i, j) of 16 bytes: eight lanes read 128 bytes in a row, all four
- * groups the same ones. Units with neighbouring i lie 8 + 32 / depth apart, so that the writers meet in few banks.
+ * ROWS OF A. A warp widens the elements of A that it needs into its own part of shared memory, `depth` of each lane's 32
+ * at a time. Lane j finds its share in units (row, i, j) of 16 bytes: eight lanes read 128 consecutive bytes, the same ones
+ * in all four groups. Units with neighbouring i are 8 + 32 / depth apart, so that writers have few bank conflicts.
  *
  * BYTES. Per weight 0.5625 of codes and scales, all sectors full. A is read again for every tile of columns, which
  * for f16 is 1/8 of a byte per weight and row with tile_n 16, out of the L2 cache.
@@ -91,7 +92,7 @@ static void multiply_stretch(gemm *g, ptx_val k, ptx_val scales)
     }
 }
 
-/* What lies behind K's end has A = 0 and scale 0. */
+/* Beyond the end of K, A and the scales are 0. */
 static void multiply(gemm *g)
 {
     ptx_fn *f = g->f;
@@ -103,7 +104,7 @@ static void multiply(gemm *g)
         ptx_barrier(f);
         ptx_val from = ptx_shl(f, first, ptx_u32(6));
         ptx_val until = ptx_min(f, ptx_add(f, from, ptx_u32(SCALES * BLOCK_K)), g->k);
-        ptx_val start = ptx_mad(f, g->slice, ptx_u32(STRETCH), from);
+        ptx_val start = ptx_mad(f, g->k_warp, ptx_u32(STRETCH), from);
         ptx_val scales = ptx_sub(f, g->scales_from, ptx_shl(f, first, ptx_u32(2)));
         PTX_FOR (f, k, start, until, ptx_u32(g->k_warps * STRETCH)) {
             ptx_val at = ptx_shr(f, k, ptx_u32(4));
@@ -115,7 +116,7 @@ static void multiply(gemm *g)
 
 /* ---- sums over lanes and warps --------------------------------------------------------------------------------- */
 
-/* Each warp's tile of sums, where its stage was. */
+/* Stores each warp's tile of sums where its stage was. */
 static void store_sums(gemm *g)
 {
     ptx_fn *f = g->f;
@@ -147,7 +148,7 @@ static void store_result(gemm *g, ptx_val at, ptx_val x, ptx_val in_bounds)
 }
 
 /* Element `number` of the tile, row by row: the sum over the warps, in their order. */
-static void add_slices(gemm *g, ptx_val number, ptx_val first_row)
+static void add_k_warps(gemm *g, ptx_val number, ptx_val first_row)
 {
     ptx_fn *f = g->f;
     ptx_val from = ptx_mad(f, number, ptx_u32(wide_bytes(g)), g->stages);
@@ -173,12 +174,12 @@ static void store_tile(gemm *g, ptx_val tid, ptx_val first_row)
     ptx_barrier(f);
     if (count < threads) {
         PTX_IF (f, ptx_lt(f, tid, ptx_u32(count))) {
-            add_slices(g, tid, first_row);
+            add_k_warps(g, tid, first_row);
         }
         return;
     }
     for (uint32_t i = 0; i < count; i += threads)
-        add_slices(g, i == 0 ? tid : ptx_add(f, tid, ptx_u32(i)), first_row);
+        add_k_warps(g, i == 0 ? tid : ptx_add(f, tid, ptx_u32(i)), first_row);
 }
 
 /* ---- the kernel ------------------------------------------------------------------------------------------------ */
@@ -227,9 +228,8 @@ static uint32_t shared_bytes(const gemm *g)
     return table_bytes(g) + g->k_warps * g->rows * g->stage_row_bytes + g->tile_n * 4 * SCALES_STRIDE;
 }
 
-/* The table, then a stage for each warp, then scales. An aligned table begins RESERVED_BYTES after a multiple
- * of 64 KB, the one that is nearest to the start of shared memory: this is 0 as long as no more than that is
- * reserved. */
+/* The table, then a stage for each warp, then scales. An aligned table starts RESERVED_BYTES after the multiple of 64 KB
+ * nearest to the start of shared memory, which is 0 as long as no more than that is reserved. */
 static void layout_shared(gemm *g)
 {
     ptx_fn *f = g->f;
@@ -243,9 +243,9 @@ static void layout_shared(gemm *g)
             ptx_and(f, ptx_add(f, start, ptx_u32(alignment - 1 - RESERVED_BYTES)), ptx_u32(-alignment));
     }
     g->stages = ptx_add(f, start, ptx_u32(table_bytes(g)));
-    g->stage = ptx_mad(f, g->slice, ptx_u32(stage_bytes), g->stages);
+    g->stage = ptx_mad(f, g->k_warp, ptx_u32(stage_bytes), g->stages);
     ptx_val scales = ptx_add(f, g->stages, ptx_u32(g->k_warps * stage_bytes));
-    g->scales_to = ptx_mad(f, g->slice, ptx_u32(4 * SCALES_STRIDE), scales);
+    g->scales_to = ptx_mad(f, g->k_warp, ptx_u32(4 * SCALES_STRIDE), scales);
     ptx_val mine = ptx_mad(f, g->group, ptx_u32(4 * SCALES_STRIDE), scales);
     g->scales_from = ptx_mad(f, ptx_shr(f, g->member, ptx_u32(1)), ptx_u32(4), mine);
 }
@@ -256,7 +256,7 @@ static void init_warp(gemm *g)
     g->lane = ptx_laneid(f);
     g->member = ptx_and(f, g->lane, ptx_u32(COLUMN_LANES - 1));
     g->group = ptx_shr(f, g->lane, ptx_u32(3));
-    g->slice = ptx_warpid_x(f);
+    g->k_warp = ptx_warpid_x(f);
     g->blocks = ptx_shr(f, g->k, ptx_u32(6));
     g->last_share = ptx_sub(f, g->k, ptx_u32(LANE_K));
     g->full_until = ptx_and(f, g->k, ptx_u32(~(uint32_t)(STRETCH - 1)));
@@ -275,8 +275,8 @@ static void init_columns(gemm *g)
     }
 }
 
-/* As many as leave a thread the registers that its sums need. Left to itself, ptxas hoists loads of the table until
- * there are none left. */
+/* As many as leave enough registers for a thread's sums. Left to itself, ptxas hoists loads of the table until no register
+ * is left. */
 static uint32_t blocks_per_multiprocessor(const gemm *g)
 {
     enum { ALL_REGISTERS = 65536, MOST_BLOCKS = 16 };
@@ -286,7 +286,7 @@ static uint32_t blocks_per_multiprocessor(const gemm *g)
     uint32_t registers = sums <= 8 ? few : held <= 48 ? 128 : held <= 80 ? many : 255;
     uint32_t blocks = ALL_REGISTERS / (g->k_warps * WARP_LANES * registers);
     bool is_tight = g->rows == 8 || (g->tile_n == 32 && !g->pairs.is_aligned);
-    if (g->has_sm_110 && is_tight && blocks > 1) /* there ptxas wants up to four registers more */
+    if (g->has_sm_110 && is_tight && blocks > 1) /* there ptxas needs up to four registers more */
         blocks--;
     return blocks < 1 ? 1 : blocks > MOST_BLOCKS ? MOST_BLOCKS : blocks;
 }

@@ -1,8 +1,8 @@
-/* What the transposed NF4 product on tensor cores brings to shared memory: 32 columns of codes, scales and A. They
- * wait in registers while the 32 before them are multiplied.
+/* What the transposed NF4 product on tensor cores copies to shared memory: 32 columns of codes, scales and A. They wait in
+ * registers while the 32 before them are multiplied.
  *
- * The 32 bytes that a warp needs of a column's 256 lie turned by the lane that reads them, so that no two lanes meet in
- * a bank.
+ * The 32 bytes that a warp needs of a column's 256 are swizzled by the lane that reads them, so that there are no bank
+ * conflicts.
  */
 #include "narrow.h"
 #include "nf4_gemm_transposed_mma.h"
@@ -20,7 +20,7 @@ static uint32_t loads_of_a(const transposed_mma *g)
 
 /* ---- what lies where ------------------------------------------------------------------------------------------- */
 
-/* What is behind the end of K repeats what is before it. */
+/* Codes beyond the end of K repeat those before it. */
 static void init_codes(transposed_mma *g)
 {
     ptx_fn *f = g->f;
@@ -44,7 +44,7 @@ static void init_codes(transposed_mma *g)
     g->codes_from = ptx_add(f, from, g->codes_from);
 }
 
-/* Half of the threads bring the scales of two columns and one block each. */
+/* Half of the threads load scales: each those of two columns of one quantised block. */
 static void init_scales(transposed_mma *g)
 {
     ptx_fn *f = g->f;
@@ -61,7 +61,7 @@ static void init_scales(transposed_mma *g)
     g->scales_from = ptx_add(f, from, g->scales_from);
 }
 
-/* A thread loads an element of each eighth row, or eight of one row. Rows behind the last repeat it. */
+/* A thread loads an element of each eighth row, or eight of one row. Rows beyond the last repeat it. */
 static void init_rows(transposed_mma *g)
 {
     ptx_fn *f = g->f;
@@ -81,7 +81,7 @@ static void init_rows(transposed_mma *g)
     g->a_from = ptx_add(f, from, g->a_from);
 }
 
-/* Registers for what is on the way. */
+/* Registers for what is being loaded. */
 static void declare(transposed_mma *g)
 {
     ptx_fn *f = g->f;
@@ -104,7 +104,7 @@ void transposed_init_columns(transposed_mma *g)
 
 /* ---- 32 columns into registers --------------------------------------------------------------------------------- */
 
-/* Numbers that take an instruction are made here, and not kept over the loop: with 32 rows no register is left. */
+/* Addresses that take one instruction are made here, not kept across the loop: with 32 rows no register is left. */
 static void load_codes(transposed_mma *g, ptx_val chunk)
 {
     ptx_fn *f = g->f;
@@ -120,7 +120,7 @@ static void load_codes(transposed_mma *g, ptx_val chunk)
     }
 }
 
-/* Whose that do not exist is 0. */
+/* Scales out of bounds are 0. */
 static void load_scales(transposed_mma *g, ptx_val chunk)
 {
     ptx_fn *f = g->f;
@@ -160,7 +160,7 @@ static void load_rows(transposed_mma *g, ptx_val chunk)
     }
 }
 
-/* Half of the threads have scales; of A in vectors, as many as there are. */
+/* Half of the threads load scales; with vector 8 only as many as it takes load A. */
 void transposed_load_columns(transposed_mma *g, ptx_val chunk)
 {
     ptx_fn *f = g->f;

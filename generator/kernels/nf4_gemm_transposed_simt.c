@@ -1,15 +1,15 @@
 /* The transposed NF4 product on CUDA cores: the reduction runs over columns of the weights.
  *
  * A thread block makes a tile of C, tile_m rows by 512 along K, so that a column's share is 256 bytes of codes and one
- * sector of scales. A lane looks after lane_k of the 512, of all rows: with 32 a warp takes two columns at a time, with
- * 16, which leaves room for the sums of more rows, one. Warps, and the thread blocks that share a tile, take every
- * so-manieth 16 columns. All of them are added in a fixed order at the end, first through shared memory.
+ * sector of scales. A lane has lane_k of the 512, for all rows. With 32 a warp takes two columns at a time; with 16, which
+ * leaves room for the sums of more rows, it takes one. The warps of all thread blocks that share a tile take 16 columns
+ * each in turn. At the end all sums are added in a fixed order, first through shared memory.
  *
- * ROWS OF A. A lane loads one column of two rows; 16 columns are two sectors in f32 and one in 16 bits. A shuffle hands
- * each on when its column's turn comes.
+ * ROWS OF A. A lane loads one column of two rows; 16 columns are two sectors in f32 and one in 16 bits. A shuffle
+ * broadcasts each element when its column is multiplied.
  *
- * SCALES. A lane multiplies its a by the scale of its block of 64, once per column and row: one rounding more than the
- * exact product has, which the bound of products in f32 counts; in f64 there is none, for a * s fits in 48 bits.
+ * SCALES. A lane multiplies its a by the scale of its quantised block of 64, once per column and row. That is one rounding
+ * more, which the bound of products in f32 counts; f64 has none, since a * s fits in 48 bits.
  *
  * DECODING is nf4_pairs.h's: per two weights two instructions for the address, one if it is aligned, and a load.
  *
@@ -39,12 +39,12 @@ typedef struct product {
     bool has_sm_80;
     uint32_t rows, k_warps;
     uint32_t lane_k, column_lanes, columns,
-        batch;            /* of a lane; lanes of a column; columns of a warp at once; loads on the way */
-    uint32_t unit_stride; /* where the sums wait for each other: see store_row */
+        batch;            /* per lane; lanes per column; columns of a warp at once; loads in flight */
+    uint32_t unit_stride; /* of partial sums in shared memory: see store_row */
 
     nf4_pairs pairs;
     transposed_args args;
-    ptx_val tid, lane, member, group, warp; /* of the lanes of a column; which column */
+    ptx_val tid, lane, member, group, warp; /* lane of the column; the warp's column */
     ptx_val shared, first_k, first_row;
     ptx_val codes_at, scales_at;           /* addresses for column 0 */
     ptx_val a_at[MOST_ROWS / 2], a_column; /* rows of A; which of the 16 columns this lane loads */
@@ -81,7 +81,7 @@ static ptx_val shared_at(const product *g, ptx_val address, uint32_t bytes)
 
 /* ---- what lies where ------------------------------------------------------------------------------------------- */
 
-/* A lane behind the end of K repeats the last one's work. */
+/* A lane beyond the end of K repeats the last one's work. */
 static void init_codes(product *g)
 {
     ptx_fn *f = g->f;
@@ -97,9 +97,8 @@ static void init_codes(product *g)
     g->last_column = ptx_sub(f, g->args.n, ptx_u32(1));
 }
 
-/* Of the lanes of a column, the first half load the even rows, the others the odd ones: of the columns that are theirs,
- * so that the lane that has a column's a has the same number in every such group of lanes. Rows behind the last repeat
- * it. */
+/* Of the lanes of a column, the first half load the even rows and the others the odd ones, each of the columns that this
+ * group multiplies. So the lane that has a column's a has the same number in every group. Rows beyond the last repeat it. */
 static void init_rows(product *g)
 {
     ptx_fn *f = g->f;
@@ -134,7 +133,7 @@ static ptx_val load_number(product *g, ptx_val at, ptx_val in_bounds)
     return g->type == PTX_F16 ? ptx_cvt(f, PTX_F32, raw) : raw;
 }
 
-/* This lane's share of 16 columns of A; 0 behind the last column. */
+/* This lane's share of 16 columns of A; 0 beyond the last column. */
 static void load_rows(product *g, ptx_val chunk, ptx_val a[])
 {
     ptx_fn *f = g->f;
@@ -148,7 +147,7 @@ typedef struct codes {
     ptx_val words[4], scale;
 } codes;
 
-/* Behind the last column it is that one's, and a is 0. */
+/* Beyond the last column the last one's codes, where a is 0. */
 static codes load_codes(product *g, ptx_val chunk, uint32_t round)
 {
     ptx_fn *f = g->f;
@@ -228,19 +227,19 @@ static uint32_t unit_elements(const product *g)
 }
 
 /* Bytes of a row of sums of the lanes of a column. */
-static uint32_t slice_bytes(const product *g)
+static uint32_t partial_bytes(const product *g)
 {
     return g->lane_k / unit_elements(g) * g->unit_stride * UNIT_BYTES;
 }
 
-/* The units of 16 bytes of a lane lie unit_stride apart, beside those of its neighbours: writers then meet in no bank,
- * nor do readers, which take neighbouring elements of one lane, or of two. */
+/* The units of 16 bytes of a lane are unit_stride apart, next to those of its neighbours. So writers have no bank conflicts,
+ * and neither have readers, which take neighbouring elements of one lane, or of two. */
 static void store_row(product *g, uint32_t row)
 {
     ptx_fn *f = g->f;
     uint32_t at_once = unit_elements(g);
-    ptx_val slice = ptx_mad(f, g->warp, ptx_u32(g->columns), g->group);
-    ptx_val start = ptx_mad(f, slice, ptx_u32(slice_bytes(g)), g->shared);
+    ptx_val partial = ptx_mad(f, g->warp, ptx_u32(g->columns), g->group);
+    ptx_val start = ptx_mad(f, partial, ptx_u32(partial_bytes(g)), g->shared);
     ptx_val to = ptx_mad(f, g->member, ptx_u32(UNIT_BYTES), start);
     for (uint32_t i = 0; i < g->lane_k; i += at_once)
         ptx_store_vec(f, (int)at_once, shared_at(g, to, i / at_once * g->unit_stride * UNIT_BYTES),
@@ -248,10 +247,10 @@ static void store_row(product *g, uint32_t row)
 }
 
 /* Elements tid, tid + threads, ... of the row. */
-static void add_slices(product *g, ptx_val totals[])
+static void add_partials(product *g, ptx_val totals[])
 {
     ptx_fn *f = g->f;
-    uint32_t slices = g->k_warps * g->columns;
+    uint32_t partials = g->k_warps * g->columns;
     ptx_val member = ptx_div(f, g->tid, ptx_u32(g->lane_k));
     ptx_val mine = ptx_and(f, g->tid, ptx_u32(g->lane_k - 1));
     ptx_val unit = ptx_div(f, mine, ptx_u32(unit_elements(g)));
@@ -262,8 +261,8 @@ static void add_slices(product *g, ptx_val totals[])
     for (uint32_t i = 0; i < TILE_K / threads(g); i++) {
         uint32_t offset = i * (threads(g) / g->lane_k) * UNIT_BYTES;
         totals[i] = ptx_var(f, ptx_load(f, shared_at(g, from, offset)));
-        for (uint32_t s = 1; s < slices; s++)
-            ptx_add_to(f, totals[i], ptx_load(f, shared_at(g, from, offset + s * slice_bytes(g))));
+        for (uint32_t s = 1; s < partials; s++)
+            ptx_add_to(f, totals[i], ptx_load(f, shared_at(g, from, offset + s * partial_bytes(g))));
     }
 }
 
@@ -305,7 +304,7 @@ static void add_all(product *g)
         ptx_barrier(f);
         store_row(g, row);
         ptx_barrier(f);
-        add_slices(g, &g->total[row * (TILE_K / threads(g))]);
+        add_partials(g, &g->total[row * (TILE_K / threads(g))]);
     }
     if (g->args.split_k == 1) {
         store_tile(g);
@@ -328,7 +327,7 @@ static product geometry(ptx_fn *f, const kiln_variant *v)
     g.column_lanes = TILE_K / g.lane_k;
     g.columns = WARP_LANES / g.column_lanes;
     g.batch = sum_registers(&g) <= 32 ? 8 : sum_registers(&g) <= 64 ? 2 : 4;
-    uint32_t lanes_read = 128 / (g.lane_k * wide_bytes(&g)); /* by a wavefront of 128 bytes */
+    uint32_t lanes_read = 128 / (g.lane_k * wide_bytes(&g)); /* in a wavefront of 128 bytes */
     g.unit_stride = g.column_lanes + (lanes_read ? lanes_read : 1);
     g.pairs = (nf4_pairs){.f = f,
                           .type = g.wide,
@@ -337,7 +336,7 @@ static product geometry(ptx_fn *f, const kiln_variant *v)
     return g;
 }
 
-/* Before the loop and again behind it: what both need would take registers in between, and be spilled. */
+/* Before the loop and again after it: kept across the loop, it would take registers and be spilled. */
 static void init(product *g)
 {
     ptx_fn *f = g->f;
@@ -350,7 +349,7 @@ static void init(product *g)
     g->first_row = ptx_mul(f, ptx_ctaid_y(f), ptx_u32(g->rows));
 }
 
-/* As many as leave a thread the registers that its sums need; ptxas would take more for loads of the table. */
+/* As many as leave enough registers for a thread's sums; ptxas would take more for loads of the table. */
 static uint32_t blocks_per_multiprocessor(const product *g)
 {
     enum { ALL_REGISTERS = 65536 };
@@ -360,11 +359,11 @@ static uint32_t blocks_per_multiprocessor(const product *g)
     return blocks ? blocks : 1;
 }
 
-/* Sums of the lanes of all columns, in the end, where the table was. */
+/* At the end the sums of the lanes of all columns are where the table was. */
 void nf4_gemm_transposed_shape_simt(kiln_shape *s, const kiln_variant *v)
 {
     const product g = geometry(NULL, v);
-    const uint32_t table = nf4_pairs_bytes(&g.pairs), sums = g.k_warps * g.columns * slice_bytes(&g);
+    const uint32_t table = nf4_pairs_bytes(&g.pairs), sums = g.k_warps * g.columns * partial_bytes(&g);
     s->block[0] = threads(&g);
     s->shared_bytes = table > sums ? table : sums;
     s->blocks_per_multiprocessor = blocks_per_multiprocessor(&g);

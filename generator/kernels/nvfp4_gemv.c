@@ -47,7 +47,7 @@ static const kiln_rule rules[] = {
 
 #define BLOCK_ROWS  "(8 / k_warps * rows)"
 #define GRID_X      "ceil_div(m, " BLOCK_ROWS ")"
-/* A thread block takes every 256th vector: 2048 warps have enough loads on the way on any device. A grid may have 65535. */
+/* A thread block takes every 256th vector: 2048 warps have enough loads in flight for any device. A grid may have 65535. */
 #define GRID_Y      "min(l, 256)"
 #define UNROLL      "max(1, 4 / (rows * k_warps))"
 #define BLOCKS      "(lane_codes / 16)"
@@ -62,15 +62,14 @@ static const kiln_rule rules[] = {
     {condition, "decode=hardware,lane_codes=16" prefer}, \
     {condition, "lane_codes=16" prefer}
 
-/* Tensor cores, with as many warps for 16 rows as make 16 for each multiprocessor, but no more than k gives work to where
- * fewer leave it a thread block; with integers below sm_100 only. Chosen by their count of instructions, not yet by
- * measurements. */
+/* Tensor cores, with enough warps per 16 rows for 16 warps on each multiprocessor, but no more than k has work for where
+ * fewer give it a thread block. With integers only below sm_100. Chosen by counts of instructions, not yet measured. */
 #define MATRIX "k % 512 == 0 && "
 #define PICK_MMA(condition, prefer) \
     {MATRIX condition, "decode=hardware,strategy=mma,rows=16" prefer}, \
     {MATRIX "sm < 100 && " condition, "decode=software,strategy=mma,rows=16" prefer}
 
-/* As many rows per warp as leave 24 warps to each multiprocessor; few rows are shared by warps. */
+/* As many rows per warp as leave 24 warps to each multiprocessor; with few rows, warps share them. */
 static const kiln_dispatch dispatch[] = {
     PICK_MMA("m * l >= select(k < 1024, 128, 256) * multiprocessors", ",k_warps=1"),
     PICK_MMA("m * l >= select(k < 2048, 64, 128) * multiprocessors", ",k_warps=2"),
@@ -103,7 +102,7 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     s->is_specific = is_hardware;
     if (is_mma)
         s->blocks_per_multiprocessor =
-            rows == 16 ? 2 : 1; /* left to itself, ptxas spills a little for one more */
+            rows == 16 ? 2 : 1; /* left to itself, ptxas spills a little to fit one more */
 }
 
 static void emit(ptx_fn *f, const kiln_variant *v)

@@ -1,32 +1,32 @@
 /* c = A * b in NVFP4 on tensor cores, for k that is a multiple of 512.
  *
- * GEOMETRY. `k_warps` of a thread block's 8 warps share `rows` rows (16 or 32) of one batch, and go along k by super-steps of 512
- * codes, each taking every k_warps-th. With g = lane / 4 and t = lane % 4 a lane has rows g and g + 8 of each 16, and of a
- * super-step the four chunks of 32 codes 8 * (t / 2) + 2 * s + t % 2, so that each load of a warp takes whole sectors of
- * codes, and 16 bytes of scales serve all four. b is decoded once per thread block into shared memory, up to NVFP4_DEPTH codes
- * at a time.
+ * GEOMETRY. `k_warps` of a thread block's 8 warps share `rows` rows (16 or 32) of one batch. They go along k by super-steps
+ * of 512 codes; each takes every k_warps-th. With g = lane / 4 and t = lane % 4 a lane has rows g and g + 8 of each 16, and
+ * of a super-step the four chunks of 32 codes 8 * (t / 2) + 2 * s + t % 2. So each load of a warp takes whole sectors of
+ * codes, and 16 bytes of scales serve all four chunks. A thread block decodes b once into shared memory, up to NVFP4_DEPTH
+ * codes at a time.
  *
- * ARITHMETIC. The order along k is free, as long as A and B agree: a lane's codes of two blocks are its fragments of A as they
- * are. B's column n is zero but in the rows along k of the lane that owns block n, so that column n of the result is the sum of
- * block n alone, and a lane's results are those of its own rows and blocks. Lanes that own no part of a column read zeros.
- * software: 8-bit integers, twice the codes; the magnitudes of positive ones times b, those of negative ones times -b.
- * hardware: f16. Both are exact, as are the scales' products; see nvfp4_simt.c.
+ * ARITHMETIC. Any order along k will do as long as A and B agree, so a lane's codes of two quantised blocks are its
+ * fragments of A as they are. Column n of B is zero except in the rows along k of the lane that owns block n. So column n
+ * of the result is the sum of block n alone, and a lane gets the results of its own rows and blocks. Lanes that own no part
+ * of a column read zeros. software: 8-bit integers, twice the codes; the magnitudes of positive codes times b, those of
+ * negative codes times -b. hardware: f16. Either is exact, as are the products of scales; see nvfp4_simt.c.
  */
 #include "nvfp4_rows.h"
 
 enum {
     MOST_TILES = 2,
-    MOST_ROWS = 2 * MOST_TILES, /* of a lane */
+    MOST_ROWS = 2 * MOST_TILES, /* per lane */
     STEPS = 4,                  /* of a super-step */
     SUPER_CODES = 512,
     HALF_CHUNKS = 8,   /* of 32 codes, in half a super-step */
     PLANE_BYTES = 128, /* of b: 16 bytes of each such chunk */
     BLOCK_BYTES = 2 * PLANE_BYTES,
-    SCALES_AT = 2 * BLOCK_BYTES, /* a chunk's two in 4 bytes */
-    HALF_BYTES = SCALES_AT + 64, /* so that a warp's reads of both halves meet no bank twice */
+    SCALES_AT = 2 * BLOCK_BYTES, /* two scales of a chunk, in 4 bytes */
+    HALF_BYTES = SCALES_AT + 64, /* so that a warp's reads of the two halves have no bank conflicts */
     SUPER_BYTES = 2 * HALF_BYTES,
     ZERO_BYTES = 512, /* before the first super-step */
-    ZERO_APART = 32   /* the zeros lie where no lane's own numbers have their banks */
+    ZERO_APART = 32   /* so that zeros and lanes' own data are in different banks */
 };
 
 /* A variant while it is emitted. */
@@ -37,20 +37,20 @@ typedef struct gemv {
     ptx_val block_at[2];     /* this lane's two blocks of b, or zeros: addresses in the first super-step */
     ptx_val block_step[2];   /* from one super-step to the next */
     ptx_val scales_at;
-    ptx_val half_shift; /* where a lane's two scales are in a word of four */
+    ptx_val half_shift; /* of a lane's two scales in a word of four */
     ptx_val shared;
     ptx_val a_at[MOST_ROWS], sfa_at[MOST_ROWS]; /* addresses */
     ptx_val sum[MOST_ROWS], marks[MOST_ROWS];
 } gemv;
 
-/* What a lane has of a row in a super-step. */
+/* A lane's part of a row in a super-step. */
 typedef struct piece {
     ptx_val word[STEPS][4], scales[4];
 } piece;
 
 /* ---- b ------------------------------------------------------------------------------------------------------------ */
 
-/* The two vectors that the products with a block take: bytes and their negatives, or pairs. */
+/* Stores the two vectors that the products with a block take: bytes and their negatives, or pairs. */
 static void store_block(gemv *g, const ptx_val word[2], ptx_val at)
 {
     ptx_fn *f = g->of.f;
@@ -75,7 +75,7 @@ static void store_block(gemv *g, const ptx_val word[2], ptx_val at)
     }
 }
 
-/* The chunks from `first` on, a thread each. */
+/* Decodes the chunks from `first` on, one per thread. */
 static void decode_vector(gemv *g, ptx_val first, ptx_val chunks)
 {
     ptx_fn *f = g->of.f;
@@ -113,7 +113,7 @@ static void clear_zeros(gemv *g)
 
 /* ---- products ----------------------------------------------------------------------------------------------------- */
 
-/* Two rows' products with a block, of two words each, added to `sums`. */
+/* Adds the products of two rows with a block, of two words each, to `sums`. */
 static void multiply_bytes(gemv *g, const ptx_val *word[2], ptx_val value[2][4], ptx_val sums[4])
 {
     ptx_fn *f = g->of.f;
@@ -147,7 +147,7 @@ static void multiply_halves(gemv *g, const ptx_val *word[2], ptx_val value[2][4]
     }
 }
 
-/* Adds the blocks' sums of a row, times their scales. */
+/* Adds the block sums of a row, times their scales. */
 static void add_blocks(gemv *g, uint32_t row, ptx_val raw, ptx_val of_b, const ptx_val block[2])
 {
     ptx_fn *f = g->of.f;
@@ -163,7 +163,7 @@ static void add_blocks(gemv *g, uint32_t row, ptx_val raw, ptx_val of_b, const p
     }
 }
 
-/* The same step of all rows. */
+/* Multiplies one step of all rows. */
 static void multiply_step(gemv *g, uint32_t s, const piece p[], ptx_val block_at[2], ptx_val scales_at,
                           const ptx_val zero[4])
 {
@@ -202,7 +202,7 @@ static piece load_piece(gemv *g, uint32_t row, ptx_val super)
     return p;
 }
 
-/* This warp's share of the super-steps, whose first is `first` of the row. */
+/* Multiplies this warp's share of the super-steps; `first` is the first of them in the row. */
 static void multiply_chunk(gemv *g, ptx_val first, ptx_val supers)
 {
     ptx_fn *f = g->of.f;
@@ -285,7 +285,7 @@ static void multiply_rows(gemv *g)
     end_rows(g);
 }
 
-/* Where this lane's numbers of b are: of block i it owns column 2t + i, if that is g. */
+/* Finds this lane's part of b: it owns column 2t + i of block i, if that is g. */
 static void init_offsets(gemv *g)
 {
     ptx_fn *f = g->of.f;

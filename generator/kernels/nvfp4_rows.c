@@ -101,7 +101,7 @@ void nvfp4_store(const nvfp4_rows *g, ptx_val sum, ptx_val row, ptx_val is_here)
     }
 }
 
-/* One thread for each row of the thread block adds. */
+/* One thread per row of the thread block adds. */
 void nvfp4_join_warps(const nvfp4_rows *g, const ptx_val sums[], const ptx_val row_in_warp[], uint32_t count,
                       ptx_val is_first)
 {

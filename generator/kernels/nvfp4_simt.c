@@ -1,14 +1,15 @@
 /* c = A * b in NVFP4 on CUDA cores.
  *
- * GEOMETRY. A thread block has 8 warps: `k_warps` of them share `rows` rows of one batch, each taking every k_warps-th step
- * along k. In a step a lane has the 32 (or 16) codes of one 16-byte (or 8-byte) load of each row, and a warp's loads are
- * linear. b is decoded once per thread block into shared memory, up to NVFP4_DEPTH codes at a time, step by step: planes of
- * 16 bytes for each lane, so that the lanes' reads meet no bank twice, and behind them each lane's scales. Lanes beyond the
- * end of a row read its last codes again, and their scale of b is 0.
+ * GEOMETRY. A thread block has 8 warps: `k_warps` of them share `rows` rows of one batch, and each takes every k_warps-th
+ * step along k. In a step a lane has the 32 (or 16) codes of one 16-byte (or 8-byte) load of each row, and a warp's loads
+ * are consecutive. A thread block decodes b once into shared memory, up to NVFP4_DEPTH codes at a time. Each step has
+ * planes of 16 bytes per lane, so that reads have no bank conflicts, and then each lane's scales. Lanes beyond the end of a
+ * row read its last codes again, and their scale of b is 0.
  *
- * ARITHMETIC. software: bytes of twice the codes, whose 16 products dp4a adds to four times a block's sum. hardware: pairs of
- * f16, whose 8 products in each half f16 adds exactly; the result is taken times 4 in the end. The product of two scales,
- * times 1/4, is exact in f16, and so is its product with a block's sum in f32; only the sum over the blocks rounds.
+ * ARITHMETIC. software: bytes of twice the codes; dp4a adds 16 products, which gives four times a quantised block's sum.
+ * hardware: pairs of f16; each half adds 8 products exactly, and the result is multiplied by 4 at the end. A quarter of the
+ * product of two scales is exact in f16, and so is its product with a block's sum in f32. Only the sum over the blocks
+ * rounds.
  */
 #include "nvfp4_rows.h"
 
@@ -18,14 +19,14 @@ enum { MOST_ROWS = 4, MOST_UNROLL = 4, MOST_WORDS = 4 };
 typedef struct gemv {
     nvfp4_rows of;
     uint32_t lane_codes;
-    uint32_t unroll;       /* steps whose loads go out together */
+    uint32_t unroll;       /* steps whose loads are issued together */
     uint32_t words;        /* of a row's codes per lane and step */
-    uint32_t blocks;       /* the same in blocks of 16 */
+    uint32_t blocks;       /* the same in quantised blocks of 16 */
     uint32_t planes;       /* of b's decoded codes */
     uint32_t step_bytes;   /* of b in shared memory */
-    ptx_val codes, scales; /* addresses of this lane's of the first step, in shared memory */
-    ptx_val last_group;    /* of a row's codes, a lane's load each */
-    ptx_val a_at[MOST_ROWS], sfa_at[MOST_ROWS]; /* where rows begin: addresses */
+    ptx_val codes, scales; /* this lane's of the first step: addresses in shared memory */
+    ptx_val last_group;    /* of a row; a group is what a lane loads at once */
+    ptx_val a_at[MOST_ROWS], sfa_at[MOST_ROWS]; /* addresses of rows */
     ptx_val sum[MOST_ROWS], marks[MOST_ROWS];
 } gemv;
 
@@ -36,19 +37,19 @@ typedef struct piece {
 
 /* The same of b, decoded. */
 typedef struct vector_piece {
-    ptx_val value[4 * MOST_WORDS]; /* as a word of codes needs them: two words of bytes, or four pairs */
+    ptx_val value[4 * MOST_WORDS]; /* per word of codes two words of bytes, or four pairs */
     ptx_val scales;                /* F16X2 */
 } vector_piece;
 
 /* ---- loads -------------------------------------------------------------------------------------------------------- */
 
-/* Whether two scales come as U16, which the conversion from e4m3 takes; else as U32. */
+/* Whether two scales are loaded as U16, which the conversion from e4m3 takes; else as U32. */
 static bool is_narrow(const gemv *g)
 {
     return g->of.has_sm_89 && g->blocks == 2;
 }
 
-/* Of the row that begins at these addresses. */
+/* Loads a piece of the row at these addresses. */
 static piece load_piece(gemv *g, ptx_val codes, ptx_val scales, ptx_val group, int hints)
 {
     ptx_fn *f = g->of.f;
@@ -63,7 +64,7 @@ static piece load_piece(gemv *g, ptx_val codes, ptx_val scales, ptx_val group, i
 
 /* ---- b ------------------------------------------------------------------------------------------------------------ */
 
-/* The same place of another step, in shared memory. */
+/* The same address in another step, in shared memory. */
 static ptx_val at_step(gemv *g, ptx_val address, ptx_val step)
 {
     return ptx_pointer(g->of.f, PTX_SHARED, PTX_U32, ptx_mad(g->of.f, step, ptx_u32(g->step_bytes), address));
@@ -87,8 +88,8 @@ static void store_codes(gemv *g, const piece *p, ptx_val at)
     }
 }
 
-/* Decodes the steps whose first group is `first_group`, and more, up to a whole turn of all warps: beyond the end are its last
- * codes with a scale of 0. */
+/* Decodes the steps from `first_group` on, and more, up to a whole iteration of all warps: those repeat the last codes with a
+ * scale of 0. */
 static void decode_vector(gemv *g, ptx_val first_group, ptx_val steps)
 {
     ptx_fn *f = g->of.f;
@@ -178,7 +179,7 @@ static void multiply(gemv *g, uint32_t r, const piece *p, const vector_piece *v)
 
 /* ---- rows --------------------------------------------------------------------------------------------------------- */
 
-/* This warp's share of the steps whose first group is `first_group`. */
+/* Multiplies this warp's share of the steps from `first_group` on. */
 static void multiply_chunk(gemv *g, ptx_val first_group, ptx_val steps)
 {
     ptx_fn *f = g->of.f;
@@ -203,7 +204,7 @@ static void multiply_chunk(gemv *g, ptx_val first_group, ptx_val steps)
     }
 }
 
-/* Where the rows are; rows beyond the last are the last. The lines that come first are asked for before b is decoded. */
+/* Finds the rows; rows beyond the last repeat it. Prefetches their first lines before b is decoded. */
 static void init_rows(gemv *g)
 {
     ptx_fn *f = g->of.f;
@@ -220,8 +221,7 @@ static void init_rows(gemv *g)
     nvfp4_find_vector(&g->of);
 }
 
-/* Adds the lanes' sums: halves of the warp exchange rows until each has one. The sum of row i is in the lanes from i * 32 /
- * rows on. */
+/* Adds the lanes' sums: halves of the warp exchange rows until each lane has one. Lanes from i * 32 / rows on get row i. */
 static ptx_val add_lanes(gemv *g)
 {
     ptx_fn *f = g->of.f;

@@ -1,12 +1,12 @@
 /* y = W * h, with W in GGUF's Q4_K and h = x * rsqrt(mean(x^2) + eps) * gamma, for 1 to 8 vectors x: one launch.
  *
- * GEOMETRY. Thread blocks stay: each has a stretch of rows, as many as will fit the device at once. It makes h once, in
- * shared memory (rmsnorm_q4k_h.c), while the first tiles of W are on their way (rmsnorm_q4k_tiles.c). Each of its eight
- * warps then goes over groups of 1, 2 or 4 rows, and multiplies (rmsnorm_q4k_products.c). Sums of up to 256 rows are
- * gathered in shared memory, and stored together.
+ * GEOMETRY. Thread blocks are persistent: as many as fit the device at once, each with a stretch of rows. A thread block
+ * makes h once, in shared memory (rmsnorm_q4k_h.c), while the first tiles of W are being copied (rmsnorm_q4k_tiles.c). Then
+ * each of its eight warps goes over groups of 1, 2 or 4 rows, and multiplies (rmsnorm_q4k_products.c). Sums of up to 256
+ * rows are gathered in shared memory, and stored together.
  *
- * CHUNKS. Where `chunk` elements of each vector are fewer than k, all this is done for one chunk of k after the other, and
- * the sums of 256 rows are added up in shared memory: h is made again for every 256 rows.
+ * CHUNKS. Where `chunk` is less than k, this repeats for each chunk of k, and shared memory accumulates the sums of 256
+ * rows. Then every 256 rows make h again.
  */
 #include "rmsnorm_q4k.h"
 #include "narrow.h"
@@ -14,13 +14,14 @@
 
 /* ---- shared memory ------------------------------------------------------------------------------------------------ */
 
-/* Stages of a warp; sums of a pass of rows, what warps tell each other, and h of each vector follow those of all warps. */
+/* Bytes of a warp's stages. After those of all warps come the sums of a pass of rows, the warps' partials and each vector's
+ * h. */
 static uint32_t stages_bytes(uint32_t rows, uint32_t batch)
 {
     return GEMV_STAGES * rows * gemv_tiles(rows, batch) * GEMV_TILE_BYTES;
 }
 
-/* Of the dynamic shared memory, with h of chunks of so many elements. */
+/* Bytes of dynamic shared memory where h has so many elements. */
 static uint32_t shared_bytes(const kiln_variant *v, uint32_t elements)
 {
     const uint32_t rows = kiln_int(v, "rows"), batch = kiln_int(v, "batch");
@@ -48,7 +49,7 @@ static void layout_shared(gemv *g)
 
 /* ---- sums --------------------------------------------------------------------------------------------------------- */
 
-/* The sum over all lanes, of row lane / (32 / rows) in each: rows are halved with each step, as lanes join. */
+/* The sum over all lanes; a lane gets row lane / (32 / rows). Each step halves the lanes per row and the rows per lane. */
 static ptx_val join_lanes(gemv *g, uint32_t b)
 {
     ptx_fn *f = g->f;
@@ -69,7 +70,7 @@ static ptx_val join_lanes(gemv *g, uint32_t b)
     return ptx_reduce_lanes(f, PTX_OP_ADD, lanes, sum[0]);
 }
 
-/* Into shared memory, added to those of the chunks before. */
+/* Adds the sums to those of the chunks before, in shared memory. */
 static void gather_sums(gemv *g, ptx_val group)
 {
     ptx_fn *f = g->f;
@@ -149,7 +150,7 @@ static void multiply_group(gemv *g, ptx_val group)
     gather_sums(g, group);
 }
 
-/* Of `rows` rows; see gemv_row. */
+/* The groups of `rows` rows; see gemv_row. */
 static ptx_val count_groups(gemv *g, ptx_val rows)
 {
     ptx_fn *f = g->f;
@@ -161,7 +162,7 @@ static ptx_val count_groups(gemv *g, ptx_val rows)
     return ptx_mad(f, pairs, ptx_u32(2), last);
 }
 
-/* The first chunk of the first pass, and every one where there are several, needs h; the first needs the norm. */
+/* The first chunk of the first pass needs h; where there are several chunks, each does. The first one needs the norm. */
 static void prepare_h(gemv *g, ptx_val is_first_pass)
 {
     ptx_fn *f = g->f;
@@ -175,7 +176,7 @@ static void prepare_h(gemv *g, ptx_val is_first_pass)
     }
     ptx_val is_needed = ptx_or(f, is_start, is_again);
     PTX_IF (f, is_needed) {
-        ptx_barrier(f); /* the last h, and partial sums, have been read */
+        ptx_barrier(f); /* all have read the last h and partial sums */
         gemv_make_h(g);
         ptx_barrier(f);
     }
@@ -323,14 +324,14 @@ static const kiln_rule rules[] = {
     {NULL, NULL},
 };
 
-/* Bytes of shared memory: stages, sums of 256 rows, what warps tell each other; h. */
+/* Bytes of shared memory: stages, sums of 256 rows, the warps' partials; h. */
 #define TILES       "(1 + (rows == 1 && batch <= 2))"
 #define FIXED_BYTES "18432 * rows * " TILES " + 1072 * batch"
 #define H_BYTES(of) "batch * 8 * ceil_div(" of ", 512) * select(activation == q8, 80, 272)"
 #define SHARED      FIXED_BYTES " + " H_BYTES("min(k, chunk)")
 
-/* Each warp has a group of rows, where there are as many; thread blocks that the device has no room for at once would only
- * make h once more. */
+/* As many thread blocks as give each warp a group of rows, but only as many as fit the device at once: more would only make
+ * h again. */
 #define RESIDENT "max(1, min(blocks_per_multiprocessor, (max_shared_bytes + 1024) / (" SHARED " + 1024)))"
 #define GRID     "min(ceil_div(n, 8 * rows), multiprocessors * " RESIDENT ")"
 
@@ -342,11 +343,11 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     s->block[0] = 256;
     s->shared_bytes = shared_bytes(v, kiln_int(v, "chunk"));
     s->least_shared_bytes = shared_bytes(v, Q4K_BLOCK_ELEMENTS);
-    s->min_sm = rows == 4 ? 80 : 75; /* with less shared memory none has room for its stages */
+    s->min_sm = rows == 4 ? 80 : 75; /* devices below have no room for the stages */
     s->blocks_per_multiprocessor = rows < 4 && rows * batch <= most_for_two ? 2 : 1; /* else some spill */
 }
 
-/* All of h where it fits, else as much as does; four rows at once where they leave no multiprocessor without. */
+/* All of h where it fits, else as much as fits. Four rows at once where that leaves rows for every multiprocessor. */
 #define HAS_MANY "n >= 24 * multiprocessors"
 static const kiln_dispatch dispatch[] = {
     {HAS_MANY, "rows=4,chunk=65536"},

@@ -1,22 +1,22 @@
-/* rmsnorm_q4k_gemv's h: made once per thread block, or once per chunk of it, in shared memory.
+/* rmsnorm_q4k_gemv's h: made once per thread block, or once per chunk of k, in shared memory.
  *
- * LAYOUT. The share of a lane, 64 neighbouring elements (sub-blocks 2j and 2j + 1), and what goes with its sub-blocks:
- *     exact: 64 F32; minus the sum of either sub-block; 8 bytes free
- *     q8:    64 bytes of codes; the scale of either sub-block and minus its sum; the second scale is divided by 16, as its
- *            codes of W are multiplied where they lie in the high nibbles
+ * LAYOUT. A lane's share is 64 neighbouring elements (sub-blocks 2j and 2j + 1), and the numbers of these sub-blocks:
+ *     exact: 64 F32; minus the sum of each sub-block; 8 unused bytes
+ *     q8:    64 bytes of codes; the scale of each sub-block and minus its sum. The second scale is divided by 16, since its
+ *            codes of W are multiplied while still in the high nibbles.
  *
- * Of eight shares, two super-blocks, share s is at place s / 2 + 4 * (s % 2). The codes of q8 that a warp stores at once are
- * those of two shares, and meet in no bank where these are four places apart.
+ * Of the eight shares of two super-blocks, share s is in slot s / 2 + 4 * (s % 2). A warp stores q8 codes of two shares at
+ * once; four slots apart they have no bank conflicts.
  *
- * EXACT. A code of W is used where it lies: nibble p of 16 bits, read as a float, is the denormal code * 2^(4p - 149). So
- * an element of h that meets nibble p is kept as h * 2^(C - 4p), and all sums are 2^(C - 149) times too large. C is such
- * that the largest |h| of the chunk comes to between 2^120 and 2^121: no sum overflows, and what falls below the least
- * denormal number is 2^-121 of that largest |h|, not of the result, but nothing that f32 sums would keep either.
+ * EXACT. A code of W is used without shifting: nibble p of 16 bits, read as a float, is the denormal code * 2^(4p - 149). So
+ * an element of h that multiplies nibble p is stored as h * 2^(C - 4p), and all sums are 2^(C - 149) times too large. C is
+ * chosen so that the largest |h| of the chunk is raised to between 2^120 and 2^121. So no sum overflows. What falls below
+ * the least denormal number is 2^-121 of that largest |h| (not of the result); f32 sums would not keep it either.
  */
 #include "rmsnorm_q4k.h"
 
 enum {
-    WARP_ELEMENTS = 128, /* 4 of each lane */
+    WARP_ELEMENTS = 128, /* 4 per lane */
     BLOCK_ELEMENTS = 4 * GEMV_THREADS,
     LARGEST_EXPONENT = 120,
     BIAS = 127
@@ -26,7 +26,7 @@ enum {
 
 /* ---- h ------------------------------------------------------------------------------------------------------------ */
 
-/* h of element `in_chunk` and the next three, of each vector. */
+/* h of element `element` and the next three. */
 static void make_four(gemv *g, uint32_t vector, ptx_val element, const ptx_val gamma[4], ptx_val h[4])
 {
     ptx_fn *f = g->f;
@@ -57,7 +57,7 @@ ptx_val gemv_share_slot(gemv *g, ptx_val share)
     return ptx_mad(f, odd, ptx_u32(GEMV_SHARES / 2), first);
 }
 
-/* Where this thread's first four elements are. */
+/* The address of this thread's first four elements. */
 static ptx_val first_slot(gemv *g, uint32_t element_bytes)
 {
     ptx_fn *f = g->f;
@@ -79,8 +79,8 @@ static ptx_val vector_at(gemv *g, ptx_val address, uint32_t vector)
 
 /* ---- q8 ----------------------------------------------------------------------------------------------------------- */
 
-/* The largest magnitude of a block; a NaN where there is one, which is above infinity for the integers that all are below
- * sm_80. */
+/* The largest magnitude of a quantised block of h, or a NaN where it has one. Below sm_80 magnitudes are compared as
+ * integers, of which a NaN's is above infinity's. */
 static ptx_val most_of_block(gemv *g, const ptx_val h[4])
 {
     ptx_fn *f = g->f;
@@ -98,8 +98,8 @@ static ptx_val most_of_block(gemv *g, const ptx_val h[4])
     return ptx_as(f, PTX_F32, ptx_max(f, most, ptx_as(f, PTX_U32, ptx_f32(LEAST_MOST))));
 }
 
-/* A scale is at least 2^-112 / 127, so that neither it nor its inverse nor a 16th of it leaves the normal numbers. Where h
- * is infinite or a NaN so is the scale, and codes are 0: all products with the block are NaNs. */
+/* A scale is at least 2^-112 / 127, so that the scale, its inverse and a 16th of it are normal numbers. Where h is infinite
+ * or a NaN, so is the scale, and codes are 0: all products with the block are NaNs. */
 static void store_codes(gemv *g, ptx_val codes_at, ptx_val numbers_at, ptx_val high, const ptx_val h[4])
 {
     ptx_fn *f = g->f;
@@ -166,7 +166,7 @@ static void make_q8(gemv *g, ptx_val elements)
 
 /* ---- exact -------------------------------------------------------------------------------------------------------- */
 
-/* h as it is; each warp's largest magnitude. */
+/* Stores h as it is, and each warp's largest magnitude. */
 static void store_plain(gemv *g, ptx_val elements)
 {
     ptx_fn *f = g->f;
@@ -210,7 +210,7 @@ static void split_power(gemv *g, ptx_val exponent, ptx_val factor[2])
     factor[1] = power(g, rest);
 }
 
-/* The factors by which h is raised, and those, kept in shared memory, that bring sums down to what they are. */
+/* Finds the factors that raise h, and stores those that lower the sums again in shared memory. */
 static void find_units(gemv *g, uint32_t vector, ptx_val raise[2])
 {
     ptx_fn *f = g->f;
@@ -226,7 +226,7 @@ static void find_units(gemv *g, uint32_t vector, ptx_val raise[2])
     }
 }
 
-/* Of two neighbouring elements the second meets a nibble 8 bits further up; those of odd sub-blocks are 4 bits up. */
+/* Of two neighbouring elements the second multiplies a nibble 8 bits higher up; those of odd sub-blocks are 4 bits higher. */
 static void raise_plain(gemv *g, uint32_t vector, ptx_val elements, ptx_val is_odd, ptx_val sum_gap)
 {
     ptx_fn *f = g->f;

@@ -1,18 +1,18 @@
 /* rmsnorm_q4k_gemv's products.
  *
- * Lane 4s + j has quarter j of super-block s of a tile: 32 bytes of codes, whose low nibbles are sub-block 2j and whose high
- * ones are sub-block 2j + 1. It unpacks the scales and minima of these two by itself, for each row; it loads its share of h
- * once for all rows.
+ * Lane 4s + j has quarter j of super-block s of a tile: 32 bytes of codes. Their low nibbles are sub-block 2j and their high
+ * ones sub-block 2j + 1. The lane unpacks the scales and minima of these two for each row, and loads its share of h once
+ * for all rows.
  *
- * ARITHMETIC of a sub-block. sum += (d * scale) * dot + (dmin * minimum) * -(sum of h), in f32; d * scale and
- * dmin * minimum are exact, 17 bits. dot: exact: 32 fma, with codes as denormals (rmsnorm_q4k_h.c); q8: 8 dp4a, and the
- * scale of h.
+ * ARITHMETIC of a sub-block: sum += (d * scale) * dot + (dmin * minimum) * -(sum of h), in f32. d * scale and
+ * dmin * minimum have 17 bits and are exact. dot takes 32 fma with exact, where codes are denormals (rmsnorm_q4k_h.c), and
+ * with q8 8 dp4a and the scale of h.
  */
 #include "rmsnorm_q4k.h"
 
 enum { WORDS = 8, SUBS = 2, UNIT_WORDS = 4 };
 
-/* Of the lane's quarter in one row. */
+/* The lane's quarter of a super-block, in one row. */
 typedef struct quarter {
     ptx_val code[WORDS];                /* words of codes */
     ptx_val scale[SUBS], minimum[SUBS]; /* d * scale, dmin * minimum */
@@ -21,8 +21,8 @@ typedef struct quarter {
 
 /* ---- scales and minima -------------------------------------------------------------------------------------------- */
 
-/* Scales of sub-blocks 0 to 3 are the low six bits of bytes 4 to 7 of the header, minima of bytes 8 to 11; of those of 4
- * to 7 the upper two bits are the upper ones there, the others a nibble of bytes 12 to 15. */
+/* Scales of sub-blocks 0 to 3 are the low six bits of bytes 4 to 7 of the header, minima those of bytes 8 to 11. The numbers
+ * of sub-blocks 4 to 7 have their upper two bits above those, and their low four in a nibble of bytes 12 to 15. */
 static void find_masks(gemv *g, gemv_masks *m)
 {
     ptx_fn *f = g->f;
@@ -36,7 +36,7 @@ static void find_masks(gemv *g, gemv_masks *m)
     m->last = ptx_select(f, is_late, ptx_u32(0x0f0f0f0f), ptx_u32(0));
 }
 
-/* factor * byte, exactly: 2^23 + byte is a float with the byte for its low bits. */
+/* factor * byte, exactly: 2^23 + byte is a float whose low bits are the byte. */
 static ptx_val times_byte(ptx_fn *f, ptx_val bytes, uint32_t i, ptx_val factor, ptx_val minus_raised)
 {
     ptx_val raised = ptx_prmt(f, bytes, ptx_u32(0x4b000000), ptx_u32(0x7440 + i));
@@ -73,7 +73,7 @@ static ptx_val h_at(gemv *g, ptx_val h, ptx_type type, uint32_t bytes)
     return ptx_at_bytes(g->f, ptx_cast_ptr(g->f, h, type), bytes);
 }
 
-/* Nibbles of a word, 8 instructions and a shift: element i of the low ones (and of the high ones) of four. */
+/* Masks the nibbles of a word, in 8 instructions and a shift: the four low ones and the four high ones. */
 static void mask_codes(ptx_fn *f, ptx_val word, ptx_val low[4], ptx_val high[4])
 {
     for (uint32_t half = 0; half < 2; half++) {
@@ -113,7 +113,7 @@ static void dot_exact(gemv *g, quarter q[], const ptx_val h[])
     }
 }
 
-/* Half of the words: 16 bytes of codes of h in either sub-block. */
+/* Half of the words: 16 bytes of codes of h in each sub-block. */
 static void dot_q8_half(gemv *g, quarter q[], const ptx_val h[], uint32_t half)
 {
     ptx_fn *f = g->f;
@@ -141,7 +141,7 @@ static void dot_q8_half(gemv *g, quarter q[], const ptx_val h[], uint32_t half)
 
 /* ---- sums --------------------------------------------------------------------------------------------------------- */
 
-/* What goes with a share of h. */
+/* The numbers of a share of h. */
 typedef struct share_numbers {
     ptx_val scale[SUBS], sum[SUBS];
 } share_numbers;
@@ -199,7 +199,7 @@ void gemv_limit_lanes(gemv *g)
         g->lane_end[t] = ptx_sub(f, g->lane_end[0], ptx_s32((int)(Q4K_TILE_BLOCKS * t)));
 }
 
-/* `header`, `codes`: of the first row. */
+/* `header` and `codes` are the first row's. */
 static void multiply_quarters(gemv *g, ptx_val header, ptx_val codes, const ptx_val h[])
 {
     ptx_fn *f = g->f;
