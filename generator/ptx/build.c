@@ -76,13 +76,13 @@ static const char *letter_expects(char letter, ptx_val v, ptx_type type, ptx_typ
     }
 }
 
-/* Letters that stand for several operands or results. */
+/* Whether a letter stands for several operands or results. */
 static bool is_several(char letter)
 {
     return letter == 'v' || letter == 'z' || letter == 'g';
 }
 
-/* Calls out what stands at each operand: a signature of one letter per operand, with v, z and g spread out. */
+/* Expands a signature to one letter per operand: v, z and g are repeated. */
 static void spread_signature(const char *signature, int vector, char letters[40])
 {
     int n = 0;
@@ -102,7 +102,7 @@ static const char *operands_of(const op_row *row)
     return s + 1;
 }
 
-/* The types that the operands decide, where the caller left them open. */
+/* Takes the types from the operands where the caller leaves them open. */
 static void deduce_types(const char *letters, const ptx_val operands[], ptx_type *type, ptx_type *from)
 {
     for (int i = 0; letters[i]; i++) {
@@ -261,7 +261,7 @@ void ptx_note_at(ptx_fn *f, const char *comment, const char *file, int line)
 
 /* ---- parameters: their loads stand in `top` --------------------------------------------------------------------- */
 
-/* Appends at the top of the kernel, in the kernel's scope, whatever block is open. */
+/* Appends at the top of the kernel and in its scope, even where a block is open. */
 static ptx_inst *append_top(ptx_fn *f, ptx_op op, ptx_type type, ptx_val result, const char *symbol,
                             ptx_place at)
 {
@@ -300,7 +300,7 @@ ptx_val ptx_param_at_line(ptx_fn *f, ptx_type type, const char *name, const char
     return val_poison;
 }
 
-enum { PARAM_ALIGN = 256 }; /* what the CUDA allocators give; callers' rules say less where less is enough */
+enum { PARAM_ALIGN = 256 }; /* that of CUDA's allocators; a family's rules say where less is enough */
 
 ptx_val ptx_param_ptr_at_line(ptx_fn *f, ptx_type element, const char *name, const char *file, int line)
 {

@@ -1,4 +1,4 @@
-/* The kernel under construction: what it is made of, and what is asked of it. */
+/* The kernel under construction: its lists, its problems, and what callers ask. */
 #include "ir.h"
 
 #include <stdarg.h>

@@ -47,7 +47,7 @@ static ptx_val base_as(ptx_val pointer, ptx_type type)
     return (ptx_val){.kind = VAL_REGISTER, .type = (uint8_t)type, .reg = pointer.reg};
 }
 
-/* A pointer like another one, in the register of an address. */
+/* A pointer like `like`, in the register of an address. */
 static ptx_val pointer_in(ptx_fn *f, ptx_val address, ptx_val like)
 {
     if (address.kind == VAL_POISON)
@@ -69,7 +69,7 @@ static int log2_of(uint32_t size)
     return n;
 }
 
-/* The pointer, known to be a multiple of 1 << zeros elements from one that is a multiple of its `align`. */
+/* Lowers `align` of a pointer that is a multiple of 1 << zeros elements away from an aligned one. */
 static ptx_val with_step(ptx_fn *f, ptx_val pointer, int zeros)
 {
     if (pointer.kind == VAL_POISON)
@@ -81,7 +81,7 @@ static ptx_val with_step(ptx_fn *f, ptx_val pointer, int zeros)
     return pointer;
 }
 
-/* base + index * size, where addresses are as wide as the index: one mad, or shl and add, which is less in SASS. */
+/* base + index * size, where addresses are as wide as the index: one mad, or shl and add, which take less SASS. */
 static ptx_val scale_and_add(ptx_fn *f, ptx_val base, ptx_val index, uint32_t size, bool prefer_mad,
                              ptx_place at)
 {
@@ -225,7 +225,7 @@ bool hints_fit(ptx_fn *f, const char *what, int takes, int hints, bool global, p
     return !trouble;
 }
 
-/* 16 bytes at most, or 32 in global memory, which needs sm_100. */
+/* At most 16 bytes, or 32 in global memory, which need sm_100. */
 static bool vector_fits(ptx_fn *f, const char *what, int count, ptx_val pointer, ptx_place at)
 {
     uint32_t size = ptx_type_bytes((ptx_type)pointer.element), bytes = size * (uint32_t)count;
@@ -352,7 +352,7 @@ ptx_val ptx_load_at(ptx_fn *f, ptx_type type, ptx_val pointer, int hints, const 
 
 /* ---- stores ----------------------------------------------------------------------------------------------------- */
 
-/* 8 and 16-bit integers are stored from wider registers too. */
+/* 8 and 16-bit integers may be stored from wider registers. */
 static bool stores_as(ptx_type value, ptx_type element)
 {
     return value == element ||
@@ -455,7 +455,7 @@ static void load_narrow(ptx_fn *f, int count, ptx_val out[], ptx_val pointer, in
     }
 }
 
-/* A value of which the low bits are stored, in 32 bits whose other bits do not matter. */
+/* A value whose low bits are stored, as 32 bits; its other bits do not matter. */
 static ptx_val in_word(ptx_fn *f, ptx_val v, ptx_place at)
 {
     ptx_type is = (ptx_type)v.type;
@@ -474,7 +474,7 @@ static ptx_val joined(ptx_fn *f, ptx_val low, ptx_val high, uint32_t selector, p
                   at);
 }
 
-/* Two values of 16 bits are packed as they are; of wider ones the low halves are taken. */
+/* Packs two values of 16 bits as they are, or the low halves of wider ones. */
 static ptx_val pair(ptx_fn *f, const ptx_val values[], ptx_place at)
 {
     if (ptx_type_bytes((ptx_type)values[0].type) == 2 && values[0].type == values[1].type)
