@@ -4,8 +4,8 @@
  * columns. So mma gives C transposed, and 1 to 8 rows of A cost the same. A thread block makes tile_m rows by tile_n
  * columns of C. In a wide tile (tile_n from 64) each warp has 32 columns, and `k_warps` groups of such warps share K; in a
  * narrow one all warps have the same columns and share K. A quantised block is 64 weights along K with one scale. Each
- * k_warp takes every k_warps-th quantised block, and the sums are added in the order of the warps. `split_k` thread blocks
- * share K in turn.
+ * k_warp takes every k_warps-th quantised block, and the sums are added in the order of the warps. Each of `split_k` thread
+ * blocks has a part of K.
  *
  * ORDER ALONG K. Any order will do as long as the operands agree. In a quantised block, lane (g, t) takes the 16 codes from
  * 16*t on of columns g and g + 8, 8 bytes each, and the same 16 elements of row g of A, 32 bytes. Each byte becomes one

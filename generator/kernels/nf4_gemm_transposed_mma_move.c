@@ -31,8 +31,8 @@ static void init_codes(transposed_mma *g)
     g->codes_at = ptx_address(f, codes);
     g->code_column = ptx_shr(f, g->tid, ptx_u32(4));
 
-    ptx_val turn = ptx_and(f, ptx_shr(f, g->code_column, ptx_u32(2)), ptx_u32(3));
-    ptx_val group = ptx_xor(f, ptx_shr(f, unit, ptx_u32(1)), turn);
+    ptx_val swizzle = ptx_and(f, ptx_shr(f, g->code_column, ptx_u32(2)), ptx_u32(3));
+    ptx_val group = ptx_xor(f, ptx_shr(f, unit, ptx_u32(1)), swizzle);
     ptx_val half = ptx_and(f, unit, ptx_u32(1));
     ptx_val in_column = ptx_mad(f, half, ptx_u32(16), ptx_mul(f, group, ptx_u32(32)));
     ptx_val to = ptx_mad(f, g->code_column, ptx_u32(COLUMN_BYTES), in_column);
