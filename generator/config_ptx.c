@@ -4,8 +4,8 @@
 
 #include "config_reader.h"
 #include "foreign.h"
-#include "found.h"
 #include "messages.h"
+#include "quote.h"
 #include "targets.h"
 
 enum { LONGEST_COUNT = 6, LARGEST_COUNT = 999999 };
@@ -93,7 +93,7 @@ static uint32_t read_count(const reader *r, foreign_text t, const char *key)
     const size_t length = strlen(t.text);
     if (length > 0 && length <= LONGEST_COUNT && t.text[0] != '0' && strspn(t.text, "0123456789") == length)
         return (uint32_t)strtoul(t.text, NULL, 10);
-    diagnose(r->d, t.at, message_entry_count, LARGEST_COUNT, key, found_text(r->arena, t.text));
+    diagnose(r->d, t.at, message_entry_count, LARGEST_COUNT, key, quote_text(r->arena, t.text));
     return 0;
 }
 
@@ -211,8 +211,8 @@ static void read_entries(reader *r, const yaml_node *node, const foreign_module 
         const ptx_file *file = m->files[0];
         foreign_request q = {.entry = ptx_file_find(file, n->key), .module = m, .at = n->key_at};
         if (!q.entry)
-            diagnose(r->d, n->key_at, message_entry_unknown, file->asked, found_text(r->arena, n->key),
-                     near_text(r->arena, n->key, entry_names(r, file)));
+            diagnose(r->d, n->key_at, message_entry_unknown, file->asked, quote_text(r->arena, n->key),
+                     suggest_text(r->arena, n->key, entry_names(r, file)));
         else if (yaml_is_null(n) ||
                  (reader_is_kind(r, n, YAML_MAP, n->key, "a mapping") && read_entry(r, n, &q)))
             foreign_add(r->arena, &q, r->plan, &r->variant_capacity, r->d);

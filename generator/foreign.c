@@ -6,9 +6,9 @@
 
 #include "expression.h"
 #include "family.h"
-#include "found.h"
 #include "mangled.h"
 #include "messages.h"
+#include "quote.h"
 #include "support/words.h"
 #include "variants.h"
 
@@ -33,7 +33,7 @@ static bool take_name(maker *m)
     m->name = q->name.text ? q->name.text : plain_name(m->arena, q->entry->name);
     const place at = q->name.text ? q->name.at : q->at;
     if (!is_free_name(m->name) || strcmp(m->name, "kiln") == 0) /* there is a type kiln_module */
-        diagnose(m->d, at, message_entry_name, found_text(m->arena, m->name));
+        diagnose(m->d, at, message_entry_name, quote_text(m->arena, m->name));
     else if (family_find(m->name))
         diagnose(m->d, at, message_entry_family, m->name);
     else
@@ -174,7 +174,7 @@ static void add_described(maker *m, const char *name, const ptx_file_param *p, f
         p->is_array || p->type[0] == 'f' || (said.alignment && !take_alignment(said.alignment, &alignment))) {
         diagnose(m->d, about.at, message_entry_arg, name, (unsigned)p->bytes,
                  p->is_array ? "a struct" : p->type, expected_description(p),
-                 found_text(m->arena, about.text));
+                 quote_text(m->arena, about.text));
         return;
     }
     kiln_arg *arg = maker_add_arg(m, name, said.type, NULL);
@@ -195,7 +195,7 @@ static void take_args(maker *m)
     for (size_t i = 0; i < count; i++) {
         const char *name = q->has_args ? q->args[i].name.text : default_arg_name(m, i);
         if (q->has_args && !is_free_name(name))
-            diagnose(m->d, q->args[i].name.at, message_entry_name, found_text(m->arena, name));
+            diagnose(m->d, q->args[i].name.at, message_entry_name, quote_text(m->arena, name));
         if (q->has_args && q->args[i].about.text)
             add_described(m, name, &q->entry->params[i], q->args[i].about);
         else
@@ -229,7 +229,7 @@ static void check_expression(maker *m, const char *source, place at, bool is_lis
 {
     const char *why = source ? expression_try(m->arena, m->family, source, is_list) : NULL;
     if (why)
-        diagnose(m->d, at, message_entry_expression, found_text(m->arena, source), why,
+        diagnose(m->d, at, message_entry_expression, quote_text(m->arena, source), why,
                  is_torn(source) ? "; in a list, what has a comma wants quotes" : "");
 }
 

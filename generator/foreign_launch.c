@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "expression.h"
-#include "found.h"
 #include "messages.h"
+#include "quote.h"
 #include "targets.h"
 
 enum {
@@ -171,7 +171,7 @@ static uint32_t most_shared_bytes(maker *m)
     const uint32_t said = q->max_shared_bytes ? q->max_shared_bytes : MOST_SHARED_BYTES;
     if (is_number && bytes > said)
         diagnose(m->d, q->shared_bytes.at, message_entry_too_large, (unsigned)said, "shared_bytes",
-                 found_text(m->arena, q->shared_bytes.text));
+                 quote_text(m->arena, q->shared_bytes.text));
     if (q->max_shared_bytes > MOST_SHARED_BYTES)
         diagnose(m->d, q->max_shared_at, message_entry_too_large, (unsigned)MOST_SHARED_BYTES,
                  "max_shared_bytes", arena_format(m->arena, "%u", (unsigned)q->max_shared_bytes));
