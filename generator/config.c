@@ -328,7 +328,7 @@ static void read_budget(reader *r, const kiln_family *family, const yaml_node *n
     *b = (budget){family, strtoull(node->text, NULL, 10), node->at};
 }
 
-/* Of the variants; a kernel from elsewhere has one of its own. */
+/* Of the variants; a kernel of external PTX has one of its own. */
 static const kiln_family *budget_family(const reader *r, const char *name)
 {
     size_t i = 0;

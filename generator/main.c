@@ -174,8 +174,8 @@ static int run_show(command_line *c)
         return fail_variant(c, p);
     if (!lists_target(p, t))
         return fail_target(c, p);
-    if (c->ir && v->foreign)
-        return fail(arena_format(c->arena, "%s is PTX from elsewhere, which has no IR", v->id));
+    if (c->ir && v->external)
+        return fail(arena_format(c->arena, "%s is external PTX, which has no IR", v->id));
     if (!bundle_show(c->arena, p, v, t, c->ir, stdout))
         return fail(arena_format(c->arena, "%s does not run on %s", v->id, c->target));
     return 0;

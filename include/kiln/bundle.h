@@ -51,7 +51,7 @@ typedef int (*kiln_launch_function)(kiln_loader *loader, CUstream stream, const 
 /* One baked kernel variant. */
 typedef struct kiln_kernel {
     uint64_t key; /* XXH3, 64 bit, of id */
-    /* "family/param=value,..." with every parameter, in the family's order; of PTX from elsewhere the kernel's name */
+    /* "family/param=value,..." with every parameter, in the family's order; of external PTX the kernel's name */
     const char *id;
     const char *entry; /* name of the .entry in the module */
     const kiln_module *module;
@@ -61,7 +61,7 @@ typedef struct kiln_kernel {
     uint32_t
         max_shared_bytes; /* most dynamic shared memory that a launch asks for; opted in at load where it has to be */
     /* The two fill what was padding, which is 0, so that the layout is the same. */
-    uint16_t static_shared_bytes; /* what the kernel has beside; 0 for PTX from elsewhere */
+    uint16_t static_shared_bytes; /* what the kernel has beside; 0 for external PTX */
     uint16_t least_shared_words;  /* of 4 bytes: the least dynamic shared memory that a launch asks for */
 } kiln_kernel;
 
