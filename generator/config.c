@@ -6,8 +6,8 @@
 
 #include "config_reader.h"
 #include "family.h"
-#include "found.h"
 #include "messages.h"
+#include "quote.h"
 #include "support/files.h"
 #include "support/words.h"
 #include "targets.h"
@@ -62,11 +62,11 @@ static void read_bundle(reader *r, const yaml_node *node)
         return;
     bool is_old_boolean = !node->quoted && words_contain("yes no on off", node->text);
     if (!is_identifier(node->text))
-        diagnose(r->d, node->at, message_bundle_not_identifier, reader_found(r, node));
+        diagnose(r->d, node->at, message_bundle_not_identifier, reader_quote(r, node));
     else if (words_contain(c_keywords, node->text) || is_old_boolean)
-        diagnose(r->d, node->at, message_bundle_keyword, reader_found(r, node));
+        diagnose(r->d, node->at, message_bundle_keyword, reader_quote(r, node));
     else if (owner_of(node->text))
-        diagnose(r->d, node->at, message_bundle_reserved, reader_found(r, node), owner_of(node->text));
+        diagnose(r->d, node->at, message_bundle_reserved, reader_quote(r, node), owner_of(node->text));
     else if (strlen(node->text) > LONGEST_BUNDLE)
         diagnose(r->d, node->at, message_bundle_too_long, LONGEST_BUNDLE, strlen(node->text));
     r->plan->bundle = node->text;
@@ -86,11 +86,11 @@ static void insert_target(reader *r, target t, place at)
     r->target_places[i] = at;
 }
 
-static void add_target(reader *r, const char *word, const char *found_word, place at)
+static void add_target(reader *r, const char *word, const char *quoted, place at)
 {
     target t;
     if (!target_parse(word, &t)) {
-        diagnose(r->d, at, message_target_unknown, found_word, target_near_text(r->arena, word));
+        diagnose(r->d, at, message_target_unknown, quoted, target_suggest_text(r->arena, word));
         return;
     }
     for (size_t i = 0; i < r->plan->target_count; i++)
@@ -110,8 +110,8 @@ static void read_target_option(reader *r, const char *words)
     do {
         end = w + strcspn(w, ",");
         const char *word = arena_string(r->arena, w, (size_t)(end - w));
-        const char *found_word = arena_format(r->arena, "'%s'", found_text(r->arena, word));
-        add_target(r, word, found_word, (place){"--targets", 1, (int)(w - words) + 1});
+        const char *quoted = arena_format(r->arena, "'%s'", quote_text(r->arena, word));
+        add_target(r, word, quoted, (place){"--targets", 1, (int)(w - words) + 1});
         w = end + 1;
     } while (*end);
 }
@@ -122,7 +122,7 @@ static void read_targets(reader *r, const yaml_node *list)
         return;
     for (const yaml_node *node = list->first; node; node = node->next)
         if (reader_is_kind(r, node, YAML_SCALAR, "targets", "a target"))
-            add_target(r, node->text, reader_found(r, node), node->at);
+            add_target(r, node->text, reader_quote(r, node), node->at);
     if (r->target_option)
         read_target_option(r, r->target_option);
 }
@@ -139,8 +139,8 @@ static void read_images(reader *r, const yaml_node *list)
         const yaml_node *first = earlier(list, node);
         is_known = is_known && words_contain(formats, node->text);
         if (!words_contain(formats, node->text))
-            diagnose(r->d, node->at, message_image_unknown, reader_found(r, node),
-                     near_text(r->arena, node->text, formats));
+            diagnose(r->d, node->at, message_image_unknown, reader_quote(r, node),
+                     suggest_text(r->arena, node->text, formats));
         else if (first)
             diagnose(r->d, node->at, message_image_twice, node->text, first->at.line);
         else if (strcmp(node->text, "cubin") == 0)
@@ -166,8 +166,8 @@ static bool take_word(const reader *r, const kiln_param *param, const yaml_node 
 {
     if (param_has_value(param, node->text))
         return true;
-    diagnose(r->d, node->at, message_value_unknown, param->name, reader_found(r, node),
-             near_text(r->arena, node->text, param->words));
+    diagnose(r->d, node->at, message_value_unknown, param->name, reader_quote(r, node),
+             suggest_text(r->arena, node->text, param->words));
     return false;
 }
 
@@ -175,23 +175,23 @@ static bool take_boolean(const reader *r, const kiln_param *param, const yaml_no
 {
     bool is_value = param_has_value(param, node->text);
     if (is_value && node->quoted)
-        diagnose(r->d, node->at, message_value_quoted, "true or false", param->name, reader_found(r, node));
+        diagnose(r->d, node->at, message_value_quoted, "true or false", param->name, reader_quote(r, node));
     else if (!is_value)
-        diagnose(r->d, node->at, message_value_not_boolean, param->name, reader_found(r, node));
+        diagnose(r->d, node->at, message_value_not_boolean, param->name, reader_quote(r, node));
     return is_value && !node->quoted;
 }
 
 static bool take_integer(const reader *r, const kiln_param *param, const yaml_node *node)
 {
     if (!is_digits(node->text)) {
-        diagnose(r->d, node->at, message_value_not_integer, param->name, reader_found(r, node));
+        diagnose(r->d, node->at, message_value_not_integer, param->name, reader_quote(r, node));
     } else if (node->quoted) {
-        diagnose(r->d, node->at, message_value_quoted, "an integer", param->name, reader_found(r, node));
+        diagnose(r->d, node->at, message_value_quoted, "an integer", param->name, reader_quote(r, node));
     } else if (!param_has_value(param, node->text)) {
         const char *values = param_values_text(r->arena, param);
         diagnose(r->d, node->at, message_value_out_of_range,
                  param->words ? arena_format(r->arena, "one of %s", list_text(r->arena, values)) : values,
-                 param->name, reader_found(r, node));
+                 param->name, reader_quote(r, node));
     } else {
         return true;
     }
@@ -251,12 +251,12 @@ static const kiln_family *read_family(const reader *r, const yaml_node *item)
         return NULL;
     const kiln_family *family = family_find(node->text);
     if (!family)
-        diagnose(r->d, node->at, message_family_unknown, reader_found(r, node),
-                 near_text(r->arena, node->text, family_names(r->arena)));
+        diagnose(r->d, node->at, message_family_unknown, reader_quote(r, node),
+                 suggest_text(r->arena, node->text, family_names(r->arena)));
     return family;
 }
 
-/* "legal": those that the family refuses are left out. */
+/* "legal": those that break a constraint are left out. */
 static bool read_combinations(const reader *r, request *q, const yaml_node *node)
 {
     if (!reader_is_kind(r, node, YAML_SCALAR, "combinations", "all or legal"))
@@ -264,8 +264,8 @@ static bool read_combinations(const reader *r, request *q, const yaml_node *node
     q->is_legal_only = strcmp(node->text, "legal") == 0;
     if (words_contain("all legal", node->text))
         return true;
-    diagnose(r->d, node->at, message_combinations_unknown, reader_found(r, node),
-             near_text(r->arena, node->text, "all legal"));
+    diagnose(r->d, node->at, message_combinations_unknown, reader_quote(r, node),
+             suggest_text(r->arena, node->text, "all legal"));
     return false;
 }
 
@@ -282,7 +282,7 @@ static void read_kernel(reader *r, const yaml_node *item)
         return;
     bool ok = true;
     for (const yaml_node *node = item->first; node; node = node->next) {
-        char near[64];
+        char nearest[64];
         size_t index;
         if (strcmp(node->key, "family") == 0)
             continue;
@@ -296,10 +296,10 @@ static void read_kernel(reader *r, const yaml_node *item)
         }
         ok = false;
         const char *names = family_param_names(r->arena, q.family);
-        const bool is_near = nearest_word(node->key, "combinations", near, sizeof near) != NULL;
+        const bool is_close = nearest_word(node->key, "combinations", nearest, sizeof nearest) != NULL;
         diagnose(r->d, node->key_at, message_param_unknown, q.family->name,
-                 arena_format(r->arena, "'%s'", found_text(r->arena, node->key)),
-                 near_text(r->arena, node->key, is_near ? "combinations" : names));
+                 arena_format(r->arena, "'%s'", quote_text(r->arena, node->key)),
+                 suggest_text(r->arena, node->key, is_close ? "combinations" : names));
     }
     if (ok)
         request_expand(r->arena, &q, r->plan, &r->variant_capacity, r->d);
@@ -320,7 +320,7 @@ static void read_budget(reader *r, const kiln_family *family, const yaml_node *n
     if (!reader_is_kind(r, node, YAML_SCALAR, "max_bytes", "a number of bytes"))
         return;
     if (node->quoted || !is_digits(node->text) || strlen(node->text) > DIGITS_OF_BYTES) {
-        diagnose(r->d, node->at, message_bytes_not_integer, reader_found(r, node));
+        diagnose(r->d, node->at, message_bytes_not_integer, reader_quote(r, node));
         return;
     }
     budget *b = arena_push(r->arena, (void **)&r->plan->budgets, &r->plan->budget_count, &r->budget_capacity,
@@ -328,7 +328,7 @@ static void read_budget(reader *r, const kiln_family *family, const yaml_node *n
     *b = (budget){family, strtoull(node->text, NULL, 10), node->at};
 }
 
-/* Of the variants; a kernel from elsewhere has one of its own. */
+/* Of the variants; a kernel of external PTX has one of its own. */
 static const kiln_family *budget_family(const reader *r, const char *name)
 {
     size_t i = 0;
@@ -361,8 +361,8 @@ static void read_max_bytes(reader *r, const yaml_node *node)
             read_budget(r, strcmp(item->key, "bundle") == 0 ? NULL : budget_family(r, item->key), item);
         else
             diagnose(r->d, item->key_at, message_budget_unknown,
-                     arena_format(r->arena, "'%s'", found_text(r->arena, item->key)),
-                     near_text(r->arena, item->key, names));
+                     arena_format(r->arena, "'%s'", quote_text(r->arena, item->key)),
+                     suggest_text(r->arena, item->key, names));
     }
 }
 

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "config_reader.h"
-#include "foreign.h"
-#include "found.h"
+#include "external.h"
 #include "messages.h"
+#include "quote.h"
 #include "targets.h"
 
 enum { LONGEST_COUNT = 6, LARGEST_COUNT = 999999 };
@@ -35,7 +35,7 @@ static const ptx_file *read_file(reader *r, const yaml_node *node)
 }
 
 /* Keeps files in the order of their targets. */
-static void insert_file(reader *r, foreign_module *m, const ptx_file *file, size_t *capacity)
+static void insert_file(reader *r, external_module *m, const ptx_file *file, size_t *capacity)
 {
     arena_push(r->arena, (void **)&m->files, &m->file_count, capacity, sizeof file);
     size_t i = m->file_count - 1;
@@ -45,12 +45,12 @@ static void insert_file(reader *r, foreign_module *m, const ptx_file *file, size
 }
 
 /* Null after a diagnostic. */
-static const foreign_module *read_module(reader *r, const yaml_node *node)
+static const external_module *read_module(reader *r, const yaml_node *node)
 {
     const bool is_list = node->kind == YAML_LIST && !node->refused;
     if (is_list && !reader_is_kind(r, node, YAML_LIST, "ptx", "a PTX file or a list of them"))
         return NULL;
-    foreign_module *m = arena_alloc(r->arena, sizeof *m);
+    external_module *m = arena_alloc(r->arena, sizeof *m);
     size_t capacity = 0;
     bool ok = true;
     for (const yaml_node *n = is_list ? node->first : node; n; n = is_list ? n->next : NULL) {
@@ -59,21 +59,21 @@ static const foreign_module *read_module(reader *r, const yaml_node *node)
         if (file)
             insert_file(r, m, file, &capacity);
     }
-    return ok && foreign_check_module(r->arena, m, r->plan, node->at, r->d) ? m : NULL;
+    return ok && external_check_module(r->arena, m, r->plan, node->at, r->d) ? m : NULL;
 }
 
 /* ---- what is said of an entry ------------------------------------------------------------------------------------ */
 
 static bool read_text(const reader *r, const yaml_node *node, const char *key, const char *expected,
-                      foreign_text *out)
+                      external_text *out)
 {
-    *out = (foreign_text){node->text, node->at};
+    *out = (external_text){node->text, node->at};
     return reader_is_kind(r, node, YAML_SCALAR, key, expected);
 }
 
 /* Up to three elements, or one value that is the first. */
 static bool read_three(const reader *r, const yaml_node *node, const char *key, const char *expected,
-                       foreign_text out[3])
+                       external_text out[3])
 {
     if (node->kind != YAML_LIST || node->refused)
         return read_text(r, node, key, expected, &out[0]);
@@ -88,18 +88,18 @@ static bool read_three(const reader *r, const yaml_node *node, const char *key, 
 }
 
 /* 0 after a diagnostic. */
-static uint32_t read_count(const reader *r, foreign_text t, const char *key)
+static uint32_t read_count(const reader *r, external_text t, const char *key)
 {
     const size_t length = strlen(t.text);
     if (length > 0 && length <= LONGEST_COUNT && t.text[0] != '0' && strspn(t.text, "0123456789") == length)
         return (uint32_t)strtoul(t.text, NULL, 10);
-    diagnose(r->d, t.at, message_entry_count, LARGEST_COUNT, key, found_text(r->arena, t.text));
+    diagnose(r->d, t.at, message_entry_count, LARGEST_COUNT, key, quote_text(r->arena, t.text));
     return 0;
 }
 
-static bool read_block(const reader *r, const yaml_node *node, foreign_request *q)
+static bool read_block(const reader *r, const yaml_node *node, external_request *q)
 {
-    foreign_text words[3] = {{0}};
+    external_text words[3] = {{0}};
     q->block_at = node->at;
     bool ok = read_three(r, node, "block", "a number of threads", words);
     for (int i = 0; i < 3 && ok; i++) {
@@ -110,7 +110,7 @@ static bool read_block(const reader *r, const yaml_node *node, foreign_request *
 }
 
 /* A list of names, or a mapping from names to what they are. */
-static bool read_args(const reader *r, const yaml_node *node, foreign_request *q)
+static bool read_args(const reader *r, const yaml_node *node, external_request *q)
 {
     q->has_args = true;
     q->args_at = node->at;
@@ -118,9 +118,9 @@ static bool read_args(const reader *r, const yaml_node *node, foreign_request *q
     q->has_descriptions = is_map;
     bool ok = is_map || reader_is_kind(r, node, YAML_LIST, "args", "a list of names");
     for (const yaml_node *n = ok ? node->first : NULL; n; n = n->next) {
-        foreign_arg *arg =
+        external_arg *arg =
             arena_push(r->arena, (void **)&q->args, &q->arg_count, &q->arg_capacity, sizeof *arg);
-        *arg = (foreign_arg){.name = {n->key, n->key_at}};
+        *arg = (external_arg){.name = {n->key, n->key_at}};
         if (!is_map)
             ok = read_text(r, n, "args", "a name", &arg->name) && ok;
         else if (!yaml_is_null(n))
@@ -129,35 +129,35 @@ static bool read_args(const reader *r, const yaml_node *node, foreign_request *q
     return ok;
 }
 
-static bool read_rules(const reader *r, const yaml_node *node, foreign_request *q)
+static bool read_rules(const reader *r, const yaml_node *node, external_request *q)
 {
     bool ok = reader_is_kind(r, node, YAML_LIST, "rules", "a list of conditions");
     for (const yaml_node *n = ok ? node->first : NULL; n; n = n->next) {
-        foreign_text *rule =
+        external_text *rule =
             arena_push(r->arena, (void **)&q->rules, &q->rule_count, &q->rule_capacity, sizeof *rule);
         ok = read_text(r, n, "rules", "a condition", rule) && ok;
     }
     return ok;
 }
 
-static bool read_name(const reader *r, const yaml_node *node, foreign_request *q)
+static bool read_name(const reader *r, const yaml_node *node, external_request *q)
 {
     return read_text(r, node, "name", "a name", &q->name);
 }
 
-static bool read_grid(const reader *r, const yaml_node *node, foreign_request *q)
+static bool read_grid(const reader *r, const yaml_node *node, external_request *q)
 {
     return read_three(r, node, "grid", "a number of thread blocks", q->grid);
 }
 
-static bool read_shared(const reader *r, const yaml_node *node, foreign_request *q)
+static bool read_shared(const reader *r, const yaml_node *node, external_request *q)
 {
     return read_text(r, node, "shared_bytes", "a number of bytes", &q->shared_bytes);
 }
 
-static bool read_most_shared(const reader *r, const yaml_node *node, foreign_request *q)
+static bool read_most_shared(const reader *r, const yaml_node *node, external_request *q)
 {
-    foreign_text bytes;
+    external_text bytes;
     if (!read_text(r, node, "max_shared_bytes", "a number of bytes", &bytes))
         return false;
     q->max_shared_at = bytes.at;
@@ -168,7 +168,7 @@ static bool read_most_shared(const reader *r, const yaml_node *node, foreign_req
 static const char entry_keys[] = "name args rules grid block shared_bytes max_shared_bytes";
 static const struct {
     const char *key;
-    bool (*read)(const reader *, const yaml_node *, foreign_request *);
+    bool (*read)(const reader *, const yaml_node *, external_request *);
 } entry_readers[] = {
     {"name", read_name},
     {"args", read_args},
@@ -179,7 +179,7 @@ static const struct {
     {"max_shared_bytes", read_most_shared},
 };
 
-static bool read_entry(const reader *r, const yaml_node *node, foreign_request *q)
+static bool read_entry(const reader *r, const yaml_node *node, external_request *q)
 {
     bool ok = reader_check_keys(r, node, entry_keys, "an entry");
     for (size_t i = 0; i < sizeof entry_readers / sizeof entry_readers[0]; i++) {
@@ -200,7 +200,7 @@ static const char *entry_names(const reader *r, const ptx_file *file)
     return names.data;
 }
 
-static void read_entries(reader *r, const yaml_node *node, const foreign_module *m)
+static void read_entries(reader *r, const yaml_node *node, const external_module *m)
 {
     static const char expected[] = "a mapping from entries to what they are";
     if (!reader_is_kind(r, node, YAML_MAP, "entries", expected))
@@ -209,13 +209,13 @@ static void read_entries(reader *r, const yaml_node *node, const foreign_module 
         diagnose(r->d, node->at, message_wrong_kind, expected, "entries", "an empty one");
     for (const yaml_node *n = node->first; n; n = n->next) {
         const ptx_file *file = m->files[0];
-        foreign_request q = {.entry = ptx_file_find(file, n->key), .module = m, .at = n->key_at};
+        external_request q = {.entry = ptx_file_find(file, n->key), .module = m, .at = n->key_at};
         if (!q.entry)
-            diagnose(r->d, n->key_at, message_entry_unknown, file->asked, found_text(r->arena, n->key),
-                     near_text(r->arena, n->key, entry_names(r, file)));
+            diagnose(r->d, n->key_at, message_entry_unknown, file->asked, quote_text(r->arena, n->key),
+                     suggest_text(r->arena, n->key, entry_names(r, file)));
         else if (yaml_is_null(n) ||
                  (reader_is_kind(r, n, YAML_MAP, n->key, "a mapping") && read_entry(r, n, &q)))
-            foreign_add(r->arena, &q, r->plan, &r->variant_capacity, r->d);
+            external_add(r->arena, &q, r->plan, &r->variant_capacity, r->d);
     }
 }
 
@@ -224,7 +224,7 @@ void reader_read_ptx(reader *r, const yaml_node *item)
     const yaml_node *entries = yaml_member(item, "entries");
     if (!reader_check_keys(r, item, "ptx entries", "an item with 'ptx'"))
         return;
-    const foreign_module *m = read_module(r, yaml_member(item, "ptx"));
+    const external_module *m = read_module(r, yaml_member(item, "ptx"));
     if (!m)
         return;
     if (entries) {
@@ -232,7 +232,7 @@ void reader_read_ptx(reader *r, const yaml_node *item)
         return;
     }
     for (size_t i = 0; i < m->files[0]->entry_count; i++) {
-        const foreign_request q = {.entry = &m->files[0]->entries[i], .module = m, .at = item->at};
-        foreign_add(r->arena, &q, r->plan, &r->variant_capacity, r->d);
+        const external_request q = {.entry = &m->files[0]->entries[i], .module = m, .at = item->at};
+        external_add(r->arena, &q, r->plan, &r->variant_capacity, r->d);
     }
 }

@@ -1,18 +1,18 @@
 /* What is said of any node: a wrong kind, an unknown key. */
 #include "config_reader.h"
 
-#include "found.h"
 #include "messages.h"
+#include "quote.h"
 #include "support/words.h"
 
-const char *reader_found(const reader *r, const yaml_node *node)
+const char *reader_quote(const reader *r, const yaml_node *node)
 {
     if (node->kind != YAML_SCALAR)
         return node->kind == YAML_LIST ? "a list" : "a mapping";
     if (yaml_is_null(node))
         return "nothing";
     const char *quote = node->quoted ? "\"" : "'";
-    return arena_format(r->arena, "%s%s%s", quote, found_text(r->arena, node->text), quote);
+    return arena_format(r->arena, "%s%s%s", quote, quote_text(r->arena, node->text), quote);
 }
 
 bool reader_is_kind(const reader *r, const yaml_node *node, yaml_kind kind, const char *key,
@@ -26,7 +26,7 @@ bool reader_is_kind(const reader *r, const yaml_node *node, yaml_kind kind, cons
         return false;
     }
     if (node->kind != kind) {
-        diagnose(r->d, node->at, message_wrong_kind, expected, key, reader_found(r, node));
+        diagnose(r->d, node->at, message_wrong_kind, expected, key, reader_quote(r, node));
         return false;
     }
     if (kind == YAML_LIST && !node->first) {
@@ -44,8 +44,8 @@ bool reader_check_keys(const reader *r, const yaml_node *map, const char *keys, 
             continue;
         ok = false;
         diagnose(r->d, node->key_at, message_unknown_key, of,
-                 arena_format(r->arena, "'%s'", found_text(r->arena, node->key)),
-                 near_text(r->arena, node->key, keys));
+                 arena_format(r->arena, "'%s'", quote_text(r->arena, node->key)),
+                 suggest_text(r->arena, node->key, keys));
     }
     return ok;
 }

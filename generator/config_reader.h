@@ -15,7 +15,7 @@ typedef struct reader {
 } reader;
 
 /* A node as "found": 'word', a list, a mapping, nothing. */
-const char *reader_found(const reader *r, const yaml_node *node);
+const char *reader_quote(const reader *r, const yaml_node *node);
 
 /* Whether the node is a scalar with a value, a list with elements or a mapping; else after a diagnostic. */
 bool reader_is_kind(const reader *r, const yaml_node *node, yaml_kind kind, const char *key,

@@ -48,7 +48,7 @@ static constraint *first_broken(arena *a, const constraints *known, const kiln_v
     return NULL;
 }
 
-bool constraints_refuse(arena *a, constraints *c, const kiln_variant *v)
+bool constraints_break(arena *a, constraints *c, const kiln_variant *v)
 {
     constraint *broken = first_broken(a, c, v);
     if (!broken)
@@ -59,7 +59,7 @@ bool constraints_refuse(arena *a, constraints *c, const kiln_variant *v)
     return true;
 }
 
-/* ---- what was found ---------------------------------------------------------------------------------------------- */
+/* ---- values of variants that break one --------------------------------------------------------------------------- */
 
 /* "rows=4 (default), batch=3": the values that the constraint asks about. */
 static const char *values_text(arena *a, const constraint *r, const request *q, const kiln_variant *v)
@@ -73,7 +73,7 @@ static const char *values_text(arena *a, const constraint *r, const request *q, 
 }
 
 /* The first few that differ, and how many variants of how many have such. */
-static const char *found_values(arena *a, const constraint *r, const request *q, size_t variants)
+static const char *quote_values(arena *a, const constraint *r, const request *q, size_t variants)
 {
     const char *shown[SHOWN];
     size_t count = 0;
@@ -167,32 +167,32 @@ static const char *advise_two(arena *a, const constraints *r, const request *q, 
 }
 
 static const char *advice(arena *a, const constraints *r, const constraint *broken, const request *q,
-                          size_t variants, size_t refused)
+                          size_t variants, size_t broken_by)
 {
-    const char *found = "";
+    const char *advised = "";
     size_t params = family_param_count(q->family);
     if (variants <= MOST_TRIED) {
-        for (size_t i = 0; i < params && !*found; i++)
+        for (size_t i = 0; i < params && !*advised; i++)
             if (words_contain(broken->params, q->family->params[i].name))
-                found = advise_one(a, r, q, variants, i);
-        for (size_t i = 0; i < params && !*found; i++)
-            for (size_t k = i + 1; k < params && !*found; k++)
-                found = advise_two(a, r, q, variants, i, k);
+                advised = advise_one(a, r, q, variants, i);
+        for (size_t i = 0; i < params && !*advised; i++)
+            for (size_t k = i + 1; k < params && !*advised; k++)
+                advised = advise_two(a, r, q, variants, i, k);
     }
-    if (*found || refused == variants)
-        return found;
+    if (*advised || broken_by == variants)
+        return advised;
     return "; give values that go together an item of their own, or write 'combinations: legal'";
 }
 
 void constraints_report(arena *a, const constraints *r, const request *q, diagnostics *d)
 {
-    size_t variants = request_count(q), refused = 0;
+    size_t variants = request_count(q), broken_by = 0;
     for (size_t i = 0; i < r->count; i++)
-        refused += r->items[i].count;
+        broken_by += r->items[i].count;
     for (size_t i = 0; i < r->count; i++) {
         const constraint *broken = &r->items[i];
         if (broken->count > 0)
-            diagnose(d, q->at, message_refused, q->family->name, found_values(a, broken, q, variants),
-                     broken->text, advice(a, r, broken, q, variants, refused));
+            diagnose(d, q->at, message_constraint, q->family->name, quote_values(a, broken, q, variants),
+                     broken->text, advice(a, r, broken, q, variants, broken_by));
     }
 }

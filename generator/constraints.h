@@ -21,8 +21,8 @@ typedef struct kiln_constraints {
 /* Those of a family, in its order; broken by nothing yet. */
 constraints constraints_of(arena *a, const kiln_family *family);
 
-/* Whether the variant breaks one; the first that it breaks notes it. */
-bool constraints_refuse(arena *a, constraints *c, const kiln_variant *v);
+/* Whether the variant breaks one. The first one that it breaks notes it. */
+bool constraints_break(arena *a, constraints *c, const kiln_variant *v);
 
 /* A diagnostic for each that has been broken: by which values of the parameters that it asks about, which of those are
  * defaults, and what to write instead, where another value in place of a default or two is enough. */

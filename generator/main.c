@@ -14,7 +14,7 @@
 #include "devices.h"
 #include "diff.h"
 #include "family.h"
-#include "found.h"
+#include "quote.h"
 #include "support/words.h"
 #include "targets.h"
 
@@ -62,7 +62,7 @@ static bool read_count(const command_line *c, const char *option, const char *wo
     *count = word[digits] || digits > 2 ? 0 : (uint32_t)strtoul(word, NULL, 10);
     if (*count == 0)
         fail(arena_format(c->arena, "expected a number from 1 to %d after %s, found '%s'", SHARDS_MOST,
-                          option, found_text(c->arena, word)));
+                          option, quote_text(c->arena, word)));
     return *count > 0;
 }
 
@@ -141,7 +141,7 @@ static int fail_variant(const command_line *c, const plan *p)
         text_printf(&ids, "%s%s", i > 0 ? " " : "", p->variants[i]->id);
     const char *begun = begun_text(c->arena, p, c->names[1]);
     return fail(arena_format(c->arena, "%s has no variant '%s'%s", c->names[0], c->names[1],
-                             *begun ? begun : near_text(c->arena, c->names[1], ids.data)));
+                             *begun ? begun : suggest_text(c->arena, c->names[1], ids.data)));
 }
 
 static bool lists_target(const plan *p, target t)
@@ -177,8 +177,8 @@ static int run_show(command_line *c)
         return fail_variant(c, p);
     if (!lists_target(p, t))
         return fail_target(c, p);
-    if (c->ir && v->foreign)
-        return fail(arena_format(c->arena, "%s is PTX from elsewhere, which has no IR", v->id));
+    if (c->ir && v->external)
+        return fail(arena_format(c->arena, "%s is external PTX, which has no IR", v->id));
     if (!bundle_show(c->arena, p, v, t, c->ir, stdout))
         return fail(arena_format(c->arena, "%s does not run on %s", v->id, c->target));
     return 0;
@@ -189,7 +189,7 @@ static int run_families(command_line *c)
     const kiln_family *family = c->name_count > 0 ? family_find(c->names[0]) : NULL;
     if (c->name_count > 0 && !family)
         return fail(arena_format(c->arena, "no family '%s'%s", c->names[0],
-                                 near_text(c->arena, c->names[0], family_names(c->arena))));
+                                 suggest_text(c->arena, c->names[0], family_names(c->arena))));
     text out = text_new(c->arena);
     if (c->json)
         describe_json(&out, family);
@@ -229,7 +229,7 @@ static int run_explain(command_line *c)
     const kiln_family *family = family_find(c->names[1]);
     if (!family)
         return fail(arena_format(c->arena, "no family '%s'%s", c->names[1],
-                                 near_text(c->arena, c->names[1], family_names(c->arena))));
+                                 suggest_text(c->arena, c->names[1], family_names(c->arena))));
     text out = text_new(c->arena);
     text_printf(&out, "%s on %s, sm_%u, %u multiprocessors: estimated cycles, the first is launched\n",
                 family->name, device_name, (unsigned)device.sm, (unsigned)device.multiprocessors);
@@ -312,7 +312,7 @@ static int take_option(command_line *c, const char *options, int argc, char **ar
         if (strcmp(option, valued[k].name) == 0)
             value = valued[k].value;
     if (!words_contain(options, option))
-        return bad_usage("unknown option", option, near_text(c->arena, option, options));
+        return bad_usage("unknown option", option, suggest_text(c->arena, option, options));
     if (value && (*i + 1 == argc || argv[*i + 1][0] == '\0'))
         return bad_usage("a value is missing after", option, "");
     if (value)
@@ -361,7 +361,7 @@ static int run(command_line *c, int argc, char **argv)
             return run_verb(c, i, argc, argv);
     return bad_usage(
         "unknown verb", argv[1],
-        near_text(c->arena, argv[1], "generate list show explain diff families --help --version"));
+        suggest_text(c->arena, argv[1], "generate list show explain diff families --help --version"));
 }
 
 int main(int argc, char **argv)

@@ -1,7 +1,7 @@
 /* Every diagnostic about a configuration: its name and its text. tests/config/errors.txt has an example of each.
  *
- * What was found comes from found_text() of found.h, quoted; a last %s from near_text() is empty, or names what is near or
- * what it is called now. */
+ * What was found is quoted by quote_text() of quote.h. A last %s from suggest_text() is empty, suggests a word, or tells what
+ * it is called now. */
 #ifndef GENERATOR_MESSAGES_H
 #define GENERATOR_MESSAGES_H
 
@@ -82,7 +82,7 @@
     /* variants */                                                                                                     \
     M(too_many_variants, "expected at most %d variants, found more")                                                   \
     M(combinations_unknown, "expected all or legal for 'combinations', found %s%s")                                     \
-    M(refused, "expected a combination that %s has, found %s: %s%s")                                                   \
+    M(constraint, "expected a combination that %s has, found %s: %s%s")                                                   \
     M(variant_twice, "expected each variant once, found %s again; the first is on line %d")                            \
     M(key_collision, "expected keys that differ, found %016llx for both %s and %s")                                    \
     M(entry_collision, "expected names that differ, found %s for both %s and %s")                                      \

@@ -23,22 +23,22 @@ typedef struct param_value {
 typedef struct ptx_file ptx_file; /* ptx_file.h */
 
 /* What a ptx: item embeds: one file, or several that have the same kernels for different targets. */
-typedef struct foreign_module {
+typedef struct external_module {
     const ptx_file **files; /* by their targets, ascending; no two for one */
     size_t file_count;
-} foreign_module;
+} external_module;
 
 /* A kernel of such a module. Its family is made for it alone, without parameters and with the kernel's own as the first
  * arguments; those behind them are launch geometry that the caller gives. */
-typedef struct foreign_kernel {
-    const foreign_module *module;
+typedef struct external_kernel {
+    const external_module *module;
     const char *symbol; /* the .entry */
     size_t param_count;
     const char
         *block[3]; /* over arguments, when the caller gives the block, and the shape has 0; else null */
     kiln_shape shape;
     const char *why_not_launched; /* by a tool that knows no more than the manifest; null: it can be */
-} foreign_kernel;
+} external_kernel;
 
 /* Targets of which kiln_has_sm said the same: those from `from` to below `below`. */
 typedef struct target_range {
@@ -61,10 +61,10 @@ struct kiln_variant {
     kiln_shape shape;                    /* for all targets of the plan together */
     const struct blocks_step *blocks; /* blocks per multiprocessor of images, from a target on: ascending */
     size_t blocks_count;
-    uint32_t runs_on;              /* bit i: the variant is emitted for targets[i] of the plan */
-    target emitting_for;           /* while shape and emit run */
-    struct target_range *alike;    /* then narrowed by what they ask of it; may be null */
-    const foreign_kernel *foreign; /* null: the family's emit makes it */
+    uint32_t runs_on;                /* bit i: the variant is emitted for targets[i] of the plan */
+    target emitting_for;             /* while shape and emit run */
+    struct target_range *alike;      /* then narrowed by what they ask of it; may be null */
+    const external_kernel *external; /* null: the family's emit makes it */
 };
 
 enum { SHARDS_MOST = 99 };

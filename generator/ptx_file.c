@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "found.h"
 #include "messages.h"
 #include "ptx/builder.h"
+#include "quote.h"
 #include "support/files.h"
 #include "support/words.h"
 #include "targets.h"
@@ -141,7 +141,7 @@ static bool accept(scanner *s, const char *token)
 static void fail(scanner *s, const char *expected)
 {
     const char *found =
-        s->length ? arena_format(s->arena, "'%s'", found_text(s->arena, copy(s))) : "the end of the file";
+        s->length ? arena_format(s->arena, "'%s'", quote_text(s->arena, copy(s))) : "the end of the file";
     if (!s->failed)
         diagnose(s->d, s->token_at, message_ptx_syntax, expected, found);
     s->failed = true;
@@ -274,7 +274,7 @@ static void declare_extern(scanner *s, bool is_shared)
         *(const char **)arena_push(s->arena, (void **)&s->dynamic, &s->dynamic_count, &s->dynamic_capacity,
                                    sizeof name) = name;
     } else if (!words_contain(driver_functions, name)) {
-        diagnose(s->d, s->token_at, message_ptx_extern, found_text(s->arena, name));
+        diagnose(s->d, s->token_at, message_ptx_extern, quote_text(s->arena, name));
         s->failed = true;
     }
 }
@@ -493,7 +493,7 @@ const ptx_file *ptx_file_read(arena *a, const char *path, const char *asked, pla
     const char *why;
     if (file_read(a, path, LARGEST_PTX_BYTES, &data, &why))
         return ptx_file_read_text(a, path, asked, data.data, data.length, d);
-    diagnose(d, at, message_ptx_unreadable, found_text(a, path), why);
+    diagnose(d, at, message_ptx_unreadable, quote_text(a, path), why);
     return NULL;
 }
 

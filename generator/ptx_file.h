@@ -1,4 +1,4 @@
-/* What a PTX file from elsewhere says of its kernels: targets, entries and their parameters, read from its text alone. */
+/* What an external PTX file says about its kernels: targets, entries and their parameters, read from its text alone. */
 #ifndef GENERATOR_PTX_FILE_H
 #define GENERATOR_PTX_FILE_H
 

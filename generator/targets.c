@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "found.h"
+#include "quote.h"
 #include "support/words.h"
 
 const char target_names[] =
@@ -25,14 +25,14 @@ bool target_parse(const char *name, target *out)
     return true;
 }
 
-const char *target_near_text(arena *a, const char *word)
+const char *target_suggest_text(arena *a, const char *word)
 {
     enum { OLDEST = 75, NEWEST = 121 };
     const char *digits = strncmp(word, "sm_", 3) == 0 ? word + 3 : "";
     const size_t length = strspn(digits, "0123456789");
     const unsigned long number = strtoul(digits, NULL, 10);
     if (length == 0 || strlen(digits + length) > 1 || (number >= OLDEST && number <= NEWEST))
-        return near_text(a, word, target_names);
+        return suggest_text(a, word, target_names);
     return arena_format(
         a, number < OLDEST ? "; the oldest is sm_%d" : "; the newest is sm_%d, which newer devices run too",
         number < OLDEST ? OLDEST : NEWEST);

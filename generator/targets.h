@@ -16,8 +16,8 @@ enum { MOST_THREADS = 1024, MOST_THREADS_Z = 64 };
 /* "sm_90a" -> {90, ARCH}; false for what is no target. */
 bool target_parse(const char *name, target *out);
 
-/* "; the oldest is sm_75" of a target that is older than all; of others what near_text() says. */
-const char *target_near_text(arena *a, const char *word);
+/* "; the oldest is sm_75" for a target older than all; for others what suggest_text() gives. */
+const char *target_suggest_text(arena *a, const char *word);
 
 /* Writes "sm_90a" and returns it. */
 const char *target_print(target t, char name[TARGET_NAME_BYTES]);

@@ -142,7 +142,7 @@ void request_expand(arena *a, request *r, plan *p, size_t *capacity, diagnostics
     size_t taken = 0;
     for (size_t i = 0; i < count; i++) {
         kiln_variant *v = combination(a, r, i);
-        if (constraints_refuse(a, &all, v))
+        if (constraints_break(a, &all, v))
             continue;
         taken++;
         variant_fill_shape(a, v, p);

@@ -5,8 +5,8 @@
 #include "request.h"
 
 /* Fills in defaults and appends every combination to the plan, whose targets are known: the family's first parameter
- * changes slowest, values in the order listed. Diagnostics: too many; combinations that the family refuses, once for
- * each reason, but for a request of the legal ones that has any; variants that run on no target, once for each lowest one. */
+ * changes slowest, values in the order listed. Diagnostics: too many; combinations that break a constraint, once for
+ * each, but for a request of the legal ones that has any; variants that run on no target, once for each lowest one. */
 void request_expand(arena *a, request *r, plan *p, size_t *capacity, diagnostics *d);
 
 /* Gives a variant with values its id, key and entry.

@@ -7,8 +7,8 @@
 
 #include <libfyaml.h>
 
-#include "found.h"
 #include "messages.h"
+#include "quote.h"
 
 enum { DEEPEST = 8 };
 
@@ -90,10 +90,10 @@ static const char *token_source(const reader *r, struct fy_token *token)
 {
     const struct fy_mark *start = fy_token_start_mark(token), *end = fy_token_end_mark(token);
     if (!start || !end || end->input_pos > r->bytes || start->input_pos >= end->input_pos)
-        return found_text(r->arena, token_text(r, token));
+        return quote_text(r->arena, token_text(r, token));
     const char *source =
         arena_string(r->arena, r->data + start->input_pos, end->input_pos - start->input_pos);
-    return found_text(r->arena, source);
+    return quote_text(r->arena, source);
 }
 
 /* Anchors and aliases are marked behind their '&' or '*'. */
@@ -115,7 +115,7 @@ static yaml_node *new_node(reader *r, struct fy_event *event, yaml_kind kind, pl
     }
     if (anchor) {
         place at = before(place_of(r, fy_token_start_mark(anchor), node->at));
-        diagnose(r->d, at, message_yaml_anchor, found_text(r->arena, token_text(r, anchor)));
+        diagnose(r->d, at, message_yaml_anchor, quote_text(r->arena, token_text(r, anchor)));
     }
     node->refused = tag || anchor;
     return node;
@@ -135,7 +135,7 @@ static yaml_node *new_alias(reader *r, struct fy_event *event, place otherwise)
     yaml_node *node = new_node(r, event, YAML_SCALAR, otherwise);
     node->text = token_text(r, fy_event_get_token(event));
     node->at = before(node->at);
-    diagnose(r->d, node->at, message_yaml_alias, found_text(r->arena, node->text));
+    diagnose(r->d, node->at, message_yaml_alias, quote_text(r->arena, node->text));
     node->refused = true;
     return node;
 }
@@ -190,7 +190,7 @@ static bool take_key(reader *r, const yaml_node *map, const yaml_node *key)
     }
     const yaml_node *first = find_key(map, key->text);
     if (first)
-        diagnose(r->d, key->at, message_duplicate_key, found_text(r->arena, key->text), first->key_at.line);
+        diagnose(r->d, key->at, message_duplicate_key, quote_text(r->arena, key->text), first->key_at.line);
     return !first;
 }
 

@@ -37,7 +37,7 @@ static void *bake_some(void *argument)
         const size_t i = atomic_fetch_add(&all->next, 1);
         if (i >= all->plan->variant_count)
             break;
-        if (!all->plan->variants[i]->foreign)
+        if (!all->plan->variants[i]->external)
             all->made[i].count =
                 bake_images(b->arena, all->plan, all->plan->variants[i], &all->made[i].images);
     }
@@ -57,7 +57,7 @@ static void bake_in_order(arena *a, const plan *p)
 {
     image *images;
     for (size_t i = 0; i < p->variant_count; i++)
-        if (!p->variants[i]->foreign)
+        if (!p->variants[i]->external)
             bake_images(a, p, p->variants[i], &images);
 }
 

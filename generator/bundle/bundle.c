@@ -3,8 +3,8 @@
 
 #include <string.h>
 
+#include "../external.h"
 #include "../family.h"
-#include "../foreign.h"
 #include "../messages.h"
 #include "../shape.h"
 #include "../support/files.h"
@@ -82,8 +82,8 @@ int bundle_generate(arena *a, const plan *p, diagnostics *d, const char *output_
 bool bundle_show(arena *a, const plan *p, const kiln_variant *v, target t, bool ir, FILE *out)
 {
     (void)p;
-    if (v->foreign) {
-        const ptx_file *file = foreign_file_for(v->foreign->module, t);
+    if (v->external) {
+        const ptx_file *file = external_file_for(v->external->module, t);
         if (!file || ir)
             return false;
         fwrite(file->ptx, 1, file->bytes, out);

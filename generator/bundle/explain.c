@@ -6,7 +6,7 @@
 
 #include "../expression.h"
 #include "../family.h"
-#include "../found.h"
+#include "../quote.h"
 #include "../targets.h"
 #include "images.h"
 
@@ -24,7 +24,7 @@ static const char *read_number(arena *a, const kiln_arg *arg, const char *word, 
     const bool is_real = arg->type[0] == 'f' || arg->type[0] == '$';
     *number = is_real ? (uint64_t)strtod(word, &end) : strtoull(word, &end, 0);
     if (*word == '\0' || *word == '-' || *end)
-        return arena_format(a, "expected a number for %s, found '%s'", arg->name, found_text(a, word));
+        return arena_format(a, "expected a number for %s, found '%s'", arg->name, quote_text(a, word));
     return NULL;
 }
 
@@ -32,7 +32,7 @@ static const char *read_value(arena *a, const kiln_family *family, const char *v
 {
     const char *equals = strchr(value, '=');
     if (!equals)
-        return arena_format(a, "expected name=value, found '%s'", found_text(a, value));
+        return arena_format(a, "expected name=value, found '%s'", quote_text(a, value));
     const char *name = arena_string(a, value, (size_t)(equals - value));
     for (size_t i = 0; family->args[i].name; i++)
         if (strcmp(family->args[i].name, name) == 0)
@@ -46,9 +46,9 @@ static const char *read_value(arena *a, const kiln_family *family, const char *v
             text_printf(&names, " %s", family->params[i].name);
     if (!family_find_param(family, name, &index) || family->params[index].role != KILN_ROLE_CONTRACT)
         return arena_format(a, "%s has no argument and no contract parameter '%s'%s", family->name,
-                            found_text(a, name), near_text(a, name, names.data));
+                            quote_text(a, name), suggest_text(a, name, names.data));
     if (!param_has_value(&family->params[index], equals + 1))
-        return arena_format(a, "%s is never '%s'; it is %s", name, found_text(a, equals + 1),
+        return arena_format(a, "%s is never '%s'; it is %s", name, quote_text(a, equals + 1),
                             param_values_text(a, &family->params[index]));
     g->params[index] = param_value_of(a, &family->params[index], equals + 1).text;
     return NULL;

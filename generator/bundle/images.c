@@ -198,7 +198,7 @@ size_t bake_images(arena *a, const plan *p, const kiln_variant *v, image **image
     return count;
 }
 
-size_t foreign_images(arena *a, const plan *p, const foreign_module *m, image **images)
+size_t external_images(arena *a, const plan *p, const external_module *m, image **images)
 {
     *images = arena_alloc(a, (m->file_count + p->target_count) * sizeof **images);
     for (size_t i = 0; i < m->file_count; i++) {

@@ -7,11 +7,10 @@
 
 /* One PTX text or cubin, and what selection has to know about it. */
 typedef struct image {
-    target
-        made_for; /* the lowest listed target with this text; of a cubin and of PTX from elsewhere its own */
+    target made_for; /* the lowest listed target with this text; of a cubin and of external PTX its own */
     ptx_floor needs; /* what .target and .version say: the lowest that the operations take; not of a cubin */
     uint32_t min_driver;
-    uint32_t static_shared_bytes; /* not of PTX from elsewhere */
+    uint32_t static_shared_bytes; /* not of external PTX */
     ptx_costs costs;              /* likewise */
     const char *ptx;              /* null for a cubin, and where nothing but C comes of it */
     text literal;                 /* of PTX, as C has it */
@@ -44,8 +43,8 @@ void image_hash(image *i);
  * targets. */
 size_t bake_images(arena *a, const plan *p, const kiln_variant *v, image **images);
 
-/* The files of a module from elsewhere, likewise. */
-size_t foreign_images(arena *a, const plan *p, const foreign_module *m, image **images);
+/* The files of a module of external PTX, likewise. */
+size_t external_images(arena *a, const plan *p, const external_module *m, image **images);
 
 /* "sm_90a", and a floor's "sm_75" and "7.8". */
 const char *target_text(arena *a, target t);

@@ -54,7 +54,7 @@ static const char *file_name(const char *path)
 
 size_t variant_param_count(const kiln_variant *v)
 {
-    return v->foreign ? v->foreign->param_count : SIZE_MAX;
+    return v->external ? v->external->param_count : SIZE_MAX;
 }
 
 static void find_shared_bytes(bundle_variant *made)
@@ -71,15 +71,16 @@ static void make_images(arena *a, const plan *p, const kiln_variant *v, baked ow
                         const bundle_variant *before)
 {
     made->owner = made;
-    if (!v->foreign) {
+    if (!v->external) {
         made->images = own.images;
         made->image_count = own.count;
-    } else if (before && before->variant->foreign && before->variant->foreign->module == v->foreign->module) {
+    } else if (before && before->variant->external &&
+               before->variant->external->module == v->external->module) {
         made->owner = before->owner;
         made->images = before->images;
         made->image_count = before->image_count;
     } else {
-        made->image_count = foreign_images(a, p, v->foreign->module, &made->images);
+        made->image_count = external_images(a, p, v->external->module, &made->images);
     }
 }
 
@@ -163,7 +164,7 @@ static const char *value_when_zero(arena *a, const bundle_family *f, size_t para
     return family_has_value(f, param_index, value) ? value : NULL;
 }
 
-/* A value with a shape is an array of bytes: a struct that a kernel from elsewhere takes by value. */
+/* A value with a shape is an array of bytes: a struct that a kernel of external PTX takes by value. */
 static void add_arg_field(bundle_family *f, const kiln_arg *arg)
 {
     const struct scalar scalar = scalar_of(f->family, arg);
@@ -331,9 +332,9 @@ static int compare_names(const void *x, const void *y)
 /* Only names that a user chose can be at fault; others are the families' authors'. */
 static bool report_name(const bundle_model *m, const taken_name *x, const taken_name *y, diagnostics *d)
 {
-    const kiln_variant *chosen = y->of && y->of->foreign ? y->of : x->of;
+    const kiln_variant *chosen = y->of && y->of->external ? y->of : x->of;
     const char *first = x->of ? x->of->id : "every bundle", *second = y->of ? y->of->id : "every bundle";
-    if (!chosen || !chosen->foreign)
+    if (!chosen || !chosen->external)
         family_error("%s_%s is a name of %s and of %s", m->name, x->name, first, second);
     diagnose(d, chosen->at, message_name_taken, m->name, x->name, first, second);
     return false;
@@ -347,9 +348,9 @@ static void add_static_names(arena *a, taken_names *all, const bundle_model *m)
     static const char *const behind[] = {"_name", "_id", "_entry", "_images", "_module", "_pointers"};
     for (size_t i = 0; i < m->variant_count; i++) {
         const kiln_variant *v = m->variants[i].variant;
-        for (size_t k = 0; v->foreign && k < sizeof before / sizeof *before; k++)
+        for (size_t k = 0; v->external && k < sizeof before / sizeof *before; k++)
             add_name(a, all, before[k], v->entry, v);
-        for (size_t k = 0; v->foreign && k < sizeof behind / sizeof *behind; k++)
+        for (size_t k = 0; v->external && k < sizeof behind / sizeof *behind; k++)
             add_name(a, all, v->entry, behind[k], v);
     }
 }

@@ -152,9 +152,9 @@ static void write_params(arena *a, text *out, const bundle_family *f, const kiln
 static void write_grid(arena *a, text *out, const kiln_variant *v)
 {
     text list = text_new(a);
-    const bool has_block = v->foreign && v->foreign->block[0];
+    const bool has_block = v->external && v->external->block[0];
     for (int i = 0; i < (has_block ? 6 : 3); i++) {
-        const char *value = i < 3 ? v->family->grid[i] : v->foreign->block[i - 3];
+        const char *value = i < 3 ? v->family->grid[i] : v->external->block[i - 3];
         text_printf(&list, "%s%s", i ? ", " : "",
                     c_expression(a, bind_text(a, v->family, value ? value : "1", v), "a->"));
     }

@@ -211,7 +211,7 @@ static void add_launch(arena *a, json *j, const bundle_variant *bv)
         json_key(j, "block_given");
         json_begin_inline_array(j);
         for (int i = 0; i < 3; i++)
-            json_string(j, bound(a, family, bv->variant->foreign->block[i], bv->variant));
+            json_string(j, bound(a, family, bv->variant->external->block[i], bv->variant));
         json_end(j);
     }
     json_string_member(j, "shared_bytes", bound(a, family, family_shared_bytes(family), bv->variant));
@@ -268,19 +268,19 @@ static void add_param_value(json *j, const kiln_param *param, param_value value)
         json_string_member(j, param->name, value.text);
 }
 
-/* Of a kernel from elsewhere: the kernel under whose name its images stand, their files, and what a tool lacks to launch
+/* Of a kernel of external PTX: the kernel under whose name its images stand, their files, and what a tool lacks to launch
  * it. */
-static void add_foreign(json *j, const bundle_variant *bv)
+static void add_external(json *j, const bundle_variant *bv)
 {
-    const foreign_kernel *foreign = bv->variant->foreign;
+    const external_kernel *external = bv->variant->external;
     json_string_member(j, "module", bv->owner->variant->id);
     json_key(j, "files");
     json_begin_inline_array(j);
-    for (size_t i = 0; i < foreign->module->file_count; i++)
-        json_string(j, foreign->module->files[i]->asked);
+    for (size_t i = 0; i < external->module->file_count; i++)
+        json_string(j, external->module->files[i]->asked);
     json_end(j);
-    if (foreign->why_not_launched)
-        json_string_member(j, "not_launched", foreign->why_not_launched);
+    if (external->why_not_launched)
+        json_string_member(j, "not_launched", external->why_not_launched);
 }
 
 static void add_variant(arena *a, json *j, const bundle_variant *bv)
@@ -296,10 +296,10 @@ static void add_variant(arena *a, json *j, const bundle_variant *bv)
     for (size_t i = 0; v->family->params && v->family->params[i].name; i++)
         add_param_value(j, &v->family->params[i], v->values[i]);
     json_end(j);
-    json_string_member(j, "entry", v->foreign ? v->foreign->symbol : v->entry);
+    json_string_member(j, "entry", v->external ? v->external->symbol : v->entry);
     json_string_member(j, "function", bv->function);
-    if (v->foreign)
-        add_foreign(j, bv);
+    if (v->external)
+        add_external(j, bv);
     json_key(j, "args");
     json_begin_array(j);
     for (size_t i = 0; i < f->field_count && f->fields[i].arg; i++)

@@ -68,10 +68,10 @@ static void write_images(arena *a, text *out, const bundle_variant *v)
                 entry, entry, (unsigned)v->image_count, (unsigned)v->slot);
 }
 
-/* The name in the PTX: a kernel from elsewhere has one of its own. */
+/* The name in the PTX: a kernel of external PTX has one of its own. */
 static const char *symbol_of(const kiln_variant *v)
 {
-    return v->foreign ? v->foreign->symbol : v->entry;
+    return v->external ? v->external->symbol : v->entry;
 }
 
 /* Of a struct's number; 0 goes without saying. */

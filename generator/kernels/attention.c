@@ -141,14 +141,14 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     const bool is_bf16 = kiln_is(v, "type", "bf16"), is_half = is_bf16 || kiln_is(v, "type", "f16");
     const uint32_t tile_q = kiln_int(v, "tile_q"), tile_k = kiln_int(v, "tile_k"),
                    head_dim = kiln_int(v, "head_dim");
-    const bool is_split = kiln_int(v, "split_k") > 1, is_packed = kiln_bool(v, "pack_gqa");
+    const bool is_split = kiln_int(v, "split_k") > 1, pack_gqa = kiln_bool(v, "pack_gqa");
     (is_mma ? attention_shape_mma : attention_shape_simt)(s, v);
     s->min_sm = is_mma && (is_bf16 || s->shared_bytes > SM_75_ROOM) ? 80 : 75;
     kiln_require(s, !is_mma || is_half, "type strategy", "strategy mma is for f16 and bf16");
     kiln_require(s, !is_f64 || tile_q == 32, "type tile_q", "f64 needs tile_q 32: registers");
     kiln_require(s, !is_f64 || tile_k == 32 || head_dim <= 128, "type head_dim tile_k",
                  "f64 needs tile_k 32 beyond head_dim 128: registers");
-    kiln_require(s, (!is_packed && !is_split) || is_mma || tile_q == 32 || head_dim <= 192,
+    kiln_require(s, (!pack_gqa && !is_split) || is_mma || tile_q == 32 || head_dim <= 192,
                  "head_dim strategy tile_q split_k pack_gqa",
                  "pack_gqa and split_k need tile_q 32 beyond head_dim 192 with strategy simt: registers");
     kiln_require(s, is_mma || tile_q <= 64, "strategy tile_q", "tile_q 128 is for strategy mma");

@@ -1,81 +1,81 @@
-/* What the strategies of attention share: where a thread block works, exponentials, the running softmax of a row. */
+/* What the strategies of attention share: a thread block's tile, exponentials, the running softmax of a row. */
 #ifndef KERNELS_ATTENTION_H
 #define KERNELS_ATTENTION_H
 
 #include <kiln/family.h>
 
-/* One head's matrix of one batch, or those of the heads whose queries are packed into one tile. */
+/* The matrix of one head of one batch; with pack_gqa those of the heads whose queries are packed into one tile. */
 typedef struct attention_matrix {
     ptx_val first;       /* element */
     ptx_val row_stride;  /* elements, U32 */
     ptx_val head_stride; /* elements, U64 */
-    bool is_packed;
+    bool pack_gqa;
 } attention_matrix;
 
-/* A thread block makes tile_q rows of O for one head of one batch; it goes over the keys in tiles of tile_k. A row is a
- * query. Packed, it is a query of one of the `group` heads that share one of K and V: row / group, row % group. */
+/* A thread block makes tile_q rows of O for one head of one batch, and goes over the keys in tiles of tile_k. A row is a
+ * query. With pack_gqa, row r is query r / group of head r % group, of the `group` heads that share a head of K and V. */
 typedef struct attention {
     ptx_fn *f;
-    ptx_type type, wide; /* of Q, K, V and O; of scores and sums: F64 where Q is, else F32 */
+    ptx_type type, wide; /* of Q, K, V and O; of scores and sums: F64 if Q is, else F32 */
     uint32_t head_dim, tile_q, tile_k, split_k;
-    bool has_sm_80, is_causal, is_packed;
+    bool has_sm_80, is_causal, pack_gqa;
 
     attention_matrix q, k, v, out;
     ptx_val lse;                /* first element, of all heads; may be null */
     ptx_val group;              /* U32 */
     ptx_val q_length, k_length; /* U32 */
-    ptx_val rows;               /* U32: q_length, packed times group */
-    ptx_val head;               /* U32: of a batch, or what is packed, counted over all batches */
+    ptx_val rows;               /* U32: q_length, with pack_gqa times group */
+    ptx_val head;               /* U32: head, or group of packed heads, counted over all batches */
     ptx_val q_heads;            /* U32 */
-    ptx_val before; /* attention_find_before: rows of O of all heads and batches before this one's; U64 */
-    ptx_val first;  /* the tile's first row */
-    ptx_val q_end;  /* rows of Q that count: none of them when scale is 0 */
-    ptx_val keys;   /* behind the last key that some query of the tile sees, of this part: no other is read */
-    ptx_val all_see; /* how many keys all of them see */
+    ptx_val before;  /* attention_find_before: rows of O of all heads and batches before this one's; U64 */
+    ptx_val first;   /* the tile's first row */
+    ptx_val q_end;   /* rows of Q that count: none of them when scale is 0 */
+    ptx_val keys;    /* end of this part's keys that some query of the tile sees: no others are read */
+    ptx_val all_see; /* how many keys all queries of the tile see */
     ptx_val factor;  /* scale * log2(e). With scale 0: log2(e), and Q is zeros, so that -inf stays -inf */
     /* With split_k, attention_split.h: */
     ptx_val workspace, tile_counters, part, tile; /* U32, the tile counted over all heads and batches */
     ptx_val first_key;                            /* of this part; else 0 */
 } attention;
 
-/* What is known before launch alone; f may be null. */
+/* Only what is known before a launch; f may be null. */
 attention attention_geometry(ptx_fn *f, const kiln_variant *v);
 
-attention attention_open(ptx_fn *f, const kiln_variant *v);
+attention attention_init(ptx_fn *f, const kiln_variant *v);
 
-/* Not made with the rest: a loop over the keys would keep registers for it. */
+/* Sets `before`. Call it after the loop over the keys, which would keep registers for it. */
 void attention_find_before(attention *a);
 
-/* `at`, moved by as many elements as it is to a row. */
+/* `at`, moved to a row. */
 ptx_val attention_row_at(const attention *a, const attention_matrix *m, ptx_val at, ptx_val row);
 
-/* Where a row's log-sum-exp is. */
+/* Points to a row's log-sum-exp. */
 ptx_val attention_log_at(const attention *a, ptx_val row);
 
 /* How many keys, S32 and not clamped, a row sees. */
 ptx_val attention_visible(const attention *a, ptx_val row);
 
-/* -inf, the score of a key that is not seen. */
+/* -inf, the score of a masked key. */
 ptx_val attention_none(const attention *a);
 
-/* 2^x, x at most about 0; F64: to an ulp, 0 below 2^-1022. */
+/* 2^x for x up to about 0. F64: within an ulp, 0 below 2^-1022. */
 ptx_val attention_exp2(const attention *a, ptx_val x);
 
-/* ln(x) + top * ln(2); x is at least 1, or 0, or NaN, which comes out. */
+/* ln(x) + top * ln(2). x is at least 1, or 0, or a NaN, which it returns. */
 ptx_val attention_log(const attention *a, ptx_val x, ptx_val top);
 
-/* A row's running softmax. All in the scale of 2^x: sum is over 2^(score * factor - shift). */
+/* A row's running softmax, in powers of two: the sum is over 2^(score * factor - shift). */
 typedef struct attention_row {
     ptx_val shift; /* some tile's largest score so far, times the factor; -inf when there was none */
     ptx_val sum;
 } attention_row;
 
-void attention_open_row(const attention *a, attention_row *row);
+void attention_init_row(const attention *a, attention_row *row);
 
-/* Raises the shift to a tile's; what was summed before is to be multiplied by the result. */
+/* Raises the shift to a tile's. Multiply what was summed before by the result. */
 ptx_val attention_raise(const attention *a, attention_row *row, ptx_val shift);
 
-/* What is to be added to score * factor. */
+/* Add it to score * factor. */
 ptx_val attention_minus(const attention *a, const attention_row *row);
 
 /* 1 / sum, or 0 for a row without keys. */

@@ -1,7 +1,6 @@
-/* A row has U units of 16 bytes. Where U is even, a team of threads takes as many neighbouring units as its greatest common
- * divisor with 8 says, 2, 4 or 8, and each of them the units of its row that are so many apart: constants. Where U is odd,
- * unit after unit is a thread's, row after row; from one of its units to the next it is the same way each time, but for the
- * turns in which it comes to the end of a row. */
+/* A row has U units of 16 bytes. Where U is even, a team of gcd(U, 8) threads, 2, 4 or 8, takes neighbouring units, and each
+ * thread the units of its row that are a team apart: these offsets are constants. Where U is odd, units go to threads one
+ * by one, row after row. From one unit of a thread to its next the step is always the same, except at the end of a row. */
 #include "attention_copy.h"
 
 enum { UNIT_BYTES = 16, OCTET = 8 };
@@ -31,7 +30,7 @@ static uint32_t row_units(const attention_panel *p)
     return p->elements / unit_elements(p->by->a);
 }
 
-/* In shared memory, where numbers may be wider. */
+/* Bytes in shared memory, where elements may be wider. */
 static uint32_t units_bytes(const attention_panel *p, uint32_t units)
 {
     return units * unit_elements(p->by->a) * p->by->bytes;
@@ -39,7 +38,7 @@ static uint32_t units_bytes(const attention_panel *p, uint32_t units)
 
 /* ---- even rows ------------------------------------------------------------------------------------------------------- */
 
-/* All threads: `parts` times `rows` times `team`. Parts take the teams' turns of a row alternately. */
+/* There are parts * rows * team threads. The parts share the rounds that a team needs for a row. */
 typedef struct teams {
     uint32_t team, rows, parts;
 } teams;
@@ -53,18 +52,18 @@ static teams teams_of(const attention_panel *p)
     return (teams){team, rows, p->by->threads / team / rows};
 }
 
-/* One unit, by all threads or by the first ones. */
-static void copy_unit(const attention_panel *p, uint32_t threads, ptx_val from, ptx_val place, uint32_t bytes,
-                      const ptx_val *exists)
+/* Copies one unit per thread, for all threads or the first ones. */
+static void copy_unit(const attention_panel *p, uint32_t threads, ptx_val from, ptx_val address,
+                      uint32_t bytes, const ptx_val *in_bounds)
 {
     ptx_fn *f = p->by->a->f;
-    ptx_val to = ptx_at_bytes(f, ptx_pointer(f, PTX_SHARED, PTX_U32, place), bytes);
+    ptx_val to = ptx_at_bytes(f, ptx_pointer(f, PTX_SHARED, PTX_U32, address), bytes);
     if (threads >= p->by->threads) {
-        p->by->copy(p->by->a, from, to, exists);
+        p->by->copy(p->by->a, from, to, in_bounds);
         return;
     }
     PTX_IF (f, ptx_lt(f, p->by->tid, ptx_u32(threads))) {
-        p->by->copy(p->by->a, from, to, exists);
+        p->by->copy(p->by->a, from, to, in_bounds);
     }
 }
 
@@ -72,30 +71,31 @@ static void copy_even(const attention_panel *p, ptx_val row, const ptx_val *end,
 {
     ptx_fn *f = p->by->a->f;
     teams t = teams_of(p);
-    uint32_t turns = row_units(p) / t.team, bytes = UNIT_BYTES / unit_elements(p->by->a);
-    ptx_val mine = ptx_add(f, p->row, row), from = ptx_at(f, p->at, element), step, exists;
+    uint32_t rounds = row_units(p) / t.team, bytes = UNIT_BYTES / unit_elements(p->by->a);
+    ptx_val mine = ptx_add(f, p->row, row), from = ptx_at(f, p->at, element), step, in_bounds;
     ptx_val at = attention_row_at(p->by->a, &p->from, from, mine);
     if (t.rows < p->rows)
         step = ptx_mul_wide(f, p->from.row_stride, ptx_u32(t.rows * bytes));
     for (uint32_t first = 0; first < p->rows; first += t.rows) {
-        if (first > 0 && (end || p->from.is_packed))
+        if (first > 0 && (end || p->from.pack_gqa))
             mine = ptx_add(f, mine, ptx_u32(t.rows));
         if (first > 0)
-            at = p->from.is_packed
+            at = p->from.pack_gqa
                      ? attention_row_at(p->by->a, &p->from, from, mine)
                      : ptx_cast_ptr(f, ptx_at(f, ptx_cast_ptr(f, at, PTX_U8), step), p->by->a->type);
         if (end)
-            exists = ptx_lt(f, mine, *end);
-        for (uint32_t turn = 0; turn < turns; turn += t.parts) {
-            uint32_t units = turn * t.team;
-            copy_unit(p, (turns - turn) * t.team * t.rows,
-                      ptx_at_const(f, at, units * unit_elements(p->by->a)), p->place,
-                      attention_lines_bytes(p->lines, first) + units_bytes(p, units), end ? &exists : NULL);
+            in_bounds = ptx_lt(f, mine, *end);
+        for (uint32_t round = 0; round < rounds; round += t.parts) {
+            uint32_t units = round * t.team;
+            copy_unit(p, (rounds - round) * t.team * t.rows,
+                      ptx_at_const(f, at, units * unit_elements(p->by->a)), p->to,
+                      attention_lines_bytes(p->lines, first) + units_bytes(p, units),
+                      end ? &in_bounds : NULL);
         }
     }
 }
 
-static void open_even(attention_panel *p)
+static void init_even(attention_panel *p)
 {
     ptx_fn *f = p->by->a->f;
     teams t = teams_of(p);
@@ -111,7 +111,7 @@ static void open_even(attention_panel *p)
 
 /* ---- odd rows -------------------------------------------------------------------------------------------------------- */
 
-static void open_odd(attention_panel *p)
+static void init_odd(attention_panel *p)
 {
     ptx_fn *f = p->by->a->f;
     p->row = ptx_div(f, p->by->tid, ptx_u32(row_units(p)));
@@ -120,10 +120,10 @@ static void open_odd(attention_panel *p)
 
 typedef struct unit {
     ptx_val row, column, at;
-    ptx_val place; /* but for the units before it: what the gaps between rows add */
+    ptx_val to; /* without the units before it: only the padding before its row */
 } unit;
 
-/* Where a unit is, wherever that may be. */
+/* Finds a unit's source from its row and column. */
 static void find_unit(const attention_panel *p, ptx_val from, unit *u)
 {
     ptx_fn *f = p->by->a->f;
@@ -132,12 +132,12 @@ static void find_unit(const attention_panel *p, ptx_val from, unit *u)
     u->at = ptx_at(f, line, column);
 }
 
-/* How it goes on from unit to unit, in bytes of global memory. */
+/* Steps from a unit to the thread's next one, in bytes of global memory. */
 typedef struct hops {
-    ptx_val within, over; /* into another row: so many, and to the next one */
+    ptx_val within, over; /* without and with one more row */
 } hops;
 
-static hops open_hops(const attention_panel *p)
+static hops init_hops(const attention_panel *p)
 {
     ptx_fn *f = p->by->a->f;
     uint32_t units = row_units(p), rows = p->by->threads / units, columns = p->by->threads % units;
@@ -149,7 +149,7 @@ static hops open_hops(const attention_panel *p)
     return (hops){within, ptx_sub(f, over, ptx_u64(units * UNIT_BYTES))};
 }
 
-/* As many units on as there are threads. Where hops lead on, the row is for those that ask whether it exists. */
+/* Moves on by as many units as there are threads. Where hops are enough, only a bounds check needs the row. */
 static void step(const attention_panel *p, const hops *h, bool has_row, unit *u)
 {
     ptx_fn *f = p->by->a->f;
@@ -159,7 +159,7 @@ static void step(const attention_panel *p, const hops *h, bool has_row, unit *u)
     if (has_row)
         u->row = ptx_var(f, ptx_add(f, u->row, ptx_u32(rows)));
     if (gap > 0)
-        u->place = ptx_var(f, ptx_add(f, u->place, ptx_u32(rows * gap)));
+        u->to = ptx_var(f, ptx_add(f, u->to, ptx_u32(rows * gap)));
     ptx_val is_over = ptx_ge(f, u->column, ptx_u32(units));
     if (h) {
         ptx_val hop = ptx_select(f, is_over, h->over, h->within);
@@ -170,7 +170,7 @@ static void step(const attention_panel *p, const hops *h, bool has_row, unit *u)
         if (has_row)
             ptx_add_to(f, u->row, ptx_u32(1));
         if (gap > 0)
-            ptx_add_to(f, u->place, ptx_u32(gap));
+            ptx_add_to(f, u->to, ptx_u32(gap));
     }
 }
 
@@ -178,21 +178,21 @@ static void copy_odd(const attention_panel *p, ptx_val row, const ptx_val *end, 
 {
     ptx_fn *f = p->by->a->f;
     uint32_t units = p->rows * row_units(p), threads = p->by->threads;
-    bool has_hops = units > threads && !p->from.is_packed;
-    unit u = {.row = ptx_add(f, p->row, row), .column = p->column, .place = p->place};
-    ptx_val from = ptx_at(f, p->from.first, element), exists;
+    bool has_hops = units > threads && !p->from.pack_gqa;
+    unit u = {.row = ptx_add(f, p->row, row), .column = p->column, .to = p->to};
+    ptx_val from = ptx_at(f, p->from.first, element), in_bounds;
     hops h = {0};
     find_unit(p, from, &u);
     if (has_hops)
-        h = open_hops(p);
+        h = init_hops(p);
     for (uint32_t first = 0; first < units; first += threads) {
         if (first > 0)
             step(p, has_hops ? &h : NULL, end || !has_hops, &u);
         if (first > 0 && !has_hops)
             find_unit(p, from, &u);
         if (end)
-            exists = ptx_lt(f, u.row, *end);
-        copy_unit(p, units - first, u.at, u.place, units_bytes(p, first), end ? &exists : NULL);
+            in_bounds = ptx_lt(f, u.row, *end);
+        copy_unit(p, units - first, u.at, u.to, units_bytes(p, first), end ? &in_bounds : NULL);
     }
 }
 
@@ -203,18 +203,18 @@ static bool is_even(const attention_panel *p)
     return row_units(p) % 2 == 0;
 }
 
-attention_panel attention_open_panel(const attention_copier *by, attention_matrix from, uint32_t rows,
+attention_panel attention_init_panel(const attention_copier *by, attention_matrix from, uint32_t rows,
                                      uint32_t elements, ptx_val to, attention_lines lines)
 {
     ptx_fn *f = by->a->f;
     attention_panel p = {by, from, rows, elements, lines, .at = from.first};
-    (is_even(&p) ? open_even : open_odd)(&p);
+    (is_even(&p) ? init_even : init_odd)(&p);
     if (is_even(&p)) {
         ptx_val column = ptx_mul(f, p.column, ptx_u32(unit_elements(by->a)));
         p.at = ptx_at(f, from.first, column);
     }
     ptx_val line = attention_line(f, lines, p.row), in_line = ptx_add(f, line, to);
-    p.place = ptx_mad(f, p.column, ptx_u32(units_bytes(&p, 1)), in_line);
+    p.to = ptx_mad(f, p.column, ptx_u32(units_bytes(&p, 1)), in_line);
     return p;
 }
 
@@ -230,16 +230,16 @@ void attention_copy_rows(const attention_panel *p, ptx_val row, ptx_val end, ptx
     }
 }
 
-void attention_load_unit(ptx_fn *f, ptx_val from, const ptx_val *exists, ptx_val words[4])
+void attention_load_unit(ptx_fn *f, ptx_val from, const ptx_val *in_bounds, ptx_val words[4])
 {
     ptx_val loaded[4], at = ptx_cast_ptr(f, from, PTX_U32);
-    if (!exists) {
+    if (!in_bounds) {
         ptx_load_vec(f, 4, words, at, PTX_NC);
         return;
     }
     for (int i = 0; i < 4; i++)
         words[i] = ptx_var(f, ptx_u32(0));
-    PTX_WHEN (f, *exists) {
+    PTX_WHEN (f, *in_bounds) {
         ptx_load_vec(f, 4, loaded, at, PTX_NC);
         for (int i = 0; i < 4; i++)
             ptx_set(f, words[i], loaded[i]);

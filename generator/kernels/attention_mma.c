@@ -1,28 +1,28 @@
 /* attention on tensor cores: f16 from sm_75 on, bf16 from sm_80 on.
  *
- * A warp makes a block of 16 rows of O, or two where tile_q is 128 and there are registers for that, so that a fragment of
- * K or V serves 32 rows; it goes over the keys with the other warps, in tiles of tile_k. Scores stay in the registers in
- * which the first product leaves them: rounded to pairs they are the A operand of the second one. Each lane has parts of
- * two rows of a block, eight apart; four lanes share a row.
+ * A warp makes a block of 16 rows of O. It makes two where tile_q is 128 and registers allow, so that a fragment of K or V
+ * serves 32 rows. All warps go over the keys together, in tiles of tile_k. Scores stay in the registers in which the first
+ * product leaves them: rounded to pairs they are the A operand of the second one. Each lane has parts of two rows of a
+ * block, eight apart; four lanes share a row.
  *
- * SHARED MEMORY holds the tile of Q, and one tile of K and of V. Each is copied while the other is at work: V during the
- * first product, the next K during the second. From sm_80 on by cp.async, so that nobody waits for it; two barriers per
- * tile. Behind every row of 8, 16, ... units of 16 bytes is a unit that is nobody's; of 4, 12, ... units, behind every
- * second row; of 2, 6, ..., behind every fourth. So neither the eight rows of a matrix that ldmatrix takes meet in a bank,
- * nor the eight units that eight lanes copy; every address is the lane's own, made once, and a constant.
+ * SHARED MEMORY holds the tile of Q, and one tile each of K and V. V is copied during the first product, the next K during
+ * the second; from sm_80 on cp.async does it in the background. A tile takes two barriers. Padding of a unit of 16 bytes
+ * follows every row of 8, 16, ... units, every second row of 4, 12, ... units, and every fourth row of 2, 6, ... units. So
+ * neither the eight rows of a matrix of ldmatrix nor the eight units that eight lanes copy have a bank conflict. Every
+ * address is one that the lane makes once, plus a constant.
  *
- * MANY KEYS. Tensor cores cut what they add. So no sum of O is over more than ATTENTION_CHUNK keys before it joins a total
- * that is rounded; the sums of weights, which are one addition for each key of a lane, do the same. attention_total.h.
+ * MANY KEYS. Tensor cores truncate what they add. So a sum of O takes at most ATTENTION_CHUNK keys and then joins a total
+ * that is rounded; so do the sums of weights, which are one addition for each key of a lane. See attention_total.h.
  *
- * WHAT IS NOT THERE. Keys that no query of the tile sees, and rows of Q behind the last, are zeros in shared memory; a
- * score that its query does not see is replaced by -inf after the product, in the tiles that have one.
+ * MASK AND BOUNDS. Keys that no query of the tile sees, and rows of Q beyond the last, are zeros in shared memory. In tiles
+ * with masked scores, these are replaced by -inf after the product.
  *
- * PER SCORE a thread executes, beside the products and with tiles of 64 keys from sm_80 on, 7.4 instructions at head_dim
- * 64 and 8.7 at 128; with two blocks to a warp 6.4 and 7.1. At least 4.5 must be: a maximum, an fma, an exponential and an
- * addition, half of a conversion (below sm_80 1.5, moves counted). A 64th of head_dim is ldmatrix, whose matrices serve 16
- * rows, or 32; a 256th, or half of it, are copies. The rest is each row's: four lanes joined, whether its largest score has
- * grown; and each tile's: where copies begin, two barriers, the loop. The sums of O, a 64th of head_dim too, are not
- * multiplied in each tile but where a largest score has grown enough.
+ * INSTRUCTIONS per score and thread, besides the products, with tiles of 64 keys from sm_80 on: 7.4 at head_dim 64 and 8.7
+ * at 128; with two blocks per warp 6.4 and 7.1. At least 4.5 are needed: a maximum, an fma, an exponential, an addition and
+ * half of a conversion (1.5 below sm_80, with moves). ldmatrix takes head_dim / 64, since its matrices serve 16 rows, or
+ * half of that for 32; copies take head_dim / 256, or half. The rest is per row: joining four lanes, checking whether the
+ * largest score has grown; and per tile: addresses of copies, two barriers, the loop. Scaling the sums of O would take
+ * head_dim / 64 more, and is done only where a largest score has grown enough.
  */
 #include "attention_copy.h"
 #include "attention_split.h"
@@ -33,21 +33,21 @@ enum {
     WARP_LANES = 32,
     BLOCK_ROWS = 16,
     MOST_BLOCKS = 2,
-    UNIT = 8, /* elements of 16 bytes: of a row of one matrix of ldmatrix */
+    UNIT = 8, /* elements of 16 bytes, a row of a matrix of ldmatrix */
     UNIT_BYTES = 16,
     MOST_STEPS = 256 / 16, /* 16 elements of head_dim each */
     MOST_OCTETS = 64 / 8,  /* of keys in a tile */
-    MOST_SMALL = 128       /* up to this head_dim there are registers for rows of Q, or for two blocks */
+    MOST_SMALL = 128       /* up to this head_dim registers hold rows of Q, or two blocks */
 };
 
 typedef struct mma {
     attention a;
     ptx_fn *f;
-    bool is_deep;           /* products of 16 along the sum, else of 8 */
+    bool is_deep;           /* products take 16 along the sum, else 8 */
     bool q_stays;           /* in registers */
-    uint32_t blocks;        /* of 16 rows in a warp */
+    uint32_t blocks;        /* of 16 rows, per warp */
     uint32_t steps, octets; /* 16 elements of head_dim; 8 keys */
-    bool has_tail;          /* 8 elements of head_dim more */
+    bool has_tail;          /* head_dim has 8 elements more */
     attention_lines lines;
     uint32_t octet_bytes; /* of eight rows */
     attention_copier copier;
@@ -57,7 +57,7 @@ typedef struct mma {
     ptx_val zero, q[MOST_STEPS][4];
     attention_row row[MOST_BLOCKS][2];
     ptx_val score[MOST_BLOCKS][MOST_OCTETS][4], sum[MOST_BLOCKS][2 * MOST_STEPS][4];
-    ptx_val weight[MOST_BLOCKS][2 * MOST_OCTETS]; /* pairs: of both rows for each octet */
+    ptx_val weight[MOST_BLOCKS][2 * MOST_OCTETS]; /* pairs: of two rows for each octet */
 } mma;
 
 static ptx_val pointer_to(const mma *m, ptx_val address, uint32_t bytes)
@@ -67,7 +67,7 @@ static ptx_val pointer_to(const mma *m, ptx_val address, uint32_t bytes)
 
 /* ---- products ------------------------------------------------------------------------------------------------------ */
 
-/* sums += A * B, 8 or 16 along the sum; starts from zero where `starts`. */
+/* sums += A * B, 8 or 16 along the sum; sums = A * B where `starts`. */
 static void multiply(mma *m, bool is_deep, const ptx_val a[], const ptx_val b[], ptx_val sums[4], bool starts)
 {
     ptx_fn *f = m->f;
@@ -160,15 +160,15 @@ static ptx_val first_row(const mma *m, uint32_t block)
     return block == 0 ? row : ptx_add(f, row, ptx_u32(block * BLOCK_ROWS));
 }
 
-/* A row sees a key when the key's number less what the lane's first row sees is below its number, counted from that;
- * packed, each has its own query. */
+/* Row r, counted from the lane's first, sees a key where the key's number less the number of keys that the first row sees
+ * is below r. With pack_gqa a row's query decides instead. */
 static void mask_scores(mma *m, ptx_val key)
 {
     ptx_fn *f = m->f;
     ptx_val first = first_row(m, 0), beyond[2 * MOST_BLOCKS] = {{0}};
     ptx_val quarter = ptx_and(f, m->lane, ptx_u32(3));
     ptx_val mine = ptx_mad(f, quarter, ptx_u32(2), key);
-    bool is_each = m->a.is_causal && m->a.is_packed;
+    bool is_each = m->a.is_causal && m->a.pack_gqa;
     for (uint32_t i = 0; i < (is_each ? 2 * m->blocks : 1); i++) {
         ptx_val seen = attention_visible(&m->a, i == 0 ? first : ptx_add(f, first, ptx_u32(8 * i)));
         beyond[i] = ptx_sub(f, ptx_as(f, PTX_S32, mine), seen);
@@ -204,8 +204,8 @@ static void raise_row(mma *m, uint32_t b, uint32_t r, ptx_val shift)
             ptx_mul_to(f, m->sum[b][n][2 * r + i], shrink);
 }
 
-/* Any number will do to subtract, as long as no weight is too large: what was summed shrinks when the largest score of some
- * row of the warp has grown fourfold, as a weight: in the first tile, and seldom later. */
+/* A softmax may subtract any number, as long as no weight gets too large. So the sums are scaled only where the largest
+ * weight of some row of the warp has grown fourfold: in the first tile, and seldom later. */
 static void raise_rows(mma *m)
 {
     ptx_fn *f = m->f;
@@ -242,15 +242,15 @@ static void weigh_row(mma *m, uint32_t b, uint32_t r)
 
 /* ---- copies -------------------------------------------------------------------------------------------------------- */
 
-static void copy_unit(const attention *a, ptx_val from, ptx_val to, const ptx_val *exists)
+static void copy_unit(const attention *a, ptx_val from, ptx_val to, const ptx_val *in_bounds)
 {
     ptx_fn *f = a->f;
     ptx_val words[4];
     if (!a->has_sm_80) {
-        attention_load_unit(f, from, exists, words);
+        attention_load_unit(f, from, in_bounds, words);
         ptx_store_vec(f, 4, to, words, PTX_PLAIN);
-    } else if (exists) {
-        ptx_val bytes = ptx_select(f, *exists, ptx_u32(UNIT_BYTES), ptx_u32(0));
+    } else if (in_bounds) {
+        ptx_val bytes = ptx_select(f, *in_bounds, ptx_u32(UNIT_BYTES), ptx_u32(0));
         ptx_cp_async_zfill(f, to, from, UNIT_BYTES, bytes, PTX_CG);
     } else {
         ptx_cp_async(f, to, from, UNIT_BYTES, PTX_CG);
@@ -287,7 +287,7 @@ static void add_tile(mma *m, ptx_val key)
 
 /* ---- results ------------------------------------------------------------------------------------------------------- */
 
-/* A block's sums of O, where its rows of Q were. */
+/* Stores a block's sums of O where its rows of Q were. */
 static void stage_block(mma *m, uint32_t b, ptx_val at)
 {
     ptx_fn *f = m->f;
@@ -315,7 +315,7 @@ static void stage_rows(mma *m, ptx_val shared)
     ptx_warp_barrier(f);
 }
 
-/* 16 bytes per lane, row after row. */
+/* Stores rows to global memory, 16 bytes per lane, row after row. */
 static void store_rows(mma *m, ptx_val shared)
 {
     ptx_fn *f = m->f;
@@ -323,18 +323,18 @@ static void store_rows(mma *m, ptx_val shared)
     uint32_t row_units = a->head_dim / UNIT, rows = m->blocks * BLOCK_ROWS, units = rows * row_units;
     ptx_val first = ptx_mul(f, m->warp, ptx_u32(rows));
     for (uint32_t i = 0; i < units; i += WARP_LANES) {
-        ptx_val words[4], place = i == 0 ? m->lane : ptx_add(f, m->lane, ptx_u32(i));
-        ptx_val row = ptx_add(f, ptx_div(f, place, ptx_u32(row_units)), first);
-        ptx_val unit = ptx_rem(f, place, ptx_u32(row_units));
+        ptx_val words[4], position = i == 0 ? m->lane : ptx_add(f, m->lane, ptx_u32(i));
+        ptx_val row = ptx_add(f, ptx_div(f, position, ptx_u32(row_units)), first);
+        ptx_val unit = ptx_rem(f, position, ptx_u32(row_units));
         ptx_val line = ptx_add(f, attention_line(f, m->lines, row), shared);
         ptx_val from = ptx_pointer(f, PTX_SHARED, PTX_U32, ptx_mad(f, unit, ptx_u32(UNIT_BYTES), line));
         ptx_val number = ptx_add(f, row, a->first);
-        ptx_val exists = ptx_lt(f, number, a->rows);
+        ptx_val in_bounds = ptx_lt(f, number, a->rows);
         if (i + WARP_LANES > units)
-            exists = ptx_and(f, exists, ptx_lt(f, m->lane, ptx_u32(units - i)));
+            in_bounds = ptx_and(f, in_bounds, ptx_lt(f, m->lane, ptx_u32(units - i)));
         ptx_val out = attention_row_at(a, &a->out, a->out.first, number);
         ptx_val to = ptx_at(f, out, ptx_mul(f, unit, ptx_u32(UNIT)));
-        PTX_WHEN (f, exists) {
+        PTX_WHEN (f, in_bounds) {
             ptx_load_vec(f, 4, words, from, PTX_PLAIN);
             ptx_store_vec(f, 4, ptx_cast_ptr(f, to, PTX_U32), words, PTX_PLAIN);
         }
@@ -354,10 +354,10 @@ static void store_logs(mma *m)
         for (uint32_t i = 0; i < 2 * m->blocks; i++) {
             const attention_row *of = &m->row[i / 2][i % 2];
             ptx_val number = i == 0 ? row : ptx_add(f, row, ptx_u32(8 * i));
-            ptx_val exists = ptx_lt(f, number, a->rows);
+            ptx_val in_bounds = ptx_lt(f, number, a->rows);
             ptx_val log = attention_log(a, of->sum, of->shift);
-            ptx_val to = a->is_packed && i > 0 ? attention_log_at(a, number) : ptx_at_const(f, at, 8 * i);
-            PTX_WHEN (f, exists) {
+            ptx_val to = a->pack_gqa && i > 0 ? attention_log_at(a, number) : ptx_at_const(f, at, 8 * i);
+            PTX_WHEN (f, in_bounds) {
                 ptx_store(f, to, log);
             }
         }
@@ -371,7 +371,7 @@ static void store_results(mma *m, ptx_val shared)
     store_logs(m);
 }
 
-/* Pairs of columns, eight apart, of each of the lane's rows. */
+/* Stores this part: pairs of columns, eight apart, of each of the lane's rows. */
 static void store_parts(mma *m, ptx_val shared, ptx_val tid)
 {
     ptx_fn *f = m->f;
@@ -394,7 +394,7 @@ static void store_parts(mma *m, ptx_val shared, ptx_val tid)
 
 /* ---- the kernel ---------------------------------------------------------------------------------------------------- */
 
-/* Eight units, or 16, 24, ..., and one that is nobody's. */
+/* Padding follows 8 units, or 16, 24, ... */
 static attention_lines lines_of(uint32_t units)
 {
     uint32_t rows = 8;
@@ -417,13 +417,13 @@ static mma geometry(attention of)
     return m;
 }
 
-static mma open_mma(ptx_fn *f, const kiln_variant *v)
+static mma init_mma(ptx_fn *f, const kiln_variant *v)
 {
-    mma m = geometry(attention_open(f, v));
+    mma m = geometry(attention_init(f, v));
     m.zero = ptx_var(f, ptx_f32(0));
     for (uint32_t b = 0; b < m.blocks; b++) {
         for (uint32_t r = 0; r < 2; r++)
-            attention_open_row(&m.a, &m.row[b][r]);
+            attention_init_row(&m.a, &m.row[b][r]);
         for (uint32_t i = 0; i < 4 * (2 * m.steps + m.has_tail); i++)
             m.sum[b][i / 4][i % 4] = ptx_var(f, ptx_f32(0));
     }
@@ -435,9 +435,9 @@ static uint32_t threads(const mma *m)
     return m->a.tile_q / BLOCK_ROWS / m->blocks * WARP_LANES;
 }
 
-/* Lane 8 * i + j points to row j of matrix i. Of Q and V: rows 0-7 and 8-15 of the first unit, then of the second; of K
- * the two units of keys 0-7, then of keys 8-15; of the tails one unit of 32 keys. */
-static void place_lane(mma *m, ptx_val q, ptx_val k, ptx_val v)
+/* Lane 8 * i + j points to row j of matrix i. For Q and V the matrices are rows 0-7 and 8-15 of the first unit, then of the
+ * second; for K the two units of keys 0-7, then of keys 8-15; for the tails one unit of 32 keys. */
+static void init_lane(mma *m, ptx_val q, ptx_val k, ptx_val v)
 {
     ptx_fn *f = m->f;
     ptx_val in_octet = ptx_and(f, m->lane, ptx_u32(7)), upper = ptx_shr(f, m->lane, ptx_u32(4));
@@ -458,7 +458,7 @@ static void place_lane(mma *m, ptx_val q, ptx_val k, ptx_val v)
     }
 }
 
-static void begin(mma *m, ptx_val q_to, ptx_val tid)
+static void init_copies(mma *m, ptx_val q_to, ptx_val tid)
 {
     ptx_fn *f = m->f;
     const attention *a = &m->a;
@@ -467,10 +467,10 @@ static void begin(mma *m, ptx_val q_to, ptx_val tid)
     m->lane = ptx_laneid(f);
     m->warp = ptx_warpid_x(f);
     m->copier = (attention_copier){a, copy_unit, threads(m), 2, tid};
-    attention_panel q = attention_open_panel(&m->copier, a->q, a->tile_q, a->head_dim, q_to, m->lines);
-    m->k = attention_open_panel(&m->copier, a->k, a->tile_k, a->head_dim, k_to, m->lines);
-    m->v = attention_open_panel(&m->copier, a->v, a->tile_k, a->head_dim, v_to, m->lines);
-    place_lane(m, q_to, k_to, v_to);
+    attention_panel q = attention_init_panel(&m->copier, a->q, a->tile_q, a->head_dim, q_to, m->lines);
+    m->k = attention_init_panel(&m->copier, a->k, a->tile_k, a->head_dim, k_to, m->lines);
+    m->v = attention_init_panel(&m->copier, a->v, a->tile_k, a->head_dim, v_to, m->lines);
+    init_lane(m, q_to, k_to, v_to);
     attention_copy_rows(&q, a->first, a->q_end, none);
     attention_copy_rows(&m->k, a->first_key, a->keys, none);
     wait_for_copies(m);
@@ -478,22 +478,22 @@ static void begin(mma *m, ptx_val q_to, ptx_val tid)
         load_q(m, 0, step, m->q[step]);
 }
 
-/* As many as leave a thread its registers. ptxas counts warps by fours; left to itself, it has room for more, and spills.
- * Beside sums, scores and Q there are addresses and places; below sm_80 also what is copied, and more where rows of Q are
- * of many heads. */
+/* As many as leave enough registers to a thread. ptxas counts warps by fours; left to itself, it fits more and spills.
+ * Besides sums, scores and Q there are addresses and offsets; below sm_80 also the data being copied, and more with
+ * pack_gqa. */
 static uint32_t blocks_per_multiprocessor(const mma *m)
 {
     enum { ALL_REGISTERS = 65536 };
     const attention *a = &m->a;
     bool is_old = !a->has_sm_80;
-    uint32_t others = (a->split_k > 1 || (is_old && a->is_packed) ? 80U : 68U) + (is_old ? 8U : 0U);
+    uint32_t others = (a->split_k > 1 || (is_old && a->pack_gqa) ? 80U : 68U) + (is_old ? 8U : 0U);
     uint32_t numbers = m->blocks * (a->head_dim + a->tile_k) / 2 + (m->q_stays ? a->head_dim / 4 : 0);
     uint32_t warps = ALL_REGISTERS / (WARP_LANES * (numbers + others)) / 4 * 4;
     uint32_t blocks = warps * WARP_LANES / threads(m);
     return blocks < 1 ? 1 : blocks;
 }
 
-/* More keys than one chunk has. */
+/* Whether there are more keys than one chunk takes. */
 static ptx_val is_long(const mma *m)
 {
     ptx_fn *f = m->f;
@@ -508,7 +508,7 @@ static void add_tiles(mma *m)
     attention_sums sums[MOST_BLOCKS];
     for (uint32_t b = 0; b < m->blocks; b++)
         sums[b] = (attention_sums){m->row[b], m->sum[b]};
-    attention_total total = attention_open_total(a, sums, m->blocks, 2 * m->steps + m->has_tail);
+    attention_total total = attention_init_total(a, sums, m->blocks, 2 * m->steps + m->has_tail);
     PTX_IF (f, is_long(m)) {
         ptx_rarely(f);
         attention_clear_total(&total);
@@ -542,9 +542,9 @@ void attention_shape_mma(kiln_shape *s, const kiln_variant *v)
 
 void attention_emit_mma(ptx_fn *f, const kiln_variant *v)
 {
-    mma m = open_mma(f, v);
+    mma m = init_mma(f, v);
     ptx_val tid = ptx_tid_x(f), shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
-    begin(&m, shared, tid);
+    init_copies(&m, shared, tid);
     add_tiles(&m);
     if (m.a.has_sm_80)
         ptx_cp_async_wait_all(f);

@@ -1,20 +1,19 @@
 /* attention on CUDA cores: f32 and f64; f16 and bf16 widened to f32.
  *
- * A thread block of 128 threads makes tile_q rows of O, an eighth of them for each group of 16 lanes. Of the scores of a
- * tile of keys a lane has its group's rows and every sixteenth key; of O the same rows and every sixteenth vector of
+ * A thread block of 128 threads makes tile_q rows of O; each group of 16 lanes makes an eighth of them. A lane has its
+ * group's rows and every sixteenth key of the scores of a tile, and of O the same rows and every sixteenth vector of
  * columns. Both products are sums of outer products in registers. Their operands come through shared memory: Q and K in
- * panels of 32 along head_dim, V in panels of some keys over all of head_dim, in the same place. Q passes again for every
- * tile of keys, out of the L2 cache; K and V are read once per tile of queries, and only the keys that some of them sees.
- * So every head_dim fits into less than 48 KB.
+ * panels of 32 along head_dim, then V in the same bytes, in panels of some keys over all of head_dim. Q is read again, from
+ * the L2 cache, for every tile of keys. K and V are read once per tile of queries, and only keys that some query sees. So
+ * every head_dim fits into less than 48 KB.
  *
- * Weights go from the lanes that have them to the others of their group through shared memory of the group's own; the
- * barrier before V comes between.
+ * A group exchanges weights through shared memory of its own; the barrier before V orders that.
  *
  * BANKS. Panels of Q and K have rows of an odd number of 16-byte units: eight lanes that read the same unit of eight
- * neighbouring rows meet in no bank. The 16 lanes of a group share their rows of Q, and read one address.
+ * neighbouring rows have no bank conflict. The 16 lanes of a group share their rows of Q, and read one address.
  *
- * WHAT IS NOT THERE. Keys that no query of the tile sees, and rows of Q behind the last, are zeros in shared memory; a
- * score that its query does not see is replaced by -inf after the product.
+ * MASK AND BOUNDS. Keys that no query of the tile sees, and rows of Q beyond the last, are zeros in shared memory. Masked
+ * scores are replaced by -inf after the product.
  */
 #include "attention_copy.h"
 #include "attention_split.h"
@@ -25,7 +24,7 @@ enum {
     GROUP_LANES = 16,
     GROUPS = THREADS / GROUP_LANES,
     PANEL = 32, /* elements of head_dim */
-    STEP = 8,   /* of them, in a turn of the loop */
+    STEP = 8,   /* of them, per iteration of the loop */
     UNIT_BYTES = 16,
     GROUP_PAD_BYTES = 64, /* the two groups of a warp write weights into different banks */
     MOST_ROWS = 8,
@@ -37,17 +36,17 @@ typedef struct simt {
     attention a;
     ptx_fn *f;
     uint32_t rows, keys;             /* scores of a lane */
-    uint32_t vector, vectors;        /* columns of O: so many, so many times */
-    uint32_t bytes, unit;            /* of a wide number; wide numbers in 16 bytes */
+    uint32_t vector, vectors;        /* columns of O in a vector; vectors */
+    uint32_t bytes, unit;            /* of a wide element; wide elements in 16 bytes */
     uint32_t panel_keys;             /* of V */
     attention_lines lines;           /* of panels of Q and K */
-    uint32_t row_bytes, v_row_bytes; /* of those; of V */
+    uint32_t row_bytes, v_row_bytes; /* of panels of Q and K; of V */
     attention_copier copier;
     attention_panel q, k, v;
-    ptx_val lane, group;    /* lane of the group */
+    ptx_val lane, group;    /* lane in the group */
     ptx_val stage, weights; /* shared memory: panels; this group's weights */
     ptx_val q_from, k_from; /* this lane's rows of the panels */
-    ptx_val v_from, v_last; /* its first vector of columns; the last one, where not all lanes have one */
+    ptx_val v_from, v_last; /* its first vector of columns; its last one, where some lanes have none */
     attention_row row[MOST_ROWS];
     ptx_val score[MOST_ROWS][MOST_KEYS], sum[MOST_ROWS][MOST_COLUMNS];
 } simt;
@@ -59,11 +58,11 @@ static ptx_val shared_at(const simt *s, ptx_val address, uint32_t bytes)
 
 /* ---- panels into shared memory ------------------------------------------------------------------------------------ */
 
-static void copy_unit(const attention *a, ptx_val from, ptx_val to, const ptx_val *exists)
+static void copy_unit(const attention *a, ptx_val from, ptx_val to, const ptx_val *in_bounds)
 {
     ptx_fn *f = a->f;
     ptx_val words[4], x[8];
-    attention_load_unit(f, from, exists, words);
+    attention_load_unit(f, from, in_bounds, words);
     if (a->type == a->wide) {
         ptx_store_vec(f, 4, to, words, PTX_PLAIN);
         return;
@@ -98,15 +97,15 @@ static void multiply_panel(simt *s, uint32_t elements)
     }
 }
 
-static attention_panel open_q(const simt *s, uint32_t elements)
+static attention_panel init_q(const simt *s, uint32_t elements)
 {
-    return attention_open_panel(&s->copier, s->a.q, s->a.tile_q, elements, s->stage, s->lines);
+    return attention_init_panel(&s->copier, s->a.q, s->a.tile_q, elements, s->stage, s->lines);
 }
 
-static attention_panel open_k(const simt *s, uint32_t elements)
+static attention_panel init_k(const simt *s, uint32_t elements)
 {
     ptx_val to = ptx_add(s->f, s->stage, ptx_u32(s->a.tile_q * s->row_bytes));
-    return attention_open_panel(&s->copier, s->a.k, s->a.tile_k, elements, to, s->lines);
+    return attention_init_panel(&s->copier, s->a.k, s->a.tile_k, elements, to, s->lines);
 }
 
 static void add_panel(simt *s, const attention_panel *q, const attention_panel *k, ptx_val key,
@@ -133,21 +132,22 @@ static void multiply_scores(simt *s, ptx_val key)
         }
     }
     if (full < s->a.head_dim) {
-        attention_panel q = open_q(s, s->a.head_dim - full), k = open_k(s, s->a.head_dim - full);
+        attention_panel q = init_q(s, s->a.head_dim - full), k = init_k(s, s->a.head_dim - full);
         add_panel(s, &q, &k, key, ptx_u32(full));
     }
 }
 
 /* ---- weights ------------------------------------------------------------------------------------------------------- */
 
-/* Row r sees a key when the key's number less what row 0 sees is below r; packed, each has its own query. */
+/* Row r sees a key where the key's number less the number of keys that row 0 sees is below r. With pack_gqa a row's query
+ * decides instead. */
 static void mask_scores(simt *s, ptx_val key)
 {
     ptx_fn *f = s->f;
     const attention *a = &s->a;
     ptx_val first = ptx_mad(f, s->group, ptx_u32(s->rows), a->first), beyond[MOST_ROWS] = {{0}};
     ptx_val mine = ptx_as(f, PTX_S32, ptx_add(f, key, s->lane));
-    bool is_each = a->is_causal && a->is_packed;
+    bool is_each = a->is_causal && a->pack_gqa;
     for (uint32_t r = 0; r < (is_each ? s->rows : 1); r++) {
         ptx_val row = r == 0 ? first : ptx_add(f, first, ptx_u32(r));
         ptx_val seen = attention_visible(a, row);
@@ -189,7 +189,7 @@ static bool is_ragged(const simt *s)
     return s->a.head_dim % (GROUP_LANES * s->vector) != 0;
 }
 
-/* Of the row that `from` is in, and `last`. */
+/* Loads the lane's columns of the row that `from` and `last` point into. */
 static void load_columns(simt *s, ptx_val from, ptx_val last, ptx_val v[MOST_COLUMNS])
 {
     ptx_fn *f = s->f;
@@ -274,10 +274,10 @@ static void store_row(simt *s, uint32_t r, ptx_val row)
 {
     ptx_fn *f = s->f;
     const attention *a = &s->a;
-    ptx_val exists = ptx_lt(f, row, a->rows);
+    ptx_val in_bounds = ptx_lt(f, row, a->rows);
     ptx_val sum = s->row[r].sum;
     ptx_val share = attention_share(a, sum);
-    PTX_IF (f, exists) {
+    PTX_IF (f, in_bounds) {
         ptx_val line = attention_row_at(a, &a->out, a->out.first, row);
         for (uint32_t i = 0; i < s->vectors; i++) {
             ptx_val x[4], number = ptx_add(f, s->lane, ptx_u32(i * GROUP_LANES));
@@ -360,7 +360,7 @@ static uint32_t group_bytes(const simt *s)
     return s->rows * s->a.tile_k * s->bytes + GROUP_PAD_BYTES;
 }
 
-static void place_thread(simt *s)
+static void init_thread(simt *s)
 {
     ptx_fn *f = s->f;
     const attention *a = &s->a;
@@ -371,10 +371,10 @@ static void place_thread(simt *s)
     s->stage = ptx_address(f, ptx_shared_dynamic(f, a->wide));
     s->copier = (attention_copier){&s->a, copy_unit, THREADS, s->bytes, tid};
     if (a->head_dim >= PANEL) {
-        s->q = open_q(s, PANEL);
-        s->k = open_k(s, PANEL);
+        s->q = init_q(s, PANEL);
+        s->k = init_k(s, PANEL);
     }
-    s->v = attention_open_panel(&s->copier, a->v, s->panel_keys, a->head_dim, s->stage,
+    s->v = attention_init_panel(&s->copier, a->v, s->panel_keys, a->head_dim, s->stage,
                                 (attention_lines){s->v_row_bytes, 0});
     s->q_from = ptx_mad(f, s->group, ptx_u32(s->rows * s->row_bytes), s->stage);
     ptx_val k_row = ptx_mad(f, s->lane, ptx_u32(s->row_bytes), s->stage);
@@ -383,23 +383,23 @@ static void place_thread(simt *s)
     ptx_val of_lane = ptx_mad(f, s->lane, ptx_u32(s->bytes), of_group);
     s->weights = ptx_add(f, of_lane, ptx_u32(weights_start));
     s->v_from = ptx_mad(f, s->lane, ptx_u32(s->vector * s->bytes), s->stage);
-    if (is_ragged(s)) { /* what is behind the last column is that again, and not stored */
+    if (is_ragged(s)) { /* beyond the last column it is repeated, and not stored */
         ptx_val number = ptx_add(f, s->lane, ptx_u32((s->vectors - 1) * GROUP_LANES));
         ptx_val vector = ptx_min(f, number, ptx_u32(a->head_dim / s->vector - 1));
         s->v_last = ptx_mad(f, vector, ptx_u32(s->vector * s->bytes), s->stage);
     }
     for (uint32_t r = 0; r < s->rows; r++) {
-        attention_open_row(a, &s->row[r]);
+        attention_init_row(a, &s->row[r]);
         for (uint32_t i = 0; i < s->vector * s->vectors; i++)
             s->sum[r][i] = ptx_var(f, ptx_number(a->wide, 0));
     }
 }
 
-/* Left to itself, ptxas has room for one thread block more, and spills. */
+/* Left to itself, ptxas fits one more thread block and spills. */
 static uint32_t blocks_per_multiprocessor(const simt *s)
 {
     uint32_t words = s->rows * (s->vector * s->vectors + s->keys) * s->bytes / 4;
-    uint32_t most_of_three = s->bytes == 8 || s->a.is_packed ? 56 : 64;
+    uint32_t most_of_three = s->bytes == 8 || s->a.pack_gqa ? 56 : 64;
     return words <= most_of_three ? 3 : words <= 128 ? 2 : 1;
 }
 
@@ -415,8 +415,8 @@ void attention_shape_simt(kiln_shape *s, const kiln_variant *v)
 
 void attention_emit_simt(ptx_fn *f, const kiln_variant *v)
 {
-    simt s = geometry(attention_open(f, v));
-    place_thread(&s);
+    simt s = geometry(attention_init(f, v));
+    init_thread(&s);
     PTX_FOR (f, key, s.a.first_key, s.a.keys, ptx_u32(s.a.tile_k)) {
         ptx_main_loop(f);
         multiply_scores(&s, key);

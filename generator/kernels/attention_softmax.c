@@ -1,7 +1,7 @@
-/* attention: where a thread block works, and the running softmax.
+/* attention: a thread block's tile, and the running softmax.
  *
- * The largest score, times the factor and rounded, is what all exponents of a row subtract; that very number is kept, so
- * that its rounding cancels between the weights and their sum, also from tile to tile.
+ * All exponents of a row subtract its largest score, times the factor and rounded. That rounded number is kept, so its
+ * rounding cancels between the weights and their sum, also from tile to tile.
  */
 #include "attention.h"
 
@@ -9,12 +9,12 @@ enum { LN2_TERMS = 14, ATANH_TERMS = 11 };
 
 static const double log2_e = 0x1.71547652b82fep+0, ln_2 = 0x1.62e42fefa39efp-1;
 
-/* ---- places ------------------------------------------------------------------------------------------------------ */
+/* ---- the tile ---------------------------------------------------------------------------------------------------- */
 
 /* Elements of a matrix from batch to batch and from head to head, U64. */
-typedef struct place {
+typedef struct matrix_strides {
     ptx_val batch, head;
-} place;
+} matrix_strides;
 
 /* With split_k, the thread blocks of a tile of queries are neighbours. */
 static ptx_val find_tile(attention *a)
@@ -35,7 +35,7 @@ static ptx_val find_tile(attention *a)
 }
 
 /* Whole tiles of keys; the last parts may have none. */
-static void place_part(attention *a)
+static void init_part(attention *a)
 {
     ptx_fn *f = a->f;
     ptx_val up = ptx_add(f, a->keys, ptx_u32(a->split_k * a->tile_k - 1));
@@ -46,16 +46,16 @@ static void place_part(attention *a)
     a->keys = ptx_min(f, a->keys, end);
 }
 
-/* How many keys a row sees, and q_length more: so it is not below 0. */
+/* The number of keys that a row sees, plus q_length, so that it is not below 0. */
 static ptx_val seen_and_more(const attention *a, ptx_val row)
 {
     ptx_fn *f = a->f;
-    ptx_val query = a->is_packed ? ptx_div(f, row, a->group) : row;
+    ptx_val query = a->pack_gqa ? ptx_div(f, row, a->group) : row;
     ptx_val next = ptx_add(f, query, ptx_u32(1));
     return ptx_add(f, next, a->k_length);
 }
 
-static void place_tile(attention *a)
+static void init_tile(attention *a)
 {
     ptx_fn *f = a->f;
     a->first = ptx_mul(f, find_tile(a), ptx_u32(a->tile_q));
@@ -70,20 +70,20 @@ static void place_tile(attention *a)
     }
     a->first_key = ptx_u32(0);
     if (a->split_k > 1)
-        place_part(a);
+        init_part(a);
 }
 
-/* Packed, a thread block has a head of K and V, and all heads of Q and O that it serves. */
-static void place_head(attention *a, ptx_val q_heads, ptx_val kv_heads, place strides[4])
+/* With pack_gqa, a thread block has a head of K and V, and all heads of Q and O that share it. */
+static void init_head(attention *a, ptx_val q_heads, ptx_val kv_heads, matrix_strides strides[4])
 {
     ptx_fn *f = a->f;
     ptx_val block = ptx_ctaid_y(f), batch = ptx_ctaid_z(f);
     a->group = ptx_div(f, q_heads, kv_heads);
-    ptx_val head = a->is_packed ? ptx_mul(f, block, a->group) : block;
-    ptx_val kv_head = a->is_packed ? block : ptx_div(f, block, a->group);
+    ptx_val head = a->pack_gqa ? ptx_mul(f, block, a->group) : block;
+    ptx_val kv_head = a->pack_gqa ? block : ptx_div(f, block, a->group);
     a->q_heads = q_heads;
-    a->head = ptx_mad(f, batch, a->is_packed ? kv_heads : q_heads, block);
-    a->rows = a->is_packed ? ptx_mul(f, a->q_length, a->group) : a->q_length;
+    a->head = ptx_mad(f, batch, a->pack_gqa ? kv_heads : q_heads, block);
+    a->rows = a->pack_gqa ? ptx_mul(f, a->q_length, a->group) : a->q_length;
     head = ptx_cvt(f, PTX_U64, head);
     kv_head = ptx_cvt(f, PTX_U64, kv_head);
     batch = ptx_cvt(f, PTX_U64, batch);
@@ -94,7 +94,7 @@ static void place_head(attention *a, ptx_val q_heads, ptx_val kv_heads, place st
         ptx_val element = ptx_mad(f, batch, strides[i].batch, in_batch);
         all[i]->first = ptx_at(f, all[i]->first, element);
         all[i]->head_stride = strides[i].head;
-        all[i]->is_packed = is_q && a->is_packed;
+        all[i]->pack_gqa = is_q && a->pack_gqa;
     }
 }
 
@@ -102,7 +102,7 @@ void attention_find_before(attention *a)
 {
     ptx_fn *f = a->f;
     ptx_val block = ptx_ctaid_y(f), batch = ptx_ctaid_z(f);
-    ptx_val head = a->is_packed ? ptx_mul(f, block, a->group) : block;
+    ptx_val head = a->pack_gqa ? ptx_mul(f, block, a->group) : block;
     ptx_val of_all = ptx_mad(f, batch, a->q_heads, head);
     a->before = ptx_mul_wide(f, of_all, a->q_length);
 }
@@ -126,15 +126,15 @@ attention attention_geometry(ptx_fn *f, const kiln_variant *v)
                    .tile_k = kiln_int(v, "tile_k"),
                    .split_k = kiln_int(v, "split_k"),
                    .is_causal = kiln_bool(v, "causal"),
-                   .is_packed = kiln_bool(v, "pack_gqa")};
+                   .pack_gqa = kiln_bool(v, "pack_gqa")};
     a.wide = a.type == PTX_F64 ? PTX_F64 : PTX_F32;
     return a;
 }
 
-attention attention_open(ptx_fn *f, const kiln_variant *v)
+attention attention_init(ptx_fn *f, const kiln_variant *v)
 {
     attention a = attention_geometry(f, v);
-    place strides[4];
+    matrix_strides strides[4];
     a.q.first = ptx_param_ptr(f, a.type, "q");
     a.k.first = ptx_param_ptr(f, a.type, "k");
     a.v.first = ptx_param_ptr(f, a.type, "v");
@@ -163,8 +163,8 @@ attention attention_open(ptx_fn *f, const kiln_variant *v)
         a.tile_counters = ptx_param_ptr(f, PTX_U32, "tile_counters");
     }
     ptx_param(f, PTX_U64, "workspace_size"); /* for dispatch */
-    place_head(&a, q_heads, kv_heads, strides);
-    place_tile(&a);
+    init_head(&a, q_heads, kv_heads, strides);
+    init_tile(&a);
     scale_scores(&a, scale);
     return a;
 }
@@ -172,7 +172,7 @@ attention attention_open(ptx_fn *f, const kiln_variant *v)
 ptx_val attention_row_at(const attention *a, const attention_matrix *m, ptx_val at, ptx_val row)
 {
     ptx_fn *f = a->f;
-    if (!m->is_packed)
+    if (!m->pack_gqa)
         return ptx_at(f, at, ptx_mul_wide(f, row, m->row_stride));
     ptx_val query = ptx_div(f, row, a->group), head = ptx_rem(f, row, a->group);
     ptx_val of_query = ptx_mul_wide(f, query, m->row_stride);
@@ -184,7 +184,7 @@ ptx_val attention_log_at(const attention *a, ptx_val row)
 {
     ptx_fn *f = a->f;
     ptx_val at = ptx_at(f, a->lse, a->before);
-    if (!a->is_packed)
+    if (!a->pack_gqa)
         return ptx_at(f, at, row);
     ptx_val query = ptx_div(f, row, a->group), head = ptx_rem(f, row, a->group);
     return ptx_at(f, ptx_at(f, at, ptx_mul_wide(f, head, a->q_length)), query);
@@ -201,8 +201,8 @@ ptx_val attention_visible(const attention *a, ptx_val row)
 
 /* ---- exponentials and logarithms ---------------------------------------------------------------------------------- */
 
-/* x = n + r with |r| <= 1/2, by adding 1.5 * 2^52, whose low bits are then n; 2^r is the Taylor series of e^(r ln 2), of
- * which the terms left out are below 2^-57. */
+/* x = n + r with |r| <= 1/2: adding 1.5 * 2^52 leaves n in the low bits. 2^r is the Taylor series of e^(r ln 2); the terms
+ * left out are below 2^-57. */
 static ptx_val exp2_f64(ptx_fn *f, ptx_val x)
 {
     const double magic = 0x1.8p52;
@@ -257,7 +257,7 @@ ptx_val attention_log(const attention *a, ptx_val x, ptx_val top)
     ptx_val both = ptx_fma(f, top, ptx_f64(ln_2), log);
     ptx_val is_none = ptx_eq(f, x, ptx_f64(0));
     ptx_val seen = ptx_select(f, is_none, top, both);
-    ptx_val is_number = ptx_eq(f, x, x); /* the bits of a NaN have a logarithm too */
+    ptx_val is_number = ptx_eq(f, x, x); /* the bits of a NaN would give a logarithm too */
     return ptx_select(f, is_number, seen, x);
 }
 
@@ -268,13 +268,13 @@ ptx_val attention_none(const attention *a)
     return a->wide == PTX_F64 ? ptx_bits(PTX_F64, UINT64_C(0xfff) << 52) : ptx_bits(PTX_F32, 0xff800000);
 }
 
-void attention_open_row(const attention *a, attention_row *row)
+void attention_init_row(const attention *a, attention_row *row)
 {
     row->shift = ptx_var(a->f, attention_none(a));
     row->sum = ptx_var(a->f, ptx_number(a->wide, 0));
 }
 
-/* While nothing is visible 0 is subtracted: -inf less -inf would be a NaN. */
+/* While no key is visible, 0 is subtracted: -inf less -inf would be a NaN. */
 static ptx_val safe_shift(const attention *a, const attention_row *row)
 {
     ptx_val is_none = ptx_eq(a->f, row->shift, attention_none(a));

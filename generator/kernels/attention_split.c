@@ -1,10 +1,10 @@
-/* The workspace has for each row of O, part after part, its sums of all columns, then what they are scaled by, 2^-shift,
- * and the sum of its weights. Only rows that exist are there, so that one query takes little.
+/* For each row of O the workspace has, part after part, the sums of all columns, then the shift (they are scaled by
+ * 2^-shift) and the sum of the weights. It has rows in bounds only, so one query takes little.
  */
 #include "attention_split.h"
 #include "split.h"
 
-enum { ROW_NUMBERS = 8 }; /* behind the columns: shift, sum, and what keeps 16 bytes aligned */
+enum { ROW_NUMBERS = 8 }; /* after the columns: shift, sum, and padding to 16 bytes */
 
 /* The first number of the row's first part. */
 static ptx_val find_row(const attention *a, ptx_val number)
@@ -22,8 +22,8 @@ static void store_slice(const attention *a, const attention_slice *s)
     ptx_val part = ptx_at(f, first, ptx_mul(f, a->part, ptx_u32(a->head_dim + ROW_NUMBERS)));
     ptx_val at = ptx_at(f, part, s->column);
     for (uint32_t i = 0; i < s->count; i++) {
-        ptx_val exists = ptx_le(f, s->column, ptx_u32(a->head_dim - s->width - i * s->step));
-        PTX_WHEN (f, exists) {
+        ptx_val in_bounds = ptx_le(f, s->column, ptx_u32(a->head_dim - s->width - i * s->step));
+        PTX_WHEN (f, in_bounds) {
             if (s->width == 1)
                 ptx_store(f, ptx_at_const(f, at, i * s->step), s->sums[i]);
             else
@@ -49,7 +49,7 @@ ptx_val attention_leave_part(const attention *a, const attention_slice slices[],
     return split_arrive(&s);
 }
 
-/* sums = sums * shrink + part * weight, where the larger of both shifts becomes the row's. */
+/* sums = sums * shrink + part * weight; the larger of the two shifts becomes the row's. */
 static void join_part(const attention *a, const attention_slice *s, ptx_val first, ptx_val part)
 {
     ptx_fn *f = a->f;
@@ -85,7 +85,7 @@ static void join_row(const attention *a, const attention_slice *s)
     ptx_set(f, s->row->sum, ptx_number(a->wide, 0));
     for (uint32_t n = 0; n < s->count * s->width; n++)
         ptx_set(f, s->sums[n], ptx_number(a->wide, 0));
-    /* There are never fewer blocks than parts; but ptxas does not know, and does not have all parts in registers at once. */
+    /* There are never fewer thread blocks than parts. ptxas does not know, so it does not hold all parts in registers. */
     ptx_val parts = ptx_min(f, ptx_nctaid_x(f), ptx_u32(a->split_k));
     PTX_FOR (f, part, ptx_u32(0), parts, ptx_u32(1)) {
         join_part(a, s, first, part);

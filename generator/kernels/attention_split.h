@@ -1,24 +1,24 @@
-/* Thread blocks that share the keys of a tile of queries: each has its own part of them, and the last to arrive joins what
- * all have, in the order of their parts, so that the result does not depend on who that is. */
+/* Thread blocks that share the keys of a tile of queries (split-K): each has a part of the keys, and the last to arrive
+ * joins all parts in their order, so that the result does not depend on which one is last. */
 #ifndef KERNELS_ATTENTION_SPLIT_H
 #define KERNELS_ATTENTION_SPLIT_H
 
 #include "attention.h"
 
-/* What a lane has of a row of O, not divided by its sum yet. */
+/* A lane's share of a row of O, not yet divided by the row's sum. */
 typedef struct attention_slice {
-    ptx_val number;              /* the row's; may be behind the last */
+    ptx_val number;              /* the row's; may be out of bounds */
     ptx_val column;              /* its first */
-    uint32_t width, step, count; /* vectors of `width` columns, `step` columns apart, so many of them */
+    uint32_t width, step, count; /* `count` vectors of `width` columns, `step` columns apart */
     attention_row *row;
     ptx_val *sums; /* variables: width * count */
 } attention_slice;
 
-/* Writes the slices of this part down. A predicate: all parts of the tile are there; it holds in one thread block. Has
- * barriers; all threads come here. */
+/* Stores the slices of this part. The predicate that it returns holds in one thread block of the tile, the last to arrive:
+ * all parts are stored. All threads of the thread block must get here: it has barriers. */
 ptx_val attention_leave_part(const attention *a, const attention_slice slices[], uint32_t count, ptx_val tid);
 
-/* The slices and their rows over all parts, in that thread block. */
+/* In that thread block: joins the slices and their rows over all parts. */
 void attention_join_parts(const attention *a, const attention_slice slices[], uint32_t count);
 
 #endif

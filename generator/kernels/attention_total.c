@@ -1,20 +1,20 @@
-/* In local memory a block has its fragments, then the shifts of both its rows, then the sums of their weights. */
+/* Layout of a block in local memory: its fragments, then the shifts of its two rows, then the sums of their weights. */
 #include "attention_total.h"
 
 enum {
-    NUMBERS = 4, /* of a fragment, and of both rows */
+    NUMBERS = 4, /* of a fragment, and of two rows */
     AT_ONCE = 4  /* fragments */
 };
 
-attention_total attention_open_total(const attention *a, const attention_sums sums[], uint32_t blocks,
+attention_total attention_init_total(const attention *a, const attention_sums sums[], uint32_t blocks,
                                      uint32_t fragments)
 {
     ptx_val at = ptx_local(a->f, PTX_F32, blocks * (fragments + 1) * NUMBERS, NUMBERS * 4);
     return (attention_total){a, sums, blocks, fragments, at};
 }
 
-/* Fragment n of a block; behind the last, the numbers of its rows. */
-static uint32_t place_of(const attention_total *t, uint32_t block, uint32_t n)
+/* The offset of fragment n of a block; after the last, of the numbers of its rows. */
+static uint32_t offset_of(const attention_total *t, uint32_t block, uint32_t n)
 {
     return (block * (t->fragments + 1) + n) * NUMBERS;
 }
@@ -25,11 +25,11 @@ void attention_clear_total(const attention_total *t)
     const ptx_val zeros[NUMBERS] = {zero, zero, zero, zero}, rows[NUMBERS] = {none, none, zero, zero};
     for (uint32_t b = 0; b < t->blocks; b++)
         for (uint32_t n = 0; n <= t->fragments; n++)
-            ptx_store_vec(t->a->f, NUMBERS, ptx_at_const(t->a->f, t->at, place_of(t, b, n)),
+            ptx_store_vec(t->a->f, NUMBERS, ptx_at_const(t->a->f, t->at, offset_of(t, b, n)),
                           n < t->fragments ? zeros : rows, PTX_PLAIN);
 }
 
-/* What the total is to be multiplied by, for each row. */
+/* Adds the rows; gets the factor by which each row's total shrinks. */
 static void add_rows(const attention_total *t, const attention_sums *s, ptx_val at, ptx_val shrink[2])
 {
     ptx_fn *f = t->a->f;
@@ -62,20 +62,20 @@ static void add_fragments(const attention_total *t, ptx_val fragments[][4], uint
     }
 }
 
-/* Where ptxas knows that addresses differ, it loads all there is at once, and has registers for that alone. There is never
- * less than one thread block; but it does not know. */
+/* Where ptxas knows that addresses differ, it loads everything at once, and has registers for nothing else. So offsets are
+ * multiplied by a one that it does not know: min(thread blocks, 1). */
 void attention_add_to_total(const attention_total *t)
 {
     ptx_fn *f = t->a->f;
     ptx_val one = ptx_min(f, ptx_nctaid_x(f), ptx_u32(1));
     for (uint32_t b = 0; b < t->blocks; b++) {
         const attention_sums *s = &t->sums[b];
-        ptx_val shrink[2], rows = ptx_mul(f, one, ptx_u32(place_of(t, b, t->fragments)));
+        ptx_val shrink[2], rows = ptx_mul(f, one, ptx_u32(offset_of(t, b, t->fragments)));
         add_rows(t, s, ptx_at(f, t->at, rows), shrink);
         for (uint32_t n = 0; n < t->fragments; n += AT_ONCE) {
             uint32_t left = t->fragments - n;
-            ptx_val place = ptx_mul(f, one, ptx_u32(place_of(t, b, n)));
-            add_fragments(t, &s->fragment[n], left < AT_ONCE ? left : AT_ONCE, ptx_at(f, t->at, place),
+            ptx_val offset = ptx_mul(f, one, ptx_u32(offset_of(t, b, n)));
+            add_fragments(t, &s->fragment[n], left < AT_ONCE ? left : AT_ONCE, ptx_at(f, t->at, offset),
                           shrink);
         }
     }
@@ -88,7 +88,7 @@ void attention_take_total(const attention_total *t)
         const attention_sums *s = &t->sums[b];
         for (uint32_t n = 0; n <= t->fragments; n++) {
             ptx_val x[NUMBERS];
-            ptx_load_vec(f, NUMBERS, x, ptx_at_const(f, t->at, place_of(t, b, n)), PTX_PLAIN);
+            ptx_load_vec(f, NUMBERS, x, ptx_at_const(f, t->at, offset_of(t, b, n)), PTX_PLAIN);
             for (uint32_t i = 0; n < t->fragments && i < NUMBERS; i++)
                 ptx_set(f, s->fragment[n][i], x[i]);
             for (uint32_t r = 0; n == t->fragments && r < 2; r++)

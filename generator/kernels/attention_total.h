@@ -1,7 +1,7 @@
-/* Sums of O over more keys than one set of accumulators may take. Tensor cores cut what they add, at every step: after k
- * keys a sum falls short by up to a share of itself that grows with k. So after every ATTENTION_CHUNK keys the sums are
- * added to a total, rounded, and begin again at 0. It is each thread's own, in local memory, since no registers are left
- * for it; only where there is more than one chunk is it touched, once in each. */
+/* Sums of O over more keys than one set of accumulators may take. Tensor cores truncate at every step: after k keys a sum
+ * falls short by a relative error that grows with k. So after every ATTENTION_CHUNK keys the sums are added to a total,
+ * with rounding, and restart at 0. Each thread has its total in local memory, since no registers are left, and touches it
+ * once per chunk where there is more than one. */
 #ifndef KERNELS_ATTENTION_TOTAL_H
 #define KERNELS_ATTENTION_TOTAL_H
 
@@ -9,7 +9,7 @@
 
 enum { ATTENTION_CHUNK = 4096 /* keys; a multiple of every tile_k */ };
 
-/* What a lane has of 16 rows of O: fragments of two columns of row[0], then the same two of row[1]. */
+/* A lane's share of 16 rows of O: fragments of two columns of row[0], then the same two of row[1]. */
 typedef struct attention_sums {
     attention_row *row; /* two */
     ptx_val (*fragment)[4];
@@ -22,16 +22,16 @@ typedef struct attention_total {
     ptx_val at;
 } attention_total;
 
-attention_total attention_open_total(const attention *a, const attention_sums sums[], uint32_t blocks,
+attention_total attention_init_total(const attention *a, const attention_sums sums[], uint32_t blocks,
                                      uint32_t fragments);
 
-/* A total of no keys. */
+/* Sets the total to that of no keys. */
 void attention_clear_total(const attention_total *t);
 
-/* The sums of a chunk join it, by the shift that their row has now, and begin again at 0. */
+/* Adds the sums of a chunk, scaled by the shift that their row has now. They restart at 0. */
 void attention_add_to_total(const attention_total *t);
 
-/* The sums become the total. */
+/* Replaces the sums by the total. */
 void attention_take_total(const attention_total *t);
 
 #endif

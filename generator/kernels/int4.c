@@ -7,7 +7,7 @@
                 "sym: x = (code - 8) * scale; asym: x = (code - zero) * scale")
 #define NUMBERS_BYTES "select(mode == asym, 2, 1) * " QUANT_NUMBER_BYTES
 #define SOURCE        "round to nearest with a scale per group, as in GPTQ's and AWQ's baselines"
-/* Of the entries that make codes or scales. */
+/* For entries that make codes or scales. */
 #define NONFINITE                                                                                            \
     "a NaN has no part in its group's scale; NaNs alone have the least scale, and a NaN for a zero. An "     \
     "infinity makes the scale infinite, as does a range (asym) that overflows; minus infinity makes the "    \

@@ -1,8 +1,8 @@
 /* Between f32 and the 16-bit types. */
 #include "narrow.h"
 
-/* For targets that have no conversion: half an ulp less one, plus one when the lowest kept bit is set, so that ties go to
- * even. A NaN becomes 0x7fff. */
+/* For targets without a conversion: adds half an ulp less one, plus one where the lowest kept bit is set, so that ties go
+ * to even. A NaN becomes 0x7fff. */
 ptx_val narrow_to_bf16(ptx_fn *f, ptx_val x)
 {
     ptx_val bits = ptx_as(f, PTX_U32, x);
@@ -30,7 +30,7 @@ ptx_val narrow_pair(ptx_fn *f, ptx_type type, bool has_sm_80, ptx_val low, ptx_v
     return ptx_pack(f, PTX_U32, 2, halves);
 }
 
-/* bf16 is the upper half of f32, on targets without any bf16 instruction too. */
+/* A bf16 is the upper half of an f32, so this needs no bf16 instruction. */
 void widen_pair(ptx_fn *f, ptx_type type, ptx_val word, ptx_val x[2])
 {
     if (type == PTX_BF16) {

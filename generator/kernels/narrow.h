@@ -4,10 +4,10 @@
 
 #include <kiln/ptx.h>
 
-/* f32 to bf16 in integers: the upper half of the U32 that is returned. */
+/* f32 to bf16 by integer operations: in the upper half of the U32 returned. */
 ptx_val narrow_to_bf16(ptx_fn *f, ptx_val x);
 
-/* Two f32 to two F16 or BF16 as a word of memory, U32, the first in its lower half. `sm` is the target. */
+/* Two f32 to two F16 or BF16 as a word of memory, U32, the first in its lower half. */
 ptx_val narrow_pair(ptx_fn *f, ptx_type type, bool has_sm_80, ptx_val low, ptx_val high);
 
 /* The two F16 or BF16 of a word of memory as F32. */

@@ -3,7 +3,7 @@
 #include <kiln/families.h>
 
 #define SOURCE "QLoRA (arXiv:2305.14314)"
-/* Of the entries that make codes or scales. */
+/* For entries that make codes or scales. */
 #define NONFINITE                                                                                            \
     "a NaN has no part in its group's scale; NaNs alone have the least scale. An infinity makes the scale "  \
     "infinite. A quotient that is a NaN gets code 0: NaNs, and infinite elements by an infinite scale; "     \

@@ -65,14 +65,14 @@ static const kiln_rule rules[] = {
 
 #define IS_SIMT "strategy == simt"
 
-/* Thread blocks of strategy simt stay, as many as have room. */
+/* Strategy simt launches as many persistent thread blocks as fit. */
 #define TILES_N     "ceil_div(n, tile_n)"
-#define HAS_TO_STAY "(" IS_SIMT " && tile_m < 16)"
-#define GRID_N      "select(" HAS_TO_STAY ", min(" TILES_N ", multiprocessors * blocks_per_multiprocessor), " TILES_N ")"
+#define IS_PERSISTENT "(" IS_SIMT " && tile_m < 16)"
+#define GRID_N      "select(" IS_PERSISTENT ", min(" TILES_N ", multiprocessors * blocks_per_multiprocessor), " TILES_N ")"
 
 /* Of a thread block: its part of K, and the tiles that it makes. */
 #define PART_K "ceil_div(k, split_k)"
-#define TILES  "select(" HAS_TO_STAY ", ceil_div(" TILES_N ", multiprocessors * blocks_per_multiprocessor), 1)"
+#define TILES  "select(" IS_PERSISTENT ", ceil_div(" TILES_N ", multiprocessors * blocks_per_multiprocessor), 1)"
 /* clang-format on */
 
 static void shape(kiln_shape *s, const kiln_variant *v)

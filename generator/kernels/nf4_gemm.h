@@ -4,7 +4,7 @@
 
 #include <kiln/family.h>
 
-/* simt, with tile_m up to 8; from 16 on. */
+/* simt with tile_m up to 8, and from 16 on. */
 void nf4_gemm_emit_simt(ptx_fn *f, const kiln_variant *v);
 void nf4_gemm_emit_wide(ptx_fn *f, const kiln_variant *v);
 
@@ -13,6 +13,6 @@ void nf4_gemm_emit_mma(ptx_fn *f, const kiln_variant *v);
 /* Shapes of the strategies, for any parameters; mma's with its constraints. */
 void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v);
 void nf4_gemm_shape_simt(kiln_shape *s, const kiln_variant *v); /* tile_m up to 8 */
-void nf4_gemm_shape_wide(kiln_shape *s, const kiln_variant *v); /* and from 16 */
+void nf4_gemm_shape_wide(kiln_shape *s, const kiln_variant *v); /* tile_m from 16 on */
 
 #endif

@@ -1,43 +1,43 @@
 /* NF4 matrix product on tensor cores.
  *
- * The weights are the first operand of mma, 16 columns of B as its 16 rows, and A the second, eight of its rows as the
- * 8 columns; so what comes out is C transposed, and 1 to 8 rows of A cost the same. A thread block makes tile_m rows
- * by tile_n columns of C. In a wide tile (tile_n from 64) warps have 32 columns beside each other, and `k_warps` such
- * groups share K; in a narrow one all warps have the same columns and share K. Warp s takes every k_warps-th block of
- * 64, and the warps' sums are added in their order. `split_k` thread blocks share K in turn.
+ * The weights are the first operand of mma: 16 columns of B are its 16 rows. A is the second: eight of its rows are the 8
+ * columns. So mma gives C transposed, and 1 to 8 rows of A cost the same. A thread block makes tile_m rows by tile_n
+ * columns of C. In a wide tile (tile_n from 64) each warp has 32 columns, and `k_warps` groups of such warps share K; in a
+ * narrow one all warps have the same columns and share K. A quantised block is 64 weights along K with one scale. Each
+ * k_warp takes every k_warps-th quantised block, and the sums are added in the order of the warps. Each of `split_k` thread
+ * blocks has a part of K.
  *
- * ORDER ALONG K. It is free as long as both operands agree. In a block of 64, lane (g, t) takes the 16 codes from 16*t
- * on of columns g and g + 8, 8 bytes of each, and the same 16 elements of row g of A, 32 bytes. Each byte becomes one
- * register of an operand: prmt for the byte, mad for the address (not with an aligned table), one load from the table, for two
- * weights. Four lanes read a whole sector of codes, a row of A in shared memory is 16 bytes longer than its elements,
- * and nothing is repacked.
+ * ORDER ALONG K. Any order will do as long as the operands agree. In a quantised block, lane (g, t) takes the 16 codes from
+ * 16*t on of columns g and g + 8, 8 bytes each, and the same 16 elements of row g of A, 32 bytes. Each byte becomes one
+ * register of an operand, two weights: prmt for the byte, mad for the address (not with an aligned table), one load from
+ * the table. Four lanes read a whole sector of codes, rows of A in shared memory have 16 bytes of padding, and nothing is
+ * repacked.
  *
- * SCALES go onto the sums of a block of 64, in f32: weights keep the 11 or 8 bits that the table has, and no scale is
- * too large or too small for the type. A column's scales are 4 bytes each; they are copied into shared memory for 32
- * blocks at a time (16 where that leaves no room), so that their sectors are full, in the order in which a lane takes
- * them.
+ * SCALES multiply the sums of a quantised block, in f32: weights keep the 11 or 8 bits that the table has, and no scale is
+ * too large or too small for the type. A scale is 4 bytes; a column's are copied into shared memory 32 at a time (16 where
+ * there is no room for more), so that their sectors are full, and in the order in which a lane takes them.
  *
- * WHAT IS ON THE WAY. Codes go straight into registers, since no two warps need the same: through shared memory they
- * would take twice the bandwidth of what already limits the table. A block's registers are loaded again as soon as it
- * is done, for the block that comes `depth` later. A and the scales are copied in the background, into one of `stages`
- * places, stages - 1 ahead: in a wide tile a block of 64 per slice, in a narrow one what a whole iteration takes. One
- * row of A is read once per thread block.
+ * PREFETCHING. Codes go straight into registers, since no two warps need the same ones: through shared memory they would
+ * take twice the bandwidth that already limits the table. As soon as a quantised block is done, its registers are loaded
+ * for the one that comes `depth` later. A and the scales are copied in the background, stages - 1 ahead, into one of
+ * `stages` stages: in a wide tile a quantised block per k_warp, in a narrow one all that an iteration takes. A thread block
+ * reads each row of A once.
  *
  * INSTRUCTIONS per weight in the loop, tile_m 1, tile_n 32: 1.5 for decoding (1.0 with an aligned table), 0.125
- * for mma, 0.125 for scales, 0.06 for codes, 0.03 for A, the rest for what exists, copies and the loop: 2.00 (1.50).
- * Below sm_80 a product takes half as much of K: 0.125 more. With tile_m 64, beside products, 1 for scales: 3.2 (2.7).
+ * for mma, 0.125 for scales, 0.06 for codes, 0.03 for A, the rest for bounds, copies and the loop: 2.00 (1.50).
+ * Below sm_80 a product takes half as much of K: 0.125 more. With tile_m 64, besides products, 1 for scales: 3.2 (2.7).
  */
 #include "nf4_gemm_mma.h"
 #include "nf4_gemm.h"
 
-/* ---- where this warp's codes and elements of A are --------------------------------------------------------------- */
+/* ---- this warp's codes ------------------------------------------------------------------------------------------- */
 
-static void place_codes(mma_gemm *g)
+static void init_codes(mma_gemm *g)
 {
     ptx_fn *f = g->f;
     ptx_val of_warp = ptx_mad(f, g->column_warp, ptx_u32(MMA_COLUMNS * g->groups), g->first_column);
     ptx_val mine = ptx_add(f, of_warp, g->g);
-    ptx_val block = ptx_add(f, g->first_block, g->slice);
+    ptx_val block = ptx_add(f, g->first_block, g->k_warp);
     ptx_val byte = ptx_mad(f, g->t, ptx_u32(8), ptx_mul(f, block, ptx_u32(MMA_BLOCK_K / 2)));
     ptx_val column_bytes = ptx_shr(f, g->k, ptx_u32(1));
     for (uint32_t i = 0; i < 2 * g->groups; i++) {
@@ -60,7 +60,7 @@ static void load_into(mma_gemm *g, uint32_t count, ptx_val to[], ptx_val from, i
         ptx_set(g->f, to[i], loaded[i]);
 }
 
-/* Of this warp's block `ahead`, counted from the iteration's first. */
+/* Loads the codes of this warp's block `ahead`, counted from the iteration's first. */
 static void load_codes(mma_gemm *g, uint32_t ahead)
 {
     uint32_t words = ahead * g->k_warps * MMA_BLOCK_K / 8;
@@ -69,8 +69,8 @@ static void load_codes(mma_gemm *g, uint32_t ahead)
                   ptx_at_const(g->f, g->codes_at[i / 2][i % 2], words), PTX_NC | PTX_NO_ALLOCATE);
 }
 
-/* Whether this warp has a block `ahead` of them after the iteration's first, `done`. */
-static ptx_val exists(const mma_gemm *g, ptx_val done, uint32_t ahead)
+/* Whether this warp has a block `ahead`, counted from the iteration's first, which is `done`. */
+static ptx_val in_bounds(const mma_gemm *g, ptx_val done, uint32_t ahead)
 {
     return ptx_gt(g->f, g->end[ahead], done);
 }
@@ -78,14 +78,14 @@ static ptx_val exists(const mma_gemm *g, ptx_val done, uint32_t ahead)
 static void load_ahead(mma_gemm *g, ptx_val done, uint32_t block)
 {
     ptx_fn *f = g->f;
-    PTX_WHEN (f, exists(g, done, block)) {
+    PTX_WHEN (f, in_bounds(g, done, block)) {
         load_codes(g, block);
     }
 }
 
 /* ---- the product --------------------------------------------------------------------------------------------------- */
 
-/* A's fragment for eight rows: eight registers, of two elements each, of block `block` of an iteration. */
+/* A's fragment of eight rows for block `block` of an iteration: eight registers of two elements each. */
 static void read_a(mma_gemm *g, uint32_t block, uint32_t row_tile, ptx_val out[8])
 {
     ptx_fn *f = g->f;
@@ -109,7 +109,7 @@ typedef ptx_val weight_pairs[MMA_MOST_GROUPS][2][8];
 static void multiply_block(mma_gemm *g, ptx_val weights[2][8], const ptx_val a[8], ptx_val out[4])
 {
     ptx_fn *f = g->f;
-    uint32_t pairs = g->has_sm_80 ? 2 : 1; /* of a lane and column, in one product */
+    uint32_t pairs = g->has_sm_80 ? 2 : 1; /* per lane and column, in one product */
     for (int e = 0; e < 4; e++)
         out[e] = g->zero;
     for (uint32_t p = 0; p < 8; p += pairs) {
@@ -133,8 +133,8 @@ static void decode_block(mma_gemm *g, uint32_t block, weight_pairs out)
                 nf4_pairs_decode(&g->pairs, g->codes[block][group][half][p / 4], p % 4, &out[group][half][p]);
 }
 
-/* ptxas takes no load across a barrier: without one it would have all of a large tile's A under way, in more registers
- * than there are. */
+/* ptxas moves no load across a barrier. Without one it would load all of a large tile's A at once, and run out of
+ * registers. */
 static void bound_loads_ahead(mma_gemm *g, uint32_t row_tile)
 {
     enum { ROW_TILES_AHEAD = 4 };
@@ -165,13 +165,13 @@ static void add_block(mma_gemm *g, uint32_t block)
 static void read_scales(mma_gemm *g)
 {
     ptx_fn *f = g->f;
-    ptx_val from = mma_takes_turns(g) ? g->scales_read : ptx_add(f, g->scales_read, g->ring);
+    ptx_val from = mma_is_double_buffered(g) ? g->scales_read : ptx_add(f, g->scales_read, g->ring);
     for (uint32_t i = 0; i < 2 * g->groups; i++)
         ptx_load_vec(f, (int)g->depth, g->scale_of[i / 2][i % 2],
                      mma_shared_at(g, PTX_F32, from, 8 * i * g->scale_row_bytes), PTX_PLAIN);
 }
 
-static uint32_t turn(const mma_gemm *g)
+static uint32_t iteration_blocks(const mma_gemm *g)
 {
     return g->k_warps * g->depth;
 }
@@ -179,7 +179,7 @@ static uint32_t turn(const mma_gemm *g)
 static void copy_scales_ahead(mma_gemm *g, ptx_val done)
 {
     ptx_fn *f = g->f;
-    if (mma_takes_turns(g)) {
+    if (mma_is_double_buffered(g)) {
         mma_copy_scales(g, done);
         return;
     }
@@ -189,8 +189,8 @@ static void copy_scales_ahead(mma_gemm *g, ptx_val done)
     }
 }
 
-/* What was copied for a block is there and seen by all; the place that it frees is filled. */
-static void turn_stage(mma_gemm *g, ptx_val done, uint32_t block)
+/* Waits for a block's stage, so that all threads see it, and fills the stage that is free now. */
+static void next_stage(mma_gemm *g, ptx_val done, uint32_t block)
 {
     mma_copies_wait(g, g->stages - 2);
     ptx_barrier(g->f);
@@ -200,25 +200,25 @@ static void turn_stage(mma_gemm *g, ptx_val done, uint32_t block)
     mma_copies_commit(g);
 }
 
-/* The other of two places. */
-static void take_turns(mma_gemm *g, ptx_val place, ptx_val both)
+/* Switches an address to the other buffer of two; `sum` is the sum of their addresses. */
+static void toggle(mma_gemm *g, ptx_val address, ptx_val sum)
 {
-    ptx_set(g->f, place, ptx_sub(g->f, both, place));
+    ptx_set(g->f, address, ptx_sub(g->f, sum, address));
 }
 
 static void step_ring(mma_gemm *g)
 {
     ptx_fn *f = g->f;
-    if (mma_takes_turns(g)) {
-        take_turns(g, g->scales_read, g->both_read);
-        take_turns(g, g->scale_to, g->both_to);
+    if (mma_is_double_buffered(g)) {
+        toggle(g, g->scales_read, g->toggle_read);
+        toggle(g, g->scale_to, g->toggle_to);
     } else {
-        ptx_val next = ptx_add(f, g->ring, ptx_u32(4 * turn(g)));
+        ptx_val next = ptx_add(f, g->ring, ptx_u32(4 * iteration_blocks(g)));
         ptx_set(f, g->ring, ptx_and(f, next, ptx_u32(8 * g->chunk - 1)));
     }
     if (!g->is_wide) {
-        take_turns(g, g->a_read, g->both_a);
-        take_turns(g, g->a_to, g->both_a_to);
+        toggle(g, g->a_read, g->toggle_a);
+        toggle(g, g->a_to, g->toggle_a_to);
     }
 }
 
@@ -227,7 +227,7 @@ static void step(mma_gemm *g)
     ptx_fn *f = g->f;
     for (uint32_t i = 0; i < 2 * g->groups; i++)
         ptx_set(f, g->codes_at[i / 2][i % 2],
-                ptx_at_const(f, g->codes_at[i / 2][i % 2], turn(g) * MMA_BLOCK_K / 8));
+                ptx_at_const(f, g->codes_at[i / 2][i % 2], iteration_blocks(g) * MMA_BLOCK_K / 8));
     step_ring(g);
     mma_step_copies(g);
 }
@@ -235,14 +235,14 @@ static void step(mma_gemm *g)
 static void multiply_blocks(mma_gemm *g)
 {
     ptx_fn *f = g->f;
-    PTX_FOR (f, done, ptx_s32(0), g->block_count, ptx_s32((int32_t)turn(g))) {
+    PTX_FOR (f, done, ptx_s32(0), g->block_count, ptx_s32((int32_t)iteration_blocks(g))) {
         ptx_main_loop(f);
         for (uint32_t block = 0; block < g->depth; block++) {
             if (block % g->stage_blocks == 0)
-                turn_stage(g, done, block);
+                next_stage(g, done, block);
             if (block == 0)
                 read_scales(g);
-            PTX_IF (f, exists(g, done, block)) {
+            PTX_IF (f, in_bounds(g, done, block)) {
                 add_block(g, block);
             }
             load_ahead(g, done, block + g->depth);
@@ -284,7 +284,7 @@ static mma_gemm geometry(ptx_fn *f, const kiln_variant *v)
     return of;
 }
 
-static void open_arguments(mma_gemm *g)
+static void read_arguments(mma_gemm *g)
 {
     ptx_fn *f = g->f;
     g->in = ptx_param_ptr(f, g->type, "in");
@@ -300,8 +300,8 @@ static void open_arguments(mma_gemm *g)
     g->k = ptx_param(f, PTX_U32, "k");
 }
 
-/* Which blocks of 64 are this thread block's: the first parts have one more where they do not come out even. */
-static void place_part(mma_gemm *g)
+/* This thread block's part of the quantised blocks. Where they do not divide evenly, the first parts have one more. */
+static void init_part(mma_gemm *g)
 {
     ptx_fn *f = g->f;
     ptx_val blocks = ptx_shr(f, g->k, ptx_u32(6));
@@ -317,7 +317,7 @@ static void place_part(mma_gemm *g)
     g->block_count = ptx_as(f, PTX_S32, blocks);
 }
 
-static void place_warp(mma_gemm *g)
+static void init_warp(mma_gemm *g)
 {
     ptx_fn *f = g->f;
     g->tid = ptx_tid_x(f);
@@ -325,16 +325,16 @@ static void place_warp(mma_gemm *g)
     g->g = ptx_shr(f, g->lane, ptx_u32(2));
     g->t = ptx_and(f, g->lane, ptx_u32(3));
     ptx_val warp = ptx_warpid_x(f);
-    g->slice = g->column_warps == 1 ? warp : ptx_div(f, warp, ptx_u32(g->column_warps));
+    g->k_warp = g->column_warps == 1 ? warp : ptx_div(f, warp, ptx_u32(g->column_warps));
     g->column_warp = g->column_warps == 1 ? ptx_u32(0) : ptx_rem(f, warp, ptx_u32(g->column_warps));
     g->first_row = ptx_mul(f, ptx_ctaid_y(f), ptx_u32(g->tile_m));
     g->first_column = ptx_mul(f, ptx_ctaid_x(f), ptx_u32(g->tile_n));
-    ptx_val end = ptx_sub(f, g->block_count, ptx_as(f, PTX_S32, g->slice));
+    ptx_val end = ptx_sub(f, g->block_count, ptx_as(f, PTX_S32, g->k_warp));
     for (uint32_t ahead = 0; ahead < 2 * g->depth; ahead++)
         g->end[ahead] = ptx_sub(f, end, ptx_s32((int32_t)(ahead * g->k_warps)));
 }
 
-/* Of an aligned table: what lies before it, at most, 1 KB of the system's and what split_add has. */
+/* The most that lies before an aligned table: 1 KB of the system's and the shared memory of split_add. */
 static uint32_t table_reserved(const mma_gemm *g)
 {
     return 1024 + (g->split_k > 1 ? 16 : 0);
@@ -345,7 +345,7 @@ static uint32_t table_bytes(const mma_gemm *g)
     return g->pairs.is_aligned ? NF4_PAIRS_ALIGNED_BYTES + table_reserved(g) : NF4_PAIRS_BYTES;
 }
 
-/* The table, scales and stages of A; in the end sums of the warps in their place. */
+/* The table, scales and stages of A; at the end the sums of the warps take their bytes. */
 static uint32_t shared_bytes(const mma_gemm *g)
 {
     const uint32_t copies = table_bytes(g) + g->tile_n * g->scale_row_bytes + g->stages * g->a_stage_bytes;
@@ -353,10 +353,9 @@ static uint32_t shared_bytes(const mma_gemm *g)
     return copies > sums ? copies : sums;
 }
 
-/* The table, then scales, then stages of A. An aligned table begins `reserved` bytes after a multiple of 64 KB, the one
- * that is nearest to the start of shared memory: this is 0 as long as no more than that lies before it, 1 KB of the
- * system's and what split_add has. */
-static void place_shared(mma_gemm *g)
+/* The table, then scales, then stages of A. An aligned table starts `reserved` bytes after the multiple of 64 KB nearest to
+ * the start of shared memory. That multiple is 0 as long as no more than `reserved` lies before the table. */
+static void layout_shared(mma_gemm *g)
 {
     ptx_fn *f = g->f;
     g->shared = ptx_address(f, ptx_shared_dynamic(f, PTX_F32));
@@ -369,17 +368,17 @@ static void place_shared(mma_gemm *g)
     }
     g->scales = ptx_add(f, g->shared, ptx_u32(table_bytes(g)));
     ptx_val column = ptx_mad(f, g->column_warp, ptx_u32(MMA_COLUMNS * g->groups), g->g);
-    ptx_val of_slice = ptx_mad(f, g->slice, ptx_u32(4 * g->depth), g->scales);
-    g->scales_read = ptx_var(f, ptx_mad(f, column, ptx_u32(g->scale_row_bytes), of_slice));
+    ptx_val of_k_warp = ptx_mad(f, g->k_warp, ptx_u32(4 * g->depth), g->scales);
+    g->scales_read = ptx_var(f, ptx_mad(f, column, ptx_u32(g->scale_row_bytes), of_k_warp));
     g->a_stages = ptx_add(f, g->scales, ptx_u32(g->tile_n * g->scale_row_bytes));
-    ptx_val block = ptx_mad(f, g->slice, ptx_u32(2 * MMA_BLOCK_K), g->a_stages);
+    ptx_val block = ptx_mad(f, g->k_warp, ptx_u32(2 * MMA_BLOCK_K), g->a_stages);
     ptx_val row = g->tile_m < MMA_ROWS ? ptx_and(f, g->g, ptx_u32(g->tile_m - 1)) : g->g;
     ptx_val line = ptx_mad(f, row, ptx_u32(g->a_row_bytes), block);
     g->a_read = ptx_var(f, ptx_mad(f, g->t, ptx_u32(32), line));
-    if (mma_takes_turns(g))
-        g->both_read = ptx_mad(f, g->scales_read, ptx_u32(2), ptx_u32(4 * g->chunk));
+    if (mma_is_double_buffered(g))
+        g->toggle_read = ptx_mad(f, g->scales_read, ptx_u32(2), ptx_u32(4 * g->chunk));
     if (!g->is_wide)
-        g->both_a = ptx_mad(f, g->a_read, ptx_u32(2), ptx_u32(g->a_stage_bytes));
+        g->toggle_a = ptx_mad(f, g->a_read, ptx_u32(2), ptx_u32(g->a_stage_bytes));
 }
 
 static void clear_sums(mma_gemm *g)
@@ -392,7 +391,7 @@ static void clear_sums(mma_gemm *g)
             g->sum[row_tile][i / 4][i % 4] = ptx_var(f, ptx_f32(0));
 }
 
-/* As many as leave a thread the registers that its sums need. */
+/* As many as leave enough registers for a thread's sums. */
 static uint32_t blocks_per_multiprocessor(const mma_gemm *g)
 {
     enum { ALL_REGISTERS = 65536 };
@@ -445,12 +444,12 @@ void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
 void nf4_gemm_emit_mma(ptx_fn *f, const kiln_variant *v)
 {
     mma_gemm g = geometry(f, v);
-    open_arguments(&g);
-    place_part(&g);
-    place_warp(&g);
-    place_shared(&g);
-    place_codes(&g);
-    mma_place_copies(&g);
+    read_arguments(&g);
+    init_part(&g);
+    init_warp(&g);
+    layout_shared(&g);
+    init_codes(&g);
+    mma_init_copies(&g);
     for (uint32_t block = 0; block < g.depth; block++)
         load_ahead(&g, ptx_s32(0), block);
     mma_copy_first(&g);

@@ -1,4 +1,4 @@
-/* What the matrix-unit NF4 product moves: scales and A into shared memory, sums out of it into C. */
+/* What the NF4 product on tensor cores moves: scales and A into shared memory, sums from there to C. */
 #include "nf4_gemm_mma.h"
 #include "split.h"
 
@@ -9,7 +9,7 @@ ptx_val mma_shared_at(const mma_gemm *g, ptx_type type, ptx_val address, uint32_
     return ptx_at_bytes(g->f, ptx_pointer(g->f, PTX_SHARED, type, address), bytes);
 }
 
-/* The row or the column, at most the last one: what does not exist is calculated and not stored. */
+/* Clamps a row or column to the last one: what is out of bounds is calculated, but not stored. */
 ptx_val mma_clamp(ptx_fn *f, ptx_val index, ptx_val count)
 {
     ptx_val last = ptx_sub(f, count, ptx_u32(1));
@@ -24,12 +24,12 @@ static uint32_t scale_step(const mma_gemm *g)
     return g->threads / g->chunk;
 }
 
-/* Neighbouring threads copy neighbouring blocks' scales of a column. In shared memory those that a warp takes in one
- * iteration lie together: of each turn of all warps, `depth` after each other per slice. */
-static void place_scale_copies(mma_gemm *g)
+/* Neighbouring threads copy the scales of neighbouring blocks of a column. In shared memory the `depth` scales that a
+ * k_warp takes in one iteration lie together. */
+static void init_scale_copies(mma_gemm *g)
 {
     ptx_fn *f = g->f;
-    uint32_t turn = g->k_warps * g->depth, step = scale_step(g);
+    uint32_t iteration = g->k_warps * g->depth, step = scale_step(g);
     ptx_val block = ptx_and(f, g->tid, ptx_u32(g->chunk - 1)), row = ptx_div(f, g->tid, ptx_u32(g->chunk));
     ptx_val column = mma_clamp(f, ptx_add(f, row, g->first_column), g->n),
             at = ptx_add(f, block, g->first_block);
@@ -40,16 +40,16 @@ static void place_scale_copies(mma_gemm *g)
     g->columns_left = ptx_sub(f, ptx_sub(f, g->n, ptx_u32(1)), column);
     for (uint32_t i = 1; !g->is_wide && i < g->scale_copies; i++)
         g->column_of[i] = ptx_min(f, g->columns_left, ptx_u32(i * step));
-    ptx_val slice = ptx_and(f, block, ptx_u32(g->k_warps - 1));
-    ptx_val later = ptx_div(f, ptx_and(f, block, ptx_u32(turn - 1)), ptx_u32(g->k_warps));
-    ptx_val whole = ptx_and(f, block, ptx_u32(~(turn - 1)));
-    ptx_val place = ptx_add(f, ptx_mad(f, slice, ptx_u32(g->depth), later), whole);
+    ptx_val k_warp = ptx_and(f, block, ptx_u32(g->k_warps - 1));
+    ptx_val later = ptx_div(f, ptx_and(f, block, ptx_u32(iteration - 1)), ptx_u32(g->k_warps));
+    ptx_val whole = ptx_and(f, block, ptx_u32(~(iteration - 1)));
+    ptx_val position = ptx_add(f, ptx_mad(f, k_warp, ptx_u32(g->depth), later), whole);
     ptx_val to = ptx_mad(f, row, ptx_u32(g->scale_row_bytes), g->scales);
-    g->scale_to = ptx_var(f, ptx_mad(f, place, ptx_u32(4), to));
+    g->scale_to = ptx_var(f, ptx_mad(f, position, ptx_u32(4), to));
     g->scale_end = ptx_sub(f, g->block_count, ptx_as(f, PTX_S32, block));
     g->scale_next_end = ptx_sub(f, g->scale_end, ptx_s32((int32_t)g->chunk));
-    if (mma_takes_turns(g))
-        g->both_to = ptx_mad(f, g->scale_to, ptx_u32(2), ptx_u32(4 * g->chunk));
+    if (mma_is_double_buffered(g))
+        g->toggle_to = ptx_mad(f, g->scale_to, ptx_u32(2), ptx_u32(4 * g->chunk));
 }
 
 static uint32_t a_row_units(const mma_gemm *g)
@@ -57,38 +57,38 @@ static uint32_t a_row_units(const mma_gemm *g)
     return g->k_warps * g->stage_blocks * MMA_BLOCK_K / A_UNIT;
 }
 
-/* Neighbouring threads copy neighbouring 16 bytes of a row. A thread's rows are as far apart as the threads reach. */
-static void place_a_copies(mma_gemm *g)
+/* Neighbouring threads copy neighbouring 16 bytes of a row. A thread's rows are as far apart as all threads reach at once. */
+static void init_a_copies(mma_gemm *g)
 {
     ptx_fn *f = g->f;
     uint32_t row_units = a_row_units(g), step = g->threads / row_units;
     ptx_val unit = ptx_and(f, g->tid, ptx_u32(row_units - 1)), row = ptx_div(f, g->tid, ptx_u32(row_units));
     ptx_val start = ptx_mul(f, g->first_block, ptx_u32(MMA_BLOCK_K));
-    ptx_val place = ptx_mad(f, unit, ptx_u32(A_UNIT), start), first = ptx_add(f, row, g->first_row);
+    ptx_val position = ptx_mad(f, unit, ptx_u32(A_UNIT), start), first = ptx_add(f, row, g->first_row);
     ptx_val line = ptx_at(f, g->in, ptx_mul_wide(f, first, g->k));
-    g->a_from = ptx_var(f, ptx_cast_ptr(f, ptx_at(f, line, place), PTX_U8));
+    g->a_from = ptx_var(f, ptx_cast_ptr(f, ptx_at(f, line, position), PTX_U8));
     g->a_step = ptx_mul_wide(f, g->k, ptx_u32(2 * step));
     for (uint32_t i = 0; i < g->a_copies; i++) {
-        ptx_val exists = ptx_lt(f, ptx_add(f, first, ptx_u32(i * step)), g->m);
-        g->a_bytes[i] = ptx_select(f, exists, ptx_u32(UNIT_BYTES), ptx_u32(0));
+        ptx_val in_bounds = ptx_lt(f, ptx_add(f, first, ptx_u32(i * step)), g->m);
+        g->a_bytes[i] = ptx_select(f, in_bounds, ptx_u32(UNIT_BYTES), ptx_u32(0));
     }
     ptx_val to = ptx_mad(f, row, ptx_u32(g->a_row_bytes), g->a_stages);
     g->a_to = ptx_var(f, ptx_mad(f, unit, ptx_u32(UNIT_BYTES), to));
     if (!g->is_wide)
-        g->both_a_to = ptx_mad(f, g->a_to, ptx_u32(2), ptx_u32(g->a_stage_bytes));
+        g->toggle_a_to = ptx_mad(f, g->a_to, ptx_u32(2), ptx_u32(g->a_stage_bytes));
     ptx_val block = ptx_div(f, unit, ptx_u32(MMA_BLOCK_K / A_UNIT));
     ptx_val end = ptx_sub(f, g->block_count, ptx_as(f, PTX_S32, block));
     for (uint32_t ahead = 0; ahead < g->depth + g->stage_blocks * (g->stages - 1); ahead += g->stage_blocks)
         g->a_end[ahead] = ptx_sub(f, end, ptx_s32((int32_t)(ahead * g->k_warps)));
 }
 
-void mma_place_copies(mma_gemm *g)
+void mma_init_copies(mma_gemm *g)
 {
-    place_scale_copies(g);
-    place_a_copies(g);
+    init_scale_copies(g);
+    init_a_copies(g);
 }
 
-/* Where the i-th column's scales are. A pointer for each would cost a wide tile, which has many, too many registers. */
+/* The address of the i-th column's scales. A wide tile has many columns: pointers to all would take too many registers. */
 static ptx_val scale_at(mma_gemm *g, uint32_t i)
 {
     ptx_fn *f = g->f;
@@ -106,7 +106,7 @@ static ptx_val scale_to_at(mma_gemm *g, ptx_val to, uint32_t i)
     return mma_shared_at(g, PTX_F32, to, i * scale_step(g) * g->scale_row_bytes);
 }
 
-/* Below sm_80 through registers, a few at once. */
+/* Below sm_80: through registers, a few at a time. */
 static void load_scales(mma_gemm *g, ptx_val to, ptx_val is_there)
 {
     enum { AT_ONCE = 8 };
@@ -126,7 +126,7 @@ static void load_scales(mma_gemm *g, ptx_val to, ptx_val is_there)
     }
 }
 
-/* The scales of a chunk, at `to`; those of blocks that are not there count as 0. */
+/* Copies the scales of a chunk to `to`; scales of blocks out of bounds are 0. */
 static void copy_chunk(mma_gemm *g, ptx_val to, ptx_val is_there)
 {
     ptx_fn *f = g->f;
@@ -140,31 +140,31 @@ static void copy_chunk(mma_gemm *g, ptx_val to, ptx_val is_there)
     ptx_set(f, g->scale_from, ptx_add(f, g->scale_from, ptx_u64(4 * g->chunk)));
 }
 
-/* The chunk after the one that block `done` begins, into the ring's other half. */
+/* Copies the chunk after the one that starts at block `done` into the ring's other half. */
 void mma_copy_scales(mma_gemm *g, ptx_val done)
 {
     ptx_fn *f = g->f;
     ptx_val to = g->scale_to;
-    if (!mma_takes_turns(g))
+    if (!mma_is_double_buffered(g))
         to = ptx_add(f, g->scale_to, ptx_xor(f, g->ring, ptx_u32(4 * g->chunk)));
     copy_chunk(g, to, ptx_gt(f, g->scale_next_end, done));
 }
 
-/* Below sm_80 through registers. */
+/* Below sm_80: through registers. */
 static void load_row(mma_gemm *g, ptx_val from, uint32_t i, ptx_val raw[4])
 {
     ptx_fn *f = g->f;
-    ptx_val loaded[4], exists = ptx_ne(f, g->a_bytes[i], ptx_u32(0));
+    ptx_val loaded[4], in_bounds = ptx_ne(f, g->a_bytes[i], ptx_u32(0));
     for (uint32_t e = 0; e < 4; e++)
         raw[e] = ptx_var(f, ptx_u32(0));
-    PTX_WHEN (f, exists) {
+    PTX_WHEN (f, in_bounds) {
         ptx_load_vec(f, 4, loaded, from, PTX_NC);
         for (uint32_t e = 0; e < 4; e++)
             ptx_set(f, raw[e], loaded[e]);
     }
 }
 
-/* A's elements of the warps' blocks number `ahead` from the iteration's first; zeros for rows that are not there. */
+/* Copies A's elements for block `ahead` of each k_warp; zeros for rows out of bounds. */
 static void copy_rows(mma_gemm *g, uint32_t ahead)
 {
     ptx_fn *f = g->f;
@@ -198,7 +198,7 @@ void mma_step_copies(mma_gemm *g)
     ptx_set(g->f, g->a_from, ptx_at_const(g->f, g->a_from, 2 * g->k_warps * g->depth * MMA_BLOCK_K));
 }
 
-bool mma_takes_turns(const mma_gemm *g)
+bool mma_is_double_buffered(const mma_gemm *g)
 {
     return g->k_warps * g->depth == g->chunk;
 }
@@ -211,10 +211,10 @@ void mma_copy_first(mma_gemm *g)
         mma_copy_a(g, ptx_s32(0), stage * g->stage_blocks);
         mma_copies_commit(g);
     }
-    if (mma_takes_turns(g))
-        ptx_set(f, g->scale_to, ptx_sub(f, g->both_to, g->scale_to));
+    if (mma_is_double_buffered(g))
+        ptx_set(f, g->scale_to, ptx_sub(f, g->toggle_to, g->scale_to));
     if (!g->is_wide)
-        ptx_set(f, g->a_to, ptx_sub(f, g->both_a_to, g->a_to));
+        ptx_set(f, g->a_to, ptx_sub(f, g->toggle_a_to, g->a_to));
 }
 
 void mma_copies_commit(mma_gemm *g)
@@ -236,14 +236,14 @@ uint32_t mma_sums_row_bytes(const mma_gemm *g)
     return 4 * (g->tile_n + MMA_PAD_WORDS);
 }
 
-/* Each slice's tile of sums, where the table and the copies were. */
+/* Stores each k_warp's tile of sums where the table and the copies were. */
 static void store_sums(mma_gemm *g)
 {
     ptx_fn *f = g->f;
     uint32_t row_bytes = mma_sums_row_bytes(g);
     ptx_val column = ptx_mad(f, g->column_warp, ptx_u32(MMA_COLUMNS * g->groups), g->g);
-    ptx_val of_slice = ptx_mad(f, g->slice, ptx_u32(g->row_tiles * MMA_ROWS * row_bytes), g->shared);
-    ptx_val line = ptx_mad(f, g->t, ptx_u32(2 * row_bytes), of_slice);
+    ptx_val of_k_warp = ptx_mad(f, g->k_warp, ptx_u32(g->row_tiles * MMA_ROWS * row_bytes), g->shared);
+    ptx_val line = ptx_mad(f, g->t, ptx_u32(2 * row_bytes), of_k_warp);
     ptx_val to = ptx_mad(f, column, ptx_u32(4), line);
     for (uint32_t row_tile = 0; row_tile < g->row_tiles; row_tile++) {
         for (uint32_t i = 0; i < 4 * g->groups; i++) {
@@ -254,8 +254,8 @@ static void store_sums(mma_gemm *g)
     }
 }
 
-/* This thread's i-th element of the tile: the sum over the warps, in their order. */
-static ptx_val add_slices(mma_gemm *g, ptx_val from, uint32_t i)
+/* This thread's i-th element of the tile: the sum over the k_warps, in their order. */
+static ptx_val add_k_warps(mma_gemm *g, ptx_val from, uint32_t i)
 {
     ptx_fn *f = g->f;
     uint32_t row_bytes = mma_sums_row_bytes(g), bytes = i * (g->threads / g->tile_n) * row_bytes;
@@ -285,7 +285,7 @@ static ptx_val add_splits(mma_gemm *g, ptx_val sums[], uint32_t count, uint32_t 
     return split_add(&s, sums, count);
 }
 
-/* This thread's elements, one below the other: from `row` on, in every `step`-th row. */
+/* Stores this thread's elements of a column: from `row` on, every `step`-th row. */
 static void store_column(mma_gemm *g, ptx_val row, ptx_val column, ptx_val may, const ptx_val sums[],
                          uint32_t count, uint32_t step)
 {
@@ -296,9 +296,9 @@ static void store_column(mma_gemm *g, ptx_val row, ptx_val column, ptx_val may, 
     for (uint32_t i = 0; i < count; i++) {
         if (i > 0)
             at = ptx_at(f, at, line_step);
-        ptx_val exists = ptx_and(f, ptx_gt(f, left, ptx_s32((int32_t)(i * step))), may);
+        ptx_val in_bounds = ptx_and(f, ptx_gt(f, left, ptx_s32((int32_t)(i * step))), may);
         ptx_val narrow = ptx_cvt(f, g->type, sums[i]);
-        PTX_WHEN (f, exists) {
+        PTX_WHEN (f, in_bounds) {
             ptx_store(f, at, narrow);
         }
     }
@@ -324,11 +324,11 @@ void mma_store_tile(mma_gemm *g)
         ptx_val has_sums = ptx_lt(f, g->tid, ptx_u32(threads));
         may = ptx_and(f, may, has_sums);
         PTX_IF (f, has_sums) {
-            ptx_set(f, sums[0], add_slices(g, from, 0));
+            ptx_set(f, sums[0], add_k_warps(g, from, 0));
         }
     } else {
         for (uint32_t i = 0; i < count; i++)
-            ptx_set(f, sums[i], add_slices(g, from, i));
+            ptx_set(f, sums[i], add_k_warps(g, from, i));
     }
     if (g->split_k > 1)
         may = ptx_and(f, may, add_splits(g, sums, count, threads));

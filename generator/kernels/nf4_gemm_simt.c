@@ -1,20 +1,21 @@
 /* NF4 matrix product on CUDA cores, for a few rows.
  *
- * Thread blocks stay, and make tiles of C, tile_m rows by tile_n columns, one after the other. A block's warps
- * share the tile and split K: warp s takes every k_warps-th 256, and the warps' sums are added in their order.
- * Eight lanes look after a column; the four such groups of a warp have every fourth column each. Of 256 along K a
- * lane takes 32 codes of a column, 16 bytes, and the eight of them 128 bytes in a row: every byte of the weights
- * is read once per tile_m rows.
+ * Thread blocks are persistent: they make tiles of C, tile_m rows by tile_n columns, one after the other. The warps of a
+ * thread block share the tile and split K: each takes every k_warps-th 256, and their sums are added in the order of the
+ * warps. Eight lanes work on a column; each of the four such groups of a warp has every fourth column. Of 256 along K a
+ * lane takes 32 codes of a column, 16 bytes, and the eight together 128 consecutive bytes. Every byte of the weights is
+ * read once per tile_m rows.
  *
  * DECODING. A table in shared memory holds the two values of each byte; see nf4_pairs.h. `table` says which one:
  * compact takes 32 KB and two instructions for each address; aligned takes 65 KB and one.
  *
- * SCALES of 8192 along K are brought to shared memory at once, for in a smaller piece of a column, which may begin
- * in the middle of a sector, the sectors at its ends would weigh. A lane reads the scale of its block of 64 there.
+ * SCALES of 8192 along K are copied to shared memory at once: a piece of a column may start in the middle of a sector, and
+ * in a smaller piece the partial sectors at its ends would count for more. A lane reads the scale of its quantised block of
+ * 64 there.
  *
- * ROWS OF A. A warp widens what it needs of A into its own part of shared memory, `depth` of each lane's 32, so
- * that lane j finds its share at unit (row, i, j) of 16 bytes: eight lanes read 128 bytes in a row, all four
- * groups the same ones. Units with neighbouring i lie 8 + 32 / depth apart, so that the writers meet in few banks.
+ * ROWS OF A. A warp widens the elements of A that it needs into its own part of shared memory, `depth` of each lane's 32
+ * at a time. Lane j finds its share in units (row, i, j) of 16 bytes: eight lanes read 128 consecutive bytes, the same ones
+ * in all four groups. Units with neighbouring i are 8 + 32 / depth apart, so that writers have few bank conflicts.
  *
  * BYTES. Per weight 0.5625 of codes and scales, all sectors full. A is read again for every tile of columns, which
  * for f16 is 1/8 of a byte per weight and row with tile_n 16, out of the L2 cache.
@@ -44,17 +45,17 @@ static void multiply_four(gemm *g, ptx_val words[MOST_COLUMNS][4], uint32_t roun
 {
     ptx_fn *f = g->f;
     ptx_val weights[MOST_COLUMNS][4];
-    uint32_t place = round * g->depth + 4 * i;
+    uint32_t position = round * g->depth + 4 * i;
     for (uint32_t c = 0; c < g->columns; c++) {
-        nf4_pairs_decode(&g->pairs, words[c][place / 8], place % 8 / 2, &weights[c][0]);
-        nf4_pairs_decode(&g->pairs, words[c][place / 8], place % 8 / 2 + 1, &weights[c][2]);
+        nf4_pairs_decode(&g->pairs, words[c][position / 8], position % 8 / 2, &weights[c][0]);
+        nf4_pairs_decode(&g->pairs, words[c][position / 8], position % 8 / 2 + 1, &weights[c][2]);
     }
     for (uint32_t row = 0; row < g->rows; row++) {
         ptx_val x[4];
         load_four(g, row, i, x);
         for (uint32_t c = 0; c < g->columns; c++) {
             for (uint32_t e = 0; e < 4; e++) {
-                if (place + e == 0)
+                if (position + e == 0)
                     partial[row][c] = ptx_var(f, ptx_mul(f, x[0], weights[c][0]));
                 else
                     ptx_fma_to(f, partial[row][c], x[e], weights[c][e]);
@@ -91,7 +92,7 @@ static void multiply_stretch(gemm *g, ptx_val k, ptx_val scales)
     }
 }
 
-/* What lies behind K's end has A = 0 and scale 0. */
+/* Beyond the end of K, A and the scales are 0. */
 static void multiply(gemm *g)
 {
     ptx_fn *f = g->f;
@@ -103,7 +104,7 @@ static void multiply(gemm *g)
         ptx_barrier(f);
         ptx_val from = ptx_shl(f, first, ptx_u32(6));
         ptx_val until = ptx_min(f, ptx_add(f, from, ptx_u32(SCALES * BLOCK_K)), g->k);
-        ptx_val start = ptx_mad(f, g->slice, ptx_u32(STRETCH), from);
+        ptx_val start = ptx_mad(f, g->k_warp, ptx_u32(STRETCH), from);
         ptx_val scales = ptx_sub(f, g->scales_from, ptx_shl(f, first, ptx_u32(2)));
         PTX_FOR (f, k, start, until, ptx_u32(g->k_warps * STRETCH)) {
             ptx_main_loop(f);
@@ -116,7 +117,7 @@ static void multiply(gemm *g)
 
 /* ---- sums over lanes and warps --------------------------------------------------------------------------------- */
 
-/* Each warp's tile of sums, where its stage was. */
+/* Stores each warp's tile of sums where its stage was. */
 static void store_sums(gemm *g)
 {
     ptx_fn *f = g->f;
@@ -133,7 +134,7 @@ static void store_sums(gemm *g)
     }
 }
 
-static void store_result(gemm *g, ptx_val at, ptx_val x, ptx_val exists)
+static void store_result(gemm *g, ptx_val at, ptx_val x, ptx_val in_bounds)
 {
     ptx_fn *f = g->f;
     if (g->type == PTX_BF16 && !g->has_sm_80) {
@@ -142,13 +143,13 @@ static void store_result(gemm *g, ptx_val at, ptx_val x, ptx_val exists)
     } else if (g->type != g->wide) {
         x = ptx_cvt(f, g->type, x);
     }
-    PTX_WHEN (f, exists) {
+    PTX_WHEN (f, in_bounds) {
         ptx_store(f, at, x);
     }
 }
 
 /* Element `number` of the tile, row by row: the sum over the warps, in their order. */
-static void add_slices(gemm *g, ptx_val number, ptx_val first_row)
+static void add_k_warps(gemm *g, ptx_val number, ptx_val first_row)
 {
     ptx_fn *f = g->f;
     ptx_val from = ptx_mad(f, number, ptx_u32(wide_bytes(g)), g->stages);
@@ -162,9 +163,9 @@ static void add_slices(gemm *g, ptx_val number, ptx_val first_row)
     ptx_val column = ptx_add(f, g->tile, in_tile);
     ptx_val row = ptx_add(f, ptx_div(f, number, ptx_u32(g->tile_n)), first_row);
     ptx_val has_column = ptx_lt(f, column, g->n), has_row = ptx_lt(f, row, g->m);
-    ptx_val exists = ptx_and(f, has_column, has_row);
+    ptx_val in_bounds = ptx_and(f, has_column, has_row);
     ptx_val line = ptx_at(f, g->out, ptx_mul_wide(f, row, g->n));
-    store_result(g, ptx_at(f, line, column), sum, exists);
+    store_result(g, ptx_at(f, line, column), sum, in_bounds);
 }
 
 static void store_tile(gemm *g, ptx_val tid, ptx_val first_row)
@@ -174,12 +175,12 @@ static void store_tile(gemm *g, ptx_val tid, ptx_val first_row)
     ptx_barrier(f);
     if (count < threads) {
         PTX_IF (f, ptx_lt(f, tid, ptx_u32(count))) {
-            add_slices(g, tid, first_row);
+            add_k_warps(g, tid, first_row);
         }
         return;
     }
     for (uint32_t i = 0; i < count; i += threads)
-        add_slices(g, i == 0 ? tid : ptx_add(f, tid, ptx_u32(i)), first_row);
+        add_k_warps(g, i == 0 ? tid : ptx_add(f, tid, ptx_u32(i)), first_row);
 }
 
 /* ---- the kernel ------------------------------------------------------------------------------------------------ */
@@ -205,7 +206,7 @@ static gemm geometry(ptx_fn *f, const kiln_variant *v)
     return g;
 }
 
-static gemm open_gemm(ptx_fn *f, const kiln_variant *v)
+static gemm init_gemm(ptx_fn *f, const kiln_variant *v)
 {
     gemm g = geometry(f, v);
     g.in = ptx_param_ptr(f, g.type, "in");
@@ -228,10 +229,9 @@ static uint32_t shared_bytes(const gemm *g)
     return table_bytes(g) + g->k_warps * g->rows * g->stage_row_bytes + g->tile_n * 4 * SCALES_STRIDE;
 }
 
-/* The table, then a stage for each warp, then scales. An aligned table begins RESERVED_BYTES after a multiple
- * of 64 KB, the one that is nearest to the start of shared memory: this is 0 as long as no more than that is
- * reserved. */
-static void place_shared(gemm *g)
+/* The table, then a stage for each warp, then scales. An aligned table starts RESERVED_BYTES after the multiple of 64 KB
+ * nearest to the start of shared memory, which is 0 as long as no more than that is reserved. */
+static void layout_shared(gemm *g)
 {
     ptx_fn *f = g->f;
     ptx_val start = ptx_address(f, ptx_shared_dynamic(f, g->wide));
@@ -244,20 +244,20 @@ static void place_shared(gemm *g)
             ptx_and(f, ptx_add(f, start, ptx_u32(alignment - 1 - RESERVED_BYTES)), ptx_u32(-alignment));
     }
     g->stages = ptx_add(f, start, ptx_u32(table_bytes(g)));
-    g->stage = ptx_mad(f, g->slice, ptx_u32(stage_bytes), g->stages);
+    g->stage = ptx_mad(f, g->k_warp, ptx_u32(stage_bytes), g->stages);
     ptx_val scales = ptx_add(f, g->stages, ptx_u32(g->k_warps * stage_bytes));
-    g->scales_to = ptx_mad(f, g->slice, ptx_u32(4 * SCALES_STRIDE), scales);
+    g->scales_to = ptx_mad(f, g->k_warp, ptx_u32(4 * SCALES_STRIDE), scales);
     ptx_val mine = ptx_mad(f, g->group, ptx_u32(4 * SCALES_STRIDE), scales);
     g->scales_from = ptx_mad(f, ptx_shr(f, g->member, ptx_u32(1)), ptx_u32(4), mine);
 }
 
-static void place_warp(gemm *g)
+static void init_warp(gemm *g)
 {
     ptx_fn *f = g->f;
     g->lane = ptx_laneid(f);
     g->member = ptx_and(f, g->lane, ptx_u32(COLUMN_LANES - 1));
     g->group = ptx_shr(f, g->lane, ptx_u32(3));
-    g->slice = ptx_warpid_x(f);
+    g->k_warp = ptx_warpid_x(f);
     g->blocks = ptx_shr(f, g->k, ptx_u32(6));
     g->last_share = ptx_sub(f, g->k, ptx_u32(LANE_K));
     g->full_until = ptx_and(f, g->k, ptx_u32(~(uint32_t)(STRETCH - 1)));
@@ -266,7 +266,7 @@ static void place_warp(gemm *g)
     g->has_aligned_scales = ptx_eq(f, ptx_and(f, odd, ptx_u32(15)), ptx_u32(0));
 }
 
-static void place_columns(gemm *g)
+static void init_columns(gemm *g)
 {
     ptx_fn *f = g->f;
     ptx_val first = ptx_add(f, g->tile, g->group), words = ptx_shr(f, g->k, ptx_u32(3));
@@ -276,8 +276,8 @@ static void place_columns(gemm *g)
     }
 }
 
-/* As many as leave a thread the registers that its sums need. Left to itself, ptxas hoists loads of the table until
- * there are none left. */
+/* As many as leave enough registers for a thread's sums. Left to itself, ptxas hoists loads of the table until no register
+ * is left. */
 static uint32_t blocks_per_multiprocessor(const gemm *g)
 {
     enum { ALL_REGISTERS = 65536, MOST_BLOCKS = 16 };
@@ -287,7 +287,7 @@ static uint32_t blocks_per_multiprocessor(const gemm *g)
     uint32_t registers = sums <= 8 ? few : held <= 48 ? 128 : held <= 80 ? many : 255;
     uint32_t blocks = ALL_REGISTERS / (g->k_warps * WARP_LANES * registers);
     bool is_tight = g->rows == 8 || (g->tile_n == 32 && !g->pairs.is_aligned);
-    if (g->has_sm_110 && is_tight && blocks > 1) /* there ptxas wants up to four registers more */
+    if (g->has_sm_110 && is_tight && blocks > 1) /* there ptxas needs up to four registers more */
         blocks--;
     return blocks < 1 ? 1 : blocks > MOST_BLOCKS ? MOST_BLOCKS : blocks;
 }
@@ -304,18 +304,18 @@ void nf4_gemm_shape_simt(kiln_shape *s, const kiln_variant *v)
 
 void nf4_gemm_emit_simt(ptx_fn *f, const kiln_variant *v)
 {
-    gemm g = open_gemm(f, v);
+    gemm g = init_gemm(f, v);
     ptx_val tid = ptx_tid_x(f);
     ptx_val first_row = ptx_mul(f, ptx_ctaid_y(f), ptx_u32(g.rows));
-    place_warp(&g);
-    place_shared(&g);
+    init_warp(&g);
+    layout_shared(&g);
     nf4_pairs_fill(&g.pairs, tid, g.k_warps * WARP_LANES, g.lane);
-    simt_place_stage(&g, first_row);
+    simt_init_stage(&g, first_row);
     ptx_val first = ptx_mul(f, ptx_ctaid_x(f), ptx_u32(g.tile_n));
     ptx_val step = ptx_mul(f, ptx_nctaid_x(f), ptx_u32(g.tile_n));
     PTX_FOR (f, tile, first, g.n, step) {
         g.tile = tile;
-        place_columns(&g);
+        init_columns(&g);
         multiply(&g);
         store_sums(&g);
         store_tile(&g, tid, first_row);

@@ -13,11 +13,11 @@ enum {
     COLUMN_LANES = 8,
     GROUPS = WARP_LANES / COLUMN_LANES,
     LANE_K = 32,                     /* codes that a lane takes with one load */
-    STRETCH = COLUMN_LANES * LANE_K, /* of K, for a warp */
-    BLOCK_K = 64,                    /* weights that share a scale */
-    SCALES = 128,                    /* of a column, at once in shared memory */
-    SCALES_STRIDE = SCALES + 4,      /* so that neighbouring columns are in other banks */
-    RESERVED_BYTES = 1024,           /* of shared memory, at most, before what a kernel may use */
+    STRETCH = COLUMN_LANES * LANE_K, /* along K, for a warp */
+    BLOCK_K = 64,                    /* a quantised block: weights that share a scale */
+    SCALES = 128,                    /* of a column, in shared memory at once */
+    SCALES_STRIDE = SCALES + 4,      /* so that neighbouring columns are in different banks */
+    RESERVED_BYTES = 1024,           /* the most shared memory that is not the kernel's to use */
     UNIT_BYTES = 16,
     MOST_ROWS = 8,
     MOST_COLUMNS = 8,
@@ -35,25 +35,25 @@ typedef struct gemm {
 
     nf4_pairs pairs;
     ptx_val in, packed, scale, out, m, n, k; /* arguments */
-    ptx_val lane, group, member, slice;      /* of the warp; of 4; of 8; the warp itself */
-    ptx_val blocks;                          /* of a column */
-    ptx_val last_share, full_until; /* k of the last lane's 32 that there are; of the ragged stretch */
-    ptx_val has_aligned_scales;     /* each column's begin at a multiple of 16 bytes */
-    ptx_val tile;                   /* its first column */
+    ptx_val lane, group, member, k_warp;     /* in the warp; of 4 in the warp; of 8 in the group; the warp */
+    ptx_val blocks;                          /* quantised blocks of a column */
+    ptx_val last_share, full_until;          /* k of the last 32 in bounds; of the ragged stretch */
+    ptx_val has_aligned_scales;              /* each column's start at a multiple of 16 bytes */
+    ptx_val tile;                            /* its first column */
     ptx_val stages, stage, stage_to, stage_from; /* addresses in shared memory */
     ptx_val scales_to, scales_from;
-    ptx_val a_at[MOST_LOADS], a_k; /* where this lane's loads of A start, at which k */
+    ptx_val a_at[MOST_LOADS], a_k; /* where this lane's loads of A start, and their k */
     ptx_val codes_at[MOST_COLUMNS];
     ptx_val sum[MOST_ROWS][MOST_COLUMNS];
 } gemm;
 
-/* Where this lane's loads of A and its part of the stage are. */
-void simt_place_stage(gemm *g, ptx_val first_row);
+/* Finds this lane's loads of A and its part of the stage. */
+void simt_init_stage(gemm *g, ptx_val first_row);
 
-/* `depth` of each lane's share of the stretch at k, of all rows, into the warp's stage. */
+/* Copies `depth` elements of each lane's share of the stretch at k, of all rows, into the warp's stage. */
 void simt_stage_rows(gemm *g, ptx_val k, ptx_val is_full, uint32_t round);
 
-/* The scales of block `first` of each column and of the 127 after it, into shared memory. */
+/* Copies the scales of quantised block `first` of each column and of the 127 after it into shared memory. */
 void simt_stage_scales(gemm *g, ptx_val first);
 
 static inline uint32_t wide_bytes(const gemm *g)
@@ -66,7 +66,7 @@ static inline uint32_t unit_stride(const gemm *g)
     return 8 + 32 / g->depth;
 }
 
-/* The row of C and of A, at most the last one: what does not exist is calculated and not stored. */
+/* Clamps a row or column to the last one: what is out of bounds is calculated, but not stored. */
 static inline ptx_val clamp(ptx_fn *f, ptx_val index, ptx_val count)
 {
     ptx_val last = ptx_sub(f, count, ptx_u32(1));

@@ -1,4 +1,4 @@
-/* nf4_gemm's narrow tiles: A, widened, and scales into shared memory. */
+/* nf4_gemm's narrow tiles: copies A, widened, and scales into shared memory. */
 #include "nf4_gemm_simt.h"
 
 #include "narrow.h"
@@ -6,7 +6,7 @@
 /* ---- A --------------------------------------------------------------------------------------------------------- */
 
 /* Loads of A are numbered by piece, then lane of the column, then row; lane l takes numbers l, l + 32, ... */
-void simt_place_stage(gemm *g, ptx_val first_row)
+void simt_init_stage(gemm *g, ptx_val first_row)
 {
     ptx_fn *f = g->f;
     uint32_t row_loads = COLUMN_LANES * g->pieces;
@@ -28,7 +28,7 @@ void simt_place_stage(gemm *g, ptx_val first_row)
     g->stage_from = ptx_mad(f, g->member, ptx_u32(UNIT_BYTES), g->stage);
 }
 
-/* How far load i is behind load 0: members of the same row (their k), or whole rows. */
+/* How far load i is after load 0: members of the same row (their k), or whole rows. */
 static uint32_t load_member(const gemm *g, uint32_t i)
 {
     return i * WARP_LANES / g->pieces % COLUMN_LANES;
@@ -57,16 +57,16 @@ static void store_stage(gemm *g, uint32_t i, const ptx_val raw[4])
     }
 }
 
-/* What lies behind A's last column counts as 0. */
+/* A is 0 beyond its last column. */
 static void stage_ragged(gemm *g, ptx_val at, ptx_val past, uint32_t i, uint32_t offset)
 {
     ptx_fn *f = g->f;
     ptx_type held = g->vector == 8 ? PTX_U32 : PTX_F32;
     ptx_val raw[4], loaded[4];
-    ptx_val exists = ptx_lt(f, ptx_add(f, past, ptx_u32(offset)), g->k);
+    ptx_val in_bounds = ptx_lt(f, ptx_add(f, past, ptx_u32(offset)), g->k);
     for (int e = 0; e < 4; e++)
         raw[e] = ptx_var(f, ptx_bits(held, 0));
-    PTX_WHEN (f, exists) {
+    PTX_WHEN (f, in_bounds) {
         ptx_load_vec(f, 4, loaded, at, PTX_NC);
         for (int e = 0; e < 4; e++)
             ptx_set(f, raw[e], loaded[e]);
@@ -100,7 +100,7 @@ void simt_stage_rows(gemm *g, ptx_val k, ptx_val is_full, uint32_t round)
 
 /* ---- scales ---------------------------------------------------------------------------------------------------- */
 
-/* Of a column, `count` from `at` on; the lanes begin at a sector. What a stretch lacks is 0. */
+/* Copies `count` scales of a column from `at` on; the lanes start at a sector. The rest of the stretch is 0. */
 static void copy_scales(gemm *g, ptx_val at, ptx_val to, ptx_val count)
 {
     ptx_fn *f = g->f;
@@ -112,8 +112,8 @@ static void copy_scales(gemm *g, ptx_val at, ptx_val to, ptx_val count)
     PTX_FOR (f, i, first, ptx_as(f, PTX_S32, end), ptx_s32(WARP_LANES)) {
         PTX_IF (f, ptx_ge(f, i, ptx_s32(0))) {
             ptx_val x = ptx_var(f, ptx_f32(0)), from = ptx_at(f, at, i);
-            ptx_val exists = ptx_lt(f, i, ptx_as(f, PTX_S32, count));
-            PTX_WHEN (f, exists) {
+            ptx_val in_bounds = ptx_lt(f, i, ptx_as(f, PTX_S32, count));
+            PTX_WHEN (f, in_bounds) {
                 ptx_set(f, x, ptx_load_hint(f, from, PTX_NC));
             }
             ptx_store(f, ptx_at(f, to, i), x);
@@ -121,7 +121,7 @@ static void copy_scales(gemm *g, ptx_val at, ptx_val to, ptx_val count)
     }
 }
 
-/* The same of columns that begin at a multiple of 16 bytes: a lane takes four. */
+/* The same for columns that start at a multiple of 16 bytes: a lane takes four scales. */
 static void copy_aligned_scales(gemm *g, const ptx_val at[], const ptx_val to[], uint32_t columns,
                                 ptx_val count)
 {
@@ -143,7 +143,7 @@ void simt_stage_scales(gemm *g, ptx_val first)
     ptx_val at[MOST_COLUMNS], to[MOST_COLUMNS];
     uint32_t columns = g->tile_n / g->k_warps;
     ptx_val count = ptx_min(f, ptx_sub(f, g->blocks, first), ptx_u32(SCALES));
-    ptx_val mine = ptx_add(f, g->tile, g->slice);
+    ptx_val mine = ptx_add(f, g->tile, g->k_warp);
     for (uint32_t i = 0; i < columns; i++) {
         ptx_val column = clamp(f, ptx_add(f, mine, ptx_u32(i * g->k_warps)), g->n);
         ptx_val line = ptx_at(f, g->scale, ptx_mul_wide(f, column, g->blocks));

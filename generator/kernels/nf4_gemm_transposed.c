@@ -1,11 +1,11 @@
-/* nf4_gemm_transposed: a matrix times transposed NF4 weights, C[m,k] = A[m,n] * B[k,n]^T, the gradient to the input of
- * what nf4_gemm calculates. B lies as it does there.
+/* nf4_gemm_transposed: a matrix times transposed NF4 weights, C[m,k] = A[m,n] * B[k,n]^T. It is the gradient of nf4_gemm
+ * with respect to its input, and takes B in the same layout.
  *
- * BYTES. A thread block has the same 512 along K of all columns: 256 bytes of codes of each and 32 of scales. Where K
- * is no multiple of 512, half of the columns or more begin their scales within a sector of 32 bytes, and a thread block
- * reads two sectors for its 32 bytes: 1.058 of the weights' bytes at K = 6912. No other tile of this width helps, for
- * it is the same for all columns. The rest of such a sector is what the thread block beside it reads when it comes to
- * the same column: one of the two reads hits the L2 cache, and memory moves each sector once.
+ * BYTES. A thread block has the same 512 along K of all columns: of each column 256 bytes of codes and 32 of scales. Where K
+ * is no multiple of 512, the scales of half of the columns or more start within a sector of 32 bytes. Then a thread block
+ * reads two sectors for its 32 bytes: 1.058 times the weights' bytes at K = 6912. Moving the tile along K does not help,
+ * since it is the same for all columns. The neighbouring thread block reads the rest of such a sector when it comes to the
+ * same column: one of the two reads hits the L2 cache, and memory moves each sector once.
  */
 #include "nf4_gemm_transposed.h"
 

@@ -1,4 +1,4 @@
-/* What both strategies of nf4_gemm_transposed begin and end with: their arguments, and the sums over parts of n. */
+/* What the strategies of nf4_gemm_transposed start and end with: their arguments, and the sums over parts of n. */
 #include "nf4_gemm_transposed.h"
 #include "split.h"
 
@@ -17,7 +17,7 @@ transposed_args transposed_declare_args(ptx_fn *f, const kiln_variant *v)
     a.m = ptx_param(f, PTX_U32, "m");
     a.n = ptx_param(f, PTX_U32, "n");
     a.k = ptx_param(f, PTX_U32, "k");
-    ptx_param(f, PTX_U64, "workspace_size"); /* for the rules and dispatch, like what follows */
+    ptx_param(f, PTX_U64, "workspace_size"); /* for the rules and dispatch, like the next */
     ptx_param(f, PTX_U32, "normal_scales");
     return a;
 }

@@ -1,29 +1,28 @@
 /* The transposed NF4 product on tensor cores.
  *
- * A thread block makes a tile of C, tile_m rows by 512 along K; each of its eight warps has the 64 along K that share
- * a scale, so that no sums cross warps. Weights are mma's A: its 16 rows are values of k, the reduction runs over
- * columns. Rows of A are mma's B. The order of columns is free as long as both agree: of 16 columns lane t of four has
- * 4t to 4t + 3, which in A are 8 bytes in a row.
+ * A thread block makes a tile of C, tile_m rows by 512 along K. Each of its eight warps has a quantised block, the 64 along
+ * K that share a scale, so no sums cross warps. Weights are mma's A: its 16 rows are values of k, and the reduction runs
+ * over columns. Rows of A are mma's B. Any order of columns will do as long as the operands agree: of 16 columns lane t of
+ * four has 4t to 4t + 3, which are 8 consecutive bytes in A.
  *
- * STAGES. All threads bring 32 columns of codes, scales and A to shared memory (nf4_gemm_transposed_mma_move.c): loads
- * for the next 32 are on the way while these are multiplied, and two buffers take turns, so that there is one barrier
- * per 32.
+ * STAGES. All threads copy 32 columns of codes, scales and A to shared memory (nf4_gemm_transposed_mma_move.c). The next 32
+ * are loaded while these are multiplied. The buffer is double, so that 32 columns take one barrier.
  *
- * DECODING. A register of mma's A has two columns of one k, a byte of codes two k of one column: the words of two
- * columns are merged first, four instructions for 16 weights; then nf4_pairs.h's table gives a register per byte.
+ * DECODING. A register of mma's A has two columns of one k; a byte of codes has two k of one column. So the words of two
+ * columns are merged first, four instructions for 16 weights. Then nf4_pairs.h's table gives a register per byte.
  *
- * SCALES. They differ along the reduction and along k, so they go into an operand: into A, for the 64 k of a warp at once,
- * where the type of products has f32's range. For bf16 that is bf16. A scale is kept as two numbers of it, rounded and the
- * rest, and a * high + a * low is rounded once; one part alone would be a third half ulp beside this and the table's. For
- * f16 it is tf32, which has f16's fraction: a is widened, times the scale in f32, and rounded once. A gradient times a
- * scale is often below what f16 has, and so is a weight where its scale is small; neither is ever below what tf32 has.
- * Products in f16 take half of the time, and are for callers who know their scales (scales normal): the weight takes the
- * scale, in two parts as above.
+ * SCALES differ along the reduction and along k, so they multiply an operand. Where the type of products has f32's range
+ * that is A, for the 64 k of a warp at once. For bf16 the products are in bf16. A scale becomes two bf16, the rounded one
+ * and the rest, and a * high + a * low is rounded once; with one part alone its rounding would add a third half ulp to this
+ * one and the table's. For f16 the products are in tf32, which has f16's fraction: a is widened, multiplied by the scale in
+ * f32, and rounded once. A gradient times a scale is often too small for f16, and so is a weight times a small scale; tf32
+ * holds both. Products in f16 take half of the time, and are for callers who know their scales (scales normal): there the
+ * scale multiplies the weight, in two parts as above.
  *
- * SUMS. A tensor core cuts what it adds, by the exponent of the largest, so that after many columns small products would
- * leave no trace. Every 1024 columns the sums join a total in f32, and begin again at 0.
+ * SUMS. A tensor core truncates what it adds, by the exponent of the largest, so that after many columns it would lose
+ * small products. Every 1024 columns the sums are added to a total in f32, and restart at 0.
  *
- * INSTRUCTIONS per weight in the loop beside mma: 1.5 for decoding (1.0 with an aligned table), 0.25 for merging, 1 for scales in
+ * INSTRUCTIONS per weight in the loop besides mma: 1.5 for decoding (1.0 with an aligned table), 0.25 for merging, 1 for scales in
  * f16 and tile_m / 64 in bf16, 0.16 for loads of codes and scales, tile_m / 256 for those of A, 0.6 for the stages.
  * With vector 8, from sm_80 on: 3.6 (3.1) at tile_m 8 and 3.9 (3.4) at 64; bf16 2.7 (2.2) at 8, 3.2 (2.7) at 32, and as
  * f16 at 64. In tf32 nothing is merged; widening weights takes 1, scaling A 5 * tile_m / 64 below sm_90, of machine code.
@@ -36,7 +35,7 @@ static uint32_t stage_bytes(const transposed_mma *g)
     return CODES_BYTES + SCALES_BYTES + g->groups * 8 * ROW_BYTES;
 }
 
-/* Whether scales go into A: where the type has f32's range. */
+/* Whether scales multiply A: where the type of products has f32's range. */
 static bool scales_rows(const transposed_mma *g)
 {
     return g->type == PTX_BF16;
@@ -44,7 +43,7 @@ static bool scales_rows(const transposed_mma *g)
 
 /* ---- the product ----------------------------------------------------------------------------------------------- */
 
-/* Of two columns' words those of the even k, and of the odd ones: the first column in the bytes' low halves. */
+/* Merges the words of two columns: codes of the even k, and of the odd ones. The first column is in the bytes' low halves. */
 static void merge_columns(const transposed_mma *g, ptx_val first, ptx_val second, ptx_val merged[2])
 {
     ptx_fn *f = g->f;
@@ -62,7 +61,7 @@ static ptx_val decode(const transposed_mma *g, ptx_val word, uint32_t byte)
     return ptx_as(g->f, g->pair, codes[0]);
 }
 
-/* Two numbers of neighbouring columns, times their scales: high and low. */
+/* Two elements of neighbouring columns times their scales, which have a high and a low part. */
 static ptx_val scaled(const transposed_mma *g, ptx_val x, const ptx_val scale[2])
 {
     ptx_fn *f = g->f;
@@ -99,7 +98,7 @@ static void load_fragments_of_rows(transposed_mma *g, ptx_val from, uint32_t ste
     }
 }
 
-/* Words of columns, from `column` of the stage on. */
+/* Loads words of columns, from `column` of the stage on. */
 static void load_codes(const transposed_mma *g, ptx_val from, uint32_t column, uint32_t count,
                        ptx_val words[])
 {
@@ -133,7 +132,7 @@ static void multiply_step(transposed_mma *g, const ptx_val from[3], uint32_t ste
     }
 }
 
-/* A of two columns, a half of what a lane has of a step: widened and times their scales, as mma's B. */
+/* mma's B from A of two columns, half of a lane's share of a step: widened and multiplied by their scales. */
 static void scale_rows(const transposed_mma *g, ptx_val words[][2], uint32_t half, const ptx_val scales[2],
                        ptx_val rows[][2])
 {
@@ -146,8 +145,8 @@ static void scale_rows(const transposed_mma *g, ptx_val words[][2], uint32_t hal
     }
 }
 
-/* A register of mma's A is one weight here, so a byte of codes, two k of one column, is decoded as it is. The table's
- * numbers of f16 are some of tf32. */
+/* Here a register of mma's A is one weight, so a byte of codes, two k of one column, is decoded as it is. The table's f16
+ * values are tf32 values too. */
 static void multiply_step_in_tf32(transposed_mma *g, const ptx_val from[3], uint32_t step)
 {
     ptx_fn *f = g->f;
@@ -199,14 +198,14 @@ static uint32_t total_words(const transposed_mma *g)
     return FRAGMENTS * g->groups * 4;
 }
 
-/* What one set of sums takes, of the part's: a power of two. */
+/* The columns that one set of sums takes, over all parts: a power of two. */
 static uint32_t columns_of_sums(const transposed_mma *g)
 {
     return FOLD * CHUNK * g->args.split_k;
 }
 
-/* The total that is left after the sums of a column's set: in the half of the array that this bit chooses. ptxas would hold
- * an array of which all is at known places in registers, and spill them. */
+/* The total after the set of sums that `column` is in; a bit of `column` chooses the half of the array. Were all offsets
+ * constant, ptxas would hold the array in registers, and spill them. */
 static ptx_val total_of(const transposed_mma *g, ptx_val column)
 {
     ptx_fn *f = g->f;
@@ -215,7 +214,7 @@ static ptx_val total_of(const transposed_mma *g, ptx_val column)
     return ptx_at(f, g->total, ptx_div(f, parity, ptx_u32(columns / total_words(g))));
 }
 
-/* The total so far joins the sums. */
+/* Adds the total so far to the sums. */
 static void add_total(transposed_mma *g, ptx_val total)
 {
     ptx_fn *f = g->f;
@@ -229,7 +228,7 @@ static void add_total(transposed_mma *g, ptx_val total)
     }
 }
 
-/* The sums become the total, and begin again at 0. */
+/* Stores the sums as the total; they restart at 0. */
 static void leave_total(transposed_mma *g, ptx_val total)
 {
     ptx_fn *f = g->f;
@@ -243,7 +242,7 @@ static void leave_total(transposed_mma *g, ptx_val total)
     }
 }
 
-/* After a stage, of which `chunk` is the first column. */
+/* After a stage whose first column is `chunk`. */
 static void fold_sums(transposed_mma *g, ptx_val chunk)
 {
     ptx_fn *f = g->f;
@@ -257,21 +256,21 @@ static void fold_sums(transposed_mma *g, ptx_val chunk)
     }
 }
 
-/* Of the thread block's part. */
+/* The first column of the thread block's part. */
 static ptx_val first_chunk(const transposed_mma *g)
 {
     return g->args.split_k == 1 ? ptx_u32(0) : ptx_mul(g->f, ptx_ctaid_z(g->f), ptx_u32(CHUNK));
 }
 
-/* Where there were as many stages as sums take, the rest joins the total. */
+/* Adds the total to the last sums, where there is one. */
 static void add_last_total(transposed_mma *g)
 {
     ptx_fn *f = g->f;
-    const uint32_t columns = columns_of_sums(g), turn = CHUNK * g->args.split_k;
+    const uint32_t columns = columns_of_sums(g), stride = CHUNK * g->args.split_k;
     ptx_val start = first_chunk(g);
-    PTX_IF (f, ptx_lt(f, ptx_add(f, start, ptx_u32(columns - turn)), g->args.n)) {
+    PTX_IF (f, ptx_lt(f, ptx_add(f, start, ptx_u32(columns - stride)), g->args.n)) {
         ptx_rarely(f);
-        ptx_val past_last = ptx_sub(f, ptx_add(f, g->args.n, ptx_u32(turn - 1)), start);
+        ptx_val past_last = ptx_sub(f, ptx_add(f, g->args.n, ptx_u32(stride - 1)), start);
         add_total(g, total_of(g, ptx_sub(f, past_last, ptx_u32(columns))));
     }
 }
@@ -279,7 +278,7 @@ static void add_last_total(transposed_mma *g)
 static void multiply_columns(transposed_mma *g)
 {
     ptx_fn *f = g->f;
-    const uint32_t turn = g->args.split_k * CHUNK;
+    const uint32_t stride = g->args.split_k * CHUNK;
     clear_sums(g);
     g->buffer = ptx_var(f, ptx_u32(0));
     g->total = ptx_local(f, PTX_F32, 2 * total_words(g), 16);
@@ -287,11 +286,11 @@ static void multiply_columns(transposed_mma *g)
     PTX_IF (f, ptx_lt(f, start, g->args.n)) {
         transposed_load_columns(g, start);
     }
-    PTX_FOR (f, chunk, start, g->args.n, ptx_u32(turn)) {
+    PTX_FOR (f, chunk, start, g->args.n, ptx_u32(stride)) {
         ptx_main_loop(f);
         transposed_store_columns(g);
         ptx_barrier(f);
-        ptx_val next = ptx_add(f, chunk, ptx_u32(turn));
+        ptx_val next = ptx_add(f, chunk, ptx_u32(stride));
         PTX_IF (f, ptx_lt(f, next, g->args.n)) {
             transposed_load_columns(g, next);
         }
@@ -302,8 +301,8 @@ static void multiply_columns(transposed_mma *g)
     add_last_total(g);
 }
 
-/* Before the loop, and again behind it where sums leave no registers for what both need. */
-static void place_thread(transposed_mma *g)
+/* Before the loop, and again after it where the sums leave no registers to keep this. */
+static void init_thread(transposed_mma *g)
 {
     ptx_fn *f = g->f;
     g->tid = ptx_tid_x(f);
@@ -317,7 +316,7 @@ static void place_thread(transposed_mma *g)
 
 /* ---- results --------------------------------------------------------------------------------------------------- */
 
-/* A lane has eight k in a row, of two rows of each eight. */
+/* A lane has eight consecutive k of two rows of each eight. */
 static void store_tile(transposed_mma *g)
 {
     ptx_fn *f = g->f;
@@ -346,7 +345,7 @@ static void finish(transposed_mma *g)
 {
     ptx_fn *f = g->f;
     if (g->groups == MOST_GROUPS || (g->args.split_k > 1 && g->type == PTX_F16))
-        place_thread(g);
+        init_thread(g);
     if (g->args.split_k == 1) {
         store_tile(g);
         return;
@@ -375,7 +374,7 @@ static transposed_mma geometry(ptx_fn *f, const kiln_variant *v)
     g.is_tf32 = g.type == PTX_F16 && kiln_is(v, "scales", "any");
     g.pairs = (nf4_pairs){.f = f,
                           .type = g.type,
-                          .is_high_first = g.is_tf32 && g.is_high_first, /* else merge_columns sees to it */
+                          .is_high_first = g.is_tf32 && g.is_high_first, /* else merge_columns does it */
                           .is_aligned = kiln_is(v, "table", "aligned")};
     return g;
 }
@@ -383,7 +382,9 @@ static transposed_mma geometry(ptx_fn *f, const kiln_variant *v)
 void nf4_gemm_transposed_shape_mma(kiln_shape *s, const kiln_variant *v)
 {
     const transposed_mma g = geometry(NULL, v);
-    const bool is_tight = g.groups == 4 && g.vector == 1; /* its addresses of A leave two no registers */
+    const bool is_tight =
+        g.groups == 4 &&
+        g.vector == 1; /* with its addresses of A two thread blocks would run out of registers */
     s->block[0] = THREADS;
     s->shared_bytes = nf4_pairs_bytes(&g.pairs) + 2 * (CODES_BYTES + SCALES_BYTES + 8 * g.groups * ROW_BYTES);
     s->blocks_per_multiprocessor = g.groups <= 4 && !is_tight ? 2 : 1;
@@ -391,11 +392,11 @@ void nf4_gemm_transposed_shape_mma(kiln_shape *s, const kiln_variant *v)
 }
 
 /* The table, then two stages. */
-static void place_shared(transposed_mma *g)
+static void layout_shared(transposed_mma *g)
 {
     ptx_fn *f = g->f;
     ptx_val start = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
-    uint32_t table_bytes = nf4_pairs_place(&g->pairs, start);
+    uint32_t table_bytes = nf4_pairs_layout(&g->pairs, start);
     g->codes_to = ptx_add(f, start, ptx_u32(table_bytes));
     g->scales_to = ptx_add(f, g->codes_to, ptx_u32(CODES_BYTES));
     g->a_to = ptx_add(f, g->scales_to, ptx_u32(SCALES_BYTES));
@@ -404,22 +405,22 @@ static void place_shared(transposed_mma *g)
     g->a_from = g->a_to;
 }
 
-static void place(transposed_mma *g)
+static void init(transposed_mma *g)
 {
     ptx_fn *f = g->f;
-    place_thread(g);
+    init_thread(g);
     if (g->type == PTX_BF16)
         g->minus_zero = ptx_var(f, ptx_bits(PTX_BF16X2, 0x80008000));
-    place_shared(g);
+    layout_shared(g);
 }
 
 void nf4_gemm_transposed_emit_mma(ptx_fn *f, const kiln_variant *v)
 {
     transposed_mma g = geometry(f, v);
     g.args = transposed_declare_args(f, v);
-    place(&g);
+    init(&g);
     nf4_pairs_fill(&g.pairs, g.tid, THREADS, g.lane);
-    transposed_place_columns(&g);
-    multiply_columns(&g); /* its first barrier is the table's too */
+    transposed_init_columns(&g);
+    multiply_columns(&g); /* its first barrier is also the table's */
     finish(&g);
 }

@@ -1,8 +1,8 @@
-/* What the transposed NF4 product on tensor cores brings to shared memory: 32 columns of codes, scales and A. They
- * wait in registers while the 32 before them are multiplied.
+/* What the transposed NF4 product on tensor cores copies to shared memory: 32 columns of codes, scales and A. They wait in
+ * registers while the 32 before them are multiplied.
  *
- * The 32 bytes that a warp needs of a column's 256 lie turned by the lane that reads them, so that no two lanes meet in
- * a bank.
+ * The 32 bytes that a warp needs of a column's 256 are swizzled by the lane that reads them, so that there are no bank
+ * conflicts.
  */
 #include "narrow.h"
 #include "nf4_gemm_transposed_mma.h"
@@ -20,8 +20,8 @@ static uint32_t loads_of_a(const transposed_mma *g)
 
 /* ---- what lies where ------------------------------------------------------------------------------------------- */
 
-/* What is behind the end of K repeats what is before it. */
-static void place_codes(transposed_mma *g)
+/* Codes beyond the end of K repeat those before it. */
+static void init_codes(transposed_mma *g)
 {
     ptx_fn *f = g->f;
     ptx_val unit = ptx_and(f, g->tid, ptx_u32(COLUMN_BYTES / 16 - 1));
@@ -31,8 +31,8 @@ static void place_codes(transposed_mma *g)
     g->codes_at = ptx_address(f, codes);
     g->code_column = ptx_shr(f, g->tid, ptx_u32(4));
 
-    ptx_val turn = ptx_and(f, ptx_shr(f, g->code_column, ptx_u32(2)), ptx_u32(3));
-    ptx_val group = ptx_xor(f, ptx_shr(f, unit, ptx_u32(1)), turn);
+    ptx_val swizzle = ptx_and(f, ptx_shr(f, g->code_column, ptx_u32(2)), ptx_u32(3));
+    ptx_val group = ptx_xor(f, ptx_shr(f, unit, ptx_u32(1)), swizzle);
     ptx_val half = ptx_and(f, unit, ptx_u32(1));
     ptx_val in_column = ptx_mad(f, half, ptx_u32(16), ptx_mul(f, group, ptx_u32(32)));
     ptx_val to = ptx_mad(f, g->code_column, ptx_u32(COLUMN_BYTES), in_column);
@@ -44,8 +44,8 @@ static void place_codes(transposed_mma *g)
     g->codes_from = ptx_add(f, from, g->codes_from);
 }
 
-/* Half of the threads bring the scales of two columns and one block each. */
-static void place_scales(transposed_mma *g)
+/* Half of the threads load scales: each those of two columns of one quantised block. */
+static void init_scales(transposed_mma *g)
 {
     ptx_fn *f = g->f;
     ptx_val block = ptx_and(f, g->tid, ptx_u32(WARPS - 1));
@@ -61,8 +61,8 @@ static void place_scales(transposed_mma *g)
     g->scales_from = ptx_add(f, from, g->scales_from);
 }
 
-/* A thread loads an element of each eighth row, or eight of one row. Rows behind the last repeat it. */
-static void place_rows(transposed_mma *g)
+/* A thread loads an element of each eighth row, or eight of one row. Rows beyond the last repeat it. */
+static void init_rows(transposed_mma *g)
 {
     ptx_fn *f = g->f;
     bool is_vector = g->vector == 8;
@@ -81,7 +81,7 @@ static void place_rows(transposed_mma *g)
     g->a_from = ptx_add(f, from, g->a_from);
 }
 
-/* Registers for what is on the way. */
+/* Registers for what is being loaded. */
 static void declare(transposed_mma *g)
 {
     ptx_fn *f = g->f;
@@ -94,17 +94,17 @@ static void declare(transposed_mma *g)
         g->a[i] = ptx_var(f, ptx_u32(0));
 }
 
-void transposed_place_columns(transposed_mma *g)
+void transposed_init_columns(transposed_mma *g)
 {
-    place_codes(g);
-    place_scales(g);
-    place_rows(g);
+    init_codes(g);
+    init_scales(g);
+    init_rows(g);
     declare(g);
 }
 
 /* ---- 32 columns into registers --------------------------------------------------------------------------------- */
 
-/* Numbers that take an instruction are made here, and not kept over the loop: with 32 rows no register is left. */
+/* Addresses that take one instruction are made here, not kept across the loop: with 32 rows no register is left. */
 static void load_codes(transposed_mma *g, ptx_val chunk)
 {
     ptx_fn *f = g->f;
@@ -120,7 +120,7 @@ static void load_codes(transposed_mma *g, ptx_val chunk)
     }
 }
 
-/* Whose that do not exist is 0. */
+/* Scales out of bounds are 0. */
 static void load_scales(transposed_mma *g, ptx_val chunk)
 {
     ptx_fn *f = g->f;
@@ -129,9 +129,9 @@ static void load_scales(transposed_mma *g, ptx_val chunk)
     for (uint32_t i = 0; i < 2; i++) {
         ptx_val column = ptx_add(f, first, ptx_u32(i));
         ptx_val at = ptx_mad_wide(f, column, scale_bytes, g->scales_at);
-        ptx_val exists = ptx_lt(f, column, g->args.n);
+        ptx_val in_bounds = ptx_lt(f, column, g->args.n);
         ptx_set(f, g->scales[i], ptx_f32(0));
-        PTX_WHEN (f, exists) {
+        PTX_WHEN (f, in_bounds) {
             ptx_set(f, g->scales[i], ptx_load_hint(f, ptx_pointer(f, PTX_GLOBAL, PTX_F32, at), PTX_NC));
         }
     }
@@ -140,12 +140,12 @@ static void load_scales(transposed_mma *g, ptx_val chunk)
 static void load_rows(transposed_mma *g, ptx_val chunk)
 {
     ptx_fn *f = g->f;
-    ptx_val exists = ptx_lt(f, ptx_add(f, chunk, g->a_column), g->args.n);
+    ptx_val in_bounds = ptx_lt(f, ptx_add(f, chunk, g->a_column), g->args.n);
     for (uint32_t i = 0; i < loads_of_a(g); i++)
         ptx_set(f, g->a[i], ptx_u32(0));
     if (g->vector == 8) {
         ptx_val at = ptx_cast_ptr(f, ptx_at(f, g->a_at[0], chunk), PTX_U32), words[4];
-        PTX_WHEN (f, exists) {
+        PTX_WHEN (f, in_bounds) {
             ptx_load_vec(f, 4, words, at, PTX_NC);
             for (uint32_t e = 0; e < 4; e++)
                 ptx_set(f, g->a[e], words[e]);
@@ -154,13 +154,13 @@ static void load_rows(transposed_mma *g, ptx_val chunk)
     }
     for (uint32_t i = 0; i < g->groups; i++) {
         ptx_val at = ptx_cast_ptr(f, ptx_at(f, g->a_at[i], chunk), PTX_U16);
-        PTX_WHEN (f, exists) {
+        PTX_WHEN (f, in_bounds) {
             ptx_set(f, g->a[i], ptx_load_as(f, PTX_U32, at, PTX_NC));
         }
     }
 }
 
-/* Half of the threads have scales; of A in vectors, as many as there are. */
+/* Half of the threads load scales; with vector 8 only as many as it takes load A. */
 void transposed_load_columns(transposed_mma *g, ptx_val chunk)
 {
     ptx_fn *f = g->f;

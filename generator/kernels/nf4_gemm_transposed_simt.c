@@ -1,15 +1,15 @@
 /* The transposed NF4 product on CUDA cores: the reduction runs over columns of the weights.
  *
  * A thread block makes a tile of C, tile_m rows by 512 along K, so that a column's share is 256 bytes of codes and one
- * sector of scales. A lane looks after lane_k of the 512, of all rows: with 32 a warp takes two columns at a time, with
- * 16, which leaves room for the sums of more rows, one. Warps, and the thread blocks that share a tile, take every
- * so-manieth 16 columns. All of them are added in a fixed order at the end, first through shared memory.
+ * sector of scales. A lane has lane_k of the 512, for all rows. With 32 a warp takes two columns at a time; with 16, which
+ * leaves room for the sums of more rows, it takes one. The warps of all thread blocks that share a tile take 16 columns
+ * each in turn. At the end all sums are added in a fixed order, first through shared memory.
  *
- * ROWS OF A. A lane loads one column of two rows; 16 columns are two sectors in f32 and one in 16 bits. A shuffle hands
- * each on when its column's turn comes.
+ * ROWS OF A. A lane loads one column of two rows; 16 columns are two sectors in f32 and one in 16 bits. A shuffle
+ * broadcasts each element when its column is multiplied.
  *
- * SCALES. A lane multiplies its a by the scale of its block of 64, once per column and row: one rounding more than the
- * exact product has, which the bound of products in f32 counts; in f64 there is none, for a * s fits in 48 bits.
+ * SCALES. A lane multiplies its a by the scale of its quantised block of 64, once per column and row. That is one rounding
+ * more, which the bound of products in f32 counts; f64 has none, since a * s fits in 48 bits.
  *
  * DECODING is nf4_pairs.h's: per two weights two instructions for the address, one if it is aligned, and a load.
  *
@@ -39,12 +39,12 @@ typedef struct product {
     bool has_sm_80;
     uint32_t rows, k_warps;
     uint32_t lane_k, column_lanes, columns,
-        batch;            /* of a lane; lanes of a column; columns of a warp at once; loads on the way */
-    uint32_t unit_stride; /* where the sums wait for each other: see store_row */
+        batch;            /* per lane; lanes per column; columns of a warp at once; loads in flight */
+    uint32_t unit_stride; /* of partial sums in shared memory: see store_row */
 
     nf4_pairs pairs;
     transposed_args args;
-    ptx_val tid, lane, member, group, warp; /* of the lanes of a column; which column */
+    ptx_val tid, lane, member, group, warp; /* lane of the column; the warp's column */
     ptx_val shared, first_k, first_row;
     ptx_val codes_at, scales_at;           /* addresses for column 0 */
     ptx_val a_at[MOST_ROWS / 2], a_column; /* rows of A; which of the 16 columns this lane loads */
@@ -81,8 +81,8 @@ static ptx_val shared_at(const product *g, ptx_val address, uint32_t bytes)
 
 /* ---- what lies where ------------------------------------------------------------------------------------------- */
 
-/* A lane behind the end of K repeats the last one's work. */
-static void place_codes(product *g)
+/* A lane beyond the end of K repeats the last one's work. */
+static void init_codes(product *g)
 {
     ptx_fn *f = g->f;
     ptx_val mine = ptx_mad(f, g->member, ptx_u32(g->lane_k), g->first_k);
@@ -97,16 +97,15 @@ static void place_codes(product *g)
     g->last_column = ptx_sub(f, g->args.n, ptx_u32(1));
 }
 
-/* Of the lanes of a column, the first half load the even rows, the others the odd ones: of the columns that are theirs,
- * so that the lane that has a column's a has the same number in every such group of lanes. Rows behind the last repeat
- * it. */
-static void place_rows(product *g)
+/* Of the lanes of a column, the first half load the even rows and the others the odd ones, each of the columns that this
+ * group multiplies. So the lane that has a column's a has the same number in every group. Rows beyond the last repeat it. */
+static void init_rows(product *g)
 {
     ptx_fn *f = g->f;
-    uint32_t turns = CHUNK / g->columns;
-    ptx_val turn = ptx_and(f, g->member, ptx_u32(turns - 1));
-    g->a_column = ptx_mad(f, turn, ptx_u32(g->columns), g->group);
-    ptx_val odd = ptx_div(f, g->member, ptx_u32(turns));
+    uint32_t rounds = CHUNK / g->columns;
+    ptx_val round = ptx_and(f, g->member, ptx_u32(rounds - 1));
+    g->a_column = ptx_mad(f, round, ptx_u32(g->columns), g->group);
+    ptx_val odd = ptx_div(f, g->member, ptx_u32(rounds));
     ptx_val row = g->rows == 1 ? g->first_row : ptx_add(f, odd, g->first_row);
     ptx_val last = ptx_sub(f, g->args.m, ptx_u32(1));
     for (uint32_t i = 0; i < loads_of_a(g); i++) {
@@ -118,12 +117,12 @@ static void place_rows(product *g)
 
 /* ---- the product ----------------------------------------------------------------------------------------------- */
 
-static ptx_val load_number(product *g, ptx_val at, ptx_val exists)
+static ptx_val load_number(product *g, ptx_val at, ptx_val in_bounds)
 {
     ptx_fn *f = g->f;
     bool is_bf16 = g->type == PTX_BF16;
     ptx_val raw = ptx_var(f, is_bf16 ? ptx_u32(0) : ptx_number(g->type, 0));
-    PTX_WHEN (f, exists) {
+    PTX_WHEN (f, in_bounds) {
         if (is_bf16)
             ptx_set(f, raw, ptx_load_as(f, PTX_U32, ptx_cast_ptr(f, at, PTX_U16), PTX_NC));
         else
@@ -134,26 +133,26 @@ static ptx_val load_number(product *g, ptx_val at, ptx_val exists)
     return g->type == PTX_F16 ? ptx_cvt(f, PTX_F32, raw) : raw;
 }
 
-/* This lane's share of 16 columns of A; 0 behind the last column. */
+/* This lane's share of 16 columns of A; 0 beyond the last column. */
 static void load_rows(product *g, ptx_val chunk, ptx_val a[])
 {
     ptx_fn *f = g->f;
     ptx_val column = ptx_add(f, chunk, g->a_column);
-    ptx_val exists = ptx_lt(f, column, g->args.n);
+    ptx_val in_bounds = ptx_lt(f, column, g->args.n);
     for (uint32_t i = 0; i < loads_of_a(g); i++)
-        a[i] = load_number(g, ptx_at(f, g->a_at[i], chunk), exists);
+        a[i] = load_number(g, ptx_at(f, g->a_at[i], chunk), in_bounds);
 }
 
 typedef struct codes {
     ptx_val words[4], scale;
 } codes;
 
-/* Behind the last column it is that one's, and a is 0. */
-static codes load_codes(product *g, ptx_val chunk, uint32_t turn)
+/* Beyond the last column the last one's codes, where a is 0. */
+static codes load_codes(product *g, ptx_val chunk, uint32_t round)
 {
     ptx_fn *f = g->f;
     codes c;
-    ptx_val mine = ptx_add(f, chunk, ptx_u32(turn * g->columns));
+    ptx_val mine = ptx_add(f, chunk, ptx_u32(round * g->columns));
     ptx_val column = ptx_min(f, mine, g->last_column);
     ptx_val at = ptx_mad_wide(f, column, g->column_bytes, g->codes_at);
     int words = (int)(g->lane_k / 8);
@@ -164,13 +163,13 @@ static codes load_codes(product *g, ptx_val chunk, uint32_t turn)
 }
 
 /* a * s of every row. */
-static void scale_rows(product *g, const codes *c, uint32_t turn, const ptx_val a[], ptx_val x[])
+static void scale_rows(product *g, const codes *c, uint32_t round, const ptx_val a[], ptx_val x[])
 {
     ptx_fn *f = g->f;
-    uint32_t turns = CHUNK / g->columns;
+    uint32_t rounds = CHUNK / g->columns;
     ptx_val scale = g->wide == PTX_F64 ? ptx_cvt(f, PTX_F64, c->scale) : c->scale;
     for (uint32_t row = 0; row < g->rows; row++) {
-        ptx_val from = ptx_u32(turn + row % 2 * turns);
+        ptx_val from = ptx_u32(round + row % 2 * rounds);
         ptx_val mine = ptx_shfl_idx_in(f, a[row / 2], from, (int)g->column_lanes);
         if (g->wide == PTX_F64)
             mine = ptx_cvt(f, PTX_F64, mine);
@@ -194,13 +193,13 @@ static void multiply_chunk(product *g, ptx_val chunk)
 {
     ptx_val a[MOST_ROWS / 2], mine = ptx_add(g->f, chunk, g->group);
     load_rows(g, chunk, a);
-    for (uint32_t turn = 0; turn < CHUNK / g->columns; turn += g->batch) {
+    for (uint32_t round = 0; round < CHUNK / g->columns; round += g->batch) {
         codes c[MOST_BATCH];
         for (uint32_t i = 0; i < g->batch; i++)
-            c[i] = load_codes(g, mine, turn + i);
+            c[i] = load_codes(g, mine, round + i);
         for (uint32_t i = 0; i < g->batch; i++) {
             ptx_val x[MOST_ROWS];
-            scale_rows(g, &c[i], turn + i, a, x);
+            scale_rows(g, &c[i], round + i, a, x);
             multiply_column(g, &c[i], x);
         }
     }
@@ -229,19 +228,19 @@ static uint32_t unit_elements(const product *g)
 }
 
 /* Bytes of a row of sums of the lanes of a column. */
-static uint32_t slice_bytes(const product *g)
+static uint32_t partial_bytes(const product *g)
 {
     return g->lane_k / unit_elements(g) * g->unit_stride * UNIT_BYTES;
 }
 
-/* The units of 16 bytes of a lane lie unit_stride apart, beside those of its neighbours: writers then meet in no bank,
- * nor do readers, which take neighbouring elements of one lane, or of two. */
+/* The units of 16 bytes of a lane are unit_stride apart, next to those of its neighbours. So writers have no bank conflicts,
+ * and neither have readers, which take neighbouring elements of one lane, or of two. */
 static void store_row(product *g, uint32_t row)
 {
     ptx_fn *f = g->f;
     uint32_t at_once = unit_elements(g);
-    ptx_val slice = ptx_mad(f, g->warp, ptx_u32(g->columns), g->group);
-    ptx_val start = ptx_mad(f, slice, ptx_u32(slice_bytes(g)), g->shared);
+    ptx_val partial = ptx_mad(f, g->warp, ptx_u32(g->columns), g->group);
+    ptx_val start = ptx_mad(f, partial, ptx_u32(partial_bytes(g)), g->shared);
     ptx_val to = ptx_mad(f, g->member, ptx_u32(UNIT_BYTES), start);
     for (uint32_t i = 0; i < g->lane_k; i += at_once)
         ptx_store_vec(f, (int)at_once, shared_at(g, to, i / at_once * g->unit_stride * UNIT_BYTES),
@@ -249,22 +248,22 @@ static void store_row(product *g, uint32_t row)
 }
 
 /* Elements tid, tid + threads, ... of the row. */
-static void add_slices(product *g, ptx_val totals[])
+static void add_partials(product *g, ptx_val totals[])
 {
     ptx_fn *f = g->f;
-    uint32_t slices = g->k_warps * g->columns;
+    uint32_t partials = g->k_warps * g->columns;
     ptx_val member = ptx_div(f, g->tid, ptx_u32(g->lane_k));
     ptx_val mine = ptx_and(f, g->tid, ptx_u32(g->lane_k - 1));
     ptx_val unit = ptx_div(f, mine, ptx_u32(unit_elements(g)));
-    ptx_val place = ptx_mad(f, unit, ptx_u32(g->unit_stride), member);
-    ptx_val start = ptx_mad(f, place, ptx_u32(UNIT_BYTES), g->shared);
+    ptx_val position = ptx_mad(f, unit, ptx_u32(g->unit_stride), member);
+    ptx_val start = ptx_mad(f, position, ptx_u32(UNIT_BYTES), g->shared);
     ptx_val in_unit = ptx_and(f, mine, ptx_u32(unit_elements(g) - 1));
     ptx_val from = ptx_mad(f, in_unit, ptx_u32(wide_bytes(g)), start);
     for (uint32_t i = 0; i < TILE_K / threads(g); i++) {
         uint32_t offset = i * (threads(g) / g->lane_k) * UNIT_BYTES;
         totals[i] = ptx_var(f, ptx_load(f, shared_at(g, from, offset)));
-        for (uint32_t s = 1; s < slices; s++)
-            ptx_add_to(f, totals[i], ptx_load(f, shared_at(g, from, offset + s * slice_bytes(g))));
+        for (uint32_t s = 1; s < partials; s++)
+            ptx_add_to(f, totals[i], ptx_load(f, shared_at(g, from, offset + s * partial_bytes(g))));
     }
 }
 
@@ -306,7 +305,7 @@ static void add_all(product *g)
         ptx_barrier(f);
         store_row(g, row);
         ptx_barrier(f);
-        add_slices(g, &g->total[row * (TILE_K / threads(g))]);
+        add_partials(g, &g->total[row * (TILE_K / threads(g))]);
     }
     if (g->args.split_k == 1) {
         store_tile(g);
@@ -329,7 +328,7 @@ static product geometry(ptx_fn *f, const kiln_variant *v)
     g.column_lanes = TILE_K / g.lane_k;
     g.columns = WARP_LANES / g.column_lanes;
     g.batch = sum_registers(&g) <= 32 ? 8 : sum_registers(&g) <= 64 ? 2 : 4;
-    uint32_t lanes_read = 128 / (g.lane_k * wide_bytes(&g)); /* by a wavefront of 128 bytes */
+    uint32_t lanes_read = 128 / (g.lane_k * wide_bytes(&g)); /* in a wavefront of 128 bytes */
     g.unit_stride = g.column_lanes + (lanes_read ? lanes_read : 1);
     g.pairs = (nf4_pairs){.f = f,
                           .type = g.wide,
@@ -338,8 +337,8 @@ static product geometry(ptx_fn *f, const kiln_variant *v)
     return g;
 }
 
-/* Before the loop and again behind it: what both need would take registers in between, and be spilled. */
-static void place(product *g)
+/* Before the loop and again after it: kept across the loop, it would take registers and be spilled. */
+static void init(product *g)
 {
     ptx_fn *f = g->f;
     g->tid = ptx_tid_x(f);
@@ -351,7 +350,7 @@ static void place(product *g)
     g->first_row = ptx_mul(f, ptx_ctaid_y(f), ptx_u32(g->rows));
 }
 
-/* As many as leave a thread the registers that its sums need; ptxas would take more for loads of the table. */
+/* As many as leave enough registers for a thread's sums; ptxas would take more for loads of the table. */
 static uint32_t blocks_per_multiprocessor(const product *g)
 {
     enum { ALL_REGISTERS = 65536 };
@@ -361,11 +360,11 @@ static uint32_t blocks_per_multiprocessor(const product *g)
     return blocks ? blocks : 1;
 }
 
-/* Sums of the lanes of all columns, in the end, where the table was. */
+/* At the end the sums of the lanes of all columns are where the table was. */
 void nf4_gemm_transposed_shape_simt(kiln_shape *s, const kiln_variant *v)
 {
     const product g = geometry(NULL, v);
-    const uint32_t table = nf4_pairs_bytes(&g.pairs), sums = g.k_warps * g.columns * slice_bytes(&g);
+    const uint32_t table = nf4_pairs_bytes(&g.pairs), sums = g.k_warps * g.columns * partial_bytes(&g);
     s->block[0] = threads(&g);
     s->shared_bytes = table > sums ? table : sums;
     s->blocks_per_multiprocessor = blocks_per_multiprocessor(&g);
@@ -378,13 +377,13 @@ void nf4_gemm_transposed_emit_simt(ptx_fn *f, const kiln_variant *v)
     product g = geometry(f, v);
     g.args = transposed_declare_args(f, v);
     g.lane = ptx_laneid(f);
-    place(&g);
-    nf4_pairs_place(&g.pairs, g.shared);
+    init(&g);
+    nf4_pairs_layout(&g.pairs, g.shared);
     nf4_pairs_fill(&g.pairs, g.tid, threads(&g), g.lane);
-    place_codes(&g);
-    place_rows(&g);
+    init_codes(&g);
+    init_rows(&g);
     ptx_barrier(f);
     multiply_columns(&g);
-    place(&g);
+    init(&g);
     add_all(&g);
 }

@@ -1,35 +1,35 @@
 /* NF4 matrix product on CUDA cores, for many rows: sums in f32, A in f32.
  *
- * A thread block makes a tile of C, tile_m (16 or 32) rows by tile_n (32 or 64) columns. Its warps share the tile
- * and split K: warp s takes every k_warps-th block of 64, and the warps' sums are added in their order. A lane has
- * tile_m / 4 by tile_n / 8 sums, of rows and columns that are 4 and 8 apart, so that of each 4 along K it loads so
- * many vectors of A and of the weights out of shared memory for 16 products per sum.
+ * A thread block makes a tile of C, tile_m (16 or 32) rows by tile_n (32 or 64) columns. Its warps share the tile and split
+ * K: each takes every k_warps-th quantised block of 64, and their sums are added in the order of the warps. A lane has
+ * tile_m / 4 by tile_n / 8 sums, of rows 4 apart and columns 8 apart. For each 4 along K it loads a vector of A per row and
+ * a vector of weights per column from shared memory.
  *
- * STAGES. Each warp brings 16 along K at a time to shared memory: A as it is, and the weights decoded, without
- * their scales. Lane l loads half of the 64 codes of column l mod 16, and of column l mod 16 + 16, ...: 8 of a
- * stage's 16 are of either half, and so are those of A. Rows and columns lie 20 words apart, so that neither
- * readers nor writers meet in a bank.
+ * STAGES. Each warp copies 16 along K at a time to shared memory: A as it is, and the decoded weights without their scales.
+ * Lane l loads half of the 64 codes of columns l mod 16, l mod 16 + 16, ... So 8 of a stage's 16 come from each half of a
+ * quantised block, and those of A do too. Rows and columns are 20 words apart, so that neither readers nor writers have
+ * bank conflicts.
  *
- * DECODING. A code is the number of the lane that has its value in a register: a shift and a shuffle. With 32 rows
- * that is a sixteenth of an instruction per product, and no table takes room from the stages.
+ * DECODING takes a shift and a shuffle: a code is the number of a lane that has its value in a register. With 32 rows that
+ * is a sixteenth of an instruction per product, and no table takes room from the stages.
  *
- * SCALES of 4096 along K are brought to shared memory at once, for sectors that are full. They multiply the sums
- * of 64 products, as in the narrow tiles.
+ * SCALES of 4096 along K are copied to shared memory at once, so that their sectors are full. They multiply the sums of 64
+ * products, as in the narrow tiles.
  */
 #include "nf4_gemm.h"
 #include "nf4_pairs.h"
 
 enum {
     WARP_LANES = 32,
-    LANE_ROWS = 4, /* lanes of a warp beside each other: rows, columns */
+    LANE_ROWS = 4, /* lanes of a warp along rows, along columns */
     LANE_COLUMNS = 8,
     BLOCK_K = 64,
     DEPTH = 16, /* of a stage */
     ROUNDS = BLOCK_K / DEPTH,
     STRIDE = DEPTH + 4,            /* of rows and columns in a stage */
     SCALES = 64,                   /* of a column, at once */
-    SCALES_STRIDE = SCALES + 4,    /* so that neighbouring columns are in other banks */
-    SCALE_LANES = SCALES / 4,      /* that bring a column's */
+    SCALES_STRIDE = SCALES + 4,    /* so that neighbouring columns are in different banks */
+    SCALE_LANES = SCALES / 4,      /* that copy a column's */
     CODE_COLUMNS = WARP_LANES / 2, /* of one load */
     SUMS_PAD = 8,                  /* between rows of sums */
     MOST_ROWS = 8,
@@ -40,17 +40,17 @@ enum {
 typedef struct wide {
     ptx_fn *f;
     uint32_t tile_m, tile_n, k_warps;
-    uint32_t rows, columns; /* of a lane */
+    uint32_t rows, columns; /* per lane */
     bool is_high_first;
 
     ptx_val in, packed, scale, out, m, n, k;
-    ptx_val lane, slice, tile, first_row; /* the tile's first column and row */
-    ptx_val blocks;                       /* of a column */
+    ptx_val lane, k_warp, tile, first_row; /* the tile's first column and row */
+    ptx_val blocks;                        /* quantised blocks of a column */
     ptx_val has_aligned_scales;
     ptx_val value;                                   /* of code lane mod 16 */
     ptx_val shared, scales, a_to, w_to;              /* U32; where this lane writes */
     ptx_val a_from, w_from, scales_from;             /* and reads */
-    ptx_val a_at[MOST_ROWS], codes_at[MOST_COLUMNS]; /* loads of a stage, of a block */
+    ptx_val a_at[MOST_ROWS], codes_at[MOST_COLUMNS]; /* loads of a stage, of a quantised block */
     ptx_val partial[MOST_ROWS][MOST_COLUMNS], sum[MOST_ROWS][MOST_COLUMNS];
 } wide;
 
@@ -59,7 +59,7 @@ static ptx_val shared_at(const wide *g, ptx_val address, uint32_t words)
     return ptx_at_const(g->f, ptx_pointer(g->f, PTX_SHARED, PTX_F32, address), words);
 }
 
-/* The row or column, at most the last one: what does not exist is calculated and not stored. */
+/* Clamps a row or column to the last one: what is out of bounds is calculated, but not stored. */
 static ptx_val clamp(ptx_fn *f, ptx_val index, ptx_val count)
 {
     ptx_val last = ptx_sub(f, count, ptx_u32(1));
@@ -68,7 +68,7 @@ static ptx_val clamp(ptx_fn *f, ptx_val index, ptx_val count)
 
 /* ---- what lies where ------------------------------------------------------------------------------------------- */
 
-static void place_loads(wide *g)
+static void init_loads(wide *g)
 {
     ptx_fn *f = g->f;
     ptx_val row = ptx_and(f, g->lane, ptx_u32(7)), piece = ptx_shr(f, g->lane, ptx_u32(3));
@@ -97,13 +97,13 @@ static uint32_t stage_bytes(const wide *g)
 }
 
 /* The warps' stages; after those of all warps, the scales. */
-static void place_shared(wide *g)
+static void layout_shared(wide *g)
 {
     ptx_fn *f = g->f;
     const uint32_t bytes = 4 * STRIDE;
     g->shared = ptx_address(f, ptx_shared_dynamic(f, PTX_F32));
     g->scales = ptx_add(f, g->shared, ptx_u32(g->k_warps * stage_bytes(g)));
-    ptx_val a = ptx_mad(f, g->slice, ptx_u32(stage_bytes(g)), g->shared);
+    ptx_val a = ptx_mad(f, g->k_warp, ptx_u32(stage_bytes(g)), g->shared);
     ptx_val w = ptx_add(f, a, ptx_u32(bytes * g->tile_m));
     ptx_val lane_row = ptx_shr(f, g->lane, ptx_u32(3)), lane_column = ptx_and(f, g->lane, ptx_u32(7));
     g->a_to = ptx_mad(f, lane_column, ptx_u32(bytes), ptx_mad(f, lane_row, ptx_u32(16), a));
@@ -117,7 +117,7 @@ static void place_shared(wide *g)
 /* ---- into shared memory
  * ------------------------------------------------------------------------------------------ */
 
-/* Of one column, by 16 lanes that begin at a sector. */
+/* Copies one column's scales with 16 lanes, from the start of a sector. */
 static void copy_scales(wide *g, ptx_val at, ptx_val to, ptx_val count)
 {
     ptx_fn *f = g->f;
@@ -133,13 +133,13 @@ static void copy_scales(wide *g, ptx_val at, ptx_val to, ptx_val count)
     }
 }
 
-/* Of block `first` of each column and the 63 after it; half a warp takes a column. */
+/* Copies the scales of quantised block `first` of each column and of the 63 after it; half a warp takes a column. */
 static void stage_scales(wide *g, ptx_val first)
 {
     ptx_fn *f = g->f;
     ptx_val count = ptx_min(f, ptx_sub(f, g->blocks, first), ptx_u32(SCALES));
     ptx_val side = ptx_shr(f, g->lane, ptx_u32(4));
-    ptx_val mine = ptx_mad(f, g->slice, ptx_u32(2), side);
+    ptx_val mine = ptx_mad(f, g->k_warp, ptx_u32(2), side);
     ptx_val to = ptx_mad(f, mine, ptx_u32(4 * SCALES_STRIDE), g->scales);
     ptx_val start = ptx_shl(f, ptx_and(f, g->lane, ptx_u32(SCALE_LANES - 1)), ptx_u32(2));
     for (uint32_t i = 0; i < g->tile_n; i += 2 * g->k_warps) {
@@ -204,7 +204,7 @@ static void multiply_round(wide *g)
     }
 }
 
-/* Block `number`, whose scales are at `scales`. */
+/* Multiplies quantised block `number`, whose scales are at `scales`. */
 static void multiply_block(wide *g, ptx_val number, ptx_val scales)
 {
     ptx_fn *f = g->f;
@@ -243,7 +243,7 @@ static void multiply(wide *g)
         stage_scales(g, first);
         ptx_barrier(f);
         ptx_val until = ptx_min(f, ptx_add(f, first, ptx_u32(SCALES)), g->blocks);
-        ptx_val start = ptx_add(f, first, g->slice);
+        ptx_val start = ptx_add(f, first, g->k_warp);
         ptx_val scales = ptx_sub(f, g->scales_from, ptx_shl(f, first, ptx_u32(2)));
         PTX_FOR (f, number, start, until, ptx_u32(g->k_warps)) {
             ptx_main_loop(f);
@@ -259,7 +259,7 @@ static void store_sums(wide *g)
 {
     ptx_fn *f = g->f;
     const uint32_t stride = g->tile_n + SUMS_PAD;
-    ptx_val mine = ptx_mad(f, g->slice, ptx_u32(4 * stride * g->tile_m), g->shared);
+    ptx_val mine = ptx_mad(f, g->k_warp, ptx_u32(4 * stride * g->tile_m), g->shared);
     ptx_val row = ptx_shr(f, g->lane, ptx_u32(3)), column = ptx_and(f, g->lane, ptx_u32(7));
     ptx_val line = ptx_mad(f, row, ptx_u32(4 * stride), mine);
     ptx_val to = ptx_mad(f, column, ptx_u32(4), line);
@@ -268,7 +268,7 @@ static void store_sums(wide *g)
             ptx_store(f, shared_at(g, to, r * LANE_ROWS * stride + c * LANE_COLUMNS), g->sum[r][c]);
 }
 
-/* Thread t takes column t mod tile_n, and of the rows every (threads / tile_n)-th. */
+/* Thread t takes column t mod tile_n, and every (threads / tile_n)-th row. */
 static void store_tile(wide *g, ptx_val tid)
 {
     ptx_fn *f = g->f;
@@ -285,9 +285,9 @@ static void store_tile(wide *g, ptx_val tid)
             sum = ptx_add(f, sum, next);
         }
         ptx_val at = ptx_add(f, first, ptx_u32(r)), has_row = ptx_lt(f, at, g->m);
-        ptx_val place = ptx_at(f, to, ptx_mul_wide(f, at, g->n));
+        ptx_val row_at = ptx_at(f, to, ptx_mul_wide(f, at, g->n));
         PTX_WHEN (f, ptx_and(f, has_row, has_column)) {
-            ptx_store(f, place, sum);
+            ptx_store(f, row_at, sum);
         }
     }
 }
@@ -305,7 +305,7 @@ static wide geometry(ptx_fn *f, const kiln_variant *v)
     return g;
 }
 
-static wide open_wide(ptx_fn *f, const kiln_variant *v)
+static wide init_wide(ptx_fn *f, const kiln_variant *v)
 {
     wide g = geometry(f, v);
     g.in = ptx_param_ptr(f, PTX_F32, "in");
@@ -318,14 +318,14 @@ static wide open_wide(ptx_fn *f, const kiln_variant *v)
     return g;
 }
 
-static void place_warp(wide *g)
+static void init_warp(wide *g)
 {
     ptx_fn *f = g->f;
     uint64_t bits[WARP_LANES];
     for (uint32_t i = 0; i < WARP_LANES; i++)
         bits[i] = ptx_number(PTX_F32, nf4_values[i % 16]).bits;
     g->lane = ptx_laneid(f);
-    g->slice = ptx_warpid_x(f);
+    g->k_warp = ptx_warpid_x(f);
     g->tile = ptx_mul(f, ptx_ctaid_x(f), ptx_u32(g->tile_n));
     g->first_row = ptx_mul(f, ptx_ctaid_y(f), ptx_u32(g->tile_m));
     g->blocks = ptx_shr(f, g->k, ptx_u32(6));
@@ -350,11 +350,11 @@ void nf4_gemm_shape_wide(kiln_shape *s, const kiln_variant *v)
 
 void nf4_gemm_emit_wide(ptx_fn *f, const kiln_variant *v)
 {
-    wide g = open_wide(f, v);
+    wide g = init_wide(f, v);
     ptx_val tid = ptx_tid_x(f);
-    place_warp(&g);
-    place_shared(&g);
-    place_loads(&g);
+    init_warp(&g);
+    layout_shared(&g);
+    init_loads(&g);
     multiply(&g);
     store_sums(&g);
     ptx_barrier(f);

@@ -1,9 +1,9 @@
-/* A table of the two values of each byte. It has copies beside each other, 128 bytes of them per entry, so that no two
- * lanes meet in a bank. Shuffles out of a register would take a shift and a shuffle for each weight, and a shuffle costs
- * as much of the memory pipe as the load of a pair.
+/* A table with the two values of each byte. Each entry has 128 bytes of copies side by side, so that no two lanes hit the
+ * same bank. Shuffles out of a register would take a shift and a shuffle for each weight, and a shuffle takes as much of
+ * the memory pipe as the load of a pair.
  *
- * Entries that are 128 bytes apart take a prmt for the byte and a mad for the address. In a table of 64 KB at a multiple
- * of that, 256 bytes apart, the byte goes where it belongs in the address: one prmt.
+ * Where entries are 128 bytes apart, an address takes a prmt for the byte and a mad. In a table of 64 KB at a multiple of
+ * 64 KB they are 256 bytes apart, and one prmt puts the byte into the address.
  */
 #include "nf4_pairs.h"
 
@@ -28,7 +28,7 @@ static uint32_t pair_bytes(const nf4_pairs *p)
     return p->type == PTX_F64 ? 16 : is_packed(p) ? 4 : 8;
 }
 
-/* Of one value, or of the pair of 16-bit values. */
+/* The type of one value, or of a pair of 16-bit values. */
 static ptx_type word_type(const nf4_pairs *p)
 {
     return is_packed(p) ? PTX_U32 : p->type;
@@ -44,7 +44,7 @@ uint32_t nf4_pairs_bytes(const nf4_pairs *p)
     return p->is_aligned ? NF4_PAIRS_ALIGNED_BYTES + NF4_PAIRS_RESERVED_BYTES : NF4_PAIRS_BYTES;
 }
 
-uint32_t nf4_pairs_place(nf4_pairs *p, ptx_val shared)
+uint32_t nf4_pairs_layout(nf4_pairs *p, ptx_val shared)
 {
     const uint32_t alignment = NF4_PAIRS_ALIGNED_BYTES, reserved = NF4_PAIRS_RESERVED_BYTES;
     p->start = shared;
@@ -79,7 +79,7 @@ static ptx_val constants(const nf4_pairs *p)
     return ptx_global_table(p->f, word_type(p), is_packed(p) ? BYTES : 2 * BYTES, bits);
 }
 
-/* Sixteen bytes of copies of the entry at `from`. */
+/* Writes sixteen bytes of copies of the entry at `from`. */
 static void copy_entry(const nf4_pairs *p, ptx_val from, ptx_val to)
 {
     ptx_fn *f = p->f;
@@ -94,7 +94,7 @@ static void copy_entry(const nf4_pairs *p, ptx_val from, ptx_val to)
     ptx_store_vec(f, count, to, word, PTX_PLAIN);
 }
 
-/* `count` units of 16 bytes from `number` on, as far apart as there are threads; eight of them are an entry. */
+/* Fills `count` units of 16 bytes from `number` on, `threads` apart; an entry has eight. */
 static void fill_units(nf4_pairs *p, ptx_val pairs, ptx_val number, uint32_t threads, uint32_t count)
 {
     ptx_fn *f = p->f;

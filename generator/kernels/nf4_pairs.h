@@ -11,35 +11,35 @@
 extern const double nf4_values[16];
 
 enum {
-    NF4_PAIRS_BYTES = 32768, /* that the table takes, at a multiple of 16 bytes */
+    NF4_PAIRS_BYTES = 32768, /* of the table, at a multiple of 16 */
     NF4_PAIRS_ALIGNED_BYTES =
         65536, /* of an aligned table, at a multiple of as much; the second half of each 256 is free */
     NF4_PAIRS_RESERVED_BYTES = 2048 /* of shared memory, at most, before what is dynamic */
 };
 
-/* The first seven members are the user's to set. */
+/* The user sets the first seven members. */
 typedef struct nf4_pairs {
     ptx_fn *f;
     ptx_type type; /* of the values: F32, F64, F16, BF16 */
     bool is_high_first;
     bool is_aligned;  /* one instruction per address, not two */
     ptx_val start;    /* in shared memory, U32 */
-    uint32_t skipped; /* of an aligned table, which begins this many bytes after start, a multiple of 16 */
+    uint32_t skipped; /* an aligned table starts this many bytes after start, a multiple of 16 */
     ptx_val mine;     /* this lane's copy of the first entry */
 } nf4_pairs;
 
-/* Of dynamic shared memory, with what is skipped. */
+/* Bytes of dynamic shared memory, with what is skipped. */
 uint32_t nf4_pairs_bytes(const nf4_pairs *p);
 
-/* Sets `start`, and `skipped` where it is aligned: the table lies in dynamic shared memory from `shared` on, of which the bytes
- * that are returned are then taken. It then begins NF4_PAIRS_RESERVED_BYTES after a multiple of 64 KB, the one
- * that is nearest to `shared`: this is 0 as long as no more than that comes before. */
-uint32_t nf4_pairs_place(nf4_pairs *p, ptx_val shared);
+/* Lays the table out in dynamic shared memory from `shared` on, and returns the bytes that it takes there. Sets `start`,
+ * and for an aligned table `skipped`: that one starts NF4_PAIRS_RESERVED_BYTES after the multiple of 64 KB nearest to
+ * `shared`, which is 0 as long as no more than that comes before. */
+uint32_t nf4_pairs_layout(nf4_pairs *p, ptx_val shared);
 
-/* All `threads` of the block fill it, eight of them an entry; a barrier must follow. */
+/* All `threads` of the thread block fill it, eight an entry; a barrier must follow. */
 void nf4_pairs_fill(nf4_pairs *p, ptx_val tid, uint32_t threads, ptx_val lane);
 
-/* The two values of byte 0 to 3 of a word, the earlier along the tensor first; of 16-bit types out[0] is both, a U32. */
+/* The two values of byte 0 to 3 of a word, in the tensor's order. With 16-bit types out[0] holds the pair, a U32. */
 void nf4_pairs_decode(const nf4_pairs *p, ptx_val word, uint32_t byte, ptx_val out[2]);
 
 #endif

@@ -3,8 +3,8 @@
 
 /* ---- e2m1 --------------------------------------------------------------------------------------------------------- */
 
-/* prmt picks a byte of the table by three bits of each selector nibble; the fourth spreads that byte's sign, which is 0:
- * codes with the other sign give 0. */
+/* prmt picks a byte of the table by three bits of each selector nibble. The fourth bit replicates that byte's sign, which
+ * is 0: so codes with the other sign give 0. */
 static ptx_val magnitudes(ptx_fn *f, ptx_val selector)
 {
     return ptx_prmt(f, ptx_u32(0x03020100), ptx_u32(0x0c080604), selector);
@@ -41,14 +41,14 @@ void nvfp4_halves(ptx_fn *f, ptx_val word, ptx_val pairs[4])
 
 /* ---- e4m3 --------------------------------------------------------------------------------------------------------- */
 
-/* f16 has one exponent bit more and a bias that is greater by 8: the magnitude one place below the sign's neighbour is 2^-8
- * times the number, a subnormal one too. */
+/* f16 has one more exponent bit and a bias greater by 8. So the magnitude, shifted to leave the top exponent bit 0, is 2^-8
+ * times the number, for subnormal ones too. */
 nvfp4_scales nvfp4_widen_scales(ptx_fn *f, bool has_sm_89, ptx_val raw)
 {
     nvfp4_scales scales = {{0}, {0}};
     if (has_sm_89) {
-        ptx_val both = raw.type == PTX_U16 ? raw : ptx_cvt(f, PTX_U16, raw);
-        scales.pair = ptx_f16x2_from_e4m3x2(f, ptx_as(f, PTX_B16, both));
+        ptx_val pair = raw.type == PTX_U16 ? raw : ptx_cvt(f, PTX_U16, raw);
+        scales.pair = ptx_f16x2_from_e4m3x2(f, ptx_as(f, PTX_B16, pair));
         return scales;
     }
     ptx_val spread = ptx_prmt(f, raw, ptx_u32(0), ptx_u32(0x1404));

@@ -47,13 +47,13 @@ static const kiln_rule rules[] = {
 
 #define BLOCK_ROWS  "(8 / k_warps * rows)"
 #define GRID_X      "ceil_div(m, " BLOCK_ROWS ")"
-/* A thread block takes every 256th vector: 2048 warps have enough loads on the way on any device. A grid may have 65535. */
+/* A thread block takes every 256th vector: 2048 warps have enough loads in flight for any device. A grid may have 65535. */
 #define GRID_Y      "min(l, 256)"
 #define UNROLL      "max(1, 4 / (rows * k_warps))"
 #define BLOCKS      "(lane_codes / 16)"
 #define STEP_BYTES  "(" BLOCKS " * (64 + select(decode == hardware, 1024, 512)))"
-#define TURN        "(k_warps * " UNROLL ")"
-#define TURNS       "ceil_div(ceil_div(min(k, 16384), 32 * lane_codes), " TURN ")"
+#define ITERATION        "(k_warps * " UNROLL ")"
+#define ITERATIONS       "ceil_div(ceil_div(min(k, 16384), 32 * lane_codes), " ITERATION ")"
 
 /* Vectors of a thread block. */
 #define VECTORS     "ceil_div(l, 256)"
@@ -69,14 +69,16 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     kiln_require(s, !is_mma || lane_codes == 32, "strategy lane_codes",
                  "strategy mma reads 32 codes at once");
     s->block[0] = NVFP4_THREADS;
-    s->shared_bytes = is_mma ? nvfp4_mma_shared_bytes() : nvfp4_simt_shared_bytes(lane_codes, is_hardware);
+    s->shared_bytes =
+        is_mma ? nvfp4_mma_shared_bytes(NVFP4_DEPTH) : nvfp4_simt_shared_bytes(lane_codes, is_hardware);
+    s->least_shared_bytes = is_mma ? nvfp4_mma_shared_bytes(0) : 0;
     s->trip = is_mma ? NVFP4_SUPER_CODES : nvfp4_simt_trip(v);
     s->loop_warps = kiln_int(v, "k_warps");
     s->min_sm = is_hardware ? 100 : is_mma ? 80 : 75;
     s->is_specific = is_hardware;
     if (is_mma)
         s->blocks_per_multiprocessor =
-            rows == 16 ? 2 : 1; /* left to itself, ptxas spills a little for one more */
+            rows == 16 ? 2 : 1; /* left to itself, ptxas spills a little to fit one more */
 }
 
 static void emit(ptx_fn *f, const kiln_variant *v)
@@ -105,8 +107,8 @@ const kiln_family nvfp4_gemv_family = {
     .empty = "m == 0 || l == 0",
     .shape = shape,
     .grid = {GRID_X, GRID_Y},
-    .shared_bytes = "select(strategy == mma, 512 + 1152 * ceil_div(min(k, 16384), 512), " TURNS " * " TURN
-                    " * " STEP_BYTES ")",
+    .shared_bytes = "select(strategy == mma, 512 + 1152 * ceil_div(min(k, 16384), 512), " ITERATIONS
+                    " * " ITERATION " * " STEP_BYTES ")",
     .time =
         {.length = "k",
          .repeats = VECTORS,

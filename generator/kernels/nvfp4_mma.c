@@ -1,32 +1,31 @@
 /* c = A * b in NVFP4 on tensor cores, for k that is a multiple of 512.
  *
- * GEOMETRY. `k_warps` of a thread block's 8 warps share `rows` rows (16 or 32) of one batch, and go along k by super-steps of 512
- * codes, each taking every k_warps-th. With g = lane / 4 and t = lane % 4 a lane has rows g and g + 8 of each 16, and of a
- * super-step the four chunks of 32 codes 8 * (t / 2) + 2 * s + t % 2, so that each load of a warp takes whole sectors of
- * codes, and 16 bytes of scales serve all four. b is decoded once per thread block into shared memory, up to NVFP4_DEPTH codes
- * at a time.
+ * GEOMETRY. `k_warps` of a thread block's 8 warps share `rows` rows (16 or 32) of one batch. They go along k by super-steps
+ * of 512 codes; each takes every k_warps-th. With g = lane / 4 and t = lane % 4 a lane has rows g and g + 8 of each 16, and
+ * of a super-step the four chunks of 32 codes 8 * (t / 2) + 2 * s + t % 2. So each load of a warp takes whole sectors of
+ * codes, and 16 bytes of scales serve all four chunks. A thread block decodes b once into shared memory, up to NVFP4_DEPTH
+ * codes at a time.
  *
- * ARITHMETIC. The order along k is free, as long as A and B agree: a lane's codes of two blocks are its fragments of A as they
- * are. B's column n is zero but in the rows along k of the lane that owns block n, so that column n of the result is the sum of
- * block n alone, and a lane's results are those of its own rows and blocks. Lanes that own no part of a column read zeros.
- * software: 8-bit integers, twice the codes; the magnitudes of positive ones times b, those of negative ones times -b.
- * hardware: f16. Both are exact, as are the scales' products; see nvfp4_simt.c.
+ * ARITHMETIC. Any order along k will do as long as A and B agree, so a lane's codes of two quantised blocks are its
+ * fragments of A as they are. Column n of B is zero except in the rows along k of the lane that owns block n. So column n
+ * of the result is the sum of block n alone, and a lane gets the results of its own rows and blocks. Lanes that own no part
+ * of a column read zeros. software: 8-bit integers, twice the codes; the magnitudes of positive codes times b, those of
+ * negative codes times -b. hardware: f16. Either is exact, as are the products of scales; see nvfp4_simt.c.
  */
 #include "nvfp4_rows.h"
 
 enum {
     MOST_TILES = 2,
-    MOST_ROWS = 2 * MOST_TILES, /* of a lane */
+    MOST_ROWS = 2 * MOST_TILES, /* per lane */
     STEPS = 4,                  /* of a super-step */
-
-    HALF_CHUNKS = 8,   /* of 32 codes, in half a super-step */
-    PLANE_BYTES = 128, /* of b: 16 bytes of each such chunk */
+    HALF_CHUNKS = 8,            /* of 32 codes, in half a super-step */
+    PLANE_BYTES = 128,          /* of b: 16 bytes of each such chunk */
     BLOCK_BYTES = 2 * PLANE_BYTES,
-    SCALES_AT = 2 * BLOCK_BYTES, /* a chunk's two in 4 bytes */
-    HALF_BYTES = SCALES_AT + 64, /* so that a warp's reads of both halves meet no bank twice */
+    SCALES_AT = 2 * BLOCK_BYTES, /* two scales of a chunk, in 4 bytes */
+    HALF_BYTES = SCALES_AT + 64, /* so that a warp's reads of the two halves have no bank conflicts */
     SUPER_BYTES = 2 * HALF_BYTES,
     ZERO_BYTES = 512, /* before the first super-step */
-    ZERO_APART = 32   /* the zeros lie where no lane's own numbers have their banks */
+    ZERO_APART = 32   /* so that zeros and lanes' own data are in different banks */
 };
 
 /* A variant while it is emitted. */
@@ -37,20 +36,20 @@ typedef struct gemv {
     ptx_val block_at[2];     /* this lane's two blocks of b, or zeros: addresses in the first super-step */
     ptx_val block_step[2];   /* from one super-step to the next */
     ptx_val scales_at;
-    ptx_val half_shift; /* where a lane's two scales are in a word of four */
+    ptx_val half_shift; /* of a lane's two scales in a word of four */
     ptx_val shared;
     ptx_val a_at[MOST_ROWS], sfa_at[MOST_ROWS]; /* addresses */
     ptx_val sum[MOST_ROWS], marks[MOST_ROWS];
 } gemv;
 
-/* What a lane has of a row in a super-step. */
+/* A lane's part of a row in a super-step. */
 typedef struct piece {
     ptx_val word[STEPS][4], scales[4];
 } piece;
 
 /* ---- b ------------------------------------------------------------------------------------------------------------ */
 
-/* The two vectors that the products with a block take: bytes and their negatives, or pairs. */
+/* Stores the two vectors that the products with a block take: bytes and their negatives, or pairs. */
 static void store_block(gemv *g, const ptx_val word[2], ptx_val at)
 {
     ptx_fn *f = g->of.f;
@@ -75,7 +74,7 @@ static void store_block(gemv *g, const ptx_val word[2], ptx_val at)
     }
 }
 
-/* The chunks from `first` on, a thread each. */
+/* Decodes the chunks from `first` on, one per thread. */
 static void decode_vector(gemv *g, ptx_val first, ptx_val chunks)
 {
     ptx_fn *f = g->of.f;
@@ -114,7 +113,7 @@ static void clear_zeros(gemv *g)
 
 /* ---- products ----------------------------------------------------------------------------------------------------- */
 
-/* Two rows' products with a block, of two words each, added to `sums`. */
+/* Adds the products of two rows with a block, of two words each, to `sums`. */
 static void multiply_bytes(gemv *g, const ptx_val *word[2], ptx_val value[2][4], ptx_val sums[4])
 {
     ptx_fn *f = g->of.f;
@@ -148,7 +147,7 @@ static void multiply_halves(gemv *g, const ptx_val *word[2], ptx_val value[2][4]
     }
 }
 
-/* Adds the blocks' sums of a row, times their scales. */
+/* Adds the block sums of a row, times their scales. */
 static void add_blocks(gemv *g, uint32_t row, ptx_val raw, ptx_val of_b, const ptx_val block[2])
 {
     ptx_fn *f = g->of.f;
@@ -164,7 +163,7 @@ static void add_blocks(gemv *g, uint32_t row, ptx_val raw, ptx_val of_b, const p
     }
 }
 
-/* The same step of all rows. */
+/* Multiplies one step of all rows. */
 static void multiply_step(gemv *g, uint32_t s, const piece p[], ptx_val block_at[2], ptx_val scales_at,
                           const ptx_val zero[4])
 {
@@ -203,7 +202,7 @@ static piece load_piece(gemv *g, uint32_t row, ptx_val super)
     return p;
 }
 
-/* This warp's share of the super-steps, whose first is `first` of the row. */
+/* Multiplies this warp's share of the super-steps; `first` is the first of them in the row. */
 static void multiply_chunk(gemv *g, ptx_val first, ptx_val supers)
 {
     ptx_fn *f = g->of.f;
@@ -230,19 +229,19 @@ static void multiply_chunk(gemv *g, ptx_val first, ptx_val supers)
 
 /* ---- rows --------------------------------------------------------------------------------------------------------- */
 
-static void begin_rows(gemv *g)
+static void init_rows(gemv *g)
 {
     ptx_fn *f = g->of.f;
     ptx_val upper = ptx_shr(f, g->in_group, ptx_u32(1));
     ptx_val odd = ptx_and(f, g->in_group, ptx_u32(1));
-    ptx_val code_place = ptx_mul_wide(f, ptx_mad(f, upper, ptx_u32(8), odd), ptx_u32(16));
-    ptx_val scale_place = ptx_mul_wide(f, upper, ptx_u32(16));
+    ptx_val code_offset = ptx_mul_wide(f, ptx_mad(f, upper, ptx_u32(8), odd), ptx_u32(16));
+    ptx_val scale_offset = ptx_mul_wide(f, upper, ptx_u32(16));
     ptx_val row = ptx_add(f, g->of.first_of_warp, g->group);
     for (uint32_t r = 0; r < 2 * g->tiles; r++) {
         ptx_val codes, scales;
         nvfp4_find_row(&g->of, r == 0 ? row : ptx_add(f, row, ptx_u32(8 * r)), &codes, &scales);
-        g->a_at[r] = ptx_add(f, codes, code_place);
-        g->sfa_at[r] = ptx_add(f, scales, scale_place);
+        g->a_at[r] = ptx_add(f, codes, code_offset);
+        g->sfa_at[r] = ptx_add(f, scales, scale_offset);
         ptx_val line = ptx_mad_wide(f, g->of.slice, ptx_u32(NVFP4_SUPER_CODES / 2), g->a_at[r]);
         ptx_prefetch_l2(f, ptx_pointer(f, PTX_GLOBAL, PTX_U8, line));
         g->sum[r] = ptx_var(f, ptx_f32(0));
@@ -273,7 +272,7 @@ static void end_rows(gemv *g)
 static void multiply_rows(gemv *g)
 {
     ptx_fn *f = g->of.f;
-    begin_rows(g);
+    init_rows(g);
     PTX_FOR (f, first, ptx_u32(0), g->of.k, ptx_u32(NVFP4_DEPTH)) {
         ptx_val left = ptx_sub(f, g->of.k, first);
         ptx_val codes = ptx_min(f, left, ptx_u32(NVFP4_DEPTH));
@@ -287,8 +286,8 @@ static void multiply_rows(gemv *g)
     end_rows(g);
 }
 
-/* Where this lane's numbers of b are: of block i it owns column 2t + i, if that is g. */
-static void find_places(gemv *g)
+/* Finds this lane's part of b: it owns column 2t + i of block i, if that is g. */
+static void init_offsets(gemv *g)
 {
     ptx_fn *f = g->of.f;
     ptx_val upper = ptx_shr(f, g->in_group, ptx_u32(1));
@@ -309,19 +308,19 @@ static void find_places(gemv *g)
     g->half_shift = ptx_shl(f, odd, ptx_u32(4));
 }
 
-uint32_t nvfp4_mma_shared_bytes(void)
+uint32_t nvfp4_mma_shared_bytes(uint32_t depth)
 {
-    return ZERO_BYTES + NVFP4_DEPTH / 512 * SUPER_BYTES;
+    return ZERO_BYTES + depth / 512 * SUPER_BYTES;
 }
 
 void nvfp4_emit_mma(ptx_fn *f, const kiln_variant *v)
 {
-    gemv g = {.of = nvfp4_begin(f, v)};
+    gemv g = {.of = nvfp4_init(f, v)};
     g.tiles = g.of.rows / 16;
     g.group = ptx_shr(f, g.of.lane, ptx_u32(2));
     g.in_group = ptx_and(f, g.of.lane, ptx_u32(3));
     g.shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U8));
-    find_places(&g);
+    init_offsets(&g);
     clear_zeros(&g);
     PTX_FOR (f, batch, g.of.first_batch, g.of.l, g.of.batches) {
         g.of.batch = batch;

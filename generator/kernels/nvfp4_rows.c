@@ -27,7 +27,7 @@ static void read_params(nvfp4_rows *g)
     g->b_rows = ptx_select(f, is_default, ptx_u32(128), given);
 }
 
-nvfp4_rows nvfp4_begin(ptx_fn *f, const kiln_variant *v)
+nvfp4_rows nvfp4_init(ptx_fn *f, const kiln_variant *v)
 {
     nvfp4_rows g = {.f = f,
                     .c_type = kiln_type(v, "c"),
@@ -94,14 +94,14 @@ void nvfp4_store(const nvfp4_rows *g, ptx_val sum, ptx_val row, ptx_val is_here)
     } else if (g->c_type != PTX_F32) {
         sum = ptx_cvt(f, g->c_type, sum);
     }
-    ptx_val exists = ptx_lt(f, row, g->m);
-    ptx_val stores = ptx_and(f, exists, is_here);
+    ptx_val in_bounds = ptx_lt(f, row, g->m);
+    ptx_val stores = ptx_and(f, in_bounds, is_here);
     PTX_WHEN (f, stores) {
         ptx_store(f, at, sum);
     }
 }
 
-/* One thread for each row of the thread block adds. */
+/* One thread per row of the thread block adds. */
 void nvfp4_join_warps(const nvfp4_rows *g, const ptx_val sums[], const ptx_val row_in_warp[], uint32_t count,
                       ptx_val is_first)
 {

@@ -1,7 +1,7 @@
-/* What the strategies of nvfp4_gemv share: the arguments, where a thread stands, rows and the vector, sums and their stores.
+/* What the strategies of nvfp4_gemv share: arguments, a thread's rows, the vector, sums and their stores.
  *
- * A thread block has NVFP4_THREADS threads and rows of one batch after the other; each `k_warps` of its warps share `rows`
- * rows, of which they take every k_warps-th part along k. */
+ * A thread block has NVFP4_THREADS threads, and takes rows of one batch after the other. Each `k_warps` of its warps share
+ * `rows` rows; each takes every k_warps-th part along k. */
 #ifndef KERNELS_NVFP4_ROWS_H
 #define KERNELS_NVFP4_ROWS_H
 
@@ -22,29 +22,29 @@ typedef struct nvfp4_rows {
     ptx_val last_row, row_bytes;           /* of a matrix */
     ptx_val batch;                         /* set by the strategy's loop, from first_batch on by batches */
     ptx_val first_batch, batches;
-    ptx_val b_at, sfb_at; /* where the batch's vector begins: addresses */
+    ptx_val b_at, sfb_at; /* addresses of the batch's vector */
 } nvfp4_rows;
 
-nvfp4_rows nvfp4_begin(ptx_fn *f, const kiln_variant *v);
+nvfp4_rows nvfp4_init(ptx_fn *f, const kiln_variant *v);
 
 /* Sets b_at and sfb_at. */
 void nvfp4_find_vector(nvfp4_rows *g);
 
-/* The addresses of a row, or of the last one where there is none. */
+/* The addresses of a row, or of the last one where the row is out of bounds. */
 void nvfp4_find_row(const nvfp4_rows *g, ptx_val row, ptx_val *codes, ptx_val *scales);
 
-/* A lane's sum as it ought to be: a NaN where the marks of nvfp4_scales say so, times 4 with decode=hardware, which adds
- * codes where software adds twice the codes; both by quarters of the scales' products. */
+/* Corrects a lane's sum: a NaN where the marks of nvfp4_scales say so; with decode=hardware times 4, since that adds codes
+ * where software adds twice the codes. The products of scales are quarters in either. */
 ptx_val nvfp4_finish(const nvfp4_rows *g, ptx_val sum, ptx_val marks);
 
 void nvfp4_store(const nvfp4_rows *g, ptx_val sum, ptx_val row, ptx_val is_here);
 
-/* Adds the sums of the warps that share rows, in the order of their slices, and stores them: `count` sums of each thread where
- * is_first holds, of these rows of its warp. All threads come here, when k_warps is more than 1. */
+/* Where k_warps is more than 1: adds the sums of the warps that share rows, in the order of their slices, and stores them.
+ * Each thread where is_first holds passes `count` sums, of these rows of its warp. All threads must get here. */
 void nvfp4_join_warps(const nvfp4_rows *g, const ptx_val sums[], const ptx_val row_in_warp[], uint32_t count,
                       ptx_val is_first);
 
-/* Of 1, 2, 4, ... 64. */
+/* The logarithm of 1, 2, 4, ... 64. */
 uint32_t nvfp4_log2(uint32_t power);
 
 #endif

@@ -1,14 +1,15 @@
 /* c = A * b in NVFP4 on CUDA cores.
  *
- * GEOMETRY. A thread block has 8 warps: `k_warps` of them share `rows` rows of one batch, each taking every k_warps-th step
- * along k. In a step a lane has the 32 (or 16) codes of one 16-byte (or 8-byte) load of each row, and a warp's loads are
- * linear. b is decoded once per thread block into shared memory, up to NVFP4_DEPTH codes at a time, step by step: planes of
- * 16 bytes for each lane, so that the lanes' reads meet no bank twice, and behind them each lane's scales. Lanes beyond the
- * end of a row read its last codes again, and their scale of b is 0.
+ * GEOMETRY. A thread block has 8 warps: `k_warps` of them share `rows` rows of one batch, and each takes every k_warps-th
+ * step along k. In a step a lane has the 32 (or 16) codes of one 16-byte (or 8-byte) load of each row, and a warp's loads
+ * are consecutive. A thread block decodes b once into shared memory, up to NVFP4_DEPTH codes at a time. Each step has
+ * planes of 16 bytes per lane, so that reads have no bank conflicts, and then each lane's scales. Lanes beyond the end of a
+ * row read its last codes again, and their scale of b is 0.
  *
- * ARITHMETIC. software: bytes of twice the codes, whose 16 products dp4a adds to four times a block's sum. hardware: pairs of
- * f16, whose 8 products in each half f16 adds exactly; the result is taken times 4 in the end. The product of two scales,
- * times 1/4, is exact in f16, and so is its product with a block's sum in f32; only the sum over the blocks rounds.
+ * ARITHMETIC. software: bytes of twice the codes; dp4a adds 16 products, which gives four times a quantised block's sum.
+ * hardware: pairs of f16; each half adds 8 products exactly, and the result is multiplied by 4 at the end. A quarter of the
+ * product of two scales is exact in f16, and so is its product with a block's sum in f32. Only the sum over the blocks
+ * rounds.
  */
 #include "nvfp4_rows.h"
 
@@ -18,14 +19,14 @@ enum { MOST_ROWS = 4, MOST_UNROLL = 4, MOST_WORDS = 4 };
 typedef struct gemv {
     nvfp4_rows of;
     uint32_t lane_codes;
-    uint32_t unroll;       /* steps whose loads go out together */
+    uint32_t unroll;       /* steps whose loads are issued together */
     uint32_t words;        /* of a row's codes per lane and step */
-    uint32_t blocks;       /* the same in blocks of 16 */
+    uint32_t blocks;       /* the same in quantised blocks of 16 */
     uint32_t planes;       /* of b's decoded codes */
     uint32_t step_bytes;   /* of b in shared memory */
-    ptx_val codes, scales; /* addresses of this lane's of the first step, in shared memory */
-    ptx_val last_group;    /* of a row's codes, a lane's load each */
-    ptx_val a_at[MOST_ROWS], sfa_at[MOST_ROWS]; /* where rows begin: addresses */
+    ptx_val codes, scales; /* this lane's of the first step: addresses in shared memory */
+    ptx_val last_group;    /* of a row; a group is what a lane loads at once */
+    ptx_val a_at[MOST_ROWS], sfa_at[MOST_ROWS]; /* addresses of rows */
     ptx_val sum[MOST_ROWS], marks[MOST_ROWS];
 } gemv;
 
@@ -36,19 +37,19 @@ typedef struct piece {
 
 /* The same of b, decoded. */
 typedef struct vector_piece {
-    ptx_val value[4 * MOST_WORDS]; /* as a word of codes needs them: two words of bytes, or four pairs */
+    ptx_val value[4 * MOST_WORDS]; /* per word of codes two words of bytes, or four pairs */
     ptx_val scales;                /* F16X2 */
 } vector_piece;
 
 /* ---- loads -------------------------------------------------------------------------------------------------------- */
 
-/* Whether two scales come as U16, which the conversion from e4m3 takes; else as U32. */
+/* Whether two scales are loaded as U16, which the conversion from e4m3 takes; else as U32. */
 static bool is_narrow(const gemv *g)
 {
     return g->of.has_sm_89 && g->blocks == 2;
 }
 
-/* Of the row that begins at these addresses. */
+/* Loads a piece of the row at these addresses. */
 static piece load_piece(gemv *g, ptx_val codes, ptx_val scales, ptx_val group, int hints)
 {
     ptx_fn *f = g->of.f;
@@ -63,7 +64,7 @@ static piece load_piece(gemv *g, ptx_val codes, ptx_val scales, ptx_val group, i
 
 /* ---- b ------------------------------------------------------------------------------------------------------------ */
 
-/* The same place of another step, in shared memory. */
+/* The same address in another step, in shared memory. */
 static ptx_val at_step(gemv *g, ptx_val address, ptx_val step)
 {
     return ptx_pointer(g->of.f, PTX_SHARED, PTX_U32, ptx_mad(g->of.f, step, ptx_u32(g->step_bytes), address));
@@ -87,24 +88,24 @@ static void store_codes(gemv *g, const piece *p, ptx_val at)
     }
 }
 
-/* Decodes the steps whose first group is `first_group`, and more, up to a whole turn of all warps: beyond the end are its last
- * codes with a scale of 0. */
+/* Decodes the steps from `first_group` on, and more, up to a whole iteration of all warps: those repeat the last codes with a
+ * scale of 0. */
 static void decode_vector(gemv *g, ptx_val first_group, ptx_val steps)
 {
     ptx_fn *f = g->of.f;
-    uint32_t turn = g->of.k_warps * g->unroll;
+    uint32_t iteration = g->of.k_warps * g->unroll;
     ptx_val end = steps;
-    if (turn > 1) {
-        ptx_val raised = ptx_add(f, steps, ptx_u32(turn - 1));
-        end = ptx_and(f, raised, ptx_u32(~(turn - 1)));
+    if (iteration > 1) {
+        ptx_val raised = ptx_add(f, steps, ptx_u32(iteration - 1));
+        end = ptx_and(f, raised, ptx_u32(~(iteration - 1)));
     }
     PTX_FOR (f, step, g->of.warp, end, ptx_u32(NVFP4_WARPS)) {
         ptx_side_loop(f);
         ptx_val group = ptx_mad(f, step, ptx_u32(32), first_group);
         ptx_val present = ptx_min(f, group, g->last_group);
         piece p = load_piece(g, g->of.b_at, g->of.sfb_at, present, PTX_NC);
-        ptx_val exists = ptx_le(f, group, g->last_group);
-        ptx_val raw = ptx_select(f, exists, p.scales, is_narrow(g) ? ptx_u16(0) : ptx_u32(0));
+        ptx_val in_bounds = ptx_le(f, group, g->last_group);
+        ptx_val raw = ptx_select(f, in_bounds, p.scales, is_narrow(g) ? ptx_u16(0) : ptx_u32(0));
         store_codes(g, &p, at_step(g, g->codes, step));
         ptx_val scales = nvfp4_vector_scales(f, g->of.has_sm_89, raw);
         ptx_val scales_at = at_step(g, g->scales, step);
@@ -156,8 +157,8 @@ static void add_halves(gemv *g, ptx_val sum, const ptx_val word[2], const ptx_va
     }
     ptx_unpack(f, PTX_F16, 2, halves, total);
     ptx_val of_first = ptx_fma_mixed(f, halves[0], scale, ptx_f32(0));
-    ptx_val of_both = ptx_fma_mixed(f, halves[1], scale, of_first); /* exact: scale times the block's sum */
-    ptx_add_to(f, sum, of_both);
+    ptx_val of_pair = ptx_fma_mixed(f, halves[1], scale, of_first); /* exact: scale times the block's sum */
+    ptx_add_to(f, sum, of_pair);
 }
 
 static void multiply(gemv *g, uint32_t r, const piece *p, const vector_piece *v)
@@ -179,7 +180,7 @@ static void multiply(gemv *g, uint32_t r, const piece *p, const vector_piece *v)
 
 /* ---- rows --------------------------------------------------------------------------------------------------------- */
 
-/* This warp's share of the steps whose first group is `first_group`. */
+/* Multiplies this warp's share of the steps from `first_group` on. */
 static void multiply_chunk(gemv *g, ptx_val first_group, ptx_val steps)
 {
     ptx_fn *f = g->of.f;
@@ -205,15 +206,15 @@ static void multiply_chunk(gemv *g, ptx_val first_group, ptx_val steps)
     }
 }
 
-/* Where the rows are; rows beyond the last are the last. The lines that come first are asked for before b is decoded. */
-static void begin_rows(gemv *g)
+/* Finds the rows; rows beyond the last repeat it. Prefetches their first lines before b is decoded. */
+static void init_rows(gemv *g)
 {
     ptx_fn *f = g->of.f;
-    ptx_val place = ptx_mad(f, g->of.slice, ptx_u32(32), g->of.lane);
+    ptx_val offset = ptx_mad(f, g->of.slice, ptx_u32(32), g->of.lane);
     for (uint32_t r = 0; r < g->of.rows; r++) {
         ptx_val row = r == 0 ? g->of.first_of_warp : ptx_add(f, g->of.first_of_warp, ptx_u32(r));
         nvfp4_find_row(&g->of, row, &g->a_at[r], &g->sfa_at[r]);
-        ptx_val line = ptx_mad_wide(f, place, ptx_u32(g->lane_codes / 2), g->a_at[r]);
+        ptx_val line = ptx_mad_wide(f, offset, ptx_u32(g->lane_codes / 2), g->a_at[r]);
         ptx_prefetch_l2(f, ptx_pointer(f, PTX_GLOBAL, PTX_U8, line));
         g->sum[r] = ptx_var(f, ptx_f32(0));
         if (!g->of.has_sm_89)
@@ -222,8 +223,7 @@ static void begin_rows(gemv *g)
     nvfp4_find_vector(&g->of);
 }
 
-/* Adds the lanes' sums: halves of the warp exchange rows until each has one. The sum of row i is in the lanes from i * 32 /
- * rows on. */
+/* Adds the lanes' sums: halves of the warp exchange rows until each lane has one. Lanes from i * 32 / rows on get row i. */
 static ptx_val add_lanes(gemv *g)
 {
     ptx_fn *f = g->of.f;
@@ -260,7 +260,7 @@ static void multiply_rows(gemv *g)
 {
     ptx_fn *f = g->of.f;
     uint32_t shift = g->lane_codes == 32 ? 5 : 4;
-    begin_rows(g);
+    init_rows(g);
     PTX_FOR (f, first, ptx_u32(0), g->of.k, ptx_u32(NVFP4_DEPTH)) {
         ptx_val left = ptx_sub(f, g->of.k, first);
         ptx_val codes = ptx_min(f, left, ptx_u32(NVFP4_DEPTH));
@@ -302,7 +302,7 @@ uint32_t nvfp4_simt_trip(const kiln_variant *v)
 
 void nvfp4_emit_simt(ptx_fn *f, const kiln_variant *v)
 {
-    gemv g = {.of = nvfp4_begin(f, v), .lane_codes = kiln_int(v, "lane_codes")};
+    gemv g = {.of = nvfp4_init(f, v), .lane_codes = kiln_int(v, "lane_codes")};
     g.unroll = unroll_of(v);
     g.words = g.lane_codes / 8;
     g.blocks = g.lane_codes / NVFP4_BLOCK;

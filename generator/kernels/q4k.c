@@ -4,11 +4,11 @@
  * elements, at 4; 128 bytes of codes at 16. Word w of the codes (4 bytes) has elements 64*(w/8) + 4*(w%8) and the next
  * three in its low nibbles, and those 32 further in its high ones.
  *
- * GEOMETRY. A warp has a tile of 8 super-blocks: 1152 bytes, 36 whole sectors, where one super-block is 4.5 of them. It
- * loads them as 9 rows of 32 words, each byte once. Lane l then takes word l of the codes of each super-block in turn. That
- * word is in lane l + 4*s + 4 of row s, or, past lane 31, that many lanes on in row s + 1; so a lane knows by its own
- * number which of the two rows it is asked for, and one shuffle does it. Lane 4*s + k has word k of the header of
- * super-block s, in row s, and works out scale and minimum of its sub-blocks 2k and 2k + 1, for all lanes.
+ * GEOMETRY. A warp has a tile of 8 super-blocks: 1152 bytes, 36 whole sectors; one super-block is 4.5 of them. It loads
+ * the tile as 9 rows of 32 words, each byte once. Then lane l takes word l of the codes of super-block s, for each s. Lane
+ * l + 4*s + 4 has that word in row s, or, past lane 31, lane l + 4*s - 28 in row s + 1. A lane's own number tells which of
+ * the two rows it has to give, so one shuffle is enough. Lane 4*s + k has word k of the header of super-block s, in row s,
+ * and decodes scale and minimum of sub-blocks 2k and 2k + 1 for all lanes.
  *
  * ARITHMETIC. d * scale has 17 bits, times a code 21, dmin * minimum has 17: exact in f32. The fma is the only rounding.
  */
@@ -29,14 +29,14 @@ typedef struct tile {
     bool has_sm_80;
     ptx_val lane;
     ptx_val first;       /* its first super-block, U64 */
-    ptx_val blocks;      /* that it has, at most Q4K_TILE_BLOCKS, U32 */
+    ptx_val blocks;      /* super-blocks that it has, at most Q4K_TILE_BLOCKS, U32 */
     ptx_val row[ROWS];   /* this lane's words */
     q4k_numbers numbers; /* of two sub-blocks; see above */
 } tile;
 
 /* ---- loading ------------------------------------------------------------------------------------------------------ */
 
-static ptx_val begin_tile(tile *t, ptx_val all_blocks)
+static ptx_val find_tile(tile *t, ptx_val all_blocks)
 {
     ptx_fn *f = t->f;
     t->lane = ptx_laneid(f);
@@ -67,9 +67,9 @@ static void load_rows(tile *t, ptx_val packed, ptx_val all_blocks)
         ptx_val words = ptx_mul(f, t->blocks, ptx_u32(Q4K_BLOCK_WORDS));
         ptx_val to_end = ptx_as(f, PTX_S32, ptx_sub(f, words, t->lane));
         for (uint32_t i = 0; i < ROWS; i++) {
-            ptx_val exists = ptx_gt(f, to_end, ptx_s32(32 * (int)i));
+            ptx_val in_bounds = ptx_gt(f, to_end, ptx_s32(32 * (int)i));
             ptx_set(f, t->row[i], ptx_u32(0));
-            PTX_WHEN (f, exists) {
+            PTX_WHEN (f, in_bounds) {
                 ptx_set(f, t->row[i], ptx_load_hint(f, ptx_at_const(f, at, 32 * i), LOAD_HINTS));
             }
         }
@@ -90,8 +90,8 @@ static ptx_val own_header_word(tile *t)
     return own;
 }
 
-/* In each byte: scales (or minima) of sub-blocks 0 to 3 are six bits of `low`; those of 4 to 7 are four bits of `last`, a
- * nibble already, and above them the two bits that `low` has left. */
+/* In each byte: a scale (or minimum) of sub-blocks 0 to 3 is the low six bits of `low`. One of 4 to 7 is four bits of
+ * `last`, already a nibble, and above them the high two bits of `low`. */
 static ptx_val six_bits(ptx_fn *f, ptx_val low, ptx_val last, ptx_val is_late)
 {
     ptx_val early = ptx_and(f, low, ptx_u32(0x3f3f3f3f));
@@ -102,7 +102,7 @@ static ptx_val six_bits(ptx_fn *f, ptx_val low, ptx_val last, ptx_val is_late)
     return ptx_select(f, is_late, late, early);
 }
 
-/* factor times each of two neighbouring bytes. */
+/* Multiplies each of two neighbouring bytes by the factor. */
 static void multiply_bytes(ptx_fn *f, ptx_val bytes, ptx_val shift, ptx_val factor, ptx_val product[2])
 {
     ptx_val two = ptx_shr(f, bytes, shift);
@@ -116,7 +116,7 @@ static void multiply_bytes(ptx_fn *f, ptx_val bytes, ptx_val shift, ptx_val fact
 q4k_numbers q4k_decode_header(ptx_fn *f, ptx_val lane, const ptx_val word[Q4K_HEADER_WORDS])
 {
     q4k_numbers numbers;
-    ptx_val both[2];
+    ptx_val halves[2];
     ptx_val late_bit = ptx_and(f, lane, ptx_u32(2));
     ptx_val is_late = ptx_ne(f, late_bit, ptx_u32(0));
     ptx_val odd = ptx_and(f, lane, ptx_u32(1));
@@ -124,9 +124,9 @@ q4k_numbers q4k_decode_header(ptx_fn *f, ptx_val lane, const ptx_val word[Q4K_HE
     ptx_val high_nibbles = ptx_shr(f, word[3], ptx_u32(4));
     ptx_val scales = six_bits(f, word[1], word[3], is_late);
     ptx_val minima = six_bits(f, word[2], high_nibbles, is_late);
-    ptx_unpack(f, PTX_F16, 2, both, word[0]);
-    ptx_val d = ptx_cvt(f, PTX_F32, both[0]);
-    ptx_val dmin = ptx_cvt(f, PTX_F32, both[1]);
+    ptx_unpack(f, PTX_F16, 2, halves, word[0]);
+    ptx_val d = ptx_cvt(f, PTX_F32, halves[0]);
+    ptx_val dmin = ptx_cvt(f, PTX_F32, halves[1]);
     ptx_val minus_dmin = ptx_neg(f, dmin);
     multiply_bytes(f, scales, shift, d, numbers.scale);
     multiply_bytes(f, minima, shift, minus_dmin, numbers.minimum);
@@ -162,7 +162,7 @@ ptx_val q4k_nibbles(ptx_fn *f, ptx_val word, uint32_t half)
     return ptx_and(f, low, ptx_u32(0x0f0f0f0f));
 }
 
-/* 2^23 + code is a float with the code for its low bits. */
+/* 2^23 + code is a float whose low bits are the code. */
 ptx_val q4k_code(ptx_fn *f, ptx_val nibbles, uint32_t i)
 {
     ptx_val raised = ptx_prmt(f, nibbles, ptx_u32(0x4b000000), ptx_u32(0x7440 + i));
@@ -205,14 +205,14 @@ static void store_tile(tile *t, ptx_val out)
     ptx_fn *f = t->f;
     ptx_val pair = ptx_shr(f, t->lane, ptx_u32(3));
     ptx_val in_pair = ptx_and(f, t->lane, ptx_u32(7));
-    ptx_val wide_place = ptx_shl(f, pair, ptx_u32(6));
-    ptx_val place = ptx_mad(f, in_pair, ptx_u32(Q4K_CODES), wide_place);
+    ptx_val pair_offset = ptx_shl(f, pair, ptx_u32(6));
+    ptx_val offset = ptx_mad(f, in_pair, ptx_u32(Q4K_CODES), pair_offset);
     ptx_val element = ptx_shl(f, t->first, ptx_u32(8));
     ptx_val tile_at = ptx_at(f, out, element);
-    ptx_val at = ptx_at(f, tile_at, place);
+    ptx_val at = ptx_at(f, tile_at, offset);
     for (uint32_t s = 0; s < Q4K_TILE_BLOCKS; s++) {
-        ptx_val exists = ptx_gt(f, t->blocks, ptx_u32(s));
-        PTX_IF (f, exists) {
+        ptx_val in_bounds = ptx_gt(f, t->blocks, ptx_u32(s));
+        PTX_IF (f, in_bounds) {
             store_block(t, at, pair, s);
         }
     }
@@ -225,8 +225,8 @@ static void emit_dequantize(ptx_fn *f, const kiln_variant *v)
     ptx_val out = ptx_param_ptr(f, t.type, "out");
     ptx_val n = ptx_param(f, PTX_U64, "n");
     ptx_val all_blocks = ptx_shr(f, n, ptx_u32(8));
-    ptx_val exists = begin_tile(&t, all_blocks);
-    PTX_IF (f, exists) {
+    ptx_val in_bounds = find_tile(&t, all_blocks);
+    PTX_IF (f, in_bounds) {
         load_rows(&t, packed, all_blocks);
         decode_header(&t);
         store_tile(&t, out);

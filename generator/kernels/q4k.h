@@ -9,7 +9,7 @@ enum {
     Q4K_BLOCK_WORDS = 36,
     Q4K_HEADER_WORDS = 4,
     Q4K_BLOCK_ELEMENTS = 256,
-    Q4K_TILE_BLOCKS = 8, /* super-blocks that are whole sectors and give each lane two sub-blocks */
+    Q4K_TILE_BLOCKS = 8, /* super-blocks: whole sectors, and two sub-blocks for each lane */
     Q4K_CODES = 4        /* in each half of the nibbles of a word */
 };
 
@@ -18,7 +18,7 @@ typedef struct q4k_numbers {
     ptx_val scale[2], minimum[2];
 } q4k_numbers;
 
-/* Those of sub-blocks 2k and 2k + 1, k = lane % 4, from the words of a super-block's header, which the four lanes share. */
+/* The numbers of sub-blocks 2k and 2k + 1, k = lane % 4, from the words of the header that the four lanes share. */
 q4k_numbers q4k_decode_header(ptx_fn *f, ptx_val lane, const ptx_val word[Q4K_HEADER_WORDS]);
 
 /* The low, or high, nibbles of a word of codes, one in each byte. */

@@ -1,12 +1,12 @@
 /* What the 4-bit quantisers share: int4 (symmetric, asymmetric) and nf4, each as scale, pack, unpack and quantize.
  *
- * A kernel is the product of four independent choices, and each has its own small interface here: how elements lie in
- * memory (type), how groups lie over lanes (geometry), how a number becomes a code and back (coder), and in which order
- * two codes share a byte (nibbles).
+ * A kernel makes four independent choices, and each has its own small interface here: how elements lie in memory (type),
+ * how groups map to lanes (geometry), how a number becomes a code and back (coder), and in which order two codes share a
+ * byte (nibbles).
  *
- * ARITHMETIC. Elements are widened to f32 (f64 stays), and a code is what div.rn, add.rn, rounding to nearest even and
- * clamping give, bit for bit. A NaN has no part in its group's extremes and gets code 0, as does a quotient that is a
- * NaN (infinity by an infinite scale). Minimum and maximum of a group without a number are NaN.
+ * ARITHMETIC. Elements are widened to f32; f64 stays f64. A code is what div.rn, add.rn, rounding to nearest even and
+ * clamping give, bit for bit. A NaN does not count in its group's extremes and gets code 0, as does a quotient that is a
+ * NaN (infinity by an infinite scale). A group without a number has NaNs for minimum and maximum.
  */
 #ifndef KERNELS_QUANT_H
 #define KERNELS_QUANT_H
@@ -29,24 +29,24 @@ typedef struct quant {
     ptx_type wide; /* of arithmetic, scales and zeros */
     bool has_sm_80;
     bool is_high_first;
-    uint32_t group; /* 0: an argument says */
+    uint32_t group; /* 0: an argument gives it */
 
-    /* Geometry. A step is what a warp takes with one access; a row is the least number of steps that holds whole groups:
-     * one, or as many as a group fills. A tile has `rows` rows. */
+    /* Geometry. A warp takes a step with one access. A row is the least number of steps that holds whole groups: one, or
+     * as many as a group fills. A tile has `rows` rows. */
     uint32_t lane_elements, step_elements, tile_elements, steps;
     uint32_t lanes; /* per group */
     uint32_t row_steps, rows;
 
-    ptx_val in, out, scale, zero, packed, n, group_size; /* arguments, those that the entry has */
+    ptx_val in, out, scale, zero, packed, n, group_size; /* those arguments that the entry has */
 
-    /* This warp's tile, after quant_begin_tile. */
+    /* This warp's tile, after quant_find_tile. */
     ptx_val lane;       /* U32 */
     ptx_val first;      /* its first element, U64 */
     ptx_val lane_first; /* this lane's first, U64 */
     ptx_val left;       /* elements from the tile's first to the end, at most tile_elements, U32 */
 } quant;
 
-/* What a group's elements are coded with; bit i of `has` tells whether at[i] is there. */
+/* What codes a group's elements; bit i of `has` is set where at[i] is set. */
 typedef enum quant_number {
     QUANT_SCALE,
     QUANT_ZERO,        /* asymmetric only */
@@ -59,7 +59,7 @@ typedef struct quant_numbers {
     unsigned has;
 } quant_numbers;
 
-/* How a quotient is formed, which decides what may come in. */
+/* How a quotient is formed, which decides what inputs are legal. */
 typedef enum quant_division {
     QUANT_DIVIDE,        /* div.rn: any element, any numbers */
     QUANT_BY_OWN_SCALE,  /* by the inverse; elements of the group that the scale was made of, plain numbers */
@@ -69,55 +69,55 @@ typedef enum quant_division {
 /* ---- quant_tile.c: types and geometry ----------------------------------------------------------------------------- */
 
 /* Reads the variant's parameters. The entry makes the arguments. */
-quant quant_open(ptx_fn *f, const kiln_variant *v, quant_coder coder);
+quant quant_init(ptx_fn *f, const kiln_variant *v, quant_coder coder);
 
-/* kiln_family's shape: of what makes codes, and of all else. */
+/* kiln_family's shape: of entries that make codes, and of all others. */
 void quant_coding_shape(kiln_shape *s, const kiln_variant *v);
 void quant_shape(kiln_shape *s, const kiln_variant *v);
 
-/* Finds the warp's tile. The predicate returned says whether there is one. */
-ptx_val quant_begin_tile(quant *q);
-/* Sets left and lane_first. The predicate says whether the tile is full. */
+/* Finds the warp's tile. The predicate that it returns holds where there is one. */
+ptx_val quant_find_tile(quant *q);
+/* Sets left and lane_first. The predicate holds where the tile is full. */
 ptx_val quant_find_left(quant *q);
 
-/* The tile of a tensor argument: this lane's first element. */
+/* This lane's first element of the tile, in a tensor argument. */
 ptx_val quant_tile_at(quant *q, ptx_val tensor);
 /* The bytes of this lane's first codes. */
 ptx_val quant_packed_at(quant *q);
 
-/* A tile's elements, [step][element], from this lane's first on; all loads come before the first use. */
+/* A tile's elements, [step][element], from this lane's first on. All loads come before the first use. */
 typedef ptx_val quant_elements[QUANT_MOST_STEPS][QUANT_MOST_LANE_ELEMENTS];
 void quant_load_tile(quant *q, ptx_val at, quant_elements x);
-/* One step's. */
+/* Loads the elements of one step. */
 void quant_load_step(quant *q, ptx_val at, ptx_val x[]);
-/* One element where the predicate holds, else a NaN, which is neutral: it changes no extreme, and its code is 0. */
-ptx_val quant_load_element(quant *q, ptx_val at, ptx_val exists);
-/* Two neighbours, the first of even number, of which the second may be missing, or both. */
-void quant_load_pair(quant *q, ptx_val at, const ptx_val exists[2], ptx_val x[2]);
+/* One element where the predicate holds, else a NaN. A NaN is neutral: it changes no extreme, and its code is 0. */
+ptx_val quant_load_element(quant *q, ptx_val at, ptx_val in_bounds);
+/* Two neighbours, the first at an even index. The second may be out of bounds, or both. */
+void quant_load_pair(quant *q, ptx_val at, const ptx_val in_bounds[2], ptx_val x[2]);
 /* A lane's elements of one step, and one element where the predicate holds. */
 void quant_store_step(quant *q, ptx_val at, const ptx_val x[]);
-void quant_store_element(quant *q, ptx_val at, ptx_val x, ptx_val exists);
+void quant_store_element(quant *q, ptx_val at, ptx_val x, ptx_val in_bounds);
 
-/* What holds a lane's codes of one step: U8, U16 or U32. */
+/* The type that holds a lane's codes of one step: U8, U16 or U32. */
 ptx_type quant_word_type(const quant *q);
 /* The nibble of a lane's word that holds its i-th code. */
 uint32_t quant_nibble(const quant *q, uint32_t i);
 
-/* Lane l looks after the numbers of row l mod rows, of the group that its own elements of that row are in. Scales of a
- * tile are thus loaded and stored with one access. The place is this lane's, in the arrays of scales and zeros: index
- * groups (U32) behind the tile's first (U64). */
-typedef struct quant_number_place {
+/* Lane l owns the numbers of row l mod rows, of the group that its own elements of that row are in. So one access loads
+ * or stores the scales of a tile. The slot is where this lane's numbers are in the arrays of scales and zeros: `index`
+ * groups (U32) after the tile's first (U64). */
+typedef struct quant_number_slot {
     ptx_val first, index;
-} quant_number_place;
-quant_number_place quant_find_numbers(quant *q);
-ptx_val quant_number_at(quant *q, quant_number_place place, ptx_val tensor);
-/* Whether this lane is the one that stores the numbers it looks after. */
+} quant_number_slot;
+quant_number_slot quant_find_numbers(quant *q);
+ptx_val quant_number_at(quant *q, quant_number_slot slot, ptx_val tensor);
+/* Whether this lane stores the numbers that it owns; others own the same ones. */
 ptx_val quant_number_owner(quant *q);
-/* The numbers of this lane's group in a row, from those that the lanes look after. Needs all lanes. */
+/* The numbers of this lane's group in a row, from the lanes that own them. Needs all lanes. */
 quant_numbers quant_numbers_of_row(quant *q, const quant_numbers *kept, uint32_t row);
-/* op over each row's group; values[row] are this lane's share. Each lane gets what it looks after. Destroys values. */
+/* Reduces each row's group by op. values[row] is this lane's share and is destroyed. Each lane gets what it owns. */
 ptx_val quant_reduce_rows(quant *q, ptx_op op, ptx_val values[]);
-/* op over the group's lanes, in each of them. */
+/* Reduces the group's lanes by op; each of them gets the result. */
 ptx_val quant_reduce_lanes(quant *q, ptx_op op, ptx_val value);
 
 uint32_t quant_log2(uint32_t power_of_two);
@@ -133,9 +133,9 @@ quant_extremes quant_extremes_of(quant *q, ptx_val x);
 void quant_extremes_add(quant *q, quant_extremes *e, ptx_val x);
 quant_numbers quant_numbers_of(quant *q, quant_extremes e);
 
-/* Whether a code may be found with the inverse of these numbers: neither huge nor tiny nor a NaN. */
+/* Whether codes may be found with the inverse of these numbers, which are neither huge nor tiny nor NaNs. */
 ptx_val quant_is_plain(quant *q, const quant_numbers *g, quant_division how);
-/* Of plain numbers what codes are found with by their inverse, in place of the scale. */
+/* For plain numbers: replaces the scale by what quotients need that use its inverse. */
 quant_numbers quant_invert(quant *q, const quant_numbers *g, quant_division how);
 
 /* What a coder keeps in the lanes' registers. */
@@ -144,14 +144,14 @@ typedef struct quant_tables {
 } quant_tables;
 quant_tables quant_load_tables(quant *q);
 
-/* The codes of a lane's `count` elements as the low 4*count bits of a U32. The bits above them are anything, unless
- * count is 8. stride 0: all elements are of one group; 1: each has its own numbers, divided by div.rn. Needs all lanes. */
+/* The codes of a lane's `count` elements in the low 4*count bits of a U32. The bits above are undefined. stride 0: all
+ * elements are of one group; 1: each has its own numbers, and div.rn divides. Needs all lanes. */
 ptx_val quant_codes(quant *q, const quant_tables *t, const quant_numbers *g, uint32_t stride,
                     const ptx_val x[], uint32_t count, quant_division how);
 
 /* Lanes i and i + 16: what code i stands for before zero and scale, F32. */
 ptx_val quant_load_values(quant *q);
-/* The i-th element that a word of codes stands for. Needs all lanes. */
+/* The i-th element of a word of codes. Needs all lanes. */
 ptx_val quant_value(quant *q, ptx_val values, const quant_numbers *g, ptx_val codes, uint32_t i);
 
 /* ---- the entries -------------------------------------------------------------------------------------------------- */
@@ -161,7 +161,7 @@ void quant_emit_pack(ptx_fn *f, const kiln_variant *v, quant_coder coder);
 void quant_emit_quantize(ptx_fn *f, const kiln_variant *v, quant_coder coder);
 void quant_emit_unpack(ptx_fn *f, const kiln_variant *v, quant_coder coder);
 
-/* The same where the group's size is an argument: quant_any.c, and quant_any_scale.c for what makes scales. */
+/* The same where the group's size is an argument: quant_any.c, and quant_any_scale.c for entries that make scales. */
 void quant_any_scale(quant *q, bool packs);
 void quant_any_pack(quant *q);
 void quant_any_unpack(quant *q);

@@ -1,29 +1,29 @@
-/* Scales of groups whose size is an argument, and the quantizer that goes on to the codes.
+/* Scales of groups whose size is an argument, and the quantizer that also makes the codes.
  *
  * A thread block owns whole groups: two large ones, or small ones that together have about as many elements as it keeps in
- * shared memory; always an even number, so that it shares no byte of codes with another block. A team of lanes (1 to 32,
- * or all of the block) goes along a group, and the extremes of its parts meet in shared memory, as integers in the order
- * of the floats, under an atomic maximum. 0 stands for no number at all. Of large groups the quantizer reads the elements
- * again. Accesses to memory begin where a sector does, ahead of the block's or group's first element.
+ * shared memory. Their number is even, so that two thread blocks never share a byte of codes. A team of lanes (1 to 32, or
+ * the whole thread block) reads a group. An atomic maximum in shared memory joins the extremes of its parts, as integers
+ * in the order of the floats; 0 means that there was no number. The quantizer reads the elements of large groups twice.
+ * Accesses to memory start at a sector, before the first element of the thread block or group.
  */
 #include "quant.h"
 
 enum {
     THREADS = 32 * QUANT_WARPS,
     UNROLL = 4,
-    SECTOR_ELEMENTS = 32, /* of one byte: as many of any type begin with a sector */
-    BLOCK_TEAM = 512      /* groups of this size and more get all of the block */
+    SECTOR_ELEMENTS = 32, /* of one byte: that many of any type fill whole sectors */
+    BLOCK_TEAM = 512      /* groups of this size and more get the whole thread block */
 };
 
 /* What a thread block owns. */
 typedef struct share {
     ptx_val size;   /* of a group, U64 */
-    uint32_t large; /* elements of a group that is not kept in shared memory; two less than that are */
+    uint32_t large; /* least elements of a group that is not kept in shared memory */
     ptx_val is_large;
-    ptx_val groups;             /* that the block has room for, U32 */
+    ptx_val groups;             /* that the thread block has room for, U32 */
     ptx_val first_group, first; /* U64 */
-    ptx_val count;              /* elements that there are, U64 */
-    ptx_val thread;             /* in the block, U32 */
+    ptx_val count;              /* elements in bounds, U64 */
+    ptx_val thread;             /* in the thread block, U32 */
     ptx_val kept;               /* shared memory: the elements, unless groups are large */
     ptx_val most, minus_least;  /* shared memory: keys of extremes, then scales and zeros */
 } share;
@@ -46,13 +46,13 @@ static share find_share(quant *q)
     s.count = ptx_min(f, left, room);
     ptx_type key = q->wide == PTX_F64 ? PTX_U64 : PTX_U32;
     s.kept = ptx_shared(f, q->wide, 2 * s.large, 16);
-    s.most = ptx_shared(f, key, s.large, 16); /* as many groups as there can be, of one element */
+    s.most = ptx_shared(f, key, s.large, 16); /* the most groups: those of one element */
     if (q->coder == QUANT_INT4_ASYM)
         s.minus_least = ptx_shared(f, key, s.large, 16);
     return s;
 }
 
-/* The first element of the block's group g, from the block's first, U64. */
+/* The first element of the thread block's group g, from the thread block's first, U64. */
 static ptx_val group_start(quant *q, const share *s, ptx_val group)
 {
     ptx_val wide = ptx_cvt(q->f, PTX_U64, group);
@@ -66,7 +66,7 @@ static ptx_val key_number(const quant *q, uint64_t bits)
     return q->wide == PTX_F64 ? ptx_u64(bits) : ptx_u32((uint32_t)(bits >> 32));
 }
 
-/* All ones where the sign is set, and the sign's bit anyway. */
+/* All ones where the sign is set, else the sign's bit. */
 static ptx_val key_mask(quant *q, ptx_val bits)
 {
     ptx_fn *f = q->f;
@@ -85,7 +85,7 @@ static ptx_val key_of(quant *q, ptx_val x)
     return ptx_select(f, is_number, key, key_number(q, 0));
 }
 
-/* Of 0 a NaN. */
+/* A NaN for 0. */
 static ptx_val float_of(quant *q, ptx_val key)
 {
     ptx_fn *f = q->f;
@@ -101,7 +101,7 @@ static ptx_val not_a_number(const quant *q)
     return ptx_bits(q->wide, q->wide == PTX_F64 ? UINT64_C(0x7fffffffffffffff) : 0x7fffffff);
 }
 
-/* From where a sector begins to the block's element `from`: U64. */
+/* Elements from the start of a sector to the thread block's element `from`: U64. */
 static ptx_val lead_of(quant *q, const share *s, ptx_val from)
 {
     ptx_val element = ptx_add(q->f, s->first, from);
@@ -116,27 +116,27 @@ static void keep_elements(quant *q, const share *s)
     ptx_val count = ptx_cvt(f, PTX_U32, s->count);
     ptx_val end = ptx_add(f, count, lead);
     PTX_FOR (f, from, s->thread, end, ptx_u32(UNROLL * THREADS)) {
-        ptx_val x[UNROLL], exists[UNROLL], element[UNROLL];
+        ptx_val x[UNROLL], in_bounds[UNROLL], element[UNROLL];
         for (uint32_t i = 0; i < UNROLL; i++) {
             element[i] = ptx_sub(f, i == 0 ? from : ptx_add(f, from, ptx_u32(i * THREADS)), lead);
-            exists[i] = ptx_lt(f, element[i], count); /* before the first: a huge number */
-            x[i] = quant_load_element(q, ptx_at(f, in, element[i]), exists[i]);
+            in_bounds[i] = ptx_lt(f, element[i], count); /* before the first it wraps to a huge number */
+            x[i] = quant_load_element(q, ptx_at(f, in, element[i]), in_bounds[i]);
         }
         for (uint32_t i = 0; i < UNROLL; i++) {
             ptx_val to = ptx_at(f, s->kept, element[i]);
-            PTX_WHEN (f, exists[i]) {
+            PTX_WHEN (f, in_bounds[i]) {
                 ptx_store(f, to, x[i]);
             }
         }
     }
 }
 
-/* A NaN where there is none. */
-static ptx_val load_kept(quant *q, ptx_val at, ptx_val exists)
+/* A NaN where it is out of bounds. */
+static ptx_val load_kept(quant *q, ptx_val at, ptx_val in_bounds)
 {
     ptx_fn *f = q->f;
     ptx_val x = ptx_var(f, not_a_number(q));
-    PTX_WHEN (f, exists) {
+    PTX_WHEN (f, in_bounds) {
         ptx_set(f, x, ptx_load(f, at));
     }
     return x;
@@ -155,13 +155,13 @@ static void clear_keys(quant *q, const share *s)
     ptx_barrier(f);
 }
 
-/* Lanes that go along a group together. */
+/* Lanes that read a group together. */
 typedef struct team {
     ptx_val lanes, log;  /* U32 */
-    ptx_val place;       /* of this thread in its team */
+    ptx_val position;    /* of this thread in its team */
     ptx_val first_group; /* of this thread's team */
-    ptx_val teams;       /* in the block */
-    ptx_val joins[5];    /* whether lanes of a distance of 1, 2, ... 16 are of one team */
+    ptx_val teams;       /* in the thread block */
+    ptx_val joins[5];    /* whether lanes 1, 2, ... 16 apart are of one team */
 } team;
 
 static team find_team(quant *q, const share *s)
@@ -175,7 +175,7 @@ static team find_team(quant *q, const share *s)
     t.log = ptx_select(f, is_for_block, ptx_u32(8), log_small);
     t.lanes = ptx_shl(f, ptx_u32(1), t.log);
     ptx_val mask = ptx_sub(f, t.lanes, ptx_u32(1));
-    t.place = ptx_and(f, s->thread, mask);
+    t.position = ptx_and(f, s->thread, mask);
     t.first_group = ptx_shr(f, s->thread, t.log);
     t.teams = ptx_shr(f, ptx_u32(THREADS), t.log);
     for (uint32_t i = 0; i < 5; i++)
@@ -202,22 +202,22 @@ static void add_part(quant *q, const share *s, const team *t, ptx_val start, ptx
     ptx_val lanes = ptx_cvt(f, PTX_U64, t->lanes);
     ptx_val stride = ptx_shl(f, lanes, ptx_u32(2));
     ptx_val lead = lead_of(q, s, start);
-    ptx_val place = ptx_cvt(f, PTX_U64, t->place);
+    ptx_val position = ptx_cvt(f, PTX_U64, t->position);
     ptx_val end = ptx_add(f, size, lead);
-    PTX_FOR (f, from, place, end, stride) {
+    PTX_FOR (f, from, position, end, stride) {
         ptx_val x[UNROLL], behind = from;
         for (int i = 0; i < UNROLL; i++) {
             if (i > 0)
                 behind = ptx_add(f, behind, lanes);
             ptx_val element = ptx_sub(f, behind, lead);
-            ptx_val exists = ptx_lt(f, element, size);
-            x[i] = quant_load_element(q, ptx_at(f, in, element), exists);
+            ptx_val in_bounds = ptx_lt(f, element, size);
+            x[i] = quant_load_element(q, ptx_at(f, in, element), in_bounds);
         }
         add_elements(q, x, all);
     }
 }
 
-/* The same of elements that are kept. */
+/* The same for elements in shared memory. */
 static void add_kept_part(quant *q, const share *s, const team *t, ptx_val start, ptx_val size,
                           quant_extremes *all)
 {
@@ -225,13 +225,13 @@ static void add_kept_part(quant *q, const share *s, const team *t, ptx_val start
     ptx_val kept = ptx_at(f, s->kept, ptx_cvt(f, PTX_U32, start));
     ptx_val stride = ptx_shl(f, t->lanes, ptx_u32(2));
     ptx_val end = ptx_cvt(f, PTX_U32, size);
-    PTX_FOR (f, from, t->place, end, stride) {
+    PTX_FOR (f, from, t->position, end, stride) {
         ptx_val x[UNROLL], element = from;
         for (int i = 0; i < UNROLL; i++) {
             if (i > 0)
                 element = ptx_add(f, element, t->lanes);
-            ptx_val exists = ptx_lt(f, element, end);
-            x[i] = load_kept(q, ptx_at(f, kept, element), exists);
+            ptx_val in_bounds = ptx_lt(f, element, end);
+            x[i] = load_kept(q, ptx_at(f, kept, element), in_bounds);
         }
         add_elements(q, x, all);
     }
@@ -241,8 +241,8 @@ static quant_extremes extremes_of_part(quant *q, const share *s, const team *t, 
 {
     ptx_fn *f = q->f;
     quant_extremes all = {.most = ptx_var(f, not_a_number(q)), .least = ptx_var(f, not_a_number(q))};
-    ptx_val exists = ptx_lt(f, start, end);
-    PTX_IF (f, exists) {
+    ptx_val in_bounds = ptx_lt(f, start, end);
+    PTX_IF (f, in_bounds) {
         ptx_val size = ptx_sub(f, end, start);
         PTX_IF (f, s->is_large) {
             add_part(q, s, t, start, size, &all);
@@ -254,14 +254,14 @@ static quant_extremes extremes_of_part(quant *q, const share *s, const team *t, 
     return all;
 }
 
-/* Of the team's lanes in this warp. */
+/* Reduces over the team's lanes in this warp. */
 static ptx_val reduce_team(quant *q, const team *t, ptx_op op, ptx_val value)
 {
     ptx_fn *f = q->f;
     for (uint32_t i = 0; i < 5; i++) {
         ptx_val other = ptx_shfl_xor(f, value, ptx_u32(1u << i));
-        ptx_val both = ptx_op2(f, op, value, other, PTX_HERE);
-        value = ptx_select(f, t->joins[i], both, value);
+        ptx_val joined = ptx_op2(f, op, value, other, PTX_HERE);
+        value = ptx_select(f, t->joins[i], joined, value);
     }
     return value;
 }
@@ -271,7 +271,7 @@ static void find_extremes(quant *q, const share *s)
     ptx_fn *f = q->f;
     bool is_asym = q->coder == QUANT_INT4_ASYM;
     team t = find_team(q, s);
-    ptx_val in_warp = ptx_and(f, t.place, ptx_u32(31));
+    ptx_val in_warp = ptx_and(f, t.position, ptx_u32(31));
     ptx_val leads = ptx_eq(f, in_warp, ptx_u32(0));
     PTX_FOR (f, base, ptx_u32(0), s->groups, t.teams) {
         ptx_val group = ptx_add(f, base, t.first_group);
@@ -284,8 +284,8 @@ static void find_extremes(quant *q, const share *s)
             e.least = reduce_team(q, &t, PTX_OP_MIN, e.least);
             minus_least = key_of(q, ptx_neg(f, e.least));
         }
-        ptx_val exists = ptx_lt(f, start, s->count);
-        ptx_val tells = ptx_and(f, leads, exists);
+        ptx_val in_bounds = ptx_lt(f, start, s->count);
+        ptx_val tells = ptx_and(f, leads, in_bounds);
         ptx_val most_at = ptx_at(f, s->most, group);
         ptx_val least_at = is_asym ? ptx_at(f, s->minus_least, group) : most_at;
         PTX_WHEN (f, tells) {
@@ -314,8 +314,8 @@ static void store_scales(quant *q, const share *s)
     bool is_asym = q->coder == QUANT_INT4_ASYM;
     PTX_FOR (f, group, s->thread, s->groups, ptx_u32(THREADS)) {
         ptx_val start = group_start(q, s, group);
-        ptx_val exists = ptx_lt(f, start, s->count);
-        PTX_IF (f, exists) {
+        ptx_val in_bounds = ptx_lt(f, start, s->count);
+        PTX_IF (f, in_bounds) {
             quant_extremes e;
             e.most = float_of(q, ptx_load(f, ptx_at(f, s->most, group)));
             if (is_asym)
@@ -344,9 +344,9 @@ static quant_numbers numbers_at(quant *q, const share *s, ptx_val group)
 
 /* Two elements, one byte, per thread and round. All threads take part in every round, for the coder's shuffles. */
 typedef struct pair {
-    ptx_val exists[2];
+    ptx_val in_bounds[2];
     ptx_val x[2];
-    ptx_val group[2]; /* U32; any that there is where the element does not exist */
+    ptx_val group[2]; /* U32; of an element out of bounds any group that there is */
     ptx_val at;       /* of the byte */
 } pair;
 
@@ -355,12 +355,12 @@ static void store_pair(quant *q, const share *s, const quant_tables *t, const pa
     quant_numbers g[2] = {numbers_at(q, s, p->group[0])};
     g[1] = numbers_at(q, s, p->group[1]);
     ptx_val codes = quant_codes(q, t, g, 1, p->x, 2, QUANT_DIVIDE);
-    PTX_WHEN (q->f, p->exists[0]) {
+    PTX_WHEN (q->f, p->in_bounds[0]) {
         ptx_store(q->f, p->at, codes);
     }
 }
 
-/* Elements from where a sector of codes begins to the block's first: U64. */
+/* Elements from the start of a sector of codes to the thread block's first: U64. */
 static ptx_val lead_of_codes(quant *q, const share *s)
 {
     return ptx_and(q->f, s->first, ptx_u64(2 * SECTOR_ELEMENTS - 1));
@@ -377,9 +377,9 @@ static void store_large_codes(quant *q, const share *s, const quant_tables *t, p
         ptx_val behind = ptx_mad_wide(f, s->thread, ptx_u32(2), base);
         ptx_val first = ptx_sub(f, behind, lead);
         ptx_val second = ptx_add(f, first, ptx_u64(1));
-        p.exists[0] = ptx_lt(f, first, s->count);
-        p.exists[1] = ptx_lt(f, second, s->count);
-        quant_load_pair(q, ptx_at(f, in, first), p.exists, p.x);
+        p.in_bounds[0] = ptx_lt(f, first, s->count);
+        p.in_bounds[1] = ptx_lt(f, second, s->count);
+        quant_load_pair(q, ptx_at(f, in, first), p.in_bounds, p.x);
         ptx_val is_behind[2] = {ptx_ge(f, first, s->size)};
         is_behind[1] = ptx_ge(f, second, s->size);
         for (int i = 0; i < 2; i++)
@@ -402,11 +402,11 @@ static void store_kept_codes(quant *q, const share *s, const quant_tables *t, pt
         ptx_val behind = ptx_mad(f, s->thread, ptx_u32(2), base);
         ptx_val first = ptx_sub(f, behind, lead);
         ptx_val second = ptx_add(f, first, ptx_u32(1));
-        p.exists[0] = ptx_lt(f, first, count);
-        p.exists[1] = ptx_lt(f, second, count);
+        p.in_bounds[0] = ptx_lt(f, first, count);
+        p.in_bounds[1] = ptx_lt(f, second, count);
         ptx_val at = ptx_at(f, s->kept, first);
-        p.x[0] = load_kept(q, at, p.exists[0]);
-        p.x[1] = load_kept(q, ptx_at_const(f, at, 1), p.exists[1]);
+        p.x[0] = load_kept(q, at, p.in_bounds[0]);
+        p.x[1] = load_kept(q, ptx_at_const(f, at, 1), p.in_bounds[1]);
         ptx_val middle = ptx_add(f, ptx_cvt(f, PTX_F32, first), ptx_f32(0.5f));
         ptx_val exact[2] = {ptx_mul(f, middle, inverse)};
         exact[1] = ptx_add(f, exact[0], inverse);

@@ -1,9 +1,9 @@
 /* Numbers to codes and back.
  *
- * DIVISION. y = 1/s, rounded correctly and once per group, makes x/s three operations: q = x*y, r = x - q*s, q + r*y,
- * each rounded once, give the correctly rounded quotient for all x and s as long as nothing overflows or loses bits at
- * the lower end (Markstein 1990; Brisebarre, Muller and Raina, IEEE Trans. Computers 53(8), 2004). Groups whose numbers
- * may do that are not plain, and are divided by div.rn.
+ * DIVISION. y = 1/s is rounded correctly, once per group. Then x/s takes three operations, each rounded once: q = x*y,
+ * r = x - q*s, q + r*y. They give the correctly rounded quotient for all x and s as long as nothing overflows or loses
+ * bits at the lower end (Markstein 1990; Brisebarre, Muller and Raina, IEEE Trans. Computers 53(8), 2004). Groups whose
+ * numbers may do that are not plain, and div.rn divides them.
  *
  * ROUNDING. Adding 1.5 * 2^23 (f64: 2^52) rounds to a whole number, ties to even, and leaves it in the low bits of the
  * sum. An even number added to the constant moves the code and leaves ties where they are.
@@ -13,7 +13,7 @@
 
 #define SMALLEST_RANGE 1e-12
 
-/* Per coder. A quotient is kept within low and high, and `shift` is what a code has more than its quotient. */
+/* Per coder. Quotients are clamped to low and high; a code is its quotient plus `shift`. */
 static const struct coder {
     double low, high, shift;
     double levels; /* scale = range / levels */
@@ -50,8 +50,8 @@ void quant_extremes_add(quant *q, quant_extremes *e, ptx_val x)
     }
 }
 
-/* Of 16-bit elements by the largest magnitude of their group the product with the inverse is enough: tests/quant tries
- * all pairs. */
+/* 16-bit elements over the largest magnitude of their group need the product with the inverse only: tests/quant tries all
+ * pairs. */
 static bool needs_product_only(const quant *q, quant_division how)
 {
     return q->coder == QUANT_NF4 && how == QUANT_BY_OWN_SCALE && q->lane_elements == 8;
@@ -62,7 +62,7 @@ static bool has_zero(const quant *q)
     return q->coder == QUANT_INT4_ASYM;
 }
 
-/* The zero is (0 - least) / scale rather than -least / scale, so that it is +0 whichever zero the least is. */
+/* The zero is (0 - least) / scale, not -least / scale: so it is +0 for either zero. */
 quant_numbers quant_numbers_of(quant *q, quant_extremes e)
 {
     ptx_fn *f = q->f;
@@ -80,8 +80,7 @@ quant_numbers quant_numbers_of(quant *q, quant_extremes e)
     return g;
 }
 
-/* The bounds leave room on all sides: with them inverse, quotient and remainder neither overflow nor, where it would
- * matter, lose bits. */
+/* Within these bounds inverse, quotient and remainder do not overflow, and lose no bits where that would matter. */
 ptx_val quant_is_plain(quant *q, const quant_numbers *g, quant_division how)
 {
     ptx_fn *f = q->f;
@@ -93,8 +92,8 @@ ptx_val quant_is_plain(quant *q, const quant_numbers *g, quant_division how)
     }
     if (has_zero(q)) {
         ptx_val distance = ptx_abs(f, g->at[QUANT_ZERO]);
-        ptx_val is_near = ptx_le(f, distance, number(q, 0x1p60));
-        is_plain = ptx_and(f, is_plain, is_near);
+        ptx_val is_bounded = ptx_le(f, distance, number(q, 0x1p60));
+        is_plain = ptx_and(f, is_plain, is_bounded);
     }
     return is_plain;
 }
@@ -113,8 +112,8 @@ quant_numbers quant_invert(quant *q, const quant_numbers *g, quant_division how)
 
 /* ---- nf4's thresholds --------------------------------------------------------------------------------------------- */
 
-/* A normalised value r in [-1, 1] finds its code, the number of thresholds below it, through 32 buckets: bucket
- * rne(14.625 r + 16) knows how many thresholds lie in the buckets before (base), and the only one that lies in it.
+/* The code of a normalised value r in [-1, 1] is the number of thresholds below it. It comes from 32 buckets: bucket
+ * rne(14.625 r + 16) has the number of thresholds in the buckets before it (base), and the only threshold within it.
  * Rounding is monotone, so this is exact wherever the buckets' borders are. Lane i holds bucket i. */
 #define BUCKETS_PER_UNIT 14.625
 #define MIDDLE_BUCKET    16
@@ -135,7 +134,7 @@ quant_tables quant_load_tables(quant *q)
     int below = 0;
     for (int bucket = 0; bucket < 32; bucket++) {
         bases[bucket] = (uint64_t)below;
-        thresholds[bucket] = number(q, 2).bits; /* none: r never is above */
+        thresholds[bucket] = number(q, 2).bits; /* none: r is never above it */
         /* The nearest whole number is the nearest even one here: no threshold lies half-way. */
         if (below < 15 && (int)(threshold_at(q, below) * BUCKETS_PER_UNIT + MIDDLE_BUCKET + 0.5) == bucket)
             thresholds[bucket] = number(q, threshold_at(q, below++)).bits;
@@ -151,7 +150,7 @@ quant_tables quant_load_tables(quant *q)
 
 /* ---- codes -------------------------------------------------------------------------------------------------------- */
 
-/* The low 32 bits of a sum with a rounder. */
+/* The low 32 bits of a sum that has a rounder in it. */
 static ptx_val whole_bits(quant *q, ptx_val sum)
 {
     if (q->wide != PTX_F64)
@@ -167,7 +166,7 @@ static ptx_val rounder(const quant *q, double more)
     return number(q, (q->wide == PTX_F64 ? 0x1.8p52 : 0x1.8p23) + more);
 }
 
-/* What a quotient may be beyond which the code no longer changes, as elements: for any elements with a given scale. */
+/* Elements beyond these have the code of the limit: for a given scale, whose elements may be any. */
 typedef struct limits {
     ptx_val low, high;
 } limits;
@@ -178,7 +177,7 @@ static limits element_limits(quant *q, const quant_numbers *g)
     const struct coder *c = &coders[q->coder];
     ptx_val minus_scale = g->at[QUANT_MINUS_SCALE];
     limits l;
-    if (has_zero(q)) { /* far beyond any zero, but so near that nothing overflows */
+    if (has_zero(q)) { /* far beyond any zero, but nothing overflows */
         double largest = q->wide == PTX_F64 ? 0x1.fffffffffffffp1023 : 0x1.fffffep127;
         ptx_val far = ptx_mul(f, minus_scale, number(q, -0x1p80));
         l.high = ptx_min(f, far, number(q, largest));
@@ -202,14 +201,14 @@ static ptx_val quotient(quant *q, const quant_numbers *g, const limits *l, ptx_v
         x = ptx_max(f, x, l->low);
         x = ptx_min(f, x, l->high);
     }
-    ptx_val near = ptx_mul(f, x, g->at[QUANT_INVERSE]);
+    ptx_val approximate = ptx_mul(f, x, g->at[QUANT_INVERSE]);
     if (needs_product_only(q, how))
-        return near;
-    ptx_val rest = ptx_fma(f, near, g->at[QUANT_MINUS_SCALE], x);
-    return ptx_fma(f, rest, g->at[QUANT_INVERSE], near);
+        return approximate;
+    ptx_val rest = ptx_fma(f, approximate, g->at[QUANT_MINUS_SCALE], x);
+    return ptx_fma(f, rest, g->at[QUANT_INVERSE], approximate);
 }
 
-/* Within the coder's low and high; a NaN becomes low. What cannot be outside is not looked at. */
+/* Clamps to the coder's low and high, where r can be outside; a NaN becomes low. */
 static ptx_val clamp(quant *q, ptx_val r, quant_division how)
 {
     ptx_fn *f = q->f;
@@ -222,33 +221,33 @@ static ptx_val clamp(quant *q, ptx_val r, quant_division how)
     return is_below_high ? r : ptx_min(f, r, number(q, c->high));
 }
 
-/* Adds the code of r, times 16^nibble, to the word; nibble 0 begins it, less the excess. */
+/* Adds the code of r, times 16^nibble, to the word; nibble 0 sets the word, less the excess. */
 static void add_code(quant *q, const quant_tables *t, ptx_val r, uint32_t nibble, uint32_t excess,
                      ptx_val *word)
 {
     ptx_fn *f = q->f;
-    ptx_val place = ptx_u32(UINT32_C(1) << 4 * nibble);
+    ptx_val weight = ptx_u32(UINT32_C(1) << 4 * nibble);
     if (q->coder != QUANT_NF4) {
         ptx_val sum = ptx_add(f, r, rounder(q, coders[q->coder].shift));
         ptx_val bits = whole_bits(q, sum);
         if (nibble == 0)
             *word = excess == 0 ? bits : ptx_sub(f, bits, ptx_u32(excess));
         else
-            *word = ptx_mad(f, bits, place, *word);
+            *word = ptx_mad(f, bits, weight, *word);
         return;
     }
     ptx_val sum = ptx_fma(f, r, number(q, BUCKETS_PER_UNIT), rounder(q, MIDDLE_BUCKET));
-    ptx_val bucket = whole_bits(q, sum); /* a shuffle looks at its low five bits */
+    ptx_val bucket = whole_bits(q, sum); /* a shuffle takes its low five bits */
     ptx_val threshold = ptx_shfl_idx(f, t->threshold, bucket);
     ptx_val base = ptx_shfl_idx(f, t->base, bucket);
-    *word = ptx_var(f, nibble == 0 ? base : ptx_mad(f, base, place, *word));
+    *word = ptx_var(f, nibble == 0 ? base : ptx_mad(f, base, weight, *word));
     ptx_val is_above = ptx_gt(f, r, threshold);
     PTX_WHEN (f, is_above) {
-        ptx_add_to(f, *word, place);
+        ptx_add_to(f, *word, weight);
     }
 }
 
-/* What the rounders' own bits, of sums times 1, 16, ... 16^7, add up to. In fewer codes than 8 they are above the word. */
+/* The sum of the rounders' own bits, times 1, 16, ... 16^7. With fewer than 8 codes they lie above those. */
 static uint32_t excess_of(const quant *q, uint32_t count)
 {
     uint32_t sum = 0;

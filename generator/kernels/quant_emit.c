@@ -1,8 +1,8 @@
 /* The entries of the 4-bit quantisers for groups of a fixed size.
  *
- * Each has two bodies. The fast one takes a full tile whose numbers are plain. The careful one takes all others, the last
- * tile above all: it goes row by row with predicated accesses of one element, and divides by div.rn. A fused quantizer
- * knows its numbers only after it has read the tile, and starts again with the careful body when they are not plain.
+ * Each has two bodies. The fast one takes full tiles whose numbers are plain. The predicated one takes all others, above
+ * all the tail of the tensor: it goes row by row, predicates each access of one element, and divides by div.rn. A fused
+ * quantizer knows its numbers only after it has read the tile; where they are not plain, the predicated body starts over.
  */
 #include "quant.h"
 
@@ -30,9 +30,9 @@ static void store_numbers(quant *q, const quant_numbers *kept)
 {
     ptx_fn *f = q->f;
     bool has_zero = q->coder == QUANT_INT4_ASYM;
-    quant_number_place place = quant_find_numbers(q);
-    ptx_val scale_at = quant_number_at(q, place, q->scale);
-    ptx_val zero_at = has_zero ? quant_number_at(q, place, q->zero) : scale_at;
+    quant_number_slot slot = quant_find_numbers(q);
+    ptx_val scale_at = quant_number_at(q, slot, q->scale);
+    ptx_val zero_at = has_zero ? quant_number_at(q, slot, q->zero) : scale_at;
     ptx_val stores = quant_number_owner(q);
     PTX_WHEN (f, stores) {
         ptx_store(f, scale_at, kept->at[QUANT_SCALE]);
@@ -44,10 +44,10 @@ static void store_numbers(quant *q, const quant_numbers *kept)
 static quant_numbers load_numbers(quant *q)
 {
     quant_numbers g = {.has = 1u << QUANT_SCALE};
-    quant_number_place place = quant_find_numbers(q);
-    g.at[QUANT_SCALE] = ptx_load_hint(q->f, quant_number_at(q, place, q->scale), PTX_NC);
+    quant_number_slot slot = quant_find_numbers(q);
+    g.at[QUANT_SCALE] = ptx_load_hint(q->f, quant_number_at(q, slot, q->scale), PTX_NC);
     if (q->coder == QUANT_INT4_ASYM) {
-        g.at[QUANT_ZERO] = ptx_load_hint(q->f, quant_number_at(q, place, q->zero), PTX_NC);
+        g.at[QUANT_ZERO] = ptx_load_hint(q->f, quant_number_at(q, slot, q->zero), PTX_NC);
         g.has |= 1u << QUANT_ZERO;
     }
     return g;
@@ -73,17 +73,17 @@ static void store_codes_of_tile(quant *q, const quant_tables *t, const quant_num
     }
 }
 
-/* ---- steps shared by the careful bodies --------------------------------------------------------------------------- */
+/* ---- steps shared by the predicated bodies ------------------------------------------------------------------------ */
 
-/* One row of a tile that may end within it. */
+/* A row of a tile; the tensor may end within it. */
 typedef struct tile_row {
     ptx_val start;                 /* elements from the tile's first, U32 */
-    ptx_val has[QUANT_MOST_STEPS]; /* elements of this lane's from each step's first to the end, S32 */
+    ptx_val has[QUANT_MOST_STEPS]; /* this lane's elements from each step's first to the end, S32 */
     ptx_val group;                 /* of this lane, from the tile's first group, U32 */
-    ptx_val group_exists;
+    ptx_val group_in_bounds;
 } tile_row;
 
-static tile_row begin_row(quant *q, ptx_val start)
+static tile_row init_row(quant *q, ptx_val start)
 {
     ptx_fn *f = q->f;
     tile_row r = {.start = start};
@@ -93,49 +93,49 @@ static tile_row begin_row(quant *q, ptx_val start)
         r.has[i] = ptx_as(f, PTX_S32, ptx_sub(f, q->left, past));
     }
     r.group = ptx_shr(f, lane_start, ptx_u32(quant_log2(q->group)));
-    r.group_exists = ptx_gt(f, r.has[0], ptx_s32(0));
+    r.group_in_bounds = ptx_gt(f, r.has[0], ptx_s32(0));
     return r;
 }
 
 /* Where a group's number is. */
-static ptx_val careful_number_at(quant *q, const tile_row *r, ptx_val tensor)
+static ptx_val predicated_number_at(quant *q, const tile_row *r, ptx_val tensor)
 {
     ptx_val first = ptx_shr(q->f, q->first, ptx_u32(quant_log2(q->group)));
     ptx_val at = ptx_at(q->f, tensor, first);
     return ptx_at(q->f, at, r->group);
 }
 
-static ptx_val load_number_carefully(quant *q, const tile_row *r, ptx_val tensor)
+static ptx_val load_number_predicated(quant *q, const tile_row *r, ptx_val tensor)
 {
     ptx_fn *f = q->f;
     ptx_val value = ptx_var(f, ptx_number(q->wide, 1));
-    ptx_val at = careful_number_at(q, r, tensor);
-    PTX_WHEN (f, r->group_exists) {
+    ptx_val at = predicated_number_at(q, r, tensor);
+    PTX_WHEN (f, r->group_in_bounds) {
         ptx_set(f, value, ptx_load_hint(f, at, PTX_NC));
     }
     return value;
 }
 
-static quant_numbers load_numbers_carefully(quant *q, const tile_row *r)
+static quant_numbers load_numbers_predicated(quant *q, const tile_row *r)
 {
     quant_numbers g = {.has = 1u << QUANT_SCALE};
-    g.at[QUANT_SCALE] = load_number_carefully(q, r, q->scale);
+    g.at[QUANT_SCALE] = load_number_predicated(q, r, q->scale);
     if (q->coder == QUANT_INT4_ASYM) {
-        g.at[QUANT_ZERO] = load_number_carefully(q, r, q->zero);
+        g.at[QUANT_ZERO] = load_number_predicated(q, r, q->zero);
         g.has |= 1u << QUANT_ZERO;
     }
     return g;
 }
 
-static void store_numbers_carefully(quant *q, const tile_row *r, const quant_numbers *g)
+static void store_numbers_predicated(quant *q, const tile_row *r, const quant_numbers *g)
 {
     ptx_fn *f = q->f;
     bool has_zero = q->coder == QUANT_INT4_ASYM;
-    ptx_val place = ptx_and(f, q->lane, ptx_u32(q->lanes - 1));
-    ptx_val is_first = ptx_eq(f, place, ptx_u32(0));
-    ptx_val stores = ptx_and(f, is_first, r->group_exists);
-    ptx_val scale_at = careful_number_at(q, r, q->scale);
-    ptx_val zero_at = has_zero ? careful_number_at(q, r, q->zero) : scale_at;
+    ptx_val slot = ptx_and(f, q->lane, ptx_u32(q->lanes - 1));
+    ptx_val is_first = ptx_eq(f, slot, ptx_u32(0));
+    ptx_val stores = ptx_and(f, is_first, r->group_in_bounds);
+    ptx_val scale_at = predicated_number_at(q, r, q->scale);
+    ptx_val zero_at = has_zero ? predicated_number_at(q, r, q->zero) : scale_at;
     PTX_WHEN (f, stores) {
         ptx_store(f, scale_at, g->at[QUANT_SCALE]);
         if (has_zero)
@@ -143,14 +143,14 @@ static void store_numbers_carefully(quant *q, const tile_row *r, const quant_num
     }
 }
 
-static void load_elements_carefully(quant *q, const tile_row *r, quant_elements x)
+static void load_elements_predicated(quant *q, const tile_row *r, quant_elements x)
 {
     ptx_fn *f = q->f;
     ptx_val at = ptx_at(f, quant_tile_at(q, q->in), r->start);
     for (uint32_t step = 0; step < q->row_steps; step++) {
         for (uint32_t i = 0; i < q->lane_elements; i++) {
-            ptx_val exists = ptx_gt(f, r->has[step], ptx_s32((int)i));
-            x[step][i] = quant_load_element(q, ptx_at_const(f, at, step * q->step_elements + i), exists);
+            ptx_val in_bounds = ptx_gt(f, r->has[step], ptx_s32((int)i));
+            x[step][i] = quant_load_element(q, ptx_at_const(f, at, step * q->step_elements + i), in_bounds);
         }
     }
 }
@@ -166,9 +166,9 @@ static quant_numbers numbers_of_row(quant *q, quant_elements x)
     return quant_numbers_of(q, e);
 }
 
-/* Byte by byte; absent elements are NaNs, whose code is the 0 that an absent last nibble has to be. */
-static void store_codes_carefully(quant *q, const quant_tables *t, const tile_row *r, const quant_numbers *g,
-                                  quant_elements x)
+/* Byte by byte. Elements out of bounds are NaNs, and a NaN's code is 0, which the unused last nibble has to be. */
+static void store_codes_predicated(quant *q, const quant_tables *t, const tile_row *r, const quant_numbers *g,
+                                   quant_elements x)
 {
     ptx_fn *f = q->f;
     ptx_val byte = ptx_shr(f, r->start, ptx_u32(1));
@@ -177,8 +177,8 @@ static void store_codes_carefully(quant *q, const quant_tables *t, const tile_ro
         ptx_val codes = quant_codes(q, t, g, 0, x[step], q->lane_elements, QUANT_DIVIDE);
         for (uint32_t pair = 0; pair < q->lane_elements / 2; pair++) {
             ptx_val two = pair == 0 ? codes : ptx_shr(f, codes, ptx_u32(8 * pair));
-            ptx_val exists = ptx_gt(f, r->has[step], ptx_s32((int)(2 * pair)));
-            PTX_WHEN (f, exists) {
+            ptx_val in_bounds = ptx_gt(f, r->has[step], ptx_s32((int)(2 * pair)));
+            PTX_WHEN (f, in_bounds) {
                 ptx_store(f, ptx_at_const(f, at, step * q->step_elements / 2 + pair), two);
             }
         }
@@ -208,21 +208,21 @@ static void read_size_arguments(quant *q)
 
 /* ---- scale -------------------------------------------------------------------------------------------------------- */
 
-static void scale_carefully(quant *q)
+static void scale_predicated(quant *q)
 {
     ptx_fn *f = q->f;
     PTX_FOR (f, start, ptx_u32(0), q->left, row_elements(q)) {
-        tile_row r = begin_row(q, start);
+        tile_row r = init_row(q, start);
         quant_elements x;
-        load_elements_carefully(q, &r, x);
+        load_elements_predicated(q, &r, x);
         quant_numbers g = numbers_of_row(q, x);
-        store_numbers_carefully(q, &r, &g);
+        store_numbers_predicated(q, &r, &g);
     }
 }
 
 void quant_emit_scale(ptx_fn *f, const kiln_variant *v, quant_coder coder)
 {
-    quant q = quant_open(f, v, coder);
+    quant q = quant_init(f, v, coder);
     q.in = ptx_param_ptr(f, q.type, "in");
     read_number_arguments(&q);
     read_size_arguments(&q);
@@ -230,8 +230,8 @@ void quant_emit_scale(ptx_fn *f, const kiln_variant *v, quant_coder coder)
         quant_any_scale(&q, false);
         return;
     }
-    ptx_val exists = quant_begin_tile(&q);
-    PTX_IF (f, exists) {
+    ptx_val in_bounds = quant_find_tile(&q);
+    PTX_IF (f, in_bounds) {
         ptx_val is_full = quant_find_left(&q);
         PTX_IF (f, is_full) {
             quant_elements x;
@@ -240,23 +240,23 @@ void quant_emit_scale(ptx_fn *f, const kiln_variant *v, quant_coder coder)
             store_numbers(&q, &kept);
         }
         PTX_ELSE (f) {
-            scale_carefully(&q);
+            scale_predicated(&q);
         }
     }
 }
 
 /* ---- what makes codes --------------------------------------------------------------------------------------------- */
 
-/* `any` where the group's size is an argument; `full_tile` clears `careful` when the tile is done. */
+/* `any` where the group's size is an argument; `full_tile` sets its last argument to 0 when the tile is done. */
 typedef struct coding {
     void (*any)(quant *q);
-    void (*full_tile)(quant *q, const quant_tables *t, ptx_val careful);
-    void (*carefully)(quant *q, const quant_tables *t);
+    void (*full_tile)(quant *q, const quant_tables *t, ptx_val predicated);
+    void (*predicated)(quant *q, const quant_tables *t);
 } coding;
 
 static void emit_coding(ptx_fn *f, const kiln_variant *v, quant_coder coder, const coding *how)
 {
-    quant q = quant_open(f, v, coder);
+    quant q = quant_init(f, v, coder);
     q.is_high_first = kiln_is(v, "nibbles", "high");
     q.in = ptx_param_ptr(f, q.type, "in");
     read_number_arguments(&q);
@@ -266,36 +266,36 @@ static void emit_coding(ptx_fn *f, const kiln_variant *v, quant_coder coder, con
         how->any(&q);
         return;
     }
-    ptx_val exists = quant_begin_tile(&q);
-    PTX_IF (f, exists) {
+    ptx_val in_bounds = quant_find_tile(&q);
+    PTX_IF (f, in_bounds) {
         ptx_val is_full = quant_find_left(&q);
         quant_tables t = quant_load_tables(&q);
-        ptx_val careful = ptx_var(f, ptx_u32(1));
+        ptx_val predicated = ptx_var(f, ptx_u32(1));
         PTX_IF (f, is_full) {
-            how->full_tile(&q, &t, careful);
+            how->full_tile(&q, &t, predicated);
         }
-        ptx_val is_left = ptx_ne(f, careful, ptx_u32(0));
+        ptx_val is_left = ptx_ne(f, predicated, ptx_u32(0));
         PTX_IF (f, is_left) {
-            how->carefully(&q, &t);
+            how->predicated(&q, &t);
         }
     }
 }
 
 /* ---- pack --------------------------------------------------------------------------------------------------------- */
 
-static void pack_carefully(quant *q, const quant_tables *t)
+static void pack_predicated(quant *q, const quant_tables *t)
 {
     ptx_fn *f = q->f;
     PTX_FOR (f, start, ptx_u32(0), q->left, row_elements(q)) {
-        tile_row r = begin_row(q, start);
+        tile_row r = init_row(q, start);
         quant_elements x;
-        load_elements_carefully(q, &r, x);
-        quant_numbers g = load_numbers_carefully(q, &r);
-        store_codes_carefully(q, t, &r, &g, x);
+        load_elements_predicated(q, &r, x);
+        quant_numbers g = load_numbers_predicated(q, &r);
+        store_codes_predicated(q, t, &r, &g, x);
     }
 }
 
-static void pack_full_tile(quant *q, const quant_tables *t, ptx_val careful)
+static void pack_full_tile(quant *q, const quant_tables *t, ptx_val predicated)
 {
     ptx_fn *f = q->f;
     quant_elements x;
@@ -306,32 +306,32 @@ static void pack_full_tile(quant *q, const quant_tables *t, ptx_val careful)
     PTX_IF (f, are_plain) {
         quant_numbers kept = quant_invert(q, &given, QUANT_BY_GIVEN_SCALE);
         store_codes_of_tile(q, t, &kept, x, QUANT_BY_GIVEN_SCALE);
-        ptx_set(f, careful, ptx_u32(0));
+        ptx_set(f, predicated, ptx_u32(0));
     }
 }
 
 void quant_emit_pack(ptx_fn *f, const kiln_variant *v, quant_coder coder)
 {
-    static const coding pack = {quant_any_pack, pack_full_tile, pack_carefully};
+    static const coding pack = {quant_any_pack, pack_full_tile, pack_predicated};
     emit_coding(f, v, coder, &pack);
 }
 
 /* ---- quantize ----------------------------------------------------------------------------------------------------- */
 
-static void quantize_carefully(quant *q, const quant_tables *t)
+static void quantize_predicated(quant *q, const quant_tables *t)
 {
     ptx_fn *f = q->f;
     PTX_FOR (f, start, ptx_u32(0), q->left, row_elements(q)) {
-        tile_row r = begin_row(q, start);
+        tile_row r = init_row(q, start);
         quant_elements x;
-        load_elements_carefully(q, &r, x);
+        load_elements_predicated(q, &r, x);
         quant_numbers g = numbers_of_row(q, x);
-        store_numbers_carefully(q, &r, &g);
-        store_codes_carefully(q, t, &r, &g, x);
+        store_numbers_predicated(q, &r, &g);
+        store_codes_predicated(q, t, &r, &g, x);
     }
 }
 
-static void quantize_full_tile(quant *q, const quant_tables *t, ptx_val careful)
+static void quantize_full_tile(quant *q, const quant_tables *t, ptx_val predicated)
 {
     ptx_fn *f = q->f;
     quant_elements x;
@@ -343,7 +343,7 @@ static void quantize_full_tile(quant *q, const quant_tables *t, ptx_val careful)
         store_numbers(q, &made);
         quant_numbers kept = quant_invert(q, &made, QUANT_BY_OWN_SCALE);
         store_codes_of_tile(q, t, &kept, x, QUANT_BY_OWN_SCALE);
-        ptx_set(f, careful, ptx_u32(0));
+        ptx_set(f, predicated, ptx_u32(0));
     }
 }
 
@@ -354,7 +354,7 @@ static void quantize_any(quant *q)
 
 void quant_emit_quantize(ptx_fn *f, const kiln_variant *v, quant_coder coder)
 {
-    static const coding quantize = {quantize_any, quantize_full_tile, quantize_carefully};
+    static const coding quantize = {quantize_any, quantize_full_tile, quantize_predicated};
     emit_coding(f, v, coder, &quantize);
 }
 
@@ -380,8 +380,8 @@ static void unpack_full_tile(quant *q, ptx_val values)
     }
 }
 
-static void unpack_step_carefully(quant *q, ptx_val values, const quant_numbers *g, ptx_val has, ptx_val from,
-                                  ptx_val to)
+static void unpack_step_predicated(quant *q, ptx_val values, const quant_numbers *g, ptx_val has,
+                                   ptx_val from, ptx_val to)
 {
     ptx_fn *f = q->f;
     for (uint32_t pair = 0; pair < q->lane_elements; pair += 2) {
@@ -398,25 +398,25 @@ static void unpack_step_carefully(quant *q, ptx_val values, const quant_numbers 
     }
 }
 
-static void unpack_carefully(quant *q, ptx_val values)
+static void unpack_predicated(quant *q, ptx_val values)
 {
     ptx_fn *f = q->f;
     PTX_FOR (f, start, ptx_u32(0), q->left, row_elements(q)) {
-        tile_row r = begin_row(q, start);
-        quant_numbers g = load_numbers_carefully(q, &r);
+        tile_row r = init_row(q, start);
+        quant_numbers g = load_numbers_predicated(q, &r);
         ptx_val byte = ptx_shr(f, start, ptx_u32(1));
         ptx_val from = ptx_at(f, quant_packed_at(q), byte);
         ptx_val to = ptx_at(f, quant_tile_at(q, q->out), start);
         for (uint32_t step = 0; step < q->row_steps; step++)
-            unpack_step_carefully(q, values, &g, r.has[step],
-                                  ptx_at_const(f, from, step * q->step_elements / 2),
-                                  ptx_at_const(f, to, step * q->step_elements));
+            unpack_step_predicated(q, values, &g, r.has[step],
+                                   ptx_at_const(f, from, step * q->step_elements / 2),
+                                   ptx_at_const(f, to, step * q->step_elements));
     }
 }
 
 void quant_emit_unpack(ptx_fn *f, const kiln_variant *v, quant_coder coder)
 {
-    quant q = quant_open(f, v, coder);
+    quant q = quant_init(f, v, coder);
     q.is_high_first = kiln_is(v, "nibbles", "high");
     q.packed = ptx_param_ptr(f, PTX_U8, "packed");
     read_number_arguments(&q);
@@ -426,15 +426,15 @@ void quant_emit_unpack(ptx_fn *f, const kiln_variant *v, quant_coder coder)
         quant_any_unpack(&q);
         return;
     }
-    ptx_val exists = quant_begin_tile(&q);
-    PTX_IF (f, exists) {
+    ptx_val in_bounds = quant_find_tile(&q);
+    PTX_IF (f, in_bounds) {
         ptx_val is_full = quant_find_left(&q);
         ptx_val values = quant_load_values(&q);
         PTX_IF (f, is_full) {
             unpack_full_tile(&q, values);
         }
         PTX_ELSE (f) {
-            unpack_carefully(&q, values);
+            unpack_predicated(&q, values);
         }
     }
 }

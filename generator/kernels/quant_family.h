@@ -1,4 +1,4 @@
-/* The descriptors of int4 and nf4, where they are alike. */
+/* What the descriptors of int4 and nf4 have in common. */
 #ifndef KERNELS_QUANT_FAMILY_H
 #define KERNELS_QUANT_FAMILY_H
 
@@ -52,8 +52,8 @@
 #define QUANT_PACKED_BYTES  "ceil_div(n, 2)"
 #define QUANT_NUMBER_BYTES  "select(type == f64, 8, 4) * " QUANT_GROUPS
 
-/* A thread block has eight warps with a tile of 2 or 4 KB of the tensor each (see quant_open). Where the group's size is
- * an argument and scales are made, it has whole groups instead, an even number of them. */
+/* A thread block has eight warps, each with a tile of 2 or 4 KB of the tensor (see quant_init). Where the group's size is
+ * an argument and the entry makes scales, it has an even number of whole groups instead. */
 #define QUANT_TILE_BYTES                                                                                               \
     "select(group == any || ((type == f32 || type == f64) && (group == 128 || group == 256)), 4096, 2048)"
 #define QUANT_TILE       "(" QUANT_TILE_BYTES " / " QUANT_ELEMENT_BYTES ")"

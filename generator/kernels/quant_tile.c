@@ -1,9 +1,9 @@
 /* Types and geometry of the 4-bit quantisers.
  *
- * A warp works on a tile of 4 steps, or 8 where that makes its scales whole sectors of 32 bytes, or neighbours share
- * fewer of them (groups whose size is an argument). In a step each lane takes 16 bytes of the tensor (2, 4 or 8
- * elements), so that a warp's access to either side is whole sectors too. A group is 4 to 32 lanes of a step, or all
- * lanes of 2 or 4 steps. Nothing goes through shared memory, but for what quant_any_scale.c says.
+ * A warp works on a tile of 4 steps. It takes 8 where its scales then fill whole sectors of 32 bytes, or where fewer
+ * neighbours share a sector (groups whose size is an argument). In a step each lane takes 16 bytes of the tensor (2, 4 or
+ * 8 elements), so that a warp reads and writes whole sectors. A group is 4 to 32 lanes of a step, or all lanes of 2 or 4
+ * steps. Only quant_any_scale.c uses shared memory.
  */
 #include "narrow.h"
 #include "quant.h"
@@ -16,7 +16,7 @@ uint32_t quant_log2(uint32_t power_of_two)
     return log;
 }
 
-quant quant_open(ptx_fn *f, const kiln_variant *v, quant_coder coder)
+quant quant_init(ptx_fn *f, const kiln_variant *v, quant_coder coder)
 {
     quant q = {.f = f, .coder = coder, .type = kiln_type(v, "type"), .has_sm_80 = kiln_has_sm(v, 80)};
     q.wide = q.type == PTX_F64 ? PTX_F64 : PTX_F32;
@@ -40,10 +40,10 @@ void quant_shape(kiln_shape *s, const kiln_variant *v)
     s->block[0] = 32 * QUANT_WARPS;
 }
 
-/* Without being told, ptxas spills a little to reach one more block. */
+/* Left to itself, ptxas spills a little to fit one more thread block. */
 void quant_coding_shape(kiln_shape *s, const kiln_variant *v)
 {
-    const quant q = quant_open(NULL, v, QUANT_INT4_SYM);
+    const quant q = quant_init(NULL, v, QUANT_INT4_SYM);
     quant_shape(s, v);
     s->blocks_per_multiprocessor = q.lane_elements == 8                               ? 4
                                    : q.wide == PTX_F64 && q.steps == QUANT_MOST_STEPS ? 3
@@ -52,7 +52,7 @@ void quant_coding_shape(kiln_shape *s, const kiln_variant *v)
 
 /* ---- the warp's tile ---------------------------------------------------------------------------------------------- */
 
-ptx_val quant_begin_tile(quant *q)
+ptx_val quant_find_tile(quant *q)
 {
     ptx_fn *f = q->f;
     q->lane = ptx_laneid(f);
@@ -86,7 +86,7 @@ ptx_val quant_packed_at(quant *q)
 
 /* ---- elements ----------------------------------------------------------------------------------------------------- */
 
-/* The words of a step as they come from memory: 2 or 4 of them. */
+/* The 2 or 4 words of a step, as memory has them. */
 static int load_raw(quant *q, ptx_val at, uint32_t step, ptx_val raw[4])
 {
     bool is_half = q->lane_elements == 8;
@@ -124,7 +124,7 @@ void quant_load_step(quant *q, ptx_val at, ptx_val x[])
     widen(q, raw, count, x);
 }
 
-ptx_val quant_load_element(quant *q, ptx_val at, ptx_val exists)
+ptx_val quant_load_element(quant *q, ptx_val at, ptx_val in_bounds)
 {
     ptx_fn *f = q->f;
     bool is_bf16 = q->type == PTX_BF16, is_f16 = q->type == PTX_F16;
@@ -134,7 +134,7 @@ ptx_val quant_load_element(quant *q, ptx_val at, ptx_val exists)
                                         : 0x7fff;
     ptx_val raw = ptx_var(f, ptx_bits(held, nan));
     ptx_val from = is_bf16 || is_f16 ? ptx_cast_ptr(f, at, PTX_U16) : at;
-    PTX_WHEN (f, exists) {
+    PTX_WHEN (f, in_bounds) {
         if (is_bf16)
             ptx_set(f, raw, ptx_load_as(f, PTX_U32, from, PTX_NC));
         else
@@ -145,13 +145,13 @@ ptx_val quant_load_element(quant *q, ptx_val at, ptx_val exists)
     return is_f16 ? ptx_cvt(f, PTX_F32, ptx_as(f, PTX_F16, raw)) : raw;
 }
 
-void quant_load_pair(quant *q, ptx_val at, const ptx_val exists[2], ptx_val x[2])
+void quant_load_pair(quant *q, ptx_val at, const ptx_val in_bounds[2], ptx_val x[2])
 {
     ptx_fn *f = q->f;
     ptx_val nan = ptx_bits(q->wide, q->wide == PTX_F64 ? UINT64_C(0x7fffffffffffffff) : 0x7fffffff);
     x[0] = ptx_declare(f, q->wide);
     x[1] = ptx_var(f, nan);
-    PTX_IF (f, exists[1]) {
+    PTX_IF (f, in_bounds[1]) {
         ptx_val two[2];
         if (q->lane_elements == 8)
             widen_pair(q->f, q->type, ptx_load_hint(f, ptx_cast_ptr(f, at, PTX_U32), PTX_NC), two);
@@ -161,7 +161,7 @@ void quant_load_pair(quant *q, ptx_val at, const ptx_val exists[2], ptx_val x[2]
         ptx_set(f, x[1], two[1]);
     }
     PTX_ELSE (f) {
-        ptx_set(f, x[0], quant_load_element(q, at, exists[0]));
+        ptx_set(f, x[0], quant_load_element(q, at, in_bounds[0]));
     }
 }
 
@@ -178,7 +178,7 @@ void quant_store_step(quant *q, ptx_val at, const ptx_val x[])
     ptx_store_vec(f, 4, ptx_cast_ptr(f, at, PTX_U32), words, PTX_CS);
 }
 
-void quant_store_element(quant *q, ptx_val at, ptx_val x, ptx_val exists)
+void quant_store_element(quant *q, ptx_val at, ptx_val x, ptx_val in_bounds)
 {
     ptx_fn *f = q->f;
     if (q->type == PTX_BF16 && !q->has_sm_80) {
@@ -187,7 +187,7 @@ void quant_store_element(quant *q, ptx_val at, ptx_val x, ptx_val exists)
     } else if (q->lane_elements == 8) {
         x = ptx_cvt(f, q->type, x);
     }
-    PTX_WHEN (f, exists) {
+    PTX_WHEN (f, in_bounds) {
         ptx_store(f, at, x);
     }
 }
@@ -204,29 +204,29 @@ uint32_t quant_nibble(const quant *q, uint32_t i)
 
 /* ---- numbers of groups -------------------------------------------------------------------------------------------- */
 
-quant_number_place quant_find_numbers(quant *q)
+quant_number_slot quant_find_numbers(quant *q)
 {
     ptx_fn *f = q->f;
     uint32_t row_groups = 32 / q->lanes;
-    quant_number_place place = {.first = ptx_shr(f, q->first, ptx_u32(quant_log2(q->group)))};
-    place.index = q->rows == 1 ? ptx_u32(0) : ptx_and(f, q->lane, ptx_u32(q->rows - 1));
+    quant_number_slot slot = {.first = ptx_shr(f, q->first, ptx_u32(quant_log2(q->group)))};
+    slot.index = q->rows == 1 ? ptx_u32(0) : ptx_and(f, q->lane, ptx_u32(q->rows - 1));
     if (row_groups > 1) {
         ptx_val in_row = ptx_shr(f, q->lane, ptx_u32(quant_log2(q->lanes)));
-        place.index = ptx_mad(f, place.index, ptx_u32(row_groups), in_row);
+        slot.index = ptx_mad(f, slot.index, ptx_u32(row_groups), in_row);
     }
-    return place;
+    return slot;
 }
 
-ptx_val quant_number_at(quant *q, quant_number_place place, ptx_val tensor)
+ptx_val quant_number_at(quant *q, quant_number_slot slot, ptx_val tensor)
 {
-    ptx_val first = ptx_at(q->f, tensor, place.first);
-    return ptx_at(q->f, first, place.index);
+    ptx_val first = ptx_at(q->f, tensor, slot.first);
+    return ptx_at(q->f, first, slot.index);
 }
 
 ptx_val quant_number_owner(quant *q)
 {
-    ptx_val place = ptx_and(q->f, q->lane, ptx_u32(q->lanes - 1));
-    return ptx_lt(q->f, place, ptx_u32(q->rows));
+    ptx_val slot = ptx_and(q->f, q->lane, ptx_u32(q->lanes - 1));
+    return ptx_lt(q->f, slot, ptx_u32(q->rows));
 }
 
 quant_numbers quant_numbers_of_row(quant *q, const quant_numbers *kept, uint32_t row)
@@ -240,7 +240,7 @@ quant_numbers quant_numbers_of_row(quant *q, const quant_numbers *kept, uint32_t
     return g;
 }
 
-/* Over the group's lanes that differ in bit `distance` or higher ones. */
+/* Reduces over the group's lanes that differ in bit `distance` or in higher ones. */
 static ptx_val reduce_from(quant *q, ptx_op op, ptx_val value, uint32_t distance)
 {
     for (; distance < q->lanes; distance *= 2) {
@@ -255,7 +255,7 @@ ptx_val quant_reduce_lanes(quant *q, ptx_op op, ptx_val value)
     return reduce_from(q, op, value, 1);
 }
 
-/* As long as there are several rows, two lanes share two of them: each gives away one and keeps the other. */
+/* While there are several rows, two lanes share two of them: each gives one away and keeps the other. */
 ptx_val quant_reduce_rows(quant *q, ptx_op op, ptx_val values[])
 {
     ptx_fn *f = q->f;

@@ -1,12 +1,12 @@
 /* y = W * h, with W in GGUF's Q4_K and h = x * rsqrt(mean(x^2) + eps) * gamma, for 1 to 8 vectors x: one launch.
  *
- * GEOMETRY. Thread blocks stay: each has a stretch of rows, as many as will fit the device at once. It makes h once, in
- * shared memory (rmsnorm_q4k_h.c), while the first tiles of W are on their way (rmsnorm_q4k_tiles.c). Each of its eight
- * warps then goes over groups of 1, 2 or 4 rows, and multiplies (rmsnorm_q4k_products.c). Sums of up to 256 rows are
- * gathered in shared memory, and stored together.
+ * GEOMETRY. Thread blocks are persistent: as many as fit the device at once, each with a stretch of rows. A thread block
+ * makes h once, in shared memory (rmsnorm_q4k_h.c), while the first tiles of W are being copied (rmsnorm_q4k_tiles.c). Then
+ * each of its eight warps goes over groups of 1, 2 or 4 rows, and multiplies (rmsnorm_q4k_products.c). Sums of up to 256
+ * rows are gathered in shared memory, and stored together.
  *
- * CHUNKS. Where `chunk` elements of each vector are fewer than k, all this is done for one chunk of k after the other, and
- * the sums of 256 rows are added up in shared memory: h is made again for every 256 rows.
+ * CHUNKS. Where `chunk` is less than k, this repeats for each chunk of k, and shared memory accumulates the sums of 256
+ * rows. Then every 256 rows make h again.
  */
 #include "rmsnorm_q4k.h"
 #include "narrow.h"
@@ -14,13 +14,14 @@
 
 /* ---- shared memory ------------------------------------------------------------------------------------------------ */
 
-/* Stages of a warp; sums of a pass of rows, what warps tell each other, and h of each vector follow those of all warps. */
+/* Bytes of a warp's stages. After those of all warps come the sums of a pass of rows, the warps' partials and each vector's
+ * h. */
 static uint32_t stages_bytes(uint32_t rows, uint32_t batch)
 {
     return GEMV_STAGES * rows * gemv_tiles(rows, batch) * GEMV_TILE_BYTES;
 }
 
-/* Of the dynamic shared memory, with h of chunks of so many elements. */
+/* Bytes of dynamic shared memory where h has so many elements. */
 static uint32_t shared_bytes(const kiln_variant *v, uint32_t elements)
 {
     const uint32_t rows = kiln_int(v, "rows"), batch = kiln_int(v, "batch");
@@ -30,7 +31,7 @@ static uint32_t shared_bytes(const kiln_variant *v, uint32_t elements)
     return GEMV_WARPS * stages_bytes(rows, batch) + batch * (4 * GEMV_PASS_ROWS + 4 * GEMV_WARPS + 16 + h);
 }
 
-static void place_shared(gemv *g)
+static void layout_shared(gemv *g)
 {
     ptx_fn *f = g->f;
     uint32_t of_warp = stages_bytes(g->rows, g->batch);
@@ -48,7 +49,7 @@ static void place_shared(gemv *g)
 
 /* ---- sums --------------------------------------------------------------------------------------------------------- */
 
-/* The sum over all lanes, of row lane / (32 / rows) in each: rows are halved with each step, as lanes join. */
+/* The sum over all lanes; a lane gets row lane / (32 / rows). Each step halves the lanes per row and the rows per lane. */
 static ptx_val join_lanes(gemv *g, uint32_t b)
 {
     ptx_fn *f = g->f;
@@ -69,7 +70,7 @@ static ptx_val join_lanes(gemv *g, uint32_t b)
     return ptx_reduce_lanes(f, PTX_OP_ADD, lanes, sum[0]);
 }
 
-/* Into shared memory, added to those of the chunks before. */
+/* Adds the sums to those of the chunks before, in shared memory. */
 static void gather_sums(gemv *g, ptx_val group)
 {
     ptx_fn *f = g->f;
@@ -118,8 +119,8 @@ static void store_rows(gemv *g)
 {
     ptx_fn *f = g->f;
     ptx_val thread = ptx_tid_x(f);
-    ptx_val exists = ptx_lt(f, thread, g->rows_here);
-    PTX_IF (f, exists) {
+    ptx_val in_bounds = ptx_lt(f, thread, g->rows_here);
+    PTX_IF (f, in_bounds) {
         ptx_val from = ptx_mad(f, thread, ptx_u32(4), g->sums);
         ptx_val at = ptx_at(f, g->y, ptx_add(f, thread, g->first_row));
         for (uint32_t b = 0; b < g->batch; b++) {
@@ -150,7 +151,7 @@ static void multiply_group(gemv *g, ptx_val group)
     gather_sums(g, group);
 }
 
-/* Of `rows` rows; see gemv_row. */
+/* The groups of `rows` rows; see gemv_row. */
 static ptx_val count_groups(gemv *g, ptx_val rows)
 {
     ptx_fn *f = g->f;
@@ -162,7 +163,7 @@ static ptx_val count_groups(gemv *g, ptx_val rows)
     return ptx_mad(f, pairs, ptx_u32(2), last);
 }
 
-/* The first chunk of the first pass, and every one where there are several, needs h; the first needs the norm. */
+/* The first chunk of the first pass needs h; where there are several chunks, each does. The first one needs the norm. */
 static void prepare_h(gemv *g, ptx_val is_first_pass)
 {
     ptx_fn *f = g->f;
@@ -176,7 +177,7 @@ static void prepare_h(gemv *g, ptx_val is_first_pass)
     }
     ptx_val is_needed = ptx_or(f, is_start, is_again);
     PTX_IF (f, is_needed) {
-        ptx_barrier(f); /* the last h, and partial sums, have been read */
+        ptx_barrier(f); /* all have read the last h and partial sums */
         gemv_make_h(g);
         ptx_barrier(f);
     }
@@ -190,7 +191,7 @@ static void make_pass(gemv *g, ptx_val is_first_pass)
         ptx_val left = ptx_sub(f, g->k, chunk_first);
         ptx_val elements = ptx_min(f, left, ptx_u32(g->chunk));
         g->chunk_blocks = ptx_shr(f, elements, ptx_u32(8));
-        gemv_begin_tiles(g);
+        gemv_init_tiles(g);
         gemv_limit_lanes(g);
         prepare_h(g, is_first_pass);
         PTX_FOR (f, group, g->warp, g->groups, ptx_u32(GEMV_WARPS)) {
@@ -225,7 +226,7 @@ static void make_rows(gemv *g)
 
 /* ---- the kernel --------------------------------------------------------------------------------------------------- */
 
-static gemv open_gemv(ptx_fn *f, const kiln_variant *v)
+static gemv init_gemv(ptx_fn *f, const kiln_variant *v)
 {
     gemv g = {.f = f,
               .x_type = kiln_type(v, "x"),
@@ -253,16 +254,16 @@ static gemv open_gemv(ptx_fn *f, const kiln_variant *v)
 
 static void emit(ptx_fn *f, const kiln_variant *v)
 {
-    gemv g = open_gemv(f, v);
+    gemv g = init_gemv(f, v);
     for (uint32_t b = 1; b < g.batch; b++)
         g.x[b] = ptx_at(f, g.x[b - 1], g.k);
     g.lane = ptx_laneid(f);
     g.warp = ptx_warpid_x(f);
     g.row_blocks = ptx_shr(f, g.k, ptx_u32(8));
-    place_shared(&g);
+    layout_shared(&g);
     if (g.rows > 1)
         gemv_clear_stages(&g);
-    gemv_begin_products(&g);
+    gemv_init_products(&g);
     make_rows(&g);
 }
 
@@ -324,14 +325,14 @@ static const kiln_rule rules[] = {
     {NULL, NULL},
 };
 
-/* Bytes of shared memory: stages, sums of 256 rows, what warps tell each other; h. */
+/* Bytes of shared memory: stages, sums of 256 rows, the warps' partials; h. */
 #define TILES       "(1 + (rows == 1 && batch <= 2))"
 #define FIXED_BYTES "18432 * rows * " TILES " + 1072 * batch"
 #define H_BYTES(of) "batch * 8 * ceil_div(" of ", 512) * select(activation == q8, 80, 272)"
 #define SHARED      FIXED_BYTES " + " H_BYTES("min(k, chunk)")
 
-/* Each warp has a group of rows, where there are as many; thread blocks that the device has no room for at once would only
- * make h once more. */
+/* As many thread blocks as give each warp a group of rows, but only as many as fit the device at once: more would only make
+ * h again. */
 #define GRID      "min(ceil_div(n, 8 * rows), multiprocessors * blocks_per_multiprocessor)"
 #define ROWS_HERE "ceil_div(n, " GRID ")"
 
@@ -343,7 +344,7 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     s->block[0] = 256;
     s->shared_bytes = shared_bytes(v, kiln_int(v, "chunk"));
     s->least_shared_bytes = shared_bytes(v, Q4K_BLOCK_ELEMENTS);
-    s->min_sm = rows == 4 ? 80 : 75; /* with less shared memory none has room for its stages */
+    s->min_sm = rows == 4 ? 80 : 75; /* devices below have no room for the stages */
     s->trip = gemv_tiles(rows, batch) * Q4K_TILE_BLOCKS * Q4K_BLOCK_ELEMENTS;
     s->blocks_per_multiprocessor = rows < 4 && rows * batch <= most_for_two ? 2 : 1; /* else some spill */
 }

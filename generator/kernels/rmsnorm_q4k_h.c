@@ -1,22 +1,22 @@
-/* rmsnorm_q4k_gemv's h: made once per thread block, or once per chunk of it, in shared memory.
+/* rmsnorm_q4k_gemv's h: made once per thread block, or once per chunk of k, in shared memory.
  *
- * LAYOUT. The share of a lane, 64 neighbouring elements (sub-blocks 2j and 2j + 1), and what goes with its sub-blocks:
- *     exact: 64 F32; minus the sum of either sub-block; 8 bytes free
- *     q8:    64 bytes of codes; the scale of either sub-block and minus its sum; the second scale is divided by 16, as its
- *            codes of W are multiplied where they lie in the high nibbles
+ * LAYOUT. A lane's share is 64 neighbouring elements (sub-blocks 2j and 2j + 1), and the numbers of these sub-blocks:
+ *     exact: 64 F32; minus the sum of each sub-block; 8 unused bytes
+ *     q8:    64 bytes of codes; the scale of each sub-block and minus its sum. The second scale is divided by 16, since its
+ *            codes of W are multiplied while still in the high nibbles.
  *
- * Of eight shares, two super-blocks, share s is at place s / 2 + 4 * (s % 2). The codes of q8 that a warp stores at once are
- * those of two shares, and meet in no bank where these are four places apart.
+ * Of the eight shares of two super-blocks, share s is in slot s / 2 + 4 * (s % 2). A warp stores q8 codes of two shares at
+ * once; four slots apart they have no bank conflicts.
  *
- * EXACT. A code of W is used where it lies: nibble p of 16 bits, read as a float, is the denormal code * 2^(4p - 149). So
- * an element of h that meets nibble p is kept as h * 2^(C - 4p), and all sums are 2^(C - 149) times too large. C is such
- * that the largest |h| of the chunk comes to between 2^120 and 2^121: no sum overflows, and what falls below the least
- * denormal number is 2^-121 of that largest |h|, not of the result, but nothing that f32 sums would keep either.
+ * EXACT. A code of W is used without shifting: nibble p of 16 bits, read as a float, is the denormal code * 2^(4p - 149). So
+ * an element of h that multiplies nibble p is stored as h * 2^(C - 4p), and all sums are 2^(C - 149) times too large. C is
+ * chosen so that the largest |h| of the chunk is raised to between 2^120 and 2^121. So no sum overflows. What falls below
+ * the least denormal number is 2^-121 of that largest |h| (not of the result); f32 sums would not keep it either.
  */
 #include "rmsnorm_q4k.h"
 
 enum {
-    WARP_ELEMENTS = 128, /* 4 of each lane */
+    WARP_ELEMENTS = 128, /* 4 per lane */
     BLOCK_ELEMENTS = 4 * GEMV_THREADS,
     LARGEST_EXPONENT = 120,
     BIAS = 127
@@ -26,7 +26,7 @@ enum {
 
 /* ---- h ------------------------------------------------------------------------------------------------------------ */
 
-/* h of element `in_chunk` and the next three, of each vector. */
+/* h of element `element` and the next three. */
 static void make_four(gemv *g, uint32_t vector, ptx_val element, const ptx_val gamma[4], ptx_val h[4])
 {
     ptx_fn *f = g->f;
@@ -47,7 +47,7 @@ static ptx_val most_of_four(ptx_fn *f, const ptx_val h[4])
     return most;
 }
 
-ptx_val gemv_share_place(gemv *g, ptx_val share)
+ptx_val gemv_share_slot(gemv *g, ptx_val share)
 {
     ptx_fn *f = g->f;
     ptx_val pair = ptx_bfe(f, share, ptx_u32(1), ptx_u32(2));
@@ -57,19 +57,19 @@ ptx_val gemv_share_place(gemv *g, ptx_val share)
     return ptx_mad(f, odd, ptx_u32(GEMV_SHARES / 2), first);
 }
 
-/* Where this thread's first four elements are. */
-static ptx_val first_place(gemv *g, uint32_t element_bytes)
+/* The address of this thread's first four elements. */
+static ptx_val first_slot(gemv *g, uint32_t element_bytes)
 {
     ptx_fn *f = g->f;
-    ptx_val place = gemv_share_place(g, ptx_shr(f, ptx_tid_x(f), ptx_u32(4)));
-    ptx_val share = ptx_mad(f, place, ptx_u32(g->share_bytes), g->h);
+    ptx_val slot = gemv_share_slot(g, ptx_shr(f, ptx_tid_x(f), ptx_u32(4)));
+    ptx_val share = ptx_mad(f, slot, ptx_u32(g->share_bytes), g->h);
     ptx_val in_share = ptx_and(f, g->lane, ptx_u32(15));
     return ptx_var(f, ptx_mad(f, in_share, ptx_u32(4 * element_bytes), share));
 }
 
-static void next_place(gemv *g, ptx_val place)
+static void next_slot(gemv *g, ptx_val slot)
 {
-    ptx_add_to(g->f, place, ptx_u32(BLOCK_ELEMENTS / GEMV_SHARE_ELEMENTS * g->share_bytes));
+    ptx_add_to(g->f, slot, ptx_u32(BLOCK_ELEMENTS / GEMV_SHARE_ELEMENTS * g->share_bytes));
 }
 
 static ptx_val vector_at(gemv *g, ptx_val address, uint32_t vector)
@@ -79,8 +79,8 @@ static ptx_val vector_at(gemv *g, ptx_val address, uint32_t vector)
 
 /* ---- q8 ----------------------------------------------------------------------------------------------------------- */
 
-/* The largest magnitude of a block; a NaN where there is one, which is above infinity for the integers that all are below
- * sm_80. */
+/* The largest magnitude of a quantised block of h, or a NaN where it has one. Below sm_80 magnitudes are compared as
+ * integers, of which a NaN's is above infinity's. */
 static ptx_val most_of_block(gemv *g, const ptx_val h[4])
 {
     ptx_fn *f = g->f;
@@ -98,8 +98,8 @@ static ptx_val most_of_block(gemv *g, const ptx_val h[4])
     return ptx_as(f, PTX_F32, ptx_max(f, most, ptx_as(f, PTX_U32, ptx_f32(LEAST_MOST))));
 }
 
-/* A scale is at least 2^-112 / 127, so that neither it nor its inverse nor a 16th of it leaves the normal numbers. Where h
- * is infinite or a NaN so is the scale, and codes are 0: all products with the block are NaNs. */
+/* A scale is at least 2^-112 / 127, so that the scale, its inverse and a 16th of it are normal numbers. Where h is infinite
+ * or a NaN, so is the scale, and codes are 0: all products with the block are NaNs. */
 static void store_codes(gemv *g, ptx_val codes_at, ptx_val numbers_at, ptx_val high, const ptx_val h[4])
 {
     ptx_fn *f = g->f;
@@ -147,7 +147,7 @@ static void make_q8(gemv *g, ptx_val elements)
     ptx_val high = ptx_select(f, is_odd, ptx_f32(0x1p-4f), ptx_f32(1));
     ptx_val past_share = ptx_select(f, is_odd, ptx_u32(32 - 8), ptx_u32(0));
     ptx_val start = ptx_mul(f, g->warp, ptx_u32(WARP_ELEMENTS));
-    ptx_val codes_at = first_place(g, 1);
+    ptx_val codes_at = first_slot(g, 1);
     PTX_FOR (f, first, start, elements, ptx_u32(BLOCK_ELEMENTS)) {
         ptx_side_loop(f);
         ptx_val in_chunk = ptx_mad(f, g->lane, ptx_u32(4), first);
@@ -161,13 +161,13 @@ static void make_q8(gemv *g, ptx_val elements)
             ptx_val to = vector_at(g, codes_at, b);
             store_codes(g, to, b == 0 ? numbers_at : vector_at(g, numbers_at, b), high, h);
         }
-        next_place(g, codes_at);
+        next_slot(g, codes_at);
     }
 }
 
 /* ---- exact -------------------------------------------------------------------------------------------------------- */
 
-/* h as it is; each warp's largest magnitude. */
+/* Stores h as it is, and each warp's largest magnitude. */
 static void store_plain(gemv *g, ptx_val elements)
 {
     ptx_fn *f = g->f;
@@ -175,7 +175,7 @@ static void store_plain(gemv *g, ptx_val elements)
     for (uint32_t b = 0; b < g->batch; b++)
         most[b] = ptx_var(f, ptx_f32(0));
     ptx_val start = ptx_mul(f, g->warp, ptx_u32(WARP_ELEMENTS));
-    ptx_val at = first_place(g, 4);
+    ptx_val at = first_slot(g, 4);
     PTX_FOR (f, first, start, elements, ptx_u32(BLOCK_ELEMENTS)) {
         ptx_side_loop(f);
         ptx_val in_chunk = ptx_mad(f, g->lane, ptx_u32(4), first);
@@ -189,7 +189,7 @@ static void store_plain(gemv *g, ptx_val elements)
             ptx_store_vec(f, 4, gemv_at(g, PTX_F32, to, 0), h, PTX_PLAIN);
             ptx_max_to(f, most[b], most_of_four(f, h));
         }
-        next_place(g, at);
+        next_slot(g, at);
     }
     for (uint32_t b = 0; b < g->batch; b++)
         gemv_store_partial(g, g->partials, 4 * GEMV_WARPS * b, ptx_reduce_lanes(f, PTX_OP_MAX, 32, most[b]));
@@ -212,14 +212,14 @@ static void split_power(gemv *g, ptx_val exponent, ptx_val factor[2])
     factor[1] = power(g, rest);
 }
 
-/* The factors by which h is raised, and those, kept in shared memory, that bring sums down to what they are. */
+/* Finds the factors that raise h, and stores those that lower the sums again in shared memory. */
 static void find_units(gemv *g, uint32_t vector, ptx_val raise[2])
 {
     ptx_fn *f = g->f;
     ptx_val most = gemv_join_partials(g, g->partials, 4 * GEMV_WARPS * vector, PTX_OP_MAX), lower[2];
     ptx_val biased = ptx_as(f, PTX_S32, ptx_shr(f, ptx_as(f, PTX_U32, most), ptx_u32(23)));
     ptx_val up = ptx_sub(f, ptx_s32(LARGEST_EXPONENT + BIAS), biased);
-    ptx_val down = ptx_sub(f, ptx_s32(GEMV_EXACT_PLACE), up);
+    ptx_val down = ptx_sub(f, ptx_s32(GEMV_EXACT_EXPONENT), up);
     split_power(g, up, raise);
     split_power(g, down, lower);
     ptx_val is_first = ptx_eq(f, ptx_tid_x(f), ptx_u32(0));
@@ -228,24 +228,24 @@ static void find_units(gemv *g, uint32_t vector, ptx_val raise[2])
     }
 }
 
-/* Of two neighbouring elements the second meets a nibble 8 bits further up; those of odd sub-blocks are 4 bits up. */
+/* Of two neighbouring elements the second multiplies a nibble 8 bits higher up; those of odd sub-blocks are 4 bits higher. */
 static void raise_plain(gemv *g, uint32_t vector, ptx_val elements, ptx_val is_odd, ptx_val sum_gap)
 {
     ptx_fn *f = g->f;
-    ptx_val raise[2], place[2];
+    ptx_val raise[2], factor[2];
     find_units(g, vector, raise);
     ptx_val high = ptx_select(f, is_odd, ptx_f32(0x1p-4f), ptx_f32(1));
-    place[0] = ptx_mul(f, raise[1], high);
-    place[1] = ptx_mul(f, place[0], ptx_f32(0x1p-8f));
+    factor[0] = ptx_mul(f, raise[1], high);
+    factor[1] = ptx_mul(f, factor[0], ptx_f32(0x1p-8f));
     ptx_val start = ptx_mul(f, g->warp, ptx_u32(WARP_ELEMENTS));
-    ptx_val at = ptx_var(f, vector_at(g, first_place(g, 4), vector));
+    ptx_val at = ptx_var(f, vector_at(g, first_slot(g, 4), vector));
     PTX_FOR (f, first, start, elements, ptx_u32(BLOCK_ELEMENTS)) {
         ptx_side_loop(f);
         ptx_val h[4], raised[4];
         ptx_load_vec(f, 4, h, gemv_at(g, PTX_F32, at, 0), PTX_PLAIN);
         for (uint32_t i = 0; i < 4; i++) {
             h[i] = ptx_mul(f, h[i], raise[0]);
-            raised[i] = ptx_mul(f, h[i], place[i % 2]);
+            raised[i] = ptx_mul(f, h[i], factor[i % 2]);
         }
         ptx_store_vec(f, 4, gemv_at(g, PTX_F32, at, 0), raised, PTX_PLAIN);
         ptx_val low = ptx_add(f, h[0], h[1]), upper = ptx_add(f, h[2], h[3]);
@@ -256,7 +256,7 @@ static void raise_plain(gemv *g, uint32_t vector, ptx_val elements, ptx_val is_o
         PTX_WHEN (f, g->is_first_of_eight) {
             ptx_store(f, gemv_at(g, PTX_F32, to, 4 * GEMV_SHARE_ELEMENTS), minus_sum);
         }
-        next_place(g, at);
+        next_slot(g, at);
     }
 }
 

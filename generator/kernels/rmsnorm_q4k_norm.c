@@ -1,17 +1,17 @@
 /* rmsnorm_q4k_gemv's norm: 1 / sqrt(mean(x^2) + eps) of each vector, once per thread block.
  *
- * Squares of f32 and bf16 leave f32 where x is beyond 2^64 or below 2^-63. So a sum that is infinite, or so small that what
- * it lacks could show, is made again of x times a power of two, by which neither the largest |x| nor the square root of
- * eps ends up above 4 or, but for denormals, below 1/2: rarely, in a loop over the vectors that has their bits where the
- * first sums were fine. The factor may itself be beyond f32, for denormal x and an eps of 0: a part of its power of two,
- * `rest`, then waits in shared memory until y is stored. It is 1 else. f16 has no such numbers.
+ * Squares of f32 and bf16 leave f32's range where |x| is above 2^64 or below 2^-63. So a sum that is infinite, or so small
+ * that its lost terms could matter, is made again, with x times a power of two. That puts the larger of |x| and the square
+ * root of eps between 1/2 and 4, except for denormals. It is rare: a loop over the vectors skips those whose first sums
+ * were fine. For denormal x and an eps of 0 the factor itself may exceed f32. Then a part of its power of two, `rest`, stays
+ * in shared memory until y is stored; else the rest is 1. f16 needs none of this.
  *
  * An infinity in x makes its own h a NaN and the others 0; vectors of zeros without an eps are 0 / 0, NaNs.
  */
 #include "narrow.h"
 #include "rmsnorm_q4k.h"
 
-/* A mean of squares lacks at most 2^-150, and this times 2^-50 is more. */
+/* A mean of squares loses at most 2^-150, which is below 2^-50 of this. */
 #define LEAST_MEAN 0x1p-100f
 #define MOST_MEAN  0x1.fffffep127f
 
@@ -35,7 +35,7 @@ void gemv_load_four(gemv *g, ptx_val at, ptx_val x[4])
 
 /* ---- sums of a vector --------------------------------------------------------------------------------------------- */
 
-/* This warp's share of the sum of squares, in each of its lanes; `by` 1 or what x is multiplied with. */
+/* This warp's share of the sum of squares, in each of its lanes. `by`, where not null, multiplies x. */
 static ptx_val sum_squares(gemv *g, ptx_val vector, const ptx_val *by)
 {
     ptx_fn *f = g->f;
@@ -53,7 +53,7 @@ static ptx_val sum_squares(gemv *g, ptx_val vector, const ptx_val *by)
     return ptx_reduce_lanes(f, PTX_OP_ADD, 32, sum);
 }
 
-/* This warp's share of the largest magnitude; NaNs have none. */
+/* This warp's share of the largest magnitude; NaNs do not count. */
 static ptx_val find_most(gemv *g, ptx_val vector)
 {
     ptx_fn *f = g->f;
@@ -95,7 +95,7 @@ ptx_val gemv_join_partials(gemv *g, ptx_val partials, uint32_t byte, ptx_op op)
     return joined;
 }
 
-/* Of all warps' shares, once all have done with the last ones. */
+/* Reduces all warps' shares, after a barrier: all have read the last ones. */
 static ptx_val share_and_join(gemv *g, ptx_val partials, ptx_val value, ptx_op op)
 {
     ptx_barrier(g->f);
@@ -112,7 +112,7 @@ static ptx_val power(gemv *g, ptx_val biased)
     return ptx_as(g->f, PTX_F32, ptx_shl(g->f, biased, ptx_u32(23)));
 }
 
-/* The factor and the rest of vector number `number`, U32, for all threads once a barrier has followed. */
+/* Makes the factor and the rest of vector `number`, U32; after a barrier all threads may read them. */
 static void find_scaled(gemv *g, ptx_val number, ptx_val elements)
 {
     ptx_fn *f = g->f;

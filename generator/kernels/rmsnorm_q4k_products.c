@@ -1,18 +1,18 @@
 /* rmsnorm_q4k_gemv's products.
  *
- * Lane 4s + j has quarter j of super-block s of a tile: 32 bytes of codes, whose low nibbles are sub-block 2j and whose high
- * ones are sub-block 2j + 1. It unpacks the scales and minima of these two by itself, for each row; it loads its share of h
- * once for all rows.
+ * Lane 4s + j has quarter j of super-block s of a tile: 32 bytes of codes. Their low nibbles are sub-block 2j and their high
+ * ones sub-block 2j + 1. The lane unpacks the scales and minima of these two for each row, and loads its share of h once
+ * for all rows.
  *
- * ARITHMETIC of a sub-block. sum += (d * scale) * dot + (dmin * minimum) * -(sum of h), in f32; d * scale and
- * dmin * minimum are exact, 17 bits. dot: exact: 32 fma, with codes as denormals (rmsnorm_q4k_h.c); q8: 8 dp4a, and the
- * scale of h.
+ * ARITHMETIC of a sub-block: sum += (d * scale) * dot + (dmin * minimum) * -(sum of h), in f32. d * scale and
+ * dmin * minimum have 17 bits and are exact. dot takes 32 fma with exact, where codes are denormals (rmsnorm_q4k_h.c), and
+ * with q8 8 dp4a and the scale of h.
  */
 #include "rmsnorm_q4k.h"
 
 enum { WORDS = 8, SUBS = 2, UNIT_WORDS = 4 };
 
-/* Of the lane's quarter in one row. */
+/* The lane's quarter of a super-block, in one row. */
 typedef struct quarter {
     ptx_val code[WORDS];                /* words of codes */
     ptx_val scale[SUBS], minimum[SUBS]; /* d * scale, dmin * minimum */
@@ -21,8 +21,8 @@ typedef struct quarter {
 
 /* ---- scales and minima -------------------------------------------------------------------------------------------- */
 
-/* Scales of sub-blocks 0 to 3 are the low six bits of bytes 4 to 7 of the header, minima of bytes 8 to 11; of those of 4
- * to 7 the upper two bits are the upper ones there, the others a nibble of bytes 12 to 15. */
+/* Scales of sub-blocks 0 to 3 are the low six bits of bytes 4 to 7 of the header, minima those of bytes 8 to 11. The numbers
+ * of sub-blocks 4 to 7 have their upper two bits above those, and their low four in a nibble of bytes 12 to 15. */
 static void find_masks(gemv *g, gemv_masks *m)
 {
     ptx_fn *f = g->f;
@@ -36,7 +36,7 @@ static void find_masks(gemv *g, gemv_masks *m)
     m->last = ptx_select(f, is_late, ptx_u32(0x0f0f0f0f), ptx_u32(0));
 }
 
-/* factor * byte, exactly: 2^23 + byte is a float with the byte for its low bits. */
+/* factor * byte, exactly: 2^23 + byte is a float whose low bits are the byte. */
 static ptx_val times_byte(ptx_fn *f, ptx_val bytes, uint32_t i, ptx_val factor, ptx_val minus_raised)
 {
     ptx_val raised = ptx_prmt(f, bytes, ptx_u32(0x4b000000), ptx_u32(0x7440 + i));
@@ -47,7 +47,7 @@ static void unpack_header(gemv *g, ptx_val header, quarter *q)
 {
     ptx_fn *f = g->f;
     const gemv_masks *m = &g->masks;
-    ptx_val word[Q4K_HEADER_WORDS], both[2];
+    ptx_val word[Q4K_HEADER_WORDS], halves[2];
     ptx_load_vec(f, Q4K_HEADER_WORDS, word, header, PTX_PLAIN);
     ptx_val low = ptx_prmt(f, word[1], word[2], m->bytes);
     ptx_val high_nibbles = ptx_shr(f, word[3], ptx_u32(4));
@@ -55,9 +55,9 @@ static void unpack_header(gemv *g, ptx_val header, quarter *q)
     ptx_val shifted = ptx_shr(f, low, m->shift);
     ptx_val first_bits = ptx_and(f, shifted, m->first);
     ptx_val numbers = ptx_lop3(f, last, m->last, first_bits, 0xEA);
-    ptx_unpack(f, PTX_F16, 2, both, word[0]);
-    ptx_val d = ptx_cvt(f, PTX_F32, both[0]);
-    ptx_val dmin = ptx_cvt(f, PTX_F32, both[1]);
+    ptx_unpack(f, PTX_F16, 2, halves, word[0]);
+    ptx_val d = ptx_cvt(f, PTX_F32, halves[0]);
+    ptx_val dmin = ptx_cvt(f, PTX_F32, halves[1]);
     ptx_val minus_d_raised = ptx_mul(f, d, ptx_f32(-0x1p23f));
     ptx_val minus_dmin_raised = ptx_mul(f, dmin, ptx_f32(-0x1p23f));
     for (uint32_t i = 0; i < SUBS; i++) {
@@ -73,8 +73,8 @@ static ptx_val h_at(gemv *g, ptx_val h, ptx_type type, uint32_t bytes)
     return ptx_at_bytes(g->f, ptx_cast_ptr(g->f, h, type), bytes);
 }
 
-/* Nibbles of a word, 8 instructions and a shift: element i of the low ones (and of the high ones) of four. */
-static void place_codes(ptx_fn *f, ptx_val word, ptx_val low[4], ptx_val high[4])
+/* Masks the nibbles of a word, in 8 instructions and a shift: the four low ones and the four high ones. */
+static void mask_codes(ptx_fn *f, ptx_val word, ptx_val low[4], ptx_val high[4])
 {
     for (uint32_t half = 0; half < 2; half++) {
         ptx_val bits = half == 0 ? word : ptx_shr(f, word, ptx_u32(16));
@@ -101,7 +101,7 @@ static void dot_exact(gemv *g, quarter q[], const ptx_val h[])
     for (uint32_t w = 0; w < WORDS; w++) {
         ptx_val code[GEMV_MOST_ROWS][SUBS][4];
         for (uint32_t r = 0; r < g->rows; r++)
-            place_codes(f, q[r].code[w], code[r][0], code[r][1]);
+            mask_codes(f, q[r].code[w], code[r][0], code[r][1]);
         for (uint32_t b = 0; b < g->batch; b++) {
             for (uint32_t i = 0; i < SUBS; i++) {
                 ptx_val four[4];
@@ -113,7 +113,7 @@ static void dot_exact(gemv *g, quarter q[], const ptx_val h[])
     }
 }
 
-/* Half of the words: 16 bytes of codes of h in either sub-block. */
+/* Half of the words: 16 bytes of codes of h in each sub-block. */
 static void dot_q8_half(gemv *g, quarter q[], const ptx_val h[], uint32_t half)
 {
     ptx_fn *f = g->f;
@@ -141,7 +141,7 @@ static void dot_q8_half(gemv *g, quarter q[], const ptx_val h[], uint32_t half)
 
 /* ---- sums --------------------------------------------------------------------------------------------------------- */
 
-/* What goes with a share of h. */
+/* The numbers of a share of h. */
 typedef struct share_numbers {
     ptx_val scale[SUBS], sum[SUBS];
 } share_numbers;
@@ -177,7 +177,7 @@ static void add_products(gemv *g, quarter *q, const share_numbers *s, uint32_t b
 
 /* ---- the lane's part of a tile ------------------------------------------------------------------------------------ */
 
-void gemv_begin_products(gemv *g)
+void gemv_init_products(gemv *g)
 {
     ptx_fn *f = g->f;
     find_masks(g, &g->masks);
@@ -186,7 +186,7 @@ void gemv_begin_products(gemv *g)
     ptx_val second = ptx_add(f, g->stages, ptx_u32(gemv_stage_bytes(g)));
     g->lane_header = ptx_mad(f, g->lane_block, ptx_u32(Q4K_BLOCK_BYTES), second);
     g->lane_codes = ptx_mad(f, of_four, ptx_u32(4 * WORDS), g->lane_header);
-    ptx_val share = gemv_share_place(g, g->lane);
+    ptx_val share = gemv_share_slot(g, g->lane);
     g->lane_h = ptx_mad(f, share, ptx_u32(g->share_bytes), g->h);
 }
 
@@ -199,7 +199,7 @@ void gemv_limit_lanes(gemv *g)
         g->lane_end[t] = ptx_sub(f, g->lane_end[0], ptx_s32((int)(Q4K_TILE_BLOCKS * t)));
 }
 
-/* `header`, `codes`: of the first row. */
+/* `header` and `codes` are the first row's. */
 static void multiply_quarters(gemv *g, ptx_val header, ptx_val codes, const ptx_val h[])
 {
     ptx_fn *f = g->f;
@@ -232,8 +232,8 @@ void gemv_multiply_tile(gemv *g, ptx_val first)
     ptx_val codes = ptx_sub(f, g->lane_codes, g->stage);
     ptx_val start = ptx_mad(f, first, ptx_u32(4 * g->share_bytes), g->lane_h);
     for (uint32_t t = 0; t < g->tiles; t++) {
-        ptx_val exists = ptx_lt(f, ptx_as(f, PTX_S32, first), g->lane_end[t]);
-        PTX_IF (f, exists) {
+        ptx_val in_bounds = ptx_lt(f, ptx_as(f, PTX_S32, first), g->lane_end[t]);
+        PTX_IF (f, in_bounds) {
             ptx_val h[GEMV_MOST_BATCH], vector = start;
             for (uint32_t b = 0; b < g->batch; b++) {
                 if (b > 0)

@@ -1,16 +1,16 @@
-/* rmsnorm_q4k_gemv's tiles of W: 8 super-blocks, 1152 bytes, of each of a warp's rows, or 16 of its only one.
+/* rmsnorm_q4k_gemv's tiles of W: 8 super-blocks, 1152 bytes, of each of a warp's rows, or 16 where it has one row.
  *
- * A warp has two stages in shared memory. While it multiplies one, the other fills with what comes next, across the ends of
- * rows: with cp.async from sm_80 on, before that with a load and a store. Pieces are 16 bytes, and piece p of a tile is at
- * 16 * p of the stage, whoever copies it.
+ * A warp has a double buffer in shared memory. While it multiplies one stage, the other fills with the next, across the ends
+ * of rows: with cp.async from sm_80 on, below with a load and a store. A piece is 16 bytes, and piece p of a tile is at byte
+ * 16 * p of the stage, whichever lane copies it.
  *
- * SECTORS. A row begins in the middle of a sector where it has an odd number and an odd number of super-blocks. Lanes then
- * take the piece before the one of their own number, so that each copy of 512 bytes begins at a sector, and every sector
- * but those at a tile's ends is asked for once. A warp's rows are two apart, so that they are alike in this.
+ * SECTORS. An odd row starts in the middle of a sector where rows have an odd number of super-blocks. Then lane l takes piece
+ * l - 1, so that each copy of 512 bytes starts at a sector, and every sector except those at a tile's ends is requested
+ * once. A warp's rows are two apart, so that they are alike in this.
  *
- * Where a chunk is 1024 elements, 18 sectors, such a row asks for 19: half of the last one is the first of the row's next
- * chunk, which comes when all rows of the pass have had this one. To keep them would take 4 KB of shared memory, of which
- * this chunk is the choice when there is little. Over even and odd rows 1.03 of the bytes are moved.
+ * A chunk of 1024 elements is 18 sectors, and such a row requests 19: half of the last one belongs to the row's next chunk,
+ * which comes after all rows of the pass. Keeping these sectors would take 4 KB of shared memory, and such chunks are for
+ * devices that have little. Over even and odd rows 1.03 times the bytes are moved.
  */
 #include "rmsnorm_q4k.h"
 
@@ -18,11 +18,12 @@ enum { BLOCK_PIECES = Q4K_BLOCK_BYTES / GEMV_PIECE_BYTES };
 
 static uint32_t copies_of(const gemv *g)
 {
-    return (g->tiles * GEMV_TILE_PIECES + 1 + 31) / 32; /* one more where lanes are one behind */
+    return (g->tiles * GEMV_TILE_PIECES + 1 + 31) /
+           32; /* one more where lanes take the piece before theirs */
 }
 
-/* Groups 2i and 2i + 1 have the even and the odd ones of a stretch of rows. A warp's groups are 8 apart, so that its rows
- * are alike. */
+/* Groups 2i and 2i + 1 have the even and the odd rows of a stretch. A warp's groups are 8 apart, so that all its rows are
+ * even, or all odd. */
 ptx_val gemv_row(gemv *g, ptx_val group)
 {
     ptx_fn *f = g->f;
@@ -33,18 +34,18 @@ ptx_val gemv_row(gemv *g, ptx_val group)
     return ptx_mad(f, even, ptx_u32(g->rows), odd);
 }
 
-/* Which of a group's rows there are; behind the last group there are none, and nothing is left to copy. */
+/* Checks which of a group's rows are in bounds; beyond the last group none are, and nothing is left to copy. */
 static void check_group(gemv *g)
 {
     ptx_fn *f = g->f;
     ptx_set(f, g->next_left, g->row_stages);
     for (uint32_t r = 0; r < g->rows; r++) {
         ptx_val row = r == 0 ? g->next_row : ptx_add(f, g->next_row, ptx_u32(2 * r));
-        ptx_set(f, g->next_exists[r], ptx_lt(f, row, g->rows_here));
+        ptx_set(f, g->next_in_bounds[r], ptx_lt(f, row, g->rows_here));
     }
 }
 
-/* Of this warp's first group; the others begin at the same place of a sector. */
+/* The pieces of this warp's first group; the others have the same offset in a sector. */
 static void find_pieces(gemv *g)
 {
     ptx_fn *f = g->f;
@@ -71,7 +72,7 @@ static void find_pieces(gemv *g)
     }
 }
 
-/* Of a row of the chunk, and from its last stage to the same row of this warp's next group. */
+/* Counts the stages of a row of the chunk; finds the step from its last stage to this warp's next group. */
 static void count_stages(gemv *g)
 {
     ptx_fn *f = g->f;
@@ -102,7 +103,7 @@ static void copy_rows(gemv *g, ptx_val to, const ptx_val is_mine[])
 {
     ptx_fn *f = g->f;
     for (uint32_t r = 0; r < g->rows; r++) {
-        PTX_IF (f, g->next_exists[r]) {
+        PTX_IF (f, g->next_in_bounds[r]) {
             ptx_val from = ptx_pointer(f, PTX_GLOBAL, PTX_U32, g->next_from[r]);
             for (uint32_t i = 0; i < copies_of(g); i++) {
                 uint32_t byte = 32 * GEMV_PIECE_BYTES * i;
@@ -115,7 +116,7 @@ static void copy_rows(gemv *g, ptx_val to, const ptx_val is_mine[])
     }
 }
 
-/* In one place for all stages: in two, registers are spilled. */
+/* Emitted once for all stages: emitted twice, it spills registers. */
 static void copy_through_registers(gemv *g, ptx_val to, ptx_val is_last)
 {
     ptx_fn *f = g->f;
@@ -132,7 +133,7 @@ static void advance(gemv *g, ptx_val step)
         ptx_add_to(g->f, g->next_from[r], step);
 }
 
-/* What is next, or nothing, into the stage at `stage`. */
+/* Copies the next tile, if there is one, into the stage at `stage`. */
 static void fill_stage(gemv *g)
 {
     ptx_fn *f = g->f;
@@ -158,13 +159,13 @@ static void fill_stage(gemv *g)
         ptx_cp_async_commit(f);
 }
 
-void gemv_begin_tiles(gemv *g)
+void gemv_init_tiles(gemv *g)
 {
     ptx_fn *f = g->f;
     g->next_row = ptx_var(f, gemv_row(g, g->warp));
     g->next_left = ptx_declare(f, PTX_U32);
     for (uint32_t r = 0; r < g->rows; r++)
-        g->next_exists[r] = ptx_declare(f, PTX_PRED);
+        g->next_in_bounds[r] = ptx_declare(f, PTX_PRED);
     count_stages(g);
     find_pieces(g);
     check_group(g);

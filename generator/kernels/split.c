@@ -1,8 +1,9 @@
 /* The partial sums of a part lie together, so that neighbouring threads write and read neighbouring vectors.
  *
- * ORDER. Every thread's stores come before the barrier, that before the first thread's atom.acq_rel, that before the same
- * of the last part to arrive, and that before its threads' loads, after another barrier (PTX ISA, memory consistency
- * model: causality order). The counter goes back to 0 by itself: atom.inc wraps at the last part.
+ * ORDER. The stores of a part's threads come before a barrier, the barrier before the first thread's atom.acq_rel. That
+ * comes before the atom.acq_rel of the last part to arrive, and this, with another barrier, before the loads of that
+ * part's threads (PTX ISA, memory consistency model: causality order). The counter resets itself: atom.inc wraps at the
+ * last part.
  */
 #include "split.h"
 

@@ -1,7 +1,7 @@
-/* Thread blocks that share a reduction: each has partial sums of the same tile, and the last to arrive adds them all, in
- * the order of their parts, so that the result does not depend on who that is.
+/* Thread blocks that share a reduction (split-K): each has partial sums of the same tile, and the last to arrive adds them
+ * all in the order of their parts, so that the result does not depend on which one is last.
  *
- * The kernel's arguments that this takes, of variants with more than one part:
+ * Arguments of the kernel, in variants with more than one part:
  *     workspace  scratch, parts * threads * count of the sums' type per tile, 16-byte aligned
  *     tile_counters   in and out, u32 per tile: 0 before a launch, and again 0 after it
  */
@@ -14,24 +14,25 @@
 
 typedef struct split {
     ptx_fn *f;
-    ptx_type type;    /* of the sums: F32 or F64 */
-    uint32_t parts;   /* thread blocks per tile, at least 2 */
-    uint32_t threads; /* of each that have sums: those with the lowest tid, all when it is `block_threads` */
+    ptx_type type;  /* of the sums: F32 or F64 */
+    uint32_t parts; /* thread blocks per tile, at least 2 */
+    uint32_t
+        threads; /* of each thread block, that have sums: those with the lowest tid, or all `block_threads` */
     uint32_t block_threads;
     ptx_val workspace;     /* pointer to `type` */
     ptx_val tile_counters; /* pointer to U32 */
-    ptx_val tile,
-        part; /* which tile this thread block works on, and which part of its reduction; U32, uniform */
+    ptx_val tile, part;    /* this thread block's tile, and its part of the reduction; U32, uniform */
     ptx_val tid;
 } split;
 
-/* Takes each thread's `count` sums, variables, which become those over all parts where the predicate that is returned
- * holds: in all threads of the last thread block, and in no other. Has barriers; all threads of the block come here. */
+/* Adds the parts' sums. Each thread passes `count` variables. Where the predicate that it returns holds, they become the
+ * sums over all parts: in all threads of the last thread block, and in no other. All threads of the thread block must get
+ * here: it has barriers. */
 ptx_val split_add(const split *s, ptx_val sums[], uint32_t count);
 
-/* For those who keep their parts in their own way: after their stores; f, parts, tile_counters, tile and tid are asked for. The
- * predicate holds in all threads of the last thread block, and in no other: it may load what all have stored, with
- * PTX_CG. */
+/* For kernels that store their parts themselves, after their stores. Uses f, parts, tile_counters, tile and tid. The
+ * predicate holds in all threads of the last thread block, and in no other; these may load with PTX_CG what all have
+ * stored. */
 ptx_val split_arrive(const split *s);
 
 #endif

@@ -1,95 +1,7 @@
-/* The kernel under construction: making it, its parameters and arrays, and how operations are checked and appended. */
+/* Operations: how they are checked and appended; the kernel's parameters and arrays. */
 #include "ir.h"
 
-#include <stdarg.h>
 #include <stdio.h>
-
-/* ---- the kernel ------------------------------------------------------------------------------------------------- */
-
-ptx_fn *ptx_new(arena *a, const char *entry, ptx_floor target, const uint32_t block[3])
-{
-    ptx_fn *f = arena_alloc(a, sizeof *f);
-    f->arena = a;
-    f->entry = entry;
-    f->target = target;
-    for (int i = 0; i < 3; i++)
-        f->block[i] = block[i];
-    list_add(f, &f->regs, sizeof(ptx_reg));
-    scope *kernel = list_add(f, &f->scopes, sizeof *kernel);
-    kernel->open = true;
-    return f;
-}
-
-void ptx_min_blocks(ptx_fn *f, uint32_t blocks)
-{
-    f->min_blocks = blocks;
-}
-
-uint32_t ptx_block_x(const ptx_fn *f)
-{
-    return f->block[0];
-}
-
-bool text_is_ptx(const char *s)
-{
-    while (*s >= ' ' && *s <= '~')
-        s++;
-    return !*s;
-}
-
-void ptx_note_at(ptx_fn *f, const char *comment, const char *file, int line)
-{
-    ptx_place at = {file, line};
-    if (text_is_ptx(comment))
-        inst_append(f, INST_NOTE, 0, 0, at)->symbol = arena_format(f->arena, "%s", comment);
-    else
-        fn_problem(f, at, "ptx_note: the text is printable ASCII on one line");
-}
-
-size_t ptx_param_count(const ptx_fn *f)
-{
-    return f->params.count;
-}
-
-const char *ptx_param_at(const ptx_fn *f, size_t i, ptx_type *type, ptx_type *element)
-{
-    const kernel_param *p = (const kernel_param *)f->params.items + i;
-    *type = p->type;
-    *element = p->element;
-    return p->name;
-}
-
-void *list_add(ptx_fn *f, list *l, size_t element_bytes)
-{
-    return arena_push(f->arena, &l->items, &l->count, &l->capacity, element_bytes);
-}
-
-ptx_reg *fn_reg(const ptx_fn *f, uint32_t reg)
-{
-    return (ptx_reg *)f->regs.items + reg;
-}
-
-ptx_inst *fn_inst(const list *insts, size_t i)
-{
-    return ((ptx_inst **)insts->items)[i];
-}
-
-scope *fn_scope(const ptx_fn *f, uint32_t i)
-{
-    return (scope *)f->scopes.items + i;
-}
-
-void fn_problem(ptx_fn *f, ptx_place at, const char *format, ...)
-{
-    char line[256];
-    va_list args;
-    va_start(args, format);
-    int length = vsnprintf(line, sizeof line, format, args);
-    va_end(args);
-    problem *p = list_add(f, &f->problems, sizeof *p);
-    p->at = at;
-    p->text = arena_string(f->arena, line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1);
-}
 
 /* ---- appending -------------------------------------------------------------------------------------------------- */
 
@@ -164,13 +76,13 @@ static const char *letter_expects(char letter, ptx_val v, ptx_type type, ptx_typ
     }
 }
 
-/* Letters that stand for several operands or results. */
+/* Whether a letter stands for several operands or results. */
 static bool is_several(char letter)
 {
     return letter == 'v' || letter == 'z' || letter == 'g';
 }
 
-/* Calls out what stands at each operand: a signature of one letter per operand, with v, z and g spread out. */
+/* Expands a signature to one letter per operand: v, z and g are repeated. */
 static void spread_signature(const char *signature, int vector, char letters[40])
 {
     int n = 0;
@@ -190,7 +102,7 @@ static const char *operands_of(const op_row *row)
     return s + 1;
 }
 
-/* The types that the operands decide, where the caller left them open. */
+/* Takes the types from the operands where the caller leaves them open. */
 static void deduce_types(const char *letters, const ptx_val operands[], ptx_type *type, ptx_type *from)
 {
     for (int i = 0; letters[i]; i++) {
@@ -338,9 +250,18 @@ ptx_val inst_apply(ptx_fn *f, ptx_op op, ptx_type type, int count, const ptx_val
     return inst && inst->result_count ? inst->results[0] : val_poison;
 }
 
+void ptx_note_at(ptx_fn *f, const char *comment, const char *file, int line)
+{
+    ptx_place at = {file, line};
+    if (text_is_ptx(comment))
+        inst_append(f, INST_NOTE, 0, 0, at)->symbol = arena_format(f->arena, "%s", comment);
+    else
+        fn_problem(f, at, "ptx_note: the text is printable ASCII on one line");
+}
+
 /* ---- parameters: their loads stand in `top` --------------------------------------------------------------------- */
 
-/* Appends at the top of the kernel, in the kernel's scope, whatever block is open. */
+/* Appends at the top of the kernel and in its scope, even where a block is open. */
 static ptx_inst *append_top(ptx_fn *f, ptx_op op, ptx_type type, ptx_val result, const char *symbol,
                             ptx_place at)
 {
@@ -379,7 +300,7 @@ ptx_val ptx_param_at_line(ptx_fn *f, ptx_type type, const char *name, const char
     return val_poison;
 }
 
-enum { PARAM_ALIGN = 256 }; /* what the CUDA allocators give; callers' rules say less where less is enough */
+enum { PARAM_ALIGN = 256 }; /* that of CUDA's allocators; a family's rules say where less is enough */
 
 ptx_val ptx_param_ptr_at_line(ptx_fn *f, ptx_type element, const char *name, const char *file, int line)
 {
@@ -436,11 +357,6 @@ ptx_val ptx_shared_at(ptx_fn *f, ptx_type element, uint32_t count, uint32_t alig
         return val_poison;
     return add_symbol(
         f, (memory_array){.space = PTX_SHARED, .element = element, .count = count, .align = align}, at);
-}
-
-uint32_t ptx_shared_bytes(const ptx_fn *f)
-{
-    return f->shared_bytes;
 }
 
 ptx_val ptx_local_at(ptx_fn *f, ptx_type element, uint32_t count, uint32_t align, const char *file, int line)

@@ -9,7 +9,7 @@
 
 #include "../support/arena.h"
 
-/* A PTX target or the least that a body needs: sm 90 and kind 0, 'a' or 'f'; version 78 is .version 7.8. */
+/* A PTX target, or the least that a body needs: sm 90 and kind 0, 'a' or 'f'; version 78 is .version 7.8. */
 typedef struct ptx_floor {
     uint16_t version;
     uint16_t sm;
@@ -31,7 +31,7 @@ bool ptx_check(ptx_fn *f, FILE *out);
 size_t ptx_param_count(const ptx_fn *f);
 const char *ptx_param_at(const ptx_fn *f, size_t i, ptx_type *type, ptx_type *element);
 
-/* Of the kernel's static shared arrays together. */
+/* Of all static shared arrays of the kernel. */
 uint32_t ptx_shared_bytes(const ptx_fn *f);
 
 /* The uses of ptx_raw in the order of the kernel: how many, and the text of one as its author wrote it, which lives as
@@ -39,8 +39,8 @@ uint32_t ptx_shared_bytes(const ptx_fn *f);
 size_t ptx_raw_count(const ptx_fn *f);
 const char *ptx_raw_text(const ptx_fn *f, size_t i);
 
-/* What one warp executes: issue slots; those of integer instructions, conversions and moves; wavefronts of 128 bytes through shared memory and the L1 cache; on tensor cores, 256
- * multiply-adds of 16-bit types. */
+/* What one warp executes: issue slots; those of integer instructions, conversions and moves; wavefronts of 128 bytes through
+ * shared memory and the L1 cache; on tensor cores, 256 multiply-adds of 16-bit types. */
 typedef struct ptx_cost {
     uint32_t issues, integers, wavefronts, products;
 } ptx_cost;
@@ -51,7 +51,7 @@ typedef struct ptx_costs {
 } ptx_costs;
 ptx_costs ptx_count(const ptx_fn *f);
 
-/* Whether a target has all that a body with these needs takes. */
+/* Whether a target has all that a body needs. */
 bool ptx_fits(ptx_floor needs, ptx_floor target);
 
 /* The lowest .version and .target that the body's operations take (never below the builder's lowest, sm_75). */

@@ -1,5 +1,5 @@
-/* The checker: what can be judged only once the kernel is whole. Types and scopes are judged while it is built; their
- * problems are printed here too. */
+/* The checker: checks what it takes a whole kernel to check. Types and scopes are checked while it is built; their problems
+ * are printed here too. */
 #include "ir.h"
 
 /* ---- blocks ----------------------------------------------------------------------------------------------------- */
@@ -35,7 +35,7 @@ static void check_target(ptx_fn *f, const ptx_inst *inst)
                    target_text(needed, needs), target_text(target, f->target));
 }
 
-/* Family features have no lowest target: a family begins at 100, 110 or 120. */
+/* Family features have no lowest target: families start at 100, 110 and 120. */
 static ptx_floor on_target(ptx_floor needs, ptx_floor target)
 {
     if (needs.kind == 'f') {

@@ -27,7 +27,7 @@ static void scope_close(ptx_fn *f)
     f->current = s->parent;
 }
 
-/* A poison predicate keeps the block, so that what follows is still checked. */
+/* A bad predicate becomes poison and keeps the block, so that what follows is still checked. */
 static ptx_val predicate_or_poison(ptx_fn *f, ptx_val p, const char *what, ptx_place at)
 {
     char name[48];
@@ -64,7 +64,7 @@ ptx_block ptx_if_begin(ptx_fn *f, ptx_val predicate, const char *file, int line)
     return block_of(f);
 }
 
-/* Reopens the if that has just ended: its end becomes the else. */
+/* Reopens the if that just ended: its end becomes the else. */
 ptx_block ptx_else_begin(ptx_fn *f, const char *file, int line)
 {
     ptx_place at = {file, line};
@@ -167,7 +167,7 @@ ptx_block ptx_ordered_for_begin(ptx_fn *f, ptx_val from, ptx_val to, ptx_val ste
     return block;
 }
 
-/* The counter is passed so that a body need not use it. */
+/* Takes the counter, so that the compiler does not warn where a body does not use it. */
 bool ptx_for_body(const ptx_block *block, ptx_val counter)
 {
     (void)counter;
@@ -236,7 +236,7 @@ void ptx_rarely_at(ptx_fn *f, const char *file, int line)
 
 /* ---- ends ------------------------------------------------------------------------------------------------------- */
 
-/* Counts, compares, branches back; and ends the test for an empty loop. */
+/* Counts, compares, branches back, and ends the test for an empty loop. */
 static void end_for(ptx_fn *f, const ptx_block *block)
 {
     uint32_t index = f->current;
@@ -258,7 +258,7 @@ static void end_for(ptx_fn *f, const ptx_block *block)
     }
 }
 
-/* Blocks inside this one that a break has left open. */
+/* Closes blocks inside this one that a break left open. */
 static void close_left(ptx_fn *f, uint32_t index)
 {
     while (f->current > index) {

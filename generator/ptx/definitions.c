@@ -1,5 +1,5 @@
-/* Definition before use, for variables made by ptx_declare: others have a first value. A set of flags, one per
- * register, follows the control: arms of an if are intersected, and so are the ends of a loop. */
+/* Definition before use, for variables from ptx_declare; others have a first value. A set of flags, one per register,
+ * follows control flow: the arms of an if are intersected, and so are the exits of a loop. */
 #include <string.h>
 
 #include "ir.h"
@@ -8,7 +8,7 @@ typedef struct walk {
     ptx_fn *f;
     bool *set;    /* on every path to here */
     bool **entry; /* per if: at its start */
-    bool **other; /* per if: after its first arm; per loop: where breaks leave it */
+    bool **other; /* per if: after its first arm; per loop: at its breaks */
 } walk;
 
 static void intersect(const walk *w, bool *flags, const bool *with)
@@ -26,7 +26,7 @@ static void check_use(walk *w, ptx_val v, ptx_place at)
 {
     if (v.kind != VAL_REGISTER || !fn_reg(w->f, v.reg)->declared || w->set[v.reg])
         return;
-    w->set[v.reg] = true; /* said once */
+    w->set[v.reg] = true; /* one message is enough */
     fn_problem(w->f, at, "a variable is used that is not set on every path to here");
 }
 

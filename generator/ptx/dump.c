@@ -1,4 +1,4 @@
-/* The IR, for people: structured, with types, and with a mark on what differs between threads. */
+/* The IR, for people: structured, with types, and a mark on values that differ between threads. */
 #include "ir.h"
 
 static void dump_results(text *out, const names *n, const divergence *d, const ptx_inst *inst)

@@ -15,18 +15,18 @@ typedef struct ptx_place {
 } ptx_place;
 
 typedef struct ptx_reg {
-    uint8_t type, space; /* space: of pointers, which live in 32 bits in shared memory */
+    uint8_t type, space; /* space: of pointers; those to shared memory have 32 bits */
     bool variable;       /* ptx_set may write it */
-    bool counter;        /* of a PTX_FOR: only the loop writes it */
+    bool counter;        /* of a PTX_FOR, which alone writes it */
     bool declared;       /* without a first value */
-    bool derived;        /* pointers: not an array's own, so that its multiple may be larger than `align` */
+    bool derived;        /* pointers: not an array's own, so its alignment may be larger than `align` */
     bool lane_order;     /* 32*k + the lane's number, with one k per warp, or one per lane */
     uint8_t zeros;       /* integers: low bits that are known to be 0 */
-    uint8_t said;        /* level: differs at most so much, LEVEL_LANE when nothing is said */
-    uint32_t align;      /* pointers: bytes that it is known to be a multiple of, 0 when not known */
-    uint32_t scope;      /* index of the block that it was made in */
+    uint8_t said;        /* level: the author says that it differs at most so much; LEVEL_LANE: nothing */
+    uint32_t align;      /* pointers: known to be a multiple of so many bytes; 0: not known */
+    uint32_t scope;      /* index of the block where it was made */
     size_t born;    /* position after the instruction that made it; 0 for variables, parameters and arrays */
-    int moved_line; /* where ptx_set moved it into a variable, 0 when not */
+    int moved_line; /* where ptx_set moved it into a variable; 0: it did not */
 } ptx_reg;
 
 /* ---- the operations table --------------------------------------------------------------------------------------- */
@@ -103,7 +103,7 @@ extern const mma_row mma_rows[PTX_MMA_SHAPE_COUNT];
 /* ---- floors ----------------------------------------------------------------------------------------------------- */
 
 extern const ptx_floor floor_lowest;
-/* What a body needs that holds both; for a target, since family features have no lowest target of their own. */
+/* What a body needs that has all of a and b; on a target, since family features have no lowest target. */
 ptx_floor floor_join(ptx_floor a, ptx_floor b);
 /* The .version that a .target came with; 0 for one that is not known. */
 uint16_t floor_target_version(uint16_t sm, char kind);
@@ -135,7 +135,7 @@ typedef struct ptx_inst {
     const op_row *row; /* INST_OP */
     ptx_type type, from;
     ptx_space space; /* $S */
-    int vector;      /* how many operands or results a v, z or g stands for */
+    int vector;      /* operands or results of a v, z or g */
     int hints;
     const char
         *symbol; /* y: an array's name or "[parameter]"; r: a special register; mma's shape; ptx_raw's text */
@@ -246,55 +246,49 @@ ptx_val val_born(ptx_fn *f, ptx_type type); /* as the result of the instruction 
 ptx_val val_retyped(ptx_val v, ptx_type type);
 extern const ptx_val val_poison;
 
-/* False for poison: in silence where a problem is known that it may come from, else with one that calls it `what`, for
- * then its author never gave it a value. */
+/* False for poison. Where no problem is known that it may come from, its author never gave it a value: adds a problem that
+ * calls it `what`. */
 bool val_given(ptx_fn *f, ptx_val v, const char *what, ptx_place at);
 
-/* True when a value may be used here: it is given, and neither moved away nor of a block that has ended. */
+/* Whether a value may be used here: it is given, was not moved away, and its block has not ended. Adds a problem if not. */
 bool val_usable(ptx_fn *f, ptx_val v, const char *what, ptx_place at);
 
-/* The same in silence, for the many values whose names nobody has to know. */
+/* The same without a problem, for callers with many values: they name a value only where this is false. */
 bool val_is_fine(const ptx_fn *f, ptx_val v);
 
-/* The place of a call that ptx_call_begins has noted, now that its arguments are evaluated. */
+/* The place of a call that ptx_call_begins noted; its arguments have been evaluated. */
 ptx_place call_place(ptx_fn *f, const char *file, int line);
 
-/* False, with a problem, when two of the values were emitted while the arguments of the last such call were evaluated:
- * C leaves open which was emitted first. */
+/* False, with a problem, where two of the values were emitted while the arguments of the last such call were evaluated: C
+ * leaves open which came first. */
 bool vals_in_order(ptx_fn *f, int count, const ptx_val values[], ptx_place at);
 
 /* Appends an instruction with room for results and operands, under the current guard. */
 ptx_inst *inst_append(ptx_fn *f, inst_kind kind, int results, int operands, ptx_place at);
 /* An operation over operands, checked against its row; result 0 or poison. type: PTX_NONE to take an operand's. */
 ptx_val inst_apply(ptx_fn *f, ptx_op op, ptx_type type, int count, const ptx_val operands[], ptx_place at);
-/* The same, with all results: *inst is null when there was a problem. */
+/* The same with all results; null after a problem. */
 ptx_inst *inst_build(ptx_fn *f, ptx_op op, ptx_type type, ptx_type from, int vector, int count,
                      const ptx_val operands[], ptx_place at);
 
 /* The value, in a register when its type has no immediates. */
 ptx_val val_in_register(ptx_fn *f, ptx_val v, ptx_place at);
-/* Notes what is known of an operation's result: its low bits, whether it counts the lanes. */
+/* Notes facts about an operation's result: its low bits, whether it counts the lanes. */
 void facts_note(ptx_fn *f, const ptx_inst *inst);
 int val_zeros(const ptx_fn *f, ptx_val v);
 
-/* A pointer to one of the spaces (bits 1 << ptx_space), whose address may be a multiple of `bytes`. `what` is named in
- * the problem. */
+/* Whether a pointer is to one of the spaces (bits 1 << ptx_space) and may be a multiple of `bytes`. The problem names
+ * `what`. */
 bool pointer_fits(ptx_fn *f, const char *what, ptx_val pointer, uint32_t spaces, uint32_t bytes,
                   ptx_place at);
-/* Hints, an order or a scope that an instruction of a kind (TAKE_) takes through this pointer. */
+/* Whether an instruction of a kind (TAKE_) takes these hints, this order or scope. */
 bool hints_fit(ptx_fn *f, const char *what, int takes, int hints, bool global, ptx_place at);
 /* The pointer's cache policy; poison when it has none. */
 ptx_val pointer_policy(ptx_val pointer);
-/* Writes space, hints and what they need into an instruction that goes through a pointer. */
+/* Sets space, hints and what they need, in an instruction that accesses memory through a pointer. */
 void inst_describe(ptx_inst *inst, ptx_val pointer, int hints);
 
-/* Vectors of 8 or 16 elements of 8 or 16 bits, which are loaded and stored as words. */
-bool vector_is_narrow(int count, ptx_val pointer);
-void vector_load_narrow(ptx_fn *f, int count, ptx_val out[], ptx_val pointer, int hints, ptx_place at);
-void vector_store_narrow(ptx_fn *f, int count, ptx_val pointer, const ptx_val values[], int hints,
-                         ptx_place at);
-
-/* The number after a $ of ptx_raw's text, at which *s stands, -1 for none; moves *s to its last digit. */
+/* The number after the $ at *s in ptx_raw's text, or -1; moves *s to its last digit. */
 int raw_number(const char **s);
 
 /* The registers' names in print, and how instructions are written with them. */
@@ -308,14 +302,14 @@ bool names_has(const names *n, const ptx_inst *inst); /* is a result of it used 
 void print_value(text *out, const names *n, ptx_val v);
 void print_instruction(text *out, const names *n, const ptx_inst *inst);
 
-/* Divergence: where registers may differ, and who may have parted in a block. */
+/* Divergence: where registers may differ, and where threads may have diverged. */
 typedef struct divergence {
     uint8_t *reg, *scope; /* level */
     uint8_t *row;         /* of registers in lane order: where their k may differ */
 } divergence;
 divergence divergence_make(const ptx_fn *f);
 level divergence_here(const ptx_fn *f, const divergence *d, uint32_t scope);
-/* Does the instruction need all lanes of its warp? */
+/* Whether the instruction needs all lanes of its warp. */
 bool needs_whole_warp(const ptx_inst *inst);
 
 /* Adds a problem for each use of a declared variable that is not set on every path to it. */

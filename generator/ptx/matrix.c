@@ -13,8 +13,8 @@ static int elements_per_register(const mma_row *row)
     return row->bits < 32 ? 32 / row->bits : 1;
 }
 
-/* Along k: four neighbouring lanes share what a register adds. */
-static int place_along_k(const mma_row *row, int lane, int reg, int i)
+/* The index along k of element i of a register: four neighbouring lanes share k. */
+static int index_along_k(const mma_row *row, int lane, int reg, int i)
 {
     int each = elements_per_register(row);
     return lane % 4 * each + 4 * each * reg + i % each;
@@ -24,13 +24,13 @@ ptx_element ptx_mma_a(ptx_mma_shape shape, int lane, int i)
 {
     const mma_row *row = &mma_rows[shape];
     int reg = i / elements_per_register(row), halves = row->info.m / 8;
-    return (ptx_element){lane / 4 + 8 * (reg % halves), place_along_k(row, lane, reg / halves, i)};
+    return (ptx_element){lane / 4 + 8 * (reg % halves), index_along_k(row, lane, reg / halves, i)};
 }
 
 ptx_element ptx_mma_b(ptx_mma_shape shape, int lane, int i)
 {
     const mma_row *row = &mma_rows[shape];
-    return (ptx_element){place_along_k(row, lane, i / elements_per_register(row), i), lane / 4};
+    return (ptx_element){index_along_k(row, lane, i / elements_per_register(row), i), lane / 4};
 }
 
 ptx_element ptx_mma_c(ptx_mma_shape shape, int lane, int i)
@@ -41,7 +41,7 @@ ptx_element ptx_mma_c(ptx_mma_shape shape, int lane, int i)
 
 /* ---- the product ------------------------------------------------------------------------------------------------ */
 
-/* Untyped 32 bits go for everything, and 32-bit integers for untyped bits. */
+/* Untyped 32 bits fit everything, and 32-bit integers fit untyped bits. */
 static bool fragment_takes(ptx_type expected, ptx_type is)
 {
     if (is == expected)
@@ -83,7 +83,7 @@ static bool are_variables(ptx_fn *f, int count, const ptx_val values[], ptx_plac
     return true;
 }
 
-/* Fragments are registers, also where a kernel has a constant. */
+/* Fragments are registers, even where a kernel passes a constant. */
 static ptx_val in_any_register(ptx_fn *f, ptx_val v, ptx_place at)
 {
     return v.kind == VAL_IMMEDIATE ? inst_apply(f, PTX_OP_MOV, PTX_NONE, 1, &v, at) : v;

@@ -47,7 +47,7 @@ static ptx_val base_as(ptx_val pointer, ptx_type type)
     return (ptx_val){.kind = VAL_REGISTER, .type = (uint8_t)type, .reg = pointer.reg};
 }
 
-/* A pointer like another one, in the register of an address. */
+/* A pointer like `like`, in the register of an address. */
 static ptx_val pointer_in(ptx_fn *f, ptx_val address, ptx_val like)
 {
     if (address.kind == VAL_POISON)
@@ -69,7 +69,7 @@ static int log2_of(uint32_t size)
     return n;
 }
 
-/* The pointer, known to be a multiple of 1 << zeros elements from one that is a multiple of its `align`. */
+/* Lowers `align` of a pointer that is a multiple of 1 << zeros elements away from an aligned one. */
 static ptx_val with_step(ptx_fn *f, ptx_val pointer, int zeros)
 {
     if (pointer.kind == VAL_POISON)
@@ -81,7 +81,7 @@ static ptx_val with_step(ptx_fn *f, ptx_val pointer, int zeros)
     return pointer;
 }
 
-/* base + index * size, where addresses are as wide as the index: one mad, or shl and add, which is less in SASS. */
+/* base + index * size, where addresses are as wide as the index: one mad, or shl and add, which take less SASS. */
 static ptx_val scale_and_add(ptx_fn *f, ptx_val base, ptx_val index, uint32_t size, bool prefer_mad,
                              ptx_place at)
 {
@@ -225,7 +225,7 @@ bool hints_fit(ptx_fn *f, const char *what, int takes, int hints, bool global, p
     return !trouble;
 }
 
-/* 16 bytes at most, or 32 in global memory, which needs sm_100. */
+/* At most 16 bytes, or 32 in global memory, which need sm_100. */
 static bool vector_fits(ptx_fn *f, const char *what, int count, ptx_val pointer, ptx_place at)
 {
     uint32_t size = ptx_type_bytes((ptx_type)pointer.element), bytes = size * (uint32_t)count;
@@ -350,19 +350,9 @@ ptx_val ptx_load_at(ptx_fn *f, ptx_type type, ptx_val pointer, int hints, const 
     return v;
 }
 
-void ptx_load_vec_at(ptx_fn *f, int count, ptx_val out[], ptx_val pointer, int hints, const char *file,
-                     int line)
-{
-    ptx_place at = {file, line};
-    if (vector_is_narrow(count, pointer))
-        vector_load_narrow(f, count, out, pointer, hints, at);
-    else
-        load(f, PTX_NONE, count, out, pointer, hints, at);
-}
-
 /* ---- stores ----------------------------------------------------------------------------------------------------- */
 
-/* 8 and 16-bit integers are stored from wider registers too. */
+/* 8 and 16-bit integers may be stored from wider registers. */
 static bool stores_as(ptx_type value, ptx_type element)
 {
     return value == element ||
@@ -389,18 +379,11 @@ static bool values_fit(ptx_fn *f, int count, const ptx_val values[], ptx_type el
     return true;
 }
 
-void ptx_store_vec_at(ptx_fn *f, int count, ptx_val pointer, const ptx_val values[], int hints,
-                      const char *file, int line)
+static void store(ptx_fn *f, int count, ptx_val pointer, const ptx_val values[], int hints, ptx_place at)
 {
     enum { MOST = 8 };
-    ptx_place at = {file, line};
     ptx_val operands[MOST + 2];
     ptx_type element = (ptx_type)pointer.element;
-    if (vector_is_narrow(count, pointer)) {
-        if (values_fit(f, count, values, element, at))
-            vector_store_narrow(f, count, pointer, values, hints, at);
-        return;
-    }
     if (!access_fits(f, "store", count, pointer, hints, TAKE_STORE, at) ||
         !values_fit(f, count, values, element, at))
         return;
@@ -418,7 +401,7 @@ void ptx_store_vec_at(ptx_fn *f, int count, ptx_val pointer, const ptx_val value
 void ptx_ordered_store(ptx_fn *f, ptx_val pointer, ptx_val value, int hints, const char *file, int line)
 {
     if (vals_in_order(f, 2, (ptx_val[]){pointer, value}, call_place(f, file, line)))
-        ptx_store_vec_at(f, 1, pointer, &value, hints, file, line);
+        store(f, 1, pointer, &value, hints, (ptx_place){file, line});
 }
 
 void ptx_prefetch_at(ptx_fn *f, ptx_op op, ptx_val pointer, const char *file, int line)
@@ -426,4 +409,117 @@ void ptx_prefetch_at(ptx_fn *f, ptx_op op, ptx_val pointer, const char *file, in
     ptx_place at = {file, line};
     if (pointer_fits(f, "prefetch", pointer, 1u << PTX_GLOBAL, 1, at))
         inst_apply(f, op, PTX_NONE, 1, &pointer, at);
+}
+
+/* ---- vectors ----------------------------------------------------------------------------------------------------
+ *
+ * PTX has none of more than four narrow elements: 8 or 16 of 8 or 16 bits are vectors of 32-bit words, taken apart and put
+ * together. */
+
+enum { MOST_WORDS = 4, BYTES_OF_WORD = 4 };
+
+static bool is_narrow(int count, ptx_val pointer)
+{
+    if (pointer.kind != VAL_REGISTER || pointer.type != PTX_PTR)
+        return false;
+    uint32_t size = ptx_type_bytes((ptx_type)pointer.element);
+    return (count == 8 && (size == 1 || size == 2)) || (count == 16 && size == 1);
+}
+
+static int words_of(int count, ptx_val pointer)
+{
+    return count * (int)ptx_type_bytes((ptx_type)pointer.element) / BYTES_OF_WORD;
+}
+
+static ptx_val apply3(ptx_fn *f, ptx_op op, ptx_val a, ptx_val b, ptx_val c, ptx_place at)
+{
+    return inst_apply(f, op, PTX_NONE, 3, (ptx_val[]){a, b, c}, at);
+}
+
+static void load_narrow(ptx_fn *f, int count, ptx_val out[], ptx_val pointer, int hints, ptx_place at)
+{
+    ptx_type element = (ptx_type)pointer.element;
+    bool is_bytes = ptx_type_bytes(element) == 1;
+    ptx_val words[MOST_WORDS], as_words = pointer;
+    for (int i = 0; i < count; i++)
+        out[i] = val_poison;
+    as_words.element = (uint8_t)(!is_bytes ? PTX_B32 : element == PTX_S8 ? PTX_S32 : PTX_U32);
+    int parts = count / words_of(count, pointer);
+    load(f, PTX_NONE, words_of(count, pointer), words, as_words, hints, at);
+    for (int i = 0; i < count && words[0].kind != VAL_POISON; i++) {
+        uint32_t position = (uint32_t)(i % parts) * 8;
+        if (is_bytes)
+            out[i] = apply3(f, PTX_OP_BFE, words[i / parts], ptx_u32(position), ptx_u32(8), at);
+        else if (i % parts == 0)
+            ptx_unpack_at(f, element, 2, &out[i], words[i / parts], at.file, at.line);
+    }
+}
+
+/* A value whose low bits are stored, as 32 bits; its other bits do not matter. */
+static ptx_val in_word(ptx_fn *f, ptx_val v, ptx_place at)
+{
+    ptx_type is = (ptx_type)v.type;
+    if (v.kind == VAL_IMMEDIATE)
+        return ptx_u32((uint32_t)v.bits);
+    if (ptx_type_bytes(is) == 8)
+        return ptx_cvt_at(f, PTX_OP_CVT, PTX_U32, val_retyped(v, PTX_U64), at.file, at.line);
+    if (ptx_type_bytes(is) == 2)
+        return ptx_cvt_at(f, PTX_OP_CVT, PTX_U32, val_retyped(v, PTX_U16), at.file, at.line);
+    return val_retyped(v, PTX_U32);
+}
+
+static ptx_val joined(ptx_fn *f, ptx_val low, ptx_val high, uint32_t selector, ptx_place at)
+{
+    return apply3(f, PTX_OP_PRMT, val_retyped(low, PTX_B32), val_retyped(high, PTX_B32), ptx_u32(selector),
+                  at);
+}
+
+/* Packs two values of 16 bits as they are, or the low halves of wider ones. */
+static ptx_val pair(ptx_fn *f, const ptx_val values[], ptx_place at)
+{
+    if (ptx_type_bytes((ptx_type)values[0].type) == 2 && values[0].type == values[1].type)
+        return ptx_pack_at(f, PTX_B32, 2, values, at.file, at.line);
+    ptx_val low = in_word(f, values[0], at);
+    return joined(f, low, in_word(f, values[1], at), 0x5410, at);
+}
+
+static ptx_val quad(ptx_fn *f, const ptx_val values[], ptx_place at)
+{
+    ptx_val word[4];
+    for (int i = 0; i < 4; i++)
+        word[i] = in_word(f, values[i], at);
+    ptx_val low = joined(f, word[0], word[1], 0x0040, at);
+    ptx_val high = joined(f, word[2], word[3], 0x0040, at);
+    return joined(f, low, high, 0x5410, at);
+}
+
+static void store_narrow(ptx_fn *f, int count, ptx_val pointer, const ptx_val values[], int hints,
+                         ptx_place at)
+{
+    ptx_val words[MOST_WORDS] = {{0}}, as_words = pointer;
+    int parts = count / words_of(count, pointer);
+    for (int i = 0; i < words_of(count, pointer); i++)
+        words[i] = (parts == 2 ? pair : quad)(f, &values[i * parts], at);
+    as_words.element = PTX_B32;
+    store(f, words_of(count, pointer), as_words, words, hints, at);
+}
+
+void ptx_load_vec_at(ptx_fn *f, int count, ptx_val out[], ptx_val pointer, int hints, const char *file,
+                     int line)
+{
+    ptx_place at = {file, line};
+    if (is_narrow(count, pointer))
+        load_narrow(f, count, out, pointer, hints, at);
+    else
+        load(f, PTX_NONE, count, out, pointer, hints, at);
+}
+
+void ptx_store_vec_at(ptx_fn *f, int count, ptx_val pointer, const ptx_val values[], int hints,
+                      const char *file, int line)
+{
+    ptx_place at = {file, line};
+    if (!is_narrow(count, pointer))
+        store(f, count, pointer, values, hints, at);
+    else if (values_fit(f, count, values, (ptx_type)pointer.element, at))
+        store_narrow(f, count, pointer, values, hints, at);
 }

@@ -1,7 +1,7 @@
-/* Operations on values: those that the table describes whole, and the few that need a word more. */
+/* Operations on values: those that the table describes completely, and the few that need code of their own. */
 #include "ir.h"
 
-/* An operation that an author called: its arguments may not depend on the order in which C evaluates them. */
+/* Applies an operation that an author called: its arguments may not depend on C's order of evaluation. */
 static ptx_val ordered_apply(ptx_fn *f, ptx_op op, ptx_type type, int count, const ptx_val operands[],
                              ptx_place at)
 {

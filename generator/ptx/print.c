@@ -3,8 +3,8 @@
 
 /* ---- register names --------------------------------------------------------------------------------------------- */
 
-/* A name for reading, a declared type for the assembler: bits, so that a register may be read as another type. A prefix
- * must not end in a digit. */
+/* A prefix for names, which must not end in a digit, and the declared type: bits, so that a register may be read as another
+ * type. */
 typedef struct reg_class {
     const char *prefix, *declared;
 } reg_class;
@@ -169,7 +169,7 @@ void print_value(text *out, const names *n, ptx_val v)
 
 /* ---- instructions ----------------------------------------------------------------------------------------------- */
 
-/* Those of the hints that are among `which`. */
+/* Prints those hints that are in `which`. */
 static void print_hints(text *out, int hints, int which)
 {
     for (size_t i = 0; i < hint_row_count; i++)
@@ -238,7 +238,7 @@ static void print_name(text *out, const ptx_inst *inst)
     }
 }
 
-/* Results are registers, also where they are pointers. */
+/* Results are registers, even those that are pointers. */
 static void print_result(text *out, const names *n, ptx_val v)
 {
     print_register(out, n, v.reg);
@@ -258,7 +258,7 @@ static void print_group(text *out, const names *n, const ptx_val values[], int c
         text_add_char(out, '}');
 }
 
-/* Walks the signature: one letter, one operand, but v, z and g stand for a whole vector in braces. */
+/* Walks the signature: a letter is an operand, but v, z and g are a whole vector in braces. */
 static void print_list(text *out, const names *n, const ptx_inst *inst)
 {
     const ptx_val *next = inst->results;
@@ -319,7 +319,7 @@ void print_instruction(text *out, const names *n, const ptx_inst *inst)
 
 /* ---- control ---------------------------------------------------------------------------------------------------- */
 
-/* By tabs, as nvcc does: of one byte each, they are the least that deep loops add to a bundle. */
+/* With tabs, as nvcc does: at a byte each, deep loops add least to a bundle. */
 static void indent(text *out, int depth)
 {
     for (int i = 0; i < depth; i++)
@@ -333,7 +333,7 @@ static void print_branch(text *out, const names *n, const char *condition, ptx_v
     text_add(out, " bra ");
 }
 
-/* Prints one instruction, or the branches and labels that control stands for; returns the depth after it. */
+/* Prints an instruction, or the branches and labels of a control instruction; returns the depth after it. */
 static int print_item(text *out, const names *n, const ptx_inst *inst, int depth)
 {
     const scope *s = fn_scope(n->f, inst->scope);

@@ -1,4 +1,4 @@
-/* Instructions that the builder lacks, as text with typed operands. Each is kept, so that its use stays visible. */
+/* Instructions that the builder lacks, as text with typed operands. The manifest lists each use. */
 #include <string.h>
 
 #include "ir.h"
@@ -15,7 +15,7 @@ int raw_number(const char **s)
     return number;
 }
 
-/* The text names each value, and no other. */
+/* Null where the text names every value, and no other. */
 static const char *text_trouble(const char *written, int values)
 {
     uint32_t named = 0;

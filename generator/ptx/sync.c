@@ -19,7 +19,7 @@ static bool copy_fits(ptx_fn *f, ptx_val to, ptx_val from, uint32_t bytes, int h
            pointer_fits(f, "cp.async from", from, 1u << PTX_GLOBAL, bytes, at);
 }
 
-/* from_bytes: poison for all of them. */
+/* from_bytes: poison copies all of them. */
 static void copy(ptx_fn *f, ptx_val to, ptx_val from, uint32_t bytes, ptx_val from_bytes, int hints,
                  ptx_place at)
 {

@@ -205,13 +205,13 @@ bool ptx_fits(ptx_floor needs, ptx_floor target)
 
 ptx_floor floor_join(ptx_floor a, ptx_floor b)
 {
-    ptx_floor both = a.sm >= b.sm ? a : b;
-    both.version = a.version >= b.version ? a.version : b.version;
+    ptx_floor joined = a.sm >= b.sm ? a : b;
+    joined.version = a.version >= b.version ? a.version : b.version;
     if (a.kind == 'a' || b.kind == 'a')
-        both.kind = 'a';
+        joined.kind = 'a';
     else if (a.kind == 'f' || b.kind == 'f')
-        both.kind = 'f';
-    return both;
+        joined.kind = 'f';
+    return joined;
 }
 
 /* ---- drivers: the CUDA release that brought each .version (PTX ISA, release history) ---------------------------- */

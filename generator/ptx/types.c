@@ -22,7 +22,7 @@ static const struct {
 };
 enum { TYPE_COUNT = sizeof types / sizeof types[0] };
 
-/* A number that is no type's, of a value that was never initialised, is none. */
+/* A number that is no type is PTX_NONE: a value may never have been initialised. */
 static size_t known(ptx_type type)
 {
     return (size_t)type < TYPE_COUNT ? (size_t)type : PTX_NONE;

@@ -1,4 +1,4 @@
-/* Values: registers, whether one may be used here, and the order in which arguments were emitted. */
+/* Values: registers, whether a value may be used here, and the order in which arguments were emitted. */
 #include "ir.h"
 
 const ptx_val val_poison = {.kind = VAL_POISON};
@@ -19,7 +19,7 @@ ptx_val val_retyped(ptx_val v, ptx_type type)
     return v;
 }
 
-/* Whether a call for this kernel may have returned it. What lies in memory that nobody initialised seldom is such. */
+/* Whether a call for this kernel may have returned the value. Uninitialised memory seldom holds such a one. */
 static bool is_possible(const ptx_fn *f, ptx_val v)
 {
     if (v.type > PTX_PTR)

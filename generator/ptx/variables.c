@@ -1,5 +1,5 @@
-/* Variables: registers that are set again. Setting one to the result of the instruction just emitted changes where that
- * instruction writes, so that no mov is spent on it. */
+/* Variables: registers that are set again. Setting one to the result of the last instruction changes where that instruction
+ * writes, and saves a mov. */
 #include "ir.h"
 
 static ptx_val as_variable(ptx_fn *f, ptx_type type, ptx_val like)
@@ -14,7 +14,7 @@ static ptx_val as_variable(ptx_fn *f, ptx_type type, ptx_val like)
     return v;
 }
 
-/* The place where the last instruction writes this value, when it is a result that only ptx_set has seen. */
+/* The result of the last instruction, where it is this value and only ptx_set has seen it. */
 static ptx_val *fresh_result(const ptx_fn *f, ptx_val value)
 {
     if (value.kind != VAL_REGISTER || value.offset || fn_reg(f, value.reg)->variable || !f->body.count)

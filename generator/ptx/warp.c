@@ -1,10 +1,10 @@
-/* Shuffles, votes and special registers: what a warp and a thread block have. */
+/* Shuffles, votes and special registers. */
 #include "ir.h"
 
 /* ---- shuffles ----------------------------------------------------------------------------------------------------- */
 
-/* The clamp operand of shfl: which bits of the lane's number are the segment's in the high byte, its last lane in the
- * low one; `up` counts down to its first. */
+/* The clamp operand of shfl: the high byte masks the bits of a lane's number that select its segment, the low one is the
+ * segment's last lane; for `up` its first. */
 static ptx_val shuffle_clamp(ptx_op op, int lanes)
 {
     bool up = op == PTX_OP_SHFL_UP || op == PTX_OP_SHFL_UP_P;
@@ -17,7 +17,7 @@ static ptx_inst *shuffle_word(ptx_fn *f, ptx_op op, ptx_val a, ptx_val lane, int
     return inst_build(f, op, PTX_NONE, PTX_NONE, 1, 4, operands, at);
 }
 
-/* 64 bits go as two words; both come from the same lane. */
+/* 64 bits are two words from the same lane. */
 static ptx_val shuffle_two(ptx_fn *f, ptx_op op, ptx_val a, ptx_val lane, int lanes, ptx_val *in_range,
                            ptx_place at)
 {
@@ -67,7 +67,7 @@ ptx_val ptx_ordered_shfl_pred(ptx_fn *f, ptx_op op, ptx_val a, ptx_val lane, int
 
 /* ---- votes -------------------------------------------------------------------------------------------------------- */
 
-/* Of an operation with two results, the predicate. */
+/* The second result of an operation, a predicate. */
 static ptx_val second_result(ptx_fn *f, ptx_op op, int count, const ptx_val operands[], ptx_place at)
 {
     ptx_inst *inst = inst_build(f, op, PTX_NONE, PTX_NONE, 1, count, operands, at);
@@ -101,7 +101,7 @@ ptx_val ptx_reduce_lanes_at(ptx_fn *f, ptx_op op, int lanes, ptx_val a, const ch
 
 /* ---- special registers --------------------------------------------------------------------------------------------- */
 
-/* Along a row of threads that is a whole number of warps, or all of the block, y and z are the same in a warp. */
+/* Where a row of threads is a whole number of warps, or the whole thread block, y and z are the same in a warp. */
 static level special_level(const ptx_fn *f, ptx_sreg which)
 {
     bool along = which == PTX_TID_Y || which == PTX_TID_Z, one_row = f->block[1] == 1 && f->block[2] == 1;

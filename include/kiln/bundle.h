@@ -73,7 +73,7 @@ enum { KILN_KERNEL_DEPENDENT = 1 };
 /* One baked kernel variant. */
 typedef struct kiln_kernel {
     uint64_t key; /* XXH3, 64 bit, of id */
-    /* "family/param=value,..." with every parameter, in the family's order; of PTX from elsewhere the kernel's name */
+    /* "family/param=value,..." with every parameter, in the family's order; of external PTX the kernel's name */
     const char *id;
     const char *entry; /* name of the .entry in the module */
     const kiln_module *module;
@@ -84,7 +84,7 @@ typedef struct kiln_kernel {
     uint32_t slot; /* where its CUfunction is kept; the module's slot for the module's first kernel */
     /* Most dynamic shared memory that a launch asks for, opted in at load where it has to be, and least. */
     uint32_t max_shared_bytes, min_shared_bytes;
-    uint32_t static_shared_bytes;       /* what the kernel has beside; 0 for PTX from elsewhere */
+    uint32_t static_shared_bytes;       /* what the kernel has beside; 0 for external PTX */
     uint32_t blocks_per_multiprocessor; /* that it was made for, as .minnctapersm; 0: it says nothing */
     uint32_t flags;                     /* KILN_KERNEL_...; always 0 today */
 } kiln_kernel;

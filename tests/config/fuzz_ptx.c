@@ -1,4 +1,4 @@
-/* The reader of PTX from elsewhere on any bytes: no crash, no leak, and entries exactly when there was no diagnostic. */
+/* The reader of external PTX on any bytes: no crash, no leak, and entries exactly when there was no diagnostic. */
 #include <stdio.h>
 #include <stdlib.h>
 

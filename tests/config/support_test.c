@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "death.h"
-#include "found.h"
+#include "quote.h"
 #include "support/files.h"
 #include "support/json.h"
 #include "support/words.h"

@@ -267,7 +267,7 @@ def own_family(scratch):
         source.write_text(text)
 
 
-FOREIGN_RESULT = """saxpy: success
+EXTERNAL_RESULT = """saxpy: success
 nothing: success
 no y: a required pointer is null: y is null
 bounded_sums: success
@@ -284,14 +284,14 @@ right
 """
 
 
-def foreign_ptx(scratch):
+def external_ptx(scratch):
     """PTX from nvcc, clang and Triton: launched, verified, built again when a file changes, and its mistakes told."""
-    folder = project(scratch, "foreign_ptx")
+    folder = project(scratch, "external_ptx")
     configure(folder)
     build(folder)
-    runs(folder, FOREIGN_RESULT)
+    runs(folder, EXTERNAL_RESULT)
     environment = {**os.environ, "KILN_EMU_CHECK": "all"}
-    output = run(folder / "build/foreign_verify", "--driver", driver(), "--max-elements", "4096", env=environment)
+    output = run(folder / "build/external_verify", "--driver", driver(), "--max-elements", "4096", env=environment)
     expect("4 of 7 variants right; 1 executed but not compared, 2 skipped, 0 wrong" in output, f"verification: {output}")
     expect(output.endswith("not compared:\n  fill_f32\n"), f"the list: {output}")
     expect("says no more of its args than their names" in output and "gives no args" in output, f"why: {output}")
@@ -308,12 +308,12 @@ def foreign_ptx(scratch):
     ptx.write_text(text.replace("fma.rn.f32", "fma.rz.f32", 1))
     before = log(folder)
     build(folder)
-    expect("foreign.c" in objects_built(folder, before), "a changed PTX file is embedded again")
+    expect("external.c" in objects_built(folder, before), "a changed PTX file is embedded again")
     ptx.write_text(text.replace(".param .u32 bounded_sums_param_0", ".param .texref bounded_sums_param_0"))
     output = build(folder, fails=True)
     expect("nvcc.ptx:57:9: error: expected a number, a pointer or bytes as parameter, found '.texref'" in output,
            f"a mistake is told with its place: {output}")
-    expect("fma.rz" in (folder / "build/foreign.c").read_text(), "what was generated before is there still")
+    expect("fma.rz" in (folder / "build/external.c").read_text(), "what was generated before is there still")
 
 
 def two_bundles(scratch):
@@ -399,4 +399,4 @@ def by_hand(scratch):
     runs(folder, CROSS_RESULT)
 
 
-main((install, find_package, makefiles, pkg_config, cxx, reexport, own_family, foreign_ptx, pack, two_bundles, no_generator, cross, by_hand), sys.argv[4])
+main((install, find_package, makefiles, pkg_config, cxx, reexport, own_family, external_ptx, pack, two_bundles, no_generator, cross, by_hand), sys.argv[4])

@@ -11,10 +11,8 @@ import shutil
 import subprocess
 import sys
 
-# Those that are still to be undone: the generator's builder of PTX, and the emulator's parser, its API, and its execution.
+# Those that are still to be undone: the emulator's parser, its API, and its execution.
 KNOWN = {frozenset(circle.split()) for circle in (
-    "build facts values",
-    "memory vectors",
     "parse parse_body parse_debug parse_declare",
     "api_context api_graph api_launch api_memory api_module api_stream",
     "async barrier block check_init check_memory check_plan check_race check_race_async check_read_only check_report "

@@ -189,7 +189,7 @@ kernels:
 
 
 def check_shared(c):
-    """Wavefronts over ideal, in a kernel of PTX from elsewhere: 32 lanes that store to and load from one bank."""
+    """Wavefronts over ideal, in a kernel of external PTX: 32 lanes that store to and load from one bank."""
     with tempfile.TemporaryDirectory() as scratch:
         config = pathlib.Path(scratch, "kernels.yaml")
         config.write_text(CONFLICT_CONFIG)

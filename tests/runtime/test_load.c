@@ -108,7 +108,7 @@ static void a_loader_can_be_opened_again(void **state)
     assert_int_equal(fake.unloads, 3);
 }
 
-/* A module of two entries, as foreign PTX may be: loaded once, whichever kernel comes first. */
+/* A module of two entries, as external PTX may be: loaded once, whichever kernel comes first. */
 static void kernels_of_one_module_share_it(void **state)
 {
     (void)state;

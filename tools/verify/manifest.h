@@ -53,7 +53,7 @@ typedef struct manifest_variant {
     const char *id;
     uint64_t key;
     const char *family, *entry;
-    const char *module;           /* of PTX from elsewhere, under whose name its images stand; else null */
+    const char *module;           /* of external PTX, under whose name its images stand; else null */
     const char *why_not_launched; /* nothing says how: no arguments, geometry or rules are known; else null */
     const char *family_function;  /* the C function that dispatches */
     manifest_param *params;

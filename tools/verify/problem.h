@@ -41,6 +41,7 @@ typedef struct kiln_argument {
 
 typedef struct kiln_problem {
     const manifest_variant *variant;
+    const manifest_variant *made_for; /* the variant that the inputs were made for; another may run on them */
     const kiln_device *device;
     argument args[MAX_ARGS];
     size_t arg_count;

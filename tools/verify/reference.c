@@ -392,6 +392,7 @@ bool reference_make(const family_row *row, problem *p, const input_pattern *patt
                     char mistake[MISTAKE_BYTES])
 {
     reference_call call = {.row = row, .problem = p, .phase = PHASE_MAKE, .mistake = mistake};
+    p->made_for = p->variant;
     if (!row || !row->make) {
         generic_make(p, pattern, s);
         return true;

@@ -1,4 +1,4 @@
-#include "found.h"
+#include "quote.h"
 
 #include <string.h>
 
@@ -7,7 +7,7 @@
 
 enum { SHOWN_CHARACTERS = 40, SHOWN_CANDIDATES_BYTES = 200 };
 
-const char *found_text(arena *a, const char *from)
+const char *quote_text(arena *a, const char *from)
 {
     text t = text_new(a);
     int characters = 0;
@@ -35,7 +35,7 @@ const char *list_text(arena *a, const char *words)
     return t.data;
 }
 
-/* What users wrote before 0.2.0, and the field's words that it is now. */
+/* The names before 0.2.0, and those now. */
 static const struct {
     const char *old, *now;
 } renamed[] = {
@@ -43,23 +43,23 @@ static const struct {
     {"packed", "pack_gqa"}, {"near", "compact"},   {"window", "aligned"},
 };
 
-static const char *renamed_to(const char *found, const char *candidates)
+static const char *renamed_to(const char *written, const char *candidates)
 {
     for (size_t i = 0; i < sizeof renamed / sizeof renamed[0]; i++)
-        if (strcmp(found, renamed[i].old) == 0 && words_contain(candidates, renamed[i].now))
+        if (strcmp(written, renamed[i].old) == 0 && words_contain(candidates, renamed[i].now))
             return renamed[i].now;
     return NULL;
 }
 
-const char *near_text(arena *a, const char *found, const char *candidates)
+const char *suggest_text(arena *a, const char *written, const char *candidates)
 {
     char buffer[64];
-    const char *now = renamed_to(found, candidates);
+    const char *now = renamed_to(written, candidates);
     if (now)
         return arena_format(a, "; it is called '%s' now", now);
-    const char *near = nearest_word(found, candidates, buffer, sizeof buffer);
-    if (near)
-        return arena_format(a, "; did you mean '%s'?", near);
+    const char *nearest = nearest_word(written, candidates, buffer, sizeof buffer);
+    if (nearest)
+        return arena_format(a, "; did you mean '%s'?", nearest);
     if (!*candidates || strlen(candidates) > SHOWN_CANDIDATES_BYTES)
         return "";
     return arena_format(a, "; there %s %s", strchr(candidates, ' ') ? "are" : "is", list_text(a, candidates));

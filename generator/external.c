@@ -1,14 +1,14 @@
-/* A kernel from elsewhere becomes a family of its own: its parameters are the arguments, and what the PTX and the
+/* A kernel of external PTX becomes a family of its own: its parameters are the arguments, and what the PTX and the
  * configuration leave open of the launch follows them, for the caller to give. */
-#include "foreign_maker.h"
+#include "external_build.h"
 
 #include <string.h>
 
 #include "expression.h"
 #include "family.h"
-#include "found.h"
 #include "mangled.h"
 #include "messages.h"
+#include "quote.h"
 #include "support/words.h"
 #include "variants.h"
 
@@ -27,13 +27,13 @@ static bool is_free_name(const char *name)
     return true;
 }
 
-static bool take_name(maker *m)
+static bool take_name(external_build *m)
 {
-    const foreign_request *q = m->q;
+    const external_request *q = m->q;
     m->name = q->name.text ? q->name.text : plain_name(m->arena, q->entry->name);
     const place at = q->name.text ? q->name.at : q->at;
     if (!is_free_name(m->name) || strcmp(m->name, "kiln") == 0) /* there is a type kiln_module */
-        diagnose(m->d, at, message_entry_name, found_text(m->arena, m->name));
+        diagnose(m->d, at, message_entry_name, quote_text(m->arena, m->name));
     else if (family_find(m->name))
         diagnose(m->d, at, message_entry_family, m->name);
     else
@@ -42,13 +42,13 @@ static bool take_name(maker *m)
 }
 
 /* Two of one file are told apart better by their own names than by line. */
-static bool is_new(const maker *m, const plan *p)
+static bool is_new(const external_build *m, const plan *p)
 {
     for (size_t i = 0; i < p->variant_count; i++) {
         const kiln_variant *v = p->variants[i];
-        if (!v->foreign || strcmp(v->family->name, m->name) != 0)
+        if (!v->external || strcmp(v->family->name, m->name) != 0)
             continue;
-        diagnose(m->d, m->q->at, message_entry_twice, m->name, v->foreign->symbol, m->q->entry->name);
+        diagnose(m->d, m->q->at, message_entry_twice, m->name, v->external->symbol, m->q->entry->name);
         return false;
     }
     return true;
@@ -77,7 +77,7 @@ static const char *value_type(arena *a, const ptx_file_param *p)
     return arena_format(a, "u%u", 8 * (unsigned)p->bytes);
 }
 
-static const char *default_arg_name(maker *m, size_t i)
+static const char *default_arg_name(external_build *m, size_t i)
 {
     const char *own = m->q->entry->params[i].name;
     const char *prefix = arena_format(m->arena, "%s_", m->q->entry->name);
@@ -87,22 +87,23 @@ static const char *default_arg_name(maker *m, size_t i)
 }
 
 /* As the PTX has it. */
-static void add_plain(maker *m, const char *name, const ptx_file_param *p)
+static void add_plain(external_build *m, const char *name, const ptx_file_param *p)
 {
     const bool is_open = p->bytes == 8 && p->type[0] != 'f' && !p->is_array && !m->q->has_descriptions;
     if (p->is_array) {
-        kiln_arg *arg = maker_add_arg(m, name, "b8", "a struct of the kernel's");
+        kiln_arg *arg = external_add_arg(m, name, "b8", "a struct of the kernel's");
         arg->shape = arena_format(m->arena, "%u", (unsigned)p->bytes);
         arg->alignment = p->alignment;
-        maker_cannot_launch(m, arena_format(m->arena, "%s is a struct", name));
+        external_cannot_launch(m, arena_format(m->arena, "%s is a struct", name));
     } else if (p->is_pointer) {
-        maker_add_arg(m, name, "address", NULL);
+        external_add_arg(m, name, "address", NULL);
     } else {
-        maker_add_arg(m, name, value_type(m->arena, p), is_open ? "a number or an address" : NULL);
+        external_add_arg(m, name, value_type(m->arena, p), is_open ? "a number or an address" : NULL);
     }
     if (is_open)
-        maker_cannot_launch(m, m->q->has_args ? "the configuration says no more of its args than their names"
-                                              : "the configuration gives no args");
+        external_cannot_launch(m, m->q->has_args
+                                      ? "the configuration says no more of its args than their names"
+                                      : "the configuration gives no args");
 }
 
 /* What pointers may point at. */
@@ -158,13 +159,13 @@ static const char *expected_description(const ptx_file_param *p)
            ")";
 }
 
-static void add_described(maker *m, const char *name, const ptx_file_param *p, foreign_text about)
+static void add_described(external_build *m, const char *name, const ptx_file_param *p, external_text about)
 {
     description said;
     int kind = KILN_ARG_VALUE;
     const bool is_read = read_description(m->arena, about.text, &said);
     if (is_read && !said.direction && !p->is_array && value_bytes(said.type) == p->bytes) {
-        maker_add_arg(m, name, said.type, NULL);
+        external_add_arg(m, name, said.type, NULL);
         return;
     }
     for (int i = KILN_ARG_IN; said.direction && i <= KILN_ARG_SCRATCH; i++)
@@ -174,18 +175,18 @@ static void add_described(maker *m, const char *name, const ptx_file_param *p, f
         p->is_array || p->type[0] == 'f' || (said.alignment && !take_alignment(said.alignment, &alignment))) {
         diagnose(m->d, about.at, message_entry_arg, name, (unsigned)p->bytes,
                  p->is_array ? "a struct" : p->type, expected_description(p),
-                 found_text(m->arena, about.text));
+                 quote_text(m->arena, about.text));
         return;
     }
-    kiln_arg *arg = maker_add_arg(m, name, said.type, NULL);
+    kiln_arg *arg = external_add_arg(m, name, said.type, NULL);
     arg->kind = (kiln_arg_kind)kind;
     arg->shape = said.shape;
     arg->alignment = p->is_pointer && p->alignment > alignment ? p->alignment : alignment;
 }
 
-static void take_args(maker *m)
+static void take_args(external_build *m)
 {
-    const foreign_request *q = m->q;
+    const external_request *q = m->q;
     const size_t count = q->entry->param_count;
     if (q->has_args && q->arg_count != count) {
         diagnose(m->d, q->args_at, message_entry_args, q->entry->name, (unsigned)count,
@@ -195,7 +196,7 @@ static void take_args(maker *m)
     for (size_t i = 0; i < count; i++) {
         const char *name = q->has_args ? q->args[i].name.text : default_arg_name(m, i);
         if (q->has_args && !is_free_name(name))
-            diagnose(m->d, q->args[i].name.at, message_entry_name, found_text(m->arena, name));
+            diagnose(m->d, q->args[i].name.at, message_entry_name, quote_text(m->arena, name));
         if (q->has_args && q->args[i].about.text)
             add_described(m, name, &q->entry->params[i], q->args[i].about);
         else
@@ -206,7 +207,7 @@ static void take_args(maker *m)
 
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
 
-static void check_names(maker *m)
+static void check_names(external_build *m)
 {
     for (size_t i = 0; i < m->arg_count; i++)
         for (size_t k = 0; k < i; k++)
@@ -225,18 +226,18 @@ static bool is_torn(const char *source)
     return depth != 0;
 }
 
-static void check_expression(maker *m, const char *source, place at, bool is_list)
+static void check_expression(external_build *m, const char *source, place at, bool is_list)
 {
     const char *why = source ? expression_try(m->arena, m->family, source, is_list) : NULL;
     if (why)
-        diagnose(m->d, at, message_entry_expression, found_text(m->arena, source), why,
+        diagnose(m->d, at, message_entry_expression, quote_text(m->arena, source), why,
                  is_torn(source) ? "; in a list, what has a comma wants quotes" : "");
 }
 
 /* What the user wrote. All of it is tried, in the scope of the arguments. */
-static void check_expressions(maker *m)
+static void check_expressions(external_build *m)
 {
-    const foreign_request *q = m->q;
+    const external_request *q = m->q;
     for (size_t i = 0; i < q->arg_count; i++)
         if (m->args[i].kind != KILN_ARG_VALUE)
             check_expression(m, m->args[i].shape, q->args[i].about.at, true);
@@ -247,15 +248,15 @@ static void check_expressions(maker *m)
     check_expression(m, q->shared_bytes.text, q->shared_bytes.at, false);
 }
 
-static void check_grid(maker *m)
+static void check_grid(external_build *m)
 {
     uint64_t blocks;
     for (int i = 0; i < 3; i++)
-        if (maker_is_number(m, m->q->grid[i].text, &blocks) && blocks == 0)
+        if (external_is_number(m, m->q->grid[i].text, &blocks) && blocks == 0)
             diagnose(m->d, m->q->grid[i].at, message_entry_empty, "grid");
 }
 
-static bool counts_with(maker *m, const char *source, size_t arg)
+static bool counts_with(external_build *m, const char *source, size_t arg)
 {
     const expression *const *list;
     const size_t count = source ? expression_parse_list(m->arena, m->family, source, &list) : 0;
@@ -265,7 +266,7 @@ static bool counts_with(maker *m, const char *source, size_t arg)
     return false;
 }
 
-static bool is_counted_with(maker *m, size_t arg)
+static bool is_counted_with(external_build *m, size_t arg)
 {
     bool found = counts_with(m, m->q->shared_bytes.text, arg);
     for (size_t i = 0; i < m->q->arg_count; i++)
@@ -278,18 +279,19 @@ static bool is_counted_with(maker *m, size_t arg)
 }
 
 /* Expressions are unsigned: a signed argument that they count with must not be negative, which is said before all else. */
-static void take_rules(maker *m)
+static void take_rules(external_build *m)
 {
     for (size_t i = 0; i < m->kernel->param_count; i++)
         if (m->args[i].kind == KILN_ARG_VALUE && m->args[i].type[0] == 's' && is_counted_with(m, i))
-            maker_add_rule(m, arena_format(m->arena, "!negative(%s)", m->args[i].name),
-                           arena_format(m->arena, "%s must be at least 0", m->args[i].name));
+            external_add_rule(m, arena_format(m->arena, "!negative(%s)", m->args[i].name),
+                              arena_format(m->arena, "%s must be at least 0", m->args[i].name));
     for (size_t i = 0; i < m->q->rule_count; i++)
-        maker_add_rule(m, m->q->rules[i].text, arena_format(m->arena, "%s must hold", m->q->rules[i].text));
+        external_add_rule(m, m->q->rules[i].text,
+                          arena_format(m->arena, "%s must hold", m->q->rules[i].text));
 }
 
 /* A grid without thread blocks is nothing to do. */
-static void take_empty(maker *m)
+static void take_empty(external_build *m)
 {
     text empty = text_new(m->arena), printed = text_new(m->arena);
     for (int i = 0; i < 3 && m->q->grid[0].text; i++)
@@ -302,26 +304,26 @@ static void take_empty(maker *m)
     m->family->empty = printed.data;
 }
 
-static void add_variant(maker *m, plan *p, size_t *capacity)
+static void add_variant(external_build *m, plan *p, size_t *capacity)
 {
     kiln_variant *v = arena_alloc(m->arena, sizeof *v);
-    *v = (kiln_variant){.family = m->family, .at = m->q->at, .foreign = m->kernel};
+    *v = (kiln_variant){.family = m->family, .at = m->q->at, .external = m->kernel};
     v->shape = m->kernel->shape;
     v->runs_on = (UINT32_C(1) << p->target_count) - 1;
     variant_name(m->arena, v);
     *(kiln_variant **)arena_push(m->arena, (void **)&p->variants, &p->variant_count, capacity, sizeof v) = v;
 }
 
-void foreign_add(arena *a, const foreign_request *q, plan *p, size_t *capacity, diagnostics *d)
+void external_add(arena *a, const external_request *q, plan *p, size_t *capacity, diagnostics *d)
 {
     const int before = d->count;
-    maker m = {.arena = a, .q = q, .d = d, .why_not_launched = text_new(a)};
+    external_build m = {.arena = a, .q = q, .d = d, .why_not_launched = text_new(a)};
     m.family = arena_alloc(a, sizeof *m.family);
     m.kernel = arena_alloc(a, sizeof *m.kernel);
-    m.args = arena_alloc(a, (q->entry->param_count + MAKER_LAUNCH_ARGS + 1) * sizeof *m.args);
-    const size_t most_rules = q->entry->param_count + q->rule_count + MAKER_LAUNCH_RULES;
+    m.args = arena_alloc(a, (q->entry->param_count + EXTERNAL_LAUNCH_ARGS + 1) * sizeof *m.args);
+    const size_t most_rules = q->entry->param_count + q->rule_count + EXTERNAL_LAUNCH_RULES;
     m.rules = arena_alloc(a, (most_rules + 1) * sizeof *m.rules);
-    *m.kernel = (foreign_kernel){.module = q->module, .symbol = q->entry->name};
+    *m.kernel = (external_kernel){.module = q->module, .symbol = q->entry->name};
     if (!take_name(&m) || !is_new(&m, p))
         return;
     m.family->name = m.name;
@@ -329,9 +331,9 @@ void foreign_add(arena *a, const foreign_request *q, plan *p, size_t *capacity, 
     m.family->rules = m.rules;
     m.family->summary = arena_format(a, "the kernel %s of %s", q->entry->name, q->module->files[0]->asked);
     take_args(&m);
-    maker_take_grid(&m);
-    maker_take_block(&m);
-    maker_take_shared(&m);
+    external_take_grid(&m);
+    external_take_block(&m);
+    external_take_shared(&m);
     if (d->count == before)
         check_names(&m);
     if (d->count == before)

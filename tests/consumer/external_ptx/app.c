@@ -1,14 +1,14 @@
-/* Launches kernels from elsewhere and compares what they give: app [DRIVER]. */
+/* Launches kernels of external PTX and compares what they give: app [DRIVER]. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "foreign.h"
+#include "external.h"
 
 enum { N = 1000, BLOCKS = (N + 127) / 128, ROWS = 4, COLUMNS = N / ROWS };
 
 static kiln_driver driver;
-static kiln_slot slots[FOREIGN_SLOTS];
+static kiln_slot slots[EXTERNAL_SLOTS];
 static kiln_loader loader;
 static float x[N], y[N], sums[BLOCKS];
 
@@ -32,15 +32,15 @@ static int check(const char *what, kiln_status status, kiln_status expected, int
 
 static int check_saxpy(CUdeviceptr at_x, CUdeviceptr at_y)
 {
-    const foreign_saxpy_args args = {.n = N, .a = 2, .x = at_x, .y = at_y};
+    const external_saxpy_args args = {.n = N, .a = 2, .x = at_x, .y = at_y};
     int right = 1;
-    kiln_status status = foreign_saxpy(&loader, NULL, &args);
+    kiln_status status = external_saxpy(&loader, NULL, &args);
     driver.memcpy_dtoh(y, at_y, sizeof y);
     for (int i = 0; i < N; i++)
         right &= y[i] == 2 * x[i] + 1;
     right = check("saxpy", status, KILN_OK, right);
-    right &= check("nothing", foreign_saxpy(&loader, NULL, &(foreign_saxpy_args){.n = 0}), KILN_OK, 1);
-    status = foreign_saxpy(&loader, NULL, &(foreign_saxpy_args){.n = N, .x = at_x});
+    right &= check("nothing", external_saxpy(&loader, NULL, &(external_saxpy_args){.n = 0}), KILN_OK, 1);
+    status = external_saxpy(&loader, NULL, &(external_saxpy_args){.n = N, .x = at_x});
     return right & check("no y", status, KILN_ERROR_NULL_POINTER, 1);
 }
 
@@ -51,11 +51,11 @@ static int check_sums(CUdeviceptr at_x, CUdeviceptr at_sums)
         double low, high;
         int weight;
     } bounds = {.low = 100, .high = 700, .weight = 3};
-    foreign_bounded_sums_args args = {
+    external_bounded_sums_args args = {
         .n = N, .x = at_x, .sums = at_sums, .grid_x = BLOCKS, .shared_bytes = 128 * 4};
     double got = 0, expected = 0;
     memcpy(args.bounds, &bounds, sizeof bounds);
-    kiln_status status = foreign_bounded_sums(&loader, NULL, &args); /* block_x = 0: as many as .maxntid */
+    kiln_status status = external_bounded_sums(&loader, NULL, &args); /* block_x = 0: as many as .maxntid */
     driver.memcpy_dtoh(sums, at_sums, sizeof sums);
     for (int i = 0; i < BLOCKS; i++)
         got += sums[i];
@@ -63,39 +63,39 @@ static int check_sums(CUdeviceptr at_x, CUdeviceptr at_sums)
         expected += 3 * x[i];
     int right = check("bounded_sums", status, KILN_OK, got == expected);
     args.block_x = 256;
-    right &= check("block", foreign_bounded_sums(&loader, NULL, &args), KILN_ERROR_BAD_ARGUMENT, 1);
+    right &= check("block", external_bounded_sums(&loader, NULL, &args), KILN_ERROR_BAD_ARGUMENT, 1);
     args.block_x = 128;
     args.shared_bytes = 50000;
-    right &= check("shared", foreign_bounded_sums(&loader, NULL, &args), KILN_ERROR_BAD_ARGUMENT, 1);
+    right &= check("shared", external_bounded_sums(&loader, NULL, &args), KILN_ERROR_BAD_ARGUMENT, 1);
     args.shared_bytes = 512;
     args.grid_x = 0;
-    return right & check("grid", foreign_bounded_sums(&loader, NULL, &args), KILN_ERROR_BAD_ARGUMENT, 1);
+    return right & check("grid", external_bounded_sums(&loader, NULL, &args), KILN_ERROR_BAD_ARGUMENT, 1);
 }
 
 static int check_transpose(CUdeviceptr at_x, CUdeviceptr at_y)
 {
-    const foreign_transpose_args args = {.out = at_y, .in = at_x, .rows = ROWS, .columns = COLUMNS};
+    const external_transpose_args args = {.out = at_y, .in = at_x, .rows = ROWS, .columns = COLUMNS};
     int right = 1;
-    kiln_status status = foreign_transpose(&loader, NULL, &args);
+    kiln_status status = external_transpose(&loader, NULL, &args);
     driver.memcpy_dtoh(y, at_y, sizeof y);
     for (int i = 0; i < N; i++)
         right &= y[i % COLUMNS * ROWS + i / COLUMNS] == x[i];
     right = check("transpose", status, KILN_OK, right);
     /* Rows without elements: thread blocks for them, and nothing that they could touch. */
-    status = foreign_transpose(&loader, NULL, &(foreign_transpose_args){.rows = ROWS});
+    status = external_transpose(&loader, NULL, &(external_transpose_args){.rows = ROWS});
     right &= check("no columns", status, KILN_OK, driver.ctx_synchronize() == 0);
-    status = foreign_transpose(&loader, NULL, &(foreign_transpose_args){.rows = ROWS, .columns = 1});
+    status = external_transpose(&loader, NULL, &(external_transpose_args){.rows = ROWS, .columns = 1});
     right &= check("no matrices", status, KILN_ERROR_NULL_POINTER, 1);
-    status = foreign_transpose(&loader, NULL,
-                               &(foreign_transpose_args){.out = at_y, .in = at_x, .rows = -1, .columns = 1});
+    status = external_transpose(
+        &loader, NULL, &(external_transpose_args){.out = at_y, .in = at_x, .rows = -1, .columns = 1});
     return right & check("fewer", status, KILN_ERROR_BAD_ARGUMENT, 1);
 }
 
 static int check_softmax(CUdeviceptr at_x, CUdeviceptr at_y)
 {
-    foreign_softmax_args args = {.out = at_y, .x = at_x, .columns = COLUMNS, .grid_x = ROWS};
+    external_softmax_args args = {.out = at_y, .x = at_x, .columns = COLUMNS, .grid_x = ROWS};
     double sum = 0, worst = 0;
-    kiln_status status = foreign_softmax(&loader, NULL, &args);
+    kiln_status status = external_softmax(&loader, NULL, &args);
     driver.memcpy_dtoh(y, at_y, sizeof y);
     for (int i = 0; i < COLUMNS; i++)
         sum += exp(i - (COLUMNS - 1));
@@ -103,7 +103,7 @@ static int check_softmax(CUdeviceptr at_x, CUdeviceptr at_y)
         worst = fmax(worst, fabs(y[i] - exp(i % COLUMNS - (COLUMNS - 1)) / sum));
     int right = check("softmax", status, KILN_OK, worst < 1e-6);
     args.columns = 513;
-    return right & check("columns", foreign_softmax(&loader, NULL, &args), KILN_ERROR_BAD_ARGUMENT, 1);
+    return right & check("columns", external_softmax(&loader, NULL, &args), KILN_ERROR_BAD_ARGUMENT, 1);
 }
 
 int main(int argc, char **argv)
@@ -119,7 +119,7 @@ int main(int argc, char **argv)
     driver.device_primary_ctx_retain(&context, 0);
     driver.ctx_set_current(context);
     CUdeviceptr at_x = upload(x, sizeof x), at_y = upload(y, sizeof y), at_sums = upload(sums, sizeof sums);
-    kiln_status status = kiln_open(&loader, &driver, &foreign_bundle, slots, FOREIGN_SLOTS, NULL);
+    kiln_status status = kiln_open(&loader, &driver, &external_bundle, slots, EXTERNAL_SLOTS, NULL);
     int right = status == KILN_OK && check_saxpy(at_x, at_y) && check_sums(at_x, at_sums) &&
                 check_transpose(at_x, at_y) && check_softmax(at_x, at_y);
     kiln_close(&loader);

@@ -1,12 +1,12 @@
 /* The files of a ptx: item together: what they have in common, and which of them a target takes. */
-#include "foreign.h"
+#include "external.h"
 
 #include <string.h>
 
 #include "messages.h"
 #include "targets.h"
 
-const ptx_file *foreign_file_for(const foreign_module *m, target t)
+const ptx_file *external_file_for(const external_module *m, target t)
 {
     const ptx_file *best = NULL;
     for (size_t i = 0; i < m->file_count; i++) {
@@ -72,7 +72,7 @@ static bool check_file(arena *a, const ptx_file *first, const ptx_file *other, d
     return ok;
 }
 
-bool foreign_check_module(arena *a, const foreign_module *m, const plan *p, place at, diagnostics *d)
+bool external_check_module(arena *a, const external_module *m, const plan *p, place at, diagnostics *d)
 {
     char name[TARGET_NAME_BYTES];
     text has = text_new(a);
@@ -87,7 +87,7 @@ bool foreign_check_module(arena *a, const foreign_module *m, const plan *p, plac
         ok = (i == 0 || check_file(a, m->files[0], m->files[i], d)) && ok;
     }
     for (size_t i = 0; i < p->target_count; i++)
-        if (!foreign_file_for(m, p->targets[i])) {
+        if (!external_file_for(m, p->targets[i])) {
             diagnose(d, at, message_ptx_without_target, target_print(p->targets[i], name), has.data);
             ok = false;
         }

@@ -1,0 +1,88 @@
+/* The kernel under construction: its lists, its problems, and what callers ask. */
+#include "ir.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+ptx_fn *ptx_new(arena *a, const char *entry, ptx_floor target, const uint32_t block[3])
+{
+    ptx_fn *f = arena_alloc(a, sizeof *f);
+    f->arena = a;
+    f->entry = entry;
+    f->target = target;
+    for (int i = 0; i < 3; i++)
+        f->block[i] = block[i];
+    list_add(f, &f->regs, sizeof(ptx_reg));
+    scope *kernel = list_add(f, &f->scopes, sizeof *kernel);
+    kernel->open = true;
+    return f;
+}
+
+void ptx_min_blocks(ptx_fn *f, uint32_t blocks)
+{
+    f->min_blocks = blocks;
+}
+
+uint32_t ptx_block_x(const ptx_fn *f)
+{
+    return f->block[0];
+}
+
+size_t ptx_param_count(const ptx_fn *f)
+{
+    return f->params.count;
+}
+
+const char *ptx_param_at(const ptx_fn *f, size_t i, ptx_type *type, ptx_type *element)
+{
+    const kernel_param *p = (const kernel_param *)f->params.items + i;
+    *type = p->type;
+    *element = p->element;
+    return p->name;
+}
+
+uint32_t ptx_shared_bytes(const ptx_fn *f)
+{
+    return f->shared_bytes;
+}
+
+/* ---- what the builder's files share ----------------------------------------------------------------------------- */
+
+void *list_add(ptx_fn *f, list *l, size_t element_bytes)
+{
+    return arena_push(f->arena, &l->items, &l->count, &l->capacity, element_bytes);
+}
+
+ptx_reg *fn_reg(const ptx_fn *f, uint32_t reg)
+{
+    return (ptx_reg *)f->regs.items + reg;
+}
+
+ptx_inst *fn_inst(const list *insts, size_t i)
+{
+    return ((ptx_inst **)insts->items)[i];
+}
+
+scope *fn_scope(const ptx_fn *f, uint32_t i)
+{
+    return (scope *)f->scopes.items + i;
+}
+
+void fn_problem(ptx_fn *f, ptx_place at, const char *format, ...)
+{
+    char line[256];
+    va_list args;
+    va_start(args, format);
+    int length = vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    problem *p = list_add(f, &f->problems, sizeof *p);
+    p->at = at;
+    p->text = arena_string(f->arena, line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1);
+}
+
+bool text_is_ptx(const char *s)
+{
+    while (*s >= ' ' && *s <= '~')
+        s++;
+    return !*s;
+}
