@@ -80,7 +80,8 @@ static void need(const char *call, int result)
     const char *name = NULL;
     if (result == 0)
         return;
-    driver.get_error_name(result, &name);
+    if (driver.get_error_name)
+        driver.get_error_name(result, &name);
     fprintf(stderr, "kiln-demo: %s: %s (%d)\n", call, name ? name : "unknown error", result);
     exit(1);
 }
