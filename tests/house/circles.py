@@ -15,12 +15,13 @@ import sys
 KNOWN = {frozenset(circle.split()) for circle in (
     "build facts values",
     "memory vectors",
-    "parse parse_body parse_debug parse_declare",
-    "api_context api_graph api_launch api_memory api_module api_stream",
-    "async barrier block check_init check_memory check_plan check_race check_race_async check_read_only check_report "
-    "check_sync check_watch count decode decode_async decode_call decode_control decode_mma decode_operands "
-    "decode_pattern decode_place exec_async exec_atomic exec_barrier exec_control exec_matrix exec_memory exec_mma "
-    "exec_move exec_tables exec_warp levels operations report warp",
+    "front/body front/debug front/declare front/parse",
+    "driver/context driver/graph driver/launch driver/memory driver/module driver/stream",
+    "check/init check/plan check/race check/race_async check/read_only check/sync check/watch core/async "
+    "core/barrier core/block core/bounds core/report core/warp count/count count/report decode/async decode/call "
+    "decode/control decode/decode decode/match decode/mma decode/operands decode/pattern decode/place exec/async "
+    "exec/atomic exec/barrier exec/control exec/levels exec/matrix exec/memory exec/mma exec/move exec/tables "
+    "exec/warp",
 )}
 SKIPPED = 77
 

@@ -1,0 +1,361 @@
+/* Uninitialised registers and memory. Undefined lanes of registers flow through moves and arithmetic, as compilers compute
+   ahead of the conditions that decide, and are reported where they matter: as an address, a guard, a member mask, a barrier's
+   operand, an operand of an atomic, or when stored to global or shared memory; from then on they count as defined, so that
+   one mistake is reported once. An address, and what steers control flow, ends the launch: it goes nowhere. Memory remembers
+   what was written to it by kernels, copies and fills. A load of which no byte was written is reported from global and shared
+   memory; from local memory and call parameters it hands the undefinedness on to the register. One that is written in part is
+   defined: compilers read padding along with what it pads, and shift the parts out. A vector store is reported when all of
+   its elements are undefined. Granularity: a lane of a register, a byte of memory. */
+#include "../core/async.h"
+#include "watch.h"
+#include "written.h"
+
+#include <string.h>
+
+static uint32_t all_of(const emu_plan *p, const uint32_t *defined)
+{
+    uint32_t d =
+        defined[p->source[0]] & defined[p->source[1]] & defined[p->source[2]] & defined[p->source[3]];
+    for (unsigned n = EMU_PLAN_SOURCES; n < p->source_count; n++)
+        d &= defined[p->sources[n]];
+    return d;
+}
+
+static void set(const emu_plan *p, uint32_t *defined, uint32_t mask, uint32_t d)
+{
+    for (unsigned n = 0; n < p->write_count; n++) {
+        uint32_t *to = &defined[p->writes[n]];
+        *to = (*to & ~mask) | (d & mask);
+    }
+}
+
+static uint32_t lanes_of(const emu_warp *w, uint32_t arg)
+{
+    return arg & 1 ? EMU_ALL : emu_defined_of(w)[arg >> 6];
+}
+
+static bool report(emu_warp *w, const emu_op *op, uint32_t lanes, const char *what)
+{
+    if (lanes)
+        emu_fault(w, op, lanes, EMU_LAUNCH_FAILED, "uses an uninitialised register as %s", what);
+    return lanes == 0;
+}
+
+static void find(emu_warp *w, const emu_op *op, uint32_t lanes, const char *what)
+{
+    if (lanes)
+        emu_note(w, op, lanes, EMU_NOBODY, "uses an uninitialised register as %s", what);
+}
+
+static void define(emu_warp *w, uint32_t arg, uint32_t lanes)
+{
+    if (!(arg & 1))
+        emu_defined_of(w)[arg >> 6] |= lanes;
+}
+
+void emu_init_guard(emu_warp *w, const emu_op *op)
+{
+    find(w, op, w->active & ~emu_defined_of(w)[op->guard >> 6], "the guard");
+    define(w, op->guard & ~1u, w->active);
+}
+
+bool emu_init_address(emu_warp *w, const emu_op *op, uint32_t arg, uint32_t mask)
+{
+    if (!(w->block->launch->checks & EMU_CHECK_INIT))
+        return true;
+    return report(w, op, mask & ~lanes_of(w, arg), "an address");
+}
+
+static uint32_t nonzero(const emu_warp *w, const emu_op *op, uint32_t arg)
+{
+    unsigned bytes = emu_types[op->mods.type].bytes;
+    if (op->mods.type == EMU_PRED)
+        return emu_predicate(w, arg);
+    uint32_t mask = 0;
+    const char *v = emu_lanes(w, arg);
+    for (uint32_t i = 0; i < EMU_LANES; i++)
+        for (unsigned k = 0; k < bytes; k++)
+            mask |= (uint32_t)(v[i * bytes + k] != 0) << i;
+    return mask;
+}
+
+static uint32_t decided(const emu_warp *w, const emu_op *op, bool by_one)
+{
+    uint32_t a = lanes_of(w, op->arg[1]), b = lanes_of(w, op->arg[2]), d = a & b;
+    if (d == EMU_ALL || (by_one && op->mods.type != EMU_PRED))
+        return d;
+    uint32_t flip = by_one ? 0 : EMU_ALL;
+    return d | (a & (nonzero(w, op, op->arg[1]) ^ flip)) | (b & (nonzero(w, op, op->arg[2]) ^ flip));
+}
+
+static uint32_t shuffled(const emu_warp *w, const emu_op *op)
+{
+    uint32_t a = lanes_of(w, op->arg[2]), d = 0;
+    const uint32_t *by = emu_lanes(w, op->arg[3]), *c = emu_lanes(w, op->arg[4]);
+    if (a == EMU_ALL)
+        return a;
+    for (int lane = 0; lane < EMU_LANES; lane++) {
+        int segment = (int)(c[lane] >> 8 & 31), clamp = (int)(c[lane] & 31), b = (int)(by[lane] & 31);
+        int most = (lane & segment) | (clamp & ~segment), mode = op->mods.mode;
+        int j = mode == 0   ? lane - b
+                : mode == 1 ? lane + b
+                : mode == 2 ? lane ^ b
+                            : ((lane & segment) | (b & ~segment));
+        bool inside = mode == 0 ? j >= most : j <= most;
+        d |= (a >> ((inside ? j : lane) & 31) & 1) << lane;
+    }
+    return d;
+}
+
+static void check_stored(emu_warp *w, const emu_op *op, uint32_t mask)
+{
+    unsigned count = op->mods.count > 1 ? op->mods.count : 1;
+    const uint32_t *values = count > 1 ? op->list : &op->arg[1];
+    uint32_t any = 0;
+    for (unsigned n = 0; n < count; n++)
+        any |= lanes_of(w, values[n]);
+    find(w, op, mask & ~any, "the value that it stores");
+    for (unsigned n = 0; n < count; n++)
+        define(w, values[n], mask & ~any);
+}
+
+/* The address is judged later, where it is used. */
+static void check_operands(emu_warp *w, const emu_op *op, const emu_plan *p, uint32_t mask)
+{
+    uint32_t *defined = emu_defined_of(w), undefined = 0;
+    for (unsigned n = 0; n < p->source_count; n++)
+        if (p->sources[n] != p->address) {
+            undefined |= mask & ~defined[p->sources[n]];
+            defined[p->sources[n]] |= mask;
+        }
+    find(w, op, undefined, "an operand of this");
+}
+
+static uint8_t *parameter_bytes(const emu_warp *w, const emu_op *op, uint32_t lane)
+{
+    uint64_t thread = (uint64_t)w->id * EMU_LANES + lane;
+    return w->block->watch->local + thread * w->block->launch->program->local_bytes + op->imm;
+}
+
+static void store_parameter(emu_warp *w, const emu_op *op, uint32_t mask)
+{
+    uint32_t d = lanes_of(w, op->arg[0]);
+    for (uint32_t i = 0; i < EMU_LANES; i++)
+        if (mask >> i & 1)
+            memset(parameter_bytes(w, op, i), d >> i & 1, op->mods.count);
+}
+
+static void load_parameter(emu_warp *w, const emu_op *op, const emu_plan *p, uint32_t mask)
+{
+    uint32_t d = 0;
+    for (uint32_t i = 0; i < EMU_LANES; i++)
+        if (mask >> i & 1)
+            d |= (uint32_t)(memchr(parameter_bytes(w, op, i), 1, op->mods.count) != NULL) << i;
+    set(p, emu_defined_of(w), mask, d);
+}
+
+bool emu_init_before(emu_warp *w, const emu_op *op, uint32_t mask)
+{
+    const emu_plan *p = &w->block->watch->plans->plans[op - w->block->launch->program->ops];
+    uint32_t *defined = emu_defined_of(w);
+    uint32_t d = all_of(p, defined);
+    w->flowing = EMU_ALL;
+    switch ((emu_flow)p->flow) {
+    case EMU_FLOW_LANES:
+        set(p, defined, mask, d);
+        return true;
+    case EMU_FLOW_SELECT: {
+        uint32_t c = emu_predicate(w, op->arg[3]), a = lanes_of(w, op->arg[1]), b = lanes_of(w, op->arg[2]);
+        uint32_t known = op->arg[3] & 1 ? EMU_ALL : defined[op->arg[3] >> 6];
+        set(p, defined, mask, known & ((a & c) | (b & ~c)));
+        return true;
+    }
+    case EMU_FLOW_AND:
+    case EMU_FLOW_OR:
+        set(p, defined, mask, decided(w, op, p->flow == EMU_FLOW_OR));
+        return true;
+    case EMU_FLOW_FRESH:
+        set(p, defined, mask, EMU_ALL);
+        return true;
+    case EMU_FLOW_SHUFFLE:
+        w->flowing = shuffled(w, op);
+        return true;
+    case EMU_FLOW_WARP:
+        w->flowing = mask & ~d ? 0 : EMU_ALL;
+        return true;
+    case EMU_FLOW_CONTROL:
+        set(p, defined, mask, EMU_ALL);
+        return report(w, op, mask & ~d, "an operand of this");
+    case EMU_FLOW_COPY:
+        check_operands(w, op, p, mask);
+        return true;
+    case EMU_FLOW_STORE: /* judged by emu_init_access, which sees where generic addresses lead */
+        return true;
+    case EMU_FLOW_ATOMIC:
+    case EMU_FLOW_MBARRIER:
+        check_operands(w, op, p, mask);
+        set(p, defined, mask, EMU_ALL);
+        return true;
+    case EMU_FLOW_PARAM_STORE:
+        store_parameter(w, op, mask);
+        return true;
+    case EMU_FLOW_PARAM_LOAD:
+        load_parameter(w, op, p, mask);
+        return true;
+    case EMU_FLOW_LOAD: /* also from .const and .param, which nobody watches */
+        w->loaded_count = 0;
+        return true;
+    default:
+        return true;
+    }
+}
+
+/* What only holds once the operation has happened: lanes that had to wait do it again. */
+void emu_init_after(emu_warp *w, const emu_op *op, uint32_t mask)
+{
+    const emu_plan *p = &w->block->watch->plans->plans[op - w->block->launch->program->ops];
+    uint32_t *defined = emu_defined_of(w);
+    if (p->flow == EMU_FLOW_SHUFFLE || p->flow == EMU_FLOW_WARP) {
+        set(p, defined, mask & w->active, w->flowing);
+    } else if (p->flow == EMU_FLOW_LOAD) {
+        unsigned count = op->mods.count > 1 ? op->mods.count : 1;
+        for (unsigned n = 0; n < count; n++) {
+            uint32_t arg = count > 1 ? op->list[n] : op->arg[0];
+            if (arg != EMU_SINK)
+                defined[arg >> 6] =
+                    (defined[arg >> 6] & ~mask) | (mask & (n < w->loaded_count ? w->loaded[n] : EMU_ALL));
+        }
+    }
+}
+
+/* One lane's bytes: where their marks are. */
+typedef struct marks {
+    uint8_t *bytes; /* of shared and local memory: one each */
+    emu_allocation *allocation;
+    uint64_t offset;
+    bool is_local;
+} marks;
+
+static marks find_marks(const emu_warp *w, const emu_op *op, uint64_t at)
+{
+    const emu_block *b = w->block;
+    uint64_t shared = at - (uint64_t)(uintptr_t)b->shared, local = at - (uint64_t)(uintptr_t)b->local;
+    if (shared < b->shared_bytes)
+        return (marks){.bytes = b->watch->shared + shared};
+    if (local < (uint64_t)b->warp_count * EMU_LANES * b->launch->program->local_bytes)
+        return (marks){.bytes = b->watch->local + local, .is_local = true};
+    const emu_recent *r = &b->recent[op->at % EMU_RECENT];
+    emu_allocation *a = at >= r->base && at < r->end ? r->allocation : NULL;
+    if (!a && emu_memory_contains(at))
+        a = emu_memory_holding(at, 1);
+    return (marks){.allocation = a && a->shadow ? a : NULL, .offset = a ? at - a->base : 0};
+}
+
+/* The bytes from `from` on that are written, as bits. */
+static uint32_t written(const marks *m, unsigned from, unsigned bytes)
+{
+    uint32_t bits = 0;
+    for (unsigned k = 0; k < bytes; k++) {
+        bool is = true;
+        if (m->bytes)
+            is = m->bytes[from + k];
+        else if (m->allocation)
+            is = emu_memory_is_written(m->allocation, m->offset + from + k);
+        bits |= (uint32_t)is << k;
+    }
+    return bits;
+}
+
+static void write_bytes(const marks *m, unsigned from, unsigned bytes, bool is)
+{
+    if (m->bytes)
+        memset(m->bytes + from, is, bytes);
+    else if (m->allocation)
+        emu_memory_mark(m->allocation, m->offset + from, bytes, is);
+}
+
+static void check_read(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes,
+                       const uint64_t at[EMU_LANES])
+{
+    unsigned count = op->mods.count > 1 && op->mods.count <= 8 ? op->mods.count : 1, each = bytes / count;
+    uint32_t loaded[8] = {0}, never = 0;
+    uint32_t known = surely_written(w, op, bytes, at) ? mask : 0;
+    for (unsigned n = 0; n < count; n++)
+        loaded[n] = known;
+    for (uint32_t i = 0; known != mask && i < EMU_LANES; i++) {
+        if (!(mask >> i & 1))
+            continue;
+        marks m = find_marks(w, op, at[i]);
+        bool any = m.is_local || each > 32;
+        for (unsigned n = 0; n < count && each <= 32; n++) {
+            uint32_t bits = written(&m, n * each, each);
+            any |= bits != 0;
+            loaded[n] |= (uint32_t)(bits != 0) << i;
+        }
+        never |= (uint32_t)!any << i;
+    }
+    for (unsigned n = 0; n < count; n++)
+        w->loaded[n] = loaded[n] | never;
+    w->loaded_count = (uint8_t)count;
+    if (!never)
+        return;
+    char place[160];
+    uint64_t address = at[__builtin_ctz(never)];
+    emu_note(w, op, never, EMU_NOBODY, "reads %u bytes that were never written, at %s", bytes,
+             emu_watch_place(w, address, place, sizeof place));
+}
+
+static void note_write(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes,
+                       const uint64_t at[EMU_LANES])
+{
+    const emu_plan *p = &w->block->watch->plans->plans[op - w->block->launch->program->ops];
+    bool is_store = p->flow == EMU_FLOW_STORE;
+    unsigned count = is_store && op->mods.count > 1 ? op->mods.count : 1;
+    for (unsigned n = 0; n < count; n++) {
+        uint32_t d = !is_store ? EMU_ALL : lanes_of(w, count > 1 ? op->list[n] : op->arg[1]);
+        for (uint32_t i = 0; i < EMU_LANES; i++)
+            if (mask >> i & 1) {
+                marks m = find_marks(w, op, at[i]);
+                write_bytes(&m, n * (bytes / count), bytes / count, d >> i & 1);
+            }
+    }
+}
+
+static uint32_t lanes_outside_local(const emu_warp *w, const emu_op *op, uint32_t mask,
+                                    const uint64_t at[EMU_LANES])
+{
+    if (op->mods.space == EMU_LOCAL || op->mods.space == EMU_PARAM_CALL)
+        return 0;
+    for (uint32_t i = 0; i < EMU_LANES && op->mods.space == EMU_GENERIC; i++)
+        if ((mask >> i & 1) && find_marks(w, op, at[i]).is_local)
+            mask &= ~(UINT32_C(1) << i);
+    return mask;
+}
+
+void emu_init_access(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes, bool writes,
+                     const uint64_t at[EMU_LANES])
+{
+    const emu_plan *p = &w->block->watch->plans->plans[op - w->block->launch->program->ops];
+    if (op->mods.space == EMU_CONST || op->mods.space == EMU_PARAM)
+        return;
+    if (!writes || p->flow == EMU_FLOW_ATOMIC || p->flow == EMU_FLOW_MBARRIER)
+        check_read(w, op, mask, bytes, at);
+    if (p->flow == EMU_FLOW_STORE)
+        check_stored(w, op, lanes_outside_local(w, op, mask, at));
+    if (writes && p->flow != EMU_FLOW_COPY) /* a copy writes when it is complete */
+        note_write(w, op, mask, bytes, at);
+}
+
+uint32_t emu_init_unwritten(const emu_warp *w, const emu_op *op, uint64_t at, unsigned bytes)
+{
+    if (!(w->block->launch->checks & EMU_CHECK_INIT))
+        return 0;
+    marks m = find_marks(w, op, at);
+    return ((1u << bytes) - 1) & ~written(&m, 0, bytes);
+}
+
+void emu_init_copied(emu_block *b, const emu_copy *c)
+{
+    for (unsigned k = 0; k < c->bytes; k++)
+        b->watch->shared[c->to + k] = !(c->unwritten >> k & 1);
+}

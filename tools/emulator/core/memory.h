@@ -1,0 +1,54 @@
+/* Device memory: allocations inside one reserved address range, so that any address can be judged. Addresses are host
+   addresses. Freed allocations are remembered and their addresses not given out again. Thread safe. */
+#ifndef EMU_MEMORY_H
+#define EMU_MEMORY_H
+
+#include "../support/emu.h"
+
+typedef enum emu_allocation_kind {
+    EMU_ALLOCATION_DEVICE,
+    EMU_ALLOCATION_HOST, /* page-locked, visible to the device */
+    EMU_ALLOCATION_MANAGED,
+    EMU_ALLOCATION_MODULE, /* .global variables */
+    EMU_ALLOCATION_CONST,  /* a module's .const bank */
+} emu_allocation_kind;
+
+typedef struct emu_allocation {
+    uint64_t base, bytes;
+    uint64_t mapped_bytes; /* whole pages */
+    emu_allocation_kind kind;
+    bool is_freed;
+    unsigned device;
+    void *context;
+    uint64_t serial;  /* from 1, in order of allocation */
+    const char *name; /* of a module's variable; may be NULL */
+    uint8_t *shadow;  /* of the init check: a bit per byte that was written; NULL: all is */
+    void *race;       /* of the race check */
+    uint64_t race_bytes;
+} emu_allocation;
+
+/* From now on device allocations remember which of their bytes were written. */
+void emu_memory_keep_shadows(void);
+void emu_memory_mark(emu_allocation *allocation, uint64_t offset, uint64_t bytes, bool is_written);
+static inline bool emu_memory_is_written(const emu_allocation *a, uint64_t offset)
+{
+    return __atomic_load_n(&a->shadow[offset / 8], __ATOMIC_RELAXED) >> offset % 8 & 1;
+}
+/* After a copy or fill of device memory by the host; from: 0, or where the bytes come from. */
+void emu_memory_copied(uint64_t to, uint64_t from, uint64_t bytes);
+
+/* Zero-filled memory, at least 512-byte aligned, with a guard gap behind it. NULL: out of memory. */
+emu_allocation *emu_memory_alloc(uint64_t bytes, emu_allocation_kind kind, unsigned device, void *context);
+void emu_memory_free(emu_allocation *allocation);
+/* Releases all that a context owns. */
+void emu_memory_free_context(void *context);
+
+/* The allocation that holds the address, or the nearest one below it, freed or not; NULL: none is below. */
+emu_allocation *emu_memory_find(uint64_t address);
+/* The live allocation that holds all of [address, address + bytes); NULL: none. */
+emu_allocation *emu_memory_holding(uint64_t address, uint64_t bytes);
+/* Is the address inside the range that allocations come from? */
+bool emu_memory_contains(uint64_t address);
+uint64_t emu_memory_used(unsigned device);
+
+#endif
