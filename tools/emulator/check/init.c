@@ -6,11 +6,57 @@
    memory; from local memory and call parameters it hands the undefinedness on to the register. One that is written in part is
    defined: compilers read padding along with what it pads, and shift the parts out. A vector store is reported when all of
    its elements are undefined. Granularity: a lane of a register, a byte of memory. */
-#include "../core/async.h"
-#include "watch.h"
+#include "check.h"
+#include "describe.h"
+#include "plan.h"
 #include "written.h"
 
+#include "../core/async.h"
+
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+
+/* ---- what is kept of a block ------------------------------------------------------------------------------------- */
+
+static uint32_t *defined_of(const emu_warp *w)
+{
+    const emu_init *k = w->block->init;
+    return k->defined + (size_t)w->id * k->slots;
+}
+
+static void block_free(emu_block *b)
+{
+    emu_init *k = b->init;
+    if (!k)
+        return;
+    free(k->defined);
+    free(k->shared);
+    free(k->local);
+    free(k);
+    b->init = NULL;
+}
+
+static void block_begin(emu_block *b)
+{
+    const emu_program *p = b->launch->program;
+    size_t registers = (size_t)b->warp_count * p->register_bytes;
+    size_t local = (size_t)b->warp_count * EMU_LANES * p->local_bytes;
+    block_free(b);
+    emu_init *k = b->init = emu_alloc(sizeof *k);
+    k->slots = p->plans->slots;
+    k->defined = emu_alloc(b->warp_count * k->slots * sizeof *k->defined);
+    for (unsigned n = 0; n < b->warp_count; n++)
+        k->defined[n * k->slots] = EMU_ALL;
+    k->shared = emu_alloc(b->shared_bytes + 64);
+    memset(k->shared, 1, p->reserved_shared_bytes);
+    k->local = emu_alloc(local);
+    /* On a device they hold what others left there. NaNs show where what is undefined flows on into results. */
+    memset(b->registers, 0xff, registers);
+    memset(b->local, 0xff, local);
+}
+
+/* ---- registers ----------------------------------------------------------------------------------------------------- */
 
 static uint32_t all_of(const emu_plan *p, const uint32_t *defined)
 {
@@ -31,14 +77,13 @@ static void set(const emu_plan *p, uint32_t *defined, uint32_t mask, uint32_t d)
 
 static uint32_t lanes_of(const emu_warp *w, uint32_t arg)
 {
-    return arg & 1 ? EMU_ALL : emu_defined_of(w)[arg >> 6];
+    return arg & 1 ? EMU_ALL : defined_of(w)[arg >> 6];
 }
 
-static bool report(emu_warp *w, const emu_op *op, uint32_t lanes, const char *what)
+static void report(emu_warp *w, const emu_op *op, uint32_t lanes, const char *what)
 {
     if (lanes)
-        emu_fault(w, op, lanes, EMU_LAUNCH_FAILED, "uses an uninitialised register as %s", what);
-    return lanes == 0;
+        emu_fault(w, op, lanes, CUDA_ERROR_LAUNCH_FAILED, "uses an uninitialised register as %s", what);
 }
 
 static void find(emu_warp *w, const emu_op *op, uint32_t lanes, const char *what)
@@ -50,20 +95,18 @@ static void find(emu_warp *w, const emu_op *op, uint32_t lanes, const char *what
 static void define(emu_warp *w, uint32_t arg, uint32_t lanes)
 {
     if (!(arg & 1))
-        emu_defined_of(w)[arg >> 6] |= lanes;
+        defined_of(w)[arg >> 6] |= lanes;
 }
 
-void emu_init_guard(emu_warp *w, const emu_op *op)
+static void check_guard(emu_warp *w, const emu_op *op)
 {
-    find(w, op, w->active & ~emu_defined_of(w)[op->guard >> 6], "the guard");
+    find(w, op, w->active & ~defined_of(w)[op->guard >> 6], "the guard");
     define(w, op->guard & ~1u, w->active);
 }
 
-bool emu_init_address(emu_warp *w, const emu_op *op, uint32_t arg, uint32_t mask)
+static void address(emu_warp *w, const emu_op *op, uint32_t arg, uint32_t mask)
 {
-    if (!(w->block->launch->checks & EMU_CHECK_INIT))
-        return true;
-    return report(w, op, mask & ~lanes_of(w, arg), "an address");
+    report(w, op, mask & ~lanes_of(w, arg), "an address");
 }
 
 static uint32_t nonzero(const emu_warp *w, const emu_op *op, uint32_t arg)
@@ -122,7 +165,7 @@ static void check_stored(emu_warp *w, const emu_op *op, uint32_t mask)
 /* The address is judged later, where it is used. */
 static void check_operands(emu_warp *w, const emu_op *op, const emu_plan *p, uint32_t mask)
 {
-    uint32_t *defined = emu_defined_of(w), undefined = 0;
+    uint32_t *defined = defined_of(w), undefined = 0;
     for (unsigned n = 0; n < p->source_count; n++)
         if (p->sources[n] != p->address) {
             undefined |= mask & ~defined[p->sources[n]];
@@ -134,7 +177,7 @@ static void check_operands(emu_warp *w, const emu_op *op, const emu_plan *p, uin
 static uint8_t *parameter_bytes(const emu_warp *w, const emu_op *op, uint32_t lane)
 {
     uint64_t thread = (uint64_t)w->id * EMU_LANES + lane;
-    return w->block->watch->local + thread * w->block->launch->program->local_bytes + op->imm;
+    return w->block->init->local + thread * w->block->launch->program->local_bytes + op->imm;
 }
 
 static void store_parameter(emu_warp *w, const emu_op *op, uint32_t mask)
@@ -151,82 +194,137 @@ static void load_parameter(emu_warp *w, const emu_op *op, const emu_plan *p, uin
     for (uint32_t i = 0; i < EMU_LANES; i++)
         if (mask >> i & 1)
             d |= (uint32_t)(memchr(parameter_bytes(w, op, i), 1, op->mods.count) != NULL) << i;
-    set(p, emu_defined_of(w), mask, d);
+    set(p, defined_of(w), mask, d);
 }
 
-bool emu_init_before(emu_warp *w, const emu_op *op, uint32_t mask)
+static void issue(emu_warp *w, const emu_op *op, uint32_t mask)
 {
-    const emu_plan *p = &w->block->watch->plans->plans[op - w->block->launch->program->ops];
-    uint32_t *defined = emu_defined_of(w);
+    const emu_plan *p = emu_plan_of(w, op);
+    uint32_t *defined = defined_of(w);
+    if (op->guard)
+        check_guard(w, op);
+    if (!mask)
+        return;
     uint32_t d = all_of(p, defined);
-    w->flowing = EMU_ALL;
     switch ((emu_flow)p->flow) {
     case EMU_FLOW_LANES:
         set(p, defined, mask, d);
-        return true;
+        return;
     case EMU_FLOW_SELECT: {
         uint32_t c = emu_predicate(w, op->arg[3]), a = lanes_of(w, op->arg[1]), b = lanes_of(w, op->arg[2]);
         uint32_t known = op->arg[3] & 1 ? EMU_ALL : defined[op->arg[3] >> 6];
         set(p, defined, mask, known & ((a & c) | (b & ~c)));
-        return true;
+        return;
     }
     case EMU_FLOW_AND:
     case EMU_FLOW_OR:
         set(p, defined, mask, decided(w, op, p->flow == EMU_FLOW_OR));
-        return true;
+        return;
     case EMU_FLOW_FRESH:
         set(p, defined, mask, EMU_ALL);
-        return true;
-    case EMU_FLOW_SHUFFLE:
-        w->flowing = shuffled(w, op);
-        return true;
-    case EMU_FLOW_WARP:
-        w->flowing = mask & ~d ? 0 : EMU_ALL;
-        return true;
+        return;
     case EMU_FLOW_CONTROL:
         set(p, defined, mask, EMU_ALL);
-        return report(w, op, mask & ~d, "an operand of this");
+        report(w, op, mask & ~d, "an operand of this");
+        return;
     case EMU_FLOW_COPY:
         check_operands(w, op, p, mask);
-        return true;
-    case EMU_FLOW_STORE: /* judged by emu_init_access, which sees where generic addresses lead */
-        return true;
+        return;
     case EMU_FLOW_ATOMIC:
     case EMU_FLOW_MBARRIER:
         check_operands(w, op, p, mask);
         set(p, defined, mask, EMU_ALL);
-        return true;
+        return;
     case EMU_FLOW_PARAM_STORE:
         store_parameter(w, op, mask);
-        return true;
+        return;
     case EMU_FLOW_PARAM_LOAD:
         load_parameter(w, op, p, mask);
-        return true;
-    case EMU_FLOW_LOAD: /* also from .const and .param, which nobody watches */
-        w->loaded_count = 0;
-        return true;
-    default:
-        return true;
+        return;
+    default: /* loads and stores: see access(), which sees where generic addresses lead; and exchanges */
+        return;
     }
 }
 
-/* What only holds once the operation has happened: lanes that had to wait do it again. */
-void emu_init_after(emu_warp *w, const emu_op *op, uint32_t mask)
+/* Lanes that had to wait for others come again: only those that are here have a result. */
+static void exchange(emu_warp *w, const emu_op *op, uint32_t lanes)
 {
-    const emu_plan *p = &w->block->watch->plans->plans[op - w->block->launch->program->ops];
-    uint32_t *defined = emu_defined_of(w);
-    if (p->flow == EMU_FLOW_SHUFFLE || p->flow == EMU_FLOW_WARP) {
-        set(p, defined, mask & w->active, w->flowing);
-    } else if (p->flow == EMU_FLOW_LOAD) {
-        unsigned count = op->mods.count > 1 ? op->mods.count : 1;
-        for (unsigned n = 0; n < count; n++) {
-            uint32_t arg = count > 1 ? op->list[n] : op->arg[0];
-            if (arg != EMU_SINK)
-                defined[arg >> 6] =
-                    (defined[arg >> 6] & ~mask) | (mask & (n < w->loaded_count ? w->loaded[n] : EMU_ALL));
-        }
-    }
+    const emu_plan *p = emu_plan_of(w, op);
+    uint32_t *defined = defined_of(w);
+    if (p->flow == EMU_FLOW_SHUFFLE)
+        set(p, defined, lanes, shuffled(w, op));
+    else if (p->flow == EMU_FLOW_WARP)
+        set(p, defined, lanes, lanes & ~all_of(p, defined) ? 0 : EMU_ALL);
 }
+
+/* ---- memory -------------------------------------------------------------------------------------------------------- */
+
+/* More than any lane accesses at once. */
+#define MANY_BYTES 256
+
+static bool is_written(const emu_allocation *a, uint64_t offset)
+{
+    return __atomic_load_n(&a->written[offset / 8], __ATOMIC_RELAXED) >> offset % 8 & 1;
+}
+
+static void mark_byte(uint8_t *at, uint8_t bits, bool is_written)
+{
+    uint8_t old = __atomic_load_n(at, __ATOMIC_RELAXED);
+    if (is_written && (old & bits) != bits)
+        __atomic_fetch_or(at, bits, __ATOMIC_RELAXED);
+    else if (!is_written && (old & bits))
+        __atomic_fetch_and(at, (uint8_t)~bits, __ATOMIC_RELAXED);
+}
+
+static void mark(emu_allocation *a, uint64_t offset, uint64_t bytes, bool is_written)
+{
+    uint64_t end = offset + bytes;
+    while (offset < end && (offset % 8 || end - offset < 8)) {
+        uint64_t most = 8 - offset % 8, n = end - offset < most ? end - offset : most;
+        mark_byte(&a->written[offset / 8], (uint8_t)(((1u << n) - 1) << offset % 8), is_written);
+        offset += n;
+    }
+    if (end - offset >= MANY_BYTES) { /* of a copy or fill: nobody else marks these */
+        memset(&a->written[offset / 8], is_written ? 0xff : 0, (end - offset) / 8);
+        offset += (end - offset) & ~(uint64_t)7;
+    }
+    for (; end - offset >= 8; offset += 8)
+        mark_byte(&a->written[offset / 8], 0xff, is_written);
+    if (offset < end)
+        mark_byte(&a->written[offset / 8], (uint8_t)((1u << (end - offset)) - 1), is_written);
+}
+
+static void host_copied(uint64_t to, uint64_t from, uint64_t bytes)
+{
+    emu_allocation *a = emu_memory_holding(to, bytes), *b = from ? emu_memory_holding(from, bytes) : NULL;
+    if (!a || !a->written)
+        return;
+    if (!b || !b->written) {
+        mark(a, to - a->base, bytes, true);
+        return;
+    }
+    for (uint64_t k = 0; k < bytes; k++)
+        mark(a, to - a->base + k, 1, is_written(b, from - b->base + k));
+}
+
+/* Address space, which costs memory only where it is touched. */
+static void allocated(emu_allocation *a)
+{
+    if (a->kind != EMU_ALLOCATION_DEVICE)
+        return;
+    void *p = mmap(NULL, a->bytes / 8 + 1, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    a->written = p == MAP_FAILED ? NULL : p;
+}
+
+static void freed(emu_allocation *a)
+{
+    if (a->written)
+        munmap(a->written, a->bytes / 8 + 1);
+    a->written = NULL;
+}
+
+const emu_memory_observer emu_init_memory = {.allocated = allocated, .freed = freed, .copied = host_copied};
 
 /* One lane's bytes: where their marks are. */
 typedef struct marks {
@@ -241,14 +339,11 @@ static marks find_marks(const emu_warp *w, const emu_op *op, uint64_t at)
     const emu_block *b = w->block;
     uint64_t shared = at - (uint64_t)(uintptr_t)b->shared, local = at - (uint64_t)(uintptr_t)b->local;
     if (shared < b->shared_bytes)
-        return (marks){.bytes = b->watch->shared + shared};
+        return (marks){.bytes = b->init->shared + shared};
     if (local < (uint64_t)b->warp_count * EMU_LANES * b->launch->program->local_bytes)
-        return (marks){.bytes = b->watch->local + local, .is_local = true};
-    const emu_recent *r = &b->recent[op->at % EMU_RECENT];
-    emu_allocation *a = at >= r->base && at < r->end ? r->allocation : NULL;
-    if (!a && emu_memory_contains(at))
-        a = emu_memory_holding(at, 1);
-    return (marks){.allocation = a && a->shadow ? a : NULL, .offset = a ? at - a->base : 0};
+        return (marks){.bytes = b->init->local + local, .is_local = true};
+    emu_allocation *a = emu_allocation_at(b, op, at);
+    return (marks){.allocation = a && a->written ? a : NULL, .offset = a ? at - a->base : 0};
 }
 
 /* The bytes from `from` on that are written, as bits. */
@@ -260,7 +355,7 @@ static uint32_t written(const marks *m, unsigned from, unsigned bytes)
         if (m->bytes)
             is = m->bytes[from + k];
         else if (m->allocation)
-            is = emu_memory_is_written(m->allocation, m->offset + from + k);
+            is = is_written(m->allocation, m->offset + from + k);
         bits |= (uint32_t)is << k;
     }
     return bits;
@@ -271,12 +366,28 @@ static void write_bytes(const marks *m, unsigned from, unsigned bytes, bool is)
     if (m->bytes)
         memset(m->bytes + from, is, bytes);
     else if (m->allocation)
-        emu_memory_mark(m->allocation, m->offset + from, bytes, is);
+        mark(m->allocation, m->offset + from, bytes, is);
+}
+
+static void define_loaded(emu_warp *w, uint32_t arg, uint32_t mask, uint32_t lanes)
+{
+    uint32_t *to = &defined_of(w)[arg >> 6];
+    if (arg != EMU_SINK)
+        *to = (*to & ~mask) | (mask & lanes);
+}
+
+/* Nobody watches .const and .param. */
+static void load_constant(emu_warp *w, const emu_op *op, uint32_t mask)
+{
+    unsigned count = op->mods.count > 1 ? op->mods.count : 1;
+    for (unsigned n = 0; n < count; n++)
+        define_loaded(w, count > 1 ? op->list[n] : op->arg[0], mask, EMU_ALL);
 }
 
 static void check_read(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes,
                        const uint64_t at[EMU_LANES])
 {
+    bool is_load = emu_plan_of(w, op)->flow == EMU_FLOW_LOAD;
     unsigned count = op->mods.count > 1 && op->mods.count <= 8 ? op->mods.count : 1, each = bytes / count;
     uint32_t loaded[8] = {0}, never = 0;
     uint32_t known = surely_written(w, op, bytes, at) ? mask : 0;
@@ -294,21 +405,20 @@ static void check_read(emu_warp *w, const emu_op *op, uint32_t mask, unsigned by
         }
         never |= (uint32_t)!any << i;
     }
-    for (unsigned n = 0; n < count; n++)
-        w->loaded[n] = loaded[n] | never;
-    w->loaded_count = (uint8_t)count;
+    for (unsigned n = 0; is_load && n < count; n++)
+        define_loaded(w, count > 1 ? op->list[n] : op->arg[0], mask, loaded[n] | never);
     if (!never)
         return;
     char place[160];
     uint64_t address = at[__builtin_ctz(never)];
     emu_note(w, op, never, EMU_NOBODY, "reads %u bytes that were never written, at %s", bytes,
-             emu_watch_place(w, address, place, sizeof place));
+             emu_describe_place(w, address, place, sizeof place));
 }
 
 static void note_write(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes,
                        const uint64_t at[EMU_LANES])
 {
-    const emu_plan *p = &w->block->watch->plans->plans[op - w->block->launch->program->ops];
+    const emu_plan *p = emu_plan_of(w, op);
     bool is_store = p->flow == EMU_FLOW_STORE;
     unsigned count = is_store && op->mods.count > 1 ? op->mods.count : 1;
     for (unsigned n = 0; n < count; n++) {
@@ -332,12 +442,15 @@ static uint32_t lanes_outside_local(const emu_warp *w, const emu_op *op, uint32_
     return mask;
 }
 
-void emu_init_access(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes, bool writes,
-                     const uint64_t at[EMU_LANES])
+static void access(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes, bool writes,
+                   const uint64_t at[EMU_LANES])
 {
-    const emu_plan *p = &w->block->watch->plans->plans[op - w->block->launch->program->ops];
-    if (op->mods.space == EMU_CONST || op->mods.space == EMU_PARAM)
+    const emu_plan *p = emu_plan_of(w, op);
+    if (op->mods.space == EMU_CONST || op->mods.space == EMU_PARAM) {
+        if (p->flow == EMU_FLOW_LOAD)
+            load_constant(w, op, mask);
         return;
+    }
     if (!writes || p->flow == EMU_FLOW_ATOMIC || p->flow == EMU_FLOW_MBARRIER)
         check_read(w, op, mask, bytes, at);
     if (p->flow == EMU_FLOW_STORE)
@@ -346,16 +459,28 @@ void emu_init_access(emu_warp *w, const emu_op *op, uint32_t mask, unsigned byte
         note_write(w, op, mask, bytes, at);
 }
 
-uint32_t emu_init_unwritten(const emu_warp *w, const emu_op *op, uint64_t at, unsigned bytes)
+static void copy_read(emu_warp *w, const emu_op *op, emu_copy *copy, uint64_t at, unsigned done,
+                      unsigned bytes)
 {
-    if (!(w->block->launch->checks & EMU_CHECK_INIT))
-        return 0;
     marks m = find_marks(w, op, at);
-    return ((1u << bytes) - 1) & ~written(&m, 0, bytes);
+    uint32_t unwritten = ((1u << bytes) - 1) & ~written(&m, 0, bytes);
+    copy->unwritten |= (uint16_t)(unwritten << done);
 }
 
-void emu_init_copied(emu_block *b, const emu_copy *c)
+static void copied(emu_block *b, const emu_copy *c, bool by_mbarrier)
 {
+    (void)by_mbarrier;
     for (unsigned k = 0; k < c->bytes; k++)
-        b->watch->shared[c->to + k] = !(c->unwritten >> k & 1);
+        b->init->shared[c->to + k] = !(c->unwritten >> k & 1);
 }
+
+const emu_observer emu_init_check = {
+    .block_begin = block_begin,
+    .block_free = block_free,
+    .issue = issue,
+    .exchange = exchange,
+    .address = address,
+    .access = access,
+    .copy_read = copy_read,
+    .copied = copied,
+};

@@ -1,9 +1,9 @@
-/* Which registers each operation reads and writes, in the form that the init check walks through. */
+/* See plan.h. */
+#include "plan.h"
+
 #include "../exec/operations.h"
-#include "watch.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const struct {
@@ -119,15 +119,15 @@ static bool gives_result(const emu_instruction *i)
     return gives;
 }
 
-static void plan_op(const emu_program *p, size_t n, struct emu_plans *all)
+static void plan_op(emu_program *p, size_t n, emu_plans *all)
 {
     const emu_op *op = &p->ops[n];
     const emu_uses *u = &p->uses[n];
     const emu_instruction *i = p->instructions[op->at];
     emu_plan *plan = &all->plans[n];
     size_t most = (size_t)u->args + u->list_size + 1u;
-    uint32_t *sources = emu_arena_alloc(&all->arena, 4 * (most + EMU_PLAN_SOURCES));
-    uint32_t *writes = emu_arena_alloc(&all->arena, 4 * (most + 2));
+    uint32_t *sources = emu_arena_alloc(&p->arena, 4 * (most + EMU_PLAN_SOURCES));
+    uint32_t *writes = emu_arena_alloc(&p->arena, 4 * (most + 2));
     for (unsigned k = 0; k < u->args; k++)
         if (k < u->writes)
             add(writes, &plan->write_count, op->arg[k]);
@@ -152,25 +152,17 @@ static void plan_op(const emu_program *p, size_t n, struct emu_plans *all)
     plan->writes = writes;
 }
 
-const struct emu_plans *emu_plan_program(emu_program *p)
+void emu_plan_program(emu_program *p)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&lock);
     if (!p->plans) {
-        struct emu_plans *all = emu_alloc(sizeof *all);
-        all->plans = emu_arena_alloc(&all->arena, p->op_count * sizeof *all->plans);
+        emu_plans *all = emu_arena_alloc(&p->arena, sizeof *all);
+        all->plans = emu_arena_alloc(&p->arena, p->op_count * sizeof *all->plans);
         all->slots = (uint32_t)emu_align_up(p->register_bytes, 64) / 64;
         for (size_t n = 0; n < p->op_count; n++)
             plan_op(p, n, all);
         p->plans = all;
     }
     pthread_mutex_unlock(&lock);
-    return p->plans;
-}
-
-void emu_plans_free(struct emu_plans *all)
-{
-    if (all)
-        emu_arena_free(&all->arena);
-    free(all);
 }

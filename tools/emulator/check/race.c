@@ -1,5 +1,5 @@
 /* Races within a launch: two accesses of one word by different threads, one of them a write, that nothing orders and that are
-   not both strong with a sufficient scope (ISA 8.6 to 8.10). The blocks of a watched launch run on one host thread, so
+   not both strong with a sufficient scope (ISA 8.6 to 8.10). The blocks of the launch run on one host thread, so
    every access has its place in one order and only the later one of a pair has to ask.
 
    Time is a counter per block, moved on by everything that releases. Warps know of warps of their block up to a time, and
@@ -9,14 +9,89 @@
    barrier after it) takes it. What the check does not see, always in favour of the program: what one lane acquires counts
    for its warp, and from another block for its whole block; a cell keeps one write and the readers of two warps;
    bytes of a word that several threads wrote are known by the last one only. Writes of the value that is there already
-   do not count. Asynchronous copies and mbarriers: race_async.c; loads of read-only data:
-   read_only.c. */
-#include "race.h"
+   do not count. Loads of read-only data have rules of their own: read_only.c.
+
+   Asynchronous copies and mbarriers (ISA 8.9.1.1, 9.7.9.25, 9.7.13.15). A copy follows what its thread did
+   before, and from then on nothing is ordered after it, not even its own thread: its records are pending. A wait of the
+   thread makes them the thread's own accesses of that moment. When they arrive at an mbarrier instead they are accesses of
+   the warp's second clock, which only the end of that phase hands on: cp.async.mbarrier.arrive is no release of anything
+   else. What arrivals release is collected, becomes that of the phase when it ends, and is acquired by a test that sees
+   the end. In favour of the program: what arrives between the end of a phase and the next one's counts as seen with it. */
+#include "check.h"
+#include "describe.h"
+#include "plan.h"
+
+#include "../core/async.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+
+enum { EMU_RACE_STRONG = 1, EMU_RACE_WIDE = 2 /* beyond the block */ };
+
+#define EMU_RACE_WARPS 32
+/* A warp has two clocks when copies arrive at mbarriers: its own, and that of the copies which did. */
+#define EMU_RACE_CLOCKS (2 * EMU_RACE_WARPS)
+
+typedef struct emu_race_record {
+    uint64_t block;
+    uint32_t time, step; /* 0: none; which access of the block */
+    uint32_t lanes;
+    uint32_t pending; /* lanes whose copy is on its way: ordered with nothing that comes */
+    uint32_t at;
+    uint8_t clock, bytes, flags;
+} emu_race_record;
+
+typedef struct emu_race_cell {
+    uint64_t run; /* block run or launch that it belongs to */
+    emu_race_record write, reads[2];
+    uint32_t readers[2][4]; /* the lanes of each of the reads, by byte */
+} emu_race_cell;
+
+/* What a release left at an address. */
+typedef struct emu_race_place {
+    struct emu_race_place *next;
+    uint64_t address, run;
+    uint64_t block; /* `narrow` is about this one */
+    uint32_t narrow[EMU_RACE_CLOCKS];
+    uint32_t *wide; /* by block and clock of the grid */
+} emu_race_place;
+
+typedef struct emu_race_grid {
+    emu_arena arena;
+    emu_race_place *places[4096];
+    uint64_t run;
+    emu_race_cell *spare; /* those of a block that has ended, for the next one; NULL: none */
+} emu_race_grid;
+
+#define EMU_RACE_READS 16
+
+typedef struct emu_race {
+    uint64_t run;
+    uint32_t time, step;
+    unsigned clocks;                                 /* of each block */
+    uint32_t known[EMU_RACE_WARPS][EMU_RACE_CLOCKS]; /* by warp */
+    struct {
+        uint32_t lanes[EMU_LANES][EMU_LANES]; /* what each knows of each */
+        uint32_t all[EMU_LANES];              /* and of all: the least of those */
+        uint32_t fenced[EMU_LANES];           /* time of the last fence; 0: none */
+        uint8_t fence_scope[EMU_LANES];
+        emu_race_place *read[EMU_RACE_READS]; /* by strong reads since the last fence */
+        unsigned read_count;
+    } of[EMU_RACE_WARPS];
+    uint32_t arrived[EMU_BARRIERS][EMU_RACE_CLOCKS]; /* what the warps know that have come to each barrier */
+    uint32_t *grid; /* what the block knows of other blocks' clocks; NULL: nothing */
+    emu_race_cell *shared;
+} emu_race;
+
+static void emu_race_raise(uint32_t *to, uint32_t time)
+{
+    if (*to < time)
+        *to = time;
+}
+
+/* ---- launches and blocks ------------------------------------------------------------------------------------------- */
 
 static uint64_t new_run(void)
 {
@@ -24,47 +99,52 @@ static uint64_t new_run(void)
     return __atomic_add_fetch(&runs, 1, __ATOMIC_RELAXED);
 }
 
-void emu_race_start(emu_block *b)
+static void launch_begin(emu_launch *l)
+{
+    l->is_ordered = true; /* so that a race is always found between the same two threads */
+    l->race = emu_alloc(sizeof *l->race);
+    l->race->run = new_run();
+}
+
+static void launch_end(emu_launch *l)
+{
+    free(l->race->spare);
+    emu_arena_free(&l->race->arena);
+    free(l->race);
+    l->race = NULL;
+}
+
+/* The cells of its shared memory serve the next block. */
+static void block_free(emu_block *b)
+{
+    emu_race *r = b->race;
+    if (!r)
+        return;
+    free(b->launch->race->spare);
+    b->launch->race->spare = r->shared;
+    free(r->grid);
+    free(r);
+    b->race = NULL;
+}
+
+static void block_begin(emu_block *b)
 {
     emu_launch *l = b->launch;
-    if (!l->race_grid) {
-        l->race_grid = emu_alloc(sizeof *l->race_grid);
-        l->race_grid->run = new_run();
-    }
-    struct emu_race *r = b->watch->race = emu_alloc(sizeof *r);
+    block_free(b);
+    emu_race *r = b->race = emu_alloc(sizeof *r);
     r->run = new_run();
     r->time = 1;
-    r->clocks = b->warp_count * (b->watch->plans->copies_arrive ? 2 : 1);
-    r->shared = l->race_grid->spare;
-    l->race_grid->spare = NULL;
+    r->clocks = b->warp_count * (l->program->plans->copies_arrive ? 2 : 1);
+    r->shared = l->race->spare;
+    l->race->spare = NULL;
     if (!r->shared)
         r->shared = emu_alloc((b->shared_bytes / 4 + 8) * sizeof(emu_race_cell));
 }
 
-void emu_race_free(emu_block *b)
-{
-    struct emu_race *r = b->watch->race;
-    if (!r)
-        return;
-    free(b->launch->race_grid->spare);
-    b->launch->race_grid->spare = r->shared;
-    free(r->grid);
-    free(r);
-}
-
-void emu_race_launch_end(emu_launch *l)
-{
-    if (l->race_grid) {
-        free(l->race_grid->spare);
-        emu_read_only_free(l->race_grid);
-        emu_arena_free(&l->race_grid->arena);
-    }
-    free(l->race_grid);
-    l->race_grid = NULL;
-}
+/* ---- clocks -------------------------------------------------------------------------------------------------------- */
 
 /* Every lane knows of every other up to a time. */
-static void know_own_warp(struct emu_race *r, unsigned warp, uint32_t time)
+static void know_own_warp(emu_race *r, unsigned warp, uint32_t time)
 {
     for (unsigned i = 0; i < EMU_LANES; i++) {
         for (unsigned k = 0; k < EMU_LANES; k++)
@@ -75,13 +155,13 @@ static void know_own_warp(struct emu_race *r, unsigned warp, uint32_t time)
 
 static size_t grid_index(const emu_block *b, uint64_t block, unsigned clock)
 {
-    return (size_t)block * b->watch->race->clocks + clock;
+    return (size_t)block * b->race->clocks + clock;
 }
 
-void emu_race_acquire(emu_warp *w, const emu_race_place *p, bool wide)
+static void acquire(emu_warp *w, const emu_race_place *p, bool wide)
 {
     emu_block *b = w->block;
-    struct emu_race *r = b->watch->race;
+    emu_race *r = b->race;
     size_t count = (size_t)b->launch->block_count * r->clocks;
     uint32_t *own = r->known[w->id], before = own[w->id];
     for (unsigned v = 0; v < r->clocks; v++) {
@@ -102,22 +182,22 @@ void emu_race_acquire(emu_warp *w, const emu_race_place *p, bool wide)
 
 static void acquire_reads(emu_warp *w, bool wide)
 {
-    struct emu_race *r = w->block->watch->race;
+    emu_race *r = w->block->race;
     for (unsigned n = 0; n < EMU_RACE_READS && n < r->of[w->id].read_count; n++)
-        emu_race_acquire(w, r->of[w->id].read[n], wide);
+        acquire(w, r->of[w->id].read[n], wide);
     r->of[w->id].read_count = 0;
 }
 
-void emu_race_release(emu_warp *w, emu_race_place *p, uint32_t time, bool wide)
+static void release(emu_warp *w, emu_race_place *p, uint32_t time, bool wide)
 {
     emu_block *b = w->block;
-    struct emu_race *r = b->watch->race;
+    emu_race *r = b->race;
     size_t count = (size_t)b->launch->block_count * r->clocks;
     if (p->block != b->index)
         memset(p->narrow, 0, sizeof p->narrow);
     p->block = b->index;
     if (wide && !p->wide)
-        p->wide = emu_arena_alloc(&b->launch->race_grid->arena, count * sizeof *p->wide);
+        p->wide = emu_arena_alloc(&b->launch->race->arena, count * sizeof *p->wide);
     for (unsigned v = 0; v < r->clocks; v++) {
         uint32_t known = v == w->id ? time : r->known[w->id][v];
         emu_race_raise(&p->narrow[v], known);
@@ -128,47 +208,48 @@ void emu_race_release(emu_warp *w, emu_race_place *p, uint32_t time, bool wide)
         emu_race_raise(&p->wide[k], r->grid[k]);
 }
 
-void emu_race_remember(emu_warp *w, emu_race_place *p)
+static void remember(emu_warp *w, emu_race_place *p)
 {
-    struct emu_race *r = w->block->watch->race;
+    emu_race *r = w->block->race;
     r->of[w->id].read[r->of[w->id].read_count++ % EMU_RACE_READS] = p;
 }
 
-void emu_race_release_fenced(emu_warp *w, emu_race_place *p, uint32_t lane, bool wide)
+static void release_fenced(emu_warp *w, emu_race_place *p, uint32_t lane, bool wide)
 {
-    struct emu_race *r = w->block->watch->race;
+    emu_race *r = w->block->race;
     if (r->of[w->id].fenced[lane])
-        emu_race_release(w, p, r->of[w->id].fenced[lane], wide && r->of[w->id].fence_scope[lane] == 2);
+        release(w, p, r->of[w->id].fenced[lane], wide && r->of[w->id].fence_scope[lane] == 2);
 }
 
-void emu_race_arrive(emu_warp *w, uint32_t *clock)
+static void barrier_arrive(emu_warp *w, const emu_fragment *arriving)
 {
-    struct emu_race *r = w->block->watch->race;
-    if (!r)
-        return;
+    emu_race *r = w->block->race;
+    uint32_t *clock = r->arrived[arriving->barrier];
     for (unsigned v = 0; v < r->clocks; v++)
         emu_race_raise(&clock[v], v == w->id ? r->time : r->known[w->id][v]);
     r->time++;
 }
 
-void emu_race_leave(emu_warp *w, const uint32_t *clock)
+static void barrier_complete(emu_block *b, unsigned number)
 {
-    struct emu_race *r = w->block->watch->race;
-    if (!r)
-        return;
-    for (unsigned v = 0; v < r->clocks; v++)
-        emu_race_raise(&r->known[w->id][v], clock[v]);
-    know_own_warp(r, w->id, r->time);
-    acquire_reads(w, true);
-    r->time++;
+    emu_race *r = b->race;
+    uint32_t *clock = r->arrived[number];
+    for (unsigned n = 0; n < b->warp_count; n++) {
+        if (!(b->barriers[number].waiting >> n & 1))
+            continue;
+        for (unsigned v = 0; v < r->clocks; v++)
+            emu_race_raise(&r->known[n][v], clock[v]);
+        know_own_warp(r, n, r->time);
+        acquire_reads(&b->warps[n], true);
+        r->time++;
+    }
+    memset(clock, 0, sizeof r->arrived[number]);
 }
 
-void emu_race_warp_sync(emu_warp *w, uint32_t lanes)
+static void warp_sync(emu_warp *w, uint32_t lanes)
 {
-    struct emu_race *r = w->block->watch->race;
+    emu_race *r = w->block->race;
     uint32_t known[EMU_LANES] = {0}, least = UINT32_MAX;
-    if (!r)
-        return;
     for (unsigned k = 0; k < EMU_LANES; k++) {
         for (unsigned i = 0; i < EMU_LANES; i++)
             if (lanes >> i & 1)
@@ -184,10 +265,12 @@ void emu_race_warp_sync(emu_warp *w, uint32_t lanes)
     r->time++;
 }
 
-void emu_race_fence(emu_warp *w, uint32_t mask, unsigned scope)
+static void fence(emu_warp *w, const emu_op *op, uint32_t mask)
 {
-    struct emu_race *r = w->block->watch->race;
-    if (!r)
+    emu_race *r = w->block->race;
+    const emu_plan *plan = emu_plan_of(w, op);
+    unsigned scope = plan->scope;
+    if (plan->flow != EMU_FLOW_FENCE) /* of a proxy */
         return;
     acquire_reads(w, scope == 2);
     for (unsigned i = 0; i < EMU_LANES; i++)
@@ -199,43 +282,33 @@ void emu_race_fence(emu_warp *w, uint32_t mask, unsigned scope)
     r->time++;
 }
 
-emu_allocation *emu_race_allocation(const emu_block *b, const emu_op *op, uint64_t at)
-{
-    const emu_recent *recent = &b->recent[op->at % EMU_RECENT];
-    if (!emu_memory_contains(at))
-        return NULL;
-    emu_allocation *a =
-        at >= recent->base && at < recent->end ? recent->allocation : emu_memory_holding(at, 1);
-    return a && a->kind != EMU_ALLOCATION_CONST ? a : NULL;
-}
-
 static emu_race_cell *find_cell(emu_warp *w, const emu_op *op, uint64_t at, uint64_t *run)
 {
     emu_block *b = w->block;
-    struct emu_race *r = b->watch->race;
+    emu_race *r = b->race;
     uint64_t shared = at - (uint64_t)(uintptr_t)b->shared;
     if (shared < b->shared_bytes) {
         *run = r->run;
         return &r->shared[shared / 4];
     }
-    emu_allocation *a = emu_race_allocation(b, op, at);
-    if (!a)
+    emu_allocation *a = emu_allocation_at(b, op, at);
+    if (!a || a->kind == EMU_ALLOCATION_CONST)
         return NULL;
-    if (!a->race) {
+    if (!a->race_cells) {
         a->race_bytes = (a->bytes / 4 + 8) * sizeof(emu_race_cell);
         void *p = mmap(NULL, a->race_bytes, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (p == MAP_FAILED)
             return NULL;
-        a->race = p;
+        a->race_cells = p;
     }
-    *run = b->launch->race_grid->run;
-    return (emu_race_cell *)a->race + (at - a->base) / 4;
+    *run = b->launch->race->run;
+    return a->race_cells + (at - a->base) / 4;
 }
 
-emu_race_place *emu_race_place_of(emu_launch *l, uint64_t at, uint64_t run)
+static emu_race_place *place_of(emu_launch *l, uint64_t at, uint64_t run)
 {
-    struct emu_race_grid *g = l->race_grid;
+    emu_race_grid *g = l->race;
     emu_race_place **bucket = &g->places[(at >> 2 ^ at >> 14 ^ run) % 4096];
     for (emu_race_place *p = *bucket; p; p = p->next)
         if (p->address == at && p->run == run)
@@ -246,10 +319,106 @@ emu_race_place *emu_race_place_of(emu_launch *l, uint64_t at, uint64_t run)
     return p;
 }
 
+/* ---- copies and mbarriers ------------------------------------------------------------------------------------------ */
+
+static uint64_t host_of(const emu_block *b, uint32_t shared)
+{
+    return (uint64_t)(uintptr_t)b->shared + shared;
+}
+
+/* Two places beside that of the object's address, which is a multiple of 8. */
+static emu_race_place *arriving(emu_block *b, uint64_t at)
+{
+    return place_of(b->launch, at + 1, b->race->run);
+}
+
+static emu_race_place *ended(emu_block *b, uint64_t at)
+{
+    return place_of(b->launch, at + 2, b->race->run);
+}
+
+static void use_mbarrier(emu_warp *w, const emu_plan *plan, uint32_t lane, uint64_t at)
+{
+    emu_race *r = w->block->race;
+    if (plan->order & EMU_RELEASE)
+        release(w, arriving(w->block, at), r->time++, false);
+    else if (plan->order & EMU_RELAXED)
+        release_fenced(w, arriving(w->block, at), lane, false);
+}
+
+static void phase_ended(emu_block *b, uint32_t mbarrier)
+{
+    const emu_race *r = b->race;
+    const emu_race_place *from = arriving(b, host_of(b, mbarrier));
+    emu_race_place *to = ended(b, host_of(b, mbarrier));
+    to->block = b->index;
+    for (unsigned v = 0; v < r->clocks && from->block == b->index; v++)
+        emu_race_raise(&to->narrow[v], from->narrow[v]);
+}
+
+static void phase_passed(emu_warp *w, const emu_op *op, uint64_t at)
+{
+    emu_block *b = w->block;
+    if (emu_plan_of(w, op)->order & EMU_ACQUIRE)
+        acquire(w, ended(b, at), false);
+    else
+        remember(w, ended(b, at));
+}
+
+/* A thread that waits for its groups knows of all its copies, those that have arrived somewhere included. */
+static void copies_awaited(emu_block *b, uint32_t warp, uint32_t lanes)
+{
+    emu_race *r = b->race;
+    if (lanes && r->clocks > b->warp_count)
+        emu_race_raise(&r->known[warp][b->warp_count + warp], r->time);
+}
+
+static void settle(emu_block *b, emu_race_record *o, uint32_t thread, bool by_mbarrier)
+{
+    uint32_t warp = thread / EMU_LANES, bit = 1u << thread % EMU_LANES;
+    if (o->block != b->index || o->clock != warp || !(o->pending & bit))
+        return;
+    o->pending &= ~bit;
+    if (o->pending)
+        return;
+    o->time = b->race->time;
+    o->clock = (uint8_t)(by_mbarrier ? b->warp_count + warp : warp);
+}
+
+static void settle_source(emu_block *b, const emu_copy *c, bool by_mbarrier)
+{
+    const emu_allocation *a = c->read ? emu_memory_holding(c->from, c->read) : NULL;
+    if (!a || !a->race_cells)
+        return;
+    for (uint64_t word = c->from & ~UINT64_C(3); word < c->from + c->read; word += 4) {
+        emu_race_cell *cell = a->race_cells + (word - a->base) / 4;
+        for (int k = 0; k < 2 && cell->run == b->launch->race->run; k++)
+            settle(b, &cell->reads[k], c->thread, by_mbarrier);
+    }
+}
+
+static void copied(emu_block *b, const emu_copy *c, bool by_mbarrier)
+{
+    emu_race *r = b->race;
+    if (!c->bytes) { /* the arrival: all copies of the thread before it have settled */
+        unsigned clock = b->warp_count + c->thread / EMU_LANES;
+        emu_race_place *p = arriving(b, host_of(b, c->to));
+        if (p->block != b->index)
+            *p = (emu_race_place){.next = p->next, .address = p->address, .run = p->run, .block = b->index};
+        emu_race_raise(&p->narrow[clock], r->time++);
+        return;
+    }
+    for (unsigned k = 0; k < c->bytes; k += 4)
+        settle(b, &r->shared[(c->to + k) / 4].write, c->thread, by_mbarrier);
+    settle_source(b, c, by_mbarrier);
+}
+
+/* ---- accesses ------------------------------------------------------------------------------------------------------ */
+
 static bool is_ordered(const emu_warp *w, const emu_race_record *o, uint32_t lane)
 {
     const emu_block *b = w->block;
-    const struct emu_race *r = b->watch->race;
+    const emu_race *r = b->race;
     if (o->pending)
         return false;
     if (o->block != b->index)
@@ -271,7 +440,7 @@ static bool are_strong(const emu_warp *w, const emu_race_record *a, const emu_ra
 }
 
 /* One access of one warp, as the words of its lanes are looked at. */
-typedef struct access {
+typedef struct race_access {
     emu_warp *warp;
     const emu_op *op;
     const emu_plan *plan;
@@ -285,10 +454,10 @@ typedef struct access {
     emu_race_record other;
     bool other_wrote;
     uint64_t racing_at;
-} access;
+} race_access;
 
 /* Does the store leave what the other write has put there? */
-static bool is_same_value(const access *a, const emu_race_record *o)
+static bool is_same_value(const race_access *a, const emu_race_record *o)
 {
     const emu_op *op = a->op;
     unsigned count = op->mods.count > 1 ? op->mods.count : 1, each = a->bytes / count;
@@ -305,7 +474,7 @@ static bool is_same_value(const access *a, const emu_race_record *o)
     return true;
 }
 
-static void report(access *a)
+static void report(race_access *a)
 {
     char place[160], thread[96], source[EMU_SOURCE_BYTES];
     emu_warp *w = a->warp;
@@ -318,10 +487,10 @@ static void report(access *a)
     uint32_t others = same_warp && !o->pending ? lanes & ~(1u << first) : lanes;
     uint32_t t =
         o->clock % w->block->warp_count * EMU_LANES + (uint32_t)__builtin_ctz(others ? others : lanes);
-    emu_watch_thread(w, o->block, t, thread, sizeof thread);
+    emu_describe_thread(w, o->block, t, thread, sizeof thread);
     const char *verb = a->writes ? "writes" : "reads", *other_verb = a->other_wrote ? "writes" : "reads";
     unsigned line = l->program->instructions[o->at]->line;
-    emu_watch_place(w, a->racing_at, place, sizeof place);
+    emu_describe_place(w, a->racing_at, place, sizeof place);
     emu_source_of(l->program, o->at, source);
     if (o->pending)
         emu_note(
@@ -335,7 +504,7 @@ static void report(access *a)
     a->racing = 0;
 }
 
-static void race_with(access *a, const emu_race_record *o, bool other_wrote)
+static void race_with(race_access *a, const emu_race_record *o, bool other_wrote)
 {
     if (a->racing && (o->at != a->other.at || other_wrote != a->other_wrote))
         report(a);
@@ -347,7 +516,7 @@ static void race_with(access *a, const emu_race_record *o, bool other_wrote)
     a->racing |= 1u << a->lane;
 }
 
-static bool is_race(const access *a, const emu_race_record *o)
+static bool is_race(const race_access *a, const emu_race_record *o)
 {
     return o->time && (o->bytes & a->now.bytes) && !is_ordered(a->warp, o, a->lane) &&
            !are_strong(a->warp, o, &a->now);
@@ -403,7 +572,7 @@ static emu_race_record readers_of(const emu_race_cell *c, int k, uint8_t bytes)
     return o;
 }
 
-static void check_word(access *a, emu_race_cell *c)
+static void check_word(race_access *a, emu_race_cell *c)
 {
     if (is_race(a, &c->write) && !(a->writes && !a->reads && is_same_value(a, &c->write)))
         race_with(a, &c->write, true);
@@ -423,18 +592,18 @@ static void check_word(access *a, emu_race_cell *c)
             c->reads[k].time = 0;
 }
 
-static void synchronise(access *a, uint64_t run, bool wide)
+static void synchronise(race_access *a, uint64_t run, bool wide)
 {
-    struct emu_race *r = a->warp->block->watch->race;
-    emu_race_place *p = emu_race_place_of(a->warp->block->launch, a->at, run);
+    emu_race *r = a->warp->block->race;
+    emu_race_place *p = place_of(a->warp->block->launch, a->at, run);
     if (a->reads && (a->plan->order & EMU_ACQUIRE))
-        emu_race_acquire(a->warp, p, wide);
+        acquire(a->warp, p, wide);
     else if (a->reads)
-        emu_race_remember(a->warp, p);
+        remember(a->warp, p);
     if (a->writes && (a->plan->order & EMU_RELEASE))
-        emu_race_release(a->warp, p, r->time++, wide);
+        release(a->warp, p, r->time++, wide);
     else if (a->writes)
-        emu_race_release_fenced(a->warp, p, a->lane, wide);
+        release_fenced(a->warp, p, a->lane, wide);
 }
 
 /* What is left of another run. */
@@ -445,14 +614,14 @@ static void forget(emu_race_cell *c, uint64_t run)
     c->write.pending = c->reads[0].pending = c->reads[1].pending = 0;
 }
 
-static void check_lane(access *a, bool strong, bool wide)
+static void check_lane(race_access *a, bool strong, bool wide)
 {
     emu_warp *w = a->warp;
-    struct emu_race *r = w->block->watch->race;
+    emu_race *r = w->block->race;
     uint64_t run = 0;
     uint32_t bit = 1u << a->lane;
     if (a->plan->flow == EMU_FLOW_MBARRIER)
-        emu_race_mbarrier(w, a->plan, a->lane, a->at);
+        use_mbarrier(w, a->plan, a->lane, a->at);
     else if (strong && find_cell(w, a->op, a->at, &run))
         synchronise(a, run, wide);
     a->now =
@@ -477,22 +646,18 @@ static void check_lane(access *a, bool strong, bool wide)
     }
 }
 
-void emu_race_access(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes, bool writes,
-                     const uint64_t at[EMU_LANES])
+static void access(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes, bool writes,
+                   const uint64_t at[EMU_LANES])
 {
-    emu_block *b = w->block;
-    const emu_plan *plan = &b->watch->plans->plans[op - b->launch->program->ops];
+    const emu_plan *plan = emu_plan_of(w, op);
     bool is_atomic = plan->flow == EMU_FLOW_ATOMIC || plan->flow == EMU_FLOW_MBARRIER;
     unsigned scope = op->mods.flags & EMU_SCOPE;
     bool wide = scope == 0 || scope >= EMU_SCOPE_GPU, strong = is_atomic || (op->mods.flags & EMU_STRONG);
-    access a = {
+    race_access a = {
         .warp = w, .op = op, .plan = plan, .bytes = bytes, .reads = is_atomic || !writes, .writes = writes};
-    b->watch->race->step++;
-    if (op->mods.space == EMU_CONST || op->mods.space == EMU_PARAM || op->mods.space == EMU_LOCAL)
-        return;
-    if (plan->reads_only || (writes && b->watch->plans->has_read_only && op->mods.space != EMU_SHARED))
-        emu_read_only_access(w, op, mask, bytes, writes, at);
-    if (plan->reads_only)
+    w->block->race->step++;
+    if (plan->reads_only || op->mods.space == EMU_CONST || op->mods.space == EMU_PARAM ||
+        op->mods.space == EMU_LOCAL)
         return;
     for (a.lane = 0; a.lane < EMU_LANES; a.lane++)
         if (mask >> a.lane & 1) {
@@ -501,3 +666,65 @@ void emu_race_access(emu_warp *w, const emu_op *op, uint32_t mask, unsigned byte
         }
     report(&a);
 }
+
+const emu_observer emu_race_check = {
+    .launch_begin = launch_begin,
+    .launch_end = launch_end,
+    .block_begin = block_begin,
+    .block_free = block_free,
+    .access = access,
+    .fence = fence,
+    .warp_sync = warp_sync,
+    .barrier_arrive = barrier_arrive,
+    .barrier_complete = barrier_complete,
+    .copied = copied,
+    .copies_awaited = copies_awaited,
+    .phase_ended = phase_ended,
+    .phase_passed = phase_passed,
+};
+
+/* ---- memory -------------------------------------------------------------------------------------------------------- */
+
+/* The cells of freed allocations serve new ones: touching fresh pages is dear, and what lies in them belongs to launches that
+   are over, which shows by their numbers. All memory is locked meanwhile. */
+enum { KEPT_ARRAYS = 8, MOST_KEPT_BYTES = 1 << 25 };
+
+static struct kept {
+    uint64_t bytes; /* of the allocation that it was made for; 0: none */
+    emu_race_cell *cells;
+    uint64_t cell_bytes;
+} kept[KEPT_ARRAYS];
+
+/* The smallest has to go. */
+static void freed(emu_allocation *a)
+{
+    if (!a->race_cells)
+        return;
+    struct kept new = {a->bytes, a->race_cells, a->race_bytes}, *least = &kept[0];
+    for (size_t i = 1; i < KEPT_ARRAYS; i++)
+        least = kept[i].bytes < least->bytes ? &kept[i] : least;
+    if (new.bytes > least->bytes &&new.cell_bytes <= MOST_KEPT_BYTES) {
+        struct kept old = *least;
+        *least = new;
+        new = old;
+    }
+    if (new.bytes)
+        munmap(new.cells, new.cell_bytes);
+    a->race_cells = NULL;
+}
+
+/* The smallest that is large enough. */
+static void allocated(emu_allocation *a)
+{
+    struct kept *best = NULL;
+    for (size_t i = 0; i < KEPT_ARRAYS; i++)
+        if (kept[i].bytes >= a->bytes && (!best || kept[i].bytes < best->bytes))
+            best = &kept[i];
+    if (!best)
+        return;
+    a->race_cells = best->cells;
+    a->race_bytes = best->cell_bytes;
+    *best = (struct kept){0};
+}
+
+const emu_memory_observer emu_race_memory = {.allocated = allocated, .freed = freed};

@@ -4,9 +4,12 @@
    orders the two. Copies of cp.async and all other loads are coherent. Kept by word for the whole launch, whatever the
    order of its blocks, and only where the program has such loads; of several threads that read, or write, one word the last
    one is named. */
-#include "race.h"
+#include "check.h"
+#include "describe.h"
+#include "plan.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 
 typedef struct party {
@@ -20,32 +23,46 @@ typedef struct word_use {
     party reader, writer;
 } word_use;
 
-struct emu_read_only {
-    struct emu_read_only *next;
+typedef struct used_allocation {
+    struct used_allocation *next;
     const emu_allocation *allocation;
     word_use *words;
     size_t bytes;
-};
+} used_allocation;
+
+typedef struct emu_read_only {
+    used_allocation *used;
+} emu_read_only;
+
+static void launch_begin(emu_launch *l)
+{
+    l->read_only = emu_alloc(sizeof *l->read_only);
+}
+
+static void launch_end(emu_launch *l)
+{
+    for (used_allocation *u = l->read_only->used, *next; u; u = next) {
+        next = u->next;
+        if (u->words)
+            munmap(u->words, u->bytes);
+        free(u);
+    }
+    free(l->read_only);
+    l->read_only = NULL;
+}
 
 static word_use *words_of(emu_launch *l, const emu_allocation *a)
 {
-    struct emu_race_grid *g = l->race_grid;
-    for (struct emu_read_only *r = g->read_only; r; r = r->next)
-        if (r->allocation == a)
-            return r->words;
-    struct emu_read_only *r = emu_arena_alloc(&g->arena, sizeof *r);
-    *r = (struct emu_read_only){g->read_only, a, NULL, (a->bytes / 4 + 8) * sizeof(word_use)};
+    for (used_allocation *u = l->read_only->used; u; u = u->next)
+        if (u->allocation == a)
+            return u->words;
+    used_allocation *u = emu_alloc(sizeof *u);
+    *u = (used_allocation){l->read_only->used, a, NULL, (a->bytes / 4 + 8) * sizeof(word_use)};
     void *p =
-        mmap(NULL, r->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    r->words = p == MAP_FAILED ? NULL : p;
-    return (g->read_only = r)->words;
-}
-
-void emu_read_only_free(struct emu_race_grid *g)
-{
-    for (struct emu_read_only *r = g->read_only; r; r = r->next)
-        if (r->words)
-            munmap(r->words, r->bytes);
+        mmap(NULL, u->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    u->words = p == MAP_FAILED ? NULL : p;
+    l->read_only->used = u;
+    return u->words;
 }
 
 /* Lanes of one access that meet one instruction. */
@@ -61,8 +78,8 @@ static void report(emu_warp *w, const emu_op *op, unsigned bytes, bool writes, m
     const emu_program *p = w->block->launch->program;
     if (!m->lanes)
         return;
-    emu_watch_place(w, m->address, place, sizeof place);
-    emu_watch_thread(w, m->other.block, m->other.thread, thread, sizeof thread);
+    emu_describe_place(w, m->address, place, sizeof place);
+    emu_describe_thread(w, m->other.block, m->other.thread, thread, sizeof thread);
     emu_source_of(p, m->other.at, source);
     unsigned line = p->instructions[m->other.at]->line;
     if (writes)
@@ -82,14 +99,19 @@ static uint8_t bytes_of_word(uint64_t word, uint64_t from, uint64_t to)
     return (uint8_t)((1u << end) - (1u << first));
 }
 
-void emu_read_only_access(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes, bool writes,
-                          const uint64_t at[EMU_LANES])
+static void access(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes, bool writes,
+                   const uint64_t at[EMU_LANES])
 {
     emu_block *b = w->block;
+    emu_space space = (emu_space)op->mods.space;
     meeting m = {0};
+    if (space == EMU_CONST || space == EMU_PARAM || space == EMU_LOCAL || space == EMU_SHARED)
+        return;
+    if (!writes && !emu_plan_of(w, op)->reads_only)
+        return;
     for (uint32_t i = 0; i < EMU_LANES; i++) {
-        const emu_allocation *a = mask >> i & 1 ? emu_race_allocation(b, op, at[i]) : NULL;
-        word_use *words = a ? words_of(b->launch, a) : NULL;
+        const emu_allocation *a = mask >> i & 1 ? emu_allocation_at(b, op, at[i]) : NULL;
+        word_use *words = a && a->kind != EMU_ALLOCATION_CONST ? words_of(b->launch, a) : NULL;
         uint64_t from = words ? at[i] - a->base : 0, to = words ? from + bytes : 0;
         for (uint64_t word = from & ~UINT64_C(3); word < to; word += 4) {
             word_use *u = &words[word / 4];
@@ -109,3 +131,9 @@ void emu_read_only_access(emu_warp *w, const emu_op *op, uint32_t mask, unsigned
     }
     report(w, op, bytes, writes, &m);
 }
+
+const emu_observer emu_read_only_check = {
+    .launch_begin = launch_begin,
+    .launch_end = launch_end,
+    .access = access,
+};

@@ -3,7 +3,13 @@
 #define EMU_CHECK_WRITTEN_H
 
 #include "../exec/access.h"
-#include "watch.h"
+
+/* What the init check keeps of a block. */
+typedef struct emu_init {
+    size_t slots;
+    uint32_t *defined;       /* by warp and slot: lanes */
+    uint8_t *shared, *local; /* a byte per byte: has been written */
+} emu_init;
 
 /* Marks are a byte per byte, 1 for written. */
 static inline bool written_in_shared(const uint8_t *marks, const uint64_t at[EMU_LANES], uint64_t base,
@@ -52,11 +58,11 @@ static inline bool surely_written(const emu_warp *w, const emu_op *op, unsigned 
     uint64_t shared = (uint64_t)(uintptr_t)b->shared;
     access_span s = access_extent(at);
     if (s.low >= shared && s.high + bytes <= shared + b->shared_bytes)
-        return WRITTEN_BY_SIZE(written_in_shared, b->watch->shared, shared);
+        return WRITTEN_BY_SIZE(written_in_shared, b->init->shared, shared);
     if (s.low < r->base || s.high + bytes > r->end || s.low_bits & (bytes - 1))
         return false;
-    return !r->allocation->shadow ||
-           WRITTEN_BY_SIZE(written_in_allocation, r->allocation->shadow, r->allocation->base);
+    return !r->allocation->written ||
+           WRITTEN_BY_SIZE(written_in_allocation, r->allocation->written, r->allocation->base);
 }
 
 #endif

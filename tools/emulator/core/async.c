@@ -1,8 +1,6 @@
 /* Asynchronous copies that have not arrived, and mbarrier objects: see async.h. */
 #include "async.h"
 
-#include "../check/watch.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,8 +58,7 @@ void emu_async_commit(emu_block *b, uint32_t thread)
 static void complete(emu_block *b, const emu_copy *c, bool by_mbarrier)
 {
     b->stores++;
-    if (b->watch)
-        emu_watch_copied(b, c, by_mbarrier);
+    EMU_TELL(&b->launch->audience, copied, b, c, by_mbarrier);
     if (c->bytes) {
         memcpy(b->shared + c->to, c->data, c->bytes);
         return;
@@ -100,7 +97,7 @@ void emu_async_wait(emu_block *b, uint32_t warp, uint32_t lanes, uint32_t pendin
     bool has_arrivals = false;
     if (!a)
         return;
-    for (size_t n = 0; b->watch && n < a->count; n++)
+    for (size_t n = 0; n < a->count; n++)
         has_arrivals |= !a->copies[n].bytes;
     for (size_t n = 0; n < a->count; n++) {
         const emu_copy *c = &a->copies[n];
@@ -113,9 +110,7 @@ void emu_async_wait(emu_block *b, uint32_t warp, uint32_t lanes, uint32_t pendin
             a->copies[kept - 1] = *c;
     }
     a->count = kept;
-    for (uint32_t lane = 0; b->watch && lane < EMU_LANES; lane++)
-        if (lanes >> lane & 1)
-            emu_race_waited(b, warp * EMU_LANES + lane);
+    EMU_TELL(&b->launch->audience, copies_awaited, b, warp, lanes);
 }
 
 void emu_async_arrive_at(emu_block *b, uint32_t mbarrier)
@@ -163,8 +158,7 @@ void emu_mbarrier_advance(emu_block *b, uint32_t mbarrier, emu_mbarrier *m)
         return;
     m->phase = (m->phase + 1) & 3;
     m->pending = m->expected;
-    if (b->watch)
-        emu_race_phase_ended(b, mbarrier);
+    EMU_TELL(&b->launch->audience, phase_ended, b, mbarrier);
 }
 
 void emu_mbarrier_store(emu_block *b, uint32_t mbarrier, emu_mbarrier m)

@@ -1,6 +1,5 @@
 /* The sixteen barriers of a block (ISA 9.7.13.1). A warp arrives as a whole: when all its lanes that have not exited wait
-   at the same barrier. A barrier waits for no thread that has exited, but an aligned one is said to be executed by all
-   threads of the block or, with a thread count, of each warp that comes: those that have exited without it are reported. */
+   at the same barrier. A barrier waits for no thread that has exited. */
 #include "launch.h"
 
 enum { NO_REDUCTION, POPC, AND, OR }; /* mods.mode of the operations in exec/barrier.c */
@@ -17,46 +16,9 @@ static void write_reduction(emu_warp *w, const emu_fragment *f, const emu_barrie
         emu_set_predicate(w, op->arg[0], f->mask, (op->mods.mode == AND ? all : any) ? EMU_ALL : 0);
 }
 
-/* Lanes that have exited, of which no barrier has been told yet. */
-static uint32_t exited_lanes(const emu_warp *w)
-{
-    uint32_t left = w->block->launch->threads - w->id * EMU_LANES;
-    return (left >= EMU_LANES ? EMU_ALL : (1u << left) - 1) & ~w->alive & ~w->blamed;
-}
-
-/* Of the warp alone, or of all the block. */
-static void report_exited(emu_warp *w, const emu_fragment *f, bool all)
-{
-    emu_block *block = w->block;
-    unsigned count = 0, first = 0;
-    for (unsigned n = all ? 0 : w->id; n < (all ? block->warp_count : w->id + 1); n++) {
-        emu_warp *other = &block->warps[n];
-        uint32_t lanes = exited_lanes(other);
-        if (lanes && !count)
-            first = n * EMU_LANES + (unsigned)__builtin_ctz(lanes);
-        count += (unsigned)__builtin_popcount(lanes);
-        other->blamed |= lanes;
-    }
-    if (count)
-        emu_report_exited(w, f->pc, f->mask, count, first, all);
-}
-
-static void check_exited(emu_block *block, const emu_barrier *b)
-{
-    for (unsigned n = 0; n < block->warp_count; n++)
-        for (unsigned i = 0; (b->waiting >> n & 1) && i < block->warps[n].parked; i++) {
-            const emu_fragment *f = &block->warps[n].fragments[i];
-            if (f->wait == EMU_WAIT_BARRIER && f->is_aligned) {
-                report_exited(&block->warps[n], f, true);
-                return;
-            }
-        }
-}
-
 static void complete(emu_block *block, emu_barrier *b)
 {
-    if (!b->expected && (block->launch->checks & EMU_CHECK_SYNC))
-        check_exited(block, b);
+    EMU_TELL(&block->launch->audience, barrier_complete, block, (unsigned)(b - block->barriers));
     for (unsigned n = 0; n < block->warp_count; n++) {
         emu_warp *w = &block->warps[n];
         if (!(b->waiting >> n & 1))
@@ -65,8 +27,6 @@ static void complete(emu_block *block, emu_barrier *b)
             if (w->fragments[i].wait == EMU_WAIT_BARRIER)
                 write_reduction(w, &w->fragments[i], b);
         emu_release(w, EMU_WAIT_BARRIER);
-        if (block->watch)
-            emu_race_leave(w, b->clock);
     }
     *b = (emu_barrier){0};
     block->stores++;
@@ -106,21 +66,15 @@ bool emu_barrier_try(emu_warp *w)
     if (!gather(w, &sum))
         return false;
     emu_barrier *b = &block->barriers[sum.barrier];
-    if (w->parked > 1 && sum.is_aligned && (block->launch->checks & EMU_CHECK_SYNC)) {
-        emu_report_divergent_barrier(w);
-        return false;
-    }
     if (b->is_used && b->expected != sum.barrier_threads) {
-        emu_report_barrier_misuse(
-            w, w->fragments[0].pc, sum.mask,
-            "waits at a barrier with another thread count than the threads already there");
+        emu_fault(w, w->fragments[0].pc, sum.mask, CUDA_ERROR_LAUNCH_FAILED,
+                  "waits at a barrier with another thread count than the threads already there");
         return false;
     }
-    if (sum.is_aligned && sum.barrier_threads && (block->launch->checks & EMU_CHECK_SYNC))
-        report_exited(w, &w->fragments[0], false);
+    EMU_TELL(w->audience, barrier_arrive, w, &sum);
+    if (w->state == EMU_WARP_FAULTED)
+        return false;
     b->is_used = true;
-    if (block->watch)
-        emu_race_arrive(w, b->clock);
     b->expected = sum.barrier_threads;
     b->arrived += EMU_LANES;
     b->true_count += (uint32_t)__builtin_popcount(sum.predicate);

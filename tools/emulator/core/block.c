@@ -1,9 +1,6 @@
 /* A thread block: its memory, its warps in turn. Everything in a block happens on one host thread and in one order. */
-#include "../check/watch.h"
 #include "async.h"
 #include "launch.h"
-
-#include "../count/count.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -35,45 +32,39 @@ void emu_block_start(emu_block *b, emu_launch *l, uint64_t index)
     const emu_program *p = l->program;
     b->launch = l;
     b->index = index;
-    if (!b->tally)
-        b->tally = emu_tally_open(l->counts);
     b->id[0] = (uint32_t)(index % l->grid[0]);
     b->id[1] = (uint32_t)(index / l->grid[0] % l->grid[1]);
     b->id[2] = (uint32_t)(index / l->grid[0] / l->grid[1]);
     b->warp_count = b->live_warps = (l->threads + EMU_LANES - 1) / EMU_LANES;
-    b->shared_bytes = l->dynamic_shared_bytes
-                          ? p->dynamic_shared_start + l->dynamic_shared_bytes
-                          : emu_reserved_shared(l->device_number) + p->static_shared_bytes;
+    b->shared_bytes = l->dynamic_shared_bytes ? p->dynamic_shared_start + l->dynamic_shared_bytes
+                                              : p->reserved_shared_bytes + p->static_shared_bytes;
     size_t register_bytes = (size_t)b->warp_count * p->register_bytes;
     size_t local_bytes = (size_t)b->warp_count * EMU_LANES * p->local_bytes;
     b->warps = fit(b->warps, &b->warp_room, b->warp_count * sizeof *b->warps);
     b->registers = fit(b->registers, &b->register_room, register_bytes);
     b->shared = fit(b->shared, &b->shared_room, b->shared_bytes + 16u);
     b->local = fit(b->local, &b->local_room, local_bytes);
-    /* On a device they hold what others left there. NaNs show where what is undefined flows on into results. */
-    const int garbage = l->checks & EMU_CHECK_INIT ? 0xff : 0;
-    memset(b->registers, garbage, register_bytes);
+    memset(b->registers, 0, register_bytes);
     memset(b->shared, 0, b->shared_bytes);
-    memset(b->local, garbage, local_bytes);
+    memset(b->local, 0, local_bytes);
     memset(b->barriers, 0, sizeof b->barriers);
     memset(b->recent, 0, sizeof b->recent);
-    emu_watch_start(b);
     emu_async_reset(b);
     b->stores = b->seen_stores = b->seen_progress = b->idle_jumps = b->jumps = b->findings = 0;
     for (unsigned n = 0; n < b->warp_count; n++) {
         uint32_t left = l->threads - n * EMU_LANES;
         emu_warp_start(&b->warps[n], b, n, left >= EMU_LANES ? EMU_ALL : (1u << left) - 1);
     }
+    EMU_TELL(&l->audience, block_begin, b);
 }
 
 void emu_block_free(emu_block *b)
 {
-    emu_watch_free(b);
+    EMU_TELL(&b->launch->audience, block_free, b);
     free(b->warps);
     free(b->registers);
     free(b->shared);
     free(b->local);
-    emu_tally_close(b->tally);
     emu_async_free(b);
     *b = (emu_block){0};
 }
@@ -86,6 +77,15 @@ static void finish_warp(emu_block *b)
         emu_barrier_warp_exited(b);
 }
 
+/* A barrier that is complete when a warp arrives there takes no turn from it. */
+static void run_turn(emu_warp *w)
+{
+    emu_warp_begin_turn(w);
+    do
+        emu_warp_run(w);
+    while (w->state == EMU_WARP_BLOCKED && emu_barrier_try(w));
+}
+
 /* One turn for every warp that can run: how many could. */
 static unsigned run_round(emu_block *b)
 {
@@ -95,7 +95,7 @@ static unsigned run_round(emu_block *b)
         if (w->state != EMU_WARP_READY)
             continue;
         ran++;
-        emu_warp_run(w);
+        run_turn(w);
         if (w->state == EMU_WARP_DONE)
             finish_warp(b);
         if (w->state == EMU_WARP_FAULTED)
@@ -136,7 +136,7 @@ emu_progress emu_block_run(emu_block *b)
         if (b->live_warps == 0)
             return EMU_BLOCK_DONE;
         if (ran == 0 || is_idle(b)) {
-            emu_report_deadlock(b);
+            emu_fault_deadlock(b);
             return EMU_BLOCK_FAILED;
         }
     }

@@ -1,12 +1,10 @@
 /* Bounds, alignment, lifetime and space of every access. Called when the fast tests in exec/access.h could not tell. */
-#include "../check/check.h"
+#include "bounds.h"
 
 #include "launch.h"
 #include "windows.h"
 
 #include <stdio.h>
-
-enum { ILLEGAL_ADDRESS = 700, MISALIGNED_ADDRESS = 716, INVALID_ADDRESS_SPACE = 717 };
 
 static const char *verb(bool writes)
 {
@@ -29,8 +27,9 @@ static bool check_alignment(emu_warp *w, const emu_op *op, uint32_t mask, unsign
     if (!lanes)
         return true;
     uint64_t address = at[__builtin_ctz(lanes)];
-    emu_fault(w, op, lanes, MISALIGNED_ADDRESS, "%s %u bytes at 0x%llx, which is not a multiple of %u",
-              verb(writes), bytes, (unsigned long long)address, bytes);
+    emu_fault(w, op, lanes, CUDA_ERROR_MISALIGNED_ADDRESS,
+              "%s %u bytes at 0x%llx, which is not a multiple of %u", verb(writes), bytes,
+              (unsigned long long)address, bytes);
     return false;
 }
 
@@ -69,7 +68,7 @@ static bool find_window(const emu_warp *w, uint64_t address, uint32_t lane, wind
     *offset = (address - EMU_SHARED_WINDOW) % EMU_WINDOW_BYTES;
     switch ((address - EMU_SHARED_WINDOW) / EMU_WINDOW_BYTES) {
     case 0:
-        *found = (window){EMU_SHARED, emu_reserved_shared(l->device_number), b->shared_bytes, b->shared};
+        *found = (window){EMU_SHARED, l->program->reserved_shared_bytes, b->shared_bytes, b->shared};
         return true;
     case 1:
         *found = (window){EMU_LOCAL, 16, local, b->local + thread * local};
@@ -105,15 +104,14 @@ static void fault_global(emu_warp *w, const emu_op *op, uint32_t lanes, unsigned
         snprintf(where, sizeof where, "this is no device address");
     else
         describe(where, sizeof where, emu_memory_find(address), address, bytes);
-    emu_fault(w, op, lanes, ILLEGAL_ADDRESS, "%s %u bytes at 0x%llx: %s", verb(writes), bytes,
+    emu_fault(w, op, lanes, CUDA_ERROR_ILLEGAL_ADDRESS, "%s %u bytes at 0x%llx: %s", verb(writes), bytes,
               (unsigned long long)address, where);
 }
 
-/* The end of what an access may touch: to the byte, or, without the check, to the page as hardware would. */
+/* The end of what an access may touch: to the byte, or to the page as hardware would. */
 static uint64_t end_of(const emu_warp *w, const emu_allocation *a)
 {
-    bool exact = w->block->launch->checks & EMU_CHECK_MEMORY;
-    return a->base + (exact ? a->bytes : a->mapped_bytes);
+    return a->base + (w->block->launch->is_exact ? a->bytes : a->mapped_bytes);
 }
 
 static bool is_accessible(emu_warp *w, const emu_op *op, uint64_t address, unsigned bytes, bool writes)
@@ -128,8 +126,8 @@ static bool is_accessible(emu_warp *w, const emu_op *op, uint64_t address, unsig
     return true;
 }
 
-bool emu_check_global(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes, bool writes,
-                      const uint64_t at[EMU_LANES])
+bool emu_bounds_global(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes, bool writes,
+                       const uint64_t at[EMU_LANES])
 {
     if (!check_alignment(w, op, mask, bytes, writes, at))
         return false;
@@ -146,8 +144,8 @@ bool emu_check_global(emu_warp *w, const emu_op *op, uint32_t mask, unsigned byt
     return false;
 }
 
-bool emu_check_window(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes, bool writes,
-                      const uint64_t at[EMU_LANES], emu_space space, uint64_t low, uint64_t high)
+bool emu_bounds_window(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes, bool writes,
+                       const uint64_t at[EMU_LANES], emu_space space, uint64_t low, uint64_t high)
 {
     uint32_t bad = 0;
     for (uint32_t i = 0; i < EMU_LANES; i++)
@@ -157,13 +155,13 @@ bool emu_check_window(emu_warp *w, const emu_op *op, uint32_t mask, unsigned byt
         return check_alignment(w, op, mask, bytes, writes, at);
     uint64_t address = at[__builtin_ctz(bad)];
     if (address < low)
-        emu_fault(w, op, bad, ILLEGAL_ADDRESS,
+        emu_fault(w, op, bad, CUDA_ERROR_ILLEGAL_ADDRESS,
                   "%s %u bytes at 0x%llx of .%s memory, below its start at 0x%llx", verb(writes), bytes,
                   (unsigned long long)address, emu_space_names[space], (unsigned long long)low);
     else
-        emu_fault(w, op, bad, ILLEGAL_ADDRESS, "%s %u bytes at 0x%llx of .%s memory, which ends at 0x%llx",
-                  verb(writes), bytes, (unsigned long long)address, emu_space_names[space],
-                  (unsigned long long)high);
+        emu_fault(w, op, bad, CUDA_ERROR_ILLEGAL_ADDRESS,
+                  "%s %u bytes at 0x%llx of .%s memory, which ends at 0x%llx", verb(writes), bytes,
+                  (unsigned long long)address, emu_space_names[space], (unsigned long long)high);
     return false;
 }
 
@@ -176,20 +174,20 @@ static bool check_generic_lane(emu_warp *w, const emu_op *op, uint32_t lane, uns
     uint32_t mask = 1u << lane;
     lanes[lane] = *at;
     if (*at < EMU_SHARED_WINDOW)
-        return emu_check_global(w, op, mask, bytes, writes, lanes);
+        return emu_bounds_global(w, op, mask, bytes, writes, lanes);
     if (!find_window(w, *at, lane, &in, &offset) || (writes && in.space == EMU_PARAM)) {
         fault_global(w, op, mask, bytes, writes, *at);
         return false;
     }
     lanes[lane] = offset;
-    if (!emu_check_window(w, op, mask, bytes, writes, lanes, in.space, in.low, in.high))
+    if (!emu_bounds_window(w, op, mask, bytes, writes, lanes, in.space, in.low, in.high))
         return false;
     *at = (uint64_t)(uintptr_t)in.host + offset;
     return true;
 }
 
-bool emu_check_generic(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes, bool writes,
-                       uint64_t at[EMU_LANES])
+bool emu_bounds_generic(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes, bool writes,
+                        uint64_t at[EMU_LANES])
 {
     for (uint32_t i = 0; i < EMU_LANES; i++)
         if ((mask >> i & 1) && !check_generic_lane(w, op, i, bytes, writes, &at[i]))

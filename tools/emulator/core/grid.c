@@ -1,6 +1,5 @@
 /* Blocks over host threads. A worker runs one block at a time to its end; only a block that goes on for long without
    ending (it may be waiting for a later one) shares its worker with others, up to what the device could hold. */
-#include "../check/watch.h"
 #include "launch.h"
 
 #include <errno.h>
@@ -265,19 +264,16 @@ static void await_helpers(emu_launch *l)
     pthread_mutex_unlock(&the_pool.lock);
 }
 
-int emu_run_launch(emu_launch *l)
+CUresult emu_run_launch(emu_launch *l)
 {
     emu_limits limits;
     if (!emu_read_limits(&limits))
-        return l->report.result = EMU_INVALID_VALUE;
+        return l->report.result = CUDA_ERROR_INVALID_VALUE;
     choose_blocks(l, &limits);
     l->fault_block = UINT64_MAX;
     l->most_jumps = limits.jumps;
-    unsigned threads = threads_for(l, limits.threads);
-    if (l->checks & (EMU_CHECK_INIT | EMU_CHECK_RACE))
-        l->plans = emu_plan_program(l->program);
-    if (l->checks & EMU_CHECK_RACE)
-        threads = 1; /* in one order, so that a race is always found between the same two threads */
+    EMU_TELL(&l->audience, launch_begin, l);
+    unsigned threads = l->is_ordered ? 1 : threads_for(l, limits.threads);
     l->is_shared = threads > 1;
     pthread_mutex_lock(&launch_lock); /* one launch at a time uses the helpers */
     if (threads > 1)
@@ -286,6 +282,6 @@ int emu_run_launch(emu_launch *l)
     if (threads > 1)
         await_helpers(l);
     pthread_mutex_unlock(&launch_lock);
-    emu_race_launch_end(l);
+    EMU_TELL(&l->audience, launch_end, l);
     return emu_result_of(l);
 }

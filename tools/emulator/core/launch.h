@@ -2,9 +2,10 @@
 #ifndef EMU_LAUNCH_H
 #define EMU_LAUNCH_H
 
-#include "../check/check.h"
 #include "memory.h"
+#include "observer.h"
 #include "program.h"
+#include "report.h"
 #include "warp.h"
 
 #include <pthread.h>
@@ -26,12 +27,15 @@ typedef struct emu_launch {
     unsigned multiprocessors, device_number, max_resident_blocks;
     unsigned shared_limit; /* per block, for %reserved_smem_offset_cap */
     uint64_t serial;
-    unsigned checks; /* EMU_CHECK_... */
+    bool is_exact;   /* bounds are those of allocations, to the byte, and not of pages */
+    bool is_ordered; /* on one host thread, so that all accesses have one order */
     emu_report report;
     emu_findings findings;
-    const struct emu_plans *plans;   /* when watched */
-    struct emu_race_grid *race_grid; /* when races are watched */
-    struct emu_counts *counts;       /* NULL: nothing is counted */
+    emu_audience audience;
+    unsigned observers;
+    struct emu_race_grid *race; /* these three are kept by observers */
+    struct emu_read_only *read_only;
+    struct emu_counts *counts;
     /* the runner's */
     uint64_t block_count;
     uint64_t first_block, end_block; /* those that run: from the first to before the end */
@@ -52,7 +56,6 @@ typedef struct emu_barrier {
     uint64_t waiting;      /* warps */
     uint32_t true_count;   /* of the predicates of a reduction */
     uint32_t thread_count; /* that took part in the reduction */
-    uint32_t clock[64];    /* of the race check: what the arrived warps know */
 } emu_barrier;
 
 /* The last allocation that an instruction hit, so that the table is searched rarely. */
@@ -62,8 +65,6 @@ typedef struct emu_recent {
 } emu_recent;
 
 #define EMU_RECENT 64
-
-typedef struct emu_watch emu_watch;
 
 typedef struct emu_block {
     emu_launch *launch;
@@ -77,12 +78,23 @@ typedef struct emu_block {
     emu_recent recent[EMU_RECENT];
     uint64_t stores, seen_stores; /* and everything else that is progress */
     uint64_t seen_progress, idle_jumps, jumps;
-    unsigned findings;       /* of the checks, so far */
-    emu_watch *watch;        /* of the init and race checks; NULL: none */
-    struct emu_tally *tally; /* NULL: nothing is counted */
+    unsigned findings; /* so far */
     size_t register_room, shared_room, local_room, warp_room;
     struct emu_async *async; /* async.h; NULL until the block copies asynchronously */
+    struct emu_init *init;   /* the rest is kept by observers */
+    struct emu_race *race;
+    struct emu_sync *sync;
+    struct emu_tally *tally;
 } emu_block;
+
+/* The live allocation at the address, which the operation is about to access; NULL: none. */
+static inline emu_allocation *emu_allocation_at(const emu_block *b, const emu_op *op, uint64_t at)
+{
+    const emu_recent *r = &b->recent[op->at % EMU_RECENT];
+    if (at >= r->base && at < r->end)
+        return r->allocation;
+    return emu_memory_contains(at) ? emu_memory_holding(at, 1) : NULL;
+}
 
 /* KILN_EMU_THREADS; KILN_EMU_JUMPS: a block that jumps back more often is reported as one that does not end;
    KILN_EMU_BLOCKS: only these blocks of every launch run, to see what blocks far out do without all that come before;
@@ -93,9 +105,9 @@ typedef struct emu_limits {
 } emu_limits;
 bool emu_read_limits(emu_limits *limits);
 
-/* Runs the launch to its end; CUDA_SUCCESS (0) or the error that the report explains. The results do not depend on how
-   many host threads (KILN_EMU_THREADS) share the blocks. */
-int emu_run_launch(emu_launch *launch);
+/* Runs the launch to its end; CUDA_SUCCESS or the error that the report explains. The results do not depend on how many
+   host threads (KILN_EMU_THREADS) share the blocks. */
+CUresult emu_run_launch(emu_launch *launch);
 
 /* Held by strong accesses of 16 bytes, which no host atomic has. */
 extern pthread_mutex_t emu_wide_lock;

@@ -22,19 +22,21 @@ typedef struct emu_allocation {
     void *context;
     uint64_t serial;  /* from 1, in order of allocation */
     const char *name; /* of a module's variable; may be NULL */
-    uint8_t *shadow;  /* of the init check: a bit per byte that was written; NULL: all is */
-    void *race;       /* of the race check */
+    uint8_t *written; /* the rest is kept by observers: a bit per byte that was written; NULL: all is */
+    struct emu_race_cell *race_cells;
     uint64_t race_bytes;
 } emu_allocation;
 
-/* From now on device allocations remember which of their bytes were written. */
-void emu_memory_keep_shadows(void);
-void emu_memory_mark(emu_allocation *allocation, uint64_t offset, uint64_t bytes, bool is_written);
-static inline bool emu_memory_is_written(const emu_allocation *a, uint64_t offset)
-{
-    return __atomic_load_n(&a->shadow[offset / 8], __ATOMIC_RELAXED) >> offset % 8 & 1;
-}
-/* After a copy or fill of device memory by the host; from: 0, or where the bytes come from. */
+/* What observers are told: under the lock of all memory, that an allocation has been made, or is about to go; and that
+   the host has copied to device memory, or filled it (from: 0). NULL: the latter is not told. */
+typedef struct emu_memory_observer {
+    void (*allocated)(emu_allocation *allocation);
+    void (*freed)(emu_allocation *allocation);
+    void (*copied)(uint64_t to, uint64_t from, uint64_t bytes);
+} emu_memory_observer;
+
+/* From now on, for allocations that come. */
+void emu_memory_observe(const emu_memory_observer *observer);
 void emu_memory_copied(uint64_t to, uint64_t from, uint64_t bytes);
 
 /* Zero-filled memory, at least 512-byte aligned, with a guard gap behind it. NULL: out of memory. */

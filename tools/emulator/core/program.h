@@ -88,7 +88,7 @@ static inline uint32_t emu_slot_bytes(emu_type type)
 #define EMU_SINK       0u
 #define EMU_SINK_BYTES 512u
 
-/* What an operation reads and writes, for the checks: the first `writes` entries of arg are destinations,
+/* What an operation reads and writes, for observers: the first `writes` entries of arg are destinations,
    list_writes says whether the vector is one; of a list that also holds sources, the first list_results entries are. */
 typedef struct emu_uses {
     uint8_t writes, args;
@@ -110,26 +110,12 @@ typedef struct emu_program {
     char *constants;
     uint32_t constant_bytes;
     uint32_t register_bytes;
-    uint32_t local_bytes;          /* per thread, with the parameters of calls */
-    uint32_t static_shared_bytes;  /* without what the system reserves */
+    uint32_t local_bytes;           /* per thread, with the parameters of calls */
+    uint32_t reserved_shared_bytes; /* at the start of shared memory: the system's, on this device */
+    uint32_t static_shared_bytes;
     uint32_t dynamic_shared_start; /* after what is reserved and what is static */
     const emu_op *entry;
-    struct emu_plans *plans; /* of the checks; NULL until a launch needs them */
+    struct emu_plans *plans; /* kept by the checks, in the arena; NULL until a launch needs them */
 } emu_program;
-
-/* Where shared memory starts for the program: what the target's system keeps for itself lies before. */
-uint32_t emu_reserved_shared(unsigned target_number);
-
-typedef struct emu_decode_input {
-    const emu_module *module;
-    const emu_function *kernel;
-    const uint64_t *variable_addresses; /* by symbol sequence; of .global and .const variables */
-    unsigned device_number;             /* 90 */
-    emu_log *log;
-} emu_decode_input;
-
-/* NULL when the log has errors. */
-emu_program *emu_decode(const emu_decode_input *input);
-void emu_program_free(emu_program *program);
 
 #endif

@@ -1,7 +1,6 @@
-/* Reports: from what went wrong to what is printed. See check/check.h. */
-#include "../check/check.h"
+/* From what went wrong to what is printed: see report.h. */
+#include "report.h"
 
-#include "../support/errors.h"
 #include "launch.h"
 
 #include <limits.h>
@@ -9,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *error_name(int result)
+static const char *error_name(CUresult result)
 {
     const emu_error *e = emu_error_of(result);
     return e ? e->name : "CUDA_ERROR_UNKNOWN";
@@ -59,7 +58,7 @@ static void append_thread(emu_log *log, const emu_block *b, uint32_t thread)
 static pthread_mutex_t keep_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* The launch keeps the report of its lowest block, so that it is the same one for any number of host threads. */
-static void keep_report(emu_block *b, int result, emu_log *log)
+static void keep_report(emu_block *b, CUresult result, emu_log *log)
 {
     emu_launch *l = b->launch;
     pthread_mutex_lock(&keep_lock);
@@ -73,7 +72,7 @@ static void keep_report(emu_block *b, int result, emu_log *log)
     emu_log_free(log);
 }
 
-static void append_sentence(emu_log *log, emu_warp *w, const emu_op *op, uint32_t lanes, int result,
+static void append_sentence(emu_log *log, emu_warp *w, const emu_op *op, uint32_t lanes, CUresult result,
                             const char *what, va_list args)
 {
     char sentence[512 + EMU_SOURCE_BYTES];
@@ -90,7 +89,7 @@ static void append_sentence(emu_log *log, emu_warp *w, const emu_op *op, uint32_
         emu_log_append(log, "  and %u more lane%s of its warp\n", others, others == 1 ? "" : "s");
 }
 
-void emu_fault(emu_warp *w, const emu_op *op, uint32_t lanes, int result, const char *what, ...)
+void emu_fault(emu_warp *w, const emu_op *op, uint32_t lanes, CUresult result, const char *what, ...)
 {
     emu_log log = {0};
     va_list args;
@@ -126,7 +125,7 @@ void emu_note(emu_warp *w, const emu_op *op, uint32_t lanes, uint32_t other, con
         emu_log log = {0};
         va_list args;
         va_start(args, what);
-        append_sentence(&log, w, op, lanes, EMU_LAUNCH_FAILED, what, args);
+        append_sentence(&log, w, op, lanes, CUDA_ERROR_LAUNCH_FAILED, what, args);
         va_end(args);
         free(f->text);
         f->block = b->index;
@@ -177,7 +176,7 @@ static void append_fragment(emu_log *log, const emu_warp *w, const emu_fragment 
     append_place(log, w->block->launch, f->pc);
 }
 
-void emu_report_deadlock(emu_block *b)
+void emu_fault_deadlock(emu_block *b)
 {
     emu_log log = {0};
     unsigned shown = 0;
@@ -200,7 +199,7 @@ void emu_report_deadlock(emu_block *b)
     }
     if (shown > 12)
         emu_log_append(&log, "  and %u more groups of lanes\n", shown - 12);
-    keep_report(b, 702, &log);
+    keep_report(b, CUDA_ERROR_LAUNCH_TIMEOUT, &log);
 }
 
 /* ---- printing ------------------------------------------------------------------------------------------------------ */
@@ -267,7 +266,7 @@ void emu_print_reports(emu_launch *l)
     l->report.text = NULL;
 }
 
-int emu_result_of(const emu_launch *l)
+CUresult emu_result_of(const emu_launch *l)
 {
-    return l->report.result ? l->report.result : l->findings.count ? EMU_LAUNCH_FAILED : 0;
+    return l->report.result ? l->report.result : l->findings.count ? CUDA_ERROR_LAUNCH_FAILED : CUDA_SUCCESS;
 }

@@ -1,10 +1,6 @@
 /* The scheduler of a warp's lanes: see warp.h. */
 #include "warp.h"
 
-#include "../check/check.h"
-#include "../check/watch.h"
-#include "../count/count.h"
-#include "../exec/operations.h"
 #include "launch.h"
 
 /* After so many jumps back a fragment lets the parked ones go first; after so many more the warp lets others run. */
@@ -17,7 +13,12 @@ void emu_warp_start(emu_warp *w, emu_block *block, uint32_t id, uint32_t lanes)
 {
     const emu_program *p = block->launch->program;
     char *registers = block->registers + (size_t)id * p->register_bytes;
-    *w = (emu_warp){.block = block, .id = id, .active = lanes, .alive = lanes, .pc = p->entry};
+    *w = (emu_warp){.block = block,
+                    .id = id,
+                    .audience = &block->launch->audience,
+                    .active = lanes,
+                    .alive = lanes,
+                    .pc = p->entry};
     w->base[0] = registers;
     w->base[1] = p->constants ? p->constants - 1 : NULL;
     w->state = EMU_WARP_READY;
@@ -97,11 +98,10 @@ static bool complete_lane_waits(emu_warp *w)
             continue;
         }
         uint32_t members = f->members;
-        if (w->block->watch)
-            emu_race_warp_sync(w, here);
+        EMU_TELL(w->audience, warp_sync, w, here);
         for (unsigned k = 0; k < w->parked; k++)
             if (w->fragments[k].wait == EMU_WAIT_WARP && w->fragments[k].members == members) {
-                emu_count_release(w, w->fragments[k].pc, w->fragments[k].mask);
+                EMU_TELL(w->audience, release, w, w->fragments[k].pc, w->fragments[k].mask);
                 w->fragments[k].wait = EMU_WAIT_NONE;
                 w->fragments[k].pc++;
             }
@@ -118,12 +118,10 @@ static void schedule(emu_warp *w)
             w->state = EMU_WARP_DONE;
             return;
         }
-        if (complete_lane_waits(w))
-            continue;
-        w->state = EMU_WARP_BLOCKED;
-        if (!emu_barrier_try(w))
+        if (!complete_lane_waits(w)) {
+            w->state = EMU_WARP_BLOCKED;
             return;
-        w->state = EMU_WARP_READY;
+        }
     }
 }
 
@@ -145,54 +143,34 @@ static void run_operations(emu_warp *w)
     }
 }
 
-/* The same with an eye on every operation: the init and race checks, the counters, or both. */
+/* The same, telling of every operation. */
 static void run_observed(emu_warp *w)
 {
-    const emu_launch *l = w->block->launch;
-    const emu_op *ops = l->program->ops;
-    const emu_plan *plans = w->block->watch ? w->block->watch->plans->plans : NULL;
-    emu_count_op *counts = w->block->tally ? w->block->tally->ops : NULL;
-    emu_handler *const indexed = emu_control_handlers()->branch_indexed;
-    bool init = plans && (l->checks & EMU_CHECK_INIT), race = plans && (l->checks & EMU_CHECK_RACE);
     for (;;) {
         const emu_op *op = w->pc;
         if (op >= w->stop)
             return;
-        uint32_t active = w->active, mask = active;
-        emu_count_op unused = {0}, *c = counts ? &counts[op - ops] : &unused;
-        c->warps++;
-        c->slots += (unsigned)__builtin_popcount(active);
+        uint32_t mask = w->active;
         w->pc = op + 1;
         if (op->guard) {
-            if (init)
-                emu_init_guard(w, op);
             uint32_t holds = *(const uint32_t *)(w->base[0] + (op->guard & ~1u));
             mask &= op->guard & 1 ? ~holds : holds;
-            if (!mask)
-                continue;
-            c->parted += mask != active;
         }
-        c->lanes += (unsigned)__builtin_popcount(mask);
-        const emu_plan *plan = plans ? &plans[op - ops] : NULL;
-        if (race && plan->flow == EMU_FLOW_FENCE)
-            emu_race_fence(w, mask, plan->scope);
-        if (init && !emu_init_before(w, op, mask))
-            return;
-        unsigned parked = w->parked;
-        op->run(w, op, mask);
-        if (op->run == indexed)
-            c->parted += mask == active && w->parked > parked + 1;
-        if (init && w->state == EMU_WARP_READY && plan->flow >= EMU_FLOW_SHUFFLE &&
-            plan->flow <= EMU_FLOW_LOAD)
-            emu_init_after(w, op, mask);
+        EMU_TELL(w->audience, issue, w, op, mask);
+        if (mask && w->state == EMU_WARP_READY)
+            op->run(w, op, mask);
     }
+}
+
+void emu_warp_begin_turn(emu_warp *w)
+{
+    w->yields = false;
+    w->jumps_back = w->polls = 0;
 }
 
 void emu_warp_run(emu_warp *w)
 {
-    void (*run)(emu_warp *) = w->block->watch || w->block->tally ? run_observed : run_operations;
-    w->yields = false;
-    w->jumps_back = w->polls = 0;
+    void (*run)(emu_warp *) = EMU_IS_TOLD(w->audience, issue) ? run_observed : run_operations;
     schedule(w);
     while (w->state == EMU_WARP_READY && !w->yields) {
         run(w);
@@ -265,7 +243,7 @@ static bool join_at_barrier(emu_warp *w, const emu_fragment *waiting)
 
 void emu_wait_at(emu_warp *w, const emu_op *op, emu_fragment waiting)
 {
-    emu_count_wait(w, op, waiting.mask);
+    EMU_TELL(w->audience, wait, w, op, waiting.mask);
     waiting.pc = op;
     waiting.rank = w->rank;
     if (!join_at_barrier(w, &waiting))
@@ -286,7 +264,7 @@ void emu_release(emu_warp *w, emu_wait wait)
 {
     for (unsigned i = 0; i < w->parked; i++)
         if (w->fragments[i].wait == wait) {
-            emu_count_release(w, w->fragments[i].pc, w->fragments[i].mask);
+            EMU_TELL(w->audience, release, w, w->fragments[i].pc, w->fragments[i].mask);
             w->fragments[i].wait = EMU_WAIT_NONE;
             w->fragments[i].pc++;
         }

@@ -44,11 +44,11 @@ struct emu_warp {
     uint32_t alive;     /* lanes that have not exited */
     char *base[2];      /* registers; constants, one less because their offsets are odd */
     struct emu_block *block;
-    uint32_t carry; /* CC.CF, by lane */
-    uint32_t id;    /* in the block */
+    const struct emu_audience *audience; /* of the launch */
+    uint32_t carry;                      /* CC.CF, by lane */
+    uint32_t id;                         /* in the block */
     emu_warp_state state;
-    bool yields;     /* gives its turn to the other warps */
-    uint32_t blamed; /* exited lanes that a barrier has missed and reported */
+    bool yields; /* gives its turn to the other warps */
     uint32_t rank;
     uint32_t jumps_back; /* of this turn */
     uint32_t
@@ -56,11 +56,10 @@ struct emu_warp {
     unsigned parked;
     emu_fragment fragments[EMU_LANES];
     uint64_t clock;
-    uint32_t flowing, loaded[8]; /* of the init check: lanes that the operation in hand makes defined */
-    uint8_t loaded_count;
 };
 
 void emu_warp_start(emu_warp *warp, struct emu_block *block, uint32_t id, uint32_t lanes);
+void emu_warp_begin_turn(emu_warp *warp);
 /* Runs until the warp is blocked, done, has had its turn, or the launch is stopped. */
 void emu_warp_run(emu_warp *warp);
 

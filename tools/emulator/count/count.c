@@ -27,12 +27,9 @@ static void close_tally(emu_tally *t)
     free(t->rows);
 }
 
-emu_counts *emu_count_begin(const emu_launch *l)
+static void launch_begin(emu_launch *l)
 {
-    const char *path = getenv("KILN_EMU_REPORT");
-    if (!path || !*path)
-        return NULL;
-    emu_counts *c = emu_alloc(sizeof *c);
+    emu_counts *c = l->counts = emu_alloc(sizeof *c);
     const char *lines = getenv("KILN_EMU_REPORT_LINES");
     c->program = l->program;
     c->wants_lines = lines && strcmp(lines, "1") == 0;
@@ -52,39 +49,28 @@ emu_counts *emu_count_begin(const emu_launch *l)
         }
         at += k->parameters[i]->bytes;
     }
-    return c;
 }
 
-void emu_count_end(emu_counts *c, const emu_launch *l)
+static void launch_end(emu_launch *l)
 {
-    if (!c)
-        return;
-    emu_write_report(c, l, getenv("KILN_EMU_REPORT"));
+    emu_counts *c = l->counts;
+    emu_write_report(l, getenv("KILN_EMU_REPORT"));
     for (size_t i = 0; i < c->row_count; i++)
         free_row(c->rows[i], l->program->op_count);
     close_tally(&c->total);
     pthread_mutex_destroy(&c->lock);
     free(c->is_atomic);
     free(c);
+    l->counts = NULL;
 }
 
-emu_tally *emu_tally_open(emu_counts *c)
+/* One tally serves all blocks that run in the same memory. */
+static void block_begin(emu_block *b)
 {
-    if (!c)
-        return NULL;
-    emu_tally *t = emu_alloc(sizeof *t);
-    open_tally(t, c);
-    return t;
-}
-
-void emu_add_access(emu_count_access *to, const emu_count_access *from)
-{
-    to->requests += from->requests;
-    to->bytes += from->bytes;
-    to->bytes_used += from->bytes_used;
-    to->sectors += from->sectors;
-    to->wavefronts += from->wavefronts;
-    to->ideal_wavefronts += from->ideal_wavefronts;
+    if (b->tally)
+        return;
+    b->tally = emu_alloc(sizeof *b->tally);
+    open_tally(b->tally, b->launch->counts);
 }
 
 static void add_ops(emu_tally *to, const emu_tally *from)
@@ -99,10 +85,9 @@ static void add_ops(emu_tally *to, const emu_tally *from)
     }
 }
 
-void emu_tally_close(emu_tally *t)
+static void block_free(emu_block *b)
 {
-    if (!t)
-        return;
+    emu_tally *t = b->tally;
     emu_counts *c = t->counts;
     pthread_mutex_lock(&c->lock);
     add_ops(&c->total, t);
@@ -115,28 +100,42 @@ void emu_tally_close(emu_tally *t)
     pthread_mutex_unlock(&c->lock);
     close_tally(t);
     free(t);
+    b->tally = NULL;
 }
 
 /* ---- instructions -------------------------------------------------------------------------------------------------- */
 
-void emu_count_wait(const emu_warp *w, const emu_op *op, uint32_t lanes)
+static emu_count_op *counts_of(const emu_warp *w, const emu_op *op)
 {
-    emu_tally *t = w->block->tally;
-    if (!t)
-        return;
-    emu_count_op *o = &t->ops[op - t->counts->program->ops];
+    return &w->block->tally->ops[op - w->block->launch->program->ops];
+}
+
+static void issue(emu_warp *w, const emu_op *op, uint32_t mask)
+{
+    emu_count_op *o = counts_of(w, op);
+    o->warps++;
+    o->slots += (unsigned)__builtin_popcount(w->active);
+    o->lanes += (unsigned)__builtin_popcount(mask);
+    o->parted += mask && mask != w->active;
+}
+
+static void part(emu_warp *w, const emu_op *op)
+{
+    counts_of(w, op)->parted++;
+}
+
+static void wait(emu_warp *w, const emu_op *op, uint32_t lanes)
+{
+    emu_count_op *o = counts_of(w, op);
     uint64_t n = (uint64_t)__builtin_popcount(lanes);
     o->slots -= n;
     o->lanes -= n;
     o->warps -= lanes == w->active;
 }
 
-void emu_count_release(const emu_warp *w, const emu_op *op, uint32_t lanes)
+static void release(emu_warp *w, const emu_op *op, uint32_t lanes)
 {
-    emu_tally *t = w->block->tally;
-    if (!t)
-        return;
-    emu_count_op *o = &t->ops[op - t->counts->program->ops];
+    emu_count_op *o = counts_of(w, op);
     uint64_t n = (uint64_t)__builtin_popcount(lanes);
     o->slots += n;
     o->lanes += n;
@@ -365,8 +364,8 @@ static void count_local(emu_tally *t, size_t op, emu_access_kind kind, uint32_t 
     emu_add_access(&t->accesses[op][EMU_AT_LOCAL], &a);
 }
 
-void emu_count_request(const emu_warp *w, const emu_op *op, uint32_t lanes, unsigned bytes, bool writes,
-                       const uint64_t at[EMU_LANES])
+static void request(emu_warp *w, const emu_op *op, uint32_t lanes, unsigned bytes, bool writes,
+                    const uint64_t at[EMU_LANES])
 {
     const emu_block *b = w->block;
     const emu_launch *l = b->launch;
@@ -384,4 +383,25 @@ void emu_count_request(const emu_warp *w, const emu_op *op, uint32_t lanes, unsi
     lanes &= ~lanes_in(lanes, at, l->parameters, l->parameter_bytes);
     while (lanes)
         lanes = count_allocation(t, index, kind, lanes, bytes, at);
+}
+
+/* ---- the launch ---------------------------------------------------------------------------------------------------- */
+
+static const emu_observer counter = {
+    .launch_begin = launch_begin,
+    .launch_end = launch_end,
+    .block_begin = block_begin,
+    .block_free = block_free,
+    .issue = issue,
+    .part = part,
+    .wait = wait,
+    .release = release,
+    .request = request,
+};
+
+void emu_count_launch(emu_launch *l)
+{
+    const char *path = getenv("KILN_EMU_REPORT");
+    if (path && *path)
+        emu_observe(l, &counter);
 }

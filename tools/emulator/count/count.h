@@ -107,26 +107,20 @@ typedef struct emu_counts {
     bool wants_lines; /* KILN_EMU_REPORT_LINES=1 */
 } emu_counts;
 
-/* NULL unless KILN_EMU_REPORT asks for counters. */
-emu_counts *emu_count_begin(const emu_launch *launch);
-/* Writes the report and releases the counters; NULL is fine. */
-void emu_count_end(emu_counts *counts, const emu_launch *launch);
+/* Counts the launch, if KILN_EMU_REPORT asks for it. */
+void emu_count_launch(emu_launch *launch);
 
-emu_tally *emu_tally_open(emu_counts *counts);
-/* Adds the tally to its launch's counters; NULL is fine. */
-void emu_tally_close(emu_tally *tally);
-
-void emu_add_access(emu_count_access *to, const emu_count_access *from);
-
-/* Lanes leave the issue that has just been counted, to wait; and go on behind the operation that they waited at. */
-void emu_count_wait(const emu_warp *warp, const emu_op *op, uint32_t lanes);
-void emu_count_release(const emu_warp *warp, const emu_op *op, uint32_t lanes);
-
-/* The lanes access `bytes` bytes each at these host addresses. */
-void emu_count_request(const emu_warp *warp, const emu_op *op, uint32_t lanes, unsigned bytes, bool writes,
-                       const uint64_t at[EMU_LANES]);
+static inline void emu_add_access(emu_count_access *to, const emu_count_access *from)
+{
+    to->requests += from->requests;
+    to->bytes += from->bytes;
+    to->bytes_used += from->bytes_used;
+    to->sectors += from->sectors;
+    to->wavefronts += from->wavefronts;
+    to->ideal_wavefronts += from->ideal_wavefronts;
+}
 
 /* report.c */
-void emu_write_report(const emu_counts *counts, const emu_launch *launch, const char *path);
+void emu_write_report(const emu_launch *launch, const char *path);
 
 #endif

@@ -288,14 +288,14 @@ static void write_launch(FILE *f, const emu_counts *c, const emu_launch *l)
     fputs("}\n", f);
 }
 
-void emu_write_report(const emu_counts *c, const emu_launch *l, const char *path)
+void emu_write_report(const emu_launch *l, const char *path)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static bool is_begun;
     pthread_mutex_lock(&lock);
     FILE *f = fopen(path, is_begun ? "a" : "w");
     if (f) {
-        write_launch(f, c, l);
+        write_launch(f, l->counts, l);
         is_begun = true;
         if (fclose(f) != 0)
             f = NULL;

@@ -1,6 +1,6 @@
 /* What a row's pattern does not say: versions and targets that modifiers need, and words and operands that exclude each other.
    Each is a refusal of ptxas 13.0. */
-#include "../exec/operations.h"
+#include "match.h"
 
 #include "../support/targets.h"
 

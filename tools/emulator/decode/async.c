@@ -1,5 +1,5 @@
 /* cp.async has two addresses and an optional operand that is a size or a predicate. */
-#include "decode.h"
+#include "decoder.h"
 
 /* [dst], [src], bytes{, src-size or ignore-src}{, cache-policy}: argument 0 is the destination's address, 1 the size or
    predicate; mods.count the bytes, mods.mode what argument 1 is (0: nothing, 1: size, 2: predicate). A second operation,

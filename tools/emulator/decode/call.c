@@ -1,5 +1,5 @@
 /* Calls: their arguments and results, by registers or through the thread's local memory, and where they lead. */
-#include "decode.h"
+#include "decoder.h"
 
 /* Call parameters live in the thread's local memory. */
 static void emit_local(emu_decoder *d, emu_handler *run, uint32_t arg, uint64_t offset, unsigned bytes,

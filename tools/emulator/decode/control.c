@@ -1,5 +1,5 @@
 /* Instructions whose operands are labels, functions or lists of them; and mov, which takes nearly anything. */
-#include "decode.h"
+#include "decoder.h"
 
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* From parsed functions to a program: see core/program.h. Callees come before their callers in the flat array, so that
    the lowest program counter, which the scheduler prefers, is always the one that others wait to meet. */
-#include "decode.h"
-#include "../check/watch.h"
+#include "decoder.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,6 +69,12 @@ static void decode_guard(emu_decoder *d, const emu_instruction *i)
         d->guard = slot | i->guard_negated;
 }
 
+static bool (*const forms[EMU_FORMS])(emu_decoder *d, const emu_instruction *i, emu_op *op) = {
+    [EMU_FORM_MOV] = emu_decode_mov,   [EMU_FORM_BRA] = emu_decode_bra,       [EMU_FORM_BRX] = emu_decode_brx,
+    [EMU_FORM_CALL] = emu_decode_call, [EMU_FORM_RET] = emu_decode_ret,       [EMU_FORM_MMA] = emu_decode_mma,
+    [EMU_FORM_COPY] = emu_decode_copy, [EMU_FORM_MATRIX] = emu_decode_matrix,
+};
+
 static void decode_instruction(emu_decoder *d, const emu_instruction *i)
 {
     emu_arena *arena = &d->program->arena;
@@ -87,8 +92,8 @@ static void decode_instruction(emu_decoder *d, const emu_instruction *i)
     ordered.modifiers = modifiers;
     decode_guard(d, i);
     op.run = row->by_type ? row->by_type[op.mods.type] : row->pick ? row->pick(&op.mods) : row->run;
-    if (row->decode)
-        row->decode(d, &ordered, &op);
+    if (row->form != EMU_BY_PATTERN)
+        forms[row->form](d, &ordered, &op);
     else if (!op.run)
         emu_decode_error(d, "this combination of modifiers is not one that '%s' has", row->opcode);
     else
@@ -186,6 +191,8 @@ emu_program *emu_decode(const emu_decode_input *in)
     emu_decoder d = {.in = in, .program = p};
     p->module = in->module;
     p->kernel = in->kernel;
+    if (in->device_number >= 90) /* measured: ptxas places the first symbol at 0x400 from sm_90 on */
+        p->reserved_shared_bytes = 1024;
     p->register_bytes = EMU_SINK_BYTES;
     p->local_bytes = 16; /* so that address 0 is no variable */
     d.slots = emu_arena_alloc(&p->arena, in->module->symbol_count * sizeof *d.slots);
@@ -208,7 +215,6 @@ void emu_program_free(emu_program *p)
 {
     if (!p)
         return;
-    emu_plans_free(p->plans);
     free(p->ops);
     free(p->constants);
     emu_arena_free(&p->arena);

@@ -1,5 +1,5 @@
 /* Finding the table row for an instruction's modifiers: see exec/operations.h. */
-#include "../exec/operations.h"
+#include "match.h"
 
 #include <string.h>
 
@@ -352,7 +352,7 @@ static bool takes_operands(const emu_row *row, unsigned count)
         least += at[size - 1] != '?' || (size > 2 && at[size - 2] == 'p' && at[size - 3] == '|');
         at += size + (at[size] == ' ');
     }
-    return row->decode || (count >= least && count <= most);
+    return row->form != EMU_BY_PATTERN || (count >= least && count <= most);
 }
 
 /* The modifiers in the row's order, which is the one that decoders know. */

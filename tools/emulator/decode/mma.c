@@ -1,6 +1,6 @@
 /* Operands of the matrix instructions: vectors of different lengths in one instruction, and vectors of one element. */
 #include "../exec/mma.h"
-#include "decode.h"
+#include "decoder.h"
 
 #include <stdlib.h>
 

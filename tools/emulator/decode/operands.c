@@ -1,6 +1,6 @@
 /* Operands: registers, constants, addresses, and the patterns of the operation table (see exec/operations.h). */
 #include "../exec/special.h"
-#include "decode.h"
+#include "decoder.h"
 
 #include <stdlib.h>
 #include <string.h>

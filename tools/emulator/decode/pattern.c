@@ -1,5 +1,5 @@
 /* The operand patterns of the operation table: see exec/operations.h. */
-#include "decode.h"
+#include "decoder.h"
 
 #include <string.h>
 

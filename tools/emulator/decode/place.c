@@ -1,13 +1,7 @@
 /* Where things of a program live: its functions in call order, shared and local variables, registers. */
-#include "decode.h"
+#include "decoder.h"
 
 #include <string.h>
-
-uint32_t emu_reserved_shared(unsigned target_number)
-{
-    return target_number >= 90 ? 1024
-                               : 0; /* measured: ptxas places the first symbol at 0x400 from sm_90 on */
-}
 
 static void place_local(emu_decoder *d, const emu_symbol *s)
 {
@@ -21,7 +15,7 @@ static void place_local(emu_decoder *d, const emu_symbol *s)
 static void place_static_shared(emu_decoder *d, const emu_symbol *s)
 {
     emu_program *p = d->program;
-    uint32_t start = emu_reserved_shared(d->in->device_number);
+    uint32_t start = p->reserved_shared_bytes;
     uint64_t at = emu_align_up(start + p->static_shared_bytes, s->alignment);
     d->addresses[s->sequence] = at;
     d->has_address[s->sequence] = true;
@@ -106,7 +100,7 @@ void emu_place_shared(emu_decoder *d)
 {
     emu_program *p = d->program;
     uint32_t alignment = d->dynamic_shared_alignment < 16 ? 16 : d->dynamic_shared_alignment;
-    uint32_t end = emu_reserved_shared(d->in->device_number) + p->static_shared_bytes;
+    uint32_t end = p->reserved_shared_bytes + p->static_shared_bytes;
     p->dynamic_shared_start = (uint32_t)emu_align_up(end, alignment);
 }
 

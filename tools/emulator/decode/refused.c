@@ -1,5 +1,5 @@
 /* Instructions of the ISA that are not emulated, so that a module that needs one is refused by name. */
-#include "../exec/operations.h"
+#include "match.h"
 
 static const struct {
     const char *opcode, *modifier; /* NULL: any */

@@ -5,6 +5,7 @@
 #include "../core/launch.h"
 #include "../core/memory.h"
 #include "../core/program.h"
+#include "../decode/decode.h"
 #include "../front/module.h"
 #include "../support/targets.h"
 #include "cuda_api.h"
@@ -175,7 +176,7 @@ void emu_unload_module(CUmodule module);
 CUresult emu_launch_function(CUcontext context, const emu_work *work);
 unsigned emu_max_threads(CUfunction function);
 int emu_occupancy(CUfunction function, unsigned threads, size_t dynamic_shared_bytes);
-CUresult emu_check_launch(CUcontext context, CUfunction function, const uint32_t grid[3],
-                          const uint32_t block[3], uint32_t shared_bytes);
+CUresult emu_may_launch(CUcontext context, CUfunction function, const uint32_t grid[3],
+                        const uint32_t block[3], uint32_t shared_bytes);
 
 #endif

@@ -3,16 +3,12 @@
 #ifndef EMU_CUDA_API_H
 #define EMU_CUDA_API_H
 
+#include "../support/errors.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
 #define EMU_API __attribute__((visibility("default")))
-
-typedef enum CUresult {
-#define EMU_ERROR(name, number, text) name = number,
-#include "../support/errors.def"
-#undef EMU_ERROR
-} CUresult;
 
 typedef int CUdevice;
 typedef unsigned long long CUdeviceptr;

@@ -1,12 +1,11 @@
 /* Names and texts of results. */
-#include "../support/errors.h"
 #include "cuda_api.h"
 
 CUresult cuGetErrorName(CUresult error, const char **name)
 {
     if (!name)
         return CUDA_ERROR_INVALID_VALUE;
-    const emu_error *e = emu_error_of((int)error);
+    const emu_error *e = emu_error_of(error);
     *name = e ? e->name : NULL;
     return e ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -15,7 +14,7 @@ CUresult cuGetErrorString(CUresult error, const char **text)
 {
     if (!text)
         return CUDA_ERROR_INVALID_VALUE;
-    const emu_error *e = emu_error_of((int)error);
+    const emu_error *e = emu_error_of(error);
     *text = e ? e->text : NULL;
     return e ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

@@ -1,6 +1,7 @@
 /* Kernel launches: what the driver refuses, parameters, and the run. */
 #include "api.h"
 
+#include "../check/check.h"
 #include "../count/count.h"
 
 #include <stdlib.h>
@@ -12,8 +13,8 @@ static bool is_grid_too_large(const uint32_t grid[3], const uint32_t block[3])
            block[1] > 1024 || block[2] > 64;
 }
 
-CUresult emu_check_launch(CUcontext context, CUfunction f, const uint32_t grid[3], const uint32_t block[3],
-                          uint32_t shared_bytes)
+CUresult emu_may_launch(CUcontext context, CUfunction f, const uint32_t grid[3], const uint32_t block[3],
+                        uint32_t shared_bytes)
 {
     if (!emu_is(f, EMU_FUNCTION) || f->module->context != context)
         return CUDA_ERROR_INVALID_HANDLE;
@@ -80,7 +81,7 @@ CUresult cuLaunchKernel(CUfunction f, unsigned grid_x, unsigned grid_y, unsigned
     EMU_ENTER(context);
     emu_work work = {.kind = EMU_WORK_LAUNCH};
     uint32_t grid[3] = {grid_x, grid_y, grid_z}, block[3] = {block_x, block_y, block_z};
-    CUresult r = emu_check_launch(context, f, grid, block, shared_bytes);
+    CUresult r = emu_may_launch(context, f, grid, block, shared_bytes);
     if (r == CUDA_SUCCESS)
         r = emu_check_stream(context, &stream);
     if (r != CUDA_SUCCESS)
@@ -151,7 +152,6 @@ CUresult emu_launch_function(CUcontext context, const emu_work *work)
                          .multiprocessors = model->multiprocessors,
                          .device_number = model->number,
                          .shared_limit = model->shared_per_block_optin,
-                         .checks = emu_the_driver.checks,
                          .serial = __atomic_add_fetch(&serial, 1, __ATOMIC_RELAXED)};
     memcpy(launch.grid, work->launch.grid, sizeof launch.grid);
     memcpy(launch.block, work->launch.block, sizeof launch.block);
@@ -161,9 +161,9 @@ CUresult emu_launch_function(CUcontext context, const emu_work *work)
         launch.const_bank = (char *)(uintptr_t)f->module->const_bank->base;
         launch.const_bytes = f->module->const_bank->bytes;
     }
-    launch.counts = emu_count_begin(&launch);
-    CUresult r = (CUresult)emu_run_launch(&launch);
-    emu_count_end(launch.counts, &launch);
+    emu_check_launch(&launch, emu_the_driver.checks);
+    emu_count_launch(&launch);
+    CUresult r = emu_run_launch(&launch);
     emu_print_reports(&launch);
     if (r != CUDA_SUCCESS)
         context->error = r;

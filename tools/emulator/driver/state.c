@@ -1,4 +1,5 @@
 /* The driver's state: initialisation from the environment, and the registry of handles. */
+#include "../check/check.h"
 #include "api.h"
 
 #include <stdio.h>
@@ -129,20 +130,6 @@ static bool read_driver_version(emu_driver *d)
     return true;
 }
 
-static bool read_checks(emu_driver *d)
-{
-    emu_text bad;
-    d->checks = emu_checks_from(getenv("KILN_EMU_CHECK"), &bad);
-    if (d->checks & EMU_CHECK_INIT)
-        emu_memory_keep_shadows();
-    if (!bad.at)
-        return true;
-    fprintf(stderr,
-            "kiln emulator: KILN_EMU_CHECK: '%.*s' is not one of memory, init, race, sync, all, none\n",
-            EMU_TEXT(bad));
-    return false;
-}
-
 static bool are_limits_right(void)
 {
     emu_limits limits;
@@ -158,9 +145,10 @@ CUresult cuInit(unsigned flags)
     pthread_mutex_lock(&lock);
     if (!emu_the_driver.is_initialised) {
         emu_driver fresh = {0};
-        if (read_devices(&fresh) && read_driver_version(&fresh) && read_checks(&fresh) &&
+        if (read_devices(&fresh) && read_driver_version(&fresh) && emu_read_checks(&fresh.checks) &&
             are_limits_right()) {
             fresh.is_initialised = true;
+            emu_check_memory(fresh.checks);
             emu_the_driver = fresh;
         } else {
             result = CUDA_ERROR_INVALID_VALUE;

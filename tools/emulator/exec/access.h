@@ -3,8 +3,8 @@
 #ifndef EMU_ACCESS_H
 #define EMU_ACCESS_H
 
+#include "../core/bounds.h"
 #include "../core/windows.h"
-#include "../count/count.h"
 #include "exec.h"
 
 static inline void access_addresses(const emu_warp *w, const emu_op *op, uint32_t arg, uint32_t mask,
@@ -42,7 +42,7 @@ static inline bool access_global(emu_warp *w, const emu_op *op, uint32_t mask, u
     access_span s = access_extent(at);
     if ((s.low_bits & (bytes - 1)) == 0 && s.low >= r->base && s.high < r->end && s.high + bytes <= r->end)
         return true;
-    return emu_check_global(w, op, mask, bytes, writes, at);
+    return emu_bounds_global(w, op, mask, bytes, writes, at);
 }
 
 /* A window of its own: `at` are offsets between low and high, which become host addresses. */
@@ -52,7 +52,7 @@ static inline bool access_window(emu_warp *w, const emu_op *op, uint32_t mask, u
 {
     access_span s = access_extent(at);
     bool fine = (s.low_bits & (bytes - 1)) == 0 && s.low >= low && s.high < high && s.high + bytes <= high;
-    if (!fine && !emu_check_window(w, op, mask, bytes, writes, at, space, low, high))
+    if (!fine && !emu_bounds_window(w, op, mask, bytes, writes, at, space, low, high))
         return false;
     EACH_LANE at[i] += (uint64_t)(uintptr_t)host;
     return true;
@@ -88,8 +88,8 @@ static inline bool access_find(emu_warp *w, const emu_op *op, uint32_t mask, uns
     case EMU_GLOBAL:
         return access_global(w, op, mask, bytes, writes, at);
     case EMU_SHARED:
-        return access_window(w, op, mask, bytes, writes, at, EMU_SHARED,
-                             emu_reserved_shared(l->device_number), b->shared_bytes, b->shared);
+        return access_window(w, op, mask, bytes, writes, at, EMU_SHARED, l->program->reserved_shared_bytes,
+                             b->shared_bytes, b->shared);
     case EMU_LOCAL:
     case EMU_PARAM_CALL:
         return access_local(w, op, mask, bytes, writes, at);
@@ -99,7 +99,7 @@ static inline bool access_find(emu_warp *w, const emu_op *op, uint32_t mask, uns
         return access_window(w, op, mask, bytes, writes, at, EMU_PARAM, 0, l->parameter_bytes, l->parameters);
     default:
         return all_global(at) ? access_global(w, op, mask, bytes, writes, at)
-                              : emu_check_generic(w, op, mask, bytes, writes, at);
+                              : emu_bounds_generic(w, op, mask, bytes, writes, at);
     }
 }
 
@@ -109,16 +109,24 @@ static inline bool access_judge(emu_warp *w, const emu_op *op, uint32_t mask, un
 {
     if (!access_find(w, op, mask, bytes, writes, at))
         return false;
-    if (w->block->watch)
-        emu_watch_access(w, op, mask, bytes, writes, at);
+    EMU_TELL(w->audience, access, w, op, mask, bytes, writes, at);
     return true;
+}
+
+/* Says that the argument is about to be used as an address; false after a fault. */
+static inline bool access_announce(emu_warp *w, const emu_op *op, uint32_t arg, uint32_t mask)
+{
+    if (!EMU_IS_TOLD(w->audience, address))
+        return true;
+    EMU_TELL(w->audience, address, w, op, arg, mask);
+    return w->state != EMU_WARP_FAULTED;
 }
 
 /* What an operation looks at beside or instead of what it accesses: not counted. */
 static inline bool access_uncounted(emu_warp *w, const emu_op *op, uint32_t arg, uint32_t mask,
                                     unsigned bytes, bool writes, uint64_t at[EMU_LANES])
 {
-    if (w->block->watch && !emu_init_address(w, op, arg, mask))
+    if (!access_announce(w, op, arg, mask))
         return false;
     access_addresses(w, op, arg, mask, at);
     return access_judge(w, op, mask, bytes, writes, at);
@@ -131,8 +139,7 @@ static inline bool access_resolve(emu_warp *w, const emu_op *op, uint32_t arg, u
 {
     if (!access_uncounted(w, op, arg, mask, bytes, writes, at))
         return false;
-    if (w->block->tally)
-        emu_count_request(w, op, mask, bytes, writes, at);
+    EMU_TELL(w->audience, request, w, op, mask, bytes, writes, at);
     return true;
 }
 

@@ -4,7 +4,6 @@
 #include "../core/async.h"
 #include "access.h"
 
-enum { MISALIGNED_ADDRESS = 716, LAUNCH_FAILED = 719 };
 enum { WHOLE, SIZED, IGNORED, SOURCE }; /* mods.mode: see decode/async.c */
 
 static uint32_t thread_of(const emu_warp *w, uint32_t lane)
@@ -31,21 +30,21 @@ static bool source_bytes(emu_warp *w, const emu_op *op, uint32_t mask, uint32_t 
         too_many |= (uint32_t)(bytes[i] > op->mods.count) << i;
     }
     if (too_many)
-        emu_fault(w, op, too_many, LAUNCH_FAILED,
+        emu_fault(w, op, too_many, CUDA_ERROR_LAUNCH_FAILED,
                   "copies more bytes from the source than cp-size, which is %u", op->mods.count);
     return !too_many;
 }
 
 /* Lanes that read equally many bytes make a request together. */
-static void count_sources(emu_warp *w, const emu_op *op, uint32_t mask, const uint32_t bytes[EMU_LANES],
-                          const emu_copy copies[EMU_LANES])
+static void request_sources(emu_warp *w, const emu_op *op, uint32_t mask, const uint32_t bytes[EMU_LANES],
+                            const emu_copy copies[EMU_LANES])
 {
     uint64_t from[EMU_LANES] = {0};
     ACTIVE_LANES(mask) from[i] = copies[i].from;
     while (mask) {
         uint32_t same = 0, size = bytes[__builtin_ctz(mask)];
         ACTIVE_LANES(mask) same |= (uint32_t)(bytes[i] == size) << i;
-        emu_count_request(w, op, same, size, false, from);
+        EMU_TELL(w->audience, request, w, op, same, size, false, from);
         mask &= ~same;
     }
 }
@@ -58,7 +57,7 @@ static bool are_sources_aligned(emu_warp *w, const emu_op *op, uint32_t mask, co
     {
         if (start[i] % size == 0)
             continue;
-        emu_fault(w, op, 1u << i, MISALIGNED_ADDRESS,
+        emu_fault(w, op, 1u << i, CUDA_ERROR_MISALIGNED_ADDRESS,
                   "reads %u bytes at 0x%llx, which is not a multiple of %u", bytes[i],
                   (unsigned long long)start[i], size);
         return false;
@@ -75,7 +74,7 @@ static bool read_sources(emu_warp *w, const emu_op *op, uint32_t mask, const uin
     ACTIVE_LANES(mask) reading |= (uint32_t)(bytes[i] != 0) << i;
     if (!reading)
         return true;
-    if (w->block->watch && !emu_init_address(w, op, op->arg[0], reading))
+    if (!access_announce(w, op, op->arg[0], reading))
         return false;
     access_addresses(w, op, op->arg[0], reading, start);
     if (!are_sources_aligned(w, op, reading, bytes, start, copies[__builtin_ctz(reading)].bytes))
@@ -97,12 +96,11 @@ static bool read_sources(emu_warp *w, const emu_op *op, uint32_t mask, const uin
             memcpy(copies[i].data + done, (const void *)(uintptr_t)at[i], piece);
             copies[i].from = at[i] - done;
             copies[i].read = (uint8_t)bytes[i];
-            if (w->block->watch)
-                copies[i].unwritten |= (uint16_t)(emu_init_unwritten(w, op, at[i], piece) << done);
+            EMU_TELL(w->audience, copy_read, w, op, &copies[i], at[i], done, piece);
         }
     }
-    if (w->block->tally)
-        count_sources(w, op, reading, bytes, copies);
+    if (EMU_IS_TOLD(w->audience, request))
+        request_sources(w, op, reading, bytes, copies);
     return true;
 }
 
@@ -152,7 +150,8 @@ static bool mbarriers_of(emu_warp *w, const emu_op *op, unsigned arg, uint32_t m
     uint32_t outside = 0;
     ACTIVE_LANES(mask) outside |= (uint32_t)(at[i] - shared >= w->block->shared_bytes) << i;
     if (outside)
-        emu_fault(w, op, outside, 717, "names an mbarrier object that is not in shared memory");
+        emu_fault(w, op, outside, CUDA_ERROR_INVALID_ADDRESS_SPACE,
+                  "names an mbarrier object that is not in shared memory");
     return !outside;
 }
 
@@ -162,7 +161,8 @@ static bool load_mbarrier(emu_warp *w, const emu_op *op, uint32_t lane, uint64_t
     memcpy(bits, (const void *)(uintptr_t)at, sizeof *bits);
     *m = emu_mbarrier_unpack(*bits);
     if (!m->is_valid)
-        emu_fault(w, op, 1u << lane, LAUNCH_FAILED, "uses an mbarrier object that is not initialised");
+        emu_fault(w, op, 1u << lane, CUDA_ERROR_LAUNCH_FAILED,
+                  "uses an mbarrier object that is not initialised");
     return m->is_valid;
 }
 
@@ -182,8 +182,8 @@ HANDLER(mbarrier_init)
     ACTIVE_LANES(mask)
     {
         if (count[i] == 0 || count[i] > MOST_ARRIVALS) {
-            emu_fault(w, op, 1u << i, LAUNCH_FAILED, "initialises an mbarrier object with the count %u",
-                      count[i]);
+            emu_fault(w, op, 1u << i, CUDA_ERROR_LAUNCH_FAILED,
+                      "initialises an mbarrier object with the count %u", count[i]);
             return;
         }
         store_mbarrier(w, at[i], (emu_mbarrier){.expected = count[i], .pending = count[i], .is_valid = true});
@@ -220,7 +220,7 @@ static void arrive(emu_warp *w, const emu_op *op, uint32_t mask, bool drops, boo
         if (!load_mbarrier(w, op, i, at[i], &bits, &m))
             return;
         if (count == 0 || count > m.pending || (op->mods.mode == NO_COMPLETE && count == m.pending)) {
-            emu_fault(w, op, 1u << i, LAUNCH_FAILED,
+            emu_fault(w, op, 1u << i, CUDA_ERROR_LAUNCH_FAILED,
                       "arrives with the count %u at an mbarrier object that waits for %u more arrivals%s",
                       count, m.pending,
                       count && count == m.pending ? ", and .noComplete must not be the last" : "");
@@ -302,8 +302,8 @@ static void test(emu_warp *w, const emu_op *op, uint32_t mask, bool by_parity, b
         bool complete = by_parity ? (m.phase & 1) != parity
                                   : m.phase != emu_mbarrier_unpack(LANES_OF(const uint64_t, 2)[i]).phase;
         done |= (uint32_t)complete << i;
-        if (complete && w->block->watch)
-            emu_race_phase_passed(w, op, at[i]);
+        if (complete)
+            EMU_TELL(w->audience, phase_passed, w, op, at[i]);
     }
     emu_set_predicate(w, op->arg[0], mask, done);
     w->polls += done != mask;
@@ -364,9 +364,6 @@ HANDLER(nothing)
     (void)mask;
 }
 
-struct emu_decoder;
-bool emu_decode_copy(struct emu_decoder *d, const emu_instruction *i, emu_op *op);
-
 #define COPY    " p:shared|shared::cta global L2::cache_hint? @prefetch?"
 #define CTA     " p:shared|shared::cta?"
 #define CLUSTER " p:shared|shared::cta|shared::cluster?"
@@ -392,7 +389,7 @@ bool emu_decode_copy(struct emu_decoder *d, const emu_instruction *i, emu_op *op
     }
 
 static const emu_row rows[] = {
-    {"cp", "async ca|cg" COPY, "", 70, 80, .run = copy, .decode = emu_decode_copy},
+    {"cp", "async ca|cg" COPY, "", 70, 80, .run = copy, .form = EMU_FORM_COPY},
     {"cp", "async commit_group", "", 70, 80, .run = commit},
     {"cp", "async wait_group", "#", 70, 80, .run = wait_group},
     {"cp", "async wait_all", "", 70, 80, .run = wait_all},

@@ -26,7 +26,7 @@ static void arrive(emu_warp *w, const emu_op *op, uint32_t mask, unsigned first_
     else if (wait == EMU_WAIT_ARRIVE && threads[lane] == 0)
         wrong = "arrives at a barrier without a thread count";
     if (wrong) {
-        emu_report_barrier_misuse(w, op, mask, wrong);
+        emu_fault(w, op, mask, CUDA_ERROR_LAUNCH_FAILED, "%s", wrong);
         return;
     }
     emu_wait_at(w, op,

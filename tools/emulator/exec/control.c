@@ -14,10 +14,7 @@ HANDLER(branch)
 /* bra.uni promises that all active lanes agree. */
 HANDLER(branch_uniform)
 {
-    if (mask != w->active && (w->block->launch->checks & EMU_CHECK_SYNC))
-        emu_fault(w, op, mask, 719, "takes a .uni branch that other active lanes (0x%08x) do not take",
-                  w->active & ~mask);
-    else
+    if (mask == w->active || !emu_is_misused(w, op, mask, EMU_PARTED_UNIFORM))
         emu_jump(w, op, mask, target_of(op));
 }
 
@@ -25,16 +22,19 @@ HANDLER(branch_indexed)
 {
     const uint32_t *index = LANES_OF(const uint32_t, 0);
     const emu_op *ops = w->block->launch->program->ops;
-    while (mask) {
+    bool is_together = mask == w->active;
+    for (unsigned groups = 0; mask; groups++) {
         uint32_t n = index[__builtin_ctz(mask)], group = 0;
         ACTIVE_LANES(mask) group |= (uint32_t)(index[i] == n) << i;
         mask &= ~group;
         if (n >= (uint64_t)op->imm) {
-            emu_fault(w, op, group, 719, "branches by index %u, the list has %lld targets", n,
-                      (long long)op->imm);
+            emu_fault(w, op, group, CUDA_ERROR_LAUNCH_FAILED,
+                      "branches by index %u, the list has %lld targets", n, (long long)op->imm);
             return;
         }
         emu_send(w, op, group, ops + op->list[n]);
+        if (is_together && groups == 1)
+            EMU_TELL(w->audience, part, w, op);
     }
 }
 
@@ -61,7 +61,8 @@ HANDLER(call_indirect)
             emu_send(w, op, group, ops + f[1]);
     }
     if (mask)
-        emu_fault(w, op, mask, 719, "calls 0x%llx, where no function with these arguments is",
+        emu_fault(w, op, mask, CUDA_ERROR_LAUNCH_FAILED,
+                  "calls 0x%llx, where no function with these arguments is",
                   (unsigned long long)to[__builtin_ctz(mask)]);
 }
 
@@ -85,19 +86,17 @@ HANDLER(exit_)
 
 HANDLER(trap)
 {
-    emu_fault(w, op, mask, 719, "executes trap");
+    emu_fault(w, op, mask, CUDA_ERROR_LAUNCH_FAILED, "executes trap");
 }
 
 HANDLER(fail_assertion)
 {
-    emu_fault(w, op, mask, 710, "fails an assertion");
+    emu_fault(w, op, mask, CUDA_ERROR_ASSERT, "fails an assertion");
 }
 
 HANDLER(fence)
 {
-    (void)w;
-    (void)op;
-    (void)mask;
+    EMU_TELL(w->audience, fence, w, op, mask);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
@@ -150,18 +149,12 @@ const emu_control EMU_LEVEL_NAME(emu_control) = {
     .store_local = store_local,
 };
 
-struct emu_decoder;
-bool emu_decode_bra(struct emu_decoder *d, const emu_instruction *i, emu_op *op);
-bool emu_decode_brx(struct emu_decoder *d, const emu_instruction *i, emu_op *op);
-bool emu_decode_call(struct emu_decoder *d, const emu_instruction *i, emu_op *op);
-bool emu_decode_ret(struct emu_decoder *d, const emu_instruction *i, emu_op *op);
-
 static const emu_row rows[] = {
-    {"bra", "uni?", "", .decode = emu_decode_bra},
-    {"brx", "idx uni?", "", 60, 30, .decode = emu_decode_brx},
-    {"call", "uni?", "", .decode = emu_decode_call},
-    {"ret", "uni?", "", .decode = emu_decode_ret},
-    {"exit", "", "", .decode = emu_decode_ret},
+    {"bra", "uni?", "", .form = EMU_FORM_BRA},
+    {"brx", "idx uni?", "", 60, 30, .form = EMU_FORM_BRX},
+    {"call", "uni?", "", .form = EMU_FORM_CALL},
+    {"ret", "uni?", "", .form = EMU_FORM_RET},
+    {"exit", "", "", .form = EMU_FORM_RET},
     {"trap", "", "", .run = trap},
     {"brkpt", "", "", .run = nothing},
     {"pmevent", "mask?", "#", .run = nothing},

@@ -6,7 +6,6 @@
 #ifndef EMU_EXEC_H
 #define EMU_EXEC_H
 
-#include "../check/check.h"
 #include "../core/launch.h"
 #include "../core/warp.h"
 #include "operations.h"

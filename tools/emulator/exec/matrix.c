@@ -20,7 +20,8 @@ static inline bool rows_of(emu_warp *w, const emu_op *op, bool writes, uint64_t 
     uint32_t outside = 0;
     ACTIVE_LANES(lanes) outside |= (uint32_t)(at[i] - shared >= w->block->shared_bytes) << i;
     if (outside)
-        emu_fault(w, op, outside, 717, "names a row of a matrix that is not in shared memory");
+        emu_fault(w, op, outside, CUDA_ERROR_INVALID_ADDRESS_SPACE,
+                  "names a row of a matrix that is not in shared memory");
     return !outside;
 }
 
@@ -87,14 +88,11 @@ HANDLER(movmatrix)
     }
 }
 
-struct emu_decoder;
-bool emu_decode_matrix(struct emu_decoder *d, const emu_instruction *i, emu_op *op);
-
 #define MATRIX "sync aligned m8n8 v:x1|x2|x4 m:-|trans? p:shared|shared::cta? b16"
 
 static const emu_row rows[] = {
-    {"ldmatrix", MATRIX, "", 65, 75, .run = ldmatrix, .decode = emu_decode_matrix},
-    {"stmatrix", MATRIX, "", 78, 90, .run = stmatrix, .decode = emu_decode_matrix},
+    {"ldmatrix", MATRIX, "", 65, 75, .run = ldmatrix, .form = EMU_FORM_MATRIX},
+    {"stmatrix", MATRIX, "", 78, 90, .run = stmatrix, .form = EMU_FORM_MATRIX},
     {"movmatrix", "sync aligned m8n8 trans b16", "=b32 b32", 78, 75, .run = movmatrix},
 };
 

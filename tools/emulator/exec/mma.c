@@ -450,12 +450,9 @@ MMA(mma_double, multiply_double)
 MMA(mma_integer, multiply_integer)
 MMA(mma_bits, multiply_bits)
 
-struct emu_decoder;
-bool emu_decode_mma(struct emu_decoder *d, const emu_instruction *i, emu_op *op);
-
 #define MMA_ROW(modifiers, version, target, ...)                                                             \
     {                                                                                                        \
-        "mma", "sync aligned " modifiers, "", version, target, .decode = emu_decode_mma, __VA_ARGS__         \
+        "mma", "sync aligned " modifiers, "", version, target, .form = EMU_FORM_MMA, __VA_ARGS__             \
     }
 #define F8   "e4m3|e5m2"
 #define F864 "e4m3|e5m2|e3m2|e2m3|e2m1"

@@ -155,7 +155,7 @@ static uint64_t uniform_special(emu_warp *w, emu_special special)
 {
     const emu_launch *l = w->block->launch;
     const emu_program *p = l->program;
-    uint32_t reserved = emu_reserved_shared(l->device_number);
+    uint32_t reserved = p->reserved_shared_bytes;
     switch (special) {
     case EMU_NTID_X:
     case EMU_NTID_Y:
@@ -327,17 +327,14 @@ const emu_micro EMU_LEVEL_NAME(emu_micro_move) = {
     .special = special,
 };
 
-struct emu_decoder;
-bool emu_decode_mov(struct emu_decoder *d, const emu_instruction *i, emu_op *op);
-
 #define MOV_TYPES    "t:pred|b16|b32|b64|b128|u16|u32|u64|s16|s32|s64|f32|f64"
 #define MOV_TYPES_32 "t:b16|b32|u16|u32|s16|s32|f32"
 #define SPACES       "p:global|shared|shared::cta|local|const|param|param::entry"
 
 static const emu_row rows[] = {
-    {"mov", MOV_TYPES, "", .run = mov_vector, .decode = emu_decode_mov},
-    {"mov", "v:v2 " MOV_TYPES_32 "|b64|u64|s64|f64", "", .run = mov_vector, .decode = emu_decode_mov},
-    {"mov", "v:v4 " MOV_TYPES_32, "", .run = mov_vector, .decode = emu_decode_mov},
+    {"mov", MOV_TYPES, "", .run = mov_vector, .form = EMU_FORM_MOV},
+    {"mov", "v:v2 " MOV_TYPES_32 "|b64|u64|s64|f64", "", .run = mov_vector, .form = EMU_FORM_MOV},
+    {"mov", "v:v4 " MOV_TYPES_32, "", .run = mov_vector, .form = EMU_FORM_MOV},
     {"cvta", SPACES " t:u64", "=t &t", .run = cvta},
     {"cvta", "to " SPACES " t:u64", "=t t", .run = cvta},
     {"isspacep", SPACES, "=p u64", .run = isspacep},

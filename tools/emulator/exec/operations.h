@@ -16,7 +16,19 @@
 
 #include "../core/program.h"
 
-struct emu_decoder;
+/* Operands that no pattern can say: the decoder has a function for each kind. */
+typedef enum emu_form {
+    EMU_BY_PATTERN,
+    EMU_FORM_MOV,
+    EMU_FORM_BRA,
+    EMU_FORM_BRX,
+    EMU_FORM_CALL,
+    EMU_FORM_RET,
+    EMU_FORM_MMA,
+    EMU_FORM_MATRIX,
+    EMU_FORM_COPY,
+    EMU_FORMS
+} emu_form;
 
 typedef struct emu_row {
     const char *opcode, *modifiers, *operands;
@@ -26,26 +38,13 @@ typedef struct emu_row {
     emu_handler *run;
     emu_handler *const *by_type;                /* EMU_TYPES entries */
     emu_handler *(*pick)(const emu_mods *mods); /* NULL: this combination is none */
-    bool (*decode)(struct emu_decoder *d, const emu_instruction *i,
-                   emu_op *op); /* operands of its own kind */
+    emu_form form;
 } emu_row;
 
 typedef struct emu_rows {
     const emu_row *rows;
     size_t count;
 } emu_rows;
-
-/* Finds the row for an instruction, fills its modifiers, and gives their words in the row's order; NULL after logging what
-   is wrong. */
-const emu_row *emu_match(const emu_decode_input *in, const emu_instruction *i, emu_mods *mods,
-                         emu_text *ordered);
-
-/* decode/allowed.c: what the row alone does not say; false after logging it. */
-bool emu_is_allowed(const emu_decode_input *in, const emu_instruction *i, const emu_row *row,
-                    const emu_mods *mods);
-
-/* decode/refused.c: "'...' is" for instructions that exist and are left out; NULL: none of those. */
-const char *emu_refused(const emu_instruction *i);
 
 /* Handlers that the decoder emits around instructions: move.c. */
 typedef struct emu_micro {

@@ -8,19 +8,18 @@ typedef void group_function(emu_warp *w, const emu_op *op, uint32_t group);
 static inline void for_each_group(emu_warp *w, const emu_op *op, uint32_t mask, const uint32_t *members,
                                   emu_wait wait, group_function *execute)
 {
-    bool checked = w->block->launch->checks & EMU_CHECK_SYNC;
     while (mask) {
         uint32_t named = members[__builtin_ctz(mask)], group = 0;
         ACTIVE_LANES(mask) group |= (uint32_t)(members[i] == named) << i;
         mask &= ~group;
-        if (checked && (group & ~named)) {
-            emu_report_members(w, op, group & ~named);
+        if ((group & ~named) && emu_is_misused(w, op, group & ~named, EMU_NOT_A_MEMBER))
             return;
-        }
-        if (named & w->alive & ~group)
+        if (named & w->alive & ~group) {
             emu_wait_at(w, op, (emu_fragment){.mask = group, .members = named, .wait = (uint8_t)wait});
-        else
-            execute(w, op, group);
+            continue;
+        }
+        EMU_TELL(w->audience, exchange, w, op, group);
+        execute(w, op, group);
     }
 }
 
@@ -63,10 +62,8 @@ static void shfl_group(emu_warp *w, const emu_op *op, uint32_t group)
         inactive |= (~group >> j & 1) << i;
         t[i] = a[j];
     }
-    if (inactive && (w->block->launch->checks & EMU_CHECK_SYNC)) {
-        emu_report_inactive_source(w, op, inactive);
+    if (inactive && emu_is_misused(w, op, inactive, EMU_INACTIVE_SOURCE))
         return;
-    }
     ACTIVE_LANES(group) d[i] = t[i];
     if (op->arg[1] != EMU_SINK)
         emu_set_predicate(w, op->arg[1], group, in_range);
@@ -242,8 +239,7 @@ HANDLER(activemask)
 static void warp_barrier_group(emu_warp *w, const emu_op *op, uint32_t group)
 {
     (void)op;
-    if (w->block->watch)
-        emu_race_warp_sync(w, group);
+    EMU_TELL(w->audience, warp_sync, w, group);
 }
 
 HANDLER(warp_barrier)

@@ -7,19 +7,13 @@
 /* True when no lane is missing. Otherwise the lanes wait for the others, or, when some have exited, the launch fails. */
 static inline bool emu_whole_warp(emu_warp *w, const emu_op *op, uint32_t mask)
 {
-    enum { LAUNCH_FAILED = 719 };
     if (mask == EMU_ALL)
         return true;
     if (mask != w->alive) {
         emu_wait_at(w, op, (emu_fragment){.mask = mask, .members = EMU_ALL, .wait = EMU_WAIT_LANES});
         return false;
     }
-    if (!(w->block->launch->checks & EMU_CHECK_SYNC))
-        return true;
-    emu_fault(w, op, mask, LAUNCH_FAILED,
-              "executes this for its whole warp, of which the lanes 0x%08x do not exist or have exited",
-              ~mask);
-    return false;
+    return !emu_is_misused(w, op, mask, EMU_PART_OF_WARP);
 }
 
 #endif

@@ -9,7 +9,7 @@ static const emu_error errors[] = {
 #undef EMU_ERROR
 };
 
-const emu_error *emu_error_of(int number)
+const emu_error *emu_error_of(CUresult number)
 {
     for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
         if (errors[i].number == number)

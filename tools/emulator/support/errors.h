@@ -2,12 +2,18 @@
 #ifndef EMU_ERRORS_H
 #define EMU_ERRORS_H
 
+typedef enum CUresult {
+#define EMU_ERROR(name, number, text) name = number,
+#include "errors.def"
+#undef EMU_ERROR
+} CUresult;
+
 typedef struct emu_error {
-    int number;
+    CUresult number;
     const char *name, *text;
 } emu_error;
 
 /* NULL: there is none of this number. */
-const emu_error *emu_error_of(int number);
+const emu_error *emu_error_of(CUresult number);
 
 #endif
