@@ -2,7 +2,6 @@
 #ifndef EMU_DECODER_H
 #define EMU_DECODER_H
 
-#include "../front/parse.h"
 #include "match.h"
 
 typedef struct emu_fixup {
@@ -67,8 +66,12 @@ bool emu_decode_elements(emu_decoder *d, const emu_operand *o, unsigned count, e
 uint32_t emu_slot(emu_decoder *d, const emu_symbol *s);
 uint32_t emu_temporary(emu_decoder *d);
 
+/* False after an error: the instruction has another number of operands. */
+bool emu_has_operands(emu_decoder *d, const emu_instruction *i, unsigned count);
+
 /* Appends an operation of the current instruction. */
 void emu_emit(emu_decoder *d, const emu_op *op, emu_uses uses);
+void emu_copy_register(emu_decoder *d, emu_type type, uint32_t to, uint32_t from);
 size_t emu_list_begin(emu_decoder *d);
 void emu_list_push(emu_decoder *d, uint32_t arg);
 
@@ -86,14 +89,6 @@ typedef struct emu_call {
 } emu_call;
 
 emu_call emu_call_parts(const emu_instruction *i);
-
-void emu_copy_register(emu_decoder *d, emu_type type, uint32_t to, uint32_t from);
-/* A name and nothing else. */
-bool emu_is_plain_name(const emu_operand *o);
-/* The label, or list of targets, or prototype; NULL after an error. */
-const emu_symbol *emu_find_label(emu_decoder *d, const emu_operand *o, emu_symbol_kind kind);
-/* The next operation's target: a function's start or a label. */
-void emu_add_fixup(emu_decoder *d, const emu_function *f, const emu_symbol *label);
 
 /* Places the kernel, what it calls, and their shared and local variables. */
 void emu_collect(emu_decoder *d, const emu_function *f);

@@ -72,19 +72,11 @@ static emu_type register_type(unsigned type)
     return type == EMU_F16 ? EMU_B32 : (emu_type)type;
 }
 
-static bool has_operands(emu_decoder *d, const emu_instruction *i, unsigned count)
-{
-    if (i->operand_count != count)
-        emu_decode_error(d, "'%.*s' takes %u operands, %u are given", EMU_TEXT(i->opcode), count,
-                         i->operand_count);
-    return i->operand_count == count;
-}
-
 bool emu_decode_mma(emu_decoder *d, const emu_instruction *i, emu_op *op)
 {
     emu_mma f = form_of(i);
     unsigned errors = d->in->log->errors;
-    if (!has_operands(d, i, 4))
+    if (!emu_has_operands(d, i, 4))
         return false;
     if (f.d != f.c && !(emu_mma_is_quad(&f) && f.d == EMU_F32)) {
         emu_decode_error(d, "the types of D and C must be the same here");
@@ -121,7 +113,7 @@ bool emu_decode_matrix(emu_decoder *d, const emu_instruction *i, emu_op *op)
 {
     bool loads = emu_text_is(i->opcode, "ldmatrix");
     unsigned errors = d->in->log->errors, count = op->mods.count;
-    if (!has_operands(d, i, 2))
+    if (!emu_has_operands(d, i, 2))
         return false;
     op->arg[0] = emu_decode_address(d, &i->operands[loads], op);
     if (i->operands[!loads].kind != EMU_OPERAND_VECTOR && count == 1) {

@@ -57,6 +57,21 @@ static void use_parameters(emu_decoder *d, emu_symbol **symbols, size_t count)
             use_variable(d, symbols[i]);
 }
 
+emu_call emu_call_parts(const emu_instruction *i)
+{
+    static const emu_operand none = {.kind = EMU_OPERAND_LIST};
+    emu_call call = {.results = &none, .arguments = &none};
+    const emu_operand *o = i->operands, *end = o + i->operand_count;
+    if (o < end && o->kind == EMU_OPERAND_LIST)
+        call.results = o++;
+    if (o < end && o->kind == EMU_OPERAND_NAME)
+        call.callee = o++;
+    if (call.callee && o < end && o->kind == EMU_OPERAND_LIST)
+        call.arguments = o++;
+    call.prototype = o < end ? o : NULL;
+    return call;
+}
+
 /* A call through a register may lead to any function that takes as many arguments. */
 static void collect_indirect(emu_decoder *d, const emu_instruction *i)
 {

@@ -161,22 +161,21 @@ CUresult emu_submit(CUcontext context, CUstream stream, emu_work *work);
 /* Ends the capture, if there is one, and forgets what was captured. */
 void emu_abandon_capture(CUstream stream);
 void emu_free_streams_and_events(CUcontext context);
-CUresult emu_do_work(CUcontext context, const emu_work *work);
-void emu_free_work(emu_work *work);
+emu_work *emu_copy_work(const emu_work *work);
+void emu_free_work(emu_work *work); /* and what follows it */
 /* Each side of a copy in the driver's memory, pinned host memory too, must be inside one live allocation. */
 CUresult emu_check_copy(const emu_work *copy);
 /* Is some stream of the context being captured in a mode that forbids unsafe calls? */
 bool emu_capture_forbids(CUcontext context);
+/* More streams, or fewer, are being captured in such a mode. */
+void emu_count_captures(int more);
 uint64_t emu_nanoseconds(void);
 
 /* Load and unload. The log gets all errors, the notes what does not stop a load: a newer .version, refused kernels. */
 CUresult emu_load_module(CUcontext context, const char *text, emu_log *log, emu_log *notes, CUmodule *module);
 void emu_unload_module(CUmodule module);
 
-CUresult emu_launch_function(CUcontext context, const emu_work *work);
 unsigned emu_max_threads(CUfunction function);
 int emu_occupancy(CUfunction function, unsigned threads, size_t dynamic_shared_bytes);
-CUresult emu_may_launch(CUcontext context, CUfunction function, const uint32_t grid[3],
-                        const uint32_t block[3], uint32_t shared_bytes);
 
 #endif

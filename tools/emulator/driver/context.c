@@ -1,31 +1,9 @@
-/* Contexts: primary and created ones, each thread's stack of current contexts, sticky errors. */
+/* Contexts: primary and created ones, and what they are asked. */
 #include "api.h"
 
 #include <stdlib.h>
 
-#define DEEPEST 64
-
-static _Thread_local CUcontext stack[DEEPEST];
-static _Thread_local int depth;
 static pthread_mutex_t primary_lock = PTHREAD_MUTEX_INITIALIZER;
-
-CUcontext emu_current_context(void)
-{
-    return depth ? stack[depth - 1] : NULL;
-}
-
-CUresult emu_enter(CUcontext *context)
-{
-    if (!emu_the_driver.is_initialised)
-        return CUDA_ERROR_NOT_INITIALIZED;
-    CUcontext c = emu_current_context();
-    if (!c)
-        return CUDA_ERROR_INVALID_CONTEXT;
-    if (!emu_is(c, EMU_CONTEXT))
-        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-    *context = c;
-    return c->error;
-}
 
 static CUcontext make(emu_device *device, unsigned flags, bool is_primary)
 {
@@ -134,10 +112,15 @@ CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice ordinal)
 {
     emu_device *d;
     CUresult r = check_device(ordinal, &d);
-    if (r != CUDA_SUCCESS || !context || (flags & ~KNOWN_FLAGS) || depth == DEEPEST)
+    if (r != CUDA_SUCCESS || !context || (flags & ~KNOWN_FLAGS))
         return r != CUDA_SUCCESS ? r : CUDA_ERROR_INVALID_VALUE;
-    *context = stack[depth++] = make(d, flags, false);
-    return CUDA_SUCCESS;
+    CUcontext made = make(d, flags, false);
+    r = cuCtxPushCurrent_v2(made);
+    if (r == CUDA_SUCCESS)
+        *context = made;
+    else
+        destroy(made);
+    return r;
 }
 
 CUresult cuCtxCreate_v3(CUcontext *context, void *affinity, int count, unsigned flags, CUdevice device)
@@ -162,58 +145,8 @@ CUresult cuCtxDestroy_v2(CUcontext context)
     if (!emu_is(context, EMU_CONTEXT) || context->is_primary)
         return CUDA_ERROR_INVALID_CONTEXT;
     if (emu_current_context() == context)
-        depth--;
+        cuCtxPopCurrent_v2(NULL);
     destroy(context);
-    return CUDA_SUCCESS;
-}
-
-CUresult cuCtxPushCurrent_v2(CUcontext context)
-{
-    if (!emu_the_driver.is_initialised)
-        return CUDA_ERROR_NOT_INITIALIZED;
-    if (!emu_is(context, EMU_CONTEXT))
-        return CUDA_ERROR_INVALID_CONTEXT;
-    if (depth == DEEPEST)
-        return CUDA_ERROR_INVALID_VALUE;
-    stack[depth++] = context;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuCtxPopCurrent_v2(CUcontext *context)
-{
-    if (!emu_the_driver.is_initialised)
-        return CUDA_ERROR_NOT_INITIALIZED;
-    if (!depth)
-        return CUDA_ERROR_INVALID_CONTEXT;
-    CUcontext popped = stack[--depth];
-    if (context)
-        *context = popped;
-    return CUDA_SUCCESS;
-}
-
-/* Replaces the top of the stack; NULL removes it. */
-CUresult cuCtxSetCurrent(CUcontext context)
-{
-    if (!emu_the_driver.is_initialised)
-        return CUDA_ERROR_NOT_INITIALIZED;
-    if (context && !emu_is(context, EMU_CONTEXT))
-        return CUDA_ERROR_INVALID_CONTEXT;
-    if (!context) {
-        depth -= depth > 0;
-        return CUDA_SUCCESS;
-    }
-    depth += depth == 0;
-    stack[depth - 1] = context;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuCtxGetCurrent(CUcontext *context)
-{
-    if (!emu_the_driver.is_initialised)
-        return CUDA_ERROR_NOT_INITIALIZED;
-    if (!context)
-        return CUDA_ERROR_INVALID_VALUE;
-    *context = emu_current_context();
     return CUDA_SUCCESS;
 }
 

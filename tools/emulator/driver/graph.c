@@ -2,93 +2,8 @@
 #include "api.h"
 
 #include <stdlib.h>
-#include <string.h>
-
-void emu_free_work(emu_work *work)
-{
-    while (work) {
-        emu_work *next = work->next;
-        free(work->launch.parameters);
-        free(work);
-        work = next;
-    }
-}
-
-static emu_work *copy_work(const emu_work *work)
-{
-    emu_work *copy = emu_alloc(sizeof *copy);
-    *copy = *work;
-    copy->next = NULL;
-    if (work->launch.parameters) {
-        copy->launch.parameters = emu_alloc(work->launch.parameter_bytes + 16u);
-        memcpy(copy->launch.parameters, work->launch.parameters, work->launch.parameter_bytes);
-    }
-    return copy;
-}
-
-static void fill(uint64_t to, uint32_t value, uint32_t element, size_t count)
-{
-    char *p = (char *)(uintptr_t)to;
-    if (element == 1) {
-        memset(p, (int)value, count);
-        return;
-    }
-    for (size_t i = 0; i < count; i++)
-        memcpy(p + i * element, &value, element);
-}
-
-CUresult emu_do_work(CUcontext context, const emu_work *work)
-{
-    switch (work->kind) {
-    case EMU_WORK_LAUNCH:
-        return emu_launch_function(context, work);
-    case EMU_WORK_COPY:
-        memmove((void *)(uintptr_t)work->copy.to, (const void *)(uintptr_t)work->copy.from, work->copy.bytes);
-        emu_memory_copied(work->copy.to, work->copy.from, work->copy.bytes);
-        return CUDA_SUCCESS;
-    case EMU_WORK_SET:
-        fill(work->set.to, work->set.value, work->set.element, work->set.count);
-        emu_memory_copied(work->set.to, 0, (uint64_t)work->set.element * work->set.count);
-        return CUDA_SUCCESS;
-    case EMU_WORK_RECORD:
-        work->event->is_recorded = true;
-        work->event->nanoseconds = emu_nanoseconds();
-        return CUDA_SUCCESS;
-    default:
-        work->call(work->data);
-        return CUDA_SUCCESS;
-    }
-}
-
-static pthread_mutex_t capture_lock = PTHREAD_MUTEX_INITIALIZER;
-static unsigned captures; /* streams being captured in a mode that is not relaxed */
 
 enum { MODE_GLOBAL, MODE_THREAD_LOCAL, MODE_RELAXED };
-
-bool emu_capture_forbids(CUcontext context)
-{
-    (void)context;
-    return __atomic_load_n(&captures, __ATOMIC_RELAXED) != 0;
-}
-
-CUresult emu_submit(CUcontext context, CUstream stream, emu_work *work)
-{
-    if (stream && stream->capture) {
-        CUgraph g = stream->capture;
-        emu_work *node = copy_work(work);
-        free(work->launch.parameters);
-        *g->last = node;
-        g->last = &node->next;
-        g->count++;
-        return CUDA_SUCCESS;
-    }
-    CUresult r =
-        CUDA_ERROR_STREAM_CAPTURE_IMPLICIT; /* the default stream waits for streams that are captured */
-    if (stream || !emu_capture_forbids(context))
-        r = emu_do_work(context, work);
-    free(work->launch.parameters);
-    return r;
-}
 
 static CUgraph make_graph(CUcontext context)
 {
@@ -112,9 +27,7 @@ CUresult cuStreamBeginCapture_v2(CUstream stream, int mode)
     stream->capture = make_graph(context);
     stream->capture_mode = mode;
     stream->is_invalidated = false;
-    pthread_mutex_lock(&capture_lock);
-    captures += mode != MODE_RELAXED;
-    pthread_mutex_unlock(&capture_lock);
+    emu_count_captures(mode != MODE_RELAXED);
     return CUDA_SUCCESS;
 }
 
@@ -122,9 +35,7 @@ static CUgraph end_capture(CUstream stream)
 {
     CUgraph graph = stream->capture;
     stream->capture = NULL;
-    pthread_mutex_lock(&capture_lock);
-    captures -= stream->capture_mode != MODE_RELAXED;
-    pthread_mutex_unlock(&capture_lock);
+    emu_count_captures(-(stream->capture_mode != MODE_RELAXED));
     return graph;
 }
 
@@ -211,7 +122,7 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned 
     e->context = context;
     emu_work **last = &e->first;
     for (const emu_work *w = graph->first; w; w = w->next) {
-        *last = copy_work(w);
+        *last = emu_copy_work(w);
         last = &(*last)->next;
     }
     emu_register(e, EMU_GRAPH_EXEC);
@@ -263,7 +174,7 @@ CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream)
         r = check_node(w);
     for (const emu_work *w = exec->first; w && r == CUDA_SUCCESS && context->error == CUDA_SUCCESS;
          w = w->next) {
-        emu_work *node = copy_work(w);
+        emu_work *node = emu_copy_work(w);
         r = emu_submit(context, stream, node);
         free(node);
     }

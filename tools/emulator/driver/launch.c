@@ -1,8 +1,5 @@
-/* Kernel launches: what the driver refuses, parameters, and the run. */
+/* Kernel launches: what the driver refuses, and parameters. */
 #include "api.h"
-
-#include "../check/check.h"
-#include "../count/count.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +10,8 @@ static bool is_grid_too_large(const uint32_t grid[3], const uint32_t block[3])
            block[1] > 1024 || block[2] > 64;
 }
 
-CUresult emu_may_launch(CUcontext context, CUfunction f, const uint32_t grid[3], const uint32_t block[3],
-                        uint32_t shared_bytes)
+static CUresult check_launch(CUcontext context, CUfunction f, const uint32_t grid[3], const uint32_t block[3],
+                             uint32_t shared_bytes)
 {
     if (!emu_is(f, EMU_FUNCTION) || f->module->context != context)
         return CUDA_ERROR_INVALID_HANDLE;
@@ -81,7 +78,7 @@ CUresult cuLaunchKernel(CUfunction f, unsigned grid_x, unsigned grid_y, unsigned
     EMU_ENTER(context);
     emu_work work = {.kind = EMU_WORK_LAUNCH};
     uint32_t grid[3] = {grid_x, grid_y, grid_z}, block[3] = {block_x, block_y, block_z};
-    CUresult r = emu_may_launch(context, f, grid, block, shared_bytes);
+    CUresult r = check_launch(context, f, grid, block, shared_bytes);
     if (r == CUDA_SUCCESS)
         r = emu_check_stream(context, &stream);
     if (r != CUDA_SUCCESS)
@@ -132,43 +129,6 @@ CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned grid_x, unsigned grid_
     (void)stream;
     (void)parameters;
     return CUDA_ERROR_NOT_SUPPORTED;
-}
-
-static bool is_blocking(void)
-{
-    const char *text = getenv("CUDA_LAUNCH_BLOCKING");
-    return text && strcmp(text, "1") == 0;
-}
-
-CUresult emu_launch_function(CUcontext context, const emu_work *work)
-{
-    static uint64_t serial;
-    CUfunction f = work->launch.function;
-    const emu_device_model *model = context->device->model;
-    emu_launch launch = {.program = f->program,
-                         .dynamic_shared_bytes = work->launch.shared_bytes,
-                         .parameters = work->launch.parameters,
-                         .parameter_bytes = work->launch.parameter_bytes,
-                         .multiprocessors = model->multiprocessors,
-                         .device_number = model->number,
-                         .shared_limit = model->shared_per_block_optin,
-                         .serial = __atomic_add_fetch(&serial, 1, __ATOMIC_RELAXED)};
-    memcpy(launch.grid, work->launch.grid, sizeof launch.grid);
-    memcpy(launch.block, work->launch.block, sizeof launch.block);
-    launch.threads = launch.block[0] * launch.block[1] * launch.block[2];
-    launch.max_resident_blocks = (unsigned)emu_occupancy(f, launch.threads, launch.dynamic_shared_bytes);
-    if (f->module->const_bank) {
-        launch.const_bank = (char *)(uintptr_t)f->module->const_bank->base;
-        launch.const_bytes = f->module->const_bank->bytes;
-    }
-    emu_check_launch(&launch, emu_the_driver.checks);
-    emu_count_launch(&launch);
-    CUresult r = emu_run_launch(&launch);
-    emu_print_reports(&launch);
-    if (r != CUDA_SUCCESS)
-        context->error = r;
-    /* as on a device, the launch itself has succeeded; what comes after it learns of the failure */
-    return is_blocking() ? r : CUDA_SUCCESS;
 }
 
 EMU_PER_THREAD(cuLaunchCooperativeKernel, _ptsz);

@@ -1,8 +1,6 @@
 /* Device and host memory, copies and fills. */
 #include "api.h"
 
-#include <string.h>
-
 static CUresult allocate(CUcontext context, size_t bytes, emu_allocation_kind kind, emu_allocation **made)
 {
     unsigned device = (unsigned)context->device->ordinal;
@@ -212,18 +210,6 @@ CUresult cuPointerGetAttribute(void *value, int attribute, CUdeviceptr address)
         return CUDA_ERROR_NOT_SUPPORTED;
     }
     return CUDA_SUCCESS;
-}
-
-static bool is_side(uint64_t address, size_t bytes, bool host)
-{
-    return emu_memory_holding(address, bytes) || (host && address && !emu_memory_contains(address));
-}
-
-CUresult emu_check_copy(const emu_work *w)
-{
-    bool is_right = is_side(w->copy.to, w->copy.bytes, w->copy.to_host) &&
-                    is_side(w->copy.from, w->copy.bytes, w->copy.from_host);
-    return is_right ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 static CUresult submit_copy(uint64_t to, uint64_t from, size_t bytes, bool to_host, bool from_host,

@@ -3,18 +3,6 @@
 
 #include <stdlib.h>
 
-CUresult emu_check_stream(CUcontext context, CUstream *stream)
-{
-    uintptr_t handle = (uintptr_t)*stream;
-    if (handle <= CU_STREAM_PER_THREAD_HANDLE) {
-        *stream = NULL;
-        return CUDA_SUCCESS;
-    }
-    if (!emu_is(*stream, EMU_STREAM))
-        return CUDA_ERROR_INVALID_HANDLE;
-    return (*stream)->context == context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
-}
-
 #define CHECK_STREAM(context, stream)                                                                        \
     do {                                                                                                     \
         CUresult checked_ = emu_check_stream(context, &stream);                                              \

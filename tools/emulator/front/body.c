@@ -198,14 +198,6 @@ static void parse_targets(emu_parser *p, emu_symbol *s)
     s->target_count = list.count;
 }
 
-void emu_skip_statement(emu_parser *p)
-{
-    emu_lexer *l = &p->lexer;
-    while (!emu_lex_is(l, ";") && l->token.kind != EMU_END)
-        emu_lex_next(l);
-    emu_lex_expect(l, ";");
-}
-
 static bool parse_label(emu_parser *p)
 {
     emu_lexer *l = &p->lexer;

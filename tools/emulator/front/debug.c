@@ -66,6 +66,14 @@ static void skip_section(emu_parser *p)
     emu_lex_expect(l, "}");
 }
 
+void emu_skip_statement(emu_parser *p)
+{
+    emu_lexer *l = &p->lexer;
+    while (!emu_lex_is(l, ";") && l->token.kind != EMU_END)
+        emu_lex_next(l);
+    emu_lex_expect(l, ";");
+}
+
 bool emu_skip_debug(emu_parser *p)
 {
     static const struct {

@@ -99,13 +99,6 @@ static void parse_dimensions(emu_parser *p, unsigned dimensions[3])
     } while (emu_lex_accept(&p->lexer, ","));
 }
 
-void emu_lacks(emu_parser *p, const char *what)
-{
-    emu_token t = p->lexer.token;
-    if (!p->lacks.what)
-        p->lacks = (emu_lack){what, t.line, emu_lex_line_text(&p->lexer, t.text.at)};
-}
-
 static bool parse_kernel_directive(emu_parser *p, emu_function *f)
 {
     static const char clusters[] = "clusters of thread blocks are not emulated";
@@ -173,14 +166,6 @@ static void layout_parameters(emu_parser *p, emu_function *f)
     if (at > most)
         emu_fail(&p->lexer, "the parameters take %llu bytes; %u is the most at .version %u.%u",
                  (unsigned long long)at, most, p->module->version / 10, p->module->version % 10);
-}
-
-emu_function *emu_find_function(const emu_module *m, emu_text name)
-{
-    for (emu_function *f = m->functions; f; f = f->next)
-        if (emu_text_same(f->name, name))
-            return f;
-    return NULL;
 }
 
 static emu_function *declare_function(emu_parser *p, emu_text name, bool is_entry)

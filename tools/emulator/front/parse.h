@@ -5,11 +5,6 @@
 #include "lex.h"
 #include "module.h"
 
-typedef struct emu_list { /* a growing array of pointers or values in the arena */
-    void *items;
-    size_t count, room;
-} emu_list;
-
 typedef struct emu_parser {
     emu_lexer lexer;
     emu_module *module;
@@ -32,8 +27,6 @@ uint64_t emu_parse_literal(emu_parser *p, const char *what); /* one number, as i
 
 /* What a function whose head is being read has, and the emulator has not; the first is kept. */
 void emu_lacks(emu_parser *p, const char *what);
-
-void *emu_list_add(emu_arena *arena, emu_list *list, size_t item_bytes);
 
 emu_scope *emu_open_scope(emu_parser *p, emu_function *function);
 emu_symbol *emu_declare(emu_parser *p, emu_scope *scope, emu_symbol_kind kind, emu_text name);

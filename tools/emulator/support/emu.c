@@ -1,4 +1,4 @@
-/* Text slices, the arena and the load log: see emu.h. */
+/* Text slices, the arena, growing arrays and the load log: see emu.h. */
 #include "emu.h"
 
 #include <stdio.h>
@@ -67,6 +67,19 @@ void emu_arena_free(emu_arena *arena)
         free(arena->chunks);
         arena->chunks = next;
     }
+}
+
+void *emu_list_add(emu_arena *arena, emu_list *list, size_t item_bytes)
+{
+    if (list->count == list->room) {
+        size_t room = list->room ? 2 * list->room : 16;
+        void *items = emu_arena_alloc(arena, room * item_bytes);
+        if (list->count)
+            memcpy(items, list->items, list->count * item_bytes);
+        list->items = items;
+        list->room = room;
+    }
+    return (char *)list->items + item_bytes * list->count++;
 }
 
 static void append(emu_log *log, const char *format, va_list args)

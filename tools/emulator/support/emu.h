@@ -1,4 +1,4 @@
-/* What every file of the emulated driver may use: text slices, an arena, the log of a module load. */
+/* What every file of the emulated driver may use: text slices, an arena, growing arrays, the log of a module load. */
 #ifndef EMU_H
 #define EMU_H
 
@@ -33,6 +33,15 @@ typedef struct emu_arena {
 void *emu_arena_alloc(emu_arena *arena, size_t bytes);
 char *emu_arena_format(emu_arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void emu_arena_free(emu_arena *arena);
+
+/* A growing array of pointers or values in an arena. */
+typedef struct emu_list {
+    void *items;
+    size_t count, room;
+} emu_list;
+
+/* Room for one more. */
+void *emu_list_add(emu_arena *arena, emu_list *list, size_t item_bytes);
 
 /* Zeroed memory from the heap, or the end of the process. */
 void *emu_alloc(size_t bytes);
