@@ -9,9 +9,9 @@
 #include "check.h"
 #include "describe.h"
 #include "plan.h"
-#include "written.h"
 
 #include "../core/async.h"
+#include "../exec/access.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,10 +19,22 @@
 
 /* ---- what is kept of a block ------------------------------------------------------------------------------------- */
 
+typedef struct emu_init {
+    size_t slots;
+    uint32_t *defined;       /* by warp and slot: lanes */
+    uint8_t *shared, *local; /* a byte per byte: has been written */
+} emu_init;
+
 static uint32_t *defined_of(const emu_warp *w)
 {
     const emu_init *k = w->block->init;
     return k->defined + (size_t)w->id * k->slots;
+}
+
+/* On a device, registers hold what others left there. NaNs show where what is undefined flows on into results. */
+static void launch_begin(emu_launch *l)
+{
+    l->garbage = 0xff;
 }
 
 static void block_free(emu_block *b)
@@ -40,8 +52,6 @@ static void block_free(emu_block *b)
 static void block_begin(emu_block *b)
 {
     const emu_program *p = b->launch->program;
-    size_t registers = (size_t)b->warp_count * p->register_bytes;
-    size_t local = (size_t)b->warp_count * EMU_LANES * p->local_bytes;
     block_free(b);
     emu_init *k = b->init = emu_alloc(sizeof *k);
     k->slots = p->plans->slots;
@@ -50,10 +60,7 @@ static void block_begin(emu_block *b)
         k->defined[n * k->slots] = EMU_ALL;
     k->shared = emu_alloc(b->shared_bytes + 64);
     memset(k->shared, 1, p->reserved_shared_bytes);
-    k->local = emu_alloc(local);
-    /* On a device they hold what others left there. NaNs show where what is undefined flows on into results. */
-    memset(b->registers, 0xff, registers);
-    memset(b->local, 0xff, local);
+    k->local = emu_alloc((size_t)b->warp_count * EMU_LANES * p->local_bytes);
 }
 
 /* ---- registers ----------------------------------------------------------------------------------------------------- */
@@ -369,6 +376,62 @@ static void write_bytes(const marks *m, unsigned from, unsigned bytes, bool is)
         mark(m->allocation, m->offset + from, bytes, is);
 }
 
+/* The usual case: all lanes read from shared memory, or from one allocation, and every byte was written. */
+
+/* Marks are a byte per byte, 1 for written. */
+static inline bool written_in_shared(const uint8_t *map, const uint64_t at[EMU_LANES], uint64_t base,
+                                     unsigned bytes)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+    uint64_t all = ones;
+    for (unsigned k = 0; k < bytes; k += 8)
+        EACH_LANE
+        {
+            uint64_t some = ones;
+            memcpy(&some, map + (at[i] - base) + k, bytes < 8 ? bytes : 8);
+            all &= some;
+        }
+    return all == ones;
+}
+
+/* Marks are a bit per byte, and the accesses are aligned. */
+static inline bool written_in_allocation(const uint8_t *map, const uint64_t at[EMU_LANES], uint64_t base,
+                                         unsigned bytes)
+{
+    unsigned full = bytes < 8 ? (1u << bytes) - 1 : 0xff, all = full;
+    for (unsigned k = 0; k < bytes; k += 8)
+        EACH_LANE
+        {
+            uint64_t offset = at[i] - base + k;
+            all &= (unsigned)__atomic_load_n(&map[offset / 8], __ATOMIC_RELAXED) >> offset % 8;
+        }
+    return all == full;
+}
+
+/* One instance per size, so that the loops are unrolled. */
+#define WRITTEN_BY_SIZE(place, map, base)                                                                    \
+    (bytes == 4    ? place(map, at, base, 4)                                                                 \
+     : bytes == 16 ? place(map, at, base, 16)                                                                \
+     : bytes == 8  ? place(map, at, base, 8)                                                                 \
+     : bytes == 2  ? place(map, at, base, 2)                                                                 \
+                   : bytes == 1 && place(map, at, base, 1))
+
+/* Whether all that the lanes read was certainly written. Idle lanes repeat an active one. */
+static inline bool surely_written(const emu_warp *w, const emu_op *op, unsigned bytes,
+                                  const uint64_t at[EMU_LANES])
+{
+    const emu_block *b = w->block;
+    const emu_recent *r = &b->recent[op->at % EMU_RECENT];
+    uint64_t shared = (uint64_t)(uintptr_t)b->shared;
+    access_span s = access_extent(at);
+    if (s.low >= shared && s.high + bytes <= shared + b->shared_bytes)
+        return WRITTEN_BY_SIZE(written_in_shared, b->init->shared, shared);
+    if (s.low < r->base || s.high + bytes > r->end || s.low_bits & (bytes - 1))
+        return false;
+    return !r->allocation->written ||
+           WRITTEN_BY_SIZE(written_in_allocation, r->allocation->written, r->allocation->base);
+}
+
 static void define_loaded(emu_warp *w, uint32_t arg, uint32_t mask, uint32_t lanes)
 {
     uint32_t *to = &defined_of(w)[arg >> 6];
@@ -475,6 +538,7 @@ static void copied(emu_block *b, const emu_copy *c, bool by_mbarrier)
 }
 
 const emu_observer emu_init_check = {
+    .launch_begin = launch_begin,
     .block_begin = block_begin,
     .block_free = block_free,
     .issue = issue,

@@ -28,64 +28,64 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { EMU_RACE_STRONG = 1, EMU_RACE_WIDE = 2 /* beyond the block */ };
+enum { RACE_STRONG = 1, RACE_WIDE = 2 /* beyond the block */ };
 
-#define EMU_RACE_WARPS 32
+#define RACE_WARPS 32
 /* A warp has two clocks when copies arrive at mbarriers: its own, and that of the copies which did. */
-#define EMU_RACE_CLOCKS (2 * EMU_RACE_WARPS)
+#define RACE_CLOCKS (2 * RACE_WARPS)
 
-typedef struct emu_race_record {
+typedef struct race_record {
     uint64_t block;
     uint32_t time, step; /* 0: none; which access of the block */
     uint32_t lanes;
     uint32_t pending; /* lanes whose copy is on its way: ordered with nothing that comes */
     uint32_t at;
     uint8_t clock, bytes, flags;
-} emu_race_record;
+} race_record;
 
 typedef struct emu_race_cell {
     uint64_t run; /* block run or launch that it belongs to */
-    emu_race_record write, reads[2];
+    race_record write, reads[2];
     uint32_t readers[2][4]; /* the lanes of each of the reads, by byte */
 } emu_race_cell;
 
 /* What a release left at an address. */
-typedef struct emu_race_place {
-    struct emu_race_place *next;
+typedef struct race_place {
+    struct race_place *next;
     uint64_t address, run;
     uint64_t block; /* `narrow` is about this one */
-    uint32_t narrow[EMU_RACE_CLOCKS];
+    uint32_t narrow[RACE_CLOCKS];
     uint32_t *wide; /* by block and clock of the grid */
-} emu_race_place;
+} race_place;
 
 typedef struct emu_race_grid {
     emu_arena arena;
-    emu_race_place *places[4096];
+    race_place *places[4096];
     uint64_t run;
     emu_race_cell *spare; /* those of a block that has ended, for the next one; NULL: none */
 } emu_race_grid;
 
-#define EMU_RACE_READS 16
+#define RACE_READS 16
 
 typedef struct emu_race {
     uint64_t run;
     uint32_t time, step;
-    unsigned clocks;                                 /* of each block */
-    uint32_t known[EMU_RACE_WARPS][EMU_RACE_CLOCKS]; /* by warp */
+    unsigned clocks;                         /* of each block */
+    uint32_t known[RACE_WARPS][RACE_CLOCKS]; /* by warp */
     struct {
         uint32_t lanes[EMU_LANES][EMU_LANES]; /* what each knows of each */
         uint32_t all[EMU_LANES];              /* and of all: the least of those */
         uint32_t fenced[EMU_LANES];           /* time of the last fence; 0: none */
         uint8_t fence_scope[EMU_LANES];
-        emu_race_place *read[EMU_RACE_READS]; /* by strong reads since the last fence */
+        race_place *read[RACE_READS]; /* by strong reads since the last fence */
         unsigned read_count;
-    } of[EMU_RACE_WARPS];
-    uint32_t arrived[EMU_BARRIERS][EMU_RACE_CLOCKS]; /* what the warps know that have come to each barrier */
+    } of[RACE_WARPS];
+    uint32_t arrived[EMU_BARRIERS][RACE_CLOCKS]; /* what the warps know that have come to each barrier */
     uint32_t *grid; /* what the block knows of other blocks' clocks; NULL: nothing */
     emu_race_cell *shared;
 } emu_race;
 
-static void emu_race_raise(uint32_t *to, uint32_t time)
+static void raise_to(uint32_t *to, uint32_t time)
 {
     if (*to < time)
         *to = time;
@@ -148,8 +148,8 @@ static void know_own_warp(emu_race *r, unsigned warp, uint32_t time)
 {
     for (unsigned i = 0; i < EMU_LANES; i++) {
         for (unsigned k = 0; k < EMU_LANES; k++)
-            emu_race_raise(&r->of[warp].lanes[i][k], time);
-        emu_race_raise(&r->of[warp].all[i], time);
+            raise_to(&r->of[warp].lanes[i][k], time);
+        raise_to(&r->of[warp].all[i], time);
     }
 }
 
@@ -158,7 +158,7 @@ static size_t grid_index(const emu_block *b, uint64_t block, unsigned clock)
     return (size_t)block * b->race->clocks + clock;
 }
 
-static void acquire(emu_warp *w, const emu_race_place *p, bool wide)
+static void acquire(emu_warp *w, const race_place *p, bool wide)
 {
     emu_block *b = w->block;
     emu_race *r = b->race;
@@ -166,9 +166,9 @@ static void acquire(emu_warp *w, const emu_race_place *p, bool wide)
     uint32_t *own = r->known[w->id], before = own[w->id];
     for (unsigned v = 0; v < r->clocks; v++) {
         if (p->block == b->index)
-            emu_race_raise(&own[v], p->narrow[v]);
+            raise_to(&own[v], p->narrow[v]);
         if (p->wide)
-            emu_race_raise(&own[v], p->wide[grid_index(b, b->index, v)]);
+            raise_to(&own[v], p->wide[grid_index(b, b->index, v)]);
     }
     if (own[w->id] != before)
         know_own_warp(r, w->id, own[w->id]);
@@ -177,18 +177,18 @@ static void acquire(emu_warp *w, const emu_race_place *p, bool wide)
     if (!r->grid)
         r->grid = emu_alloc(count * sizeof *r->grid);
     for (size_t k = 0; k < count; k++)
-        emu_race_raise(&r->grid[k], p->wide[k]);
+        raise_to(&r->grid[k], p->wide[k]);
 }
 
 static void acquire_reads(emu_warp *w, bool wide)
 {
     emu_race *r = w->block->race;
-    for (unsigned n = 0; n < EMU_RACE_READS && n < r->of[w->id].read_count; n++)
+    for (unsigned n = 0; n < RACE_READS && n < r->of[w->id].read_count; n++)
         acquire(w, r->of[w->id].read[n], wide);
     r->of[w->id].read_count = 0;
 }
 
-static void release(emu_warp *w, emu_race_place *p, uint32_t time, bool wide)
+static void release(emu_warp *w, race_place *p, uint32_t time, bool wide)
 {
     emu_block *b = w->block;
     emu_race *r = b->race;
@@ -200,21 +200,21 @@ static void release(emu_warp *w, emu_race_place *p, uint32_t time, bool wide)
         p->wide = emu_arena_alloc(&b->launch->race->arena, count * sizeof *p->wide);
     for (unsigned v = 0; v < r->clocks; v++) {
         uint32_t known = v == w->id ? time : r->known[w->id][v];
-        emu_race_raise(&p->narrow[v], known);
+        raise_to(&p->narrow[v], known);
         if (wide)
-            emu_race_raise(&p->wide[grid_index(b, b->index, v)], known);
+            raise_to(&p->wide[grid_index(b, b->index, v)], known);
     }
     for (size_t k = 0; wide && r->grid && k < count; k++)
-        emu_race_raise(&p->wide[k], r->grid[k]);
+        raise_to(&p->wide[k], r->grid[k]);
 }
 
-static void remember(emu_warp *w, emu_race_place *p)
+static void remember(emu_warp *w, race_place *p)
 {
     emu_race *r = w->block->race;
-    r->of[w->id].read[r->of[w->id].read_count++ % EMU_RACE_READS] = p;
+    r->of[w->id].read[r->of[w->id].read_count++ % RACE_READS] = p;
 }
 
-static void release_fenced(emu_warp *w, emu_race_place *p, uint32_t lane, bool wide)
+static void release_fenced(emu_warp *w, race_place *p, uint32_t lane, bool wide)
 {
     emu_race *r = w->block->race;
     if (r->of[w->id].fenced[lane])
@@ -226,7 +226,7 @@ static void barrier_arrive(emu_warp *w, const emu_fragment *arriving)
     emu_race *r = w->block->race;
     uint32_t *clock = r->arrived[arriving->barrier];
     for (unsigned v = 0; v < r->clocks; v++)
-        emu_race_raise(&clock[v], v == w->id ? r->time : r->known[w->id][v]);
+        raise_to(&clock[v], v == w->id ? r->time : r->known[w->id][v]);
     r->time++;
 }
 
@@ -238,7 +238,7 @@ static void barrier_complete(emu_block *b, unsigned number)
         if (!(b->barriers[number].waiting >> n & 1))
             continue;
         for (unsigned v = 0; v < r->clocks; v++)
-            emu_race_raise(&r->known[n][v], clock[v]);
+            raise_to(&r->known[n][v], clock[v]);
         know_own_warp(r, n, r->time);
         acquire_reads(&b->warps[n], true);
         r->time++;
@@ -253,7 +253,7 @@ static void warp_sync(emu_warp *w, uint32_t lanes)
     for (unsigned k = 0; k < EMU_LANES; k++) {
         for (unsigned i = 0; i < EMU_LANES; i++)
             if (lanes >> i & 1)
-                emu_race_raise(&known[k], lanes >> k & 1 ? r->time : r->of[w->id].lanes[i][k]);
+                raise_to(&known[k], lanes >> k & 1 ? r->time : r->of[w->id].lanes[i][k]);
         least = known[k] < least ? known[k] : least;
     }
     for (unsigned i = 0; i < EMU_LANES; i++) {
@@ -306,15 +306,15 @@ static emu_race_cell *find_cell(emu_warp *w, const emu_op *op, uint64_t at, uint
     return a->race_cells + (at - a->base) / 4;
 }
 
-static emu_race_place *place_of(emu_launch *l, uint64_t at, uint64_t run)
+static race_place *place_of(emu_launch *l, uint64_t at, uint64_t run)
 {
     emu_race_grid *g = l->race;
-    emu_race_place **bucket = &g->places[(at >> 2 ^ at >> 14 ^ run) % 4096];
-    for (emu_race_place *p = *bucket; p; p = p->next)
+    race_place **bucket = &g->places[(at >> 2 ^ at >> 14 ^ run) % 4096];
+    for (race_place *p = *bucket; p; p = p->next)
         if (p->address == at && p->run == run)
             return p;
-    emu_race_place *p = emu_arena_alloc(&g->arena, sizeof *p);
-    *p = (emu_race_place){.next = *bucket, .address = at, .run = run, .block = UINT64_MAX};
+    race_place *p = emu_arena_alloc(&g->arena, sizeof *p);
+    *p = (race_place){.next = *bucket, .address = at, .run = run, .block = UINT64_MAX};
     *bucket = p;
     return p;
 }
@@ -327,12 +327,12 @@ static uint64_t host_of(const emu_block *b, uint32_t shared)
 }
 
 /* Two places beside that of the object's address, which is a multiple of 8. */
-static emu_race_place *arriving(emu_block *b, uint64_t at)
+static race_place *arriving(emu_block *b, uint64_t at)
 {
     return place_of(b->launch, at + 1, b->race->run);
 }
 
-static emu_race_place *ended(emu_block *b, uint64_t at)
+static race_place *ended(emu_block *b, uint64_t at)
 {
     return place_of(b->launch, at + 2, b->race->run);
 }
@@ -349,11 +349,11 @@ static void use_mbarrier(emu_warp *w, const emu_plan *plan, uint32_t lane, uint6
 static void phase_ended(emu_block *b, uint32_t mbarrier)
 {
     const emu_race *r = b->race;
-    const emu_race_place *from = arriving(b, host_of(b, mbarrier));
-    emu_race_place *to = ended(b, host_of(b, mbarrier));
+    const race_place *from = arriving(b, host_of(b, mbarrier));
+    race_place *to = ended(b, host_of(b, mbarrier));
     to->block = b->index;
     for (unsigned v = 0; v < r->clocks && from->block == b->index; v++)
-        emu_race_raise(&to->narrow[v], from->narrow[v]);
+        raise_to(&to->narrow[v], from->narrow[v]);
 }
 
 static void phase_passed(emu_warp *w, const emu_op *op, uint64_t at)
@@ -370,10 +370,10 @@ static void copies_awaited(emu_block *b, uint32_t warp, uint32_t lanes)
 {
     emu_race *r = b->race;
     if (lanes && r->clocks > b->warp_count)
-        emu_race_raise(&r->known[warp][b->warp_count + warp], r->time);
+        raise_to(&r->known[warp][b->warp_count + warp], r->time);
 }
 
-static void settle(emu_block *b, emu_race_record *o, uint32_t thread, bool by_mbarrier)
+static void settle(emu_block *b, race_record *o, uint32_t thread, bool by_mbarrier)
 {
     uint32_t warp = thread / EMU_LANES, bit = 1u << thread % EMU_LANES;
     if (o->block != b->index || o->clock != warp || !(o->pending & bit))
@@ -402,10 +402,10 @@ static void copied(emu_block *b, const emu_copy *c, bool by_mbarrier)
     emu_race *r = b->race;
     if (!c->bytes) { /* the arrival: all copies of the thread before it have settled */
         unsigned clock = b->warp_count + c->thread / EMU_LANES;
-        emu_race_place *p = arriving(b, host_of(b, c->to));
+        race_place *p = arriving(b, host_of(b, c->to));
         if (p->block != b->index)
-            *p = (emu_race_place){.next = p->next, .address = p->address, .run = p->run, .block = b->index};
-        emu_race_raise(&p->narrow[clock], r->time++);
+            *p = (race_place){.next = p->next, .address = p->address, .run = p->run, .block = b->index};
+        raise_to(&p->narrow[clock], r->time++);
         return;
     }
     for (unsigned k = 0; k < c->bytes; k += 4)
@@ -415,7 +415,7 @@ static void copied(emu_block *b, const emu_copy *c, bool by_mbarrier)
 
 /* ---- accesses ------------------------------------------------------------------------------------------------------ */
 
-static bool is_ordered(const emu_warp *w, const emu_race_record *o, uint32_t lane)
+static bool is_ordered(const emu_warp *w, const race_record *o, uint32_t lane)
 {
     const emu_block *b = w->block;
     const emu_race *r = b->race;
@@ -433,10 +433,10 @@ static bool is_ordered(const emu_warp *w, const emu_race_record *o, uint32_t lan
     return true;
 }
 
-static bool are_strong(const emu_warp *w, const emu_race_record *a, const emu_race_record *b)
+static bool are_strong(const emu_warp *w, const race_record *a, const race_record *b)
 {
     uint8_t both = a->flags & b->flags;
-    return (both & EMU_RACE_STRONG) && (a->block == w->block->index || (both & EMU_RACE_WIDE));
+    return (both & RACE_STRONG) && (a->block == w->block->index || (both & RACE_WIDE));
 }
 
 /* One access of one warp, as the words of its lanes are looked at. */
@@ -446,18 +446,18 @@ typedef struct race_access {
     const emu_plan *plan;
     unsigned bytes;
     bool reads, writes;
-    emu_race_record now; /* of the lane in hand */
+    race_record now; /* of the lane in hand */
     uint32_t lane;
     uint64_t at;
     /* lanes that race with one instruction, and the first such pair */
     uint32_t racing;
-    emu_race_record other;
+    race_record other;
     bool other_wrote;
     uint64_t racing_at;
 } race_access;
 
 /* Does the store leave what the other write has put there? */
-static bool is_same_value(const race_access *a, const emu_race_record *o)
+static bool is_same_value(const race_access *a, const race_record *o)
 {
     const emu_op *op = a->op;
     unsigned count = op->mods.count > 1 ? op->mods.count : 1, each = a->bytes / count;
@@ -478,7 +478,7 @@ static void report(race_access *a)
 {
     char place[160], thread[96], source[EMU_SOURCE_BYTES];
     emu_warp *w = a->warp;
-    const emu_race_record *o = &a->other;
+    const race_record *o = &a->other;
     const emu_launch *l = w->block->launch;
     if (!a->racing)
         return;
@@ -504,7 +504,7 @@ static void report(race_access *a)
     a->racing = 0;
 }
 
-static void race_with(race_access *a, const emu_race_record *o, bool other_wrote)
+static void race_with(race_access *a, const race_record *o, bool other_wrote)
 {
     if (a->racing && (o->at != a->other.at || other_wrote != a->other_wrote))
         report(a);
@@ -516,29 +516,29 @@ static void race_with(race_access *a, const emu_race_record *o, bool other_wrote
     a->racing |= 1u << a->lane;
 }
 
-static bool is_race(const race_access *a, const emu_race_record *o)
+static bool is_race(const race_access *a, const race_record *o)
 {
     return o->time && (o->bytes & a->now.bytes) && !is_ordered(a->warp, o, a->lane) &&
            !are_strong(a->warp, o, &a->now);
 }
 
-static void note_readers(uint32_t readers[4], const emu_race_record *now)
+static void note_readers(uint32_t readers[4], const race_record *now)
 {
     for (unsigned k = 0; k < 4; k++)
         readers[k] |= now->bytes >> k & 1 ? now->lanes : 0;
 }
 
-static void first_read(emu_race_cell *c, int k, const emu_race_record *now)
+static void first_read(emu_race_cell *c, int k, const race_record *now)
 {
     c->reads[k] = *now;
     memset(c->readers[k], 0, sizeof c->readers[k]);
     note_readers(c->readers[k], now);
 }
 
-static void note_read(emu_race_cell *c, const emu_race_record *now)
+static void note_read(emu_race_cell *c, const race_record *now)
 {
     for (int k = 0; k < 2; k++) { /* lanes of one warp share a record */
-        emu_race_record *o = &c->reads[k];
+        race_record *o = &c->reads[k];
         bool same_warp = o->time && o->block == now->block && o->clock == now->clock;
         if (same_warp && o->pending && !now->pending)
             continue;
@@ -559,12 +559,12 @@ static void note_read(emu_race_cell *c, const emu_race_record *now)
 }
 
 /* The k-th reads, by the lanes that read one of these bytes. */
-static emu_race_record readers_of(const emu_race_cell *c, int k, uint8_t bytes)
+static race_record readers_of(const emu_race_cell *c, int k, uint8_t bytes)
 {
     uint32_t lanes = 0;
     for (unsigned n = 0; n < 4; n++)
         lanes |= bytes >> n & 1 ? c->readers[k][n] : 0;
-    emu_race_record o = c->reads[k];
+    race_record o = c->reads[k];
     o.lanes &= lanes;
     o.pending &= lanes;
     if (!o.lanes)
@@ -577,7 +577,7 @@ static void check_word(race_access *a, emu_race_cell *c)
     if (is_race(a, &c->write) && !(a->writes && !a->reads && is_same_value(a, &c->write)))
         race_with(a, &c->write, true);
     for (int k = 0; a->writes && k < 2; k++) {
-        emu_race_record seen = readers_of(c, k, a->now.bytes);
+        race_record seen = readers_of(c, k, a->now.bytes);
         if (is_race(a, &seen))
             race_with(a, &seen, false);
     }
@@ -595,7 +595,7 @@ static void check_word(race_access *a, emu_race_cell *c)
 static void synchronise(race_access *a, uint64_t run, bool wide)
 {
     emu_race *r = a->warp->block->race;
-    emu_race_place *p = place_of(a->warp->block->launch, a->at, run);
+    race_place *p = place_of(a->warp->block->launch, a->at, run);
     if (a->reads && (a->plan->order & EMU_ACQUIRE))
         acquire(a->warp, p, wide);
     else if (a->reads)
@@ -624,15 +624,14 @@ static void check_lane(race_access *a, bool strong, bool wide)
         use_mbarrier(w, a->plan, a->lane, a->at);
     else if (strong && find_cell(w, a->op, a->at, &run))
         synchronise(a, run, wide);
-    a->now =
-        (emu_race_record){.block = w->block->index,
-                          .time = r->time,
-                          .step = r->step,
-                          .lanes = bit,
-                          .pending = a->plan->flow == EMU_FLOW_COPY ? bit : 0,
-                          .at = a->op->at,
-                          .clock = (uint8_t)w->id,
-                          .flags = (uint8_t)((strong ? EMU_RACE_STRONG : 0) | (wide ? EMU_RACE_WIDE : 0))};
+    a->now = (race_record){.block = w->block->index,
+                           .time = r->time,
+                           .step = r->step,
+                           .lanes = bit,
+                           .pending = a->plan->flow == EMU_FLOW_COPY ? bit : 0,
+                           .at = a->op->at,
+                           .clock = (uint8_t)w->id,
+                           .flags = (uint8_t)((strong ? RACE_STRONG : 0) | (wide ? RACE_WIDE : 0))};
     for (uint64_t word = a->at & ~UINT64_C(3); word < a->at + a->bytes; word += 4) {
         emu_race_cell *c = find_cell(w, a->op, word < a->at ? a->at : word, &run);
         if (!c)

@@ -44,9 +44,9 @@ void emu_block_start(emu_block *b, emu_launch *l, uint64_t index)
     b->registers = fit(b->registers, &b->register_room, register_bytes);
     b->shared = fit(b->shared, &b->shared_room, b->shared_bytes + 16u);
     b->local = fit(b->local, &b->local_room, local_bytes);
-    memset(b->registers, 0, register_bytes);
+    memset(b->registers, l->garbage, register_bytes);
     memset(b->shared, 0, b->shared_bytes);
-    memset(b->local, 0, local_bytes);
+    memset(b->local, l->garbage, local_bytes);
     memset(b->barriers, 0, sizeof b->barriers);
     memset(b->recent, 0, sizeof b->recent);
     emu_async_reset(b);

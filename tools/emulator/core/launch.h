@@ -2,6 +2,7 @@
 #ifndef EMU_LAUNCH_H
 #define EMU_LAUNCH_H
 
+#include "limits.h"
 #include "memory.h"
 #include "observer.h"
 #include "program.h"
@@ -11,9 +12,6 @@
 #include <pthread.h>
 
 #define EMU_BARRIERS 16
-
-/* In which order the blocks of a launch begin. */
-typedef enum emu_order { EMU_FORWARD, EMU_REVERSE, EMU_SHUFFLE } emu_order;
 
 typedef struct emu_launch {
     emu_program *program;
@@ -28,6 +26,7 @@ typedef struct emu_launch {
     unsigned shared_limit; /* per block, for %reserved_smem_offset_cap */
     uint64_t serial;
     bool is_exact;   /* bounds are those of allocations, to the byte, and not of pages */
+    uint8_t garbage; /* what each byte of registers and local memory holds before it is written */
     bool is_ordered; /* on one host thread, so that all accesses have one order */
     emu_report report;
     emu_findings findings;
@@ -95,15 +94,6 @@ static inline emu_allocation *emu_allocation_at(const emu_block *b, const emu_op
         return r->allocation;
     return emu_memory_contains(at) ? emu_memory_holding(at, 1) : NULL;
 }
-
-/* KILN_EMU_THREADS; KILN_EMU_JUMPS: a block that jumps back more often is reported as one that does not end;
-   KILN_EMU_BLOCKS: only these blocks of every launch run, to see what blocks far out do without all that come before;
-   KILN_EMU_ORDER: in which order; KILN_EMU_VERBOSE. False after saying which one is not understood. */
-typedef struct emu_limits {
-    uint64_t threads, jumps, first_block, last_block, verbose;
-    emu_order order;
-} emu_limits;
-bool emu_read_limits(emu_limits *limits);
 
 /* Runs the launch to its end; CUDA_SUCCESS or the error that the report explains. The results do not depend on how many
    host threads (KILN_EMU_THREADS) share the blocks. */
