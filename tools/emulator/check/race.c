@@ -295,7 +295,7 @@ static emu_race_cell *find_cell(emu_warp *w, const emu_op *op, uint64_t at, uint
     if (!a || a->kind == EMU_ALLOCATION_CONST)
         return NULL;
     if (!a->race_cells) {
-        a->race_bytes = (a->bytes / 4 + 8) * sizeof(emu_race_cell);
+        a->race_bytes = (a->mapped_bytes / 4 + 8) * sizeof(emu_race_cell);
         void *p = mmap(NULL, a->race_bytes, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (p == MAP_FAILED)

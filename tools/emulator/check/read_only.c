@@ -57,7 +57,7 @@ static word_use *words_of(emu_launch *l, const emu_allocation *a)
         if (u->allocation == a)
             return u->words;
     used_allocation *u = emu_alloc(sizeof *u);
-    *u = (used_allocation){l->read_only->used, a, NULL, (a->bytes / 4 + 8) * sizeof(word_use)};
+    *u = (used_allocation){l->read_only->used, a, NULL, (a->mapped_bytes / 4 + 8) * sizeof(word_use)};
     void *p =
         mmap(NULL, u->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     u->words = p == MAP_FAILED ? NULL : p;
