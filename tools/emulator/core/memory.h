@@ -27,16 +27,16 @@ typedef struct emu_allocation {
     uint64_t race_bytes;
 } emu_allocation;
 
-/* What observers are told: under the lock of all memory, that an allocation has been made, or is about to go; and that
-   the host has copied to device memory, or filled it (from: 0). NULL: the latter is not told. */
+/* What the checks are told of memory, whatever launches there are. The first two come under the lock of all memory. */
 typedef struct emu_memory_observer {
     void (*allocated)(emu_allocation *allocation);
     void (*freed)(emu_allocation *allocation);
-    void (*copied)(uint64_t to, uint64_t from, uint64_t bytes);
+    void (*copied)(uint64_t to, uint64_t from, uint64_t bytes); /* see emu_memory_copied; NULL: is not told */
 } emu_memory_observer;
 
-/* From now on, for allocations that come. */
+/* Of all allocations from now on. */
 void emu_memory_observe(const emu_memory_observer *observer);
+/* After a copy or fill of device memory by the host; from: 0, or where the bytes come from. */
 void emu_memory_copied(uint64_t to, uint64_t from, uint64_t bytes);
 
 /* Zero-filled memory, at least 512-byte aligned, with a guard gap behind it. NULL: out of memory. */

@@ -55,7 +55,7 @@ bool emu_decode_brx(emu_decoder *d, const emu_instruction *i, emu_op *op)
     const emu_symbol *targets = find_label(d, &i->operands[1], EMU_SYMBOL_TARGETS);
     if (!targets)
         return false;
-    op->list = (const uint32_t *)(uintptr_t)(emu_list_begin(d) + 1);
+    op->list = (const uint32_t *)(uintptr_t)emu_list_begin(d);
     op->imm = (int64_t)targets->target_count;
     for (size_t n = 0; n < targets->target_count; n++) {
         emu_operand name = {.kind = EMU_OPERAND_NAME, .name = targets->targets[n]};
@@ -344,7 +344,7 @@ static bool decode_indirect_call(emu_decoder *d, const emu_call *call, emu_op *o
             op->imm++;
         }
     op->run = emu_control_handlers()->call_indirect;
-    op->list = (const uint32_t *)(uintptr_t)(first + 1);
+    op->list = (const uint32_t *)(uintptr_t)first;
     emu_emit(d, op, (emu_uses){.args = 1});
     size_t first_jump = d->fixups.count;
     for (size_t n = 0, k = 0; n < d->functions.count; n++)

@@ -103,13 +103,13 @@ static void finish_jumps(emu_decoder *d)
         ((uint32_t *)d->lists.items)[tables[i].list_index] = (uint32_t)label_op(d, tables[i].label);
 }
 
-/* While the list pool grows, op->list holds 1 + an index into it. */
+/* While the list pool grows, op->list holds an index into it. */
 static void finish_lists(emu_decoder *d)
 {
     emu_program *p = d->program;
     for (size_t i = 0; i < p->op_count; i++)
         if (p->ops[i].list)
-            p->ops[i].list = (const uint32_t *)d->lists.items + ((uintptr_t)p->ops[i].list - 1);
+            p->ops[i].list = (const uint32_t *)d->lists.items + (uintptr_t)p->ops[i].list;
 }
 
 static void finish_instructions(emu_decoder *d)
@@ -151,6 +151,7 @@ emu_program *emu_decode(const emu_decode_input *in)
     d.slots = emu_arena_alloc(&p->arena, in->module->symbol_count * sizeof *d.slots);
     d.addresses = emu_arena_alloc(&p->arena, in->module->symbol_count * sizeof *d.addresses);
     d.has_address = emu_arena_alloc(&p->arena, in->module->symbol_count * sizeof *d.has_address);
+    emu_list_push(&d, 0); /* index 0 stands for no list */
     emu_collect(&d, in->kernel);
     emu_place_shared(&d);
     emu_placed **functions = d.functions.items;

@@ -93,7 +93,7 @@ bool emu_decode_mma(emu_decoder *d, const emu_instruction *i, emu_op *op)
     if (f.c == EMU_F16)
         check_is_bits(d, &i->operands[3]);
     size_t begin = emu_list_begin(d);
-    op->list = (const uint32_t *)(uintptr_t)(begin + 1);
+    op->list = (const uint32_t *)(uintptr_t)begin;
     push_vector(d, &i->operands[0], results, register_type(f.d), true);
     push_vector(d, &i->operands[1], emu_mma_a_registers(&f), factor, false);
     push_vector(d, &i->operands[2], emu_mma_b_registers(&f), factor, false);
@@ -120,7 +120,7 @@ bool emu_decode_matrix(emu_decoder *d, const emu_instruction *i, emu_op *op)
         emu_decode_error(d, "expected a vector of 1 element");
         return false;
     }
-    op->list = (const uint32_t *)(uintptr_t)(emu_list_begin(d) + 1);
+    op->list = (const uint32_t *)(uintptr_t)emu_list_begin(d);
     push_vector(d, &i->operands[!loads], count, EMU_B32, loads);
     if (d->in->log->errors != errors)
         return false;

@@ -37,7 +37,7 @@ static bool decode_pack(emu_decoder *d, const emu_operand *vector, const emu_ope
     }
     if (d->in->log->errors != errors)
         return false;
-    out.list = (const uint32_t *)(uintptr_t)(emu_list_begin(d) + 1);
+    out.list = (const uint32_t *)(uintptr_t)emu_list_begin(d);
     for (unsigned k = 0; k < count; k++)
         emu_list_push(d, args[k]);
     if (packs)

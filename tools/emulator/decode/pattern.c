@@ -140,7 +140,7 @@ static void decode_vector(pattern_state *s, const emu_operand *o, const pattern_
             args[i] = emu_decode_source(s->d, &elements[i], item->type, item->allow);
     }
     if (!s->op->list)
-        s->op->list = (const uint32_t *)(uintptr_t)(emu_list_begin(s->d) + 1);
+        s->op->list = (const uint32_t *)(uintptr_t)emu_list_begin(s->d);
     for (unsigned i = 0; i < count; i++)
         emu_list_push(s->d, args[i]);
     s->uses.list_size = (uint16_t)(s->uses.list_size + count);
