@@ -1,5 +1,5 @@
 /* What the tests of the counters share: kernels with a report each, and expectations as text: "classes.half.thread=64
-   p1.read.sectors=4". tools/emulator/count.h defines what is counted. */
+   p1.read.sectors=4". tools/emulator/count/count.h defines what is counted. */
 #ifndef COUNT_TEST_H
 #define COUNT_TEST_H
 

@@ -27,7 +27,14 @@ ROOMS = [
     ("generator/kernels", [r"include/kiln/(ptx|family|families)\.h$", r"generator/kernels/"], C_LIBRARY - {"stdio"}),
     ("generator/support", [r"generator/support/"], ANY),
     ("generator", [r"include/kiln/", r"generator/"], ANY),
-    ("tools/emulator", [r"tools/emulator/"], ANY),
+    ("tools/emulator/support", [r"tools/emulator/support/"], ANY),
+    ("tools/emulator/front", [r"tools/emulator/(support|front)/"], ANY),
+    ("tools/emulator/core", [r"tools/emulator/(support|front|core)/"], ANY),
+    ("tools/emulator/exec", [r"tools/emulator/(support|front|core|exec)/"], ANY),
+    ("tools/emulator/decode", [r"tools/emulator/(support|front|core|exec|decode)/"], ANY),
+    ("tools/emulator/check", [r"tools/emulator/(support|front|core|exec|check)/"], ANY),
+    ("tools/emulator/count", [r"tools/emulator/(support|front|core|count)/"], ANY),
+    ("tools/emulator/driver", [r"tools/emulator/"], ANY),
     ("tools/verify/families", [r"tools/verify/"], ANY),
     ("tools", [r"include/kiln/(kiln|bundle|driver|reference)\.h$", r"tools/(?!emulator/)"], ANY),
     ("generated", [r"include/kiln/(kiln|bundle|estimate)\.h$", r"generated/"], FREESTANDING),
@@ -90,8 +97,10 @@ def self_test():
     cases = [
         ("runtime/load.c", "#include <stdlib.h>", True), ("runtime/load.c", "#include <kiln/kiln.h>", False),
         ("runtime/load.c", "#include <sched.h>", True), ("runtime/wait.c", "#include <sched.h>", False),
-        ("runtime/load.c", "#include <kiln/ptx.h>", True), ("tools/emulator/a.c", '#include "../../runtime/x.h"', True),
-        ("tools/emulator/a.c", "#include <kiln/driver.h>", True), ("tools/emulator/a.c", "#include <pthread.h>", False),
+        ("runtime/load.c", "#include <kiln/ptx.h>", True), ("tools/emulator/driver/a.c", '#include "../../../runtime/x.h"', True),
+        ("tools/emulator/core/a.c", "#include <kiln/driver.h>", True), ("tools/emulator/core/a.c", "#include <pthread.h>", False),
+        ("tools/emulator/core/a.c", '#include "../check/x.h"', True), ("tools/emulator/check/a.c", '#include "../core/x.h"', False),
+        ("tools/emulator/exec/a.c", '#include "../count/x.h"', True), ("tools/emulator/driver/a.c", '#include "../check/x.h"', False),
         ("runtime/load.c", '#include "hash.h"', True), ("runtime/verify.c", '#include "hash.h"', False),
         ("generator/ptx/a.c", '#include "../plan.h"', True), ("generator/kernels/a.c", "#include <stdio.h>", True),
         ("generator/kernels/a.c", "#include <kiln/family.h>", False), ("generator/a.c", '#include "../runtime/x.h"', True),
@@ -103,7 +112,8 @@ def self_test():
     for place, line, broken in cases:
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder).resolve()
-            for header in ("runtime/x.h", "runtime/hash.h", "generator/plan.h", "generator/kernels/t.h"):
+            for header in ("runtime/x.h", "runtime/hash.h", "generator/plan.h", "generator/kernels/t.h", "tools/emulator/core/x.h",
+                           "tools/emulator/check/x.h", "tools/emulator/count/x.h"):
                 (root / header).parent.mkdir(parents=True, exist_ok=True)
                 (root / header).write_text("")
             (root / place).parent.mkdir(parents=True, exist_ok=True)

@@ -29,7 +29,7 @@ typedef struct allocation_counts {
 
 enum { MAX_CLASSES = 24, MAX_ALLOCATIONS = MAX_ARGS + 64 };
 
-/* The emulated driver's report; tools/emulator/count.h defines what is counted. */
+/* The emulated driver's report; tools/emulator/count/count.h defines what is counted. */
 typedef struct counters {
     uint64_t thread_instructions, warp_instructions, lane_slots;
     class_count classes[MAX_CLASSES];

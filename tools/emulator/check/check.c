@@ -1,0 +1,73 @@
+/* The switch of the checks: see check.h. */
+#include "check.h"
+
+#include "plan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    unsigned checks;
+} names[] = {
+    {"memory", EMU_CHECK_MEMORY}, {"init", EMU_CHECK_INIT}, {"race", EMU_CHECK_RACE},
+    {"sync", EMU_CHECK_SYNC},     {"all", EMU_CHECK_ALL},   {"none", 0},
+};
+
+static bool add_checks(emu_text word, unsigned *checks)
+{
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (emu_text_is(word, names[i].name)) {
+            *checks |= names[i].checks;
+            return true;
+        }
+    return false;
+}
+
+bool emu_read_checks(unsigned *checks)
+{
+    const char *text = getenv("KILN_EMU_CHECK");
+    *checks = EMU_CHECK_MEMORY | EMU_CHECK_SYNC;
+    if (!text || !*text)
+        return true;
+    *checks = 0;
+    for (const char *at = text; *at;) {
+        emu_text word = {at, strcspn(at, ",")};
+        const char *wrong = NULL;
+        if (!add_checks(word, checks))
+            wrong = "is not one of memory, init, race, sync, all, none";
+        else if (emu_text_is(word, "none") && word.size != strlen(text))
+            wrong = "stands alone or not at all";
+        if (wrong) {
+            fprintf(stderr, "kiln emulator: KILN_EMU_CHECK=%s: '%.*s' %s\n", text, EMU_TEXT(word), wrong);
+            return false;
+        }
+        at += word.size + (at[word.size] == ',');
+    }
+    return true;
+}
+
+void emu_check_memory(unsigned checks)
+{
+    if (checks & EMU_CHECK_INIT)
+        emu_memory_observe(&emu_init_memory);
+    if (checks & EMU_CHECK_RACE)
+        emu_memory_observe(&emu_race_memory);
+}
+
+void emu_check_launch(emu_launch *l, unsigned checks)
+{
+    l->is_exact = checks & EMU_CHECK_MEMORY;
+    if (checks & (EMU_CHECK_INIT | EMU_CHECK_RACE))
+        emu_plan_program(l->program);
+    if (checks & EMU_CHECK_INIT)
+        emu_observe(l, &emu_init_check);
+    if (checks & EMU_CHECK_RACE) {
+        if (l->program->plans->has_read_only)
+            emu_observe(l, &emu_read_only_check);
+        emu_observe(l, &emu_race_check);
+    }
+    if (checks & EMU_CHECK_SYNC)
+        emu_observe(l, &emu_sync_check);
+}

@@ -1,0 +1,25 @@
+/* The checks. Each observes a launch (core/observer.h) from a file of its own; one that is not asked for costs nothing. */
+#ifndef EMU_CHECK_H
+#define EMU_CHECK_H
+
+#include "../core/launch.h"
+
+enum {
+    EMU_CHECK_MEMORY = 1, /* bounds to the byte, alignment, freed allocations, wrong space */
+    EMU_CHECK_INIT = 2,
+    EMU_CHECK_RACE = 4,
+    EMU_CHECK_SYNC = 8, /* divergent barriers, barriers that threads skip, member masks */
+    EMU_CHECK_ALL = 15,
+};
+
+/* What KILN_EMU_CHECK asks for; false after saying what is wrong with it. */
+bool emu_read_checks(unsigned *checks);
+/* From now on the checks observe memory, as they need to for launches to come. */
+void emu_check_memory(unsigned checks);
+/* The checks subscribe to what the launch tells. */
+void emu_check_launch(emu_launch *launch, unsigned checks);
+
+extern const emu_observer emu_init_check, emu_race_check, emu_read_only_check, emu_sync_check;
+extern const emu_memory_observer emu_init_memory, emu_race_memory;
+
+#endif

@@ -1,0 +1,144 @@
+/* A thread block: its memory, its warps in turn. Everything in a block happens on one host thread and in one order. */
+#include "async.h"
+#include "launch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Turns of all warps before the runner may look at other blocks. */
+#define ROUNDS_PER_SLICE 16
+
+/* Jumps back per warp, while nothing in the whole launch was stored, released or finished: the wait will not end. */
+#define IDLE_JUMPS (UINT64_C(1) << 26)
+/* How many of them a jump of a warp that polls is worth, unless it may be waiting for a host thread that has no turn. */
+#define POLLING UINT64_C(16)
+
+pthread_mutex_t emu_wide_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void *fit(void *old, size_t *room, size_t bytes)
+{
+    if (*room >= bytes)
+        return old;
+    free(old);
+    *room = emu_align_up(bytes, 64);
+    void *p = aligned_alloc(64, *room);
+    if (!p)
+        abort();
+    return p;
+}
+
+void emu_block_start(emu_block *b, emu_launch *l, uint64_t index)
+{
+    const emu_program *p = l->program;
+    b->launch = l;
+    b->index = index;
+    b->id[0] = (uint32_t)(index % l->grid[0]);
+    b->id[1] = (uint32_t)(index / l->grid[0] % l->grid[1]);
+    b->id[2] = (uint32_t)(index / l->grid[0] / l->grid[1]);
+    b->warp_count = b->live_warps = (l->threads + EMU_LANES - 1) / EMU_LANES;
+    b->shared_bytes = l->dynamic_shared_bytes ? p->dynamic_shared_start + l->dynamic_shared_bytes
+                                              : p->reserved_shared_bytes + p->static_shared_bytes;
+    size_t register_bytes = (size_t)b->warp_count * p->register_bytes;
+    size_t local_bytes = (size_t)b->warp_count * EMU_LANES * p->local_bytes;
+    b->warps = fit(b->warps, &b->warp_room, b->warp_count * sizeof *b->warps);
+    b->registers = fit(b->registers, &b->register_room, register_bytes);
+    b->shared = fit(b->shared, &b->shared_room, b->shared_bytes + 16u);
+    b->local = fit(b->local, &b->local_room, local_bytes);
+    memset(b->registers, l->garbage, register_bytes);
+    memset(b->shared, 0, b->shared_bytes);
+    memset(b->local, l->garbage, local_bytes);
+    memset(b->barriers, 0, sizeof b->barriers);
+    memset(b->recent, 0, sizeof b->recent);
+    emu_async_reset(b);
+    b->stores = b->seen_stores = b->seen_progress = b->idle_jumps = b->jumps = b->findings = 0;
+    for (unsigned n = 0; n < b->warp_count; n++) {
+        uint32_t left = l->threads - n * EMU_LANES;
+        emu_warp_start(&b->warps[n], b, n, left >= EMU_LANES ? EMU_ALL : (1u << left) - 1);
+    }
+    EMU_TELL(&l->audience, block_begin, b);
+}
+
+void emu_block_free(emu_block *b)
+{
+    EMU_TELL(&b->launch->audience, block_free, b);
+    free(b->warps);
+    free(b->registers);
+    free(b->shared);
+    free(b->local);
+    emu_async_free(b);
+    *b = (emu_block){0};
+}
+
+static void finish_warp(emu_block *b)
+{
+    b->live_warps--;
+    b->stores++;
+    if (b->live_warps)
+        emu_barrier_warp_exited(b);
+}
+
+/* A barrier that is complete when a warp arrives there takes no turn from it. */
+static void run_turn(emu_warp *w)
+{
+    emu_warp_begin_turn(w);
+    do
+        emu_warp_run(w);
+    while (w->state == EMU_WARP_BLOCKED && emu_barrier_try(w));
+}
+
+/* One turn for every warp that can run: how many could. */
+static unsigned run_round(emu_block *b)
+{
+    unsigned ran = 0;
+    for (unsigned n = 0; n < b->warp_count; n++) {
+        emu_warp *w = &b->warps[n];
+        if (w->state != EMU_WARP_READY)
+            continue;
+        ran++;
+        run_turn(w);
+        if (w->state == EMU_WARP_DONE)
+            finish_warp(b);
+        if (w->state == EMU_WARP_FAULTED)
+            return ran;
+    }
+    return ran;
+}
+
+static bool is_idle(emu_block *b)
+{
+    emu_launch *l = b->launch;
+    uint64_t jumps = 0, idle = 0, waiting = 0;
+    for (unsigned n = 0; n < b->warp_count; n++) {
+        const emu_warp *w = &b->warps[n];
+        if (w->state != EMU_WARP_READY)
+            continue;
+        jumps += w->jumps_back;
+        idle += w->jumps_back * (!l->is_shared && w->polls >= w->jumps_back ? POLLING : 1);
+        waiting++;
+    }
+    if (b->stores != b->seen_stores)
+        __atomic_add_fetch(&l->progress, 1, __ATOMIC_RELAXED);
+    b->seen_stores = b->stores;
+    uint64_t progress = __atomic_load_n(&l->progress, __ATOMIC_RELAXED);
+    b->idle_jumps = progress == b->seen_progress ? b->idle_jumps + idle : 0;
+    b->seen_progress = progress;
+    b->jumps += jumps;
+    return b->idle_jumps > IDLE_JUMPS * waiting || b->jumps > l->most_jumps;
+}
+
+emu_progress emu_block_run(emu_block *b)
+{
+    emu_launch *l = b->launch;
+    for (int round = 0; round < ROUNDS_PER_SLICE; round++) {
+        unsigned ran = run_round(b);
+        if (__atomic_load_n(&l->fault_block, __ATOMIC_RELAXED) <= b->index)
+            return EMU_BLOCK_FAILED;
+        if (b->live_warps == 0)
+            return EMU_BLOCK_DONE;
+        if (ran == 0 || is_idle(b)) {
+            emu_fault_deadlock(b);
+            return EMU_BLOCK_FAILED;
+        }
+    }
+    return EMU_BLOCK_UNFINISHED;
+}

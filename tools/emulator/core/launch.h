@@ -1,0 +1,115 @@
+/* A kernel launch and its blocks, as the runner and the handlers see them. */
+#ifndef EMU_LAUNCH_H
+#define EMU_LAUNCH_H
+
+#include "limits.h"
+#include "memory.h"
+#include "observer.h"
+#include "program.h"
+#include "report.h"
+#include "warp.h"
+
+#include <pthread.h>
+
+#define EMU_BARRIERS 16
+
+typedef struct emu_launch {
+    emu_program *program;
+    uint32_t grid[3], block[3];
+    uint32_t threads; /* per block */
+    uint32_t dynamic_shared_bytes;
+    char *parameters;
+    uint32_t parameter_bytes;
+    char *const_bank; /* of the module */
+    uint64_t const_bytes;
+    unsigned multiprocessors, device_number, max_resident_blocks;
+    unsigned shared_limit; /* per block, for %reserved_smem_offset_cap */
+    uint64_t serial;
+    bool is_exact;   /* bounds are those of allocations, to the byte, and not of pages */
+    uint8_t garbage; /* what each byte of registers and local memory holds before it is written */
+    bool is_ordered; /* on one host thread, so that all accesses have one order */
+    emu_report report;
+    emu_findings findings;
+    emu_audience audience;
+    unsigned observers;
+    struct emu_race_grid *race; /* these three are kept by observers */
+    struct emu_read_only *read_only;
+    struct emu_counts *counts;
+    /* the runner's */
+    uint64_t block_count;
+    uint64_t first_block, end_block; /* those that run: from the first to before the end */
+    uint64_t next_turn;              /* how many of them have been taken */
+    emu_order order;
+    uint64_t step;        /* of a shuffled order */
+    uint64_t fault_block; /* lowest block with a fault, UINT64_MAX: none; later blocks need not go on */
+    uint64_t most_jumps;  /* back, of one block; UINT64_MAX: no limit */
+    uint64_t progress;    /* slices in which something was stored, released or finished */
+    unsigned workers_left;
+    bool is_shared; /* by several host threads */
+} emu_launch;
+
+typedef struct emu_barrier {
+    uint32_t arrived;      /* threads, in whole warps */
+    uint32_t expected;     /* threads; 0: all that have not exited */
+    bool is_used;          /* somebody has arrived since it was last complete */
+    uint64_t waiting;      /* warps */
+    uint32_t true_count;   /* of the predicates of a reduction */
+    uint32_t thread_count; /* that took part in the reduction */
+} emu_barrier;
+
+/* The last allocation that an instruction hit, so that the table is searched rarely. */
+typedef struct emu_recent {
+    uint64_t base, end;
+    emu_allocation *allocation;
+} emu_recent;
+
+#define EMU_RECENT 64
+
+typedef struct emu_block {
+    emu_launch *launch;
+    uint64_t index; /* linear */
+    uint32_t id[3];
+    emu_warp *warps;
+    unsigned warp_count, live_warps;
+    char *registers, *shared, *local;
+    uint32_t shared_bytes; /* from address 0 to the end of the dynamic part */
+    emu_barrier barriers[EMU_BARRIERS];
+    emu_recent recent[EMU_RECENT];
+    uint64_t stores, seen_stores; /* and everything else that is progress */
+    uint64_t seen_progress, idle_jumps, jumps;
+    unsigned findings; /* so far */
+    size_t register_room, shared_room, local_room, warp_room;
+    struct emu_async *async; /* async.h; NULL until the block copies asynchronously */
+    struct emu_init *init;   /* the rest is kept by observers */
+    struct emu_race *race;
+    struct emu_sync *sync;
+    struct emu_tally *tally;
+} emu_block;
+
+/* The live allocation at the address, which the operation is about to access; NULL: none. */
+static inline emu_allocation *emu_allocation_at(const emu_block *b, const emu_op *op, uint64_t at)
+{
+    const emu_recent *r = &b->recent[op->at % EMU_RECENT];
+    if (at >= r->base && at < r->end)
+        return r->allocation;
+    return emu_memory_contains(at) ? emu_memory_holding(at, 1) : NULL;
+}
+
+/* Runs the launch to its end; CUDA_SUCCESS or the error that the report explains. The results do not depend on how many
+   host threads (KILN_EMU_THREADS) share the blocks. */
+CUresult emu_run_launch(emu_launch *launch);
+
+/* Held by strong accesses of 16 bytes, which no host atomic has. */
+extern pthread_mutex_t emu_wide_lock;
+
+/* block.c */
+void emu_block_start(emu_block *block, emu_launch *launch, uint64_t index);
+void emu_block_free(emu_block *block);
+typedef enum emu_progress { EMU_BLOCK_DONE, EMU_BLOCK_UNFINISHED, EMU_BLOCK_FAILED } emu_progress;
+emu_progress emu_block_run(emu_block *block);
+
+/* barrier.c: a warp whose lanes all wait at barrier operations arrives; false: it has to keep waiting. */
+bool emu_barrier_try(emu_warp *warp);
+void emu_barrier_warp_exited(emu_block *block);
+
+#endif

@@ -1,0 +1,56 @@
+/* Device memory: allocations inside one reserved address range, so that any address can be judged. Addresses are host
+   addresses. Freed allocations are remembered and their addresses not given out again. Thread safe. */
+#ifndef EMU_MEMORY_H
+#define EMU_MEMORY_H
+
+#include "../support/emu.h"
+
+typedef enum emu_allocation_kind {
+    EMU_ALLOCATION_DEVICE,
+    EMU_ALLOCATION_HOST, /* page-locked, visible to the device */
+    EMU_ALLOCATION_MANAGED,
+    EMU_ALLOCATION_MODULE, /* .global variables */
+    EMU_ALLOCATION_CONST,  /* a module's .const bank */
+} emu_allocation_kind;
+
+typedef struct emu_allocation {
+    uint64_t base, bytes;
+    uint64_t mapped_bytes; /* whole pages */
+    emu_allocation_kind kind;
+    bool is_freed;
+    unsigned device;
+    void *context;
+    uint64_t serial;  /* from 1, in order of allocation */
+    const char *name; /* of a module's variable; may be NULL */
+    uint8_t *written; /* the rest is kept by observers: a bit per byte that was written; NULL: all is */
+    struct emu_race_cell *race_cells;
+    uint64_t race_bytes;
+} emu_allocation;
+
+/* What the checks are told of memory, whatever launches there are. The first two come under the lock of all memory. */
+typedef struct emu_memory_observer {
+    void (*allocated)(emu_allocation *allocation);
+    void (*freed)(emu_allocation *allocation);
+    void (*copied)(uint64_t to, uint64_t from, uint64_t bytes); /* see emu_memory_copied; NULL: is not told */
+} emu_memory_observer;
+
+/* Of all allocations from now on. */
+void emu_memory_observe(const emu_memory_observer *observer);
+/* After a copy or fill of device memory by the host; from: 0, or where the bytes come from. */
+void emu_memory_copied(uint64_t to, uint64_t from, uint64_t bytes);
+
+/* Zero-filled memory, at least 512-byte aligned, with a guard gap behind it. NULL: out of memory. */
+emu_allocation *emu_memory_alloc(uint64_t bytes, emu_allocation_kind kind, unsigned device, void *context);
+void emu_memory_free(emu_allocation *allocation);
+/* Releases all that a context owns. */
+void emu_memory_free_context(void *context);
+
+/* The allocation that holds the address, or the nearest one below it, freed or not; NULL: none is below. */
+emu_allocation *emu_memory_find(uint64_t address);
+/* The live allocation that holds all of [address, address + bytes); NULL: none. */
+emu_allocation *emu_memory_holding(uint64_t address, uint64_t bytes);
+/* Is the address inside the range that allocations come from? */
+bool emu_memory_contains(uint64_t address);
+uint64_t emu_memory_used(unsigned device);
+
+#endif

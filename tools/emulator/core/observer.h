@@ -1,0 +1,101 @@
+/* What a launch tells those who observe it, the checks and the counters. They subscribe before it begins; the core and the
+   handlers know none of them. An event that nobody subscribes to costs a branch. An observer that faults the warp ends it,
+   so whoever tells looks at the warp's state before going on. */
+#ifndef EMU_OBSERVER_H
+#define EMU_OBSERVER_H
+
+#include "warp.h"
+
+struct emu_launch;
+struct emu_copy;
+
+/* What a program does against the rules on participation, and what a device would take without a word. */
+typedef enum emu_misuse {
+    EMU_NOT_A_MEMBER,    /* lanes that are not in the member mask that they name */
+    EMU_INACTIVE_SOURCE, /* lanes that take a value from a lane that does not take part */
+    EMU_PART_OF_WARP,   /* lanes that execute for a whole warp, of which others do not exist or have exited */
+    EMU_PARTED_UNIFORM, /* lanes that take a .uni branch that other active lanes do not take */
+} emu_misuse;
+
+/* Each event and what it says.
+
+   launch_begin      the launch is complete but for what observers add to it
+   launch_end        its result is certain
+   block_begin       a block is ready to run, in memory that served others before it
+   block_free        that memory goes, and what observers keep with it
+   issue             the active lanes come to an operation, which those of `mask` are about to execute: it may be empty
+   wait              lanes leave the operation that has just been issued, to wait at it
+   release           lanes go on behind the operation that they waited at
+   part              an indexed branch leads lanes that were together to several places
+   misuse            see emu_misuse
+   exchange          lanes of a warp, none of which is missing, are about to exchange values
+   address           the lanes are about to use the argument as an address
+   access            they are about to access `bytes` each at these host addresses; idle lanes repeat an active one
+   request           all that an instruction asks of memory for these lanes together; `at` as above
+   fence             the lanes execute a fence
+   warp_sync         the lanes have met at a bar.warp.sync
+   barrier_arrive    a warp arrives at a block barrier: its fragments, summed up
+   barrier_complete  all have arrived, and those that wait are about to go on
+   copy_read         an asynchronous copy takes `bytes` of its source, at a host address; `done` bytes came before them
+   copied            it, or its arrival at an mbarrier, has happened: somebody waited for it, or by_mbarrier
+   copies_awaited    the lanes of a warp have waited for copies of theirs
+   phase_ended       a phase of the mbarrier at this offset in shared memory has ended
+   phase_passed      a lane has seen so, at this host address */
+/* clang-format off */
+#define EMU_EVENTS(X) \
+    X(launch_begin, (struct emu_launch *launch)) \
+    X(launch_end, (struct emu_launch *launch)) \
+    X(block_begin, (struct emu_block *block)) \
+    X(block_free, (struct emu_block *block)) \
+    X(issue, (emu_warp *warp, const emu_op *op, uint32_t mask)) \
+    X(wait, (emu_warp *warp, const emu_op *op, uint32_t lanes)) \
+    X(release, (emu_warp *warp, const emu_op *op, uint32_t lanes)) \
+    X(part, (emu_warp *warp, const emu_op *op)) \
+    X(misuse, (emu_warp *warp, const emu_op *op, uint32_t lanes, emu_misuse what)) \
+    X(exchange, (emu_warp *warp, const emu_op *op, uint32_t lanes)) \
+    X(address, (emu_warp *warp, const emu_op *op, uint32_t arg, uint32_t mask)) \
+    X(access, (emu_warp *warp, const emu_op *op, uint32_t mask, unsigned bytes, bool writes, \
+               const uint64_t at[EMU_LANES])) \
+    X(request, (emu_warp *warp, const emu_op *op, uint32_t mask, unsigned bytes, bool writes, \
+                const uint64_t at[EMU_LANES])) \
+    X(fence, (emu_warp *warp, const emu_op *op, uint32_t mask)) \
+    X(warp_sync, (emu_warp *warp, uint32_t lanes)) \
+    X(barrier_arrive, (emu_warp *warp, const emu_fragment *arriving)) \
+    X(barrier_complete, (struct emu_block *block, unsigned number)) \
+    X(copy_read, (emu_warp *warp, const emu_op *op, struct emu_copy *copy, uint64_t at, unsigned done, unsigned bytes)) \
+    X(copied, (struct emu_block *block, const struct emu_copy *copy, bool by_mbarrier)) \
+    X(copies_awaited, (struct emu_block *block, uint32_t warp, uint32_t lanes)) \
+    X(phase_ended, (struct emu_block *block, uint32_t mbarrier)) \
+    X(phase_passed, (emu_warp *warp, const emu_op *op, uint64_t mbarrier))
+/* clang-format on */
+
+/* What is NULL is not told. */
+typedef struct emu_observer {
+#define EMU_EVENT(event, says) void(*event) says;
+    EMU_EVENTS(EMU_EVENT)
+#undef EMU_EVENT
+} emu_observer;
+
+#define EMU_MOST_OBSERVERS 6
+
+/* Who is told of each event, in the order of subscription, up to a NULL. */
+typedef struct emu_audience {
+#define EMU_EVENT(event, says) void(*event[EMU_MOST_OBSERVERS + 1]) says;
+    EMU_EVENTS(EMU_EVENT)
+#undef EMU_EVENT
+} emu_audience;
+
+#define EMU_IS_TOLD(audience, event) ((audience)->event[0] != NULL)
+
+#define EMU_TELL(audience, event, ...)                                                                       \
+    do                                                                                                       \
+        for (size_t n_ = 0; (audience)->event[n_]; n_++)                                                     \
+            (audience)->event[n_](__VA_ARGS__);                                                              \
+    while (0)
+
+void emu_observe(struct emu_launch *launch, const emu_observer *observer);
+
+/* Tells of a misuse: true when an observer has ended the warp for it. */
+bool emu_is_misused(emu_warp *warp, const emu_op *op, uint32_t lanes, emu_misuse what);
+
+#endif

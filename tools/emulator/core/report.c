@@ -1,0 +1,272 @@
+/* From what went wrong to what is printed: see report.h. */
+#include "report.h"
+
+#include "launch.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *error_name(CUresult result)
+{
+    const emu_error *e = emu_error_of(result);
+    return e ? e->name : "CUDA_ERROR_UNKNOWN";
+}
+
+static int print_source_place(char *text, size_t bytes, const char *before, const emu_module *m,
+                              emu_source_place place)
+{
+    const emu_source_file *file = m->files;
+    while (file && file->number != place.file)
+        file = file->next;
+    emu_text name = file ? file->name : (emu_text){"?", 1};
+    int length = snprintf(text, bytes, "%s%.*s:%u:%u", before, EMU_TEXT(name), place.line, place.column);
+    return length < (int)bytes ? length : (int)bytes - 1;
+}
+
+const char *emu_source_of(const emu_program *p, uint32_t at, char text[EMU_SOURCE_BYTES])
+{
+    const emu_source *s = p->instructions[at]->source;
+    size_t room = EMU_SOURCE_BYTES - 1, n = 0; /* the last byte is for the parenthesis */
+    text[0] = '\0';
+    if (!s)
+        return text;
+    n = (size_t)print_source_place(text, room, " (", p->module, s->at);
+    if (s->inlined_at.line)
+        n += (size_t)print_source_place(text + n, room - n, ", inlined at ", p->module, s->inlined_at);
+    memcpy(text + n, ")", 2);
+    return text;
+}
+
+static void append_place(emu_log *log, const emu_launch *l, const emu_op *op)
+{
+    char source[EMU_SOURCE_BYTES];
+    const emu_program *p = l->program;
+    const emu_instruction *i = p->instructions[op->at];
+    emu_log_append(log, "  in %s, line %u: %.*s%s\n", p->functions[op->at], i->line, EMU_TEXT(i->text),
+                   emu_source_of(p, op->at, source));
+}
+
+static void append_thread(emu_log *log, const emu_block *b, uint32_t thread)
+{
+    const uint32_t *n = b->launch->block;
+    emu_log_append(log, "thread (%u,%u,%u) of block (%u,%u,%u)", thread % n[0], thread / n[0] % n[1],
+                   thread / n[0] / n[1], b->id[0], b->id[1], b->id[2]);
+}
+
+static pthread_mutex_t keep_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* The launch keeps the report of its lowest block, so that it is the same one for any number of host threads. */
+static void keep_report(emu_block *b, CUresult result, emu_log *log)
+{
+    emu_launch *l = b->launch;
+    pthread_mutex_lock(&keep_lock);
+    if (b->index < l->fault_block) {
+        free(l->report.text);
+        l->report = (emu_report){result, b->index, log->text};
+        __atomic_store_n(&l->fault_block, b->index, __ATOMIC_RELAXED);
+        log->text = NULL;
+    }
+    pthread_mutex_unlock(&keep_lock);
+    emu_log_free(log);
+}
+
+static void append_sentence(emu_log *log, emu_warp *w, const emu_op *op, uint32_t lanes, CUresult result,
+                            const char *what, va_list args)
+{
+    char sentence[512 + EMU_SOURCE_BYTES];
+    uint32_t first = (uint32_t)__builtin_ctz(lanes), others = (uint32_t)__builtin_popcount(lanes) - 1;
+    const emu_launch *l = w->block->launch;
+    vsnprintf(sentence, sizeof sentence, what, args);
+    emu_log_append(log, "kiln emulator: %s in kernel %.*s\n", error_name(result),
+                   EMU_TEXT(l->program->kernel->name));
+    append_place(log, l, op);
+    emu_log_append(log, "  ");
+    append_thread(log, w->block, w->id * EMU_LANES + first);
+    emu_log_append(log, " %s\n", sentence);
+    if (others)
+        emu_log_append(log, "  and %u more lane%s of its warp\n", others, others == 1 ? "" : "s");
+}
+
+void emu_fault(emu_warp *w, const emu_op *op, uint32_t lanes, CUresult result, const char *what, ...)
+{
+    emu_log log = {0};
+    va_list args;
+    va_start(args, what);
+    append_sentence(&log, w, op, lanes, result, what, args);
+    va_end(args);
+    keep_report(w->block, result, &log);
+    emu_stop(w);
+}
+
+static emu_finding *find_place(emu_findings *f, uint32_t at, uint32_t other, const char *what)
+{
+    for (size_t n = 0; n < f->count; n++)
+        if (f->all[n].at == at && f->all[n].other == other && f->all[n].what == what)
+            return &f->all[n];
+    if (f->count == f->room) {
+        f->room = 2 * f->room + 16;
+        f->all = realloc(f->all, f->room * sizeof *f->all);
+        if (!f->all)
+            abort();
+    }
+    f->all[f->count] = (emu_finding){.at = at, .other = other, .what = what, .block = UINT64_MAX};
+    return &f->all[f->count++];
+}
+
+void emu_note(emu_warp *w, const emu_op *op, uint32_t lanes, uint32_t other, const char *what, ...)
+{
+    emu_block *b = w->block;
+    pthread_mutex_lock(&keep_lock);
+    emu_finding *f = find_place(&b->launch->findings, op->at, other, what);
+    f->times += (unsigned)__builtin_popcount(lanes);
+    if (b->index < f->block) {
+        emu_log log = {0};
+        va_list args;
+        va_start(args, what);
+        append_sentence(&log, w, op, lanes, CUDA_ERROR_LAUNCH_FAILED, what, args);
+        va_end(args);
+        free(f->text);
+        f->block = b->index;
+        f->order = b->findings++;
+        f->text = log.text;
+    }
+    pthread_mutex_unlock(&keep_lock);
+}
+
+static const char *const waits[] = {
+    [EMU_WAIT_NONE] = "runs without storing anything",
+    [EMU_WAIT_LANES] = "waits for other lanes of its warp",
+    [EMU_WAIT_WARP] = "waits for other lanes of its warp",
+    [EMU_WAIT_BARRIER] = "waits at barrier",
+    [EMU_WAIT_ARRIVE] = "waits for its warp to arrive at barrier",
+};
+
+static void append_barrier(emu_log *log, const emu_block *b, unsigned number)
+{
+    const emu_barrier *barrier = &b->barriers[number];
+    uint32_t alive = 0;
+    for (unsigned n = 0; n < b->warp_count; n++)
+        alive += (uint32_t)__builtin_popcount(b->warps[n].alive);
+    emu_log_append(log, " %u: %u of %u threads have arrived", number, barrier->arrived,
+                   barrier->expected ? barrier->expected : EMU_LANES * b->live_warps);
+    if (alive < b->launch->threads)
+        emu_log_append(log, ", %u threads of the block have exited", b->launch->threads - alive);
+}
+
+static bool is_over_limit(const emu_block *b)
+{
+    return b->jumps > b->launch->most_jumps;
+}
+
+static void append_fragment(emu_log *log, const emu_warp *w, const emu_fragment *f)
+{
+    uint32_t first = (uint32_t)__builtin_ctz(f->mask);
+    emu_log_append(log, "  ");
+    append_thread(log, w->block, w->id * EMU_LANES + first);
+    emu_log_append(log, " (lanes 0x%08x of warp %u) %s", f->mask, w->id,
+                   f->wait == EMU_WAIT_NONE && is_over_limit(w->block) ? "still runs" : waits[f->wait]);
+    if (f->wait == EMU_WAIT_LANES || f->wait == EMU_WAIT_WARP)
+        emu_log_append(log, ": members 0x%08x, of these 0x%08x have exited and 0x%08x are elsewhere",
+                       f->members, f->members & ~w->alive, f->members & w->alive & ~f->mask);
+    else if (f->wait != EMU_WAIT_NONE)
+        append_barrier(log, w->block, f->barrier);
+    emu_log_append(log, "\n  ");
+    append_place(log, w->block->launch, f->pc);
+}
+
+void emu_fault_deadlock(emu_block *b)
+{
+    emu_log log = {0};
+    unsigned shown = 0;
+    emu_log_append(&log, "kiln emulator: CUDA_ERROR_LAUNCH_TIMEOUT in kernel %.*s: ",
+                   EMU_TEXT(b->launch->program->kernel->name));
+    if (is_over_limit(b))
+        emu_log_append(&log,
+                       "a block jumped back more than %llu times, which is the limit of KILN_EMU_JUMPS\n",
+                       (unsigned long long)b->launch->most_jumps);
+    else
+        emu_log_append(&log, "the launch makes no progress\n");
+    for (unsigned n = 0; n < b->warp_count; n++) {
+        const emu_warp *w = &b->warps[n];
+        emu_fragment running = {.pc = w->pc, .mask = w->active};
+        if (w->active && shown++ < 12)
+            append_fragment(&log, w, &running);
+        for (unsigned i = 0; i < w->parked; i++)
+            if (shown++ < 12)
+                append_fragment(&log, w, &w->fragments[i]);
+    }
+    if (shown > 12)
+        emu_log_append(&log, "  and %u more groups of lanes\n", shown - 12);
+    keep_report(b, CUDA_ERROR_LAUNCH_TIMEOUT, &log);
+}
+
+/* ---- printing ------------------------------------------------------------------------------------------------------ */
+
+#define MOST_REPORTS 10
+
+static struct {
+    pthread_mutex_t lock;
+    unsigned count;
+    bool at_exit;
+} reports = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* KILN_EMU_VERBOSE: 0 prints nothing, 2 everything. */
+static unsigned reports_to_show(void)
+{
+    const char *verbose = getenv("KILN_EMU_VERBOSE");
+    if (verbose && strcmp(verbose, "0") == 0)
+        return 0;
+    return verbose && strcmp(verbose, "2") == 0 ? UINT_MAX : MOST_REPORTS;
+}
+
+static void print_count(void)
+{
+    unsigned show = reports_to_show();
+    if (show && reports.count > show)
+        fprintf(stderr, "kiln emulator: %u reports, the first %u are shown\n", reports.count, show);
+}
+
+void emu_print_report(const char *text, uint64_t times)
+{
+    pthread_mutex_lock(&reports.lock);
+    if (!reports.at_exit)
+        reports.at_exit = atexit(print_count) == 0;
+    if (++reports.count <= reports_to_show())
+        fprintf(stderr, "%s", text);
+    if (times > 1 && reports.count <= reports_to_show())
+        fprintf(stderr, "  %llu times in this launch\n", (unsigned long long)times);
+    pthread_mutex_unlock(&reports.lock);
+}
+
+static int by_block(const void *a, const void *b)
+{
+    const emu_finding *x = a, *y = b;
+    return x->block != y->block ? (x->block > y->block) - (x->block < y->block)
+                                : (x->order > y->order) - (x->order < y->order);
+}
+
+/* Blocks above the one with the fault were stopped by chance somewhere, so they do not count; all others have ended. */
+void emu_print_reports(emu_launch *l)
+{
+    emu_findings *f = &l->findings;
+    if (f->count)
+        qsort(f->all, f->count, sizeof *f->all, by_block);
+    for (size_t n = 0; n < f->count; n++) {
+        if (f->all[n].block <= l->fault_block)
+            emu_print_report(f->all[n].text, l->report.result ? 0 : f->all[n].times);
+        free(f->all[n].text);
+    }
+    if (l->report.text)
+        emu_print_report(l->report.text, 0);
+    free(f->all);
+    free(l->report.text);
+    *f = (emu_findings){0};
+    l->report.text = NULL;
+}
+
+CUresult emu_result_of(const emu_launch *l)
+{
+    return l->report.result ? l->report.result : l->findings.count ? CUDA_ERROR_LAUNCH_FAILED : CUDA_SUCCESS;
+}

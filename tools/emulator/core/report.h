@@ -1,0 +1,53 @@
+/* What a launch has to say when something is wrong: the fault that ends it, the findings of those who observe it. */
+#ifndef EMU_REPORT_H
+#define EMU_REPORT_H
+
+#include "../support/errors.h"
+#include "warp.h"
+
+struct emu_launch;
+
+/* What ended a launch; the fault of the lowest block decides its result. */
+typedef struct emu_report {
+    CUresult result; /* CUDA_SUCCESS while all is well */
+    uint64_t block;
+    char *text;
+} emu_report;
+
+/* What only a check finds: a device would have gone on, and so does the launch, which fails in the end. One per place,
+   which is the instruction, the other party's instruction, and what is said of them: that of the lowest block. */
+typedef struct emu_finding {
+    uint32_t at, other;
+    const char *what;
+    uint64_t block, times;
+    unsigned order; /* in the block */
+    char *text;
+} emu_finding;
+
+typedef struct emu_findings {
+    emu_finding *all;
+    size_t count, room;
+} emu_findings;
+
+/* Records a fault of the lanes and stops the launch. `what` is a whole sentence about the first lane. */
+void emu_fault(emu_warp *warp, const emu_op *op, uint32_t lanes, CUresult result, const char *what, ...)
+    __attribute__((format(printf, 5, 6)));
+/* Records a finding; other: the index of the other party's instruction, EMU_NOBODY when there is none. */
+#define EMU_NOBODY UINT32_MAX
+void emu_note(emu_warp *warp, const emu_op *op, uint32_t lanes, uint32_t other, const char *what, ...)
+    __attribute__((format(printf, 5, 6)));
+/* Ends a launch of which a block makes no progress. */
+void emu_fault_deadlock(struct emu_block *block);
+
+/* Where the instruction comes from, as " (axpy.cu:3:5, inlined at axpy.cu:9:9)"; "" where no .loc tells it. */
+enum { EMU_SOURCE_BYTES = 512 };
+const char *emu_source_of(const emu_program *program, uint32_t at, char text[EMU_SOURCE_BYTES]);
+
+/* To stderr: the first 10 reports of the process, and a count at exit; KILN_EMU_VERBOSE=0: none, 2: all. */
+void emu_print_report(const char *text, uint64_t times);
+/* The launch's findings in the order of blocks, then its fault. Frees them. */
+void emu_print_reports(struct emu_launch *launch);
+/* The result of a launch that has ended. */
+CUresult emu_result_of(const struct emu_launch *launch);
+
+#endif

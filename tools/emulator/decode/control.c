@@ -1,0 +1,391 @@
+/* Instructions whose operands are labels, functions or lists of them: branches, calls, returns. */
+#include "decoder.h"
+
+#include <string.h>
+
+static bool is_plain_name(const emu_operand *o)
+{
+    return o->kind == EMU_OPERAND_NAME && !o->has_offset && !o->is_index && !o->is_negated && !o->element;
+}
+
+static size_t place_in_function(const emu_decoder *d)
+{
+    return (size_t)(d->instruction - d->placed->function->instructions);
+}
+
+/* A list of targets or a prototype, unlike a label, is declared before it is used. */
+static const emu_symbol *find_label(emu_decoder *d, const emu_operand *o, emu_symbol_kind kind)
+{
+    uint32_t number;
+    const emu_symbol *s = NULL;
+    if (is_plain_name(o))
+        s = emu_find(d->in->module, d->instruction->scope, o->name, &number);
+    if (s && s->kind == kind && (kind == EMU_SYMBOL_LABEL || s->instruction <= place_in_function(d)))
+        return s;
+    emu_decode_error(d, "'%.*s' is not a label that can be seen here", EMU_TEXT(o->name));
+    return NULL;
+}
+
+/* The next operation's target: a function's start or a label. */
+static void add_fixup(emu_decoder *d, const emu_function *f, const emu_symbol *label)
+{
+    emu_fixup *fixup = emu_list_add(&d->program->arena, &d->fixups, sizeof *fixup);
+    *fixup = (emu_fixup){.op = d->ops.count, .function = f, .label = label};
+}
+
+bool emu_decode_bra(emu_decoder *d, const emu_instruction *i, emu_op *op)
+{
+    if (!emu_has_operands(d, i, 1))
+        return false;
+    const emu_symbol *label = find_label(d, &i->operands[0], EMU_SYMBOL_LABEL);
+    if (!label)
+        return false;
+    op->run = op->mods.flags & EMU_UNIFORM ? emu_control_handlers()->branch_uniform
+                                           : emu_control_handlers()->branch;
+    add_fixup(d, NULL, label);
+    emu_emit(d, op, (emu_uses){0});
+    return true;
+}
+
+bool emu_decode_brx(emu_decoder *d, const emu_instruction *i, emu_op *op)
+{
+    if (!emu_has_operands(d, i, 2))
+        return false;
+    op->arg[0] = emu_decode_source(d, &i->operands[0], EMU_U32, 0);
+    const emu_symbol *targets = find_label(d, &i->operands[1], EMU_SYMBOL_TARGETS);
+    if (!targets)
+        return false;
+    op->list = (const uint32_t *)(uintptr_t)emu_list_begin(d);
+    op->imm = (int64_t)targets->target_count;
+    for (size_t n = 0; n < targets->target_count; n++) {
+        emu_operand name = {.kind = EMU_OPERAND_NAME, .name = targets->targets[n]};
+        const emu_symbol *label = find_label(d, &name, EMU_SYMBOL_LABEL);
+        if (!label)
+            return false;
+        emu_table_fixup *fixup = emu_list_add(&d->program->arena, &d->table_fixups, sizeof *fixup);
+        *fixup = (emu_table_fixup){emu_list_begin(d), label};
+        emu_list_push(d, 0);
+    }
+    op->run = emu_control_handlers()->branch_indexed;
+    emu_emit(d, op, (emu_uses){.args = 1});
+    return true;
+}
+
+bool emu_decode_ret(emu_decoder *d, const emu_instruction *i, emu_op *op)
+{
+    if (!emu_has_operands(d, i, 0))
+        return false;
+    bool leaves_kernel = d->placed->function->is_entry || emu_text_is(i->opcode, "exit");
+    op->run = leaves_kernel ? emu_control_handlers()->exit : emu_control_handlers()->ret;
+    op->arg[0] = d->placed->return_slot;
+    emu_emit(d, op, (emu_uses){0});
+    return true;
+}
+
+/* ---- calls: arguments and results, by registers or through the thread's local memory --------------------------------- */
+
+/* Call parameters live in the thread's local memory. */
+static void emit_local(emu_decoder *d, emu_handler *run, uint32_t arg, uint64_t offset, unsigned bytes,
+                       bool writes)
+{
+    emu_op op = {.run = run, .arg = {arg}, .imm = (int64_t)offset};
+    op.mods.count = (uint8_t)bytes;
+    emu_emit(d, &op, (emu_uses){.writes = writes, .args = 1});
+}
+
+static void copy_local(emu_decoder *d, uint64_t to, uint64_t from, uint64_t bytes)
+{
+    const emu_control *m = emu_control_handlers();
+    uint32_t through = emu_temporary(d);
+    for (unsigned piece = 8; piece; piece /= 2)
+        for (; bytes >= piece; bytes -= piece, to += piece, from += piece) {
+            emit_local(d, m->load_local, through, from, piece, true);
+            emit_local(d, m->store_local, through, to, piece, false);
+        }
+    d->temporaries_used--;
+}
+
+/* The vector register that an argument is as a whole; NULL: it is something else. */
+static const emu_symbol *whole_vector(emu_decoder *d, const emu_operand *actual, uint32_t *slot)
+{
+    const emu_symbol *s = emu_decode_register(d, actual, slot);
+    return s && s->vector > 1 && !actual->element ? s : NULL;
+}
+
+static const emu_symbol *call_variable(emu_decoder *d, const emu_operand *actual)
+{
+    const emu_symbol *s = actual->kind == EMU_OPERAND_NAME ? emu_find_variable(d, actual) : NULL;
+    return s && s->space == EMU_PARAM_CALL ? s : NULL;
+}
+
+/* As ptxas has it: arrays go to arrays, scalars to scalars, vectors to what is as large as they are, whatever the type. */
+static bool is_as_large(const emu_symbol *formal, const emu_symbol *actual)
+{
+    uint64_t bytes = (uint64_t)emu_types[actual->type].bytes * actual->vector;
+    if (actual->kind == EMU_SYMBOL_VARIABLE)
+        return actual->bytes == formal->bytes && actual->is_array == formal->is_array && formal->vector == 1;
+    if (formal->vector > 1)
+        return formal->vector == actual->vector &&
+               emu_types[formal->type].bytes == emu_types[actual->type].bytes;
+    return !formal->is_array && emu_types[formal->type].bytes == bytes;
+}
+
+static bool log_size(emu_decoder *d, const emu_symbol *formal, const emu_symbol *actual)
+{
+    bool fits = is_as_large(formal, actual);
+    if (!fits)
+        emu_decode_error(d, "'%.*s' is not of the size and kind of the parameter '%.*s'",
+                         EMU_TEXT(actual->name), EMU_TEXT(formal->name));
+    return fits;
+}
+
+/* Local memory of a moment, in which registers of one size become those of another. */
+static uint64_t scratch(emu_decoder *d)
+{
+    if (!d->scratch) {
+        d->scratch = emu_align_up(d->program->local_bytes, 16);
+        d->program->local_bytes = (uint32_t)d->scratch + 16;
+    }
+    return d->scratch;
+}
+
+/* All elements of a register to or from local memory. */
+static void move_elements(emu_decoder *d, const emu_symbol *s, uint32_t slot, uint64_t at, bool stores)
+{
+    const emu_control *m = emu_control_handlers();
+    unsigned bytes = emu_types[s->type].bytes;
+    for (unsigned k = 0; k < s->vector; k++)
+        emit_local(d, stores ? m->store_local : m->load_local, slot + k * emu_slot_bytes(s->type),
+                   at + k * bytes, bytes, !stores);
+}
+
+/* Between a formal parameter and the vector register that stands for it. */
+static void move_vector(emu_decoder *d, const emu_symbol *formal, const emu_symbol *s, uint32_t slot,
+                        bool is_result)
+{
+    if (!log_size(d, formal, s))
+        return;
+    uint64_t at = formal->space == EMU_REG ? scratch(d) : d->addresses[formal->sequence];
+    if (!is_result)
+        move_elements(d, s, slot, at, true);
+    if (formal->space == EMU_REG)
+        move_elements(d, formal, emu_slot(d, formal), at, is_result);
+    if (is_result)
+        move_elements(d, s, slot, at, false);
+}
+
+static void pass_argument(emu_decoder *d, const emu_symbol *formal, const emu_operand *actual)
+{
+    uint32_t slot;
+    const emu_symbol *variable = call_variable(d, actual), *vector = whole_vector(d, actual, &slot);
+    uint64_t to = d->addresses[formal->sequence];
+    if (vector) {
+        move_vector(d, formal, vector, slot, false);
+        return;
+    }
+    if (variable) {
+        if (!log_size(d, formal, variable))
+            return;
+        if (formal->space == EMU_REG)
+            move_elements(d, formal, emu_slot(d, formal), d->addresses[variable->sequence], false);
+        else
+            copy_local(d, to, d->addresses[variable->sequence], formal->bytes);
+        return;
+    }
+    if (formal->vector > 1 || formal->type == EMU_PRED) {
+        emu_decode_error(d,
+                         formal->vector > 1 ? "the parameter '%.*s' takes a vector register"
+                                            : "the parameter '%.*s' is a predicate, which cannot be passed",
+                         EMU_TEXT(formal->name));
+        return;
+    }
+    uint32_t source = emu_decode_source(d, actual, formal->type, 0);
+    if (formal->space == EMU_REG)
+        emu_copy_register(d, formal->type, emu_slot(d, formal), source);
+    else
+        emit_local(d, emu_control_handlers()->store_local, source, to, emu_types[formal->type].bytes, false);
+}
+
+static void take_result(emu_decoder *d, const emu_symbol *formal, const emu_operand *actual)
+{
+    uint32_t slot;
+    const emu_symbol *variable = call_variable(d, actual), *vector = whole_vector(d, actual, &slot);
+    uint64_t from = d->addresses[formal->sequence];
+    if (vector) {
+        move_vector(d, formal, vector, slot, true);
+        return;
+    }
+    if (variable) {
+        if (!log_size(d, formal, variable))
+            return;
+        if (formal->space == EMU_REG)
+            move_elements(d, formal, emu_slot(d, formal), d->addresses[variable->sequence], true);
+        else
+            copy_local(d, d->addresses[variable->sequence], from, formal->bytes);
+        return;
+    }
+    if (actual->kind == EMU_OPERAND_SINK)
+        return;
+    if (formal->vector > 1) {
+        emu_decode_error(d, "the result '%.*s' goes to a vector register", EMU_TEXT(formal->name));
+        return;
+    }
+    emu_destination to = emu_decode_destination(d, actual, formal->type, 0, true);
+    if (formal->space == EMU_REG)
+        emu_copy_register(d, formal->type, to.arg, emu_slot(d, formal));
+    else
+        emit_local(d, emu_control_handlers()->load_local, to.arg, from, emu_types[formal->type].bytes, true);
+}
+
+static void pass_arguments(emu_decoder *d, const emu_function *f, const emu_call *call)
+{
+    for (uint32_t k = 0; k < call->arguments->count; k++)
+        pass_argument(d, f->parameters[k], &call->arguments->items[k]);
+}
+
+static bool is_guard(emu_decoder *d, const emu_operand *o)
+{
+    uint32_t slot;
+    return d->guard && emu_decode_register(d, o, &slot) && slot == (d->guard & ~1u);
+}
+
+/* Every copy has the call's guard, so a result that goes to the guard comes last. */
+static void take_results(emu_decoder *d, const emu_function *f, const emu_call *call)
+{
+    const emu_operand *to = call->results->items;
+    for (int last = 0; last < 2; last++)
+        for (uint32_t k = 0; k < call->results->count; k++)
+            if (is_guard(d, &to[k]) == last)
+                take_result(d, f->results[k], &to[k]);
+}
+
+/* What ptxas and the driver have a body for. */
+static bool is_of_device_runtime(const emu_function *f)
+{
+    static const char *const names[] = {"vprintf", "malloc", "free"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (emu_text_is(f->name, names[i]))
+            return true;
+    return false;
+}
+
+static bool decode_direct_call(emu_decoder *d, const emu_function *f, const emu_call *call, emu_op *op)
+{
+    emu_placed *placed = emu_find_placed(d, f);
+    if (!f->is_defined && emu_text_is(f->name, "__assertfail")) { /* where assert() leads */
+        op->run = emu_control_handlers()->fail_assertion;
+        emu_emit(d, op, (emu_uses){0});
+        return true;
+    }
+    if (placed && (!placed->op_of_instruction || placed == d->placed)) {
+        emu_decode_unsupported(d, f->name, ", called by itself (recursion),");
+        return false;
+    }
+    if (!placed && is_of_device_runtime(f)) {
+        emu_decode_unsupported(d, f->name, ", a function of the device runtime,");
+        return false;
+    }
+    if (!placed) {
+        emu_decode_error(d, "function '%.*s' has no body", EMU_TEXT(f->name));
+        return false;
+    }
+    if (call->results->count != f->result_count || call->arguments->count != f->parameter_count) {
+        emu_decode_error(d, "'%.*s' takes %zu arguments and gives %zu results", EMU_TEXT(f->name),
+                         f->parameter_count, f->result_count);
+        return false;
+    }
+    pass_arguments(d, f, call);
+    op->run = emu_control_handlers()->call;
+    op->arg[0] = placed->return_slot;
+    add_fixup(d, f, NULL);
+    emu_emit(d, op, (emu_uses){0});
+    take_results(d, f, call);
+    return true;
+}
+
+static bool can_hold(emu_decoder *d, const emu_symbol *formal, const emu_operand *actual)
+{
+    uint32_t slot;
+    if (formal->space == EMU_REG || actual->kind != EMU_OPERAND_NAME)
+        return formal->space != EMU_REG;
+    const emu_symbol *variable = call_variable(d, actual), *vector = whole_vector(d, actual, &slot);
+    if (variable || vector)
+        return is_as_large(formal, variable ? variable : vector);
+    const emu_symbol *reg = emu_decode_register(d, actual, &slot);
+    return reg && emu_type_fits(reg->type, formal->type);
+}
+
+static bool may_be_called(emu_decoder *d, const emu_placed *placed, const emu_call *call)
+{
+    const emu_function *f = placed->function;
+    bool fits = !f->is_entry && placed != d->placed && placed->op_of_instruction &&
+                f->parameter_count == call->arguments->count && f->result_count == call->results->count;
+    for (uint32_t k = 0; fits && k < call->arguments->count; k++)
+        fits = can_hold(d, f->parameters[k], &call->arguments->items[k]);
+    for (uint32_t k = 0; fits && k < call->results->count; k++)
+        fits = can_hold(d, f->results[k], &call->results->items[k]);
+    return fits;
+}
+
+/* Every function that may be meant is given the arguments, since their parameters have places of their own; the call sends
+   each lane to its function, which returns to the operations that take that function's results. */
+static bool decode_indirect_call(emu_decoder *d, const emu_call *call, emu_op *op)
+{
+    emu_placed **all = d->functions.items;
+    size_t first = emu_list_begin(d);
+    op->arg[0] = emu_decode_source(d, call->callee, EMU_U64, 0);
+    for (size_t n = 0; n < d->functions.count; n++)
+        if (may_be_called(d, all[n], call)) {
+            pass_arguments(d, all[n]->function, call);
+            emu_list_push(d, (uint32_t)emu_function_address(all[n]->function));
+            emu_list_push(d, (uint32_t)all[n]->start);
+            emu_list_push(d, all[n]->return_slot);
+            emu_list_push(d, 0);
+            op->imm++;
+        }
+    op->run = emu_control_handlers()->call_indirect;
+    op->list = (const uint32_t *)(uintptr_t)first;
+    emu_emit(d, op, (emu_uses){.args = 1});
+    size_t first_jump = d->fixups.count;
+    for (size_t n = 0, k = 0; n < d->functions.count; n++)
+        if (may_be_called(d, all[n], call)) {
+            ((uint32_t *)d->lists.items)[first + 4 * k++ + 3] = (uint32_t)d->ops.count;
+            take_results(d, all[n]->function, call);
+            add_fixup(d, NULL, NULL);
+            emu_emit(d, &(emu_op){.run = emu_control_handlers()->branch}, (emu_uses){0});
+        }
+    for (size_t n = first_jump; n < d->fixups.count; n++)
+        ((emu_fixup *)d->fixups.items)[n].to = d->ops.count;
+    return true;
+}
+
+static bool is_prototype(emu_decoder *d, const emu_operand *o)
+{
+    uint32_t number;
+    const emu_symbol *s = emu_find(d->in->module, d->instruction->scope, o->name, &number);
+    return s && s->kind == EMU_SYMBOL_PROTOTYPE;
+}
+
+bool emu_decode_call(emu_decoder *d, const emu_instruction *i, emu_op *op)
+{
+    emu_call call = emu_call_parts(i);
+    if (!call.callee) {
+        emu_decode_error(d, "expected the function to call");
+        return false;
+    }
+    if (!is_plain_name(call.callee)) {
+        emu_decode_error(d, "expected the function to call by its name alone");
+        return false;
+    }
+    const emu_function *f = emu_find_function(d->in->module, call.callee->name);
+    if (f && !call.prototype)
+        return decode_direct_call(d, f, &call, op);
+    if (!call.prototype) {
+        emu_decode_error(
+            d, "'%.*s' is not a function; a call through a register names its prototype or its targets",
+            EMU_TEXT(call.callee->name));
+        return false;
+    }
+    emu_symbol_kind kind = is_prototype(d, call.prototype) ? EMU_SYMBOL_PROTOTYPE : EMU_SYMBOL_TARGETS;
+    return find_label(d, call.prototype, kind) && decode_indirect_call(d, &call, op);
+}

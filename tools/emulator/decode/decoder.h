@@ -1,0 +1,110 @@
+/* What the files of the decoder share, and what a row's own decode function may use. */
+#ifndef EMU_DECODER_H
+#define EMU_DECODER_H
+
+#include "match.h"
+
+typedef struct emu_fixup {
+    size_t op;
+    const emu_function *function; /* jump to its start; or, when NULL, */
+    const emu_symbol *label;      /* to this; or, when NULL, */
+    size_t to;                    /* to this operation */
+} emu_fixup;
+
+typedef struct emu_table_fixup { /* one entry of a branch table */
+    size_t list_index;
+    const emu_symbol *label;
+} emu_table_fixup;
+
+typedef struct emu_placed { /* a function in the program */
+    const emu_function *function;
+    struct emu_placed *caller; /* while its callees are being collected */
+    size_t start;
+    uint32_t return_slot;
+    uint32_t *op_of_instruction; /* for labels; one more than instructions */
+} emu_placed;
+
+typedef struct emu_decoder {
+    const emu_decode_input *in;
+    emu_program *program;
+    emu_placed *placed; /* the function being decoded, or collected */
+    const emu_instruction *instruction;
+    uint32_t guard;
+    bool is_first;
+    uint32_t *slots;     /* registers, by symbol sequence; 0: none yet */
+    uint64_t *addresses; /* shared and local variables, by symbol sequence */
+    bool *has_address;
+    emu_list ops, uses, instructions, function_names, lists, fixups, table_fixups, functions;
+    struct constant *constant_buckets[256];
+    uint32_t temporaries[24], temporary_count, temporaries_used;
+    uint64_t scratch; /* in local memory; 0: none yet */
+    uint32_t dynamic_shared_alignment;
+} emu_decoder;
+
+enum { EMU_RELAXED_WIDTH = 1, EMU_ADDRESS_OF = 2, EMU_SPECIAL = 4, EMU_NEGATABLE = 8 };
+
+/* Operands to arguments. Each logs an error and returns the sink when the operand cannot be one. */
+uint32_t emu_decode_source(emu_decoder *d, const emu_operand *o, emu_type type, unsigned allow);
+uint32_t emu_decode_constant(emu_decoder *d, unsigned bytes, uint64_t value);
+uint32_t emu_decode_address(emu_decoder *d, const emu_operand *o, emu_op *op);
+
+/* A destination that may be wider than its type: the operation writes `arg`, emu_finish_destination extends it. */
+typedef struct emu_destination {
+    uint32_t arg, slot;
+    emu_type type, reg_type;
+} emu_destination;
+
+emu_destination emu_decode_destination(emu_decoder *d, const emu_operand *o, emu_type type, unsigned allow,
+                                       bool sink_allowed);
+void emu_finish_destination(emu_decoder *d, const emu_destination *destination);
+
+/* The register that `o` names and its slot; NULL without a word when it names none. */
+const emu_symbol *emu_decode_register(emu_decoder *d, const emu_operand *o, uint32_t *slot);
+/* Elements of a vector operand: of {...} or of a vector register; false after an error. */
+bool emu_decode_elements(emu_decoder *d, const emu_operand *o, unsigned count, emu_operand *elements);
+
+uint32_t emu_slot(emu_decoder *d, const emu_symbol *s);
+uint32_t emu_temporary(emu_decoder *d);
+
+/* False after an error: the instruction has another number of operands. */
+bool emu_has_operands(emu_decoder *d, const emu_instruction *i, unsigned count);
+
+/* Appends an operation of the current instruction. */
+void emu_emit(emu_decoder *d, const emu_op *op, emu_uses uses);
+void emu_copy_register(emu_decoder *d, emu_type type, uint32_t to, uint32_t from);
+size_t emu_list_begin(emu_decoder *d);
+void emu_list_push(emu_decoder *d, uint32_t arg);
+
+void emu_decode_error(emu_decoder *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* For PTX that is right. */
+void emu_decode_unsupported(emu_decoder *d, emu_text name, const char *what);
+emu_placed *emu_find_placed(emu_decoder *d, const emu_function *f);
+const emu_symbol *emu_find_variable(emu_decoder *d, const emu_operand *o);
+bool emu_variable_address(emu_decoder *d, const emu_symbol *s, uint64_t *address);
+
+/* The parts of call{.uni} {(results),} callee{, (arguments)}{, prototype or targets}; callee is NULL when it is missing. */
+typedef struct emu_call {
+    const emu_operand *results, *callee, *arguments;
+    const emu_operand *prototype; /* or list of targets; NULL: none */
+} emu_call;
+
+emu_call emu_call_parts(const emu_instruction *i);
+
+/* Places the kernel, what it calls, and their shared and local variables. */
+void emu_collect(emu_decoder *d, const emu_function *f);
+void emu_place_shared(emu_decoder *d);
+
+/* Operands by a row's pattern. */
+bool emu_decode_operands(emu_decoder *d, const emu_row *row, const emu_instruction *i, emu_op *op);
+
+/* Rows with operands of their own kind. They emit the operations themselves. */
+bool emu_decode_mov(emu_decoder *d, const emu_instruction *i, emu_op *op);
+bool emu_decode_bra(emu_decoder *d, const emu_instruction *i, emu_op *op);
+bool emu_decode_brx(emu_decoder *d, const emu_instruction *i, emu_op *op);
+bool emu_decode_call(emu_decoder *d, const emu_instruction *i, emu_op *op);
+bool emu_decode_mma(emu_decoder *d, const emu_instruction *i, emu_op *op);
+bool emu_decode_matrix(emu_decoder *d, const emu_instruction *i, emu_op *op);
+bool emu_decode_copy(emu_decoder *d, const emu_instruction *i, emu_op *op);
+bool emu_decode_ret(emu_decoder *d, const emu_instruction *i, emu_op *op);
+
+#endif

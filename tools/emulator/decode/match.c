@@ -1,0 +1,431 @@
+/* Finding the table row for an instruction's modifiers: see exec/operations.h. */
+#include "match.h"
+
+#include <string.h>
+
+static const struct {
+    const char *name, *item;
+} sets[] = {
+    {"rnd", "r:rn|rz|rm|rp"},
+    {"irnd", "r:rni|rzi|rmi|rpi"},
+    {"int", "t:u16|u32|u64|s16|s32|s64"},
+    {"int32", "t:u32|s32"},
+    {"int64", "t:u64|s64"},
+    {"int32_64", "t:u32|u64|s32|s64"},
+    {"signed", "t:s16|s32|s64"},
+    {"bits", "t:b16|b32|b64"},
+    {"any", "t:b16|b32|b64|u16|u32|u64|s16|s32|s64|f32|f64"},
+    {"half", "t:f16|f16x2|bf16|bf16x2"},
+    {"icmp", "c:eq|ne|lt|le|gt|ge|lo|ls|hi|hs"},
+    {"fcmp", "c:eq|ne|lt|le|gt|ge|equ|neu|ltu|leu|gtu|geu|num|nan"},
+    {"bool", "b:and|or|xor"},
+    {"mem", "t:b8|b16|b32|b64|u8|u16|u32|u64|s8|s16|s32|s64|f32|f64"},
+    {"scope", "cta|cluster|gpu|sys"},
+    {"l1", "L1::evict_normal|L1::evict_unchanged|L1::evict_first|L1::evict_last|L1::no_allocate"},
+    {"l2", "L2::evict_normal|L2::evict_first|L2::evict_last"},
+    {"prefetch", "L2::64B|L2::128B|L2::256B"},
+};
+
+typedef struct word_value {
+    const char *word;
+    unsigned value;
+} word_value;
+
+static const word_value flags[] = {
+    {"ftz", EMU_FTZ},
+    {"sat", EMU_SAT},
+    {"relu", EMU_RELU},
+    {"NaN", EMU_NAN},
+    {"abs", EMU_ABS},
+    {"xorsign", EMU_XORSIGN},
+    {"cc", EMU_CC},
+    {"satfinite", EMU_SATFINITE},
+    {"oob", EMU_OOB},
+    {"wrap", EMU_WRAP},
+    {"shiftamt", EMU_SHIFTAMT},
+    {"approx", EMU_APPROX},
+    {"relaxed", EMU_RELAXED},
+    {"acquire", EMU_ACQUIRE},
+    {"release", EMU_RELEASE},
+    {"acq_rel", EMU_ACQUIRE | EMU_RELEASE},
+    {"volatile", EMU_VOLATILE},
+    {"mmio", EMU_VOLATILE},
+    {"cta", EMU_SCOPE_CTA},
+    {"cluster", EMU_SCOPE_CLUSTER},
+    {"gpu", EMU_SCOPE_GPU},
+    {"sys", EMU_SCOPE_SYS},
+    {"L2::cache_hint", EMU_CACHE_HINT},
+    {"nc", EMU_NON_COHERENT},
+    {"aligned", EMU_ALIGNED},
+    {"uni", EMU_UNIFORM},
+    {"to", EMU_TO},
+};
+
+static const word_value roundings[] = {
+    {"rn", EMU_RN},   {"rz", EMU_RZ},   {"rm", EMU_RM},   {"rp", EMU_RP},   {"rna", EMU_RNA},
+    {"rni", EMU_RNI}, {"rzi", EMU_RZI}, {"rmi", EMU_RMI}, {"rpi", EMU_RPI},
+};
+
+static const word_value combines[] = {
+    {"and", EMU_COMBINE_AND},
+    {"or", EMU_COMBINE_OR},
+    {"xor", EMU_COMBINE_XOR},
+};
+
+static const word_value spaces[] = {
+    {"global", EMU_GLOBAL},
+    {"shared", EMU_SHARED},
+    {"shared::cta", EMU_SHARED},
+    {"local", EMU_LOCAL},
+    {"const", EMU_CONST},
+    {"param", EMU_PARAM},
+    {"param::entry", EMU_PARAM},
+    {"param::func", EMU_PARAM_CALL},
+    {"shared::cluster", EMU_SHARED},
+};
+
+/* Comparison words in the order of the EMU_COMPARE_ values of exec/compare.c. */
+static const word_value comparisons[] = {
+    {"eq", 0},   {"ne", 1},   {"lt", 2},  {"le", 3},  {"gt", 4},   {"ge", 5},
+    {"equ", 6},  {"neu", 7},  {"ltu", 8}, {"leu", 9}, {"gtu", 10}, {"geu", 11},
+    {"num", 12}, {"nan", 13}, {"lo", 14}, {"ls", 15}, {"hi", 16},  {"hs", 17},
+};
+
+/* One item of a modifier pattern. */
+typedef struct item {
+    char field; /* 0: a plain word */
+    bool optional;
+    const char *from, *to; /* alternatives */
+} item;
+
+#define MAX_ITEMS 16
+
+static bool lookup(const word_value *table, size_t count, emu_text word, unsigned *value)
+{
+    for (size_t i = 0; i < count; i++)
+        if (emu_text_is(word, table[i].word)) {
+            *value = table[i].value;
+            return true;
+        }
+    return false;
+}
+
+#define LOOKUP(table, word, value) lookup(table, sizeof(table) / sizeof *(table), word, value)
+
+static item parse_item(const char *from, const char *to)
+{
+    item it = {.optional = to[-1] == '?'};
+    to -= it.optional;
+    for (size_t i = 0; *from == '@' && i < sizeof sets / sizeof *sets; i++)
+        if (emu_text_is((emu_text){from + 1, (size_t)(to - from - 1)}, sets[i].name)) {
+            from = sets[i].item;
+            to = from + strlen(from);
+        }
+    if (from[1] == ':' && from[2] != ':') {
+        it.field = from[0];
+        from += 2;
+    }
+    it.from = from;
+    it.to = to;
+    return it;
+}
+
+static size_t parse_pattern(const char *pattern, item items[MAX_ITEMS])
+{
+    size_t count = 0;
+    while (*pattern && count < MAX_ITEMS) {
+        const char *end = pattern + strcspn(pattern, " ");
+        items[count++] = parse_item(pattern, end);
+        pattern = end + (*end == ' ');
+    }
+    return count;
+}
+
+static bool matches(const item *it, emu_text word, unsigned *index)
+{
+    *index = 0;
+    for (const char *from = it->from; from <= it->to; ++*index) {
+        const char *end = memchr(from, '|', (size_t)(it->to - from));
+        if (!end)
+            end = it->to;
+        if (emu_text_same((emu_text){from, (size_t)(end - from)}, word))
+            return true;
+        from = end + 1;
+    }
+    return false;
+}
+
+static void keep(emu_mods *mods, char field, emu_text word, unsigned index)
+{
+    unsigned value = 0;
+    switch (field) {
+    case 't':
+        mods->type = (uint8_t)emu_type_named(word);
+        break;
+    case 's':
+        mods->source = (uint8_t)emu_type_named(word);
+        break;
+    case 'r':
+        LOOKUP(roundings, word, &value);
+        mods->round = (uint8_t)value;
+        break;
+    case 'b':
+        LOOKUP(combines, word, &value);
+        mods->combine = (uint8_t)value;
+        break;
+    case 'c':
+        LOOKUP(comparisons, word, &value);
+        mods->mode = (uint8_t)value;
+        break;
+    case 'm':
+        mods->mode = (uint8_t)index;
+        break;
+    case 'p':
+        LOOKUP(spaces, word, &value);
+        mods->space = (uint8_t)value;
+        break;
+    case 'v':
+        mods->count = (uint8_t)(word.at[1] - '0');
+        break;
+    default:
+        if (LOOKUP(flags, word, &value))
+            mods->flags = (uint16_t)(mods->flags | value);
+    }
+}
+
+/* Words that ptxas reads as a part of the instruction's name. */
+static const struct {
+    const char *opcodes, *words;
+} name_words[] = {
+    {"|mul|mad|madc|mul24|mad24|", "|lo|hi|wide|"},
+    {"|dp2a|", "|lo|hi|"},
+    {"|shf|", "|l|r|"},
+    {"|div|", "|full|"},
+    {"|cvta|", "|to|"},
+    {"|cvt|", "|pack|"},
+    {"|brx|", "|idx|"},
+    {"|setmaxnreg|", "|inc|dec|"},
+    {"|createpolicy|", "|fractional|"},
+    {"|fence|membar|", "|proxy|"},
+    {"|bar|barrier|", "|cta|warp|arrive|red|"},
+    {"|cp|", "|async|commit_group|wait_group|wait_all|mbarrier|arrive|"},
+    {"|mbarrier|",
+     "|init|inval|expect_tx|complete_tx|pending_count|arrive|arrive_drop|test_wait|try_wait|parity|"},
+};
+
+static bool is_listed(const char *list, emu_text word)
+{
+    for (const char *at = list + 1; *at; at += strcspn(at, "|") + 1)
+        if (emu_text_same((emu_text){at, strcspn(at, "|")}, word))
+            return true;
+    return false;
+}
+
+/* Modifiers of one kind keep the ISA's order among themselves, those of the name stand first. */
+typedef enum word_kind {
+    IN_NAME,
+    IS_TYPE,
+    IS_LAYOUT,
+    IS_SPACE,
+    IS_PRIORITY,
+    IS_OPERATION,
+    IS_FREE,
+    WORD_KINDS
+} word_kind;
+
+static word_kind kind_of(emu_text opcode, emu_text word)
+{
+    static const char *const lists[WORD_KINDS] = {
+        [IS_TYPE] = "|e4m3|e5m2|e3m2|e2m3|e2m1|s4|u4|s2|u2|b1|",
+        [IS_LAYOUT] = "|row|col|",
+        [IS_SPACE] = "|global|shared|shared::cta|shared::cluster|",
+        [IS_PRIORITY] = "|L2::evict_last|L2::evict_normal|L2::evict_first|L2::evict_unchanged|",
+        [IS_OPERATION] = "|xor|and|popc|",
+    };
+    for (size_t i = 0; i < sizeof name_words / sizeof *name_words; i++)
+        if (is_listed(name_words[i].opcodes, opcode) && is_listed(name_words[i].words, word))
+            return IN_NAME;
+    if (emu_type_named(word) != EMU_NONE)
+        return IS_TYPE;
+    for (word_kind k = IS_TYPE; k < IS_FREE; k++)
+        if (is_listed(lists[k], word))
+            return k;
+    return IS_FREE;
+}
+
+/* How a row's items take an instruction's modifiers. */
+typedef struct match {
+    item items[MAX_ITEMS];
+    size_t count, matched;
+    emu_text words[MAX_ITEMS]; /* by item; empty: none */
+    size_t behind[WORD_KINDS]; /* 1 + the last item that took a word of the kind */
+} match;
+
+static bool is_late_in_name(const word_kind *kinds, size_t at)
+{
+    return at > 0 && kinds[at] == IN_NAME && kinds[at - 1] != IN_NAME;
+}
+
+/* ptxas takes modifiers in any order, and CUDA's own headers have atom.add.release.gpu. */
+static bool take_word(match *m, emu_text word, word_kind kind, emu_mods *mods)
+{
+    unsigned index;
+    for (size_t i = kind == IS_FREE ? 0 : m->behind[kind]; i < m->count; i++)
+        if (!m->words[i].size && matches(&m->items[i], word, &index)) {
+            m->words[i] = word;
+            m->behind[kind] = i + 1;
+            keep(mods, m->items[i].field, word, index);
+            return true;
+        }
+    return false;
+}
+
+/* Most programs have them in the row's order, which is quickly seen. */
+static bool match_in_order(const emu_row *row, const emu_instruction *in, emu_mods *mods)
+{
+    item items[MAX_ITEMS];
+    size_t count = parse_pattern(row->modifiers, items), at = 0;
+    unsigned index;
+    *mods = (emu_mods){.count = 1};
+    for (unsigned n = 0; n < in->modifier_count; n++) {
+        while (at < count && !matches(&items[at], in->modifiers[n], &index) && items[at].optional)
+            at++;
+        if (at == count || !matches(&items[at], in->modifiers[n], &index))
+            return false;
+        keep(mods, items[at++].field, in->modifiers[n], index);
+    }
+    while (at < count && items[at].optional)
+        at++;
+    return at == count;
+}
+
+/* How far the modifiers go along with the row; all of them and a complete row: true. */
+static bool match_row(const emu_row *row, const emu_instruction *in, const word_kind *kinds, emu_mods *mods,
+                      match *m, const char **wanted)
+{
+    *m = (match){0};
+    m->count = parse_pattern(row->modifiers, m->items);
+    *mods = (emu_mods){.count = 1};
+    *wanted = "";
+    while (m->matched < in->modifier_count && !is_late_in_name(kinds, m->matched) &&
+           take_word(m, in->modifiers[m->matched], kinds[m->matched], mods))
+        m->matched++;
+    size_t open = 0;
+    bool complete = m->matched == in->modifier_count;
+    while (open < m->count && (m->words[open].size || (complete && m->items[open].optional)))
+        open++;
+    if (open < m->count)
+        *wanted = m->items[open].from;
+    return complete && open == m->count;
+}
+
+static void log_no_form(const emu_decode_input *in, const emu_instruction *i, const word_kind *kinds,
+                        size_t best, const char *wanted)
+{
+    while (strncmp(wanted, "-|", 2) == 0) /* a place that only counts */
+        wanted += 2;
+    size_t size = strcspn(wanted, " ?");
+    if (best < i->modifier_count && is_late_in_name(kinds, best))
+        emu_log_error(in->log, i->line, i->text,
+                      "'.%.*s' belongs to the name of '%.*s': it comes before '.%.*s'",
+                      EMU_TEXT(i->modifiers[best]), EMU_TEXT(i->opcode), EMU_TEXT(i->modifiers[best - 1]));
+    else if (best < i->modifier_count)
+        emu_log_error(in->log, i->line, i->text, "'.%.*s' is not a modifier that '%.*s' takes here%s%.*s",
+                      EMU_TEXT(i->modifiers[best]), EMU_TEXT(i->opcode), size ? "; expected " : "", (int)size,
+                      wanted);
+    else
+        emu_log_error(in->log, i->line, i->text, "'%.*s' needs one more modifier%s%.*s", EMU_TEXT(i->opcode),
+                      size ? ": " : "", (int)size, wanted);
+}
+
+/* Some forms differ in the number of operands only. */
+static bool takes_operands(const emu_row *row, unsigned count)
+{
+    unsigned least = 0, most = 0;
+    for (const char *at = row->operands; at && *at;) {
+        size_t size = strcspn(at, " ");
+        if (strncmp(at, "zero", 4) == 0) {
+            at += 5;
+            continue;
+        }
+        most++;
+        least += at[size - 1] != '?' || (size > 2 && at[size - 2] == 'p' && at[size - 3] == '|');
+        at += size + (at[size] == ' ');
+    }
+    return row->form != EMU_BY_PATTERN || (count >= least && count <= most);
+}
+
+/* The modifiers in the row's order, which is the one that decoders know. */
+static void put_in_order(const match *m, emu_text *ordered)
+{
+    for (size_t i = 0; i < m->count; i++)
+        if (m->words[i].size)
+            *ordered++ = m->words[i];
+}
+
+static const emu_row *find_in_order(const emu_instruction *i, emu_mods *mods)
+{
+    const emu_level *level = emu_host_level();
+    for (size_t t = 0; t < level->table_count; t++)
+        for (size_t n = 0; n < level->tables[t]->count; n++) {
+            const emu_row *row = &level->tables[t]->rows[n];
+            if (emu_text_is(i->opcode, row->opcode) && match_in_order(row, i, mods) &&
+                takes_operands(row, i->operand_count))
+                return row;
+        }
+    return NULL;
+}
+
+const emu_row *emu_match(const emu_decode_input *in, const emu_instruction *i, emu_mods *mods,
+                         emu_text *ordered)
+{
+    match m;
+    word_kind kinds[EMU_MAX_MODIFIERS];
+    const emu_row *plain = find_in_order(i, mods);
+    if (plain) {
+        for (unsigned n = 0; n < i->modifier_count; n++)
+            ordered[n] = i->modifiers[n];
+        return emu_is_allowed(in, i, plain, mods) ? plain : NULL;
+    }
+    for (unsigned n = 0; n < i->modifier_count; n++)
+        kinds[n] = kind_of(i->opcode, i->modifiers[n]);
+    const emu_level *level = emu_host_level();
+    size_t best = 0;
+    const char *wanted = "";
+    bool known = false;
+    const emu_row *other_count =
+        NULL; /* right but for the number of operands, which the decoder will report */
+    for (size_t t = 0; t < level->table_count; t++)
+        for (const emu_row *row = level->tables[t]->rows;
+             row < level->tables[t]->rows + level->tables[t]->count; row++) {
+            const char *row_wanted;
+            if (!emu_text_is(i->opcode, row->opcode))
+                continue;
+            if (match_row(row, i, kinds, mods, &m, &row_wanted)) {
+                put_in_order(&m, ordered);
+                if (takes_operands(row, i->operand_count))
+                    return emu_is_allowed(in, i, row, mods) ? row : NULL;
+                other_count = row;
+            }
+            if (!known || m.matched > best) {
+                best = m.matched;
+                wanted = row_wanted;
+            }
+            known = true;
+        }
+    const char *refused = emu_refused(i);
+    if (refused) {
+        emu_log_unsupported(in->log, i->line, i->text, "%s not emulated", refused);
+        return NULL;
+    }
+    if (other_count) {
+        match_row(other_count, i, kinds, mods, &m, &wanted);
+        put_in_order(&m, ordered);
+        return other_count;
+    }
+    if (known)
+        log_no_form(in, i, kinds, best, wanted);
+    else
+        emu_log_error(in->log, i->line, i->text, "'%.*s' is not an instruction", EMU_TEXT(i->opcode));
+    return NULL;
+}

@@ -1,0 +1,262 @@
+/* Contexts: primary and created ones, and what they are asked. */
+#include "api.h"
+
+#include <stdlib.h>
+
+static pthread_mutex_t primary_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static CUcontext make(emu_device *device, unsigned flags, bool is_primary)
+{
+    CUcontext c = emu_alloc(sizeof *c);
+    c->device = device;
+    c->flags = flags;
+    c->is_primary = is_primary;
+    emu_register(c, EMU_CONTEXT);
+    return c;
+}
+
+static void destroy(CUcontext c)
+{
+    while (c->modules)
+        emu_unload_module(c->modules);
+    emu_free_streams_and_events(c);
+    emu_memory_free_context(c);
+    emu_unregister(c);
+    free(c);
+}
+
+static CUresult check_device(CUdevice ordinal, emu_device **device)
+{
+    if (!emu_the_driver.is_initialised)
+        return CUDA_ERROR_NOT_INITIALIZED;
+    *device = emu_device_at(ordinal);
+    return *device ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice ordinal)
+{
+    emu_device *d;
+    CUresult r = check_device(ordinal, &d);
+    if (r != CUDA_SUCCESS || !context)
+        return r != CUDA_SUCCESS ? r : CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&primary_lock);
+    if (!d->primary)
+        d->primary = make(d, d->primary_flags, true);
+    d->primary_references++;
+    *context = d->primary;
+    pthread_mutex_unlock(&primary_lock);
+    return CUDA_SUCCESS;
+}
+
+static void destroy_primary(emu_device *d)
+{
+    if (d->primary)
+        destroy(d->primary);
+    d->primary = NULL;
+    d->primary_references = 0;
+}
+
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice ordinal)
+{
+    emu_device *d;
+    CUresult r = check_device(ordinal, &d);
+    if (r != CUDA_SUCCESS)
+        return r;
+    pthread_mutex_lock(&primary_lock);
+    if (!d->primary)
+        r = CUDA_ERROR_INVALID_CONTEXT;
+    else if (--d->primary_references == 0)
+        destroy_primary(d);
+    pthread_mutex_unlock(&primary_lock);
+    return r;
+}
+
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice ordinal)
+{
+    emu_device *d;
+    CUresult r = check_device(ordinal, &d);
+    if (r != CUDA_SUCCESS)
+        return r;
+    pthread_mutex_lock(&primary_lock);
+    destroy_primary(d);
+    pthread_mutex_unlock(&primary_lock);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxGetState(CUdevice ordinal, unsigned *flags, int *active)
+{
+    emu_device *d;
+    CUresult r = check_device(ordinal, &d);
+    if (r != CUDA_SUCCESS || !flags || !active)
+        return r != CUDA_SUCCESS ? r : CUDA_ERROR_INVALID_VALUE;
+    *flags = d->primary_flags;
+    *active = d->primary != NULL;
+    return CUDA_SUCCESS;
+}
+
+#define KNOWN_FLAGS 0xffu
+
+CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice ordinal, unsigned flags)
+{
+    emu_device *d;
+    CUresult r = check_device(ordinal, &d);
+    if (r != CUDA_SUCCESS || (flags & ~KNOWN_FLAGS))
+        return r != CUDA_SUCCESS ? r : CUDA_ERROR_INVALID_VALUE;
+    d->primary_flags = flags;
+    if (d->primary)
+        d->primary->flags = flags;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice ordinal)
+{
+    emu_device *d;
+    CUresult r = check_device(ordinal, &d);
+    if (r != CUDA_SUCCESS || !context || (flags & ~KNOWN_FLAGS))
+        return r != CUDA_SUCCESS ? r : CUDA_ERROR_INVALID_VALUE;
+    CUcontext made = make(d, flags, false);
+    r = cuCtxPushCurrent_v2(made);
+    if (r == CUDA_SUCCESS)
+        *context = made;
+    else
+        destroy(made);
+    return r;
+}
+
+CUresult cuCtxCreate_v3(CUcontext *context, void *affinity, int count, unsigned flags, CUdevice device)
+{
+    return affinity || count ? CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY : cuCtxCreate_v2(context, flags, device);
+}
+
+/* Without parameters, or with some that ask for nothing, it is a context as others are. */
+CUresult cuCtxCreate_v4(CUcontext *context, const CUctxCreateParams *parameters, unsigned flags,
+                        CUdevice device)
+{
+    if (parameters && parameters->cigParams)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    return cuCtxCreate_v3(context, parameters ? parameters->execAffinityParams : NULL,
+                          parameters ? parameters->numExecAffinityParams : 0, flags, device);
+}
+
+CUresult cuCtxDestroy_v2(CUcontext context)
+{
+    if (!emu_the_driver.is_initialised)
+        return CUDA_ERROR_NOT_INITIALIZED;
+    if (!emu_is(context, EMU_CONTEXT) || context->is_primary)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (emu_current_context() == context)
+        cuCtxPopCurrent_v2(NULL);
+    destroy(context);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetDevice(CUdevice *device)
+{
+    EMU_ENTER(context);
+    if (!device)
+        return CUDA_ERROR_INVALID_VALUE;
+    *device = context->device->ordinal;
+    return CUDA_SUCCESS;
+}
+
+/* NULL: the current one. */
+static CUresult find_context(CUcontext *context)
+{
+    if (!emu_the_driver.is_initialised)
+        return CUDA_ERROR_NOT_INITIALIZED;
+    if (!*context)
+        return emu_enter(context);
+    return emu_is(*context, EMU_CONTEXT) ? (*context)->error : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext context)
+{
+    CUresult r = find_context(&context);
+    if (r != CUDA_SUCCESS || !device)
+        return r != CUDA_SUCCESS ? r : CUDA_ERROR_INVALID_VALUE;
+    *device = context->device->ordinal;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetFlags(unsigned *flags)
+{
+    EMU_ENTER(context);
+    if (!flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    *flags = context->flags;
+    return CUDA_SUCCESS;
+}
+
+/* Work is done when it is submitted; what is left to tell is whether it went well. */
+CUresult cuCtxSynchronize(void)
+{
+    EMU_ENTER(context);
+    return emu_capture_forbids(context) ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
+}
+
+CUresult cuCtxSynchronize_v2(CUcontext context)
+{
+    CUresult r = find_context(&context);
+    if (r != CUDA_SUCCESS)
+        return r;
+    return emu_capture_forbids(context) ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetApiVersion(CUcontext context, unsigned *version)
+{
+    if (!emu_the_driver.is_initialised)
+        return CUDA_ERROR_NOT_INITIALIZED;
+    if (!context)
+        context = emu_current_context();
+    if (!emu_is(context, EMU_CONTEXT))
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (!version)
+        return CUDA_ERROR_INVALID_VALUE;
+    *version = 3020; /* what contexts made by the _v2 entry points have */
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
+{
+    EMU_ENTER(context);
+    if (least)
+        *least = 0;
+    if (greatest)
+        *greatest = -5;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetLimit(size_t *value, int limit)
+{
+    EMU_ENTER(context);
+    if (!value)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (limit < 0 || limit >= (int)(sizeof context->limits / sizeof *context->limits))
+        return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    *value = context->limits[limit];
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSetLimit(int limit, size_t value)
+{
+    EMU_ENTER(context);
+    if (limit < 0 || limit >= (int)(sizeof context->limits / sizeof *context->limits))
+        return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    context->limits[limit] = value;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetCacheConfig(int *config)
+{
+    EMU_ENTER(context);
+    if (!config)
+        return CUDA_ERROR_INVALID_VALUE;
+    *config = 0;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSetCacheConfig(int config)
+{
+    EMU_ENTER(context);
+    return config < 0 || config > 3 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}

@@ -1,0 +1,207 @@
+/* Stream capture and graphs. A graph here is the list of what was submitted, in order. */
+#include "api.h"
+
+#include <stdlib.h>
+
+enum { MODE_GLOBAL, MODE_THREAD_LOCAL, MODE_RELAXED };
+
+static CUgraph make_graph(CUcontext context)
+{
+    CUgraph g = emu_alloc(sizeof *g);
+    g->context = context;
+    g->last = &g->first;
+    emu_register(g, EMU_GRAPH);
+    return g;
+}
+
+CUresult cuStreamBeginCapture_v2(CUstream stream, int mode)
+{
+    EMU_ENTER(context);
+    CUresult r = emu_check_stream(context, &stream);
+    if (r != CUDA_SUCCESS || mode < MODE_GLOBAL || mode > MODE_RELAXED)
+        return r != CUDA_SUCCESS ? r : CUDA_ERROR_INVALID_VALUE;
+    if (!stream)
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    if (stream->capture)
+        return CUDA_ERROR_ILLEGAL_STATE;
+    stream->capture = make_graph(context);
+    stream->capture_mode = mode;
+    stream->is_invalidated = false;
+    emu_count_captures(mode != MODE_RELAXED);
+    return CUDA_SUCCESS;
+}
+
+static CUgraph end_capture(CUstream stream)
+{
+    CUgraph graph = stream->capture;
+    stream->capture = NULL;
+    emu_count_captures(-(stream->capture_mode != MODE_RELAXED));
+    return graph;
+}
+
+void emu_abandon_capture(CUstream stream)
+{
+    if (stream->capture)
+        cuGraphDestroy(end_capture(stream));
+}
+
+CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
+{
+    EMU_ENTER(context);
+    CUresult r = emu_check_stream(context, &stream);
+    if (r != CUDA_SUCCESS || !graph)
+        return r != CUDA_SUCCESS ? r : CUDA_ERROR_INVALID_VALUE;
+    if (!stream || !stream->capture)
+        return CUDA_ERROR_ILLEGAL_STATE;
+    *graph = end_capture(stream);
+    if (!stream->is_invalidated)
+        return CUDA_SUCCESS;
+    cuGraphDestroy(*graph);
+    *graph = NULL;
+    return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+}
+
+CUresult cuStreamIsCapturing(CUstream stream, int *status)
+{
+    EMU_ENTER(context);
+    CUresult r = emu_check_stream(context, &stream);
+    if (r != CUDA_SUCCESS || !status)
+        return r != CUDA_SUCCESS ? r : CUDA_ERROR_INVALID_VALUE;
+    *status = !stream || !stream->capture ? 0 : stream->is_invalidated ? 2 : 1;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuThreadExchangeStreamCaptureMode(int *mode)
+{
+    static _Thread_local int current = MODE_GLOBAL;
+    if (!mode || *mode < MODE_GLOBAL || *mode > MODE_RELAXED)
+        return CUDA_ERROR_INVALID_VALUE;
+    int before = current;
+    current = *mode;
+    *mode = before;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphCreate(CUgraph *graph, unsigned flags)
+{
+    EMU_ENTER(context);
+    if (!graph || flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    *graph = make_graph(context);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphDestroy(CUgraph graph)
+{
+    if (!emu_is(graph, EMU_GRAPH))
+        return CUDA_ERROR_INVALID_VALUE;
+    emu_free_work(graph->first);
+    emu_unregister(graph);
+    free(graph);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *count)
+{
+    if (!emu_is(graph, EMU_GRAPH) || !count)
+        return CUDA_ERROR_INVALID_VALUE;
+    size_t room = nodes ? *count : 0;
+    size_t i = 0;
+    for (emu_work *w = graph->first; w && i < room; w = w->next)
+        nodes[i++] = (CUgraphNode)w;
+    *count = nodes ? i : graph->count;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags)
+{
+    EMU_ENTER(context);
+    if (!exec || !emu_is(graph, EMU_GRAPH) || flags > 15)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUgraphExec e = emu_alloc(sizeof *e);
+    e->context = context;
+    emu_work **last = &e->first;
+    for (const emu_work *w = graph->first; w; w = w->next) {
+        *last = emu_copy_work(w);
+        last = &(*last)->next;
+    }
+    emu_register(e, EMU_GRAPH_EXEC);
+    *exec = e;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraphNode *error_node, char *log,
+                               size_t log_bytes)
+{
+    if (error_node)
+        *error_node = NULL;
+    if (log && log_bytes)
+        *log = '\0';
+    return cuGraphInstantiateWithFlags(exec, graph, 0);
+}
+
+/* What a node refers to may have been destroyed since it was recorded. */
+static CUresult check_node(const emu_work *w)
+{
+    bool is_alive = true;
+    switch (w->kind) {
+    case EMU_WORK_LAUNCH:
+        is_alive = emu_is(w->launch.function, EMU_FUNCTION);
+        break;
+    case EMU_WORK_RECORD:
+        is_alive = emu_is(w->event, EMU_EVENT);
+        break;
+    case EMU_WORK_COPY:
+        return emu_check_copy(w);
+    case EMU_WORK_SET:
+        return emu_memory_holding(w->set.to, w->set.count * w->set.element) ? CUDA_SUCCESS
+                                                                            : CUDA_ERROR_INVALID_VALUE;
+    default:
+        break;
+    }
+    return is_alive ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream)
+{
+    EMU_ENTER(context);
+    CUresult r = emu_check_stream(context, &stream);
+    if (r != CUDA_SUCCESS)
+        return r;
+    if (!emu_is(exec, EMU_GRAPH_EXEC) || exec->context != context)
+        return CUDA_ERROR_INVALID_VALUE;
+    for (const emu_work *w = exec->first; w && r == CUDA_SUCCESS; w = w->next)
+        r = check_node(w);
+    for (const emu_work *w = exec->first; w && r == CUDA_SUCCESS && context->error == CUDA_SUCCESS;
+         w = w->next) {
+        emu_work *node = emu_copy_work(w);
+        r = emu_submit(context, stream, node);
+        free(node);
+    }
+    return r;
+}
+
+CUresult cuGraphUpload(CUgraphExec exec, CUstream stream)
+{
+    EMU_ENTER(context);
+    CUresult r = emu_check_stream(context, &stream);
+    if (r != CUDA_SUCCESS)
+        return r;
+    return emu_is(exec, EMU_GRAPH_EXEC) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuGraphExecDestroy(CUgraphExec exec)
+{
+    if (!emu_is(exec, EMU_GRAPH_EXEC))
+        return CUDA_ERROR_INVALID_VALUE;
+    emu_free_work(exec->first);
+    emu_unregister(exec);
+    free(exec);
+    return CUDA_SUCCESS;
+}
+
+EMU_PER_THREAD(cuGraphLaunch, _ptsz);
+EMU_PER_THREAD(cuGraphUpload, _ptsz);
+EMU_PER_THREAD(cuStreamBeginCapture_v2, _ptsz);
+EMU_PER_THREAD(cuStreamEndCapture, _ptsz);
+EMU_PER_THREAD(cuStreamIsCapturing, _ptsz);

@@ -1,0 +1,153 @@
+/* The addresses of a memory access: from registers to checked host addresses. What the fast tests here cannot prove right
+   goes to core/bounds.c, which decides and explains. */
+#ifndef EMU_ACCESS_H
+#define EMU_ACCESS_H
+
+#include "../core/bounds.h"
+#include "../core/windows.h"
+#include "exec.h"
+
+static inline void access_addresses(const emu_warp *w, const emu_op *op, uint32_t arg, uint32_t mask,
+                                    uint64_t at[EMU_LANES])
+{
+    const uint64_t *a = emu_lanes(w, arg);
+    uint64_t offset = (uint64_t)op->imm, wrap = op->mods.flags & EMU_ADDRESS_32 ? UINT32_MAX : UINT64_MAX;
+    EACH_LANE at[i] = (a[i] + offset) & wrap;
+    if (mask != EMU_ALL) { /* idle lanes repeat an active one, so that they pass every test that it passes */
+        uint64_t some = at[__builtin_ctz(mask)];
+        EACH_LANE at[i] = mask >> i & 1 ? at[i] : some;
+    }
+}
+
+typedef struct access_span {
+    uint64_t low, high, low_bits;
+} access_span;
+
+static inline access_span access_extent(const uint64_t at[EMU_LANES])
+{
+    uint64_t low = UINT64_MAX, high = 0, bits = 0;
+    EACH_LANE
+    {
+        low = at[i] < low ? at[i] : low;
+        high = at[i] > high ? at[i] : high;
+        bits |= at[i];
+    }
+    return (access_span){low, high, bits};
+}
+
+static inline bool access_global(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes, bool writes,
+                                 const uint64_t at[EMU_LANES])
+{
+    const emu_recent *r = &w->block->recent[op->at % EMU_RECENT];
+    access_span s = access_extent(at);
+    if ((s.low_bits & (bytes - 1)) == 0 && s.low >= r->base && s.high < r->end && s.high + bytes <= r->end)
+        return true;
+    return emu_bounds_global(w, op, mask, bytes, writes, at);
+}
+
+/* A window of its own: `at` are offsets between low and high, which become host addresses. */
+static inline bool access_window(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes, bool writes,
+                                 uint64_t at[EMU_LANES], emu_space space, uint64_t low, uint64_t high,
+                                 char *host)
+{
+    access_span s = access_extent(at);
+    bool fine = (s.low_bits & (bytes - 1)) == 0 && s.low >= low && s.high < high && s.high + bytes <= high;
+    if (!fine && !emu_bounds_window(w, op, mask, bytes, writes, at, space, low, high))
+        return false;
+    EACH_LANE at[i] += (uint64_t)(uintptr_t)host;
+    return true;
+}
+
+static inline bool access_local(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes, bool writes,
+                                uint64_t at[EMU_LANES])
+{
+    uint64_t each = w->block->launch->program->local_bytes;
+    char *host = w->block->local + (uint64_t)w->id * EMU_LANES * each;
+    if (!access_window(w, op, mask, bytes, writes, at, EMU_LOCAL, 16, each, host))
+        return false;
+    EACH_LANE at[i] += (uint64_t)(unsigned)i * each;
+    if (mask != EMU_ALL) {
+        uint64_t some = at[__builtin_ctz(mask)];
+        EACH_LANE at[i] = mask >> i & 1 ? at[i] : some;
+    }
+    return true;
+}
+
+static inline bool all_global(const uint64_t at[EMU_LANES])
+{
+    access_span s = access_extent(at);
+    return s.high < EMU_SHARED_WINDOW;
+}
+
+static inline bool access_find(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes, bool writes,
+                               uint64_t at[EMU_LANES])
+{
+    emu_block *b = w->block;
+    emu_launch *l = b->launch;
+    switch (op->mods.space) {
+    case EMU_GLOBAL:
+        return access_global(w, op, mask, bytes, writes, at);
+    case EMU_SHARED:
+        return access_window(w, op, mask, bytes, writes, at, EMU_SHARED, l->program->reserved_shared_bytes,
+                             b->shared_bytes, b->shared);
+    case EMU_LOCAL:
+    case EMU_PARAM_CALL:
+        return access_local(w, op, mask, bytes, writes, at);
+    case EMU_CONST:
+        return access_window(w, op, mask, bytes, writes, at, EMU_CONST, 0, l->const_bytes, l->const_bank);
+    case EMU_PARAM:
+        return access_window(w, op, mask, bytes, writes, at, EMU_PARAM, 0, l->parameter_bytes, l->parameters);
+    default:
+        return all_global(at) ? access_global(w, op, mask, bytes, writes, at)
+                              : emu_bounds_generic(w, op, mask, bytes, writes, at);
+    }
+}
+
+/* Turns the addresses into host addresses, uncounted. False after a fault. */
+static inline bool access_judge(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes, bool writes,
+                                uint64_t at[EMU_LANES])
+{
+    if (!access_find(w, op, mask, bytes, writes, at))
+        return false;
+    EMU_TELL(w->audience, access, w, op, mask, bytes, writes, at);
+    return true;
+}
+
+/* Says that the argument is about to be used as an address; false after a fault. */
+static inline bool access_announce(emu_warp *w, const emu_op *op, uint32_t arg, uint32_t mask)
+{
+    if (!EMU_IS_TOLD(w->audience, address))
+        return true;
+    EMU_TELL(w->audience, address, w, op, arg, mask);
+    return w->state != EMU_WARP_FAULTED;
+}
+
+/* What an operation looks at beside or instead of what it accesses: not counted. */
+static inline bool access_uncounted(emu_warp *w, const emu_op *op, uint32_t arg, uint32_t mask,
+                                    unsigned bytes, bool writes, uint64_t at[EMU_LANES])
+{
+    if (!access_announce(w, op, arg, mask))
+        return false;
+    access_addresses(w, op, arg, mask, at);
+    return access_judge(w, op, mask, bytes, writes, at);
+}
+
+/* Resolves the access of `bytes` per lane at the address in argument `arg`. False after a fault. All 32 entries of `at`
+   are then readable host addresses; idle lanes repeat an active one. */
+static inline bool access_resolve(emu_warp *w, const emu_op *op, uint32_t arg, uint32_t mask, unsigned bytes,
+                                  bool writes, uint64_t at[EMU_LANES])
+{
+    if (!access_uncounted(w, op, arg, mask, bytes, writes, at))
+        return false;
+    EMU_TELL(w->audience, request, w, op, mask, bytes, writes, at);
+    return true;
+}
+
+static inline bool is_consecutive(const uint64_t at[EMU_LANES], uint64_t bytes)
+{
+    uint64_t different = 0;
+    EACH_LANE different |= at[i] ^ (at[0] + (uint64_t)(unsigned)i * bytes);
+    return different == 0;
+}
+
+#endif

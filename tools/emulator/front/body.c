@@ -1,0 +1,301 @@
+/* Function bodies: labels, instructions with their operands, debugging directives (ISA 4.3, 11.5). */
+#include "parse.h"
+
+#include <string.h>
+
+static emu_operand parse_operand(emu_parser *p, bool is_call);
+
+static emu_operand *keep(emu_parser *p, const emu_operand *items, size_t count)
+{
+    emu_operand *copy = emu_arena_alloc(&p->module->arena, count * sizeof *copy);
+    if (count)
+        memcpy(copy, items, count * sizeof *copy);
+    return copy;
+}
+
+/* Between braces, and among the arguments of a call, ptxas takes a register as it is; of a call, a vector as a whole. */
+static void check_item(emu_parser *p, emu_operand_kind kind, const emu_operand *o)
+{
+    if (kind == EMU_OPERAND_ADDRESS || o->kind != EMU_OPERAND_NAME)
+        return;
+    if (o->has_offset)
+        emu_fail(&p->lexer, "'%.*s' stands in a list: expected ',' behind it", EMU_TEXT(o->name));
+    if (o->element && kind == EMU_OPERAND_LIST)
+        emu_fail(&p->lexer, "an argument of a call is a register as a whole, not '%.*s.%c'",
+                 EMU_TEXT(o->name), o->element);
+}
+
+static emu_operand parse_items(emu_parser *p, emu_operand_kind kind, const char *close, bool is_call)
+{
+    emu_lexer *l = &p->lexer;
+    emu_operand items[256];
+    emu_operand list = {.kind = kind};
+    emu_lex_next(l);
+    for (bool more = !emu_lex_is(l, close); more; more = emu_lex_accept(l, ",")) {
+        if (list.count == sizeof items / sizeof *items)
+            emu_fail(l, "too many operands in one list");
+        items[list.count] = parse_operand(p, is_call);
+        check_item(p, kind, &items[list.count++]);
+    }
+    emu_lex_expect(l, close);
+    list.items = keep(p, items, list.count);
+    return list;
+}
+
+static emu_operand parse_constant(emu_parser *p)
+{
+    emu_value v = emu_parse_expression(p);
+    emu_operand o = {.kind = EMU_OPERAND_INT, .value = v.bits};
+    if (v.kind == EMU_VALUE_DOUBLE)
+        o.kind = EMU_OPERAND_DOUBLE;
+    else if (v.kind == EMU_VALUE_SINGLE)
+        o.kind = EMU_OPERAND_SINGLE;
+    return o;
+}
+
+static char element_named(emu_text dot)
+{
+    static const char names[] = "xyzwrgba";
+    if (dot.size != 2)
+        return 0;
+    for (int i = 0; i < 8; i++)
+        if (dot.at[1] == names[i])
+            return names[i % 4];
+    return 0;
+}
+
+static emu_operand parse_name(emu_parser *p)
+{
+    emu_lexer *l = &p->lexer;
+    emu_operand o = {.kind = EMU_OPERAND_NAME, .name = l->token.text};
+    if (emu_lex_is(l, "_"))
+        o.kind = EMU_OPERAND_SINK;
+    emu_lex_next(l);
+    if (l->token.kind == EMU_DOT) {
+        o.element = element_named(l->token.text);
+        if (!o.element)
+            emu_fail(l, "'%.*s' cannot follow a name", EMU_TEXT(l->token.text));
+        emu_lex_next(l);
+    }
+    if (emu_lex_accept(l, "[")) {
+        o.has_offset = o.is_index = true;
+        o.value = emu_parse_integer(p, "an index");
+        emu_lex_expect(l, "]");
+        return o;
+    }
+    if (emu_lex_accept(l, "+")) {
+        o.has_offset = true;
+        o.value = emu_parse_integer(p, "an offset");
+    }
+    return o;
+}
+
+/* [name+4], [%rd1+-8], [64], and, for instructions that take coordinates, [name, {...}]. */
+static emu_operand parse_address(emu_parser *p)
+{
+    emu_operand list = parse_items(p, EMU_OPERAND_ADDRESS, "]", false);
+    if (list.count == 0)
+        emu_fail(&p->lexer, "expected an address between the brackets");
+    emu_operand *base = &list.items[0];
+    if (base->is_negated || base->element)
+        emu_fail(&p->lexer, "an address is a register, a variable or an integer, with '+' and an integer");
+    if (base->kind == EMU_OPERAND_NAME) {
+        list.value = base->value;
+        base->value = 0;
+    } else if (base->kind != EMU_OPERAND_INT) {
+        emu_fail(&p->lexer, "an address is a register, a variable or an integer, with '+' and an integer");
+    }
+    return list;
+}
+
+static emu_operand parse_single(emu_parser *p, bool is_call)
+{
+    emu_lexer *l = &p->lexer;
+    if (emu_lex_is(l, "{"))
+        return parse_items(p, EMU_OPERAND_VECTOR, "}", is_call);
+    if (emu_lex_is(l, "["))
+        return parse_address(p);
+    if (is_call && emu_lex_is(l, "("))
+        return parse_items(p, EMU_OPERAND_LIST, ")", false);
+    if (emu_lex_is(l, "!")) {
+        emu_lexer before = *l;
+        emu_lex_next(l);
+        if (l->token.kind == EMU_WORD) {
+            emu_operand o = parse_name(p);
+            if (o.kind == EMU_OPERAND_SINK)
+                emu_fail(l, "'!' is not allowed here");
+            o.is_negated = true;
+            return o;
+        }
+        *l = before;
+    }
+    if (l->token.kind == EMU_WORD && !emu_lex_is(l, "WARP_SZ"))
+        return parse_name(p);
+    return parse_constant(p);
+}
+
+static emu_operand parse_operand(emu_parser *p, bool is_call)
+{
+    emu_operand first = parse_single(p, is_call);
+    if (!emu_lex_accept(&p->lexer, "|"))
+        return first;
+    emu_operand items[2] = {first, parse_single(p, is_call)};
+    return (emu_operand){.kind = EMU_OPERAND_PAIR, .count = 2, .items = keep(p, items, 2)};
+}
+
+static void parse_guard(emu_parser *p, emu_instruction *i)
+{
+    emu_lexer *l = &p->lexer;
+    i->is_guarded = emu_lex_accept(l, "@");
+    if (!i->is_guarded)
+        return;
+    i->guard_negated = emu_lex_accept(l, "!");
+    i->guard = emu_lex_name(l, "a predicate register");
+}
+
+static void parse_instruction(emu_parser *p)
+{
+    emu_lexer *l = &p->lexer;
+    emu_arena *arena = &p->module->arena;
+    emu_text modifiers[EMU_MAX_MODIFIERS];
+    emu_operand operands[EMU_MAX_OPERANDS];
+    emu_instruction i = {.line = l->token.line, .source = p->source, .scope = p->scope};
+    parse_guard(p, &i);
+    if (l->token.kind != EMU_WORD)
+        emu_fail(l, "expected an instruction, found '%.*s'", EMU_TEXT(l->token.text));
+    i.line = l->token.line;
+    i.text = emu_lex_line_text(l, l->token.text.at);
+    i.opcode = l->token.text;
+    while (i.modifier_count < EMU_MAX_MODIFIERS && emu_lex_modifier(l, &modifiers[i.modifier_count]))
+        i.modifier_count++;
+    emu_lex_next(l);
+    /* ptxas lets spaces stand before modifiers */
+    for (; l->token.kind == EMU_DOT && i.modifier_count < EMU_MAX_MODIFIERS; emu_lex_next(l))
+        modifiers[i.modifier_count++] = (emu_text){l->token.text.at + 1, l->token.text.size - 1};
+    bool is_call = emu_text_is(i.opcode, "call");
+    for (bool more = !emu_lex_is(l, ";"); more; more = emu_lex_accept(l, ",")) {
+        if (i.operand_count == EMU_MAX_OPERANDS)
+            emu_fail(l, "too many operands");
+        operands[i.operand_count++] = parse_operand(p, is_call);
+    }
+    emu_lex_expect(l, ";");
+    i.modifiers = emu_arena_alloc(arena, i.modifier_count * sizeof *modifiers);
+    memcpy(i.modifiers, modifiers, i.modifier_count * sizeof *modifiers);
+    i.operands = keep(p, operands, i.operand_count);
+    *(emu_instruction *)emu_list_add(arena, &p->instructions, sizeof i) = i;
+}
+
+static void parse_targets(emu_parser *p, emu_symbol *s)
+{
+    emu_lexer *l = &p->lexer;
+    emu_list list = {0};
+    do
+        *(emu_text *)emu_list_add(&p->module->arena, &list, sizeof(emu_text)) = emu_lex_name(l, "a label");
+    while (emu_lex_accept(l, ","));
+    emu_lex_expect(l, ";");
+    s->kind = EMU_SYMBOL_TARGETS;
+    s->targets = list.items;
+    s->target_count = list.count;
+}
+
+static bool parse_label(emu_parser *p)
+{
+    emu_lexer *l = &p->lexer;
+    emu_lexer before = *l;
+    emu_text name = l->token.text;
+    emu_lex_next(l);
+    if (!emu_lex_is(l, ":")) {
+        *l = before;
+        return false;
+    }
+    emu_symbol *s = emu_declare(p, p->scope, EMU_SYMBOL_LABEL, name);
+    s->instruction = p->instructions.count;
+    emu_lex_next(l);
+    if (emu_lex_accept(l, ".branchtargets") || emu_lex_accept(l, ".calltargets")) {
+        parse_targets(p, s);
+    } else if (emu_lex_is(l, ".callprototype")) {
+        s->kind = EMU_SYMBOL_PROTOTYPE;
+        emu_skip_statement(p);
+    }
+    return true;
+}
+
+static void parse_statement(emu_parser *p)
+{
+    emu_lexer *l = &p->lexer;
+    if (emu_at_declaration(p)) {
+        emu_parse_declaration(p);
+    } else if (emu_lex_is(l, "{")) {
+        emu_lex_next(l);
+        emu_open_scope(p, p->function);
+    } else if (emu_lex_is(l, "}")) {
+        p->scope = p->scope->outer;
+        if (p->scope->function)
+            emu_lex_next(l); /* the function's own brace is left for the caller */
+    } else if (!emu_skip_debug(p)) {
+        if (l->token.kind == EMU_DOT)
+            emu_fail(l, "'%.*s' is not a directive that a function body can hold", EMU_TEXT(l->token.text));
+        if (l->token.kind != EMU_WORD || !parse_label(p))
+            parse_instruction(p);
+    }
+}
+
+/* After an error: to the end of the statement, so that the next one can be judged too. */
+static void resynchronise(emu_parser *p)
+{
+    emu_lexer *l = &p->lexer;
+    if (l->at > l->token.text.at && emu_lex_is(l, ";"))
+        return;
+    while (l->at < l->end && *l->at != ';' && *l->at != '}') {
+        l->line += *l->at == '\n';
+        l->at++;
+    }
+    l->token.kind = EMU_PUNCT;
+    l->token.line = l->line;
+    l->token.text = (emu_text){l->at, l->at < l->end};
+    if (l->at < l->end)
+        l->at++;
+    else
+        l->token.kind = EMU_END;
+}
+
+static void parse_statement_or_recover(emu_parser *p)
+{
+    jmp_buf *outer = p->lexer.recover;
+    jmp_buf here;
+    emu_log *log = p->lexer.log;
+    if (setjmp(here) == 0) {
+        p->lexer.recover = &here;
+        parse_statement(p);
+        p->lexer.recover = outer;
+        return;
+    }
+    p->lexer.recover = outer;
+    if (emu_log_wrong(log) >= EMU_MAX_ERRORS)
+        longjmp(*outer, 1);
+    p->lexer.recover = &here; /* an unclosed comment or string on the way ends the load */
+    if (setjmp(here) != 0) {
+        p->lexer.recover = outer;
+        longjmp(*outer, 1);
+    }
+    resynchronise(p);
+    if (emu_lex_is(&p->lexer, ";"))
+        emu_lex_next(&p->lexer);
+    p->lexer.recover = outer;
+}
+
+void emu_parse_body(emu_parser *p)
+{
+    emu_lexer *l = &p->lexer;
+    p->instructions = (emu_list){0};
+    p->source = NULL;
+    emu_lex_expect(l, "{");
+    while (p->scope->function) {
+        if (l->token.kind == EMU_END)
+            emu_fail(l, "expected '}' at the end of function '%.*s'", EMU_TEXT(p->function->name));
+        parse_statement_or_recover(p);
+    }
+    emu_lex_expect(l, "}");
+    p->function->instructions = p->instructions.items;
+    p->function->instruction_count = p->instructions.count;
+}

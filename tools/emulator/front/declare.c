@@ -1,0 +1,328 @@
+/* Declarations: registers, variables with their initialisers, formal parameters (ISA 5.4, 5.1.6). */
+#include "parse.h"
+
+#include <string.h>
+
+static const struct {
+    const char *text;
+    emu_space space;
+} spaces[] = {
+    {".reg", EMU_REG},     {".global", EMU_GLOBAL}, {".shared", EMU_SHARED},
+    {".local", EMU_LOCAL}, {".const", EMU_CONST},   {".param", EMU_PARAM_CALL},
+};
+
+static bool space_at(const emu_lexer *l, emu_space *space)
+{
+    for (size_t i = 0; i < sizeof spaces / sizeof *spaces; i++)
+        if (emu_lex_is(l, spaces[i].text)) {
+            *space = spaces[i].space;
+            return true;
+        }
+    return false;
+}
+
+bool emu_at_declaration(const emu_parser *p)
+{
+    emu_space space;
+    return space_at(&p->lexer, &space);
+}
+
+static void skip_parentheses(emu_lexer *l)
+{
+    emu_lex_expect(l, "(");
+    for (int depth = 1; depth;) {
+        if (l->token.kind == EMU_END)
+            emu_fail(l, "expected ')'");
+        depth += emu_lex_is(l, "(") - emu_lex_is(l, ")");
+        emu_lex_next(l);
+    }
+}
+
+static uint32_t parse_alignment(emu_parser *p)
+{
+    uint64_t n = emu_parse_literal(p, ".align");
+    if (n == 0 || n > 65536 || (n & (n - 1)))
+        emu_fail(&p->lexer, "the alignment must be a power of two");
+    return (uint32_t)n;
+}
+
+/* Registers for these are of bit type (ISA 5.2.3). */
+static bool is_of_instructions(emu_type type)
+{
+    return type == EMU_BF16 || (type > EMU_F16X2 && type < EMU_PRED);
+}
+
+void emu_lacks(emu_parser *p, const char *what)
+{
+    emu_token t = p->lexer.token;
+    if (!p->lacks.what)
+        p->lacks = (emu_lack){what, t.line, emu_lex_line_text(&p->lexer, t.text.at)};
+}
+
+/* Nothing that is emulated looks into such a variable; to a kernel none can be passed. */
+static emu_type opaque_type(emu_parser *p, emu_space space)
+{
+    emu_lexer *l = &p->lexer;
+    if (space != EMU_GLOBAL && (space != EMU_PARAM_CALL || p->function))
+        emu_fail(l, "'%.*s' is a type of .global and of parameters", EMU_TEXT(l->token.text));
+    if (emu_lex_is(l, ".samplerref") && !p->module->target.independent_samplers)
+        emu_fail(l, "'.samplerref' needs .target texmode_independent");
+    if (space != EMU_GLOBAL)
+        emu_lacks(p, "parameters for textures are not emulated");
+    return EMU_B64;
+}
+
+/* ".align 8 .v4 .f32": what comes between the state space and the first name. */
+static emu_symbol parse_type(emu_parser *p, emu_space space)
+{
+    emu_lexer *l = &p->lexer;
+    emu_symbol s = {.space = space, .vector = 1};
+    for (; s.type == EMU_NONE; emu_lex_next(l)) {
+        while (emu_lex_is(l, ".align") || emu_lex_is(l, ".attribute")) {
+            if (emu_lex_accept(l, ".align"))
+                s.alignment = parse_alignment(p);
+            else if (emu_lex_accept(l, ".attribute"))
+                skip_parentheses(l);
+        }
+        if (l->token.kind != EMU_DOT)
+            emu_fail(l, "expected a type, found '%.*s'", EMU_TEXT(l->token.text));
+        if (emu_lex_is(l, ".v2") || emu_lex_is(l, ".v4")) {
+            s.vector = (uint8_t)(l->token.text.at[2] - '0');
+            continue;
+        }
+        s.type = emu_type_named((emu_text){l->token.text.at + 1, l->token.text.size - 1});
+        if (emu_lex_is(l, ".texref") || emu_lex_is(l, ".surfref") || emu_lex_is(l, ".samplerref"))
+            s.type = opaque_type(p, space), s.is_opaque = true;
+        if (s.type == EMU_NONE)
+            emu_fail(l, "'%.*s' is not a type", EMU_TEXT(l->token.text));
+        if (is_of_instructions(s.type) || (s.type == EMU_F16X2 && space == EMU_PARAM_CALL))
+            emu_fail(l, "'%.*s' is a type of instructions, not of .%s", EMU_TEXT(l->token.text),
+                     emu_space_names[space]);
+    }
+    if (s.type == EMU_PRED && (space != EMU_REG || s.vector > 1))
+        emu_fail(l, "predicates live in .reg only, one by one");
+    if (s.vector * emu_types[s.type].bytes > 16)
+        emu_fail(l, "a vector cannot be wider than 128 bits");
+    return s;
+}
+
+/* How an initialiser nests: the extents of an array, the outermost first, and the elements of a vector. */
+typedef struct emu_shape {
+    uint64_t extents[16]; /* 0: what the initialiser makes of it */
+    unsigned count;
+} emu_shape;
+
+static void parse_dimensions(emu_parser *p, emu_symbol *s, emu_shape *shape)
+{
+    emu_lexer *l = &p->lexer;
+    uint64_t elements = 1;
+    shape->count = 0;
+    for (; emu_lex_accept(l, "["); emu_lex_expect(l, "]")) {
+        uint64_t n = emu_lex_is(l, "]") ? 0 : emu_parse_literal(p, "an array size");
+        if (n == 0 && shape->count)
+            emu_fail(l, "only the first dimension may be left out");
+        if (shape->count == sizeof shape->extents / sizeof *shape->extents - 1)
+            emu_fail(l, "too many dimensions");
+        s->is_unsized |= n == 0;
+        elements *= n ? n : 1;
+        if (elements > (uint64_t)1 << 40)
+            emu_fail(l, "the array is too large");
+        shape->extents[shape->count++] = n;
+    }
+    s->is_array = shape->count > 0;
+    if (s->vector > 1 && !s->is_array && s->space == EMU_PARAM_CALL)
+        emu_fail(l, "'%.*s' is a vector: .param has them in arrays only", EMU_TEXT(s->name));
+    s->bytes = s->is_unsized ? 0 : elements * emu_types[s->type].bytes * s->vector;
+    if (s->vector > 1)
+        shape->extents[shape->count++] = s->vector;
+}
+
+static emu_initial parse_initial_value(emu_parser *p)
+{
+    emu_lexer *l = &p->lexer;
+    emu_initial e = {.line = l->token.line};
+    if (l->token.kind != EMU_WORD || emu_lex_is(l, "WARP_SZ")) {
+        emu_value v = emu_parse_expression(p);
+        e.value = v.bits;
+        e.kind = v.kind == EMU_VALUE_DOUBLE   ? EMU_INITIAL_DOUBLE
+                 : v.kind == EMU_VALUE_SINGLE ? EMU_INITIAL_SINGLE
+                                              : EMU_INITIAL_INT;
+        if (e.kind == EMU_INITIAL_INT && emu_lex_accept(l, "(")) { /* 0xff00(address or number) */
+            emu_initial inner = parse_initial_value(p);
+            emu_lex_expect(l, ")");
+            inner.mask = e.value;
+            return inner;
+        }
+        return e;
+    }
+    e.kind = EMU_INITIAL_ADDRESS;
+    e.name = emu_lex_name(l, "a name");
+    if (emu_text_is(e.name, "generic") && emu_lex_accept(l, "(")) {
+        e.generic = true;
+        e.name = emu_lex_name(l, "a variable's name");
+        if (emu_lex_accept(l, "+"))
+            e.value += emu_parse_integer(p, "an offset");
+        emu_lex_expect(l, ")");
+    }
+    if (emu_lex_accept(l, "+"))
+        e.value += emu_parse_integer(p, "an offset");
+    return e;
+}
+
+/* Braces stand as deep as the variable has dimensions; a short row leaves the rest of itself zero, but for a vector. Gives
+   the number of values or rows. */
+static uint64_t parse_initial_list(emu_parser *p, emu_symbol *s, emu_list *list, const emu_shape *shape,
+                                   unsigned depth, uint64_t index)
+{
+    emu_lexer *l = &p->lexer;
+    if (depth == shape->count) {
+        if (emu_lex_is(l, "{"))
+            emu_fail(l, "expected a value of '%.*s', found '{'", EMU_TEXT(s->name));
+        emu_initial e = parse_initial_value(p);
+        e.index = index;
+        *(emu_initial *)emu_list_add(&p->module->arena, list, sizeof e) = e;
+        return 1;
+    }
+    uint64_t stride = 1, n = 0, extent = shape->extents[depth];
+    for (unsigned inner = depth + 1; inner < shape->count; inner++)
+        stride *= shape->extents[inner];
+    emu_lex_expect(l, "{");
+    for (bool more = !emu_lex_is(l, "}"); more; more = emu_lex_accept(l, ",")) {
+        if (extent && n == extent)
+            emu_fail(l, "the initialiser of '%.*s' has more elements than the variable", EMU_TEXT(s->name));
+        parse_initial_list(p, s, list, shape, depth + 1, index + n++ * stride);
+    }
+    if (s->vector > 1 && depth + 1 == shape->count && n != s->vector)
+        emu_fail(l, "a vector of '%.*s' takes %u values", EMU_TEXT(s->name), s->vector);
+    emu_lex_expect(l, "}");
+    return n;
+}
+
+static void parse_initialiser(emu_parser *p, emu_symbol *s, const emu_shape *shape)
+{
+    emu_lexer *l = &p->lexer;
+    if (s->space != EMU_GLOBAL && s->space != EMU_CONST)
+        emu_fail(l, "only .global and .const variables take an initialiser");
+    if (s->is_external)
+        emu_fail(l, "an external variable takes no initialiser");
+    if (s->is_opaque) { /* { filter_mode = nearest } */
+        while (!emu_lex_is(l, ";") && l->token.kind != EMU_END)
+            emu_lex_next(l);
+        return;
+    }
+    emu_list list = {0};
+    uint64_t rows = parse_initial_list(p, s, &list, shape, 0, 0);
+    s->initial = list.items;
+    s->initial_count = list.count;
+    if (!s->is_unsized)
+        return;
+    s->bytes = rows * emu_types[s->type].bytes;
+    for (unsigned i = 1; i < shape->count; i++)
+        s->bytes *= shape->extents[i];
+    s->is_unsized = false;
+}
+
+static void finish_variable(emu_parser *p, emu_symbol *s, const emu_symbol *type)
+{
+    s->space = type->space;
+    s->type = type->type;
+    s->vector = type->vector;
+    s->is_external = type->is_external;
+    s->is_opaque = type->is_opaque;
+    uint32_t natural = (uint32_t)emu_types[s->type].bytes * s->vector;
+    s->alignment = type->alignment ? type->alignment : natural;
+    s->bytes = natural;
+    if (s->space != EMU_REG)
+        *(emu_symbol **)emu_list_add(&p->module->arena, &p->variables, sizeof s) = s;
+}
+
+static void parse_declarator(emu_parser *p, const emu_symbol *type)
+{
+    emu_lexer *l = &p->lexer;
+    emu_text name = emu_lex_name(l, "a name");
+    bool is_register = type->space == EMU_REG;
+    emu_symbol *s = emu_declare(p, p->scope, is_register ? EMU_SYMBOL_REGISTER : EMU_SYMBOL_VARIABLE, name);
+    emu_shape shape;
+    finish_variable(p, s, type);
+    if (emu_lex_accept(l, "<")) {
+        uint64_t n = emu_parse_literal(p, "the number of names");
+        emu_lex_expect(l, ">");
+        if (n > 1u << 20)
+            emu_fail(l, "'%.*s' asks for too many names", EMU_TEXT(name));
+        if (!is_register)
+            emu_fail(l, "numbered names are supported for registers only");
+        s->is_numbered = true;
+        s->count = (uint32_t)n;
+        return;
+    }
+    if (is_register)
+        return;
+    parse_dimensions(p, s, &shape);
+    if (emu_lex_accept(l, "="))
+        parse_initialiser(p, s, &shape);
+    if (s->is_unsized && !s->is_external)
+        emu_fail(l, "'%.*s' has no size", EMU_TEXT(name));
+}
+
+void emu_accept_linkage(emu_parser *p)
+{
+    static const char *const words[] = {".visible", ".extern", ".weak", ".common"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (emu_lex_accept(&p->lexer, words[i]))
+            return;
+}
+
+void emu_parse_declaration(emu_parser *p)
+{
+    emu_lexer *l = &p->lexer;
+    emu_symbol type = {0};
+    emu_space space = EMU_GENERIC;
+    bool is_external = emu_lex_is(l, ".extern");
+    emu_accept_linkage(p);
+    if (!space_at(l, &space))
+        emu_fail(l, "expected a state space, found '%.*s'", EMU_TEXT(l->token.text));
+    if (!p->function && (space == EMU_REG || space == EMU_PARAM_CALL || space == EMU_LOCAL))
+        emu_fail(l, "'%.*s' needs a function around it", EMU_TEXT(l->token.text));
+    emu_lex_next(l);
+    type = parse_type(p, space);
+    type.is_external = is_external;
+    do
+        parse_declarator(p, &type);
+    while (emu_lex_accept(l, ","));
+    emu_lex_expect(l, ";");
+}
+
+static void skip_pointer_attribute(emu_parser *p, bool of_kernel)
+{
+    emu_lexer *l = &p->lexer;
+    emu_space space;
+    if (of_kernel && !emu_lex_accept(l, ".ptr"))
+        return;
+    if (emu_lex_is(l, ".ptr"))
+        emu_fail(l, "'.ptr' is for the parameters of kernels");
+    if (space_at(l, &space) && space != EMU_REG && space != EMU_PARAM_CALL)
+        emu_lex_next(l);
+    if (emu_lex_accept(l, ".align"))
+        parse_alignment(p);
+}
+
+emu_symbol *emu_parse_parameter(emu_parser *p, bool of_kernel)
+{
+    emu_lexer *l = &p->lexer;
+    emu_space space;
+    if (!space_at(l, &space) || (space != EMU_REG && space != EMU_PARAM_CALL))
+        emu_fail(l, "expected .param or .reg, found '%.*s'", EMU_TEXT(l->token.text));
+    emu_lex_next(l);
+    emu_symbol type = parse_type(p, space);
+    skip_pointer_attribute(p, of_kernel);
+    emu_text name = l->token.text;
+    if (!of_kernel || !emu_lex_accept(l, "_")) /* which ptxas takes there, and nowhere else */
+        name = emu_lex_name(l, "a parameter's name");
+    emu_symbol *s =
+        emu_declare(p, p->scope, space == EMU_REG ? EMU_SYMBOL_REGISTER : EMU_SYMBOL_VARIABLE, name);
+    emu_shape shape;
+    finish_variable(p, s, &type);
+    s->is_parameter = true;
+    parse_dimensions(p, s, &shape);
+    return s;
+}

@@ -1,0 +1,95 @@
+/* Names: what they mean in a scope, and declaring them (ISA 4.4). */
+#include "parse.h"
+
+static uint32_t hash(const emu_scope *scope, emu_text name)
+{
+    uint32_t h = 2166136261u ^ (uint32_t)((uintptr_t)scope >> 4);
+    for (size_t i = 0; i < name.size; i++)
+        h = (h ^ (uint8_t)name.at[i]) * 16777619u;
+    return (h ^ h >> 15) % EMU_BUCKETS;
+}
+
+static emu_symbol *find_here(const emu_module *m, const emu_scope *scope, emu_text name)
+{
+    for (emu_symbol *s = m->buckets[hash(scope, name)]; s; s = s->next)
+        if (s->scope == scope && emu_text_same(s->name, name))
+            return s;
+    return NULL;
+}
+
+/* ptxas takes all trailing digits as the number, so a numbered prefix that ends in a digit is never found. */
+static bool split_number(emu_text name, emu_text *prefix, uint32_t *number)
+{
+    size_t n = name.size;
+    while (n > 0 && name.at[n - 1] >= '0' && name.at[n - 1] <= '9')
+        n--;
+    if (n == name.size || name.size - n > 9)
+        return false;
+    *prefix = (emu_text){name.at, n};
+    *number = 0;
+    for (; n < name.size; n++)
+        *number = *number * 10 + (uint32_t)(name.at[n] - '0');
+    return true;
+}
+
+emu_symbol *emu_find(const emu_module *m, const emu_scope *scope, emu_text name, uint32_t *number)
+{
+    emu_text prefix;
+    uint32_t n = 0;
+    bool numbered = split_number(name, &prefix, &n);
+    *number = 0;
+    for (; scope; scope = scope->outer) {
+        emu_symbol *s = find_here(m, scope, name);
+        if (s && !s->is_numbered)
+            return s;
+        s = numbered ? find_here(m, scope, prefix) : NULL;
+        if (s && s->is_numbered && n < s->count) {
+            *number = n;
+            return s;
+        }
+    }
+    return NULL;
+}
+
+emu_function *emu_find_function(const emu_module *m, emu_text name)
+{
+    for (emu_function *f = m->functions; f; f = f->next)
+        if (emu_text_same(f->name, name))
+            return f;
+    return NULL;
+}
+
+emu_scope *emu_open_scope(emu_parser *p, emu_function *function)
+{
+    emu_scope *scope = emu_arena_alloc(&p->module->arena, sizeof *scope);
+    scope->outer = p->scope;
+    scope->function = function;
+    p->scope = scope;
+    return scope;
+}
+
+emu_symbol *emu_declare(emu_parser *p, emu_scope *scope, emu_symbol_kind kind, emu_text name)
+{
+    emu_module *m = p->module;
+    emu_text prefix;
+    uint32_t number;
+    emu_symbol *old = find_here(m, scope, name);
+    if (!old && split_number(name, &prefix, &number)) { /* %r3 behind %r<9> */
+        old = find_here(m, scope, prefix);
+        old = old && old->is_numbered && number < old->count ? old : NULL;
+    }
+    if (old)
+        emu_fail(&p->lexer, "'%.*s' is declared twice; first in line %u", EMU_TEXT(name), old->line);
+    emu_symbol *s = emu_arena_alloc(&m->arena, sizeof *s);
+    emu_symbol **bucket = &m->buckets[hash(scope, name)];
+    *s = (emu_symbol){.next = *bucket,
+                      .name = name,
+                      .scope = scope,
+                      .kind = kind,
+                      .line = p->lexer.token.line,
+                      .vector = 1,
+                      .count = 1,
+                      .sequence = m->symbol_count++};
+    *bucket = s;
+    return s;
+}

@@ -1,0 +1,77 @@
+/* What every file of the emulated driver may use: text slices, an arena, growing arrays, the log of a module load. */
+#ifndef EMU_H
+#define EMU_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct emu_text {
+    const char *at;
+    size_t size;
+} emu_text;
+
+#define EMU_TEXT(t) (int)(t).size, (t).at /* for "%.*s" */
+
+static inline emu_text emu_text_of(const char *s)
+{
+    size_t n = 0;
+    while (s[n])
+        n++;
+    return (emu_text){s, n};
+}
+
+bool emu_text_is(emu_text t, const char *s);
+bool emu_text_same(emu_text a, emu_text b);
+
+/* Memory that is released all at once; zeroed, 16-byte aligned. Running out of it ends the process. */
+typedef struct emu_arena {
+    struct emu_arena_chunk *chunks;
+} emu_arena;
+
+void *emu_arena_alloc(emu_arena *arena, size_t bytes);
+char *emu_arena_format(emu_arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void emu_arena_free(emu_arena *arena);
+
+/* A growing array of pointers or values in an arena. */
+typedef struct emu_list {
+    void *items;
+    size_t count, room;
+} emu_list;
+
+/* Room for one more. */
+void *emu_list_add(emu_arena *arena, emu_list *list, size_t item_bytes);
+
+/* Zeroed memory from the heap, or the end of the process. */
+void *emu_alloc(size_t bytes);
+
+/* Errors of one module load, in the words that the JIT error log will show. */
+typedef struct emu_log {
+    char *text;
+    size_t size, room;
+    unsigned errors;
+    unsigned unsupported; /* of the errors, those about PTX that is right, and that is not emulated */
+} emu_log;
+
+#define EMU_MAX_ERRORS 20 /* that are shown, of either kind */
+
+static inline unsigned emu_log_wrong(const emu_log *log)
+{
+    return log->errors - log->unsupported;
+}
+
+/* Adds "line N: ...", then the source line itself when `line_text` is not empty. */
+void emu_log_error(emu_log *log, uint32_t line, emu_text line_text, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+void emu_log_unsupported(emu_log *log, uint32_t line, emu_text line_text, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+void emu_log_append(emu_log *log, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void emu_log_free(emu_log *log);
+
+static inline uint64_t emu_align_up(uint64_t x, uint64_t alignment)
+{
+    return (x + alignment - 1) & ~(alignment - 1);
+}
+
+#endif
