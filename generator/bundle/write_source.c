@@ -185,7 +185,7 @@ static text begin_file(arena *a, const bundle_model *m)
 static void end_file(text *out, const text *code)
 {
     if (calls(code->data, "kiln_consider"))
-        text_add(out, "#include <kiln/estimate.h>\n");
+        text_add(out, "#include <kiln/choose.h>\n");
     write_functions_called(out, code->data);
     text_add_text(out, code);
 }

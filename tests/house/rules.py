@@ -37,7 +37,7 @@ ROOMS = [
     ("tools/emulator/driver", [r"tools/emulator/"], ANY),
     ("tools/verify/families", [r"tools/verify/"], ANY),
     ("tools", [r"include/kiln/(kiln|bundle|driver|reference)\.h$", r"tools/(?!emulator/)"], ANY),
-    ("generated", [r"include/kiln/(kiln|bundle|estimate)\.h$", r"generated/"], FREESTANDING),
+    ("generated", [r"include/kiln/(kiln|bundle|choose)\.h$", r"generated/"], FREESTANDING),
 ]
 # Narrower still: a system header that one file alone may include.
 ALONE = {"dlfcn": "runtime/driver_dlopen.c", "sched": "runtime/wait.c", "xxhash": "runtime/hash.h",

@@ -59,10 +59,12 @@ static bool try_activation(uint32_t activation)
 {
     float near[ROWS], far[ROWS];
     char blocks[32];
-    /* As many thread blocks as go at once: where four rows go together the registers of one, else the shared memory. */
-    uint32_t last = loader.device.multiprocessors - 1;
     unsetenv("KILN_EMU_BLOCKS");
     multiply(few, ROWS, activation, near);
+    is_dry = true; /* only to learn how many thread blocks there are */
+    multiply(all, ALL_ROWS, activation, far);
+    is_dry = false;
+    const uint32_t last = launched.grid[0] - 1;
     snprintf(blocks, sizeof blocks, "%" PRIu32 "-%" PRIu32, last, last);
     setenv("KILN_EMU_BLOCKS", blocks, 1);
     multiply(all, ALL_ROWS, activation, far);

@@ -2,7 +2,7 @@
 #pragma GCC diagnostic ignored "-Woverlength-strings"
 
 #include "sample.h"
-#include <kiln/estimate.h>
+#include <kiln/choose.h>
 
 static uint64_t ceil_div(uint64_t a, uint64_t b)
 {
