@@ -48534,7 +48534,7 @@ static void consider_nf4_gemm(kiln_choice *c, const kiln_loader *loader, kiln_de
     if (a.a == KILN_DEFAULT_NF4_GEMM_A_F32 && a.acc == KILN_DEFAULT_NF4_GEMM_ACC_F32 &&
         a.nibbles == KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW) {
         {
-            static const kiln_code code = {{364, 142, 196, 0}, {0, 0, 0, 0}, {261, 142, 89, 0}, 8, 256, 8};
+            static const kiln_code code = {{364, 142, 196, 0}, {0, 0, 0, 0}, {261, 142, 89, 0}, 8, 256, 8, 1};
             kiln_consider(c, &kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1_kernel, 1, NULL,
                           &code, &(kiln_work){.blocks = minimum(ceil_div((uint64_t)a.n, 16),
                           (uint64_t)loader->device.multiprocessors * maximum(1,
@@ -48554,7 +48554,7 @@ static void consider_nf4_gemm(kiln_choice *c, const kiln_loader *loader, kiln_de
                           .bytes = 4 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 4 * (uint64_t)a.m * (uint64_t)a.n});
         }
         {
-            static const kiln_code code = {{814, 148, 340, 0}, {0, 0, 0, 0}, {357, 154, 137, 0}, 8, 256, 8};
+            static const kiln_code code = {{814, 148, 340, 0}, {0, 0, 0, 0}, {357, 154, 137, 0}, 8, 256, 8, 1};
             kiln_consider(c, &kiln_default_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1_kernel, 1, NULL,
                           &code, &(kiln_work){.blocks = minimum(ceil_div((uint64_t)a.n, 16),
                           (uint64_t)loader->device.multiprocessors * maximum(1,
@@ -48574,7 +48574,7 @@ static void consider_nf4_gemm(kiln_choice *c, const kiln_loader *loader, kiln_de
                           .bytes = 4 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 4 * (uint64_t)a.m * (uint64_t)a.n});
         }
         {
-            static const kiln_code code = {{2599, 167, 1036, 0}, {0, 0, 0, 0}, {379, 238, 105, 0}, 4, 64, 4};
+            static const kiln_code code = {{2599, 167, 1036, 0}, {0, 0, 0, 0}, {379, 238, 105, 0}, 4, 64, 4, 1};
             kiln_consider(c, &kiln_default_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1_kernel, 1, NULL,
                           &code,
                           &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 32) * ceil_div((uint64_t)a.m, 32),
@@ -48590,7 +48590,7 @@ static void consider_nf4_gemm(kiln_choice *c, const kiln_loader *loader, kiln_de
     if (a.a == KILN_DEFAULT_NF4_GEMM_A_F16 && a.acc == KILN_DEFAULT_NF4_GEMM_ACC_F32 &&
         a.nibbles == KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW) {
         {
-            static const kiln_code code = {{374, 153, 192, 0}, {0, 0, 0, 0}, {255, 136, 89, 0}, 8, 256, 8};
+            static const kiln_code code = {{374, 153, 192, 0}, {0, 0, 0, 0}, {255, 136, 89, 0}, 8, 256, 8, 1};
             kiln_consider(c, &kiln_default_nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1_kernel, 1, NULL,
                           &code, &(kiln_work){.blocks = minimum(ceil_div((uint64_t)a.n, 16),
                           (uint64_t)loader->device.multiprocessors * maximum(1,
@@ -48610,7 +48610,7 @@ static void consider_nf4_gemm(kiln_choice *c, const kiln_loader *loader, kiln_de
                           .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n});
         }
         {
-            static const kiln_code code = {{522, 282, 216, 256}, {0, 0, 0, 0}, {320, 194, 97, 0}, 8, 256, 8};
+            static const kiln_code code = {{522, 282, 216, 256}, {0, 0, 0, 0}, {320, 194, 97, 0}, 8, 256, 8, 1};
             kiln_consider(c, &kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1_kernel, 1, NULL, &code,
                           &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 32) * (uint64_t)a.m,
                           .resident = maximum(1,
@@ -48621,7 +48621,7 @@ static void consider_nf4_gemm(kiln_choice *c, const kiln_loader *loader, kiln_de
                           .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n});
         }
         {
-            static const kiln_code code = {{394, 154, 216, 256}, {0, 0, 0, 0}, {323, 197, 97, 0}, 8, 256, 8};
+            static const kiln_code code = {{394, 154, 216, 256}, {0, 0, 0, 0}, {323, 197, 97, 0}, 8, 256, 8, 1};
             kiln_consider(c, &kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1_kernel, 0, NULL, &code,
                           &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 32) * (uint64_t)a.m,
                           .resident = maximum(1,
@@ -48632,7 +48632,7 @@ static void consider_nf4_gemm(kiln_choice *c, const kiln_loader *loader, kiln_de
                           .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n});
         }
         {
-            static const kiln_code code = {{291, 158, 124, 128}, {0, 0, 0, 0}, {297, 178, 93, 0}, 8, 128, 8};
+            static const kiln_code code = {{291, 158, 124, 128}, {0, 0, 0, 0}, {297, 178, 93, 0}, 8, 128, 8, 1};
             kiln_consider(c, &kiln_default_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1_kernel, 0, NULL, &code,
                           &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 32) * ceil_div((uint64_t)a.m, 8),
                           .resident = maximum(1,
@@ -48645,7 +48645,7 @@ static void consider_nf4_gemm(kiln_choice *c, const kiln_loader *loader, kiln_de
         {
             static const char why_1[] =
                 "workspace_size must be at least ceil_div(m, tile_m) * ceil_div(n, tile_n) * split_k * tile_m * tile_n";
-            static const kiln_code code = {{643, 303, 280, 512}, {0, 0, 0, 0}, {457, 253, 130, 0}, 8, 256, 4};
+            static const kiln_code code = {{643, 303, 280, 512}, {0, 0, 0, 0}, {457, 253, 130, 0}, 8, 256, 4, 2};
             kiln_consider(c, &kiln_default_nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4_kernel, 0,
                           !(a.workspace_size >= ceil_div((uint64_t)a.m, 16) * ceil_div((uint64_t)a.n,
                           64) * 4 * 16 * 64) ? why_1 : NULL, &code,
@@ -48659,7 +48659,7 @@ static void consider_nf4_gemm(kiln_choice *c, const kiln_loader *loader, kiln_de
                           .extra = 2756});
         }
         {
-            static const kiln_code code = {{571, 171, 256, 1024}, {0, 0, 0, 0}, {741, 428, 240, 0}, 8, 128, 2};
+            static const kiln_code code = {{571, 171, 256, 1024}, {0, 0, 0, 0}, {741, 428, 240, 0}, 8, 128, 2, 4};
             kiln_consider(c, &kiln_default_nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1_kernel, 0, NULL,
                           &code, &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 128) * ceil_div((uint64_t)a.m,
                           64), .resident = maximum(1,
@@ -48674,7 +48674,7 @@ static void consider_nf4_gemm(kiln_choice *c, const kiln_loader *loader, kiln_de
     if (a.a == KILN_DEFAULT_NF4_GEMM_A_BF16 && a.acc == KILN_DEFAULT_NF4_GEMM_ACC_F32 &&
         a.nibbles == KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW) {
         {
-            static const kiln_code code = {{370, 149, 192, 0}, {0, 0, 0, 0}, {255, 136, 89, 0}, 8, 256, 8};
+            static const kiln_code code = {{370, 149, 192, 0}, {0, 0, 0, 0}, {255, 136, 89, 0}, 8, 256, 8, 1};
             kiln_consider(c, &kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1_kernel, 1, NULL,
                           &code, &(kiln_work){.blocks = minimum(ceil_div((uint64_t)a.n, 16),
                           (uint64_t)loader->device.multiprocessors * maximum(1,
@@ -48694,7 +48694,7 @@ static void consider_nf4_gemm(kiln_choice *c, const kiln_loader *loader, kiln_de
                           .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n});
         }
         {
-            static const kiln_code code = {{522, 282, 216, 256}, {0, 0, 0, 0}, {320, 194, 97, 0}, 8, 256, 8};
+            static const kiln_code code = {{522, 282, 216, 256}, {0, 0, 0, 0}, {320, 194, 97, 0}, 8, 256, 8, 1};
             kiln_consider(c, &kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1_kernel, 0, NULL,
                           &code, &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 32) * (uint64_t)a.m,
                           .resident = maximum(1,
@@ -48705,7 +48705,7 @@ static void consider_nf4_gemm(kiln_choice *c, const kiln_loader *loader, kiln_de
                           .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n});
         }
         {
-            static const kiln_code code = {{394, 154, 216, 256}, {0, 0, 0, 0}, {323, 197, 97, 0}, 8, 256, 8};
+            static const kiln_code code = {{394, 154, 216, 256}, {0, 0, 0, 0}, {323, 197, 97, 0}, 8, 256, 8, 1};
             kiln_consider(c, &kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1_kernel, 0, NULL,
                           &code, &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 32) * (uint64_t)a.m,
                           .resident = maximum(1,
@@ -48716,7 +48716,7 @@ static void consider_nf4_gemm(kiln_choice *c, const kiln_loader *loader, kiln_de
                           .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n});
         }
         {
-            static const kiln_code code = {{291, 158, 124, 128}, {0, 0, 0, 0}, {297, 178, 93, 0}, 8, 128, 8};
+            static const kiln_code code = {{291, 158, 124, 128}, {0, 0, 0, 0}, {297, 178, 93, 0}, 8, 128, 8, 1};
             kiln_consider(c, &kiln_default_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1_kernel, 0, NULL,
                           &code,
                           &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 32) * ceil_div((uint64_t)a.m, 8),
@@ -48730,7 +48730,7 @@ static void consider_nf4_gemm(kiln_choice *c, const kiln_loader *loader, kiln_de
         {
             static const char why_1[] =
                 "workspace_size must be at least ceil_div(m, tile_m) * ceil_div(n, tile_n) * split_k * tile_m * tile_n";
-            static const kiln_code code = {{643, 303, 280, 512}, {0, 0, 0, 0}, {457, 253, 130, 0}, 8, 256, 4};
+            static const kiln_code code = {{643, 303, 280, 512}, {0, 0, 0, 0}, {457, 253, 130, 0}, 8, 256, 4, 2};
             kiln_consider(c, &kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4_kernel, 0,
                           !(a.workspace_size >= ceil_div((uint64_t)a.m, 16) * ceil_div((uint64_t)a.n,
                           64) * 4 * 16 * 64) ? why_1 : NULL, &code,
@@ -48744,7 +48744,7 @@ static void consider_nf4_gemm(kiln_choice *c, const kiln_loader *loader, kiln_de
                           .extra = 2756});
         }
         {
-            static const kiln_code code = {{571, 171, 256, 1024}, {0, 0, 0, 0}, {741, 428, 240, 0}, 8, 128, 2};
+            static const kiln_code code = {{571, 171, 256, 1024}, {0, 0, 0, 0}, {741, 428, 240, 0}, 8, 128, 2, 4};
             kiln_consider(c, &kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1_kernel, 0, NULL,
                           &code, &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 128) * ceil_div((uint64_t)a.m,
                           64), .resident = maximum(1,
@@ -59090,7 +59090,7 @@ static void consider_nf4_gemm_transposed(kiln_choice *c, const kiln_loader *load
     if (a.a == KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_F16 && a.acc == KILN_DEFAULT_NF4_GEMM_TRANSPOSED_ACC_F32 &&
         a.nibbles == KILN_DEFAULT_NF4_GEMM_TRANSPOSED_NIBBLES_LOW) {
         {
-            static const kiln_code code = {{715, 296, 305, 0}, {0, 0, 0, 0}, {253, 105, 114, 0}, 8, 16, 8};
+            static const kiln_code code = {{715, 296, 305, 0}, {0, 0, 0, 0}, {253, 105, 114, 0}, 8, 16, 8, 1};
             kiln_consider(c, &kiln_default_nf4_gemm_transposed_f16_f32_low_simt_1_8_1_1_compact_any_kernel, 1,
                           NULL, &code, &(kiln_work){.blocks = ceil_div((uint64_t)a.k, 512) * (uint64_t)a.m,
                           .resident = maximum(1,
@@ -59101,7 +59101,7 @@ static void consider_nf4_gemm_transposed(kiln_choice *c, const kiln_loader *load
                           .bytes = 2 * (uint64_t)a.m * (uint64_t)a.n + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.k});
         }
         {
-            static const kiln_code code = {{456, 284, 92, 512}, {0, 0, 0, 0}, {327, 289, 86, 0}, 8, 32, 1};
+            static const kiln_code code = {{456, 284, 92, 512}, {0, 0, 0, 0}, {327, 289, 86, 0}, 8, 32, 1, 8};
             kiln_consider(c, &kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_1_1_compact_any_kernel, 0,
                           NULL, &code, &(kiln_work){.blocks = ceil_div((uint64_t)a.k,
                           512) * ceil_div((uint64_t)a.m, 32), .resident = maximum(1,
@@ -59115,7 +59115,7 @@ static void consider_nf4_gemm_transposed(kiln_choice *c, const kiln_loader *load
             static const char why_1[] = "n must be a multiple of 8";
             static const char why_2[] =
                 "workspace_size must be at least ceil_div(m, tile_m) * ceil_div(k, 512) * split_k * tile_m * 512";
-            static const kiln_code code = {{453, 283, 92, 512}, {0, 0, 0, 0}, {265, 214, 120, 0}, 8, 32, 1};
+            static const kiln_code code = {{453, 283, 92, 512}, {0, 0, 0, 0}, {265, 214, 120, 0}, 8, 32, 1, 8};
             kiln_consider(c, &kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_4_8_compact_any_kernel, 0,
                           !((uint64_t)a.n % 8 == 0) ? why_1 : !(a.workspace_size >= ceil_div((uint64_t)a.m,
                           32) * ceil_div((uint64_t)a.k, 512) * 4 * 32 * 512) ? why_2 : NULL, &code,
@@ -59133,7 +59133,7 @@ static void consider_nf4_gemm_transposed(kiln_choice *c, const kiln_loader *load
     if (a.a == KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_BF16 && a.acc == KILN_DEFAULT_NF4_GEMM_TRANSPOSED_ACC_F32 &&
         a.nibbles == KILN_DEFAULT_NF4_GEMM_TRANSPOSED_NIBBLES_LOW) {
         {
-            static const kiln_code code = {{715, 296, 305, 0}, {0, 0, 0, 0}, {253, 105, 114, 0}, 8, 16, 8};
+            static const kiln_code code = {{715, 296, 305, 0}, {0, 0, 0, 0}, {253, 105, 114, 0}, 8, 16, 8, 1};
             kiln_consider(c, &kiln_default_nf4_gemm_transposed_bf16_f32_low_simt_1_8_1_1_compact_any_kernel,
                           1, NULL, &code, &(kiln_work){.blocks = ceil_div((uint64_t)a.k, 512) * (uint64_t)a.m,
                           .resident = maximum(1,
@@ -59144,7 +59144,7 @@ static void consider_nf4_gemm_transposed(kiln_choice *c, const kiln_loader *load
                           .bytes = 2 * (uint64_t)a.m * (uint64_t)a.n + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.k});
         }
         {
-            static const kiln_code code = {{268, 128, 92, 256}, {0, 0, 0, 0}, {328, 290, 86, 0}, 8, 32, 1};
+            static const kiln_code code = {{268, 128, 92, 256}, {0, 0, 0, 0}, {328, 290, 86, 0}, 8, 32, 1, 8};
             kiln_consider(c, &kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_1_1_compact_any_kernel,
                           0, NULL, &code, &(kiln_work){.blocks = ceil_div((uint64_t)a.k,
                           512) * ceil_div((uint64_t)a.m, 32), .resident = maximum(1,
@@ -59158,7 +59158,7 @@ static void consider_nf4_gemm_transposed(kiln_choice *c, const kiln_loader *load
             static const char why_1[] = "n must be a multiple of 8";
             static const char why_2[] =
                 "workspace_size must be at least ceil_div(m, tile_m) * ceil_div(k, 512) * split_k * tile_m * 512";
-            static const kiln_code code = {{265, 127, 92, 256}, {0, 0, 0, 0}, {256, 205, 120, 0}, 8, 32, 1};
+            static const kiln_code code = {{265, 127, 92, 256}, {0, 0, 0, 0}, {256, 205, 120, 0}, 8, 32, 1, 8};
             kiln_consider(c, &kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_compact_any_kernel,
                           0, !((uint64_t)a.n % 8 == 0) ? why_1 : !(a.workspace_size >= ceil_div((uint64_t)a.m,
                           32) * ceil_div((uint64_t)a.k, 512) * 4 * 32 * 512) ? why_2 : NULL, &code,
@@ -65755,7 +65755,7 @@ static void consider_nvfp4_gemv(kiln_choice *c, const kiln_loader *loader, kiln_
     if (a.c == KILN_DEFAULT_NVFP4_GEMV_C_F16) {
         {
             static const char why_1[] = "k must be a multiple of lane_codes";
-            static const kiln_code code = {{247, 218, 29, 0}, {72, 63, 14, 0}, {136, 99, 7, 0}, 8, 1024, 1};
+            static const kiln_code code = {{247, 218, 29, 0}, {72, 63, 14, 0}, {136, 99, 7, 0}, 8, 1024, 1, 8};
             kiln_consider(c, &kiln_default_nvfp4_gemv_f16_software_simt_32_4_1_kernel, 1,
                           !((uint64_t)a.k % 32 == 0) ? why_1 : NULL, &code,
                           &(kiln_work){.blocks = ceil_div((uint64_t)a.m, 32) * minimum((uint64_t)a.l, 256),
@@ -65771,7 +65771,7 @@ static void consider_nvfp4_gemv(kiln_choice *c, const kiln_loader *loader, kiln_
         }
         {
             static const char why_1[] = "k must be a multiple of lane_codes";
-            static const kiln_code code = {{70, 59, 14, 0}, {72, 63, 14, 0}, {111, 74, 11, 0}, 8, 1024, 4};
+            static const kiln_code code = {{70, 59, 14, 0}, {72, 63, 14, 0}, {111, 74, 11, 0}, 8, 1024, 4, 2};
             kiln_consider(c, &kiln_default_nvfp4_gemv_f16_software_simt_32_1_4_kernel, 1,
                           !((uint64_t)a.k % 32 == 0) ? why_1 : NULL, &code,
                           &(kiln_work){.blocks = ceil_div((uint64_t)a.m, 2) * minimum((uint64_t)a.l, 256),
@@ -65787,7 +65787,7 @@ static void consider_nvfp4_gemv(kiln_choice *c, const kiln_loader *loader, kiln_
         }
         {
             static const char why_1[] = "k must be a multiple of lane_codes";
-            static const kiln_code code = {{150, 124, 22, 0}, {46, 38, 8, 0}, {108, 79, 6, 0}, 8, 1024, 1};
+            static const kiln_code code = {{150, 124, 22, 0}, {46, 38, 8, 0}, {108, 79, 6, 0}, 8, 1024, 1, 8};
             kiln_consider(c, &kiln_default_nvfp4_gemv_f16_software_simt_16_2_1_kernel, 1,
                           !((uint64_t)a.k % 16 == 0) ? why_1 : NULL, &code,
                           &(kiln_work){.blocks = ceil_div((uint64_t)a.m, 16) * minimum((uint64_t)a.l, 256),
@@ -65806,7 +65806,7 @@ static void consider_nvfp4_gemv(kiln_choice *c, const kiln_loader *loader, kiln_
     if (a.c == KILN_DEFAULT_NVFP4_GEMV_C_BF16) {
         {
             static const char why_1[] = "k must be a multiple of lane_codes";
-            static const kiln_code code = {{247, 218, 29, 0}, {72, 63, 14, 0}, {136, 99, 7, 0}, 8, 1024, 1};
+            static const kiln_code code = {{247, 218, 29, 0}, {72, 63, 14, 0}, {136, 99, 7, 0}, 8, 1024, 1, 8};
             kiln_consider(c, &kiln_default_nvfp4_gemv_bf16_software_simt_32_4_1_kernel, 1,
                           !((uint64_t)a.k % 32 == 0) ? why_1 : NULL, &code,
                           &(kiln_work){.blocks = ceil_div((uint64_t)a.m, 32) * minimum((uint64_t)a.l, 256),
@@ -65822,7 +65822,7 @@ static void consider_nvfp4_gemv(kiln_choice *c, const kiln_loader *loader, kiln_
         }
         {
             static const char why_1[] = "k must be a multiple of lane_codes";
-            static const kiln_code code = {{70, 59, 14, 0}, {72, 63, 14, 0}, {111, 74, 11, 0}, 8, 1024, 4};
+            static const kiln_code code = {{70, 59, 14, 0}, {72, 63, 14, 0}, {111, 74, 11, 0}, 8, 1024, 4, 2};
             kiln_consider(c, &kiln_default_nvfp4_gemv_bf16_software_simt_32_1_4_kernel, 1,
                           !((uint64_t)a.k % 32 == 0) ? why_1 : NULL, &code,
                           &(kiln_work){.blocks = ceil_div((uint64_t)a.m, 2) * minimum((uint64_t)a.l, 256),
@@ -65838,7 +65838,7 @@ static void consider_nvfp4_gemv(kiln_choice *c, const kiln_loader *loader, kiln_
         }
         {
             static const char why_1[] = "k must be a multiple of lane_codes";
-            static const kiln_code code = {{150, 124, 22, 0}, {46, 38, 8, 0}, {108, 79, 6, 0}, 8, 1024, 1};
+            static const kiln_code code = {{150, 124, 22, 0}, {46, 38, 8, 0}, {108, 79, 6, 0}, 8, 1024, 1, 8};
             kiln_consider(c, &kiln_default_nvfp4_gemv_bf16_software_simt_16_2_1_kernel, 1,
                           !((uint64_t)a.k % 16 == 0) ? why_1 : NULL, &code,
                           &(kiln_work){.blocks = ceil_div((uint64_t)a.m, 16) * minimum((uint64_t)a.l, 256),
@@ -79639,7 +79639,7 @@ static void consider_attention(kiln_choice *c, const kiln_loader *loader, kiln_d
             static const char why_1[] = "out_row_stride must be at least head_dim";
             static const char why_2[] = "out_head_stride must be at least head_dim";
             static const char why_3[] = "out_batch_stride must be at least head_dim";
-            static const kiln_code code = {{502, 42, 324, 1024}, {0, 0, 0, 0}, {779, 342, 198, 0}, 4, 64, 1};
+            static const kiln_code code = {{502, 42, 324, 1024}, {0, 0, 0, 0}, {779, 342, 198, 0}, 4, 64, 1, 4};
             kiln_consider(c, &kiln_default_attention_bf16_128_nocausal_mma_64_64_1_nopack_gqa_kernel, 0,
                           !((uint64_t)a.out_row_stride >= 128 ||
                           (uint64_t)a.q_length <= 1) ? why_1 : !(a.out_head_stride >= 128 ||
@@ -79661,7 +79661,7 @@ static void consider_attention(kiln_choice *c, const kiln_loader *loader, kiln_d
             static const char why_4[] = "out_row_stride must be at least head_dim";
             static const char why_5[] = "out_head_stride must be at least head_dim";
             static const char why_6[] = "out_batch_stride must be at least head_dim";
-            static const kiln_code code = {{286, 34, 196, 512}, {0, 0, 0, 0}, {546, 278, 170, 0}, 2, 32, 1};
+            static const kiln_code code = {{286, 34, 196, 512}, {0, 0, 0, 0}, {546, 278, 170, 0}, 2, 32, 1, 2};
             kiln_consider(c, &kiln_default_attention_bf16_128_nocausal_mma_32_32_16_pack_gqa_kernel, 0,
                           !(a.workspace_size >= (uint64_t)a.batch * (uint64_t)a.q_heads * (uint64_t)a.q_length * 16 * 136) ? why_1 : !((uint64_t)a.batch * (uint64_t)a.q_heads * ceil_div((uint64_t)a.q_length,
                           32) <= UINT64_C(2147483648)) ? why_2 : !((uint64_t)a.q_length * ((uint64_t)a.q_heads / maximum((uint64_t)a.kv_heads,

@@ -133,12 +133,15 @@ static uint64_t estimate(const call *c, const plan *p, const kiln_variant *v)
     const ptx_costs costs = images[count - 1].costs;
     const kiln_time *time = &c->family->time;
     const uint32_t *block = v->shape.block;
+    const uint32_t warps = (block[0] * block[1] * block[2] + 31) / 32;
+    const uint32_t loop_warps = v->shape.loop_warps ? v->shape.loop_warps : 1;
     const kiln_code code = {.loop = code_of(costs.loop),
                             .side = code_of(costs.side),
                             .rest = code_of(costs.rest),
-                            .warps = (block[0] * block[1] * block[2] + 31) / 32,
+                            .warps = warps,
                             .trip = v->shape.trip ? v->shape.trip : 1,
-                            .loop_warps = v->shape.loop_warps ? v->shape.loop_warps : 1};
+                            .loop_warps = loop_warps,
+                            .loop_groups = warps / loop_warps};
     const kiln_work work = {.blocks = blocks_of(c, v),
                             .resident = value_of(c, v, "blocks_per_multiprocessor"),
                             .length = value_of(c, v, time->length),

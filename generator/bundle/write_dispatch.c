@@ -42,8 +42,9 @@ static void write_code(text *out, const bundle_variant *v, const char *indent)
         text_printf(out, "{%u, %u, %u, %u}, ", (unsigned)parts[i].issues, (unsigned)parts[i].integers,
                     (unsigned)parts[i].wavefronts, (unsigned)parts[i].products);
     const kiln_shape *s = &v->variant->shape;
-    text_printf(out, "%u, %u, %u};\n", (unsigned)(threads + 31) / 32, s->trip ? (unsigned)s->trip : 1,
-                s->loop_warps ? (unsigned)s->loop_warps : 1);
+    const uint32_t warps = (threads + 31) / 32, loop_warps = s->loop_warps ? s->loop_warps : 1;
+    text_printf(out, "%u, %u, %u, %u};\n", (unsigned)warps, s->trip ? (unsigned)s->trip : 1,
+                (unsigned)loop_warps, (unsigned)(warps / loop_warps));
 }
 
 /* "&(kiln_work){...}" */

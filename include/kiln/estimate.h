@@ -41,9 +41,10 @@ typedef struct kiln_warp_code {
 /* Of a kernel: a trip of the main loop, one of the side loops, all else. */
 typedef struct kiln_code {
     kiln_warp_code loop, side, rest;
-    uint32_t warps;      /* of a thread block */
-    uint32_t trip;       /* what a warp does in a trip, in the unit of kiln_work.length */
-    uint32_t loop_warps; /* warps that share the main loop's trips; others have the same beside them */
+    uint32_t warps;       /* of a thread block */
+    uint32_t trip;        /* what a warp does in a trip, in the unit of kiln_work.length */
+    uint32_t loop_warps;  /* warps that share the main loop's trips */
+    uint32_t loop_groups; /* of so many warps in a thread block */
 } kiln_code;
 
 /* Of a launch. */
@@ -69,23 +70,30 @@ static inline uint64_t kiln_warp_slots(const kiln_device *device, const kiln_war
     return most;
 }
 
+/* Rounded up. Of 32 bits, as divisions of 64 take several times as long; larger numbers of thread blocks and trips are beyond
+ * what a launch can be. */
+static inline uint32_t kiln_divide_up(uint64_t n, uint32_t by)
+{
+    const uint32_t most = UINT32_MAX / 2, of_32 = n < most ? (uint32_t)n : most;
+    return (of_32 + by - 1) / by;
+}
+
 static inline uint64_t kiln_estimate(const kiln_device *device, const kiln_code *code, const kiln_work *work)
 {
     enum { SLOTS = 4, WARP_CYCLES = 3, CACHE_BYTES = 48 };
-    const uint32_t blocks = work->blocks < UINT32_MAX / 2 ? (uint32_t)work->blocks : UINT32_MAX / 2;
     const uint32_t multiprocessors = device->multiprocessors ? device->multiprocessors : 1;
-    const uint32_t most = (blocks + multiprocessors - 1) / multiprocessors;
-    const uint32_t resident = work->resident ? (uint32_t)work->resident : 1;
+    const uint32_t most = kiln_divide_up(work->blocks, multiprocessors);
+    const uint32_t waves = kiln_divide_up(most, work->resident ? (uint32_t)work->resident : 1);
+    const uint64_t trips = kiln_divide_up(work->length, code->trip); /* of all warps that share them */
+    const uint64_t most_trips = work->repeats * kiln_divide_up(trips, code->loop_warps);
 
-    const uint64_t trips = (work->length + code->trip - 1) / code->trip; /* of all warps that share them */
-    const uint64_t most_trips = work->repeats * ((trips + code->loop_warps - 1) / code->loop_warps);
-    const uint64_t of_warp = kiln_warp_slots(device, &code->rest) +
-                             work->side_trips * kiln_warp_slots(device, &code->side) +
-                             work->repeats * trips * kiln_warp_slots(device, &code->loop) / code->loop_warps;
+    const uint64_t outside =
+        kiln_warp_slots(device, &code->rest) + work->side_trips * kiln_warp_slots(device, &code->side);
+    const uint64_t inside = work->repeats * trips * kiln_warp_slots(device, &code->loop);
     const uint64_t issues =
         code->rest.issues + most_trips * code->loop.issues + work->side_trips * code->side.issues;
-    const uint64_t alone = WARP_CYCLES * issues + (most_trips + 1) * work->wait;
-    const uint64_t costs[4] = {most * code->warps * of_warp / SLOTS, (most + resident - 1) / resident * alone,
+    const uint64_t costs[4] = {most * (code->warps * outside + code->loop_groups * inside) / SLOTS,
+                               waves * (WARP_CYCLES * issues + (most_trips + 1) * work->wait),
                                most * work->block_bytes / CACHE_BYTES,
                                (work->bytes >> 10) * device->memory_cycles >> 10};
     uint64_t longest = 0, sum = 0;

@@ -1629,7 +1629,7 @@ static void consider_blend(kiln_choice *c, const kiln_loader *loader, sample_ble
         {
             static const char why_1[] = "stride must be at least \"width\"";
             static const char why_2[] = "norm must be aligned to 4 bytes";
-            static const kiln_code code = {{0, 0, 0, 0}, {0, 0, 0, 0}, {10, 6, 2, 0}, 4, 1, 1};
+            static const kiln_code code = {{0, 0, 0, 0}, {0, 0, 0, 0}, {10, 6, 2, 0}, 4, 1, 1, 4};
             kiln_consider(c, &sample_blend_f32_f32_64_noclamp_narrow_kernel, 1,
                           !(a.stride >= 64) ? why_1 : a.norm % 4 != 0 ? why_2 : NULL, &code,
                           &(kiln_work){.blocks = minimum(ceil_div((uint64_t)a.rows, 64),
@@ -1645,7 +1645,7 @@ static void consider_blend(kiln_choice *c, const kiln_loader *loader, sample_ble
             static const char why_2[] = "stride must be a multiple of 16";
             static const char why_3[] = "norm must be aligned to 16 bytes";
             static const char why_4[] = "the device has less shared memory than this call takes";
-            static const kiln_code code = {{0, 0, 0, 0}, {0, 0, 0, 0}, {10, 6, 2, 0}, 16, 1, 1};
+            static const kiln_code code = {{0, 0, 0, 0}, {0, 0, 0, 0}, {10, 6, 2, 0}, 16, 1, 1, 16};
             kiln_consider(c, &sample_blend_f32_f32_64_noclamp_wide_kernel, 0,
                           !(a.stride >= 64) ? why_1 : !(a.stride % 16 == 0) ? why_2 : a.norm % 16 != 0 ? why_3 : minimum(a.stride,
                           8192) * 16 > (uint64_t)loader->device.max_shared_bytes ? why_4 : NULL, &code,
@@ -1665,7 +1665,7 @@ static void consider_blend(kiln_choice *c, const kiln_loader *loader, sample_ble
         {
             static const char why_1[] = "stride must be at least \"width\"";
             static const char why_2[] = "norm must be aligned to 4 bytes";
-            static const kiln_code code = {{0, 0, 0, 0}, {0, 0, 0, 0}, {10, 6, 2, 0}, 4, 1, 1};
+            static const kiln_code code = {{0, 0, 0, 0}, {0, 0, 0, 0}, {10, 6, 2, 0}, 4, 1, 1, 4};
             kiln_consider(c, &sample_blend_f32_f32_128_noclamp_narrow_kernel, 1,
                           !(a.stride >= 128) ? why_1 : a.norm % 4 != 0 ? why_2 : NULL, &code,
                           &(kiln_work){.blocks = minimum(ceil_div((uint64_t)a.rows, 128),
@@ -1681,7 +1681,7 @@ static void consider_blend(kiln_choice *c, const kiln_loader *loader, sample_ble
             static const char why_2[] = "stride must be a multiple of 16";
             static const char why_3[] = "norm must be aligned to 16 bytes";
             static const char why_4[] = "the device has less shared memory than this call takes";
-            static const kiln_code code = {{0, 0, 0, 0}, {0, 0, 0, 0}, {10, 6, 2, 0}, 16, 1, 1};
+            static const kiln_code code = {{0, 0, 0, 0}, {0, 0, 0, 0}, {10, 6, 2, 0}, 16, 1, 1, 16};
             kiln_consider(c, &sample_blend_f32_f32_128_noclamp_wide_kernel, 0,
                           !(a.stride >= 128) ? why_1 : !(a.stride % 16 == 0) ? why_2 : a.norm % 16 != 0 ? why_3 : minimum(a.stride,
                           8192) * 16 > (uint64_t)loader->device.max_shared_bytes ? why_4 : NULL, &code,
@@ -1701,7 +1701,7 @@ static void consider_blend(kiln_choice *c, const kiln_loader *loader, sample_ble
         {
             static const char why_1[] = "stride must be at least \"width\"";
             static const char why_2[] = "norm must be aligned to 4 bytes";
-            static const kiln_code code = {{0, 0, 0, 0}, {0, 0, 0, 0}, {10, 6, 2, 0}, 4, 1, 1};
+            static const kiln_code code = {{0, 0, 0, 0}, {0, 0, 0, 0}, {10, 6, 2, 0}, 4, 1, 1, 4};
             kiln_consider(c, &sample_blend_f16_f32_64_noclamp_narrow_kernel, 1,
                           !(a.stride >= 64) ? why_1 : a.norm % 4 != 0 ? why_2 : NULL, &code,
                           &(kiln_work){.blocks = minimum(ceil_div((uint64_t)a.rows, 64),
@@ -1717,7 +1717,7 @@ static void consider_blend(kiln_choice *c, const kiln_loader *loader, sample_ble
             static const char why_2[] = "stride must be a multiple of 16";
             static const char why_3[] = "norm must be aligned to 16 bytes";
             static const char why_4[] = "the device has less shared memory than this call takes";
-            static const kiln_code code = {{0, 0, 0, 0}, {0, 0, 0, 0}, {10, 6, 2, 0}, 16, 1, 1};
+            static const kiln_code code = {{0, 0, 0, 0}, {0, 0, 0, 0}, {10, 6, 2, 0}, 16, 1, 1, 16};
             kiln_consider(c, &sample_blend_f16_f32_64_noclamp_wide_kernel, 0,
                           !(a.stride >= 64) ? why_1 : !(a.stride % 16 == 0) ? why_2 : a.norm % 16 != 0 ? why_3 : minimum(a.stride,
                           8192) * 16 > (uint64_t)loader->device.max_shared_bytes ? why_4 : NULL, &code,
@@ -1737,7 +1737,7 @@ static void consider_blend(kiln_choice *c, const kiln_loader *loader, sample_ble
         {
             static const char why_1[] = "stride must be at least \"width\"";
             static const char why_2[] = "norm must be aligned to 4 bytes";
-            static const kiln_code code = {{0, 0, 0, 0}, {0, 0, 0, 0}, {10, 6, 2, 0}, 4, 1, 1};
+            static const kiln_code code = {{0, 0, 0, 0}, {0, 0, 0, 0}, {10, 6, 2, 0}, 4, 1, 1, 4};
             kiln_consider(c, &sample_blend_f16_f32_128_noclamp_narrow_kernel, 1,
                           !(a.stride >= 128) ? why_1 : a.norm % 4 != 0 ? why_2 : NULL, &code,
                           &(kiln_work){.blocks = minimum(ceil_div((uint64_t)a.rows, 128),
@@ -1753,7 +1753,7 @@ static void consider_blend(kiln_choice *c, const kiln_loader *loader, sample_ble
             static const char why_2[] = "stride must be a multiple of 16";
             static const char why_3[] = "norm must be aligned to 16 bytes";
             static const char why_4[] = "the device has less shared memory than this call takes";
-            static const kiln_code code = {{0, 0, 0, 0}, {0, 0, 0, 0}, {10, 6, 2, 0}, 16, 1, 1};
+            static const kiln_code code = {{0, 0, 0, 0}, {0, 0, 0, 0}, {10, 6, 2, 0}, 16, 1, 1, 16};
             kiln_consider(c, &sample_blend_f16_f32_128_noclamp_wide_kernel, 0,
                           !(a.stride >= 128) ? why_1 : !(a.stride % 16 == 0) ? why_2 : a.norm % 16 != 0 ? why_3 : minimum(a.stride,
                           8192) * 16 > (uint64_t)loader->device.max_shared_bytes ? why_4 : NULL, &code,
