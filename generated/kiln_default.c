@@ -6,7 +6,17 @@
 
 static uint64_t ceil_div(uint64_t a, uint64_t b)
 {
-    return a / b + (a % b != 0);
+    return b ? a / b + (a % b != 0) : 0;
+}
+
+static uint64_t quotient(uint64_t a, uint64_t b)
+{
+    return b ? a / b : 0;
+}
+
+static uint64_t remainder_of(uint64_t a, uint64_t b)
+{
+    return b ? a % b : 0;
 }
 
 static uint64_t minimum(uint64_t a, uint64_t b)
@@ -28831,8 +28841,9 @@ static kiln_status run_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536(kiln_loader *lo
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a->n, 16),
                               (uint64_t)loader->device.multiprocessors * maximum(1,
                               minimum(minimum(2, (uint64_t)loader->device.multiprocessor_threads / 256),
-                              (uint64_t)loader->device.multiprocessor_shared_bytes / (37936 + 8 * ceil_div(minimum((uint64_t)a->k,
-                              65536), 512) * 80 + 1024)))), 1, 1};
+                              quotient((uint64_t)loader->device.multiprocessor_shared_bytes,
+                              37936 + 8 * ceil_div(minimum((uint64_t)a->k, 65536), 512) * 80 + 1024)))), 1,
+                              1};
     const void *const params[] = {&a->in, &a->gamma, &a->w, &a->out, &a->n, &a->k, &a->eps};
     return kiln_launch(loader, &kiln_default_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536_kernel, stream, grid,
                        37936 + 8 * ceil_div(minimum((uint64_t)a->k, 65536), 512) * 80, params);
@@ -30330,8 +30341,9 @@ static kiln_status run_rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_65536(kiln_loader *
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a->n, 16),
                               (uint64_t)loader->device.multiprocessors * maximum(1,
                               minimum(minimum(2, (uint64_t)loader->device.multiprocessor_threads / 256),
-                              (uint64_t)loader->device.multiprocessor_shared_bytes / (37936 + 8 * ceil_div(minimum((uint64_t)a->k,
-                              65536), 512) * 80 + 1024)))), 1, 1};
+                              quotient((uint64_t)loader->device.multiprocessor_shared_bytes,
+                              37936 + 8 * ceil_div(minimum((uint64_t)a->k, 65536), 512) * 80 + 1024)))), 1,
+                              1};
     const void *const params[] = {&a->in, &a->gamma, &a->w, &a->out, &a->n, &a->k, &a->eps};
     return kiln_launch(loader, &kiln_default_rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_65536_kernel, stream, grid,
                        37936 + 8 * ceil_div(minimum((uint64_t)a->k, 65536), 512) * 80, params);
@@ -32092,8 +32104,9 @@ static kiln_status run_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048(kiln_loader *
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a->n, 16),
                               (uint64_t)loader->device.multiprocessors * maximum(1,
                               minimum(minimum(2, (uint64_t)loader->device.multiprocessor_threads / 256),
-                              (uint64_t)loader->device.multiprocessor_shared_bytes / (37936 + 8 * ceil_div(minimum((uint64_t)a->k,
-                              2048), 512) * 272 + 1024)))), 1, 1};
+                              quotient((uint64_t)loader->device.multiprocessor_shared_bytes,
+                              37936 + 8 * ceil_div(minimum((uint64_t)a->k, 2048), 512) * 272 + 1024)))), 1,
+                              1};
     const void *const params[] = {&a->in, &a->gamma, &a->w, &a->out, &a->n, &a->k, &a->eps};
     return kiln_launch(loader, &kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048_kernel, stream, grid,
                        37936 + 8 * ceil_div(minimum((uint64_t)a->k, 2048), 512) * 272, params);
@@ -65761,9 +65774,9 @@ static void consider_nvfp4_gemv(kiln_choice *c, const kiln_loader *loader, kiln_
                           &(kiln_work){.blocks = ceil_div((uint64_t)a.m, 32) * minimum((uint64_t)a.l, 256),
                           .resident = maximum(1,
                           minimum(minimum(5, (uint64_t)loader->device.multiprocessor_threads / 256),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / (ceil_div(minimum((uint64_t)a.k,
-                          16384), 1024) * 1152 + 1024))), .length = (uint64_t)a.k,
-                          .repeats = ceil_div((uint64_t)a.l, 256),
+                          quotient((uint64_t)loader->device.multiprocessor_shared_bytes,
+                          ceil_div(minimum((uint64_t)a.k, 16384), 1024) * 1152 + 1024))),
+                          .length = (uint64_t)a.k, .repeats = ceil_div((uint64_t)a.l, 256),
                           .side_trips = ceil_div((uint64_t)a.l, 256) * ceil_div((uint64_t)a.k, 8192),
                           .wait = 600,
                           .block_bytes = ceil_div((uint64_t)a.l, 256) * (uint64_t)a.k * 33 * 9 / 16,
@@ -65777,9 +65790,9 @@ static void consider_nvfp4_gemv(kiln_choice *c, const kiln_loader *loader, kiln_
                           &(kiln_work){.blocks = ceil_div((uint64_t)a.m, 2) * minimum((uint64_t)a.l, 256),
                           .resident = maximum(1,
                           minimum(minimum(5, (uint64_t)loader->device.multiprocessor_threads / 256),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / (ceil_div(ceil_div(minimum((uint64_t)a.k, 16384),
-                          1024), 4) * 4 * 1152 + 1024))), .length = (uint64_t)a.k,
-                          .repeats = ceil_div((uint64_t)a.l, 256),
+                          quotient((uint64_t)loader->device.multiprocessor_shared_bytes,
+                          ceil_div(ceil_div(minimum((uint64_t)a.k, 16384), 1024), 4) * 4 * 1152 + 1024))),
+                          .length = (uint64_t)a.k, .repeats = ceil_div((uint64_t)a.l, 256),
                           .side_trips = ceil_div((uint64_t)a.l, 256) * ceil_div((uint64_t)a.k, 8192),
                           .wait = 600,
                           .block_bytes = ceil_div((uint64_t)a.l, 256) * (uint64_t)a.k * 3 * 9 / 16,
@@ -65793,9 +65806,9 @@ static void consider_nvfp4_gemv(kiln_choice *c, const kiln_loader *loader, kiln_
                           &(kiln_work){.blocks = ceil_div((uint64_t)a.m, 16) * minimum((uint64_t)a.l, 256),
                           .resident = maximum(1,
                           minimum(minimum(5, (uint64_t)loader->device.multiprocessor_threads / 256),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / (ceil_div(ceil_div(minimum((uint64_t)a.k, 16384),
-                          512), 2) * 2 * 576 + 1024))), .length = (uint64_t)a.k,
-                          .repeats = ceil_div((uint64_t)a.l, 256),
+                          quotient((uint64_t)loader->device.multiprocessor_shared_bytes,
+                          ceil_div(ceil_div(minimum((uint64_t)a.k, 16384), 512), 2) * 2 * 576 + 1024))),
+                          .length = (uint64_t)a.k, .repeats = ceil_div((uint64_t)a.l, 256),
                           .side_trips = ceil_div((uint64_t)a.l, 256) * ceil_div((uint64_t)a.k, 4096),
                           .wait = 600,
                           .block_bytes = ceil_div((uint64_t)a.l, 256) * (uint64_t)a.k * 17 * 9 / 16,
@@ -65812,9 +65825,9 @@ static void consider_nvfp4_gemv(kiln_choice *c, const kiln_loader *loader, kiln_
                           &(kiln_work){.blocks = ceil_div((uint64_t)a.m, 32) * minimum((uint64_t)a.l, 256),
                           .resident = maximum(1,
                           minimum(minimum(5, (uint64_t)loader->device.multiprocessor_threads / 256),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / (ceil_div(minimum((uint64_t)a.k,
-                          16384), 1024) * 1152 + 1024))), .length = (uint64_t)a.k,
-                          .repeats = ceil_div((uint64_t)a.l, 256),
+                          quotient((uint64_t)loader->device.multiprocessor_shared_bytes,
+                          ceil_div(minimum((uint64_t)a.k, 16384), 1024) * 1152 + 1024))),
+                          .length = (uint64_t)a.k, .repeats = ceil_div((uint64_t)a.l, 256),
                           .side_trips = ceil_div((uint64_t)a.l, 256) * ceil_div((uint64_t)a.k, 8192),
                           .wait = 600,
                           .block_bytes = ceil_div((uint64_t)a.l, 256) * (uint64_t)a.k * 33 * 9 / 16,
@@ -65828,9 +65841,9 @@ static void consider_nvfp4_gemv(kiln_choice *c, const kiln_loader *loader, kiln_
                           &(kiln_work){.blocks = ceil_div((uint64_t)a.m, 2) * minimum((uint64_t)a.l, 256),
                           .resident = maximum(1,
                           minimum(minimum(5, (uint64_t)loader->device.multiprocessor_threads / 256),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / (ceil_div(ceil_div(minimum((uint64_t)a.k, 16384),
-                          1024), 4) * 4 * 1152 + 1024))), .length = (uint64_t)a.k,
-                          .repeats = ceil_div((uint64_t)a.l, 256),
+                          quotient((uint64_t)loader->device.multiprocessor_shared_bytes,
+                          ceil_div(ceil_div(minimum((uint64_t)a.k, 16384), 1024), 4) * 4 * 1152 + 1024))),
+                          .length = (uint64_t)a.k, .repeats = ceil_div((uint64_t)a.l, 256),
                           .side_trips = ceil_div((uint64_t)a.l, 256) * ceil_div((uint64_t)a.k, 8192),
                           .wait = 600,
                           .block_bytes = ceil_div((uint64_t)a.l, 256) * (uint64_t)a.k * 3 * 9 / 16,
@@ -65844,9 +65857,9 @@ static void consider_nvfp4_gemv(kiln_choice *c, const kiln_loader *loader, kiln_
                           &(kiln_work){.blocks = ceil_div((uint64_t)a.m, 16) * minimum((uint64_t)a.l, 256),
                           .resident = maximum(1,
                           minimum(minimum(5, (uint64_t)loader->device.multiprocessor_threads / 256),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / (ceil_div(ceil_div(minimum((uint64_t)a.k, 16384),
-                          512), 2) * 2 * 576 + 1024))), .length = (uint64_t)a.k,
-                          .repeats = ceil_div((uint64_t)a.l, 256),
+                          quotient((uint64_t)loader->device.multiprocessor_shared_bytes,
+                          ceil_div(ceil_div(minimum((uint64_t)a.k, 16384), 512), 2) * 2 * 576 + 1024))),
+                          .length = (uint64_t)a.k, .repeats = ceil_div((uint64_t)a.l, 256),
                           .side_trips = ceil_div((uint64_t)a.l, 256) * ceil_div((uint64_t)a.k, 4096),
                           .wait = 600,
                           .block_bytes = ceil_div((uint64_t)a.l, 256) * (uint64_t)a.k * 17 * 9 / 16,
@@ -65951,7 +65964,7 @@ static kiln_status rules_attention(kiln_loader *loader, const kiln_default_atten
         static const char detail[] = "causal must be 0 or 1";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
     }
-    if (!((uint64_t)a->q_heads % maximum((uint64_t)a->kv_heads, 1) == 0 &&
+    if (!(remainder_of((uint64_t)a->q_heads, maximum((uint64_t)a->kv_heads, 1)) == 0 &&
         ((uint64_t)a->kv_heads >= 1 || (uint64_t)a->q_heads == 0))) {
         static const char detail[] = "q_heads must be a multiple of kv_heads";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
@@ -79532,7 +79545,8 @@ static kiln_status run_attention_bf16_128_nocausal_mma_32_32_16_pack_gqa(kiln_lo
         static const char detail[] = "too many tiles for split_k, with split_k=16";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
     }
-    if (!((uint64_t)a->q_length * ((uint64_t)a->q_heads / maximum((uint64_t)a->kv_heads, 1)) <= 1073741824)) {
+    if (!((uint64_t)a->q_length * (quotient((uint64_t)a->q_heads,
+        maximum((uint64_t)a->kv_heads, 1))) <= 1073741824)) {
         static const char detail[] =
             "q_length must be at most 2^30 over all heads of a tile, with pack_gqa=true";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
@@ -79552,8 +79566,9 @@ static kiln_status run_attention_bf16_128_nocausal_mma_32_32_16_pack_gqa(kiln_lo
     const kiln_status status = kiln_check_pointers(loader, attention_name, &attention_pointers_2, a, 0x3u);
     if (status != KILN_OK)
         return status;
-    const uint64_t grid[3] = {ceil_div((uint64_t)a->q_length * ((uint64_t)a->q_heads / maximum((uint64_t)a->kv_heads,
-                              1)), 32) * 16, (uint64_t)a->kv_heads, (uint64_t)a->batch};
+    const uint64_t grid[3] = {ceil_div((uint64_t)a->q_length * (quotient((uint64_t)a->q_heads,
+                              maximum((uint64_t)a->kv_heads, 1))), 32) * 16, (uint64_t)a->kv_heads,
+                              (uint64_t)a->batch};
     float scale_f32 = (float)a->scale;
     if (a->scale - a->scale >= 0 && !(scale_f32 - scale_f32 >= 0)) {
         static const char detail[] = "scale is beyond the range of f32";
@@ -79664,13 +79679,15 @@ static void consider_attention(kiln_choice *c, const kiln_loader *loader, kiln_d
             static const kiln_code code = {{286, 34, 196, 512}, {0, 0, 0, 0}, {546, 278, 170, 0}, 2, 32, 1, 2};
             kiln_consider(c, &kiln_default_attention_bf16_128_nocausal_mma_32_32_16_pack_gqa_kernel, 0,
                           !(a.workspace_size >= (uint64_t)a.batch * (uint64_t)a.q_heads * (uint64_t)a.q_length * 16 * 136) ? why_1 : !((uint64_t)a.batch * (uint64_t)a.q_heads * ceil_div((uint64_t)a.q_length,
-                          32) <= UINT64_C(2147483648)) ? why_2 : !((uint64_t)a.q_length * ((uint64_t)a.q_heads / maximum((uint64_t)a.kv_heads,
-                          1)) <= 1073741824) ? why_3 : !((uint64_t)a.out_row_stride >= 128 ||
+                          32) <= UINT64_C(2147483648)) ? why_2 : !((uint64_t)a.q_length * (quotient((uint64_t)a.q_heads,
+                          maximum((uint64_t)a.kv_heads,
+                          1))) <= 1073741824) ? why_3 : !((uint64_t)a.out_row_stride >= 128 ||
                           (uint64_t)a.q_length <= 1) ? why_4 : !(a.out_head_stride >= 128 ||
                           (uint64_t)a.q_heads <= 1) ? why_5 : !(a.out_batch_stride >= 128 ||
                           (uint64_t)a.batch <= 1) ? why_6 : NULL, &code,
-                          &(kiln_work){.blocks = ceil_div((uint64_t)a.q_length * ((uint64_t)a.q_heads / maximum((uint64_t)a.kv_heads,
-                          1)), 32) * 16 * (uint64_t)a.kv_heads * (uint64_t)a.batch, .resident = maximum(1,
+                          &(kiln_work){.blocks = ceil_div((uint64_t)a.q_length * (quotient((uint64_t)a.q_heads,
+                          maximum((uint64_t)a.kv_heads, 1))),
+                          32) * 16 * (uint64_t)a.kv_heads * (uint64_t)a.batch, .resident = maximum(1,
                           minimum(minimum(4, (uint64_t)loader->device.multiprocessor_threads / 64),
                           (uint64_t)loader->device.multiprocessor_shared_bytes / 27136)),
                           .length = ceil_div((uint64_t)a.k_length, 16), .repeats = 1, .wait = 250,

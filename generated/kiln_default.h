@@ -108,12 +108,12 @@ typedef struct kiln_default_int4_quantize_args {
 kiln_status kiln_default_int4_quantize(kiln_loader *loader, CUstream stream,
                                        const kiln_default_int4_quantize_args *args);
 
-/* The kernel that it would launch. */
+/* The kernel that it would launch; of a call that none can serve, the one whose launch says why. */
 kiln_status kiln_default_int4_quantize_pick(kiln_loader *loader, const kiln_default_int4_quantize_args *args,
                                             const kiln_kernel **kernel);
 
-/* Why: each variant that has what the arguments name, in the configuration's order, of which the first
- * `capacity` are written to the list, and how many there are. */
+/* Why: each variant that has what the arguments name, in the configuration's order. The first
+ * `capacity` are written to the list, which may be null where that is 0; count gets how many there are. */
 kiln_status kiln_default_int4_quantize_candidates(kiln_loader *loader,
                                                   const kiln_default_int4_quantize_args *args,
                                                   kiln_candidate *list, size_t capacity, size_t *count);
@@ -221,12 +221,12 @@ typedef struct kiln_default_int4_unpack_args {
 kiln_status kiln_default_int4_unpack(kiln_loader *loader, CUstream stream,
                                      const kiln_default_int4_unpack_args *args);
 
-/* The kernel that it would launch. */
+/* The kernel that it would launch; of a call that none can serve, the one whose launch says why. */
 kiln_status kiln_default_int4_unpack_pick(kiln_loader *loader, const kiln_default_int4_unpack_args *args,
                                           const kiln_kernel **kernel);
 
-/* Why: each variant that has what the arguments name, in the configuration's order, of which the first
- * `capacity` are written to the list, and how many there are. */
+/* Why: each variant that has what the arguments name, in the configuration's order. The first
+ * `capacity` are written to the list, which may be null where that is 0; count gets how many there are. */
 kiln_status kiln_default_int4_unpack_candidates(kiln_loader *loader,
                                                 const kiln_default_int4_unpack_args *args,
                                                 kiln_candidate *list, size_t capacity, size_t *count);
@@ -331,12 +331,12 @@ typedef struct kiln_default_int4_scale_args {
 kiln_status kiln_default_int4_scale(kiln_loader *loader, CUstream stream,
                                     const kiln_default_int4_scale_args *args);
 
-/* The kernel that it would launch. */
+/* The kernel that it would launch; of a call that none can serve, the one whose launch says why. */
 kiln_status kiln_default_int4_scale_pick(kiln_loader *loader, const kiln_default_int4_scale_args *args,
                                          const kiln_kernel **kernel);
 
-/* Why: each variant that has what the arguments name, in the configuration's order, of which the first
- * `capacity` are written to the list, and how many there are. */
+/* Why: each variant that has what the arguments name, in the configuration's order. The first
+ * `capacity` are written to the list, which may be null where that is 0; count gets how many there are. */
 kiln_status kiln_default_int4_scale_candidates(kiln_loader *loader, const kiln_default_int4_scale_args *args,
                                                kiln_candidate *list, size_t capacity, size_t *count);
 
@@ -416,12 +416,12 @@ typedef struct kiln_default_int4_pack_args {
 kiln_status kiln_default_int4_pack(kiln_loader *loader, CUstream stream,
                                    const kiln_default_int4_pack_args *args);
 
-/* The kernel that it would launch. */
+/* The kernel that it would launch; of a call that none can serve, the one whose launch says why. */
 kiln_status kiln_default_int4_pack_pick(kiln_loader *loader, const kiln_default_int4_pack_args *args,
                                         const kiln_kernel **kernel);
 
-/* Why: each variant that has what the arguments name, in the configuration's order, of which the first
- * `capacity` are written to the list, and how many there are. */
+/* Why: each variant that has what the arguments name, in the configuration's order. The first
+ * `capacity` are written to the list, which may be null where that is 0; count gets how many there are. */
 kiln_status kiln_default_int4_pack_candidates(kiln_loader *loader, const kiln_default_int4_pack_args *args,
                                               kiln_candidate *list, size_t capacity, size_t *count);
 
@@ -491,12 +491,12 @@ typedef struct kiln_default_nf4_quantize_args {
 kiln_status kiln_default_nf4_quantize(kiln_loader *loader, CUstream stream,
                                       const kiln_default_nf4_quantize_args *args);
 
-/* The kernel that it would launch. */
+/* The kernel that it would launch; of a call that none can serve, the one whose launch says why. */
 kiln_status kiln_default_nf4_quantize_pick(kiln_loader *loader, const kiln_default_nf4_quantize_args *args,
                                            const kiln_kernel **kernel);
 
-/* Why: each variant that has what the arguments name, in the configuration's order, of which the first
- * `capacity` are written to the list, and how many there are. */
+/* Why: each variant that has what the arguments name, in the configuration's order. The first
+ * `capacity` are written to the list, which may be null where that is 0; count gets how many there are. */
 kiln_status kiln_default_nf4_quantize_candidates(kiln_loader *loader,
                                                  const kiln_default_nf4_quantize_args *args,
                                                  kiln_candidate *list, size_t capacity, size_t *count);
@@ -575,12 +575,12 @@ typedef struct kiln_default_nf4_unpack_args {
 kiln_status kiln_default_nf4_unpack(kiln_loader *loader, CUstream stream,
                                     const kiln_default_nf4_unpack_args *args);
 
-/* The kernel that it would launch. */
+/* The kernel that it would launch; of a call that none can serve, the one whose launch says why. */
 kiln_status kiln_default_nf4_unpack_pick(kiln_loader *loader, const kiln_default_nf4_unpack_args *args,
                                          const kiln_kernel **kernel);
 
-/* Why: each variant that has what the arguments name, in the configuration's order, of which the first
- * `capacity` are written to the list, and how many there are. */
+/* Why: each variant that has what the arguments name, in the configuration's order. The first
+ * `capacity` are written to the list, which may be null where that is 0; count gets how many there are. */
 kiln_status kiln_default_nf4_unpack_candidates(kiln_loader *loader, const kiln_default_nf4_unpack_args *args,
                                                kiln_candidate *list, size_t capacity, size_t *count);
 
@@ -650,12 +650,12 @@ typedef struct kiln_default_nf4_scale_args {
 kiln_status kiln_default_nf4_scale(kiln_loader *loader, CUstream stream,
                                    const kiln_default_nf4_scale_args *args);
 
-/* The kernel that it would launch. */
+/* The kernel that it would launch; of a call that none can serve, the one whose launch says why. */
 kiln_status kiln_default_nf4_scale_pick(kiln_loader *loader, const kiln_default_nf4_scale_args *args,
                                         const kiln_kernel **kernel);
 
-/* Why: each variant that has what the arguments name, in the configuration's order, of which the first
- * `capacity` are written to the list, and how many there are. */
+/* Why: each variant that has what the arguments name, in the configuration's order. The first
+ * `capacity` are written to the list, which may be null where that is 0; count gets how many there are. */
 kiln_status kiln_default_nf4_scale_candidates(kiln_loader *loader, const kiln_default_nf4_scale_args *args,
                                               kiln_candidate *list, size_t capacity, size_t *count);
 
@@ -713,12 +713,12 @@ typedef struct kiln_default_nf4_pack_args {
 kiln_status kiln_default_nf4_pack(kiln_loader *loader, CUstream stream,
                                   const kiln_default_nf4_pack_args *args);
 
-/* The kernel that it would launch. */
+/* The kernel that it would launch; of a call that none can serve, the one whose launch says why. */
 kiln_status kiln_default_nf4_pack_pick(kiln_loader *loader, const kiln_default_nf4_pack_args *args,
                                        const kiln_kernel **kernel);
 
-/* Why: each variant that has what the arguments name, in the configuration's order, of which the first
- * `capacity` are written to the list, and how many there are. */
+/* Why: each variant that has what the arguments name, in the configuration's order. The first
+ * `capacity` are written to the list, which may be null where that is 0; count gets how many there are. */
 kiln_status kiln_default_nf4_pack_candidates(kiln_loader *loader, const kiln_default_nf4_pack_args *args,
                                              kiln_candidate *list, size_t capacity, size_t *count);
 
@@ -761,13 +761,13 @@ typedef struct kiln_default_q4k_dequantize_args {
 kiln_status kiln_default_q4k_dequantize(kiln_loader *loader, CUstream stream,
                                         const kiln_default_q4k_dequantize_args *args);
 
-/* The kernel that it would launch. */
+/* The kernel that it would launch; of a call that none can serve, the one whose launch says why. */
 kiln_status kiln_default_q4k_dequantize_pick(kiln_loader *loader,
                                              const kiln_default_q4k_dequantize_args *args,
                                              const kiln_kernel **kernel);
 
-/* Why: each variant that has what the arguments name, in the configuration's order, of which the first
- * `capacity` are written to the list, and how many there are. */
+/* Why: each variant that has what the arguments name, in the configuration's order. The first
+ * `capacity` are written to the list, which may be null where that is 0; count gets how many there are. */
 kiln_status kiln_default_q4k_dequantize_candidates(kiln_loader *loader,
                                                    const kiln_default_q4k_dequantize_args *args,
                                                    kiln_candidate *list, size_t capacity, size_t *count);
@@ -849,13 +849,13 @@ typedef struct kiln_default_rmsnorm_q4k_gemv_args {
 kiln_status kiln_default_rmsnorm_q4k_gemv(kiln_loader *loader, CUstream stream,
                                           const kiln_default_rmsnorm_q4k_gemv_args *args);
 
-/* The kernel that it would launch. */
+/* The kernel that it would launch; of a call that none can serve, the one whose launch says why. */
 kiln_status kiln_default_rmsnorm_q4k_gemv_pick(kiln_loader *loader,
                                                const kiln_default_rmsnorm_q4k_gemv_args *args,
                                                const kiln_kernel **kernel);
 
-/* Why: each variant that has what the arguments name, in the configuration's order, of which the first
- * `capacity` are written to the list, and how many there are. */
+/* Why: each variant that has what the arguments name, in the configuration's order. The first
+ * `capacity` are written to the list, which may be null where that is 0; count gets how many there are. */
 kiln_status kiln_default_rmsnorm_q4k_gemv_candidates(kiln_loader *loader,
                                                      const kiln_default_rmsnorm_q4k_gemv_args *args,
                                                      kiln_candidate *list, size_t capacity, size_t *count);
@@ -941,12 +941,12 @@ typedef struct kiln_default_nf4_gemm_args {
 kiln_status kiln_default_nf4_gemm(kiln_loader *loader, CUstream stream,
                                   const kiln_default_nf4_gemm_args *args);
 
-/* The kernel that it would launch. */
+/* The kernel that it would launch; of a call that none can serve, the one whose launch says why. */
 kiln_status kiln_default_nf4_gemm_pick(kiln_loader *loader, const kiln_default_nf4_gemm_args *args,
                                        const kiln_kernel **kernel);
 
-/* Why: each variant that has what the arguments name, in the configuration's order, of which the first
- * `capacity` are written to the list, and how many there are. */
+/* Why: each variant that has what the arguments name, in the configuration's order. The first
+ * `capacity` are written to the list, which may be null where that is 0; count gets how many there are. */
 kiln_status kiln_default_nf4_gemm_candidates(kiln_loader *loader, const kiln_default_nf4_gemm_args *args,
                                              kiln_candidate *list, size_t capacity, size_t *count);
 
@@ -1104,13 +1104,13 @@ typedef struct kiln_default_nf4_gemm_transposed_args {
 kiln_status kiln_default_nf4_gemm_transposed(kiln_loader *loader, CUstream stream,
                                              const kiln_default_nf4_gemm_transposed_args *args);
 
-/* The kernel that it would launch. */
+/* The kernel that it would launch; of a call that none can serve, the one whose launch says why. */
 kiln_status kiln_default_nf4_gemm_transposed_pick(kiln_loader *loader,
                                                   const kiln_default_nf4_gemm_transposed_args *args,
                                                   const kiln_kernel **kernel);
 
-/* Why: each variant that has what the arguments name, in the configuration's order, of which the first
- * `capacity` are written to the list, and how many there are. */
+/* Why: each variant that has what the arguments name, in the configuration's order. The first
+ * `capacity` are written to the list, which may be null where that is 0; count gets how many there are. */
 kiln_status kiln_default_nf4_gemm_transposed_candidates(kiln_loader *loader,
                                                         const kiln_default_nf4_gemm_transposed_args *args,
                                                         kiln_candidate *list, size_t capacity, size_t *count);
@@ -1213,12 +1213,12 @@ typedef struct kiln_default_nvfp4_gemv_args {
 kiln_status kiln_default_nvfp4_gemv(kiln_loader *loader, CUstream stream,
                                     const kiln_default_nvfp4_gemv_args *args);
 
-/* The kernel that it would launch. */
+/* The kernel that it would launch; of a call that none can serve, the one whose launch says why. */
 kiln_status kiln_default_nvfp4_gemv_pick(kiln_loader *loader, const kiln_default_nvfp4_gemv_args *args,
                                          const kiln_kernel **kernel);
 
-/* Why: each variant that has what the arguments name, in the configuration's order, of which the first
- * `capacity` are written to the list, and how many there are. */
+/* Why: each variant that has what the arguments name, in the configuration's order. The first
+ * `capacity` are written to the list, which may be null where that is 0; count gets how many there are. */
 kiln_status kiln_default_nvfp4_gemv_candidates(kiln_loader *loader, const kiln_default_nvfp4_gemv_args *args,
                                                kiln_candidate *list, size_t capacity, size_t *count);
 
@@ -1345,12 +1345,12 @@ typedef struct kiln_default_attention_args {
 kiln_status kiln_default_attention(kiln_loader *loader, CUstream stream,
                                    const kiln_default_attention_args *args);
 
-/* The kernel that it would launch. */
+/* The kernel that it would launch; of a call that none can serve, the one whose launch says why. */
 kiln_status kiln_default_attention_pick(kiln_loader *loader, const kiln_default_attention_args *args,
                                         const kiln_kernel **kernel);
 
-/* Why: each variant that has what the arguments name, in the configuration's order, of which the first
- * `capacity` are written to the list, and how many there are. */
+/* Why: each variant that has what the arguments name, in the configuration's order. The first
+ * `capacity` are written to the list, which may be null where that is 0; count gets how many there are. */
 kiln_status kiln_default_attention_candidates(kiln_loader *loader, const kiln_default_attention_args *args,
                                               kiln_candidate *list, size_t capacity, size_t *count);
 

@@ -99,10 +99,21 @@ static void print_c_literal(const c_printer *p, uint64_t value, c_place where)
     text_printf(p->out, plain ? "%" PRIu64 : "UINT64_C(%" PRIu64 ")", value);
 }
 
+/* A divisor that is not a number may be 0 where a family is wrong, which must not end the application: then 0 comes of it. */
+static bool may_divide_by_zero(const expression *e)
+{
+    return (e->operation == OPERATION_DIVIDE || e->operation == OPERATION_REMAINDER) &&
+           e->operands[1]->operation != OPERATION_LITERAL;
+}
+
 static void print_c_call(const c_printer *p, const expression *e)
 {
-    static const char *const names[] = {"ceil_div(", "minimum(", "maximum("};
-    text_add(p->out, names[e->operation - OPERATION_CEIL_DIV]);
+    static const char *const names[] = {[OPERATION_CEIL_DIV] = "ceil_div(",
+                                        [OPERATION_MIN] = "minimum(",
+                                        [OPERATION_MAX] = "maximum(",
+                                        [OPERATION_DIVIDE] = "quotient(",
+                                        [OPERATION_REMAINDER] = "remainder_of("};
+    text_add(p->out, names[e->operation]);
     print_c(p, e->operands[0], C_BESIDE, 0); /* the prototype widens */
     text_add(p->out, ", ");
     print_c(p, e->operands[1], C_BESIDE, 0);
@@ -146,6 +157,10 @@ static void print_c_binary(const c_printer *p, const expression *e)
 
 static void print_c_bare(const c_printer *p, const expression *e, c_place where)
 {
+    if (may_divide_by_zero(e)) {
+        print_c_call(p, e);
+        return;
+    }
     switch (e->operation) {
     case OPERATION_LITERAL:
         print_c_literal(p, e->value, where);

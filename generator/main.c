@@ -231,8 +231,8 @@ static int run_explain(command_line *c)
         return fail(arena_format(c->arena, "no family '%s'%s", c->names[1],
                                  suggest_text(c->arena, c->names[1], family_names(c->arena))));
     text out = text_new(c->arena);
-    text_printf(&out, "%s on %s, sm_%u, %u multiprocessors: estimated cycles, the first is launched\n",
-                family->name, device_name, (unsigned)device.sm, (unsigned)device.multiprocessors);
+    text_printf(&out, "%s on %s, sm_%u, %u multiprocessors: ", family->name, device_name, (unsigned)device.sm,
+                (unsigned)device.multiprocessors);
     const char *wrong = explain_call(&out, p, family, &device, c->names + 2, c->name_count - 2);
     if (wrong)
         return fail(arena_format(c->arena, "%s: %s", family->name, wrong));

@@ -1,5 +1,6 @@
 #include "explain.h"
 
+#include <errno.h>
 #include <kiln/estimate.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 #include "../expression.h"
 #include "../family.h"
 #include "../quote.h"
+#include "../support/words.h"
 #include "../targets.h"
 #include "images.h"
 
@@ -14,17 +16,23 @@
 
 typedef struct given {
     uint64_t args[KILN_MAX_ARGS];
+    bool has_arg[KILN_MAX_ARGS];
     const char *params[KILN_MAX_PARAMS]; /* of contract parameters; null: the default */
 } given;
 
 /* Null where it could be read. */
 static const char *read_number(arena *a, const kiln_arg *arg, const char *word, uint64_t *number)
 {
-    char *end;
-    const bool is_real = arg->type[0] == 'f' || arg->type[0] == '$';
-    *number = is_real ? (uint64_t)strtod(word, &end) : strtoull(word, &end, 0);
-    if (*word == '\0' || *word == '-' || *end)
-        return arena_format(a, "expected a number for %s, found '%s'", arg->name, quote_text(a, word));
+    char *end = NULL;
+    const bool is_real = arg->kind == KILN_ARG_VALUE && (arg->type[0] == 'f' || arg->type[0] == '$');
+    const bool is_narrow = arg->kind == KILN_ARG_VALUE && strstr(arg->type, "32");
+    const double real = is_real ? strtod(word, &end) : 0;
+    errno = 0;
+    *number = is_real ? 0 : strtoull(word, &end, 0);
+    const bool is_read = *word >= '0' && *word <= '9' && *end == '\0' && errno == 0;
+    if (!is_read || !(real < 1e300) || (is_narrow && *number > UINT32_MAX))
+        return arena_format(a, "expected a number of at least 0%s for %s, found '%s'",
+                            is_narrow && !is_real ? ", of 32 bits," : "", arg->name, quote_text(a, word));
     return NULL;
 }
 
@@ -35,8 +43,10 @@ static const char *read_value(arena *a, const kiln_family *family, const char *v
         return arena_format(a, "expected name=value, found '%s'", quote_text(a, value));
     const char *name = arena_string(a, value, (size_t)(equals - value));
     for (size_t i = 0; family->args[i].name; i++)
-        if (strcmp(family->args[i].name, name) == 0)
+        if (strcmp(family->args[i].name, name) == 0) {
+            g->has_arg[i] = true;
             return read_number(a, &family->args[i], equals + 1, &g->args[i]);
+        }
     size_t index;
     text names = text_new(a);
     for (size_t i = 0; family->args[i].name; i++)
@@ -45,8 +55,8 @@ static const char *read_value(arena *a, const kiln_family *family, const char *v
         if (family->params[i].role == KILN_ROLE_CONTRACT)
             text_printf(&names, " %s", family->params[i].name);
     if (!family_find_param(family, name, &index) || family->params[index].role != KILN_ROLE_CONTRACT)
-        return arena_format(a, "%s has no argument and no contract parameter '%s'%s", family->name,
-                            quote_text(a, name), suggest_text(a, name, names.data));
+        return arena_format(a, "there is no argument and no contract parameter '%s'%s", quote_text(a, name),
+                            suggest_text(a, name, names.data));
     if (!param_has_value(&family->params[index], equals + 1))
         return arena_format(a, "%s is never '%s'; it is %s", name, quote_text(a, equals + 1),
                             param_values_text(a, &family->params[index]));
@@ -164,9 +174,25 @@ static bool runs_here(const plan *p, const kiln_variant *v, uint32_t sm)
     return false;
 }
 
+/* A pointer that the variant wants aligned to more than it is. */
+static const char *misaligned(const call *c, const kiln_variant *v)
+{
+    for (size_t i = 0; c->family->args[i].name; i++) {
+        const kiln_arg *arg = &c->family->args[i];
+        if (arg->kind == KILN_ARG_VALUE || !variant_has_arg(c->arena, v, arg))
+            continue;
+        const uint32_t alignment = variant_arg_alignment(c->arena, v, arg);
+        if (c->given->args[i] % alignment != 0)
+            return arena_format(c->arena, "%s must be aligned to %u bytes", arg->name, (unsigned)alignment);
+    }
+    return NULL;
+}
+
 static candidate consider(const call *c, const plan *p, const kiln_variant *v)
 {
     candidate made = {.variant = v, .why_not = broken_rule(c, v)};
+    if (!made.why_not)
+        made.why_not = misaligned(c, v);
     if (!made.why_not && !runs_here(p, v, c->device->sm))
         made.why_not = "no image for this device";
     if (!made.why_not && value_of(c, v, family_shared_bytes(c->family)) > c->device->max_shared_bytes)
@@ -176,13 +202,58 @@ static candidate consider(const call *c, const plan *p, const kiln_variant *v)
     return made;
 }
 
+/* Whether the launch or its bytes depend on an argument. */
+static bool counts_with(const call *c, size_t index)
+{
+    const kiln_family *f = c->family;
+    const char *const sources[] = {f->grid[0], f->grid[1], f->grid[2], f->cost.bytes_read,
+                                   f->cost.bytes_written};
+    for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++)
+        if (sources[i] && expression_counts_with(expression_parse(c->arena, f, sources[i]), index))
+            return true;
+    return false;
+}
+
+/* A size that has to be given, and is not; else null. */
+static const char *missing_size(const call *c)
+{
+    for (size_t i = 0; c->family->args[i].name; i++)
+        if (c->family->args[i].kind == KILN_ARG_VALUE && !c->given->has_arg[i] && counts_with(c, i))
+            return arena_format(c->arena, "%s is missing: %s=...", c->family->args[i].name,
+                                c->family->args[i].name);
+    return NULL;
+}
+
+/* Puts in what stands for a parameter that is not given: the default, or the only value that there is. Returns what is wrong. */
+static const char *fill_contract(arena *a, const plan *p, const kiln_family *family, given *g)
+{
+    for (size_t i = 0; i < family_param_count(family); i++) {
+        const kiln_param *param = &family->params[i];
+        text values = text_new(a);
+        if (g->params[i] || param->role != KILN_ROLE_CONTRACT)
+            continue;
+        for (size_t k = 0; k < p->variant_count; k++) {
+            const kiln_variant *v = p->variants[k];
+            if (v->family != family || words_contain(values.data, v->values[i].text))
+                continue;
+            text_printf(&values, "%s%s", values.length ? " " : "", v->values[i].text);
+        }
+        const bool has_default = words_contain(values.data, param->default_value);
+        if (!has_default && strchr(values.data, ' '))
+            return arena_format(a, "%s is missing; the configuration has %s", param->name,
+                                list_text(a, values.data));
+        g->params[i] = has_default ? param->default_value : values.data;
+    }
+    return NULL;
+}
+
 /* Whether a variant has what the caller names, or what stands for it. */
 static bool has_contract(const kiln_variant *v, const given *g)
 {
     for (size_t i = 0; i < family_param_count(v->family); i++) {
         const kiln_param *param = &v->family->params[i];
-        const char *wanted = g->params[i] ? g->params[i] : param->default_value;
-        if (param->role == KILN_ROLE_CONTRACT && strcmp(v->values[i].text, wanted) != 0)
+        const char *wanted = g->params[i];
+        if (param->role == KILN_ROLE_CONTRACT && (!wanted || strcmp(v->values[i].text, wanted) != 0))
             return false;
     }
     return true;
@@ -210,7 +281,16 @@ const char *explain_call(text *out, const plan *p, const kiln_family *family, co
         if (wrong)
             return wrong;
     }
+    bool is_there = false;
+    for (size_t i = 0; i < p->variant_count; i++)
+        is_there |= p->variants[i]->family == family;
+    if (!is_there)
+        return "the configuration does not have this family";
     const call c = {a, family, device, &g};
+    const char *missing = fill_contract(a, p, family, &g);
+    missing = missing ? missing : missing_size(&c);
+    if (missing)
+        return missing;
     const char *broken = broken_rule(&c, NULL);
     if (broken)
         return broken;
@@ -228,6 +308,8 @@ const char *explain_call(text *out, const plan *p, const kiln_family *family, co
     for (size_t i = 0; i < count; i++)
         all[i].place = i;
     qsort(all, count, sizeof *all, compare);
+    text_printf(out, "estimated cycles; %s\n",
+                all[0].why_not ? "none can be launched" : "the first is launched");
     for (size_t i = 0; i < count; i++) {
         if (all[i].why_not)
             text_printf(out, "%12s  %s: %s\n", "-", all[i].variant->id, all[i].why_not);

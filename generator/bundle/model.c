@@ -84,6 +84,27 @@ static void make_images(arena *a, const plan *p, const kiln_variant *v, baked ow
     }
 }
 
+/* That what the family says of its time and what its kernel has marked are of each other. */
+static void check_time(const kiln_variant *v, const ptx_costs *costs)
+{
+    const kiln_time *time = &v->family->time;
+    const uint32_t threads = v->shape.block[0] * v->shape.block[1] * v->shape.block[2];
+    const uint32_t warps = (threads + 31) / 32, loop_warps = v->shape.loop_warps ? v->shape.loop_warps : 1;
+    if (!time->length != !costs->loop.issues)
+        family_error("%s: %s", v->id,
+                     time->length ? "time has a length, and the kernel no ptx_main_loop"
+                                  : "the kernel has a ptx_main_loop, and time no length");
+    if (!time->side_trips != !costs->side.issues)
+        family_error("%s: %s", v->id,
+                     time->side_trips ? "time has side_trips, and the kernel no ptx_side_loop"
+                                      : "the kernel has a ptx_side_loop, and time no side_trips");
+    if (time->length && v->shape.trip == 0)
+        family_error("%s: time has a length, and the shape no trip", v->id);
+    if (warps % loop_warps != 0)
+        family_error("%s: %u of %u warps share a loop, which leaves some", v->id, (unsigned)loop_warps,
+                     (unsigned)warps);
+}
+
 static void take_images(arena *a, const plan *p, baked own, bundle_variant *made,
                         const bundle_variant *before)
 {
@@ -93,6 +114,8 @@ static void take_images(arena *a, const plan *p, baked own, bundle_variant *made
         if (made->images[i].min_driver > made->min_driver)
             made->min_driver = made->images[i].min_driver;
     made->costs = made->images[made->image_count - 1].costs;
+    if (!v->external)
+        check_time(v, &made->costs);
     memcpy(made->block, v->shape.block, sizeof made->block);
     find_shared_bytes(made);
     made->runs_everywhere = true;

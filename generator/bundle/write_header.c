@@ -243,12 +243,14 @@ void write_declarations(arena *a, text *out, const bundle_family *f)
                       "when the bundle "
                       "has none. */\n");
         add_declaration(out, f, f->function);
-        text_add(out, "\n/* The kernel that it would launch. */\n");
+        text_add(
+            out,
+            "\n/* The kernel that it would launch; of a call that none can serve, the one whose launch says why. */\n");
         c_add_pick_prototype(out, f, ");\n");
         text_add(
             out,
-            "\n/* Why: each variant that has what the arguments name, in the configuration's order, of which the first\n"
-            " * `capacity` are written to the list, and how many there are. */\n");
+            "\n/* Why: each variant that has what the arguments name, in the configuration's order. The first\n"
+            " * `capacity` are written to the list, which may be null where that is 0; count gets how many there are. */\n");
         c_add_candidates_prototype(out, f, ");\n");
     }
     if (f->workspace)

@@ -214,6 +214,8 @@ void ptx_main_loop_at(ptx_fn *f, const char *file, int line)
         fn_problem(f, (ptx_place){file, line}, "ptx_main_loop: not directly inside a PTX_FOR or PTX_LOOP");
     else if (f->has_main_loop)
         fn_problem(f, (ptx_place){file, line}, "ptx_main_loop: the kernel has one already");
+    else if (s->counted == COUNT_SIDE)
+        fn_problem(f, (ptx_place){file, line}, "ptx_main_loop: this is a side loop");
     s->counted = COUNT_MAIN;
     f->has_main_loop = true;
 }
@@ -223,6 +225,8 @@ void ptx_side_loop_at(ptx_fn *f, const char *file, int line)
     scope *s = fn_scope(f, f->current);
     if (s->kind != SCOPE_FOR && s->kind != SCOPE_LOOP)
         fn_problem(f, (ptx_place){file, line}, "ptx_side_loop: not directly inside a PTX_FOR or PTX_LOOP");
+    else if (s->counted == COUNT_MAIN)
+        fn_problem(f, (ptx_place){file, line}, "ptx_side_loop: this is the main loop");
     s->counted = COUNT_SIDE;
 }
 

@@ -19,7 +19,7 @@ typedef struct kiln_choice {
 } kiln_choice;
 
 /* Takes the kernel when it is better than those before. is_sure: any device that the bundle is made for can run it. why_not:
- * which rule the call breaks, or null. code null: nothing to choose from. Once per bundle, small rather than fast. */
+ * which rule the call breaks, or null. A list is for devices too that the bundle is not made for. code null: nothing to choose from. Once per bundle, small rather than fast. */
 __attribute__((noinline, unused)) static void kiln_consider(kiln_choice *c, const kiln_kernel *kernel,
                                                             int is_sure, const char *why_not,
                                                             const kiln_code *code, const kiln_work *work)
@@ -29,7 +29,7 @@ __attribute__((noinline, unused)) static void kiln_consider(kiln_choice *c, cons
         code != NULL && why_not == NULL ? kiln_estimate(&c->loader->device, code, work) : 0;
     if (c->list == NULL && c->best != NULL && (why_not != NULL || cycles >= c->cycles))
         return;
-    const int is_usable = is_sure || kiln_usable(c->loader, kernel);
+    const int is_usable = (is_sure && c->list == NULL) || kiln_usable(c->loader, kernel);
     if (c->fallback == NULL || (is_usable && !c->fallback_is_usable)) {
         c->fallback = kernel;
         c->fallback_is_usable = is_usable;

@@ -118,6 +118,8 @@ int main(void)
     puts("#include <inttypes.h>\n#include <math.h>\n#include <stdint.h>\n#include <stdio.h>\n"
          "struct args { uint8_t b; uint16_t h; uint32_t w; uint64_t q; int32_t d; float f; double g; };\n"
          "static inline uint64_t ceil_div(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }\n"
+         "static inline uint64_t quotient(uint64_t a, uint64_t b) { return a / b; }\n"
+         "static inline uint64_t remainder_of(uint64_t a, uint64_t b) { return a % b; }\n"
          "static inline uint64_t minimum(uint64_t a, uint64_t b) { return a < b ? a : b; }\n"
          "static inline uint64_t maximum(uint64_t a, uint64_t b) { return a > b ? a : b; }");
     const char **sources = arena_alloc(a, EXPRESSIONS * sizeof *sources);

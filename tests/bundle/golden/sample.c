@@ -6,7 +6,12 @@
 
 static uint64_t ceil_div(uint64_t a, uint64_t b)
 {
-    return a / b + (a % b != 0);
+    return b ? a / b + (a % b != 0) : 0;
+}
+
+static uint64_t quotient(uint64_t a, uint64_t b)
+{
+    return b ? a / b : 0;
 }
 
 static uint64_t minimum(uint64_t a, uint64_t b)
@@ -1653,8 +1658,8 @@ static void consider_blend(kiln_choice *c, const kiln_loader *loader, sample_ble
                           4 * (uint64_t)loader->device.multiprocessors) * ceil_div(a.stride, 2048),
                           .resident = maximum(1,
                           minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 512),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / (minimum(a.stride,
-                          8192) * 16 + 1024))), .repeats = 1,
+                          quotient((uint64_t)loader->device.multiprocessor_shared_bytes,
+                          minimum(a.stride, 8192) * 16 + 1024))), .repeats = 1,
                           .bytes = (uint64_t)a.rows * a.stride + (uint64_t)a.rows * a.stride,
                           .extra = ((uint64_t)a.rows >= 1024 ||
                           (uint64_t)loader->device.multiprocessors < 8 ? UINT64_C(0) : UINT64_C(2000000))});
@@ -1689,8 +1694,8 @@ static void consider_blend(kiln_choice *c, const kiln_loader *loader, sample_ble
                           4 * (uint64_t)loader->device.multiprocessors) * ceil_div(a.stride, 2048),
                           .resident = maximum(1,
                           minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 512),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / (minimum(a.stride,
-                          8192) * 16 + 1024))), .repeats = 1,
+                          quotient((uint64_t)loader->device.multiprocessor_shared_bytes,
+                          minimum(a.stride, 8192) * 16 + 1024))), .repeats = 1,
                           .bytes = (uint64_t)a.rows * a.stride + (uint64_t)a.rows * a.stride,
                           .extra = ((uint64_t)a.rows >= 1024 ||
                           (uint64_t)loader->device.multiprocessors < 8 ? UINT64_C(0) : UINT64_C(2000000))});
@@ -1725,8 +1730,8 @@ static void consider_blend(kiln_choice *c, const kiln_loader *loader, sample_ble
                           4 * (uint64_t)loader->device.multiprocessors) * ceil_div(a.stride, 2048),
                           .resident = maximum(1,
                           minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 512),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / (minimum(a.stride,
-                          8192) * 16 + 1024))), .repeats = 1,
+                          quotient((uint64_t)loader->device.multiprocessor_shared_bytes,
+                          minimum(a.stride, 8192) * 16 + 1024))), .repeats = 1,
                           .bytes = (uint64_t)a.rows * a.stride + (uint64_t)a.rows * a.stride,
                           .extra = ((uint64_t)a.rows >= 1024 ||
                           (uint64_t)loader->device.multiprocessors < 8 ? UINT64_C(0) : UINT64_C(2000000))});
@@ -1761,8 +1766,8 @@ static void consider_blend(kiln_choice *c, const kiln_loader *loader, sample_ble
                           4 * (uint64_t)loader->device.multiprocessors) * ceil_div(a.stride, 2048),
                           .resident = maximum(1,
                           minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 512),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / (minimum(a.stride,
-                          8192) * 16 + 1024))), .repeats = 1,
+                          quotient((uint64_t)loader->device.multiprocessor_shared_bytes,
+                          minimum(a.stride, 8192) * 16 + 1024))), .repeats = 1,
                           .bytes = (uint64_t)a.rows * a.stride + (uint64_t)a.rows * a.stride,
                           .extra = ((uint64_t)a.rows >= 1024 ||
                           (uint64_t)loader->device.multiprocessors < 8 ? UINT64_C(0) : UINT64_C(2000000))});

@@ -103,11 +103,11 @@ typedef struct sample_blend_args {
 /* Picks the variant for these arguments and this device. KILN_ERROR_NO_VARIANT when the bundle has none. */
 kiln_status sample_blend(kiln_loader *loader, CUstream stream, const sample_blend_args *args);
 
-/* The kernel that it would launch. */
+/* The kernel that it would launch; of a call that none can serve, the one whose launch says why. */
 kiln_status sample_blend_pick(kiln_loader *loader, const sample_blend_args *args, const kiln_kernel **kernel);
 
-/* Why: each variant that has what the arguments name, in the configuration's order, of which the first
- * `capacity` are written to the list, and how many there are. */
+/* Why: each variant that has what the arguments name, in the configuration's order. The first
+ * `capacity` are written to the list, which may be null where that is 0; count gets how many there are. */
 kiln_status sample_blend_candidates(kiln_loader *loader, const sample_blend_args *args, kiln_candidate *list,
                                     size_t capacity, size_t *count);
 
@@ -187,11 +187,11 @@ typedef struct sample_parts_args {
 /* Picks the variant for these arguments and this device. KILN_ERROR_NO_VARIANT when the bundle has none. */
 kiln_status sample_parts(kiln_loader *loader, CUstream stream, const sample_parts_args *args);
 
-/* The kernel that it would launch. */
+/* The kernel that it would launch; of a call that none can serve, the one whose launch says why. */
 kiln_status sample_parts_pick(kiln_loader *loader, const sample_parts_args *args, const kiln_kernel **kernel);
 
-/* Why: each variant that has what the arguments name, in the configuration's order, of which the first
- * `capacity` are written to the list, and how many there are. */
+/* Why: each variant that has what the arguments name, in the configuration's order. The first
+ * `capacity` are written to the list, which may be null where that is 0; count gets how many there are. */
 kiln_status sample_parts_candidates(kiln_loader *loader, const sample_parts_args *args, kiln_candidate *list,
                                     size_t capacity, size_t *count);
 
