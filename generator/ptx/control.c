@@ -210,9 +210,11 @@ void ptx_break_if_at(ptx_fn *f, ptx_val predicate, const char *file, int line)
 void ptx_main_loop_at(ptx_fn *f, const char *file, int line)
 {
     scope *s = fn_scope(f, f->current);
-    if (s->kind != SCOPE_FOR && s->kind != SCOPE_LOOP)
+    if (s->kind != SCOPE_FOR && s->kind != SCOPE_LOOP) {
         fn_problem(f, (ptx_place){file, line}, "ptx_main_loop: not directly inside a PTX_FOR or PTX_LOOP");
-    else if (f->has_main_loop)
+        return;
+    }
+    if (f->has_main_loop)
         fn_problem(f, (ptx_place){file, line}, "ptx_main_loop: the kernel has one already");
     else if (s->counted == COUNT_SIDE)
         fn_problem(f, (ptx_place){file, line}, "ptx_main_loop: this is a side loop");

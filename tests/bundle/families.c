@@ -278,4 +278,23 @@ static const kiln_family broken = {
     .emit = emit_broken,
 };
 
-const kiln_family *const kiln_families[] = {&axpy, &blend, &parts, &broken, NULL};
+/* ---- untimed: says the time of a loop that its kernel does not have ------------------------------------------------ */
+
+static void emit_untimed(ptx_fn *f, const kiln_variant *v)
+{
+    (void)v;
+    ptx_param(f, PTX_U64, "n");
+}
+
+static const kiln_family untimed = {
+    .name = "untimed",
+    .summary = "nothing",
+    .source = "this file",
+    .args = broken_args,
+    .time = {.length = "n"},
+    .cost = {.bytes_read = "0", .bytes_written = "0"},
+    .min_sm = 75,
+    .emit = emit_untimed,
+};
+
+const kiln_family *const kiln_families[] = {&axpy, &blend, &parts, &broken, &untimed, NULL};

@@ -294,6 +294,18 @@ static void tells_which_kernel_it_would_launch(void **state)
     expect_picked(&args, &sample_blend_f16_f32_128_noclamp_wide_kernel);
     open_on(75);
     expect_picked(&args, &sample_blend_f16_f32_128_noclamp_narrow_kernel);
+    kiln_candidate list[2];
+    size_t count = 0;
+    assert_status(sample_blend_candidates(&loader, &args, list, 2, &count), KILN_OK);
+    assert_int_equal(count, 2);
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(list[i].why_not == NULL,
+                         list[i].kernel == &sample_blend_f16_f32_128_noclamp_narrow_kernel);
+    open_on(70); /* below all targets: nothing may be said to run, whatever dispatch takes for sure */
+    assert_status(sample_blend_candidates(&loader, &args, list, 2, &count), KILN_OK);
+    for (size_t i = 0; i < count; i++)
+        assert_non_null(list[i].why_not);
+    open_on(75);
     const sample_parts_args parts = {.n = 1};
     const kiln_kernel *kernel = NULL; /* its own rules speak when it is launched */
     assert_status(sample_parts_pick(&loader, &parts, &kernel), KILN_OK);

@@ -126,6 +126,19 @@ static void bad_bounds(ptx_fn *f)
     }
 }
 #line 1 "k.c"
+static void stray_marks(ptx_fn *f)
+{
+    ptx_main_loop(f);
+    ptx_rarely(f);
+    PTX_FOR(f, i, ptx_u32(0), ptx_u32(5), ptx_u32(1)) {
+        ptx_main_loop(f);
+        ptx_side_loop(f);
+    }
+    PTX_FOR(f, i, ptx_u32(0), ptx_u32(5), ptx_u32(1)) {
+        ptx_main_loop(f);
+    }
+}
+#line 1 "k.c"
 static void barrier_by_warp(ptx_fn *f)
 {
     ptx_val warp = ptx_warpid_x(f), tid = ptx_tid_x(f);
@@ -159,6 +172,10 @@ const bad_kernel bad_control[] = {
     BAD(stray_break_if, "k.c:4: error: ptx_break_if: not inside a loop\n"
                         "k.c:5: error: PTX_IF: the predicate is u32, expected pred\n"),
     BAD(bad_bounds, "k.c:3: error: PTX_FOR: to is u64, expected u32\n"),
+    BAD(stray_marks, "k.c:3: error: ptx_main_loop: not directly inside a PTX_FOR or PTX_LOOP\n"
+                     "k.c:4: error: ptx_rarely: not directly inside a PTX_IF or PTX_ELSE\n"
+                     "k.c:7: error: ptx_side_loop: this is the main loop\n"
+                     "k.c:10: error: ptx_main_loop: the kernel has one already\n"),
     BAD(barrier_by_warp, "k.c:5: error: bar where threads of the block may have taken different ways\n"
                          "k.c:9: error: bar where threads of the block may have taken different ways\n"
                          "k.c:12: error: bar where threads of the block may have taken different ways\n"),
