@@ -131,27 +131,12 @@ static uint64_t blocks_of(const call *c, const kiln_variant *v)
     return blocks;
 }
 
-static kiln_warp_code code_of(ptx_cost cost)
-{
-    return (kiln_warp_code){cost.issues, cost.integers, cost.wavefronts, cost.products};
-}
-
 static uint64_t estimate(const call *c, const plan *p, const kiln_variant *v)
 {
     image *images;
     const size_t count = bake_images(c->arena, p, v, &images);
-    const ptx_costs costs = images[count - 1].costs;
+    const kiln_code code = code_of(images[count - 1].costs, &v->shape);
     const kiln_time *time = &c->family->time;
-    const uint32_t *block = v->shape.block;
-    const uint32_t warps = (block[0] * block[1] * block[2] + 31) / 32;
-    const uint32_t loop_warps = v->shape.loop_warps ? v->shape.loop_warps : 1;
-    const kiln_code code = {.loop = code_of(costs.loop),
-                            .side = code_of(costs.side),
-                            .rest = code_of(costs.rest),
-                            .warps = warps,
-                            .trip = v->shape.trip ? v->shape.trip : 1,
-                            .loop_warps = loop_warps,
-                            .loop_groups = warps / loop_warps};
     const kiln_work work = {.blocks = blocks_of(c, v),
                             .resident = value_of(c, v, "blocks_per_multiprocessor"),
                             .length = value_of(c, v, time->length),

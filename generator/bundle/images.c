@@ -127,6 +127,24 @@ void image_hash(image *i)
     i->hash_low = hash.low64;
 }
 
+static kiln_warp_code warp_code(ptx_cost cost)
+{
+    return (kiln_warp_code){cost.issues, cost.integers, cost.wavefronts, cost.products};
+}
+
+kiln_code code_of(ptx_costs costs, const kiln_shape *shape)
+{
+    const uint32_t warps = (shape->block[0] * shape->block[1] * shape->block[2] + 31) / 32;
+    const uint32_t loop_warps = shape->loop_warps ? shape->loop_warps : 1;
+    return (kiln_code){.loop = warp_code(costs.loop),
+                       .side = warp_code(costs.side),
+                       .rest = warp_code(costs.rest),
+                       .warps = warps,
+                       .trip = shape->trip ? shape->trip : 1,
+                       .loop_warps = loop_warps,
+                       .loop_groups = warps / loop_warps};
+}
+
 image print_kernel(arena *a, const ptx_fn *kernel, target t)
 {
     image made = {.made_for = t,

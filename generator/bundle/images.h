@@ -2,6 +2,8 @@
 #ifndef BUNDLE_IMAGES_H
 #define BUNDLE_IMAGES_H
 
+#include <kiln/estimate.h>
+
 #include "../plan.h"
 #include "../ptx/builder.h"
 
@@ -34,6 +36,9 @@ ptx_fn *build_kernel(arena *a, const kiln_variant *v, target t);
 
 /* The kernel as one text, header first. */
 image print_kernel(arena *a, const ptx_fn *kernel, target t);
+
+/* What estimates read of a kernel: what was counted in it, and its shape. */
+kiln_code code_of(ptx_costs costs, const kiln_shape *shape);
 
 /* Fills in the hash of what the image has. */
 void image_hash(image *i);

@@ -88,8 +88,7 @@ static void make_images(arena *a, const plan *p, const kiln_variant *v, baked ow
 static void check_time(const kiln_variant *v, const ptx_costs *costs)
 {
     const kiln_time *time = &v->family->time;
-    const uint32_t threads = v->shape.block[0] * v->shape.block[1] * v->shape.block[2];
-    const uint32_t warps = (threads + 31) / 32, loop_warps = v->shape.loop_warps ? v->shape.loop_warps : 1;
+    const kiln_code code = code_of(*costs, &v->shape);
     if (!time->length != !costs->loop.issues)
         family_error("%s: %s", v->id,
                      time->length ? "time has a length, and the kernel no ptx_main_loop"
@@ -100,9 +99,9 @@ static void check_time(const kiln_variant *v, const ptx_costs *costs)
                                       : "the kernel has a ptx_side_loop, and time no side_trips");
     if (time->length && v->shape.trip == 0)
         family_error("%s: time has a length, and the shape no trip", v->id);
-    if (warps % loop_warps != 0)
-        family_error("%s: %u of %u warps share a loop, which leaves some", v->id, (unsigned)loop_warps,
-                     (unsigned)warps);
+    if (code.warps % code.loop_warps != 0)
+        family_error("%s: %u of %u warps share a loop, which leaves some", v->id, (unsigned)code.loop_warps,
+                     (unsigned)code.warps);
 }
 
 static void take_images(arena *a, const plan *p, baked own, bundle_variant *made,

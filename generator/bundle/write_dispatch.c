@@ -35,16 +35,14 @@ static const char *grid_text(arena *a, const kiln_family *family)
 /* The constant `code`. */
 static void write_code(text *out, const bundle_variant *v, const char *indent)
 {
-    const uint32_t threads = v->block[0] * v->block[1] * v->block[2];
-    const ptx_cost parts[] = {v->costs.loop, v->costs.side, v->costs.rest};
+    const kiln_code code = code_of(v->costs, &v->variant->shape);
+    const kiln_warp_code parts[] = {code.loop, code.side, code.rest};
     text_printf(out, "%sstatic const kiln_code code = {", indent);
     for (int i = 0; i < 3; i++)
         text_printf(out, "{%u, %u, %u, %u}, ", (unsigned)parts[i].issues, (unsigned)parts[i].integers,
                     (unsigned)parts[i].wavefronts, (unsigned)parts[i].products);
-    const kiln_shape *s = &v->variant->shape;
-    const uint32_t warps = (threads + 31) / 32, loop_warps = s->loop_warps ? s->loop_warps : 1;
-    text_printf(out, "%u, %u, %u, %u};\n", (unsigned)warps, s->trip ? (unsigned)s->trip : 1,
-                (unsigned)loop_warps, (unsigned)(warps / loop_warps));
+    text_printf(out, "%u, %u, %u, %u};\n", (unsigned)code.warps, (unsigned)code.trip,
+                (unsigned)code.loop_warps, (unsigned)code.loop_groups);
 }
 
 /* "&(kiln_work){...}" */
