@@ -8,15 +8,15 @@
 #include <kiln/kiln.h>
 
 #include "bundle/bundle.h"
+#include "bundle/diff.h"
 #include "bundle/explain.h"
-#include "config.h"
-#include "describe.h"
-#include "devices.h"
-#include "diff.h"
-#include "family.h"
-#include "quote.h"
+#include "family/describe.h"
+#include "family/family.h"
+#include "plan/config.h"
+#include "support/quote.h"
 #include "support/words.h"
-#include "targets.h"
+#include "target/devices.h"
+#include "target/target.h"
 
 typedef struct command_line {
     arena *arena;

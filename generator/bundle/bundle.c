@@ -3,12 +3,12 @@
 
 #include <string.h>
 
-#include "../external.h"
-#include "../family.h"
-#include "../messages.h"
-#include "../shape.h"
-#include "../support/files.h"
-#include "../targets.h"
+#include "external/external.h"
+#include "family/family.h"
+#include "family/shape.h"
+#include "support/files.h"
+#include "support/messages.h"
+#include "target/target.h"
 #include "write.h"
 
 static const char *path_in(arena *a, const char *folder, const char *name, const char *extension)

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "../plan.h"
+#include "plan/plan.h"
 
 /* Bakes every variant and writes NAME.c, NAME.h, NAME.json, NAME.d and the plan's shards, NAME_1.c and on, into
  * output_dir. All of them are rendered before the first is written; a file whose bytes would not change is left alone.

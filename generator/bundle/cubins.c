@@ -10,9 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../messages.h"
-#include "../support/files.h"
-#include "../targets.h"
+#include "support/files.h"
+#include "support/messages.h"
+#include "target/target.h"
 
 extern char **environ;
 

@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../expression.h"
-#include "../family.h"
-#include "../quote.h"
-#include "../support/words.h"
-#include "../targets.h"
+#include "expression/expression.h"
+#include "family/family.h"
 #include "images.h"
+#include "support/quote.h"
+#include "support/words.h"
+#include "target/target.h"
 
 /* ---- what is given ----------------------------------------------------------------------------------------------- */
 

@@ -4,7 +4,7 @@
 
 #include <kiln/kiln.h>
 
-#include "../plan.h"
+#include "plan/plan.h"
 
 /* Writes to `out` what the family's function would do on the device, were it called with these values: "name=value", of
  * arguments and of the parameters that a caller names, for which the default or the only value stands otherwise; what is no size

@@ -6,12 +6,12 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "../expression.h"
-#include "../family.h"
-#include "../ptx_file.h"
-#include "../shape.h"
-#include "../targets.h"
 #include "c_text.h"
+#include "expression/expression.h"
+#include "external/ptx_file.h"
+#include "family/family.h"
+#include "family/shape.h"
+#include "target/target.h"
 
 static uint64_t value_of(arena *a, const kiln_variant *v, const char *expression_text)
 {

@@ -4,8 +4,8 @@
 
 #include <kiln/estimate.h>
 
-#include "../plan.h"
-#include "../ptx/builder.h"
+#include "plan/plan.h"
+#include "ptx/builder.h"
 
 /* One PTX text or cubin, and what selection has to know about it. */
 typedef struct image {

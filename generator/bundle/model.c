@@ -6,12 +6,12 @@
 
 #include <kiln/bundle.h>
 
-#include "../messages.h"
-#include "../support/words.h"
 #include "bake.h"
 #include "c_text.h"
 #include "cubins.h"
 #include "pointers.h"
+#include "support/messages.h"
+#include "support/words.h"
 
 /* ---- small helpers ----------------------------------------------------------------------------------------------- */
 

@@ -2,7 +2,7 @@
 #ifndef BUNDLE_MODEL_H
 #define BUNDLE_MODEL_H
 
-#include "../expression.h"
+#include "expression/expression.h"
 #include "images.h"
 
 typedef struct bundle_family bundle_family;

@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-#include "../family.h"
 #include "c_text.h"
+#include "family/family.h"
 
 /* ---- tables ------------------------------------------------------------------------------------------------------ */
 

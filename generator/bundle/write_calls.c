@@ -1,8 +1,8 @@
 /* The functions that ask for less than the family's own: they fill its argument struct and call it. */
 #include <string.h>
 
-#include "../family.h"
 #include "c_text.h"
+#include "family/family.h"
 #include "write.h"
 
 /* An expression has 64 bits, more than most fields. */

@@ -4,8 +4,8 @@
  * the least estimated time is taken: kiln/estimate.h has the model, and here it gets its numbers. */
 #include <string.h>
 
-#include "../family.h"
 #include "c_text.h"
+#include "family/family.h"
 #include "write.h"
 
 /* ---- what a variant's launch takes ------------------------------------------------------------------------------- */

@@ -5,11 +5,11 @@
 
 #include <kiln/kiln.h>
 
-#include "../family.h"
-#include "../rule_text.h"
-#include "../support/words.h"
-#include "../word_number.h"
 #include "c_text.h"
+#include "family/family.h"
+#include "family/rule_text.h"
+#include "family/word_number.h"
+#include "support/words.h"
 
 /* ---- texts ------------------------------------------------------------------------------------------------------- */
 

@@ -5,7 +5,7 @@
 
 #include <kiln/kiln.h>
 
-#include "../word_number.h"
+#include "family/word_number.h"
 
 /* Where in `texts` a word stands; each is there once. */
 static unsigned place_of(text *texts, const char *word)

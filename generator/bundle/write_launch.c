@@ -1,8 +1,8 @@
 /* The checks that a family makes before every launch, and each variant's typed function. */
 #include <string.h>
 
-#include "../family.h"
 #include "c_text.h"
+#include "family/family.h"
 #include "pointers.h"
 #include "write.h"
 

@@ -5,11 +5,11 @@
 
 #include <kiln/kiln.h>
 
-#include "../family.h"
-#include "../ptx_file.h"
-#include "../support/json.h"
-#include "../support/words.h"
-#include "../word_number.h"
+#include "external/ptx_file.h"
+#include "family/family.h"
+#include "family/word_number.h"
+#include "support/json.h"
+#include "support/words.h"
 
 /* ---- pieces ------------------------------------------------------------------------------------------------------ */
 

@@ -5,8 +5,8 @@
  * needs grows with the arguments alone (the family is checked for it), so the most at the largest sizes is enough. */
 #include <string.h>
 
-#include "../family.h"
 #include "c_text.h"
+#include "family/family.h"
 #include "write.h"
 
 /* Of one variant that has a workspace. */

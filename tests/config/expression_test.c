@@ -1,5 +1,5 @@
 /* Expressions: mistakes, values, both printed forms, binding. */
-#include "expression.h"
+#include "expression/expression.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #include "death.h"
-#include "family.h"
-#include "plan.h"
+#include "family/family.h"
+#include "plan/plan.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(table)[0])
 

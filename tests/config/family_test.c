@@ -8,8 +8,8 @@
 
 #include "bundle/images.h"
 #include "death.h"
-#include "family.h"
-#include "shape.h"
+#include "family/family.h"
+#include "family/shape.h"
 
 static void emit_nothing(ptx_fn *f, const kiln_variant *v)
 {

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "config.h"
+#include "plan/config.h"
 #include "replay.h"
 
 const char *__lsan_default_suppressions(void);

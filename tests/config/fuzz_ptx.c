@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "ptx_file.h"
+#include "external/ptx_file.h"
 #include "replay.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)

@@ -4,7 +4,7 @@
 usage: golden.py KILN errors | every_message | commands | output_fails | readme | rebase
 
 errors.txt    cases (tests/cases.py): NAME.yaml, a configuration, and NAME.txt, the diagnostics that it gives. NAME is a row
-              of generator/messages.h, or a row, '-' and what is special about it. ptx/ has what configurations embed.
+              of generator/support/messages.h, or a row, '-' and what is special about it. ptx/ has what configurations embed.
 commands.txt  commands ("$ kiln ..."), each followed by what it prints and by its exit status.
 rebase        writes both files anew and prints what changes; a new NAME.yaml is given its NAME.txt.
 """
@@ -23,7 +23,7 @@ sys.path.insert(0, str(HERE.parent))
 import cases  # noqa: E402
 ERRORS = HERE / "errors.txt"
 COMMANDS = HERE / "commands.txt"
-MESSAGES = HERE.parent.parent / "generator" / "messages.h"
+MESSAGES = HERE.parent.parent / "generator" / "support" / "messages.h"
 LOCALES = ("C", "POSIX", "C.UTF-8", "de_DE.UTF-8", "tr_TR.UTF-8")
 LEAK_OPTIONS = {"ASAN_OPTIONS": "detect_leaks=1"}
 
@@ -113,7 +113,7 @@ def test_every_message(_kiln):
                 failed += differ(example, pattern + "\n", texts[example])
     for name in texts:
         if name.partition("-")[0] not in rows:
-            failed += differ(name, "a row of generator/messages.h\n", "none\n")
+            failed += differ(name, "a row of generator/support/messages.h\n", "none\n")
     for file in files:
         if file.endswith(".yaml") and file[:-5] not in texts:
             failed += differ(file, "a .txt behind it: build the target rebase_config\n", "none\n")

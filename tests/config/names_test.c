@@ -9,11 +9,11 @@
 
 #include <cmocka.h>
 
-#include "config.h"
 #include "death.h"
-#include "family.h"
-#include "mangled.h"
-#include "targets.h"
+#include "external/mangled.h"
+#include "family/family.h"
+#include "plan/config.h"
+#include "target/target.h"
 
 static const plan *read_config(arena *a, const char *kernels)
 {

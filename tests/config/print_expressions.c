@@ -6,8 +6,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "expression.h"
-#include "plan.h"
+#include "expression/expression.h"
+#include "plan/plan.h"
 
 enum { EXPRESSIONS = 600, ASSIGNMENTS = 8, NAMES = 4, DEEPEST = 4 };
 

@@ -9,9 +9,9 @@
 
 #include <cmocka.h>
 
-#include "config.h"
-#include "expression.h"
-#include "family.h"
+#include "expression/expression.h"
+#include "family/family.h"
+#include "plan/config.h"
 
 /* A variant whose integer arguments are parameters too, so that a call's numbers are values of the variant. */
 typedef struct call {

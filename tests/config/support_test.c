@@ -13,9 +13,9 @@
 #include <cmocka.h>
 
 #include "death.h"
-#include "quote.h"
 #include "support/files.h"
 #include "support/json.h"
+#include "support/quote.h"
 #include "support/words.h"
 
 /* ---- arena and text --------------------------------------------------------------------------------------------- */

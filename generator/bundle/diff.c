@@ -1,0 +1,294 @@
+/* Manifests are JSON, which YAML's reader takes; they are compared as trees, so that what is new in a manifest needs no
+ * line here. */
+#include "diff.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/yaml.h"
+#include "support/files.h"
+#include "support/messages.h"
+
+enum { LARGEST_FILE_BYTES = 256 * 1024 * 1024 };
+
+typedef struct manifest {
+    const yaml_node *root, *variants;
+} manifest;
+
+typedef struct tally {
+    size_t added, removed, changed, alike;
+} tally;
+
+/* ---- trees ------------------------------------------------------------------------------------------------------- */
+
+/* The text of a member; "" where there is none. */
+static const char *text_of(const yaml_node *map, const char *key)
+{
+    const yaml_node *node = yaml_member(map, key);
+    return node && node->kind == YAML_SCALAR ? node->text : "";
+}
+
+static bool is_same(const yaml_node *x, const yaml_node *y)
+{
+    if (!x || !y || x->kind != y->kind)
+        return x == y;
+    if (x->kind == YAML_SCALAR)
+        return x->quoted == y->quoted && strcmp(x->text, y->text) == 0;
+    const yaml_node *i = x->first, *k = y->first;
+    for (; i && k; i = i->next, k = k->next)
+        if ((x->kind == YAML_MAP && strcmp(i->key, k->key) != 0) || !is_same(i, k))
+            return false;
+    return !i && !k;
+}
+
+/* The element of a list that has this text as its `key`. */
+static const yaml_node *element(const yaml_node *list, const char *key, const char *wanted)
+{
+    for (const yaml_node *node = list ? list->first : NULL; node; node = node->next)
+        if (strcmp(text_of(node, key), wanted) == 0)
+            return node;
+    return NULL;
+}
+
+/* The image of the same target and format. */
+static const yaml_node *same_image(const yaml_node *images, const yaml_node *wanted)
+{
+    for (const yaml_node *node = images ? images->first : NULL; node; node = node->next)
+        if (strcmp(text_of(node, "target"), text_of(wanted, "target")) == 0 &&
+            strcmp(text_of(node, "format"), text_of(wanted, "format")) == 0)
+            return node;
+    return NULL;
+}
+
+/* Kernels of one PTX file have its images together: those of the first, which the others name. */
+static uint64_t bytes_of_images(const yaml_node *variant)
+{
+    uint64_t bytes = 0;
+    if (*text_of(variant, "module") && strcmp(text_of(variant, "module"), text_of(variant, "id")) != 0)
+        return 0;
+    const yaml_node *images = yaml_member(variant, "images");
+    for (const yaml_node *image = images ? images->first : NULL; image; image = image->next)
+        bytes += strtoull(text_of(image, "bytes"), NULL, 10);
+    return bytes;
+}
+
+static uint64_t bytes_of_all(const manifest *m)
+{
+    uint64_t bytes = 0;
+    for (const yaml_node *v = m->variants->first; v; v = v->next)
+        bytes += bytes_of_images(v);
+    return bytes;
+}
+
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
+
+static bool expect(bool is_so, const yaml_node *node, const char *wanted, diagnostics *d)
+{
+    if (!is_so)
+        diagnose(d, node->at, "expected %s in a manifest", wanted);
+    return is_so;
+}
+
+static bool is_number(const yaml_node *map, const char *key)
+{
+    const yaml_node *node = yaml_member(map, key);
+    return node && node->kind == YAML_SCALAR && !node->quoted && node->text[0] && strlen(node->text) <= 18 &&
+           node->text[strspn(node->text, "0123456789")] == '\0';
+}
+
+static bool check_variant(const yaml_node *variants, const yaml_node *v, diagnostics *d)
+{
+    const char *id = text_of(v, "id");
+    const yaml_node *images = yaml_member(v, "images");
+    if (!expect(*id, v, "a variant with an 'id'", d) ||
+        !expect(element(variants, "id", id) == v, v, "each variant once", d) ||
+        !expect(images && images->kind == YAML_LIST, v, "a variant with 'images'", d))
+        return false;
+    for (const yaml_node *i = images->first; i; i = i->next)
+        if (!expect(*text_of(i, "target") && *text_of(i, "xxh3_128") && is_number(i, "bytes"), i,
+                    "an image with 'target', 'bytes' and 'xxh3_128'", d) ||
+            !expect(same_image(images, i) == i, i, "each image once", d))
+            return false;
+    return true;
+}
+
+/* What is compared line by line has to be there; whatever else there is, is compared as it is. */
+static bool check_manifest(const manifest *m, diagnostics *d)
+{
+    const yaml_node *targets = yaml_member(m->root, "targets");
+    if (!expect(is_number(m->root, "layout_version"), m->root, "the number 'layout_version'", d) ||
+        !expect(targets && targets->kind == YAML_LIST, m->root, "a list 'targets'", d))
+        return false;
+    for (const yaml_node *v = m->variants->first; v; v = v->next)
+        if (!check_variant(m->variants, v, d))
+            return false;
+    return true;
+}
+
+static bool read_manifest(arena *a, const char *path, manifest *m, diagnostics *d)
+{
+    text data;
+    const char *why;
+    const int before = d->count;
+    if (!file_read(a, path, LARGEST_FILE_BYTES, &data, &why)) {
+        diagnose(d, (place){path, 1, 1}, message_file_unreadable, why);
+        return false;
+    }
+    m->root = yaml_parse(a, path, data.data, data.length, d);
+    m->variants = yaml_member(m->root, "variants");
+    const bool is_manifest = m->variants && m->variants->kind == YAML_LIST && *text_of(m->root, "generator");
+    if (!is_manifest && d->count == before)
+        diagnose(d, (place){path, 1, 1}, "expected a bundle's manifest, NAME.json, found something else");
+    return d->count == before && check_manifest(m, d);
+}
+
+/* ---- differences ------------------------------------------------------------------------------------------------- */
+
+static void add_value(text *out, const yaml_node *node)
+{
+    if (!node || node->kind == YAML_SCALAR) {
+        text_add(out, node ? node->text : "nothing");
+        return;
+    }
+    text_add(out, "[");
+    for (const yaml_node *i = node->first; i; i = i->next) {
+        add_value(out, i);
+        text_add(out, i->next ? ", " : "");
+    }
+    text_add(out, "]");
+}
+
+static void add_key(text *out, const char *key, const yaml_node *before, const yaml_node *after)
+{
+    const bool has_lines = strcmp(key, "families") == 0 || strcmp(key, "variants") == 0;
+    if (has_lines || is_same(before, after))
+        return;
+    text_printf(out, "%s: ", key);
+    add_value(out, before);
+    text_add(out, " -> ");
+    add_value(out, after);
+    text_add(out, "\n");
+}
+
+/* Of the whole bundle: all but families and variants, which have lines of their own. */
+static void add_bundle(text *out, const manifest *old, const manifest *new)
+{
+    for (const yaml_node *i = old->root->first; i; i = i->next)
+        add_key(out, i->key, i, yaml_member(new->root, i->key));
+    for (const yaml_node *i = new->root->first; i; i = i->next)
+        if (!yaml_member(old->root, i->key))
+            add_key(out, i->key, NULL, i);
+}
+
+/* "; other rules, cost": the names of members that differ, images aside. */
+static void add_members(text *out, const yaml_node *old, const yaml_node *new)
+{
+    const char *separator = "; other ";
+    for (int turn = 0; turn < 2; turn++) {
+        const yaml_node *all = turn == 0 ? old : new, *others = turn == 0 ? new : old;
+        for (const yaml_node *i = all->first; i; i = i->next) {
+            const yaml_node *other = yaml_member(others, i->key);
+            const bool is_told = strcmp(i->key, "images") == 0 || (turn == 1 && other);
+            if (is_told || is_same(i, other))
+                continue;
+            text_printf(out, "%s%s", separator, i->key);
+            separator = ", ";
+        }
+    }
+}
+
+/* What a family's variants share; the variants that follow from it have lines of their own. */
+static void add_families(text *out, const manifest *old, const manifest *new)
+{
+    const yaml_node *before = yaml_member(old->root, "families"), *after = yaml_member(new->root, "families");
+    for (const yaml_node *f = before ? before->first : NULL; f; f = f->next)
+        if (!element(after, "name", text_of(f, "name")))
+            text_printf(out, "- family %s\n", text_of(f, "name"));
+    for (const yaml_node *f = after ? after->first : NULL; f; f = f->next) {
+        const yaml_node *was = element(before, "name", text_of(f, "name"));
+        if (is_same(was, f))
+            continue;
+        text_printf(out, "%c family %s", was ? '~' : '+', text_of(f, "name"));
+        if (was)
+            add_members(out, was, f);
+        text_add(out, "\n");
+    }
+}
+
+/* "; sm_80 5012 -> 5100 bytes", or that it is new, gone, or has other bytes. */
+static void add_image(text *out, const yaml_node *old, const yaml_node *new)
+{
+    const bool has_other_text = old && new &&strcmp(text_of(old, "xxh3_128"), text_of(new, "xxh3_128")) != 0;
+    text_printf(out, "; %s%s ", text_of(new ? new : old, "target"),
+                *text_of(new ? new : old, "format") ? " cubin" : "");
+    if (!old)
+        text_printf(out, "is new, %s bytes", text_of(new, "bytes"));
+    else if (!new)
+        text_printf(out, "is gone, %s bytes", text_of(old, "bytes"));
+    else
+        text_printf(out, "has other %s, %s -> %s bytes", has_other_text ? "bytes" : "needs",
+                    text_of(old, "bytes"), text_of(new, "bytes"));
+}
+
+static void add_images(text *out, const yaml_node *old, const yaml_node *new)
+{
+    for (const yaml_node *i = old ? old->first : NULL; i; i = i->next) {
+        const yaml_node *now = same_image(new, i);
+        if (!is_same(i, now))
+            add_image(out, i, now);
+    }
+    for (const yaml_node *i = new ? new->first : NULL; i; i = i->next)
+        if (!same_image(old, i))
+            add_image(out, NULL, i);
+}
+
+static void add_changed(text *out, const yaml_node *old, const yaml_node *new)
+{
+    text_printf(out, "~ %s", text_of(new, "id"));
+    add_images(out, yaml_member(old, "images"), yaml_member(new, "images"));
+    add_members(out, old, new);
+    text_add(out, "\n");
+}
+
+static void add_variants(text *out, const manifest *old, const manifest *new, tally *count)
+{
+    for (const yaml_node *v = old->variants->first; v; v = v->next) {
+        if (element(new->variants, "id", text_of(v, "id")))
+            continue;
+        count->removed++;
+        text_printf(out, "- %s; %" PRIu64 " bytes\n", text_of(v, "id"), bytes_of_images(v));
+    }
+    for (const yaml_node *v = new->variants->first; v; v = v->next) {
+        const yaml_node *before = element(old->variants, "id", text_of(v, "id"));
+        if (!before) {
+            count->added++;
+            text_printf(out, "+ %s; %" PRIu64 " bytes\n", text_of(v, "id"), bytes_of_images(v));
+        } else if (!is_same(before, v)) {
+            count->changed++;
+            add_changed(out, before, v);
+        } else {
+            count->alike++;
+        }
+    }
+}
+
+bool diff_manifests(arena *a, const char *old_path, const char *new_path, text *out, bool *is_alike,
+                    diagnostics *d)
+{
+    manifest old, new;
+    tally count = {0};
+    const bool has_old = read_manifest(a, old_path, &old, d), has_new = read_manifest(a, new_path, &new, d);
+    if (!has_old || !has_new)
+        return false;
+    add_bundle(out, &old, &new);
+    add_families(out, &old, &new);
+    add_variants(out, &old, &new, &count);
+    *is_alike = is_same(old.root, new.root);
+    if (!*is_alike && out->length == 0)
+        text_add(out, "the order of families or variants\n");
+    text_printf(
+        out, "%zu added, %zu removed, %zu changed, %zu alike; images %" PRIu64 " -> %" PRIu64 " bytes\n",
+        count.added, count.removed, count.changed, count.alike, bytes_of_all(&old), bytes_of_all(&new));
+    return true;
+}

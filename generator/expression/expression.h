@@ -1,0 +1,62 @@
+/* The expressions of family descriptors (kiln/family.h has the language): parse, evaluate, print. */
+#ifndef EXPRESSION_EXPRESSION_H
+#define EXPRESSION_EXPRESSION_H
+
+#include <kiln/family.h>
+
+#include "support/arena.h"
+
+typedef struct expression expression;
+
+typedef enum name_kind { NAME_PARAM, NAME_ARG, NAME_DEVICE, NAME_WORD, NAME_SHAPE } name_kind;
+
+/* Parses text in the scope of a family. Never null: a mistake is a family_error that names family and text. */
+const expression *expression_parse(arena *a, const kiln_family *family, const char *text);
+
+/* The same for a list, "m, ceil_div(k, 2)": gives the count of expressions and the array of them. */
+size_t expression_parse_list(arena *a, const kiln_family *family, const char *text,
+                             const expression *const **list);
+
+/* Of an expression or a list of them that a user wrote, over arguments and facts of the device: what is wrong with it, or
+ * null. A divisor that is no number is wrong too. */
+const char *expression_try(arena *a, const kiln_family *family, const char *text, bool is_list);
+
+/* Which kinds of names it uses. */
+bool expression_uses(const expression *e, name_kind kind);
+
+/* Whether it uses the family's parameter of this index. */
+bool expression_uses_param(const expression *e, size_t index);
+
+/* Whether it is made so that it never falls where an argument grows. */
+bool expression_only_grows(const expression *e);
+
+/* Whether it counts with the argument of this index: within negative() and aligned() nothing is counted with. */
+bool expression_counts_with(const expression *e, size_t index);
+
+/* Its value for a variant; it must use parameters and facts of its shape only. */
+uint64_t expression_value(const expression *e, const kiln_variant *v);
+
+/* The value of a bound expression for one call: `number` gives those of arguments and device facts. Floats and signed integers
+ * are taken for at least 0 and finite. */
+typedef uint64_t number_of_name(void *context, name_kind kind, const char *name, size_t index);
+uint64_t expression_value_of_call(arena *a, const expression *e, number_of_name *number, void *context);
+
+/* With the variant's parameters and shape put in and constants folded. v null: nothing is put in. */
+const expression *expression_bind(arena *a, const expression *e, const kiln_variant *v);
+bool expression_is_constant(const expression *e, uint64_t *value);
+
+/* "n != 0": when a pointer's array has elements in a call, by its shape, so that the pointer must not be null. What the
+ * family's `empty` says is taken to be tested before. Bind it: a shape may ask for parameters. */
+const expression *expression_has_elements(arena *a, const kiln_family *family, const kiln_arg *arg);
+
+/* As C: an argument is printed as prefix and its name ("a->n"), a device fact as device and its name
+ * ("loader->device." gives "loader->device.sm"). All names must be arguments or device facts: bind first. The value is
+ * a uint64_t whatever integers the arguments are, or for a condition an int 0 or 1 (cast it where a number is wanted).
+ * There are no outer parentheses. May call ceil_div, quotient, remainder_of, minimum and maximum (uint64_t of two uint64_t), which the
+ * including file defines. */
+void expression_print_c(text *out, const expression *e, const char *prefix, const char *device);
+
+/* As text in the language itself, with the least parentheses. */
+void expression_print(text *out, const expression *e);
+
+#endif

@@ -1,0 +1,19 @@
+/* The table of operations, and what every mistake ends in. */
+#include "node.h"
+
+#include "family/family.h"
+
+const operation_row expression_operations[OPERATION_COUNT] = {
+#define X(name, text, operands, precedence, truth) {text, operands, precedence, truth},
+    EXPRESSION_OPERATIONS(X)
+#undef X
+};
+
+void expression_fail(const expression_source *source, const char *what)
+{
+    if (source->trap) {
+        source->trap->why = what;
+        longjmp(source->trap->back, 1);
+    }
+    family_error("family %s: expression \"%s\": %s", source->family->name, source->text, what);
+}

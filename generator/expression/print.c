@@ -1,0 +1,225 @@
+/* Printing: in the language itself, and as C. */
+#include <inttypes.h>
+
+#include "node.h"
+#include "support/diagnostics.h"
+
+static const operation_row *row(const expression *e)
+{
+    return &expression_operations[e->operation];
+}
+
+/* ---- the language ----------------------------------------------------------------------------------------------- */
+
+static void print(text *out, const expression *e, int precedence);
+
+static void print_call(text *out, const expression *e)
+{
+    text_printf(out, "%s(", row(e)->text);
+    for (int i = 0; i < row(e)->operands; i++) {
+        text_add(out, i > 0 ? ", " : "");
+        print(out, e->operands[i], 0);
+    }
+    text_add(out, ")");
+}
+
+static void print_bare(text *out, const expression *e)
+{
+    int precedence = row(e)->precedence;
+    if (e->operation == OPERATION_LITERAL) {
+        text_printf(out, "%" PRIu64, e->value);
+    } else if (e->operation == OPERATION_NAME) {
+        text_add(out, e->name);
+    } else if (e->operation == OPERATION_IS_WORD || e->operation == OPERATION_IS_NOT_WORD) {
+        text_printf(out, "%s%s%s", e->name, row(e)->text, e->word);
+    } else if (expression_is_call(e)) {
+        print_call(out, e);
+    } else if (e->operation == OPERATION_NOT) {
+        text_add(out, row(e)->text);
+        print(out, e->operands[0], precedence);
+    } else {
+        print(out, e->operands[0], precedence);
+        text_add(out, row(e)->text);
+        print(out, e->operands[1], precedence + 1); /* operators group from the left */
+    }
+}
+
+/* In parentheses when it binds less tightly than its place asks. */
+static void print(text *out, const expression *e, int precedence)
+{
+    bool parentheses = row(e)->precedence < precedence;
+    text_add(out, parentheses ? "(" : "");
+    print_bare(out, e);
+    text_add(out, parentheses ? ")" : "");
+}
+
+void expression_print(text *out, const expression *e)
+{
+    print(out, e, 0);
+}
+
+/* ---- C ---------------------------------------------------------------------------------------------------------- */
+
+/* What the place of a value asks for. */
+typedef enum c_place {
+    C_ANY,    /* a number or a truth */
+    C_NUMBER, /* a uint64_t: truths and narrow arguments are cast, literals get a suffix */
+    C_BESIDE, /* the same beside a uint64_t, which widens a plain literal */
+    C_TRUTH   /* a condition */
+} c_place;
+
+typedef struct c_printer {
+    text *out;
+    const char *prefix, *device;
+} c_printer;
+
+static void print_c(const c_printer *p, const expression *e, c_place where, int precedence);
+
+static bool is_wide(const kiln_arg *arg)
+{
+    return arg->kind != KILN_ARG_VALUE || (arg->type[0] == 'u' && arg->type[1] == '6');
+}
+
+static void print_c_name(const c_printer *p, const expression *e)
+{
+    const kiln_family *family = e->source->family;
+    if (e->kind == NAME_ARG)
+        text_printf(p->out, "%s%s%s", is_wide(&family->args[e->index]) ? "" : "(uint64_t)", p->prefix,
+                    e->name);
+    else if (e->kind == NAME_DEVICE)
+        text_printf(p->out, "(uint64_t)%s%s", p->device, e->name);
+    else
+        internal_error("family %s: expression \"%s\": '%s' is printed as C before it is bound", family->name,
+                       e->source->text, e->name);
+}
+
+static void print_c_literal(const c_printer *p, uint64_t value, c_place where)
+{
+    bool plain = where == C_BESIDE && value <= INT32_MAX;
+    text_printf(p->out, plain ? "%" PRIu64 : "UINT64_C(%" PRIu64 ")", value);
+}
+
+/* A divisor that is not a number may be 0 where a family is wrong, which must not end the application: then 0 comes of it. */
+static bool may_divide_by_zero(const expression *e)
+{
+    return (e->operation == OPERATION_DIVIDE || e->operation == OPERATION_REMAINDER) &&
+           e->operands[1]->operation != OPERATION_LITERAL;
+}
+
+static void print_c_call(const c_printer *p, const expression *e)
+{
+    static const char *const names[] = {[OPERATION_CEIL_DIV] = "ceil_div(",
+                                        [OPERATION_MIN] = "minimum(",
+                                        [OPERATION_MAX] = "maximum(",
+                                        [OPERATION_DIVIDE] = "quotient(",
+                                        [OPERATION_REMAINDER] = "remainder_of("};
+    text_add(p->out, names[e->operation]);
+    print_c(p, e->operands[0], C_BESIDE, 0); /* the prototype widens */
+    text_add(p->out, ", ");
+    print_c(p, e->operands[1], C_BESIDE, 0);
+    text_add(p->out, ")");
+}
+
+static void print_c_select(const c_printer *p, const expression *e)
+{
+    text_add(p->out, "(");
+    print_c(p, e->operands[0], C_TRUTH, 0);
+    text_add(p->out, " ? ");
+    print_c(p, e->operands[1], C_NUMBER, 0);
+    text_add(p->out, " : ");
+    print_c(p, e->operands[2], C_NUMBER, 0);
+    text_add(p->out, ")");
+}
+
+static void print_c_aligned(const c_printer *p, const expression *e)
+{
+    text_add(p->out, "(");
+    print_c(p, e->operands[0], C_NUMBER, 7);
+    text_add(p->out, " % ");
+    print_c(p, e->operands[1], C_BESIDE, 8);
+    text_add(p->out, " == 0)");
+}
+
+static void print_c_binary(const c_printer *p, const expression *e)
+{
+    bool logical = e->operation == OPERATION_AND || e->operation == OPERATION_OR;
+    int precedence = row(e)->precedence;
+    for (int i = 0; i < 2; i++) {
+        const expression *operand = e->operands[i], *other = e->operands[1 - i];
+        int asked = precedence + i;
+        if (e->operation == OPERATION_OR && operand->operation == OPERATION_AND)
+            asked = HIGHEST_PRECEDENCE; /* compilers warn of && within || */
+        c_place beside = other->operation == OPERATION_LITERAL ? C_NUMBER : C_BESIDE;
+        text_add(p->out, i > 0 ? row(e)->text : "");
+        print_c(p, operand, logical ? C_TRUTH : beside, asked);
+    }
+}
+
+static void print_c_bare(const c_printer *p, const expression *e, c_place where)
+{
+    if (may_divide_by_zero(e)) {
+        print_c_call(p, e);
+        return;
+    }
+    switch (e->operation) {
+    case OPERATION_LITERAL:
+        print_c_literal(p, e->value, where);
+        break;
+    case OPERATION_NAME:
+        print_c_name(p, e);
+        break;
+    case OPERATION_NOT:
+        text_add(p->out, "!");
+        print_c(p, e->operands[0], C_TRUTH, row(e)->precedence);
+        break;
+    case OPERATION_CEIL_DIV:
+    case OPERATION_MIN:
+    case OPERATION_MAX:
+        print_c_call(p, e);
+        break;
+    case OPERATION_SELECT:
+        print_c_select(p, e);
+        break;
+    case OPERATION_ALIGNED:
+        print_c_aligned(p, e);
+        break;
+    case OPERATION_NEGATIVE: /* so that a NaN is */
+        text_printf(p->out, "!(%s%s >= 0)", p->prefix, e->operands[0]->name);
+        break;
+    case OPERATION_FINITE: /* else the difference is a NaN */
+        text_printf(p->out, "(%s%s - %s%s >= 0)", p->prefix, e->operands[0]->name, p->prefix,
+                    e->operands[0]->name);
+        break;
+    case OPERATION_IS_WORD:
+    case OPERATION_IS_NOT_WORD:
+        print_c_name(p, e);
+        break; /* an internal error: words are bound first */
+    default:
+        print_c_binary(p, e);
+        break;
+    }
+}
+
+static void print_c(const c_printer *p, const expression *e, c_place where, int precedence)
+{
+    bool cast = expression_is_truth(e) && (where == C_NUMBER || where == C_BESIDE);
+    bool compare = !expression_is_truth(e) && where == C_TRUTH;
+    int own = compare ? 4 : cast ? 8 : row(e)->precedence;
+    bool parentheses = own < precedence;
+    text_add(p->out, parentheses ? "(" : "");
+    text_add(p->out, cast ? "(uint64_t)" : "");
+    bool inner = cast && row(e)->precedence < 8;
+    text_add(p->out, inner ? "(" : "");
+    if (compare && row(e)->precedence < 5)
+        internal_error("a number that binds less tightly than a comparison");
+    print_c_bare(p, e, compare ? C_NUMBER : where);
+    text_add(p->out, inner ? ")" : "");
+    text_add(p->out, compare ? " != 0" : "");
+    text_add(p->out, parentheses ? ")" : "");
+}
+
+void expression_print_c(text *out, const expression *e, const char *prefix, const char *device)
+{
+    c_printer p = {out, prefix, device};
+    print_c(&p, e, C_ANY, 0);
+}

@@ -1,0 +1,48 @@
+/* Turns an .entry of external PTX, and what a configuration adds to it, into a family and its only variant. */
+#ifndef EXTERNAL_EXTERNAL_H
+#define EXTERNAL_EXTERNAL_H
+
+#include "ptx_file.h"
+
+/* A text of the configuration; null: none. */
+typedef struct external_text {
+    const char *text;
+    place at;
+} external_text;
+
+typedef struct external_arg {
+    external_text name;
+    external_text about; /* "in f32[n]", "u32" */
+} external_arg;
+
+/* What the configuration says about one entry. */
+typedef struct external_request {
+    const ptx_file_entry *entry;
+    const external_module *module;
+    place at;
+    external_text name;
+    external_arg *args;
+    size_t arg_count, arg_capacity;
+    bool has_args;
+    bool has_descriptions; /* a mapping, in which an argument with nothing said is as the PTX has it */
+    place args_at;
+    external_text grid[3]; /* over arguments; none: the caller gives it */
+    uint32_t block[3];     /* threads; 0: what the PTX or the caller says */
+    place block_at;
+    external_text shared_bytes; /* over arguments; none: the caller gives it, where the kernel takes any */
+    uint32_t max_shared_bytes;  /* 0: none was said */
+    place max_shared_at;
+    external_text *rules; /* conditions over arguments that hold at every launch */
+    size_t rule_count, rule_capacity;
+} external_request;
+
+/* Every file of a module has its entries, with the same parameters and directives; and each target of the plan is served. */
+bool external_check_module(arena *a, const external_module *m, const plan *p, place at, diagnostics *d);
+
+/* Makes the family and appends its variant to the plan, or says what is wrong. */
+void external_add(arena *a, const external_request *q, plan *p, size_t *capacity, diagnostics *d);
+
+/* The file whose text a target takes; null: none. */
+const ptx_file *external_file_for(const external_module *m, target t);
+
+#endif

@@ -1,0 +1,50 @@
+/* What an external PTX file says about its kernels: targets, entries and their parameters, read from its text alone. */
+#ifndef EXTERNAL_PTX_FILE_H
+#define EXTERNAL_PTX_FILE_H
+
+#include "plan/plan.h"
+
+/* One parameter of an .entry. */
+typedef struct ptx_file_param {
+    const char *name;
+    const char *type; /* of one element, without the dot: "u32", "b8" */
+    uint32_t bytes;   /* of all of it */
+    uint32_t
+        alignment;   /* of it; of a pointer, what .ptr promises of the address: 0 when it promises nothing */
+    bool is_array;   /* a struct by value: .b8 p[24] */
+    bool is_pointer; /* .ptr says so; without it a .u64 may be one too */
+} ptx_file_param;
+
+typedef struct ptx_file_entry {
+    const char *name;
+    place at;
+    ptx_file_param *params;
+    size_t param_count, param_capacity;
+    uint32_t reqntid[3], maxntid[3]; /* threads; all 0 where there is no such directive */
+    bool has_dynamic_shared;         /* it, or a function of the file, uses an array of .extern .shared */
+} ptx_file_entry;
+
+struct ptx_file {
+    const char *path;  /* as places name it */
+    const char *asked; /* as the configuration names it */
+    const char *ptx;
+    size_t bytes;
+    target says, made_for; /* .target, and the same by its present name */
+    uint16_t version;      /* 78 is .version 7.8 */
+    uint32_t min_driver;
+    ptx_file_entry *entries;
+    size_t entry_count, entry_capacity;
+};
+
+/* Reads a file; `asked` and `at` are how and where it was asked for. Null after diagnostics: it cannot be read, it is no PTX, of a version
+ * that is not known, for 32-bit addresses, it has no .entry, or it needs a symbol that no driver has. */
+const ptx_file *ptx_file_read(arena *a, const char *path, const char *asked, place at, diagnostics *d);
+
+/* The same for a text already in memory, with a NUL behind its bytes. */
+const ptx_file *ptx_file_read_text(arena *a, const char *path, const char *asked, const char *data,
+                                   size_t bytes, diagnostics *d);
+
+/* The entry of this name, or null. */
+const ptx_file_entry *ptx_file_find(const ptx_file *file, const char *name);
+
+#endif

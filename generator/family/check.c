@@ -1,0 +1,392 @@
+/* Checks of the descriptors at startup, so that a mistake in one shows before any configuration is read. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "expression/expression.h"
+#include "family.h"
+#include "support/words.h"
+#include "word_number.h"
+
+/* Types of what pointers point at, of scalars, and of scalars whose type a parameter names, which are doubles in C. */
+static const char pointer_types[] =
+    "u8 i8 u16 i16 u32 i32 u64 i64 s8 s16 s32 s64 b8 b16 b32 b64 f16 bf16 f32 f64";
+static const char scalar_types[] = "u16 i16 u32 i32 u64 i64 s16 s32 s64 f32 f64";
+static const char chosen_scalar_types[] = "f32 f64";
+
+/* Words that YAML, or a reader of YAML 1.1, takes for something else. */
+static const char ambiguous_words[] = "yes no on off y n true false null";
+
+/* Names that mean something else in expressions and configurations. */
+static const char reserved_names[] = "multiprocessors max_shared_bytes sm ceil_div min max "
+                                     "select aligned negative finite family ptx combinations";
+
+enum { LONGEST_NAME = 40 };
+
+#define CHECK(family, condition, ...)                                                                        \
+    do {                                                                                                     \
+        if (!(condition))                                                                                    \
+            fail(family, __VA_ARGS__);                                                                       \
+    } while (0)
+
+__attribute__((format(printf, 2, 3), noreturn)) static void fail(const kiln_family *family,
+                                                                 const char *format, ...)
+{
+    char what[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(what, sizeof what, format, arguments);
+    va_end(arguments);
+    family_error("family %s: %s", family->name, what);
+}
+
+/* ---- names and values ------------------------------------------------------------------------------------------- */
+
+static bool is_name(const char *name)
+{
+    if (name[0] < 'a' || name[0] > 'z' || strlen(name) > LONGEST_NAME)
+        return false;
+    for (const char *c = name; *c; c++)
+        if (!(*c >= 'a' && *c <= 'z') && !(*c >= '0' && *c <= '9') && *c != '_')
+            return false;
+    return true;
+}
+
+bool family_reserves(const char *name)
+{
+    return words_contain(reserved_names, name) || c_headers_take(name);
+}
+
+/* A name that may stand for a parameter or argument, in expressions and in generated C. */
+static bool is_free_name(const char *name)
+{
+    return is_name(name) && !family_reserves(name) && !words_contain(c_keywords, name);
+}
+
+static void check_name(const kiln_family *family, const char *name, const char *what)
+{
+    CHECK(family, is_name(name),
+          "'%s' is not a legal %s name: lower-case letters, digits and _, at most %d, and a letter first",
+          name, what, LONGEST_NAME);
+    CHECK(family, is_free_name(name),
+          "'%s' is not a legal %s name: C, C++, their headers, kiln or its expressions use it", name, what);
+}
+
+static bool is_word(const char *word, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        char c = word[i];
+        if (!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && !(c >= '0' && c <= '9') && c != '_')
+            return false;
+    }
+    return length <= LONGEST_NAME;
+}
+
+static void check_words(arena *a, const kiln_family *family, const kiln_param *param)
+{
+    CHECK(family, param->words && *param->words, "parameter '%s' has no words", param->name);
+    CHECK(family, words_are_single_spaced(param->words), "parameter '%s': single spaces stand between words",
+          param->name);
+    text seen = text_new(a);
+    const char *cursor = param->words;
+    size_t length;
+    for (const char *w; (w = words_next(&cursor, &length));) {
+        const char *word = arena_string(a, w, length);
+        CHECK(family, is_word(word, length), "parameter '%s': '%s' is not a legal word", param->name, word);
+        CHECK(family, !words_contain(ambiguous_words, word),
+              "parameter '%s': YAML takes '%s' for another thing", param->name, word);
+        CHECK(family, !words_contain(seen.data, word), "parameter '%s' lists '%s' twice", param->name, word);
+        CHECK(family, param->type == KILN_PARAM_WORD || word_is_number(word),
+              "parameter '%s': '%s' is not an integer", param->name, word);
+        text_printf(&seen, "%s ", word);
+    }
+}
+
+/* Of a parameter that the caller names. */
+static void check_numbers(arena *a, const kiln_family *family, const kiln_param *param)
+{
+    const size_t wanted = words_of_own_number(a, param);
+    const char *cursor = param->numbers ? param->numbers : "", *words = param->words;
+    size_t length, count = 0;
+    for (const char *n; (n = words_next(&cursor, &length)); count++)
+        CHECK(family, word_is_number(arena_string(a, n, length)) && n[0] != '0',
+              "parameter '%s': '%.*s' is no number of a word", param->name, (int)length, n);
+    CHECK(family, count == wanted, "parameter '%s': %u words take a number of their own, `numbers` has %u",
+          param->name, (unsigned)wanted, (unsigned)count);
+    for (const char *w; (w = words_next(&words, &length));) {
+        const char *word = arena_string(a, w, length), *others = words;
+        for (const char *o; (o = words_next(&others, &length));) {
+            const char *other = arena_string(a, o, length);
+            CHECK(family, word_number(a, param, word) != word_number(a, param, other),
+                  "parameter '%s': '%s' and '%s' have the same number", param->name, word, other);
+        }
+    }
+}
+
+static void check_param(arena *a, const kiln_family *family, const kiln_param *param)
+{
+    size_t first = 0;
+    check_name(family, param->name, "parameter");
+    family_find_param(family, param->name, &first);
+    CHECK(family, param == &family->params[first], "parameter '%s' is declared twice", param->name);
+    if (param->type == KILN_PARAM_WORD || (param->type == KILN_PARAM_INT && param->words))
+        check_words(a, family, param);
+    else if (param->type == KILN_PARAM_INT)
+        CHECK(family, param->step > 0 && param->min <= param->max, "parameter '%s' has no values",
+              param->name);
+    CHECK(family, param->summary, "parameter '%s' has no summary", param->name);
+    CHECK(family, param->default_value && param_has_value(param, param->default_value),
+          "parameter '%s': the default '%s' is no legal value", param->name,
+          param->default_value ? param->default_value : "");
+    if (param->type == KILN_PARAM_WORD && param->role == KILN_ROLE_CONTRACT)
+        check_numbers(a, family, param);
+}
+
+/* ---- expressions ------------------------------------------------------------------------------------------------ */
+
+enum {
+    PARAMS = 1 << NAME_PARAM | 1 << NAME_WORD,
+    ARGS = 1 << NAME_ARG,
+    DEVICE = 1 << NAME_DEVICE,
+    SHAPE = 1 << NAME_SHAPE
+};
+
+static void check_uses(const kiln_family *family, const expression *e, const char *source, int allowed)
+{
+    static const char *const names[] = {"parameters", "arguments", "device facts", "words",
+                                        "facts of the shape"};
+    for (int kind = NAME_PARAM; kind <= NAME_SHAPE; kind++)
+        CHECK(family, (allowed & 1 << kind) || !expression_uses(e, (name_kind)kind),
+              "expression \"%s\" cannot use %s in its place", source, names[kind]);
+}
+
+static void check_expression(arena *a, const kiln_family *family, const char *source, int allowed)
+{
+    if (source)
+        check_uses(family, expression_parse(a, family, source), source, allowed);
+}
+
+static void check_rules(arena *a, const kiln_family *family, const kiln_rule *rules, int allowed)
+{
+    for (const kiln_rule *r = rules; r && r->condition; r++) {
+        check_expression(a, family, r->condition, allowed);
+        CHECK(family, r->text, "the rule \"%s\" has no text", r->condition);
+    }
+}
+
+static void check_expressions(arena *a, const kiln_family *f)
+{
+    check_rules(a, f, f->rules, ARGS | PARAMS);
+    for (int i = 0; i < 3; i++) {
+        check_expression(a, f, f->grid[i], ARGS | PARAMS | DEVICE | SHAPE);
+    }
+    const struct {
+        const char *source;
+        int allowed;
+    } rows[] = {
+        {f->empty, ARGS},
+        {f->shared_bytes, ARGS | PARAMS | SHAPE},
+        {f->cost.bytes_read, ARGS | PARAMS},
+        {f->cost.bytes_written, ARGS | PARAMS},
+        {f->cost.elements, ARGS | PARAMS},
+        {f->time.length, ARGS | PARAMS | DEVICE | SHAPE},
+        {f->time.repeats, ARGS | PARAMS | DEVICE | SHAPE},
+        {f->time.side_trips, ARGS | PARAMS | DEVICE | SHAPE},
+        {f->time.wait, ARGS | PARAMS | DEVICE | SHAPE},
+        {f->time.block_bytes, ARGS | PARAMS | DEVICE | SHAPE},
+        {f->time.extra, ARGS | PARAMS | DEVICE | SHAPE},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        check_expression(a, f, rows[i].source, rows[i].allowed);
+}
+
+/* ---- arguments -------------------------------------------------------------------------------------------------- */
+
+static void check_type_word(const kiln_family *family, const kiln_arg *arg, const char *type)
+{
+    const bool is_scalar = arg->kind == KILN_ARG_VALUE, is_chosen = arg->type[0] == '$';
+    CHECK(family, words_contain(pointer_types, type), "argument '%s': '%s' is no type", arg->name, type);
+    CHECK(family, !is_scalar || words_contain(is_chosen ? chosen_scalar_types : scalar_types, type),
+          "argument '%s': no %s can be %s, only %s", arg->name,
+          is_chosen ? "scalar whose type a parameter names" : "scalar", type,
+          is_chosen ? "f32 and f64, as of \"$name:f64:f32\"" : scalar_types);
+}
+
+/* "$name" and "$name:word:other" name a word parameter whose words all stand for types. */
+static void check_type(arena *a, const kiln_family *family, const kiln_arg *arg)
+{
+    CHECK(family, arg->type && *arg->type, "argument '%s' has no type", arg->name);
+    if (arg->type[0] != '$') {
+        check_type_word(family, arg, arg->type);
+        return;
+    }
+    const char *colon = strchr(arg->type, ':');
+    CHECK(family, !colon || strchr(colon + 1, ':'), "argument '%s': the type '%s' is not $name:word:other",
+          arg->name, arg->type);
+    size_t index;
+    const arg_type_choice choice = family_arg_type_choice(arg);
+    const char *name = arena_string(a, arg->type + 1, choice.name_length);
+    CHECK(family, family_find_param(family, name, &index), "argument '%s': no parameter '%s'", arg->name,
+          name);
+    const kiln_param *param = &family->params[index];
+    CHECK(family, param->type == KILN_PARAM_WORD, "argument '%s': '%s' has no words", arg->name, param->name);
+    CHECK(family, !choice.word || param_has_value(param, arena_string(a, choice.word, choice.word_length)),
+          "argument '%s': in '%s' parameter '%s' never has that value", arg->name, arg->type, name);
+    const char *cursor = param->words;
+    size_t length;
+    for (const char *w; (w = words_next(&cursor, &length));) {
+        check_type_word(family, arg, arg_type_for(choice, arena_string(a, w, length)));
+    }
+}
+
+static void check_arg(arena *a, const kiln_family *family, const kiln_arg *arg)
+{
+    size_t index;
+    check_name(family, arg->name, "argument");
+    CHECK(family, !family_find_param(family, arg->name, &index), "'%s' is a parameter and an argument",
+          arg->name);
+    for (const kiln_arg *other = family->args; other < arg; other++)
+        CHECK(family, strcmp(other->name, arg->name) != 0, "argument '%s' is declared twice", arg->name);
+    check_type(a, family, arg);
+    CHECK(family, arg->summary, "argument '%s' has no summary", arg->name);
+    check_expression(a, family, arg->when, PARAMS);
+    CHECK(family, (arg->kind == KILN_ARG_VALUE) == !arg->shape,
+          "argument '%s': pointers have shapes, values none", arg->name);
+    CHECK(family, arg->shape || !arg->alignment, "argument '%s': a value has no alignment", arg->name);
+    if (!arg->shape)
+        return;
+    CHECK(family, !arg->alignment || is_alignment(arg->alignment),
+          "argument '%s': the alignment %u is no power of two up to %d", arg->name, arg->alignment,
+          MOST_ALIGNMENT);
+    const expression *const *dimensions;
+    size_t count = expression_parse_list(a, family, arg->shape, &dimensions);
+    for (size_t i = 0; i < count; i++)
+        check_uses(family, dimensions[i], arg->shape, ARGS | PARAMS);
+}
+
+static void check_alignments(arena *a, const kiln_family *family)
+{
+    for (const kiln_alignment *row = family->alignments; row && row->arg; row++) {
+        const kiln_arg *arg = arg_find(family->args, row->arg);
+        CHECK(family, arg && arg->kind != KILN_ARG_VALUE,
+              "an alignment is given to '%s', which is no pointer", row->arg);
+        CHECK(family, !arg->alignment,
+              "argument '%s' has an alignment of its own, %u, beside that of its variants", row->arg,
+              arg->alignment);
+        CHECK(family, row->bytes, "the alignment of '%s' is null", row->arg);
+        CHECK(family, arg_variant_alignment(family, arg) == row->bytes,
+              "argument '%s' is given two alignments", row->arg);
+        check_expression(a, family, row->bytes, PARAMS);
+    }
+}
+
+/* ---- workspace -------------------------------------------------------------------------------------------------- */
+
+static void check_grows(arena *a, const kiln_family *family, const char *source)
+{
+    CHECK(family, expression_only_grows(expression_parse(a, family, source)),
+          "workspace: \"%s\" may fall where an argument grows", source);
+}
+
+static void check_workspace(arena *a, const kiln_family *family)
+{
+    const kiln_workspace *w = family->workspace;
+    if (!w)
+        return;
+    const char *const pointers[] = {w->arg, w->counters};
+    for (int i = 0; i < 2; i++) {
+        const kiln_arg *arg = arg_find(family->args, pointers[i]);
+        CHECK(family, arg && arg->shape && arg->when,
+              "workspace: '%s' is no pointer that only some variants have", pointers[i]);
+    }
+    const kiln_arg *size = arg_find(family->args, w->size);
+    CHECK(family, size && size->kind == KILN_ARG_VALUE && strcmp(size->type, "u64") == 0,
+          "workspace: '%s' is no u64 argument", w->size);
+    check_grows(a, family, arg_find(family->args, w->counters)->shape);
+    check_expression(a, family, w->elements, ARGS | PARAMS);
+    check_grows(a, family, w->elements);
+}
+
+/* ---- calls ------------------------------------------------------------------------------------------------------ */
+
+static void check_call_values(arena *a, const kiln_family *family, const kiln_call *call)
+{
+    const kiln_family *scope = family_call_scope(a, family, call);
+    for (const kiln_value *v = call->values; v && v->arg; v++) {
+        const kiln_arg *arg = arg_find(family->args, v->arg);
+        CHECK(family, arg && arg->kind == KILN_ARG_VALUE && arg->type[0] == 'u',
+              "call '%s' gives a value to '%s', which is no unsigned argument", call->name, v->arg);
+        CHECK(family, !arg_find(call->args, v->arg), "call '%s' takes '%s' and gives it a value", call->name,
+              v->arg);
+        check_expression(a, scope, v->value, ARGS);
+    }
+}
+
+/* An argument that the family has must be the same here; the others are scalars, for values alone. */
+static void check_call(arena *a, const kiln_family *family, const kiln_call *call)
+{
+    size_t count = 0, index;
+    CHECK(family, is_name(call->name) && !strstr(call->name, "__"), "'%s' is no legal name of a call",
+          call->name);
+    CHECK(family, call->summary && call->args, "call '%s' has no summary or no arguments", call->name);
+    for (const kiln_arg *arg = call->args; arg->name; arg++, count++) {
+        const kiln_arg *same = arg_find(family->args, arg->name);
+        CHECK(family,
+              is_free_name(arg->name) && !family_find_param(family, arg->name, &index) && arg->summary,
+              "call '%s': '%s' is no legal argument or has no summary", call->name, arg->name);
+        CHECK(family, arg_find(call->args, arg->name) == arg, "call '%s' takes '%s' twice", call->name,
+              arg->name);
+        CHECK(family,
+              same ? same->kind == arg->kind && strcmp(same->type, arg->type) == 0
+                   : arg->kind == KILN_ARG_VALUE && arg->type[0] == 'u',
+              "call '%s': '%s' is neither the family's argument nor an unsigned one of its own", call->name,
+              arg->name);
+    }
+    CHECK(family, count <= KILN_MAX_ARGS, "call '%s' has more than %d arguments", call->name, KILN_MAX_ARGS);
+    for (const kiln_arg *arg = family->args; arg->name; arg++)
+        CHECK(family,
+              arg->kind == KILN_ARG_VALUE || arg->kind == KILN_ARG_OPTIONAL_OUT || arg->when ||
+                  arg_find(call->args, arg->name),
+              "call '%s' leaves '%s' null", call->name, arg->name);
+    check_call_values(a, family, call);
+}
+
+static void check_calls(arena *a, const kiln_family *family)
+{
+    for (const kiln_call *call = family->calls; call && call->name; call++)
+        check_call(a, family, call);
+}
+
+/* ---- families --------------------------------------------------------------------------------------------------- */
+
+void family_validate(const kiln_family *family)
+{
+    arena *a = arena_new();
+    CHECK(family, is_name(family->name) && !strstr(family->name, "__"), "not a legal family name");
+    CHECK(family, family->summary && family->source, "no summary or no source");
+    CHECK(family, family->emit, "no emit function");
+    CHECK(family, family->min_sm >= 75, "min_sm is %u; the lowest target is sm_75", family->min_sm);
+    size_t params = family_param_count(family), args = 0;
+    CHECK(family, params <= KILN_MAX_PARAMS, "more than %d parameters", KILN_MAX_PARAMS);
+    for (size_t i = 0; i < params; i++)
+        check_param(a, family, &family->params[i]);
+    CHECK(family, family->args, "no arguments");
+    while (family->args[args].name)
+        args++;
+    CHECK(family, args <= KILN_MAX_ARGS, "more than %d arguments", KILN_MAX_ARGS);
+    for (size_t i = 0; i < args; i++)
+        check_arg(a, family, &family->args[i]);
+    check_alignments(a, family);
+    check_expressions(a, family);
+    check_workspace(a, family);
+    check_calls(a, family);
+    arena_free(a);
+}
+
+void families_validate(void)
+{
+    for (const kiln_family *const *f = kiln_families; *f; f++) {
+        family_validate(*f);
+        CHECK(*f, family_find((*f)->name) == *f, "two families have this name");
+    }
+}

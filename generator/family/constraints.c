@@ -1,0 +1,198 @@
+/* What combinations have to meet, and how it is said that one does not. */
+#include "constraints.h"
+
+#include <string.h>
+
+#include "family.h"
+#include "shape.h"
+#include "support/messages.h"
+#include "support/words.h"
+
+enum { SHOWN = 3, MOST_TRIED = 1000 /* combinations of a request for which advice is sought */ };
+
+void kiln_require(kiln_shape *s, bool holds, const char *params, const char *sentence)
+{
+    constraints *c = s->constraints;
+    if (!c)
+        return;
+    constraint *one = arena_push(c->arena, (void **)&c->items, &c->count, &c->capacity, sizeof *one);
+    *one = (constraint){.params = params, .text = sentence, .holds = holds};
+}
+
+static constraints ask(arena *a, const kiln_variant *v)
+{
+    constraints noted = {.arena = a};
+    shape_ask(v, oldest_target, &noted);
+    return noted;
+}
+
+constraints constraints_of(arena *a, const kiln_family *family)
+{
+    kiln_variant v = {.family = family};
+    for (size_t i = 0; i < family_param_count(family); i++)
+        v.values[i] = param_value_of(a, &family->params[i], family->params[i].default_value);
+    return ask(a, &v);
+}
+
+static constraint *first_broken(arena *a, const constraints *known, const kiln_variant *v)
+{
+    const constraints asked = ask(a, v);
+    if (asked.count != known->count)
+        family_error("family %s: shape has %u constraints for %s and %u else; kiln_require is called for "
+                     "every variant",
+                     v->family->name, (unsigned)asked.count, v->id ? v->id : "some variant",
+                     (unsigned)known->count);
+    for (size_t i = 0; i < asked.count; i++)
+        if (!asked.items[i].holds)
+            return &known->items[i];
+    return NULL;
+}
+
+bool constraints_break(arena *a, constraints *c, const kiln_variant *v)
+{
+    constraint *broken = first_broken(a, c, v);
+    if (!broken)
+        return false;
+    const kiln_variant **slot =
+        arena_push(a, (void **)&broken->broken_by, &broken->count, &broken->capacity, sizeof *slot);
+    *slot = v;
+    return true;
+}
+
+/* ---- values of variants that break one --------------------------------------------------------------------------- */
+
+/* "rows=4 (default), batch=3": the values that the constraint asks about. */
+static const char *values_text(arena *a, const constraint *r, const request *q, const kiln_variant *v)
+{
+    text out = text_new(a);
+    for (size_t i = 0; i < family_param_count(q->family); i++)
+        if (words_contain(r->params, q->family->params[i].name))
+            text_printf(&out, "%s%s=%s%s", out.length > 0 ? ", " : "", q->family->params[i].name,
+                        v->values[i].text, q->values[i].is_default ? " (default)" : "");
+    return out.data;
+}
+
+/* The first few that differ, and how many variants of how many have such. */
+static const char *quote_values(arena *a, const constraint *r, const request *q, size_t variants)
+{
+    const char *shown[SHOWN];
+    size_t count = 0;
+    text out = text_new(a);
+    for (size_t i = 0; i < r->count; i++) {
+        const char *values = values_text(a, r, q, r->broken_by[i]);
+        size_t k = 0;
+        while (k < count && strcmp(shown[k], values) != 0)
+            k++;
+        if (k < count)
+            continue;
+        if (count == SHOWN) {
+            text_add(&out, "; ...");
+            break;
+        }
+        text_printf(&out, "%s%s", count > 0 ? "; " : "", values);
+        shown[count++] = values;
+    }
+    if (variants > 1)
+        text_printf(&out, " in %u of %u variants", (unsigned)r->count, (unsigned)variants);
+    return out.data;
+}
+
+/* ---- what to write instead --------------------------------------------------------------------------------------- */
+
+/* Values in place of a request's defaults. */
+typedef struct change {
+    size_t param;
+    const char *value;
+} change;
+
+static bool serves(arena *a, const constraints *r, const request *q, size_t variants, const change *changes,
+                   size_t count)
+{
+    for (size_t i = 0; i < variants; i++) {
+        kiln_variant v = {.family = q->family};
+        request_values(q, i, &v);
+        for (size_t k = 0; k < count; k++)
+            v.values[changes[k].param] =
+                param_value_of(a, &q->family->params[changes[k].param], changes[k].value);
+        if (first_broken(a, r, &v))
+            return false;
+    }
+    return true;
+}
+
+/* The values of a default's parameter, or none: of a value that was asked for, of a range. */
+static const char *choices(arena *a, const request *q, size_t param)
+{
+    const kiln_param *p = &q->family->params[param];
+    bool is_range = p->type == KILN_PARAM_INT && !p->words;
+    return q->values[param].is_default && !is_range ? param_values_text(a, p) : "";
+}
+
+/* "write 'tile: 64' (or 128)": of one parameter every value that serves. */
+static const char *advise_one(arena *a, const constraints *r, const request *q, size_t variants, size_t param)
+{
+    text out = text_new(a);
+    const char *cursor = choices(a, q, param);
+    size_t length, count = 0;
+    for (const char *w; (w = words_next(&cursor, &length));) {
+        const change c = {param, arena_string(a, w, length)};
+        if (!serves(a, r, q, variants, &c, 1))
+            continue;
+        if (count++ == 0)
+            text_printf(&out, "; write '%s: %s'", q->family->params[param].name, c.value);
+        else
+            text_printf(&out, "%s%s", count == 2 ? " (or " : ", ", c.value);
+    }
+    text_add(&out, count > 1 ? ")" : "");
+    return out.data;
+}
+
+/* Of two parameters the first values that serve. */
+static const char *advise_two(arena *a, const constraints *r, const request *q, size_t variants, size_t first,
+                              size_t second)
+{
+    const char *cursor = choices(a, q, first);
+    size_t length;
+    for (const char *w; (w = words_next(&cursor, &length));) {
+        change c[2] = {{first, arena_string(a, w, length)}, {second, NULL}};
+        const char *other = choices(a, q, second);
+        for (const char *o; (o = words_next(&other, &length));) {
+            c[1].value = arena_string(a, o, length);
+            if (serves(a, r, q, variants, c, 2))
+                return arena_format(a, "; write '%s: %s' and '%s: %s'", q->family->params[first].name,
+                                    c[0].value, q->family->params[second].name, c[1].value);
+        }
+    }
+    return "";
+}
+
+static const char *advice(arena *a, const constraints *r, const constraint *broken, const request *q,
+                          size_t variants, size_t broken_by)
+{
+    const char *advised = "";
+    size_t params = family_param_count(q->family);
+    if (variants <= MOST_TRIED) {
+        for (size_t i = 0; i < params && !*advised; i++)
+            if (words_contain(broken->params, q->family->params[i].name))
+                advised = advise_one(a, r, q, variants, i);
+        for (size_t i = 0; i < params && !*advised; i++)
+            for (size_t k = i + 1; k < params && !*advised; k++)
+                advised = advise_two(a, r, q, variants, i, k);
+    }
+    if (*advised || broken_by == variants)
+        return advised;
+    return "; give values that go together an item of their own, or write 'combinations: legal'";
+}
+
+void constraints_report(arena *a, const constraints *r, const request *q, diagnostics *d)
+{
+    size_t variants = request_count(q), broken_by = 0;
+    for (size_t i = 0; i < r->count; i++)
+        broken_by += r->items[i].count;
+    for (size_t i = 0; i < r->count; i++) {
+        const constraint *broken = &r->items[i];
+        if (broken->count > 0)
+            diagnose(d, q->at, message_constraint, q->family->name, quote_values(a, broken, q, variants),
+                     broken->text, advice(a, r, broken, q, variants, broken_by));
+    }
+}

@@ -1,0 +1,31 @@
+/* Which combinations of parameters a family has: what its shape requires, and how a request for others is answered. */
+#ifndef FAMILY_CONSTRAINTS_H
+#define FAMILY_CONSTRAINTS_H
+
+#include "request.h"
+
+/* One call of kiln_require. */
+typedef struct constraint {
+    const char *params, *text;
+    bool holds;                     /* for the variant that was asked about */
+    const kiln_variant **broken_by; /* variants of a request */
+    size_t count, capacity;
+} constraint;
+
+typedef struct kiln_constraints {
+    arena *arena;
+    constraint *items;
+    size_t count, capacity;
+} constraints;
+
+/* Those of a family, in its order; broken by nothing yet. */
+constraints constraints_of(arena *a, const kiln_family *family);
+
+/* Whether the variant breaks one. The first one that it breaks notes it. */
+bool constraints_break(arena *a, constraints *c, const kiln_variant *v);
+
+/* A diagnostic for each that has been broken: by which values of the parameters that it asks about, which of those are
+ * defaults, and what to write instead, where another value in place of a default or two is enough. */
+void constraints_report(arena *a, const constraints *c, const request *q, diagnostics *d);
+
+#endif

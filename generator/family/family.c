@@ -1,0 +1,253 @@
+/* Families and their parameters, and what an emit function asks its variant. */
+#include "family.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "expression/expression.h"
+#include "ptx/builder.h"
+#include "support/words.h"
+
+const kiln_family *family_find(const char *name)
+{
+    for (const kiln_family *const *f = kiln_families; *f; f++)
+        if (strcmp((*f)->name, name) == 0)
+            return *f;
+    return NULL;
+}
+
+const char *family_names(arena *a)
+{
+    text names = text_new(a);
+    for (const kiln_family *const *f = kiln_families; *f; f++)
+        text_printf(&names, "%s%s", names.length > 0 ? " " : "", (*f)->name);
+    return names.data;
+}
+
+size_t family_param_count(const kiln_family *family)
+{
+    size_t count = 0;
+    while (family->params && family->params[count].name)
+        count++;
+    return count;
+}
+
+bool family_find_param(const kiln_family *family, const char *name, size_t *index)
+{
+    size_t count = family_param_count(family);
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(family->params[i].name, name) == 0) {
+            *index = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *family_param_names(arena *a, const kiln_family *family)
+{
+    text names = text_new(a);
+    size_t count = family_param_count(family);
+    for (size_t i = 0; i < count; i++)
+        text_printf(&names, "%s%s", i > 0 ? " " : "", family->params[i].name);
+    return names.data;
+}
+
+/* ---- arguments and calls ------------------------------------------------------------------------------------------ */
+
+const char *arg_direction(kiln_arg_kind kind)
+{
+    static const char *const names[] = {[KILN_ARG_VALUE] = "value",
+                                        [KILN_ARG_IN] = "in",
+                                        [KILN_ARG_OUT] = "out",
+                                        [KILN_ARG_INOUT] = "inout",
+                                        [KILN_ARG_OPTIONAL_OUT] = "optional_out",
+                                        [KILN_ARG_SCRATCH] = "scratch"};
+    return names[kind];
+}
+
+const char *family_shared_bytes(const kiln_family *family)
+{
+    return family->shared_bytes ? family->shared_bytes : "shared_bytes";
+}
+
+const kiln_arg *arg_find(const kiln_arg *args, const char *name)
+{
+    for (; args->name; args++)
+        if (strcmp(args->name, name) == 0)
+            return args;
+    return NULL;
+}
+
+const char *arg_variant_alignment(const kiln_family *family, const kiln_arg *arg)
+{
+    for (const kiln_alignment *row = family->alignments; row && row->arg; row++)
+        if (strcmp(row->arg, arg->name) == 0)
+            return row->bytes;
+    return NULL;
+}
+
+bool is_alignment(uint64_t bytes)
+{
+    return bytes > 0 && bytes <= MOST_ALIGNMENT && (bytes & (bytes - 1)) == 0;
+}
+
+uint32_t arg_alignment(const kiln_arg *arg)
+{
+    return arg->alignment ? arg->alignment : 1;
+}
+
+const char *call_value(const kiln_call *call, const char *arg)
+{
+    for (const kiln_value *v = call->values; v && v->arg; v++)
+        if (strcmp(v->arg, arg) == 0)
+            return v->value;
+    return NULL;
+}
+
+const kiln_family *family_call_scope(arena *a, const kiln_family *family, const kiln_call *call)
+{
+    kiln_family *scope = arena_alloc(a, sizeof *scope);
+    kiln_arg *args = arena_alloc(a, (KILN_MAX_ARGS + KILN_MAX_PARAMS + 1) * sizeof *args);
+    size_t count = 0;
+    for (const kiln_arg *arg = call->args; arg->name; arg++)
+        args[count++] = *arg;
+    for (size_t i = 0; i < family_param_count(family); i++) {
+        const kiln_param *param = &family->params[i];
+        if (param->role == KILN_ROLE_CONTRACT && param->type == KILN_PARAM_INT)
+            args[count++] = (kiln_arg){.name = param->name, .type = "u32", .summary = param->summary};
+    }
+    args[count] = (kiln_arg){.name = NULL};
+    *scope = (kiln_family){.name = arena_format(a, "%s_%s", family->name, call->name), .args = args};
+    return scope;
+}
+
+/* ---- values ----------------------------------------------------------------------------------------------------- */
+
+bool param_has_value(const kiln_param *param, const char *value)
+{
+    if (param->type == KILN_PARAM_BOOL)
+        return words_contain("true false", value);
+    if (param->words)
+        return words_contain(param->words, value);
+    if (!word_is_number(value))
+        return false;
+    unsigned long number = strtoul(value, NULL, 10);
+    return number >= param->min && number <= param->max && (number - param->min) % param->step == 0;
+}
+
+param_value param_value_of(arena *a, const kiln_param *param, const char *value)
+{
+    bool is_number = param->type != KILN_PARAM_BOOL && word_is_number(value);
+    return (param_value){.text = arena_string(a, value, strlen(value)),
+                         .number = is_number ? (uint32_t)strtoul(value, NULL, 10) : 0};
+}
+
+const char *param_values_text(arena *a, const kiln_param *param)
+{
+    if (param->type == KILN_PARAM_BOOL)
+        return "true false";
+    if (param->words)
+        return param->words;
+    if (param->step == 1)
+        return arena_format(a, "%u..%u", param->min, param->max);
+    return arena_format(a, "%u..%u in steps of %u", param->min, param->max, param->step);
+}
+
+/* ---- types of arguments ------------------------------------------------------------------------------------------ */
+
+arg_type_choice family_arg_type_choice(const kiln_arg *arg)
+{
+    const char *name = arg->type + 1, *word = strchr(name, ':');
+    if (!word)
+        return (arg_type_choice){.name_length = strlen(name)};
+    const char *other = strchr(word + 1, ':');
+    if (!other)
+        internal_error("argument %s: the type '%s' is not $name:word:other", arg->name, arg->type);
+    return (arg_type_choice){.name_length = (size_t)(word - name),
+                             .word = word + 1,
+                             .word_length = (size_t)(other - word - 1),
+                             .other = other + 1};
+}
+
+const char *arg_type_for(arg_type_choice choice, const char *value)
+{
+    bool is_value = !choice.word || (strlen(value) == choice.word_length &&
+                                     memcmp(value, choice.word, choice.word_length) == 0);
+    return is_value ? value : choice.other;
+}
+
+/* ---- inside emit ------------------------------------------------------------------------------------------------ */
+
+static const char *const type_names[] = {
+    [KILN_PARAM_WORD] = "a word", [KILN_PARAM_INT] = "an integer", [KILN_PARAM_BOOL] = "a boolean"};
+
+static const param_value *value_of(const kiln_variant *v, const char *param, const kiln_param **row)
+{
+    size_t index;
+    if (!family_find_param(v->family, param, &index))
+        family_error("family %s: emit asks for a parameter '%s' that it does not declare", v->family->name,
+                     param);
+    *row = &v->family->params[index];
+    return &v->values[index];
+}
+
+_Noreturn static void wrong_type(const kiln_variant *v, const kiln_param *param, const char *asked)
+{
+    family_error("family %s: emit asks for %s, but '%s' is %s", v->family->name, asked, param->name,
+                 type_names[param->type]);
+}
+
+uint32_t kiln_int(const kiln_variant *v, const char *param)
+{
+    const kiln_param *row;
+    const param_value *value = value_of(v, param, &row);
+    if (row->type == KILN_PARAM_BOOL || !word_is_number(value->text))
+        wrong_type(v, row, "an integer");
+    return value->number;
+}
+
+bool kiln_bool(const kiln_variant *v, const char *param)
+{
+    const kiln_param *row;
+    const param_value *value = value_of(v, param, &row);
+    if (row->type != KILN_PARAM_BOOL)
+        wrong_type(v, row, "a boolean");
+    return strcmp(value->text, "true") == 0;
+}
+
+bool kiln_is(const kiln_variant *v, const char *param, const char *word)
+{
+    const kiln_param *row;
+    const param_value *value = value_of(v, param, &row);
+    if (row->type != KILN_PARAM_WORD)
+        wrong_type(v, row, "a word");
+    if (!param_has_value(row, word))
+        family_error("family %s: emit compares '%s' with '%s', which it never is", v->family->name, param,
+                     word);
+    return strcmp(value->text, word) == 0;
+}
+
+ptx_type kiln_type(const kiln_variant *v, const char *param)
+{
+    const kiln_param *row;
+    const param_value *value = value_of(v, param, &row);
+    ptx_type type = row->type == KILN_PARAM_WORD ? ptx_type_named(value->text) : PTX_NONE;
+    if (type == PTX_NONE)
+        family_error("family %s: emit asks for a type, but '%s' is '%s'", v->family->name, param,
+                     value->text);
+    return type;
+}
+
+bool kiln_has_sm(const kiln_variant *v, uint32_t sm)
+{
+    if (v->emitting_for.sm == 0)
+        family_error("family %s: the target is known inside shape and emit only", v->family->name);
+    const bool has = v->emitting_for.sm >= sm;
+    target_range *alike = v->alike;
+    if (alike && has && sm > alike->from)
+        alike->from = sm;
+    if (alike && !has && sm < alike->below)
+        alike->below = sm;
+    return has;
+}

@@ -1,0 +1,22 @@
+/* What a variant takes of a multiprocessor, as its family's `shape` says. */
+#ifndef FAMILY_SHAPE_H
+#define FAMILY_SHAPE_H
+
+#include "plan/plan.h"
+
+extern const target oldest_target;
+
+/* As the family fills it, of any combination, for one target; `noted` gets its constraints and may be null. */
+kiln_shape shape_ask(const kiln_variant *v, target t, struct kiln_constraints *noted);
+
+/* For one target; a shape that no device takes is an error of the family. The variant is a legal one. */
+kiln_shape shape_for(const kiln_variant *v, target t);
+
+/* Fills v->shape, v->runs_on, and v->blocks: a target may leave room for another number of thread blocks, of which the shape has
+ * the least. A family whose shape differs otherwise between targets is an error. */
+void variant_fill_shape(arena *a, kiln_variant *v, const plan *p);
+
+/* Whether the variant, whose shape is filled in, can be emitted for a target. */
+bool variant_runs_on(const kiln_variant *v, target t);
+
+#endif

@@ -1,0 +1,431 @@
+/* The configuration: YAML -> plan. One function per key; each says what it expected and goes on. */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "config_reader.h"
+#include "family/family.h"
+#include "support/files.h"
+#include "support/messages.h"
+#include "support/quote.h"
+#include "support/words.h"
+#include "target/target.h"
+#include "variants.h"
+
+enum {
+    LARGEST_FILE_BYTES = 16 * 1024 * 1024,
+    DIGITS_OF_BYTES = 18,
+    LONGEST_BUNDLE = 47 /* kiln_bundle.name holds 48 bytes */
+};
+
+/* ---- lists -------------------------------------------------------------------------------------------------------- */
+
+/* The element of `list` before `node` that says the same, or null. */
+static const yaml_node *earlier(const yaml_node *list, const yaml_node *node)
+{
+    for (const yaml_node *n = list->first; n && n != node; n = n->next)
+        if (n->kind == YAML_SCALAR && !n->refused && strcmp(n->text, node->text) == 0)
+            return n;
+    return NULL;
+}
+
+/* ---- bundle ----------------------------------------------------------------------------------------------------- */
+
+static bool is_identifier(const char *s)
+{
+    for (const char *c = s; *c; c++) {
+        bool letter = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || *c == '_';
+        if (!letter && !(*c >= '0' && *c <= '9' && c > s))
+            return false;
+    }
+    return *s != '\0';
+}
+
+/* Why generated files or functions of this name would meet others; null: they do not. */
+static const char *owner_of(const char *name)
+{
+    if (name[0] == '_')
+        return "which C keeps for itself";
+    if (strcmp(name, "kiln") == 0)
+        return "which the runtime's names begin with";
+    if (words_contain("check launch", name))
+        return "with which names of generated static functions begin";
+    if (strcmp(name, "cuda") == 0)
+        return "the CUDA driver's header";
+    return words_contain(c_headers, name) ? "a header of the C library" : NULL;
+}
+
+static void read_bundle(reader *r, const yaml_node *node)
+{
+    if (!reader_is_kind(r, node, YAML_SCALAR, "bundle", "a C identifier"))
+        return;
+    bool is_old_boolean = !node->quoted && words_contain("yes no on off", node->text);
+    if (!is_identifier(node->text))
+        diagnose(r->d, node->at, message_bundle_not_identifier, reader_quote(r, node));
+    else if (words_contain(c_keywords, node->text) || is_old_boolean)
+        diagnose(r->d, node->at, message_bundle_keyword, reader_quote(r, node));
+    else if (owner_of(node->text))
+        diagnose(r->d, node->at, message_bundle_reserved, reader_quote(r, node), owner_of(node->text));
+    else if (strlen(node->text) > LONGEST_BUNDLE)
+        diagnose(r->d, node->at, message_bundle_too_long, LONGEST_BUNDLE, strlen(node->text));
+    r->plan->bundle = node->text;
+}
+
+/* ---- targets and images ----------------------------------------------------------------------------------------- */
+
+/* Keeps targets in order, whatever the order in the file. */
+static void insert_target(reader *r, target t, place at)
+{
+    size_t i = r->plan->target_count++;
+    for (; i > 0 && target_compare(t, r->plan->targets[i - 1]) < 0; i--) {
+        r->plan->targets[i] = r->plan->targets[i - 1];
+        r->target_places[i] = r->target_places[i - 1];
+    }
+    r->plan->targets[i] = t;
+    r->target_places[i] = at;
+}
+
+static void add_target(reader *r, const char *word, const char *quoted, place at)
+{
+    target t;
+    if (!target_parse(word, &t)) {
+        diagnose(r->d, at, message_target_unknown, quoted, target_suggest_text(r->arena, word));
+        return;
+    }
+    for (size_t i = 0; i < r->plan->target_count; i++)
+        if (target_compare(t, r->plan->targets[i]) == 0) {
+            diagnose(r->d, at, message_target_twice, word, r->target_places[i].line);
+            return;
+        }
+    insert_target(r, t, at);
+}
+
+/* The words of --targets in place of what the configuration lists. */
+static void read_target_option(reader *r, const char *words)
+{
+    r->plan->target_option = words;
+    r->plan->target_count = 0;
+    const char *w = words, *end;
+    do {
+        end = w + strcspn(w, ",");
+        const char *word = arena_string(r->arena, w, (size_t)(end - w));
+        const char *quoted = arena_format(r->arena, "'%s'", quote_text(r->arena, word));
+        add_target(r, word, quoted, (place){"--targets", 1, (int)(w - words) + 1});
+        w = end + 1;
+    } while (*end);
+}
+
+static void read_targets(reader *r, const yaml_node *list)
+{
+    if (!reader_is_kind(r, list, YAML_LIST, "targets", "a list of targets"))
+        return;
+    for (const yaml_node *node = list->first; node; node = node->next)
+        if (reader_is_kind(r, node, YAML_SCALAR, "targets", "a target"))
+            add_target(r, node->text, reader_quote(r, node), node->at);
+    if (r->target_option)
+        read_target_option(r, r->target_option);
+}
+
+static void read_images(reader *r, const yaml_node *list)
+{
+    static const char formats[] = "ptx cubin";
+    bool has_ptx = false, is_known = true;
+    if (!reader_is_kind(r, list, YAML_LIST, "images", "a list of image formats"))
+        return;
+    for (const yaml_node *node = list->first; node; node = node->next) {
+        if (!reader_is_kind(r, node, YAML_SCALAR, "images", "an image format"))
+            continue;
+        const yaml_node *first = earlier(list, node);
+        is_known = is_known && words_contain(formats, node->text);
+        if (!words_contain(formats, node->text))
+            diagnose(r->d, node->at, message_image_unknown, reader_quote(r, node),
+                     suggest_text(r->arena, node->text, formats));
+        else if (first)
+            diagnose(r->d, node->at, message_image_twice, node->text, first->at.line);
+        else if (strcmp(node->text, "cubin") == 0)
+            r->plan->has_cubins = true;
+        else
+            has_ptx = true;
+    }
+    r->plan->images_at = list->at;
+    if (r->plan->has_cubins && !has_ptx && is_known) /* else a word that was meant may be misspelt */
+        diagnose(r->d, list->at, message_images_without_ptx);
+}
+
+/* ---- values of parameters --------------------------------------------------------------------------------------- */
+
+static bool is_digits(const char *s)
+{
+    return *s && s[strspn(s, "0123456789")] == '\0' && (s[0] != '0' || !s[1]);
+}
+
+/* Each reports why the node is no value of the parameter, or returns true. */
+
+static bool take_word(const reader *r, const kiln_param *param, const yaml_node *node)
+{
+    if (param_has_value(param, node->text))
+        return true;
+    diagnose(r->d, node->at, message_value_unknown, param->name, reader_quote(r, node),
+             suggest_text(r->arena, node->text, param->words));
+    return false;
+}
+
+static bool take_boolean(const reader *r, const kiln_param *param, const yaml_node *node)
+{
+    bool is_value = param_has_value(param, node->text);
+    if (is_value && node->quoted)
+        diagnose(r->d, node->at, message_value_quoted, "true or false", param->name, reader_quote(r, node));
+    else if (!is_value)
+        diagnose(r->d, node->at, message_value_not_boolean, param->name, reader_quote(r, node));
+    return is_value && !node->quoted;
+}
+
+static bool take_integer(const reader *r, const kiln_param *param, const yaml_node *node)
+{
+    if (!is_digits(node->text)) {
+        diagnose(r->d, node->at, message_value_not_integer, param->name, reader_quote(r, node));
+    } else if (node->quoted) {
+        diagnose(r->d, node->at, message_value_quoted, "an integer", param->name, reader_quote(r, node));
+    } else if (!param_has_value(param, node->text)) {
+        const char *values = param_values_text(r->arena, param);
+        diagnose(r->d, node->at, message_value_out_of_range,
+                 param->words ? arena_format(r->arena, "one of %s", list_text(r->arena, values)) : values,
+                 param->name, reader_quote(r, node));
+    } else {
+        return true;
+    }
+    return false;
+}
+
+static bool take_value(const reader *r, const kiln_param *param, const yaml_node *node)
+{
+    static bool (*const take[])(const reader *, const kiln_param *, const yaml_node *) = {
+        [KILN_PARAM_WORD] = take_word, [KILN_PARAM_INT] = take_integer, [KILN_PARAM_BOOL] = take_boolean};
+    static const char *const expected[] = {
+        [KILN_PARAM_WORD] = "a word", [KILN_PARAM_INT] = "an integer", [KILN_PARAM_BOOL] = "true or false"};
+    return reader_is_kind(r, node, YAML_SCALAR, param->name, expected[param->type]) &&
+           take[param->type](r, param, node);
+}
+
+static void add_value(const reader *r, request *q, size_t index, const yaml_node *node)
+{
+    param_value *value = arena_push(r->arena, (void **)&q->values[index].items, &q->values[index].count,
+                                    &q->values[index].capacity, sizeof *value);
+    *value = param_value_of(r->arena, &q->family->params[index], node->text);
+}
+
+/* One value, or a list of them; false after a diagnostic. */
+static bool read_values(const reader *r, request *q, size_t index, const yaml_node *node)
+{
+    const kiln_param *param = &q->family->params[index];
+    if (node->kind != YAML_LIST || node->refused) {
+        bool ok = take_value(r, param, node);
+        if (ok)
+            add_value(r, q, index, node);
+        return ok;
+    }
+    bool all = reader_is_kind(r, node, YAML_LIST, param->name, "a value or a list of values");
+    for (const yaml_node *item = node->first; item; item = item->next) {
+        const yaml_node *first = NULL;
+        bool ok = take_value(r, param, item);
+        if (ok && (first = earlier(node, item)))
+            diagnose(r->d, item->at, message_value_twice, param->name, item->text, first->at.line);
+        if (ok && !first)
+            add_value(r, q, index, item);
+        all = all && ok && !first;
+    }
+    return all;
+}
+
+/* ---- kernels ---------------------------------------------------------------------------------------------------- */
+
+static const kiln_family *read_family(const reader *r, const yaml_node *item)
+{
+    const yaml_node *node = yaml_member(item, "family");
+    if (!node) {
+        diagnose(r->d, item->at, message_missing_key, "family", "NAME");
+        return NULL;
+    }
+    if (!reader_is_kind(r, node, YAML_SCALAR, "family", "the name of a family"))
+        return NULL;
+    const kiln_family *family = family_find(node->text);
+    if (!family)
+        diagnose(r->d, node->at, message_family_unknown, reader_quote(r, node),
+                 suggest_text(r->arena, node->text, family_names(r->arena)));
+    return family;
+}
+
+/* "legal": those that break a constraint are left out. */
+static bool read_combinations(const reader *r, request *q, const yaml_node *node)
+{
+    if (!reader_is_kind(r, node, YAML_SCALAR, "combinations", "all or legal"))
+        return false;
+    q->is_legal_only = strcmp(node->text, "legal") == 0;
+    if (words_contain("all legal", node->text))
+        return true;
+    diagnose(r->d, node->at, message_combinations_unknown, reader_quote(r, node),
+             suggest_text(r->arena, node->text, "all legal"));
+    return false;
+}
+
+static void read_kernel(reader *r, const yaml_node *item)
+{
+    if (!reader_is_kind(r, item, YAML_MAP, "kernels", "a mapping with 'family' or 'ptx'"))
+        return;
+    if (yaml_member(item, "ptx") && !yaml_member(item, "family")) {
+        reader_read_ptx(r, item);
+        return;
+    }
+    request q = {.family = read_family(r, item), .at = item->at};
+    if (!q.family)
+        return;
+    bool ok = true;
+    for (const yaml_node *node = item->first; node; node = node->next) {
+        char nearest[64];
+        size_t index;
+        if (strcmp(node->key, "family") == 0)
+            continue;
+        if (strcmp(node->key, "combinations") == 0) {
+            ok = read_combinations(r, &q, node) && ok;
+            continue;
+        }
+        if (family_find_param(q.family, node->key, &index)) {
+            ok = read_values(r, &q, index, node) && ok;
+            continue;
+        }
+        ok = false;
+        const char *names = family_param_names(r->arena, q.family);
+        const bool is_close = nearest_word(node->key, "combinations", nearest, sizeof nearest) != NULL;
+        diagnose(r->d, node->key_at, message_param_unknown, q.family->name,
+                 arena_format(r->arena, "'%s'", quote_text(r->arena, node->key)),
+                 suggest_text(r->arena, node->key, is_close ? "combinations" : names));
+    }
+    if (ok)
+        request_expand(r->arena, &q, r->plan, &r->variant_capacity, r->d);
+}
+
+static void read_kernels(reader *r, const yaml_node *list)
+{
+    if (!reader_is_kind(r, list, YAML_LIST, "kernels", "a list of kernels"))
+        return;
+    for (const yaml_node *item = list->first; item; item = item->next)
+        read_kernel(r, item);
+}
+
+/* ---- budgets ------------------------------------------------------------------------------------------------------ */
+
+static void read_budget(reader *r, const kiln_family *family, const yaml_node *node)
+{
+    if (!reader_is_kind(r, node, YAML_SCALAR, "max_bytes", "a number of bytes"))
+        return;
+    if (node->quoted || !is_digits(node->text) || strlen(node->text) > DIGITS_OF_BYTES) {
+        diagnose(r->d, node->at, message_bytes_not_integer, reader_quote(r, node));
+        return;
+    }
+    budget *b = arena_push(r->arena, (void **)&r->plan->budgets, &r->plan->budget_count, &r->budget_capacity,
+                           sizeof *b);
+    *b = (budget){family, strtoull(node->text, NULL, 10), node->at};
+}
+
+/* Of the variants; a kernel of external PTX has one of its own. */
+static const kiln_family *budget_family(const reader *r, const char *name)
+{
+    size_t i = 0;
+    while (strcmp(r->plan->variants[i]->family->name, name) != 0)
+        i++;
+    return r->plan->variants[i]->family;
+}
+
+/* The keys that max_bytes may have: bundle, and the families of the variants. */
+static const char *budget_names(const reader *r)
+{
+    text names = text_new(r->arena);
+    text_add(&names, "bundle");
+    for (size_t i = 0; i < r->plan->variant_count; i++)
+        if (!words_contain(names.data, r->plan->variants[i]->family->name))
+            text_printf(&names, " %s", r->plan->variants[i]->family->name);
+    return names.data;
+}
+
+/* A number for the bundle, or a mapping of families, with the bundle among them under its key. */
+static void read_max_bytes(reader *r, const yaml_node *node)
+{
+    if (node->kind != YAML_MAP || node->refused) {
+        read_budget(r, NULL, node);
+        return;
+    }
+    const char *names = budget_names(r);
+    for (const yaml_node *item = node->first; item; item = item->next) {
+        if (words_contain(names, item->key))
+            read_budget(r, strcmp(item->key, "bundle") == 0 ? NULL : budget_family(r, item->key), item);
+        else
+            diagnose(r->d, item->key_at, message_budget_unknown,
+                     arena_format(r->arena, "'%s'", quote_text(r->arena, item->key)),
+                     suggest_text(r->arena, item->key, names));
+    }
+}
+
+/* ---- the whole -------------------------------------------------------------------------------------------------- */
+
+/* In the order in which they are read: kernels needs to know the targets. */
+static const struct {
+    const char *key;
+    void (*read)(reader *, const yaml_node *);
+    const char *example; /* null: may be left out */
+} keys[] = {
+    /* clang-format off */
+    {"bundle",    read_bundle,    "NAME"},
+    {"targets",   read_targets,   "[sm_80, ...]"},
+    {"images",    read_images,    NULL},
+    {"kernels",   read_kernels,   "[...]"},
+    {"max_bytes", read_max_bytes, NULL},
+    /* clang-format on */
+};
+
+static const char known_keys[] = "bundle targets images kernels max_bytes";
+
+static void read_root(reader *r, const yaml_node *root)
+{
+    reader_check_keys(r, root, known_keys, "the configuration");
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        const yaml_node *node = yaml_member(root, keys[i].key);
+        if (node)
+            keys[i].read(r, node);
+        else if (keys[i].example)
+            diagnose(r->d, root->at, message_missing_key, keys[i].key, keys[i].example);
+    }
+    plan_check(r->arena, r->plan, r->target_places, r->d);
+}
+
+plan *config_read_text(arena *a, const char *path, const char *data, size_t bytes, const char *targets,
+                       diagnostics *d)
+{
+    int before = d->count;
+    const yaml_node *root = yaml_parse(a, path, data, bytes, d);
+    if (!root) {
+        if (d->count == before)
+            diagnose(d, (place){path, 1, 1}, message_file_empty);
+        return NULL;
+    }
+    reader r = {.arena = a, .d = d, .target_option = targets, .plan = arena_alloc(a, sizeof(plan))};
+    r.plan->config_path = path;
+    *(const char **)arena_push(a, (void **)&r.plan->inputs, &r.plan->input_count, &r.plan->input_capacity,
+                               sizeof path) = path;
+    r.plan->targets = arena_alloc(a, TARGETS_MOST * sizeof(target));
+    r.target_places = arena_alloc(a, TARGETS_MOST * sizeof(place));
+    if (reader_is_kind(&r, root, YAML_MAP, path, "a configuration (bundle, targets, kernels)"))
+        read_root(&r, root);
+    return d->count == before ? r.plan : NULL;
+}
+
+plan *config_read(arena *a, const char *path, const char *targets, diagnostics *d)
+{
+    text data;
+    const char *why;
+    if (!file_read(a, path, LARGEST_FILE_BYTES, &data, &why)) {
+        diagnose(d, (place){path, 1, 1}, message_file_unreadable, why);
+        return NULL;
+    }
+    return config_read_text(a, path, data.data, data.length, targets, d);
+}

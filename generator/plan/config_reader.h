@@ -1,0 +1,30 @@
+/* What the readers of a configuration's parts share: config.c has the whole, config_ptx.c the ptx: items. */
+#ifndef PLAN_CONFIG_READER_H
+#define PLAN_CONFIG_READER_H
+
+#include "plan.h"
+#include "yaml.h"
+
+typedef struct reader {
+    arena *arena;
+    diagnostics *d;
+    plan *plan;
+    place *target_places;      /* beside plan->targets */
+    const char *target_option; /* or null */
+    size_t variant_capacity, budget_capacity;
+} reader;
+
+/* A node as "found": 'word', a list, a mapping, nothing. */
+const char *reader_quote(const reader *r, const yaml_node *node);
+
+/* Whether the node is a scalar with a value, a list with elements or a mapping; else after a diagnostic. */
+bool reader_is_kind(const reader *r, const yaml_node *node, yaml_kind kind, const char *key,
+                    const char *expected);
+
+/* Diagnostics for keys of a mapping that are none of these words; true when there is none. */
+bool reader_check_keys(const reader *r, const yaml_node *map, const char *keys, const char *of);
+
+/* A kernels: item with `ptx`. */
+void reader_read_ptx(reader *r, const yaml_node *item);
+
+#endif

@@ -1,0 +1,247 @@
+/* From what a configuration asks for to variants with names. */
+#include "variants.h"
+
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "expression/expression.h"
+#include "family/constraints.h"
+#include "family/family.h"
+#include "family/shape.h"
+#include "support/messages.h"
+#include "support/words.h"
+#include "target/target.h"
+
+/* ---- names ------------------------------------------------------------------------------------------------------ */
+
+void variant_name(arena *a, kiln_variant *v)
+{
+    text id = text_new(a), entry = text_new(a);
+    text_add(&id, v->family->name);
+    text_add(&entry, v->family->name);
+    size_t count = family_param_count(v->family);
+    for (size_t i = 0; i < count; i++) {
+        const kiln_param *param = &v->family->params[i];
+        const char *value = v->values[i].text;
+        text_printf(&id, "%c%s=%s", i > 0 ? ',' : '/', param->name, value);
+        if (param->type == KILN_PARAM_BOOL)
+            text_printf(&entry, "_%s%s", strcmp(value, "true") == 0 ? "" : "no", param->name);
+        else
+            text_printf(&entry, "_%s", value);
+    }
+    v->id = id.data;
+    v->key = XXH3_64bits(id.data, id.length);
+    v->entry = entry.data;
+}
+
+/* ---- expansion -------------------------------------------------------------------------------------------------- */
+
+static void fill_in_defaults(arena *a, request *r)
+{
+    size_t count = family_param_count(r->family);
+    for (size_t i = 0; i < count; i++) {
+        if (r->values[i].count > 0)
+            continue;
+        r->values[i].is_default = true;
+        const kiln_param *param = &r->family->params[i];
+        param_value value = param_value_of(a, param, param->default_value);
+        r->values[i].items = arena_copy(a, &value, sizeof value);
+        r->values[i].count = 1;
+    }
+}
+
+static kiln_variant *combination(arena *a, const request *r, size_t number)
+{
+    kiln_variant *v = arena_alloc(a, sizeof *v);
+    v->family = r->family;
+    v->at = r->at;
+    request_values(r, number, v);
+    variant_name(a, v);
+    return v;
+}
+
+/* ---- variants that run nowhere ----------------------------------------------------------------------------------- */
+
+/* Variants of a request that need the same target, which is not listed. */
+typedef struct stranded {
+    uint32_t lowest_sm;
+    const kiln_variant *first;
+    size_t count;
+} stranded;
+
+typedef struct stranded_list {
+    stranded *items;
+    size_t count, capacity;
+} stranded_list;
+
+static void add_stranded(arena *a, stranded_list *list, uint32_t lowest_sm, const kiln_variant *v)
+{
+    size_t i = 0;
+    while (i < list->count && list->items[i].lowest_sm != lowest_sm)
+        i++;
+    if (i == list->count) {
+        stranded *added = arena_push(a, (void **)&list->items, &list->count, &list->capacity, sizeof *added);
+        *added = (stranded){.lowest_sm = lowest_sm, .first = v};
+    }
+    list->items[i].count++;
+}
+
+/* Why sm_75 is not enough, where every launch takes more shared memory than it has: CUDA programming guide, technical
+ * specifications. */
+static const char *shared_memory_text(arena *a, const kiln_variant *v)
+{
+    enum { SM_75_BYTES = 65536 };
+    const uint32_t bytes = v->family->shared_bytes ? 0 : v->shape.shared_bytes;
+    if (bytes <= SM_75_BYTES)
+        return "";
+    return arena_format(a, ", for %u bytes of shared memory; sm_75 has %u", (unsigned)bytes,
+                        (unsigned)SM_75_BYTES);
+}
+
+/* The lowest target alone does not say where a variant runs whose family asks for kinds of targets: sm_90a, sm_100f. */
+static const char *targets_text(arena *a, const kiln_variant *v)
+{
+    text names = text_new(a);
+    const char *cursor = target_names;
+    size_t length;
+    for (const char *w; (w = words_next(&cursor, &length));) {
+        const char *name = arena_string(a, w, length);
+        target t;
+        if (target_parse(name, &t) && variant_runs_on(v, t))
+            text_printf(&names, "%s%s", names.length > 0 ? ", " : "runs on ", name);
+    }
+    return names.data;
+}
+
+static void report_stranded(arena *a, const stranded_list *list, diagnostics *d)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        const stranded *s = &list->items[i];
+        const char *others = s->count > 1 ? arena_format(a, " (and %u more)", (unsigned)(s->count - 1)) : "";
+        const kiln_shape *shape = &s->first->shape;
+        const char *what = shape->is_specific || shape->max_sm
+                               ? targets_text(a, s->first)
+                               : arena_format(a, "needs sm_%u or newer%s", (unsigned)s->lowest_sm,
+                                              shared_memory_text(a, s->first));
+        diagnose(d, s->first->at, message_variant_without_target, s->first->id, others, what);
+    }
+}
+
+void request_expand(arena *a, request *r, plan *p, size_t *capacity, diagnostics *d)
+{
+    fill_in_defaults(a, r);
+    size_t count = request_count(r);
+    if (count > MOST_VARIANTS - p->variant_count) {
+        diagnose(d, r->at, message_too_many_variants, MOST_VARIANTS);
+        return;
+    }
+    constraints all = constraints_of(a, r->family);
+    stranded_list nowhere = {0};
+    size_t taken = 0;
+    for (size_t i = 0; i < count; i++) {
+        kiln_variant *v = combination(a, r, i);
+        if (constraints_break(a, &all, v))
+            continue;
+        taken++;
+        variant_fill_shape(a, v, p);
+        if (v->runs_on == 0 && p->target_count > 0)
+            add_stranded(a, &nowhere, v->shape.min_sm, v);
+        kiln_variant **slot = arena_push(a, (void **)&p->variants, &p->variant_count, capacity, sizeof *slot);
+        *slot = v;
+    }
+    if (!r->is_legal_only || taken == 0)
+        constraints_report(a, &all, r, d);
+    report_stranded(a, &nowhere, d);
+}
+
+/* ---- checks of the whole ---------------------------------------------------------------------------------------- */
+
+/* Open addressing over hashes, to find an earlier variant of the same hash. */
+typedef struct variant_table {
+    const kiln_variant **slots;
+    size_t mask;
+} variant_table;
+
+static variant_table new_table(arena *a, size_t count)
+{
+    size_t slots = 16;
+    while (slots < count * 2)
+        slots *= 2;
+    variant_table table = {.mask = slots - 1};
+    table.slots = arena_alloc(a, slots * sizeof table.slots[0]);
+    return table;
+}
+
+static bool same_key(const kiln_variant *x, const kiln_variant *y)
+{
+    return x->key == y->key;
+}
+
+static bool same_entry(const kiln_variant *x, const kiln_variant *y)
+{
+    return strcmp(x->entry, y->entry) == 0;
+}
+
+/* The earlier variant that is the same, or null after adding this one. */
+static const kiln_variant *find_or_add(variant_table *table, const kiln_variant *v, uint64_t hash,
+                                       bool (*same)(const kiln_variant *, const kiln_variant *))
+{
+    size_t i = (size_t)hash & table->mask;
+    for (; table->slots[i]; i = (i + 1) & table->mask)
+        if (same(table->slots[i], v))
+            return table->slots[i];
+    table->slots[i] = v;
+    return NULL;
+}
+
+static void check_names(arena *a, const plan *p, diagnostics *d)
+{
+    variant_table keys = new_table(a, p->variant_count), entries = new_table(a, p->variant_count);
+    for (size_t i = 0; i < p->variant_count; i++) {
+        const kiln_variant *v = p->variants[i];
+        const kiln_variant *other = find_or_add(&keys, v, v->key, same_key);
+        if (other && strcmp(other->id, v->id) == 0) {
+            diagnose(d, v->at, message_variant_twice, v->id, other->at.line);
+            continue;
+        }
+        if (other)
+            diagnose(d, v->at, message_key_collision, (unsigned long long)v->key, other->id, v->id);
+        other = find_or_add(&entries, v, XXH3_64bits(v->entry, strlen(v->entry)), same_entry);
+        if (other)
+            diagnose(d, v->at, message_entry_collision, v->entry, other->id, v->id);
+    }
+}
+
+/* Targets that some variant of the family runs on. */
+static uint32_t served_targets(const plan *p, const kiln_family *family)
+{
+    uint32_t served = 0;
+    for (size_t i = 0; i < p->variant_count; i++)
+        if (p->variants[i]->family == family)
+            served |= p->variants[i]->runs_on;
+    return served;
+}
+
+static void check_targets(const plan *p, const place *places, diagnostics *d)
+{
+    char name[TARGET_NAME_BYTES];
+    for (const kiln_family *const *f = kiln_families; *f; f++) {
+        uint32_t served = served_targets(p, *f);
+        if (served == 0)
+            continue; /* not asked for, or already said of each variant */
+        for (size_t i = 0; i < p->target_count; i++)
+            if (!(served >> i & 1))
+                diagnose(d, places[i], message_target_without_variant, (*f)->name,
+                         target_print(p->targets[i], name));
+    }
+}
+
+void plan_check(arena *a, const plan *p, const place *places, diagnostics *d)
+{
+    bool complete = d->count == 0;
+    check_names(a, p, d);
+    if (complete) /* else what is missing here has been said */
+        check_targets(p, places, d);
+}

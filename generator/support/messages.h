@@ -1,0 +1,98 @@
+/* Every diagnostic about a configuration: its name and its text. tests/config/errors.txt has an example of each.
+ *
+ * What was found is quoted by quote_text() of quote.h. A last %s from suggest_text() is empty, suggests a word, or tells what
+ * it is called now. */
+#ifndef SUPPORT_MESSAGES_H
+#define SUPPORT_MESSAGES_H
+
+/* clang-format off */
+#define MESSAGES(M)                                                                                                    \
+    /* the file */                                                                                                     \
+    M(file_unreadable, "cannot read: %s")                                                                              \
+    M(file_empty, "expected a configuration (bundle, targets, kernels), found an empty file")                          \
+    M(not_utf8, "expected UTF-8 text, found the byte 0x%02x")                                                          \
+    /* YAML, and what of YAML is not taken */                                                                          \
+    M(yaml_syntax, "not valid YAML: %s")                                                                               \
+    M(yaml_tag, "expected a plain value, found the tag '%s'; a configuration has no tags")                             \
+    M(yaml_anchor, "expected a plain value, found the anchor '&%s'; a configuration has no anchors")                   \
+    M(yaml_alias, "expected a value, found the alias '*%s'; write the value out")                                      \
+    M(yaml_merge_key, "expected a key, found the merge key '<<'; write its keys out")                                  \
+    M(yaml_second_document, "expected one document, found a second one")                                               \
+    M(yaml_too_deep, "expected at most %d levels of lists and mappings, found more")                                   \
+    M(duplicate_key, "expected each key once, found '%s' again; the first is on line %d")                              \
+    M(key_kind, "expected a word as key, found %s")                                                                    \
+    /* any value */                                                                                                    \
+    M(wrong_kind, "expected %s for '%s', found %s")                                                                    \
+    M(null_value, "expected %s for '%s', found nothing")                                                               \
+    M(empty_list, "expected %s for '%s', found an empty list")                                                         \
+    M(unknown_key, "expected a key of %s, found %s%s")                                                                 \
+    M(missing_key, "expected '%s: %s', found no such key")                                                             \
+    /* bundle */                                                                                                       \
+    M(bundle_not_identifier, "expected a C identifier (letters, digits, _) as bundle, found %s")                       \
+    M(bundle_keyword, "expected a C identifier as bundle, found %s, a word of C or C++")                               \
+    M(bundle_reserved, "expected a bundle name that is free, found %s, %s")                                            \
+    M(bundle_too_long, "expected at most %d characters as bundle, found %zu")                                          \
+    /* targets and images */                                                                                           \
+    M(target_unknown, "expected a target, found %s%s")                                                                 \
+    M(target_twice, "expected each target once, found '%s' again; the first is on line %d")                            \
+    M(image_unknown, "expected an image format, found %s%s")                                                           \
+    M(image_twice, "expected each image format once, found '%s' again; the first is on line %d")                       \
+    M(images_without_ptx, "expected ptx among the images, found cubin alone: newer devices and the emulated driver need it") \
+    M(no_ptxas, "expected ptxas, of the CUDA toolkit, on the PATH for cubin: %s")                                      \
+    M(no_folder, "expected a folder in %s for cubins, found that none can be made: %s")                                \
+    M(ptxas_not_run, "expected %s as a cubin for %s, found no file for ptxas or of it: %s")                            \
+    M(ptxas_refused, "expected %s as a cubin for %s, found that ptxas says: %s")                                       \
+    /* budgets */                                                                                                      \
+    M(bytes_not_integer, "expected a decimal number of bytes for max_bytes, found %s")                                 \
+    M(budget_unknown, "expected 'bundle' or a family that kernels has, found %s%s")                                    \
+    M(over_budget, "expected at most %llu bytes of images of %s, found %llu; the largest are of %s, %llu bytes")       \
+    /* kernels */                                                                                                      \
+    M(ptx_unreadable, "cannot read the PTX %s: %s")                                                                    \
+    M(ptx_syntax, "expected %s, found %s")                                                                             \
+    M(ptx_header, "expected PTX with '%s', found none")                                                                \
+    M(ptx_not_ascii, "expected PTX, which is ASCII text, found the byte 0x%02x")                                       \
+    M(entry_too_large, "expected at most %u for '%s', found %s")                                                       \
+    M(entry_empty, "expected at least one thread block for '%s', found 0")                                             \
+    M(ptx_no_entry, "expected PTX with an .entry, found none")                                                         \
+    M(ptx_extern, "expected PTX that is whole, found '%s', declared .extern: no driver has it, so link it in before")  \
+    M(ptx_differs, "expected %s as in %s, found %s")                                                                   \
+    M(ptx_same_target, "expected PTX files for different targets, found %s in %s and in %s")                           \
+    M(ptx_without_target, "expected a PTX file that runs on %s, found %s; leave the target out or list a file for it") \
+    M(entry_unknown, "expected an .entry of %s, found '%s'%s")                                                         \
+    M(entry_name, "expected a name for C that is free (no leading or double _), found '%s'; 'name' and 'args' in 'entries' give others") \
+    M(entry_family, "expected a name that no family has, found '%s'; give it another 'name' in 'entries'")             \
+    M(entry_twice, "expected names that differ, found '%s' for %s and for %s; list all that are wanted in 'entries', one with another 'name'") \
+    M(entry_args, "expected as many arguments as %s has parameters, %u, found %u")                                     \
+    M(entry_arg, "expected for '%s' (%u bytes, %s) %s, found '%s'")                                                    \
+    M(entry_arg_twice, "expected each argument once, found '%s' twice in %s%s")                                        \
+    M(entry_dimensions, "expected at most three dimensions for '%s', found more")                                      \
+    M(entry_count, "expected a number from 1 to %d for '%s', found '%s'")                                              \
+    M(entry_block, "expected threads for %s as its PTX has them, %s")                                                  \
+    M(entry_shared, "expected no shared memory for %s, whose PTX has none that is .extern, found some")                \
+    M(entry_expression, "expected an expression, found '%s': %s%s")                                                    \
+    M(name_taken, "expected names that are free, found %s_%s for %s and for %s")                                       \
+    M(family_unknown, "expected a family, found %s%s")                                                                 \
+    M(param_unknown, "expected a parameter of %s, found %s%s")                                                         \
+    M(value_unknown, "expected a value of %s, found %s%s")                                                             \
+    M(value_not_boolean, "expected true or false for %s, found %s")                                                    \
+    M(value_not_integer, "expected a decimal integer for %s, found %s")                                                \
+    M(value_out_of_range, "expected %s for %s, found %s")                                                              \
+    M(value_quoted, "expected %s without quotes for %s, found %s")                                                     \
+    M(value_twice, "expected each value of %s once, found '%s' again; the first is on line %d")                        \
+    /* variants */                                                                                                     \
+    M(too_many_variants, "expected at most %d variants, found more")                                                   \
+    M(combinations_unknown, "expected all or legal for 'combinations', found %s%s")                                     \
+    M(constraint, "expected a combination that %s has, found %s: %s%s")                                                   \
+    M(variant_twice, "expected each variant once, found %s again; the first is on line %d")                            \
+    M(key_collision, "expected keys that differ, found %016llx for both %s and %s")                                    \
+    M(entry_collision, "expected names that differ, found %s for both %s and %s")                                      \
+    M(variant_without_target, "expected a target that %s%s runs on (it %s), found none in 'targets'")                  \
+    M(target_without_variant, "expected a variant of %s that runs on %s, found none; leave the target out or ask for " \
+                              "a variant that needs less")
+/* clang-format on */
+
+#define M(name, text) static const char message_##name[] = text;
+MESSAGES(M)
+#undef M
+
+#endif

@@ -1,0 +1,66 @@
+#include "quote.h"
+
+#include <string.h>
+
+#include "diagnostics.h"
+#include "words.h"
+
+enum { SHOWN_CHARACTERS = 40, SHOWN_CANDIDATES_BYTES = 200 };
+
+const char *quote_text(arena *a, const char *from)
+{
+    text t = text_new(a);
+    int characters = 0;
+    for (const char *c = from; *c; c++) {
+        bool begins = ((unsigned char)*c & 0xc0) != 0x80; /* else it continues a UTF-8 sequence */
+        characters += begins;
+        if (begins && characters > SHOWN_CHARACTERS) {
+            text_add(&t, "...");
+            break;
+        }
+        bool control = (unsigned char)*c < 0x20 || *c == 0x7f;
+        text_add_bytes(&t, control ? "?" : c, 1);
+    }
+    return t.data;
+}
+
+const char *list_text(arena *a, const char *words)
+{
+    text t = text_new(a);
+    size_t length;
+    for (const char *w; (w = words_next(&words, &length));) {
+        text_add(&t, t.length > 0 ? ", " : "");
+        text_add_bytes(&t, w, length);
+    }
+    return t.data;
+}
+
+/* The names before 0.2.0, and those now. */
+static const struct {
+    const char *old, *now;
+} renamed[] = {
+    {"splits", "split_k"},  {"slices", "k_warps"}, {"warps", "k_warps"},
+    {"packed", "pack_gqa"}, {"near", "compact"},   {"window", "aligned"},
+};
+
+static const char *renamed_to(const char *written, const char *candidates)
+{
+    for (size_t i = 0; i < sizeof renamed / sizeof renamed[0]; i++)
+        if (strcmp(written, renamed[i].old) == 0 && words_contain(candidates, renamed[i].now))
+            return renamed[i].now;
+    return NULL;
+}
+
+const char *suggest_text(arena *a, const char *written, const char *candidates)
+{
+    char buffer[64];
+    const char *now = renamed_to(written, candidates);
+    if (now)
+        return arena_format(a, "; it is called '%s' now", now);
+    const char *nearest = nearest_word(written, candidates, buffer, sizeof buffer);
+    if (nearest)
+        return arena_format(a, "; did you mean '%s'?", nearest);
+    if (!*candidates || strlen(candidates) > SHOWN_CANDIDATES_BYTES)
+        return "";
+    return arena_format(a, "; there %s %s", strchr(candidates, ' ') ? "are" : "is", list_text(a, candidates));
+}

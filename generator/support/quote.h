@@ -1,0 +1,16 @@
+/* What a diagnostic quotes and suggests. */
+#ifndef SUPPORT_QUOTE_H
+#define SUPPORT_QUOTE_H
+
+#include "arena.h"
+
+/* A text as the user wrote it, short and on one line: control characters as '?', at most 40 characters. */
+const char *quote_text(arena *a, const char *from);
+
+/* "x y" -> "x, y". */
+const char *list_text(arena *a, const char *words);
+
+/* "; did you mean 'x'?", or all candidates: "; there are x, y". `candidates` are words. */
+const char *suggest_text(arena *a, const char *written, const char *candidates);
+
+#endif

@@ -1,0 +1,34 @@
+/* The PTX targets that can be asked for. */
+#ifndef TARGET_TARGET_H
+#define TARGET_TARGET_H
+
+#include "plan/plan.h"
+
+enum { TARGET_NAME_BYTES = 12 };
+
+/* All of them in order, separated by single spaces. */
+enum { TARGETS_MOST = 24 };
+extern const char target_names[];
+
+/* Of a thread block, in all and along z, on every device: CUDA programming guide, technical specifications. */
+enum { MOST_THREADS = 1024, MOST_THREADS_Z = 64 };
+
+/* "sm_90a" -> {90, ARCH}; false for what is no target. */
+bool target_parse(const char *name, target *out);
+
+/* "; the oldest is sm_75" for a target older than all; for others what suggest_text() gives. */
+const char *target_suggest_text(arena *a, const char *word);
+
+/* Writes "sm_90a" and returns it. */
+const char *target_print(target t, char name[TARGET_NAME_BYTES]);
+
+/* By number, then base, architecture-specific, family-specific: negative, 0 or positive. */
+int target_compare(target a, target b);
+
+/* Whether code that was made for `has` runs on every device that `wanted` stands for. */
+bool target_serves(target has, target wanted);
+
+/* Whether a device on which both run takes x, as kiln_select does: what is specific, then what is newest. */
+bool target_is_preferred(target x, target y);
+
+#endif
