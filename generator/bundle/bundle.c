@@ -79,7 +79,7 @@ int bundle_generate(arena *a, const plan *p, diagnostics *d, const char *output_
                : EXIT_BAD_INPUT;
 }
 
-bool bundle_show(arena *a, const plan *p, const kiln_variant *v, target t, bool ir, FILE *out)
+bool bundle_show(arena *a, const plan *p, const variant *v, target t, bool ir, FILE *out)
 {
     (void)p;
     if (v->external) {

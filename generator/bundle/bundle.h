@@ -16,6 +16,6 @@ int bundle_generate(arena *a, const plan *p, diagnostics *d, const char *output_
 
 /* Prints one variant as PTX, or as the builder's IR, for one target, and on stderr a line where the text's own target is a
  * lower one. False when the variant cannot run on it. */
-bool bundle_show(arena *a, const plan *p, const kiln_variant *v, target t, bool ir, FILE *out);
+bool bundle_show(arena *a, const plan *p, const variant *v, target t, bool ir, FILE *out);
 
 #endif

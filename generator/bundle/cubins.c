@@ -144,8 +144,8 @@ static const char *complaint(const assembler *s, size_t i)
                         at + strlen(file));
 }
 
-static bool take_one(const assembler *s, size_t i, pid_t process, target t, const kiln_variant *v,
-                     image *made, diagnostics *d)
+static bool take_one(const assembler *s, size_t i, pid_t process, target t, const variant *v, image *made,
+                     diagnostics *d)
 {
     text cubin;
     const char *why = NULL;
@@ -165,7 +165,7 @@ static bool take_one(const assembler *s, size_t i, pid_t process, target t, cons
     return true;
 }
 
-size_t assemble_variant(assembler *s, const plan *p, const kiln_variant *v, image *images, size_t count,
+size_t assemble_variant(assembler *s, const plan *p, const variant *v, image *images, size_t count,
                         diagnostics *d)
 {
     target targets[TARGETS_MOST];

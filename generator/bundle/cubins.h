@@ -18,7 +18,7 @@ void assembler_close(assembler *s);
 
 /* Adds to a variant's PTX images, `count` of them in ascending order, a cubin for each listed target that the variant runs
  * on, of the PTX that this target would take. Returns how many; 0 after a diagnostic. */
-size_t assemble_variant(assembler *s, const plan *p, const kiln_variant *v, image *images, size_t count,
+size_t assemble_variant(assembler *s, const plan *p, const variant *v, image *images, size_t count,
                         diagnostics *d);
 
 #endif

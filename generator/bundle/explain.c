@@ -95,7 +95,7 @@ static uint64_t number_of(void *context, name_kind kind, const char *name, size_
     return kind == NAME_ARG ? c->given->args[index] : device_number(c->device, name);
 }
 
-static uint64_t value_of(const call *c, const kiln_variant *v, const char *source)
+static uint64_t value_of(const call *c, const variant *v, const char *source)
 {
     if (!source)
         return 0;
@@ -106,14 +106,14 @@ static uint64_t value_of(const call *c, const kiln_variant *v, const char *sourc
 /* ---- candidates -------------------------------------------------------------------------------------------------- */
 
 typedef struct candidate {
-    const kiln_variant *variant;
+    const variant *variant;
     const char *why_not;
     uint64_t cycles;
     size_t place; /* in the configuration */
 } candidate;
 
 /* The rule that the call breaks; v null: of those that ask for no parameter. */
-static const char *broken_rule(const call *c, const kiln_variant *v)
+static const char *broken_rule(const call *c, const variant *v)
 {
     for (const kiln_rule *rule = c->family->rules; rule && rule->condition; rule++) {
         const bool asks = expression_uses(expression_parse(c->arena, c->family, rule->condition), NAME_PARAM);
@@ -123,7 +123,7 @@ static const char *broken_rule(const call *c, const kiln_variant *v)
     return NULL;
 }
 
-static uint64_t blocks_of(const call *c, const kiln_variant *v)
+static uint64_t blocks_of(const call *c, const variant *v)
 {
     uint64_t blocks = 1;
     for (int i = 0; i < 3; i++)
@@ -131,7 +131,7 @@ static uint64_t blocks_of(const call *c, const kiln_variant *v)
     return blocks;
 }
 
-static uint64_t estimate(const call *c, const plan *p, const kiln_variant *v)
+static uint64_t estimate(const call *c, const plan *p, const variant *v)
 {
     image *images;
     const size_t count = bake_images(c->arena, p, v, &images);
@@ -150,7 +150,7 @@ static uint64_t estimate(const call *c, const plan *p, const kiln_variant *v)
     return kiln_estimate(c->device, &code, &work);
 }
 
-static bool runs_here(const plan *p, const kiln_variant *v, uint32_t sm)
+static bool runs_here(const plan *p, const variant *v, uint32_t sm)
 {
     const target here = {(uint16_t)sm, TARGET_FAMILY};
     for (size_t i = 0; i < p->target_count; i++)
@@ -160,7 +160,7 @@ static bool runs_here(const plan *p, const kiln_variant *v, uint32_t sm)
 }
 
 /* A pointer that the variant wants aligned to more than it is. */
-static const char *misaligned(const call *c, const kiln_variant *v)
+static const char *misaligned(const call *c, const variant *v)
 {
     for (size_t i = 0; c->family->args[i].name; i++) {
         const kiln_arg *arg = &c->family->args[i];
@@ -173,7 +173,7 @@ static const char *misaligned(const call *c, const kiln_variant *v)
     return NULL;
 }
 
-static candidate consider(const call *c, const plan *p, const kiln_variant *v)
+static candidate consider(const call *c, const plan *p, const variant *v)
 {
     candidate made = {.variant = v, .why_not = broken_rule(c, v)};
     if (!made.why_not)
@@ -218,7 +218,7 @@ static const char *fill_contract(arena *a, const plan *p, const kiln_family *fam
         if (g->params[i] || param->role != KILN_ROLE_CONTRACT)
             continue;
         for (size_t k = 0; k < p->variant_count; k++) {
-            const kiln_variant *v = p->variants[k];
+            const variant *v = p->variants[k];
             if (v->family != family || words_contain(values.data, v->values[i].text))
                 continue;
             text_printf(&values, "%s%s", values.length ? " " : "", v->values[i].text);
@@ -233,7 +233,7 @@ static const char *fill_contract(arena *a, const plan *p, const kiln_family *fam
 }
 
 /* Whether a variant has what the caller names, or what stands for it. */
-static bool has_contract(const kiln_variant *v, const given *g)
+static bool has_contract(const variant *v, const given *g)
 {
     for (size_t i = 0; i < family_param_count(v->family); i++) {
         const kiln_param *param = &v->family->params[i];

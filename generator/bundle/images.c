@@ -13,17 +13,17 @@
 #include "family/shape.h"
 #include "target/target.h"
 
-static uint64_t value_of(arena *a, const kiln_variant *v, const char *expression_text)
+static uint64_t value_of(arena *a, const variant *v, const char *expression_text)
 {
     return expression_value(expression_parse(a, v->family, expression_text), v);
 }
 
-bool variant_has_arg(arena *a, const kiln_variant *v, const kiln_arg *arg)
+bool variant_has_arg(arena *a, const variant *v, const kiln_arg *arg)
 {
     return !arg->when || value_of(a, v, arg->when) != 0;
 }
 
-const char *variant_arg_type(const kiln_variant *v, const kiln_arg *arg)
+const char *variant_arg_type(const variant *v, const kiln_arg *arg)
 {
     if (arg->type[0] != '$')
         return arg->type;
@@ -43,12 +43,12 @@ static ptx_type ptx_type_of(arena *a, const char *type)
     return ptx_type_named(type[0] == 'i' ? arena_format(a, "s%s", type + 1) : type);
 }
 
-uint32_t variant_element_bytes(arena *a, const kiln_variant *v, const kiln_arg *arg)
+uint32_t variant_element_bytes(arena *a, const variant *v, const kiln_arg *arg)
 {
     return ptx_type_bytes(ptx_type_of(a, variant_arg_type(v, arg)));
 }
 
-uint32_t variant_arg_alignment(arena *a, const kiln_variant *v, const kiln_arg *arg)
+uint32_t variant_arg_alignment(arena *a, const variant *v, const kiln_arg *arg)
 {
     const uint32_t element = variant_element_bytes(a, v, arg);
     const char *own = arg_variant_alignment(v->family, arg);
@@ -68,7 +68,7 @@ static ptx_floor floor_of(target t)
 }
 
 /* The driver fills the kernel's parameters by position, so they have to be the descriptor's, one by one. */
-static void check_params(arena *a, const kiln_variant *v, const ptx_fn *kernel)
+static void check_params(arena *a, const variant *v, const ptx_fn *kernel)
 {
     size_t i = 0;
     for (const kiln_arg *arg = v->family->args; arg->name; arg++) {
@@ -95,24 +95,21 @@ static void check_params(arena *a, const kiln_variant *v, const ptx_fn *kernel)
 }
 
 /* `alike` gets the targets whose kernels are built alike. */
-static ptx_fn *build_alike(arena *a, const kiln_variant *v, target t, target_range *alike)
+static ptx_fn *build_alike(arena *a, const variant *v, target t, target_range *alike)
 {
-    kiln_variant emitted = *v;
     *alike = (target_range){0, UINT32_MAX};
-    emitted.emitting_for = t;
-    emitted.alike = alike;
-    const kiln_shape shape = shape_for(&emitted, t);
+    const kiln_shape shape = shape_for(v, t, alike);
     ptx_fn *kernel = ptx_new(a, v->entry, floor_of(t), shape.block);
     if (shape.blocks_per_multiprocessor)
         ptx_min_blocks(kernel, shape.blocks_per_multiprocessor);
-    v->family->emit(kernel, &emitted);
+    v->family->emit(kernel, &(kiln_variant){v, t, alike});
     if (!ptx_check(kernel, family_errors_are_silent() ? NULL : stderr))
         family_error("%s fails its check for %s", v->id, target_text(a, t));
     check_params(a, v, kernel);
     return kernel;
 }
 
-ptx_fn *build_kernel(arena *a, const kiln_variant *v, target t)
+ptx_fn *build_kernel(arena *a, const variant *v, target t)
 {
     target_range alike;
     return build_alike(a, v, t, &alike);
@@ -176,7 +173,7 @@ static text literal_of(arena *a, arena *scratch, const char *ptx)
 }
 
 /* Only the newest base image below can be folded into: it is the one that selection would take instead. */
-size_t bake_images(arena *a, const plan *p, const kiln_variant *v, image **images)
+size_t bake_images(arena *a, const plan *p, const variant *v, image **images)
 {
     image *kept = arena_alloc(a, 2 * p->target_count * sizeof *kept);
     arena *texts = p->has_cubins ? a : arena_new(); /* ptxas reads them later */

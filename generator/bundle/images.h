@@ -4,6 +4,7 @@
 
 #include <kiln/estimate.h>
 
+#include "external/external.h"
 #include "plan/plan.h"
 #include "ptx/builder.h"
 
@@ -22,17 +23,17 @@ typedef struct image {
 } image;
 
 /* Whether the variant's kernel takes this argument, and the argument's type with "$name" put in. */
-bool variant_has_arg(arena *a, const kiln_variant *v, const kiln_arg *arg);
-const char *variant_arg_type(const kiln_variant *v, const kiln_arg *arg);
+bool variant_has_arg(arena *a, const variant *v, const kiln_arg *arg);
+const char *variant_arg_type(const variant *v, const kiln_arg *arg);
 
 /* Of a pointer: what an element takes. */
-uint32_t variant_element_bytes(arena *a, const kiln_variant *v, const kiln_arg *arg);
+uint32_t variant_element_bytes(arena *a, const variant *v, const kiln_arg *arg);
 
 /* Of a pointer: what the family asks for, or an element's size when that is more. */
-uint32_t variant_arg_alignment(arena *a, const kiln_variant *v, const kiln_arg *arg);
+uint32_t variant_arg_alignment(arena *a, const variant *v, const kiln_arg *arg);
 
 /* The variant's kernel for one target, checked; a kernel that fails is an error of its family. */
-ptx_fn *build_kernel(arena *a, const kiln_variant *v, target t);
+ptx_fn *build_kernel(arena *a, const variant *v, target t);
 
 /* The kernel as one text, header first. */
 image print_kernel(arena *a, const ptx_fn *kernel, target t);
@@ -46,7 +47,7 @@ void image_hash(image *i);
 /* The variant's PTX images, for every target of the plan that it runs on, in ascending order. A text that the next lower
  * base target already has is folded into that one. Returns how many; *images has room for as many cubins more as there are
  * targets. */
-size_t bake_images(arena *a, const plan *p, const kiln_variant *v, image **images);
+size_t bake_images(arena *a, const plan *p, const variant *v, image **images);
 
 /* The files of a module of external PTX, likewise. */
 size_t external_images(arena *a, const plan *p, const external_module *m, image **images);

@@ -16,7 +16,7 @@
 /* ---- small helpers ----------------------------------------------------------------------------------------------- */
 
 const expression *bind_text(arena *a, const kiln_family *family, const char *expression_text,
-                            const kiln_variant *v)
+                            const variant *v)
 {
     return expression_bind(a, expression_parse(a, family, expression_text), v);
 }
@@ -52,7 +52,7 @@ static const char *file_name(const char *path)
 
 /* ---- variants ---------------------------------------------------------------------------------------------------- */
 
-size_t variant_param_count(const kiln_variant *v)
+size_t variant_param_count(const variant *v)
 {
     return v->external ? v->external->param_count : SIZE_MAX;
 }
@@ -67,7 +67,7 @@ static void find_shared_bytes(bundle_variant *made)
 }
 
 /* Kernels of one PTX file have its images together. They stand one after another. */
-static void make_images(arena *a, const plan *p, const kiln_variant *v, baked own, bundle_variant *made,
+static void make_images(arena *a, const plan *p, const variant *v, baked own, bundle_variant *made,
                         const bundle_variant *before)
 {
     made->owner = made;
@@ -85,7 +85,7 @@ static void make_images(arena *a, const plan *p, const kiln_variant *v, baked ow
 }
 
 /* That what the family says of its time and what its kernel has marked are of each other. */
-static void check_time(const kiln_variant *v, const ptx_costs *costs)
+static void check_time(const variant *v, const ptx_costs *costs)
 {
     const kiln_time *time = &v->family->time;
     const kiln_code code = code_of(*costs, &v->shape);
@@ -107,7 +107,7 @@ static void check_time(const kiln_variant *v, const ptx_costs *costs)
 static void take_images(arena *a, const plan *p, baked own, bundle_variant *made,
                         const bundle_variant *before)
 {
-    const kiln_variant *v = made->variant;
+    const variant *v = made->variant;
     make_images(a, p, v, own, made, before);
     for (size_t i = 0; i < made->image_count; i++)
         if (made->images[i].min_driver > made->min_driver)
@@ -309,7 +309,7 @@ static void make_slots(bundle_model *m)
 /* A name of the generated header, without the bundle's in front, or of the generated source. */
 typedef struct taken_name {
     const char *name;
-    const kiln_variant *of; /* null: of every bundle */
+    const variant *of; /* null: of every bundle */
 } taken_name;
 
 typedef struct taken_names {
@@ -317,7 +317,7 @@ typedef struct taken_names {
     size_t count, capacity;
 } taken_names;
 
-static void add_name(arena *a, taken_names *all, const char *name, const char *suffix, const kiln_variant *of)
+static void add_name(arena *a, taken_names *all, const char *name, const char *suffix, const variant *of)
 {
     *(taken_name *)arena_push(a, (void **)&all->items, &all->count, &all->capacity, sizeof *all->items) =
         (taken_name){arena_format(a, "%s%s", name, suffix), of};
@@ -325,7 +325,7 @@ static void add_name(arena *a, taken_names *all, const char *name, const char *s
 
 static void add_family_names(arena *a, taken_names *all, const bundle_family *f, size_t prefix)
 {
-    const kiln_variant *first = f->variants[0]->variant;
+    const variant *first = f->variants[0]->variant;
     add_name(a, all, f->args_struct + prefix, "", first);
     if (strcmp(f->function, f->variants[0]->function) != 0) {
         add_name(a, all, f->function + prefix, "", first);
@@ -354,7 +354,7 @@ static int compare_names(const void *x, const void *y)
 /* Only names that a user chose can be at fault; others are the families' authors'. */
 static bool report_name(const bundle_model *m, const taken_name *x, const taken_name *y, diagnostics *d)
 {
-    const kiln_variant *chosen = y->of && y->of->external ? y->of : x->of;
+    const variant *chosen = y->of && y->of->external ? y->of : x->of;
     const char *first = x->of ? x->of->id : "every bundle", *second = y->of ? y->of->id : "every bundle";
     if (!chosen || !chosen->external)
         family_error("%s_%s is a name of %s and of %s", m->name, x->name, first, second);
@@ -369,7 +369,7 @@ static void add_static_names(arena *a, taken_names *all, const bundle_model *m)
     static const char *const before[] = {"check_", "choose_", "consider_", "call_", "run_", "launch_"};
     static const char *const behind[] = {"_name", "_id", "_entry", "_images", "_module", "_pointers"};
     for (size_t i = 0; i < m->variant_count; i++) {
-        const kiln_variant *v = m->variants[i].variant;
+        const variant *v = m->variants[i].variant;
         for (size_t k = 0; v->external && k < sizeof before / sizeof *before; k++)
             add_name(a, all, before[k], v->entry, v);
         for (size_t k = 0; v->external && k < sizeof behind / sizeof *behind; k++)

@@ -21,7 +21,7 @@ typedef struct pointer_table {
 } pointer_table;
 
 typedef struct bundle_variant {
-    const kiln_variant *variant;
+    const variant *variant;
     const bundle_family *family;
     const char *function; /* NAME_entry, the public typed function */
     image *images;
@@ -89,11 +89,11 @@ typedef struct bundle_model {
 const bundle_model *model_build(arena *a, const plan *p, diagnostics *d);
 
 /* How many of a variant's arguments its kernel takes as parameters: all, but for launch geometry behind them. */
-size_t variant_param_count(const kiln_variant *v);
+size_t variant_param_count(const variant *v);
 
 /* An expression of a family with a variant's parameters put in; v null: as it stands. */
 const expression *bind_text(arena *a, const kiln_family *family, const char *expression_text,
-                            const kiln_variant *v);
+                            const variant *v);
 
 /* The distinct values of a parameter among a family's variants, in the order in which they appear. */
 size_t family_values(arena *a, const bundle_family *f, size_t param_index, const char ***values);

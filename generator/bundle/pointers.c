@@ -18,8 +18,7 @@ static bool is_own(const kiln_arg *arg, const expression *has_elements)
     return arg->when || expression_uses(has_elements, NAME_PARAM);
 }
 
-static const expression *required(arena *a, const bundle_family *f, const kiln_arg *arg,
-                                  const kiln_variant *v)
+static const expression *required(arena *a, const bundle_family *f, const kiln_arg *arg, const variant *v)
 {
     if (arg->kind == KILN_ARG_OPTIONAL_OUT)
         return NULL;
@@ -27,7 +26,7 @@ static const expression *required(arena *a, const bundle_family *f, const kiln_a
     return is_own(arg, has_elements) == (v != NULL) ? expression_bind(a, has_elements, v) : NULL;
 }
 
-static uint32_t alignment_of(arena *a, const kiln_arg *arg, const kiln_variant *v)
+static uint32_t alignment_of(arena *a, const kiln_arg *arg, const variant *v)
 {
     const uint32_t common = arg->when || arg->alignment == 0 ? 1 : arg->alignment;
     if (!v)
@@ -36,7 +35,7 @@ static uint32_t alignment_of(arena *a, const kiln_arg *arg, const kiln_variant *
     return own > common ? own : 1;
 }
 
-static pointer_table make_table(arena *a, const bundle_family *f, const kiln_variant *v)
+static pointer_table make_table(arena *a, const bundle_family *f, const variant *v)
 {
     pointer_table table = {.rows = arena_alloc(a, (f->field_count + 1) * sizeof *table.rows)};
     for (size_t i = 0; i < f->field_count; i++) {

@@ -32,7 +32,7 @@ void write_calls(arena *a, text *out, const bundle_family *f); /* NAME_FAMILY_CA
 void write_call_of_check(arena *a, text *out, const bundle_family *f, const char *check, const char *args);
 
 /* "a.type == NAME_FAMILY_TYPE_F16 && a.causal": what the caller names is the variant's; empty where nothing is named. */
-const char *choice_condition(arena *a, const bundle_family *f, const kiln_variant *v);
+const char *choice_condition(arena *a, const bundle_family *f, const variant *v);
 
 /* What the bundle has, for the caller who asked for something else: "the bundle has type f16 bf16, group 64". */
 const char *what_there_is(arena *a, const bundle_family *f);

@@ -10,13 +10,13 @@
 
 /* ---- what a variant's launch takes ------------------------------------------------------------------------------- */
 
-static const char *c_number(arena *a, const kiln_variant *v, const char *source)
+static const char *c_number(arena *a, const variant *v, const char *source)
 {
     return c_expression(a, bind_text(a, v->family, source, v), "a.");
 }
 
 /* A member of the initialiser, unless it is 0. */
-static void add_member(arena *a, text *out, const kiln_variant *v, const char *name, const char *source)
+static void add_member(arena *a, text *out, const variant *v, const char *name, const char *source)
 {
     const char *value = source ? c_number(a, v, source) : "0";
     if (strcmp(value, "0") != 0 && strcmp(value, "UINT64_C(0)") != 0)
@@ -46,7 +46,7 @@ static void write_code(text *out, const bundle_variant *v, const char *indent)
 }
 
 /* "&(kiln_work){...}" */
-static const char *work_of(arena *a, const kiln_variant *v)
+static const char *work_of(arena *a, const variant *v)
 {
     const kiln_family *family = v->family;
     text out = text_new(a);
@@ -104,7 +104,7 @@ static void add_reason(arena *a, reasons *r, const char *condition, const char *
 
 static reasons reasons_of(arena *a, const bundle_family *f, const bundle_variant *bv)
 {
-    const kiln_variant *v = bv->variant;
+    const variant *v = bv->variant;
     reasons r = {.constants = text_new(a), .chain = text_new(a)};
     for (const kiln_rule *rule = v->family->rules; rule && rule->condition; rule++) {
         const expression *broken = expression_parse(a, v->family, arena_format(a, "!(%s)", rule->condition));
@@ -186,7 +186,7 @@ static size_t take_choice(const bundle_family *f, bundle_variant **left, size_t 
     return count;
 }
 
-const char *choice_condition(arena *a, const bundle_family *f, const kiln_variant *v)
+const char *choice_condition(arena *a, const bundle_family *f, const variant *v)
 {
     text out = text_new(a);
     for (size_t i = 0; i < f->field_count; i++) {

@@ -44,7 +44,7 @@ static void add_alignment(arena *a, text *out, const bundle_family *f, const kil
 {
     uint32_t least = UINT32_MAX, most = 0;
     for (size_t i = 0; i < f->variant_count; i++) {
-        const kiln_variant *v = f->variants[i]->variant;
+        const variant *v = f->variants[i]->variant;
         const uint32_t bytes = variant_has_arg(a, v, arg) ? variant_arg_alignment(a, v, arg) : 0;
         least = bytes && bytes < least ? bytes : least;
         most = bytes > most ? bytes : most;

@@ -18,8 +18,7 @@ static void write_failure(text *out, const bundle_family *f, const char *conditi
 }
 
 /* What a broken rule says; of a variant with the values that dispatch chose and the rule asks about. */
-static const char *rule_detail(arena *a, const kiln_rule *rule, const expression *condition,
-                               const kiln_variant *v)
+static const char *rule_detail(arena *a, const kiln_rule *rule, const expression *condition, const variant *v)
 {
     text out = text_new(a);
     for (size_t i = 0; v && i < family_param_count(v->family); i++) {
@@ -31,7 +30,7 @@ static const char *rule_detail(arena *a, const kiln_rule *rule, const expression
 }
 
 /* The rules that ask for parameters, with those of v put in; v null: the rules that ask for none. */
-static void write_rules(arena *a, text *out, const bundle_family *f, const kiln_variant *v)
+static void write_rules(arena *a, text *out, const bundle_family *f, const variant *v)
 {
     const kiln_family *family = f->family;
     for (const kiln_rule *rule = family->rules; rule && rule->condition; rule++) {
@@ -109,7 +108,7 @@ void write_call_of_check(arena *a, text *out, const bundle_family *f, const char
 /* ---- run --------------------------------------------------------------------------------------------------------- */
 
 /* The scalar types that a struct's double is narrowed to. */
-static bool is_narrowed(const bundle_field *field, const kiln_variant *v)
+static bool is_narrowed(const bundle_field *field, const variant *v)
 {
     return field->arg->kind == KILN_ARG_VALUE && field->arg->type[0] == '$' &&
            strcmp(variant_arg_type(v, field->arg), "f64") != 0;
@@ -126,7 +125,7 @@ static void write_narrowing(arena *a, text *out, const bundle_family *f, const b
 }
 
 /* What cuLaunchKernel takes: where each of the kernel's parameters lies. */
-static void write_params(arena *a, text *out, const bundle_family *f, const kiln_variant *v)
+static void write_params(arena *a, text *out, const bundle_family *f, const variant *v)
 {
     text list = text_new(a);
     for (size_t i = 0; i < f->field_count && f->fields[i].arg && i < variant_param_count(v); i++) {
@@ -149,7 +148,7 @@ static void write_params(arena *a, text *out, const bundle_family *f, const kiln
 }
 
 /* A block that the caller gives stands behind the grid. */
-static void write_grid(arena *a, text *out, const kiln_variant *v)
+static void write_grid(arena *a, text *out, const variant *v)
 {
     text list = text_new(a);
     const bool has_block = v->external && v->external->block[0];
@@ -162,7 +161,7 @@ static void write_grid(arena *a, text *out, const kiln_variant *v)
                   list.data, "};\n");
 }
 
-static bool takes_arguments(arena *a, const kiln_variant *v)
+static bool takes_arguments(arena *a, const variant *v)
 {
     for (size_t i = 0; v->family->args[i].name && i < variant_param_count(v); i++)
         if (variant_has_arg(a, v, &v->family->args[i]))
@@ -173,7 +172,7 @@ static bool takes_arguments(arena *a, const kiln_variant *v)
 /* run_ENTRY: what only this variant asks, and the launch. The argument struct is checked as check_FAMILY does it. */
 static void write_run_function(arena *a, text *out, const bundle_variant *bv)
 {
-    const kiln_variant *v = bv->variant;
+    const variant *v = bv->variant;
     const bundle_family *f = bv->family;
     const char *shared = c_expression(a, bind_text(a, v->family, family_shared_bytes(v->family), v), "a->");
     text body = text_new(a);
@@ -260,7 +259,7 @@ static bool write_call(arena *a, text *out, const bundle_variant *bv)
 /* Its own function, and the same for who has no type of its arguments. */
 void write_variant_function(arena *a, text *out, const bundle_variant *bv)
 {
-    const kiln_variant *v = bv->variant;
+    const variant *v = bv->variant;
     const bundle_family *f = bv->family;
     write_run_function(a, out, bv);
     text_add(out, "\n");

@@ -13,8 +13,7 @@
 
 /* ---- pieces ------------------------------------------------------------------------------------------------------ */
 
-static const char *bound(arena *a, const kiln_family *family, const char *expression_text,
-                         const kiln_variant *v)
+static const char *bound(arena *a, const kiln_family *family, const char *expression_text, const variant *v)
 {
     if (!expression_text)
         return NULL;
@@ -59,7 +58,7 @@ static void add_param(arena *a, json *j, const bundle_family *f, const kiln_para
     json_end(j);
 }
 
-static void add_shape(arena *a, json *j, const kiln_family *family, const char *shape, const kiln_variant *v)
+static void add_shape(arena *a, json *j, const kiln_family *family, const char *shape, const variant *v)
 {
     const expression *const *dimensions;
     const size_t count = expression_parse_list(a, family, shape, &dimensions);
@@ -74,8 +73,7 @@ static void add_shape(arena *a, json *j, const kiln_family *family, const char *
 }
 
 /* v null: as the family declares it; else as the variant has it. */
-static void add_arg(arena *a, json *j, const bundle_family *f, const bundle_field *field,
-                    const kiln_variant *v)
+static void add_arg(arena *a, json *j, const bundle_family *f, const bundle_field *field, const variant *v)
 {
     const kiln_arg *arg = field->arg;
     json_begin_inline_object(j);
@@ -106,7 +104,7 @@ static void add_rule(json *j, const char *condition, const char *words)
     json_end(j);
 }
 
-static void add_cost(arena *a, json *j, const kiln_family *family, const kiln_variant *v)
+static void add_cost(arena *a, json *j, const kiln_family *family, const variant *v)
 {
     json_key(j, "cost");
     json_begin_object(j);
@@ -226,7 +224,7 @@ static void add_launch(arena *a, json *j, const bundle_variant *bv)
     json_end(j);
 }
 
-static void add_rules(arena *a, json *j, const kiln_variant *v)
+static void add_rules(arena *a, json *j, const variant *v)
 {
     json_key(j, "rules");
     json_begin_array(j);
@@ -285,7 +283,7 @@ static void add_external(json *j, const bundle_variant *bv)
 
 static void add_variant(arena *a, json *j, const bundle_variant *bv)
 {
-    const kiln_variant *v = bv->variant;
+    const variant *v = bv->variant;
     const bundle_family *f = bv->family;
     json_begin_object(j);
     json_string_member(j, "id", v->id);

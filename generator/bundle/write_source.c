@@ -69,7 +69,7 @@ static void write_images(arena *a, text *out, const bundle_variant *v)
 }
 
 /* The name in the PTX: a kernel of external PTX has one of its own. */
-static const char *symbol_of(const kiln_variant *v)
+static const char *symbol_of(const variant *v)
 {
     return v->external ? v->external->symbol : v->entry;
 }

@@ -13,7 +13,7 @@
 static void write_need(arena *a, text *out, const bundle_family *f, const bundle_variant *bv)
 {
     const kiln_workspace *w = f->workspace;
-    const kiln_variant *v = bv->variant;
+    const variant *v = bv->variant;
     const kiln_arg *arg = arg_find(v->family->args, w->arg),
                    *counters = arg_find(v->family->args, w->counters);
     const char *counter_bytes =
@@ -44,7 +44,7 @@ static void write_need_function(arena *a, text *out, const bundle_family *f)
     write_defaults(a, out, f);
     size_t count = 0;
     for (size_t i = 0; i < f->variant_count; i++) {
-        const kiln_variant *v = f->variants[i]->variant;
+        const variant *v = f->variants[i]->variant;
         if (!variant_has_arg(a, v, arg_find(v->family->args, f->workspace->arg)))
             continue;
         write_need(a, out, f, f->variants[i]);

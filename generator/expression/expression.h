@@ -4,6 +4,7 @@
 
 #include <kiln/family.h>
 
+#include "family/variant.h"
 #include "support/arena.h"
 
 typedef struct expression expression;
@@ -34,7 +35,7 @@ bool expression_only_grows(const expression *e);
 bool expression_counts_with(const expression *e, size_t index);
 
 /* Its value for a variant; it must use parameters and facts of its shape only. */
-uint64_t expression_value(const expression *e, const kiln_variant *v);
+uint64_t expression_value(const expression *e, const variant *v);
 
 /* The value of a bound expression for one call: `number` gives those of arguments and device facts. Floats and signed integers
  * are taken for at least 0 and finite. */
@@ -42,7 +43,7 @@ typedef uint64_t number_of_name(void *context, name_kind kind, const char *name,
 uint64_t expression_value_of_call(arena *a, const expression *e, number_of_name *number, void *context);
 
 /* With the variant's parameters and shape put in and constants folded. v null: nothing is put in. */
-const expression *expression_bind(arena *a, const expression *e, const kiln_variant *v);
+const expression *expression_bind(arena *a, const expression *e, const variant *v);
 bool expression_is_constant(const expression *e, uint64_t *value);
 
 /* "n != 0": when a pointer's array has elements in a call, by its shape, so that the pointer must not be null. What the

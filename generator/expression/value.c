@@ -34,7 +34,7 @@ static const expression *literal(arena *a, const expression *from, uint64_t valu
 
 /* ---- names ------------------------------------------------------------------------------------------------------ */
 
-static uint64_t param_number(const expression *e, const kiln_variant *v)
+static uint64_t param_number(const expression *e, const variant *v)
 {
     const kiln_param *param = &v->family->params[e->index];
     const param_value *value = &v->values[e->index];
@@ -46,14 +46,14 @@ static uint64_t param_number(const expression *e, const kiln_variant *v)
 }
 
 /* That a body leaves registers for; where its family does not say, those of a usual one. */
-static uint64_t blocks_in_registers(const kiln_variant *v, uint32_t blocks)
+static uint64_t blocks_in_registers(const variant *v, uint32_t blocks)
 {
     enum { USUAL_REGISTERS = 64, ALL_REGISTERS = 65536 };
     const uint32_t threads = v->shape.block[0] * v->shape.block[1] * v->shape.block[2];
     return blocks ? blocks : 1 + ALL_REGISTERS / (USUAL_REGISTERS * threads);
 }
 
-static uint64_t shape_number(const expression *e, const kiln_variant *v)
+static uint64_t shape_number(const expression *e, const variant *v)
 {
     const kiln_shape *s = &v->shape;
     if (strcmp(e->name, "threads") == 0 || strcmp(e->name, "image_threads") == 0)
@@ -64,7 +64,7 @@ static uint64_t shape_number(const expression *e, const kiln_variant *v)
 }
 
 /* select(sm >= 80, 2, 1): an image's, where images leave room for different numbers. */
-static const expression *blocks_of_image(arena *a, const expression *e, const kiln_variant *v)
+static const expression *blocks_of_image(arena *a, const expression *e, const variant *v)
 {
     const expression *result = literal(a, e, blocks_in_registers(v, v->blocks[0].blocks));
     for (size_t i = 1; i < v->blocks_count; i++) {
@@ -85,7 +85,7 @@ static const expression *blocks_of_image(arena *a, const expression *e, const ki
 }
 
 /* False when v does not say: arguments and device facts are known at a launch only. */
-static bool name_value(const expression *e, const kiln_variant *v, uint64_t *value)
+static bool name_value(const expression *e, const variant *v, uint64_t *value)
 {
     if (v && e->kind == NAME_PARAM) {
         *value = param_number(e, v);
@@ -98,7 +98,7 @@ static bool name_value(const expression *e, const kiln_variant *v, uint64_t *val
     return false;
 }
 
-static bool word_value(const expression *e, const kiln_variant *v)
+static bool word_value(const expression *e, const variant *v)
 {
     bool equal = strcmp(v->values[e->index].text, e->word) == 0;
     return equal == (e->operation == OPERATION_IS_WORD);
@@ -256,7 +256,7 @@ static const expression *with_operand(arena *a, const expression *e, int i, cons
 }
 
 /* && and ||: the left operand may decide; a right operand that is known decides or drops out. */
-static const expression *bind_logical(arena *a, const expression *e, const kiln_variant *v)
+static const expression *bind_logical(arena *a, const expression *e, const variant *v)
 {
     uint64_t deciding = e->operation == OPERATION_OR, value;
     const expression *left = expression_bind(a, e->operands[0], v);
@@ -275,7 +275,7 @@ static const expression *bind_logical(arena *a, const expression *e, const kiln_
     return with_operand(a, with_operand(a, e, 0, left), 1, right);
 }
 
-static const expression *bind_select(arena *a, const expression *e, const kiln_variant *v)
+static const expression *bind_select(arena *a, const expression *e, const variant *v)
 {
     const expression *condition = expression_bind(a, e->operands[0], v);
     uint64_t value;
@@ -286,7 +286,7 @@ static const expression *bind_select(arena *a, const expression *e, const kiln_v
     return with_operand(a, e, 2, expression_bind(a, e->operands[2], v));
 }
 
-const expression *expression_bind(arena *a, const expression *e, const kiln_variant *v)
+const expression *expression_bind(arena *a, const expression *e, const variant *v)
 {
     uint64_t value;
     switch (e->operation) {
@@ -314,7 +314,7 @@ const expression *expression_bind(arena *a, const expression *e, const kiln_vari
 
 /* ---- evaluating ------------------------------------------------------------------------------------------------- */
 
-uint64_t expression_value(const expression *e, const kiln_variant *v)
+uint64_t expression_value(const expression *e, const variant *v)
 {
     uint64_t value;
     const expression *const *operands = e->operands;

@@ -27,31 +27,18 @@ static bool is_free_name(const char *name)
     return true;
 }
 
-static bool take_name(external_build *m)
+static bool take_name(external_build *m, family_list families)
 {
     const external_request *q = m->q;
     m->name = q->name.text ? q->name.text : plain_name(m->arena, q->entry->name);
     const place at = q->name.text ? q->name.at : q->at;
     if (!is_free_name(m->name) || strcmp(m->name, "kiln") == 0) /* there is a type kiln_module */
         diagnose(m->d, at, message_entry_name, quote_text(m->arena, m->name));
-    else if (family_find(m->name))
+    else if (family_find(families, m->name))
         diagnose(m->d, at, message_entry_family, m->name);
     else
         return true;
     return false;
-}
-
-/* Two of one file are told apart better by their own names than by line. */
-static bool is_new(const external_build *m, const plan *p)
-{
-    for (size_t i = 0; i < p->variant_count; i++) {
-        const kiln_variant *v = p->variants[i];
-        if (!v->external || strcmp(v->family->name, m->name) != 0)
-            continue;
-        diagnose(m->d, m->q->at, message_entry_twice, m->name, v->external->symbol, m->q->entry->name);
-        return false;
-    }
-    return true;
 }
 
 /* ---- arguments --------------------------------------------------------------------------------------------------- */
@@ -304,17 +291,8 @@ static void take_empty(external_build *m)
     m->family->empty = printed.data;
 }
 
-static void add_variant(external_build *m, plan *p, size_t *capacity)
-{
-    kiln_variant *v = arena_alloc(m->arena, sizeof *v);
-    *v = (kiln_variant){.family = m->family, .at = m->q->at, .external = m->kernel};
-    v->shape = m->kernel->shape;
-    v->runs_on = (UINT32_C(1) << p->target_count) - 1;
-    variant_name(m->arena, v);
-    *(kiln_variant **)arena_push(m->arena, (void **)&p->variants, &p->variant_count, capacity, sizeof v) = v;
-}
-
-void external_add(arena *a, const external_request *q, plan *p, size_t *capacity, diagnostics *d)
+variant *external_make(arena *a, const external_request *q, family_list families, size_t target_count,
+                       diagnostics *d)
 {
     const int before = d->count;
     external_build m = {.arena = a, .q = q, .d = d, .why_not_launched = text_new(a)};
@@ -324,8 +302,8 @@ void external_add(arena *a, const external_request *q, plan *p, size_t *capacity
     const size_t most_rules = q->entry->param_count + q->rule_count + EXTERNAL_LAUNCH_RULES;
     m.rules = arena_alloc(a, (most_rules + 1) * sizeof *m.rules);
     *m.kernel = (external_kernel){.module = q->module, .symbol = q->entry->name};
-    if (!take_name(&m) || !is_new(&m, p))
-        return;
+    if (!take_name(&m, families))
+        return NULL;
     m.family->name = m.name;
     m.family->args = m.args;
     m.family->rules = m.rules;
@@ -341,9 +319,14 @@ void external_add(arena *a, const external_request *q, plan *p, size_t *capacity
     if (d->count == before)
         check_grid(&m);
     if (d->count != before)
-        return;
+        return NULL;
     take_rules(&m);
     take_empty(&m);
     m.kernel->why_not_launched = m.why_not_launched.length ? m.why_not_launched.data : NULL;
-    add_variant(&m, p, capacity);
+
+    variant *v = arena_alloc(a, sizeof *v);
+    *v = (variant){.family = m.family, .at = q->at, .external = m.kernel, .shape = m.kernel->shape};
+    v->runs_on = (UINT32_C(1) << target_count) - 1;
+    variant_name(a, v);
+    return v;
 }

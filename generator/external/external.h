@@ -2,7 +2,26 @@
 #ifndef EXTERNAL_EXTERNAL_H
 #define EXTERNAL_EXTERNAL_H
 
+#include "family/family.h"
 #include "ptx_file.h"
+
+/* What a ptx: item embeds: one file, or several that have the same kernels for different targets. */
+typedef struct external_module {
+    const ptx_file **files; /* by their targets, ascending; no two for one */
+    size_t file_count;
+} external_module;
+
+/* A kernel of such a module. Its family is made for it alone, without parameters and with the kernel's own as the first
+ * arguments; those behind them are launch geometry that the caller gives. */
+struct external_kernel {
+    const external_module *module;
+    const char *symbol; /* the .entry */
+    size_t param_count;
+    const char
+        *block[3]; /* over arguments, when the caller gives the block, and the shape has 0; else null */
+    kiln_shape shape;
+    const char *why_not_launched; /* by a tool that knows no more than the manifest; null: it can be */
+};
 
 /* A text of the configuration; null: none. */
 typedef struct external_text {
@@ -36,11 +55,13 @@ typedef struct external_request {
     size_t rule_count, rule_capacity;
 } external_request;
 
-/* Every file of a module has its entries, with the same parameters and directives; and each target of the plan is served. */
-bool external_check_module(arena *a, const external_module *m, const plan *p, place at, diagnostics *d);
+/* Every file of a module has its entries, with the same parameters and directives; and each target is served. */
+bool external_check_module(arena *a, const external_module *m, const target *targets, size_t target_count,
+                           place at, diagnostics *d);
 
-/* Makes the family and appends its variant to the plan, or says what is wrong. */
-void external_add(arena *a, const external_request *q, plan *p, size_t *capacity, diagnostics *d);
+/* Makes the family, of another name than `families` have, and its variant for so many targets. Null after a diagnostic. */
+variant *external_make(arena *a, const external_request *q, family_list families, size_t target_count,
+                       diagnostics *d);
 
 /* The file whose text a target takes; null: none. */
 const ptx_file *external_file_for(const external_module *m, target t);

@@ -72,7 +72,8 @@ static bool check_file(arena *a, const ptx_file *first, const ptx_file *other, d
     return ok;
 }
 
-bool external_check_module(arena *a, const external_module *m, const plan *p, place at, diagnostics *d)
+bool external_check_module(arena *a, const external_module *m, const target *targets, size_t target_count,
+                           place at, diagnostics *d)
 {
     char name[TARGET_NAME_BYTES];
     text has = text_new(a);
@@ -86,9 +87,9 @@ bool external_check_module(arena *a, const external_module *m, const plan *p, pl
             }
         ok = (i == 0 || check_file(a, m->files[0], m->files[i], d)) && ok;
     }
-    for (size_t i = 0; i < p->target_count; i++)
-        if (!external_file_for(m, p->targets[i])) {
-            diagnose(d, at, message_ptx_without_target, target_print(p->targets[i], name), has.data);
+    for (size_t i = 0; i < target_count; i++)
+        if (!external_file_for(m, targets[i])) {
+            diagnose(d, at, message_ptx_without_target, target_print(targets[i], name), has.data);
             ok = false;
         }
     return ok;

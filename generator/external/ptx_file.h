@@ -2,7 +2,9 @@
 #ifndef EXTERNAL_PTX_FILE_H
 #define EXTERNAL_PTX_FILE_H
 
-#include "plan/plan.h"
+#include "support/arena.h"
+#include "support/diagnostics.h"
+#include "target/target.h"
 
 /* One parameter of an .entry. */
 typedef struct ptx_file_param {
@@ -24,7 +26,7 @@ typedef struct ptx_file_entry {
     bool has_dynamic_shared;         /* it, or a function of the file, uses an array of .extern .shared */
 } ptx_file_entry;
 
-struct ptx_file {
+typedef struct ptx_file {
     const char *path;  /* as places name it */
     const char *asked; /* as the configuration names it */
     const char *ptx;
@@ -34,7 +36,7 @@ struct ptx_file {
     uint32_t min_driver;
     ptx_file_entry *entries;
     size_t entry_count, entry_capacity;
-};
+} ptx_file;
 
 /* Reads a file; `asked` and `at` are how and where it was asked for. Null after diagnostics: it cannot be read, it is no PTX, of a version
  * that is not known, for 32-bit addresses, it has no .entry, or it needs a symbol that no driver has. */

@@ -19,22 +19,22 @@ void kiln_require(kiln_shape *s, bool holds, const char *params, const char *sen
     *one = (constraint){.params = params, .text = sentence, .holds = holds};
 }
 
-static constraints ask(arena *a, const kiln_variant *v)
+static constraints ask(arena *a, const variant *v)
 {
     constraints noted = {.arena = a};
-    shape_ask(v, oldest_target, &noted);
+    shape_ask(v, oldest_target, NULL, &noted);
     return noted;
 }
 
 constraints constraints_of(arena *a, const kiln_family *family)
 {
-    kiln_variant v = {.family = family};
+    variant v = {.family = family};
     for (size_t i = 0; i < family_param_count(family); i++)
         v.values[i] = param_value_of(a, &family->params[i], family->params[i].default_value);
     return ask(a, &v);
 }
 
-static constraint *first_broken(arena *a, const constraints *known, const kiln_variant *v)
+static constraint *first_broken(arena *a, const constraints *known, const variant *v)
 {
     const constraints asked = ask(a, v);
     if (asked.count != known->count)
@@ -48,12 +48,12 @@ static constraint *first_broken(arena *a, const constraints *known, const kiln_v
     return NULL;
 }
 
-bool constraints_break(arena *a, constraints *c, const kiln_variant *v)
+bool constraints_break(arena *a, constraints *c, const variant *v)
 {
     constraint *broken = first_broken(a, c, v);
     if (!broken)
         return false;
-    const kiln_variant **slot =
+    const variant **slot =
         arena_push(a, (void **)&broken->broken_by, &broken->count, &broken->capacity, sizeof *slot);
     *slot = v;
     return true;
@@ -62,7 +62,7 @@ bool constraints_break(arena *a, constraints *c, const kiln_variant *v)
 /* ---- values of variants that break one --------------------------------------------------------------------------- */
 
 /* "rows=4 (default), batch=3": the values that the constraint asks about. */
-static const char *values_text(arena *a, const constraint *r, const request *q, const kiln_variant *v)
+static const char *values_text(arena *a, const constraint *r, const request *q, const variant *v)
 {
     text out = text_new(a);
     for (size_t i = 0; i < family_param_count(q->family); i++)
@@ -109,7 +109,7 @@ static bool serves(arena *a, const constraints *r, const request *q, size_t vari
                    size_t count)
 {
     for (size_t i = 0; i < variants; i++) {
-        kiln_variant v = {.family = q->family};
+        variant v = {.family = q->family};
         request_values(q, i, &v);
         for (size_t k = 0; k < count; k++)
             v.values[changes[k].param] =

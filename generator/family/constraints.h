@@ -7,8 +7,8 @@
 /* One call of kiln_require. */
 typedef struct constraint {
     const char *params, *text;
-    bool holds;                     /* for the variant that was asked about */
-    const kiln_variant **broken_by; /* variants of a request */
+    bool holds;                /* for the variant that was asked about */
+    const variant **broken_by; /* variants of a request */
     size_t count, capacity;
 } constraint;
 
@@ -22,7 +22,7 @@ typedef struct kiln_constraints {
 constraints constraints_of(arena *a, const kiln_family *family);
 
 /* Whether the variant breaks one. The first one that it breaks notes it. */
-bool constraints_break(arena *a, constraints *c, const kiln_variant *v);
+bool constraints_break(arena *a, constraints *c, const variant *v);
 
 /* A diagnostic for each that has been broken: by which values of the parameters that it asks about, which of those are
  * defaults, and what to write instead, where another value in place of a default or two is enough. */

@@ -59,10 +59,10 @@ static void print_table(text *out, const table *t)
 
 /* ---- families --------------------------------------------------------------------------------------------------- */
 
-void describe_families(text *out)
+void describe_families(text *out, family_list families)
 {
     table t = {.arena = out->arena, .columns = 2};
-    for (const kiln_family *const *f = kiln_families; *f; f++) {
+    for (family_list f = families; *f; f++) {
         const char **row = add_row(&t);
         row[0] = (*f)->name;
         row[1] = (*f)->summary;

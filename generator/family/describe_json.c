@@ -214,13 +214,12 @@ static void add_family(json *j, const kiln_family *family)
     json_end(j);
 }
 
-void describe_json(text *out, const kiln_family *only)
+void describe_json(text *out, family_list families)
 {
     json j = json_new(out);
     json_begin_array(&j);
-    for (const kiln_family *const *f = kiln_families; *f; f++)
-        if (!only || *f == only)
-            add_family(&j, *f);
+    for (family_list f = families; *f; f++)
+        add_family(&j, *f);
     json_end(&j);
     json_finish(&j);
 }

@@ -1,25 +1,23 @@
-/* Families and their parameters, and what an emit function asks its variant. */
+/* Families and their parameters. */
 #include "family.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "expression/expression.h"
-#include "ptx/builder.h"
 #include "support/words.h"
 
-const kiln_family *family_find(const char *name)
+const kiln_family *family_find(family_list families, const char *name)
 {
-    for (const kiln_family *const *f = kiln_families; *f; f++)
+    for (family_list f = families; *f; f++)
         if (strcmp((*f)->name, name) == 0)
             return *f;
     return NULL;
 }
 
-const char *family_names(arena *a)
+const char *family_names(arena *a, family_list families)
 {
     text names = text_new(a);
-    for (const kiln_family *const *f = kiln_families; *f; f++)
+    for (family_list f = families; *f; f++)
         text_printf(&names, "%s%s", names.length > 0 ? " " : "", (*f)->name);
     return names.data;
 }
@@ -175,79 +173,4 @@ const char *arg_type_for(arg_type_choice choice, const char *value)
     bool is_value = !choice.word || (strlen(value) == choice.word_length &&
                                      memcmp(value, choice.word, choice.word_length) == 0);
     return is_value ? value : choice.other;
-}
-
-/* ---- inside emit ------------------------------------------------------------------------------------------------ */
-
-static const char *const type_names[] = {
-    [KILN_PARAM_WORD] = "a word", [KILN_PARAM_INT] = "an integer", [KILN_PARAM_BOOL] = "a boolean"};
-
-static const param_value *value_of(const kiln_variant *v, const char *param, const kiln_param **row)
-{
-    size_t index;
-    if (!family_find_param(v->family, param, &index))
-        family_error("family %s: emit asks for a parameter '%s' that it does not declare", v->family->name,
-                     param);
-    *row = &v->family->params[index];
-    return &v->values[index];
-}
-
-_Noreturn static void wrong_type(const kiln_variant *v, const kiln_param *param, const char *asked)
-{
-    family_error("family %s: emit asks for %s, but '%s' is %s", v->family->name, asked, param->name,
-                 type_names[param->type]);
-}
-
-uint32_t kiln_int(const kiln_variant *v, const char *param)
-{
-    const kiln_param *row;
-    const param_value *value = value_of(v, param, &row);
-    if (row->type == KILN_PARAM_BOOL || !word_is_number(value->text))
-        wrong_type(v, row, "an integer");
-    return value->number;
-}
-
-bool kiln_bool(const kiln_variant *v, const char *param)
-{
-    const kiln_param *row;
-    const param_value *value = value_of(v, param, &row);
-    if (row->type != KILN_PARAM_BOOL)
-        wrong_type(v, row, "a boolean");
-    return strcmp(value->text, "true") == 0;
-}
-
-bool kiln_is(const kiln_variant *v, const char *param, const char *word)
-{
-    const kiln_param *row;
-    const param_value *value = value_of(v, param, &row);
-    if (row->type != KILN_PARAM_WORD)
-        wrong_type(v, row, "a word");
-    if (!param_has_value(row, word))
-        family_error("family %s: emit compares '%s' with '%s', which it never is", v->family->name, param,
-                     word);
-    return strcmp(value->text, word) == 0;
-}
-
-ptx_type kiln_type(const kiln_variant *v, const char *param)
-{
-    const kiln_param *row;
-    const param_value *value = value_of(v, param, &row);
-    ptx_type type = row->type == KILN_PARAM_WORD ? ptx_type_named(value->text) : PTX_NONE;
-    if (type == PTX_NONE)
-        family_error("family %s: emit asks for a type, but '%s' is '%s'", v->family->name, param,
-                     value->text);
-    return type;
-}
-
-bool kiln_has_sm(const kiln_variant *v, uint32_t sm)
-{
-    if (v->emitting_for.sm == 0)
-        family_error("family %s: the target is known inside shape and emit only", v->family->name);
-    const bool has = v->emitting_for.sm >= sm;
-    target_range *alike = v->alike;
-    if (alike && has && sm > alike->from)
-        alike->from = sm;
-    if (alike && !has && sm < alike->below)
-        alike->below = sm;
-    return has;
 }

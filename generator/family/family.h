@@ -2,13 +2,16 @@
 #ifndef FAMILY_FAMILY_H
 #define FAMILY_FAMILY_H
 
-#include "plan/plan.h"
+#include "variant.h"
+
+/* What a generator has, in the order in which `kiln families` prints it; null at its end. */
+typedef const kiln_family *const *family_list;
 
 /* Null when there is none. */
-const kiln_family *family_find(const char *name);
+const kiln_family *family_find(family_list families, const char *name);
 
 /* All names, separated by single spaces. */
-const char *family_names(arena *a);
+const char *family_names(arena *a, family_list families);
 
 size_t family_param_count(const kiln_family *family);
 bool family_find_param(const kiln_family *family, const char *name, size_t *index);
@@ -66,7 +69,7 @@ bool family_reserves(const char *name);
  * mistake is a family_error that names family and text. */
 void family_validate(const kiln_family *family);
 
-/* Checks all that the generator is built with, and that their names differ. */
-void families_validate(void);
+/* Checks all, and that their names differ. */
+void families_validate(family_list families);
 
 #endif

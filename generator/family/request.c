@@ -15,7 +15,7 @@ size_t request_count(const request *r)
     return result;
 }
 
-void request_values(const request *r, size_t number, kiln_variant *v)
+void request_values(const request *r, size_t number, variant *v)
 {
     for (size_t i = family_param_count(r->family); i-- > 0;) {
         v->values[i] = r->values[i].items[number % r->values[i].count];

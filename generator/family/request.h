@@ -2,7 +2,7 @@
 #ifndef FAMILY_REQUEST_H
 #define FAMILY_REQUEST_H
 
-#include "plan/plan.h"
+#include "variant.h"
 
 enum { MOST_VARIANTS = 100000 };
 
@@ -20,6 +20,6 @@ typedef struct request {
 
 /* How many combinations a request with its defaults has, and the values of one: the last parameter changes fastest. */
 size_t request_count(const request *r);
-void request_values(const request *r, size_t number, kiln_variant *v);
+void request_values(const request *r, size_t number, variant *v);
 
 #endif

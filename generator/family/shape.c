@@ -6,20 +6,18 @@
 
 const target oldest_target = {75, TARGET_BASE};
 
-kiln_shape shape_ask(const kiln_variant *v, target t, struct kiln_constraints *noted)
+kiln_shape shape_ask(const variant *v, target t, target_range *alike, struct kiln_constraints *noted)
 {
     kiln_shape s = {.min_sm = v->family->min_sm, .constraints = noted};
-    kiln_variant emitted = *v;
-    emitted.emitting_for = t;
     if (v->family->shape)
-        v->family->shape(&s, &emitted);
+        v->family->shape(&s, &(kiln_variant){v, t, alike});
     else
         s.block[0] = 1;
     s.constraints = NULL;
     return s;
 }
 
-static void check_block(const kiln_variant *v, const uint32_t block[3])
+static void check_block(const variant *v, const uint32_t block[3])
 {
     for (int i = 0; i < 3; i++) {
         const unsigned most = i == 2 ? MOST_THREADS_Z : MOST_THREADS;
@@ -32,9 +30,9 @@ static void check_block(const kiln_variant *v, const uint32_t block[3])
                      (unsigned long long)block[0] * block[1] * block[2], (unsigned)MOST_THREADS);
 }
 
-kiln_shape shape_for(const kiln_variant *v, target t)
+kiln_shape shape_for(const variant *v, target t, target_range *alike)
 {
-    kiln_shape s = shape_ask(v, t, NULL);
+    kiln_shape s = shape_ask(v, t, alike, NULL);
     for (int i = 1; i < 3; i++)
         s.block[i] = s.block[i] ? s.block[i] : 1;
     check_block(v, s.block);
@@ -46,7 +44,7 @@ kiln_shape shape_for(const kiln_variant *v, target t)
     return s;
 }
 
-bool variant_runs_on(const kiln_variant *v, target t)
+bool variant_runs_on(const variant *v, target t)
 {
     const kiln_shape *s = &v->shape;
     return t.sm >= s->min_sm && (s->max_sm == 0 || t.sm <= s->max_sm) &&
@@ -60,16 +58,16 @@ static bool is_same_but_for_blocks(kiln_shape a, kiln_shape b)
            a.is_specific == b.is_specific;
 }
 
-void variant_fill_shape(arena *a, kiln_variant *v, const plan *p)
+void variant_fill_shape(arena *a, variant *v, const target *targets, size_t count)
 {
-    blocks_step *steps = arena_alloc(a, (p->target_count + 1) * sizeof *steps);
+    blocks_step *steps = arena_alloc(a, (count + 1) * sizeof *steps);
     v->blocks = steps;
-    v->shape = shape_for(v, oldest_target);
-    for (size_t i = 0; i < p->target_count; i++) {
-        const target t = p->targets[i];
+    v->shape = shape_for(v, oldest_target, NULL);
+    for (size_t i = 0; i < count; i++) {
+        const target t = targets[i];
         if (!variant_runs_on(v, t))
             continue;
-        const kiln_shape s = shape_for(v, t);
+        const kiln_shape s = shape_for(v, t, NULL);
         const uint32_t blocks = s.blocks_per_multiprocessor;
         if (!is_same_but_for_blocks(s, v->shape))
             family_error("%s: the shape is another one for sm_%u; what needs that is a variant of its own",

@@ -249,10 +249,10 @@ static const kiln_family *read_family(const reader *r, const yaml_node *item)
     }
     if (!reader_is_kind(r, node, YAML_SCALAR, "family", "the name of a family"))
         return NULL;
-    const kiln_family *family = family_find(node->text);
+    const kiln_family *family = family_find(r->plan->families, node->text);
     if (!family)
         diagnose(r->d, node->at, message_family_unknown, reader_quote(r, node),
-                 suggest_text(r->arena, node->text, family_names(r->arena)));
+                 suggest_text(r->arena, node->text, family_names(r->arena, r->plan->families)));
     return family;
 }
 
@@ -398,8 +398,8 @@ static void read_root(reader *r, const yaml_node *root)
     plan_check(r->arena, r->plan, r->target_places, r->d);
 }
 
-plan *config_read_text(arena *a, const char *path, const char *data, size_t bytes, const char *targets,
-                       diagnostics *d)
+plan *config_read_text(arena *a, family_list families, const char *path, const char *data, size_t bytes,
+                       const char *targets, diagnostics *d)
 {
     int before = d->count;
     const yaml_node *root = yaml_parse(a, path, data, bytes, d);
@@ -409,6 +409,7 @@ plan *config_read_text(arena *a, const char *path, const char *data, size_t byte
         return NULL;
     }
     reader r = {.arena = a, .d = d, .target_option = targets, .plan = arena_alloc(a, sizeof(plan))};
+    r.plan->families = families;
     r.plan->config_path = path;
     *(const char **)arena_push(a, (void **)&r.plan->inputs, &r.plan->input_count, &r.plan->input_capacity,
                                sizeof path) = path;
@@ -419,7 +420,7 @@ plan *config_read_text(arena *a, const char *path, const char *data, size_t byte
     return d->count == before ? r.plan : NULL;
 }
 
-plan *config_read(arena *a, const char *path, const char *targets, diagnostics *d)
+plan *config_read(arena *a, family_list families, const char *path, const char *targets, diagnostics *d)
 {
     text data;
     const char *why;
@@ -427,5 +428,5 @@ plan *config_read(arena *a, const char *path, const char *targets, diagnostics *
         diagnose(d, (place){path, 1, 1}, message_file_unreadable, why);
         return NULL;
     }
-    return config_read_text(a, path, data.data, data.length, targets, d);
+    return config_read_text(a, families, path, data.data, data.length, targets, d);
 }

@@ -59,7 +59,9 @@ static const external_module *read_module(reader *r, const yaml_node *node)
         if (file)
             insert_file(r, m, file, &capacity);
     }
-    return ok && external_check_module(r->arena, m, r->plan, node->at, r->d) ? m : NULL;
+    return ok && external_check_module(r->arena, m, r->plan->targets, r->plan->target_count, node->at, r->d)
+               ? m
+               : NULL;
 }
 
 /* ---- what is said of an entry ------------------------------------------------------------------------------------ */
@@ -200,6 +202,30 @@ static const char *entry_names(const reader *r, const ptx_file *file)
     return names.data;
 }
 
+/* Two of one file are told apart better by their own names than by line. */
+static bool is_new(const reader *r, const variant *v)
+{
+    const plan *p = r->plan;
+    for (size_t i = 0; i < p->variant_count; i++) {
+        const variant *other = p->variants[i];
+        if (!other->external || strcmp(other->family->name, v->family->name) != 0)
+            continue;
+        diagnose(r->d, v->at, message_entry_twice, v->family->name, other->external->symbol,
+                 v->external->symbol);
+        return false;
+    }
+    return true;
+}
+
+static void add_kernel(reader *r, const external_request *q)
+{
+    plan *p = r->plan;
+    variant *v = external_make(r->arena, q, p->families, p->target_count, r->d);
+    if (v && is_new(r, v))
+        *(variant **)arena_push(r->arena, (void **)&p->variants, &p->variant_count, &r->variant_capacity,
+                                sizeof v) = v;
+}
+
 static void read_entries(reader *r, const yaml_node *node, const external_module *m)
 {
     static const char expected[] = "a mapping from entries to what they are";
@@ -215,7 +241,7 @@ static void read_entries(reader *r, const yaml_node *node, const external_module
                      suggest_text(r->arena, n->key, entry_names(r, file)));
         else if (yaml_is_null(n) ||
                  (reader_is_kind(r, n, YAML_MAP, n->key, "a mapping") && read_entry(r, n, &q)))
-            external_add(r->arena, &q, r->plan, &r->variant_capacity, r->d);
+            add_kernel(r, &q);
     }
 }
 
@@ -233,6 +259,6 @@ void reader_read_ptx(reader *r, const yaml_node *item)
     }
     for (size_t i = 0; i < m->files[0]->entry_count; i++) {
         const external_request q = {.entry = &m->files[0]->entries[i], .module = m, .at = item->at};
-        external_add(r->arena, &q, r->plan, &r->variant_capacity, r->d);
+        add_kernel(r, &q);
     }
 }

@@ -14,28 +14,6 @@
 #include "support/words.h"
 #include "target/target.h"
 
-/* ---- names ------------------------------------------------------------------------------------------------------ */
-
-void variant_name(arena *a, kiln_variant *v)
-{
-    text id = text_new(a), entry = text_new(a);
-    text_add(&id, v->family->name);
-    text_add(&entry, v->family->name);
-    size_t count = family_param_count(v->family);
-    for (size_t i = 0; i < count; i++) {
-        const kiln_param *param = &v->family->params[i];
-        const char *value = v->values[i].text;
-        text_printf(&id, "%c%s=%s", i > 0 ? ',' : '/', param->name, value);
-        if (param->type == KILN_PARAM_BOOL)
-            text_printf(&entry, "_%s%s", strcmp(value, "true") == 0 ? "" : "no", param->name);
-        else
-            text_printf(&entry, "_%s", value);
-    }
-    v->id = id.data;
-    v->key = XXH3_64bits(id.data, id.length);
-    v->entry = entry.data;
-}
-
 /* ---- expansion -------------------------------------------------------------------------------------------------- */
 
 static void fill_in_defaults(arena *a, request *r)
@@ -52,9 +30,9 @@ static void fill_in_defaults(arena *a, request *r)
     }
 }
 
-static kiln_variant *combination(arena *a, const request *r, size_t number)
+static variant *combination(arena *a, const request *r, size_t number)
 {
-    kiln_variant *v = arena_alloc(a, sizeof *v);
+    variant *v = arena_alloc(a, sizeof *v);
     v->family = r->family;
     v->at = r->at;
     request_values(r, number, v);
@@ -67,7 +45,7 @@ static kiln_variant *combination(arena *a, const request *r, size_t number)
 /* Variants of a request that need the same target, which is not listed. */
 typedef struct stranded {
     uint32_t lowest_sm;
-    const kiln_variant *first;
+    const variant *first;
     size_t count;
 } stranded;
 
@@ -76,7 +54,7 @@ typedef struct stranded_list {
     size_t count, capacity;
 } stranded_list;
 
-static void add_stranded(arena *a, stranded_list *list, uint32_t lowest_sm, const kiln_variant *v)
+static void add_stranded(arena *a, stranded_list *list, uint32_t lowest_sm, const variant *v)
 {
     size_t i = 0;
     while (i < list->count && list->items[i].lowest_sm != lowest_sm)
@@ -90,7 +68,7 @@ static void add_stranded(arena *a, stranded_list *list, uint32_t lowest_sm, cons
 
 /* Why sm_75 is not enough, where every launch takes more shared memory than it has: CUDA programming guide, technical
  * specifications. */
-static const char *shared_memory_text(arena *a, const kiln_variant *v)
+static const char *shared_memory_text(arena *a, const variant *v)
 {
     enum { SM_75_BYTES = 65536 };
     const uint32_t bytes = v->family->shared_bytes ? 0 : v->shape.shared_bytes;
@@ -101,7 +79,7 @@ static const char *shared_memory_text(arena *a, const kiln_variant *v)
 }
 
 /* The lowest target alone does not say where a variant runs whose family asks for kinds of targets: sm_90a, sm_100f. */
-static const char *targets_text(arena *a, const kiln_variant *v)
+static const char *targets_text(arena *a, const variant *v)
 {
     text names = text_new(a);
     const char *cursor = target_names;
@@ -141,14 +119,14 @@ void request_expand(arena *a, request *r, plan *p, size_t *capacity, diagnostics
     stranded_list nowhere = {0};
     size_t taken = 0;
     for (size_t i = 0; i < count; i++) {
-        kiln_variant *v = combination(a, r, i);
+        variant *v = combination(a, r, i);
         if (constraints_break(a, &all, v))
             continue;
         taken++;
-        variant_fill_shape(a, v, p);
+        variant_fill_shape(a, v, p->targets, p->target_count);
         if (v->runs_on == 0 && p->target_count > 0)
             add_stranded(a, &nowhere, v->shape.min_sm, v);
-        kiln_variant **slot = arena_push(a, (void **)&p->variants, &p->variant_count, capacity, sizeof *slot);
+        variant **slot = arena_push(a, (void **)&p->variants, &p->variant_count, capacity, sizeof *slot);
         *slot = v;
     }
     if (!r->is_legal_only || taken == 0)
@@ -160,7 +138,7 @@ void request_expand(arena *a, request *r, plan *p, size_t *capacity, diagnostics
 
 /* Open addressing over hashes, to find an earlier variant of the same hash. */
 typedef struct variant_table {
-    const kiln_variant **slots;
+    const variant **slots;
     size_t mask;
 } variant_table;
 
@@ -174,19 +152,19 @@ static variant_table new_table(arena *a, size_t count)
     return table;
 }
 
-static bool same_key(const kiln_variant *x, const kiln_variant *y)
+static bool same_key(const variant *x, const variant *y)
 {
     return x->key == y->key;
 }
 
-static bool same_entry(const kiln_variant *x, const kiln_variant *y)
+static bool same_entry(const variant *x, const variant *y)
 {
     return strcmp(x->entry, y->entry) == 0;
 }
 
 /* The earlier variant that is the same, or null after adding this one. */
-static const kiln_variant *find_or_add(variant_table *table, const kiln_variant *v, uint64_t hash,
-                                       bool (*same)(const kiln_variant *, const kiln_variant *))
+static const variant *find_or_add(variant_table *table, const variant *v, uint64_t hash,
+                                  bool (*same)(const variant *, const variant *))
 {
     size_t i = (size_t)hash & table->mask;
     for (; table->slots[i]; i = (i + 1) & table->mask)
@@ -200,8 +178,8 @@ static void check_names(arena *a, const plan *p, diagnostics *d)
 {
     variant_table keys = new_table(a, p->variant_count), entries = new_table(a, p->variant_count);
     for (size_t i = 0; i < p->variant_count; i++) {
-        const kiln_variant *v = p->variants[i];
-        const kiln_variant *other = find_or_add(&keys, v, v->key, same_key);
+        const variant *v = p->variants[i];
+        const variant *other = find_or_add(&keys, v, v->key, same_key);
         if (other && strcmp(other->id, v->id) == 0) {
             diagnose(d, v->at, message_variant_twice, v->id, other->at.line);
             continue;
@@ -227,7 +205,7 @@ static uint32_t served_targets(const plan *p, const kiln_family *family)
 static void check_targets(const plan *p, const place *places, diagnostics *d)
 {
     char name[TARGET_NAME_BYTES];
-    for (const kiln_family *const *f = kiln_families; *f; f++) {
+    for (family_list f = p->families; *f; f++) {
         uint32_t served = served_targets(p, *f);
         if (served == 0)
             continue; /* not asked for, or already said of each variant */

@@ -2,7 +2,14 @@
 #ifndef TARGET_TARGET_H
 #define TARGET_TARGET_H
 
-#include "plan/plan.h"
+#include "support/arena.h"
+
+/* sm_90 is {90, BASE}, sm_90a {90, ARCH}, sm_100f {100, FAMILY}. */
+typedef enum target_kind { TARGET_BASE, TARGET_ARCH, TARGET_FAMILY } target_kind;
+typedef struct target {
+    uint16_t sm;
+    target_kind kind;
+} target;
 
 enum { TARGET_NAME_BYTES = 12 };
 

@@ -215,10 +215,11 @@ ptx_type kiln_type(const kiln_variant *v, const char *param);
  * same for all; one that does is made once for each answer. */
 bool kiln_has_sm(const kiln_variant *v, uint32_t sm);
 
-/* ---- the families ------------------------------------------------------------------------------------------------ */
+/* ---- a generator ------------------------------------------------------------------------------------------------- */
 
-/* The list that a generator is built with, in the order in which `kiln families` prints it; null at its end. */
-extern const kiln_family *const kiln_families[];
+/* The command line of kiln with these families, in the order in which `kiln families` prints them; null at their end.
+ * Returns the exit status. kiln_add_generator makes the program that calls it. */
+int kiln_main(int argc, char **argv, const kiln_family *const *families);
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,5 @@
 /* Families that exist to exercise what the writers print: every kind of parameter, argument, rule and row. */
-#include <kiln/family.h>
+#include "../test_families.h"
 
 /* ---- axpy: no parameters, so the variant's function is the family's ---------------------------------------------- */
 
@@ -297,4 +297,4 @@ static const kiln_family untimed = {
     .emit = emit_untimed,
 };
 
-const kiln_family *const kiln_families[] = {&axpy, &blend, &parts, &broken, &untimed, NULL};
+const kiln_family *const test_families[] = {&axpy, &blend, &parts, &broken, &untimed, NULL};

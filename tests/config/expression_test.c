@@ -1,4 +1,5 @@
 /* Expressions: mistakes, values, both printed forms, binding. */
+#include "../test_families.h"
 #include "expression/expression.h"
 
 #include <setjmp.h>
@@ -20,10 +21,10 @@ typedef struct question {
 } question;
 
 /* A variant of a family with these values, separated by spaces. */
-static kiln_variant *variant(arena *a, const char *family, const char *values)
+static variant *variant_of(arena *a, const char *family, const char *values)
 {
-    kiln_variant *v = arena_alloc(a, sizeof *v);
-    v->family = family_find(family);
+    variant *v = arena_alloc(a, sizeof *v);
+    v->family = family_find(test_families, family);
     assert_non_null(v->family);
     for (size_t i = 0; i < family_param_count(v->family); i++) {
         size_t length = strcspn(values, " ");
@@ -40,7 +41,7 @@ static kiln_variant *variant(arena *a, const char *family, const char *values)
 static void parse(const void *argument)
 {
     const question *q = argument;
-    expression_parse(arena_new(), family_find(q->family), q->text);
+    expression_parse(arena_new(), family_find(test_families, q->family), q->text);
 }
 
 static void test_mistakes(void **state)
@@ -107,8 +108,8 @@ static void evaluate(const void *argument)
 {
     const question *q = argument;
     arena *a = arena_new();
-    const kiln_family *family = family_find(q->family);
-    expression_value(expression_parse(a, family, q->text), variant(a, "axpy", "f32 simt 64 true"));
+    const kiln_family *family = family_find(test_families, q->family);
+    expression_value(expression_parse(a, family, q->text), variant_of(a, "axpy", "f32 simt 64 true"));
 }
 
 static void test_mistakes_of_values(void **state)
@@ -140,7 +141,7 @@ static void print_unbound(const void *argument)
 {
     arena *a = arena_new();
     text out = text_new(a);
-    expression_print_c(&out, expression_parse(a, family_find("axpy"), argument), "a->", "d->");
+    expression_print_c(&out, expression_parse(a, family_find(test_families, "axpy"), argument), "a->", "d->");
 }
 
 static void test_unbound_in_c(void **state)
@@ -203,7 +204,7 @@ static void test_values(void **state)
     };
     arena *a = arena_new();
     for (size_t i = 0; i < ROWS(rows); i++) {
-        const kiln_variant *v = variant(a, rows[i].family, rows[i].values);
+        const variant *v = variant_of(a, rows[i].family, rows[i].values);
         const expression *e = expression_parse(a, v->family, rows[i].text);
         if (expression_value(e, v) != rows[i].expected)
             fail_msg("%s: expected %llu, found %llu", rows[i].text, (unsigned long long)rows[i].expected,
@@ -219,7 +220,7 @@ static void test_shape_facts(void **state)
 {
     (void)state;
     arena *a = arena_new();
-    kiln_variant *v = variant(a, "hopper", "true");
+    variant *v = variant_of(a, "hopper", "true");
     const expression *e = expression_parse(a, v->family, "threads * 1000 + shared_bytes * 10 + image_blocks");
     v->shape = (kiln_shape){.block = {32, 2, 1}, .shared_bytes = 48, .blocks_per_multiprocessor = 3};
     assert_int_equal(expression_value(e, v), 64483);
@@ -253,7 +254,7 @@ static void test_uses(void **state)
     };
     arena *a = arena_new();
     for (size_t i = 0; i < ROWS(rows); i++) {
-        const expression *e = expression_parse(a, family_find("axpy"), rows[i].text);
+        const expression *e = expression_parse(a, family_find(test_families, "axpy"), rows[i].text);
         for (int kind = NAME_PARAM; kind <= NAME_SHAPE; kind++)
             assert_int_equal(expression_uses(e, (name_kind)kind), rows[i].kinds >> kind & 1);
     }
@@ -350,9 +351,9 @@ static void test_print(void **state)
     arena *a = arena_new();
     for (size_t i = 0; i < ROWS(rows); i++) {
         text once = text_new(a), twice = text_new(a);
-        expression_print(&once, expression_parse(a, family_find("axpy"), rows[i][0]));
+        expression_print(&once, expression_parse(a, family_find(test_families, "axpy"), rows[i][0]));
         assert_string_equal(once.data, rows[i][1]);
-        expression_print(&twice, expression_parse(a, family_find("axpy"), once.data));
+        expression_print(&twice, expression_parse(a, family_find(test_families, "axpy"), once.data));
         assert_string_equal(twice.data, once.data);
     }
     arena_free(a);
@@ -393,7 +394,7 @@ static void test_bind(void **state)
         {"sm >= 80 && type == f32", "sm >= 80"},
     };
     arena *a = arena_new();
-    const kiln_variant *v = variant(a, "axpy", "f32 simt 64 true");
+    const variant *v = variant_of(a, "axpy", "f32 simt 64 true");
     for (size_t i = 0; i < ROWS(rows); i++) {
         text out = text_new(a);
         expression_print(&out, expression_bind(a, expression_parse(a, v->family, rows[i][0]), v));
@@ -433,8 +434,8 @@ static void test_print_c(void **state)
     arena *a = arena_new();
     for (size_t i = 0; i < ROWS(rows); i++) {
         text out = text_new(a);
-        expression_print_c(&out, expression_parse(a, family_find("group_scale"), rows[i][0]), "a->",
-                           "loader->device.");
+        expression_print_c(&out, expression_parse(a, family_find(test_families, "group_scale"), rows[i][0]),
+                           "a->", "loader->device.");
         if (strcmp(out.data, rows[i][1]) != 0)
             fail_msg("%s: expected %s, found %s", rows[i][0], rows[i][1], out.data);
     }
@@ -454,7 +455,8 @@ static void test_settled_comparisons(void **state)
     for (size_t i = 0; i < ROWS(rows); i++) {
         text out = text_new(a);
         expression_print(
-            &out, expression_bind(a, expression_parse(a, family_find("group_scale"), rows[i][0]), NULL));
+            &out, expression_bind(
+                      a, expression_parse(a, family_find(test_families, "group_scale"), rows[i][0]), NULL));
         assert_string_equal(out.data, rows[i][1]);
     }
     arena_free(a);
@@ -465,7 +467,8 @@ static void test_list(void **state)
     (void)state;
     arena *a = arena_new();
     const expression *const *list;
-    assert_int_equal(expression_parse_list(a, family_find("axpy"), "n, ceil_div(n, 2) , 3", &list), 3);
+    assert_int_equal(
+        expression_parse_list(a, family_find(test_families, "axpy"), "n, ceil_div(n, 2) , 3", &list), 3);
     text out = text_new(a);
     for (size_t i = 0; i < 3; i++) {
         expression_print(&out, list[i]);

@@ -1,6 +1,6 @@
 /* Families for tests: each shows something that descriptors can say. Their kernels are empty, and only those that take
  * nothing but n can be written. */
-#include <kiln/family.h>
+#include "../test_families.h"
 
 static void emit_nothing(ptx_fn *f, const kiln_variant *v)
 {
@@ -285,5 +285,5 @@ static const kiln_family plain = {
     .emit = emit_n,
 };
 
-const kiln_family *const kiln_families[] = {&axpy, &group, &hopper, &clash, &twin,
+const kiln_family *const test_families[] = {&axpy, &group, &hopper, &clash, &twin,
                                             &wide, &tall,  &plain,  NULL};

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "../test_families.h"
 #include "bundle/images.h"
 #include "death.h"
 #include "family/family.h"
@@ -246,8 +247,8 @@ static void test_mistakes(void **state)
 static void ask_shape(const void *argument)
 {
     const kiln_family *family = argument;
-    const kiln_variant v = {.family = family, .id = "f/type=f32,tile=3", .values = {{"f32", 0}, {"3", 3}}};
-    shape_for(&v, (target){75, TARGET_BASE});
+    const variant v = {.family = family, .id = "f/type=f32,tile=3", .values = {{"f32", 0}, {"3", 3}}};
+    shape_for(&v, (target){75, TARGET_BASE}, NULL);
 }
 
 #define SHAPE(name, ...)                                                                                     \
@@ -289,7 +290,7 @@ static void test_shapes(void **state)
 static void ask_alignment(const void *argument)
 {
     const kiln_family *family = argument;
-    const kiln_variant v = {.family = family, .id = "f/type=f32,tile=3", .values = {{"f32", 0}, {"3", 3}}};
+    const variant v = {.family = family, .id = "f/type=f32,tile=3", .values = {{"f32", 0}, {"3", 3}}};
     arena *a = arena_new();
     variant_arg_alignment(a, &v, &family->args[0]);
     arena_free(a);
@@ -302,7 +303,7 @@ static uint32_t alignment_of(const char *expression, const char *type, const cha
         {0}};
     const kiln_alignment alignments[] = {{"p", expression}, {0}};
     const kiln_family family = {BASE, .args = list, .alignments = alignments};
-    const kiln_variant v = {.family = &family, .values = {{type ? type : "f32", 0}, {tile, number}}};
+    const variant v = {.family = &family, .values = {{type ? type : "f32", 0}, {tile, number}}};
     arena *a = arena_new();
     const uint32_t bytes = variant_arg_alignment(a, &v, family.args);
     arena_free(a);
@@ -356,11 +357,11 @@ static void test_good(void **state)
                                                   .shape = "4",
                                                   .summary = "aligned to its elements"})};
     family_validate(&by_element);
-    const kiln_variant v = {.family = &by_element, .values = {{"f16", 0}, {"3", 3}}};
+    const variant v = {.family = &by_element, .values = {{"f16", 0}, {"3", 3}}};
     arena *a = arena_new();
     assert_int_equal(variant_arg_alignment(a, &v, by_element.args), 2);
     arena_free(a);
-    families_validate();
+    families_validate(test_families);
 }
 
 int main(void)

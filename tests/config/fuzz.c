@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../test_families.h"
 #include "plan/config.h"
 #include "replay.h"
 
@@ -27,7 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         nowhere = fopen("/dev/null", "w");
     arena *a = arena_new();
     diagnostics d = {.out = nowhere};
-    const plan *p = config_read_text(a, "fuzz.yaml", (const char *)data, bytes, NULL, &d);
+    const plan *p = config_read_text(a, test_families, "fuzz.yaml", (const char *)data, bytes, NULL, &d);
     if ((p != NULL) != (d.count == 0) || (p && (p->variant_count == 0 || p->target_count == 0 || !p->bundle)))
         abort();
     arena_free(a);

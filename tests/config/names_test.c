@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "../test_families.h"
 #include "death.h"
 #include "external/mangled.h"
 #include "family/family.h"
@@ -23,7 +24,7 @@ static const plan *read_config(arena *a, const char *kernels)
                                       "kernels: [%s]\n",
                                       kernels);
     diagnostics d = {.out = stderr};
-    const plan *p = config_read_text(a, "test.yaml", config, strlen(config), NULL, &d);
+    const plan *p = config_read_text(a, test_families, "test.yaml", config, strlen(config), NULL, &d);
     assert_non_null(p);
     return p;
 }
@@ -133,21 +134,21 @@ static void test_accessors(void **state)
     const plan *p =
         read_config(a, "{family: axpy}, {family: axpy, type: f16, strategy: mma, tile: 96, masked: true}, "
                        "{family: group_scale, group: 32}, {family: group_scale, group: any}");
-    const kiln_variant *axpy = p->variants[1], *group = p->variants[2], *any = p->variants[3];
+    target_range alike = {0, UINT32_MAX};
+    const kiln_variant views[] = {{p->variants[1], {90, TARGET_ARCH}, &alike},
+                                  {p->variants[2], {75, TARGET_BASE}, NULL},
+                                  {p->variants[3], {75, TARGET_BASE}, NULL}};
+    const kiln_variant *axpy = &views[0], *group = &views[1], *any = &views[2];
     assert_int_equal(kiln_int(axpy, "tile"), 96);
     assert_int_equal(kiln_int(group, "group"), 32);
     assert_true(kiln_bool(axpy, "masked"));
     assert_true(kiln_is(axpy, "strategy", "mma"));
     assert_false(kiln_is(axpy, "strategy", "simt"));
     assert_int_equal(kiln_type(axpy, "type"), PTX_F16);
-    kiln_variant emitting = *axpy;
-    emitting.emitting_for = (target){90, TARGET_ARCH};
-    target_range alike = {0, UINT32_MAX};
-    emitting.alike = &alike;
-    assert_true(kiln_has_sm(&emitting, 90));
-    assert_true(kiln_has_sm(&emitting, 80));
-    assert_false(kiln_has_sm(&emitting, 110));
-    assert_false(kiln_has_sm(&emitting, 100));
+    assert_true(kiln_has_sm(axpy, 90));
+    assert_true(kiln_has_sm(axpy, 80));
+    assert_false(kiln_has_sm(axpy, 110));
+    assert_false(kiln_has_sm(axpy, 100));
     assert_int_equal(alike.from, 90);
     assert_int_equal(alike.below, 100);
 
@@ -165,7 +166,6 @@ static void test_accessors(void **state)
         {{'w', "type", "f8", axpy}, "family axpy: emit compares 'type' with 'f8', which it never is"},
         {{'t', "strategy", NULL, axpy}, "family axpy: emit asks for a type, but 'strategy' is 'mma'"},
         {{'t', "tile", NULL, axpy}, "family axpy: emit asks for a type, but 'tile' is '96'"},
-        {{'s', NULL, NULL, axpy}, "family axpy: the target is known inside shape and emit only"},
     };
     for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++)
         assert_family_error(ask, &mistakes[i].question, mistakes[i].expected);

@@ -23,7 +23,6 @@ static const uint32_t assignments[ASSIGNMENTS][NAMES] = {
 /* clang-format on */
 static const kiln_family as_params = {.name = "as_params", .params = params};
 static const kiln_family as_args = {.name = "as_args", .args = args};
-const kiln_family *const kiln_families[] = {&as_params, &as_args, NULL};
 
 static uint64_t state = 20240229;
 
@@ -75,7 +74,7 @@ static void print_values(arena *a, const char *source)
 {
     const expression *e = expression_parse(a, &as_params, source);
     for (int i = 0; i < ASSIGNMENTS; i++) {
-        kiln_variant v = {.family = &as_params};
+        variant v = {.family = &as_params};
         for (int n = 0; n < NAMES; n++)
             v.values[n] = (param_value){"", assignments[i][n]};
         v.values[0].number &= 0xff; /* b and h are narrow */

@@ -11,17 +11,19 @@
 
 #include "expression/expression.h"
 #include "family/family.h"
+#include <kiln/families.h>
+
 #include "plan/config.h"
 
 /* A variant whose integer arguments are parameters too, so that a call's numbers are values of the variant. */
 typedef struct call {
-    kiln_variant variant;
+    variant variant;
     kiln_family family;
     kiln_param params[KILN_MAX_PARAMS + 1];
     size_t first, count; /* of the arguments among the parameters */
 } call;
 
-static void call_of(call *c, const kiln_variant *v)
+static void call_of(call *c, const variant *v)
 {
     *c = (call){.variant = *v, .family = *v->family};
     c->variant.family = &c->family;
@@ -68,7 +70,7 @@ static uint32_t next_value(uint32_t value)
     return value < 1024 ? value + 1 : value < 1 << 17 ? value + 16 : value << 1;
 }
 
-static void check(arena *a, const kiln_variant *v)
+static void check(arena *a, const variant *v)
 {
     enum { MOST_RULES = 32 };
     call c;
@@ -104,10 +106,11 @@ static void check(arena *a, const kiln_variant *v)
 
 static void test_shape_and_text_agree(void **state)
 {
+    static const kiln_family *const families[] = {KILN_FAMILIES, NULL};
     (void)state;
     arena *a = arena_new();
     diagnostics d = {.out = stderr};
-    const plan *p = config_read(a, FULL, NULL, &d);
+    const plan *p = config_read(a, families, FULL, NULL, &d);
     size_t checked = 0;
     assert_non_null(p);
     for (size_t i = 0; i < p->variant_count; i++) {

@@ -28,14 +28,18 @@ function(kiln_add_generator name)
         string(APPEND own "extern const kiln_family ${family};\n")
         string(APPEND list "&${family}, ")
     endforeach()
-    set(table ${CMAKE_CURRENT_BINARY_DIR}/${name}_families.c)
-    file(CONFIGURE OUTPUT ${table} CONTENT "/* Made by kiln_add_generator. */
+    set(main ${CMAKE_CURRENT_BINARY_DIR}/${name}_main.c)
+    file(CONFIGURE OUTPUT ${main} CONTENT "/* Made by kiln_add_generator. */
 #include <kiln/families.h>
 
 ${own}
-const kiln_family *const kiln_families[] = {${list}0};
+int main(int argc, char **argv)
+{
+    static const kiln_family *const families[] = {${list}0};
+    return kiln_main(argc, argv, families);
+}
 " @ONLY)
-    add_executable(${name} ${arg_SOURCES} ${table})
+    add_executable(${name} ${arg_SOURCES} ${main})
     target_compile_features(${name} PRIVATE c_std_11)
     target_link_libraries(${name} PRIVATE ${libraries})
 endfunction()

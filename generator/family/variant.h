@@ -1,0 +1,57 @@
+/* A variant: a family's parameters with their values, and what follows from these. */
+#ifndef FAMILY_VARIANT_H
+#define FAMILY_VARIANT_H
+
+#include <kiln/family.h>
+
+#include "support/arena.h"
+#include "support/diagnostics.h"
+#include "target/target.h"
+
+/* A parameter's value: a word (also "true" and "false") or, for KILN_PARAM_INT, a number; text is its canonical form. */
+typedef struct param_value {
+    const char *text;
+    uint32_t number;
+} param_value;
+
+typedef struct external_kernel external_kernel; /* external/external.h */
+
+/* Targets of which kiln_has_sm said the same: those from `from` to below `below`. */
+typedef struct target_range {
+    uint32_t from, below;
+} target_range;
+
+/* Of the images for targets from this one on. */
+typedef struct blocks_step {
+    uint32_t from_sm, blocks;
+} blocks_step;
+
+/* One family with a value for each parameter. */
+typedef struct variant {
+    const kiln_family *family;
+    param_value values[KILN_MAX_PARAMS]; /* in the order of family->params */
+    const char *id;                      /* "family/param=value,..." */
+    uint64_t key;                        /* XXH3, 64 bit, of id */
+    const char *entry;                   /* a PTX and C identifier: family_value_value... */
+    place at;                            /* of the kernels: item that asked for it */
+    kiln_shape shape;                    /* for all listed targets together */
+    const blocks_step *blocks; /* blocks per multiprocessor of images, from a target on: ascending */
+    size_t blocks_count;
+    uint32_t runs_on;                /* bit i: the variant is emitted for the plan's targets[i] */
+    const external_kernel *external; /* null: the family's emit makes it */
+} variant;
+
+/* What a family's shape and emit see: a variant, and the target that they make it for. */
+struct kiln_variant {
+    const variant *variant;
+    target target;
+    target_range *alike; /* narrowed by what they ask of the target; may be null */
+};
+
+/* Gives a variant with values its id, key and entry.
+ *
+ * The entry is the family and its values joined by '_'; a boolean is its parameter's name, with "no" before it when
+ * false: attention_f16_128_nocausal. */
+void variant_name(arena *a, variant *v);
+
+#endif
