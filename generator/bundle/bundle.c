@@ -100,7 +100,7 @@ bool bundle_show(arena *a, const plan *p, const variant *v, target t, bool ir, F
         return true;
     }
     const image made = print_kernel(a, kernel, t);
-    const char *needs = floor_target_text(a, made.needs);
+    const char *needs = target_text(a, made.needs.target);
     fputs(made.ptx, out);
     if (strcmp(needs, target_text(a, t)) != 0)
         fprintf(stderr, "kiln: .target %s is the lowest that this text needs; it runs on %s\n", needs,

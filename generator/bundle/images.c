@@ -61,12 +61,6 @@ uint32_t variant_arg_alignment(arena *a, const variant *v, const kiln_arg *arg)
 
 /* ---- build ------------------------------------------------------------------------------------------------------- */
 
-static ptx_floor floor_of(target t)
-{
-    static const char letters[] = {[TARGET_BASE] = 0, [TARGET_ARCH] = 'a', [TARGET_FAMILY] = 'f'};
-    return (ptx_floor){.sm = t.sm, .kind = letters[t.kind]};
-}
-
 /* The driver fills the kernel's parameters by position, so they have to be the descriptor's, one by one. */
 static void check_params(arena *a, const variant *v, const ptx_fn *kernel)
 {
@@ -99,7 +93,7 @@ static ptx_fn *build_alike(arena *a, const variant *v, target t, target_range *a
 {
     *alike = (target_range){0, UINT32_MAX};
     const kiln_shape shape = shape_for(v, t, alike);
-    ptx_fn *kernel = ptx_new(a, v->entry, floor_of(t), shape.block);
+    ptx_fn *kernel = ptx_new(a, v->entry, t, shape.block);
     if (shape.blocks_per_multiprocessor)
         ptx_min_blocks(kernel, shape.blocks_per_multiprocessor);
     v->family->emit(kernel, &(kiln_variant){v, t, alike});
@@ -185,7 +179,7 @@ size_t bake_images(arena *a, const plan *p, const variant *v, image **images)
         if (!(v->runs_on >> i & 1u))
             continue;
         if (newest_base && t.sm >= like_newest.from && t.sm < like_newest.below &&
-            ptx_fits(newest_base->needs, floor_of(t)))
+            ptx_fits(newest_base->needs.target, t))
             continue;
         target_range alike;
         arena *scratch = arena_new(); /* a kernel takes hundreds of times its text */
@@ -220,32 +214,13 @@ size_t external_images(arena *a, const plan *p, const external_module *m, image 
         const ptx_file *file = m->files[i];
         image *made = &(*images)[i];
         *made = (image){.made_for = file->made_for,
-                        .needs = floor_of(file->says),
+                        .needs = {file->version, file->says},
                         .min_driver = file->min_driver,
                         .ptx = file->ptx,
                         .bytes = file->bytes};
-        made->needs.version = file->version;
         made->literal = text_new(a);
         c_add_literal_lines(&made->literal, file->ptx);
         image_hash(made);
     }
     return m->file_count;
-}
-
-/* ---- names ------------------------------------------------------------------------------------------------------- */
-
-const char *target_text(arena *a, target t)
-{
-    return target_print(t, arena_alloc(a, TARGET_NAME_BYTES));
-}
-
-const char *floor_target_text(arena *a, ptx_floor floor)
-{
-    const char letter[2] = {floor.kind, 0};
-    return arena_format(a, "sm_%u%s", (unsigned)floor.sm, letter);
-}
-
-const char *floor_version_text(arena *a, ptx_floor floor)
-{
-    return arena_format(a, "%u.%u", floor.version / 10u, floor.version % 10u);
 }

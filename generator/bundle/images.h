@@ -11,7 +11,8 @@
 /* One PTX text or cubin, and what selection has to know about it. */
 typedef struct image {
     target made_for; /* the lowest listed target with this text; of a cubin and of external PTX its own */
-    ptx_floor needs; /* what .target and .version say: the lowest that the operations take; not of a cubin */
+    ptx_requirement
+        needs; /* what .target and .version say: the lowest that the operations take; not of a cubin */
     uint32_t min_driver;
     uint32_t static_shared_bytes; /* not of external PTX */
     ptx_costs costs;              /* likewise */
@@ -51,10 +52,5 @@ size_t bake_images(arena *a, const plan *p, const variant *v, image **images);
 
 /* The files of a module of external PTX, likewise. */
 size_t external_images(arena *a, const plan *p, const external_module *m, image **images);
-
-/* "sm_90a", and a floor's "sm_75" and "7.8". */
-const char *target_text(arena *a, target t);
-const char *floor_target_text(arena *a, ptx_floor floor);
-const char *floor_version_text(arena *a, ptx_floor floor);
 
 #endif

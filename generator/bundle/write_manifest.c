@@ -245,8 +245,9 @@ static void add_image(arena *a, json *j, const image *i)
     if (i->cubin) {
         json_string_member(j, "format", "cubin");
     } else {
-        json_string_member(j, "ptx_target", floor_target_text(a, i->needs));
-        json_string_member(j, "ptx_version", floor_version_text(a, i->needs));
+        json_string_member(j, "ptx_target", target_text(a, i->needs.target));
+        json_string_member(j, "ptx_version",
+                           arena_format(a, "%u.%u", i->needs.version / 10u, i->needs.version % 10u));
     }
     json_number_member(j, "min_driver", i->min_driver);
     json_number_member(j, "bytes", i->bytes);

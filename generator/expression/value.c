@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "node.h"
-#include "plan/plan.h"
 #include "support/words.h"
 
 #define MISTAKE(e, what) expression_fail((e)->source, what)

@@ -7,7 +7,6 @@
 #include "expression/expression.h"
 #include "family/family.h"
 #include "mangled.h"
-#include "plan/variants.h"
 #include "support/messages.h"
 #include "support/quote.h"
 #include "support/words.h"

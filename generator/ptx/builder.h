@@ -7,17 +7,17 @@
 
 #include <kiln/ptx.h>
 
-#include "../support/arena.h"
+#include "support/arena.h"
+#include "target/target.h"
 
-/* A PTX target, or the least that a body needs: sm 90 and kind 0, 'a' or 'f'; version 78 is .version 7.8. */
-typedef struct ptx_floor {
-    uint16_t version;
-    uint16_t sm;
-    char kind;
-} ptx_floor;
+/* The least that an operation, or a body, needs. */
+typedef struct ptx_requirement {
+    uint16_t version; /* 78 is .version 7.8 */
+    target target;
+} ptx_requirement;
 
 /* A kernel for one target. block is the thread block's size, printed as .maxntid. */
-ptx_fn *ptx_new(arena *a, const char *entry, ptx_floor target, const uint32_t block[3]);
+ptx_fn *ptx_new(arena *a, const char *entry, target t, const uint32_t block[3]);
 
 /* .minnctapersm: at least this many thread blocks on a multiprocessor, at the price of registers. */
 void ptx_min_blocks(ptx_fn *f, uint32_t blocks);
@@ -52,13 +52,13 @@ typedef struct ptx_costs {
 ptx_costs ptx_count(const ptx_fn *f);
 
 /* Whether a target has all that a body needs. */
-bool ptx_fits(ptx_floor needs, ptx_floor target);
+bool ptx_fits(target needs, target t);
 
 /* The lowest .version and .target that the body's operations take (never below the builder's lowest, sm_75). */
-ptx_floor ptx_needs(const ptx_fn *f);
+ptx_requirement ptx_needs(const ptx_fn *f);
 
 /* The header (".version .target .address_size") and everything after it. Bodies of equal bytes are the same kernel. */
-void ptx_print_header(text *out, ptx_floor floor);
+void ptx_print_header(text *out, ptx_requirement needs);
 void ptx_print_body(text *out, const ptx_fn *f);
 
 /* The IR, for people: `kiln show --ir`. */

@@ -12,48 +12,39 @@ static void check_scopes(ptx_fn *f)
 
 /* ---- what the target has ---------------------------------------------------------------------------------------- */
 
-static ptx_floor needs_of(const ptx_inst *inst)
+static ptx_requirement needs_of(const ptx_inst *inst)
 {
-    return floor_join(inst->row->needs, inst->needs);
-}
-
-static const char *target_text(char buffer[16], ptx_floor target)
-{
-    snprintf(buffer, 16, "sm_%u%s", (unsigned)target.sm,
-             target.kind == 'f'   ? "f"
-             : target.kind == 'a' ? "a"
-                                  : "");
-    return buffer;
+    return requirement_join(inst->row->needs, inst->needs);
 }
 
 static void check_target(ptx_fn *f, const ptx_inst *inst)
 {
-    ptx_floor needs = needs_of(inst);
-    char name[24], needed[16], target[16];
-    if (!ptx_fits(needs, f->target))
+    ptx_requirement needs = needs_of(inst);
+    char name[24], needed[TARGET_NAME_BYTES], has[TARGET_NAME_BYTES];
+    if (!ptx_fits(needs.target, f->target))
         fn_problem(f, inst->at, "%s needs %s, the target is %s", op_mnemonic(inst->row, name),
-                   target_text(needed, needs), target_text(target, f->target));
+                   target_print(needs.target, needed), target_print(f->target, has));
 }
 
 /* Family features have no lowest target: families start at 100, 110 and 120. */
-static ptx_floor on_target(ptx_floor needs, ptx_floor target)
+static ptx_requirement on_target(ptx_requirement needs, target t)
 {
-    if (needs.kind == 'f') {
-        needs.kind = target.kind;
-        needs.sm = target.kind == 'f' ? (uint16_t)(target.sm / 10 * 10) : target.sm;
+    if (needs.target.kind == TARGET_FAMILY) {
+        needs.target.kind = t.kind;
+        needs.target.sm = t.kind == TARGET_FAMILY ? (uint16_t)(t.sm / 10 * 10) : t.sm;
     }
-    uint16_t version = floor_target_version(needs.sm, needs.kind);
+    const uint16_t version = target_version(needs.target);
     if (needs.version < version)
         needs.version = version;
     return needs;
 }
 
-ptx_floor ptx_needs(const ptx_fn *f)
+ptx_requirement ptx_needs(const ptx_fn *f)
 {
-    ptx_floor needs = floor_lowest;
+    ptx_requirement needs = requirement_lowest;
     for (size_t i = 0; i < f->body.count; i++)
         if (fn_inst(&f->body, i)->kind == INST_OP)
-            needs = floor_join(needs, needs_of(fn_inst(&f->body, i)));
+            needs = requirement_join(needs, needs_of(fn_inst(&f->body, i)));
     return on_target(needs, f->target);
 }
 

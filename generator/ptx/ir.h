@@ -40,7 +40,7 @@ typedef struct op_row {
     const char *signature;
     uint32_t types, from;
     uint8_t traits;
-    ptx_floor needs;
+    ptx_requirement needs;
 } op_row;
 
 extern const op_row op_rows[];
@@ -60,7 +60,7 @@ typedef struct sreg_row {
     const char *name;
     ptx_type type;
     level level;
-    ptx_floor needs;
+    ptx_requirement needs;
 } sreg_row;
 extern const sreg_row sreg_rows[PTX_SREG_COUNT];
 
@@ -86,7 +86,7 @@ enum {
 typedef struct hint_row {
     int bit, takes;
     const char *text;
-    ptx_floor needs;
+    ptx_requirement needs;
 } hint_row;
 extern const hint_row hint_rows[];
 extern const size_t hint_row_count;
@@ -96,17 +96,15 @@ typedef struct mma_row {
     const char *text;
     ptx_mma_info info;
     int bits; /* of an element of A or B */
-    ptx_floor needs;
+    ptx_requirement needs;
 } mma_row;
 extern const mma_row mma_rows[PTX_MMA_SHAPE_COUNT];
 
-/* ---- floors ----------------------------------------------------------------------------------------------------- */
+/* ---- requirements ------------------------------------------------------------------------------------------------- */
 
-extern const ptx_floor floor_lowest;
+extern const ptx_requirement requirement_lowest;
 /* What a body needs that has all of a and b; on a target, since family features have no lowest target. */
-ptx_floor floor_join(ptx_floor a, ptx_floor b);
-/* The .version that a .target came with; 0 for one that is not known. */
-uint16_t floor_target_version(uint16_t sm, char kind);
+ptx_requirement requirement_join(ptx_requirement a, ptx_requirement b);
 
 /* ---- types ------------------------------------------------------------------------------------------------------ */
 
@@ -142,12 +140,12 @@ typedef struct ptx_inst {
     const uint8_t *groups; /* mma: what each g stands for */
     uint8_t result_count, operand_count;
     ptx_val *results, *operands;
-    ptx_val guard;   /* predicate of PTX_WHEN, else poison */
-    uint32_t within; /* the block that it stands in */
-    uint32_t scope;  /* control: the block that it opens, ends or leaves */
-    ptx_floor needs; /* beyond the row's */
-    level varies;    /* beyond the row's */
-    bool whole_warp; /* beyond the row's */
+    ptx_val guard;         /* predicate of PTX_WHEN, else poison */
+    uint32_t within;       /* the block that it stands in */
+    uint32_t scope;        /* control: the block that it opens, ends or leaves */
+    ptx_requirement needs; /* beyond the row's */
+    level varies;          /* beyond the row's */
+    bool whole_warp;       /* beyond the row's */
     ptx_place at;
 } ptx_inst;
 
@@ -209,7 +207,7 @@ typedef struct problem {
 struct ptx_fn {
     arena *arena;
     const char *entry;
-    ptx_floor target;
+    target target;
     uint32_t block[3];
     uint32_t min_blocks;
     list regs;        /* ptx_reg; number 0 is not used */

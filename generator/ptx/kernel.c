@@ -4,12 +4,12 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-ptx_fn *ptx_new(arena *a, const char *entry, ptx_floor target, const uint32_t block[3])
+ptx_fn *ptx_new(arena *a, const char *entry, target t, const uint32_t block[3])
 {
     ptx_fn *f = arena_alloc(a, sizeof *f);
     f->arena = a;
     f->entry = entry;
-    f->target = target;
+    f->target = t;
     for (int i = 0; i < 3; i++)
         f->block[i] = block[i];
     list_add(f, &f->regs, sizeof(ptx_reg));

@@ -295,9 +295,9 @@ void inst_describe(ptx_inst *inst, ptx_val pointer, int hints)
     inst->hints = hints;
     for (size_t i = 0; i < hint_row_count; i++)
         if (hints & hint_rows[i].bit)
-            inst->needs = floor_join(inst->needs, hint_rows[i].needs);
+            inst->needs = requirement_join(inst->needs, hint_rows[i].needs);
     if (ptx_type_bytes(inst->type) * (uint32_t)inst->vector == 32)
-        inst->needs = floor_join(inst->needs, (ptx_floor){88, 100, 0});
+        inst->needs = requirement_join(inst->needs, (ptx_requirement){88, {100, TARGET_BASE}});
 }
 
 /* ---- loads ------------------------------------------------------------------------------------------------------ */

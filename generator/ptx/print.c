@@ -385,13 +385,11 @@ static int print_item(text *out, const names *n, const ptx_inst *inst, int depth
 
 /* ---- the kernel ------------------------------------------------------------------------------------------------- */
 
-void ptx_print_header(text *out, ptx_floor floor)
+void ptx_print_header(text *out, ptx_requirement needs)
 {
-    text_printf(out, ".version %u.%u\n", floor.version / 10u, floor.version % 10u);
-    text_printf(out, ".target sm_%u", (unsigned)floor.sm);
-    if (floor.kind)
-        text_printf(out, "%c", floor.kind);
-    text_add(out, "\n.address_size 64\n");
+    char name[TARGET_NAME_BYTES];
+    text_printf(out, ".version %u.%u\n.target %s\n.address_size 64\n", needs.version / 10u,
+                needs.version % 10u, target_print(needs.target, name));
 }
 
 static void print_symbol(text *out, const memory_array *s)

@@ -65,10 +65,11 @@ void ptx_raw_at(ptx_fn *f, ptx_raw_form form, int results, const ptx_type types[
         return;
     for (int i = 0; i < operands; i++)
         ready[i] = val_in_register(f, values[i], at);
+    const target_kind kind = form.kind == 'a' ? TARGET_ARCH : form.kind == 'f' ? TARGET_FAMILY : TARGET_BASE;
     ptx_inst *inst = inst_append(f, INST_OP, results, operands, at);
     inst->row = op_first(PTX_OP_RAW);
     inst->symbol = arena_format(f->arena, "%s", form.text);
-    inst->needs = floor_join(floor_lowest, (ptx_floor){form.version, form.sm, form.kind});
+    inst->needs = requirement_join(requirement_lowest, (ptx_requirement){form.version, {form.sm, kind}});
     inst->whole_warp = form.whole_warp;
     for (int i = 0; i < operands; i++)
         inst->operands[i] = ready[i];

@@ -1,4 +1,4 @@
-/* The tables: operations, special registers, cache hints and orders, mma shapes, targets, driver versions. */
+/* The tables: operations, special registers, cache hints and orders, mma shapes, driver versions. */
 #include <string.h>
 
 #include "ir.h"
@@ -7,15 +7,24 @@
 
 #define ANY                                                                                                  \
     {                                                                                                        \
-        63, 75, 0                                                                                            \
+        63,                                                                                                  \
+        {                                                                                                    \
+            75, TARGET_BASE                                                                                  \
+        }                                                                                                    \
     }
 #define AT(sm, version)                                                                                      \
     {                                                                                                        \
-        version, sm, 0                                                                                       \
+        version,                                                                                             \
+        {                                                                                                    \
+            sm, TARGET_BASE                                                                                  \
+        }                                                                                                    \
     }
 #define FAMILY(sm, version)                                                                                  \
     {                                                                                                        \
-        version, sm, 'f'                                                                                     \
+        version,                                                                                             \
+        {                                                                                                    \
+            sm, TARGET_FAMILY                                                                                \
+        }                                                                                                    \
     }
 
 #define VARIES  TRAIT_VARIES
@@ -175,42 +184,27 @@ const mma_row mma_rows[PTX_MMA_SHAPE_COUNT] = {
 #undef ROW
 /* clang-format on */
 
-/* ---- targets and the .version that each came with (PTX ISA, .target) -------------------------------------------- */
+/* ---- requirements ------------------------------------------------------------------------------------------------- */
 
-static const ptx_floor targets[] = {
-    {63, 75, 0},    {70, 80, 0},    {71, 86, 0},  {74, 87, 0},    {90, 88, 0},    {78, 89, 0},
-    {78, 90, 0},    {80, 90, 'a'},  {86, 100, 0}, {86, 100, 'a'}, {88, 100, 'f'}, {88, 103, 0},
-    {88, 103, 'a'}, {88, 103, 'f'}, {90, 110, 0}, {90, 110, 'a'}, {90, 110, 'f'}, {87, 120, 0},
-    {87, 120, 'a'}, {88, 120, 'f'}, {88, 121, 0}, {88, 121, 'a'}, {88, 121, 'f'},
-};
+const ptx_requirement requirement_lowest = ANY;
 
-const ptx_floor floor_lowest = ANY;
-
-uint16_t floor_target_version(uint16_t sm, char kind)
+bool ptx_fits(target needs, target t)
 {
-    for (size_t i = 0; i < sizeof targets / sizeof targets[0]; i++)
-        if (targets[i].sm == sm && targets[i].kind == kind)
-            return targets[i].version;
-    return 0;
-}
-
-bool ptx_fits(ptx_floor needs, ptx_floor target)
-{
-    if (needs.kind == 'a')
-        return target.kind == 'a' && target.sm == needs.sm;
-    if (needs.kind == 'f' && target.kind == 0)
+    if (needs.kind == TARGET_ARCH)
+        return t.kind == TARGET_ARCH && t.sm == needs.sm;
+    if (needs.kind == TARGET_FAMILY && t.kind == TARGET_BASE)
         return false;
-    return target.sm >= needs.sm;
+    return t.sm >= needs.sm;
 }
 
-ptx_floor floor_join(ptx_floor a, ptx_floor b)
+ptx_requirement requirement_join(ptx_requirement a, ptx_requirement b)
 {
-    ptx_floor joined = a.sm >= b.sm ? a : b;
+    ptx_requirement joined = a.target.sm >= b.target.sm ? a : b;
     joined.version = a.version >= b.version ? a.version : b.version;
-    if (a.kind == 'a' || b.kind == 'a')
-        joined.kind = 'a';
-    else if (a.kind == 'f' || b.kind == 'f')
-        joined.kind = 'f';
+    if (a.target.kind == TARGET_ARCH || b.target.kind == TARGET_ARCH)
+        joined.target.kind = TARGET_ARCH;
+    else if (a.target.kind == TARGET_FAMILY || b.target.kind == TARGET_FAMILY)
+        joined.target.kind = TARGET_FAMILY;
     return joined;
 }
 

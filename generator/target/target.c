@@ -8,9 +8,19 @@
 #include "support/quote.h"
 #include "support/words.h"
 
-const char target_names[] =
-    "sm_75 sm_80 sm_86 sm_87 sm_89 sm_90 sm_90a sm_100 sm_100a sm_100f sm_103 sm_103a sm_103f "
-    "sm_110 sm_110a sm_110f sm_120 sm_120a sm_120f sm_121 sm_121a sm_121f";
+/* In order, each with the PTX version that it came with (PTX ISA, .target). */
+/* clang-format off */
+#define TARGETS(FIRST, T) \
+    FIRST(63, "sm_75") T(70, "sm_80") T(71, "sm_86") T(74, "sm_87") T(78, "sm_89") T(78, "sm_90") \
+    T(80, "sm_90a") T(86, "sm_100") T(86, "sm_100a") T(88, "sm_100f") T(88, "sm_103") T(88, "sm_103a") \
+    T(88, "sm_103f") T(90, "sm_110") T(90, "sm_110a") T(90, "sm_110f") T(87, "sm_120") T(87, "sm_120a") \
+    T(88, "sm_120f") T(88, "sm_121") T(88, "sm_121a") T(88, "sm_121f")
+#define NAME(version, name)     name
+#define NEXT_NAME(version, name) " " name
+#define ROW(version, name)      {name, version},
+/* clang-format on */
+
+const char target_names[] = TARGETS(NAME, NEXT_NAME);
 
 bool target_parse(const char *name, target *out)
 {
@@ -43,6 +53,25 @@ const char *target_print(target t, char name[TARGET_NAME_BYTES])
     static const char *const suffixes[] = {[TARGET_BASE] = "", [TARGET_ARCH] = "a", [TARGET_FAMILY] = "f"};
     snprintf(name, TARGET_NAME_BYTES, "sm_%u%s", (unsigned)t.sm, suffixes[t.kind]);
     return name;
+}
+
+const char *target_text(arena *a, target t)
+{
+    return target_print(t, arena_alloc(a, TARGET_NAME_BYTES));
+}
+
+uint16_t target_version(target t)
+{
+    static const struct {
+        const char *name;
+        uint16_t version;
+    } rows[] = {TARGETS(ROW, ROW)};
+    char name[TARGET_NAME_BYTES];
+    target_print(t, name);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (strcmp(rows[i].name, name) == 0)
+            return rows[i].version;
+    return 0;
 }
 
 int target_compare(target a, target b)

@@ -28,6 +28,10 @@ const char *target_suggest_text(arena *a, const char *word);
 
 /* Writes "sm_90a" and returns it. */
 const char *target_print(target t, char name[TARGET_NAME_BYTES]);
+const char *target_text(arena *a, target t);
+
+/* The PTX version that a target came with, 80 for 8.0; 0 for no target. */
+uint16_t target_version(target t);
 
 /* By number, then base, architecture-specific, family-specific: negative, 0 or positive. */
 int target_compare(target a, target b);

@@ -288,7 +288,7 @@ ptx_val ptx_number(ptx_type type, double value);   /* any number type, rounded t
 
 /* ---- memory ----------------------------------------------------------------------------------------------------- */
 
-/* Cache hints, combined with |. Each adds what it needs to the kernel's floor. */
+/* Cache hints, combined with |. Each adds what it needs to the kernel's requirement. */
 typedef enum ptx_hint {
     PTX_PLAIN = 0,
     PTX_CA = 1 << 0, PTX_CG = 1 << 1, PTX_CS = 1 << 2, PTX_LU = 1 << 3, PTX_CV = 1 << 4, /* loads: one of these */

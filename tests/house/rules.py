@@ -23,9 +23,17 @@ ANY = None
 ROOMS = [
     ("include/kiln", [r"include/kiln/"], C_LIBRARY - {"stdio", "stdlib"}),
     ("runtime", [r"include/kiln/(kiln|bundle|driver)\.h$", r"runtime/"], FREESTANDING | {"dlfcn", "sched", "stdlib", "xxhash"}),
-    ("generator/ptx", [r"include/kiln/ptx\.h$", r"generator/support/", r"generator/ptx/"], C_LIBRARY),
-    ("generator/kernels", [r"include/kiln/(ptx|family|families)\.h$", r"generator/kernels/"], C_LIBRARY - {"stdio"}),
     ("generator/support", [r"generator/support/"], ANY),
+    ("generator/target", [r"include/kiln/kiln\.h$", r"generator/(support|target)/"], ANY),
+    ("generator/ptx", [r"include/kiln/ptx\.h$", r"generator/(support|target|ptx)/"], C_LIBRARY),
+    ("generator/kernels", [r"include/kiln/(ptx|family|families)\.h$", r"generator/kernels/"], C_LIBRARY - {"stdio"}),
+    ("generator/expression", [r"include/kiln/family\.h$", r"generator/(support|target|expression)/",
+                              r"generator/family/(family|variant)\.h$"], ANY),
+    ("generator/family", [r"include/kiln/family\.h$", r"generator/(support|target|expression|family)/",
+                          r"generator/ptx/builder\.h$"], ANY),
+    ("generator/external", [r"include/kiln/family\.h$", r"generator/(support|target|expression|family|external)/",
+                            r"generator/ptx/builder\.h$"], ANY),
+    ("generator/plan", [r"include/kiln/family\.h$", r"generator/(support|target|expression|family|external|plan)/"], ANY),
     ("generator", [r"include/kiln/", r"generator/"], ANY),
     ("tools/emulator/support", [r"tools/emulator/support/"], ANY),
     ("tools/emulator/front", [r"tools/emulator/(support|front)/"], ANY),
@@ -102,7 +110,8 @@ def self_test():
         ("tools/emulator/core/a.c", '#include "../check/x.h"', True), ("tools/emulator/check/a.c", '#include "../core/x.h"', False),
         ("tools/emulator/exec/a.c", '#include "../count/x.h"', True), ("tools/emulator/driver/a.c", '#include "../check/x.h"', False),
         ("runtime/load.c", '#include "hash.h"', True), ("runtime/verify.c", '#include "hash.h"', False),
-        ("generator/ptx/a.c", '#include "../plan.h"', True), ("generator/kernels/a.c", "#include <stdio.h>", True),
+        ("generator/ptx/a.c", '#include "plan/plan.h"', True), ("generator/family/a.c", '#include "plan/plan.h"', True),
+        ("generator/bundle/a.c", '#include "plan/plan.h"', False), ("generator/kernels/a.c", "#include <stdio.h>", True),
         ("generator/kernels/a.c", "#include <kiln/family.h>", False), ("generator/a.c", '#include "../runtime/x.h"', True),
         ("tools/verify/families/a.c", '#include "../../../generator/kernels/t.h"', True),
         ("generated/a.c", "#include <kiln/kiln.h>", False), ("include/kiln/a.h", "#include <cuda.h>", True),
@@ -112,7 +121,7 @@ def self_test():
     for place, line, broken in cases:
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder).resolve()
-            for header in ("runtime/x.h", "runtime/hash.h", "generator/plan.h", "generator/kernels/t.h", "tools/emulator/core/x.h",
+            for header in ("runtime/x.h", "runtime/hash.h", "generator/plan/plan.h", "generator/kernels/t.h", "tools/emulator/core/x.h",
                            "tools/emulator/check/x.h", "tools/emulator/count/x.h"):
                 (root / header).parent.mkdir(parents=True, exist_ok=True)
                 (root / header).write_text("")

@@ -12,14 +12,13 @@
 
 static const uint32_t row_of_64[3] = {64, 1, 1};
 
-static void check_block(const char *expected, void (*emit)(ptx_fn *f), ptx_floor target,
-                        const uint32_t block[3])
+static void check_block(const char *expected, void (*emit)(ptx_fn *f), target t, const uint32_t block[3])
 {
     char *data = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&data, &size);
     arena *a = arena_new();
-    ptx_fn *f = ptx_new(a, "bad", target, block);
+    ptx_fn *f = ptx_new(a, "bad", t, block);
     emit(f);
     bool good = ptx_check(f, out);
     fclose(out);
@@ -29,15 +28,15 @@ static void check_block(const char *expected, void (*emit)(ptx_fn *f), ptx_floor
     arena_free(a);
 }
 
-static void check_text(const char *expected, void (*emit)(ptx_fn *f), ptx_floor target)
+static void check_text(const char *expected, void (*emit)(ptx_fn *f), target t)
 {
-    check_block(expected, emit, target, row_of_64);
+    check_block(expected, emit, t, row_of_64);
 }
 
 static void is_refused(void **state)
 {
     const bad_kernel *k = *state;
-    check_text(k->message, k->emit, (ptx_floor){63, 75, 0});
+    check_text(k->message, k->emit, (target){75, TARGET_BASE});
 }
 
 /* ---- what must not be refused ----------------------------------------------------------------------------------- */
@@ -155,45 +154,45 @@ static void calls_on_one_line(ptx_fn *f)
 static void accepts_calls_on_one_line(void **state)
 {
     (void)state;
-    check_text("", calls_on_one_line, (ptx_floor){63, 75, 0});
+    check_text("", calls_on_one_line, (target){75, TARGET_BASE});
 }
 
 static void accepts_uniform_control(void **state)
 {
     (void)state;
-    check_text("", uniform_control, (ptx_floor){63, 75, 0});
+    check_text("", uniform_control, (target){75, TARGET_BASE});
 }
 
 static void accepts_warp_uniform_control(void **state)
 {
     (void)state;
-    check_text("", warp_uniform_control, (ptx_floor){65, 75, 0});
+    check_text("", warp_uniform_control, (target){75, TARGET_BASE});
 }
 
 /* Where a warp is not a row, or part of one, neither y nor x / 32 is its own. */
 static void rows_and_warps(void **state)
 {
     (void)state;
-    const ptx_floor target = {63, 75, 0};
-    check_block("", by_row, target, (uint32_t[]){32, 2, 2});
-    check_block("", by_row, target, (uint32_t[]){24, 1, 1} /* y is 0 */);
+    const target t = {75, TARGET_BASE};
+    check_block("", by_row, t, (uint32_t[]){32, 2, 2});
+    check_block("", by_row, t, (uint32_t[]){24, 1, 1} /* y is 0 */);
     check_block("k.c:5: error: shfl where lanes of the warp may have taken different ways\n"
                 "k.c:8: error: shfl where lanes of the warp may have taken different ways\n",
-                by_row, target, (uint32_t[]){24, 2, 1});
+                by_row, t, (uint32_t[]){24, 2, 1});
 }
 
 static void records_raw(void **state)
 {
     (void)state;
     arena *a = arena_new();
-    ptx_fn *f = ptx_new(a, "k", (ptx_floor){70, 80, 0}, row_of_64);
+    ptx_fn *f = ptx_new(a, "k", (target){80, TARGET_BASE}, row_of_64);
     raw_use(f);
     assert_true(ptx_check(f, stderr));
     assert_int_equal(ptx_raw_count(f), 2);
     assert_string_equal(ptx_raw_text(f, 0), "match.all.sync.b32 $0|$1, $2, $3");
     assert_string_equal(ptx_raw_text(f, 1), "nanosleep.u32 $0");
     assert_null(ptx_raw_text(f, 2));
-    assert_int_equal(ptx_needs(f).sm, 80);
+    assert_int_equal(ptx_needs(f).target.sm, 80);
     text t = text_new(a);
     ptx_print_body(&t, f);
     assert_non_null(strstr(t.data, "\tmatch.all.sync.b32 %r2|%p1, %r1, 0xffffffff;\n\tnanosleep.u32 %r1;\n"));
@@ -203,38 +202,39 @@ static void records_raw(void **state)
 static void accepts_set_variables(void **state)
 {
     (void)state;
-    check_text("", set_on_all_paths, (ptx_floor){63, 75, 0});
+    check_text("", set_on_all_paths, (target){75, TARGET_BASE});
 }
 
-/* ---- floors ----------------------------------------------------------------------------------------------------- */
+/* ---- requirements ------------------------------------------------------------------------------------------------- */
 
-static ptx_floor needs_of(void (*emit)(ptx_fn *f), ptx_floor target)
+static ptx_requirement needs_of(void (*emit)(ptx_fn *f), target t)
 {
     arena *a = arena_new();
-    ptx_fn *f = ptx_new(a, "k", target, row_of_64);
+    ptx_fn *f = ptx_new(a, "k", t, row_of_64);
     emit(f);
     assert_true(ptx_check(f, stderr));
-    ptx_floor needs = ptx_needs(f);
+    ptx_requirement needs = ptx_needs(f);
     arena_free(a);
     return needs;
 }
 
-static void assert_floor(ptx_floor is, uint16_t version, uint16_t sm, char kind)
+static void assert_requirement(ptx_requirement is, uint16_t version, target t)
 {
     assert_int_equal(is.version, version);
-    assert_int_equal(is.sm, sm);
-    assert_int_equal(is.kind, kind);
+    assert_int_equal(target_compare(is.target, t), 0);
 }
 
-static void floors(void **state)
+static void requirements(void **state)
 {
     (void)state;
-    assert_floor(needs_of(uniform_control, (ptx_floor){90, 121, 0}), 63, 75, 0);
-    assert_floor(needs_of(above_target, (ptx_floor){90, 121, 0}), 70, 80, 0);
-    assert_floor(needs_of(hint_above_target, (ptx_floor){90, 90, 0}), 74, 80, 0);
-    assert_floor(needs_of(family_feature, (ptx_floor){86, 100, 'a'}), 86, 100, 'a');
-    assert_floor(needs_of(family_feature, (ptx_floor){88, 103, 'f'}), 88, 100, 'f');
-    assert_floor(needs_of(family_feature, (ptx_floor){88, 121, 'f'}), 88, 120, 'f');
+    assert_requirement(needs_of(uniform_control, (target){121, TARGET_BASE}), 63, (target){75, TARGET_BASE});
+    assert_requirement(needs_of(above_target, (target){121, TARGET_BASE}), 70, (target){80, TARGET_BASE});
+    assert_requirement(needs_of(hint_above_target, (target){90, TARGET_BASE}), 74, (target){80, TARGET_BASE});
+    assert_requirement(needs_of(family_feature, (target){100, TARGET_ARCH}), 86, (target){100, TARGET_ARCH});
+    assert_requirement(needs_of(family_feature, (target){103, TARGET_FAMILY}), 88,
+                       (target){100, TARGET_FAMILY});
+    assert_requirement(needs_of(family_feature, (target){121, TARGET_FAMILY}), 88,
+                       (target){120, TARGET_FAMILY});
     assert_int_equal(ptx_min_driver(63), 10000);
     assert_int_equal(ptx_min_driver(78), 11080);
     assert_int_equal(ptx_min_driver(86), 12070);
@@ -301,7 +301,7 @@ int main(void)
         cmocka_unit_test(rows_and_warps),
         cmocka_unit_test(accepts_set_variables),
         cmocka_unit_test(records_raw),
-        cmocka_unit_test(floors),
+        cmocka_unit_test(requirements),
         cmocka_unit_test(numbers),
     };
     struct CMUnitTest tests[MOST];

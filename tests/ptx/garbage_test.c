@@ -148,7 +148,7 @@ static char *complaints(void (*call)(ptx_fn *f, const scene *k, ptx_val g), ptx_
     size_t bytes;
     arena *a = arena_new();
     FILE *out = open_memstream(&said, &bytes);
-    ptx_fn *f = ptx_new(a, "k", (ptx_floor){78, 90, 0}, (const uint32_t[]){64, 1, 1});
+    ptx_fn *f = ptx_new(a, "k", (target){90, TARGET_BASE}, (const uint32_t[]){64, 1, 1});
     scene k = {.n = ptx_param(f, PTX_U32, "n"), .x = ptx_param_ptr(f, PTX_U32, "x")};
     k.s = ptx_shared(f, PTX_U32, 64, 16);
     k.p = ptx_lt(f, k.n, ptx_u32(1));
@@ -217,7 +217,7 @@ static void any_bytes_are_taken(void **state)
         size_t length;
         arena *a = arena_new();
         FILE *out = open_memstream(&said, &length);
-        ptx_fn *f = ptx_new(a, "k", (ptx_floor){78, 90, 0}, (const uint32_t[]){64, 1, 1});
+        ptx_fn *f = ptx_new(a, "k", (target){90, TARGET_BASE}, (const uint32_t[]){64, 1, 1});
         const scene k = {ptx_param(f, PTX_U32, "n"),     ptx_param_ptr(f, PTX_U32, "x"),
                          ptx_shared(f, PTX_U32, 64, 16), ptx_lt(f, ptx_tid_x(f), ptx_u32(1)),
                          ptx_bits(PTX_U64, 1),           ptx_var(f, ptx_u32(1))};

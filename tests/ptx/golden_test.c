@@ -74,21 +74,21 @@ static int update(void)
 }
 
 /* The target that a golden names, "sm_90"; empty when it names none. */
-static void read_target(const char *name, char target[16])
+static void read_target(const char *name, char made_for[16])
 {
     char line[256];
     FILE *file = open_golden(name, "rb");
-    target[0] = '\0';
-    while (file && !target[0] && fgets(line, sizeof line, file))
+    made_for[0] = '\0';
+    while (file && !made_for[0] && fgets(line, sizeof line, file))
         if (strncmp(line, ".target ", 8) == 0)
-            snprintf(target, 16, "%.*s", (int)strcspn(line + 8, "\n"), line + 8);
+            snprintf(made_for, 16, "%.*s", (int)strcspn(line + 8, "\n"), line + 8);
     if (file)
         fclose(file);
 }
 
 static int assemble(void)
 {
-    char target[16], command[4500];
+    char made_for[16], command[4500];
     int failures = 0;
     /* NOLINTNEXTLINE(cert-env33-c): a fixed command */
     if (system("ptxas --version >/dev/null 2>&1") != 0) {
@@ -97,11 +97,11 @@ static int assemble(void)
     }
     for (size_t i = 0; i < test_kernel_count; i++) {
         const char *name = test_kernels[i].name;
-        read_target(name, target);
-        snprintf(command, sizeof command, "ptxas -arch=%s '%s/%s.ptx' -o /dev/null", target, golden_dir,
+        read_target(name, made_for);
+        snprintf(command, sizeof command, "ptxas -arch=%s '%s/%s.ptx' -o /dev/null", made_for, golden_dir,
                  name);
         int failed = system(command) != 0; /* NOLINT(cert-env33-c): folders of the source tree */
-        printf("%s for %s: %s\n", name, target, failed ? "refused" : "accepted");
+        printf("%s for %s: %s\n", name, made_for, failed ? "refused" : "accepted");
         failures += failed;
     }
     return failures != 0;

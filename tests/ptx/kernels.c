@@ -177,19 +177,19 @@ static void emit_pick(ptx_fn *f)
 }
 
 const test_kernel test_kernels[] = {
-    {"saxpy", {78, 90, 0}, {256, 1, 1}, emit_saxpy},
-    {"block_sum", {78, 90, 0}, {256, 1, 1}, emit_block_sum},
-    {"copy", {78, 90, 0}, {128, 1, 1}, emit_copy},
-    {"warp_scan", {78, 90, 0}, {32, 1, 1}, emit_warp_scan},
-    {"collatz", {78, 90, 0}, {64, 1, 1}, emit_collatz},
-    {"quantize", {78, 90, 0}, {32, 1, 1}, emit_quantize},
-    {"lookup", {78, 90, 0}, {128, 1, 1}, emit_lookup},
-    {"mma_tile", {78, 90, 0}, {128, 1, 1}, emit_mma_tile},
-    {"stream_sum", {78, 90, 0}, {128, 1, 1}, emit_stream_sum},
-    {"grid_sum", {80, 90, 0}, {256, 1, 1}, emit_grid_sum},
-    {"mbarrier_copy", {78, 90, 0}, {64, 1, 1}, emit_mbarrier_copy},
-    {"pairs", {88, 100, 0}, {128, 1, 1}, emit_pairs},
-    {"vectors", {78, 90, 0}, {32, 1, 1}, emit_vectors}, /* vectors_test.c runs it */
-    {"pick", {78, 90, 0}, {32, 1, 1}, emit_pick},
+    {"saxpy", {90, TARGET_BASE}, {256, 1, 1}, emit_saxpy},
+    {"block_sum", {90, TARGET_BASE}, {256, 1, 1}, emit_block_sum},
+    {"copy", {90, TARGET_BASE}, {128, 1, 1}, emit_copy},
+    {"warp_scan", {90, TARGET_BASE}, {32, 1, 1}, emit_warp_scan},
+    {"collatz", {90, TARGET_BASE}, {64, 1, 1}, emit_collatz},
+    {"quantize", {90, TARGET_BASE}, {32, 1, 1}, emit_quantize},
+    {"lookup", {90, TARGET_BASE}, {128, 1, 1}, emit_lookup},
+    {"mma_tile", {90, TARGET_BASE}, {128, 1, 1}, emit_mma_tile},
+    {"stream_sum", {90, TARGET_BASE}, {128, 1, 1}, emit_stream_sum},
+    {"grid_sum", {90, TARGET_BASE}, {256, 1, 1}, emit_grid_sum},
+    {"mbarrier_copy", {90, TARGET_BASE}, {64, 1, 1}, emit_mbarrier_copy},
+    {"pairs", {100, TARGET_BASE}, {128, 1, 1}, emit_pairs},
+    {"vectors", {90, TARGET_BASE}, {32, 1, 1}, emit_vectors}, /* vectors_test.c runs it */
+    {"pick", {90, TARGET_BASE}, {32, 1, 1}, emit_pick},
 };
 const size_t test_kernel_count = sizeof test_kernels / sizeof test_kernels[0];

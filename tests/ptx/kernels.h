@@ -5,7 +5,7 @@
 
 typedef struct test_kernel {
     const char *name;
-    ptx_floor target;
+    target target;
     uint32_t block[3];
     void (*emit)(ptx_fn *f);
 } test_kernel;

@@ -1,6 +1,6 @@
 /* Every row of the builder's tables - operations in every type, mma shapes, special registers, cache hints, orders, wide
- * vectors - through ptxas: it takes each form at the floor that the row claims, and refuses each form one .version below
- * it and one target below it, so that no floor is claimed too high.
+ * vectors - through ptxas: it takes each form where it has what the row says it needs, and refuses each form one .version below
+ * it and one target below it, so that no row asks for too much.
  *     ptx_rows_test SCRATCH_DIR
  * Exit status 77 (skipped) when ptxas is not on PATH. */
 #include <stdio.h>
@@ -31,7 +31,7 @@ typedef struct form {
     const op_row *row;
     ptx_type type, from;
     int number, count;
-    ptx_floor needs;
+    ptx_requirement needs;
     const char *text;
 } form;
 
@@ -100,7 +100,7 @@ static void collect_accesses(form_kind kind, int takes)
                        .type = vectors[v].type,
                        .number = hint_rows[i].bit,
                        .count = vectors[v].count,
-                       .needs = wide ? (ptx_floor){88, 100, 0} : hint_rows[i].needs,
+                       .needs = wide ? (ptx_requirement){88, {100, TARGET_BASE}} : hint_rows[i].needs,
                        .text = hint_rows[i].text});
         }
     }
@@ -115,7 +115,8 @@ static void collect_copies(void)
                 add((form){.kind = FORM_COPY,
                            .number = hint_rows[i].bit,
                            .count = bytes,
-                           .needs = floor_join(hint_rows[i].needs, (ptx_floor){70, 80, 0}),
+                           .needs =
+                               requirement_join(hint_rows[i].needs, (ptx_requirement){70, {80, TARGET_BASE}}),
                            .text = hint_rows[i].text});
         }
 }
@@ -132,7 +133,7 @@ static void collect_orders(form_kind kind, int takes)
                            .type = PTX_U32,
                            .count = 1,
                            .number = hint_rows[j].bit | (takes == TAKE_MEMBAR ? 0 : hint_rows[i].bit),
-                           .needs = floor_lowest,
+                           .needs = requirement_lowest,
                            .text = hint_rows[i].text});
         }
 }
@@ -335,28 +336,28 @@ static bool emit_form(ptx_fn *f, const form *m, const pointers *p)
 
 /* ---- modules and ptxas ------------------------------------------------------------------------------------------ */
 
-static bool same_floor(ptx_floor a, ptx_floor b)
+static bool same_needs(ptx_requirement a, ptx_requirement b)
 {
-    return a.version == b.version && a.sm == b.sm && a.kind == b.kind;
+    return a.version == b.version && target_compare(a.target, b.target) == 0;
 }
 
-/* One kernel of all forms with a floor; line_of[form] is the line of its instruction, 0 when it is not there. */
-static text module_of(arena *a, ptx_floor floor, ptx_floor target, int line_of[])
+/* One kernel of all forms that need this; line_of[form] is the line of its instruction, 0 when it is not there. */
+static text module_of(arena *a, ptx_requirement needs, ptx_requirement at, int line_of[])
 {
-    ptx_fn *f = ptx_new(a, "rows", target, (uint32_t[]){64, 1, 1});
+    ptx_fn *f = ptx_new(a, "rows", at.target, (uint32_t[]){64, 1, 1});
     const pointers p = {ptx_param_ptr(f, PTX_U32, "p"), ptx_shared(f, PTX_U32, 64, 32)};
     uint32_t marks[MOST_FORMS] = {0};
     text t = text_new(a);
     for (int i = 0; i < form_count; i++) {
         line_of[i] = 0;
-        if (same_floor(forms[i].needs, floor) && emit_form(f, &forms[i], &p))
+        if (same_needs(forms[i].needs, needs) && emit_form(f, &forms[i], &p))
             marks[i] = (uint32_t)f->body.count;
     }
     if (f->problems.count) {
         ptx_check(f, stderr);
         exit(1);
     }
-    ptx_print_header(&t, target);
+    ptx_print_header(&t, at);
     ptx_print_body(&t, f);
     /* the body is the last body.count + 2 lines: instructions, "ret;" and "}" */
     int lines = 0;
@@ -369,17 +370,17 @@ static text module_of(arena *a, ptx_floor floor, ptx_floor target, int line_of[]
 }
 
 /* Assembles; flagged[line] tells which lines ptxas complains about. Returns its exit status. */
-static int assemble(const text *t, ptx_floor target, bool flagged[], int most)
+static int assemble(const text *t, target made_for, bool flagged[], int most)
 {
-    char path[1024], command[4096], line[1024];
+    char path[1024], command[4096], line[1024], name[TARGET_NAME_BYTES];
     snprintf(path, sizeof path, "%s/rows.ptx", scratch);
     FILE *file = fopen(path, "wb");
     if (!file)
         exit(1);
     fwrite(t->data, 1, t->length, file);
     fclose(file);
-    snprintf(command, sizeof command, "ptxas -arch=sm_%u%.1s '%s' -o '%s/rows.cubin' 2>&1", target.sm,
-             &target.kind, path, scratch);
+    snprintf(command, sizeof command, "ptxas -arch=%s '%s' -o '%s/rows.cubin' 2>&1",
+             target_print(made_for, name), path, scratch);
     memset(flagged, 0, (size_t)most * sizeof *flagged);
     FILE *pipe = popen(command, "r"); /* NOLINT(cert-env33-c): folders of the build */
     if (!pipe)
@@ -395,38 +396,41 @@ static int assemble(const text *t, ptx_floor target, bool flagged[], int most)
     return pclose(pipe);
 }
 
-static void report(const form *m, ptx_floor at, const char *what)
+static void report(const form *m, ptx_requirement at, const char *what)
 {
-    fprintf(stderr, "%s (%s, from %s, kind %d, number %d, count %d) at sm_%u%.1s %u.%u: %s\n", m->text,
-            ptx_type_name(m->type), ptx_type_name(m->from), m->kind, m->number, m->count, at.sm, &at.kind,
-            at.version / 10u, at.version % 10u, what);
+    char name[TARGET_NAME_BYTES];
+    fprintf(stderr, "%s (%s, from %s, kind %d, number %d, count %d) at %s %u.%u: %s\n", m->text,
+            ptx_type_name(m->type), ptx_type_name(m->from), m->kind, m->number, m->count,
+            target_print(at.target, name), at.version / 10u, at.version % 10u, what);
     failures++;
 }
 
 enum { MOST_LINES = 1 << 15 };
 static bool flagged[MOST_LINES];
 
-static void try_floor(ptx_floor floor, ptx_floor target, bool accepted, const char *what)
+static void try_at(ptx_requirement needs, ptx_requirement at, bool accepted, const char *what)
 {
     static int line_of[MOST_FORMS];
+    char name[TARGET_NAME_BYTES];
+    target_print(at.target, name);
     arena *a = arena_new();
-    text t = module_of(a, floor, target, line_of);
-    int status = assemble(&t, target, flagged, MOST_LINES), seen = 0;
+    text t = module_of(a, needs, at, line_of);
+    int status = assemble(&t, at.target, flagged, MOST_LINES), seen = 0;
     for (int i = 0; i < form_count; i++) {
         if (!line_of[i])
             continue;
         seen++;
         if (flagged[line_of[i]] == accepted)
-            report(&forms[i], target, what);
+            report(&forms[i], at, what);
     }
     if (accepted && status != 0 && failures == 0)
-        failures++, fprintf(stderr, "sm_%u %u: ptxas failed without a line\n", target.sm, target.version);
-    printf("sm_%u%.1s %u.%u: %d forms %s\n", target.sm, &target.kind, target.version / 10u,
-           target.version % 10u, seen, accepted ? "accepted" : "refused");
+        failures++, fprintf(stderr, "%s %u: ptxas failed without a line\n", name, at.version);
+    printf("%s %u.%u: %d forms %s\n", name, at.version / 10u, at.version % 10u, seen,
+           accepted ? "accepted" : "refused");
     arena_free(a);
 }
 
-/* ---- below the floor -------------------------------------------------------------------------------------------- */
+/* ---- below what is needed -------------------------------------------------------------------------------------------- */
 
 static uint16_t version_below(uint16_t version)
 {
@@ -445,28 +449,29 @@ static uint16_t target_below(uint16_t sm)
     return 0;
 }
 
-/* What ptxas 13.0 takes below the documented floor: e4m3 and e5m2 came to sm_89 with 8.1 (PTX ISA, release notes). */
-static bool known_lenient(ptx_floor floor)
+/* What ptxas 13.0 takes below what is documented: e4m3 and e5m2 came to sm_89 with 8.1 (PTX ISA, release notes). */
+static bool known_lenient(ptx_requirement needs)
 {
-    return floor.sm == 89 && floor.version == 81;
+    return needs.target.sm == 89 && needs.version == 81;
 }
 
-static void try_around(ptx_floor floor)
+static void try_around(ptx_requirement needs)
 {
-    ptx_floor at = floor;
-    if (floor.kind == 'f')
-        at.kind = 'a';
-    try_floor(floor, at, true, "refused at its floor");
-    uint16_t version = version_below(floor.version), sm = target_below(floor.sm);
-    if (version && version >= floor_target_version(at.sm, at.kind) && !known_lenient(floor))
-        try_floor(floor, (ptx_floor){version, at.sm, at.kind}, false, "taken one version below its floor");
-    if (floor.kind == 'f') {
-        try_floor(floor, (ptx_floor){88, 100, 'f'}, true, "refused on the family target");
-        try_floor(floor, (ptx_floor){88, 120, 'f'}, true, "refused on the family target");
-        try_floor(floor, (ptx_floor){88, 121, 'a'}, true, "refused on the architecture target");
-        try_floor(floor, (ptx_floor){88, 120, 0}, false, "taken on the base target");
+    ptx_requirement at = needs;
+    if (needs.target.kind == TARGET_FAMILY)
+        at.target.kind = TARGET_ARCH;
+    try_at(needs, at, true, "refused where it has what it needs");
+    uint16_t version = version_below(needs.version), sm = target_below(needs.target.sm);
+    if (version && version >= target_version(at.target) && !known_lenient(needs))
+        try_at(needs, (ptx_requirement){version, at.target}, false, "taken one version below what it needs");
+    if (needs.target.kind == TARGET_FAMILY) {
+        try_at(needs, (ptx_requirement){88, {100, TARGET_FAMILY}}, true, "refused on the family target");
+        try_at(needs, (ptx_requirement){88, {120, TARGET_FAMILY}}, true, "refused on the family target");
+        try_at(needs, (ptx_requirement){88, {121, TARGET_ARCH}}, true, "refused on the architecture target");
+        try_at(needs, (ptx_requirement){88, {120, TARGET_BASE}}, false, "taken on the base target");
     } else if (sm) {
-        try_floor(floor, (ptx_floor){floor.version, sm, 0}, false, "taken one target below its floor");
+        try_at(needs, (ptx_requirement){needs.version, {sm, TARGET_BASE}}, false,
+               "taken one target below what it needs");
     }
 }
 
@@ -506,7 +511,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < form_count; i++) {
         bool first = true;
         for (int j = 0; j < i; j++)
-            first &= !same_floor(forms[i].needs, forms[j].needs);
+            first &= !same_needs(forms[i].needs, forms[j].needs);
         if (first)
             try_around(forms[i].needs);
     }
