@@ -1,5 +1,5 @@
 /* kiln: the generator with the families that it comes with. */
-#include <kiln/families.h>
+#include <kiln/author/families.h>
 
 int main(int argc, char **argv)
 {

@@ -2,7 +2,7 @@
 #ifndef TESTS_TEST_FAMILIES_H
 #define TESTS_TEST_FAMILIES_H
 
-#include <kiln/family.h>
+#include <kiln/author/family.h>
 
 extern const kiln_family *const test_families[];
 

@@ -1,8 +1,8 @@
-/* The expressions of family descriptors (kiln/family.h has the language): parse, evaluate, print. */
+/* The expressions of family descriptors (kiln/author/family.h has the language): parse, evaluate, print. */
 #ifndef EXPRESSION_EXPRESSION_H
 #define EXPRESSION_EXPRESSION_H
 
-#include <kiln/family.h>
+#include <kiln/author/family.h>
 
 #include "family/variant.h"
 #include "support/arena.h"

@@ -326,6 +326,8 @@ uint64_t expression_value(const expression *e, const variant *v)
         return value;
     case OPERATION_IS_WORD:
     case OPERATION_IS_NOT_WORD:
+        if (!v)
+            MISTAKE(e, "its value depends on more than arguments");
         return word_value(e, v);
     case OPERATION_AND:
         return expression_value(operands[0], v) && expression_value(operands[1], v);
@@ -350,8 +352,10 @@ static const expression *put_in(arena *a, const expression *e, number_of_name *n
         return literal(a, e, e->operation == OPERATION_FINITE);
     for (int i = 0; i < expression_operations[e->operation].operands; i++)
         e = with_operand(a, e, i, put_in(a, e->operands[i], number, context));
-    if (e->operation == OPERATION_ALIGNED)
-        return literal(a, e, e->operands[0]->value % e->operands[1]->value == 0);
+    if (e->operation == OPERATION_ALIGNED) {
+        const uint64_t bytes = e->operands[1]->value;
+        return literal(a, e, bytes == 0 || e->operands[0]->value % bytes == 0);
+    }
     return e;
 }
 

@@ -2,7 +2,7 @@
 #ifndef FAMILY_RULE_TEXT_H
 #define FAMILY_RULE_TEXT_H
 
-#include <kiln/family.h>
+#include <kiln/author/family.h>
 
 #include "support/arena.h"
 

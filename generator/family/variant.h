@@ -2,7 +2,7 @@
 #ifndef FAMILY_VARIANT_H
 #define FAMILY_VARIANT_H
 
-#include <kiln/family.h>
+#include <kiln/author/family.h>
 
 #include "support/arena.h"
 #include "support/diagnostics.h"

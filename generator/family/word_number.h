@@ -2,7 +2,7 @@
 #ifndef FAMILY_WORD_NUMBER_H
 #define FAMILY_WORD_NUMBER_H
 
-#include <kiln/family.h>
+#include <kiln/author/family.h>
 
 #include "support/arena.h"
 

@@ -1,7 +1,7 @@
 /* attention: scaled-dot-product attention, O = softmax(scale * Q * K^T) * V, without a matrix of scores. */
 #include "attention.h"
 
-#include <kiln/families.h>
+#include <kiln/author/families.h>
 
 /* clang-format off */
 static const kiln_param params[] = {

@@ -2,7 +2,7 @@
 #ifndef KERNELS_ATTENTION_H
 #define KERNELS_ATTENTION_H
 
-#include <kiln/family.h>
+#include <kiln/author/family.h>
 
 /* The matrix of one head of one batch; with pack_gqa those of the heads whose queries are packed into one tile. */
 typedef struct attention_matrix {

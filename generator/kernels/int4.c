@@ -1,6 +1,6 @@
 /* INT4: 4-bit integers with a scale per group (symmetric), or a scale and a zero (asymmetric). */
 #include "quant_family.h"
-#include <kiln/families.h>
+#include <kiln/author/families.h>
 
 #define MODE_PARAM                                                                                           \
     QUANT_PARAM("mode", "sym asym", "1 2", "sym",                                                            \

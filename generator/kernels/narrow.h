@@ -2,7 +2,7 @@
 #ifndef KERNELS_NARROW_H
 #define KERNELS_NARROW_H
 
-#include <kiln/ptx.h>
+#include <kiln/author/ptx.h>
 
 /* f32 to bf16 by integer operations: in the upper half of the U32 returned. */
 ptx_val narrow_to_bf16(ptx_fn *f, ptx_val x);

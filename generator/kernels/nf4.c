@@ -1,6 +1,6 @@
 /* NF4: 4-bit NormalFloat quantisation in groups. */
 #include "quant_family.h"
-#include <kiln/families.h>
+#include <kiln/author/families.h>
 
 #define SOURCE "QLoRA (arXiv:2305.14314)"
 /* For entries that make codes or scales. */

@@ -1,7 +1,7 @@
 /* nf4_gemm: a matrix times NF4 weights, C[m,n] = A[m,k] * B[k,n]. */
 #include "nf4_gemm.h"
 
-#include <kiln/families.h>
+#include <kiln/author/families.h>
 
 /* clang-format off */
 static const kiln_param params[] = {

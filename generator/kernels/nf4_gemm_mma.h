@@ -2,7 +2,7 @@
 #ifndef KERNELS_NF4_GEMM_MMA_H
 #define KERNELS_NF4_GEMM_MMA_H
 
-#include <kiln/family.h>
+#include <kiln/author/family.h>
 
 #include "nf4_pairs.h"
 

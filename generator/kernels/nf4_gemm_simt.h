@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include <kiln/ptx.h>
+#include <kiln/author/ptx.h>
 
 #include "nf4_pairs.h"
 

@@ -9,7 +9,7 @@
  */
 #include "nf4_gemm_transposed.h"
 
-#include <kiln/families.h>
+#include <kiln/author/families.h>
 
 /* clang-format off */
 #define NONFINITE                                                                                                      \

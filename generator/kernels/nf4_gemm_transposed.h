@@ -2,7 +2,7 @@
 #ifndef KERNELS_NF4_GEMM_TRANSPOSED_H
 #define KERNELS_NF4_GEMM_TRANSPOSED_H
 
-#include <kiln/family.h>
+#include <kiln/author/family.h>
 
 enum { TRANSPOSED_TILE_K = 512 }; /* of C, per thread block */
 

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <kiln/ptx.h>
+#include <kiln/author/ptx.h>
 
 /* Quantiles of the standard normal distribution (QLoRA, appendix E), each a float. */
 extern const double nf4_values[16];

@@ -2,7 +2,7 @@
 #ifndef KERNELS_NVFP4_H
 #define KERNELS_NVFP4_H
 
-#include <kiln/family.h>
+#include <kiln/author/family.h>
 
 enum {
     NVFP4_BLOCK = 16,        /* codes per scale */

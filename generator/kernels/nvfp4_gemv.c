@@ -1,6 +1,6 @@
 /* nvfp4_gemv: NVFP4 matrices times an NVFP4 vector each, c[m,l] = sum over k of A[m,k,l] * b[k,l]. */
 #include "nvfp4.h"
-#include <kiln/families.h>
+#include <kiln/author/families.h>
 
 /* clang-format off */
 static const kiln_param params[] = {

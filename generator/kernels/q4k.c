@@ -14,7 +14,7 @@
  */
 #include "q4k.h"
 #include "narrow.h"
-#include <kiln/families.h>
+#include <kiln/author/families.h>
 
 enum {
     ROWS = Q4K_TILE_BLOCKS * Q4K_BLOCK_WORDS / 32,

@@ -2,7 +2,7 @@
 #ifndef KERNELS_Q4K_H
 #define KERNELS_Q4K_H
 
-#include <kiln/ptx.h>
+#include <kiln/author/ptx.h>
 
 enum {
     Q4K_BLOCK_BYTES = 144,

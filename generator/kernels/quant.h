@@ -11,7 +11,7 @@
 #ifndef KERNELS_QUANT_H
 #define KERNELS_QUANT_H
 
-#include <kiln/family.h>
+#include <kiln/author/family.h>
 
 enum {
     QUANT_WARPS = 8, /* per thread block */

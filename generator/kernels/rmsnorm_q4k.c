@@ -10,7 +10,7 @@
  */
 #include "rmsnorm_q4k.h"
 #include "narrow.h"
-#include <kiln/families.h>
+#include <kiln/author/families.h>
 
 /* ---- shared memory ------------------------------------------------------------------------------------------------ */
 

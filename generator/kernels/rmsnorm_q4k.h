@@ -2,7 +2,7 @@
 #ifndef KERNELS_RMSNORM_Q4K_H
 #define KERNELS_RMSNORM_Q4K_H
 
-#include <kiln/family.h>
+#include <kiln/author/family.h>
 
 #include "q4k.h"
 

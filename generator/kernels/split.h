@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#include <kiln/ptx.h>
+#include <kiln/author/ptx.h>
 
 typedef struct split {
     ptx_fn *f;

@@ -1,11 +1,11 @@
 /* What the rest of the generator does with a kernel under construction: make, check, ask, print. Authors use
- * kiln/ptx.h. Knows no configuration, no family, no writer. */
+ * kiln/author/ptx.h. Knows no configuration, no family, no writer. */
 #ifndef PTX_BUILDER_H
 #define PTX_BUILDER_H
 
 #include <stdio.h>
 
-#include <kiln/ptx.h>
+#include <kiln/author/ptx.h>
 
 #include "support/arena.h"
 #include "target/target.h"

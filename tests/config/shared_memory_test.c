@@ -11,7 +11,7 @@
 
 #include "expression/expression.h"
 #include "family/family.h"
-#include <kiln/families.h>
+#include <kiln/author/families.h>
 
 #include "plan/config.h"
 

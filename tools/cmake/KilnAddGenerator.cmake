@@ -1,7 +1,7 @@
 # kiln_add_generator(NAME FAMILIES variable ... SOURCES file.c ... [ALONE])
 #
 # Makes a program NAME, a kiln with families of one's own, for kiln_add_bundle(... GENERATOR NAME). FAMILIES are the variables
-# of type kiln_family (kiln/family.h) that the sources define: "const kiln_family saxpy_family = {...};". Kiln's own families
+# of type kiln_family (kiln/author/family.h) that the sources define: "const kiln_family saxpy_family = {...};". Kiln's own families
 # are there too, but for ALONE.
 include_guard(GLOBAL)
 
@@ -30,7 +30,7 @@ function(kiln_add_generator name)
     endforeach()
     set(main ${CMAKE_CURRENT_BINARY_DIR}/${name}_main.c)
     file(CONFIGURE OUTPUT ${main} CONTENT "/* Made by kiln_add_generator. */
-#include <kiln/families.h>
+#include <kiln/author/families.h>
 
 ${own}
 int main(int argc, char **argv)

@@ -1,4 +1,4 @@
-/* The expressions of a manifest (kiln/family.h has the language): parse and evaluate.
+/* The expressions of a manifest (kiln/author/family.h has the language): parse and evaluate.
  *
  * Written from the language's description and sharing nothing with the generator, so that a mistake in how an expression
  * became C shows up as a disagreement here.

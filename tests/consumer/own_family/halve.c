@@ -1,5 +1,5 @@
 /* Another: halves numbers, `vector` of them at once, so that the pointers' alignment depends on the variant. */
-#include <kiln/family.h>
+#include <kiln/author/family.h>
 
 static const kiln_param params[] = {{.name = "vector",
                                      .type = KILN_PARAM_INT,

@@ -1,5 +1,5 @@
 /* A family of one's own: y = a * x + y, in f32 or f64. */
-#include <kiln/family.h>
+#include <kiln/author/family.h>
 
 static const kiln_param params[] = {{.name = "type",
                                      .type = KILN_PARAM_WORD,

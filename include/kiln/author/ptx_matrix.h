@@ -1,4 +1,4 @@
-/* The PTX builder's matrix products: mma, and the loads and stores that go with it. Part of kiln/ptx.h.
+/* The PTX builder's matrix products: mma, and the loads and stores that go with it. Part of kiln/author/ptx.h.
  *
  * A warp multiplies small matrices that lie spread over its lanes: D = A*B + C, A of m rows and k columns, B k by n, C
  * and D m by n. Each lane holds a few registers of each, its fragments. With g = lane / 4, t = lane % 4, and p elements
@@ -15,7 +15,7 @@
 #ifndef KILN_PTX_MATRIX_H
 #define KILN_PTX_MATRIX_H
 
-#include <kiln/ptx.h>
+#include <kiln/author/ptx.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,8 +1,8 @@
-/* Behind the macros of kiln/ptx.h and its parts: what they call. Authors need not read it. */
+/* Behind the macros of kiln/author/ptx.h and its parts: what they call. Authors need not read it. */
 #ifndef KILN_PTX_CALLS_H
 #define KILN_PTX_CALLS_H
 
-#include <kiln/ptx.h>
+#include <kiln/author/ptx.h>
 
 #ifdef __cplusplus
 extern "C" {

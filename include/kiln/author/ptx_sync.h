@@ -1,9 +1,9 @@
 /* The PTX builder's memory operations between threads: copies in the background, barriers in shared memory, atomics,
- * fences. Part of kiln/ptx.h. */
+ * fences. Part of kiln/author/ptx.h. */
 #ifndef KILN_PTX_SYNC_H
 #define KILN_PTX_SYNC_H
 
-#include <kiln/ptx.h>
+#include <kiln/author/ptx.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -2,7 +2,7 @@
 #ifndef KILN_FAMILIES_H
 #define KILN_FAMILIES_H
 
-#include <kiln/family.h>
+#include <kiln/author/family.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,0 +1,228 @@
+/* How a kernel family describes itself, for kernel authors.
+ *
+ * A family is one constant kiln_family: its parameters (fixed when a variant is generated), its arguments (passed at
+ * each launch), the rules, launch geometry, dispatch and cost that follow from both, and the function that emits the
+ * kernel's body. Everything but that function is data, so that the generator can print it as C (typed launchers), as
+ * text (manifest, `kiln families`) and evaluate it.
+ *
+ * Expressions are text over arguments and parameters by name, in unsigned 64-bit integers:
+ *     literals      12  0x10
+ *     names         n  group  type        a parameter's word is compared with a word on its right: type == f16
+ *                   A word made of digits is a number too: select(group == any, group_size, group). A bool is 0 or 1.
+ *                   Arguments are u16, u32 or u64 values; pointers stand in aligned() only.
+ *     device        multiprocessors  max_shared_bytes  sm  multiprocessor_shared_bytes  multiprocessor_threads
+ *     shape         threads  shared_bytes: the variant's; blocks_per_multiprocessor: of the variant, on this device.
+ *                   Unless a parameter or an argument is called so
+ *     operators     * / %   + -   == != < <= > >=   &&   ||   !   in C's order; a comparison is 0 or 1
+ *     functions     ceil_div(a, b)  min(a, b)  max(a, b)  select(condition, a, b)  aligned(pointer, bytes)
+ *                   negative(x) of a signed integer or a float argument, which stands nowhere else: it is not at
+ *                   least 0, as neither is a NaN.  finite(x) of a float argument: neither an infinity nor a NaN
+ * Every expression of every family is parsed when the generator starts; a mistake ends it with an error that names the
+ * family and the text. Subtraction below zero and division by zero are mistakes of the family: rules must exclude them.
+ */
+#ifndef KILN_FAMILY_H
+#define KILN_FAMILY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <kiln/author/ptx.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { KILN_MAX_PARAMS = 16, KILN_MAX_ARGS = 28 };
+
+/* ---- parameters ------------------------------------------------------------------------------------------------- */
+
+typedef enum kiln_param_type {
+    KILN_PARAM_WORD, /* one of `words` */
+    KILN_PARAM_INT,  /* one of `words`, all decimal, or min..max in steps when words is null */
+    KILN_PARAM_BOOL  /* true or false */
+} kiln_param_type;
+
+/* What the caller of the family's function has to know, or what only changes how fast it is. */
+typedef enum kiln_param_role {
+    KILN_ROLE_CONTRACT, /* changes results or layout: the caller names it in the argument struct */
+    KILN_ROLE_TUNING    /* dispatch chooses */
+} kiln_param_role;
+
+typedef struct kiln_param {
+    const char *name; /* [a-z][a-z0-9_]*, at most 40, no word of C's or kiln's; null ends the list */
+    kiln_param_type type;
+    kiln_param_role role;
+    const char *words; /* legal values, separated by single spaces: "f32 f64 f16 bf16" */
+    /* Of a contract parameter's words, but for f16 bf16 f32 f64, low high, any, and those of digits, which have theirs: what
+     * stands for each in argument structs, in the order of `words`: "1 2". Callers compile them in: a new word takes a new
+     * one, wherever it stands. */
+    const char *numbers;
+    uint32_t min, max, step;
+    const char *default_value;
+    const char *summary; /* one line */
+} kiln_param;
+
+/* ---- arguments -------------------------------------------------------------------------------------------------- */
+
+typedef enum kiln_arg_kind {
+    KILN_ARG_VALUE, /* a scalar */
+    KILN_ARG_IN,    /* device pointers, by direction */
+    KILN_ARG_OUT,
+    KILN_ARG_INOUT,
+    KILN_ARG_OPTIONAL_OUT, /* may be null */
+    KILN_ARG_SCRATCH       /* memory to work in: what is there before does not matter, nor what is after */
+} kiln_arg_kind;
+
+typedef struct kiln_arg {
+    const char *name; /* as kiln_param's; null ends the list; the order is the kernel's parameter order */
+    kiln_arg_kind kind;
+    /* Scalars: u16 u32 u64, i16 i32 i64 (or s16 s32 s64), f32 f64. What pointers point at: these, and u8 i8 s8,
+     * f16 bf16, b8 b16 b32 b64. "$name" is the type that the parameter `name` names; "$name:f64:f32" is f64 where it is
+     * f64, else f32. A scalar of such a type is a double in C and can be f32 or f64 only: one beside elements that may
+     * be f16 is of "$name:f64:f32". emit calls ptx_param and ptx_param_ptr with the same types, PTX_S32 for i32. */
+    const char *type;
+    /* Pointers: elements per dimension, outermost first, separated by ", ": "m, k"; else null. Where a dimension is 0 in
+     * a call the pointer may be null, and the kernel must not follow it. */
+    const char *shape;
+    /* Pointers: bytes that the address must be a multiple of, a power of two up to 256, which is all that cuMemAlloc
+     * promises; or an element's size when that is more, as it is than 0. Checked before a launch. */
+    uint32_t alignment;
+    const char *when; /* condition over parameters; null: every variant has it */
+    const char *summary;
+} kiln_arg;
+
+/* ---- what follows from them ------------------------------------------------------------------------------------- */
+
+/* A condition that must hold, and what to say when it does not. */
+typedef struct kiln_rule {
+    const char *condition; /* null ends the list */
+    const char *text;      /* "k must be a multiple of 64" */
+} kiln_rule;
+
+/* What dispatch estimates the time of a variant by, beside the grid and the instructions that the generator counts in the
+ * kernel: see kiln/estimate.h. Each over arguments, parameters, device and shape; null: 0, unless said. */
+typedef struct kiln_time {
+    const char *length;      /* of the main loop in a thread block, in the unit of kiln_shape.trip */
+    const char *repeats;     /* how often a thread block runs it; null: 1 */
+    const char *side_trips;  /* of those that ptx_side_loop marks */
+    const char *wait;        /* cycles that a trip waits for memory where no other warp has work */
+    const char *block_bytes; /* that a thread block asks the L2 cache for */
+    const char *extra;       /* cycles beside: what joins parts of a sum */
+} kiln_time;
+
+/* The least that the work needs, in closed form. The emulator's counters are tested against it. */
+typedef struct kiln_cost {
+    const char *bytes_read; /* compulsory bytes of all inputs and outputs */
+    const char *bytes_written;
+    const char *elements; /* the unit of work that kiln-profile counts per: "n" */
+} kiln_cost;
+
+/* An alignment that depends on the variant. */
+typedef struct kiln_alignment {
+    const char *arg;   /* a pointer, whose own alignment is 0; null ends the list */
+    const char *bytes; /* over parameters: "4 * vector"; the value is as kiln_arg's alignment */
+} kiln_alignment;
+
+/* Memory that some variants need beside what the caller's arrays hold. */
+typedef struct kiln_workspace {
+    const char *arg,
+        *counters;    /* pointers that only some variants have: scratch, and counters that are zero */
+    const char *size; /* the u64 argument that says how many elements `arg` has, for dispatch and rules */
+    /* How many a call needs, over arguments and parameters. This and the two shapes only grow with the arguments. */
+    const char *elements;
+} kiln_workspace;
+
+/* What a call gives to one of the family's arguments. */
+typedef struct kiln_value {
+    const char *arg; /* null ends the list */
+    const char
+        *value; /* over the call's arguments and integer contract parameters; it must fit the argument */
+} kiln_value;
+
+/* A typed function beside the family's own that asks for less: NAME_FAMILY_single_head. */
+typedef struct kiln_call {
+    const char *name; /* stands behind the family's; null ends the list */
+    const char *summary;
+    const kiln_arg *args; /* ends with a null name; those that the family has too are passed on as they are */
+    const kiln_value *values; /* of the family's others; one that is nowhere named is 0 */
+} kiln_call;
+
+typedef struct kiln_variant kiln_variant;
+
+/* What a variant takes of a multiprocessor, by its parameters alone. The launch, the grid and the kernel read it. */
+typedef struct kiln_shape {
+    uint32_t block[3]; /* threads; 0 is 1, but for the first */
+    /* Dynamic shared memory. Where the family has shared_bytes for a call: the most and the least that a legal call asks
+     * for. */
+    uint32_t shared_bytes, least_shared_bytes;
+    /* Targets that it runs on: from the family's min_sm on unless set; max_sm 0: any newer. */
+    uint32_t min_sm, max_sm;
+    bool is_specific; /* on those of one architecture or family alone: sm_90a, sm_100f */
+    /* That ptxas leaves registers for, as .minnctapersm; 0: as it comes. A target may have its own: kiln_has_sm. */
+    uint32_t blocks_per_multiprocessor;
+    /* Of the loop that ptx_main_loop marks. What a warp does in a trip, in the unit that kiln_time.length counts in; 0: 1. And
+     * how many warps of a thread block share its trips; 0: 1, so that each has them all. */
+    uint32_t trip, loop_warps;
+    struct kiln_constraints *constraints; /* the generator's */
+} kiln_shape;
+
+/* In `shape`: a combination exists only where this holds. `params` are those that it asks about, separated by single spaces,
+ * `text` says what has to be: "rows times batch is at most 8: registers". Each constraint is said for every variant, met or not,
+ * so that all are known; the shape of a variant that breaks one is not used. */
+void kiln_require(kiln_shape *s, bool holds, const char *params, const char *text);
+
+typedef struct kiln_family {
+    const char *name;      /* [a-z][a-z0-9_]* without double underscores */
+    const char *summary;   /* one line */
+    const char *source;    /* the paper, format or kernel that the contract comes from */
+    const char *nonfinite; /* what becomes of NaNs and infinities; null: nothing is said */
+    /* How far each output may be from the exact one, and for which inputs; null: nothing is said. */
+    const char *accuracy;
+    const kiln_param *params; /* ends with a null name; may be null */
+    const kiln_arg *args;     /* ends with a null name */
+    const kiln_alignment
+        *alignments; /* of arguments that are aligned to something else in each variant; may be null */
+    /* Says what a variant takes of a multiprocessor, and refuses combinations; null: one thread, any combination. */
+    void (*shape)(kiln_shape *s, const kiln_variant *v);
+    const kiln_rule *rules; /* over arguments and parameters, checked at every launch; may be null */
+    const char *empty;   /* condition over arguments: nothing to do, success without a launch; may be null */
+    const char *grid[3]; /* thread blocks, over arguments, parameters, device and shape; null: 1 */
+    /* Dynamic shared memory where a call's arguments decide, over these, parameters and shape; null: always the shape's. */
+    const char *shared_bytes;
+    /* Of the variants with the caller's contract words, whose rules and alignments this call keeps and that the device can
+     * run, the family's function launches the one with the least estimate; of equals the first of the configuration. */
+    kiln_time time;
+    const kiln_workspace *workspace; /* null: none. Else the bundle tells its size: NAME_FAMILY_workspace */
+    const kiln_call *calls;          /* null: the family's own function is the only one */
+    kiln_cost cost;
+    uint32_t min_sm; /* lowest target that some variant runs on */
+    void (*emit)(ptx_fn *f, const kiln_variant *v);
+} kiln_family;
+
+/* ---- inside emit ------------------------------------------------------------------------------------------------ */
+
+/* Values of the variant's parameters. A name that the family does not declare, or of another type, ends the generator
+ * with an error that names both. kiln_int takes a word made of digits too. */
+uint32_t kiln_int(const kiln_variant *v, const char *param);
+bool kiln_bool(const kiln_variant *v, const char *param);
+bool kiln_is(const kiln_variant *v, const char *param, const char *word);
+
+/* The PTX type that a word parameter names ("f16"). */
+ptx_type kiln_type(const kiln_variant *v, const char *param);
+
+/* Whether the target that the body is emitted for is this one, 80 for sm_80, or a newer one. A body that does not ask is the
+ * same for all; one that does is made once for each answer. */
+bool kiln_has_sm(const kiln_variant *v, uint32_t sm);
+
+/* ---- a generator ------------------------------------------------------------------------------------------------- */
+
+/* The command line of kiln with these families, in the order in which `kiln families` prints them; null at their end.
+ * Returns the exit status. kiln_add_generator makes the program that calls it. */
+int kiln_main(int argc, char **argv, const kiln_family *const *families);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
