@@ -1,5 +1,6 @@
 /* The command line of a generator. */
 #include <errno.h>
+#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,18 +19,33 @@
 #include "target/devices.h"
 #include "target/target.h"
 
+typedef enum option_name {
+    OPTION_OUTPUT,
+    OPTION_TARGET,
+    OPTION_TARGETS,
+    OPTION_DEVICE,
+    OPTION_SHARDS,
+    OPTION_JOBS,
+    OPTION_STAMP,
+    OPTION_QUIET,
+    OPTION_IR,
+    OPTION_LONG,
+    OPTION_JSON,
+    OPTION_HELP,
+    OPTION_COUNT
+} option_name;
+
 typedef struct command_line {
     family_list families;
     arena *arena;
     diagnostics diagnostics;
-    const char *names[KILN_MAX_ARGS + KILN_MAX_PARAMS +
-                      2]; /* what stands without an option: CONFIG and ID, or NAME */
+    const char *const *names; /* what stands without an option: CONFIG and ID, or NAME */
     size_t name_count;
-    const char *output, *target, *targets, *shards, *jobs, *stamp, *device; /* values of options, or null */
-    bool ir, json, in_full;
+    const char *command;
+    const char *options[OPTION_COUNT]; /* the value, empty where there is none; null: not given */
 } command_line;
 
-/* ---- verbs ------------------------------------------------------------------------------------------------------ */
+/* ---- commands --------------------------------------------------------------------------------------------------- */
 
 static int fail(const char *what)
 {
@@ -48,37 +64,39 @@ static const char *folder_of(arena *a, const char *path)
 
 static plan *read_plan(command_line *c)
 {
-    plan *p = config_read(c->arena, c->families, c->names[0], c->targets, &c->diagnostics);
+    plan *p = config_read(c->arena, c->families, c->names[0], c->options[OPTION_TARGETS], &c->diagnostics);
     diagnostics_finish(&c->diagnostics);
     return p;
 }
 
 /* "1" to "99", or the option is not there: 0. False after a message. */
-static bool read_count(const command_line *c, const char *option, const char *word, uint32_t *count)
+static bool read_count(const command_line *c, option_name option, uint32_t *count)
 {
+    const char *word = c->options[option];
     *count = 0;
     if (!word)
         return true;
     const size_t digits = strspn(word, "0123456789");
     *count = word[digits] || digits > 2 ? 0 : (uint32_t)strtoul(word, NULL, 10);
     if (*count == 0)
-        fail(arena_format(c->arena, "expected a number from 1 to %d after %s, found '%s'", SHARDS_MOST,
-                          option, quote_text(c->arena, word)));
+        fail(arena_format(c->arena, "expected a number from 1 to %d after --%s, found '%s'", SHARDS_MOST,
+                          option == OPTION_JOBS ? "jobs" : "shards", quote_text(c->arena, word)));
     return *count > 0;
 }
 
 static int run_generate(command_line *c)
 {
     uint32_t shards, jobs;
-    if (!read_count(c, "--shards", c->shards, &shards) || !read_count(c, "--jobs", c->jobs, &jobs))
+    if (!read_count(c, OPTION_SHARDS, &shards) || !read_count(c, OPTION_JOBS, &jobs))
         return EXIT_BAD_USAGE;
-    plan *p = config_read(c->arena, c->families, c->names[0], c->targets, &c->diagnostics);
+    plan *p = config_read(c->arena, c->families, c->names[0], c->options[OPTION_TARGETS], &c->diagnostics);
     int status = EXIT_BAD_INPUT;
     if (p) {
         p->shards = shards;
         p->jobs = jobs;
-        const char *folder = c->output ? c->output : folder_of(c->arena, c->names[0]);
-        status = bundle_generate(c->arena, p, &c->diagnostics, folder, c->stamp);
+        const char *folder =
+            c->options[OPTION_OUTPUT] ? c->options[OPTION_OUTPUT] : folder_of(c->arena, c->names[0]);
+        status = bundle_generate(c->arena, p, &c->diagnostics, folder, c->options[OPTION_STAMP]);
     }
     diagnostics_finish(&c->diagnostics);
     return status;
@@ -159,17 +177,30 @@ static int fail_target(const command_line *c, const plan *p)
     text listed = text_new(c->arena);
     for (size_t i = 0; i < p->target_count; i++)
         text_printf(&listed, "%s%s", i > 0 ? ", " : "", target_print(p->targets[i], name));
-    return fail(arena_format(c->arena, "%s does not list the target %s; it lists %s", c->names[0], c->target,
-                             listed.data));
+    return fail(arena_format(c->arena, "%s does not list the target %s; it lists %s", c->names[0],
+                             c->options[OPTION_TARGET], listed.data));
+}
+
+/* Of --target; false after a message. */
+static bool read_target(const command_line *c, target *t)
+{
+    const char *word = c->options[OPTION_TARGET];
+    if (!word)
+        fail(arena_format(c->arena, "%s needs --target T, T one of %s", c->command,
+                          list_text(c->arena, target_names)));
+    else if (!target_parse(word, t))
+        fail(arena_format(c->arena, "no target '%s'%s", quote_text(c->arena, word),
+                          target_suggest_text(c->arena, word)));
+    else
+        return true;
+    return false;
 }
 
 static int run_show(command_line *c)
 {
     target t;
-    if (!c->target || !target_parse(c->target, &t)) {
-        fail(arena_format(c->arena, "show needs --target T, T one of %s", list_text(c->arena, target_names)));
+    if (!read_target(c, &t))
         return EXIT_BAD_USAGE;
-    }
     const plan *p = read_plan(c);
     if (!p)
         return EXIT_BAD_INPUT;
@@ -178,10 +209,10 @@ static int run_show(command_line *c)
         return fail_variant(c, p);
     if (!lists_target(p, t))
         return fail_target(c, p);
-    if (c->ir && v->external)
+    if (c->options[OPTION_IR] && v->external)
         return fail(arena_format(c->arena, "%s is external PTX, which has no IR", v->id));
-    if (!bundle_show(c->arena, p, v, t, c->ir, stdout))
-        return fail(arena_format(c->arena, "%s does not run on %s", v->id, c->target));
+    if (!bundle_show(c->arena, p, v, t, c->options[OPTION_IR] != NULL, stdout))
+        return fail(arena_format(c->arena, "%s does not run on %s", v->id, c->options[OPTION_TARGET]));
     return 0;
 }
 
@@ -192,10 +223,10 @@ static int run_families(command_line *c)
         return fail(arena_format(c->arena, "no family '%s'%s", c->names[0],
                                  suggest_text(c->arena, c->names[0], family_names(c->arena, c->families))));
     text out = text_new(c->arena);
-    if (c->json)
+    if (c->options[OPTION_JSON])
         describe_json(&out, family ? (const kiln_family *[]){family, NULL} : c->families);
     else if (family)
-        describe_family(&out, family, c->in_full);
+        describe_family(&out, family, c->options[OPTION_LONG] != NULL);
     else
         describe_families(&out, c->families);
     fwrite(out.data, 1, out.length, stdout);
@@ -206,14 +237,12 @@ static int run_families(command_line *c)
 static bool find_device(const command_line *c, kiln_device *device, const char **name)
 {
     target t = {0, TARGET_BASE};
-    if (!c->device && !(c->target && target_parse(c->target, &t))) {
-        fail(arena_format(c->arena, "explain needs --target T, T one of %s, or --device D, D one of %s",
-                          list_text(c->arena, target_names), device_names(c->arena)));
+    if (!c->options[OPTION_DEVICE] && !read_target(c, &t))
         return false;
-    }
-    *name = device_find(t.sm, c->device, device);
+    *name = device_find(t.sm, c->options[OPTION_DEVICE], device);
     if (!*name)
-        fail(arena_format(c->arena, "no device '%s'; there are %s", c->device ? c->device : c->target,
+        fail(arena_format(c->arena, "no device '%s'; there are %s",
+                          c->options[c->options[OPTION_DEVICE] ? OPTION_DEVICE : OPTION_TARGET],
                           device_names(c->arena)));
     return *name;
 }
@@ -256,113 +285,187 @@ static int run_diff(command_line *c)
 /* ---- the command line ------------------------------------------------------------------------------------------- */
 
 /* clang-format off */
-/*    verb        names  options           what stands after it */
 static const struct {
-    const char *verb;
-    size_t least, most;
-    const char *options;
+    const char *name;
+    char letter; /* 0: none */
+    const char *value, *about;
+} options[OPTION_COUNT] = {
+    [OPTION_OUTPUT]  = {"output",  'o', "DIR",   "write there; default: beside CONFIG"},
+    [OPTION_TARGET]  = {"target",  't', "T",     "sm_80, sm_90a, ..."},
+    [OPTION_TARGETS] = {"targets",  0,  "T,...", "for these targets, not the configuration's"},
+    [OPTION_DEVICE]  = {"device",  'd', "D",     "on this device, not the one that stands for the target"},
+    [OPTION_SHARDS]  = {"shards",   0,  "N",     "the families in N files, which compile in parallel"},
+    [OPTION_JOBS]    = {"jobs",    'j', "N",     "with N threads, which change no byte; default: one per processor"},
+    [OPTION_STAMP]   = {"stamp",    0,  "FILE",  "write FILE last; the depfile names it, not the bundle's files"},
+    [OPTION_QUIET]   = {"quiet",   'q', NULL,    "print nothing but errors"},
+    [OPTION_IR]      = {"ir",       0,  NULL,    "as the builder has it, not as PTX"},
+    [OPTION_LONG]    = {"long",    'l', NULL,    "with the expressions for rules, launch, cost and time"},
+    [OPTION_JSON]    = {"json",     0,  NULL,    "for programs"},
+    [OPTION_HELP]    = {"help",    'h', NULL,    "print this"},
+};
+
+#define BIT(option) (1u << OPTION_##option)
+static const struct {
+    const char *name;
+    size_t least, most; /* names */
+    unsigned options;   /* bits */
     int (*run)(command_line *);
-    const char *usage;
-} verbs[] = {
-    {"generate", 1, 1, "--output --targets --shards --jobs --stamp",
-                                        run_generate, "CONFIG [--output DIR]         write the bundle; default: beside CONFIG\n"
-                 "                        [--targets T,...]      for these targets, not the configuration's\n"
-                 "                        [--shards N]           with the families in N files that compile in parallel\n"
-                 "                        [--jobs N]             with N threads, which change no byte; default: one per processor\n"
-                 "                        [--stamp FILE]         and then FILE, which stands for it in the depfile"},
-    {"list",     1, 1, "--targets",     run_list,     "CONFIG [--targets T,...]      key, id and targets of each variant"},
-    {"show",     2, 2, "--target --ir", run_show,     "CONFIG ID --target T [--ir]   print a variant, by id or key"},
-    {"diff",     2, 2, "",              run_diff,     "OLD NEW                       what changed between two manifests"},
-    {"explain",  2, KILN_MAX_ARGS + KILN_MAX_PARAMS + 2, "--target --device",
-                                        run_explain,  "CONFIG FAMILY --target T [NAME=VALUE ...]\n"
-                 "                                               which variant a call would launch, with the estimates\n"
-                 "                        [--device D]           on this device, not the one that stands for the target"},
-    {"families", 0, 1, "--long --json", run_families, "[NAME] [--long | --json]      what can be asked for; --long: and what follows from it"},
+    const char *synopsis, *about;
+} commands[] = {
+    {"generate", 1, 1, BIT(OUTPUT) | BIT(TARGETS) | BIT(SHARDS) | BIT(JOBS) | BIT(STAMP) | BIT(QUIET), run_generate,
+     "CONFIG",                         "write the bundle that a configuration asks for"},
+    {"list",     1, 1, BIT(TARGETS), run_list,
+     "CONFIG",                         "print key, id and targets of each variant"},
+    {"show",     2, 2, BIT(TARGET) | BIT(IR), run_show,
+     "CONFIG ID -t T",                 "print a variant's kernel; ID is its id or key"},
+    {"explain",  2, KILN_MAX_ARGS + KILN_MAX_PARAMS + 2, BIT(TARGET) | BIT(DEVICE), run_explain,
+     "CONFIG FAMILY -t T NAME=VALUE...", "print which variant a call launches, and the estimates"},
+    {"diff",     2, 2, 0, run_diff,
+     "OLD NEW",                        "print what changed between two manifests"},
+    {"families", 0, 1, BIT(LONG) | BIT(JSON), run_families,
+     "[FAMILY]",                       "print what can be asked for"},
 };
 /* clang-format on */
-enum { VERB_COUNT = sizeof verbs / sizeof verbs[0] };
+enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
+
+static const char about_status[] =
+    "\nexit status: 0, 1 bad input, 2 bad usage, 3 a mistake in a family, or inside kiln, 4 diff found a "
+    "difference\n";
 
 static void print_usage(FILE *out)
 {
     fputs("kiln bakes GPU kernels as PTX into C.\n\nusage:\n", out);
-    for (size_t i = 0; i < VERB_COUNT; i++)
-        fprintf(out, "  kiln %-9s %s\n", verbs[i].verb, verbs[i].usage);
-    fputs(
-        "  kiln --help | --version\n\nexit status: 0, 1 bad input, 2 bad usage, 3 a mistake in a family, or "
-        "inside kiln, 4 diff found a difference\n",
-        out);
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        fprintf(out, "  kiln %-8s %-34s %s\n", commands[i].name, commands[i].synopsis, commands[i].about);
+    fprintf(out, "  kiln %-43s %s\n", "help COMMAND", "print a command's options");
+    fprintf(out, "  kiln --help | --version\n%s", about_status);
 }
 
-static int bad_usage(const char *what, const char *word, const char *near)
+static void print_options(unsigned set)
 {
-    fprintf(stderr, "kiln: error: %s '%s'%s\nkiln --help shows how it is used\n", what, word, near);
-    return EXIT_BAD_USAGE;
+    for (size_t i = 0; i < OPTION_COUNT; i++) {
+        if (!(set >> i & 1))
+            continue;
+        char letter[] = {'-', options[i].letter, ',', ' ', '\0'};
+        char name[32];
+        snprintf(name, sizeof name, "--%s%s%s", options[i].name, options[i].value ? "=" : "",
+                 options[i].value ? options[i].value : "");
+        printf("  %s%-16s %s\n", options[i].letter ? letter : "    ", name, options[i].about);
+    }
 }
 
-/* Takes the option at argv[*i] and its value; 0 or an exit status. */
-static int take_option(command_line *c, const char *options, int argc, char **argv, int *i)
+static int print_help(size_t command)
 {
-    const char *option = argv[*i];
-    const struct {
-        const char *name, **value;
-    } valued[] = {{"--output", &c->output}, {"--target", &c->target}, {"--targets", &c->targets},
-                  {"--shards", &c->shards}, {"--jobs", &c->jobs},     {"--stamp", &c->stamp},
-                  {"--device", &c->device}};
-    const char **value = NULL;
-    for (size_t k = 0; k < sizeof valued / sizeof valued[0]; k++)
-        if (strcmp(option, valued[k].name) == 0)
-            value = valued[k].value;
-    if (!words_contain(options, option))
-        return bad_usage("unknown option", option, suggest_text(c->arena, option, options));
-    if (value && (*i + 1 == argc || argv[*i + 1][0] == '\0'))
-        return bad_usage("a value is missing after", option, "");
-    if (value)
-        *value = argv[++*i];
-    c->ir |= strcmp(option, "--ir") == 0;
-    c->json |= strcmp(option, "--json") == 0;
-    c->in_full |= strcmp(option, "--long") == 0;
+    const unsigned set = commands[command].options | BIT(HELP);
+    printf("usage: kiln %s [OPTION]... %s\n%s\n\n", commands[command].name, commands[command].synopsis,
+           commands[command].about);
+    print_options(set);
     return 0;
 }
 
-static int run_verb(command_line *c, size_t verb, int argc, char **argv)
+static int bad_usage(const command_line *c, const char *what, const char *word, const char *suggestion)
 {
-    for (int i = 2; i < argc; i++) {
-        if (argv[i][0] == '-' && argv[i][1]) {
-            int status = take_option(c, verbs[verb].options, argc, argv, &i);
-            if (status != 0)
-                return status;
-        } else if (c->name_count == verbs[verb].most) {
-            return bad_usage("one argument too many:", argv[i], "");
-        } else {
-            c->names[c->name_count++] = argv[i];
-        }
+    fprintf(stderr, "kiln: error: %s '%s'%s\nkiln help%s%s shows how it is used\n", what, word, suggestion,
+            c->command ? " " : "", c->command ? c->command : "");
+    return EXIT_BAD_USAGE;
+}
+
+/* What getopt_long refused: the word before optind, or a letter of it. */
+static int bad_option(const command_line *c, unsigned set, int found, char **argv)
+{
+    text known = text_new(c->arena);
+    for (size_t i = 0; i < OPTION_COUNT; i++)
+        if (set >> i & 1)
+            text_printf(&known, "%s--%s", known.length ? " " : "", options[i].name);
+    const char *word = argv[optind - 1];
+    const char letter[] = {'-', (char)optopt, '\0'};
+    const bool is_letter = optopt != 0 && strncmp(word, "--", 2) != 0;
+    if (found == ':')
+        return bad_usage(c, "a value is missing after", is_letter ? letter : word, "");
+    if (is_letter)
+        return bad_usage(c, "unknown option", letter, "");
+    if (optopt != 0)
+        return bad_usage(c, "no value is expected:", word, "");
+    return bad_usage(c, "unknown option", word, suggest_text(c->arena, word, known.data));
+}
+
+/* Takes all options, which getopt_long moves in front of the names. 0 or an exit status. */
+static int take_options(command_line *c, unsigned set, int argc, char **argv)
+{
+    struct option rows[OPTION_COUNT + 1] = {0};
+    text letters = text_new(c->arena);
+    size_t count = 0;
+    text_add(&letters, ":");
+    for (int i = 0; i < OPTION_COUNT; i++) {
+        if (!(set >> i & 1))
+            continue;
+        rows[count++] = (struct option){options[i].name, options[i].value != NULL, NULL, 1000 + i};
+        if (options[i].letter)
+            text_printf(&letters, "%c%s", options[i].letter, options[i].value ? ":" : "");
     }
-    if (c->name_count < verbs[verb].least)
-        return bad_usage("an argument is missing after", argv[argc - 1], "");
-    return verbs[verb].run(c);
+    opterr = 0;
+    for (int found; (found = getopt_long(argc, argv, letters.data, rows, NULL)) != -1;) {
+        if (found == '?' || found == ':')
+            return bad_option(c, set, found, argv);
+        int i = found - 1000;
+        for (int k = 0; found < 1000 && k < OPTION_COUNT; k++)
+            if (options[k].letter == found && (set >> k & 1))
+                i = k;
+        const char *name = arena_format(c->arena, "--%s", options[i].name);
+        if (options[i].value && !*optarg)
+            return bad_usage(c, "a value is missing after", name, "");
+        if (options[i].value && c->options[i])
+            return bad_usage(c, "given twice:", name, "");
+        c->options[i] = options[i].value ? optarg : "";
+    }
+    return 0;
+}
+
+/* argv[0] is the command. */
+static int run_command(command_line *c, size_t command, int argc, char **argv)
+{
+    c->command = commands[command].name;
+    const int status = take_options(c, commands[command].options | BIT(HELP), argc, argv);
+    if (status != 0)
+        return status;
+    if (c->options[OPTION_HELP])
+        return print_help(command);
+    c->names = (const char *const *)argv + optind;
+    c->name_count = (size_t)(argc - optind);
+    if (c->name_count > commands[command].most)
+        return bad_usage(c, "one argument too many:", c->names[commands[command].most], "");
+    if (c->name_count < commands[command].least)
+        return bad_usage(c, "an argument is missing after", argv[argc - 1], "");
+    return commands[command].run(c);
+}
+
+static bool is_one_of(const char *word, const char *x, const char *y, const char *z)
+{
+    return strcmp(word, x) == 0 || strcmp(word, y) == 0 || strcmp(word, z) == 0;
 }
 
 static int run(command_line *c, int argc, char **argv)
 {
-    if (argc < 2) {
-        print_usage(stderr);
-        return EXIT_BAD_USAGE;
+    const char *word = argc < 2 ? "" : argv[1];
+    const bool is_help = is_one_of(word, "--help", "-h", "help");
+    if (argc < 2 || (is_help && argc == 2)) {
+        print_usage(argc < 2 ? stderr : stdout);
+        return argc < 2 ? EXIT_BAD_USAGE : 0;
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-        print_usage(stdout);
-        return 0;
-    }
-    if (strcmp(argv[1], "--version") == 0) {
+    if (is_one_of(word, "--version", "-V", "version")) {
         puts("kiln " KILN_VERSION);
         return 0;
     }
     families_validate(c->families);
-    for (size_t i = 0; i < VERB_COUNT; i++)
-        if (strcmp(argv[1], verbs[i].verb) == 0)
-            return run_verb(c, i, argc, argv);
-    return bad_usage(
-        "unknown verb", argv[1],
-        suggest_text(c->arena, argv[1], "generate list show explain diff families --help --version"));
+    text known = text_new(c->arena);
+    const char *wanted = is_help ? argv[2] : word;
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        if (strcmp(wanted, commands[i].name) == 0)
+            return is_help ? print_help(i) : run_command(c, i, argc - 1, argv + 1);
+        text_printf(&known, "%s ", commands[i].name);
+    }
+    text_add(&known, "help --help --version");
+    return bad_usage(c, "unknown command", wanted, suggest_text(c->arena, wanted, known.data));
 }
 
 int kiln_main(int argc, char **argv, const kiln_family *const *families)
