@@ -14,6 +14,7 @@
 #include "family/describe.h"
 #include "family/family.h"
 #include "plan/config.h"
+#include "plan/schema.h"
 #include "support/quote.h"
 #include "support/words.h"
 #include "target/devices.h"
@@ -270,6 +271,14 @@ static int run_explain(command_line *c)
     return 0;
 }
 
+static int run_schema(command_line *c)
+{
+    text out = text_new(c->arena);
+    schema_print(&out, c->families);
+    fwrite(out.data, 1, out.length, stdout);
+    return 0;
+}
+
 static int run_diff(command_line *c)
 {
     text out = text_new(c->arena);
@@ -324,6 +333,8 @@ static const struct {
      "OLD NEW",                        "print what changed between two manifests"},
     {"families", 0, 1, BIT(LONG) | BIT(JSON), run_families,
      "[FAMILY]",                       "print what can be asked for"},
+    {"schema",   0, 0, 0, run_schema,
+     "",                               "print a JSON Schema of configurations, for editors"},
 };
 /* clang-format on */
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
@@ -357,8 +368,8 @@ static void print_options(unsigned set)
 static int print_help(size_t command)
 {
     const unsigned set = commands[command].options | BIT(HELP);
-    printf("usage: kiln %s [OPTION]... %s\n%s\n\n", commands[command].name, commands[command].synopsis,
-           commands[command].about);
+    printf("usage: kiln %s [OPTION]...%s%s\n%s\n\n", commands[command].name,
+           *commands[command].synopsis ? " " : "", commands[command].synopsis, commands[command].about);
     print_options(set);
     return 0;
 }

@@ -10,6 +10,9 @@ cross_packages=(gcc-aarch64-linux-gnu:aarch64-linux-gnu-gcc libc6-dev-arm64-cros
 
 # Those with which the tests look at layout and lint: of the version that tests/house/clang.py names.
 clang_packages=(clang-format-14:clang-format-14 clang-tidy-14:clang-tidy-14)
+# Those with which the tests check `kiln schema`.
+schema_packages=(python3-jsonschema:/usr/lib/python3/dist-packages/jsonschema/__init__.py
+    python3-yaml:/usr/lib/python3/dist-packages/yaml/__init__.py)
 
 missing_packages() {
     local row package sign
@@ -66,6 +69,7 @@ try_packages() {
 try_test_packages() {
     local is_new=''
     try_packages 'of layout and lint' "${clang_packages[@]}" || true
+    try_packages 'of the schema' "${schema_packages[@]}" || true
     [ -n "$(missing_packages "${cross_packages[@]}")" ] || return 0
     dpkg --print-foreign-architectures | grep -qx arm64 || is_new=1
     as_root dpkg --add-architecture arm64 || return 0

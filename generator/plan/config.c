@@ -13,11 +13,7 @@
 #include "target/target.h"
 #include "variants.h"
 
-enum {
-    LARGEST_FILE_BYTES = 16 * 1024 * 1024,
-    DIGITS_OF_BYTES = 18,
-    LONGEST_BUNDLE = 47 /* kiln_bundle.name holds 48 bytes */
-};
+enum { LARGEST_FILE_BYTES = 16 * 1024 * 1024, DIGITS_OF_BYTES = 18 };
 
 /* ---- lists -------------------------------------------------------------------------------------------------------- */
 
@@ -127,9 +123,10 @@ static void read_targets(reader *r, const yaml_node *list)
         read_target_option(r, r->target_option);
 }
 
+const char image_formats[] = "ptx cubin";
+
 static void read_images(reader *r, const yaml_node *list)
 {
-    static const char formats[] = "ptx cubin";
     bool has_ptx = false, is_known = true;
     if (!reader_is_kind(r, list, YAML_LIST, "images", "a list of image formats"))
         return;
@@ -137,10 +134,10 @@ static void read_images(reader *r, const yaml_node *list)
         if (!reader_is_kind(r, node, YAML_SCALAR, "images", "an image format"))
             continue;
         const yaml_node *first = earlier(list, node);
-        is_known = is_known && words_contain(formats, node->text);
-        if (!words_contain(formats, node->text))
+        is_known = is_known && words_contain(image_formats, node->text);
+        if (!words_contain(image_formats, node->text))
             diagnose(r->d, node->at, message_image_unknown, reader_quote(r, node),
-                     suggest_text(r->arena, node->text, formats));
+                     suggest_text(r->arena, node->text, image_formats));
         else if (first)
             diagnose(r->d, node->at, message_image_twice, node->text, first->at.line);
         else if (strcmp(node->text, "cubin") == 0)

@@ -5,6 +5,9 @@
 #include "plan.h"
 #include "yaml.h"
 
+enum { LONGEST_BUNDLE = 47 /* kiln_bundle.name holds 48 bytes */ };
+extern const char image_formats[];
+
 typedef struct reader {
     arena *arena;
     diagnostics *d;

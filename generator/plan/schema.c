@@ -1,0 +1,337 @@
+/* A JSON Schema of configurations. What the values of a parameter have to do with each other is for kiln to say. */
+#include "schema.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config_reader.h"
+#include "support/json.h"
+#include "support/words.h"
+#include "target/target.h"
+
+/* ---- parts -------------------------------------------------------------------------------------------------------- */
+
+static void add_type(json *j, const char *type, const char *about)
+{
+    json_string_member(j, "type", type);
+    if (about)
+        json_string_member(j, "description", about);
+}
+
+/* "key": {"type": ..., "description": ...}, still open. */
+static void begin_property(json *j, const char *key, const char *type, const char *about)
+{
+    json_key(j, key);
+    json_begin_object(j);
+    if (type)
+        add_type(j, type, about);
+    else if (about)
+        json_string_member(j, "description", about);
+}
+
+static void add_property(json *j, const char *key, const char *type, const char *about)
+{
+    begin_property(j, key, type, about);
+    json_end(j);
+}
+
+/* The next of words that single spaces separate, in place of the one before; false: there is none. */
+static bool next_word(const char **words, char word[64])
+{
+    const size_t length = strcspn(*words, " ");
+    snprintf(word, 64, "%.*s", (int)length, *words);
+    *words += length + ((*words)[length] == ' ');
+    return length > 0;
+}
+
+/* Words of digits may stand as numbers; of an integer they have to. */
+static void add_enum(json *j, const char *words, bool are_integers)
+{
+    json_key(j, "enum");
+    json_begin_inline_array(j);
+    for (char word[64]; next_word(&words, word);) {
+        if (word_is_number(word))
+            json_number(j, strtoull(word, NULL, 10));
+        if (!are_integers || !word_is_number(word))
+            json_string(j, word);
+    }
+    json_end(j);
+}
+
+static void add_required(json *j, const char *words)
+{
+    json_key(j, "required");
+    json_begin_inline_array(j);
+    for (char word[64]; next_word(&words, word);)
+        json_string(j, word);
+    json_end(j);
+}
+
+/* What `add` says, or an array of that. */
+static void add_one_or_more(json *j, void (*add)(json *, const void *), const void *of, uint64_t most)
+{
+    json_key(j, "anyOf");
+    json_begin_array(j);
+    json_begin_object(j);
+    add(j, of);
+    json_end(j);
+    json_begin_object(j);
+    add_type(j, "array", NULL);
+    json_number_member(j, "minItems", 1);
+    if (most)
+        json_number_member(j, "maxItems", most);
+    json_key(j, "items");
+    json_begin_object(j);
+    add(j, of);
+    json_end(j);
+    json_end(j);
+    json_end(j);
+}
+
+/* ---- a family ----------------------------------------------------------------------------------------------------- */
+
+static void add_value(json *j, const void *of)
+{
+    const kiln_param *param = of;
+    if (param->type == KILN_PARAM_BOOL) {
+        json_string_member(j, "type", "boolean");
+    } else if (param->words) {
+        add_enum(j, param->words, param->type == KILN_PARAM_INT);
+    } else {
+        json_string_member(j, "type", "integer");
+        json_number_member(j, "minimum", param->min);
+        json_number_member(j, "maximum", param->max);
+        if (param->step > 1 && param->min % param->step == 0)
+            json_number_member(j, "multipleOf", param->step);
+    }
+}
+
+static void add_default(json *j, const kiln_param *param)
+{
+    json_key(j, "default");
+    if (param->type == KILN_PARAM_BOOL)
+        json_boolean(j, strcmp(param->default_value, "true") == 0);
+    else if (word_is_number(param->default_value))
+        json_number(j, strtoull(param->default_value, NULL, 10));
+    else
+        json_string(j, param->default_value);
+}
+
+/* {"if": it is this family, "then": its parameters and no other key} */
+static void add_family(json *j, const kiln_family *family)
+{
+    json_begin_object(j);
+    json_key(j, "if");
+    json_begin_inline_object(j);
+    json_key(j, "properties");
+    json_begin_inline_object(j);
+    json_key(j, "family");
+    json_begin_inline_object(j);
+    json_string_member(j, "const", family->name);
+    json_end(j);
+    json_end(j);
+    add_required(j, "family");
+    json_end(j);
+    json_key(j, "then");
+    json_begin_object(j);
+    json_string_member(j, "description", family->summary);
+    json_boolean_member(j, "additionalProperties", false);
+    json_key(j, "properties");
+    json_begin_object(j);
+    add_property(j, "family", NULL, NULL);
+    begin_property(j, "combinations", NULL, "of the values listed: all, or those that the family has");
+    add_enum(j, "all legal", false);
+    json_end(j);
+    for (size_t i = 0; i < family_param_count(family); i++) {
+        const kiln_param *param = &family->params[i];
+        begin_property(j, param->name, NULL, param->summary);
+        add_default(j, param);
+        add_one_or_more(j, add_value, param, 0);
+        json_end(j);
+    }
+    json_end(j);
+    json_end(j);
+    json_end(j);
+}
+
+/* ---- external PTX ------------------------------------------------------------------------------------------------- */
+
+static void add_string(json *j, const void *of)
+{
+    (void)of;
+    json_string_member(j, "type", "string");
+}
+
+/* "n / 4" or 4 */
+static void add_formula(json *j, const void *of)
+{
+    (void)of;
+    json_key(j, "type");
+    json_begin_inline_array(j);
+    json_string(j, "string");
+    json_string(j, "integer");
+    json_end(j);
+}
+
+static void add_entry(json *j)
+{
+    add_property(j, "name", "string", "of the typed function; default: the entry's own");
+    begin_property(j, "args", NULL,
+                   "names in order, or a mapping from names to 'in f32[n]', a type or nothing");
+    json_key(j, "type");
+    json_begin_inline_array(j);
+    json_string(j, "array");
+    json_string(j, "object");
+    json_end(j);
+    json_end(j);
+    begin_property(j, "rules", "array", "conditions that hold at every launch");
+    json_key(j, "items");
+    json_begin_object(j);
+    add_string(j, NULL);
+    json_end(j);
+    json_end(j);
+    begin_property(j, "grid", NULL, "thread blocks along x, y and z, over arguments");
+    add_one_or_more(j, add_formula, NULL, 3);
+    json_end(j);
+    begin_property(j, "block", NULL, "threads along x, y and z");
+    add_one_or_more(j, add_formula, NULL, 3);
+    json_end(j);
+    begin_property(j, "shared_bytes", NULL, "dynamic shared memory, over arguments");
+    add_formula(j, NULL);
+    json_end(j);
+    add_property(j, "max_shared_bytes", "integer", "the most that a launch may ask for");
+}
+
+/* {"if": there is "ptx", "then": its keys} */
+static void add_external(json *j)
+{
+    json_begin_object(j);
+    json_key(j, "if");
+    json_begin_inline_object(j);
+    add_required(j, "ptx");
+    json_end(j);
+    json_key(j, "then");
+    json_begin_object(j);
+    json_boolean_member(j, "additionalProperties", false);
+    json_key(j, "properties");
+    json_begin_object(j);
+    begin_property(j, "ptx", NULL,
+                   "a file of external PTX, or one per target; paths begin where the configuration is");
+    add_one_or_more(j, add_string, NULL, 0);
+    json_end(j);
+    begin_property(j, "entries", "object", "the kernels to embed; default: all of the file");
+    json_key(j, "additionalProperties");
+    json_begin_object(j);
+    json_key(j, "type");
+    json_begin_inline_array(j);
+    json_string(j, "object");
+    json_string(j, "null");
+    json_end(j);
+    json_boolean_member(j, "additionalProperties", false);
+    json_key(j, "properties");
+    json_begin_object(j);
+    add_entry(j);
+    json_end(j);
+    json_end(j);
+    json_end(j);
+    json_end(j);
+    json_end(j);
+    json_end(j);
+}
+
+/* ---- the whole ---------------------------------------------------------------------------------------------------- */
+
+static void add_list(json *j, const char *key, const char *words, const char *about)
+{
+    begin_property(j, key, "array", about);
+    json_number_member(j, "minItems", 1);
+    json_boolean_member(j, "uniqueItems", true);
+    json_key(j, "items");
+    json_begin_object(j);
+    add_enum(j, words, false);
+    json_end(j);
+    json_end(j);
+}
+
+static void add_bytes(json *j)
+{
+    json_string_member(j, "type", "integer");
+    json_number_member(j, "minimum", 0);
+}
+
+static void add_max_bytes(json *j)
+{
+    begin_property(j, "max_bytes", NULL,
+                   "of all images; or of families, each under its name, and of the bundle");
+    json_key(j, "anyOf");
+    json_begin_array(j);
+    json_begin_object(j);
+    add_bytes(j);
+    json_end(j);
+    json_begin_object(j);
+    add_type(j, "object", NULL);
+    json_key(j, "additionalProperties");
+    json_begin_object(j);
+    add_bytes(j);
+    json_end(j);
+    json_end(j);
+    json_end(j);
+    json_end(j);
+}
+
+static void add_kernels(json *j, family_list families)
+{
+    begin_property(j, "kernels", "array", "a list of values multiplies: every combination becomes a variant");
+    json_number_member(j, "minItems", 1);
+    json_key(j, "items");
+    json_begin_object(j);
+    add_type(j, "object", NULL);
+    json_key(j, "oneOf");
+    json_begin_inline_array(j);
+    for (int i = 0; i < 2; i++) {
+        json_begin_inline_object(j);
+        add_required(j, i == 0 ? "family" : "ptx");
+        json_end(j);
+    }
+    json_end(j);
+    json_key(j, "properties");
+    json_begin_object(j);
+    json_key(j, "family");
+    json_begin_object(j);
+    add_enum(j, family_names(j->out->arena, families), false);
+    json_end(j);
+    json_end(j);
+    json_key(j, "allOf");
+    json_begin_array(j);
+    for (family_list f = families; *f; f++)
+        add_family(j, *f);
+    add_external(j);
+    json_end(j);
+    json_end(j);
+    json_end(j);
+}
+
+void schema_print(text *out, family_list families)
+{
+    json j = json_new(out);
+    json_begin_object(&j);
+    json_string_member(&j, "$schema", "https://json-schema.org/draft/2020-12/schema");
+    json_string_member(&j, "title", "kiln: the configuration of a bundle");
+    add_type(&j, "object", NULL);
+    add_required(&j, "bundle targets kernels");
+    json_boolean_member(&j, "additionalProperties", false);
+    json_key(&j, "properties");
+    json_begin_object(&j);
+    begin_property(&j, "bundle", "string", "prefix of everything generated");
+    json_string_member(&j, "pattern", "^[A-Za-z][A-Za-z0-9_]*$");
+    json_number_member(&j, "maxLength", LONGEST_BUNDLE);
+    json_end(&j);
+    add_list(&j, "targets", target_names, "what the images are made for");
+    add_list(&j, "images", image_formats, "ptx, which is the default, and cubin beside it");
+    add_kernels(&j, families);
+    add_max_bytes(&j);
+    json_end(&j);
+    json_end(&j);
+    json_finish(&j);
+}

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# What tools/completion/kiln.bash offers. usage: completion.bash SCRIPT KILN
+set -u
+# shellcheck disable=SC1090
+source "$1"
+kiln=$2
+passed=0 failed=0
+
+# offers EXPECTED WORD...: the last word is completed.
+offers() {
+    local expected=$1
+    shift
+    COMP_WORDS=("$kiln" "$@") COMP_CWORD=$# COMPREPLY=()
+    _kiln
+    if [ "${COMPREPLY[*]}" = "$expected" ]; then
+        passed=$((passed + 1))
+    else
+        printf 'kiln %s: expected "%s", found "%s"\n' "$*" "$expected" "${COMPREPLY[*]}"
+        failed=$((failed + 1))
+    fi
+}
+
+cd "$(dirname "$0")/accepted" || exit 1
+offers 'generate list show explain diff families schema help --help --version' ''
+offers 'show schema' s
+offers 'generate list show explain diff families schema help' help ''
+offers '--output --targets --shards --jobs --stamp --quiet --help' generate -
+offers '--shards --stamp' generate one.yaml --s
+offers 'sm_90 sm_90a' show one.yaml plain -t sm_9
+offers 'sm_110 sm_110a sm_110f' list --targets = sm_11
+offers 'int4_scale int4_pack int4_quantize int4_unpack' families int4
+offers 'attention' explain one.yaml at
+offers 'one.yaml' generate on
+offers '' frobnicate --x
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]

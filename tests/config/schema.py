@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""`kiln schema` takes every configuration that kiln takes, knows every key, and refuses plain mistakes.
+
+usage: schema.py KILN KILN_CONFIG_TEST
+
+The second is kiln with the families of tests/config. Needs the Python packages jsonschema and yaml; else 77 (skipped).
+"""
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+try:
+    import jsonschema
+    import yaml
+except ImportError as missing:
+    print("SKIPPED:", missing, "(Debian: python3-jsonschema python3-yaml)")
+    sys.exit(77)
+
+TESTS = pathlib.Path(__file__).resolve().parent.parent
+ROOT = TESTS.parent
+# Of families that a test makes for itself.
+OTHERS = {TESTS / "bundle/sample.yaml", TESTS / "consumer/own_family/kernels.yaml"}
+
+REFUSED = """
+    bundle: 7_days
+    targets: [sm_91]
+    targets: sm_80
+    targets: []
+    targets: [sm_80, sm_80]
+    images: [spirv]
+    max_bytes: lots
+    max_bytes: {bundle: -1}
+    kernel: []
+    kernels: []
+    kernels: [{famly: int4_scale}]
+    kernels: [{family: int5_scale}]
+    kernels: [{family: int4_scale, ptx: a.ptx}]
+    kernels: [{family: int4_scale, typ: f32}]
+    kernels: [{family: int4_scale, type: f65}]
+    kernels: [{family: int4_scale, type: []}]
+    kernels: [{family: attention, causal: 1}]
+    kernels: [{family: attention, head_dim: 65}]
+    kernels: [{family: attention, head_dim: [64, "128x"]}]
+    kernels: [{family: int4_scale, combinations: some}]
+    kernels: [{ptx: 1}]
+    kernels: [{ptx: a.ptx, entry: {}}]
+    kernels: [{ptx: a.ptx, entries: {f: {blocks: 1}}}]
+    kernels: [{ptx: a.ptx, entries: {f: {grid: [1, 1, 1, 1]}}}]
+"""
+LEAST = {"bundle": "app", "targets": ["sm_80"], "kernels": [{"family": "int4_scale"}]}
+
+
+def schema_of(kiln):
+    schema = json.loads(subprocess.run([kiln, "schema"], check=True, capture_output=True, text=True).stdout)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema)
+
+
+def keys_in(schema):
+    """Every property that some object may have."""
+    if isinstance(schema, list):
+        return set().union(*map(keys_in, schema))
+    if not isinstance(schema, dict):
+        return set()
+    properties = schema.get("properties", {})
+    return (set(properties) if isinstance(properties, dict) else set()).union(*map(keys_in, schema.values()))
+
+
+def missing_keys(schema):
+    """Keys that the readers of configurations name and the schema does not."""
+    named = set()
+    for file in ("config.c", "config_ptx.c"):
+        for words in re.findall(r'(?:_keys\[\] = |reader_check_keys\(r, \w+, )"([a-z_ ]+)"', (ROOT / "generator/plan" / file).read_text()):
+            named |= set(words.split())
+    assert {"bundle", "entries", "grid"} <= named
+    return named - keys_in(schema)
+
+
+def main():
+    product, test = map(schema_of, sys.argv[1:3])
+    passed, failed = 0, []
+    configs = [(test, p) for p in sorted((TESTS / "config/accepted").glob("*.yaml"))]
+    configs += [(product, p) for p in [ROOT / "generated/default.yaml", *sorted(TESTS.rglob("*.yaml"))]
+                if p.parent.name != "accepted" and p not in OTHERS]
+    for schema, path in configs:
+        config = yaml.safe_load(path.read_text())
+        for error in schema.iter_errors(config):
+            failed.append(f"{path.relative_to(ROOT)}: {error.json_path}: {error.message[:200]}")
+        passed += 1
+    for line in REFUSED.strip().splitlines():
+        if product.is_valid(LEAST | yaml.safe_load(line)):
+            failed.append(f"taken, but wrong: {line.strip()}")
+        passed += 1
+    failed += [f"not in the schema: {key}" for key in sorted(missing_keys(product.schema))]
+    print(*failed, f"{passed} configurations, {len(failed)} wrong", sep="\n")
+    sys.exit(1 if failed else 0)
+
+
+main()

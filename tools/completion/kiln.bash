@@ -1,0 +1,23 @@
+# Completion of kiln's command line for bash. What there is to complete, kiln itself says.
+_kiln() {
+    local kiln=${COMP_WORDS[0]} command=${COMP_WORDS[1]}
+    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} words
+    [ "$word" != = ] || word=
+    [ "$before" != = ] || before=${COMP_WORDS[COMP_CWORD - 2]}
+    case $COMP_CWORD/$command/$before/$word in
+        1/*) words="$(_kiln_commands) --help --version" ;;
+        2/help/*) words=$(_kiln_commands) ;;
+        */-t/* | */--target/* | */--targets/*) words=$("$kiln" schema | grep -o '"sm_[0-9a-f]*"' | tr -d '"') ;;
+        */-o/* | */--output/*) mapfile -t COMPREPLY < <(compgen -d -- "$word") && return ;;
+        */-*) words=$("$kiln" help "$command" | grep -o -e '--[a-z]*') ;;
+        2/families/* | 3/explain/*) words=$("$kiln" families | sed -n 's/^  \([a-z][a-z0-9_]*\).*/\1/p') ;;
+        *) mapfile -t COMPREPLY < <(compgen -f -- "$word") && return ;;
+    esac
+    mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
+}
+
+_kiln_commands() {
+    "$kiln" help | sed -n 's/^  kiln \([a-z]*\) .*/\1/p'
+}
+
+complete -o filenames -F _kiln kiln
