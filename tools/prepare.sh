@@ -76,15 +76,34 @@ try_test_packages() {
     try_packages 'on aarch64' "${cross_packages[@]}" || [ -z "$is_new" ] || as_root dpkg --remove-architecture arm64 || true
 }
 
-# Configures with these options and builds the targets, quietly; what was said is shown when it fails.
+# One line per tenth of ninja's steps, in a terminal a count in place.
+show_progress() {
+    local line last=0 tenth
+    while IFS= read -r line; do
+        [[ $line =~ ^\[([0-9]+)/([0-9]+)\] ]] || continue
+        tenth=$((10 * BASH_REMATCH[1] / BASH_REMATCH[2]))
+        if [ -t 1 ]; then
+            printf '\r  %s of %s steps ' "${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}"
+        elif [ "$tenth" -gt "$last" ]; then
+            echo "  ${tenth}0 %"
+        fi
+        last=$tenth
+    done
+    [ ! -t 1 ] || printf '\r\033[K'
+}
+
+# Configures with these options and builds the targets; what was said is shown when it fails.
 targets=(all)
 build_preset() {
     local log=build/prepare.log
     mkdir -p build
-    echo "Building in build/ ..."
-    if ! { cmake --preset default "$@" && cmake --build --preset default -j2 --target "${targets[@]}"; } >"$log" 2>&1; then
-        tail -n 60 "$log" >&2
-        echo "The build failed; all of its output is in $log" >&2
-        return 1
+    echo "Configuring in build/ ..."
+    if cmake --preset default "$@" >"$log" 2>&1; then
+        echo "Building ${targets[*]} with $(nproc) processors ..."
+        cmake --build --preset default --target "${targets[@]}" 2>&1 | tee -a "$log" | show_progress
+        [ "${PIPESTATUS[0]}" -ne 0 ] || return 0
     fi
+    tail -n 60 "$log" >&2
+    echo "The build failed; all of its output is in $log" >&2
+    return 1
 }

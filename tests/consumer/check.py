@@ -74,7 +74,7 @@ def minimal_make(scratch):
 
 def write_readme_project(scratch, steps):
     """The files that the README's steps make, and the program's target, which any project has."""
-    example = {"yaml": "", "cmake": "cmake_minimum_required(VERSION 3.25)\nproject(app LANGUAGES C)\n", "c": ""}
+    example = {"yaml": "", "cmake": "cmake_minimum_required(VERSION 3.22)\nproject(app LANGUAGES C)\n", "c": ""}
     for language, code in re.findall(r"^ *```(yaml|cmake|c)\n(.*?)^ *```", steps, re.M | re.S):
         example[language] += textwrap.dedent(code)
     app = "add_executable(app app.c)\ntarget_compile_options(app PRIVATE -Wall -Wextra -Werror)\n"
@@ -146,10 +146,18 @@ def messages(scratch):
         project = scratch / str(number)
         project.mkdir()
         (project / "k.yaml").write_text(config)
-        (project / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.25)\nproject(x LANGUAGES NONE)\n"
+        (project / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.22)\nproject(x LANGUAGES NONE)\n"
                                                 "include(${KILN_SOURCE_DIR}/tools/cmake/KilnAddBundle.cmake)\n" + call)
         output = " ".join(configure(project, fails=True).split())
         expect(says in output, f"{call}: expected '{says}' in: {output}")
 
 
-main((minimal_ninja, minimal_make, readme, readme_products, messages), sys.argv[4])
+def missing_package(scratch):
+    """What is not installed is named with the command that installs it."""
+    output = run(CMAKE, "-S", SOURCE_DIR, "-B", scratch / "build", "-DCMAKE_FIND_ROOT_PATH=/nonexistent",
+                 "-DCMAKE_FIND_ROOT_PATH_MODE_INCLUDE=ONLY", fails=True)
+    says = "kiln needs xxhash.h, which is not installed. Debian and Ubuntu: apt-get install libxxhash-dev"
+    expect(says in " ".join(output.split()), f"expected '{says}' in:\n{output}")
+
+
+main((minimal_ninja, minimal_make, readme, readme_products, messages, missing_package), sys.argv[4])
