@@ -25,6 +25,7 @@ typedef enum option_name {
     OPTION_TARGET,
     OPTION_TARGETS,
     OPTION_DEVICE,
+    OPTION_PTX,
     OPTION_SHARDS,
     OPTION_JOBS,
     OPTION_STAMP,
@@ -44,6 +45,8 @@ typedef struct command_line {
     size_t name_count;
     const char *command;
     const char *options[OPTION_COUNT]; /* the value, empty where there is none; null: not given */
+    const char **ptx;                  /* each value of --ptx */
+    size_t ptx_count, ptx_capacity;
 } command_line;
 
 /* ---- commands --------------------------------------------------------------------------------------------------- */
@@ -65,7 +68,8 @@ static const char *folder_of(arena *a, const char *path)
 
 static plan *read_plan(command_line *c)
 {
-    plan *p = config_read(c->arena, c->families, c->names[0], c->options[OPTION_TARGETS], &c->diagnostics);
+    const config_options options = {c->options[OPTION_TARGETS], c->ptx, c->ptx_count};
+    plan *p = config_read(c->arena, c->families, c->names[0], &options, &c->diagnostics);
     diagnostics_finish(&c->diagnostics);
     return p;
 }
@@ -90,7 +94,8 @@ static int run_generate(command_line *c)
     uint32_t shards, jobs;
     if (!read_count(c, OPTION_SHARDS, &shards) || !read_count(c, OPTION_JOBS, &jobs))
         return EXIT_BAD_USAGE;
-    plan *p = config_read(c->arena, c->families, c->names[0], c->options[OPTION_TARGETS], &c->diagnostics);
+    const config_options options = {c->options[OPTION_TARGETS], c->ptx, c->ptx_count};
+    plan *p = config_read(c->arena, c->families, c->names[0], &options, &c->diagnostics);
     int status = EXIT_BAD_INPUT;
     if (p) {
         p->shards = shards;
@@ -303,6 +308,7 @@ static const struct {
     [OPTION_TARGET]  = {"target",  't', "T",     "sm_80, sm_90a, ..."},
     [OPTION_TARGETS] = {"targets",  0,  "T,...", "for these targets, not the configuration's"},
     [OPTION_DEVICE]  = {"device",  'd', "D",     "on this device, not the one that stands for the target"},
+    [OPTION_PTX]     = {"ptx",      0,  "NAME=FILE,...", "what 'ptx: NAME' embeds: files of one source; may be repeated"},
     [OPTION_SHARDS]  = {"shards",   0,  "N",     "the families in N files, which compile in parallel"},
     [OPTION_JOBS]    = {"jobs",    'j', "N",     "with N threads, which change no byte; default: one per processor"},
     [OPTION_STAMP]   = {"stamp",    0,  "FILE",  "write FILE last; the depfile names it, not the bundle's files"},
@@ -321,13 +327,13 @@ static const struct {
     int (*run)(command_line *);
     const char *synopsis, *about;
 } commands[] = {
-    {"generate", 1, 1, BIT(OUTPUT) | BIT(TARGETS) | BIT(SHARDS) | BIT(JOBS) | BIT(STAMP) | BIT(QUIET), run_generate,
+    {"generate", 1, 1, BIT(OUTPUT) | BIT(TARGETS) | BIT(PTX) | BIT(SHARDS) | BIT(JOBS) | BIT(STAMP) | BIT(QUIET), run_generate,
      "CONFIG",                         "write the bundle that a configuration asks for"},
-    {"list",     1, 1, BIT(TARGETS), run_list,
+    {"list",     1, 1, BIT(TARGETS) | BIT(PTX), run_list,
      "CONFIG",                         "print key, id and targets of each variant"},
-    {"show",     2, 2, BIT(TARGET) | BIT(IR), run_show,
+    {"show",     2, 2, BIT(TARGET) | BIT(PTX) | BIT(IR), run_show,
      "CONFIG ID -t T",                 "print a variant's kernel; ID is its id or key"},
-    {"explain",  2, KILN_MAX_ARGS + KILN_MAX_PARAMS + 2, BIT(TARGET) | BIT(DEVICE), run_explain,
+    {"explain",  2, KILN_MAX_ARGS + KILN_MAX_PARAMS + 2, BIT(TARGET) | BIT(DEVICE) | BIT(PTX), run_explain,
      "CONFIG FAMILY -t T NAME=VALUE...", "print which variant a call launches, and the estimates"},
     {"diff",     2, 2, 0, run_diff,
      "OLD NEW",                        "print what changed between two manifests"},
@@ -361,7 +367,7 @@ static void print_options(unsigned set)
         char name[32];
         snprintf(name, sizeof name, "--%s%s%s", options[i].name, options[i].value ? "=" : "",
                  options[i].value ? options[i].value : "");
-        printf("  %s%-16s %s\n", options[i].letter ? letter : "    ", name, options[i].about);
+        printf("  %s%-19s %s\n", options[i].letter ? letter : "    ", name, options[i].about);
     }
 }
 
@@ -425,6 +431,14 @@ static int take_options(command_line *c, unsigned set, int argc, char **argv)
         const char *name = arena_format(c->arena, "--%s", options[i].name);
         if (options[i].value && !*optarg)
             return bad_usage(c, "a value is missing after", name, "");
+        if (i == OPTION_PTX) {
+            if (!strchr(optarg, '=') || *optarg == '=' || !strchr(optarg, '=')[1])
+                return bad_usage(c, "expected NAME=FILE after --ptx, found", quote_text(c->arena, optarg),
+                                 "");
+            *(const char **)arena_push(c->arena, (void **)&c->ptx, &c->ptx_count, &c->ptx_capacity,
+                                       sizeof optarg) = optarg;
+            continue;
+        }
         if (options[i].value && c->options[i])
             return bad_usage(c, "given twice:", name, "");
         c->options[i] = options[i].value ? optarg : "";

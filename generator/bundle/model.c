@@ -428,6 +428,8 @@ static const char *command_of(arena *a, const plan *p)
     text_printf(&out, "kiln generate %s", file_name(p->config_path));
     if (p->target_option)
         text_printf(&out, " --targets %s", p->target_option);
+    for (size_t i = 0; i < p->ptx_name_count; i++)
+        text_printf(&out, " --ptx %s=...", p->ptx_names[i]);
     if (p->shards)
         text_printf(&out, " --shards %u", (unsigned)p->shards);
     return out.data;

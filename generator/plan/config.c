@@ -119,8 +119,8 @@ static void read_targets(reader *r, const yaml_node *list)
     for (const yaml_node *node = list->first; node; node = node->next)
         if (reader_is_kind(r, node, YAML_SCALAR, "targets", "a target"))
             add_target(r, node->text, reader_quote(r, node), node->at);
-    if (r->target_option)
-        read_target_option(r, r->target_option);
+    if (r->options->targets)
+        read_target_option(r, r->options->targets);
 }
 
 const char image_formats[] = "ptx cubin";
@@ -392,11 +392,12 @@ static void read_root(reader *r, const yaml_node *root)
         else if (keys[i].example)
             diagnose(r->d, root->at, message_missing_key, keys[i].key, keys[i].example);
     }
+    reader_check_ptx_names(r);
     plan_check(r->arena, r->plan, r->target_places, r->d);
 }
 
 plan *config_read_text(arena *a, family_list families, const char *path, const char *data, size_t bytes,
-                       const char *targets, diagnostics *d)
+                       const config_options *options, diagnostics *d)
 {
     int before = d->count;
     const yaml_node *root = yaml_parse(a, path, data, bytes, d);
@@ -405,7 +406,10 @@ plan *config_read_text(arena *a, family_list families, const char *path, const c
             diagnose(d, (place){path, 1, 1}, message_file_empty);
         return NULL;
     }
-    reader r = {.arena = a, .d = d, .target_option = targets, .plan = arena_alloc(a, sizeof(plan))};
+    reader r = {.arena = a, .d = d, .plan = arena_alloc(a, sizeof(plan))};
+    static const config_options none;
+    r.options = options ? options : &none;
+    r.is_ptx_used = arena_alloc(a, r.options->ptx_count + 1);
     r.plan->families = families;
     r.plan->config_path = path;
     *(const char **)arena_push(a, (void **)&r.plan->inputs, &r.plan->input_count, &r.plan->input_capacity,
@@ -417,7 +421,8 @@ plan *config_read_text(arena *a, family_list families, const char *path, const c
     return d->count == before ? r.plan : NULL;
 }
 
-plan *config_read(arena *a, family_list families, const char *path, const char *targets, diagnostics *d)
+plan *config_read(arena *a, family_list families, const char *path, const config_options *options,
+                  diagnostics *d)
 {
     text data;
     const char *why;
@@ -425,5 +430,5 @@ plan *config_read(arena *a, family_list families, const char *path, const char *
         diagnose(d, (place){path, 1, 1}, message_file_unreadable, why);
         return NULL;
     }
-    return config_read_text(a, families, path, data.data, data.length, targets, d);
+    return config_read_text(a, families, path, data.data, data.length, options, d);
 }

@@ -4,12 +4,21 @@
 
 #include "plan.h"
 
-/* Reads a configuration. Null after diagnostics (messages.h), which name `path` as given. `targets`, when not null, are
- * words joined by commas that take the place of the configuration's; of those diagnostics say "--targets:1:COLUMN". */
-plan *config_read(arena *a, family_list families, const char *path, const char *targets, diagnostics *d);
+/* What a command line adds to a configuration. All zero: nothing. */
+typedef struct config_options {
+    const char *targets; /* words joined by commas in place of the configuration's */
+    const char *const
+        *ptx; /* each "NAME=FILE,...": a module of what `ptx: NAME` embeds, one file per target */
+    size_t ptx_count;
+} config_options;
+
+/* Reads a configuration. Null after diagnostics (messages.h), which name `path` as given; of options they say
+ * "--targets:1:COLUMN". */
+plan *config_read(arena *a, family_list families, const char *path, const config_options *options,
+                  diagnostics *d);
 
 /* The same for a text already in memory. */
 plan *config_read_text(arena *a, family_list families, const char *path, const char *data, size_t bytes,
-                       const char *targets, diagnostics *d);
+                       const config_options *options, diagnostics *d);
 
 #endif

@@ -22,16 +22,20 @@ static const char *path_of(const reader *r, const char *asked)
     return arena_format(r->arena, "%s%s", arena_string(r->arena, r->plan->config_path, folder), asked);
 }
 
-static const ptx_file *read_file(reader *r, const yaml_node *node)
+static const ptx_file *read_file(reader *r, const char *path, const char *asked, place at)
 {
-    if (!reader_is_kind(r, node, YAML_SCALAR, "ptx", "the name of a PTX file"))
-        return NULL;
-    const char *path = path_of(r, node->text);
-    const ptx_file *file = ptx_file_read(r->arena, path, node->text, node->at, r->d);
+    const ptx_file *file = ptx_file_read(r->arena, path, asked, at, r->d);
     if (file)
         *(const char **)arena_push(r->arena, (void **)&r->plan->inputs, &r->plan->input_count,
                                    &r->plan->input_capacity, sizeof path) = path;
     return file;
+}
+
+static const ptx_file *read_listed_file(reader *r, const yaml_node *node)
+{
+    if (!reader_is_kind(r, node, YAML_SCALAR, "ptx", "the name of a PTX file"))
+        return NULL;
+    return read_file(r, path_of(r, node->text), node->text, node->at);
 }
 
 /* Keeps files in the order of their targets. */
@@ -44,24 +48,81 @@ static void insert_file(reader *r, external_module *m, const ptx_file *file, siz
     m->files[i] = file;
 }
 
-/* Null after a diagnostic. */
-static const external_module *read_module(reader *r, const yaml_node *node)
+/* What an item embeds. */
+typedef struct module_list {
+    external_module *items;
+    size_t count, capacity;
+} module_list;
+
+static bool check_module(reader *r, const external_module *m, place at)
+{
+    return external_check_module(r->arena, m, r->plan->targets, r->plan->target_count, at, r->d);
+}
+
+/* The file of an item, or its list of files for different targets. */
+static bool read_module(reader *r, const yaml_node *node, module_list *list)
 {
     const bool is_list = node->kind == YAML_LIST && !node->refused;
     if (is_list && !reader_is_kind(r, node, YAML_LIST, "ptx", "a PTX file or a list of them"))
-        return NULL;
-    external_module *m = arena_alloc(r->arena, sizeof *m);
+        return false;
+    external_module *m =
+        arena_push(r->arena, (void **)&list->items, &list->count, &list->capacity, sizeof *m);
     size_t capacity = 0;
     bool ok = true;
     for (const yaml_node *n = is_list ? node->first : node; n; n = is_list ? n->next : NULL) {
-        const ptx_file *file = read_file(r, n);
+        const ptx_file *file = read_listed_file(r, n);
         ok = ok && file;
         if (file)
             insert_file(r, m, file, &capacity);
     }
-    return ok && external_check_module(r->arena, m, r->plan->targets, r->plan->target_count, node->at, r->d)
-               ? m
-               : NULL;
+    return ok && check_module(r, m, node->at);
+}
+
+/* "NAME=a,b": the module of files a and b. What the bundle says of a file does not depend on the folder that it is in. */
+static bool read_given_module(reader *r, const char *name, const char *files, place at, module_list *list)
+{
+    external_module *m =
+        arena_push(r->arena, (void **)&list->items, &list->count, &list->capacity, sizeof *m);
+    size_t capacity = 0;
+    bool ok = true;
+    for (const char *w = files, *end = files; *w; w = end + (*end == ',')) {
+        end = w + strcspn(w, ",");
+        const char *path = arena_string(r->arena, w, (size_t)(end - w)), *slash = strrchr(path, '/');
+        const ptx_file *file =
+            read_file(r, path, arena_format(r->arena, "%s/%s", name, slash ? slash + 1 : path), at);
+        ok = ok && file;
+        if (file)
+            insert_file(r, m, file, &capacity);
+    }
+    return ok && check_module(r, m, at);
+}
+
+/* The modules that --ptx gives a name, or the files that an item lists. False after a diagnostic. */
+static bool read_modules(reader *r, const yaml_node *node, module_list *list)
+{
+    bool is_given = false, ok = true;
+    for (size_t i = 0; node->kind == YAML_SCALAR && i < r->options->ptx_count; i++) {
+        const char *given = r->options->ptx[i];
+        const size_t length = strcspn(given, "=");
+        if (strncmp(given, node->text, length) != 0 || node->text[length])
+            continue;
+        is_given = r->is_ptx_used[i] = true;
+        ok = read_given_module(r, node->text, given + length + 1, node->at, list) && ok;
+    }
+    if (!is_given)
+        return read_module(r, node, list);
+    *(const char **)arena_push(r->arena, (void **)&r->plan->ptx_names, &r->plan->ptx_name_count,
+                               &r->plan->ptx_name_capacity, sizeof node->text) = node->text;
+    return ok;
+}
+
+void reader_check_ptx_names(const reader *r)
+{
+    for (size_t i = 0; i < r->options->ptx_count; i++)
+        if (!r->is_ptx_used[i])
+            diagnose(r->d, (place){"--ptx", 1, 1}, message_ptx_unused,
+                     quote_text(r->arena, arena_string(r->arena, r->options->ptx[i],
+                                                       strcspn(r->options->ptx[i], "="))));
 }
 
 /* ---- what is said of an entry ------------------------------------------------------------------------------------ */
@@ -194,11 +255,12 @@ static bool read_entry(const reader *r, const yaml_node *node, external_request 
 
 /* ---- items ------------------------------------------------------------------------------------------------------- */
 
-static const char *entry_names(const reader *r, const ptx_file *file)
+static const char *entry_names(const reader *r, const module_list *list)
 {
     text names = text_new(r->arena);
-    for (size_t i = 0; i < file->entry_count; i++)
-        text_printf(&names, "%s%s", i > 0 ? " " : "", file->entries[i].name);
+    for (size_t m = 0; m < list->count; m++)
+        for (size_t i = 0; i < list->items[m].files[0]->entry_count; i++)
+            text_printf(&names, "%s%s", names.length ? " " : "", list->items[m].files[0]->entries[i].name);
     return names.data;
 }
 
@@ -226,7 +288,7 @@ static void add_kernel(reader *r, const external_request *q)
                                 sizeof v) = v;
 }
 
-static void read_entries(reader *r, const yaml_node *node, const external_module *m)
+static void read_entries(reader *r, const yaml_node *node, const module_list *list)
 {
     static const char expected[] = "a mapping from entries to what they are";
     if (!reader_is_kind(r, node, YAML_MAP, "entries", expected))
@@ -234,11 +296,14 @@ static void read_entries(reader *r, const yaml_node *node, const external_module
     if (!node->first)
         diagnose(r->d, node->at, message_wrong_kind, expected, "entries", "an empty one");
     for (const yaml_node *n = node->first; n; n = n->next) {
-        const ptx_file *file = m->files[0];
-        external_request q = {.entry = ptx_file_find(file, n->key), .module = m, .at = n->key_at};
+        external_request q = {.at = n->key_at};
+        for (size_t i = 0; i < list->count && !q.entry; i++) {
+            q.module = &list->items[i];
+            q.entry = ptx_file_find(q.module->files[0], n->key);
+        }
         if (!q.entry)
-            diagnose(r->d, n->key_at, message_entry_unknown, file->asked, quote_text(r->arena, n->key),
-                     suggest_text(r->arena, n->key, entry_names(r, file)));
+            diagnose(r->d, n->key_at, message_entry_unknown, list->items[0].files[0]->asked,
+                     quote_text(r->arena, n->key), suggest_text(r->arena, n->key, entry_names(r, list)));
         else if (yaml_is_null(n) ||
                  (reader_is_kind(r, n, YAML_MAP, n->key, "a mapping") && read_entry(r, n, &q)))
             add_kernel(r, &q);
@@ -248,17 +313,19 @@ static void read_entries(reader *r, const yaml_node *node, const external_module
 void reader_read_ptx(reader *r, const yaml_node *item)
 {
     const yaml_node *entries = yaml_member(item, "entries");
-    if (!reader_check_keys(r, item, "ptx entries", "an item with 'ptx'"))
-        return;
-    const external_module *m = read_module(r, yaml_member(item, "ptx"));
-    if (!m)
+    module_list list = {0};
+    if (!reader_check_keys(r, item, "ptx entries", "an item with 'ptx'") ||
+        !read_modules(r, yaml_member(item, "ptx"), &list))
         return;
     if (entries) {
-        read_entries(r, entries, m);
+        read_entries(r, entries, &list);
         return;
     }
-    for (size_t i = 0; i < m->files[0]->entry_count; i++) {
-        const external_request q = {.entry = &m->files[0]->entries[i], .module = m, .at = item->at};
-        add_kernel(r, &q);
+    for (size_t m = 0; m < list.count; m++) {
+        const ptx_file *file = list.items[m].files[0];
+        for (size_t i = 0; i < file->entry_count; i++) {
+            const external_request q = {.entry = &file->entries[i], .module = &list.items[m], .at = item->at};
+            add_kernel(r, &q);
+        }
     }
 }

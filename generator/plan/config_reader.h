@@ -2,6 +2,7 @@
 #ifndef PLAN_CONFIG_READER_H
 #define PLAN_CONFIG_READER_H
 
+#include "config.h"
 #include "plan.h"
 #include "yaml.h"
 
@@ -12,8 +13,9 @@ typedef struct reader {
     arena *arena;
     diagnostics *d;
     plan *plan;
-    place *target_places;      /* beside plan->targets */
-    const char *target_option; /* or null */
+    place *target_places; /* beside plan->targets */
+    const config_options *options;
+    bool *is_ptx_used; /* beside options->ptx */
     size_t variant_capacity, budget_capacity;
 } reader;
 
@@ -29,5 +31,8 @@ bool reader_check_keys(const reader *r, const yaml_node *map, const char *keys, 
 
 /* A kernels: item with `ptx`. */
 void reader_read_ptx(reader *r, const yaml_node *item);
+
+/* Diagnostics for names that --ptx gives and no item embeds. */
+void reader_check_ptx_names(const reader *r);
 
 #endif

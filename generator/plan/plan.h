@@ -20,9 +20,11 @@ typedef struct plan {
     const char **inputs; /* the files that were read, the configuration first */
     size_t input_count, input_capacity;
     const char *target_option; /* what --targets said in place of the configuration; null: nothing */
-    uint32_t jobs;             /* threads that bake; 0: one per processor */
-    uint32_t shards;           /* files that the kernels are spread over; 0: all are in NAME.c */
-    target *targets;           /* ascending, no duplicates */
+    const char **ptx_names;    /* of --ptx, of each item that embeds one */
+    size_t ptx_name_count, ptx_name_capacity;
+    uint32_t jobs;   /* threads that bake; 0: one per processor */
+    uint32_t shards; /* files that the kernels are spread over; 0: all are in NAME.c */
+    target *targets; /* ascending, no duplicates */
     size_t target_count;
     variant **variants; /* configuration order */
     size_t variant_count;

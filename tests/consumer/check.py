@@ -128,6 +128,15 @@ def messages(scratch):
              ("kiln_add_bundle(x)", "", "CONFIG file.yaml is missing"),
              ("kiln_add_bundle(x CONFIG k.yaml TYPO)", "", "unknown argument 'TYPO'"),
              ("kiln_add_bundle(x CONFIG k.yaml SHARDS)", "", "nothing stands after SHARDS"),
+             ("kiln_add_bundle(x CONFIG k.yaml PTX y)", "", "there is no y, which PTX names; kiln_add_ptx makes it"),
+             ("kiln_add_ptx(x SOURCES k.yaml)", "", "ARCHS is missing"),
+             ("kiln_add_ptx(x ARCHS 80)", "", "SOURCES is missing"),
+             ("kiln_add_ptx(x SOURCES k.yaml ARCHS sm_80)", "", "is written as in 80, 90a or 100f, found 'sm_80'"),
+             ("kiln_add_ptx(x SOURCES k.yaml ARCHS 80 80)", "", "two sources are called k, or sm_80"),
+             ("kiln_add_ptx(x-y SOURCES k.yaml ARCHS 80)", "", "the name is an identifier"),
+             ("kiln_add_ptx(x SOURCES k.cu ARCHS 80 COMPILER clang)", "", "there is no "),
+             ("kiln_add_ptx(x SOURCES k.yaml ARCHS 80 COMPILER icc)", "", "COMPILER is nvcc, clang or the path of either"),
+             ("kiln_add_ptx(x SOURCES k.yaml ARCHS 80 COMPILER /nowhere/nvcc)", "", "there is no /nowhere/nvcc here"),
              ("kiln_add_bundle(x CONFIG k.yaml SHARDS 0)", "", "SHARDS is a number from 1 to 99, found '0'"),
              ("kiln_add_bundle(x CONFIG k.yaml VERIFY)", "", "configure kiln with -DKILN_TOOLS=ON"),
              ("kiln_add_bundle(x CONFIG k.yaml REFERENCES r.c)", "", "are for the program of VERIFY, which is not asked for"),
@@ -147,7 +156,8 @@ def messages(scratch):
         project.mkdir()
         (project / "k.yaml").write_text(config)
         (project / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.22)\nproject(x LANGUAGES NONE)\n"
-                                                "include(${KILN_SOURCE_DIR}/tools/cmake/KilnAddBundle.cmake)\n" + call)
+                                                "include(${KILN_SOURCE_DIR}/tools/cmake/KilnAddBundle.cmake)\n"
+                                                "include(${KILN_SOURCE_DIR}/tools/cmake/KilnAddPtx.cmake)\n" + call)
         output = " ".join(configure(project, fails=True).split())
         expect(says in output, f"{call}: expected '{says}' in: {output}")
 

@@ -316,6 +316,37 @@ def external_ptx(scratch):
     expect("fma.rz" in (folder / "build/external.c").read_text(), "what was generated before is there still")
 
 
+def cuda_sources(scratch, compiler, *options):
+    """CUDA sources: compiled for each architecture, launched, compiled again with a header; no path of this machine."""
+    folder = project(scratch, "cuda_sources")
+    configure(folder, f"-DCOMPILER={compiler}", *options)
+    build(folder)
+    runs(folder, "success, 42 36 30\n")
+    files = sorted((folder / "build/cuda_kernels").glob("*.ptx"))
+    expect(len(files) == 4, f"two sources for two architectures: {files}")
+    for file in [*files, folder / "build/vectors.c", folder / "build/vectors.h", folder / "build/vectors.json"]:
+        expect(str(scratch) not in file.read_text() and "/usr" not in file.read_text(), f"{file} has a path of this machine")
+    expect("no work to do" in build(folder), "a second build does nothing")
+
+    header = folder / "include/common.h"
+    header.write_text(header.read_text().replace("FACTOR 2", "FACTOR 4"))
+    build(folder)
+    runs(folder, "success, 84 72 60\n")
+    configure(folder, "-DARCHS=90a" if compiler == "nvcc" else "-DARCHS=80")
+    output = build(folder, fails=True)
+    expect(f"expected a PTX file that runs on sm_75, found sm_{'90a' if compiler == 'nvcc' else 80}" in output, f"a target without PTX: {output}")
+
+
+def cuda_sources_nvcc(scratch):
+    need("nvcc")
+    cuda_sources(scratch, "nvcc", "-DOPTIONS=-lineinfo")
+
+
+def cuda_sources_clang(scratch):
+    need("clang")
+    cuda_sources(scratch, "clang", "-DOPTIONS=-nocudainc;-nocudalib;-Wno-unknown-cuda-version;-gline-tables-only")
+
+
 def two_bundles(scratch):
     folder = project(scratch, "two_bundles")
     configure(folder)
@@ -399,4 +430,4 @@ def by_hand(scratch):
     runs(folder, CROSS_RESULT)
 
 
-main((install, find_package, makefiles, pkg_config, cxx, reexport, own_family, external_ptx, pack, two_bundles, no_generator, cross, by_hand), sys.argv[4])
+main((install, find_package, makefiles, pkg_config, cxx, reexport, own_family, external_ptx, cuda_sources_nvcc, cuda_sources_clang, pack, two_bundles, no_generator, cross, by_hand), sys.argv[4])

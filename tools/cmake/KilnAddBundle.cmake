@@ -1,4 +1,4 @@
-# kiln_add_bundle(NAME CONFIG file.yaml [TARGETS sm_80 ...] [SHARDS n] [GENERATOR program] [PACK]
+# kiln_add_bundle(NAME CONFIG file.yaml [TARGETS sm_80 ...] [PTX name ...] [SHARDS n] [GENERATOR program] [PACK]
 #                 [VERIFY [REFERENCES file.c ...] [UNCOMPARED kernel ...]])
 #
 # Makes a static library NAME of the kernels that file.yaml names. Whoever links it gets NAME.h and the kiln runtime.
@@ -6,6 +6,7 @@
 # written when their bytes change: touching the configuration, or building kiln anew, recompiles nothing by itself.
 #
 #   TARGETS    in place of the configuration's targets
+#   PTX        what kiln_add_ptx compiled under these names, each for an item `ptx: name` of the configuration
 #   SHARDS     spreads the families over n files more, NAME_1.c and on, which compile in parallel: a change of one
 #              family recompiles its shard and NAME.c, which is the index then
 #   GENERATOR  the program that writes the bundle, a path or a target: a kiln with families of one's own
@@ -27,7 +28,7 @@ include_guard(GLOBAL)
 set(KILN_HOST_EXECUTABLE "" CACHE FILEPATH "The kiln that generates bundles; empty for the one that this build makes")
 
 function(kiln_add_bundle name)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "VERIFY;PACK" "CONFIG;SHARDS;GENERATOR" "TARGETS;REFERENCES;UNCOMPARED")
+    cmake_parse_arguments(PARSE_ARGV 1 arg "VERIFY;PACK" "CONFIG;SHARDS;GENERATOR" "TARGETS;PTX;REFERENCES;UNCOMPARED")
     _kiln_check_arguments()
     cmake_path(ABSOLUTE_PATH arg_CONFIG BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE OUTPUT_VARIABLE config)
     _kiln_check_bundle_name(${name} ${config})
@@ -82,6 +83,15 @@ macro(_kiln_generate)
         list(JOIN arg_TARGETS "," targets)
         list(APPEND options --targets ${targets})
     endif()
+    set(ptx_files)
+    foreach(ptx IN LISTS arg_PTX)
+        get_target_property(groups ${ptx} KILN_PTX_GROUPS)
+        get_target_property(files ${ptx} KILN_PTX_FILES)
+        foreach(group IN LISTS groups)
+            list(APPEND options --ptx ${ptx}=${group})
+        endforeach()
+        list(APPEND ptx_files ${files})
+    endforeach()
     if(arg_SHARDS)
         list(APPEND options --shards ${arg_SHARDS})
         foreach(shard RANGE 1 ${arg_SHARDS})
@@ -103,10 +113,13 @@ macro(_kiln_generate)
     add_custom_command(
         ${made} DEPFILE ${folder}/${name}.d
         COMMAND ${generator} generate ${config} --output ${folder} ${options}
-        DEPENDS ${inputs} ${generator}
+        DEPENDS ${inputs} ${ptx_files} ${generator}
         COMMENT "Generating the kernels of ${name}"
         VERBATIM)
     add_custom_target(${name}_kernels DEPENDS ${witness})
+    if(arg_PTX)
+        add_dependencies(${name}_kernels ${arg_PTX})
+    endif()
 endmacro()
 
 function(_kiln_bundle_error text) # in quotes: a list would lose its semicolons
@@ -116,7 +129,7 @@ endfunction()
 macro(_kiln_check_arguments)
     if(arg_UNPARSED_ARGUMENTS)
         _kiln_bundle_error("unknown argument '${arg_UNPARSED_ARGUMENTS}'; it is called as kiln_add_bundle(NAME \
-CONFIG file.yaml [TARGETS sm_80 ...] [SHARDS n] [GENERATOR program] [PACK] [VERIFY [REFERENCES file.c ...] \
+CONFIG file.yaml [TARGETS sm_80 ...] [PTX name ...] [SHARDS n] [GENERATOR program] [PACK] [VERIFY [REFERENCES file.c ...] \
 [UNCOMPARED kernel ...]])")
     endif()
     if(arg_KEYWORDS_MISSING_VALUES)
@@ -131,6 +144,11 @@ CONFIG file.yaml [TARGETS sm_80 ...] [SHARDS n] [GENERATOR program] [PACK] [VERI
     if(DEFINED arg_SHARDS AND NOT arg_SHARDS MATCHES "^[1-9][0-9]?$")
         _kiln_bundle_error("SHARDS is a number from 1 to 99, found '${arg_SHARDS}'")
     endif()
+    foreach(ptx IN LISTS arg_PTX)
+        if(NOT TARGET ${ptx})
+            _kiln_bundle_error("there is no ${ptx}, which PTX names; kiln_add_ptx makes it")
+        endif()
+    endforeach()
     if(TARGET ${name})
         _kiln_bundle_error("there is a target of that name already")
     endif()

@@ -1,0 +1,121 @@
+# kiln_add_ptx(NAME SOURCES file.cu ... ARCHS 80 90a ... [COMPILER nvcc|clang|program] [OPTIONS option ...])
+#
+# Compiles CUDA sources to PTX at build time, for bundles that embed it: kiln_add_bundle(app CONFIG kernels.yaml PTX NAME),
+# where kernels.yaml has an item `ptx: NAME`. Each source is compiled once for each architecture, and its kernels are those
+# that are `__global__`, preferably `extern "C"`. A source, a header that it includes, or an option that changes compiles
+# it anew, and then what embeds it.
+#
+#   ARCHS     80 for sm_80, which newer devices run too; 90a, 100f for one architecture or family alone. Each target of the
+#             bundle needs one that runs on it
+#   COMPILER  nvcc, which is the default, clang, or the path of either. nvcc is looked for on PATH, in CUDACXX and in
+#             /usr/local/cuda
+#   OPTIONS   for the compiler: -O3, -std=c++17, -I..., -DX=1
+#
+# The PTX is NAME/file.sm_80.ptx in the current binary folder. It has no path of this machine: what lies under the current
+# source folder is named from there, and other files without their folders.
+include_guard(GLOBAL)
+
+set(KILN_RELOCATE_PTX ${CMAKE_CURRENT_LIST_DIR}/KilnRelocatePtx.cmake)
+
+function(kiln_add_ptx name)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "COMPILER" "SOURCES;ARCHS;OPTIONS")
+    _kiln_check_ptx_arguments()
+    _kiln_find_cuda_compiler(compiler kind)
+    set(folder ${CMAKE_CURRENT_BINARY_DIR}/${name})
+    file(MAKE_DIRECTORY ${folder})
+    set(all)
+    set(groups)
+    foreach(source IN LISTS arg_SOURCES)
+        cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE)
+        cmake_path(GET source STEM LAST_ONLY stem)
+        if(NOT EXISTS ${source})
+            _kiln_ptx_error("there is no ${source}")
+        endif()
+        set(files)
+        foreach(arch IN LISTS arg_ARCHS)
+            set(ptx ${folder}/${stem}.sm_${arch}.ptx)
+            if(ptx IN_LIST all)
+                _kiln_ptx_error("two sources are called ${stem}, or sm_${arch} is listed twice")
+            endif()
+            _kiln_compile_ptx()
+            list(APPEND files ${ptx})
+        endforeach()
+        list(APPEND all ${files})
+        list(JOIN files "," files)
+        list(APPEND groups ${files})
+    endforeach()
+    add_custom_target(${name} DEPENDS ${all})
+    set_target_properties(${name} PROPERTIES KILN_PTX_FILES "${all}" KILN_PTX_GROUPS "${groups}")
+endfunction()
+
+macro(_kiln_compile_ptx)
+    string(REPLACE " " "\\ " escaped "${ptx}") # as depfiles have it
+    if(kind STREQUAL "nvcc")
+        set(options -ptx -arch=compute_${arch} "-Xcompiler=\"-fmacro-prefix-map=${CMAKE_CURRENT_SOURCE_DIR}/=\"") # its quotes
+    else()
+        set(options -x cuda --cuda-device-only --cuda-gpu-arch=sm_${arch} -S
+            "-ffile-prefix-map=${CMAKE_CURRENT_SOURCE_DIR}/=")
+    endif()
+    add_custom_command(OUTPUT ${ptx} DEPFILE ${ptx}.d
+        COMMAND ${compiler} ${options} ${arg_OPTIONS} ${source} -o ${ptx} -MD -MF ${ptx}.d -MT ${escaped}
+        COMMAND ${CMAKE_COMMAND} -D PTX=${ptx} -D FROM=${CMAKE_CURRENT_SOURCE_DIR}/ -P ${KILN_RELOCATE_PTX}
+        DEPENDS ${source} ${KILN_RELOCATE_PTX}
+        COMMENT "Compiling ${stem} for sm_${arch}"
+        VERBATIM)
+endmacro()
+
+function(_kiln_ptx_error text)
+    message(FATAL_ERROR "kiln_add_ptx(${name}): ${text}")
+endfunction()
+
+macro(_kiln_check_ptx_arguments)
+    if(arg_UNPARSED_ARGUMENTS)
+        _kiln_ptx_error("unknown argument '${arg_UNPARSED_ARGUMENTS}'; it is called as kiln_add_ptx(NAME SOURCES \
+file.cu ... ARCHS 80 90a ... [COMPILER nvcc|clang|program] [OPTIONS option ...])")
+    endif()
+    foreach(list SOURCES ARCHS)
+        if(NOT arg_${list})
+            _kiln_ptx_error("${list} is missing")
+        endif()
+    endforeach()
+    if(NOT name MATCHES "^[A-Za-z_][A-Za-z0-9_]*$")
+        _kiln_ptx_error("the name is an identifier, which the configuration names after 'ptx:'")
+    endif()
+    foreach(arch IN LISTS arg_ARCHS)
+        if(NOT arch MATCHES "^[1-9][0-9][0-9]?[af]?$")
+            _kiln_ptx_error("an architecture is written as in 80, 90a or 100f, found '${arch}'")
+        endif()
+    endforeach()
+    if(CMAKE_CURRENT_BINARY_DIR MATCHES ",")
+        _kiln_ptx_error("the build folder has a comma in its name")
+    endif()
+    if(TARGET ${name})
+        _kiln_ptx_error("there is a target of that name already")
+    endif()
+endmacro()
+
+# The program, and which of the two its options are.
+function(_kiln_find_cuda_compiler result_program result_kind)
+    set(wanted nvcc)
+    if(DEFINED arg_COMPILER)
+        set(wanted ${arg_COMPILER})
+    endif()
+    cmake_path(GET wanted FILENAME file)
+    if(file MATCHES "nvcc")
+        set(kind nvcc)
+    elseif(file MATCHES "clang")
+        set(kind clang)
+    else()
+        _kiln_ptx_error("COMPILER is nvcc, clang or the path of either, found '${wanted}'")
+    endif()
+    unset(KILN_CUDA_COMPILER CACHE)
+    find_program(KILN_CUDA_COMPILER NAMES ${wanted} HINTS $ENV{CUDACXX} PATHS /usr/local/cuda/bin NO_CACHE)
+    if(kind STREQUAL "nvcc" AND wanted STREQUAL "nvcc" AND EXISTS "$ENV{CUDACXX}")
+        set(KILN_CUDA_COMPILER $ENV{CUDACXX})
+    endif()
+    if(NOT KILN_CUDA_COMPILER)
+        _kiln_ptx_error("there is no ${wanted} here. The CUDA toolkit brings nvcc; Debian and Ubuntu: apt-get install clang")
+    endif()
+    set(${result_program} ${KILN_CUDA_COMPILER} PARENT_SCOPE)
+    set(${result_kind} ${kind} PARENT_SCOPE)
+endfunction()
