@@ -10,10 +10,11 @@ import os
 import pathlib
 import re
 import shutil
+import subprocess
 import sys
 import time
 
-from common import HERE, RESULT, expect, main, need, run
+from common import HERE, RESULT, expect, main, need, run, skip
 
 CMAKE, BUILD_DIR, PREFIX = sys.argv[1], *(pathlib.Path(a).resolve() for a in sys.argv[2:4])
 SOURCE_DIR = HERE.parent.parent
@@ -347,6 +348,18 @@ def cuda_sources_clang(scratch):
     cuda_sources(scratch, "clang", "-DOPTIONS=-nocudainc;-nocudalib;-Wno-unknown-cuda-version;-gline-tables-only")
 
 
+def cuda_runtime(scratch):
+    """A program of the CUDA runtime compiles and links against a bundle; where there is a GPU it runs."""
+    need("nvcc")
+    folder = project(scratch, "cuda_runtime", "kernels.yaml")
+    configure(folder)
+    build(folder)
+    done = subprocess.run([folder / "build/app"], capture_output=True, text=True, check=False)
+    if done.returncode == 77:
+        skip(f"it was built and not run, as there is no GPU: {done.stdout}")
+    expect((done.returncode, done.stdout) == (0, "success, scale 8\n"), f"the program: {done}")
+
+
 def two_bundles(scratch):
     folder = project(scratch, "two_bundles")
     configure(folder)
@@ -430,4 +443,5 @@ def by_hand(scratch):
     runs(folder, CROSS_RESULT)
 
 
-main((install, find_package, makefiles, pkg_config, cxx, reexport, own_family, external_ptx, cuda_sources_nvcc, cuda_sources_clang, pack, two_bundles, no_generator, cross, by_hand), sys.argv[4])
+main((install, find_package, makefiles, pkg_config, cxx, reexport, own_family, external_ptx, cuda_sources_nvcc, cuda_sources_clang,
+      cuda_runtime, pack, two_bundles, no_generator, cross, by_hand), sys.argv[4])
