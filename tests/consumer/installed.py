@@ -42,6 +42,29 @@ def install(scratch):
     expect("thread instructions" in output, f"kiln-profile finds the generator and the emulated driver: {output}")
 
 
+def packages(scratch):
+    """cpack's archive has all that is installed, each Debian package its part, and the programs run from where they land."""
+    need("dpkg-deb", "dpkg-shlibdeps")
+    cpack = pathlib.Path(CMAKE).with_name("cpack")
+    run(cpack, "--config", BUILD_DIR / "CPackConfig.cmake", "-G", "TGZ;DEB", "-B", scratch, cwd=scratch)
+    archive = next(scratch.glob("kiln-*.tar.gz"))
+    shutil.unpack_archive(archive, scratch / "archive")
+    root = next((scratch / "archive").iterdir())
+    files = {p.relative_to(root).as_posix() for p in root.rglob("*") if not p.is_dir()}
+    expect(run(root / "bin/kiln", "--version").startswith("kiln "), "the archive's kiln runs")
+    found = {}
+    for package in scratch.glob("*.deb"):
+        name = run("dpkg-deb", "-f", package, "Package").strip()
+        rows = [line.split() for line in run("dpkg-deb", "-c", package).splitlines()]
+        found[name] = {row[5].removeprefix("./usr/") for row in rows if not row[0].startswith("d")}
+    expect(sorted(found) == ["kiln", "kiln-tools", "libkiln-dev"], f"the packages: {sorted(found)}")
+    expect(set().union(*found.values()) == files and sum(map(len, found.values())) == len(files),
+           f"each file is in one package: {files ^ set().union(*found.values())}")
+    for name, file in (("libkiln-dev", "include/kiln/kiln.h"), ("kiln", "bin/kiln"), ("kiln-tools", "bin/kiln-verify"),
+                       ("libkiln-dev", "share/doc/kiln/LICENSE"), ("libkiln-dev", "share/doc/kiln/NOTICES")):
+        expect(file in found.get(name, ()), f"{name} has {file}")
+
+
 def project(scratch, name, *of_minimal):
     """A copy of a project, with files of ../minimal that it does without."""
     folder = scratch / "a project" / name
@@ -443,5 +466,5 @@ def by_hand(scratch):
     runs(folder, CROSS_RESULT)
 
 
-main((install, find_package, makefiles, pkg_config, cxx, reexport, own_family, external_ptx, cuda_sources_nvcc, cuda_sources_clang,
+main((install, packages, find_package, makefiles, pkg_config, cxx, reexport, own_family, external_ptx, cuda_sources_nvcc, cuda_sources_clang,
       cuda_runtime, pack, two_bundles, no_generator, cross, by_hand), sys.argv[4])
