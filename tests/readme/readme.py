@@ -199,9 +199,9 @@ def broken_links(page, text):
         path, _, part = link.partition("#")
         target = page.parent / path
         if not target.exists():
-            yield f"{page}:{line}: the link '{link}' leads to no file"
+            yield f"{page.relative_to(ROOT)}:{line}: the link '{link}' leads to no file"
         elif part and part not in anchors(target.read_text(encoding="utf-8") if path else text):
-            yield f"{page}:{line}: the link '{link}' leads to no heading of its page"
+            yield f"{page.relative_to(ROOT)}:{line}: the link '{link}' leads to no heading of its page"
 
 
 def missing_packages(text):
@@ -228,7 +228,7 @@ def wrong(sources):
         text = page.read_text(encoding="utf-8")
         yield from broken_links(page, text)
         if made(text, sources) != text:
-            yield f"{page}: what is made is stale; ninja rebase_readme makes it anew"
+            yield f"{page.relative_to(ROOT)}: what is made is stale; ninja rebase_readme makes it anew"
             yield from difference(text, made(text, sources))
 
 
@@ -241,7 +241,7 @@ def rebase(sources):
         old = page.read_text(encoding="utf-8")
         new = made(old, sources)
         if new != old:
-            print(page, *difference(old, new), sep="\n")
+            print(page.relative_to(ROOT), *difference(old, new), sep="\n")
             page.write_text(new, encoding="utf-8")
 
 
@@ -250,9 +250,9 @@ def self_test():
     page = ROOT / "README.md"
     right = "# A\n[b](LICENSE) [c](#a) [d](https://x.y/z) `[e](nowhere)`\n```\n[f](nowhere)\n# G\n```\n"
     assert list(broken_links(page, right)) == [], list(broken_links(page, right))
-    for link, what in (("nowhere.md", "no file"), ("tests/data/README.md#nowhere", "no heading")):
+    for link, what in (("nowhere.md", "no file"), ("tests/data/README.md#nowhere", "no heading of its page")):
         (error,) = broken_links(page, f"# A\n\n[b]({link})\n")
-        assert error == f"{page}:3: the link '{link}' leads to " + what + (" of its page" if "#" in link else ""), error
+        assert error == f"README.md:3: the link '{link}' leads to {what}", error
     assert anchor("Does it notice `x_y`, a *wrong* kernel?") == "does-it-notice-x_y-a-wrong-kernel"
     assert made("<!-- made: contents -->\nstale\n<!-- end -->\n## B c\n", None) == \
         "<!-- made: contents -->\n- [B c](#b-c)\n<!-- end -->\n## B c\n"
