@@ -224,6 +224,9 @@ def wrong(sources):
     if lines > MOST_LINES or words > MOST_WORDS:
         yield f"README.md: {lines} lines and {words} words; there may be {MOST_LINES} and {MOST_WORDS}"
     yield from missing_packages(first)
+    version = sources.run("--version").split()[-1]
+    if f"Version {version}," not in first:
+        yield f"README.md: its status is not that of version {version}"
     for page in pages():
         text = page.read_text(encoding="utf-8")
         yield from broken_links(page, text)
