@@ -243,7 +243,7 @@ device, 1 that it cannot run; copy of 1024 MiB 4321 GB/s; torch copy 1242 GB/s; 
 
 
 def table_():
-    """The newest result of each device; and the README has what the results make."""
+    """The newest result of each device; and tools/bench/README.md has what the results make."""
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         expect("table of nothing", table.markdown(folder), table.NOTHING)
@@ -258,8 +258,8 @@ def table_():
         expect(f"{path.name} is of a GPU, in full", (result["emulated"], result["quick"], result.get("only")),
                (False, False, None))
     made = gpu("--table").stdout
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    expect("README.md has what tools/bench/gpu --table prints", made in readme, True)
+    page = (ROOT / "tools/bench/README.md").read_text(encoding="utf-8")
+    expect("tools/bench/README.md has what tools/bench/gpu --table prints", made in page, True)
 
 
 # ---- baselines, over a PyTorch that measures nothing -----------------------------------------------------------------

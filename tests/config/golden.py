@@ -24,6 +24,7 @@ import cases  # noqa: E402
 ERRORS = HERE / "errors.txt"
 COMMANDS = HERE / "commands.txt"
 MESSAGES = HERE.parent.parent / "generator" / "support" / "messages.h"
+PAGE = HERE.parents[1] / "generator" / "README.md"
 LOCALES = ("C", "POSIX", "C.UTF-8", "de_DE.UTF-8", "tr_TR.UTF-8")
 LEAK_OPTIONS = {"ASAN_OPTIONS": "detect_leaks=1"}
 
@@ -143,8 +144,8 @@ def test_output_fails(kiln):
 
 
 def test_readme(kiln):
-    """The README's mistaken configuration, and what it says is said of it."""
-    section = (HERE.parent.parent / "README.md").read_text().partition("\n## Configuration\n")[2]
+    """The mistaken configuration of generator/README.md, and what it says is said of it."""
+    section = PAGE.read_text().partition("\n## Diagnostics\n")[2]
     config = re.search(r"^```yaml\n(.*?)^```", section, re.M | re.S)[1]
     command, expected = re.search(r"^    \$ kiln (.+)\n((?:    .+\n)+)", section, re.M).groups()
     with tempfile.TemporaryDirectory() as folder:
@@ -152,14 +153,14 @@ def test_readme(kiln):
         done = subprocess.run([kiln, *command.split()], cwd=folder, capture_output=True, text=True, env=LEAK_OPTIONS)
     expected = re.sub("^    ", "", expected, flags=re.M)
     found = f"{done.stdout}{done.stderr}[exit {done.returncode}]\n"
-    return differ("README.md", f"{expected}[exit 1]\n", found) + differ("README.md's rebuild", "", rebuild(kiln))
+    return differ(str(PAGE), f"{expected}[exit 1]\n", found) + differ(f"the rebuild of {PAGE}", "", rebuild(kiln))
 
 
 def rebuild(kiln):
-    """What goes wrong with the README's comparison with a rebuild, of its first configuration."""
-    readme = (HERE.parent.parent / "README.md").read_text()
-    config = textwrap.dedent(re.search(r"^ +```yaml\n(.*?)^ +```", readme, re.M | re.S)[1])
-    command = re.search(r"^    (kiln generate .* && cmp .*)$", readme, re.M)[1]
+    """What goes wrong with the page's comparison with a rebuild, of the first page's configuration."""
+    first = (HERE.parent.parent / "README.md").read_text()
+    config = textwrap.dedent(re.search(r"^ +```yaml\n(.*?)^ +```", first, re.M | re.S)[1])
+    command = re.search(r"^    (kiln generate .* && cmp .*)$", PAGE.read_text(), re.M)[1]
     with tempfile.TemporaryDirectory() as folder:
         pathlib.Path(folder, "kernels.yaml").write_text(config)
         pathlib.Path(folder, "kiln").symlink_to(kiln)

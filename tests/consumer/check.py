@@ -86,7 +86,7 @@ def write_readme_project(scratch, steps):
 
 def readme(scratch):
     """The README's own example, as it stands there: it builds, runs, and verifies its bundle."""
-    steps = (SOURCE_DIR / "README.md").read_text().partition("\n## Use it\n")[2].partition("\n## ")[0]
+    steps = (SOURCE_DIR / "README.md").read_text().partition("\n## Four steps\n")[2].partition("\n## ")[0]
     write_readme_project(scratch, steps)
     configure(scratch, "-G", "Ninja", f"-DCMAKE_C_COMPILER_LAUNCHER={HERE / 'unoptimised'}")
     build(scratch)
@@ -105,8 +105,8 @@ def readme(scratch):
 
 
 def readme_products(scratch):
-    """The README's products with a workspace: they are right under all checks, on the variants that share sums."""
-    section = (SOURCE_DIR / "README.md").read_text().partition("\n## Weights in NF4, there and back\n")[2]
+    """The products with a workspace of runtime/README.md: they are right under all checks, on the variants that share sums."""
+    section = (SOURCE_DIR / "runtime/README.md").read_text().partition("\n## A longer example, with a workspace\n")[2]
     write_readme_project(scratch, FIRST_STEPS + section.partition("\n## ")[0])
     configure(scratch, "-G", "Ninja")
     build(scratch)

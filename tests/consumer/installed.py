@@ -239,8 +239,9 @@ def own_family(scratch):
     verify = (folder / "build/mine_verify", "--driver", driver(), "--max-elements", "4096")
     output = run(*verify)
     expect("\n6 of 6 variants right; 0 executed" in output, f"verification: {output}")
-    shown = re.findall(r"^```c\n(.*?)^```", (SOURCE_DIR / "README.md").read_text(), re.M | re.S)
-    expect(any(same_code(code, (folder / "saxpy_reference.c").read_text()) for code in shown), "the README has saxpy_reference.c")
+    shown = re.findall(r"^```c\n(.*?)^```", (SOURCE_DIR / "include/kiln/README.md").read_text(), re.M | re.S)
+    for file in "saxpy.c", "saxpy_reference.c":
+        expect(any(same_code(code, (folder / file).read_text()) for code in shown), f"include/kiln/README.md has {file}")
     source = folder / "saxpy.c"
     header = (folder / "build/mine.h").read_text()
     expect("aligned to 4 bytes, or 8" in header, f"elements are aligned to their size: {header}")

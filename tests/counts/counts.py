@@ -171,4 +171,5 @@ def main():
     return check(counted) if options.verb == "check" else rebase(counted, options.family)
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

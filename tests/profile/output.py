@@ -150,7 +150,7 @@ def check_table(c, folder, p):
 
 
 def check_readme(c, readme):
-    """The README's example is what is printed; only registers depend on the ptxas that is there."""
+    """The example of tools/profile/README.md is what is printed; only registers depend on the ptxas that is there."""
     lines = iter(pathlib.Path(readme).read_text(encoding="utf-8").splitlines())
     command = next(line for line in lines if line.startswith("    $ build/bin/kiln-profile "))
     said = []
@@ -158,10 +158,10 @@ def check_readme(c, readme):
         if line and not line.startswith("    "):
             break
         said.append(line[4:])
-    got = c.run(*command.split()[2:], cwd=pathlib.Path(readme).parent).stdout.splitlines()
+    got = c.run(*command.split()[2:], cwd=pathlib.Path(__file__).resolve().parents[2]).stdout.splitlines()
     keep = lambda text: [line for line in text if not line.startswith("registers (ptxas")]
     c.expect(keep(got) == keep(said[:len(got)]) and not any(said[len(got):]),
-             "the README's example; it should be\n    " + "\n    ".join(got))
+             "the example of tools/profile/README.md; it should be\n    " + "\n    ".join(got))
 
 
 CONFLICT = """.version 7.4

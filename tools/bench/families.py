@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 class Row(NamedTuple):
     timed: dict      # parameter: its values that are timed; one that is not named is timed with all of its values
-    shown: dict      # likewise, and sizes: of those, what the README's table shows; baselines run for these parameters
+    shown: dict      # likewise, and sizes: of those, what README.md's table shows; baselines run for these parameters
     shapes: list     # each names every size that any of the variants takes; a function makes one of the parameters
     quick: dict      # the shape of --quick, which an emulated device gets through in a moment
     baselines: list  # functions of baselines.py

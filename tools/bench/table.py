@@ -1,4 +1,4 @@
-"""Markdown of what tools/bench/gpu measured: the README's table, from tools/bench/results."""
+"""Markdown of what tools/bench/gpu measured: README.md's table, from tools/bench/results."""
 import json
 import pathlib
 

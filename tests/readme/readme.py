@@ -1,0 +1,281 @@
+#!/usr/bin/env python3
+"""The pages of README.md files: what is made in them, and what must hold of them.
+
+usage: readme.py check | rebase KILN
+       readme.py --self-test
+  check   says what is stale, which link leads nowhere, which package is missing, and whether the first page is too long
+  rebase  makes anew what stands between "<!-- made: WHAT -->" and "<!-- end -->", and prints the differences
+
+WHAT is a function of MADE below, with its words. Its sources: `kiln families --json`, the committed default bundle, and
+tests/counts.
+"""
+import difflib
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "counts"))
+import counts  # noqa: E402
+
+MOST_LINES, MOST_WORDS = 250, 2000  # of the first page
+REGION = re.compile(r"(<!-- made: (.+?) -->\n).*?(<!-- end -->\n)", re.S)
+CODE = re.compile(r"^( *)```.*?^\1```$", re.M | re.S)
+ELEMENT_TYPES = {"f64", "f32", "f16", "bf16"}
+
+# What the first page counts: a variant of the default bundle, its target, and what an element of it is.
+COUNTED = [
+    ("int4_quantize/type=f16,mode=sym,group=128,nibbles=low", "sm_75", "element"),
+    ("nf4_unpack/type=f16,group=64,nibbles=low", "sm_80", "element"),
+    ("q4k_dequantize/type=f16", "sm_80", "element"),
+    ("nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=1,tile_n=32,k_warps=8,table=aligned,stages=2,split_k=1", "sm_80",
+     "weight"),
+    ("rmsnorm_q4k_gemv/norm=rms,x=f16,activation=q8,batch=1,y=f16,rows=2,chunk=65536", "sm_80", "weight"),
+    ("nvfp4_gemv/c=f16,decode=software,strategy=simt,lane_codes=32,rows=4,k_warps=1", "sm_90", "weight"),
+    ("attention/type=bf16,head_dim=128,causal=false,strategy=mma,tile_q=64,tile_k=64,split_k=1,pack_gqa=false", "sm_80",
+     "score"),
+]
+
+
+class Sources:
+    def __init__(self, kiln):
+        self.kiln = kiln
+        self.families = json.loads(self.run("families", "--json"))
+        self.manifest = json.loads((ROOT / "generated" / "kiln_default.json").read_text(encoding="utf-8"))
+        self.variants = {v["id"]: v for v in self.manifest["variants"]}
+        self.full = [line.split()[1] for line in self.run("list", str(ROOT / "tests" / "full.yaml")).splitlines()]
+
+    def run(self, *arguments):
+        return subprocess.run([self.kiln, *arguments], check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+# ---- what is made ----------------------------------------------------------------------------------------------------
+
+def table(heads, rows, numbers=0):
+    """Markdown; the last columns hold numbers."""
+    rule = ["---"] * (len(heads) - numbers) + ["---:"] * numbers
+    return "".join(f"| {' | '.join(row)} |\n" for row in (heads, rule, *rows))
+
+
+def families(sources, _text):
+    def row(family):
+        types = next(p["values"] for p in family["params"] if set(p.get("values", ())) & ELEMENT_TYPES)
+        of = [sum(id.startswith(family["name"] + "/") for id in ids) for ids in (sources.variants, sources.full)]
+        return f"`{family['name']}`", family["summary"].replace("|", "\\|"), " ".join(types), *map(str, of)
+
+    return table(("family", "what it does", "element types", "variants in the default bundle", "and in tests/full.yaml"),
+                 map(row, sources.families), 2)
+
+
+def values(p):
+    if "min" in p:
+        return f"{p['min']} to {p['max']}" + (f" in steps of {p['step']}" if p["step"] != 1 else "") + f" (**{p['default']}**)"
+    return " ".join(f"**{v}**" if v == str(p["default"]).lower() else v for v in p["values"])
+
+
+def parameters(sources, _text):
+    def listed(family, role):
+        return "; ".join(f"`{p['name']}` {values(p)}" for p in family["params"] if p["role"] == role)
+
+    return table(("family", "contract", "tuning"),
+                 [(f"`{f['name']}`", listed(f, "contract"), listed(f, "tuning")) for f in sources.families])
+
+
+def rule(of):
+    """With the parameter's value that it is for, which its condition begins with."""
+    where = re.match(r"(\w+) ([=!]=) (\w+) \|\| ", of["condition"])
+    return of["text"] + (f" (where {where[1]} {'!=' if where[2] == '==' else '=='} {where[3]})" if where else "")
+
+
+def contract(sources, _text, *names):
+    """Of several families each text once, with the families that have it."""
+    chosen = [f for f in sources.families if f["name"] in names]
+    result = ""
+    for heading, of in (("Source", lambda f: f["source"]), ("Accuracy", lambda f: f["accuracy"]),
+                        ("NaN and infinity", lambda f: f["nonfinite"]),
+                        ("Rules of a call", lambda f: "; ".join(map(rule, f["rules"])))):
+        having = {}
+        for family in chosen:
+            having.setdefault(of(family), []).append(f"`{family['name']}`")
+        if len(having) == 1:
+            result += f"- **{heading}**: {next(iter(having))}.\n"
+        else:
+            result += f"- **{heading}**\n" + "".join(f"  - {', '.join(f)}: {text}.\n" for text, f in having.items())
+    return result
+
+
+def contents(_sources, text):
+    headings = re.findall(r"^## (.+)$", CODE.sub("", text), re.M)
+    return "".join(f"- [{heading}](#{anchor(heading)})\n" for heading in headings)
+
+
+def sizes(sources, _text):
+    images = [image for v in sources.variants.values() for image in v["images"]]
+    first, last = (f"{driver // 1000}.{driver % 1000 // 10}" for driver in
+                   (min(i["min_driver"] for i in images), max(i["min_driver"] for i in images)))
+    most, without = map(eval_product, re.search(r"^MOST_BYTES, MOST_WITHOUT_HASH = (.+?), (.+?)  #",
+                        (ROOT / "tests/runtime/check_symbols.py").read_text(encoding="utf-8"), re.M).groups())
+    megabytes = lambda count: f"{count / 1e6:.1f} MB"
+    bundle = (ROOT / "generated" / "kiln_default.c").stat().st_size
+    return table(("what", "how much"), (
+        ("code and constants of the runtime, at -Os on x86-64",
+         f"at most {most // 1024} KB, {without // 1024} KB without lookup by name and hashes (tested)"),
+        ("the default bundle", f"{len(sources.variants)} variants for {len(sources.manifest['targets'])} targets in {len(images)}"
+         f" images: {megabytes(sum(i['bytes'] for i in images))} of PTX, {megabytes(bundle)} of C"),
+        ("the first driver that takes its images", f"that of CUDA {first} to {last}, by image"),
+        ("every value of every parameter, `tests/full.yaml`", f"{len(sources.full)} variants")))
+
+
+def eval_product(text):
+    a, b = map(int, text.split("*"))
+    return a * b
+
+
+def costs(sources, _text):
+    counted = counts.committed()
+
+    def row(id, target, unit):
+        variant = sources.variants[id]
+        params = {name: str(value) for name, value in variant["params"].items()}
+        size = list(counts.sizes_of(variant)(params))[0]
+        numbers = {name: float(value) if "." in value or "e" in value else int(value) for name, _, value in
+                   (pair.partition("=") for pair in size.split(","))}
+        least = sum(evaluate(variant["cost"][kind], numbers) for kind in ("bytes_read", "bytes_written"))
+        instructions, sectors = counted[variant["family"], id, target][:2]
+        elements = evaluate(variant["cost"]["elements"], numbers)
+        shown = ", ".join(f"{name}={value}" for name, value in numbers.items()
+                          if name in ("m", "n", "k", "q_heads", "q_length", "k_length"))
+        return (f"`{variant['entry']}` on {target}", shown, unit, f"{instructions / elements:.2f}",
+                f"{32 * sectors / elements:.3f}", f"{least / elements:.3f}")
+
+    return table(("kernel", "size", "per", "thread instructions", "bytes moved", "at least"),
+                 [row(*row_of) for row_of in COUNTED], 3)
+
+
+def evaluate(expression, numbers):
+    """A cost of the manifest, whose parameters are numbers already; its / is that of whole numbers."""
+    known = {"ceil_div": lambda a, b: -(-a // b), "min": min, "max": max, "select": lambda c, a, b: a if c else b}
+    return eval(expression.replace("/", "//"), {"__builtins__": {}}, known | numbers)
+
+
+MADE = {"families": families, "parameters": parameters, "contract": contract, "contents": contents, "sizes": sizes,
+        "costs": costs}
+
+
+def made(text, sources):
+    def region(match):
+        what, *words = match[2].split()
+        body = MADE[what](sources, text, *words)
+        return f"{match[1]}{body}{match[3]}"
+
+    return REGION.sub(region, text)
+
+
+# ---- what must hold --------------------------------------------------------------------------------------------------
+
+def anchor(heading):
+    """As forges make it of a heading."""
+    return re.sub(r"[^\w\- ]", "", re.sub(r"\[(.+?)\]\(.+?\)", r"\1", heading).lower()).replace(" ", "-")
+
+
+def anchors(text):
+    return {anchor(heading) for heading in re.findall(r"^#+ (.+)$", CODE.sub("", text), re.M)}
+
+
+def links(text):
+    """Each with its line: (line, target)."""
+    plain = CODE.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), text)
+    plain = re.sub(r"`[^`\n]*`", lambda m: "x" * len(m[0]), plain)
+    for match in re.finditer(r"\[[^\]]+\]\(([^)\s]+)\)", plain):
+        yield plain.count("\n", 0, match.start(1)) + 1, match[1]
+
+
+def broken_links(page, text):
+    for line, link in links(text):
+        if re.match(r"[a-z]+:", link):
+            continue
+        path, _, part = link.partition("#")
+        target = page.parent / path
+        if not target.exists():
+            yield f"{page.relative_to(ROOT)}:{line}: the link '{link}' leads to no file"
+        elif part and part not in anchors(target.read_text(encoding="utf-8") if path else text):
+            yield f"{page.relative_to(ROOT)}:{line}: the link '{link}' leads to no heading of its page"
+
+
+def missing_packages(text):
+    lists = re.findall(r"_packages=\((.+?)\)", (ROOT / "tools/prepare.sh").read_text(encoding="utf-8"), re.S)
+    listed = [row.rpartition(":")[0] for row in " ".join(lists).split()]
+    named = set(re.findall(r"`([^`\s]+)`", text))
+    if not listed:
+        yield "tools/prepare.sh: expected lists of packages"
+    yield from (f"README.md: the package {package} of tools/prepare.sh is not named" for package in listed if package not in named)
+
+
+def pages():
+    folders = "generator", "include", "runtime", "tests", "tools"
+    return [ROOT / "README.md", *sorted(page for folder in folders for page in (ROOT / folder).rglob("*.md"))]
+
+
+def wrong(sources):
+    first = (ROOT / "README.md").read_text(encoding="utf-8")
+    lines, words = first.count("\n"), len(first.split())
+    if lines > MOST_LINES or words > MOST_WORDS:
+        yield f"README.md: {lines} lines and {words} words; there may be {MOST_LINES} and {MOST_WORDS}"
+    yield from missing_packages(first)
+    version = sources.run("--version").split()[-1]
+    if f"Version {version}," not in first:
+        yield f"README.md: its status is not that of version {version}"
+    for page in pages():
+        text = page.read_text(encoding="utf-8")
+        yield from broken_links(page, text)
+        if made(text, sources) != text:
+            yield f"{page.relative_to(ROOT)}: what is made is stale; ninja rebase_readme makes it anew"
+            yield from difference(text, made(text, sources))
+
+
+def difference(old, new):
+    return (line.rstrip("\n") for line in difflib.unified_diff(old.splitlines(True), new.splitlines(True), "now", "anew", n=0))
+
+
+def rebase(sources):
+    for page in pages():
+        old = page.read_text(encoding="utf-8")
+        new = made(old, sources)
+        if new != old:
+            print(page.relative_to(ROOT), *difference(old, new), sep="\n")
+            page.write_text(new, encoding="utf-8")
+
+
+def self_test():
+    """A mistake of each kind is found, and nothing in what is right."""
+    page = ROOT / "README.md"
+    right = "# A\n[b](LICENSE) [c](#a) [d](https://x.y/z) `[e](nowhere)`\n```\n[f](nowhere)\n# G\n```\n"
+    assert list(broken_links(page, right)) == [], list(broken_links(page, right))
+    for link, what in (("nowhere.md", "no file"), ("tests/data/README.md#nowhere", "no heading of its page")):
+        (error,) = broken_links(page, f"# A\n\n[b]({link})\n")
+        assert error == f"README.md:3: the link '{link}' leads to {what}", error
+    assert anchor("Does it notice `x_y`, a *wrong* kernel?") == "does-it-notice-x_y-a-wrong-kernel"
+    assert made("<!-- made: contents -->\nstale\n<!-- end -->\n## B c\n", None) == \
+        "<!-- made: contents -->\n- [B c](#b-c)\n<!-- end -->\n## B c\n"
+    assert "README.md: the package libfyaml-dev:arm64 of tools/prepare.sh is not named" in list(missing_packages("`gcc`"))
+    assert evaluate("ceil_div(n, 2) + 4 * (k / 64)", {"n": 5, "k": 128}) == 11
+
+
+def main():
+    if sys.argv[1:] == ["--self-test"]:
+        self_test()
+        return 0
+    verb, kiln = sys.argv[1:]
+    sources = Sources(kiln)
+    if verb == "rebase":
+        rebase(sources)
+        return 0
+    found = list(wrong(sources))
+    print("\n".join(found) or "nothing is stale, and every link leads somewhere")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
