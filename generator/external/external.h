@@ -9,6 +9,7 @@
 typedef struct external_module {
     const ptx_file **files; /* by their targets, ascending; no two for one */
     size_t file_count;
+    const char *license; /* SPDX expression; null: nothing is said */
 } external_module;
 
 /* A kernel of such a module. Its family is made for it alone, without parameters and with the kernel's own as the first

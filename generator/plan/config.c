@@ -68,6 +68,11 @@ static void read_bundle(reader *r, const yaml_node *node)
     r->plan->bundle = node->text;
 }
 
+static void read_license(reader *r, const yaml_node *node)
+{
+    r->plan->license = reader_license(r, node);
+}
+
 /* ---- targets and images ----------------------------------------------------------------------------------------- */
 
 /* Keeps targets in order, whatever the order in the file. */
@@ -374,13 +379,14 @@ static const struct {
     /* clang-format off */
     {"bundle",    read_bundle,    "NAME"},
     {"targets",   read_targets,   "[sm_80, ...]"},
+    {"license",   read_license,   NULL},
     {"images",    read_images,    NULL},
     {"kernels",   read_kernels,   "[...]"},
     {"max_bytes", read_max_bytes, NULL},
     /* clang-format on */
 };
 
-static const char known_keys[] = "bundle targets images kernels max_bytes";
+static const char known_keys[] = "bundle license targets images kernels max_bytes";
 
 static void read_root(reader *r, const yaml_node *root)
 {
@@ -412,6 +418,8 @@ plan *config_read_text(arena *a, family_list families, const char *path, const c
     r.is_ptx_used = arena_alloc(a, r.options->ptx_count + 1);
     r.plan->families = families;
     r.plan->config_path = path;
+    r.plan->config = data;
+    r.plan->config_bytes = bytes;
     *(const char **)arena_push(a, (void **)&r.plan->inputs, &r.plan->input_count, &r.plan->input_capacity,
                                sizeof path) = path;
     r.plan->targets = arena_alloc(a, TARGETS_MOST * sizeof(target));

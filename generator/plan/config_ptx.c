@@ -314,9 +314,12 @@ void reader_read_ptx(reader *r, const yaml_node *item)
 {
     const yaml_node *entries = yaml_member(item, "entries");
     module_list list = {0};
-    if (!reader_check_keys(r, item, "ptx entries", "an item with 'ptx'") ||
+    if (!reader_check_keys(r, item, "ptx license entries", "an item with 'ptx'") ||
         !read_modules(r, yaml_member(item, "ptx"), &list))
         return;
+    const yaml_node *license = yaml_member(item, "license");
+    for (size_t i = 0; license && i < list.count; i++)
+        list.items[i].license = reader_license(r, license);
     if (entries) {
         read_entries(r, entries, &list);
         return;

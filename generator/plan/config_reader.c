@@ -1,6 +1,8 @@
 /* What is said of any node: a wrong kind, an unknown key. */
 #include "config_reader.h"
 
+#include <string.h>
+
 #include "support/messages.h"
 #include "support/quote.h"
 #include "support/words.h"
@@ -48,4 +50,17 @@ bool reader_check_keys(const reader *r, const yaml_node *map, const char *keys, 
                  suggest_text(r->arena, node->key, keys));
     }
     return ok;
+}
+
+/* Its characters, which are safe in a comment of C: identifiers, AND, OR, WITH and parentheses. */
+const char *reader_license(const reader *r, const yaml_node *node)
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.+-:() ";
+    if (!reader_is_kind(r, node, YAML_SCALAR, "license", "an SPDX license expression"))
+        return NULL;
+    const char *s = node->text;
+    if (*s && s[0] != ' ' && s[strlen(s) - 1] != ' ' && s[strspn(s, allowed)] == '\0')
+        return s;
+    diagnose(r->d, node->at, message_license, quote_text(r->arena, s));
+    return NULL;
 }

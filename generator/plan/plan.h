@@ -17,6 +17,9 @@ typedef struct plan {
     family_list families; /* that can be asked for */
     const char *bundle;   /* prefix of everything generated */
     const char *config_path;
+    const char *license; /* SPDX expression for generated files; null: none */
+    const char *config;  /* its text */
+    size_t config_bytes;
     const char **inputs; /* the files that were read, the configuration first */
     size_t input_count, input_capacity;
     const char *target_option; /* what --targets said in place of the configuration; null: nothing */

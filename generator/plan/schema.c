@@ -1,7 +1,6 @@
 /* A JSON Schema of configurations. What the values of a parameter have to do with each other is for kiln to say. */
 #include "schema.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,21 +35,14 @@ static void add_property(json *j, const char *key, const char *type, const char 
     json_end(j);
 }
 
-/* The next of words that single spaces separate, in place of the one before; false: there is none. */
-static bool next_word(const char **words, char word[64])
-{
-    const size_t length = strcspn(*words, " ");
-    snprintf(word, 64, "%.*s", (int)length, *words);
-    *words += length + ((*words)[length] == ' ');
-    return length > 0;
-}
-
 /* Words of digits may stand as numbers; of an integer they have to. */
 static void add_enum(json *j, const char *words, bool are_integers)
 {
     json_key(j, "enum");
     json_begin_inline_array(j);
-    for (char word[64]; next_word(&words, word);) {
+    size_t length;
+    for (const char *w; (w = words_next(&words, &length));) {
+        const char *word = arena_string(j->out->arena, w, length);
         if (word_is_number(word))
             json_number(j, strtoull(word, NULL, 10));
         if (!are_integers || !word_is_number(word))
@@ -63,8 +55,9 @@ static void add_required(json *j, const char *words)
 {
     json_key(j, "required");
     json_begin_inline_array(j);
-    for (char word[64]; next_word(&words, word);)
-        json_string(j, word);
+    size_t length;
+    for (const char *w; (w = words_next(&words, &length));)
+        json_string(j, arena_string(j->out->arena, w, length));
     json_end(j);
 }
 
@@ -220,6 +213,7 @@ static void add_external(json *j)
                    "a file of external PTX, or one per target; paths begin where the configuration is");
     add_one_or_more(j, add_string, NULL, 0);
     json_end(j);
+    add_property(j, "license", "string", "an SPDX expression; default: NOASSERTION");
     begin_property(j, "entries", "object", "the kernels to embed; default: all of the file");
     json_key(j, "additionalProperties");
     json_begin_object(j);
@@ -330,6 +324,7 @@ void schema_print(text *out, family_list families)
     add_list(&j, "targets", target_names, "what the images are made for");
     add_list(&j, "images", image_formats, "ptx, which is the default, and cubin beside it");
     add_kernels(&j, families);
+    add_property(&j, "license", "string", "an SPDX expression, for the generated files");
     add_max_bytes(&j);
     json_end(&j);
     json_end(&j);
