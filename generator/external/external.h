@@ -7,7 +7,7 @@
 
 /* What a ptx: item embeds: one file, or several that have the same kernels for different targets. */
 typedef struct external_module {
-    const ptx_file **files; /* by their targets, ascending; no two for one */
+    ptx_file **files; /* by their targets, ascending; no two for one */
     size_t file_count;
     const char *license; /* SPDX expression; null: nothing is said */
 } external_module;

@@ -469,8 +469,8 @@ static bool is_ascii(const ptx_file *file, size_t bytes, diagnostics *d)
     return true;
 }
 
-const ptx_file *ptx_file_read_text(arena *a, const char *path, const char *asked, const char *data,
-                                   size_t bytes, diagnostics *d)
+ptx_file *ptx_file_read_text(arena *a, const char *path, const char *asked, const char *data, size_t bytes,
+                             diagnostics *d)
 {
     ptx_file *file = arena_alloc(a, sizeof *file);
     const size_t length = strlen(data); /* NVRTC's has a NUL behind it */
@@ -487,7 +487,7 @@ const ptx_file *ptx_file_read_text(arena *a, const char *path, const char *asked
     return s.failed ? NULL : file;
 }
 
-const ptx_file *ptx_file_read(arena *a, const char *path, const char *asked, place at, diagnostics *d)
+ptx_file *ptx_file_read(arena *a, const char *path, const char *asked, place at, diagnostics *d)
 {
     text data;
     const char *why;

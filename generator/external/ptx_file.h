@@ -40,11 +40,11 @@ typedef struct ptx_file {
 
 /* Reads a file; `asked` and `at` are how and where it was asked for. Null after diagnostics: it cannot be read, it is no PTX, of a version
  * that is not known, for 32-bit addresses, it has no .entry, or it needs a symbol that no driver has. */
-const ptx_file *ptx_file_read(arena *a, const char *path, const char *asked, place at, diagnostics *d);
+ptx_file *ptx_file_read(arena *a, const char *path, const char *asked, place at, diagnostics *d);
 
 /* The same for a text already in memory, with a NUL behind its bytes. */
-const ptx_file *ptx_file_read_text(arena *a, const char *path, const char *asked, const char *data,
-                                   size_t bytes, diagnostics *d);
+ptx_file *ptx_file_read_text(arena *a, const char *path, const char *asked, const char *data, size_t bytes,
+                             diagnostics *d);
 
 /* The entry of this name, or null. */
 const ptx_file_entry *ptx_file_find(const ptx_file *file, const char *name);

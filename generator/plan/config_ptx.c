@@ -4,6 +4,7 @@
 
 #include "config_reader.h"
 #include "external/external.h"
+#include "external/line_info.h"
 #include "support/messages.h"
 #include "support/quote.h"
 #include "target/target.h"
@@ -22,16 +23,16 @@ static const char *path_of(const reader *r, const char *asked)
     return arena_format(r->arena, "%s%s", arena_string(r->arena, r->plan->config_path, folder), asked);
 }
 
-static const ptx_file *read_file(reader *r, const char *path, const char *asked, place at)
+static ptx_file *read_file(reader *r, const char *path, const char *asked, place at)
 {
-    const ptx_file *file = ptx_file_read(r->arena, path, asked, at, r->d);
+    ptx_file *file = ptx_file_read(r->arena, path, asked, at, r->d);
     if (file)
         *(const char **)arena_push(r->arena, (void **)&r->plan->inputs, &r->plan->input_count,
                                    &r->plan->input_capacity, sizeof path) = path;
     return file;
 }
 
-static const ptx_file *read_listed_file(reader *r, const yaml_node *node)
+static ptx_file *read_listed_file(reader *r, const yaml_node *node)
 {
     if (!reader_is_kind(r, node, YAML_SCALAR, "ptx", "the name of a PTX file"))
         return NULL;
@@ -39,7 +40,7 @@ static const ptx_file *read_listed_file(reader *r, const yaml_node *node)
 }
 
 /* Keeps files in the order of their targets. */
-static void insert_file(reader *r, external_module *m, const ptx_file *file, size_t *capacity)
+static void insert_file(reader *r, external_module *m, ptx_file *file, size_t *capacity)
 {
     arena_push(r->arena, (void **)&m->files, &m->file_count, capacity, sizeof file);
     size_t i = m->file_count - 1;
@@ -70,7 +71,7 @@ static bool read_module(reader *r, const yaml_node *node, module_list *list)
     size_t capacity = 0;
     bool ok = true;
     for (const yaml_node *n = is_list ? node->first : node; n; n = is_list ? n->next : NULL) {
-        const ptx_file *file = read_listed_file(r, n);
+        ptx_file *file = read_listed_file(r, n);
         ok = ok && file;
         if (file)
             insert_file(r, m, file, &capacity);
@@ -88,7 +89,7 @@ static bool read_given_module(reader *r, const char *name, const char *files, pl
     for (const char *w = files, *end = files; *w; w = end + (*end == ',')) {
         end = w + strcspn(w, ",");
         const char *path = arena_string(r->arena, w, (size_t)(end - w)), *slash = strrchr(path, '/');
-        const ptx_file *file =
+        ptx_file *file =
             read_file(r, path, arena_format(r->arena, "%s/%s", name, slash ? slash + 1 : path), at);
         ok = ok && file;
         if (file)
@@ -310,16 +311,42 @@ static void read_entries(reader *r, const yaml_node *node, const module_list *li
     }
 }
 
+/* Whether to keep line information; true after a diagnostic. */
+static bool keeps_line_info(const reader *r, const yaml_node *node)
+{
+    if (!node || !reader_is_kind(r, node, YAML_SCALAR, "line_info", "true or false"))
+        return true;
+    const bool is_no = strcmp(node->text, "false") == 0;
+    if (node->quoted || (!is_no && strcmp(node->text, "true") != 0))
+        diagnose(r->d, node->at, message_line_info, reader_quote(r, node));
+    return !is_no;
+}
+
+static void read_line_info(const reader *r, const yaml_node *node, const external_module *m)
+{
+    const bool is_kept = keeps_line_info(r, node);
+    for (size_t i = 0; i < m->file_count; i++) {
+        place at;
+        const char *path = line_info_absolute_path(r->arena, m->files[i], &at);
+        if (!is_kept)
+            line_info_leave_out(r->arena, m->files[i]);
+        else if (path)
+            warn(r->d, at, message_ptx_absolute_path, quote_text(r->arena, path));
+    }
+}
+
 void reader_read_ptx(reader *r, const yaml_node *item)
 {
     const yaml_node *entries = yaml_member(item, "entries");
     module_list list = {0};
-    if (!reader_check_keys(r, item, "ptx license entries", "an item with 'ptx'") ||
+    if (!reader_check_keys(r, item, "ptx license line_info entries", "an item with 'ptx'") ||
         !read_modules(r, yaml_member(item, "ptx"), &list))
         return;
     const yaml_node *license = yaml_member(item, "license");
     for (size_t i = 0; license && i < list.count; i++)
         list.items[i].license = reader_license(r, license);
+    for (size_t i = 0; i < list.count; i++)
+        read_line_info(r, yaml_member(item, "line_info"), &list.items[i]);
     if (entries) {
         read_entries(r, entries, &list);
         return;

@@ -214,6 +214,8 @@ static void add_external(json *j)
     add_one_or_more(j, add_string, NULL, 0);
     json_end(j);
     add_property(j, "license", "string", "an SPDX expression; default: NOASSERTION");
+    add_property(j, "line_info", "boolean",
+                 "false leaves .file and .loc out, which name sources; default: true");
     begin_property(j, "entries", "object", "the kernels to embed; default: all of the file");
     json_key(j, "additionalProperties");
     json_begin_object(j);

@@ -5,16 +5,31 @@
 #include <stdlib.h>
 #include <string.h>
 
+__attribute__((format(printf, 4, 0))) static void say(const diagnostics *d, place at, const char *kind,
+                                                      const char *format, va_list arguments)
+{
+    fprintf(d->out, "%s:%d:%d: %s: ", at.file, at.line > 0 ? at.line : 1, at.column > 0 ? at.column : 1,
+            kind);
+    vfprintf(d->out, format, arguments);
+    fputc('\n', d->out);
+}
+
 void diagnose(diagnostics *d, place at, const char *format, ...)
 {
     if (d->count++ >= DIAGNOSTICS_SHOWN)
         return;
-    fprintf(d->out, "%s:%d:%d: error: ", at.file, at.line > 0 ? at.line : 1, at.column > 0 ? at.column : 1);
     va_list arguments;
     va_start(arguments, format);
-    vfprintf(d->out, format, arguments);
+    say(d, at, "error", format, arguments);
     va_end(arguments);
-    fputc('\n', d->out);
+}
+
+void warn(diagnostics *d, place at, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    say(d, at, "warning", format, arguments);
+    va_end(arguments);
 }
 
 bool diagnostics_finish(diagnostics *d)

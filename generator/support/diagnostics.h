@@ -24,6 +24,9 @@ enum { EXIT_BAD_INPUT = 1, EXIT_BAD_USAGE = 2, EXIT_BAD_KILN = 3 /* as it was bu
 /* "file:line:column: error: text" */
 __attribute__((format(printf, 3, 4))) void diagnose(diagnostics *d, place at, const char *format, ...);
 
+/* "file:line:column: warning: text"; nothing fails. */
+__attribute__((format(printf, 3, 4))) void warn(diagnostics *d, place at, const char *format, ...);
+
 /* Says how many were not shown; true when there was none at all. */
 bool diagnostics_finish(diagnostics *d);
 

@@ -111,7 +111,7 @@ def test_every_message(_kiln):
         if not examples and not is_of_option:
             failed += differ(name, "an example in tests/config/errors.txt, or of an option in commands.txt\n", "none\n")
         for example in examples:
-            if not re.search(rf"^({re.escape(example)}\.yaml|ptx/\w+\.ptx):\d+:\d+: error: {pattern}$", texts[example], re.M):
+            if not re.search(rf"^({re.escape(example)}\.yaml|ptx/\w+\.ptx):\d+:\d+: (?:error|warning): {pattern}$", texts[example], re.M):
                 failed += differ(example, pattern + "\n", texts[example])
     for name in texts:
         if name.partition("-")[0] not in rows:
