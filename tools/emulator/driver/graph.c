@@ -3,6 +3,11 @@
 
 #include <stdlib.h>
 
+struct CUgraphExec_st {
+    CUcontext context;
+    emu_work *first;
+};
+
 enum { MODE_GLOBAL, MODE_THREAD_LOCAL, MODE_RELAXED };
 
 static CUgraph make_graph(CUcontext context)
