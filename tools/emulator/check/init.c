@@ -7,7 +7,6 @@
    defined: compilers read padding along with what it pads, and shift the parts out. A vector store is reported when all of
    its elements are undefined. Granularity: a lane of a register, a byte of memory. */
 #include "check.h"
-#include "describe.h"
 #include "plan.h"
 
 #include "../core/async.h"

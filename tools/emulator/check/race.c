@@ -18,7 +18,6 @@
    else. What arrivals release is collected, becomes that of the phase when it ends, and is acquired by a test that sees
    the end. In favour of the program: what arrives between the end of a phase and the next one's counts as seen with it. */
 #include "check.h"
-#include "describe.h"
 #include "plan.h"
 
 #include "../core/async.h"
