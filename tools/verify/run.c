@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "compare.h"
+#include "execute.h"
 #include "reference.h"
 
 /* In elements: above the first, sizes take fewer inputs; up to the second, they try other ways to call. The second is large
@@ -40,15 +41,15 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static void conclude(runner *r, run_verdict verdict, const char *format, ...)
+static void conclude(run_result *result, run_verdict verdict, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-static void conclude(runner *r, run_verdict verdict, const char *format, ...)
+static void conclude(run_result *result, run_verdict verdict, const char *format, ...)
 {
     va_list list;
-    r->result->verdict = verdict;
+    result->verdict = verdict;
     va_start(list, format);
-    vsnprintf(r->result->detail, sizeof r->result->detail, format, list);
+    vsnprintf(result->detail, sizeof result->detail, format, list);
     va_end(list);
 }
 
@@ -64,7 +65,7 @@ static bool fail_case(runner *r, const one_case *c, const char *what)
 {
     char sizes[256];
     problem_describe(&r->problem, sizes, sizeof sizes);
-    conclude(r, RUN_WRONG, "%s%s, input \"%s\"%s%s, seed %llu:\n      %s", sizes,
+    conclude(r->result, RUN_WRONG, "%s%s, input \"%s\"%s%s, seed %llu:\n      %s", sizes,
              r->on_one_multiprocessor ? ", a grid for one multiprocessor" : "", c->pattern->name,
              c->how[0] ? ", " : "", c->how, (unsigned long long)r->options->seed, what);
     return false;
@@ -78,7 +79,7 @@ static bool execute_case(runner *r, const one_case *c, const execution *e, outco
     if (status == EXECUTE_OK)
         return true;
     if (status == EXECUTE_LACKS) {
-        conclude(r, RUN_SKIPPED, "%s", error);
+        conclude(r->result, RUN_SKIPPED, "%s", error);
         return false;
     }
     r->is_lost = status == EXECUTE_LOST;
@@ -156,7 +157,7 @@ static const manifest_variant *find_variant(const manifest *m, const char *id)
 /* The reference itself is wrong. */
 static bool fail_reference(runner *r, const char *mistake)
 {
-    conclude(r, RUN_WRONG, "%s", mistake);
+    conclude(r->result, RUN_WRONG, "%s", mistake);
     return false;
 }
 
@@ -437,11 +438,11 @@ static bool fail_sizes(runner *r, const sizes_found *found)
     const size_value *only = &r->options->limits.only;
     const unsigned long long value = only->value;
     if (!only->name[0])
-        conclude(r, RUN_WRONG, "no sizes were found that its rules allow");
+        conclude(r->result, RUN_WRONG, "no sizes were found that its rules allow");
     else if (!found->obstacle || r->result->cases)
-        conclude(r, RUN_SKIPPED, "where %s is %llu it has nothing to do", only->name, value);
+        conclude(r->result, RUN_SKIPPED, "where %s is %llu it has nothing to do", only->name, value);
     else
-        conclude(r, RUN_WRONG, "no size was found where %s is %llu; of the last that was tried: %s",
+        conclude(r->result, RUN_WRONG, "no size was found where %s is %llu; of the last that was tried: %s",
                  only->name, value, found->obstacle);
     return false;
 }
@@ -458,11 +459,11 @@ static bool run_sizes(runner *r, void (*progress)(const char *, uint64_t))
     bool fine = true;
     const argument *asked = problem_find(&r->problem, only->name);
     if (only->name[0] && !(asked && problem_is_size(asked))) {
-        conclude(r, RUN_SKIPPED, "it has no size %s", only->name);
+        conclude(r->result, RUN_SKIPPED, "it has no size %s", only->name);
         return false;
     }
     if (r->options->input && !has_input(r, r->options->input)) {
-        conclude(r, RUN_SKIPPED, "it has no input \"%s\"", r->options->input);
+        conclude(r->result, RUN_SKIPPED, "it has no input \"%s\"", r->options->input);
         return false;
     }
     for (int i = 0; fine && i <= (asked ? MOST_DOUBLINGS_ASKED : MOST_DOUBLINGS); i++) {
@@ -476,6 +477,96 @@ static bool run_sizes(runner *r, void (*progress)(const char *, uint64_t))
         limits.max_elements *= 2;
     }
     return fine && fail_sizes(r, &found);
+}
+
+/* ---- what has to hold before a variant is run --------------------------------------------------------------------- */
+
+/* Whether every argument is one that this program can make: a known type, and a shape for every pointer. */
+static bool check_arguments(const manifest_variant *v, run_result *result)
+{
+    if (v->why_not_launched) {
+        conclude(result, RUN_SKIPPED, "%s", v->why_not_launched);
+        return false;
+    }
+    if (v->struct_bytes > STRUCT_BYTES) {
+        conclude(result, RUN_WRONG, "its argument struct has %llu bytes; at most %d are supported",
+                 (unsigned long long)v->struct_bytes, STRUCT_BYTES);
+        return false;
+    }
+    for (size_t i = 0; i < v->arg_count; i++) {
+        const manifest_arg *a = &v->args[i];
+        const bool is_null =
+            !manifest_is_pointer(a) && strcmp(a->type_name, "address") == 0; /* all that it can be */
+        if (is_null)
+            continue;
+        if (a->type == ELEMENT_NONE || (manifest_is_pointer(a) && a->dimension_count == 0)) {
+            conclude(result, RUN_SKIPPED, "argument %s: %s", a->name,
+                     a->type == ELEMENT_NONE ? "a type that this program cannot make" : "no shape is stated");
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool check_reference(const manifest_variant *v, const family_row *row, run_result *result)
+{
+    char name[64];
+    const char *names = row && row->args ? row->args : "";
+    while (*names) {
+        size_t length = strcspn(names, " ");
+        snprintf(name, sizeof name, "%.*s", (int)length, names);
+        if (!manifest_find_arg(v, name)) {
+            char place[256] = "";
+            if (row->file)
+                snprintf(place, sizeof place, "%s:%d: ", row->file, row->line);
+            conclude(result, RUN_WRONG,
+                     "%sthe reference of %s asks for an argument \"%s\"; the manifest has none", place,
+                     row->name, name);
+            return false;
+        }
+        names += length + (names[length] == ' ');
+    }
+    return true;
+}
+
+static bool check_identity(const manifest_variant *v, const kiln_kernel *k, run_result *result)
+{
+    if (strcmp(k->id, v->id) == 0 && strcmp(k->entry, v->entry) == 0 && k->key == v->key &&
+        memcmp(k->block, v->block, sizeof v->block) == 0)
+        return true;
+    conclude(result, RUN_WRONG, "the bundle's kernel %s (entry %s) is not what the manifest describes", k->id,
+             k->entry);
+    return false;
+}
+
+static bool is_usable(device *d, const problem *p, const kiln_kernel *kernel, run_result *result)
+{
+    const uint32_t has = d->loader.device.max_shared_bytes;
+    char error[256];
+    uint64_t
+        needs; /* of sizes that are all 0, the least there is; sizes that need too much are left out later */
+    if (problem_evaluate(p, p->variant->shared_bytes, &needs, error, sizeof error) &&
+        needs + p->variant->static_shared_bytes > has) {
+        conclude(result, RUN_SKIPPED,
+                 "it needs %llu bytes of shared memory per thread block, the device has %u",
+                 (unsigned long long)(needs + p->variant->static_shared_bytes), has);
+        return false;
+    }
+    if (kiln_usable(&d->loader, kernel))
+        return true;
+    kiln_error none = {.status = KILN_ERROR_NO_IMAGE, .subject = kernel->id, .detail = ""};
+    result->verdict = RUN_SKIPPED;
+    kiln_describe_error(&d->loader, &none, kernel, result->detail, sizeof result->detail);
+    return false;
+}
+
+/* Whether the kernel is the manifest's, and this program and this device can run it; if not, the result says why. A null
+ * row: there is no reference. */
+static bool may_begin(device *d, const problem *p, const kiln_kernel *kernel, const family_row *row,
+                      run_result *result)
+{
+    return check_identity(p->variant, kernel, result) && check_arguments(p->variant, result) &&
+           is_usable(d, p, kernel, result) && check_reference(p->variant, row, result);
 }
 
 /* ---- the variant ------------------------------------------------------------------------------------------------- */
@@ -507,11 +598,11 @@ bool run_variant(device *d, const manifest *m, const manifest_variant *v, const 
     *result = (run_result){.verdict = r.row ? RUN_OK : RUN_EXECUTED};
     if (!problem_open(&r.problem, v, &d->loader.device, result->detail, sizeof result->detail))
         result->verdict = RUN_SKIPPED;
-    else if (run_may_begin(d, &r.problem, kernel, r.row, result))
+    else if (may_begin(d, &r.problem, kernel, r.row, result))
         run_sizes(&r, progress);
     if (result->verdict == RUN_OK &&
         result->elements == 0) /* of kernels that write nothing, or expect says nothing */
-        conclude(&r, RUN_EXECUTED, "its reference compared nothing");
+        conclude(result, RUN_EXECUTED, "its reference compared nothing");
     problem_close(&r.problem);
     result->seconds = now() - start;
     char error[512];
