@@ -25,11 +25,11 @@ typedef struct runner {
     problem problem;
     run_result *result;
     bool on_one_multiprocessor;
-    bool is_varied; /* other ways to call were tried */
-    size_t turn;    /* of the inputs that the next size takes, where it does not take all */
-    size_t share;   /* how many each size has to take so that all are taken; 0: they need not be */
-    size_t other;   /* of those that are not for large sizes, which the next of these takes one of */
-    bool is_lost;   /* the context takes no more work */
+    bool is_varied;          /* other ways to call were tried */
+    size_t next_input;       /* of the inputs that the next size takes, where it does not take all */
+    size_t share;            /* how many each size has to take so that all are taken; 0: they need not be */
+    size_t next_small_input; /* of those that are not for large sizes: a large size takes one */
+    bool is_lost;            /* the context takes no more work */
     bool has_refused,
         has_refused_whole; /* calls that break a rule were tried; where all arrays have elements */
 } runner;
@@ -154,13 +154,6 @@ static const manifest_variant *find_variant(const manifest *m, const char *id)
     return NULL;
 }
 
-/* The reference itself is wrong. */
-static bool fail_reference(runner *r, const char *mistake)
-{
-    conclude(r->result, RUN_WRONG, "%s", mistake);
-    return false;
-}
-
 /* By the bounds of the variant that ran. */
 static bool compare_picked(runner *r, const one_case *c, const kiln_kernel *picked, const outcome *o)
 {
@@ -280,9 +273,9 @@ static size_t choose_inputs(runner *r, bool is_empty, const input_pattern *chose
     const char *only = r->options->input;
     for (const input_pattern *p = patterns; p->name && count < (is_empty ? 1 : MOST_INPUTS); p++)
         if (only ? strcmp(p->name, only) == 0
-                 : !are_few || (p->flags & PATTERN_LARGE) || seen++ == r->other % others)
+                 : !are_few || (p->flags & PATTERN_LARGE) || seen++ == r->next_small_input % others)
             chosen[count++] = p;
-    r->other += are_few;
+    r->next_small_input += are_few;
     return count;
 }
 
@@ -304,9 +297,9 @@ static size_t next_expected(const runner *r, const input_pattern *const *inputs,
     return at;
 }
 
-/* Where the inputs' turns begin: elsewhere for each variant and each device, so that what one does not meet with an input
+/* Where the inputs begin: elsewhere for each variant and each device, so that what one does not meet with an input
  * at some size another does. Steps of the golden ratio keep devices apart. */
-static size_t first_turn(const runner *r)
+static size_t first_input(const runner *r)
 {
     const random_stream s = random_open(0, r->problem.variant->id);
     const uint32_t share = (uint32_t)random_bits(s, 0) + r->device->loader.device.sm * UINT32_C(0x9e3779b9);
@@ -336,13 +329,13 @@ static bool run_size(runner *r, void (*progress)(const char *, uint64_t))
     for (size_t i = 0; i < taken; i++) {
         if (progress)
             progress(r->problem.variant->id, r->result->cases);
-        size_t at = (taken < count ? r->turn + i : i) % count;
+        size_t at = (taken < count ? r->next_input + i : i) % count;
         if (r->result->elements == 0 && taken < count) /* something is compared, however few the sizes are */
             at = next_expected(r, inputs, count, at);
         if (!run_case(r, inputs[at], is_empty, i == 0 && has_variations))
             return false;
     }
-    r->turn += is_empty ? 0 : taken;
+    r->next_input += is_empty ? 0 : taken;
     return true;
 }
 
@@ -389,11 +382,13 @@ static bool run_sizes_within(runner *r, const size_limits *limits, bool is_repla
     size_plan plan;
     bool fine = true;
     char error[256], mistake[MISTAKE_BYTES];
-    r->turn = r->other = first_turn(r);
+    r->next_input = r->next_small_input = first_input(r);
     size_plan_open(&plan, &r->problem, limits);
     plan.is_replacing = is_replacing;
-    if (!reference_plan(r->row, &plan, r->options->seed, mistake))
-        fine = fail_reference(r, mistake);
+    if (!reference_plan(r->row, &plan, r->options->seed, mistake)) {
+        conclude(r->result, RUN_WRONG, "%s", mistake);
+        fine = false;
+    }
     size_plan_finish(&plan);
     r->share = share_of_inputs(r, &plan);
     for (size_t i = 0; fine && i < plan.count; i++) {

@@ -80,24 +80,24 @@ static emu_block *spare_block(worker *k)
     return k->blocks[k->live++];
 }
 
-static uint64_t block_of_turn(const emu_launch *l, uint64_t turn)
+static uint64_t numbered_block(const emu_launch *l, uint64_t number)
 {
     uint64_t count = l->end_block - l->first_block;
     if (l->order == EMU_FORWARD)
-        return l->first_block + turn;
+        return l->first_block + number;
     if (l->order == EMU_REVERSE)
-        return l->end_block - 1 - turn;
-    return l->first_block + (uint64_t)((u128)(turn + 1) * l->step % count);
+        return l->end_block - 1 - number;
+    return l->first_block + (uint64_t)((u128)(number + 1) * l->step % count);
 }
 
 static bool start_block(worker *k)
 {
     emu_launch *l = k->launch;
     for (;;) {
-        uint64_t turn = __atomic_fetch_add(&l->next_turn, 1, __ATOMIC_RELAXED);
-        if (turn >= l->end_block - l->first_block)
+        uint64_t number = __atomic_fetch_add(&l->next_number, 1, __ATOMIC_RELAXED);
+        if (number >= l->end_block - l->first_block)
             return false;
-        uint64_t index = block_of_turn(l, turn);
+        uint64_t index = numbered_block(l, number);
         if (__atomic_load_n(&l->fault_block, __ATOMIC_RELAXED) >= index) {
             emu_block_start(spare_block(k), l, index);
             return true;

@@ -61,12 +61,6 @@ static bool read_driver_version(emu_driver *d)
     return true;
 }
 
-static bool are_limits_right(void)
-{
-    emu_limits limits;
-    return emu_read_limits(&limits);
-}
-
 CUresult cuInit(unsigned flags)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -76,8 +70,9 @@ CUresult cuInit(unsigned flags)
     pthread_mutex_lock(&lock);
     if (!emu_the_driver.is_initialised) {
         emu_driver fresh = {0};
+        emu_limits limits; /* only to say what is wrong with them */
         if (read_devices(&fresh) && read_driver_version(&fresh) && emu_read_checks(&fresh.checks) &&
-            are_limits_right()) {
+            emu_read_limits(&limits)) {
             fresh.is_initialised = true;
             emu_check_memory(fresh.checks);
             emu_the_driver = fresh;

@@ -43,7 +43,7 @@ static CUresult check_target(const emu_module *m, const emu_device *device, emu_
     return CUDA_SUCCESS;
 }
 
-static bool place_const(CUmodule m, emu_log *log)
+static bool allocate_const(CUmodule m, emu_log *log)
 {
     uint64_t bytes = 0;
     for (size_t i = 0; i < m->parsed->variable_count; i++) {
@@ -63,7 +63,7 @@ static bool place_const(CUmodule m, emu_log *log)
     return log->errors == 0 && (!bytes || m->const_bank);
 }
 
-static bool place_globals(CUmodule m, emu_log *log)
+static bool allocate_globals(CUmodule m, emu_log *log)
 {
     for (size_t i = 0; i < m->parsed->variable_count; i++) {
         const emu_symbol *s = m->parsed->variables[i];
@@ -85,7 +85,7 @@ static bool place_globals(CUmodule m, emu_log *log)
     return log->errors == 0;
 }
 
-/* Where the host finds a placed variable's bytes. */
+/* Where the host finds a variable's bytes. */
 static char *host_address(CUmodule m, const emu_symbol *s)
 {
     uint64_t start = s->space == EMU_CONST ? m->const_bank->base : 0;
@@ -231,7 +231,7 @@ static CUresult load(CUmodule m, emu_log *log, emu_log *notes)
         return result_of(log);
     m->addresses = emu_arena_alloc(&m->parsed->arena, m->parsed->symbol_count * sizeof *m->addresses);
     m->globals = emu_arena_alloc(&m->parsed->arena, m->parsed->symbol_count * sizeof *m->globals);
-    if (!place_const(m, log) || !place_globals(m, log))
+    if (!allocate_const(m, log) || !allocate_globals(m, log))
         return log->errors ? CUDA_ERROR_INVALID_PTX : CUDA_ERROR_OUT_OF_MEMORY;
     for (size_t i = 0; i < m->parsed->variable_count; i++)
         initialise(m, m->parsed->variables[i], log);
