@@ -43,11 +43,6 @@ static uint64_t integer_result(unsigned type, unsigned operation, uint64_t old, 
     }
 }
 
-static float canonical(float f)
-{
-    return f == f ? f : float_of_bits(0x7fffffff);
-}
-
 static uint16_t half_result(unsigned type, unsigned operation, uint16_t old, uint16_t b)
 {
     bool is_bf16 = type == EMU_BF16 || type == EMU_BF16X2;

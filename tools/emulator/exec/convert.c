@@ -185,16 +185,11 @@ HANDLER(pair)
 DEFINE2(f16x2_rn, uint32_t, float, float, PAIR_OF(float_to_half(b), float_to_half(a)))
 DEFINE2(bf16x2_rn, uint32_t, float, float, PAIR_OF(float_to_bf16(b), float_to_bf16(a)))
 
-static inline float canonical(float f)
-{
-    return f == f ? f : float_of_bits(0x7fffffff);
-}
-
 DEFINE1(f32_from_f16, float, uint16_t, canonical(half_to_float(a)))
 DEFINE1(f32_from_bf16, float, uint16_t, canonical(bf16_to_float(a)))
 DEFINE1(f16_from_f32, uint16_t, float, float_to_half(a))
 DEFINE1(bf16_from_f32, uint16_t, float, float_to_bf16(a))
-DEFINE1(f64_from_f32, double, float, a == a ? (double)a : double_of_bits(0x7fffffffffffffff))
+DEFINE1(f64_from_f32, double, float, canonical64((double)a))
 DEFINE1(f32_from_f64, float, double, canonical((float)a))
 DEFINE1(f32_from_u32, float, uint32_t, a)
 DEFINE1(f32_from_s32, float, int32_t, a)

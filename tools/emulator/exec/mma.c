@@ -516,10 +516,8 @@ static void multiply_quads(emu_warp *w, const emu_op *op, uint32_t mask)
 
 static double fused(double a, double b, double c, unsigned round)
 {
-    if (round == EMU_RN) {
-        double r = fma(a, b, c);
-        return r == r ? r : double_of_bits(0x7fffffffffffffff);
-    }
+    if (round == EMU_RN)
+        return canonical64(fma(a, b, c));
     emu_soft x = emu_soft_unpack(&emu_f64, bits_of_double(a)),
              y = emu_soft_unpack(&emu_f64, bits_of_double(b));
     emu_soft r = emu_soft_fma(x, y, emu_soft_unpack(&emu_f64, bits_of_double(c)), round);

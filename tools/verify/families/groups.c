@@ -85,8 +85,7 @@ group_range groups_range(problem *p, uint64_t g)
 
 unsigned groups_even_shift(const problem *p)
 {
-    const char *nibbles = manifest_param_value(p->variant, "nibbles");
-    return nibbles && strcmp(nibbles, "high") == 0 ? 4 : 0;
+    return problem_has_parameter(p, "nibbles", "high") ? 4 : 0;
 }
 
 void groups_set_code(const problem *p, argument *packed, uint64_t i, unsigned code)

@@ -2,7 +2,6 @@
 #include "int4.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "groups.h"
 #include "inputs.h"
@@ -71,8 +70,7 @@ double int4_value(int4_mode mode, element_type arithmetic, int4_numbers g, unsig
 
 static int4_mode mode_of(const problem *p)
 {
-    const char *mode = manifest_param_value(p->variant, "mode");
-    return mode && strcmp(mode, "asym") == 0 ? INT4_ASYM : INT4_SYM;
+    return problem_has_parameter(p, "mode", "asym") ? INT4_ASYM : INT4_SYM;
 }
 
 /* From arrays of scales and zeros in the kernel's type. */
