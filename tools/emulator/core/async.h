@@ -37,7 +37,6 @@ typedef struct emu_mbarrier {
 } emu_mbarrier;
 
 emu_mbarrier emu_mbarrier_unpack(uint64_t bits);
-uint64_t emu_mbarrier_pack(emu_mbarrier m);
 /* Starts the next phase when nothing is left to wait for. */
 void emu_mbarrier_advance(emu_block *block, uint32_t mbarrier, emu_mbarrier *m);
 void emu_mbarrier_store(emu_block *block, uint32_t mbarrier, emu_mbarrier m);

@@ -3,6 +3,7 @@
 #include "decoder.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- mov, which takes nearly anything: registers, constants, addresses, vectors, parts of a register --------------- */
 

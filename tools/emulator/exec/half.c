@@ -7,6 +7,15 @@
 
 #include <math.h>
 
+/* a + b as a double whose last bit is odd when the sum is inexact. */
+static inline double add_odd(double a, double b)
+{
+    double s = a + b, t = s - a, error = (a - (s - t)) + (b - t);
+    uint64_t u = bits_of_double(s);
+    bool away = (error < 0) != (s < 0), inexact = error != 0 && error == error;
+    return inexact ? double_of_bits((u - (away ? 1 : 0)) | 1) : s;
+}
+
 /* A half-precision slot is an array of 32 values, of 64 when packed; handlers treat both alike. */
 enum { MOST = 2 * EMU_LANES };
 

@@ -234,6 +234,13 @@ static inline fragment_place place_in_c(unsigned lane, unsigned i)
     return (fragment_place){lane / 4 + 8 * (i >> 1), lane % 4 * 2 + (i & 1)};
 }
 
+static inline emu_mma mma_of(const emu_op *op)
+{
+    emu_mma form;
+    memcpy(&form, &op->imm, sizeof form);
+    return form;
+}
+
 typedef struct fragments {
     const uint32_t *d, *a, *b, *c; /* registers, in op->list */
     unsigned d_count, a_count, b_count;
@@ -431,7 +438,7 @@ static bool multiply_tile(emu_warp *w, const emu_mma *f, const fragments *g, uin
 
 static void multiply_float(emu_warp *w, const emu_op *op, uint32_t mask)
 {
-    emu_mma f = emu_mma_of(op);
+    emu_mma f = mma_of(op);
     fragments g = fragments_of(op, &f);
     if (f.a <= EMU_EL_BF16 && f.c == EMU_F32 && f.d == EMU_F32 && multiply_tile(w, &f, &g, mask))
         return;
@@ -491,7 +498,7 @@ static fragment_place place_in_quad(unsigned type, unsigned lane, unsigned i)
 
 static void multiply_quads(emu_warp *w, const emu_op *op, uint32_t mask)
 {
-    emu_mma f = emu_mma_of(op);
+    emu_mma f = mma_of(op);
     fragments g = fragments_of(op, &f);
     tensor_model model = tensor_model_of(w->block->launch->device_number, &f);
     for (unsigned q = 0; q < 4; q++) {
@@ -526,7 +533,7 @@ static double fused(double a, double b, double c, unsigned round)
 
 static void multiply_double(emu_warp *w, const emu_op *op, uint32_t mask)
 {
-    emu_mma f = emu_mma_of(op);
+    emu_mma f = mma_of(op);
     fragments g = fragments_of(op, &f);
     double a[MOST_ROWS][16], b[COLUMNS][16];
     for (unsigned lane = 0; lane < EMU_LANES; lane++) {
@@ -576,7 +583,7 @@ static int64_t integer_dot(const emu_mma *f, const int32_t *a, const int32_t *b)
 
 static void multiply_integer(emu_warp *w, const emu_op *op, uint32_t mask)
 {
-    emu_mma f = emu_mma_of(op);
+    emu_mma f = mma_of(op);
     fragments g = fragments_of(op, &f);
     int32_t a[MOST_ROWS][64], b[COLUMNS][64];
     unsigned bits = emu_element_bits(f.a), each = 32 / bits;
@@ -609,7 +616,7 @@ static void multiply_integer(emu_warp *w, const emu_op *op, uint32_t mask)
 /* One bit per element: XOR or AND, and the count of ones. */
 static void multiply_bits(emu_warp *w, const emu_op *op, uint32_t mask)
 {
-    emu_mma f = emu_mma_of(op);
+    emu_mma f = mma_of(op);
     fragments g = fragments_of(op, &f);
     uint32_t a[MOST_ROWS][8], b[COLUMNS][8];
     for (unsigned lane = 0; lane < EMU_LANES; lane++) {
