@@ -18,7 +18,7 @@ enum {
 };
 enum { MAX_DYNAMIC_SHARED_BYTES = 8 }; /* CUfunction_attribute */
 
-static void try(kiln_driver *d, const char *what, int result)
+static void check_result(kiln_driver *d, const char *what, int result)
 {
     const char *name = NULL;
     if (result == 0)
@@ -47,7 +47,7 @@ static const char *report_path(const profile *p, char path[1100])
 static uint32_t attribute(kiln_driver *d, int number, int device)
 {
     int value = 0;
-    try(d, "cuDeviceGetAttribute", d->device_get_attribute(&value, number, device));
+    check_result(d, "cuDeviceGetAttribute", d->device_get_attribute(&value, number, device));
     return (uint32_t)value;
 }
 
@@ -76,8 +76,8 @@ void open_device(profile *p)
         die(1, "cannot load the driver %s", path);
     if (d->init(0) != 0 || d->device_get(&device, 0) != 0)
         die(1, "the driver %s has no device for %s", path, p->target);
-    try(d, "cuDevicePrimaryCtxRetain", d->device_primary_ctx_retain(&context, device));
-    try(d, "cuCtxSetCurrent", d->ctx_set_current(context));
+    check_result(d, "cuDevicePrimaryCtxRetain", d->device_primary_ctx_retain(&context, device));
+    check_result(d, "cuCtxSetCurrent", d->ctx_set_current(context));
     p->device.multiprocessors = attribute(d, MULTIPROCESSORS, device);
     p->device.max_shared_bytes = attribute(d, MAX_SHARED_BYTES, device);
     p->device.multiprocessor_shared_bytes = attribute(d, MULTIPROCESSOR_SHARED_BYTES, device);
@@ -92,8 +92,8 @@ static void upload(profile *p, kiln_driver *d, uint64_t values[MAX_ARGS], void *
         params[i] = &values[i];
         if (manifest_is_pointer(a->about)) {
             CUdeviceptr address;
-            try(d, "cuMemAlloc", d->mem_alloc(&address, a->bytes ? a->bytes : 1));
-            try(d, "cuMemcpyHtoD", a->bytes ? d->memcpy_htod(address, a->host, a->bytes) : 0);
+            check_result(d, "cuMemAlloc", d->mem_alloc(&address, a->bytes ? a->bytes : 1));
+            check_result(d, "cuMemcpyHtoD", a->bytes ? d->memcpy_htod(address, a->host, a->bytes) : 0);
             values[i] = address;
         } else if (problem_is_size(a)) {
             element_set_bits(a->about->type, &values[i], 0, a->integer);
@@ -113,8 +113,8 @@ static void launch(profile *p)
     void *params[MAX_ARGS] = {0};
     char path[1100];
     size_t length;
-    try(d, "cuModuleLoadDataEx", d->module_load_data_ex(&module, p->ptx, 0, NULL, NULL));
-    try(d, "cuModuleGetFunction", d->module_get_function(&f, module, v->entry));
+    check_result(d, "cuModuleLoadDataEx", d->module_load_data_ex(&module, p->ptx, 0, NULL, NULL));
+    check_result(d, "cuModuleGetFunction", d->module_get_function(&f, module, v->entry));
     upload(p, d, values, params);
     unsigned shared = (unsigned)evaluate(p, v->shared_bytes), grid[3];
     for (int i = 0; i < 3; i++)
@@ -124,11 +124,12 @@ static void launch(profile *p)
         die(1, "%s takes %u bytes of shared memory, %s has %u", v->id, needs, p->target,
             (unsigned)p->device.max_shared_bytes);
     if (shared)
-        try(d, "cuFuncSetAttribute", d->func_set_attribute(f, MAX_DYNAMIC_SHARED_BYTES, (int)shared));
-    try(d, "cuLaunchKernel",
-        d->launch_kernel(f, grid[0], grid[1], grid[2], v->block[0], v->block[1], v->block[2], shared, NULL,
-                         params, NULL));
-    try(d, "the kernel", d->ctx_synchronize());
+        check_result(d, "cuFuncSetAttribute",
+                     d->func_set_attribute(f, MAX_DYNAMIC_SHARED_BYTES, (int)shared));
+    check_result(d, "cuLaunchKernel",
+                 d->launch_kernel(f, grid[0], grid[1], grid[2], v->block[0], v->block[1], v->block[2], shared,
+                                  NULL, params, NULL));
+    check_result(d, "the kernel", d->ctx_synchronize());
     if (access(report_path(p, path), R_OK) != 0)
         die(1, "the driver wrote no report: it is not the emulated one");
     char *report = read_file(p, path, &length);
@@ -140,19 +141,19 @@ static void launch(profile *p)
 
 const char *const access_kind_names[ACCESS_KINDS] = {"read", "write", "atomic"};
 
-static struct fy_node *find(struct fy_node *n, const char *path)
+static struct fy_node *find_node(struct fy_node *n, const char *path)
 {
     return n ? fy_node_by_path(n, path, FY_NT, FYNWF_DONT_FOLLOW) : NULL;
 }
 
-static uint64_t get(struct fy_node *n, const char *path)
+static uint64_t number_at(struct fy_node *n, const char *path)
 {
-    struct fy_node *found = find(n, path);
+    struct fy_node *found = find_node(n, path);
     const char *text = found ? fy_node_get_scalar0(found) : NULL;
     return text ? strtoull(text, NULL, 10) : 0;
 }
 
-static const char *keep(profile *p, const char *text)
+static const char *copy_text(profile *p, const char *text)
 {
     return pool_copy(&p->memory, text, strlen(text));
 }
@@ -160,14 +161,14 @@ static const char *keep(profile *p, const char *text)
 static void read_accesses(struct fy_node *n, access_counts by[ACCESS_KINDS])
 {
     for (int k = 0; k < ACCESS_KINDS; k++) {
-        struct fy_node *kind = find(n, access_kind_names[k]);
-        by[k] = (access_counts){.requests = get(kind, "requests"),
-                                .sectors = get(kind, "sectors"),
-                                .distinct_sectors = get(kind, "distinct_sectors"),
-                                .bytes = get(kind, "bytes"),
-                                .bytes_used = get(kind, "bytes_used"),
-                                .wavefronts = get(kind, "wavefronts"),
-                                .ideal_wavefronts = get(kind, "ideal_wavefronts")};
+        struct fy_node *kind = find_node(n, access_kind_names[k]);
+        by[k] = (access_counts){.requests = number_at(kind, "requests"),
+                                .sectors = number_at(kind, "sectors"),
+                                .distinct_sectors = number_at(kind, "distinct_sectors"),
+                                .bytes = number_at(kind, "bytes"),
+                                .bytes_used = number_at(kind, "bytes_used"),
+                                .wavefronts = number_at(kind, "wavefronts"),
+                                .ideal_wavefronts = number_at(kind, "ideal_wavefronts")};
     }
 }
 
@@ -178,8 +179,9 @@ static void read_classes(profile *p, struct fy_node *classes)
     void *at = NULL;
     while ((pair = fy_node_mapping_iterate(classes, &at)) && c->class_count < MAX_CLASSES) {
         struct fy_node *value = fy_node_pair_value(pair);
-        c->classes[c->class_count++] = (class_count){keep(p, fy_node_get_scalar0(fy_node_pair_key(pair))),
-                                                     get(value, "thread"), get(value, "warp")};
+        c->classes[c->class_count++] =
+            (class_count){copy_text(p, fy_node_get_scalar0(fy_node_pair_key(pair))),
+                          number_at(value, "thread"), number_at(value, "warp")};
     }
 }
 
@@ -190,14 +192,14 @@ static void read_allocations(profile *p, struct fy_node *rows)
     void *at = NULL;
     while ((row = fy_node_sequence_iterate(rows, &at)) && c->allocation_count < MAX_ALLOCATIONS) {
         allocation_counts *a = &c->allocations[c->allocation_count++];
-        struct fy_node *parameter = fy_node_sequence_get_by_index(find(row, "parameters"), 0);
-        struct fy_node *name = find(row, "name");
+        struct fy_node *parameter = fy_node_sequence_get_by_index(find_node(row, "parameters"), 0);
+        struct fy_node *name = find_node(row, "name");
         size_t index = parameter ? strtoull(fy_node_get_scalar0(parameter), NULL, 10) : SIZE_MAX;
         a->is_argument = index < p->problem.arg_count;
         a->name = a->is_argument ? p->problem.args[index].about->name
-                  : name         ? keep(p, fy_node_get_scalar0(name))
+                  : name         ? copy_text(p, fy_node_get_scalar0(name))
                                  : "(unnamed)";
-        a->bytes = a->is_argument ? p->problem.args[index].bytes : get(row, "bytes");
+        a->bytes = a->is_argument ? p->problem.args[index].bytes : number_at(row, "bytes");
         read_accesses(row, a->by);
     }
 }
@@ -209,18 +211,18 @@ static void read_counters(profile *p)
     struct fy_node *root = document ? fy_document_root(document) : NULL;
     if (!root)
         die(3, "the driver's report is no JSON");
-    c->thread_instructions = get(root, "thread_instructions");
-    c->warp_instructions = get(root, "warp_instructions");
-    c->lane_slots = get(root, "lane_slots");
-    c->branches = get(root, "branches/warp");
-    c->divergent_branches = get(root, "branches/divergent");
-    c->barriers = get(root, "barriers/warp");
-    c->products = get(root, "tensor/products");
-    c->multiply_adds = get(root, "tensor/multiply_adds");
-    read_classes(p, find(root, "classes"));
-    read_accesses(find(root, "shared"), c->shared);
-    read_accesses(find(root, "local"), c->local);
-    read_allocations(p, find(root, "allocations"));
+    c->thread_instructions = number_at(root, "thread_instructions");
+    c->warp_instructions = number_at(root, "warp_instructions");
+    c->lane_slots = number_at(root, "lane_slots");
+    c->branches = number_at(root, "branches/warp");
+    c->divergent_branches = number_at(root, "branches/divergent");
+    c->barriers = number_at(root, "barriers/warp");
+    c->products = number_at(root, "tensor/products");
+    c->multiply_adds = number_at(root, "tensor/multiply_adds");
+    read_classes(p, find_node(root, "classes"));
+    read_accesses(find_node(root, "shared"), c->shared);
+    read_accesses(find_node(root, "local"), c->local);
+    read_allocations(p, find_node(root, "allocations"));
     fy_document_destroy(document);
 }
 

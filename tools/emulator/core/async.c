@@ -31,11 +31,6 @@ void emu_async_free(emu_block *b)
     b->async = NULL;
 }
 
-void emu_async_reset(emu_block *b)
-{
-    emu_async_free(b);
-}
-
 void emu_async_issue(emu_block *b, const emu_copy *copy)
 {
     emu_async *a = async_of(b);

@@ -25,7 +25,6 @@ void emu_async_wait(emu_block *block, uint32_t warp, uint32_t lanes, uint32_t pe
 /* Completes what the mbarrier at this offset tracks: the copies before each arrival at it, then the arrival. */
 void emu_async_arrive_at(emu_block *block, uint32_t mbarrier);
 
-void emu_async_reset(emu_block *block);
 void emu_async_free(emu_block *block);
 
 /* An mbarrier object in its 64 bits. The state that arrive gives is the object before it. */

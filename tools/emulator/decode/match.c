@@ -158,7 +158,7 @@ static bool matches(const item *it, emu_text word, unsigned *index)
     return false;
 }
 
-static void keep(emu_mods *mods, char field, emu_text word, unsigned index)
+static void set_modifier(emu_mods *mods, char field, emu_text word, unsigned index)
 {
     unsigned value = 0;
     switch (field) {
@@ -277,7 +277,7 @@ static bool take_word(match *m, emu_text word, word_kind kind, emu_mods *mods)
         if (!m->words[i].size && matches(&m->items[i], word, &index)) {
             m->words[i] = word;
             m->behind[kind] = i + 1;
-            keep(mods, m->items[i].field, word, index);
+            set_modifier(mods, m->items[i].field, word, index);
             return true;
         }
     return false;
@@ -295,7 +295,7 @@ static bool match_in_order(const emu_row *row, const emu_instruction *in, emu_mo
             at++;
         if (at == count || !matches(&items[at], in->modifiers[n], &index))
             return false;
-        keep(mods, items[at++].field, in->modifiers[n], index);
+        set_modifier(mods, items[at++].field, in->modifiers[n], index);
     }
     while (at < count && items[at].optional)
         at++;
@@ -446,7 +446,7 @@ static bool is_target_of(const emu_decode_input *in, const emu_instruction *i, c
 }
 
 /* The first modifier that begins like this; NULL: none. */
-static const emu_text *find(const emu_instruction *i, const char *prefix)
+static const emu_text *find_modifier(const emu_instruction *i, const char *prefix)
 {
     for (size_t m = 0; m < i->modifier_count; m++)
         if (i->modifiers[m].size >= strlen(prefix) && memcmp(i->modifiers[m].at, prefix, strlen(prefix)) == 0)
@@ -481,9 +481,9 @@ static const char *refusal_of_memory(const emu_instruction *i, const emu_mods *m
     bool is_global = mods->space == EMU_GLOBAL || mods->space == EMU_GENERIC;
     if (!is_one_of(i, " ld st atom red "))
         return NULL;
-    if (!is_global && (find(i, "L1::") || find(i, "L2::")))
+    if (!is_global && (find_modifier(i, "L1::") || find_modifier(i, "L2::")))
         return "a cache hint is for global memory";
-    if (find(i, "L1::") && has_cache_operator(i))
+    if (find_modifier(i, "L1::") && has_cache_operator(i))
         return "a cache operator excludes an eviction priority of L1";
     return NULL;
 }
@@ -499,7 +499,8 @@ static const char *refusal_of_vector(const emu_instruction *i, const emu_mods *m
 
 static const char *refusal_of_barrier(const emu_instruction *i)
 {
-    bool arrives = is_one_of(i, " mbarrier ") && find(i, "arrive") && find(i, "shared::cluster");
+    bool arrives =
+        is_one_of(i, " mbarrier ") && find_modifier(i, "arrive") && find_modifier(i, "shared::cluster");
     return arrives && i->operands[0].kind != EMU_OPERAND_SINK ? "with .shared::cluster the destination is '_'"
                                                               : NULL;
 }

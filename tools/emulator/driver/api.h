@@ -21,7 +21,7 @@ typedef enum emu_kind {
     EMU_GRAPH_EXEC,
 } emu_kind;
 
-void emu_register(void *object, emu_kind kind);
+void emu_register(void *object, emu_kind kind, CUcontext context);
 void emu_unregister(void *object);
 bool emu_is(const void *object, emu_kind kind);
 /* Some stream or event of the context; NULL: it has none. */

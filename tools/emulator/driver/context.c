@@ -11,7 +11,7 @@ static CUcontext make(emu_device *device, unsigned flags, bool is_primary)
     c->device = device;
     c->flags = flags;
     c->is_primary = is_primary;
-    emu_register(c, EMU_CONTEXT);
+    emu_register(c, EMU_CONTEXT, c);
     return c;
 }
 

@@ -9,6 +9,7 @@ typedef struct entry {
     struct entry *next;
     const void *object;
     emu_kind kind;
+    CUcontext context; /* that owns it */
 } entry;
 
 static entry *registry[1024];
@@ -18,11 +19,11 @@ static entry **bucket_of(const void *object)
     return &registry[((uintptr_t)object >> 4) % (sizeof registry / sizeof *registry)];
 }
 
-void emu_register(void *object, emu_kind kind)
+void emu_register(void *object, emu_kind kind, CUcontext context)
 {
     entry *e = emu_alloc(sizeof *e);
     pthread_mutex_lock(&registry_lock);
-    *e = (entry){*bucket_of(object), object, kind};
+    *e = (entry){*bucket_of(object), object, kind, context};
     *bucket_of(object) = e;
     pthread_mutex_unlock(&registry_lock);
 }
@@ -56,9 +57,7 @@ void *emu_any_of(emu_kind kind, CUcontext context)
     pthread_mutex_lock(&registry_lock);
     for (size_t i = 0; i < sizeof registry / sizeof *registry; i++)
         for (entry *e = registry[i]; e; e = e->next)
-            if (e->kind == kind &&
-                (kind == EMU_STREAM ? ((const struct CUstream_st *)e->object)->context
-                                    : ((const struct CUevent_st *)e->object)->context) == context)
+            if (e->kind == kind && e->context == context)
                 found = e->object;
     pthread_mutex_unlock(&registry_lock);
     return (void *)(uintptr_t)found;

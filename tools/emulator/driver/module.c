@@ -174,7 +174,7 @@ static void add_function(CUmodule m, const emu_function *f, emu_program *program
     function->preferred_carveout = -1;
     function->next = m->functions;
     m->functions = function;
-    emu_register(function, EMU_FUNCTION);
+    emu_register(function, EMU_FUNCTION, m->context);
     if (!program) {
         function->refusal =
             emu_arena_format(&m->parsed->arena, "kernel '%s' is refused:\n%s", function->name, refusal);
@@ -261,7 +261,7 @@ static CUresult load_module(CUcontext context, const char *text, emu_log *log, e
     }
     m->next = context->modules;
     context->modules = m;
-    emu_register(m, EMU_MODULE);
+    emu_register(m, EMU_MODULE, context);
     if (r != CUDA_SUCCESS)
         emu_unload_module(m);
     else

@@ -171,8 +171,8 @@ enum { INT4_TIES = 100, INT4_HARD, INT4_NEAR_SMALLEST, INT4_EQUAL_GROUPS, INT4_H
 
 /* Quotients of k + 0.5: a group's extremes are 7 (asymmetric: 15) times an odd number m, and its elements odd numbers
  * of m / 2, all exact in the type; every other one is one ulp above or below that. */
-static double tie(int4_mode mode, element_type type, bool is_negative, random_stream s, uint64_t g,
-                  uint64_t place)
+static double tie_element(int4_mode mode, element_type type, bool is_negative, random_stream s, uint64_t g,
+                          uint64_t place)
 {
     bool is_asym = mode == INT4_ASYM;
     int bits = (type == ELEMENT_BF16 ? 8 : type == ELEMENT_F16 ? 11 : 20) - (is_asym ? 5 : 4);
@@ -403,7 +403,7 @@ static double make_element(const group_makings *m, random_stream s, uint64_t pla
     random_stream here = random_fork(s, g);
     switch (m->kind) {
     case INT4_TIES:
-        return tie(m->mode, m->type, m->is_negative, s, g, place);
+        return tie_element(m->mode, m->type, m->is_negative, s, g, place);
     case INT4_NEAR_SMALLEST:
         return (m->is_negative ? -1 : 1) * near_smallest(m->type, s, g, place);
     case INT4_EQUAL_GROUPS: /* smallest and largest are one number, of any size up to 1e25 */
