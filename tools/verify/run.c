@@ -25,7 +25,7 @@ typedef struct runner {
     problem problem;
     run_result *result;
     bool on_one_multiprocessor;
-    bool is_varied;          /* other ways to call were tried */
+    bool has_varied;         /* other ways to call were tried */
     size_t next_input;       /* of the inputs that the next size takes, where it does not take all */
     size_t share;            /* how many each size has to take so that all are taken; 0: they need not be */
     size_t next_small_input; /* of those that are not for large sizes: a large size takes one */
@@ -307,12 +307,12 @@ static size_t first_input(const runner *r)
 }
 
 /* Other ways to call are tried where that is cheap, and at one size in any case. */
-static bool varies(runner *r)
+static bool tries_variations(runner *r)
 {
     const bool is_small = problem_elements(&r->problem) <= SMALL_ELEMENTS || r->options->limits.is_full;
-    if (r->on_one_multiprocessor || (r->is_varied && !is_small))
+    if (r->on_one_multiprocessor || (r->has_varied && !is_small))
         return false;
-    r->is_varied = true;
+    r->has_varied = true;
     return true;
 }
 
@@ -325,7 +325,7 @@ static bool run_size(runner *r, void (*progress)(const char *, uint64_t))
     const uint64_t asked = r->options->inputs > r->share ? r->options->inputs : r->share;
     const uint64_t wanted = r->on_one_multiprocessor ? 1 : asked;
     size_t taken = wanted < count ? (size_t)wanted : count;
-    const bool has_variations = varies(r);
+    const bool has_variations = tries_variations(r);
     for (size_t i = 0; i < taken; i++) {
         if (progress)
             progress(r->problem.variant->id, r->result->cases);
@@ -340,7 +340,7 @@ static bool run_size(runner *r, void (*progress)(const char *, uint64_t))
 }
 
 /* At the smallest size that launches, and at the smallest at which no pointer may be null. */
-static bool refuse(runner *r)
+static bool check_refusals(runner *r)
 {
     const bool is_whole = !has_empty_array(&r->problem);
     if (r->has_refused_whole || (r->has_refused && !is_whole))
@@ -396,7 +396,7 @@ static bool run_sizes_within(runner *r, const size_limits *limits, bool is_repla
         fine = run_size(r, progress);
         bool launches = problem_measure(&r->problem, NULL, error, sizeof error) == PROBLEM_LEGAL;
         found->launching += fine && launches;
-        fine = fine && (!launches || refuse(r));
+        fine = fine && (!launches || check_refusals(r));
     }
     if (plan.obstacle)
         found->obstacle = plan.obstacle;

@@ -277,33 +277,17 @@ static void expect(problem *p, const input_pattern *pattern)
 
 /* ---- inputs ----------------------------------------------------------------------------------------------------- */
 
-/* From 2^low to below 2^high, of both signs, and 0. */
-static double scale_between(int low, int high, random_stream s, uint64_t i)
-{
-    const uint64_t exponents = (uint64_t)(high - low);
-    double magnitude =
-        ldexp(1 + random_uniform(s, 2 * i), (int)random_below(random_fork(s, 1), i, exponents) + low);
-    return random_below(random_fork(s, 2), i, 16) == 0 ? 0
-           : random_bits(s, 2 * i + 1) & 1             ? -magnitude
-                                                       : magnitude;
-}
-
-/* The same, but for eight powers of two all of a column alike, so that each block of 64 shows beside the others. */
+/* As nf4_scale_between, but for eight powers of two all of a column alike, so that each block of 64 shows beside the others. */
 static double column_scale_between(int low, int high, random_stream s, uint64_t column, uint64_t i)
 {
     const int from = low + (int)random_below(random_fork(s, 3), column, (uint64_t)(high - low - 7));
-    return scale_between(from, from + 8, s, i);
-}
-
-static double usual_scale(random_stream s, uint64_t i)
-{
-    return fabs(random_normal(s, i)) + 0x1p-10;
+    return nf4_scale_between(from, from + 8, s, i);
 }
 
 /* Each second block takes nearly all of what the one before gave: what sums lose by rounding is seen in 16 bits too. */
 static double exact_scale(random_stream s, uint64_t block, uint64_t i, double apart)
 {
-    double scale = usual_scale(s, i - block % 2);
+    double scale = nf4_usual_scale(s, i - block % 2);
     return block % 2 ? -scale * (1 + apart * random_uniform(random_fork(s, 1), i)) : scale;
 }
 
@@ -322,7 +306,7 @@ static double scale_of(element_type of_a, int kind, random_stream s, uint64_t co
     case GEMM_SCALES:
         return scale_of(of_a, scales_of_column(column), s, column, block, i);
     case GEMM_ANY_SCALE:
-        return scale_between(-20, 21, s, i);
+        return nf4_scale_between(-20, 21, s, i);
     case GEMM_TINY_SCALE:
         return 0x1p-149 * (double)random_below(s, i, 65);
     case GEMM_SMALL_SCALE: /* in f16 every other column's are not too small for C */
@@ -330,7 +314,7 @@ static double scale_of(element_type of_a, int kind, random_stream s, uint64_t co
     case GEMM_LARGE_SCALE:
         return column_scale_between(16, is_f16 ? 28 : 100, s, column, i);
     case GEMM_MIXED:
-        return column % 3 ? 1 : usual_scale(s, i);
+        return column % 3 ? 1 : nf4_usual_scale(s, i);
     case GEMM_EXACT:
         return exact_scale(s, block, i, 0x1p-17);
     case GEMM_CANCELLING:
@@ -338,14 +322,8 @@ static double scale_of(element_type of_a, int kind, random_stream s, uint64_t co
     case GEMM_LARGE:
         return is_f16 ? column % 3 == 2 ? 1 : 0x1p-14 : 0x1p-12;
     default:
-        return usual_scale(s, i);
+        return nf4_usual_scale(s, i);
     }
-}
-
-static double large(element_type type, random_stream s, uint64_t i)
-{
-    double most = type == ELEMENT_F16 ? number_largest(type) : 0x1p119;
-    return (random_bits(s, i) & 1 ? -1 : 1) * most * (random_below(s, i + 1, 4) ? 1 : random_uniform(s, i));
 }
 
 /* Just below 2^122, for 64 of them are just below 2^128. */
@@ -422,7 +400,7 @@ static double a_of(element_type type, int kind, random_stream s, uint64_t row, u
     case GEMM_LARGE_SCALE:
         return beside_large(type, s, number);
     case GEMM_LARGE:
-        return row % 2 ? limit_of(type) : large(type, s, number);
+        return row % 2 ? limit_of(type) : nf4_large(type, s, number);
     default:
         return random_normal(s, number);
     }

@@ -328,30 +328,14 @@ typedef struct filling {
     random_stream s;
 } filling;
 
-/* From 2^low to below 2^high, of both signs, and 0. */
-static double scale_between(int low, int high, random_stream s, uint64_t i)
-{
-    const uint64_t exponents = (uint64_t)(high - low);
-    double magnitude =
-        ldexp(1 + random_uniform(s, 2 * i), (int)random_below(random_fork(s, 1), i, exponents) + low);
-    return random_below(random_fork(s, 2), i, 16) == 0 ? 0
-           : random_bits(s, 2 * i + 1) & 1             ? -magnitude
-                                                       : magnitude;
-}
-
-/* The same, but for a few powers of two all of a block of k alike, so that each column shows beside the others. */
+/* As nf4_scale_between, but for a few powers of two all of a block of k alike, so that each column shows beside the others. */
 static double block_scale_between(int low, int high, random_stream s, uint64_t block, uint64_t i)
 {
     enum { APART = 6 };
     if (high - low <= APART)
-        return scale_between(low, high, s, i);
+        return nf4_scale_between(low, high, s, i);
     const int from = low + (int)random_below(random_fork(s, 3), block, (uint64_t)(high - low - APART + 1));
-    return scale_between(from, from + APART, s, i);
-}
-
-static double usual_scale(random_stream s, uint64_t i)
-{
-    return fabs(random_normal(s, i)) + 0x1p-10;
+    return nf4_scale_between(from, from + APART, s, i);
 }
 
 /* Powers of two: with whole A and weights of -1, 0 and 1 nothing is rounded in a tensor core. What joins a total or another
@@ -367,7 +351,7 @@ static double exact_scale(const filling *f, uint64_t column, uint64_t i)
 static double paired_scale(const filling *f, uint64_t column, uint64_t block)
 {
     const uint64_t is_second = column / CHUNK % 2, i = (column - is_second * CHUNK) * f->blocks + block;
-    const double scale = usual_scale(f->s, i);
+    const double scale = nf4_usual_scale(f->s, i);
     const double apart = f->kind == GEMM_CANCELLING ? 0x1p-20 : 0x1p-17;
     return is_second ? -scale * (1 + apart * random_uniform(random_fork(f->s, 1), column)) : scale;
 }
@@ -389,9 +373,9 @@ static double scale_of(const filling *f, int kind, uint64_t column, uint64_t blo
     case GEMM_SCALES:
         return scale_of(f, scales_of_block(block), column, block);
     case GEMM_ANY_SCALE:
-        return scale_between(is_normal ? -14 : -20, is_f16 ? 8 : 21, s, i);
+        return nf4_scale_between(is_normal ? -14 : -20, is_f16 ? 8 : 21, s, i);
     case GEMM_TINY_SCALE:
-        return is_normal ? scale_between(-14, -13, s, i) : 0x1p-149 * (double)random_below(s, i, 65);
+        return is_normal ? nf4_scale_between(-14, -13, s, i) : 0x1p-149 * (double)random_below(s, i, 65);
     case GEMM_SMALL_SCALE:
         return block_scale_between(is_normal                  ? -14
                                    : is_f16 && block % 2 == 0 ? -28
@@ -402,21 +386,15 @@ static double scale_of(const filling *f, int kind, uint64_t column, uint64_t blo
     case GEMM_SCALE_PARTS:
         return worst(f->type, column)->scale;
     case GEMM_MIXED:
-        return block % 3 ? 1 : usual_scale(s, i);
+        return block % 3 ? 1 : nf4_usual_scale(s, i);
     case GEMM_EXACT:
     case GEMM_CANCELLING:
         return f->is_mma ? exact_scale(f, column, i) : paired_scale(f, column, block);
     case GEMM_LARGE:
         return !is_f16 ? 0x1p-8 : block % 2 ? 1 : 0x1p-14;
     default:
-        return usual_scale(s, i);
+        return nf4_usual_scale(s, i);
     }
-}
-
-static double large(element_type type, random_stream s, uint64_t i)
-{
-    double most = type == ELEMENT_F16 ? number_largest(type) : 0x1p119;
-    return (random_bits(s, i) & 1 ? -1 : 1) * most * (random_below(s, i + 1, 4) ? 1 : random_uniform(s, i));
 }
 
 /* Just less than 2^-24 of the first, by the eleven or eight bits that A has. */
@@ -477,7 +455,7 @@ static double a_of(const filling *f, uint64_t row, uint64_t column)
     case GEMM_SCALE_PARTS:
         return worst(f->type, column)->a;
     case GEMM_LARGE:
-        return large(f->type, f->s, i);
+        return nf4_large(f->type, f->s, i);
     case GEMM_SMALL_SCALE:
         return random_normal(f->s, i) * (is_f16 ? 0x1p13 : 0x1p90);
     case GEMM_LARGE_SCALE:
