@@ -1,5 +1,5 @@
 /* The sums of mma.sync where they are not exact. For f64 the ISA gives a chain of fused multiply-adds; for the other floats
-   it leaves order and rounding open, and the model is the published one that tensor_sum.h tells of, written here once more
+   it leaves order and rounding open, and the model is the published one that exec/mma.c tells of, written here once more
    in doubles. */
 #include "mma_form.h"
 

@@ -163,11 +163,11 @@ typedef struct copy {
     uint64_t bytes;
 } copy;
 
-static int submit_copy(void *context, CUstream stream, uint64_t turn)
+static int submit_copy(void *context, CUstream stream, uint64_t iteration)
 {
     const copy *c = context;
     uint64_t step = (c->bytes + COPY_ALIGNMENT - 1) / COPY_ALIGNMENT * COPY_ALIGNMENT;
-    uint64_t places = c->bench->copy_bytes / step, at = places ? turn % places * step : 0;
+    uint64_t places = c->bench->copy_bytes / step, at = places ? iteration % places * step : 0;
     return c->bench->tools.memcpy_dtod_async(c->bench->copy_to + at, c->bench->copy_from + at, c->bytes,
                                              stream);
 }
@@ -178,10 +178,10 @@ typedef struct empty_kernel {
     CUfunction function;
 } empty_kernel;
 
-static int submit_empty(void *context, CUstream stream, uint64_t turn)
+static int submit_empty(void *context, CUstream stream, uint64_t iteration)
 {
     const empty_kernel *e = context;
-    (void)turn;
+    (void)iteration;
     return e->driver->launch_kernel(e->function, 1, 1, 1, 32, 1, 1, 0, stream, NULL, NULL);
 }
 

@@ -33,7 +33,7 @@ static int time_batch(stopwatch *w, task *t, double *us)
     float milliseconds = 0;
     int result = w->driver->event_record(w->start, w->stream);
     for (unsigned i = 0; result == 0 && i < t->batch; i++)
-        result = t->submit(t->context, w->stream, t->turn++);
+        result = t->submit(t->context, w->stream, t->iteration++);
     if (result == 0)
         result = w->driver->event_record(w->end, w->stream);
     if (result == 0)

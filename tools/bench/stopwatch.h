@@ -10,11 +10,11 @@ enum { MOST_SAMPLES = 1000, MOST_BATCH = 256 };
 
 /* Work that can be submitted again and again: a launch, a copy. */
 typedef struct task {
-    /* Submits it once; `turn` counts on from call to call, so that buffers can rotate. Returns the driver's result, 0
+    /* Submits it once; `iteration` counts on from call to call, so that buffers can rotate. Returns the driver's result, 0
      * for success. */
-    int (*submit)(void *context, CUstream stream, uint64_t turn);
+    int (*submit)(void *context, CUstream stream, uint64_t iteration);
     void *context;
-    uint64_t turn;
+    uint64_t iteration;
     unsigned batch;                  /* submissions per sample */
     double samples_us[MOST_SAMPLES]; /* microseconds per submission */
 } task;

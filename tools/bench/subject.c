@@ -233,9 +233,10 @@ void subject_close(subject *s)
     pool_free(&s->pool);
 }
 
-int subject_submit(void *context, CUstream stream, uint64_t turn)
+int subject_submit(void *context, CUstream stream, uint64_t iteration)
 {
     subject *s = context;
-    return s->kernel->launch(&s->device->loader, stream, s->arguments[turn % s->sets].bytes) == KILN_OK ? 0
-                                                                                                        : -1;
+    return s->kernel->launch(&s->device->loader, stream, s->arguments[iteration % s->sets].bytes) == KILN_OK
+               ? 0
+               : -1;
 }

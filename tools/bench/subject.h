@@ -28,6 +28,6 @@ void subject_close(subject *s);
 
 /* A task's function (stopwatch.h); the context is the subject. A kiln_status other than KILN_OK comes back as -1: the
  * loader has the details. */
-int subject_submit(void *context, CUstream stream, uint64_t turn);
+int subject_submit(void *context, CUstream stream, uint64_t iteration);
 
 #endif

@@ -1,14 +1,26 @@
-/* Files, other programs, and the temporary folder. */
+/* How this program ends when it cannot do what it is asked for; files, other programs, and the temporary folder. */
 #include "profile.h"
 
 #include <errno.h>
 #include <ftw.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+void die(int status, const char *format, ...)
+{
+    va_list values;
+    fputs("kiln-profile: ", stderr);
+    va_start(values, format);
+    vfprintf(stderr, format, values);
+    va_end(values);
+    fputs("\n", stderr);
+    exit(status);
+}
 
 static char *read_all(profile *p, FILE *f, size_t *length)
 {

@@ -2,10 +2,13 @@
    by argument, beside what the manifest says that it costs. */
 #include "profile.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "../verify/families/families.h"
 
 static const char usage[] = "usage: kiln-profile CONFIG|BUNDLE --variant ID [--target T] [--args "
                             "n=1048576,...] [--driver PATH] [--json]\n"
@@ -52,21 +55,135 @@ static void read_options(profile *p, int argc, char **argv)
         die(2, "%s is missing\n%s", p->input ? "--variant" : "a configuration or bundle", usage);
 }
 
+/* ---- --args ------------------------------------------------------------------------------------------------------ */
+
+/* The scalars of --args; then the inputs that go with them: those that kiln-verify gives the family, on the first of its
+   patterns. */
+static const uint64_t most_bytes = UINT64_C(4) << 30; /* of all buffers together */
+
+_Noreturn static void no_argument(const profile *p, const char *name)
+{
+    fprintf(stderr, "kiln-profile: --args: %s has no scalar '%s'; it has", p->variant, name);
+    for (size_t i = 0; i < p->problem.arg_count; i++)
+        if (!manifest_is_pointer(p->problem.args[i].about))
+            fprintf(stderr, " %s (%s)", p->problem.args[i].about->name, p->problem.args[i].about->type_name);
+    fputs("\n", stderr);
+    exit(2);
+}
+
+static void set_scalar(argument *a, const char *text)
+{
+    char *end;
+    const char *type = a->about->type_name;
+    errno = 0;
+    if (!problem_is_size(a)) {
+        a->real = strtod(text, &end);
+    } else {
+        uint64_t bits = 8 * element_bytes(a->about->type);
+        a->integer = strtoull(text, &end, 0);
+        if (*text == '-' || *text == '+' || *text == ' ' || (bits < 64 && a->integer >> bits))
+            errno = ERANGE;
+    }
+    if (!*text || *end || errno)
+        die(2, "--args: '%s' is no %s, which %s has to be", text, type, a->about->name);
+}
+
+/* NAME=VALUE,...; notes which scalars came. */
+static void read_list(profile *p, bool given[MAX_ARGS])
+{
+    char *list = pool_copy(&p->memory, p->args, strlen(p->args)), *next;
+    for (char *at = list; at && *at; at = next) {
+        next = strchr(at, ',');
+        if (next)
+            *next++ = '\0';
+        char *value = strchr(at, '=');
+        if (!value)
+            die(2, "--args: expected NAME=VALUE, found '%s'", at);
+        *value++ = '\0';
+        argument *a = problem_find(&p->problem, at);
+        if (!a || manifest_is_pointer(a->about))
+            no_argument(p, at);
+        if (given[a - p->problem.args])
+            die(2, "--args: %s is there twice", at);
+        given[a - p->problem.args] = true;
+        set_scalar(a, value);
+    }
+}
+
+/* All that are missing at once. */
+static void check_given(const profile *p, const bool given[MAX_ARGS])
+{
+    const char *separator = "kiln-profile: --args lacks ";
+    for (size_t i = 0; i < p->problem.arg_count; i++) {
+        const argument *a = &p->problem.args[i];
+        if (!problem_is_size(a) || given[i])
+            continue;
+        fprintf(stderr, "%s%s (%s)", separator, a->about->name, a->about->type_name);
+        separator = ", ";
+    }
+    if (*separator == 'k')
+        return;
+    fputs("\n", stderr);
+    exit(2);
+}
+
+static void check_sizes(profile *p)
+{
+    char error[512], list[1024];
+    const manifest_rule *broken = NULL;
+    uint64_t bytes = 0;
+    problem_describe(&p->problem, list, sizeof list);
+    switch (problem_measure(&p->problem, &broken, error, sizeof error)) {
+    case PROBLEM_LEGAL:
+        break;
+    case PROBLEM_EMPTY:
+        die(1, "%s launches nothing: %s", list, formula_text(p->problem.variant->empty));
+    case PROBLEM_ILLEGAL:
+        die(1, "%s breaks a rule: %s", list, broken->text);
+    default:
+        die(1, "%s: %s", list, error);
+    }
+    for (size_t i = 0; i < p->problem.arg_count; i++) {
+        const argument *a = &p->problem.args[i];
+        bytes = manifest_is_pointer(a->about) && a->bytes < most_bytes ? bytes + a->bytes
+                : manifest_is_pointer(a->about)                        ? most_bytes
+                                                                       : bytes;
+    }
+    if (bytes >= most_bytes)
+        die(1, "%s needs buffers of 4 GiB or more, which is too much to emulate", list);
+}
+
+static void read_args(profile *p)
+{
+    bool given[MAX_ARGS] = {false};
+    argument scalars[MAX_ARGS];
+    const manifest_variant *v = p->problem.variant;
+    const family_row *family = family_find(v->family);
+    read_list(p, given);
+    check_given(p, given);
+    check_sizes(p);
+    problem_allocate(&p->problem);
+    p->problem.is_plain = true;
+    memcpy(scalars, p->problem.args, sizeof scalars);
+    if (family)
+        family->make(&p->problem, &family->patterns[0], random_open(1, v->id));
+    else
+        generic_make(&p->problem, &generic_patterns[0], random_open(1, v->id));
+    for (size_t i = 0; i < p->problem.arg_count; i++)
+        if (given[i]) {
+            p->problem.args[i].integer = scalars[i].integer;
+            p->problem.args[i].real = scalars[i].real;
+        }
+}
+
+/* ---- all --------------------------------------------------------------------------------------------------------- */
+
 static void find_own_folder(profile *p)
 {
     ssize_t n = readlink("/proc/self/exe", p->bin, sizeof p->bin - 1);
     if (n <= 0)
         die(3, "where this program is cannot be found out");
     *strrchr(p->bin, '/') = '\0';
-}
-
-static uint64_t cost(const profile *p, const formula *f)
-{
-    char error[512];
-    uint64_t value = 0;
-    if (f && !problem_evaluate(&p->problem, f, &value, error, sizeof error))
-        die(1, "%s: %s", formula_text(f), error);
-    return value;
 }
 
 int main(int argc, char **argv)
@@ -81,12 +198,7 @@ int main(int argc, char **argv)
     if (!problem_open(&p.problem, v, &p.device, error, sizeof error))
         die(1, "%s: %s", v->id, error);
     read_args(&p);
-    p.bytes_read = cost(&p, v->bytes_read);
-    p.bytes_written = cost(&p, v->bytes_written);
-    p.elements = cost(&p, v->elements);
-    launch(&p);
-    read_counters(&p);
-    read_registers(&p);
+    measure(&p);
     (p.json ? print_json : print_table)(&p);
     problem_close(&p.problem);
     pool_free(&p.memory);

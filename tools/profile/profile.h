@@ -75,57 +75,13 @@ void make_folder(profile *p);
 /* bundle.c: the variant of a configuration, or of a bundle that was generated; sets p->image and p->ptx. */
 const manifest_variant *find_variant(profile *p);
 
-/* args.c: the scalars of --args, then inputs of the family's kind. */
-void read_args(profile *p);
-
-/* launch.c: a device of the target's kind; then one launch on it, which sets p->report. */
+/* measure.c: opens a device of the target's kind; then works out the cost and launches once, which sets p->report, the
+   counters and the registers. */
 void open_device(profile *p);
-void launch(profile *p);
-
-/* counters.c */
-void read_counters(profile *p);
-const class_count *find_class(const counters *c, const char *name);
-access_counts sum_accesses(const access_counts by[ACCESS_KINDS]);
-
-/* registers.c */
-void read_registers(profile *p);
-
-/* roofline.c: the least microseconds that each resource of a GPU needs. */
-enum {
-    LIMIT_MEMORY,
-    LIMIT_ISSUE,
-    LIMIT_INTEGER,
-    LIMIT_FLOAT,
-    LIMIT_DOUBLE,
-    LIMIT_SPECIAL,
-    LIMIT_SHARED,
-    LIMIT_TENSOR,
-    LIMITS
-};
-extern const char *const limit_names[LIMITS];
-
-typedef struct gpu {
-    const char *name;
-    double gigabytes; /* per second */
-    unsigned multiprocessors;
-    double megahertz;                                  /* highest clock */
-    unsigned integer_lanes, float_lanes, double_lanes; /* per multiprocessor */
-    double tensor_teraflops;                           /* dense, f16 with sums in f32 */
-    const char *source;
-} gpu;
-
-extern const gpu gpus[];
-extern const size_t gpu_count;
-/* The limit that takes longest. */
-int roofline(const counters *c, const gpu *g, double microseconds[LIMITS]);
+void measure(profile *p);
 
 /* print.c */
 void print_table(const profile *p);
 void print_json(const profile *p);
-
-static inline double ratio(uint64_t a, uint64_t b)
-{
-    return b ? (double)a / (double)b : 0;
-}
 
 #endif

@@ -76,7 +76,7 @@ typedef struct parser {
 
 static const node *parse_level(parser *p, int level);
 
-static const node *refuse(parser *p, const char *why)
+static const node *syntax_error(parser *p, const char *why)
 {
     snprintf(p->error, p->error_bytes, "'%s', character %d: %s", p->text, (int)(p->at - p->text) + 1, why);
     return NULL;
@@ -98,7 +98,7 @@ static void skip_spaces(parser *p)
         p->at++;
 }
 
-static bool take(parser *p, char c)
+static bool accept(parser *p, char c)
 {
     skip_spaces(p);
     if (*p->at != c)
@@ -134,11 +134,11 @@ static const node *parse_number(parser *p)
     const char *first = p->at;
     for (unsigned digit; (digit = (unsigned)digit_value(*p->at)) < base; p->at++) {
         if (n->number > (UINT64_MAX - digit) / base)
-            return refuse(p, "the number does not fit in 64 bits");
+            return syntax_error(p, "the number does not fit in 64 bits");
         n->number = n->number * base + digit;
     }
     if (p->at == first || is_letter(*p->at))
-        return refuse(p, "not a number");
+        return syntax_error(p, "not a number");
     return n;
 }
 
@@ -149,35 +149,35 @@ static const node *parse_call(parser *p, const char *name, size_t length)
            (strlen(FUNCTIONS[f].name) != length || strncmp(FUNCTIONS[f].name, name, length) != 0))
         f++;
     if (f == FUNCTION_COUNT)
-        return refuse(p, "no such function");
+        return syntax_error(p, "no such function");
     node *n = new_node(p, FUNCTIONS[f].kind);
     for (int i = 0; i < FUNCTIONS[f].operands; i++) {
-        if (i > 0 && !take(p, ','))
-            return refuse(p, "expected ','");
+        if (i > 0 && !accept(p, ','))
+            return syntax_error(p, "expected ','");
         if (!(n->operand[i] = parse_level(p, 1)))
             return NULL;
     }
-    return take(p, ')') ? n : refuse(p, "expected ')'");
+    return accept(p, ')') ? n : syntax_error(p, "expected ')'");
 }
 
 static const node *parse_primary(parser *p)
 {
-    if (take(p, '(')) {
+    if (accept(p, '(')) {
         const node *inner = parse_level(p, 1);
-        if (inner && !take(p, ')'))
-            return refuse(p, "expected ')'");
+        if (inner && !accept(p, ')'))
+            return syntax_error(p, "expected ')'");
         return inner;
     }
     skip_spaces(p);
     if (is_digit(*p->at))
         return parse_number(p);
     if (!is_letter(*p->at))
-        return refuse(p, "expected a number, a name or '('");
+        return syntax_error(p, "expected a number, a name or '('");
     const char *name = p->at;
     while (is_letter(*p->at) || is_digit(*p->at))
         p->at++;
     size_t length = (size_t)(p->at - name);
-    if (take(p, '('))
+    if (accept(p, '('))
         return parse_call(p, name, length);
     node *n = new_node(p, NODE_NAME);
     n->name = name;
@@ -210,7 +210,7 @@ static int find_operator(parser *p)
 static const node *parse_level(parser *p, int level)
 {
     if (++p->depth > MAX_DEPTH)
-        return refuse(p, "nested too deeply");
+        return syntax_error(p, "nested too deeply");
     const node *left = parse_unary(p);
     for (int i; left && (i = find_operator(p)) >= 0 && OPERATORS[i].level >= level;) {
         node *n = new_node(p, OPERATORS[i].kind);
@@ -233,7 +233,7 @@ formula *formula_parse(pool *memory, const char *text, char *error, size_t error
         return NULL;
     skip_spaces(&p);
     if (*p.at) {
-        refuse(&p, "expected an operator or the end");
+        syntax_error(&p, "expected an operator or the end");
         return NULL;
     }
     return f;

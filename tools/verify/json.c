@@ -1,7 +1,7 @@
 /* JSON, as far as the reports need it. */
 #include "json.h"
 
-void json_string(FILE *out, const char *text)
+static void write_string(FILE *out, const char *text)
 {
     fputc('"', out);
     for (; *text; text++) {
@@ -18,5 +18,5 @@ void json_string(FILE *out, const char *text)
 void json_member(FILE *out, const char *name, const char *text)
 {
     fprintf(out, "\"%s\": ", name);
-    json_string(out, text);
+    write_string(out, text);
 }

@@ -4,8 +4,6 @@
 
 #include <stdio.h>
 
-void json_string(FILE *out, const char *text);
-
 /* "name": "text" */
 void json_member(FILE *out, const char *name, const char *text);
 

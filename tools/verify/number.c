@@ -201,3 +201,9 @@ double number_unit(element_type type)
 {
     return ldexp(1, -TYPES[type].significand - 1);
 }
+
+double number_or_infinity(element_type type, long double sum, double bound)
+{
+    double largest = number_largest(type), limit = largest + ldexp(number_unit(type), ilogb(largest));
+    return fabsl(sum) - bound >= limit ? copysign(INFINITY, (double)sum) : (double)sum;
+}

@@ -41,6 +41,10 @@ uint64_t number_step(element_type type, uint64_t bits, int steps);
 double number_largest(element_type type);
 double number_smallest(element_type type);
 
+/* A sum before it is rounded, or the infinity that it becomes: where it is half an ulp beyond the largest number, by
+ * `bound` or more. */
+double number_or_infinity(element_type type, long double sum, double bound);
+
 /* Half an ulp, relative: 2^-24 f32, 2^-11 f16, 2^-8 bf16 (and 2^-53 f64); u_T of the accuracy bounds. */
 double number_unit(element_type type);
 

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 bool problem_open(problem *p, const manifest_variant *v, const kiln_device *device, char *error,
@@ -36,6 +37,18 @@ uint64_t problem_integer(problem *p, const char *name)
 {
     const argument *a = problem_find(p, name);
     return a ? a->integer : 0;
+}
+
+uint64_t problem_parameter(const problem *p, const char *name)
+{
+    const char *text = manifest_param_value(p->variant, name);
+    return text ? strtoull(text, NULL, 10) : 0;
+}
+
+bool problem_has_parameter(const problem *p, const char *name, const char *value)
+{
+    const char *text = manifest_param_value(p->variant, name);
+    return text && strcmp(text, value) == 0;
 }
 
 bool problem_is_size(const argument *a)

@@ -68,6 +68,10 @@ argument *problem_find(problem *p, const char *name);
 /* The value of a scalar of an integer type; 0 when there is none of this name. */
 uint64_t problem_integer(problem *p, const char *name);
 
+/* A parameter of the variant as a number; 0 when there is none of this name. And whether it has this value. */
+uint64_t problem_parameter(const problem *p, const char *name);
+bool problem_has_parameter(const problem *p, const char *name, const char *value);
+
 /* Whether an argument is a scalar of an integer type, so that it can be a size. */
 bool problem_is_size(const argument *a);
 

@@ -49,7 +49,7 @@ static void list_arguments(const problem *p, char *text, size_t bytes)
         used += (size_t)snprintf(text + used, bytes - used, "%s%s", i ? ", " : "", p->args[i].about->name);
 }
 
-static argument *get(const problem *p, const char *name)
+static argument *get_argument(const problem *p, const char *name)
 {
     char names[256];
     argument *a = problem_find(p->call->problem, name);
@@ -68,12 +68,12 @@ bool kiln_has_argument(const kiln_problem *p, const char *name)
 
 kiln_argument *kiln_get_argument(kiln_problem *p, const char *name)
 {
-    return get(p, name);
+    return get_argument(p, name);
 }
 
 uint64_t kiln_get_integer(const kiln_problem *p, const char *name)
 {
-    const argument *a = get(p, name);
+    const argument *a = get_argument(p, name);
     if (!problem_is_size(a))
         fail(p->call, "'%s' is no integer scalar", name);
     return a->integer;
@@ -81,7 +81,7 @@ uint64_t kiln_get_integer(const kiln_problem *p, const char *name)
 
 static argument *get_real(const problem *p, const char *name)
 {
-    argument *a = get(p, name);
+    argument *a = get_argument(p, name);
     if (manifest_is_pointer(a->about) || !element_is_float(a->about->type))
         fail(p->call, "'%s' is no scalar of a float type", name);
     return a;
@@ -343,7 +343,7 @@ double kiln_random_normal(kiln_random s, uint64_t index)
 
 void kiln_set_size(kiln_size_plan *plan, const char *name, uint64_t value)
 {
-    argument *a = get(plan->problem, name);
+    argument *a = get_argument(plan->problem, name);
     if (!problem_is_size(a))
         fail(plan->problem->call, "'%s' is no integer scalar", name);
     a->integer = value;
@@ -381,7 +381,7 @@ const kiln_problem *kiln_get_problem(const kiln_size_plan *plan)
 /* ---- calls ------------------------------------------------------------------------------------------------------ */
 
 /* Nothing of it is kept: its functions may come from elsewhere. */
-static void enter(reference_call *call)
+static void begin_call(reference_call *call)
 {
     call->problem->call = call;
     for (size_t i = 0; i < call->problem->arg_count; i++)
@@ -399,7 +399,7 @@ bool reference_make(const family_row *row, problem *p, const input_pattern *patt
     }
     if (setjmp(call.back))
         return false;
-    enter(&call);
+    begin_call(&call);
     row->make(p, pattern, s);
     return true;
 }
@@ -411,7 +411,7 @@ bool reference_expect(const family_row *row, problem *p, const input_pattern *pa
     reference_call call = {.row = row, .problem = p, .phase = PHASE_EXPECT, .mistake = mistake};
     if (setjmp(call.back))
         return false;
-    enter(&call);
+    begin_call(&call);
     for (size_t i = 0; i < p->arg_count; i++)
         p->args[i].is_said = NULL;
     row->expect(p, pattern);
@@ -430,7 +430,7 @@ bool reference_plan(const family_row *row, size_plan *plan, uint64_t seed, char 
     }
     if (setjmp(call.back))
         return false;
-    enter(&call);
+    begin_call(&call);
     for (size_t i = 0; row->file && i < plan->problem->arg_count; i++)
         plan->problem->args[i].integer = 0;
     row->plan(plan);

@@ -49,13 +49,6 @@ static void expect_status(trial *t, const CUdeviceptr addresses[MAX_ARGS], kiln_
     expect_either(t, addresses, expected, expected, what);
 }
 
-static bool holds(const problem *p, const formula *f)
-{
-    char error[256];
-    uint64_t value = 0;
-    return f && problem_evaluate(p, f, &value, error, sizeof error) && value;
-}
-
 /* That null is then taken the runs of such sizes show. */
 static bool may_be_null(const argument *a)
 {
@@ -101,7 +94,9 @@ static void try_pointers(trial *t)
 /* With nothing to do a launcher may succeed before it looks at every rule. */
 static bool is_empty(const problem *p)
 {
-    return holds(p, p->variant->empty);
+    char error[256];
+    uint64_t empty = 0;
+    return p->variant->empty && problem_evaluate(p, p->variant->empty, &empty, error, sizeof error) && empty;
 }
 
 /* Of the largest power of two that a size can be. */

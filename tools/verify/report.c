@@ -133,6 +133,23 @@ static void report_families(const manifest_variant *const *variants, const run_r
     }
 }
 
+/* The families that ran without being compared: the next from variants[*i] on, whose index is left in *i; null: no more.
+ * results[i] is of variants[i]; a family comes once. */
+static const char *next_uncompared(const manifest_variant *const *variants, const run_result *results,
+                                   size_t count, size_t *i)
+{
+    for (; *i < count; ++*i) {
+        const char *family = variants[*i]->family;
+        bool is_first = results[*i].verdict == RUN_EXECUTED;
+        for (size_t before = 0; is_first && before < *i; before++)
+            is_first =
+                results[before].verdict != RUN_EXECUTED || strcmp(variants[before]->family, family) != 0;
+        if (is_first)
+            return family;
+    }
+    return NULL;
+}
+
 /* Returns how many of them are not excused. */
 static size_t report_uncompared(const manifest_variant *const *variants, const run_result *results,
                                 size_t count)

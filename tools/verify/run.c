@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "compare.h"
+#include "execute.h"
 #include "reference.h"
 
 /* In elements: above the first, sizes take fewer inputs; up to the second, they try other ways to call. The second is large
@@ -24,11 +25,11 @@ typedef struct runner {
     problem problem;
     run_result *result;
     bool on_one_multiprocessor;
-    bool is_varied; /* other ways to call were tried */
-    size_t turn;    /* of the inputs that the next size takes, where it does not take all */
-    size_t share;   /* how many each size has to take so that all are taken; 0: they need not be */
-    size_t other;   /* of those that are not for large sizes, which the next of these takes one of */
-    bool is_lost;   /* the context takes no more work */
+    bool has_varied;         /* other ways to call were tried */
+    size_t next_input;       /* of the inputs that the next size takes, where it does not take all */
+    size_t share;            /* how many each size has to take so that all are taken; 0: they need not be */
+    size_t next_small_input; /* of those that are not for large sizes: a large size takes one */
+    bool is_lost;            /* the context takes no more work */
     bool has_refused,
         has_refused_whole; /* calls that break a rule were tried; where all arrays have elements */
 } runner;
@@ -40,15 +41,15 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static void conclude(runner *r, run_verdict verdict, const char *format, ...)
+static void conclude(run_result *result, run_verdict verdict, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-static void conclude(runner *r, run_verdict verdict, const char *format, ...)
+static void conclude(run_result *result, run_verdict verdict, const char *format, ...)
 {
     va_list list;
-    r->result->verdict = verdict;
+    result->verdict = verdict;
     va_start(list, format);
-    vsnprintf(r->result->detail, sizeof r->result->detail, format, list);
+    vsnprintf(result->detail, sizeof result->detail, format, list);
     va_end(list);
 }
 
@@ -64,7 +65,7 @@ static bool fail_case(runner *r, const one_case *c, const char *what)
 {
     char sizes[256];
     problem_describe(&r->problem, sizes, sizeof sizes);
-    conclude(r, RUN_WRONG, "%s%s, input \"%s\"%s%s, seed %llu:\n      %s", sizes,
+    conclude(r->result, RUN_WRONG, "%s%s, input \"%s\"%s%s, seed %llu:\n      %s", sizes,
              r->on_one_multiprocessor ? ", a grid for one multiprocessor" : "", c->pattern->name,
              c->how[0] ? ", " : "", c->how, (unsigned long long)r->options->seed, what);
     return false;
@@ -78,7 +79,7 @@ static bool execute_case(runner *r, const one_case *c, const execution *e, outco
     if (status == EXECUTE_OK)
         return true;
     if (status == EXECUTE_LACKS) {
-        conclude(r, RUN_SKIPPED, "%s", error);
+        conclude(r->result, RUN_SKIPPED, "%s", error);
         return false;
     }
     r->is_lost = status == EXECUTE_LOST;
@@ -151,13 +152,6 @@ static const manifest_variant *find_variant(const manifest *m, const char *id)
             return &m->variants[i];
     }
     return NULL;
-}
-
-/* The reference itself is wrong. */
-static bool fail_reference(runner *r, const char *mistake)
-{
-    conclude(r, RUN_WRONG, "%s", mistake);
-    return false;
 }
 
 /* By the bounds of the variant that ran. */
@@ -279,9 +273,9 @@ static size_t choose_inputs(runner *r, bool is_empty, const input_pattern *chose
     const char *only = r->options->input;
     for (const input_pattern *p = patterns; p->name && count < (is_empty ? 1 : MOST_INPUTS); p++)
         if (only ? strcmp(p->name, only) == 0
-                 : !are_few || (p->flags & PATTERN_LARGE) || seen++ == r->other % others)
+                 : !are_few || (p->flags & PATTERN_LARGE) || seen++ == r->next_small_input % others)
             chosen[count++] = p;
-    r->other += are_few;
+    r->next_small_input += are_few;
     return count;
 }
 
@@ -303,9 +297,9 @@ static size_t next_expected(const runner *r, const input_pattern *const *inputs,
     return at;
 }
 
-/* Where the inputs' turns begin: elsewhere for each variant and each device, so that what one does not meet with an input
+/* Where the inputs begin: elsewhere for each variant and each device, so that what one does not meet with an input
  * at some size another does. Steps of the golden ratio keep devices apart. */
-static size_t first_turn(const runner *r)
+static size_t first_input(const runner *r)
 {
     const random_stream s = random_open(0, r->problem.variant->id);
     const uint32_t share = (uint32_t)random_bits(s, 0) + r->device->loader.device.sm * UINT32_C(0x9e3779b9);
@@ -313,12 +307,12 @@ static size_t first_turn(const runner *r)
 }
 
 /* Other ways to call are tried where that is cheap, and at one size in any case. */
-static bool varies(runner *r)
+static bool tries_variations(runner *r)
 {
     const bool is_small = problem_elements(&r->problem) <= SMALL_ELEMENTS || r->options->limits.is_full;
-    if (r->on_one_multiprocessor || (r->is_varied && !is_small))
+    if (r->on_one_multiprocessor || (r->has_varied && !is_small))
         return false;
-    r->is_varied = true;
+    r->has_varied = true;
     return true;
 }
 
@@ -331,22 +325,22 @@ static bool run_size(runner *r, void (*progress)(const char *, uint64_t))
     const uint64_t asked = r->options->inputs > r->share ? r->options->inputs : r->share;
     const uint64_t wanted = r->on_one_multiprocessor ? 1 : asked;
     size_t taken = wanted < count ? (size_t)wanted : count;
-    const bool has_variations = varies(r);
+    const bool has_variations = tries_variations(r);
     for (size_t i = 0; i < taken; i++) {
         if (progress)
             progress(r->problem.variant->id, r->result->cases);
-        size_t at = (taken < count ? r->turn + i : i) % count;
+        size_t at = (taken < count ? r->next_input + i : i) % count;
         if (r->result->elements == 0 && taken < count) /* something is compared, however few the sizes are */
             at = next_expected(r, inputs, count, at);
         if (!run_case(r, inputs[at], is_empty, i == 0 && has_variations))
             return false;
     }
-    r->turn += is_empty ? 0 : taken;
+    r->next_input += is_empty ? 0 : taken;
     return true;
 }
 
 /* At the smallest size that launches, and at the smallest at which no pointer may be null. */
-static bool refuse(runner *r)
+static bool check_refusals(runner *r)
 {
     const bool is_whole = !has_empty_array(&r->problem);
     if (r->has_refused_whole || (r->has_refused && !is_whole))
@@ -388,11 +382,13 @@ static bool run_sizes_within(runner *r, const size_limits *limits, bool is_repla
     size_plan plan;
     bool fine = true;
     char error[256], mistake[MISTAKE_BYTES];
-    r->turn = r->other = first_turn(r);
+    r->next_input = r->next_small_input = first_input(r);
     size_plan_open(&plan, &r->problem, limits);
     plan.is_replacing = is_replacing;
-    if (!reference_plan(r->row, &plan, r->options->seed, mistake))
-        fine = fail_reference(r, mistake);
+    if (!reference_plan(r->row, &plan, r->options->seed, mistake)) {
+        conclude(r->result, RUN_WRONG, "%s", mistake);
+        fine = false;
+    }
     size_plan_finish(&plan);
     r->share = share_of_inputs(r, &plan);
     for (size_t i = 0; fine && i < plan.count; i++) {
@@ -400,7 +396,7 @@ static bool run_sizes_within(runner *r, const size_limits *limits, bool is_repla
         fine = run_size(r, progress);
         bool launches = problem_measure(&r->problem, NULL, error, sizeof error) == PROBLEM_LEGAL;
         found->launching += fine && launches;
-        fine = fine && (!launches || refuse(r));
+        fine = fine && (!launches || check_refusals(r));
     }
     if (plan.obstacle)
         found->obstacle = plan.obstacle;
@@ -437,11 +433,11 @@ static bool fail_sizes(runner *r, const sizes_found *found)
     const size_value *only = &r->options->limits.only;
     const unsigned long long value = only->value;
     if (!only->name[0])
-        conclude(r, RUN_WRONG, "no sizes were found that its rules allow");
+        conclude(r->result, RUN_WRONG, "no sizes were found that its rules allow");
     else if (!found->obstacle || r->result->cases)
-        conclude(r, RUN_SKIPPED, "where %s is %llu it has nothing to do", only->name, value);
+        conclude(r->result, RUN_SKIPPED, "where %s is %llu it has nothing to do", only->name, value);
     else
-        conclude(r, RUN_WRONG, "no size was found where %s is %llu; of the last that was tried: %s",
+        conclude(r->result, RUN_WRONG, "no size was found where %s is %llu; of the last that was tried: %s",
                  only->name, value, found->obstacle);
     return false;
 }
@@ -458,11 +454,11 @@ static bool run_sizes(runner *r, void (*progress)(const char *, uint64_t))
     bool fine = true;
     const argument *asked = problem_find(&r->problem, only->name);
     if (only->name[0] && !(asked && problem_is_size(asked))) {
-        conclude(r, RUN_SKIPPED, "it has no size %s", only->name);
+        conclude(r->result, RUN_SKIPPED, "it has no size %s", only->name);
         return false;
     }
     if (r->options->input && !has_input(r, r->options->input)) {
-        conclude(r, RUN_SKIPPED, "it has no input \"%s\"", r->options->input);
+        conclude(r->result, RUN_SKIPPED, "it has no input \"%s\"", r->options->input);
         return false;
     }
     for (int i = 0; fine && i <= (asked ? MOST_DOUBLINGS_ASKED : MOST_DOUBLINGS); i++) {
@@ -476,6 +472,96 @@ static bool run_sizes(runner *r, void (*progress)(const char *, uint64_t))
         limits.max_elements *= 2;
     }
     return fine && fail_sizes(r, &found);
+}
+
+/* ---- what has to hold before a variant is run --------------------------------------------------------------------- */
+
+/* Whether every argument is one that this program can make: a known type, and a shape for every pointer. */
+static bool check_arguments(const manifest_variant *v, run_result *result)
+{
+    if (v->why_not_launched) {
+        conclude(result, RUN_SKIPPED, "%s", v->why_not_launched);
+        return false;
+    }
+    if (v->struct_bytes > STRUCT_BYTES) {
+        conclude(result, RUN_WRONG, "its argument struct has %llu bytes; at most %d are supported",
+                 (unsigned long long)v->struct_bytes, STRUCT_BYTES);
+        return false;
+    }
+    for (size_t i = 0; i < v->arg_count; i++) {
+        const manifest_arg *a = &v->args[i];
+        const bool is_null =
+            !manifest_is_pointer(a) && strcmp(a->type_name, "address") == 0; /* all that it can be */
+        if (is_null)
+            continue;
+        if (a->type == ELEMENT_NONE || (manifest_is_pointer(a) && a->dimension_count == 0)) {
+            conclude(result, RUN_SKIPPED, "argument %s: %s", a->name,
+                     a->type == ELEMENT_NONE ? "a type that this program cannot make" : "no shape is stated");
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool check_reference(const manifest_variant *v, const family_row *row, run_result *result)
+{
+    char name[64];
+    const char *names = row && row->args ? row->args : "";
+    while (*names) {
+        size_t length = strcspn(names, " ");
+        snprintf(name, sizeof name, "%.*s", (int)length, names);
+        if (!manifest_find_arg(v, name)) {
+            char place[256] = "";
+            if (row->file)
+                snprintf(place, sizeof place, "%s:%d: ", row->file, row->line);
+            conclude(result, RUN_WRONG,
+                     "%sthe reference of %s asks for an argument \"%s\"; the manifest has none", place,
+                     row->name, name);
+            return false;
+        }
+        names += length + (names[length] == ' ');
+    }
+    return true;
+}
+
+static bool check_identity(const manifest_variant *v, const kiln_kernel *k, run_result *result)
+{
+    if (strcmp(k->id, v->id) == 0 && strcmp(k->entry, v->entry) == 0 && k->key == v->key &&
+        memcmp(k->block, v->block, sizeof v->block) == 0)
+        return true;
+    conclude(result, RUN_WRONG, "the bundle's kernel %s (entry %s) is not what the manifest describes", k->id,
+             k->entry);
+    return false;
+}
+
+static bool is_usable(device *d, const problem *p, const kiln_kernel *kernel, run_result *result)
+{
+    const uint32_t has = d->loader.device.max_shared_bytes;
+    char error[256];
+    uint64_t
+        needs; /* of sizes that are all 0, the least there is; sizes that need too much are left out later */
+    if (problem_evaluate(p, p->variant->shared_bytes, &needs, error, sizeof error) &&
+        needs + p->variant->static_shared_bytes > has) {
+        conclude(result, RUN_SKIPPED,
+                 "it needs %llu bytes of shared memory per thread block, the device has %u",
+                 (unsigned long long)(needs + p->variant->static_shared_bytes), has);
+        return false;
+    }
+    if (kiln_usable(&d->loader, kernel))
+        return true;
+    kiln_error none = {.status = KILN_ERROR_NO_IMAGE, .subject = kernel->id, .detail = ""};
+    result->verdict = RUN_SKIPPED;
+    kiln_describe_error(&d->loader, &none, kernel, result->detail, sizeof result->detail);
+    return false;
+}
+
+/* Whether the kernel is the manifest's, and this program and this device can run it; if not, the result says why. A null
+ * row: there is no reference. */
+static bool may_begin(device *d, const problem *p, const kiln_kernel *kernel, const family_row *row,
+                      run_result *result)
+{
+    return check_identity(p->variant, kernel, result) && check_arguments(p->variant, result) &&
+           is_usable(d, p, kernel, result) && check_reference(p->variant, row, result);
 }
 
 /* ---- the variant ------------------------------------------------------------------------------------------------- */
@@ -507,11 +593,11 @@ bool run_variant(device *d, const manifest *m, const manifest_variant *v, const 
     *result = (run_result){.verdict = r.row ? RUN_OK : RUN_EXECUTED};
     if (!problem_open(&r.problem, v, &d->loader.device, result->detail, sizeof result->detail))
         result->verdict = RUN_SKIPPED;
-    else if (run_may_begin(d, &r.problem, kernel, r.row, result))
+    else if (may_begin(d, &r.problem, kernel, r.row, result))
         run_sizes(&r, progress);
     if (result->verdict == RUN_OK &&
         result->elements == 0) /* of kernels that write nothing, or expect says nothing */
-        conclude(&r, RUN_EXECUTED, "its reference compared nothing");
+        conclude(result, RUN_EXECUTED, "its reference compared nothing");
     problem_close(&r.problem);
     result->seconds = now() - start;
     char error[512];

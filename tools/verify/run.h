@@ -39,11 +39,6 @@ bool run_variant(device *d, const manifest *m, const manifest_variant *v, const 
                  const run_options *options, void (*progress)(const char *variant, uint64_t cases),
                  run_result *result);
 
-/* run_before.c: whether the kernel is the manifest's, and this program and this device can run it; if not, the result says
- * why. A null row: there is no reference. */
-bool run_may_begin(device *d, const problem *p, const kiln_kernel *kernel, const family_row *row,
-                   run_result *result);
-
 /* refuse.c: null and misaligned pointers, broken rules, too large a grid: each the right status, and no launch. Returns
  * the number of calls that were refused as they should be; `detail` is left alone, or says what was wrong. The problem
  * must be one that launches. */

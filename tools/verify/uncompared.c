@@ -114,20 +114,3 @@ bool references_check(const manifest *m)
         mistakes += check_listed(m, name);
     return mistakes == 0;
 }
-
-/* ---- what ran ----------------------------------------------------------------------------------------------------- */
-
-const char *next_uncompared(const manifest_variant *const *variants, const run_result *results, size_t count,
-                            size_t *i)
-{
-    for (; *i < count; ++*i) {
-        const char *family = variants[*i]->family;
-        bool is_first = results[*i].verdict == RUN_EXECUTED;
-        for (size_t before = 0; is_first && before < *i; before++)
-            is_first =
-                results[before].verdict != RUN_EXECUTED || strcmp(variants[before]->family, family) != 0;
-        if (is_first)
-            return family;
-    }
-    return NULL;
-}

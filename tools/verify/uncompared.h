@@ -3,7 +3,6 @@
 #define VERIFY_UNCOMPARED_H
 
 #include "manifest.h"
-#include "run.h"
 
 /* Whether the references of KILN_REFERENCE and the kernels that are listed as uncompared are the manifest's, each once.
  * False after messages on stderr, one for each mistake. */
@@ -11,10 +10,5 @@ bool references_check(const manifest *m);
 
 /* Whether a kernel that runs without being compared is excused. */
 bool is_listed_as_uncompared(const char *family);
-
-/* The families that ran without being compared: the next from variants[*i] on, whose index is left in *i; null: no more.
- * results[i] is of variants[i]; a family comes once. */
-const char *next_uncompared(const manifest_variant *const *variants, const run_result *results, size_t count,
-                            size_t *i);
 
 #endif

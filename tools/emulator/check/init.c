@@ -7,7 +7,6 @@
    defined: compilers read padding along with what it pads, and shift the parts out. A vector store is reported when all of
    its elements are undefined. Granularity: a lane of a register, a byte of memory. */
 #include "check.h"
-#include "describe.h"
 #include "plan.h"
 
 #include "../core/async.h"
@@ -74,7 +73,7 @@ static uint32_t all_of(const emu_plan *p, const uint32_t *defined)
     return d;
 }
 
-static void set(const emu_plan *p, uint32_t *defined, uint32_t mask, uint32_t d)
+static void define_results(const emu_plan *p, uint32_t *defined, uint32_t mask, uint32_t d)
 {
     for (unsigned n = 0; n < p->write_count; n++) {
         uint32_t *to = &defined[p->writes[n]];
@@ -93,7 +92,7 @@ static void report(emu_warp *w, const emu_op *op, uint32_t lanes, const char *wh
         emu_fault(w, op, lanes, CUDA_ERROR_LAUNCH_FAILED, "uses an uninitialised register as %s", what);
 }
 
-static void find(emu_warp *w, const emu_op *op, uint32_t lanes, const char *what)
+static void note_undefined(emu_warp *w, const emu_op *op, uint32_t lanes, const char *what)
 {
     if (lanes)
         emu_note(w, op, lanes, EMU_NOBODY, "uses an uninitialised register as %s", what);
@@ -107,7 +106,7 @@ static void define(emu_warp *w, uint32_t arg, uint32_t lanes)
 
 static void check_guard(emu_warp *w, const emu_op *op)
 {
-    find(w, op, w->active & ~defined_of(w)[op->guard >> 6], "the guard");
+    note_undefined(w, op, w->active & ~defined_of(w)[op->guard >> 6], "the guard");
     define(w, op->guard & ~1u, w->active);
 }
 
@@ -129,7 +128,7 @@ static uint32_t nonzero(const emu_warp *w, const emu_op *op, uint32_t arg)
     return mask;
 }
 
-static uint32_t decided(const emu_warp *w, const emu_op *op, bool by_one)
+static uint32_t decided_lanes(const emu_warp *w, const emu_op *op, bool by_one)
 {
     uint32_t a = lanes_of(w, op->arg[1]), b = lanes_of(w, op->arg[2]), d = a & b;
     if (d == EMU_ALL || (by_one && op->mods.type != EMU_PRED))
@@ -164,7 +163,7 @@ static void check_stored(emu_warp *w, const emu_op *op, uint32_t mask)
     uint32_t any = 0;
     for (unsigned n = 0; n < count; n++)
         any |= lanes_of(w, values[n]);
-    find(w, op, mask & ~any, "the value that it stores");
+    note_undefined(w, op, mask & ~any, "the value that it stores");
     for (unsigned n = 0; n < count; n++)
         define(w, values[n], mask & ~any);
 }
@@ -178,7 +177,7 @@ static void check_operands(emu_warp *w, const emu_op *op, const emu_plan *p, uin
             undefined |= mask & ~defined[p->sources[n]];
             defined[p->sources[n]] |= mask;
         }
-    find(w, op, undefined, "an operand of this");
+    note_undefined(w, op, undefined, "an operand of this");
 }
 
 static uint8_t *parameter_bytes(const emu_warp *w, const emu_op *op, uint32_t lane)
@@ -201,7 +200,7 @@ static void load_parameter(emu_warp *w, const emu_op *op, const emu_plan *p, uin
     for (uint32_t i = 0; i < EMU_LANES; i++)
         if (mask >> i & 1)
             d |= (uint32_t)(memchr(parameter_bytes(w, op, i), 1, op->mods.count) != NULL) << i;
-    set(p, defined_of(w), mask, d);
+    define_results(p, defined_of(w), mask, d);
 }
 
 static void issue(emu_warp *w, const emu_op *op, uint32_t mask)
@@ -215,23 +214,23 @@ static void issue(emu_warp *w, const emu_op *op, uint32_t mask)
     uint32_t d = all_of(p, defined);
     switch ((emu_flow)p->flow) {
     case EMU_FLOW_LANES:
-        set(p, defined, mask, d);
+        define_results(p, defined, mask, d);
         return;
     case EMU_FLOW_SELECT: {
         uint32_t c = emu_predicate(w, op->arg[3]), a = lanes_of(w, op->arg[1]), b = lanes_of(w, op->arg[2]);
         uint32_t known = op->arg[3] & 1 ? EMU_ALL : defined[op->arg[3] >> 6];
-        set(p, defined, mask, known & ((a & c) | (b & ~c)));
+        define_results(p, defined, mask, known & ((a & c) | (b & ~c)));
         return;
     }
     case EMU_FLOW_AND:
     case EMU_FLOW_OR:
-        set(p, defined, mask, decided(w, op, p->flow == EMU_FLOW_OR));
+        define_results(p, defined, mask, decided_lanes(w, op, p->flow == EMU_FLOW_OR));
         return;
     case EMU_FLOW_FRESH:
-        set(p, defined, mask, EMU_ALL);
+        define_results(p, defined, mask, EMU_ALL);
         return;
     case EMU_FLOW_CONTROL:
-        set(p, defined, mask, EMU_ALL);
+        define_results(p, defined, mask, EMU_ALL);
         report(w, op, mask & ~d, "an operand of this");
         return;
     case EMU_FLOW_COPY:
@@ -240,7 +239,7 @@ static void issue(emu_warp *w, const emu_op *op, uint32_t mask)
     case EMU_FLOW_ATOMIC:
     case EMU_FLOW_MBARRIER:
         check_operands(w, op, p, mask);
-        set(p, defined, mask, EMU_ALL);
+        define_results(p, defined, mask, EMU_ALL);
         return;
     case EMU_FLOW_PARAM_STORE:
         store_parameter(w, op, mask);
@@ -259,9 +258,9 @@ static void exchange(emu_warp *w, const emu_op *op, uint32_t lanes)
     const emu_plan *p = emu_plan_of(w, op);
     uint32_t *defined = defined_of(w);
     if (p->flow == EMU_FLOW_SHUFFLE)
-        set(p, defined, lanes, shuffled(w, op));
+        define_results(p, defined, lanes, shuffled(w, op));
     else if (p->flow == EMU_FLOW_WARP)
-        set(p, defined, lanes, lanes & ~all_of(p, defined) ? 0 : EMU_ALL);
+        define_results(p, defined, lanes, lanes & ~all_of(p, defined) ? 0 : EMU_ALL);
 }
 
 /* ---- memory -------------------------------------------------------------------------------------------------------- */
@@ -283,7 +282,7 @@ static void mark_byte(uint8_t *at, uint8_t bits, bool is_written)
         __atomic_fetch_and(at, (uint8_t)~bits, __ATOMIC_RELAXED);
 }
 
-static void mark(emu_allocation *a, uint64_t offset, uint64_t bytes, bool is_written)
+static void mark_written(emu_allocation *a, uint64_t offset, uint64_t bytes, bool is_written)
 {
     uint64_t end = offset + bytes;
     while (offset < end && (offset % 8 || end - offset < 8)) {
@@ -307,11 +306,11 @@ static void host_copied(uint64_t to, uint64_t from, uint64_t bytes)
     if (!a || !a->written)
         return;
     if (!b || !b->written) {
-        mark(a, to - a->base, bytes, true);
+        mark_written(a, to - a->base, bytes, true);
         return;
     }
     for (uint64_t k = 0; k < bytes; k++)
-        mark(a, to - a->base + k, 1, is_written(b, from - b->base + k));
+        mark_written(a, to - a->base + k, 1, is_written(b, from - b->base + k));
 }
 
 /* Address space, which costs memory only where it is touched. */
@@ -373,7 +372,7 @@ static void write_bytes(const marks *m, unsigned from, unsigned bytes, bool is)
     if (m->bytes)
         memset(m->bytes + from, is, bytes);
     else if (m->allocation)
-        mark(m->allocation, m->offset + from, bytes, is);
+        mark_written(m->allocation, m->offset + from, bytes, is);
 }
 
 /* The usual case: all lanes read from shared memory, or from one allocation, and every byte was written. */

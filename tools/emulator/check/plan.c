@@ -46,7 +46,7 @@ static uint32_t slot_of(uint32_t arg)
     return arg & 1 ? 0 : arg >> 6; /* constants are defined; bit 1 only negates */
 }
 
-static void add(uint32_t *list, uint16_t *count, uint32_t arg)
+static void add_slot(uint32_t *list, uint16_t *count, uint32_t arg)
 {
     if (slot_of(arg))
         list[(*count)++] = slot_of(arg);
@@ -130,14 +130,14 @@ static void plan_op(emu_program *p, size_t n, emu_plans *all)
     uint32_t *writes = emu_arena_alloc(&p->arena, 4 * (most + 2));
     for (unsigned k = 0; k < u->args; k++)
         if (k < u->writes)
-            add(writes, &plan->write_count, op->arg[k]);
+            add_slot(writes, &plan->write_count, op->arg[k]);
         else
-            add(sources, &plan->source_count, op->arg[k]);
+            add_slot(sources, &plan->source_count, op->arg[k]);
     for (unsigned k = 0; k < u->list_size; k++)
         if (k < u->list_results)
-            add(writes, &plan->write_count, op->list[k]);
+            add_slot(writes, &plan->write_count, op->list[k]);
         else
-            add(sources, &plan->source_count, op->list[k]);
+            add_slot(sources, &plan->source_count, op->list[k]);
     plan->order = op->mods.flags & EMU_STRONG;
     plan->flow = (uint8_t)flow_of(p, n, plan);
     if (plan->flow == EMU_FLOW_ATOMIC || plan->flow == EMU_FLOW_MBARRIER || plan->flow == EMU_FLOW_COPY)

@@ -18,7 +18,6 @@
    else. What arrivals release is collected, becomes that of the phase when it ends, and is acquired by a test that sees
    the end. In favour of the program: what arrives between the end of a phase and the next one's counts as seen with it. */
 #include "check.h"
-#include "describe.h"
 #include "plan.h"
 
 #include "../core/async.h"
@@ -50,17 +49,17 @@ typedef struct emu_race_cell {
 } emu_race_cell;
 
 /* What a release left at an address. */
-typedef struct race_place {
-    struct race_place *next;
+typedef struct sync_object {
+    struct sync_object *next;
     uint64_t address, run;
     uint64_t block; /* `narrow` is about this one */
     uint32_t narrow[RACE_CLOCKS];
     uint32_t *wide; /* by block and clock of the grid */
-} race_place;
+} sync_object;
 
 typedef struct emu_race_grid {
     emu_arena arena;
-    race_place *places[4096];
+    sync_object *sync_objects[4096];
     uint64_t run;
     emu_race_cell *spare; /* those of a block that has ended, for the next one; NULL: none */
 } emu_race_grid;
@@ -77,7 +76,7 @@ typedef struct emu_race {
         uint32_t all[EMU_LANES];              /* and of all: the least of those */
         uint32_t fenced[EMU_LANES];           /* time of the last fence; 0: none */
         uint8_t fence_scope[EMU_LANES];
-        race_place *read[RACE_READS]; /* by strong reads since the last fence */
+        sync_object *read[RACE_READS]; /* by strong reads since the last fence */
         unsigned read_count;
     } of[RACE_WARPS];
     uint32_t arrived[EMU_BARRIERS][RACE_CLOCKS]; /* what the warps know that have come to each barrier */
@@ -158,7 +157,7 @@ static size_t grid_index(const emu_block *b, uint64_t block, unsigned clock)
     return (size_t)block * b->race->clocks + clock;
 }
 
-static void acquire(emu_warp *w, const race_place *p, bool wide)
+static void acquire(emu_warp *w, const sync_object *p, bool wide)
 {
     emu_block *b = w->block;
     emu_race *r = b->race;
@@ -188,7 +187,7 @@ static void acquire_reads(emu_warp *w, bool wide)
     r->of[w->id].read_count = 0;
 }
 
-static void release(emu_warp *w, race_place *p, uint32_t time, bool wide)
+static void release(emu_warp *w, sync_object *p, uint32_t time, bool wide)
 {
     emu_block *b = w->block;
     emu_race *r = b->race;
@@ -208,13 +207,13 @@ static void release(emu_warp *w, race_place *p, uint32_t time, bool wide)
         raise_to(&p->wide[k], r->grid[k]);
 }
 
-static void remember(emu_warp *w, race_place *p)
+static void remember_read(emu_warp *w, sync_object *p)
 {
     emu_race *r = w->block->race;
     r->of[w->id].read[r->of[w->id].read_count++ % RACE_READS] = p;
 }
 
-static void release_fenced(emu_warp *w, race_place *p, uint32_t lane, bool wide)
+static void release_fenced(emu_warp *w, sync_object *p, uint32_t lane, bool wide)
 {
     emu_race *r = w->block->race;
     if (r->of[w->id].fenced[lane])
@@ -306,15 +305,15 @@ static emu_race_cell *find_cell(emu_warp *w, const emu_op *op, uint64_t at, uint
     return a->race_cells + (at - a->base) / 4;
 }
 
-static race_place *place_of(emu_launch *l, uint64_t at, uint64_t run)
+static sync_object *sync_object_at(emu_launch *l, uint64_t at, uint64_t run)
 {
     emu_race_grid *g = l->race;
-    race_place **bucket = &g->places[(at >> 2 ^ at >> 14 ^ run) % 4096];
-    for (race_place *p = *bucket; p; p = p->next)
+    sync_object **bucket = &g->sync_objects[(at >> 2 ^ at >> 14 ^ run) % 4096];
+    for (sync_object *p = *bucket; p; p = p->next)
         if (p->address == at && p->run == run)
             return p;
-    race_place *p = emu_arena_alloc(&g->arena, sizeof *p);
-    *p = (race_place){.next = *bucket, .address = at, .run = run, .block = UINT64_MAX};
+    sync_object *p = emu_arena_alloc(&g->arena, sizeof *p);
+    *p = (sync_object){.next = *bucket, .address = at, .run = run, .block = UINT64_MAX};
     *bucket = p;
     return p;
 }
@@ -326,31 +325,31 @@ static uint64_t host_of(const emu_block *b, uint32_t shared)
     return (uint64_t)(uintptr_t)b->shared + shared;
 }
 
-/* Two places beside that of the object's address, which is a multiple of 8. */
-static race_place *arriving(emu_block *b, uint64_t at)
+/* Of an mbarrier two, at addresses beside its own, which is a multiple of 8. */
+static sync_object *arrivals_at(emu_block *b, uint64_t at)
 {
-    return place_of(b->launch, at + 1, b->race->run);
+    return sync_object_at(b->launch, at + 1, b->race->run);
 }
 
-static race_place *ended(emu_block *b, uint64_t at)
+static sync_object *ended_phase_at(emu_block *b, uint64_t at)
 {
-    return place_of(b->launch, at + 2, b->race->run);
+    return sync_object_at(b->launch, at + 2, b->race->run);
 }
 
 static void use_mbarrier(emu_warp *w, const emu_plan *plan, uint32_t lane, uint64_t at)
 {
     emu_race *r = w->block->race;
     if (plan->order & EMU_RELEASE)
-        release(w, arriving(w->block, at), r->time++, false);
+        release(w, arrivals_at(w->block, at), r->time++, false);
     else if (plan->order & EMU_RELAXED)
-        release_fenced(w, arriving(w->block, at), lane, false);
+        release_fenced(w, arrivals_at(w->block, at), lane, false);
 }
 
 static void phase_ended(emu_block *b, uint32_t mbarrier)
 {
     const emu_race *r = b->race;
-    const race_place *from = arriving(b, host_of(b, mbarrier));
-    race_place *to = ended(b, host_of(b, mbarrier));
+    const sync_object *from = arrivals_at(b, host_of(b, mbarrier));
+    sync_object *to = ended_phase_at(b, host_of(b, mbarrier));
     to->block = b->index;
     for (unsigned v = 0; v < r->clocks && from->block == b->index; v++)
         raise_to(&to->narrow[v], from->narrow[v]);
@@ -360,9 +359,9 @@ static void phase_passed(emu_warp *w, const emu_op *op, uint64_t at)
 {
     emu_block *b = w->block;
     if (emu_plan_of(w, op)->order & EMU_ACQUIRE)
-        acquire(w, ended(b, at), false);
+        acquire(w, ended_phase_at(b, at), false);
     else
-        remember(w, ended(b, at));
+        remember_read(w, ended_phase_at(b, at));
 }
 
 /* A thread that waits for its groups knows of all its copies, those that have arrived somewhere included. */
@@ -373,7 +372,7 @@ static void copies_awaited(emu_block *b, uint32_t warp, uint32_t lanes)
         raise_to(&r->known[warp][b->warp_count + warp], r->time);
 }
 
-static void settle(emu_block *b, race_record *o, uint32_t thread, bool by_mbarrier)
+static void complete_access(emu_block *b, race_record *o, uint32_t thread, bool by_mbarrier)
 {
     uint32_t warp = thread / EMU_LANES, bit = 1u << thread % EMU_LANES;
     if (o->block != b->index || o->clock != warp || !(o->pending & bit))
@@ -385,7 +384,7 @@ static void settle(emu_block *b, race_record *o, uint32_t thread, bool by_mbarri
     o->clock = (uint8_t)(by_mbarrier ? b->warp_count + warp : warp);
 }
 
-static void settle_source(emu_block *b, const emu_copy *c, bool by_mbarrier)
+static void complete_source(emu_block *b, const emu_copy *c, bool by_mbarrier)
 {
     const emu_allocation *a = c->read ? emu_memory_holding(c->from, c->read) : NULL;
     if (!a || !a->race_cells)
@@ -393,24 +392,24 @@ static void settle_source(emu_block *b, const emu_copy *c, bool by_mbarrier)
     for (uint64_t word = c->from & ~UINT64_C(3); word < c->from + c->read; word += 4) {
         emu_race_cell *cell = a->race_cells + (word - a->base) / 4;
         for (int k = 0; k < 2 && cell->run == b->launch->race->run; k++)
-            settle(b, &cell->reads[k], c->thread, by_mbarrier);
+            complete_access(b, &cell->reads[k], c->thread, by_mbarrier);
     }
 }
 
 static void copied(emu_block *b, const emu_copy *c, bool by_mbarrier)
 {
     emu_race *r = b->race;
-    if (!c->bytes) { /* the arrival: all copies of the thread before it have settled */
+    if (!c->bytes) { /* the arrival: all copies of the thread before it are complete */
         unsigned clock = b->warp_count + c->thread / EMU_LANES;
-        race_place *p = arriving(b, host_of(b, c->to));
+        sync_object *p = arrivals_at(b, host_of(b, c->to));
         if (p->block != b->index)
-            *p = (race_place){.next = p->next, .address = p->address, .run = p->run, .block = b->index};
+            *p = (sync_object){.next = p->next, .address = p->address, .run = p->run, .block = b->index};
         raise_to(&p->narrow[clock], r->time++);
         return;
     }
     for (unsigned k = 0; k < c->bytes; k += 4)
-        settle(b, &r->shared[(c->to + k) / 4].write, c->thread, by_mbarrier);
-    settle_source(b, c, by_mbarrier);
+        complete_access(b, &r->shared[(c->to + k) / 4].write, c->thread, by_mbarrier);
+    complete_source(b, c, by_mbarrier);
 }
 
 /* ---- accesses ------------------------------------------------------------------------------------------------------ */
@@ -595,11 +594,11 @@ static void check_word(race_access *a, emu_race_cell *c)
 static void synchronise(race_access *a, uint64_t run, bool wide)
 {
     emu_race *r = a->warp->block->race;
-    race_place *p = place_of(a->warp->block->launch, a->at, run);
+    sync_object *p = sync_object_at(a->warp->block->launch, a->at, run);
     if (a->reads && (a->plan->order & EMU_ACQUIRE))
         acquire(a->warp, p, wide);
     else if (a->reads)
-        remember(a->warp, p);
+        remember_read(a->warp, p);
     if (a->writes && (a->plan->order & EMU_RELEASE))
         release(a->warp, p, r->time++, wide);
     else if (a->writes)
@@ -607,7 +606,7 @@ static void synchronise(race_access *a, uint64_t run, bool wide)
 }
 
 /* What is left of another run. */
-static void forget(emu_race_cell *c, uint64_t run)
+static void reset_cell(emu_race_cell *c, uint64_t run)
 {
     c->run = run;
     c->write.time = c->reads[0].time = c->reads[1].time = 0;
@@ -637,7 +636,7 @@ static void check_lane(race_access *a, bool strong, bool wide)
         if (!c)
             return;
         if (c->run != run)
-            forget(c, run);
+            reset_cell(c, run);
         a->now.bytes = 0;
         for (unsigned k = 0; k < 4; k++)
             a->now.bytes |= (uint8_t)((word + k >= a->at && word + k < a->at + a->bytes) << k);

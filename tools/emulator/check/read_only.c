@@ -5,7 +5,6 @@
    order of its blocks, and only where the program has such loads; of several threads that read, or write, one word the last
    one is named. */
 #include "check.h"
-#include "describe.h"
 #include "plan.h"
 
 #include <stdio.h>

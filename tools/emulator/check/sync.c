@@ -2,7 +2,6 @@
    executed by all threads of the block or, with a thread count, of each warp that comes: those that have exited without it
    are reported, once. */
 #include "check.h"
-#include "describe.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -31,11 +31,6 @@ void emu_async_free(emu_block *b)
     b->async = NULL;
 }
 
-void emu_async_reset(emu_block *b)
-{
-    emu_async_free(b);
-}
-
 void emu_async_issue(emu_block *b, const emu_copy *copy)
 {
     emu_async *a = async_of(b);
@@ -145,13 +140,6 @@ emu_mbarrier emu_mbarrier_unpack(uint64_t bits)
     return m;
 }
 
-uint64_t emu_mbarrier_pack(emu_mbarrier m)
-{
-    return (uint64_t)m.is_valid << 63 | (uint64_t)(m.phase & 3) << 61 |
-           (uint64_t)((uint32_t)m.transactions & 0x1fffff) << 40 | (uint64_t)(m.pending & 0xfffff) << 20 |
-           (m.expected & 0xfffff);
-}
-
 void emu_mbarrier_advance(emu_block *b, uint32_t mbarrier, emu_mbarrier *m)
 {
     if (m->pending || m->transactions)
@@ -163,7 +151,9 @@ void emu_mbarrier_advance(emu_block *b, uint32_t mbarrier, emu_mbarrier *m)
 
 void emu_mbarrier_store(emu_block *b, uint32_t mbarrier, emu_mbarrier m)
 {
-    uint64_t bits = emu_mbarrier_pack(m);
+    uint64_t bits = (uint64_t)m.is_valid << 63 | (uint64_t)(m.phase & 3) << 61 |
+                    (uint64_t)((uint32_t)m.transactions & 0x1fffff) << 40 |
+                    (uint64_t)(m.pending & 0xfffff) << 20 | (m.expected & 0xfffff);
     memcpy(b->shared + mbarrier, &bits, sizeof bits);
     b->stores++;
 }

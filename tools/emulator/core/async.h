@@ -25,7 +25,6 @@ void emu_async_wait(emu_block *block, uint32_t warp, uint32_t lanes, uint32_t pe
 /* Completes what the mbarrier at this offset tracks: the copies before each arrival at it, then the arrival. */
 void emu_async_arrive_at(emu_block *block, uint32_t mbarrier);
 
-void emu_async_reset(emu_block *block);
 void emu_async_free(emu_block *block);
 
 /* An mbarrier object in its 64 bits. The state that arrive gives is the object before it. */
@@ -37,7 +36,6 @@ typedef struct emu_mbarrier {
 } emu_mbarrier;
 
 emu_mbarrier emu_mbarrier_unpack(uint64_t bits);
-uint64_t emu_mbarrier_pack(emu_mbarrier m);
 /* Starts the next phase when nothing is left to wait for. */
 void emu_mbarrier_advance(emu_block *block, uint32_t mbarrier, emu_mbarrier *m);
 void emu_mbarrier_store(emu_block *block, uint32_t mbarrier, emu_mbarrier m);

@@ -15,7 +15,7 @@
 
 pthread_mutex_t emu_wide_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void *fit(void *old, size_t *room, size_t bytes)
+static void *with_room(void *old, size_t *room, size_t bytes)
 {
     if (*room >= bytes)
         return old;
@@ -40,16 +40,16 @@ void emu_block_start(emu_block *b, emu_launch *l, uint64_t index)
                                               : p->reserved_shared_bytes + p->static_shared_bytes;
     size_t register_bytes = (size_t)b->warp_count * p->register_bytes;
     size_t local_bytes = (size_t)b->warp_count * EMU_LANES * p->local_bytes;
-    b->warps = fit(b->warps, &b->warp_room, b->warp_count * sizeof *b->warps);
-    b->registers = fit(b->registers, &b->register_room, register_bytes);
-    b->shared = fit(b->shared, &b->shared_room, b->shared_bytes + 16u);
-    b->local = fit(b->local, &b->local_room, local_bytes);
+    b->warps = with_room(b->warps, &b->warp_room, b->warp_count * sizeof *b->warps);
+    b->registers = with_room(b->registers, &b->register_room, register_bytes);
+    b->shared = with_room(b->shared, &b->shared_room, b->shared_bytes + 16u);
+    b->local = with_room(b->local, &b->local_room, local_bytes);
     memset(b->registers, l->garbage, register_bytes);
     memset(b->shared, 0, b->shared_bytes);
     memset(b->local, l->garbage, local_bytes);
     memset(b->barriers, 0, sizeof b->barriers);
     memset(b->recent, 0, sizeof b->recent);
-    emu_async_reset(b);
+    emu_async_free(b);
     b->stores = b->seen_stores = b->seen_progress = b->idle_jumps = b->jumps = b->findings = 0;
     for (unsigned n = 0; n < b->warp_count; n++) {
         uint32_t left = l->threads - n * EMU_LANES;

@@ -80,24 +80,24 @@ static emu_block *spare_block(worker *k)
     return k->blocks[k->live++];
 }
 
-static uint64_t block_of_turn(const emu_launch *l, uint64_t turn)
+static uint64_t numbered_block(const emu_launch *l, uint64_t number)
 {
     uint64_t count = l->end_block - l->first_block;
     if (l->order == EMU_FORWARD)
-        return l->first_block + turn;
+        return l->first_block + number;
     if (l->order == EMU_REVERSE)
-        return l->end_block - 1 - turn;
-    return l->first_block + (uint64_t)((u128)(turn + 1) * l->step % count);
+        return l->end_block - 1 - number;
+    return l->first_block + (uint64_t)((u128)(number + 1) * l->step % count);
 }
 
 static bool start_block(worker *k)
 {
     emu_launch *l = k->launch;
     for (;;) {
-        uint64_t turn = __atomic_fetch_add(&l->next_turn, 1, __ATOMIC_RELAXED);
-        if (turn >= l->end_block - l->first_block)
+        uint64_t number = __atomic_fetch_add(&l->next_number, 1, __ATOMIC_RELAXED);
+        if (number >= l->end_block - l->first_block)
             return false;
-        uint64_t index = block_of_turn(l, turn);
+        uint64_t index = numbered_block(l, number);
         if (__atomic_load_n(&l->fault_block, __ATOMIC_RELAXED) >= index) {
             emu_block_start(spare_block(k), l, index);
             return true;
@@ -114,7 +114,7 @@ static void end_block(worker *k, unsigned i)
     k->blocks[k->live] = ended;
 }
 
-static void work(emu_launch *l, unsigned threads)
+static void run_blocks(emu_launch *l, unsigned threads)
 {
     unsigned resident = l->multiprocessors * l->max_resident_blocks;
     worker k = {.launch = l, .most = (resident + threads - 1) / threads};
@@ -140,7 +140,7 @@ static void work(emu_launch *l, unsigned threads)
     free(k.blocks);
 }
 
-static void *help(void *unused)
+static void *help_launches(void *unused)
 {
     pool *p = unused;
     pthread_mutex_lock(&p->lock);
@@ -151,7 +151,7 @@ static void *help(void *unused)
         emu_launch *l = p->launch;
         unsigned threads = p->threads;
         pthread_mutex_unlock(&p->lock);
-        work(l, threads);
+        run_blocks(l, threads);
         pthread_mutex_lock(&p->lock);
         if (--l->workers_left == 0)
             pthread_cond_broadcast(&p->done);
@@ -165,7 +165,7 @@ static void call_helpers(emu_launch *l, unsigned wanted)
     pthread_mutex_lock(&p->lock);
     while (p->helpers < wanted) {
         pthread_t thread;
-        if (pthread_create(&thread, NULL, help, p) != 0)
+        if (pthread_create(&thread, NULL, help_launches, p) != 0)
             break;
         pthread_detach(thread);
         p->helpers++;
@@ -200,7 +200,7 @@ CUresult emu_run_launch(emu_launch *l)
     pthread_mutex_lock(&launch_lock); /* one launch at a time uses the helpers */
     if (threads > 1)
         call_helpers(l, threads - 1);
-    work(l, threads);
+    run_blocks(l, threads);
     if (threads > 1)
         await_helpers(l);
     pthread_mutex_unlock(&launch_lock);

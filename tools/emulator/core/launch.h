@@ -38,7 +38,7 @@ typedef struct emu_launch {
     /* the runner's */
     uint64_t block_count;
     uint64_t first_block, end_block; /* those that run: from the first to before the end */
-    uint64_t next_turn;              /* how many of them have been taken */
+    uint64_t next_number;            /* how many of them have begun */
     emu_order order;
     uint64_t step;        /* of a shuffled order */
     uint64_t fault_block; /* lowest block with a fault, UINT64_MAX: none; later blocks need not go on */

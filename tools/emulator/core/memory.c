@@ -37,7 +37,7 @@ static bool reserve(void)
     return memory.start != 0;
 }
 
-static void remember(emu_allocation *a)
+static void add_to_table(emu_allocation *a)
 {
     if (memory.count == memory.room) {
         memory.room = memory.room ? 2 * memory.room : 256;
@@ -73,7 +73,7 @@ emu_allocation *emu_memory_alloc(uint64_t bytes, emu_allocation_kind kind, unsig
     pthread_mutex_lock(&memory.lock);
     bool ok = (memory.start || reserve()) && map(a);
     if (ok) {
-        remember(a);
+        add_to_table(a);
         a->serial = memory.count;
         memory.used[device % 16] += bytes;
         for (size_t i = 0; i < memory.observer_count; i++)

@@ -43,6 +43,12 @@ void emu_fault_deadlock(struct emu_block *block);
 enum { EMU_SOURCE_BYTES = 512 };
 const char *emu_source_of(const emu_program *program, uint32_t at, char text[EMU_SOURCE_BYTES]);
 
+/* Where a host address lies, in terms of its allocation. */
+const char *emu_describe_place(const emu_warp *warp, uint64_t at, char *text, size_t room);
+/* A thread of any block of the launch. */
+const char *emu_describe_thread(const emu_warp *warp, uint64_t block, uint32_t thread, char *text,
+                                size_t room);
+
 /* To stderr: the first 10 reports of the process, and a count at exit; KILN_EMU_VERBOSE=0: none, 2: all. */
 void emu_print_report(const char *text, uint64_t times);
 /* The launch's findings in the order of blocks, then its fault. Frees them. */

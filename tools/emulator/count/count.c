@@ -209,7 +209,7 @@ static void fit_rows(emu_tally *t, size_t row)
     t->row_room = room;
 }
 
-static void see(uint64_t *bits, uint64_t first, uint64_t last)
+static void mark_sectors(uint64_t *bits, uint64_t first, uint64_t last)
 {
     while (first <= last) {
         uint64_t word = first / 64, end = word * 64 + 63, mask = ~UINT64_C(0) << first % 64;
@@ -245,8 +245,8 @@ static uint64_t *seen_by(emu_counts *c, emu_count_row *r, size_t op)
 }
 
 /* One request: distinct bytes and sectors, in ascending order; the sectors are noted in both sets. */
-static emu_count_access measure(const emu_count_row *r, uint64_t *seen, uint64_t *also, uint64_t *at,
-                                unsigned count, uint64_t bytes)
+static emu_count_access measure_request(const emu_count_row *r, uint64_t *seen, uint64_t *also, uint64_t *at,
+                                        unsigned count, uint64_t bytes)
 {
     emu_count_access a = {.requests = 1, .bytes = count * bytes};
     uint64_t next_byte = 0, next_sector = 0;
@@ -262,9 +262,9 @@ static emu_count_access measure(const emu_count_row *r, uint64_t *seen, uint64_t
         if (first > last)
             continue;
         a.sectors += last - first + 1;
-        see(seen, first, last);
+        mark_sectors(seen, first, last);
         if (also)
-            see(also, first, last);
+            mark_sectors(also, first, last);
         next_sector = last + 1;
     }
     return a;
@@ -298,7 +298,7 @@ static uint32_t count_allocation(emu_tally *t, size_t op, emu_access_kind kind, 
             rest |= 1u << i;
     }
     fit_rows(t, row);
-    emu_count_access a = measure(r, r->seen[kind], seen_by(c, r, op), inside, count, bytes);
+    emu_count_access a = measure_request(r, r->seen[kind], seen_by(c, r, op), inside, count, bytes);
     emu_add_access(&t->rows[row][kind], &a);
     emu_add_access(&t->accesses[op][EMU_AT_ALLOCATIONS], &a);
     return rest;

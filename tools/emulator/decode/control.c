@@ -8,19 +8,15 @@ static bool is_plain_name(const emu_operand *o)
     return o->kind == EMU_OPERAND_NAME && !o->has_offset && !o->is_index && !o->is_negated && !o->element;
 }
 
-static size_t place_in_function(const emu_decoder *d)
-{
-    return (size_t)(d->instruction - d->placed->function->instructions);
-}
-
 /* A list of targets or a prototype, unlike a label, is declared before it is used. */
 static const emu_symbol *find_label(emu_decoder *d, const emu_operand *o, emu_symbol_kind kind)
 {
     uint32_t number;
+    size_t here = (size_t)(d->instruction - d->code->function->instructions);
     const emu_symbol *s = NULL;
     if (is_plain_name(o))
         s = emu_find(d->in->module, d->instruction->scope, o->name, &number);
-    if (s && s->kind == kind && (kind == EMU_SYMBOL_LABEL || s->instruction <= place_in_function(d)))
+    if (s && s->kind == kind && (kind == EMU_SYMBOL_LABEL || s->instruction <= here))
         return s;
     emu_decode_error(d, "'%.*s' is not a label that can be seen here", EMU_TEXT(o->name));
     return NULL;
@@ -75,9 +71,9 @@ bool emu_decode_ret(emu_decoder *d, const emu_instruction *i, emu_op *op)
 {
     if (!emu_has_operands(d, i, 0))
         return false;
-    bool leaves_kernel = d->placed->function->is_entry || emu_text_is(i->opcode, "exit");
+    bool leaves_kernel = d->code->function->is_entry || emu_text_is(i->opcode, "exit");
     op->run = leaves_kernel ? emu_control_handlers()->exit : emu_control_handlers()->ret;
-    op->arg[0] = d->placed->return_slot;
+    op->arg[0] = d->code->return_slot;
     emu_emit(d, op, (emu_uses){0});
     return true;
 }
@@ -271,21 +267,21 @@ static bool is_of_device_runtime(const emu_function *f)
 
 static bool decode_direct_call(emu_decoder *d, const emu_function *f, const emu_call *call, emu_op *op)
 {
-    emu_placed *placed = emu_find_placed(d, f);
+    emu_function_code *code = emu_find_code(d, f);
     if (!f->is_defined && emu_text_is(f->name, "__assertfail")) { /* where assert() leads */
         op->run = emu_control_handlers()->fail_assertion;
         emu_emit(d, op, (emu_uses){0});
         return true;
     }
-    if (placed && (!placed->op_of_instruction || placed == d->placed)) {
+    if (code && (!code->op_of_instruction || code == d->code)) {
         emu_decode_unsupported(d, f->name, ", called by itself (recursion),");
         return false;
     }
-    if (!placed && is_of_device_runtime(f)) {
+    if (!code && is_of_device_runtime(f)) {
         emu_decode_unsupported(d, f->name, ", a function of the device runtime,");
         return false;
     }
-    if (!placed) {
+    if (!code) {
         emu_decode_error(d, "function '%.*s' has no body", EMU_TEXT(f->name));
         return false;
     }
@@ -296,7 +292,7 @@ static bool decode_direct_call(emu_decoder *d, const emu_function *f, const emu_
     }
     pass_arguments(d, f, call);
     op->run = emu_control_handlers()->call;
-    op->arg[0] = placed->return_slot;
+    op->arg[0] = code->return_slot;
     add_fixup(d, f, NULL);
     emu_emit(d, op, (emu_uses){0});
     take_results(d, f, call);
@@ -315,10 +311,10 @@ static bool can_hold(emu_decoder *d, const emu_symbol *formal, const emu_operand
     return reg && emu_type_fits(reg->type, formal->type);
 }
 
-static bool may_be_called(emu_decoder *d, const emu_placed *placed, const emu_call *call)
+static bool may_be_called(emu_decoder *d, const emu_function_code *code, const emu_call *call)
 {
-    const emu_function *f = placed->function;
-    bool fits = !f->is_entry && placed != d->placed && placed->op_of_instruction &&
+    const emu_function *f = code->function;
+    bool fits = !f->is_entry && code != d->code && code->op_of_instruction &&
                 f->parameter_count == call->arguments->count && f->result_count == call->results->count;
     for (uint32_t k = 0; fits && k < call->arguments->count; k++)
         fits = can_hold(d, f->parameters[k], &call->arguments->items[k]);
@@ -331,7 +327,7 @@ static bool may_be_called(emu_decoder *d, const emu_placed *placed, const emu_ca
    each lane to its function, which returns to the operations that take that function's results. */
 static bool decode_indirect_call(emu_decoder *d, const emu_call *call, emu_op *op)
 {
-    emu_placed **all = d->functions.items;
+    emu_function_code **all = d->functions.items;
     size_t first = emu_list_begin(d);
     op->arg[0] = emu_decode_source(d, call->callee, EMU_U64, 0);
     for (size_t n = 0; n < d->functions.count; n++)

@@ -32,7 +32,8 @@ static void decode_instruction(emu_decoder *d, const emu_instruction *i)
 {
     emu_arena *arena = &d->program->arena;
     *(const emu_instruction **)emu_list_add(arena, &d->instructions, sizeof i) = i;
-    *(const emu_placed **)emu_list_add(arena, &d->function_names, sizeof(emu_placed *)) = d->placed;
+    *(const emu_function_code **)emu_list_add(arena, &d->function_names, sizeof(emu_function_code *)) =
+        d->code;
     d->instruction = i;
     d->is_first = true;
     d->temporaries_used = 0;
@@ -56,36 +57,36 @@ static void decode_instruction(emu_decoder *d, const emu_instruction *i)
 /* Control that runs off the end of a function leaves it. */
 static void decode_end(emu_decoder *d)
 {
-    const emu_function *f = d->placed->function;
+    const emu_function *f = d->code->function;
     emu_instruction *ret = emu_arena_alloc(&d->program->arena, sizeof *ret);
     *ret =
         (emu_instruction){.opcode = emu_text_of("ret"), .line = f->line, .text = f->name, .scope = f->scope};
     decode_instruction(d, ret);
 }
 
-static void decode_function(emu_decoder *d, emu_placed *placed)
+static void decode_function(emu_decoder *d, emu_function_code *code)
 {
-    const emu_function *f = placed->function;
-    d->placed = placed;
+    const emu_function *f = code->function;
+    d->code = code;
     if (f->lacks.what)
         emu_log_unsupported(d->in->log, f->lacks.line, f->lacks.text, "%s", f->lacks.what);
-    placed->start = d->ops.count;
-    placed->op_of_instruction =
+    code->start = d->ops.count;
+    code->op_of_instruction =
         emu_arena_alloc(&d->program->arena, (f->instruction_count + 1) * sizeof(uint32_t));
     for (size_t i = 0; i < f->instruction_count; i++) {
-        placed->op_of_instruction[i] = (uint32_t)d->ops.count;
+        code->op_of_instruction[i] = (uint32_t)d->ops.count;
         decode_instruction(d, &f->instructions[i]);
         if (emu_log_wrong(d->in->log) >= EMU_MAX_ERRORS)
             return;
     }
-    placed->op_of_instruction[f->instruction_count] = (uint32_t)d->ops.count;
+    code->op_of_instruction[f->instruction_count] = (uint32_t)d->ops.count;
     decode_end(d);
 }
 
 static size_t label_op(emu_decoder *d, const emu_symbol *label)
 {
-    const emu_placed *placed = emu_find_placed(d, label->scope->function);
-    return placed->op_of_instruction[label->instruction];
+    const emu_function_code *code = emu_find_code(d, label->scope->function);
+    return code->op_of_instruction[label->instruction];
 }
 
 static void finish_jumps(emu_decoder *d)
@@ -95,7 +96,7 @@ static void finish_jumps(emu_decoder *d)
     for (size_t i = 0; i < d->fixups.count; i++) {
         const emu_function *f = fixups[i].function;
         const emu_symbol *label = fixups[i].label;
-        size_t to = f ? emu_find_placed(d, f)->start : label ? label_op(d, label) : fixups[i].to;
+        size_t to = f ? emu_find_code(d, f)->start : label ? label_op(d, label) : fixups[i].to;
         p->ops[fixups[i].op].imm = (int64_t)(intptr_t)&p->ops[to];
     }
     emu_table_fixup *tables = d->table_fixups.items;
@@ -115,12 +116,12 @@ static void finish_lists(emu_decoder *d)
 static void finish_instructions(emu_decoder *d)
 {
     emu_program *p = d->program;
-    const emu_placed **placed = d->function_names.items;
+    const emu_function_code **code = d->function_names.items;
     p->instructions = d->instructions.items;
     p->instruction_count = d->instructions.count;
     p->functions = emu_arena_alloc(&p->arena, p->instruction_count * sizeof *p->functions);
     for (size_t i = 0; i < p->instruction_count; i++)
-        p->functions[i] = emu_arena_format(&p->arena, "%.*s", EMU_TEXT(placed[i]->function->name));
+        p->functions[i] = emu_arena_format(&p->arena, "%.*s", EMU_TEXT(code[i]->function->name));
 }
 
 static void finish(emu_decoder *d)
@@ -135,7 +136,7 @@ static void finish(emu_decoder *d)
     finish_lists(d);
     finish_jumps(d);
     finish_instructions(d);
-    p->entry = &p->ops[emu_find_placed(d, p->kernel)->start];
+    p->entry = &p->ops[emu_find_code(d, p->kernel)->start];
 }
 
 emu_program *emu_decode(const emu_decode_input *in)
@@ -152,9 +153,9 @@ emu_program *emu_decode(const emu_decode_input *in)
     d.addresses = emu_arena_alloc(&p->arena, in->module->symbol_count * sizeof *d.addresses);
     d.has_address = emu_arena_alloc(&p->arena, in->module->symbol_count * sizeof *d.has_address);
     emu_list_push(&d, 0); /* index 0 stands for no list */
-    emu_collect(&d, in->kernel);
-    emu_place_shared(&d);
-    emu_placed **functions = d.functions.items;
+    emu_layout_function(&d, in->kernel);
+    emu_layout_dynamic_shared(&d);
+    emu_function_code **functions = d.functions.items;
     for (size_t i = 0; i < d.functions.count && emu_log_wrong(in->log) < EMU_MAX_ERRORS; i++)
         decode_function(&d, functions[i]);
     if (in->log->errors) {

@@ -16,18 +16,18 @@ typedef struct emu_table_fixup { /* one entry of a branch table */
     const emu_symbol *label;
 } emu_table_fixup;
 
-typedef struct emu_placed { /* a function in the program */
+typedef struct emu_function_code {
     const emu_function *function;
-    struct emu_placed *caller; /* while its callees are being collected */
+    struct emu_function_code *caller; /* while its callees are being laid out */
     size_t start;
     uint32_t return_slot;
     uint32_t *op_of_instruction; /* for labels; one more than instructions */
-} emu_placed;
+} emu_function_code;
 
 typedef struct emu_decoder {
     const emu_decode_input *in;
     emu_program *program;
-    emu_placed *placed; /* the function being decoded, or collected */
+    emu_function_code *code; /* of the function being laid out or decoded */
     const emu_instruction *instruction;
     uint32_t guard;
     bool is_first;
@@ -78,7 +78,7 @@ void emu_list_push(emu_decoder *d, uint32_t arg);
 void emu_decode_error(emu_decoder *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* For PTX that is right. */
 void emu_decode_unsupported(emu_decoder *d, emu_text name, const char *what);
-emu_placed *emu_find_placed(emu_decoder *d, const emu_function *f);
+emu_function_code *emu_find_code(emu_decoder *d, const emu_function *f);
 const emu_symbol *emu_find_variable(emu_decoder *d, const emu_operand *o);
 bool emu_variable_address(emu_decoder *d, const emu_symbol *s, uint64_t *address);
 
@@ -90,9 +90,9 @@ typedef struct emu_call {
 
 emu_call emu_call_parts(const emu_instruction *i);
 
-/* Places the kernel, what it calls, and their shared and local variables. */
-void emu_collect(emu_decoder *d, const emu_function *f);
-void emu_place_shared(emu_decoder *d);
+/* layout.c: the kernel and what it calls, callees first, and their shared and local variables; then dynamic shared memory. */
+void emu_layout_function(emu_decoder *d, const emu_function *f);
+void emu_layout_dynamic_shared(emu_decoder *d);
 
 /* Operands by a row's pattern. */
 bool emu_decode_operands(emu_decoder *d, const emu_row *row, const emu_instruction *i, emu_op *op);

@@ -19,15 +19,6 @@ void emu_decode_unsupported(emu_decoder *d, emu_text name, const char *what)
                         EMU_TEXT(name), what);
 }
 
-emu_placed *emu_find_placed(emu_decoder *d, const emu_function *f)
-{
-    emu_placed **all = d->functions.items;
-    for (size_t i = 0; i < d->functions.count; i++)
-        if (all[i]->function == f)
-            return all[i];
-    return NULL;
-}
-
 size_t emu_list_begin(emu_decoder *d)
 {
     return d->lists.count;

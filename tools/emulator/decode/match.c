@@ -1,5 +1,8 @@
-/* Finding the table row for an instruction's modifiers: see exec/operations.h. */
+/* Finding the row of the table of instructions (exec/operations.h) that an instruction's modifiers fit, and what it needs
+   beyond the row. */
 #include "match.h"
+
+#include "../support/targets.h"
 
 #include <string.h>
 
@@ -155,7 +158,7 @@ static bool matches(const item *it, emu_text word, unsigned *index)
     return false;
 }
 
-static void keep(emu_mods *mods, char field, emu_text word, unsigned index)
+static void set_modifier(emu_mods *mods, char field, emu_text word, unsigned index)
 {
     unsigned value = 0;
     switch (field) {
@@ -274,7 +277,7 @@ static bool take_word(match *m, emu_text word, word_kind kind, emu_mods *mods)
         if (!m->words[i].size && matches(&m->items[i], word, &index)) {
             m->words[i] = word;
             m->behind[kind] = i + 1;
-            keep(mods, m->items[i].field, word, index);
+            set_modifier(mods, m->items[i].field, word, index);
             return true;
         }
     return false;
@@ -292,7 +295,7 @@ static bool match_in_order(const emu_row *row, const emu_instruction *in, emu_mo
             at++;
         if (at == count || !matches(&items[at], in->modifiers[n], &index))
             return false;
-        keep(mods, items[at++].field, in->modifiers[n], index);
+        set_modifier(mods, items[at++].field, in->modifiers[n], index);
     }
     while (at < count && items[at].optional)
         at++;
@@ -376,6 +379,226 @@ static const emu_row *find_in_order(const emu_instruction *i, emu_mods *mods)
     return NULL;
 }
 
+/* ---- what a pattern does not say ----------------------------------------------------------------------------------- */
+
+/* Versions and targets that modifiers need, and words and operands that exclude each other. Each is a refusal of ptxas 13.0. */
+
+/* Modifiers that need more than the row that they stand in. */
+static const struct {
+    const char *word;
+    unsigned version, target;
+} requirements[] = {
+    {"relu", 70, 80},
+    {"NaN", 70, 80},
+    {"xorsign", 72, 86},
+    {"oob", 81, 90},
+    {"L1::evict_normal", 74, 70},
+    {"L1::evict_unchanged", 74, 70},
+    {"L1::evict_first", 74, 70},
+    {"L1::evict_last", 74, 70},
+    {"L1::no_allocate", 74, 70},
+    {"L2::evict_normal", 74, 80},
+    {"param::entry", 83, 0},
+    {"param::func", 83, 0},
+    {"L2::64B", 74, 75},
+    {"L2::128B", 74, 75},
+    {"L2::256B", 74, 80},
+    {"L2::cache_hint", 74, 80},
+    {"v8", 81, 90},
+    {"cluster", 78, 90},
+    {"shared::cluster", 78, 90},
+    {"shared::cta", 78, 30},
+    {"relaxed", 60, 70},
+    {"acquire", 60, 70},
+    {"release", 60, 70},
+    {"acq_rel", 60, 70},
+    {"mmio", 82, 70},
+};
+
+static bool meets(const emu_decode_input *in, const emu_instruction *i, const char *what, unsigned version,
+                  unsigned target)
+{
+    const emu_module *m = in->module;
+    if (m->version < version)
+        emu_log_error(in->log, i->line, i->text, "'%s' needs .version %u.%u", what, version / 10,
+                      version % 10);
+    else if (m->target.number < target)
+        emu_log_error(in->log, i->line, i->text, "'%s' needs .target sm_%u", what, target);
+    else
+        return true;
+    return false;
+}
+
+static bool is_target_of(const emu_decode_input *in, const emu_instruction *i, const emu_row *row)
+{
+    if (!meets(in, i, row->opcode, row->version, row->target))
+        return false;
+    for (size_t m = 0; m < i->modifier_count; m++)
+        for (size_t f = 0; f < sizeof requirements / sizeof *requirements; f++)
+            if (emu_text_is(i->modifiers[m], requirements[f].word) &&
+                !meets(in, i, requirements[f].word, requirements[f].version, requirements[f].target))
+                return false;
+    if (!row->only || emu_target_in(in->module->target.number, in->module->target.kind, row->only))
+        return true;
+    emu_log_error(in->log, i->line, i->text, "this form of '%s' needs one of the targets %s", row->opcode,
+                  row->only);
+    return false;
+}
+
+/* The first modifier that begins like this; NULL: none. */
+static const emu_text *find_modifier(const emu_instruction *i, const char *prefix)
+{
+    for (size_t m = 0; m < i->modifier_count; m++)
+        if (i->modifiers[m].size >= strlen(prefix) && memcmp(i->modifiers[m].at, prefix, strlen(prefix)) == 0)
+            return &i->modifiers[m];
+    return NULL;
+}
+
+static bool is_one_of(const emu_instruction *i, const char *opcodes)
+{
+    char quoted[32];
+    size_t size = i->opcode.size;
+    if (size > sizeof quoted - 3)
+        return false;
+    quoted[0] = quoted[size + 1] = ' ';
+    memcpy(quoted + 1, i->opcode.at, size);
+    quoted[size + 2] = '\0';
+    return strstr(opcodes, quoted) != NULL;
+}
+
+static bool has_cache_operator(const emu_instruction *i)
+{
+    static const char *const operators[] = {"ca", "cg", "cs", "lu", "cv", "wb", "wt"};
+    for (size_t m = 0; m < i->modifier_count; m++)
+        for (size_t o = 0; o < sizeof operators / sizeof *operators; o++)
+            if (emu_text_is(i->modifiers[m], operators[o]))
+                return true;
+    return false;
+}
+
+static const char *refusal_of_memory(const emu_instruction *i, const emu_mods *mods)
+{
+    bool is_global = mods->space == EMU_GLOBAL || mods->space == EMU_GENERIC;
+    if (!is_one_of(i, " ld st atom red "))
+        return NULL;
+    if (!is_global && (find_modifier(i, "L1::") || find_modifier(i, "L2::")))
+        return "a cache hint is for global memory";
+    if (find_modifier(i, "L1::") && has_cache_operator(i))
+        return "a cache operator excludes an eviction priority of L1";
+    return NULL;
+}
+
+static const char *refusal_of_vector(const emu_instruction *i, const emu_mods *mods)
+{
+    if (mods->count == 1 || !is_one_of(i, " ldu mov "))
+        return NULL;
+    if (mods->type == EMU_PRED)
+        return "predicates are moved one by one";
+    return emu_types[mods->type].bytes * mods->count > 16 ? "a vector cannot be wider than 128 bits" : NULL;
+}
+
+static const char *refusal_of_barrier(const emu_instruction *i)
+{
+    bool arrives =
+        is_one_of(i, " mbarrier ") && find_modifier(i, "arrive") && find_modifier(i, "shared::cluster");
+    return arrives && i->operands[0].kind != EMU_OPERAND_SINK ? "with .shared::cluster the destination is '_'"
+                                                              : NULL;
+}
+
+static const char *refusal_of_count(const emu_instruction *i)
+{
+    uint64_t n = i->operand_count ? i->operands[0].value : 0;
+    return is_one_of(i, " setmaxnreg ") && (n < 24 || n > 256 || n % 8)
+               ? "the number of registers is a multiple of 8 from 24 to 256"
+               : NULL;
+}
+
+static bool is_allowed(const emu_decode_input *in, const emu_instruction *i, const emu_row *row,
+                       const emu_mods *mods)
+{
+    if (!is_target_of(in, i, row))
+        return false;
+    const char *refusal = refusal_of_memory(i, mods);
+    refusal = refusal ? refusal : refusal_of_vector(i, mods);
+    refusal = refusal ? refusal : refusal_of_barrier(i);
+    refusal = refusal ? refusal : refusal_of_count(i);
+    if (refusal)
+        emu_log_error(in->log, i->line, i->text, "%s", refusal);
+    return !refusal;
+}
+
+/* ---- what is not emulated ------------------------------------------------------------------------------------------ */
+
+/* Instructions of the ISA, so that a module that needs one is refused by name. */
+static const struct {
+    const char *opcode, *modifier; /* NULL: any */
+    const char *what;
+} refused[] = {
+    {"wgmma", NULL, "'wgmma' is"},
+    {"tcgen05", NULL, "'tcgen05' is"},
+    {"multimem", NULL, "'multimem' is"},
+    {"mapa", NULL, "'mapa' (clusters) is"},
+    {"getctarank", NULL, "'getctarank' (clusters) is"},
+    {"clusterlaunchcontrol", NULL, "'clusterlaunchcontrol' is"},
+    {"tensormap", NULL, "'tensormap' is"},
+    {"wmma", NULL, "'wmma' is"},
+    {"tex", NULL, "'tex' is"},
+    {"tld4", NULL, "'tld4' is"},
+    {"txq", NULL, "'txq' is"},
+    {"istypep", NULL, "'istypep' is"},
+    {"suld", NULL, "'suld' is"},
+    {"sust", NULL, "'sust' is"},
+    {"sured", NULL, "'sured' is"},
+    {"suq", NULL, "'suq' is"},
+    {"stacksave", NULL, "'stacksave' is"},
+    {"stackrestore", NULL, "'stackrestore' is"},
+    {"alloca", NULL, "'alloca' is"},
+    {"fence", "tensormap::generic", "'fence.proxy.tensormap' is"},
+    {"fence", "sync_restrict::shared::cta", "'fence' with .sync_restrict (clusters) is"},
+    {"fence", "sync_restrict::shared::cluster", "'fence' with .sync_restrict (clusters) is"},
+    {"cvta", "shared::cluster", "'cvta.shared::cluster' is"},
+    {"isspacep", "shared::cluster", "'isspacep.shared::cluster' is"},
+    {"cp", "bulk", "'cp.async.bulk' is"},
+    {"cp", "reduce", "'cp.reduce.async' is"},
+    {"barrier", "cluster", "'barrier.cluster' is"},
+    {"st", "async", "'st.async' is"},
+    {"st", "bulk", "'st.bulk' is"},
+    {"red", "async", "'red.async' is"},
+    {"mma", "sp", "'mma.sp' is"},
+    {"mma", "sp::ordered_metadata", "'mma.sp' is"},
+    {"mma", "block_scale", "'mma' with .block_scale is"},
+    {"ldmatrix", "m16n16", "'ldmatrix.m16n16' is"},
+    {"ldmatrix", "m8n16", "'ldmatrix.m8n16' is"},
+    {"stmatrix", "m16n8", "'stmatrix.m16n8' is"},
+    {"cvt", "rs", "'cvt.rs' is"},
+    {"cvt", "s2f6x2", "'cvt' with .s2f6x2 is"},
+};
+
+static const char *const video[] = {
+    "vadd",  "vsub",  "vabsdiff", "vmin",      "vmax",      "vshl",  "vshr",  "vmad",
+    "vset",  "vadd2", "vsub2",    "vavrg2",    "vabsdiff2", "vmin2", "vmax2", "vset2",
+    "vadd4", "vsub4", "vavrg4",   "vabsdiff4", "vmin4",     "vmax4", "vset4",
+};
+
+static const char *what_is_refused(const emu_instruction *i)
+{
+    for (size_t n = 0; n < sizeof video / sizeof *video; n++)
+        if (emu_text_is(i->opcode, video[n]))
+            return "this video instruction is";
+    for (size_t n = 0; n < sizeof refused / sizeof *refused; n++) {
+        if (!emu_text_is(i->opcode, refused[n].opcode))
+            continue;
+        if (!refused[n].modifier)
+            return refused[n].what;
+        for (unsigned m = 0; m < i->modifier_count; m++)
+            if (emu_text_is(i->modifiers[m], refused[n].modifier))
+                return refused[n].what;
+    }
+    return NULL;
+}
+
+/* ---- the row of an instruction ------------------------------------------------------------------------------------- */
+
 const emu_row *emu_match(const emu_decode_input *in, const emu_instruction *i, emu_mods *mods,
                          emu_text *ordered)
 {
@@ -385,7 +608,7 @@ const emu_row *emu_match(const emu_decode_input *in, const emu_instruction *i, e
     if (plain) {
         for (unsigned n = 0; n < i->modifier_count; n++)
             ordered[n] = i->modifiers[n];
-        return emu_is_allowed(in, i, plain, mods) ? plain : NULL;
+        return is_allowed(in, i, plain, mods) ? plain : NULL;
     }
     for (unsigned n = 0; n < i->modifier_count; n++)
         kinds[n] = kind_of(i->opcode, i->modifiers[n]);
@@ -404,7 +627,7 @@ const emu_row *emu_match(const emu_decode_input *in, const emu_instruction *i, e
             if (match_row(row, i, kinds, mods, &m, &row_wanted)) {
                 put_in_order(&m, ordered);
                 if (takes_operands(row, i->operand_count))
-                    return emu_is_allowed(in, i, row, mods) ? row : NULL;
+                    return is_allowed(in, i, row, mods) ? row : NULL;
                 other_count = row;
             }
             if (!known || m.matched > best) {
@@ -413,9 +636,9 @@ const emu_row *emu_match(const emu_decode_input *in, const emu_instruction *i, e
             }
             known = true;
         }
-    const char *refused = emu_refused(i);
-    if (refused) {
-        emu_log_unsupported(in->log, i->line, i->text, "%s not emulated", refused);
+    const char *what = what_is_refused(i);
+    if (what) {
+        emu_log_unsupported(in->log, i->line, i->text, "%s not emulated", what);
         return NULL;
     }
     if (other_count) {

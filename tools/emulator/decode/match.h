@@ -10,11 +10,4 @@
 const emu_row *emu_match(const emu_decode_input *in, const emu_instruction *i, emu_mods *mods,
                          emu_text *ordered);
 
-/* allowed.c: what the row alone does not say; false after logging it. */
-bool emu_is_allowed(const emu_decode_input *in, const emu_instruction *i, const emu_row *row,
-                    const emu_mods *mods);
-
-/* refused.c: "'...' is" for instructions that exist and are left out; NULL: none of those. */
-const char *emu_refused(const emu_instruction *i);
-
 #endif

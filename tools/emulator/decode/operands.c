@@ -364,7 +364,7 @@ uint32_t emu_decode_address(emu_decoder *d, const emu_operand *o, emu_op *op)
         return emu_decode_constant(d, 8, base->value);
     uint32_t slot;
     const emu_symbol *s = emu_decode_register(d, base, &slot);
-    bool in_device_function = !d->placed->function->is_entry;
+    bool in_device_function = !d->code->function->is_entry;
     if (s && is_element)
         emu_decode_error(d, "'%.*s' is not an array", EMU_TEXT(base->name));
     if (s && op->mods.space == EMU_PARAM && in_device_function)

@@ -21,7 +21,7 @@ typedef enum emu_kind {
     EMU_GRAPH_EXEC,
 } emu_kind;
 
-void emu_register(void *object, emu_kind kind);
+void emu_register(void *object, emu_kind kind, CUcontext context);
 void emu_unregister(void *object);
 bool emu_is(const void *object, emu_kind kind);
 /* Some stream or event of the context; NULL: it has none. */
@@ -47,8 +47,8 @@ typedef struct emu_driver {
 
 extern emu_driver emu_the_driver;
 
-/* NULL: no such device, or not initialised. */
-emu_device *emu_device_at(CUdevice ordinal);
+/* CUDA_SUCCESS; or cuInit has not been called, or there is no such device. */
+CUresult emu_find_device(CUdevice ordinal, emu_device **device);
 
 struct CUctx_st {
     emu_device *device;
@@ -127,11 +127,6 @@ struct CUgraph_st {
     size_t count;
 };
 
-struct CUgraphExec_st {
-    CUcontext context;
-    emu_work *first;
-};
-
 struct CUstream_st {
     CUcontext context;
     unsigned flags;
@@ -165,14 +160,11 @@ emu_work *emu_copy_work(const emu_work *work);
 void emu_free_work(emu_work *work); /* and what follows it */
 /* Each side of a copy in the driver's memory, pinned host memory too, must be inside one live allocation. */
 CUresult emu_check_copy(const emu_work *copy);
-/* Is some stream of the context being captured in a mode that forbids unsafe calls? */
-bool emu_capture_forbids(CUcontext context);
+/* Is some stream being captured in a mode that forbids unsafe calls? */
+bool emu_capture_forbids(void);
 /* More streams, or fewer, are being captured in such a mode. */
 void emu_count_captures(int more);
-uint64_t emu_nanoseconds(void);
 
-/* Load and unload. The log gets all errors, the notes what does not stop a load: a newer .version, refused kernels. */
-CUresult emu_load_module(CUcontext context, const char *text, emu_log *log, emu_log *notes, CUmodule *module);
 void emu_unload_module(CUmodule module);
 
 unsigned emu_max_threads(CUfunction function);

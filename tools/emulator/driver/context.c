@@ -11,7 +11,7 @@ static CUcontext make(emu_device *device, unsigned flags, bool is_primary)
     c->device = device;
     c->flags = flags;
     c->is_primary = is_primary;
-    emu_register(c, EMU_CONTEXT);
+    emu_register(c, EMU_CONTEXT, c);
     return c;
 }
 
@@ -25,18 +25,10 @@ static void destroy(CUcontext c)
     free(c);
 }
 
-static CUresult check_device(CUdevice ordinal, emu_device **device)
-{
-    if (!emu_the_driver.is_initialised)
-        return CUDA_ERROR_NOT_INITIALIZED;
-    *device = emu_device_at(ordinal);
-    return *device ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
-}
-
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice ordinal)
 {
     emu_device *d;
-    CUresult r = check_device(ordinal, &d);
+    CUresult r = emu_find_device(ordinal, &d);
     if (r != CUDA_SUCCESS || !context)
         return r != CUDA_SUCCESS ? r : CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&primary_lock);
@@ -59,7 +51,7 @@ static void destroy_primary(emu_device *d)
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice ordinal)
 {
     emu_device *d;
-    CUresult r = check_device(ordinal, &d);
+    CUresult r = emu_find_device(ordinal, &d);
     if (r != CUDA_SUCCESS)
         return r;
     pthread_mutex_lock(&primary_lock);
@@ -74,7 +66,7 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice ordinal)
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice ordinal)
 {
     emu_device *d;
-    CUresult r = check_device(ordinal, &d);
+    CUresult r = emu_find_device(ordinal, &d);
     if (r != CUDA_SUCCESS)
         return r;
     pthread_mutex_lock(&primary_lock);
@@ -86,7 +78,7 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice ordinal)
 CUresult cuDevicePrimaryCtxGetState(CUdevice ordinal, unsigned *flags, int *active)
 {
     emu_device *d;
-    CUresult r = check_device(ordinal, &d);
+    CUresult r = emu_find_device(ordinal, &d);
     if (r != CUDA_SUCCESS || !flags || !active)
         return r != CUDA_SUCCESS ? r : CUDA_ERROR_INVALID_VALUE;
     *flags = d->primary_flags;
@@ -99,7 +91,7 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice ordinal, unsigned *flags, int *acti
 CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice ordinal, unsigned flags)
 {
     emu_device *d;
-    CUresult r = check_device(ordinal, &d);
+    CUresult r = emu_find_device(ordinal, &d);
     if (r != CUDA_SUCCESS || (flags & ~KNOWN_FLAGS))
         return r != CUDA_SUCCESS ? r : CUDA_ERROR_INVALID_VALUE;
     d->primary_flags = flags;
@@ -111,7 +103,7 @@ CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice ordinal, unsigned flags)
 CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice ordinal)
 {
     emu_device *d;
-    CUresult r = check_device(ordinal, &d);
+    CUresult r = emu_find_device(ordinal, &d);
     if (r != CUDA_SUCCESS || !context || (flags & ~KNOWN_FLAGS))
         return r != CUDA_SUCCESS ? r : CUDA_ERROR_INVALID_VALUE;
     CUcontext made = make(d, flags, false);
@@ -191,7 +183,7 @@ CUresult cuCtxGetFlags(unsigned *flags)
 CUresult cuCtxSynchronize(void)
 {
     EMU_ENTER(context);
-    return emu_capture_forbids(context) ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
+    return emu_capture_forbids() ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
 }
 
 CUresult cuCtxSynchronize_v2(CUcontext context)
@@ -199,7 +191,7 @@ CUresult cuCtxSynchronize_v2(CUcontext context)
     CUresult r = find_context(&context);
     if (r != CUDA_SUCCESS)
         return r;
-    return emu_capture_forbids(context) ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
+    return emu_capture_forbids() ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
 }
 
 CUresult cuCtxGetApiVersion(CUcontext context, unsigned *version)

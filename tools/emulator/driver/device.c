@@ -1,21 +1,115 @@
-/* Devices and their attributes. */
+/* The driver and the devices that it pretends to have: cuInit reads both from the environment; devices have attributes. */
+#include "../check/check.h"
 #include "api.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-static CUresult find(CUdevice ordinal, emu_device **device)
+emu_driver emu_the_driver;
+
+static const emu_device_model *model_named(emu_text name)
 {
-    if (!emu_the_driver.is_initialised)
+    char text[16];
+    for (size_t i = 0; i < emu_device_model_count; i++) {
+        snprintf(text, sizeof text, "sm_%u", emu_device_models[i].number);
+        if (emu_text_is(name, text))
+            return &emu_device_models[i];
+    }
+    return NULL;
+}
+
+static bool read_devices(emu_driver *d)
+{
+    const char *list = getenv("KILN_EMU_DEVICE");
+    if (!list || !*list)
+        list = "sm_90";
+    for (const char *at = list; *at;) {
+        emu_text name = {at, strcspn(at, ",")};
+        const emu_device_model *model = model_named(name);
+        if (!model || d->device_count == EMU_MOST_DEVICES) {
+            fprintf(stderr, "kiln emulator: KILN_EMU_DEVICE=%s: '%.*s' is not a device; there are", list,
+                    EMU_TEXT(name));
+            for (size_t i = 0; i < emu_device_model_count; i++)
+                fprintf(stderr, " sm_%u", emu_device_models[i].number);
+            fprintf(stderr, "\n");
+            return false;
+        }
+        d->devices[d->device_count] = (emu_device){.model = model, .ordinal = d->device_count};
+        d->device_count++;
+        at += name.size + (at[name.size] == ',');
+    }
+    return true;
+}
+
+static bool read_driver_version(emu_driver *d)
+{
+    const char *text = getenv("KILN_EMU_DRIVER");
+    char *end;
+    d->version = 13010;
+    if (!text || !*text)
+        return true;
+    long version = strtol(text, &end, 10);
+    if (*end || version < 10000 || version > 13010 || version % 10) {
+        fprintf(stderr,
+                "kiln emulator: KILN_EMU_DRIVER=%s: expected a version from 10000 to 13010, such as 12020\n",
+                text);
+        return false;
+    }
+    d->version = (int)version;
+    d->is_version_chosen = true;
+    return true;
+}
+
+CUresult cuInit(unsigned flags)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    if (flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = CUDA_SUCCESS;
+    pthread_mutex_lock(&lock);
+    if (!emu_the_driver.is_initialised) {
+        emu_driver fresh = {0};
+        emu_limits limits; /* only to say what is wrong with them */
+        if (read_devices(&fresh) && read_driver_version(&fresh) && emu_read_checks(&fresh.checks) &&
+            emu_read_limits(&limits)) {
+            fresh.is_initialised = true;
+            emu_check_memory(fresh.checks);
+            emu_the_driver = fresh;
+        } else {
+            result = CUDA_ERROR_INVALID_VALUE;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+CUresult cuDriverGetVersion(int *version)
+{
+    if (!version)
+        return CUDA_ERROR_INVALID_VALUE;
+    emu_driver d = {0};
+    if (!read_driver_version(&d))
+        return CUDA_ERROR_INVALID_VALUE;
+    *version = d.version;
+    return CUDA_SUCCESS;
+}
+
+CUresult emu_find_device(CUdevice ordinal, emu_device **device)
+{
+    emu_driver *d = &emu_the_driver;
+    if (!d->is_initialised)
         return CUDA_ERROR_NOT_INITIALIZED;
-    *device = emu_device_at(ordinal);
-    return *device ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+    if (ordinal < 0 || ordinal >= d->device_count)
+        return CUDA_ERROR_INVALID_DEVICE;
+    *device = &d->devices[ordinal];
+    return CUDA_SUCCESS;
 }
 
 #define FIND_DEVICE(d, ordinal)                                                                              \
     emu_device *d = NULL;                                                                                    \
     do {                                                                                                     \
-        CUresult found_ = find(ordinal, &d);                                                                 \
+        CUresult found_ = emu_find_device(ordinal, &d);                                                      \
         if (found_ != CUDA_SUCCESS)                                                                          \
             return found_;                                                                                   \
     } while (0)

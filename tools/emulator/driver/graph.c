@@ -3,6 +3,11 @@
 
 #include <stdlib.h>
 
+struct CUgraphExec_st {
+    CUcontext context;
+    emu_work *first;
+};
+
 enum { MODE_GLOBAL, MODE_THREAD_LOCAL, MODE_RELAXED };
 
 static CUgraph make_graph(CUcontext context)
@@ -10,7 +15,7 @@ static CUgraph make_graph(CUcontext context)
     CUgraph g = emu_alloc(sizeof *g);
     g->context = context;
     g->last = &g->first;
-    emu_register(g, EMU_GRAPH);
+    emu_register(g, EMU_GRAPH, context);
     return g;
 }
 
@@ -125,7 +130,7 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned 
         *last = emu_copy_work(w);
         last = &(*last)->next;
     }
-    emu_register(e, EMU_GRAPH_EXEC);
+    emu_register(e, EMU_GRAPH_EXEC, context);
     *exec = e;
     return CUDA_SUCCESS;
 }

@@ -6,7 +6,7 @@ static CUresult allocate(CUcontext context, size_t bytes, emu_allocation_kind ki
     unsigned device = (unsigned)context->device->ordinal;
     if (bytes == 0)
         return CUDA_ERROR_INVALID_VALUE;
-    if (emu_capture_forbids(context))
+    if (emu_capture_forbids())
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     bool host = kind == EMU_ALLOCATION_HOST;
     uint64_t room = context->device->model->memory_bytes - emu_memory_used(device);

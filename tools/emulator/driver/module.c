@@ -1,9 +1,301 @@
-/* Modules, functions and their attributes; linking, which only real hardware code needs. */
+/* Modules. Loading: text to symbols, variables to memory, kernels to programs. Then the entry points, with the logs of the
+   caller; linking, which only real hardware code needs. */
+#define _XOPEN_SOURCE 700
 #include "api.h"
 
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define CONST_BANK_BYTES 65536
+
+static CUresult check_target(const emu_module *m, const emu_device *device, emu_log *log, emu_log *notes)
+{
+    unsigned newest = emu_driver_ptx_version(emu_the_driver.version);
+    unsigned introduced = emu_target_version(m->target.number, m->target.kind);
+    if (m->version && m->version <= newest && !emu_is_ptx_version(m->version)) {
+        emu_log_error(log, 1, (emu_text){0}, "there is no .version %u.%u", m->version / 10, m->version % 10);
+        return CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
+    }
+    if (m->version > newest && !emu_the_driver.is_version_chosen)
+        emu_log_append(notes, "note: .version %u.%u is newer than %u.%u, by whose rules it is read\n",
+                       m->version / 10, m->version % 10, newest / 10, newest % 10);
+    if (m->version > newest && emu_the_driver.is_version_chosen) {
+        emu_log_error(log, 1, (emu_text){0},
+                      ".version %u.%u is newer than %u.%u, the newest that this driver takes",
+                      m->version / 10, m->version % 10, newest / 10, newest % 10);
+        return CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
+    }
+    if (!m->target.number)
+        return CUDA_SUCCESS; /* the parser has said why */
+    if (!introduced || m->version < introduced) {
+        emu_log_error(log, 1, (emu_text){0},
+                      introduced ? ".target %.*s needs .version %u.%u" : "there is no .target %.*s",
+                      EMU_TEXT(m->target.name), introduced / 10, introduced % 10);
+        return CUDA_ERROR_INVALID_PTX;
+    }
+    if (!emu_target_runs_on(m->target.number, m->target.kind, device->model->number)) {
+        emu_log_error(log, 1, (emu_text){0}, ".target %.*s does not run on this device, sm_%u",
+                      EMU_TEXT(m->target.name), device->model->number);
+        return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    }
+    return CUDA_SUCCESS;
+}
+
+static bool allocate_const(CUmodule m, emu_log *log)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < m->parsed->variable_count; i++) {
+        const emu_symbol *s = m->parsed->variables[i];
+        if (s->space != EMU_CONST)
+            continue;
+        bytes = emu_align_up(bytes, s->alignment);
+        m->addresses[s->sequence] = bytes;
+        bytes += s->bytes;
+    }
+    if (bytes > CONST_BANK_BYTES)
+        emu_log_error(log, 1, (emu_text){0}, "the .const variables take %llu bytes, %d are there",
+                      (unsigned long long)bytes, CONST_BANK_BYTES);
+    else if (bytes)
+        m->const_bank =
+            emu_memory_alloc(bytes, EMU_ALLOCATION_CONST, (unsigned)m->context->device->ordinal, m->context);
+    return log->errors == 0 && (!bytes || m->const_bank);
+}
+
+static bool allocate_globals(CUmodule m, emu_log *log)
+{
+    for (size_t i = 0; i < m->parsed->variable_count; i++) {
+        const emu_symbol *s = m->parsed->variables[i];
+        if (s->space != EMU_GLOBAL)
+            continue;
+        if (s->is_external) {
+            emu_log_error(log, s->line, (emu_text){0}, "the external variable '%.*s' is defined nowhere",
+                          EMU_TEXT(s->name));
+            continue;
+        }
+        emu_allocation *a = emu_memory_alloc(s->bytes ? s->bytes : 1, EMU_ALLOCATION_MODULE,
+                                             (unsigned)m->context->device->ordinal, m->context);
+        if (!a)
+            return false;
+        a->name = emu_arena_format(&m->parsed->arena, "%.*s", EMU_TEXT(s->name));
+        m->globals[s->sequence] = a;
+        m->addresses[s->sequence] = a->base;
+    }
+    return log->errors == 0;
+}
+
+/* Where the host finds a variable's bytes. */
+static char *host_address(CUmodule m, const emu_symbol *s)
+{
+    uint64_t start = s->space == EMU_CONST ? m->const_bank->base : 0;
+    return (char *)(uintptr_t)(start + m->addresses[s->sequence]);
+}
+
+static bool address_value(CUmodule m, const emu_symbol *s, const emu_initial *e, emu_log *log,
+                          uint64_t *value)
+{
+    uint32_t number;
+    const emu_symbol *v = emu_find(m->parsed, s->scope, e->name, &number);
+    if (v && v->kind == EMU_SYMBOL_FUNCTION) {
+        *value = emu_function_address(v->function) + e->value;
+        return true;
+    }
+    if (!v || v->kind != EMU_SYMBOL_VARIABLE || (v->space != EMU_GLOBAL && v->space != EMU_CONST)) {
+        emu_log_error(log, e->line, (emu_text){0}, "'%.*s' is not a .global or .const variable or a function",
+                      EMU_TEXT(e->name));
+        return false;
+    }
+    *value = m->addresses[v->sequence] + e->value;
+    if (v->space == EMU_CONST && e->generic)
+        *value += m->const_bank->base;
+    return true;
+}
+
+/* The low bytes of an element of the type. */
+static uint64_t number_value(const emu_symbol *s, const emu_initial *e)
+{
+    double d;
+    float f;
+    uint64_t bits = e->value;
+    if (e->kind == EMU_INITIAL_SINGLE && s->type == EMU_F64) {
+        memcpy(&f, &bits, sizeof f);
+        d = (double)f;
+        memcpy(&bits, &d, sizeof d);
+    } else if (e->kind == EMU_INITIAL_DOUBLE && emu_types[s->type].bytes == 4) {
+        memcpy(&d, &bits, sizeof d);
+        f = (float)d;
+        bits = 0;
+        memcpy(&bits, &f, sizeof f);
+    }
+    return bits;
+}
+
+static void initialise(CUmodule m, const emu_symbol *s, emu_log *log)
+{
+    bool is_float = s->type == EMU_F32 || s->type == EMU_F64;
+    unsigned bytes = emu_types[s->type].bytes;
+    for (size_t i = 0; i < s->initial_count; i++) {
+        const emu_initial *e = &s->initial[i];
+        uint64_t value = number_value(s, e);
+        bool is_number = e->kind == EMU_INITIAL_DOUBLE || e->kind == EMU_INITIAL_SINGLE;
+        if (e->kind == EMU_INITIAL_ADDRESS && !address_value(m, s, e, log, &value))
+            continue;
+        if (is_number != is_float && !(is_number && emu_types[s->type].class == EMU_BITS)) {
+            emu_log_error(log, e->line, (emu_text){0}, "an initialiser of '%.*s' is not of type .%s",
+                          EMU_TEXT(s->name), emu_types[s->type].name);
+            continue;
+        }
+        if (e->mask)
+            value = (value & e->mask) >> __builtin_ctzll(e->mask);
+        memcpy(host_address(m, s) + e->index * bytes, &value, bytes > 8 ? 8 : bytes);
+    }
+}
+
+static emu_program *decode(CUmodule m, const emu_function *f, emu_log *log)
+{
+    emu_decode_input in = {.module = m->parsed,
+                           .kernel = f,
+                           .variable_addresses = m->addresses,
+                           .device_number = m->context->device->model->number,
+                           .log = log};
+    return emu_decode(&in);
+}
+
+/* program is NULL where the kernel asks for what is not emulated, `refusal` says then for what. */
+static void add_function(CUmodule m, const emu_function *f, emu_program *program, const char *refusal,
+                         emu_log *log)
+{
+    CUfunction function = emu_alloc(sizeof *function);
+    function->module = m;
+    function->function = f;
+    function->program = program;
+    function->name = emu_arena_format(&m->parsed->arena, "%.*s", EMU_TEXT(f->name));
+    function->preferred_carveout = -1;
+    function->next = m->functions;
+    m->functions = function;
+    emu_register(function, EMU_FUNCTION, m->context);
+    if (!program) {
+        function->refusal =
+            emu_arena_format(&m->parsed->arena, "kernel '%s' is refused:\n%s", function->name, refusal);
+        return;
+    }
+    function->max_dynamic_shared_bytes = (int)(EMU_SHARED_PER_BLOCK - program->static_shared_bytes);
+    if (program->static_shared_bytes > EMU_SHARED_PER_BLOCK)
+        emu_log_error(log, f->line, (emu_text){0},
+                      "kernel '%.*s' declares %u bytes of shared memory, %u are the most", EMU_TEXT(f->name),
+                      program->static_shared_bytes, EMU_SHARED_PER_BLOCK);
+}
+
+/* Every function has to be right; one that is right and not emulated is refused when it is asked for. */
+static void decode_functions(CUmodule m, emu_log *log, emu_log *notes)
+{
+    for (const emu_function *f = m->parsed->functions; f && !log->errors; f = f->next) {
+        if (!f->is_defined)
+            continue;
+        emu_log own = {0};
+        emu_program *program = decode(m, f, &own);
+        if (emu_log_wrong(&own)) {
+            emu_log_free(log);
+            *log = own;
+            continue;
+        }
+        if (f->is_entry)
+            add_function(m, f, program, own.text, log);
+        else
+            emu_program_free(program); /* a device function by itself: only to see whether it is right */
+        if (f->is_entry && !program)
+            emu_log_append(notes, "%s", m->functions->refusal);
+        emu_log_free(&own);
+    }
+}
+
+/* Tools tell a text that is no PTX from one that a device would take. */
+static CUresult result_of(const emu_log *log)
+{
+    return emu_log_wrong(log) ? CUDA_ERROR_INVALID_PTX : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+static CUresult load(CUmodule m, emu_log *log, emu_log *notes)
+{
+    emu_text source = {m->source + 1, strlen(m->source + 1)};
+    bool parsed = emu_parse(m->parsed, source, log);
+    emu_log target_log = {0};
+    CUresult r = check_target(m->parsed, m->context->device, &target_log, notes);
+    if (r != CUDA_SUCCESS) { /* nothing else matters then */
+        emu_log_free(log);
+        *log = target_log;
+        return r;
+    }
+    if (!parsed)
+        return result_of(log);
+    m->addresses = emu_arena_alloc(&m->parsed->arena, m->parsed->symbol_count * sizeof *m->addresses);
+    m->globals = emu_arena_alloc(&m->parsed->arena, m->parsed->symbol_count * sizeof *m->globals);
+    if (!allocate_const(m, log) || !allocate_globals(m, log))
+        return log->errors ? CUDA_ERROR_INVALID_PTX : CUDA_ERROR_OUT_OF_MEMORY;
+    for (size_t i = 0; i < m->parsed->variable_count; i++)
+        initialise(m, m->parsed->variables[i], log);
+    if (!log->errors)
+        decode_functions(m, log, notes);
+    return log->errors ? result_of(log) : CUDA_SUCCESS;
+}
+
+/* The log gets all errors, the notes what does not stop a load: a newer .version, refused kernels. */
+static CUresult load_module(CUcontext context, const char *text, emu_log *log, emu_log *notes,
+                            CUmodule *module)
+{
+    CUmodule m = emu_alloc(sizeof *m);
+    size_t size = strlen(text);
+    m->context = context;
+    m->source = emu_alloc(size + 2);
+    m->source[0] = '\n';
+    memcpy(m->source + 1, text, size);
+    m->parsed = emu_alloc(sizeof *m->parsed);
+    /* decimal points must mean the same in every locale */
+    locale_t c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    locale_t before = c_locale ? uselocale(c_locale) : (locale_t)0;
+    CUresult r = load(m, log, notes);
+    if (c_locale) {
+        uselocale(before);
+        freelocale(c_locale);
+    }
+    m->next = context->modules;
+    context->modules = m;
+    emu_register(m, EMU_MODULE, context);
+    if (r != CUDA_SUCCESS)
+        emu_unload_module(m);
+    else
+        *module = m;
+    return r;
+}
+
+void emu_unload_module(CUmodule m)
+{
+    for (CUmodule *at = &m->context->modules; *at; at = &(*at)->next)
+        if (*at == m) {
+            *at = m->next;
+            break;
+        }
+    while (m->functions) {
+        CUfunction f = m->functions;
+        m->functions = f->next;
+        emu_unregister(f);
+        emu_program_free(f->program);
+        free(f);
+    }
+    for (uint32_t i = 0; m->globals && i < m->parsed->symbol_count; i++)
+        if (m->globals[i]) {
+            m->globals[i]->name = NULL;
+            emu_memory_free(m->globals[i]);
+        }
+    if (m->const_bank)
+        emu_memory_free(m->const_bank);
+    emu_unregister(m);
+    emu_arena_free(&m->parsed->arena);
+    free(m->parsed);
+    free(m->source);
+    free(m);
+}
 
 /* CUjit_option */
 enum {
@@ -80,7 +372,7 @@ static CUresult load_image(CUcontext context, CUmodule *module, const char *imag
     if (is_machine_code(image))
         emu_log_append(&log, "the image is machine code; the emulated driver takes PTX text only\n");
     else
-        r = emu_load_module(context, image, &log, &notes, module);
+        r = load_module(context, image, &log, &notes, module);
     give_log(jit->info_log, jit->info_room, jit->info_size, notes.text, notes.size);
     if (r == CUDA_SUCCESS)
         (*module)->has_told = jit->error_log || jit->info_log;
@@ -215,164 +507,6 @@ CUresult cuModuleGetLoadingMode(int *mode)
         return CUDA_ERROR_INVALID_VALUE;
     *mode = 1; /* eager */
     return CUDA_SUCCESS;
-}
-
-static unsigned product(const unsigned n[3])
-{
-    return n[0] * n[1] * n[2];
-}
-
-unsigned emu_max_threads(CUfunction f)
-{
-    if (f->function->has_required_threads)
-        return product(f->function->required_threads);
-    if (f->function->has_max_threads && product(f->function->max_threads) < 1024)
-        return product(f->function->max_threads);
-    return 1024;
-}
-
-/* Registers are virtual here; the number is what a kernel of moderate size has, or less when .maxnreg says so. */
-static unsigned register_count(CUfunction f)
-{
-    unsigned most = f->function->max_registers;
-    return most && most < 32 ? most : 32;
-}
-
-/* CUfunction_attribute */
-enum {
-    MAX_THREADS,
-    SHARED_BYTES,
-    CONST_BYTES,
-    LOCAL_BYTES,
-    REGISTERS,
-    PTX_VERSION,
-    BINARY_VERSION,
-    CACHE_MODE_CA,
-    MAX_DYNAMIC_SHARED,
-    CARVEOUT,
-    MOST_ATTRIBUTES = 16,
-};
-
-CUresult cuFuncGetAttribute(int *value, int attribute, CUfunction f)
-{
-    EMU_ENTER(context);
-    if (!value)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (!emu_is(f, EMU_FUNCTION))
-        return CUDA_ERROR_INVALID_HANDLE;
-    switch (attribute) {
-    case MAX_THREADS:
-        *value = (int)emu_max_threads(f);
-        break;
-    case SHARED_BYTES:
-        *value = (int)f->program->static_shared_bytes;
-        break;
-    case CONST_BYTES:
-        *value = f->module->const_bank ? (int)f->module->const_bank->bytes : 0;
-        break;
-    case LOCAL_BYTES:
-        *value = (int)f->program->local_bytes - 16;
-        break;
-    case REGISTERS:
-        *value = (int)register_count(f);
-        break;
-    case PTX_VERSION:
-        *value = (int)f->module->parsed->version;
-        break;
-    case BINARY_VERSION:
-        *value = (int)context->device->model->number;
-        break;
-    case MAX_DYNAMIC_SHARED:
-        *value = f->max_dynamic_shared_bytes;
-        break;
-    case CARVEOUT:
-        *value = f->preferred_carveout;
-        break;
-    default:
-        if (attribute < 0 || attribute >= MOST_ATTRIBUTES)
-            return CUDA_ERROR_INVALID_VALUE;
-        *value = 0;
-    }
-    return CUDA_SUCCESS;
-}
-
-CUresult cuFuncSetAttribute(CUfunction f, int attribute, int value)
-{
-    EMU_ENTER(context);
-    if (!emu_is(f, EMU_FUNCTION))
-        return CUDA_ERROR_INVALID_HANDLE;
-    int room = (int)context->device->model->shared_per_block_optin - (int)f->program->static_shared_bytes;
-    if (attribute == MAX_DYNAMIC_SHARED && value >= 0 && value <= room)
-        f->max_dynamic_shared_bytes = value;
-    else if (attribute == CARVEOUT && value >= -1 && value <= 100)
-        f->preferred_carveout = value;
-    else
-        return CUDA_ERROR_INVALID_VALUE;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuFuncSetCacheConfig(CUfunction f, int config)
-{
-    EMU_ENTER(context);
-    if (!emu_is(f, EMU_FUNCTION))
-        return CUDA_ERROR_INVALID_HANDLE;
-    return config < 0 || config > 3 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-}
-
-CUresult cuFuncGetModule(CUmodule *module, CUfunction f)
-{
-    EMU_ENTER(context);
-    if (!module)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (!emu_is(f, EMU_FUNCTION))
-        return CUDA_ERROR_INVALID_HANDLE;
-    *module = f->module;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuFuncGetName(const char **name, CUfunction f)
-{
-    EMU_ENTER(context);
-    if (!name)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (!emu_is(f, EMU_FUNCTION))
-        return CUDA_ERROR_INVALID_HANDLE;
-    *name = f->name;
-    return CUDA_SUCCESS;
-}
-
-int emu_occupancy(CUfunction f, unsigned threads, size_t dynamic_shared_bytes)
-{
-    const emu_device_model *m = f->module->context->device->model;
-    size_t reserved = m->number >= 80 ? EMU_RESERVED_SHARED_PER_BLOCK : 0;
-    size_t shared = emu_align_up(f->program->static_shared_bytes + dynamic_shared_bytes, 128) + reserved;
-    unsigned warps = (threads + EMU_LANES - 1) / EMU_LANES, registers = register_count(f) * warps * EMU_LANES;
-    unsigned blocks = m->blocks_per_multiprocessor, by;
-    by = m->threads_per_multiprocessor / (warps * EMU_LANES);
-    blocks = by < blocks ? by : blocks;
-    by = EMU_REGISTERS_PER_BLOCK / registers;
-    blocks = by < blocks ? by : blocks;
-    by = shared ? (unsigned)(m->shared_per_multiprocessor / shared) : blocks;
-    return (int)(by < blocks ? by : blocks);
-}
-
-CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, CUfunction f, int threads,
-                                                              size_t dynamic_shared_bytes, unsigned flags)
-{
-    EMU_ENTER(context);
-    if (!blocks || threads <= 0 || flags > 1)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (!emu_is(f, EMU_FUNCTION))
-        return CUDA_ERROR_INVALID_HANDLE;
-    bool fits = (unsigned)threads <= emu_max_threads(f);
-    *blocks = fits ? emu_occupancy(f, (unsigned)threads, dynamic_shared_bytes) : 0;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction f, int threads,
-                                                     size_t dynamic_shared_bytes)
-{
-    return cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, f, threads, dynamic_shared_bytes, 0);
 }
 
 /* There is no machine code to link. */

@@ -19,7 +19,7 @@ CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priori
     s->context = context;
     s->flags = flags;
     s->priority = priority > 0 ? 0 : priority < -5 ? -5 : priority;
-    emu_register(s, EMU_STREAM);
+    emu_register(s, EMU_STREAM, context);
     *stream = s;
     return CUDA_SUCCESS;
 }
@@ -152,7 +152,7 @@ CUresult cuEventCreate(CUevent *event, unsigned flags)
     CUevent e = emu_alloc(sizeof *e);
     e->context = context;
     e->flags = flags;
-    emu_register(e, EMU_EVENT);
+    emu_register(e, EMU_EVENT, context);
     *event = e;
     return CUDA_SUCCESS;
 }

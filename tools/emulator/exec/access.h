@@ -143,11 +143,4 @@ static inline bool access_resolve(emu_warp *w, const emu_op *op, uint32_t arg, u
     return true;
 }
 
-static inline bool is_consecutive(const uint64_t at[EMU_LANES], uint64_t bytes)
-{
-    uint64_t different = 0;
-    EACH_LANE different |= at[i] ^ (at[0] + (uint64_t)(unsigned)i * bytes);
-    return different == 0;
-}
-
 #endif

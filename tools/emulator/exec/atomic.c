@@ -6,7 +6,7 @@
 
 enum { AND, OR, XOR, EXCH, ADD, INC, DEC, MIN, MAX, CAS }; /* order of the words in OPERATIONS */
 
-static uint64_t extended(unsigned type, uint64_t x)
+static uint64_t sign_or_zero_extended(unsigned type, uint64_t x)
 {
     switch (type) {
     case EMU_S32:
@@ -19,7 +19,7 @@ static uint64_t extended(unsigned type, uint64_t x)
 static uint64_t integer_result(unsigned type, unsigned operation, uint64_t old, uint64_t b)
 {
     bool is_signed = emu_types[type].class == EMU_SIGNED;
-    uint64_t x = extended(type, old), y = extended(type, b);
+    uint64_t x = sign_or_zero_extended(type, old), y = sign_or_zero_extended(type, b);
     bool less = is_signed ? (int64_t)x < (int64_t)y : x < y;
     switch (operation) {
     case AND:
@@ -41,11 +41,6 @@ static uint64_t integer_result(unsigned type, unsigned operation, uint64_t old, 
     default:
         return less ? b : old;
     }
-}
-
-static float canonical(float f)
-{
-    return f == f ? f : float_of_bits(0x7fffffff);
 }
 
 static uint16_t half_result(unsigned type, unsigned operation, uint16_t old, uint16_t b)
@@ -114,7 +109,7 @@ UPDATE(16)
 UPDATE(32)
 UPDATE(64)
 
-static uint64_t element(const emu_warp *w, uint32_t arg, unsigned bytes, uint32_t lane)
+static uint64_t load_element(const emu_warp *w, uint32_t arg, unsigned bytes, uint32_t lane)
 {
     uint64_t x = 0;
     memcpy(&x, (const char *)emu_lanes(w, arg) + (size_t)lane * bytes, bytes);
@@ -144,8 +139,8 @@ static inline void atomic(emu_warp *w, const emu_op *op, uint32_t mask, unsigned
     bool changed = false;
     ACTIVE_LANES(mask)
     {
-        uint64_t b = element(w, op->arg[address_arg + 1], bytes, i);
-        uint64_t c = op->mods.mode == CAS ? element(w, op->arg[address_arg + 2], bytes, i) : 0;
+        uint64_t b = load_element(w, op->arg[address_arg + 1], bytes, i);
+        uint64_t c = op->mods.mode == CAS ? load_element(w, op->arg[address_arg + 2], bytes, i) : 0;
         uint64_t old = update(&op->mods, is_shared_address(w, at[i]), bytes, at[i], b, c);
         changed |= op->mods.mode != CAS || old == b;
         if (returns)
@@ -179,7 +174,8 @@ static inline void vector(emu_warp *w, const emu_op *op, uint32_t mask, unsigned
     {
         uint64_t old[8];
         for (unsigned n = 0; n < count; n++)
-            old[n] = update(&op->mods, false, bytes, at[i] + n * bytes, element(w, sources[n], bytes, i), 0);
+            old[n] =
+                update(&op->mods, false, bytes, at[i] + n * bytes, load_element(w, sources[n], bytes, i), 0);
         for (unsigned n = 0; returns && n < count; n++)
             memcpy((char *)emu_lanes(w, op->list[n]) + (size_t)i * bytes, &old[n], bytes);
     }
@@ -223,7 +219,7 @@ HANDLER(atom_128)
 #define OPERATIONS "m:and|or|xor|exch|add|inc|dec|min|max|cas"
 
 /* Which types an operation has. */
-static bool exists(const emu_mods *m)
+static bool has_type(const emu_mods *m)
 {
     bool is_bits = emu_types[m->type].class == EMU_BITS, is_float = m->type == EMU_F32 || m->type == EMU_F64;
     switch (m->mode) {
@@ -245,12 +241,12 @@ static bool exists(const emu_mods *m)
 
 static emu_handler *pick_atom(const emu_mods *m)
 {
-    return exists(m) && m->mode != CAS ? atom : NULL;
+    return has_type(m) && m->mode != CAS ? atom : NULL;
 }
 
 static emu_handler *pick_red(const emu_mods *m)
 {
-    return exists(m) && m->mode != EXCH && m->mode != CAS ? red : NULL;
+    return has_type(m) && m->mode != EXCH && m->mode != CAS ? red : NULL;
 }
 
 static emu_handler *pick_cas(const emu_mods *m)

@@ -114,4 +114,15 @@ static inline double double_of_bits(uint64_t u)
     return d;
 }
 
+/* Results that are NaN are all the same one, so that hosts agree. */
+static inline float canonical(float f)
+{
+    return f == f ? f : float_of_bits(0x7fffffff);
+}
+
+static inline double canonical64(double d)
+{
+    return d == d ? d : double_of_bits(0x7fffffffffffffff);
+}
+
 #endif

@@ -7,16 +7,6 @@
 
 #include <math.h>
 
-static inline float canonical(float f)
-{
-    return f == f ? f : float_of_bits(0x7fffffff);
-}
-
-static inline double canonical64(double d)
-{
-    return d == d ? d : double_of_bits(0x7fffffffffffffff);
-}
-
 static inline float saturate(float f)
 {
     return !(f > 0) ? 0.0f : f > 1 ? 1.0f : f;

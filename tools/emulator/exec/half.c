@@ -7,6 +7,15 @@
 
 #include <math.h>
 
+/* a + b as a double whose last bit is odd when the sum is inexact. */
+static inline double add_odd(double a, double b)
+{
+    double s = a + b, t = s - a, error = (a - (s - t)) + (b - t);
+    uint64_t u = bits_of_double(s);
+    bool away = (error < 0) != (s < 0), inexact = error != 0 && error == error;
+    return inexact ? double_of_bits((u - (away ? 1 : 0)) | 1) : s;
+}
+
 /* A half-precision slot is an array of 32 values, of 64 when packed; handlers treat both alike. */
 enum { MOST = 2 * EMU_LANES };
 
@@ -41,7 +50,7 @@ static inline void widen(half_operands *h, const emu_warp *w, const emu_op *op, 
     }
 }
 
-static inline uint16_t finish(const emu_mods *m, uint16_t h, bool is_bf16)
+static inline uint16_t apply_modifiers(const emu_mods *m, uint16_t h, bool is_bf16)
 {
     uint16_t one = is_bf16 ? 0x3f80 : 0x3c00, infinity = is_bf16 ? 0x7f80 : 0x7c00;
     bool is_nan = (h & 0x7fff) > infinity;
@@ -67,7 +76,7 @@ static inline void narrow(emu_warp *w, const emu_op *op, uint32_t mask, const ha
             t[i] = float_to_half(r[i]);
     if (op->mods.flags & (EMU_FTZ | EMU_SAT | EMU_RELU))
         for (unsigned i = 0; i < h->count; i++)
-            t[i] = finish(&op->mods, t[i], h->is_bf16);
+            t[i] = apply_modifiers(&op->mods, t[i], h->is_bf16);
     unsigned each = h->count / EMU_LANES;
     if (mask == EMU_ALL)
         memcpy(d, t, h->count * sizeof *t);

@@ -58,13 +58,4 @@ static inline float double_to_float_odd(double d)
     return back == d || d != d ? f : float_of_bits(odd);
 }
 
-/* a + b as a double whose last bit is odd when the sum is inexact. */
-static inline double add_odd(double a, double b)
-{
-    double s = a + b, t = s - a, error = (a - (s - t)) + (b - t);
-    uint64_t u = bits_of_double(s);
-    bool away = (error < 0) != (s < 0), inexact = error != 0 && error == error;
-    return inexact ? double_of_bits((u - (away ? 1 : 0)) | 1) : s;
-}
-
 #endif

@@ -9,8 +9,7 @@
 #define FLOAT_FUNCTION(name, value)                                                                          \
     static inline float name##_value(float a)                                                                \
     {                                                                                                        \
-        float r = value;                                                                                     \
-        return r == r ? r : float_of_bits(NAN_BITS);                                                         \
+        return canonical(value);                                                                             \
     }                                                                                                        \
     DEFINE1(name, float, float, name##_value(a))                                                             \
     DEFINE1(name##_ftz, float, float, flush_float(name##_value(flush_float(a))))
@@ -29,13 +28,12 @@ static inline float div_approx_value(float a, float b)
 {
     float magnitude = fabsf(b), r = a / b;
     r = magnitude > 0x1p126f && magnitude <= 0x1.fffffep127f ? a * copysignf(0.0f, b) : r;
-    return r == r ? r : float_of_bits(NAN_BITS);
+    return canonical(r);
 }
 
 static inline float div_full_value(float a, float b)
 {
-    float r = a / b;
-    return r == r ? r : float_of_bits(NAN_BITS);
+    return canonical(a / b);
 }
 
 DEFINE2(div_approx, float, float, float, div_approx_value(a, b))

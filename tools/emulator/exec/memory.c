@@ -3,6 +3,13 @@
 
 #include "access.h"
 
+static inline bool is_consecutive(const uint64_t at[EMU_LANES], uint64_t bytes)
+{
+    uint64_t different = 0;
+    EACH_LANE different |= at[i] ^ (at[0] + (uint64_t)(unsigned)i * bytes);
+    return different == 0;
+}
+
 /* One instance per element size and vector length, so that the loops have constant strides. */
 static inline void load(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes, unsigned count)
 {

@@ -1,10 +1,214 @@
-/* mma.sync (ISA 9.7.14.5.14): fragments from the registers of a warp to matrices, the product, and back. The arithmetic of
-   floating point is in tensor_sum.h; f64 is a chain of fused multiply-adds, integers are exact. */
+/* Tensor cores: mma.sync, and ldmatrix, stmatrix, movmatrix (ISA 9.7.14.5.14 to 9.7.14.5.17). Fragments from the registers of
+   a warp to matrices, the product, and back. f64 is a chain of fused multiply-adds, integers are exact. */
 #include "exec.h"
 
+#include "access.h"
+#include "half.h"
+#include "mma.h"
 #include "soft.h"
-#include "tensor_sum.h"
-#include "warp_op.h"
+
+#include <math.h>
+
+/* ---- sums of products in floating point ---------------------------------------------------------------------------- */
+
+/* What a tensor core does to a row of A, a column of B and an element of C in floating point.
+
+   Published measurements (arXiv 2511.10909 and its simulator, MMA-Sim) agree on one scheme. The products are exact and not
+   normalised; they and C are aligned to the largest exponent among them, cut after a fixed number of fractional bits, and
+   added exactly; the sum is cut to f32 or rounded to the nearest f16. What differs is how many terms one such step takes:
+
+     device       fractional bits   terms per step                            f32 result
+     7.5          24                8 (f16)                                   cut to 23 fractional bits
+     8.0 to 8.9   24                8 (f16, bf16), 4 (tf32)                   the same
+     8.9, fp8     13                16                                        cut to 13 fractional bits
+     9.0 on       25                all                                       cut to 23 fractional bits
+
+   From 9.0 to 11.x there is no fp8 product: ptxas 13.0 unpacks to f16 the two low bytes of each register, then the two high
+   ones, multiplies the one set onto zero and the other onto that, and adds C with an ordinary addition. 12.x has one again.
+   A sum of zero is +0. Subnormals take part. */
+enum { TENSOR_MOST_TERMS = 32, TENSOR_EXPONENT_OF_ZERO = -1000 };
+
+typedef struct tensor_model {
+    uint8_t fraction_bits;
+    uint8_t terms;       /* per step */
+    uint8_t result_bits; /* of an f32 result's fraction */
+    bool unpacks;        /* fp8 by way of f16 */
+} tensor_model;
+
+/* A row of A or a column of B. The exponent is the one that the format stores: a subnormal's is that of the least normal
+   number, and a zero's is far below all others. */
+typedef struct tensor_vector {
+    double value[TENSOR_MOST_TERMS];
+    int32_t exponent[TENSOR_MOST_TERMS];
+    bool is_special; /* holds an infinity or NaN */
+} tensor_vector;
+
+static inline tensor_model tensor_model_of(unsigned device, const emu_mma *f)
+{
+    bool narrow = f->a >= EMU_EL_E4M3 && f->a <= EMU_EL_E2M1;
+    if (narrow && device < 90)
+        return (tensor_model){13, 16, 13, false};
+    if (narrow && device < 120)
+        return (tensor_model){25, TENSOR_MOST_TERMS, 23, true};
+    if (device >= 90)
+        return (tensor_model){25, TENSOR_MOST_TERMS, 23, false};
+    return (tensor_model){24, f->a == EMU_EL_TF32 ? 4 : 8, 23, false};
+}
+
+typedef struct tensor_format {
+    uint8_t exponent_bits, fraction_bits;
+    uint8_t shift; /* where in its container */
+    bool has_infinity, has_nan;
+} tensor_format;
+
+static const tensor_format tensor_formats[] = {
+    [EMU_EL_F16] = {5, 10, 0, true, true},   [EMU_EL_BF16] = {8, 7, 0, true, true},
+    [EMU_EL_TF32] = {8, 10, 13, true, true}, /* the 13 low bits are not looked at */
+    [EMU_EL_E4M3] = {4, 3, 0, false, true},  [EMU_EL_E5M2] = {5, 2, 0, true, true},
+    [EMU_EL_E3M2] = {3, 2, 0, false, false}, [EMU_EL_E2M3] = {2, 3, 0, false, false},
+    [EMU_EL_E2M1] = {2, 1, 2, false, false},
+};
+
+static inline double tensor_power(int exponent)
+{
+    return double_of_bits((uint64_t)(exponent + 1023) << 52);
+}
+
+static inline void tensor_set(tensor_vector *v, unsigned n, unsigned element, uint32_t bits)
+{
+    tensor_format f = tensor_formats[element];
+    bits >>= f.shift;
+    int top = (1 << f.exponent_bits) - 1, bias = top >> 1;
+    int fraction = (int)(bits & ((1u << f.fraction_bits) - 1)), e = (int)(bits >> f.fraction_bits) & top;
+    bool is_nan =
+        f.has_nan && e == top && fraction && (f.has_infinity || fraction == (1 << f.fraction_bits) - 1);
+    bool is_infinite = f.has_infinity && e == top && !fraction;
+    int magnitude = e ? fraction | 1 << f.fraction_bits : fraction, exponent = (e ? e : 1) - bias;
+    double value = magnitude * tensor_power(exponent - f.fraction_bits);
+    v->exponent[n] = magnitude ? exponent : TENSOR_EXPONENT_OF_ZERO;
+    if (is_nan || is_infinite) {
+        value = is_nan ? NAN : INFINITY;
+        v->is_special = true;
+    }
+    v->value[n] = bits >> (f.exponent_bits + f.fraction_bits) & 1 ? -value : value;
+}
+
+/* sum / 2^25 * 2^exponent to f32, cut. The sum has fewer than 53 bits. */
+static inline float tensor_cut(int64_t sum, int exponent, unsigned result_bits)
+{
+    uint64_t bits = bits_of_double((double)sum * tensor_power(exponent - 25));
+    int e = (int)(bits >> 52 & 2047) - 1023;
+    int kept = e < -126 ? (int)result_bits + e + 126 : (int)result_bits;
+    if (!sum || kept < 0)
+        return 0;
+    if (e > 127)
+        return sum < 0 ? -INFINITY : INFINITY;
+    return (float)double_of_bits(bits >> (52 - kept) << (52 - kept));
+}
+
+/* The same to the nearest f16. */
+static inline uint16_t tensor_round_half(int64_t sum, int exponent)
+{
+    double d = (double)sum * tensor_power(exponent - 25);
+    uint16_t h = float_to_half(double_to_float_odd(d));
+    return h & 0x7fff ? h : 0;
+}
+
+static inline double tensor_special(const tensor_vector *a, const tensor_vector *b, unsigned from,
+                                    unsigned to, float c)
+{
+    double sum = (double)c; /* only what is not finite counts: products of doubles do not overflow here */
+    for (unsigned n = from; n < to; n++)
+        sum += a->value[n] * b->value[n];
+    return sum;
+}
+
+/* Terms `from` on. `c` is of f32 or, with is_half, of f16 value; so is the result. Inline, for loops of a fixed count. */
+__attribute__((always_inline)) static inline float tensor_step(tensor_model model, const tensor_vector *a,
+                                                               const tensor_vector *b, unsigned from,
+                                                               unsigned count, float c, bool is_half)
+{
+    uint32_t bits = bits_of_float(c), biased = bits >> 23 & 255;
+    if (a->is_special || b->is_special || biased == 255) {
+        double special = tensor_special(a, b, from, from + count, c);
+        if (special != special)
+            return float_of_bits(0x7fffffff);
+        if (special - special != 0)
+            return (float)special;
+    }
+    int c_exponent = biased ? (int)biased - 127 : -126, largest = c_exponent;
+    if (is_half && biased && c_exponent < -14) /* an f16 subnormal */
+        largest = c_exponent = -14;
+    if (!(bits & 0x7fffffff))
+        largest = c_exponent = -126;
+    for (unsigned n = 0; n < count; n++) {
+        int exponent = a->exponent[from + n] + b->exponent[from + n];
+        largest = exponent > largest ? exponent : largest;
+    }
+    int cut = 25 - model.fraction_bits;
+    double unit = tensor_power(model.fraction_bits - largest);
+    int64_t sum = (int64_t)((double)c * unit);
+    for (unsigned n = 0; n < count; n += 8) {
+        int32_t part = 0;
+        for (unsigned i = 0; i < 8 && n + i < count; i++) /* terms below 2^27 */
+            part += (int32_t)(a->value[from + n + i] * b->value[from + n + i] * unit);
+        sum += part;
+    }
+    sum *= INT64_C(1) << cut;
+    if (is_half) {
+        uint16_t h = tensor_round_half(sum, largest);
+        return half_to_float(h);
+    }
+    return tensor_cut(sum, largest, model.result_bits);
+}
+
+/* D's element as its bits. */
+static inline uint32_t tensor_dot(tensor_model model, const tensor_vector *a, const tensor_vector *b,
+                                  unsigned k, float c, bool is_half)
+{
+    float sum = c;
+    if (model.unpacks) {
+        tensor_vector low[2], high[2];
+        const tensor_vector *of[2] = {a, b};
+        for (unsigned v = 0; v < 2; v++) {
+            low[v].is_special = high[v].is_special = of[v]->is_special;
+            for (unsigned n = 0; n < k; n++) {
+                tensor_vector *to = n & 2 ? &high[v] : &low[v];
+                unsigned at = n / 4 * 2 + (n & 1);
+                to->exponent[at] = of[v]->exponent[n];
+                to->value[at] = of[v]->value[n];
+            }
+        }
+        sum = tensor_step(model, &low[0], &low[1], 0, k / 2, 0, is_half);
+        sum = tensor_step(model, &high[0], &high[1], 0, k / 2, sum, is_half) + c;
+        if (sum != sum)
+            sum = float_of_bits(0x7fffffff);
+    } else {
+        unsigned step = model.terms < k ? model.terms : k;
+        for (unsigned n = 0; n < k; n += step)
+            sum = step == 4    ? tensor_step(model, a, b, n, 4, sum, is_half)
+                  : step == 8  ? tensor_step(model, a, b, n, 8, sum, is_half)
+                  : step == 16 ? tensor_step(model, a, b, n, 16, sum, is_half)
+                               : tensor_step(model, a, b, n, step, sum, is_half);
+    }
+    return is_half ? float_to_half(sum) : bits_of_float(sum);
+}
+
+/* ---- the warp as a whole ------------------------------------------------------------------------------------------- */
+
+/* True when no lane is missing. Otherwise the lanes wait for the others, or, when some have exited, the launch fails. */
+static inline bool is_whole_warp(emu_warp *w, const emu_op *op, uint32_t mask)
+{
+    if (mask == EMU_ALL)
+        return true;
+    if (mask != w->alive) {
+        emu_wait_at(w, op, (emu_fragment){.mask = mask, .members = EMU_ALL, .wait = EMU_WAIT_LANES});
+        return false;
+    }
+    return !emu_is_misused(w, op, mask, EMU_PART_OF_WARP);
+}
+
+/* ---- mma.sync ------------------------------------------------------------------------------------------------------ */
 
 enum { MOST_ROWS = 16, COLUMNS = 8, MOST_STEP = 16 /* of f16 and bf16, along the sum */ };
 
@@ -28,6 +232,13 @@ static inline fragment_place place_in_b(unsigned each, unsigned lane, unsigned r
 static inline fragment_place place_in_c(unsigned lane, unsigned i)
 {
     return (fragment_place){lane / 4 + 8 * (i >> 1), lane % 4 * 2 + (i & 1)};
+}
+
+static inline emu_mma mma_of(const emu_op *op)
+{
+    emu_mma form;
+    memcpy(&form, &op->imm, sizeof form);
+    return form;
 }
 
 typedef struct fragments {
@@ -227,7 +438,7 @@ static bool multiply_tile(emu_warp *w, const emu_mma *f, const fragments *g, uin
 
 static void multiply_float(emu_warp *w, const emu_op *op, uint32_t mask)
 {
-    emu_mma f = emu_mma_of(op);
+    emu_mma f = mma_of(op);
     fragments g = fragments_of(op, &f);
     if (f.a <= EMU_EL_BF16 && f.c == EMU_F32 && f.d == EMU_F32 && multiply_tile(w, &f, &g, mask))
         return;
@@ -287,7 +498,7 @@ static fragment_place place_in_quad(unsigned type, unsigned lane, unsigned i)
 
 static void multiply_quads(emu_warp *w, const emu_op *op, uint32_t mask)
 {
-    emu_mma f = emu_mma_of(op);
+    emu_mma f = mma_of(op);
     fragments g = fragments_of(op, &f);
     tensor_model model = tensor_model_of(w->block->launch->device_number, &f);
     for (unsigned q = 0; q < 4; q++) {
@@ -312,10 +523,8 @@ static void multiply_quads(emu_warp *w, const emu_op *op, uint32_t mask)
 
 static double fused(double a, double b, double c, unsigned round)
 {
-    if (round == EMU_RN) {
-        double r = fma(a, b, c);
-        return r == r ? r : double_of_bits(0x7fffffffffffffff);
-    }
+    if (round == EMU_RN)
+        return canonical64(fma(a, b, c));
     emu_soft x = emu_soft_unpack(&emu_f64, bits_of_double(a)),
              y = emu_soft_unpack(&emu_f64, bits_of_double(b));
     emu_soft r = emu_soft_fma(x, y, emu_soft_unpack(&emu_f64, bits_of_double(c)), round);
@@ -324,7 +533,7 @@ static double fused(double a, double b, double c, unsigned round)
 
 static void multiply_double(emu_warp *w, const emu_op *op, uint32_t mask)
 {
-    emu_mma f = emu_mma_of(op);
+    emu_mma f = mma_of(op);
     fragments g = fragments_of(op, &f);
     double a[MOST_ROWS][16], b[COLUMNS][16];
     for (unsigned lane = 0; lane < EMU_LANES; lane++) {
@@ -374,7 +583,7 @@ static int64_t integer_dot(const emu_mma *f, const int32_t *a, const int32_t *b)
 
 static void multiply_integer(emu_warp *w, const emu_op *op, uint32_t mask)
 {
-    emu_mma f = emu_mma_of(op);
+    emu_mma f = mma_of(op);
     fragments g = fragments_of(op, &f);
     int32_t a[MOST_ROWS][64], b[COLUMNS][64];
     unsigned bits = emu_element_bits(f.a), each = 32 / bits;
@@ -407,7 +616,7 @@ static void multiply_integer(emu_warp *w, const emu_op *op, uint32_t mask)
 /* One bit per element: XOR or AND, and the count of ones. */
 static void multiply_bits(emu_warp *w, const emu_op *op, uint32_t mask)
 {
-    emu_mma f = emu_mma_of(op);
+    emu_mma f = mma_of(op);
     fragments g = fragments_of(op, &f);
     uint32_t a[MOST_ROWS][8], b[COLUMNS][8];
     for (unsigned lane = 0; lane < EMU_LANES; lane++) {
@@ -441,7 +650,7 @@ static void multiply_bits(emu_warp *w, const emu_op *op, uint32_t mask)
 #define MMA(name, multiply)                                                                                  \
     HANDLER(name)                                                                                            \
     {                                                                                                        \
-        if (emu_whole_warp(w, op, mask))                                                                     \
+        if (is_whole_warp(w, op, mask))                                                                      \
             multiply(w, op, mask);                                                                           \
     }
 MMA(mma_float, multiply_float)
@@ -450,12 +659,100 @@ MMA(mma_double, multiply_double)
 MMA(mma_integer, multiply_integer)
 MMA(mma_bits, multiply_bits)
 
+/* ---- ldmatrix, stmatrix, movmatrix --------------------------------------------------------------------------------- */
+
+/* In the fragment of an 8x8 matrix lane l holds elements 2 (l mod 4) and the next of row l / 4; .trans makes that column
+   l / 4. */
+#define MODE_TRANSPOSED 1
+
+/* The addresses of the rows: lanes 0 to 7 for the first matrix, and so on; before sm_80 all lanes have to hold one. */
+static inline bool rows_of(emu_warp *w, const emu_op *op, bool writes, uint64_t at[EMU_LANES])
+{
+    uint32_t lanes = op->mods.count == 4 ? EMU_ALL : (1u << 8 * op->mods.count) - 1;
+    if (!writes && w->block->launch->device_number < 80 &&
+        !access_uncounted(w, op, op->arg[0], EMU_ALL, 16, false, at))
+        return false;
+    if (!access_resolve(w, op, op->arg[0], lanes, 16, writes, at))
+        return false;
+    uint64_t shared = (uint64_t)(uintptr_t)w->block->shared;
+    uint32_t outside = 0;
+    ACTIVE_LANES(lanes) outside |= (uint32_t)(at[i] - shared >= w->block->shared_bytes) << i;
+    if (outside)
+        emu_fault(w, op, outside, CUDA_ERROR_INVALID_ADDRESS_SPACE,
+                  "names a row of a matrix that is not in shared memory");
+    return !outside;
+}
+
+/* Row and place in the row of element e of a lane's fragment. */
+static inline unsigned row_of(bool transposed, unsigned lane, unsigned e)
+{
+    return transposed ? lane % 4 * 2 + e : lane / 4;
+}
+
+static inline unsigned column_of(bool transposed, unsigned lane, unsigned e)
+{
+    return transposed ? lane / 4 : lane % 4 * 2 + e;
+}
+
+HANDLER(ldmatrix)
+{
+    uint64_t at[EMU_LANES];
+    bool transposed = op->mods.mode == MODE_TRANSPOSED;
+    if (!is_whole_warp(w, op, mask) || !rows_of(w, op, false, at))
+        return;
+    for (unsigned n = 0; n < op->mods.count; n++) {
+        uint16_t *d = emu_lanes(w, op->list[n]);
+        ACTIVE_LANES(mask)
+        {
+            for (unsigned e = 0; e < 2; e++)
+                memcpy(&d[2 * i + e],
+                       (const char *)(uintptr_t)at[8 * n + row_of(transposed, i, e)] +
+                           2 * column_of(transposed, i, e),
+                       2);
+        }
+    }
+}
+
+HANDLER(stmatrix)
+{
+    uint64_t at[EMU_LANES];
+    bool transposed = op->mods.mode == MODE_TRANSPOSED;
+    if (!is_whole_warp(w, op, mask) || !rows_of(w, op, true, at))
+        return;
+    w->block->stores++;
+    for (unsigned n = 0; n < op->mods.count; n++) {
+        const uint16_t *s = emu_lanes(w, op->list[n]);
+        ACTIVE_LANES(mask)
+        {
+            for (unsigned e = 0; e < 2; e++)
+                memcpy((char *)(uintptr_t)at[8 * n + row_of(transposed, i, e)] +
+                           2 * column_of(transposed, i, e),
+                       &s[2 * i + e], 2);
+        }
+    }
+}
+
+HANDLER(movmatrix)
+{
+    uint16_t t[2 * EMU_LANES];
+    if (!is_whole_warp(w, op, mask))
+        return;
+    memcpy(t, emu_lanes(w, op->arg[1]), sizeof t);
+    uint16_t *d = emu_lanes(w, op->arg[0]);
+    ACTIVE_LANES(mask)
+    {
+        for (unsigned e = 0; e < 2; e++)
+            d[2 * i + e] = t[8 * (i % 4 * 2 + e) + i / 4];
+    }
+}
+
 #define MMA_ROW(modifiers, version, target, ...)                                                             \
     {                                                                                                        \
         "mma", "sync aligned " modifiers, "", version, target, .form = EMU_FORM_MMA, __VA_ARGS__             \
     }
-#define F8   "e4m3|e5m2"
-#define F864 "e4m3|e5m2|e3m2|e2m3|e2m1"
+#define F8     "e4m3|e5m2"
+#define F864   "e4m3|e5m2|e3m2|e2m3|e2m1"
+#define MATRIX "sync aligned m8n8 v:x1|x2|x4 m:-|trans? p:shared|shared::cta? b16"
 
 static const emu_row rows[] = {
     MMA_ROW("m8n8k4 row|col row|col f16|f32 f16 f16 f16|f32", 64, 70, .run = mma_quads),
@@ -477,6 +774,9 @@ static const emu_row rows[] = {
     MMA_ROW("m8n8k128 row col s32 b1 b1 s32 xor popc", 70, 75, .run = mma_bits),
     MMA_ROW("m16n8k128|m16n8k256 row col s32 b1 b1 s32 xor popc", 70, 80, .run = mma_bits),
     MMA_ROW("m8n8k128|m16n8k128|m16n8k256 row col s32 b1 b1 s32 and popc", 71, 80, .run = mma_bits),
+    {"ldmatrix", MATRIX, "", 65, 75, .run = ldmatrix, .form = EMU_FORM_MATRIX},
+    {"stmatrix", MATRIX, "", 78, 90, .run = stmatrix, .form = EMU_FORM_MATRIX},
+    {"movmatrix", "sync aligned m8n8 trans b16", "=b32 b32", 78, 75, .run = movmatrix},
 };
 
 EXPORT_ROWS(emu_rows_mma);

@@ -1,11 +1,9 @@
-/* mma.sync as the decoder leaves it in op->imm, for the handlers and for whoever counts. op->list holds the registers of
+/* mma.sync as the decoder leaves it in op->imm for the handlers. op->list holds the registers of
    D, A, B and C, in this order. Fragment layouts: ISA 9.7.14.5.1 to 9.7.14.5.13. */
 #ifndef EMU_MMA_H
 #define EMU_MMA_H
 
 #include "../core/program.h"
-
-#include <string.h>
 
 typedef enum emu_element {
     EMU_EL_F16,
@@ -34,13 +32,6 @@ typedef struct emu_mma {
     uint8_t d, c; /* emu_type: F16, F32, F64, S32 */
     uint8_t flags;
 } emu_mma;
-
-static inline emu_mma emu_mma_of(const emu_op *op)
-{
-    emu_mma form;
-    memcpy(&form, &op->imm, sizeof form);
-    return form;
-}
 
 /* m8n8k4 with f16 is four products at once, in a layout of its own. */
 static inline bool emu_mma_is_quad(const emu_mma *f)

@@ -1,10 +1,8 @@
-/* mov, special registers, address conversion, and the small operations that the decoder puts around instructions. */
+/* mov, address conversion, and the small operations that the decoder puts around instructions. */
 #include "exec.h"
 
 #include "../core/windows.h"
 #include "special.h"
-
-#include <time.h>
 
 typedef struct bits128 {
     uint64_t low, high;
@@ -143,115 +141,6 @@ HANDLER(mov_vector)
         pack(w, op, mask);
 }
 
-static uint64_t nanoseconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-/* Values that all lanes share. The clock counts what keeps it the same from run to run: readings and turns. */
-static uint64_t uniform_special(emu_warp *w, emu_special special)
-{
-    const emu_launch *l = w->block->launch;
-    const emu_program *p = l->program;
-    uint32_t reserved = p->reserved_shared_bytes;
-    switch (special) {
-    case EMU_NTID_X:
-    case EMU_NTID_Y:
-    case EMU_NTID_Z:
-        return l->block[special - EMU_NTID_X];
-    case EMU_CTAID_X:
-    case EMU_CTAID_Y:
-    case EMU_CTAID_Z:
-        return w->block->id[special - EMU_CTAID_X];
-    case EMU_NCTAID_X:
-    case EMU_NCTAID_Y:
-    case EMU_NCTAID_Z:
-        return l->grid[special - EMU_NCTAID_X];
-    case EMU_WARPID:
-        return w->id;
-    case EMU_NWARPID:
-        return 64;
-    case EMU_SMID:
-        return w->block->index % l->multiprocessors;
-    case EMU_NSMID:
-        return l->multiprocessors;
-    case EMU_GRIDID:
-        return l->serial;
-    case EMU_CLOCK:
-    case EMU_CLOCK64:
-        return w->clock += 32;
-    case EMU_CLOCK_HI:
-        return (w->clock += 32) >> 32;
-    case EMU_GLOBALTIMER:
-    case EMU_GLOBALTIMER_LO:
-        return nanoseconds();
-    case EMU_GLOBALTIMER_HI:
-        return nanoseconds() >> 32;
-    case EMU_TOTAL_SMEM:
-    case EMU_AGGR_SMEM:
-        return w->block->shared_bytes - reserved;
-    case EMU_DYNAMIC_SMEM:
-        return l->dynamic_shared_bytes;
-    case EMU_RESERVED_END:
-        return reserved;
-    case EMU_RESERVED_CAP:
-        return l->shared_limit;
-    case EMU_ONE32:
-        return 1;
-    default:
-        (void)p;
-        return 0;
-    }
-}
-
-static uint64_t lane_special(const emu_warp *w, emu_special special, uint32_t lane)
-{
-    const uint32_t *block = w->block->launch->block;
-    uint32_t thread = w->id * EMU_LANES + lane, bit = 1u << lane;
-    switch (special) {
-    case EMU_TID_X:
-        return thread % block[0];
-    case EMU_TID_Y:
-        return thread / block[0] % block[1];
-    case EMU_TID_Z:
-        return thread / block[0] / block[1];
-    case EMU_LANEID:
-        return lane;
-    case EMU_LANEMASK_EQ:
-        return bit;
-    case EMU_LANEMASK_LE:
-        return bit | (bit - 1);
-    case EMU_LANEMASK_LT:
-        return bit - 1;
-    case EMU_LANEMASK_GE:
-        return ~(bit - 1);
-    default:
-        return ~(bit - 1) & ~bit;
-    }
-}
-
-static bool differs_by_lane(emu_special special)
-{
-    return special <= EMU_TID_Z || special == EMU_LANEID ||
-           (special >= EMU_LANEMASK_EQ && special <= EMU_LANEMASK_GT);
-}
-
-HANDLER(special)
-{
-    emu_special which = (emu_special)op->imm;
-    unsigned bytes = emu_types[op->mods.type].bytes;
-    bool varies = differs_by_lane(which);
-    uint64_t uniform = varies ? 0 : uniform_special(w, which);
-    char *d = LANES_OF(char, 0);
-    ACTIVE_LANES(mask)
-    {
-        uint64_t value = varies ? lane_special(w, which, i) : uniform;
-        memcpy(d + (size_t)i * bytes, &value, bytes);
-    }
-}
-
 /* Window offsets to generic addresses and back. Global addresses are generic already; .const ones are relative to the
    module's bank. */
 static uint64_t window_start(const emu_warp *w, unsigned space)
@@ -324,7 +213,7 @@ const emu_micro EMU_LEVEL_NAME(emu_micro_move) = {
     .add = {NULL, add_16, add_32, add_64},
     .copy = {copy_8, copy_16, copy_32, copy_64, copy_128},
     .copy_predicate = copy_predicate,
-    .special = special,
+    .special = emu_read_special,
 };
 
 #define MOV_TYPES    "t:pred|b16|b32|b64|b128|u16|u32|u64|s16|s32|s64|f32|f64"

@@ -1,7 +1,12 @@
-/* Names of the special registers: see special.h. Their values are made in move.c. */
+/* Special registers: see special.h. */
 #include "special.h"
 
+#include "exec.h"
+
 #include <string.h>
+#include <time.h>
+
+/* ---- names and types ----------------------------------------------------------------------------------------------- */
 
 static const struct {
     const char *name;
@@ -81,5 +86,114 @@ emu_type emu_special_type(emu_special special)
         return EMU_U64;
     default:
         return EMU_U32;
+    }
+}
+
+/* ---- values ----------------------------------------------------------------------------------------------------------- */
+
+static uint64_t nanoseconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Values that all lanes share. The clock counts what keeps it the same from run to run: readings and turns. */
+static uint64_t uniform_special(emu_warp *w, emu_special special)
+{
+    const emu_launch *l = w->block->launch;
+    uint32_t reserved = l->program->reserved_shared_bytes;
+    switch (special) {
+    case EMU_NTID_X:
+    case EMU_NTID_Y:
+    case EMU_NTID_Z:
+        return l->block[special - EMU_NTID_X];
+    case EMU_CTAID_X:
+    case EMU_CTAID_Y:
+    case EMU_CTAID_Z:
+        return w->block->id[special - EMU_CTAID_X];
+    case EMU_NCTAID_X:
+    case EMU_NCTAID_Y:
+    case EMU_NCTAID_Z:
+        return l->grid[special - EMU_NCTAID_X];
+    case EMU_WARPID:
+        return w->id;
+    case EMU_NWARPID:
+        return 64;
+    case EMU_SMID:
+        return w->block->index % l->multiprocessors;
+    case EMU_NSMID:
+        return l->multiprocessors;
+    case EMU_GRIDID:
+        return l->serial;
+    case EMU_CLOCK:
+    case EMU_CLOCK64:
+        return w->clock += 32;
+    case EMU_CLOCK_HI:
+        return (w->clock += 32) >> 32;
+    case EMU_GLOBALTIMER:
+    case EMU_GLOBALTIMER_LO:
+        return nanoseconds();
+    case EMU_GLOBALTIMER_HI:
+        return nanoseconds() >> 32;
+    case EMU_TOTAL_SMEM:
+    case EMU_AGGR_SMEM:
+        return w->block->shared_bytes - reserved;
+    case EMU_DYNAMIC_SMEM:
+        return l->dynamic_shared_bytes;
+    case EMU_RESERVED_END:
+        return reserved;
+    case EMU_RESERVED_CAP:
+        return l->shared_limit;
+    case EMU_ONE32:
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+static uint64_t lane_special(const emu_warp *w, emu_special special, uint32_t lane)
+{
+    const uint32_t *block = w->block->launch->block;
+    uint32_t thread = w->id * EMU_LANES + lane, bit = 1u << lane;
+    switch (special) {
+    case EMU_TID_X:
+        return thread % block[0];
+    case EMU_TID_Y:
+        return thread / block[0] % block[1];
+    case EMU_TID_Z:
+        return thread / block[0] / block[1];
+    case EMU_LANEID:
+        return lane;
+    case EMU_LANEMASK_EQ:
+        return bit;
+    case EMU_LANEMASK_LE:
+        return bit | (bit - 1);
+    case EMU_LANEMASK_LT:
+        return bit - 1;
+    case EMU_LANEMASK_GE:
+        return ~(bit - 1);
+    default:
+        return ~(bit - 1) & ~bit;
+    }
+}
+
+static bool differs_by_lane(emu_special special)
+{
+    return special <= EMU_TID_Z || special == EMU_LANEID ||
+           (special >= EMU_LANEMASK_EQ && special <= EMU_LANEMASK_GT);
+}
+
+void emu_read_special(emu_warp *w, const emu_op *op, uint32_t mask)
+{
+    emu_special which = (emu_special)op->imm;
+    unsigned bytes = emu_types[op->mods.type].bytes;
+    bool varies = differs_by_lane(which);
+    uint64_t uniform = varies ? 0 : uniform_special(w, which);
+    char *d = LANES_OF(char, 0);
+    ACTIVE_LANES(mask)
+    {
+        uint64_t value = varies ? lane_special(w, which, i) : uniform;
+        memcpy(d + (size_t)i * bytes, &value, bytes);
     }
 }

@@ -1,8 +1,8 @@
-/* Special registers (ISA 10). */
+/* Special registers (ISA 10): names, types, values. */
 #ifndef EMU_SPECIAL_H
 #define EMU_SPECIAL_H
 
-#include "../front/types.h"
+#include "../core/program.h"
 
 typedef enum emu_special {
     EMU_TID_X,
@@ -49,5 +49,8 @@ typedef enum emu_special {
 bool emu_special_is_refused(emu_text name);
 bool emu_special_named(emu_text name, char element, emu_special *special);
 emu_type emu_special_type(emu_special special);
+
+/* The handler: op->imm says which one. */
+void emu_read_special(emu_warp *warp, const emu_op *op, uint32_t mask);
 
 #endif

@@ -8,17 +8,15 @@
     X(half)                                                                                                  \
     X(math)                                                                                                  \
     X(compare)                                                                                               \
-    X(convert)                                                                                               \
     X(move)                                                                                                  \
     X(memory)                                                                                                \
     X(atomic)                                                                                                \
     X(warp)                                                                                                  \
     X(control)                                                                                               \
     X(barrier)                                                                                               \
-    X(mma)                                                                                                   \
-    X(matrix)                                                                                                \
     X(async)                                                                                                 \
-    X(narrow)
+    X(mma)                                                                                                   \
+    X(convert)
 
 #define DECLARE(name) extern const emu_rows EMU_LEVEL_NAME(emu_rows_##name);
 #define ADDRESS(name) &EMU_LEVEL_NAME(emu_rows_##name),

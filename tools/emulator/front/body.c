@@ -5,7 +5,7 @@
 
 static emu_operand parse_operand(emu_parser *p, bool is_call);
 
-static emu_operand *keep(emu_parser *p, const emu_operand *items, size_t count)
+static emu_operand *copy_operands(emu_parser *p, const emu_operand *items, size_t count)
 {
     emu_operand *copy = emu_arena_alloc(&p->module->arena, count * sizeof *copy);
     if (count)
@@ -38,7 +38,7 @@ static emu_operand parse_items(emu_parser *p, emu_operand_kind kind, const char 
         check_item(p, kind, &items[list.count++]);
     }
     emu_lex_expect(l, close);
-    list.items = keep(p, items, list.count);
+    list.items = copy_operands(p, items, list.count);
     return list;
 }
 
@@ -140,7 +140,7 @@ static emu_operand parse_operand(emu_parser *p, bool is_call)
     if (!emu_lex_accept(&p->lexer, "|"))
         return first;
     emu_operand items[2] = {first, parse_single(p, is_call)};
-    return (emu_operand){.kind = EMU_OPERAND_PAIR, .count = 2, .items = keep(p, items, 2)};
+    return (emu_operand){.kind = EMU_OPERAND_PAIR, .count = 2, .items = copy_operands(p, items, 2)};
 }
 
 static void parse_guard(emu_parser *p, emu_instruction *i)
@@ -181,7 +181,7 @@ static void parse_instruction(emu_parser *p)
     emu_lex_expect(l, ";");
     i.modifiers = emu_arena_alloc(arena, i.modifier_count * sizeof *modifiers);
     memcpy(i.modifiers, modifiers, i.modifier_count * sizeof *modifiers);
-    i.operands = keep(p, operands, i.operand_count);
+    i.operands = copy_operands(p, operands, i.operand_count);
     *(emu_instruction *)emu_list_add(arena, &p->instructions, sizeof i) = i;
 }
 

@@ -20,7 +20,6 @@
 #include "attention.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "inputs.h"
@@ -31,23 +30,11 @@ enum {
     APART = 2000  /* elements from row to row of Q */
 };
 
-static bool has_parameter(const problem *p, const char *name, const char *word)
-{
-    const char *text = manifest_param_value(p->variant, name);
-    return text && strcmp(text, word) == 0;
-}
-
-static uint64_t parameter(const problem *p, const char *name)
-{
-    const char *text = manifest_param_value(p->variant, name);
-    return text ? strtoull(text, NULL, 10) : 0;
-}
-
 /* More keys in every part than tensor cores sum before a total takes them. */
 static bool is_long(problem *p)
 {
-    return has_parameter(p, "strategy", "mma") &&
-           problem_integer(p, "k_length") > parameter(p, "split_k") * CHUNK;
+    return problem_has_parameter(p, "strategy", "mma") &&
+           problem_integer(p, "k_length") > problem_parameter(p, "split_k") * CHUNK;
 }
 
 enum {
@@ -128,7 +115,7 @@ static double weights_lose(const arithmetic *a, const query *t)
 
 static arithmetic arithmetic_of(const problem *p, element_type type, uint64_t dim, bool is_random)
 {
-    bool is_mma = has_parameter(p, "strategy", "mma"), is_f64 = type == ELEMENT_F64;
+    bool is_mma = problem_has_parameter(p, "strategy", "mma"), is_f64 = type == ELEMENT_F64;
     double unit = is_f64 ? 0x1p-53 : 0x1p-24, of_type = number_unit(type);
     return (arithmetic){.unit = unit,
                         .out = of_type,
@@ -136,7 +123,7 @@ static arithmetic arithmetic_of(const problem *p, element_type type, uint64_t di
                         .tiny_weight = is_mma && type == ELEMENT_F16 ? 0x1p-25 : 0,
                         .least_normal = is_f64 ? 0x1p-1022 : 0x1p-126,
                         .smallest = is_f64 ? 0x1p-1074 : 0x1p-149,
-                        .split_k = (double)parameter(p, "split_k"),
+                        .split_k = (double)problem_parameter(p, "split_k"),
                         .is_mma = is_mma,
                         .is_random = is_random};
 }
@@ -275,7 +262,7 @@ static void expect_log(problem *p, const query *t, const arithmetic *a, uint64_t
 static uint64_t keys_seen(problem *p, uint64_t i)
 {
     uint64_t q_length = problem_integer(p, "q_length"), k_length = problem_integer(p, "k_length");
-    if (!has_parameter(p, "causal", "true"))
+    if (!problem_has_parameter(p, "causal", "true"))
         return k_length;
     return i + 1 + k_length > q_length ? i + 1 + k_length - q_length : 0;
 }
@@ -307,7 +294,7 @@ static const double *decode(problem *p, const char *name)
 static void expect(problem *p, const input_pattern *pattern)
 {
     argument *out = problem_find(p, "out"), *lse = problem_find(p, "lse");
-    uint64_t dim = parameter(p, "head_dim"), heads = problem_integer(p, "q_heads");
+    uint64_t dim = problem_parameter(p, "head_dim"), heads = problem_integer(p, "q_heads");
     uint64_t lengths = problem_integer(p, "q_length"), group = heads / problem_integer(p, "kv_heads");
     int kind = kind_at(p, pattern->number);
     arithmetic a =
@@ -465,15 +452,15 @@ static matrix matrix_of(problem *p, const char *name, int kind, double size, ran
 {
     char stride[32];
     strcat(strcpy(stride, name), "_row_stride");
-    uint64_t dim = parameter(p, "head_dim"), apart = problem_integer(p, stride);
+    uint64_t dim = problem_parameter(p, "head_dim"), apart = problem_integer(p, stride);
     matrix m = {.a = problem_find(p, name),
                 .kind = kind,
                 .size = size,
                 .dim = dim,
                 .keys = problem_integer(p, "k_length"),
-                .tile_k = parameter(p, "tile_k"),
+                .tile_k = problem_parameter(p, "tile_k"),
                 .apart = apart > 0 && (apart <= 2 * dim || name[0] == 'q') ? apart : dim,
-                .is_mma = has_parameter(p, "strategy", "mma"),
+                .is_mma = problem_has_parameter(p, "strategy", "mma"),
                 .s = s};
     m.rows = m.a->count / m.apart + 1;
     return m;
@@ -500,7 +487,7 @@ static void make(problem *p, const input_pattern *pattern, random_stream s)
 {
     static const char *const names[] = {"q", "k", "v"};
     argument *scale = problem_find(p, "scale");
-    double dim = (double)parameter(p, "head_dim");
+    double dim = (double)problem_parameter(p, "head_dim");
     int kind = kind_at(p, pattern->number);
     double exact = kind == ATTENTION_SCALE_0 ? 0 : 1 / sqrt(dim);
     double score = kind == ATTENTION_EXTREME ? 1e4 : 60, size = sqrt(score / sqrt(dim));
@@ -559,7 +546,7 @@ static void set(size_plan *plan, const char *prefix, const char *suffix, uint64_
 static void set_strides(size_plan *plan, const char *prefix, uint64_t heads, uint64_t rows, layout where,
                         uint64_t gap)
 {
-    uint64_t dim = parameter(plan->problem, "head_dim"), row = dim + gap, head;
+    uint64_t dim = problem_parameter(plan->problem, "head_dim"), row = dim + gap, head;
     if (where >= OVERLAPPING)
         row = gap;
     head = where == ROWS_FIRST ? dim : rows * row + 3 * gap;
@@ -597,7 +584,7 @@ static void add_size(size_plan *plan, lengths n, layout where, bool is_always)
     set_strides(plan, "k", n.kv_heads, n.k, where, gaps[where].k);
     set_strides(plan, "v", n.kv_heads, n.k, where, gaps[where].v);
     set_strides(plan, "out", n.q_heads, n.q, where == ROWS_FIRST ? where : HEADS_FIRST, 0);
-    uint64_t split_k = parameter(plan->problem, "split_k"), rows = n.batch * n.q_heads * n.q;
+    uint64_t split_k = problem_parameter(plan->problem, "split_k"), rows = n.batch * n.q_heads * n.q;
     set(plan, "workspace_size", "", split_k > 1 ? rows * split_k * (MOST_HEAD_DIM + 8) : 0);
     (is_always ? size_plan_add_always : size_plan_add)(plan);
 }
@@ -617,17 +604,17 @@ static void add_always(size_plan *plan, lengths n, layout where)
 static void add_long(size_plan *plan)
 {
     const problem *p = plan->problem;
-    uint64_t split_k = parameter(p, "split_k"), tile_k = parameter(p, "tile_k");
-    uint64_t group = has_parameter(p, "pack_gqa", "true") ? 3 : 1;
+    uint64_t split_k = problem_parameter(p, "split_k"), tile_k = problem_parameter(p, "tile_k");
+    uint64_t group = problem_has_parameter(p, "pack_gqa", "true") ? 3 : 1;
     lengths n = {1, group, 1, group == 3 ? 3 : 9, split_k * CHUNK + tile_k + 3};
-    if (has_parameter(p, "strategy", "mma"))
+    if (problem_has_parameter(p, "strategy", "mma"))
         split_k > 1 ? add(plan, n, ONE_ROW) : add_always(plan, n, ONE_VALUE);
 }
 
 static void add_parts(size_plan *plan)
 {
     const problem *p = plan->problem;
-    uint64_t split_k = parameter(p, "split_k"), tile_k = parameter(p, "tile_k");
+    uint64_t split_k = problem_parameter(p, "split_k"), tile_k = problem_parameter(p, "tile_k");
     for (uint64_t i = 1; i <= 2; i++) /* a part has one key, and none */
         add_always(plan, (lengths){1, 2, 1, 5, (split_k - i) * tile_k + 1}, OVERLAPPING);
     add_always(plan, (lengths){1, 3, 1, 3, 128 * split_k + 5}, OVERLAPPING);
@@ -637,7 +624,7 @@ static void add_parts(size_plan *plan)
 static void add_packed(size_plan *plan)
 {
     const problem *p = plan->problem;
-    uint64_t tile_q = parameter(p, "tile_q"), tile_k = parameter(p, "tile_k");
+    uint64_t tile_q = problem_parameter(p, "tile_q"), tile_k = problem_parameter(p, "tile_k");
     add_always(plan, (lengths){1, tile_q / 4, 1, 4, tile_k + 3}, OVERLAPPING);
     add(plan, (lengths){1, 2 * (tile_q / 3 + 1), 2, 3, 10}, ROWS_FIRST);
     add_always(plan, (lengths){1, 3, 1, tile_q / 2 + 1, tile_q}, OVERLAPPING);
@@ -649,11 +636,11 @@ static void add_packed(size_plan *plan)
 static void add_masks(size_plan *plan)
 {
     const problem *p = plan->problem;
-    const bool is_mma = has_parameter(p, "strategy", "mma");
+    const bool is_mma = problem_has_parameter(p, "strategy", "mma");
     enum { ODD = 3, EVEN = 6, SOME_ROWS = 9, MORE_ROWS = 27 };
-    for (uint64_t first = 0; first < parameter(p, "tile_k"); first += is_mma ? 8 : 16) {
+    for (uint64_t first = 0; first < problem_parameter(p, "tile_k"); first += is_mma ? 8 : 16) {
         const bool is_odd = first / 8 % 2;
-        if (has_parameter(p, "causal", "true"))
+        if (problem_has_parameter(p, "causal", "true"))
             continue;
         add_always(plan, (lengths){1, 1, 1, SOME_ROWS, first + (is_odd ? ODD : EVEN)}, OVERLAPPING);
         if (is_mma)
@@ -665,7 +652,8 @@ static void add_masks(size_plan *plan)
 static void plan_sizes(size_plan *plan)
 {
     const problem *p = plan->problem;
-    uint64_t tile_q = parameter(p, "tile_q"), tile_k = parameter(p, "tile_k"), dim = parameter(p, "head_dim");
+    uint64_t tile_q = problem_parameter(p, "tile_q"), tile_k = problem_parameter(p, "tile_k"),
+             dim = problem_parameter(p, "head_dim");
     static const uint64_t few[][2] = {{0, 2}, {1, 1}, {2, 2}, {5, 0}, {5, 1}};
     for (size_t i = 0; i < sizeof few / sizeof *few; i++)
         add(plan, (lengths){1, 1, 1, few[i][0], few[i][1]}, HEADS_FIRST);
@@ -683,20 +671,20 @@ static void plan_sizes(size_plan *plan)
                OVERLAPPING); /* causal: 8 beyond the diagonal */
     add_always(plan, (lengths){1, 1, 1, 11, 5 * tile_k - 3}, FAR_QUERIES);
     add(plan, (lengths){1, 1, 1, 100, 100}, HEADS_FIRST);
-    if (has_parameter(p, "causal", "true")) {
+    if (problem_has_parameter(p, "causal", "true")) {
         add_always(plan, (lengths){1, 1, 1, 5, tile_k + 3},
                    OVERLAPPING); /* query 0 does not see a tile's last key */
         add_always(plan, (lengths){1, 1, 1, 70, 33}, OVERLAPPING); /* 37 see nothing */
     }
     add(plan, (lengths){1, 1, 1, 3, 1000}, OVERLAPPING);
     add_long(plan);
-    if (parameter(p, "split_k") > 1)
+    if (problem_parameter(p, "split_k") > 1)
         add_parts(plan);
     add_always(plan, (lengths){2, 4, 2, 1, 3}, OVERLAPPING); /* heads and batches at little cost */
     add(plan, (lengths){2, 6, 2, 9, 21}, ROWS_FIRST);
     add(plan, (lengths){2, 3, 3, 5, 18}, GAPS);
     add(plan, (lengths){3, 2, 1, 4, 7}, ONE_KV);
-    if (has_parameter(p, "pack_gqa", "true"))
+    if (problem_has_parameter(p, "pack_gqa", "true"))
         add_packed(plan);
     add(plan, (lengths){0, 2, 1, 4, 7}, HEADS_FIRST);
     add(plan, (lengths){1, 0, 1, 4, 7}, HEADS_FIRST);

@@ -43,7 +43,7 @@ double groups_other_sum(element_type arithmetic, double a, double b)
     return round_other_way(arithmetic, sum, a - (sum - of_b) + (b - of_b));
 }
 
-double groups_other_product(element_type arithmetic, double a, double b)
+static double other_product(element_type arithmetic, double a, double b)
 {
     const double product = groups_multiply(arithmetic, a, b);
     return round_other_way(arithmetic, product, fma(a, b, -product));
@@ -85,8 +85,7 @@ group_range groups_range(problem *p, uint64_t g)
 
 unsigned groups_even_shift(const problem *p)
 {
-    const char *nibbles = manifest_param_value(p->variant, "nibbles");
-    return nibbles && strcmp(nibbles, "high") == 0 ? 4 : 0;
+    return problem_has_parameter(p, "nibbles", "high") ? 4 : 0;
 }
 
 void groups_set_code(const problem *p, argument *packed, uint64_t i, unsigned code)
@@ -103,40 +102,52 @@ groups_share groups_share_of(random_stream s, uint64_t g)
     return (groups_share)((g + random_below(random_fork(s, 91), 0, 3)) % 3);
 }
 
+/* Kernels take a tile in another way where one of its groups is not fit for the quick one. So what is true of a group is, here
+ * and there, true of all groups of a tile: of those that begin in the same 1024 elements. */
+typedef enum block_kind {
+    BLOCK_MIXED,    /* shares of all kinds */
+    BLOCK_PURE,     /* all of the input's own kind */
+    BLOCK_FIT,      /* no share of a kind whose groups may be unfit */
+    BLOCK_SMALL,    /* mixed; scales that are given, and elements, are so small that the quick way is wrong */
+    BLOCK_INFINITE, /* normal elements with one infinity in each group, or given scales that are infinite */
+    BLOCK_PARTLY    /* one group in three small or infinite */
+} block_kind;
+
 /* Of the elements that a warp has at a time, or half of those. */
 static uint64_t block_number(problem *p, uint64_t g)
 {
     return groups_range(p, g).first / 1024;
 }
 
-groups_block groups_block_of(problem *p, random_stream s, uint64_t g)
+static block_kind block_of(problem *p, random_stream s, uint64_t g)
 {
-    static const groups_block blocks[] = {GROUPS_MIXED, GROUPS_MIXED,    GROUPS_MIXED,
-                                          GROUPS_PURE,  GROUPS_FIT,      GROUPS_FIT,
-                                          GROUPS_SMALL, GROUPS_INFINITE, GROUPS_PARTLY};
+    static const block_kind blocks[] = {BLOCK_MIXED, BLOCK_MIXED, BLOCK_MIXED,    BLOCK_PURE,  BLOCK_FIT,
+                                        BLOCK_FIT,   BLOCK_SMALL, BLOCK_INFINITE, BLOCK_PARTLY};
     if (p->is_plain)
-        return GROUPS_PURE;
+        return BLOCK_PURE;
     return blocks[random_below(random_fork(s, 93), block_number(p, g), sizeof blocks / sizeof blocks[0])];
 }
 
-bool groups_are_unfit(int kind)
+/* Whether groups of this kind may be unfit. */
+static bool are_unfit(int kind)
 {
     return kind == INPUT_LARGEST || kind == INPUT_ANY_BITS || kind == INPUT_NONFINITE ||
            kind == GROUPS_INFINITY || kind == GROUPS_ANY_SCALE || kind == GROUPS_NONFINITE_SCALE;
 }
 
-groups_share groups_share_in(problem *p, random_stream s, uint64_t g, int kind)
+/* The share of a group in its block. */
+static groups_share share_in(problem *p, random_stream s, uint64_t g, int kind)
 {
-    const groups_block block = groups_block_of(p, s, g);
+    const block_kind block = block_of(p, s, g);
     const groups_share share = groups_share_of(s, g);
-    if (block == GROUPS_PURE)
+    if (block == BLOCK_PURE)
         return GROUPS_OWN;
-    return block == GROUPS_FIT && share == GROUPS_OWN && groups_are_unfit(kind) ? GROUPS_NEAR : share;
+    return block == BLOCK_FIT && share == GROUPS_OWN && are_unfit(kind) ? GROUPS_NEAR : share;
 }
 
 int groups_kind_of(problem *p, random_stream s, uint64_t g, int own, const groups_kinds *kinds)
 {
-    const groups_share share = p->is_plain ? GROUPS_OWN : groups_share_in(p, s, g, own);
+    const groups_share share = p->is_plain ? GROUPS_OWN : share_in(p, s, g, own);
     const unsigned turn = p->is_plain ? 0 : g / 3 % 4;
     if (share == GROUPS_NEAR) /* without codes there is nothing to be near */
         return problem_find(p, "packed") ? kinds->near : own;
@@ -183,11 +194,11 @@ void groups_finish_blocks(problem *p, argument *in, argument *scale, random_stre
 {
     const uint64_t group = groups_size(p);
     for (uint64_t g = 0; in->count > 0 && g <= (in->count - 1) / group; g++) {
-        const groups_block block = groups_block_of(p, s, g);
-        const bool is_part = block == GROUPS_PARTLY && groups_share_of(s, g) == GROUPS_OWN;
-        if (scale && (block == GROUPS_SMALL || (is_part && g / 3 % 2)))
+        const block_kind block = block_of(p, s, g);
+        const bool is_part = block == BLOCK_PARTLY && groups_share_of(s, g) == GROUPS_OWN;
+        if (scale && (block == BLOCK_SMALL || (is_part && g / 3 % 2)))
             make_small(p, in, scale, g);
-        else if (block == GROUPS_INFINITE || is_part)
+        else if (block == BLOCK_INFINITE || is_part)
             make_infinite(p, in, scale, s, g);
     }
     if (!scale && in->count % group != 0 && random_below(random_fork(s, 94), 0, 2))
@@ -266,7 +277,7 @@ double groups_near_tie_scale(element_type outputs, double value, random_stream s
         scale = make_tie(outputs, random_fork(s, 3 + attempt), g) / value;
         scale = groups_step(arithmetic, scale, (int)(attempt % 3) - 1);
         if (number_encode(outputs, groups_multiply(arithmetic, scale, value)) !=
-            number_encode(outputs, groups_other_product(arithmetic, scale, value)))
+            number_encode(outputs, other_product(arithmetic, scale, value)))
             break;
     }
     return scale;

@@ -16,7 +16,6 @@ double groups_divide(element_type arithmetic, double a, double b);
 
 /* What these give when they are rounded the other way; the same where nothing is rounded. The divisor is positive. */
 double groups_other_sum(element_type arithmetic, double a, double b);
-double groups_other_product(element_type arithmetic, double a, double b);
 double groups_other_quotient(element_type arithmetic, double a, double b);
 
 /* Elements per scale: the parameter `group`, or the argument group_size when that is "any". */
@@ -57,24 +56,6 @@ void groups_fill_elements(problem *p, argument *in, int kind, random_stream s);
  * groups of a tile with the same instructions. `s`: of the case. */
 typedef enum groups_share { GROUPS_OWN, GROUPS_NEAR, GROUPS_AT } groups_share;
 groups_share groups_share_of(random_stream s, uint64_t g);
-
-/* Kernels take a tile in another way where one of its groups is not fit for the quick one. So what is true of a group is, here
- * and there, true of all groups of a tile: of those that begin in the same 1024 elements. */
-typedef enum groups_block {
-    GROUPS_MIXED, /* shares of all kinds */
-    GROUPS_PURE,  /* all of the input's own kind */
-    GROUPS_FIT,   /* no share of a kind whose groups may be unfit */
-    GROUPS_SMALL, /* mixed; scales that are given, and elements, are so small that the quick way is wrong */
-    GROUPS_INFINITE, /* normal elements with one infinity in each group, or given scales that are infinite */
-    GROUPS_PARTLY    /* one group in three small or infinite */
-} groups_block;
-groups_block groups_block_of(problem *p, random_stream s, uint64_t g);
-
-/* Whether groups of this kind may be unfit. */
-bool groups_are_unfit(int kind);
-
-/* The share of a group in its block. */
-groups_share groups_share_in(problem *p, random_stream s, uint64_t g, int kind);
 
 /* What a family fills the groups with that do not take the input's own kind; 0 where it has nothing. */
 typedef struct groups_kinds {

@@ -2,12 +2,17 @@
 #include "int4.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "groups.h"
 #include "inputs.h"
 
 /* ---- the arithmetic, one element or group at a time -------------------------------------------------------------- */
+
+typedef enum int4_mode { INT4_SYM, INT4_ASYM } int4_mode;
+
+typedef struct int4_numbers {
+    double scale, zero; /* zero: asymmetric only */
+} int4_numbers;
 
 static double largest_of(double a, double b)
 {
@@ -26,7 +31,8 @@ static int4_numbers numbers_of(int4_mode mode, element_type arithmetic, double m
     return g;
 }
 
-int4_numbers int4_numbers_of(int4_mode mode, const argument *in, uint64_t first, uint64_t last)
+/* Those of elements [first, last) of an array. A NaN has no part in them; where there is nothing else, zero is a NaN. */
+static int4_numbers numbers_in(int4_mode mode, const argument *in, uint64_t first, uint64_t last)
 {
     element_type arithmetic = groups_arithmetic(in->about->type);
     double most = NAN, minus_least = NAN, magnitude = NAN;
@@ -56,12 +62,13 @@ static unsigned code_of_quotient(int4_mode mode, element_type arithmetic, int4_n
     return code_of_sum(mode, mode == INT4_ASYM ? groups_add(arithmetic, q, g.zero) : q);
 }
 
-unsigned int4_code(int4_mode mode, element_type arithmetic, int4_numbers g, double x)
+/* 0 to 15; a NaN gives 0. */
+static unsigned code_of(int4_mode mode, element_type arithmetic, int4_numbers g, double x)
 {
     return code_of_quotient(mode, arithmetic, g, groups_divide(arithmetic, x, g.scale));
 }
 
-double int4_value(int4_mode mode, element_type arithmetic, int4_numbers g, unsigned code)
+static double value_of(int4_mode mode, element_type arithmetic, int4_numbers g, unsigned code)
 {
     double q = mode == INT4_ASYM ? groups_subtract(arithmetic, code, g.zero) : (double)code - 8;
     return groups_multiply(arithmetic, q, g.scale);
@@ -71,8 +78,7 @@ double int4_value(int4_mode mode, element_type arithmetic, int4_numbers g, unsig
 
 static int4_mode mode_of(const problem *p)
 {
-    const char *mode = manifest_param_value(p->variant, "mode");
-    return mode && strcmp(mode, "asym") == 0 ? INT4_ASYM : INT4_SYM;
+    return problem_has_parameter(p, "mode", "asym") ? INT4_ASYM : INT4_SYM;
 }
 
 /* From arrays of scales and zeros in the kernel's type. */
@@ -93,7 +99,7 @@ static void expect_numbers(problem *p)
         expect_bits(p, zero);
     for (uint64_t g = 0; g < scale->count; g++) {
         group_range range = groups_range(p, g);
-        int4_numbers numbers = int4_numbers_of(mode_of(p), in, range.first, range.last);
+        int4_numbers numbers = numbers_in(mode_of(p), in, range.first, range.last);
         element_set(type, scale->expected_bits, g, numbers.scale);
         if (zero)
             element_set(type, zero->expected_bits, g, numbers.zero);
@@ -113,7 +119,7 @@ static void expect_codes(problem *p, const void *scales, const void *zeros)
     for (uint64_t i = 0; i < n; i++) {
         double x = element_get(in->about->type, in->host, i);
         int4_numbers numbers = numbers_at(type, scales, zeros, i / group);
-        unsigned code = int4_code(mode, arithmetic, numbers, x);
+        unsigned code = code_of(mode, arithmetic, numbers, x);
         bytes[i / 2] = (unsigned char)(bytes[i / 2] | code << groups_shift(even_shift, i));
     }
 }
@@ -155,7 +161,7 @@ static void expect_unpack(problem *p, const input_pattern *pattern)
         unsigned code = bytes[i / 2] >> groups_shift(even_shift, i) & 15;
         int4_numbers numbers =
             numbers_at(scale->about->type, scale->host, zero ? zero->host : NULL, i / group);
-        element_set(out->about->type, out->expected_bits, i, int4_value(mode, arithmetic, numbers, code));
+        element_set(out->about->type, out->expected_bits, i, value_of(mode, arithmetic, numbers, code));
     }
 }
 
@@ -165,8 +171,8 @@ enum { INT4_TIES = 100, INT4_HARD, INT4_NEAR_SMALLEST, INT4_EQUAL_GROUPS, INT4_H
 
 /* Quotients of k + 0.5: a group's extremes are 7 (asymmetric: 15) times an odd number m, and its elements odd numbers
  * of m / 2, all exact in the type; every other one is one ulp above or below that. */
-static double tie(int4_mode mode, element_type type, bool is_negative, random_stream s, uint64_t g,
-                  uint64_t place)
+static double tie_element(int4_mode mode, element_type type, bool is_negative, random_stream s, uint64_t g,
+                          uint64_t place)
 {
     bool is_asym = mode == INT4_ASYM;
     int bits = (type == ELEMENT_BF16 ? 8 : type == ELEMENT_F16 ? 11 : 20) - (is_asym ? 5 : 4);
@@ -287,7 +293,7 @@ static bool is_product_wrong(const hard_group *h, double x)
 {
     const element_type a = h->arithmetic;
     const double product = groups_multiply(a, x, groups_divide(a, 1, h->numbers.scale));
-    return code_of_quotient(h->mode, a, h->numbers, product) != int4_code(h->mode, a, h->numbers, x);
+    return code_of_quotient(h->mode, a, h->numbers, product) != code_of(h->mode, a, h->numbers, x);
 }
 
 static hard_group make_hard_group(int4_mode mode, element_type type, bool is_given, random_stream s,
@@ -397,7 +403,7 @@ static double make_element(const group_makings *m, random_stream s, uint64_t pla
     random_stream here = random_fork(s, g);
     switch (m->kind) {
     case INT4_TIES:
-        return tie(m->mode, m->type, m->is_negative, s, g, place);
+        return tie_element(m->mode, m->type, m->is_negative, s, g, place);
     case INT4_NEAR_SMALLEST:
         return (m->is_negative ? -1 : 1) * near_smallest(m->type, s, g, place);
     case INT4_EQUAL_GROUPS: /* smallest and largest are one number, of any size up to 1e25 */
@@ -468,7 +474,7 @@ static void fill_numbers(problem *p, argument *in, int kind, random_stream s)
     }
     for (uint64_t g = 0; g < scale->count; g++) {
         group_range range = groups_range(p, g);
-        int4_numbers numbers = int4_numbers_of(mode_of(p), in, range.first, range.last);
+        int4_numbers numbers = numbers_in(mode_of(p), in, range.first, range.last);
         double ratio = kind == INPUT_UNIFORM ? 2 * random_uniform(s, g) + 0.01 : 1;
         element_set(scale->about->type, scale->host, g, ratio * numbers.scale);
         if (zero)

@@ -10,18 +10,4 @@
 
 extern const family_row int4_scale_row, int4_pack_row, int4_quantize_row, int4_unpack_row;
 
-typedef enum int4_mode { INT4_SYM, INT4_ASYM } int4_mode;
-
-typedef struct int4_numbers {
-    double scale, zero; /* zero: asymmetric only */
-} int4_numbers;
-
-/* Those of elements [first, last) of an array. A NaN has no part in them; where there is nothing else, zero is a NaN. */
-int4_numbers int4_numbers_of(int4_mode mode, const argument *in, uint64_t first, uint64_t last);
-
-/* 0 to 15; a NaN gives 0. */
-unsigned int4_code(int4_mode mode, element_type arithmetic, int4_numbers g, double x);
-
-double int4_value(int4_mode mode, element_type arithmetic, int4_numbers g, unsigned code);
-
 #endif

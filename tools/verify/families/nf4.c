@@ -411,3 +411,26 @@ const family_row nf4_unpack_row = {.name = "nf4_unpack",
                                    .make = make,
                                    .expect = expect_unpack,
                                    .expects_nonfinite = true};
+
+/* ---- inputs of the products ---------------------------------------------------------------------------------------- */
+
+double nf4_scale_between(int low, int high, random_stream s, uint64_t i)
+{
+    const uint64_t exponents = (uint64_t)(high - low);
+    double magnitude =
+        ldexp(1 + random_uniform(s, 2 * i), (int)random_below(random_fork(s, 1), i, exponents) + low);
+    return random_below(random_fork(s, 2), i, 16) == 0 ? 0
+           : random_bits(s, 2 * i + 1) & 1             ? -magnitude
+                                                       : magnitude;
+}
+
+double nf4_usual_scale(random_stream s, uint64_t i)
+{
+    return fabs(random_normal(s, i)) + 0x1p-10;
+}
+
+double nf4_large(element_type type, random_stream s, uint64_t i)
+{
+    double most = type == ELEMENT_F16 ? number_largest(type) : 0x1p119;
+    return (random_bits(s, i) & 1 ? -1 : 1) * most * (random_below(s, i + 1, 4) ? 1 : random_uniform(s, i));
+}

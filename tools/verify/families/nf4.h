@@ -18,4 +18,10 @@ unsigned nf4_code(element_type arithmetic, double r);
 /* The scale of elements [first, last) of an array: their largest magnitude, at least 1e-12. */
 double nf4_scale(const argument *in, uint64_t first, uint64_t last);
 
+/* Inputs of the products. A scale from 2^low to below 2^high, of both signs, and 0; one of about 1; an element of A as large
+ * as its sums allow. */
+double nf4_scale_between(int low, int high, random_stream s, uint64_t i);
+double nf4_usual_scale(random_stream s, uint64_t i);
+double nf4_large(element_type type, random_stream s, uint64_t i);
+
 #endif

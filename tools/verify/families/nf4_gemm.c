@@ -19,7 +19,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "groups.h"
 #include "inputs.h"
@@ -46,34 +45,22 @@ static bool is_exact(int kind)
     return kind == GEMM_EXACT || kind == GEMM_CANCELLING;
 }
 
-static uint64_t parameter(const problem *p, const char *name)
-{
-    const char *text = manifest_param_value(p->variant, name);
-    return text ? strtoull(text, NULL, 10) : 0;
-}
-
-static bool has_parameter(const problem *p, const char *name, const char *word)
-{
-    const char *text = manifest_param_value(p->variant, name);
-    return text && strcmp(text, word) == 0;
-}
-
 /* ---- reference -------------------------------------------------------------------------------------------------- */
 
 static bool is_mma(const problem *p)
 {
-    return has_parameter(p, "strategy", "mma");
+    return problem_has_parameter(p, "strategy", "mma");
 }
 
 static bool is_narrow(const problem *p)
 {
-    return !is_mma(p) && parameter(p, "tile_m") < 16;
+    return !is_mma(p) && problem_parameter(p, "tile_m") < 16;
 }
 
 /* A warp adds its blocks of 64 one by one; what a block's products are added in is the tensor core's affair. */
 static double longest_chain_mma(problem *p)
 {
-    uint64_t k_warps = parameter(p, "k_warps"), split_k = parameter(p, "split_k");
+    uint64_t k_warps = problem_parameter(p, "k_warps"), split_k = problem_parameter(p, "split_k");
     uint64_t blocks = problem_integer(p, "k") / BLOCK, of_part = (blocks + split_k - 1) / split_k;
     return (double)((of_part + k_warps - 1) / k_warps + k_warps - 1 + split_k - 1);
 }
@@ -82,8 +69,8 @@ static double longest_chain_mma(problem *p)
  * warps. Wide ones: 64 products, then that sum to those of the warp's other blocks, then all warps. */
 static double longest_chain(problem *p)
 {
-    bool is_wide = parameter(p, "tile_m") >= 16;
-    uint64_t stretch = is_wide ? BLOCK : 256, k_warps = parameter(p, "k_warps");
+    bool is_wide = problem_parameter(p, "tile_m") >= 16;
+    uint64_t stretch = is_wide ? BLOCK : 256, k_warps = problem_parameter(p, "k_warps");
     uint64_t stretches = (problem_integer(p, "k") + stretch - 1) / stretch;
     return (double)((is_wide ? BLOCK : 32 + 3) + (stretches + k_warps - 1) / k_warps + k_warps - 1);
 }
@@ -150,7 +137,7 @@ static product multiply(const operands *o)
 
 static double bound_of(problem *p, const product *sum, element_type type, bool is_random)
 {
-    bool is_f64 = has_parameter(p, "acc", "f64");
+    bool is_f64 = problem_has_parameter(p, "acc", "f64");
     double chain = is_mma(p) ? longest_chain_mma(p) : longest_chain(p), unit = is_f64 ? 0x1p-53 : 0x1p-24;
     double sums = ((is_random ? sqrt(chain) : chain) + 3) * unit * (double)sum->magnitude;
     if (is_mma(p))
@@ -161,13 +148,6 @@ static double bound_of(problem *p, const product *sum, element_type type, bool i
         return sums;
     double rounding = number_unit(type) * ((double)fabsl(sum->r) + sums);
     return sums + rounding + number_smallest(type) / 2;
-}
-
-/* What lies half an ulp beyond the largest number, by more than the bound, becomes an infinity. */
-static double value_of(element_type type, long double r, double bound)
-{
-    double largest = number_largest(type), limit = largest + ldexp(number_unit(type), ilogb(largest));
-    return fabsl(r) - bound >= limit ? copysign(INFINITY, (double)r) : (double)r;
 }
 
 /* ---- the kernels' own order --------------------------------------------------------------------------------------
@@ -255,7 +235,8 @@ static double mma_part(const order *o, const operands *x, uint64_t part)
 
 static double in_order(problem *p, const operands *x)
 {
-    const order o = {has_parameter(p, "acc", "f64"), parameter(p, "k_warps"), parameter(p, "split_k")};
+    const order o = {problem_has_parameter(p, "acc", "f64"), problem_parameter(p, "k_warps"),
+                     problem_parameter(p, "split_k")};
     double sum = 0;
     if (is_mma(p)) {
         sum = mma_part(&o, x, 0);
@@ -282,7 +263,7 @@ static void expect(problem *p, const input_pattern *pattern)
         const operands one = operands_at(&all, i / n, i % n);
         product sum = multiply(&one);
         out->bound[i] = bound_of(p, &sum, out->about->type, pattern->flags & PATTERN_RANDOM);
-        out->expected_value[i] = value_of(out->about->type, sum.r, out->bound[i]);
+        out->expected_value[i] = number_or_infinity(out->about->type, sum.r, out->bound[i]);
         if (is_known)
             expect_last_bit(out, i, in_order(p, &one));
         r_squares += (double)(sum.r * sum.r);
@@ -296,33 +277,17 @@ static void expect(problem *p, const input_pattern *pattern)
 
 /* ---- inputs ----------------------------------------------------------------------------------------------------- */
 
-/* From 2^low to below 2^high, of both signs, and 0. */
-static double scale_between(int low, int high, random_stream s, uint64_t i)
-{
-    const uint64_t exponents = (uint64_t)(high - low);
-    double magnitude =
-        ldexp(1 + random_uniform(s, 2 * i), (int)random_below(random_fork(s, 1), i, exponents) + low);
-    return random_below(random_fork(s, 2), i, 16) == 0 ? 0
-           : random_bits(s, 2 * i + 1) & 1             ? -magnitude
-                                                       : magnitude;
-}
-
-/* The same, but for eight powers of two all of a column alike, so that each block of 64 shows beside the others. */
+/* As nf4_scale_between, but for eight powers of two all of a column alike, so that each block of 64 shows beside the others. */
 static double column_scale_between(int low, int high, random_stream s, uint64_t column, uint64_t i)
 {
     const int from = low + (int)random_below(random_fork(s, 3), column, (uint64_t)(high - low - 7));
-    return scale_between(from, from + 8, s, i);
-}
-
-static double usual_scale(random_stream s, uint64_t i)
-{
-    return fabs(random_normal(s, i)) + 0x1p-10;
+    return nf4_scale_between(from, from + 8, s, i);
 }
 
 /* Each second block takes nearly all of what the one before gave: what sums lose by rounding is seen in 16 bits too. */
 static double exact_scale(random_stream s, uint64_t block, uint64_t i, double apart)
 {
-    double scale = usual_scale(s, i - block % 2);
+    double scale = nf4_usual_scale(s, i - block % 2);
     return block % 2 ? -scale * (1 + apart * random_uniform(random_fork(s, 1), i)) : scale;
 }
 
@@ -341,7 +306,7 @@ static double scale_of(element_type of_a, int kind, random_stream s, uint64_t co
     case GEMM_SCALES:
         return scale_of(of_a, scales_of_column(column), s, column, block, i);
     case GEMM_ANY_SCALE:
-        return scale_between(-20, 21, s, i);
+        return nf4_scale_between(-20, 21, s, i);
     case GEMM_TINY_SCALE:
         return 0x1p-149 * (double)random_below(s, i, 65);
     case GEMM_SMALL_SCALE: /* in f16 every other column's are not too small for C */
@@ -349,7 +314,7 @@ static double scale_of(element_type of_a, int kind, random_stream s, uint64_t co
     case GEMM_LARGE_SCALE:
         return column_scale_between(16, is_f16 ? 28 : 100, s, column, i);
     case GEMM_MIXED:
-        return column % 3 ? 1 : usual_scale(s, i);
+        return column % 3 ? 1 : nf4_usual_scale(s, i);
     case GEMM_EXACT:
         return exact_scale(s, block, i, 0x1p-17);
     case GEMM_CANCELLING:
@@ -357,14 +322,8 @@ static double scale_of(element_type of_a, int kind, random_stream s, uint64_t co
     case GEMM_LARGE:
         return is_f16 ? column % 3 == 2 ? 1 : 0x1p-14 : 0x1p-12;
     default:
-        return usual_scale(s, i);
+        return nf4_usual_scale(s, i);
     }
-}
-
-static double large(element_type type, random_stream s, uint64_t i)
-{
-    double most = type == ELEMENT_F16 ? number_largest(type) : 0x1p119;
-    return (random_bits(s, i) & 1 ? -1 : 1) * most * (random_below(s, i + 1, 4) ? 1 : random_uniform(s, i));
 }
 
 /* Just below 2^122, for 64 of them are just below 2^128. */
@@ -441,7 +400,7 @@ static double a_of(element_type type, int kind, random_stream s, uint64_t row, u
     case GEMM_LARGE_SCALE:
         return beside_large(type, s, number);
     case GEMM_LARGE:
-        return row % 2 ? limit_of(type) : large(type, s, number);
+        return row % 2 ? limit_of(type) : nf4_large(type, s, number);
     default:
         return random_normal(s, number);
     }
@@ -526,8 +485,8 @@ static uint64_t tiles(uint64_t count, uint64_t tile)
 /* As much workspace as the sizes take, none where the variant takes none. */
 static uint64_t workspace_size(const problem *p, uint64_t m, uint64_t n)
 {
-    uint64_t tile_m = parameter(p, "tile_m"), tile_n = parameter(p, "tile_n"),
-             split_k = parameter(p, "split_k");
+    uint64_t tile_m = problem_parameter(p, "tile_m"), tile_n = problem_parameter(p, "tile_n"),
+             split_k = problem_parameter(p, "split_k");
     return split_k > 1 ? tiles(m, tile_m) * tiles(n, tile_n) * split_k * tile_m * tile_n : 0;
 }
 
@@ -569,7 +528,7 @@ static void add_whole_loop(size_plan *plan, uint64_t tile_m, uint64_t tile_n, ui
 /* On tensor cores, blocks of K that a warp holds at once, each of which is loaded again for a later round of the loop. */
 static uint64_t held_blocks(const problem *p)
 {
-    return parameter(p, "tile_m") <= (parameter(p, "tile_n") >= 64 ? 16 : 4) ? 4 : 2;
+    return problem_parameter(p, "tile_m") <= (problem_parameter(p, "tile_n") >= 64 ? 16 : 4) ? 4 : 2;
 }
 
 /* Each of them in turn is the first that a warp has none of, in the first round and in the second; then with all columns,
@@ -577,7 +536,7 @@ static uint64_t held_blocks(const problem *p)
 static void add_last_blocks(size_plan *plan, uint64_t tile_m, uint64_t tile_n)
 {
     const problem *p = plan->problem;
-    const uint64_t k_warps = parameter(p, "k_warps"), split_k = parameter(p, "split_k"),
+    const uint64_t k_warps = problem_parameter(p, "k_warps"), split_k = problem_parameter(p, "split_k"),
                    held = held_blocks(p);
     for (uint64_t block = 1; block < 2 * held; block++) {
         const uint64_t k = (block * k_warps + 1) * split_k * BLOCK, n = tile_n + (block % 2 ? 0 : 1);
@@ -600,14 +559,14 @@ static void add_many_columns(size_plan *plan, uint64_t tile_n, uint64_t m, uint6
 /* Of K that all warps take in a round of their loop, and whose scales are in shared memory at once. */
 static uint64_t round_k(const problem *p)
 {
-    const uint64_t k_warps = parameter(p, "k_warps");
-    return is_mma(p) ? k_warps * held_blocks(p) * parameter(p, "split_k") * BLOCK : 256 * k_warps;
+    const uint64_t k_warps = problem_parameter(p, "k_warps");
+    return is_mma(p) ? k_warps * held_blocks(p) * problem_parameter(p, "split_k") * BLOCK : 256 * k_warps;
 }
 
 static uint64_t scales_k(const problem *p)
 {
     if (is_mma(p))
-        return (parameter(p, "tile_n") == 128 ? 16 : 32) * parameter(p, "split_k") * BLOCK;
+        return (problem_parameter(p, "tile_n") == 128 ? 16 : 32) * problem_parameter(p, "split_k") * BLOCK;
     return (is_narrow(p) ? 128 : 64) * BLOCK;
 }
 
@@ -616,7 +575,7 @@ static void plan_sizes(size_plan *plan)
 {
     static const uint64_t ks[] = {192, 64, 448, 512, 576, 1024, 1088};
     const problem *p = plan->problem;
-    uint64_t tile_m = parameter(p, "tile_m"), tile_n = parameter(p, "tile_n");
+    uint64_t tile_m = problem_parameter(p, "tile_m"), tile_n = problem_parameter(p, "tile_n");
     const uint64_t round = round_k(p), scales = scales_k(p);
     const uint64_t some_rows[] = {2, tile_m / 4 + 1, tile_m / 2 + 1, tile_m * 3 / 4 + 1};
     edge_list rows = {{0}, 0}, columns = {{0}, 0};
@@ -661,7 +620,8 @@ static void plan_sizes(size_plan *plan)
 static void plan_few(size_plan *plan)
 {
     if (is_narrow(plan->problem))
-        add_many_columns(plan, parameter(plan->problem, "tile_n"), parameter(plan->problem, "tile_m"), BLOCK);
+        add_many_columns(plan, problem_parameter(plan->problem, "tile_n"),
+                         problem_parameter(plan->problem, "tile_m"), BLOCK);
 }
 
 const family_row nf4_gemm_row = {.name = "nf4_gemm",

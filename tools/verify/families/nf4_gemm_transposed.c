@@ -27,7 +27,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "groups.h"
 #include "inputs.h"
@@ -55,18 +54,6 @@ static bool is_exact(int kind)
     return kind == GEMM_EXACT || kind == GEMM_CANCELLING;
 }
 
-static uint64_t parameter(const problem *p, const char *name)
-{
-    const char *text = manifest_param_value(p->variant, name);
-    return text ? strtoull(text, NULL, 10) : 0;
-}
-
-static bool has_parameter(const problem *p, const char *name, const char *word)
-{
-    const char *text = manifest_param_value(p->variant, name);
-    return text && strcmp(text, word) == 0;
-}
-
 /* ---- reference -------------------------------------------------------------------------------------------------- */
 
 static uint64_t ceil_div(uint64_t a, uint64_t b)
@@ -76,18 +63,18 @@ static uint64_t ceil_div(uint64_t a, uint64_t b)
 
 static bool is_mma(const problem *p)
 {
-    return has_parameter(p, "strategy", "mma");
+    return problem_has_parameter(p, "strategy", "mma");
 }
 
 static bool has_tf32(const problem *p)
 {
-    return is_mma(p) && has_parameter(p, "a", "f16") && has_parameter(p, "scales", "any");
+    return is_mma(p) && problem_has_parameter(p, "a", "f16") && problem_has_parameter(p, "scales", "any");
 }
 
 /* Of the columns of a thread block's part those that one set of a tensor core's sums takes, its totals, the parts. */
 static double longest_chain_mma(problem *p)
 {
-    uint64_t split_k = parameter(p, "split_k");
+    uint64_t split_k = problem_parameter(p, "split_k");
     uint64_t columns = ceil_div(ceil_div(problem_integer(p, "n"), MMA_CHUNK), split_k) * MMA_CHUNK;
     uint64_t summed = columns < MOST_SUMMED ? columns : MOST_SUMMED;
     return (has_tf32(p) ? 1.5 : 1.25) * (double)summed + (double)(ceil_div(columns, MOST_SUMMED) + split_k);
@@ -97,7 +84,7 @@ static double longest_chain_mma(problem *p)
  * warps and the other thread blocks. */
 static double longest_chain(problem *p)
 {
-    uint64_t k_warps = parameter(p, "k_warps"), split_k = parameter(p, "split_k");
+    uint64_t k_warps = problem_parameter(p, "k_warps"), split_k = problem_parameter(p, "split_k");
     if (is_mma(p))
         return longest_chain_mma(p);
     uint64_t chunks = ceil_div(ceil_div(problem_integer(p, "n"), CHUNK), k_warps * split_k);
@@ -108,7 +95,7 @@ static double longest_chain(problem *p)
  * input is known that needs more, so all are held to it. */
 static double usually_lost(problem *p)
 {
-    uint64_t split_k = parameter(p, "split_k"), chunks = ceil_div(problem_integer(p, "n"), MMA_CHUNK);
+    uint64_t split_k = problem_parameter(p, "split_k"), chunks = ceil_div(problem_integer(p, "n"), MMA_CHUNK);
     return 5 * 0x1p-20 + (double)(ceil_div(chunks, split_k) * 4 + 18 + split_k) * 0x1p-24;
 }
 
@@ -189,7 +176,7 @@ static double bound_of_smallest(const problem *p, const product *sum, element_ty
 
 static double bound_of(problem *p, const product *sum, element_type type, bool is_random)
 {
-    bool is_f64 = has_parameter(p, "acc", "f64");
+    bool is_f64 = problem_has_parameter(p, "acc", "f64");
     double chain = longest_chain(p), unit = is_f64 ? 0x1p-53 : 0x1p-24;
     double lost = ((is_random ? sqrt(chain) : chain) + 3) * unit;
     if (is_mma(p))
@@ -205,13 +192,6 @@ static double bound_of(problem *p, const product *sum, element_type type, bool i
     return sums + rounding + number_smallest(type) / 2;
 }
 
-/* What lies half an ulp beyond the largest number becomes an infinity. */
-static double value_of(element_type type, long double r)
-{
-    double largest = number_largest(type), limit = largest + ldexp(number_unit(type), ilogb(largest));
-    return fabsl(r) >= limit ? copysign(INFINITY, (double)r) : (double)r;
-}
-
 /* ---- the kernels' own order --------------------------------------------------------------------------------------
  *
  * Each step is one IEEE operation, and the order is the one that longest_chain counts, so the result is known to the last
@@ -224,9 +204,10 @@ typedef struct order {
 
 static order order_of(const problem *p)
 {
-    const bool is_f64 = has_parameter(p, "acc", "f64");
-    const uint64_t row_bytes = parameter(p, "tile_m") * (is_f64 ? 8 : 4);
-    return (order){is_f64, parameter(p, "split_k"), parameter(p, "k_warps"), row_bytes <= 16 ? 2 : 1};
+    const bool is_f64 = problem_has_parameter(p, "acc", "f64");
+    const uint64_t row_bytes = problem_parameter(p, "tile_m") * (is_f64 ? 8 : 4);
+    return (order){is_f64, problem_parameter(p, "split_k"), problem_parameter(p, "k_warps"),
+                   row_bytes <= 16 ? 2 : 1};
 }
 
 static double rounded(const order *o, double x)
@@ -302,7 +283,7 @@ static void expect(problem *p, const input_pattern *pattern)
     for (uint64_t i = 0; i < m * k; i++) {
         const operands one = operands_at(&all, i / k, i % k);
         product sum = multiply(&one);
-        out->expected_value[i] = value_of(type, sum.r);
+        out->expected_value[i] = number_or_infinity(type, sum.r, 0);
         out->bound[i] = bound_of(p, &sum, type, is_random);
         if (is_known)
             expect_last_bit(out, i, in_order(p, &one));
@@ -347,37 +328,21 @@ typedef struct filling {
     random_stream s;
 } filling;
 
-/* From 2^low to below 2^high, of both signs, and 0. */
-static double scale_between(int low, int high, random_stream s, uint64_t i)
-{
-    const uint64_t exponents = (uint64_t)(high - low);
-    double magnitude =
-        ldexp(1 + random_uniform(s, 2 * i), (int)random_below(random_fork(s, 1), i, exponents) + low);
-    return random_below(random_fork(s, 2), i, 16) == 0 ? 0
-           : random_bits(s, 2 * i + 1) & 1             ? -magnitude
-                                                       : magnitude;
-}
-
-/* The same, but for a few powers of two all of a block of k alike, so that each column shows beside the others. */
+/* As nf4_scale_between, but for a few powers of two all of a block of k alike, so that each column shows beside the others. */
 static double block_scale_between(int low, int high, random_stream s, uint64_t block, uint64_t i)
 {
     enum { APART = 6 };
     if (high - low <= APART)
-        return scale_between(low, high, s, i);
+        return nf4_scale_between(low, high, s, i);
     const int from = low + (int)random_below(random_fork(s, 3), block, (uint64_t)(high - low - APART + 1));
-    return scale_between(from, from + APART, s, i);
-}
-
-static double usual_scale(random_stream s, uint64_t i)
-{
-    return fabs(random_normal(s, i)) + 0x1p-10;
+    return nf4_scale_between(from, from + APART, s, i);
 }
 
 /* Powers of two: with whole A and weights of -1, 0 and 1 nothing is rounded in a tensor core. What joins a total or another
  * part is too small to change it, but for a tie that it breaks. */
 static double exact_scale(const filling *f, uint64_t column, uint64_t i)
 {
-    const uint64_t split_k = parameter(f->p, "split_k"), chunk = column / MMA_CHUNK;
+    const uint64_t split_k = problem_parameter(f->p, "split_k"), chunk = column / MMA_CHUNK;
     const bool is_first = chunk % split_k == 0 && chunk / split_k < MOST_SUMMED / MMA_CHUNK;
     return ldexp(1, (int)random_below(f->s, i, 3) - (is_first ? 0 : f->is_normal ? 14 : 30));
 }
@@ -386,7 +351,7 @@ static double exact_scale(const filling *f, uint64_t column, uint64_t i)
 static double paired_scale(const filling *f, uint64_t column, uint64_t block)
 {
     const uint64_t is_second = column / CHUNK % 2, i = (column - is_second * CHUNK) * f->blocks + block;
-    const double scale = usual_scale(f->s, i);
+    const double scale = nf4_usual_scale(f->s, i);
     const double apart = f->kind == GEMM_CANCELLING ? 0x1p-20 : 0x1p-17;
     return is_second ? -scale * (1 + apart * random_uniform(random_fork(f->s, 1), column)) : scale;
 }
@@ -408,9 +373,9 @@ static double scale_of(const filling *f, int kind, uint64_t column, uint64_t blo
     case GEMM_SCALES:
         return scale_of(f, scales_of_block(block), column, block);
     case GEMM_ANY_SCALE:
-        return scale_between(is_normal ? -14 : -20, is_f16 ? 8 : 21, s, i);
+        return nf4_scale_between(is_normal ? -14 : -20, is_f16 ? 8 : 21, s, i);
     case GEMM_TINY_SCALE:
-        return is_normal ? scale_between(-14, -13, s, i) : 0x1p-149 * (double)random_below(s, i, 65);
+        return is_normal ? nf4_scale_between(-14, -13, s, i) : 0x1p-149 * (double)random_below(s, i, 65);
     case GEMM_SMALL_SCALE:
         return block_scale_between(is_normal                  ? -14
                                    : is_f16 && block % 2 == 0 ? -28
@@ -421,21 +386,15 @@ static double scale_of(const filling *f, int kind, uint64_t column, uint64_t blo
     case GEMM_SCALE_PARTS:
         return worst(f->type, column)->scale;
     case GEMM_MIXED:
-        return block % 3 ? 1 : usual_scale(s, i);
+        return block % 3 ? 1 : nf4_usual_scale(s, i);
     case GEMM_EXACT:
     case GEMM_CANCELLING:
         return f->is_mma ? exact_scale(f, column, i) : paired_scale(f, column, block);
     case GEMM_LARGE:
         return !is_f16 ? 0x1p-8 : block % 2 ? 1 : 0x1p-14;
     default:
-        return usual_scale(s, i);
+        return nf4_usual_scale(s, i);
     }
-}
-
-static double large(element_type type, random_stream s, uint64_t i)
-{
-    double most = type == ELEMENT_F16 ? number_largest(type) : 0x1p119;
-    return (random_bits(s, i) & 1 ? -1 : 1) * most * (random_below(s, i + 1, 4) ? 1 : random_uniform(s, i));
 }
 
 /* Just less than 2^-24 of the first, by the eleven or eight bits that A has. */
@@ -496,7 +455,7 @@ static double a_of(const filling *f, uint64_t row, uint64_t column)
     case GEMM_SCALE_PARTS:
         return worst(f->type, column)->a;
     case GEMM_LARGE:
-        return large(f->type, f->s, i);
+        return nf4_large(f->type, f->s, i);
     case GEMM_SMALL_SCALE:
         return random_normal(f->s, i) * (is_f16 ? 0x1p13 : 0x1p90);
     case GEMM_LARGE_SCALE:
@@ -584,7 +543,7 @@ static const input_pattern patterns[] = {
 /* As much as the variant needs. */
 static uint64_t workspace_size(const problem *p, uint64_t m, uint64_t k)
 {
-    uint64_t tile_m = parameter(p, "tile_m"), split_k = parameter(p, "split_k");
+    uint64_t tile_m = problem_parameter(p, "tile_m"), split_k = problem_parameter(p, "split_k");
     return split_k == 1 ? 0 : ceil_div(m, tile_m) * ceil_div(k, TILE_K) * split_k * tile_m * TILE_K;
 }
 
@@ -599,7 +558,7 @@ static void set(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
     problem_find(plan->problem, "workspace_size")->integer = workspace_size(plan->problem, m, k);
     /* what any scales are right for is right for normal ones, and dispatch may then pick others */
     problem_find(plan->problem, "normal_scales")->integer =
-        has_parameter(plan->problem, "scales", "normal") || k == 192;
+        problem_has_parameter(plan->problem, "scales", "normal") || k == 192;
 }
 
 static void add(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
@@ -619,7 +578,7 @@ static void add_always(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
 static void add_totals(size_plan *plan, uint64_t tile_m, uint64_t step)
 {
     enum { MOST = 2 * DEFAULT_ELEMENTS };
-    const uint64_t kept = plan->limits.max_elements, split_k = parameter(plan->problem, "split_k");
+    const uint64_t kept = plan->limits.max_elements, split_k = problem_parameter(plan->problem, "split_k");
     const uint64_t rows = tile_m > 8 ? tile_m - 5 : tile_m, sets = split_k == 1 ? 3 : 2;
     if (kept < MOST)
         plan->limits.max_elements = MOST;
@@ -632,9 +591,9 @@ static void plan_sizes(size_plan *plan)
 {
     static const uint64_t ks[] = {0, 64, 192, 448, 512, 576, 1088};
     const problem *p = plan->problem;
-    uint64_t tile_m = parameter(p, "tile_m"), k_warps = parameter(p, "k_warps");
-    uint64_t step = parameter(p, "vector") == 8 ? 8 : 1, chunk = is_mma(p) ? MMA_CHUNK : CHUNK;
-    uint64_t turn = chunk * parameter(p, "split_k") * (is_mma(p) ? 1 : k_warps);
+    uint64_t tile_m = problem_parameter(p, "tile_m"), k_warps = problem_parameter(p, "k_warps");
+    uint64_t step = problem_parameter(p, "vector") == 8 ? 8 : 1, chunk = is_mma(p) ? MMA_CHUNK : CHUNK;
+    uint64_t turn = chunk * problem_parameter(p, "split_k") * (is_mma(p) ? 1 : k_warps);
     const uint64_t some_rows[] = {2, tile_m / 4 + 1, tile_m / 2 + 1, tile_m * 3 / 4 + 1};
     edge_list rows = {{0}, 0}, columns = {{0}, 0};
     edges_add(&rows, 0);

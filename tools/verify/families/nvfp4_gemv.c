@@ -11,7 +11,6 @@
 #include "nvfp4_gemv.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "inputs.h"
@@ -43,11 +42,6 @@ double nvfp4_scale_value(unsigned scale)
 
 /* ---- reference -------------------------------------------------------------------------------------------------- */
 
-static uint64_t parameter(const problem *p, const char *name)
-{
-    return strtoull(manifest_param_value(p->variant, name), NULL, 10);
-}
-
 static uint64_t padded_rows(problem *p)
 {
     uint64_t given = problem_integer(p, "b_rows");
@@ -56,13 +50,13 @@ static uint64_t padded_rows(problem *p)
 
 static bool is_mma(const problem *p)
 {
-    return strcmp(manifest_param_value(p->variant, "strategy"), "mma") == 0;
+    return problem_has_parameter(p, "strategy", "mma");
 }
 
 /* Of mma: a lane has 8 blocks of each 512 codes, and 4 lanes a row; then the warps that share the row are added. */
 static double longest_chain(problem *p)
 {
-    uint64_t k_warps = parameter(p, "k_warps"),
+    uint64_t k_warps = problem_parameter(p, "k_warps"),
              turns = (problem_integer(p, "k") + 512 * k_warps - 1) / (512 * k_warps);
     return (double)(8 * turns + 2 + k_warps - 1);
 }
@@ -133,7 +127,8 @@ static float add_lanes(float sum[LANES])
  * step, and adds them with one rounding each. Then lanes are added, and then k_warps, in their order. */
 static float multiply_simt(const problem *p, const pair *of)
 {
-    const uint64_t k_warps = parameter(p, "k_warps"), lane_blocks = parameter(p, "lane_codes") / BLOCK;
+    const uint64_t k_warps = problem_parameter(p, "k_warps"),
+                   lane_blocks = problem_parameter(p, "lane_codes") / BLOCK;
     float sum[MOST_WARPS][LANES] = {{0}}, total = 0;
     for (uint64_t block = 0; block < of->blocks; block++) {
         const uint64_t share = block / lane_blocks;
@@ -147,13 +142,6 @@ static float multiply_simt(const problem *p, const pair *of)
 
 /* ---- c ---------------------------------------------------------------------------------------------------------- */
 
-/* What lies half an ulp beyond the largest number becomes an infinity. */
-static double value_of(element_type type, long double r)
-{
-    double largest = number_largest(type), limit = largest + ldexp(number_unit(type), ilogb(largest));
-    return fabsl(r) >= limit ? copysign(INFINITY, (double)r) : (double)r;
-}
-
 static void expect_mma(problem *p, const input_pattern *pattern, const pair *of, uint64_t i)
 {
     argument *out = problem_find(p, "out");
@@ -161,7 +149,7 @@ static void expect_mma(problem *p, const input_pattern *pattern, const pair *of,
     const double chain = longest_chain(p);
     const product sum = multiply(of);
     const double additions = (pattern->flags & PATTERN_RANDOM ? sqrt(chain) : chain) + 1;
-    out->expected_value[i] = value_of(type, sum.r);
+    out->expected_value[i] = number_or_infinity(type, sum.r, 0);
     out->bound[i] = number_unit(type) * (double)fabsl(sum.r) + additions * 0x1p-24 * (double)sum.size +
                     number_smallest(type) / 2;
 }
@@ -412,8 +400,8 @@ static void plan_sizes(size_plan *plan)
 {
     static const uint64_t ks[] = {0, 16, 32, 48, 64, 96, 112, 256, 272}, ls[] = {0, 2, 3, 5, 7, 8, 33};
     const problem *p = plan->problem;
-    uint64_t k_warps = parameter(p, "k_warps"), warp_rows = parameter(p, "rows"),
-             tile = 8 / k_warps * warp_rows, step = is_mma(p) ? 512 : 32 * parameter(p, "lane_codes"),
+    uint64_t k_warps = problem_parameter(p, "k_warps"), warp_rows = problem_parameter(p, "rows"),
+             tile = 8 / k_warps * warp_rows, step = is_mma(p) ? 512 : 32 * problem_parameter(p, "lane_codes"),
              turn = step * k_warps;
     edge_list rows = {{0}, 0};
     edges_add_around(&rows, 1);
@@ -442,7 +430,7 @@ static void plan_sizes(size_plan *plan)
     add(plan, 67, 48, 3, 0);
     add(plan, 17, 2048, 4, 0);
     /* more vectors than the grid has rows of thread blocks, of which some then take two */
-    set(plan, 1, is_mma(p) ? 512 : parameter(p, "lane_codes"), 256 + 3, 1);
+    set(plan, 1, is_mma(p) ? 512 : problem_parameter(p, "lane_codes"), 256 + 3, 1);
     size_plan_add_always(plan);
     /* what of b is decoded at once, and the rest: of that a whole turn of all warps, and a step that ends within it */
     set(plan, warp_rows < 4 ? 4 : warp_rows, 16384 + (is_mma(p) ? 1024 : 1120), 1, 1);

@@ -177,7 +177,7 @@ static int bits_of(unsigned number)
 
 /* Of a few random numbers, the first whose product with the factor lies half-way between two elements: has one bit more
  * than they have. */
-static unsigned char tied(unsigned factor, unsigned most, int bits, random_stream s, uint64_t i)
+static unsigned char tied_code(unsigned factor, unsigned most, int bits, random_stream s, uint64_t i)
 {
     enum { ATTEMPTS = 8 };
     unsigned number = 0;
@@ -202,7 +202,7 @@ static void make_hard_block(q4k_block *b, element_type type, random_stream s)
         b->minimum[j] = (unsigned char)(1 + random_below(s, 16 + j, 63));
     }
     for (unsigned i = 0; i < Q4K_BLOCK_ELEMENTS; i++)
-        b->code[i] = tied(factor * b->scale[i / Q4K_SUB_ELEMENTS], 15, bits, random_fork(s, 1), i);
+        b->code[i] = tied_code(factor * b->scale[i / Q4K_SUB_ELEMENTS], 15, bits, random_fork(s, 1), i);
 }
 
 /* Two super-blocks of three are hard ones, whichever: a kernel does the same ones of a tile with the same instructions. */

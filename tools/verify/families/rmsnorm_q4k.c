@@ -2,19 +2,11 @@
 #include "rmsnorm_q4k.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "inputs.h"
 #include "q4k.h"
 
 enum { Q8_BLOCK = 32 };
-
-static bool is_word(const problem *p, const char *param, const char *word)
-{
-    const char *value = manifest_param_value(p->variant, param);
-    return value && strcmp(value, word) == 0;
-}
 
 /* ---- the bound -------------------------------------------------------------------------------------------------- */
 
@@ -56,8 +48,9 @@ typedef struct vector {
 static double bound_of(const problem *p, const row_sums *s, element_type y, uint64_t k, const vector *v,
                        bool is_random)
 {
-    bool has_norm = is_word(p, "norm", "rms"), is_q8 = is_word(p, "activation", "q8");
-    double chunk = strtod(manifest_param_value(p->variant, "chunk"), NULL), elements = (double)k;
+    bool has_norm = problem_has_parameter(p, "norm", "rms"),
+         is_q8 = problem_has_parameter(p, "activation", "q8");
+    double chunk = (double)problem_parameter(p, "chunk"), elements = (double)k;
     double chain = (is_q8 ? 0 : 32) + 4 * ceil(elements / fmin(2048, chunk)) + 5 + ceil(elements / chunk);
     double norm_chain = ceil(elements / 1024) * 4 + 5 + 8;
     if (is_random) {
@@ -154,7 +147,7 @@ static void expect(problem *p, const input_pattern *pattern)
 {
     argument *w = problem_find(p, "w"), *out = problem_find(p, "out");
     uint64_t n = problem_integer(p, "n"), k = problem_integer(p, "k"), row_bytes = k / 256 * 144;
-    const bool is_q8 = is_word(p, "activation", "q8");
+    const bool is_q8 = problem_has_parameter(p, "activation", "q8");
     pool memory = {0};
     vector v = {.h = pool_allocate(&memory, (size_t)k * sizeof *v.h),
                 .loose = pool_allocate(&memory, (size_t)k * sizeof *v.loose),
@@ -164,7 +157,7 @@ static void expect(problem *p, const input_pattern *pattern)
         if (i % n == 0) {
             make_h(p, i / n, &v);
             if (is_q8)
-                round_to_codes(&v, k, is_word(p, "norm", "rms"));
+                round_to_codes(&v, k, problem_has_parameter(p, "norm", "rms"));
         }
         row_sums s = multiply((const unsigned char *)w->host + i % n * row_bytes, k, &v, is_q8);
         out->expected_value[i] = s.product;
@@ -299,7 +292,7 @@ static void move_vectors(problem *p, reach where, random_stream s)
     int exponent = 0;
     for (uint64_t i = 0; i < in->count; i++) {
         if (i % k == 0)
-            exponent = reach_exponent(where, type, is_word(p, "norm", "rms"), s, i / k);
+            exponent = reach_exponent(where, type, problem_has_parameter(p, "norm", "rms"), s, i / k);
         element_set(type, in->host, i, clamp(type, ldexp(element_get(type, in->host, i), exponent)));
     }
 }
@@ -344,9 +337,9 @@ static void reach_out(problem *p, reach where, random_stream s)
 {
     argument *eps = problem_find(p, "eps");
     move_vectors(p, where, s);
-    if (eps && where == REACH_LARGE && is_word(p, "x", "f16"))
+    if (eps && where == REACH_LARGE && problem_has_parameter(p, "x", "f16"))
         eps->real = 0x1p14;
-    if ((where == REACH_HUGE || where == REACH_TINY) && is_word(p, "norm", "rms"))
+    if ((where == REACH_HUGE || where == REACH_TINY) && problem_has_parameter(p, "norm", "rms"))
         raise_one(p, where, random_fork(s, 3));
 }
 
@@ -471,9 +464,9 @@ static void plan_sizes(size_plan *plan)
  * where chunks are short, in several. */
 static void plan_few(size_plan *plan)
 {
-    const uint64_t rows = strtoul(manifest_param_value(plan->problem->variant, "rows"), NULL, 10);
-    const uint64_t chunk = strtoul(manifest_param_value(plan->problem->variant, "chunk"), NULL, 10);
-    const uint64_t batch = strtoul(manifest_param_value(plan->problem->variant, "batch"), NULL, 10);
+    const uint64_t rows = problem_parameter(plan->problem, "rows");
+    const uint64_t chunk = problem_parameter(plan->problem, "chunk");
+    const uint64_t batch = problem_parameter(plan->problem, "batch");
     const uint64_t blocks = rows == 4 ? 1 : 2;
     add(plan, blocks * 16 * rows, 256 * 4);
     add(plan, blocks * (16 * rows + 2), 256 * 4);

@@ -1,10 +1,600 @@
 /* Mutations, a row of a table for each kind: a function that offers every change that an instruction has. What nobody
  * could tell from the original by its results is not offered: operands of a sum in the other order, the sign of an
  * addition's type, hints to caches, which of the barriers' numbers is used. */
-#include "offers.h"
+#include "mutate.h"
 
+#include <ctype.h>
 #include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* All changes of a kind that an instruction has are counted, and one is kept. */
+typedef struct offers {
+    const ptx_text *text;
+    const ptx_function *function;
+    const ptx_statement *statement;
+    size_t count, wanted;
+    mutation *kept;
+} offers;
+
+static void offer(offers *o, text_span span, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+static void offer(offers *o, text_span span, const char *format, ...)
+{
+    if (o->count++ != o->wanted)
+        return;
+    va_list list;
+    va_start(list, format);
+    o->kept->span = span;
+    vsnprintf(o->kept->text, sizeof o->kept->text, format, list);
+    va_end(list);
+}
+
+/* Another word of the text in its place; nothing, when it is the same. */
+static void offer_word(offers *o, text_span span, text_span other)
+{
+    if (other.length < sizeof o->kept->text && !ptx_text_same(o->text, span, other))
+        offer(o, span, "%.*s", (int)other.length, o->text->bytes + other.at);
+}
+
+/* ---- opcodes ----------------------------------------------------------------------------------------------------- */
+
+/* The number-th part of "setp.lt.and.f32", without its dot; "shared::cta" is one. */
+static bool opcode_part(const offers *o, size_t number, text_span *part)
+{
+    const text_span all = o->statement->opcode;
+    size_t at = all.at, end = all.at + all.length;
+    for (;; number--) {
+        size_t stop = at;
+        while (stop < end && o->text->bytes[stop] != '.')
+            stop++;
+        *part = (text_span){at, stop - at};
+        while (part->length && isspace((unsigned char)o->text->bytes[at + part->length - 1]))
+            part->length--;
+        if (number == 0)
+            return true;
+        if (stop == end)
+            return false;
+        at = stop + 1;
+    }
+}
+
+/* Whether one of its parts behind the first is this word. */
+static bool opcode_has(const offers *o, const char *word)
+{
+    text_span part;
+    for (size_t i = 1; opcode_part(o, i, &part); i++)
+        if (ptx_text_is(o->text, part, word))
+            return true;
+    return false;
+}
+
+static text_span opcode_base(const offers *o)
+{
+    text_span base;
+    opcode_part(o, 0, &base);
+    return base;
+}
+
+/* Whether a word is one of those in a list, with spaces between. */
+static bool is_listed(const ptx_text *t, text_span word, const char *list)
+{
+    for (const char *at = list; *at; at += strspn(at, " ")) {
+        size_t length = strcspn(at, " ");
+        if (length == word.length && memcmp(at, t->bytes + word.at, length) == 0)
+            return true;
+        at += length;
+    }
+    return false;
+}
+
+/* Whether its first part is one of these, with spaces between. */
+static bool is_opcode_of(const offers *o, const char *list)
+{
+    return is_listed(o->text, opcode_base(o), list);
+}
+
+/* Its last part, which is a type where it has one. */
+static text_span opcode_last(const offers *o)
+{
+    text_span part, last = opcode_base(o);
+    for (size_t i = 1; opcode_part(o, i, &part); i++)
+        last = part;
+    return last;
+}
+
+static bool is_float_operation(const offers *o)
+{
+    return is_listed(o->text, opcode_last(o), "f16 f16x2 bf16 bf16x2 f32 f64 f32x2");
+}
+
+/* What may stand in a word's place, with spaces between; a row without a word ends a table. */
+typedef struct word_row {
+    const char *word, *others;
+} word_row;
+
+static void offer_others(offers *o, text_span word, const char *list)
+{
+    for (const char *at = list; *at; at += strspn(at, " ")) {
+        size_t length = strcspn(at, " ");
+        offer(o, word, "%.*s", (int)length, at);
+        at += length;
+    }
+}
+
+static void offer_row(offers *o, text_span word, const word_row *rows)
+{
+    for (; rows->word; rows++)
+        if (ptx_text_is(o->text, word, rows->word))
+            offer_others(o, word, rows->others);
+}
+
+/* For each part of the opcode from the first_part-th on. */
+static void offer_rows(offers *o, size_t first_part, const word_row *rows)
+{
+    text_span part;
+    for (size_t i = first_part; opcode_part(o, i, &part); i++)
+        offer_row(o, part, rows);
+}
+
+/* ---- numbers ----------------------------------------------------------------------------------------------------- */
+
+/* "12", "0x1f", "-1" */
+static bool read_integer(const ptx_text *t, text_span word, int64_t *value)
+{
+    char digits[24], *end;
+    if (word.length == 0 || word.length >= sizeof digits)
+        return false;
+    memcpy(digits, t->bytes + word.at, word.length);
+    digits[word.length] = '\0';
+    if (word.length > 1 && toupper((unsigned char)digits[word.length - 1]) == 'U')
+        digits[word.length - 1] = '\0';
+    *value = (int64_t)strtoull(digits, &end, 0);
+    return *end == '\0' && (isdigit((unsigned char)digits[0]) || digits[0] == '-');
+}
+
+/* By one, by a bit, and doubled. */
+static void offer_integer(offers *o, text_span word)
+{
+    int64_t v;
+    if (!read_integer(o->text, word, &v))
+        return;
+    offer(o, word, "%" PRId64, v + 1);
+    if (v != 0)
+        offer(o, word, "%" PRId64, v - 1);
+    if (v > 1)
+        offer(o, word, "%" PRId64, 2 * v);
+    for (int bit = 1; bit < 32 && (int64_t)1 << bit <= 2 * v; bit++)
+        if ((v ^ (int64_t)1 << bit) != v + 1 && (v ^ (int64_t)1 << bit) != v - 1)
+            offer(o, word, "%" PRId64, v ^ (int64_t)1 << bit);
+}
+
+/* ---- operation, comparison, rounding ----------------------------------------------------------------------------- */
+
+static const word_row operations[] = {
+    {"add", "sub"},    {"sub", "add"},    {"min", "max"}, {"max", "min"},  {"and", "or xor"},
+    {"or", "and xor"}, {"xor", "and or"}, {"shl", "shr"}, {"shr", "shl"},  {"div", "rem"},
+    {"rem", "div"},    {"abs", "neg"},    {"neg", "abs"}, {"popc", "clz"}, {"clz", "popc"},
+    {"addc", "subc"},  {"subc", "addc"},  {NULL, NULL},
+};
+static const word_row float_operations[] = {
+    {"add", "sub mul"}, {"sub", "add mul"}, {"mul", "add sub div"}, {"div", "mul"}, {"min", "max"},
+    {"max", "min"},     {"abs", "neg"},     {"neg", "abs"},         {"ex2", "lg2"}, {"lg2", "ex2"},
+    {"sqrt", "rsqrt"},  {"rsqrt", "sqrt"},  {"rcp", "sqrt"},        {"sin", "cos"}, {"cos", "sin"},
+    {"tanh", "ex2"},    {NULL, NULL},
+};
+/* What atomics, votes and predicates are joined by. */
+static const word_row reductions[] = {
+    {"add", "max exch"}, {"min", "max"},    {"max", "min"},     {"and", "or xor"},
+    {"or", "and xor"},   {"xor", "and or"}, {"inc", "dec add"}, {"dec", "inc"},
+    {"exch", "add"},     {"any", "all"},    {"all", "any"},     {NULL, NULL},
+};
+
+/* "mul.lo" and "add" are each other's; the part .lo comes and goes. */
+static void offer_integer_product(offers *o)
+{
+    text_span base = opcode_base(o), part;
+    if (ptx_text_is(o->text, base, "mul") && opcode_part(o, 1, &part) && ptx_text_is(o->text, part, "lo"))
+        offer(o, (text_span){base.at, part.at + part.length - base.at}, "add");
+    else if (ptx_text_is(o->text, base, "add") && opcode_part(o, 1, &part) &&
+             !ptx_text_is(o->text, part, "cc"))
+        offer(o, base, "mul.lo");
+}
+
+static void list_operations(offers *o)
+{
+    text_span part;
+    bool is_float = is_float_operation(o);
+    offer_row(o, opcode_base(o), is_float ? float_operations : operations);
+    if (!is_float)
+        offer_integer_product(o);
+    if (is_opcode_of(o, "atom red redux vote bar barrier"))
+        offer_rows(o, 1, reductions);
+    if (is_opcode_of(o, "setp set") && opcode_part(o, 2, &part))
+        offer_row(o, part, reductions);
+}
+
+static const word_row comparisons[] = {
+    {"eq", "ne"},
+    {"ne", "eq"},
+    {"lt", "le ge"},
+    {"le", "lt gt"},
+    {"gt", "ge le"},
+    {"ge", "gt lt"},
+    {"lo", "ls hs"},
+    {"ls", "lo hi"},
+    {"hi", "hs ls"},
+    {"hs", "hi lo"},
+    {"equ", "eq neu"},
+    {"neu", "ne equ"},
+    {"ltu", "lt leu geu"},
+    {"leu", "le ltu gtu"},
+    {"gtu", "gt geu leu"},
+    {"geu", "ge gtu ltu"},
+    {"num", "nan"},
+    {"nan", "num"},
+    {"finite", "infinite notanumber"},
+    {"infinite", "finite notanumber"},
+    {"number", "notanumber"},
+    {"notanumber", "number"},
+    {"normal", "subnormal"},
+    {"subnormal", "normal"},
+    {NULL, NULL},
+};
+/* They differ where one side is a NaN. */
+static const word_row float_comparisons[] = {
+    {"eq", "equ"}, {"ne", "neu"}, {"lt", "ltu"}, {"le", "leu"}, {"gt", "gtu"}, {"ge", "geu"}, {NULL, NULL},
+};
+
+static void list_comparisons(offers *o)
+{
+    if (!is_opcode_of(o, "setp set testp"))
+        return;
+    offer_rows(o, 1, comparisons);
+    if (is_float_operation(o))
+        offer_rows(o, 1, float_comparisons);
+}
+
+static const word_row roundings[] = {
+    {"rn", "rz rm rp"},     {"rz", "rn"},       {"rm", "rn rp"},    {"rp", "rn rm"},    {"rna", "rn rz"},
+    {"rni", "rzi rmi rpi"}, {"rzi", "rni rmi"}, {"rmi", "rpi rni"}, {"rpi", "rmi rni"}, {NULL, NULL},
+};
+
+static void list_roundings(offers *o)
+{
+    offer_rows(o, 1, roundings);
+}
+
+/* ---- lanes, qualifiers ------------------------------------------------------------------------------------------- */
+
+/* The last operand is the mask of the lanes that take part. */
+static void offer_fewer_lanes(offers *o)
+{
+    const size_t count = o->statement->operand_count;
+    int64_t mask;
+    if (count && read_integer(o->text, o->statement->operands[count - 1], &mask))
+        offer(o, o->statement->operands[count - 1], "0x%" PRIx32, (uint32_t)(mask & (mask - 1)));
+}
+
+/* Lanes that already have one another's values are as good as each other, so that more bits than one in the distance of
+ * a butterfly may give the same. */
+static void offer_distances(offers *o, text_span word)
+{
+    int64_t v;
+    if (!opcode_has(o, "bfly"))
+        offer_integer(o, word);
+    else if (read_integer(o->text, word, &v) && v > 0) {
+        offer(o, word, "%" PRId64, v - 1);
+        offer(o, word, "%" PRId64, 2 * v);
+    }
+}
+
+/* Lanes of segments, or all of them: bounds that no lane reads beyond can be others. */
+static void offer_all_lanes(offers *o, text_span word)
+{
+    enum { ALL = 31, ALL_UP = 0 };
+    const int64_t all = opcode_has(o, "up") ? ALL_UP : ALL;
+    int64_t v;
+    if (read_integer(o->text, word, &v) && v != all)
+        offer(o, word, "%" PRId64, all);
+}
+
+static void list_lanes(offers *o)
+{
+    /* From a butterfly down is the same for the lane that has the sum in the end. */
+    static const word_row modes[] = {
+        {"up", "down idx"}, {"down", "up idx"}, {"bfly", "up idx"}, {"idx", "bfly"}, {NULL, NULL},
+    };
+    if (is_opcode_of(o, "shfl") && o->statement->operand_count > 3) {
+        offer_rows(o, 1, modes);
+        offer_distances(o, o->statement->operands[2]);
+        offer_all_lanes(o, o->statement->operands[3]);
+    }
+    if (is_opcode_of(o, "shfl vote match redux") || (is_opcode_of(o, "bar") && opcode_has(o, "warp")))
+        offer_fewer_lanes(o);
+}
+
+static const word_row orders[] = {
+    {"acq_rel", "acquire release relaxed"},
+    {"acquire", "relaxed"},
+    {"release", "relaxed"},
+    {"volatile", "weak"},
+    {"gpu", "cta"},
+    {"sys", "cta"},
+    {"cluster", "cta"},
+    {NULL, NULL},
+};
+static const word_row signs[] = {
+    {"u8", "s8"},   {"s8", "u8"},   {"u16", "s16"}, {"s16", "u16"}, {"u32", "s32"},
+    {"s32", "u32"}, {"u64", "s64"}, {"s64", "u64"}, {NULL, NULL},
+};
+static const word_row signs_lost[] = {
+    {"s8", "u8"}, {"s16", "u16"}, {"s32", "u32"}, {"s64", "u64"}, {NULL, NULL},
+};
+static const word_row widths[] = {
+    {"u8", "u16"}, {"u16", "u8"}, {"s8", "s16"}, {"s16", "s8"}, {NULL, NULL},
+};
+static const word_row halves[] = {{"lo", "hi"}, {"hi", "lo"}, {NULL, NULL}};
+static const word_row shifts[] = {
+    {"l", "r"}, {"r", "l"}, {"wrap", "clamp"}, {"clamp", "wrap"}, {NULL, NULL},
+};
+
+static void offer_without(offers *o, const char *word)
+{
+    text_span part;
+    for (size_t i = 1; opcode_part(o, i, &part); i++)
+        if (ptx_text_is(o->text, part, word))
+            offer(o, (text_span){part.at - 1, part.length + 1}, "%s", "");
+}
+
+/* Saturation comes, in front of the type, and goes. Flushing does not: it shows in numbers under 2^-126 alone, which most
+ * results do not come from. */
+static void offer_saturation(offers *o)
+{
+    const text_span last = opcode_last(o);
+    offer_without(o, "sat");
+    if (is_opcode_of(o, "add sub mul fma") && is_float_operation(o) && !opcode_has(o, "sat") &&
+        !opcode_has(o, "f64"))
+        offer(o, last, "sat.%.*s", (int)last.length, o->text->bytes + last.at);
+}
+
+/* A narrow load is extended, by its type, in a register that is wider. */
+static bool is_extended(const offers *o)
+{
+    const ptx_statement *s = o->statement;
+    text_span name, type = opcode_last(o);
+    const ptx_registers *declared = NULL;
+    if (!is_opcode_of(o, "ld") || opcode_has(o, "param") || s->operand_count == 0)
+        return false;
+    const size_t at = s->operands[0].at;
+    if (ptx_text_next_name(o->text, at, at + s->operands[0].length, &name))
+        declared = ptx_text_register(o->text, o->function, name);
+    if (!declared || declared->type.length < 2)
+        return false;
+    const char *wide = o->text->bytes + declared->type.at + 2, *narrow = o->text->bytes + type.at + 1;
+    return strtol(wide, NULL, 10) > strtol(narrow, NULL, 10);
+}
+
+/* Nobody sees the sign of a type where both give the same bits, and of an index or a length only where it is 2^31 or
+ * more: then a type that has a sign was chosen for it. */
+static void offer_signs(offers *o)
+{
+    const bool is_float = opcode_has(o, "f16") || opcode_has(o, "f32") || opcode_has(o, "f64");
+    if (is_opcode_of(o, "bfe") || (is_opcode_of(o, "cvt") && is_float) || is_extended(o))
+        offer_rows(o, 1, signs);
+    else if (is_opcode_of(o, "setp set min max shr div rem cvt bfind sad dp4a dp2a") ||
+             (is_opcode_of(o, "mul mad") && !opcode_has(o, "lo")))
+        offer_rows(o, 1, signs_lost);
+}
+
+static void list_qualifiers(offers *o)
+{
+    offer_signs(o);
+    if (is_opcode_of(o, "ld") && !opcode_has(o, "param"))
+        offer_rows(o, 1, widths);
+    if (is_opcode_of(o, "mul mad") && !is_float_operation(o))
+        offer_rows(o, 1, halves);
+    if (is_opcode_of(o, "shf"))
+        offer_rows(o, 1, shifts);
+    if (is_opcode_of(o, "ld st atom red"))
+        offer_rows(o, 1, orders);
+    offer_without(o, "trans");
+    offer_saturation(o);
+}
+
+/* ---- operands ---------------------------------------------------------------------------------------------------- */
+
+static text_span operand(const offers *o, size_t i)
+{
+    return o->statement->operands[i];
+}
+
+/* Two words in each other's place, and what is between them. */
+static void offer_swap(offers *o, text_span a, text_span b)
+{
+    const char *text = o->text->bytes;
+    const text_span both = {a.at, b.at + b.length - a.at};
+    if (both.length < sizeof o->kept->text && !ptx_text_same(o->text, a, b))
+        offer(o, both, "%.*s%.*s%.*s", (int)b.length, text + b.at, (int)(b.at - a.at - a.length),
+              text + a.at + a.length, (int)a.length, text + a.at);
+}
+
+/* Neighbours in "{%r1, %r2, %r3}". */
+static void offer_vector_swaps(offers *o, text_span vector)
+{
+    text_span last = {0, 0}, name;
+    size_t at = vector.at, end = vector.at + vector.length;
+    while (ptx_text_next_name(o->text, at, end, &name)) {
+        if (last.length)
+            offer_swap(o, last, name);
+        last = name;
+        at = name.at + name.length;
+    }
+}
+
+/* "%tid.x" */
+static void offer_dimensions(offers *o, text_span word)
+{
+    static const word_row dimensions[] = {{"x", "y"}, {"y", "x z"}, {"z", "x"}, {NULL, NULL}};
+    const char *text = o->text->bytes + word.at;
+    if (word.length > 2 && text[0] == '%' && text[word.length - 2] == '.')
+        offer_row(o, (text_span){word.at + word.length - 1, 1}, dimensions);
+}
+
+/* Another parameter, as long as the names have one beginning. */
+static void offer_params(offers *o, text_span bracket)
+{
+    text_span name, other;
+    if (!opcode_has(o, "param") ||
+        !ptx_text_next_name(o->text, bracket.at, bracket.at + bracket.length, &name))
+        return;
+    for (size_t i = 0; i < o->function->statement_count && i < 16; i++) {
+        const ptx_statement *s = &o->function->statements[i];
+        if (s != o->statement && s->operand_count == 2 &&
+            ptx_text_same(o->text, s->opcode, o->statement->opcode) &&
+            ptx_text_next_name(o->text, s->operands[1].at, s->whole.at + s->whole.length, &other))
+            offer_word(o, name, other);
+    }
+}
+
+static void list_operands(offers *o)
+{
+    const ptx_statement *s = o->statement;
+    const bool is_symmetric = is_opcode_of(o, "add mul min max and or xor add24 mul24") ||
+                              opcode_has(o, "eq") || opcode_has(o, "ne") || opcode_has(o, "num") ||
+                              opcode_has(o, "nan");
+    const bool is_product = is_opcode_of(o, "mad fma mad24");
+    for (size_t i = 0; i < s->operand_count; i++) {
+        text_span word = operand(o, i);
+        char first = word.length ? o->text->bytes[word.at] : '\0';
+        if (first == '{')
+            offer_vector_swaps(o, word);
+        if (first == '[' && i == 1 && s->operand_count == 2)
+            offer_params(o, word);
+        offer_dimensions(o, word);
+    }
+    if (s->operand_count < 3 || is_opcode_of(o, "call shfl bar barrier vote red atom cp"))
+        return;
+    for (size_t i = 1; i + 1 < s->operand_count && i < 4; i++)
+        if (!(is_symmetric || (is_product && i == 1)) && operand(o, i).at != operand(o, i + 1).at)
+            offer_swap(o, operand(o, i), operand(o, i + 1));
+}
+
+/* ---- registers --------------------------------------------------------------------------------------------------- */
+
+enum { REGISTERS_FROM = 12 }; /* instructions before it whose registers may stand in the place of one */
+
+static void offer_registers_of(offers *o, text_span name, text_span type, const ptx_statement *from)
+{
+    text_span other;
+    size_t at = from->whole.at, end = at + from->whole.length;
+    for (; ptx_text_next_name(o->text, at, end, &other); at = other.at + other.length) {
+        const ptx_registers *declared = ptx_text_register(o->text, o->function, other);
+        if (declared && ptx_text_same(o->text, declared->type, type))
+            offer_word(o, name, other);
+    }
+}
+
+static void list_registers(offers *o)
+{
+    const ptx_statement *s = o->statement, *all = o->function->statements;
+    size_t at = s->whole.at, end = s->whole.at + s->whole.length;
+    text_span name;
+    for (; ptx_text_next_name(o->text, at, end, &name); at = name.at + name.length) {
+        const ptx_registers *declared = ptx_text_register(o->text, o->function, name);
+        for (const ptx_statement *from = s; declared && from > all && s - from < REGISTERS_FROM; from--)
+            offer_registers_of(o, name, declared->type, from - 1);
+    }
+}
+
+/* ---- immediates -------------------------------------------------------------------------------------------------- */
+
+/* "0f3F800000" or "0d...": the sign, a bit of the exponent, one of the upper half of the fraction, and twice as much.
+ * The last place is not offered: a result that is right within a bound need not show it. */
+static bool offer_float(offers *o, text_span word)
+{
+    const char *text = o->text->bytes + word.at;
+    const bool is_double = word.length == 18 && tolower((unsigned char)text[1]) == 'd';
+    if (text[0] != '0' || !(is_double || (word.length == 10 && tolower((unsigned char)text[1]) == 'f')))
+        return false;
+    const int digits = is_double ? 16 : 8, exponent = is_double ? 52 : 23, sign = is_double ? 63 : 31;
+    const uint64_t bits = strtoull(text + 2, NULL, 16), one = 1;
+    const uint64_t unit = (one << (sign - exponent - 1)) - 1; /* of 1.0: the exponent */
+    const int flipped[] = {sign, exponent, exponent - 1, exponent - 4, exponent - 8};
+    if (bits << (64 - sign) == 0) { /* minus zero is as good as zero, and so are the least numbers */
+        offer(o, word, "0%c%0*" PRIX64, text[1], digits, unit << exponent);
+        return true;
+    }
+    const uint64_t largest = is_double ? 2046 : 254, has = bits >> exponent & (largest + 1);
+    if (has > largest && bits << (64 - exponent)) { /* one NaN is as good as another */
+        offer(o, word, "0%c%0*" PRIX64, text[1], digits, bits ^ one << exponent);
+        return true;
+    }
+    for (size_t i = 0; i < sizeof flipped / sizeof *flipped; i++)
+        offer(o, word, "0%c%0*" PRIX64, text[1], digits, bits ^ one << flipped[i]);
+    if (has > 0 && has < largest && (bits >> exponent & 1))
+        offer(o, word, "0%c%0*" PRIX64, text[1], digits, bits + (one << exponent));
+    return true;
+}
+
+static void list_immediates(offers *o)
+{
+    if (is_opcode_of(o, "shfl bar barrier membar fence cp call vote match activemask redux bra"))
+        return;
+    for (size_t i = 0; i < o->statement->operand_count; i++) {
+        text_span word = operand(o, i);
+        if (word.length && !offer_float(o, word))
+            offer_integer(o, word);
+    }
+}
+
+/* ---- addresses --------------------------------------------------------------------------------------------------- */
+
+/* Bytes that an access has: ".v4.u32" 16. */
+static int64_t access_bytes(const offers *o)
+{
+    int64_t bytes = 0, times = 1;
+    text_span part;
+    for (size_t i = 1; opcode_part(o, i, &part); i++) {
+        const char *text = o->text->bytes + part.at;
+        if (part.length == 2 && text[0] == 'v')
+            times = text[1] - '0';
+        else if (strchr("busf", text[0]) && part.length > 1 && isdigit((unsigned char)text[1]))
+            bytes = strtol(text + 1, NULL, 10) / 8;
+    }
+    return bytes ? times * bytes : 16;
+}
+
+static void list_addresses(offers *o)
+{
+    const ptx_text *t = o->text;
+    if (opcode_has(o, "param") || is_opcode_of(o, "call prefetch prefetchu"))
+        return;
+    int64_t bytes = access_bytes(o);
+    for (size_t i = 0; i < o->statement->operand_count; i++) {
+        text_span word = operand(o, i);
+        if (word.length < 3 || t->bytes[word.at] != '[')
+            continue;
+        size_t plus = word.at, end = word.at + word.length - 1;
+        int64_t offset = 0;
+        while (plus < end && t->bytes[plus] != '+')
+            plus++;
+        size_t digits = plus + 1;
+        while (digits < end && t->bytes[digits] == ' ')
+            digits++;
+        if (plus < end && !read_integer(t, (text_span){digits, end - digits}, &offset))
+            continue;
+        const text_span tail = {plus, end - plus};
+        offer(o, tail, "+%" PRId64, offset + bytes);
+        offer(o, tail, "+%" PRId64, offset - bytes);
+        if (offset != 0) {
+            offer(o, tail, "%s", "");
+            offer(o, tail, "+%" PRId64, 2 * offset);
+        }
+    }
+}
 
 /* ---- guards and branches ----------------------------------------------------------------------------------------- */
 

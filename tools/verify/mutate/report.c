@@ -35,7 +35,8 @@ static double percent(uint64_t part, uint64_t all)
     return all ? 100 * (double)part / (double)all : 100;
 }
 
-double tally_raw(trial_tally t)
+/* Of all that were drawn. */
+static double tally_raw(trial_tally t)
 {
     return percent(t.killed, t.drawn);
 }

@@ -366,7 +366,7 @@ int mutants_run(device *d, const manifest *m, const manifest_variant *const *var
     s.run.seed = DEFAULT_SEED; /* --seed is the mutants' */
     s.subjects = pool_allocate(&s.memory, (count + 1) * sizeof *s.subjects);
     for (size_t i = 0; i < count; i++)
-        s.subject_count += subject_open(&s.subjects[s.subject_count], d, variants[i], &s.memory);
+        s.subject_count += subject_read(&s.subjects[s.subject_count], d, variants[i], &s.memory);
     s.healthy = pool_allocate(&s.memory, (count + 1) * sizeof *s.healthy);
     int status = run_session(&s);
     pool_free(&s.memory);

@@ -47,7 +47,6 @@ bool trials_write_json(const trials *t, const manifest *m, const device *d, cons
 typedef struct trial_tally {
     uint64_t drawn, killed, same_code, crashed;
 } trial_tally;
-double tally_raw(trial_tally t); /* of all that were drawn */
 double tally_net(trial_tally t); /* of those that ptxas does not set aside */
 trial_tally trials_tally(const trials *t, const char *family,
                          mutation_kind kind); /* null, MUTATION_KINDS: all */

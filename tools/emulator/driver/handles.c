@@ -1,6 +1,69 @@
-/* What nearly every entry point begins with: the calling thread's context, from its stack of current ones, and the stream. */
+/* What nearly every entry point begins with: is a handle that of a live object, and which context is current. */
 #include "api.h"
 
+#include <stdlib.h>
+
+static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
+
+typedef struct entry {
+    struct entry *next;
+    const void *object;
+    emu_kind kind;
+    CUcontext context; /* that owns it */
+} entry;
+
+static entry *registry[1024];
+
+static entry **bucket_of(const void *object)
+{
+    return &registry[((uintptr_t)object >> 4) % (sizeof registry / sizeof *registry)];
+}
+
+void emu_register(void *object, emu_kind kind, CUcontext context)
+{
+    entry *e = emu_alloc(sizeof *e);
+    pthread_mutex_lock(&registry_lock);
+    *e = (entry){*bucket_of(object), object, kind, context};
+    *bucket_of(object) = e;
+    pthread_mutex_unlock(&registry_lock);
+}
+
+void emu_unregister(void *object)
+{
+    pthread_mutex_lock(&registry_lock);
+    for (entry **e = bucket_of(object); *e; e = &(*e)->next)
+        if ((*e)->object == object) {
+            entry *gone = *e;
+            *e = gone->next;
+            free(gone);
+            break;
+        }
+    pthread_mutex_unlock(&registry_lock);
+}
+
+bool emu_is(const void *object, emu_kind kind)
+{
+    bool found = false;
+    pthread_mutex_lock(&registry_lock);
+    for (entry *e = *bucket_of(object); e; e = e->next)
+        found |= e->object == object && e->kind == kind;
+    pthread_mutex_unlock(&registry_lock);
+    return found;
+}
+
+void *emu_any_of(emu_kind kind, CUcontext context)
+{
+    const void *found = NULL;
+    pthread_mutex_lock(&registry_lock);
+    for (size_t i = 0; i < sizeof registry / sizeof *registry; i++)
+        for (entry *e = registry[i]; e; e = e->next)
+            if (e->kind == kind && e->context == context)
+                found = e->object;
+    pthread_mutex_unlock(&registry_lock);
+    return (void *)(uintptr_t)found;
+}
+
+/* The contexts of the calling thread; the topmost is current. */
 #define DEEPEST 64
 
 static _Thread_local CUcontext stack[DEEPEST];

@@ -1,9 +1,18 @@
-/* Where things of a program live: its functions in call order, shared and local variables, registers. */
+/* Layout of a program: its functions in call order, shared and local variables, registers. */
 #include "decoder.h"
 
 #include <string.h>
 
-static void place_local(emu_decoder *d, const emu_symbol *s)
+emu_function_code *emu_find_code(emu_decoder *d, const emu_function *f)
+{
+    emu_function_code **all = d->functions.items;
+    for (size_t i = 0; i < d->functions.count; i++)
+        if (all[i]->function == f)
+            return all[i];
+    return NULL;
+}
+
+static void layout_local(emu_decoder *d, const emu_symbol *s)
 {
     emu_program *p = d->program;
     uint64_t at = emu_align_up(p->local_bytes, s->alignment < 16 ? 16 : s->alignment);
@@ -12,7 +21,7 @@ static void place_local(emu_decoder *d, const emu_symbol *s)
     p->local_bytes = (uint32_t)(at + s->bytes);
 }
 
-static void place_static_shared(emu_decoder *d, const emu_symbol *s)
+static void layout_static_shared(emu_decoder *d, const emu_symbol *s)
 {
     emu_program *p = d->program;
     uint32_t start = p->reserved_shared_bytes;
@@ -22,7 +31,7 @@ static void place_static_shared(emu_decoder *d, const emu_symbol *s)
     p->static_shared_bytes = (uint32_t)(at + s->bytes - start);
 }
 
-static void use_variable(emu_decoder *d, const emu_symbol *s)
+static void layout_variable(emu_decoder *d, const emu_symbol *s)
 {
     if (d->has_address[s->sequence])
         return;
@@ -30,31 +39,31 @@ static void use_variable(emu_decoder *d, const emu_symbol *s)
         if (d->dynamic_shared_alignment < s->alignment)
             d->dynamic_shared_alignment = s->alignment;
     } else if (s->space == EMU_SHARED) {
-        place_static_shared(d, s);
+        layout_static_shared(d, s);
     } else if (s->space == EMU_LOCAL || s->space == EMU_PARAM_CALL) {
-        place_local(d, s);
+        layout_local(d, s);
     }
 }
 
-static void collect_operand(emu_decoder *d, const emu_instruction *i, const emu_operand *o)
+static void layout_operand(emu_decoder *d, const emu_instruction *i, const emu_operand *o)
 {
     uint32_t number;
     if (o->kind == EMU_OPERAND_NAME) {
         const emu_symbol *s = emu_find(d->in->module, i->scope, o->name, &number);
         if (s && s->kind == EMU_SYMBOL_VARIABLE)
-            use_variable(d, s);
+            layout_variable(d, s);
         else if (s && s->kind == EMU_SYMBOL_FUNCTION && emu_text_is(i->opcode, "call"))
-            emu_collect(d, s->function);
+            emu_layout_function(d, s->function);
     }
     for (uint32_t n = 0; n < o->count; n++)
-        collect_operand(d, i, &o->items[n]);
+        layout_operand(d, i, &o->items[n]);
 }
 
-static void use_parameters(emu_decoder *d, emu_symbol **symbols, size_t count)
+static void layout_parameters(emu_decoder *d, emu_symbol **symbols, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         if (symbols[i]->kind == EMU_SYMBOL_VARIABLE)
-            use_variable(d, symbols[i]);
+            layout_variable(d, symbols[i]);
 }
 
 emu_call emu_call_parts(const emu_instruction *i)
@@ -73,7 +82,7 @@ emu_call emu_call_parts(const emu_instruction *i)
 }
 
 /* A call through a register may lead to any function that takes as many arguments. */
-static void collect_indirect(emu_decoder *d, const emu_instruction *i)
+static void layout_indirect_callees(emu_decoder *d, const emu_instruction *i)
 {
     emu_call call = emu_call_parts(i);
     if (!call.callee || emu_find_function(d->in->module, call.callee->name))
@@ -81,37 +90,37 @@ static void collect_indirect(emu_decoder *d, const emu_instruction *i)
     for (const emu_function *f = d->in->module->functions; f; f = f->next)
         if (!f->is_entry && f->parameter_count == call.arguments->count &&
             f->result_count == call.results->count)
-            emu_collect(d, f);
+            emu_layout_function(d, f);
 }
 
-void emu_collect(emu_decoder *d, const emu_function *f)
+void emu_layout_function(emu_decoder *d, const emu_function *f)
 {
     emu_arena *arena = &d->program->arena;
-    emu_placed *placed = emu_find_placed(d, f);
-    if (placed || !f->is_defined)
+    emu_function_code *code = emu_find_code(d, f);
+    if (code || !f->is_defined)
         return;
-    for (emu_placed *open = d->placed; open; open = open->caller)
-        if (open->function == f)
+    for (emu_function_code *outer = d->code; outer; outer = outer->caller)
+        if (outer->function == f)
             return; /* recursion: the decoder of call refuses it */
-    placed = emu_arena_alloc(arena, sizeof *placed);
-    placed->caller = d->placed;
-    d->placed = placed;
-    placed->function = f;
-    placed->return_slot = d->program->register_bytes;
+    code = emu_arena_alloc(arena, sizeof *code);
+    code->caller = d->code;
+    d->code = code;
+    code->function = f;
+    code->return_slot = d->program->register_bytes;
     d->program->register_bytes += emu_slot_bytes(EMU_B64);
-    use_parameters(d, f->parameters, f->parameter_count);
-    use_parameters(d, f->results, f->result_count);
+    layout_parameters(d, f->parameters, f->parameter_count);
+    layout_parameters(d, f->results, f->result_count);
     for (size_t i = 0; i < f->instruction_count; i++) {
         if (emu_text_is(f->instructions[i].opcode, "call"))
-            collect_indirect(d, &f->instructions[i]);
+            layout_indirect_callees(d, &f->instructions[i]);
         for (unsigned n = 0; n < f->instructions[i].operand_count; n++)
-            collect_operand(d, &f->instructions[i], &f->instructions[i].operands[n]);
+            layout_operand(d, &f->instructions[i], &f->instructions[i].operands[n]);
     }
-    d->placed = placed->caller;
-    *(emu_placed **)emu_list_add(arena, &d->functions, sizeof placed) = placed;
+    d->code = code->caller;
+    *(emu_function_code **)emu_list_add(arena, &d->functions, sizeof code) = code;
 }
 
-void emu_place_shared(emu_decoder *d)
+void emu_layout_dynamic_shared(emu_decoder *d)
 {
     emu_program *p = d->program;
     uint32_t alignment = d->dynamic_shared_alignment < 16 ? 16 : d->dynamic_shared_alignment;

@@ -1,4 +1,4 @@
-/* cuGetProcAddress: a name means the entry point that a program of the given CUDA version is compiled against. */
+/* Names: of an entry point, which means the one that a program of the given CUDA version is compiled against; of results. */
 #include "api.h"
 
 #include <string.h>
@@ -173,4 +173,22 @@ CUresult cuGetProcAddress(const char *symbol, void **function, int version, uint
 {
     CUresult r = cuGetProcAddress_v2(symbol, function, version, flags, NULL);
     return r == CUDA_SUCCESS && !*function ? CUDA_ERROR_NOT_FOUND : r;
+}
+
+CUresult cuGetErrorName(CUresult error, const char **name)
+{
+    if (!name)
+        return CUDA_ERROR_INVALID_VALUE;
+    const emu_error *e = emu_error_of(error);
+    *name = e ? e->name : NULL;
+    return e ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuGetErrorString(CUresult error, const char **text)
+{
+    if (!text)
+        return CUDA_ERROR_INVALID_VALUE;
+    const emu_error *e = emu_error_of(error);
+    *text = e ? e->text : NULL;
+    return e ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
