@@ -43,11 +43,12 @@ typedef struct bundle_variant {
 typedef struct bundle_field {
     const char *name;
     const char *c_type;
-    uint32_t elements;       /* of an array; 0: it is none */
-    uint32_t alignment;      /* bytes */
-    uint32_t offset;         /* bytes, from C's layout rules on a 64-bit machine */
-    const kiln_arg *arg;     /* or null */
-    const kiln_param *param; /* or null */
+    uint32_t elements;              /* of an array; 0: it is none */
+    uint32_t alignment;             /* bytes */
+    uint32_t offset;                /* bytes, from C's layout rules on a 64-bit machine */
+    const kiln_arg *arg;            /* or null */
+    const expression *has_elements; /* of a pointer that must not be null then; before anything is put in */
+    const kiln_param *param;        /* or null */
     size_t param_index;
     const char *when_zero; /* the value that 0 stands for; null for none, an argument or a bool */
 } bundle_field;

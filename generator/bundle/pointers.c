@@ -18,12 +18,11 @@ static bool is_own(const kiln_arg *arg, const expression *has_elements)
     return arg->when || expression_uses(has_elements, NAME_PARAM);
 }
 
-static const expression *required(arena *a, const bundle_family *f, const kiln_arg *arg, const variant *v)
+static const expression *required(arena *a, const bundle_field *field, const variant *v)
 {
-    if (arg->kind == KILN_ARG_OPTIONAL_OUT)
+    if (!field->has_elements || is_own(field->arg, field->has_elements) != (v != NULL))
         return NULL;
-    const expression *has_elements = expression_has_elements(a, f->family, arg);
-    return is_own(arg, has_elements) == (v != NULL) ? expression_bind(a, has_elements, v) : NULL;
+    return expression_bind(a, field->has_elements, v);
 }
 
 static uint32_t alignment_of(arena *a, const kiln_arg *arg, const variant *v)
@@ -42,7 +41,7 @@ static pointer_table make_table(arena *a, const bundle_family *f, const variant 
         const bundle_field *field = &f->fields[i];
         if (!field->arg || field->arg->kind == KILN_ARG_VALUE || (v && !variant_has_arg(a, v, field->arg)))
             continue;
-        const pointer_check row = {field, alignment_of(a, field->arg, v), required(a, f, field->arg, v)};
+        const pointer_check row = {field, alignment_of(a, field->arg, v), required(a, field, v)};
         if (row.alignment > 1 || row.is_required)
             table.rows[table.count++] = row;
     }
@@ -61,6 +60,11 @@ static bool is_same(const pointer_table *x, const pointer_table *y)
 
 void pointers_make(arena *a, bundle_family *f)
 {
+    for (size_t i = 0; i < f->field_count; i++) {
+        bundle_field *field = &f->fields[i];
+        if (field->arg && field->arg->kind != KILN_ARG_VALUE && field->arg->kind != KILN_ARG_OPTIONAL_OUT)
+            field->has_elements = expression_has_elements(a, f->family, field->arg);
+    }
     f->pointers = arena_alloc(a, (f->variant_count + 1) * sizeof *f->pointers);
     f->pointers[0] = make_table(a, f, NULL);
     f->pointers[0].name = arena_format(a, "%s_pointers", f->family->name);
