@@ -10,6 +10,7 @@ enum { MOST_JOBS = 64 };
 /* Variants are taken in their order, each by the next that is free. */
 typedef struct bakery {
     const plan *plan;
+    spool *spool;
     baked *made;
     atomic_size_t next;
     atomic_bool has_failed;
@@ -17,9 +18,18 @@ typedef struct bakery {
 
 typedef struct baker {
     bakery *all;
-    arena *arena;
+    arena *arena, *scratch;
     pthread_t thread;
 } baker;
+
+static void bake_one(const baker *b, size_t i)
+{
+    const bakery *all = b->all;
+    const variant *v = all->plan->variants[i];
+    baked *made = &all->made[i];
+    if (!v->external)
+        made->count = bake_images(b->arena, b->scratch, all->spool, all->plan, v, &made->images);
+}
 
 /* What a family does wrong is not said here, since another thread may be at an earlier variant that fails too. */
 static void *bake_some(void *argument)
@@ -37,9 +47,7 @@ static void *bake_some(void *argument)
         const size_t i = atomic_fetch_add(&all->next, 1);
         if (i >= all->plan->variant_count)
             break;
-        if (!all->plan->variants[i]->external)
-            all->made[i].count =
-                bake_images(b->arena, all->plan, all->plan->variants[i], &all->made[i].images);
+        bake_one(b, i);
     }
     family_errors_jump_to(NULL);
     return NULL;
@@ -53,34 +61,36 @@ static size_t job_count(const plan *p)
 }
 
 /* One after another, so that the first that fails is the one that ends the generator. */
-static void bake_in_order(arena *a, const plan *p)
+static void bake_in_order(const baker *b)
 {
-    image *images;
-    for (size_t i = 0; i < p->variant_count; i++)
-        if (!p->variants[i]->external)
-            bake_images(a, p, p->variants[i], &images);
+    for (size_t i = 0; i < b->all->plan->variant_count; i++)
+        bake_one(b, i);
 }
 
-baked *bake_all(arena *a, const plan *p)
+baked *bake_all(arena *a, const plan *p, spool *s)
 {
     baker bakers[MOST_JOBS];
     const size_t jobs = job_count(p);
-    bakery all = {.plan = p, .made = arena_alloc(a, p->variant_count * sizeof *all.made)};
+    bakery all = {.plan = p, .spool = s, .made = arena_alloc(a, p->variant_count * sizeof *all.made)};
     size_t helpers = 0;
+    baker self = {.all = &all, .arena = a, .scratch = arena_new()};
     for (; helpers + 1 < jobs; helpers++) {
         baker *b = &bakers[helpers];
-        *b = (baker){.all = &all, .arena = arena_new()};
+        *b = (baker){.all = &all, .arena = arena_new(), .scratch = arena_new()};
         if (pthread_create(&b->thread, NULL, bake_some, b) != 0) {
             arena_free(b->arena);
+            arena_free(b->scratch);
             break;
         }
     }
-    bake_some(&(baker){.all = &all, .arena = a});
+    bake_some(&self);
     for (size_t i = 0; i < helpers; i++) {
         pthread_join(bakers[i].thread, NULL);
         arena_adopt(a, bakers[i].arena);
+        arena_free(bakers[i].scratch);
     }
     if (atomic_load(&all.has_failed))
-        bake_in_order(a, p);
+        bake_in_order(&self);
+    arena_free(self.scratch);
     return all.made;
 }

@@ -11,6 +11,6 @@ typedef struct baked {
 
 /* Of each variant of the plan in its place; none of external PTX. The result does not depend on plan->jobs. A kernel
  * that fails ends the generator as it does by itself, the first of those that fail. */
-baked *bake_all(arena *a, const plan *p);
+baked *bake_all(arena *a, const plan *p, spool *s);
 
 #endif

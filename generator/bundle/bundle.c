@@ -2,6 +2,7 @@
 #include "bundle.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "external/external.h"
 #include "family/family.h"
@@ -49,34 +50,62 @@ static bool are_within(const bundle_model *m, diagnostics *d)
     return ok;
 }
 
-static void add_file(file_output *files, size_t *count, const char *path, text content)
+/* The bundle's files, one after another. */
+typedef struct bundle_files {
+    arena *arena, *piece;
+    spool *spool;
+    const char *folder;
+    file_output items[SHARDS_MOST + 4];
+    const char *paths[SHARDS_MOST + 4];
+    size_t count;
+} bundle_files;
+
+static file_output *begin_file(bundle_files *all, const char *name, const char *extension)
 {
-    files[(*count)++] = (file_output){path, content};
+    const char *path = path_in(all->arena, all->folder, name, extension);
+    file_output *f = &all->items[all->count];
+    *f = file_begin(all->arena, all->piece, path, all->spool);
+    all->paths[all->count++] = path;
+    return f;
+}
+
+static void make_files(bundle_files *all, const bundle_model *m, const char *stamp)
+{
+    const plan *p = m->plan;
+    write_source(begin_file(all, p->bundle, "c"), m);
+    write_header(begin_file(all, p->bundle, "h"), m);
+    write_manifest(begin_file(all, p->bundle, "json"), m);
+    for (uint32_t i = 0; i < p->shards; i++) {
+        const char *name = arena_format(all->arena, "%s_%u", p->bundle, (unsigned)(i + 1));
+        write_shard(begin_file(all, name, "c"), m, i);
+    }
+    const size_t outputs = all->count;
+    write_depfile(begin_file(all, p->bundle, "d"), stamp ? &stamp : all->paths, stamp ? 1 : outputs,
+                  p->inputs, p->input_count);
+}
+
+static bool generate(arena *a, const plan *p, spool *s, diagnostics *d, const char *folder, const char *stamp)
+{
+    const bundle_model *m = model_build(a, p, s, d);
+    if (!m || !are_within(m, d))
+        return false;
+    bundle_files all = {.arena = a, .piece = arena_new(), .spool = s, .folder = folder};
+    make_files(&all, m, stamp);
+    arena_free(all.piece);
+    return spool_is_whole(s, d) && files_write(a, all.items, all.count, d) &&
+           (!stamp || file_stamp(stamp, d));
 }
 
 int bundle_generate(arena *a, const plan *p, diagnostics *d, const char *output_dir, const char *stamp)
 {
-    const bundle_model *m = model_build(a, p, d);
-    if (!m || !are_within(m, d))
-        return EXIT_BAD_INPUT;
-    file_output files[SHARDS_MOST + 4];
-    const char *outputs[SHARDS_MOST + 3];
-    size_t count = 0;
-    add_file(files, &count, path_in(a, output_dir, p->bundle, "c"), write_source(a, m));
-    add_file(files, &count, path_in(a, output_dir, p->bundle, "h"), write_header(a, m));
-    add_file(files, &count, path_in(a, output_dir, p->bundle, "json"), write_manifest(a, m));
-    for (uint32_t i = 0; i < p->shards; i++) {
-        const char *name = arena_format(a, "%s_%u", p->bundle, (unsigned)(i + 1));
-        add_file(files, &count, path_in(a, output_dir, name, "c"), write_shard(a, m, i));
-    }
-    for (size_t i = 0; i < count; i++)
-        outputs[i] = files[i].path;
-    const text depfile =
-        write_depfile(a, stamp ? &stamp : outputs, stamp ? 1 : count, p->inputs, p->input_count);
-    add_file(files, &count, path_in(a, output_dir, p->bundle, "d"), depfile);
-    return folder_make(output_dir, d) && files_write(a, files, count, d) && (!stamp || file_stamp(stamp, d))
-               ? 0
-               : EXIT_BAD_INPUT;
+    bool is_new = false;
+    spool *s = folder_make(output_dir, &is_new, d) ? spool_open(a, output_dir, d) : NULL;
+    const bool ok = s && generate(a, p, s, d, output_dir, stamp);
+    if (s)
+        spool_close(s);
+    if (!ok && is_new)
+        rmdir(output_dir);
+    return ok ? 0 : EXIT_BAD_INPUT;
 }
 
 bool bundle_show(arena *a, const plan *p, const variant *v, target t, bool ir, FILE *out)
@@ -101,7 +130,7 @@ bool bundle_show(arena *a, const plan *p, const variant *v, target t, bool ir, F
     }
     const image made = print_kernel(a, kernel, t);
     const char *needs = target_text(a, made.needs.target);
-    fputs(made.ptx, out);
+    fputs(made.data, out);
     if (strcmp(needs, target_text(a, t)) != 0)
         fprintf(stderr, "kiln: .target %s is the lowest that this text needs; it runs on %s\n", needs,
                 target_text(a, t));

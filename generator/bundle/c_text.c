@@ -53,12 +53,12 @@ void c_add_literal_lines(text *out, const char *s)
     }
 }
 
-void c_add_literal_bytes(text *out, const unsigned char *bytes, size_t count)
+void c_add_literal_bytes(text *out, const char *bytes, size_t count)
 {
     enum { PER_LINE = 64 };
     for (size_t i = 0; i < count; i += PER_LINE) {
         text_add(out, "\n\"");
-        c_add_escaped(out, (const char *)bytes + i, count - i < PER_LINE ? count - i : PER_LINE);
+        c_add_escaped(out, bytes + i, count - i < PER_LINE ? count - i : PER_LINE);
         text_add(out, "\"");
     }
 }

@@ -13,7 +13,7 @@ void c_add_escaped(text *out, const char *s, size_t length);
 
 /* A text as adjacent string literals, one per line of it, each on a line of its own; and bytes, 64 on a line. */
 void c_add_literal_lines(text *out, const char *s);
-void c_add_literal_bytes(text *out, const unsigned char *bytes, size_t count);
+void c_add_literal_bytes(text *out, const char *bytes, size_t count);
 
 /* "static const char NAME[] = "...";", broken before the literal where it is too long. */
 void c_add_text_constant(text *out, int indent, const char *name, const char *s);

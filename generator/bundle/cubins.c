@@ -42,9 +42,9 @@ static bool succeeds(pid_t process)
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-static const char *path_of(const assembler *s, size_t i, const char *extension)
+static const char *path_of(arena *a, const assembler *s, size_t i, const char *extension)
 {
-    return arena_format(s->arena, "%s/%u.%s", s->folder, (unsigned)i, extension);
+    return arena_format(a, "%s/%u.%s", s->folder, (unsigned)i, extension);
 }
 
 /* ---- the assembler ----------------------------------------------------------------------------------------------- */
@@ -57,32 +57,32 @@ static uint32_t first_driver(const char *version)
     return release ? (uint32_t)strtoul(release + strlen(mark), NULL, 10) * 1000 : 0;
 }
 
-static const char *ask_version(assembler *s)
+static const char *ask_version(arena *a, assembler *s)
 {
     static const char *const arguments[] = {"ptxas", "--version", NULL};
-    const char *output = path_of(s, 0, "txt"), *why;
+    const char *output = path_of(a, s, 0, "txt"), *why;
     pid_t process;
     text said;
     const int result = start(&process, arguments, output);
     if (result != 0)
         return strerror(result);
-    if (!succeeds(process) || !file_read(s->arena, output, LARGEST_BYTES, &said, &why))
+    if (!succeeds(process) || !file_read(a, output, LARGEST_BYTES, &said, &why))
         return "it does not tell its version";
     s->min_driver = first_driver(said.data);
     return s->min_driver ? NULL : "it does not tell its version";
 }
 
-bool assembler_open(assembler *s, arena *a, place at, diagnostics *d)
+bool assembler_open(assembler *s, arena *a, spool *ptx, place at, diagnostics *d)
 {
-    const char *named = getenv("TMPDIR"), *parent = named && *named ? named : "/tmp";
+    const char *parent = temporary_folder();
     const long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    *s = (assembler){.arena = a, .at_once = processors > 1 ? (size_t)processors : 1};
+    *s = (assembler){.spool = ptx, .at_once = processors > 1 ? (size_t)processors : 1};
     s->folder = arena_format(a, "%s/kiln-XXXXXX", parent);
     if (!mkdtemp(s->folder)) {
         diagnose(d, at, message_no_folder, parent, strerror(errno));
         return false;
     }
-    const char *why = ask_version(s);
+    const char *why = ask_version(a, s);
     if (why) {
         diagnose(d, at, message_no_ptxas, why);
         assembler_close(s);
@@ -93,9 +93,11 @@ bool assembler_open(assembler *s, arena *a, place at, diagnostics *d)
 void assembler_close(assembler *s)
 {
     static const char *const extensions[] = {"ptx", "cubin", "txt"};
+    arena *a = arena_new();
     for (size_t i = 0; i < TARGETS_MOST; i++)
         for (size_t k = 0; k < 3; k++)
-            unlink(path_of(s, i, extensions[k]));
+            unlink(path_of(a, s, i, extensions[k]));
+    arena_free(a);
     rmdir(s->folder);
 }
 
@@ -115,58 +117,64 @@ static const image *image_for(const image *images, size_t count, target t)
     return taken;
 }
 
-/* Null, or why it could not be started. */
-static const char *start_one(const assembler *s, size_t i, const image *ptx, target t, pid_t *process)
+static bool write_piece(void *file, const char *data, size_t bytes)
 {
-    const char *in = path_of(s, i, "ptx"), *out = path_of(s, i, "cubin");
-    const char *const arguments[] = {
-        "ptxas", arena_format(s->arena, "-arch=%s", target_text(s->arena, t)), "-o", out, in, NULL};
+    return fwrite(data, 1, bytes, file) == bytes;
+}
+
+/* Null, or why it could not be started. */
+static const char *start_one(const assembler *s, arena *a, size_t i, const image *ptx, target t,
+                             pid_t *process)
+{
+    const char *in = path_of(a, s, i, "ptx"), *out = path_of(a, s, i, "cubin");
+    const char *const arguments[] = {"ptxas", arena_format(a, "-arch=%s", target_text(a, t)), "-o", out, in,
+                                     NULL};
     FILE *file = fopen(in, "wb");
-    const bool is_written = file && fwrite(ptx->ptx, 1, ptx->bytes, file) == ptx->bytes;
+    const bool is_written = file && spool_read(s->spool, ptx->ptx, write_piece, file);
     const bool is_closed = file && fclose(file) == 0;
     if (!is_written || !is_closed)
         return strerror(errno);
-    const int why = start(process, arguments, path_of(s, i, "txt"));
+    const int why = start(process, arguments, path_of(a, s, i, "txt"));
     return why ? strerror(why) : NULL;
 }
 
 /* The first line of what ptxas said, with the PTX in place of the file that it was given. */
-static const char *complaint(const assembler *s, size_t i)
+static const char *complaint(const assembler *s, arena *a, size_t i)
 {
     text said;
-    const char *why, *file = path_of(s, i, "ptx");
-    if (!file_read(s->arena, path_of(s, i, "txt"), LARGEST_BYTES, &said, &why) || said.length == 0)
+    const char *why, *file = path_of(a, s, i, "ptx");
+    if (!file_read(a, path_of(a, s, i, "txt"), LARGEST_BYTES, &said, &why) || said.length == 0)
         return "nothing";
-    const char *line = arena_string(s->arena, said.data, strcspn(said.data, "\n")), *at = strstr(line, file);
+    const char *line = arena_string(a, said.data, strcspn(said.data, "\n")), *at = strstr(line, file);
     if (!at)
         return line;
-    return arena_format(s->arena, "%sthe PTX%s", arena_string(s->arena, line, (size_t)(at - line)),
-                        at + strlen(file));
+    return arena_format(a, "%sthe PTX%s", arena_string(a, line, (size_t)(at - line)), at + strlen(file));
 }
 
-static bool take_one(const assembler *s, size_t i, pid_t process, target t, const variant *v, image *made,
-                     diagnostics *d)
+static bool take_one(const assembler *s, arena *a, size_t i, pid_t process, target t, const variant *v,
+                     image *made, diagnostics *d)
 {
     text cubin;
     const char *why = NULL;
     if (!succeeds(process)) {
-        diagnose(d, v->at, message_ptxas_refused, v->id, target_text(s->arena, t), complaint(s, i));
+        diagnose(d, v->at, message_ptxas_refused, v->id, target_text(a, t), complaint(s, a, i));
         return false;
     }
-    if (!file_read(s->arena, path_of(s, i, "cubin"), LARGEST_BYTES, &cubin, &why)) {
-        diagnose(d, v->at, message_ptxas_not_run, v->id, target_text(s->arena, t), why);
+    if (!file_read(a, path_of(a, s, i, "cubin"), LARGEST_BYTES, &cubin, &why)) {
+        diagnose(d, v->at, message_ptxas_not_run, v->id, target_text(a, t), why);
         return false;
     }
     *made = (image){.made_for = t,
                     .min_driver = s->min_driver,
-                    .cubin = (const unsigned char *)cubin.data,
+                    .is_cubin = true,
+                    .data = cubin.data,
                     .bytes = cubin.length};
     image_hash(made);
     return true;
 }
 
-size_t assemble_variant(assembler *s, const plan *p, const variant *v, image *images, size_t count,
-                        diagnostics *d)
+size_t assemble_variant(const assembler *s, arena *a, const plan *p, const variant *v, const image *images,
+                        size_t count, image *cubins, diagnostics *d)
 {
     target targets[TARGETS_MOST];
     pid_t processes[TARGETS_MOST];
@@ -178,16 +186,15 @@ size_t assemble_variant(assembler *s, const plan *p, const variant *v, image *im
     while (taken < wanted && (ok || taken < started)) {
         if (ok && started < wanted && started - taken < s->at_once) {
             const image *ptx = image_for(images, count, targets[started]);
-            const char *why = start_one(s, started, ptx, targets[started], &processes[started]);
+            const char *why = start_one(s, a, started, ptx, targets[started], &processes[started]);
             ok = !why;
             if (why)
-                diagnose(d, v->at, message_ptxas_not_run, v->id, target_text(s->arena, targets[started]),
-                         why);
+                diagnose(d, v->at, message_ptxas_not_run, v->id, target_text(a, targets[started]), why);
             started += ok;
             continue;
         }
-        ok = take_one(s, taken, processes[taken], targets[taken], v, &images[count + taken], d) && ok;
+        ok = take_one(s, a, taken, processes[taken], targets[taken], v, &cubins[taken], d) && ok;
         taken++;
     }
-    return ok ? count + wanted : 0;
+    return ok ? wanted : 0;
 }

@@ -6,19 +6,19 @@
 
 /* ptxas, and a folder for its files until assembler_close. */
 typedef struct assembler {
-    arena *arena;
+    spool *spool; /* has the PTX */
     char *folder;
     uint32_t min_driver; /* that loads its cubins: its own CUDA's first */
     size_t at_once;      /* how many may run side by side */
 } assembler;
 
 /* False after a diagnostic at `at`: there is no ptxas, or no folder. */
-bool assembler_open(assembler *s, arena *a, place at, diagnostics *d);
+bool assembler_open(assembler *s, arena *a, spool *ptx, place at, diagnostics *d);
 void assembler_close(assembler *s);
 
-/* Adds to a variant's PTX images, `count` of them in ascending order, a cubin for each listed target that the variant runs
- * on, of the PTX that this target would take. Returns how many; 0 after a diagnostic. */
-size_t assemble_variant(assembler *s, const plan *p, const variant *v, image *images, size_t count,
-                        diagnostics *d);
+/* Makes of a variant's PTX images, `count` of them in ascending order, a cubin for each listed target that the variant runs
+ * on, of the PTX that this target would take. There is room for TARGETS_MOST. Returns how many; 0 after a diagnostic. */
+size_t assemble_variant(const assembler *s, arena *a, const plan *p, const variant *v, const image *images,
+                        size_t count, image *cubins, diagnostics *d);
 
 #endif

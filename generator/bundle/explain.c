@@ -134,8 +134,10 @@ static uint64_t blocks_of(const call *c, const variant *v)
 static uint64_t estimate(const call *c, const plan *p, const variant *v)
 {
     image *images;
-    const size_t count = bake_images(c->arena, p, v, &images);
+    arena *scratch = arena_new();
+    const size_t count = bake_images(c->arena, scratch, NULL, p, v, &images);
     const kiln_code code = code_of(images[count - 1].costs, &v->shape);
+    arena_free(scratch);
     const kiln_time *time = &c->family->time;
     const kiln_work work = {.blocks = blocks_of(c, v),
                             .resident = value_of(c, v, "blocks_per_multiprocessor"),

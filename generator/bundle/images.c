@@ -1,4 +1,4 @@
-/* From variants to images: build, check, fold, hash. */
+/* From variants to images: build, check, fold, hash; and as C, in the spool. */
 #include "images.h"
 
 #include <string.h>
@@ -113,7 +113,7 @@ ptx_fn *build_kernel(arena *a, const variant *v, target t)
 
 void image_hash(image *i)
 {
-    const XXH128_hash_t hash = XXH3_128bits(i->ptx ? i->ptx : (const char *)i->cubin, i->bytes);
+    const XXH128_hash_t hash = XXH3_128bits(i->data, i->bytes);
     i->hash_high = hash.high64;
     i->hash_low = hash.low64;
 }
@@ -146,31 +146,22 @@ image print_kernel(arena *a, const ptx_fn *kernel, target t)
     text ptx = text_new(a);
     ptx_print_header(&ptx, made.needs);
     ptx_print_body(&ptx, kernel);
-    made.ptx = ptx.data;
+    made.data = ptx.data;
     made.bytes = ptx.length;
     image_hash(&made);
     return made;
 }
 
+/* The text of the one is gone by then. */
 static bool same_text(const image *a, const image *b)
 {
-    return a->bytes == b->bytes && memcmp(a->ptx, b->ptx, a->bytes) == 0;
-}
-
-/* As C has it, which is what is kept: it is a hundred times as much as all else of a bundle. */
-static text literal_of(arena *a, arena *scratch, const char *ptx)
-{
-    text literal = text_new(scratch);
-    c_add_literal_lines(&literal, ptx);
-    literal.data = arena_copy(a, literal.data, literal.length + 1);
-    return literal;
+    return a->bytes == b->bytes && a->hash_high == b->hash_high && a->hash_low == b->hash_low;
 }
 
 /* Only the newest base image below can be folded into: it is the one that selection would take instead. */
-size_t bake_images(arena *a, const plan *p, const variant *v, image **images)
+size_t bake_images(arena *a, arena *scratch, spool *s, const plan *p, const variant *v, image **images)
 {
-    image *kept = arena_alloc(a, 2 * p->target_count * sizeof *kept);
-    arena *texts = p->has_cubins ? a : arena_new(); /* ptxas reads them later */
+    image kept[TARGETS_MOST];
     const image *newest_base = NULL;
     target_range like_newest = {0, 0};
     size_t count = 0;
@@ -182,14 +173,11 @@ size_t bake_images(arena *a, const plan *p, const variant *v, image **images)
             ptx_fits(newest_base->needs.target, t))
             continue;
         target_range alike;
-        arena *scratch = arena_new(); /* a kernel takes hundreds of times its text */
         kept[count] = print_kernel(scratch, build_alike(scratch, v, t, &alike), t);
         const bool is_folded = newest_base && same_text(newest_base, &kept[count]);
-        if (!is_folded) {
-            kept[count].literal = literal_of(a, scratch, kept[count].ptx);
-            kept[count].ptx = arena_copy(texts, kept[count].ptx, kept[count].bytes + 1);
-        }
-        arena_free(scratch);
+        if (!is_folded && s)
+            image_spool(scratch, s, p, v, &kept[count]);
+        arena_clear(scratch);
         if (is_folded)
             continue;
         if (t.kind == TARGET_BASE) {
@@ -198,29 +186,49 @@ size_t bake_images(arena *a, const plan *p, const variant *v, image **images)
         }
         count++;
     }
-    if (texts != a) {
-        for (size_t i = 0; i < count; i++)
-            kept[i].ptx = NULL;
-        arena_free(texts);
-    }
-    *images = kept;
+    *images = arena_copy(a, kept, count * sizeof *kept);
     return count;
 }
 
-size_t external_images(arena *a, const plan *p, const external_module *m, image **images)
+size_t external_images(arena *a, arena *scratch, spool *s, const plan *p, const variant *v, image **images)
 {
-    *images = arena_alloc(a, (m->file_count + p->target_count) * sizeof **images);
+    const external_module *m = v->external->module;
+    *images = arena_alloc(a, m->file_count * sizeof **images);
     for (size_t i = 0; i < m->file_count; i++) {
         const ptx_file *file = m->files[i];
         image *made = &(*images)[i];
         *made = (image){.made_for = file->made_for,
                         .needs = {file->version, file->says},
                         .min_driver = file->min_driver,
-                        .ptx = file->ptx,
+                        .data = file->ptx,
                         .bytes = file->bytes};
-        made->literal = text_new(a);
-        c_add_literal_lines(&made->literal, file->ptx);
         image_hash(made);
+        image_spool(scratch, s, p, v, made);
+        arena_clear(scratch);
     }
     return m->file_count;
+}
+
+/* ---- as C -------------------------------------------------------------------------------------------------------- */
+
+const char *image_array(arena *a, const variant *v, const image *i)
+{
+    return arena_format(a, "%s_%s%s", v->entry, target_text(a, i->made_for), i->is_cubin ? "_cubin" : "");
+}
+
+/* ELF wants its numbers aligned. */
+void image_spool(arena *scratch, spool *s, const plan *p, const variant *v, image *i)
+{
+    text out = text_new(scratch);
+    text_printf(&out, "\nstatic const char %s[]%s =", image_array(scratch, v, i),
+                i->is_cubin ? " __attribute__((aligned(64)))" : "");
+    if (i->is_cubin)
+        c_add_literal_bytes(&out, i->data, i->bytes);
+    else
+        c_add_literal_lines(&out, i->data);
+    text_add(&out, ";\n");
+    i->array = spool_add(s, out.data, out.length);
+    if (p->has_cubins && !i->is_cubin)
+        i->ptx = spool_add(s, i->data, i->bytes);
+    i->data = NULL;
 }

@@ -1,4 +1,4 @@
-/* From variants to images: build, check, fold, hash. */
+/* From variants to images: build, check, fold, hash; and as C, in the spool. */
 #ifndef BUNDLE_IMAGES_H
 #define BUNDLE_IMAGES_H
 
@@ -7,6 +7,7 @@
 #include "external/external.h"
 #include "plan/plan.h"
 #include "ptx/builder.h"
+#include "support/spool.h"
 
 /* One PTX text or cubin, and what selection has to know about it. */
 typedef struct image {
@@ -16,11 +17,12 @@ typedef struct image {
     uint32_t min_driver;
     uint32_t static_shared_bytes; /* not of external PTX */
     ptx_costs costs;              /* likewise */
-    const char *ptx;              /* null for a cubin, and where nothing but C comes of it */
-    text literal;                 /* of PTX, as C has it */
-    const unsigned char *cubin;   /* null for PTX */
+    bool is_cubin;
+    const char *data; /* the PTX or the cubin; null once it is in the spool */
     size_t bytes;
-    uint64_t hash_high, hash_low; /* XXH3, 128 bit, of either */
+    uint64_t hash_high, hash_low; /* XXH3, 128 bit, of the data */
+    spool_range array;            /* the data as C, in the spool */
+    spool_range ptx;              /* as it is, for ptxas, where the plan has cubins */
 } image;
 
 /* Whether the variant's kernel takes this argument, and the argument's type with "$name" put in. */
@@ -42,15 +44,19 @@ image print_kernel(arena *a, const ptx_fn *kernel, target t);
 /* What estimates read of a kernel: what was counted in it, and its shape. */
 kiln_code code_of(ptx_costs costs, const kiln_shape *shape);
 
-/* Fills in the hash of what the image has. */
+/* Fills in the hash of the image's data. */
 void image_hash(image *i);
 
 /* The variant's PTX images, for every target of the plan that it runs on, in ascending order. A text that the next lower
- * base target already has is folded into that one. Returns how many; *images has room for as many cubins more as there are
- * targets. */
-size_t bake_images(arena *a, const plan *p, const variant *v, image **images);
+ * base target already has is folded into that one. Returns how many. Their data is in the spool then; s null: nowhere. The
+ * scratch is cleared: a kernel takes hundreds of times its text. */
+size_t bake_images(arena *a, arena *scratch, spool *s, const plan *p, const variant *v, image **images);
 
 /* The files of a module of external PTX, likewise. */
-size_t external_images(arena *a, const plan *p, const external_module *m, image **images);
+size_t external_images(arena *a, arena *scratch, spool *s, const plan *p, const variant *v, image **images);
+
+/* Puts the image's data into the spool as the C array of this name: it is ten times as much as all else of a bundle. */
+const char *image_array(arena *a, const variant *v, const image *i);
+void image_spool(arena *scratch, spool *s, const plan *p, const variant *v, image *i);
 
 #endif

@@ -12,6 +12,7 @@
 #include "pointers.h"
 #include "support/messages.h"
 #include "support/words.h"
+#include "target/target.h"
 
 /* ---- small helpers ----------------------------------------------------------------------------------------------- */
 
@@ -67,7 +68,7 @@ static void find_shared_bytes(bundle_variant *made)
 }
 
 /* Kernels of one PTX file have its images together. They stand one after another. */
-static void make_images(arena *a, const plan *p, const variant *v, baked own, bundle_variant *made,
+static void make_images(arena *a, const bundle_model *m, const variant *v, baked own, bundle_variant *made,
                         const bundle_variant *before)
 {
     made->owner = made;
@@ -80,7 +81,9 @@ static void make_images(arena *a, const plan *p, const variant *v, baked own, bu
         made->images = before->images;
         made->image_count = before->image_count;
     } else {
-        made->image_count = external_images(a, p, v->external->module, &made->images);
+        arena *scratch = arena_new();
+        made->image_count = external_images(a, scratch, m->spool, m->plan, v, &made->images);
+        arena_free(scratch);
     }
 }
 
@@ -104,11 +107,11 @@ static void check_time(const variant *v, const ptx_costs *costs)
                      (unsigned)code.warps);
 }
 
-static void take_images(arena *a, const plan *p, baked own, bundle_variant *made,
+static void take_images(arena *a, const bundle_model *m, baked own, bundle_variant *made,
                         const bundle_variant *before)
 {
     const variant *v = made->variant;
-    make_images(a, p, v, own, made, before);
+    make_images(a, m, v, own, made, before);
     for (size_t i = 0; i < made->image_count; i++)
         if (made->images[i].min_driver > made->min_driver)
             made->min_driver = made->images[i].min_driver;
@@ -118,25 +121,42 @@ static void take_images(arena *a, const plan *p, baked own, bundle_variant *made
     memcpy(made->block, v->shape.block, sizeof made->block);
     find_shared_bytes(made);
     made->runs_everywhere = true;
-    for (size_t i = 0; i < p->target_count; i++)
+    for (size_t i = 0; i < m->plan->target_count; i++)
         made->runs_everywhere &= v->runs_on >> i & 1u;
     if (made->image_count == 0)
         internal_error("%s runs on none of the bundle's targets", v->id);
 }
 
-/* False after a diagnostic. */
+/* Behind its PTX images. False after a diagnostic. */
+static bool add_own_cubins(arena *a, const assembler *s, const plan *p, bundle_variant *v, diagnostics *d)
+{
+    arena *scratch = arena_new();
+    image cubins[TARGETS_MOST];
+    const size_t count = assemble_variant(s, scratch, p, v->variant, v->images, v->image_count, cubins, d);
+    image *all = arena_alloc(a, (v->image_count + count) * sizeof *all);
+    memcpy(all, v->images, v->image_count * sizeof *all);
+    for (size_t i = 0; i < count; i++) {
+        image_spool(scratch, s->spool, p, v->variant, &cubins[i]);
+        all[v->image_count + i] = cubins[i];
+    }
+    v->images = all;
+    v->image_count += count;
+    arena_free(scratch);
+    return count > 0;
+}
+
 static bool add_cubins(arena *a, bundle_model *m, diagnostics *d)
 {
     assembler s;
-    if (!assembler_open(&s, a, m->plan->images_at, d))
+    if (!assembler_open(&s, a, m->spool, m->plan->images_at, d))
         return false;
     bool ok = true;
     for (size_t i = 0; i < m->variant_count; i++) {
         bundle_variant *v = &m->variants[i];
-        v->image_count = v->owner == v
-                             ? assemble_variant(&s, m->plan, v->variant, v->images, v->image_count, d)
-                             : v->owner->image_count;
-        ok = v->image_count > 0 && ok;
+        if (v->owner == v)
+            ok = add_own_cubins(a, &s, m->plan, v, d) && ok;
+        v->images = v->owner->images;
+        v->image_count = v->owner->image_count;
     }
     assembler_close(&s);
     return ok;
@@ -437,13 +457,14 @@ static const char *command_of(arena *a, const plan *p)
 
 _Static_assert(sizeof((kiln_bundle *)0)->name == 48, "LONGEST_BUNDLE of config.c leaves room for the zero");
 
-const bundle_model *model_build(arena *a, const plan *p, diagnostics *d)
+const bundle_model *model_build(arena *a, const plan *p, spool *s, diagnostics *d)
 {
     bundle_model *m = arena_alloc(a, sizeof *m);
     *m = (bundle_model){.name = p->bundle,
                         .upper_name = upper_case(a, p->bundle),
                         .command = command_of(a, p),
                         .plan = p,
+                        .spool = s,
                         .variant_count = p->variant_count};
     m->variants = arena_alloc(a, p->variant_count * sizeof *m->variants);
     for (size_t i = 0; i < p->variant_count; i++) {
@@ -453,9 +474,9 @@ const bundle_model *model_build(arena *a, const plan *p, diagnostics *d)
     make_families(a, m);
     if (!check_names(a, m, d))
         return NULL;
-    const baked *made = bake_all(a, p);
+    const baked *made = bake_all(a, p, s);
     for (size_t i = 0; i < p->variant_count; i++) {
-        take_images(a, p, made[i], &m->variants[i], i > 0 ? &m->variants[i - 1] : NULL);
+        take_images(a, m, made[i], &m->variants[i], i > 0 ? &m->variants[i - 1] : NULL);
         m->module_count += m->variants[i].owner == &m->variants[i];
         if (m->variants[i].min_driver > m->min_driver)
             m->min_driver = m->variants[i].min_driver;

@@ -76,6 +76,7 @@ typedef struct bundle_model {
     const char *name, *upper_name;
     const char *command; /* that makes the bundle; the configuration file without its folder */
     const plan *plan;
+    spool *spool;
     bundle_variant *variants; /* configuration order; one slot each */
     size_t variant_count, module_count;
     bundle_family *families; /* in the order in which the configuration first names them */
@@ -86,8 +87,8 @@ typedef struct bundle_model {
     uint32_t min_driver; /* with this driver every PTX image of the bundle loads */
 } bundle_model;
 
-/* Bakes the plan's variants. Null after a diagnostic: a cubin could not be made, or a name is taken. */
-const bundle_model *model_build(arena *a, const plan *p, diagnostics *d);
+/* Bakes the plan's variants, into the spool. Null after a diagnostic: a cubin could not be made, or a name is taken. */
+const bundle_model *model_build(arena *a, const plan *p, spool *s, diagnostics *d);
 
 /* How many of a variant's arguments its kernel takes as parameters: all, but for launch geometry behind them. */
 size_t variant_param_count(const variant *v);

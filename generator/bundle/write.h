@@ -1,18 +1,19 @@
-/* The bundle's files, each rendered into a text. */
+/* The bundle's files, each made piece by piece: what is there of one lies in the spool. */
 #ifndef BUNDLE_WRITE_H
 #define BUNDLE_WRITE_H
 
 #include "model.h"
+#include "support/files.h"
 
-text write_source(arena *a, const bundle_model *m);   /* NAME.c */
-text write_header(arena *a, const bundle_model *m);   /* NAME.h */
-text write_manifest(arena *a, const bundle_model *m); /* NAME.json */
+void write_source(file_output *f, const bundle_model *m);   /* NAME.c */
+void write_header(file_output *f, const bundle_model *m);   /* NAME.h */
+void write_manifest(file_output *f, const bundle_model *m); /* NAME.json */
 
 /* NAME_1.c for shard 0, and on; NAME.c has the index alone then. */
-text write_shard(arena *a, const bundle_model *m, uint32_t shard);
+void write_shard(file_output *f, const bundle_model *m, uint32_t shard);
 
 /* NAME.d: Makefile syntax, outputs as they are written, inputs as the user named them. */
-text write_depfile(arena *a, const char *const *outputs, size_t output_count, const char *const *inputs,
+void write_depfile(file_output *f, const char *const *outputs, size_t output_count, const char *const *inputs,
                    size_t input_count);
 
 /* Parts of NAME.h, which a shard has for its own families alone. */

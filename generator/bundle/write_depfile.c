@@ -22,13 +22,12 @@ static void add_paths(text *out, const char *const *paths, size_t count, const c
     }
 }
 
-text write_depfile(arena *a, const char *const *outputs, size_t output_count, const char *const *inputs,
+void write_depfile(file_output *f, const char *const *outputs, size_t output_count, const char *const *inputs,
                    size_t input_count)
 {
-    text out = text_new(a);
-    add_paths(&out, outputs, output_count, "");
-    text_add(&out, ":");
-    add_paths(&out, inputs, input_count, " ");
-    text_add(&out, "\n");
-    return out;
+    add_paths(&f->text, outputs, output_count, "");
+    text_add(&f->text, ":");
+    add_paths(&f->text, inputs, input_count, " ");
+    text_add(&f->text, "\n");
+    file_flush(f);
 }

@@ -138,9 +138,10 @@ static bool is_sure(bundle_variant *const *choice, size_t count, const bundle_va
 }
 
 /* A choice of one needs no estimate. */
-static void write_candidates(arena *a, text *out, const bundle_family *f, bundle_variant *const *choice,
-                             size_t count, const char *indent)
+static void write_candidates(text *out, const bundle_family *f, bundle_variant *const *choice, size_t count,
+                             const char *indent)
 {
+    arena *a = arena_new(); /* of one candidate after another: of expressions comes little text */
     for (size_t i = 0; i < count; i++) {
         const reasons r = reasons_of(a, f, choice[i]);
         const char *inner = arena_format(a, "%s    ", indent);
@@ -154,7 +155,9 @@ static void write_candidates(arena *a, text *out, const bundle_family *f, bundle
                                    count > 1 ? work_of(a, choice[i]->variant) : "NULL"),
                       ");\n");
         text_printf(out, "%s}\n", indent);
+        arena_clear(a);
     }
+    arena_free(a);
 }
 
 /* ---- choices ----------------------------------------------------------------------------------------------------- */
@@ -212,11 +215,11 @@ static void write_choices(arena *a, text *out, const bundle_family *f)
         const size_t count = take_choice(f, left, &left_count, choice);
         const char *condition = choice_condition(a, f, choice[0]->variant);
         if (condition[0] == '\0') {
-            write_candidates(a, out, f, choice, count, "    ");
+            write_candidates(out, f, choice, count, "    ");
             return;
         }
         c_add_wrapped(out, "    if (", condition, ") {\n");
-        write_candidates(a, out, f, choice, count, "        ");
+        write_candidates(out, f, choice, count, "        ");
         text_add(out, "        return;\n    }\n");
     }
 }

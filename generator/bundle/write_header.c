@@ -328,8 +328,9 @@ static void write_pick_overload(text *out, const bundle_family *f)
     text_printf(out, "    return %s_pick(loader, &args, kernel);\n}\n", f->function);
 }
 
-static void write_overloads(text *out, const bundle_model *m)
+static void write_overloads(file_output *file, const bundle_model *m)
 {
+    text *out = &file->text;
     text_add(out, "\n#ifdef __cplusplus\n} /* extern \"C\" */\n\n");
     for (size_t i = 0; i < m->family_count; i++) {
         const bundle_family *f = &m->families[i];
@@ -341,6 +342,7 @@ static void write_overloads(text *out, const bundle_model *m)
             write_overload(out, f->calls[k].function, f->calls[k].args_struct);
         for (size_t k = 0; k < f->variant_count; k++)
             write_overload(out, f->variants[k]->function, f->args_struct);
+        file_flush(file);
     }
     text_add(out, "#endif\n");
 }
@@ -355,25 +357,26 @@ void write_layout_check(text *out)
         (unsigned)KILN_LAYOUT_VERSION);
 }
 
-text write_header(arena *a, const bundle_model *m)
+void write_header(file_output *file, const bundle_model *m)
 {
-    text out = text_new(a);
-    c_add_comment(&out, 0, file_comment(a, m));
-    text_printf(&out, "\n#ifndef %s_GENERATED_H\n#define %s_GENERATED_H\n\n#include <kiln/kiln.h>\n",
+    text *out = &file->text;
+    c_add_comment(out, 0, file_comment(file->arena, m));
+    text_printf(out, "\n#ifndef %s_GENERATED_H\n#define %s_GENERATED_H\n\n#include <kiln/kiln.h>\n",
                 m->upper_name, m->upper_name);
-    write_layout_check(&out);
-    text_printf(&out, "\n#define %s_KERNELS %u /* in the index */\n", m->upper_name,
+    write_layout_check(out);
+    text_printf(out, "\n#define %s_KERNELS %u /* in the index */\n", m->upper_name,
                 (unsigned)m->variant_count);
-    text_printf(&out, "#define %s_SLOTS   %u /* kiln_slot that a loader needs */\n", m->upper_name,
+    text_printf(out, "#define %s_SLOTS   %u /* kiln_slot that a loader needs */\n", m->upper_name,
                 (unsigned)m->slot_count);
-    text_add(&out, "\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
-    text_printf(&out, "extern const kiln_bundle %s_bundle; /* for kiln_open */\n", m->name);
-    text_printf(&out,
-                "extern const kiln_index %s_index;   /* all kernels, to find, enumerate or preload */\n",
+    text_add(out, "\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
+    text_printf(out, "extern const kiln_bundle %s_bundle; /* for kiln_open */\n", m->name);
+    text_printf(out, "extern const kiln_index %s_index;   /* all kernels, to find, enumerate or preload */\n",
                 m->name);
-    for (size_t i = 0; i < m->family_count; i++)
-        write_declarations(a, &out, &m->families[i]);
-    write_overloads(&out, m);
-    text_add(&out, "\n#endif\n");
-    return out;
+    for (size_t i = 0; i < m->family_count; i++) {
+        file_flush(file);
+        write_declarations(file->arena, out, &m->families[i]);
+    }
+    write_overloads(file, m);
+    text_add(out, "\n#endif\n");
+    file_flush(file);
 }

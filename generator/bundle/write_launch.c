@@ -195,7 +195,7 @@ static void write_run_function(arena *a, text *out, const bundle_variant *bv)
         text_printf(out, "    const %s *a = args;\n", f->args_struct);
     else
         text_add(out, "    (void)args;\n");
-    text_add_text(out, &body);
+    text_add_bytes(out, body.data, body.length);
 }
 
 /* ---- the variant's function -------------------------------------------------------------------------------------- */

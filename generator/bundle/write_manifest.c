@@ -242,7 +242,7 @@ static void add_image(arena *a, json *j, const image *i)
 {
     json_begin_inline_object(j);
     json_string_member(j, "target", target_text(a, i->made_for));
-    if (i->cubin) {
+    if (i->is_cubin) {
         json_string_member(j, "format", "cubin");
     } else {
         json_string_member(j, "ptx_target", target_text(a, i->needs.target));
@@ -317,10 +317,9 @@ static void add_variant(arena *a, json *j, const bundle_variant *bv)
     json_end(j);
 }
 
-text write_manifest(arena *a, const bundle_model *m)
+void write_manifest(file_output *f, const bundle_model *m)
 {
-    text out = text_new(a);
-    json j = json_new(&out);
+    json j = json_new(&f->text);
     json_begin_object(&j);
     json_string_member(&j, "bundle", m->name);
     json_string_member(&j, "generator", "kiln " KILN_VERSION);
@@ -328,20 +327,24 @@ text write_manifest(arena *a, const bundle_model *m)
     json_key(&j, "targets");
     json_begin_inline_array(&j);
     for (size_t i = 0; i < m->plan->target_count; i++)
-        json_string(&j, target_text(a, m->plan->targets[i]));
+        json_string(&j, target_text(f->arena, m->plan->targets[i]));
     json_end(&j);
     json_number_member(&j, "min_driver", m->min_driver);
     json_key(&j, "families");
     json_begin_array(&j);
-    for (size_t i = 0; i < m->family_count; i++)
-        add_family(a, &j, &m->families[i]);
+    for (size_t i = 0; i < m->family_count; i++) {
+        add_family(f->arena, &j, &m->families[i]);
+        file_flush(f);
+    }
     json_end(&j);
     json_key(&j, "variants");
     json_begin_array(&j);
-    for (size_t i = 0; i < m->variant_count; i++)
-        add_variant(a, &j, &m->variants[i]);
+    for (size_t i = 0; i < m->variant_count; i++) {
+        add_variant(f->arena, &j, &m->variants[i]);
+        file_flush(f);
+    }
     json_end(&j);
     json_end(&j);
     json_finish(&j);
-    return out;
+    file_flush(f);
 }

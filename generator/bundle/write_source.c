@@ -18,33 +18,13 @@ static const char *const kind_names[] = {[TARGET_BASE] = "KILN_TARGET_BASE",
 
 /* ---- one variant ------------------------------------------------------------------------------------------------- */
 
-static const char *image_name(arena *a, const bundle_variant *v, const image *i)
-{
-    return arena_format(a, "%s_%s%s", v->variant->entry, target_text(a, i->made_for),
-                        i->cubin ? "_cubin" : "");
-}
-
-/* ELF wants its numbers aligned. */
-static void write_data(arena *a, text *out, const bundle_variant *v, const image *i)
-{
-    text_printf(out, "\nstatic const char %s[]%s =", image_name(a, v, i),
-                i->cubin ? " __attribute__((aligned(64)))" : "");
-    if (i->cubin)
-        c_add_literal_bytes(out, i->cubin, i->bytes);
-    else
-        text_splice_bytes(out, i->literal.data, i->literal.length);
-    text_add(out, ";\n");
-}
-
 static void write_images(arena *a, text *out, const bundle_variant *v)
 {
     const char *entry = v->variant->entry;
-    for (size_t i = 0; i < v->image_count; i++)
-        write_data(a, out, v, &v->images[i]);
     text_printf(out, "\nstatic const kiln_image %s_images[] = {\n", entry);
     for (size_t i = 0; i < v->image_count; i++) {
         const image *one = &v->images[i];
-        const char *name = image_name(a, v, one);
+        const char *name = image_array(a, v->variant, one);
         text_printf(out,
                     "    {.data = %s,\n"
                     "     .bytes = sizeof %s - 1,\n"
@@ -56,7 +36,7 @@ static void write_images(arena *a, text *out, const bundle_variant *v)
                     "     .format = %s},\n",
                     name, name, one->hash_high, one->hash_low, (unsigned)one->min_driver,
                     (unsigned)one->made_for.sm, kind_names[one->made_for.kind],
-                    one->cubin ? "KILN_IMAGE_CUBIN" : "KILN_IMAGE_PTX");
+                    one->is_cubin ? "KILN_IMAGE_CUBIN" : "KILN_IMAGE_PTX");
     }
     text_add(out, "};\n");
     text_printf(out,
@@ -106,18 +86,6 @@ static void write_kernel(text *out, const bundle_variant *v)
     text_add(out, "};\n");
 }
 
-static void write_variant(arena *a, text *out, const bundle_variant *v)
-{
-    const char *entry = v->variant->entry;
-    text_printf(out, "\n/* %s */\n\n", v->variant->id);
-    c_add_text_constant(out, 0, arena_format(a, "%s_id", entry), v->variant->id);
-    c_add_text_constant(out, 0, arena_format(a, "%s_entry", entry), symbol_of(v->variant));
-    if (v->owner == v)
-        write_images(a, out, v);
-    write_variant_function(a, out, v);
-    write_kernel(out, v);
-}
-
 /* ---- the bundle -------------------------------------------------------------------------------------------------- */
 
 static void write_section(text *out, const char *title)
@@ -128,22 +96,21 @@ static void write_section(text *out, const char *title)
     text_add(out, " */\n\n");
 }
 
-static void write_family(arena *a, text *out, const bundle_family *f)
-{
-    const char *name = f->family->name;
-    write_section(out, name);
-    c_add_text_constant(out, 0, arena_format(a, "%s_name", name), name);
-    pointers_write(a, out, f);
-    write_family_check(a, out, f);
-    write_call_function(a, out, f);
-    for (size_t i = 0; i < f->variant_count; i++)
-        write_variant(a, out, f->variants[i]);
-    write_family_function(a, out, f);
-    write_workspace_functions(a, out, f);
-    write_calls(a, out, f);
-}
+/* ---- pieces ------------------------------------------------------------------------------------------------------ */
 
-/* ---- the file ---------------------------------------------------------------------------------------------------- */
+/* What code may call of what the file has in front: what expressions call, and the model of time. A static function that
+ * nothing calls would be a warning. */
+static const struct {
+    const char *name, *value; /* null: kiln/choose.h has it */
+} functions[] = {{"kiln_consider", NULL},       {"ceil_div", "b ? a / b + (a % b != 0) : 0"},
+                 {"quotient", "b ? a / b : 0"}, {"remainder_of", "b ? a % b : 0"},
+                 {"minimum", "a < b ? a : b"},  {"maximum", "a > b ? a : b"}};
+enum { FUNCTION_COUNT = sizeof functions / sizeof *functions };
+
+typedef struct source {
+    file_output *file;
+    bool calls[FUNCTION_COUNT];
+} source;
 
 /* Whether code calls a function, string literals aside. */
 static bool calls(const char *code, const char *name)
@@ -161,64 +128,95 @@ static bool calls(const char *code, const char *name)
     return false;
 }
 
-/* What expressions call. A static function that nothing calls would be a warning. */
-static void write_functions_called(text *out, const char *code)
+static void end_piece(source *s)
 {
-    static const struct {
-        const char *name, *value;
-    } functions[] = {{"ceil_div", "b ? a / b + (a % b != 0) : 0"},
-                     {"quotient", "b ? a / b : 0"},
-                     {"remainder_of", "b ? a % b : 0"},
-                     {"minimum", "a < b ? a : b"},
-                     {"maximum", "a > b ? a : b"}};
-    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
-        if (calls(code, functions[i].name))
+    for (size_t i = 0; i < FUNCTION_COUNT; i++)
+        s->calls[i] = s->calls[i] || calls(s->file->text.data, functions[i].name);
+    file_flush(s->file);
+}
+
+static void write_variant(source *s, const bundle_variant *v)
+{
+    text *out = &s->file->text;
+    const char *entry = v->variant->entry;
+    text_printf(out, "\n/* %s */\n\n", v->variant->id);
+    c_add_text_constant(out, 0, arena_format(s->file->arena, "%s_id", entry), v->variant->id);
+    c_add_text_constant(out, 0, arena_format(s->file->arena, "%s_entry", entry), symbol_of(v->variant));
+    if (v->owner == v) {
+        end_piece(s);
+        for (size_t i = 0; i < v->image_count; i++)
+            file_add(s->file, v->images[i].array);
+        write_images(s->file->arena, out, v);
+    }
+    write_variant_function(s->file->arena, out, v);
+    write_kernel(out, v);
+    end_piece(s);
+}
+
+static void write_family(source *s, const bundle_family *f)
+{
+    text *out = &s->file->text;
+    const char *name = f->family->name;
+    write_section(out, name);
+    c_add_text_constant(out, 0, arena_format(s->file->arena, "%s_name", name), name);
+    pointers_write(s->file->arena, out, f);
+    write_family_check(s->file->arena, out, f);
+    write_call_function(s->file->arena, out, f);
+    for (size_t i = 0; i < f->variant_count; i++)
+        write_variant(s, f->variants[i]);
+    write_family_function(s->file->arena, out, f);
+    write_workspace_functions(s->file->arena, out, f);
+    write_calls(s->file->arena, out, f);
+    end_piece(s);
+}
+
+/* ---- the file ---------------------------------------------------------------------------------------------------- */
+
+static void begin_front(text *out, const bundle_model *m)
+{
+    text_printf(out, "/* Generated by kiln %s; to remake it: %s */\n", KILN_VERSION, m->command);
+    text_add(out, "#pragma GCC diagnostic ignored \"-Woverlength-strings\"\n\n");
+}
+
+static void end_front(source *s)
+{
+    text *out = &s->file->text;
+    for (size_t i = 0; i < FUNCTION_COUNT; i++)
+        if (s->calls[i] && functions[i].value)
             text_printf(out, "\nstatic uint64_t %s(uint64_t a, uint64_t b)\n{\n    return %s;\n}\n",
                         functions[i].name, functions[i].value);
+        else if (s->calls[i])
+            text_add(out, "#include <kiln/choose.h>\n");
+    file_flush_to_front(s->file);
 }
 
-static text begin_file(arena *a, const bundle_model *m)
+void write_source(file_output *f, const bundle_model *m)
 {
-    text out = text_new(a);
-    text_printf(&out, "/* Generated by kiln %s; to remake it: %s */\n", KILN_VERSION, m->command);
-    text_add(&out, "#pragma GCC diagnostic ignored \"-Woverlength-strings\"\n\n");
-    return out;
-}
-
-static void end_file(text *out, const text *code)
-{
-    if (calls(code->data, "kiln_consider"))
-        text_add(out, "#include <kiln/choose.h>\n");
-    write_functions_called(out, code->data);
-    text_add_text(out, code);
-}
-
-text write_source(arena *a, const bundle_model *m)
-{
-    text code = text_new(a);
+    source s = {.file = f};
     for (size_t i = 0; i < m->family_count && !m->plan->shards; i++)
-        write_family(a, &code, &m->families[i]);
-    write_section(&code, "the bundle");
-    write_index(a, &code, m);
+        write_family(&s, &m->families[i]);
+    write_section(&f->text, "the bundle");
+    write_index(f->arena, &f->text, m);
+    end_piece(&s);
 
-    text out = begin_file(a, m);
-    text_printf(&out, "#include \"%s.h\"\n", m->name);
-    end_file(&out, &code);
-    return out;
+    begin_front(&f->text, m);
+    text_printf(&f->text, "#include \"%s.h\"\n", m->name);
+    end_front(&s);
 }
 
 /* Never NAME.h, which changes with every family. */
-text write_shard(arena *a, const bundle_model *m, uint32_t shard)
+void write_shard(file_output *f, const bundle_model *m, uint32_t shard)
 {
-    text code = text_new(a), out = begin_file(a, m);
-    text_add(&out, "#include <kiln/kiln.h>\n");
-    write_layout_check(&out);
-    for (size_t i = 0; i < m->family_count; i++) {
-        if (m->families[i].shard != shard)
-            continue;
-        write_declarations(a, &out, &m->families[i]);
-        write_family(a, &code, &m->families[i]);
-    }
-    end_file(&out, &code);
-    return out;
+    source s = {.file = f};
+    for (size_t i = 0; i < m->family_count; i++)
+        if (m->families[i].shard == shard)
+            write_family(&s, &m->families[i]);
+
+    begin_front(&f->text, m);
+    text_add(&f->text, "#include <kiln/kiln.h>\n");
+    write_layout_check(&f->text);
+    for (size_t i = 0; i < m->family_count; i++)
+        if (m->families[i].shard == shard)
+            write_declarations(f->arena, &f->text, &m->families[i]);
+    end_front(&s);
 }

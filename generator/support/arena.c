@@ -19,6 +19,7 @@ typedef struct chunk {
 
 struct arena {
     chunk *chunks; /* the newest first; only that one is allocated from */
+    chunk *spare;  /* cleared */
 };
 
 static void *or_out_of_memory(void *memory)
@@ -34,23 +35,62 @@ arena *arena_new(void)
     return or_out_of_memory(calloc(1, sizeof(arena)));
 }
 
-void arena_free(arena *a)
+static void free_chunks(chunk *c)
 {
-    if (!a)
-        return;
-    for (chunk *c = a->chunks; c;) {
+    while (c) {
         chunk *next = c->next;
         free(c);
         c = next;
     }
+}
+
+void arena_free(arena *a)
+{
+    if (!a)
+        return;
+    free_chunks(a->chunks);
+    free_chunks(a->spare);
     free(a);
+}
+
+static chunk **end_of(chunk **list)
+{
+    while (*list)
+        list = &(*list)->next;
+    return list;
+}
+
+void arena_clear(arena *a)
+{
+    *end_of(&a->chunks) = a->spare;
+    a->spare = a->chunks;
+    a->chunks = NULL;
+}
+
+/* The smallest that is large enough, so that large ones stay for what is large; null when there is none. */
+static chunk *take_spare(arena *a, size_t capacity)
+{
+    chunk **best = NULL;
+    for (chunk **at = &a->spare; *at; at = &(*at)->next)
+        if ((*at)->capacity >= capacity && (!best || (*at)->capacity < (*best)->capacity))
+            best = at;
+    if (!best)
+        return NULL;
+    chunk *c = *best;
+    *best = c->next;
+    memset(c->bytes, 0, c->used);
+    c->used = 0;
+    return c;
 }
 
 static chunk *new_chunk(arena *a, size_t bytes)
 {
     size_t capacity = bytes > CHUNK_BYTES ? bytes : CHUNK_BYTES;
-    chunk *c = or_out_of_memory(calloc(1, sizeof(chunk) + capacity));
-    c->capacity = capacity;
+    chunk *c = take_spare(a, capacity);
+    if (!c) {
+        c = or_out_of_memory(calloc(1, sizeof(chunk) + capacity));
+        c->capacity = capacity;
+    }
     c->next = a->chunks;
     a->chunks = c;
     return c;
@@ -73,28 +113,35 @@ void *arena_alloc(arena *a, size_t bytes)
 /* Behind the newest chunk, which alone is allocated from. */
 void arena_adopt(arena *a, arena *from)
 {
-    chunk **end = &a->chunks;
-    while (*end)
-        end = &(*end)->next;
-    *end = from->chunks;
+    *end_of(&a->chunks) = from->chunks;
+    free_chunks(from->spare);
     free(from);
 }
 
-/* What has a chunk to itself grows with it: no copy is left behind. */
+/* What has a chunk to itself grows with it, or into a spare one: nothing is left behind. */
 void *arena_grow(arena *a, void *memory, size_t used, size_t bytes, size_t grown)
 {
     chunk **at = &a->chunks;
     if (bytes >= CHUNK_BYTES)
         while (*at && (*at)->bytes != memory)
             at = &(*at)->next;
-    if (bytes < CHUNK_BYTES || !*at || (*at)->used != (*at)->capacity || grown > SIZE_MAX / 2) {
+    if (bytes < CHUNK_BYTES || !*at || (*at)->used != bytes || grown > SIZE_MAX / 2) {
         void *moved = arena_alloc(a, grown);
         memcpy(moved, memory, used);
         return moved;
     }
     const size_t step = alignof(max_align_t), capacity = (grown + step - 1) / step * step;
-    chunk *larger = or_out_of_memory(realloc(*at, sizeof *larger + capacity));
-    larger->used = larger->capacity = capacity;
+    chunk *own = *at, *larger = own->capacity < capacity ? take_spare(a, capacity) : own;
+    if (!larger) {
+        larger = or_out_of_memory(realloc(own, sizeof *larger + capacity));
+        larger->capacity = capacity;
+    } else if (larger != own) {
+        memcpy(larger->bytes, memory, used);
+        larger->next = own->next;
+        own->next = a->spare;
+        a->spare = own;
+    }
+    larger->used = capacity;
     *at = larger;
     return larger->bytes;
 }

@@ -1,4 +1,5 @@
-/* One arena per run: nothing is freed piecemeal. Running out of memory prints a diagnostic and exits with status 3. */
+/* What an arena has is freed together: the run's at its end, a piece of work's when that is done. Running out of memory
+ * prints a diagnostic and exits with status 3. */
 #ifndef SUPPORT_ARENA_H
 #define SUPPORT_ARENA_H
 
@@ -11,6 +12,9 @@ typedef struct arena arena;
 
 arena *arena_new(void);
 void arena_free(arena *a);
+
+/* What it has is gone, and the memory kept for what comes next: for what is made over and over. */
+void arena_clear(arena *a);
 
 /* What `from` has lives as long as `a`; `from` itself is gone. */
 void arena_adopt(arena *a, arena *from);
@@ -27,28 +31,17 @@ void *arena_push(arena *a, void **array, size_t *count, size_t *capacity, size_t
 /* `bytes` that arena_alloc gave, of which `used` count, in a larger place; what is behind them is not cleared. */
 void *arena_grow(arena *a, void *memory, size_t used, size_t bytes, size_t grown);
 
-/* Bytes that stand in a text without being copied into it: before its data from `at` on. */
-typedef struct text_splice {
-    size_t at;
-    const char *data;
-    size_t length;
-} text_splice;
-
-/* A text that grows. `data` is always NUL-terminated; it has none of the splices, which files_write puts in. */
+/* A text that grows. `data` is always NUL-terminated. */
 typedef struct text {
     arena *arena;
     char *data;
     size_t length, capacity;
-    text_splice *splices;
-    size_t splice_count, splice_capacity;
 } text;
 
 text text_new(arena *a);
 void text_add(text *t, const char *s);
 void text_add_bytes(text *t, const char *s, size_t length);
 void text_add_char(text *t, char c);
-void text_splice_bytes(text *t, const char *data, size_t length); /* they have to live as long as the text */
-void text_add_text(text *t, const text *other);                   /* with its splices */
 void text_add_decimal(text *t, uint64_t value);
 void text_add_hex(text *t, uint64_t value, int digits,
                   bool is_upper); /* the lowest 4 * digits bits; at most 16 */

@@ -32,37 +32,63 @@ bool file_read(arena *a, const char *path, size_t limit, text *out, const char *
     return !*why;
 }
 
+/* ---- making ----------------------------------------------------------------------------------------------------- */
+
+file_output file_begin(arena *a, arena *piece, const char *path, spool *s)
+{
+    return (file_output){.path = path, .spool = s, .arena = piece, .text = text_new(piece), .kept = a};
+}
+
+static void flush_to(file_output *f, size_t rank)
+{
+    if (f->text.length > 0) {
+        arena_push(f->kept, (void **)&f->ranges, &f->range_count, &f->range_capacity, sizeof *f->ranges);
+        memmove(f->ranges + rank + 1, f->ranges + rank, (f->range_count - rank - 1) * sizeof *f->ranges);
+        f->ranges[rank] = spool_add(f->spool, f->text.data, f->text.length);
+    }
+    arena_clear(f->arena);
+    f->text = text_new(f->arena);
+}
+
+void file_flush(file_output *f)
+{
+    flush_to(f, f->range_count);
+}
+
+void file_flush_to_front(file_output *f)
+{
+    flush_to(f, 0);
+}
+
+void file_add(file_output *f, spool_range range)
+{
+    file_flush(f);
+    *(spool_range *)arena_push(f->kept, (void **)&f->ranges, &f->range_count, &f->range_capacity,
+                               sizeof *f->ranges) = range;
+}
+
 /* ---- writing ---------------------------------------------------------------------------------------------------- */
 
 typedef enum file_state { FILE_SAME, FILE_DIFFERS, FILE_BROKEN } file_state;
 
-/* The i-th of the pieces that a text and its splices are, in their order; false behind the last. */
-static bool piece_of(const text *t, size_t i, const char **data, size_t *bytes)
+/* All of a file, in its order. */
+static bool read_output(const file_output *f, spool_take *take, void *context)
 {
-    const size_t splice = i / 2;
-    if (splice > t->splice_count || (splice == t->splice_count && i % 2))
-        return false;
-    if (i % 2) {
-        *data = t->splices[splice].data;
-        *bytes = t->splices[splice].length;
-        return true;
-    }
-    const size_t from = splice == 0 ? 0 : t->splices[splice - 1].at;
-    const size_t to = splice == t->splice_count ? t->length : t->splices[splice].at;
-    *data = t->data + from;
-    *bytes = to - from;
+    for (size_t i = 0; i < f->range_count; i++)
+        if (!spool_read(f->spool, f->ranges[i], take, context))
+            return false;
     return true;
 }
 
-static uint64_t bytes_of(const text *t)
+static uint64_t bytes_of(const file_output *f)
 {
-    uint64_t bytes = t->length;
-    for (size_t i = 0; i < t->splice_count; i++)
-        bytes += t->splices[i].length;
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < f->range_count; i++)
+        bytes += f->ranges[i].bytes;
     return bytes;
 }
 
-static bool reads_as(FILE *file, const char *data, size_t bytes)
+static bool reads_as(void *file, const char *data, size_t bytes)
 {
     char block[8192];
     while (bytes > 0) {
@@ -86,25 +112,20 @@ static file_state compare(const file_output *f)
         errno = S_ISDIR(status.st_mode) ? EISDIR : EINVAL;
         return FILE_BROKEN;
     }
-    if (status.st_size < 0 || (uint64_t)status.st_size != bytes_of(&f->content))
+    if (status.st_size < 0 || (uint64_t)status.st_size != bytes_of(f))
         return FILE_DIFFERS;
     FILE *file = fopen(f->path, "rb");
     if (!file)
         return FILE_DIFFERS;
-    const char *data;
-    size_t bytes;
-    bool same = true;
-    for (size_t i = 0; same && piece_of(&f->content, i, &data, &bytes); i++)
-        same = reads_as(file, data, bytes);
-    same = same && fgetc(file) == EOF && !ferror(file);
+    const bool same = read_output(f, reads_as, file) && fgetc(file) == EOF && !ferror(file);
     fclose(file);
     return same ? FILE_SAME : FILE_DIFFERS;
 }
 
-static bool write_all(int descriptor, const char *data, size_t bytes)
+static bool write_all(void *descriptor, const char *data, size_t bytes)
 {
     while (bytes > 0) {
-        ssize_t wrote = write(descriptor, data, bytes);
+        ssize_t wrote = write(*(const int *)descriptor, data, bytes);
         if (wrote < 0 && errno == EINTR)
             continue;
         if (wrote <= 0)
@@ -121,11 +142,7 @@ static bool write_new(const char *path, const file_output *f)
     int descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (descriptor < 0)
         return false;
-    const char *data;
-    size_t bytes;
-    bool ok = true;
-    for (size_t i = 0; ok && piece_of(&f->content, i, &data, &bytes); i++)
-        ok = write_all(descriptor, data, bytes);
+    bool ok = read_output(f, write_all, &descriptor);
     int error = errno;
     if (close(descriptor) != 0 && ok) {
         ok = false;
@@ -173,9 +190,10 @@ bool files_write(arena *a, const file_output *files, size_t count, diagnostics *
     return ok;
 }
 
-bool folder_make(const char *path, diagnostics *d)
+bool folder_make(const char *path, bool *is_new, diagnostics *d)
 {
-    if (mkdir(path, 0777) == 0 || errno == EEXIST)
+    *is_new = mkdir(path, 0777) == 0;
+    if (*is_new || errno == EEXIST)
         return true;
     diagnose(d, (place){.file = path}, "cannot make the folder: %s", strerror(errno));
     return false;

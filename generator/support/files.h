@@ -7,22 +7,35 @@
 
 #include "arena.h"
 #include "diagnostics.h"
+#include "spool.h"
 
 /* Reads a whole file of at most `limit` bytes. False, with the reason in *why, when it cannot. */
 bool file_read(arena *a, const char *path, size_t limit, text *out, const char **why);
 
+/* A file as it is made, piece by piece: a piece is gone from memory once it is flushed, with all that its arena has. So
+ * files of one arena are made one after another. */
 typedef struct file_output {
     const char *path;
-    text content;
+    spool *spool;
+    arena *arena; /* of a piece */
+    text text;
+    arena *kept; /* of the ranges that pieces have */
+    spool_range *ranges;
+    size_t range_count, range_capacity;
 } file_output;
 
-/* Writes files that belong together. A file whose bytes would not change is not touched. All others are written under
- * temporary names in their folders first and take their places only when every one was, so a failure leaves what was
- * there. False after a diagnostic that names the file. */
+file_output file_begin(arena *a, arena *piece, const char *path, spool *s);
+void file_flush(file_output *f);
+void file_flush_to_front(file_output *f);         /* before all that it has */
+void file_add(file_output *f, spool_range range); /* what is in the spool already */
+
+/* Writes files that belong together and are flushed. A file whose bytes would not change is not touched. All others are
+ * written under temporary names in their folders first and take their places only when every one was, so a failure leaves
+ * what was there. False after a diagnostic that names the file. */
 bool files_write(arena *a, const file_output *files, size_t count, diagnostics *d);
 
-/* Makes a folder in one that is there; one that is there stays. False after a diagnostic. */
-bool folder_make(const char *path, diagnostics *d);
+/* Makes a folder in one that is there; one that is there stays, and is not new. False after a diagnostic. */
+bool folder_make(const char *path, bool *is_new, diagnostics *d);
 
 /* Makes the file new, whatever was in it. False after a diagnostic. */
 bool file_stamp(const char *path, diagnostics *d);

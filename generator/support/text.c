@@ -34,24 +34,6 @@ void text_add_bytes(text *t, const char *s, size_t length)
     t->data[t->length] = '\0';
 }
 
-void text_splice_bytes(text *t, const char *data, size_t length)
-{
-    text_splice *s =
-        arena_push(t->arena, (void **)&t->splices, &t->splice_count, &t->splice_capacity, sizeof *s);
-    *s = (text_splice){t->length, data, length};
-}
-
-void text_add_text(text *t, const text *other)
-{
-    for (size_t i = 0; i < other->splice_count; i++) {
-        text_splice *s =
-            arena_push(t->arena, (void **)&t->splices, &t->splice_count, &t->splice_capacity, sizeof *s);
-        *s = other->splices[i];
-        s->at += t->length;
-    }
-    text_add_bytes(t, other->data, other->length);
-}
-
 void text_add(text *t, const char *s)
 {
     text_add_bytes(t, s, strlen(s));

@@ -10,7 +10,9 @@ import json
 import os
 import pathlib
 import re
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -331,6 +333,11 @@ def unchanged(scratch):
     expect({n for n in FILES if after[n] != before[n]} == {"sample.h"}, "only the damaged file is written again")
 
 
+def no_room():
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10000, 10000))
+
+
 @verb
 def failing(scratch):
     """A run that fails leaves what was there, whole, and nothing beside it."""
@@ -348,6 +355,11 @@ def failing(scratch):
         output = generate(folder, scratch / "bad.yaml", status=status)
         expect(says in output, f"{what}: the message does not say '{says}': {output}")
         expect(bytes_of(folder, FILES) == before and sorted(os.listdir(folder)) == names, f"{what}: files changed")
+    for where, kept in ((folder, names), (scratch / "new", None)):  # no room for what is made; a new folder is gone
+        output = run(GENERATOR, "generate", HERE / "sample.yaml", "--output", where, status=1, preexec_fn=no_room)
+        expect("cannot write: File too large" in output, f"no room: the message is: {output}")
+        expect((sorted(os.listdir(where)) if where.exists() else None) == kept, f"no room: {where.name} has changed")
+    expect(bytes_of(folder, FILES) == before, "no room: files changed")
     (folder / "sample.json").unlink()
     (folder / "sample.json").mkdir()  # cannot be replaced by a file
     (folder / "sample.h").write_text("old")

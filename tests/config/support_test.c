@@ -1,4 +1,4 @@
-/* The arena, text, JSON, words and files. */
+/* The arena, text, JSON, words, the spool and files. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -42,6 +42,26 @@ static void test_arena(void **state)
         assert_int_equal(numbers[i], i);
     assert_string_equal(arena_string(a, "abcdef", 3), "abc");
     assert_string_equal(arena_format(a, "%s-%d-%u-%x-%c", "s", -1, 2u, 255u, 'z'), "s--1-2-ff-z");
+    arena_clear(a);
+    for (size_t bytes = 200000; bytes > 0;
+         bytes /= 2) { /* zeroed again, and large and small find their chunks */
+        unsigned char *memory = arena_alloc(a, bytes);
+        for (size_t i = 0; i < bytes; i++)
+            assert_int_equal(memory[i], 0);
+    }
+    for (int round = 0; round < 3; round++) { /* two texts at once, that outgrow their chunks */
+        arena_clear(a);
+        text all = text_new(a), odd = text_new(a);
+        for (int i = 0; i < 50000; i++) {
+            text_printf(&all, "%d,", i);
+            if (i % 2)
+                text_printf(&odd, "%d,", i);
+        }
+        assert_int_equal(all.length, strlen(all.data));
+        assert_int_equal(strncmp(all.data, "0,1,2,3,", 8) | strncmp(odd.data, "1,3,5,7,", 8), 0);
+        assert_string_equal(strstr(all.data, ",49997,"), ",49997,49998,49999,");
+        assert_string_equal(strstr(odd.data, ",49997,"), ",49997,49999,");
+    }
     arena_free(a);
     arena_free(NULL);
 }
@@ -207,35 +227,42 @@ static void test_nearest(void **state)
 /* ---- files ------------------------------------------------------------------------------------------------------ */
 
 typedef struct sandbox {
-    arena *arena;
+    arena *arena, *piece;
     char folder[32];
     FILE *said;
     char *said_text;
     size_t said_bytes;
     diagnostics d;
+    spool *spool;
 } sandbox;
 
 static void open_sandbox(sandbox *s)
 {
-    *s = (sandbox){.arena = arena_new(), .folder = "files_test.XXXXXX"};
+    *s = (sandbox){.arena = arena_new(), .piece = arena_new(), .folder = "files_test.XXXXXX"};
     assert_non_null(mkdtemp(s->folder));
     s->said = open_memstream(&s->said_text, &s->said_bytes);
     s->d.out = s->said;
+    s->spool = spool_open(s->arena, s->folder, &s->d);
+    assert_non_null(s->spool);
 }
 
 static void close_sandbox(sandbox *s)
 {
+    spool_close(s->spool);
     fclose(s->said);
     free(s->said_text);
     assert_int_equal(rmdir(s->folder), 0); /* nothing is left behind */
+    arena_free(s->piece);
     arena_free(s->arena);
 }
 
 static file_output output(const sandbox *s, const char *name, const char *data)
 {
-    text content = text_new(s->arena);
-    text_add(&content, data);
-    return (file_output){arena_format(s->arena, "%s/%s", s->folder, name), content};
+    const char *path = arena_format(s->arena, "%s/%s", s->folder, name);
+    file_output f = file_begin(s->arena, s->piece, path, s->spool);
+    text_add(&f.text, data);
+    file_flush(&f);
+    return f;
 }
 
 static void assert_file(const sandbox *s, const file_output *f, const char *expected)
@@ -269,15 +296,18 @@ static void test_files(void **state)
     assert_file(&s, &files[1], "TWO");
     assert_int_equal(s.d.count, 0);
 
-    text joined = text_new(s.arena), part = text_new(s.arena);
-    text_splice_bytes(&part, "<1>", 3);
-    text_add(&part, "two");
-    text_splice_bytes(&part, "<2>", 3);
-    text_add(&joined, "one");
-    text_add_text(&joined, &part);
-    files[1].content = joined;
+    const spool_range there = spool_add(s.spool, "<there>", 7);
+    files[1] = file_begin(s.arena, s.piece, files[1].path, s.spool);
+    text_add(&files[1].text, "one");
+    file_add(&files[1], there);
+    text_add(&files[1].text, "two");
+    file_flush(&files[1]);
+    text_add(&files[1].text, "front ");
+    file_flush_to_front(&files[1]);
+    text_add(&files[1].text, " three");
+    file_add(&files[1], (spool_range){0, 0});
     assert_true(files_write(s.arena, files, 2, &s.d));
-    assert_file(&s, &files[1], "one<1>two<2>");
+    assert_file(&s, &files[1], "front one<there>two three");
     assert_int_equal(stat(files[1].path, &before[1]), 0);
     assert_true(files_write(s.arena, files, 2, &s.d));
     assert_int_equal(stat(files[1].path, &after[1]), 0);
@@ -288,6 +318,56 @@ static void test_files(void **state)
     assert_false(file_read(s.arena, files[0].path, 2, &found, &why));
     assert_string_equal(why, "more than 2 bytes");
     assert_int_equal(unlink(files[0].path) | unlink(files[1].path), 0);
+    close_sandbox(&s);
+}
+
+/* What was read of a spool, and when that is enough. */
+typedef struct reading {
+    size_t bytes, enough;
+    uint32_t sum;
+} reading;
+
+static bool take_sum(void *context, const char *data, size_t bytes)
+{
+    reading *r = context;
+    for (size_t i = 0; i < bytes; i++)
+        r->sum = r->sum * 31 + (unsigned char)data[i];
+    r->bytes += bytes;
+    return r->bytes < r->enough;
+}
+
+static void test_spool(void **state)
+{
+    (void)state;
+    enum { BYTES = 200000 };
+    sandbox s;
+    open_sandbox(&s);
+    char *data = arena_alloc(s.arena, BYTES);
+    for (size_t i = 0; i < BYTES; i++)
+        data[i] = (char)(i * i >> 3);
+    reading written = {.enough = SIZE_MAX}, read = written, stopped = {.enough = 1};
+    take_sum(&written, data, BYTES);
+    spool_add(s.spool, "before", 6);
+    spool_range range = spool_add(s.spool, data, BYTES);
+    spool_add(s.spool, "behind", 6);
+    assert_true(spool_read(s.spool, range, take_sum, &read));
+    assert_int_equal(read.bytes, BYTES);
+    assert_int_equal(read.sum, written.sum);
+    assert_false(spool_read(s.spool, range, take_sum, &stopped));
+    assert_in_range(stopped.bytes, 1, BYTES - 1);
+    range.at += BYTES; /* it ends before */
+    assert_false(spool_read(s.spool, range, take_sum, &read));
+    assert_int_equal(errno, EIO);
+    assert_true(spool_is_whole(s.spool, &s.d));
+
+    spool *elsewhere = spool_open(s.arena, "missing", &s.d);
+    assert_non_null(elsewhere);
+    spool_close(elsewhere);
+    assert_int_equal(setenv("TMPDIR", "missing too", true), 0);
+    assert_null(spool_open(s.arena, "missing", &s.d));
+    unsetenv("TMPDIR");
+    fflush(s.said);
+    assert_string_equal(s.said_text, "missing too:1:1: error: cannot write: No such file or directory\n");
     close_sandbox(&s);
 }
 
@@ -322,15 +402,11 @@ static void test_files_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_arena),
-        cmocka_unit_test(test_text),
-        cmocka_unit_test(test_json),
-        cmocka_unit_test(test_json_misuse),
-        cmocka_unit_test(test_words),
-        cmocka_unit_test(test_nearest),
-        cmocka_unit_test(test_files),
-        cmocka_unit_test(test_files_fail),
-        cmocka_unit_test(test_names_of_headers),
+        cmocka_unit_test(test_arena),      cmocka_unit_test(test_text),
+        cmocka_unit_test(test_json),       cmocka_unit_test(test_json_misuse),
+        cmocka_unit_test(test_words),      cmocka_unit_test(test_nearest),
+        cmocka_unit_test(test_spool),      cmocka_unit_test(test_files),
+        cmocka_unit_test(test_files_fail), cmocka_unit_test(test_names_of_headers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
