@@ -102,7 +102,8 @@ static int run_generate(command_line *c)
         p->jobs = jobs;
         const char *folder =
             c->options[OPTION_OUTPUT] ? c->options[OPTION_OUTPUT] : folder_of(c->arena, c->names[0]);
-        status = bundle_generate(c->arena, p, &c->diagnostics, folder, c->options[OPTION_STAMP]);
+        status = bundle_generate(c->arena, p, &c->diagnostics, folder, c->options[OPTION_STAMP],
+                                 c->options[OPTION_QUIET] ? NULL : stdout);
     }
     diagnostics_finish(&c->diagnostics);
     return status;

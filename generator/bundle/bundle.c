@@ -84,7 +84,25 @@ static void make_files(bundle_files *all, const bundle_model *m, const char *sta
                   p->inputs, p->input_count);
 }
 
-static bool generate(arena *a, const plan *p, spool *s, diagnostics *d, const char *folder, const char *stamp)
+/* "app: 2 variants for sm_80 sm_90, 3 images of 41234 bytes; app.c, app.h and app.json in DIR" */
+static void print_summary(FILE *out, const bundle_model *m, const char *folder)
+{
+    unsigned long long images = 0, bytes = 0;
+    char name[TARGET_NAME_BYTES];
+    for (size_t i = 0; i < m->variant_count; i++) {
+        const bundle_variant *v = &m->variants[i];
+        for (size_t k = 0; v->owner == v && k < v->image_count; k++, images++)
+            bytes += v->images[k].bytes;
+    }
+    fprintf(out, "%s: %zu variant%s for", m->name, m->variant_count, m->variant_count == 1 ? "" : "s");
+    for (size_t i = 0; i < m->plan->target_count; i++)
+        fprintf(out, " %s", target_print(m->plan->targets[i], name));
+    fprintf(out, ", %llu image%s of %llu bytes; %s.c, .h and .json in %s\n", images, images == 1 ? "" : "s",
+            bytes, m->name, folder);
+}
+
+static bool generate(arena *a, const plan *p, spool *s, diagnostics *d, const char *folder, const char *stamp,
+                     FILE *summary)
 {
     const bundle_model *m = model_build(a, p, s, d);
     if (!m || !are_within(m, d))
@@ -92,15 +110,19 @@ static bool generate(arena *a, const plan *p, spool *s, diagnostics *d, const ch
     bundle_files all = {.arena = a, .piece = arena_new(), .spool = s, .folder = folder};
     make_files(&all, m, stamp);
     arena_free(all.piece);
-    return spool_is_whole(s, d) && files_write(a, all.items, all.count, d) &&
-           (!stamp || file_stamp(stamp, d));
+    const bool ok =
+        spool_is_whole(s, d) && files_write(a, all.items, all.count, d) && (!stamp || file_stamp(stamp, d));
+    if (ok && summary)
+        print_summary(summary, m, folder);
+    return ok;
 }
 
-int bundle_generate(arena *a, const plan *p, diagnostics *d, const char *output_dir, const char *stamp)
+int bundle_generate(arena *a, const plan *p, diagnostics *d, const char *output_dir, const char *stamp,
+                    FILE *summary)
 {
     bool is_new = false;
     spool *s = folder_make(output_dir, &is_new, d) ? spool_open(a, output_dir, d) : NULL;
-    const bool ok = s && generate(a, p, s, d, output_dir, stamp);
+    const bool ok = s && generate(a, p, s, d, output_dir, stamp, summary);
     if (s)
         spool_close(s);
     if (!ok && is_new)

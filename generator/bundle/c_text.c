@@ -223,3 +223,9 @@ const char *c_value(arena *a, const bundle_family *f, const kiln_param *param, c
 {
     return param->type == KILN_PARAM_WORD ? c_enumerator(a, f, param, value) : value;
 }
+
+void c_add_license(text *out, const char *license)
+{
+    if (license)
+        text_printf(out, "/* SPDX-License-Identifier: %s */\n", license);
+}

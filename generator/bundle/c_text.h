@@ -21,6 +21,9 @@ void c_add_text_constant(text *out, int indent, const char *name, const char *s)
 /* A comment, wrapped, starting at the current column `column` and continued there; a newline in `body` is kept. */
 void c_add_comment(text *out, int column, const char *body);
 
+/* The SPDX line of a license; nothing for null. */
+void c_add_license(text *out, const char *license);
+
 /* Head, list and tail on one line; where that is too long, broken after the list's commas and its && and ||, and
  * continued below the list's start. `head` has no newline. */
 void c_add_wrapped(text *out, const char *head, const char *list, const char *tail);

@@ -49,12 +49,12 @@ static const char *path_of(arena *a, const assembler *s, size_t i, const char *e
 
 /* ---- the assembler ----------------------------------------------------------------------------------------------- */
 
-/* "... release 13.0, V13.0.48" -> 13000 */
-static uint32_t first_driver(const char *version)
+/* "... release 13.0, V13.0.48" -> "13.0, V13.0.48"; empty where there is none */
+static const char *release_of(arena *a, const char *said)
 {
     static const char mark[] = "release ";
-    const char *release = strstr(version, mark);
-    return release ? (uint32_t)strtoul(release + strlen(mark), NULL, 10) * 1000 : 0;
+    const char *release = strstr(said, mark);
+    return release ? arena_string(a, release + strlen(mark), strcspn(release + strlen(mark), "\n")) : "";
 }
 
 static const char *ask_version(arena *a, assembler *s)
@@ -68,7 +68,8 @@ static const char *ask_version(arena *a, assembler *s)
         return strerror(result);
     if (!succeeds(process) || !file_read(a, output, LARGEST_BYTES, &said, &why))
         return "it does not tell its version";
-    s->min_driver = first_driver(said.data);
+    s->version = release_of(a, said.data);
+    s->min_driver = (uint32_t)strtoul(s->version, NULL, 10) * 1000;
     return s->min_driver ? NULL : "it does not tell its version";
 }
 

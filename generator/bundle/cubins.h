@@ -8,6 +8,7 @@
 typedef struct assembler {
     spool *spool; /* has the PTX */
     char *folder;
+    const char *version; /* "13.0, V13.0.88" */
     uint32_t min_driver; /* that loads its cubins: its own CUDA's first */
     size_t at_once;      /* how many may run side by side */
 } assembler;

@@ -158,6 +158,7 @@ static bool add_cubins(arena *a, bundle_model *m, diagnostics *d)
         v->images = v->owner->images;
         v->image_count = v->owner->image_count;
     }
+    m->ptxas = s.version;
     assembler_close(&s);
     return ok;
 }

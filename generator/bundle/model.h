@@ -76,6 +76,7 @@ typedef struct bundle_model {
     const char *name, *upper_name;
     const char *command; /* that makes the bundle; the configuration file without its folder */
     const plan *plan;
+    const char *ptxas; /* the version that made cubins; null: there are none */
     spool *spool;
     bundle_variant *variants; /* configuration order; one slot each */
     size_t variant_count, module_count;

@@ -361,7 +361,9 @@ void write_header(file_output *file, const bundle_model *m)
 {
     text *out = &file->text;
     c_add_comment(out, 0, file_comment(file->arena, m));
-    text_printf(out, "\n#ifndef %s_GENERATED_H\n#define %s_GENERATED_H\n\n#include <kiln/kiln.h>\n",
+    text_add(out, "\n");
+    c_add_license(out, m->plan->license);
+    text_printf(out, "#ifndef %s_GENERATED_H\n#define %s_GENERATED_H\n\n#include <kiln/kiln.h>\n",
                 m->upper_name, m->upper_name);
     write_layout_check(out);
     text_printf(out, "\n#define %s_KERNELS %u /* in the index */\n", m->upper_name,

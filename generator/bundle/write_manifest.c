@@ -2,6 +2,10 @@
 #include "write.h"
 
 #include <inttypes.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 #include <kiln/kiln.h>
 
@@ -295,7 +299,7 @@ static void add_variant(arena *a, json *j, const bundle_variant *bv)
     for (size_t i = 0; v->family->params && v->family->params[i].name; i++)
         add_param_value(j, &v->family->params[i], v->values[i]);
     json_end(j);
-    json_string_member(j, "entry", v->external ? v->external->symbol : v->entry);
+    json_string_member(j, "entry", v->symbol);
     json_string_member(j, "function", bv->function);
     if (v->external)
         add_external(j, bv);
@@ -317,6 +321,50 @@ static void add_variant(arena *a, json *j, const bundle_variant *bv)
     json_end(j);
 }
 
+static void add_input(arena *a, json *j, const char *file, const char *data, size_t bytes)
+{
+    const XXH128_hash_t hash = XXH3_128bits(data, bytes);
+    json_string_member(j, "file", file);
+    json_number_member(j, "bytes", bytes);
+    json_string_member(j, "xxh3_128", arena_format(a, "%016" PRIx64 "%016" PRIx64, hash.high64, hash.low64));
+}
+
+/* What the bundle was made of: files as they are named, with the hashes of their bytes. */
+static void add_provenance(arena *a, json *j, const bundle_model *m)
+{
+    const plan *p = m->plan;
+    const char *slash = strrchr(p->config_path, '/');
+    if (p->license)
+        json_string_member(j, "license", p->license);
+    json_key(j, "config");
+    json_begin_inline_object(j);
+    add_input(a, j, slash ? slash + 1 : p->config_path, p->config, p->config_bytes);
+    json_end(j);
+    if (m->ptxas)
+        json_string_member(j, "ptxas", m->ptxas);
+    bool has_external = false;
+    for (size_t i = 0; i < m->variant_count; i++) {
+        const bundle_variant *v = &m->variants[i];
+        if (!v->variant->external || v->owner != v)
+            continue;
+        if (!has_external) {
+            json_key(j, "external_files");
+            json_begin_array(j);
+            has_external = true;
+        }
+        const external_module *module = v->variant->external->module;
+        for (size_t k = 0; k < module->file_count; k++) {
+            json_begin_inline_object(j);
+            add_input(a, j, module->files[k]->asked, module->files[k]->source,
+                      module->files[k]->source_bytes);
+            json_string_member(j, "license", external_license(module));
+            json_end(j);
+        }
+    }
+    if (has_external)
+        json_end(j);
+}
+
 void write_manifest(file_output *f, const bundle_model *m)
 {
     json j = json_new(&f->text);
@@ -324,6 +372,7 @@ void write_manifest(file_output *f, const bundle_model *m)
     json_string_member(&j, "bundle", m->name);
     json_string_member(&j, "generator", "kiln " KILN_VERSION);
     json_number_member(&j, "layout_version", KILN_LAYOUT_VERSION);
+    add_provenance(f->arena, &j, m);
     json_key(&j, "targets");
     json_begin_inline_array(&j);
     for (size_t i = 0; i < m->plan->target_count; i++)

@@ -300,7 +300,7 @@ variant *external_make(arena *a, const external_request *q, family_list families
     m.args = arena_alloc(a, (q->entry->param_count + EXTERNAL_LAUNCH_ARGS + 1) * sizeof *m.args);
     const size_t most_rules = q->entry->param_count + q->rule_count + EXTERNAL_LAUNCH_RULES;
     m.rules = arena_alloc(a, (most_rules + 1) * sizeof *m.rules);
-    *m.kernel = (external_kernel){.module = q->module, .symbol = q->entry->name};
+    *m.kernel = (external_kernel){.module = q->module};
     if (!take_name(&m, families))
         return NULL;
     m.family->name = m.name;
@@ -327,5 +327,6 @@ variant *external_make(arena *a, const external_request *q, family_list families
     *v = (variant){.family = m.family, .at = q->at, .external = m.kernel, .shape = m.kernel->shape};
     v->runs_on = (UINT32_C(1) << target_count) - 1;
     variant_name(a, v);
+    v->symbol = q->entry->name;
     return v;
 }

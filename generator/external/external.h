@@ -16,7 +16,6 @@ typedef struct external_module {
  * arguments; those behind them are launch geometry that the caller gives. */
 struct external_kernel {
     const external_module *module;
-    const char *symbol; /* the .entry */
     size_t param_count;
     const char
         *block[3]; /* over arguments, when the caller gives the block, and the shape has 0; else null */
@@ -63,6 +62,9 @@ bool external_check_module(arena *a, const external_module *m, const target *tar
 /* Makes the family, of another name than `families` have, and its variant for so many targets. Null after a diagnostic. */
 variant *external_make(arena *a, const external_request *q, family_list families, size_t target_count,
                        diagnostics *d);
+
+/* The SPDX expression of its files: NOASSERTION where nothing is said. */
+const char *external_license(const external_module *m);
 
 /* The file whose text a target takes; null: none. */
 const ptx_file *external_file_for(const external_module *m, target t);

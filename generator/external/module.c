@@ -94,3 +94,8 @@ bool external_check_module(arena *a, const external_module *m, const target *tar
         }
     return ok;
 }
+
+const char *external_license(const external_module *m)
+{
+    return m->license ? m->license : "NOASSERTION";
+}

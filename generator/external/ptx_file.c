@@ -474,7 +474,8 @@ ptx_file *ptx_file_read_text(arena *a, const char *path, const char *asked, cons
 {
     ptx_file *file = arena_alloc(a, sizeof *file);
     const size_t length = strlen(data); /* NVRTC's has a NUL behind it */
-    *file = (ptx_file){.path = path, .asked = asked, .ptx = data, .bytes = length};
+    *file = (ptx_file){
+        .path = path, .asked = asked, .source = data, .source_bytes = bytes, .ptx = data, .bytes = length};
     if (!is_ascii(file, bytes, d))
         return NULL;
     scanner s = {.arena = a, .d = d, .file = file, .at = data, .line_start = data, .line = 1};

@@ -27,9 +27,11 @@ typedef struct ptx_file_entry {
 } ptx_file_entry;
 
 typedef struct ptx_file {
-    const char *path;  /* as places name it */
-    const char *asked; /* as the configuration names it */
-    const char *ptx;
+    const char *path;   /* as places name it */
+    const char *asked;  /* as the configuration names it */
+    const char *source; /* the file */
+    size_t source_bytes;
+    const char *ptx; /* what is embedded: without a NUL behind it, or line information */
     size_t bytes;
     target says, made_for; /* .target, and the same by its present name */
     uint16_t version;      /* 78 is .version 7.8 */

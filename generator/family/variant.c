@@ -27,7 +27,7 @@ void variant_name(arena *a, variant *v)
     }
     v->id = id.data;
     v->key = XXH3_64bits(id.data, id.length);
-    v->entry = entry.data;
+    v->entry = v->symbol = entry.data;
 }
 
 /* ---- inside emit ------------------------------------------------------------------------------------------------ */

@@ -33,6 +33,7 @@ typedef struct variant {
     const char *id;                      /* "family/param=value,..." */
     uint64_t key;                        /* XXH3, 64 bit, of id */
     const char *entry;                   /* a PTX and C identifier: family_value_value... */
+    const char *symbol;                  /* of the .entry in its images; but for external PTX it is `entry` */
     place at;                            /* of the kernels: item that asked for it */
     kiln_shape shape;                    /* for all listed targets together */
     const blocks_step *blocks; /* blocks per multiprocessor of images, from a target on: ascending */

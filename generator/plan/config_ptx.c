@@ -273,8 +273,7 @@ static bool is_new(const reader *r, const variant *v)
         const variant *other = p->variants[i];
         if (!other->external || strcmp(other->family->name, v->family->name) != 0)
             continue;
-        diagnose(r->d, v->at, message_entry_twice, v->family->name, other->external->symbol,
-                 v->external->symbol);
+        diagnose(r->d, v->at, message_entry_twice, v->family->name, other->symbol, v->symbol);
         return false;
     }
     return true;

@@ -112,7 +112,7 @@ macro(_kiln_generate)
     endif()
     add_custom_command(
         ${made} DEPFILE ${folder}/${name}.d
-        COMMAND ${generator} generate ${config} --output ${folder} ${options}
+        COMMAND ${generator} generate ${config} --quiet --output ${folder} ${options}
         DEPENDS ${inputs} ${ptx_files} ${generator}
         COMMENT "Generating the kernels of ${name}"
         VERBATIM)
