@@ -109,6 +109,25 @@ static int run_generate(command_line *c)
     return status;
 }
 
+static int run_export(command_line *c)
+{
+    uint32_t jobs;
+    if (!c->options[OPTION_OUTPUT]) {
+        fail("export needs --output DIR");
+        return EXIT_BAD_USAGE;
+    }
+    if (!read_count(c, OPTION_JOBS, &jobs))
+        return EXIT_BAD_USAGE;
+    plan *p = read_plan(c);
+    if (!p)
+        return EXIT_BAD_INPUT;
+    p->jobs = jobs;
+    const int status = bundle_export(c->arena, p, &c->diagnostics, c->options[OPTION_OUTPUT],
+                                     c->options[OPTION_QUIET] ? NULL : stdout);
+    diagnostics_finish(&c->diagnostics);
+    return status;
+}
+
 static int run_list(command_line *c)
 {
     const plan *p = read_plan(c);
@@ -305,7 +324,7 @@ static const struct {
     char letter; /* 0: none */
     const char *value, *about;
 } options[OPTION_COUNT] = {
-    [OPTION_OUTPUT]  = {"output",  'o', "DIR",   "write there; default: beside CONFIG"},
+    [OPTION_OUTPUT]  = {"output",  'o', "DIR",   "write there; generate: default is beside CONFIG"},
     [OPTION_TARGET]  = {"target",  't', "T",     "sm_80, sm_90a, ..."},
     [OPTION_TARGETS] = {"targets",  0,  "T,...", "for these targets, not the configuration's"},
     [OPTION_DEVICE]  = {"device",  'd', "D",     "on this device, not the one that stands for the target"},
@@ -330,6 +349,8 @@ static const struct {
 } commands[] = {
     {"generate", 1, 1, BIT(OUTPUT) | BIT(TARGETS) | BIT(PTX) | BIT(SHARDS) | BIT(JOBS) | BIT(STAMP) | BIT(QUIET), run_generate,
      "CONFIG",                         "write the bundle that a configuration asks for"},
+    {"export",   1, 1, BIT(OUTPUT) | BIT(TARGETS) | BIT(PTX) | BIT(JOBS) | BIT(QUIET), run_export,
+     "CONFIG -o DIR",                  "write each image as a file: ENTRY.sm_80.ptx"},
     {"list",     1, 1, BIT(TARGETS) | BIT(PTX), run_list,
      "CONFIG",                         "print key, id and targets of each variant"},
     {"show",     2, 2, BIT(TARGET) | BIT(PTX) | BIT(IR), run_show,

@@ -117,17 +117,58 @@ static bool generate(arena *a, const plan *p, spool *s, diagnostics *d, const ch
     return ok;
 }
 
-int bundle_generate(arena *a, const plan *p, diagnostics *d, const char *output_dir, const char *stamp,
-                    FILE *summary)
+/* Each image as a file: ENTRY.sm_80.ptx, ENTRY.sm_80.cubin. */
+static bool export(arena *a, const plan *p, spool *s, diagnostics *d, const char *folder, FILE *summary)
+{
+    const bundle_model *m = model_build(a, p, s, d);
+    if (!m)
+        return false;
+    size_t count = 0, room = 0;
+    for (size_t i = 0; i < m->variant_count; i++)
+        room += m->variants[i].image_count;
+    file_output *files = arena_alloc(a, room * sizeof *files);
+    arena *piece = arena_new(); /* of nothing: what the files have lies in the spool */
+    for (size_t i = 0; i < m->variant_count; i++) {
+        const bundle_variant *v = &m->variants[i];
+        for (size_t k = 0; v->owner == v && k < v->image_count; k++) {
+            const image *one = &v->images[k];
+            const char *name = arena_format(a, "%s.%s", v->variant->entry, target_text(a, one->made_for));
+            files[count] = file_begin(a, piece, path_in(a, folder, name, one->is_cubin ? "cubin" : "ptx"), s);
+            file_add(&files[count++], one->plain);
+        }
+    }
+    arena_free(piece);
+    const bool ok = spool_is_whole(s, d) && files_write(a, files, count, d);
+    if (ok && summary)
+        fprintf(summary, "%s: %zu image%s in %s\n", m->name, count, count == 1 ? "" : "s", folder);
+    return ok;
+}
+
+/* In a folder, with a spool there; a folder that is new goes again when that fails. */
+static int make_in(arena *a, const plan *p, diagnostics *d, const char *folder, const char *stamp,
+                   FILE *summary)
 {
     bool is_new = false;
-    spool *s = folder_make(output_dir, &is_new, d) ? spool_open(a, output_dir, d) : NULL;
-    const bool ok = s && generate(a, p, s, d, output_dir, stamp, summary);
+    spool *s = folder_make(folder, &is_new, d) ? spool_open(a, folder, d) : NULL;
+    const bool ok = s && (p->is_exported ? export(a, p, s, d, folder, summary)
+                                         : generate(a, p, s, d, folder, stamp, summary));
     if (s)
         spool_close(s);
     if (!ok && is_new)
-        rmdir(output_dir);
+        rmdir(folder);
     return ok ? 0 : EXIT_BAD_INPUT;
+}
+
+int bundle_generate(arena *a, const plan *p, diagnostics *d, const char *folder, const char *stamp,
+                    FILE *summary)
+{
+    return make_in(a, p, d, folder, stamp, summary);
+}
+
+int bundle_export(arena *a, plan *p, diagnostics *d, const char *folder, FILE *summary)
+{
+    p->is_exported = true;
+    return make_in(a, p, d, folder, NULL, summary);
 }
 
 bool bundle_show(arena *a, const plan *p, const variant *v, target t, bool ir, FILE *out)

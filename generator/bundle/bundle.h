@@ -15,6 +15,9 @@
 int bundle_generate(arena *a, const plan *p, diagnostics *d, const char *output_dir, const char *stamp,
                     FILE *summary);
 
+/* Writes each image as a file of output_dir, ENTRY.sm_80.ptx or ENTRY.sm_80.cubin; otherwise the same. */
+int bundle_export(arena *a, plan *p, diagnostics *d, const char *output_dir, FILE *summary);
+
 /* Prints one variant as PTX, or as the builder's IR, for one target, and on stderr a line where the text's own target is a
  * lower one. False when the variant cannot run on it. */
 bool bundle_show(arena *a, const plan *p, const variant *v, target t, bool ir, FILE *out);

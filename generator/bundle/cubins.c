@@ -131,7 +131,7 @@ static const char *start_one(const assembler *s, arena *a, size_t i, const image
     const char *const arguments[] = {"ptxas", arena_format(a, "-arch=%s", target_text(a, t)), "-o", out, in,
                                      NULL};
     FILE *file = fopen(in, "wb");
-    const bool is_written = file && spool_read(s->spool, ptx->ptx, write_piece, file);
+    const bool is_written = file && spool_read(s->spool, ptx->plain, write_piece, file);
     const bool is_closed = file && fclose(file) == 0;
     if (!is_written || !is_closed)
         return strerror(errno);

@@ -228,7 +228,7 @@ void image_spool(arena *scratch, spool *s, const plan *p, const variant *v, imag
         c_add_literal_lines(&out, i->data);
     text_add(&out, ";\n");
     i->array = spool_add(s, out.data, out.length);
-    if (p->has_cubins && !i->is_cubin)
-        i->ptx = spool_add(s, i->data, i->bytes);
+    if ((p->has_cubins && !i->is_cubin) || p->is_exported)
+        i->plain = spool_add(s, i->data, i->bytes);
     i->data = NULL;
 }

@@ -22,7 +22,7 @@ typedef struct image {
     size_t bytes;
     uint64_t hash_high, hash_low; /* XXH3, 128 bit, of the data */
     spool_range array;            /* the data as C, in the spool */
-    spool_range ptx;              /* as it is, for ptxas, where the plan has cubins */
+    spool_range plain;            /* the data as it is, where ptxas or an export wants it */
 } image;
 
 /* Whether the variant's kernel takes this argument, and the argument's type with "$name" put in. */

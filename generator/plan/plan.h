@@ -33,7 +33,8 @@ typedef struct plan {
     size_t variant_count;
     budget *budgets;
     size_t budget_count;
-    bool has_cubins; /* beside PTX */
+    bool has_cubins;  /* beside PTX */
+    bool is_exported; /* the images are wanted as they are, not as C alone */
     place images_at;
 } plan;
 

@@ -21,9 +21,9 @@ offers() {
 }
 
 cd "$(dirname "$0")/accepted" || exit 1
-offers 'generate list show explain diff families schema help --help --version' ''
+offers 'generate export list show explain diff families schema help --help --version' ''
 offers 'show schema' s
-offers 'generate list show explain diff families schema help' help ''
+offers 'generate export list show explain diff families schema help' help ''
 offers '--output --targets --ptx --shards --jobs --stamp --quiet --help' generate -
 offers '--shards --stamp' generate one.yaml --s
 offers 'sm_90 sm_90a' show one.yaml plain -t sm_9
