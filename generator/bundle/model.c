@@ -117,9 +117,6 @@ static void take_images(arena *a, const plan *p, baked own, bundle_variant *made
         check_time(v, &made->costs);
     memcpy(made->block, v->shape.block, sizeof made->block);
     find_shared_bytes(made);
-    made->runs_everywhere = true;
-    for (size_t i = 0; i < p->target_count; i++)
-        made->runs_everywhere &= v->runs_on >> i & 1u;
     if (made->image_count == 0)
         internal_error("%s runs on none of the bundle's targets", v->id);
 }

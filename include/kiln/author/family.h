@@ -129,8 +129,10 @@ typedef struct kiln_workspace {
     const char *arg,
         *counters;    /* pointers that only some variants have: scratch, and counters that are zero */
     const char *size; /* the u64 argument that says how many elements `arg` has, for dispatch and rules */
-    /* How many a call needs, over arguments and parameters. This and the two shapes only grow with the arguments. */
+    /* How many a call needs, over arguments and parameters, and how many counters; null: the counters' shape. These and the
+     * two shapes only grow with the arguments. */
     const char *elements;
+    const char *counter_elements;
 } kiln_workspace;
 
 /* What a call gives to one of the family's arguments. */
