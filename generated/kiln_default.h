@@ -804,7 +804,7 @@ kiln_status kiln_default_q4k_dequantize_bf16(kiln_loader *loader, CUstream strea
  *   - k must be a multiple of 256
  *   - k must be from 256 to 2^20
  *   - n must be at most 2^24
- *   - eps must be at least 0 and finite (where norm == rms) */
+ *   - eps must be at least 0 and finite */
 
 enum {
     KILN_DEFAULT_RMSNORM_Q4K_GEMV_NORM_RMS = 1,

@@ -156,16 +156,16 @@ static void write_struct(arena *a, text *out, const bundle_family *f)
     text_printf(out, "} %s;\n", f->args_struct);
 }
 
-/* Whether some variant of the bundle can break it. */
-static bool counts_here(arena *a, const bundle_family *f, const kiln_rule *rule)
+/* How many of the bundle's variants a call can break it for. */
+static size_t count_breakable(arena *a, const bundle_family *f, const kiln_rule *rule)
 {
+    size_t count = 0;
     for (size_t i = 0; i < f->variant_count; i++) {
         uint64_t value = 0;
         const expression *bound = bind_text(a, f->family, rule->condition, f->variants[i]->variant);
-        if (!expression_is_constant(bound, &value) || value == 0)
-            return true;
+        count += !expression_is_constant(bound, &value) || value == 0;
     }
-    return false;
+    return count;
 }
 
 static const char *family_comment(arena *a, const bundle_family *f)
@@ -183,9 +183,11 @@ static const char *family_comment(arena *a, const bundle_family *f)
         text_printf(&out, "\nWhen %s there is nothing to do: KILN_OK without a launch.", family->empty);
     const char *title = "\nRules, else KILN_ERROR_BAD_ARGUMENT:";
     for (const kiln_rule *rule = family->rules; rule && rule->condition; rule++) {
-        if (!counts_here(a, f, rule))
+        const size_t count = count_breakable(a, f, rule);
+        if (count == 0)
             continue;
-        text_printf(&out, "%s\n  - %s", title, rule_text(a, family, rule));
+        text_printf(&out, "%s\n  - %s", title,
+                    count < f->variant_count ? rule_text(a, family, rule) : rule->text);
         title = "";
     }
     return out.data;

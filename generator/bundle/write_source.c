@@ -164,17 +164,10 @@ static bool calls(const char *code, const char *name)
 /* What expressions call. A static function that nothing calls would be a warning. */
 static void write_functions_called(text *out, const char *code)
 {
-    static const struct {
-        const char *name, *value;
-    } functions[] = {{"ceil_div", "b ? a / b + (a % b != 0) : 0"},
-                     {"quotient", "b ? a / b : 0"},
-                     {"remainder_of", "b ? a % b : 0"},
-                     {"minimum", "a < b ? a : b"},
-                     {"maximum", "a > b ? a : b"}};
-    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
-        if (calls(code, functions[i].name))
-            text_printf(out, "\nstatic uint64_t %s(uint64_t a, uint64_t b)\n{\n    return %s;\n}\n",
-                        functions[i].name, functions[i].value);
+    for (const expression_function *f = expression_functions; f->name; f++)
+        if (calls(code, f->name))
+            text_printf(out, "\nstatic uint64_t %s(uint64_t a, uint64_t b)\n{\n    return %s;\n}\n", f->name,
+                        f->value);
 }
 
 static text begin_file(arena *a, const bundle_model *m)

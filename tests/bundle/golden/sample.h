@@ -173,7 +173,7 @@ kiln_status sample_blend_f64_f64_64_clamp_narrow(kiln_loader *loader, CUstream s
 /* parts: nothing, in parts.
  * Source: this file.
  * Rules, else KILN_ERROR_BAD_ARGUMENT:
- *   - workspace_size must be at least ceil_div(n, 16) * 16 * split_k (where split_k != 1) */
+ *   - workspace_size must be at least ceil_div(n, 16) * 16 * split_k */
 
 typedef struct sample_parts_args {
     uint64_t n;                /* u64: elements */
