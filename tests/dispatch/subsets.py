@@ -59,7 +59,7 @@ def ceil_div(a, b):
 
 
 class Work(collections.namedtuple("Work", "blocks times active", defaults=(1,))):
-    """Thread blocks, how often each does what is counted, and the share of its warps that K is long enough for."""
+    """Thread blocks, how often each does what is counted, and how evenly its warps share its loop: active_warps."""
 
 
 def product(p, a, resident, device):
@@ -72,7 +72,9 @@ def product(p, a, resident, device):
 
 
 def active_warps(p, length, trip):
-    return min(p["k_warps"], ceil_div(length, p.get("split_k", 1) * trip)) / p["k_warps"]
+    """What an average warp has to do of what the busiest has: trips are dealt out to warps."""
+    trips = ceil_div(length, p.get("split_k", 1) * trip)
+    return trips / (p["k_warps"] * ceil_div(trips, p["k_warps"]))
 
 
 def product_trip(p):
