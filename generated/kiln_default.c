@@ -76,7 +76,7 @@ static kiln_status call_int4_quantize(kiln_loader *loader, CUstream stream,
                                       uint32_t its_type, uint32_t its_mode, uint32_t its_group,
                                       uint32_t its_nibbles, const char *has)
 {
-    const kiln_status status = check_int4_quantize(loader, a);
+    kiln_status status = check_int4_quantize(loader, a);
     if (status != KILN_OK || a->n == 0)
         return status;
     if ((a->type != 0 && a->type != its_type) || (a->mode != 0 && a->mode != its_mode) ||
@@ -5968,10 +5968,9 @@ const kiln_kernel kiln_default_int4_quantize_bf16_asym_128_low_kernel = {
 };
 
 /* Every variant that has what the caller names, and how long it would take. */
-static void consider_int4_quantize(kiln_choice *c, const kiln_loader *loader,
-                                   kiln_default_int4_quantize_args a)
+static void consider_int4_quantize(kiln_choice *c, kiln_default_int4_quantize_args a)
 {
-    (void)loader;
+    const kiln_device device = c->loader->device;
     if (a.type == 0)
         a.type = KILN_DEFAULT_INT4_QUANTIZE_TYPE_F32;
     if (a.mode == 0)
@@ -5982,7 +5981,8 @@ static void consider_int4_quantize(kiln_choice *c, const kiln_loader *loader,
         a.group == KILN_DEFAULT_INT4_QUANTIZE_GROUP_32 &&
         a.nibbles == KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW) {
         {
-            kiln_consider(c, &kiln_default_int4_quantize_f32_sym_32_low_kernel, 1, NULL, NULL, NULL);
+            kiln_consider(c, &device, &kiln_default_int4_quantize_f32_sym_32_low_kernel,
+                          kiln_is_sure(&device, 75, 11040, 0), NULL, NULL, NULL);
         }
         return;
     }
@@ -5990,7 +5990,8 @@ static void consider_int4_quantize(kiln_choice *c, const kiln_loader *loader,
         a.group == KILN_DEFAULT_INT4_QUANTIZE_GROUP_128 &&
         a.nibbles == KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW) {
         {
-            kiln_consider(c, &kiln_default_int4_quantize_f32_sym_128_low_kernel, 1, NULL, NULL, NULL);
+            kiln_consider(c, &device, &kiln_default_int4_quantize_f32_sym_128_low_kernel,
+                          kiln_is_sure(&device, 75, 11040, 0), NULL, NULL, NULL);
         }
         return;
     }
@@ -5998,7 +5999,8 @@ static void consider_int4_quantize(kiln_choice *c, const kiln_loader *loader,
         a.group == KILN_DEFAULT_INT4_QUANTIZE_GROUP_32 &&
         a.nibbles == KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW) {
         {
-            kiln_consider(c, &kiln_default_int4_quantize_f32_asym_32_low_kernel, 1, NULL, NULL, NULL);
+            kiln_consider(c, &device, &kiln_default_int4_quantize_f32_asym_32_low_kernel,
+                          kiln_is_sure(&device, 75, 11040, 0), NULL, NULL, NULL);
         }
         return;
     }
@@ -6006,7 +6008,8 @@ static void consider_int4_quantize(kiln_choice *c, const kiln_loader *loader,
         a.group == KILN_DEFAULT_INT4_QUANTIZE_GROUP_128 &&
         a.nibbles == KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW) {
         {
-            kiln_consider(c, &kiln_default_int4_quantize_f32_asym_128_low_kernel, 1, NULL, NULL, NULL);
+            kiln_consider(c, &device, &kiln_default_int4_quantize_f32_asym_128_low_kernel,
+                          kiln_is_sure(&device, 75, 11040, 0), NULL, NULL, NULL);
         }
         return;
     }
@@ -6014,7 +6017,8 @@ static void consider_int4_quantize(kiln_choice *c, const kiln_loader *loader,
         a.group == KILN_DEFAULT_INT4_QUANTIZE_GROUP_32 &&
         a.nibbles == KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW) {
         {
-            kiln_consider(c, &kiln_default_int4_quantize_f16_sym_32_low_kernel, 1, NULL, NULL, NULL);
+            kiln_consider(c, &device, &kiln_default_int4_quantize_f16_sym_32_low_kernel,
+                          kiln_is_sure(&device, 75, 11040, 0), NULL, NULL, NULL);
         }
         return;
     }
@@ -6022,7 +6026,8 @@ static void consider_int4_quantize(kiln_choice *c, const kiln_loader *loader,
         a.group == KILN_DEFAULT_INT4_QUANTIZE_GROUP_128 &&
         a.nibbles == KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW) {
         {
-            kiln_consider(c, &kiln_default_int4_quantize_f16_sym_128_low_kernel, 1, NULL, NULL, NULL);
+            kiln_consider(c, &device, &kiln_default_int4_quantize_f16_sym_128_low_kernel,
+                          kiln_is_sure(&device, 75, 11040, 0), NULL, NULL, NULL);
         }
         return;
     }
@@ -6030,7 +6035,8 @@ static void consider_int4_quantize(kiln_choice *c, const kiln_loader *loader,
         a.group == KILN_DEFAULT_INT4_QUANTIZE_GROUP_32 &&
         a.nibbles == KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW) {
         {
-            kiln_consider(c, &kiln_default_int4_quantize_f16_asym_32_low_kernel, 1, NULL, NULL, NULL);
+            kiln_consider(c, &device, &kiln_default_int4_quantize_f16_asym_32_low_kernel,
+                          kiln_is_sure(&device, 75, 11040, 0), NULL, NULL, NULL);
         }
         return;
     }
@@ -6038,7 +6044,8 @@ static void consider_int4_quantize(kiln_choice *c, const kiln_loader *loader,
         a.group == KILN_DEFAULT_INT4_QUANTIZE_GROUP_128 &&
         a.nibbles == KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW) {
         {
-            kiln_consider(c, &kiln_default_int4_quantize_f16_asym_128_low_kernel, 1, NULL, NULL, NULL);
+            kiln_consider(c, &device, &kiln_default_int4_quantize_f16_asym_128_low_kernel,
+                          kiln_is_sure(&device, 75, 11040, 0), NULL, NULL, NULL);
         }
         return;
     }
@@ -6046,7 +6053,8 @@ static void consider_int4_quantize(kiln_choice *c, const kiln_loader *loader,
         a.group == KILN_DEFAULT_INT4_QUANTIZE_GROUP_128 &&
         a.nibbles == KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW) {
         {
-            kiln_consider(c, &kiln_default_int4_quantize_bf16_sym_128_low_kernel, 1, NULL, NULL, NULL);
+            kiln_consider(c, &device, &kiln_default_int4_quantize_bf16_sym_128_low_kernel,
+                          kiln_is_sure(&device, 75, 11040, 0), NULL, NULL, NULL);
         }
         return;
     }
@@ -6054,30 +6062,20 @@ static void consider_int4_quantize(kiln_choice *c, const kiln_loader *loader,
         a.group == KILN_DEFAULT_INT4_QUANTIZE_GROUP_128 &&
         a.nibbles == KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW) {
         {
-            kiln_consider(c, &kiln_default_int4_quantize_bf16_asym_128_low_kernel, 1, NULL, NULL, NULL);
+            kiln_consider(c, &device, &kiln_default_int4_quantize_bf16_asym_128_low_kernel,
+                          kiln_is_sure(&device, 75, 11040, 0), NULL, NULL, NULL);
         }
         return;
     }
 }
 
-/* Which variant serves these arguments on this device. */
-static const kiln_kernel *choose_int4_quantize(const kiln_loader *loader, kiln_default_int4_quantize_args a)
+/* Which variant serves these arguments on this device; of those that none serves, one that says why. */
+static kiln_status choose_int4_quantize(kiln_loader *loader, kiln_default_int4_quantize_args a,
+                                        const kiln_kernel **kernel)
 {
-    kiln_choice choice = {.loader = loader};
-    consider_int4_quantize(&choice, loader, a);
-    return choice.best ? choice.best : choice.fallback;
-}
-
-kiln_status kiln_default_int4_quantize_pick(kiln_loader *loader, const kiln_default_int4_quantize_args *args,
-                                            const kiln_kernel **kernel)
-{
-    if (!kernel)
-        return kiln_begin(loader, NULL, int4_quantize_name);
-    *kernel = NULL;
-    const kiln_status status = check_int4_quantize(loader, args);
-    if (status != KILN_OK || args->n == 0)
-        return status;
-    *kernel = choose_int4_quantize(loader, *args);
+    kiln_choice choice = {.loader = loader, .limit = KILN_NO_LIMIT};
+    consider_int4_quantize(&choice, a);
+    *kernel = choice.best ? choice.best : choice.fallback;
     if (!*kernel) {
         static const char detail[] =
             "the bundle has type f32 f16 bf16, mode sym asym, group 32 128, nibbles low; not each with each";
@@ -6086,21 +6084,46 @@ kiln_status kiln_default_int4_quantize_pick(kiln_loader *loader, const kiln_defa
     return KILN_OK;
 }
 
+static kiln_status find_int4_quantize(kiln_loader *loader, const kiln_default_int4_quantize_args *args,
+                                      const kiln_kernel **kernel)
+{
+    *kernel = NULL;
+    kiln_status status = check_int4_quantize(loader, args);
+    if (status != KILN_OK || args->n == 0)
+        return status;
+    return choose_int4_quantize(loader, *args, kernel);
+}
+
+kiln_status kiln_default_int4_quantize_pick(kiln_loader *loader, const kiln_default_int4_quantize_args *args,
+                                            const kiln_kernel **kernel)
+{
+    if (!kernel) {
+        static const char detail[] = "kernel is null";
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, int4_quantize_name, detail);
+    }
+    kiln_status status = find_int4_quantize(loader, args, kernel);
+    if (*kernel)
+        status = (*kernel)->run(loader, KILN_NO_LAUNCH, args);
+    if (status != KILN_OK)
+        *kernel = NULL;
+    return status;
+}
+
 kiln_status kiln_default_int4_quantize_candidates(kiln_loader *loader,
                                                   const kiln_default_int4_quantize_args *args,
                                                   kiln_candidate *list, size_t capacity, size_t *count)
 {
-    if (!count || (capacity > 0 && !list))
-        return kiln_begin(loader, NULL, int4_quantize_name);
+    if (!count || (capacity > 0 && !list)) {
+        static const char detail[] = "count, or list with a capacity, is null";
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, int4_quantize_name, detail);
+    }
     *count = 0;
-    const kiln_status status = check_int4_quantize(loader, args);
-    if (status != KILN_OK)
+    kiln_status status = check_int4_quantize(loader, args);
+    if (status != KILN_OK || args->n == 0)
         return status;
-    if (args->n == 0)
-        return KILN_OK;
     kiln_candidate none;
-    kiln_choice choice = {.loader = loader, .list = list ? list : &none, .capacity = capacity};
-    consider_int4_quantize(&choice, loader, *args);
+    kiln_choice choice = {.loader = loader, .limit = KILN_NO_LIMIT, .list = list ? list : &none, .capacity = capacity};
+    consider_int4_quantize(&choice, *args);
     *count = choice.count;
     return KILN_OK;
 }
@@ -6109,7 +6132,7 @@ kiln_status kiln_default_int4_quantize(kiln_loader *loader, CUstream stream,
                                        const kiln_default_int4_quantize_args *args)
 {
     const kiln_kernel *kernel;
-    const kiln_status status = kiln_default_int4_quantize_pick(loader, args, &kernel);
+    const kiln_status status = find_int4_quantize(loader, args, &kernel);
     return kernel ? kernel->run(loader, stream, args) : status;
 }
 
@@ -6160,7 +6183,7 @@ static kiln_status call_int4_unpack(kiln_loader *loader, CUstream stream,
                                     uint32_t its_type, uint32_t its_mode, uint32_t its_group,
                                     uint32_t its_nibbles, const char *has)
 {
-    const kiln_status status = check_int4_unpack(loader, a);
+    kiln_status status = check_int4_unpack(loader, a);
     if (status != KILN_OK || a->n == 0)
         return status;
     if ((a->type != 0 && a->type != its_type) || (a->mode != 0 && a->mode != its_mode) ||
@@ -11565,9 +11588,9 @@ const kiln_kernel kiln_default_int4_unpack_bf16_asym_128_low_kernel = {
 };
 
 /* Every variant that has what the caller names, and how long it would take. */
-static void consider_int4_unpack(kiln_choice *c, const kiln_loader *loader, kiln_default_int4_unpack_args a)
+static void consider_int4_unpack(kiln_choice *c, kiln_default_int4_unpack_args a)
 {
-    (void)loader;
+    const kiln_device device = c->loader->device;
     if (a.type == 0)
         a.type = KILN_DEFAULT_INT4_UNPACK_TYPE_F32;
     if (a.mode == 0)
@@ -11577,93 +11600,92 @@ static void consider_int4_unpack(kiln_choice *c, const kiln_loader *loader, kiln
     if (a.type == KILN_DEFAULT_INT4_UNPACK_TYPE_F32 && a.mode == KILN_DEFAULT_INT4_UNPACK_MODE_SYM &&
         a.group == KILN_DEFAULT_INT4_UNPACK_GROUP_32 && a.nibbles == KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW) {
         {
-            kiln_consider(c, &kiln_default_int4_unpack_f32_sym_32_low_kernel, 1, NULL, NULL, NULL);
+            kiln_consider(c, &device, &kiln_default_int4_unpack_f32_sym_32_low_kernel,
+                          kiln_is_sure(&device, 75, 11040, 0), NULL, NULL, NULL);
         }
         return;
     }
     if (a.type == KILN_DEFAULT_INT4_UNPACK_TYPE_F32 && a.mode == KILN_DEFAULT_INT4_UNPACK_MODE_SYM &&
         a.group == KILN_DEFAULT_INT4_UNPACK_GROUP_128 && a.nibbles == KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW) {
         {
-            kiln_consider(c, &kiln_default_int4_unpack_f32_sym_128_low_kernel, 1, NULL, NULL, NULL);
+            kiln_consider(c, &device, &kiln_default_int4_unpack_f32_sym_128_low_kernel,
+                          kiln_is_sure(&device, 75, 11040, 0), NULL, NULL, NULL);
         }
         return;
     }
     if (a.type == KILN_DEFAULT_INT4_UNPACK_TYPE_F32 && a.mode == KILN_DEFAULT_INT4_UNPACK_MODE_ASYM &&
         a.group == KILN_DEFAULT_INT4_UNPACK_GROUP_32 && a.nibbles == KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW) {
         {
-            kiln_consider(c, &kiln_default_int4_unpack_f32_asym_32_low_kernel, 1, NULL, NULL, NULL);
+            kiln_consider(c, &device, &kiln_default_int4_unpack_f32_asym_32_low_kernel,
+                          kiln_is_sure(&device, 75, 11040, 0), NULL, NULL, NULL);
         }
         return;
     }
     if (a.type == KILN_DEFAULT_INT4_UNPACK_TYPE_F32 && a.mode == KILN_DEFAULT_INT4_UNPACK_MODE_ASYM &&
         a.group == KILN_DEFAULT_INT4_UNPACK_GROUP_128 && a.nibbles == KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW) {
         {
-            kiln_consider(c, &kiln_default_int4_unpack_f32_asym_128_low_kernel, 1, NULL, NULL, NULL);
+            kiln_consider(c, &device, &kiln_default_int4_unpack_f32_asym_128_low_kernel,
+                          kiln_is_sure(&device, 75, 11040, 0), NULL, NULL, NULL);
         }
         return;
     }
     if (a.type == KILN_DEFAULT_INT4_UNPACK_TYPE_F16 && a.mode == KILN_DEFAULT_INT4_UNPACK_MODE_SYM &&
         a.group == KILN_DEFAULT_INT4_UNPACK_GROUP_32 && a.nibbles == KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW) {
         {
-            kiln_consider(c, &kiln_default_int4_unpack_f16_sym_32_low_kernel, 1, NULL, NULL, NULL);
+            kiln_consider(c, &device, &kiln_default_int4_unpack_f16_sym_32_low_kernel,
+                          kiln_is_sure(&device, 75, 11040, 0), NULL, NULL, NULL);
         }
         return;
     }
     if (a.type == KILN_DEFAULT_INT4_UNPACK_TYPE_F16 && a.mode == KILN_DEFAULT_INT4_UNPACK_MODE_SYM &&
         a.group == KILN_DEFAULT_INT4_UNPACK_GROUP_128 && a.nibbles == KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW) {
         {
-            kiln_consider(c, &kiln_default_int4_unpack_f16_sym_128_low_kernel, 1, NULL, NULL, NULL);
+            kiln_consider(c, &device, &kiln_default_int4_unpack_f16_sym_128_low_kernel,
+                          kiln_is_sure(&device, 75, 11040, 0), NULL, NULL, NULL);
         }
         return;
     }
     if (a.type == KILN_DEFAULT_INT4_UNPACK_TYPE_F16 && a.mode == KILN_DEFAULT_INT4_UNPACK_MODE_ASYM &&
         a.group == KILN_DEFAULT_INT4_UNPACK_GROUP_32 && a.nibbles == KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW) {
         {
-            kiln_consider(c, &kiln_default_int4_unpack_f16_asym_32_low_kernel, 1, NULL, NULL, NULL);
+            kiln_consider(c, &device, &kiln_default_int4_unpack_f16_asym_32_low_kernel,
+                          kiln_is_sure(&device, 75, 11040, 0), NULL, NULL, NULL);
         }
         return;
     }
     if (a.type == KILN_DEFAULT_INT4_UNPACK_TYPE_F16 && a.mode == KILN_DEFAULT_INT4_UNPACK_MODE_ASYM &&
         a.group == KILN_DEFAULT_INT4_UNPACK_GROUP_128 && a.nibbles == KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW) {
         {
-            kiln_consider(c, &kiln_default_int4_unpack_f16_asym_128_low_kernel, 1, NULL, NULL, NULL);
+            kiln_consider(c, &device, &kiln_default_int4_unpack_f16_asym_128_low_kernel,
+                          kiln_is_sure(&device, 75, 11040, 0), NULL, NULL, NULL);
         }
         return;
     }
     if (a.type == KILN_DEFAULT_INT4_UNPACK_TYPE_BF16 && a.mode == KILN_DEFAULT_INT4_UNPACK_MODE_SYM &&
         a.group == KILN_DEFAULT_INT4_UNPACK_GROUP_128 && a.nibbles == KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW) {
         {
-            kiln_consider(c, &kiln_default_int4_unpack_bf16_sym_128_low_kernel, 1, NULL, NULL, NULL);
+            kiln_consider(c, &device, &kiln_default_int4_unpack_bf16_sym_128_low_kernel,
+                          kiln_is_sure(&device, 75, 11040, 0), NULL, NULL, NULL);
         }
         return;
     }
     if (a.type == KILN_DEFAULT_INT4_UNPACK_TYPE_BF16 && a.mode == KILN_DEFAULT_INT4_UNPACK_MODE_ASYM &&
         a.group == KILN_DEFAULT_INT4_UNPACK_GROUP_128 && a.nibbles == KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW) {
         {
-            kiln_consider(c, &kiln_default_int4_unpack_bf16_asym_128_low_kernel, 1, NULL, NULL, NULL);
+            kiln_consider(c, &device, &kiln_default_int4_unpack_bf16_asym_128_low_kernel,
+                          kiln_is_sure(&device, 75, 11040, 0), NULL, NULL, NULL);
         }
         return;
     }
 }
 
-/* Which variant serves these arguments on this device. */
-static const kiln_kernel *choose_int4_unpack(const kiln_loader *loader, kiln_default_int4_unpack_args a)
+/* Which variant serves these arguments on this device; of those that none serves, one that says why. */
+static kiln_status choose_int4_unpack(kiln_loader *loader, kiln_default_int4_unpack_args a,
+                                      const kiln_kernel **kernel)
 {
-    kiln_choice choice = {.loader = loader};
-    consider_int4_unpack(&choice, loader, a);
-    return choice.best ? choice.best : choice.fallback;
-}
-
-kiln_status kiln_default_int4_unpack_pick(kiln_loader *loader, const kiln_default_int4_unpack_args *args,
-                                          const kiln_kernel **kernel)
-{
-    if (!kernel)
-        return kiln_begin(loader, NULL, int4_unpack_name);
-    *kernel = NULL;
-    const kiln_status status = check_int4_unpack(loader, args);
-    if (status != KILN_OK || args->n == 0)
-        return status;
-    *kernel = choose_int4_unpack(loader, *args);
+    kiln_choice choice = {.loader = loader, .limit = KILN_NO_LIMIT};
+    consider_int4_unpack(&choice, a);
+    *kernel = choice.best ? choice.best : choice.fallback;
     if (!*kernel) {
         static const char detail[] =
             "the bundle has type f32 f16 bf16, mode sym asym, group 32 128, nibbles low; not each with each";
@@ -11672,21 +11694,46 @@ kiln_status kiln_default_int4_unpack_pick(kiln_loader *loader, const kiln_defaul
     return KILN_OK;
 }
 
+static kiln_status find_int4_unpack(kiln_loader *loader, const kiln_default_int4_unpack_args *args,
+                                    const kiln_kernel **kernel)
+{
+    *kernel = NULL;
+    kiln_status status = check_int4_unpack(loader, args);
+    if (status != KILN_OK || args->n == 0)
+        return status;
+    return choose_int4_unpack(loader, *args, kernel);
+}
+
+kiln_status kiln_default_int4_unpack_pick(kiln_loader *loader, const kiln_default_int4_unpack_args *args,
+                                          const kiln_kernel **kernel)
+{
+    if (!kernel) {
+        static const char detail[] = "kernel is null";
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, int4_unpack_name, detail);
+    }
+    kiln_status status = find_int4_unpack(loader, args, kernel);
+    if (*kernel)
+        status = (*kernel)->run(loader, KILN_NO_LAUNCH, args);
+    if (status != KILN_OK)
+        *kernel = NULL;
+    return status;
+}
+
 kiln_status kiln_default_int4_unpack_candidates(kiln_loader *loader,
                                                 const kiln_default_int4_unpack_args *args,
                                                 kiln_candidate *list, size_t capacity, size_t *count)
 {
-    if (!count || (capacity > 0 && !list))
-        return kiln_begin(loader, NULL, int4_unpack_name);
+    if (!count || (capacity > 0 && !list)) {
+        static const char detail[] = "count, or list with a capacity, is null";
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, int4_unpack_name, detail);
+    }
     *count = 0;
-    const kiln_status status = check_int4_unpack(loader, args);
-    if (status != KILN_OK)
+    kiln_status status = check_int4_unpack(loader, args);
+    if (status != KILN_OK || args->n == 0)
         return status;
-    if (args->n == 0)
-        return KILN_OK;
     kiln_candidate none;
-    kiln_choice choice = {.loader = loader, .list = list ? list : &none, .capacity = capacity};
-    consider_int4_unpack(&choice, loader, *args);
+    kiln_choice choice = {.loader = loader, .limit = KILN_NO_LIMIT, .list = list ? list : &none, .capacity = capacity};
+    consider_int4_unpack(&choice, *args);
     *count = choice.count;
     return KILN_OK;
 }
@@ -11695,7 +11742,7 @@ kiln_status kiln_default_int4_unpack(kiln_loader *loader, CUstream stream,
                                      const kiln_default_int4_unpack_args *args)
 {
     const kiln_kernel *kernel;
-    const kiln_status status = kiln_default_int4_unpack_pick(loader, args, &kernel);
+    const kiln_status status = find_int4_unpack(loader, args, &kernel);
     return kernel ? kernel->run(loader, stream, args) : status;
 }
 
@@ -11742,7 +11789,7 @@ static kiln_status call_int4_scale(kiln_loader *loader, CUstream stream,
                                    const kiln_default_int4_scale_args *a, const kiln_kernel *kernel,
                                    uint32_t its_type, uint32_t its_mode, uint32_t its_group, const char *has)
 {
-    const kiln_status status = check_int4_scale(loader, a);
+    kiln_status status = check_int4_scale(loader, a);
     if (status != KILN_OK || a->n == 0)
         return status;
     if ((a->type != 0 && a->type != its_type) || (a->mode != 0 && a->mode != its_mode) ||
@@ -13030,9 +13077,9 @@ const kiln_kernel kiln_default_int4_scale_f16_asym_128_kernel = {
 };
 
 /* Every variant that has what the caller names, and how long it would take. */
-static void consider_int4_scale(kiln_choice *c, const kiln_loader *loader, kiln_default_int4_scale_args a)
+static void consider_int4_scale(kiln_choice *c, kiln_default_int4_scale_args a)
 {
-    (void)loader;
+    const kiln_device device = c->loader->device;
     if (a.type == 0)
         a.type = KILN_DEFAULT_INT4_SCALE_TYPE_F32;
     if (a.mode == 0)
@@ -13042,51 +13089,44 @@ static void consider_int4_scale(kiln_choice *c, const kiln_loader *loader, kiln_
     if (a.type == KILN_DEFAULT_INT4_SCALE_TYPE_F32 && a.mode == KILN_DEFAULT_INT4_SCALE_MODE_SYM &&
         a.group == KILN_DEFAULT_INT4_SCALE_GROUP_128) {
         {
-            kiln_consider(c, &kiln_default_int4_scale_f32_sym_128_kernel, 1, NULL, NULL, NULL);
+            kiln_consider(c, &device, &kiln_default_int4_scale_f32_sym_128_kernel,
+                          kiln_is_sure(&device, 75, 11040, 0), NULL, NULL, NULL);
         }
         return;
     }
     if (a.type == KILN_DEFAULT_INT4_SCALE_TYPE_F32 && a.mode == KILN_DEFAULT_INT4_SCALE_MODE_ASYM &&
         a.group == KILN_DEFAULT_INT4_SCALE_GROUP_128) {
         {
-            kiln_consider(c, &kiln_default_int4_scale_f32_asym_128_kernel, 1, NULL, NULL, NULL);
+            kiln_consider(c, &device, &kiln_default_int4_scale_f32_asym_128_kernel,
+                          kiln_is_sure(&device, 75, 11040, 0), NULL, NULL, NULL);
         }
         return;
     }
     if (a.type == KILN_DEFAULT_INT4_SCALE_TYPE_F16 && a.mode == KILN_DEFAULT_INT4_SCALE_MODE_SYM &&
         a.group == KILN_DEFAULT_INT4_SCALE_GROUP_128) {
         {
-            kiln_consider(c, &kiln_default_int4_scale_f16_sym_128_kernel, 1, NULL, NULL, NULL);
+            kiln_consider(c, &device, &kiln_default_int4_scale_f16_sym_128_kernel,
+                          kiln_is_sure(&device, 75, 11040, 0), NULL, NULL, NULL);
         }
         return;
     }
     if (a.type == KILN_DEFAULT_INT4_SCALE_TYPE_F16 && a.mode == KILN_DEFAULT_INT4_SCALE_MODE_ASYM &&
         a.group == KILN_DEFAULT_INT4_SCALE_GROUP_128) {
         {
-            kiln_consider(c, &kiln_default_int4_scale_f16_asym_128_kernel, 1, NULL, NULL, NULL);
+            kiln_consider(c, &device, &kiln_default_int4_scale_f16_asym_128_kernel,
+                          kiln_is_sure(&device, 75, 11040, 0), NULL, NULL, NULL);
         }
         return;
     }
 }
 
-/* Which variant serves these arguments on this device. */
-static const kiln_kernel *choose_int4_scale(const kiln_loader *loader, kiln_default_int4_scale_args a)
+/* Which variant serves these arguments on this device; of those that none serves, one that says why. */
+static kiln_status choose_int4_scale(kiln_loader *loader, kiln_default_int4_scale_args a,
+                                     const kiln_kernel **kernel)
 {
-    kiln_choice choice = {.loader = loader};
-    consider_int4_scale(&choice, loader, a);
-    return choice.best ? choice.best : choice.fallback;
-}
-
-kiln_status kiln_default_int4_scale_pick(kiln_loader *loader, const kiln_default_int4_scale_args *args,
-                                         const kiln_kernel **kernel)
-{
-    if (!kernel)
-        return kiln_begin(loader, NULL, int4_scale_name);
-    *kernel = NULL;
-    const kiln_status status = check_int4_scale(loader, args);
-    if (status != KILN_OK || args->n == 0)
-        return status;
-    *kernel = choose_int4_scale(loader, *args);
+    kiln_choice choice = {.loader = loader, .limit = KILN_NO_LIMIT};
+    consider_int4_scale(&choice, a);
+    *kernel = choice.best ? choice.best : choice.fallback;
     if (!*kernel) {
         static const char detail[] = "the bundle has type f32 f16, mode sym asym, group 128";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, int4_scale_name, detail);
@@ -13094,20 +13134,45 @@ kiln_status kiln_default_int4_scale_pick(kiln_loader *loader, const kiln_default
     return KILN_OK;
 }
 
+static kiln_status find_int4_scale(kiln_loader *loader, const kiln_default_int4_scale_args *args,
+                                   const kiln_kernel **kernel)
+{
+    *kernel = NULL;
+    kiln_status status = check_int4_scale(loader, args);
+    if (status != KILN_OK || args->n == 0)
+        return status;
+    return choose_int4_scale(loader, *args, kernel);
+}
+
+kiln_status kiln_default_int4_scale_pick(kiln_loader *loader, const kiln_default_int4_scale_args *args,
+                                         const kiln_kernel **kernel)
+{
+    if (!kernel) {
+        static const char detail[] = "kernel is null";
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, int4_scale_name, detail);
+    }
+    kiln_status status = find_int4_scale(loader, args, kernel);
+    if (*kernel)
+        status = (*kernel)->run(loader, KILN_NO_LAUNCH, args);
+    if (status != KILN_OK)
+        *kernel = NULL;
+    return status;
+}
+
 kiln_status kiln_default_int4_scale_candidates(kiln_loader *loader, const kiln_default_int4_scale_args *args,
                                                kiln_candidate *list, size_t capacity, size_t *count)
 {
-    if (!count || (capacity > 0 && !list))
-        return kiln_begin(loader, NULL, int4_scale_name);
+    if (!count || (capacity > 0 && !list)) {
+        static const char detail[] = "count, or list with a capacity, is null";
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, int4_scale_name, detail);
+    }
     *count = 0;
-    const kiln_status status = check_int4_scale(loader, args);
-    if (status != KILN_OK)
+    kiln_status status = check_int4_scale(loader, args);
+    if (status != KILN_OK || args->n == 0)
         return status;
-    if (args->n == 0)
-        return KILN_OK;
     kiln_candidate none;
-    kiln_choice choice = {.loader = loader, .list = list ? list : &none, .capacity = capacity};
-    consider_int4_scale(&choice, loader, *args);
+    kiln_choice choice = {.loader = loader, .limit = KILN_NO_LIMIT, .list = list ? list : &none, .capacity = capacity};
+    consider_int4_scale(&choice, *args);
     *count = choice.count;
     return KILN_OK;
 }
@@ -13116,7 +13181,7 @@ kiln_status kiln_default_int4_scale(kiln_loader *loader, CUstream stream,
                                     const kiln_default_int4_scale_args *args)
 {
     const kiln_kernel *kernel;
-    const kiln_status status = kiln_default_int4_scale_pick(loader, args, &kernel);
+    const kiln_status status = find_int4_scale(loader, args, &kernel);
     return kernel ? kernel->run(loader, stream, args) : status;
 }
 
@@ -13166,7 +13231,7 @@ static kiln_status call_int4_pack(kiln_loader *loader, CUstream stream, const ki
                                   const kiln_kernel *kernel, uint32_t its_type, uint32_t its_mode,
                                   uint32_t its_group, uint32_t its_nibbles, const char *has)
 {
-    const kiln_status status = check_int4_pack(loader, a);
+    kiln_status status = check_int4_pack(loader, a);
     if (status != KILN_OK || a->n == 0)
         return status;
     if ((a->type != 0 && a->type != its_type) || (a->mode != 0 && a->mode != its_mode) ||
@@ -15386,9 +15451,9 @@ const kiln_kernel kiln_default_int4_pack_f16_asym_128_low_kernel = {
 };
 
 /* Every variant that has what the caller names, and how long it would take. */
-static void consider_int4_pack(kiln_choice *c, const kiln_loader *loader, kiln_default_int4_pack_args a)
+static void consider_int4_pack(kiln_choice *c, kiln_default_int4_pack_args a)
 {
-    (void)loader;
+    const kiln_device device = c->loader->device;
     if (a.type == 0)
         a.type = KILN_DEFAULT_INT4_PACK_TYPE_F32;
     if (a.mode == 0)
@@ -15400,51 +15465,44 @@ static void consider_int4_pack(kiln_choice *c, const kiln_loader *loader, kiln_d
     if (a.type == KILN_DEFAULT_INT4_PACK_TYPE_F32 && a.mode == KILN_DEFAULT_INT4_PACK_MODE_SYM &&
         a.group == KILN_DEFAULT_INT4_PACK_GROUP_128 && a.nibbles == KILN_DEFAULT_INT4_PACK_NIBBLES_LOW) {
         {
-            kiln_consider(c, &kiln_default_int4_pack_f32_sym_128_low_kernel, 1, NULL, NULL, NULL);
+            kiln_consider(c, &device, &kiln_default_int4_pack_f32_sym_128_low_kernel,
+                          kiln_is_sure(&device, 75, 11040, 0), NULL, NULL, NULL);
         }
         return;
     }
     if (a.type == KILN_DEFAULT_INT4_PACK_TYPE_F32 && a.mode == KILN_DEFAULT_INT4_PACK_MODE_ASYM &&
         a.group == KILN_DEFAULT_INT4_PACK_GROUP_128 && a.nibbles == KILN_DEFAULT_INT4_PACK_NIBBLES_LOW) {
         {
-            kiln_consider(c, &kiln_default_int4_pack_f32_asym_128_low_kernel, 1, NULL, NULL, NULL);
+            kiln_consider(c, &device, &kiln_default_int4_pack_f32_asym_128_low_kernel,
+                          kiln_is_sure(&device, 75, 11040, 0), NULL, NULL, NULL);
         }
         return;
     }
     if (a.type == KILN_DEFAULT_INT4_PACK_TYPE_F16 && a.mode == KILN_DEFAULT_INT4_PACK_MODE_SYM &&
         a.group == KILN_DEFAULT_INT4_PACK_GROUP_128 && a.nibbles == KILN_DEFAULT_INT4_PACK_NIBBLES_LOW) {
         {
-            kiln_consider(c, &kiln_default_int4_pack_f16_sym_128_low_kernel, 1, NULL, NULL, NULL);
+            kiln_consider(c, &device, &kiln_default_int4_pack_f16_sym_128_low_kernel,
+                          kiln_is_sure(&device, 75, 11040, 0), NULL, NULL, NULL);
         }
         return;
     }
     if (a.type == KILN_DEFAULT_INT4_PACK_TYPE_F16 && a.mode == KILN_DEFAULT_INT4_PACK_MODE_ASYM &&
         a.group == KILN_DEFAULT_INT4_PACK_GROUP_128 && a.nibbles == KILN_DEFAULT_INT4_PACK_NIBBLES_LOW) {
         {
-            kiln_consider(c, &kiln_default_int4_pack_f16_asym_128_low_kernel, 1, NULL, NULL, NULL);
+            kiln_consider(c, &device, &kiln_default_int4_pack_f16_asym_128_low_kernel,
+                          kiln_is_sure(&device, 75, 11040, 0), NULL, NULL, NULL);
         }
         return;
     }
 }
 
-/* Which variant serves these arguments on this device. */
-static const kiln_kernel *choose_int4_pack(const kiln_loader *loader, kiln_default_int4_pack_args a)
+/* Which variant serves these arguments on this device; of those that none serves, one that says why. */
+static kiln_status choose_int4_pack(kiln_loader *loader, kiln_default_int4_pack_args a,
+                                    const kiln_kernel **kernel)
 {
-    kiln_choice choice = {.loader = loader};
-    consider_int4_pack(&choice, loader, a);
-    return choice.best ? choice.best : choice.fallback;
-}
-
-kiln_status kiln_default_int4_pack_pick(kiln_loader *loader, const kiln_default_int4_pack_args *args,
-                                        const kiln_kernel **kernel)
-{
-    if (!kernel)
-        return kiln_begin(loader, NULL, int4_pack_name);
-    *kernel = NULL;
-    const kiln_status status = check_int4_pack(loader, args);
-    if (status != KILN_OK || args->n == 0)
-        return status;
-    *kernel = choose_int4_pack(loader, *args);
+    kiln_choice choice = {.loader = loader, .limit = KILN_NO_LIMIT};
+    consider_int4_pack(&choice, a);
+    *kernel = choice.best ? choice.best : choice.fallback;
     if (!*kernel) {
         static const char detail[] = "the bundle has type f32 f16, mode sym asym, group 128, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, int4_pack_name, detail);
@@ -15452,20 +15510,45 @@ kiln_status kiln_default_int4_pack_pick(kiln_loader *loader, const kiln_default_
     return KILN_OK;
 }
 
+static kiln_status find_int4_pack(kiln_loader *loader, const kiln_default_int4_pack_args *args,
+                                  const kiln_kernel **kernel)
+{
+    *kernel = NULL;
+    kiln_status status = check_int4_pack(loader, args);
+    if (status != KILN_OK || args->n == 0)
+        return status;
+    return choose_int4_pack(loader, *args, kernel);
+}
+
+kiln_status kiln_default_int4_pack_pick(kiln_loader *loader, const kiln_default_int4_pack_args *args,
+                                        const kiln_kernel **kernel)
+{
+    if (!kernel) {
+        static const char detail[] = "kernel is null";
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, int4_pack_name, detail);
+    }
+    kiln_status status = find_int4_pack(loader, args, kernel);
+    if (*kernel)
+        status = (*kernel)->run(loader, KILN_NO_LAUNCH, args);
+    if (status != KILN_OK)
+        *kernel = NULL;
+    return status;
+}
+
 kiln_status kiln_default_int4_pack_candidates(kiln_loader *loader, const kiln_default_int4_pack_args *args,
                                               kiln_candidate *list, size_t capacity, size_t *count)
 {
-    if (!count || (capacity > 0 && !list))
-        return kiln_begin(loader, NULL, int4_pack_name);
+    if (!count || (capacity > 0 && !list)) {
+        static const char detail[] = "count, or list with a capacity, is null";
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, int4_pack_name, detail);
+    }
     *count = 0;
-    const kiln_status status = check_int4_pack(loader, args);
-    if (status != KILN_OK)
+    kiln_status status = check_int4_pack(loader, args);
+    if (status != KILN_OK || args->n == 0)
         return status;
-    if (args->n == 0)
-        return KILN_OK;
     kiln_candidate none;
-    kiln_choice choice = {.loader = loader, .list = list ? list : &none, .capacity = capacity};
-    consider_int4_pack(&choice, loader, *args);
+    kiln_choice choice = {.loader = loader, .limit = KILN_NO_LIMIT, .list = list ? list : &none, .capacity = capacity};
+    consider_int4_pack(&choice, *args);
     *count = choice.count;
     return KILN_OK;
 }
@@ -15474,7 +15557,7 @@ kiln_status kiln_default_int4_pack(kiln_loader *loader, CUstream stream,
                                    const kiln_default_int4_pack_args *args)
 {
     const kiln_kernel *kernel;
-    const kiln_status status = kiln_default_int4_pack_pick(loader, args, &kernel);
+    const kiln_status status = find_int4_pack(loader, args, &kernel);
     return kernel ? kernel->run(loader, stream, args) : status;
 }
 
@@ -15517,7 +15600,7 @@ static kiln_status call_nf4_quantize(kiln_loader *loader, CUstream stream,
                                      uint32_t its_type, uint32_t its_group, uint32_t its_nibbles,
                                      const char *has)
 {
-    const kiln_status status = check_nf4_quantize(loader, a);
+    kiln_status status = check_nf4_quantize(loader, a);
     if (status != KILN_OK || a->n == 0)
         return status;
     if ((a->type != 0 && a->type != its_type) || (a->group != 0 && a->group != its_group) ||
@@ -19123,9 +19206,9 @@ const kiln_kernel kiln_default_nf4_quantize_bf16_64_high_kernel = {
 };
 
 /* Every variant that has what the caller names, and how long it would take. */
-static void consider_nf4_quantize(kiln_choice *c, const kiln_loader *loader, kiln_default_nf4_quantize_args a)
+static void consider_nf4_quantize(kiln_choice *c, kiln_default_nf4_quantize_args a)
 {
-    (void)loader;
+    const kiln_device device = c->loader->device;
     if (a.type == 0)
         a.type = KILN_DEFAULT_NF4_QUANTIZE_TYPE_F32;
     if (a.group == 0)
@@ -19135,65 +19218,60 @@ static void consider_nf4_quantize(kiln_choice *c, const kiln_loader *loader, kil
     if (a.type == KILN_DEFAULT_NF4_QUANTIZE_TYPE_F32 && a.group == KILN_DEFAULT_NF4_QUANTIZE_GROUP_64 &&
         a.nibbles == KILN_DEFAULT_NF4_QUANTIZE_NIBBLES_LOW) {
         {
-            kiln_consider(c, &kiln_default_nf4_quantize_f32_64_low_kernel, 1, NULL, NULL, NULL);
+            kiln_consider(c, &device, &kiln_default_nf4_quantize_f32_64_low_kernel,
+                          kiln_is_sure(&device, 75, 11040, 0), NULL, NULL, NULL);
         }
         return;
     }
     if (a.type == KILN_DEFAULT_NF4_QUANTIZE_TYPE_F32 && a.group == KILN_DEFAULT_NF4_QUANTIZE_GROUP_64 &&
         a.nibbles == KILN_DEFAULT_NF4_QUANTIZE_NIBBLES_HIGH) {
         {
-            kiln_consider(c, &kiln_default_nf4_quantize_f32_64_high_kernel, 1, NULL, NULL, NULL);
+            kiln_consider(c, &device, &kiln_default_nf4_quantize_f32_64_high_kernel,
+                          kiln_is_sure(&device, 75, 11040, 0), NULL, NULL, NULL);
         }
         return;
     }
     if (a.type == KILN_DEFAULT_NF4_QUANTIZE_TYPE_F16 && a.group == KILN_DEFAULT_NF4_QUANTIZE_GROUP_64 &&
         a.nibbles == KILN_DEFAULT_NF4_QUANTIZE_NIBBLES_LOW) {
         {
-            kiln_consider(c, &kiln_default_nf4_quantize_f16_64_low_kernel, 1, NULL, NULL, NULL);
+            kiln_consider(c, &device, &kiln_default_nf4_quantize_f16_64_low_kernel,
+                          kiln_is_sure(&device, 75, 11040, 0), NULL, NULL, NULL);
         }
         return;
     }
     if (a.type == KILN_DEFAULT_NF4_QUANTIZE_TYPE_F16 && a.group == KILN_DEFAULT_NF4_QUANTIZE_GROUP_64 &&
         a.nibbles == KILN_DEFAULT_NF4_QUANTIZE_NIBBLES_HIGH) {
         {
-            kiln_consider(c, &kiln_default_nf4_quantize_f16_64_high_kernel, 1, NULL, NULL, NULL);
+            kiln_consider(c, &device, &kiln_default_nf4_quantize_f16_64_high_kernel,
+                          kiln_is_sure(&device, 75, 11040, 0), NULL, NULL, NULL);
         }
         return;
     }
     if (a.type == KILN_DEFAULT_NF4_QUANTIZE_TYPE_BF16 && a.group == KILN_DEFAULT_NF4_QUANTIZE_GROUP_64 &&
         a.nibbles == KILN_DEFAULT_NF4_QUANTIZE_NIBBLES_LOW) {
         {
-            kiln_consider(c, &kiln_default_nf4_quantize_bf16_64_low_kernel, 1, NULL, NULL, NULL);
+            kiln_consider(c, &device, &kiln_default_nf4_quantize_bf16_64_low_kernel,
+                          kiln_is_sure(&device, 75, 11040, 0), NULL, NULL, NULL);
         }
         return;
     }
     if (a.type == KILN_DEFAULT_NF4_QUANTIZE_TYPE_BF16 && a.group == KILN_DEFAULT_NF4_QUANTIZE_GROUP_64 &&
         a.nibbles == KILN_DEFAULT_NF4_QUANTIZE_NIBBLES_HIGH) {
         {
-            kiln_consider(c, &kiln_default_nf4_quantize_bf16_64_high_kernel, 1, NULL, NULL, NULL);
+            kiln_consider(c, &device, &kiln_default_nf4_quantize_bf16_64_high_kernel,
+                          kiln_is_sure(&device, 75, 11040, 0), NULL, NULL, NULL);
         }
         return;
     }
 }
 
-/* Which variant serves these arguments on this device. */
-static const kiln_kernel *choose_nf4_quantize(const kiln_loader *loader, kiln_default_nf4_quantize_args a)
+/* Which variant serves these arguments on this device; of those that none serves, one that says why. */
+static kiln_status choose_nf4_quantize(kiln_loader *loader, kiln_default_nf4_quantize_args a,
+                                       const kiln_kernel **kernel)
 {
-    kiln_choice choice = {.loader = loader};
-    consider_nf4_quantize(&choice, loader, a);
-    return choice.best ? choice.best : choice.fallback;
-}
-
-kiln_status kiln_default_nf4_quantize_pick(kiln_loader *loader, const kiln_default_nf4_quantize_args *args,
-                                           const kiln_kernel **kernel)
-{
-    if (!kernel)
-        return kiln_begin(loader, NULL, nf4_quantize_name);
-    *kernel = NULL;
-    const kiln_status status = check_nf4_quantize(loader, args);
-    if (status != KILN_OK || args->n == 0)
-        return status;
-    *kernel = choose_nf4_quantize(loader, *args);
+    kiln_choice choice = {.loader = loader, .limit = KILN_NO_LIMIT};
+    consider_nf4_quantize(&choice, a);
+    *kernel = choice.best ? choice.best : choice.fallback;
     if (!*kernel) {
         static const char detail[] = "the bundle has type f32 f16 bf16, group 64, nibbles low high";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_quantize_name, detail);
@@ -19201,21 +19279,46 @@ kiln_status kiln_default_nf4_quantize_pick(kiln_loader *loader, const kiln_defau
     return KILN_OK;
 }
 
+static kiln_status find_nf4_quantize(kiln_loader *loader, const kiln_default_nf4_quantize_args *args,
+                                     const kiln_kernel **kernel)
+{
+    *kernel = NULL;
+    kiln_status status = check_nf4_quantize(loader, args);
+    if (status != KILN_OK || args->n == 0)
+        return status;
+    return choose_nf4_quantize(loader, *args, kernel);
+}
+
+kiln_status kiln_default_nf4_quantize_pick(kiln_loader *loader, const kiln_default_nf4_quantize_args *args,
+                                           const kiln_kernel **kernel)
+{
+    if (!kernel) {
+        static const char detail[] = "kernel is null";
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, nf4_quantize_name, detail);
+    }
+    kiln_status status = find_nf4_quantize(loader, args, kernel);
+    if (*kernel)
+        status = (*kernel)->run(loader, KILN_NO_LAUNCH, args);
+    if (status != KILN_OK)
+        *kernel = NULL;
+    return status;
+}
+
 kiln_status kiln_default_nf4_quantize_candidates(kiln_loader *loader,
                                                  const kiln_default_nf4_quantize_args *args,
                                                  kiln_candidate *list, size_t capacity, size_t *count)
 {
-    if (!count || (capacity > 0 && !list))
-        return kiln_begin(loader, NULL, nf4_quantize_name);
+    if (!count || (capacity > 0 && !list)) {
+        static const char detail[] = "count, or list with a capacity, is null";
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, nf4_quantize_name, detail);
+    }
     *count = 0;
-    const kiln_status status = check_nf4_quantize(loader, args);
-    if (status != KILN_OK)
+    kiln_status status = check_nf4_quantize(loader, args);
+    if (status != KILN_OK || args->n == 0)
         return status;
-    if (args->n == 0)
-        return KILN_OK;
     kiln_candidate none;
-    kiln_choice choice = {.loader = loader, .list = list ? list : &none, .capacity = capacity};
-    consider_nf4_quantize(&choice, loader, *args);
+    kiln_choice choice = {.loader = loader, .limit = KILN_NO_LIMIT, .list = list ? list : &none, .capacity = capacity};
+    consider_nf4_quantize(&choice, *args);
     *count = choice.count;
     return KILN_OK;
 }
@@ -19224,7 +19327,7 @@ kiln_status kiln_default_nf4_quantize(kiln_loader *loader, CUstream stream,
                                       const kiln_default_nf4_quantize_args *args)
 {
     const kiln_kernel *kernel;
-    const kiln_status status = kiln_default_nf4_quantize_pick(loader, args, &kernel);
+    const kiln_status status = find_nf4_quantize(loader, args, &kernel);
     return kernel ? kernel->run(loader, stream, args) : status;
 }
 
@@ -19267,7 +19370,7 @@ static kiln_status call_nf4_unpack(kiln_loader *loader, CUstream stream,
                                    uint32_t its_type, uint32_t its_group, uint32_t its_nibbles,
                                    const char *has)
 {
-    const kiln_status status = check_nf4_unpack(loader, a);
+    kiln_status status = check_nf4_unpack(loader, a);
     if (status != KILN_OK || a->n == 0)
         return status;
     if ((a->type != 0 && a->type != its_type) || (a->group != 0 && a->group != its_group) ||
@@ -22481,9 +22584,9 @@ const kiln_kernel kiln_default_nf4_unpack_bf16_64_high_kernel = {
 };
 
 /* Every variant that has what the caller names, and how long it would take. */
-static void consider_nf4_unpack(kiln_choice *c, const kiln_loader *loader, kiln_default_nf4_unpack_args a)
+static void consider_nf4_unpack(kiln_choice *c, kiln_default_nf4_unpack_args a)
 {
-    (void)loader;
+    const kiln_device device = c->loader->device;
     if (a.type == 0)
         a.type = KILN_DEFAULT_NF4_UNPACK_TYPE_F32;
     if (a.group == 0)
@@ -22493,65 +22596,60 @@ static void consider_nf4_unpack(kiln_choice *c, const kiln_loader *loader, kiln_
     if (a.type == KILN_DEFAULT_NF4_UNPACK_TYPE_F32 && a.group == KILN_DEFAULT_NF4_UNPACK_GROUP_64 &&
         a.nibbles == KILN_DEFAULT_NF4_UNPACK_NIBBLES_LOW) {
         {
-            kiln_consider(c, &kiln_default_nf4_unpack_f32_64_low_kernel, 1, NULL, NULL, NULL);
+            kiln_consider(c, &device, &kiln_default_nf4_unpack_f32_64_low_kernel,
+                          kiln_is_sure(&device, 75, 11040, 0), NULL, NULL, NULL);
         }
         return;
     }
     if (a.type == KILN_DEFAULT_NF4_UNPACK_TYPE_F32 && a.group == KILN_DEFAULT_NF4_UNPACK_GROUP_64 &&
         a.nibbles == KILN_DEFAULT_NF4_UNPACK_NIBBLES_HIGH) {
         {
-            kiln_consider(c, &kiln_default_nf4_unpack_f32_64_high_kernel, 1, NULL, NULL, NULL);
+            kiln_consider(c, &device, &kiln_default_nf4_unpack_f32_64_high_kernel,
+                          kiln_is_sure(&device, 75, 11040, 0), NULL, NULL, NULL);
         }
         return;
     }
     if (a.type == KILN_DEFAULT_NF4_UNPACK_TYPE_F16 && a.group == KILN_DEFAULT_NF4_UNPACK_GROUP_64 &&
         a.nibbles == KILN_DEFAULT_NF4_UNPACK_NIBBLES_LOW) {
         {
-            kiln_consider(c, &kiln_default_nf4_unpack_f16_64_low_kernel, 1, NULL, NULL, NULL);
+            kiln_consider(c, &device, &kiln_default_nf4_unpack_f16_64_low_kernel,
+                          kiln_is_sure(&device, 75, 11040, 0), NULL, NULL, NULL);
         }
         return;
     }
     if (a.type == KILN_DEFAULT_NF4_UNPACK_TYPE_F16 && a.group == KILN_DEFAULT_NF4_UNPACK_GROUP_64 &&
         a.nibbles == KILN_DEFAULT_NF4_UNPACK_NIBBLES_HIGH) {
         {
-            kiln_consider(c, &kiln_default_nf4_unpack_f16_64_high_kernel, 1, NULL, NULL, NULL);
+            kiln_consider(c, &device, &kiln_default_nf4_unpack_f16_64_high_kernel,
+                          kiln_is_sure(&device, 75, 11040, 0), NULL, NULL, NULL);
         }
         return;
     }
     if (a.type == KILN_DEFAULT_NF4_UNPACK_TYPE_BF16 && a.group == KILN_DEFAULT_NF4_UNPACK_GROUP_64 &&
         a.nibbles == KILN_DEFAULT_NF4_UNPACK_NIBBLES_LOW) {
         {
-            kiln_consider(c, &kiln_default_nf4_unpack_bf16_64_low_kernel, 1, NULL, NULL, NULL);
+            kiln_consider(c, &device, &kiln_default_nf4_unpack_bf16_64_low_kernel,
+                          kiln_is_sure(&device, 75, 11040, 0), NULL, NULL, NULL);
         }
         return;
     }
     if (a.type == KILN_DEFAULT_NF4_UNPACK_TYPE_BF16 && a.group == KILN_DEFAULT_NF4_UNPACK_GROUP_64 &&
         a.nibbles == KILN_DEFAULT_NF4_UNPACK_NIBBLES_HIGH) {
         {
-            kiln_consider(c, &kiln_default_nf4_unpack_bf16_64_high_kernel, 1, NULL, NULL, NULL);
+            kiln_consider(c, &device, &kiln_default_nf4_unpack_bf16_64_high_kernel,
+                          kiln_is_sure(&device, 75, 11040, 0), NULL, NULL, NULL);
         }
         return;
     }
 }
 
-/* Which variant serves these arguments on this device. */
-static const kiln_kernel *choose_nf4_unpack(const kiln_loader *loader, kiln_default_nf4_unpack_args a)
+/* Which variant serves these arguments on this device; of those that none serves, one that says why. */
+static kiln_status choose_nf4_unpack(kiln_loader *loader, kiln_default_nf4_unpack_args a,
+                                     const kiln_kernel **kernel)
 {
-    kiln_choice choice = {.loader = loader};
-    consider_nf4_unpack(&choice, loader, a);
-    return choice.best ? choice.best : choice.fallback;
-}
-
-kiln_status kiln_default_nf4_unpack_pick(kiln_loader *loader, const kiln_default_nf4_unpack_args *args,
-                                         const kiln_kernel **kernel)
-{
-    if (!kernel)
-        return kiln_begin(loader, NULL, nf4_unpack_name);
-    *kernel = NULL;
-    const kiln_status status = check_nf4_unpack(loader, args);
-    if (status != KILN_OK || args->n == 0)
-        return status;
-    *kernel = choose_nf4_unpack(loader, *args);
+    kiln_choice choice = {.loader = loader, .limit = KILN_NO_LIMIT};
+    consider_nf4_unpack(&choice, a);
+    *kernel = choice.best ? choice.best : choice.fallback;
     if (!*kernel) {
         static const char detail[] = "the bundle has type f32 f16 bf16, group 64, nibbles low high";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_unpack_name, detail);
@@ -22559,20 +22657,45 @@ kiln_status kiln_default_nf4_unpack_pick(kiln_loader *loader, const kiln_default
     return KILN_OK;
 }
 
+static kiln_status find_nf4_unpack(kiln_loader *loader, const kiln_default_nf4_unpack_args *args,
+                                   const kiln_kernel **kernel)
+{
+    *kernel = NULL;
+    kiln_status status = check_nf4_unpack(loader, args);
+    if (status != KILN_OK || args->n == 0)
+        return status;
+    return choose_nf4_unpack(loader, *args, kernel);
+}
+
+kiln_status kiln_default_nf4_unpack_pick(kiln_loader *loader, const kiln_default_nf4_unpack_args *args,
+                                         const kiln_kernel **kernel)
+{
+    if (!kernel) {
+        static const char detail[] = "kernel is null";
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, nf4_unpack_name, detail);
+    }
+    kiln_status status = find_nf4_unpack(loader, args, kernel);
+    if (*kernel)
+        status = (*kernel)->run(loader, KILN_NO_LAUNCH, args);
+    if (status != KILN_OK)
+        *kernel = NULL;
+    return status;
+}
+
 kiln_status kiln_default_nf4_unpack_candidates(kiln_loader *loader, const kiln_default_nf4_unpack_args *args,
                                                kiln_candidate *list, size_t capacity, size_t *count)
 {
-    if (!count || (capacity > 0 && !list))
-        return kiln_begin(loader, NULL, nf4_unpack_name);
+    if (!count || (capacity > 0 && !list)) {
+        static const char detail[] = "count, or list with a capacity, is null";
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, nf4_unpack_name, detail);
+    }
     *count = 0;
-    const kiln_status status = check_nf4_unpack(loader, args);
-    if (status != KILN_OK)
+    kiln_status status = check_nf4_unpack(loader, args);
+    if (status != KILN_OK || args->n == 0)
         return status;
-    if (args->n == 0)
-        return KILN_OK;
     kiln_candidate none;
-    kiln_choice choice = {.loader = loader, .list = list ? list : &none, .capacity = capacity};
-    consider_nf4_unpack(&choice, loader, *args);
+    kiln_choice choice = {.loader = loader, .limit = KILN_NO_LIMIT, .list = list ? list : &none, .capacity = capacity};
+    consider_nf4_unpack(&choice, *args);
     *count = choice.count;
     return KILN_OK;
 }
@@ -22581,7 +22704,7 @@ kiln_status kiln_default_nf4_unpack(kiln_loader *loader, CUstream stream,
                                     const kiln_default_nf4_unpack_args *args)
 {
     const kiln_kernel *kernel;
-    const kiln_status status = kiln_default_nf4_unpack_pick(loader, args, &kernel);
+    const kiln_status status = find_nf4_unpack(loader, args, &kernel);
     return kernel ? kernel->run(loader, stream, args) : status;
 }
 
@@ -22620,7 +22743,7 @@ static kiln_status call_nf4_scale(kiln_loader *loader, CUstream stream, const ki
                                   const kiln_kernel *kernel, uint32_t its_type, uint32_t its_group,
                                   const char *has)
 {
-    const kiln_status status = check_nf4_scale(loader, a);
+    kiln_status status = check_nf4_scale(loader, a);
     if (status != KILN_OK || a->n == 0)
         return status;
     if ((a->type != 0 && a->type != its_type) || (a->group != 0 && a->group != its_group))
@@ -23156,45 +23279,36 @@ const kiln_kernel kiln_default_nf4_scale_f16_64_kernel = {
 };
 
 /* Every variant that has what the caller names, and how long it would take. */
-static void consider_nf4_scale(kiln_choice *c, const kiln_loader *loader, kiln_default_nf4_scale_args a)
+static void consider_nf4_scale(kiln_choice *c, kiln_default_nf4_scale_args a)
 {
-    (void)loader;
+    const kiln_device device = c->loader->device;
     if (a.type == 0)
         a.type = KILN_DEFAULT_NF4_SCALE_TYPE_F32;
     if (a.group == 0)
         a.group = KILN_DEFAULT_NF4_SCALE_GROUP_64;
     if (a.type == KILN_DEFAULT_NF4_SCALE_TYPE_F32 && a.group == KILN_DEFAULT_NF4_SCALE_GROUP_64) {
         {
-            kiln_consider(c, &kiln_default_nf4_scale_f32_64_kernel, 1, NULL, NULL, NULL);
+            kiln_consider(c, &device, &kiln_default_nf4_scale_f32_64_kernel,
+                          kiln_is_sure(&device, 75, 11040, 0), NULL, NULL, NULL);
         }
         return;
     }
     if (a.type == KILN_DEFAULT_NF4_SCALE_TYPE_F16 && a.group == KILN_DEFAULT_NF4_SCALE_GROUP_64) {
         {
-            kiln_consider(c, &kiln_default_nf4_scale_f16_64_kernel, 1, NULL, NULL, NULL);
+            kiln_consider(c, &device, &kiln_default_nf4_scale_f16_64_kernel,
+                          kiln_is_sure(&device, 75, 11040, 0), NULL, NULL, NULL);
         }
         return;
     }
 }
 
-/* Which variant serves these arguments on this device. */
-static const kiln_kernel *choose_nf4_scale(const kiln_loader *loader, kiln_default_nf4_scale_args a)
+/* Which variant serves these arguments on this device; of those that none serves, one that says why. */
+static kiln_status choose_nf4_scale(kiln_loader *loader, kiln_default_nf4_scale_args a,
+                                    const kiln_kernel **kernel)
 {
-    kiln_choice choice = {.loader = loader};
-    consider_nf4_scale(&choice, loader, a);
-    return choice.best ? choice.best : choice.fallback;
-}
-
-kiln_status kiln_default_nf4_scale_pick(kiln_loader *loader, const kiln_default_nf4_scale_args *args,
-                                        const kiln_kernel **kernel)
-{
-    if (!kernel)
-        return kiln_begin(loader, NULL, nf4_scale_name);
-    *kernel = NULL;
-    const kiln_status status = check_nf4_scale(loader, args);
-    if (status != KILN_OK || args->n == 0)
-        return status;
-    *kernel = choose_nf4_scale(loader, *args);
+    kiln_choice choice = {.loader = loader, .limit = KILN_NO_LIMIT};
+    consider_nf4_scale(&choice, a);
+    *kernel = choice.best ? choice.best : choice.fallback;
     if (!*kernel) {
         static const char detail[] = "the bundle has type f32 f16, group 64";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_scale_name, detail);
@@ -23202,20 +23316,45 @@ kiln_status kiln_default_nf4_scale_pick(kiln_loader *loader, const kiln_default_
     return KILN_OK;
 }
 
+static kiln_status find_nf4_scale(kiln_loader *loader, const kiln_default_nf4_scale_args *args,
+                                  const kiln_kernel **kernel)
+{
+    *kernel = NULL;
+    kiln_status status = check_nf4_scale(loader, args);
+    if (status != KILN_OK || args->n == 0)
+        return status;
+    return choose_nf4_scale(loader, *args, kernel);
+}
+
+kiln_status kiln_default_nf4_scale_pick(kiln_loader *loader, const kiln_default_nf4_scale_args *args,
+                                        const kiln_kernel **kernel)
+{
+    if (!kernel) {
+        static const char detail[] = "kernel is null";
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, nf4_scale_name, detail);
+    }
+    kiln_status status = find_nf4_scale(loader, args, kernel);
+    if (*kernel)
+        status = (*kernel)->run(loader, KILN_NO_LAUNCH, args);
+    if (status != KILN_OK)
+        *kernel = NULL;
+    return status;
+}
+
 kiln_status kiln_default_nf4_scale_candidates(kiln_loader *loader, const kiln_default_nf4_scale_args *args,
                                               kiln_candidate *list, size_t capacity, size_t *count)
 {
-    if (!count || (capacity > 0 && !list))
-        return kiln_begin(loader, NULL, nf4_scale_name);
+    if (!count || (capacity > 0 && !list)) {
+        static const char detail[] = "count, or list with a capacity, is null";
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, nf4_scale_name, detail);
+    }
     *count = 0;
-    const kiln_status status = check_nf4_scale(loader, args);
-    if (status != KILN_OK)
+    kiln_status status = check_nf4_scale(loader, args);
+    if (status != KILN_OK || args->n == 0)
         return status;
-    if (args->n == 0)
-        return KILN_OK;
     kiln_candidate none;
-    kiln_choice choice = {.loader = loader, .list = list ? list : &none, .capacity = capacity};
-    consider_nf4_scale(&choice, loader, *args);
+    kiln_choice choice = {.loader = loader, .limit = KILN_NO_LIMIT, .list = list ? list : &none, .capacity = capacity};
+    consider_nf4_scale(&choice, *args);
     *count = choice.count;
     return KILN_OK;
 }
@@ -23224,7 +23363,7 @@ kiln_status kiln_default_nf4_scale(kiln_loader *loader, CUstream stream,
                                    const kiln_default_nf4_scale_args *args)
 {
     const kiln_kernel *kernel;
-    const kiln_status status = kiln_default_nf4_scale_pick(loader, args, &kernel);
+    const kiln_status status = find_nf4_scale(loader, args, &kernel);
     return kernel ? kernel->run(loader, stream, args) : status;
 }
 
@@ -23266,7 +23405,7 @@ static kiln_status call_nf4_pack(kiln_loader *loader, CUstream stream, const kil
                                  const kiln_kernel *kernel, uint32_t its_type, uint32_t its_group,
                                  uint32_t its_nibbles, const char *has)
 {
-    const kiln_status status = check_nf4_pack(loader, a);
+    kiln_status status = check_nf4_pack(loader, a);
     if (status != KILN_OK || a->n == 0)
         return status;
     if ((a->type != 0 && a->type != its_type) || (a->group != 0 && a->group != its_group) ||
@@ -24361,9 +24500,9 @@ const kiln_kernel kiln_default_nf4_pack_f16_64_low_kernel = {
 };
 
 /* Every variant that has what the caller names, and how long it would take. */
-static void consider_nf4_pack(kiln_choice *c, const kiln_loader *loader, kiln_default_nf4_pack_args a)
+static void consider_nf4_pack(kiln_choice *c, kiln_default_nf4_pack_args a)
 {
-    (void)loader;
+    const kiln_device device = c->loader->device;
     if (a.type == 0)
         a.type = KILN_DEFAULT_NF4_PACK_TYPE_F32;
     if (a.group == 0)
@@ -24373,37 +24512,28 @@ static void consider_nf4_pack(kiln_choice *c, const kiln_loader *loader, kiln_de
     if (a.type == KILN_DEFAULT_NF4_PACK_TYPE_F32 && a.group == KILN_DEFAULT_NF4_PACK_GROUP_64 &&
         a.nibbles == KILN_DEFAULT_NF4_PACK_NIBBLES_LOW) {
         {
-            kiln_consider(c, &kiln_default_nf4_pack_f32_64_low_kernel, 1, NULL, NULL, NULL);
+            kiln_consider(c, &device, &kiln_default_nf4_pack_f32_64_low_kernel,
+                          kiln_is_sure(&device, 75, 11040, 0), NULL, NULL, NULL);
         }
         return;
     }
     if (a.type == KILN_DEFAULT_NF4_PACK_TYPE_F16 && a.group == KILN_DEFAULT_NF4_PACK_GROUP_64 &&
         a.nibbles == KILN_DEFAULT_NF4_PACK_NIBBLES_LOW) {
         {
-            kiln_consider(c, &kiln_default_nf4_pack_f16_64_low_kernel, 1, NULL, NULL, NULL);
+            kiln_consider(c, &device, &kiln_default_nf4_pack_f16_64_low_kernel,
+                          kiln_is_sure(&device, 75, 11040, 0), NULL, NULL, NULL);
         }
         return;
     }
 }
 
-/* Which variant serves these arguments on this device. */
-static const kiln_kernel *choose_nf4_pack(const kiln_loader *loader, kiln_default_nf4_pack_args a)
+/* Which variant serves these arguments on this device; of those that none serves, one that says why. */
+static kiln_status choose_nf4_pack(kiln_loader *loader, kiln_default_nf4_pack_args a,
+                                   const kiln_kernel **kernel)
 {
-    kiln_choice choice = {.loader = loader};
-    consider_nf4_pack(&choice, loader, a);
-    return choice.best ? choice.best : choice.fallback;
-}
-
-kiln_status kiln_default_nf4_pack_pick(kiln_loader *loader, const kiln_default_nf4_pack_args *args,
-                                       const kiln_kernel **kernel)
-{
-    if (!kernel)
-        return kiln_begin(loader, NULL, nf4_pack_name);
-    *kernel = NULL;
-    const kiln_status status = check_nf4_pack(loader, args);
-    if (status != KILN_OK || args->n == 0)
-        return status;
-    *kernel = choose_nf4_pack(loader, *args);
+    kiln_choice choice = {.loader = loader, .limit = KILN_NO_LIMIT};
+    consider_nf4_pack(&choice, a);
+    *kernel = choice.best ? choice.best : choice.fallback;
     if (!*kernel) {
         static const char detail[] = "the bundle has type f32 f16, group 64, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_pack_name, detail);
@@ -24411,20 +24541,45 @@ kiln_status kiln_default_nf4_pack_pick(kiln_loader *loader, const kiln_default_n
     return KILN_OK;
 }
 
+static kiln_status find_nf4_pack(kiln_loader *loader, const kiln_default_nf4_pack_args *args,
+                                 const kiln_kernel **kernel)
+{
+    *kernel = NULL;
+    kiln_status status = check_nf4_pack(loader, args);
+    if (status != KILN_OK || args->n == 0)
+        return status;
+    return choose_nf4_pack(loader, *args, kernel);
+}
+
+kiln_status kiln_default_nf4_pack_pick(kiln_loader *loader, const kiln_default_nf4_pack_args *args,
+                                       const kiln_kernel **kernel)
+{
+    if (!kernel) {
+        static const char detail[] = "kernel is null";
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, nf4_pack_name, detail);
+    }
+    kiln_status status = find_nf4_pack(loader, args, kernel);
+    if (*kernel)
+        status = (*kernel)->run(loader, KILN_NO_LAUNCH, args);
+    if (status != KILN_OK)
+        *kernel = NULL;
+    return status;
+}
+
 kiln_status kiln_default_nf4_pack_candidates(kiln_loader *loader, const kiln_default_nf4_pack_args *args,
                                              kiln_candidate *list, size_t capacity, size_t *count)
 {
-    if (!count || (capacity > 0 && !list))
-        return kiln_begin(loader, NULL, nf4_pack_name);
+    if (!count || (capacity > 0 && !list)) {
+        static const char detail[] = "count, or list with a capacity, is null";
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, nf4_pack_name, detail);
+    }
     *count = 0;
-    const kiln_status status = check_nf4_pack(loader, args);
-    if (status != KILN_OK)
+    kiln_status status = check_nf4_pack(loader, args);
+    if (status != KILN_OK || args->n == 0)
         return status;
-    if (args->n == 0)
-        return KILN_OK;
     kiln_candidate none;
-    kiln_choice choice = {.loader = loader, .list = list ? list : &none, .capacity = capacity};
-    consider_nf4_pack(&choice, loader, *args);
+    kiln_choice choice = {.loader = loader, .limit = KILN_NO_LIMIT, .list = list ? list : &none, .capacity = capacity};
+    consider_nf4_pack(&choice, *args);
     *count = choice.count;
     return KILN_OK;
 }
@@ -24433,7 +24588,7 @@ kiln_status kiln_default_nf4_pack(kiln_loader *loader, CUstream stream,
                                   const kiln_default_nf4_pack_args *args)
 {
     const kiln_kernel *kernel;
-    const kiln_status status = kiln_default_nf4_pack_pick(loader, args, &kernel);
+    const kiln_status status = find_nf4_pack(loader, args, &kernel);
     return kernel ? kernel->run(loader, stream, args) : status;
 }
 
@@ -24477,7 +24632,7 @@ static kiln_status call_q4k_dequantize(kiln_loader *loader, CUstream stream,
                                        const kiln_default_q4k_dequantize_args *a, const kiln_kernel *kernel,
                                        uint32_t its_type, const char *has)
 {
-    const kiln_status status = check_q4k_dequantize(loader, a);
+    kiln_status status = check_q4k_dequantize(loader, a);
     if (status != KILN_OK || a->n == 0)
         return status;
     if ((a->type != 0 && a->type != its_type))
@@ -27516,51 +27671,41 @@ const kiln_kernel kiln_default_q4k_dequantize_bf16_kernel = {
 };
 
 /* Every variant that has what the caller names, and how long it would take. */
-static void consider_q4k_dequantize(kiln_choice *c, const kiln_loader *loader,
-                                    kiln_default_q4k_dequantize_args a)
+static void consider_q4k_dequantize(kiln_choice *c, kiln_default_q4k_dequantize_args a)
 {
-    (void)loader;
+    const kiln_device device = c->loader->device;
     if (a.type == 0)
         a.type = KILN_DEFAULT_Q4K_DEQUANTIZE_TYPE_F32;
     if (a.type == KILN_DEFAULT_Q4K_DEQUANTIZE_TYPE_F32) {
         {
-            kiln_consider(c, &kiln_default_q4k_dequantize_f32_kernel, 1, NULL, NULL, NULL);
+            kiln_consider(c, &device, &kiln_default_q4k_dequantize_f32_kernel,
+                          kiln_is_sure(&device, 75, 11040, 0), NULL, NULL, NULL);
         }
         return;
     }
     if (a.type == KILN_DEFAULT_Q4K_DEQUANTIZE_TYPE_F16) {
         {
-            kiln_consider(c, &kiln_default_q4k_dequantize_f16_kernel, 1, NULL, NULL, NULL);
+            kiln_consider(c, &device, &kiln_default_q4k_dequantize_f16_kernel,
+                          kiln_is_sure(&device, 75, 11040, 0), NULL, NULL, NULL);
         }
         return;
     }
     if (a.type == KILN_DEFAULT_Q4K_DEQUANTIZE_TYPE_BF16) {
         {
-            kiln_consider(c, &kiln_default_q4k_dequantize_bf16_kernel, 1, NULL, NULL, NULL);
+            kiln_consider(c, &device, &kiln_default_q4k_dequantize_bf16_kernel,
+                          kiln_is_sure(&device, 75, 11040, 0), NULL, NULL, NULL);
         }
         return;
     }
 }
 
-/* Which variant serves these arguments on this device. */
-static const kiln_kernel *choose_q4k_dequantize(const kiln_loader *loader, kiln_default_q4k_dequantize_args a)
+/* Which variant serves these arguments on this device; of those that none serves, one that says why. */
+static kiln_status choose_q4k_dequantize(kiln_loader *loader, kiln_default_q4k_dequantize_args a,
+                                         const kiln_kernel **kernel)
 {
-    kiln_choice choice = {.loader = loader};
-    consider_q4k_dequantize(&choice, loader, a);
-    return choice.best ? choice.best : choice.fallback;
-}
-
-kiln_status kiln_default_q4k_dequantize_pick(kiln_loader *loader,
-                                             const kiln_default_q4k_dequantize_args *args,
-                                             const kiln_kernel **kernel)
-{
-    if (!kernel)
-        return kiln_begin(loader, NULL, q4k_dequantize_name);
-    *kernel = NULL;
-    const kiln_status status = check_q4k_dequantize(loader, args);
-    if (status != KILN_OK || args->n == 0)
-        return status;
-    *kernel = choose_q4k_dequantize(loader, *args);
+    kiln_choice choice = {.loader = loader, .limit = KILN_NO_LIMIT};
+    consider_q4k_dequantize(&choice, a);
+    *kernel = choice.best ? choice.best : choice.fallback;
     if (!*kernel) {
         static const char detail[] = "the bundle has type f32 f16 bf16";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, q4k_dequantize_name, detail);
@@ -27568,21 +27713,47 @@ kiln_status kiln_default_q4k_dequantize_pick(kiln_loader *loader,
     return KILN_OK;
 }
 
+static kiln_status find_q4k_dequantize(kiln_loader *loader, const kiln_default_q4k_dequantize_args *args,
+                                       const kiln_kernel **kernel)
+{
+    *kernel = NULL;
+    kiln_status status = check_q4k_dequantize(loader, args);
+    if (status != KILN_OK || args->n == 0)
+        return status;
+    return choose_q4k_dequantize(loader, *args, kernel);
+}
+
+kiln_status kiln_default_q4k_dequantize_pick(kiln_loader *loader,
+                                             const kiln_default_q4k_dequantize_args *args,
+                                             const kiln_kernel **kernel)
+{
+    if (!kernel) {
+        static const char detail[] = "kernel is null";
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, q4k_dequantize_name, detail);
+    }
+    kiln_status status = find_q4k_dequantize(loader, args, kernel);
+    if (*kernel)
+        status = (*kernel)->run(loader, KILN_NO_LAUNCH, args);
+    if (status != KILN_OK)
+        *kernel = NULL;
+    return status;
+}
+
 kiln_status kiln_default_q4k_dequantize_candidates(kiln_loader *loader,
                                                    const kiln_default_q4k_dequantize_args *args,
                                                    kiln_candidate *list, size_t capacity, size_t *count)
 {
-    if (!count || (capacity > 0 && !list))
-        return kiln_begin(loader, NULL, q4k_dequantize_name);
+    if (!count || (capacity > 0 && !list)) {
+        static const char detail[] = "count, or list with a capacity, is null";
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, q4k_dequantize_name, detail);
+    }
     *count = 0;
-    const kiln_status status = check_q4k_dequantize(loader, args);
-    if (status != KILN_OK)
+    kiln_status status = check_q4k_dequantize(loader, args);
+    if (status != KILN_OK || args->n == 0)
         return status;
-    if (args->n == 0)
-        return KILN_OK;
     kiln_candidate none;
-    kiln_choice choice = {.loader = loader, .list = list ? list : &none, .capacity = capacity};
-    consider_q4k_dequantize(&choice, loader, *args);
+    kiln_choice choice = {.loader = loader, .limit = KILN_NO_LIMIT, .list = list ? list : &none, .capacity = capacity};
+    consider_q4k_dequantize(&choice, *args);
     *count = choice.count;
     return KILN_OK;
 }
@@ -27591,7 +27762,7 @@ kiln_status kiln_default_q4k_dequantize(kiln_loader *loader, CUstream stream,
                                         const kiln_default_q4k_dequantize_args *args)
 {
     const kiln_kernel *kernel;
-    const kiln_status status = kiln_default_q4k_dequantize_pick(loader, args, &kernel);
+    const kiln_status status = find_q4k_dequantize(loader, args, &kernel);
     return kernel ? kernel->run(loader, stream, args) : status;
 }
 
@@ -27652,7 +27823,7 @@ static kiln_status call_rmsnorm_q4k_gemv(kiln_loader *loader, CUstream stream,
                                          uint32_t its_activation, uint32_t its_batch, uint32_t its_y,
                                          const char *has)
 {
-    const kiln_status status = check_rmsnorm_q4k_gemv(loader, a);
+    kiln_status status = check_rmsnorm_q4k_gemv(loader, a);
     if (status != KILN_OK || (uint64_t)a->n == 0)
         return status;
     if ((a->norm != 0 && a->norm != its_norm) || (a->x != 0 && a->x != its_x) ||
@@ -32145,9 +32316,9 @@ const kiln_kernel kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048_kerne
 };
 
 /* Every variant that has what the caller names, and how long it would take. */
-static void consider_rmsnorm_q4k_gemv(kiln_choice *c, const kiln_loader *loader,
-                                      kiln_default_rmsnorm_q4k_gemv_args a)
+static void consider_rmsnorm_q4k_gemv(kiln_choice *c, kiln_default_rmsnorm_q4k_gemv_args a)
 {
+    const kiln_device device = c->loader->device;
     if (a.norm == 0)
         a.norm = KILN_DEFAULT_RMSNORM_Q4K_GEMV_NORM_RMS;
     if (a.activation == 0)
@@ -32160,10 +32331,10 @@ static void consider_rmsnorm_q4k_gemv(kiln_choice *c, const kiln_loader *loader,
         {
             static const char why_1[] = "eps must be at least 0 and finite";
             static const char why_2[] = "the device has less shared memory than this call takes";
-            kiln_consider(c, &kiln_default_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536_kernel, 0,
-                          !(!!(a.eps >= 0) &&
+            kiln_consider(c, &device, &kiln_default_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536_kernel,
+                          kiln_is_sure(&device, 75, 11040, 38576), !(!!(a.eps >= 0) &&
                           (a.eps - a.eps >= 0)) ? why_1 : 37936 + 8 * ceil_div(minimum((uint64_t)a.k, 65536),
-                          512) * 80 > (uint64_t)loader->device.max_shared_bytes ? why_2 : NULL, NULL, NULL);
+                          512) * 80 > (uint64_t)device.max_shared_bytes ? why_2 : NULL, NULL, NULL);
         }
         return;
     }
@@ -32173,10 +32344,10 @@ static void consider_rmsnorm_q4k_gemv(kiln_choice *c, const kiln_loader *loader,
         {
             static const char why_1[] = "eps must be at least 0 and finite";
             static const char why_2[] = "the device has less shared memory than this call takes";
-            kiln_consider(c, &kiln_default_rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_65536_kernel, 0,
-                          !(!!(a.eps >= 0) &&
+            kiln_consider(c, &device, &kiln_default_rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_65536_kernel,
+                          kiln_is_sure(&device, 75, 11040, 38576), !(!!(a.eps >= 0) &&
                           (a.eps - a.eps >= 0)) ? why_1 : 37936 + 8 * ceil_div(minimum((uint64_t)a.k, 65536),
-                          512) * 80 > (uint64_t)loader->device.max_shared_bytes ? why_2 : NULL, NULL, NULL);
+                          512) * 80 > (uint64_t)device.max_shared_bytes ? why_2 : NULL, NULL, NULL);
         }
         return;
     }
@@ -32185,33 +32356,21 @@ static void consider_rmsnorm_q4k_gemv(kiln_choice *c, const kiln_loader *loader,
         a.y == KILN_DEFAULT_RMSNORM_Q4K_GEMV_Y_F16) {
         {
             static const char why_1[] = "eps must be at least 0 and finite";
-            kiln_consider(c, &kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048_kernel, 1,
+            kiln_consider(c, &device, &kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048_kernel,
+                          kiln_is_sure(&device, 75, 11040, 40112),
                           !(!!(a.eps >= 0) && (a.eps - a.eps >= 0)) ? why_1 : NULL, NULL, NULL);
         }
         return;
     }
 }
 
-/* Which variant serves these arguments on this device. */
-static const kiln_kernel *choose_rmsnorm_q4k_gemv(const kiln_loader *loader,
-                                                  kiln_default_rmsnorm_q4k_gemv_args a)
+/* Which variant serves these arguments on this device; of those that none serves, one that says why. */
+static kiln_status choose_rmsnorm_q4k_gemv(kiln_loader *loader, kiln_default_rmsnorm_q4k_gemv_args a,
+                                           const kiln_kernel **kernel)
 {
-    kiln_choice choice = {.loader = loader};
-    consider_rmsnorm_q4k_gemv(&choice, loader, a);
-    return choice.best ? choice.best : choice.fallback;
-}
-
-kiln_status kiln_default_rmsnorm_q4k_gemv_pick(kiln_loader *loader,
-                                               const kiln_default_rmsnorm_q4k_gemv_args *args,
-                                               const kiln_kernel **kernel)
-{
-    if (!kernel)
-        return kiln_begin(loader, NULL, rmsnorm_q4k_gemv_name);
-    *kernel = NULL;
-    const kiln_status status = check_rmsnorm_q4k_gemv(loader, args);
-    if (status != KILN_OK || (uint64_t)args->n == 0)
-        return status;
-    *kernel = choose_rmsnorm_q4k_gemv(loader, *args);
+    kiln_choice choice = {.loader = loader, .limit = KILN_NO_LIMIT};
+    consider_rmsnorm_q4k_gemv(&choice, a);
+    *kernel = choice.best ? choice.best : choice.fallback;
     if (!*kernel) {
         static const char detail[] =
             "the bundle has norm rms, x f16 bf16, activation q8 exact, batch 1, y f16 bf16; not each with each";
@@ -32220,21 +32379,47 @@ kiln_status kiln_default_rmsnorm_q4k_gemv_pick(kiln_loader *loader,
     return KILN_OK;
 }
 
+static kiln_status find_rmsnorm_q4k_gemv(kiln_loader *loader, const kiln_default_rmsnorm_q4k_gemv_args *args,
+                                         const kiln_kernel **kernel)
+{
+    *kernel = NULL;
+    kiln_status status = check_rmsnorm_q4k_gemv(loader, args);
+    if (status != KILN_OK || (uint64_t)args->n == 0)
+        return status;
+    return choose_rmsnorm_q4k_gemv(loader, *args, kernel);
+}
+
+kiln_status kiln_default_rmsnorm_q4k_gemv_pick(kiln_loader *loader,
+                                               const kiln_default_rmsnorm_q4k_gemv_args *args,
+                                               const kiln_kernel **kernel)
+{
+    if (!kernel) {
+        static const char detail[] = "kernel is null";
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, rmsnorm_q4k_gemv_name, detail);
+    }
+    kiln_status status = find_rmsnorm_q4k_gemv(loader, args, kernel);
+    if (*kernel)
+        status = (*kernel)->run(loader, KILN_NO_LAUNCH, args);
+    if (status != KILN_OK)
+        *kernel = NULL;
+    return status;
+}
+
 kiln_status kiln_default_rmsnorm_q4k_gemv_candidates(kiln_loader *loader,
                                                      const kiln_default_rmsnorm_q4k_gemv_args *args,
                                                      kiln_candidate *list, size_t capacity, size_t *count)
 {
-    if (!count || (capacity > 0 && !list))
-        return kiln_begin(loader, NULL, rmsnorm_q4k_gemv_name);
+    if (!count || (capacity > 0 && !list)) {
+        static const char detail[] = "count, or list with a capacity, is null";
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, rmsnorm_q4k_gemv_name, detail);
+    }
     *count = 0;
-    const kiln_status status = check_rmsnorm_q4k_gemv(loader, args);
-    if (status != KILN_OK)
+    kiln_status status = check_rmsnorm_q4k_gemv(loader, args);
+    if (status != KILN_OK || (uint64_t)args->n == 0)
         return status;
-    if ((uint64_t)args->n == 0)
-        return KILN_OK;
     kiln_candidate none;
-    kiln_choice choice = {.loader = loader, .list = list ? list : &none, .capacity = capacity};
-    consider_rmsnorm_q4k_gemv(&choice, loader, *args);
+    kiln_choice choice = {.loader = loader, .limit = KILN_NO_LIMIT, .list = list ? list : &none, .capacity = capacity};
+    consider_rmsnorm_q4k_gemv(&choice, *args);
     *count = choice.count;
     return KILN_OK;
 }
@@ -32243,7 +32428,7 @@ kiln_status kiln_default_rmsnorm_q4k_gemv(kiln_loader *loader, CUstream stream,
                                           const kiln_default_rmsnorm_q4k_gemv_args *args)
 {
     const kiln_kernel *kernel;
-    const kiln_status status = kiln_default_rmsnorm_q4k_gemv_pick(loader, args, &kernel);
+    const kiln_status status = find_rmsnorm_q4k_gemv(loader, args, &kernel);
     return kernel ? kernel->run(loader, stream, args) : status;
 }
 
@@ -32313,7 +32498,7 @@ static kiln_status rules_nf4_gemm(kiln_loader *loader, const kiln_default_nf4_ge
 
 static kiln_status check_nf4_gemm(kiln_loader *loader, const kiln_default_nf4_gemm_args *a)
 {
-    const kiln_status status = rules_nf4_gemm(loader, a);
+    kiln_status status = rules_nf4_gemm(loader, a);
     if (status != KILN_OK || (uint64_t)a->m == 0 || (uint64_t)a->n == 0)
         return status;
     return kiln_check_pointers(loader, nf4_gemm_name, &nf4_gemm_pointers, a,
@@ -32325,7 +32510,7 @@ static kiln_status call_nf4_gemm(kiln_loader *loader, CUstream stream, const kil
                                  const kiln_kernel *kernel, uint32_t its_a, uint32_t its_acc,
                                  uint32_t its_nibbles, const char *has)
 {
-    const kiln_status status = check_nf4_gemm(loader, a);
+    kiln_status status = check_nf4_gemm(loader, a);
     if (status != KILN_OK || (uint64_t)a->m == 0 || (uint64_t)a->n == 0)
         return status;
     if ((a->a != 0 && a->a != its_a) || (a->acc != 0 && a->acc != its_acc) ||
@@ -48536,8 +48721,9 @@ const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1_ke
 };
 
 /* Every variant that has what the caller names, and how long it would take. */
-static void consider_nf4_gemm(kiln_choice *c, const kiln_loader *loader, kiln_default_nf4_gemm_args a)
+static void consider_nf4_gemm(kiln_choice *c, kiln_default_nf4_gemm_args a)
 {
+    const kiln_device device = c->loader->device;
     if (a.a == 0)
         a.a = KILN_DEFAULT_NF4_GEMM_A_F16;
     if (a.acc == 0)
@@ -48548,54 +48734,55 @@ static void consider_nf4_gemm(kiln_choice *c, const kiln_loader *loader, kiln_de
         a.nibbles == KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW) {
         {
             static const kiln_code code = {{364, 142, 196, 0}, {0, 0, 0, 0}, {261, 142, 89, 0}, 8, 256, 8, 1};
-            kiln_consider(c, &kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1_kernel, 1, NULL,
-                          &code, &(kiln_work){.blocks = minimum(ceil_div((uint64_t)a.n, 16),
-                          (uint64_t)loader->device.multiprocessors * maximum(1,
-                          minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 256),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / 51456))) * (uint64_t)a.m,
+            kiln_consider(c, &device, &kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1_kernel,
+                          kiln_is_sure(&device, 75, 11040, 50432), NULL, &code,
+                          &(kiln_work){.blocks = minimum(ceil_div((uint64_t)a.n, 16),
+                          (uint64_t)device.multiprocessors * maximum(1,
+                          minimum(minimum(3, (uint64_t)device.multiprocessor_threads / 256),
+                          (uint64_t)device.multiprocessor_shared_bytes / 51456))) * (uint64_t)a.m,
                           .resident = maximum(1,
-                          minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 256),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / 51456)),
-                          .length = (uint64_t)a.k, .repeats = ceil_div(ceil_div((uint64_t)a.n, 16),
-                          (uint64_t)loader->device.multiprocessors * maximum(1,
-                          minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 256),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / 51456))), .wait = 600,
+                          minimum(minimum(3, (uint64_t)device.multiprocessor_threads / 256),
+                          (uint64_t)device.multiprocessor_shared_bytes / 51456)), .length = (uint64_t)a.k,
+                          .repeats = ceil_div(ceil_div((uint64_t)a.n, 16),
+                          (uint64_t)device.multiprocessors * maximum(1,
+                          minimum(minimum(3, (uint64_t)device.multiprocessor_threads / 256),
+                          (uint64_t)device.multiprocessor_shared_bytes / 51456))), .wait = 600,
                           .block_bytes = ceil_div(ceil_div((uint64_t)a.n, 16),
-                          (uint64_t)loader->device.multiprocessors * maximum(1,
-                          minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 256),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / 51456))) * (uint64_t)a.k * 13,
+                          (uint64_t)device.multiprocessors * maximum(1,
+                          minimum(minimum(3, (uint64_t)device.multiprocessor_threads / 256),
+                          (uint64_t)device.multiprocessor_shared_bytes / 51456))) * (uint64_t)a.k * 13,
                           .bytes = 4 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 4 * (uint64_t)a.m * (uint64_t)a.n});
         }
         {
             static const kiln_code code = {{814, 148, 340, 0}, {0, 0, 0, 0}, {357, 154, 137, 0}, 8, 256, 8, 1};
-            kiln_consider(c, &kiln_default_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1_kernel, 1, NULL,
-                          &code, &(kiln_work){.blocks = minimum(ceil_div((uint64_t)a.n, 16),
-                          (uint64_t)loader->device.multiprocessors * maximum(1,
-                          minimum(minimum(2, (uint64_t)loader->device.multiprocessor_threads / 256),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / 54528))) * ceil_div((uint64_t)a.m,
+            kiln_consider(c, &device, &kiln_default_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1_kernel,
+                          kiln_is_sure(&device, 75, 11040, 53504), NULL, &code,
+                          &(kiln_work){.blocks = minimum(ceil_div((uint64_t)a.n, 16),
+                          (uint64_t)device.multiprocessors * maximum(1,
+                          minimum(minimum(2, (uint64_t)device.multiprocessor_threads / 256),
+                          (uint64_t)device.multiprocessor_shared_bytes / 54528))) * ceil_div((uint64_t)a.m,
                           4), .resident = maximum(1,
-                          minimum(minimum(2, (uint64_t)loader->device.multiprocessor_threads / 256),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / 54528)),
-                          .length = (uint64_t)a.k, .repeats = ceil_div(ceil_div((uint64_t)a.n, 16),
-                          (uint64_t)loader->device.multiprocessors * maximum(1,
-                          minimum(minimum(2, (uint64_t)loader->device.multiprocessor_threads / 256),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / 54528))), .wait = 600,
+                          minimum(minimum(2, (uint64_t)device.multiprocessor_threads / 256),
+                          (uint64_t)device.multiprocessor_shared_bytes / 54528)), .length = (uint64_t)a.k,
+                          .repeats = ceil_div(ceil_div((uint64_t)a.n, 16),
+                          (uint64_t)device.multiprocessors * maximum(1,
+                          minimum(minimum(2, (uint64_t)device.multiprocessor_threads / 256),
+                          (uint64_t)device.multiprocessor_shared_bytes / 54528))), .wait = 600,
                           .block_bytes = ceil_div(ceil_div((uint64_t)a.n, 16),
-                          (uint64_t)loader->device.multiprocessors * maximum(1,
-                          minimum(minimum(2, (uint64_t)loader->device.multiprocessor_threads / 256),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / 54528))) * (uint64_t)a.k * 25,
+                          (uint64_t)device.multiprocessors * maximum(1,
+                          minimum(minimum(2, (uint64_t)device.multiprocessor_threads / 256),
+                          (uint64_t)device.multiprocessor_shared_bytes / 54528))) * (uint64_t)a.k * 25,
                           .bytes = 4 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 4 * (uint64_t)a.m * (uint64_t)a.n});
         }
         {
             static const kiln_code code = {{2599, 167, 1036, 0}, {0, 0, 0, 0}, {379, 238, 105, 0}, 4, 64, 4, 1};
-            kiln_consider(c, &kiln_default_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1_kernel, 1, NULL,
-                          &code,
+            kiln_consider(c, &device, &kiln_default_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1_kernel,
+                          kiln_is_sure(&device, 75, 11040, 29184), NULL, &code,
                           &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 32) * ceil_div((uint64_t)a.m, 32),
                           .resident = maximum(1,
-                          minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 128),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / 30208)),
-                          .length = (uint64_t)a.k, .repeats = 1, .wait = 600,
-                          .block_bytes = (uint64_t)a.k * 146,
+                          minimum(minimum(3, (uint64_t)device.multiprocessor_threads / 128),
+                          (uint64_t)device.multiprocessor_shared_bytes / 30208)), .length = (uint64_t)a.k,
+                          .repeats = 1, .wait = 600, .block_bytes = (uint64_t)a.k * 146,
                           .bytes = 4 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 4 * (uint64_t)a.m * (uint64_t)a.n});
         }
         return;
@@ -48604,68 +48791,70 @@ static void consider_nf4_gemm(kiln_choice *c, const kiln_loader *loader, kiln_de
         a.nibbles == KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW) {
         {
             static const kiln_code code = {{374, 153, 192, 0}, {0, 0, 0, 0}, {255, 136, 89, 0}, 8, 256, 8, 1};
-            kiln_consider(c, &kiln_default_nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1_kernel, 1, NULL,
-                          &code, &(kiln_work){.blocks = minimum(ceil_div((uint64_t)a.n, 16),
-                          (uint64_t)loader->device.multiprocessors * maximum(1,
-                          minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 256),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / 51456))) * (uint64_t)a.m,
+            kiln_consider(c, &device, &kiln_default_nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1_kernel,
+                          kiln_is_sure(&device, 75, 11040, 50432), NULL, &code,
+                          &(kiln_work){.blocks = minimum(ceil_div((uint64_t)a.n, 16),
+                          (uint64_t)device.multiprocessors * maximum(1,
+                          minimum(minimum(3, (uint64_t)device.multiprocessor_threads / 256),
+                          (uint64_t)device.multiprocessor_shared_bytes / 51456))) * (uint64_t)a.m,
                           .resident = maximum(1,
-                          minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 256),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / 51456)),
-                          .length = (uint64_t)a.k, .repeats = ceil_div(ceil_div((uint64_t)a.n, 16),
-                          (uint64_t)loader->device.multiprocessors * maximum(1,
-                          minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 256),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / 51456))), .wait = 600,
+                          minimum(minimum(3, (uint64_t)device.multiprocessor_threads / 256),
+                          (uint64_t)device.multiprocessor_shared_bytes / 51456)), .length = (uint64_t)a.k,
+                          .repeats = ceil_div(ceil_div((uint64_t)a.n, 16),
+                          (uint64_t)device.multiprocessors * maximum(1,
+                          minimum(minimum(3, (uint64_t)device.multiprocessor_threads / 256),
+                          (uint64_t)device.multiprocessor_shared_bytes / 51456))), .wait = 600,
                           .block_bytes = ceil_div(ceil_div((uint64_t)a.n, 16),
-                          (uint64_t)loader->device.multiprocessors * maximum(1,
-                          minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 256),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / 51456))) * (uint64_t)a.k * 11,
+                          (uint64_t)device.multiprocessors * maximum(1,
+                          minimum(minimum(3, (uint64_t)device.multiprocessor_threads / 256),
+                          (uint64_t)device.multiprocessor_shared_bytes / 51456))) * (uint64_t)a.k * 11,
                           .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n});
         }
         {
             static const kiln_code code = {{522, 282, 216, 256}, {0, 0, 0, 0}, {320, 194, 97, 0}, 8, 256, 8, 1};
-            kiln_consider(c, &kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1_kernel, 1, NULL, &code,
+            kiln_consider(c, &device, &kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1_kernel,
+                          kiln_is_sure(&device, 75, 11040, 49696), NULL, &code,
                           &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 32) * (uint64_t)a.m,
                           .resident = maximum(1,
-                          minimum(minimum(2, (uint64_t)loader->device.multiprocessor_threads / 256),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / 50720)),
-                          .length = (uint64_t)a.k, .repeats = 1, .wait = 200,
-                          .block_bytes = (uint64_t)a.k * 20,
+                          minimum(minimum(2, (uint64_t)device.multiprocessor_threads / 256),
+                          (uint64_t)device.multiprocessor_shared_bytes / 50720)), .length = (uint64_t)a.k,
+                          .repeats = 1, .wait = 200, .block_bytes = (uint64_t)a.k * 20,
                           .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n});
         }
         {
             static const kiln_code code = {{394, 154, 216, 256}, {0, 0, 0, 0}, {323, 197, 97, 0}, 8, 256, 8, 1};
-            kiln_consider(c, &kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1_kernel, 0, NULL, &code,
+            kiln_consider(c, &device, &kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1_kernel,
+                          kiln_is_sure(&device, 80, 11040, 83488), NULL, &code,
                           &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 32) * (uint64_t)a.m,
                           .resident = maximum(1,
-                          minimum(minimum(2, (uint64_t)loader->device.multiprocessor_threads / 256),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / 84512)),
-                          .length = (uint64_t)a.k, .repeats = 1, .wait = 200,
-                          .block_bytes = (uint64_t)a.k * 20,
+                          minimum(minimum(2, (uint64_t)device.multiprocessor_threads / 256),
+                          (uint64_t)device.multiprocessor_shared_bytes / 84512)), .length = (uint64_t)a.k,
+                          .repeats = 1, .wait = 200, .block_bytes = (uint64_t)a.k * 20,
                           .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n});
         }
         {
             static const kiln_code code = {{291, 158, 124, 128}, {0, 0, 0, 0}, {297, 178, 93, 0}, 8, 128, 8, 1};
-            kiln_consider(c, &kiln_default_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1_kernel, 0, NULL, &code,
+            kiln_consider(c, &device, &kiln_default_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1_kernel,
+                          kiln_is_sure(&device, 80, 11040, 74496), NULL, &code,
                           &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 32) * ceil_div((uint64_t)a.m, 8),
                           .resident = maximum(1,
-                          minimum(minimum(2, (uint64_t)loader->device.multiprocessor_threads / 256),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / 75520)),
-                          .length = (uint64_t)a.k, .repeats = 1, .wait = 200,
-                          .block_bytes = (uint64_t)a.k * 34,
+                          minimum(minimum(2, (uint64_t)device.multiprocessor_threads / 256),
+                          (uint64_t)device.multiprocessor_shared_bytes / 75520)), .length = (uint64_t)a.k,
+                          .repeats = 1, .wait = 200, .block_bytes = (uint64_t)a.k * 34,
                           .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n});
         }
         {
             static const char why_1[] =
                 "workspace_size must be at least ceil_div(m, tile_m) * ceil_div(n, tile_n) * split_k * tile_m * tile_n";
             static const kiln_code code = {{643, 303, 280, 512}, {0, 0, 0, 0}, {457, 253, 130, 0}, 8, 256, 4, 2};
-            kiln_consider(c, &kiln_default_nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4_kernel, 0,
+            kiln_consider(c, &device, &kiln_default_nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4_kernel,
+                          kiln_is_sure(&device, 80, 11040, 67076),
                           !(a.workspace_size >= ceil_div((uint64_t)a.m, 16) * ceil_div((uint64_t)a.n,
                           64) * 4 * 16 * 64) ? why_1 : NULL, &code,
                           &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 64) * ceil_div((uint64_t)a.m,
                           16) * 4, .resident = maximum(1,
-                          minimum(minimum(1, (uint64_t)loader->device.multiprocessor_threads / 256),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / 68096)),
+                          minimum(minimum(1, (uint64_t)device.multiprocessor_threads / 256),
+                          (uint64_t)device.multiprocessor_shared_bytes / 68096)),
                           .length = ceil_div((uint64_t)a.k, 4), .repeats = 1, .wait = 200,
                           .block_bytes = ceil_div((uint64_t)a.k, 4) * 68,
                           .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n,
@@ -48673,13 +48862,13 @@ static void consider_nf4_gemm(kiln_choice *c, const kiln_loader *loader, kiln_de
         }
         {
             static const kiln_code code = {{571, 171, 256, 1024}, {0, 0, 0, 0}, {741, 428, 240, 0}, 8, 128, 2, 4};
-            kiln_consider(c, &kiln_default_nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1_kernel, 0, NULL,
-                          &code, &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 128) * ceil_div((uint64_t)a.m,
-                          64), .resident = maximum(1,
-                          minimum(minimum(1, (uint64_t)loader->device.multiprocessor_threads / 256),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / 87040)),
-                          .length = (uint64_t)a.k, .repeats = 1, .wait = 200,
-                          .block_bytes = (uint64_t)a.k * 200,
+            kiln_consider(c, &device, &kiln_default_nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1_kernel,
+                          kiln_is_sure(&device, 80, 11040, 86016), NULL, &code,
+                          &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 128) * ceil_div((uint64_t)a.m, 64),
+                          .resident = maximum(1,
+                          minimum(minimum(1, (uint64_t)device.multiprocessor_threads / 256),
+                          (uint64_t)device.multiprocessor_shared_bytes / 87040)), .length = (uint64_t)a.k,
+                          .repeats = 1, .wait = 200, .block_bytes = (uint64_t)a.k * 200,
                           .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n});
         }
         return;
@@ -48688,69 +48877,70 @@ static void consider_nf4_gemm(kiln_choice *c, const kiln_loader *loader, kiln_de
         a.nibbles == KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW) {
         {
             static const kiln_code code = {{370, 149, 192, 0}, {0, 0, 0, 0}, {255, 136, 89, 0}, 8, 256, 8, 1};
-            kiln_consider(c, &kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1_kernel, 1, NULL,
-                          &code, &(kiln_work){.blocks = minimum(ceil_div((uint64_t)a.n, 16),
-                          (uint64_t)loader->device.multiprocessors * maximum(1,
-                          minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 256),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / 51456))) * (uint64_t)a.m,
+            kiln_consider(c, &device, &kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1_kernel,
+                          kiln_is_sure(&device, 75, 11040, 50432), NULL, &code,
+                          &(kiln_work){.blocks = minimum(ceil_div((uint64_t)a.n, 16),
+                          (uint64_t)device.multiprocessors * maximum(1,
+                          minimum(minimum(3, (uint64_t)device.multiprocessor_threads / 256),
+                          (uint64_t)device.multiprocessor_shared_bytes / 51456))) * (uint64_t)a.m,
                           .resident = maximum(1,
-                          minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 256),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / 51456)),
-                          .length = (uint64_t)a.k, .repeats = ceil_div(ceil_div((uint64_t)a.n, 16),
-                          (uint64_t)loader->device.multiprocessors * maximum(1,
-                          minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 256),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / 51456))), .wait = 600,
+                          minimum(minimum(3, (uint64_t)device.multiprocessor_threads / 256),
+                          (uint64_t)device.multiprocessor_shared_bytes / 51456)), .length = (uint64_t)a.k,
+                          .repeats = ceil_div(ceil_div((uint64_t)a.n, 16),
+                          (uint64_t)device.multiprocessors * maximum(1,
+                          minimum(minimum(3, (uint64_t)device.multiprocessor_threads / 256),
+                          (uint64_t)device.multiprocessor_shared_bytes / 51456))), .wait = 600,
                           .block_bytes = ceil_div(ceil_div((uint64_t)a.n, 16),
-                          (uint64_t)loader->device.multiprocessors * maximum(1,
-                          minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 256),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / 51456))) * (uint64_t)a.k * 11,
+                          (uint64_t)device.multiprocessors * maximum(1,
+                          minimum(minimum(3, (uint64_t)device.multiprocessor_threads / 256),
+                          (uint64_t)device.multiprocessor_shared_bytes / 51456))) * (uint64_t)a.k * 11,
                           .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n});
         }
         {
             static const kiln_code code = {{522, 282, 216, 256}, {0, 0, 0, 0}, {320, 194, 97, 0}, 8, 256, 8, 1};
-            kiln_consider(c, &kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1_kernel, 0, NULL,
-                          &code, &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 32) * (uint64_t)a.m,
+            kiln_consider(c, &device, &kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1_kernel,
+                          kiln_is_sure(&device, 80, 11040, 49696), NULL, &code,
+                          &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 32) * (uint64_t)a.m,
                           .resident = maximum(1,
-                          minimum(minimum(2, (uint64_t)loader->device.multiprocessor_threads / 256),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / 50720)),
-                          .length = (uint64_t)a.k, .repeats = 1, .wait = 200,
-                          .block_bytes = (uint64_t)a.k * 20,
+                          minimum(minimum(2, (uint64_t)device.multiprocessor_threads / 256),
+                          (uint64_t)device.multiprocessor_shared_bytes / 50720)), .length = (uint64_t)a.k,
+                          .repeats = 1, .wait = 200, .block_bytes = (uint64_t)a.k * 20,
                           .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n});
         }
         {
             static const kiln_code code = {{394, 154, 216, 256}, {0, 0, 0, 0}, {323, 197, 97, 0}, 8, 256, 8, 1};
-            kiln_consider(c, &kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1_kernel, 0, NULL,
-                          &code, &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 32) * (uint64_t)a.m,
+            kiln_consider(c, &device, &kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1_kernel,
+                          kiln_is_sure(&device, 80, 11040, 83488), NULL, &code,
+                          &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 32) * (uint64_t)a.m,
                           .resident = maximum(1,
-                          minimum(minimum(2, (uint64_t)loader->device.multiprocessor_threads / 256),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / 84512)),
-                          .length = (uint64_t)a.k, .repeats = 1, .wait = 200,
-                          .block_bytes = (uint64_t)a.k * 20,
+                          minimum(minimum(2, (uint64_t)device.multiprocessor_threads / 256),
+                          (uint64_t)device.multiprocessor_shared_bytes / 84512)), .length = (uint64_t)a.k,
+                          .repeats = 1, .wait = 200, .block_bytes = (uint64_t)a.k * 20,
                           .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n});
         }
         {
             static const kiln_code code = {{291, 158, 124, 128}, {0, 0, 0, 0}, {297, 178, 93, 0}, 8, 128, 8, 1};
-            kiln_consider(c, &kiln_default_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1_kernel, 0, NULL,
-                          &code,
+            kiln_consider(c, &device, &kiln_default_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1_kernel,
+                          kiln_is_sure(&device, 80, 11040, 74496), NULL, &code,
                           &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 32) * ceil_div((uint64_t)a.m, 8),
                           .resident = maximum(1,
-                          minimum(minimum(2, (uint64_t)loader->device.multiprocessor_threads / 256),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / 75520)),
-                          .length = (uint64_t)a.k, .repeats = 1, .wait = 200,
-                          .block_bytes = (uint64_t)a.k * 34,
+                          minimum(minimum(2, (uint64_t)device.multiprocessor_threads / 256),
+                          (uint64_t)device.multiprocessor_shared_bytes / 75520)), .length = (uint64_t)a.k,
+                          .repeats = 1, .wait = 200, .block_bytes = (uint64_t)a.k * 34,
                           .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n});
         }
         {
             static const char why_1[] =
                 "workspace_size must be at least ceil_div(m, tile_m) * ceil_div(n, tile_n) * split_k * tile_m * tile_n";
             static const kiln_code code = {{643, 303, 280, 512}, {0, 0, 0, 0}, {457, 253, 130, 0}, 8, 256, 4, 2};
-            kiln_consider(c, &kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4_kernel, 0,
+            kiln_consider(c, &device, &kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4_kernel,
+                          kiln_is_sure(&device, 80, 11040, 67076),
                           !(a.workspace_size >= ceil_div((uint64_t)a.m, 16) * ceil_div((uint64_t)a.n,
                           64) * 4 * 16 * 64) ? why_1 : NULL, &code,
                           &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 64) * ceil_div((uint64_t)a.m,
                           16) * 4, .resident = maximum(1,
-                          minimum(minimum(1, (uint64_t)loader->device.multiprocessor_threads / 256),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / 68096)),
+                          minimum(minimum(1, (uint64_t)device.multiprocessor_threads / 256),
+                          (uint64_t)device.multiprocessor_shared_bytes / 68096)),
                           .length = ceil_div((uint64_t)a.k, 4), .repeats = 1, .wait = 200,
                           .block_bytes = ceil_div((uint64_t)a.k, 4) * 68,
                           .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n,
@@ -48758,37 +48948,26 @@ static void consider_nf4_gemm(kiln_choice *c, const kiln_loader *loader, kiln_de
         }
         {
             static const kiln_code code = {{571, 171, 256, 1024}, {0, 0, 0, 0}, {741, 428, 240, 0}, 8, 128, 2, 4};
-            kiln_consider(c, &kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1_kernel, 0, NULL,
-                          &code, &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 128) * ceil_div((uint64_t)a.m,
-                          64), .resident = maximum(1,
-                          minimum(minimum(1, (uint64_t)loader->device.multiprocessor_threads / 256),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / 87040)),
-                          .length = (uint64_t)a.k, .repeats = 1, .wait = 200,
-                          .block_bytes = (uint64_t)a.k * 200,
+            kiln_consider(c, &device, &kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1_kernel,
+                          kiln_is_sure(&device, 80, 11040, 86016), NULL, &code,
+                          &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 128) * ceil_div((uint64_t)a.m, 64),
+                          .resident = maximum(1,
+                          minimum(minimum(1, (uint64_t)device.multiprocessor_threads / 256),
+                          (uint64_t)device.multiprocessor_shared_bytes / 87040)), .length = (uint64_t)a.k,
+                          .repeats = 1, .wait = 200, .block_bytes = (uint64_t)a.k * 200,
                           .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n});
         }
         return;
     }
 }
 
-/* Which variant serves these arguments on this device. */
-static const kiln_kernel *choose_nf4_gemm(const kiln_loader *loader, kiln_default_nf4_gemm_args a)
+/* Which variant serves these arguments on this device; of those that none serves, one that says why. */
+static kiln_status choose_nf4_gemm(kiln_loader *loader, kiln_default_nf4_gemm_args a,
+                                   const kiln_kernel **kernel)
 {
-    kiln_choice choice = {.loader = loader};
-    consider_nf4_gemm(&choice, loader, a);
-    return choice.best ? choice.best : choice.fallback;
-}
-
-kiln_status kiln_default_nf4_gemm_pick(kiln_loader *loader, const kiln_default_nf4_gemm_args *args,
-                                       const kiln_kernel **kernel)
-{
-    if (!kernel)
-        return kiln_begin(loader, NULL, nf4_gemm_name);
-    *kernel = NULL;
-    const kiln_status status = check_nf4_gemm(loader, args);
-    if (status != KILN_OK || (uint64_t)args->m == 0 || (uint64_t)args->n == 0)
-        return status;
-    *kernel = choose_nf4_gemm(loader, *args);
+    kiln_choice choice = {.loader = loader, .limit = KILN_NO_LIMIT};
+    consider_nf4_gemm(&choice, a);
+    *kernel = choice.best ? choice.best : choice.fallback;
     if (!*kernel) {
         static const char detail[] = "the bundle has a f32 f16 bf16, acc f32, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_gemm_name, detail);
@@ -48796,20 +48975,45 @@ kiln_status kiln_default_nf4_gemm_pick(kiln_loader *loader, const kiln_default_n
     return KILN_OK;
 }
 
+static kiln_status find_nf4_gemm(kiln_loader *loader, const kiln_default_nf4_gemm_args *args,
+                                 const kiln_kernel **kernel)
+{
+    *kernel = NULL;
+    kiln_status status = check_nf4_gemm(loader, args);
+    if (status != KILN_OK || (uint64_t)args->m == 0 || (uint64_t)args->n == 0)
+        return status;
+    return choose_nf4_gemm(loader, *args, kernel);
+}
+
+kiln_status kiln_default_nf4_gemm_pick(kiln_loader *loader, const kiln_default_nf4_gemm_args *args,
+                                       const kiln_kernel **kernel)
+{
+    if (!kernel) {
+        static const char detail[] = "kernel is null";
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, nf4_gemm_name, detail);
+    }
+    kiln_status status = find_nf4_gemm(loader, args, kernel);
+    if (*kernel)
+        status = (*kernel)->run(loader, KILN_NO_LAUNCH, args);
+    if (status != KILN_OK)
+        *kernel = NULL;
+    return status;
+}
+
 kiln_status kiln_default_nf4_gemm_candidates(kiln_loader *loader, const kiln_default_nf4_gemm_args *args,
                                              kiln_candidate *list, size_t capacity, size_t *count)
 {
-    if (!count || (capacity > 0 && !list))
-        return kiln_begin(loader, NULL, nf4_gemm_name);
+    if (!count || (capacity > 0 && !list)) {
+        static const char detail[] = "count, or list with a capacity, is null";
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, nf4_gemm_name, detail);
+    }
     *count = 0;
-    const kiln_status status = check_nf4_gemm(loader, args);
-    if (status != KILN_OK)
+    kiln_status status = check_nf4_gemm(loader, args);
+    if (status != KILN_OK || (uint64_t)args->m == 0 || (uint64_t)args->n == 0)
         return status;
-    if ((uint64_t)args->m == 0 || (uint64_t)args->n == 0)
-        return KILN_OK;
     kiln_candidate none;
-    kiln_choice choice = {.loader = loader, .list = list ? list : &none, .capacity = capacity};
-    consider_nf4_gemm(&choice, loader, *args);
+    kiln_choice choice = {.loader = loader, .limit = KILN_NO_LIMIT, .list = list ? list : &none, .capacity = capacity};
+    consider_nf4_gemm(&choice, *args);
     *count = choice.count;
     return KILN_OK;
 }
@@ -48818,7 +49022,7 @@ kiln_status kiln_default_nf4_gemm(kiln_loader *loader, CUstream stream,
                                   const kiln_default_nf4_gemm_args *args)
 {
     const kiln_kernel *kernel;
-    const kiln_status status = kiln_default_nf4_gemm_pick(loader, args, &kernel);
+    const kiln_status status = find_nf4_gemm(loader, args, &kernel);
     return kernel ? kernel->run(loader, stream, args) : status;
 }
 
@@ -48851,41 +49055,46 @@ static void need_nf4_gemm(const kiln_kernel *kernel, kiln_default_nf4_gemm_args 
 kiln_status kiln_default_nf4_gemm_workspace(kiln_loader *loader, const kiln_default_nf4_gemm_args *args,
                                             uint64_t *workspace_bytes, uint64_t *counter_bytes)
 {
-    if (!workspace_bytes || !counter_bytes)
-        return kiln_begin(loader, NULL, nf4_gemm_name);
+    if (!workspace_bytes || !counter_bytes) {
+        static const char detail[] = "workspace_bytes or counter_bytes is null";
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, nf4_gemm_name, detail);
+    }
     *workspace_bytes = *counter_bytes = 0;
-    const kiln_status status = rules_nf4_gemm(loader, args);
+    kiln_status status = rules_nf4_gemm(loader, args);
     if (status != KILN_OK || (uint64_t)args->m == 0 || (uint64_t)args->n == 0)
         return status;
     kiln_default_nf4_gemm_args a = *args;
     a.workspace_size = UINT64_MAX;
-    const kiln_kernel *kernel = choose_nf4_gemm(loader, a);
-    if (!kernel) {
-        static const char detail[] = "the bundle has a f32 f16 bf16, acc f32, nibbles low";
-        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_gemm_name, detail);
-    }
-    need_nf4_gemm(kernel, a, workspace_bytes, counter_bytes);
-    return KILN_OK;
+    const kiln_kernel *kernel;
+    status = choose_nf4_gemm(loader, a, &kernel);
+    if (status != KILN_OK)
+        return status;
+    a.workspace = a.tile_counters = 256; /* some address */
+    status = kernel->run(loader, KILN_NO_LAUNCH, &a);
+    if (status == KILN_OK)
+        need_nf4_gemm(kernel, a, workspace_bytes, counter_bytes);
+    return status;
 }
 
 kiln_status kiln_default_nf4_gemm_workspace_max(kiln_loader *loader, const kiln_default_nf4_gemm_args *args,
                                                 uint64_t *workspace_bytes, uint64_t *counter_bytes)
 {
-    if (!workspace_bytes || !counter_bytes)
-        return kiln_begin(loader, NULL, nf4_gemm_name);
+    if (!workspace_bytes || !counter_bytes) {
+        static const char detail[] = "workspace_bytes or counter_bytes is null";
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, nf4_gemm_name, detail);
+    }
     *workspace_bytes = *counter_bytes = 0;
-    const kiln_status status = rules_nf4_gemm(loader, args);
+    kiln_status status = rules_nf4_gemm(loader, args);
     if (status != KILN_OK || (uint64_t)args->m == 0 || (uint64_t)args->n == 0)
         return status;
     kiln_default_nf4_gemm_args a = *args;
     a.workspace_size = UINT64_MAX;
-    const kiln_kernel *kernel = choose_nf4_gemm(loader, a);
-    if (!kernel) {
-        static const char detail[] = "the bundle has a f32 f16 bf16, acc f32, nibbles low";
-        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_gemm_name, detail);
-    }
+    const kiln_kernel *kernel;
+    status = choose_nf4_gemm(loader, a, &kernel);
+    if (status != KILN_OK)
+        return status;
     need_nf4_gemm(NULL, a, workspace_bytes, counter_bytes);
-    return KILN_OK;
+    return status;
 }
 
 /* ==== nf4_gemm_transposed =============================================================================== */
@@ -48953,7 +49162,7 @@ static kiln_status rules_nf4_gemm_transposed(kiln_loader *loader,
 static kiln_status check_nf4_gemm_transposed(kiln_loader *loader,
                                              const kiln_default_nf4_gemm_transposed_args *a)
 {
-    const kiln_status status = rules_nf4_gemm_transposed(loader, a);
+    kiln_status status = rules_nf4_gemm_transposed(loader, a);
     if (status != KILN_OK || (uint64_t)a->m == 0 || (uint64_t)a->k == 0)
         return status;
     return kiln_check_pointers(loader, nf4_gemm_transposed_name, &nf4_gemm_transposed_pointers, a,
@@ -48968,7 +49177,7 @@ static kiln_status call_nf4_gemm_transposed(kiln_loader *loader, CUstream stream
                                             const kiln_kernel *kernel, uint32_t its_a, uint32_t its_acc,
                                             uint32_t its_nibbles, const char *has)
 {
-    const kiln_status status = check_nf4_gemm_transposed(loader, a);
+    kiln_status status = check_nf4_gemm_transposed(loader, a);
     if (status != KILN_OK || (uint64_t)a->m == 0 || (uint64_t)a->k == 0)
         return status;
     if ((a->a != 0 && a->a != its_a) || (a->acc != 0 && a->acc != its_acc) ||
@@ -59083,9 +59292,9 @@ const kiln_kernel kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_com
 };
 
 /* Every variant that has what the caller names, and how long it would take. */
-static void consider_nf4_gemm_transposed(kiln_choice *c, const kiln_loader *loader,
-                                         kiln_default_nf4_gemm_transposed_args a)
+static void consider_nf4_gemm_transposed(kiln_choice *c, kiln_default_nf4_gemm_transposed_args a)
 {
+    const kiln_device device = c->loader->device;
     if (a.a == 0)
         a.a = KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_F16;
     if (a.acc == 0)
@@ -59095,8 +59304,9 @@ static void consider_nf4_gemm_transposed(kiln_choice *c, const kiln_loader *load
     if (a.a == KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_F32 && a.acc == KILN_DEFAULT_NF4_GEMM_TRANSPOSED_ACC_F32 &&
         a.nibbles == KILN_DEFAULT_NF4_GEMM_TRANSPOSED_NIBBLES_LOW) {
         {
-            kiln_consider(c, &kiln_default_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_compact_any_kernel, 1,
-                          NULL, NULL, NULL);
+            kiln_consider(c, &device,
+                          &kiln_default_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_compact_any_kernel,
+                          kiln_is_sure(&device, 75, 11040, 34816), NULL, NULL, NULL);
         }
         return;
     }
@@ -59104,24 +59314,26 @@ static void consider_nf4_gemm_transposed(kiln_choice *c, const kiln_loader *load
         a.nibbles == KILN_DEFAULT_NF4_GEMM_TRANSPOSED_NIBBLES_LOW) {
         {
             static const kiln_code code = {{715, 296, 305, 0}, {0, 0, 0, 0}, {253, 105, 114, 0}, 8, 16, 8, 1};
-            kiln_consider(c, &kiln_default_nf4_gemm_transposed_f16_f32_low_simt_1_8_1_1_compact_any_kernel, 1,
-                          NULL, &code, &(kiln_work){.blocks = ceil_div((uint64_t)a.k, 512) * (uint64_t)a.m,
+            kiln_consider(c, &device,
+                          &kiln_default_nf4_gemm_transposed_f16_f32_low_simt_1_8_1_1_compact_any_kernel,
+                          kiln_is_sure(&device, 75, 11040, 34816), NULL, &code,
+                          &(kiln_work){.blocks = ceil_div((uint64_t)a.k, 512) * (uint64_t)a.m,
                           .resident = maximum(1,
-                          minimum(minimum(2, (uint64_t)loader->device.multiprocessor_threads / 256),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / 35840)),
-                          .length = (uint64_t)a.n, .repeats = 1, .wait = 600,
-                          .block_bytes = (uint64_t)a.n * 290,
+                          minimum(minimum(2, (uint64_t)device.multiprocessor_threads / 256),
+                          (uint64_t)device.multiprocessor_shared_bytes / 35840)), .length = (uint64_t)a.n,
+                          .repeats = 1, .wait = 600, .block_bytes = (uint64_t)a.n * 290,
                           .bytes = 2 * (uint64_t)a.m * (uint64_t)a.n + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.k});
         }
         {
             static const kiln_code code = {{456, 284, 92, 512}, {0, 0, 0, 0}, {327, 289, 86, 0}, 8, 32, 1, 8};
-            kiln_consider(c, &kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_1_1_compact_any_kernel, 0,
-                          NULL, &code, &(kiln_work){.blocks = ceil_div((uint64_t)a.k,
-                          512) * ceil_div((uint64_t)a.m, 32), .resident = maximum(1,
-                          minimum(minimum(1, (uint64_t)loader->device.multiprocessor_threads / 256),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / 58624)),
-                          .length = (uint64_t)a.n, .repeats = 1, .wait = 300,
-                          .block_bytes = (uint64_t)a.n * 352,
+            kiln_consider(c, &device,
+                          &kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_1_1_compact_any_kernel,
+                          kiln_is_sure(&device, 80, 11040, 57600), NULL, &code,
+                          &(kiln_work){.blocks = ceil_div((uint64_t)a.k, 512) * ceil_div((uint64_t)a.m, 32),
+                          .resident = maximum(1,
+                          minimum(minimum(1, (uint64_t)device.multiprocessor_threads / 256),
+                          (uint64_t)device.multiprocessor_shared_bytes / 58624)), .length = (uint64_t)a.n,
+                          .repeats = 1, .wait = 300, .block_bytes = (uint64_t)a.n * 352,
                           .bytes = 2 * (uint64_t)a.m * (uint64_t)a.n + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.k});
         }
         {
@@ -59129,13 +59341,15 @@ static void consider_nf4_gemm_transposed(kiln_choice *c, const kiln_loader *load
             static const char why_2[] =
                 "workspace_size must be at least ceil_div(m, tile_m) * ceil_div(k, 512) * split_k * tile_m * 512";
             static const kiln_code code = {{453, 283, 92, 512}, {0, 0, 0, 0}, {265, 214, 120, 0}, 8, 32, 1, 8};
-            kiln_consider(c, &kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_4_8_compact_any_kernel, 0,
+            kiln_consider(c, &device,
+                          &kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_4_8_compact_any_kernel,
+                          kiln_is_sure(&device, 80, 11040, 57604),
                           !((uint64_t)a.n % 8 == 0) ? why_1 : !(a.workspace_size >= ceil_div((uint64_t)a.m,
                           32) * ceil_div((uint64_t)a.k, 512) * 4 * 32 * 512) ? why_2 : NULL, &code,
                           &(kiln_work){.blocks = ceil_div((uint64_t)a.k, 512) * ceil_div((uint64_t)a.m,
                           32) * 4, .resident = maximum(1,
-                          minimum(minimum(2, (uint64_t)loader->device.multiprocessor_threads / 256),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / 58624)),
+                          minimum(minimum(2, (uint64_t)device.multiprocessor_threads / 256),
+                          (uint64_t)device.multiprocessor_shared_bytes / 58624)),
                           .length = ceil_div((uint64_t)a.n, 4), .repeats = 1, .wait = 300,
                           .block_bytes = ceil_div((uint64_t)a.n, 4) * 352,
                           .bytes = 2 * (uint64_t)a.m * (uint64_t)a.n + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.k,
@@ -59147,24 +59361,26 @@ static void consider_nf4_gemm_transposed(kiln_choice *c, const kiln_loader *load
         a.nibbles == KILN_DEFAULT_NF4_GEMM_TRANSPOSED_NIBBLES_LOW) {
         {
             static const kiln_code code = {{715, 296, 305, 0}, {0, 0, 0, 0}, {253, 105, 114, 0}, 8, 16, 8, 1};
-            kiln_consider(c, &kiln_default_nf4_gemm_transposed_bf16_f32_low_simt_1_8_1_1_compact_any_kernel,
-                          1, NULL, &code, &(kiln_work){.blocks = ceil_div((uint64_t)a.k, 512) * (uint64_t)a.m,
+            kiln_consider(c, &device,
+                          &kiln_default_nf4_gemm_transposed_bf16_f32_low_simt_1_8_1_1_compact_any_kernel,
+                          kiln_is_sure(&device, 75, 11040, 34816), NULL, &code,
+                          &(kiln_work){.blocks = ceil_div((uint64_t)a.k, 512) * (uint64_t)a.m,
                           .resident = maximum(1,
-                          minimum(minimum(2, (uint64_t)loader->device.multiprocessor_threads / 256),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / 35840)),
-                          .length = (uint64_t)a.n, .repeats = 1, .wait = 600,
-                          .block_bytes = (uint64_t)a.n * 290,
+                          minimum(minimum(2, (uint64_t)device.multiprocessor_threads / 256),
+                          (uint64_t)device.multiprocessor_shared_bytes / 35840)), .length = (uint64_t)a.n,
+                          .repeats = 1, .wait = 600, .block_bytes = (uint64_t)a.n * 290,
                           .bytes = 2 * (uint64_t)a.m * (uint64_t)a.n + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.k});
         }
         {
             static const kiln_code code = {{268, 128, 92, 256}, {0, 0, 0, 0}, {328, 290, 86, 0}, 8, 32, 1, 8};
-            kiln_consider(c, &kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_1_1_compact_any_kernel,
-                          0, NULL, &code, &(kiln_work){.blocks = ceil_div((uint64_t)a.k,
-                          512) * ceil_div((uint64_t)a.m, 32), .resident = maximum(1,
-                          minimum(minimum(1, (uint64_t)loader->device.multiprocessor_threads / 256),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / 58624)),
-                          .length = (uint64_t)a.n, .repeats = 1, .wait = 300,
-                          .block_bytes = (uint64_t)a.n * 352,
+            kiln_consider(c, &device,
+                          &kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_1_1_compact_any_kernel,
+                          kiln_is_sure(&device, 80, 11040, 57600), NULL, &code,
+                          &(kiln_work){.blocks = ceil_div((uint64_t)a.k, 512) * ceil_div((uint64_t)a.m, 32),
+                          .resident = maximum(1,
+                          minimum(minimum(1, (uint64_t)device.multiprocessor_threads / 256),
+                          (uint64_t)device.multiprocessor_shared_bytes / 58624)), .length = (uint64_t)a.n,
+                          .repeats = 1, .wait = 300, .block_bytes = (uint64_t)a.n * 352,
                           .bytes = 2 * (uint64_t)a.m * (uint64_t)a.n + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.k});
         }
         {
@@ -59172,13 +59388,15 @@ static void consider_nf4_gemm_transposed(kiln_choice *c, const kiln_loader *load
             static const char why_2[] =
                 "workspace_size must be at least ceil_div(m, tile_m) * ceil_div(k, 512) * split_k * tile_m * 512";
             static const kiln_code code = {{265, 127, 92, 256}, {0, 0, 0, 0}, {256, 205, 120, 0}, 8, 32, 1, 8};
-            kiln_consider(c, &kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_compact_any_kernel,
-                          0, !((uint64_t)a.n % 8 == 0) ? why_1 : !(a.workspace_size >= ceil_div((uint64_t)a.m,
+            kiln_consider(c, &device,
+                          &kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_compact_any_kernel,
+                          kiln_is_sure(&device, 80, 11040, 57604),
+                          !((uint64_t)a.n % 8 == 0) ? why_1 : !(a.workspace_size >= ceil_div((uint64_t)a.m,
                           32) * ceil_div((uint64_t)a.k, 512) * 4 * 32 * 512) ? why_2 : NULL, &code,
                           &(kiln_work){.blocks = ceil_div((uint64_t)a.k, 512) * ceil_div((uint64_t)a.m,
                           32) * 4, .resident = maximum(1,
-                          minimum(minimum(2, (uint64_t)loader->device.multiprocessor_threads / 256),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / 58624)),
+                          minimum(minimum(2, (uint64_t)device.multiprocessor_threads / 256),
+                          (uint64_t)device.multiprocessor_shared_bytes / 58624)),
                           .length = ceil_div((uint64_t)a.n, 4), .repeats = 1, .wait = 300,
                           .block_bytes = ceil_div((uint64_t)a.n, 4) * 352,
                           .bytes = 2 * (uint64_t)a.m * (uint64_t)a.n + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.k,
@@ -59188,26 +59406,13 @@ static void consider_nf4_gemm_transposed(kiln_choice *c, const kiln_loader *load
     }
 }
 
-/* Which variant serves these arguments on this device. */
-static const kiln_kernel *choose_nf4_gemm_transposed(const kiln_loader *loader,
-                                                     kiln_default_nf4_gemm_transposed_args a)
+/* Which variant serves these arguments on this device; of those that none serves, one that says why. */
+static kiln_status choose_nf4_gemm_transposed(kiln_loader *loader, kiln_default_nf4_gemm_transposed_args a,
+                                              const kiln_kernel **kernel)
 {
-    kiln_choice choice = {.loader = loader};
-    consider_nf4_gemm_transposed(&choice, loader, a);
-    return choice.best ? choice.best : choice.fallback;
-}
-
-kiln_status kiln_default_nf4_gemm_transposed_pick(kiln_loader *loader,
-                                                  const kiln_default_nf4_gemm_transposed_args *args,
-                                                  const kiln_kernel **kernel)
-{
-    if (!kernel)
-        return kiln_begin(loader, NULL, nf4_gemm_transposed_name);
-    *kernel = NULL;
-    const kiln_status status = check_nf4_gemm_transposed(loader, args);
-    if (status != KILN_OK || (uint64_t)args->m == 0 || (uint64_t)args->k == 0)
-        return status;
-    *kernel = choose_nf4_gemm_transposed(loader, *args);
+    kiln_choice choice = {.loader = loader, .limit = KILN_NO_LIMIT};
+    consider_nf4_gemm_transposed(&choice, a);
+    *kernel = choice.best ? choice.best : choice.fallback;
     if (!*kernel) {
         static const char detail[] = "the bundle has a f32 f16 bf16, acc f32, nibbles low";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_gemm_transposed_name, detail);
@@ -59215,21 +59420,48 @@ kiln_status kiln_default_nf4_gemm_transposed_pick(kiln_loader *loader,
     return KILN_OK;
 }
 
+static kiln_status find_nf4_gemm_transposed(kiln_loader *loader,
+                                            const kiln_default_nf4_gemm_transposed_args *args,
+                                            const kiln_kernel **kernel)
+{
+    *kernel = NULL;
+    kiln_status status = check_nf4_gemm_transposed(loader, args);
+    if (status != KILN_OK || (uint64_t)args->m == 0 || (uint64_t)args->k == 0)
+        return status;
+    return choose_nf4_gemm_transposed(loader, *args, kernel);
+}
+
+kiln_status kiln_default_nf4_gemm_transposed_pick(kiln_loader *loader,
+                                                  const kiln_default_nf4_gemm_transposed_args *args,
+                                                  const kiln_kernel **kernel)
+{
+    if (!kernel) {
+        static const char detail[] = "kernel is null";
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, nf4_gemm_transposed_name, detail);
+    }
+    kiln_status status = find_nf4_gemm_transposed(loader, args, kernel);
+    if (*kernel)
+        status = (*kernel)->run(loader, KILN_NO_LAUNCH, args);
+    if (status != KILN_OK)
+        *kernel = NULL;
+    return status;
+}
+
 kiln_status kiln_default_nf4_gemm_transposed_candidates(kiln_loader *loader,
                                                         const kiln_default_nf4_gemm_transposed_args *args,
                                                         kiln_candidate *list, size_t capacity, size_t *count)
 {
-    if (!count || (capacity > 0 && !list))
-        return kiln_begin(loader, NULL, nf4_gemm_transposed_name);
+    if (!count || (capacity > 0 && !list)) {
+        static const char detail[] = "count, or list with a capacity, is null";
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, nf4_gemm_transposed_name, detail);
+    }
     *count = 0;
-    const kiln_status status = check_nf4_gemm_transposed(loader, args);
-    if (status != KILN_OK)
+    kiln_status status = check_nf4_gemm_transposed(loader, args);
+    if (status != KILN_OK || (uint64_t)args->m == 0 || (uint64_t)args->k == 0)
         return status;
-    if ((uint64_t)args->m == 0 || (uint64_t)args->k == 0)
-        return KILN_OK;
     kiln_candidate none;
-    kiln_choice choice = {.loader = loader, .list = list ? list : &none, .capacity = capacity};
-    consider_nf4_gemm_transposed(&choice, loader, *args);
+    kiln_choice choice = {.loader = loader, .limit = KILN_NO_LIMIT, .list = list ? list : &none, .capacity = capacity};
+    consider_nf4_gemm_transposed(&choice, *args);
     *count = choice.count;
     return KILN_OK;
 }
@@ -59238,7 +59470,7 @@ kiln_status kiln_default_nf4_gemm_transposed(kiln_loader *loader, CUstream strea
                                              const kiln_default_nf4_gemm_transposed_args *args)
 {
     const kiln_kernel *kernel;
-    const kiln_status status = kiln_default_nf4_gemm_transposed_pick(loader, args, &kernel);
+    const kiln_status status = find_nf4_gemm_transposed(loader, args, &kernel);
     return kernel ? kernel->run(loader, stream, args) : status;
 }
 
@@ -59274,42 +59506,47 @@ kiln_status kiln_default_nf4_gemm_transposed_workspace(kiln_loader *loader,
                                                        const kiln_default_nf4_gemm_transposed_args *args,
                                                        uint64_t *workspace_bytes, uint64_t *counter_bytes)
 {
-    if (!workspace_bytes || !counter_bytes)
-        return kiln_begin(loader, NULL, nf4_gemm_transposed_name);
+    if (!workspace_bytes || !counter_bytes) {
+        static const char detail[] = "workspace_bytes or counter_bytes is null";
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, nf4_gemm_transposed_name, detail);
+    }
     *workspace_bytes = *counter_bytes = 0;
-    const kiln_status status = rules_nf4_gemm_transposed(loader, args);
+    kiln_status status = rules_nf4_gemm_transposed(loader, args);
     if (status != KILN_OK || (uint64_t)args->m == 0 || (uint64_t)args->k == 0)
         return status;
     kiln_default_nf4_gemm_transposed_args a = *args;
     a.workspace_size = UINT64_MAX;
-    const kiln_kernel *kernel = choose_nf4_gemm_transposed(loader, a);
-    if (!kernel) {
-        static const char detail[] = "the bundle has a f32 f16 bf16, acc f32, nibbles low";
-        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_gemm_transposed_name, detail);
-    }
-    need_nf4_gemm_transposed(kernel, a, workspace_bytes, counter_bytes);
-    return KILN_OK;
+    const kiln_kernel *kernel;
+    status = choose_nf4_gemm_transposed(loader, a, &kernel);
+    if (status != KILN_OK)
+        return status;
+    a.workspace = a.tile_counters = 256; /* some address */
+    status = kernel->run(loader, KILN_NO_LAUNCH, &a);
+    if (status == KILN_OK)
+        need_nf4_gemm_transposed(kernel, a, workspace_bytes, counter_bytes);
+    return status;
 }
 
 kiln_status kiln_default_nf4_gemm_transposed_workspace_max(kiln_loader *loader,
                                                            const kiln_default_nf4_gemm_transposed_args *args,
                                                            uint64_t *workspace_bytes, uint64_t *counter_bytes)
 {
-    if (!workspace_bytes || !counter_bytes)
-        return kiln_begin(loader, NULL, nf4_gemm_transposed_name);
+    if (!workspace_bytes || !counter_bytes) {
+        static const char detail[] = "workspace_bytes or counter_bytes is null";
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, nf4_gemm_transposed_name, detail);
+    }
     *workspace_bytes = *counter_bytes = 0;
-    const kiln_status status = rules_nf4_gemm_transposed(loader, args);
+    kiln_status status = rules_nf4_gemm_transposed(loader, args);
     if (status != KILN_OK || (uint64_t)args->m == 0 || (uint64_t)args->k == 0)
         return status;
     kiln_default_nf4_gemm_transposed_args a = *args;
     a.workspace_size = UINT64_MAX;
-    const kiln_kernel *kernel = choose_nf4_gemm_transposed(loader, a);
-    if (!kernel) {
-        static const char detail[] = "the bundle has a f32 f16 bf16, acc f32, nibbles low";
-        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_gemm_transposed_name, detail);
-    }
+    const kiln_kernel *kernel;
+    status = choose_nf4_gemm_transposed(loader, a, &kernel);
+    if (status != KILN_OK)
+        return status;
     need_nf4_gemm_transposed(NULL, a, workspace_bytes, counter_bytes);
-    return KILN_OK;
+    return status;
 }
 
 /* ==== nvfp4_gemv ======================================================================================== */
@@ -59369,7 +59606,7 @@ static kiln_status call_nvfp4_gemv(kiln_loader *loader, CUstream stream,
                                    const kiln_default_nvfp4_gemv_args *a, const kiln_kernel *kernel,
                                    uint32_t its_c, const char *has)
 {
-    const kiln_status status = check_nvfp4_gemv(loader, a);
+    kiln_status status = check_nvfp4_gemv(loader, a);
     if (status != KILN_OK || (uint64_t)a->m == 0 || (uint64_t)a->l == 0)
         return status;
     if ((a->c != 0 && a->c != its_c))
@@ -65761,20 +65998,22 @@ const kiln_kernel kiln_default_nvfp4_gemv_bf16_software_simt_16_2_1_kernel = {
 };
 
 /* Every variant that has what the caller names, and how long it would take. */
-static void consider_nvfp4_gemv(kiln_choice *c, const kiln_loader *loader, kiln_default_nvfp4_gemv_args a)
+static void consider_nvfp4_gemv(kiln_choice *c, kiln_default_nvfp4_gemv_args a)
 {
+    const kiln_device device = c->loader->device;
     if (a.c == 0)
         a.c = KILN_DEFAULT_NVFP4_GEMV_C_F16;
     if (a.c == KILN_DEFAULT_NVFP4_GEMV_C_F16) {
         {
             static const char why_1[] = "k must be a multiple of lane_codes";
             static const kiln_code code = {{247, 218, 29, 0}, {72, 63, 14, 0}, {136, 99, 7, 0}, 8, 1024, 1, 8};
-            kiln_consider(c, &kiln_default_nvfp4_gemv_f16_software_simt_32_4_1_kernel, 1,
-                          !((uint64_t)a.k % 32 == 0) ? why_1 : NULL, &code,
+            kiln_consider(c, &device, &kiln_default_nvfp4_gemv_f16_software_simt_32_4_1_kernel,
+                          kiln_is_sure(&device, 75, 11040, 0), !((uint64_t)a.k % 32 == 0) ? why_1 : NULL,
+                          &code,
                           &(kiln_work){.blocks = ceil_div((uint64_t)a.m, 32) * minimum((uint64_t)a.l, 256),
                           .resident = maximum(1,
-                          minimum(minimum(5, (uint64_t)loader->device.multiprocessor_threads / 256),
-                          quotient((uint64_t)loader->device.multiprocessor_shared_bytes,
+                          minimum(minimum(5, (uint64_t)device.multiprocessor_threads / 256),
+                          quotient((uint64_t)device.multiprocessor_shared_bytes,
                           ceil_div(minimum((uint64_t)a.k, 16384), 1024) * 1152 + 1024))),
                           .length = (uint64_t)a.k, .repeats = ceil_div((uint64_t)a.l, 256),
                           .side_trips = ceil_div((uint64_t)a.l, 256) * ceil_div((uint64_t)a.k, 8192),
@@ -65785,12 +66024,13 @@ static void consider_nvfp4_gemv(kiln_choice *c, const kiln_loader *loader, kiln_
         {
             static const char why_1[] = "k must be a multiple of lane_codes";
             static const kiln_code code = {{70, 59, 14, 0}, {72, 63, 14, 0}, {111, 74, 11, 0}, 8, 1024, 4, 2};
-            kiln_consider(c, &kiln_default_nvfp4_gemv_f16_software_simt_32_1_4_kernel, 1,
-                          !((uint64_t)a.k % 32 == 0) ? why_1 : NULL, &code,
+            kiln_consider(c, &device, &kiln_default_nvfp4_gemv_f16_software_simt_32_1_4_kernel,
+                          kiln_is_sure(&device, 75, 11040, 32), !((uint64_t)a.k % 32 == 0) ? why_1 : NULL,
+                          &code,
                           &(kiln_work){.blocks = ceil_div((uint64_t)a.m, 2) * minimum((uint64_t)a.l, 256),
                           .resident = maximum(1,
-                          minimum(minimum(5, (uint64_t)loader->device.multiprocessor_threads / 256),
-                          quotient((uint64_t)loader->device.multiprocessor_shared_bytes,
+                          minimum(minimum(5, (uint64_t)device.multiprocessor_threads / 256),
+                          quotient((uint64_t)device.multiprocessor_shared_bytes,
                           ceil_div(ceil_div(minimum((uint64_t)a.k, 16384), 1024), 4) * 4 * 1152 + 1024))),
                           .length = (uint64_t)a.k, .repeats = ceil_div((uint64_t)a.l, 256),
                           .side_trips = ceil_div((uint64_t)a.l, 256) * ceil_div((uint64_t)a.k, 8192),
@@ -65801,12 +66041,13 @@ static void consider_nvfp4_gemv(kiln_choice *c, const kiln_loader *loader, kiln_
         {
             static const char why_1[] = "k must be a multiple of lane_codes";
             static const kiln_code code = {{150, 124, 22, 0}, {46, 38, 8, 0}, {108, 79, 6, 0}, 8, 1024, 1, 8};
-            kiln_consider(c, &kiln_default_nvfp4_gemv_f16_software_simt_16_2_1_kernel, 1,
-                          !((uint64_t)a.k % 16 == 0) ? why_1 : NULL, &code,
+            kiln_consider(c, &device, &kiln_default_nvfp4_gemv_f16_software_simt_16_2_1_kernel,
+                          kiln_is_sure(&device, 75, 11040, 0), !((uint64_t)a.k % 16 == 0) ? why_1 : NULL,
+                          &code,
                           &(kiln_work){.blocks = ceil_div((uint64_t)a.m, 16) * minimum((uint64_t)a.l, 256),
                           .resident = maximum(1,
-                          minimum(minimum(5, (uint64_t)loader->device.multiprocessor_threads / 256),
-                          quotient((uint64_t)loader->device.multiprocessor_shared_bytes,
+                          minimum(minimum(5, (uint64_t)device.multiprocessor_threads / 256),
+                          quotient((uint64_t)device.multiprocessor_shared_bytes,
                           ceil_div(ceil_div(minimum((uint64_t)a.k, 16384), 512), 2) * 2 * 576 + 1024))),
                           .length = (uint64_t)a.k, .repeats = ceil_div((uint64_t)a.l, 256),
                           .side_trips = ceil_div((uint64_t)a.l, 256) * ceil_div((uint64_t)a.k, 4096),
@@ -65820,12 +66061,13 @@ static void consider_nvfp4_gemv(kiln_choice *c, const kiln_loader *loader, kiln_
         {
             static const char why_1[] = "k must be a multiple of lane_codes";
             static const kiln_code code = {{247, 218, 29, 0}, {72, 63, 14, 0}, {136, 99, 7, 0}, 8, 1024, 1, 8};
-            kiln_consider(c, &kiln_default_nvfp4_gemv_bf16_software_simt_32_4_1_kernel, 1,
-                          !((uint64_t)a.k % 32 == 0) ? why_1 : NULL, &code,
+            kiln_consider(c, &device, &kiln_default_nvfp4_gemv_bf16_software_simt_32_4_1_kernel,
+                          kiln_is_sure(&device, 75, 11040, 0), !((uint64_t)a.k % 32 == 0) ? why_1 : NULL,
+                          &code,
                           &(kiln_work){.blocks = ceil_div((uint64_t)a.m, 32) * minimum((uint64_t)a.l, 256),
                           .resident = maximum(1,
-                          minimum(minimum(5, (uint64_t)loader->device.multiprocessor_threads / 256),
-                          quotient((uint64_t)loader->device.multiprocessor_shared_bytes,
+                          minimum(minimum(5, (uint64_t)device.multiprocessor_threads / 256),
+                          quotient((uint64_t)device.multiprocessor_shared_bytes,
                           ceil_div(minimum((uint64_t)a.k, 16384), 1024) * 1152 + 1024))),
                           .length = (uint64_t)a.k, .repeats = ceil_div((uint64_t)a.l, 256),
                           .side_trips = ceil_div((uint64_t)a.l, 256) * ceil_div((uint64_t)a.k, 8192),
@@ -65836,12 +66078,13 @@ static void consider_nvfp4_gemv(kiln_choice *c, const kiln_loader *loader, kiln_
         {
             static const char why_1[] = "k must be a multiple of lane_codes";
             static const kiln_code code = {{70, 59, 14, 0}, {72, 63, 14, 0}, {111, 74, 11, 0}, 8, 1024, 4, 2};
-            kiln_consider(c, &kiln_default_nvfp4_gemv_bf16_software_simt_32_1_4_kernel, 1,
-                          !((uint64_t)a.k % 32 == 0) ? why_1 : NULL, &code,
+            kiln_consider(c, &device, &kiln_default_nvfp4_gemv_bf16_software_simt_32_1_4_kernel,
+                          kiln_is_sure(&device, 75, 11040, 32), !((uint64_t)a.k % 32 == 0) ? why_1 : NULL,
+                          &code,
                           &(kiln_work){.blocks = ceil_div((uint64_t)a.m, 2) * minimum((uint64_t)a.l, 256),
                           .resident = maximum(1,
-                          minimum(minimum(5, (uint64_t)loader->device.multiprocessor_threads / 256),
-                          quotient((uint64_t)loader->device.multiprocessor_shared_bytes,
+                          minimum(minimum(5, (uint64_t)device.multiprocessor_threads / 256),
+                          quotient((uint64_t)device.multiprocessor_shared_bytes,
                           ceil_div(ceil_div(minimum((uint64_t)a.k, 16384), 1024), 4) * 4 * 1152 + 1024))),
                           .length = (uint64_t)a.k, .repeats = ceil_div((uint64_t)a.l, 256),
                           .side_trips = ceil_div((uint64_t)a.l, 256) * ceil_div((uint64_t)a.k, 8192),
@@ -65852,12 +66095,13 @@ static void consider_nvfp4_gemv(kiln_choice *c, const kiln_loader *loader, kiln_
         {
             static const char why_1[] = "k must be a multiple of lane_codes";
             static const kiln_code code = {{150, 124, 22, 0}, {46, 38, 8, 0}, {108, 79, 6, 0}, 8, 1024, 1, 8};
-            kiln_consider(c, &kiln_default_nvfp4_gemv_bf16_software_simt_16_2_1_kernel, 1,
-                          !((uint64_t)a.k % 16 == 0) ? why_1 : NULL, &code,
+            kiln_consider(c, &device, &kiln_default_nvfp4_gemv_bf16_software_simt_16_2_1_kernel,
+                          kiln_is_sure(&device, 75, 11040, 0), !((uint64_t)a.k % 16 == 0) ? why_1 : NULL,
+                          &code,
                           &(kiln_work){.blocks = ceil_div((uint64_t)a.m, 16) * minimum((uint64_t)a.l, 256),
                           .resident = maximum(1,
-                          minimum(minimum(5, (uint64_t)loader->device.multiprocessor_threads / 256),
-                          quotient((uint64_t)loader->device.multiprocessor_shared_bytes,
+                          minimum(minimum(5, (uint64_t)device.multiprocessor_threads / 256),
+                          quotient((uint64_t)device.multiprocessor_shared_bytes,
                           ceil_div(ceil_div(minimum((uint64_t)a.k, 16384), 512), 2) * 2 * 576 + 1024))),
                           .length = (uint64_t)a.k, .repeats = ceil_div((uint64_t)a.l, 256),
                           .side_trips = ceil_div((uint64_t)a.l, 256) * ceil_div((uint64_t)a.k, 4096),
@@ -65869,24 +66113,13 @@ static void consider_nvfp4_gemv(kiln_choice *c, const kiln_loader *loader, kiln_
     }
 }
 
-/* Which variant serves these arguments on this device. */
-static const kiln_kernel *choose_nvfp4_gemv(const kiln_loader *loader, kiln_default_nvfp4_gemv_args a)
+/* Which variant serves these arguments on this device; of those that none serves, one that says why. */
+static kiln_status choose_nvfp4_gemv(kiln_loader *loader, kiln_default_nvfp4_gemv_args a,
+                                     const kiln_kernel **kernel)
 {
-    kiln_choice choice = {.loader = loader};
-    consider_nvfp4_gemv(&choice, loader, a);
-    return choice.best ? choice.best : choice.fallback;
-}
-
-kiln_status kiln_default_nvfp4_gemv_pick(kiln_loader *loader, const kiln_default_nvfp4_gemv_args *args,
-                                         const kiln_kernel **kernel)
-{
-    if (!kernel)
-        return kiln_begin(loader, NULL, nvfp4_gemv_name);
-    *kernel = NULL;
-    const kiln_status status = check_nvfp4_gemv(loader, args);
-    if (status != KILN_OK || (uint64_t)args->m == 0 || (uint64_t)args->l == 0)
-        return status;
-    *kernel = choose_nvfp4_gemv(loader, *args);
+    kiln_choice choice = {.loader = loader, .limit = KILN_NO_LIMIT};
+    consider_nvfp4_gemv(&choice, a);
+    *kernel = choice.best ? choice.best : choice.fallback;
     if (!*kernel) {
         static const char detail[] = "the bundle has c f16 bf16";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nvfp4_gemv_name, detail);
@@ -65894,20 +66127,45 @@ kiln_status kiln_default_nvfp4_gemv_pick(kiln_loader *loader, const kiln_default
     return KILN_OK;
 }
 
+static kiln_status find_nvfp4_gemv(kiln_loader *loader, const kiln_default_nvfp4_gemv_args *args,
+                                   const kiln_kernel **kernel)
+{
+    *kernel = NULL;
+    kiln_status status = check_nvfp4_gemv(loader, args);
+    if (status != KILN_OK || (uint64_t)args->m == 0 || (uint64_t)args->l == 0)
+        return status;
+    return choose_nvfp4_gemv(loader, *args, kernel);
+}
+
+kiln_status kiln_default_nvfp4_gemv_pick(kiln_loader *loader, const kiln_default_nvfp4_gemv_args *args,
+                                         const kiln_kernel **kernel)
+{
+    if (!kernel) {
+        static const char detail[] = "kernel is null";
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, nvfp4_gemv_name, detail);
+    }
+    kiln_status status = find_nvfp4_gemv(loader, args, kernel);
+    if (*kernel)
+        status = (*kernel)->run(loader, KILN_NO_LAUNCH, args);
+    if (status != KILN_OK)
+        *kernel = NULL;
+    return status;
+}
+
 kiln_status kiln_default_nvfp4_gemv_candidates(kiln_loader *loader, const kiln_default_nvfp4_gemv_args *args,
                                                kiln_candidate *list, size_t capacity, size_t *count)
 {
-    if (!count || (capacity > 0 && !list))
-        return kiln_begin(loader, NULL, nvfp4_gemv_name);
+    if (!count || (capacity > 0 && !list)) {
+        static const char detail[] = "count, or list with a capacity, is null";
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, nvfp4_gemv_name, detail);
+    }
     *count = 0;
-    const kiln_status status = check_nvfp4_gemv(loader, args);
-    if (status != KILN_OK)
+    kiln_status status = check_nvfp4_gemv(loader, args);
+    if (status != KILN_OK || (uint64_t)args->m == 0 || (uint64_t)args->l == 0)
         return status;
-    if ((uint64_t)args->m == 0 || (uint64_t)args->l == 0)
-        return KILN_OK;
     kiln_candidate none;
-    kiln_choice choice = {.loader = loader, .list = list ? list : &none, .capacity = capacity};
-    consider_nvfp4_gemv(&choice, loader, *args);
+    kiln_choice choice = {.loader = loader, .limit = KILN_NO_LIMIT, .list = list ? list : &none, .capacity = capacity};
+    consider_nvfp4_gemv(&choice, *args);
     *count = choice.count;
     return KILN_OK;
 }
@@ -65916,7 +66174,7 @@ kiln_status kiln_default_nvfp4_gemv(kiln_loader *loader, CUstream stream,
                                     const kiln_default_nvfp4_gemv_args *args)
 {
     const kiln_kernel *kernel;
-    const kiln_status status = kiln_default_nvfp4_gemv_pick(loader, args, &kernel);
+    const kiln_status status = find_nvfp4_gemv(loader, args, &kernel);
     return kernel ? kernel->run(loader, stream, args) : status;
 }
 
@@ -66011,7 +66269,7 @@ static kiln_status rules_attention(kiln_loader *loader, const kiln_default_atten
 
 static kiln_status check_attention(kiln_loader *loader, const kiln_default_attention_args *a)
 {
-    const kiln_status status = rules_attention(loader, a);
+    kiln_status status = rules_attention(loader, a);
     if (status != KILN_OK || (uint64_t)a->batch == 0 || (uint64_t)a->q_heads == 0 ||
         (uint64_t)a->q_length == 0)
         return status;
@@ -66024,7 +66282,7 @@ static kiln_status call_attention(kiln_loader *loader, CUstream stream, const ki
                                   const kiln_kernel *kernel, uint32_t its_type, uint32_t its_head_dim,
                                   uint32_t its_causal, const char *has)
 {
-    const kiln_status status = check_attention(loader, a);
+    kiln_status status = check_attention(loader, a);
     if (status != KILN_OK || (uint64_t)a->batch == 0 || (uint64_t)a->q_heads == 0 ||
         (uint64_t)a->q_length == 0)
         return status;
@@ -79617,8 +79875,9 @@ const kiln_kernel kiln_default_attention_bf16_128_nocausal_mma_32_32_16_pack_gqa
 };
 
 /* Every variant that has what the caller names, and how long it would take. */
-static void consider_attention(kiln_choice *c, const kiln_loader *loader, kiln_default_attention_args a)
+static void consider_attention(kiln_choice *c, kiln_default_attention_args a)
 {
+    const kiln_device device = c->loader->device;
     if (a.type == 0)
         a.type = KILN_DEFAULT_ATTENTION_TYPE_F16;
     if (a.head_dim == 0)
@@ -79628,8 +79887,8 @@ static void consider_attention(kiln_choice *c, const kiln_loader *loader, kiln_d
             static const char why_1[] = "out_row_stride must be at least head_dim";
             static const char why_2[] = "out_head_stride must be at least head_dim";
             static const char why_3[] = "out_batch_stride must be at least head_dim";
-            kiln_consider(c, &kiln_default_attention_f16_128_nocausal_mma_32_32_1_nopack_gqa_kernel, 1,
-                          !((uint64_t)a.out_row_stride >= 128 ||
+            kiln_consider(c, &device, &kiln_default_attention_f16_128_nocausal_mma_32_32_1_nopack_gqa_kernel,
+                          kiln_is_sure(&device, 75, 10020, 26112), !((uint64_t)a.out_row_stride >= 128 ||
                           (uint64_t)a.q_length <= 1) ? why_1 : !(a.out_head_stride >= 128 ||
                           (uint64_t)a.q_heads <= 1) ? why_2 : !(a.out_batch_stride >= 128 ||
                           (uint64_t)a.batch <= 1) ? why_3 : NULL, NULL, NULL);
@@ -79641,8 +79900,8 @@ static void consider_attention(kiln_choice *c, const kiln_loader *loader, kiln_d
             static const char why_1[] = "out_row_stride must be at least head_dim";
             static const char why_2[] = "out_head_stride must be at least head_dim";
             static const char why_3[] = "out_batch_stride must be at least head_dim";
-            kiln_consider(c, &kiln_default_attention_f16_128_causal_mma_32_32_1_nopack_gqa_kernel, 1,
-                          !((uint64_t)a.out_row_stride >= 128 ||
+            kiln_consider(c, &device, &kiln_default_attention_f16_128_causal_mma_32_32_1_nopack_gqa_kernel,
+                          kiln_is_sure(&device, 75, 10020, 26112), !((uint64_t)a.out_row_stride >= 128 ||
                           (uint64_t)a.q_length <= 1) ? why_1 : !(a.out_head_stride >= 128 ||
                           (uint64_t)a.q_heads <= 1) ? why_2 : !(a.out_batch_stride >= 128 ||
                           (uint64_t)a.batch <= 1) ? why_3 : NULL, NULL, NULL);
@@ -79655,15 +79914,15 @@ static void consider_attention(kiln_choice *c, const kiln_loader *loader, kiln_d
             static const char why_2[] = "out_head_stride must be at least head_dim";
             static const char why_3[] = "out_batch_stride must be at least head_dim";
             static const kiln_code code = {{502, 42, 324, 1024}, {0, 0, 0, 0}, {779, 342, 198, 0}, 4, 64, 1, 4};
-            kiln_consider(c, &kiln_default_attention_bf16_128_nocausal_mma_64_64_1_nopack_gqa_kernel, 0,
-                          !((uint64_t)a.out_row_stride >= 128 ||
+            kiln_consider(c, &device, &kiln_default_attention_bf16_128_nocausal_mma_64_64_1_nopack_gqa_kernel,
+                          kiln_is_sure(&device, 80, 11000, 52224), !((uint64_t)a.out_row_stride >= 128 ||
                           (uint64_t)a.q_length <= 1) ? why_1 : !(a.out_head_stride >= 128 ||
                           (uint64_t)a.q_heads <= 1) ? why_2 : !(a.out_batch_stride >= 128 ||
                           (uint64_t)a.batch <= 1) ? why_3 : NULL, &code,
                           &(kiln_work){.blocks = ceil_div((uint64_t)a.q_length,
                           64) * (uint64_t)a.q_heads * (uint64_t)a.batch, .resident = maximum(1,
-                          minimum(minimum(2, (uint64_t)loader->device.multiprocessor_threads / 128),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / 53248)),
+                          minimum(minimum(2, (uint64_t)device.multiprocessor_threads / 128),
+                          (uint64_t)device.multiprocessor_shared_bytes / 53248)),
                           .length = (uint64_t)a.k_length, .repeats = 1, .wait = 250,
                           .block_bytes = (2 * (uint64_t)a.k_length + 128) * 128 * 2,
                           .bytes = 256 * (uint64_t)a.batch * ((uint64_t)a.q_heads * (uint64_t)a.q_length + 2 * (uint64_t)a.kv_heads * (uint64_t)a.k_length) + 256 * (uint64_t)a.batch * (uint64_t)a.q_heads * (uint64_t)a.q_length + 4 * (uint64_t)a.batch * (uint64_t)a.q_heads * (uint64_t)a.q_length});
@@ -79677,7 +79936,8 @@ static void consider_attention(kiln_choice *c, const kiln_loader *loader, kiln_d
             static const char why_5[] = "out_head_stride must be at least head_dim";
             static const char why_6[] = "out_batch_stride must be at least head_dim";
             static const kiln_code code = {{286, 34, 196, 512}, {0, 0, 0, 0}, {546, 278, 170, 0}, 2, 32, 1, 2};
-            kiln_consider(c, &kiln_default_attention_bf16_128_nocausal_mma_32_32_16_pack_gqa_kernel, 0,
+            kiln_consider(c, &device, &kiln_default_attention_bf16_128_nocausal_mma_32_32_16_pack_gqa_kernel,
+                          kiln_is_sure(&device, 80, 11000, 26116),
                           !(a.workspace_size >= (uint64_t)a.batch * (uint64_t)a.q_heads * (uint64_t)a.q_length * 16 * 136) ? why_1 : !((uint64_t)a.batch * (uint64_t)a.q_heads * ceil_div((uint64_t)a.q_length,
                           32) <= UINT64_C(2147483648)) ? why_2 : !((uint64_t)a.q_length * (quotient((uint64_t)a.q_heads,
                           maximum((uint64_t)a.kv_heads,
@@ -79688,8 +79948,8 @@ static void consider_attention(kiln_choice *c, const kiln_loader *loader, kiln_d
                           &(kiln_work){.blocks = ceil_div((uint64_t)a.q_length * (quotient((uint64_t)a.q_heads,
                           maximum((uint64_t)a.kv_heads, 1))),
                           32) * 16 * (uint64_t)a.kv_heads * (uint64_t)a.batch, .resident = maximum(1,
-                          minimum(minimum(4, (uint64_t)loader->device.multiprocessor_threads / 64),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / 27136)),
+                          minimum(minimum(4, (uint64_t)device.multiprocessor_threads / 64),
+                          (uint64_t)device.multiprocessor_shared_bytes / 27136)),
                           .length = ceil_div((uint64_t)a.k_length, 16), .repeats = 1, .wait = 250,
                           .block_bytes = (2 * ceil_div((uint64_t)a.k_length, 16) + 64) * 128 * 2,
                           .bytes = 256 * (uint64_t)a.batch * ((uint64_t)a.q_heads * (uint64_t)a.q_length + 2 * (uint64_t)a.kv_heads * (uint64_t)a.k_length) + 256 * (uint64_t)a.batch * (uint64_t)a.q_heads * (uint64_t)a.q_length + 4 * (uint64_t)a.batch * (uint64_t)a.q_heads * (uint64_t)a.q_length,
@@ -79702,8 +79962,8 @@ static void consider_attention(kiln_choice *c, const kiln_loader *loader, kiln_d
             static const char why_1[] = "out_row_stride must be at least head_dim";
             static const char why_2[] = "out_head_stride must be at least head_dim";
             static const char why_3[] = "out_batch_stride must be at least head_dim";
-            kiln_consider(c, &kiln_default_attention_bf16_128_causal_mma_64_64_1_nopack_gqa_kernel, 0,
-                          !((uint64_t)a.out_row_stride >= 128 ||
+            kiln_consider(c, &device, &kiln_default_attention_bf16_128_causal_mma_64_64_1_nopack_gqa_kernel,
+                          kiln_is_sure(&device, 80, 11000, 52224), !((uint64_t)a.out_row_stride >= 128 ||
                           (uint64_t)a.q_length <= 1) ? why_1 : !(a.out_head_stride >= 128 ||
                           (uint64_t)a.q_heads <= 1) ? why_2 : !(a.out_batch_stride >= 128 ||
                           (uint64_t)a.batch <= 1) ? why_3 : NULL, NULL, NULL);
@@ -79715,8 +79975,8 @@ static void consider_attention(kiln_choice *c, const kiln_loader *loader, kiln_d
             static const char why_1[] = "out_row_stride must be at least head_dim";
             static const char why_2[] = "out_head_stride must be at least head_dim";
             static const char why_3[] = "out_batch_stride must be at least head_dim";
-            kiln_consider(c, &kiln_default_attention_bf16_64_nocausal_mma_64_64_1_nopack_gqa_kernel, 0,
-                          !((uint64_t)a.out_row_stride >= 64 ||
+            kiln_consider(c, &device, &kiln_default_attention_bf16_64_nocausal_mma_64_64_1_nopack_gqa_kernel,
+                          kiln_is_sure(&device, 80, 11000, 27648), !((uint64_t)a.out_row_stride >= 64 ||
                           (uint64_t)a.q_length <= 1) ? why_1 : !(a.out_head_stride >= 64 ||
                           (uint64_t)a.q_heads <= 1) ? why_2 : !(a.out_batch_stride >= 64 ||
                           (uint64_t)a.batch <= 1) ? why_3 : NULL, NULL, NULL);
@@ -79728,8 +79988,8 @@ static void consider_attention(kiln_choice *c, const kiln_loader *loader, kiln_d
             static const char why_1[] = "out_row_stride must be at least head_dim";
             static const char why_2[] = "out_head_stride must be at least head_dim";
             static const char why_3[] = "out_batch_stride must be at least head_dim";
-            kiln_consider(c, &kiln_default_attention_bf16_64_causal_mma_64_64_1_nopack_gqa_kernel, 0,
-                          !((uint64_t)a.out_row_stride >= 64 ||
+            kiln_consider(c, &device, &kiln_default_attention_bf16_64_causal_mma_64_64_1_nopack_gqa_kernel,
+                          kiln_is_sure(&device, 80, 11000, 27648), !((uint64_t)a.out_row_stride >= 64 ||
                           (uint64_t)a.q_length <= 1) ? why_1 : !(a.out_head_stride >= 64 ||
                           (uint64_t)a.q_heads <= 1) ? why_2 : !(a.out_batch_stride >= 64 ||
                           (uint64_t)a.batch <= 1) ? why_3 : NULL, NULL, NULL);
@@ -79738,25 +79998,13 @@ static void consider_attention(kiln_choice *c, const kiln_loader *loader, kiln_d
     }
 }
 
-/* Which variant serves these arguments on this device. */
-static const kiln_kernel *choose_attention(const kiln_loader *loader, kiln_default_attention_args a)
+/* Which variant serves these arguments on this device; of those that none serves, one that says why. */
+static kiln_status choose_attention(kiln_loader *loader, kiln_default_attention_args a,
+                                    const kiln_kernel **kernel)
 {
-    kiln_choice choice = {.loader = loader};
-    consider_attention(&choice, loader, a);
-    return choice.best ? choice.best : choice.fallback;
-}
-
-kiln_status kiln_default_attention_pick(kiln_loader *loader, const kiln_default_attention_args *args,
-                                        const kiln_kernel **kernel)
-{
-    if (!kernel)
-        return kiln_begin(loader, NULL, attention_name);
-    *kernel = NULL;
-    const kiln_status status = check_attention(loader, args);
-    if (status != KILN_OK || (uint64_t)args->batch == 0 || (uint64_t)args->q_heads == 0 ||
-        (uint64_t)args->q_length == 0)
-        return status;
-    *kernel = choose_attention(loader, *args);
+    kiln_choice choice = {.loader = loader, .limit = KILN_NO_LIMIT};
+    consider_attention(&choice, a);
+    *kernel = choice.best ? choice.best : choice.fallback;
     if (!*kernel) {
         static const char detail[] =
             "the bundle has type f16 bf16, head_dim 128 64, causal false true; not each with each";
@@ -79765,20 +80013,47 @@ kiln_status kiln_default_attention_pick(kiln_loader *loader, const kiln_default_
     return KILN_OK;
 }
 
+static kiln_status find_attention(kiln_loader *loader, const kiln_default_attention_args *args,
+                                  const kiln_kernel **kernel)
+{
+    *kernel = NULL;
+    kiln_status status = check_attention(loader, args);
+    if (status != KILN_OK || (uint64_t)args->batch == 0 || (uint64_t)args->q_heads == 0 ||
+        (uint64_t)args->q_length == 0)
+        return status;
+    return choose_attention(loader, *args, kernel);
+}
+
+kiln_status kiln_default_attention_pick(kiln_loader *loader, const kiln_default_attention_args *args,
+                                        const kiln_kernel **kernel)
+{
+    if (!kernel) {
+        static const char detail[] = "kernel is null";
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, attention_name, detail);
+    }
+    kiln_status status = find_attention(loader, args, kernel);
+    if (*kernel)
+        status = (*kernel)->run(loader, KILN_NO_LAUNCH, args);
+    if (status != KILN_OK)
+        *kernel = NULL;
+    return status;
+}
+
 kiln_status kiln_default_attention_candidates(kiln_loader *loader, const kiln_default_attention_args *args,
                                               kiln_candidate *list, size_t capacity, size_t *count)
 {
-    if (!count || (capacity > 0 && !list))
-        return kiln_begin(loader, NULL, attention_name);
+    if (!count || (capacity > 0 && !list)) {
+        static const char detail[] = "count, or list with a capacity, is null";
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, attention_name, detail);
+    }
     *count = 0;
-    const kiln_status status = check_attention(loader, args);
-    if (status != KILN_OK)
+    kiln_status status = check_attention(loader, args);
+    if (status != KILN_OK || (uint64_t)args->batch == 0 || (uint64_t)args->q_heads == 0 ||
+        (uint64_t)args->q_length == 0)
         return status;
-    if ((uint64_t)args->batch == 0 || (uint64_t)args->q_heads == 0 || (uint64_t)args->q_length == 0)
-        return KILN_OK;
     kiln_candidate none;
-    kiln_choice choice = {.loader = loader, .list = list ? list : &none, .capacity = capacity};
-    consider_attention(&choice, loader, *args);
+    kiln_choice choice = {.loader = loader, .limit = KILN_NO_LIMIT, .list = list ? list : &none, .capacity = capacity};
+    consider_attention(&choice, *args);
     *count = choice.count;
     return KILN_OK;
 }
@@ -79787,7 +80062,7 @@ kiln_status kiln_default_attention(kiln_loader *loader, CUstream stream,
                                    const kiln_default_attention_args *args)
 {
     const kiln_kernel *kernel;
-    const kiln_status status = kiln_default_attention_pick(loader, args, &kernel);
+    const kiln_status status = find_attention(loader, args, &kernel);
     return kernel ? kernel->run(loader, stream, args) : status;
 }
 
@@ -79803,53 +80078,56 @@ static void need_attention(const kiln_kernel *kernel, kiln_default_attention_arg
                : a.type == KILN_DEFAULT_ATTENTION_TYPE_BF16 && a.head_dim == 128 && !a.causal) {
         a.workspace_size = minimum((uint64_t)a.batch * (uint64_t)a.q_heads * (uint64_t)a.q_length, UINT64_C(68719476736)) * 16 * 136;
         *workspace_bytes = maximum(*workspace_bytes, a.workspace_size * 4);
-        *counter_bytes = maximum(*counter_bytes, (uint64_t)a.batch * (uint64_t)a.q_heads * ceil_div((uint64_t)a.q_length,
-                                                 32) * 4);
+        *counter_bytes = maximum(*counter_bytes, minimum((uint64_t)a.batch * (uint64_t)a.q_heads * ceil_div((uint64_t)a.q_length,
+                                                 32), UINT64_C(2147483648)) * 4);
     }
 }
 
 kiln_status kiln_default_attention_workspace(kiln_loader *loader, const kiln_default_attention_args *args,
                                              uint64_t *workspace_bytes, uint64_t *counter_bytes)
 {
-    if (!workspace_bytes || !counter_bytes)
-        return kiln_begin(loader, NULL, attention_name);
+    if (!workspace_bytes || !counter_bytes) {
+        static const char detail[] = "workspace_bytes or counter_bytes is null";
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, attention_name, detail);
+    }
     *workspace_bytes = *counter_bytes = 0;
-    const kiln_status status = rules_attention(loader, args);
+    kiln_status status = rules_attention(loader, args);
     if (status != KILN_OK || (uint64_t)args->batch == 0 || (uint64_t)args->q_heads == 0 ||
         (uint64_t)args->q_length == 0)
         return status;
     kiln_default_attention_args a = *args;
     a.workspace_size = UINT64_MAX;
-    const kiln_kernel *kernel = choose_attention(loader, a);
-    if (!kernel) {
-        static const char detail[] =
-            "the bundle has type f16 bf16, head_dim 128 64, causal false true; not each with each";
-        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, attention_name, detail);
-    }
-    need_attention(kernel, a, workspace_bytes, counter_bytes);
-    return KILN_OK;
+    const kiln_kernel *kernel;
+    status = choose_attention(loader, a, &kernel);
+    if (status != KILN_OK)
+        return status;
+    a.workspace = a.tile_counters = 256; /* some address */
+    status = kernel->run(loader, KILN_NO_LAUNCH, &a);
+    if (status == KILN_OK)
+        need_attention(kernel, a, workspace_bytes, counter_bytes);
+    return status;
 }
 
 kiln_status kiln_default_attention_workspace_max(kiln_loader *loader, const kiln_default_attention_args *args,
                                                  uint64_t *workspace_bytes, uint64_t *counter_bytes)
 {
-    if (!workspace_bytes || !counter_bytes)
-        return kiln_begin(loader, NULL, attention_name);
+    if (!workspace_bytes || !counter_bytes) {
+        static const char detail[] = "workspace_bytes or counter_bytes is null";
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, attention_name, detail);
+    }
     *workspace_bytes = *counter_bytes = 0;
-    const kiln_status status = rules_attention(loader, args);
+    kiln_status status = rules_attention(loader, args);
     if (status != KILN_OK || (uint64_t)args->batch == 0 || (uint64_t)args->q_heads == 0 ||
         (uint64_t)args->q_length == 0)
         return status;
     kiln_default_attention_args a = *args;
     a.workspace_size = UINT64_MAX;
-    const kiln_kernel *kernel = choose_attention(loader, a);
-    if (!kernel) {
-        static const char detail[] =
-            "the bundle has type f16 bf16, head_dim 128 64, causal false true; not each with each";
-        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, attention_name, detail);
-    }
+    const kiln_kernel *kernel;
+    status = choose_attention(loader, a, &kernel);
+    if (status != KILN_OK)
+        return status;
     need_attention(NULL, a, workspace_bytes, counter_bytes);
-    return KILN_OK;
+    return status;
 }
 
 kiln_status kiln_default_attention_single_head(kiln_loader *loader, CUstream stream,

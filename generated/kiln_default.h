@@ -18,10 +18,10 @@
  * BAD_ARGUMENT, MISALIGNED and GRID_TOO_LARGE for the arguments, NO_VARIANT, CLOSED, LAUNCH, and those of
  * kiln_preload; kiln_last_error has the details. Several threads may call at once.
  *
- * A family's function picks one of its kernels and launches that. The function named ..._pick only tells
- * which one, and loads and launches nothing: `*kernel` is null when there is nothing to do, and with any
- * status but KILN_OK; what a kernel asks of its arguments beyond the family's rules is checked when it is
- * launched. Another kernel is forced by its own function, or by kernel->launch(loader, stream, &args).
+ * A family's function picks one of its kernels and launches that. The function named ..._pick checks the
+ * same and tells which one, and loads and launches nothing: `*kernel` is null when there is nothing to do,
+ * and with any status but KILN_OK. Another kernel is forced by its own function, or by
+ * kernel->launch(loader, stream, &args).
  *
  * In the function of a single variant 0 stands for the variant's own value of each parameter; another
  * value is NO_VARIANT.
@@ -108,7 +108,7 @@ typedef struct kiln_default_int4_quantize_args {
 kiln_status kiln_default_int4_quantize(kiln_loader *loader, CUstream stream,
                                        const kiln_default_int4_quantize_args *args);
 
-/* The kernel that it would launch; of a call that none can serve, the one whose launch says why. */
+/* The kernel that it would launch, or the status that it would return. */
 kiln_status kiln_default_int4_quantize_pick(kiln_loader *loader, const kiln_default_int4_quantize_args *args,
                                             const kiln_kernel **kernel);
 
@@ -221,7 +221,7 @@ typedef struct kiln_default_int4_unpack_args {
 kiln_status kiln_default_int4_unpack(kiln_loader *loader, CUstream stream,
                                      const kiln_default_int4_unpack_args *args);
 
-/* The kernel that it would launch; of a call that none can serve, the one whose launch says why. */
+/* The kernel that it would launch, or the status that it would return. */
 kiln_status kiln_default_int4_unpack_pick(kiln_loader *loader, const kiln_default_int4_unpack_args *args,
                                           const kiln_kernel **kernel);
 
@@ -331,7 +331,7 @@ typedef struct kiln_default_int4_scale_args {
 kiln_status kiln_default_int4_scale(kiln_loader *loader, CUstream stream,
                                     const kiln_default_int4_scale_args *args);
 
-/* The kernel that it would launch; of a call that none can serve, the one whose launch says why. */
+/* The kernel that it would launch, or the status that it would return. */
 kiln_status kiln_default_int4_scale_pick(kiln_loader *loader, const kiln_default_int4_scale_args *args,
                                          const kiln_kernel **kernel);
 
@@ -416,7 +416,7 @@ typedef struct kiln_default_int4_pack_args {
 kiln_status kiln_default_int4_pack(kiln_loader *loader, CUstream stream,
                                    const kiln_default_int4_pack_args *args);
 
-/* The kernel that it would launch; of a call that none can serve, the one whose launch says why. */
+/* The kernel that it would launch, or the status that it would return. */
 kiln_status kiln_default_int4_pack_pick(kiln_loader *loader, const kiln_default_int4_pack_args *args,
                                         const kiln_kernel **kernel);
 
@@ -491,7 +491,7 @@ typedef struct kiln_default_nf4_quantize_args {
 kiln_status kiln_default_nf4_quantize(kiln_loader *loader, CUstream stream,
                                       const kiln_default_nf4_quantize_args *args);
 
-/* The kernel that it would launch; of a call that none can serve, the one whose launch says why. */
+/* The kernel that it would launch, or the status that it would return. */
 kiln_status kiln_default_nf4_quantize_pick(kiln_loader *loader, const kiln_default_nf4_quantize_args *args,
                                            const kiln_kernel **kernel);
 
@@ -575,7 +575,7 @@ typedef struct kiln_default_nf4_unpack_args {
 kiln_status kiln_default_nf4_unpack(kiln_loader *loader, CUstream stream,
                                     const kiln_default_nf4_unpack_args *args);
 
-/* The kernel that it would launch; of a call that none can serve, the one whose launch says why. */
+/* The kernel that it would launch, or the status that it would return. */
 kiln_status kiln_default_nf4_unpack_pick(kiln_loader *loader, const kiln_default_nf4_unpack_args *args,
                                          const kiln_kernel **kernel);
 
@@ -650,7 +650,7 @@ typedef struct kiln_default_nf4_scale_args {
 kiln_status kiln_default_nf4_scale(kiln_loader *loader, CUstream stream,
                                    const kiln_default_nf4_scale_args *args);
 
-/* The kernel that it would launch; of a call that none can serve, the one whose launch says why. */
+/* The kernel that it would launch, or the status that it would return. */
 kiln_status kiln_default_nf4_scale_pick(kiln_loader *loader, const kiln_default_nf4_scale_args *args,
                                         const kiln_kernel **kernel);
 
@@ -713,7 +713,7 @@ typedef struct kiln_default_nf4_pack_args {
 kiln_status kiln_default_nf4_pack(kiln_loader *loader, CUstream stream,
                                   const kiln_default_nf4_pack_args *args);
 
-/* The kernel that it would launch; of a call that none can serve, the one whose launch says why. */
+/* The kernel that it would launch, or the status that it would return. */
 kiln_status kiln_default_nf4_pack_pick(kiln_loader *loader, const kiln_default_nf4_pack_args *args,
                                        const kiln_kernel **kernel);
 
@@ -761,7 +761,7 @@ typedef struct kiln_default_q4k_dequantize_args {
 kiln_status kiln_default_q4k_dequantize(kiln_loader *loader, CUstream stream,
                                         const kiln_default_q4k_dequantize_args *args);
 
-/* The kernel that it would launch; of a call that none can serve, the one whose launch says why. */
+/* The kernel that it would launch, or the status that it would return. */
 kiln_status kiln_default_q4k_dequantize_pick(kiln_loader *loader,
                                              const kiln_default_q4k_dequantize_args *args,
                                              const kiln_kernel **kernel);
@@ -804,7 +804,7 @@ kiln_status kiln_default_q4k_dequantize_bf16(kiln_loader *loader, CUstream strea
  *   - k must be a multiple of 256
  *   - k must be from 256 to 2^20
  *   - n must be at most 2^24
- *   - eps must be at least 0 and finite (where norm == rms) */
+ *   - eps must be at least 0 and finite */
 
 enum {
     KILN_DEFAULT_RMSNORM_Q4K_GEMV_NORM_RMS = 1,
@@ -849,7 +849,7 @@ typedef struct kiln_default_rmsnorm_q4k_gemv_args {
 kiln_status kiln_default_rmsnorm_q4k_gemv(kiln_loader *loader, CUstream stream,
                                           const kiln_default_rmsnorm_q4k_gemv_args *args);
 
-/* The kernel that it would launch; of a call that none can serve, the one whose launch says why. */
+/* The kernel that it would launch, or the status that it would return. */
 kiln_status kiln_default_rmsnorm_q4k_gemv_pick(kiln_loader *loader,
                                                const kiln_default_rmsnorm_q4k_gemv_args *args,
                                                const kiln_kernel **kernel);
@@ -941,7 +941,7 @@ typedef struct kiln_default_nf4_gemm_args {
 kiln_status kiln_default_nf4_gemm(kiln_loader *loader, CUstream stream,
                                   const kiln_default_nf4_gemm_args *args);
 
-/* The kernel that it would launch; of a call that none can serve, the one whose launch says why. */
+/* The kernel that it would launch, or the status that it would return. */
 kiln_status kiln_default_nf4_gemm_pick(kiln_loader *loader, const kiln_default_nf4_gemm_args *args,
                                        const kiln_kernel **kernel);
 
@@ -1104,7 +1104,7 @@ typedef struct kiln_default_nf4_gemm_transposed_args {
 kiln_status kiln_default_nf4_gemm_transposed(kiln_loader *loader, CUstream stream,
                                              const kiln_default_nf4_gemm_transposed_args *args);
 
-/* The kernel that it would launch; of a call that none can serve, the one whose launch says why. */
+/* The kernel that it would launch, or the status that it would return. */
 kiln_status kiln_default_nf4_gemm_transposed_pick(kiln_loader *loader,
                                                   const kiln_default_nf4_gemm_transposed_args *args,
                                                   const kiln_kernel **kernel);
@@ -1213,7 +1213,7 @@ typedef struct kiln_default_nvfp4_gemv_args {
 kiln_status kiln_default_nvfp4_gemv(kiln_loader *loader, CUstream stream,
                                     const kiln_default_nvfp4_gemv_args *args);
 
-/* The kernel that it would launch; of a call that none can serve, the one whose launch says why. */
+/* The kernel that it would launch, or the status that it would return. */
 kiln_status kiln_default_nvfp4_gemv_pick(kiln_loader *loader, const kiln_default_nvfp4_gemv_args *args,
                                          const kiln_kernel **kernel);
 
@@ -1345,7 +1345,7 @@ typedef struct kiln_default_attention_args {
 kiln_status kiln_default_attention(kiln_loader *loader, CUstream stream,
                                    const kiln_default_attention_args *args);
 
-/* The kernel that it would launch; of a call that none can serve, the one whose launch says why. */
+/* The kernel that it would launch, or the status that it would return. */
 kiln_status kiln_default_attention_pick(kiln_loader *loader, const kiln_default_attention_args *args,
                                         const kiln_kernel **kernel);
 
@@ -1437,6 +1437,12 @@ inline kiln_status kiln_default_int4_quantize_pick(kiln_loader *loader,
 {
     return kiln_default_int4_quantize_pick(loader, &args, kernel);
 }
+inline kiln_status kiln_default_int4_quantize_candidates(kiln_loader *loader,
+                                                         const kiln_default_int4_quantize_args &args,
+                                                         kiln_candidate *list, size_t capacity, size_t *count)
+{
+    return kiln_default_int4_quantize_candidates(loader, &args, list, capacity, count);
+}
 inline kiln_status kiln_default_int4_quantize_f32_sym_32_low(kiln_loader *loader, CUstream stream,
                                                              const kiln_default_int4_quantize_args &args)
 {
@@ -1498,6 +1504,12 @@ inline kiln_status kiln_default_int4_unpack_pick(kiln_loader *loader,
 {
     return kiln_default_int4_unpack_pick(loader, &args, kernel);
 }
+inline kiln_status kiln_default_int4_unpack_candidates(kiln_loader *loader,
+                                                       const kiln_default_int4_unpack_args &args,
+                                                       kiln_candidate *list, size_t capacity, size_t *count)
+{
+    return kiln_default_int4_unpack_candidates(loader, &args, list, capacity, count);
+}
 inline kiln_status kiln_default_int4_unpack_f32_sym_32_low(kiln_loader *loader, CUstream stream,
                                                            const kiln_default_int4_unpack_args &args)
 {
@@ -1558,6 +1570,12 @@ inline kiln_status kiln_default_int4_scale_pick(kiln_loader *loader, const kiln_
 {
     return kiln_default_int4_scale_pick(loader, &args, kernel);
 }
+inline kiln_status kiln_default_int4_scale_candidates(kiln_loader *loader,
+                                                      const kiln_default_int4_scale_args &args,
+                                                      kiln_candidate *list, size_t capacity, size_t *count)
+{
+    return kiln_default_int4_scale_candidates(loader, &args, list, capacity, count);
+}
 inline kiln_status kiln_default_int4_scale_f32_sym_128(kiln_loader *loader, CUstream stream,
                                                        const kiln_default_int4_scale_args &args)
 {
@@ -1587,6 +1605,12 @@ inline kiln_status kiln_default_int4_pack_pick(kiln_loader *loader, const kiln_d
                                                const kiln_kernel **kernel)
 {
     return kiln_default_int4_pack_pick(loader, &args, kernel);
+}
+inline kiln_status kiln_default_int4_pack_candidates(kiln_loader *loader,
+                                                     const kiln_default_int4_pack_args &args,
+                                                     kiln_candidate *list, size_t capacity, size_t *count)
+{
+    return kiln_default_int4_pack_candidates(loader, &args, list, capacity, count);
 }
 inline kiln_status kiln_default_int4_pack_f32_sym_128_low(kiln_loader *loader, CUstream stream,
                                                           const kiln_default_int4_pack_args &args)
@@ -1618,6 +1642,12 @@ inline kiln_status kiln_default_nf4_quantize_pick(kiln_loader *loader,
                                                   const kiln_kernel **kernel)
 {
     return kiln_default_nf4_quantize_pick(loader, &args, kernel);
+}
+inline kiln_status kiln_default_nf4_quantize_candidates(kiln_loader *loader,
+                                                        const kiln_default_nf4_quantize_args &args,
+                                                        kiln_candidate *list, size_t capacity, size_t *count)
+{
+    return kiln_default_nf4_quantize_candidates(loader, &args, list, capacity, count);
 }
 inline kiln_status kiln_default_nf4_quantize_f32_64_low(kiln_loader *loader, CUstream stream,
                                                         const kiln_default_nf4_quantize_args &args)
@@ -1659,6 +1689,12 @@ inline kiln_status kiln_default_nf4_unpack_pick(kiln_loader *loader, const kiln_
 {
     return kiln_default_nf4_unpack_pick(loader, &args, kernel);
 }
+inline kiln_status kiln_default_nf4_unpack_candidates(kiln_loader *loader,
+                                                      const kiln_default_nf4_unpack_args &args,
+                                                      kiln_candidate *list, size_t capacity, size_t *count)
+{
+    return kiln_default_nf4_unpack_candidates(loader, &args, list, capacity, count);
+}
 inline kiln_status kiln_default_nf4_unpack_f32_64_low(kiln_loader *loader, CUstream stream,
                                                       const kiln_default_nf4_unpack_args &args)
 {
@@ -1699,6 +1735,12 @@ inline kiln_status kiln_default_nf4_scale_pick(kiln_loader *loader, const kiln_d
 {
     return kiln_default_nf4_scale_pick(loader, &args, kernel);
 }
+inline kiln_status kiln_default_nf4_scale_candidates(kiln_loader *loader,
+                                                     const kiln_default_nf4_scale_args &args,
+                                                     kiln_candidate *list, size_t capacity, size_t *count)
+{
+    return kiln_default_nf4_scale_candidates(loader, &args, list, capacity, count);
+}
 inline kiln_status kiln_default_nf4_scale_f32_64(kiln_loader *loader, CUstream stream,
                                                  const kiln_default_nf4_scale_args &args)
 {
@@ -1718,6 +1760,12 @@ inline kiln_status kiln_default_nf4_pack_pick(kiln_loader *loader, const kiln_de
                                               const kiln_kernel **kernel)
 {
     return kiln_default_nf4_pack_pick(loader, &args, kernel);
+}
+inline kiln_status kiln_default_nf4_pack_candidates(kiln_loader *loader,
+                                                    const kiln_default_nf4_pack_args &args,
+                                                    kiln_candidate *list, size_t capacity, size_t *count)
+{
+    return kiln_default_nf4_pack_candidates(loader, &args, list, capacity, count);
 }
 inline kiln_status kiln_default_nf4_pack_f32_64_low(kiln_loader *loader, CUstream stream,
                                                     const kiln_default_nf4_pack_args &args)
@@ -1739,6 +1787,13 @@ inline kiln_status kiln_default_q4k_dequantize_pick(kiln_loader *loader,
                                                     const kiln_kernel **kernel)
 {
     return kiln_default_q4k_dequantize_pick(loader, &args, kernel);
+}
+inline kiln_status kiln_default_q4k_dequantize_candidates(kiln_loader *loader,
+                                                          const kiln_default_q4k_dequantize_args &args,
+                                                          kiln_candidate *list, size_t capacity,
+                                                          size_t *count)
+{
+    return kiln_default_q4k_dequantize_candidates(loader, &args, list, capacity, count);
 }
 inline kiln_status kiln_default_q4k_dequantize_f32(kiln_loader *loader, CUstream stream,
                                                    const kiln_default_q4k_dequantize_args &args)
@@ -1765,6 +1820,13 @@ inline kiln_status kiln_default_rmsnorm_q4k_gemv_pick(kiln_loader *loader,
                                                       const kiln_kernel **kernel)
 {
     return kiln_default_rmsnorm_q4k_gemv_pick(loader, &args, kernel);
+}
+inline kiln_status kiln_default_rmsnorm_q4k_gemv_candidates(kiln_loader *loader,
+                                                            const kiln_default_rmsnorm_q4k_gemv_args &args,
+                                                            kiln_candidate *list, size_t capacity,
+                                                            size_t *count)
+{
+    return kiln_default_rmsnorm_q4k_gemv_candidates(loader, &args, list, capacity, count);
 }
 inline kiln_status kiln_default_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536(kiln_loader *loader,
                                                                           CUstream stream,
@@ -1793,6 +1855,24 @@ inline kiln_status kiln_default_nf4_gemm_pick(kiln_loader *loader, const kiln_de
                                               const kiln_kernel **kernel)
 {
     return kiln_default_nf4_gemm_pick(loader, &args, kernel);
+}
+inline kiln_status kiln_default_nf4_gemm_candidates(kiln_loader *loader,
+                                                    const kiln_default_nf4_gemm_args &args,
+                                                    kiln_candidate *list, size_t capacity, size_t *count)
+{
+    return kiln_default_nf4_gemm_candidates(loader, &args, list, capacity, count);
+}
+inline kiln_status kiln_default_nf4_gemm_workspace(kiln_loader *loader,
+                                                   const kiln_default_nf4_gemm_args &args,
+                                                   uint64_t *workspace_bytes, uint64_t *counter_bytes)
+{
+    return kiln_default_nf4_gemm_workspace(loader, &args, workspace_bytes, counter_bytes);
+}
+inline kiln_status kiln_default_nf4_gemm_workspace_max(kiln_loader *loader,
+                                                       const kiln_default_nf4_gemm_args &args,
+                                                       uint64_t *workspace_bytes, uint64_t *counter_bytes)
+{
+    return kiln_default_nf4_gemm_workspace_max(loader, &args, workspace_bytes, counter_bytes);
 }
 inline kiln_status kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1(kiln_loader *loader,
                                                                              CUstream stream,
@@ -1895,6 +1975,27 @@ inline kiln_status kiln_default_nf4_gemm_transposed_pick(kiln_loader *loader,
 {
     return kiln_default_nf4_gemm_transposed_pick(loader, &args, kernel);
 }
+inline kiln_status kiln_default_nf4_gemm_transposed_candidates(kiln_loader *loader,
+                                                               const kiln_default_nf4_gemm_transposed_args &args,
+                                                               kiln_candidate *list, size_t capacity,
+                                                               size_t *count)
+{
+    return kiln_default_nf4_gemm_transposed_candidates(loader, &args, list, capacity, count);
+}
+inline kiln_status kiln_default_nf4_gemm_transposed_workspace(kiln_loader *loader,
+                                                              const kiln_default_nf4_gemm_transposed_args &args,
+                                                              uint64_t *workspace_bytes,
+                                                              uint64_t *counter_bytes)
+{
+    return kiln_default_nf4_gemm_transposed_workspace(loader, &args, workspace_bytes, counter_bytes);
+}
+inline kiln_status kiln_default_nf4_gemm_transposed_workspace_max(kiln_loader *loader,
+                                                                  const kiln_default_nf4_gemm_transposed_args &args,
+                                                                  uint64_t *workspace_bytes,
+                                                                  uint64_t *counter_bytes)
+{
+    return kiln_default_nf4_gemm_transposed_workspace_max(loader, &args, workspace_bytes, counter_bytes);
+}
 inline kiln_status kiln_default_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_compact_any(kiln_loader *loader,
                                                                                          CUstream stream,
                                                                                          const kiln_default_nf4_gemm_transposed_args &args)
@@ -1947,6 +2048,12 @@ inline kiln_status kiln_default_nvfp4_gemv_pick(kiln_loader *loader, const kiln_
 {
     return kiln_default_nvfp4_gemv_pick(loader, &args, kernel);
 }
+inline kiln_status kiln_default_nvfp4_gemv_candidates(kiln_loader *loader,
+                                                      const kiln_default_nvfp4_gemv_args &args,
+                                                      kiln_candidate *list, size_t capacity, size_t *count)
+{
+    return kiln_default_nvfp4_gemv_candidates(loader, &args, list, capacity, count);
+}
 inline kiln_status kiln_default_nvfp4_gemv_f16_software_simt_32_4_1(kiln_loader *loader, CUstream stream,
                                                                     const kiln_default_nvfp4_gemv_args &args)
 {
@@ -1986,6 +2093,24 @@ inline kiln_status kiln_default_attention_pick(kiln_loader *loader, const kiln_d
                                                const kiln_kernel **kernel)
 {
     return kiln_default_attention_pick(loader, &args, kernel);
+}
+inline kiln_status kiln_default_attention_candidates(kiln_loader *loader,
+                                                     const kiln_default_attention_args &args,
+                                                     kiln_candidate *list, size_t capacity, size_t *count)
+{
+    return kiln_default_attention_candidates(loader, &args, list, capacity, count);
+}
+inline kiln_status kiln_default_attention_workspace(kiln_loader *loader,
+                                                    const kiln_default_attention_args &args,
+                                                    uint64_t *workspace_bytes, uint64_t *counter_bytes)
+{
+    return kiln_default_attention_workspace(loader, &args, workspace_bytes, counter_bytes);
+}
+inline kiln_status kiln_default_attention_workspace_max(kiln_loader *loader,
+                                                        const kiln_default_attention_args &args,
+                                                        uint64_t *workspace_bytes, uint64_t *counter_bytes)
+{
+    return kiln_default_attention_workspace_max(loader, &args, workspace_bytes, counter_bytes);
 }
 inline kiln_status kiln_default_attention_single_head(kiln_loader *loader, CUstream stream,
                                                       const kiln_default_attention_single_head_args &args)

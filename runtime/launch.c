@@ -10,8 +10,8 @@ kiln_status kiln_launch(kiln_loader *loader, const kiln_kernel *kernel, CUstream
     CUfunction function;
     kiln_status status = check_geometry(loader, kernel, grid, shared_bytes);
     if (status == KILN_OK)
-        status = kiln_load(loader, kernel, &function);
-    if (status != KILN_OK)
+        status = kiln_load(loader, kernel, stream != KILN_NO_LAUNCH ? &function : NULL);
+    if (status != KILN_OK || stream == KILN_NO_LAUNCH)
         return status;
 
     unsigned block[3]; /* a kernel without a block of its own has the caller's behind the grid */

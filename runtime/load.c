@@ -213,6 +213,8 @@ kiln_status kiln_load(kiln_loader *loader, const kiln_kernel *kernel, CUfunction
     if (kernel->slot >= slot_count || kernel->module->slot >= slot_count)
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, kernel->id, "a kernel of another bundle");
 
+    if (function == NULL) /* only whether there is an image */
+        return kiln_select(&loader->device, kernel->module) != NULL ? KILN_OK : no_image(loader, kernel);
     kiln_slot *slot = &loader->slots[kernel->slot];
     if (__atomic_load_n(&slot->kernel, __ATOMIC_ACQUIRE) != kernel) {
         acquire_lock(loader, &loader->load_lock);

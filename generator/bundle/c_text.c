@@ -173,44 +173,56 @@ void c_add_prototype(text *out, const char *function, const char *args_struct, c
                   arena_format(a, "kiln_loader *loader, CUstream stream, const %s *args", args_struct), tail);
 }
 
-void c_add_pick_prototype(text *out, const bundle_family *f, const char *tail)
+/* What they take behind loader and args. */
+static const struct query {
+    const char *name, *params, *values;
+} queries[] = {
+    {"pick", "const kiln_kernel **kernel", "kernel"},
+    {"candidates", "kiln_candidate *list, size_t capacity, size_t *count", "list, capacity, count"},
+    {"workspace", "uint64_t *workspace_bytes, uint64_t *counter_bytes", "workspace_bytes, counter_bytes"},
+    {"workspace_max", "uint64_t *workspace_bytes, uint64_t *counter_bytes", "workspace_bytes, counter_bytes"},
+};
+
+static const struct query *find_query(const char *name)
+{
+    for (size_t i = 0; i < sizeof queries / sizeof queries[0]; i++)
+        if (strcmp(queries[i].name, name) == 0)
+            return &queries[i];
+    internal_error("no query %s", name);
+}
+
+void c_add_query_prototype(text *out, const bundle_family *f, const char *query, const char *tail)
 {
     arena *a = out->arena;
     c_add_wrapped(
-        out, arena_format(a, "kiln_status %s_pick(", f->function),
-        arena_format(a, "kiln_loader *loader, const %s *args, const kiln_kernel **kernel", f->args_struct),
+        out, arena_format(a, "kiln_status %s_%s(", f->function, query),
+        arena_format(a, "kiln_loader *loader, const %s *args, %s", f->args_struct, find_query(query)->params),
         tail);
 }
 
-void c_add_candidates_prototype(text *out, const bundle_family *f, const char *tail)
+void c_add_query_overload(text *out, const bundle_family *f, const char *query)
 {
     arena *a = out->arena;
-    c_add_wrapped(out, arena_format(a, "kiln_status %s_candidates(", f->function),
-                  arena_format(a,
-                               "kiln_loader *loader, const %s *args, kiln_candidate *list, size_t capacity, "
-                               "size_t *count",
-                               f->args_struct),
-                  tail);
-}
-
-void c_add_workspace_prototype(text *out, const bundle_family *f, const char *name, const char *tail)
-{
-    arena *a = out->arena;
-    c_add_wrapped(out, arena_format(a, "kiln_status %s_%s(", f->function, name),
-                  arena_format(a,
-                               "kiln_loader *loader, const %s *args, uint64_t *workspace_bytes, uint64_t "
-                               "*counter_bytes",
-                               f->args_struct),
-                  tail);
+    c_add_wrapped(
+        out, arena_format(a, "inline kiln_status %s_%s(", f->function, query),
+        arena_format(a, "kiln_loader *loader, const %s &args, %s", f->args_struct, find_query(query)->params),
+        ")\n{\n");
+    text_printf(out, "    return %s_%s(loader, &args, %s);\n}\n", f->function, query,
+                find_query(query)->values);
 }
 
 const char *c_expression(arena *a, const expression *e, const char *prefix)
+{
+    return c_expression_on(a, e, prefix, "loader->device.");
+}
+
+const char *c_expression_on(arena *a, const expression *e, const char *prefix, const char *device_prefix)
 {
     uint64_t value;
     if (expression_is_constant(e, &value) && value <= INT32_MAX) /* alone it needs no type */
         return arena_format(a, "%u", (unsigned)value);
     text printed = text_new(a);
-    expression_print_c(&printed, e, prefix, "loader->device.");
+    expression_print_c(&printed, e, prefix, device_prefix);
     return printed.data;
 }
 

@@ -31,17 +31,17 @@ void c_add_wrapped(text *out, const char *head, const char *list, const char *ta
 /* "kiln_status FUNCTION(kiln_loader *loader, CUstream stream, const ARGS *args)" and a tail. */
 void c_add_prototype(text *out, const char *function, const char *args_struct, const char *tail);
 
-/* "kiln_status FAMILY_pick(kiln_loader *loader, const ARGS *args, const kiln_kernel **kernel)" and a tail. */
-void c_add_pick_prototype(text *out, const bundle_family *f, const char *tail);
+/* A function that tells about a call and launches nothing: "pick", "candidates", "workspace" or "workspace_max".
+ * "kiln_status FAMILY_pick(kiln_loader *loader, const ARGS *args, const kiln_kernel **kernel)" and a tail. */
+void c_add_query_prototype(text *out, const bundle_family *f, const char *query, const char *tail);
 
-/* "kiln_status FAMILY_candidates(kiln_loader *loader, const ARGS *args, kiln_candidate *list, size_t capacity, size_t *count)" */
-void c_add_candidates_prototype(text *out, const bundle_family *f, const char *tail);
+/* The same for C++, which takes `const ARGS &args`. */
+void c_add_query_overload(text *out, const bundle_family *f, const char *query);
 
-/* "kiln_status FAMILY_NAME(kiln_loader *loader, const ARGS *args, uint64_t *workspace_bytes, uint64_t *counter_bytes)". */
-void c_add_workspace_prototype(text *out, const bundle_family *f, const char *name, const char *tail);
-
-/* An expression of arguments and device facts; arguments are printed with a prefix ("a->n"). */
+/* An expression of arguments and device facts; arguments are printed with a prefix ("a->n"), facts with "loader->device.", or
+ * with their own. */
 const char *c_expression(arena *a, const expression *e, const char *prefix);
+const char *c_expression_on(arena *a, const expression *e, const char *prefix, const char *device_prefix);
 
 /* The enumerator of a word parameter's value: NAME_FAMILY_PARAM_WORD. */
 const char *c_enumerator(arena *a, const bundle_family *f, const kiln_param *param, const char *word);

@@ -44,6 +44,8 @@ static const char *read_value(arena *a, const kiln_family *family, const char *v
     const char *name = arena_string(a, value, (size_t)(equals - value));
     for (size_t i = 0; family->args[i].name; i++)
         if (strcmp(family->args[i].name, name) == 0) {
+            if (g->has_arg[i])
+                return arena_format(a, "%s is given twice", name);
             g->has_arg[i] = true;
             return read_number(a, &family->args[i], equals + 1, &g->args[i]);
         }
@@ -60,6 +62,8 @@ static const char *read_value(arena *a, const kiln_family *family, const char *v
     if (!param_has_value(&family->params[index], equals + 1))
         return arena_format(a, "%s is never '%s'; it is %s", name, quote_text(a, equals + 1),
                             param_values_text(a, &family->params[index]));
+    if (g->params[index])
+        return arena_format(a, "%s is given twice", name);
     g->params[index] = param_value_of(a, &family->params[index], equals + 1).text;
     return NULL;
 }

@@ -120,9 +120,6 @@ static void take_images(arena *a, const bundle_model *m, baked own, bundle_varia
         check_time(v, &made->costs);
     memcpy(made->block, v->shape.block, sizeof made->block);
     find_shared_bytes(made);
-    made->runs_everywhere = true;
-    for (size_t i = 0; i < m->plan->target_count; i++)
-        made->runs_everywhere &= v->runs_on >> i & 1u;
     if (made->image_count == 0)
         internal_error("%s runs on none of the bundle's targets", v->id);
 }

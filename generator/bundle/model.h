@@ -35,7 +35,6 @@ typedef struct bundle_variant {
     ptx_costs costs; /* of the newest PTX image */
     uint32_t slot;
     pointer_table pointers; /* what it asks beside its family; `name` may be another variant's too */
-    bool runs_everywhere;   /* on every listed target */
 } bundle_variant;
 
 /* One field of a family's argument struct, in the struct's order: the kernel's arguments, then the parameters that the

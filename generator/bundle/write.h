@@ -35,8 +35,8 @@ void write_call_of_check(arena *a, text *out, const bundle_family *f, const char
 /* "a.type == NAME_FAMILY_TYPE_F16 && a.causal": what the caller names is the variant's; empty where nothing is named. */
 const char *choice_condition(arena *a, const bundle_family *f, const variant *v);
 
-/* What the bundle has, for the caller who asked for something else: "the bundle has type f16 bf16, group 64". */
-const char *what_there_is(arena *a, const bundle_family *f);
+/* Fails where a result has no place to go. */
+void write_check_of_result(text *out, const bundle_family *f, const char *condition, const char *detail);
 
 void write_index(arena *a, text *out, const bundle_model *m); /* NAME_bundle and NAME_index */
 

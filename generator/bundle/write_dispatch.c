@@ -10,9 +10,15 @@
 
 /* ---- what a variant's launch takes ------------------------------------------------------------------------------- */
 
+/* In consider_FAMILY, which has `a` and `device`. */
+static const char *c_choice_expression(arena *a, const expression *e)
+{
+    return c_expression_on(a, e, "a.", "device.");
+}
+
 static const char *c_number(arena *a, const variant *v, const char *source)
 {
-    return c_expression(a, bind_text(a, v->family, source, v), "a.");
+    return c_choice_expression(a, bind_text(a, v->family, source, v));
 }
 
 /* A member of the initialiser, unless it is 0. */
@@ -74,7 +80,7 @@ static uint32_t shared_bytes_everywhere(target t)
     return t.sm < 80 ? 64 * 1024 : 99 * 1024;
 }
 
-/* "61440 > loader->device.max_shared_bytes" of a variant that some device has no room for, with this call's arguments; else
+/* "61440 > device.max_shared_bytes" of a variant that some device has no room for, with this call's arguments; else
  * null. What does not depend on the call kiln_usable tells. */
 static const char *no_room(arena *a, const bundle_variant *v)
 {
@@ -109,7 +115,7 @@ static reasons reasons_of(arena *a, const bundle_family *f, const bundle_variant
     for (const kiln_rule *rule = v->family->rules; rule && rule->condition; rule++) {
         const expression *broken = expression_parse(a, v->family, arena_format(a, "!(%s)", rule->condition));
         if (expression_uses(broken, NAME_PARAM))
-            add_reason(a, &r, c_expression(a, expression_bind(a, broken, v), "a."), rule->text);
+            add_reason(a, &r, c_choice_expression(a, expression_bind(a, broken, v)), rule->text);
     }
     for (size_t i = 0; i < f->field_count; i++) {
         const kiln_arg *arg = f->fields[i].arg;
@@ -126,15 +132,21 @@ static reasons reasons_of(arena *a, const bundle_family *f, const bundle_variant
     return r;
 }
 
-/* Whether every device and driver that can run some variant of the choice can run this one. */
-static bool is_sure(bundle_variant *const *choice, size_t count, const bundle_variant *v)
+/* "kiln_is_sure(&device, 80, 11040, 67072)": of the lowest image that every newer device takes, "0" where there is none. */
+static const char *is_sure(arena *a, const bundle_variant *v)
 {
-    uint32_t least = v->min_driver;
-    for (size_t i = 0; i < count; i++)
-        least = choice[i]->min_driver < least ? choice[i]->min_driver : least;
-    return v->runs_everywhere && v->min_driver == least &&
-           v->max_shared_bytes + v->static_shared_bytes <=
-               shared_bytes_everywhere(v->owner->images[0].made_for);
+    const image *lowest = NULL;
+    for (size_t i = 0; i < v->owner->image_count; i++) {
+        const image *one = &v->owner->images[i];
+        if (!one->is_cubin && one->made_for.kind == TARGET_BASE &&
+            (!lowest || one->made_for.sm < lowest->made_for.sm))
+            lowest = one;
+    }
+    if (!lowest)
+        return "0";
+    return arena_format(a, "kiln_is_sure(&device, %u, %u, %u)", (unsigned)lowest->made_for.sm,
+                        (unsigned)lowest->min_driver,
+                        (unsigned)(v->static_shared_bytes + v->min_shared_bytes));
 }
 
 /* A choice of one needs no estimate. */
@@ -149,9 +161,8 @@ static void write_candidates(text *out, const bundle_family *f, bundle_variant *
         if (count > 1)
             write_code(out, choice[i], inner);
         c_add_wrapped(out, arena_format(a, "%skiln_consider(", inner),
-                      arena_format(a, "c, &%s_kernel, %d, %sNULL, %s, %s", choice[i]->function,
-                                   is_sure(choice, count, choice[i]), r.chain.data,
-                                   count > 1 ? "&code" : "NULL",
+                      arena_format(a, "c, &device, &%s_kernel, %s, %sNULL, %s, %s", choice[i]->function,
+                                   is_sure(a, choice[i]), r.chain.data, count > 1 ? "&code" : "NULL",
                                    count > 1 ? work_of(a, choice[i]->variant) : "NULL"),
                       ");\n");
         text_printf(out, "%s}\n", indent);
@@ -241,7 +252,8 @@ static size_t count_choices(arena *a, const bundle_family *f)
     return count;
 }
 
-const char *what_there_is(arena *a, const bundle_family *f)
+/* What the bundle has, for the caller who asked for something else: "the bundle has type f16 bf16, group 64". */
+static const char *what_there_is(arena *a, const bundle_family *f)
 {
     size_t combinations = 1;
     text out = text_new(a);
@@ -270,6 +282,14 @@ void write_defaults(arena *a, text *out, const bundle_family *f)
     }
 }
 
+void write_check_of_result(text *out, const bundle_family *f, const char *condition, const char *detail)
+{
+    text_printf(out, "    if (%s) {\n", condition);
+    c_add_text_constant(out, 8, "detail", detail);
+    text_printf(out, "        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, %s_name, detail);\n    }\n",
+                f->family->name);
+}
+
 static void write_choose_function(arena *a, text *out, const bundle_family *f)
 {
     text body = text_new(a);
@@ -278,68 +298,76 @@ static void write_choose_function(arena *a, text *out, const bundle_family *f)
 
     text_add(out, "\n/* Every variant that has what the caller names, and how long it would take. */\n");
     c_add_wrapped(out, arena_format(a, "static void consider_%s(", f->family->name),
-                  arena_format(a, "kiln_choice *c, const kiln_loader *loader, %s a", f->args_struct),
-                  ")\n{\n");
-    if (!strstr(body.data, "loader->"))
-        text_add(out, "    (void)loader;\n");
+                  arena_format(a, "kiln_choice *c, %s a", f->args_struct),
+                  ")\n{\n    const kiln_device device = c->loader->device;\n");
     if (!strstr(body.data, "a."))
         text_add(out, "    (void)a;\n");
     text_add_bytes(out, body.data, body.length);
     text_add(out, "}\n");
 
-    text_add(out, "\n/* Which variant serves these arguments on this device. */\n");
-    c_add_wrapped(out, arena_format(a, "static const kiln_kernel *choose_%s(", f->family->name),
-                  arena_format(a, "const kiln_loader *loader, %s a", f->args_struct), ")\n{\n");
+    text_add(
+        out,
+        "\n/* Which variant serves these arguments on this device; of those that none serves, one that says why. */\n");
+    c_add_wrapped(out, arena_format(a, "static kiln_status choose_%s(", f->family->name),
+                  arena_format(a, "kiln_loader *loader, %s a, const kiln_kernel **kernel", f->args_struct),
+                  ")\n{\n");
     text_printf(out,
-                "    kiln_choice choice = {.loader = loader};\n"
-                "    consider_%s(&choice, loader, a);\n"
-                "    return choice.best ? choice.best : choice.fallback;\n"
-                "}\n",
+                "    kiln_choice choice = {.loader = loader, .limit = KILN_NO_LIMIT};\n"
+                "    consider_%s(&choice, a);\n"
+                "    *kernel = choice.best ? choice.best : choice.fallback;\n",
                 f->family->name);
-}
-
-static void write_pick_function(arena *a, text *out, const bundle_family *f)
-{
-    const kiln_family *family = f->family;
-    text_add(out, "\n");
-    c_add_pick_prototype(out, f, ")\n{\n");
-    text_printf(out,
-                "    if (!kernel)\n"
-                "        return kiln_begin(loader, NULL, %s_name);\n"
-                "    *kernel = NULL;\n",
-                family->name);
-    write_call_of_check(a, out, f, "check", "args");
-    text_printf(out, "    *kernel = choose_%s(loader, *args);\n", family->name);
     if (names_params(f)) {
         text_add(out, "    if (!*kernel) {\n");
         c_add_text_constant(out, 8, "detail", what_there_is(a, f));
         text_printf(out, "        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, %s_name, detail);\n    }\n",
-                    family->name);
+                    f->family->name);
     }
     text_add(out, "    return KILN_OK;\n}\n");
+}
+
+/* Checks and chooses: *kernel is null with a failure and when there is nothing to do. */
+static void write_find_function(arena *a, text *out, const bundle_family *f)
+{
+    text_add(out, "\n");
+    c_add_wrapped(
+        out, arena_format(a, "static kiln_status find_%s(", f->family->name),
+        arena_format(a, "kiln_loader *loader, const %s *args, const kiln_kernel **kernel", f->args_struct),
+        ")\n{\n    *kernel = NULL;\n");
+    write_call_of_check(a, out, f, "check", "args");
+    text_printf(out, "    return choose_%s(loader, *args, kernel);\n}\n", f->family->name);
+}
+
+/* What it tells is what the launch would come to: KILN_NO_LAUNCH has the launch's own checks. */
+static void write_pick_function(text *out, const bundle_family *f)
+{
+    text_add(out, "\n");
+    c_add_query_prototype(out, f, "pick", ")\n{\n");
+    write_check_of_result(out, f, "!kernel", "kernel is null");
+    text_printf(out,
+                "    kiln_status status = find_%s(loader, args, kernel);\n"
+                "    if (*kernel)\n"
+                "        status = (*kernel)->run(loader, KILN_NO_LAUNCH, args);\n"
+                "    if (status != KILN_OK)\n"
+                "        *kernel = NULL;\n"
+                "    return status;\n}\n",
+                f->family->name);
 }
 
 static void write_candidates_function(arena *a, text *out, const bundle_family *f)
 {
     const kiln_family *family = f->family;
     text_add(out, "\n");
-    c_add_candidates_prototype(out, f, ")\n{\n");
-    text_printf(out,
-                "    if (!count || (capacity > 0 && !list))\n"
-                "        return kiln_begin(loader, NULL, %s_name);\n"
-                "    *count = 0;\n"
-                "    const kiln_status status = check_%s(loader, args);\n"
-                "    if (status != KILN_OK)\n"
-                "        return status;\n",
-                family->name, family->name);
-    if (family->empty)
-        text_printf(out, "    if (%s)\n        return KILN_OK;\n",
-                    c_expression(a, bind_text(a, family, family->empty, NULL), "args->"));
+    c_add_query_prototype(out, f, "candidates", ")\n{\n");
+    write_check_of_result(out, f, "!count || (capacity > 0 && !list)",
+                          "count, or list with a capacity, is null");
+    text_add(out, "    *count = 0;\n");
+    write_call_of_check(a, out, f, "check", "args");
     text_printf(
         out,
         "    kiln_candidate none;\n"
-        "    kiln_choice choice = {.loader = loader, .list = list ? list : &none, .capacity = capacity};\n"
-        "    consider_%s(&choice, loader, *args);\n"
+        "    kiln_choice choice = {.loader = loader, .limit = KILN_NO_LIMIT, .list = list ? list : &none, "
+        ".capacity = capacity};\n"
+        "    consider_%s(&choice, *args);\n"
         "    *count = choice.count;\n"
         "    return KILN_OK;\n}\n",
         family->name);
@@ -350,14 +378,15 @@ void write_family_function(arena *a, text *out, const bundle_family *f)
     if (strcmp(f->function, f->variants[0]->function) == 0)
         return; /* no parameters: the variant's function is the family's */
     write_choose_function(a, out, f);
-    write_pick_function(a, out, f);
+    write_find_function(a, out, f);
+    write_pick_function(out, f);
     write_candidates_function(a, out, f);
     text_add(out, "\n");
     c_add_prototype(out, f->function, f->args_struct, ")\n{\n");
     text_printf(out,
                 "    const kiln_kernel *kernel;\n"
-                "    const kiln_status status = %s_pick(loader, args, &kernel);\n"
+                "    const kiln_status status = find_%s(loader, args, &kernel);\n"
                 "    return kernel ? kernel->run(loader, stream, args) : status;\n"
                 "}\n",
-                f->function);
+                f->family->name);
 }

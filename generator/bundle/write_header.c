@@ -156,16 +156,16 @@ static void write_struct(arena *a, text *out, const bundle_family *f)
     text_printf(out, "} %s;\n", f->args_struct);
 }
 
-/* Whether some variant of the bundle can break it. */
-static bool counts_here(arena *a, const bundle_family *f, const kiln_rule *rule)
+/* How many of the bundle's variants a call can break it for. */
+static size_t count_breakable(arena *a, const bundle_family *f, const kiln_rule *rule)
 {
+    size_t count = 0;
     for (size_t i = 0; i < f->variant_count; i++) {
         uint64_t value = 0;
         const expression *bound = bind_text(a, f->family, rule->condition, f->variants[i]->variant);
-        if (!expression_is_constant(bound, &value) || value == 0)
-            return true;
+        count += !expression_is_constant(bound, &value) || value == 0;
     }
-    return false;
+    return count;
 }
 
 static const char *family_comment(arena *a, const bundle_family *f)
@@ -183,9 +183,11 @@ static const char *family_comment(arena *a, const bundle_family *f)
         text_printf(&out, "\nWhen %s there is nothing to do: KILN_OK without a launch.", family->empty);
     const char *title = "\nRules, else KILN_ERROR_BAD_ARGUMENT:";
     for (const kiln_rule *rule = family->rules; rule && rule->condition; rule++) {
-        if (!counts_here(a, f, rule))
+        const size_t count = count_breakable(a, f, rule);
+        if (count == 0)
             continue;
-        text_printf(&out, "%s\n  - %s", title, rule_text(a, family, rule));
+        text_printf(&out, "%s\n  - %s", title,
+                    count < f->variant_count ? rule_text(a, family, rule) : rule->text);
         title = "";
     }
     return out.data;
@@ -220,14 +222,14 @@ static void write_workspace_declarations(arena *a, text *out, const bundle_famil
             "those of an element.",
             w->arg, w->counters, w->size));
     text_add(out, "\n");
-    c_add_workspace_prototype(out, f, "workspace", ");\n");
+    c_add_query_prototype(out, f, "workspace", ");\n");
     text_add(out, "\n");
     c_add_comment(
         out, 0,
         "Those that are enough for any variant that has what `args` names, at these sizes and at all that are "
         "not larger in any.");
     text_add(out, "\n");
-    c_add_workspace_prototype(out, f, "workspace_max", ");\n");
+    c_add_query_prototype(out, f, "workspace_max", ");\n");
 }
 
 void write_declarations(arena *a, text *out, const bundle_family *f)
@@ -243,15 +245,13 @@ void write_declarations(arena *a, text *out, const bundle_family *f)
                       "when the bundle "
                       "has none. */\n");
         add_declaration(out, f, f->function);
-        text_add(
-            out,
-            "\n/* The kernel that it would launch; of a call that none can serve, the one whose launch says why. */\n");
-        c_add_pick_prototype(out, f, ");\n");
+        text_add(out, "\n/* The kernel that it would launch, or the status that it would return. */\n");
+        c_add_query_prototype(out, f, "pick", ");\n");
         text_add(
             out,
             "\n/* Why: each variant that has what the arguments name, in the configuration's order. The first\n"
             " * `capacity` are written to the list, which may be null where that is 0; count gets how many there are. */\n");
-        c_add_candidates_prototype(out, f, ");\n");
+        c_add_query_prototype(out, f, "candidates", ");\n");
     }
     if (f->workspace)
         write_workspace_declarations(a, out, f);
@@ -276,10 +276,9 @@ static const char how_functions_behave[] =
     "KILN_OK nothing was launched: NULL_POINTER, BAD_ARGUMENT, MISALIGNED "
     "and GRID_TOO_LARGE for the arguments, NO_VARIANT, CLOSED, LAUNCH, and those of kiln_preload; "
     "kiln_last_error has the details. Several threads may call at once.\n"
-    "\nA family's function picks one of its kernels and launches that. The function named ..._pick only "
-    "tells which one, and loads and launches nothing: `*kernel` is null when there is nothing to do, and "
-    "with any status but KILN_OK; what a kernel asks of its arguments beyond the family's rules is checked "
-    "when it is launched. Another kernel is forced by its own function, or by kernel->launch(loader, "
+    "\nA family's function picks one of its kernels and launches that. The function named ..._pick checks "
+    "the same and tells which one, and loads and launches nothing: `*kernel` is null when there is nothing to "
+    "do, and with any status but KILN_OK. Another kernel is forced by its own function, or by kernel->launch(loader, "
     "stream, &args).\n"
     "\nIn the function of a single variant 0 stands for the variant's own value of each parameter; another "
     "value is NO_VARIANT.\n"
@@ -318,16 +317,6 @@ static void write_overload(text *out, const char *function, const char *args_str
     text_printf(out, "    return %s(loader, stream, &args);\n}\n", function);
 }
 
-static void write_pick_overload(text *out, const bundle_family *f)
-{
-    arena *a = out->arena;
-    c_add_wrapped(
-        out, arena_format(a, "inline kiln_status %s_pick(", f->function),
-        arena_format(a, "kiln_loader *loader, const %s &args, const kiln_kernel **kernel", f->args_struct),
-        ")\n{\n");
-    text_printf(out, "    return %s_pick(loader, &args, kernel);\n}\n", f->function);
-}
-
 static void write_overloads(file_output *file, const bundle_model *m)
 {
     text *out = &file->text;
@@ -336,7 +325,12 @@ static void write_overloads(file_output *file, const bundle_model *m)
         const bundle_family *f = &m->families[i];
         if (strcmp(f->function, f->variants[0]->function) != 0) {
             write_overload(out, f->function, f->args_struct);
-            write_pick_overload(out, f);
+            c_add_query_overload(out, f, "pick");
+            c_add_query_overload(out, f, "candidates");
+        }
+        if (f->workspace) {
+            c_add_query_overload(out, f, "workspace");
+            c_add_query_overload(out, f, "workspace_max");
         }
         for (size_t k = 0; k < f->call_count; k++)
             write_overload(out, f->calls[k].function, f->calls[k].args_struct);

@@ -100,7 +100,7 @@ void write_call_of_check(arena *a, text *out, const bundle_family *f, const char
         empty = arena_format(
             a, " || %s",
             c_expression(a, bind_text(a, family, family->empty, NULL), arena_format(a, "%s->", args)));
-    text_printf(out, "    const kiln_status status = %s_%s(loader, %s);\n", check, family->name, args);
+    text_printf(out, "    kiln_status status = %s_%s(loader, %s);\n", check, family->name, args);
     c_add_wrapped(out, "    if (", arena_format(a, "status != KILN_OK%s", empty),
                   ")\n        return status;\n");
 }

@@ -92,18 +92,11 @@ static void write_section(text *out, const char *title)
 
 /* ---- pieces ------------------------------------------------------------------------------------------------------ */
 
-/* What code may call of what the file has in front: what expressions call, and the model of time. A static function that
- * nothing calls would be a warning. */
-static const struct {
-    const char *name, *value; /* null: kiln/choose.h has it */
-} functions[] = {{"kiln_consider", NULL},       {"ceil_div", "b ? a / b + (a % b != 0) : 0"},
-                 {"quotient", "b ? a / b : 0"}, {"remainder_of", "b ? a % b : 0"},
-                 {"minimum", "a < b ? a : b"},  {"maximum", "a > b ? a : b"}};
-enum { FUNCTION_COUNT = sizeof functions / sizeof *functions };
-
+/* What the pieces call of what the file has in front. A static function that nothing calls would be a warning. */
 typedef struct source {
     file_output *file;
-    bool calls[FUNCTION_COUNT];
+    bool chooses;    /* calls kiln/choose.h */
+    uint32_t called; /* bit i: expression_functions[i] */
 } source;
 
 /* Whether code calls a function, string literals aside. */
@@ -124,8 +117,10 @@ static bool calls(const char *code, const char *name)
 
 static void end_piece(source *s)
 {
-    for (size_t i = 0; i < FUNCTION_COUNT; i++)
-        s->calls[i] = s->calls[i] || calls(s->file->text.data, functions[i].name);
+    const char *code = s->file->text.data;
+    s->chooses = s->chooses || calls(code, "kiln_consider");
+    for (size_t i = 0; expression_functions[i].name; i++)
+        s->called |= (uint32_t)calls(code, expression_functions[i].name) << i;
     file_flush(s->file);
 }
 
@@ -182,12 +177,12 @@ static void begin_front(text *out, const bundle_model *m)
 static void end_front(source *s)
 {
     text *out = &s->file->text;
-    for (size_t i = 0; i < FUNCTION_COUNT; i++)
-        if (s->calls[i] && functions[i].value)
+    if (s->chooses)
+        text_add(out, "#include <kiln/choose.h>\n");
+    for (size_t i = 0; expression_functions[i].name; i++)
+        if (s->called >> i & 1)
             text_printf(out, "\nstatic uint64_t %s(uint64_t a, uint64_t b)\n{\n    return %s;\n}\n",
-                        functions[i].name, functions[i].value);
-        else if (s->calls[i])
-            text_add(out, "#include <kiln/choose.h>\n");
+                        expression_functions[i].name, expression_functions[i].value);
     file_flush_to_front(s->file);
 }
 

@@ -17,7 +17,8 @@ static void write_need(arena *a, text *out, const bundle_family *f, const bundle
     const kiln_arg *arg = arg_find(v->family->args, w->arg),
                    *counters = arg_find(v->family->args, w->counters);
     const char *counter_bytes =
-        arena_format(a, "(%s) * %u", counters->shape, (unsigned)variant_element_bytes(a, v, counters));
+        arena_format(a, "(%s) * %u", w->counter_elements ? w->counter_elements : counters->shape,
+                     (unsigned)variant_element_bytes(a, v, counters));
     const char *condition = choice_condition(a, f, v);
     text_printf(out, "    if (kernel ? kernel == &%s_kernel\n", bv->function);
     c_add_wrapped(out, "               : ", condition[0] ? condition : "1", ") {\n");
@@ -55,29 +56,46 @@ static void write_need_function(arena *a, text *out, const bundle_family *f)
     text_add(out, "}\n");
 }
 
-static void write_function(arena *a, text *out, const bundle_family *f, const char *suffix, const char *of)
+/* The kernel that would be chosen with a workspace without end. */
+static void begin_function(arena *a, text *out, const bundle_family *f)
 {
-    const kiln_family *family = f->family;
-    text_add(out, "\n");
-    c_add_workspace_prototype(out, f, suffix, ")\n{\n");
-    text_printf(out,
-                "    if (!workspace_bytes || !counter_bytes)\n"
-                "        return kiln_begin(loader, NULL, %s_name);\n"
-                "    *workspace_bytes = *counter_bytes = 0;\n",
-                family->name);
+    write_check_of_result(out, f, "!workspace_bytes || !counter_bytes",
+                          "workspace_bytes or counter_bytes is null");
+    text_add(out, "    *workspace_bytes = *counter_bytes = 0;\n");
     write_call_of_check(a, out, f, "rules", "args");
     text_printf(out,
                 "    %s a = *args;\n"
                 "    a.%s = UINT64_MAX;\n"
-                "    const kiln_kernel *kernel = choose_%s(loader, a);\n"
-                "    if (!kernel) {\n",
-                f->args_struct, f->workspace->size, family->name);
-    c_add_text_constant(out, 8, "detail", what_there_is(a, f));
+                "    const kiln_kernel *kernel;\n"
+                "    status = choose_%s(loader, a, &kernel);\n"
+                "    if (status != KILN_OK)\n"
+                "        return status;\n",
+                f->args_struct, f->workspace->size, f->family->name);
+}
+
+/* Of a launch that has enough: what it would fail with is what is told. */
+static void write_function(arena *a, text *out, const bundle_family *f)
+{
+    const kiln_workspace *w = f->workspace;
+    text_add(out, "\n");
+    c_add_query_prototype(out, f, "workspace", ")\n{\n");
+    begin_function(a, out, f);
     text_printf(out,
-                "        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, %s_name, detail);\n    }\n"
-                "    need_%s(%s, a, workspace_bytes, counter_bytes);\n"
-                "    return KILN_OK;\n}\n",
-                family->name, family->name, of);
+                "    a.%s = a.%s = %u; /* some address */\n"
+                "    status = kernel->run(loader, KILN_NO_LAUNCH, &a);\n"
+                "    if (status == KILN_OK)\n"
+                "        need_%s(kernel, a, workspace_bytes, counter_bytes);\n"
+                "    return status;\n}\n",
+                w->arg, w->counters, MOST_ALIGNMENT, f->family->name);
+}
+
+static void write_max_function(arena *a, text *out, const bundle_family *f)
+{
+    text_add(out, "\n");
+    c_add_query_prototype(out, f, "workspace_max", ")\n{\n");
+    begin_function(a, out, f);
+    text_printf(out, "    need_%s(NULL, a, workspace_bytes, counter_bytes);\n    return status;\n}\n",
+                f->family->name);
 }
 
 void write_workspace_functions(arena *a, text *out, const bundle_family *f)
@@ -85,6 +103,6 @@ void write_workspace_functions(arena *a, text *out, const bundle_family *f)
     if (!f->workspace)
         return;
     write_need_function(a, out, f);
-    write_function(a, out, f, "workspace", "kernel");
-    write_function(a, out, f, "workspace_max", "NULL");
+    write_function(a, out, f);
+    write_max_function(a, out, f);
 }

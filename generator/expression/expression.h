@@ -53,9 +53,15 @@ const expression *expression_has_elements(arena *a, const kiln_family *family, c
 /* As C: an argument is printed as prefix and its name ("a->n"), a device fact as device and its name
  * ("loader->device." gives "loader->device.sm"). All names must be arguments or device facts: bind first. The value is
  * a uint64_t whatever integers the arguments are, or for a condition an int 0 or 1 (cast it where a number is wanted).
- * There are no outer parentheses. May call ceil_div, quotient, remainder_of, minimum and maximum (uint64_t of two uint64_t), which the
- * including file defines. */
+ * There are no outer parentheses. May call expression_functions, which the including file defines. */
 void expression_print_c(text *out, const expression *e, const char *prefix, const char *device);
+
+/* uint64_t NAME(uint64_t a, uint64_t b) and the value that it returns; a null name ends the list. */
+typedef struct expression_function {
+    const char *name, *value;
+} expression_function;
+
+extern const expression_function expression_functions[];
 
 /* As text in the language itself, with the least parentheses. */
 void expression_print(text *out, const expression *e);

@@ -106,6 +106,13 @@ static bool may_divide_by_zero(const expression *e)
            e->operands[1]->operation != OPERATION_LITERAL;
 }
 
+const expression_function expression_functions[] = {{"ceil_div", "b ? a / b + (a % b != 0) : 0"},
+                                                    {"quotient", "b ? a / b : 0"},
+                                                    {"remainder_of", "b ? a % b : 0"},
+                                                    {"minimum", "a < b ? a : b"},
+                                                    {"maximum", "a > b ? a : b"},
+                                                    {NULL, NULL}};
+
 static void print_c_call(const c_printer *p, const expression *e)
 {
     static const char *const names[] = {[OPERATION_CEIL_DIV] = "ceil_div(",

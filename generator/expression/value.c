@@ -44,11 +44,13 @@ static uint64_t param_number(const expression *e, const variant *v)
     return value->number;
 }
 
-/* That a body leaves registers for; where its family does not say, those of a usual one. */
+/* That a body leaves registers for: as its family knows of ptxas, or asks of it, or does neither, as a usual one does. */
 static uint64_t blocks_in_registers(const variant *v, uint32_t blocks)
 {
     enum { USUAL_REGISTERS = 64, ALL_REGISTERS = 65536 };
     const uint32_t threads = v->shape.block[0] * v->shape.block[1] * v->shape.block[2];
+    if (v->shape.registers)
+        return ALL_REGISTERS / (v->shape.registers * threads);
     return blocks ? blocks : 1 + ALL_REGISTERS / (USUAL_REGISTERS * threads);
 }
 

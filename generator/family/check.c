@@ -305,6 +305,10 @@ static void check_workspace(arena *a, const kiln_family *family)
     check_grows(a, family, arg_find(family->args, w->counters)->shape);
     check_expression(a, family, w->elements, ARGS | PARAMS);
     check_grows(a, family, w->elements);
+    if (w->counter_elements) {
+        check_expression(a, family, w->counter_elements, ARGS | PARAMS);
+        check_grows(a, family, w->counter_elements);
+    }
 }
 
 /* ---- calls ------------------------------------------------------------------------------------------------------ */

@@ -30,6 +30,7 @@ static const kiln_param params[] = {
     matrix "_head_stride + " LAST(length) " * " matrix "_row_stride + head_dim)"
 
 #define WORKSPACE "batch * q_heads * q_length * split_k * (head_dim + 8)"
+#define TILES     "batch * q_heads * ceil_div(q_length, 32)"
 
 static const kiln_arg args[] = {
     {"q", KILN_ARG_IN, "$type", SPAN("q", "q_heads", "q_length"), 16, NULL, "Q"},
@@ -57,7 +58,7 @@ static const kiln_arg args[] = {
     {"out_batch_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same of O, whose batches must not overlap"},
     {"out_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same of O, whose heads must not overlap"},
     {"workspace", KILN_ARG_SCRATCH, "$type:f64:f32", WORKSPACE, 16, "split_k > 1", "what parts of the keys come to; workspace and tile_counters belong to one launch at a time"},
-    {"tile_counters", KILN_ARG_INOUT, "u32", "batch * q_heads * ceil_div(q_length, 32)", 4, "split_k > 1",
+    {"tile_counters", KILN_ARG_INOUT, "u32", TILES, 4, "split_k > 1",
      "all 0 before a launch, else O is wrong, and again after it; one launch at a time"},
     {"workspace_size", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "numbers that workspace holds; tile_counters has one for each 32 queries of each head; 0: there are neither, and no tile's keys are shared"},
     {.name = NULL},
@@ -70,10 +71,11 @@ static const kiln_arg args[] = {
 #define QUERIES "(q_length * select(pack_gqa, " GROUP ", 1))"
 #define EIGHTHS(a, b, c) a " % 8 == 0 && " b " % 8 == 0 && " c " % 8 == 0"
 
-/* The rule on tiles refuses more rows than 2^36 where keys are split. */
+/* A rule refuses more tiles than 2^31 where keys are split, and with them more rows than 2^36. */
 static const kiln_workspace workspace = {
     "workspace", "tile_counters", "workspace_size",
-    "min(batch * q_heads * q_length, 68719476736) * split_k * (head_dim + 8)"};
+    "min(batch * q_heads * q_length, 68719476736) * split_k * (head_dim + 8)",
+    "min(" TILES ", 2147483648)"};
 
 static const kiln_rule rules[] = {
     {"q_heads % max(kv_heads, 1) == 0 && (kv_heads >= 1 || q_heads == 0)", "q_heads must be a multiple of kv_heads"},
@@ -87,7 +89,7 @@ static const kiln_rule rules[] = {
     {EIGHTHS("v_row_stride", "v_head_stride", "v_batch_stride"), "strides of v must be multiples of 8"},
     {EIGHTHS("out_row_stride", "out_head_stride", "out_batch_stride"), "strides of out must be multiples of 8"},
     {"split_k == 1 || workspace_size >= " WORKSPACE, "workspace_size must be at least " WORKSPACE},
-    {"split_k == 1 || batch * q_heads * ceil_div(q_length, 32) <= 2147483648", "too many tiles for split_k"},
+    {"split_k == 1 || " TILES " <= 2147483648", "too many tiles for split_k"},
     {"pack_gqa == false || q_length * " GROUP " <= " LONGEST, "q_length must be at most 2^30 over all heads of a tile"},
     {"out_row_stride >= head_dim || q_length <= 1", "out_row_stride must be at least head_dim"},
     {"out_head_stride >= head_dim || q_heads <= 1", "out_head_stride must be at least head_dim"},

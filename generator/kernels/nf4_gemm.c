@@ -52,7 +52,7 @@ static const kiln_arg args[] = {
     {.name = NULL},
 };
 
-static const kiln_workspace workspace = {"workspace", "tile_counters", "workspace_size", WORKSPACE};
+static const kiln_workspace workspace = {"workspace", "tile_counters", "workspace_size", WORKSPACE, NULL};
 
 static const kiln_rule rules[] = {
     {"k % 64 == 0", "k must be a multiple of 64"},

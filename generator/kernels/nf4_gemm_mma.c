@@ -418,6 +418,8 @@ void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
     s->shared_bytes = shared_bytes(&g);
     s->min_sm = g.type == PTX_BF16 || s->shared_bytes > SM_75_ROOM ? 80 : 75;
     s->blocks_per_multiprocessor = blocks_per_multiprocessor(&g);
+    if (is_mma && g.is_wide && g.tile_m < 64)
+        s->registers = g.tile_m == MMA_ROWS ? 128 : 168;
     s->trip = g.depth * MMA_BLOCK_K;
     s->loop_warps = g.k_warps;
     kiln_require(s, is_mma || (g.stages == 2 && g.split_k == 1), "strategy stages split_k",

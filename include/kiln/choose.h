@@ -8,28 +8,34 @@
 extern "C" {
 #endif
 
-/* A choice under way. Zeros, but for the loader, to begin with. */
+/* A choice under way. Zeros, but for the loader and the limit, to begin with. */
 typedef struct kiln_choice {
     const kiln_loader *loader;
     const kiln_kernel *best, *fallback; /* fallback: whose launch says why nothing can be launched */
-    uint64_t cycles;                    /* of the best */
-    kiln_candidate *list;               /* what was considered, or null */
+    uint64_t limit;       /* what takes as many cycles is no better: those of the best, else KILN_NO_LIMIT */
+    kiln_candidate *list; /* what was considered, or null; then the limit goes for none */
     size_t capacity, count;
     int fallback_is_usable;
 } kiln_choice;
 
-/* Takes the kernel when it is better than those before. is_sure: any device that the bundle is made for can run it. why_not:
- * which rule the call breaks, or null. A list is for devices too that the bundle is not made for. code null: nothing to choose from. Once per bundle, small rather than fast. */
-__attribute__((noinline, unused)) static void kiln_consider(kiln_choice *c, const kiln_kernel *kernel,
-                                                            int is_sure, const char *why_not,
-                                                            const kiln_code *code, const kiln_work *work)
+#define KILN_NO_LIMIT  UINT64_MAX
+#define KILN_RULED_OUT (UINT64_MAX - 1) /* cycles: looked at only while there is no best */
+
+/* Whether a device can run a kernel that has an image for this target and every newer one. One that cannot may have another
+ * image of it: kiln_usable tells. */
+KILN_INLINE int kiln_is_sure(const kiln_device *device, uint32_t sm, uint32_t min_driver,
+                             uint32_t shared_bytes)
+{
+    return device->sm >= sm && device->driver_version >= min_driver &&
+           device->max_shared_bytes >= shared_bytes;
+}
+
+/* Takes the kernel when it is better than those before. Once per bundle, small rather than fast. */
+__attribute__((noinline, unused)) static void kiln_take(kiln_choice *c, const kiln_kernel *kernel,
+                                                        int is_sure, const char *why_not, uint64_t cycles)
 {
     static const char not_usable[] = "no image for this device and driver, or too little shared memory";
-    const uint64_t cycles =
-        code != NULL && why_not == NULL ? kiln_estimate(&c->loader->device, code, work) : 0;
-    if (c->list == NULL && c->best != NULL && (why_not != NULL || cycles >= c->cycles))
-        return;
-    const int is_usable = (is_sure && c->list == NULL) || kiln_usable(c->loader, kernel);
+    const int is_usable = is_sure || kiln_usable(c->loader, kernel);
     if (c->fallback == NULL || (is_usable && !c->fallback_is_usable)) {
         c->fallback = kernel;
         c->fallback_is_usable = is_usable;
@@ -42,10 +48,22 @@ __attribute__((noinline, unused)) static void kiln_consider(kiln_choice *c, cons
         c->list[c->count].why_not = why_not;
     }
     c->count++;
-    if (why_not == NULL && (c->best == NULL || cycles < c->cycles)) {
+    if (why_not == NULL && c->list == NULL) {
         c->best = kernel;
-        c->cycles = cycles;
+        c->limit = cycles;
     }
+}
+
+/* `device` is a local copy of the loader's, so that compilers know that no call changes it. why_not: which rule the call breaks,
+ * or null. code null: nothing to choose from. Inline, as most of an estimate is known when it is compiled. */
+KILN_INLINE void kiln_consider(kiln_choice *c, const kiln_device *device, const kiln_kernel *kernel,
+                               int is_sure, const char *why_not, const kiln_code *code, const kiln_work *work)
+{
+    uint64_t cycles = KILN_RULED_OUT;
+    if (why_not == NULL)
+        cycles = code != NULL ? kiln_estimate(device, code, work) : 0;
+    if (cycles < c->limit)
+        kiln_take(c, kernel, is_sure, why_not, cycles);
 }
 
 #ifdef __cplusplus

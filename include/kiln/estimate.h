@@ -60,31 +60,41 @@ typedef struct kiln_work {
     uint64_t extra;       /* cycles beside */
 } kiln_work;
 
-static inline uint64_t kiln_warp_slots(const kiln_device *device, const kiln_warp_code *code)
+/* At -O2 too: with a constant kiln_code most of an estimate is known when it is compiled. */
+#define KILN_INLINE static inline __attribute__((always_inline))
+
+KILN_INLINE uint64_t kiln_more(uint64_t a, uint64_t b)
 {
-    const uint64_t pipes[] = {code->issues, (uint64_t)code->integers * (device->sm < 100 ? 2 : 1),
-                              4 * (uint64_t)code->wavefronts, (uint64_t)code->products * device->mma_cycles};
-    uint64_t most = 0;
-    for (int i = 0; i < 4; i++)
-        most = pipes[i] > most ? pipes[i] : most;
-    return most;
+    return a > b ? a : b;
 }
 
-/* Rounded up. Of 32 bits, as divisions of 64 take several times as long; larger numbers of thread blocks and trips are beyond
- * what a launch can be. */
-static inline uint32_t kiln_divide_up(uint64_t n, uint32_t by)
+KILN_INLINE uint64_t kiln_warp_slots(const kiln_device *device, const kiln_warp_code *code)
 {
-    const uint32_t most = UINT32_MAX / 2, of_32 = n < most ? (uint32_t)n : most;
-    return (of_32 + by - 1) / by;
+    const uint64_t integers = (uint64_t)code->integers * (device->sm < 100 ? 2 : 1);
+    return kiln_more(kiln_more(code->issues, 4 * (uint64_t)code->wavefronts),
+                     kiln_more(integers, (uint64_t)code->products * device->mma_cycles));
 }
 
-static inline uint64_t kiln_estimate(const kiln_device *device, const kiln_code *code, const kiln_work *work)
+/* Of 32 bits, as divisions of 64 take several times as long. */
+KILN_INLINE uint32_t kiln_divide_up(uint32_t n, uint32_t by)
+{
+    return (n + by - 1) / by;
+}
+
+/* Larger numbers of thread blocks and trips are beyond what a launch can be. */
+KILN_INLINE uint32_t kiln_31_bits(uint64_t n)
+{
+    return n < UINT32_MAX / 2 ? (uint32_t)n : UINT32_MAX / 2;
+}
+
+KILN_INLINE uint64_t kiln_estimate(const kiln_device *device, const kiln_code *code, const kiln_work *work)
 {
     enum { SLOTS = 4, WARP_CYCLES = 3, CACHE_BYTES = 48 };
     const uint32_t multiprocessors = device->multiprocessors ? device->multiprocessors : 1;
-    const uint32_t most = kiln_divide_up(work->blocks, multiprocessors);
+    const uint32_t most = kiln_divide_up(kiln_31_bits(work->blocks), multiprocessors);
     const uint32_t waves = kiln_divide_up(most, work->resident ? (uint32_t)work->resident : 1);
-    const uint64_t trips = kiln_divide_up(work->length, code->trip); /* of all warps that share them */
+    const uint32_t trips =
+        kiln_divide_up(kiln_31_bits(work->length), code->trip); /* of all warps that share them */
     const uint64_t most_trips = work->repeats * kiln_divide_up(trips, code->loop_warps);
 
     const uint64_t outside =
@@ -92,16 +102,12 @@ static inline uint64_t kiln_estimate(const kiln_device *device, const kiln_code 
     const uint64_t inside = work->repeats * trips * kiln_warp_slots(device, &code->loop);
     const uint64_t issues =
         code->rest.issues + most_trips * code->loop.issues + work->side_trips * code->side.issues;
-    const uint64_t costs[4] = {most * (code->warps * outside + code->loop_groups * inside) / SLOTS,
-                               waves * (WARP_CYCLES * issues + (most_trips + 1) * work->wait),
-                               most * work->block_bytes / CACHE_BYTES,
-                               (work->bytes >> 10) * device->memory_cycles >> 10};
-    uint64_t longest = 0, sum = 0;
-    for (int i = 0; i < 4; i++) {
-        longest = costs[i] > longest ? costs[i] : longest;
-        sum += costs[i];
-    }
-    return longest + (sum - longest) / 8 + work->extra;
+    const uint64_t pipes = most * (code->warps * outside + code->loop_groups * inside) / SLOTS,
+                   waiting = waves * (WARP_CYCLES * issues + (most_trips + 1) * work->wait),
+                   caches = most * work->block_bytes / CACHE_BYTES,
+                   memory = (work->bytes >> 10) * device->memory_cycles >> 10;
+    const uint64_t longest = kiln_more(kiln_more(pipes, waiting), kiln_more(caches, memory));
+    return longest + (pipes + waiting + caches + memory - longest) / 8 + work->extra;
 }
 
 #ifdef __cplusplus

@@ -202,6 +202,10 @@ kiln_status kiln_begin(kiln_loader *loader, const void *args, const char *subjec
 kiln_status kiln_check_pointers(kiln_loader *loader, const char *subject, const kiln_pointers *pointers,
                                 const void *args, uint32_t required);
 
+/* As the stream of a typed function or of kiln_launch: all that is checked before a launch is checked, and nothing is loaded
+ * or launched. */
+#define KILN_NO_LAUNCH ((CUstream)UINTPTR_MAX)
+
 /* Behind kiln_begin: loads on first use and launches. grid has three numbers of thread blocks, and behind them three of
  * threads where the kernel's own block is zeros; params as for cuLaunchKernel. GRID_TOO_LARGE; BAD_ARGUMENT for a grid
  * of no blocks, more dynamic shared memory than the kernel's max_shared_bytes or the device has room for, or a kernel that is not of

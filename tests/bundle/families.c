@@ -229,7 +229,7 @@ static const kiln_arg parts_args[] = {
     {0}};
 
 static const kiln_workspace parts_workspace = {"workspace", "tile_counters", "workspace_size",
-                                               "ceil_div(n, 16) * 16 * split_k"};
+                                               "ceil_div(n, 16) * 16 * split_k", NULL};
 
 static const kiln_rule parts_rules[] = {{"split_k == 1 || workspace_size >= ceil_div(n, 16) * 16 * split_k",
                                          "workspace_size must be at least ceil_div(n, 16) * 16 * split_k"},

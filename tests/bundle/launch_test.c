@@ -305,11 +305,16 @@ static void tells_which_kernel_it_would_launch(void **state)
     assert_status(sample_blend_candidates(&loader, &args, list, 2, &count), KILN_OK);
     for (size_t i = 0; i < count; i++)
         assert_non_null(list[i].why_not);
+    const kiln_kernel *none = &sample_axpy_kernel;
+    assert_status(sample_blend_pick(&loader, &args, &none), KILN_ERROR_NO_IMAGE);
+    assert_null(none);
     open_on(75);
     const sample_parts_args parts = {.n = 1};
-    const kiln_kernel *kernel = NULL; /* its own rules speak when it is launched */
-    assert_status(sample_parts_pick(&loader, &parts, &kernel), KILN_OK);
-    assert_ptr_equal(kernel, &sample_parts_2_kernel);
+    const kiln_kernel *kernel = &sample_parts_2_kernel; /* which it would launch, had it a workspace */
+    const int calls = fake.calls;
+    assert_status(sample_parts_pick(&loader, &parts, &kernel), KILN_ERROR_BAD_ARGUMENT);
+    assert_null(kernel);
+    assert_int_equal(fake.calls, calls);
 }
 
 static void picks_nothing_when_there_is_nothing_to_launch(void **state)
@@ -334,7 +339,8 @@ static void picks_nothing_when_there_is_nothing_to_launch(void **state)
         sample_blend_pick(&loader, &args, &kernel), KILN_ERROR_NO_VARIANT, "blend",
         "the bundle has type f32 f16 f64, acc f32 f64, width 64 128, clamp false true; not each with each");
     assert_null(kernel);
-    assert_status(sample_blend_pick(&loader, &args, NULL), KILN_ERROR_NULL_POINTER);
+    expect_failure(sample_blend_pick(&loader, &args, NULL), KILN_ERROR_NULL_POINTER, "blend",
+                   "kernel is null");
     assert_status(sample_blend_pick(&loader, NULL, &kernel), KILN_ERROR_NULL_POINTER);
     assert_status(sample_blend_pick(NULL, &args, &kernel), KILN_ERROR_NULL_POINTER);
     assert_status(kiln_close(&loader), KILN_OK);
@@ -446,8 +452,11 @@ static void tells_how_large_a_workspace_is(void **state)
     assert_int_equal(bytes, 4 * 2016);
     assert_int_equal(counters, 4 * 504);
     assert_int_equal(launches, 0);
+    open_on(70); /* below all targets, as the launch would say */
+    assert_status(sample_parts_workspace(&loader, &args, &bytes, &counters), KILN_ERROR_NO_IMAGE);
+    open_on(75);
     expect_failure(sample_parts_workspace(&loader, &args, NULL, &counters), KILN_ERROR_NULL_POINTER, "parts",
-                   "the loader and its arguments are required");
+                   "workspace_bytes or counter_bytes is null");
     assert_status(sample_parts_workspace(&loader, &args, &bytes, NULL), KILN_ERROR_NULL_POINTER);
     assert_status(sample_parts_workspace(&loader, NULL, &bytes, &counters), KILN_ERROR_NULL_POINTER);
     assert_int_equal(bytes, 0);

@@ -59,7 +59,7 @@ def ceil_div(a, b):
 
 
 class Work(collections.namedtuple("Work", "blocks times active", defaults=(1,))):
-    """Thread blocks, how often each does what is counted, and the share of its warps that K is long enough for."""
+    """Thread blocks, how often each does what is counted, and how evenly its warps share its loop: active_warps."""
 
 
 def product(p, a, resident, device):
@@ -68,11 +68,26 @@ def product(p, a, resident, device):
     if p["strategy"] == "simt" and p["tile_m"] < 16:
         grid_n = min(tiles_n, device.multiprocessors * resident)
     return Work(grid_n * tiles_m * p["split_k"], ceil_div(tiles_n, grid_n),
-                min(p["k_warps"], ceil_div(a["k"], p["split_k"] * (256 if p["strategy"] == "simt" else 64))) / p["k_warps"])
+                active_warps(p, a["k"], product_trip(p)))
+
+
+def active_warps(p, length, trip):
+    """What an average warp has to do of what the busiest has: trips are dealt out to warps."""
+    trips = ceil_div(length, p.get("split_k", 1) * trip)
+    return trips / (p["k_warps"] * ceil_div(trips, p["k_warps"]))
+
+
+def product_trip(p):
+    return 256 if p["strategy"] == "simt" and p["tile_m"] < 16 else 64
 
 
 def transposed(p, a, *_):
-    return Work(ceil_div(a["k"], 512) * ceil_div(a["m"], p["tile_m"]) * p["split_k"], 1)
+    """Warps of strategy mma share columns of the result, of simt what is summed over."""
+    return Work(ceil_div(a["k"], 512) * ceil_div(a["m"], p["tile_m"]) * p["split_k"], 1,
+                1 if p["strategy"] == "mma" else active_warps(p, a["n"], TRANSPOSED_TRIP["simt"]))
+
+
+TRANSPOSED_TRIP = {"simt": 16, "mma": 32}
 
 
 def gguf(p, a, resident, device):
@@ -82,7 +97,11 @@ def gguf(p, a, resident, device):
 
 def nvfp4(p, a, *_):
     return Work(ceil_div(a["m"], 8 // p["k_warps"] * p["rows"]) * min(a["l"], 256), ceil_div(a["l"], 256),
-                min(p["k_warps"], ceil_div(a["k"], 512 if p["strategy"] == "mma" else 32 * p["lane_codes"])) / p["k_warps"])
+                active_warps(p, a["k"], nvfp4_trip(p)))
+
+
+def nvfp4_trip(p):
+    return 512 if p["strategy"] == "mma" else 32 * p["lane_codes"]
 
 
 def attention(p, a, *_):
@@ -178,12 +197,14 @@ def bytes_attention(p, a):
     return 2 * p["head_dim"] * a["batch"] * 2 * (a["q_heads"] * a["q_length"] + a["kv_heads"] * a["k_length"])
 
 
-Family = collections.namedtuple("Family", "contract work draw small bytes")
+Family = collections.namedtuple("Family", "contract work draw small bytes trip", defaults=(None,))
 FAMILIES = {
-    "nf4_gemm": Family("a acc nibbles", product, draw_product, small_product, bytes_product),
-    "nf4_gemm_transposed": Family("a acc nibbles", transposed, draw_transposed, small_transposed, bytes_product),
+    "nf4_gemm": Family("a acc nibbles", product, draw_product, small_product, bytes_product,
+                       lambda p: ("k", product_trip(p))),
+    "nf4_gemm_transposed": Family("a acc nibbles", transposed, draw_transposed, small_transposed, bytes_product,
+                                  lambda p: ("n", TRANSPOSED_TRIP[p["strategy"]])),
     "rmsnorm_q4k_gemv": Family("norm x activation batch y", gguf, draw_gguf, small_gguf, bytes_gguf),
-    "nvfp4_gemv": Family("c", nvfp4, draw_nvfp4, small_nvfp4, bytes_nvfp4),
+    "nvfp4_gemv": Family("c", nvfp4, draw_nvfp4, small_nvfp4, bytes_nvfp4, lambda p: ("k", nvfp4_trip(p))),
     "attention": Family("type head_dim causal", attention, draw_attention, small_attention, bytes_attention),
 }
 
@@ -233,20 +254,17 @@ class Variant:
         image = "sm_100f" if self.target == "sm_100f" else "sm_80"
         ptx = subprocess.run([options.kiln, "show", CONFIG, identity, "--target", image], capture_output=True, text=True, check=True)
         self.is_async, self.counted, self.registers = "cp.async" in ptx.stdout, {}, None
-        self.tensor_share = 2 if ".tf32" in ptx.stdout else 1  # products of tf32 take twice as long
+        # products of tf32 take twice as long as those of 16 bits, of 8 bits half
+        self.tensor_share = 2 if ".tf32" in ptx.stdout else 0.5 if ".s8" in ptx.stdout else 1
         promised = re.search(r"\.minnctapersm (\d+)", ptx.stdout)
         self.promised = int(promised.group(1)) if promised else 99
 
     def outside(self, a):
         """What a thread block does but for its main loop: what one trip of one warp takes less what a second adds."""
-        if "k_warps" not in self.p or "k" not in a or "split_k" not in self.p and "lane_codes" not in self.p:
+        if not self.family.trip:
             return {}
-        is_mma = self.p["strategy"] == "mma"
-        if "lane_codes" in self.p:
-            trip = 512 if is_mma else 32 * self.p["lane_codes"]
-        else:
-            trip = 64 if is_mma or self.p["tile_m"] >= 16 else 256
-        one, two = (self.count({**a, "k": trips * trip})[0] for trips in (1, 2))
+        size, trip = self.family.trip(self.p)
+        one, two = (self.count({**a, size: trips * trip})[0] for trips in (1, 2))
         return {name: max(0, 2 * one[name] - two[name]) for name in one}
 
     def count(self, a):

@@ -129,8 +129,10 @@ typedef struct kiln_workspace {
     const char *arg,
         *counters;    /* pointers that only some variants have: scratch, and counters that are zero */
     const char *size; /* the u64 argument that says how many elements `arg` has, for dispatch and rules */
-    /* How many a call needs, over arguments and parameters. This and the two shapes only grow with the arguments. */
+    /* How many a call needs, over arguments and parameters, and how many counters; null: the counters' shape. These and the
+     * two shapes only grow with the arguments. */
     const char *elements;
+    const char *counter_elements;
 } kiln_workspace;
 
 /* What a call gives to one of the family's arguments. */
@@ -161,6 +163,9 @@ typedef struct kiln_shape {
     bool is_specific; /* on those of one architecture or family alone: sm_90a, sm_100f */
     /* That ptxas leaves registers for, as .minnctapersm; 0: as it comes. A target may have its own: kiln_has_sm. */
     uint32_t blocks_per_multiprocessor;
+    /* That ptxas gives a thread, where more thread blocks have room by that than it was asked for: estimates count on them. 0: no
+     * more have. */
+    uint32_t registers;
     /* Of the loop that ptx_main_loop marks. What a warp does in a trip, in the unit that kiln_time.length counts in; 0: 1. And
      * how many warps of a thread block share its trips; 0: 1, so that each has them all. */
     uint32_t trip, loop_warps;

@@ -122,7 +122,7 @@ static kiln_status run_axpy(kiln_loader *loader, CUstream stream, const void *ar
 
 kiln_status sample_axpy(kiln_loader *loader, CUstream stream, const sample_axpy_args *a)
 {
-    const kiln_status status = check_axpy(loader, a);
+    kiln_status status = check_axpy(loader, a);
     if (status != KILN_OK || a->n == 0)
         return status;
     return run_axpy(loader, stream, a);
@@ -207,7 +207,7 @@ static kiln_status call_blend(kiln_loader *loader, CUstream stream, const sample
                               const kiln_kernel *kernel, uint32_t its_type, uint32_t its_acc,
                               uint32_t its_width, uint32_t its_clamp, const char *has)
 {
-    const kiln_status status = check_blend(loader, a);
+    kiln_status status = check_blend(loader, a);
     if (status != KILN_OK || (uint64_t)a->rows == 0)
         return status;
     if ((a->type != 0 && a->type != its_type) || (a->acc != 0 && a->acc != its_acc) ||
@@ -1622,8 +1622,9 @@ const kiln_kernel sample_blend_f64_f64_64_clamp_narrow_kernel = {
 };
 
 /* Every variant that has what the caller names, and how long it would take. */
-static void consider_blend(kiln_choice *c, const kiln_loader *loader, sample_blend_args a)
+static void consider_blend(kiln_choice *c, sample_blend_args a)
 {
+    const kiln_device device = c->loader->device;
     if (a.type == 0)
         a.type = SAMPLE_BLEND_TYPE_F32;
     if (a.acc == 0)
@@ -1635,13 +1636,14 @@ static void consider_blend(kiln_choice *c, const kiln_loader *loader, sample_ble
             static const char why_1[] = "stride must be at least \"width\"";
             static const char why_2[] = "norm must be aligned to 4 bytes";
             static const kiln_code code = {{0, 0, 0, 0}, {0, 0, 0, 0}, {10, 6, 2, 0}, 4, 1, 1, 4};
-            kiln_consider(c, &sample_blend_f32_f32_64_noclamp_narrow_kernel, 1,
+            kiln_consider(c, &device, &sample_blend_f32_f32_64_noclamp_narrow_kernel,
+                          kiln_is_sure(&device, 75, 10000, 256),
                           !(a.stride >= 64) ? why_1 : a.norm % 4 != 0 ? why_2 : NULL, &code,
                           &(kiln_work){.blocks = minimum(ceil_div((uint64_t)a.rows, 64),
-                          4 * (uint64_t)loader->device.multiprocessors) * ceil_div(a.stride, 2048),
+                          4 * (uint64_t)device.multiprocessors) * ceil_div(a.stride, 2048),
                           .resident = maximum(1,
-                          minimum(minimum(9, (uint64_t)loader->device.multiprocessor_threads / 128),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / 1280)), .repeats = 1,
+                          minimum(minimum(9, (uint64_t)device.multiprocessor_threads / 128),
+                          (uint64_t)device.multiprocessor_shared_bytes / 1280)), .repeats = 1,
                           .bytes = (uint64_t)a.rows * a.stride + (uint64_t)a.rows * a.stride,
                           .extra = 1000000});
         }
@@ -1651,18 +1653,19 @@ static void consider_blend(kiln_choice *c, const kiln_loader *loader, sample_ble
             static const char why_3[] = "norm must be aligned to 16 bytes";
             static const char why_4[] = "the device has less shared memory than this call takes";
             static const kiln_code code = {{0, 0, 0, 0}, {0, 0, 0, 0}, {10, 6, 2, 0}, 16, 1, 1, 16};
-            kiln_consider(c, &sample_blend_f32_f32_64_noclamp_wide_kernel, 0,
+            kiln_consider(c, &device, &sample_blend_f32_f32_64_noclamp_wide_kernel,
+                          kiln_is_sure(&device, 80, 10000, 256),
                           !(a.stride >= 64) ? why_1 : !(a.stride % 16 == 0) ? why_2 : a.norm % 16 != 0 ? why_3 : minimum(a.stride,
-                          8192) * 16 > (uint64_t)loader->device.max_shared_bytes ? why_4 : NULL, &code,
+                          8192) * 16 > (uint64_t)device.max_shared_bytes ? why_4 : NULL, &code,
                           &(kiln_work){.blocks = minimum(ceil_div((uint64_t)a.rows, 64),
-                          4 * (uint64_t)loader->device.multiprocessors) * ceil_div(a.stride, 2048),
+                          4 * (uint64_t)device.multiprocessors) * ceil_div(a.stride, 2048),
                           .resident = maximum(1,
-                          minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 512),
-                          quotient((uint64_t)loader->device.multiprocessor_shared_bytes,
+                          minimum(minimum(3, (uint64_t)device.multiprocessor_threads / 512),
+                          quotient((uint64_t)device.multiprocessor_shared_bytes,
                           minimum(a.stride, 8192) * 16 + 1024))), .repeats = 1,
                           .bytes = (uint64_t)a.rows * a.stride + (uint64_t)a.rows * a.stride,
                           .extra = ((uint64_t)a.rows >= 1024 ||
-                          (uint64_t)loader->device.multiprocessors < 8 ? UINT64_C(0) : UINT64_C(2000000))});
+                          (uint64_t)device.multiprocessors < 8 ? UINT64_C(0) : UINT64_C(2000000))});
         }
         return;
     }
@@ -1671,13 +1674,14 @@ static void consider_blend(kiln_choice *c, const kiln_loader *loader, sample_ble
             static const char why_1[] = "stride must be at least \"width\"";
             static const char why_2[] = "norm must be aligned to 4 bytes";
             static const kiln_code code = {{0, 0, 0, 0}, {0, 0, 0, 0}, {10, 6, 2, 0}, 4, 1, 1, 4};
-            kiln_consider(c, &sample_blend_f32_f32_128_noclamp_narrow_kernel, 1,
+            kiln_consider(c, &device, &sample_blend_f32_f32_128_noclamp_narrow_kernel,
+                          kiln_is_sure(&device, 75, 10000, 512),
                           !(a.stride >= 128) ? why_1 : a.norm % 4 != 0 ? why_2 : NULL, &code,
                           &(kiln_work){.blocks = minimum(ceil_div((uint64_t)a.rows, 128),
-                          4 * (uint64_t)loader->device.multiprocessors) * ceil_div(a.stride, 2048),
+                          4 * (uint64_t)device.multiprocessors) * ceil_div(a.stride, 2048),
                           .resident = maximum(1,
-                          minimum(minimum(9, (uint64_t)loader->device.multiprocessor_threads / 128),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / 1536)), .repeats = 1,
+                          minimum(minimum(9, (uint64_t)device.multiprocessor_threads / 128),
+                          (uint64_t)device.multiprocessor_shared_bytes / 1536)), .repeats = 1,
                           .bytes = (uint64_t)a.rows * a.stride + (uint64_t)a.rows * a.stride,
                           .extra = 1000000});
         }
@@ -1687,18 +1691,19 @@ static void consider_blend(kiln_choice *c, const kiln_loader *loader, sample_ble
             static const char why_3[] = "norm must be aligned to 16 bytes";
             static const char why_4[] = "the device has less shared memory than this call takes";
             static const kiln_code code = {{0, 0, 0, 0}, {0, 0, 0, 0}, {10, 6, 2, 0}, 16, 1, 1, 16};
-            kiln_consider(c, &sample_blend_f32_f32_128_noclamp_wide_kernel, 0,
+            kiln_consider(c, &device, &sample_blend_f32_f32_128_noclamp_wide_kernel,
+                          kiln_is_sure(&device, 80, 10000, 256),
                           !(a.stride >= 128) ? why_1 : !(a.stride % 16 == 0) ? why_2 : a.norm % 16 != 0 ? why_3 : minimum(a.stride,
-                          8192) * 16 > (uint64_t)loader->device.max_shared_bytes ? why_4 : NULL, &code,
+                          8192) * 16 > (uint64_t)device.max_shared_bytes ? why_4 : NULL, &code,
                           &(kiln_work){.blocks = minimum(ceil_div((uint64_t)a.rows, 128),
-                          4 * (uint64_t)loader->device.multiprocessors) * ceil_div(a.stride, 2048),
+                          4 * (uint64_t)device.multiprocessors) * ceil_div(a.stride, 2048),
                           .resident = maximum(1,
-                          minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 512),
-                          quotient((uint64_t)loader->device.multiprocessor_shared_bytes,
+                          minimum(minimum(3, (uint64_t)device.multiprocessor_threads / 512),
+                          quotient((uint64_t)device.multiprocessor_shared_bytes,
                           minimum(a.stride, 8192) * 16 + 1024))), .repeats = 1,
                           .bytes = (uint64_t)a.rows * a.stride + (uint64_t)a.rows * a.stride,
                           .extra = ((uint64_t)a.rows >= 1024 ||
-                          (uint64_t)loader->device.multiprocessors < 8 ? UINT64_C(0) : UINT64_C(2000000))});
+                          (uint64_t)device.multiprocessors < 8 ? UINT64_C(0) : UINT64_C(2000000))});
         }
         return;
     }
@@ -1707,13 +1712,14 @@ static void consider_blend(kiln_choice *c, const kiln_loader *loader, sample_ble
             static const char why_1[] = "stride must be at least \"width\"";
             static const char why_2[] = "norm must be aligned to 4 bytes";
             static const kiln_code code = {{0, 0, 0, 0}, {0, 0, 0, 0}, {10, 6, 2, 0}, 4, 1, 1, 4};
-            kiln_consider(c, &sample_blend_f16_f32_64_noclamp_narrow_kernel, 1,
+            kiln_consider(c, &device, &sample_blend_f16_f32_64_noclamp_narrow_kernel,
+                          kiln_is_sure(&device, 75, 10000, 256),
                           !(a.stride >= 64) ? why_1 : a.norm % 4 != 0 ? why_2 : NULL, &code,
                           &(kiln_work){.blocks = minimum(ceil_div((uint64_t)a.rows, 64),
-                          4 * (uint64_t)loader->device.multiprocessors) * ceil_div(a.stride, 2048),
+                          4 * (uint64_t)device.multiprocessors) * ceil_div(a.stride, 2048),
                           .resident = maximum(1,
-                          minimum(minimum(9, (uint64_t)loader->device.multiprocessor_threads / 128),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / 1280)), .repeats = 1,
+                          minimum(minimum(9, (uint64_t)device.multiprocessor_threads / 128),
+                          (uint64_t)device.multiprocessor_shared_bytes / 1280)), .repeats = 1,
                           .bytes = (uint64_t)a.rows * a.stride + (uint64_t)a.rows * a.stride,
                           .extra = 1000000});
         }
@@ -1723,18 +1729,19 @@ static void consider_blend(kiln_choice *c, const kiln_loader *loader, sample_ble
             static const char why_3[] = "norm must be aligned to 16 bytes";
             static const char why_4[] = "the device has less shared memory than this call takes";
             static const kiln_code code = {{0, 0, 0, 0}, {0, 0, 0, 0}, {10, 6, 2, 0}, 16, 1, 1, 16};
-            kiln_consider(c, &sample_blend_f16_f32_64_noclamp_wide_kernel, 0,
+            kiln_consider(c, &device, &sample_blend_f16_f32_64_noclamp_wide_kernel,
+                          kiln_is_sure(&device, 80, 10000, 256),
                           !(a.stride >= 64) ? why_1 : !(a.stride % 16 == 0) ? why_2 : a.norm % 16 != 0 ? why_3 : minimum(a.stride,
-                          8192) * 16 > (uint64_t)loader->device.max_shared_bytes ? why_4 : NULL, &code,
+                          8192) * 16 > (uint64_t)device.max_shared_bytes ? why_4 : NULL, &code,
                           &(kiln_work){.blocks = minimum(ceil_div((uint64_t)a.rows, 64),
-                          4 * (uint64_t)loader->device.multiprocessors) * ceil_div(a.stride, 2048),
+                          4 * (uint64_t)device.multiprocessors) * ceil_div(a.stride, 2048),
                           .resident = maximum(1,
-                          minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 512),
-                          quotient((uint64_t)loader->device.multiprocessor_shared_bytes,
+                          minimum(minimum(3, (uint64_t)device.multiprocessor_threads / 512),
+                          quotient((uint64_t)device.multiprocessor_shared_bytes,
                           minimum(a.stride, 8192) * 16 + 1024))), .repeats = 1,
                           .bytes = (uint64_t)a.rows * a.stride + (uint64_t)a.rows * a.stride,
                           .extra = ((uint64_t)a.rows >= 1024 ||
-                          (uint64_t)loader->device.multiprocessors < 8 ? UINT64_C(0) : UINT64_C(2000000))});
+                          (uint64_t)device.multiprocessors < 8 ? UINT64_C(0) : UINT64_C(2000000))});
         }
         return;
     }
@@ -1743,13 +1750,14 @@ static void consider_blend(kiln_choice *c, const kiln_loader *loader, sample_ble
             static const char why_1[] = "stride must be at least \"width\"";
             static const char why_2[] = "norm must be aligned to 4 bytes";
             static const kiln_code code = {{0, 0, 0, 0}, {0, 0, 0, 0}, {10, 6, 2, 0}, 4, 1, 1, 4};
-            kiln_consider(c, &sample_blend_f16_f32_128_noclamp_narrow_kernel, 1,
+            kiln_consider(c, &device, &sample_blend_f16_f32_128_noclamp_narrow_kernel,
+                          kiln_is_sure(&device, 75, 10000, 512),
                           !(a.stride >= 128) ? why_1 : a.norm % 4 != 0 ? why_2 : NULL, &code,
                           &(kiln_work){.blocks = minimum(ceil_div((uint64_t)a.rows, 128),
-                          4 * (uint64_t)loader->device.multiprocessors) * ceil_div(a.stride, 2048),
+                          4 * (uint64_t)device.multiprocessors) * ceil_div(a.stride, 2048),
                           .resident = maximum(1,
-                          minimum(minimum(9, (uint64_t)loader->device.multiprocessor_threads / 128),
-                          (uint64_t)loader->device.multiprocessor_shared_bytes / 1536)), .repeats = 1,
+                          minimum(minimum(9, (uint64_t)device.multiprocessor_threads / 128),
+                          (uint64_t)device.multiprocessor_shared_bytes / 1536)), .repeats = 1,
                           .bytes = (uint64_t)a.rows * a.stride + (uint64_t)a.rows * a.stride,
                           .extra = 1000000});
         }
@@ -1759,18 +1767,19 @@ static void consider_blend(kiln_choice *c, const kiln_loader *loader, sample_ble
             static const char why_3[] = "norm must be aligned to 16 bytes";
             static const char why_4[] = "the device has less shared memory than this call takes";
             static const kiln_code code = {{0, 0, 0, 0}, {0, 0, 0, 0}, {10, 6, 2, 0}, 16, 1, 1, 16};
-            kiln_consider(c, &sample_blend_f16_f32_128_noclamp_wide_kernel, 0,
+            kiln_consider(c, &device, &sample_blend_f16_f32_128_noclamp_wide_kernel,
+                          kiln_is_sure(&device, 80, 10000, 256),
                           !(a.stride >= 128) ? why_1 : !(a.stride % 16 == 0) ? why_2 : a.norm % 16 != 0 ? why_3 : minimum(a.stride,
-                          8192) * 16 > (uint64_t)loader->device.max_shared_bytes ? why_4 : NULL, &code,
+                          8192) * 16 > (uint64_t)device.max_shared_bytes ? why_4 : NULL, &code,
                           &(kiln_work){.blocks = minimum(ceil_div((uint64_t)a.rows, 128),
-                          4 * (uint64_t)loader->device.multiprocessors) * ceil_div(a.stride, 2048),
+                          4 * (uint64_t)device.multiprocessors) * ceil_div(a.stride, 2048),
                           .resident = maximum(1,
-                          minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 512),
-                          quotient((uint64_t)loader->device.multiprocessor_shared_bytes,
+                          minimum(minimum(3, (uint64_t)device.multiprocessor_threads / 512),
+                          quotient((uint64_t)device.multiprocessor_shared_bytes,
                           minimum(a.stride, 8192) * 16 + 1024))), .repeats = 1,
                           .bytes = (uint64_t)a.rows * a.stride + (uint64_t)a.rows * a.stride,
                           .extra = ((uint64_t)a.rows >= 1024 ||
-                          (uint64_t)loader->device.multiprocessors < 8 ? UINT64_C(0) : UINT64_C(2000000))});
+                          (uint64_t)device.multiprocessors < 8 ? UINT64_C(0) : UINT64_C(2000000))});
         }
         return;
     }
@@ -1778,30 +1787,20 @@ static void consider_blend(kiln_choice *c, const kiln_loader *loader, sample_ble
         {
             static const char why_1[] = "stride must be at least \"width\"";
             static const char why_2[] = "norm must be aligned to 4 bytes";
-            kiln_consider(c, &sample_blend_f64_f64_64_clamp_narrow_kernel, 1,
+            kiln_consider(c, &device, &sample_blend_f64_f64_64_clamp_narrow_kernel,
+                          kiln_is_sure(&device, 75, 10000, 256),
                           !(a.stride >= 64) ? why_1 : a.norm % 4 != 0 ? why_2 : NULL, NULL, NULL);
         }
         return;
     }
 }
 
-/* Which variant serves these arguments on this device. */
-static const kiln_kernel *choose_blend(const kiln_loader *loader, sample_blend_args a)
+/* Which variant serves these arguments on this device; of those that none serves, one that says why. */
+static kiln_status choose_blend(kiln_loader *loader, sample_blend_args a, const kiln_kernel **kernel)
 {
-    kiln_choice choice = {.loader = loader};
-    consider_blend(&choice, loader, a);
-    return choice.best ? choice.best : choice.fallback;
-}
-
-kiln_status sample_blend_pick(kiln_loader *loader, const sample_blend_args *args, const kiln_kernel **kernel)
-{
-    if (!kernel)
-        return kiln_begin(loader, NULL, blend_name);
-    *kernel = NULL;
-    const kiln_status status = check_blend(loader, args);
-    if (status != KILN_OK || (uint64_t)args->rows == 0)
-        return status;
-    *kernel = choose_blend(loader, *args);
+    kiln_choice choice = {.loader = loader, .limit = KILN_NO_LIMIT};
+    consider_blend(&choice, a);
+    *kernel = choice.best ? choice.best : choice.fallback;
     if (!*kernel) {
         static const char detail[] =
             "the bundle has type f32 f16 f64, acc f32 f64, width 64 128, clamp false true; not each with each";
@@ -1810,20 +1809,43 @@ kiln_status sample_blend_pick(kiln_loader *loader, const sample_blend_args *args
     return KILN_OK;
 }
 
+static kiln_status find_blend(kiln_loader *loader, const sample_blend_args *args, const kiln_kernel **kernel)
+{
+    *kernel = NULL;
+    kiln_status status = check_blend(loader, args);
+    if (status != KILN_OK || (uint64_t)args->rows == 0)
+        return status;
+    return choose_blend(loader, *args, kernel);
+}
+
+kiln_status sample_blend_pick(kiln_loader *loader, const sample_blend_args *args, const kiln_kernel **kernel)
+{
+    if (!kernel) {
+        static const char detail[] = "kernel is null";
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, blend_name, detail);
+    }
+    kiln_status status = find_blend(loader, args, kernel);
+    if (*kernel)
+        status = (*kernel)->run(loader, KILN_NO_LAUNCH, args);
+    if (status != KILN_OK)
+        *kernel = NULL;
+    return status;
+}
+
 kiln_status sample_blend_candidates(kiln_loader *loader, const sample_blend_args *args, kiln_candidate *list,
                                     size_t capacity, size_t *count)
 {
-    if (!count || (capacity > 0 && !list))
-        return kiln_begin(loader, NULL, blend_name);
+    if (!count || (capacity > 0 && !list)) {
+        static const char detail[] = "count, or list with a capacity, is null";
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, blend_name, detail);
+    }
     *count = 0;
-    const kiln_status status = check_blend(loader, args);
-    if (status != KILN_OK)
+    kiln_status status = check_blend(loader, args);
+    if (status != KILN_OK || (uint64_t)args->rows == 0)
         return status;
-    if ((uint64_t)args->rows == 0)
-        return KILN_OK;
     kiln_candidate none;
-    kiln_choice choice = {.loader = loader, .list = list ? list : &none, .capacity = capacity};
-    consider_blend(&choice, loader, *args);
+    kiln_choice choice = {.loader = loader, .limit = KILN_NO_LIMIT, .list = list ? list : &none, .capacity = capacity};
+    consider_blend(&choice, *args);
     *count = choice.count;
     return KILN_OK;
 }
@@ -1831,7 +1853,7 @@ kiln_status sample_blend_candidates(kiln_loader *loader, const sample_blend_args
 kiln_status sample_blend(kiln_loader *loader, CUstream stream, const sample_blend_args *args)
 {
     const kiln_kernel *kernel;
-    const kiln_status status = sample_blend_pick(loader, args, &kernel);
+    const kiln_status status = find_blend(loader, args, &kernel);
     return kernel ? kernel->run(loader, stream, args) : status;
 }
 
@@ -1886,7 +1908,7 @@ static kiln_status rules_parts(kiln_loader *loader, const sample_parts_args *a)
 
 static kiln_status check_parts(kiln_loader *loader, const sample_parts_args *a)
 {
-    const kiln_status status = rules_parts(loader, a);
+    kiln_status status = rules_parts(loader, a);
     if (status != KILN_OK)
         return status;
     return KILN_OK;
@@ -1950,7 +1972,7 @@ static kiln_status run_parts_2(kiln_loader *loader, CUstream stream, const void 
 
 kiln_status sample_parts_2(kiln_loader *loader, CUstream stream, const sample_parts_args *a)
 {
-    const kiln_status status = check_parts(loader, a);
+    kiln_status status = check_parts(loader, a);
     if (status != KILN_OK)
         return status;
     return run_parts_2(loader, stream, a);
@@ -1974,48 +1996,62 @@ const kiln_kernel sample_parts_2_kernel = {
 };
 
 /* Every variant that has what the caller names, and how long it would take. */
-static void consider_parts(kiln_choice *c, const kiln_loader *loader, sample_parts_args a)
+static void consider_parts(kiln_choice *c, sample_parts_args a)
 {
-    (void)loader;
+    const kiln_device device = c->loader->device;
     {
             static const char why_1[] = "workspace_size must be at least ceil_div(n, 16) * 16 * split_k";
-        kiln_consider(c, &sample_parts_2_kernel, 1,
+        kiln_consider(c, &device, &sample_parts_2_kernel, kiln_is_sure(&device, 75, 10000, 0),
                       !(a.workspace_size >= ceil_div(a.n, 16) * 16 * 2) ? why_1 : NULL, NULL, NULL);
     }
 }
 
-/* Which variant serves these arguments on this device. */
-static const kiln_kernel *choose_parts(const kiln_loader *loader, sample_parts_args a)
+/* Which variant serves these arguments on this device; of those that none serves, one that says why. */
+static kiln_status choose_parts(kiln_loader *loader, sample_parts_args a, const kiln_kernel **kernel)
 {
-    kiln_choice choice = {.loader = loader};
-    consider_parts(&choice, loader, a);
-    return choice.best ? choice.best : choice.fallback;
+    kiln_choice choice = {.loader = loader, .limit = KILN_NO_LIMIT};
+    consider_parts(&choice, a);
+    *kernel = choice.best ? choice.best : choice.fallback;
+    return KILN_OK;
+}
+
+static kiln_status find_parts(kiln_loader *loader, const sample_parts_args *args, const kiln_kernel **kernel)
+{
+    *kernel = NULL;
+    kiln_status status = check_parts(loader, args);
+    if (status != KILN_OK)
+        return status;
+    return choose_parts(loader, *args, kernel);
 }
 
 kiln_status sample_parts_pick(kiln_loader *loader, const sample_parts_args *args, const kiln_kernel **kernel)
 {
-    if (!kernel)
-        return kiln_begin(loader, NULL, parts_name);
-    *kernel = NULL;
-    const kiln_status status = check_parts(loader, args);
+    if (!kernel) {
+        static const char detail[] = "kernel is null";
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, parts_name, detail);
+    }
+    kiln_status status = find_parts(loader, args, kernel);
+    if (*kernel)
+        status = (*kernel)->run(loader, KILN_NO_LAUNCH, args);
     if (status != KILN_OK)
-        return status;
-    *kernel = choose_parts(loader, *args);
-    return KILN_OK;
+        *kernel = NULL;
+    return status;
 }
 
 kiln_status sample_parts_candidates(kiln_loader *loader, const sample_parts_args *args, kiln_candidate *list,
                                     size_t capacity, size_t *count)
 {
-    if (!count || (capacity > 0 && !list))
-        return kiln_begin(loader, NULL, parts_name);
+    if (!count || (capacity > 0 && !list)) {
+        static const char detail[] = "count, or list with a capacity, is null";
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, parts_name, detail);
+    }
     *count = 0;
-    const kiln_status status = check_parts(loader, args);
+    kiln_status status = check_parts(loader, args);
     if (status != KILN_OK)
         return status;
     kiln_candidate none;
-    kiln_choice choice = {.loader = loader, .list = list ? list : &none, .capacity = capacity};
-    consider_parts(&choice, loader, *args);
+    kiln_choice choice = {.loader = loader, .limit = KILN_NO_LIMIT, .list = list ? list : &none, .capacity = capacity};
+    consider_parts(&choice, *args);
     *count = choice.count;
     return KILN_OK;
 }
@@ -2023,7 +2059,7 @@ kiln_status sample_parts_candidates(kiln_loader *loader, const sample_parts_args
 kiln_status sample_parts(kiln_loader *loader, CUstream stream, const sample_parts_args *args)
 {
     const kiln_kernel *kernel;
-    const kiln_status status = sample_parts_pick(loader, args, &kernel);
+    const kiln_status status = find_parts(loader, args, &kernel);
     return kernel ? kernel->run(loader, stream, args) : status;
 }
 
@@ -2042,41 +2078,46 @@ static void need_parts(const kiln_kernel *kernel, sample_parts_args a, uint64_t 
 kiln_status sample_parts_workspace(kiln_loader *loader, const sample_parts_args *args,
                                    uint64_t *workspace_bytes, uint64_t *counter_bytes)
 {
-    if (!workspace_bytes || !counter_bytes)
-        return kiln_begin(loader, NULL, parts_name);
+    if (!workspace_bytes || !counter_bytes) {
+        static const char detail[] = "workspace_bytes or counter_bytes is null";
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, parts_name, detail);
+    }
     *workspace_bytes = *counter_bytes = 0;
-    const kiln_status status = rules_parts(loader, args);
+    kiln_status status = rules_parts(loader, args);
     if (status != KILN_OK)
         return status;
     sample_parts_args a = *args;
     a.workspace_size = UINT64_MAX;
-    const kiln_kernel *kernel = choose_parts(loader, a);
-    if (!kernel) {
-        static const char detail[] = "no variant of the bundle serves these arguments";
-        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, parts_name, detail);
-    }
-    need_parts(kernel, a, workspace_bytes, counter_bytes);
-    return KILN_OK;
+    const kiln_kernel *kernel;
+    status = choose_parts(loader, a, &kernel);
+    if (status != KILN_OK)
+        return status;
+    a.workspace = a.tile_counters = 256; /* some address */
+    status = kernel->run(loader, KILN_NO_LAUNCH, &a);
+    if (status == KILN_OK)
+        need_parts(kernel, a, workspace_bytes, counter_bytes);
+    return status;
 }
 
 kiln_status sample_parts_workspace_max(kiln_loader *loader, const sample_parts_args *args,
                                        uint64_t *workspace_bytes, uint64_t *counter_bytes)
 {
-    if (!workspace_bytes || !counter_bytes)
-        return kiln_begin(loader, NULL, parts_name);
+    if (!workspace_bytes || !counter_bytes) {
+        static const char detail[] = "workspace_bytes or counter_bytes is null";
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, parts_name, detail);
+    }
     *workspace_bytes = *counter_bytes = 0;
-    const kiln_status status = rules_parts(loader, args);
+    kiln_status status = rules_parts(loader, args);
     if (status != KILN_OK)
         return status;
     sample_parts_args a = *args;
     a.workspace_size = UINT64_MAX;
-    const kiln_kernel *kernel = choose_parts(loader, a);
-    if (!kernel) {
-        static const char detail[] = "no variant of the bundle serves these arguments";
-        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, parts_name, detail);
-    }
+    const kiln_kernel *kernel;
+    status = choose_parts(loader, a, &kernel);
+    if (status != KILN_OK)
+        return status;
     need_parts(NULL, a, workspace_bytes, counter_bytes);
-    return KILN_OK;
+    return status;
 }
 
 /* ==== the bundle ======================================================================================== */

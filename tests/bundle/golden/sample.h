@@ -17,10 +17,10 @@
  * BAD_ARGUMENT, MISALIGNED and GRID_TOO_LARGE for the arguments, NO_VARIANT, CLOSED, LAUNCH, and those of
  * kiln_preload; kiln_last_error has the details. Several threads may call at once.
  *
- * A family's function picks one of its kernels and launches that. The function named ..._pick only tells
- * which one, and loads and launches nothing: `*kernel` is null when there is nothing to do, and with any
- * status but KILN_OK; what a kernel asks of its arguments beyond the family's rules is checked when it is
- * launched. Another kernel is forced by its own function, or by kernel->launch(loader, stream, &args).
+ * A family's function picks one of its kernels and launches that. The function named ..._pick checks the
+ * same and tells which one, and loads and launches nothing: `*kernel` is null when there is nothing to do,
+ * and with any status but KILN_OK. Another kernel is forced by its own function, or by
+ * kernel->launch(loader, stream, &args).
  *
  * In the function of a single variant 0 stands for the variant's own value of each parameter; another
  * value is NO_VARIANT.
@@ -103,7 +103,7 @@ typedef struct sample_blend_args {
 /* Picks the variant for these arguments and this device. KILN_ERROR_NO_VARIANT when the bundle has none. */
 kiln_status sample_blend(kiln_loader *loader, CUstream stream, const sample_blend_args *args);
 
-/* The kernel that it would launch; of a call that none can serve, the one whose launch says why. */
+/* The kernel that it would launch, or the status that it would return. */
 kiln_status sample_blend_pick(kiln_loader *loader, const sample_blend_args *args, const kiln_kernel **kernel);
 
 /* Why: each variant that has what the arguments name, in the configuration's order. The first
@@ -173,7 +173,7 @@ kiln_status sample_blend_f64_f64_64_clamp_narrow(kiln_loader *loader, CUstream s
 /* parts: nothing, in parts.
  * Source: this file.
  * Rules, else KILN_ERROR_BAD_ARGUMENT:
- *   - workspace_size must be at least ceil_div(n, 16) * 16 * split_k (where split_k != 1) */
+ *   - workspace_size must be at least ceil_div(n, 16) * 16 * split_k */
 
 typedef struct sample_parts_args {
     uint64_t n;                /* u64: elements */
@@ -187,7 +187,7 @@ typedef struct sample_parts_args {
 /* Picks the variant for these arguments and this device. KILN_ERROR_NO_VARIANT when the bundle has none. */
 kiln_status sample_parts(kiln_loader *loader, CUstream stream, const sample_parts_args *args);
 
-/* The kernel that it would launch; of a call that none can serve, the one whose launch says why. */
+/* The kernel that it would launch, or the status that it would return. */
 kiln_status sample_parts_pick(kiln_loader *loader, const sample_parts_args *args, const kiln_kernel **kernel);
 
 /* Why: each variant that has what the arguments name, in the configuration's order. The first
@@ -225,6 +225,11 @@ inline kiln_status sample_blend_pick(kiln_loader *loader, const sample_blend_arg
                                      const kiln_kernel **kernel)
 {
     return sample_blend_pick(loader, &args, kernel);
+}
+inline kiln_status sample_blend_candidates(kiln_loader *loader, const sample_blend_args &args,
+                                           kiln_candidate *list, size_t capacity, size_t *count)
+{
+    return sample_blend_candidates(loader, &args, list, capacity, count);
 }
 inline kiln_status sample_blend_one(kiln_loader *loader, CUstream stream, const sample_blend_one_args &args)
 {
@@ -283,6 +288,21 @@ inline kiln_status sample_parts_pick(kiln_loader *loader, const sample_parts_arg
                                      const kiln_kernel **kernel)
 {
     return sample_parts_pick(loader, &args, kernel);
+}
+inline kiln_status sample_parts_candidates(kiln_loader *loader, const sample_parts_args &args,
+                                           kiln_candidate *list, size_t capacity, size_t *count)
+{
+    return sample_parts_candidates(loader, &args, list, capacity, count);
+}
+inline kiln_status sample_parts_workspace(kiln_loader *loader, const sample_parts_args &args,
+                                          uint64_t *workspace_bytes, uint64_t *counter_bytes)
+{
+    return sample_parts_workspace(loader, &args, workspace_bytes, counter_bytes);
+}
+inline kiln_status sample_parts_workspace_max(kiln_loader *loader, const sample_parts_args &args,
+                                              uint64_t *workspace_bytes, uint64_t *counter_bytes)
+{
+    return sample_parts_workspace_max(loader, &args, workspace_bytes, counter_bytes);
 }
 inline kiln_status sample_parts_2(kiln_loader *loader, CUstream stream, const sample_parts_args &args)
 {

@@ -46,6 +46,14 @@ std::string quantize(const char *driver_path, const std::vector<float> &x, float
     device->driver.memcpy_htod(args.in, x.data(), x.size() * sizeof x[0]);
     kiln_status status = kiln_open(&device->loader, &device->driver, &minimal_bundle, device->slots.data(),
                                    device->slots.size(), nullptr);
+    const kiln_kernel *kernel{};
+    std::size_t count{};
+    if (status == KILN_OK)
+        status = minimal_nf4_quantize_pick(&device->loader, args, &kernel);
+    if (status == KILN_OK)
+        status = minimal_nf4_quantize_candidates(&device->loader, args, nullptr, 0, &count);
+    if (status == KILN_OK && (!kernel || count == 0))
+        return "nothing would be launched";
     if (status == KILN_OK)
         status = minimal_nf4_quantize(&device->loader, nullptr, args);
     device->driver.memcpy_dtoh(&scale, args.scale, sizeof scale);
