@@ -80280,6 +80280,149 @@ static const uint32_t table[] = {
     0, 0, 49, 0, 83, 0, 0, 0, 0, 0, 0, 0, 0, 0, 62, 0,
 };
 
+static kiln_status index_int4_quantize(kiln_loader *loader, CUstream stream, const void *args)
+{
+    return kiln_default_int4_quantize(loader, stream, args);
+}
+
+static kiln_status index_int4_quantize_pick(kiln_loader *loader, const void *args, const kiln_kernel **kernel)
+{
+    return kiln_default_int4_quantize_pick(loader, args, kernel);
+}
+
+static kiln_status index_int4_unpack(kiln_loader *loader, CUstream stream, const void *args)
+{
+    return kiln_default_int4_unpack(loader, stream, args);
+}
+
+static kiln_status index_int4_unpack_pick(kiln_loader *loader, const void *args, const kiln_kernel **kernel)
+{
+    return kiln_default_int4_unpack_pick(loader, args, kernel);
+}
+
+static kiln_status index_int4_scale(kiln_loader *loader, CUstream stream, const void *args)
+{
+    return kiln_default_int4_scale(loader, stream, args);
+}
+
+static kiln_status index_int4_scale_pick(kiln_loader *loader, const void *args, const kiln_kernel **kernel)
+{
+    return kiln_default_int4_scale_pick(loader, args, kernel);
+}
+
+static kiln_status index_int4_pack(kiln_loader *loader, CUstream stream, const void *args)
+{
+    return kiln_default_int4_pack(loader, stream, args);
+}
+
+static kiln_status index_int4_pack_pick(kiln_loader *loader, const void *args, const kiln_kernel **kernel)
+{
+    return kiln_default_int4_pack_pick(loader, args, kernel);
+}
+
+static kiln_status index_nf4_quantize(kiln_loader *loader, CUstream stream, const void *args)
+{
+    return kiln_default_nf4_quantize(loader, stream, args);
+}
+
+static kiln_status index_nf4_quantize_pick(kiln_loader *loader, const void *args, const kiln_kernel **kernel)
+{
+    return kiln_default_nf4_quantize_pick(loader, args, kernel);
+}
+
+static kiln_status index_nf4_unpack(kiln_loader *loader, CUstream stream, const void *args)
+{
+    return kiln_default_nf4_unpack(loader, stream, args);
+}
+
+static kiln_status index_nf4_unpack_pick(kiln_loader *loader, const void *args, const kiln_kernel **kernel)
+{
+    return kiln_default_nf4_unpack_pick(loader, args, kernel);
+}
+
+static kiln_status index_nf4_scale(kiln_loader *loader, CUstream stream, const void *args)
+{
+    return kiln_default_nf4_scale(loader, stream, args);
+}
+
+static kiln_status index_nf4_scale_pick(kiln_loader *loader, const void *args, const kiln_kernel **kernel)
+{
+    return kiln_default_nf4_scale_pick(loader, args, kernel);
+}
+
+static kiln_status index_nf4_pack(kiln_loader *loader, CUstream stream, const void *args)
+{
+    return kiln_default_nf4_pack(loader, stream, args);
+}
+
+static kiln_status index_nf4_pack_pick(kiln_loader *loader, const void *args, const kiln_kernel **kernel)
+{
+    return kiln_default_nf4_pack_pick(loader, args, kernel);
+}
+
+static kiln_status index_q4k_dequantize(kiln_loader *loader, CUstream stream, const void *args)
+{
+    return kiln_default_q4k_dequantize(loader, stream, args);
+}
+
+static kiln_status index_q4k_dequantize_pick(kiln_loader *loader, const void *args,
+                                             const kiln_kernel **kernel)
+{
+    return kiln_default_q4k_dequantize_pick(loader, args, kernel);
+}
+
+static kiln_status index_rmsnorm_q4k_gemv(kiln_loader *loader, CUstream stream, const void *args)
+{
+    return kiln_default_rmsnorm_q4k_gemv(loader, stream, args);
+}
+
+static kiln_status index_rmsnorm_q4k_gemv_pick(kiln_loader *loader, const void *args,
+                                               const kiln_kernel **kernel)
+{
+    return kiln_default_rmsnorm_q4k_gemv_pick(loader, args, kernel);
+}
+
+static kiln_status index_nf4_gemm(kiln_loader *loader, CUstream stream, const void *args)
+{
+    return kiln_default_nf4_gemm(loader, stream, args);
+}
+
+static kiln_status index_nf4_gemm_pick(kiln_loader *loader, const void *args, const kiln_kernel **kernel)
+{
+    return kiln_default_nf4_gemm_pick(loader, args, kernel);
+}
+
+static kiln_status index_nf4_gemm_transposed(kiln_loader *loader, CUstream stream, const void *args)
+{
+    return kiln_default_nf4_gemm_transposed(loader, stream, args);
+}
+
+static kiln_status index_nf4_gemm_transposed_pick(kiln_loader *loader, const void *args,
+                                                  const kiln_kernel **kernel)
+{
+    return kiln_default_nf4_gemm_transposed_pick(loader, args, kernel);
+}
+
+static kiln_status index_nvfp4_gemv(kiln_loader *loader, CUstream stream, const void *args)
+{
+    return kiln_default_nvfp4_gemv(loader, stream, args);
+}
+
+static kiln_status index_nvfp4_gemv_pick(kiln_loader *loader, const void *args, const kiln_kernel **kernel)
+{
+    return kiln_default_nvfp4_gemv_pick(loader, args, kernel);
+}
+
+static kiln_status index_attention(kiln_loader *loader, CUstream stream, const void *args)
+{
+    return kiln_default_attention(loader, stream, args);
+}
+
+static kiln_status index_attention_pick(kiln_loader *loader, const void *args, const kiln_kernel **kernel)
+{
+    return kiln_default_attention_pick(loader, args, kernel);
+}
+
 /* Families by name, and what numbers of argument structs stand for. */
 static const char texts[] =
     "type\0" "f32\0" "f16\0" "bf16\0" "mode\0" "sym\0" "asym\0" "group\0"
@@ -80289,20 +80432,20 @@ static const char texts[] =
     "a\0" "acc\0" "nf4_gemm\0" "nf4_gemm_transposed\0" "c\0" "nvfp4_gemv\0" "head_dim\0" "causal\0"
     "attention\0";
 static const kiln_index_family families[] = {
-    {57, 64, 0, 10, 0, 4},
-    {71, 64, 10, 10, 4, 4},
-    {83, 56, 20, 4, 8, 3},
-    {94, 64, 24, 4, 11, 4},
-    {112, 56, 28, 6, 15, 3},
-    {125, 56, 34, 6, 18, 3},
-    {136, 40, 40, 2, 21, 2},
-    {146, 56, 42, 2, 23, 3},
-    {155, 32, 44, 3, 26, 1},
-    {209, 64, 47, 3, 27, 5},
-    {232, 88, 50, 15, 32, 3},
-    {241, 88, 65, 7, 35, 3},
-    {263, 64, 72, 6, 38, 1},
-    {290, 192, 78, 7, 39, 3},
+    {index_int4_quantize, index_int4_quantize_pick, 57, 64, 0, 10, 0, 4},
+    {index_int4_unpack, index_int4_unpack_pick, 71, 64, 10, 10, 4, 4},
+    {index_int4_scale, index_int4_scale_pick, 83, 56, 20, 4, 8, 3},
+    {index_int4_pack, index_int4_pack_pick, 94, 64, 24, 4, 11, 4},
+    {index_nf4_quantize, index_nf4_quantize_pick, 112, 56, 28, 6, 15, 3},
+    {index_nf4_unpack, index_nf4_unpack_pick, 125, 56, 34, 6, 18, 3},
+    {index_nf4_scale, index_nf4_scale_pick, 136, 40, 40, 2, 21, 2},
+    {index_nf4_pack, index_nf4_pack_pick, 146, 56, 42, 2, 23, 3},
+    {index_q4k_dequantize, index_q4k_dequantize_pick, 155, 32, 44, 3, 26, 1},
+    {index_rmsnorm_q4k_gemv, index_rmsnorm_q4k_gemv_pick, 209, 64, 47, 3, 27, 5},
+    {index_nf4_gemm, index_nf4_gemm_pick, 232, 88, 50, 15, 32, 3},
+    {index_nf4_gemm_transposed, index_nf4_gemm_transposed_pick, 241, 88, 65, 7, 35, 3},
+    {index_nvfp4_gemv, index_nvfp4_gemv_pick, 263, 64, 72, 6, 38, 1},
+    {index_attention, index_attention_pick, 290, 192, 78, 7, 39, 3},
 };
 static const uint32_t family_kernels[] = {
     0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,

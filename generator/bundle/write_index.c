@@ -5,6 +5,7 @@
 
 #include <kiln/kiln.h>
 
+#include "c_text.h"
 #include "family/word_number.h"
 
 /* Where in `texts` a word stands; each is there once. */
@@ -16,6 +17,11 @@ static unsigned place_of(text *texts, const char *word)
     const unsigned behind = (unsigned)texts->length;
     text_add_bytes(texts, word, strlen(word) + 1);
     return behind;
+}
+
+static bool has_parameters(const kiln_family *f)
+{
+    return f->params && f->params[0].name;
 }
 
 typedef struct index_tables {
@@ -36,6 +42,23 @@ static void add_words(arena *a, index_tables *t, const bundle_family *f, const b
                     (unsigned)word_number(a, field->param, values[i]));
 }
 
+/* What a program that has the index alone calls: with the family's arguments behind a pointer of no type. */
+static void write_family_entries(text *out, const bundle_family *f)
+{
+    const char *name = f->family->name;
+    arena *a = out->arena;
+    text_add(out, "\n");
+    c_add_wrapped(out, arena_format(a, "static kiln_status index_%s(", name),
+                  "kiln_loader *loader, CUstream stream, const void *args", ")\n{\n");
+    text_printf(out, "    return %s(loader, stream, args);\n}\n", f->function);
+    if (!has_parameters(f->family))
+        return;
+    text_add(out, "\n");
+    c_add_wrapped(out, arena_format(a, "static kiln_status index_%s_pick(", name),
+                  "kiln_loader *loader, const void *args, const kiln_kernel **kernel", ")\n{\n");
+    text_printf(out, "    return %s_pick(loader, args, kernel);\n}\n", f->function);
+}
+
 static void add_family(arena *a, index_tables *t, const bundle_model *m, const bundle_family *f)
 {
     const unsigned first_kernel = t->kernel_count, first_selector = t->selector_count;
@@ -45,9 +68,10 @@ static void add_family(arena *a, index_tables *t, const bundle_model *m, const b
     for (size_t i = 0; i < f->field_count; i++)
         if (f->fields[i].param)
             add_words(a, t, f, &f->fields[i]);
-    text_printf(&t->families, "    {%u, %u, %u, %u, %u, %u},\n", place_of(&t->texts, f->family->name),
-                (unsigned)f->args_bytes, first_kernel, t->kernel_count - first_kernel, first_selector,
-                t->selector_count - first_selector);
+    const char *pick = has_parameters(f->family) ? arena_format(a, "index_%s_pick", f->family->name) : "NULL";
+    text_printf(&t->families, "    {index_%s, %s, %u, %u, %u, %u, %u, %u},\n", f->family->name, pick,
+                place_of(&t->texts, f->family->name), (unsigned)f->args_bytes, first_kernel,
+                t->kernel_count - first_kernel, first_selector, t->selector_count - first_selector);
 }
 
 /* C has no empty array. */
@@ -64,8 +88,10 @@ static void write_families(arena *a, text *out, const bundle_model *m)
                       .kernels = text_new(a),
                       .selectors = text_new(a),
                       .words = text_new(a)};
-    for (size_t i = 0; i < m->family_count; i++)
+    for (size_t i = 0; i < m->family_count; i++) {
+        write_family_entries(out, &m->families[i]);
         add_family(a, &t, m, &m->families[i]);
+    }
     text_add(out, "\n/* Families by name, and what numbers of argument structs stand for. */\n");
     text_add(out, "static const char texts[] =");
     unsigned count = 0;

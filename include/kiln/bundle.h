@@ -114,7 +114,13 @@ typedef struct kiln_selector {
     uint32_t word_count;
 } kiln_selector;
 
+/* Which kernel a family's call would launch, or the status that it would return. */
+typedef kiln_status (*kiln_pick_function)(kiln_loader *loader, const void *args, const kiln_kernel **kernel);
+
 typedef struct kiln_index_family {
+    kiln_launch_function call; /* NAME_FAMILY: checks its arguments, picks a kernel and launches it */
+    kiln_pick_function
+        pick;              /* NAME_FAMILY_pick; null for a family without parameters, which has one kernel */
     uint32_t text;         /* "nf4_gemm" */
     uint32_t args_bytes;   /* of the argument struct */
     uint32_t first_kernel; /* in kiln_index.family_kernels */

@@ -158,10 +158,14 @@ kiln_status kiln_preload(kiln_loader *loader, const kiln_kernel *const *kernels,
  * none. Works on a closed loader. NULL_POINTER. */
 kiln_status kiln_last_error(kiln_loader *loader, kiln_error *error);
 
-/* ---- find.c, find_name.c, select.c, verify.c, status.c, describe.c --------------------------------------------- */
+/* ---- find.c, find_family.c, find_name.c, select.c, verify.c, status.c, describe.c --------------------------------------------- */
 
 /* The kernel with this key, or null. */
 const kiln_kernel *kiln_find(const kiln_index *index, uint64_t key);
+
+/* The family of this name, or null: its call, what it would pick, and its kernels, for programs that opened a pack and know
+ * the family's argument struct, of args_bytes. */
+const kiln_index_family *kiln_find_family(const kiln_index *index, const char *name);
 
 /* The kernel with this canonical id ("nf4_unpack/type=f32,group=64,nibbles=low"), or null. */
 const kiln_kernel *kiln_find_name(const kiln_index *index, const char *id);

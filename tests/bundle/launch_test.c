@@ -501,13 +501,16 @@ static void tells_families_and_the_numbers_of_words(void **state)
 {
     (void)state;
     const kiln_index *index = &sample_index;
-    const kiln_index_family *blend = index->families;
+    const kiln_index_family *blend = kiln_find_family(index, "blend");
     uint32_t kernels = 0;
+    assert_null(kiln_find_family(index, "blen"));
+    assert_null(kiln_find_family(index, NULL));
+    assert_null(kiln_find_family(NULL, "blend"));
+    assert_null(kiln_find_family(index, "axpy")->pick); /* it has one kernel */
     for (uint32_t i = 0; i < index->family_count; i++) {
         const kiln_index_family *f = &index->families[i];
         const char *name = index->texts + f->text;
-        if (strcmp(name, "blend") == 0)
-            blend = f;
+        assert_ptr_equal(kiln_find_family(index, name), f);
         assert_int_equal(f->first_kernel, kernels);
         for (uint32_t k = 0; k < f->kernel_count; k++) {
             const kiln_kernel *kernel = index->kernels[index->family_kernels[kernels++]];

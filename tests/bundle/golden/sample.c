@@ -2150,14 +2150,39 @@ static const uint32_t table[] = {
     0, 10, 0, 0, 0, 0, 5, 2, 7, 9, 0, 3, 11, 1, 4, 6,
 };
 
+static kiln_status index_axpy(kiln_loader *loader, CUstream stream, const void *args)
+{
+    return sample_axpy(loader, stream, args);
+}
+
+static kiln_status index_blend(kiln_loader *loader, CUstream stream, const void *args)
+{
+    return sample_blend(loader, stream, args);
+}
+
+static kiln_status index_blend_pick(kiln_loader *loader, const void *args, const kiln_kernel **kernel)
+{
+    return sample_blend_pick(loader, args, kernel);
+}
+
+static kiln_status index_parts(kiln_loader *loader, CUstream stream, const void *args)
+{
+    return sample_parts(loader, stream, args);
+}
+
+static kiln_status index_parts_pick(kiln_loader *loader, const void *args, const kiln_kernel **kernel)
+{
+    return sample_parts_pick(loader, args, kernel);
+}
+
 /* Families by name, and what numbers of argument structs stand for. */
 static const char texts[] =
     "axpy\0" "type\0" "f32\0" "f16\0" "f64\0" "acc\0" "width\0" "clamp\0"
     "blend\0" "parts\0";
 static const kiln_index_family families[] = {
-    {0, 32, 0, 1, 0, 0},
-    {38, 72, 1, 9, 0, 4},
-    {44, 32, 10, 1, 4, 0},
+    {index_axpy, NULL, 0, 32, 0, 1, 0, 0},
+    {index_blend, index_blend_pick, 38, 72, 1, 9, 0, 4},
+    {index_parts, index_parts_pick, 44, 32, 10, 1, 4, 0},
 };
 static const uint32_t family_kernels[] = {
     0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10,

@@ -1,4 +1,4 @@
-/* Unpacks NF4 codes by a kernel of a shared object: app PACK [DRIVER]. */
+/* Unpacks NF4 codes by a family of a shared object: app PACK [DRIVER]. */
 #include <dlfcn.h>
 #include <stdio.h>
 
@@ -16,7 +16,7 @@ static int fail(const char *what, const char *why)
     return 1;
 }
 
-static kiln_status unpack(const kiln_kernel *kernel, float *out)
+static kiln_status unpack(const kiln_index_family *family, float *out)
 {
     const float scale = 2;
     unsigned char packed[N / 2];
@@ -28,9 +28,13 @@ static kiln_status unpack(const kiln_kernel *kernel, float *out)
     driver.mem_alloc(&at_out, N * sizeof *out);
     driver.memcpy_htod(at_packed, packed, sizeof packed);
     driver.memcpy_htod(at_scale, &scale, sizeof scale);
-    kiln_status status = kernel->launch(
-        &loader, NULL,
-        &(extra_nf4_unpack_args){.packed = at_packed, .scale = at_scale, .out = at_out, .n = N});
+    const extra_nf4_unpack_args args = {.packed = at_packed, .scale = at_scale, .out = at_out, .n = N};
+    const kiln_kernel *picked;
+    kiln_status status = family->pick(&loader, &args, &picked);
+    if (status == KILN_OK) {
+        printf("%s\n", picked->id);
+        status = family->call(&loader, NULL, &args);
+    }
     driver.memcpy_dtoh(out, at_out, N * sizeof *out);
     return status;
 }
@@ -52,10 +56,10 @@ int main(int argc, char **argv)
     kiln_status status = kiln_open(&loader, &driver, index->bundle, slots, MOST_SLOTS, NULL);
     if (status != KILN_OK) /* KILN_ERROR_LAYOUT: of a kiln that this program's does not go with */
         return fail(argv[1], kiln_status_string(status));
-    const kiln_kernel *kernel = kiln_find_name(index, "nf4_unpack/type=f32,group=64,nibbles=low");
-    if (!kernel)
-        return fail("nf4_unpack", "no such kernel");
-    status = unpack(kernel, out);
+    const kiln_index_family *family = kiln_find_family(index, "nf4_unpack");
+    if (!family || family->args_bytes != sizeof(extra_nf4_unpack_args))
+        return fail("nf4_unpack", "no such family, or with other arguments than in the header");
+    status = unpack(family, out);
     printf("%s: %u kernels, %s, %g %g %g\n", index->bundle->name, (unsigned)index->bundle->kernel_count,
            kiln_status_string(status), (double)out[0], (double)out[14], (double)out[30]);
     kiln_close(&loader);
