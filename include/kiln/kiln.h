@@ -30,7 +30,7 @@
  *
  * kiln_open reads a pack's layout version before all else of it: look into the index only after that. A pack is
  * NAME.c, compiled with -fPIC and linked with -shared and a version script `{ global: NAME_index; local: *; };`. Without
- * one its names bind to those of a namesake in the program. It calls kiln_begin, kiln_check_pointers, kiln_fail, kiln_launch and kiln_usable:
+ * one its names bind to those of a namesake in the program. It calls kiln_begin, kiln_check_pointers, kiln_fail, kiln_launch and kiln_usable, with compressed images kiln_zstd:
  * the program's, which is linked with -rdynamic for that (CMake: ENABLE_EXPORTS), or those of a libkiln_runtime.a of its
  * own; all state is the loader's. Close the loader before dlclose; what kiln_last_error gave refers to the pack's texts.
  */
