@@ -112,6 +112,14 @@ static kiln_status check_open_arguments(kiln_loader *loader, const kiln_driver *
     if (slot_count < bundle->slot_count)
         return kiln_fail_count(loader, KILN_ERROR_TOO_FEW_SLOTS, bundle->name, "", bundle->slot_count,
                                (uint32_t)slot_count);
+    const kiln_options *options = &loader->options;
+    const uint64_t scratch_bytes = options->scratch != NULL ? options->scratch_bytes : 0;
+    if (scratch_bytes < bundle->scratch_bytes)
+        return kiln_fail_count(loader, KILN_ERROR_SCRATCH_TOO_SMALL, bundle->name, "",
+                               (uint32_t)bundle->scratch_bytes, (uint32_t)scratch_bytes);
+    if ((uintptr_t)options->scratch % 16 != 0)
+        return kiln_fail(loader, KILN_ERROR_MISALIGNED, bundle->name,
+                         "options.scratch must be aligned to 16 bytes");
     if (!is_whole(driver))
         return kiln_fail(loader, KILN_ERROR_DRIVER_SYMBOL, bundle->name,
                          "null in the table of driver functions");
@@ -261,11 +269,15 @@ static kiln_status load_module(kiln_loader *loader, const kiln_kernel *kernel, C
     if (image == NULL)
         return no_image(loader, kernel);
     const kiln_options *options = &loader->options;
-    if (options->check_image != NULL) {
-        kiln_status status = options->check_image(image);
-        if (status != KILN_OK)
-            return kiln_fail(loader, status, kernel->id, "options.check_image refused the image");
+    const char *data = image->data, *detail = "options.check_image refused the image";
+    kiln_status status = options->check_image != NULL ? options->check_image(image) : KILN_OK;
+    if (status == KILN_OK && image->codec != NULL) {
+        data = options->scratch;
+        detail = "the codec refused the image";
+        status = image->codec(image, options->scratch, options->scratch_bytes);
     }
+    if (status != KILN_OK)
+        return kiln_fail(loader, status, kernel->id, detail);
 
     /* The driver takes the size, an unsigned int, in the place of a pointer. */
     bool logs = options->log != NULL && options->log_bytes != 0;
@@ -275,7 +287,7 @@ static kiln_status load_module(kiln_loader *loader, const kiln_kernel *kernel, C
     if (logs)
         options->log[0] = '\0';
     CUmodule loaded = NULL;
-    int result = loader->driver->module_load_data_ex(&loaded, image->data, logs ? 2 : 0, names, values);
+    int result = loader->driver->module_load_data_ex(&loaded, data, logs ? 2 : 0, names, values);
     if (logs)
         options->log[log_bytes - 1] = '\0'; /* whatever the driver does with a log that is too long */
     if (result != 0)

@@ -10,6 +10,8 @@ cross_packages=(gcc-aarch64-linux-gnu:aarch64-linux-gnu-gcc libc6-dev-arm64-cros
 
 # Those with which the tests look at layout and lint: of the version that tests/house/clang.py names.
 clang_packages=(clang-format-14:clang-format-14 clang-tidy-14:clang-tidy-14)
+# Those with which kiln packs and expands compressed images.
+zstd_packages=(libzstd-dev:/usr/include/zstd.h)
 # Those with which the tests check `kiln schema`.
 schema_packages=(python3-jsonschema:/usr/lib/python3/dist-packages/jsonschema/__init__.py
     python3-yaml:/usr/lib/python3/dist-packages/yaml/__init__.py)
@@ -69,6 +71,7 @@ try_packages() {
 try_test_packages() {
     local is_new=''
     try_packages 'of layout and lint' "${clang_packages[@]}" || true
+    try_packages 'of compressed images' "${zstd_packages[@]}" || true
     try_packages 'of the schema' "${schema_packages[@]}" || true
     [ -n "$(missing_packages "${cross_packages[@]}")" ] || return 0
     dpkg --print-foreign-architectures | grep -qx arm64 || is_new=1

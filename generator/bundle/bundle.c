@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "compress.h"
 #include "external/external.h"
 #include "family/family.h"
 #include "family/shape.h"
@@ -28,7 +29,7 @@ static bool is_within(const bundle_model *m, const budget *b, diagnostics *d)
         const bundle_variant *v = &m->variants[i];
         unsigned long long own = 0;
         for (size_t k = 0; k < v->image_count; k++)
-            own += v->images[k].bytes;
+            own += v->images[k].stored_bytes;
         if (b->family ? v->variant->family != b->family : v->owner != v)
             continue;
         bytes += own;
@@ -48,6 +49,37 @@ static bool are_within(const bundle_model *m, diagnostics *d)
     for (size_t i = 0; i < m->plan->budget_count; i++)
         ok = is_within(m, &m->plan->budgets[i], d) && ok;
     return ok;
+}
+
+/* Of a bundle's images, each once. */
+typedef struct image_sums {
+    unsigned long long count, bytes, stored_bytes;
+} image_sums;
+
+static image_sums sum_images(const bundle_model *m)
+{
+    image_sums sums = {0};
+    for (size_t i = 0; i < m->variant_count; i++) {
+        const bundle_variant *v = &m->variants[i];
+        for (size_t k = 0; v->owner == v && k < v->image_count; k++, sums.count++) {
+            sums.bytes += v->images[k].bytes;
+            sums.stored_bytes += v->images[k].stored_bytes;
+        }
+    }
+    return sums;
+}
+
+/* What the linker keeps of libkiln_zstd and Debian's libzstd 1.5.4, on x86-64. */
+enum { DECODER_BYTES = 226120 };
+
+/* A program then grows by more than it saves, even if it keeps every kernel. */
+static void warn_below_break_even(const bundle_model *m, diagnostics *d)
+{
+    const image_sums sums = sum_images(m);
+    if (sums.bytes < sums.stored_bytes + DECODER_BYTES)
+        warn(d, m->plan->compress_at,
+             "compressed images save %lld bytes, less than the %d of the code that expands them",
+             (long long)(sums.bytes - sums.stored_bytes), DECODER_BYTES);
 }
 
 /* The bundle's files, one after another. */
@@ -87,26 +119,29 @@ static void make_files(bundle_files *all, const bundle_model *m, const char *sta
 /* "app: 2 variants for sm_80 sm_90, 3 images of 41234 bytes; app.c, app.h and app.json in DIR" */
 static void print_summary(FILE *out, const bundle_model *m, const char *folder)
 {
-    unsigned long long images = 0, bytes = 0;
+    const image_sums sums = sum_images(m);
     char name[TARGET_NAME_BYTES];
-    for (size_t i = 0; i < m->variant_count; i++) {
-        const bundle_variant *v = &m->variants[i];
-        for (size_t k = 0; v->owner == v && k < v->image_count; k++, images++)
-            bytes += v->images[k].bytes;
-    }
     fprintf(out, "%s: %zu variant%s for", m->name, m->variant_count, m->variant_count == 1 ? "" : "s");
     for (size_t i = 0; i < m->plan->target_count; i++)
         fprintf(out, " %s", target_print(m->plan->targets[i], name));
-    fprintf(out, ", %llu image%s of %llu bytes; %s.c, .h and .json in %s\n", images, images == 1 ? "" : "s",
-            bytes, m->name, folder);
+    fprintf(out, ", %llu image%s of %llu bytes", sums.count, sums.count == 1 ? "" : "s", sums.bytes);
+    if (m->plan->is_compressed)
+        fprintf(out, ", %llu compressed", sums.stored_bytes);
+    fprintf(out, "; %s.c, .h and .json in %s\n", m->name, folder);
 }
 
 static bool generate(arena *a, const plan *p, spool *s, diagnostics *d, const char *folder, const char *stamp,
                      FILE *summary)
 {
+    if (p->is_compressed && !compress_version()) {
+        diagnose(d, p->compress_at, message_compress_missing);
+        return false;
+    }
     const bundle_model *m = model_build(a, p, s, d);
     if (!m || !are_within(m, d))
         return false;
+    if (p->is_compressed)
+        warn_below_break_even(m, d);
     bundle_files all = {.arena = a, .piece = arena_new(), .spool = s, .folder = folder};
     make_files(&all, m, stamp);
     arena_free(all.piece);
@@ -168,6 +203,7 @@ int bundle_generate(arena *a, const plan *p, diagnostics *d, const char *folder,
 int bundle_export(arena *a, plan *p, diagnostics *d, const char *folder, FILE *summary)
 {
     p->is_exported = true;
+    p->is_compressed = false; /* the files are for others */
     return make_in(a, p, d, folder, NULL, summary);
 }
 

@@ -169,8 +169,8 @@ static bool take_one(const assembler *s, arena *a, size_t i, pid_t process, targ
                     .min_driver = s->min_driver,
                     .is_cubin = true,
                     .data = cubin.data,
-                    .bytes = cubin.length};
-    image_hash(made);
+                    .bytes = cubin.length,
+                    .hash = image_hash_of(cubin.data, cubin.length)};
     return true;
 }
 

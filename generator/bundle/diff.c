@@ -29,6 +29,11 @@ static const char *text_of(const yaml_node *map, const char *key)
     return node && node->kind == YAML_SCALAR ? node->text : "";
 }
 
+static bool has_same(const yaml_node *x, const yaml_node *y, const char *key)
+{
+    return strcmp(text_of(x, key), text_of(y, key)) == 0;
+}
+
 static bool is_same(const yaml_node *x, const yaml_node *y)
 {
     if (!x || !y || x->kind != y->kind)
@@ -55,10 +60,15 @@ static const yaml_node *element(const yaml_node *list, const char *key, const ch
 static const yaml_node *same_image(const yaml_node *images, const yaml_node *wanted)
 {
     for (const yaml_node *node = images ? images->first : NULL; node; node = node->next)
-        if (strcmp(text_of(node, "target"), text_of(wanted, "target")) == 0 &&
-            strcmp(text_of(node, "format"), text_of(wanted, "format")) == 0)
+        if (has_same(node, wanted, "target") && has_same(node, wanted, "format"))
             return node;
     return NULL;
+}
+
+/* What the bundle holds of an image. */
+static const char *stored_bytes(const yaml_node *image)
+{
+    return text_of(image, *text_of(image, "stored_bytes") ? "stored_bytes" : "bytes");
 }
 
 /* Kernels of one PTX file have its images together: those of the first, which the others name. */
@@ -69,7 +79,7 @@ static uint64_t bytes_of_images(const yaml_node *variant)
         return 0;
     const yaml_node *images = yaml_member(variant, "images");
     for (const yaml_node *image = images ? images->first : NULL; image; image = image->next)
-        bytes += strtoull(text_of(image, "bytes"), NULL, 10);
+        bytes += strtoull(stored_bytes(image), NULL, 10);
     return bytes;
 }
 
@@ -108,6 +118,8 @@ static bool check_variant(const yaml_node *variants, const yaml_node *v, diagnos
     for (const yaml_node *i = images->first; i; i = i->next)
         if (!expect(*text_of(i, "target") && *text_of(i, "xxh3_128") && is_number(i, "bytes"), i,
                     "an image with 'target', 'bytes' and 'xxh3_128'", d) ||
+            !expect(!yaml_member(i, "stored_bytes") || is_number(i, "stored_bytes"), i,
+                    "a number for 'stored_bytes'", d) ||
             !expect(same_image(images, i) == i, i, "each image once", d))
             return false;
     return true;
@@ -216,19 +228,21 @@ static void add_families(text *out, const manifest *old, const manifest *new)
     }
 }
 
-/* "; sm_80 5012 -> 5100 bytes", or that it is new, gone, or has other bytes. */
+/* "; sm_80 5012 -> 5100 bytes", or that it is new, gone, packed otherwise, or has other needs. */
 static void add_image(text *out, const yaml_node *old, const yaml_node *new)
 {
-    const bool has_other_text = old && new &&strcmp(text_of(old, "xxh3_128"), text_of(new, "xxh3_128")) != 0;
     text_printf(out, "; %s%s ", text_of(new ? new : old, "target"),
                 *text_of(new ? new : old, "format") ? " cubin" : "");
     if (!old)
         text_printf(out, "is new, %s bytes", text_of(new, "bytes"));
     else if (!new)
         text_printf(out, "is gone, %s bytes", text_of(old, "bytes"));
+    else if (!has_same(old, new, "xxh3_128"))
+        text_printf(out, "has other bytes, %s -> %s bytes", text_of(old, "bytes"), text_of(new, "bytes"));
+    else if (!has_same(old, new, "stored_xxh3_128"))
+        text_printf(out, "is recompressed, %s -> %s bytes", stored_bytes(old), stored_bytes(new));
     else
-        text_printf(out, "has other %s, %s -> %s bytes", has_other_text ? "bytes" : "needs",
-                    text_of(old, "bytes"), text_of(new, "bytes"));
+        text_printf(out, "has other needs, %s -> %s bytes", text_of(old, "bytes"), text_of(new, "bytes"));
 }
 
 static void add_images(text *out, const yaml_node *old, const yaml_node *new)

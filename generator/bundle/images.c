@@ -7,6 +7,7 @@
 #include <xxhash.h>
 
 #include "c_text.h"
+#include "compress.h"
 #include "expression/expression.h"
 #include "external/ptx_file.h"
 #include "family/family.h"
@@ -111,11 +112,10 @@ ptx_fn *build_kernel(arena *a, const variant *v, target t)
 
 /* ---- print and fold ---------------------------------------------------------------------------------------------- */
 
-void image_hash(image *i)
+image_hash image_hash_of(const char *data, size_t bytes)
 {
-    const XXH128_hash_t hash = XXH3_128bits(i->data, i->bytes);
-    i->hash_high = hash.high64;
-    i->hash_low = hash.low64;
+    const XXH128_hash_t hash = XXH3_128bits(data, bytes);
+    return (image_hash){hash.high64, hash.low64};
 }
 
 static kiln_warp_code warp_code(ptx_cost cost)
@@ -148,14 +148,14 @@ image print_kernel(arena *a, const ptx_fn *kernel, target t)
     ptx_print_body(&ptx, kernel);
     made.data = ptx.data;
     made.bytes = ptx.length;
-    image_hash(&made);
+    made.hash = image_hash_of(made.data, made.bytes);
     return made;
 }
 
 /* The text of the one is gone by then. */
 static bool same_text(const image *a, const image *b)
 {
-    return a->bytes == b->bytes && a->hash_high == b->hash_high && a->hash_low == b->hash_low;
+    return a->bytes == b->bytes && a->hash.high == b->hash.high && a->hash.low == b->hash.low;
 }
 
 /* Only the newest base image below can be folded into: it is the one that selection would take instead. */
@@ -201,8 +201,8 @@ size_t external_images(arena *a, arena *scratch, spool *s, const plan *p, const 
                         .needs = {file->version, file->says},
                         .min_driver = file->min_driver,
                         .data = file->ptx,
-                        .bytes = file->bytes};
-        image_hash(made);
+                        .bytes = file->bytes,
+                        .hash = image_hash_of(file->ptx, file->bytes)};
         image_spool(scratch, s, p, v, made);
         arena_clear(scratch);
     }
@@ -217,15 +217,34 @@ const char *image_array(arena *a, const variant *v, const image *i)
 }
 
 /* ELF wants its numbers aligned. */
+static void add_array(text *out, const variant *v, const image *i)
+{
+    text_printf(out, "\nstatic const char %s[]%s =", image_array(out->arena, v, i),
+                i->is_cubin ? " __attribute__((aligned(64)))" : "");
+    if (i->is_cubin)
+        c_add_literal_bytes(out, i->data, i->bytes);
+    else
+        c_add_literal_lines(out, i->data);
+}
+
+static void add_compressed_array(text *out, const variant *v, image *i)
+{
+    const text frame = compress(out->arena, i->data, i->bytes);
+    text_printf(out, "\nstatic const char %s[] =", image_array(out->arena, v, i));
+    c_add_literal_bytes(out, frame.data, frame.length);
+    i->stored_bytes = frame.length;
+    i->stored_hash = image_hash_of(frame.data, frame.length);
+}
+
 void image_spool(arena *scratch, spool *s, const plan *p, const variant *v, image *i)
 {
     text out = text_new(scratch);
-    text_printf(&out, "\nstatic const char %s[]%s =", image_array(scratch, v, i),
-                i->is_cubin ? " __attribute__((aligned(64)))" : "");
-    if (i->is_cubin)
-        c_add_literal_bytes(&out, i->data, i->bytes);
+    i->stored_bytes = i->bytes;
+    i->stored_hash = i->hash;
+    if (p->is_compressed)
+        add_compressed_array(&out, v, i);
     else
-        c_add_literal_lines(&out, i->data);
+        add_array(&out, v, i);
     text_add(&out, ";\n");
     i->array = spool_add(s, out.data, out.length);
     if ((p->has_cubins && !i->is_cubin) || p->is_exported)

@@ -9,6 +9,11 @@
 #include "ptx/builder.h"
 #include "support/spool.h"
 
+/* XXH3, 128 bit. */
+typedef struct image_hash {
+    uint64_t high, low;
+} image_hash;
+
 /* One PTX text or cubin, and what selection has to know about it. */
 typedef struct image {
     target made_for; /* the lowest listed target with this text; of a cubin and of external PTX its own */
@@ -20,9 +25,11 @@ typedef struct image {
     bool is_cubin;
     const char *data; /* the PTX or the cubin; null once it is in the spool */
     size_t bytes;
-    uint64_t hash_high, hash_low; /* XXH3, 128 bit, of the data */
-    spool_range array;            /* the data as C, in the spool */
-    spool_range plain;            /* the data as it is, where ptxas or an export wants it */
+    image_hash hash;
+    size_t stored_bytes; /* what the bundle holds: the data, or its frame where the plan is compressed */
+    image_hash stored_hash;
+    spool_range array; /* what the bundle holds as C, in the spool */
+    spool_range plain; /* the data as it is, where ptxas or an export wants it */
 } image;
 
 /* Whether the variant's kernel takes this argument, and the argument's type with "$name" put in. */
@@ -44,8 +51,8 @@ image print_kernel(arena *a, const ptx_fn *kernel, target t);
 /* What estimates read of a kernel: what was counted in it, and its shape. */
 kiln_code code_of(ptx_costs costs, const kiln_shape *shape);
 
-/* Fills in the hash of the image's data. */
-void image_hash(image *i);
+/* Of an image, or of any bytes. */
+image_hash image_hash_of(const char *data, size_t bytes);
 
 /* The variant's PTX images, for every target of the plan that it runs on, in ascending order. A text that the next lower
  * base target already has is folded into that one. Returns how many. Their data is in the spool then; s null: nowhere. The

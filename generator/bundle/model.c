@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <kiln/bundle.h>
+#include <kiln/zstd.h>
 
 #include "bake.h"
 #include "c_text.h"
@@ -409,7 +409,7 @@ static bool check_apart(const bundle_model *m, taken_names *all, diagnostics *d)
 /* Functions, structs and kernels share one name space in the generated header, with what every bundle has. */
 static bool check_names(arena *a, const bundle_model *m, diagnostics *d)
 {
-    static const char *const own[] = {"bundle", "index", "KERNELS", "SLOTS"};
+    static const char *const own[] = {"bundle", "index", "KERNELS", "SLOTS", "SCRATCH_BYTES"};
     taken_names all = {0}, statics = {0};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         add_name(a, &all, own[i], "", NULL);
@@ -436,6 +436,19 @@ static void make_table(arena *a, bundle_model *m)
             at = (at + 1) & m->table_mask;
         m->table[at] = i + 1;
     }
+}
+
+/* ---- scratch ----------------------------------------------------------------------------------------------------- */
+
+/* The largest image and its NUL, to a multiple of 16, and the decoder's context. */
+static void find_scratch_bytes(bundle_model *m)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < m->variant_count; i++)
+        for (size_t k = 0; k < m->variants[i].image_count; k++)
+            if (m->variants[i].images[k].bytes > most)
+                most = m->variants[i].images[k].bytes;
+    m->scratch_bytes = (most | 15) + 1 + KILN_ZSTD_CONTEXT_BYTES;
 }
 
 /* ---- the whole -------------------------------------------------------------------------------------------------- */
@@ -483,5 +496,7 @@ const bundle_model *model_build(arena *a, const plan *p, spool *s, diagnostics *
         return NULL;
     make_slots(m);
     make_table(a, m);
+    if (p->is_compressed)
+        find_scratch_bytes(m);
     return m;
 }

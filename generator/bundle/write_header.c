@@ -1,6 +1,7 @@
 /* NAME.h: what a deployer includes and reads. */
 #include "write.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include <kiln/kiln.h>
@@ -298,12 +299,20 @@ static const char *file_comment(arena *a, const bundle_model *m)
     text_printf(&out,
                 "\n    static kiln_driver driver;  (all storage is the caller's)\n"
                 "    static kiln_loader loader;\n"
-                "    static kiln_slot slots[%s_SLOTS];\n"
+                "    static kiln_slot slots[%s_SLOTS];\n",
+                m->upper_name);
+    if (m->plan->is_compressed)
+        text_printf(&out,
+                    "    static _Alignas(16) char scratch[%s_SCRATCH_BYTES];\n"
+                    "    kiln_options options = {.scratch = scratch, .scratch_bytes = sizeof scratch};\n",
+                    m->upper_name);
+    text_printf(&out,
                 "    kiln_driver_load(&driver, NULL, NULL);\n"
-                "    kiln_open(&loader, &driver, &%s_bundle, slots, %s_SLOTS, NULL);\n"
+                "    kiln_open(&loader, &driver, &%s_bundle, slots, %s_SLOTS, %s);\n"
                 "    %s args = {...};\n"
                 "    kiln_status status = %s(&loader, stream, &args);\n",
-                m->upper_name, m->name, m->upper_name, f->args_struct, f->function);
+                m->name, m->upper_name, m->plan->is_compressed ? "&options" : "NULL", f->args_struct,
+                f->function);
     text_add(&out, how_functions_behave);
     return out.data;
 }
@@ -364,6 +373,11 @@ void write_header(file_output *file, const bundle_model *m)
                 (unsigned)m->variant_count);
     text_printf(out, "#define %s_SLOTS   %u /* kiln_slot that a loader needs */\n", m->upper_name,
                 (unsigned)m->slot_count);
+    if (m->plan->is_compressed)
+        text_printf(out,
+                    "#define %s_SCRATCH_BYTES %" PRIu64
+                    " /* of kiln_options.scratch, where images are expanded */\n",
+                    m->upper_name, m->scratch_bytes);
     text_add(out, "\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
     text_printf(out, "extern const kiln_bundle %s_bundle; /* for kiln_open */\n", m->name);
     text_printf(out, "extern const kiln_index %s_index;   /* all kernels, to find, enumerate or preload */\n",

@@ -117,11 +117,12 @@ void write_index(arena *a, text *out, const bundle_model *m)
                 "    .layout_version = %u,\n"
                 "    .kernel_count = %s_KERNELS,\n"
                 "    .module_count = %u,\n"
-                "    .slot_count = %s_SLOTS,\n"
-                "    .name = \"%s\",\n"
-                "};\n",
+                "    .slot_count = %s_SLOTS,\n",
                 m->name, (unsigned)KILN_LAYOUT_VERSION, m->upper_name, (unsigned)m->module_count,
-                m->upper_name, m->name);
+                m->upper_name);
+    if (m->plan->is_compressed)
+        text_printf(out, "    .scratch_bytes = %s_SCRATCH_BYTES,\n", m->upper_name);
+    text_printf(out, "    .name = \"%s\",\n};\n", m->name);
     text_add(out, "\nstatic const kiln_kernel *const kernels[] = {\n");
     for (size_t i = 0; i < m->variant_count; i++)
         text_printf(out, "    &%s_kernel,\n", m->variants[i].function);

@@ -4,11 +4,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include <kiln/kiln.h>
 
+#include "compress.h"
 #include "external/ptx_file.h"
 #include "family/family.h"
 #include "family/word_number.h"
@@ -242,7 +240,12 @@ static void add_rules(arena *a, json *j, const variant *v)
     json_end(j);
 }
 
-static void add_image(arena *a, json *j, const image *i)
+static const char *hash_text(arena *a, image_hash hash)
+{
+    return arena_format(a, "%016" PRIx64 "%016" PRIx64, hash.high, hash.low);
+}
+
+static void add_image(arena *a, json *j, const image *i, bool is_compressed)
 {
     json_begin_inline_object(j);
     json_string_member(j, "target", target_text(a, i->made_for));
@@ -255,8 +258,11 @@ static void add_image(arena *a, json *j, const image *i)
     }
     json_number_member(j, "min_driver", i->min_driver);
     json_number_member(j, "bytes", i->bytes);
-    json_string_member(j, "xxh3_128",
-                       arena_format(a, "%016" PRIx64 "%016" PRIx64, i->hash_high, i->hash_low));
+    json_string_member(j, "xxh3_128", hash_text(a, i->hash));
+    if (is_compressed) {
+        json_number_member(j, "stored_bytes", i->stored_bytes);
+        json_string_member(j, "stored_xxh3_128", hash_text(a, i->stored_hash));
+    }
     json_end(j);
 }
 
@@ -286,7 +292,7 @@ static void add_external(json *j, const bundle_variant *bv)
         json_string_member(j, "not_launched", external->why_not_launched);
 }
 
-static void add_variant(arena *a, json *j, const bundle_variant *bv)
+static void add_variant(arena *a, json *j, const bundle_variant *bv, bool is_compressed)
 {
     const variant *v = bv->variant;
     const bundle_family *f = bv->family;
@@ -316,17 +322,16 @@ static void add_variant(arena *a, json *j, const bundle_variant *bv)
     json_key(j, "images");
     json_begin_array(j);
     for (size_t i = 0; i < bv->image_count; i++)
-        add_image(a, j, &bv->images[i]);
+        add_image(a, j, &bv->images[i], is_compressed);
     json_end(j);
     json_end(j);
 }
 
 static void add_input(arena *a, json *j, const char *file, const char *data, size_t bytes)
 {
-    const XXH128_hash_t hash = XXH3_128bits(data, bytes);
     json_string_member(j, "file", file);
     json_number_member(j, "bytes", bytes);
-    json_string_member(j, "xxh3_128", arena_format(a, "%016" PRIx64 "%016" PRIx64, hash.high64, hash.low64));
+    json_string_member(j, "xxh3_128", hash_text(a, image_hash_of(data, bytes)));
 }
 
 /* What the bundle was made of: files as they are named, with the hashes of their bytes. */
@@ -379,6 +384,11 @@ void write_manifest(file_output *f, const bundle_model *m)
         json_string(&j, target_text(f->arena, m->plan->targets[i]));
     json_end(&j);
     json_number_member(&j, "min_driver", m->min_driver);
+    if (m->plan->is_compressed) {
+        json_string_member(&j, "compress", "zstd");
+        json_string_member(&j, "libzstd", compress_version());
+        json_number_member(&j, "scratch_bytes", m->scratch_bytes);
+    }
     json_key(&j, "families");
     json_begin_array(&j);
     for (size_t i = 0; i < m->family_count; i++) {
@@ -389,7 +399,7 @@ void write_manifest(file_output *f, const bundle_model *m)
     json_key(&j, "variants");
     json_begin_array(&j);
     for (size_t i = 0; i < m->variant_count; i++) {
-        add_variant(f->arena, &j, &m->variants[i]);
+        add_variant(f->arena, &j, &m->variants[i], m->plan->is_compressed);
         file_flush(f);
     }
     json_end(&j);

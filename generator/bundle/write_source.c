@@ -18,7 +18,7 @@ static const char *const kind_names[] = {[TARGET_BASE] = "KILN_TARGET_BASE",
 
 /* ---- one variant ------------------------------------------------------------------------------------------------- */
 
-static void write_images(arena *a, text *out, const bundle_variant *v)
+static void write_images(arena *a, text *out, const bundle_variant *v, bool is_compressed)
 {
     const char *entry = v->variant->entry;
     text_printf(out, "\nstatic const kiln_image %s_images[] = {\n", entry);
@@ -33,10 +33,13 @@ static void write_images(arena *a, text *out, const bundle_variant *v)
                     "     .min_driver = %u,\n"
                     "     .sm = %u,\n"
                     "     .kind = %s,\n"
-                    "     .format = %s},\n",
-                    name, name, one->hash_high, one->hash_low, (unsigned)one->min_driver,
+                    "     .format = %s",
+                    name, name, one->stored_hash.high, one->stored_hash.low, (unsigned)one->min_driver,
                     (unsigned)one->made_for.sm, kind_names[one->made_for.kind],
                     one->is_cubin ? "KILN_IMAGE_CUBIN" : "KILN_IMAGE_PTX");
+        if (is_compressed)
+            text_printf(out, ",\n     .expanded_bytes = %zu,\n     .codec = kiln_zstd", one->bytes);
+        text_add(out, "},\n");
     }
     text_add(out, "};\n");
     text_printf(out,
@@ -95,6 +98,7 @@ static void write_section(text *out, const char *title)
 /* What the pieces call of what the file has in front. A static function that nothing calls would be a warning. */
 typedef struct source {
     file_output *file;
+    bool is_compressed;
     bool chooses;    /* calls kiln/choose.h */
     uint32_t called; /* bit i: expression_functions[i] */
 } source;
@@ -141,7 +145,7 @@ static void write_variant(source *s, const bundle_variant *v)
             file_add(s->file, v->images[i].array);
         if (external)
             text_add(out, "\n/* SPDX-SnippetEnd */\n");
-        write_images(s->file->arena, out, v);
+        write_images(s->file->arena, out, v, s->is_compressed);
     }
     write_variant_function(s->file->arena, out, v);
     write_kernel(out, v);
@@ -177,6 +181,8 @@ static void begin_front(text *out, const bundle_model *m)
 static void end_front(source *s)
 {
     text *out = &s->file->text;
+    if (s->is_compressed)
+        text_add(out, "#include <kiln/zstd.h>\n");
     if (s->chooses)
         text_add(out, "#include <kiln/choose.h>\n");
     for (size_t i = 0; expression_functions[i].name; i++)
@@ -188,7 +194,7 @@ static void end_front(source *s)
 
 void write_source(file_output *f, const bundle_model *m)
 {
-    source s = {.file = f};
+    source s = {.file = f, .is_compressed = m->plan->is_compressed};
     for (size_t i = 0; i < m->family_count && !m->plan->shards; i++)
         write_family(&s, &m->families[i]);
     write_section(&f->text, "the bundle");
@@ -203,7 +209,7 @@ void write_source(file_output *f, const bundle_model *m)
 /* Never NAME.h, which changes with every family. */
 void write_shard(file_output *f, const bundle_model *m, uint32_t shard)
 {
-    source s = {.file = f};
+    source s = {.file = f, .is_compressed = m->plan->is_compressed};
     for (size_t i = 0; i < m->family_count; i++)
         if (m->families[i].shard == shard)
             write_family(&s, &m->families[i]);

@@ -155,6 +155,19 @@ static void read_images(reader *r, const yaml_node *list)
         diagnose(r->d, list->at, message_images_without_ptx);
 }
 
+const char image_codecs[] = "zstd";
+
+static void read_compress(reader *r, const yaml_node *node)
+{
+    if (!reader_is_kind(r, node, YAML_SCALAR, "compress", image_codecs))
+        return;
+    if (!words_contain(image_codecs, node->text))
+        diagnose(r->d, node->at, message_compress_unknown, reader_quote(r, node),
+                 suggest_text(r->arena, node->text, image_codecs));
+    r->plan->is_compressed = true;
+    r->plan->compress_at = node->at;
+}
+
 /* ---- values of parameters --------------------------------------------------------------------------------------- */
 
 static bool is_digits(const char *s)
@@ -381,12 +394,13 @@ static const struct {
     {"targets",   read_targets,   "[sm_80, ...]"},
     {"license",   read_license,   NULL},
     {"images",    read_images,    NULL},
+    {"compress",  read_compress,  NULL},
     {"kernels",   read_kernels,   "[...]"},
     {"max_bytes", read_max_bytes, NULL},
     /* clang-format on */
 };
 
-static const char known_keys[] = "bundle license targets images kernels max_bytes";
+static const char known_keys[] = "bundle license targets images compress kernels max_bytes";
 
 static void read_root(reader *r, const yaml_node *root)
 {

@@ -7,7 +7,7 @@
 #include "yaml.h"
 
 enum { LONGEST_BUNDLE = 47 /* kiln_bundle.name holds 48 bytes */ };
-extern const char image_formats[];
+extern const char image_formats[], image_codecs[];
 
 typedef struct reader {
     arena *arena;

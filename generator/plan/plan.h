@@ -36,6 +36,8 @@ typedef struct plan {
     bool has_cubins;  /* beside PTX */
     bool is_exported; /* the images are wanted as they are, not as C alone */
     place images_at;
+    bool is_compressed;
+    place compress_at;
 } plan;
 
 #endif

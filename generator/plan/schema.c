@@ -325,6 +325,9 @@ void schema_print(text *out, family_list families)
     json_end(&j);
     add_list(&j, "targets", target_names, "what the images are made for");
     add_list(&j, "images", image_formats, "ptx, which is the default, and cubin beside it");
+    begin_property(&j, "compress", NULL, "the images, to be expanded when they load");
+    add_enum(&j, image_codecs, false);
+    json_end(&j);
     add_kernels(&j, families);
     add_property(&j, "license", "string", "an SPDX expression, for the generated files");
     add_max_bytes(&j);

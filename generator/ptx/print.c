@@ -279,7 +279,8 @@ static void print_list(text *out, const names *n, const ptx_inst *inst)
                 text_add(out, inst->symbol);
             else
                 print_group(out, n, next, count, count > 1 || *s == 'g', results);
-            next += *s == 'y' || *s == 'r' ? 0 : count;
+            if (count > 0 && *s != 'y' && *s != 'r') /* there may be no operands to step over */
+                next += count;
             separator = ", ";
         }
     }

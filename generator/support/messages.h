@@ -42,6 +42,8 @@
     M(no_folder, "expected a folder in %s for cubins, found that none can be made: %s")                                \
     M(ptxas_not_run, "expected %s as a cubin for %s, found no file for ptxas or of it: %s")                            \
     M(ptxas_refused, "expected %s as a cubin for %s, found that ptxas says: %s")                                       \
+    M(compress_unknown, "expected zstd for 'compress', found %s%s")                                                    \
+    M(compress_missing, "expected a kiln that was built with libzstd for 'compress', found one without; build it where libzstd-dev is") \
     /* budgets */                                                                                                      \
     M(bytes_not_integer, "expected a decimal number of bytes for max_bytes, found %s")                                 \
     M(budget_unknown, "expected 'bundle' or a family that kernels has, found %s%s")                                    \

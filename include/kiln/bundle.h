@@ -27,10 +27,13 @@ enum { KILN_TARGET_BASE = 0, KILN_TARGET_ARCH = 1, KILN_TARGET_FAMILY = 2 };
 
 enum { KILN_IMAGE_PTX = 0, KILN_IMAGE_CUBIN = 1 };
 
-enum { KILN_CODEC_NONE = 0 };
+/* Expands image->data, which it packed, into expanded_bytes bytes and a NUL at the start of `scratch`: memory of the
+ * caller's, aligned to 16, of which it may write all. CORRUPT_IMAGE, SCRATCH_TOO_SMALL. */
+typedef struct kiln_image kiln_image;
+typedef kiln_status (*kiln_codec)(const kiln_image *image, void *scratch, size_t scratch_bytes);
 
 /* One compiled form of a module. */
-typedef struct kiln_image {
+struct kiln_image {
     const char *data;   /* PTX text, NUL-terminated, or a cubin; as its codec has packed it */
     uint64_t bytes;     /* of data, without the NUL */
     uint64_t hash_high; /* XXH3, 128 bit, of data[0..bytes): high and low half */
@@ -40,8 +43,8 @@ typedef struct kiln_image {
     uint8_t kind;            /* KILN_TARGET_... */
     uint8_t format;          /* KILN_IMAGE_... */
     uint64_t expanded_bytes; /* what the codec makes of data, without a NUL; 0 without a codec */
-    uint32_t codec;          /* KILN_CODEC_...; always NONE today */
-} kiln_image;
+    kiln_codec codec;        /* null: data is what the driver takes */
+};
 
 /* What one cuModuleLoadDataEx loads. */
 typedef struct kiln_module {
@@ -95,7 +98,7 @@ typedef struct kiln_bundle {
     uint32_t kernel_count;
     uint32_t module_count;
     uint32_t slot_count;
-    uint64_t scratch_bytes; /* memory that expanding an image takes; 0: no image has a codec */
+    uint64_t scratch_bytes; /* memory that expanding its images takes; 0: none has a codec */
     char name[48];
 } kiln_bundle;
 

@@ -16,7 +16,8 @@
  * Errors: a status. kiln_last_error has the details of the loader's most recent failure.
  *
  * Stack: at most 1024 bytes, and 2048 with those of a generated function (x86-64, gcc and clang, -O2 and -Os, the
- * families that come with kiln), beside what the driver, the callbacks in kiln_options and dlopen take.
+ * families that come with kiln), beside what the driver, the callbacks in kiln_options and dlopen take, and the codec of
+ * a compressed image (zstd.h).
  *
  * Several bundles in one program: one loader each; they share the driver's table. A bundle may also be a pack, a shared
  * object that the program opens when it runs:
@@ -29,7 +30,7 @@
  *
  * kiln_open reads a pack's layout version before all else of it: look into the index only after that. A pack is
  * NAME.c, compiled with -fPIC and linked with -shared and a version script `{ global: NAME_index; local: *; };`. Without
- * one its names bind to those of a namesake in the program. It calls kiln_begin, kiln_check_pointers, kiln_fail, kiln_launch and kiln_usable:
+ * one its names bind to those of a namesake in the program. It calls kiln_begin, kiln_check_pointers, kiln_fail, kiln_launch and kiln_usable, with compressed images kiln_zstd:
  * the program's, which is linked with -rdynamic for that (CMake: ENABLE_EXPORTS), or those of a libkiln_runtime.a of its
  * own; all state is the loader's. Close the loader before dlclose; what kiln_last_error gave refers to the pack's texts.
  */
@@ -78,6 +79,10 @@ typedef struct kiln_options {
     kiln_status (*check_image)(const kiln_image *image);
     char *log;        /* the driver's JIT log of a failed load, NUL-terminated; may be null */
     size_t log_bytes; /* its size; 0 for none */
+    /* Where compressed images are expanded, one at a time, while they load: NAME_SCRATCH_BYTES, aligned to 16. It may move
+     * or be used for else between loads, and loaders that never load at once may share it. May be null for a bundle without. */
+    void *scratch;
+    size_t scratch_bytes;
     int ptx_only; /* not 0: cubins are passed over, for a driver that executes PTX alone: the emulated one */
 } kiln_options;
 
@@ -139,7 +144,7 @@ void kiln_driver_close(kiln_driver *driver);
 /* ---- load.c --------------------------------------------------------------------------------------------------- */
 
 /* Binds a bundle to the context that is current on this thread. Loads nothing. `options` may be null and is copied.
- * NULL_POINTER, LAYOUT, TOO_FEW_SLOTS, DRIVER_SYMBOL (a null in a table filled by hand), NO_CONTEXT, DRIVER. On failure
+ * NULL_POINTER, LAYOUT, TOO_FEW_SLOTS, SCRATCH_TOO_SMALL, MISALIGNED (options.scratch), DRIVER_SYMBOL (a null in a table filled by hand), NO_CONTEXT, DRIVER. On failure
  * the loader stays closed; kiln_last_error works. A loader that is open must be closed before it is opened again. */
 kiln_status kiln_open(kiln_loader *loader, const kiln_driver *driver, const kiln_bundle *bundle,
                       kiln_slot *slots, size_t slot_count, const kiln_options *options);

@@ -17,6 +17,8 @@ typedef enum kiln_status {
     KILN_ERROR_TOO_FEW_SLOTS = 14,  /* fewer than NAME_SLOTS slots: error.needed, error.present */
     KILN_ERROR_CLOSED = 15,         /* the loader is not open */
     KILN_ERROR_ALREADY_OPEN = 16,   /* kiln_open of a loader that is open: it stays as it was */
+    KILN_ERROR_SCRATCH_TOO_SMALL =
+        17, /* less than NAME_SCRATCH_BYTES of options.scratch: error.needed, error.present */
     /* the bundle */
     KILN_ERROR_LAYOUT = 30,        /* made by a generator of another layout: error.needed, error.present */
     KILN_ERROR_NOT_FOUND = 31,     /* no kernel of that key or name */

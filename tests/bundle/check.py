@@ -280,6 +280,77 @@ def cubins(scratch):
 
 
 @verb
+def compressed(scratch):
+    """The manifest, the budget, `kiln diff`, the warning, what a program carries, and that the bytes are always the same."""
+    config = scratch / "packed.yaml"
+    config.write_text((HERE / "sample.yaml").read_text().replace("bundle: sample\n", "bundle: sample\ncompress: zstd\n"))
+    done = subprocess.run([GENERATOR, "generate", config, "--output", scratch], text=True, capture_output=True, check=False)
+    if "built with libzstd" in done.stderr:
+        print("SKIPPED: this kiln was built without libzstd")
+        sys.exit(SKIPPED)
+    data = json.loads((scratch / "sample.json").read_text())
+    images = [image for v in data["variants"] for image in v["images"]]
+    stored, bytes_of_texts = (sum(image[key] for image in images) for key in ("stored_bytes", "bytes"))
+    expect(done.stderr == f"{config}:2:11: warning: compressed images save {bytes_of_texts - stored} bytes, less than the "
+           "226120 of the code that expands them\n", f"the warning: {done.stderr}")
+    expect(f"images of {bytes_of_texts} bytes, {stored} compressed; sample.c" in done.stdout, f"the summary: {done.stdout}")
+    expect(data["compress"] == "zstd" and re.fullmatch(r"1\.\d+\.\d+", data["libzstd"]), "the manifest says what packed it")
+    largest = max(image["bytes"] for image in images)
+    expect(data["scratch_bytes"] == 160 * 1024 + (largest | 15) + 1, f"scratch_bytes: {data['scratch_bytes']}")
+    header = (scratch / "sample.h").read_text()
+    expect(f"#define SAMPLE_SCRATCH_BYTES {data['scratch_bytes']} " in header, "SAMPLE_SCRATCH_BYTES")
+
+    generate(scratch / "plain")
+    plain = json.loads((scratch / "plain/sample.json").read_text())
+    for a, b in zip(plain["variants"], data["variants"]):
+        for x, y in zip(a["images"], b["images"]):
+            expect({k: v for k, v in y.items() if not k.startswith("stored_")} == x, f"{a['id']}: all else of an image")
+    for jobs in "1", "3":
+        generate(scratch / jobs, config, options=("--jobs", jobs))
+        expect(bytes_of(scratch / jobs) == bytes_of(scratch), f"--jobs {jobs} gives other bytes")
+
+    exported = [scratch / "exported plain", scratch / "exported"]
+    for folder, of in zip(exported, (HERE / "sample.yaml", config)):
+        run(GENERATOR, "export", of, "--output", folder)
+    texts = [{path.name: path.read_bytes() for path in folder.iterdir()} for folder in exported]
+    expect(texts[0] == texts[1] and texts[0], "kiln export writes the texts")
+    generate(scratch / "shards", config, options=("--shards", "2"))
+    for compiler in compilers("gcc", "clang"):
+        for source in sorted((scratch / "shards").glob("*.c")):
+            run(compiler, *C_FLAGS, "-c", f"-I{SOURCE_DIR}/include", "-o", scratch / "sample.o", source)
+
+    old = json.loads(json.dumps(data))
+    old["variants"][0]["images"][0].update(stored_bytes=7, stored_xxh3_128="0" * 32)
+    (scratch / "old.json").write_text(json.dumps(old))
+    first = images[0]
+    expect(run(GENERATOR, "diff", scratch / "old.json", scratch / "sample.json", status=4) ==
+           f"~ axpy; {first['target']} is recompressed, 7 -> {first['stored_bytes']} bytes\n"
+           f"0 added, 0 removed, 1 changed, {len(data['variants']) - 1} alike; "
+           f"images {stored - first['stored_bytes'] + 7} -> {stored} bytes\n", "kiln diff of recompressed images")
+    expect("compress: nothing -> zstd\n" in run(GENERATOR, "diff", scratch / "plain/sample.json", scratch / "sample.json",
+                                                status=4), "kiln diff of a bundle that is compressed now")
+
+    text = config.read_text()
+    config.write_text(text + f"max_bytes: {stored}\n")
+    generate(scratch / "budget", config)
+    config.write_text(text + f"max_bytes: {stored - 1}\n")
+    expect(f"at most {stored - 1} bytes of images of the bundle, found {stored};" in
+           generate(scratch / "budget", config, status=1), "a budget is of the bytes stored")
+    config.write_text(text)
+
+    library = SOURCE_DIR / "runtime/zstd/zstd.c"
+    used, *others = data["variants"]
+    (scratch / "main.c").write_text(APPLICATION.replace("FUNCTION", used["function"]))
+    for compiler in compilers("gcc", "clang"):
+        run(compiler, "-std=gnu11", *SECTIONS, f"-I{SOURCE_DIR}/include", f"-I{scratch}", scratch / "main.c",
+            scratch / "sample.c", library, *sorted((SOURCE_DIR / "runtime").glob("*.c")), "-l:libzstd.a", "-ldl", "-g", "-o",
+            scratch / "main")
+        carried = run("nm", scratch / "main")
+        expect(f" {used['entry']}_sm_75\n" in carried, f"{compiler}: the kernel that is used")
+        expect(not any(f" {v['entry']}_sm_" in carried for v in others), f"{compiler}: kernels that are not used drop out")
+
+
+@verb
 def deterministic(scratch):
     generate(scratch / "one")
     elsewhere = scratch / "another folder"

@@ -147,6 +147,7 @@ def messages(scratch):
              ("kiln_add_bundle(x CONFIG k.yaml)", "bundle: x\n", "there is no generator; a cross build"),
              ("kiln_add_bundle(x CONFIG k.yaml GENERATOR no)", "bundle: x\n", "neither a target nor a program: "),
              ("kiln_add_bundle(x CONFIG k.yaml GENERATOR k.yaml)", "bundle: x\n", "bundles are written in C: "),
+             ("kiln_add_bundle(x CONFIG k.yaml)", "bundle: x\ncompress: zstd\n", "says 'compress: zstd', but there is no kiln::zstd"),
              ("kiln_add_bundle(x CONFIG none.yaml)", "", "there is no "),
              ("kiln_add_bundle(x CONFIG k.yaml)", "targets: [sm_75]\n", "has no line 'bundle: x'"),
              ("kiln_add_bundle(x CONFIG k.yaml)", "bundle: y # why\n", "says 'bundle: y'; the two names must be the"),

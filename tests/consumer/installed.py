@@ -413,6 +413,41 @@ def pack(scratch):
     expect("layout" in output, f"a pack of another layout: {output}")
 
 
+def compressed(scratch):
+    """The program of ../minimal over compressed images: by CMake, by pkg-config, as a pack, verified and with mutants."""
+    folder = project(scratch, "compressed", *MINIMAL)
+    if not list(PREFIX.rglob("libkiln_zstd.a")):
+        output = " ".join(configure(folder, fails=True).split())
+        expect("this kiln was built without libzstd.a" in output, f"what a build without libzstd.a is told: {output}")
+        skip("this kiln was built without libzstd.a")
+    need("make", "pkg-config")
+    config, app = folder / "kernels.yaml", folder / "app.c"
+    config.write_text(config.read_text().replace("bundle: minimal\n", "bundle: minimal\ncompress: zstd\n"))
+    app.write_text(app.read_text().replace("slots, MINIMAL_SLOTS, NULL)", "slots, MINIMAL_SLOTS, &options)").replace(
+        "static kiln_loader", "static _Alignas(16) char scratch[MINIMAL_SCRATCH_BYTES];\n"
+        "static const kiln_options options = {.scratch = scratch, .scratch_bytes = sizeof scratch};\nstatic kiln_loader"))
+    configure(folder)
+    expect("warning: compressed images save" in build(folder), "a bundle this small is warned of")
+    runs(folder)
+    output = run(folder / "build/minimal_verify", "--driver", driver(), "--max-elements", "4096")
+    expect(re.search(r"\n(\d+) of \1 variants right; 0 executed", output), f"VERIFY: {output}")
+    output = run(folder / "build/minimal_verify", "--driver", driver(), "--max-elements", "2048", "--mutate", "12")
+    expect("\n12 of 12 mutants killed" in output, f"--mutate changes the expanded text: {output}")
+    variant = run(GENERATOR, "list", config).split()[1]
+    output = run(PREFIX / "bin/kiln-profile", folder / "build/minimal.json", "--variant", variant, "--target", "sm_90",
+                 "--args", "n=4096", fails=True)
+    expect("are compressed: profile a bundle that is configured without 'compress'" in output, f"kiln-profile says why: {output}")
+    expect("ZSTD_decompressDCtx" in run("nm", folder / "build/app"), "the program has the decoder")
+    shown = [line.split()[-1] for line in run("nm", "-D", "--defined-only", folder / "build/minimal_pack.so").splitlines()]
+    expect(shown == ["minimal_index"], f"what the pack shows: {shown}")
+
+    shutil.copy(HERE / "pkg_config/Makefile", folder)
+    environment = {**os.environ, "PKG_CONFIG_PATH": str(next(PREFIX.rglob("kiln.pc")).parent)}
+    libraries = run("pkg-config", "--libs", "kiln_zstd", env=environment).strip()
+    run("make", "-C", folder, f"LDLIBS={libraries}", env=environment)
+    expect(run(folder / "app", driver()) == RESULT, "the program that make built runs")
+
+
 def no_generator(scratch):
     """The program of ../minimal with the default bundle's names."""
     folder = project(scratch, "no_generator")
@@ -468,4 +503,4 @@ def by_hand(scratch):
 
 
 main((install, packages, find_package, makefiles, pkg_config, cxx, reexport, own_family, external_ptx, cuda_sources_nvcc, cuda_sources_clang,
-      cuda_runtime, pack, two_bundles, no_generator, cross, by_hand), sys.argv[4])
+      cuda_runtime, pack, compressed, two_bundles, no_generator, cross, by_hand), sys.argv[4])

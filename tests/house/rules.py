@@ -22,6 +22,7 @@ FREESTANDING = set("stddef stdint stdbool stdarg string".split())
 ANY = None
 ROOMS = [
     ("include/kiln", [r"include/kiln/"], C_LIBRARY - {"stdio", "stdlib"}),
+    ("runtime/zstd", [r"include/kiln/zstd\.h$"], FREESTANDING | {"zstd"}),
     ("runtime", [r"include/kiln/(kiln|bundle|driver)\.h$", r"runtime/"], FREESTANDING | {"dlfcn", "sched", "stdlib", "xxhash"}),
     ("generator/support", [r"generator/support/"], ANY),
     ("generator/target", [r"include/kiln/kiln\.h$", r"generator/(support|target)/"], ANY),

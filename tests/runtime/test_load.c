@@ -135,6 +135,83 @@ static void kernels_of_one_module_share_it(void **state)
     }
 }
 
+/* ---- compressed images ------------------------------------------------------------------------------------------ */
+
+static _Alignas(16) uint64_t scratch[8];
+static kiln_status codec_result;
+
+/* "Packed" is one letter, which is repeated. */
+static kiln_status repeat(const kiln_image *image, void *into, size_t bytes)
+{
+    assert_ptr_equal(into, scratch);
+    assert_int_equal(bytes, sizeof scratch);
+    memset(into, image->data[0], image->expanded_bytes);
+    ((char *)into)[image->expanded_bytes] = '\0';
+    return codec_result;
+}
+
+static const kiln_image packed_image = {
+    .data = "x", .bytes = 1, .sm = 75, .expanded_bytes = 5, .codec = repeat};
+static const kiln_module packed_module = {.images = &packed_image, .image_count = 1, .slot = 0};
+static const kiln_kernel packed = {
+    .id = "packed", .entry = "packed", .module = &packed_module, .block = {1, 1, 1}, .slot = 0};
+static const kiln_bundle packed_bundle = {KILN_LAYOUT_VERSION, 1, 1, 1, sizeof scratch, "packing"};
+
+static kiln_status open_packed(void *memory, size_t bytes)
+{
+    const kiln_options options = {.scratch = memory, .scratch_bytes = bytes};
+    return kiln_open(&loader, &fake_table, &packed_bundle, slots, 1, &options);
+}
+
+static void the_driver_gets_what_the_codec_makes(void **state)
+{
+    (void)state;
+    static const uint64_t grid[3] = {1, 1, 1};
+    codec_result = KILN_OK;
+    assert_status(open_packed(scratch, sizeof scratch), KILN_OK);
+    assert_status(kiln_launch(&loader, &packed, NULL, grid, 0, NULL), KILN_OK);
+    assert_ptr_equal(fake.loaded_image, scratch);
+    assert_string_equal((const char *)scratch, "xxxxx");
+    assert_status(kiln_close(&loader), KILN_OK);
+}
+
+static void an_image_that_its_codec_refuses_is_not_loaded(void **state)
+{
+    (void)state;
+    const kiln_kernel *const kernels[] = {&packed};
+    codec_result = KILN_ERROR_CORRUPT_IMAGE;
+    assert_status(open_packed(scratch, sizeof scratch), KILN_OK);
+    assert_status(kiln_preload(&loader, kernels, 1), KILN_ERROR_CORRUPT_IMAGE);
+    assert_last_error(KILN_ERROR_CORRUPT_IMAGE, "packed", "the codec refused the image", 0);
+    assert_int_equal(fake.counts[FAKE_module_load_data_ex], 0);
+    codec_result = KILN_OK; /* and a later call tries again */
+    assert_status(kiln_preload(&loader, kernels, 1), KILN_OK);
+}
+
+static void scratch_has_to_be_as_large_as_the_bundle_says(void **state)
+{
+    (void)state;
+    const struct {
+        void *memory;
+        size_t bytes, present;
+    } cases[] = {{scratch, sizeof scratch - 1, sizeof scratch - 1}, {scratch, 0, 0}, {NULL, 64, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_status(open_packed(cases[i].memory, cases[i].bytes), KILN_ERROR_SCRATCH_TOO_SMALL);
+        assert_last_error(KILN_ERROR_SCRATCH_TOO_SMALL, "packing", "", 0);
+        assert_int_equal(last_error().needed, sizeof scratch);
+        assert_int_equal(last_error().present, cases[i].present);
+    }
+    assert_status(kiln_open(&loader, &fake_table, &packed_bundle, slots, 1, NULL),
+                  KILN_ERROR_SCRATCH_TOO_SMALL);
+}
+
+static void scratch_has_to_be_aligned(void **state)
+{
+    (void)state;
+    assert_status(open_packed((char *)scratch + 8, sizeof scratch), KILN_ERROR_MISALIGNED);
+    assert_last_error(KILN_ERROR_MISALIGNED, "packing", "options.scratch must be aligned to 16 bytes", 0);
+}
+
 /* ---- refusals --------------------------------------------------------------------------------------------------- */
 
 static void null_arguments_are_refused(void **state)
@@ -378,6 +455,10 @@ int main(void)
         cmocka_unit_test_setup(preloaded_kernels_only_launch, reset),
         cmocka_unit_test_setup(a_loader_can_be_opened_again, reset),
         cmocka_unit_test_setup(kernels_of_one_module_share_it, reset),
+        cmocka_unit_test_setup(the_driver_gets_what_the_codec_makes, reset),
+        cmocka_unit_test_setup(an_image_that_its_codec_refuses_is_not_loaded, reset),
+        cmocka_unit_test_setup(scratch_has_to_be_as_large_as_the_bundle_says, reset),
+        cmocka_unit_test_setup(scratch_has_to_be_aligned, reset),
         cmocka_unit_test_setup(null_arguments_are_refused, reset),
         cmocka_unit_test_setup(a_closed_loader_refuses_everything, reset),
         cmocka_unit_test_setup(a_bundle_of_another_layout_is_refused, reset),

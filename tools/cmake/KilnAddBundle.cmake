@@ -18,6 +18,8 @@
 # and only the generator reads YAML; but the build has to know the files' names before it runs. So the line is compared
 # here, whenever the configuration changes, and has to stand at the start of a line: "bundle: NAME".
 #
+# So is a line "compress: zstd", for which NAME links the decoder of compressed images, kiln::zstd, too.
+#
 # The generator is the kiln that this build makes, or that find_package found. A cross build cannot run one for the other
 # machine: set KILN_HOST_EXECUTABLE to a kiln of the machine that builds, or import one as kiln::kiln.
 #
@@ -32,6 +34,7 @@ function(kiln_add_bundle name)
     _kiln_check_arguments()
     cmake_path(ABSOLUTE_PATH arg_CONFIG BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE OUTPUT_VARIABLE config)
     _kiln_check_bundle_name(${name} ${config})
+    _kiln_find_codec(codec ${config})
     _kiln_find_generator(generator)
     if(NOT CMAKE_C_COMPILER_LOADED)
         _kiln_bundle_error("bundles are written in C: project(... LANGUAGES C ...)")
@@ -45,7 +48,7 @@ function(kiln_add_bundle name)
     target_compile_features(${name} PRIVATE c_std_11)
     target_compile_options(${name} PRIVATE -ffunction-sections -fdata-sections) # for --gc-sections: see NAME.h
     target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${folder}>)
-    target_link_libraries(${name} PUBLIC kiln::runtime)
+    target_link_libraries(${name} PUBLIC kiln::runtime ${codec})
     set_target_properties(${name} PROPERTIES
         POSITION_INDEPENDENT_CODE ON
         PUBLIC_HEADER ${folder}/${name}.h
@@ -67,7 +70,7 @@ endfunction()
 macro(_kiln_add_pack)
     file(CONFIGURE OUTPUT ${folder}/${name}_pack.map CONTENT "{ global: ${name}_index; local: *; };\n" @ONLY)
     add_library(${name}_pack MODULE $<TARGET_OBJECTS:${name}>)
-    target_link_libraries(${name}_pack PRIVATE kiln::runtime)
+    target_link_libraries(${name}_pack PRIVATE kiln::runtime ${codec})
     target_link_options(${name}_pack PRIVATE -Wl,--version-script=${folder}/${name}_pack.map)
     set_target_properties(${name}_pack PROPERTIES
         LINKER_LANGUAGE C
@@ -198,4 +201,17 @@ function(_kiln_check_bundle_name name config)
     if(NOT CMAKE_MATCH_1 STREQUAL name)
         _kiln_bundle_error("${config} says 'bundle: ${CMAKE_MATCH_1}'; the two names must be the same")
     endif()
+endfunction()
+
+# The library that expands the bundle's images; empty where they are not compressed.
+function(_kiln_find_codec result config)
+    set(codec)
+    file(STRINGS ${config} line REGEX "^compress:" LIMIT_COUNT 1)
+    if(line)
+        set(codec kiln::zstd)
+    endif()
+    if(codec AND NOT TARGET ${codec})
+        _kiln_bundle_error("${config} says '${line}', but there is no ${codec}: install libzstd-dev, with which kiln builds it")
+    endif()
+    set(${result} ${codec} PARENT_SCOPE)
 endfunction()

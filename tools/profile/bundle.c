@@ -221,6 +221,9 @@ static const char *read_image(profile *p, const char *manifest_path, const manif
 {
     char symbol[512];
     size_t length = 0;
+    if (p->image->is_compressed)
+        die(1, "the images of %s are compressed: profile a bundle that is configured without 'compress'",
+            v->id);
     snprintf(symbol, sizeof symbol, "static const char %s_%s[] =\n", v->module ? v->module : v->entry,
              p->image->target);
     const char *at = find_symbol(p, manifest_path, symbol, &length);

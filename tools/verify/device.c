@@ -75,9 +75,16 @@ static int load_or_replace(CUmodule *module, const void *image, unsigned count, 
     return real_load(module, image == replaced ? replacement : image, count, options, values);
 }
 
-void device_replace_image(const kiln_image *image, const char *text)
+const char *device_image_data(const device *d, const kiln_image *image)
 {
-    replaced = image ? image->data : NULL;
+    if (!image->codec)
+        return image->data;
+    return image->codec(image, d->scratch, d->index->bundle->scratch_bytes) == KILN_OK ? d->scratch : NULL;
+}
+
+void device_replace_image(const device *d, const kiln_image *image, const char *text)
+{
+    replaced = !image ? NULL : image->codec ? d->scratch : image->data;
     replacement = text;
 }
 
@@ -112,6 +119,8 @@ static device_status open_context(device *d, char *error, size_t error_bytes)
     kiln_options options = {.check_image = kiln_check_image,
                             .log = d->log,
                             .log_bytes = sizeof d->log,
+                            .scratch = d->scratch,
+                            .scratch_bytes = d->index->bundle->scratch_bytes,
                             .ptx_only = d->is_emulated};
     memset(d->slots, 0, d->index->bundle->slot_count * sizeof *d->slots);
     kiln_status status =
@@ -189,10 +198,12 @@ device_status device_open(device *d, const char *path, int ordinal, const kiln_i
         d->is_emulated = strstr(d->name, "emulated") || strstr(d->name, "Emulated");
         d->has_order = getenv(ORDER) && *getenv(ORDER);
         d->slots = calloc(index->bundle->slot_count + 1, sizeof *d->slots);
-        status = d->slots ? open_context(d, error, error_bytes) : DEVICE_FAILED;
+        d->scratch = malloc(index->bundle->scratch_bytes + 1);
+        status = d->slots && d->scratch ? open_context(d, error, error_bytes) : DEVICE_FAILED;
     }
     if (status != DEVICE_OK) {
         free(d->slots);
+        free(d->scratch);
         kiln_driver_close(&d->driver);
     }
     return status;
@@ -202,6 +213,7 @@ void device_close(device *d)
 {
     close_context(d);
     free(d->slots);
+    free(d->scratch);
     kiln_driver_close(&d->driver);
 }
 

@@ -20,6 +20,7 @@ typedef struct device {
     const kiln_index *index;
     kiln_loader loader;
     kiln_slot *slots;
+    void *scratch; /* where compressed images are expanded */
     int ordinal, version;
     char name[128];
     bool is_emulated; /* it checks bounds by itself: buffers are exact and have no guards */
@@ -50,8 +51,13 @@ void launch_record_clear(void);
 const launch_record *launch_record_read(void);
 void launch_hold_back(bool held);
 
-/* Modules that are loaded from now on get this text in the place of the image's; with a null image none does. */
-void device_replace_image(const kiln_image *image, const char *text);
+/* What the driver is handed of an image: its data, or what its codec makes of that, until another one is loaded. Null: the
+ * codec refuses it. */
+const char *device_image_data(const device *d, const kiln_image *image);
+
+/* Modules that are loaded from now on get this text in the place of the image's, of compressed ones of any image's; with a
+ * null image none does. */
+void device_replace_image(const device *d, const kiln_image *image, const char *text);
 
 /* On an emulated device the thread blocks of later launches begin from the last one, or from the first again; nothing
  * changes where the environment has KILN_EMU_ORDER. */

@@ -301,6 +301,7 @@ static void read_images(reader *r, fy_node *images, manifest_variant *v)
         read->target = get_text_member(r, image, "target");
         read->bytes = get_number_member(r, image, "bytes");
         read_hash(r, get_text_member(r, image, "xxh3_128"), read);
+        read->is_compressed = find_member(r, image, "stored_bytes") != NULL;
     }
 }
 

@@ -47,6 +47,7 @@ typedef struct manifest_image {
     const char *target;
     uint64_t bytes;
     uint64_t hash_high, hash_low; /* XXH3, 128 bit */
+    bool is_compressed;           /* in the bundle; bytes and hash are of the text */
 } manifest_image;
 
 typedef struct manifest_variant {

@@ -52,7 +52,11 @@ bool subject_read(subject *s, const device *d, const manifest_variant *v, pool *
     *s = (subject){.variant = v, .kernel = kernel, .image = image};
     if (!image || image->format != KILN_IMAGE_PTX)
         return false;
-    ptx_text_read(&s->text, image->data, (size_t)image->bytes, memory);
+    const char *data = device_image_data(d, image);
+    if (!data)
+        return false;
+    const size_t bytes = (size_t)(image->codec ? image->expanded_bytes : image->bytes);
+    ptx_text_read(&s->text, pool_copy(memory, data, bytes), bytes, memory);
     bool *is_reached = pool_allocate(memory, s->text.function_count + 1);
     for (size_t i = 0; i < s->text.function_count; i++)
         is_reached[i] =

@@ -122,7 +122,7 @@ static void run_mutant(void *context, size_t i, void *result)
     run_result run;
     if (h->result.verdict == RUN_SKIPPED)
         return;
-    device_replace_image(of->image, mutation_apply(&of->text, &m->change, &s->memory));
+    device_replace_image(s->device, of->image, mutation_apply(&of->text, &m->change, &s->memory));
     r->fate = MUTANT_KILLED; /* should this process die */
     if (kiln_preload(&s->device->loader, &of->kernel, 1) != KILN_OK) {
         r->fate = MUTANT_INVALID;
