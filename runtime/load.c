@@ -118,11 +118,9 @@ static kiln_status check_open_arguments(kiln_loader *loader, const kiln_driver *
         return kiln_fail_count(loader, KILN_ERROR_SCRATCH_TOO_SMALL, bundle->name, "",
                                (uint32_t)bundle->scratch_bytes, (uint32_t)scratch_bytes);
     if ((uintptr_t)options->scratch % 16 != 0)
-        return kiln_fail(loader, KILN_ERROR_MISALIGNED, bundle->name,
-                         "options.scratch must be aligned to 16 bytes");
+        return kiln_fail(loader, KILN_ERROR_MISALIGNED, bundle->name, "options.scratch: align to 16");
     if (!is_whole(driver))
-        return kiln_fail(loader, KILN_ERROR_DRIVER_SYMBOL, bundle->name,
-                         "null in the table of driver functions");
+        return kiln_fail(loader, KILN_ERROR_DRIVER_SYMBOL, bundle->name, "null in the driver table");
     return KILN_OK;
 }
 
@@ -273,7 +271,7 @@ static kiln_status load_module(kiln_loader *loader, const kiln_kernel *kernel, C
     kiln_status status = options->check_image != NULL ? options->check_image(image) : KILN_OK;
     if (status == KILN_OK && image->codec != NULL) {
         data = options->scratch;
-        detail = "the codec refused the image";
+        detail = "the codec refused it";
         status = image->codec(image, options->scratch, options->scratch_bytes);
     }
     if (status != KILN_OK)

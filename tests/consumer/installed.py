@@ -415,7 +415,10 @@ def pack(scratch):
 
 def compressed(scratch):
     """The program of ../minimal over compressed images: by CMake, by pkg-config, as a pack, verified and with mutants."""
-    folder = project(scratch, "compressed", *MINIMAL)
+    folder = project(scratch, "find_package", *MINIMAL)
+    lists = folder / "CMakeLists.txt"
+    text = re.sub(r"find_package\(.*", "find_package(kiln REQUIRED COMPONENTS zstd)", lists.read_text())
+    lists.write_text(re.sub(r"kiln_add_bundle\(.*", "kiln_add_bundle(minimal CONFIG kernels.yaml PACK VERIFY)", text))
     if not list(PREFIX.rglob("libkiln_zstd.a")):
         output = " ".join(configure(folder, fails=True).split())
         expect("this kiln was built without libzstd.a" in output, f"what a build without libzstd.a is told: {output}")

@@ -48,7 +48,7 @@ void elements_take(float *values, CUdeviceptr from, size_t count, element_type t
 unsigned half_bits(double value);
 double half_value(unsigned bits);
 
-/* ---- report.c ---------------------------------------------------------------------------------------------------- */
+/* ---- the report, in elements.c ------------------------------------------------------------------------------------ */
 
 /* What a kernel made of a product, element by element. */
 typedef struct comparison {

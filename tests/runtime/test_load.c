@@ -182,7 +182,7 @@ static void an_image_that_its_codec_refuses_is_not_loaded(void **state)
     codec_result = KILN_ERROR_CORRUPT_IMAGE;
     assert_status(open_packed(scratch, sizeof scratch), KILN_OK);
     assert_status(kiln_preload(&loader, kernels, 1), KILN_ERROR_CORRUPT_IMAGE);
-    assert_last_error(KILN_ERROR_CORRUPT_IMAGE, "packed", "the codec refused the image", 0);
+    assert_last_error(KILN_ERROR_CORRUPT_IMAGE, "packed", "the codec refused it", 0);
     assert_int_equal(fake.counts[FAKE_module_load_data_ex], 0);
     codec_result = KILN_OK; /* and a later call tries again */
     assert_status(kiln_preload(&loader, kernels, 1), KILN_OK);
@@ -209,7 +209,7 @@ static void scratch_has_to_be_aligned(void **state)
 {
     (void)state;
     assert_status(open_packed((char *)scratch + 8, sizeof scratch), KILN_ERROR_MISALIGNED);
-    assert_last_error(KILN_ERROR_MISALIGNED, "packing", "options.scratch must be aligned to 16 bytes", 0);
+    assert_last_error(KILN_ERROR_MISALIGNED, "packing", "options.scratch: align to 16", 0);
 }
 
 /* ---- refusals --------------------------------------------------------------------------------------------------- */
@@ -302,7 +302,7 @@ static void a_table_without_a_function_is_refused(void **state)
     kiln_driver table = fake_table;
     table.func_set_attribute = NULL;
     assert_status(kiln_open(&loader, &table, &mini_bundle, slots, 2, NULL), KILN_ERROR_DRIVER_SYMBOL);
-    assert_last_error(KILN_ERROR_DRIVER_SYMBOL, "mini", "null in the table of driver functions", 0);
+    assert_last_error(KILN_ERROR_DRIVER_SYMBOL, "mini", "null in the driver table", 0);
 }
 
 static void contexts_are_checked(void **state)
