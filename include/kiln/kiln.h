@@ -25,7 +25,7 @@
  *     void *pack = dlopen("./pack.so", RTLD_NOW | RTLD_LOCAL);
  *     const kiln_index *index = dlsym(pack, "NAME_index");
  *     kiln_open(&loader, &driver, index->bundle, slots, slot_count, NULL);     (index->bundle->slot_count at least)
- *     const kiln_kernel *kernel = kiln_find_name(index, "axpy/type=f32");
+ *     const kiln_index_family *axpy = kiln_find_family(index, "axpy");
  *     kernel->launch(&loader, stream, &args);                                  (the struct of the pack's NAME.h)
  *
  * kiln_open reads a pack's layout version before all else of it: look into the index only after that. A pack is
