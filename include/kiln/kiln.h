@@ -26,7 +26,7 @@
  *     const kiln_index *index = dlsym(pack, "NAME_index");
  *     kiln_open(&loader, &driver, index->bundle, slots, slot_count, NULL);     (index->bundle->slot_count at least)
  *     const kiln_index_family *axpy = kiln_find_family(index, "axpy");
- *     kernel->launch(&loader, stream, &args);                                  (the struct of the pack's NAME.h)
+ *     axpy->call(&loader, stream, &args);                                      (the struct of the pack's NAME.h)
  *
  * kiln_open reads a pack's layout version before all else of it: look into the index only after that. A pack is
  * NAME.c, compiled with -fPIC and linked with -shared and a version script `{ global: NAME_index; local: *; };`. Without
