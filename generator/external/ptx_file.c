@@ -494,7 +494,9 @@ ptx_file *ptx_file_read(arena *a, const char *path, const char *asked, place at,
     const char *why;
     if (file_read(a, path, LARGEST_PTX_BYTES, &data, &why))
         return ptx_file_read_text(a, path, asked, data.data, data.length, d);
-    diagnose(d, at, message_ptx_unreadable, quote_text(a, path), why);
+    const bool is_name = !strpbrk(asked, "./"); /* as --ptx and kiln_add_ptx give them */
+    diagnose(d, at, message_ptx_unreadable, quote_text(a, path), why,
+             is_name ? "; a name is given its files by --ptx" : "");
     return NULL;
 }
 

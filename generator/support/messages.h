@@ -49,7 +49,7 @@
     M(budget_unknown, "expected 'bundle' or a family that kernels has, found %s%s")                                    \
     M(over_budget, "expected at most %llu bytes of images of %s, found %llu; the largest are of %s, %llu bytes")       \
     /* kernels */                                                                                                      \
-    M(ptx_unreadable, "cannot read the PTX %s: %s")                                                                    \
+    M(ptx_unreadable, "cannot read the PTX %s: %s%s")                                                                  \
     M(ptx_syntax, "expected %s, found %s")                                                                             \
     M(ptx_header, "expected PTX with '%s', found none")                                                                \
     M(ptx_not_ascii, "expected PTX, which is ASCII text, found the byte 0x%02x")                                       \

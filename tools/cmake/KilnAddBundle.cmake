@@ -159,7 +159,7 @@ CONFIG file.yaml [TARGETS sm_80 ...] [PTX name ...] [SHARDS n] [GENERATOR progra
         _kiln_bundle_error("REFERENCES and UNCOMPARED are for the program of VERIFY, which is not asked for")
     endif()
     if(arg_VERIFY AND NOT COMMAND kiln_add_verify)
-        _kiln_bundle_error("VERIFY needs kiln's tools: configure kiln with -DKILN_TOOLS=ON")
+        _kiln_bundle_error("VERIFY needs kiln's tools: configure kiln with -DKILN_TOOLS=ON, and install libfyaml-dev")
     endif()
 endmacro()
 
