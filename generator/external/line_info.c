@@ -2,35 +2,100 @@
 
 #include <string.h>
 
-static const char *skip_blanks(const char *s)
+static const char blanks[] = " \t\r\n";
+static const char name_characters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$.%";
+
+/* Behind a comment, a string or a name, or behind one character. */
+static const char *skip_token(const char *s)
 {
-    return s + strspn(s, " \t");
+    const char *end = NULL;
+    if (strncmp(s, "//", 2) == 0)
+        return s + strcspn(s, "\n");
+    if (strncmp(s, "/*", 2) == 0)
+        end = strstr(s + 2, "*/");
+    else if (*s == '"')
+        end = strchr(s + 1, '"');
+    if (end)
+        return end + (*s == '"' ? 1 : 2);
+    const size_t length = strspn(s, name_characters);
+    return s + (length ? length : 1);
 }
 
-/* Behind the directive that a line begins with; null: another. */
-static const char *behind(const char *line, const char *directive)
+/* The token behind blanks and comments; at the text's end an empty one. */
+static const char *next_token(const char *s)
 {
-    const size_t length = strlen(directive);
-    line = skip_blanks(line);
-    return strncmp(line, directive, length) == 0 && strchr(" \t", line[length]) && line[length]
-               ? line + length
-               : NULL;
+    for (;;) {
+        s += strspn(s, blanks);
+        if (strncmp(s, "//", 2) != 0 && strncmp(s, "/*", 2) != 0)
+            return s;
+        s = skip_token(s);
+    }
 }
 
-static const char *next_line(const char *line)
+static bool is(const char *s, const char *word)
 {
-    line += strcspn(line, "\n");
-    return line + (*line == '\n');
+    const size_t length = strlen(word);
+    return strncmp(s, word, length) == 0 && strspn(s, name_characters) == length;
+}
+
+static const char *skip_numbers(const char *s)
+{
+    for (const char *t = next_token(s); *t >= '0' && *t <= '9'; t = next_token(s))
+        s = skip_token(t);
+    return s;
+}
+
+/* ", function_name $L__info_string0 + 4, inlined_at 1 2 3" */
+static const char *skip_attributes(const char *s)
+{
+    for (const char *t = next_token(s); *t == ','; t = next_token(s)) {
+        const char *word = next_token(t + 1);
+        if (!is(word, "function_name") && !is(word, "inlined_at"))
+            break;
+        s = skip_token(word);
+        if (is(word, "function_name")) {
+            s = skip_token(next_token(s));
+            if (*next_token(s) == '+')
+                s = next_token(s) + 1;
+        }
+        s = skip_numbers(s);
+    }
+    return s;
+}
+
+/* Behind a statement of line information that begins here (PTX ISA, debugging directives); null: none does. */
+static const char *skip_statement(const char *s)
+{
+    if (is(s, ".loc"))
+        return skip_attributes(skip_numbers(skip_token(s)));
+    if (is(s, ".file")) { /* a number, the path, and perhaps ", time, size" */
+        s = skip_token(next_token(skip_numbers(skip_token(s))));
+        for (const char *t = next_token(s); *t == ','; t = next_token(s))
+            s = skip_numbers(t + 1);
+        return s;
+    }
+    if (is(s, ".section") && strncmp(next_token(skip_token(s)), ".debug", strlen(".debug")) == 0) {
+        while (*s && *s != '}')
+            s = skip_token(s);
+        return s + (*s == '}');
+    }
+    return NULL;
 }
 
 const char *line_info_absolute_path(arena *a, const ptx_file *file, place *at)
 {
+    const char *line_start = file->ptx;
     *at = (place){file->path, 1, 1};
-    for (const char *line = file->ptx; *line; line = next_line(line), at->line++) {
-        const char *number = behind(line, ".file"), *path = number ? strchr(number, '"') : NULL;
-        if (!path || path > line + strcspn(line, "\n") || path[1] != '/')
+    for (const char *s = file->ptx; *s; s = skip_token(s)) {
+        const char *path = is(s, ".file") ? next_token(skip_numbers(skip_token(s))) : "";
+        if (*path != '"' || path[1] != '/')
             continue;
-        at->column = (int)(path - line) + 1;
+        for (const char *c = file->ptx; c < path; c++)
+            if (*c == '\n') {
+                at->line++;
+                line_start = c + 1;
+            }
+        at->column = (int)(path - line_start) + 1;
         return arena_string(a, path + 1, strcspn(path + 1, "\"\n"));
     }
     return NULL;
@@ -39,16 +104,14 @@ const char *line_info_absolute_path(arena *a, const ptx_file *file, place *at)
 void line_info_leave_out(arena *a, ptx_file *file)
 {
     text kept = text_new(a);
-    bool in_section = false;
-    for (const char *line = file->ptx; *line; line = next_line(line)) {
-        const char *section = behind(line, ".section");
-        in_section =
-            in_section || (section && strncmp(skip_blanks(section), ".debug", strlen(".debug")) == 0);
-        if (in_section || behind(line, ".loc") || behind(line, ".file"))
-            text_add(&kept, "\n");
-        else
-            text_add_bytes(&kept, line, (size_t)(next_line(line) - line));
-        in_section = in_section && *skip_blanks(line) != '}';
+    for (const char *s = file->ptx, *end; *s; s = end) {
+        const char *behind = skip_statement(s);
+        end = behind ? behind : skip_token(s);
+        if (!behind)
+            text_add_bytes(&kept, s, (size_t)(end - s));
+        for (; behind && s < end; s++)
+            if (*s == '\n')
+                text_add(&kept, "\n");
     }
     file->ptx = kept.data;
     file->bytes = kept.length;

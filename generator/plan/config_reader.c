@@ -52,15 +52,65 @@ bool reader_check_keys(const reader *r, const yaml_node *map, const char *keys, 
     return ok;
 }
 
-/* Its characters, which are safe in a comment of C: identifiers, AND, OR, WITH and parentheses. */
+/* ---- licenses: SPDX expressions (SPDX specification, annex on license expressions) -------------------------------- */
+
+static const char *skip_spaces(const char *s)
+{
+    return s + strspn(s, " ");
+}
+
+/* A word of a license; null: there is none, or it is an operator. */
+static const char *skip_license_id(const char *s)
+{
+    static const char in_ids[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-:";
+    s = skip_spaces(s);
+    const size_t length = strspn(s, in_ids);
+    for (const char *const *word = (const char *const[]){"AND", "OR", "WITH", NULL}; *word; word++)
+        if (length == strlen(*word) && strncmp(s, *word, length) == 0)
+            return NULL;
+    return length > 0 ? s + length : NULL;
+}
+
+static const char *skip_word(const char *s, const char *word)
+{
+    const size_t length = strlen(word);
+    s = skip_spaces(s);
+    return strncmp(s, word, length) == 0 && strchr(" (", s[length]) && s[length] ? s + length : NULL;
+}
+
+enum { DEEPEST_LICENSE = 16 };
+
+/* Behind "MIT", "GPL-2.0+ WITH x" or "(...)", and further ones behind AND and OR; null: none is there. */
+static const char *skip_license(const char *s, int depth)
+{
+    for (;;) {
+        const char *with;
+        s = skip_spaces(s);
+        if (*s == '(') {
+            s = depth < DEEPEST_LICENSE ? skip_license(s + 1, depth + 1) : NULL;
+            s = s ? skip_spaces(s) : NULL;
+            s = s && *s == ')' ? s + 1 : NULL;
+        } else {
+            s = skip_license_id(s);
+            s = s && *s == '+' ? s + 1 : s;
+            if (s && (with = skip_word(s, "WITH")))
+                s = skip_license_id(with);
+        }
+        const char *next = s ? skip_word(s, "AND") : NULL;
+        next = s && !next ? skip_word(s, "OR") : next;
+        if (!next)
+            return s;
+        s = next;
+    }
+}
+
 const char *reader_license(const reader *r, const yaml_node *node)
 {
-    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.+-:() ";
     if (!reader_is_kind(r, node, YAML_SCALAR, "license", "an SPDX license expression"))
         return NULL;
-    const char *s = node->text;
-    if (*s && s[0] != ' ' && s[strlen(s) - 1] != ' ' && s[strspn(s, allowed)] == '\0')
-        return s;
-    diagnose(r->d, node->at, message_license, quote_text(r->arena, s));
+    const char *end = skip_license(node->text, 0);
+    if (end && *end == '\0')
+        return node->text;
+    diagnose(r->d, node->at, message_license, quote_text(r->arena, node->text));
     return NULL;
 }

@@ -29,7 +29,7 @@ bool reader_is_kind(const reader *r, const yaml_node *node, yaml_kind kind, cons
 /* Diagnostics for keys of a mapping that are none of these words; true when there is none. */
 bool reader_check_keys(const reader *r, const yaml_node *map, const char *keys, const char *of);
 
-/* An SPDX expression, or null after a diagnostic. */
+/* An SPDX expression, which is safe in a comment of C; or null after a diagnostic. */
 const char *reader_license(const reader *r, const yaml_node *node);
 
 /* A kernels: item with `ptx`. */

@@ -160,10 +160,29 @@ static void report(diagnostics *d, const char *path)
     diagnose(d, (place){.file = path}, "cannot write: %s", strerror(errno));
 }
 
+/* Whether a file may be replaced: it is not there, it is empty, it cannot be read, or it begins as ours do. */
+static bool is_ours(const file_output *f)
+{
+    char begin[64];
+    FILE *file = f->mark ? fopen(f->path, "rb") : NULL;
+    if (!file)
+        return true;
+    const size_t length = fread(begin, 1, sizeof begin, file), marked = strlen(f->mark);
+    fclose(file);
+    return length == 0 || (length >= marked && memcmp(begin, f->mark, marked) == 0);
+}
+
 bool files_write(arena *a, const file_output *files, size_t count, diagnostics *d)
 {
     const char **temporary = arena_alloc(a, count * sizeof *temporary);
     bool ok = true;
+    for (size_t i = 0; i < count; i++) {
+        if (is_ours(&files[i]))
+            continue;
+        diagnose(d, (place){.file = files[i].path},
+                 "this file is not one of kiln's, so it stays: choose another --output or bundle name");
+        ok = false;
+    }
     for (size_t i = 0; i < count && ok; i++) {
         file_state state = compare(&files[i]);
         if (state == FILE_SAME)

@@ -16,6 +16,7 @@ bool file_read(arena *a, const char *path, size_t limit, text *out, const char *
  * files of one arena are made one after another. */
 typedef struct file_output {
     const char *path;
+    const char *mark; /* what a file of ours begins with: another is left alone; null: any is replaced */
     spool *spool;
     arena *arena; /* of a piece */
     text text;
@@ -31,7 +32,7 @@ void file_add(file_output *f, spool_range range); /* what is in the spool alread
 
 /* Writes files that belong together and are flushed. A file whose bytes would not change is not touched. All others are
  * written under temporary names in their folders first and take their places only when every one was, so a failure leaves
- * what was there. False after a diagnostic that names the file. */
+ * what was there. A file that is not ours is a diagnostic. False after one, which names the file. */
 bool files_write(arena *a, const file_output *files, size_t count, diagnostics *d);
 
 /* Makes a folder in one that is there; one that is there stays, and is not new. False after a diagnostic. */

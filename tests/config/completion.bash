@@ -31,6 +31,8 @@ offers 'sm_110 sm_110a sm_110f' list --targets = sm_11
 offers 'int4_scale int4_pack int4_quantize int4_unpack' families int4
 offers 'attention' explain one.yaml at
 offers 'one.yaml' generate on
+offers 'one.yaml' generate --quiet on
+offers 'nf4_scale' families --long nf4_s
 offers '' frobnicate --x
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

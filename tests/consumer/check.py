@@ -163,6 +163,26 @@ def messages(scratch):
         expect(says in output, f"{call}: expected '{says}' in: {output}")
 
 
+def cuda_subfolder(scratch):
+    """CUDA sources where kiln is a subfolder, and in two folders of one project."""
+    need("nvcc")
+    shutil.copytree(HERE / "cuda_sources", scratch / "x")
+    lists = scratch / "x/CMakeLists.txt"
+    text = re.sub(r"(cmake_minimum|project|find_package).*\n", "", lists.read_text())
+    lists.write_text(text.replace(" app ", " first_app ").replace("(app ", "(first_app "))
+    shutil.copytree(scratch / "x", scratch / "y")
+    y = scratch / "y"
+    for file in (y / "CMakeLists.txt", y / "kernels.yaml", y / "app.c"):
+        file.write_text(file.read_text().replace("vectors", "others").replace("VECTORS", "OTHERS").replace(
+            "cuda_kernels", "other_kernels").replace("first_app", "second_app"))
+    (scratch / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.22)\nproject(both LANGUAGES C)\n"
+                                            "add_subdirectory(${KILN_SOURCE_DIR} kiln)\nadd_subdirectory(x)\nadd_subdirectory(y)\n")
+    configure(scratch, "-G", "Ninja", "-DARCHS=75")
+    for app in ("x/first_app", "y/second_app"):
+        build(scratch, pathlib.Path(app).name)
+        expect(run(scratch / "build" / app, DRIVER) == "success, 42 36 30\n", f"{app} runs")
+
+
 def missing_package(scratch):
     """What is not installed is named with the command that installs it."""
     output = run(CMAKE, "-S", SOURCE_DIR, "-B", scratch / "build", "-DCMAKE_FIND_ROOT_PATH=/nonexistent",
@@ -171,4 +191,4 @@ def missing_package(scratch):
     expect(says in " ".join(output.split()), f"expected '{says}' in:\n{output}")
 
 
-main((minimal_ninja, minimal_make, readme, readme_products, messages, missing_package), sys.argv[4])
+main((minimal_ninja, minimal_make, readme, readme_products, messages, missing_package, cuda_subfolder), sys.argv[4])

@@ -12,15 +12,14 @@
 #   OPTIONS   for the compiler: -O3, -std=c++17, -I..., -DX=1
 #
 # The PTX is NAME/file.sm_80.ptx in the current binary folder. It has no path of this machine: what lies under the current
-# source folder is named from there, and other files without their folders.
+# source folder is named from there, and other files without their folders. Full debug information (-G) has paths still.
 include_guard(GLOBAL)
-
-set(KILN_RELOCATE_PTX ${CMAKE_CURRENT_LIST_DIR}/KilnRelocatePtx.cmake)
 
 function(kiln_add_ptx name)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "COMPILER" "SOURCES;ARCHS;OPTIONS")
     _kiln_check_ptx_arguments()
     _kiln_find_cuda_compiler(compiler kind)
+    set(relocate ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/KilnRelocatePtx.cmake)
     set(folder ${CMAKE_CURRENT_BINARY_DIR}/${name})
     file(MAKE_DIRECTORY ${folder})
     set(all)
@@ -58,8 +57,8 @@ macro(_kiln_compile_ptx)
     endif()
     add_custom_command(OUTPUT ${ptx} DEPFILE ${ptx}.d
         COMMAND ${compiler} ${options} ${arg_OPTIONS} ${source} -o ${ptx} -MD -MF ${ptx}.d -MT ${escaped}
-        COMMAND ${CMAKE_COMMAND} -D PTX=${ptx} -D FROM=${CMAKE_CURRENT_SOURCE_DIR}/ -P ${KILN_RELOCATE_PTX}
-        DEPENDS ${source} ${KILN_RELOCATE_PTX}
+        COMMAND ${CMAKE_COMMAND} -D PTX=${ptx} -D FROM=${CMAKE_CURRENT_SOURCE_DIR}/ -P ${relocate}
+        DEPENDS ${source} ${relocate}
         COMMENT "Compiling ${stem} for sm_${arch}"
         VERBATIM)
 endmacro()

@@ -4,13 +4,17 @@ _kiln() {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} words
     [ "$word" != = ] || word=
     [ "$before" != = ] || before=${COMP_WORDS[COMP_CWORD - 2]}
-    case $COMP_CWORD/$command/$before/$word in
+    local targets=
+    case $before in
+        -t | --target | --targets) targets=1 ;;
+        -o | --output) mapfile -t COMPREPLY < <(compgen -d -- "$word") && return ;;
+    esac
+    case $COMP_CWORD/$command/$targets/$word in
         1/*) words="$(_kiln_commands) --help --version" ;;
         2/help/*) words=$(_kiln_commands) ;;
-        */-t/* | */--target/* | */--targets/*) words=$("$kiln" schema | grep -o '"sm_[0-9a-f]*"' | tr -d '"') ;;
-        */-o/* | */--output/*) mapfile -t COMPREPLY < <(compgen -d -- "$word") && return ;;
-        */-*) words=$("$kiln" help "$command" | grep -o -e '--[a-z]*') ;;
-        2/families/* | 3/explain/*) words=$("$kiln" families | sed -n 's/^  \([a-z][a-z0-9_]*\).*/\1/p') ;;
+        */1/*) words=$("$kiln" schema | grep -o '"sm_[0-9a-f]*"' | tr -d '"') ;;
+        *//-*) words=$("$kiln" help "$command" 2>/dev/null | grep -o -e '--[a-z]*') ;;
+        */families/* | 3/explain/*) words=$("$kiln" families | sed -n 's/^  \([a-z][a-z0-9_]*\).*/\1/p') ;;
         *) mapfile -t COMPREPLY < <(compgen -f -- "$word") && return ;;
     esac
     mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
