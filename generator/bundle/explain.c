@@ -193,28 +193,6 @@ static candidate consider(const call *c, const plan *p, const variant *v)
     return made;
 }
 
-/* Whether the launch or its bytes depend on an argument. */
-static bool counts_with(const call *c, size_t index)
-{
-    const kiln_family *f = c->family;
-    const char *const sources[] = {f->grid[0], f->grid[1], f->grid[2], f->cost.bytes_read,
-                                   f->cost.bytes_written};
-    for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++)
-        if (sources[i] && expression_counts_with(expression_parse(c->arena, f, sources[i]), index))
-            return true;
-    return false;
-}
-
-/* A size that has to be given, and is not; else null. */
-static const char *missing_size(const call *c)
-{
-    for (size_t i = 0; c->family->args[i].name; i++)
-        if (c->family->args[i].kind == KILN_ARG_VALUE && !c->given->has_arg[i] && counts_with(c, i))
-            return arena_format(c->arena, "%s is missing: %s=...", c->family->args[i].name,
-                                c->family->args[i].name);
-    return NULL;
-}
-
 /* Puts in what stands for a parameter that is not given: the default, or the only value that there is. Returns what is wrong. */
 static const char *fill_contract(arena *a, const plan *p, const kiln_family *family, given *g)
 {
@@ -250,6 +228,34 @@ static bool has_contract(const variant *v, const given *g)
     return true;
 }
 
+/* Whether a variant's launch or its bytes depend on an argument. */
+static bool counts_with(const call *c, const variant *v, size_t index)
+{
+    const kiln_family *f = c->family;
+    const char *const sources[] = {f->grid[0], f->grid[1], f->grid[2], f->cost.bytes_read,
+                                   f->cost.bytes_written};
+    for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++)
+        if (sources[i] && expression_counts_with(
+                              expression_bind(c->arena, expression_parse(c->arena, f, sources[i]), v), index))
+            return true;
+    return false;
+}
+
+/* A size that has to be given, and is not; else null. */
+static const char *missing_size(const call *c, const plan *p)
+{
+    for (size_t i = 0; c->family->args[i].name; i++) {
+        if (c->family->args[i].kind != KILN_ARG_VALUE || c->given->has_arg[i])
+            continue;
+        for (size_t k = 0; k < p->variant_count; k++)
+            if (p->variants[k]->family == c->family && has_contract(p->variants[k], c->given) &&
+                counts_with(c, p->variants[k], i))
+                return arena_format(c->arena, "%s is missing: %s=...", c->family->args[i].name,
+                                    c->family->args[i].name);
+    }
+    return NULL;
+}
+
 static int compare(const void *x, const void *y)
 {
     const candidate *a = x, *b = y;
@@ -279,7 +285,7 @@ const char *explain_call(text *out, const plan *p, const kiln_family *family, co
         return "the configuration does not have this family";
     const call c = {a, family, device, &g};
     const char *missing = fill_contract(a, p, family, &g);
-    missing = missing ? missing : missing_size(&c);
+    missing = missing ? missing : missing_size(&c, p);
     if (missing)
         return missing;
     const char *broken = broken_rule(&c, NULL);

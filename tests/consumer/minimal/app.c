@@ -18,8 +18,10 @@ int main(int argc, char **argv)
     for (int i = 0; i < N; i++)
         x[i] = (float)(i - 32) / 4;
 
-    if (kiln_driver_load(&driver, argc > 1 ? argv[1] : NULL, NULL) != KILN_OK)
+    if (kiln_driver_load(&driver, argc > 1 ? argv[1] : NULL, NULL) != KILN_OK) {
+        puts("there is no CUDA driver here; name the emulated one: app DRIVER");
         return 77;
+    }
     driver.init(0);
     driver.device_primary_ctx_retain(&context, 0);
     driver.ctx_set_current(context);
