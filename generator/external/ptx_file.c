@@ -405,6 +405,12 @@ static void read_entry(scanner *s)
         fail(s, "a body");
         return;
     }
+    const ptx_file_entry *same = ptx_file_find(s->file, e.name);
+    if (same) {
+        diagnose(s->d, e.at, message_ptx_entry_twice, e.name, same->at.line);
+        s->failed = true;
+        return;
+    }
     e.has_dynamic_shared = skip_block(s);
     *(ptx_file_entry *)arena_push(s->arena, (void **)&s->file->entries, &s->file->entry_count,
                                   &s->file->entry_capacity, sizeof e) = e;

@@ -61,6 +61,7 @@
     M(ptx_same_target, "expected PTX files for different targets, found %s in %s and in %s")                           \
     M(ptx_without_target, "expected a PTX file that runs on %s, found %s; leave the target out or list a file for it") \
     M(license, "expected an SPDX license expression, as MIT or Apache-2.0 OR MIT, for 'license', found '%s'")           \
+    M(ptx_entry_twice, "expected each .entry once, found %s again; the first is on line %d")                             \
     M(ptx_absolute_path, "the PTX names a file of this machine, '%s'; 'line_info: false' leaves such lines out")           \
     M(line_info, "expected true or false for 'line_info', found %s")                                                     \
     M(ptx_unused, "expected a ptx: item that embeds '%s', found none")                                                \
