@@ -332,7 +332,7 @@ static const struct {
     [OPTION_SHARDS]  = {"shards",   0,  "N",     "the families in N files, which compile in parallel"},
     [OPTION_JOBS]    = {"jobs",    'j', "N",     "with N threads, which change no byte; default: one per processor"},
     [OPTION_STAMP]   = {"stamp",    0,  "FILE",  "write FILE last; the depfile names it, not the bundle's files"},
-    [OPTION_QUIET]   = {"quiet",   'q', NULL,    "print nothing but errors"},
+    [OPTION_QUIET]   = {"quiet",   'q', NULL,    "print nothing but errors and warnings"},
     [OPTION_IR]      = {"ir",       0,  NULL,    "as the builder has it, not as PTX"},
     [OPTION_LONG]    = {"long",    'l', NULL,    "with the expressions for rules, launch, cost and time"},
     [OPTION_JSON]    = {"json",     0,  NULL,    "for programs"},

@@ -119,7 +119,7 @@ static void make_files(bundle_files *all, const bundle_model *m, const char *sta
                   p->inputs, p->input_count);
 }
 
-/* "app: 2 variants for sm_80 sm_90, 3 images of 41234 bytes; app.c, app.h and app.json in DIR" */
+/* "app: 2 variants for sm_80 sm_90, 3 images of 41234 bytes; app.c, .h and .json in DIR" */
 static void print_summary(FILE *out, const bundle_model *m, const char *folder)
 {
     const image_sums sums = sum_images(m);
