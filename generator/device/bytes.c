@@ -1,0 +1,72 @@
+/* A word that begins s bytes behind a multiple of 4 is s bytes short of one aligned word, and has the rest in the next: one prmt
+ * of both with selector 0x3210 + 0x1111 * s, s up to 4. Consecutive words share the aligned ones. */
+#include "bytes.h"
+
+enum { WORD = 4, MOST_WORDS = 16, IN_PLACE = 0x3210, BYTE_FURTHER = 0x1111 };
+
+byte_order bytes_order(ptx_fn *f, ptx_val pointer, uint32_t alignment, uint32_t phase)
+{
+    byte_order order = {.alignment = alignment, .phase = phase};
+    if (alignment % WORD == 0)
+        return order;
+    ptx_val address = ptx_address(f, pointer);
+    ptx_val low = address.type == PTX_U64 ? ptx_cvt(f, PTX_U32, address) : address;
+    ptx_val behind = ptx_and(f, low, ptx_u32(WORD - 1));
+    order.selector[0] = ptx_mad(f, behind, ptx_u32(BYTE_FURTHER), ptx_u32(IN_PLACE));
+    order.selector[1] = order.selector[0];
+    if (phase > 0)
+        order.selector[1] = ptx_add(f, order.selector[0], ptx_u32(BYTE_FURTHER * phase));
+    return order;
+}
+
+ptx_val bytes_round(ptx_fn *f, ptx_val pointer, uint32_t alignment)
+{
+    if (alignment % WORD == 0)
+        return ptx_cast_ptr(f, pointer, PTX_U32);
+    ptx_val address = ptx_address(f, pointer);
+    bool is_wide = address.type == PTX_U64;
+    ptx_val rounded = ptx_and(f, address, is_wide ? ptx_u64(~(uint64_t)(WORD - 1)) : ptx_u32(~(WORD - 1u)));
+    return ptx_pointer(f, (ptx_space)pointer.space, PTX_U32, rounded);
+}
+
+/* Words that one load takes: 4, 2 or 1. */
+static uint32_t load_width(uint32_t alignment, uint32_t byte, uint32_t left)
+{
+    uint32_t words = 4;
+    while (words > 1 && (words > left || alignment % (WORD * words) != 0 || byte % (WORD * words) != 0))
+        words /= 2;
+    return words;
+}
+
+static void load_aligned(ptx_fn *f, ptx_val rounded, uint32_t alignment, uint32_t byte, uint32_t count,
+                         ptx_val words[])
+{
+    for (uint32_t i = 0, width; i < count; i += width) {
+        ptx_val at = ptx_at_bytes(f, rounded, byte + WORD * i);
+        width = load_width(alignment, byte + WORD * i, count - i);
+        if (width == 1)
+            words[i] = ptx_load(f, at);
+        else
+            ptx_load_vec(f, (int)width, &words[i], at, PTX_PLAIN);
+    }
+}
+
+void bytes_load(ptx_fn *f, const byte_order *order, ptx_val rounded, uint32_t alignment, uint32_t byte,
+                uint32_t count, ptx_val words[])
+{
+    if (order->alignment % WORD == 0) {
+        load_aligned(f, rounded, alignment, byte, count, words);
+        return;
+    }
+    ptx_val whole[MOST_WORDS + 1];
+    uint32_t phase = byte % WORD;
+    load_aligned(f, rounded, WORD, byte - phase, count + 1, whole);
+    for (uint32_t i = 0; i < count; i++)
+        words[i] = ptx_prmt(f, whole[i], whole[i + 1], order->selector[phase == 0 ? 0 : 1]);
+}
+
+ptx_val bytes_load_low(ptx_fn *f, const byte_order *order, ptx_val rounded, uint32_t byte)
+{
+    ptx_val word = ptx_load(f, ptx_at_bytes(f, rounded, byte));
+    return order->alignment % WORD == 0 ? word : ptx_prmt(f, word, word, order->selector[0]);
+}

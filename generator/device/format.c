@@ -1,0 +1,186 @@
+/* The table of formats, and where a lane finds its words. */
+#include "decoder.h"
+
+#include <string.h>
+
+/* clang-format off */
+static const weight_format table[] = {
+    /* name     elements bytes  groups units parts quads step  offset signed minimum  words: byte, group, half, odd */
+    {"q4_0",    32,  18,  1, 4, 1, 2, 16,   8, false, false, {{RUN_UNITS, 2, 0, 0, 0}},                                   &format_decode_nibbles},
+    {"q4_1",    32,  20,  1, 4, 1, 2, 16,   0, false, true,  {{RUN_UNITS, 4, 0, 0, 0}},                                   &format_decode_nibbles},
+    {"q5_0",    32,  22,  1, 4, 1, 2, 16,  16, false, false, {{RUN_UNITS, 6, 0, 0, 0}, {RUN_GROUP, 2, 0, 0, 0}},          &format_decode_fives},
+    {"q5_1",    32,  24,  1, 4, 1, 2, 16,   0, false, true,  {{RUN_UNITS, 8, 0, 0, 0}, {RUN_GROUP, 4, 0, 0, 0}},          &format_decode_fives},
+    {"q8_0",    32,  34,  1, 8, 1, 1,  0,   0, true,  false, {{RUN_UNITS, 2, 0, 0, 0}},                                   &format_decode_bytes},
+    {"q2_k",   256,  84,  4, 4, 4, 4, 32,   0, false, true,  {{RUN_UNITS, 16, 16, 0, 0}, {RUN_SCALES, 0, 0, 8, 0}},      &format_decode_q2k},
+    {"q3_k",   256, 110,  4, 4, 4, 4, 32,   4, false, false, {{RUN_UNITS, 32, 16, 0, 0}, {RUN_UNITS, 0, 0, 0, 16}, {RUN_SCALES, 96, 0, 0, 0}}, &format_decode_q3k},
+    {"q4_k",   256, 144,  4, 8, 2, 2, 32,   0, false, true,  {{RUN_UNITS, 16, 32, 0, 0}, {RUN_SCALES, 0, 0, 0, 0}},      &format_decode_q4k},
+    {"q5_k",   256, 176,  4, 8, 2, 2, 32,   0, false, true,  {{RUN_UNITS, 48, 32, 0, 0}, {RUN_UNITS, 16, 0, 0, 0}, {RUN_SCALES, 0, 0, 0, 0}}, &format_decode_q5k},
+    {"q6_k",   256, 210,  4, 4, 4, 4, 32,  32, false, false, {{RUN_UNITS, 0, 0, 64, 16}, {RUN_UNITS, 32, 0, 64, 16}, {RUN_UNITS, 128, 16, 0, 0}, {RUN_SCALES, 192, 0, 8, 0}}, &format_decode_q6k},
+    {"iq4_nl",  32,  18,  1, 4, 1, 2, 16,   0, true,  false, {{RUN_UNITS, 2, 0, 0, 0}},                                   &format_decode_iq4nl},
+    {"iq4_xs", 256, 136,  8, 4, 1, 2, 16,   0, true,  false, {{RUN_UNITS, 8, 16, 0, 0}, {RUN_SCALES, 0, 0, 0, 0}},       &format_decode_iq4xs},
+    {"mxfp4",   32,  17,  1, 4, 1, 2, 16,   0, true,  false, {{RUN_UNITS, 1, 0, 0, 0}},                                   &format_decode_mxfp4},
+};
+/* clang-format on */
+
+const weight_format *format_at(uint32_t i)
+{
+    return i < sizeof table / sizeof table[0] ? &table[i] : NULL;
+}
+
+const weight_format *format_named(const char *name)
+{
+    for (uint32_t i = 0; format_at(i) != NULL; i++)
+        if (strcmp(table[i].name, name) == 0)
+            return &table[i];
+    return NULL;
+}
+
+/* Groups of 4 parts are the even and the odd sixteens of each half of a super-block. */
+ptx_val format_group_element(ptx_fn *f, const weight_format *w, ptx_val group)
+{
+    if (w->groups == 1)
+        return ptx_u32(0);
+    if (w->parts < 4)
+        return ptx_mul(f, group, ptx_u32(format_group_elements(w)));
+    ptx_val half = ptx_shr(f, group, ptx_u32(1));
+    ptx_val odd = ptx_and(f, group, ptx_u32(1));
+    ptx_val first = ptx_shl(f, half, ptx_u32(7));
+    return ptx_mad(f, odd, ptx_u32(16), first);
+}
+
+/* ---- the lane ----------------------------------------------------------------------------------------------------- */
+
+static uint32_t lower(uint32_t alignment, uint32_t step)
+{
+    while (step % alignment != 0)
+        alignment /= 2;
+    return alignment;
+}
+
+static void add_term(ptx_fn *f, format_lane *lane, uint32_t run, ptx_val count, uint32_t step)
+{
+    if (step == 0)
+        return;
+    ptx_val *offset = &lane->offset[run];
+    *offset = offset->type == PTX_NONE ? ptx_mul(f, count, ptx_u32(step))
+                                       : ptx_mad(f, count, ptx_u32(step), *offset);
+    lane->alignment[run] = lower(lane->alignment[run], step);
+}
+
+static bool same_steps(const format_run *a, const format_run *b)
+{
+    return a->kind == b->kind && a->group == b->group && a->half == b->half && a->odd == b->odd;
+}
+
+static void find_offset(ptx_fn *f, format_lane *lane, uint32_t run)
+{
+    const format_run *r = &lane->format->runs[run];
+    lane->alignment[run] = format_alignment(lane->format);
+    if (run > 0 && same_steps(r, r - 1)) {
+        lane->offset[run] = lane->offset[run - 1];
+        lane->alignment[run] = lane->alignment[run - 1];
+        return;
+    }
+    add_term(f, lane, run, lane->group, r->group);
+    if (r->half > 0)
+        add_term(f, lane, run, ptx_shr(f, lane->group, ptx_u32(1)), r->half);
+    if (r->odd > 0)
+        add_term(f, lane, run, ptx_and(f, lane->group, ptx_u32(1)), r->odd);
+    if (lane->unit.type != PTX_NONE && r->kind == RUN_UNITS)
+        add_term(f, lane, run, lane->unit, 4);
+}
+
+format_lane format_lane_init(ptx_fn *f, const weight_format *w, ptx_val group, ptx_val unit, format_rule rule)
+{
+    format_lane lane = {.format = w, .rule = rule, .group = group, .unit = unit};
+    for (uint32_t run = 0; run < FORMAT_RUNS && w->runs[run].kind != RUN_NONE; run++)
+        find_offset(f, &lane, run);
+    if (w->decoder->init != NULL)
+        w->decoder->init(f, &lane);
+    return lane;
+}
+
+/* ---- blocks ------------------------------------------------------------------------------------------------------- */
+
+static ptx_val further(ptx_fn *f, ptx_val pointer, ptx_val bytes)
+{
+    ptx_val moved = ptx_at(f, ptx_cast_ptr(f, pointer, PTX_U8), bytes);
+    return ptx_cast_ptr(f, moved, PTX_U32);
+}
+
+/* The phase of the words: all runs but those at multiples of 4 have the first one's. */
+static uint32_t phase_of(const weight_format *w)
+{
+    return w->runs[0].byte % 4;
+}
+
+static void find_runs(ptx_fn *f, const format_lane *lane, format_place *p)
+{
+    for (uint32_t i = 0; i < FORMAT_RUNS && lane->format->runs[i].kind != RUN_NONE; i++) {
+        bool is_like_last = i > 0 && same_steps(&lane->format->runs[i], &lane->format->runs[i - 1]);
+        if (is_like_last)
+            p->run[i] = p->run[i - 1];
+        else if (lane->offset[i].type == PTX_NONE)
+            p->run[i] = p->block;
+        else
+            p->run[i] = further(f, p->block, lane->offset[i]);
+    }
+}
+
+format_place format_find(ptx_fn *f, const format_lane *lane, ptx_val block)
+{
+    uint32_t alignment = format_alignment(lane->format);
+    format_place p = {.order = bytes_order(f, block, alignment, phase_of(lane->format))};
+    p.block = bytes_round(f, block, alignment);
+    find_runs(f, lane, &p);
+    return p;
+}
+
+format_place format_move(ptx_fn *f, const format_lane *lane, const format_place *place, ptx_val bytes)
+{
+    format_place p = {.order = place->order, .block = further(f, place->block, bytes)};
+    find_runs(f, lane, &p);
+    return p;
+}
+
+/* ---- codes -------------------------------------------------------------------------------------------------------- */
+
+void format_codes(ptx_fn *f, const format_lane *lane, const format_place *place, uint32_t first,
+                  uint32_t count, ptx_val quads[][FORMAT_MOST_QUADS])
+{
+    const weight_format *w = lane->format;
+    ptx_val words[FORMAT_RUNS][FORMAT_MOST_UNITS];
+    for (uint32_t run = 0; run < FORMAT_RUNS; run++) {
+        if (w->runs[run].kind == RUN_UNITS)
+            decode_load(f, lane, place, run, 4 * first, count, words[run]);
+        else if (w->runs[run].kind == RUN_GROUP)
+            decode_load(f, lane, place, run, 0, 1, words[run]);
+    }
+    for (uint32_t u = 0; u < count; u++) {
+        ptx_val word[FORMAT_RUNS] = {{0}};
+        for (uint32_t run = 0; run < FORMAT_RUNS; run++)
+            if (w->runs[run].kind == RUN_UNITS || w->runs[run].kind == RUN_GROUP)
+                word[run] = words[run][w->runs[run].kind == RUN_UNITS ? u : 0];
+        w->decoder->split(f, lane, first + u, word, quads[u]);
+        for (uint32_t q = 0; q < w->quads && w->is_signed; q++)
+            quads[u][q] = ptx_as(f, PTX_S32, quads[u][q]);
+    }
+}
+
+void format_floats(ptx_fn *f, const weight_format *w, ptx_val quad, ptx_val x[4])
+{
+    ptx_val bytes = w->is_signed ? ptx_xor(f, ptx_as(f, PTX_U32, quad), ptx_u32(0x80808080)) : quad;
+    float taken = 0x1p23f + (w->is_signed ? 128.0f : (float)w->offset);
+    for (uint32_t i = 0; i < 4; i++) {
+        ptx_val raised = ptx_prmt(f, bytes, ptx_u32(DECODE_RAISED), ptx_u32(0x7440 + i));
+        x[i] = ptx_sub(f, ptx_as(f, PTX_F32, raised), ptx_f32(taken));
+    }
+}
+
+/* ---- numbers ------------------------------------------------------------------------------------------------------ */
+
+void format_numbers(ptx_fn *f, const format_lane *lane, const format_place *place,
+                    ptx_val scale[FORMAT_MOST_PARTS], ptx_val minimum[FORMAT_MOST_PARTS])
+{
+    lane->format->decoder->numbers(f, lane, place, scale, minimum);
+}

@@ -1,0 +1,129 @@
+/* GGUF's weight formats: how a lane decodes quantised blocks that lie in shared (or global) memory as a file has them.
+ *
+ * Codes come in UNITS: a 32-bit word of a block's low code bits, and the bits that belong to it elsewhere. A unit gives 1, 2
+ * or 4 QUADS: a quad is the codes of four consecutive elements, one in each byte. A GROUP is the units that share scales; a
+ * lane of a matrix product takes one group of a block, 32 or 64 elements. A PART is the elements of a group under one scale.
+ *
+ *     element of quad q of unit u, from the group's first:  4 * u + quad_step * q
+ *     element = scale of its part * (code - offset) + minimum of its part
+ *
+ * Use: format_lane_init once per lane, where group and unit stay the same; format_find for each block, or once for a row of
+ * blocks and then format_move; format_codes and format_numbers for each block.
+ */
+#ifndef DEVICE_FORMAT_H
+#define DEVICE_FORMAT_H
+
+#include "bytes.h"
+
+enum { FORMAT_MOST_UNITS = 8, FORMAT_MOST_QUADS = 4, FORMAT_MOST_PARTS = 4, FORMAT_RUNS = 4 };
+
+/* Words of a block that a lane reads: at byte + group * its group + half * (group / 2) + odd * (group % 2). */
+typedef struct format_run {
+    enum { RUN_NONE, RUN_UNITS /* a word for each unit */, RUN_GROUP /* one word */, RUN_SCALES } kind;
+    uint8_t byte, group, half, odd;
+} format_run;
+
+typedef struct format_decoder format_decoder;
+
+typedef struct weight_format {
+    const char *name;         /* as the package gguf has it, in lower case */
+    uint16_t elements, bytes; /* of a quantised block */
+    uint8_t groups;           /* of a block */
+    uint8_t units, parts;     /* of a group */
+    uint8_t quads, quad_step; /* of a unit; elements from one to the next */
+    uint8_t offset;           /* of codes */
+    bool is_signed;           /* quads are S32, of signed bytes; else U32, of unsigned ones */
+    bool has_minimum;         /* else minima are 0, and not made */
+    format_run runs[FORMAT_RUNS];
+    const format_decoder *decoder;
+} weight_format;
+
+/* The names, for a parameter of a family; and the format of such a word. */
+#define FORMAT_WORDS "q4_0 q4_1 q5_0 q5_1 q8_0 q2_k q3_k q4_k q5_k q6_k iq4_nl iq4_xs mxfp4"
+const weight_format *format_named(const char *name); /* null: there is none */
+const weight_format *format_at(uint32_t i);          /* null behind the last */
+
+/* ---- where elements are ------------------------------------------------------------------------------------------- */
+
+static inline uint32_t format_group_elements(const weight_format *w)
+{
+    return w->elements / w->groups;
+}
+
+/* From the group's first element. */
+static inline uint32_t format_quad_element(const weight_format *w, uint32_t unit, uint32_t quad)
+{
+    return 4 * unit + w->quad_step * quad;
+}
+
+static inline uint32_t format_quad_part(const weight_format *w, uint32_t quad)
+{
+    return w->parts == 1 ? 0 : quad;
+}
+
+/* The elements of part p are part_elements consecutive ones from quad_step * p on. */
+static inline uint32_t format_part_elements(const weight_format *w)
+{
+    return format_group_elements(w) / w->parts;
+}
+
+/* What the address of any block is a multiple of where the tensor's is one of 16: 1, 2, 4, 8 or 16. */
+static inline uint32_t format_alignment(const weight_format *w)
+{
+    uint32_t lowest = w->bytes & (~(uint32_t)w->bytes + 1);
+    return lowest < 16 ? lowest : 16;
+}
+
+/* The first element of a group in its block, U32. */
+ptx_val format_group_element(ptx_fn *f, const weight_format *w, ptx_val group);
+
+/* ---- decoding ----------------------------------------------------------------------------------------------------- */
+
+/* How exact the scales and minima are whose d is 0, infinite or a NaN. All others are exact. */
+typedef enum format_rule {
+    FORMAT_FINITE, /* a zero's sign is lost, and an infinity is a NaN, as it is in a sum anyhow; an instruction less for each */
+    FORMAT_EXACT /* as the package has them */
+} format_rule;
+
+/* What depends on the lane's group and unit alone. */
+typedef struct format_lane {
+    const weight_format *format;
+    format_rule rule;
+    ptx_val group, unit;
+    ptx_val offset[FORMAT_RUNS];     /* bytes from each run's first; poison: none */
+    uint32_t alignment[FORMAT_RUNS]; /* of these */
+    /* How codes' high bits and scales are unpacked: as the format's file says. */
+    ptx_val select, shift, turn, first, last;
+} format_lane;
+
+/* `group` is a U32, register or immediate. `unit` too where the lane takes that one alone, of a group; else poison. */
+format_lane format_lane_init(ptx_fn *f, const weight_format *w, ptx_val group, ptx_val unit,
+                             format_rule rule);
+
+/* A block in memory, as a lane sees it. */
+typedef struct format_place {
+    byte_order order;
+    ptx_val block;            /* rounded down to a multiple of 4 */
+    ptx_val run[FORMAT_RUNS]; /* pointers to this lane's words, but for the runs' `byte` */
+} format_place;
+
+/* `block` is a pointer to a block's first byte, in shared or global memory; the tensor's address is a multiple of 16, or has
+ * the same offset to one as here. Where blocks are no multiples of 4 bytes, up to three bytes before and behind are read. */
+format_place format_find(ptx_fn *f, const format_lane *lane, ptx_val block);
+
+/* The block that lies a number of bytes, a multiple of 4, further: an S32 or U32, which costs an addition for each of up to
+ * four pointers; an immediate costs nothing. */
+format_place format_move(ptx_fn *f, const format_lane *lane, const format_place *place, ptx_val bytes);
+
+/* The codes of `count` units from `first` on. A lane of one unit has that alone: first is 0, count 1. */
+void format_codes(ptx_fn *f, const format_lane *lane, const format_place *place, uint32_t first,
+                  uint32_t count, ptx_val quads[][FORMAT_MOST_QUADS]);
+
+/* Scales and minima of the group's parts, F32. */
+void format_numbers(ptx_fn *f, const format_lane *lane, const format_place *place,
+                    ptx_val scale[FORMAT_MOST_PARTS], ptx_val minimum[FORMAT_MOST_PARTS]);
+
+/* code - offset of the four elements of a quad, F32, exactly. */
+void format_floats(ptx_fn *f, const weight_format *w, ptx_val quad, ptx_val x[4]);
+
+#endif

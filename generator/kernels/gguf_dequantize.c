@@ -1,0 +1,311 @@
+/* GGUF's quantised blocks back to a tensor: all of it, or rows by index.
+ *
+ * GEOMETRY. A warp has a tile of 2048 elements of a row; all of a tensor is one row. It copies the tile's bytes as they are into
+ * shared memory. Then each lane takes a unit of codes (device/format.h) per trip: 32 consecutive ones, of 1 to 8 blocks, so
+ * that each lane has the same unit of the same group in every trip. A store of the warp is four elements per lane, and whole
+ * sectors, since four lanes and more have neighbouring quads.
+ *
+ * ARITHMETIC. Scales and products with codes are exact in f32. So a sum with a minimum is one fma, and the rounding of
+ * the package.
+ */
+#include "gguf_dequantize.h"
+#include "device/rows.h"
+#include "narrow.h"
+
+enum { WARP = 32, QUAD = 4 };
+
+typedef struct dequantize {
+    ptx_fn *f;
+    const weight_format *format;
+    ptx_type type; /* of the tensor */
+    bool has_sm_80;
+    ptx_val lane, warp;
+    ptx_val n;      /* elements of a row, U64 */
+    ptx_val blocks; /* quantised blocks of the tile, U32 */
+    ptx_val packed; /* the tile's first byte */
+    ptx_val out;    /* its first element */
+} dequantize;
+
+/* ---- elements ----------------------------------------------------------------------------------------------------- */
+
+static void store_quad(dequantize *d, ptx_val at, const ptx_val x[QUAD])
+{
+    ptx_fn *f = d->f;
+    ptx_val words[QUAD / 2];
+    if (d->type == PTX_F32) {
+        ptx_store_vec(f, QUAD, at, x, PTX_CS);
+        return;
+    }
+    for (uint32_t i = 0; i < QUAD / 2; i++)
+        words[i] = narrow_pair(f, d->type, d->has_sm_80, x[2 * i], x[2 * i + 1]);
+    ptx_store_vec(f, QUAD / 2, ptx_cast_ptr(f, at, PTX_U32), words, PTX_CS);
+}
+
+/* This lane's unit of the block at `place`, to the elements from `at` on. */
+static void store_unit(dequantize *d, const format_lane *lane, const format_place *place, ptx_val at)
+{
+    ptx_fn *f = d->f;
+    const weight_format *w = d->format;
+    ptx_val scale[FORMAT_MOST_PARTS], minimum[FORMAT_MOST_PARTS], quads[1][FORMAT_MOST_QUADS], x[QUAD];
+    format_numbers(f, lane, place, scale, minimum);
+    format_codes(f, lane, place, 0, 1, quads);
+    for (uint32_t q = 0; q < w->quads; q++) {
+        uint32_t part = format_quad_part(w, q);
+        format_floats(f, w, quads[0][q], x);
+        for (uint32_t i = 0; i < QUAD; i++)
+            x[i] =
+                w->has_minimum ? ptx_fma(f, scale[part], x[i], minimum[part]) : ptx_mul(f, scale[part], x[i]);
+        store_quad(d, ptx_at_const(f, at, format_quad_element(w, 0, q)), x);
+    }
+}
+
+static void store_tile(dequantize *d, ptx_val bytes)
+{
+    ptx_fn *f = d->f;
+    const weight_format *w = d->format;
+    const uint32_t block_units = (uint32_t)w->groups * w->units, trip_blocks = WARP / block_units;
+    ptx_val in_trip = ptx_div(f, d->lane, ptx_u32(block_units));
+    ptx_val in_block = ptx_rem(f, d->lane, ptx_u32(block_units));
+    ptx_val group = w->groups == 1 ? ptx_u32(0) : ptx_div(f, in_block, ptx_u32(w->units));
+    ptx_val unit = ptx_rem(f, d->lane, ptx_u32(w->units));
+    format_lane lane = format_lane_init(f, w, group, unit, FORMAT_EXACT);
+    ptx_val first = ptx_at(f, bytes, ptx_mul(f, in_trip, ptx_u32(w->bytes)));
+    format_place place = format_find(f, &lane, first);
+    ptx_val group_element = format_group_element(f, w, group);
+    ptx_val of_block = ptx_mad(f, in_trip, ptx_u32(w->elements), group_element);
+    ptx_val element = ptx_mad(f, unit, ptx_u32(QUAD), of_block);
+    ptx_val out = ptx_at(f, d->out, element);
+    ptx_val left = ptx_as(f, PTX_S32, ptx_sub(f, d->blocks, in_trip));
+    PTX_FOR (f, block, ptx_s32(0), left, ptx_s32((int)trip_blocks)) {
+        format_place here = format_move(f, &lane, &place, ptx_mul(f, block, ptx_s32(w->bytes)));
+        ptx_val at = ptx_at(f, out, ptx_mul(f, block, ptx_s32(w->elements)));
+        store_unit(d, &lane, &here, at);
+    }
+}
+
+/* ---- tiles -------------------------------------------------------------------------------------------------------- */
+
+static uint32_t tile_bytes(const weight_format *w)
+{
+    return (uint32_t)DEQUANTIZE_TILE / w->elements * w->bytes;
+}
+
+static void copy_and_store(dequantize *d)
+{
+    ptx_fn *f = d->f;
+    const uint32_t most = tile_bytes(d->format), room = rows_room(most);
+    ptx_val shared = ptx_shared(f, PTX_U8, DEQUANTIZE_WARPS * room, 16);
+    ptx_val to = ptx_at(f, shared, ptx_mul(f, d->warp, ptx_u32(room)));
+    ptx_val bytes = ptx_mul(f, d->blocks, ptx_u32(d->format->bytes));
+    const row_copier copier = {.has_sm_80 = d->has_sm_80, .threads = WARP, .thread = d->lane};
+    ptx_val first = rows_copy(f, &copier, to, d->packed, bytes, most);
+    if (d->has_sm_80)
+        ptx_cp_async_wait_all(f);
+    ptx_warp_barrier(f);
+    store_tile(d, first);
+}
+
+/* Of a row that the tensor does not have. */
+static void store_nans(dequantize *d)
+{
+    ptx_fn *f = d->f;
+    bool is_wide = d->type == PTX_F32;
+    ptx_val nan = ptx_u32(is_wide ? 0x7fffffff : 0x7fff7fff), words[QUAD] = {nan, nan, nan, nan};
+    ptx_val first = ptx_shl(f, d->lane, ptx_u32(2));
+    ptx_val elements = ptx_mul(f, d->blocks, ptx_u32(d->format->elements));
+    PTX_FOR (f, element, first, elements, ptx_u32(QUAD * WARP)) {
+        ptx_val at = ptx_cast_ptr(f, ptx_at(f, d->out, element), PTX_U32);
+        ptx_store_vec(f, is_wide ? QUAD : QUAD / 2, at, words, PTX_CS);
+    }
+}
+
+/* Tile `tile` of row `from` of the tensor, to row `to` of the output: rows U64, or poison for the only one. */
+static void find_tile(dequantize *d, ptx_val tile, ptx_val from, ptx_val to)
+{
+    ptx_fn *f = d->f;
+    const weight_format *w = d->format;
+    ptx_val first = ptx_mul_wide(f, tile, ptx_u32(DEQUANTIZE_TILE));
+    ptx_val left = ptx_sub(f, d->n, first);
+    ptx_val elements = ptx_cvt(f, PTX_U32, ptx_min(f, left, ptx_u64(DEQUANTIZE_TILE)));
+    d->blocks = ptx_div(f, elements, ptx_u32(w->elements));
+    d->packed = ptx_at(f, d->packed, ptx_mul_wide(f, tile, ptx_u32(tile_bytes(w))));
+    d->out = ptx_at(f, d->out, first);
+    if (to.type == PTX_NONE)
+        return;
+    ptx_val blocks = ptx_div(f, d->n, ptx_u64(w->elements));
+    ptx_val row_bytes = ptx_mul(f, blocks, ptx_u64(w->bytes));
+    d->packed = ptx_at(f, d->packed, ptx_mul(f, from, row_bytes));
+    d->out = ptx_at(f, d->out, ptx_mul(f, to, d->n));
+}
+
+static void store_row(dequantize *d, ptx_val index, ptx_val tensor_rows, ptx_val row, ptx_val tile)
+{
+    ptx_fn *f = d->f;
+    ptx_val from = ptx_warp_uniform(f, ptx_load_hint(f, ptx_at(f, index, row), PTX_NC));
+    ptx_val wide_row = ptx_cvt(f, PTX_U64, row);
+    find_tile(d, tile, ptx_cvt(f, PTX_U64, from), wide_row);
+    PTX_IF (f, ptx_lt(f, from, tensor_rows)) {
+        copy_and_store(d);
+    }
+    PTX_ELSE (f) {
+        store_nans(d);
+    }
+}
+
+void dequantize_emit(ptx_fn *f, const weight_format *format, ptx_type type, bool has_sm_80, bool by_index)
+{
+    dequantize d = {.f = f, .format = format, .type = type, .has_sm_80 = has_sm_80};
+    ptx_val index, tensor_rows, row_count;
+    d.packed = ptx_param_ptr(f, PTX_U8, "packed");
+    if (by_index)
+        index = ptx_param_ptr(f, PTX_U32, "index");
+    d.out = ptx_param_ptr(f, type, "out");
+    if (by_index) {
+        tensor_rows = ptx_param(f, PTX_U32, "tensor_rows");
+        row_count = ptx_param(f, PTX_U32, "n");
+    }
+    d.n = ptx_param(f, PTX_U64, by_index ? "k" : "n");
+    d.lane = ptx_laneid(f);
+    d.warp = ptx_warpid_x(f);
+    ptx_val block = ptx_ctaid_x(f);
+    ptx_val tile = ptx_mad(f, block, ptx_u32(DEQUANTIZE_WARPS), d.warp);
+    ptx_val padded = ptx_add(f, d.n, ptx_u64(DEQUANTIZE_TILE - 1));
+    ptx_val row_tiles = ptx_cvt(f, PTX_U32, ptx_div(f, padded, ptx_u64(DEQUANTIZE_TILE)));
+    if (!by_index) {
+        PTX_IF (f, ptx_lt(f, tile, row_tiles)) {
+            find_tile(&d, tile, (ptx_val){0}, (ptx_val){0});
+            copy_and_store(&d);
+        }
+        return;
+    }
+    ptx_val row = ptx_div(f, tile, row_tiles);
+    ptx_val rows_before = ptx_mul(f, row, row_tiles);
+    PTX_IF (f, ptx_lt(f, row, row_count)) {
+        store_row(&d, index, tensor_rows, row, ptx_sub(f, tile, rows_before));
+    }
+}
+
+/* ---- the families --------------------------------------------------------------------------------------------------- */
+
+/* Bytes of 256 elements: of blocks of 32 eight times a block's. */
+#define BYTES                                                                                                \
+    "select(format == q4_0 || format == q4_k || format == iq4_nl, 144, "                                     \
+    "select(format == iq4_xs || format == mxfp4, 136, select(format == q5_0 || format == q5_k, 176, "        \
+    "select(format == q8_0, 272, select(format == q6_k, 210, select(format == q4_1, 160, "                   \
+    "select(format == q5_1, 192, select(format == q3_k, 110, 84))))))))"
+#define ELEMENTS                                                                                             \
+    "select(format == q2_k || format == q3_k || format == q4_k || format == q5_k || format == q6_k || "      \
+    "format == iq4_xs, 256, 32)"
+#define WIDTH "select(type == f32, 4, 2)"
+
+static void emit(ptx_fn *f, const kiln_variant *v, bool by_index)
+{
+    for (uint32_t i = 0; format_at(i) != NULL; i++)
+        if (kiln_is(v, "format", format_at(i)->name))
+            dequantize_emit(f, format_at(i), kiln_type(v, "type"), kiln_has_sm(v, 80), by_index);
+}
+
+static void emit_all(ptx_fn *f, const kiln_variant *v)
+{
+    emit(f, v, false);
+}
+
+static void emit_rows(ptx_fn *f, const kiln_variant *v)
+{
+    emit(f, v, true);
+}
+
+void dequantize_shape(kiln_shape *s, const kiln_variant *v)
+{
+    (void)v;
+    s->block[0] = WARP * DEQUANTIZE_WARPS;
+}
+
+static const kiln_param params[] = {
+    {.name = "format",
+     .type = KILN_PARAM_WORD,
+     .role = KILN_ROLE_CONTRACT,
+     .words = FORMAT_WORDS,
+     .numbers = "1 2 3 4 5 6 7 8 9 10 11 12 13",
+     .default_value = "q4_k",
+     .summary = "format of the quantised blocks, as GGUF calls it"},
+    {.name = "type",
+     .type = KILN_PARAM_WORD,
+     .role = KILN_ROLE_CONTRACT,
+     .words = "f32 f16 bf16",
+     .default_value = "f32",
+     .summary = "element type of the output"},
+    {.name = NULL},
+};
+
+static const kiln_arg all_args[] = {
+    {"packed", KILN_ARG_IN, "u8", "n * " BYTES " / 256", 16, NULL,
+     "quantised blocks, as a GGUF file has them"},
+    {"out", KILN_ARG_OUT, "$type", "n", 16, NULL, "the elements, rounded to f32, then to the type"},
+    {"n", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "elements"},
+    {.name = NULL},
+};
+
+static const kiln_rule all_rules[] = {
+    {"n % " ELEMENTS " == 0", "n must be a multiple of a block's elements, 32 or 256"},
+    {"n <= 1099511627776", "n must be at most 2^40"},
+    {NULL, NULL},
+};
+
+const kiln_family gguf_dequantize_family = {
+    .name = "gguf_dequantize",
+    .summary = "GGUF's quantised blocks back to a tensor",
+    .source = "GGUF's formats, as the Python package gguf decodes them",
+    .accuracy = "bit for bit what the package makes of the blocks, in f32, and that rounded to the type",
+    .nonfinite =
+        "as the arithmetic goes: an infinite scale is a NaN where what it multiplies is 0; f16 overflows to infinity",
+    .params = params,
+    .args = all_args,
+    .rules = all_rules,
+    .empty = "n == 0",
+    .shape = dequantize_shape,
+    .grid = {DEQUANTIZE_GRID},
+    .cost = {.bytes_read = "n * " BYTES " / 256", .bytes_written = "n * " WIDTH, .elements = "n"},
+    .min_sm = 75,
+    .emit = emit_all,
+};
+
+static const kiln_arg rows_args[] = {
+    {"packed", KILN_ARG_IN, "u8", "tensor_rows, k * " BYTES " / 256", 16, NULL,
+     "quantised blocks, as a GGUF file has them, row after row"},
+    {"index", KILN_ARG_IN, "u32", "n", 4, NULL,
+     "for each row of out, which row of the tensor; i32 that are not negative have the same bits"},
+    {"out", KILN_ARG_OUT, "$type", "n, k", 16, NULL, "the elements, rounded to f32, then to the type"},
+    {"tensor_rows", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of the tensor"},
+    {"n", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of out"},
+    {"k", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "elements of a row"},
+    {.name = NULL},
+};
+
+static const kiln_rule rows_rules[] = {
+    {"k % " ELEMENTS " == 0", "k must be a multiple of a block's elements, 32 or 256"},
+    {"k <= 2147483648", "k must be at most 2^31"},
+    {"n * ceil_div(k, 2048) <= 2147483648", "n * ceil(k / 2048) must be at most 2^31"},
+    {NULL, NULL},
+};
+
+const kiln_family gguf_rows_family = {
+    .name = "gguf_rows",
+    .summary = "rows of a GGUF tensor by an index, as embeddings are looked up",
+    .source = "GGUF's formats, as the Python package gguf decodes them",
+    .accuracy = "bit for bit what the package makes of the blocks, in f32, and that rounded to the type",
+    .nonfinite =
+        "a row whose index is not below tensor_rows is NaNs, and nothing is read for it; else as the arithmetic "
+        "goes: an infinite scale is a NaN where what it multiplies is 0; f16 overflows to infinity",
+    .params = params,
+    .args = rows_args,
+    .rules = rows_rules,
+    .empty = "n == 0 || k == 0",
+    .shape = dequantize_shape,
+    .grid = {"ceil_div(n * ceil_div(k, 2048), 8)"},
+    .cost = {.bytes_read = "n * (k * " BYTES " / 256 + 4)",
+             .bytes_written = "n * k * " WIDTH,
+             .elements = "n * k"},
+    .min_sm = 75,
+    .emit = emit_rows,
+};
