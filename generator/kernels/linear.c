@@ -1,0 +1,492 @@
+/* y = W * h: vectors times a matrix of quantised weights in one of GGUF's formats, with what a language model has before and
+ * after it: h = x, or x normalised (RMSNorm); a bias; a residual.
+ *
+ * GEOMETRY. A thread block has a stretch of W's rows, and up to 8 vectors of x. In one wave there are as many as fit the device
+ * at once. The first tiles of W are on their way (linear_w.c) while the thread block brings the vectors into shared memory in
+ * the order in which groups of weights need them (linear_x.c). Then each of its eight warps goes over groups of 1, 2 or 4 rows
+ * (linear_products.c). Sums of up to 256 rows gather in shared memory, and are stored together.
+ *
+ * NORM. The factor 1 / rms of a vector multiplies its sums at the end, so that the weights need not wait for it: one pass over
+ * x makes both.
+ *
+ * CHUNKS. Where `chunk` is less than k, all this repeats for each chunk of k, and shared memory accumulates the sums of 256
+ * rows. Then every 256 rows make the shares again.
+ */
+#include "linear.h"
+#include "narrow.h"
+#include <kiln/author/families.h>
+
+/* ---- geometry ----------------------------------------------------------------------------------------------------- */
+
+/* Stages such that all but one hold about as much as a multiprocessor has on its way. */
+static uint32_t stages_of(uint32_t stage_bytes)
+{
+    enum { BYTES_AHEAD = 36 * 1024, MOST_STAGES = 8 };
+    const uint32_t stages = BYTES_AHEAD / (LINEAR_WARPS * stage_bytes) + 1;
+    return stages < 2 ? 2 : stages > MOST_STAGES ? MOST_STAGES : stages;
+}
+
+static const weight_format *format_of(const kiln_variant *v)
+{
+    const weight_format *format = format_at(0);
+    for (uint32_t i = 1; format && !kiln_is(v, "format", format->name); i++)
+        format = format_at(i);
+    return format;
+}
+
+static linear_geometry geometry_of(const kiln_variant *v)
+{
+    linear_geometry g = {.format = format_of(v),
+                         .rows = kiln_int(v, "rows"),
+                         .vectors = kiln_int(v, "vectors"),
+                         .chunk = kiln_int(v, "chunk"),
+                         .is_q8 = kiln_is(v, "activation", "q8"),
+                         .has_norm = kiln_is(v, "norm", "rms")};
+    g.tile_bytes = (uint32_t)LINEAR_LANES / g.format->groups * g.format->bytes;
+    g.row_bytes = g.tile_bytes + (g.format->bytes % LINEAR_PIECE == 0 ? 0 : LINEAR_PIECE);
+    g.stage_bytes = g.rows * g.row_bytes;
+    g.stages = stages_of(g.stage_bytes);
+    g.vector_bytes = linear_vector_bytes(g.format, g.is_q8);
+    /* An odd number of 16 bytes, so that neighbouring lanes' shares are in different banks. */
+    g.share_bytes = g.vectors * g.vector_bytes | (uint32_t)LINEAR_PIECE;
+    return g;
+}
+
+static uint32_t fixed_bytes(const linear_geometry *g)
+{
+    return LINEAR_WARPS * g->stages * g->stage_bytes + 4 * LINEAR_PASS_ROWS * g->vectors +
+           4 * LINEAR_WARPS * g->vectors + 4 * LINEAR_MOST_VECTORS;
+}
+
+/* Of dynamic shared memory where a chunk has so many elements. */
+static uint32_t shared_bytes(const linear_geometry *g, uint32_t elements)
+{
+    return fixed_bytes(g) + elements / format_group_elements(g->format) * g->share_bytes;
+}
+
+static void layout_shared(linear *g)
+{
+    ptx_fn *f = g->f;
+    const uint32_t warp_bytes = g->of.stages * g->of.stage_bytes;
+    ptx_val start = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
+    g->stages = ptx_mad(f, g->warp, ptx_u32(warp_bytes), start);
+    g->sums = ptx_add(f, start, ptx_u32(LINEAR_WARPS * warp_bytes));
+    g->partials = ptx_add(f, g->sums, ptx_u32(4 * LINEAR_PASS_ROWS * g->of.vectors));
+    g->scales = ptx_add(f, g->partials, ptx_u32(4 * LINEAR_WARPS * g->of.vectors));
+    g->shares = ptx_add(f, g->scales, ptx_u32(4 * LINEAR_MOST_VECTORS));
+}
+
+/* ---- sums --------------------------------------------------------------------------------------------------------- */
+
+/* The sum over all lanes; a lane gets row lane / (32 / rows). Each step halves the lanes per row and the rows per lane. */
+static ptx_val join_lanes(linear *g, uint32_t b)
+{
+    ptx_fn *f = g->f;
+    uint32_t lanes = LINEAR_LANES;
+    ptx_val sum[LINEAR_MOST_ROWS];
+    for (uint32_t r = 0; r < g->of.rows; r++)
+        sum[r] = g->sum[r][b];
+    for (uint32_t half = g->of.rows / 2; half > 0; half /= 2) {
+        lanes /= 2;
+        ptx_val bit = ptx_and(f, g->lane, ptx_u32(lanes));
+        ptx_val is_upper = ptx_ne(f, bit, ptx_u32(0));
+        for (uint32_t r = 0; r < half; r++) {
+            ptx_val given = ptx_select(f, is_upper, sum[r], sum[r + half]);
+            ptx_val kept = ptx_select(f, is_upper, sum[r + half], sum[r]);
+            sum[r] = ptx_add(f, kept, ptx_shfl_xor(f, given, ptx_u32(lanes)));
+        }
+    }
+    return ptx_reduce_lanes(f, PTX_OP_ADD, (int)lanes, sum[0]);
+}
+
+/* Adds the sums of a group of rows to those of the chunks before, in shared memory. */
+static void gather_sums(linear *g, ptx_val group)
+{
+    ptx_fn *f = g->f;
+    const uint32_t lanes = LINEAR_LANES / g->of.rows;
+    ptx_val of_lane = ptx_div(f, g->lane, ptx_u32(lanes)), in_row = ptx_and(f, g->lane, ptx_u32(lanes - 1));
+    ptx_val row = ptx_mad(f, group, ptx_u32(g->of.rows), of_lane);
+    ptx_val to = ptx_mad(f, row, ptx_u32(4), g->sums);
+    ptx_val is_first = ptx_eq(f, in_row, ptx_u32(0)), in_pass = ptx_lt(f, row, g->rows_here);
+    ptx_val stores = ptx_and(f, is_first, in_pass), is_later = ptx_gt(f, g->chunk_first, ptx_u32(0));
+    ptx_val adds = ptx_and(f, is_later, stores);
+    for (uint32_t b = 0; b < g->of.vectors; b++) {
+        ptx_val total = ptx_var(f, join_lanes(g, b)), at = linear_at(g, PTX_F32, to, 4 * LINEAR_PASS_ROWS * b);
+        PTX_WHEN (f, adds) {
+            ptx_val before = ptx_load(f, at);
+            ptx_add_to(f, total, before);
+        }
+        PTX_WHEN (f, stores) {
+            ptx_store(f, at, total);
+        }
+    }
+}
+
+/* ---- y ------------------------------------------------------------------------------------------------------------ */
+
+/* An element of bias or residual, which have y's type. */
+static ptx_val load_as_y(linear *g, ptx_val at)
+{
+    ptx_fn *f = g->f;
+    if (g->y_type == PTX_F32)
+        return ptx_load(f, at);
+    if (g->y_type == PTX_F16)
+        return ptx_cvt(f, PTX_F32, ptx_load(f, at));
+    ptx_val bits = ptx_load_as(f, PTX_U32, ptx_cast_ptr(f, at, PTX_U16), PTX_PLAIN);
+    return ptx_as(f, PTX_F32, ptx_shl(f, bits, ptx_u32(16)));
+}
+
+static void store_y(linear *g, ptx_val at, ptx_val y)
+{
+    ptx_fn *f = g->f;
+    if (g->y_type == PTX_BF16 && !g->has_sm_80) {
+        y = ptx_shr(f, narrow_to_bf16(f, y), ptx_u32(16));
+        at = ptx_cast_ptr(f, at, PTX_U16);
+    } else if (g->y_type != PTX_F32) {
+        y = ptx_cvt(f, g->y_type, y);
+    }
+    ptx_store(f, at, y);
+}
+
+/* An infinite sum is made a NaN: what was not finite in h or W always is one then, whatever it was multiplied by. */
+static ptx_val finish(linear *g, uint32_t b, ptx_val sum, ptx_val row, ptx_val element)
+{
+    ptx_fn *f = g->f;
+    ptx_val y = ptx_fma(f, sum, ptx_f32(0), sum);
+    if (g->of.has_norm)
+        y = ptx_mul(f, y, linear_factor(g, b));
+    if (g->has_bias)
+        y = ptx_add(f, y, load_as_y(g, ptx_at(f, g->bias, row)));
+    if (g->has_residual)
+        y = ptx_add(f, y, load_as_y(g, ptx_at(f, g->residual, element)));
+    return y;
+}
+
+/* Each thread has one of the pass's rows. */
+static void store_rows(linear *g)
+{
+    ptx_fn *f = g->f;
+    PTX_IF (f, ptx_lt(f, g->tid, g->rows_here)) {
+        ptx_val from = ptx_mad(f, g->tid, ptx_u32(4), g->sums), row = ptx_add(f, g->tid, g->first_row);
+        ptx_val row_64 = ptx_cvt(f, PTX_U64, row);
+        for (uint32_t b = 0; b < g->of.vectors; b++) {
+            PTX_IF (f, ptx_gt(f, g->vectors, ptx_u32(b))) {
+                ptx_val vector = ptx_add(f, g->first_vector, ptx_u32(b));
+                ptx_val element = ptx_mad_wide(f, vector, g->n, row_64);
+                ptx_val sum = ptx_load(f, linear_at(g, PTX_F32, from, 4 * LINEAR_PASS_ROWS * b));
+                ptx_val y = finish(g, b, sum, row, element);
+                store_y(g, ptx_at(f, g->out, element), y);
+            }
+        }
+    }
+}
+
+/* ---- rows --------------------------------------------------------------------------------------------------------- */
+
+static void multiply_group(linear *g, ptx_val group)
+{
+    ptx_fn *f = g->f;
+    for (uint32_t r = 0; r < g->of.rows; r++)
+        for (uint32_t b = 0; b < g->of.vectors; b++)
+            g->sum[r][b] = ptx_var(f, ptx_f32(0));
+    linear_find_rows(g, group);
+    ptx_val share = ptx_var(f, ptx_add(f, g->lane_share, ptx_u32(0)));
+    PTX_FOR (f, first, ptx_u32(0), g->share_count, ptx_u32(LINEAR_LANES)) {
+        ptx_main_loop(f);
+        linear_next_stage(g);
+        ptx_val of_lane = ptx_add(f, first, g->lane);
+        PTX_IF (f, ptx_lt(f, of_lane, g->share_count)) {
+            linear_multiply_tile(g, share);
+        }
+        ptx_add_to(f, share, ptx_u32(LINEAR_LANES * g->of.share_bytes));
+    }
+    gather_sums(g, group);
+}
+
+/* The first chunk of the first pass needs shares; where there are several chunks, each does. */
+static void make_chunk(linear *g, ptx_val is_first_pass)
+{
+    ptx_fn *f = g->f;
+    const weight_format *format = g->of.format;
+    const uint32_t tile_elements = LINEAR_LANES * format_group_elements(format);
+    ptx_val left = ptx_sub(f, g->k, g->chunk_first);
+    g->chunk_count = ptx_min(f, left, ptx_u32(g->of.chunk));
+    ptx_val raised = ptx_add(f, g->chunk_count, ptx_u32(tile_elements - 1));
+    g->tiles = ptx_div(f, raised, ptx_u32(tile_elements));
+    g->share_count = ptx_div(f, g->chunk_count, ptx_u32(format_group_elements(format)));
+    ptx_val before = ptx_div(f, g->chunk_first, ptx_u32(format->elements));
+    g->chunk_byte = ptx_mul(f, before, ptx_u32(format->bytes));
+    ptx_val blocks = ptx_div(f, g->chunk_count, ptx_u32(format->elements));
+    g->chunk_bytes = ptx_mul(f, blocks, ptx_u32(format->bytes));
+    linear_init_stages(g);
+    ptx_val is_first_chunk = ptx_eq(f, g->chunk_first, ptx_u32(0));
+    ptx_val is_start = ptx_and(f, is_first_pass, is_first_chunk), has_more = ptx_gt(f, g->k, ptx_u32(g->of.chunk));
+    PTX_IF (f, ptx_or(f, is_start, has_more)) {
+        ptx_barrier(f); /* all have read the last shares */
+        linear_make_shares(g, is_start);
+    }
+    PTX_FOR (f, group, g->warp, g->groups_of_rows, ptx_u32(LINEAR_WARPS)) {
+        multiply_group(g, group);
+    }
+}
+
+static void make_pass(linear *g, ptx_val is_first_pass)
+{
+    ptx_fn *f = g->f;
+    PTX_FOR (f, chunk_first, ptx_u32(0), g->k, ptx_u32(g->of.chunk)) {
+        g->chunk_first = chunk_first;
+        make_chunk(g, is_first_pass);
+    }
+    ptx_barrier(f);
+    store_rows(g);
+    ptx_barrier(f);
+}
+
+/* This thread block's stretch of rows, 256 at a time. */
+static void make_rows(linear *g)
+{
+    ptx_fn *f = g->f;
+    ptx_val blocks = ptx_nctaid_x(f), block = ptx_ctaid_x(f);
+    ptx_val raised = ptx_add(f, g->n, blocks);
+    ptx_val most = ptx_div(f, ptx_sub(f, raised, ptx_u32(1)), blocks);
+    ptx_val first = ptx_mul(f, block, most), past = ptx_add(f, first, most), end = ptx_min(f, past, g->n);
+    PTX_FOR (f, row, first, end, ptx_u32(LINEAR_PASS_ROWS)) {
+        g->first_row = row;
+        ptx_val left = ptx_sub(f, end, row);
+        g->rows_here = ptx_min(f, left, ptx_u32(LINEAR_PASS_ROWS));
+        ptx_val whole = ptx_add(f, g->rows_here, ptx_u32(g->of.rows - 1));
+        g->groups_of_rows = ptx_div(f, whole, ptx_u32(g->of.rows));
+        make_pass(g, ptx_eq(f, row, first));
+    }
+}
+
+/* ---- the kernel --------------------------------------------------------------------------------------------------- */
+
+static void read_arguments(linear *g)
+{
+    ptx_fn *f = g->f;
+    g->in = ptx_param_ptr(f, g->x_type, "in");
+    if (g->of.has_norm)
+        g->gamma = ptx_param_ptr(f, PTX_F32, "gamma");
+    g->w = ptx_param_ptr(f, PTX_U8, "w");
+    if (g->has_bias)
+        g->bias = ptx_param_ptr(f, g->y_type, "bias");
+    if (g->has_residual)
+        g->residual = ptx_param_ptr(f, g->y_type, "residual");
+    g->out = ptx_param_ptr(f, g->y_type, "out");
+    g->m = ptx_param(f, PTX_U32, "m");
+    g->n = ptx_param(f, PTX_U32, "n");
+    g->k = ptx_param(f, PTX_U32, "k");
+    if (g->of.has_norm)
+        g->eps = ptx_param(f, PTX_F32, "eps");
+}
+
+static void find_vectors(linear *g)
+{
+    ptx_fn *f = g->f;
+    g->first_vector = ptx_mul(f, ptx_ctaid_y(f), ptx_u32(g->of.vectors));
+    g->vectors = ptx_sub(f, g->m, g->first_vector);
+    ptx_val last = ptx_sub(f, g->m, ptx_u32(1));
+    for (uint32_t b = 0; b < g->of.vectors; b++) {
+        ptx_val wanted = ptx_add(f, g->first_vector, ptx_u32(b)), number = ptx_min(f, wanted, last);
+        g->x[b] = ptx_at(f, g->in, ptx_mul_wide(f, number, g->k));
+    }
+}
+
+static void clear_scales(linear *g)
+{
+    ptx_fn *f = g->f;
+    PTX_WHEN (f, ptx_lt(f, g->tid, ptx_u32(g->of.vectors))) {
+        ptx_store(f, linear_at(g, PTX_F32, ptx_mad(f, g->tid, ptx_u32(4), g->scales), 0), ptx_f32(1));
+    }
+}
+
+static void emit(ptx_fn *f, const kiln_variant *v)
+{
+    linear of = {.of = geometry_of(v),
+                 .f = f,
+                 .x_type = kiln_type(v, "x"),
+                 .y_type = kiln_type(v, "y"),
+                 .has_sm_80 = kiln_has_sm(v, 80),
+                 .has_bias = kiln_is(v, "epilogue", "bias") || kiln_is(v, "epilogue", "bias_residual"),
+                 .has_residual = kiln_is(v, "epilogue", "residual") || kiln_is(v, "epilogue", "bias_residual")},
+           *g = &of;
+    g->may_scale = g->of.has_norm && g->x_type != PTX_F16;
+    read_arguments(g);
+    g->tid = ptx_tid_x(f);
+    g->lane = ptx_laneid(f);
+    g->warp = ptx_warpid_x(f);
+    layout_shared(g);
+    find_vectors(g);
+    ptx_val blocks = ptx_div(f, g->k, ptx_u32(g->of.format->elements));
+    g->w_row_bytes = ptx_mul(f, blocks, ptx_u32(g->of.format->bytes));
+    ptx_val lane_group = ptx_and(f, g->lane, ptx_u32(g->of.format->groups - 1));
+    g->w_lane = format_lane_init(f, g->of.format, lane_group, (ptx_val){0}, FORMAT_FINITE);
+    g->lane_share = ptx_mad(f, g->lane, ptx_u32(g->of.share_bytes), g->shares);
+    if (g->may_scale)
+        clear_scales(g);
+    make_rows(g);
+}
+
+/* ---- the family --------------------------------------------------------------------------------------------------- */
+
+/* Elements and bytes of a quantised block; elements of a group; parts of a group. config.shared_memory and verification hold
+ * these to device/format.c. */
+#define IS_K       "(format == q2_k || format == q3_k || format == q4_k || format == q5_k || format == q6_k)"
+#define IS_FOUR    "(format == q2_k || format == q3_k || format == q6_k)"
+#define ELEMENTS   "select(" IS_K " || format == iq4_xs, 256, 32)"
+#define GROUP      "select(" IS_K ", 64, 32)"
+#define BLOCK_BYTES                                                                                          \
+    "select(format == q4_0 || format == iq4_nl, 18, select(format == q4_1, 20, select(format == q5_0, 22, "  \
+    "select(format == q5_1, 24, select(format == q8_0, 34, select(format == q2_k, 84, select(format == "     \
+    "q3_k, 110, select(format == q4_k, 144, select(format == q5_k, 176, select(format == q6_k, 210, "        \
+    "select(format == iq4_xs, 136, 17)))))))))))"
+#define HAS_BIAS     "epilogue == bias || epilogue == bias_residual"
+#define HAS_RESIDUAL "epilogue == residual || epilogue == bias_residual"
+
+#define ROW_BYTES "k / " ELEMENTS " * " BLOCK_BYTES
+
+/* Bytes of one vector's part of a share, and of a share: an odd number of 16 bytes. */
+#define VECTOR_BYTES                                                                                         \
+    "select(activation == q8, select(" IS_FOUR ", 96, select(" IS_K ", 80, 48)), select(" IS_K ", 272, 144))"
+#define SHARE_BYTES "((vectors * " VECTOR_BYTES " / 32) * 32 + 16)"
+
+/* The shape's shared memory is that of a whole chunk. Shares are made for whole multiples of 256 elements. */
+#define MOST_K "ceil_div(min(k, chunk), 256) * 256"
+#define SHARED "shared_bytes - (chunk - " MOST_K ") / " GROUP " * " SHARE_BYTES
+
+#define VECTOR_TILES "ceil_div(m, vectors)"
+#define GRID                                                                                                 \
+    "min(ceil_div(n, 8 * rows), max(1, multiprocessors * blocks_per_multiprocessor / " VECTOR_TILES "))"
+#define ROWS_HERE "ceil_div(n, " GRID ")"
+
+static const kiln_param params[] = {
+    {.name = "format",
+     .type = KILN_PARAM_WORD,
+     .role = KILN_ROLE_CONTRACT,
+     .words = FORMAT_WORDS,
+     .numbers = "1 2 3 4 5 6 7 8 9 10 11 12 13",
+     .default_value = "q4_k",
+     .summary = "format of the weights, as the Python package gguf names it"},
+    {.name = "norm",
+     .type = KILN_PARAM_WORD,
+     .role = KILN_ROLE_CONTRACT,
+     .words = "none rms",
+     .numbers = "1 2",
+     .default_value = "none",
+     .summary = "none: h = x; rms: h = x * rsqrt(mean(x^2) + eps) * gamma"},
+    {.name = "activation",
+     .type = KILN_PARAM_WORD,
+     .role = KILN_ROLE_CONTRACT,
+     .words = "exact q8",
+     .numbers = "1 2",
+     .default_value = "q8",
+     .summary = "exact: products in f32; q8: h in blocks of 32, rounded to whole multiples of max|h| / 127"},
+    {.name = "x",
+     .type = KILN_PARAM_WORD,
+     .role = KILN_ROLE_CONTRACT,
+     .words = "f32 f16 bf16",
+     .default_value = "f32",
+     .summary = "element type of x; gamma is f32"},
+    {.name = "y",
+     .type = KILN_PARAM_WORD,
+     .role = KILN_ROLE_CONTRACT,
+     .words = "f32 f16 bf16",
+     .default_value = "f32",
+     .summary = "element type of y, bias and residual"},
+    {.name = "epilogue",
+     .type = KILN_PARAM_WORD,
+     .role = KILN_ROLE_CONTRACT,
+     .words = "none bias residual bias_residual",
+     .numbers = "1 2 3 4",
+     .default_value = "none",
+     .summary = "what is added to the products"},
+    {.name = "vectors",
+     .type = KILN_PARAM_INT,
+     .role = KILN_ROLE_TUNING,
+     .words = "1 2 4 8",
+     .default_value = "1",
+     .summary = "rows of x that a thread block multiplies at once"},
+    {.name = "rows",
+     .type = KILN_PARAM_INT,
+     .role = KILN_ROLE_TUNING,
+     .words = "1 2 4",
+     .default_value = "2",
+     .summary = "rows of w per warp at once"},
+    {.name = "chunk",
+     .type = KILN_PARAM_INT,
+     .role = KILN_ROLE_TUNING,
+     .words = "2048 8192 65536",
+     .default_value = "65536",
+     .summary = "elements of each row of x in shared memory at once"},
+    {.name = NULL},
+};
+
+static const kiln_arg args[] = {
+    {"in", KILN_ARG_IN, "$x", "m, k", 16, NULL, "x: the rows of activations"},
+    {"gamma", KILN_ARG_IN, "f32", "k", 16, "norm == rms", "factors of the elements"},
+    {"w", KILN_ARG_IN, "u8", "n, " ROW_BYTES, 16, NULL, "rows of quantised blocks, as a GGUF file has them"},
+    {"bias", KILN_ARG_IN, "$y", "n", 0, HAS_BIAS, "added to each row of y"},
+    {"residual", KILN_ARG_IN, "$y", "m, n", 0, HAS_RESIDUAL, "added to y; may be out itself"},
+    {"out", KILN_ARG_OUT, "$y", "m, n", 0, NULL, "y: the products"},
+    {"m", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of x and y"},
+    {"n", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of w, columns of y"},
+    {"k", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "elements of a row"},
+    {"eps", KILN_ARG_VALUE, "f32", NULL, 0, "norm == rms",
+     "added to the mean of the squares; at least 0 and finite"},
+    {.name = NULL},
+};
+
+static const kiln_rule rules[] = {
+    {"k % (" ELEMENTS ") == 0", "k must be a multiple of the format's block: 32 or 256 elements"},
+    {"k >= 32 && k <= 1048576", "k must be from 32 to 2^20"},
+    {"m <= 65535", "m must be at most 65535"},
+    {"n <= 16777216", "n must be at most 2^24"},
+    {"norm != rms || (!negative(eps) && finite(eps))", "eps must be at least 0 and finite"},
+    {NULL, NULL},
+};
+
+static void shape(kiln_shape *s, const kiln_variant *v)
+{
+    const linear_geometry g = geometry_of(v);
+    kiln_require(s, g.rows * g.vectors <= 16, "rows vectors", "rows times vectors is at most 16: registers");
+    s->block[0] = LINEAR_THREADS;
+    s->shared_bytes = shared_bytes(&g, g.chunk);
+    s->least_shared_bytes = shared_bytes(&g, 256);
+    s->trip = LINEAR_LANES * format_group_elements(g.format);
+    s->blocks_per_multiprocessor = g.rows * g.vectors <= 4 ? 2 : 1;
+}
+
+const kiln_family linear_family = {
+    .name = "linear",
+    .summary = "multiply rows of activations by GGUF weights, with a norm before and a sum behind",
+    .source = "GGUF's formats, as the Python package gguf decodes them; RMSNorm (arXiv:1910.07467)",
+    .accuracy =
+        "with r exact, S the sum of |h| * (|scale * code| + |minimum|), and u half an ulp of y's type, an element "
+        "of y is within u * |y| + (2^-22 + (L_n / 2 + 4) * 2^-24) * |r| + (L + 8) * 2^-24 * S of the exact one, L "
+        "= 8 * ceil(k / 1024) + 5 + ceil(k / chunk), with exact products 32 more, L_n = 4 * ceil(k / 1024) + 13; "
+        "q8 adds scale / 2 * (1 + 2^-9) * sum |w| for each block of 32; for every finite x, as far as h and "
+        "sums are normal numbers up to 2^100; an |h| below 2^-76 may count as 0",
+    .nonfinite = "a NaN or an infinity in x, or in gamma, makes its row of y NaNs, and one in a scale or minimum "
+                 "of W its column; so do zeros with an eps of 0",
+    .params = params,
+    .args = args,
+    .rules = rules,
+    .empty = "m == 0 || n == 0",
+    .shape = shape,
+    .grid = {GRID, VECTOR_TILES},
+    .shared_bytes = SHARED,
+    .time = {.length = "min(k, chunk)",
+             .repeats = "ceil_div(" ROWS_HERE ", 8 * rows) * ceil_div(k, chunk)",
+             /* shares, which are made again for each 256 rows where a chunk is less than all of x */
+             .side_trips = "ceil_div(k, 1024) * select(k > chunk, ceil_div(" ROWS_HERE ", 256), 1)",
+             .wait = "200",
+             .extra = "300 * ceil_div(" ROWS_HERE ", 8 * rows) * ceil_div(k, chunk)",
+             .block_bytes = ROWS_HERE " * " ROW_BYTES " + vectors * k * 4"},
+    .cost = {.bytes_read = "n * (" ROW_BYTES ") + m * k * select(x == f32, 4, 2) + select(norm == rms, 4 * k, 0) + "
+                           "select(y == f32, 4, 2) * (select(" HAS_BIAS ", n, 0) + select(" HAS_RESIDUAL ", m * n, 0))",
+             .bytes_written = "m * n * select(y == f32, 4, 2)",
+             .elements = "n * k"},
+    .min_sm = 75,
+    .emit = emit,
+};

@@ -1,0 +1,103 @@
+/* What the files of `linear` share: a variant while it is emitted. */
+#ifndef KERNELS_LINEAR_H
+#define KERNELS_LINEAR_H
+
+#include <kiln/author/family.h>
+
+#include "device/format.h"
+
+enum {
+    LINEAR_LANES = 32,
+    LINEAR_WARPS = 8, /* per thread block */
+    LINEAR_THREADS = LINEAR_LANES * LINEAR_WARPS,
+    LINEAR_PASS_ROWS = LINEAR_THREADS, /* rows of W that a thread block has at once: each thread stores one */
+    LINEAR_PIECE = 16,                 /* bytes that are copied at once */
+    LINEAR_MOST_ROWS = 4,              /* of W per warp */
+    LINEAR_MOST_VECTORS = 8,
+    LINEAR_MOST_COPIES = 4, /* of a lane, per row and tile */
+    LINEAR_TRIP = 4 * LINEAR_THREADS,  /* elements of a vector that a thread block takes at once */
+    LINEAR_SUM_START = 0x4B400000      /* bits of 1.5 * 2^23, which sums of products of bytes start from */
+};
+
+/* What `shape` and `emit` both know. A tile is what a warp takes of a row of W at once: a group of each lane (device/format.h).
+ * A share is what multiplies a group: for each vector its elements in the order of the group's codes, then what belongs to its
+ * parts. */
+typedef struct linear_geometry {
+    const weight_format *format;
+    uint32_t rows, vectors, chunk, stages;
+    bool is_q8, has_norm;
+    uint32_t tile_bytes;                 /* of a row */
+    uint32_t row_bytes;                  /* that a tile takes in shared memory */
+    uint32_t stage_bytes;                /* of a warp */
+    uint32_t vector_bytes, share_bytes; /* of one vector's part of a share, of a share */
+} linear_geometry;
+
+typedef struct linear {
+    linear_geometry of;
+    ptx_fn *f;
+    ptx_type x_type, y_type;
+    bool has_sm_80, has_bias, has_residual;
+    bool may_scale; /* x, by powers of two, where its squares leave the range of f32 */
+
+    ptx_val in, gamma, w, bias, residual, out, m, n, k, eps; /* arguments */
+    ptx_val tid, lane, warp;
+    ptx_val stages, sums, partials, scales, shares; /* addresses in shared memory */
+    ptx_val w_row_bytes;                            /* of a row of W, U32 */
+
+    ptx_val first_vector, vectors;    /* of this thread block: the number of those in bounds */
+    ptx_val x[LINEAR_MOST_VECTORS];   /* those out of bounds are the last one again */
+    ptx_val by[LINEAR_MOST_VECTORS];  /* what x is scaled by */
+    ptx_val first_row, rows_here;     /* of this pass */
+    ptx_val groups_of_rows;           /* of `rows` rows each */
+    ptx_val chunk_first, chunk_count; /* elements */
+    ptx_val chunk_byte, chunk_bytes;  /* of a row of W: where it begins, how many; U32 */
+    ptx_val tiles;                    /* of a row in this chunk */
+    ptx_val share_count;              /* of a row in this chunk */
+
+    /* The next tile to copy. */
+    ptx_val next_group, next_tiles;      /* of rows; tiles of its rows that are left */
+    ptx_val next_from[LINEAR_MOST_ROWS]; /* this lane's first piece, U64 */
+    ptx_val next_left[LINEAR_MOST_ROWS]; /* bytes from there to the row's end in this chunk, S32 */
+    ptx_val stage;                       /* offset of the one that is multiplied */
+
+    format_lane w_lane;                   /* this lane's group */
+    format_place place[LINEAR_MOST_ROWS]; /* of its quantised block in the first stage */
+    ptx_val lane_share;                   /* address of this lane's share of the first tile */
+    ptx_val sum[LINEAR_MOST_ROWS][LINEAR_MOST_VECTORS];
+} linear;
+
+/* An address in shared memory as a pointer. */
+static inline ptx_val linear_at(const linear *g, ptx_type type, ptx_val address, int64_t bytes)
+{
+    return ptx_at_bytes(g->f, ptx_pointer(g->f, PTX_SHARED, type, address), bytes);
+}
+
+/* ---- linear_x.c --------------------------------------------------------------------------------------------------- */
+
+/* Bytes of one vector's part of a share. */
+uint32_t linear_vector_bytes(const weight_format *format, bool is_q8);
+
+/* Makes the shares of the chunk, and in the first pass over the first chunk what the norm needs of all of x. Ends with a
+ * barrier. */
+void linear_make_shares(linear *g, ptx_val is_first_pass);
+
+/* The norm's factor of a vector, which the sums are multiplied by. */
+ptx_val linear_factor(linear *g, uint32_t vector);
+
+/* ---- linear_w.c --------------------------------------------------------------------------------------------------- */
+
+/* Starts to copy the first tiles of this warp's first rows. */
+void linear_init_stages(linear *g);
+
+/* Waits for the next tile, and starts to copy into the stage of the one before it. */
+void linear_next_stage(linear *g);
+
+/* Sets where this lane's quantised blocks of a group of rows lie. */
+void linear_find_rows(linear *g, ptx_val group);
+
+/* ---- linear_products.c -------------------------------------------------------------------------------------------- */
+
+/* Adds the products of the tile, whose first share is at `shares` for this lane, to the sums. */
+void linear_multiply_tile(linear *g, ptx_val share);
+
+#endif

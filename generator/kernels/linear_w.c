@@ -1,0 +1,203 @@
+/* linear's tiles of W: what the lanes of a warp take of a row at once, for each of the warp's rows.
+ *
+ * A warp has a ring of stages in shared memory of its own, which fills across the ends of rows: all stages but one are on
+ * their way before x is looked at. A row of quantised blocks may begin at any byte. So pieces of 16 bytes are counted from the
+ * multiple of 16 before the row's first byte, and lie in shared memory as they do in global memory; who reads them shifts. A
+ * row's last piece is cut at its end, so that no byte behind the tensor is read; what comes before its first byte belongs to
+ * the row before.
+ *
+ * From sm_80 on cp.async copies. Below, a load and a store do, and a piece that is cut goes byte by byte.
+ */
+#include "linear.h"
+
+/* Pieces of a row and tile, per lane. */
+static uint32_t copies_of(const linear *g)
+{
+    return (g->of.row_bytes / LINEAR_PIECE + LINEAR_LANES - 1) / LINEAR_LANES;
+}
+
+static bool begins_anywhere(const linear *g)
+{
+    return g->of.row_bytes > g->of.tile_bytes;
+}
+
+/* Rows beyond the last are the last one again. */
+static ptx_val row_of(linear *g, ptx_val group, uint32_t r)
+{
+    ptx_fn *f = g->f;
+    ptx_val row = ptx_mad(f, group, ptx_u32(g->of.rows), ptx_u32(r));
+    ptx_val last = ptx_sub(f, g->rows_here, ptx_u32(1));
+    ptx_val in_bounds = ptx_min(f, row, last);
+    return ptx_add(f, in_bounds, g->first_row);
+}
+
+/* ---- copies ------------------------------------------------------------------------------------------------------- */
+
+static void find_next_rows(linear *g)
+{
+    ptx_fn *f = g->f;
+    ptx_val lane_byte = ptx_mul(f, g->lane, ptx_u32(LINEAR_PIECE));
+    ptx_val w = ptx_address(f, g->w);
+    ptx_val start = ptx_add(f, w, ptx_cvt(f, PTX_U64, g->chunk_byte));
+    for (uint32_t r = 0; r < g->of.rows; r++) {
+        ptx_val row = row_of(g, g->next_group, r);
+        ptx_val from = ptx_mad_wide(f, row, g->w_row_bytes, start), left = ptx_sub(f, g->chunk_bytes, lane_byte);
+        if (begins_anywhere(g)) {
+            ptx_val behind = ptx_and(f, ptx_cvt(f, PTX_U32, from), ptx_u32(LINEAR_PIECE - 1));
+            from = ptx_and(f, from, ptx_u64(~(uint64_t)(LINEAR_PIECE - 1)));
+            left = ptx_add(f, left, behind);
+        }
+        ptx_set(f, g->next_from[r], ptx_add(f, from, ptx_cvt(f, PTX_U64, lane_byte)));
+        ptx_set(f, g->next_left[r], ptx_as(f, PTX_S32, left));
+    }
+}
+
+/* Whether this lane has an i-th piece: for the last one not all have. */
+static ptx_val is_mine(linear *g, uint32_t i)
+{
+    return ptx_lt(g->f, g->lane, ptx_u32(g->of.row_bytes / LINEAR_PIECE - LINEAR_LANES * i));
+}
+
+static bool is_everyones(const linear *g, uint32_t i)
+{
+    return LINEAR_PIECE * LINEAR_LANES * (i + 1) <= g->of.row_bytes;
+}
+
+static void copy_piece(linear *g, ptx_val to, ptx_val from)
+{
+    ptx_fn *f = g->f;
+    ptx_val words[4];
+    if (g->has_sm_80) {
+        ptx_cp_async(f, to, from, LINEAR_PIECE, PTX_CG);
+        return;
+    }
+    ptx_load_vec(f, 4, words, from, PTX_NC | PTX_NO_ALLOCATE);
+    ptx_store_vec(f, 4, to, words, PTX_PLAIN);
+}
+
+/* Fewer than 16 bytes, and zeros behind them. */
+static void copy_bytes(linear *g, ptx_val to, ptx_val from, ptx_val count)
+{
+    ptx_fn *f = g->f;
+    ptx_val zeros[4] = {ptx_u32(0), ptx_u32(0), ptx_u32(0), ptx_u32(0)};
+    ptx_store_vec(f, 4, to, zeros, PTX_PLAIN);
+    PTX_FOR (f, i, ptx_s32(0), count, ptx_s32(1)) {
+        ptx_val byte = ptx_load(f, ptx_at(f, ptx_cast_ptr(f, from, PTX_U8), i));
+        ptx_store(f, ptx_at(f, ptx_cast_ptr(f, to, PTX_U8), i), byte);
+    }
+}
+
+/* A piece of which `left` bytes are in bounds: all of it, some, or, if that is not positive, none. */
+static void copy_cut(linear *g, ptx_val to, ptx_val from, ptx_val left)
+{
+    ptx_fn *f = g->f;
+    if (g->has_sm_80) {
+        ptx_val some = ptx_min(f, ptx_max(f, left, ptx_s32(0)), ptx_s32(LINEAR_PIECE));
+        ptx_cp_async_zfill(f, to, from, LINEAR_PIECE, ptx_as(f, PTX_U32, some), PTX_CG);
+        return;
+    }
+    PTX_IF (f, ptx_ge(f, left, ptx_s32(LINEAR_PIECE))) {
+        copy_piece(g, to, from);
+    }
+    PTX_ELSE (f) {
+        PTX_IF (f, ptx_gt(f, left, ptx_s32(0))) {
+            copy_bytes(g, to, from, left);
+        }
+    }
+}
+
+static void copy_row(linear *g, ptx_val to, uint32_t r, bool is_last)
+{
+    ptx_fn *f = g->f;
+    ptx_val from = ptx_pointer(f, PTX_GLOBAL, PTX_U32, g->next_from[r]);
+    for (uint32_t i = 0; i < copies_of(g); i++) {
+        const uint32_t byte = LINEAR_PIECE * LINEAR_LANES * i;
+        ptx_val piece_to = linear_at(g, PTX_U32, to, r * g->of.row_bytes + byte),
+                piece = ptx_at_bytes(f, from, byte);
+        ptx_val left = is_last ? ptx_sub(f, g->next_left[r], ptx_s32((int32_t)byte)) : ptx_s32(0);
+        if (is_everyones(g, i)) {
+            is_last ? copy_cut(g, piece_to, piece, left) : copy_piece(g, piece_to, piece);
+            continue;
+        }
+        PTX_IF (f, is_mine(g, i)) {
+            is_last ? copy_cut(g, piece_to, piece, left) : copy_piece(g, piece_to, piece);
+        }
+    }
+}
+
+/* Starts to copy the next tile, if there is one, to the stage at `offset`. */
+static void fill_stage(linear *g, ptx_val offset)
+{
+    ptx_fn *f = g->f;
+    ptx_val lane_to = ptx_mad(f, g->lane, ptx_u32(LINEAR_PIECE), g->stages);
+    ptx_val to = ptx_add(f, lane_to, offset);
+    PTX_IF (f, ptx_lt(f, g->next_group, g->groups_of_rows)) {
+        ptx_val is_last = ptx_eq(f, g->next_tiles, ptx_u32(1));
+        PTX_IF (f, is_last) {
+            ptx_rarely(f);
+            for (uint32_t r = 0; r < g->of.rows; r++)
+                copy_row(g, to, r, true);
+            ptx_set(f, g->next_tiles, g->tiles);
+            ptx_add_to(f, g->next_group, ptx_u32(LINEAR_WARPS));
+            find_next_rows(g);
+        }
+        PTX_ELSE (f) {
+            for (uint32_t r = 0; r < g->of.rows; r++) {
+                copy_row(g, to, r, false);
+                ptx_add_to(f, g->next_from[r], ptx_u64(g->of.tile_bytes));
+                ptx_sub_to(f, g->next_left[r], ptx_s32((int32_t)g->of.tile_bytes));
+            }
+            ptx_sub_to(f, g->next_tiles, ptx_u32(1));
+        }
+    }
+    if (g->has_sm_80)
+        ptx_cp_async_commit(f);
+}
+
+void linear_init_stages(linear *g)
+{
+    ptx_fn *f = g->f;
+    const uint32_t last = (g->of.stages - 1) * g->of.stage_bytes;
+    g->next_group = ptx_var(f, g->warp);
+    g->next_tiles = ptx_var(f, g->tiles);
+    for (uint32_t r = 0; r < g->of.rows; r++) {
+        g->next_from[r] = ptx_declare(f, PTX_U64);
+        g->next_left[r] = ptx_declare(f, PTX_S32);
+    }
+    find_next_rows(g);
+    PTX_FOR (f, offset, ptx_u32(0), ptx_u32(last), ptx_u32(g->of.stage_bytes)) {
+        fill_stage(g, offset);
+    }
+    g->stage = ptx_var(f, ptx_u32(last));
+}
+
+/* The stage before this one is free once all lanes are here. */
+void linear_next_stage(linear *g)
+{
+    ptx_fn *f = g->f;
+    if (g->has_sm_80)
+        ptx_cp_async_wait(f, g->of.stages - 2);
+    ptx_warp_barrier(f);
+    fill_stage(g, g->stage);
+    ptx_val next = ptx_add(f, g->stage, ptx_u32(g->of.stage_bytes));
+    ptx_val is_end = ptx_eq(f, next, ptx_u32(g->of.stages * g->of.stage_bytes));
+    ptx_set(f, g->stage, ptx_select(f, is_end, ptx_u32(0), next));
+}
+
+/* ---- what is read ------------------------------------------------------------------------------------------------- */
+
+void linear_find_rows(linear *g, ptx_val group)
+{
+    ptx_fn *f = g->f;
+    const weight_format *format = g->of.format;
+    ptx_val block = ptx_div(f, g->lane, ptx_u32(format->groups));
+    ptx_val of_lane = ptx_mad(f, block, ptx_u32(format->bytes), g->stages);
+    for (uint32_t r = 0; r < g->of.rows; r++) {
+        ptx_val at = of_lane;
+        if (begins_anywhere(g)) {
+            ptx_val row = row_of(g, group, r), byte = ptx_mad(f, row, g->w_row_bytes, g->chunk_byte);
+            at = ptx_add(f, at, ptx_and(f, byte, ptx_u32(LINEAR_PIECE - 1)));
+        }
+        g->place[r] = format_find(f, &g->w_lane, linear_at(g, PTX_U8, at, r * g->of.row_bytes));
+    }
+}

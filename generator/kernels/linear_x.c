@@ -1,0 +1,391 @@
+/* linear's shares: the vectors in shared memory, in the order in which groups of weights need them, and the norm.
+ *
+ * LAYOUT of a share: for each vector the elements of a group, part by part, and 4 (exact) or 8 bytes (q8) for each part.
+ *     exact  elements in F32; of each part the sum, where the format has minima
+ *     q8     elements as signed bytes, code = rint(h * 127 / max|h|) of 32 neighbours; of each part the scale, and where the
+ *            format has minima scale * sum of codes, else the S32 that a sum of products starts from
+ *
+ * A sum of products starts from 0x4B400000, the bits of 1.5 * 2^23: so it is a float's bits all along, and 1.5 * 2^23 less is
+ * the sum itself. Where codes of W have an offset, it starts from as much less: the vector's codes times the offset.
+ *
+ * NORM. h is x * gamma here; the factor 1 / sqrt(mean(x^2) + eps) multiplies the sums when they are stored. The squares are
+ * summed in the pass that makes the shares. Those of f32 and bf16 may leave the range of f32, or x * gamma may where h does
+ * not. So where some mean is not between 2^-40 and 2^40, the pass is made again, with x times a power of two that puts the
+ * larger of |x| and the square root of eps between 1/2 and 4 (but for denormals); it divides out. f16 needs none of this.
+ *
+ * LOADS. A thread takes four neighbouring elements. All loads of a trip are issued before the first is used: several trips'
+ * where there are few vectors.
+ */
+#include "linear.h"
+#include "narrow.h"
+
+enum {
+    WARP_ELEMENTS = 4 * LINEAR_LANES,
+    Q8_LANES = 8, /* that share a scale */
+    MOST_STEPS = 8,
+    BIAS = 127
+};
+
+#define LEAST_MOST 0x1p-100f
+#define LEAST_MEAN 0x1p-40f
+#define MOST_MEAN  0x1p40f
+
+uint32_t linear_vector_bytes(const weight_format *format, bool is_q8)
+{
+    const uint32_t bytes = is_q8 ? format_group_elements(format) + 8 * format->parts
+                                 : 4 * format_group_elements(format) + 4 * format->parts;
+    return (bytes + LINEAR_PIECE - 1) / LINEAR_PIECE * LINEAR_PIECE;
+}
+
+/* Lanes that have a part's elements. */
+static uint32_t part_lanes(const linear *g)
+{
+    return format_group_elements(g->of.format) / g->of.format->parts / 4;
+}
+
+/* Lies where this thread's four elements are, and where their part's numbers are: in the first vector's part of a share. */
+typedef struct slot {
+    ptx_val elements, numbers;
+} slot;
+
+/* Element 4 * lane of a warp's 128 in the first trip. In formats with four parts a group is 16 neighbours of each of four
+ * runs of 32. */
+static slot first_slot(linear *g)
+{
+    ptx_fn *f = g->f;
+    const weight_format *format = g->of.format;
+    const uint32_t element_bytes = g->of.is_q8 ? 1 : 4, number_bytes = g->of.is_q8 ? 8 : 4;
+    const uint32_t part_elements = format_group_elements(format) / format->parts;
+    slot s;
+    ptx_val element = ptx_shl(f, g->tid, ptx_u32(2));
+    ptx_val part, share;
+    if (format->parts == 4) {
+        part = ptx_bfe(f, element, ptx_u32(5), ptx_u32(2));
+        ptx_val of_128 = ptx_shr(f, element, ptx_u32(7)), of_16 = ptx_bfe(f, element, ptx_u32(4), ptx_u32(1));
+        share = ptx_mad(f, of_128, ptx_u32(2), of_16);
+    } else {
+        share = ptx_div(f, element, ptx_u32(format_group_elements(format)));
+        ptx_val of_part = ptx_div(f, element, ptx_u32(part_elements));
+        part = ptx_and(f, of_part, ptx_u32(format->parts - 1));
+    }
+    ptx_val at = ptx_mad(f, share, ptx_u32(g->of.share_bytes), g->shares);
+    ptx_val of_part = ptx_mad(f, part, ptx_u32(part_elements * element_bytes), at);
+    ptx_val in_part = ptx_and(f, element, ptx_u32(part_elements - 1));
+    s.elements = ptx_var(f, ptx_mad(f, in_part, ptx_u32(element_bytes), of_part));
+    ptx_val numbers = ptx_mad(f, part, ptx_u32(number_bytes), at);
+    s.numbers = ptx_var(f, ptx_add(f, numbers, ptx_u32(format_group_elements(format) * element_bytes)));
+    return s;
+}
+
+/* ---- elements ----------------------------------------------------------------------------------------------------- */
+
+typedef struct four {
+    ptx_val raw[4];
+} four;
+
+/* Zeros where they are out of bounds. */
+static four load_four(linear *g, ptx_type type, ptx_val vector, ptx_val element, ptx_val in_bounds)
+{
+    ptx_fn *f = g->f;
+    const int count = type == PTX_F32 ? 4 : 2;
+    four x;
+    ptx_val loaded[4], at = ptx_at(f, vector, element);
+    for (int i = 0; i < count; i++)
+        x.raw[i] = ptx_var(f, type == PTX_F32 ? ptx_f32(0) : ptx_u32(0));
+    PTX_WHEN (f, in_bounds) {
+        ptx_load_vec(f, count, loaded, type == PTX_F32 ? at : ptx_cast_ptr(f, at, PTX_U32), PTX_NC);
+        for (int i = 0; i < count; i++)
+            ptx_set(f, x.raw[i], loaded[i]);
+    }
+    return x;
+}
+
+static void widen_four(linear *g, const four *x, ptx_val h[4])
+{
+    for (int i = 0; i < 4 && g->x_type == PTX_F32; i++)
+        h[i] = x->raw[i];
+    for (int i = 0; i < 2 && g->x_type != PTX_F32; i++)
+        widen_pair(g->f, g->x_type, x->raw[i], &h[2 * i]);
+}
+
+/* ---- q8 ----------------------------------------------------------------------------------------------------------- */
+
+/* The largest magnitude of 32 elements. As integers an infinity is above all numbers, and a NaN above that. */
+static ptx_val find_most(linear *g, const ptx_val h[4])
+{
+    ptx_fn *f = g->f;
+    ptx_val most = ptx_as(f, PTX_U32, ptx_abs(f, h[0]));
+    for (int i = 1; i < 4; i++)
+        most = ptx_max(f, most, ptx_as(f, PTX_U32, ptx_abs(f, h[i])));
+    most = ptx_reduce_lanes(f, PTX_OP_MAX, Q8_LANES, most);
+    return ptx_as(f, PTX_F32, ptx_max(f, most, ptx_as(f, PTX_U32, ptx_f32(LEAST_MOST))));
+}
+
+/* 1.5 * 2^23 more than a number has it rounded to an integer in its low bits. */
+static ptx_val round_four(linear *g, const ptx_val h[4], ptx_val most)
+{
+    ptx_fn *f = g->f;
+    ptx_val code[4], inverse = ptx_mul(f, ptx_rcp_approx(f, most), ptx_f32(127));
+    for (int i = 0; i < 4; i++)
+        code[i] = ptx_as(f, PTX_U32, ptx_fma(f, h[i], inverse, ptx_bits(PTX_F32, LINEAR_SUM_START)));
+    ptx_val low = ptx_prmt(f, code[0], code[1], ptx_u32(0x0040));
+    ptx_val high = ptx_prmt(f, code[2], code[3], ptx_u32(0x0040));
+    return ptx_prmt(f, low, high, ptx_u32(0x5410));
+}
+
+/* What stands beside the scale of a part. */
+static ptx_val make_start(linear *g, ptx_val codes, ptx_val scale)
+{
+    ptx_fn *f = g->f;
+    const weight_format *format = g->of.format;
+    if (!format->has_minimum && format->offset == 0)
+        return ptx_bits(PTX_F32, LINEAR_SUM_START);
+    ptx_val four_of_lane = ptx_dp4a_ss(f, ptx_as(f, PTX_S32, codes), ptx_s32(0x01010101), ptx_s32(0));
+    ptx_val sum = ptx_reduce_lanes(f, PTX_OP_ADD, (int)part_lanes(g), four_of_lane);
+    if (format->has_minimum)
+        return ptx_mul(f, scale, ptx_cvt(f, PTX_F32, sum));
+    return ptx_as(f, PTX_F32, ptx_mad(f, sum, ptx_s32(-format->offset), ptx_s32((int32_t)LINEAR_SUM_START)));
+}
+
+static void store_q8(linear *g, ptx_val elements_at, ptx_val numbers_at, uint32_t byte, const ptx_val h[4])
+{
+    ptx_fn *f = g->f;
+    ptx_val most = find_most(g, h), codes = round_four(g, h, most), numbers[2];
+    ptx_store(f, linear_at(g, PTX_U32, elements_at, byte), codes);
+    numbers[0] = ptx_mul(f, most, ptx_f32(1.0f / 127));
+    numbers[1] = make_start(g, codes, numbers[0]);
+    ptx_val in_part = ptx_and(f, g->lane, ptx_u32(part_lanes(g) - 1));
+    PTX_WHEN (f, ptx_eq(f, in_part, ptx_u32(0))) {
+        ptx_store_vec(f, 2, linear_at(g, PTX_F32, numbers_at, byte), numbers, PTX_PLAIN);
+    }
+}
+
+/* ---- exact -------------------------------------------------------------------------------------------------------- */
+
+static void store_exact(linear *g, ptx_val elements_at, ptx_val numbers_at, uint32_t byte, const ptx_val h[4])
+{
+    ptx_fn *f = g->f;
+    ptx_store_vec(f, 4, linear_at(g, PTX_F32, elements_at, byte), h, PTX_PLAIN);
+    if (!g->of.format->has_minimum)
+        return;
+    ptx_val low = ptx_add(f, h[0], h[1]), high = ptx_add(f, h[2], h[3]);
+    ptx_val sum = ptx_reduce_lanes(f, PTX_OP_ADD, (int)part_lanes(g), ptx_add(f, low, high));
+    ptx_val in_part = ptx_and(f, g->lane, ptx_u32(part_lanes(g) - 1));
+    PTX_WHEN (f, ptx_eq(f, in_part, ptx_u32(0))) {
+        ptx_store(f, linear_at(g, PTX_F32, numbers_at, byte), sum);
+    }
+}
+
+/* ---- a pass over x ------------------------------------------------------------------------------------------------ */
+
+/* What a pass has beside the shares: sums of squares. */
+typedef struct pass {
+    slot at;
+    ptx_val end; /* of the elements that are read: those behind the chunk's are for the norm alone */
+    ptx_val squares[LINEAR_MOST_VECTORS];
+} pass;
+
+/* h of four elements of a vector; adds up their squares. */
+static void make_four(linear *g, pass *p, uint32_t b, const four *x, const four *gamma, ptx_val h[4])
+{
+    ptx_fn *f = g->f;
+    widen_four(g, x, h);
+    if (!g->of.has_norm)
+        return;
+    for (int i = 0; i < 4; i++) {
+        if (g->may_scale)
+            h[i] = ptx_mul(f, h[i], g->by[b]);
+        ptx_fma_to(f, p->squares[b], h[i], h[i]);
+        h[i] = ptx_mul(f, h[i], gamma->raw[i]);
+    }
+}
+
+/* One of the steps of a trip, for all vectors. */
+static void make_step(linear *g, pass *p, uint32_t step, ptx_val first, const four x[], const four *gamma)
+{
+    ptx_fn *f = g->f;
+    const uint32_t share_step = LINEAR_TRIP / format_group_elements(g->of.format) * g->of.share_bytes;
+    PTX_IF (f, ptx_lt(f, first, p->end)) {
+        ptx_val h[LINEAR_MOST_VECTORS][4];
+        for (uint32_t b = 0; b < g->of.vectors; b++)
+            make_four(g, p, b, &x[b], gamma, h[b]);
+        PTX_IF (f, ptx_lt(f, first, g->chunk_count)) {
+            for (uint32_t b = 0; b < g->of.vectors; b++)
+                (g->of.is_q8 ? store_q8 : store_exact)(g, p->at.elements, p->at.numbers,
+                                                       step * share_step + b * g->of.vector_bytes, h[b]);
+        }
+    }
+}
+
+static void make_trip(linear *g, pass *p, ptx_val first, uint32_t steps)
+{
+    ptx_fn *f = g->f;
+    four x[MOST_STEPS][LINEAR_MOST_VECTORS], gamma[MOST_STEPS];
+    ptx_val lane_element = ptx_mad(f, g->lane, ptx_u32(4), first);
+    for (uint32_t s = 0; s < steps; s++) {
+        ptx_val in_chunk = s == 0 ? lane_element : ptx_add(f, lane_element, ptx_u32(s * LINEAR_TRIP));
+        ptx_val in_bounds = ptx_lt(f, in_chunk, p->end), element = ptx_add(f, in_chunk, g->chunk_first);
+        for (uint32_t b = 0; b < g->of.vectors; b++)
+            x[s][b] = load_four(g, g->x_type, g->x[b], element, in_bounds);
+        if (g->of.has_norm)
+            gamma[s] = load_four(g, PTX_F32, g->gamma, element, in_bounds);
+    }
+    for (uint32_t s = 0; s < steps; s++)
+        make_step(g, p, s, s == 0 ? first : ptx_add(f, first, ptx_u32(s * LINEAR_TRIP)), x[s], &gamma[s]);
+}
+
+/* Trips whose loads are issued together. */
+static uint32_t steps_of(const linear *g)
+{
+    return g->of.vectors >= MOST_STEPS / 2 ? 1 : MOST_STEPS / 2 / g->of.vectors;
+}
+
+static void store_partial(linear *g, ptx_val partials, uint32_t byte, ptx_val value)
+{
+    ptx_fn *f = g->f;
+    ptx_val mine = ptx_mad(f, g->warp, ptx_u32(4), partials);
+    PTX_WHEN (f, ptx_eq(f, g->lane, ptx_u32(0))) {
+        ptx_store(f, linear_at(g, PTX_F32, mine, byte), value);
+    }
+}
+
+static ptx_val join_partials(linear *g, ptx_val partials, uint32_t byte, ptx_op op)
+{
+    ptx_fn *f = g->f;
+    ptx_val part[LINEAR_WARPS];
+    for (uint32_t i = 0; i < LINEAR_WARPS; i += 4)
+        ptx_load_vec(f, 4, &part[i], linear_at(g, PTX_F32, partials, byte + 4 * i), PTX_PLAIN);
+    ptx_val joined =
+        ptx_var(f, op == PTX_OP_ADD ? ptx_add(f, part[0], part[1]) : ptx_max(f, part[0], part[1]));
+    for (uint32_t i = 2; i < LINEAR_WARPS; i++)
+        ptx_update_at(f, op, joined, part[i], PTX_HERE);
+    return joined;
+}
+
+/* Ends with a barrier. */
+static void make_pass(linear *g, ptx_val is_start)
+{
+    ptx_fn *f = g->f;
+    const uint32_t steps = steps_of(g);
+    pass of = {.at = first_slot(g), .end = g->chunk_count}, *p = &of;
+    const uint32_t share_step = LINEAR_TRIP / format_group_elements(g->of.format) * g->of.share_bytes;
+    if (g->of.has_norm)
+        p->end = ptx_select(f, is_start, g->k, g->chunk_count);
+    for (uint32_t b = 0; b < g->of.vectors && g->of.has_norm; b++) {
+        p->squares[b] = ptx_var(f, ptx_f32(0));
+        if (g->may_scale)
+            g->by[b] = ptx_load(f, linear_at(g, PTX_F32, g->scales, 4 * b));
+    }
+    ptx_val start = ptx_mul(f, g->warp, ptx_u32(WARP_ELEMENTS));
+    PTX_FOR (f, first, start, p->end, ptx_u32(steps * LINEAR_TRIP)) {
+        ptx_side_loop(f);
+        make_trip(g, p, first, steps);
+        ptx_add_to(f, p->at.elements, ptx_u32(steps * share_step));
+        ptx_add_to(f, p->at.numbers, ptx_u32(steps * share_step));
+    }
+    if (g->of.has_norm) {
+        PTX_IF (f, is_start) {
+            for (uint32_t b = 0; b < g->of.vectors; b++)
+                store_partial(g, g->partials, 4 * LINEAR_WARPS * b,
+                              ptx_reduce_lanes(f, PTX_OP_ADD, LINEAR_LANES, p->squares[b]));
+        }
+    }
+    ptx_barrier(f);
+}
+
+/* ---- the norm ----------------------------------------------------------------------------------------------------- */
+
+/* The mean of the scaled squares, and eps. */
+static ptx_val find_mean(linear *g, uint32_t b)
+{
+    ptx_fn *f = g->f;
+    ptx_val sum = join_partials(g, g->partials, 4 * LINEAR_WARPS * b, PTX_OP_ADD);
+    ptx_val share = ptx_rcp_approx(f, ptx_cvt(f, PTX_F32, g->k)), eps = g->eps;
+    if (g->may_scale) {
+        ptx_val by = ptx_load(f, linear_at(g, PTX_F32, g->scales, 4 * b));
+        eps = ptx_mul(f, ptx_mul(f, eps, by), by);
+    }
+    return ptx_fma(f, sum, share, eps);
+}
+
+ptx_val linear_factor(linear *g, uint32_t vector)
+{
+    return ptx_rsqrt_approx(g->f, find_mean(g, vector));
+}
+
+static ptx_val is_out_of_range(linear *g)
+{
+    ptx_fn *f = g->f;
+    ptx_val most = find_mean(g, 0), least = most;
+    for (uint32_t b = 1; b < g->of.vectors; b++) {
+        ptx_val mean = find_mean(g, b);
+        most = ptx_max(f, most, mean);
+        least = ptx_min(f, least, mean);
+    }
+    ptx_val is_above = ptx_gt(f, most, ptx_f32(MOST_MEAN)), is_below = ptx_lt(f, least, ptx_f32(LEAST_MEAN));
+    return ptx_or(f, is_above, is_below);
+}
+
+/* This warp's share of the largest magnitude of a vector; NaNs do not count. */
+static ptx_val find_most_of_all(linear *g, ptx_val vector)
+{
+    ptx_fn *f = g->f;
+    ptx_val start = ptx_shl(f, g->tid, ptx_u32(2)), most = ptx_var(f, ptx_f32(0)), always = ptx_lt(f, g->tid, ptx_u32(LINEAR_THREADS));
+    PTX_FOR (f, i, start, g->k, ptx_u32(LINEAR_TRIP)) {
+        four x = load_four(g, g->x_type, vector, i, always);
+        ptx_val h[4];
+        widen_four(g, &x, h);
+        for (int e = 0; e < 4; e++) {
+            ptx_val size = ptx_abs(f, h[e]);
+            ptx_max_to(f, most, size);
+        }
+    }
+    return ptx_reduce_lanes(f, PTX_OP_MAX, LINEAR_LANES, most);
+}
+
+/* Scales each vector by a power of two, from the exponent of its largest magnitude or of the square root of eps. */
+static void find_scales(linear *g)
+{
+    ptx_fn *f = g->f;
+    PTX_FOR (f, b, ptx_u32(0), ptx_u32(g->of.vectors), ptx_u32(1)) {
+        ptx_val last = ptx_sub(f, g->m, ptx_u32(1)), wanted = ptx_add(f, g->first_vector, b);
+        ptx_val number = ptx_min(f, wanted, last);
+        ptx_val vector = ptx_at(f, g->in, ptx_mul_wide(f, number, g->k));
+        ptx_barrier(f);
+        store_partial(g, g->partials, 0, find_most_of_all(g, vector));
+        ptx_barrier(f);
+        ptx_val of_x = join_partials(g, g->partials, 0, PTX_OP_MAX);
+        ptx_val most = ptx_max(f, of_x, ptx_sqrt_approx(f, g->eps));
+        ptx_val exponent = ptx_as(f, PTX_S32, ptx_shr(f, ptx_as(f, PTX_U32, most), ptx_u32(23)));
+        ptx_val inverse = ptx_sub(f, ptx_s32(2 * BIAS - 1), exponent);
+        ptx_val biased = ptx_max(f, inverse, ptx_s32(1));
+        ptx_val by = ptx_as(f, PTX_F32, ptx_shl(f, biased, ptx_u32(23)));
+        PTX_WHEN (f, ptx_eq(f, g->tid, ptx_u32(0))) {
+            ptx_store(f, linear_at(g, PTX_F32, ptx_mad(f, b, ptx_u32(4), g->scales), 0), by);
+        }
+    }
+    ptx_barrier(f);
+}
+
+void linear_make_shares(linear *g, ptx_val is_start)
+{
+    ptx_fn *f = g->f;
+    if (!g->may_scale) {
+        make_pass(g, is_start);
+        return;
+    }
+    ptx_val is_first_try = ptx_var(f, ptx_select(f, is_start, ptx_u32(1), ptx_u32(0)));
+    PTX_LOOP (f) {
+        make_pass(g, is_start);
+        ptx_val is_again = ptx_var(f, ptx_u32(0));
+        PTX_IF (f, ptx_uniform(f, ptx_ne(f, is_first_try, ptx_u32(0)))) {
+            ptx_set(f, is_first_try, ptx_u32(0));
+            PTX_IF (f, ptx_uniform(f, is_out_of_range(g))) {
+                ptx_rarely(f);
+                find_scales(g);
+                ptx_set(f, is_again, ptx_u32(1));
+            }
+        }
+        ptx_repeat_if(f, ptx_uniform(f, ptx_ne(f, is_again, ptx_u32(0))));
+    }
+}

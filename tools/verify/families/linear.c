@@ -1,0 +1,167 @@
+/* The float64 reference of linear, and the bound on its error. */
+#include "linear.h"
+
+#include <math.h>
+
+#include "gguf_blocks.h"
+#include "inputs.h"
+
+enum { Q8_BLOCK = 32, MOST_ELEMENTS = 256 };
+
+/* ---- the bound -------------------------------------------------------------------------------------------------- */
+
+/* With r the exact product, S the sum of |h| * (|scale * code| + |minimum|), u half an ulp of y's type, L and L_n the longest
+ * chains of additions in the product and in the norm:
+ *
+ *     u |y| + (2^-22 + (L_n/2 + 4) 2^-24) |r| with the norm + (L + 8) 2^-24 S
+ *     q8: + sum over blocks of (scale/2) (1 + 2^-9) sum |w|
+ *
+ * For q8 more is known than this: codes are rint(q) of a q within 2^-20 of h 127 / max|h|, relatively. So h is taken as
+ * code times scale here, and nothing added for the rounding but where a tie is so near that the code may be either.
+ *
+ * Random data have sqrt(L) and sqrt(L_n). A lane adds at most 8 products of parts for each 1024 elements (exact: 32 products
+ * of elements to each of them); then 5 lanes, and the chunks. In the norm a thread adds 4 squares of each 1024, then 5 lanes
+ * and 8 warps.
+ *
+ * Where the squares of x leave the range of f32, x is scaled by a power of two; so what is lost below the least normal number
+ * is lost of numbers that may be 2^23 times h. An |h| below 2^-76 may count as 0. */
+#define LOST 0x1p-76
+
+typedef struct row_sums {
+    double product, size; /* r and S */
+    double loose;         /* of q8: sum of |w| times what h may be off by */
+    double weights;       /* sum of |scale code| + |minimum| */
+} row_sums;
+
+/* Of one row of x, as the kernel takes it. */
+typedef struct vector {
+    double *h, *loose;
+    bool is_finite;
+} vector;
+
+/* W's row as numbers. */
+typedef struct weights {
+    double *w, *size;
+    bool is_finite;
+} weights;
+
+static double bound_of(const problem *p, const row_sums *s, uint64_t k, bool is_random)
+{
+    const bool has_norm = problem_has_parameter(p, "norm", "rms"),
+               is_q8 = problem_has_parameter(p, "activation", "q8");
+    const double chunk = (double)problem_parameter(p, "chunk"), elements = (double)k;
+    double chain = (is_q8 ? 0 : 32) + 8 * ceil(elements / 1024) + 5 + ceil(elements / chunk);
+    double norm_chain = ceil(elements / 1024) * 4 + 5 + 8;
+    if (is_random) {
+        chain = sqrt(chain);
+        norm_chain = sqrt(norm_chain);
+    }
+    double bound = (chain + 8) * 0x1p-24 * s->size + s->loose + LOST * (s->weights + elements * 0x1p-24);
+    if (has_norm)
+        bound += (0x1p-22 + (norm_chain / 2 + 4) * 0x1p-24) * fabs(s->product);
+    return bound;
+}
+
+/* ---- h ---------------------------------------------------------------------------------------------------------- */
+
+static void make_h(problem *p, uint64_t number, vector *v)
+{
+    argument *in = problem_find(p, "in"), *gamma = problem_find(p, "gamma"), *eps = problem_find(p, "eps");
+    const uint64_t k = problem_integer(p, "k");
+    double sum = 0;
+    for (uint64_t i = 0; i < k; i++) {
+        v->h[i] = element_get(in->about->type, in->host, number * k + i);
+        sum += v->h[i] * v->h[i];
+    }
+    const double factor = gamma ? 1 / sqrt(sum / (double)k + (double)(float)eps->real) : 1;
+    v->is_finite = true;
+    for (uint64_t i = 0; i < k; i++) {
+        v->h[i] *= factor * (gamma ? element_get(ELEMENT_F32, gamma->host, i) : 1);
+        v->loose[i] = 0;
+        v->is_finite = v->is_finite && isfinite(v->h[i]);
+    }
+}
+
+/* h as its codes have it. */
+static void round_to_codes(vector *v, uint64_t k)
+{
+    for (uint64_t first = 0; v->is_finite && first < k; first += Q8_BLOCK) {
+        double most = 0;
+        for (uint64_t i = first; i < first + Q8_BLOCK; i++)
+            most = fmax(most, fabs(v->h[i]));
+        for (uint64_t i = first; i < first + Q8_BLOCK; i++) {
+            if (most < LOST) {
+                v->loose[i] = LOST / 127;
+                continue;
+            }
+            const double scale = most / 127, quotient = fabs(v->h[i]) / scale, code = rint(quotient);
+            const double off = 0x1p-20 * quotient + 0x1p-24;
+            v->loose[i] = fabs(quotient - floor(quotient) - 0.5) <= off ? scale : 0;
+            v->h[i] = copysign(code * scale, v->h[i]);
+        }
+    }
+}
+
+/* ---- the product ------------------------------------------------------------------------------------------------ */
+
+static void read_weights(const gguf_format *format, const unsigned char *row, uint64_t k, weights *w)
+{
+    w->is_finite = true;
+    for (uint64_t i = 0; i < k; i += format->elements) {
+        gguf_decode(format, row + i / format->elements * format->bytes, &w->w[i], &w->size[i]);
+        for (uint64_t e = i; e < i + format->elements; e++)
+            w->is_finite = w->is_finite && isfinite(w->size[e]);
+    }
+}
+
+static row_sums multiply(const weights *w, const vector *v, uint64_t k)
+{
+    row_sums s = {0};
+    for (uint64_t i = 0; i < k; i++) {
+        s.product += w->w[i] * v->h[i];
+        s.size += w->size[i] * fabs(v->h[i]);
+        s.loose += v->loose[i] * fabs(w->w[i]);
+        s.weights += w->size[i];
+    }
+    if (!w->is_finite || !v->is_finite)
+        s.product = NAN;
+    return s;
+}
+
+static double added(const argument *a, uint64_t i)
+{
+    return a ? element_get(a->about->type, a->host, i) : 0;
+}
+
+static void expect(problem *p, const input_pattern *pattern)
+{
+    argument *w = problem_find(p, "w"), *out = problem_find(p, "out");
+    const argument *bias = problem_find(p, "bias"), *residual = problem_find(p, "residual");
+    const uint64_t m = problem_integer(p, "m"), n = problem_integer(p, "n"), k = problem_integer(p, "k");
+    const gguf_format *format = gguf_find_format(problem_word(p, "format"));
+    const bool is_random = pattern->flags & PATTERN_RANDOM;
+    pool memory = {0};
+    vector *v = pool_allocate(&memory, (size_t)m * sizeof *v);
+    weights row = {.w = pool_allocate(&memory, (size_t)k * sizeof *row.w),
+                   .size = pool_allocate(&memory, (size_t)k * sizeof *row.size)};
+    for (uint64_t i = 0; i < m; i++) {
+        v[i].h = pool_allocate(&memory, (size_t)k * sizeof *v[i].h);
+        v[i].loose = pool_allocate(&memory, (size_t)k * sizeof *v[i].loose);
+        make_h(p, i, &v[i]);
+        if (problem_has_parameter(p, "activation", "q8"))
+            round_to_codes(&v[i], k);
+    }
+    expect_values(p, out);
+    for (uint64_t r = 0; r < n; r++) {
+        read_weights(format, (const unsigned char *)w->host + r * (k / format->elements) * format->bytes, k, &row);
+        for (uint64_t i = 0; i < m; i++) {
+            const row_sums s = multiply(&row, &v[i], k);
+            const double b = added(bias, r), z = added(residual, i * n + r), y = s.product + b + z;
+            out->expected_value[i * n + r] = y;
+            out->bound[i * n + r] = bound_of(p, &s, k, is_random) + number_unit(out->about->type) * fabs(y) +
+                                    0x1p-23 * (fabs(s.product) + fabs(b) + fabs(z)) +
+                                    number_smallest(out->about->type);
+        }
+    }
+    pool_free(&memory);
+}
