@@ -58,6 +58,7 @@ typedef struct linear {
     ptx_val next_group, next_tiles;      /* of rows; tiles of its rows that are left */
     ptx_val next_from[LINEAR_MOST_ROWS]; /* this lane's first piece, U64 */
     ptx_val next_left[LINEAR_MOST_ROWS]; /* bytes from there to the row's end in this chunk, S32 */
+    ptx_val has_last;                    /* whether this lane has a last piece of a row's tile */
     ptx_val stage;                       /* offset of the one that is multiplied */
 
     format_lane w_lane;                   /* this lane's group */

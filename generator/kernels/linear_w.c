@@ -52,15 +52,21 @@ static void find_next_rows(linear *g)
     }
 }
 
-/* Whether this lane has an i-th piece: for the last one not all have. */
-static ptx_val is_mine(linear *g, uint32_t i)
-{
-    return ptx_lt(g->f, g->lane, ptx_u32(g->of.row_bytes / LINEAR_PIECE - LINEAR_LANES * i));
-}
-
+/* Whether every lane has an i-th piece; else those do that g->has_last says. */
 static bool is_everyones(const linear *g, uint32_t i)
 {
-    return LINEAR_PIECE * LINEAR_LANES * (i + 1) <= g->of.row_bytes;
+    return LINEAR_PIECE * LINEAR_LANES * (i + 1) <= g->of.tile_bytes;
+}
+
+/* A tile of rows that do not begin at multiples of 16 has one piece more. */
+static ptx_val has_last_piece(linear *g)
+{
+    ptx_fn *f = g->f;
+    const uint32_t pieces = g->of.tile_bytes / LINEAR_PIECE;
+    ptx_val behind = ptx_and(f, g->w_row_bytes, ptx_u32(LINEAR_PIECE - 1));
+    ptx_val more = ptx_select(f, ptx_ne(f, behind, ptx_u32(0)), ptx_u32(1), ptx_u32(0));
+    ptx_val last = ptx_add(f, more, ptx_u32(pieces - LINEAR_LANES * (copies_of(g) - 1)));
+    return ptx_lt(f, g->lane, last);
 }
 
 static void copy_piece(linear *g, ptx_val to, ptx_val from)
@@ -119,7 +125,13 @@ static void copy_row(linear *g, ptx_val to, uint32_t r, bool is_last)
             is_last ? copy_cut(g, piece_to, piece, left) : copy_piece(g, piece_to, piece);
             continue;
         }
-        PTX_IF (f, is_mine(g, i)) {
+        if (is_last && !g->has_sm_80) {
+            PTX_IF (f, g->has_last) {
+                copy_cut(g, piece_to, piece, left);
+            }
+            continue;
+        }
+        PTX_WHEN (f, g->has_last) {
             is_last ? copy_cut(g, piece_to, piece, left) : copy_piece(g, piece_to, piece);
         }
     }
@@ -164,6 +176,7 @@ void linear_init_stages(linear *g)
         g->next_from[r] = ptx_declare(f, PTX_U64);
         g->next_left[r] = ptx_declare(f, PTX_S32);
     }
+    g->has_last = has_last_piece(g);
     find_next_rows(g);
     PTX_FOR (f, offset, ptx_u32(0), ptx_u32(last), ptx_u32(g->of.stage_bytes)) {
         fill_stage(g, offset);

@@ -20,9 +20,10 @@
 #include "narrow.h"
 
 enum {
-    WARP_ELEMENTS = 4 * LINEAR_LANES,
-    Q8_LANES = 8, /* that share a scale */
-    MOST_STEPS = 8,
+    RUN = 4, /* elements that a lane loads at once: those of a warp fill whole sectors */
+    WARP_ELEMENTS = RUN * LINEAR_LANES,
+    Q8_LANES = 32 / RUN, /* that share a scale */
+    MOST_STEPS = 4,
     BIAS = 127
 };
 
@@ -40,15 +41,15 @@ uint32_t linear_vector_bytes(const weight_format *format, bool is_q8)
 /* Lanes that have a part's elements. */
 static uint32_t part_lanes(const linear *g)
 {
-    return format_group_elements(g->of.format) / g->of.format->parts / 4;
+    return format_group_elements(g->of.format) / g->of.format->parts / RUN;
 }
 
-/* Lies where this thread's four elements are, and where their part's numbers are: in the first vector's part of a share. */
+/* Where this thread's elements are, and where their part's numbers are: in the first vector's part of a share. */
 typedef struct slot {
     ptx_val elements, numbers;
 } slot;
 
-/* Element 4 * lane of a warp's 128 in the first trip. In formats with four parts a group is 16 neighbours of each of four
+/* Of the first trip. In formats with four parts a group is 16 neighbours of each of four
  * runs of 32. */
 static slot first_slot(linear *g)
 {
@@ -57,7 +58,7 @@ static slot first_slot(linear *g)
     const uint32_t element_bytes = g->of.is_q8 ? 1 : 4, number_bytes = g->of.is_q8 ? 8 : 4;
     const uint32_t part_elements = format_group_elements(format) / format->parts;
     slot s;
-    ptx_val element = ptx_shl(f, g->tid, ptx_u32(2));
+    ptx_val element = ptx_mul(f, g->tid, ptx_u32(RUN));
     ptx_val part, share;
     if (format->parts == 4) {
         part = ptx_bfe(f, element, ptx_u32(5), ptx_u32(2));
@@ -79,54 +80,56 @@ static slot first_slot(linear *g)
 
 /* ---- elements ----------------------------------------------------------------------------------------------------- */
 
-typedef struct four {
-    ptx_val raw[4];
-} four;
+/* As they are loaded. */
+typedef struct run {
+    ptx_val raw[RUN];
+} run;
 
 /* Zeros where they are out of bounds. */
-static four load_four(linear *g, ptx_type type, ptx_val vector, ptx_val element, ptx_val in_bounds)
+static run load_run(linear *g, ptx_type type, ptx_val vector, ptx_val element, ptx_val in_bounds)
 {
     ptx_fn *f = g->f;
-    const int count = type == PTX_F32 ? 4 : 2;
-    four x;
-    ptx_val loaded[4], at = ptx_at(f, vector, element);
-    for (int i = 0; i < count; i++)
-        x.raw[i] = ptx_var(f, type == PTX_F32 ? ptx_f32(0) : ptx_u32(0));
+    const bool is_f32 = type == PTX_F32;
+    const uint32_t count = is_f32 ? RUN : RUN / 2;
+    run x;
+    ptx_val loaded[RUN], at = ptx_at(f, vector, element);
+    for (uint32_t i = 0; i < count; i++)
+        x.raw[i] = ptx_var(f, is_f32 ? ptx_f32(0) : ptx_u32(0));
     PTX_WHEN (f, in_bounds) {
-        ptx_load_vec(f, count, loaded, type == PTX_F32 ? at : ptx_cast_ptr(f, at, PTX_U32), PTX_NC);
-        for (int i = 0; i < count; i++)
+        ptx_load_vec(f, (int)count, loaded, is_f32 ? at : ptx_cast_ptr(f, at, PTX_U32), PTX_NC);
+        for (uint32_t i = 0; i < count; i++)
             ptx_set(f, x.raw[i], loaded[i]);
     }
     return x;
 }
 
-static void widen_four(linear *g, const four *x, ptx_val h[4])
+static void widen_run(linear *g, const run *x, ptx_val h[RUN])
 {
-    for (int i = 0; i < 4 && g->x_type == PTX_F32; i++)
+    for (int i = 0; i < RUN && g->x_type == PTX_F32; i++)
         h[i] = x->raw[i];
-    for (int i = 0; i < 2 && g->x_type != PTX_F32; i++)
+    for (int i = 0; i < RUN / 2 && g->x_type != PTX_F32; i++)
         widen_pair(g->f, g->x_type, x->raw[i], &h[2 * i]);
 }
 
 /* ---- q8 ----------------------------------------------------------------------------------------------------------- */
 
 /* The largest magnitude of 32 elements. As integers an infinity is above all numbers, and a NaN above that. */
-static ptx_val find_most(linear *g, const ptx_val h[4])
+static ptx_val find_most(linear *g, const ptx_val h[RUN])
 {
     ptx_fn *f = g->f;
     ptx_val most = ptx_as(f, PTX_U32, ptx_abs(f, h[0]));
-    for (int i = 1; i < 4; i++)
+    for (int i = 1; i < RUN; i++)
         most = ptx_max(f, most, ptx_as(f, PTX_U32, ptx_abs(f, h[i])));
     most = ptx_reduce_lanes(f, PTX_OP_MAX, Q8_LANES, most);
     return ptx_as(f, PTX_F32, ptx_max(f, most, ptx_as(f, PTX_U32, ptx_f32(LEAST_MOST))));
 }
 
-/* 1.5 * 2^23 more than a number has it rounded to an integer in its low bits. */
-static ptx_val round_four(linear *g, const ptx_val h[4], ptx_val most)
+/* The codes: 1.5 * 2^23 more than a number has it rounded to an integer in its low bits. */
+static ptx_val round_run(linear *g, const ptx_val h[RUN], ptx_val most)
 {
     ptx_fn *f = g->f;
-    ptx_val code[4], inverse = ptx_mul(f, ptx_rcp_approx(f, most), ptx_f32(127));
-    for (int i = 0; i < 4; i++)
+    ptx_val code[RUN], inverse = ptx_mul(f, ptx_rcp_approx(f, most), ptx_f32(127));
+    for (int i = 0; i < RUN; i++)
         code[i] = ptx_as(f, PTX_U32, ptx_fma(f, h[i], inverse, ptx_bits(PTX_F32, LINEAR_SUM_START)));
     ptx_val low = ptx_prmt(f, code[0], code[1], ptx_u32(0x0040));
     ptx_val high = ptx_prmt(f, code[2], code[3], ptx_u32(0x0040));
@@ -140,39 +143,43 @@ static ptx_val make_start(linear *g, ptx_val codes, ptx_val scale)
     const weight_format *format = g->of.format;
     if (!format->has_minimum && format->offset == 0)
         return ptx_bits(PTX_F32, LINEAR_SUM_START);
-    ptx_val four_of_lane = ptx_dp4a_ss(f, ptx_as(f, PTX_S32, codes), ptx_s32(0x01010101), ptx_s32(0));
-    ptx_val sum = ptx_reduce_lanes(f, PTX_OP_ADD, (int)part_lanes(g), four_of_lane);
+    ptx_val own = ptx_dp4a_ss(f, ptx_as(f, PTX_S32, codes), ptx_s32(0x01010101), ptx_s32(0));
+    ptx_val sum = ptx_reduce_lanes(f, PTX_OP_ADD, (int)part_lanes(g), own);
     if (format->has_minimum)
         return ptx_mul(f, scale, ptx_cvt(f, PTX_F32, sum));
-    return ptx_as(f, PTX_F32, ptx_mad(f, sum, ptx_s32(-format->offset), ptx_s32((int32_t)LINEAR_SUM_START)));
+    return ptx_as(f, PTX_F32, ptx_mad(f, sum, ptx_s32(-format->offset), ptx_s32(LINEAR_SUM_START)));
 }
 
-static void store_q8(linear *g, ptx_val elements_at, ptx_val numbers_at, uint32_t byte, const ptx_val h[4])
+static ptx_val is_first_of_part(linear *g)
+{
+    ptx_val in_part = ptx_and(g->f, g->lane, ptx_u32(part_lanes(g) - 1));
+    return ptx_eq(g->f, in_part, ptx_u32(0));
+}
+
+static void store_q8(linear *g, const slot *at, uint32_t byte, const ptx_val h[RUN])
 {
     ptx_fn *f = g->f;
-    ptx_val most = find_most(g, h), codes = round_four(g, h, most), numbers[2];
-    ptx_store(f, linear_at(g, PTX_U32, elements_at, byte), codes);
+    ptx_val most = find_most(g, h), codes = round_run(g, h, most), numbers[2];
+    ptx_store(f, linear_at(g, PTX_U32, at->elements, byte), codes);
     numbers[0] = ptx_mul(f, most, ptx_f32(1.0f / 127));
     numbers[1] = make_start(g, codes, numbers[0]);
-    ptx_val in_part = ptx_and(f, g->lane, ptx_u32(part_lanes(g) - 1));
-    PTX_WHEN (f, ptx_eq(f, in_part, ptx_u32(0))) {
-        ptx_store_vec(f, 2, linear_at(g, PTX_F32, numbers_at, byte), numbers, PTX_PLAIN);
+    PTX_WHEN (f, is_first_of_part(g)) {
+        ptx_store_vec(f, 2, linear_at(g, PTX_F32, at->numbers, byte), numbers, PTX_PLAIN);
     }
 }
 
 /* ---- exact -------------------------------------------------------------------------------------------------------- */
 
-static void store_exact(linear *g, ptx_val elements_at, ptx_val numbers_at, uint32_t byte, const ptx_val h[4])
+static void store_exact(linear *g, const slot *at, uint32_t byte, const ptx_val h[RUN])
 {
     ptx_fn *f = g->f;
-    ptx_store_vec(f, 4, linear_at(g, PTX_F32, elements_at, byte), h, PTX_PLAIN);
+    ptx_store_vec(f, RUN, linear_at(g, PTX_F32, at->elements, byte), h, PTX_PLAIN);
     if (!g->of.format->has_minimum)
         return;
     ptx_val low = ptx_add(f, h[0], h[1]), high = ptx_add(f, h[2], h[3]);
     ptx_val sum = ptx_reduce_lanes(f, PTX_OP_ADD, (int)part_lanes(g), ptx_add(f, low, high));
-    ptx_val in_part = ptx_and(f, g->lane, ptx_u32(part_lanes(g) - 1));
-    PTX_WHEN (f, ptx_eq(f, in_part, ptx_u32(0))) {
-        ptx_store(f, linear_at(g, PTX_F32, numbers_at, byte), sum);
+    PTX_WHEN (f, is_first_of_part(g)) {
+        ptx_store(f, linear_at(g, PTX_F32, at->numbers, byte), sum);
     }
 }
 
@@ -185,14 +192,14 @@ typedef struct pass {
     ptx_val squares[LINEAR_MOST_VECTORS];
 } pass;
 
-/* h of four elements of a vector; adds up their squares. */
-static void make_four(linear *g, pass *p, uint32_t b, const four *x, const four *gamma, ptx_val h[4])
+/* h of a vector; adds up its squares. */
+static void make_run(linear *g, pass *p, uint32_t b, const run *x, const run *gamma, ptx_val h[RUN])
 {
     ptx_fn *f = g->f;
-    widen_four(g, x, h);
+    widen_run(g, x, h);
     if (!g->of.has_norm)
         return;
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < RUN; i++) {
         if (g->may_scale)
             h[i] = ptx_mul(f, h[i], g->by[b]);
         ptx_fma_to(f, p->squares[b], h[i], h[i]);
@@ -201,18 +208,18 @@ static void make_four(linear *g, pass *p, uint32_t b, const four *x, const four 
 }
 
 /* One of the steps of a trip, for all vectors. */
-static void make_step(linear *g, pass *p, uint32_t step, ptx_val first, const four x[], const four *gamma)
+static void make_step(linear *g, pass *p, uint32_t step, ptx_val first, const run x[], const run *gamma)
 {
     ptx_fn *f = g->f;
     const uint32_t share_step = LINEAR_TRIP / format_group_elements(g->of.format) * g->of.share_bytes;
     PTX_IF (f, ptx_lt(f, first, p->end)) {
-        ptx_val h[LINEAR_MOST_VECTORS][4];
+        ptx_val h[LINEAR_MOST_VECTORS][RUN];
         for (uint32_t b = 0; b < g->of.vectors; b++)
-            make_four(g, p, b, &x[b], gamma, h[b]);
+            make_run(g, p, b, &x[b], gamma, h[b]);
         PTX_IF (f, ptx_lt(f, first, g->chunk_count)) {
             for (uint32_t b = 0; b < g->of.vectors; b++)
-                (g->of.is_q8 ? store_q8 : store_exact)(g, p->at.elements, p->at.numbers,
-                                                       step * share_step + b * g->of.vector_bytes, h[b]);
+                (g->of.is_q8 ? store_q8 : store_exact)(g, &p->at, step * share_step + b * g->of.vector_bytes,
+                                                       h[b]);
         }
     }
 }
@@ -220,15 +227,15 @@ static void make_step(linear *g, pass *p, uint32_t step, ptx_val first, const fo
 static void make_trip(linear *g, pass *p, ptx_val first, uint32_t steps)
 {
     ptx_fn *f = g->f;
-    four x[MOST_STEPS][LINEAR_MOST_VECTORS], gamma[MOST_STEPS];
-    ptx_val lane_element = ptx_mad(f, g->lane, ptx_u32(4), first);
+    run x[MOST_STEPS][LINEAR_MOST_VECTORS], gamma[MOST_STEPS];
+    ptx_val lane_element = ptx_mad(f, g->lane, ptx_u32(RUN), first);
     for (uint32_t s = 0; s < steps; s++) {
         ptx_val in_chunk = s == 0 ? lane_element : ptx_add(f, lane_element, ptx_u32(s * LINEAR_TRIP));
         ptx_val in_bounds = ptx_lt(f, in_chunk, p->end), element = ptx_add(f, in_chunk, g->chunk_first);
         for (uint32_t b = 0; b < g->of.vectors; b++)
-            x[s][b] = load_four(g, g->x_type, g->x[b], element, in_bounds);
+            x[s][b] = load_run(g, g->x_type, g->x[b], element, in_bounds);
         if (g->of.has_norm)
-            gamma[s] = load_four(g, PTX_F32, g->gamma, element, in_bounds);
+            gamma[s] = load_run(g, PTX_F32, g->gamma, element, in_bounds);
     }
     for (uint32_t s = 0; s < steps; s++)
         make_step(g, p, s, s == 0 ? first : ptx_add(f, first, ptx_u32(s * LINEAR_TRIP)), x[s], &gamma[s]);
@@ -237,7 +244,7 @@ static void make_trip(linear *g, pass *p, ptx_val first, uint32_t steps)
 /* Trips whose loads are issued together. */
 static uint32_t steps_of(const linear *g)
 {
-    return g->of.vectors >= MOST_STEPS / 2 ? 1 : MOST_STEPS / 2 / g->of.vectors;
+    return g->of.vectors >= MOST_STEPS ? 1 : MOST_STEPS / g->of.vectors;
 }
 
 static void store_partial(linear *g, ptx_val partials, uint32_t byte, ptx_val value)
@@ -330,12 +337,12 @@ static ptx_val is_out_of_range(linear *g)
 static ptx_val find_most_of_all(linear *g, ptx_val vector)
 {
     ptx_fn *f = g->f;
-    ptx_val start = ptx_shl(f, g->tid, ptx_u32(2)), most = ptx_var(f, ptx_f32(0)), always = ptx_lt(f, g->tid, ptx_u32(LINEAR_THREADS));
+    ptx_val start = ptx_mul(f, g->tid, ptx_u32(RUN)), most = ptx_var(f, ptx_f32(0));
     PTX_FOR (f, i, start, g->k, ptx_u32(LINEAR_TRIP)) {
-        four x = load_four(g, g->x_type, vector, i, always);
-        ptx_val h[4];
-        widen_four(g, &x, h);
-        for (int e = 0; e < 4; e++) {
+        run x = load_run(g, g->x_type, vector, i, ptx_lt(f, i, g->k));
+        ptx_val h[RUN];
+        widen_run(g, &x, h);
+        for (int e = 0; e < RUN; e++) {
             ptx_val size = ptx_abs(f, h[e]);
             ptx_max_to(f, most, size);
         }
