@@ -170,6 +170,7 @@ void linear_init_stages(linear *g)
 {
     ptx_fn *f = g->f;
     const uint32_t last = (g->of.stages - 1) * g->of.stage_bytes;
+    ptx_warp_barrier(f); /* all lanes are done with the last tiles of the chunk before */
     g->next_group = ptx_var(f, g->warp);
     g->next_tiles = ptx_var(f, g->tiles);
     for (uint32_t r = 0; r < g->of.rows; r++) {

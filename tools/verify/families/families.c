@@ -6,6 +6,7 @@
 #include "attention.h"
 #include "inputs.h"
 #include "int4.h"
+#include "linear.h"
 #include "nf4.h"
 #include "nf4_gemm.h"
 #include "nf4_gemm_transposed.h"
@@ -18,7 +19,7 @@ static const family_row *const rows[] = {
     &int4_unpack_row,         &nf4_scale_row,      &nf4_pack_row,
     &nf4_quantize_row,        &nf4_unpack_row,     &nf4_gemm_row,
     &nf4_gemm_transposed_row, &q4k_dequantize_row, &rmsnorm_q4k_gemv_row,
-    &nvfp4_gemv_row,          &attention_row,
+    &nvfp4_gemv_row,          &attention_row,      &linear_row,
 };
 
 /* The linker's names for the begin and the end of what KILN_REFERENCE puts together; null where nothing is. */

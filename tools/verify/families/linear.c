@@ -138,7 +138,7 @@ static void expect(problem *p, const input_pattern *pattern)
     argument *w = problem_find(p, "w"), *out = problem_find(p, "out");
     const argument *bias = problem_find(p, "bias"), *residual = problem_find(p, "residual");
     const uint64_t m = problem_integer(p, "m"), n = problem_integer(p, "n"), k = problem_integer(p, "k");
-    const gguf_format *format = gguf_find_format(problem_word(p, "format"));
+    const gguf_format *format = gguf_find_format(manifest_param_value(p->variant, "format"));
     const bool is_random = pattern->flags & PATTERN_RANDOM;
     pool memory = {0};
     vector *v = pool_allocate(&memory, (size_t)m * sizeof *v);
@@ -165,3 +165,145 @@ static void expect(problem *p, const input_pattern *pattern)
     }
     pool_free(&memory);
 }
+
+/* ---- inputs ----------------------------------------------------------------------------------------------------- */
+
+/* What x, gamma and eps are, and whether something is no number. */
+typedef struct kinds {
+    input_kind x, gamma;
+    double eps;
+    int exponent; /* of two, by which x is moved */
+    bool bad_x, bad_w;
+} kinds;
+
+enum { RANDOM, REAL, HUGE_X, TINY_X, LOW_X, BAD_X, BAD_W, CANCELLING, HUGE_TINY, SPREAD, SPREAD_GAMMA };
+
+/* clang-format off */
+static const kinds all_kinds[] = {
+    [RANDOM]       = {INPUT_NORMAL,      INPUT_UNIFORM, 0.75, 0,    false, false},
+    [REAL]         = {INPUT_REAL,        INPUT_UNIFORM, 1e-6, 0,    false, false},
+    [HUGE_X]       = {INPUT_NORMAL,      INPUT_UNIFORM, 1e-5, 90,   false, false},
+    [TINY_X]       = {INPUT_NORMAL,      INPUT_UNIFORM, 0,    -70,  false, false},
+    [LOW_X]        = {INPUT_NORMAL,      INPUT_UNIFORM, 0,    -135, false, false},
+    [BAD_X]        = {INPUT_NORMAL,      INPUT_UNIFORM, 1e-5, 0,    true,  false},
+    [BAD_W]        = {INPUT_NORMAL,      INPUT_UNIFORM, 1e-5, 0,    false, true},
+    [CANCELLING]   = {INPUT_ALTERNATING, INPUT_EQUAL,   1e-5, 0,    false, false},
+    [HUGE_TINY]    = {INPUT_HUGE_TINY,   INPUT_NORMAL,  0,    0,    false, false},
+    [SPREAD]       = {INPUT_SPREAD,      INPUT_NORMAL,  1e-5, 0,    false, false},
+    [SPREAD_GAMMA] = {INPUT_NORMAL,      INPUT_SPREAD,  1e-5, 0,    false, false},
+};
+
+static const input_pattern patterns[] = {
+    {"random",       PATTERN_RANDOM | PATTERN_LARGE, RANDOM},
+    {"huge",         0,                              HUGE_X},
+    {"real",         PATTERN_LARGE,                  REAL},
+    {"tiny",         0,                              TINY_X},
+    {"nonfinite-w",  PATTERN_NONFINITE,              BAD_W},
+    {"cancelling",   0,                              CANCELLING},
+    {"huge-tiny",    0,                              HUGE_TINY},
+    {"low",          0,                              LOW_X},
+    {"nonfinite",    PATTERN_NONFINITE,              BAD_X},
+    {"spread",       0,                              SPREAD},
+    {"spread-gamma", 0,                              SPREAD_GAMMA},
+    {NULL,           0,                              0},
+};
+/* clang-format on */
+
+/* As far as the type goes. Without a norm h is x, and its products stay within f32. */
+static void move(problem *p, argument *in, int exponent)
+{
+    const element_type type = in->about->type;
+    const bool has_norm = problem_has_parameter(p, "norm", "rms");
+    const double most = number_largest(type);
+    for (uint64_t i = 0; i < in->count; i++) {
+        const double x = ldexp(element_get(type, in->host, i), has_norm ? exponent : exponent / 2);
+        element_set(type, in->host, i, fmax(fmin(x, most), -most));
+    }
+}
+
+static double no_number(random_stream s, uint64_t i)
+{
+    static const double values[] = {NAN, INFINITY, -INFINITY};
+    return values[random_below(s, i, 3)];
+}
+
+/* In every second row of x, or in gamma. */
+static void spoil(problem *p, random_stream s)
+{
+    argument *in = problem_find(p, "in"), *gamma = problem_find(p, "gamma");
+    const uint64_t k = problem_integer(p, "k");
+    if (gamma && random_below(s, 0, 3) == 0)
+        element_set(ELEMENT_F32, gamma->host, random_below(s, 1, k), no_number(s, 2));
+    for (uint64_t row = 0; row < in->count / k; row += 2)
+        element_set(in->about->type, in->host, row * k + random_below(random_fork(s, 3), row, k), no_number(s, row));
+}
+
+static void make(problem *p, const input_pattern *pattern, random_stream s)
+{
+    const kinds *of = &all_kinds[pattern->number];
+    argument *gamma = problem_find(p, "gamma"), *eps = problem_find(p, "eps");
+    argument *in = problem_find(p, "in"), *w = problem_find(p, "w");
+    argument *bias = problem_find(p, "bias"), *residual = problem_find(p, "residual");
+    const gguf_format *format = gguf_find_format(manifest_param_value(p->variant, "format"));
+    inputs_fill(in, of->x, random_fork(s, 1));
+    if (gamma)
+        inputs_fill(gamma, of->gamma, random_fork(s, 3));
+    if (bias)
+        inputs_fill(bias, INPUT_NORMAL, random_fork(s, 6));
+    if (residual)
+        inputs_fill(residual, INPUT_NORMAL, random_fork(s, 7));
+    if (eps)
+        eps->real = of->eps;
+    move(p, in, of->exponent);
+    gguf_fill(format, w->host, w->bytes / format->bytes, random_fork(s, 2), of->bad_w);
+    if (of->bad_x)
+        spoil(p, random_fork(s, 5));
+}
+
+/* ---- sizes ------------------------------------------------------------------------------------------------------ */
+
+static void add(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
+{
+    problem_find(plan->problem, "m")->integer = m;
+    problem_find(plan->problem, "n")->integer = n;
+    problem_find(plan->problem, "k")->integer = k;
+    size_plan_add(plan);
+}
+
+/* Rows of x around those of a thread block; rows of W around those of a warp, a thread block and two; rows that are less than
+ * a tile, one, and some; rows that begin at any byte, the last of which ends where W does. */
+static void plan_sizes(size_plan *plan)
+{
+    static const uint64_t ns[] = {1, 3, 7, 8, 9, 16, 17, 33}, blocks[] = {1, 2, 3, 5, 7, 8, 9, 16, 17, 18, 31, 32, 33, 65};
+    const gguf_format *format = gguf_find_format(manifest_param_value(plan->problem->variant, "format"));
+    const uint64_t vectors = problem_parameter(plan->problem, "vectors");
+    for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
+        add(plan, 1 + i % (vectors + 1), ns[i % 8], format->elements * blocks[i]);
+    for (uint64_t m = 1; m <= 2 * vectors + 1; m += vectors > 2 ? 3 : 1)
+        add(plan, m, ns[m % 8], format->elements * 3);
+    add(plan, 0, 5, 256);
+    add(plan, 2, 0, 256);
+    add(plan, vectors, 66, 512);
+    add(plan, 1, 3, 2048 + 256);
+    add(plan, 1, 2, 8192 + 256);
+    add(plan, 1, plan->limits.big / 256, 256);
+}
+
+/* On one multiprocessor: more rows than a thread block gathers, in one chunk and in several. */
+static void plan_few(size_plan *plan)
+{
+    const uint64_t rows = problem_parameter(plan->problem, "rows"), chunk = problem_parameter(plan->problem, "chunk");
+    add(plan, 1, 2 * 16 * rows + 2, 1024);
+    add(plan, 1, 2 * (256 + 8 * rows) + 3, 256);
+    if (chunk == 2048)
+        add(plan, 1, 2 * 256 + 3, chunk + 256);
+}
+
+const family_row linear_row = {.name = "linear",
+                               .args = "in w out m n k",
+                               .patterns = patterns,
+                               .plan = plan_sizes,
+                               .plan_few = plan_few,
+                               .make = make,
+                               .expect = expect,
+                               .expects_nonfinite = true};
