@@ -18,7 +18,7 @@ static const weight_format table[] = {
     {"q6_k",   256, 210,  4, 4, 4, 4, 32,  32, false, false, {{RUN_UNITS, 0, 0, 64, 16}, {RUN_UNITS, 32, 0, 64, 16}, {RUN_UNITS, 128, 16, 0, 0}, {RUN_SCALES, 192, 0, 8, 0}}, &format_decode_q6k},
     {"iq4_nl",  32,  18,  1, 4, 1, 2, 16,   0, true,  false, {{RUN_UNITS, 2, 0, 0, 0}},                                   &format_decode_iq4nl},
     {"iq4_xs", 256, 136,  8, 4, 1, 2, 16,   0, true,  false, {{RUN_UNITS, 8, 16, 0, 0}, {RUN_SCALES, 0, 0, 0, 0}},       &format_decode_iq4xs},
-    {"mxfp4",   32,  17,  1, 4, 1, 2, 16,   0, true,  false, {{RUN_UNITS, 1, 0, 0, 0}},                                   &format_decode_mxfp4},
+    {"mxfp4",   32,  17,  1, 4, 1, 2, 16,  12, false, false, {{RUN_UNITS, 1, 0, 0, 0}},                                   &format_decode_mxfp4},
 };
 /* clang-format on */
 

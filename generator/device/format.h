@@ -93,7 +93,7 @@ typedef struct format_lane {
     ptx_val offset[FORMAT_RUNS];     /* bytes from each run's first; poison: none */
     uint32_t alignment[FORMAT_RUNS]; /* of these */
     /* How codes' high bits and scales are unpacked: as the format's file says. */
-    ptx_val select, shift, turn, first, last;
+    ptx_val select, shift, turn, first, last, value[4];
 } format_lane;
 
 /* `group` is a U32, register or immediate. `unit` too where the lane takes that one alone, of a group; else poison. */

@@ -1,4 +1,4 @@
-/* GGUF's formats whose codes are nibbles that pick one of sixteen signed bytes, in Q4_0's order of elements.
+/* GGUF's formats whose codes are nibbles that pick one of sixteen numbers, in Q4_0's order of elements.
  *
  *     IQ4_NL  d, f16; 16 bytes of codes
  *     IQ4_XS  d, f16; 16 bits: the high two of each 6-bit scale; 4 bytes: the low four; 8 times 16 bytes; a scale is 32 more
@@ -7,40 +7,70 @@
  */
 #include "decoder.h"
 
-static const uint32_t iq4_values[4] = {0xbfad9881, 0xf6eaddcf, 0x26190d01, 0x71594535};
-static const uint32_t e2m1_values[4] = {0x03020100, 0x0c080604, 0xfdfeff00, 0xf4f8fafc};
+/* As four words. */
+static const uint64_t iq4_values[4] = {0xbfad9881, 0xf6eaddcf, 0x26190d01, 0x71594535};
+static const uint64_t e2m1_values[4] = {0x0f0e0d0c, 0x18141210, 0x090a0b0c,
+                                        0x00040608}; /* 12 more than they are */
 
-/* prmt picks one of eight bytes by three bits of a nibble; the fourth picks between the two eights. Of four nibbles at a time:
- * so the bytes of both quads come in turn, and two more prmt sort them. */
-static void look_up(ptx_fn *f, const uint32_t values[4], ptx_val word, ptx_val quads[2])
+/* value: the words of the table. They are loaded, for of constants ptxas makes registers again and again. */
+static void init_values(ptx_fn *f, format_lane *lane, const uint64_t values[4])
 {
-    ptx_val in_eight = ptx_and(f, word, ptx_u32(0x77777777));
-    ptx_val which = ptx_shr(f, word, ptx_u32(1));
+    ptx_val table = ptx_const_table(f, PTX_U32, 4, values);
+    for (uint32_t i = 0; i < 4; i++)
+        lane->value[i] = ptx_load(f, ptx_at_const(f, table, i));
+}
+
+static void init_iq4(ptx_fn *f, format_lane *lane)
+{
+    init_values(f, lane, iq4_values);
+}
+
+static void init_mxfp4(ptx_fn *f, format_lane *lane)
+{
+    init_values(f, lane, e2m1_values);
+}
+
+/* Bytes of a word's nibbles 0 to 3 and 4 to 7: those of both quads in turn. */
+static void sort_quads(ptx_fn *f, const ptx_val four[2], ptx_val quads[2])
+{
+    quads[0] = ptx_prmt(f, four[0], four[1], ptx_u32(0x6420));
+    quads[1] = ptx_prmt(f, four[0], four[1], ptx_u32(0x7531));
+}
+
+/* prmt picks one of eight bytes by three bits of a nibble; another one picks by the fourth between two of these. */
+static void split_iq4(ptx_fn *f, const format_lane *lane, uint32_t unit, const ptx_val word[FORMAT_RUNS],
+                      ptx_val quads[FORMAT_MOST_QUADS])
+{
+    (void)unit;
+    ptx_val in_eight = ptx_and(f, word[0], ptx_u32(0x77777777));
+    ptx_val which = ptx_shr(f, word[0], ptx_u32(1));
     ptx_val between = ptx_lop3(f, which, ptx_u32(0x44444444), ptx_u32(0x32103210), 0xEA);
     ptx_val four[2];
     for (uint32_t i = 0; i < 2; i++) {
         ptx_val index = decode_shift(f, in_eight, 16 * (int)i);
         ptx_val choice = decode_shift(f, between, 16 * (int)i);
-        ptx_val low = ptx_prmt(f, ptx_u32(values[0]), ptx_u32(values[1]), index);
-        ptx_val high = ptx_prmt(f, ptx_u32(values[2]), ptx_u32(values[3]), index);
+        ptx_val low = ptx_prmt(f, lane->value[0], lane->value[1], index);
+        ptx_val high = ptx_prmt(f, lane->value[2], lane->value[3], index);
         four[i] = ptx_prmt(f, low, high, choice);
     }
-    quads[0] = ptx_prmt(f, four[0], four[1], ptx_u32(0x6420));
-    quads[1] = ptx_prmt(f, four[0], four[1], ptx_u32(0x7531));
+    sort_quads(f, four, quads);
 }
 
-static void split_iq4(ptx_fn *f, const format_lane *lane, uint32_t unit, const ptx_val word[FORMAT_RUNS],
-                      ptx_val quads[FORMAT_MOST_QUADS])
-{
-    (void)lane, (void)unit;
-    look_up(f, iq4_values, word[0], quads);
-}
-
+/* Where the fourth bit is set prmt gives the sign of the byte eight times: 0 of all these. So the other eight, picked with that
+ * bit inverted, need only be joined. */
 static void split_mxfp4(ptx_fn *f, const format_lane *lane, uint32_t unit, const ptx_val word[FORMAT_RUNS],
                         ptx_val quads[FORMAT_MOST_QUADS])
 {
-    (void)lane, (void)unit;
-    look_up(f, e2m1_values, word[0], quads);
+    (void)unit;
+    ptx_val inverted = ptx_xor(f, word[0], ptx_u32(0x88888888)), four[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        ptx_val index = decode_shift(f, word[0], 16 * (int)i);
+        ptx_val other = decode_shift(f, inverted, 16 * (int)i);
+        ptx_val low = ptx_prmt(f, lane->value[0], lane->value[1], index);
+        ptx_val high = ptx_prmt(f, lane->value[2], lane->value[3], other);
+        four[i] = ptx_or(f, low, high);
+    }
+    sort_quads(f, four, quads);
 }
 
 static void numbers_iq4nl(ptx_fn *f, const format_lane *lane, const format_place *place,
@@ -50,9 +80,10 @@ static void numbers_iq4nl(ptx_fn *f, const format_lane *lane, const format_place
     scale[0] = decode_low_half(f, bytes_load_low(f, &place->order, place->block, 0));
 }
 
-/* shift, turn: right, to bits 0 and 4 of the low and high bits of the group's scale. */
+/* And shift, turn: right, to bits 0 and 4 of the low and high bits of the group's scale. */
 static void init_iq4xs(ptx_fn *f, format_lane *lane)
 {
+    init_iq4(f, lane);
     lane->shift = ptx_shl(f, lane->group, ptx_u32(2));
     lane->turn = ptx_mad(f, lane->group, ptx_u32(2), ptx_u32(12));
 }
@@ -84,6 +115,6 @@ static void numbers_mxfp4(ptx_fn *f, const format_lane *lane, const format_place
     scale[0] = ptx_as(f, PTX_F32, ptx_select(f, is_denormal, denormal, normal));
 }
 
-const format_decoder format_decode_iq4nl = {NULL, split_iq4, numbers_iq4nl};
+const format_decoder format_decode_iq4nl = {init_iq4, split_iq4, numbers_iq4nl};
 const format_decoder format_decode_iq4xs = {init_iq4xs, split_iq4, numbers_iq4xs};
-const format_decoder format_decode_mxfp4 = {NULL, split_mxfp4, numbers_mxfp4};
+const format_decoder format_decode_mxfp4 = {init_mxfp4, split_mxfp4, numbers_mxfp4};

@@ -4,7 +4,13 @@
 
 #include <kiln/author/family.h>
 
-#include "q4k.h"
+/* A super-block of Q4_K. */
+enum {
+    Q4K_BLOCK_BYTES = 144,
+    Q4K_HEADER_WORDS = 4,
+    Q4K_BLOCK_ELEMENTS = 256,
+    Q4K_TILE_BLOCKS = 8 /* super-blocks: whole sectors, and two sub-blocks for each lane */
+};
 
 enum {
     GEMV_WARPS = 8, /* per thread block */

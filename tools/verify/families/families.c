@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "attention.h"
+#include "gguf_dequantize.h"
 #include "inputs.h"
 #include "int4.h"
 #include "linear.h"
@@ -15,11 +16,12 @@
 #include "rmsnorm_q4k.h"
 
 static const family_row *const rows[] = {
-    &int4_scale_row,          &int4_pack_row,      &int4_quantize_row,
-    &int4_unpack_row,         &nf4_scale_row,      &nf4_pack_row,
-    &nf4_quantize_row,        &nf4_unpack_row,     &nf4_gemm_row,
-    &nf4_gemm_transposed_row, &q4k_dequantize_row, &rmsnorm_q4k_gemv_row,
-    &nvfp4_gemv_row,          &attention_row,      &linear_row,
+    &int4_scale_row,          &int4_pack_row,        &int4_quantize_row,
+    &int4_unpack_row,         &nf4_scale_row,        &nf4_pack_row,
+    &nf4_quantize_row,        &nf4_unpack_row,       &nf4_gemm_row,
+    &nf4_gemm_transposed_row, &gguf_dequantize_row,  &gguf_rows_row,
+    &q4k_dequantize_row,      &rmsnorm_q4k_gemv_row, &linear_row,
+    &nvfp4_gemv_row,          &attention_row,
 };
 
 /* The linker's names for the begin and the end of what KILN_REFERENCE puts together; null where nothing is. */

@@ -107,10 +107,14 @@ static void round_to_codes(vector *v, uint64_t k)
 static void read_weights(const gguf_format *format, const unsigned char *row, uint64_t k, weights *w)
 {
     w->is_finite = true;
-    for (uint64_t i = 0; i < k; i += format->elements) {
-        gguf_decode(format, row + i / format->elements * format->bytes, &w->w[i], &w->size[i]);
-        for (uint64_t e = i; e < i + format->elements; e++)
-            w->is_finite = w->is_finite && isfinite(w->size[e]);
+    gguf_block b;
+    for (uint64_t i = 0; i < k; i++) {
+        const unsigned in_block = (unsigned)(i % format->elements), sub = in_block / GGUF_SUB_ELEMENTS;
+        if (in_block == 0)
+            gguf_read(format, &b, row + i / format->elements * format->bytes);
+        w->w[i] = b.scale[sub] * b.code[in_block] + b.minimum[sub];
+        w->size[i] = fabs(b.scale[sub] * b.code[in_block]) + fabs(b.minimum[sub]);
+        w->is_finite = w->is_finite && isfinite(b.scale[sub]) && isfinite(b.minimum[sub]);
     }
 }
 
@@ -138,7 +142,7 @@ static void expect(problem *p, const input_pattern *pattern)
     argument *w = problem_find(p, "w"), *out = problem_find(p, "out");
     const argument *bias = problem_find(p, "bias"), *residual = problem_find(p, "residual");
     const uint64_t m = problem_integer(p, "m"), n = problem_integer(p, "n"), k = problem_integer(p, "k");
-    const gguf_format *format = gguf_find_format(manifest_param_value(p->variant, "format"));
+    const gguf_format *format = gguf_of(p);
     const bool is_random = pattern->flags & PATTERN_RANDOM;
     pool memory = {0};
     vector *v = pool_allocate(&memory, (size_t)m * sizeof *v);
@@ -168,29 +172,34 @@ static void expect(problem *p, const input_pattern *pattern)
 
 /* ---- inputs ----------------------------------------------------------------------------------------------------- */
 
-/* What x, gamma and eps are, and whether something is no number. */
+/* What x, gamma, W and eps are. */
 typedef struct kinds {
     input_kind x, gamma;
+    int w;
     double eps;
     int exponent; /* of two, by which x is moved */
-    bool bad_x, bad_w;
+    bool has_bad_x;
 } kinds;
 
-enum { RANDOM, REAL, HUGE_X, TINY_X, LOW_X, BAD_X, BAD_W, CANCELLING, HUGE_TINY, SPREAD, SPREAD_GAMMA };
+/* Of W: rows of another kind each. */
+enum { MIXED_W = -1, BAD_ROWS = -2 };
+
+enum { RANDOM, REAL, HUGE_X, TINY_X, LOW_X, BAD_X, BAD_W, CANCELLING, HUGE_TINY, SPREAD, SPREAD_GAMMA, MIXED };
 
 /* clang-format off */
 static const kinds all_kinds[] = {
-    [RANDOM]       = {INPUT_NORMAL,      INPUT_UNIFORM, 0.75, 0,    false, false},
-    [REAL]         = {INPUT_REAL,        INPUT_UNIFORM, 1e-6, 0,    false, false},
-    [HUGE_X]       = {INPUT_NORMAL,      INPUT_UNIFORM, 1e-5, 90,   false, false},
-    [TINY_X]       = {INPUT_NORMAL,      INPUT_UNIFORM, 0,    -70,  false, false},
-    [LOW_X]        = {INPUT_NORMAL,      INPUT_UNIFORM, 0,    -135, false, false},
-    [BAD_X]        = {INPUT_NORMAL,      INPUT_UNIFORM, 1e-5, 0,    true,  false},
-    [BAD_W]        = {INPUT_NORMAL,      INPUT_UNIFORM, 1e-5, 0,    false, true},
-    [CANCELLING]   = {INPUT_ALTERNATING, INPUT_EQUAL,   1e-5, 0,    false, false},
-    [HUGE_TINY]    = {INPUT_HUGE_TINY,   INPUT_NORMAL,  0,    0,    false, false},
-    [SPREAD]       = {INPUT_SPREAD,      INPUT_NORMAL,  1e-5, 0,    false, false},
-    [SPREAD_GAMMA] = {INPUT_NORMAL,      INPUT_SPREAD,  1e-5, 0,    false, false},
+    [RANDOM]       = {INPUT_NORMAL,      INPUT_UNIFORM, GGUF_RANDOM, 0.75, 0,    false},
+    [REAL]         = {INPUT_REAL,        INPUT_UNIFORM, GGUF_RANDOM, 1e-6, 0,    false},
+    [HUGE_X]       = {INPUT_NORMAL,      INPUT_UNIFORM, GGUF_RANDOM, 1e-5, 90,   false},
+    [TINY_X]       = {INPUT_NORMAL,      INPUT_UNIFORM, GGUF_RANDOM, 0,    -70,  false},
+    [LOW_X]        = {INPUT_NORMAL,      INPUT_UNIFORM, GGUF_RANDOM, 0,    -135, false},
+    [BAD_X]        = {INPUT_NORMAL,      INPUT_UNIFORM, GGUF_RANDOM, 1e-5, 0,    true},
+    [BAD_W]        = {INPUT_NORMAL,      INPUT_UNIFORM, BAD_ROWS,    1e-5, 0,    false},
+    [CANCELLING]   = {INPUT_ALTERNATING, INPUT_EQUAL,   GGUF_TIES,   1e-5, 0,    false},
+    [HUGE_TINY]    = {INPUT_HUGE_TINY,   INPUT_NORMAL,  GGUF_RANDOM, 0,    0,    false},
+    [SPREAD]       = {INPUT_SPREAD,      INPUT_NORMAL,  GGUF_RANDOM, 1e-5, 0,    false},
+    [SPREAD_GAMMA] = {INPUT_NORMAL,      INPUT_SPREAD,  GGUF_RANDOM, 1e-5, 0,    false},
+    [MIXED]        = {INPUT_UNIFORM,     INPUT_NORMAL,  MIXED_W,     0.1,  0,    false},
 };
 
 static const input_pattern patterns[] = {
@@ -202,6 +211,7 @@ static const input_pattern patterns[] = {
     {"cancelling",   0,                              CANCELLING},
     {"huge-tiny",    0,                              HUGE_TINY},
     {"low",          0,                              LOW_X},
+    {"mixed",        0,                              MIXED},
     {"nonfinite",    PATTERN_NONFINITE,              BAD_X},
     {"spread",       0,                              SPREAD},
     {"spread-gamma", 0,                              SPREAD_GAMMA},
@@ -238,13 +248,31 @@ static void spoil(problem *p, random_stream s)
         element_set(in->about->type, in->host, row * k + random_below(random_fork(s, 3), row, k), no_number(s, row));
 }
 
+static void fill_weights(problem *p, int kind, random_stream s)
+{
+    static const int of_rows[] = {GGUF_LARGEST, GGUF_DENORMAL, GGUF_TIES, GGUF_ZERO};
+    const gguf_format *format = gguf_of(p);
+    argument *w = problem_find(p, "w"), row = *w;
+    if (kind >= 0) {
+        gguf_fill(format, w, kind, s);
+        return;
+    }
+    row.bytes = problem_integer(p, "k") / format->elements * format->bytes;
+    row.count = row.bytes;
+    for (size_t at = 0; at < w->bytes; at += row.bytes) {
+        const size_t number = random_below(s, at, 4);
+        row.host = (unsigned char *)w->host + at;
+        gguf_fill(format, &row, kind == MIXED_W ? of_rows[number] : number == 0 ? GGUF_NONFINITE : GGUF_RANDOM,
+                  random_fork(random_fork(s, 1), at));
+    }
+}
+
 static void make(problem *p, const input_pattern *pattern, random_stream s)
 {
     const kinds *of = &all_kinds[pattern->number];
     argument *gamma = problem_find(p, "gamma"), *eps = problem_find(p, "eps");
-    argument *in = problem_find(p, "in"), *w = problem_find(p, "w");
+    argument *in = problem_find(p, "in");
     argument *bias = problem_find(p, "bias"), *residual = problem_find(p, "residual");
-    const gguf_format *format = gguf_find_format(manifest_param_value(p->variant, "format"));
     inputs_fill(in, of->x, random_fork(s, 1));
     if (gamma)
         inputs_fill(gamma, of->gamma, random_fork(s, 3));
@@ -255,8 +283,8 @@ static void make(problem *p, const input_pattern *pattern, random_stream s)
     if (eps)
         eps->real = of->eps;
     move(p, in, of->exponent);
-    gguf_fill(format, w->host, w->bytes / format->bytes, random_fork(s, 2), of->bad_w);
-    if (of->bad_x)
+    fill_weights(p, of->w, random_fork(s, 2));
+    if (of->has_bad_x)
         spoil(p, random_fork(s, 5));
 }
 
@@ -275,7 +303,7 @@ static void add(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
 static void plan_sizes(size_plan *plan)
 {
     static const uint64_t ns[] = {1, 3, 7, 8, 9, 16, 17, 33}, blocks[] = {1, 2, 3, 5, 7, 8, 9, 16, 17, 18, 31, 32, 33, 65};
-    const gguf_format *format = gguf_find_format(manifest_param_value(plan->problem->variant, "format"));
+    const gguf_format *format = gguf_of(plan->problem);
     const uint64_t vectors = problem_parameter(plan->problem, "vectors");
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
         add(plan, 1 + i % (vectors + 1), ns[i % 8], format->elements * blocks[i]);
