@@ -111,7 +111,8 @@ static void gather_sums(linear *g, ptx_val group)
     ptx_val stores = ptx_and(f, is_first, in_pass), is_later = ptx_gt(f, g->chunk_first, ptx_u32(0));
     ptx_val adds = ptx_and(f, is_later, stores);
     for (uint32_t b = 0; b < g->of.vectors; b++) {
-        ptx_val total = ptx_var(f, join_lanes(g, b)), at = linear_at(g, PTX_F32, to, 4 * LINEAR_PASS_ROWS * b);
+        ptx_val total = ptx_var(f, join_lanes(g, b)),
+                at = linear_at(g, PTX_F32, to, 4 * LINEAR_PASS_ROWS * b);
         PTX_WHEN (f, adds) {
             ptx_val before = ptx_load(f, at);
             ptx_add_to(f, total, before);
@@ -220,7 +221,8 @@ static void make_chunk(linear *g, ptx_val is_first_pass)
     g->chunk_bytes = ptx_mul(f, blocks, ptx_u32(format->bytes));
     linear_init_stages(g);
     ptx_val is_first_chunk = ptx_eq(f, g->chunk_first, ptx_u32(0));
-    ptx_val is_start = ptx_and(f, is_first_pass, is_first_chunk), has_more = ptx_gt(f, g->k, ptx_u32(g->of.chunk));
+    ptx_val is_start = ptx_and(f, is_first_pass, is_first_chunk),
+            has_more = ptx_gt(f, g->k, ptx_u32(g->of.chunk));
     PTX_IF (f, ptx_or(f, is_start, has_more)) {
         ptx_barrier(f); /* all have read the last shares */
         linear_make_shares(g, is_start);
@@ -309,7 +311,8 @@ static void emit(ptx_fn *f, const kiln_variant *v)
                  .y_type = kiln_type(v, "y"),
                  .has_sm_80 = kiln_has_sm(v, 80),
                  .has_bias = kiln_is(v, "epilogue", "bias") || kiln_is(v, "epilogue", "bias_residual"),
-                 .has_residual = kiln_is(v, "epilogue", "residual") || kiln_is(v, "epilogue", "bias_residual")},
+                 .has_residual =
+                     kiln_is(v, "epilogue", "residual") || kiln_is(v, "epilogue", "bias_residual")},
            *g = &of;
     g->may_scale = g->of.has_norm && g->x_type != PTX_F16;
     read_arguments(g);
@@ -332,10 +335,10 @@ static void emit(ptx_fn *f, const kiln_variant *v)
 
 /* Elements and bytes of a quantised block; elements of a group; parts of a group. config.shared_memory and verification hold
  * these to device/format.c. */
-#define IS_K       "(format == q2_k || format == q3_k || format == q4_k || format == q5_k || format == q6_k)"
-#define IS_FOUR    "(format == q2_k || format == q3_k || format == q6_k)"
-#define ELEMENTS   "select(" IS_K " || format == iq4_xs, 256, 32)"
-#define GROUP      "select(" IS_K ", 64, 32)"
+#define IS_K     "(format == q2_k || format == q3_k || format == q4_k || format == q5_k || format == q6_k)"
+#define IS_FOUR  "(format == q2_k || format == q3_k || format == q6_k)"
+#define ELEMENTS "select(" IS_K " || format == iq4_xs, 256, 32)"
+#define GROUP    "select(" IS_K ", 64, 32)"
 #define BLOCK_BYTES                                                                                          \
     "select(format == q4_0 || format == iq4_nl, 18, select(format == q4_1, 20, select(format == q5_0, 22, "  \
     "select(format == q5_1, 24, select(format == q8_0, 34, select(format == q2_k, 84, select(format == "     \
@@ -467,8 +470,9 @@ const kiln_family linear_family = {
         "= 8 * ceil(k / 1024) + 5 + ceil(k / chunk), with exact products 32 more, L_n = 4 * ceil(k / 1024) + 13; "
         "q8 adds scale / 2 * (1 + 2^-9) * sum |w| for each block of 32; for every finite x, as far as h and "
         "sums are normal numbers up to 2^100; an |h| below 2^-76 may count as 0",
-    .nonfinite = "a NaN or an infinity in x, or in gamma, makes its row of y NaNs, and one in a scale or minimum "
-                 "of W its column; so do zeros with an eps of 0",
+    .nonfinite =
+        "a NaN or an infinity in x, or in gamma, makes its row of y NaNs, and one in a scale or minimum "
+        "of W its column; so do zeros with an eps of 0",
     .params = params,
     .args = args,
     .rules = rules,
@@ -483,8 +487,9 @@ const kiln_family linear_family = {
              .wait = "200",
              .extra = "300 * ceil_div(" ROWS_HERE ", 8 * rows) * ceil_div(k, chunk)",
              .block_bytes = ROWS_HERE " * " ROW_BYTES " + vectors * k * 4"},
-    .cost = {.bytes_read = "n * (" ROW_BYTES ") + m * k * select(x == f32, 4, 2) + select(norm == rms, 4 * k, 0) + "
-                           "select(y == f32, 4, 2) * (select(" HAS_BIAS ", n, 0) + select(" HAS_RESIDUAL ", m * n, 0))",
+    .cost = {.bytes_read =
+                 "n * (" ROW_BYTES ") + m * k * select(x == f32, 4, 2) + select(norm == rms, 4 * k, 0) + "
+                 "select(y == f32, 4, 2) * (select(" HAS_BIAS ", n, 0) + select(" HAS_RESIDUAL ", m * n, 0))",
              .bytes_written = "m * n * select(y == f32, 4, 2)",
              .elements = "n * k"},
     .min_sm = 75,

@@ -14,9 +14,9 @@ enum {
     LINEAR_PIECE = 16,                 /* bytes that are copied at once */
     LINEAR_MOST_ROWS = 4,              /* of W per warp */
     LINEAR_MOST_VECTORS = 8,
-    LINEAR_MOST_COPIES = 4, /* of a lane, per row and tile */
-    LINEAR_TRIP = 4 * LINEAR_THREADS,  /* elements of a vector that a thread block takes at once */
-    LINEAR_SUM_START = 0x4B400000      /* bits of 1.5 * 2^23, which sums of products of bytes start from */
+    LINEAR_MOST_COPIES = 4,           /* of a lane, per row and tile */
+    LINEAR_TRIP = 4 * LINEAR_THREADS, /* elements of a vector that a thread block takes at once */
+    LINEAR_SUM_START = 0x4B400000     /* bits of 1.5 * 2^23, which sums of products of bytes start from */
 };
 
 /* What `shape` and `emit` both know. A tile is what a warp takes of a row of W at once: a group of each lane (device/format.h).
@@ -26,9 +26,9 @@ typedef struct linear_geometry {
     const weight_format *format;
     uint32_t rows, vectors, chunk, stages;
     bool is_q8, has_norm;
-    uint32_t tile_bytes;                 /* of a row */
-    uint32_t row_bytes;                  /* that a tile takes in shared memory */
-    uint32_t stage_bytes;                /* of a warp */
+    uint32_t tile_bytes;                /* of a row */
+    uint32_t row_bytes;                 /* that a tile takes in shared memory */
+    uint32_t stage_bytes;               /* of a warp */
     uint32_t vector_bytes, share_bytes; /* of one vector's part of a share, of a share */
 } linear_geometry;
 

@@ -30,8 +30,7 @@ static void load_group(linear *g, uint32_t r, group *w)
     format_numbers(g->f, &g->w_lane, &place, w->scale, w->minimum);
     for (uint32_t u = 0; u < format->units; u++) {
         for (uint32_t q = 0; q < format->quads; q++) {
-            const uint32_t in_part =
-                format->parts == 1 ? format_quad_element(format, u, q) / WORD_CODES : u;
+            const uint32_t in_part = format->parts == 1 ? format_quad_element(format, u, q) / WORD_CODES : u;
             w->word[format_quad_part(format, q) * part_words(g) + in_part] = quads[u][q];
         }
     }

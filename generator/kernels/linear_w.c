@@ -41,7 +41,8 @@ static void find_next_rows(linear *g)
     ptx_val start = ptx_add(f, w, ptx_cvt(f, PTX_U64, g->chunk_byte));
     for (uint32_t r = 0; r < g->of.rows; r++) {
         ptx_val row = row_of(g, g->next_group, r);
-        ptx_val from = ptx_mad_wide(f, row, g->w_row_bytes, start), left = ptx_sub(f, g->chunk_bytes, lane_byte);
+        ptx_val from = ptx_mad_wide(f, row, g->w_row_bytes, start),
+                left = ptx_sub(f, g->chunk_bytes, lane_byte);
         if (begins_anywhere(g)) {
             ptx_val behind = ptx_and(f, ptx_cvt(f, PTX_U32, from), ptx_u32(LINEAR_PIECE - 1));
             from = ptx_and(f, from, ptx_u64(~(uint64_t)(LINEAR_PIECE - 1)));

@@ -56,7 +56,7 @@ static double bound_of(const problem *p, const row_sums *s, uint64_t k, bool is_
         chain = sqrt(chain);
         norm_chain = sqrt(norm_chain);
     }
-    double bound = (chain + 8) * 0x1p-24 * s->size + s->loose + LOST * (s->weights + elements * 0x1p-24);
+    double bound = (chain + 8) * 0x1p-24 * s->size + s->loose + LOST * s->weights + 0x1p-149 * (8 + elements);
     if (has_norm)
         bound += (0x1p-22 + (norm_chain / 2 + 4) * 0x1p-24) * fabs(s->product);
     return bound;
@@ -157,7 +157,8 @@ static void expect(problem *p, const input_pattern *pattern)
     }
     expect_values(p, out);
     for (uint64_t r = 0; r < n; r++) {
-        read_weights(format, (const unsigned char *)w->host + r * (k / format->elements) * format->bytes, k, &row);
+        read_weights(format, (const unsigned char *)w->host + r * (k / format->elements) * format->bytes, k,
+                     &row);
         for (uint64_t i = 0; i < m; i++) {
             const row_sums s = multiply(&row, &v[i], k);
             const double b = added(bias, r), z = added(residual, i * n + r), y = s.product + b + z;
@@ -184,7 +185,20 @@ typedef struct kinds {
 /* Of W: rows of another kind each. */
 enum { MIXED_W = -1, BAD_ROWS = -2 };
 
-enum { RANDOM, REAL, HUGE_X, TINY_X, LOW_X, BAD_X, BAD_W, CANCELLING, HUGE_TINY, SPREAD, SPREAD_GAMMA, MIXED };
+enum {
+    RANDOM,
+    REAL,
+    HUGE_X,
+    TINY_X,
+    LOW_X,
+    BAD_X,
+    BAD_W,
+    CANCELLING,
+    HUGE_TINY,
+    SPREAD,
+    SPREAD_GAMMA,
+    MIXED
+};
 
 /* clang-format off */
 static const kinds all_kinds[] = {
@@ -245,7 +259,8 @@ static void spoil(problem *p, random_stream s)
     if (gamma && random_below(s, 0, 3) == 0)
         element_set(ELEMENT_F32, gamma->host, random_below(s, 1, k), no_number(s, 2));
     for (uint64_t row = 0; row < in->count / k; row += 2)
-        element_set(in->about->type, in->host, row * k + random_below(random_fork(s, 3), row, k), no_number(s, row));
+        element_set(in->about->type, in->host, row * k + random_below(random_fork(s, 3), row, k),
+                    no_number(s, row));
 }
 
 static void fill_weights(problem *p, int kind, random_stream s)
@@ -261,9 +276,11 @@ static void fill_weights(problem *p, int kind, random_stream s)
     row.count = row.bytes;
     for (size_t at = 0; at < w->bytes; at += row.bytes) {
         const size_t number = random_below(s, at, 4);
+        int of_row = kind == MIXED_W ? of_rows[number] : number == 0 ? GGUF_NONFINITE : GGUF_RANDOM;
+        if (format->factor[0] < 0 && (of_row == GGUF_LARGEST || of_row == GGUF_NONFINITE))
+            of_row = GGUF_RANDOM; /* powers of two up to 2^127, whose sums overflow, and no NaN */
         row.host = (unsigned char *)w->host + at;
-        gguf_fill(format, &row, kind == MIXED_W ? of_rows[number] : number == 0 ? GGUF_NONFINITE : GGUF_RANDOM,
-                  random_fork(random_fork(s, 1), at));
+        gguf_fill(format, &row, of_row, random_fork(random_fork(s, 1), at));
     }
 }
 
@@ -302,7 +319,8 @@ static void add(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
  * a tile, one, and some; rows that begin at any byte, the last of which ends where W does. */
 static void plan_sizes(size_plan *plan)
 {
-    static const uint64_t ns[] = {1, 3, 7, 8, 9, 16, 17, 33}, blocks[] = {1, 2, 3, 5, 7, 8, 9, 16, 17, 18, 31, 32, 33, 65};
+    static const uint64_t ns[] = {1, 3, 7, 8, 9, 16, 17, 33},
+                          blocks[] = {1, 2, 3, 5, 7, 8, 9, 16, 17, 18, 31, 32, 33, 65};
     const gguf_format *format = gguf_of(plan->problem);
     const uint64_t vectors = problem_parameter(plan->problem, "vectors");
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
@@ -320,7 +338,8 @@ static void plan_sizes(size_plan *plan)
 /* On one multiprocessor: more rows than a thread block gathers, in one chunk and in several. */
 static void plan_few(size_plan *plan)
 {
-    const uint64_t rows = problem_parameter(plan->problem, "rows"), chunk = problem_parameter(plan->problem, "chunk");
+    const uint64_t rows = problem_parameter(plan->problem, "rows"),
+                   chunk = problem_parameter(plan->problem, "chunk");
     add(plan, 1, 2 * 16 * rows + 2, 1024);
     add(plan, 1, 2 * (256 + 8 * rows) + 3, 256);
     if (chunk == 2048)
