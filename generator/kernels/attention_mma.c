@@ -27,7 +27,7 @@
 #include "attention_copy.h"
 #include "attention_split.h"
 #include "attention_total.h"
-#include "narrow.h"
+#include "device/narrow.h"
 
 enum {
     WARP_LANES = 32,

@@ -17,7 +17,7 @@
  */
 #include "attention_copy.h"
 #include "attention_split.h"
-#include "narrow.h"
+#include "device/narrow.h"
 
 enum {
     THREADS = 128,

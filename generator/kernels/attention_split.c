@@ -2,7 +2,7 @@
  * 2^-shift) and the sum of the weights. It has rows in bounds only, so one query takes little.
  */
 #include "attention_split.h"
-#include "split.h"
+#include "device/split.h"
 
 enum { ROW_NUMBERS = 8 }; /* after the columns: shift, sum, and padding to 16 bytes */
 

@@ -4,7 +4,7 @@
 
 #include <kiln/author/family.h>
 
-#include "nf4_pairs.h"
+#include "device/nf4_pairs.h"
 
 enum {
     MMA_WARP_LANES = 32,

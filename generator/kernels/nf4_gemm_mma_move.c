@@ -1,6 +1,6 @@
 /* What the NF4 product on tensor cores moves: scales and A into shared memory, sums from there to C. */
+#include "device/split.h"
 #include "nf4_gemm_mma.h"
-#include "split.h"
 
 enum { A_UNIT = 8, UNIT_BYTES = 16 }; /* elements of A in a copy */
 

@@ -22,7 +22,7 @@
  */
 #include "nf4_gemm_simt.h"
 
-#include "narrow.h"
+#include "device/narrow.h"
 #include "nf4_gemm.h"
 
 /* ---- the product ----------------------------------------------------------------------------------------------- */

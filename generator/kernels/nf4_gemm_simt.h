@@ -6,7 +6,7 @@
 
 #include <kiln/author/ptx.h>
 
-#include "nf4_pairs.h"
+#include "device/nf4_pairs.h"
 
 enum {
     WARP_LANES = 32,

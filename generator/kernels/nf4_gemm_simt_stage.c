@@ -1,7 +1,7 @@
 /* nf4_gemm's narrow tiles: copies A, widened, and scales into shared memory. */
 #include "nf4_gemm_simt.h"
 
-#include "narrow.h"
+#include "device/narrow.h"
 
 /* ---- A --------------------------------------------------------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /* What the strategies of nf4_gemm_transposed start and end with: their arguments, and the sums over parts of n. */
+#include "device/split.h"
 #include "nf4_gemm_transposed.h"
-#include "split.h"
 
 transposed_args transposed_declare_args(ptx_fn *f, const kiln_variant *v)
 {

@@ -28,7 +28,7 @@
  * f16 at 64. In tf32 nothing is merged; widening weights takes 1, scaling A 5 * tile_m / 64 below sm_90, of machine code.
  */
 #include "nf4_gemm_transposed_mma.h"
-#include "narrow.h"
+#include "device/narrow.h"
 
 static uint32_t stage_bytes(const transposed_mma *g)
 {

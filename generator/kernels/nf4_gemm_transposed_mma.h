@@ -2,8 +2,8 @@
 #ifndef KERNELS_NF4_GEMM_TRANSPOSED_MMA_H
 #define KERNELS_NF4_GEMM_TRANSPOSED_MMA_H
 
+#include "device/nf4_pairs.h"
 #include "nf4_gemm_transposed.h"
-#include "nf4_pairs.h"
 
 enum {
     WARPS = 8,

@@ -4,7 +4,7 @@
  * The 32 bytes that a warp needs of a column's 256 are swizzled by the lane that reads them, so that there are no bank
  * conflicts.
  */
-#include "narrow.h"
+#include "device/narrow.h"
 #include "nf4_gemm_transposed_mma.h"
 
 ptx_val transposed_shared_at(const transposed_mma *g, ptx_type type, ptx_val address, uint32_t bytes)

@@ -16,9 +16,9 @@
  * INSTRUCTIONS per weight in the loop, one row: 1.5 for decoding, 1 for its word of codes, 1 per row for the product, and
  * (6 + 2 per row) / lane_k for the column's addresses, loads, shuffles and scales.
  */
-#include "narrow.h"
+#include "device/narrow.h"
+#include "device/nf4_pairs.h"
 #include "nf4_gemm_transposed.h"
-#include "nf4_pairs.h"
 
 enum {
     WARP_LANES = 32,

@@ -16,8 +16,8 @@
  * SCALES of 4096 along K are copied to shared memory at once, so that their sectors are full. They multiply the sums of 64
  * products, as in the narrow tiles.
  */
+#include "device/nf4_pairs.h"
 #include "nf4_gemm.h"
-#include "nf4_pairs.h"
 
 enum {
     WARP_LANES = 32,

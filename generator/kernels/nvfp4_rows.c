@@ -1,7 +1,7 @@
 /* What the strategies of nvfp4_gemv share. */
 #include "nvfp4_rows.h"
 
-#include "narrow.h"
+#include "device/narrow.h"
 
 uint32_t nvfp4_log2(uint32_t power)
 {

@@ -13,7 +13,7 @@
  * ARITHMETIC. d * scale has 17 bits, times a code 21, dmin * minimum has 17: exact in f32. The fma is the only rounding.
  */
 #include "q4k.h"
-#include "narrow.h"
+#include "device/narrow.h"
 #include <kiln/author/families.h>
 
 enum {

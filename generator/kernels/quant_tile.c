@@ -5,7 +5,7 @@
  * 8 elements), so that a warp reads and writes whole sectors. A group is 4 to 32 lanes of a step, or all lanes of 2 or 4
  * steps. Only quant_any_scale.c uses shared memory.
  */
-#include "narrow.h"
+#include "device/narrow.h"
 #include "quant.h"
 
 uint32_t quant_log2(uint32_t power_of_two)

@@ -9,7 +9,7 @@
  * rows. Then every 256 rows make h again.
  */
 #include "rmsnorm_q4k.h"
-#include "narrow.h"
+#include "device/narrow.h"
 #include <kiln/author/families.h>
 
 /* ---- shared memory ------------------------------------------------------------------------------------------------ */

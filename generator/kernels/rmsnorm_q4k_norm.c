@@ -8,7 +8,7 @@
  *
  * An infinity in x makes its own h a NaN and the others 0; vectors of zeros without an eps are 0 / 0, NaNs.
  */
-#include "narrow.h"
+#include "device/narrow.h"
 #include "rmsnorm_q4k.h"
 
 /* A mean of squares loses at most 2^-150, which is below 2^-50 of this. */

@@ -1,6 +1,6 @@
 /* Between f32 and the 16-bit types, on targets with and without the conversions. */
-#ifndef KERNELS_NARROW_H
-#define KERNELS_NARROW_H
+#ifndef DEVICE_NARROW_H
+#define DEVICE_NARROW_H
 
 #include <kiln/author/ptx.h>
 

@@ -1,6 +1,6 @@
 /* NF4's sixteen values, and a table in shared memory that turns a byte of codes into two of them with one load. */
-#ifndef KERNELS_NF4_PAIRS_H
-#define KERNELS_NF4_PAIRS_H
+#ifndef DEVICE_NF4_PAIRS_H
+#define DEVICE_NF4_PAIRS_H
 
 #include <stdbool.h>
 #include <stdint.h>
