@@ -1,9 +1,9 @@
 /* Between f32 and the 16-bit types. */
 #include "narrow.h"
 
-/* For targets without a conversion: adds half an ulp less one, plus one where the lowest kept bit is set, so that ties go
- * to even. A NaN becomes 0x7fff. */
-ptx_val narrow_to_bf16(ptx_fn *f, ptx_val x)
+/* For targets without a conversion, to the upper half of a U32: adds half an ulp less one, plus one where the lowest kept bit
+ * is set, so that ties go to even. A NaN becomes 0x7fff. */
+static ptx_val narrow_to_bf16(ptx_fn *f, ptx_val x)
 {
     ptx_val bits = ptx_as(f, PTX_U32, x);
     ptx_val lowest = ptx_bfe(f, bits, ptx_u32(16), ptx_u32(1));
@@ -11,6 +11,16 @@ ptx_val narrow_to_bf16(ptx_fn *f, ptx_val x)
     ptx_val rounded = ptx_add(f, half, lowest);
     ptx_val is_number = ptx_ordered(f, x, x);
     return ptx_select(f, is_number, rounded, ptx_u32(0x7fff0000));
+}
+
+void narrow_value(ptx_fn *f, ptx_type type, ptx_type wide, bool has_sm_80, ptx_val *x, ptx_val *at)
+{
+    if (type == PTX_BF16 && !has_sm_80) {
+        *x = ptx_shr(f, narrow_to_bf16(f, *x), ptx_u32(16));
+        *at = ptx_cast_ptr(f, *at, PTX_U16);
+    } else if (type != wide) {
+        *x = ptx_cvt(f, type, *x);
+    }
 }
 
 ptx_val narrow_pair(ptx_fn *f, ptx_type type, bool has_sm_80, ptx_val low, ptx_val high)

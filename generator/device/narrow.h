@@ -4,8 +4,8 @@
 
 #include <kiln/author/ptx.h>
 
-/* f32 to bf16 by integer operations: in the upper half of the U32 returned. */
-ptx_val narrow_to_bf16(ptx_fn *f, ptx_val x);
+/* Before a store of one element: makes *x, of type `wide`, the value, and has *at take it. */
+void narrow_value(ptx_fn *f, ptx_type type, ptx_type wide, bool has_sm_80, ptx_val *x, ptx_val *at);
 
 /* Two f32 to two F16 or BF16 as a word of memory, U32, the first in its lower half. */
 ptx_val narrow_pair(ptx_fn *f, ptx_type type, bool has_sm_80, ptx_val low, ptx_val high);

@@ -137,12 +137,7 @@ static void store_sums(gemm *g)
 static void store_result(gemm *g, ptx_val at, ptx_val x, ptx_val in_bounds)
 {
     ptx_fn *f = g->f;
-    if (g->type == PTX_BF16 && !g->has_sm_80) {
-        x = ptx_shr(f, narrow_to_bf16(f, x), ptx_u32(16));
-        at = ptx_cast_ptr(f, at, PTX_U16);
-    } else if (g->type != g->wide) {
-        x = ptx_cvt(f, g->type, x);
-    }
+    narrow_value(f, g->type, g->wide, g->has_sm_80, &x, &at);
     PTX_WHEN (f, in_bounds) {
         ptx_store(f, at, x);
     }

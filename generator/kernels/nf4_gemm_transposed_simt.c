@@ -267,18 +267,6 @@ static void add_partials(product *g, ptx_val totals[])
     }
 }
 
-static void store_result(product *g, ptx_val at, ptx_val x)
-{
-    ptx_fn *f = g->f;
-    if (g->type == PTX_BF16 && !g->has_sm_80) {
-        x = ptx_shr(f, narrow_to_bf16(f, x), ptx_u32(16));
-        at = ptx_cast_ptr(f, at, PTX_U16);
-    } else if (g->type != g->wide) {
-        x = ptx_cvt(f, g->type, x);
-    }
-    ptx_store(f, at, x);
-}
-
 static void store_tile(product *g)
 {
     ptx_fn *f = g->f;
@@ -292,7 +280,9 @@ static void store_tile(product *g)
             ptx_val mine = ptx_add(f, k, ptx_u32(i * threads(g)));
             ptx_val has_column = ptx_lt(f, mine, g->args.k), has_row = ptx_lt(f, at_row, g->args.m);
             PTX_WHEN (f, ptx_and(f, has_column, has_row)) {
-                store_result(g, ptx_at_const(f, at, i * threads(g)), g->total[row * elements + i]);
+                ptx_val x = g->total[row * elements + i], to = ptx_at_const(f, at, i * threads(g));
+                narrow_value(f, g->type, g->wide, g->has_sm_80, &x, &to);
+                ptx_store(f, to, x);
             }
         }
     }

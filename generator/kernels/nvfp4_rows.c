@@ -88,12 +88,7 @@ void nvfp4_store(const nvfp4_rows *g, ptx_val sum, ptx_val row, ptx_val is_here)
     ptx_fn *f = g->f;
     ptx_val index = ptx_mad_wide(f, g->batch, g->m, ptx_cvt(f, PTX_U64, row));
     ptx_val at = ptx_at(f, g->c, index);
-    if (g->c_type == PTX_BF16 && !g->has_sm_80) {
-        sum = ptx_shr(f, narrow_to_bf16(f, sum), ptx_u32(16));
-        at = ptx_cast_ptr(f, at, PTX_U16);
-    } else if (g->c_type != PTX_F32) {
-        sum = ptx_cvt(f, g->c_type, sum);
-    }
+    narrow_value(f, g->c_type, PTX_F32, g->has_sm_80, &sum, &at);
     ptx_val in_bounds = ptx_lt(f, row, g->m);
     ptx_val stores = ptx_and(f, in_bounds, is_here);
     PTX_WHEN (f, stores) {

@@ -181,12 +181,7 @@ void quant_store_step(quant *q, ptx_val at, const ptx_val x[])
 void quant_store_element(quant *q, ptx_val at, ptx_val x, ptx_val in_bounds)
 {
     ptx_fn *f = q->f;
-    if (q->type == PTX_BF16 && !q->has_sm_80) {
-        x = ptx_shr(f, narrow_to_bf16(f, x), ptx_u32(16));
-        at = ptx_cast_ptr(f, at, PTX_U16);
-    } else if (q->lane_elements == 8) {
-        x = ptx_cvt(f, q->type, x);
-    }
+    narrow_value(f, q->type, q->wide, q->has_sm_80, &x, &at);
     PTX_WHEN (f, in_bounds) {
         ptx_store(f, at, x);
     }

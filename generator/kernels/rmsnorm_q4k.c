@@ -103,18 +103,6 @@ static void gather_sums(gemv *g, ptx_val group)
     }
 }
 
-static void store_sum(gemv *g, ptx_val at, ptx_val sum)
-{
-    ptx_fn *f = g->f;
-    if (g->y_type == PTX_BF16 && !g->has_sm_80) {
-        sum = ptx_shr(f, narrow_to_bf16(f, sum), ptx_u32(16));
-        at = ptx_cast_ptr(f, at, PTX_U16);
-    } else if (g->y_type != PTX_F32) {
-        sum = ptx_cvt(f, g->y_type, sum);
-    }
-    ptx_store(f, at, sum);
-}
-
 static void store_rows(gemv *g)
 {
     ptx_fn *f = g->f;
@@ -129,7 +117,9 @@ static void store_rows(gemv *g)
             ptx_val sum = ptx_load(f, gemv_at(g, PTX_F32, from, 4 * GEMV_PASS_ROWS * b));
             if (g->has_rest)
                 sum = ptx_mul(f, sum, gemv_load_rest(g, b));
-            store_sum(g, at, sum);
+            ptx_val to = at;
+            narrow_value(f, g->y_type, PTX_F32, g->has_sm_80, &sum, &to);
+            ptx_store(f, to, sum);
         }
     }
 }
