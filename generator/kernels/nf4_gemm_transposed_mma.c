@@ -375,7 +375,8 @@ static transposed_mma geometry(ptx_fn *f, const kiln_variant *v)
     g.pairs = (nf4_pairs){.f = f,
                           .type = g.type,
                           .is_high_first = g.is_tf32 && g.is_high_first, /* else merge_columns does it */
-                          .is_aligned = kiln_is(v, "table", "aligned")};
+                          .is_aligned = kiln_is(v, "table", "aligned"),
+                          .reserved = 2048};
     return g;
 }
 

@@ -323,7 +323,8 @@ static product geometry(ptx_fn *f, const kiln_variant *v)
     g.pairs = (nf4_pairs){.f = f,
                           .type = g.wide,
                           .is_high_first = kiln_is(v, "nibbles", "high"),
-                          .is_aligned = kiln_is(v, "table", "aligned")};
+                          .is_aligned = kiln_is(v, "table", "aligned"),
+                          .reserved = 2048};
     return g;
 }
 
