@@ -16,16 +16,16 @@
  * INSTRUCTIONS per weight in the loop, one row: 1.5 for decoding, 1 for its word of codes, 1 per row for the product, and
  * (6 + 2 per row) / lane_k for the column's addresses, loads, shuffles and scales.
  */
+#include "device/lanes.h"
 #include "device/narrow.h"
 #include "device/nf4_pairs.h"
+#include "device/shared.h"
 #include "nf4_gemm_transposed.h"
 
 enum {
-    WARP_LANES = 32,
     TILE_K = TRANSPOSED_TILE_K,
     CHUNK = 16, /* columns whose rows of A are loaded at once */
     MOST_BATCH = 8,
-    UNIT_BYTES = 16,
     MOST_ROWS = 8,
     MOST_LANE_K = 32,
     MOST_ELEMENTS = 4 /* of a row of the tile, per thread */
@@ -71,12 +71,6 @@ static uint32_t threads(const product *g)
 static uint32_t loads_of_a(const product *g)
 {
     return g->rows == 1 ? 1 : g->rows / 2;
-}
-
-static ptx_val shared_at(const product *g, ptx_val address, uint32_t bytes)
-{
-    ptx_val at = ptx_pointer(g->f, PTX_SHARED, g->wide, address);
-    return ptx_at_bytes(g->f, at, bytes);
 }
 
 /* ---- what lies where ------------------------------------------------------------------------------------------- */
@@ -243,7 +237,7 @@ static void store_row(product *g, uint32_t row)
     ptx_val start = ptx_mad(f, partial, ptx_u32(partial_bytes(g)), g->shared);
     ptx_val to = ptx_mad(f, g->member, ptx_u32(UNIT_BYTES), start);
     for (uint32_t i = 0; i < g->lane_k; i += at_once)
-        ptx_store_vec(f, (int)at_once, shared_at(g, to, i / at_once * g->unit_stride * UNIT_BYTES),
+        ptx_store_vec(f, (int)at_once, shared_at(f, g->wide, to, i / at_once * g->unit_stride * UNIT_BYTES),
                       &g->sum[row][i], PTX_PLAIN);
 }
 
@@ -261,9 +255,9 @@ static void add_partials(product *g, ptx_val totals[])
     ptx_val from = ptx_mad(f, in_unit, ptx_u32(wide_bytes(g)), start);
     for (uint32_t i = 0; i < TILE_K / threads(g); i++) {
         uint32_t offset = i * (threads(g) / g->lane_k) * UNIT_BYTES;
-        totals[i] = ptx_var(f, ptx_load(f, shared_at(g, from, offset)));
+        totals[i] = ptx_var(f, ptx_load(f, shared_at(f, g->wide, from, offset)));
         for (uint32_t s = 1; s < partials; s++)
-            ptx_add_to(f, totals[i], ptx_load(f, shared_at(g, from, offset + s * partial_bytes(g))));
+            ptx_add_to(f, totals[i], ptx_load(f, shared_at(f, g->wide, from, offset + s * partial_bytes(g))));
     }
 }
 
@@ -344,11 +338,9 @@ static void init(product *g)
 /* As many as leave enough registers for a thread's sums; ptxas would take more for loads of the table. */
 static uint32_t blocks_per_multiprocessor(const product *g)
 {
-    enum { ALL_REGISTERS = 65536 };
     uint32_t sums = sum_registers(g);
     uint32_t registers = sums > 64 || g->wide == PTX_F64 ? 255 : 128;
-    uint32_t blocks = ALL_REGISTERS / (threads(g) * registers);
-    return blocks ? blocks : 1;
+    return lanes_blocks(threads(g), registers);
 }
 
 /* At the end the sums of the lanes of all columns are where the table was. */

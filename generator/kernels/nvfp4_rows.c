@@ -1,15 +1,8 @@
 /* What the strategies of nvfp4_gemv share. */
 #include "nvfp4_rows.h"
 
+#include "device/lanes.h"
 #include "device/narrow.h"
-
-uint32_t nvfp4_log2(uint32_t power)
-{
-    uint32_t log = 0;
-    while (power >> (log + 1))
-        log++;
-    return log;
-}
 
 static void read_params(nvfp4_rows *g)
 {
@@ -41,7 +34,7 @@ nvfp4_rows nvfp4_init(ptx_fn *f, const kiln_variant *v)
     g.lane = ptx_laneid(f);
     g.warp = ptx_warpid_x(f);
     g.slice = ptx_and(f, g.warp, ptx_u32(g.k_warps - 1));
-    ptx_val of_rows = ptx_shr(f, g.warp, ptx_u32(nvfp4_log2(g.k_warps)));
+    ptx_val of_rows = ptx_shr(f, g.warp, ptx_u32(lanes_log2(g.k_warps)));
     ptx_val thread_block = ptx_ctaid_x(f);
     g.first_of_block = ptx_mul(f, thread_block, ptx_u32(NVFP4_WARPS / g.k_warps * g.rows));
     g.first_of_warp = ptx_mad(f, of_rows, ptx_u32(g.rows), g.first_of_block);
@@ -112,7 +105,7 @@ void nvfp4_join_warps(const nvfp4_rows *g, const ptx_val sums[], const ptx_val r
     ptx_barrier(f);
     ptx_val is_here = ptx_lt(f, g->tid, ptx_u32(NVFP4_WARPS / g->k_warps * g->rows));
     PTX_IF (f, is_here) {
-        ptx_val of_warps = ptx_shr(f, g->tid, ptx_u32(nvfp4_log2(g->rows)));
+        ptx_val of_warps = ptx_shr(f, g->tid, ptx_u32(lanes_log2(g->rows)));
         ptx_val in_warps = ptx_and(f, g->tid, ptx_u32(g->rows - 1));
         ptx_val from = ptx_at(f, partial, ptx_mad(f, of_warps, ptx_u32(g->k_warps * g->rows), in_warps));
         ptx_val total = ptx_var(f, ptx_load(f, from));

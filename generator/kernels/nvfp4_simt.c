@@ -11,6 +11,7 @@
  * product of two scales is exact in f16, and so is its product with a block's sum in f32. Only the sum over the blocks
  * rounds.
  */
+#include "device/lanes.h"
 #include "nvfp4_rows.h"
 
 enum { MOST_ROWS = 4, MOST_UNROLL = 4, MOST_WORDS = 4 };
@@ -247,7 +248,7 @@ static void end_rows(gemv *g)
     for (uint32_t r = 0; r < g->of.rows; r++)
         g->sum[r] = nvfp4_finish(&g->of, g->sum[r], g->marks[r]);
     ptx_val sum = add_lanes(g);
-    ptx_val row_in_warp = ptx_shr(f, g->of.lane, ptx_u32(5 - nvfp4_log2(g->of.rows)));
+    ptx_val row_in_warp = ptx_shr(f, g->of.lane, ptx_u32(5 - lanes_log2(g->of.rows)));
     ptx_val in_row = ptx_and(f, g->of.lane, ptx_u32(32 / g->of.rows - 1));
     ptx_val is_first = ptx_eq(f, in_row, ptx_u32(0));
     if (g->of.k_warps > 1)

@@ -5,16 +5,9 @@
  * 8 elements), so that a warp reads and writes whole sectors. A group is 4 to 32 lanes of a step, or all lanes of 2 or 4
  * steps. Only quant_any_scale.c uses shared memory.
  */
+#include "device/lanes.h"
 #include "device/narrow.h"
 #include "quant.h"
-
-uint32_t quant_log2(uint32_t power_of_two)
-{
-    uint32_t log = 0;
-    while (power_of_two >> log > 1)
-        log++;
-    return log;
-}
 
 quant quant_init(ptx_fn *f, const kiln_variant *v, quant_coder coder)
 {
@@ -203,10 +196,10 @@ quant_number_slot quant_find_numbers(quant *q)
 {
     ptx_fn *f = q->f;
     uint32_t row_groups = 32 / q->lanes;
-    quant_number_slot slot = {.first = ptx_shr(f, q->first, ptx_u32(quant_log2(q->group)))};
+    quant_number_slot slot = {.first = ptx_shr(f, q->first, ptx_u32(lanes_log2(q->group)))};
     slot.index = q->rows == 1 ? ptx_u32(0) : ptx_and(f, q->lane, ptx_u32(q->rows - 1));
     if (row_groups > 1) {
-        ptx_val in_row = ptx_shr(f, q->lane, ptx_u32(quant_log2(q->lanes)));
+        ptx_val in_row = ptx_shr(f, q->lane, ptx_u32(lanes_log2(q->lanes)));
         slot.index = ptx_mad(f, slot.index, ptx_u32(row_groups), in_row);
     }
     return slot;
