@@ -86,9 +86,9 @@ static void gather_sums(gemv *g, ptx_val group)
     ptx_val is_later = ptx_gt(f, g->chunk_first, ptx_u32(0));
     ptx_val adds = ptx_and(f, is_later, stores);
     for (uint32_t b = 0; b < g->batch; b++) {
-        ptx_val unit[2], total = join_lanes(g, b), at = gemv_at(g, PTX_F32, to, 4 * GEMV_PASS_ROWS * b);
+        ptx_val unit[2], total = join_lanes(g, b), at = shared_at(f, PTX_F32, to, 4 * GEMV_PASS_ROWS * b);
         if (!g->is_q8) {
-            ptx_load_vec(f, 2, unit, gemv_at(g, PTX_F32, g->units, 8 * b), PTX_PLAIN);
+            ptx_load_vec(f, 2, unit, shared_at(f, PTX_F32, g->units, 8 * b), PTX_PLAIN);
             total = ptx_mul(f, total, unit[0]);
             total = ptx_mul(f, total, unit[1]);
         }
@@ -114,7 +114,7 @@ static void store_rows(gemv *g)
         for (uint32_t b = 0; b < g->batch; b++) {
             if (b > 0)
                 at = ptx_at(f, at, g->n);
-            ptx_val sum = ptx_load(f, gemv_at(g, PTX_F32, from, 4 * GEMV_PASS_ROWS * b));
+            ptx_val sum = ptx_load(f, shared_at(f, PTX_F32, from, 4 * GEMV_PASS_ROWS * b));
             if (g->has_rest)
                 sum = ptx_mul(f, sum, gemv_load_rest(g, b));
             ptx_val to = at;
