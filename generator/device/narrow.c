@@ -40,6 +40,22 @@ ptx_val narrow_pair(ptx_fn *f, ptx_type type, bool has_sm_80, ptx_val low, ptx_v
     return ptx_pack(f, PTX_U32, 2, halves);
 }
 
+void narrow_store(ptx_fn *f, ptx_type type, bool has_sm_80, uint32_t count, ptx_val at, const ptx_val x[],
+                  int hints)
+{
+    ptx_val words[4];
+    if (type != PTX_F16 && type != PTX_BF16) {
+        ptx_store_vec(f, (int)count, at, x, hints);
+        return;
+    }
+    for (uint32_t i = 0; i < count; i += 2)
+        words[i / 2] = narrow_pair(f, type, has_sm_80, x[i], x[count == 1 ? i : i + 1]);
+    if (count == 1)
+        ptx_store_hint(f, ptx_cast_ptr(f, at, PTX_U16), words[0], hints);
+    else
+        ptx_store_vec(f, (int)count / 2, ptx_cast_ptr(f, at, PTX_U32), words, hints);
+}
+
 /* A bf16 is the upper half of an f32, so this needs no bf16 instruction. */
 void widen_pair(ptx_fn *f, ptx_type type, ptx_val word, ptx_val x[2])
 {

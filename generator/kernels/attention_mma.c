@@ -281,7 +281,7 @@ static void stage_rows(mma *m, ptx_val shared)
     ptx_val row = ptx_shr(f, m->lane, ptx_u32(2)), quarter = ptx_and(f, m->lane, ptx_u32(3));
     ptx_val in_tile = ptx_mad(f, m->warp, ptx_u32(m->blocks * BLOCK_ROWS), row);
     ptx_val start = ptx_add(f, shared_row(f, m->lines, in_tile), shared);
-    ptx_val at = ptx_pointer(f, PTX_SHARED, PTX_U32, ptx_mad(f, quarter, ptx_u32(4), start));
+    ptx_val at = shared_at(f, PTX_U32, ptx_mad(f, quarter, ptx_u32(4), start), 0);
     ptx_warp_barrier(f);
     for (uint32_t b = 0; b < m->blocks; b++)
         stage_block(m, b, at);
@@ -300,7 +300,7 @@ static void store_rows(mma *m, ptx_val shared)
         ptx_val row = ptx_add(f, ptx_div(f, position, ptx_u32(row_units)), first);
         ptx_val unit = ptx_rem(f, position, ptx_u32(row_units));
         ptx_val line = ptx_add(f, shared_row(f, m->lines, row), shared);
-        ptx_val from = ptx_pointer(f, PTX_SHARED, PTX_U32, ptx_mad(f, unit, ptx_u32(UNIT_BYTES), line));
+        ptx_val from = shared_at(f, PTX_U32, ptx_mad(f, unit, ptx_u32(UNIT_BYTES), line), 0);
         ptx_val number = ptx_add(f, row, a->first);
         ptx_val in_bounds = ptx_lt(f, number, a->rows);
         if (i + WARP_LANES > units)

@@ -221,25 +221,6 @@ static void multiply_values(simt *s, ptx_val key)
 
 /* ---- results ------------------------------------------------------------------------------------------------------- */
 
-static void store_vector(const simt *s, ptx_val at, const ptx_val x[])
-{
-    ptx_fn *f = s->f;
-    const attention *a = &s->a;
-    if (a->type == a->wide) {
-        ptx_store_vec(f, (int)s->vector, at, x, PTX_PLAIN);
-        return;
-    }
-    ptx_val words[2];
-    if (s->vector == 1) {
-        words[0] = narrow_pair(f, a->type, a->has_sm_80, x[0], x[0]);
-        ptx_store(f, ptx_cast_ptr(f, at, PTX_U16), words[0]);
-        return;
-    }
-    for (uint32_t i = 0; i < s->vector; i += 2)
-        words[i / 2] = narrow_pair(f, a->type, a->has_sm_80, x[i], x[i + 1]);
-    ptx_store_vec(f, (int)s->vector / 2, ptx_cast_ptr(f, at, PTX_U32), words, PTX_PLAIN);
-}
-
 static void store_row(simt *s, uint32_t r, ptx_val row)
 {
     ptx_fn *f = s->f;
@@ -256,10 +237,10 @@ static void store_row(simt *s, uint32_t r, ptx_val row)
                 x[e] = ptx_mul(f, s->sum[r][i * s->vector + e], share);
             ptx_val at = ptx_at(f, line, column);
             if ((i + 1) * GROUP_LANES * s->vector <= a->head_dim) {
-                store_vector(s, at, x);
+                narrow_store(f, a->type, a->has_sm_80, s->vector, at, x, PTX_PLAIN);
             } else {
                 PTX_IF (f, ptx_lt(f, column, ptx_u32(a->head_dim))) {
-                    store_vector(s, at, x);
+                    narrow_store(f, a->type, a->has_sm_80, s->vector, at, x, PTX_PLAIN);
                 }
             }
         }

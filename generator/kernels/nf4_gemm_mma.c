@@ -64,7 +64,7 @@ typedef struct mma_gemm {
     uint32_t scale_row_bytes, a_row_bytes, a_stage_bytes, scale_copies, a_copies;
 
     nf4_pairs pairs;
-    ptx_val in, packed, scale, out, workspace, tile_counters, m, n, k; /* arguments */
+    nf4_args args;
     ptx_val tid, lane, g, t, k_warp, column_warp;
     ptx_val first_row, first_column;  /* of the tile */
     ptx_val shared, scales, a_stages; /* addresses in shared memory */
@@ -108,13 +108,13 @@ static void init_scale_copies(mma_gemm *g)
     ptx_fn *f = g->f;
     uint32_t iteration = g->k_warps * g->depth, step = scale_step(g);
     ptx_val block = ptx_and(f, g->tid, ptx_u32(g->chunk - 1)), row = ptx_div(f, g->tid, ptx_u32(g->chunk));
-    ptx_val column = tail_clamp(f, ptx_add(f, row, g->first_column), g->n),
+    ptx_val column = tail_clamp(f, ptx_add(f, row, g->first_column), g->args.n),
             at = ptx_add(f, block, g->first_block);
-    ptx_val blocks = ptx_shr(f, g->k, ptx_u32(6)),
-            start = ptx_at(f, g->scale, ptx_mul_wide(f, column, blocks));
+    ptx_val blocks = ptx_shr(f, g->args.k, ptx_u32(6)),
+            start = ptx_at(f, g->args.scale, ptx_mul_wide(f, column, blocks));
     g->scale_from = ptx_var(f, ptx_address(f, ptx_at(f, start, at)));
     g->column_bytes = ptx_shl(f, blocks, ptx_u32(2));
-    g->columns_left = ptx_sub(f, ptx_sub(f, g->n, ptx_u32(1)), column);
+    g->columns_left = ptx_sub(f, ptx_sub(f, g->args.n, ptx_u32(1)), column);
     for (uint32_t i = 1; !g->is_wide && i < g->scale_copies; i++)
         g->column_of[i] = ptx_min(f, g->columns_left, ptx_u32(i * step));
     ptx_val k_warp = ptx_and(f, block, ptx_u32(g->k_warps - 1));
@@ -142,11 +142,11 @@ static void init_a_copies(mma_gemm *g)
     ptx_val unit = ptx_and(f, g->tid, ptx_u32(row_units - 1)), row = ptx_div(f, g->tid, ptx_u32(row_units));
     ptx_val start = ptx_mul(f, g->first_block, ptx_u32(BLOCK_K));
     ptx_val position = ptx_mad(f, unit, ptx_u32(A_UNIT), start), first = ptx_add(f, row, g->first_row);
-    ptx_val line = ptx_at(f, g->in, ptx_mul_wide(f, first, g->k));
+    ptx_val line = ptx_at(f, g->args.in, ptx_mul_wide(f, first, g->args.k));
     g->a_from = ptx_var(f, ptx_cast_ptr(f, ptx_at(f, line, position), PTX_U8));
-    g->a_step = ptx_mul_wide(f, g->k, ptx_u32(2 * step));
+    g->a_step = ptx_mul_wide(f, g->args.k, ptx_u32(2 * step));
     for (uint32_t i = 0; i < g->a_copies; i++) {
-        ptx_val in_bounds = ptx_lt(f, ptx_add(f, first, ptx_u32(i * step)), g->m);
+        ptx_val in_bounds = ptx_lt(f, ptx_add(f, first, ptx_u32(i * step)), g->args.m);
         g->a_bytes[i] = ptx_select(f, in_bounds, ptx_u32(UNIT_BYTES), ptx_u32(0));
     }
     ptx_val to = ptx_mad(f, row, ptx_u32(g->a_row_bytes), g->a_stages);
@@ -275,10 +275,10 @@ static void init_codes(mma_gemm *g)
     ptx_val mine = ptx_add(f, of_warp, g->g);
     ptx_val block = ptx_add(f, g->first_block, g->k_warp);
     ptx_val byte = ptx_mad(f, g->t, ptx_u32(8), ptx_mul(f, block, ptx_u32(BLOCK_K / 2)));
-    ptx_val column_bytes = ptx_shr(f, g->k, ptx_u32(1));
+    ptx_val column_bytes = ptx_shr(f, g->args.k, ptx_u32(1));
     for (uint32_t i = 0; i < 2 * g->groups; i++) {
-        ptx_val column = tail_clamp(f, ptx_add(f, mine, ptx_u32(8 * i)), g->n);
-        ptx_val start = ptx_at(f, g->packed, ptx_mul_wide(f, column, column_bytes));
+        ptx_val column = tail_clamp(f, ptx_add(f, mine, ptx_u32(8 * i)), g->args.n);
+        ptx_val start = ptx_at(f, g->args.packed, ptx_mul_wide(f, column, column_bytes));
         g->codes_at[i / 2][i % 2] = ptx_var(f, ptx_cast_ptr(f, ptx_at(f, start, byte), PTX_U32));
         for (uint32_t j = 0; j < g->depth; j++)
             for (uint32_t word = 0; word < 2; word++)
@@ -516,8 +516,8 @@ static ptx_val add_splits(mma_gemm *g, ptx_val sums[], uint32_t count, uint32_t 
                .parts = g->split_k,
                .threads = threads,
                .block_threads = g->threads,
-               .workspace = g->workspace,
-               .tile_counters = g->tile_counters,
+               .workspace = g->args.workspace,
+               .tile_counters = g->args.tile_counters,
                .tile = ptx_mad(f, row_tile, column_tiles, column_tile),
                .part = ptx_ctaid_z(f),
                .tid = g->tid};
@@ -529,9 +529,9 @@ static void store_column(mma_gemm *g, ptx_val row, ptx_val column, ptx_val may, 
                          uint32_t count, uint32_t step)
 {
     ptx_fn *f = g->f;
-    ptx_val line = ptx_at(f, g->out, ptx_mul_wide(f, row, g->n)), at = ptx_at(f, line, column);
-    ptx_val line_step = ptx_mul_wide(f, g->n, ptx_u32(step));
-    ptx_val left = ptx_sub(f, ptx_as(f, PTX_S32, g->m), ptx_as(f, PTX_S32, row));
+    ptx_val line = ptx_at(f, g->args.out, ptx_mul_wide(f, row, g->args.n)), at = ptx_at(f, line, column);
+    ptx_val line_step = ptx_mul_wide(f, g->args.n, ptx_u32(step));
+    ptx_val left = ptx_sub(f, ptx_as(f, PTX_S32, g->args.m), ptx_as(f, PTX_S32, row));
     for (uint32_t i = 0; i < count; i++) {
         if (i > 0)
             at = ptx_at(f, at, line_step);
@@ -553,7 +553,7 @@ static void store_tile(mma_gemm *g)
     ptx_val in_tile = ptx_and(f, g->tid, ptx_u32(g->tile_n - 1));
     ptx_val line = ptx_mad(f, row, ptx_u32(sums_row_bytes(g)), g->shared);
     ptx_val from = ptx_mad(f, in_tile, ptx_u32(4), line);
-    ptx_val column = ptx_add(f, in_tile, g->first_column), may = ptx_lt(f, column, g->n);
+    ptx_val column = ptx_add(f, in_tile, g->first_column), may = ptx_lt(f, column, g->args.n);
     ptx_barrier(f);
     store_sums(g);
     ptx_barrier(f);
@@ -607,27 +607,11 @@ static mma_gemm geometry(ptx_fn *f, const kiln_variant *v)
     return of;
 }
 
-static void read_arguments(mma_gemm *g)
-{
-    ptx_fn *f = g->f;
-    g->in = ptx_param_ptr(f, g->type, "in");
-    g->packed = ptx_param_ptr(f, PTX_U8, "packed");
-    g->scale = ptx_param_ptr(f, PTX_F32, "scale");
-    g->out = ptx_param_ptr(f, g->type, "out");
-    if (g->split_k > 1) {
-        g->workspace = ptx_param_ptr(f, PTX_F32, "workspace");
-        g->tile_counters = ptx_param_ptr(f, PTX_U32, "tile_counters");
-    }
-    g->m = ptx_param(f, PTX_U32, "m");
-    g->n = ptx_param(f, PTX_U32, "n");
-    g->k = ptx_param(f, PTX_U32, "k");
-}
-
 /* This thread block's part of the quantised blocks. Where they do not divide evenly, the first parts have one more. */
 static void init_part(mma_gemm *g)
 {
     ptx_fn *f = g->f;
-    ptx_val blocks = ptx_shr(f, g->k, ptx_u32(6));
+    ptx_val blocks = ptx_shr(f, g->args.k, ptx_u32(6));
     g->first_block = ptx_u32(0);
     if (g->split_k > 1) {
         ptx_val part = ptx_ctaid_z(f);
@@ -749,7 +733,7 @@ void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
 void nf4_gemm_emit_mma(ptx_fn *f, const kiln_variant *v)
 {
     mma_gemm g = geometry(f, v);
-    read_arguments(&g);
+    g.args = nf4_declare_args(f, v);
     init_part(&g);
     init_warp(&g);
     layout_shared(&g);

@@ -50,12 +50,12 @@ typedef struct gemm {
     uint32_t vector, pieces, loads; /* elements of A in a load; loads in a lane's share; loads per lane */
 
     nf4_pairs pairs;
-    ptx_val in, packed, scale, out, m, n, k; /* arguments */
-    ptx_val lane, group, member, k_warp;     /* in the warp; of 4 in the warp; of 8 in the group; the warp */
-    ptx_val blocks;                          /* quantised blocks of a column */
-    ptx_val last_share, full_until;          /* k of the last 32 in bounds; of the ragged stretch */
-    ptx_val has_aligned_scales;              /* each column's start at a multiple of 16 bytes */
-    ptx_val tile;                            /* its first column */
+    nf4_args args;
+    ptx_val lane, group, member, k_warp; /* in the warp; of 4 in the warp; of 8 in the group; the warp */
+    ptx_val blocks;                      /* quantised blocks of a column */
+    ptx_val last_share, full_until;      /* k of the last 32 in bounds; of the ragged stretch */
+    ptx_val has_aligned_scales;          /* each column's start at a multiple of 16 bytes */
+    ptx_val tile;                        /* its first column */
     ptx_val stages, stage, stage_to, stage_from; /* addresses in shared memory */
     ptx_val scales_to, scales_from;
     ptx_val a_at[MOST_LOADS], a_k; /* where this lane's loads of A start, and their k */
@@ -87,8 +87,8 @@ static void init_stage(gemm *g, ptx_val first_row)
     g->a_k = ptx_mad(f, piece, ptx_u32(g->vector), ptx_mul(f, member, ptx_u32(LANE_K)));
     ptx_val start = ptx_add(f, row, first_row);
     for (uint32_t i = 0; i < g->loads; i++) {
-        ptx_val at = tail_clamp(f, ptx_add(f, start, ptx_u32(i * WARP_LANES / row_loads)), g->m);
-        ptx_val line = ptx_at(f, g->in, ptx_mul_wide(f, at, g->k));
+        ptx_val at = tail_clamp(f, ptx_add(f, start, ptx_u32(i * WARP_LANES / row_loads)), g->args.m);
+        ptx_val line = ptx_at(f, g->args.in, ptx_mul_wide(f, at, g->args.k));
         g->a_at[i] = ptx_at(f, line, g->a_k);
     }
     uint32_t piece_units = g->vector * wide_bytes(g) / UNIT_BYTES;
@@ -132,7 +132,7 @@ static void stage_ragged(gemm *g, ptx_val at, ptx_val past, uint32_t i, uint32_t
 {
     ptx_fn *f = g->f;
     ptx_type held = g->vector == 8 ? PTX_U32 : PTX_F32;
-    ptx_val raw[4], in_bounds = ptx_lt(f, ptx_add(f, past, ptx_u32(offset)), g->k);
+    ptx_val raw[4], in_bounds = ptx_lt(f, ptx_add(f, past, ptx_u32(offset)), g->args.k);
     tail_load(f, held, 4, raw, at, &in_bounds, PTX_NC);
     store_stage(g, i, raw);
 }
@@ -208,11 +208,10 @@ static void stage_scales(gemm *g, ptx_val first)
     ptx_val count = ptx_min(f, ptx_sub(f, g->blocks, first), ptx_u32(SCALES));
     ptx_val mine = ptx_add(f, g->tile, g->k_warp);
     for (uint32_t i = 0; i < columns; i++) {
-        ptx_val column = tail_clamp(f, ptx_add(f, mine, ptx_u32(i * g->k_warps)), g->n);
-        ptx_val line = ptx_at(f, g->scale, ptx_mul_wide(f, column, g->blocks));
+        ptx_val column = tail_clamp(f, ptx_add(f, mine, ptx_u32(i * g->k_warps)), g->args.n);
+        ptx_val line = ptx_at(f, g->args.scale, ptx_mul_wide(f, column, g->blocks));
         at[i] = ptx_at(f, line, first);
-        to[i] = ptx_at_const(f, ptx_pointer(f, PTX_SHARED, PTX_F32, g->scales_to),
-                             i * g->k_warps * SCALES_STRIDE);
+        to[i] = shared_at(f, PTX_F32, g->scales_to, 4 * i * g->k_warps * SCALES_STRIDE);
     }
     PTX_IF (f, g->has_aligned_scales) {
         copy_aligned_scales(g, at, to, columns, count);
@@ -281,9 +280,8 @@ static void multiply_stretch(gemm *g, ptx_val k, ptx_val scales)
             multiply_four(g, words, round, i, partial);
         ptx_warp_barrier(f);
     }
-    ptx_val first = ptx_pointer(f, PTX_SHARED, PTX_F32, scales);
     for (uint32_t c = 0; c < g->columns; c++) {
-        ptx_val scale = ptx_load(f, ptx_at_const(f, first, c * GROUPS * SCALES_STRIDE));
+        ptx_val scale = ptx_load(f, shared_at(f, PTX_F32, scales, 4 * c * GROUPS * SCALES_STRIDE));
         if (g->wide == PTX_F64)
             scale = ptx_cvt(f, PTX_F64, scale);
         for (uint32_t row = 0; row < g->rows; row++)
@@ -302,7 +300,7 @@ static void multiply(gemm *g)
         stage_scales(g, first);
         ptx_barrier(f);
         ptx_val from = ptx_shl(f, first, ptx_u32(6));
-        ptx_val until = ptx_min(f, ptx_add(f, from, ptx_u32(SCALES * BLOCK_K)), g->k);
+        ptx_val until = ptx_min(f, ptx_add(f, from, ptx_u32(SCALES * BLOCK_K)), g->args.k);
         ptx_val start = ptx_mad(f, g->k_warp, ptx_u32(STRETCH), from);
         ptx_val scales = ptx_sub(f, g->scales_from, ptx_shl(f, first, ptx_u32(2)));
         PTX_FOR (f, k, start, until, ptx_u32(g->k_warps * STRETCH)) {
@@ -352,9 +350,9 @@ static void add_k_warps(gemm *g, ptx_val number, ptx_val first_row)
     ptx_val in_tile = ptx_and(f, number, ptx_u32(g->tile_n - 1));
     ptx_val column = ptx_add(f, g->tile, in_tile);
     ptx_val row = ptx_add(f, ptx_div(f, number, ptx_u32(g->tile_n)), first_row);
-    ptx_val has_column = ptx_lt(f, column, g->n), has_row = ptx_lt(f, row, g->m);
+    ptx_val has_column = ptx_lt(f, column, g->args.n), has_row = ptx_lt(f, row, g->args.m);
     ptx_val in_bounds = ptx_and(f, has_column, has_row);
-    ptx_val line = ptx_at(f, g->out, ptx_mul_wide(f, row, g->n));
+    ptx_val line = ptx_at(f, g->args.out, ptx_mul_wide(f, row, g->args.n));
     store_result(g, ptx_at(f, line, column), sum, in_bounds);
 }
 
@@ -397,19 +395,6 @@ static gemm geometry(ptx_fn *f, const kiln_variant *v)
     return g;
 }
 
-static gemm init_gemm(ptx_fn *f, const kiln_variant *v)
-{
-    gemm g = geometry(f, v);
-    g.in = ptx_param_ptr(f, g.type, "in");
-    g.packed = ptx_param_ptr(f, PTX_U8, "packed");
-    g.scale = ptx_param_ptr(f, PTX_F32, "scale");
-    g.out = ptx_param_ptr(f, g.type, "out");
-    g.m = ptx_param(f, PTX_U32, "m");
-    g.n = ptx_param(f, PTX_U32, "n");
-    g.k = ptx_param(f, PTX_U32, "k");
-    return g;
-}
-
 static uint32_t shared_bytes(const gemm *g)
 {
     return nf4_pairs_bytes(&g->pairs) + g->k_warps * g->rows * g->stage_row_bytes +
@@ -437,10 +422,10 @@ static void init_warp(gemm *g)
     g->member = ptx_and(f, g->lane, ptx_u32(COLUMN_LANES - 1));
     g->group = ptx_shr(f, g->lane, ptx_u32(3));
     g->k_warp = ptx_warpid_x(f);
-    g->blocks = ptx_shr(f, g->k, ptx_u32(6));
-    g->last_share = ptx_sub(f, g->k, ptx_u32(LANE_K));
-    g->full_until = ptx_and(f, g->k, ptx_u32(~(uint32_t)(STRETCH - 1)));
-    ptx_val scale = ptx_cvt(f, PTX_U32, ptx_address(f, g->scale));
+    g->blocks = ptx_shr(f, g->args.k, ptx_u32(6));
+    g->last_share = ptx_sub(f, g->args.k, ptx_u32(LANE_K));
+    g->full_until = ptx_and(f, g->args.k, ptx_u32(~(uint32_t)(STRETCH - 1)));
+    ptx_val scale = ptx_cvt(f, PTX_U32, ptx_address(f, g->args.scale));
     ptx_val odd = ptx_or(f, scale, ptx_shl(f, g->blocks, ptx_u32(2)));
     g->has_aligned_scales = ptx_eq(f, ptx_and(f, odd, ptx_u32(15)), ptx_u32(0));
 }
@@ -448,10 +433,10 @@ static void init_warp(gemm *g)
 static void init_columns(gemm *g)
 {
     ptx_fn *f = g->f;
-    ptx_val first = ptx_add(f, g->tile, g->group), words = ptx_shr(f, g->k, ptx_u32(3));
+    ptx_val first = ptx_add(f, g->tile, g->group), words = ptx_shr(f, g->args.k, ptx_u32(3));
     for (uint32_t c = 0; c < g->columns; c++) {
-        ptx_val column = tail_clamp(f, ptx_add(f, first, ptx_u32(c * GROUPS)), g->n);
-        g->codes_at[c] = ptx_at(f, ptx_cast_ptr(f, g->packed, PTX_U32), ptx_mul_wide(f, column, words));
+        ptx_val column = tail_clamp(f, ptx_add(f, first, ptx_u32(c * GROUPS)), g->args.n);
+        g->codes_at[c] = ptx_at(f, ptx_cast_ptr(f, g->args.packed, PTX_U32), ptx_mul_wide(f, column, words));
     }
 }
 
@@ -483,7 +468,8 @@ void nf4_gemm_shape_simt(kiln_shape *s, const kiln_variant *v)
 
 void nf4_gemm_emit_simt(ptx_fn *f, const kiln_variant *v)
 {
-    gemm g = init_gemm(f, v);
+    gemm g = geometry(f, v);
+    g.args = nf4_declare_args(f, v);
     ptx_val tid = ptx_tid_x(f);
     ptx_val first_row = ptx_mul(f, ptx_ctaid_y(f), ptx_u32(g.rows));
     init_warp(&g);
@@ -492,7 +478,7 @@ void nf4_gemm_emit_simt(ptx_fn *f, const kiln_variant *v)
     init_stage(&g, first_row);
     ptx_val first = ptx_mul(f, ptx_ctaid_x(f), ptx_u32(g.tile_n));
     ptx_val step = ptx_mul(f, ptx_nctaid_x(f), ptx_u32(g.tile_n));
-    PTX_FOR (f, tile, first, g.n, step) {
+    PTX_FOR (f, tile, first, g.args.n, step) {
         g.tile = tile;
         init_columns(&g);
         multiply(&g);

@@ -62,7 +62,7 @@ typedef struct transposed_mma {
     bool has_sm_80, is_high_first, is_tf32; /* products in tf32 of A in f16 */
 
     nf4_pairs pairs;
-    transposed_args args;
+    nf4_args args;
     ptx_val tid, lane, warp, quad, member; /* group of 8 rows; lane of the four */
     ptx_val first_k, first_row, minus_zero;
     ptx_val codes_at, scales_at, a_at[MOST_GROUPS], a_column; /* where loads start, for column 0 */
@@ -608,7 +608,7 @@ static void finish(transposed_mma *g)
         for (uint32_t group = 0; group < g->groups; group++)
             for (uint32_t e = 0; e < 4; e++)
                 sums[count++] = g->sum[i][group][e];
-    PTX_IF (f, transposed_add_parts(f, &g->args, THREADS, sums, count)) {
+    PTX_IF (f, nf4_add_parts(f, &g->args, THREADS, sums, count)) {
         ptx_rarely(f);
         store_tile(g);
     }
@@ -670,7 +670,7 @@ static void init(transposed_mma *g)
 void nf4_gemm_transposed_emit_mma(ptx_fn *f, const kiln_variant *v)
 {
     transposed_mma g = geometry(f, v);
-    g.args = transposed_declare_args(f, v);
+    g.args = nf4_declare_args(f, v);
     init(&g);
     nf4_pairs_fill(&g.pairs, g.tid, THREADS, g.lane);
     init_columns(&g);

@@ -43,7 +43,7 @@ typedef struct product {
     uint32_t unit_stride; /* of partial sums in shared memory: see store_row */
 
     nf4_pairs pairs;
-    transposed_args args;
+    nf4_args args;
     ptx_val tid, lane, member, group, warp; /* lane of the column; the warp's column */
     ptx_val shared, first_k, first_row;
     ptx_val codes_at, scales_at;           /* addresses for column 0 */
@@ -295,7 +295,7 @@ static void add_all(product *g)
         store_tile(g);
         return;
     }
-    PTX_IF (f, transposed_add_parts(f, &g->args, threads(g), g->total, g->rows * (TILE_K / threads(g)))) {
+    PTX_IF (f, nf4_add_parts(f, &g->args, threads(g), g->total, g->rows * (TILE_K / threads(g)))) {
         store_tile(g);
     }
 }
@@ -358,7 +358,7 @@ void nf4_gemm_transposed_shape_simt(kiln_shape *s, const kiln_variant *v)
 void nf4_gemm_transposed_emit_simt(ptx_fn *f, const kiln_variant *v)
 {
     product g = geometry(f, v);
-    g.args = transposed_declare_args(f, v);
+    g.args = nf4_declare_args(f, v);
     g.lane = ptx_laneid(f);
     init(&g);
     nf4_pairs_layout(&g.pairs, g.shared);

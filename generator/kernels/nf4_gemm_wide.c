@@ -45,7 +45,7 @@ typedef struct wide {
     uint32_t rows, columns; /* per lane */
     bool is_high_first;
 
-    ptx_val in, packed, scale, out, m, n, k;
+    nf4_args args;
     ptx_val lane, k_warp, tile, first_row; /* the tile's first column and row */
     ptx_val blocks;                        /* quantised blocks of a column */
     ptx_val has_aligned_scales;
@@ -71,16 +71,16 @@ static void init_loads(wide *g)
     ptx_val along = ptx_mad(f, half, ptx_u32(BLOCK_K / 2), ptx_shl(f, fours, ptx_u32(2)));
     ptx_val first = ptx_add(f, g->first_row, row);
     for (uint32_t i = 0; i < g->tile_m / 8; i++) {
-        ptx_val at = tail_clamp(f, ptx_add(f, first, ptx_u32(8 * i)), g->m);
-        ptx_val line = ptx_at(f, g->in, ptx_mul_wide(f, at, g->k));
+        ptx_val at = tail_clamp(f, ptx_add(f, first, ptx_u32(8 * i)), g->args.m);
+        ptx_val line = ptx_at(f, g->args.in, ptx_mul_wide(f, at, g->args.k));
         g->a_at[i] = ptx_at(f, line, along);
     }
     ptx_val mine = ptx_and(f, g->lane, ptx_u32(CODE_COLUMNS - 1));
-    ptx_val side = ptx_shr(f, g->lane, ptx_u32(4)), words = ptx_shr(f, g->k, ptx_u32(3));
+    ptx_val side = ptx_shr(f, g->lane, ptx_u32(4)), words = ptx_shr(f, g->args.k, ptx_u32(3));
     ptx_val column = ptx_add(f, g->tile, mine), start = ptx_shl(f, side, ptx_u32(2));
     for (uint32_t i = 0; i < g->tile_n / CODE_COLUMNS; i++) {
-        ptx_val at = tail_clamp(f, ptx_add(f, column, ptx_u32(i * CODE_COLUMNS)), g->n);
-        ptx_val line = ptx_at(f, ptx_cast_ptr(f, g->packed, PTX_U32), ptx_mul_wide(f, at, words));
+        ptx_val at = tail_clamp(f, ptx_add(f, column, ptx_u32(i * CODE_COLUMNS)), g->args.n);
+        ptx_val line = ptx_at(f, ptx_cast_ptr(f, g->args.packed, PTX_U32), ptx_mul_wide(f, at, words));
         g->codes_at[i] = ptx_at(f, line, start);
     }
 }
@@ -139,7 +139,7 @@ static void stage_scales(wide *g, ptx_val first)
     ptx_val start = ptx_shl(f, ptx_and(f, g->lane, ptx_u32(SCALE_LANES - 1)), ptx_u32(2));
     for (uint32_t i = 0; i < g->tile_n; i += 2 * g->k_warps) {
         ptx_val column = ptx_add(f, g->tile, ptx_add(f, mine, ptx_u32(i)));
-        ptx_val line = ptx_at(f, g->scale, ptx_mul_wide(f, tail_clamp(f, column, g->n), g->blocks));
+        ptx_val line = ptx_at(f, g->args.scale, ptx_mul_wide(f, tail_clamp(f, column, g->args.n), g->blocks));
         ptx_val at = ptx_at(f, line, first), into = word_at(g, to, i * SCALES_STRIDE);
         PTX_IF (f, g->has_aligned_scales) {
             PTX_IF (f, ptx_lt(f, start, count)) {
@@ -272,11 +272,11 @@ static void store_tile(wide *g, ptx_val tid)
     ptx_val line = ptx_mad(f, row, ptx_u32(4 * stride), g->shared);
     ptx_val from = ptx_mad(f, in_tile, ptx_u32(4), line);
     ptx_val column = ptx_add(f, g->tile, in_tile), first = ptx_add(f, g->first_row, row);
-    ptx_val has_column = ptx_lt(f, column, g->n), to = ptx_at(f, g->out, column);
+    ptx_val has_column = ptx_lt(f, column, g->args.n), to = ptx_at(f, g->args.out, column);
     for (uint32_t r = 0; r < g->tile_m; r += rows_apart) {
         ptx_val sum = shared_sum(f, word_at(g, from, r * stride), g->k_warps, 4 * g->tile_m * stride);
-        ptx_val at = ptx_add(f, first, ptx_u32(r)), has_row = ptx_lt(f, at, g->m);
-        ptx_val row_at = ptx_at(f, to, ptx_mul_wide(f, at, g->n));
+        ptx_val at = ptx_add(f, first, ptx_u32(r)), has_row = ptx_lt(f, at, g->args.m);
+        ptx_val row_at = ptx_at(f, to, ptx_mul_wide(f, at, g->args.n));
         PTX_WHEN (f, ptx_and(f, has_row, has_column)) {
             ptx_store(f, row_at, sum);
         }
@@ -296,19 +296,6 @@ static wide geometry(ptx_fn *f, const kiln_variant *v)
     return g;
 }
 
-static wide init_wide(ptx_fn *f, const kiln_variant *v)
-{
-    wide g = geometry(f, v);
-    g.in = ptx_param_ptr(f, PTX_F32, "in");
-    g.packed = ptx_param_ptr(f, PTX_U8, "packed");
-    g.scale = ptx_param_ptr(f, PTX_F32, "scale");
-    g.out = ptx_param_ptr(f, PTX_F32, "out");
-    g.m = ptx_param(f, PTX_U32, "m");
-    g.n = ptx_param(f, PTX_U32, "n");
-    g.k = ptx_param(f, PTX_U32, "k");
-    return g;
-}
-
 static void init_warp(wide *g)
 {
     ptx_fn *f = g->f;
@@ -319,9 +306,9 @@ static void init_warp(wide *g)
     g->k_warp = ptx_warpid_x(f);
     g->tile = ptx_mul(f, ptx_ctaid_x(f), ptx_u32(g->tile_n));
     g->first_row = ptx_mul(f, ptx_ctaid_y(f), ptx_u32(g->tile_m));
-    g->blocks = ptx_shr(f, g->k, ptx_u32(6));
+    g->blocks = ptx_shr(f, g->args.k, ptx_u32(6));
     g->value = ptx_load_hint(f, ptx_at(f, ptx_global_table(f, PTX_F32, WARP_LANES, bits), g->lane), PTX_NC);
-    ptx_val scale = ptx_cvt(f, PTX_U32, ptx_address(f, g->scale));
+    ptx_val scale = ptx_cvt(f, PTX_U32, ptx_address(f, g->args.scale));
     ptx_val odd = ptx_or(f, scale, ptx_shl(f, g->blocks, ptx_u32(2)));
     g->has_aligned_scales = ptx_eq(f, ptx_and(f, odd, ptx_u32(15)), ptx_u32(0));
 }
@@ -339,7 +326,8 @@ void nf4_gemm_shape_wide(kiln_shape *s, const kiln_variant *v)
 
 void nf4_gemm_emit_wide(ptx_fn *f, const kiln_variant *v)
 {
-    wide g = init_wide(f, v);
+    wide g = geometry(f, v);
+    g.args = nf4_declare_args(f, v);
     ptx_val tid = ptx_tid_x(f);
     init_warp(&g);
     layout_shared(&g);

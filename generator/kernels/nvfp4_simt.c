@@ -12,6 +12,7 @@
  * rounds.
  */
 #include "device/lanes.h"
+#include "device/shared.h"
 #include "nvfp4_rows.h"
 
 enum { MOST_ROWS = 4, MOST_UNROLL = 4, MOST_WORDS = 4 };
@@ -68,7 +69,7 @@ static piece load_piece(gemv *g, ptx_val codes, ptx_val scales, ptx_val group, i
 /* The same address in another step, in shared memory. */
 static ptx_val at_step(gemv *g, ptx_val address, ptx_val step)
 {
-    return ptx_pointer(g->of.f, PTX_SHARED, PTX_U32, ptx_mad(g->of.f, step, ptx_u32(g->step_bytes), address));
+    return shared_at(g->of.f, PTX_U32, ptx_mad(g->of.f, step, ptx_u32(g->step_bytes), address), 0);
 }
 
 static void store_codes(gemv *g, const piece *p, ptx_val at)
@@ -292,8 +293,8 @@ uint32_t nvfp4_simt_shared_bytes(uint32_t lane_codes, bool is_hardware)
 
 static uint32_t unroll_of(const kiln_variant *v)
 {
-    const uint32_t shared_rows = kiln_int(v, "rows") * kiln_int(v, "k_warps");
-    return shared_rows < MOST_UNROLL ? MOST_UNROLL / shared_rows : 1;
+    const uint32_t row_warps = kiln_int(v, "rows") * kiln_int(v, "k_warps");
+    return row_warps < MOST_UNROLL ? MOST_UNROLL / row_warps : 1;
 }
 
 uint32_t nvfp4_simt_trip(const kiln_variant *v)

@@ -172,18 +172,12 @@ ptx_val q4k_code(ptx_fn *f, ptx_val nibbles, uint32_t i)
 static void store_four(tile *t, ptx_val at, ptx_val nibbles, ptx_val scale, ptx_val minimum)
 {
     ptx_fn *f = t->f;
-    ptx_val x[Q4K_CODES], words[Q4K_CODES / 2];
+    ptx_val x[Q4K_CODES];
     for (uint32_t i = 0; i < Q4K_CODES; i++) {
         ptx_val code = q4k_code(f, nibbles, i);
         x[i] = ptx_fma(f, scale, code, minimum);
     }
-    if (t->type == PTX_F32) {
-        ptx_store_vec(f, Q4K_CODES, at, x, PTX_CS);
-        return;
-    }
-    for (uint32_t i = 0; i < Q4K_CODES / 2; i++)
-        words[i] = narrow_pair(f, t->type, t->has_sm_80, x[2 * i], x[2 * i + 1]);
-    ptx_store_vec(f, Q4K_CODES / 2, ptx_cast_ptr(f, at, PTX_U32), words, PTX_CS);
+    narrow_store(f, t->type, t->has_sm_80, Q4K_CODES, at, x, PTX_CS);
 }
 
 /* `at`: this lane's first element of the tile; `pair`: its lane / 8. */

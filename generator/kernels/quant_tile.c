@@ -160,15 +160,7 @@ void quant_load_pair(quant *q, ptx_val at, const ptx_val in_bounds[2], ptx_val x
 
 void quant_store_step(quant *q, ptx_val at, const ptx_val x[])
 {
-    ptx_fn *f = q->f;
-    if (q->lane_elements != 8) {
-        ptx_store_vec(f, (int)q->lane_elements, at, x, PTX_CS);
-        return;
-    }
-    ptx_val words[4];
-    for (int i = 0; i < 4; i++)
-        words[i] = narrow_pair(q->f, q->type, q->has_sm_80, x[2 * i], x[2 * i + 1]);
-    ptx_store_vec(f, 4, ptx_cast_ptr(f, at, PTX_U32), words, PTX_CS);
+    narrow_store(q->f, q->type, q->has_sm_80, q->lane_elements, at, x, PTX_CS);
 }
 
 void quant_store_element(quant *q, ptx_val at, ptx_val x, ptx_val in_bounds)
