@@ -28,9 +28,3 @@ void copy_wait(ptx_fn *f, bool has_sm_80, uint32_t pending)
     if (has_sm_80)
         ptx_cp_async_wait(f, pending);
 }
-
-void copy_wait_all(ptx_fn *f, bool has_sm_80)
-{
-    if (has_sm_80)
-        ptx_cp_async_wait_all(f);
-}

@@ -8,10 +8,9 @@
  * `hints` are of a load into registers. */
 void copy_unit(ptx_fn *f, bool has_sm_80, ptx_val to, ptx_val from, const ptx_val *in_bounds, int hints);
 
-/* Below sm_80 these three emit nothing. Ends a group of copies; waits until at most `pending` of this thread's groups are on
- * their way, or for all copies. A barrier must follow before other threads read them. */
+/* Below sm_80 these emit nothing. Ends a group of copies; waits until at most `pending` of this thread's groups are on their
+ * way. A barrier must follow before other threads read them. */
 void copy_commit(ptx_fn *f, bool has_sm_80);
 void copy_wait(ptx_fn *f, bool has_sm_80, uint32_t pending);
-void copy_wait_all(ptx_fn *f, bool has_sm_80);
 
 #endif

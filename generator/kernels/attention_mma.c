@@ -27,7 +27,6 @@
 #include "attention_copy.h"
 #include "attention_split.h"
 #include "attention_total.h"
-#include "device/copy.h"
 #include "device/lanes.h"
 #include "device/narrow.h"
 #include "device/tensor.h"
@@ -233,7 +232,8 @@ static void weigh_row(mma *m, uint32_t b, uint32_t r)
 
 static void wait_for_copies(mma *m)
 {
-    copy_wait_all(m->f, m->a.has_sm_80);
+    if (m->a.has_sm_80)
+        ptx_cp_async_wait_all(m->f);
     ptx_barrier(m->f);
 }
 
@@ -517,7 +517,8 @@ void attention_emit_mma(ptx_fn *f, const kiln_variant *v)
     ptx_val tid = ptx_tid_x(f), shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
     init_copies(&m, shared, tid);
     add_tiles(&m);
-    copy_wait_all(f, m.a.has_sm_80);
+    if (m.a.has_sm_80)
+        ptx_cp_async_wait_all(f);
     for (uint32_t i = 0; i < 2 * m.blocks; i++) {
         attention_row *row = &m.row[i / 2][i % 2];
         row->sum = ptx_var(f, ptx_reduce_lanes(f, PTX_OP_ADD, 4, row->sum));

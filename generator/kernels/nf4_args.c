@@ -20,6 +20,22 @@ nf4_args nf4_declare_args(ptx_fn *f, const kiln_variant *v)
     return a;
 }
 
+nf4_pairs nf4_table(ptx_fn *f, const kiln_variant *v, ptx_type type, uint32_t reserved)
+{
+    return (nf4_pairs){.f = f,
+                       .type = type,
+                       .is_high_first = kiln_is(v, "nibbles", "high"),
+                       .is_aligned = kiln_is(v, "table", "aligned"),
+                       .reserved = reserved};
+}
+
+ptx_val nf4_has_aligned_scales(ptx_fn *f, const nf4_args *args, ptx_val blocks)
+{
+    ptx_val scale = ptx_cvt(f, PTX_U32, ptx_address(f, args->scale));
+    ptx_val odd = ptx_or(f, scale, ptx_shl(f, blocks, ptx_u32(2)));
+    return ptx_eq(f, ptx_and(f, odd, ptx_u32(15)), ptx_u32(0));
+}
+
 ptx_val nf4_add_parts(ptx_fn *f, const nf4_args *args, uint32_t threads, ptx_val sums[], uint32_t count)
 {
     split s = {.f = f,

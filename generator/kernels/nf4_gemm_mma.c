@@ -599,11 +599,7 @@ static mma_gemm geometry(ptx_fn *f, const kiln_variant *v)
     g->a_row_bytes = g->k_warps * g->stage_blocks * BLOCK_K * 2 + PAD_BYTES;
     g->a_stage_bytes = g->tile_m * g->a_row_bytes;
     g->a_copies = g->tile_m * g->k_warps * g->stage_blocks * (BLOCK_K / 8) / g->threads;
-    g->pairs = (nf4_pairs){.f = g->f,
-                           .type = g->type,
-                           .is_high_first = kiln_is(v, "nibbles", "high"),
-                           .is_aligned = kiln_is(v, "table", "aligned"),
-                           .reserved = 1024 + (g->split_k > 1 ? 16 : 0)}; /* of split_add */
+    g->pairs = nf4_table(f, v, g->type, 1024 + (g->split_k > 1 ? 16 : 0)); /* of split_add */
     return of;
 }
 

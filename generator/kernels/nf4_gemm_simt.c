@@ -382,11 +382,7 @@ static gemm geometry(ptx_fn *f, const kiln_variant *v)
     g.tile_n = kiln_int(v, "tile_n");
     g.columns = g.tile_n / (WARP_LANES / COLUMN_LANES);
     g.k_warps = kiln_int(v, "k_warps");
-    g.pairs = (nf4_pairs){.f = f,
-                          .type = g.wide,
-                          .is_high_first = kiln_is(v, "nibbles", "high"),
-                          .is_aligned = kiln_is(v, "table", "aligned"),
-                          .reserved = 1024};
+    g.pairs = nf4_table(f, v, g.wide, 1024);
     g.vector = g.type == PTX_F32 ? 4 : 8;
     g.depth = g.rows == 1 ? 32 : g.rows == 2 || g.vector == 8 ? 16 : 8;
     g.pieces = g.depth / g.vector;
@@ -425,9 +421,7 @@ static void init_warp(gemm *g)
     g->blocks = ptx_shr(f, g->args.k, ptx_u32(6));
     g->last_share = ptx_sub(f, g->args.k, ptx_u32(LANE_K));
     g->full_until = ptx_and(f, g->args.k, ptx_u32(~(uint32_t)(STRETCH - 1)));
-    ptx_val scale = ptx_cvt(f, PTX_U32, ptx_address(f, g->args.scale));
-    ptx_val odd = ptx_or(f, scale, ptx_shl(f, g->blocks, ptx_u32(2)));
-    g->has_aligned_scales = ptx_eq(f, ptx_and(f, odd, ptx_u32(15)), ptx_u32(0));
+    g->has_aligned_scales = nf4_has_aligned_scales(f, &g->args, g->blocks);
 }
 
 static void init_columns(gemm *g)

@@ -624,11 +624,8 @@ static transposed_mma geometry(ptx_fn *f, const kiln_variant *v)
     g.vector = kiln_int(v, "vector");
     g.is_high_first = kiln_is(v, "nibbles", "high");
     g.is_tf32 = g.type == PTX_F16 && kiln_is(v, "scales", "any");
-    g.pairs = (nf4_pairs){.f = f,
-                          .type = g.type,
-                          .is_high_first = g.is_tf32 && g.is_high_first, /* else merge_columns does it */
-                          .is_aligned = kiln_is(v, "table", "aligned"),
-                          .reserved = 2048};
+    g.pairs = nf4_table(f, v, g.type, 2048);
+    g.pairs.is_high_first = g.is_tf32 && g.is_high_first; /* else merge_columns does it */
     return g;
 }
 

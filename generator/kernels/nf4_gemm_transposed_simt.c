@@ -314,11 +314,7 @@ static product geometry(ptx_fn *f, const kiln_variant *v)
     g.batch = sum_registers(&g) <= 32 ? 8 : sum_registers(&g) <= 64 ? 2 : 4;
     uint32_t lanes_read = 128 / (g.lane_k * wide_bytes(&g)); /* in a wavefront of 128 bytes */
     g.unit_stride = g.column_lanes + (lanes_read ? lanes_read : 1);
-    g.pairs = (nf4_pairs){.f = f,
-                          .type = g.wide,
-                          .is_high_first = kiln_is(v, "nibbles", "high"),
-                          .is_aligned = kiln_is(v, "table", "aligned"),
-                          .reserved = 2048};
+    g.pairs = nf4_table(f, v, g.wide, 2048);
     return g;
 }
 

@@ -308,9 +308,7 @@ static void init_warp(wide *g)
     g->first_row = ptx_mul(f, ptx_ctaid_y(f), ptx_u32(g->tile_m));
     g->blocks = ptx_shr(f, g->args.k, ptx_u32(6));
     g->value = ptx_load_hint(f, ptx_at(f, ptx_global_table(f, PTX_F32, WARP_LANES, bits), g->lane), PTX_NC);
-    ptx_val scale = ptx_cvt(f, PTX_U32, ptx_address(f, g->args.scale));
-    ptx_val odd = ptx_or(f, scale, ptx_shl(f, g->blocks, ptx_u32(2)));
-    g->has_aligned_scales = ptx_eq(f, ptx_and(f, odd, ptx_u32(15)), ptx_u32(0));
+    g->has_aligned_scales = nf4_has_aligned_scales(f, &g->args, g->blocks);
 }
 
 void nf4_gemm_shape_wide(kiln_shape *s, const kiln_variant *v)
